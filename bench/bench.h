@@ -23,9 +23,10 @@ typedef struct {
 
     tn_world *world; /* of `bench ranks`; else NULL */
     int64_t   steps;
-    int       shards;                         /* 0: 12 */
-    bool      zero, fast, sparse, no_overlap; /* of tn_replica_config */
-    double    delay_us, delay_mb;             /* of a slower network: microseconds, and MB a second; 0: as it is */
+    int       shards;                                /* 0: 12 */
+    bool      zero, zero3, fast, sparse, no_overlap; /* of tn_replica_config */
+    int64_t   resident;                              /* bytes, of .zero3 */
+    double    delay_us, delay_mb; /* of a slower network: microseconds, and MB a second; 0: as it is */
 
     bool        json, no_peers; /* of kernels */
     const char *only, *size;

@@ -42,14 +42,15 @@ static int usage(FILE *to)
         "             [--ffn N] [--vocab N] [--batch N] [--seq N]; llama: [--dtype q8_0|f16] [--gguf FILE]\n",
         to);
     for (int i = 0; i < WORKLOADS; i++) fprintf(to, "  %-14s %s\n", workloads[i].name, workloads[i].what);
-    fputs("       bench kernels [--json] [--threads N] [--seconds S] [--only PATTERN] [--size MxNxK] [--no-peers]\n"
-          "  --seconds S      for each contender and line (0.3)\n"
-          "  --only PATTERN   of \"gemm_f32 512x128x128 NT 2\", with * and ?\n"
-          "  --size MxNxK     products of this size in place of the table; BxMxNxK: a batch\n"
-          "  --no-peers       Tenon alone\n"
-          "       bench ranks --ranks K --workload bert|gpt|seq2seq|lstm --steps N [--dtype f32|bf16] [--zero]\n"
-          "             [--fast] [--sparse] [--no-overlap] [--delay US,MB/S] [sizes]\n",
-          to);
+    fputs(
+        "       bench kernels [--json] [--threads N] [--seconds S] [--only PATTERN] [--size MxNxK] [--no-peers]\n"
+        "  --seconds S      for each contender and line (0.3)\n"
+        "  --only PATTERN   of \"gemm_f32 512x128x128 NT 2\", with * and ?\n"
+        "  --size MxNxK     products of this size in place of the table; BxMxNxK: a batch\n"
+        "  --no-peers       Tenon alone\n"
+        "       bench ranks --ranks K --workload bert|gpt|seq2seq|lstm --steps N [--dtype f32|bf16] [--zero|--zero3]\n"
+        "             [--fast] [--sparse] [--no-overlap] [--delay US,MB/S] [sizes]\n",
+        to);
     return to == stdout ? 0 : 2;
 }
 

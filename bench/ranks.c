@@ -58,6 +58,8 @@ static tn_replica *replica_of(const bench_options *o, const bench_job *j, bool o
                                                  .shards = o->shards ? o->shards : SHARDS,
                                                  .bucket = 2 << 20,
                                                  .zero = o->zero,
+                                                 .zero3 = o->zero3,
+                                                 .resident = o->resident,
                                                  .fast = o->fast,
                                                  .sparse = o->sparse,
                                                  .overlap = overlap});
@@ -83,6 +85,16 @@ static double state_mib(const tn_optimizer *opt, void *module)
             if (t) bytes += (double)tn_numel(t) * (double)tn_dtype_size(tn_dtype_of(t));
         }
     return bytes / 1048576;
+}
+
+/* The memory of this process as it is now, as Linux says; NaN elsewhere. */
+static double held_mib(void)
+{
+    double pages = NAN;
+    FILE  *f = fopen("/proc/self/statm", "r");
+    if (f && fscanf(f, "%*s %lf", &pages) != 1) pages = NAN;
+    if (f) fclose(f);
+    return pages * (double)sysconf(_SC_PAGESIZE) / 1048576;
 }
 
 /* Steps with gradients that wait for the whole backward pass, up to half of them, and then, unless it is asked for
@@ -112,21 +124,24 @@ int bench_train_ranks(const bench_options *o, FILE *json, const bench_job *j)
     const int     way = steps[1] > 0;
     const double  before = steps[0] ? waited[0] / (double)steps[0] : NAN, now = waited[way] / (double)steps[way];
     struct rusage usage;
-    double        rss[MOST_RANKS], state[MOST_RANKS] = {0}, most = 0, state_most = 0;
+    double        rss[MOST_RANKS], state[MOST_RANKS] = {0}, held[MOST_RANKS] = {0};
+    double        most = 0, state_most = 0, held_most = 0;
     char          hex[65] = "";
     getrusage(RUSAGE_SELF, &usage);
     if (tn_world_gather(o->world, (double)usage.ru_maxrss / 1024, rss) == TN_OK) {
         tn_world_gather(o->world, state_mib(opt, j->module), state);
+        tn_world_gather(o->world, held_mib(), held);
         for (int i = 0; i < tn_world_size(o->world); i++)
-            most = fmax(most, rss[i]), state_most = fmax(state_most, state[i]);
+            most = fmax(most, rss[i]), state_most = fmax(state_most, state[i]), held_most = fmax(held_most, held[i]);
         bench_sha256(j->module, hex);
         fprintf(
             json,
             "\"weights\": \"%s\", \"step_ms\": %.3f, \"best_ms\": %.3f, \"exchange_ms\": %.3f, \"hidden\": %.3f, "
-            "\"blocked_ms\": %.3f, \"first_loss\": %.6f, \"last_loss\": %.6f, \"rss_mib\": %.0f, \"state_mib\": %.2f",
+            "\"blocked_ms\": %.3f, \"first_loss\": %.6f, \"last_loss\": %.6f, \"rss_mib\": %.0f, \"held_mib\": %.0f, "
+            "\"state_mib\": %.2f",
             hex, took[way] / (double)steps[way] * 1e3, best[way] * 1e3, now * 1e3,
             way && before > now ? 1 - now / before : 0.0, (steps[0] ? before : now) * 1e3, first, tn_replica_loss(r),
-            most, state_most);
+            most, held_most, state_most);
     }
     tn_replica_free(r), tn_optimizer_free(opt);
     return tn_error() != TN_OK;
@@ -183,8 +198,9 @@ static int usage(const char *word)
     fprintf(
         stderr,
         "bench: cannot use %s\n"
-        "Usage: bench ranks --ranks K --workload bert|gpt|seq2seq|lstm|reduce --steps N [--dtype f32|bf16] [--zero]\n"
-        "                   [--fast] [--sparse] [--no-overlap] [--shards N] [--delay MICROSECONDS,MB/S] [sizes]\n",
+        "Usage: bench ranks --ranks K --workload bert|gpt|seq2seq|lstm|reduce --steps N [--dtype f32|bf16] [--zero|--zero3]\n"
+        "                   [--fast] [--sparse] [--no-overlap] [--shards N] [--resident MIB] [--delay MICROSECONDS,MB/S]\n"
+        "                   [sizes]\n",
         word);
     return 2;
 }
@@ -201,7 +217,10 @@ static bool delay(const char *text, bench_options *o)
 
 int bench_ranks(int argc, char **argv)
 {
-    bench_options o = {.self = argv[0], .threads = 1, .steps = 20};
+    bench_options o = {.self = argv[0],
+                       .threads = 1,
+                       .steps = 20,
+                       .resident = TN_WITH(tn_replica_config, TN_REPLICA_DEFAULTS, .zero_ = 0).resident};
     int           which = -1, ranks = 1;
     for (int i = 2, took; i < argc; i += took) {
         took = 2;
@@ -211,6 +230,8 @@ int bench_ranks(int argc, char **argv)
         } else if (i + 1 < argc && !strcmp(argv[i], "--ranks")) {
             ranks = (int)strtol(argv[i + 1], NULL, 10);
             if (ranks < 1 || ranks > MOST_RANKS) return usage(argv[i + 1]);
+        } else if (!strcmp(argv[i], "--zero3")) {
+            o.zero3 = o.no_overlap = true, took = 1;
         } else if (!strcmp(argv[i], "--zero")) {
             o.zero = true, took = 1;
         } else if (!strcmp(argv[i], "--fast")) {
@@ -219,6 +240,9 @@ int bench_ranks(int argc, char **argv)
             o.sparse = true, took = 1;
         } else if (!strcmp(argv[i], "--no-overlap")) {
             o.no_overlap = true, took = 1;
+        } else if (i + 1 < argc && !strcmp(argv[i], "--resident")) {
+            o.resident = strtol(argv[i + 1], NULL, 10) << 20;
+            if (o.resident < 0) return usage(argv[i + 1]);
         } else if (i + 1 < argc && !strcmp(argv[i], "--shards")) {
             o.shards = (int)strtol(argv[i + 1], NULL, 10);
             if (o.shards < 1 || o.shards > 4096) return usage(argv[i + 1]);

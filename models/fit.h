@@ -103,6 +103,7 @@ typedef struct tn_fit_args {
     tn_world  *world;
     int shards TN_IS(12); /* at least one for each rank; instead of .accumulate: larger batches and more shards */
     bool       zero;      /* each rank has the optimizer's state of a share of the parameters: tn_replica_config */
+    bool       zero3;     /* and keeps a part of the weights; not with .ema, which reads all of them at each step */
     /* Who steps. Without an optimizer: AdamW with no decay on biases and norms, gradients clipped, and the rate going
      * up to lr in `warmup` steps, then down as `decay` says, to 0 at the last step. */
     tn_optimizer       *optimizer;

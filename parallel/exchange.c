@@ -1,12 +1,9 @@
 /* exchange.c — gradients on their way: of each bucket, each rank gets a piece of the branches of all ranks, adds them
  * along the tree, and gives the sum to all. Sums are made element by element, so neither the buckets nor the pieces
  * change a bit of them; only the tree does, and that is the same for any number of ranks. */
-#define _GNU_SOURCE /* nanosleep */
 #include "parallel/parallel_private.h"
 
-#include <math.h>
 #include <string.h>
-#include <time.h>
 
 enum { LINE = 64 };
 
@@ -163,7 +160,6 @@ static void add_up(const tn_replica *r, const mail *m, int64_t lo, int64_t hi)
     }
 }
 
-/* With tn_world_slow it takes as long as a network would: latency, and this rank's bytes at that rate. */
 static bool swap(const tn_replica *r, const mail *m, const char *out, char *in)
 {
     tn_world    *w = r->world;
@@ -171,8 +167,7 @@ static bool swap(const tn_replica *r, const mail *m, const char *out, char *in)
     int64_t      bytes = 0;
     if (!tn__world_went(w, w->t.swap(w->t.user, out, m->out_bytes, m->out_at, in, m->in_bytes, m->in_at))) return false;
     for (int i = 0; i < w->t.size; i++) bytes += i == w->t.rank ? 0 : m->out_bytes[i];
-    const double rest = w->rate > 0 ? start + w->latency + (double)bytes / w->rate - tn__seconds() : 0;
-    if (rest > 0) nanosleep(&(struct timespec){(time_t)rest, (long)((rest - floor(rest)) * 1e9)}, NULL);
+    tn__world_nap(w, start, bytes);
     return true;
 }
 

@@ -78,6 +78,10 @@ typedef struct tn_replica_config {
                              its own one after the other: many small ones are gradient accumulation */
     bool zero; /* ZeRO-1: each rank has the optimizer's state of its share of the parameters only, and steps these; see
                   tn_replica_step */
+    bool
+        zero3; /* and the weights, too (ZeRO-3, in this): each rank keeps a k-th of each large one, and an op that reads one
+                   gets the others' parts first. The same bits; implies .zero; see tn_replica_whole */
+    int64_t resident TN_IS(256 << 20); /* with it: bytes of others' parts that stay for the next op that reads them */
     bool fast; /* gradients of ranks are added as the transport does it: MPI_Allreduce, say, in an order that depends on
                   their number. Then another number of ranks ends with other bits */
     bool sparse; /* what is zero on all ranks stays at home: rows of a table that the batch has not looked up. The same
@@ -89,7 +93,7 @@ typedef struct tn_replica_config {
     int64_t bucket TN_IS(4 << 20); /* bytes that travel at once; changes no bits */
     int            end_;
 } TN_KEYWORDS_ONLY tn_replica_config;
-#define TN_REPLICA_DEFAULTS .shards = 12, .bucket = 4 << 20
+#define TN_REPLICA_DEFAULTS .shards = 12, .resident = 256 << 20, .bucket = 4 << 20
 /* All ranks. Broadcasts the module and the generator; an error if the ranks' modules or shards differ. */
 TN_API tn_replica *tn_replica_create(tn_replica_config c);
 TN_API void        tn_replica_free(tn_replica *r);
@@ -123,6 +127,15 @@ TN_API tn_status tn_replica_collect(tn_replica *r, tn_optimizer *o);
 TN_API void      tn_replica_forget(tn_replica *r, tn_optimizer *o);
 TN_API double    tn_replica_norm(const tn_replica *r); /* of all gradients, before .clip; NaN: not measured */
 
+/* With .zero3 weights are shared out from the first batch on. Until tn_replica_whole or tn_replica_free, which all ranks
+ * call then, nothing but tn_replica_step changes them, and between the end of tn_replica_next's loop and the step nothing
+ * reads them; at any other time they may be read as always, by any rank for itself, on the thread of the replica. Behind
+ * tn_replica_whole each rank has all of them, as it had before; the next batch shares them out again. Where ranks have ended
+ * before, or there is no memory for it, weights that were not here are lost, and using one is an error. Behind
+ * tn_replica_collect rank 0 has all of them, until tn_replica_forget. What it saves, and what it costs, is in
+ * docs/guide/cluster.md. */
+TN_API tn_status tn_replica_whole(tn_replica *r);
+
 /* Of the last batch: the mean of the loss, on each rank (NaN: there was none), and how long it took to be exchanged. */
 TN_API double tn_replica_loss(const tn_replica *r);
 TN_API double tn_replica_seconds(const tn_replica *r); /* behind the last backward pass; waiting for others included */
@@ -147,6 +160,11 @@ typedef struct {
     void (*free)(void *user);
     /* The sum of all ranks' floats or doubles, in their place; or NULL. */
     tn_status (*sum)(void *user, void *data, int count, bool f64);
+    /* For .zero3, both or none. All ranks: from here on the others may read that memory, of as many bytes on each rank;
+     * NULL: no longer. And not by all ranks: bytes of that rank's memory, from byte `at` on; what it has written there
+     * before the last call that all ranks made. */
+    tn_status (*expose)(void *user, void *memory, int64_t bytes);
+    tn_status (*get)(void *user, void *to, int bytes, int from, int64_t at);
 } tn_transport;
 /* A world of your own transport, which is the world's to free, also if this fails. */
 TN_API tn_world *tn_world_over(tn_transport t);

@@ -23,11 +23,16 @@ typedef enum {
     TN__PART,
     TN__STEP,
     TN__STATE,
+    TN__SPREAD,
+    TN__WHOLE_AGAIN,
     TN__FREE
 } tn__world_call;
 
+typedef struct tn__arena tn__arena; /* weights that other ranks may read (spread.c) */
+
 struct tn_world {
     tn_transport  t;
+    tn__arena    *exposed;       /* until the world ends, or all ranks take it back; NULL: none */
     tn__greeting *all;           /* [size] */
     bool          broken;        /* the transport has failed: nobody is asked any more */
     double        latency, rate; /* tn_world_slow; rate 0: as it is */
@@ -39,6 +44,8 @@ struct tn_world {
 bool tn__world_meet(tn_world *w, tn__world_call call, uint64_t mark, const char *differs);
 /* True if the transport's call went well; else the world is broken, and an error stands. */
 bool tn__world_went(tn_world *w, tn_status said);
+/* What was sent since `start` takes as long as on the network of tn_world_slow. */
+void tn__world_nap(const tn_world *w, double start, int64_t bytes);
 /* Bytes of any number from a rank to all. */
 bool     tn__world_send(tn_world *w, void *data, int64_t bytes, int from);
 uint64_t tn__world_hash_module(void *module); /* of names, number types and shapes */
@@ -70,9 +77,10 @@ static inline int tn__first_shard(int shards, int rank, int size) { return (int)
 
 typedef struct {
     tn_tensor *t;
-    tn_dtype   wide;  /* f32 or f64: what its gradients are added in */
-    int64_t    n, at; /* elements; bytes into the gradients of a branch */
-    int        owner; /* the rank that steps it, with .zero */
+    tn_dtype   wide;   /* f32 or f64: what its gradients are added in */
+    int64_t    n, at;  /* elements; bytes into the gradients of a branch */
+    int        owner;  /* the rank that steps it, with .zero */
+    bool       spread; /* with .zero3: each rank keeps a part of it */
 } tn__place;
 
 typedef struct tn__flight tn__flight;
@@ -86,12 +94,13 @@ typedef struct {
     int64_t  memory_bytes, memory_place;
 } tn__early;
 
+typedef struct tn__spread tn__spread;
 struct tn_replica {
     tn_world  *world;
     void      *module;
     int        shards, lo, hi; /* lo ... hi - 1 are this rank's */
     int64_t    bucket;
-    bool       zero, fast, sparse;
+    bool       zero, zero3, fast, sparse;
     tn_clip    clip;
     double     norm;
     tn__place *place;
@@ -110,9 +119,11 @@ struct tn_replica {
     tn_generator before, after;     /* where the generator stood, and will stand */
     void        *room;              /* for what travels */
     int64_t      room_bytes;
-    tn__flight  *flight;  /* with .overlap: what travels while the backward pass runs; else NULL */
-    tn__early    early;   /* and what of it sets out first */
-    uint8_t     *touched; /* with .sparse, of each block of TN__BLOCK bytes: is it not zero, on any rank? */
+    tn__flight  *flight;   /* with .overlap: what travels while the backward pass runs; else NULL */
+    tn__early    early;    /* and what of it sets out first */
+    int64_t      resident; /* of .zero3 */
+    tn__spread  *spread;   /* NULL: each rank has all weights */
+    uint8_t     *touched;  /* with .sparse, of each block of TN__BLOCK bytes: is it not zero, on any rank? */
     int64_t      blocks;
 };
 
@@ -159,6 +170,19 @@ void tn__flight_ready(const tn_tensor *leaf, const tn_tensor *grad, const tn_ten
 void tn__flight_rest(tn_replica *r);   /* behind it: what has not been told of is complete, too */
 void tn__flight_behind(tn_replica *r); /* instead, where all shards are done: no thread */
 bool tn__flight_end(tn_replica *r);    /* all of it is there; false: raised */
+
+/* ---- weights of which each rank keeps a part (spread.c) ---------------------------------------------------------- */
+
+void tn__arena_drop(tn__arena *a);
+void tn__spread_begin(tn_replica *r); /* all ranks, at the beginning of a batch; raises */
+void tn__spread_end(tn_replica *r);   /* all ranks have all weights again; raises, and then those are lost that were not
+                                         here */
+void tn__spread_let_go(tn_replica *r); /* what was brought to stay need stay no longer */
+/* The elements of p that the rank keeps. */
+void tn__spread_part(const tn_replica *r, const tn__place *p, int rank, int64_t *from, int64_t *to);
+bool tn__spread_is_worth(const tn_tensor *t);
+void tn__spread_open(tn_replica *r, bool open); /* for the step; behind it what is other ranks' is out of date */
+void tn__spread_bring_all(tn_replica *r);       /* to stay */
 
 /* All ranks: the sum of the branches of all, over the weight of all, in the gradients of the first branch. */
 bool tn__replica_exchange(tn_replica *r);

@@ -3,15 +3,19 @@
  * Before anything travels, all ranks exchange a greeting: their status, which call this is, and a mark of its
  * arguments. So a rank with an error takes part in the next call of the others, whatever call it is in itself, and
  * ranks that do different things hear of it instead of waiting for each other. */
+#define _GNU_SOURCE /* nanosleep */
 #include "parallel/parallel_private.h"
 
+#include <math.h>
 #include <string.h>
+#include <time.h>
 
 enum { TEXT = 1000, PIECE = 1 << 30 };
 
-static const char *const call_names[] = {
-    "nothing",        "tn_world_barrier", "tn_world_gather", "tn_world_same",      "tn_world_broadcast",
-    "tn_replica_new", "tn_replica_next",  "tn_replica_step", "tn_replica_collect", "tn_world_free"};
+static const char *const call_names[] = {"nothing",         "tn_world_barrier",   "tn_world_gather",
+                                         "tn_world_same",   "tn_world_broadcast", "tn_replica_new",
+                                         "tn_replica_next", "tn_replica_step",    "tn_replica_collect",
+                                         "tn_replica_next", "tn_replica_whole",   "tn_world_free"};
 
 /* ---- a world ----------------------------------------------------------------------------------------------------- */
 
@@ -44,6 +48,7 @@ void tn_world_free(tn_world *w)
     if (!w) return;
     tn__world_meet(w, TN__FREE, 0, NULL);
     if (w->t.free) w->t.free(w->t.user);
+    tn__arena_drop(w->exposed);
     tn_mem_put(w->all, (size_t)w->t.size * sizeof *w->all);
     tn_mem_put(w, sizeof *w);
 }
@@ -69,6 +74,12 @@ bool tn__world_went(tn_world *w, tn_status said)
     w->broken = true;
     if (tn_error() == TN_OK) tn_raise(said, "the transport of rank %d failed, but raised no error", w->t.rank);
     return false;
+}
+
+void tn__world_nap(const tn_world *w, double start, int64_t bytes)
+{
+    const double rest = w->rate > 0 ? start + w->latency + (double)bytes / w->rate - tn__seconds() : 0;
+    if (rest > 0) nanosleep(&(struct timespec){(time_t)rest, (long)((rest - floor(rest)) * 1e9)}, NULL);
 }
 
 bool tn__world_send(tn_world *w, void *data, int64_t bytes, int from)

@@ -12,6 +12,10 @@ static void share_of(const tn_replica *r, const tn_optimizer *o, const tn__place
 {
     enum { LINE = 64 };
     const int64_t size = (int64_t)tn_dtype_size(p->wide), lines = r->bytes / LINE, ranks = r->world->t.size;
+    if (p->spread) {
+        tn__spread_part(r, p, rank, from, to);
+        return;
+    }
     *from = 0, *to = p->owner == rank ? p->n : 0;
     if (!tn_optimizer_by_element(o)) return;
     *from = tn__min_i64(tn__max_i64((lines * rank / ranks * LINE - p->at) / size, 0), p->n);
@@ -41,6 +45,11 @@ static void step_share(const tn_replica *r, tn_optimizer *o)
                             "clip in the replica (tn_fit: leave .optimizer away)");
         return;
     }
+    if (r->spread && !tn_optimizer_by_element(o)) {
+        tn_raise(TN_EUNSUPPORTED, "tn_replica_step: .zero3 needs an optimizer that steps each element for itself, not "
+                                  "whole weights, as LAMB and Adafactor do; .zero does with these");
+        return;
+    }
     take_shares(r, o, false);
     for (int64_t i = 0; i < r->places; i++) {
         int64_t from, to;
@@ -58,8 +67,9 @@ static void share_weights(tn_replica *r, const tn_optimizer *o)
     for (int64_t i = 0; i < r->places && going; i++) {
         const tn__place *p = r->place + i;
         const int64_t    size = (int64_t)tn_dtype_size(tn_dtype_of(p->t));
+        int64_t          from, to;
+        if (p->spread) continue; /* the others get them when they need them */
         for (int rank = 0; rank < r->world->t.size && going && (r->some[i] & TN__WHOLE); rank++) {
-            int64_t from, to;
             share_of(r, o, p, rank, &from, &to);
             if (to > from)
                 going = tn__world_send(r->world, (char *)tn_data_mut(p->t) + from * size, (to - from) * size, rank);
@@ -75,8 +85,10 @@ tn_status tn_replica_step(tn_replica *r, tn_optimizer *o)
     if (tn_error() == TN_OK && (r->clip.norm > 0 || r->clip.value > 0))
         r->norm = tn_clip_grads_run((tn_clip_grads_args){.module = r->module, .clip = r->clip});
     if (tn_error() == TN_OK) {
+        tn__spread_open(r, true);
         if (r->zero) step_share(r, o);
         else tn_step(o);
+        tn__spread_open(r, false);
     }
     if (!tn__world_meet(r->world, TN__STEP, 0, NULL)) return tn_error();
     if (r->zero && r->world->t.size > 1) share_weights(r, o);
@@ -151,12 +163,15 @@ tn_status tn_replica_collect(tn_replica *r, tn_optimizer *o)
     }
     tn_mem_put(room, (size_t)room_bytes);
     tn_mem_put(numbers, numbers_bytes);
+    if (!r->world->t.rank) tn__spread_bring_all(r);
     return tn_error();
 }
 
 void tn_replica_forget(tn_replica *r, tn_optimizer *o)
 {
-    if (r && r->zero && r->world->t.size > 1) take_shares(r, o, false);
+    if (!r || !r->zero || r->world->t.size == 1) return;
+    take_shares(r, o, false);
+    tn__spread_let_go(r);
 }
 
 double tn_replica_norm(const tn_replica *r) { return r ? r->norm : NAN; }

@@ -98,6 +98,7 @@ static tn_status check_target(const tn_op *op, const tn_ctx *c)
                         : leaf == x ? "this tensor"
                                     : "what it shows",
                         leaf->name ? "'" : "");
+    if (x->storage->homed && !tn__may_write(op->name, x)) return tn__self.error;
     if (x->unrecorded && !tn__self.mode.no_grad)
         return tn_raise(TN_ESTATE,
                         "%s_: the target is a view that was made while nothing was recorded, so what it is a view of "
@@ -186,13 +187,16 @@ static tn_status cast_inputs(one_call *o)
 static tn_status check_inputs(one_call *o)
 {
     const tn_ctx *c = &o->c;
+    bool          homed = false;
     for (int i = 0; i < c->nin; i++) {
         if (check_input(c->op, i, c->in[i]) != TN_OK) return tn__self.error;
+        homed = homed || (c->in[i] && c->in[i]->storage->homed);
         o->need[i] = c->in[i] && tn__wants_grad(c->in[i]);
         o->record = o->record || o->need[i];
     }
     o->record = o->record && !tn__self.mode.no_grad;
-    return TN_OK;
+    if (__builtin_expect(homed, 0)) tn__bring(c->nin, c->in);
+    return tn__self.error;
 }
 
 /* Runs infer, and decides whether the call is recorded. */

@@ -49,10 +49,12 @@ enum { FEW = 8 };
 /* Fills in what the backward reads: the saved tensors, and whose gradient is wanted. */
 static tn_status fill(tn__engine_run *r, tn__node *n, bool *need, tn_tensor **in, tn_tensor **out)
 {
+    bool homed = false;
     for (int i = 0; i < n->nin; i++) {
         need[i] = n->need[i] && tn__leads_on(r, n, i);
         if (check_version(n, &n->saved_in[i], "input", i) != TN_OK) return tn__self.error;
         in[i] = n->saved_in[i].t;
+        homed = homed || (in[i] && in[i]->storage->homed);
     }
     for (int i = 0; i < n->nout; i++) {
         if (check_version(n, &n->saved_out[i], "result", i) != TN_OK) return tn__self.error;
@@ -62,7 +64,8 @@ static tn_status fill(tn__engine_run *r, tn__node *n, bool *need, tn_tensor **in
         out[i]->node = &n->object, out[i]->output = (uint8_t)i;
         atomic_fetch_add_explicit(&n->object.refs, 1, memory_order_relaxed);
     }
-    return TN_OK;
+    if (__builtin_expect(homed, 0)) tn__bring(n->nin, in);
+    return tn__self.error;
 }
 
 /* In anomaly mode: is the gradient of input i finite? */

@@ -10,6 +10,7 @@
 #include "core/base/clock.h"
 #include "core/base/denormals.h"
 #include "core/base/fnv.h"
+#include "core/base/home.h"
 #include "core/base/libm.h"
 #include "core/base/memory.h"
 #include "core/base/pair.h"

@@ -93,11 +93,13 @@ static void *at_index(const char *who, const tn_tensor *t, tn_shape index)
 
 /* ---- reading -------------------------------------------------------------------------------------------------- */
 
-const void *tn_data(const tn_tensor *t) { return tn__alive("tn_data", t) ? tn__ptr(t) : NULL; }
+static bool readable(const char *who, const tn_tensor *t) { return tn__alive(who, t) && tn__here(t); }
+
+const void *tn_data(const tn_tensor *t) { return readable("tn_data", t) ? tn__ptr(t) : NULL; }
 
 double tn_item(const tn_tensor *t)
 {
-    if (!tn__alive("tn_item", t)) return NAN;
+    if (!readable("tn_item", t)) return NAN;
     const int64_t n = tn_shape_numel(t->l.shape);
     if (n == 1) return tn__load(tn__ptr(t), t->dtype);
     char text[192];
@@ -108,19 +110,19 @@ double tn_item(const tn_tensor *t)
 
 double tn_get(const tn_tensor *t, int64_t position)
 {
-    const void *p = tn__alive("tn_get", t) ? at_position("tn_get", t, position) : NULL;
+    const void *p = readable("tn_get", t) ? at_position("tn_get", t, position) : NULL;
     return p ? tn__load(p, t->dtype) : NAN;
 }
 
 double tn_get_at(const tn_tensor *t, tn_shape index)
 {
-    const void *p = tn__alive("tn_get_at", t) ? at_index("tn_get_at", t, index) : NULL;
+    const void *p = readable("tn_get_at", t) ? at_index("tn_get_at", t, index) : NULL;
     return p ? tn__load(p, t->dtype) : NAN;
 }
 
 int64_t tn_get_i64(const tn_tensor *t, int64_t position)
 {
-    const void *p = tn__alive("tn_get_i64", t) ? at_position("tn_get_i64", t, position) : NULL;
+    const void *p = readable("tn_get_i64", t) ? at_position("tn_get_i64", t, position) : NULL;
     return p ? tn__load_i64(p, t->dtype) : 0;
 }
 
@@ -128,7 +130,7 @@ int64_t tn_get_i64(const tn_tensor *t, int64_t position)
 
 bool tn__given(const char *who, const char *what, const tn_tensor *t)
 {
-    if (t && !tn__object_gone(&t->object)) return true;
+    if (t && !tn__object_gone(&t->object)) return tn__here(t);
     if (t) tn__object_misused(who, what);
     else tn_raise(TN_EINVAL, "%s: %s is NULL", who, what);
     return false;
@@ -136,7 +138,8 @@ bool tn__given(const char *who, const char *what, const tn_tensor *t)
 
 bool tn__writable(const char *who, const tn_tensor *t)
 {
-    if (!tn__given(who, "t", t)) return false;
+    if (t ? !tn__alive(who, t) : !tn__given(who, "t", t)) return false;
+    if (t->storage->homed && !tn__may_write(who, t)) return false;
     const char *open = t->name ? " (" : "", *name = t->name ? t->name : "", *close = t->name ? ")" : "";
     if (t->leaf && !tn__self.mode.no_grad)
         return tn_raise(TN_ESTATE,

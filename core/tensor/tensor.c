@@ -186,6 +186,22 @@ tn_tensor *tn_borrow(tn_dtype dt, tn_shape s, void *data, void (*release)(void *
     return t;
 }
 
+tn_tensor *tn__homed(tn_dtype dt, tn_shape s, void *data, tn__home *h)
+{
+    tn__storage *st = tn__mem_get(HEADER);
+    if (!st) return tn__object_drop(&h->object), NULL;
+    *st = (tn__storage){.refs = 1,
+                        .bytes = (size_t)tn_shape_numel(s) * tn__dtype_bytes(dt),
+                        .data = data,
+                        .borrowed = true,
+                        .homed = true,
+                        .owner = &h->object};
+    tn_tensor *t = handle(dt, st);
+    if (!t) return storage_end(st), NULL;
+    t->l = tn__layout_of_shape(s);
+    return tn__scoped(t);
+}
+
 /* A handle that is behind the tape stays so: its history is brought up to date when it is used there. */
 void tn__written(tn_tensor *t, const char *who)
 {

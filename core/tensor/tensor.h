@@ -5,6 +5,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/dtype.h"
+#include "core/base/home.h"
 #include "core/base/memory.h"
 #include "core/base/thread.h"
 #include "core/tensor/layout.h"
@@ -33,6 +34,7 @@ typedef struct {
     /* hash of (matrix, version) of the last few-row product; 0: none (packed.c) */
     _Atomic(uint32_t)      last_product;
     bool                   borrowed; /* the memory is not the library's */
+    bool                   homed;    /* and its numbers may be elsewhere: the owner is a tn__home */
     _Atomic(const char *)  writer;   /* who wrote last, for messages */
     size_t                 bytes;
     void                  *data;
@@ -85,6 +87,15 @@ static inline bool tn__alive(const char *who, const tn_tensor *t)
     if (t && !tn__object_gone(&t->object)) return true;
     if (t) tn__object_misused(who, "the tensor");
     return false;
+}
+
+/* The numbers of t are here; else they come, or it is raised. tn__bring: those of all inputs of a call (home.c). */
+bool               tn__bring(int n, tn_tensor *const *t);
+bool               tn__bring_to_stay(const tn_tensor *t);
+bool               tn__may_write(const char *who, const tn_tensor *t); /* false: raised */
+static inline bool tn__here(const tn_tensor *t)
+{
+    return __builtin_expect(!t->storage->homed, 1) || tn__bring_to_stay(t);
 }
 
 /* tn__new for a dtype and a shape from outside, which are checked; who is named in the message. */

@@ -23,8 +23,9 @@ static int checked(training *t)
     if (a->vocab && a->vocab_size) return program_usage("--vocab-size is for a new tokenizer; --vocab names one");
     if (!a->steps && !a->epochs && !(a->minutes > 0)) a->minutes = t->kind->minutes;
     if (!a->vocab_size && t->kind->tokenizer) a->vocab_size = 8000;
-    if ((a->shards || a->zero) && !t->world)
-        return program_usage("--%s is for several processes: say --ranks, too", a->zero ? "zero" : "shards");
+    if ((a->shards || a->zero || a->zero3) && !t->world)
+        return program_usage("--%s is for several processes: say --ranks, too",
+                             a->zero3 ? "zero3" : a->zero ? "zero" : "shards");
     return t->kind->check(t);
 }
 
@@ -202,7 +203,7 @@ static tn_fit_result fitted(training *t, int64_t steps, const char *config)
     f.save_every = every, f.valid_every = has_validation(t) ? every : 0;
     if (first) f.on = heard, f.on_user = &l;
     f.stop = &stop_flag, f.world = t->world;
-    if (f.world) f.shards = (int)t->asked.shards, f.zero = t->asked.zero;
+    if (f.world) f.shards = (int)t->asked.shards, f.zero = t->asked.zero, f.zero3 = t->asked.zero3;
     if (f.optimizer) its_own(&f);
     const tn_fit_result r = tn_fit_run(f);
     record_end(&l.rec);

@@ -17,7 +17,7 @@ typedef struct {
     const char *out, *size, *dtype, *vocab;
     int64_t     vocab_size, steps, epochs, seed, layers, heads, dim, ranks, shards;
     double      minutes, lr, warmup, dropout;
-    bool        resume, force, zero;
+    bool        resume, force, zero, zero3;
 } train_asked;
 #define TRAIN_DEFAULTS .dtype = "f32", .lr = 1e-3, .warmup = 0.1, .seed = 1
 #define TRAIN_OPTIONS(a, letter_of_size, sizes, minutes_)                                \
@@ -53,7 +53,8 @@ typedef struct {
                .least = 1, .most = 4096),                                                                           \
         OPTION_INT("shards", 0, "N", &(a).shards, "with --ranks, in how many parts a batch is cut; without it, 12", \
                    .least = 1, .most = TN_SHARDS_MAX),                                                              \
-        OPTION_FLAG("zero", 0, &(a).zero, "with --ranks, share out the optimizer's memory, too")
+        OPTION_FLAG("zero", 0, &(a).zero, "with --ranks, share out the optimizer's memory, too"), \
+        OPTION_FLAG("zero3", 0, &(a).zero3, "and the weights")
 
 /* One training. What a kind's functions need besides follows it in a struct of its own. */
 typedef struct train_kind train_kind;

@@ -152,6 +152,7 @@ static void finish(tn__fit *f)
     }
     if (c->folder && f->unsaved && tn_error() == TN_OK) tn__fit_save(f);
     if (!c->restore_best || f->r.best != f->r.best || tn_error() != TN_OK) return;
+    if (f->replica && tn_replica_whole(f->replica) != TN_OK) return; /* to be written over */
     if (f->best) tn_module_assign(c->module, f->best);
     else if (tn__fit_writes(f)) tn__fit_best_load(c->module, tn__folder_best(&f->folder, path));
     if (c->world) tn_world_module_broadcast(c->world, c->module);

@@ -27,8 +27,10 @@ static bool numbers_fit(const tn_fit_args *c)
 static bool ranks_fit(const tn_fit_args *c)
 {
     const tn_fit_args d = {TN_FIT_ARGS_DEFAULTS};
-    if (!c->world && (c->shards != d.shards || c->zero))
-        return no(".shards and .zero are for several ranks: they need a .world");
+    if (!c->world && (c->shards != d.shards || c->zero || c->zero3))
+        return no(".shards, .zero and .zero3 are for several ranks: they need a .world");
+    if (c->zero3 && c->ema)
+        return no(".zero3 is not for .ema, which reads all weights at each step; .zero does with it");
     if (c->world && c->accumulate != 1)
         return no(
             ".accumulate is for one process alone: with .world, take larger batches and as many times more .shards");

@@ -12,9 +12,10 @@ bool tn__fit_ranks_begin(tn__fit *f)
                             .module = c->module,
                             .shards = c->shards,
                             .zero = c->zero,
+                            .zero3 = c->zero3,
                             .clip.norm = f->own ? c->clip : 0,
                             .bucket = 1 << 20, /* small ones, of which the last, that nothing hides, is soon there */
-                            .overlap = !tn_world_near(c->world)});
+                            .overlap = !c->zero3 && !tn_world_near(c->world)});
     if (c->ema) { /* began from this rank's weights: rank 0's averages for all */
         tn_ema_swap(c->ema);
         tn_world_module_broadcast(c->world, c->module);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The same weights for 1, 2, 3, 4 and 6 ranks, 20 steps: every workload of bench ranks in f32 and bf16, with more shards
-# than usual (accumulation), ZeRO-1, tables whose untouched rows stay at home, and all of it at once; and a run of bert,
-# which clips and drops out, that 4 ranks begin and 3 end. --full only.
+# than usual (accumulation), ZeRO-1 and ZeRO-3, tables whose untouched rows stay at home, and all of it at once; and a
+# run of bert, which clips and drops out, that 4 ranks begin and 3 end. --full only.
 . "$(dirname "$0")/common.sh"
 [ "${TENON_HAS_MPI:-}" ] && [[ $TENON_HAS_MPI != OFF && $TENON_HAS_MPI != FALSE ]] || {
     echo "SKIPPED: built without MPI"
@@ -30,6 +30,7 @@ for workload in bert gpt seq2seq lstm; do
     for dtype in f32 bf16; do
         same $workload $dtype
         same $workload $dtype --zero
+        same $workload $dtype --zero3 --resident 0
         same $workload $dtype --sparse
         same $workload $dtype --shards 36 --batch 72
         same $workload $dtype --shards 24 --batch 48 --zero --sparse
@@ -49,7 +50,7 @@ for dtype in f32 bf16; do
         train many_$ranks$dtype $ranks --dtype $dtype --zero || wrong "$ranks ranks: $(cat said)"
         cmp -s one_$dtype/model.safetensors many_$ranks$dtype/model.safetensors || wrong "bert, $dtype: $ranks ranks"
     done
-    for zero in '' --zero; do
+    for zero in '' --zero --zero3; do
         rm -rf half
         # shellcheck disable=SC2086 # nothing, or a word
         train half 4 --dtype $dtype $zero &

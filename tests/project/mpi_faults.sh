@@ -45,7 +45,8 @@ steps=300 took=()
 (train whole $steps --ranks 1) >said || wrong "one rank alone fails"
 for ((i = 1; i <= ${1:-2}; i++)); do
     out=$PWD/kill$i from=$((RANDOM % 3 + 2)) to=$((RANDOM % 4 + 1))
-    (train "$out" $steps --ranks $from) >said 2>errors$i &
+    zero=(--zero --zero3)
+    (train "$out" $steps --ranks $from ${zero[i % 2]}) >said 2>errors$i &
     job=$!
     sleep "$((RANDOM % 3)).$((RANDOM % 10))"
     mapfile -t pids < <(ranks_of "$out")

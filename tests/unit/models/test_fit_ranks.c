@@ -205,7 +205,7 @@ START_TEST(mistakes)
         "tn_source_shard: the source cannot be cut: it has no .shard",
         "tn_fit: .train gave rows 0 to 2 of 24 for part 1 of 12; does it call tn_shard_next behind each?",
         "tn_fit: .accumulate is for one process alone: with .world, take larger batches and as many times more .shards",
-        "tn_fit: .shards and .zero are for several ranks: they need a .world",
+        "tn_fit: .shards, .zero and .zero3 are for several ranks: they need a .world",
         "tn_replica_new: .shards is 1; it must be one for each of 2 ranks or more, at most 4096",
         "tn_replica_new: rank 1 has another number of .shards, .bucket, or other switches than rank 0",
         "tn_replica_step: with .zero an optimizer's own .clip would see a share of the gradients; clip in the"};

@@ -1,0 +1,27 @@
+/* home.c — memory whose numbers may be elsewhere: they come before somebody reads them, and nobody writes over them. */
+#include "core/tensor/tensor.h"
+
+static tn__home *home_of(const tn_tensor *t) { return (tn__home *)(void *)t->storage->owner; }
+
+/* Calls are counted, so that what one of them reads does not go while it runs. */
+bool tn__bring(int n, tn_tensor *const *t)
+{
+    static _Thread_local uint64_t calls;
+    calls++;
+    for (int i = 0; i < n; i++)
+        if (t[i] && t[i]->storage->homed && !home_of(t[i])->bring(home_of(t[i]), calls)) return false;
+    return true;
+}
+
+bool tn__bring_to_stay(const tn_tensor *t) { return home_of(t)->bring(home_of(t), 0); }
+
+bool tn__may_write(const char *who, const tn_tensor *t)
+{
+    if (home_of(t)->open) return true;
+    const char *name = t->name ? t->name : "";
+    tn_raise(TN_ESTATE,
+             "%s: this tensor%s%s%s is a weight of which each rank has a part (.zero3); change it behind "
+             "tn_replica_whole, or let tn_replica_step do it",
+             who, *name ? " (" : "", name, *name ? ")" : "");
+    return false;
+}

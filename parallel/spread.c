@@ -1,0 +1,336 @@
+/* spread.c — weights of which each rank keeps a part (ZeRO-3: Rajbhandari and others, 2020). All of them lie in one
+ * range of addresses, the same on each rank, of which a rank has memory for its own parts alone. Before an op, or
+ * somebody else, reads a weight, the other ranks' parts of it are read from their memory, without their doing (one-sided
+ * communication): so ranks need not go through the same ops at the same time, and an empty shard keeps nobody waiting.
+ * Behind it the pages are given back when others need the room, those that were read longest ago first. */
+#define _GNU_SOURCE /* madvise, MAP_ANONYMOUS */
+#include "parallel/parallel_private.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Smaller weights stay whole on each rank: a message for each would cost more than their memory. And what the last few
+ * calls read stays whatever it takes, as an op may be made of ops. */
+enum { SMALL = 16384, LAST_CALLS = 16, LINE = 64 };
+
+struct tn__arena {
+    atomic_int refs; /* of weights, and of the world that shows it to others */
+    char      *at;
+    size_t     bytes;
+};
+
+typedef struct {
+    tn__home    home; /* owned by the tensor's storage, and by the spread */
+    tn__spread *of;   /* NULL: it has ended, and what was not here is lost */
+    tn__arena  *arena;
+    int64_t     place, at, bytes; /* in the arena */
+    bool        here, stays;
+    uint64_t    used; /* the last call that read it */
+} weight;
+
+struct tn__spread {
+    tn_replica *r;
+    const void *thread; /* whose world it is */
+    tn__arena  *arena;
+    weight    **weight;   /* [places]; NULL: a small one */
+    int64_t     resident; /* bytes of weights that are here whole */
+    int64_t     page;
+};
+
+/* ---- the range of addresses -------------------------------------------------------------------------------------- */
+
+static tn__arena *arena_new(size_t bytes)
+{
+    tn__arena *a = tn_mem_get(sizeof *a);
+    if (!a) return NULL;
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) {
+        tn_raise(TN_ENOMEM, "tn_replica_next: no %zu bytes of addresses for the weights of .zero3", bytes);
+        tn_mem_put(a, sizeof *a);
+        return NULL;
+    }
+    a->at = at, a->bytes = bytes;
+    atomic_init(&a->refs, 1);
+    return a;
+}
+
+void tn__arena_drop(tn__arena *a)
+{
+    if (!a || atomic_fetch_sub(&a->refs, 1) > 1) return;
+    munmap(a->at, a->bytes);
+    tn_mem_put(a, sizeof *a);
+}
+
+/* ---- parts ------------------------------------------------------------------------------------------------------- */
+
+/* Each weight is cut into as many parts as there are ranks: so all ranks send when one layer is read. */
+void tn__spread_part(const tn_replica *r, const tn__place *p, int rank, int64_t *from, int64_t *to)
+{
+    const int64_t lines = (p->n + LINE - 1) / LINE, ranks = r->world->t.size;
+    *from = tn__min_i64(lines * rank / ranks * LINE, p->n);
+    *to = tn__min_i64(lines * (rank + 1) / ranks * LINE, p->n);
+}
+
+bool tn__spread_is_worth(const tn_tensor *t)
+{
+    return tn_numel(t) * (int64_t)tn_dtype_size(tn_dtype_of(t)) >= SMALL && tn_is_contiguous(t);
+}
+
+static int64_t size_of(const tn_replica *r, int64_t place)
+{
+    return (int64_t)tn_dtype_size(tn_dtype_of(r->place[place].t));
+}
+
+/* Whole pages in [from, to) of a weight go back to the system; reading them would give zeros. */
+static void give_back(const weight *w, int64_t from, int64_t to)
+{
+    const int64_t page = w->of->page;
+    from = (w->at + from + page - 1) / page * page;
+    to = to == w->bytes ? (w->at + to + page - 1) / page * page : (w->at + to) / page * page;
+    if (to > from) (void)madvise(w->arena->at + from, (size_t)(to - from), MADV_DONTNEED);
+}
+
+static void leave(weight *w)
+{
+    int64_t       from, to;
+    tn_replica   *r = w->of->r;
+    const int64_t size = size_of(r, w->place);
+    tn__spread_part(r, r->place + w->place, r->world->t.rank, &from, &to);
+    if (w->here) w->of->resident -= w->bytes;
+    w->here = w->stays = false;
+    give_back(w, 0, from * size);
+    give_back(w, to * size, w->bytes);
+}
+
+/* Room for so many bytes beside those that must stay. */
+static void make_room(const tn__spread *s, int64_t bytes, uint64_t call)
+{
+    while (s->resident && s->resident + bytes > s->r->resident) {
+        weight *oldest = NULL;
+        for (int64_t i = 0; i < s->r->places; i++) {
+            weight *w = s->weight[i];
+            if (!w || !w->here || w->stays || w->used + LAST_CALLS > call) continue;
+            if (!oldest || w->used < oldest->used) oldest = w;
+        }
+        if (!oldest) return;
+        leave(oldest);
+    }
+}
+
+static bool fetch(const weight *w)
+{
+    enum { PIECE = 1 << 30 };
+    const tn_replica *r = w->of->r;
+    tn_world         *world = r->world;
+    const int64_t     size = size_of(r, w->place);
+    for (int k = 1; k < world->t.size; k++) { /* each begins with the next: not all with the first */
+        const int rank = (world->t.rank + k) % world->t.size;
+        int64_t   from, to;
+        tn__spread_part(r, r->place + w->place, rank, &from, &to);
+        for (int64_t at = from * size; at < to * size; at += PIECE) {
+            const int64_t bytes = tn__min_i64(to * size - at, PIECE);
+            const double  start = tn__seconds();
+            if (!tn__world_went(world,
+                                world->t.get(world->t.user, w->arena->at + w->at + at, (int)bytes, rank, w->at + at)))
+                return false;
+            tn__world_nap(world, start, bytes);
+        }
+    }
+    return true;
+}
+
+static bool bring(tn__home *h, uint64_t call)
+{
+    weight *w = (weight *)(void *)h;
+    if (w->here) {
+        w->used = call ? call : w->used, w->stays = w->stays || !call;
+        return true;
+    }
+    if (tn_error() != TN_OK) return false;
+    if (!w->of) {
+        tn_raise(TN_ESTATE, "the weights that ranks had shared out (.zero3) are lost: ranks had ended when "
+                            "tn_replica_whole or tn_replica_free asked for them; go on from a checkpoint");
+        return false;
+    }
+    if (w->of->thread != &tn__self) {
+        tn_raise(TN_ESTATE, "weights that ranks share out (.zero3) are read by the thread of the replica alone");
+        return false;
+    }
+    if (w->of->r->world->broken) {
+        tn_raise(TN_ESTATE, "a rank has ended that had a part of these weights (.zero3); go on from a checkpoint");
+        return false;
+    }
+    make_room(w->of, w->bytes, call ? call : UINT64_MAX);
+    if (!fetch(w)) return false;
+    w->here = true, w->stays = !call, w->used = call ? call : w->used;
+    w->of->resident += w->bytes;
+    return true;
+}
+
+static void weight_end(tn__object *o)
+{
+    weight *w = (weight *)(void *)o;
+    tn__arena_drop(w->arena);
+    tn_mem_put(w, sizeof *w);
+}
+
+/* ---- sharing out ------------------------------------------------------------------------------------------------- */
+
+static void spread_free(tn__spread *s)
+{
+    if (!s) return;
+    for (int64_t i = 0; s->weight && i < s->r->places; i++) {
+        if (!s->weight[i]) continue;
+        s->weight[i]->of = NULL;
+        tn__object_drop(&s->weight[i]->home.object);
+    }
+    tn_mem_put(s->weight, (size_t)s->r->places * sizeof *s->weight + 1);
+    tn__arena_drop(s->arena);
+    tn_mem_put(s, sizeof *s);
+}
+
+/* Where each weight will lie: at the beginning of a page. */
+static bool lay_out(tn__spread *s)
+{
+    tn_replica *r = s->r;
+    int64_t     all = 0;
+    for (int64_t i = 0; i < r->places; i++) {
+        if (!r->place[i].spread) continue;
+        weight *w = s->weight[i] = tn_mem_get(sizeof *w);
+        if (!w) return false;
+        *w = (weight){.home = {.object.end = weight_end, .bring = bring}, .of = s, .place = i, .at = all, .here = true};
+        atomic_init(&w->home.object.refs, 1);
+        w->bytes = r->place[i].n * size_of(r, i);
+        if (!tn__add_i64(all, (w->bytes + s->page - 1) / s->page * s->page, &all))
+            return tn_raise(TN_ENOMEM, "tn_replica_next: the weights are too large"), false;
+    }
+    if (!(s->arena = arena_new((size_t)tn__max_i64(all, s->page)))) return false;
+    for (int64_t i = 0; i < r->places; i++)
+        if (s->weight[i]) s->weight[i]->arena = s->arena, atomic_fetch_add(&s->arena->refs, 1);
+    return true;
+}
+
+/* This rank's part of a weight, as a tensor whose other parts are elsewhere. */
+static tn_tensor *part_of(tn_replica *r, weight *w)
+{
+    int64_t       from, to;
+    const int64_t size = size_of(r, w->place);
+    tn_tensor    *t = r->place[w->place].t;
+    const char   *old = tn_data(t);
+    tn__spread_part(r, r->place + w->place, r->world->t.rank, &from, &to);
+    if (!old) return NULL;
+    memcpy(w->arena->at + w->at + from * size, old + from * size, (size_t)((to - from) * size));
+    tn__object_keep(&w->home.object);
+    return tn__homed(tn_dtype_of(t), tn_shape_of(t), w->arena->at + w->at, &w->home);
+}
+
+/* What can fail on one rank alone: before the ranks meet. */
+static tn__spread *prepare(tn_replica *r, tn_tensor **parts)
+{
+    tn__spread *s = tn_mem_get(sizeof *s);
+    if (!s) return NULL;
+    *s = (tn__spread){.r = r, .thread = &tn__self, .page = sysconf(_SC_PAGESIZE)};
+    r->spread = s;
+    if ((s->weight = tn_mem_get((size_t)r->places * sizeof *s->weight + 1)) && lay_out(s))
+        for (int64_t i = 0; i < r->places && tn_error() == TN_OK; i++)
+            if (s->weight[i]) parts[i] = part_of(r, s->weight[i]);
+    return s;
+}
+
+static void share_out(tn_replica *r, tn_tensor **parts)
+{
+    tn__spread *s = prepare(r, parts);
+    tn_world   *w = r->world;
+    if (w->exposed && tn_error() == TN_OK)
+        tn_raise(TN_ESTATE,
+                 "tn_replica_next: another replica of this world has its weights shared out; one with .zero3 "
+                 "at a time");
+    if (tn__world_meet(w, TN__SPREAD, 0, NULL) &&
+        tn__world_went(w, w->t.expose(w->t.user, s->arena->at, (int64_t)s->arena->bytes))) {
+        w->exposed = s->arena;
+        atomic_fetch_add(&s->arena->refs, 1);
+        for (int64_t i = 0; i < r->places && tn_error() == TN_OK; i++) {
+            if (!parts[i]) continue;
+            tn_adopt(r->place[i].t, parts[i]);
+            s->weight[i]->here = false;
+        }
+        return;
+    }
+    r->spread = NULL;
+    spread_free(s);
+}
+
+void tn__spread_begin(tn_replica *r)
+{
+    if (r->spread) {
+        tn__spread_let_go(r);
+        return;
+    }
+    const size_t   bytes = (size_t)r->places * sizeof(tn_tensor *) + 1;
+    const tn_scope s = tn_no_grad_begin();
+    tn_tensor    **parts = tn_mem_get(bytes);
+    if (parts) share_out(r, parts);
+    else tn__world_meet(r->world, TN__SPREAD, 0, NULL);
+    tn_mem_put(parts, bytes);
+    tn_scope_end(s);
+}
+
+void tn__spread_let_go(tn_replica *r)
+{
+    for (int64_t i = 0; r->spread && i < r->places; i++)
+        if (r->spread->weight[i] && r->spread->weight[i]->stays) leave(r->spread->weight[i]);
+}
+
+/* While it is open the optimizer may change this rank's parts. Then all weights are new, by the versions that the tape
+ * and others' caches go by, too, and what is here of other ranks' parts is old. */
+void tn__spread_open(tn_replica *r, bool open)
+{
+    const tn_scope s = tn_no_grad_begin();
+    for (int64_t i = 0; r->spread && i < r->places; i++) {
+        weight *w = r->spread->weight[i];
+        if (!w) continue;
+        w->home.open = true;
+        if (!open) {
+            if (tn_error() == TN_OK) tn_data_mut(r->place[i].t);
+            leave(w);
+        }
+        w->home.open = open;
+    }
+    tn_scope_end(s);
+}
+
+void tn__spread_bring_all(tn_replica *r)
+{
+    for (int64_t i = 0; r->spread && i < r->places && tn_error() == TN_OK; i++)
+        if (r->spread->weight[i]) tn_data(r->place[i].t);
+}
+
+/* ---- and together again ------------------------------------------------------------------------------------------ */
+
+static void take_back(tn_replica *r, weight *w)
+{
+    const tn_scope s = tn_no_grad_begin();
+    tn_tensor     *t = r->place[w->place].t, *whole = tn_clone(t);
+    if (whole) {
+        tn_adopt(t, whole);
+        leave(w); /* but for this rank's part, which others may still read */
+    }
+    tn_scope_end(s);
+}
+
+void tn__spread_end(tn_replica *r)
+{
+    tn__spread *s = r->spread;
+    tn_world   *w = r->world;
+    if (!s) return;
+    if (tn__world_meet(w, TN__WHOLE_AGAIN, 0, NULL))
+        for (int64_t i = 0; i < r->places && tn_error() == TN_OK; i++)
+            if (s->weight[i]) take_back(r, s->weight[i]);
+    if (tn__world_meet(w, TN__WHOLE_AGAIN, 0, NULL) && tn__world_went(w, w->t.expose(w->t.user, NULL, 0))) {
+        tn__arena_drop(w->exposed);
+        w->exposed = NULL;
+    }
+    r->spread = NULL;
+    spread_free(s);
+}
