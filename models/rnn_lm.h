@@ -69,7 +69,8 @@ TN_API tn_status    tn_rnn_lm_save(tn_rnn_lm *m, const char *dir) TN_CHECKED;
 typedef struct tn_columns_config {
     int           zero_;
     int64_t batch TN_IS(20), length TN_IS(35);
-    bool          vary; /* lengths around length, at times around its half, as AWD-LSTM has them */
+    bool          vary; /* lengths around length, at times around its half, as AWD-LSTM has them: drawn by the seed */
+    uint64_t      seed;
     int           end_;
 } TN_KEYWORDS_ONLY tn_columns_config;
 #define TN_COLUMNS_DEFAULTS .batch = 20, .length = 35

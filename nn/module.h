@@ -80,6 +80,7 @@ TN_API void      *tn_module_built(void *m);               /* m if all went well;
 TN_API tn_tensor *tn_module_param(void *m, const char *name, tn_tensor *t);
 TN_API tn_tensor *tn_module_weight(void *m, const char *name, tn_tensor *t);
 TN_API tn_tensor *tn_module_buffer(void *m, const char *name, tn_tensor *t, bool saved);
+TN_API tn_tensor *tn_module_buffer_rows(void *m, const char *name, tn_tensor *t);
 TN_API void      *tn_module_child(void *m, const char *name, void *child);
 TN_API void      *tn_module_share(void *m, const char *name, void *other);
 TN_API tn_tensor *tn_module_tie(void *m, const char *name, tn_tensor *t);
@@ -127,6 +128,7 @@ typedef struct {
     tn_tensor *tensor;              /* NULL if modules were asked for */
     tn_module *module;              /* the module, or the one that holds the tensor */
     bool       parameter, saved;    /* saved: it belongs to the state dict */
+    bool       rows;                /* see tn_buffer_rows */
     char       name[TN_PATH_BYTES]; /* "layers.3.up.weight"; "" for the root */
 
     int      what_, depth_, nties_, length_; /* the library's own, from here on */
@@ -194,6 +196,9 @@ TN_API int64_t         tn_module_length(void *m);
 /* m->mean = tn_buffer(m, "running_mean", tn_zeros(...)): no parameter, but saved with them; or not saved. */
 #define tn_buffer(m, name, t) tn_module_buffer(TN_ANY_MODULE_(m), name, t, true)
 #define tn_buffer_unsaved(m, name, t) tn_module_buffer(TN_ANY_MODULE_(m), name, t, false)
+/* A buffer whose row i belongs to row i of the batch. Of several ranks each changes the rows of its shards;
+ * tn_replica_collect, before a checkpoint, gives all of them to all. */
+#define tn_buffer_rows(m, name, t) tn_module_buffer_rows(TN_ANY_MODULE_(m), name, t)
 /* m->up = tn_child(m, "up", tn_linear_new(...)): m owns it; if m is NULL or anything fails, the child is freed. */
 #define tn_child(m, name, child) TN_SAME_(child, tn_module_child(TN_ANY_MODULE_(m), name, TN_ANY_MODULE_(child)))
 /* A module that has an owner already, under a second name. It is freed when both owners are. */

@@ -121,8 +121,9 @@ TN_API tn_status tn_replica_backward(tn_replica *r, tn_tensor *loss, double weig
  * bits as without (an optimizer's own clip rounds otherwise, and sees only its share). Of the optimizer's state each
  * of k ranks has a k-th then, by elements; of an optimizer that steps whole parameters (LAMB, Adafactor) whole ones. */
 TN_API tn_status tn_replica_step(tn_replica *r, tn_optimizer *o);
-/* All ranks, with .zero: rank 0 gets the state of all parameters, to save a whole checkpoint, which any number of ranks
- * may go on from; or each forgets what is not its share, behind saving and restoring. Else nothing happens. */
+/* All ranks. Before a checkpoint, which any number of ranks may go on from: with .zero rank 0 gets the state of all
+ * parameters, and all get all rows of buffers that have one for each of the batch (tn_buffer_rows). Behind saving and
+ * restoring each forgets what is not its share. */
 TN_API tn_status tn_replica_collect(tn_replica *r, tn_optimizer *o);
 TN_API void      tn_replica_forget(tn_replica *r, tn_optimizer *o);
 TN_API double    tn_replica_norm(const tn_replica *r); /* of all gradients, before .clip; NaN: not measured */

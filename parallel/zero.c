@@ -141,10 +141,37 @@ static bool send_states(const tn_replica *r, tn_optimizer *o, const tn__place *p
     return true;
 }
 
+/* Buffers of which each rank has changed the rows of its shards: all rows for all. */
+static void collect_rows(tn_replica *r)
+{
+    tn_world      *w = r->world;
+    const int      size = w->t.size;
+    const tn_scope s = tn_no_grad_begin();
+    bool           going = true;
+    for (tn_each e = tn_module_each(r->module, TN_EACH_BUFFER); going && tn_next(&e);) {
+        const int64_t row = e.rows && tn_size(e.tensor, 0) ? tn_numel(e.tensor) / tn_size(e.tensor, 0) : 0;
+        const int64_t bytes = row * (int64_t)tn_dtype_size(tn_dtype_of(e.tensor));
+        char         *at = bytes ? tn_data_mut(e.tensor) : NULL;
+        for (int rank = 0; at && going && rank < size; rank++) {
+            tn_batch  first = {0}, last = {0};
+            const int lo = tn__first_shard(r->shards, rank, size), hi = tn__first_shard(r->shards, rank + 1, size);
+            tn_batch_cut(&first, (tn_shard){.rank = lo, .of = r->shards}, tn_size(e.tensor, 0));
+            tn_batch_cut(&last, (tn_shard){.rank = hi - 1, .of = r->shards}, tn_size(e.tensor, 0));
+            const int64_t rows = last.first + last.rows - first.first;
+            if (rows) going = tn__world_send(w, at + first.first * bytes, rows * bytes, rank);
+        }
+    }
+    tn_scope_end(s);
+}
+
 tn_status tn_replica_collect(tn_replica *r, tn_optimizer *o)
 {
     if (!r) return tn_error() == TN_OK ? tn_raise(TN_EINVAL, "tn_replica_collect: r is NULL") : tn_error();
-    if (!r->zero || r->world->t.size == 1) return tn_error();
+    if (r->world->t.size == 1) return tn_error();
+    if (!r->zero) {
+        if (tn__world_meet(r->world, TN__STATE, 0, NULL)) collect_rows(r);
+        return tn_error();
+    }
     tn_error_state aside;
     const int64_t  room_bytes = largest_state(r, o);
     const size_t   numbers_bytes = (size_t)r->world->t.size * 3 * sizeof(int);
@@ -163,6 +190,7 @@ tn_status tn_replica_collect(tn_replica *r, tn_optimizer *o)
     }
     tn_mem_put(room, (size_t)room_bytes);
     tn_mem_put(numbers, numbers_bytes);
+    if (going) collect_rows(r);
     if (!r->world->t.rank) tn__spread_bring_all(r);
     return tn_error();
 }

@@ -32,6 +32,7 @@ int main(int argc, char **argv)
         .name = "lm",
         .summary = "recurrent language models",
         .commands = commands,
+        .world = PROGRAM_WORLD,
         .text =
             "Elman's network, LSTM or GRU, by words, pieces or characters, with states that are carried through the "
             "text:\n\n"

@@ -153,15 +153,22 @@ static void keep(void *user, tn_json_writer *w)
     tn_json_close(w);
 }
 
+static void cut(void *user, tn_shard shard)
+{
+    const tn_source s = tn_columns_source(((lm_training *)user)->columns);
+    s.shard(s.user, shard);
+}
+
 static bool open_all(training *t)
 {
     enum { HELD_ROWS = 10, OFTEN = 1000 /* steps; of an epoch, which is when SGD's rate may change */ };
     lm_training  *g = of(t);
     const tn_text text = {g->all.at, g->bytes}, valid = {g->all.at + g->bytes, g->all.bytes - g->bytes};
     if (!numbers_of(t->tokens, text, &g->ids) || !numbers_of(t->tokens, valid, &g->held)) return false;
-    g->columns = tn_columns_new(g->ids.at, g->ids.n, .batch = g->batch, .length = g->length, .vary = g->vary);
+    g->columns = tn_columns_new(g->ids.at, g->ids.n, .batch = g->batch, .length = g->length, .vary = g->vary,
+                                .seed = (uint64_t)t->asked.seed);
     if (!g->columns) return false;
-    t->fit.train = (tn_source){next, begin, keep, NULL, g, tn_columns_source(g->columns).batches};
+    t->fit.train = (tn_source){next, begin, keep, cut, g, tn_columns_source(g->columns).batches};
     t->fit.loss = tn_carried_lm_loss;
     if (g->held.n > 1) {
         const int64_t rows = g->held.n >= 100 * HELD_ROWS ? HELD_ROWS : 1;
@@ -354,6 +361,7 @@ static const option options[] = {
     TRAIN_WIDTH(asked.base.asked),
     TRAIN_TEXT(asked.base.asked),
     TRAIN_RUN(asked.base.asked, "texts", "20"),
+    TRAIN_RANKS(asked.base.asked),
     {0},
 };
 const command train_command = COMMAND(

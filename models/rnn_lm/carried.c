@@ -11,7 +11,8 @@
 
 struct tn_columns {
     const int32_t    *ids;
-    int64_t           rows, at; /* words of a column; the next of them to be read */
+    int64_t           rows, at, epoch; /* words of a column; the next of them to be read */
+    tn_shard          shard;
     tn_columns_config c;
 };
 
@@ -29,7 +30,7 @@ tn_columns *tn_columns_create(const int32_t *ids, int64_t n, tn_columns_config c
                    (long long)n, (long long)c.batch),
                NULL;
     tn_columns *s = tn_mem_get(sizeof *s);
-    if (s) *s = (tn_columns){ids, n / c.batch, 0, c};
+    if (s) *s = (tn_columns){.ids = ids, .rows = n / c.batch, .c = c};
     return s;
 }
 
@@ -38,14 +39,16 @@ void tn_columns_free(tn_columns *s)
     if (s) tn_mem_put(s, sizeof *s);
 }
 
-/* As AWD-LSTM has it: about length, in one case of 20 about its half, and never below 5. */
+/* As AWD-LSTM has it: about length, in one case of 20 about its half, and never below 5. Drawn by the place in the
+ * text, so that it is the same for all parts of a batch. */
 static int64_t length_now(const tn_columns *s)
 {
-    tn_generator *g = tn_current_generator();
     if (!s->c.vary) return s->c.length;
-    const double about = (double)s->c.length * (tn_random_double(g) < 0.95 ? 1 : 0.5);
+    tn_generator g = {.seed =
+                          tn__fnv1a_i64(tn__fnv1a_i64(tn__fnv1a_i64(TN__FNV1A, (int64_t)s->c.seed), s->epoch), s->at)};
+    const double about = (double)s->c.length * (tn_random_double(&g) < 0.95 ? 1 : 0.5);
     double       normal = -6; /* twelve uniform numbers less six: a deviation of 1 */
-    for (int i = 0; i < 12; i++) normal += tn_random_double(g);
+    for (int i = 0; i < 12; i++) normal += tn_random_double(&g);
     return (int64_t)fmax(5, about + 5 * normal);
 }
 
@@ -53,19 +56,21 @@ static bool next(void *user, tn_batch *b)
 {
     tn_columns   *s = user;
     const int64_t left = s->rows - 1 - s->at; /* each word needs the one behind it */
-    if (left < 1) return s->at = 0, false;
-    const int64_t all = length_now(s), n = all < left ? all : left, rows = s->c.batch;
+    if (left < 1) return s->at = 0, s->epoch++, false;
+    const int64_t all = length_now(s), n = all < left ? all : left;
+    tn_batch_cut(b, s->shard, s->c.batch);
+    const int64_t rows = b->rows;
     b->x = tn_empty_of(TN_I64, TN_SHAPE(rows, n)), b->y = tn_empty_of(TN_I64, TN_SHAPE(rows, n));
     int64_t *x = b->x ? tn_data_mut(b->x) : NULL, *y = b->y ? tn_data_mut(b->y) : NULL;
     for (int64_t i = 0; x && y && i < rows * n; i++) {
-        const int32_t *from = s->ids + i / n * s->rows + s->at + i % n;
+        const int32_t *from = s->ids + (b->first + i / n) * s->rows + s->at + i % n;
         x[i] = from[0], y[i] = from[1];
     }
     if (!s->at) tn_batch_put(b, "fresh", tn_ones(TN_SHAPE(1)));
     if (s->c.vary) tn_batch_put(b, "share", tn_full(TN_SHAPE(1), (double)n / (double)s->c.length));
     b->items = rows * n;
     if (tn_error() != TN_OK) return false;
-    s->at += n;
+    if (tn_shard_next(&s->shard)) s->at += n;
     return true;
 }
 static void begin(void *user, const tn_json *at)
@@ -73,12 +78,19 @@ static void begin(void *user, const tn_json *at)
     tn_columns   *s = user;
     const int64_t where = at ? tn_json_i64(tn_json_need(at, "at")) : 0;
     s->at = where >= 0 && where <= s->rows ? where : 0;
+    s->epoch = at ? tn_json_i64(tn_json_need(at, "epoch")) : 0;
+    s->shard.done_ = 0;
 }
-static void save(void *user, tn_json_writer *w) { tn_json_put_i64(w, "at", ((const tn_columns *)user)->at); }
+static void save(void *user, tn_json_writer *w)
+{
+    const tn_columns *s = user;
+    tn_json_put_i64(w, "at", s->at), tn_json_put_i64(w, "epoch", s->epoch);
+}
+static void shard(void *user, tn_shard of) { ((tn_columns *)user)->shard = of; }
 
 tn_source tn_columns_source(tn_columns *s)
 {
-    tn_source source = {.next = next, .begin = begin, .save = save, .user = s};
+    tn_source source = {.next = next, .begin = begin, .save = save, .shard = shard, .user = s};
     if (s && !s->c.vary) source.batches = (s->rows - 2) / s->c.length + 1;
     return source;
 }
@@ -115,23 +127,26 @@ tn_carried_lm *tn_carried_lm_new(tn_rnn_lm *lm, int64_t batch)
     m->lm = tn_child(m, "model", lm);
     for (int64_t i = 0; m->lm && m->state && i < lm->config.layers && tn_error() == TN_OK; i++)
         for (int k = 0; k < (lm->layer[i]->gates == 4 ? 2 : 1); k++)
-            m->state[2 * i + k] = tn_buffer(m, tn_name("state.%lld.%s", (long long)i, k ? "c" : "h"),
-                                            tn_zeros(TN_SHAPE(batch, lm->layer[i]->hidden)));
+            m->state[2 * i + k] = tn_buffer_rows(m, tn_name("state.%lld.%s", (long long)i, k ? "c" : "h"),
+                                                 tn_zeros(TN_SHAPE(batch, lm->layer[i]->hidden)));
     return tn_built(m);
 }
 
-/* Into the buffers of training, or, in validation, kept until the next batch. */
-static void carry(tn_carried_lm *m, tn_tensor **now)
+/* Of states of all columns, those of a batch that may be a part of them. */
+static tn_tensor *part(tn_tensor *all, const tn_batch *b)
+{
+    return all && b->whole ? tn_narrow(all, 0, b->first, b->rows) : all;
+}
+
+/* Into the buffers of training, or into those of this validation. */
+static void carry(tn_carried_lm *m, const tn_batch *b, tn_tensor **now)
 {
     const tn_scope s = tn_no_grad_begin();
     for (int i = 0; i < TN_RNN_LM_STATES; i++) {
         if (!now[i]) continue;
-        if (m->base.training) tn_copy_from(m->state[i], now[i]);
-        else {
-            tn_keep(now[i]);
-            if (m->apart[i]) tn_drop(m->apart[i]);
-            m->apart[i] = now[i];
-        }
+        if (!m->base.training && !m->apart[i])
+            m->apart[i] = tn_take(tn_zeros(TN_SHAPE(b->whole ? b->whole : tn_size(now[i], 0), tn_size(now[i], 1))));
+        tn_copy_from(part(m->base.training ? m->state[i] : m->apart[i], b), now[i]);
     }
     tn_scope_end(s);
 }
@@ -144,15 +159,15 @@ tn_tensor *tn_carried_lm_loss(void *carried_lm, const tn_batch *b, void *user)
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     const bool     fresh = tn_batch_find(b, "fresh") != NULL, train = m->base.training;
-    if (fresh && !train) forget_apart(m);
+    if (fresh && !train && !b->first) forget_apart(m);
     for (int i = 0; i < TN_RNN_LM_STATES && !fresh; i++) {
-        tn_tensor *from = train ? m->state[i] : m->apart[i];
-        if (from) now[i] = train ? tn_clone(from) : from; /* a copy, as the buffer is written to before the way back */
+        tn_tensor *from = part(train ? m->state[i] : m->apart[i], b);
+        if (from) now[i] = tn_clone(from); /* a copy, as the buffer is written to before the way back */
     }
     tn_tensor *loss =
         tn_rnn_lm_loss(m->lm, b->x, b->y, .states = now, .alpha = train ? m->alpha : 0, .beta = train ? m->beta : 0);
     tn_tensor *share = train ? tn_batch_find(b, "share") : NULL;
-    if (loss) carry(m, now);
+    if (loss) carry(m, b, now);
     if (loss && share) loss = tn_mul(loss, tn_reshape(share, TN_SCALAR));
     return tn_leave(f, loss);
 }

@@ -104,6 +104,7 @@ bool tn_next(tn_each *e)
             if (!(e->what_ & TN_EACH_NAME) && tensor_came_before(e, s)) continue;
             if (put_name(e, s->name) < 0) return end(e);
             e->tensor = s->tensor, e->module = m, e->parameter = s->what == TN__PARAMETER, e->saved = s->saved;
+            e->rows = s->rows;
             return true;
         }
         if (!(e->what_ & TN_EACH_NAME) && s->child->base->refs > 1 && came_before(e, NULL, s->child)) continue;

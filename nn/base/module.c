@@ -237,6 +237,13 @@ tn_tensor *tn_module_buffer(void *module, const char *name, tn_tensor *t, bool s
     return s->tensor = tn_take(t);
 }
 
+tn_tensor *tn_module_buffer_rows(void *module, const char *name, tn_tensor *t)
+{
+    tn_tensor *b = tn_module_buffer(module, name, t, true);
+    if (b) tn__slot_of(module, name)->rows = true;
+    return b;
+}
+
 /* Is m a part of c? And how deep do c's modules go? */
 static bool contains(tn_module *c, const tn_module *m, int *deepest)
 {

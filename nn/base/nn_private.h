@@ -17,6 +17,7 @@ typedef struct {
     tn_module *child;
     uint8_t    what;
     bool       saved;  /* of a buffer: it belongs to the state dict */
+    bool       rows;   /* of a buffer: one for each of the batch */
     bool       tied;   /* the tensor has another place, too         */
     bool       weight; /* only products and tables read it: tn_quantize may turn it */
 } tn__slot;
