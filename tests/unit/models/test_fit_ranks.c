@@ -164,6 +164,71 @@ START_TEST(goes_on_with_another_number)
 }
 END_TEST
 
+/* ---- states that are carried from batch to batch ----------------------------------------------------------------- */
+
+/* Columns of a text, of lengths that are drawn, under a recurrent model whose states each rank has for its columns. */
+enum { TEXT = 1500, STEPS = 40 };
+typedef struct {
+    const char           *folder;
+    bool                  stops; /* somewhere in an epoch */
+    double                sum[RANKS], valid[RANKS];
+    volatile sig_atomic_t stop[RANKS];
+} carried_job;
+
+static void stop_at_15(const tn_fit_event *e, void *user)
+{
+    if (e->what == TN_FIT_STEP && e->step == 15) *(volatile sig_atomic_t *)user = 1;
+}
+
+static void carried(tn_world *w, void *user)
+{
+    static int32_t         words[TEXT]; /* the same for all */
+    carried_job           *j = user;
+    const int              rank = tn_world_rank(w);
+    volatile sig_atomic_t *stop = j->stop + rank;
+    tn_world_barrier(w);
+    for (int i = 0; rank == 0 && i < TEXT; i++) words[i] = (i * i + i / 7) % 23;
+    tn_world_barrier(w);
+    tn_seed(4);
+    tn_carried_lm *m = tn_carried_lm_new(
+        tn_rnn_lm_new(.vocab = 23, .dim = 6, .hidden = 8, .layers = 2, .dropout = 0.2, .weight_drop = 0.2), 7);
+    tn_columns   *text = tn_columns_new(words, TEXT, .batch = 7, .length = 8, .vary = true, .seed = 3);
+    tn_columns   *held = tn_columns_new(words, 90, .batch = 5, .length = 8);
+    tn_fit_result a = tn_fit(m, .train = tn_columns_source(text), .valid = tn_columns_source(held),
+                             .loss = tn_carried_lm_loss, .steps = STEPS, .save_every = 10, .world = w, .shards = 5,
+                             .lr = 0.02, .folder = j->folder, .resume = true, .on = j->stops ? stop_at_15 : NULL,
+                             .on_user = (void *)(uintptr_t)stop, .stop = j->stops ? stop : NULL);
+    ck_assert(a.why == (j->stops ? TN_FIT_STOPPED : TN_FIT_DONE));
+    j->valid[rank] = a.value, j->sum[rank] = 0;
+    for (tn_each p = tn_parameters(m); tn_next(&p);)
+        for (int64_t i = 0; i < tn_numel(p.tensor); i++) j->sum[rank] += tn_get(p.tensor, i) * (double)(i % 7 + 1);
+    tn_columns_free(text), tn_columns_free(held), tn_free(m);
+}
+
+START_TEST(carried_states)
+{
+    static const int first[] = {3, 5, 2}, then[] = {2, 1, 4};
+    char             text[RANKS][1100], name[32];
+    carried_job      alone = {.folder = tn_test_file("carried")};
+    tn_thread_ranks(1, carried, &alone, 0, text);
+    ck_assert_msg(!*text[0] && alone.valid[0] > 0, "%s", text[0]);
+    for (int k = 0; k < 3; k++) {
+        carried_job j = {.stops = true};
+        snprintf(name, sizeof name, "carried-%d", k);
+        j.folder = tn_test_file(name);
+        tn_thread_ranks(first[k], carried, &j, 0, text);
+        ck_assert_msg(!*text[0], "%s", text[0]);
+        j.stops = false;
+        tn_thread_ranks(then[k], carried, &j, 0, text);
+        for (int i = 0; i < then[k]; i++) {
+            ck_assert_msg(!*text[i], "%s", text[i]);
+            ck_assert_double_eq(j.sum[i], alone.sum[0]);
+            ck_assert_double_eq(j.valid[i], alone.valid[0]);
+        }
+    }
+}
+END_TEST
+
 /* ---- mistakes ---------------------------------------------------------------------------------------------------- */
 
 /* A source that does not know .count, and one that cannot be cut. */
@@ -195,8 +260,10 @@ static void wrongly(tn_world *w, void *user)
     if (what == 4) a.shards = 1;
     if (what == 5 && tn_world_rank(w)) a.shards = 24;
     if (what == 6) a.zero = true, a.optimizer = o;
+    tn_ema *ema = what == 7 ? tn_ema_new(net, .decay = 0.9) : NULL;
+    if (what == 7) a.zero3 = true, a.ema = ema;
     tn_fit_run(a);
-    tn_optimizer_free(o), tn_free(net);
+    tn_ema_free(ema), tn_optimizer_free(o), tn_free(net);
 }
 
 START_TEST(mistakes)
@@ -208,9 +275,10 @@ START_TEST(mistakes)
         "tn_fit: .shards, .zero and .zero3 are for several ranks: they need a .world",
         "tn_replica_new: .shards is 1; it must be one for each of 2 ranks or more, at most 4096",
         "tn_replica_new: rank 1 has another number of .shards, .bucket, or other switches than rank 0",
-        "tn_replica_step: with .zero an optimizer's own .clip would see a share of the gradients; clip in the"};
+        "tn_replica_step: with .zero an optimizer's own .clip would see a share of the gradients; clip in the",
+        "tn_fit: .zero3 is not for .ema, which reads all weights at each step; .zero does with it"};
     char text[RANKS][1100];
-    for (int what = 0; what < 7; what++) {
+    for (int what = 0; what < 8; what++) {
         tn_thread_ranks(2, wrongly, &what, 0, text);
         ck_assert_msg(!strncmp(text[0], said[what], strlen(said[what])), "%d: %s", what, text[0]);
         ck_assert_msg(*text[1], "%d", what);
@@ -224,6 +292,7 @@ int main(void)
     TCase *c = tn_tcase(s, "ranks");
     tcase_add_loop_test(c, any_number_of_ranks, 0, VARIANTS);
     tcase_add_loop_test(c, goes_on_with_another_number, 0, VARIANTS);
+    tcase_add_test(c, carried_states);
     tcase_add_test(c, mistakes);
     return tn_check_main(s);
 }
