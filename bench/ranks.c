@@ -103,7 +103,7 @@ static double held_mib(void)
 int bench_train_ranks(const bench_options *o, FILE *json, const bench_job *j)
 {
     tn_optimizer *opt = tn_adamw_new((tn_module *)j->module, .lr = 1e-4);
-    const int64_t blocked = o->no_overlap || tn_world_size(o->world) == 1 ? o->steps : (o->steps + 1) / 2;
+    const int64_t blocked = o->no_overlap || o->zero3 || tn_world_size(o->world) == 1 ? o->steps : (o->steps + 1) / 2;
     tn_replica   *r = replica_of(o, j, false);
     double        waited[2] = {0, 0}, took[2] = {0, 0}, best[2] = {INFINITY, INFINITY}, first = NAN;
     int64_t       steps[2] = {0, 0};
@@ -195,13 +195,12 @@ static int launch(int ranks, int argc, char **argv)
 
 static int usage(const char *word)
 {
-    fprintf(
-        stderr,
-        "bench: cannot use %s\n"
-        "Usage: bench ranks --ranks K --workload bert|gpt|seq2seq|lstm|reduce --steps N [--dtype f32|bf16] [--zero|--zero3]\n"
-        "                   [--fast] [--sparse] [--no-overlap] [--shards N] [--resident MIB] [--delay MICROSECONDS,MB/S]\n"
-        "                   [sizes]\n",
-        word);
+    fprintf(stderr,
+            "bench: cannot use %s\n"
+            "Usage: bench ranks --ranks K --workload bert|gpt|seq2seq|lstm|reduce --steps N [--dtype f32|bf16]\n"
+            "                   [--zero|--zero3] [--fast] [--sparse] [--no-overlap] [--shards N] [--resident MIB]\n"
+            "                   [--delay MICROSECONDS,MB/S] [sizes]\n",
+            word);
     return 2;
 }
 
@@ -213,6 +212,22 @@ static bool delay(const char *text, bench_options *o)
     if (end == text || *end != ',') return false;
     o->delay_mb = strtod(text = end + 1, &end);
     return end > text && !*end && o->delay_us >= 0 && o->delay_mb > 0;
+}
+
+/* A word that switches something on. */
+static bool flag(const char *word, bench_options *o)
+{
+    const struct {
+        const char *name;
+        bool       *on;
+    } all[] = {{"--zero", &o->zero},
+               {"--zero3", &o->zero3},
+               {"--fast", &o->fast},
+               {"--sparse", &o->sparse},
+               {"--no-overlap", &o->no_overlap}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (!strcmp(word, all[i].name)) return *all[i].on = true;
+    return false;
 }
 
 int bench_ranks(int argc, char **argv)
@@ -230,16 +245,8 @@ int bench_ranks(int argc, char **argv)
         } else if (i + 1 < argc && !strcmp(argv[i], "--ranks")) {
             ranks = (int)strtol(argv[i + 1], NULL, 10);
             if (ranks < 1 || ranks > MOST_RANKS) return usage(argv[i + 1]);
-        } else if (!strcmp(argv[i], "--zero3")) {
-            o.zero3 = o.no_overlap = true, took = 1;
-        } else if (!strcmp(argv[i], "--zero")) {
-            o.zero = true, took = 1;
-        } else if (!strcmp(argv[i], "--fast")) {
-            o.fast = true, took = 1;
-        } else if (!strcmp(argv[i], "--sparse")) {
-            o.sparse = true, took = 1;
-        } else if (!strcmp(argv[i], "--no-overlap")) {
-            o.no_overlap = true, took = 1;
+        } else if (flag(argv[i], &o)) {
+            took = 1;
         } else if (i + 1 < argc && !strcmp(argv[i], "--resident")) {
             o.resident = strtol(argv[i + 1], NULL, 10) << 20;
             if (o.resident < 0) return usage(argv[i + 1]);

@@ -1,6 +1,5 @@
 /* module.h — what a module is: a struct that embeds tn_module first, registers its parameters and children as it
- * assigns them, and computes in a function of its own. Part of nn.h: include that. The whole of a module of your
- * own:
+ * assigns them, and computes in a function of its own. Part of nn.h: include that. A module of your own:
  *
  *     typedef struct {
  *         tn_module  base;                                       // always first, always `base`
@@ -26,9 +25,8 @@
  *     }
  *
  * The parent owns its children, tn_free(root) frees them all. Where these calls take a module, any module's pointer
- * goes, and NULL, too: then they return NULL. A constructor that runs into an error leaves nothing behind: not its
- * memory, nor its draws from the random generator. One thread may change a module, while no other uses it; many may run
- * it. */
+ * goes, and NULL, too: then they return NULL. A constructor that fails leaves nothing behind: no memory, and no draws
+ * from the random generator. One thread may change a module, while no other uses it; many may run it. */
 #ifndef TENON_NN_MODULE_H
 #define TENON_NN_MODULE_H
 
@@ -125,11 +123,10 @@ enum { TN_NAME_BYTES = 256, TN_PATH_BYTES = 1024, TN_MAX_DEPTH = 48 }; /* a name
 enum { TN_EACH_PARAMETER = 1, TN_EACH_BUFFER = 2, TN_EACH_SAVED = 4, TN_EACH_MODULE = 8, TN_EACH_NAME = 16 };
 
 typedef struct {
-    tn_tensor *tensor;              /* NULL if modules were asked for */
-    tn_module *module;              /* the module, or the one that holds the tensor */
-    bool       parameter, saved;    /* saved: it belongs to the state dict */
-    bool       rows;                /* see tn_buffer_rows */
-    char       name[TN_PATH_BYTES]; /* "layers.3.up.weight"; "" for the root */
+    tn_tensor *tensor;                 /* NULL if modules were asked for */
+    tn_module *module;                 /* the module, or the one that holds the tensor */
+    bool       parameter, saved, rows; /* saved: it belongs to the state dict; rows: see tn_buffer_rows */
+    char       name[TN_PATH_BYTES];    /* "layers.3.up.weight"; "" for the root */
 
     int      what_, depth_, nties_, length_; /* the library's own, from here on */
     uint64_t step_;
@@ -196,8 +193,7 @@ TN_API int64_t         tn_module_length(void *m);
 /* m->mean = tn_buffer(m, "running_mean", tn_zeros(...)): no parameter, but saved with them; or not saved. */
 #define tn_buffer(m, name, t) tn_module_buffer(TN_ANY_MODULE_(m), name, t, true)
 #define tn_buffer_unsaved(m, name, t) tn_module_buffer(TN_ANY_MODULE_(m), name, t, false)
-/* A buffer whose row i belongs to row i of the batch. Of several ranks each changes the rows of its shards;
- * tn_replica_collect, before a checkpoint, gives all of them to all. */
+/* Row i belongs to row i of the batch: ranks change those of their shards; see tn_replica_collect. */
 #define tn_buffer_rows(m, name, t) tn_module_buffer_rows(TN_ANY_MODULE_(m), name, t)
 /* m->up = tn_child(m, "up", tn_linear_new(...)): m owns it; if m is NULL or anything fails, the child is freed. */
 #define tn_child(m, name, child) TN_SAME_(child, tn_module_child(TN_ANY_MODULE_(m), name, TN_ANY_MODULE_(child)))

@@ -76,11 +76,10 @@ typedef struct tn_replica_config {
     void      *module;
     int shards TN_IS(12); /* of a batch: at least one for each rank; the same number, the same bits. A rank works on
                              its own one after the other: many small ones are gradient accumulation */
-    bool zero; /* ZeRO-1: each rank has the optimizer's state of its share of the parameters only, and steps these; see
+    bool zero;  /* ZeRO-1: each rank has the optimizer's state of its share of the parameters only, and steps these; see
                   tn_replica_step */
-    bool
-        zero3; /* and the weights, too (ZeRO-3, in this): each rank keeps a k-th of each large one, and an op that reads one
-                   gets the others' parts first. The same bits; implies .zero; see tn_replica_whole */
+    bool zero3; /* ZeRO-3: and a part of the weights; an op that reads one gets the others' parts first. The same bits;
+                   implies .zero; see tn_replica_whole */
     int64_t resident TN_IS(256 << 20); /* with it: bytes of others' parts that stay for the next op that reads them */
     bool fast; /* gradients of ranks are added as the transport does it: MPI_Allreduce, say, in an order that depends on
                   their number. Then another number of ranks ends with other bits */
@@ -128,13 +127,13 @@ TN_API tn_status tn_replica_collect(tn_replica *r, tn_optimizer *o);
 TN_API void      tn_replica_forget(tn_replica *r, tn_optimizer *o);
 TN_API double    tn_replica_norm(const tn_replica *r); /* of all gradients, before .clip; NaN: not measured */
 
-/* With .zero3 weights are shared out from the first batch on. Until tn_replica_whole or tn_replica_free, which all ranks
- * call then, nothing but tn_replica_step changes them, and between the end of tn_replica_next's loop and the step nothing
- * reads them; at any other time they may be read as always, by any rank for itself, on the thread of the replica. Behind
- * tn_replica_whole each rank has all of them, as it had before; the next batch shares them out again. Where ranks have ended
- * before, or there is no memory for it, weights that were not here are lost, and using one is an error. Behind
- * tn_replica_collect rank 0 has all of them, until tn_replica_forget. What it saves, and what it costs, is in
- * docs/guide/cluster.md. */
+/* With .zero3 weights are shared out from the first batch on. Until tn_replica_whole or tn_replica_free, which all
+ * ranks call then, nothing but tn_replica_step changes them, and between the end of tn_replica_next's loop and the
+ * step nothing reads them; at any other time they may be read as always, by any rank for itself, on the thread of
+ * the replica. Behind tn_replica_whole each rank has all of them, as it had before; the next batch shares them out
+ * again. Where ranks have ended before, or there is no memory for it, weights that were not here are lost, and using
+ * one is an error. Behind tn_replica_collect rank 0 has all of them, until tn_replica_forget. What it saves, and
+ * what it costs, is in docs/guide/cluster.md. */
 TN_API tn_status tn_replica_whole(tn_replica *r);
 
 /* Of the last batch: the mean of the loss, on each rank (NaN: there was none), and how long it took to be exchanged. */

@@ -28,7 +28,12 @@ typedef enum {
     TN__FREE
 } tn__world_call;
 
-typedef struct tn__arena tn__arena; /* weights that other ranks may read (spread.c) */
+/* Addresses for weights that other ranks may read (arena.c). */
+typedef struct {
+    atomic_int refs; /* of weights, and of the world that shows it to others */
+    char      *at;
+    int64_t    bytes;
+} tn__arena;
 
 struct tn_world {
     tn_transport  t;
@@ -173,9 +178,13 @@ bool tn__flight_end(tn_replica *r);    /* all of it is there; false: raised */
 
 /* ---- weights of which each rank keeps a part (spread.c) ---------------------------------------------------------- */
 
-void tn__arena_drop(tn__arena *a);
-void tn__spread_begin(tn_replica *r); /* all ranks, at the beginning of a batch; raises */
-void tn__spread_end(tn_replica *r);   /* all ranks have all weights again; raises, and then those are lost that were not
+tn__arena *tn__arena_new(int64_t bytes); /* raises */
+tn__arena *tn__arena_keep(tn__arena *a);
+void       tn__arena_drop(tn__arena *a);
+void       tn__arena_give_back(tn__arena *a, int64_t from, int64_t to); /* whole pages in it; they read as zeros then */
+int64_t    tn__arena_page(void);
+void       tn__spread_begin(tn_replica *r); /* all ranks, at the beginning of a batch; raises */
+void tn__spread_end(tn_replica *r); /* all ranks have all weights again; raises, and then those are lost that were not
                                          here */
 void tn__spread_let_go(tn_replica *r); /* what was brought to stay need stay no longer */
 /* The elements of p that the rank keeps. */

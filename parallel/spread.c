@@ -1,24 +1,16 @@
 /* spread.c — weights of which each rank keeps a part (ZeRO-3: Rajbhandari and others, 2020). All of them lie in one
- * range of addresses, the same on each rank, of which a rank has memory for its own parts alone. Before an op, or
- * somebody else, reads a weight, the other ranks' parts of it are read from their memory, without their doing (one-sided
- * communication): so ranks need not go through the same ops at the same time, and an empty shard keeps nobody waiting.
- * Behind it the pages are given back when others need the room, those that were read longest ago first. */
-#define _GNU_SOURCE /* madvise, MAP_ANONYMOUS */
+ * range of addresses (arena.c), of which a rank has memory for its own parts alone. Before an op, or
+ * somebody else, reads a weight, the other ranks' parts of it are read from their memory, without their doing
+ * (one-sided communication): so ranks need not go through the same ops at the same time, and an empty shard keeps
+ * nobody waiting. Behind it the pages are given back when others need the room, those that were read longest ago
+ * first. */
 #include "parallel/parallel_private.h"
 
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 /* Smaller weights stay whole on each rank: a message for each would cost more than their memory. And what the last few
  * calls read stays whatever it takes, as an op may be made of ops. */
 enum { SMALL = 16384, LAST_CALLS = 16, LINE = 64 };
-
-struct tn__arena {
-    atomic_int refs; /* of weights, and of the world that shows it to others */
-    char      *at;
-    size_t     bytes;
-};
 
 typedef struct {
     tn__home    home; /* owned by the tensor's storage, and by the spread */
@@ -35,32 +27,7 @@ struct tn__spread {
     tn__arena  *arena;
     weight    **weight;   /* [places]; NULL: a small one */
     int64_t     resident; /* bytes of weights that are here whole */
-    int64_t     page;
 };
-
-/* ---- the range of addresses -------------------------------------------------------------------------------------- */
-
-static tn__arena *arena_new(size_t bytes)
-{
-    tn__arena *a = tn_mem_get(sizeof *a);
-    if (!a) return NULL;
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED) {
-        tn_raise(TN_ENOMEM, "tn_replica_next: no %zu bytes of addresses for the weights of .zero3", bytes);
-        tn_mem_put(a, sizeof *a);
-        return NULL;
-    }
-    a->at = at, a->bytes = bytes;
-    atomic_init(&a->refs, 1);
-    return a;
-}
-
-void tn__arena_drop(tn__arena *a)
-{
-    if (!a || atomic_fetch_sub(&a->refs, 1) > 1) return;
-    munmap(a->at, a->bytes);
-    tn_mem_put(a, sizeof *a);
-}
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 
@@ -77,18 +44,16 @@ bool tn__spread_is_worth(const tn_tensor *t)
     return tn_numel(t) * (int64_t)tn_dtype_size(tn_dtype_of(t)) >= SMALL && tn_is_contiguous(t);
 }
 
+/* A weight begins with a page. */
+static int64_t room_of(int64_t bytes)
+{
+    const int64_t page = tn__arena_page();
+    return (bytes + page - 1) / page * page;
+}
+
 static int64_t size_of(const tn_replica *r, int64_t place)
 {
     return (int64_t)tn_dtype_size(tn_dtype_of(r->place[place].t));
-}
-
-/* Whole pages in [from, to) of a weight go back to the system; reading them would give zeros. */
-static void give_back(const weight *w, int64_t from, int64_t to)
-{
-    const int64_t page = w->of->page;
-    from = (w->at + from + page - 1) / page * page;
-    to = to == w->bytes ? (w->at + to + page - 1) / page * page : (w->at + to) / page * page;
-    if (to > from) (void)madvise(w->arena->at + from, (size_t)(to - from), MADV_DONTNEED);
 }
 
 static void leave(weight *w)
@@ -99,8 +64,8 @@ static void leave(weight *w)
     tn__spread_part(r, r->place + w->place, r->world->t.rank, &from, &to);
     if (w->here) w->of->resident -= w->bytes;
     w->here = w->stays = false;
-    give_back(w, 0, from * size);
-    give_back(w, to * size, w->bytes);
+    tn__arena_give_back(w->arena, w->at, w->at + from * size);
+    tn__arena_give_back(w->arena, w->at + to * size, w->at + room_of(w->bytes));
 }
 
 /* Room for so many bytes beside those that must stay. */
@@ -202,12 +167,12 @@ static bool lay_out(tn__spread *s)
         *w = (weight){.home = {.object.end = weight_end, .bring = bring}, .of = s, .place = i, .at = all, .here = true};
         atomic_init(&w->home.object.refs, 1);
         w->bytes = r->place[i].n * size_of(r, i);
-        if (!tn__add_i64(all, (w->bytes + s->page - 1) / s->page * s->page, &all))
+        if (!tn__add_i64(all, room_of(w->bytes), &all))
             return tn_raise(TN_ENOMEM, "tn_replica_next: the weights are too large"), false;
     }
-    if (!(s->arena = arena_new((size_t)tn__max_i64(all, s->page)))) return false;
+    if (!(s->arena = tn__arena_new(all))) return false;
     for (int64_t i = 0; i < r->places; i++)
-        if (s->weight[i]) s->weight[i]->arena = s->arena, atomic_fetch_add(&s->arena->refs, 1);
+        if (s->weight[i]) s->weight[i]->arena = s->arena, tn__arena_keep(s->arena);
     return true;
 }
 
@@ -230,7 +195,7 @@ static tn__spread *prepare(tn_replica *r, tn_tensor **parts)
 {
     tn__spread *s = tn_mem_get(sizeof *s);
     if (!s) return NULL;
-    *s = (tn__spread){.r = r, .thread = &tn__self, .page = sysconf(_SC_PAGESIZE)};
+    *s = (tn__spread){.r = r, .thread = &tn__self};
     r->spread = s;
     if ((s->weight = tn_mem_get((size_t)r->places * sizeof *s->weight + 1)) && lay_out(s))
         for (int64_t i = 0; i < r->places && tn_error() == TN_OK; i++)
@@ -249,7 +214,7 @@ static void share_out(tn_replica *r, tn_tensor **parts)
     if (tn__world_meet(w, TN__SPREAD, 0, NULL) &&
         tn__world_went(w, w->t.expose(w->t.user, s->arena->at, (int64_t)s->arena->bytes))) {
         w->exposed = s->arena;
-        atomic_fetch_add(&s->arena->refs, 1);
+        tn__arena_keep(s->arena);
         for (int64_t i = 0; i < r->places && tn_error() == TN_OK; i++) {
             if (!parts[i]) continue;
             tn_adopt(r->place[i].t, parts[i]);

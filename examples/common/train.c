@@ -24,8 +24,9 @@ static int checked(training *t)
     if (!a->steps && !a->epochs && !(a->minutes > 0)) a->minutes = t->kind->minutes;
     if (!a->vocab_size && t->kind->tokenizer) a->vocab_size = 8000;
     if ((a->shards || a->zero || a->zero3) && !t->world)
-        return program_usage("--%s is for several processes: say --ranks, too",
-                             a->zero3 ? "zero3" : a->zero ? "zero" : "shards");
+        return program_usage("--%s is for several processes: say --ranks, too", a->zero3  ? "zero3"
+                                                                                : a->zero ? "zero"
+                                                                                          : "shards");
     return t->kind->check(t);
 }
 

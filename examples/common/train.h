@@ -53,7 +53,7 @@ typedef struct {
                .least = 1, .most = 4096),                                                                           \
         OPTION_INT("shards", 0, "N", &(a).shards, "with --ranks, in how many parts a batch is cut; without it, 12", \
                    .least = 1, .most = TN_SHARDS_MAX),                                                              \
-        OPTION_FLAG("zero", 0, &(a).zero, "with --ranks, share out the optimizer's memory, too"), \
+        OPTION_FLAG("zero", 0, &(a).zero, "with --ranks, share out the optimizer's memory, too"),                   \
         OPTION_FLAG("zero3", 0, &(a).zero3, "and the weights")
 
 /* One training. What a kind's functions need besides follows it in a struct of its own. */

@@ -20,6 +20,7 @@ may='
 core/base/memory.c:aligned_alloc   the allocator takes memory from the system unless the user sets another
 core/base/memory.c:posix_memalign  the same, for large blocks
 core/base/memory.c:free            and gives it back
+parallel/arena.c:mmap              addresses without memory behind them, which no allocator gives
 core/base/plain.c:uselocale       numbers are written with points, and then the locale of the user is put back
 '
 forbidden=" $(echo $ends $prints $memory $locale $openmp $chance $process) "

@@ -1,5 +1,6 @@
-/* test_spread.c — weights of which each rank keeps a part (.zero3), with ranks that are threads: the same bits as without,
- * less memory, and what becomes of them when something goes wrong. MPI's ranks are in tests/project/mpi_bits.sh. */
+/* test_spread.c — weights of which each rank keeps a part (.zero3), with ranks that are threads: the same bits as
+ * without, less memory, and what becomes of them when something goes wrong. MPI's ranks are in
+ * tests/project/mpi_bits.sh. */
 #define _GNU_SOURCE /* mincore */
 #include "tests/common/check_main.h"
 
@@ -275,7 +276,8 @@ START_TEST(mistakes_are_told)
 }
 END_TEST
 
-/* One rank fails in step 1: all hear of it. Then, the error cleared on all, the weights are those of the step before. */
+/* One rank fails in step 1: all hear of it. Then, the error cleared on all, the weights are those of the step
+ * before. */
 static void failing_body(tn_world *w, void *user)
 {
     job *j = user;
