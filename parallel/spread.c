@@ -1,9 +1,8 @@
 /* spread.c — weights of which each rank keeps a part (ZeRO-3: Rajbhandari and others, 2020). All of them lie in one
- * range of addresses (arena.c), of which a rank has memory for its own parts alone. Before an op, or
- * somebody else, reads a weight, the other ranks' parts of it are read from their memory, without their doing
- * (one-sided communication): so ranks need not go through the same ops at the same time, and an empty shard keeps
- * nobody waiting. Behind it the pages are given back when others need the room, those that were read longest ago
- * first. */
+ * range of addresses (arena.c), of which a rank has memory for its own parts alone. Before an op, or somebody else,
+ * reads a weight, the other ranks' parts of it are read from their memory, without their doing (one-sided
+ * communication): so ranks need not go through the same ops at the same time, and an empty shard keeps nobody waiting.
+ * Behind it the pages are given back when others need the room, those that were read longest ago first. */
 #include "parallel/parallel_private.h"
 
 #include <string.h>
@@ -27,6 +26,7 @@ struct tn__spread {
     tn__arena  *arena;
     weight    **weight;   /* [places]; NULL: a small one */
     int64_t     resident; /* bytes of weights that are here whole */
+    uint64_t    call;     /* the last that read one */
 };
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
@@ -69,13 +69,13 @@ static void leave(weight *w)
 }
 
 /* Room for so many bytes beside those that must stay. */
-static void make_room(const tn__spread *s, int64_t bytes, uint64_t call)
+static void make_room(const tn__spread *s, int64_t bytes)
 {
     while (s->resident && s->resident + bytes > s->r->resident) {
         weight *oldest = NULL;
         for (int64_t i = 0; i < s->r->places; i++) {
             weight *w = s->weight[i];
-            if (!w || !w->here || w->stays || w->used + LAST_CALLS > call) continue;
+            if (!w || !w->here || w->stays || w->used + LAST_CALLS > s->call) continue;
             if (!oldest || w->used < oldest->used) oldest = w;
         }
         if (!oldest) return;
@@ -105,31 +105,32 @@ static bool fetch(const weight *w)
     return true;
 }
 
+/* May it be fetched? Threads of a loop cannot: one could give back what another reads. */
+static bool may_come(const weight *w)
+{
+    if (!w->of)
+        tn_raise(TN_ESTATE, "the weights that ranks had shared out (.zero3) are lost: ranks had ended when "
+                            "tn_replica_whole or tn_replica_free asked for them; go on from a checkpoint");
+    else if (w->of->thread != &tn__self)
+        tn_raise(TN_ESTATE, "weights that ranks share out (.zero3) are read by the thread of the replica alone");
+    else if (!w->here && w->of->r->world->broken)
+        tn_raise(TN_ESTATE, "a rank has ended that had a part of these weights (.zero3); go on from a checkpoint");
+    return tn_error() == TN_OK;
+}
+
 static bool bring(tn__home *h, uint64_t call)
 {
     weight *w = (weight *)(void *)h;
-    if (w->here) {
-        w->used = call ? call : w->used, w->stays = w->stays || !call;
-        return true;
+    if (w->here && !w->of) return true; /* whole, from before the end */
+    if (tn_error() != TN_OK) return w->here;
+    if (!may_come(w)) return false;
+    if (call) w->of->call = call;
+    if (!w->here) {
+        make_room(w->of, w->bytes);
+        if (!fetch(w)) return false;
+        w->of->resident += w->bytes;
     }
-    if (tn_error() != TN_OK) return false;
-    if (!w->of) {
-        tn_raise(TN_ESTATE, "the weights that ranks had shared out (.zero3) are lost: ranks had ended when "
-                            "tn_replica_whole or tn_replica_free asked for them; go on from a checkpoint");
-        return false;
-    }
-    if (w->of->thread != &tn__self) {
-        tn_raise(TN_ESTATE, "weights that ranks share out (.zero3) are read by the thread of the replica alone");
-        return false;
-    }
-    if (w->of->r->world->broken) {
-        tn_raise(TN_ESTATE, "a rank has ended that had a part of these weights (.zero3); go on from a checkpoint");
-        return false;
-    }
-    make_room(w->of, w->bytes, call ? call : UINT64_MAX);
-    if (!fetch(w)) return false;
-    w->here = true, w->stays = !call, w->used = call ? call : w->used;
-    w->of->resident += w->bytes;
+    w->here = true, w->stays = w->stays || !call, w->used = w->of->call;
     return true;
 }
 
@@ -209,8 +210,8 @@ static void share_out(tn_replica *r, tn_tensor **parts)
     tn_world   *w = r->world;
     if (w->exposed && tn_error() == TN_OK)
         tn_raise(TN_ESTATE,
-                 "tn_replica_next: another replica of this world has its weights shared out; one with .zero3 "
-                 "at a time");
+                 "tn_replica_next: the weights of another replica of this world are shared out, or could not be made "
+                 "whole; one with .zero3 at a time");
     if (tn__world_meet(w, TN__SPREAD, 0, NULL) &&
         tn__world_went(w, w->t.expose(w->t.user, s->arena->at, (int64_t)s->arena->bytes))) {
         w->exposed = s->arena;
@@ -277,6 +278,7 @@ static void take_back(tn_replica *r, weight *w)
 {
     const tn_scope s = tn_no_grad_begin();
     tn_tensor     *t = r->place[w->place].t, *whole = tn_clone(t);
+    w->home.open = true;
     if (whole) {
         tn_adopt(t, whole);
         leave(w); /* but for this rank's part, which others may still read */

@@ -14,6 +14,9 @@ typedef struct tn__home {
     bool (*bring)(struct tn__home *h, uint64_t call);
 } tn__home;
 
+/* False, and raised, for a tensor whose other parts ranks have: who would change it, or make it another, asks first. */
+bool tn__may_write(const char *who, const tn_tensor *t);
+
 /* A tensor in the open scope, on memory whose owner the home is: it is ended with it. Raises. */
 tn_tensor *tn__homed(tn_dtype dt, tn_shape s, void *data, tn__home *h);
 

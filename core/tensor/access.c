@@ -128,17 +128,19 @@ int64_t tn_get_i64(const tn_tensor *t, int64_t position)
 
 /* ---- writing -------------------------------------------------------------------------------------------------- */
 
-bool tn__given(const char *who, const char *what, const tn_tensor *t)
+static bool there(const char *who, const char *what, const tn_tensor *t)
 {
-    if (t && !tn__object_gone(&t->object)) return tn__here(t);
+    if (t && !tn__object_gone(&t->object)) return true;
     if (t) tn__object_misused(who, what);
     else tn_raise(TN_EINVAL, "%s: %s is NULL", who, what);
     return false;
 }
 
+bool tn__given(const char *who, const char *what, const tn_tensor *t) { return there(who, what, t) && tn__here(t); }
+
 bool tn__writable(const char *who, const tn_tensor *t)
 {
-    if (t ? !tn__alive(who, t) : !tn__given(who, "t", t)) return false;
+    if (!there(who, "t", t)) return false;
     if (t->storage->homed && !tn__may_write(who, t)) return false;
     const char *open = t->name ? " (" : "", *name = t->name ? t->name : "", *close = t->name ? ")" : "";
     if (t->leaf && !tn__self.mode.no_grad)

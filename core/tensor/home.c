@@ -17,7 +17,7 @@ bool tn__bring_to_stay(const tn_tensor *t) { return home_of(t)->bring(home_of(t)
 
 bool tn__may_write(const char *who, const tn_tensor *t)
 {
-    if (home_of(t)->open) return true;
+    if (!t || !t->storage->homed || home_of(t)->open) return true;
     const char *name = t->name ? t->name : "";
     tn_raise(TN_ESTATE,
              "%s: this tensor%s%s%s is a weight of which each rank has a part (.zero3); change it behind "

@@ -92,7 +92,6 @@ static inline bool tn__alive(const char *who, const tn_tensor *t)
 /* The numbers of t are here; else they come, or it is raised. tn__bring: those of all inputs of a call (home.c). */
 bool               tn__bring(int n, tn_tensor *const *t);
 bool               tn__bring_to_stay(const tn_tensor *t);
-bool               tn__may_write(const char *who, const tn_tensor *t); /* false: raised */
 static inline bool tn__here(const tn_tensor *t)
 {
     return __builtin_expect(!t->storage->homed, 1) || tn__bring_to_stay(t);

@@ -73,7 +73,7 @@ static bool may_be_pruned(const tn_mha *m, int64_t n, const int64_t *heads)
         return tn_raise(TN_EUNSUPPORTED,
                         "tn_mha_prune: these weights are in 8 bits or f16: take heads out first, then pack them"),
                false;
-    return true;
+    return tn__may_write("tn_mha_prune", w) && tn__may_write("tn_mha_prune", m->out_proj->weight);
 }
 
 static void cut_all(const tn_mha *m, const bool *stays, change *c)

@@ -42,6 +42,7 @@ static tn_status turn(const char *who, tn_module *m, tn_tensor *(*pack)(const tn
         if (!turns(&e)) continue;
         while (before < at && was[before] != e.tensor) before++;
         if (before < at) continue; /* tied */
+        if (!tn__may_write(who, e.tensor)) break;
         tn_path_push(e.name);
         was[at] = e.tensor, now[at++] = pack(e.tensor);
         tn_path_pop();

@@ -238,6 +238,14 @@ static void        mistakes_body(tn_world *w, void *user)
     expect(TN_ESTATE, "tn_data_mut");
     tn_copy_from(tn_view(m->layer[0]->weight, TN_SHAPE(DIM * DIM)), tn_zeros(TN_SHAPE(1)));
     expect(TN_ESTATE, "a part");
+    tn_module_to(m, TN_BF16); /* all or none */
+    expect(TN_ESTATE, "tn_module_to: this tensor (weight) is a weight");
+    ck_assert_int_eq(tn_dtype_of(m->layer[0]->bias), TN_F32);
+    tn_module_quantize(m);
+    expect(TN_ESTATE, "a part");
+    ck_assert(tn_needs_grad(m->layer[0]->weight));
+    tn_adopt(m->layer[0]->weight, tn_zeros(TN_SHAPE(1)));
+    expect(TN_ESTATE, "tn_adopt");
     tn_fill(m->layer[0]->bias, 0); /* a small one, which each rank has */
     ck_assert_int_eq(tn_error(), TN_OK);
     tn_scope_end(s);
@@ -247,6 +255,12 @@ static void        mistakes_body(tn_world *w, void *user)
     ck_assert_int_eq(tn_load(saved, saved_at), TN_OK);
     ck_assert_double_eq(sum_of(saved->layer[0]->weight), sum_of(m->layer[0]->weight));
     ck_assert_double_eq(sum_of(saved->words->weight), sum_of(m->words->weight));
+    const tn_scope u = tn_no_grad_begin();
+    tn_fill(m->layer[0]->bias, 3);
+    tn_scope_end(u);
+    tn_load(m, saved_at); /* all or none */
+    expect(TN_ESTATE, "tn_load: this tensor");
+    ck_assert_double_eq(tn_get(m->layer[0]->bias, 0), 3);
     tn_free(saved);
     tn_step(o); /* forgotten: tn_replica_step; there are no gradients, so nothing happens */
     tn_clear_error();
