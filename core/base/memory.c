@@ -12,6 +12,7 @@
 #include "core/base/memory.h"
 #include "core/base/thread.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #ifdef __linux__
@@ -148,11 +149,23 @@ static size_t class_bytes(int c)
 /* What a block of `bytes` counts in the accounts. */
 static int64_t counted(size_t bytes) { return (int64_t)((bytes + 63) & ~(size_t)63); }
 
+/* errno stays as it was: malloc changes it, too, when it finds memory in another place than it looked first. */
+static void *obtain(size_t bytes)
+{
+    const int keep = errno;
+    void     *b = allocator.alloc(allocator.user, bytes);
+    atomic_fetch_add_explicit(&mallocs, 1, memory_order_relaxed);
+    errno = keep;
+    return b;
+}
+
 static void give_back(block *b, size_t bytes)
 {
+    const int keep = errno;
     SHOW(b, bytes);
     atomic_fetch_sub_explicit(&held, bytes, memory_order_relaxed);
     allocator.free(allocator.user, b, bytes);
+    errno = keep;
 }
 
 /* A block that nobody uses goes to the cache, or back. */
@@ -220,12 +233,10 @@ void *tn__mem_try(size_t bytes)
         return b;
     }
     if (!cache.ends) tn__at_thread_end(TN__END_MEMORY, end_thread), cache.ends = true;
-    atomic_fetch_add_explicit(&mallocs, 1, memory_order_relaxed);
-    b = allocator.alloc(allocator.user, n);
+    b = obtain(n);
     if (!b && cache.bytes) { /* perhaps what we keep for later is what is missing now */
         tn_trim();
-        atomic_fetch_add_explicit(&mallocs, 1, memory_order_relaxed);
-        b = allocator.alloc(allocator.user, n);
+        b = obtain(n);
     }
     if (b) atomic_fetch_add_explicit(&held, n, memory_order_relaxed);
     else subtract_live(used);

@@ -34,6 +34,7 @@ static void *allocate(void *user, size_t bytes)
     void *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
     if (p) memset(p, 0xa5, bytes); /* what is read without being written shows */
     memory.blocks += p != NULL;
+    errno = ENOMEM; /* malloc may do so, too, where there was memory in the end */
     return p;
 }
 
@@ -43,6 +44,7 @@ static void release(void *user, void *p, size_t bytes)
     memset(p, 0x5a, bytes);
     free(p);
     memory.blocks--;
+    errno = EINVAL;
 }
 
 void tn_faulty_memory_begin(void)

@@ -7,6 +7,7 @@
 #include "tests/common/check_main.h"
 #include "tests/common/faults.h"
 
+#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
@@ -288,6 +289,25 @@ START_TEST(allocator_only_when_empty)
 }
 END_TEST
 
+START_TEST(an_allocator_that_changes_errno)
+{
+    tn_faulty_memory_begin();
+    const tn_scope s = tn_scope_begin();
+    errno = 77;
+    tn_zeros(TN_SHAPE(300, 300));
+    ck_assert_int_eq(errno, 77);
+    tn_fail_memory(0, true);
+    ck_assert(!tn_zeros(TN_SHAPE(300, 300)));
+    ck_assert_int_eq(errno, 77);
+    tn_clear_error();
+    errno = 77;
+    tn_scope_end(s);
+    ck_assert_int_eq(errno, 77);
+    errno = 0;
+    tn_faulty_memory_end();
+}
+END_TEST
+
 static void *another(void *unused)
 {
     (void)unused;
@@ -395,6 +415,7 @@ int main(void)
     tcase_add_test(t, accounts);
     tcase_add_test(t, limits);
     tcase_add_test(t, allocator_only_when_empty);
+    tcase_add_test(t, an_allocator_that_changes_errno);
     tcase_add_test(t, threads_leave_nothing);
     tcase_add_test(t, accounts_of_another_thread);
     tcase_add_test(t, a_limit_is_for_all_threads);
