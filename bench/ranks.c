@@ -90,9 +90,10 @@ static double state_mib(const tn_optimizer *opt, void *module)
 /* The memory of this process as it is now, as Linux says; NaN elsewhere. */
 static double held_mib(void)
 {
-    double pages = NAN;
-    FILE  *f = fopen("/proc/self/statm", "r");
-    if (f && fscanf(f, "%*s %lf", &pages) != 1) pages = NAN;
+    char   line[128] = "";
+    FILE  *f = fopen("/proc/self/statm", "r"); /* pages: of addresses, and of memory */
+    char  *at = f && fgets(line, sizeof line, f) ? strchr(line, ' ') : NULL;
+    double pages = at ? (double)strtoll(at, NULL, 10) : NAN;
     if (f) fclose(f);
     return pages * (double)sysconf(_SC_PAGESIZE) / 1048576;
 }

@@ -212,7 +212,8 @@ static void share_out(tn_replica *r, tn_tensor **parts)
         tn_raise(TN_ESTATE,
                  "tn_replica_next: the weights of another replica of this world are shared out, or could not be made "
                  "whole; one with .zero3 at a time");
-    if (tn__world_meet(w, TN__SPREAD, 0, NULL) &&
+    const bool ready = s && s->arena; /* else an error stands */
+    if (tn__world_meet(w, TN__SPREAD, 0, NULL) && ready &&
         tn__world_went(w, w->t.expose(w->t.user, s->arena->at, (int64_t)s->arena->bytes))) {
         w->exposed = s->arena;
         tn__arena_keep(s->arena);
