@@ -141,8 +141,9 @@ static bool send_states(const tn_replica *r, tn_optimizer *o, const tn__place *p
     return true;
 }
 
-/* Buffers of which each rank has changed the rows of its shards: all rows for all. */
-static void collect_rows(tn_replica *r)
+/* Buffers of which each rank has changed the rows of its shards: all rows for all. Right behind a meeting, where no
+ * rank has an error: one that had would not write, and the others would wait for it. */
+static bool collect_rows(const tn_replica *r)
 {
     tn_world      *w = r->world;
     const int      size = w->t.size;
@@ -162,6 +163,7 @@ static void collect_rows(tn_replica *r)
         }
     }
     tn_scope_end(s);
+    return going;
 }
 
 tn_status tn_replica_collect(tn_replica *r, tn_optimizer *o)
@@ -169,7 +171,7 @@ tn_status tn_replica_collect(tn_replica *r, tn_optimizer *o)
     if (!r) return tn_error() == TN_OK ? tn_raise(TN_EINVAL, "tn_replica_collect: r is NULL") : tn_error();
     if (r->world->t.size == 1) return tn_error();
     if (!r->zero) {
-        if (tn__world_meet(r->world, TN__STATE, 0, NULL)) collect_rows(r);
+        if (tn__world_meet(r->world, TN__STATE, 0, NULL)) (void)collect_rows(r);
         return tn_error();
     }
     tn_error_state aside;
@@ -178,7 +180,7 @@ tn_status tn_replica_collect(tn_replica *r, tn_optimizer *o)
     char          *room = tn_mem_get((size_t)room_bytes);
     int           *numbers = tn_mem_get(numbers_bytes);
     take_shares(r, o, !r->world->t.rank);
-    bool going = tn__world_meet(r->world, TN__STATE, 0, NULL);
+    bool going = tn__world_meet(r->world, TN__STATE, 0, NULL) && collect_rows(r);
     for (int64_t i = 0; i < r->places && going; i++) {
         tn_error_push(&aside); /* rank 0 receives the rest, too, when it has failed: the others send it */
         going = send_states(r, o, r->place + i, room, numbers);
@@ -190,7 +192,6 @@ tn_status tn_replica_collect(tn_replica *r, tn_optimizer *o)
     }
     tn_mem_put(room, (size_t)room_bytes);
     tn_mem_put(numbers, numbers_bytes);
-    if (going) collect_rows(r);
     if (!r->world->t.rank) tn__spread_bring_all(r);
     return tn_error();
 }
