@@ -143,26 +143,47 @@ static void TN__(activate)(tn__act act, int64_t n, TN__REAL *v)
 }
 
 #if TN__BF16_TOO
-/* A row with an activation, vector by vector: what is kept of it and what comes of it leave the registers once. */
-TN__INLINE void activate_row(const tn__act act, int64_t n, const float *v, float *c, float *pre, const float *bias,
-                             const float *old, const tn__epilogue_step *s)
+/* Dense rows of f32 with an activation, vector by vector: what is kept of them and what comes of them leave the
+ * registers once, and the activation's table is read once for all rows. */
+TN__INLINE void activate_rows(const tn__act act, const tn__epilogue_step *s, const void *all_bias, const void *all_old)
 {
     enum { N = v_n_f32 };
-    const float alpha = (float)s->alpha, beta = (float)s->beta;
-    for (int64_t j = 0; j < n; j += N) {
-        const int64_t some = n - j;
-        const bool    whole = some >= N;
-        v_f32         x = (whole ? v_load_f32(v + j) : v_load_some(v + j, some)) * alpha;
-        if (bias) x = x + (whole ? v_load_f32(bias + j) : v_load_some(bias + j, some));
-        if (pre && whole) v_store_f32(pre + j, x);
-        else if (pre) v_store_some(pre + j, some, x);
-        if (act == TN__ACT_GELU) x = v_gelu(x);
-        else if (act == TN__ACT_GELU_TANH) x = v_gelu_tanh(x);
-        else x = v_choose(v_less(x, v_zero_f32()), v_zero_f32(), x) + 0.0f; /* -0 becomes 0 */
-        if (old) x = x + (whole ? v_load_f32(old + j) : v_load_some(old + j, some)) * beta;
-        if (whole) v_store_f32(c + j, x);
-        else v_store_some(c + j, some, x);
+    const float   alpha = (float)s->alpha, beta = (float)s->beta;
+    const int64_t n = s->cols;
+    for (int64_t r = 0; r < s->rows; r++) {
+        const float *v = (const float *)s->acc + r * s->acc_row;
+        const float *bias = all_bias ? (const float *)all_bias + r * s->bias_row : NULL;
+        const float *old = all_old ? (const float *)all_old + r * s->old_row : NULL;
+        float       *c = (float *)s->c + r * s->c_row, *pre = s->pre ? (float *)s->pre + r * s->pre_row : NULL;
+        for (int64_t j = 0; j < n; j += N) {
+            const int64_t some = n - j;
+            const bool    whole = some >= N;
+            v_f32         x = (whole ? v_load_f32(v + j) : v_load_some(v + j, some)) * alpha;
+            if (bias) x = x + (whole ? v_load_f32(bias + j) : v_load_some(bias + j, some));
+            if (pre && whole) v_store_f32(pre + j, x);
+            else if (pre) v_store_some(pre + j, some, x);
+            if (act == TN__ACT_GELU) x = v_gelu(x);
+            else if (act == TN__ACT_GELU_TANH) x = v_gelu_tanh(x);
+            else x = v_choose(v_less(x, v_zero_f32()), v_zero_f32(), x) + 0.0f; /* -0 becomes 0 */
+            if (old) x = x + (whole ? v_load_f32(old + j) : v_load_some(old + j, some)) * beta;
+            if (whole) v_store_f32(c + j, x);
+            else v_store_some(c + j, some, x);
+        }
     }
+}
+static void gelu_rows(const tn__epilogue_step *s, const void *bias, const void *old)
+{
+    activate_rows(TN__ACT_GELU, s, bias, old);
+}
+static void gelu_tanh_rows(const tn__epilogue_step *s, const void *bias, const void *old)
+{
+    activate_rows(TN__ACT_GELU_TANH, s, bias, old);
+}
+static void activated_rows(const tn__epilogue_step *s, const void *bias, const void *old)
+{
+    if (s->act == TN__ACT_GELU) gelu_rows(s, bias, old);
+    else if (s->act == TN__ACT_GELU_TANH) gelu_tanh_rows(s, bias, old);
+    else activate_rows(TN__ACT_RELU, s, bias, old);
 }
 #endif
 
@@ -182,12 +203,6 @@ static void TN__(finish_dense)(int64_t n, TN__REAL *v, TN__REAL *c, TN__REAL *pr
             for (int64_t j = 0; j < n; j++) c[j] = alpha * v[j];
         return;
     }
-#if TN__BF16_TOO
-    if (s->act == TN__ACT_GELU) activate_row(TN__ACT_GELU, n, v, c, pre, bias, old, s);
-    else if (s->act == TN__ACT_GELU_TANH) activate_row(TN__ACT_GELU_TANH, n, v, c, pre, bias, old, s);
-    else if (s->act == TN__ACT_RELU) activate_row(TN__ACT_RELU, n, v, c, pre, bias, old, s);
-    if (s->act) return;
-#endif
     if (bias)
         for (int64_t j = 0; j < n; j++) v[j] = alpha * v[j] + bias[j];
     else
@@ -210,7 +225,11 @@ static void finish_bf16(int64_t n, float *v, uint16_t *c, uint16_t *pre, const u
         const int64_t k = n - at < PIECE ? n - at : PIECE;
         if (bias) tn__widen_row(k, b, bias + at);
         if (old) tn__widen_row(k, o, old + at);
-        finish_dense_f32(k, v + at, v + at, pre ? p : NULL, bias ? b : NULL, old ? o : NULL, s);
+        if (s->act) {
+            tn__epilogue_step piece = {.rows = 1, .cols = k, .acc = v + at, .c = v + at, .pre = pre ? p : NULL};
+            piece.act = s->act, piece.alpha = s->alpha, piece.beta = s->beta;
+            activated_rows(&piece, bias ? b : NULL, old ? o : NULL);
+        } else finish_dense_f32(k, v + at, v + at, pre ? p : NULL, bias ? b : NULL, old ? o : NULL, s);
         tn__narrow_row(k, c + at, v + at);
         if (pre) tn__narrow_row(k, pre + at, p);
     }
@@ -262,6 +281,10 @@ void TN__FOR_ISA(TN__(tn__gemm_epilogue))(const tn__epilogue_step *s)
     if (s->bf16 && dense && !bias && !old && !s->pre && !s->act && (TN__REAL)s->alpha == 1) { /* most often just this */
         for (int64_t r = 0; r < s->rows; r++)
             tn__narrow_row(s->cols, (uint16_t *)s->c + r * s->c_row, (const float *)s->acc + r * s->acc_row);
+        return;
+    }
+    if (!s->bf16 && dense && s->act) {
+        activated_rows(s, bias, old);
         return;
     }
 #else

@@ -119,7 +119,7 @@ static void cut_work(attention_job *job, int64_t *tasks, int64_t *grain)
     job->chunk = tn__max_i64(job->chunk, 1), job->chunks = tn__max_i64(1, ceil_div(length, job->chunk));
     job->most = back ? job->queries : tn__min_i64(job->chunk, job->queries);
     *tasks = job->matrices * job->chunks * (back && !job->whole ? 2 : 1);
-    *grain = job->parallel ? tn__cost_grain(time, *tasks) : 1;
+    *grain = job->parallel ? tn__cost_grain(time, *tasks, threads) : 1;
 }
 
 static void attend(const tn__attention_call *c, bool back)

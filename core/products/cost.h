@@ -12,10 +12,12 @@ static const double tn__cost_task = 4e-6;    /* what a thread should get at leas
 
 /* Is a job worth more than one thread? */
 static inline bool tn__worth_sharing(double seconds) { return seconds > 2 * tn__cost_task; }
-/* Tasks to hand over at a time, of `tasks` that take so many seconds together. */
-static inline int64_t tn__cost_grain(double seconds, int64_t tasks)
+/* Tasks to hand over at a time, of `tasks` that take so many seconds together: lots of at least tn__cost_task, and as
+ * many for each of the threads, where there are that many. */
+static inline int64_t tn__cost_grain(double seconds, int64_t tasks, int threads)
 {
-    return (int64_t)(tn__cost_task * (double)tasks / seconds) + 1;
+    const int64_t least = (int64_t)(tn__cost_task * (double)tasks / seconds) + 1, lots = (tasks - 1) / least + 1;
+    return lots <= threads ? least : (tasks - 1) / (lots / threads * threads) + 1;
 }
 
 #endif

@@ -251,7 +251,7 @@ void tn__gemm_make_plan(tn__gemm_plan *plan, const tn__gemm_call *call)
                        g->n >= KEPT_LEAST / g->k && (plan->gemv ? g->b_col != 1 : plan->packs_b);
     plan->tasks = plan->matrices * plan->strip_tasks.parts * plan->panel_tasks.parts;
     plan->parallel = tn__worth_sharing(time) && plan->tasks > 1 && tn_threads() > 1;
-    plan->grain = plan->parallel ? tn__cost_grain(time, plan->tasks) : 1;
+    plan->grain = plan->parallel ? tn__cost_grain(time, plan->tasks, tn_threads()) : 1;
 }
 
 /* ---- b is kept packed -------------------------------------------------------------------------------------------- */
