@@ -1,5 +1,4 @@
-/* model.h — whatever model a directory holds, with its tokenizer: for programs that take what they are given. Part of
- * models.h: include that.
+/* model.h — whatever model a directory holds, with its tokenizer. Part of models.h: include that.
  *
  *     tn_model m = tn_model_open("dir");
  *     if (m.family == TN_MODEL_ENCODER) tn_bert_embed(m.bert, m.tokenizer, 1, &text, TN_POOL_MEAN);
@@ -7,12 +6,12 @@
  *     else if (!m.family) fprintf(stderr, "%s\n", tn_error_message());
  *     tn_model_close(&m);
  *
- * What it is, config.json says in model_type; what cannot be opened is refused by that name. Or a file, as of
- * tn_decoder_open. */
+ * What it is, config.json says in model_type and architectures; what cannot be opened is refused by that name. Or a
+ * file, as of tn_decoder_open. */
 #ifndef TENON_MODELS_MODEL_H
 #define TENON_MODELS_MODEL_H
 
-#include "bert.h"
+#include "heads.h"
 #include "lm.h"
 #include "seq2seq.h"
 #include "vit.h"
@@ -24,6 +23,7 @@ extern "C" {
 typedef enum {
     TN_MODEL_NONE = 0,
     TN_MODEL_ENCODER,
+    TN_MODEL_TUNED,
     TN_MODEL_DECODER,
     TN_MODEL_SEQ2SEQ,
     TN_MODEL_IMAGES
@@ -35,6 +35,7 @@ typedef struct {
     union {                 /* in eval mode */
         void       *module;
         tn_bert    *bert;    /* of an encoder */
+        tn_tuned   *tuned;   /* of one with a head for a task: heads.h */
         tn_lm      *lm;      /* of a decoder: a tn_gpt or a tn_llama */
         tn_seq2seq *seq2seq; /* of a translator */
         tn_vit     *vit;     /* of what reads images; their tn_image_processor is in the same directory */

@@ -47,20 +47,13 @@ static tn_tensor *together(const attentions *a, const tn_look *l)
     return all;
 }
 
-static void run_model(const model *m, const pieces *p, const pieces *said)
-{
-    if (m->kind == READER) tn_bert_forward((tn_bert *)(void *)m->net, p->ids);
-    else if (m->kind == WRITER) tn_lm_forward(m->net, p->ids);
-    else tn_seq2seq_forward((tn_seq2seq *)(void *)m->net, p->ids, tn_narrow(said->ids, 1, 0, said->n - 1));
-}
-
 /* The model runs; its weights go to `all`, and layer by layer, [1, heads, m, n], to each. */
 static tn_tensor *looked(const model *m, const attentions *a, const pieces *p, const pieces *said, tn_tensor **each)
 {
     tn_look *l = tn_look_new();
     for (int i = 0; i < a->n; i++) tn_look_want(l, a->path[i]);
     const tn_scope s = tn_look_begin(l);
-    run_model(m, p, said);
+    run_model(m, p->ids, m->kind == TRANSLATOR ? tn_narrow(said->ids, 1, 0, said->n - 1) : NULL);
     tn_scope_end(s);
     tn_tensor *all = tn_error() == TN_OK ? together(a, l) : NULL;
     for (int i = 0; each && i < a->n && tn_error() == TN_OK; i++) each[i] = tn_clone(tn_look_at(l, a->path[i]));

@@ -13,15 +13,15 @@ typedef struct {
     int64_t       at, id; /* the place that is asked about, and the answer */
 } question;
 
-/* The scores at the place: [words]. */
+/* The scores at the place: [words]; or of the labels. */
 static tn_tensor *scores(const question *q)
 {
     tn_tensor *y;
+    if (q->m->kind == TUNED) return tn_select(tn_tuned_forward((tn_tuned *)(void *)q->m->net, q->p->ids), 0, 0);
     if (q->m->kind == WRITER)
         return tn_select(tn_select(tn_lm_forward(q->m->net, q->p->ids, .last = true), 0, 0), 0, 0);
-    y = tn_bert_forward((tn_bert *)(void *)q->m->net, q->p->ids);
-    return tn_select(
-        tn_bert_word_scores((tn_bert *)(void *)q->m->net, y, tn_full_of(TN_I64, TN_SHAPE(1), (double)q->at)), 0, 0);
+    y = tn_bert_forward(q->m->encoder, q->p->ids);
+    return tn_select(tn_bert_word_scores(q->m->encoder, y, tn_full_of(TN_I64, TN_SHAPE(1), (double)q->at)), 0, 0);
 }
 
 /* The log-probability of the answer. */
@@ -33,18 +33,46 @@ static tn_tensor *score(void *net, void *user)
     return tn_select(tn_log_softmax(scores(q), -1), 0, q->id);
 }
 
+/* The place of what hides a word. */
+static bool place_found(question *q)
+{
+    const int32_t mask = tn_tokenizer_special(q->m->tokens).mask;
+    q->at = -1;
+    for (int64_t i = 0; i < q->p->n && q->at < 0; i++)
+        if (tn_get_i64(q->p->ids, i) == mask) q->at = i;
+    if (q->at < 0)
+        tn_raise(TN_EINVAL, "the text has no %s: write it where the answer is to stand",
+                 mask < 0 ? "[MASK]" : tn_tokenizer_piece(q->m->tokens, mask));
+    return q->at >= 0;
+}
+
+static const tn_tuned *tuned(const question *q) { return (const tn_tuned *)(const void *)q->m->net; }
+
+/* A label's number. */
+static bool label_found(question *q)
+{
+    q->id = -1;
+    for (int64_t i = 0; i < tuned(q)->config.n; i++)
+        if (!strcmp(tuned(q)->labels[i], answer)) q->id = i;
+    if (q->id < 0)
+        tn_raise(TN_EINVAL, "this model has no label '%s'; the first of its %lld is '%s'", answer,
+                 (long long)tuned(q)->config.n, tuned(q)->labels[0]);
+    return q->id >= 0;
+}
+
+static const char *answer_name(const question *q)
+{
+    return q->m->kind == TUNED ? tuned(q)->labels[q->id] : tn_tokenizer_piece(q->m->tokens, (int32_t)q->id);
+}
+
 /* Where is it asked, and what is the answer, if none was named? */
 static bool asked(question *q)
 {
     if (q->m->kind == TRANSLATOR) return true;
-    const int32_t mask = tn_tokenizer_special(q->m->tokens).mask;
-    q->at = q->m->kind == WRITER ? 0 : -1;
-    for (int64_t i = 0; i < q->p->n && q->at < 0; i++)
-        if (tn_get_i64(q->p->ids, i) == mask) q->at = i;
-    if (q->at < 0)
-        return tn_raise(TN_EINVAL, "the text has no %s: write it where the answer is to stand",
-                        mask < 0 ? "[MASK]" : tn_tokenizer_piece(q->m->tokens, mask)),
-               false;
+    if (q->m->kind == TUNED && (tuned(q)->config.task != TN_TASK_CLASSES || tuned(q)->config.problem != TN_ONE_LABEL))
+        return tn_raise(TN_EUNSUPPORTED, "of tuned models, those that give a text one label are explained"), false;
+    if (q->m->kind == READER && !place_found(q)) return false;
+    if (answer && q->m->kind == TUNED) return label_found(q);
     if (answer) q->id = tn_tokenizer_id(q->m->tokens, answer);
     if (answer && q->id < 0)
         return tn_raise(TN_EINVAL,
@@ -65,9 +93,7 @@ static void shown(const question *q, const double *value, double difference)
     char       title[256];
     tn_report *r = tn_report_new("What each word adds");
     if (q->m->kind == TRANSLATOR) snprintf(title, sizeof title, "to the translation: %.4g nats in all", difference);
-    else
-        snprintf(title, sizeof title, "to '%.100s': %.4g nats in all", tn_tokenizer_piece(q->m->tokens, q->id),
-                 difference);
+    else snprintf(title, sizeof title, "to '%.100s': %.4g nats in all", answer_name(q), difference);
     tn_report_paragraph(r,
                         "The answer's log-probability beside that of a text of no words, shared out among the words: "
                         "green is for it, amber against it.");
@@ -118,7 +144,7 @@ static int run(int count, char **operands)
 
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &dir, "the model", .required = true),
-    OPTION_TEXT("answer", 'a', "TEXT", &answer, "the piece, or the translation, to be explained; else the likeliest"),
+    OPTION_TEXT("answer", 'a', "TEXT", &answer, "the piece, label or translation to be explained; else the likeliest"),
     OPTION_TEXT("method", 0, "NAME", &method, "integrated gradients, or gradient times input",
                 .choices = "integrated|gradient"),
     OPTION_INT("steps", 'n', "N", &steps, "of the integral, doubled until its sum is right", .least = 2, .most = 1024),
@@ -128,4 +154,4 @@ const command attribute_command = COMMAND(
     "attribute", "what each word adds to an answer", options, .operands = "TEXT", .least = 1, .most = 1,
     .text = "Prints each piece of the text and what it adds to the answer's log-probability, in nats; then the sum "
             "of these, and the difference that they should add up to. The answer is the word behind [MASK], the "
-            "piece that comes next, or the translation.");
+            "piece that comes next, the translation, or the label that a tuned model gives.");

@@ -135,7 +135,7 @@ static tn_tensor *syntax_loss(const guided *g)
 /* One piece in seven is hidden; NULL: the model has no head for that, or nothing was hidden. */
 static tn_tensor *hidden_loss(const guided *g)
 {
-    tn_bert      *bert = (tn_bert *)(void *)g->m->net;
+    tn_bert      *bert = g->m->encoder;
     const group  *of = g->now;
     const int32_t hides = tn_tokenizer_special(g->m->tokens).mask;
     const int64_t all = of->n * of->pieces;
@@ -260,7 +260,7 @@ static double hidden_of(guided *g, const trees *t)
 static bool stands(guided *g, const trees *t, const char *when)
 {
     double       directed, undirected;
-    const double hidden = ((tn_bert *)(void *)g->m->net)->head ? hidden_of(g, t) : NAN;
+    const double hidden = g->m->encoder->head ? hidden_of(g, t) : NAN;
     if (tn_error() != TN_OK || !head_judged(g->m, t, g->path, head - 1, &directed, &undirected)) return false;
     printf("%s\t%.2f\t%.2f\t%.4f\n", when, 100 * directed, 100 * undirected, hidden);
     fflush(stdout);
@@ -270,6 +270,9 @@ static bool stands(guided *g, const trees *t, const char *when)
 static bool found(guided *g, const model *m)
 {
     int64_t at = 0;
+    if (m->kind == TUNED)
+        return tn_raise(TN_EUNSUPPORTED, "this model is tuned for a task already; guide the one that it was before"),
+               false;
     if (m->kind != READER) return tn_raise(TN_EUNSUPPORTED, "only a model that reads both ways is guided"), false;
     for (tn_each e = tn_modules(m->net); tn_next(&e);) {
         const tn_mha *a = tn_mha_of(e.module);

@@ -94,12 +94,14 @@ static int run_heads(int count, char **operands)
     return program_end();
 }
 
-#define TEXTS                                                                                                 \
-    OPTION_TEXT("model", 'm', "DIR", &dir, "the model", .required = true),                                    \
-        OPTION_TEXT("text", 't', "FILE", &given.file, "texts to ask it about, one a line", .required = true), \
-        OPTION_TEXT("target", 0, "FILE", &given.target, "of a translator: their translations, line by line"), \
-        OPTION_INT("lines", 'n', "N", &given.most, "so many lines at most", .least = 1, .most = 1e7),         \
-        OPTION_INT("batch", 'b', "N", &given.together, "so many at a time", .least = 1, .most = 4096),        \
+#define TEXTS                                                                                                       \
+    OPTION_TEXT("model", 'm', "DIR", &dir, "the model", .required = true),                                          \
+        OPTION_TEXT("text", 't', "FILE", &given.file,                                                               \
+                    "texts to ask it about, one a line; of a tuned model as bert tune has them", .required = true), \
+        OPTION_FLAG("pairs", 0, &given.pairs, "of a tuned model: lines hold two texts and a label"),                \
+        OPTION_TEXT("target", 0, "FILE", &given.target, "of a translator: their translations, line by line"),       \
+        OPTION_INT("lines", 'n', "N", &given.most, "so many lines at most", .least = 1, .most = 1e7),               \
+        OPTION_INT("batch", 'b', "N", &given.together, "so many at a time", .least = 1, .most = 4096),              \
         OPTION_INT("seed", 's', "N", &given.seed, "of the words that are hidden, and of a random order", .least = 0)
 static const option heads_options[] = {
     TEXTS, OPTION_TEXT("html", 'o', "FILE", &html, "a page with a picture of it; or an .svg or .png"), {0}};
@@ -108,9 +110,8 @@ const command heads_command = {
     .summary = "how important each head is",
     .options = heads_options,
     .run = run_heads,
-    .text =
-        "Prints each attention's heads and how much the loss notices them: of hidden words, of the next word, or of "
-        "the translation. Heads that share their keys are one."};
+    .text = "Prints each attention's heads and how much the loss notices them: of hidden words, of the next word, of "
+            "the translation, or of the labels that a model is tuned for. Heads that share their keys are one."};
 
 /* ---- look prune -------------------------------------------------------------------------------------------------- */
 

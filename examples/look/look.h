@@ -11,10 +11,16 @@ extern const command heads_command, prune_command, attend_command, align_command
 
 /* ---- a model and its tokenizer (model.c) ------------------------------------------------------------------------- */
 
-typedef enum { READER, WRITER, TRANSLATOR } model_kind; /* BERT; GPT-2, LLaMA; from sequence to sequence */
+typedef enum {
+    READER,    /* BERT */
+    TUNED,     /* one with a head for a task */
+    WRITER,    /* GPT-2, LLaMA */
+    TRANSLATOR /* from sequence to sequence */
+} model_kind;
 typedef struct {
     model_kind    kind;
-    tn_module    *net; /* a tn_bert, a tn_lm or a tn_seq2seq */
+    tn_module    *net;     /* a tn_bert, a tn_tuned, a tn_lm or a tn_seq2seq */
+    tn_bert      *encoder; /* of a reader, tuned or not: it, or a part of it; else NULL */
     tn_tokenizer *tokens;
     const char   *vectors; /* the path of its words' vectors */
     int64_t       longest; /* pieces of a text */
@@ -35,12 +41,14 @@ bool pieces_name(const model *m, tn_tensor *ids, pieces *p);
 void pieces_free(pieces *p);
 /* The translation that the model itself thinks the likeliest. */
 bool translated(const model *m, tn_tensor *source, pieces *p);
+/* The model runs on a text; of a translator also on what it has said. What it gives is looked at, not used. */
+void run_model(const model *m, tn_tensor *ids, tn_tensor *said);
 
 /* ---- texts as batches (texts.c) ---------------------------------------------------------------------------------- */
 
 typedef struct {
     const model *of;
-    tn_tensor   *ids, *blocked, *where, *what, *target; /* what the kind of model needs; kept */
+    tn_tensor   *ids, *types, *blocked, *where, *what, *target; /* what the kind of model needs; kept */
 } batch;
 typedef struct {
     int64_t n;
@@ -48,6 +56,7 @@ typedef struct {
 } texts;
 typedef struct {
     const char *file, *target; /* target: the translations */
+    bool        pairs;         /* of labelled texts: the second column is a second text */
     int64_t     most, together;
     int64_t     seed;
 } texts_config;

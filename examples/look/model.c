@@ -9,8 +9,10 @@
 static const char *vectors_of(const tn_model *m)
 {
     if (m->family == TN_MODEL_ENCODER) return "bert.embeddings.word_embeddings";
+    if (m->family == TN_MODEL_TUNED) return "encoder.bert.embeddings.word_embeddings";
     if (m->family == TN_MODEL_SEQ2SEQ) return "source";
-    return !strcmp(m->type, "gpt2") ? "transformer.wte" : "embed_tokens";
+    if (!strcmp(m->type, "gpt2")) return "transformer.wte";
+    return !strcmp(m->type, "reformer") ? "reformer.embeddings.word_embeddings" : "embed_tokens";
 }
 
 bool model_open(const char *path, model *m)
@@ -18,13 +20,15 @@ bool model_open(const char *path, model *m)
     tn_model t = tn_model_open(path);
     *m = (model){.net = t.module, .tokens = t.tokenizer};
     switch (t.family) {
-    case TN_MODEL_ENCODER: m->kind = READER, m->longest = t.bert->config.positions; break;
+    case TN_MODEL_ENCODER: m->kind = READER, m->encoder = t.bert; break;
+    case TN_MODEL_TUNED: m->kind = TUNED, m->encoder = t.tuned->encoder; break;
     case TN_MODEL_SEQ2SEQ: m->kind = TRANSLATOR, m->longest = t.seq2seq->config.positions; break;
     case TN_MODEL_DECODER: m->kind = WRITER, m->longest = tn_lm_about(t.lm).positions; break;
     default: tn_raise(TN_EUNSUPPORTED, "'%s' is no model of words: look is for those that read or write texts", path);
     }
     if (tn_error() == TN_OK && !m->tokens)
         tn_raise(TN_EFORMAT, "'%s' holds no tokenizer: put its tokenizer.json into the folder", path);
+    if (m->encoder) m->longest = m->encoder->config.positions;
     if (tn_error() == TN_OK) m->vectors = vectors_of(&t);
     if (tn_error() == TN_OK) return true;
     model_close(m);
@@ -41,7 +45,8 @@ void model_close(model *m)
 tn_status model_save(const model *m, const char *dir)
 {
     if (!make_folder(dir)) return tn_error();
-    const tn_status s = m->kind == READER       ? tn_bert_save((tn_bert *)(void *)m->net, dir)
+    const tn_status s = m->kind == READER       ? tn_bert_save(m->encoder, dir)
+                        : m->kind == TUNED      ? tn_tuned_save((tn_tuned *)(void *)m->net, dir)
                         : m->kind == TRANSLATOR ? tn_seq2seq_save((tn_seq2seq *)(void *)m->net, dir)
                                                 : tn_lm_save(m->net, dir);
     return s == TN_OK ? tn_tokenizer_save(m->tokens, dir) : s;
@@ -54,7 +59,7 @@ static void name_one(const model *m, int32_t id, tn_string *to)
 {
     const char *piece = tn_tokenizer_piece(m->tokens, id);
     tn_string   said = {0};
-    if (m->kind == READER || tn_tokenizer_is_special(m->tokens, id)) {
+    if (m->encoder || tn_tokenizer_is_special(m->tokens, id)) {
         tn_string_add(to, tn_text_of(piece));
         return;
     }
@@ -125,6 +130,14 @@ bool translated(const model *m, tn_tensor *source, pieces *p)
     }
     said = tn_scope_return(s, said);
     return said && pieces_name(m, said, p);
+}
+
+void run_model(const model *m, tn_tensor *ids, tn_tensor *said)
+{
+    if (m->kind == TUNED) tn_tuned_forward((tn_tuned *)(void *)m->net, ids);
+    else if (m->kind == READER) tn_bert_forward(m->encoder, ids);
+    else if (m->kind == WRITER) tn_lm_forward(m->net, ids);
+    else tn_seq2seq_forward((tn_seq2seq *)(void *)m->net, ids, said);
 }
 
 /* ---- what is written --------------------------------------------------------------------------------------------- */

@@ -30,18 +30,25 @@ static uint64_t spelled(tn_text w)
     return h ^ h >> 29;
 }
 
+/* Is it what goes into the first layer? */
+static bool is_first(const model *m, const char *path)
+{
+    const char *words = strstr(path, "bert.embeddings.dropout");
+    if (m->encoder) return words && !words[strlen("bert.embeddings.dropout")];
+    return !strcmp(path, "transformer.drop") || !strcmp(path, "dropout"); /* GPT-2's, LLaMA's */
+}
+
 /* The paths of what goes into the first layer and comes out of each. */
-static void layers_of(tn_module *net, examples *to)
+static void layers_of(const model *m, examples *to)
 {
     to->layers = 0;
-    for (tn_each e = tn_modules(net); tn_next(&e) && to->layers < MOST;) {
+    for (tn_each e = tn_modules(m->net); m->kind != TRANSLATOR && tn_next(&e) && to->layers < MOST;) {
         const char *last = strrchr(e.name, '.');
         const bool  layer =
             last && strstr(e.name, ".layers.") == last - strlen(".layers") && last[1] >= '0' && last[1] <= '9';
-        if (!layer && strcmp(e.name, "bert.embeddings.dropout") != 0) continue;
-        snprintf(to->path[to->layers++], TN_PATH_BYTES, "%s", e.name);
+        if (layer || is_first(m, e.name)) snprintf(to->path[to->layers++], TN_PATH_BYTES, "%s", e.name);
     }
-    if (to->layers < 2) tn_raise(TN_EUNSUPPORTED, "only the layers of a model that reads both ways are probed");
+    if (to->layers < 2) tn_raise(TN_EUNSUPPORTED, "only layers of BERT's kind, GPT-2 and LLaMA's kind are probed");
 }
 
 static bool vectors_of(const model *m, const trees *t, examples *to)
@@ -50,14 +57,14 @@ static bool vectors_of(const model *m, const trees *t, examples *to)
     tn_look       *look = tn_look_new();
     tn_tensor    **row = calloc((size_t)t->sentences * MOST, sizeof *row);
     int64_t       *y = calloc((size_t)(2 * t->nodes), sizeof *y), *control = y + t->nodes, rows = 0;
-    layers_of(m->net, to);
+    layers_of(m, to);
     for (int64_t l = 0; l < to->layers; l++) tn_look_want(look, to->path[l]);
     for (int64_t i = 0; i < t->sentences && row && y && tn_error() == TN_OK; i++) {
         const sentence *s = &t->sentence[i];
         read_sentence   x;
         if (!sentence_read(m, t, i, &x)) continue; /* longer than the model reads */
         const tn_scope in = tn_look_begin(look);
-        tn_bert_forward((tn_bert *)(void *)m->net, x.p.ids);
+        run_model(m, x.p.ids, NULL);
         tn_scope_end(in);
         for (int64_t l = 0; l < to->layers && tn_error() == TN_OK; l++)
             row[l * t->sentences + rows] =

@@ -286,7 +286,9 @@ static int run(int count, char **operands)
 
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &dir, "the model"),
-    OPTION_TEXT("text", 't', "FILE", &given.file, "texts whose loss it is, one a line"),
+    OPTION_TEXT("text", 't', "FILE", &given.file,
+                "texts whose loss it is, one a line; of a tuned model as bert tune has them"),
+    OPTION_FLAG("pairs", 0, &given.pairs, "of a tuned model: lines hold two texts and a label"),
     OPTION_TEXT("target", 0, "FILE", &given.target, "of a translator: their translations, line by line"),
     OPTION_INT("lines", 'n', "N", &given.most, "so many lines at most", .least = 1, .most = 1e7),
     OPTION_INT("batch", 'b', "N", &given.together, "so many at a time", .least = 1, .most = 4096),

@@ -88,7 +88,7 @@ static void each_sentence(work *k)
         int64_t        *relation = calloc((size_t)s->n, sizeof *relation);
         if (room && relation && sentence_read(k->m, k->t, i, &x)) {
             const tn_scope in = tn_look_begin(k->look);
-            tn_bert_forward((tn_bert *)(void *)k->m->net, x.p.ids);
+            tn_bert_forward(k->m->encoder, x.p.ids);
             tn_scope_end(in);
             for (int64_t j = 0; j < s->n; j++) {
                 const node *w = &k->t->node[s->first + j];
@@ -123,10 +123,10 @@ static void print_all(const work *k)
 /* Judges all heads of the attentions whose path is this, or of all (NULL). */
 static bool judge_all(work *k, const model *m, const trees *t, const char *only)
 {
-    if (m->kind != READER)
+    if (!m->encoder)
         return tn_raise(TN_EUNSUPPORTED, "only the heads of a model that reads both ways are judged"), false;
     *k = (work){.m = m, .t = t, .look = tn_look_new()};
-    for (tn_each e = tn_modules(m->net); tn_next(&e);) {
+    for (tn_each e = tn_modules(m->encoder); tn_next(&e);) {
         const tn_mha *a = tn_mha_of(e.module);
         if (!a || k->attentions == MOST || strlen(e.name) > 240 || (only && strcmp(only, e.name) != 0)) continue;
         k->heads[k->attentions] = a->heads < 64 ? a->heads : 64;

@@ -11,9 +11,9 @@ static bool put(texts *t, const model *m, batch b)
     if (!more) return tn_raise(TN_ENOMEM, "there is no memory for another batch of texts"), false;
     t->batch = more;
     b.of = m;
-    tn_tensor *const all[] = {b.ids, b.blocked, b.where, b.what, b.target};
+    tn_tensor *const all[] = {b.ids, b.types, b.blocked, b.where, b.what, b.target};
     if (tn_error() != TN_OK) return false;
-    for (int i = 0; i < 5; i++)
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i]) tn_keep(all[i]);
     t->batch[t->n++] = b;
     return true;
@@ -23,7 +23,8 @@ void texts_close(texts *t)
 {
     for (int64_t i = 0; i < t->n; i++) {
         const batch *b = &t->batch[i];
-        tn_drop(b->ids), tn_drop(b->blocked), tn_drop(b->where), tn_drop(b->what), tn_drop(b->target);
+        tn_drop(b->ids), tn_drop(b->types), tn_drop(b->blocked);
+        tn_drop(b->where), tn_drop(b->what), tn_drop(b->target);
     }
     free(t->batch);
     *t = (texts){.n = 0};
@@ -154,10 +155,62 @@ static bool read_pairs(const texts_config *c, const model *m, tn_lines *l, texts
     return tn_error() == TN_OK;
 }
 
+/* ---- labelled texts ---------------------------------------------------------------------------------------------- */
+
+static bool put_labelled(const texts_config *c, const model *m, tn_features *f, texts *t)
+{
+    const tn_source all = tn_features_source(f);
+    int64_t         rows = 0;
+    bool            more = tn_error() == TN_OK;
+    if (more) all.begin(all.user, NULL);
+    while (more && rows < c->most && tn_error() == TN_OK) {
+        const tn_scope s = tn_scope_begin();
+        tn_batch       b = {.x = NULL};
+        more = all.next(all.user, &b);
+        if (more) {
+            rows += tn_size(b.x, 0);
+            put(t, m,
+                (batch){.ids = b.x,
+                        .types = tn_batch_get(&b, "types"),
+                        .blocked = tn_batch_get(&b, "padding"),
+                        .what = b.y});
+        }
+        tn_scope_end(s);
+    }
+    return tn_error() == TN_OK;
+}
+
+/* What bert tune learns from, by the task; batches of like lengths. */
+static bool read_labelled(const texts_config *c, const model *m, texts *t)
+{
+    static const tn_labelled_kind kinds[] = {TN_LABELLED_TEXTS, TN_LABELLED_WORDS, TN_LABELLED_ANSWERS,
+                                             TN_LABELLED_CHOICES};
+    const tn_tuned               *net = (const tn_tuned *)(const void *)m->net;
+    const int64_t                 longest = net->config.task == TN_TASK_ANSWERS ? 384 : 128;
+    if (net->config.problem != TN_ONE_LABEL)
+        return tn_raise(TN_EUNSUPPORTED,
+                        "this model says several labels, or a number; look asks those that choose one"),
+               false;
+    tn_labelled *l = tn_labelled_load(c->file, .kind = kinds[net->config.task], .pairs = c->pairs);
+    tn_labels   *labels = l ? tn_labels_new(net->config.n, (const char *const *)net->labels) : NULL;
+    if (labels && net->config.task <= TN_TASK_TAGS) tn_labelled_only(l, labels);
+    tn_features *f = labels ? tn_features_new(l, m->tokens, labels, .batch = c->together, .fixed = true,
+                                              .length = m->longest < longest ? m->longest : longest)
+                            : NULL;
+    if (f) put_labelled(c, m, f, t);
+    tn_features_free(f);
+    tn_labels_free(labels);
+    tn_labelled_free(l);
+    return tn_error() == TN_OK;
+}
+
 bool texts_open(const texts_config *c, const model *m, texts *t)
 {
     *t = (texts){.n = 0};
-    tn_lines *l = tn_lines_load(c->file);
+    if (c->pairs && m->kind != TUNED)
+        return tn_raise(TN_EINVAL, "--pairs is for a model that is tuned for a task, and its labelled texts"), false;
+    if (m->kind == TUNED) read_labelled(c, m, t);
+    tn_lines *l = m->kind == TUNED ? NULL : tn_lines_load(c->file);
     if (l && m->kind == READER) read_hidden(c, m, l, t);
     if (l && m->kind == WRITER) read_next(c, m, l, t);
     if (l && m->kind == TRANSLATOR) read_pairs(c, m, l, t);
@@ -169,9 +222,16 @@ bool texts_open(const texts_config *c, const model *m, texts *t)
 
 /* ---- asked ------------------------------------------------------------------------------------------------------- */
 
+static tn_tensor *labels_said(const batch *b, void *net)
+{
+    return tn_tuned_forward((tn_tuned *)net, b->ids, .types = b->types, .blocked_keys = b->blocked);
+}
+
 tn_tensor *texts_loss(void *net, void *user)
 {
     const batch *b = user;
+    if (b->of->kind == TUNED)
+        return tn_tuned_loss((tn_tuned *)net, labels_said(b, net), b->what, .blocked_keys = b->blocked);
     if (b->of->kind == TRANSLATOR) return tn_seq2seq_loss((tn_seq2seq *)net, b->ids, b->target);
     if (b->of->kind == WRITER) return tn_lm_loss(net, b->ids, NULL);
     return tn_bert_loss((tn_bert *)net, .ids = b->ids, .blocked_keys = b->blocked, .masked = b->where,
@@ -183,9 +243,16 @@ static tn_tensor *answers(const batch *b, tn_module *net, tn_tensor **what)
 {
     tn_tensor *y;
     *what = b->what;
+    if (b->of->kind == TUNED) {
+        y = labels_said(b, net);
+        if (((tn_tuned *)(void *)net)->config.task == TN_TASK_ANSWERS)
+            y = tn_transpose(y, 1, 2); /* each end's pieces */
+        *what = tn_reshape(b->what, TN_SHAPE(-1));
+        return tn_reshape(y, TN_SHAPE(-1, tn_size(y, -1)));
+    }
     if (b->of->kind == READER) {
-        y = tn_bert_forward((tn_bert *)(void *)net, b->ids, .blocked_keys = b->blocked);
-        return tn_bert_word_scores((tn_bert *)(void *)net, y, b->where);
+        y = tn_bert_forward(b->of->encoder, b->ids, .blocked_keys = b->blocked);
+        return tn_bert_word_scores(b->of->encoder, y, b->where);
     }
     tn_tensor    *words = b->of->kind == WRITER ? b->ids : b->target;
     const int64_t n = tn_size(words, 1);
@@ -198,7 +265,7 @@ static tn_tensor *answers(const batch *b, tn_module *net, tn_tensor **what)
 
 bool texts_quality(const texts *t, const model *m, quality *q)
 {
-    const int64_t padding = m->kind == TRANSLATOR ? ((tn_seq2seq *)(void *)m->net)->config.padding : -1;
+    const int64_t padding = m->kind == TRANSLATOR ? ((tn_seq2seq *)(void *)m->net)->config.padding : -100;
     double        loss = 0, right = 0, words = 0;
     const double  begin = seconds_now();
     for (int64_t i = 0; i < t->n && tn_error() == TN_OK; i++) {
@@ -206,7 +273,7 @@ bool texts_quality(const texts *t, const model *m, quality *q)
         tn_tensor     *what, *y = answers(&t->batch[i], m->net, &what);
         tn_tensor     *counts = tn_to(tn_ne(what, tn_full_like(what, (double)padding)), TN_F32);
         tn_tensor     *said = tn_to(tn_eq(tn_argmax(y, -1, false), what), TN_F32);
-        loss += tn_item(tn_cross_entropy(y, what, .ignore_index = padding < 0 ? -100 : padding, .reduction = TN_SUM));
+        loss += tn_item(tn_cross_entropy(y, what, .ignore_index = padding, .reduction = TN_SUM));
         right += tn_item(tn_sum(tn_mul(said, counts))), words += tn_item(tn_sum(counts));
         tn_scope_end(s);
     }

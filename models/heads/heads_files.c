@@ -47,12 +47,42 @@ static tn_problem problem_of(const tn_json *doc, int64_t n, const char *path)
     return n == 1 ? TN_REGRESSION : TN_ONE_LABEL; /* as there */
 }
 
+static const char *architecture_of(const tn_json *doc)
+{
+    return tn_json_string_or(tn_json_first(tn_json_get(doc, "architectures")), "");
+}
+
+/* config.json, and its path; NULL: raised. */
+static tn_json *config_of(const char *dir, char path[1024])
+{
+    const tn_json_limits limits = {.depth = 32, .bytes = 16 << 20, .values = 1 << 21};
+    return tn__path_in(dir, "config.json", path, 1024) ? tn_json_load_within(path, limits) : NULL;
+}
+
+bool tn__tuned_in(const char *dir)
+{
+    char       path[1024];
+    tn_task    task;
+    tn_json   *doc = config_of(dir, path);
+    const bool is = doc && task_of(architecture_of(doc), &task);
+    tn_json_free(doc);
+    return is && tn_error() == TN_OK;
+}
+
+/* The encoder, if it has what the head reads: a pooler that were drawn anew would say nothing. */
+static tn_bert *with_pooler(tn_bert *m, tn_task task, const char *dir)
+{
+    if (!m || m->pooler || !tn__head_of(&m->config, task).pooled) return m;
+    tn_raise(TN_EFORMAT, "'%s': the weights of a pooler are missing, which …%s reads", dir, tn__task_name(task));
+    return tn_free(m), NULL;
+}
+
 /* The model that config.json describes, with its encoder; and the file in which its head is. */
 static tn_tuned *built(const char *dir, const tn_json *doc, const char *path, tn_safetensors **f, char weights[1024])
 {
     tn_tuned_config c = {TN_TUNED_DEFAULTS};
     const tn_json  *map = tn_json_get(doc, "id2label");
-    const char     *architecture = tn_json_string_or(tn_json_first(tn_json_get(doc, "architectures")), "");
+    const char     *architecture = architecture_of(doc);
     if (tn_error() != TN_OK) return NULL;
     if (!task_of(architecture, &c.task))
         return tn_raise(TN_EUNSUPPORTED,
@@ -70,7 +100,7 @@ static tn_tuned *built(const char *dir, const tn_json *doc, const char *path, tn
     if (!named || (names && tn__labels_read(map, path, c.n, names))) {
         *f = tn__weights_open(dir, weights);
         c.labels = names, c.crf = *f && tn_safetensors_find(*f, "crf.transitions") >= 0;
-        m = tn_tuned_create(tn_bert_load(dir), c);
+        m = tn_tuned_create(with_pooler(tn_bert_load(dir), c.task, dir), c);
     }
     if (names) tn__mem_put(names, bytes);
     return m;
@@ -83,15 +113,13 @@ static void read_part(void *m, tn_safetensors *f, const char *path, const char *
     tn_load_run(m, (tn_load_args){.path = path, .file = f, .prefix = prefix});
 }
 
-tn_tuned *tn_tuned_load(const char *dir)
+static tn_tuned *loaded(const char *dir)
 {
-    char path[1024];
-    if (tn_error() != TN_OK || !tn__path_in(dir, "config.json", path, sizeof path)) return NULL;
-    const tn_json_limits limits = {.depth = 32, .bytes = 16 << 20, .values = 1 << 21};
-    tn_json             *doc = tn_json_load_within(path, limits);
-    char                 weights[1024];
-    tn_safetensors      *f = NULL;
-    tn_tuned            *m = doc ? built(dir, doc, path, &f, weights) : NULL;
+    char path[1024], weights[1024];
+    if (tn_error() != TN_OK) return NULL;
+    tn_json        *doc = config_of(dir, path);
+    tn_safetensors *f = NULL;
+    tn_tuned       *m = doc ? built(dir, doc, path, &f, weights) : NULL;
     tn_json_free(doc);
     if (m) {
         const tn__head h = tn__head_of(&m->encoder->config, m->config.task);
@@ -102,5 +130,13 @@ tn_tuned *tn_tuned_load(const char *dir)
     tn_safetensors_close(f);
     if (tn_error() != TN_OK) return tn_free(m), NULL;
     tn_eval(m);
+    return m;
+}
+
+tn_tuned *tn_tuned_load(const char *dir)
+{
+    const tn_scope blank = tn__blank_begin();
+    tn_tuned      *m = loaded(dir);
+    tn_scope_end(blank);
     return m;
 }

@@ -23,6 +23,9 @@ enum { TN__ADAPTED = 2 };
 void tn__lora_on(tn_tuned *m);
 void tn__lora_off(tn_tuned *m);
 
+/* Is what an encoder's directory holds such a model? False also where an error stands. */
+bool tn__tuned_in(const char *dir);
+
 /* Behind the encoder's name: "ForTokenClassification". */
 const char *tn__task_name(tn_task task);
 

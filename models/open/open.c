@@ -1,6 +1,7 @@
 /* open.c — whatever model a directory holds: its model_type, looked up in the lists of the families. */
 #include "models/bert/bert_private.h"
 #include "models/files/hf_config.h"
+#include "models/heads/heads_private.h"
 #include "models/lm/lm_private.h"
 #include "models/vit/vit_private.h"
 
@@ -45,6 +46,23 @@ static void open_decoder(tn_model *m, const char *path)
     if (d.model) m->type = tn_lm_about(d.model).type;
 }
 
+/* An encoder, with a head for a task or without, or a translator. */
+static void open_reader(tn_model *m, const char *dir)
+{
+    const bool encoder = listed(tn__bert_types, m->type);
+    m->family = !encoder ? TN_MODEL_SEQ2SEQ : tn__tuned_in(dir) ? TN_MODEL_TUNED : TN_MODEL_ENCODER;
+    if (tn_error() == TN_OK)
+        m->module = m->family == TN_MODEL_SEQ2SEQ ? (void *)tn_seq2seq_load(dir)
+                    : m->family == TN_MODEL_TUNED ? (void *)tn_tuned_load(dir)
+                                                  : (void *)tn_bert_load(dir);
+    if (m->module && tn__holds_tokenizer(dir)) m->tokenizer = tn_tokenizer_load(dir);
+    if (m->module)
+        fits(m, dir,
+             m->family == TN_MODEL_SEQ2SEQ ? m->seq2seq->config.source_words
+             : m->family == TN_MODEL_TUNED ? m->tuned->encoder->config.vocab
+                                           : m->bert->config.vocab);
+}
+
 tn_model tn_model_open(const char *dir)
 {
     tn_model m = {TN_MODEL_NONE, .tokenizer = NULL};
@@ -53,14 +71,7 @@ tn_model tn_model_open(const char *dir)
     m.type = tn__is_file(dir) ? NULL : type_of(dir);
     if (tn_error() == TN_OK && (!m.type || listed(tn__lm_types, m.type))) open_decoder(&m, dir);
     else if (tn_error() == TN_OK && listed(tn__vit_types, m.type)) m.family = TN_MODEL_IMAGES, m.vit = tn_vit_load(dir);
-    else if (tn_error() == TN_OK) {
-        const bool encoder = listed(tn__bert_types, m.type);
-        m.family = encoder ? TN_MODEL_ENCODER : TN_MODEL_SEQ2SEQ;
-        if (encoder) m.bert = tn_bert_load(dir);
-        else m.seq2seq = tn_seq2seq_load(dir);
-        if (m.module && tn__holds_tokenizer(dir)) m.tokenizer = tn_tokenizer_load(dir);
-        if (m.module) fits(&m, dir, encoder ? m.bert->config.vocab : m.seq2seq->config.source_words);
-    }
+    else if (tn_error() == TN_OK) open_reader(&m, dir);
     if (tn_error() != TN_OK) tn_model_close(&m);
     return m;
 }

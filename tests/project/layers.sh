@@ -52,7 +52,7 @@ models/lm        | files generate gpt llama reformer rnn_lm | core/base/toolbox.
 models/seq2seq   | files                         | core/base/toolbox.h
 models/vit       | files                         | core/base/toolbox.h
 models/decoder   | files lm                      | core/base/toolbox.h
-models/open      | files bert lm decoder seq2seq vit | core/base/toolbox.h
+models/open      | files bert heads lm decoder seq2seq vit | core/base/toolbox.h
 models/fit       |                               | core/base/toolbox.h
 models/look      |                               | core/base/toolbox.h
 '

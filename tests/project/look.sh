@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# examples/look from outside, on a reader, a writer and a translator that were trained for a moment: what it prints adds
-# up, a pruned model opens again, pages are the same bytes each time and load nothing, and bad input ends with the exit
-# code and the words that it should.
+# examples/look from outside, on a reader, the same tuned for a task, a writer and a translator that were trained for a
+# moment: what it prints adds up, a pruned model opens again, pages are the same bytes each time and load nothing, and
+# bad input ends with the exit code and the words that it should.
 . "$(dirname "$0")/common.sh"
 fresh look
 l=$build/bin/look
@@ -21,6 +21,10 @@ train "$build/bin/bert" train --text text --out bert --size tiny --steps 30 --le
     --objective roberta
 train "$build/bin/gpt" train --text text --out gpt --size tiny --steps 3 --length 16 --vocab-size 300
 train "$build/bin/translate" train --src text --tgt other --out tran --size tiny --steps 3 --vocab-size 300
+awk '{ print $0 "\t" ($2 == "man" || $2 == "dog" ? "living" : "thing") }' text >labelled
+awk '{ print $0 "\t" $2 "\t" ($2 == "man" || $2 == "dog" ? "living" : "thing") }' text >pairs
+train "$build/bin/bert" tune classify --model bert --train labelled --out tuned --epochs 8 --batch 8 --length 16 \
+    --lr 1e-3
 [ $wrong = 0 ] || exit 1
 
 # ends CODE WORDS COMMAND...: with this exit code, and these words on standard error
@@ -38,26 +42,28 @@ page()
     ! grep -qE '<script|<link|(src|href)=|url\(' "$1" || wrong "$1 loads something"
 }
 
-for m in bert gpt tran; do
-    more=() held=()
+for m in bert tuned gpt tran; do
+    more=() held=() text=text
+    [ $m != tuned ] || text=labelled
     [ $m != tran ] || more=(--target other) held=(--valid-target other)
-    "$l" heads --model $m --text text "${more[@]}" --lines 60 --html $m.html >heads || wrong "$m: heads fails"
+    "$l" heads --model $m --text $text "${more[@]}" --lines 60 --html $m.html >heads || wrong "$m: heads fails"
     page $m.html
     [ "$(awk 'NR > 1 && $3 > 0' heads | wc -l)" = "$(($(wc -l <heads) - 1))" ] || wrong "$m: heads without importance"
-    "$l" prune --model $m --text text "${more[@]}" --valid text "${held[@]}" --lines 60 --share 0.5 --times 2 \
+    "$l" prune --model $m --text $text "${more[@]}" --valid $text "${held[@]}" --lines 60 --share 0.5 --times 2 \
         --out $m.half >lines || wrong "$m: prune fails"
     [ $m != tran ] || awk -F '\t' 'NF != 7 || (NR > 1 && !($7 >= 0 && $7 <= 100)) { exit 1 }' lines ||
         wrong "BLEU: $(cat lines)"
     awk 'NR > 2 && $5 >= before { exit 1 } { before = $5 }' lines || wrong "$m: it does not get smaller: $(cat lines)"
-    "$l" heads --model $m.half --text text "${more[@]}" --lines 60 >half || wrong "$m: the pruned model does not open"
+    "$l" heads --model $m.half --text $text "${more[@]}" --lines 60 >half || wrong "$m: the pruned model does not open"
     [ $((2 * ($(wc -l <half) - 1))) = $(($(wc -l <heads) - 1)) ] || wrong "$m: not half of the heads are left"
-    ends 1 "holds a model already" "$l" prune --model $m --text text --out $m.half
+    ends 1 "holds a model already" "$l" prune --model $m --text $text --out $m.half
     for way in random worst; do
-        "$l" prune --model $m --text text "${more[@]}" --lines 30 --share 1 --order $way --tune 2 >lines ||
+        "$l" prune --model $m --text $text "${more[@]}" --lines 30 --share 1 --order $way --tune 2 >lines ||
             wrong "$m: $way"
     done
     asked='the old [MASK] saw the sea'
     [ $m = bert ] || asked='the old man saw'
+    [ $m != tuned ] || asked='the old man saw a ship'
     "$l" attribute --model $m "$asked" --html $m.words.html >sum || wrong "$m: attribute fails"
     page $m.words.html
     awk '$1 == "sum" { s = $2 } $1 == "difference" { d = $2 }
@@ -69,14 +75,14 @@ for m in bert gpt tran; do
         page $model.a.html
         cmp -s $model.a.html $model.b.html || wrong "$model: another page with another number of threads"
     done
-    "$l" surface --model $m --text text "${more[@]}" --lines 16 --size 5 --table $m.tsv --html $m.svg >numbers 2>err ||
+    "$l" surface --model $m --text $text "${more[@]}" --lines 16 --size 5 --table $m.tsv --html $m.svg >numbers 2>err ||
         wrong "$m: surface fails: $(cat err)"
     [ "$(wc -l <$m.tsv)" = 26 ] || wrong "$m: its table has $(wc -l <$m.tsv) lines"
     grep -q '^<svg xmlns' $m.svg || wrong "$m: no picture"
     head -n 9 $m.tsv >again.tsv
-    "$l" surface --model $m --text text "${more[@]}" --lines 16 --size 5 --table again.tsv --resume -q >more
+    "$l" surface --model $m --text $text "${more[@]}" --lines 16 --size 5 --table again.tsv --resume -q >more
     cmp -s $m.tsv again.tsv || wrong "$m: a surface that is resumed has other numbers"
-    ends 3 "was begun with another size" "$l" surface --model $m --text text "${more[@]}" --size 7 --table again.tsv -r
+    ends 3 "was begun with another size" "$l" surface --model $m --text $text "${more[@]}" --size 7 --table again.tsv -r
 done
 "$l" align --model tran "the old man" --html align.html >said || wrong "align fails"
 page align.html
@@ -88,6 +94,13 @@ page align.html
 [ ! -e twins.png ] || [ "$(head -c 4 twins.png | tail -c 3)" = PNG ] || wrong "twins.png is no picture"
 "$l" probe --model bert --text trees --test trees --sentences 60 --steps 200 >layers || wrong "probe fails"
 awk 'NR == 2 && $2 < 99 { exit 1 }' layers || wrong "the embeddings of a word do not tell its class: $(cat layers)"
+for m in tuned gpt; do
+    "$l" probe --model $m --text trees --test trees --sentences 20 --steps 50 >again || wrong "probe of $m fails"
+    [ "$(wc -l <again)" -ge 4 ] || wrong "$m: $(cat again)"
+done
+"$l" heads --model tuned --text pairs --pairs --lines 20 >two || wrong "labelled pairs: heads fails"
+"$l" attribute --model tuned --answer thing "the old man saw a ship" >thing || wrong "another label than the likeliest"
+awk '$1 == "sum" { exit !($2 < 0) }' thing || wrong "a man is thought to be a thing: $(cat thing)"
 "$l" probe --model bert --heads --text trees --sentences 60 >heads || wrong "probe --heads fails"
 [ "$(awk 'NR > 1 && $3 <= $4 && $4 <= 1' heads | wc -l)" = $(($(wc -l <heads) - 1)) ] || wrong "heads: $(cat heads)"
 
@@ -120,4 +133,10 @@ ends 3 "numbered from 1" "$l" probe --model bert --heads --text two
 printf '1\tthe\t_\tWORD\t_\t_\t0\troot\t_\t_\n\n' >class
 ends 3 "universal parts of speech" "$l" probe --model bert --heads --text class
 ends 7 "reads both ways" "$l" probe --model gpt --heads --text trees
+ends 7 "are probed" "$l" probe --model tran --text trees --test trees
+ends 7 "is tuned for a task already" "$l" guide --model tuned --text trees --test trees
+ends 1 "has no label 'who'" "$l" attribute --model tuned --answer who "the old man"
+ends 1 "is for a model that is tuned" "$l" heads --model bert --text pairs --pairs
+printf 'the old man\tnobody\n' >unknown
+ends 3 "nobody" "$l" heads --model tuned --text unknown
 exit $wrong

@@ -249,6 +249,44 @@ START_TEST(what_is_refused)
 }
 END_TEST
 
+/* Puts text, with the first `from` in it as `to`, into dir/config.json. */
+static void put_config(const char *dir, const char *text, const char *from, const char *to)
+{
+    char        path[1100], now[4200];
+    const char *at = strstr(text, from);
+    ck_assert_ptr_nonnull(at);
+    snprintf(now, sizeof now, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+    snprintf(path, sizeof path, "%s/config.json", dir);
+    ck_assert_int_eq(tn_file_write(path, now, strlen(now)), TN_OK);
+}
+static void read_config(const char *dir, char text[4096])
+{
+    char path[1100];
+    snprintf(path, sizeof path, "%s/config.json", dir);
+    tn_tensor *config = tn_file_read(path, 4095);
+    ck_assert_ptr_nonnull(config);
+    memcpy(text, tn_data(config), (size_t)tn_numel(config)), text[tn_numel(config)] = 0;
+}
+
+/* A model of tags has none; as one of classes it would be read with a pooler that was drawn. */
+START_TEST(a_pooler_that_is_missing)
+{
+    const char *dir = tn_test_file("unpooled");
+    char        text[4096], path[1100];
+    mkdir(dir, 0777);
+    tn_tuned *m = tn_tuned_new(tn_bert_load(tn_test_data("golden/bert/encoder")), .task = TN_TASK_TAGS, .n = 2);
+    ck_assert_msg(tn_tuned_save(m, dir) == TN_OK, "%s", tn_error_message());
+    tn_free(m);
+    read_config(dir, text);
+    put_config(dir, text, "ForTokenClassification", "ForSequenceClassification");
+    snprintf(path, sizeof path, "%s/SHA256SUMS", dir);
+    remove(path);
+    ck_assert_ptr_null(tn_tuned_load(dir));
+    ck_assert_msg(strstr(tn_error_message(), "the weights of a pooler are missing") != NULL, "%s", tn_error_message());
+    tn_clear_error();
+}
+END_TEST
+
 /* A config whose labels have gaps, or a problem that is none. */
 START_TEST(bad_configs)
 {
@@ -262,18 +300,11 @@ START_TEST(bad_configs)
         {"BertForSequenceClassification", "BertForNothing", "architectures is 'BertForNothing'"},
         {"\"5\": 5", "", NULL}};
     const char *dir = tn_test_file("bad");
-    char        path[1100], text[4096], now[4200];
+    char        text[4096];
     mkdir(dir, 0777);
-    snprintf(path, sizeof path, "%s/config.json", folder_of(&heads[0]));
-    tn_tensor *config = tn_file_read(path, sizeof text - 1);
-    ck_assert_ptr_nonnull(config);
-    memcpy(text, tn_data(config), (size_t)tn_numel(config)), text[tn_numel(config)] = 0;
+    read_config(folder_of(&heads[0]), text);
     for (int i = 0; bad[i].says; i++) {
-        const char *at = strstr(text, bad[i].from);
-        ck_assert_ptr_nonnull(at);
-        snprintf(now, sizeof now, "%.*s%s%s", (int)(at - text), text, bad[i].to, at + strlen(bad[i].from));
-        snprintf(path, sizeof path, "%s/config.json", dir);
-        ck_assert_int_eq(tn_file_write(path, now, strlen(now)), TN_OK);
+        put_config(dir, text, bad[i].from, bad[i].to);
         ck_assert_ptr_null(tn_tuned_load(dir));
         ck_assert_msg(strstr(tn_error_message(), bad[i].says) != NULL, "%s", tn_error_message());
         tn_clear_error();
@@ -292,6 +323,7 @@ int main(void)
     tcase_add_test(c, heads_may_have_been_pruned);
     tcase_add_loop_test(c, adapters, 0, HEADS);
     tcase_add_test(c, what_is_refused);
+    tcase_add_test(c, a_pooler_that_is_missing);
     tcase_add_test(c, bad_configs);
     return tn_check_main(s);
 }
