@@ -18,9 +18,8 @@
  *                                  .folder = "run", .resume = true, .on = report);
  *         if (r.why == TN_FIT_FAILED) fprintf(stderr, "%s\n", tn_error_message());
  *
- * It prints nothing and handles no signals: the program does, through .on and .stop (examples/common has both ready).
- * A run that was stopped, killed or out of memory and is resumed ends with the same bits as an unbroken one. A step
- * that fails changes nothing. */
+ * It prints nothing and handles no signals: the program does, through .on and .stop. A run that was stopped, killed or
+ * out of memory and is resumed ends with the same bits as an unbroken one. A step that fails changes nothing. */
 #ifndef TENON_MODELS_FIT_H
 #define TENON_MODELS_FIT_H
 
@@ -64,6 +63,7 @@ typedef enum {
     TN_FIT_FAILED = 0, /* an error stands, and says what to do                  */
     TN_FIT_DONE,       /* all steps or epochs are done                          */
     TN_FIT_PATIENCE,   /* validation has not improved for .patience times       */
+    TN_FIT_ENOUGH,     /* a validation was as good as .enough                   */
     TN_FIT_STOPPED     /* *.stop was set                                        */
 } tn_fit_why;
 TN_API const char *tn_fit_why_text(tn_fit_why why); /* "stopped" */
@@ -122,6 +122,7 @@ typedef struct tn_fit_args {
     bool         rising;       /* larger is better */
     int64_t      valid_every;  /* steps; 0: after each epoch. And at the end */
     int64_t      patience;     /* 0: no end */
+    double       enough;       /* a value as good as this ends the run; 0: none does */
     double       min_delta;    /* what counts as better is better by more than this */
     bool         restore_best; /* at the end the module has the weights (with .ema: the averages) of the best value */
 

@@ -109,6 +109,7 @@ static tn_fit_why train(tn__fit *f)
     while (tn_error() == TN_OK) {
         pause_between(f);
         if (tn_error() != TN_OK) break;
+        if (c->enough != 0 && (c->rising ? f->r.best >= c->enough : f->r.best <= c->enough)) return TN_FIT_ENOUGH;
         if (c->patience && f->worse >= c->patience) return TN_FIT_PATIENCE;
         if (tn__fit_stop(f)) return TN_FIT_STOPPED;
         if ((c->steps && f->r.steps >= c->steps) || (c->epochs && f->r.epochs >= c->epochs)) return TN_FIT_DONE;

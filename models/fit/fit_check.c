@@ -51,8 +51,8 @@ static bool options_fit(const tn_fit_args *c)
     if (!c->valid.next && c->measure) return no(".measure needs .valid, whose batches it gets");
     if (!tn__fit_validates(c)) {
         if (c->plateau) return no(".plateau needs .valid or .score, whose values it gets");
-        if (c->patience || c->restore_best || c->valid_every || c->rising || c->min_delta != 0)
-            return no(".patience, .restore_best, .valid_every, .rising and .min_delta need .valid or .score");
+        if (c->patience || c->restore_best || c->valid_every || c->rising || c->min_delta != 0 || c->enough != 0)
+            return no(".patience, .enough, .restore_best, .valid_every, .rising and .min_delta need .valid or .score");
     }
     if (!c->folder && (c->resume || c->save_every || c->keep != d.keep || c->config))
         return no(".resume, .save_every, .keep and .config need a .folder");

@@ -12,7 +12,7 @@ bool tn__fit_stop(const tn__fit *f)
 
 const char *tn_fit_why_text(tn_fit_why why)
 {
-    static const char *const text[] = {"failed", "done", "no longer improving", "stopped"};
+    static const char *const text[] = {"failed", "done", "no longer improving", "good enough", "stopped"};
     return (unsigned)why <= TN_FIT_STOPPED ? text[why] : "";
 }
 

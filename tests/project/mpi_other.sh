@@ -13,7 +13,7 @@ there=$build/mpi_$other
 {
     cmake -S "$root" -B "$there" -DCMAKE_BUILD_TYPE=Release -DTENON_PROGRAMS=ON -DMPI_C_COMPILER=mpicc.$other \
         -DMPIEXEC_EXECUTABLE="$(command -v mpiexec.$other)" &&
-        cmake --build "$there" -j "$(nproc)" --target bert gpt ranks bench_all
+        cmake --build "$there" -j "$(nproc)" --target bert gpt lm ranks bench_all
 } >"$there.log" 2>&1 || {
     wrong "the build with $other fails: $(tail -n 20 "$there.log")"
     exit 1

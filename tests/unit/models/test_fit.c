@@ -168,6 +168,28 @@ START_TEST(patience)
 }
 END_TEST
 
+/* The first value that is good enough ends the run, and a run that goes on from there has nothing to do. */
+START_TEST(good_enough)
+{
+    for (int i = 0; i < 2; i++) {
+        fit_case    c = fit_case_begin(0), d = fit_case_begin(0);
+        fit_case   *both[] = {&c, &d};
+        const char *folder = tn_test_file(i ? "enough1" : "enough0");
+        for (int k = 0; k < 2; k++) {
+            both[k]->rising = i;
+            const tn_fit_result r =
+                tn_fit(both[k]->net, .train = both[k]->train, .loss = fit_case_loss, .user = both[k], .steps = 100,
+                       .valid = both[k]->valid, .valid_every = 1, .measure = scripted, .rising = i, .folder = folder,
+                       .enough = i ? -3 : 3, .resume = k, .on = fit_case_listen, .on_user = both[k]);
+            ck_assert_msg(r.why == TN_FIT_ENOUGH, "%s", tn_error_message());
+            ck_assert_str_eq(tn_fit_why_text(r.why), "good enough");
+            ck_assert(r.steps == 4 && r.begin == 4 * k && r.best_step == 4 && fabs(r.best) == 3);
+        }
+        fit_case_end(&c), fit_case_end(&d);
+    }
+}
+END_TEST
+
 /* A score of the whole instead of a mean over batches. It sees a module in eval mode, off the tape. */
 static double scored(void *module, void *user)
 {
@@ -338,8 +360,8 @@ START_TEST(wrong_use)
             .schedule = c.lr);
     REFUSED(TN_EINVAL, ".plateau needs .valid or .score, whose values it gets", USUAL, .steps = 1, .optimizer = c.o,
             .plateau = c.plateau);
-    REFUSED(TN_EINVAL, ".patience, .restore_best, .valid_every, .rising and .min_delta need .valid or .score", USUAL,
-            .steps = 1, .patience = 1);
+    REFUSED(TN_EINVAL, ".patience, .enough, .restore_best, .valid_every, .rising and .min_delta need .valid or .score",
+            USUAL, .steps = 1, .patience = 1);
     REFUSED(TN_EINVAL, ".measure needs .valid, whose batches it gets", USUAL, .steps = 1, .measure = fit_case_loss);
     REFUSED(TN_EINVAL, ".resume, .save_every, .keep and .config need a .folder", USUAL, .steps = 1, .resume = true);
     REFUSED(TN_EINVAL, ".train ended an epoch without a single batch: it is empty", c.net, .train = {.next = empty},
@@ -421,6 +443,7 @@ int main(void)
     tcase_add_test(c, resumes_at_the_end);
     tcase_add_test(c, validation_leaves_no_trace);
     tcase_add_test(c, patience);
+    tcase_add_test(c, good_enough);
     tcase_add_test(c, scores);
     tcase_add_test(c, averages);
     tcase_add_test(c, events);
