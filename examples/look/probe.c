@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *dir, *text, *test;
+static const char *dir, *text, *test, *other;
 static int64_t     most = 500, hidden, steps = 500, seed = 1;
 static bool        heads;
 
@@ -104,17 +104,38 @@ static void probe_layers(const examples *a, const examples *b)
     }
 }
 
+/* A row for each layer of the model, a column for each of the other one: how alike they are, of the same words. */
+static void compare_layers(const model *m, const trees *t, examples *a, examples *b)
+{
+    model to;
+    if (!model_open(other, &to)) return;
+    if (vectors_of(m, t, a) && vectors_of(&to, t, b) && a->words != b->words)
+        tn_raise(TN_EINVAL, "one of the models cannot read all the sentences, as some are too long: give shorter ones");
+    for (int64_t k = -1; k < a->layers && tn_error() == TN_OK; k++) {
+        if (k < 0) printf("layer");
+        else printf("%lld", (long long)k);
+        for (int64_t l = 0; l < b->layers; l++)
+            if (k < 0) printf("\t%lld", (long long)l);
+            else printf("\t%.3f", tn_cka(a->x[k], b->x[l]));
+        printf("\n");
+    }
+    model_close(&to);
+}
+
 static int run(int count, char **operands)
 {
     static examples a, b;
     model           m;
     trees           t = {.nodes = 0}, u = {.nodes = 0};
     (void)count, (void)operands;
-    if (!heads && !test) return program_usage("give sentences to test with, by --test; or --heads");
+    if (!heads && !test && !other)
+        return program_usage("give sentences to test with, by --test; or --heads, or another model, by --to");
+    if (other && (heads || test)) return program_usage("--to compares two models: without --test and --heads");
     const tn_scope s = tn_scope_begin();
     if (model_open(dir, &m)) {
         if (trees_open(text, most, 100, &t)) {
             if (heads) syntactic_heads(&m, &t);
+            else if (other) compare_layers(&m, &t, &a, &b);
             else if (trees_open(test, most, 100, &u) && vectors_of(&m, &t, &a) && vectors_of(&m, &u, &b))
                 probe_layers(&a, &b);
         }
@@ -130,6 +151,7 @@ static const option options[] = {
     OPTION_TEXT("text", 't', "FILE", &text, "sentences in CoNLL-U, to learn from", .required = true),
     OPTION_TEXT("test", 0, "FILE", &test, "others, to test with"),
     OPTION_FLAG("heads", 0, &heads, "instead: how often each head looks at the word that a word belongs to"),
+    OPTION_TEXT("to", 0, "DIR", &other, "instead: how alike its layers are to those of this model"),
     OPTION_INT("sentences", 'n', "N", &most, "so many at most, of each file", .least = 1, .most = 1e7),
     OPTION_INT("hidden", 0, "N", &hidden, "the probe has a layer of so many between; 0: it is linear", .least = 0,
                .most = 65536),
@@ -140,6 +162,7 @@ const command probe_command = COMMAND(
     "probe", "what each layer knows of words' classes, or each head of syntax", options,
     .text = "Prints, for the embeddings (0) and each layer: the percentage of parts of speech that a probe says "
             "right, the same of classes that are drawn by the words' spelling, the difference, and how alike the "
-            "layer is to the one before (centred kernel alignment). With --heads, for each head: how often a "
+            "layer is to the one before (centred kernel alignment). With --to, how alike each of its layers, a row, is "
+            "to each of another model's, a column. With --heads, for each head: how often a "
             "word's largest weight goes to the word that it belongs to, or to that or one of its own, and the "
             "relation that the head knows best of those met a hundred times.");

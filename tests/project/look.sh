@@ -112,6 +112,11 @@ awk -F '\t' 'NR == 3 && $2 < 60 { exit 1 }' lines || wrong "a guided head does n
 ends 1 "there is no --layer 3" "$l" guide --model bert --text trees --test trees --layer 3
 
 ends 2 "is of --twins" "$l" surface --model bert --text text --transformer
+"$l" probe --model bert --to bert --text trees --sentences 20 >alike || wrong "probe --to fails"
+awk 'NR == 1 { next } $NR != "1.000" { exit 1 } NR == 2 && !($3 > 0 && $3 < 1) { exit 1 }' alike ||
+    wrong "a model beside itself: $(cat alike)"
+"$l" probe --model tuned --to gpt --text trees --sentences 20 >alike || wrong "probe --to of another kind fails"
+ends 2 "without --test and --heads" "$l" probe --model bert --to gpt --text trees --heads
 ends 2 "give sentences to test with" "$l" probe --model bert --text trees
 ends 2 "give a model and texts" "$l" surface
 ends 2 "give texts" "$l" surface --model bert
