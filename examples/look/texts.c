@@ -268,6 +268,10 @@ bool texts_quality(const texts *t, const model *m, quality *q)
     const int64_t padding = m->kind == TRANSLATOR ? ((tn_seq2seq *)(void *)m->net)->config.padding : -100;
     double        loss = 0, right = 0, words = 0;
     const double  begin = seconds_now();
+    if (m->kind == TUNED && ((tn_tuned *)(void *)m->net)->crf)
+        return tn_raise(TN_EUNSUPPORTED, "this model chooses the tags of a sentence together (CRF), which look prune "
+                                         "does not measure; look heads asks it"),
+               false;
     for (int64_t i = 0; i < t->n && tn_error() == TN_OK; i++) {
         const tn_scope s = tn_no_grad_begin();
         tn_tensor     *what, *y = answers(&t->batch[i], m->net, &what);

@@ -25,6 +25,8 @@ awk '{ print $0 "\t" ($2 == "man" || $2 == "dog" ? "living" : "thing") }' text >
 awk '{ print $0 "\t" $2 "\t" ($2 == "man" || $2 == "dog" ? "living" : "thing") }' text >pairs
 train "$build/bin/bert" tune classify --model bert --train labelled --out tuned --epochs 8 --batch 8 --length 16 \
     --lr 1e-3
+awk '{ for (i = 1; i <= 5; i++) print $i, i == 3 ? "VERB" : "OTHER"; print "" }' text >tags.conll
+train "$build/bin/bert" tune tag --model bert --train tags.conll --out chain --epochs 1 --length 16 --crf
 [ $wrong = 0 ] || exit 1
 
 # ends CODE WORDS COMMAND...: with this exit code, and these words on standard error
@@ -142,6 +144,8 @@ ends 7 "are probed" "$l" probe --model tran --text trees --test trees
 ends 7 "is tuned for a task already" "$l" guide --model tuned --text trees --test trees
 ends 1 "has no label 'who'" "$l" attribute --model tuned --answer who "the old man"
 ends 1 "is for a model that is tuned" "$l" heads --model bert --text pairs --pairs
+"$l" heads --model chain --text tags.conll --lines 20 >heads || wrong "a model whose tags are chosen together: heads fails"
+ends 7 "does not measure; look heads" "$l" prune --model chain --text tags.conll --lines 20
 printf 'the old man\tnobody\n' >unknown
 ends 3 "nobody" "$l" heads --model tuned --text unknown
 exit $wrong
