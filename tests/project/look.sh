@@ -144,7 +144,7 @@ ends 7 "are probed" "$l" probe --model tran --text trees --test trees
 ends 7 "is tuned for a task already" "$l" guide --model tuned --text trees --test trees
 ends 1 "has no label 'who'" "$l" attribute --model tuned --answer who "the old man"
 ends 1 "is for a model that is tuned" "$l" heads --model bert --text pairs --pairs
-"$l" heads --model chain --text tags.conll --lines 20 >heads || wrong "a model whose tags are chosen together: heads fails"
+"$l" heads --model chain --text tags.conll --lines 20 >heads || wrong "of a CRF: heads fails"
 ends 7 "does not measure; look heads" "$l" prune --model chain --text tags.conll --lines 20
 printf 'the old man\tnobody\n' >unknown
 ends 3 "nobody" "$l" heads --model tuned --text unknown
