@@ -49,18 +49,19 @@ static void open_decoder(tn_model *m, const char *path)
 /* An encoder, with a head for a task or without, or a translator. */
 static void open_reader(tn_model *m, const char *dir)
 {
-    const bool encoder = listed(tn__bert_types, m->type);
-    m->family = !encoder ? TN_MODEL_SEQ2SEQ : tn__tuned_in(dir) ? TN_MODEL_TUNED : TN_MODEL_ENCODER;
-    if (tn_error() == TN_OK)
-        m->module = m->family == TN_MODEL_SEQ2SEQ ? (void *)tn_seq2seq_load(dir)
-                    : m->family == TN_MODEL_TUNED ? (void *)tn_tuned_load(dir)
-                                                  : (void *)tn_bert_load(dir);
+    int64_t words = 0;
+    if (!listed(tn__bert_types, m->type)) {
+        m->family = TN_MODEL_SEQ2SEQ, m->seq2seq = tn_seq2seq_load(dir);
+        if (m->seq2seq) words = m->seq2seq->config.source_words;
+    } else if (tn__tuned_in(dir)) {
+        m->family = TN_MODEL_TUNED, m->tuned = tn_tuned_load(dir);
+        if (m->tuned) words = m->tuned->encoder->config.vocab;
+    } else {
+        m->family = TN_MODEL_ENCODER, m->bert = tn_bert_load(dir);
+        if (m->bert) words = m->bert->config.vocab;
+    }
     if (m->module && tn__holds_tokenizer(dir)) m->tokenizer = tn_tokenizer_load(dir);
-    if (m->module)
-        fits(m, dir,
-             m->family == TN_MODEL_SEQ2SEQ ? m->seq2seq->config.source_words
-             : m->family == TN_MODEL_TUNED ? m->tuned->encoder->config.vocab
-                                           : m->bert->config.vocab);
+    if (m->module) fits(m, dir, words);
 }
 
 tn_model tn_model_open(const char *dir)
