@@ -119,7 +119,50 @@ static void transpose_columns(const tn__pack_step *s)
 }
 /* clang-format on */
 
-static void pack(const tn__pack_step *s)
+/* Terms in columns to rows of pairs, 16 rows by 16 pairs at a time: the pairs of 16 dense rows of the columns are zipped,
+ * and the square of units is transposed. */
+/* clang-format off: it takes TN__UNROLL for a function */
+static void turn_columns(const tn__pack_step *s)
+{
+    const int64_t to_row = s->to_row ? s->to_row : s->width;
+    const __m512i lower = in_turn(0);
+    for (int64_t r = 0; r < s->rows; r += 16) {
+        const int64_t   some = s->rows - r < 16 ? s->rows - r : 16;
+        const __mmask16 in = first_of_16(some);
+        for (int64_t c = 0; c < s->width; c += 16) {
+            const __mmask16 out = first_of_16(s->width - c);
+            float          *to = (float *)s->to + r * to_row + c;
+            v_f32           v[16];
+            if (s->from_row == 1) {
+                const uint16_t *x = (const uint16_t *)s->from + r + 2 * c * s->from_col;
+                TN__UNROLL for (int i = 0; i < 16; i++) {
+                    const int64_t left = s->cols - 2 * (c + i);
+                    const uint16_t *l = left > 0 ? x + 2 * i * s->from_col : x;
+                    const uint16_t *u = left > 1 ? l + s->from_col : x;
+                    const __m512i first = _mm512_castsi256_si512(_mm256_maskz_loadu_epi16(left > 0 ? in : 0, l));
+                    const __m512i second = _mm512_castsi256_si512(_mm256_maskz_loadu_epi16(left > 1 ? in : 0, u));
+                    v[i] = _mm512_castsi512_ps(_mm512_permutex2var_epi16(first, lower, second));
+                }
+                v_transpose_f32(v);
+            } else {
+                for (int64_t i = 0; i < some; i++) {
+                    const uint16_t *x = (const uint16_t *)s->from + (r + i) * s->from_row;
+                    uint16_t        terms[32];
+                    for (int64_t j = 0; j < 32; j++) {
+                        const int64_t p = 2 * c + j;
+                        terms[j] = p < s->cols ? x[p * s->from_col] : 0;
+                    }
+                    v[i] = _mm512_loadu_ps(terms);
+                }
+            }
+            for (int64_t i = 0; i < some; i++) _mm512_mask_storeu_ps(to + i * to_row, out, v[i]);
+        }
+    }
+}
+/* clang-format on */
+
+void tn__pack_pairs_avx512bf16(const tn__pack_step *s);
+void tn__pack_pairs_avx512bf16(const tn__pack_step *s)
 {
     const uint16_t *x = s->from;
     uint16_t       *to = s->to;
@@ -132,6 +175,8 @@ static void pack(const tn__pack_step *s)
             for (int64_t c = 0; c < s->width; c++)
                 to[(r / 2 * s->width + c) * 2 + r % 2] =
                     r < s->rows && c < s->cols ? x[r * s->from_row + c * s->from_col] : 0;
+    } else if (s->from_col != 1) {
+        turn_columns(s);
     } else {
         for (int64_t r = 0; r < s->rows; r++, x += s->from_row, to += 2 * s->width) {
             for (int64_t c = 0; c < 2 * s->width; c += 32)
@@ -142,7 +187,8 @@ static void pack(const tn__pack_step *s)
 }
 
 /* The same from dense rows of f32, rounded; denormals become 0. */
-static void pack_f32(const tn__pack_step *s)
+void tn__pack_pairs_f32_avx512bf16(const tn__pack_step *s);
+void tn__pack_pairs_f32_avx512bf16(const tn__pack_step *s)
 {
     static const uint16_t zip[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
                                      8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
@@ -174,7 +220,8 @@ const tn__gemm_kernels tn__gemm_bf16_avx512bf16 = {.mr = MR,
                                                    .nv = NV,
                                                    .lanes = v_n_f32,
                                                    .pair = 2,
+                                                   .steps = K_BLOCK,
                                                    .tile = any_tile_pair,
-                                                   .pack = pack_f32,
-                                                   .pack_bf16 = pack,
+                                                   .pack = tn__pack_pairs_f32_avx512bf16,
+                                                   .pack_bf16 = tn__pack_pairs_avx512bf16,
                                                    .epilogue = tn__gemm_epilogue_f32_avx512};

@@ -16,8 +16,37 @@ extern const tn__kernel_table tn__table_avx512;
 extern const tn__kernel_table tn__table_avx512bf16;
 #endif
 
-enum { BASELINE, AVX2, AVX512, AVX512BF16, ISAS };
-static const char *const names[ISAS] = {"baseline", "avx2", "avx512", "avx512bf16"};
+#ifdef TN__HAVE_AMX
+extern const tn__kernel_table tn__table_amx;
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+enum { BASELINE, AVX2, AVX512, AVX512BF16, AMX, ISAS };
+static const char *const names[ISAS] = {"baseline", "avx2", "avx512", "avx512bf16", "amx"};
+
+#ifdef TN__HAVE_AMX
+/* The 8 KB of its registers are a process's only once it has asked the system for them: for all its threads, and for
+ * good. */
+static bool amx_granted(void)
+{
+    enum { ASK_FOR_REGISTERS = 0x1023, TILES = 18 }; /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
+    enum { NOT_ASKED, GRANTED, REFUSED };
+    static atomic_int answer;
+    int               known = atomic_load_explicit(&answer, memory_order_relaxed);
+    if (known == NOT_ASKED) {
+        unsigned       a, b, c, d = 0;
+        const unsigned has = 1u << 22 | 1u << 24; /* products of bf16, tiles */
+        known = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & has) == has &&
+                        syscall(SYS_arch_prctl, ASK_FOR_REGISTERS, TILES) == 0
+                    ? GRANTED
+                    : REFUSED;
+        atomic_store_explicit(&answer, known, memory_order_relaxed);
+    }
+    return known == GRANTED;
+}
+#endif
 
 /* NULL if this build or this CPU lacks it. The compiler's question includes whether the system saves the registers. */
 static const tn__kernel_table *table(int isa)
@@ -38,6 +67,9 @@ static const tn__kernel_table *table(int isa)
 #ifdef TN__HAVE_AVX512BF16
     case AVX512BF16: return table(AVX512) && __builtin_cpu_supports("avx512bf16") ? &tn__table_avx512bf16 : NULL;
 #endif
+#ifdef TN__HAVE_AMX
+    case AMX: return table(AVX512BF16) && amx_granted() ? &tn__table_amx : NULL;
+#endif
     default: return NULL;
     }
 }
@@ -55,7 +87,7 @@ static const char *const reasons[] = {
     [CAPPED] = "set by TENON_ISA",
     [LACKING] = "TENON_ISA asks for more than this CPU has",
     [UNKNOWN] =
-        "the best that this CPU has; TENON_ISA was ignored, as it is not one of baseline, avx2, avx512, avx512bf16",
+        "the best that this CPU has; TENON_ISA was ignored, as it is not one of baseline, avx2, avx512, avx512bf16, amx",
 };
 
 /* The process's choice, made by whoever asks first: isa and reason, 0 while there is none. */

@@ -1,7 +1,8 @@
 /* table.k.c — the kernels of one instruction set, gathered. */
 #include "core/kernels/kernels.h"
 
-/* An instruction set that adds products of bf16 to another one: table.avx512bf16.k.c. */
+/* An instruction set may add products of bf16 to another one, and those of pairs with which attention computes:
+ * table.avx512bf16.k.c. */
 #ifndef TABLE
 #define TABLE TN__FOR_ISA(tn__table)
 #define TABLE_ISA TN__ISA
@@ -9,6 +10,9 @@
 #endif
 
 extern const tn__gemm_kernels      TN__FOR_ISA(tn__gemm_f32), TN__FOR_ISA(tn__gemm_f64), BF16_PRODUCTS;
+#ifdef BF16_PAIRS
+extern const tn__gemm_kernels BF16_PAIRS;
+#endif
 extern const tn__vecmath_f32       TN__FOR_ISA(tn__functions_f32);
 extern const tn__vecmath_f64       TN__FOR_ISA(tn__functions_f64);
 extern const tn__row_kernels_f32   TN__FOR_ISA(tn__rows_f32);
@@ -27,6 +31,9 @@ const tn__kernel_table TABLE = {
     .gemm_f32 = &TN__FOR_ISA(tn__gemm_f32),
     .gemm_f64 = &TN__FOR_ISA(tn__gemm_f64),
     .gemm_bf16 = &BF16_PRODUCTS,
+#ifdef BF16_PAIRS
+    .gemm_pairs = &BF16_PAIRS,
+#endif
     .f32 = &TN__FOR_ISA(tn__functions_f32),
     .f64 = &TN__FOR_ISA(tn__functions_f64),
     .rows_f32 = &TN__FOR_ISA(tn__rows_f32),

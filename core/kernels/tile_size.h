@@ -4,7 +4,8 @@
 
 /* The micro-tile: as many sums as the registers hold beside one row's vectors of b and an element of a. WIDE: as many
  * beside an element of a alone. KEPT: vectors in a panel of a b that is kept for one row: enough chains of
- * multiply-adds to hide how long one takes, and panels that threads can share out evenly. */
+ * multiply-adds to hide how long one takes, and panels that threads can share out evenly. K_BLOCK: steps of k for which
+ * a strip of a is a quarter of L1. */
 /* clang-format off */
 #define TO_4(X, nv) X(1, nv) X(2, nv) X(3, nv) X(4, nv)
 #define TO_6(X, nv) TO_4(X, nv) X(5, nv) X(6, nv)
@@ -19,6 +20,6 @@ enum { MR = 6, NV = 2, WIDE = 8 };
 enum { MR = 4, NV = 2, WIDE = 8 };
 #define EACH_TILE(X) TO_4(X, 1) TO_4(X, 2)
 #endif
-enum { KEPT = 8 };
+enum { KEPT = 8, K_BLOCK = 400 };
 
 #endif

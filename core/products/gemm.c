@@ -20,7 +20,7 @@
 enum {
     SMALL_BYTES = 8 << 10, /* of workspace that lies on the stack */
     NEAR_BYTES = 2 << 20,  /* a b that L2 holds, or nearly */
-    GROUP = 16,            /* strips in a task of share_a */
+    GROUP = 128,           /* rows in a task of share_a */
     SET_BYTES = 4096       /* rows at a multiple of this distance map to the same L1 set */
 };
 
@@ -41,7 +41,7 @@ typedef struct {
 static void pack(const tn__gemm_plan *plan, bool terms_in_rows, int64_t rows, int64_t cols, int64_t width,
                  const char *from, int64_t row, int64_t col, char *to)
 {
-    const tn__pack_step s = {rows, cols, width, from, row, col, to, terms_in_rows, 0};
+    const tn__pack_step s = {rows, cols, width, from, row, col, to, terms_in_rows, 0, 0};
     if (plan->call.dtype == TN_BF16) plan->kernels->pack_bf16(&s);
     else plan->kernels->pack(&s);
 }
@@ -54,8 +54,9 @@ static int64_t terms(const tn__gemm_plan *plan, int64_t k0, int64_t kc)
 
 /* Steps of k to pack at once: few where the row stride is a multiple of SET_BYTES, as all rows then map to the same L1
  * sets. */
-static int64_t steps_at_once(const tn__gemm_plan *plan, int64_t row)
+static int64_t steps_at_once(const tn__gemm_plan *plan, int64_t row, bool turned)
 {
+    if (turned) return 32; /* whole lines of what is written */
     return row * plan->in_bytes % SET_BYTES == 0 ? 8 / plan->pair : 32;
 }
 
@@ -74,7 +75,7 @@ static inline void prefetch_rows(const char *from, int64_t rows, int64_t row_byt
 static void pack_b(const tn__gemm_plan *plan, const char *b, int64_t k0, int64_t kc, int64_t p0, int64_t p1, char *to)
 {
     const tn__gemm_call *g = &plan->call;
-    const int64_t        at_once = g->b_col == 1 && p1 - p0 > 1 ? steps_at_once(plan, g->b_row) : kc;
+    const int64_t        at_once = g->b_col == 1 && p1 - p0 > 1 ? steps_at_once(plan, g->b_row, false) : kc;
     for (int64_t i = 0; i < kc; i += at_once) {
         const int64_t steps = tn__min_i64(at_once, kc - i);
         char         *panel = to;
@@ -105,7 +106,7 @@ static bool four_strips(const tn__gemm_plan *plan, int64_t s, int64_t s1)
 static void pack_a(const tn__gemm_plan *plan, const char *a, int64_t k0, int64_t kc, int64_t s0, int64_t s1, char *to)
 {
     const tn__gemm_call *g = &plan->call;
-    const int64_t        at_once = plan->a_columns ? steps_at_once(plan, g->a_col) : kc;
+    const int64_t        at_once = plan->a_columns ? steps_at_once(plan, g->a_col, plan->kernels->a_rows) : kc;
     for (int64_t i = 0; i < kc; i += at_once) {
         const int64_t steps = tn__min_i64(at_once, kc - i), t = terms(plan, k0 + i, steps);
         if (plan->a_columns && i + at_once < kc && g->a_row == 1) {
@@ -120,9 +121,16 @@ static void pack_a(const tn__gemm_plan *plan, const char *a, int64_t k0, int64_t
             char         *strip = to + (row - tn__strip_at(plan, s0)) * kc * plan->unit_bytes;
             if (plan->a_columns && four_strips(plan, s, s1)) {
                 const tn__pack_step four = {t,     32,     32, from, g->a_col, 1, strip + i * mr * plan->unit_bytes,
-                                            false, mr * kc};
+                                            false, mr * kc, 0};
                 plan->kernels->pack_bf16(&four);
                 s += 3;
+            } else if (plan->a_columns && plan->kernels->a_rows) {
+                const tn__pack_step turned = {.rows = mr,         .cols = t,
+                                              .width = steps,     .from = from,
+                                              .from_row = g->a_row, .from_col = g->a_col,
+                                              .to = strip + i * plan->unit_bytes,
+                                              .terms_in_rows = true, .to_row = kc};
+                plan->kernels->pack_bf16(&turned);
             } else if (plan->a_columns)
                 pack(plan, false, t, mr, mr, from, g->a_col, g->a_row, strip + i * mr * plan->unit_bytes);
             else pack(plan, true, mr, t, kc + TN__GEMM_PAD, from, g->a_row, g->a_col, strip);
@@ -138,6 +146,7 @@ static void place_a(const tn__gemm_plan *plan, const char *a, int64_t k0, int64_
     if (plan->packs_a) step->a = packed;
     else step->a = a + (row * g->a_row + k0 * plan->pair * g->a_col) * plan->in_bytes;
     if (!plan->packs_a) step->a_row = g->a_row / plan->pair, step->a_col = plan->pair == 1 ? g->a_col : 1;
+    else if (plan->a_columns && plan->kernels->a_rows) step->a_row = step->k, step->a_col = 1;
     else if (plan->a_columns) step->a_row = 1, step->a_col = step->mr;
     else step->a_row = step->k + TN__GEMM_PAD, step->a_col = 1;
 }
@@ -427,15 +436,21 @@ static void share_b(int64_t from, int64_t to, void *user)
     }
 }
 
+static int64_t strips_in_group(const tn__gemm_plan *plan) { return tn__ceil_div(GROUP, plan->kernels->mr); }
+static int64_t groups_of_a(const tn__gemm_plan *plan)
+{
+    return tn__ceil_div(plan->strip.parts, strips_in_group(plan));
+}
+
 static void share_a(int64_t from, int64_t to, void *user)
 {
     const gemm_job      *job = user;
     const tn__gemm_plan *plan = job->plan;
-    const int64_t        groups = tn__ceil_div(plan->strip.parts, GROUP);
+    const int64_t        groups = groups_of_a(plan), each = strips_in_group(plan);
     for (int64_t i = from; i < to; i++) {
-        const int64_t k0 = i / groups * plan->kc, kc = tn__min_i64(plan->kc, plan->steps - k0), s0 = i % groups * GROUP;
+        const int64_t k0 = i / groups * plan->kc, kc = tn__min_i64(plan->kc, plan->steps - k0), s0 = i % groups * each;
         char *const   to_a = job->shared_a + (k0 * plan->call.m + tn__strip_at(plan, s0) * kc) * plan->unit_bytes;
-        pack_a(plan, plan->call.a, k0, kc, s0, tn__min_i64(s0 + GROUP, plan->strip.parts), to_a);
+        pack_a(plan, plan->call.a, k0, kc, s0, tn__min_i64(s0 + each, plan->strip.parts), to_a);
     }
 }
 
@@ -482,7 +497,7 @@ bool tn__gemm_run(const tn__gemm_call *call)
     const int64_t blocks = plan.kc ? tn__ceil_div(plan.steps, plan.kc) : 0;
     if (fresh || b_shared) share(&job, blocks * plan.panel_tasks.parts, share_b);
     if (fresh) tn__packed_publish(plan.call.storage, kept);
-    if (a_shared) share(&job, blocks * tn__ceil_div(plan.strip.parts, GROUP), share_a);
+    if (a_shared) share(&job, blocks * groups_of_a(&plan), share_a);
     if (plan.parallel) tn_parallel_for(plan.tasks, plan.grain, run_tasks, &job);
     else run_tasks(0, plan.tasks, &job);
     if (bytes > sizeof local) tn__mem_put(memory, bytes);

@@ -3,14 +3,13 @@
 #include "core/products/cost.h"
 
 enum {
-    K_BLOCK = 400,             /* steps of f32 in a block of k, half as many of f64: a strip of a is a quarter of L1 */
     B_BYTES = 200 << 10,       /* of b in a task: a fifth of L2, and few enough pages */
     SUM_BYTES = 256 << 10,     /* of sums on their way from one block of k to the next */
     SHARED_BYTES = 1 << 20,    /* of a b that is packed once for all tasks */
     SHARED_A_BYTES = 16 << 20, /* the same of an a */
     FAR_BYTES = 1024,          /* between rows: b then lies on so many pages that packing it is faster, if ... */
     MANY_ROWS = 100,           /* ... there are enough rows of a to use it */
-    A_STRIPS = 16,             /* of dense columns, packed at a time: they share cache lines, each fetched once */
+    A_ROWS = 128,              /* of dense columns, packed at a time: strips share cache lines, each fetched once */
     KEPT_ROWS = 64,            /* of a: with more, packing b costs little beside the product ... */
     KEPT_LEAST = 4096,         /* ... and with fewer elements of b, everything else costs more */
     FEW_EACH = 4,              /* tasks of a thread, of which one more or less is much */
@@ -201,7 +200,7 @@ static void plan_tiles(tn__gemm_plan *plan, double time)
 
     plan->shares_b = plan->packs_b && b_is_small(plan) && (down > 1 || plan->matrices > 1);
     plan->shares_a = across > 1 && a_is_small(plan);
-    plan->a_strips = plan->a_columns && plan->packs_a && !plan->shares_a ? A_STRIPS : 1;
+    plan->a_strips = plan->a_columns && plan->packs_a && !plan->shares_a ? tn__ceil_div(A_ROWS, kn->mr) : 1;
 
     const int64_t width = tn__ceil_div(panels, across) * most, pad = plan->a_columns ? 0 : TN__GEMM_PAD;
     if (plan->packs_b && !plan->shares_b) plan->ws.b = tn__lines(width * plan->kc, plan->unit_bytes);
@@ -225,7 +224,7 @@ static void plan_sizes(tn__gemm_plan *plan, const tn__kernel_table *table)
     plan->matrices = 1;
     for (int d = 0; d < g->dims; d++) plan->matrices *= g->batch[d];
 
-    const int64_t most = K_BLOCK * 4 / plan->unit_bytes;
+    const int64_t most = plan->kernels->steps * 4 / plan->unit_bytes;
     plan->kc = plan->steps;
     if (plan->steps > most) plan->kc = (tn__ceil_div(plan->steps, tn__ceil_div(plan->steps, most)) + 15) / 16 * 16;
 }

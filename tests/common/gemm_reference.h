@@ -16,24 +16,24 @@
 /* ck_assert for what is asked a million times: Check writes a line to a file at each of its own. */
 #define expect(truth) ((truth) ? (void)0 : ck_abort_msg("%s", #truth))
 
-static const char *const isas[] = {"baseline", "avx2", "avx512", "avx512bf16"};
-enum { ISAS = 4 };
+static const char *const isas[] = {"baseline", "avx2", "avx512", "avx512bf16", "amx"};
+enum { ISAS = 5 };
 
 /* How the instruction set adds a product: with two roundings; with one; the same, but bf16 by pairs of terms, the
- * second of which comes first. */
-typedef enum { ROUNDS_TWICE, FUSES, PAIRS } adding;
+ * second of which comes first; the same, but bf16 by groups of 32 terms. */
+typedef enum { ROUNDS_TWICE, FUSES, PAIRS, GROUPS } adding;
 static inline adding fused(const tn__kernel_table *t)
 {
 #ifdef __aarch64__
     (void)t;
     return FUSES;
 #else
-    return t->gemm_bf16->pair == 2 ? PAIRS : strcmp(t->isa, "baseline") ? FUSES : ROUNDS_TWICE;
+    return t->gemm_bf16->a_rows ? GROUPS : t->gemm_bf16->pair == 2 ? PAIRS : strcmp(t->isa, "baseline") ? FUSES : ROUNDS_TWICE;
 #endif
 }
 
 /* Its other products are those of the instruction set below it, which is in the list too. */
-static inline bool same_below(const tn__kernel_table *t, tn_dtype dt) { return fused(t) == PAIRS && dt != TN_BF16; }
+static inline bool same_below(const tn__kernel_table *t, tn_dtype dt) { return fused(t) >= PAIRS && dt != TN_BF16; }
 
 /* A matrix of any strides in a buffer of its own, with gaps that nobody may write to. */
 typedef struct {
@@ -94,11 +94,15 @@ static inline double expected(adding how, double alpha, const matrix *a, const m
     const bool    f64 = a->dtype == TN_F64;
     double        sum64 = 0;
     float         sum32 = 0;
-    const bool    pairs = how == PAIRS && a->dtype == TN_BF16;
+    const bool    pairs = how == PAIRS && a->dtype == TN_BF16, groups = how == GROUPS && a->dtype == TN_BF16;
+    float         part[2] = {0}; /* of a group: the terms at even places, and those at odd ones */
     for (int64_t q = 0; q < k && alpha != 0; q++) {
         const int64_t p = pairs && (q ^ 1) < k ? q ^ 1 : q;
         const double  x = at(a, i, p), y = at(b, p, j);
-        if (f64) sum64 = how ? fma(x, y, sum64) : sum64 + x * y;
+        if (groups) {
+            part[p % 2] = fmaf((float)x, (float)y, part[p % 2]);
+            if (p % 32 == 31 || p == k - 1) sum32 += part[0] + part[1], part[0] = part[1] = 0;
+        } else if (f64) sum64 = how ? fma(x, y, sum64) : sum64 + x * y;
         else sum32 = how ? fmaf((float)x, (float)y, sum32) : sum32 + (float)x * (float)y;
         exact += (long double)x * y, size += fabsl((long double)x * y);
     }

@@ -134,7 +134,7 @@ static void check_sizes(const tn__kernel_table *table, int x, int64_t t, int64_t
 
 START_TEST(tails)
 {
-    static const char *const isas[] = {"baseline", "avx2", "avx512", "avx512bf16"};
+    static const char *const isas[] = {"baseline", "avx2", "avx512", "avx512bf16", "amx"};
     const tn__kernel_table  *table = tn__kernels_of(isas[_i]);
     if (!table) return;
     for (int64_t n = 0; n <= MOST; n += tn_test_slow() && n > FEW && n < 120 ? 5 : 1)
@@ -363,6 +363,6 @@ int main(void)
     tcase_add_test(c, memory);
     TCase *g = tn_tcase(s, "guard pages");
     tcase_add_unchecked_fixture(g, map_regions, unmap_regions);
-    tcase_add_loop_test(g, tails, 0, 4);
+    tcase_add_loop_test(g, tails, 0, 5);
     return tn_check_main(s);
 }

@@ -15,8 +15,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static const char *const isas[] = {"baseline", "avx2", "avx512", "avx512bf16"};
-enum { ISAS = 4, GROUP = 32, BLOCK = 34 };
+static const char *const isas[] = {"baseline", "avx2", "avx512", "avx512bf16", "amx"};
+enum { ISAS = 5, GROUP = 32, BLOCK = 34 };
 
 static void ok(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
 static void fails(tn_status code, const char *text)
