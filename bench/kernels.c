@@ -14,7 +14,7 @@
 #include <string.h>
 #include <tenon/tenon.h>
 
-enum { WINDOWS = 5, MOST_LINES = 512, ISAS = 3, PEAKS = 3 * ISAS + 2 };
+enum { WINDOWS = 5, MOST_LINES = 512, ISAS = 4, PEAKS = 3 * ISAS + 2 };
 
 static const char *const keys[CONTENDERS] = {"tenon", "onednn", "openblas", "openblas_default", "pytorch"};
 
@@ -179,8 +179,9 @@ static void ask_peak(ring *r, peak *p, double window)
 
 static int measure_peaks(ring *r, const table *t, double window, peak *p)
 {
-    static const char *const isas[ISAS] = {"avx512", "avx2", "baseline"}, *const types[] = {"f32", "f64", "bf16"};
-    int n = 0;
+    static const char *const isas[ISAS] = {"amx", "avx512", "avx2", "baseline"};
+    static const char *const types[] = {"f32", "f64", "bf16"};
+    int                      n = 0;
     for (int i = 0; i < t->count; i++) {
         for (int k = 0; k < 3 * ISAS; k++) {
             p[n] = (peak){.threads = t->counts[i]};

@@ -1,6 +1,7 @@
 /* peak.c — what the machine can do: independent fused multiply-adds in registers, as many as hide their latency, in
  * the widest form that the named instruction set has; the triad a = b + s c on arrays far larger than the caches, and
- * reading alone. The layout says the instruction set: "avx512", "avx2", "baseline". */
+ * reading alone. The layout says the instruction set: "amx", "avx512", "avx2", "baseline". */
+#define _GNU_SOURCE /* syscall */
 #include "bench/peers/peer.h"
 
 #include <stdlib.h>
@@ -9,7 +10,10 @@
 #include <omp.h>
 #endif
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 enum { ROUNDS = 4096, CHAINS = 12, TRIAD = 16 << 20 }; /* 64 MiB an array */
@@ -40,6 +44,27 @@ FMA_LOOP(f64_avx512, "avx512f", __m512d, double, _mm512_set1_pd, _mm512_add_pd, 
 FMA_LOOP(bf16_avx512, "avx512f,avx512bw,avx512bf16", __m512, float, _mm512_set1_ps, _mm512_add_ps, BF16_DOT)
 FMA_LOOP(f32_avx2, "avx2,fma", __m256, float, _mm256_set1_ps, _mm256_add_ps, _mm256_fmadd_ps)
 FMA_LOOP(f64_avx2, "avx2,fma", __m256d, double, _mm256_set1_pd, _mm256_add_pd, _mm256_fmadd_pd)
+
+/* Tiles of 16 x 16 sums, by 32 terms; four of them at work hide the latency. */
+__attribute__((target("amx-tile,amx-bf16"))) static double bf16_amx(void)
+{
+    static const _Alignas(64) struct {
+        uint8_t  palette, start, reserved[14];
+        uint16_t bytes[16];
+        uint8_t  rows[16];
+    } shapes = {.palette = 1, .bytes = {64, 64, 64, 64, 64, 64}, .rows = {16, 16, 16, 16, 16, 16}};
+    float sums[256] = {0};
+    _tile_loadconfig(&shapes);
+    for (int r = 0; r < ROUNDS * CHAINS / 4; r++) {
+        _tile_dpbf16ps(0, 4, 5);
+        _tile_dpbf16ps(1, 4, 5);
+        _tile_dpbf16ps(2, 4, 5);
+        _tile_dpbf16ps(3, 4, 5);
+    }
+    _tile_stored(0, sums, 64);
+    _tile_release();
+    return (double)sums[0];
+}
 #endif
 
 /* Without fused instructions: four lanes by the compiler's own vectors, a product and a sum. */
@@ -72,11 +97,15 @@ static const struct {
     int lanes; /* multiply-adds in one instruction */
 } loops[] = {
 #if defined(__x86_64__)
-    {"peak_f32", "avx512", f32_avx512, 16},    {"peak_f64", "avx512", f64_avx512, 8},
-    {"peak_bf16", "avx512", bf16_avx512, 32},  {"peak_f32", "avx2", f32_avx2, 8},
+    {"peak_bf16", "amx", bf16_amx, 16 * 16 * 32},
+    {"peak_f32", "avx512", f32_avx512, 16},
+    {"peak_f64", "avx512", f64_avx512, 8},
+    {"peak_bf16", "avx512", bf16_avx512, 32},
+    {"peak_f32", "avx2", f32_avx2, 8},
     {"peak_f64", "avx2", f64_avx2, 4},
 #endif
-    {"peak_f32", "baseline", f32_baseline, 4}, {"peak_f64", "baseline", f64_baseline, 2},
+    {"peak_f32", "baseline", f32_baseline, 4},
+    {"peak_f64", "baseline", f64_baseline, 2},
 };
 static int at;
 
@@ -118,6 +147,12 @@ static bool run_read(void)
 static bool has(const char *kernel, const char *isa)
 {
 #if defined(__x86_64__)
+    if (!strcmp(isa, "amx")) { /* the system lends a process its registers: ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
+        unsigned       a, b, c, d = 0;
+        const unsigned tiles = 1u << 22 | 1u << 24;
+        return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & tiles) == tiles &&
+               syscall(SYS_arch_prctl, 0x1023, 18) == 0;
+    }
     if (!strcmp(kernel, "peak_bf16")) return __builtin_cpu_supports("avx512bf16");
     if (!strcmp(isa, "avx512")) return __builtin_cpu_supports("avx512f");
     if (!strcmp(isa, "avx2")) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");

@@ -8,11 +8,11 @@
 #include <string.h>
 
 enum {
-    SIDE = 16,              /* rows of a tile, and units in one of its rows */
-    LINE = SIDE * 4,        /* bytes of such a row */
-    MR = 2 * SIDE,          /* the micro-tile: two tiles down, ... */
-    NV = 2,                 /* ... two across */
-    STEPS = 192             /* in a block of k: a strip of a is half of L1 */
+    SIDE = 16,       /* rows of a tile, and units in one of its rows */
+    LINE = SIDE * 4, /* bytes of such a row */
+    MR = 2 * SIDE,   /* the micro-tile: two tiles down, ... */
+    NV = 2,          /* ... two across */
+    STEPS = 192      /* in a block of k: a strip of a is half of L1 */
 };
 
 /* Registers: 0 and 1 are the sums of the upper rows, 2 and 3 of the lower ones; 4 and 5 the rows of a; 6 and 7 hold b. */
@@ -23,10 +23,19 @@ typedef struct {
 } shapes;
 
 /* The shapes for a strip of u upper and l lower rows. */
-#define SHAPES(u, l)                                                                                      \
-    {                                                                                                     \
+#define SHAPES(u, l)                                                                                           \
+    {                                                                                                          \
         .palette = 1, .bytes = {LINE, LINE, (l) ? LINE : 0, (l) ? LINE : 0, LINE, (l) ? LINE : 0, LINE, LINE}, \
-        .rows = {u, u, l, l, u, l, SIDE, SIDE}                                                            \
+        .rows = {                                                                                              \
+            u,                                                                                                 \
+            u,                                                                                                 \
+            l,                                                                                                 \
+            l,                                                                                                 \
+            u,                                                                                                 \
+            l,                                                                                                 \
+            SIDE,                                                                                              \
+            SIDE                                                                                               \
+        }                                                                                                      \
     }
 #define UPPER(u) SHAPES(u, 0)
 #define LOWER(l) SHAPES(SIDE, l)
@@ -60,11 +69,13 @@ static inline __attribute__((always_inline)) void last_group(const int down, con
 {
     _Alignas(64) char full_a[MR * LINE], full_b[SIDE * NV * LINE];
     const __mmask16   in = first_of_16(units);
-    for (int64_t r = 0; r < rows; r++) _mm512_store_si512(full_a + r * LINE, _mm512_maskz_loadu_epi32(in, a + r * a_row));
+    for (int64_t r = 0; r < rows; r++)
+        _mm512_store_si512(full_a + r * LINE, _mm512_maskz_loadu_epi32(in, a + r * a_row));
     for (int64_t p = 0; p < SIDE; p++)
         for (int v = 0; v < across; v++)
-            _mm512_store_si512(full_b + (p * NV + v) * LINE,
-                               _mm512_maskz_loadu_epi32(p < units ? 0xffff : 0, p < units ? b + p * b_row + v * LINE : b));
+            _mm512_store_si512(
+                full_b + (p * NV + v) * LINE,
+                _mm512_maskz_loadu_epi32(p < units ? 0xffff : 0, p < units ? b + p * b_row + v * LINE : b));
     __asm__ volatile("" : : "r"(full_a), "r"(full_b) : "memory"); /* gcc's loads of tiles do not say that they read */
     group(down, across, full_a, LINE, full_b, NV * LINE);
 }
@@ -111,7 +122,6 @@ static inline __attribute__((always_inline)) void tile(const int down, const int
     const int64_t a_row = 4 * s->a_row, b_row = 4 * s->b_row;
     const char   *a = s->a, *b = s->b, *ahead = s->prefetch;
     int64_t       k = s->k;
-    _tile_loadconfig(&shapes_of[s->mr - 1]);
     load_sums(down, across, s->from, 4 * s->from_row);
     for (; k >= SIDE; k -= SIDE, a += LINE, b += SIDE * b_row) {
         group(down, across, a, a_row, b, b_row);
@@ -120,8 +130,11 @@ static inline __attribute__((always_inline)) void tile(const int down, const int
     if (k) last_group(down, across, s->mr, k, a, a_row, b, b_row);
     if (s->to_bf16) store_rounded(down, across, s->to, s->to_row);
     else store_sums(down, across, s->to, 4 * s->to_row);
-    _tile_release(); /* nothing to save for the system when threads change, or a signal comes */
 }
+
+/* The registers' shapes are set once for all strips of so many rows: it takes as long as a group or two. */
+static void begin(int mr) { _tile_loadconfig(&shapes_of[mr - 1]); }
+static void end(void) { _tile_release(); }
 
 static void any_tile(const tn__gemm_step *s)
 {
@@ -142,6 +155,8 @@ const tn__gemm_kernels tn__gemm_bf16_amx = {.mr = MR,
                                             .pair = 2,
                                             .steps = STEPS,
                                             .a_rows = true,
+                                            .begin = begin,
+                                            .end = end,
                                             .tile = any_tile,
                                             .pack = tn__pack_pairs_f32_avx512bf16,
                                             .pack_bf16 = tn__pack_pairs_avx512bf16,

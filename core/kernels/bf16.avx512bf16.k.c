@@ -135,12 +135,13 @@ static void turn_columns(const tn__pack_step *s)
             v_f32           v[16];
             if (s->from_row == 1) {
                 const uint16_t *x = (const uint16_t *)s->from + r + 2 * c * s->from_col;
-                TN__UNROLL for (int i = 0; i < 16; i++) {
-                    const int64_t left = s->cols - 2 * (c + i);
+                TN__UNROLL for (int i = 0; i < 16; i++)
+                {
+                    const int64_t   left = s->cols - 2 * (c + i);
                     const uint16_t *l = left > 0 ? x + 2 * i * s->from_col : x;
                     const uint16_t *u = left > 1 ? l + s->from_col : x;
-                    const __m512i first = _mm512_castsi256_si512(_mm256_maskz_loadu_epi16(left > 0 ? in : 0, l));
-                    const __m512i second = _mm512_castsi256_si512(_mm256_maskz_loadu_epi16(left > 1 ? in : 0, u));
+                    const __m512i   first = _mm512_castsi256_si512(_mm256_maskz_loadu_epi16(left > 0 ? in : 0, l));
+                    const __m512i   second = _mm512_castsi256_si512(_mm256_maskz_loadu_epi16(left > 1 ? in : 0, u));
                     v[i] = _mm512_castsi512_ps(_mm512_permutex2var_epi16(first, lower, second));
                 }
                 v_transpose_f32(v);

@@ -70,12 +70,14 @@ typedef struct {
 } tn__epilogue_step;
 
 typedef struct {
-    int mr, nv; /* the largest micro-tile */
-    int kept;   /* vectors in a panel of a b that is kept for one row */
-    int lanes;  /* elements in a vector   */
-    int pair;   /* terms in a step of k: 2 for dot products of bf16, else 1 */
-    int steps;  /* of 4 bytes, at most in a block of k: what L1 holds of a strip */
+    int  mr, nv; /* the largest micro-tile */
+    int  kept;   /* vectors in a panel of a b that is kept for one row */
+    int  lanes;  /* elements in a vector   */
+    int  pair;   /* terms in a step of k: 2 for dot products of bf16, else 1 */
+    int  steps;  /* of 4 bytes, at most in a block of k: what L1 holds of a strip */
     bool a_rows; /* of a, units that follow each other in k lie side by side: columns are turned when they are packed */
+    void (*begin)(int mr); /* before the first tile of so many rows, in each thread; NULL: nothing is to be done */
+    void (*end)(void);     /* behind the last tile: what begin took is the system's again */
     void (*tile)(const tn__gemm_step *s);
     void (*row)(const tn__gemv_step *s);
     void (*pack)(const tn__pack_step *s);      /* in pairs: of dense rows of f32, rounded */
@@ -169,11 +171,11 @@ typedef struct {
 /* ---- the tables ---- */
 
 typedef struct {
-    const char                  *isa; /* "baseline", "avx2", "avx512", "avx512bf16", "amx" */
-    const tn__gemm_kernels      *gemm_f32, *gemm_f64, *gemm_bf16;
-    const tn__gemm_kernels      *gemm_pairs; /* of bf16, each pair of terms by itself: attention leaves some out; or NULL */
-    const tn__vecmath_f32       *f32;
-    const tn__vecmath_f64       *f64;
+    const char             *isa; /* "baseline", "avx2", "avx512", "avx512bf16", "amx" */
+    const tn__gemm_kernels *gemm_f32, *gemm_f64, *gemm_bf16;
+    const tn__gemm_kernels *gemm_pairs; /* of bf16, each pair of terms by itself: attention leaves some out; or NULL */
+    const tn__vecmath_f32  *f32;
+    const tn__vecmath_f64  *f64;
     const tn__row_kernels_f32   *rows_f32;
     const tn__row_kernels_f64   *rows_f64;
     tn__philox_kernel           *philox;

@@ -1,9 +1,17 @@
 /* select.c — which instruction set's kernels are used: asked of the CPU once, capped by TENON_ISA. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* syscall */
+#endif
 #include "core/kernels/kernels.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef TN__HAVE_AMX
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 extern const tn__kernel_table tn__table_baseline;
 #ifdef TN__HAVE_AVX2
@@ -18,9 +26,6 @@ extern const tn__kernel_table tn__table_avx512bf16;
 
 #ifdef TN__HAVE_AMX
 extern const tn__kernel_table tn__table_amx;
-#include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #endif
 
 enum { BASELINE, AVX2, AVX512, AVX512BF16, AMX, ISAS };

@@ -9,7 +9,7 @@
 #define BF16_PRODUCTS TN__FOR_ISA(tn__gemm_f32)
 #endif
 
-extern const tn__gemm_kernels      TN__FOR_ISA(tn__gemm_f32), TN__FOR_ISA(tn__gemm_f64), BF16_PRODUCTS;
+extern const tn__gemm_kernels TN__FOR_ISA(tn__gemm_f32), TN__FOR_ISA(tn__gemm_f64), BF16_PRODUCTS;
 #ifdef BF16_PAIRS
 extern const tn__gemm_kernels BF16_PAIRS;
 #endif

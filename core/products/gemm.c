@@ -120,16 +120,20 @@ static void pack_a(const tn__gemm_plan *plan, const char *a, int64_t k0, int64_t
             const char   *from = a + (row * g->a_row + (k0 + i) * plan->pair * g->a_col) * plan->in_bytes;
             char         *strip = to + (row - tn__strip_at(plan, s0)) * kc * plan->unit_bytes;
             if (plan->a_columns && four_strips(plan, s, s1)) {
-                const tn__pack_step four = {t,     32,     32, from, g->a_col, 1, strip + i * mr * plan->unit_bytes,
+                const tn__pack_step four = {t,     32,      32, from, g->a_col, 1, strip + i * mr * plan->unit_bytes,
                                             false, mr * kc, 0};
                 plan->kernels->pack_bf16(&four);
                 s += 3;
             } else if (plan->a_columns && plan->kernels->a_rows) {
-                const tn__pack_step turned = {.rows = mr,         .cols = t,
-                                              .width = steps,     .from = from,
-                                              .from_row = g->a_row, .from_col = g->a_col,
+                const tn__pack_step turned = {.rows = mr,
+                                              .cols = t,
+                                              .width = steps,
+                                              .from = from,
+                                              .from_row = g->a_row,
+                                              .from_col = g->a_col,
                                               .to = strip + i * plan->unit_bytes,
-                                              .terms_in_rows = true, .to_row = kc};
+                                              .terms_in_rows = true,
+                                              .to_row = kc};
                 plan->kernels->pack_bf16(&turned);
             } else if (plan->a_columns)
                 pack(plan, false, t, mr, mr, from, g->a_col, g->a_row, strip + i * mr * plan->unit_bytes);
@@ -193,6 +197,7 @@ typedef struct {
     int64_t     k0, kc;
     bool        last;
     const char *next_b; /* a kept b: what the next block, or the next task, reads; NULL: nothing */
+    int        *begun;  /* the rows for which the kernel was told to begin */
 } tile_task;
 
 static tile_task task_of(const gemm_job *job, char *workspace, const operands *m, int64_t s0, int64_t s1, int64_t p0,
@@ -331,6 +336,7 @@ static void run_tiles(tile_task *t)
             const int64_t row = tn__strip_at(plan, s);
             tn__gemm_step step = {.mr = (int)(tn__strip_at(plan, s + 1) - row), .k = t->kc};
             prepare_strip(t, s, row, &step);
+            if (plan->kernels->begin && *t->begun != step.mr) plan->kernels->begin(*t->begun = step.mr);
             for (int64_t p = t->p0; p < t->p1; p++) compute_tile(t, s, row, p, &step);
         }
     }
@@ -406,6 +412,7 @@ static void run_tasks(int64_t from, int64_t to, void *user)
     const tn__gemm_plan *plan = job->plan;
     char                *workspace = job->workspaces + (plan->parallel ? (size_t)tn__worker() * plan->ws.total : 0);
     const int64_t        each = plan->strip_tasks.parts * plan->panel_tasks.parts; /* of a matrix */
+    int                  begun = 0;
     for (int64_t t = from; t < to; t++) {
         const int64_t  matrix = each == 1 ? t : t / each, block = t - matrix * each;
         const operands m = operands_of(plan, matrix);
@@ -416,9 +423,11 @@ static void run_tasks(int64_t from, int64_t to, void *user)
         else {
             const int64_t s0 = tn__cut_at(&plan->strip_tasks, i), s1 = tn__cut_at(&plan->strip_tasks, i + 1);
             tile_task     tiles = task_of(job, workspace, &m, s0, s1, p0, p1);
+            tiles.begun = &begun;
             run_tiles(&tiles);
         }
     }
+    if (begun) plan->kernels->end();
 }
 
 /* ---- a product --------------------------------------------------------------------------------------------------- */
@@ -437,10 +446,7 @@ static void share_b(int64_t from, int64_t to, void *user)
 }
 
 static int64_t strips_in_group(const tn__gemm_plan *plan) { return tn__ceil_div(GROUP, plan->kernels->mr); }
-static int64_t groups_of_a(const tn__gemm_plan *plan)
-{
-    return tn__ceil_div(plan->strip.parts, strips_in_group(plan));
-}
+static int64_t groups_of_a(const tn__gemm_plan *plan) { return tn__ceil_div(plan->strip.parts, strips_in_group(plan)); }
 
 static void share_a(int64_t from, int64_t to, void *user)
 {

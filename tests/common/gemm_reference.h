@@ -28,7 +28,10 @@ static inline adding fused(const tn__kernel_table *t)
     (void)t;
     return FUSES;
 #else
-    return t->gemm_bf16->a_rows ? GROUPS : t->gemm_bf16->pair == 2 ? PAIRS : strcmp(t->isa, "baseline") ? FUSES : ROUNDS_TWICE;
+    return t->gemm_bf16->a_rows         ? GROUPS
+           : t->gemm_bf16->pair == 2    ? PAIRS
+           : strcmp(t->isa, "baseline") ? FUSES
+                                        : ROUNDS_TWICE;
 #endif
 }
 
