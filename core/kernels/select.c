@@ -4,6 +4,7 @@
 #endif
 #include "core/kernels/kernels.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,9 @@
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#ifndef SYS_arch_prctl /* not Linux: nobody to ask for the registers */
+#undef TN__HAVE_AMX
+#endif
 #endif
 
 extern const tn__kernel_table tn__table_baseline;
@@ -41,12 +45,14 @@ static bool amx_granted(void)
     static atomic_int answer;
     int               known = atomic_load_explicit(&answer, memory_order_relaxed);
     if (known == NOT_ASKED) {
+        const int      before = errno; /* of the caller */
         unsigned       a, b, c, d = 0;
         const unsigned has = 1u << 22 | 1u << 24; /* products of bf16, tiles */
         known = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & has) == has &&
                         syscall(SYS_arch_prctl, ASK_FOR_REGISTERS, TILES) == 0
                     ? GRANTED
                     : REFUSED;
+        errno = before;
         atomic_store_explicit(&answer, known, memory_order_relaxed);
     }
     return known == GRANTED;
