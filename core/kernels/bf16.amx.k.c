@@ -1,7 +1,7 @@
-/* bf16.amx.k.c — products of bf16 by AMX, whose instruction multiplies a tile of 16 rows of 32 terms with one of 32 terms
- * by 16 columns. Of each group of 32 terms, counted from the first of k, those at even places are summed up from 0 and
- * those at odd places, in order, with one rounding each; the two sums are added to each other, and that to the element.
- * Denormals count as 0. The last group is filled up with zeros. */
+/* bf16.amx.k.c — products of bf16 by AMX, whose instruction multiplies a tile of 16 rows of 32 terms with one of 32
+ * terms by 16 columns. Of each group of 32 terms, counted from the first of k, those at even places are summed up
+ * from 0 and those at odd places, in order, with one rounding each; the two sums are added to each other, and that to
+ * the element. Denormals count as 0. The last group is filled up with zeros. */
 #include "core/kernels/kernels.h"
 
 #include <immintrin.h>
@@ -15,7 +15,7 @@ enum {
     STEPS = 192      /* in a block of k: a strip of a is half of L1 */
 };
 
-/* Registers: 0 and 1 are the sums of the upper rows, 2 and 3 of the lower ones; 4 and 5 the rows of a; 6 and 7 hold b. */
+/* Registers: 0 and 1 are the sums of the upper rows, 2 and 3 of the lower ones; 4 and 5 hold a, 6 and 7 hold b. */
 typedef struct {
     uint8_t  palette, start, reserved[14];
     uint16_t bytes[SIDE]; /* of a row, of each register */
@@ -104,8 +104,8 @@ static inline __attribute__((always_inline)) void store_sums(const int down, con
     if (down > 1 && across > 1) _tile_stored(3, to + SIDE * row + LINE, row);
 }
 
-/* Rounded to bf16: by way of memory, as tiles have no other way to vectors. Sums are never denormal; for those this would
- * differ from tn__f32_to_bf16. */
+/* Rounded to bf16: by way of memory, as tiles have no other way to vectors. Sums are never denormal; for those this
+ * would differ from tn__f32_to_bf16. */
 static inline __attribute__((always_inline)) void store_rounded(const int down, const int across, uint16_t *to,
                                                                 int64_t row)
 {

@@ -119,8 +119,8 @@ static void transpose_columns(const tn__pack_step *s)
 }
 /* clang-format on */
 
-/* Terms in columns to rows of pairs, 16 rows by 16 pairs at a time: the pairs of 16 dense rows of the columns are zipped,
- * and the square of units is transposed. */
+/* Terms in columns to rows of pairs, 16 rows by 16 pairs at a time: 32 pieces of dense columns are zipped, and the
+ * square of units is transposed. */
 /* clang-format off: it takes TN__UNROLL for a function */
 static void turn_columns(const tn__pack_step *s)
 {

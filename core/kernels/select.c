@@ -98,7 +98,7 @@ static const char *const reasons[] = {
     [CAPPED] = "set by TENON_ISA",
     [LACKING] = "TENON_ISA asks for more than this CPU has",
     [UNKNOWN] =
-        "the best that this CPU has; TENON_ISA was ignored, as it is not one of baseline, avx2, avx512, avx512bf16, amx",
+        "the best that this CPU has; TENON_ISA was ignored, as it is none of baseline, avx2, avx512, avx512bf16, amx",
 };
 
 /* The process's choice, made by whoever asks first: isa and reason, 0 while there is none. */

@@ -20,8 +20,7 @@
 enum {
     SMALL_BYTES = 8 << 10, /* of workspace that lies on the stack */
     NEAR_BYTES = 2 << 20,  /* a b that L2 holds, or nearly */
-    GROUP = 128,           /* rows in a task of share_a */
-    SET_BYTES = 4096       /* rows at a multiple of this distance map to the same L1 set */
+    GROUP = 128            /* rows in a task of share_a */
 };
 
 /* A product at work: its plan, and its memory. */
@@ -36,111 +35,6 @@ typedef struct {
     const char *a, *b;
     char       *c, *bias, *pre, *old;
 } operands;
-
-/* A block of a or b to dense rows of width units, zero-filled. */
-static void pack(const tn__gemm_plan *plan, bool terms_in_rows, int64_t rows, int64_t cols, int64_t width,
-                 const char *from, int64_t row, int64_t col, char *to)
-{
-    const tn__pack_step s = {rows, cols, width, from, row, col, to, terms_in_rows, 0, 0};
-    if (plan->call.dtype == TN_BF16) plan->kernels->pack_bf16(&s);
-    else plan->kernels->pack(&s);
-}
-
-/* How many terms there are in kc steps, of which the last may have half a pair. */
-static int64_t terms(const tn__gemm_plan *plan, int64_t k0, int64_t kc)
-{
-    return tn__min_i64(kc * plan->pair, plan->call.k - k0 * plan->pair);
-}
-
-/* Steps of k to pack at once: few where the row stride is a multiple of SET_BYTES, as all rows then map to the same L1
- * sets. */
-static int64_t steps_at_once(const tn__gemm_plan *plan, int64_t row, bool turned)
-{
-    if (turned) return 32; /* whole lines of what is written */
-    return row * plan->in_bytes % SET_BYTES == 0 ? 8 / plan->pair : 32;
-}
-
-/* Prefetches a block of dense rows: before it is packed, as the hardware does not follow short pieces of rows; or
- * before it is written, as a cache miss takes as long as computing a tile. */
-static inline void prefetch_rows(const char *from, int64_t rows, int64_t row_bytes, int64_t bytes, bool write)
-{
-    for (int64_t r = 0; r < rows; r++, from += row_bytes)
-        for (int64_t i = 0; i < bytes; i += 64)
-            if (write) __builtin_prefetch(from + i, 1);
-            else __builtin_prefetch(from + i);
-}
-
-/* Steps [k0, k0 + kc) of panels [p0, p1) of b to memory, panel by panel, zero-filled to whole vectors. Dense rows are
- * gone through a few at a time for all panels, so that a cache line that two panels share is fetched once. */
-static void pack_b(const tn__gemm_plan *plan, const char *b, int64_t k0, int64_t kc, int64_t p0, int64_t p1, char *to)
-{
-    const tn__gemm_call *g = &plan->call;
-    const int64_t        at_once = g->b_col == 1 && p1 - p0 > 1 ? steps_at_once(plan, g->b_row, false) : kc;
-    for (int64_t i = 0; i < kc; i += at_once) {
-        const int64_t steps = tn__min_i64(at_once, kc - i);
-        char         *panel = to;
-        if (i + at_once < kc) {
-            const int64_t col = tn__panel_at(plan, p0), cols = tn__min_i64(tn__panel_at(plan, p1), g->n) - col;
-            const char   *next = b + ((k0 + i + at_once) * plan->pair * g->b_row + col) * plan->in_bytes;
-            prefetch_rows(next, terms(plan, k0 + i + at_once, at_once), g->b_row * plan->in_bytes,
-                          cols * plan->in_bytes, false);
-        }
-        for (int64_t p = p0; p < p1; p++) {
-            const int64_t col = tn__panel_at(plan, p), width = tn__panel_at(plan, p + 1) - col;
-            const char   *from = b + ((k0 + i) * plan->pair * g->b_row + col * g->b_col) * plan->in_bytes;
-            pack(plan, false, terms(plan, k0 + i, steps), tn__min_i64(width, g->n - col), width, from, g->b_row,
-                 g->b_col, panel + i * width * plan->unit_bytes);
-            panel += kc * width * plan->unit_bytes;
-        }
-    }
-}
-
-/* Are strips s … s + 3 whole ones of dense columns of bf16, so that a kernel of pairs can pack them in one go? */
-static bool four_strips(const tn__gemm_plan *plan, int64_t s, int64_t s1)
-{
-    return plan->pair == 2 && plan->call.dtype == TN_BF16 && plan->call.a_row == 1 && plan->kernels->mr == 8 &&
-           s + 4 <= s1 && tn__strip_at(plan, s + 4) - tn__strip_at(plan, s) == 32;
-}
-
-/* Steps [k0, k0 + kc) of strips [s0, s1) of a to memory. Dense rows stay rows, anything else becomes dense columns. */
-static void pack_a(const tn__gemm_plan *plan, const char *a, int64_t k0, int64_t kc, int64_t s0, int64_t s1, char *to)
-{
-    const tn__gemm_call *g = &plan->call;
-    const int64_t        at_once = plan->a_columns ? steps_at_once(plan, g->a_col, plan->kernels->a_rows) : kc;
-    for (int64_t i = 0; i < kc; i += at_once) {
-        const int64_t steps = tn__min_i64(at_once, kc - i), t = terms(plan, k0 + i, steps);
-        if (plan->a_columns && i + at_once < kc && g->a_row == 1) {
-            const int64_t row = tn__strip_at(plan, s0), rows = tn__strip_at(plan, s1) - row;
-            const char   *next = a + (row + (k0 + i + at_once) * plan->pair * g->a_col) * plan->in_bytes;
-            prefetch_rows(next, terms(plan, k0 + i + at_once, at_once), g->a_col * plan->in_bytes,
-                          rows * plan->in_bytes, false);
-        }
-        for (int64_t s = s0; s < s1; s++) {
-            const int64_t row = tn__strip_at(plan, s), mr = tn__strip_at(plan, s + 1) - row;
-            const char   *from = a + (row * g->a_row + (k0 + i) * plan->pair * g->a_col) * plan->in_bytes;
-            char         *strip = to + (row - tn__strip_at(plan, s0)) * kc * plan->unit_bytes;
-            if (plan->a_columns && four_strips(plan, s, s1)) {
-                const tn__pack_step four = {t,     32,      32, from, g->a_col, 1, strip + i * mr * plan->unit_bytes,
-                                            false, mr * kc, 0};
-                plan->kernels->pack_bf16(&four);
-                s += 3;
-            } else if (plan->a_columns && plan->kernels->a_rows) {
-                const tn__pack_step turned = {.rows = mr,
-                                              .cols = t,
-                                              .width = steps,
-                                              .from = from,
-                                              .from_row = g->a_row,
-                                              .from_col = g->a_col,
-                                              .to = strip + i * plan->unit_bytes,
-                                              .terms_in_rows = true,
-                                              .to_row = kc};
-                plan->kernels->pack_bf16(&turned);
-            } else if (plan->a_columns)
-                pack(plan, false, t, mr, mr, from, g->a_col, g->a_row, strip + i * mr * plan->unit_bytes);
-            else pack(plan, true, mr, t, kc + TN__GEMM_PAD, from, g->a_row, g->a_col, strip);
-        }
-    }
-}
 
 /* Where the kernel finds a strip of a: packed, or as it lies. */
 static void place_a(const tn__gemm_plan *plan, const char *a, int64_t k0, int64_t row, const char *packed,
@@ -159,11 +53,12 @@ static void place_a(const tn__gemm_plan *plan, const char *a, int64_t k0, int64_
 static void prefetch_strip(const tn__gemm_plan *plan, const char *a, int64_t k0, int64_t kc, int64_t s)
 {
     const tn__gemm_call *g = &plan->call;
-    const int64_t row = tn__strip_at(plan, s), rows = tn__strip_at(plan, s + 1) - row, some = terms(plan, k0, kc);
+    const int64_t        row = tn__strip_at(plan, s), rows = tn__strip_at(plan, s + 1) - row,
+                  some = tn__gemm_terms(plan, k0, kc);
     a += (row * g->a_row + k0 * plan->pair * g->a_col) * plan->in_bytes;
-    if (g->a_col == 1) prefetch_rows(a, rows, g->a_row * plan->in_bytes, some * plan->in_bytes, false);
-    else if (g->a_row == 1 && g->a_col * plan->in_bytes > SET_BYTES)
-        prefetch_rows(a, some, g->a_col * plan->in_bytes, rows * plan->in_bytes, false);
+    if (g->a_col == 1) tn__prefetch_rows(a, rows, g->a_row * plan->in_bytes, some * plan->in_bytes, false);
+    else if (g->a_row == 1 && g->a_col * plan->in_bytes > TN__SET_BYTES)
+        tn__prefetch_rows(a, some, g->a_col * plan->in_bytes, rows * plan->in_bytes, false);
 }
 
 /* The epilogue of the block of c that begins at (row, col); acc: its sums, NULL: none. */
@@ -234,9 +129,9 @@ static void prepare_block(tile_task *t, int64_t k0)
 {
     const tn__gemm_plan *plan = t->plan;
     t->k0 = k0, t->kc = tn__min_i64(plan->kc, plan->steps - k0), t->last = k0 + t->kc == plan->steps;
-    if (plan->packs_b && !plan->shares_b) pack_b(plan, t->m->b, k0, t->kc, t->p0, t->p1, t->packed_b);
+    if (plan->packs_b && !plan->shares_b) tn__gemm_pack_b(plan, t->m->b, k0, t->kc, t->p0, t->p1, t->packed_b);
     else if (!plan->packs_b && t->col0 + t->cols > plan->call.n) /* only the last panel, which is not whole */
-        pack_b(plan, t->m->b, k0, t->kc, t->p1 - 1, t->p1, t->packed_b);
+        tn__gemm_pack_b(plan, t->m->b, k0, t->kc, t->p1 - 1, t->p1, t->packed_b);
     t->next_b = plan->keeps_b ? next_kept(t) : NULL;
 }
 
@@ -247,7 +142,7 @@ static void prepare_strip(const tile_task *t, int64_t s, int64_t row, tn__gemm_s
     const int64_t        group = s - (s - t->s0) % plan->a_strips;
     const char          *packed = t->packed_a + (row - tn__strip_at(plan, group)) * t->kc * plan->unit_bytes;
     if (plan->packs_a && !plan->shares_a && s == group)
-        pack_a(plan, t->m->a, t->k0, t->kc, s, tn__min_i64(s + plan->a_strips, t->s1), t->packed_a);
+        tn__gemm_pack_a(plan, t->m->a, t->k0, t->kc, s, tn__min_i64(s + plan->a_strips, t->s1), t->packed_a);
     if (plan->shares_a) packed = t->job->shared_a + (t->k0 * plan->call.m + row * t->kc) * plan->unit_bytes;
     place_a(plan, t->m->a, t->k0, row, packed, step);
     if (!plan->packs_a && s + 1 < t->s1) prefetch_strip(plan, t->m->a, t->k0, t->kc, s + 1);
@@ -273,9 +168,9 @@ static void prefetch_output(const tile_task *t, int64_t row, int64_t col, int64_
     const tn__gemm_call *g = &t->plan->call;
     const int64_t        size = t->plan->out_bytes;
     if (g->c_col == 1)
-        prefetch_rows(t->m->c + (row * g->c_row + col) * size, rows, g->c_row * size, width * size, true);
+        tn__prefetch_rows(t->m->c + (row * g->c_row + col) * size, rows, g->c_row * size, width * size, true);
     if (t->m->pre && g->pre.col == 1)
-        prefetch_rows(t->m->pre + (row * g->pre.row + col) * size, rows, g->pre.row * size, width * size, true);
+        tn__prefetch_rows(t->m->pre + (row * g->pre.row + col) * size, rows, g->pre.row * size, width * size, true);
 }
 
 /* The tile of strip s, which begins at row, and panel p. Its sums go to the next block of k, or straight to c if there
@@ -362,8 +257,9 @@ static void row_task(const tn__gemm_plan *plan, char *slot, const operands *m, i
         s.b = packed, s.b_row = lanes, s.b_col = 1;
         for (int64_t k0 = 0; rest && k0 < g->k; k0 += plan->kc) { /* less than a vector is left: filled up */
             s.k = tn__min_i64(plan->kc, g->k - k0);
-            pack(plan, false, s.k, rest, lanes, m->b + (k0 * g->b_row + (col + whole) * g->b_col) * plan->in_bytes,
-                 g->b_row, g->b_col, packed);
+            tn__gemm_pack(plan, false, s.k, rest, lanes,
+                          m->b + (k0 * g->b_row + (col + whole) * g->b_col) * plan->in_bytes, g->b_row, g->b_col,
+                          packed);
             s.a = m->a + k0 * g->a_col * plan->in_bytes, s.first = k0 == 0;
             plan->kernels->row(&s);
         }
@@ -441,7 +337,7 @@ static void share_b(int64_t from, int64_t to, void *user)
         const int64_t k0 = i / cut->parts * plan->kc, j = i % cut->parts, kc = tn__min_i64(plan->kc, plan->steps - k0);
         const int64_t p0 = tn__cut_at(cut, j), p1 = tn__cut_at(cut, j + 1), col = tn__panel_at(plan, p0);
         char *const   to_b = job->shared_b + (k0 * plan->vectors * plan->kernels->lanes + col * kc) * plan->unit_bytes;
-        pack_b(plan, plan->call.b, k0, kc, p0, p1, to_b);
+        tn__gemm_pack_b(plan, plan->call.b, k0, kc, p0, p1, to_b);
     }
 }
 
@@ -456,7 +352,7 @@ static void share_a(int64_t from, int64_t to, void *user)
     for (int64_t i = from; i < to; i++) {
         const int64_t k0 = i / groups * plan->kc, kc = tn__min_i64(plan->kc, plan->steps - k0), s0 = i % groups * each;
         char *const   to_a = job->shared_a + (k0 * plan->call.m + tn__strip_at(plan, s0) * kc) * plan->unit_bytes;
-        pack_a(plan, plan->call.a, k0, kc, s0, tn__min_i64(s0 + each, plan->strip.parts), to_a);
+        tn__gemm_pack_a(plan, plan->call.a, k0, kc, s0, tn__min_i64(s0 + each, plan->strip.parts), to_a);
     }
 }
 

@@ -1,10 +1,12 @@
-/* gemm_plan.h — how a product is computed: what gemm_plan.c decides and gemm.c carries out, reading it only. */
+/* gemm_plan.h — how a product is computed: what gemm_plan.c decides and gemm.c carries out, reading it only; and the
+ * blocks that gemm_pack.c makes for it. */
 #ifndef TENON_CORE_PRODUCTS_GEMM_PLAN_H
 #define TENON_CORE_PRODUCTS_GEMM_PLAN_H
 
 #include "core/products/gemm.h"
 
-enum { TN__GEMM_PAD = 16 }; /* units between packed rows of a, so that they do not all map to the same cache sets */
+enum { TN__SET_BYTES = 4096 }; /* rows at a multiple of this distance map to the same L1 set */
+enum { TN__GEMM_PAD = 16 };    /* units between packed rows of a, so that they do not all map to the same cache sets */
 
 /* A range split into `parts` nearly equal pieces; the longer ones are interleaved, so any prefix of pieces is
  * balanced. */
@@ -66,6 +68,29 @@ static inline int64_t tn__strip_at(const tn__gemm_plan *plan, int64_t s)
 static inline int64_t tn__panel_at(const tn__gemm_plan *plan, int64_t p) /* in columns */
 {
     return tn__cut_at(&plan->panel, p) * plan->kernels->lanes;
+}
+/* How many terms there are in kc steps, of which the last may have half a pair. */
+static inline int64_t tn__gemm_terms(const tn__gemm_plan *plan, int64_t k0, int64_t kc)
+{
+    return tn__min_i64(kc * plan->pair, plan->call.k - k0 * plan->pair);
+}
+/* A block of a or b to dense rows of width units, zero-filled. */
+void tn__gemm_pack(const tn__gemm_plan *plan, bool terms_in_rows, int64_t rows, int64_t cols, int64_t width,
+                   const char *from, int64_t row, int64_t col, char *to);
+/* Steps [k0, k0 + kc) of panels [p0, p1) of b, and of strips [s0, s1) of a, to memory (gemm_pack.c). */
+void tn__gemm_pack_b(const tn__gemm_plan *plan, const char *b, int64_t k0, int64_t kc, int64_t p0, int64_t p1,
+                     char *to);
+void tn__gemm_pack_a(const tn__gemm_plan *plan, const char *a, int64_t k0, int64_t kc, int64_t s0, int64_t s1,
+                     char *to);
+
+/* Prefetches a block of dense rows: before it is packed, as the hardware does not follow short pieces of rows; or
+ * before it is written, as a cache miss takes as long as computing a tile. */
+static inline void tn__prefetch_rows(const char *from, int64_t rows, int64_t row_bytes, int64_t bytes, bool write)
+{
+    for (int64_t r = 0; r < rows; r++, from += row_bytes)
+        for (int64_t i = 0; i < bytes; i += 64)
+            if (write) __builtin_prefetch(from + i, 1);
+            else __builtin_prefetch(from + i);
 }
 static inline size_t tn__lines(int64_t numbers, int64_t size) { return ((size_t)(numbers * size) + 63) / 64 * 64; }
 

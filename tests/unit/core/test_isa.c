@@ -92,7 +92,8 @@ static void child(const char *wish)
 
 START_TEST(wishes)
 {
-    static const char *const all[] = {NULL, "", "baseline", "avx2", "avx512", "avx512bf16", "amx", "AVX2", "avx51", "avx5122"};
+    static const char *const all[] = {NULL,         "",    "baseline", "avx2",  "avx512",
+                                      "avx512bf16", "amx", "AVX2",     "avx51", "avx5122"};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) child(all[i]);
 }
 END_TEST
