@@ -6,6 +6,8 @@
 #include "core/base/bf16.h"
 
 #include "core/kernels/kernels.h"
+#include <errno.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,26 +77,42 @@ START_TEST(narrows)
 END_TEST
 
 #ifdef __x86_64__ /* elsewhere there is no choice */
-static void child(const char *wish)
+/* One test in a process of its own, with a setting, or without. */
+static void child(char *test, const char *name, const char *value)
 {
     static char path[4096], no_fork[] = "CK_FORK=no";
     char       *environment[] = {no_fork, NULL, NULL}, setting[64];
-    char *const argv[] = {path, "as_told", NULL};
+    char *const argv[] = {path, test, NULL};
     pid_t       pid;
     int         status = -1;
     ck_assert_int_gt(readlink("/proc/self/exe", path, sizeof path - 1), 0);
-    if (wish) snprintf(setting, sizeof setting, "TENON_ISA=%s", wish), environment[1] = setting;
+    if (value) snprintf(setting, sizeof setting, "%s=%s", name, value), environment[1] = setting;
     ck_assert_int_eq(posix_spawn(&pid, path, NULL, NULL, argv, environment), 0);
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "with %s as_told fails",
-                  wish ? setting : "no TENON_ISA");
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "with %s %s fails", value ? setting : "no setting",
+                  test);
 }
 
 START_TEST(wishes)
 {
     static const char *const all[] = {NULL,         "",    "baseline", "avx2",  "avx512",
                                       "avx512bf16", "amx", "AVX2",     "avx51", "avx5122"};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) child(all[i]);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) child("as_told", "TENON_ISA", all[i]);
+}
+END_TEST
+
+/* A program whose stack for signals could not hold AMX's registers is not given them: it goes on without, and errno stays
+ * as it was. */
+START_TEST(small_stack)
+{
+    static char stack[8192];
+    if (getenv("SMALL_STACK")) {
+        ck_assert_int_eq(sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL), 0);
+        errno = EDOM;
+        ck_assert_ptr_null(tn__kernels_of("amx"));
+        ck_assert_str_ne(tn__isa_name(), "amx");
+        ck_assert_int_eq(errno, EDOM);
+    } else child("small_stack", "SMALL_STACK", "1");
 }
 END_TEST
 #endif
@@ -108,6 +126,7 @@ int main(void)
     tcase_add_test(c, narrows);
 #ifdef __x86_64__
     tcase_add_test(c, wishes);
+    tcase_add_test(c, small_stack);
 #endif
     return tn_check_main(s);
 }
