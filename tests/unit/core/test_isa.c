@@ -101,8 +101,8 @@ START_TEST(wishes)
 }
 END_TEST
 
-/* A program whose stack for signals could not hold AMX's registers is not given them: it goes on without, and errno stays
- * as it was. */
+/* A program whose stack for signals could not hold AMX's registers is not given them: it goes on without, and errno
+ * stays as it was. */
 START_TEST(small_stack)
 {
     static char stack[8192];
