@@ -3,9 +3,9 @@
  * from 0 and those at odd places, in order, with one rounding each; the two sums are added to each other, and that to
  * the element. Denormals count as 0. The last group is filled up with zeros. */
 #include "core/kernels/kernels.h"
+#include "core/kernels/simd.h"
 
 #include <immintrin.h>
-#include <string.h>
 
 enum {
     SIDE = 16,       /* rows of a tile, and units in one of its rows */
@@ -42,11 +42,8 @@ typedef struct {
 #define TO_16(X) X(1), X(2), X(3), X(4), X(5), X(6), X(7), X(8), X(9), X(10), X(11), X(12), X(13), X(14), X(15), X(16)
 static const _Alignas(64) shapes shapes_of[MR] = {TO_16(UPPER), TO_16(LOWER)};
 
-static inline __mmask16 first_of_16(int64_t n) { return (__mmask16)(n >= SIDE ? 0xffff : (1u << n) - 1); }
-
 /* One group: a tile or two of a by as many of b. */
-static inline __attribute__((always_inline)) void group(const int down, const int across, const char *a, int64_t a_row,
-                                                        const char *b, int64_t b_row)
+TN__INLINE void group(const int down, const int across, const char *a, int64_t a_row, const char *b, int64_t b_row)
 {
     _tile_loadd(6, b, b_row);
     _tile_loadd(4, a, a_row);
@@ -63,12 +60,11 @@ static inline __attribute__((always_inline)) void group(const int down, const in
 }
 
 /* The last group, of fewer than 32 terms: copied, and filled up. */
-static inline __attribute__((always_inline)) void last_group(const int down, const int across, int64_t rows,
-                                                             int64_t units, const char *a, int64_t a_row, const char *b,
-                                                             int64_t b_row)
+TN__INLINE void last_group(const int down, const int across, int64_t rows, int64_t units, const char *a, int64_t a_row,
+                           const char *b, int64_t b_row)
 {
     _Alignas(64) char full_a[MR * LINE], full_b[SIDE * NV * LINE];
-    const __mmask16   in = first_of_16(units);
+    const __mmask16   in = (__mmask16)((1u << units) - 1);
     for (int64_t r = 0; r < rows; r++)
         _mm512_store_si512(full_a + r * LINE, _mm512_maskz_loadu_epi32(in, a + r * a_row));
     for (int64_t p = 0; p < SIDE; p++)
@@ -80,8 +76,7 @@ static inline __attribute__((always_inline)) void last_group(const int down, con
     group(down, across, full_a, LINE, full_b, NV * LINE);
 }
 
-static inline __attribute__((always_inline)) void load_sums(const int down, const int across, const char *from,
-                                                            int64_t row)
+TN__INLINE void load_sums(const int down, const int across, const char *from, int64_t row)
 {
     if (!from) {
         _tile_zero(0);
@@ -96,7 +91,7 @@ static inline __attribute__((always_inline)) void load_sums(const int down, cons
     if (down > 1 && across > 1) _tile_loadd(3, from + SIDE * row + LINE, row);
 }
 
-static inline __attribute__((always_inline)) void store_sums(const int down, const int across, char *to, int64_t row)
+TN__INLINE void store_sums(const int down, const int across, char *to, int64_t row)
 {
     _tile_stored(0, to, row);
     if (across > 1) _tile_stored(1, to + LINE, row);
@@ -104,20 +99,19 @@ static inline __attribute__((always_inline)) void store_sums(const int down, con
     if (down > 1 && across > 1) _tile_stored(3, to + SIDE * row + LINE, row);
 }
 
-/* Rounded to bf16: by way of memory, as tiles have no other way to vectors. Sums are never denormal; for those this
- * would differ from tn__f32_to_bf16. */
-static inline __attribute__((always_inline)) void store_rounded(const int down, const int across, uint16_t *to,
-                                                                int64_t row)
+/* Rounded to bf16, a whole strip: by way of memory, as tiles have no other way to vectors. Sums are never denormal; for
+ * those this would differ from tn__f32_to_bf16. */
+TN__INLINE void store_rounded(const int across, uint16_t *to, int64_t row)
 {
     _Alignas(64) char sums[MR * NV * LINE];
-    store_sums(down, across, sums, NV * LINE);
-    for (int64_t r = 0; r < down * SIDE; r++)
+    store_sums(2, across, sums, NV * LINE);
+    for (int64_t r = 0; r < MR; r++)
         for (int v = 0; v < across; v++)
             _mm256_storeu_si256((__m256i *)(void *)(to + r * row + v * SIDE),
                                 (__m256i)_mm512_cvtneps_pbh(_mm512_load_ps(sums + (r * NV + v) * LINE)));
 }
 
-static inline __attribute__((always_inline)) void tile(const int down, const int across, const tn__gemm_step *s)
+TN__INLINE void tile(const int down, const int across, const tn__gemm_step *s)
 {
     const int64_t a_row = 4 * s->a_row, b_row = 4 * s->b_row;
     const char   *a = s->a, *b = s->b, *ahead = s->prefetch;
@@ -128,7 +122,7 @@ static inline __attribute__((always_inline)) void tile(const int down, const int
         for (int i = 0; ahead && i < SIDE; i++, ahead += 64) __builtin_prefetch(ahead, 0, 2);
     }
     if (k) last_group(down, across, s->mr, k, a, a_row, b, b_row);
-    if (s->to_bf16) store_rounded(down, across, s->to, s->to_row);
+    if (down > 1 && s->to_bf16) store_rounded(across, s->to, s->to_row);
     else store_sums(down, across, s->to, 4 * s->to_row);
 }
 

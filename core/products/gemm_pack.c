@@ -50,7 +50,8 @@ static bool four_strips(const tn__gemm_plan *plan, int64_t s, int64_t s1)
            s + 4 <= s1 && tn__strip_at(plan, s + 4) - tn__strip_at(plan, s) == 32;
 }
 
-/* Steps [k0, k0 + kc) of strips [s0, s1) of a to memory. Dense rows stay rows, anything else becomes dense columns. */
+/* Steps [k0, k0 + kc) of strips [s0, s1) of a to memory. Dense rows stay rows; anything else becomes dense columns, or
+ * rows for kernels that want those. */
 void tn__gemm_pack_a(const tn__gemm_plan *plan, const char *a, int64_t k0, int64_t kc, int64_t s0, int64_t s1, char *to)
 {
     const tn__gemm_call *g = &plan->call;
