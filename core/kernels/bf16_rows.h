@@ -7,7 +7,9 @@
 
 static inline void tn__widen_row(int64_t n, float *to, const uint16_t *from)
 {
-    for (int64_t i = 0; i < n; i++) to[i] = tn__bf16_to_f32(from[i]);
+    int64_t i = 0;
+    for (; i + v_n_f32 <= n; i += v_n_f32) v_store_f32(to + i, v_load_bf16(from + i));
+    for (; i < n; i++) to[i] = tn__bf16_to_f32(from[i]);
 }
 static inline void tn__narrow_row(int64_t n, uint16_t *to, const float *from)
 {

@@ -143,47 +143,80 @@ static void TN__(activate)(tn__act act, int64_t n, TN__REAL *v)
 }
 
 #if TN__BF16_TOO
-/* Dense rows of f32 with an activation, vector by vector: what is kept of them and what comes of them leave the
- * registers once, and the activation's table is read once for all rows. */
-TN__INLINE void activate_rows(const tn__act act, const tn__epilogue_step *s, const void *all_bias, const void *all_old)
+/* Numbers at p[j]: f32, or bf16 where half; some: how many there are from here. */
+TN__INLINE v_f32 take(const bool half, const void *p, int64_t j, int64_t some)
 {
-    enum { N = v_n_f32 };
+    if (!half) return some >= v_n_f32 ? v_load_f32((const float *)p + j) : v_load_some((const float *)p + j, some);
+    if (some >= v_n_f32) return v_load_bf16((const uint16_t *)p + j);
+    uint16_t part[v_n_f32] = {0};
+    memcpy(part, (const uint16_t *)p + j, (size_t)some * sizeof *part);
+    return v_load_bf16(part);
+}
+TN__INLINE void put(const bool half, void *p, int64_t j, int64_t some, v_f32 x)
+{
+    if (half) {
+        float all[v_n_f32];
+        v_store_f32(all, x);
+        tn__narrow_row(some < v_n_f32 ? some : v_n_f32, (uint16_t *)p + j, all);
+    } else if (some >= v_n_f32) v_store_f32((float *)p + j, x);
+    else v_store_some((float *)p + j, some, x);
+}
+
+/* Dense rows, vector by vector: what is kept of them and what comes of them leave the registers once, and the
+ * activation's table is read once for all rows. half: all but the sums is bf16. */
+TN__INLINE void finish_rows(const tn__act act, const bool half, const tn__epilogue_step *s, const void *bias,
+                            const void *old)
+{
     const float   alpha = (float)s->alpha, beta = (float)s->beta;
-    const int64_t n = s->cols;
+    const int64_t n = s->cols, bias_row = s->bias_row, old_row = s->old_row, c_row = s->c_row, pre_row = s->pre_row;
     for (int64_t r = 0; r < s->rows; r++) {
         const float *v = (const float *)s->acc + r * s->acc_row;
-        const float *bias = all_bias ? (const float *)all_bias + r * s->bias_row : NULL;
-        const float *old = all_old ? (const float *)all_old + r * s->old_row : NULL;
-        float       *c = (float *)s->c + r * s->c_row, *pre = s->pre ? (float *)s->pre + r * s->pre_row : NULL;
-        for (int64_t j = 0; j < n; j += N) {
+        for (int64_t j = 0; j < n; j += v_n_f32) {
             const int64_t some = n - j;
-            const bool    whole = some >= N;
-            v_f32         x = (whole ? v_load_f32(v + j) : v_load_some(v + j, some)) * alpha;
-            if (bias) x = x + (whole ? v_load_f32(bias + j) : v_load_some(bias + j, some));
-            if (pre && whole) v_store_f32(pre + j, x);
-            else if (pre) v_store_some(pre + j, some, x);
+            v_f32         x = take(false, v, j, some) * alpha;
+            if (bias) x = x + take(half, bias, r * bias_row + j, some);
+            if (s->pre) put(half, s->pre, r * pre_row + j, some, x);
             if (act == TN__ACT_GELU) x = v_gelu(x);
             else if (act == TN__ACT_GELU_TANH) x = v_gelu_tanh(x);
-            else x = v_choose(v_less(x, v_zero_f32()), v_zero_f32(), x) + 0.0f; /* -0 becomes 0 */
-            if (old) x = x + (whole ? v_load_f32(old + j) : v_load_some(old + j, some)) * beta;
-            if (whole) v_store_f32(c + j, x);
-            else v_store_some(c + j, some, x);
+            else if (act == TN__ACT_RELU) x = v_choose(v_less(x, v_zero_f32()), v_zero_f32(), x) + 0.0f; /* -0 to 0 */
+            if (old) x = x + take(half, old, r * old_row + j, some) * beta;
+            put(half, s->c, r * c_row + j, some, x);
         }
     }
 }
+/* Functions of their own: otherwise the compiler makes one loop of all activations. */
 static void gelu_rows(const tn__epilogue_step *s, const void *bias, const void *old)
 {
-    activate_rows(TN__ACT_GELU, s, bias, old);
+    finish_rows(TN__ACT_GELU, false, s, bias, old);
 }
 static void gelu_tanh_rows(const tn__epilogue_step *s, const void *bias, const void *old)
 {
-    activate_rows(TN__ACT_GELU_TANH, s, bias, old);
+    finish_rows(TN__ACT_GELU_TANH, false, s, bias, old);
+}
+static void gelu_rows_bf16(const tn__epilogue_step *s, const void *bias, const void *old)
+{
+    finish_rows(TN__ACT_GELU, true, s, bias, old);
+}
+static void gelu_tanh_rows_bf16(const tn__epilogue_step *s, const void *bias, const void *old)
+{
+    finish_rows(TN__ACT_GELU_TANH, true, s, bias, old);
+}
+static void plain_rows_bf16(const tn__epilogue_step *s, const void *bias, const void *old)
+{
+    finish_rows(TN__ACT_NONE, true, s, bias, old);
 }
 static void activated_rows(const tn__epilogue_step *s, const void *bias, const void *old)
 {
     if (s->act == TN__ACT_GELU) gelu_rows(s, bias, old);
     else if (s->act == TN__ACT_GELU_TANH) gelu_tanh_rows(s, bias, old);
-    else activate_rows(TN__ACT_RELU, s, bias, old);
+    else finish_rows(TN__ACT_RELU, false, s, bias, old);
+}
+static void rows_bf16(const tn__epilogue_step *s, const void *bias, const void *old)
+{
+    if (s->act == TN__ACT_GELU) gelu_rows_bf16(s, bias, old);
+    else if (s->act == TN__ACT_GELU_TANH) gelu_tanh_rows_bf16(s, bias, old);
+    else if (s->act == TN__ACT_RELU) finish_rows(TN__ACT_RELU, true, s, bias, old);
+    else plain_rows_bf16(s, bias, old);
 }
 #endif
 
@@ -214,28 +247,6 @@ static void TN__(finish_dense)(int64_t n, TN__REAL *v, TN__REAL *c, TN__REAL *pr
     else memcpy(c, v, (size_t)n * sizeof *v);
 }
 
-#if TN__BF16_TOO
-/* A row where all is dense and bf16: a piece at a time is finished in f32. */
-static void finish_bf16(int64_t n, float *v, uint16_t *c, uint16_t *pre, const uint16_t *bias, const uint16_t *old,
-                        const tn__epilogue_step *s)
-{
-    enum { PIECE = 64 };
-    float b[PIECE], o[PIECE], p[PIECE];
-    for (int64_t at = 0; at < n; at += PIECE) {
-        const int64_t k = n - at < PIECE ? n - at : PIECE;
-        if (bias) tn__widen_row(k, b, bias + at);
-        if (old) tn__widen_row(k, o, old + at);
-        if (s->act) {
-            tn__epilogue_step piece = {.rows = 1, .cols = k, .acc = v + at, .c = v + at, .pre = pre ? p : NULL};
-            piece.act = s->act, piece.alpha = s->alpha, piece.beta = s->beta;
-            activated_rows(&piece, bias ? b : NULL, old ? o : NULL);
-        } else finish_dense_f32(k, v + at, v + at, pre ? p : NULL, bias ? b : NULL, old ? o : NULL, s);
-        tn__narrow_row(k, c + at, v + at);
-        if (pre) tn__narrow_row(k, pre + at, p);
-    }
-}
-#endif
-
 /* Row r of a block of any strides; v: its sums, NULL: zeros. */
 static void TN__(finish_strided)(const tn__epilogue_step *s, int64_t r, TN__REAL *v, const void *bias, const void *old)
 {
@@ -259,13 +270,6 @@ static void TN__(finish_dense_row)(const tn__epilogue_step *s, int64_t r, TN__RE
                                    const void *old)
 {
     const int64_t b0 = r * s->bias_row, o0 = r * s->old_row, c0 = r * s->c_row, p0 = r * s->pre_row;
-#if TN__BF16_TOO
-    if (s->bf16) {
-        finish_bf16(s->cols, v, (uint16_t *)s->c + c0, s->pre ? (uint16_t *)s->pre + p0 : NULL,
-                    bias ? (const uint16_t *)bias + b0 : NULL, old ? (const uint16_t *)old + o0 : NULL, s);
-        return;
-    }
-#endif
     TN__(finish_dense)
     (s->cols, v, (TN__REAL *)s->c + c0, s->pre ? (TN__REAL *)s->pre + p0 : NULL,
      bias ? (const TN__REAL *)bias + b0 : NULL, old ? (const TN__REAL *)old + o0 : NULL, s);
@@ -283,8 +287,9 @@ void TN__FOR_ISA(TN__(tn__gemm_epilogue))(const tn__epilogue_step *s)
             tn__narrow_row(s->cols, (uint16_t *)s->c + r * s->c_row, (const float *)s->acc + r * s->acc_row);
         return;
     }
-    if (!s->bf16 && dense && s->act) {
-        activated_rows(s, bias, old);
+    if (dense && (s->bf16 || s->act)) {
+        if (s->bf16) rows_bf16(s, bias, old);
+        else activated_rows(s, bias, old);
         return;
     }
 #else

@@ -131,6 +131,7 @@ typedef struct {
 /* ---- number types ---- */
 
 typedef void tn__narrow_kernel(int64_t n, uint16_t *restrict y, const float *restrict x); /* f32 to bf16 */
+typedef void tn__widen_kernel(int64_t n, float *restrict y, const uint16_t *restrict x);  /* bf16 to f32 */
 
 /* ---- attention: what core/products/attention.c does to a block of scores between its products ---- */
 
@@ -181,6 +182,7 @@ typedef struct {
     tn__philox_kernel           *philox;
     const tn__attention_kernels *attention_f32, *attention_f64;
     tn__narrow_kernel           *to_bf16;
+    tn__widen_kernel            *from_bf16;
     const tn__pairs_kernels     *pairs;
     const tn__q8_kernels        *q8, *f16;
 } tn__kernel_table;

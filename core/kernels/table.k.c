@@ -19,6 +19,7 @@ extern const tn__row_kernels_f32   TN__FOR_ISA(tn__rows_f32);
 extern const tn__row_kernels_f64   TN__FOR_ISA(tn__rows_f64);
 extern tn__philox_kernel           TN__FOR_ISA(tn__philox);
 extern tn__narrow_kernel           TN__FOR_ISA(tn__narrow);
+extern tn__widen_kernel            TN__FOR_ISA(tn__widen);
 extern const tn__attention_kernels TN__FOR_ISA(tn__attention_f32), TN__FOR_ISA(tn__attention_f64);
 extern const tn__pairs_kernels     TN__FOR_ISA(tn__pairs);
 extern const tn__q8_kernels        TN__FOR_ISA(tn__q8), TN__FOR_ISA(tn__f16);
@@ -40,6 +41,7 @@ const tn__kernel_table TABLE = {
     .rows_f64 = &TN__FOR_ISA(tn__rows_f64),
     .philox = TN__FOR_ISA(tn__philox),
     .to_bf16 = TN__FOR_ISA(tn__narrow),
+    .from_bf16 = TN__FOR_ISA(tn__widen),
     .pairs = &TN__FOR_ISA(tn__pairs),
     .q8 = &TN__FOR_ISA(tn__q8),
     .f16 = &TN__FOR_ISA(tn__f16),

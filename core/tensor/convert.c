@@ -107,12 +107,17 @@ static bool convert_pair(int64_t n, void *y, tn_dtype ydt, int64_t ys, const voi
 
 void tn__convert(int64_t n, void *y, tn_dtype ydt, int64_t ys, const void *x, tn_dtype xdt, int64_t xs)
 {
-    if (xdt == ydt && xs == 1 && ys == 1) {
+    const bool dense = xs == 1 && ys == 1;
+    if (dense && xdt == ydt) {
         if (n) memcpy(y, x, (size_t)n * tn__dtype_bytes(xdt));
         return;
     }
-    if (xdt == TN_F32 && ydt == TN_BF16 && xs == 1 && ys == 1) {
+    if (dense && xdt == TN_F32 && ydt == TN_BF16) {
         tn__kernels()->to_bf16(n, y, x);
+        return;
+    }
+    if (dense && xdt == TN_BF16 && ydt == TN_F32) {
+        tn__kernels()->from_bf16(n, y, x);
         return;
     }
     if (convert_pair(n, y, ydt, ys, x, xdt, xs)) return;
