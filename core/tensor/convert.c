@@ -105,8 +105,30 @@ static bool convert_pair(int64_t n, void *y, tn_dtype ydt, int64_t ys, const voi
     }
 }
 
+/* The element at y, n times: what filling is, in loops that compilers make vectors of. */
+#define REPEAT(type)                                 \
+    do {                                             \
+        type one, *to = y;                           \
+        memcpy(&one, y, sizeof one);                 \
+        for (int64_t i = 1; i < n; i++) to[i] = one; \
+    } while (0)
+static void repeat(int64_t n, void *y, size_t bytes)
+{
+    switch (bytes) {
+    case 1: REPEAT(uint8_t); break;
+    case 2: REPEAT(uint16_t); break;
+    case 4: REPEAT(uint32_t); break;
+    default: REPEAT(uint64_t); break;
+    }
+}
+
 void tn__convert(int64_t n, void *y, tn_dtype ydt, int64_t ys, const void *x, tn_dtype xdt, int64_t xs)
 {
+    if (n > 1 && xs == 0 && ys == 1) {
+        tn__convert(1, y, ydt, 1, x, xdt, 1);
+        repeat(n, y, tn__dtype_bytes(ydt));
+        return;
+    }
     const bool dense = xs == 1 && ys == 1;
     if (dense && xdt == ydt) {
         if (n) memcpy(y, x, (size_t)n * tn__dtype_bytes(xdt));

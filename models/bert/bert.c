@@ -58,7 +58,8 @@ static void add_embeddings(tn_bert *m, const tn_bert_config *c)
 {
     const int64_t first = tn__first_place(c);
     m->words = tn_child(m, "bert.embeddings.word_embeddings",
-                        tn_embedding_new(.count = c->vocab, .dim = c->embedding, .padding = c->padding));
+                        tn_embedding_new(.count = c->vocab, .dim = c->embedding, .padding = c->padding,
+                                         .sparse = true)); /* a text has few of the words */
     m->positions = tn_child(
         m, "bert.embeddings.position_embeddings",
         tn_embedding_new(.count = c->positions + first, .dim = c->embedding, .padding = first ? c->padding : -1));
