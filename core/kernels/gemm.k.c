@@ -157,7 +157,8 @@ TN__INLINE void put(const bool half, void *p, int64_t j, int64_t some, v_f32 x)
     if (half) {
         float all[v_n_f32];
         v_store_f32(all, x);
-        tn__narrow_row(some < v_n_f32 ? some : v_n_f32, (uint16_t *)p + j, all);
+        if (some >= v_n_f32) tn__narrow_row(v_n_f32, (uint16_t *)p + j, all); /* so many is known when it is compiled */
+        else tn__narrow_row(some, (uint16_t *)p + j, all);
     } else if (some >= v_n_f32) v_store_f32((float *)p + j, x);
     else v_store_some((float *)p + j, some, x);
 }
@@ -184,40 +185,23 @@ TN__INLINE void finish_rows(const tn__act act, const bool half, const tn__epilog
         }
     }
 }
-/* Functions of their own: otherwise the compiler makes one loop of all activations. */
-static void gelu_rows(const tn__epilogue_step *s, const void *bias, const void *old)
-{
-    finish_rows(TN__ACT_GELU, false, s, bias, old);
-}
-static void gelu_tanh_rows(const tn__epilogue_step *s, const void *bias, const void *old)
-{
-    finish_rows(TN__ACT_GELU_TANH, false, s, bias, old);
-}
-static void gelu_rows_bf16(const tn__epilogue_step *s, const void *bias, const void *old)
-{
-    finish_rows(TN__ACT_GELU, true, s, bias, old);
-}
-static void gelu_tanh_rows_bf16(const tn__epilogue_step *s, const void *bias, const void *old)
-{
-    finish_rows(TN__ACT_GELU_TANH, true, s, bias, old);
-}
-static void plain_rows_bf16(const tn__epilogue_step *s, const void *bias, const void *old)
-{
-    finish_rows(TN__ACT_NONE, true, s, bias, old);
-}
-static void activated_rows(const tn__epilogue_step *s, const void *bias, const void *old)
-{
-    if (s->act == TN__ACT_GELU) gelu_rows(s, bias, old);
-    else if (s->act == TN__ACT_GELU_TANH) gelu_tanh_rows(s, bias, old);
-    else finish_rows(TN__ACT_RELU, false, s, bias, old);
-}
-static void rows_bf16(const tn__epilogue_step *s, const void *bias, const void *old)
-{
-    if (s->act == TN__ACT_GELU) gelu_rows_bf16(s, bias, old);
-    else if (s->act == TN__ACT_GELU_TANH) gelu_tanh_rows_bf16(s, bias, old);
-    else if (s->act == TN__ACT_RELU) finish_rows(TN__ACT_RELU, true, s, bias, old);
-    else plain_rows_bf16(s, bias, old);
-}
+/* Functions of their own, by activation: otherwise the compiler makes one loop of all. */
+typedef void rows_finisher(const tn__epilogue_step *s, const void *bias, const void *old);
+#define FINISHER(name, act, half)                                                   \
+    static void name(const tn__epilogue_step *s, const void *bias, const void *old) \
+    {                                                                               \
+        finish_rows(act, half, s, bias, old);                                       \
+    }
+FINISHER(relu_rows, TN__ACT_RELU, false)
+FINISHER(gelu_rows, TN__ACT_GELU, false)
+FINISHER(gelu_tanh_rows, TN__ACT_GELU_TANH, false)
+FINISHER(plain_rows_bf16, TN__ACT_NONE, true)
+FINISHER(relu_rows_bf16, TN__ACT_RELU, true)
+FINISHER(gelu_rows_bf16, TN__ACT_GELU, true)
+FINISHER(gelu_tanh_rows_bf16, TN__ACT_GELU_TANH, true)
+#undef FINISHER
+static rows_finisher *const rows_of_f32[] = {NULL, relu_rows, gelu_rows, gelu_tanh_rows}; /* by tn__act */
+static rows_finisher *const rows_of_bf16[] = {plain_rows_bf16, relu_rows_bf16, gelu_rows_bf16, gelu_tanh_rows_bf16};
 #endif
 
 /* One row, where all is dense and of the sums' own type: loops that compilers make vectors of. */
@@ -288,8 +272,7 @@ void TN__FOR_ISA(TN__(tn__gemm_epilogue))(const tn__epilogue_step *s)
         return;
     }
     if (dense && (s->bf16 || s->act)) {
-        if (s->bf16) rows_bf16(s, bias, old);
-        else activated_rows(s, bias, old);
+        (s->bf16 ? rows_of_bf16 : rows_of_f32)[s->act](s, bias, old);
         return;
     }
 #else
