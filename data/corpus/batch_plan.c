@@ -1,4 +1,5 @@
-/* batch_plan.c — an epoch: shuffle, sort by length (stably, so that equals stay shuffled), cut, shuffle the cuts. */
+/* batch_plan.c — an epoch: shuffle, sort by length (stably, so that equals stay shuffled), cut, shuffle the cuts. Or,
+ * for steps of several batches: shuffle, cut into steps, sort each by length and cut it into its parts. */
 #include "data/corpus/batch_plan.h"
 #include "core/base/toolbox.h"
 
@@ -21,11 +22,11 @@ void tn__plan_free(tn__plan *p)
 static bool sort_by(const int32_t *length, int64_t n, const uint32_t *from, uint32_t *to)
 {
     int32_t longest = 0;
-    for (int64_t i = 0; i < n; i++) longest = length[i] > longest ? length[i] : longest;
+    for (int64_t i = 0; i < n; i++) longest = length[from[i]] > longest ? length[from[i]] : longest;
     size_t   bytes = ((size_t)longest + 2) * sizeof(int64_t);
     int64_t *place = tn__mem_zeroed(bytes);
     if (!place) return false;
-    for (int64_t i = 0; i < n; i++) place[length[i] + 1]++;
+    for (int64_t i = 0; i < n; i++) place[length[from[i]] + 1]++;
     for (int32_t k = 0; k <= longest; k++) place[k + 1] += place[k];
     for (int64_t i = 0; i < n; i++) to[place[length[from[i]]]++] = from[i];
     tn__mem_put(place, bytes);
@@ -58,6 +59,38 @@ static bool cut(tn__plan *p, const int32_t *a, const int32_t *b, const tn__batch
             start = i, longest = 0;
         }
         longest = tn__max_i64(longest, length);
+    }
+    return true;
+}
+
+/* order[from … to), sorted by length, becomes `parts` batches of about as many tokens; each has an example at least. */
+static void cut_evenly(tn__plan *p, const int32_t *length, int64_t from, int64_t to, int64_t parts)
+{
+    int64_t all = 0, sum = 0, i = from;
+    for (int64_t k = from; k < to; k++) all += length[p->order[k]];
+    for (int64_t part = 0; part < parts; part++) {
+        p->first[p->batches++] = i;
+        const int64_t last = to - (parts - 1 - part); /* what the others need */
+        do sum += length[p->order[i++]];
+        while (i < last && sum * parts < all * (part + 1));
+    }
+    p->first[p->batches] = to;
+}
+
+/* Examples in the order in which they were drawn: each `examples` of them are a step's, and what is left over is
+ * another step's, or, if it is not enough for as many parts, the last one's, too. */
+static bool cut_steps(tn__plan *p, const int32_t *length, const tn__batching *how, uint32_t *spare)
+{
+    const int64_t n = p->n, each = how->examples, left = n % each;
+    const int64_t steps = tn__max_i64(n / each + (left >= how->parts), n > 0), parts = tn__min_i64(how->parts, n);
+    p->batches = 0;
+    if (!tn__grown((void *)&p->first, &p->first_room, steps * parts + 1, sizeof *p->first)) return false;
+    p->first[0] = 0;
+    for (int64_t s = 0; s < steps; s++) {
+        const int64_t from = s * each, to = s + 1 < steps ? from + each : n;
+        memcpy(spare, p->order + from, (size_t)(to - from) * sizeof *spare);
+        if (!sort_by(length, to - from, spare, p->order + from)) return false;
+        cut_evenly(p, length, from, to, parts);
     }
     return true;
 }
@@ -98,7 +131,8 @@ bool tn__plan_make(tn__plan *p, int64_t n, const int32_t *a, const int32_t *b, c
     if (!spare) return false;
     tn_generator g = {how->seed, (uint64_t)epoch << 36};
     shuffle(p->order, n, &g);
-    bool done = sort_by(a, n, p->order, spare);
+    bool done = how->parts ? cut_steps(p, a, how, spare) : sort_by(a, n, p->order, spare);
+    if (how->parts) return tn__mem_put(spare, bytes), done;
     if (done && b) done = sort_by(b, n, spare, p->order);
     else if (done) memcpy(p->order, spare, bytes);
     done = done && cut(p, a, b, how) && shuffle_batches(p, spare, &g);

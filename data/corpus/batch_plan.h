@@ -10,6 +10,7 @@
 typedef struct {
     int64_t  tokens;   /* in a batch at most, padding counted, on its longer side. One longer is alone */
     int64_t  examples; /* in a batch at most; 0: no limit */
+    int64_t  parts;    /* not 0: instead, `examples` of any lengths are drawn together, and cut into so many batches */
     uint64_t seed;
     bool     in_order;
 } tn__batching;

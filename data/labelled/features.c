@@ -28,8 +28,9 @@ static bool first_plan(tn_features *f)
 {
     const int64_t n = f->rows / f->group, want = n / f->config.batch + (n % f->config.batch > 0);
     double        pieces = 0;
-    f->how = (tn__batching){.tokens = INT64_MAX, .examples = f->config.batch, .seed = f->config.seed};
-    if (f->from->config.kind != TN_LABELLED_WORDS || !n) return plan(f);
+    f->how = (tn__batching){
+        .tokens = INT64_MAX, .examples = f->config.batch, .parts = f->config.parts, .seed = f->config.seed};
+    if (f->config.parts || f->from->config.kind != TN_LABELLED_WORDS || !n) return plan(f);
     for (int64_t i = 0; i < n; i++) pieces += (double)f->length[i];
     f->how.tokens = (int64_t)(pieces / (double)want) + 1, f->how.examples = 0;
     while (plan(f) && f->plan.batches > want) {
@@ -55,8 +56,8 @@ static bool right_config(const tn_labelled *l, const tn_tokenizer *t, const tn_l
                                 (long long)x.line, x.label[k]),
                        false;
     }
-    return tn__within(who, "batch", c->batch, 1, 65536) && tn__within(who, "length", c->length, 8, 1 << 20) &&
-           tn__within(who, "stride", c->stride, 0, 1 << 20);
+    return tn__within(who, "batch", c->batch, 1, 65536) && tn__within(who, "parts", c->parts, 0, c->batch) &&
+           tn__within(who, "length", c->length, 8, 1 << 20) && tn__within(who, "stride", c->stride, 0, 1 << 20);
 }
 
 tn_features *tn_features_create(const tn_labelled *l, const tn_tokenizer *t, const tn_labels *labels,
@@ -159,6 +160,15 @@ static tn_tensor *targets(const tn_features *f, const uint32_t *order, int64_t n
     return t;
 }
 
+/* Words of which something is to be said, over which a loss is the mean; 0: it is not about words. */
+static double words(const tn_features *f, const tn_tensor *y)
+{
+    const int64_t *target = y && f->from->config.kind == TN_LABELLED_WORDS ? tn_data(y) : NULL;
+    int64_t        n = 0;
+    for (int64_t i = 0; target && i < tn_numel(y); i++) n += target[i] != TN__IGNORED;
+    return (double)n;
+}
+
 static bool source_next(void *user, tn_batch *b)
 {
     tn_features *f = user;
@@ -182,7 +192,7 @@ static bool source_next(void *user, tn_batch *b)
     if (f->config.no_label) b->y = NULL;
     else if (f->from->config.kind == TN_LABELLED_WORDS) b->y = field(f, order, n, width, TN__TARGET, TN__IGNORED);
     else b->y = targets(f, order, n);
-    b->items = n;
+    b->items = n, b->weight = words(f, b->y);
     f->next.batch++;
     return tn_error() == TN_OK;
 }

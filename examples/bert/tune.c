@@ -155,7 +155,7 @@ static bool open_all(training *b)
         tn_raise(TN_EFORMAT, "'%s' has one label only: there is nothing to tell apart", t->train);
     if ((t->valid && !load(t, t->valid, &t->check)) || (t->test && !load(t, t->test, &t->judge))) return false;
     tn_features_config c = {TN_FEATURES_DEFAULTS};
-    c.problem = problem_of(t), c.batch = t->batch / t->parts, c.length = t->length, c.stride = t->stride;
+    c.problem = problem_of(t), c.batch = t->batch, c.parts = t->parts, c.length = t->length, c.stride = t->stride;
     c.seed = (uint64_t)b->asked.seed;
     t->learn.features = tn_error() == TN_OK ? tn_features_create(t->learn.texts, b->tokens, t->labels, c) : NULL;
     if (!t->learn.features || !balance(t) || (t->valid && !features(t, &t->check)) ||
@@ -168,9 +168,8 @@ static bool open_all(training *b)
         b->fit.score = score, b->fit.rising = b->fit.restore_best = true, b->fit.patience = t->patience;
         b->score = t->task->metric;
     }
-    /* Texts of one part are of like lengths; parts are drawn from all lengths, so that a batch has of all. */
     b->fit.accumulate = shorter(t->parts, b->fit.train.batches);
-    b->batches = (b->fit.train.batches + b->fit.accumulate - 1) / b->fit.accumulate;
+    b->batches = b->fit.train.batches / b->fit.accumulate;
     b->width = t->batch / t->parts * t->length;
     b->every = t->valid || b->batches > 500 ? b->batches : 500; /* a checkpoint is three times the model */
     snprintf(b->each, sizeof b->each, "%lld texts of at most %lld pieces", (long long)t->batch, (long long)t->length);

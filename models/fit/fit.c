@@ -6,24 +6,28 @@
 
 /* ---- one step ---------------------------------------------------------------------------------------------------- */
 
-/* One batch's share of a step, nothing for a shard without rows; false: none, as the epoch is over; or raised. */
-static bool part(tn__fit *f, double *sum)
+/* What a batch adds to a step: its loss by its share of what the step's loss is the mean of. */
+static void learn(const tn__fit *f, const tn_batch *b, double share, double *mean)
 {
     const tn_fit_args *c = &f->c;
-    const tn_scope     s = tn_scope_begin();
-    tn_batch           b;
-    const bool         got = tn__fit_draw(f, &b);
-    if (got && !tn__fit_is_empty(&b)) {
-        const tn_scope narrow = tn_autocast_begin(c->autocast);
-        tn_tensor     *loss = tn_scope_return(narrow, c->loss(c->module, &b, c->user));
-        if (tn__fit_loss_fits(f, loss)) {
-            *sum += tn_item(loss);
-            tn_tensor *share = c->accumulate > 1 ? tn_full_like(loss, 1 / (double)c->accumulate) : NULL;
-            tn_backward(loss, .seed = share);
-        }
+    const tn_scope     s = tn_scope_begin(), narrow = tn_autocast_begin(c->autocast);
+    tn_tensor         *loss = tn_scope_return(narrow, c->loss(c->module, b, c->user));
+    if (tn__fit_loss_fits(f, loss)) {
+        *mean += share * tn_item(loss);
+        tn_backward(loss, .seed = share < 1 ? tn_full_like(loss, share) : NULL);
     }
     tn_scope_end(s);
-    return got && tn_error() == TN_OK;
+}
+
+/* All batches of a step, as what each counts depends on the others; false: an epoch is over before there was one, or
+ * raised. */
+static bool draw(tn__fit *f, tn_batch *b, double *weight)
+{
+    const tn_fit_args *c = &f->c;
+    for (int64_t done = 0; done < c->accumulate;)
+        if (tn__fit_draw(f, b + done)) *weight += tn__fit_weight(b + done++);
+        else if (tn_error() != TN_OK || !done || (c->epochs && f->r.epochs >= c->epochs)) return false;
+    return tn_error() == TN_OK;
 }
 
 static void forget_parts(tn__fit *f)
@@ -48,20 +52,17 @@ static bool exchange(const tn__fit *f)
     return tn_error() == TN_OK;
 }
 
-/* All parts of a step; false: an epoch is over before there was one, or raised. */
 static bool parts(tn__fit *f)
 {
-    const tn_fit_args *c = &f->c;
-    double             sum = 0;
-    int64_t            done = 0;
-    while (done < c->accumulate) {
-        const bool over = !part(f, &sum);
-        if (!over) done++;
-        else if (tn_error() != TN_OK || !done || (c->epochs && f->r.epochs >= c->epochs)) break;
-    }
-    if (done && done < c->accumulate) forget_parts(f);
-    f->mean = sum / (double)c->accumulate;
-    return done == c->accumulate && tn_error() == TN_OK;
+    const int64_t  n = f->c.accumulate;
+    const tn_scope s = tn_scope_begin();
+    double         weight = 0;
+    f->mean = 0;
+    const bool got = draw(f, f->part, &weight);
+    for (int64_t i = 0; got && i < n && tn_error() == TN_OK; i++)
+        if (!tn__fit_is_empty(f->part + i)) learn(f, f->part + i, tn__fit_weight(f->part + i) / weight, &f->mean);
+    tn_scope_end(s);
+    return got && tn_error() == TN_OK;
 }
 
 /* Whatever happens, no half of a step is left. */
@@ -128,6 +129,7 @@ static bool begin(tn__fit *f)
     if (!m->training) tn_module_train(m, true);
     for (tn_each e = tn_module_each(m, TN_EACH_MODULE); tn_next(&e);) f->modules++;
     if (!(f->modes = tn_mem_get((size_t)f->modules))) return false;
+    if (!(f->part = tn_mem_get((size_t)c->accumulate * sizeof *f->part))) return false;
     if (c->restore_best && !c->folder && !(f->best = tn_module_copy(m))) return false;
     if (c->folder) {
         f->folder.path = c->folder;
@@ -177,6 +179,7 @@ tn_fit_result tn_fit_run(tn_fit_args c)
     tn__folder_close(&f.folder);
     tn_module_free(f.best);
     tn_mem_put(f.modes, (size_t)f.modules);
+    tn_mem_put(f.part, f.part ? (size_t)c.accumulate * sizeof *f.part : 0);
     tn_optimizer_free(f.own);
     tn_scope_end(s);
     return f.r;

@@ -20,6 +20,8 @@ static bool numbers_fit(const tn_fit_args *c)
             return tn_raise(TN_EINVAL, "tn_fit: .%s is %lld, but must be at least %lld", n[i].name,
                             (long long)n[i].value, (long long)n[i].least),
                    false;
+    if (c->accumulate > 1 << 20)
+        return no(".accumulate is more than 1048576 batches: larger batches are what is meant");
     if (!(c->min_delta >= 0 && c->min_delta < INFINITY)) return no(".min_delta must be a number, and not negative");
     return true;
 }

@@ -34,6 +34,7 @@ typedef struct {
     void         *best; /* a copy of the module, where there is no folder to keep the best in */
     bool         *modes;
     int64_t       modules;
+    tn_batch     *part;                /* [accumulate]: the batches of a step */
     int64_t       steps;               /* in all; 0: not known */
     int64_t       seen;                /* batches of this epoch */
     int64_t       worse;               /* validations since the best */
@@ -53,12 +54,13 @@ typedef struct {
 bool tn__fit_check(tn__fit *f);
 bool tn__fit_optimizer(tn__fit *f);
 
-/* What a batch counts for; has it none of the rows of the whole batch? */
+/* What a batch counts for, in rates and where losses are added; has it none of the rows of the whole batch? */
 static inline bool    tn__fit_is_empty(const tn_batch *b) { return b->whole && !b->rows; }
 static inline int64_t tn__fit_items(const tn_batch *b)
 {
     return b->items || tn__fit_is_empty(b) ? b->items : b->x && tn_ndim(b->x) ? tn_size(b->x, 0) : 1;
 }
+static inline double tn__fit_weight(const tn_batch *b) { return b->weight > 0 ? b->weight : (double)tn__fit_items(b); }
 
 /* What the run tells of itself (fit_events.c), the time in seconds, and whether it has been asked to stop. */
 void               tn__fit_tell(tn__fit *f, tn_fit_what what, const char *text, bool improved);

@@ -57,7 +57,7 @@ static void learn(tn__fit *f, const tn_batch *b)
     const tn_scope     narrow = tn_autocast_begin(c->autocast);
     tn_tensor         *loss = tn_scope_return(narrow, c->loss(c->module, b, c->user));
     if (!tn__fit_loss_fits(f, loss)) return;
-    tn_replica_backward(f->replica, loss, b->weight > 0 ? b->weight : (double)tn__fit_items(b));
+    tn_replica_backward(f->replica, loss, tn__fit_weight(b));
 }
 
 bool tn__fit_ranks_parts(tn__fit *f)

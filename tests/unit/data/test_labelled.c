@@ -336,6 +336,51 @@ START_TEST(sentences_by_their_pieces)
 END_TEST
 
 /* Windows overlap, and each that shows the answer says where. */
+/* The sentences of a step are drawn together, whatever their lengths; its batches have like ones, and say of how many
+ * words their loss is the mean. Nothing is left over, and each step has as many batches. */
+START_TEST(steps_in_parts)
+{
+    char   text[8192];
+    size_t at = 0;
+    for (int i = 0; i < 37; i++) {
+        for (int k = 0; k < 1 + i % 9; k++)
+            at += (size_t)snprintf(text + at, sizeof text - at, "cat %c\n", 'A' + k % 2);
+        at += (size_t)snprintf(text + at, sizeof text - at, "\n");
+    }
+    for (int n = 1; n <= 37; n++) {
+        tn_labelled *all = read(text, (tn_labelled_config){.kind = TN_LABELLED_WORDS});
+        const char  *end = text;
+        for (int i = 0; i < n; i++) end = strstr(end, "\n\n") + 2;
+        tn_labelled *l =
+            tn_labelled_parse_run(text, (size_t)(end - text), (tn_labelled_config){.kind = TN_LABELLED_WORDS});
+        tn_labels   *s = tn_labels_of(all);
+        tn_features *f = tn_features_new(l, tokens, s, .batch = 8, .parts = 3, .length = 64, .seed = (uint64_t)n);
+        fine();
+        const tn_source src = tn_features_source(f);
+        const int64_t   parts = n < 3 ? n : 3, steps = n / 8 + (n % 8 >= 3 || n < 8);
+        ck_assert_int_eq(src.batches, parts * steps);
+        whole_epoch(f, n);
+        int64_t longest = 0, rows = 0;
+        for (int64_t i = 0; i < src.batches; i++) {
+            const tn_scope scope = tn_scope_begin();
+            tn_batch       b;
+            int64_t        words = 0;
+            ck_assert(tn_source_next(&src, &b) && b.rows > 0);
+            if (i % parts == 0) longest = rows = 0;
+            for (int64_t r = 0; r < b.rows; r++) {
+                const int64_t of = tn_get_i64(tn_batch_get(&b, "row"), r) % 9 + 1;
+                ck_assert_int_ge(of, longest);
+                longest = of, words += of, rows++;
+            }
+            ck_assert_double_eq(b.weight, (double)words);
+            if (i % parts == parts - 1 && i < src.batches - 1) ck_assert_int_eq(rows, 8);
+            tn_scope_end(scope);
+        }
+        tn_features_free(f), tn_labelled_free(l), tn_labelled_free(all), tn_labels_free(s);
+    }
+}
+END_TEST
+
 START_TEST(answers_as_features)
 {
     static const char text[] =
@@ -424,6 +469,7 @@ int main(void)
     tcase_add_test(c, texts_as_features);
     tcase_add_test(c, words_as_features);
     tcase_add_test(c, sentences_by_their_pieces);
+    tcase_add_test(c, steps_in_parts);
     tcase_add_test(c, answers_as_features);
     tcase_add_test(c, choices_as_features);
     tcase_add_test(c, a_position_is_found_again);

@@ -1,5 +1,5 @@
-/* test_fit_exchange.c — what comes between the backward pass and the step: a hook that sees the gradients, one that
- * fails, and two ranks with a shard each that learn what one rank learns from all of it. */
+/* test_fit_exchange.c — what comes between the backward pass and the step: the batches of a step added up, a hook
+ * that sees the gradients, one that fails, and two ranks with a shard each that learn what one rank learns from all of it. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 
@@ -29,6 +29,54 @@ static tn_status scale(void *module, tn_optimizer *o, int64_t step, void *user)
     return s->raises ? tn_raise(s->with, "the other machine is gone") : s->with;
 }
 
+/* Eight rows, in batches of so many, one after the other. */
+typedef struct {
+    tn_tensor *x, *y;
+    int64_t    size[3], at, batch;
+    bool       weighs;
+} uneven;
+static bool uneven_next(void *user, tn_batch *b)
+{
+    uneven *u = user;
+    if (u->at == 8) return u->at = u->batch = 0, false;
+    const int64_t n = u->size[u->batch++];
+    b->x = tn_narrow(u->x, 0, u->at, n), b->y = tn_narrow(u->y, 0, u->at, n), u->at += n;
+    if (u->weighs)
+        b->items = 1, b->weight = (double)n; /* as a source whose items are not what its loss is the mean of */
+    return true;
+}
+static tn_tensor *uneven_loss(void *net, const tn_batch *b, void *user)
+{
+    return (void)user, tn_mse_loss(tn_module_call(net, b->x), b->y);
+}
+
+/* A step's batches are as one: a row counts the same, however many others its batch has. */
+START_TEST(batches_of_a_step_count_by_what_they_hold)
+{
+    static const struct {
+        int64_t size[3];
+        int     parts;
+        bool    weighs;
+    } cut[] = {{{8}, 1, false}, {{1, 5, 2}, 3, false}, {{4, 1, 3}, 3, true}};
+    double     loss[3];
+    tn_linear *net[3];
+    tn_seed(2);
+    tn_tensor *x = tn_normal(TN_SHAPE(8, 3), 0, 1), *y = tn_normal(TN_SHAPE(8, 1), 0, 1);
+    for (int i = 0; i < 3; i++) {
+        uneven u = {.x = x, .y = y, .weighs = cut[i].weighs};
+        memcpy(u.size, cut[i].size, sizeof u.size);
+        tn_seed(3);
+        net[i] = tn_linear_new(.in = 3, .out = 1);
+        const tn_fit_result r = tn_fit(net[i], .train = {.next = uneven_next, .user = &u}, .loss = uneven_loss,
+                                       .lr = 0.1, .warmup = 0, .accumulate = cut[i].parts, .steps = 5);
+        ck_assert_msg(r.why == TN_FIT_DONE, "%s", tn_error_message());
+        loss[i] = r.loss;
+        ck_assert(fabs(loss[i] - loss[0]) < 1e-6 && tn_allclose(net[i]->weight, net[0]->weight, 1e-5, 1e-6));
+    }
+    for (int i = 0; i < 3; i++) tn_module_free(net[i]);
+}
+END_TEST
+
 /* All parts of a step are in them, and what the hook does to them is what is clipped and stepped with. */
 START_TEST(exchange_sees_whole_gradients)
 {
@@ -40,14 +88,16 @@ START_TEST(exchange_sees_whole_gradients)
     ck_assert_msg(r.why == TN_FIT_DONE && half.calls == 7, "%s", tn_error_message());
     tn_seed(5);
     for (int step = 0; step < 7; step++) { /* by hand: between tn_backward and tn_step */
+        const tn_scope s = tn_scope_begin();
+        tn_batch       b[3];
+        double         rows = 0;
+        for (int part = 0; part < 3; rows += (double)tn_size(b[part++].x, 0))
+            while (!tn_source_next(&h.train, b + part)) continue;
         for (int part = 0; part < 3; part++) {
-            const tn_scope s = tn_scope_begin();
-            tn_batch       b;
-            while (!tn_source_next(&h.train, &b)) continue;
-            tn_tensor *l = fit_case_loss(h.net, &b, &h);
-            tn_backward(l, .seed = tn_full_like(l, 1.0 / 3));
-            tn_scope_end(s);
+            tn_tensor *l = fit_case_loss(h.net, b + part, &h);
+            tn_backward(l, .seed = tn_full_like(l, (double)tn_size(b[part].x, 0) / rows));
         }
+        tn_scope_end(s);
         scale(h.net, h.o, step + 1, &by_hand);
         tn_step(h.o);
     }
@@ -185,6 +235,7 @@ int main(void)
     Suite *s = suite_create("fit_exchange");
     TCase *c = tn_tcase(s, "fit");
     tcase_add_checked_fixture(c, tn_faulty_files_begin, tn_faulty_files_end); /* without the wait for the disk */
+    tcase_add_test(c, batches_of_a_step_count_by_what_they_hold);
     tcase_add_test(c, exchange_sees_whole_gradients);
     tcase_add_test(c, exchange_fails);
     tcase_add_test(c, two_ranks_are_one);
