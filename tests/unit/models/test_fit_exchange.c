@@ -1,5 +1,6 @@
 /* test_fit_exchange.c — what comes between the backward pass and the step: the batches of a step added up, a hook
- * that sees the gradients, one that fails, and two ranks with a shard each that learn what one rank learns from all of it. */
+ * that sees the gradients, one that fails, and two ranks with a shard each that learn what one rank learns
+ * from all of it. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 
