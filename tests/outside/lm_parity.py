@@ -8,7 +8,10 @@ BUILD is a build folder of this project; NAME a part of the models' names, for t
 heads, 2 of keys, width 96, 1,003 words, texts of 33): scores within 2e-5, gradients within 1e-5 of their largest
 element; scores with a cache, word by word, and of a row alone, are the same bits; and what Tenon writes transformers
 loads, with the same scores. Seen with torch 2.15.0 and transformers 5.23.0. Exits with 77 where they are not there. """
-import os import subprocess import sys import tempfile
+import os
+import subprocess
+import sys
+import tempfile
 
 sys.dont_write_bytecode = True
 try:

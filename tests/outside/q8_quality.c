@@ -3,8 +3,8 @@
  *
  *     q8_quality MODEL TEXT [MOST]
  *
- * Prints both losses over at most MOST pieces, by how much the second is worse, and the least and the mean cosine of
- * the scores at a place. Ends with 1 if the loss is worse by more than 0.1 %, or a cosine is less than 0.9999 on
+ * Prints both losses over at most MOST pieces, by how much the second is worse, the least and the mean cosine of the
+ * scores at a place, and at how many it is less than 0.9999. Ends with 1 if the loss is worse by more than 0.1 %, or a cosine is less than 0.9999 on
  * average.
  *
  *     cc -I BUILD/include -o q8_quality tests/outside/q8_quality.c BUILD/libtenon.a -lutf8proc -lm -fopenmp
@@ -47,7 +47,7 @@ int main(int n, char **arg)
     const tn_lm_info info = tn_lm_about(d.model);
     const int64_t    width = info.positions < 256 ? info.positions : 256, all = b.ids ? tn_numel(b.ids) : 0;
     double           loss[2] = {0, 0}, least = 1, sum = 0;
-    int64_t          windows = 0, places = 0;
+    int64_t          windows = 0, places = 0, below = 0;
     for (int64_t at = 0; at + ROWS * width < all && at < most && !tn_error(); at += ROWS * width, windows++) {
         const tn_scope s = tn_no_grad_begin();
         tn_tensor     *ids = tn_reshape(tn_narrow(b.ids, 1, at, ROWS * width), TN_SHAPE(ROWS, width));
@@ -56,14 +56,16 @@ int main(int n, char **arg)
         for (int64_t i = 0; i < ROWS * width && !tn_error(); i++, places++) {
             const double c = cosine((const float *)tn_data(y[0]) + i * info.vocab,
                                     (const float *)tn_data(y[1]) + i * info.vocab, info.vocab);
-            least = c < least ? c : least, sum += c;
+            least = c < least ? c : least, sum += c, below += c < 0.9999;
         }
         tn_scope_end(s);
     }
     if (tn_error() || !windows) return fprintf(stderr, "%s\n", tn_error() ? tn_error_message() : "too short a text"), 2;
     const double worse = loss[1] / loss[0] - 1, mean = sum / (double)places;
-    printf("loss %.6f, in 8 bits %.6f: %+.4f %%; cosine of scores at %lld places: least %.6f, mean %.6f\n",
-           loss[0] / (double)windows, loss[1] / (double)windows, 100 * worse, (long long)places, least, mean);
+    printf("loss %.6f, in 8 bits %.6f: %+.4f %%; cosine of scores at %lld places: least %.6f, mean %.6f, less than "
+           "0.9999 at %lld\n",
+           loss[0] / (double)windows, loss[1] / (double)windows, 100 * worse, (long long)places, least, mean,
+           (long long)below);
     tn_decoder_close(&d), tn_decoder_close(&q);
     free(text);
     return worse > 1e-3 || mean < 0.9999;
