@@ -4,10 +4,10 @@
  *     q8_quality MODEL TEXT [MOST]
  *
  * Prints both losses over at most MOST pieces, by how much the second is worse, the least and the mean cosine of the
- * scores at a place, and at how many it is less than 0.9999. Ends with 1 if the loss is worse by more than 0.1 %, or a cosine is less than 0.9999 on
- * average.
+ * scores at a place, and at how many it is less than 0.9999. Ends with 1 if the loss is worse by more than 0.1 %, or a
+ * cosine is less than 0.9999 on average.
  *
- *     cc -I BUILD/include -o q8_quality tests/outside/q8_quality.c BUILD/libtenon.a -lutf8proc -lm -fopenmp
+ *     cc -I BUILD/include -o q8_quality tests/outside/q8_quality.c BUILD/libtenon.a -lutf8proc -lpng -lz -lm -fopenmp
  *     build/bin/gpt demo --out demo && ./q8_quality demo/model demo/held-out.txt */
 #include <math.h>
 #include <stdio.h>
