@@ -101,7 +101,7 @@ for m in tuned gpt; do
     [ "$(wc -l <again)" -ge 4 ] || wrong "$m: $(cat again)"
 done
 "$l" heads --model tuned --text pairs --pairs --lines 20 >two || wrong "labelled pairs: heads fails"
-"$l" attribute --model tuned --answer thing "the old man saw a ship" >thing || wrong "another label than the likeliest"
+"$l" attribute --model tuned --answer thing "the man saw a ship" >thing || wrong "another label than the likeliest"
 awk '$1 == "sum" { exit !($2 < 0) }' thing || wrong "a man is thought to be a thing: $(cat thing)"
 "$l" probe --model bert --heads --text trees --sentences 60 >heads || wrong "probe --heads fails"
 [ "$(awk 'NR > 1 && $3 <= $4 && $4 <= 1' heads | wc -l)" = $(($(wc -l <heads) - 1)) ] || wrong "heads: $(cat heads)"
