@@ -70,11 +70,10 @@ TN_API const char *const *tn_labels_names(const tn_labels *l);
 TN_API int64_t            tn_labels_find(const tn_labels *l, const char *name); /* -1: it is not there */
 TN_API void               tn_labels_free(tn_labels *l);
 
-/* As batches of like lengths: x the pieces' numbers, [B, T] or [B, choices, T], y what is to be said of them, and
- * "types" and "padding" of x's shape; "row" says which feature each row is. Of words a batch has the pieces of .batch
- * sentences of average length. With .parts, .batch examples of any lengths are drawn together, as those of one step,
- * and come as so many batches of like lengths, for tn_fit's .accumulate. A sentence too long for .length
- * goes on in another feature; a text with a question is read through windows; other texts are cut. */
+/* As batches of like lengths: x the pieces' numbers, [B, T] or [B, choices, T], y what is to be said of them, "types",
+ * "padding", and "row", which feature each row is. Of words a batch has the pieces of .batch average sentences. With
+ * .parts, .batch examples of any lengths are one step's, in so many batches, for tn_fit's .accumulate. A sentence too
+ * long for .length goes on in another feature; a text with a question is read through windows; other texts are cut. */
 typedef struct tn_features_config {
     int           zero_;
     tn_problem    problem;
