@@ -80,8 +80,7 @@ typedef struct tn_features_config {
     int64_t batch TN_IS(32), length TN_IS(128), stride TN_IS(128); /* stride: what two windows have in common */
     int64_t       parts;                                           /* 0: each batch is a step's */
     uint64_t      seed;
-    bool          fixed;    /* for validation: the same batches in each epoch */
-    bool          no_label; /* y is left out */
+    bool          fixed, no_label; /* the same batches in each epoch, for validation; y is left out */
     int           end_;
 } TN_KEYWORDS_ONLY         tn_features_config;
 typedef struct tn_features tn_features;
