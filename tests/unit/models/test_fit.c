@@ -124,7 +124,7 @@ END_TEST
 /* Training does not notice it: not in its weights, nor its draws, nor the modes of its modules. */
 START_TEST(validation_leaves_no_trace)
 {
-    fit_case a = fit_case_begin(0), b = fit_case_begin(0);
+    fit_case a = fit_case_begin(0), b = fit_case_begin(0), before = fit_case_begin(0);
     for (int i = 0; i < 2; i++) {
         fit_case *c = i ? &b : &a;
         tn_seed(3);
@@ -136,8 +136,8 @@ START_TEST(validation_leaves_no_trace)
         ck_assert(!((tn_module *)tn_at(c->net, 1))->training && c->net->base.training);
         ck_assert(!tn_ema_swapped(c->ema));
     }
-    ck_assert(fit_case_same_bits(&a, &b));
-    fit_case_end(&a), fit_case_end(&b);
+    ck_assert(fit_case_same_bits(&a, &b) && !fit_case_same_bits(&a, &before));
+    fit_case_end(&a), fit_case_end(&b), fit_case_end(&before);
 }
 END_TEST
 
@@ -242,9 +242,13 @@ START_TEST(averages)
                              .steps = 100, .valid = c.valid, .valid_every = 1, .measure = scripted, .patience = 3,
                              .min_delta = 0.01, .restore_best = true, .on = fit_case_listen, .on_user = &c);
     ck_assert_msg(r.why == TN_FIT_PATIENCE, "%s", tn_error_message());
-    for (tn_each p = tn_parameters(c.net), q = tn_parameters(c.remembered); tn_next(&p) && tn_next(&q);)
+    fit_case before = fit_case_begin(0);
+    tn_each  from = tn_parameters(before.net);
+    for (tn_each p = tn_parameters(c.net), q = tn_parameters(c.remembered); tn_next(&p) && tn_next(&q);) {
         ck_assert(tn_same_bits(p.tensor, q.tensor)); /* remembered with the averages in place */
-    fit_case_end(&c);
+        ck_assert(tn_next(&from) && !tn_same_bits(p.tensor, from.tensor));
+    }
+    fit_case_end(&c), fit_case_end(&before);
 }
 END_TEST
 

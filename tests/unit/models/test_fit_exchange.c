@@ -83,7 +83,6 @@ START_TEST(exchange_sees_whole_gradients)
 {
     fit_case c = fit_case_begin(0), h = fit_case_begin(0), before = fit_case_begin(0);
     scaling  half = {.by = 0.01}, by_hand = {.by = 0.01};
-    tn_set_lr(c.o, -1, 0.01), tn_set_lr(h.o, -1, 0.01); /* their schedules, which are not asked here, have begun at 0 */
     tn_seed(5);
     tn_fit_result r = tn_fit(c.net, .train = c.train, .loss = fit_case_loss, .user = &c, .optimizer = c.o,
                              .accumulate = 3, .steps = 7, .exchange = scale, .exchange_user = &half);
