@@ -85,7 +85,7 @@ static void add_encoder(tn_bert *m, const tn_bert_config *c)
         tn_transformer_encoder_layer *layer = tn_at(m->encoder->layers, i);
         if (!layer) return;
         layer->self_attn->dropout = c->attention_dropout;
-        if (c->kind != TN_BERT) layer->dropout->p = 0;
+        layer->dropout->p = 0; /* none of the family has one within its inner layers */
         if (c->kind == TN_ALBERT) layer->dropout2->p = 0;
     }
 }
