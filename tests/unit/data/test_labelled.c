@@ -335,7 +335,6 @@ START_TEST(sentences_by_their_pieces)
 }
 END_TEST
 
-/* Windows overlap, and each that shows the answer says where. */
 /* The sentences of a step are drawn together, whatever their lengths; its batches have like ones, and say of how many
  * words their loss is the mean. Nothing is left over, and each step has as many batches. */
 START_TEST(steps_in_parts)
@@ -381,6 +380,7 @@ START_TEST(steps_in_parts)
 }
 END_TEST
 
+/* Windows overlap, and each that shows the answer says where. */
 START_TEST(answers_as_features)
 {
     static const char text[] =
