@@ -34,7 +34,8 @@ typedef struct tn_block_config {
     int64_t ff     TN_IS(2048);        /* the width between the two linear layers */
     bool           gated;              /* linear2(activation(gate(x)) · linear1(x)) */
     double dropout TN_IS(0.1);
-    double attention_dropout TN_IS(-1);     /* of the attention's weights; below 0: as dropout */
+    double attention_dropout  TN_IS(-1);    /* of the attention's weights; below 0: as dropout */
+    double activation_dropout TN_IS(-1);    /* behind the activation, where few models have one; below 0: as dropout */
     tn_tensor *(*activation)(tn_tensor *x); /* NULL: tn_relu; tn_gelu, tn_gelu_tanh, tn_silu, or one of your own */
     tn_norm_kind   norm;
     double eps     TN_IS(1e-5); /* of the norms */
@@ -57,9 +58,9 @@ typedef struct tn_block_config {
     tn_dtype dtype;
     int      end_;
 } TN_KEYWORDS_ONLY tn_block_config;
-#define TN_BLOCK_DEFAULTS                                                                         \
-    .ff = 2048, .dropout = 0.1, .attention_dropout = -1, .eps = 1e-5, .rope = {TN_ROPE_DEFAULTS}, \
-    .relative_distance = 128
+#define TN_BLOCK_DEFAULTS                                                                       \
+    .ff = 2048, .dropout = 0.1, .attention_dropout = -1, .activation_dropout = -1, .eps = 1e-5, \
+    .rope = {TN_ROPE_DEFAULTS}, .relative_distance = 128
 
 typedef struct {
     tn_module base;

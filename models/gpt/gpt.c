@@ -81,11 +81,11 @@ tn_gpt *tn_gpt_create(tn_gpt_config c)
     m->words = tn_child(m, "transformer.wte", tn_embedding_new(.count = c.vocab, .dim = c.dim));
     m->positions = tn_child(m, "transformer.wpe", tn_embedding_new(.count = c.positions, .dim = c.dim));
     m->dropout = tn_child(m, "transformer.drop", tn_dropout_new(.p = c.embedding_dropout));
-    m->blocks =
-        tn_child(m, "transformer.h",
-                 tn_blocks_new(.layers = c.layers, .dim = c.dim, .heads = c.heads, .ff = c.ff, .dropout = c.dropout,
-                               .attention_dropout = c.attention_dropout, .activation = tn_hf_activation(c.activation),
-                               .eps = c.eps, .norm_first = true, .final_norm = true));
+    m->blocks = tn_child(m, "transformer.h",
+                         tn_blocks_new(.layers = c.layers, .dim = c.dim, .heads = c.heads, .ff = c.ff,
+                                       .dropout = c.dropout, .attention_dropout = c.attention_dropout,
+                                       .activation_dropout = 0, .activation = tn_hf_activation(c.activation),
+                                       .eps = c.eps, .norm_first = true, .final_norm = true));
     if (c.untied) m->out = tn_weight(m, "lm_head.weight", tn_empty(TN_SHAPE(c.vocab, c.dim)));
     else if (m->words) m->out = m->words->weight;
     if (tn_error() == TN_OK) tn__next_word_init(m, c.init, c.layers);

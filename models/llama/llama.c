@@ -35,7 +35,7 @@ tn_llama *tn_llama_create(tn_llama_config c)
                                        .gated = true, .window = c.window, .full_layers = c.full_layers,
                                        .activation = tn_hf_activation(c.activation), .no_attention_bias = !c.qkv_bias,
                                        .no_out_bias = !c.out_bias, .no_ff_bias = !c.ff_bias, .dropout = c.dropout,
-                                       .attention_dropout = c.attention_dropout));
+                                       .attention_dropout = c.attention_dropout, .activation_dropout = 0));
     if (!c.tied) m->out = tn_weight(m, "lm_head.weight", tn_empty(TN_SHAPE(c.vocab, c.dim)));
     else if (m->words) m->out = m->words->weight;
     if (tn_error() == TN_OK) tn__next_word_init(m, c.init, c.layers);

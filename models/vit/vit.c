@@ -51,11 +51,11 @@ tn_vit *tn_vit_create(tn_vit_config c)
     m->patches = tn_child(m, "vit.embeddings.patch_embeddings.projection",
                           tn_conv2d_new(.in = c.channels, .out = d, .size = c.patch, .stride = c.patch));
     m->dropout = tn_child(m, "vit.embeddings.dropout", tn_dropout_new(.p = c.dropout));
-    m->encoder =
-        tn_child(m, "vit.encoder",
-                 tn_blocks_new(.layers = c.layers, .dim = d, .heads = c.heads, .ff = c.ff, .dropout = c.dropout,
-                               .attention_dropout = c.attention_dropout, .activation = tn_hf_activation(c.activation),
-                               .eps = c.eps, .norm_first = true, .final_norm = true));
+    m->encoder = tn_child(m, "vit.encoder",
+                          tn_blocks_new(.layers = c.layers, .dim = d, .heads = c.heads, .ff = c.ff,
+                                        .dropout = c.dropout, .attention_dropout = c.attention_dropout,
+                                        .activation_dropout = 0, .activation = tn_hf_activation(c.activation),
+                                        .eps = c.eps, .norm_first = true, .final_norm = true));
     if (c.pooler) m->pooler = tn_child(m, "vit.pooler.dense", tn_linear_new(.in = d, .out = c.pooler));
     if (c.classes)
         m->classifier =

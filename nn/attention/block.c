@@ -15,10 +15,12 @@
 bool tn__block_config(const char *who, tn_block_config *c)
 {
     if (c->attention_dropout < 0) c->attention_dropout = c->dropout;
+    if (c->activation_dropout < 0) c->activation_dropout = c->dropout;
     if (!c->activation) c->activation = tn_relu;
     if (!tn__at_least(who, "dim", c->dim, 1) || !tn__at_least(who, "heads", c->heads, 1) ||
         !tn__at_least(who, "ff", c->ff, 1) || !tn__probability(who, "dropout", c->dropout) ||
-        !tn__probability(who, "attention_dropout", c->attention_dropout) || !tn__floating(who, c->dtype))
+        !tn__probability(who, "attention_dropout", c->attention_dropout) ||
+        !tn__probability(who, "activation_dropout", c->activation_dropout) || !tn__floating(who, c->dtype))
         return false;
     if ((unsigned)c->norm > TN_NORM_RMS)
         return tn_raise(TN_EINVAL, "%s: .norm is %d, which is neither TN_NORM_LAYER nor TN_NORM_RMS", who,
@@ -75,7 +77,7 @@ tn_block *tn__block_of(const tn_block_config *c)
     if (c->memory) m->multihead_attn = tn_child(m, "multihead_attn", attention(c, false));
     m->linear1 = tn_child(m, "linear1", linear(c, c->dim, c->ff));
     if (c->gated) m->gate = tn_child(m, "gate", linear(c, c->dim, c->ff));
-    m->dropout = tn_child(m, "dropout", dropout(c));
+    m->dropout = tn_child(m, "dropout", tn_dropout_new(.p = c->activation_dropout));
     m->linear2 = tn_child(m, "linear2", linear(c, c->ff, c->dim));
     m->norm1 = tn_child(m, "norm1", tn__block_norm(c));
     if (!c->one_norm) m->norm2 = tn_child(m, "norm2", tn__block_norm(c));
