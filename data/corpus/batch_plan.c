@@ -118,6 +118,16 @@ static bool shuffle_batches(tn__plan *p, uint32_t *spare, tn_generator *g)
     return true;
 }
 
+/* Examples of like lengths beside each other, by b, if there is one, and then by a: their batches in a random order. */
+static bool cut_sorted(tn__plan *p, const int32_t *a, const int32_t *b, const tn__batching *how, uint32_t *spare,
+                       tn_generator *g)
+{
+    if (!sort_by(a, p->n, p->order, spare)) return false;
+    if (!b) memcpy(p->order, spare, (size_t)p->n * sizeof *spare);
+    else if (!sort_by(b, p->n, spare, p->order)) return false;
+    return cut(p, a, b, how) && shuffle_batches(p, spare, g);
+}
+
 bool tn__plan_make(tn__plan *p, int64_t n, const int32_t *a, const int32_t *b, const tn__batching *how, int64_t epoch)
 {
     tn__plan_free(p);
@@ -131,11 +141,7 @@ bool tn__plan_make(tn__plan *p, int64_t n, const int32_t *a, const int32_t *b, c
     if (!spare) return false;
     tn_generator g = {how->seed, (uint64_t)epoch << 36};
     shuffle(p->order, n, &g);
-    bool done = how->parts ? cut_steps(p, a, how, spare) : sort_by(a, n, p->order, spare);
-    if (how->parts) return tn__mem_put(spare, bytes), done;
-    if (done && b) done = sort_by(b, n, spare, p->order);
-    else if (done) memcpy(p->order, spare, bytes);
-    done = done && cut(p, a, b, how) && shuffle_batches(p, spare, &g);
+    const bool done = how->parts ? cut_steps(p, a, how, spare) : cut_sorted(p, a, b, how, spare, &g);
     tn__mem_put(spare, bytes);
     return done;
 }

@@ -88,6 +88,23 @@ static bool same_weights(fit_case *a, fit_case *b)
     return true;
 }
 
+double fit_case_backward(fit_case *c)
+{
+    const tn_scope s = tn_scope_begin();
+    tn_batch       b[3] = {{0}};
+    double         rows = 0, loss = 0;
+    for (int part = 0; part < 3; rows += (double)tn_size(b[part++].x, 0))
+        while (!tn_source_next(&c->train, b + part)) continue;
+    for (int part = 0; part < 3; part++) {
+        const double share = (double)tn_size(b[part].x, 0) / rows;
+        tn_tensor   *l = fit_case_loss(c->net, b + part, c);
+        loss += share * tn_item(l);
+        tn_backward(l, .seed = tn_full_like(l, share));
+    }
+    tn_scope_end(s);
+    return loss;
+}
+
 bool fit_case_same_bits(fit_case *a, fit_case *b)
 {
     static const char *const state[] = {"exp_avg", "exp_avg_sq"};

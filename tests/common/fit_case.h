@@ -28,6 +28,7 @@ fit_case   fit_case_begin(int kind);
 void       fit_case_end(fit_case *c);
 tn_tensor *fit_case_loss(void *module, const tn_batch *b, void *user);
 void       fit_case_listen(const tn_fit_event *e, void *user);
+double     fit_case_backward(fit_case *c);               /* by hand: a step's gradients, of three parts; its loss */
 bool       fit_case_same_bits(fit_case *a, fit_case *b); /* weights, averages, optimizer, schedule, counts */
 
 #endif

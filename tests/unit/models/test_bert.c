@@ -601,18 +601,6 @@ START_TEST(wrong_use)
 }
 END_TEST
 
-/* As in transformers' BertLayer: behind attention's and the inner layer's outputs, not behind the activation. */
-START_TEST(dropout_where_bert_has_it)
-{
-    tn_bert *m = tn_bert_new(.vocab = 8, .dim = 4, .heads = 2, .layers = 2, .positions = 6, .dropout = 0.25);
-    for (int64_t i = 0; i < 2; i++) {
-        const tn_transformer_encoder_layer *layer = tn_at(m->encoder->layers, i);
-        ck_assert(layer->dropout->p == 0 && layer->dropout1->p == 0.25 && layer->dropout2->p == 0.25);
-    }
-    tn_free(m);
-}
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("bert");
@@ -620,7 +608,6 @@ int main(void)
     tcase_add_checked_fixture(c, open_answers, close_answers);
     tcase_add_test(c, pretraining_answers_as_hugging_face);
     tcase_add_test(c, masked_answers_as_hugging_face);
-    tcase_add_test(c, dropout_where_bert_has_it);
     tcase_add_test(c, norms_first_answer_as_hugging_face);
     tcase_add_test(c, encoder_answers_as_hugging_face);
     tcase_add_loop_test(c, writes_what_hugging_face_reads, 0, 2);

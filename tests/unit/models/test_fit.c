@@ -23,19 +23,7 @@ START_TEST(as_by_hand)
     tn_schedule_follow(h.lr);
     double loss = 0;
     for (int step = 0; step < 7; step++) {
-        const tn_scope s = tn_scope_begin();
-        tn_batch       b[3] = {{0}};
-        double         rows = 0;
-        loss = 0;
-        for (int part = 0; part < 3; rows += (double)tn_size(b[part++].x, 0))
-            while (!h.train.next(h.train.user, b + part)) continue;
-        for (int part = 0; part < 3; part++) {
-            const double share = (double)tn_size(b[part].x, 0) / rows;
-            tn_tensor   *l = fit_case_loss(h.net, b + part, &h);
-            loss += share * tn_item(l);
-            tn_backward(l, .seed = tn_full_like(l, share));
-        }
-        tn_scope_end(s);
+        loss = fit_case_backward(&h);
         tn_step(h.o);
         tn_ema_update(h.ema);
     }

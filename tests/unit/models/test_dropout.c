@@ -1,0 +1,104 @@
+/* test_dropout.c — where a model leaves out numbers in training. Its weights and scores say nothing of it, so that a
+ * wrong place shows only in how well a model is tuned: here is where transformers' models of the same name have it. */
+#include "models/models.h"
+#include "tests/common/check_main.h"
+#include "tests/common/errors.h"
+
+#include <string.h>
+
+/* The modules of m that leave something out, in their order: "name=part ", attention's weights among them. */
+static const char *places(void *model)
+{
+    tn_module  *m = model;
+    static char all[2000];
+    size_t      n = 0;
+    all[0] = 0;
+    for (tn_each e = tn_modules(m); tn_next(&e);) {
+        const char *class = e.module->kind->name;
+        double p = 0;
+        if (!strcmp(class, "Dropout")) p = ((tn_dropout *)(void *)e.module)->p;
+        if (!strcmp(class, "MultiheadAttention")) p = ((tn_mha *)(void *)e.module)->dropout;
+        if (p > 0) n += (size_t)snprintf(all + n, sizeof all - n, "%s=%g ", e.name, p);
+        ck_assert(n < sizeof all);
+    }
+    ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
+    tn_free(m);
+    return all;
+}
+
+#define BERT(...) \
+    tn_bert_new(.vocab = 8, .dim = 4, .heads = 2, .layers = 1, .positions = 6, .dropout = 0.25, __VA_ARGS__)
+
+/* BertEmbeddings, BertSelfAttention, BertSelfOutput, BertOutput, and nothing in BertIntermediate. */
+#define EMBEDDINGS "bert.embeddings.dropout=0.25 "
+#define LAYER(i) "bert.encoder.layers." i ".self_attn=0.125 bert.encoder.layers." i ".dropout1=0.25 "
+#define OUTPUT(i) "bert.encoder.layers." i ".dropout2=0.25 "
+
+START_TEST(encoders)
+{
+    static const tn_bert_kind alike[] = {TN_BERT, TN_ROBERTA, TN_XLM_ROBERTA, TN_DISTILBERT, TN_ELECTRA};
+    ck_assert_str_eq(places(BERT(.kind = alike[_i], .attention_dropout = 0.125)), EMBEDDINGS LAYER("0") OUTPUT("0"));
+}
+END_TEST
+
+START_TEST(albert) /* ... nor behind an inner layer of AlbertLayer; classifier_dropout_prob before the order of two */
+{
+    ck_assert_str_eq(places(BERT(.kind = TN_ALBERT, .attention_dropout = 0.125)),
+                     EMBEDDINGS LAYER("0") "cls.dropout=0.1 ");
+}
+END_TEST
+
+START_TEST(gpt) /* embd_pdrop, attn_pdrop, resid_pdrop behind GPT2Attention and GPT2MLP */
+{
+    ck_assert_str_eq(places(tn_gpt_new(.vocab = 8, .dim = 4, .heads = 2, .layers = 1, .positions = 6, .dropout = 0.25,
+                                       .attention_dropout = 0.125)),
+                     "transformer.drop=0.25 transformer.h.layers.0.self_attn=0.125 "
+                     "transformer.h.layers.0.dropout1=0.25 transformer.h.layers.0.dropout2=0.25 ");
+}
+END_TEST
+
+START_TEST(llama) /* attention_dropout alone; .dropout is of this library, as in GPT */
+{
+    ck_assert_str_eq(
+        places(tn_llama_new(.vocab = 8, .dim = 4, .heads = 2, .layers = 1, .ff = 6, .attention_dropout = 0.125)),
+        "model.layers.0.self_attn=0.125 ");
+    ck_assert_str_eq(places(tn_llama_new(.vocab = 8, .dim = 4, .heads = 2, .layers = 1, .ff = 6, .dropout = 0.25)),
+                     "dropout=0.25 model.layers.0.dropout1=0.25 model.layers.0.dropout2=0.25 ");
+}
+END_TEST
+
+START_TEST(vit) /* ViTEmbeddings, ViTSelfAttention, ViTSelfOutput, ViTOutput */
+{
+    ck_assert_str_eq(places(tn_vit_new(.image = 4, .patch = 2, .dim = 4, .heads = 2, .layers = 1, .ff = 6,
+                                       .dropout = 0.25, .attention_dropout = 0.125)),
+                     "vit.embeddings.dropout=0.25 vit.encoder.layers.0.self_attn=0.125 "
+                     "vit.encoder.layers.0.dropout1=0.25 vit.encoder.layers.0.dropout2=0.25 ");
+}
+END_TEST
+
+/* PyTorch's own blocks have one behind the activation, too. */
+START_TEST(blocks)
+{
+#define BLOCK(...) tn_transformer_encoder_layer_new(.dim = 4, .heads = 2, .ff = 6, .dropout = 0.25, __VA_ARGS__)
+    ck_assert_str_eq(places(BLOCK(.eps = 1e-5)), "self_attn=0.25 dropout=0.25 dropout1=0.25 dropout2=0.25 ");
+    ck_assert_str_eq(places(BLOCK(.activation_dropout = 0)), "self_attn=0.25 dropout1=0.25 dropout2=0.25 ");
+    ck_assert_str_eq(places(BLOCK(.activation_dropout = 0.5, .attention_dropout = 0)),
+                     "dropout=0.5 dropout1=0.25 dropout2=0.25 ");
+    ck_assert(!BLOCK(.activation_dropout = 1.5));
+    ck_error(TN_EINVAL,
+             "tn_transformer_encoder_layer_new: .activation_dropout is 1.5, but a probability is from 0 to 1");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("dropout");
+    TCase *c = tn_tcase(s, "places");
+    tcase_add_loop_test(c, encoders, 0, 5);
+    tcase_add_test(c, albert);
+    tcase_add_test(c, gpt);
+    tcase_add_test(c, llama);
+    tcase_add_test(c, vit);
+    tcase_add_test(c, blocks);
+    return tn_check_main(s);
+}
