@@ -30,7 +30,7 @@ static bool measure_part(const tn__fit *f, double sum[2])
     const bool         more = tn_source_next(&c->valid, &b);
     if (!more || tn__fit_is_empty(&b)) {
     } else if ((v = fn(c->module, &b, c->user)) && tn_numel(v) == 1) {
-        const double n = (double)tn__fit_items(&b);
+        const double n = c->measure ? (double)tn__fit_items(&b) : tn__fit_weight(&b);
         sum[0] += n * tn_item(v), sum[1] += n;
     } else {
         tn_raise(v ? TN_ESHAPE : TN_EINVAL, "tn_fit: in validation, .%s returned %s, but must return one number",
@@ -40,7 +40,7 @@ static bool measure_part(const tn__fit *f, double sum[2])
     return more && tn_error() == TN_OK;
 }
 
-/* The mean over all items; false: stopped, or raised. Several ranks go from batch to batch together, so that they stop
+/* The mean over all items, or, of the loss, over what it is a mean of; false: stopped, or raised. Several ranks go from batch to batch together, so that they stop
  * at the same one. */
 static bool measure(tn__fit *f, double *mean)
 {
@@ -55,11 +55,11 @@ static bool measure(tn__fit *f, double *mean)
         if (c->world) tn_world_barrier(c->world);
     }
     const bool   done = sum && !more && tn_error() == TN_OK && (!f->shared || tn__fit_ranks_mean(f, sum));
-    const double all = done ? sum[0] : 0, items = done ? sum[1] : 0;
+    const double all = done ? sum[0] : 0, over = done ? sum[1] : 0;
     tn_mem_put(sum, bytes);
     if (!done) return false;
-    if (!(items > 0)) return tn_raise(TN_EINVAL, "tn_fit: .valid is empty"), false;
-    *mean = all / items;
+    if (!(over > 0)) return tn_raise(TN_EINVAL, "tn_fit: .valid is empty"), false;
+    *mean = all / over;
     return true;
 }
 

@@ -221,6 +221,41 @@ START_TEST(scores)
 }
 END_TEST
 
+/* Two batches of a row each, whose losses, 1 and 2, are means over 1 and 3 words; what .measure gives is one over rows. */
+static bool two_batches(void *user, tn_batch *b)
+{
+    int *at = user;
+    if (*at == 2) return *at = 0, false;
+    const double loss = 1.0 + *at;
+    *b = (tn_batch){.x = tn_full(TN_SHAPE(1), loss), .items = 1, .weight = 2 * loss - 1};
+    return ++*at, tn_error() == TN_OK;
+}
+static tn_tensor *what_it_holds(void *module, const tn_batch *b, void *user)
+{
+    (void)module, (void)user;
+    return tn_mean(b->x);
+}
+static tn_tensor *and_learns(void *module, const tn_batch *b, void *user)
+{
+    tn_tensor *w = tn_find_tensor(((fit_case *)user)->net, "0.weight");
+    return tn_add(what_it_holds(module, b, user), tn_mul_scalar(tn_sum(w), 0));
+}
+START_TEST(what_a_validation_is_the_mean_of)
+{
+    fit_case        c = fit_case_begin(0);
+    int             train = 0, valid = 0;
+    const tn_source from = {.next = two_batches, .user = &train}, held = {.next = two_batches, .user = &valid};
+    for (int i = 0; i < 2; i++) {
+        const tn_fit_result r = tn_fit(c.net, .train = from, .loss = and_learns, .user = &c, .optimizer = c.o,
+                                       .steps = 1, .valid = held, .measure = i ? what_it_holds : NULL);
+        ck_assert_msg(r.why == TN_FIT_DONE, "%s", tn_error_message());
+        ck_assert_double_eq(r.value, i ? 1.5 : 1.75);
+        train = valid = 0;
+    }
+    fit_case_end(&c);
+}
+END_TEST
+
 /* With averages, those are validated, and the best of them are what remains. */
 START_TEST(averages)
 {
@@ -437,6 +472,7 @@ int main(void)
     tcase_add_loop_test(c, resumes, 0, 2);
     tcase_add_test(c, resumes_at_the_end);
     tcase_add_test(c, validation_leaves_no_trace);
+    tcase_add_test(c, what_a_validation_is_the_mean_of);
     tcase_add_test(c, patience);
     tcase_add_test(c, good_enough);
     tcase_add_test(c, scores);
