@@ -40,8 +40,8 @@ static bool measure_part(const tn__fit *f, double sum[2])
     return more && tn_error() == TN_OK;
 }
 
-/* The mean over all items, or, of the loss, over what it is a mean of; false: stopped, or raised. Several ranks go from batch to batch together, so that they stop
- * at the same one. */
+/* The mean over all items, or, of a loss, over what the batches' losses are means of; false: stopped, or raised.
+ * Several ranks go from batch to batch together, so that they stop at the same one. */
 static bool measure(tn__fit *f, double *mean)
 {
     const tn_fit_args *c = &f->c;

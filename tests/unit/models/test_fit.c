@@ -221,7 +221,7 @@ START_TEST(scores)
 }
 END_TEST
 
-/* Two batches of a row each, whose losses, 1 and 2, are means over 1 and 3 words; what .measure gives is one over rows. */
+/* Two batches of a row each, whose losses, 1 and 2, are means over 1 and 3 words; a .measure is one over rows. */
 static bool two_batches(void *user, tn_batch *b)
 {
     int *at = user;
