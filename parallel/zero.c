@@ -131,14 +131,24 @@ static bool send_state(const tn_replica *r, tn_optimizer *o, const tn__place *p,
     return true;
 }
 
+/* Rank 0 receives the rest, too, when it has failed: the others send it. The first error stays. */
 static bool send_states(const tn_replica *r, tn_optimizer *o, const tn__place *p, char *room, int *numbers)
 {
+    bool    going = true;
     int64_t from, to;
-    for (int owner = 1; owner < r->world->t.size; owner++) {
+    for (int owner = 1; owner < r->world->t.size && going; owner++) {
+        tn_error_state aside;
+        char           text[1000];
         share_of(r, o, p, owner, &from, &to);
-        if (to > from && !send_state(r, o, p, owner, room, numbers)) return false;
+        if (to <= from) continue;
+        tn_error_push(&aside);
+        going = send_state(r, o, p, owner, room, numbers);
+        const tn_status said = tn_error();
+        snprintf(text, sizeof text, "%s", tn_error_message());
+        tn_error_pop(&aside);
+        if (said != TN_OK && tn_error() == TN_OK) tn_raise(said, "%s", text);
     }
-    return true;
+    return going;
 }
 
 /* Buffers of which each rank has changed the rows of its shards: all rows for all. Right behind a meeting, where no
@@ -174,22 +184,13 @@ tn_status tn_replica_collect(tn_replica *r, tn_optimizer *o)
         if (tn__world_meet(r->world, TN__STATE, 0, NULL)) (void)collect_rows(r);
         return tn_error();
     }
-    tn_error_state aside;
-    const int64_t  room_bytes = largest_state(r, o);
-    const size_t   numbers_bytes = (size_t)r->world->t.size * 3 * sizeof(int);
-    char          *room = tn_mem_get((size_t)room_bytes);
-    int           *numbers = tn_mem_get(numbers_bytes);
+    const int64_t room_bytes = largest_state(r, o);
+    const size_t  numbers_bytes = (size_t)r->world->t.size * 3 * sizeof(int);
+    char         *room = tn_mem_get((size_t)room_bytes);
+    int          *numbers = tn_mem_get(numbers_bytes);
     take_shares(r, o, !r->world->t.rank);
     bool going = tn__world_meet(r->world, TN__STATE, 0, NULL) && collect_rows(r);
-    for (int64_t i = 0; i < r->places && going; i++) {
-        tn_error_push(&aside); /* rank 0 receives the rest, too, when it has failed: the others send it */
-        going = send_states(r, o, r->place + i, room, numbers);
-        tn_status said = tn_error();
-        char      text[1000];
-        snprintf(text, sizeof text, "%s", tn_error_message());
-        tn_error_pop(&aside);
-        if (said != TN_OK && tn_error() == TN_OK) tn_raise(said, "%s", text);
-    }
+    for (int64_t i = 0; i < r->places && going; i++) going = send_states(r, o, r->place + i, room, numbers);
     tn_mem_put(room, (size_t)room_bytes);
     tn_mem_put(numbers, numbers_bytes);
     if (!r->world->t.rank) tn__spread_bring_all(r);

@@ -323,6 +323,49 @@ START_TEST(one_fails)
 }
 END_TEST
 
+/* Rank 0 cannot use the first state that it is sent. It receives the rest all the same, as the others send it; they hear
+ * of it when they meet. Once more, all goes well. */
+static tn_status (*rank_0_swap)(void *, const void *, const int *, const int *, void *, const int *, const int *);
+static bool      damages; /* rank 0's alone */
+static tn_status damaging_swap(void *user, const void *out, const int *out_bytes, const int *out_at, void *in,
+                               const int *in_bytes, const int *in_at)
+{
+    const tn_status said = rank_0_swap(user, out, out_bytes, out_at, in, in_bytes, in_at);
+    if (damages) memset(in, 0xff, 16);
+    return damages = false, said;
+}
+static void damaged_body(tn_world *w, void *user)
+{
+    job *j = user;
+    tn_seed(3);
+    const bool    first = tn_world_rank(w) == 0;
+    net          *m = net_new();
+    tn_optimizer *o = tn_adamw_new(m, .lr = 1e-2);
+    tn_replica   *r = tn_replica_new(w, m, .shards = j->shards, .zero = true, .zero3 = j->zero3);
+    learn(w, r, m, o, j, 0);
+    if (first) damages = true, rank_0_swap = w->t.swap, w->t.swap = damaging_swap;
+    ck_assert_int_eq(tn_replica_collect(r, o), first ? TN_EINVAL : TN_OK);
+    ck_assert(!first || !damages);
+    tn_replica_forget(r, o);
+    learn(w, r, m, o, j, 1);
+    expect(TN_EINVAL, "these bytes are no state of it");
+    ck_assert_msg(tn_replica_collect(r, o) == TN_OK, "%s", tn_error_message());
+    tn_replica_forget(r, o);
+    tn_replica_free(r);
+    tn_optimizer_free(o);
+    tn_free(m);
+}
+
+START_TEST(a_state_is_damaged)
+{
+    char text[TN_THREAD_RANKS][1100];
+    job  j = usual;
+    j.zero3 = _i;
+    tn_thread_ranks(3, damaged_body, &j, 0, text);
+    for (int i = 0; i < 3; i++) ck_assert_str_eq(text[i], "");
+}
+END_TEST
+
 /* The line is cut at each call in turn: an error everywhere, no weight that is silently zeros, nothing that hangs. */
 static void cut_body(tn_world *w, void *user)
 {
@@ -436,6 +479,7 @@ int main(void)
     tcase_add_test(c, a_part_of_the_memory);
     tcase_add_test(c, mistakes_are_told);
     tcase_add_test(c, one_fails);
+    tcase_add_loop_test(c, a_state_is_damaged, 0, 2);
     tcase_add_test(c, a_cut_line);
     tcase_add_test(c, fit);
     return tn_check_main(s);
