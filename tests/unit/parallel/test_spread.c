@@ -323,8 +323,8 @@ START_TEST(one_fails)
 }
 END_TEST
 
-/* Rank 0 cannot use the first state that it is sent. It receives the rest all the same, as the others send it; they hear
- * of it when they meet. Once more, all goes well. */
+/* Rank 0 cannot use the first state that it is sent. It receives the rest all the same, as the others send it; they
+ * hear of it when they meet. Once more, all goes well. */
 static tn_status (*rank_0_swap)(void *, const void *, const int *, const int *, void *, const int *, const int *);
 static bool      damages; /* rank 0's alone */
 static tn_status damaging_swap(void *user, const void *out, const int *out_bytes, const int *out_at, void *in,
