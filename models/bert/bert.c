@@ -72,8 +72,8 @@ static void add_embeddings(tn_bert *m, const tn_bert_config *c)
         m->project = tn_child(m, "bert.embeddings_project", tn_linear_new(.in = c->embedding, .out = c->dim));
 }
 
-/* In this family nothing is left out behind an activation, unlike in PyTorch's own encoder; in ALBERT behind the whole
- * feed-forward, either. */
+/* In this family nothing is left out behind an activation, unlike in PyTorch's own encoder; nor, in ALBERT, behind the
+ * whole feed-forward, and in DistilBERT behind attention. */
 static void add_encoder(tn_bert *m, const tn_bert_config *c)
 {
     m->encoder = tn_child(m, "bert.encoder",
@@ -82,9 +82,10 @@ static void add_encoder(tn_bert *m, const tn_bert_config *c)
                                                      .attention_dropout = c->attention_dropout, .activation_dropout = 0,
                                                      .eps = c->eps, .activation = tn_hf_activation(c->activation),
                                                      .norm_first = c->norm_first, .final_norm = c->norm_first));
-    for (int64_t i = 0; c->kind == TN_ALBERT && m->encoder && i < tn_length(m->encoder->layers); i++) {
+    for (int64_t i = 0; m->encoder && i < tn_length(m->encoder->layers); i++) {
         tn_transformer_encoder_layer *layer = tn_at(m->encoder->layers, i);
-        if (layer) layer->dropout2->p = 0;
+        if (layer && c->kind == TN_DISTILBERT) layer->dropout1->p = 0;
+        if (layer && c->kind == TN_ALBERT) layer->dropout2->p = 0;
     }
 }
 

@@ -135,7 +135,7 @@ static const tn_hf_row distilbert_rows[] = {
     SIZE("vocab_size", vocab, 10000000),
     PRUNED,
     SILENT,
-    {"qa_dropout", TN_HF_ANY, .silent = true},           /* of a head that is not read */
+    {"qa_dropout", TN_HF_ANY, .silent = true},           /* in training answers' spans have .dropout */
     {"sinusoidal_pos_embds", TN_HF_ANY, .silent = true}, /* what the table began with: it is in the file */
 };
 /* clang-format on */

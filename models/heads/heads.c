@@ -84,6 +84,13 @@ static tn_linear *fresh(tn_tuned *m, const char *name, int64_t out, const tn_ber
     return x;
 }
 
+/* DistilBERT's own is that of whole texts alone. */
+static double usual_dropout(const tn_bert_config *e, tn_task task)
+{
+    const bool whole = task == TN_TASK_CLASSES || task == TN_TASK_CHOICES;
+    return e->head_dropout >= 0 && (whole || e->kind != TN_DISTILBERT) ? e->head_dropout : e->dropout;
+}
+
 tn_tuned *tn_tuned_create(tn_bert *encoder, tn_tuned_config c)
 {
     if (tn_error() == TN_OK && !encoder) tn_raise(TN_EINVAL, "tn_tuned_new: the encoder is NULL");
@@ -95,7 +102,7 @@ tn_tuned *tn_tuned_create(tn_bert *encoder, tn_tuned_config c)
     if (m->encoder) {
         tn_bert_config *e = &m->encoder->config;
         if (c.dropout >= 0) e->head_dropout = c.dropout;
-        m->config.dropout = e->head_dropout >= 0 ? e->head_dropout : e->dropout;
+        else m->config.dropout = usual_dropout(e, c.task);
         m->dropout = tn_child(m, "dropout", tn_dropout_new(.p = m->config.dropout));
         if (h.dense) m->dense = fresh(m, h.dense, e->dim, e);
         m->classifier = fresh(m, h.out, c.n, e);

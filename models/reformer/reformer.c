@@ -4,6 +4,8 @@
  *   x1 = x2 = dropout(word + position),  x1 += attention_i(x2), x2 += ff_i(x1) for each layer,
  *   y = dropout(norm([x1 x2])),  scores = y Wᵀ + b
  *
+ * (In training transformers leaves out of words and of positions apart, and of axial positions whole rows.)
+ *
  * A text longer than the shortest chunk is padded to a multiple of all chunks: what is behind it takes no part. */
 #include "models/generate/next_word.h"
 #include "models/generate/rereading.h"

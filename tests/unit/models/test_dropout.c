@@ -36,8 +36,36 @@ static const char *places(void *model)
 
 START_TEST(encoders)
 {
-    static const tn_bert_kind alike[] = {TN_BERT, TN_ROBERTA, TN_XLM_ROBERTA, TN_DISTILBERT, TN_ELECTRA};
+    static const tn_bert_kind alike[] = {TN_BERT, TN_ROBERTA, TN_XLM_ROBERTA, TN_ELECTRA};
     ck_assert_str_eq(places(BERT(.kind = alike[_i], .attention_dropout = 0.125)), EMBEDDINGS LAYER("0") OUTPUT("0"));
+}
+END_TEST
+
+START_TEST(distilbert) /* nothing between its attention's last projection and the sum */
+{
+    ck_assert_str_eq(places(BERT(.kind = TN_DISTILBERT, .attention_dropout = 0.125)),
+                     EMBEDDINGS "bert.encoder.layers.0.self_attn=0.125 " OUTPUT("0"));
+}
+END_TEST
+
+/* classifier_dropout, or hidden_dropout_prob; DistilBERT's seq_classif_dropout, and for the other tasks dropout. */
+START_TEST(heads)
+{
+    static const struct {
+        tn_bert_kind kind;
+        double       usual[4]; /* by task */
+    } all[] = {{TN_BERT, {0.25, 0.25, 0.25, 0.25}},
+               {TN_ALBERT, {0.1, 0.1, 0.1, 0.1}},
+               {TN_DISTILBERT, {0.2, 0.25, 0.25, 0.2}}};
+    for (int task = 0; task < 4; task++)
+        for (int given = 0; given < 2; given++) {
+            tn_tuned *m =
+                tn_tuned_new(BERT(.kind = all[_i].kind), .task = (tn_task)task, .n = 2, .dropout = given ? 0.5 : -1);
+            ck_assert_msg(m != NULL, "%s", tn_error_message());
+            ck_assert_double_eq(m->dropout->p, given ? 0.5 : all[_i].usual[task]);
+            ck_assert_double_eq(m->config.dropout, m->dropout->p);
+            tn_free(m);
+        }
 }
 END_TEST
 
@@ -94,7 +122,9 @@ int main(void)
 {
     Suite *s = suite_create("dropout");
     TCase *c = tn_tcase(s, "places");
-    tcase_add_loop_test(c, encoders, 0, 5);
+    tcase_add_loop_test(c, encoders, 0, 4);
+    tcase_add_test(c, distilbert);
+    tcase_add_loop_test(c, heads, 0, 3);
     tcase_add_test(c, albert);
     tcase_add_test(c, gpt);
     tcase_add_test(c, llama);
