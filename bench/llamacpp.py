@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -51,9 +52,17 @@ def make(path, kind):
     w.write_header_to_file(), w.write_kv_data_to_file(), w.write_tensors_to_file(), w.close()
 
 
-def theirs(path, threads):
-    """In a process of its own: one line of JSON."""
+def theirs(path, threads, plain):
+    """In a process of its own: one line of JSON. plain: with weights as the file has them."""
     import llama_cpp
+    usual = llama_cpp.llama_cpp.llama_model_default_params
+
+    def as_in_file():
+        params = usual()
+        params.use_extra_bufts = False
+        return params
+    if plain:
+        llama_cpp.llama_cpp.llama_model_default_params = as_in_file
     m = llama_cpp.Llama(path, n_ctx=2 * PROMPT, n_threads=threads, n_threads_batch=threads, n_batch=PROMPT,
                         verbose=False)
     token = prompt = 1e9
@@ -74,6 +83,8 @@ def theirs(path, threads):
 
 def last_json(command):
     r = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if r.returncode == -signal.SIGILL and "--theirs" in command and "--plain" not in command:
+        return dict(last_json(command + ["--plain"]), plain=True)  # 0.3.36 does so where a CPU has AMX, with Q8_0
     if r.returncode:
         sys.exit("%s\n%s" % (" ".join(command), r.stderr[-500:]))
     print(r.stdout.splitlines()[-1], file=sys.stderr)
@@ -102,6 +113,7 @@ def main():
     p.add_argument("--only", default=",".join(KINDS))
     p.add_argument("--page")
     p.add_argument("--theirs", help=argparse.SUPPRESS)
+    p.add_argument("--plain", action="store_true", help=argparse.SUPPRESS)
     o = p.parse_args()
     try:
         import llama_cpp
@@ -109,8 +121,9 @@ def main():
         print("skipped: llama-cpp-python is not here")
         sys.exit(77)
     if o.theirs:
-        return theirs(o.theirs, o.threads)
+        return theirs(o.theirs, o.threads, o.plain)
     rows, all_kinds = [], {kind: measured(o, kind) for kind in o.only.split(",")}
+    plain = [kind for kind, best in all_kinds.items() if best["llama.cpp"].get("plain")]
     for kind, best in all_kinds.items():
         us, them = best["tenon"], best["llama.cpp"]
         rows.append("| %s | %.0f | %.0f | %.2f | %.0f | %.0f | %.2f | %.1f of %.1f: %.2f |" % (
@@ -121,8 +134,9 @@ def main():
         "Tokens a second of a LLaMA of 110 million weights (12 layers of 768, 12 heads, 32,000 words) on the same\n"
         "GGUF file, with %d threads, in turn, the best of %d rounds (`bench/llamacpp.py`, llama-cpp-python %s):\n"
         "writing one by one, and reading a prompt of 512. GB/s: the weights that a token reads times tokens, beside\n"
-        "the rate at which as many threads read memory in the same process: near 1, memory is the limit.\n" %
-        (o.threads, o.rounds, llama_cpp.__version__),
+        "the rate at which as many threads read memory in the same process: near 1, memory is the limit.%s\n" %
+        (o.threads, o.rounds, llama_cpp.__version__, "\n(llama.cpp without its repacked weights, with which it ends "
+         "by an illegal instruction here: %s.)" % ", ".join(plain) if plain else ""),
         "| weights | Tenon writes | llama.cpp | times | Tenon reads | llama.cpp | times | GB/s of what there is |",
         "|---|---|---|---|---|---|---|---|", *rows, ""])
     if not o.page:
