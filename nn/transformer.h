@@ -21,7 +21,7 @@ extern "C" {
 
 typedef enum { TN_NORM_LAYER = 0, TN_NORM_RMS } tn_norm_kind;
 
-/* One block of a Transformer, of whatever kind, or a stack of them. As it stands it is PyTorch's encoder layer.
+/* A block of a Transformer, or a stack of them: as it stands, PyTorch's encoder layer. With .activation_dropout = 0 and
  *     LLaMA: .norm = TN_NORM_RMS, .norm_first, .rotary, .gated, .activation = tn_silu, .no_bias = true, .kv_heads
  *     GPT-2: .norm_first, .activation = tn_gelu_tanh;   GPT-NeoX: and .parallel, .rotary;   GPT-J: and .one_norm */
 typedef struct tn_block_config {
