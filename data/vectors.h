@@ -36,7 +36,8 @@ typedef struct {
     double  done;      /* 0 to 1 */
     double  rate;      /* the learning rate now */
     int64_t words;     /* known words read so far, of all epochs */
-    double  seconds;   /* of training: what came before (counting) is not in it */
+    double  counting;  /* seconds: how long words, and GloVe's pairs, were counted */
+    double  seconds;   /* of training, behind that */
     int64_t different; /* words that have vectors */
 } tn_vectors_event;
 

@@ -5,30 +5,36 @@
  *
  * over all pairs that were counted. A word's vector is w + c.
  *
- * The words are dealt out to PARTS, and the pairs to PARTS × PARTS blocks, by both words. Blocks that share neither the
- * part of w nor that of c touch no row in common: so a diagonal of blocks can be learned from by as many workers as
- * there are, in any order, to the same bits; and one diagonal follows the other. */
+ * A pair counts the same in both directions, and is kept once. The words are dealt out to PARTS, and the pairs to
+ * PARTS × PARTS blocks, by both words; a block of w and c is learned from together with the other direction of that of
+ * c and w. Blocks that share neither the part of w nor that of c touch no row in common: so a diagonal of blocks can be
+ * learned from by as many workers as there are, in any order, to the same bits; and one diagonal follows the other. */
 #include "core/base/toolbox.h"
 #include "data/vectors/train_private.h"
 
 #include <math.h>
 
-enum { PARTS = TN__SHARDS, MOST_PAIRS = 1 << 23 /* of a part: 200 MB while they are counted */ };
+enum { PARTS = TN__SHARDS, MOST_PAIRS = 1 << 22 /* of a table: 100 MB while they are counted */ };
+
+/* Two words that stand near each other, the more frequent one first. */
+typedef struct {
+    uint32_t low, high; /* low + 1; 0: a free slot */
+    float    count;
+} tally;
 
 typedef struct {
-    uint64_t *key; /* word << 32 | context, + 1; 0: free */
-    float    *count;
-    int64_t   slots, n;
-    float     least; /* rarer pairs have been dropped, for want of room */
+    tally  *slot;
+    int64_t slots, n;
+    float   least; /* rarer pairs have been dropped, for want of room */
 } counted;
 
 typedef struct {
-    int32_t word, context;
+    int32_t low, high;
     float   log, weight;
 } pair;
 
 struct tn__pairs {
-    counted   part[PARTS];
+    counted   table[PARTS]; /* by low */
     pair     *block[PARTS][PARTS];
     int64_t   in_block[PARTS][PARTS], room[PARTS][PARTS];
     int       diagonal;
@@ -40,16 +46,17 @@ struct tn__pairs {
 
 static void counted_free(counted *c)
 {
-    tn__mem_put(c->key, (size_t)c->slots * sizeof *c->key);
-    tn__mem_put(c->count, (size_t)c->slots * sizeof *c->count);
+    tn__mem_put(c->slot, (size_t)c->slots * sizeof *c->slot);
     *c = (counted){0};
 }
 
-static int64_t slot_of(const counted *c, uint64_t key)
+static uint64_t hash_of(const tally *p) { return tn__splitmix((uint64_t)p->low << 32 | p->high); }
+
+static tally *slot_of(const counted *c, const tally *p, uint64_t hash)
 {
-    for (uint64_t at = tn__splitmix(key);; at++) {
-        const int64_t slot = (int64_t)(at & (uint64_t)(c->slots - 1));
-        if (!c->key[slot] || c->key[slot] == key) return slot;
+    for (uint64_t at = hash;; at++) {
+        tally *slot = c->slot + (at & (uint64_t)(c->slots - 1));
+        if (!slot->low || (slot->low == p->low && slot->high == p->high)) return slot;
     }
 }
 
@@ -57,29 +64,50 @@ static int64_t slot_of(const counted *c, uint64_t key)
 static bool resettle(counted *c, int64_t slots, float least)
 {
     counted to = {.slots = slots, .least = least};
-    to.key = tn__mem_zeroed((size_t)slots * sizeof *to.key), to.count = tn__mem_get((size_t)slots * sizeof *to.count);
-    const bool done = to.key && to.count;
-    for (int64_t i = 0; done && i < c->slots; i++) {
-        if (!c->key[i] || c->count[i] < least) continue;
-        const int64_t slot = slot_of(&to, c->key[i]);
-        to.key[slot] = c->key[i], to.count[slot] = c->count[i], to.n++;
+    if (!(to.slot = tn__mem_zeroed((size_t)slots * sizeof *to.slot))) return false;
+    for (const tally *p = c->slot, *end = p + c->slots; p < end; p++) {
+        if (!p->low || p->count < least) continue;
+        *slot_of(&to, p, hash_of(p)) = *p, to.n++;
     }
-    counted_free(done ? c : &to);
-    if (done) *c = to;
-    return done;
+    counted_free(c);
+    *c = to;
+    return true;
 }
 
-static bool add_pair(counted *c, int32_t word, int32_t context, float by)
+static bool add_pair(counted *c, const tally *p, uint64_t hash)
 {
     if (2 * c->n >= c->slots) {
         const bool full = c->n >= MOST_PAIRS;
-        if (!resettle(c, full ? c->slots : c->slots ? 2 * c->slots : 1 << 12, full ? 2 * c->least + 0.25f : c->least))
-            return false;
+        if (!resettle(c, full ? c->slots : 2 * c->slots, full ? 2 * c->least + 0.25f : c->least)) return false;
     }
-    const uint64_t key = ((uint64_t)(uint32_t)word << 32 | (uint32_t)context) + 1;
-    const int64_t  slot = slot_of(c, key);
-    if (!c->key[slot]) c->key[slot] = key, c->count[slot] = 0, c->n++;
-    c->count[slot] += by;
+    tally *slot = slot_of(c, p, hash);
+    if (slot->low) slot->count += p->count;
+    else *slot = *p, c->n++;
+    return true;
+}
+
+/* Pairs on their way to a table: nearly each lies in memory that is far, and is asked for some pairs before. */
+enum { WAIT = 32 };
+typedef struct {
+    counted *to;
+    tally    pair[WAIT];
+    uint64_t hash[WAIT];
+    uint64_t n;
+} queue;
+
+static bool enter(queue *q, tally p)
+{
+    const uint64_t at = q->n++ % WAIT;
+    if (q->n > WAIT && !add_pair(q->to, &q->pair[at], q->hash[at])) return false;
+    q->pair[at] = p, q->hash[at] = hash_of(&p);
+    __builtin_prefetch(q->to->slot + (q->hash[at] & (uint64_t)(q->to->slots - 1)), 1);
+    return true;
+}
+
+static bool finish(queue *q)
+{
+    for (uint64_t i = q->n > WAIT ? q->n - WAIT : 0; i < q->n; i++)
+        if (!add_pair(q->to, &q->pair[i % WAIT], q->hash[i % WAIT])) return false;
     return true;
 }
 
@@ -89,26 +117,32 @@ static void read_words(int64_t from, int64_t to, void *user)
     for (int64_t i = from; i < to; i++) tn__shard_read(&t->shard[i]);
 }
 
-static bool count_around(counted *c, const tn__shard *s, int64_t at, int64_t window)
+/* The words before a word; those behind it will have it before them. */
+static bool count_before(queue *q, const tn__shard *s, int64_t at, int64_t window, uint32_t table)
 {
-    for (int side = -1; side <= 1; side += 2)
-        for (int64_t d = 1, k = at + side; d <= window && k >= 0 && k < s->tokens && s->token[k] >= 0; d++, k += side)
-            if (!add_pair(c, s->token[at], s->token[k], 1.0f / (float)d)) return false;
+    const uint32_t own = (uint32_t)s->token[at];
+    for (int64_t d = 1; d <= window && d <= at && s->token[at - d] >= 0; d++) {
+        const uint32_t other = (uint32_t)s->token[at - d], low = own < other ? own : other;
+        if (low % PARTS != table) continue;
+        const float by = own == other ? 2.0f : 1.0f; /* both directions are one */
+        if (!enter(q, (tally){low + 1, own ^ other ^ low, by / (float)d})) return false;
+    }
     return true;
 }
 
-/* The words of one part, in all shards. */
-static void count_part(int64_t from, int64_t to, void *user)
+/* The pairs of one table, in all shards. */
+static void count_table(int64_t from, int64_t to, void *user)
 {
     tn__trainer *t = user;
-    for (int64_t part = from; part < to; part++)
+    for (int64_t table = from; table < to; table++) {
+        queue q = {.to = &t->pairs->table[table]};
         for (int64_t i = 0; i < t->shards; i++) {
             const tn__shard *s = &t->shard[i];
             for (int64_t k = s->first; k < s->last; k++)
-                if (s->token[k] >= 0 && s->token[k] % PARTS == part &&
-                    !count_around(&t->pairs->part[part], s, k, t->a.window))
-                    return;
+                if (s->token[k] >= 0 && !count_before(&q, s, k, t->a.window, (uint32_t)table)) return;
         }
+        if (!finish(&q)) return;
+    }
 }
 
 /* ---- what was counted, dealt out --------------------------------------------------------------------------------- */
@@ -117,18 +151,17 @@ static void count_part(int64_t from, int64_t to, void *user)
 static void deal(int64_t from, int64_t to, void *user)
 {
     const tn__trainer *t = user;
-    for (int64_t part = from; part < to; part++) {
-        counted *c = &t->pairs->part[part];
-        for (int64_t i = 0; i < c->slots; i++) {
-            if (!c->key[i]) continue;
-            const uint64_t key = c->key[i] - 1;
-            const double   x = (double)c->count[i];
-            const pair     p = {(int32_t)(key >> 32), (int32_t)(uint32_t)key, (float)tn__libm_log(x),
-                                (float)fmin(1, tn__libm_pow(x / t->a.x_max, 0.75))};
-            const int64_t  q = p.context % PARTS;
-            int64_t       *n = &t->pairs->in_block[part][q];
-            if (!tn__grown((void *)&t->pairs->block[part][q], &t->pairs->room[part][q], *n + 1, sizeof p)) return;
-            t->pairs->block[part][q][(*n)++] = p;
+    for (int64_t table = from; table < to; table++) {
+        counted *c = &t->pairs->table[table];
+        for (const tally *x = c->slot, *end = x + c->slots; x < end; x++) {
+            if (!x->low) continue;
+            const double  count = (double)x->count;
+            const pair    p = {(int32_t)x->low - 1, (int32_t)x->high, (float)tn__libm_log(count),
+                               (float)fmin(1, tn__libm_pow(count / t->a.x_max, 0.75))};
+            const int64_t i = p.low % PARTS, k = p.high % PARTS;
+            int64_t      *n = &t->pairs->in_block[i][k];
+            if (!tn__grown((void *)&t->pairs->block[i][k], &t->pairs->room[i][k], *n + 1, sizeof p)) return;
+            t->pairs->block[i][k][(*n)++] = p;
         }
         counted_free(c);
     }
@@ -136,7 +169,10 @@ static void deal(int64_t from, int64_t to, void *user)
 
 static bool count_pairs(tn__trainer *t, tn__run *r)
 {
-    t->work = read_words, t->after = count_part;
+    enum { SLOTS = 1 << 12 };
+    for (int i = 0; i < PARTS; i++)
+        if (!resettle(&t->pairs->table[i], SLOTS, 0)) return false;
+    t->work = read_words, t->after = count_table;
     const bool on = tn__read_through(t, r);
     if (on) tn_parallel_for(PARTS, 1, deal, t);
     return on && tn__self.error == TN_OK;
@@ -146,13 +182,28 @@ static bool count_pairs(tn__trainer *t, tn__run *r)
 
 enum { AHEAD = 4 };
 
-static void fetch(const struct tn__pairs *g, const pair *p)
+static void fetch(const struct tn__pairs *g, int64_t word, int64_t context)
 {
     for (int64_t k = 0; k < g->stride; k += 16) {
-        __builtin_prefetch(g->word.x + p->word * g->stride + k);
-        __builtin_prefetch(g->word_squares.x + p->word * g->stride + k);
-        __builtin_prefetch(g->context.x + p->context * g->stride + k);
-        __builtin_prefetch(g->context_squares.x + p->context * g->stride + k);
+        __builtin_prefetch(g->word.x + word * g->stride + k);
+        __builtin_prefetch(g->word_squares.x + word * g->stride + k);
+        __builtin_prefetch(g->context.x + context * g->stride + k);
+        __builtin_prefetch(g->context_squares.x + context * g->stride + k);
+    }
+}
+
+/* The first words of the pairs and the second ones as their contexts, or the other way round. */
+static void learn_block(const tn__trainer *t, const pair *p, int64_t n, bool turned)
+{
+    const struct tn__pairs *g = t->pairs;
+    for (int64_t i = 0; i < n; i++, p++) {
+        if (i + AHEAD < n) fetch(g, turned ? p[AHEAD].high : p[AHEAD].low, turned ? p[AHEAD].low : p[AHEAD].high);
+        if (turned && p->low == p->high) continue;
+        const int64_t        w = (turned ? p->high : p->low) * g->stride, c = (turned ? p->low : p->high) * g->stride;
+        const tn__glove_step s = {
+            t->width, g->word.x + w, g->context.x + c, g->word_squares.x + w, g->context_squares.x + c,
+            p->log,   p->weight,     t->rate};
+        t->kernels->glove(&s);
     }
 }
 
@@ -161,16 +212,9 @@ static void learn_blocks(int64_t from, int64_t to, void *user)
     const tn__trainer      *t = user;
     const struct tn__pairs *g = t->pairs;
     for (int64_t part = from; part < to; part++) {
-        const int64_t other = (part + g->diagonal) % PARTS, n = g->in_block[part][other];
-        const pair   *p = g->block[part][other];
-        for (int64_t i = 0; i < n; i++, p++) {
-            if (i + AHEAD < n) fetch(g, p + AHEAD);
-            const int64_t        w = p->word * g->stride, c = p->context * g->stride;
-            const tn__glove_step s = {
-                t->width, g->word.x + w, g->context.x + c, g->word_squares.x + w, g->context_squares.x + c,
-                p->log,   p->weight,     t->rate};
-            t->kernels->glove(&s);
-        }
+        const int64_t other = (part + g->diagonal) % PARTS;
+        learn_block(t, g->block[part][other], g->in_block[part][other], false);
+        learn_block(t, g->block[other][part], g->in_block[other][part], true);
     }
 }
 
@@ -200,10 +244,9 @@ static void pairs_free(tn__trainer *t)
 {
     struct tn__pairs *g = t->pairs;
     tn__table *const  tables[] = {&g->word, &g->context, &g->word_squares, &g->context_squares};
-    for (int i = 0; i < PARTS; i++) {
-        counted_free(&g->part[i]);
+    for (int i = 0; i < PARTS; i++) counted_free(&g->table[i]);
+    for (int i = 0; i < PARTS; i++)
         for (int k = 0; k < PARTS; k++) tn__mem_put(g->block[i][k], (size_t)g->room[i][k] * sizeof(pair));
-    }
     for (int i = 0; i < 4; i++) tn__mem_put(tables[i]->x, (size_t)(tables[i]->rows * g->stride) * sizeof *tables[i]->x);
     tn__mem_put(g, sizeof *g);
     t->pairs = NULL;

@@ -6,7 +6,8 @@
 
 void tn__tell(const tn__trainer *t, const tn__run *r, double done)
 {
-    const tn_vectors_event e = {done, (double)t->rate, r->words, tn__seconds() - r->began, t->words.words.n};
+    const tn_vectors_event e = {
+        done, (double)t->rate, r->words, r->began - r->asked, tn__seconds() - r->began, t->words.words.n};
     if (t->a.on) t->a.on(&e, t->a.on_user);
 }
 

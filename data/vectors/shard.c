@@ -71,10 +71,14 @@ static void copies_subtract(tn__copies *c, const tn__table *from, const tn__trai
 
 static void copies_add(const tn__copies *c, tn__table *to, const tn__trainer *t, int64_t part)
 {
+    const int64_t mask = t->shards - 1; /* a power of two */
     for (int64_t i = 0; i < c->n; i++) {
         const int64_t ahead = i + t->shards * AHEAD; /* one in so many rows is of this part */
-        if (ahead < c->n && c->row[ahead] % t->shards == part) fetch(to->x + c->row[ahead] * t->width, t->width);
-        if (c->row[i] % t->shards == part) t->kernels->add(t->width, to->x + c->row[i] * t->width, c->x + i * t->width);
+        if (ahead < c->n && (c->row[ahead] & mask) == part) {
+            fetch(to->x + c->row[ahead] * t->width, t->width);
+            fetch(c->x + ahead * t->width, t->width);
+        }
+        if ((c->row[i] & mask) == part) t->kernels->add(t->width, to->x + c->row[i] * t->width, c->x + i * t->width);
     }
 }
 
@@ -171,15 +175,11 @@ static void copy_word(tn__shard *s, int64_t i)
 {
     const tn__trainer *t = s->t;
     const int32_t      id = s->token[i];
-    if (t->gram) {
+    const bool         own = i >= s->first && i < s->last;
+    if (!t->gram) s->in_at[i] = copy_of(&s->in, id);
+    else if (own)
         for (int64_t k = t->gram_start[id]; k < t->gram_start[id + 1]; k++) copy_of(&s->in, t->gram[k]);
-        s->in_at[i] = 0;
-    } else {
-        s->in_at[i] = copy_of(&s->in, id);
-    }
-    if (i < s->first || i >= s->last) {
-        if (t->a.kind != TN_VECTORS_FASTTEXT) return;
-    }
+    if (!own && !t->gram) return; /* FastText predicts the words around, the others are predicted by them */
     if (t->tree.node)
         for (int64_t k = t->tree.start[id]; k < t->tree.start[id + 1]; k++) copy_of(&s->out, t->tree.node[k]);
     else s->out_at[i] = copy_of(&s->out, id);

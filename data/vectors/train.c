@@ -155,7 +155,8 @@ static bool make_table(tn__table *to, int64_t rows, int64_t width, bool zeroed)
  * and in the end it diverges. What counts is how much one row is pulled by the others: the pairs in their pieces, times
  * the part of them that the most frequent word has in the text and among the negatives, times the learning rate.
  * Training on 4.7 million words of English (pull 33 with the usual arguments) is as good with twice as much, and
- * diverges with four times. Besides there must be many more different words than a piece has. */
+ * diverges with four times. Besides there must be many more different words than a piece has. A power of two, as most
+ * numbers of threads are: with five shards the second of two threads would wait for a sixth of its time. */
 static int64_t shards_for(const tn__trainer *t, int64_t bytes)
 {
     const double  most_pull = 45;
@@ -165,13 +166,16 @@ static int64_t shards_for(const tn__trainer *t, int64_t bytes)
         const double is = (double)t->words.count[i] * (double)t->keep[i] / (double)UINT32_MAX;
         kept += is, top = fmax(top, is), noise += tn__libm_pow((double)t->words.count[i], 0.75);
     }
-    const double negative = tn__is_softmax(t)
-                                ? top / kept /* pushed away as often as it is met, in the end */
-                                : tn__libm_pow((double)t->words.count[0], 0.75) / noise * (double)t->a.negatives;
-    const double pairs = t->a.kind == TN_VECTORS_CBOW ? 1 : (double)t->a.window + 1;
-    const double pull = kept / (double)bytes * TN__SHARD_BYTES * pairs * (top / kept + negative) * t->a.lr;
-    return tn__max_i64(
-        1, tn__min_i64(tn__min_i64(n / TN__WORDS_A_SHARD, TN__SHARDS), 1 + (int64_t)fmin(100, most_pull / pull)));
+    const double  negative = tn__is_softmax(t)
+                                 ? top / kept /* pushed away as often as it is met, in the end */
+                                 : tn__libm_pow((double)t->words.count[0], 0.75) / noise * (double)t->a.negatives;
+    const double  pairs = t->a.kind == TN_VECTORS_CBOW ? 1 : (double)t->a.window + 1;
+    const double  pull = kept / (double)bytes * TN__SHARD_BYTES * pairs * (top / kept + negative) * t->a.lr;
+    const int64_t most = tn__min_i64(n / TN__WORDS_A_SHARD, 1 + (int64_t)fmin(100, most_pull / pull));
+
+    int64_t shards = TN__SHARDS;
+    while (shards > 1 && shards > most) shards /= 2;
+    return shards;
 }
 
 static bool make_ready(tn__trainer *t, int64_t bytes)
@@ -197,7 +201,7 @@ tn_vectors *tn_vectors_train_run(int n, const char *const *paths, tn_vectors_tra
     if (tn__blocked() || !check(n, paths, &args)) return NULL;
     if (args.lr == 0) args.lr = args.kind == TN_VECTORS_SKIPGRAM ? 0.025 : 0.05;
     tn__trainer t = {.a = args, .kernels = tn__kernels()->pairs};
-    tn__run     r = {.files = n, .path = paths};
+    tn__run     r = {.files = n, .path = paths, .asked = tn__seconds()};
     tn_vectors *v = NULL;
     if (tn__checkpoint_look(&t) && count_words(&t, n, paths) && sizes(&r) && make_ready(&t, r.bytes)) {
         r.began = tn__seconds();

@@ -13,7 +13,7 @@ typedef struct {
     int64_t           *start;         /* [files + 1]: where each begins, as if they stood behind each other */
     int64_t            bytes, before; /* of the files together; read before the epoch under way */
     int64_t            words;
-    double             began;
+    double             asked, began;      /* when: the call, the training */
     int64_t            epoch;             /* under way */
     int64_t            place[TN__SHARDS]; /* where it goes on: how far each shard is in its part; GloVe: diagonals */
     double             saved;             /* when */

@@ -1,19 +1,25 @@
 #!/usr/bin/env python3
-"""`vectors train` beside word2vec.c, GloVe's program and fastText: the same text, the same options, several seeds.
+"""`vectors train` beside word2vec.c, GloVe's program and fastText: the same text, the same options.
 
-    tests/outside/vectors_quality.py run OUT --build BUILD --text FILE --tests DIR [--word2vec PROGRAM] [--glove DIR]
-                                      [--kinds skipgram,cbow,glove,fasttext] [--who ours,original] [--seeds 1,2,3]
-    tests/outside/vectors_quality.py table OUT
+    tests/outside/vectors_peers.py run OUT --build BUILD --text FILE --tests DIR [--word2vec PROGRAM] [--glove DIR]
+                                   [--kinds skipgram,cbow,glove,fasttext] [--who ours,original] [--seeds 1,2,3]
+    tests/outside/vectors_peers.py table OUT
+    tests/outside/vectors_peers.py speed OUT --build BUILD --text FILE [--word2vec PROGRAM] [--glove DIR] [--kinds ...]
+                                   [--rounds 2] [--epochs 1]
 
 100 numbers, window 5, 5 negatives, sample 1e-4, minimal count 5, --epochs 5 (GloVe: 15, x_max 10). DIR holds
 EN-WS-353-ALL.txt, EN-SIMLEX-999.txt, EN-MEN-TR-3k.txt, EN-RG-65.txt and questions-words.txt. Vectors of both sides are
 judged by `vectors similarity` and `vectors analogy`. Each run adds a line to OUT/results.tsv, and what stands there is
 not run again; `table` prints the means and, of the originals, standard deviations: ours is to be no worse than the mean
-less one of them. word2vec.c has no seed: on two threads no two of its runs are the same. Seen with fasttext-wheel
-0.9.2, word2vec.c 20c129af and GloVe 52f7dbc5. Exits with 77 where none of the originals is there.
+less one of them. word2vec.c has no seed: on two threads no two of its runs are the same. `speed` runs both sides on one
+thread and ours on two, in turn, and prints the best of its rounds: the originals' words a second are what they say
+themselves, GloVe's time is that between its first and last lines on iterations, and its counting is that of its other
+three programs. Seen with fasttext-wheel 0.9.2, word2vec.c 20c129af and GloVe 52f7dbc5. Exits with 77 where none of the
+originals is there.
 """
 import argparse
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -25,41 +31,60 @@ FILES = (("WS-353", "EN-WS-353-ALL.txt"), ("SimLex-999", "EN-SIMLEX-999.txt"), (
 
 
 def ours(a, kind, seed, to):
+    """What it prints at its end: words, seconds, words a second; and the seconds of counting before them."""
     epochs, more = (a.glove_epochs, ["--x-max", "10"]) if kind == "glove" else (a.epochs, [])
-    subprocess.check_call([os.path.join(a.build, "bin/vectors"), "train", "--text", a.text, "--out", to, "--force",
-                           "-q", "--kind", kind,
+    said = subprocess.run([os.path.join(a.build, "bin/vectors"), "train", "--text", a.text, "--out", to, "--force",
+                           "--no-progress", "--kind", kind,
                            "--dim", "100", "--window", "5", "--negatives", "5", "--sample", "1e-4",
                            "--epochs", str(epochs), "--threads", str(a.threads), "--seed", str(seed)] + more,
-                          stdout=subprocess.DEVNULL)
+                          check=True, capture_output=True, text=True)
+    counting = re.findall(r"counted in ([\d.]+) s", said.stderr)[0]
+    return [float(x) for x in said.stdout.split()[1::2] + [counting]]
 
 
 def word2vec(a, kind, to):
-    subprocess.check_call([a.word2vec, "-train", a.text, "-output", to, "-cbow", str(int(kind == "cbow")), "-size",
+    return subprocess.run([a.word2vec, "-train", a.text, "-output", to, "-cbow", str(int(kind == "cbow")), "-size",
                            "100", "-window", "5", "-negative", "5", "-hs", "0", "-sample", "1e-4", "-iter",
                            str(a.epochs), "-threads", str(a.threads), "-min-count", "5", "-binary", "0"],
-                          stdout=subprocess.DEVNULL)
+                          check=True, capture_output=True, text=True).stdout
 
 
-def glove(a, seed, to):
-    """Its four programs, as its demo.sh calls them; the pairs are counted once."""
-    program = lambda name: os.path.join(a.glove, name)
-    vocab, counts, mixed = (os.path.join(a.out, "glove." + x) for x in ("vocab", "counts", "mixed"))
+def glove_program(a, name):
+    return os.path.join(a.glove, name)
+
+
+def glove_files(a):
+    return [os.path.join(a.out, "glove." + x) for x in ("vocab", "counts", "mixed")]
+
+
+def glove_count(a, seed):
+    """The first three of its programs, as its demo.sh calls them; the pairs are counted once and shuffled anew."""
+    vocab, counts, mixed = glove_files(a)
     if not os.path.exists(counts):
         with open(a.text) as f, open(vocab, "w") as g:
-            subprocess.check_call([program("vocab_count"), "-min-count", "5", "-verbose", "0"], stdin=f, stdout=g)
+            subprocess.check_call([glove_program(a, "vocab_count"), "-min-count", "5", "-verbose", "0"], stdin=f,
+                                  stdout=g)
         with open(a.text) as f, open(counts + ".new", "w") as g:
-            subprocess.check_call([program("cooccur"), "-memory", "2", "-vocab-file", vocab, "-verbose", "0",
+            subprocess.check_call([glove_program(a, "cooccur"), "-memory", "2", "-vocab-file", vocab, "-verbose", "0",
                                    "-window-size", "5", "-overflow-file", os.path.join(a.out, "overflow")],
                                   stdin=f, stdout=g)
         os.rename(counts + ".new", counts)
     with open(counts) as f, open(mixed, "w") as g:
-        subprocess.check_call([program("shuffle"), "-memory", "2", "-verbose", "0", "-seed", str(seed), "-temp-file",
-                               os.path.join(a.out, "shuffle")], stdin=f, stdout=g)
-    stem = to[:-4]
-    subprocess.check_call([program("glove"), "-save-file", stem, "-threads", str(a.threads), "-input-file", mixed,
-                           "-x-max", "10", "-iter", str(a.glove_epochs), "-vector-size", "100", "-binary", "0",
-                           "-vocab-file", vocab, "-verbose", "0", "-seed", str(seed)])
-    os.remove(mixed)
+        subprocess.check_call([glove_program(a, "shuffle"), "-memory", "2", "-verbose", "0", "-seed", str(seed),
+                               "-temp-file", os.path.join(a.out, "shuffle")], stdin=f, stdout=g)
+
+
+def glove(a, seed, to):
+    """The seconds an iteration takes, from its first line on one to its last."""
+    vocab, _, mixed = glove_files(a)
+    p = subprocess.Popen([glove_program(a, "glove"), "-save-file", to[:-4], "-threads", str(a.threads), "-input-file",
+                          mixed, "-x-max", "10", "-iter", str(a.glove_epochs), "-vector-size", "100", "-binary", "0",
+                          "-vocab-file", vocab, "-verbose", "2", "-seed", str(seed)], stderr=subprocess.PIPE, text=True)
+    ends = [time.time() for line in p.stderr if "iter:" in line]
+    if p.wait():
+        sys.exit("glove failed")
+    os.rename(to[:-4] + ".txt", to)
+    return (ends[-1] - ends[0]) / max(1, len(ends) - 1)
 
 
 def fasttext(a, seed, to):
@@ -115,9 +140,8 @@ def run(a):
                 if who == "ours":
                     ours(a, kind, seed, to)
                 elif kind == "glove":
-                    stem = to[:-4]
+                    glove_count(a, seed)
                     glove(a, seed, to)
-                    os.rename(stem + ".txt", to)
                 elif kind == "fasttext":
                     fasttext(a, seed, to)
                 else:
@@ -154,6 +178,59 @@ def table(a):
     sys.exit(worse > 0)
 
 
+def rate_of_fasttext(a, to):
+    """A process of its own, as it says its rate on standard error."""
+    code = ("import fasttext; fasttext.train_unsupervised(%r, model='skipgram', dim=100, ws=5, neg=5, t=1e-4, epoch=%d, "
+            "thread=%d, minCount=5, lr=0.05, minn=3, maxn=6, verbose=2)" % (a.text, a.epochs, a.threads))
+    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stderr
+    return float(re.findall(r"words/sec/thread: *(\d+)", said)[-1])
+
+
+def rates_of_original(a, kind, to):
+    """Words a second in training and, of GloVe, seconds of counting."""
+    if kind == "fasttext":
+        return rate_of_fasttext(a, to), 0
+    if kind != "glove":
+        return 1000 * float(re.findall(r"Words/thread/sec: ([\d.]+)k", word2vec(a, kind, to))[-1]), 0
+    for path in glove_files(a):
+        if os.path.exists(path):
+            os.remove(path)
+    began = time.time()
+    glove_count(a, 1)
+    counted = time.time() - began
+    return a.words / glove(a, 1, to), counted
+
+
+def speed(a):
+    os.makedirs(a.out, exist_ok=True)
+    to, there = os.path.join(a.out, "speed.vec"), 0
+    print("| words a second | `vectors`, one thread | two | times | the original, one thread | ours / theirs |")
+    print("|---|---|---|---|---|---|")
+    for kind in a.kinds.split(","):
+        one, two, original, counting, counts = [], [], [], [], []
+        for _ in range(a.rounds):
+            for a.threads, rates in ((1, one), (2, two)):
+                words, _, rate, counted = ours(a, kind, 1, to)
+                rates.append(rate)
+                if a.threads == 1:
+                    counting.append(counted)
+                    a.words = words / (a.glove_epochs if kind == "glove" else a.epochs)
+            a.threads = 1
+            if is_there(a, kind):
+                there += 1
+                rate, counted = rates_of_original(a, kind, to)
+                original.append(rate), counts.append(counted)
+        best, theirs = max(one), max(original, default=0)
+        print("| %s | %.0f | %.0f | %.2f | %s |" % (kind, best, max(two), max(two) / best,
+              "%.0f | %.2f" % (theirs, best / theirs) if theirs else "not there |"), flush=True)
+        if kind == "glove" and counts:
+            print("\nGloVe counts in %.1f s, its authors' programs in %.1f s: %.2f times as fast" %
+                  (min(counting), min(counts), min(counts) / min(counting)), flush=True)
+    if not there:
+        print("skipped: word2vec, GloVe and fastText are not there")
+        sys.exit(77)
+
+
 p = argparse.ArgumentParser()
 sub = p.add_subparsers(dest="what", required=True)
 r = sub.add_parser("run")
@@ -167,5 +244,12 @@ for name, kind, value in (("word2vec", str, None), ("glove", str, None), ("kinds
 r.add_argument("--keep", action="store_true", help="the vectors, too: OUT/KIND.WHO.SEED.vec")
 t = sub.add_parser("table")
 t.add_argument("out")
+v = sub.add_parser("speed")
+v.add_argument("out")
+for name in ("build", "text"):
+    v.add_argument("--" + name, required=True)
+for name, kind, value in (("word2vec", str, None), ("glove", str, None), ("kinds", str, "skipgram,cbow,fasttext,glove"),
+                          ("rounds", int, 2), ("epochs", int, 1), ("glove-epochs", int, 3)):
+    v.add_argument("--" + name, type=kind, default=value)
 a = p.parse_args()
-(run if a.what == "run" else table)(a)
+{"run": run, "table": table, "speed": speed}[a.what](a)
