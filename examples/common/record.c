@@ -224,7 +224,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-double step_seconds(void *module, tn_source s, tn_fit_loss loss, bool autocast)
+double step_seconds(void *module, tn_source s, tn_fit_loss loss, void *user, bool autocast)
 {
     enum { WARM = 3, TIMED = 11 };
     tn_generator      *g = tn_current_generator();
@@ -238,7 +238,7 @@ double step_seconds(void *module, tn_source s, tn_fit_loss loss, bool autocast)
         const double   began = seconds_now();
         if (!tn_source_next(&s, &b) && tn_error() == TN_OK) tn_source_next(&s, &b);
         const tn_scope inner = tn_autocast_begin(autocast);
-        tn_backward(tn_scope_return(inner, loss(module, &b, NULL)));
+        tn_backward(tn_scope_return(inner, loss(module, &b, user)));
         tn_step(o);
         tn_scope_end(scope);
         if (i >= WARM) took[i - WARM] = seconds_now() - began;

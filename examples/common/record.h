@@ -39,7 +39,7 @@ bool record_space(const char *folder, double bytes, bool force);
 
 /* Seconds that a step takes: a few with this module, which is freed, and this source, which tn_fit will begin
  * anew. */
-double step_seconds(void *module, tn_source s, tn_fit_loss loss, bool autocast);
+double step_seconds(void *module, tn_source s, tn_fit_loss loss, void *user, bool autocast);
 
 /* Writes a page and frees it; what stands at path and is no page is not written over. False: raised. */
 bool record_report(tn_report *r, const char *path);

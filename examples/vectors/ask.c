@@ -1,4 +1,4 @@
-/* ask.c — vectors neighbours, analogy, similarity, sentence, convert. */
+/* ask.c — vectors neighbours, analogy, similarity, convert. */
 #include "../common/files.h"
 #include "vectors.h"
 
@@ -7,24 +7,15 @@
 
 static int64_t     most = 10;
 static bool        product, force;
-static double      sif;
-static const char *to_form, *thoughts_dir;
+static const char *to_form;
 
-enum { MOST = 1000, LINE_MOST = 1 << 24 };
+enum { MOST = 1000 };
 
 #define MOST_ANSWERS OPTION_INT("most", 'm', "N", &most, "so many answers", .least = 1, .most = MOST)
 #define PRODUCT OPTION_FLAG("product", 0, &product, "by the product of cosines (3CosMul), not their sum")
 const option near_options[] = {VECTORS, MOST_ANSWERS, {0}};
 const option analogy_options[] = {VECTORS, MOST_ANSWERS, PRODUCT, {0}};
 const option similarity_options[] = {VECTORS, {0}};
-const option sentence_options[] = {
-    OPTION_TEXT("vectors", 0, "FILE", &vectors_file, "word vectors, in any of the forms"),
-    OPTION_TEXT("format", 0, "FORM", &form, "the form of the file, if its bytes do not say", .choices = FORMS),
-    OPTION_TEXT("model", 0, "DIR", &thoughts_dir,
-                "a skip-thought model reads them; --vectors then has words it does not know"),
-    OPTION_REAL("sif", 0, "A", &sif, "weigh a word by A / (A + its frequency); 0: the plain mean", .least = 0,
-                .most = 1),
-    {0}};
 const option convert_options[] = {
     VECTORS,
     OPTION_TEXT("to", 0, "FORM", &to_form, "the form to write; else .bin is binary, .safetensors that, all else text",
@@ -82,32 +73,6 @@ int run_similarity(int count, char **operands)
         if (tn_error() == TN_OK)
             printf("spearman %.4f pairs %lld missing %lld\n", s.value, (long long)s.asked, (long long)s.missing);
     }
-    tn_vectors_free(v);
-    return program_end();
-}
-
-int run_sentence(int count, char **operands)
-{
-    (void)count, (void)operands;
-    if (!vectors_file && !thoughts_dir) return program_usage("give --vectors, or the --model that reads the sentences");
-    thoughts      t = {.net = NULL};
-    tn_vectors   *v = vectors_file ? load_vectors() : NULL;
-    const bool    fine = (v || !vectors_file) && (!thoughts_dir || thoughts_open(&t, thoughts_dir, v));
-    const int64_t dim = t.net ? t.net->config.hidden : tn_vectors_dim(v);
-    float        *x = fine ? malloc((size_t)dim * sizeof *x) : NULL;
-    char         *line = NULL, number[32];
-    size_t        room = 0, n = 0;
-    while (x && tn_error() == TN_OK && next_line(&line, &room, &n, LINE_MOST)) {
-        if (!t.net) tn_vectors_sentence(v, (tn_text){line, n}, sif, x);
-        else if (!thoughts_sentence(&t, (tn_text){line, n}, x)) break;
-        for (int64_t k = 0; k < dim; k++) {
-            tn_format_float(x[k], number);
-            printf(k ? " %s" : "%s", number);
-        }
-        putchar('\n');
-    }
-    free(line), free(x);
-    thoughts_close(&t);
     tn_vectors_free(v);
     return program_end();
 }

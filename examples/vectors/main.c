@@ -79,6 +79,17 @@ static const command commands[] = {
      .run = run_sentence,
      .text = "    vectors sentence --vectors corpus.vec --sif 0.001 < lines.txt\n"
              "    vectors sentence --model thoughts --vectors corpus.vec < lines.txt\n"},
+    {.name = "paraphrases",
+     .summary = "how well the vectors of lines find those that mean the same",
+     .options = paraphrases_options,
+     .run = run_paraphrases,
+     .operands = "LINES SAME",
+     .least = 2,
+     .most = 2,
+     .text = "    vectors paraphrases --model thoughts one.txt other.txt\n\n"
+             "Line k of both files means the same. \"nearer\" is how often a line is nearer to its partner than to "
+             "another line of the second file: by chance 0.5. \"first\" is how often no other is as near as the "
+             "partner.\n"},
     {.name = "plot",
      .summary = "words drawn in the plane, by PCA or t-SNE",
      .options = plot_options,

@@ -27,13 +27,14 @@ bool thoughts_sentence(const thoughts *t, tn_text line, float *to);    /* .hidde
 void thoughts_close(thoughts *t);
 
 extern const option train_options[], phrases_options[], near_options[], analogy_options[], similarity_options[],
-    sentence_options[], plot_options[], project_options[], convert_options[];
+    sentence_options[], paraphrases_options[], plot_options[], project_options[], convert_options[];
 int run_train(int count, char **operands);
 int run_phrases(int count, char **operands);
 int run_neighbours(int count, char **operands);
 int run_analogy(int count, char **operands);
 int run_similarity(int count, char **operands);
 int run_sentence(int count, char **operands);
+int run_paraphrases(int count, char **operands);
 int run_plot(int count, char **operands);
 int run_project(int count, char **operands);
 int run_convert(int count, char **operands);

@@ -59,8 +59,8 @@ static bool look(training *t)
 /* What is learned: the smoothed cross-entropy; and what is measured: the plain one. */
 static tn_tensor *loss(void *net, const tn_batch *b, void *user)
 {
-    const vit_training *v = user; /* NULL where steps are timed */
-    return tn_cross_entropy(tn_module_call(net, b->x), b->y, .label_smoothing = v ? v->smoothing : 0);
+    const vit_training *v = user;
+    return tn_cross_entropy(tn_module_call(net, b->x), b->y, .label_smoothing = v->smoothing);
 }
 static tn_tensor *plain_loss(void *net, const tn_batch *b, void *user)
 {

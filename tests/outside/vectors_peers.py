@@ -180,8 +180,8 @@ def table(a):
 
 def rate_of_fasttext(a, to):
     """A process of its own, as it says its rate on standard error."""
-    code = ("import fasttext; fasttext.train_unsupervised(%r, model='skipgram', dim=100, ws=5, neg=5, t=1e-4, epoch=%d, "
-            "thread=%d, minCount=5, lr=0.05, minn=3, maxn=6, verbose=2)" % (a.text, a.epochs, a.threads))
+    code = ("import fasttext; fasttext.train_unsupervised(%r, model='skipgram', dim=100, ws=5, neg=5, t=1e-4, "
+            "epoch=%d, thread=%d, minCount=5, lr=0.05, minn=3, maxn=6, verbose=2)" % (a.text, a.epochs, a.threads))
     said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stderr
     return float(re.findall(r"words/sec/thread: *(\d+)", said)[-1])
 

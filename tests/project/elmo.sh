@@ -12,15 +12,16 @@ awk 'BEGIN { srand(2); split("cat dog sees hears runs looks", w); split("the a",
         print n "\tDET\n" s "\tNOUN\n" v "\tVERB\n" > "tags.conll"
         print n, s, v > "text.txt"
     } }'
-train=("$elmo" train --quiet --text text.txt --size tiny --batch 16 --seed 3)
-"${train[@]}" --steps 40 --lr 0.01 --out model >said.txt || wrong "elmo train failed"
+train=("$elmo" train --text text.txt --size tiny --batch 16 --seed 3)
+"${train[@]}" --quiet --steps 40 --lr 0.01 --out model >said.txt || wrong "elmo train failed"
 grep -qE '^model: step 40, loss [0-9.]+, best on validation' said.txt || wrong "elmo train says: $(cat said.txt)"
-"${train[@]}" --steps 40 --lr 0.01 --out again --threads 1 >/dev/null
+"${train[@]}" --steps 40 --lr 0.01 --out again --threads 1 >/dev/null 2>said.txt || wrong "not quiet: $(cat said.txt)"
+grep -qE ' ms each, about ' said.txt || wrong "elmo train does not say how long it takes: $(cat said.txt)"
 cmp model/model.safetensors again/model.safetensors || wrong "another number of threads, other weights"
 
 if [ "${TENON_HAS_MPI:-}" ] && [[ $TENON_HAS_MPI != OFF && $TENON_HAS_MPI != FALSE ]]; then
     for ranks in 1 3; do
-        "${train[@]}" --steps 15 --out ranks$ranks --ranks $ranks >said.txt 2>&1 ||
+        "${train[@]}" --quiet --steps 15 --out ranks$ranks --ranks $ranks >said.txt 2>&1 ||
             wrong "--ranks $ranks: $(cat said.txt)"
     done
     cmp ranks1/model.safetensors ranks3/model.safetensors || wrong "three ranks make another model than one"
@@ -49,8 +50,8 @@ printf 'The O\nman B-PER\n\nA O\nship O\n' >entities.conll
     grep -qx 1 || wrong "elmo tag of entities shows no F1"
 
 # Skip-thought: vectors of sentences, and words that it does not know by way of word vectors.
-"$elmo" train --quiet --kind skip-thought --text text.txt --size tiny --batch 16 --steps 30 --out thoughts >/dev/null ||
-    wrong "elmo train --kind skip-thought failed"
+"$elmo" train --kind skip-thought --text text.txt --size tiny --batch 16 --steps 30 --out thoughts >/dev/null 2>said.txt ||
+    wrong "elmo train --kind skip-thought failed: $(cat said.txt)"
 sentence=("$build/bin/vectors" sentence --model thoughts)
 printf 'the cat runs\n\nthe unheard runs\n' | "${sentence[@]}" >plain.txt || wrong "vectors sentence --model failed"
 awk 'NF != 64 { exit 1 } END { exit NR != 3 }' plain.txt || wrong "three sentences are not three lines of 64"

@@ -46,6 +46,19 @@ done
 [ "$(printf 't1w1 t1w2\n\nnever\n' | "$v" sentence --vectors more.vec --sif 0.001 | awk 'NF == 20' | wc -l)" = 3 ] ||
     wrong "sentence does not give 20 numbers a line"
 
+# Two lines of each topic: without the other words of it, a line is nearest to the one of its own topic.
+for t in 1 2 3 4; do echo "t${t}w1 t${t}w2" >>one; echo "t${t}w3 t${t}w4" >>same; done
+"$v" paraphrases --vectors more.vec one same >line
+[ "$(cat line)" = 'nearer 1.0000 first 1.0000 lines 4' ] || wrong "paraphrases says '$(cat line)'"
+awk '{ print $2, $1 }' one | tac >back
+"$v" paraphrases --vectors more.vec one back >line
+awk '{ exit !($2 < 0.5 && $4 == 0) }' line || wrong "lines in the wrong order are paraphrases: '$(cat line)'"
+echo none >>same
+ends 1 "'one' has 4 lines and 'same' 5" "$v" paraphrases --vectors more.vec one same
+echo t1w1 >none
+ends 1 'fewer than two lines' "$v" paraphrases --vectors more.vec none none
+ends 2 'give --vectors, or the --model' "$v" paraphrases one same
+
 "$v" train --text text --out model.bin --format fasttext --kind fasttext --dim 8 --buckets 500 --epochs 1 -q >line
 "$v" convert --vectors model.bin -q model.vec
 "$v" convert --vectors model.bin -q --to fasttext again.bin

@@ -1,0 +1,147 @@
+/* sentence.c — vectors sentence, paraphrases: lines as vectors, by word vectors or by a skip-thought model. */
+#include "../common/files.h"
+#include "../common/texts.h"
+#include "vectors.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static double      sif;
+static const char *thoughts_dir;
+
+#define READS                                                                                                       \
+    OPTION_TEXT("vectors", 0, "FILE", &vectors_file, "word vectors, in any of the forms"),                          \
+        OPTION_TEXT("format", 0, "FORM", &form, "the form of the file, if its bytes do not say", .choices = FORMS), \
+        OPTION_TEXT("model", 0, "DIR", &thoughts_dir,                                                               \
+                    "a skip-thought model reads them; --vectors then has words it does not know"),                  \
+        OPTION_REAL("sif", 0, "A", &sif, "weigh a word by A / (A + its frequency); 0: the plain mean", .least = 0,  \
+                    .most = 1)
+const option sentence_options[] = {READS, {0}};
+const option paraphrases_options[] = {READS, {0}};
+
+/* ---- who reads lines --------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    tn_vectors *words;
+    thoughts    net;
+    int64_t     dim; /* of a line's vector */
+} reader;
+
+static bool reader_open(reader *r)
+{
+    *r = (reader){.words = vectors_file ? load_vectors() : NULL};
+    if (tn_error() != TN_OK || (thoughts_dir && !thoughts_open(&r->net, thoughts_dir, r->words))) return false;
+    r->dim = thoughts_dir ? r->net.net->config.hidden : tn_vectors_dim(r->words);
+    return true;
+}
+
+static void reader_close(reader *r)
+{
+    thoughts_close(&r->net);
+    tn_vectors_free(r->words);
+}
+
+/* A line without a word that is known becomes zeros. False: an error stands. */
+static bool read_line(const reader *r, tn_text line, float *to)
+{
+    if (r->net.net) return thoughts_sentence(&r->net, line, to);
+    tn_vectors_sentence(r->words, line, sif, to);
+    return tn_error() == TN_OK;
+}
+
+static int no_reader(void) { return program_usage("give --vectors, or the --model that reads the sentences"); }
+
+/* ---- vectors sentence -------------------------------------------------------------------------------------------- */
+
+int run_sentence(int count, char **operands)
+{
+    enum { LINE_MOST = 1 << 24 };
+    (void)count, (void)operands;
+    if (!vectors_file && !thoughts_dir) return no_reader();
+    reader r;
+    float *x = reader_open(&r) ? malloc((size_t)r.dim * sizeof *x) : NULL;
+    char  *line = NULL, number[32];
+    size_t room = 0, n = 0;
+    while (x && tn_error() == TN_OK && next_line(&line, &room, &n, LINE_MOST)) {
+        if (!read_line(&r, (tn_text){line, n}, x)) break;
+        for (int64_t k = 0; k < r.dim; k++) {
+            tn_format_float(x[k], number);
+            printf(k ? " %s" : "%s", number);
+        }
+        putchar('\n');
+    }
+    free(line), free(x);
+    reader_close(&r);
+    return program_end();
+}
+
+/* ---- vectors paraphrases ----------------------------------------------------------------------------------------- */
+
+static int64_t lines_in(const tn_string *text)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < text->bytes; i++) n += text->at[i] == '\n' || i + 1 == text->bytes;
+    return n;
+}
+
+static void to_length_1(int64_t n, float *x)
+{
+    double squares = 0;
+    for (int64_t k = 0; k < n; k++) squares += (double)x[k] * (double)x[k];
+    for (int64_t k = 0; squares > 0 && k < n; k++) x[k] = (float)((double)x[k] / sqrt(squares));
+}
+
+/* The lines of a file as rows of length 1. */
+static tn_tensor *rows_of(const reader *r, const char *path)
+{
+    const option_list file = {1, &path};
+    tn_string         text = {.at = NULL};
+    tn_tensor        *x = texts_read(&file, &text) ? tn_zeros(TN_SHAPE(lines_in(&text), r->dim)) : NULL;
+    float            *to = x ? tn_data_mut(x) : NULL;
+    for (size_t at = 0; to && at < text.bytes && tn_error() == TN_OK; at++, to += r->dim) {
+        const size_t from = at;
+        while (at < text.bytes && text.at[at] != '\n') at++;
+        if (read_line(r, (tn_text){text.at + from, at - from}, to)) to_length_1(r->dim, to);
+    }
+    tn_string_free(&text);
+    return tn_error() == TN_OK ? x : NULL;
+}
+
+/* Of each line, how many of the others are less like it than its own partner; those that are just as like count half. */
+static void judge(const tn_tensor *cosines, int64_t n, double *nearer, int64_t *first)
+{
+    const float *row = tn_data(cosines);
+    *nearer = 0, *first = 0;
+    for (int64_t i = 0; i < n; i++, row += n) {
+        int64_t below = 0, same = -1;
+        for (int64_t k = 0; k < n; k++) below += row[k] < row[i], same += row[k] == row[i];
+        *nearer += ((double)below + 0.5 * (double)same) / (double)(n - 1);
+        *first += below == n - 1;
+    }
+    *nearer /= (double)n;
+}
+
+int run_paraphrases(int count, char **operands)
+{
+    (void)count;
+    if (!vectors_file && !thoughts_dir) return no_reader();
+    reader         r;
+    const tn_scope s = tn_no_grad_begin();
+    tn_tensor     *a = reader_open(&r) ? rows_of(&r, operands[0]) : NULL, *b = a ? rows_of(&r, operands[1]) : NULL;
+    const int64_t  n = b ? tn_size(a, 0) : 0;
+    if (b && tn_size(b, 0) != n)
+        tn_raise(TN_ESHAPE, "'%s' has %lld lines and '%s' %lld: line k of one must mean what line k of the other does",
+                 operands[0], (long long)n, operands[1], (long long)tn_size(b, 0));
+    else if (b && n < 2)
+        tn_raise(TN_EINVAL, "'%s' has fewer than two lines: there is nothing to choose from", operands[0]);
+    tn_tensor *cosines = tn_error() == TN_OK ? tn_matmul(a, tn_transpose(b, 0, 1)) : NULL;
+    if (cosines && tn_data(cosines)) {
+        double  nearer;
+        int64_t first;
+        judge(cosines, n, &nearer, &first);
+        printf("nearer %.4f first %.4f lines %lld\n", nearer, (double)first / (double)n, (long long)n);
+    }
+    tn_scope_end(s);
+    reader_close(&r);
+    return program_end();
+}
