@@ -212,9 +212,7 @@ bool tn__flight_end(tn_replica *r)
         tn_error_state aside;
         tn_error_push(&aside);
         fly(r);
-        f->failed = tn_error();
-        snprintf(f->text, sizeof f->text, "%s", tn_error_message());
-        tn_error_pop(&aside);
+        tn__error_first(&aside);
     }
     if (f->failed != TN_OK && tn_error() == TN_OK) tn_raise(f->failed, "%s", f->text);
     return tn_error() == TN_OK;

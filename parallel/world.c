@@ -151,11 +151,7 @@ bool tn__world_meet(tn_world *w, tn__world_call call, uint64_t mark, const char 
     const tn__greeting mine = {(int32_t)own, (int16_t)call, w->wish, mark};
     tn_error_push(&aside);
     meet(w, mine, differs, &aside);
-    const tn_status heard = tn_error();
-    char            text[TEXT];
-    snprintf(text, sizeof text, "%s", tn_error_message());
-    tn_error_pop(&aside);
-    if (own == TN_OK && heard != TN_OK) tn_raise(heard, "%s", text);
+    tn__error_first(&aside);
     return tn_error() == TN_OK;
 }
 

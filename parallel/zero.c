@@ -138,15 +138,11 @@ static bool send_states(const tn_replica *r, tn_optimizer *o, const tn__place *p
     int64_t from, to;
     for (int owner = 1; owner < r->world->t.size && going; owner++) {
         tn_error_state aside;
-        char           text[1000];
         share_of(r, o, p, owner, &from, &to);
         if (to <= from) continue;
         tn_error_push(&aside);
         going = send_state(r, o, p, owner, room, numbers);
-        const tn_status said = tn_error();
-        snprintf(text, sizeof text, "%s", tn_error_message());
-        tn_error_pop(&aside);
-        if (said != TN_OK && tn_error() == TN_OK) tn_raise(said, "%s", text);
+        tn__error_first(&aside);
     }
     return going;
 }

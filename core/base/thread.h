@@ -49,6 +49,12 @@ static inline bool tn__blocked(void)
     return true;
 }
 
+/* Ends what tn_error_push began, as tn_error_pop does; but where no error was put aside, one raised since then stays. */
+static inline void tn__error_first(const tn_error_state *aside)
+{
+    if (aside->code != TN_OK) tn_error_pop(aside);
+}
+
 void tn__drop_owned(size_t mark); /* ends what the stack holds from there on */
 
 /* A scope in which uniform and normal draws leave the contents undefined and move no generator: around the making of a

@@ -5,10 +5,14 @@
 #include <string.h>
 
 static const char *out = "build/gpt";
-static double      minutes = 2.2;
+static double      minutes;
 static int64_t     steps, documents = 12000;
 static bool        again;
-enum { HELD = 1 << 30, MEASURED = 250 }; /* the first of the documents that are not learned from, and how many */
+enum {
+    USUAL_STEPS = 2000,
+    HELD = 1 << 30, /* the first of the documents that are not learned from, and how many */
+    MEASURED = 250
+};
 
 /* Bits a byte of a text like this by the grammar that makes it. */
 static double allowed(void)
@@ -60,7 +64,7 @@ static int run(int count, char **operands)
     t.text = (option_list){1, files}, t.valid = (option_list){1, others}, t.length = 128, t.batch = 16;
     train_asked *a = &t.base.asked;
     a->out = in_folder(out, "model", folder), a->size = "tiny", a->vocab_size = 1000, a->dropout = 0, a->lr = 2e-3;
-    a->minutes = steps ? 0 : minutes, a->steps = steps, a->resume = again;
+    a->minutes = minutes, a->steps = steps || minutes > 0 ? steps : USUAL_STEPS, a->resume = again;
     const tn_fit_result r = train_run(&t.base);
     model               m = {.net = t.base.net, .tokens = t.base.tokens};
     if (m.net) m.about = tn_lm_about(m.net);
@@ -90,8 +94,8 @@ static int run(int count, char **operands)
 
 static const option options[] = {
     OPTION_TEXT("out", 'o', "DIR", &out, "where everything goes"),
-    OPTION_REAL("minutes", 'm', "N", &minutes, "how long to train", .least = 0.01, .most = 1e4),
-    OPTION_INT("steps", 'n', "N", &steps, "instead: how many steps", .least = 0, .most = 1e9),
+    OPTION_INT("steps", 'n', "N", &steps, "how many steps it takes; without it, 2000", .least = 1, .most = 1e9),
+    OPTION_REAL("minutes", 'm', "N", &minutes, "instead: as many as that takes", .least = 0.01, .most = 1e4),
     OPTION_INT("documents", 0, "N", &documents, "how much text", .least = 10, .most = 1e9),
     OPTION_FLAG("resume", 'r', &again, "go on where it was broken off"),
     {0},
@@ -99,4 +103,5 @@ static const option options[] = {
 const command demo_command =
     COMMAND("demo", "train on a small world of English, and let it write", options,
             .text = "Writes the text of a small world, trains a small model on it, measures it beside what the world's "
-                    "grammar allows, lets it write, and leaves a page of results in DIR/report.html.");
+                    "grammar allows, lets it write, and leaves a page of results in DIR/report.html. How long that "
+                    "takes on this machine is said at the beginning.");

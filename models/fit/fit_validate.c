@@ -108,7 +108,7 @@ void tn__fit_validate(tn__fit *f)
         if ((done = look(f, &v)) && (better = judge(f, v))) keep_best(f);
         tn_error_push(&aside);
         if (swap) tn_ema_swap(c->ema);
-        tn_error_pop(&aside);
+        tn__error_first(&aside);
     }
     recall_modes(f);
     tn_use_generator(before);

@@ -14,10 +14,10 @@ static const char *places(void *model)
     size_t      n = 0;
     all[0] = 0;
     for (tn_each e = tn_modules(m); tn_next(&e);) {
-        const char *class = e.module->kind->name;
+        const char *kind = e.module->kind->name;
         double p = 0;
-        if (!strcmp(class, "Dropout")) p = ((tn_dropout *)(void *)e.module)->p;
-        if (!strcmp(class, "MultiheadAttention")) p = ((tn_mha *)(void *)e.module)->dropout;
+        if (!strcmp(kind, "Dropout")) p = ((tn_dropout *)(void *)e.module)->p;
+        if (!strcmp(kind, "MultiheadAttention")) p = ((tn_mha *)(void *)e.module)->dropout;
         if (p > 0) n += (size_t)snprintf(all + n, sizeof all - n, "%s=%g ", e.name, p);
         ck_assert(n < sizeof all);
     }
