@@ -49,7 +49,7 @@ static inline bool tn__blocked(void)
     return true;
 }
 
-/* Ends what tn_error_push began, as tn_error_pop does; but where no error was put aside, one raised since then stays. */
+/* Ends what tn_error_push began, as tn_error_pop does; but where no error was put aside, one raised since stays. */
 static inline void tn__error_first(const tn_error_state *aside)
 {
     if (aside->code != TN_OK) tn_error_pop(aside);

@@ -9,7 +9,7 @@ static double      minutes;
 static int64_t     steps, documents = 12000;
 static bool        again;
 enum {
-    USUAL_STEPS = 2000,
+    USUAL_STEPS = 1800,
     HELD = 1 << 30, /* the first of the documents that are not learned from, and how many */
     MEASURED = 250
 };
@@ -94,7 +94,7 @@ static int run(int count, char **operands)
 
 static const option options[] = {
     OPTION_TEXT("out", 'o', "DIR", &out, "where everything goes"),
-    OPTION_INT("steps", 'n', "N", &steps, "how many steps it takes; without it, 2000", .least = 1, .most = 1e9),
+    OPTION_INT("steps", 'n', "N", &steps, "how many steps it takes; without it, 1800", .least = 1, .most = 1e9),
     OPTION_REAL("minutes", 'm', "N", &minutes, "instead: as many as that takes", .least = 0.01, .most = 1e4),
     OPTION_INT("documents", 0, "N", &documents, "how much text", .least = 10, .most = 1e9),
     OPTION_FLAG("resume", 'r', &again, "go on where it was broken off"),

@@ -107,7 +107,7 @@ static tn_tensor *rows_of(const reader *r, const char *path)
     return tn_error() == TN_OK ? x : NULL;
 }
 
-/* Of each line, how many of the others are less like it than its own partner; those that are just as like count half. */
+/* Of each line, how many of the others are less like it than its partner is; those that are just as like count half. */
 static void judge(const tn_tensor *cosines, int64_t n, double *nearer, int64_t *first)
 {
     const float *row = tn_data(cosines);

@@ -50,7 +50,7 @@ printf 'The O\nman B-PER\n\nA O\nship O\n' >entities.conll
     grep -qx 1 || wrong "elmo tag of entities shows no F1"
 
 # Skip-thought: vectors of sentences, and words that it does not know by way of word vectors.
-"$elmo" train --kind skip-thought --text text.txt --size tiny --batch 16 --steps 30 --out thoughts >/dev/null 2>said.txt ||
+"$elmo" train --kind skip-thought --text text.txt --size tiny --batch 16 --steps 30 --out thoughts >said.txt 2>&1 ||
     wrong "elmo train --kind skip-thought failed: $(cat said.txt)"
 sentence=("$build/bin/vectors" sentence --model thoughts)
 printf 'the cat runs\n\nthe unheard runs\n' | "${sentence[@]}" >plain.txt || wrong "vectors sentence --model failed"

@@ -15,7 +15,7 @@ static const char *places(void *model)
     all[0] = 0;
     for (tn_each e = tn_modules(m); tn_next(&e);) {
         const char *kind = e.module->kind->name;
-        double p = 0;
+        double      p = 0;
         if (!strcmp(kind, "Dropout")) p = ((tn_dropout *)(void *)e.module)->p;
         if (!strcmp(kind, "MultiheadAttention")) p = ((tn_mha *)(void *)e.module)->dropout;
         if (p > 0) n += (size_t)snprintf(all + n, sizeof all - n, "%s=%g ", e.name, p);
