@@ -155,9 +155,9 @@ static void add(int64_t n, float *to, const float *x)
 /* ---- GloVe ------------------------------------------------------------------------------------------------------- */
 
 /* One element: x -= rate · slope / √squares, then squares += slope². */
-static void learn_bias(float *x, float *squares, float slope, float rate)
+static void learn_bias(float *x, float *squares, float slope)
 {
-    *x -= rate * slope / sqrtf(*squares);
+    *x -= slope / sqrtf(*squares);
     *squares += slope * slope;
 }
 
@@ -176,17 +176,17 @@ static float glove(const tn__glove_step *s)
     v_store_f32(lanes, sum);
     for (int l = 0; l < N; l++) off += lanes[l];
     const float slope = s->weight * off;
-    const v_f32 by = v_broadcast_f32(&slope), rate = v_broadcast_f32(&s->rate);
+    const v_f32 by = v_broadcast_f32(&slope);
     for (int64_t k = 0; k < s->width; k += N) {
         const v_f32 w = v_load_f32(s->word + k), c = v_load_f32(s->context + k), dw = by * c, dc = by * w;
         const v_f32 sw = v_load_f32(s->word_squares + k), sc = v_load_f32(s->context_squares + k);
-        v_store_f32(s->word + k, w - rate * dw / root(sw));
-        v_store_f32(s->context + k, c - rate * dc / root(sc));
+        v_store_f32(s->word + k, w - dw / root(sw));
+        v_store_f32(s->context + k, c - dc / root(sc));
         v_store_f32(s->word_squares + k, v_fma_f32(dw, dw, sw));
         v_store_f32(s->context_squares + k, v_fma_f32(dc, dc, sc));
     }
-    learn_bias(s->word + bias, s->word_squares + bias, slope, s->rate);
-    learn_bias(s->context + bias, s->context_squares + bias, slope, s->rate);
+    learn_bias(s->word + bias, s->word_squares + bias, slope);
+    learn_bias(s->context + bias, s->context_squares + bias, slope);
     return 0.5f * slope * off;
 }
 

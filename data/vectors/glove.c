@@ -202,7 +202,7 @@ static void learn_block(const tn__trainer *t, const pair *p, int64_t n, bool tur
         const int64_t        w = (turned ? p->high : p->low) * g->stride, c = (turned ? p->low : p->high) * g->stride;
         const tn__glove_step s = {
             t->width, g->word.x + w, g->context.x + c, g->word_squares.x + w, g->context_squares.x + c,
-            p->log,   p->weight,     t->rate};
+            p->log,   p->weight};
         t->kernels->glove(&s);
     }
 }
@@ -218,6 +218,8 @@ static void learn_blocks(int64_t from, int64_t to, void *user)
     }
 }
 
+/* The authors' program sums the squares of rate · slope, from 1 on, and its biases learn at a rate of 1: that is to learn
+ * all at a rate of 1, with sums that begin at 1 / rate². With sums of slopes from 1 on, the vectors soon learn little. */
 static bool make_rows(tn__trainer *t, tn__table *table, uint64_t which)
 {
     struct tn__pairs *g = t->pairs;
@@ -227,7 +229,8 @@ static bool make_rows(tn__trainer *t, tn__table *table, uint64_t which)
         const int64_t  k = i % g->stride;
         const uint64_t random = tn__splitmix(tn__splitmix(t->a.seed ^ which << 60) + (uint64_t)i);
         const double   even = ((double)(random >> 40) * 0x1p-24 - 0.5) / (double)t->a.dim;
-        table->x[i] = which > 1 ? 1.0f : k < t->a.dim || k == t->width ? (float)even : 0.0f;
+        if (which > 1) table->x[i] = k < t->width ? (float)(1 / (t->a.lr * t->a.lr)) : 1.0f;
+        else table->x[i] = k < t->a.dim || k == t->width ? (float)even : 0.0f;
     }
     return table->x != NULL;
 }
@@ -275,7 +278,7 @@ tn_vectors *tn__glove_train(tn__trainer *t, tn__run *r)
     const int64_t   words = r->words, n = g->word.rows * g->stride;
     const tn__saved tables[TN__SAVED] = {
         {g->word.x, n}, {g->context.x, n}, {g->word_squares.x, n}, {g->context_squares.x, n}};
-    r->began = tn__seconds(), r->words = 0, t->rate = (float)t->a.lr;
+    r->began = tn__seconds(), r->words = 0;
     on = on && tn__checkpoint_load(t, r, tables);
     while (on && r->epoch < t->a.epochs && (on = learn_epoch(t, r, tables))) {
         r->words += words, r->epoch++, r->place[0] = 0;
