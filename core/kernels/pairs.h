@@ -21,8 +21,8 @@ typedef struct {
     float        rate;
 } tn__pairs_step;
 
-/* A pair of words that GloVe has counted: with d = w·c + b_w + b_c - log x, every element learns by AdaGrad at a
- * rate of 1, which divides by the root of the sum of squares so far. The biases stand behind the width elements of a row. */
+/* A pair of words that GloVe has counted: with d = w·c + b_w + b_c - log x, every element learns by AdaGrad at a rate
+ * of 1, which divides by the root of the sum of squares so far. The biases stand behind the width elements of a row. */
 typedef struct {
     int64_t width;
     float  *word, *context, *word_squares, *context_squares;

@@ -218,8 +218,9 @@ static void learn_blocks(int64_t from, int64_t to, void *user)
     }
 }
 
-/* The authors' program sums the squares of rate · slope, from 1 on, and its biases learn at a rate of 1: that is to learn
- * all at a rate of 1, with sums that begin at 1 / rate². With sums of slopes from 1 on, the vectors soon learn little. */
+/* The authors' program sums the squares of rate · slope, from 1 on, and its biases learn at a rate of 1: that is to
+ * learn all at a rate of 1, with sums that begin at 1 / rate². With sums of slopes from 1 on, the vectors soon learn
+ * little. */
 static bool make_rows(tn__trainer *t, tn__table *table, uint64_t which)
 {
     struct tn__pairs *g = t->pairs;

@@ -183,7 +183,7 @@ static bool make_ready(tn__trainer *t, int64_t bytes)
     const int64_t n = t->words.words.n;
     const bool    grams = t->a.kind == TN_VECTORS_FASTTEXT;
     t->width = (t->a.dim + TN__PAIRS_WIDTH - 1) / TN__PAIRS_WIDTH * TN__PAIRS_WIDTH;
-    t->pool = grams ? TN__POOL_FASTTEXT : TN__POOL;
+    t->pool = grams ? TN__POOL_FASTTEXT : t->a.kind == TN_VECTORS_CBOW ? TN__POOL_CBOW : TN__POOL;
     t->learn = grams ? tn__learn_fasttext : t->a.kind == TN_VECTORS_CBOW ? tn__learn_cbow : tn__learn_skipgram;
     if (!make_keep(t) || !make_noise(t) || (grams && !make_grams(t)) ||
         !make_table(&t->in, n + (grams ? t->a.buckets : 0), t->width, false) || !make_table(&t->out, n, t->width, true))

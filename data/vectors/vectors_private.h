@@ -177,8 +177,9 @@ enum { TN__SHARDS = 8, TN__SHARD_BYTES = 4096, TN__AROUND = 512, TN__WORDS_A_SHA
 enum { TN__SOFTMAX_MOST = 1 << 15 }; /* words: each pair of words takes 6 · dim operations for each of them */
 static inline bool tn__is_softmax(const tn__trainer *t) { return t->a.loss == TN_VECTORS_SOFTMAX; }
 /* Draws in the pool of a shard, powers of two. FastText's are nearly even over all words, and a few of them would be
- * pushed away by every window of a shard, and not met again for a long time: its pool is large. */
-enum { TN__POOL = 256, TN__POOL_FASTTEXT = 4096 };
+ * pushed away by every window of a shard, and not met again for a long time: its pool is large. CBOW draws only once
+ * for each word, and is a little better with more of them than skip-gram needs. */
+enum { TN__POOL = 256, TN__POOL_CBOW = 1024, TN__POOL_FASTTEXT = 4096 };
 
 bool   tn__shard_begin(tn__shard *s, const tn__trainer *t); /* memory, once */
 void   tn__shard_free(tn__shard *s);

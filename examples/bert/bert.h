@@ -78,12 +78,20 @@ typedef struct {
     const char *objective;
     int64_t     batch, length, embedding; /* embedding: of ALBERT and ELECTRA; 0: as wide as the layers, 128 at most */
     bool        cased, norm_last, whole_words, by_rule;
+    int64_t     word_vectors; /* how often skip-gram reads the texts before; 0: not */
     texts       texts, held;
-    tn_bert    *teacher; /* from here on of distil.c */
+    tn_tensor  *beginning; /* what it learned */
+    tn_bert    *teacher;   /* from here on of distil.c */
     const char *teacher_dir;
     double      temperature;
 } bert_training;
 extern const train_kind bert_kind;
+
+/* Vectors of the corpus's pieces, [pieces, dim], by skip-gram that reads it so often; 0 where a piece is not in it. And
+ * they as the rows of an embedding, all of one length (beginning.c). */
+tn_tensor *beginning_learn(const tn_corpus *c, int64_t pieces, int64_t dim, int64_t epochs, uint64_t seed,
+                           const char *folder);
+void       beginning_take(tn_tensor *weight, tn_tensor *rows);
 
 /* ELECTRA: two models that learn together (electra.c). */
 typedef struct {

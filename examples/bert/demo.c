@@ -13,7 +13,7 @@ static int64_t     steps, documents = 12000, probes = 500;
 static bool        again;
 
 /* What is to be reached: how often a right word is the likelier one, by kind, and how often pairs are told apart. */
-enum { NEXT = WORLD_KINDS, MARKS, USUAL_STEPS = 8200 };
+enum { NEXT = WORLD_KINDS, MARKS, USUAL_STEPS = 4000, ALBERTS_STEPS = 8200 };
 static const double goals[MARKS] = {
     [WORLD_AGREEMENT] = 0.98, [WORLD_PRONOUN] = 0.95, [WORLD_SENSE] = 0.95, [NEXT] = 0.90};
 
@@ -174,9 +174,12 @@ static int run(int count, char **operands)
     kind.open = open_judged, t.base.kind = &kind, t.base.score = "of the marks";
     t.text = (option_list){1, files}, t.valid = (option_list){1, others}, t.length = 48, t.batch = 48;
     t.objective = objective, t.embedding = embedding;
+    const bool   albert = !strcmp(objective, "albert");
     train_asked *a = &t.base.asked;
+    t.word_vectors = albert ? 0 : 2;
     a->out = in_folder(out, "model", folder), a->size = "tiny", a->vocab_size = 4000, a->layers = 3, a->heads = 4;
-    a->dropout = 0, a->lr = 2e-3, a->minutes = minutes, a->steps = steps || minutes > 0 ? steps : USUAL_STEPS;
+    a->dropout = 0, a->lr = 2e-3, a->minutes = minutes;
+    a->steps = steps || minutes > 0 ? steps : albert ? ALBERTS_STEPS : USUAL_STEPS;
     a->resume = again, a->seed = seed, a->dtype = dtype;
     const tn_fit_result r = train_run(&t.base);
     if (r.why == TN_FIT_STOPPED) fprintf(stderr, "stopped; bert demo --resume goes on\n");
@@ -187,7 +190,8 @@ static int run(int count, char **operands)
 
 static const option options[] = {
     OPTION_TEXT("out", 'o', "DIR", &out, "where everything goes"),
-    OPTION_INT("steps", 'n', "N", &steps, "how many steps it may take; without it, 8200", .least = 1, .most = 1e9),
+    OPTION_INT("steps", 'n', "N", &steps, "how many steps it may take; without it, 4000, with --objective albert 8200",
+               .least = 1, .most = 1e9),
     OPTION_REAL("minutes", 'm', "N", &minutes, "instead: as many as that takes", .least = 0.01, .most = 1e4),
     OPTION_INT("documents", 0, "N", &documents, "how much text", .least = 10, .most = 1e9),
     OPTION_INT("probes", 0, "N", &probes, "sentences to ask of each kind", .least = 1, .most = 1e6),

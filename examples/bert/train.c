@@ -15,6 +15,8 @@ static int check(training *t)
     if (t->asked.vocab && a->cased) return program_usage("--cased is for a new tokenizer; --vocab names one");
     if (a->embedding && !is(a, "albert") && !is(a, "electra"))
         return program_usage("--embedding is for --objective albert and electra; --dim is the width of the others");
+    if (a->word_vectors && !is(a, "bert") && !is(a, "roberta"))
+        return program_usage("--word-vectors is for --objective bert and roberta");
     return train_shape(t, b.layers, b.heads, b.dim);
 }
 
@@ -49,9 +51,12 @@ static bool open_all(training *t)
     t->fit.train = tn_mlm_source(b->texts.batches), t->fit.valid = tn_mlm_source(b->held.batches);
     t->fit.loss = is(b, "electra") ? electra_loss : texts_loss;
     t->batches = tn_mlm_count(b->texts.batches), t->width = b->batch * b->length;
+    if (b->word_vectors)
+        b->beginning = beginning_learn(b->texts.corpus, tn_tokenizer_size(t->tokens), t->asked.dim, b->word_vectors,
+                                       (uint64_t)t->asked.seed, t->asked.out);
     snprintf(t->each, sizeof t->each, "%lld examples of at most %lld pieces", (long long)b->batch,
              (long long)b->length);
-    return true;
+    return tn_error() == TN_OK;
 }
 
 static void *make(training *t)
@@ -68,7 +73,10 @@ static void *make(training *t)
     if (c.kind != TN_BERT) c.embedding = b->embedding ? b->embedding : c.dim < 128 ? c.dim : 128;
     if (c.kind == TN_ALBERT) c.init = 1 / sqrt((double)c.dim); /* a product is then about as long as what it is of */
     if (b->length > 512) c.positions = b->length;
-    return c.kind == TN_ELECTRA ? (void *)electra_new(c) : (void *)tn_bert_create(c);
+    if (c.kind == TN_ELECTRA) return electra_new(c);
+    tn_bert *m = tn_bert_create(c);
+    if (m && b->beginning) beginning_take(m->words->weight, b->beginning);
+    return m;
 }
 
 static void say(training *t)
@@ -88,6 +96,7 @@ static void describe(const training *t, tn_json_writer *w)
     tn_json_put_bool(w, "norm_last", b->norm_last);
     tn_json_put_bool(w, "whole_words", b->whole_words);
     if (b->embedding) tn_json_put_i64(w, "embedding", b->embedding);
+    if (b->word_vectors) tn_json_put_i64(w, "word_vectors", b->word_vectors);
 }
 
 static bool save(training *t, tn_fit_why why)
@@ -97,7 +106,12 @@ static bool save(training *t, tn_fit_why why)
     return tn_bert_save(t->net, t->asked.out) == TN_OK;
 }
 
-static void close_all(training *t) { texts_close(&of(t)->texts), texts_close(&of(t)->held); }
+static void close_all(training *t)
+{
+    texts_close(&of(t)->texts), texts_close(&of(t)->held);
+    if (of(t)->beginning) tn_drop(of(t)->beginning);
+    of(t)->beginning = NULL;
+}
 
 const train_kind bert_kind = {
     "A masked language model", 500, 20, check, NULL, tokenizer, open_all, make, say, describe, save, close_all};
@@ -122,6 +136,9 @@ static const option options[] = {
                 .choices = "bert|roberta|albert|electra"),
     OPTION_INT("embedding", 0, "N", &asked.embedding, "the width of ALBERT's or ELECTRA's embeddings", .least = 1,
                .most = 65536),
+    OPTION_INT("word-vectors", 0, "N", &asked.word_vectors,
+               "let skip-gram read the texts N times before, and begin with its vectors of words; 0: with none",
+               .least = 0, .most = 1000),
     OPTION_INT("batch", 'b', "N", &asked.batch, "examples in a step", .least = 1, .most = 65536),
     OPTION_INT("length", 'l', "N", &asked.length, "pieces in an example", .least = 8, .most = 16384),
     OPTION_FLAG("norm-last", 0, &asked.norm_last,

@@ -3,25 +3,27 @@
 
     tests/outside/vectors_peers.py run OUT --build BUILD --text FILE --tests DIR [--word2vec PROGRAM] [--glove DIR]
                                    [--kinds skipgram,cbow,glove,fasttext] [--who ours,original] [--seeds 1,2,3]
+                                   [--shuffle]
     tests/outside/vectors_peers.py table OUT
     tests/outside/vectors_peers.py speed OUT --build BUILD --text FILE [--word2vec PROGRAM] [--glove DIR] [--kinds ...]
                                    [--rounds 2] [--epochs 1]
 
 100 numbers, window 5, 5 negatives, sample 1e-4, minimal count 5, --epochs 5 (GloVe: 15, x_max 10). DIR holds
-EN-WS-353-ALL.txt, EN-SIMLEX-999.txt, EN-MEN-TR-3k.txt, EN-RG-65.txt and questions-words.txt. Vectors of both sides are
-judged by `vectors similarity` and `vectors analogy`. Each run adds a line to OUT/results.tsv, and what stands there is
-not run again; `table` prints the means and, of the originals, standard deviations: ours is to be no worse than the mean
-less one of them. word2vec.c has no seed, but its
-threads draw differently: seed 1 is twelve of them, seed 2 thirteen. Not one or two: a thread that has met the end of
-the text takes every further epoch for ended, so that the last one's part is read once (on one thread: WS-353 0.16, not
-0.42). `speed` runs both sides on one
-thread and ours on two, in turn, and prints the best of its rounds: the originals' words a second are what they say
-themselves, GloVe's time is that between its first and last lines on iterations, and its counting is that of its other
-three programs. Seen with fasttext-wheel 0.9.2, word2vec.c 20c129af and GloVe 52f7dbc5. Exits with 77 where none of the
-originals is there.
+EN-WS-353-ALL.txt, EN-SIMLEX-999.txt, EN-MEN-TR-3k.txt, EN-RG-65.txt and questions-words.txt. Vectors of both sides
+are judged by `vectors similarity` and `vectors analogy`. Each run adds a line to OUT/results.tsv, and what stands
+there is not run again; `table` prints the means and, of the originals, standard deviations: ours is to be no worse
+than the mean less one of them. word2vec.c has no seed, but its threads draw differently: seed 1 is twelve of them,
+seed 2 thirteen. Not one or two: a thread that has met the end of the text takes every further epoch for ended, so
+that the last one's part is read once (on one thread: WS-353 0.16, not 0.42). Its vectors begin as the same numbers in
+any run: with --shuffle both sides read the text as lines of 1,000 words, in an order that the seed draws, which makes
+other beginnings, too. `speed` runs both sides on one thread and ours on two, in turn, and prints the best of its
+rounds: the originals' words a second are what they say themselves, GloVe's time is that between its first and last
+lines on iterations, and its counting is that of its other three programs. Seen with fasttext-wheel 0.9.2, word2vec.c
+20c129af and GloVe 52f7dbc5. Exits with 77 where none of the originals is there.
 """
 import argparse
 import os
+import random
 import re
 import statistics
 import subprocess
@@ -100,6 +102,15 @@ def fasttext(a, seed, to):
             g.write(w + " " + " ".join("%.6g" % x for x in m[w]) + "\n")
 
 
+def shuffled(a, text, seed):
+    words, to = open(text, encoding="utf-8").read().split(), os.path.join(a.out, "text.%d" % seed)
+    lines = [words[i:i + 1000] for i in range(0, len(words), 1000)]
+    random.Random(seed).shuffle(lines)
+    with open(to, "w", encoding="utf-8") as f:
+        f.writelines(" ".join(x) + "\n" for x in lines)
+    return to
+
+
 def is_there(a, kind):
     if kind in ("skipgram", "cbow"):
         return bool(a.word2vec)
@@ -130,9 +141,10 @@ def known(out):
 
 def run(a):
     os.makedirs(a.out, exist_ok=True)
-    kinds, missing = a.kinds.split(","), 0
+    kinds, missing, text = a.kinds.split(","), 0, a.text
     for kind in kinds:
         for seed in map(int, a.seeds.split(",")):
+            a.text = shuffled(a, text, seed) if a.shuffle else text
             for who in a.who.split(","):
                 if (kind, who, seed) in known(a.out):
                     continue
@@ -244,6 +256,7 @@ for name, kind, value in (("word2vec", str, None), ("glove", str, None), ("kinds
                           ("who", str, "ours,original"), ("seeds", str, "1,2,3"), ("epochs", int, 5),
                           ("glove-epochs", int, 15), ("threads", int, 2)):
     r.add_argument("--" + name, type=kind, default=value)
+r.add_argument("--shuffle", action="store_true", help="the text's lines, in another order for each seed")
 r.add_argument("--keep", action="store_true", help="the vectors, too: OUT/KIND.WHO.SEED.vec")
 t = sub.add_parser("table")
 t.add_argument("out")

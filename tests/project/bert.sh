@@ -29,6 +29,18 @@ cmp -s plain.txt <(tr -d '[]' <json.txt | tr , ' ') || wrong "bert embed --json 
     wrong "bert embed gives a text another vector alone than among others"
 [ "$("$bert" embed --model $model --json </dev/null | wc -l)" = 0 ] || wrong "bert embed prints what nobody asked for"
 
+# Word vectors first: another beginning, the same for any number of threads, and nothing of it stays in the folder.
+learn=("$bert" train --quiet --text lines --size tiny --length 32 --batch 4 --steps 2 --objective roberta)
+"${learn[@]}" --out plain && "${learn[@]}" --out known --word-vectors 2 &&
+    "${learn[@]}" --out same --word-vectors 2 --threads 1 || wrong "bert train --word-vectors failed"
+cmp -s known/model.safetensors same/model.safetensors || wrong "--word-vectors: the threads change the bits"
+cmp -s known/model.safetensors plain/model.safetensors && wrong "--word-vectors changes nothing"
+[ ! -e known/pieces.txt ] || wrong "--word-vectors leaves the pieces of the texts behind"
+"${learn[@]}" --out known --word-vectors 3 --resume 2>said && wrong "a run goes on with other --word-vectors"
+grep -q word_vectors said || wrong "going on with other --word-vectors, it says: $(cat said)"
+learn+=(--out other --objective electra --word-vectors 1)
+says 2 "--word-vectors is for --objective bert and roberta" "${learn[@]}"
+
 # As sentence-transformers lays a folder out: the parts say how; a part or a way that is not known is refused by name.
 mkdir -p sentences/1_Pooling && ln -s ../$model sentences/0_Transformer
 parts() # TYPE...: modules.json

@@ -1,0 +1,77 @@
+/* beginning.c — words that a model knows before it learns.
+ *
+ * A Transformer is slow to learn from hidden words which words go together, what a text is about: at first all nouns
+ * have nearly the same vector, and how they differ is lost among what they share. Skip-gram learns nothing but that, in
+ * seconds. So the texts are read by it first, each piece as a word, and the embedding begins with its vectors: less
+ * their mean, and each of one length. */
+#include "bert.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+enum { NAME = 16, WINDOW = 15 };
+/* The root of the mean square of a vector's numbers. BERT's words begin with 0.02: with no more than that, what these
+ * know is lost again in the first thousand steps. */
+static const double spread = 0.05;
+
+/* The corpus as words between blanks, a sentence a line: the numbers of its pieces, which hold no blank in any
+ * vocabulary. */
+static bool write_pieces(const tn_corpus *c, const char *path)
+{
+    FILE  *f = fopen(path, "wb");
+    bool   fine = f != NULL;
+    tn_ids ids = {0};
+    for (int64_t i = 0; fine && i < tn_corpus_sentences(c); i++) {
+        ids.n = 0;
+        fine = tn_corpus_sentence(c, i, &ids) == TN_OK;
+        for (int64_t k = 0; fine && k < ids.n; k++)
+            fine = fprintf(f, "%" PRId32 "%c", ids.at[k], k + 1 < ids.n ? ' ' : '\n') > 0;
+    }
+    tn_ids_free(&ids);
+    if (f && fclose(f)) fine = false;
+    if (!fine && tn_error() == TN_OK) tn_raise(TN_EIO, "'%s' cannot be written", path);
+    return fine;
+}
+
+/* Row i: the vector of piece i; 0: it has none. */
+static tn_tensor *rows_of(const tn_vectors *v, int64_t pieces)
+{
+    const int64_t dim = tn_vectors_dim(v);
+    tn_tensor    *rows = tn_zeros(TN_SHAPE(pieces, dim));
+    float        *x = tn_data_mut(rows);
+    for (int64_t i = 0; x && i < pieces; i++) {
+        char      name[NAME];
+        const int bytes = snprintf(name, sizeof name, "%" PRId64, i);
+        tn_vectors_of(v, (tn_text){name, (size_t)bytes}, x + i * dim);
+    }
+    return rows;
+}
+
+tn_tensor *beginning_learn(const tn_corpus *c, int64_t pieces, int64_t dim, int64_t epochs, uint64_t seed,
+                           const char *folder)
+{
+    char        path[1024];
+    const char *text = in_folder(folder, "pieces.txt", path);
+    tn_vectors *v = NULL;
+    if (write_pieces(c, text))
+        v = tn_vectors_train(1, &text, .dim = dim, .window = WINDOW, .sample = 1e-3, .epochs = epochs, .min_count = 1,
+                             .seed = seed);
+    remove(text);
+    tn_tensor *rows = v ? rows_of(v, pieces) : NULL;
+    tn_vectors_free(v);
+    return rows ? tn_take(rows) : NULL;
+}
+
+void beginning_take(tn_tensor *weight, tn_tensor *rows)
+{
+    const tn_scope s = tn_no_grad_begin();
+    tn_tensor     *known = tn_any(tn_ne(rows, tn_zeros(TN_SHAPE(1))), .dims = TN_DIMS(1), .keepdim = true);
+    tn_tensor     *mean = tn_div(tn_sum(rows, .dims = TN_DIMS(0)), tn_sum(tn_to(known, TN_F32)));
+    tn_tensor     *from = tn_sub(rows, mean);
+    tn_tensor     *length = tn_clamp(tn_norm(from, .dims = TN_DIMS(1), .keepdim = true), 1e-12, INFINITY);
+    from = tn_mul_scalar(tn_div(from, length), spread * sqrt((double)tn_size(rows, 1)));
+    from = tn_where(known, from, weight);
+    if (tn_error() == TN_OK) tn_copy_from(weight, from);
+    tn_scope_end(s);
+}
