@@ -49,15 +49,13 @@ static tn_tensor *rows_of(const tn_vectors *v, int64_t pieces)
 }
 
 tn_tensor *beginning_learn(const tn_corpus *c, int64_t pieces, int64_t dim, int64_t epochs, uint64_t seed,
-                           const char *folder)
+                           const char *path)
 {
-    char        path[1024];
-    const char *text = in_folder(folder, "pieces.txt", path);
     tn_vectors *v = NULL;
-    if (write_pieces(c, text))
-        v = tn_vectors_train(1, &text, .dim = dim, .window = WINDOW, .sample = 1e-3, .epochs = epochs, .min_count = 1,
+    if (write_pieces(c, path))
+        v = tn_vectors_train(1, &path, .dim = dim, .window = WINDOW, .sample = 1e-3, .epochs = epochs, .min_count = 1,
                              .seed = seed);
-    remove(text);
+    remove(path);
     tn_tensor *rows = v ? rows_of(v, pieces) : NULL;
     tn_vectors_free(v);
     return rows ? tn_take(rows) : NULL;

@@ -87,10 +87,11 @@ typedef struct {
 } bert_training;
 extern const train_kind bert_kind;
 
-/* Vectors of the corpus's pieces, [pieces, dim], by skip-gram that reads it so often; 0 where a piece is not in it. And
- * they as the rows of an embedding, all of one length (beginning.c). */
+/* Vectors of the corpus's pieces, [pieces, dim], by skip-gram that reads it so often; 0 where a piece is not in it.
+ * While it learns, the texts are at path, as numbers. And they as the rows of an embedding, all of one length
+ * (beginning.c). */
 tn_tensor *beginning_learn(const tn_corpus *c, int64_t pieces, int64_t dim, int64_t epochs, uint64_t seed,
-                           const char *folder);
+                           const char *path);
 void       beginning_take(tn_tensor *weight, tn_tensor *rows);
 
 /* ELECTRA: two models that learn together (electra.c). */

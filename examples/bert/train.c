@@ -51,9 +51,12 @@ static bool open_all(training *t)
     t->fit.train = tn_mlm_source(b->texts.batches), t->fit.valid = tn_mlm_source(b->held.batches);
     t->fit.loss = is(b, "electra") ? electra_loss : texts_loss;
     t->batches = tn_mlm_count(b->texts.batches), t->width = b->batch * b->length;
-    if (b->word_vectors)
+    if (b->word_vectors) {
+        char name[32], path[1024]; /* each rank reads for itself, to the same bits */
+        snprintf(name, sizeof name, "pieces.%d.txt", tn_world_rank(t->world));
         b->beginning = beginning_learn(b->texts.corpus, tn_tokenizer_size(t->tokens), t->asked.dim, b->word_vectors,
-                                       (uint64_t)t->asked.seed, t->asked.out);
+                                       (uint64_t)t->asked.seed, in_folder(t->asked.out, name, path));
+    }
     snprintf(t->each, sizeof t->each, "%lld examples of at most %lld pieces", (long long)b->batch,
              (long long)b->length);
     return tn_error() == TN_OK;

@@ -24,6 +24,12 @@ weights() { sed -n 's/.*"weights": "\([0-9a-f]*\)".*/\1/p' "$@"; }
 [ "$(weights said | wc -l)" = 2 ] && [ "$(weights said | sort -u | wc -l)" = 1 ] ||
     wrong "one rank and two end with different weights: $(cat said)"
 
+for ranks in 1 3; do
+    bert train --text book.txt --out known$ranks --size tiny --steps 2 --vocab-size 300 --length 32 --quiet \
+        --word-vectors 1 --ranks $ranks >>said 2>errors || wrong "--word-vectors of $ranks ranks: $(cat errors)"
+done
+cmp -s known1/model.safetensors known3/model.safetensors || wrong "--word-vectors: one rank and three differ"
+
 small=(--steps 3 --layers 1 --d-model 32 --heads 2 --vocab 60 --seq 8 --batch 12)
 for workload in "bert f32" "gpt bf16" "seq2seq f32"; do
     for ranks in 1 3; do
