@@ -29,7 +29,7 @@ TN_API tn_status tn_weights_path(int64_t n, tn_tensor *const *vectors, tn_tensor
 typedef struct tn_surface_args {
     int          zero_;
     void        *model;
-    tn_look_loss loss; /* of a copy of the model, several at once */
+    tn_look_loss loss; /* of a copy of the model, several at once; what it draws (dropout) is the same at each place */
     void        *user;
     tn_tensor   *x, *y;  /* directions [N]; y NULL: a line */
     int64_t      nx, ny; /* places, and where they begin and end */

@@ -135,6 +135,7 @@ typedef struct {
     const tn_surface_args *a;
     tn_tensor             *at; /* the model's weights */
     const int64_t         *row;
+    tn_generator           numbers; /* the caller's: a loss that draws, as with dropout, draws the same at each place */
 } plane;
 
 static double place(double from, double to, int64_t i, int64_t n)
@@ -160,12 +161,14 @@ static void rows(int64_t from, int64_t to, void *user)
             double *to_value = &a->values[p->row[i] * a->nx + x];
             if (!isnan(*to_value)) continue;
             const tn_scope s = tn_no_grad_begin();
+            tn_generator   numbers = p->numbers, *before = tn_use_generator(&numbers);
             tn_tensor     *v = tn_add(p->at, tn_mul_scalar(a->x, place(a->x0, a->x1, x, a->nx)));
             if (a->y) v = tn_add(v, tn_mul_scalar(a->y, place(a->y0, a->y1, p->row[i], a->ny)));
             tn_tensor *loss = tn_weights_set(m, v) == TN_OK ? a->loss(m, a->user) : NULL;
             if (!loss && tn_error() == TN_OK) tn_raise(TN_EINVAL, "tn_surface: the loss is NULL");
             const double value = loss ? tn_item(loss) : NAN;
             if (tn_error() == TN_OK) *to_value = isnan(value) ? INFINITY : value; /* NaN is what is still to be done */
+            tn_use_generator(before);
             tn_scope_end(s);
         }
     tn_module_free(m);
@@ -200,7 +203,7 @@ tn_status tn_surface_run(tn_surface_args a)
     const tn_scope s = tn_no_grad_begin();
     for (int64_t y = 0; row && y < a.ny && (a.most <= 0 || n < a.most); y++)
         if (!row_is_done(&a, y)) row[n++] = y;
-    plane p = {.a = &a, .at = tn_weights_vector(a.model), .row = row};
+    plane p = {.a = &a, .at = tn_weights_vector(a.model), .row = row, .numbers = *tn_current_generator()};
     if (tn_error() == TN_OK) tn_parallel_for(n, 1, rows, &p);
     tn_scope_end(s);
     if (row) tn__mem_put(row, bytes);

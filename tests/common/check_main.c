@@ -98,9 +98,18 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
     return remove(path);
 }
 
+static void remove_all(const char *path) { nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS); }
+
+const char *tn_test_new_file(const char *name)
+{
+    const char *path = tn_test_file(name);
+    remove_all(path);
+    return path;
+}
+
 static void forget_files(void)
 {
-    if (*folder) nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    if (*folder) remove_all(folder);
     *folder = 0;
     while (paths) {
         text *next = paths->next;

@@ -35,9 +35,19 @@ TCase *tn_tcase(Suite *s, const char *name);
  * removed at the end. Both live until the program ends. */
 const char *tn_test_data(const char *name);
 const char *tn_test_file(const char *name);
+const char *tn_test_new_file(const char *name); /* nothing of that name is there any more */
 
 /* What is written to a saved model's folder now is meant so: removes its SHA256SUMS. */
 void tn_test_unsummed(const char *dir);
+
+/* Is this AddressSanitizer's or ThreadSanitizer's build? */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TN_TEST_SANITIZED 1
+#elif defined(__has_feature)
+#define TN_TEST_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define TN_TEST_SANITIZED 0
+#endif
 
 /* True where a program runs ten times slower than usual (valgrind, an emulator): tests of mere size make themselves
  * smaller. Never a reason to check less. */

@@ -1,15 +1,18 @@
-/* scenarios.h — a test program of whole scenarios in which each allocation fails: each returns a number made of all
- * that it computed. They are written as a user writes who looks for an error at the end: calls go on with what the
- * failed ones gave. The including file ends with scenarios_main. */
+/* scenarios.h — a test program of whole scenarios in which each allocation fails, and which are done again and again
+ * for a second, or for TENON_SOAK_SECONDS: each returns a number made of all that it computed. They are written as a
+ * user writes who looks for an error at the end: calls go on with what the failed ones gave. The including file ends
+ * with scenarios_main. */
 #ifndef TENON_TESTS_COMMON_SCENARIOS_H
 #define TENON_TESTS_COMMON_SCENARIOS_H
 
 #include "models/models.h"
 #include "tests/common/check_main.h"
 #include "tests/common/faults.h"
+#include "tests/common/soak.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 typedef double (*scenario)(void);
@@ -26,7 +29,7 @@ static const char *folder(const char *name)
 static struct {
     const scenario *run;
     int             n;
-    const char     *of;
+    const char     *name, *of;
     int64_t         stride, slow; /* usually, and where programs run slower: each so manieth allocation fails */
 } told;
 
@@ -45,6 +48,29 @@ START_TEST(every_allocation)
 }
 END_TEST
 
+/* A model that learns as long as the others come and go, large enough for several threads. */
+static tn_gpt       *stays;
+static tn_optimizer *teacher;
+static void          learns_on(void)
+{
+    const tn_scope s = tn_scope_begin();
+    tn_tensor     *loss = tn_gpt_loss(stays, ids(8, 32, 101), NULL);
+    tn_zero_grads(stays);
+    if (tn_backward(loss) == TN_OK) tn_step(teacher);
+    ck_assert_msg(isfinite(tn_item(loss)), "%s", tn_error_message());
+    tn_scope_end(s);
+}
+
+START_TEST(stays_level)
+{
+    const char *seconds = getenv("TENON_SOAK_SECONDS");
+    stays = tn_gpt_new(.vocab = 101, .dim = 64, .layers = 2, .heads = 4, .positions = 32);
+    teacher = stays ? tn_adamw_new((tn_module *)stays, .lr = 1e-3) : NULL;
+    tn_soak(told.name, seconds ? atof(seconds) : tn_test_slow() ? 0 : 1, told.n, once, learns_on);
+    tn_optimizer_free(teacher), tn_free(stays);
+}
+END_TEST
+
 START_TEST(total) { printf("%d scenarios %s\n", told.n, told.of); }
 END_TEST
 
@@ -52,11 +78,15 @@ static int scenarios_main(const char *name, const char *of, int n, const scenari
 {
     Suite *s = suite_create(name);
     TCase *f = tcase_create("faults"); /* outside any scope: the allocator changes */
-    told.run = run, told.n = n, told.of = of, told.stride = stride, told.slow = slow;
+    told.name = name, told.run = run, told.n = n, told.of = of, told.stride = stride, told.slow = slow;
     suite_add_tcase(s, f);
     tcase_set_timeout(f, 300);
     tcase_add_loop_test(f, every_allocation, 0, n);
     tcase_add_test(f, total);
+    TCase *level = tcase_create("soak");
+    suite_add_tcase(s, level);
+    tcase_set_timeout(level, 0);
+    tcase_add_test(level, stays_level);
     return tn_check_main(s);
 }
 

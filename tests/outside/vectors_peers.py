@@ -18,7 +18,7 @@ that the last one's part is read once (on one thread: WS-353 0.16, not 0.42). It
 any run: with --shuffle both sides read the text as lines of 1,000 words, in an order that the seed draws, which makes
 other beginnings, too. `speed` runs both sides on one thread and ours on two, in turn, and prints the best of its
 rounds: the originals' words a second are what they say themselves, GloVe's time is that between its first and last
-lines on iterations, and its counting is that of its other three programs. Seen with fasttext-wheel 0.9.2, word2vec.c
+lines on iterations, and its counting is that of its other three programs. Seen with fasttext 0.9.3, word2vec.c
 20c129af and GloVe 52f7dbc5. Exits with 77 where none of the originals is there.
 """
 import argparse
@@ -93,9 +93,12 @@ def glove(a, seed, to):
 
 
 def fasttext(a, seed, to):
-    import fasttext as f
-    m = f.train_unsupervised(a.text, model="skipgram", dim=100, ws=5, neg=5, t=1e-4, epoch=a.epochs, thread=a.threads,
-                             minCount=5, lr=0.05, minn=3, maxn=6, seed=seed, verbose=0)
+    from fasttext import FastText as f  # train_unsupervised() of 0.9.3 takes no seed, what is below it does
+    args = dict(f.unsupervised_default, input=a.text, model="skipgram", dim=100, ws=5, neg=5, t=1e-4, epoch=a.epochs,
+                thread=a.threads, minCount=5, lr=0.05, minn=3, maxn=6, seed=seed, verbose=0)
+    asked = f._build_args(args, list(args))
+    m = f._FastText(args=asked)
+    f.fasttext.train(m.f, asked)
     with open(to, "w") as g:
         g.write("%d 100\n" % len(m.words))
         for w in m.words:

@@ -2,7 +2,10 @@
 #include "tests/common/check_main.h"
 
 #include "core/core.h"
+#include "tests/common/soak.h"
 #include <fenv.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 START_TEST(passes) { ck_assert_int_eq(tn_numel(tn_zeros(TN_SHAPE(2, 3))), 6); }
 END_TEST
@@ -19,6 +22,45 @@ END_TEST
 START_TEST(rounds) { fesetround(FE_UPWARD); }
 END_TEST
 
+/* Work that is to be done again and again, and how it goes wrong the more often it is. */
+static double level(int i) { return i; }
+static double forgets_a_tensor(int i)
+{
+    tn_keep(tn_zeros(TN_SHAPE(2)));
+    return i;
+}
+static double forgets_a_file(int i)
+{
+    if (!fopen("/dev/null", "r")) perror("/dev/null");
+    return i;
+}
+static double says_otherwise(int i)
+{
+    static int times;
+    return times++ > 7 ? i + 1 : i;
+}
+static volatile char *kept[1024]; /* so that no search for leaks ends the program first */
+static double         needs_more(int i)
+{
+    static int   times;
+    const size_t bytes = 1 << 18;
+    if (times < 1024 && (kept[times] = malloc(bytes)))
+        for (size_t at = 0; at < bytes; at += 1024) kept[times][at] = 1;
+    times++;
+    return i;
+}
+
+START_TEST(soak_level) { tn_soak("probe", 0.1, 2, level, NULL); }
+END_TEST
+START_TEST(soak_forgets_a_tensor) { tn_soak("probe", 0.1, 2, forgets_a_tensor, NULL); }
+END_TEST
+START_TEST(soak_forgets_a_file) { tn_soak("probe", 0.1, 2, forgets_a_file, NULL); }
+END_TEST
+START_TEST(soak_says_otherwise) { tn_soak("probe", 0.1, 2, says_otherwise, NULL); }
+END_TEST
+START_TEST(soak_needs_more) { tn_soak("probe", 0.1, 2, needs_more, NULL); }
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("probe");
@@ -28,5 +70,12 @@ int main(void)
     tcase_add_test(c, leaks);
     tcase_add_test(c, leaves_an_error);
     tcase_add_test(c, rounds);
+    TCase *soaks = tcase_create("soaks");
+    suite_add_tcase(s, soaks);
+    tcase_add_test(soaks, soak_level);
+    tcase_add_test(soaks, soak_forgets_a_tensor);
+    tcase_add_test(soaks, soak_forgets_a_file);
+    tcase_add_test(soaks, soak_says_otherwise);
+    tcase_add_test(soaks, soak_needs_more);
     return tn_check_main(s);
 }

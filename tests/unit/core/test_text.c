@@ -10,14 +10,7 @@
 #include <string.h>
 
 /* A sanitizer's run is about memory: it needs no million of random numbers. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SANITIZED = 1 };
-#elif defined(__has_feature)
-enum { SANITIZED = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) };
-#else
-enum { SANITIZED = 0 };
-#endif
-static bool small(void) { return SANITIZED || tn_test_slow(); }
+static bool small(void) { return TN_TEST_SANITIZED || tn_test_slow(); }
 
 static uint64_t state = 88172645463325252u;
 static uint64_t rnd(void)

@@ -19,14 +19,6 @@
 #include <omp.h>
 #endif
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-
 static void expect_error(tn_status code, const char *text)
 {
     ck_assert_str_eq(tn_error_message(), text);
@@ -119,7 +111,7 @@ static bool refuse_threads(void)
     const struct rlimit none = {0, 0};
     if (geteuid() == 0 && (setgid(65534) || setuid(65534))) return false;
     if (!setrlimit(RLIMIT_NPROC, &none) && !a_thread_can_be_had()) return true;
-#ifndef SANITIZED
+#if !TN_TEST_SANITIZED
     long  pages = 0;
     FILE *f = fopen("/proc/self/statm", "r");
     if (f && fscanf(f, "%ld", &pages) == 1) {

@@ -94,14 +94,11 @@ static tn_tensor *squares(void *module, const tn_batch *b, void *user)
 
 static double fitted(void)
 {
-    char       path[64];
-    static int runs; /* a folder for each: one that is in use is refused */
-    snprintf(path, sizeof path, "fit%d", runs++);
     tn_linear  *m = tn_linear_new(.in = 3, .out = 2);
     tn_dataset *d =
         tn_dataset_new(.x = tn_normal(TN_SHAPE(4, 3), 0, 1), .y = tn_normal(TN_SHAPE(4, 2), 0, 1), .batch = 2);
     tn_fit(m, .train = tn_dataset_source(d), .loss = squares, .epochs = 1, .valid = tn_dataset_source(d),
-           .folder = tn_test_file(path), .restore_best = true);
+           .folder = tn_test_new_file("fit"), .restore_best = true);
     const double sum = weights_of(m);
     tn_dataset_free(d);
     tn_free(m);

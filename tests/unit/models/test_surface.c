@@ -98,6 +98,30 @@ START_TEST(a_known_surface)
 }
 END_TEST
 
+/* A loss that draws: the numbers are the caller's, not those of the thread which has the row, and the same at each
+ * place, so that a way on which the weights stay is flat. */
+static tn_tensor *dropped_out(void *m, void *user) { return (void)m, tn_sum(tn_dropout(user, 0.5)); }
+START_TEST(a_loss_that_draws)
+{
+    tn_sequential *m = net();
+    tn_tensor     *x = tn_arange(100), *still = tn_zeros(TN_SHAPE(tn_count(m)));
+    double         z[2 * 8];
+    tn_seed(7);
+    for (int threads = 1; threads <= 4; threads++) {
+        tn_set_threads(threads);
+        for (int i = 0; i < 16; i++) z[i] = NAN;
+        tn_surface(.model = m, .loss = dropped_out, .user = tn_to(x, TN_F32), .x = still, .y = still, .nx = 2, .ny = 8,
+                   .values = z);
+        const double want = tn_item(tn_sum(tn_dropout(tn_to(x, TN_F32), 0.5)));
+        for (int i = 0; i < 16; i++) ck_assert_double_eq(z[i], want);
+        tn_seed(7 + (uint64_t)threads);
+    }
+    tn_set_threads(0);
+    fine();
+    tn_free(m);
+}
+END_TEST
+
 START_TEST(the_way_of_a_training)
 {
     tn_tensor *v[6], *d, *p;
@@ -143,6 +167,7 @@ int main(void)
     tcase_add_test(c, a_vector_and_back);
     tcase_add_test(c, filters_are_as_long_as_the_model_s);
     tcase_add_test(c, a_known_surface);
+    tcase_add_test(c, a_loss_that_draws);
     tcase_add_test(c, the_way_of_a_training);
     tcase_add_test(c, probes_and_alignment);
     return tn_check_main(s);

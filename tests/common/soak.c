@@ -1,0 +1,151 @@
+/* soak.c — does what goes on for hours stay as it is? See soak.h. */
+#define _GNU_SOURCE
+#include "tests/common/soak.h"
+
+#include "core/core.h"
+#include "tests/common/check_main.h"
+#include "tests/common/faults.h"
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static double now(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* ---- what the process holds -------------------------------------------------------------------------------------- */
+
+typedef struct {
+    size_t  live;
+    int64_t tensors, files, threads, names; /* open files; the files in the test's folder */
+} held;
+
+static int names_in(const char *dir) /* and the one by which they are read, always */
+{
+    char any[100];
+    snprintf(any, sizeof any, "%s/.", dir);
+    return tn_names_beside(any);
+}
+
+static held held_now(void)
+{
+    const tn_memory m = tn_memory_now();
+    return (held){m.live, m.tensors, names_in("/proc/self/fd"), names_in("/proc/self/task"),
+                  tn_names_beside(tn_test_file("any"))};
+}
+
+static double resident_mib(void)
+{
+    long  pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_eq(fscanf(f, "%*d %ld", &pages), 1);
+    fclose(f);
+    return (double)pages * 4096 / (1 << 20);
+}
+
+/* ---- troubled times ---------------------------------------------------------------------------------------------- */
+
+static uint64_t drawn = 1; /* Knuth's MMIX generator: of the test itself, so that the library's stays its own */
+static uint64_t draw(uint64_t below)
+{
+    drawn = drawn * 6364136223846793005u + 1442695040888963407u;
+    return (drawn >> 33) % below;
+}
+
+typedef struct {
+    double (*once)(int i);
+    int    i;
+    bool   fails;
+    double sum; /* NaN where it failed */
+} job;
+
+static void *run(void *work)
+{
+    job *j = work;
+    tn_clear_error();
+    j->sum = j->once(j->i);
+    if (tn_error() != TN_OK) j->sum = NAN;
+    j->fails = tn_error() != TN_OK && tn_error() != TN_ENOMEM;
+    tn_clear_error();
+    return NULL;
+}
+
+/* Short of memory half the time, on a thread of its own one time in four. What was not short gives what is right. */
+static bool troubled(double (*once)(int i), int i, double right, bool *failed)
+{
+    const bool is_short = draw(2);
+    job        j = {.once = once, .i = i};
+    if (is_short) tn_set_memory_limit(tn_memory_now().live + 1 + draw(1 << 16));
+    if (draw(4)) run(&j);
+    else {
+        pthread_t t;
+        ck_assert_int_eq(pthread_create(&t, NULL, run, &j), 0);
+        pthread_join(t, NULL);
+    }
+    tn_set_memory_limit(0);
+    *failed = isnan(j.sum);
+    return !j.fails && (isnan(j.sum) ? is_short : j.sum == right);
+}
+
+/* ---- rounds ------------------------------------------------------------------------------------------------------ */
+
+enum { PARTS = 16, STEADY = PARTS / 4 }; /* of the time: from the last one of the first quarter on nothing grows */
+static const double grows = 1.25, slack_mib = 4, long_enough = 600;
+
+void tn_soak(const char *name, double seconds, int n, double (*once)(int i), void (*resident)(void))
+{
+    double mib[PARTS] = {0}, cpu[PARTS] = {0}, *right = calloc((size_t)n, sizeof *right);
+    held   all_along = {0};
+    long   rounds = 0, failures = 0;
+    ck_assert_ptr_nonnull(right);
+    const double began = now(CLOCK_MONOTONIC);
+    for (double spent = 0; spent < seconds || rounds < 3; rounds++, spent = now(CLOCK_MONOTONIC) - began) {
+        const double start = now(CLOCK_PROCESS_CPUTIME_ID);
+        for (int i = 0; i < n; i++) {
+            const double sum = once(i);
+            ck_assert_msg(tn_error() == TN_OK, "round %ld, %d: %s", rounds, i, tn_error_message());
+            if (!rounds) right[i] = sum;
+            ck_assert_msg(sum == right[i], "round %ld: %d gives %.17g, and gave %.17g", rounds, i, sum, right[i]);
+        }
+        const double took = now(CLOCK_PROCESS_CPUTIME_ID) - start;
+        for (int i = 0; i < n; i++) {
+            bool failed;
+            ck_assert_msg(troubled(once, i, right[i], &failed), "round %ld, %d in troubled times", rounds, i);
+            failures += failed;
+        }
+        if (resident) resident();
+        ck_assert_msg(tn_error() == TN_OK, "round %ld: %s", rounds, tn_error_message());
+        const held h = held_now();
+        if (rounds == 1) all_along = h;
+        if (rounds > 1)
+            ck_assert_msg(!memcmp(&h, &all_along, sizeof h),
+                          "round %ld: %zu bytes, %lld tensors, %lld files, %lld threads, %lld files left; after the "
+                          "second: %zu, %lld, %lld, %lld, %lld",
+                          rounds, h.live, (long long)h.tensors, (long long)h.files, (long long)h.threads,
+                          (long long)h.names, all_along.live, (long long)all_along.tensors, (long long)all_along.files,
+                          (long long)all_along.threads, (long long)all_along.names);
+        const int part = spent < seconds ? (int)(spent / seconds * PARTS) : PARTS - 1;
+        mib[part] = fmax(mib[part], resident_mib());
+        cpu[part] = cpu[part] > 0 ? fmin(cpu[part], took) : took;
+    }
+    free(right);
+    int a = STEADY - 1, z = PARTS - 1; /* where a round takes longer than a part, some have none */
+    while (a < z && mib[a] <= 0) a++;
+    while (z > a && mib[z] <= 0) z--;
+    printf("soak of %s: %ld rounds of %d scenarios in %.3g s, %ld of them out of memory; %.1f MiB after a quarter, "
+           "%.1f at the end; %.3f s of CPU a round, then %.3f; %lld files, %lld threads, %zu bytes all along\n",
+           name, rounds, n, seconds, failures, mib[a], mib[z], cpu[a], cpu[z], (long long)all_along.files,
+           (long long)all_along.threads, all_along.live);
+    /* AddressSanitizer keeps what is freed for a while */
+    ck_assert_msg(TN_TEST_SANITIZED || mib[z] <= mib[a] + slack_mib, "it needs %.1f MiB, and needed %.1f", mib[z],
+                  mib[a]);
+    if (seconds >= long_enough)
+        ck_assert_msg(cpu[z] <= grows * cpu[a], "a round takes %.3f s, and took %.3f", cpu[z], cpu[a]);
+}

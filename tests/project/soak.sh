@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# All scenarios of test_memory_models and test_memory_tools, again and again for TENON_SOAK_SECONDS (600; two hours are
+# 7200), both programs at once: results, memory, files, threads and speed stay as they are. See tests/common/soak.h.
+. "$(dirname "$0")/common.sh"
+fresh soak
+export TENON_SOAK_SECONDS=${TENON_SOAK_SECONDS:-600}
+for name in models tools; do
+    "$build/bin/tests/test_memory_$name" stays_level >$name 2>&1 &
+done
+for name in models tools; do
+    wait -n || wrong "a program does not stay level"
+done
+[ $wrong = 0 ] || cat models tools
+mkdir -p "$build/figures"
+cat models tools | grep '^soak of ' | tee "$build/figures/soak"
+exit $wrong
