@@ -115,6 +115,7 @@ void tn_soak(const char *name, double seconds, int n, double (*once)(int i), voi
             ck_assert_msg(sum == right[i], "round %ld: %d gives %.17g, and gave %.17g", rounds, i, sum, right[i]);
         }
         const double took = now(CLOCK_PROCESS_CPUTIME_ID) - start;
+        const held   h = held_now(); /* here, as each has been done to its end and left its files */
         for (int i = 0; i < n; i++) {
             bool failed;
             ck_assert_msg(troubled(once, i, right[i], &failed), "round %ld, %d in troubled times", rounds, i);
@@ -122,7 +123,6 @@ void tn_soak(const char *name, double seconds, int n, double (*once)(int i), voi
         }
         if (resident) resident();
         ck_assert_msg(tn_error() == TN_OK, "round %ld: %s", rounds, tn_error_message());
-        const held h = held_now();
         if (rounds == 1) all_along = h;
         if (rounds > 1)
             ck_assert_msg(!memcmp(&h, &all_along, sizeof h),

@@ -6,10 +6,10 @@
 /* In rounds, for so many seconds: once(0) … once(n - 1), each of which must give what it gave in the first round; the
  * same again in troubled times, some short of memory and some on a thread that ends behind them; and `resident` (not
  * NULL), a step of something that lives as long. From the second round on the library holds as many bytes and tensors
- * behind each, and the process as many files and threads; from a quarter of the time on, the process's memory and the
- * CPU time of the first part do not grow. What is not so fails (ck_assert), speed only in runs of ten minutes and
- * more, which a busy machine does not decide. Tells of it on a line that begins with "soak of NAME:". Outside any
- * scope. */
+ * when the first of these is done, and the process as many files and threads; from a quarter of the time on, the
+ * process's memory and the CPU time of that part do not grow. What is not so fails (ck_assert), speed only in runs of
+ * ten minutes and more, which a busy machine does not decide. Tells of it on a line that begins with "soak of NAME:".
+ * Outside any scope. */
 void tn_soak(const char *name, double seconds, int n, double (*once)(int i), void (*resident)(void));
 
 #endif
