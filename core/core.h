@@ -38,6 +38,9 @@ extern "C" {
 TN_API const char *tn_version(void);
 TN_API const char *tn_build_info(void);
 
+/* Whether this CPU multiplies bf16 itself (AVX512_BF16, AMX), so that products in bf16 are faster than in f32. */
+TN_API bool tn_has_bf16(void);
+
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 typedef enum {

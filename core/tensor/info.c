@@ -46,3 +46,5 @@ const char *tn_build_info(void)
              limit(c.cores, cores), limit(c.quota, quota), limit(c.asked, asked));
     return text;
 }
+
+bool tn_has_bf16(void) { return tn__kernels()->gemm_pairs != NULL; }

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-static const char *out = "build/demo", *objective = "bert", *dtype = "f32";
+static const char *out = "build/demo", *objective = "bert", *dtype;
 static int64_t     embedding, seed = 1;
 static double      minutes;
 static int64_t     steps, documents = 12000, probes = 500;
@@ -180,7 +180,8 @@ static int run(int count, char **operands)
     a->out = in_folder(out, "model", folder), a->size = "tiny", a->vocab_size = 4000, a->layers = 3, a->heads = 4;
     a->dropout = 0, a->lr = 2e-3, a->minutes = minutes;
     a->steps = steps || minutes > 0 ? steps : albert ? ALBERTS_STEPS : USUAL_STEPS;
-    a->resume = again, a->seed = seed, a->dtype = dtype;
+    a->resume = again, a->seed = seed;
+    a->dtype = dtype ? dtype : tn_has_bf16() ? "bf16" : "f32";
     const tn_fit_result r = train_run(&t.base);
     if (r.why == TN_FIT_STOPPED) fprintf(stderr, "stopped; bert demo --resume goes on\n");
     else if (r.why != TN_FIT_FAILED) end(&t, &r, began);
@@ -197,7 +198,8 @@ static const option options[] = {
     OPTION_INT("probes", 0, "N", &probes, "sentences to ask of each kind", .least = 1, .most = 1e6),
     OPTION_TEXT("objective", 0, "NAME", &objective, "as of bert train", .choices = "bert|albert"),
     OPTION_INT("embedding", 0, "N", &embedding, "likewise", .least = 1, .most = 65536),
-    OPTION_TEXT("dtype", 0, "TYPE", &dtype, "bf16 is faster where the CPU has it", .choices = "f32|bf16"),
+    OPTION_TEXT("dtype", 0, "TYPE", &dtype, "without it, bf16 where the CPU has it, as that is faster there, else f32",
+                .choices = "f32|bf16"),
     OPTION_INT("seed", 0, "N", &seed, "of everything that is drawn"),
     OPTION_FLAG("resume", 'r', &again, "go on where it was broken off"),
     {0},

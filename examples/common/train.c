@@ -87,7 +87,7 @@ static void announce(training *t, int64_t steps, double seconds)
     fprintf(stderr, "model    %s: %lld layers of %lld, %.2f million parameters", a->size, (long long)a->layers,
             (long long)a->dim, (double)tn_module_count(t->net, false) / 1e6);
     if (t->tokens) fprintf(stderr, ", a vocabulary of %lld", (long long)tn_tokenizer_size(t->tokens));
-    fprintf(stderr, "\n");
+    fprintf(stderr, ", in %s\n", a->dtype);
     t->kind->say(t);
     fprintf(stderr, "memory   about %.0f MiB\nsteps    %lld of %s", memory_of(t) / 1048576, (long long)steps, t->each);
     if (seconds > 0)

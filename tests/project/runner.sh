@@ -21,7 +21,9 @@ expect 1 'has changed the rounding of numbers' rounds
 expect 0 'soak of probe: .* 0 bytes all along' soak_level
 expect 1 'round 2: .* 10 tensors,' soak_forgets_a_tensor
 expect 1 ' files, 1 threads' soak_forgets_a_file
+expect 0 'soak of probe' soak_starts_threads
+expect 1 'round 2: .* threads,' soak_forgets_a_thread
 expect 1 'gives 1, and gave 0' soak_says_otherwise
 expect 1 'MiB, and needed' soak_needs_more
-expect 1 '20%: Checks: 10, Failures: 8'
+expect 1 '25%: Checks: 12, Failures: 9'
 exit $wrong

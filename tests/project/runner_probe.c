@@ -1,11 +1,16 @@
 /* runner_probe.c — tests that pass, fail, and leave things behind, for runner.sh to see what the runner says. */
+#define _GNU_SOURCE
 #include "tests/common/check_main.h"
 
 #include "core/core.h"
 #include "tests/common/soak.h"
 #include <fenv.h>
+#include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
 
 START_TEST(passes) { ck_assert_int_eq(tn_numel(tn_zeros(TN_SHAPE(2, 3))), 6); }
 END_TEST
@@ -34,6 +39,24 @@ static double forgets_a_file(int i)
     if (!fopen("/dev/null", "r")) perror("/dev/null");
     return i;
 }
+static void *ends_at_once(void *nothing) { return nothing; }
+static void *ends_later(void *nothing)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    return nothing;
+}
+static void *never_ends(void *nothing)
+{
+    pause();
+    return nothing;
+}
+static double with_thread(void *work(void *), int i)
+{
+    pthread_t t;
+    return pthread_create(&t, NULL, work, NULL) || pthread_detach(t) ? NAN : i;
+}
+static double starts_threads(int i) { return with_thread(i ? ends_later : ends_at_once, i); }
+static double forgets_a_thread(int i) { return with_thread(never_ends, i); }
 static double says_otherwise(int i)
 {
     static int times;
@@ -56,6 +79,10 @@ START_TEST(soak_forgets_a_tensor) { tn_soak("probe", 0.1, 2, forgets_a_tensor, N
 END_TEST
 START_TEST(soak_forgets_a_file) { tn_soak("probe", 0.1, 2, forgets_a_file, NULL); }
 END_TEST
+START_TEST(soak_starts_threads) { tn_soak("probe", 0.1, 2, starts_threads, NULL); }
+END_TEST
+START_TEST(soak_forgets_a_thread) { tn_soak("probe", 0.1, 2, forgets_a_thread, NULL); }
+END_TEST
 START_TEST(soak_says_otherwise) { tn_soak("probe", 0.1, 2, says_otherwise, NULL); }
 END_TEST
 START_TEST(soak_needs_more) { tn_soak("probe", 0.1, 2, needs_more, NULL); }
@@ -75,6 +102,8 @@ int main(void)
     tcase_add_test(soaks, soak_level);
     tcase_add_test(soaks, soak_forgets_a_tensor);
     tcase_add_test(soaks, soak_forgets_a_file);
+    tcase_add_test(soaks, soak_starts_threads);
+    tcase_add_test(soaks, soak_forgets_a_thread);
     tcase_add_test(soaks, soak_says_otherwise);
     tcase_add_test(soaks, soak_needs_more);
     return tn_check_main(s);

@@ -45,6 +45,7 @@ START_TEST(as_told)
     if (known) reason = strcmp(wish, name) ? "more than this CPU has" : "set by TENON_ISA";
     else if (wish && *wish) reason = "TENON_ISA was ignored";
     ck_assert_str_eq(tn__isa_name(), name);
+    ck_assert_int_eq(tn_has_bf16(), !strcmp(name, "avx512bf16") || !strcmp(name, "amx"));
     ck_assert_msg(strstr(tn__isa_reason(), reason) != NULL, "the reason is \"%s\"", tn__isa_reason());
 }
 END_TEST
