@@ -95,8 +95,7 @@ TN_API tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *con
  * their inputs to f32; where f32 and bf16 are joined (tn_cat) the result is f32. Each op states its choice, an op of
  * your own, too: .autocast in op.h. Conversions are on the tape, so weights stay f32 and get f32 gradients; optimizers,
  * state dicts and checkpoints do not notice. f64 is left alone. bf16 has f32's range: losses need no scaling. A weight
- * that is used several times in the scope is converted once. tn_backward needs no scope of its own. It is faster
- * than f32 where tn_has_bf16(); elsewhere it saves memory at most.
+ * that is used several times in the scope is converted once. tn_backward needs no scope of its own. See tn_has_bf16.
  *
  *     tn_scope s = tn_autocast_begin(true);
  *     tn_tensor *loss = tn_scope_return(s, model_loss(net, batch));

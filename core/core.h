@@ -34,12 +34,10 @@ extern "C" {
 #define TN_VERSION_MINOR 1
 #define TN_VERSION_PATCH 0
 
-/* "0.1.0"; and one line on what is in use and why: version, compiler, instruction set, threads. */
+/* "0.1.0"; a line on what is in use and why (compiler, instructions, threads); whether products in bf16 are fast. */
 TN_API const char *tn_version(void);
 TN_API const char *tn_build_info(void);
-
-/* Whether this CPU multiplies bf16 itself (AVX512_BF16, AMX), so that products in bf16 are faster than in f32. */
-TN_API bool tn_has_bf16(void);
+TN_API bool        tn_has_bf16(void);
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 

@@ -91,8 +91,7 @@ TN_API void tn_optimizer_free(tn_optimizer *o);
  * fails changes no weight, no state and no gradient. */
 TN_API tn_status tn_step(tn_optimizer *o);
 
-/* Only every nth tn_step takes effect, with the mean of the gradients collected since: a batch in n parts. 1 at first.
- * */
+/* Only every nth tn_step takes effect, with the mean of the gradients since then: a batch in n parts. At first 1. */
 TN_API tn_status tn_accumulate(tn_optimizer *o, int64_t n);
 
 TN_API int64_t     tn_steps(const tn_optimizer *o);     /* that took effect */

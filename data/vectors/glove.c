@@ -8,13 +8,15 @@
  * A pair counts the same in both directions, and is kept once. The words are dealt out to PARTS, and the pairs to
  * PARTS × PARTS blocks, by both words; a block of w and c is learned from together with the other direction of that of
  * c and w. Blocks that share neither the part of w nor that of c touch no row in common: so a diagonal of blocks can be
- * learned from by as many workers as there are, in any order, to the same bits; and one diagonal follows the other. */
+ * learned from by as many workers as there are, in any order, to the same bits; and one diagonal follows the other. A
+ * turn around all of them takes a slice of each block: with whole blocks, a row learns from one part's words for long
+ * before it meets the next part's, and rare words come out worse. */
 #include "core/base/toolbox.h"
 #include "data/vectors/train_private.h"
 
 #include <math.h>
 
-enum { PARTS = TN__SHARDS, MOST_PAIRS = 1 << 22 /* of a table: 100 MB while they are counted */ };
+enum { PARTS = TN__SHARDS, SLICES = 16, MOST_PAIRS = 1 << 22 /* of a table: 100 MB while they are counted */ };
 
 /* Two words that stand near each other, the more frequent one first. */
 typedef struct {
@@ -23,9 +25,10 @@ typedef struct {
 } tally;
 
 typedef struct {
-    tally  *slot;
-    int64_t slots, n;
-    float   least; /* rarer pairs have been dropped, for want of room */
+    tally   *slot;
+    int64_t  slots, n;
+    float    least; /* rarer pairs have been dropped, for want of room */
+    uint64_t seed;  /* of their order */
 } counted;
 
 typedef struct {
@@ -37,7 +40,7 @@ struct tn__pairs {
     counted   table[PARTS]; /* by low */
     pair     *block[PARTS][PARTS];
     int64_t   in_block[PARTS][PARTS], room[PARTS][PARTS];
-    int       diagonal;
+    int       diagonal, slice;
     int64_t   stride; /* of the rows below: the vector, its bias, and what fills a cache line */
     tn__table word, context, word_squares, context_squares;
 };
@@ -50,7 +53,10 @@ static void counted_free(counted *c)
     *c = (counted){0};
 }
 
-static uint64_t hash_of(const tally *p) { return tn__splitmix((uint64_t)p->low << 32 | p->high); }
+static uint64_t hash_of(const counted *c, const tally *p)
+{
+    return tn__splitmix(((uint64_t)p->low << 32 | p->high) ^ c->seed);
+}
 
 static tally *slot_of(const counted *c, const tally *p, uint64_t hash)
 {
@@ -63,11 +69,11 @@ static tally *slot_of(const counted *c, const tally *p, uint64_t hash)
 /* Into a table of so many slots, without what was counted less than `least`. */
 static bool resettle(counted *c, int64_t slots, float least)
 {
-    counted to = {.slots = slots, .least = least};
+    counted to = {.slots = slots, .least = least, .seed = c->seed};
     if (!(to.slot = tn__mem_zeroed((size_t)slots * sizeof *to.slot))) return false;
     for (const tally *p = c->slot, *end = p + c->slots; p < end; p++) {
         if (!p->low || p->count < least) continue;
-        *slot_of(&to, p, hash_of(p)) = *p, to.n++;
+        *slot_of(&to, p, hash_of(c, p)) = *p, to.n++;
     }
     counted_free(c);
     *c = to;
@@ -99,7 +105,7 @@ static bool enter(queue *q, tally p)
 {
     const uint64_t at = q->n++ % WAIT;
     if (q->n > WAIT && !add_pair(q->to, &q->pair[at], q->hash[at])) return false;
-    q->pair[at] = p, q->hash[at] = hash_of(&p);
+    q->pair[at] = p, q->hash[at] = hash_of(q->to, &p);
     __builtin_prefetch(q->to->slot + (q->hash[at] & (uint64_t)(q->to->slots - 1)), 1);
     return true;
 }
@@ -147,7 +153,7 @@ static void count_table(int64_t from, int64_t to, void *user)
 
 /* ---- what was counted, dealt out --------------------------------------------------------------------------------- */
 
-/* In the order of the table, which is that of a hash: so neighbours have nothing to do with each other. */
+/* In the order of the table, which is that of a hash and the seed: so neighbours have nothing to do with each other. */
 static void deal(int64_t from, int64_t to, void *user)
 {
     const tn__trainer *t = user;
@@ -170,8 +176,10 @@ static void deal(int64_t from, int64_t to, void *user)
 static bool count_pairs(tn__trainer *t, tn__run *r)
 {
     enum { SLOTS = 1 << 12 };
-    for (int i = 0; i < PARTS; i++)
+    for (int i = 0; i < PARTS; i++) {
+        t->pairs->table[i].seed = tn__splitmix(t->a.seed);
         if (!resettle(&t->pairs->table[i], SLOTS, 0)) return false;
+    }
     t->work = read_words, t->after = count_table;
     const bool on = tn__read_through(t, r);
     if (on) tn_parallel_for(PARTS, 1, deal, t);
@@ -193,7 +201,7 @@ static void fetch(const struct tn__pairs *g, int64_t word, int64_t context)
 }
 
 /* The first words of the pairs and the second ones as their contexts, or the other way round. */
-static void learn_block(const tn__trainer *t, const pair *p, int64_t n, bool turned)
+static void learn_pairs(const tn__trainer *t, const pair *p, int64_t n, bool turned)
 {
     const struct tn__pairs *g = t->pairs;
     for (int64_t i = 0; i < n; i++, p++) {
@@ -207,14 +215,22 @@ static void learn_block(const tn__trainer *t, const pair *p, int64_t n, bool tur
     }
 }
 
+/* The slice that it is the turn of. */
+static void learn_slice(const tn__trainer *t, int64_t low, int64_t high, bool turned)
+{
+    const struct tn__pairs *g = t->pairs;
+    const int64_t           n = g->in_block[low][high], from = n * g->slice / SLICES, to = n * (g->slice + 1) / SLICES;
+    learn_pairs(t, g->block[low][high] + from, to - from, turned);
+}
+
 static void learn_blocks(int64_t from, int64_t to, void *user)
 {
     const tn__trainer      *t = user;
     const struct tn__pairs *g = t->pairs;
     for (int64_t part = from; part < to; part++) {
         const int64_t other = (part + g->diagonal) % PARTS;
-        learn_block(t, g->block[part][other], g->in_block[part][other], false);
-        learn_block(t, g->block[other][part], g->in_block[other][part], true);
+        learn_slice(t, part, other, false);
+        learn_slice(t, other, part, true);
     }
 }
 
@@ -259,10 +275,10 @@ static void pairs_free(tn__trainer *t)
 static bool learn_epoch(tn__trainer *t, tn__run *r, const tn__saved tables[TN__SAVED])
 {
     struct tn__pairs *g = t->pairs;
-    for (int64_t d = r->place[0]; d < PARTS; d++) {
-        g->diagonal = (int)((d + r->epoch) % PARTS);
+    while (r->place[0] < PARTS * SLICES) {
+        g->slice = (int)(r->place[0] / PARTS), g->diagonal = (int)((r->place[0] + r->epoch) % PARTS);
         tn_parallel_for(PARTS, 1, learn_blocks, t);
-        r->place[0] = d + 1;
+        r->place[0]++;
         if (t->a.stop && *t->a.stop) return tn__checkpoint_save(t, r, tables), false;
     }
     return true;
