@@ -16,7 +16,7 @@
 
 #include <math.h>
 
-enum { PARTS = TN__SHARDS, SLICES = 16, MOST_PAIRS = 1 << 22 /* of a table: 100 MB while they are counted */ };
+enum { PARTS = TN__SHARDS, SLICES = 8, MOST_PAIRS = 1 << 22 /* of a table: 100 MB while they are counted */ };
 
 /* Two words that stand near each other, the more frequent one first. */
 typedef struct {
