@@ -53,7 +53,7 @@ static void *never_ends(void *nothing)
 static double with_thread(void *work(void *), int i)
 {
     pthread_t t;
-    return pthread_create(&t, NULL, work, NULL) || pthread_detach(t) ? NAN : i;
+    return pthread_create(&t, NULL, work, NULL) || pthread_detach(t) ? (double)NAN : i;
 }
 static double starts_threads(int i) { return with_thread(i ? ends_later : ends_at_once, i); }
 static double forgets_a_thread(int i) { return with_thread(never_ends, i); }
