@@ -33,21 +33,22 @@ static int names_in(const char *dir) /* and the one by which they are read, alwa
     return tn_names_beside(any);
 }
 
-static held held_now(void)
-{
-    const tn_memory m = tn_memory_now();
-    return (held){m.live, m.tensors, names_in("/proc/self/fd"), names_in("/proc/self/task"),
-                  tn_names_beside(tn_test_file("any"))};
-}
-
-/* A thread that has been joined, or one of a pool whose owner has ended, is counted for a moment yet. */
-static int64_t threads_settled(int64_t most)
+/* A thread that has been joined, or one of a pool whose owner has ended, is counted for a moment yet: more than so many
+ * are counted again for two seconds. */
+static int64_t threads_now(int64_t most)
 {
     enum { TIMES = 200 };
     const struct timespec moment = {.tv_nsec = 10000000};
     int64_t               n = names_in("/proc/self/task");
     for (int i = 0; i < TIMES && n > most; i++, n = names_in("/proc/self/task")) nanosleep(&moment, NULL);
     return n;
+}
+
+static held held_now(int64_t most_threads)
+{
+    const tn_memory m = tn_memory_now();
+    return (held){m.live, m.tensors, names_in("/proc/self/fd"), threads_now(most_threads),
+                  tn_names_beside(tn_test_file("any"))};
 }
 
 static double resident_mib(void)
@@ -125,9 +126,9 @@ void tn_soak(const char *name, double seconds, int n, double (*once)(int i), voi
             ck_assert_msg(sum == right[i], "round %ld: %d gives %.17g, and gave %.17g", rounds, i, sum, right[i]);
         }
         const double took = now(CLOCK_PROCESS_CPUTIME_ID) - start;
-        held         h = held_now(); /* here, as each has been done to its end and left its files */
+        /* here, as each has been done to its end and left its files */
+        const held h = held_now(rounds > 1 ? all_along.threads : INT64_MAX);
         if (rounds == 1) all_along = h;
-        if (rounds) h.threads = threads_settled(all_along.threads);
         if (h.threads < all_along.threads) all_along.threads = h.threads; /* one was about to end */
         for (int i = 0; i < n; i++) {
             bool failed;
