@@ -13,13 +13,37 @@ void tn__tell(const tn__trainer *t, const tn__run *r, double done)
 
 enum { TOLD_EVERY = 64 };
 
-/* The next piece of a shard: up to BYTES of its part, in one file. False: raised. */
+/* Where a shard goes on in the texts. Steps of the golden ratio around its part go to all regions of it soon, and again
+ * and again; what is less than a piece comes last. */
+static int64_t next_place(const tn__shard *s)
+{
+    const int64_t piece = s->read / TN__SHARD_BYTES, pieces = s->bytes / TN__SHARD_BYTES;
+    const int64_t at = piece < pieces ? (s->first_piece + piece * s->step) % pieces : piece;
+    return s->part + at * TN__SHARD_BYTES + s->read % TN__SHARD_BYTES;
+}
+
+/* The step around so many pieces: with no divisor in common it meets each once. */
+static int64_t golden_step(int64_t pieces)
+{
+    if (pieces > INT32_MAX) return 1; /* a product must not go beyond 64 bits */
+    for (int64_t step = (int64_t)((double)pieces * 0.6180339887498949);; step++) {
+        int64_t divisor = step, other = pieces;
+        while (other) {
+            const int64_t rest = divisor % other;
+            divisor = other, other = rest;
+        }
+        if (divisor <= 1) return step;
+    }
+}
+
+/* The next piece of a shard, or what is left of it behind a file's end. False: raised. */
 static bool next_piece(tn__shard *s, const tn__run *r, int64_t epoch)
 {
     int file = 0;
     s->from = s->to = 0;
-    if (s->at >= s->end) return true;
-    while (r->start[file + 1] <= s->at) file++;
+    if (s->read >= s->bytes) return true;
+    const int64_t place = next_place(s), left = TN__SHARD_BYTES - s->read % TN__SHARD_BYTES;
+    while (r->start[file + 1] <= place) file++;
     if (file != s->file) {
         if (s->file >= 0) tn__source_close(&s->source);
         s->file = -1;
@@ -27,29 +51,26 @@ static bool next_piece(tn__shard *s, const tn__run *r, int64_t epoch)
         s->file = file;
         s->key = tn__splitmix(s->t->a.seed + tn__splitmix((uint64_t)epoch * 0x10001 + (uint64_t)file + 1));
     }
-    s->file_end = r->start[file + 1] - r->start[file], s->from = s->at - r->start[file];
-    s->to = tn__min_i64(s->from + tn__min_i64(TN__SHARD_BYTES, s->end - s->at), s->file_end);
-    s->at += s->to - s->from;
+    s->file_end = r->start[file + 1] - r->start[file], s->from = place - r->start[file];
+    s->to = tn__min_i64(s->from + tn__min_i64(left, s->bytes - s->read), s->file_end);
+    s->read += s->to - s->from;
     s->text_at = tn__max_i64(0, s->from - TN__AROUND), s->text_end = tn__min_i64(s->to + TN__AROUND, s->file_end);
     return tn__source_read(&s->source, s->text, s->text_at, (size_t)(s->text_end - s->text_at));
 }
 
-/* The texts in equal parts, one for each shard. */
-static int64_t part_of(const tn__trainer *t, const tn__run *r)
-{
-    return tn__max_i64(TN__SHARD_BYTES, (r->bytes + t->shards - 1) / t->shards);
-}
-
-/* Each begins at its place; returns the bytes before these places. */
+/* The texts in equal parts, one for each shard, of which some were read before; returns the bytes that were. */
 static int64_t deal_texts(tn__trainer *t, tn__run *r)
 {
-    const int64_t part = part_of(t, r);
+    const int64_t part = tn__max_i64(TN__SHARD_BYTES, (r->bytes + t->shards - 1) / t->shards);
     int64_t       before = 0;
     for (int64_t i = 0; i < t->shards; i++) {
         tn__shard *s = &t->shard[i];
-        s->at = tn__min_i64(i * part, r->bytes), s->end = tn__min_i64(s->at + part, r->bytes);
-        const int64_t place = t->pairs ? 0 : tn__max_i64(0, tn__min_i64(r->place[i], s->end - s->at));
-        s->at += place, before += place;
+        s->part = tn__min_i64(i * part, r->bytes), s->bytes = tn__min_i64(part, r->bytes - s->part);
+        const int64_t pieces = s->bytes / TN__SHARD_BYTES;
+        s->step = golden_step(pieces);
+        s->first_piece = pieces ? (int64_t)(tn__splitmix(t->a.seed + (uint64_t)i) % (uint64_t)pieces) : 0;
+        s->read = t->pairs ? 0 : tn__max_i64(0, tn__min_i64(r->place[i], s->bytes));
+        before += s->read;
     }
     return before;
 }
@@ -58,8 +79,7 @@ static int64_t deal_texts(tn__trainer *t, tn__run *r)
 static bool save(const tn__trainer *t, tn__run *r)
 {
     const tn__saved tables[TN__SAVED] = {{t->in.x, t->in.rows * t->width}, {t->out.x, t->out.rows * t->width}};
-    const int64_t   part = part_of(t, r);
-    for (int64_t i = 0; i < t->shards; i++) r->place[i] = t->shard[i].at - tn__min_i64(i * part, r->bytes);
+    for (int64_t i = 0; i < t->shards; i++) r->place[i] = t->shard[i].read;
     return tn__checkpoint_save(t, r, tables);
 }
 

@@ -116,8 +116,9 @@ typedef struct tn__trainer tn__trainer;
 /* A piece of the text, and what one worker needs for it. */
 typedef struct {
     const tn__trainer *t;
-    /* its part of the texts, as if they stood behind each other: where it goes on, where it ends */
-    int64_t    at, end;
+    /* its part of the texts, as if they stood behind each other: where it begins, and how much of it was read; and in
+     * what order: the piece it begins with, and how many pieces further the next one is */
+    int64_t    part, bytes, read, first_piece, step;
     int        file; /* that is open; -1: none */
     char       label[TN__LABEL];
     tn__source source;
@@ -171,8 +172,8 @@ struct tn__trainer {
 
 /* So the text is cut, whatever the number of threads: each of up to SHARDS shards (train.c says how many) reads its
  * part of the texts in pieces of BYTES; a round is a piece of each, in which all begin with the same rows; AROUND
- * bytes on both sides are looked at, too. The parts are far from each other, so that what is learned in a round, and
- * what was learned last, is not of one place in the texts. */
+ * bytes on both sides are looked at, too. The parts are far from each other, and so are the pieces that follow each other
+ * in a part, so that what is learned in a round, and what was learned last, is not of one place in the texts. */
 enum { TN__SHARDS = 8, TN__SHARD_BYTES = 4096, TN__AROUND = 512, TN__WORDS_A_SHARD = 2000 };
 enum { TN__SOFTMAX_MOST = 1 << 15 }; /* words: each pair of words takes 6 · dim operations for each of them */
 static inline bool tn__is_softmax(const tn__trainer *t) { return t->a.loss == TN_VECTORS_SOFTMAX; }

@@ -90,30 +90,70 @@ static tn_vectors *with_checkpoint(const char *path, int way, bool resume, doubl
 }
 
 /* Stopped in the first epoch (GloVe has learned nothing then), in the second, and in the third. */
-START_TEST(goes_on_to_the_same_bits)
+static void stop_and_go_on(const char *path, int way)
 {
-    const char   *path = world(9000, 500);
-    const bool    glove = ways[_i].kind == TN_VECTORS_GLOVE;
-    tn_vectors   *whole = with_checkpoint(path, _i, false, 2);
+    const bool    glove = ways[way].kind == TN_VECTORS_GLOVE;
+    tn_vectors   *whole = with_checkpoint(path, way, false, 2);
     const int64_t n = tn_vectors_size(whole);
-    ck_assert_int_gt(n, 2 * TN__WORDS_A_SHARD);
     ck_assert_int_eq(remove(tn_test_file("checkpoint")), 0);
-    ck_assert_ptr_null(with_checkpoint(path, _i, false, 0));
+    ck_assert_ptr_null(with_checkpoint(path, way, false, 0));
     ck_assert_msg(tn_error() == TN_OK && tn__is_there(tn_test_file("checkpoint")) == !glove, "%s", tn_error_message());
     tn_set_threads(3);
-    ck_assert_ptr_null(with_checkpoint(path, _i, !glove, 0.3));
+    ck_assert_ptr_null(with_checkpoint(path, way, !glove, 0.3));
     tn_set_threads(1);
-    ck_assert_ptr_null(with_checkpoint(path, _i, true, 0.6));
+    ck_assert_ptr_null(with_checkpoint(path, way, true, 0.6));
     ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
     tn_set_threads(2);
     for (int again = 0; again < 2; again++) { /* from where it was stopped; and from the end */
-        tn_vectors *v = with_checkpoint(path, _i, true, 2);
+        tn_vectors *v = with_checkpoint(path, way, true, 2);
         ck_assert_msg(v, "%s", tn_error_message());
         ck_assert_mem_eq(tn_data(tn_vectors_tensor(whole)), tn_data(tn_vectors_tensor(v)), (size_t)(n * 20) * 4);
         tn_vectors_free(v);
     }
     tn_set_threads(0);
     tn_vectors_free(whole);
+}
+
+START_TEST(goes_on_to_the_same_bits) { stop_and_go_on(world(9000, 500), _i); /* several shards */ }
+END_TEST
+
+/* A text of which one shard reads many pieces. */
+START_TEST(goes_on_in_the_same_order)
+{
+    const char *path = world(40000, 9);
+    tn_tensor  *text = tn_file_read(path, 1 << 24);
+    ck_assert_int_gt(tn_numel(text), 40 * TN__SHARD_BYTES);
+    tn_drop(text);
+    stop_and_go_on(path, 0);
+}
+END_TEST
+
+/* A word that stands among a's in the first half of a text, and among b's in the second, is as near to both; read from
+ * beginning to end, it was nearer to the b's by 0.8. */
+START_TEST(what_was_read_last_is_not_all_it_knows)
+{
+    enum { WORDS = 80000, KINDS = 36 };
+    tn_string text = {0};
+    for (uint64_t i = 0; i < WORDS; i++) {
+        const int which = (int)(tn__splitmix(i + 1) % (KINDS + 4));
+        char      word[16] = "word ";
+        if (which < KINDS) snprintf(word, sizeof word, "%cx%d ", i < WORDS / 2 ? 'a' : 'b', which);
+        tn_string_add(&text, tn_text_of(word));
+    }
+    const char *path = tn_test_file("halves.txt");
+    ck_assert_int_eq(tn_file_write(path, text.at, text.bytes), TN_OK);
+    tn_string_free(&text);
+    tn_vectors     *v = trained(path, 1, 1, 1); /* CBOW */
+    tn_vectors_near all[2 * KINDS + 1];
+    float           x[20], near[2] = {0};
+    ck_assert(tn_vectors_of(v, tn_text_of("word"), x));
+    ck_assert_int_eq(tn_vectors_nearest(v, x, NULL, 0, 2 * KINDS + 1, all), 2 * KINDS + 1);
+    for (int i = 0; i <= 2 * KINDS; i++) {
+        const char first = tn_vectors_word(v, all[i].word).at[0];
+        if (first != 'w') near[first == 'b'] += all[i].score / KINDS;
+    }
+    ck_assert_msg(fabsf(near[0] - near[1]) < 0.3f, "%g, %g", (double)near[0], (double)near[1]);
+    tn_vectors_free(v);
 }
 END_TEST
 
@@ -427,6 +467,8 @@ int main(void)
     tcase_add_loop_test(c, the_same_bits_for_any_number_of_threads, 0, WAYS);
     tcase_add_loop_test(c, finds_what_goes_together, 0, ALL);
     tcase_add_loop_test(c, goes_on_to_the_same_bits, 0, WAYS);
+    tcase_add_test(c, goes_on_in_the_same_order);
+    tcase_add_test(c, what_was_read_last_is_not_all_it_knows);
     tcase_add_test(c, goes_on_with_the_same_alone);
     tcase_add_test(c, reads_words_as_they_stand);
     tcase_add_test(c, every_word_is_seen_once_an_epoch);
