@@ -172,7 +172,7 @@ struct tn__trainer {
 
 /* So the text is cut, whatever the number of threads: each of up to SHARDS shards (train.c says how many) reads its
  * part of the texts in pieces of BYTES; a round is a piece of each, in which all begin with the same rows; AROUND
- * bytes on both sides are looked at, too. The parts are far from each other, and so are the pieces that follow each other
+ * bytes on both sides are looked at, too. The parts are far from each other, and so are pieces that follow each other
  * in a part, so that what is learned in a round, and what was learned last, is not of one place in the texts. */
 enum { TN__SHARDS = 8, TN__SHARD_BYTES = 4096, TN__AROUND = 512, TN__WORDS_A_SHARD = 2000 };
 enum { TN__SOFTMAX_MOST = 1 << 15 }; /* words: each pair of words takes 6 · dim operations for each of them */
