@@ -3,7 +3,7 @@
  * Saving is atomic and durable: a new file in the same folder takes all the bytes and is synced and closed; then it is
  * renamed over the old one, and the folder is synced. Until the rename the old file is as it was; whatever fails, the
  * new one is removed. A failed fsync is not tried again: the kernel may have dropped the pages it could not write. */
-#define _GNU_SOURCE /* fallocate */
+#define _GNU_SOURCE /* fallocate, posix_fadvise */
 #include "core/files/io.h"
 #include "core/tensor/tensor.h"
 
@@ -315,6 +315,14 @@ bool tn__source_read(const tn__source *s, void *to, int64_t at, size_t bytes)
         p += r, at += r, bytes -= (size_t)r, tries = 0;
     }
     return true;
+}
+
+void tn__source_prefetch(const tn__source *s, int64_t at, int64_t bytes)
+{
+    if (s->memory || io.pread != sys_pread) return; /* calls that were replaced have descriptors of their own */
+#ifdef POSIX_FADV_WILLNEED
+    (void)posix_fadvise(s->fd, (off_t)at, (off_t)bytes, POSIX_FADV_WILLNEED);
+#endif
 }
 
 void tn__source_close(tn__source *s)

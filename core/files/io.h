@@ -35,6 +35,7 @@ bool tn__source_open(tn__source *s, const char *label, const char *path);
 bool tn__source_open_beside(tn__source *s, const char *label, const char *path);
 bool tn__source_memory(tn__source *s, const char *label, const void *data, size_t bytes);
 bool tn__source_read(const tn__source *s, void *to, int64_t at, size_t bytes); /* all of them; raises */
+void tn__source_prefetch(const tn__source *s, int64_t at, int64_t bytes);      /* advice: they will be read soon */
 void tn__source_close(tn__source *s);
 
 typedef struct {
