@@ -89,8 +89,9 @@ static tn_vectors *with_checkpoint(const char *path, int way, bool resume, doubl
                             .checkpoint = tn_test_file("checkpoint"), .resume = resume);
 }
 
-/* Stopped in the first epoch (GloVe has learned nothing then), in the second, and in the third. */
-static void stop_and_go_on(const char *path, int way)
+/* Stopped in the first epoch (GloVe has learned nothing then), in the second, and in the third. Returns how
+ * many words it learned. */
+static int64_t stop_and_go_on(const char *path, int way)
 {
     const bool    glove = ways[way].kind == TN_VECTORS_GLOVE;
     tn_vectors   *whole = with_checkpoint(path, way, false, 2);
@@ -112,9 +113,13 @@ static void stop_and_go_on(const char *path, int way)
     }
     tn_set_threads(0);
     tn_vectors_free(whole);
+    return n;
 }
 
-START_TEST(goes_on_to_the_same_bits) { stop_and_go_on(world(9000, 500), _i); /* several shards */ }
+START_TEST(goes_on_to_the_same_bits)
+{
+    ck_assert_int_gt(stop_and_go_on(world(9000, 500), _i), 2 * TN__WORDS_A_SHARD); /* several shards */
+}
 END_TEST
 
 /* A text of which one shard reads many pieces. */
