@@ -16,7 +16,7 @@
 
 #include <math.h>
 
-enum { PARTS = TN__SHARDS, SLICES = 8, MOST_PAIRS = 1 << 22 /* of a table: 100 MB while they are counted */ };
+enum { PARTS = TN__SHARDS, SLICES = 8, MOST_SLOTS = 1 << 23 /* of a table: 100 MB while pairs are counted */ };
 
 /* Two words that stand near each other, the more frequent one first. */
 typedef struct {
@@ -82,8 +82,8 @@ static bool resettle(counted *c, int64_t slots, float least)
 
 static bool add_pair(counted *c, const tally *p, uint64_t hash)
 {
-    if (2 * c->n >= c->slots) {
-        const bool full = c->n >= MOST_PAIRS;
+    if (3 * c->n >= 2 * c->slots) {
+        const bool full = c->slots >= MOST_SLOTS;
         if (!resettle(c, full ? c->slots : 2 * c->slots, full ? 2 * c->least + 0.25f : c->least)) return false;
     }
     tally *slot = slot_of(c, p, hash);
@@ -153,21 +153,33 @@ static void count_table(int64_t from, int64_t to, void *user)
 
 /* ---- what was counted, dealt out --------------------------------------------------------------------------------- */
 
+/* Blocks for a table's pairs, of just their size. */
+static bool make_blocks(struct tn__pairs *g, int64_t table)
+{
+    const counted *c = &g->table[table];
+    int64_t       *room = g->room[table];
+    for (const tally *x = c->slot, *end = x + c->slots; x < end; x++)
+        if (x->low) room[x->high % PARTS]++;
+    for (int k = 0; k < PARTS; k++)
+        if (room[k] && !(g->block[table][k] = tn__mem_get((size_t)room[k] * sizeof(pair)))) return false;
+    return true;
+}
+
 /* In the order of the table, which is that of a hash and the seed: so neighbours have nothing to do with each other. */
 static void deal(int64_t from, int64_t to, void *user)
 {
     const tn__trainer *t = user;
+    struct tn__pairs  *g = t->pairs;
     for (int64_t table = from; table < to; table++) {
-        counted *c = &t->pairs->table[table];
+        counted *c = &g->table[table];
+        if (!make_blocks(g, table)) return;
         for (const tally *x = c->slot, *end = x + c->slots; x < end; x++) {
             if (!x->low) continue;
             const double  count = (double)x->count;
-            const pair    p = {(int32_t)x->low - 1, (int32_t)x->high, (float)tn__libm_log(count),
-                               (float)fmin(1, tn__libm_pow(count / t->a.x_max, 0.75))};
-            const int64_t i = p.low % PARTS, k = p.high % PARTS;
-            int64_t      *n = &t->pairs->in_block[i][k];
-            if (!tn__grown((void *)&t->pairs->block[i][k], &t->pairs->room[i][k], *n + 1, sizeof p)) return;
-            t->pairs->block[i][k][(*n)++] = p;
+            const int64_t k = x->high % PARTS;
+            g->block[table][k][g->in_block[table][k]++] =
+                (pair){(int32_t)x->low - 1, (int32_t)x->high, (float)tn__libm_log(count),
+                       (float)fmin(1, tn__libm_pow(count / t->a.x_max, 0.75))};
         }
         counted_free(c);
     }
