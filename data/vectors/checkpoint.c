@@ -25,7 +25,7 @@ typedef struct {
     uint64_t sum; /* of all before it */
 } head;
 
-#define MAGIC UINT64_C(0x31706b6374636576) /* "vectckp1" where the lowest byte comes first */
+#define MAGIC UINT64_C(0x32706b6374636576) /* "vectckp2" where the lowest byte comes first; 1 read texts straight on */
 
 static uint64_t sum_of(const head *h) { return tn__fnv1a(TN__FNV1A, h, offsetof(head, sum)); }
 

@@ -227,11 +227,13 @@ static void learn_pairs(const tn__trainer *t, const pair *p, int64_t n, bool tur
     }
 }
 
-/* The slice that it is the turn of. */
+/* The slice whose turn it is; in the other direction that of half a turn later. Otherwise a word and the same word as a
+ * context would meet the same pairs at the same time and err alike, and their sum would be no better than one. */
 static void learn_slice(const tn__trainer *t, int64_t low, int64_t high, bool turned)
 {
     const struct tn__pairs *g = t->pairs;
-    const int64_t           n = g->in_block[low][high], from = n * g->slice / SLICES, to = n * (g->slice + 1) / SLICES;
+    const int64_t           slice = turned ? (g->slice + SLICES / 2) % SLICES : g->slice;
+    const int64_t           n = g->in_block[low][high], from = n * slice / SLICES, to = n * (slice + 1) / SLICES;
     learn_pairs(t, g->block[low][high] + from, to - from, turned);
 }
 
