@@ -165,6 +165,11 @@ static bool make_blocks(struct tn__pairs *g, int64_t table)
     return true;
 }
 
+static int64_t rows_of_part(const tn__trainer *t) { return (t->words.words.n + PARTS - 1) / PARTS; }
+
+/* The row of a word. Those of a part stand together: what the CPU fetches beside a row is not another worker's. */
+static int64_t row_of(const tn__trainer *t, int64_t word) { return word % PARTS * rows_of_part(t) + word / PARTS; }
+
 /* In the order of the table, which is that of a hash and the seed: so neighbours have nothing to do with each other. */
 static void deal(int64_t from, int64_t to, void *user)
 {
@@ -178,7 +183,7 @@ static void deal(int64_t from, int64_t to, void *user)
             const double  count = (double)x->count;
             const int64_t k = x->high % PARTS;
             g->block[table][k][g->in_block[table][k]++] =
-                (pair){(int32_t)x->low - 1, (int32_t)x->high, (float)tn__libm_log(count),
+                (pair){(int32_t)row_of(t, (int64_t)x->low - 1), (int32_t)row_of(t, x->high), (float)tn__libm_log(count),
                        (float)fmin(1, tn__libm_pow(count / t->a.x_max, 0.75))};
         }
         counted_free(c);
@@ -254,14 +259,15 @@ static void learn_blocks(int64_t from, int64_t to, void *user)
 static bool make_rows(tn__trainer *t, tn__table *table, uint64_t which)
 {
     struct tn__pairs *g = t->pairs;
-    table->rows = t->words.words.n;
-    table->x = tn__mem_get((size_t)(table->rows * g->stride) * sizeof *table->x);
-    for (int64_t i = 0; table->x && i < table->rows * g->stride; i++) {
+    table->rows = rows_of_part(t) * PARTS;
+    table->x = tn__mem_zeroed((size_t)(table->rows * g->stride) * sizeof *table->x);
+    for (int64_t i = 0; table->x && i < t->words.words.n * g->stride; i++) {
         const int64_t  k = i % g->stride;
         const uint64_t random = tn__splitmix(tn__splitmix(t->a.seed ^ which << 60) + (uint64_t)i);
         const double   even = ((double)(random >> 40) * 0x1p-24 - 0.5) / (double)t->a.dim;
-        if (which > 1) table->x[i] = k < t->width ? (float)(1 / (t->a.lr * t->a.lr)) : 1.0f;
-        else table->x[i] = k < t->a.dim || k == t->width ? (float)even : 0.0f;
+        float         *x = table->x + row_of(t, i / g->stride) * g->stride + k;
+        if (which > 1) *x = k < t->width ? (float)(1 / (t->a.lr * t->a.lr)) : 1.0f;
+        else *x = k < t->a.dim || k == t->width ? (float)even : 0.0f;
     }
     return table->x != NULL;
 }
@@ -269,9 +275,10 @@ static bool make_rows(tn__trainer *t, tn__table *table, uint64_t which)
 static void add_up(tn__trainer *t)
 {
     const struct tn__pairs *g = t->pairs;
-    for (int64_t i = 0; i < t->in.rows; i++)
-        for (int64_t k = 0; k < t->width; k++)
-            t->in.x[i * t->width + k] = g->word.x[i * g->stride + k] + g->context.x[i * g->stride + k];
+    for (int64_t i = 0; i < t->in.rows; i++) {
+        const int64_t row = row_of(t, i) * g->stride;
+        for (int64_t k = 0; k < t->width; k++) t->in.x[i * t->width + k] = g->word.x[row + k] + g->context.x[row + k];
+    }
 }
 
 static void pairs_free(tn__trainer *t)
