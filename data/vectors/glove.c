@@ -39,7 +39,7 @@ typedef struct {
 struct tn__pairs {
     counted   table[PARTS]; /* by low */
     pair     *block[PARTS][PARTS];
-    int64_t   in_block[PARTS][PARTS], room[PARTS][PARTS];
+    int64_t   in_block[PARTS][PARTS];
     int       diagonal, slice;
     int64_t   stride; /* of the rows below: the vector, its bias, and what fills a cache line */
     tn__table word, context, word_squares, context_squares;
@@ -157,11 +157,11 @@ static void count_table(int64_t from, int64_t to, void *user)
 static bool make_blocks(struct tn__pairs *g, int64_t table)
 {
     const counted *c = &g->table[table];
-    int64_t       *room = g->room[table];
+    int64_t       *n = g->in_block[table];
     for (const tally *x = c->slot, *end = x + c->slots; x < end; x++)
-        if (x->low) room[x->high % PARTS]++;
+        if (x->low) n[x->high % PARTS]++;
     for (int k = 0; k < PARTS; k++)
-        if (room[k] && !(g->block[table][k] = tn__mem_get((size_t)room[k] * sizeof(pair)))) return false;
+        if (n[k] && !(g->block[table][k] = tn__mem_get((size_t)n[k] * sizeof(pair)))) return false;
     return true;
 }
 
@@ -177,12 +177,13 @@ static void deal(int64_t from, int64_t to, void *user)
     struct tn__pairs  *g = t->pairs;
     for (int64_t table = from; table < to; table++) {
         counted *c = &g->table[table];
+        int64_t  n[PARTS] = {0};
         if (!make_blocks(g, table)) return;
         for (const tally *x = c->slot, *end = x + c->slots; x < end; x++) {
             if (!x->low) continue;
             const double  count = (double)x->count;
             const int64_t k = x->high % PARTS;
-            g->block[table][k][g->in_block[table][k]++] =
+            g->block[table][k][n[k]++] =
                 (pair){(int32_t)row_of(t, (int64_t)x->low - 1), (int32_t)row_of(t, x->high), (float)tn__libm_log(count),
                        (float)fmin(1, tn__libm_pow(count / t->a.x_max, 0.75))};
         }
@@ -287,7 +288,7 @@ static void pairs_free(tn__trainer *t)
     tn__table *const  tables[] = {&g->word, &g->context, &g->word_squares, &g->context_squares};
     for (int i = 0; i < PARTS; i++) counted_free(&g->table[i]);
     for (int i = 0; i < PARTS; i++)
-        for (int k = 0; k < PARTS; k++) tn__mem_put(g->block[i][k], (size_t)g->room[i][k] * sizeof(pair));
+        for (int k = 0; k < PARTS; k++) tn__mem_put(g->block[i][k], (size_t)g->in_block[i][k] * sizeof(pair));
     for (int i = 0; i < 4; i++) tn__mem_put(tables[i]->x, (size_t)(tables[i]->rows * g->stride) * sizeof *tables[i]->x);
     tn__mem_put(g, sizeof *g);
     t->pairs = NULL;
