@@ -42,9 +42,9 @@ typedef struct tn_backward_args {
     bool              retain; /* keep what was saved: the tape can be read again      */
     int               end_;
 } TN_KEYWORDS_ONLY tn_backward_args;
-/* Adds to the gradients of the leaves, all at the end: a backward that fails changes none of them. The tape is
- * consumed. (Gradients that are to be differentiated again come from tn_grad_of: kept in a leaf, they and the leaf
- * would own each other.) */
+/* Adds to the gradients of the leaves, all at the end: one that fails changes none, and sets the generator back to
+ * where the tape began, so that a second forward pass draws the same. The tape is consumed. (Gradients that are to be
+ * differentiated again come from tn_grad_of: kept in a leaf, they and the leaf would own each other.) */
 TN_API tn_status tn_backward_run(tn_backward_args c);
 
 /* The gradients of one root (times seed) with respect to chosen tensors, leaves or not; no leaf is touched.

@@ -280,10 +280,8 @@ static void attach(const one_call *o, overwritten *w, tn__node *node)
     for (int i = 0; node && i < c->nout; i++) {
         tn_tensor *y = c->out[i];
         if (!tn__is_float(y->dtype)) continue;
-        tn__object *old = y->node;
-        y->node = &node->object, y->output = (uint8_t)i;
-        atomic_fetch_add_explicit(&node->object.refs, 1, memory_order_relaxed);
-        tn__object_drop(old);
+        if (w->rebased && w->rebase.part) tn__rebase_link(&w->rebase, y);
+        else tn__node_link(y, &node->object, (uint8_t)i);
     }
     if (w->rebased) tn__rebase_commit(&w->rebase, c->in[0]);
 }

@@ -180,15 +180,15 @@ static void catch_targets(tn__engine_run *r, const tn__node *n)
     }
 }
 
-/* Gradients that tn_retain_grad asked for are set aside until nothing can fail any more. */
+/* Gradients that tn_retain_grad asked for, with those it has had, are set aside until nothing can fail any more. */
 static tn_status keep_grads(tn__engine_run *r, tn__node *n)
 {
     for (tn__watch *w = n->watches; w; w = w->next) {
-        tn_tensor *g = n->grad[w->output], *mine;
+        tn_tensor *g = n->grad[w->output], *kept = n->kept[w->output];
         if (w->fn || !g || r->found) continue;
-        if (!(mine = tn__own(g, g->dtype))) break;
-        tn_drop(w->grad);
-        w->grad = mine, r->keeps = true;
+        if (!(w->grad = tn__own(g, g->dtype))) break;
+        r->keeps = true;
+        if (kept && !tn__add_to(r, &w->grad, kept)) break;
     }
     return tn__self.error;
 }
@@ -267,19 +267,19 @@ static void attach(tn__grad_slot *s)
     s->ready = s->rows = NULL;
 }
 
-/* After a failure: the tape is consumed, and the generators stand where it began, so that a retry of the forward pass
- * draws the same numbers. Only generators known to be alive are set: the thread's own and the one in use. */
+/* After a failure: the tape is consumed, and the generators stand where it began, so that a second forward pass draws
+ * the same, unless they were seeded since. Only those known to be alive: the thread's own and the one in use. */
 static void undo(tn__engine_run *r)
 {
     for (tn__node *n = r->list; n; n = n->next) { /* the oldest node comes last, so its state is the one that remains */
-        if (n->generator && (n->generator == &tn__self.own || n->generator == tn_current_generator()))
-            *n->generator = n->before;
+        tn_generator *g = n->generator;
+        if (g != &tn__self.own && g != tn_current_generator()) g = NULL;
+        if (g && g->seed == n->before.seed && g->position > n->before.position) *g = n->before;
         for (int i = 0; i < n->nout; i++) tn_drop(n->grad[i]), n->grad[i] = NULL;
     }
-    for (tn__node *n = r->list; n;) {
-        tn__node *next = n->next;
+    for (tn__node *n = r->list, *next; n; n = next) {
+        next = n->next;
         tn__node_release(n);
-        n = next;
     }
 }
 

@@ -6,7 +6,8 @@
  * them, this is the op's own node. After one that wrote through a view of a part, it is an `overwrite`: the elements as
  * they were before, with the op's result at the view's place. A handle that is found outdated when it is next used on
  * the tape gets a new node, a `strided` view of that history; so z[:, 1:3] *= y and z afterwards have the gradients
- * that they should.
+ * that they should. The view that was written through gets such a node at once: what flows through it flows through the
+ * whole, as they are one memory.
  *
  * The history begins where the first view of the memory was taken: from the target's node back over the views. */
 #include "autograd/tape/for_rooms.h"
@@ -33,26 +34,35 @@ static tn_tensor all_of(const tn_tensor *x, tn__object *node, uint8_t output, tn
     return all;
 }
 
-/* The same before anything was written over: the tensor that x is a view of, maybe through other views. Raises.
- * */
-static bool base_of(const tn_tensor *x, const char *op, tn_tensor *base)
+/* What x is a view of, maybe through other views: the tensor of the whole memory, as it is before this write. False:
+ * that cannot be told. */
+static bool base_of(const tn_tensor *x, const tn__history *h, tn_tensor *base)
 {
     const int64_t n = elements(x);
     tn__edge      at = {.node = tn__node_of(x), .output = x->output};
     tn_shape      shape = x->node ? x->l.shape : (tn_shape){1, {n}};
+    if (h && h->node) return *base = all_of(x, h->node, h->output, h->shape), true;
     while (at.node && at.node->op->view && !at.node->copied) {
         shape = at.node->shape[0];
         at = at.node->edge[0];
     }
-    if (at.leaf || tn_shape_numel(shape) != n) {
-        tn_raise(TN_ESTATE,
-                 "%s_: the target is a part of memory whose other elements have a history that is not known here (a "
-                 "result of tn_checkpoint, or of a tensor that tn_adopt changed); tn_clone it first",
-                 op);
-        return false;
-    }
+    if (at.leaf || tn_shape_numel(shape) != n) return false;
     *base = all_of(x, at.node ? &at.node->object : NULL, at.output, shape);
     return true;
+}
+
+/* Is x itself the tensor of the whole memory, no view of it? Of constants each that looks like it is taken for it. */
+static bool is_all_of(const tn_tensor *x, const tn__history *h)
+{
+    const tn__node *n = tn__node_of(x);
+    return shows_all(x) && tn_shape_equal(x->l.shape, h->shape) && !(n && n->op->view && !n->copied);
+}
+
+/* A node for x: its place in what `node` has made of the whole memory. */
+static tn__node *view_of(const tn_tensor *x, tn__object *node, uint8_t output, tn_shape shape)
+{
+    tn_tensor all = all_of(x, node, output, shape);
+    return tn__record(&tn__op_strided, 1, (tn_tensor *[]){&all}, 1, (bool[]){true}, &(tn__strided_args){.at = x->l});
 }
 
 static tn__history *new_history(const tn_tensor *x)
@@ -78,36 +88,45 @@ bool tn__watch_memory(tn_tensor *t)
 
 bool tn__rebase_begin(tn__rebase *r, tn_tensor *x, tn__node *node)
 {
-    tn_tensor base;
-    *r = (tn__rebase){.history = tn__history_of(x)};
+    tn_tensor  base, part = tn__glance(x, &x->l);
     const bool all = shows_all(x);
+    *r = (tn__rebase){.history = tn__history_of(x)};
     /* no other handle shows this memory: x's own node suffices */
     if (all && members(x) == 1 && !r->history) return true;
-    if (!all && r->history && r->history->node)
-        base = all_of(x, r->history->node, r->history->output, r->history->shape);
-    else if (!all && !base_of(x, node->op->name, &base)) return false;
+    const bool known = base_of(x, r->history, &base);
+    if (!all && !known)
+        return tn_raise(TN_ESTATE,
+                        "%s_: the target is a part of memory whose other elements have a history that is not known "
+                        "here (a result of tn_checkpoint, or of a tensor that tn_adopt changed); tn_clone it first",
+                        node->op->name),
+               false;
     if (!r->history) {
         if (!(r->history = new_history(x))) return false;
         r->fresh = true;
     }
-    if (all) {
+    if (all && (!known || (base.node == x->node && base.output == x->output))) {
         r->node = node, r->shape = x->l.shape;
         atomic_fetch_add_explicit(&node->object.refs, 1, memory_order_relaxed);
         return true;
     }
-    tn_tensor part = tn__glance(x, &x->l);
     part.node = &node->object;
     r->shape = base.l.shape;
-    r->node = tn__record(&tn__op_overwrite, 2, (tn_tensor *[]){&base, &part}, 1, (bool[]){base.node != NULL, true},
+    r->node = tn__record(&tn__op_overwrite, 2, (tn_tensor *[]){&base, &part}, 1, (bool[]){base.node && !all, true},
                          &(tn__strided_args){.at = x->l});
-    if (!r->node) tn__rebase_forget(r);
-    return r->node != NULL;
+    if (r->node) r->part = view_of(x, &r->node->object, 0, r->shape);
+    if (!r->part) return tn__rebase_forget(r), false;
+    if (!base.node) return true;
+    r->base = (tn__node *)base.node, r->base_output = base.output;
+    atomic_fetch_add_explicit(&base.node->refs, 1, memory_order_relaxed);
+    return true;
 }
+
+void tn__rebase_link(const tn__rebase *r, tn_tensor *x) { tn__node_link(x, &r->part->object, 0); }
 
 void tn__rebase_forget(tn__rebase *r)
 {
     if (r->fresh) tn__mem_put(r->history, sizeof *r->history);
-    tn__node_drop(r->node);
+    tn__node_drop(r->node), tn__node_drop(r->part), tn__node_drop(r->base);
     *r = (tn__rebase){.node = NULL};
 }
 
@@ -117,6 +136,8 @@ void tn__rebase_commit(tn__rebase *r, tn_tensor *x)
     x->version = atomic_load_explicit(&s->version, memory_order_relaxed);
     atomic_store_explicit(&s->taped, x->version, memory_order_relaxed);
     if (!r->node) return;
+    if (r->base) tn__retained_moves(r->base, r->base_output, r->node, 0);
+    tn__node_drop(r->part), tn__node_drop(r->base);
     tn__object *old = r->history->node;
     r->history->node = &r->node->object, r->history->output = 0;
     r->history->shape = r->shape, r->history->version = x->version;
@@ -142,18 +163,22 @@ bool tn__renew(tn_tensor *x, const char *who, const char *what, int i)
                  x->leaf ? "a leaf" : "a view that was made while nothing was recorded");
         return false;
     }
-    tn__object *old = x->node, *node = h->node;
-    uint8_t     output = h->output;
-    if (shows_all(x) && tn_shape_equal(x->l.shape, h->shape)) {
-        atomic_fetch_add_explicit(&node->refs, 1, memory_order_relaxed);
+    if (is_all_of(x, h)) {
+        tn__node_link(x, h->node, h->output);
     } else {
-        tn_tensor all = all_of(x, node, output, h->shape);
-        tn__node *view =
-            tn__record(&tn__op_strided, 1, (tn_tensor *[]){&all}, 1, (bool[]){true}, &(tn__strided_args){.at = x->l});
+        tn__node *view = view_of(x, h->node, h->output, h->shape);
         if (!view) return false;
-        node = &view->object, output = 0;
+        tn__node_link(x, &view->object, 0);
+        tn__node_drop(view);
     }
-    x->node = node, x->output = output, x->version = h->version;
-    tn__object_drop(old);
+    x->version = h->version;
     return true;
+}
+
+tn__node *tn__node_now(const tn_tensor *t, int *output)
+{
+    const tn__history *h = tn__outdated(t) ? tn__newer(t) : NULL;
+    const bool         newer = h && h->node && t->node && is_all_of(t, h);
+    *output = newer ? h->output : t->output;
+    return newer ? (tn__node *)h->node : tn__node_of(t);
 }

@@ -59,6 +59,32 @@ static void node_end(tn__object *o)
 
 void tn__node_drop(tn__node *n) { tn__object_drop((tn__object *)n); }
 
+void tn__retained_moves(tn__node *n, int output, tn__node *to, int to_output)
+{
+    if (n == to) return;
+    for (tn__watch **at = &n->watches, *w; (w = *at);) {
+        if (w->fn || w->output != output || w->grad) { /* hooks stay with the numbers that they were hung on */
+            at = &w->next;
+            continue;
+        }
+        *at = w->next;
+        w->output = to_output, w->next = to->watches;
+        to->watches = w;
+    }
+    if (to->kept[to_output]) return;
+    to->kept[to_output] = n->kept[output];
+    n->kept[output] = NULL;
+}
+
+void tn__node_link(tn_tensor *x, tn__object *node, uint8_t output)
+{
+    tn__node *old = tn__node_of(x);
+    if (old) tn__retained_moves(old, x->output, (tn__node *)node, output);
+    atomic_fetch_add_explicit(&node->refs, 1, memory_order_relaxed);
+    x->node = node, x->output = output;
+    if (old) tn__node_drop(old);
+}
+
 /* ---- recording --------------------------------------------------------------------------------------------------- */
 
 void tn__path_text(char *to, size_t size)
@@ -225,7 +251,9 @@ bool tn_needs_grad(const tn_tensor *t) { return tn__alive("tn_needs_grad", t) &&
 tn_tensor *tn_grad(const tn_tensor *t)
 {
     if (!tn__alive("tn_grad", t)) return NULL;
-    if (t->node) return tn__node_of(t)->kept[t->output];
+    int             output;
+    const tn__node *n = tn__node_now(t, &output);
+    if (n) return n->kept[output];
     if (t->rows) { /* making the gradient dense does not change t, so that t may be const */
         tn_tensor *leaf = (tn_tensor *)(uintptr_t)t;
         if (!tn__rows_spread(leaf, &leaf->grad, &leaf->rows)) return NULL;
@@ -243,10 +271,12 @@ tn_tensor *tn_grad_rows(const tn_tensor *t, tn_tensor **rows)
 void tn_zero_grad(tn_tensor *t)
 {
     if (tn__blocked() || !tn__alive("tn_zero_grad", t)) return;
-    tn_tensor **slot = t->node ? &tn__node_of(t)->kept[t->output] : &t->grad;
+    int         output;
+    tn__node   *n = tn__node_now(t, &output);
+    tn_tensor **slot = n ? &n->kept[output] : &t->grad;
     tn_drop(*slot);
     *slot = NULL;
-    if (t->node) return;
+    if (n) return;
     tn_drop(t->rows);
     t->rows = NULL;
 }

@@ -88,25 +88,35 @@ bool       tn__record_saved(tn__node *n, tn_tensor *const *in, tn_tensor *origin
 bool       tn__record_results(tn__node *n, tn_tensor *const *out);
 tn__watch *tn__leaf_watches(const tn_tensor *t);
 void       tn__node_drop(tn__node *n);
-void       tn__node_release(tn__node *n); /* what it saved */
+/* x's node from now on, in place of what it had: what tn_retain_grad asked for and has goes with it. */
+void tn__node_link(tn_tensor *x, tn__object *node, uint8_t output);
+void tn__retained_moves(tn__node *n, int output, tn__node *to, int to_output);
+void tn__node_release(tn__node *n); /* what it saved */
 
 /* ---- what was written over (history.c) --------------------------------------------------------------------------- */
 
 /* The storage's history, for an in-place op on x: _begin does all that can fail, before the op runs; _commit is called
  * after it. */
 typedef struct {
-    tn__node    *node;    /* the node that the history will have, owned; NULL: the history ends */
+    tn__node    *node; /* the node that the history will have, owned; NULL: the history ends */
+    tn__node    *part; /* the target's own from then on, a view of that history, owned; NULL: the op's */
+    tn__node    *base; /* the whole memory's until then, owned; NULL: none, or the target is the whole */
+    int          base_output;
     tn__history *history; /* which is changed; may be new */
     tn_shape     shape;
     bool         fresh; /* not in the storage's list yet */
 } tn__rebase;
 bool tn__rebase_begin(tn__rebase *r, tn_tensor *x, tn__node *node);
+void tn__rebase_link(const tn__rebase *r, tn_tensor *x); /* to .part, between the two */
 void tn__rebase_commit(tn__rebase *r, tn_tensor *x);
 void tn__rebase_forget(tn__rebase *r);
 
 /* t is about to become a leaf: if its memory has other handles, begins a history, so that t sees what is recorded on
  * them. */
 bool tn__watch_memory(tn_tensor *t);
+
+/* The node of t's numbers as they are, which may be newer than t's own: NULL: t has none. */
+tn__node *tn__node_now(const tn_tensor *t, int *output);
 
 /* x gets a new node according to its memory's history. False: raised (the message calls x `what` and, unless it is -1,
  * i), and x stays as it was. */

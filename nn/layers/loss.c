@@ -43,13 +43,23 @@ tn_tensor *tn_loss_forward(tn_loss *m, tn_tensor *input, tn_tensor *target)
     return tn_leave(f, compute(m, input, target));
 }
 
+/* PyTorch's cosine here, which is not that of its cosine_similarity: a row of zeros, too, has a length, of 1e-6. */
+static tn_tensor *cosine_of(tn_tensor *x1, tn_tensor *x2)
+{
+    const tn_dims rows = TN_DIMS(-1);
+    tn_tensor    *of = tn_sum(tn_mul(x1, x2), .dims = rows);
+    tn_tensor    *n1 = tn_add_scalar(tn_sum(tn_square(x1), .dims = rows), 1e-12);
+    tn_tensor    *n2 = tn_add_scalar(tn_sum(tn_square(x2), .dims = rows), 1e-12);
+    return tn_div(of, tn_sqrt(tn_mul(n1, n2)));
+}
+
 /* 1 - cos(x1, x2) for a target of 1, max(0, cos(x1, x2) - margin) for -1. */
 tn_tensor *tn_cosine_embedding_loss_forward(tn_loss *m, tn_tensor *x1, tn_tensor *x2, tn_tensor *target)
 {
     char text[192];
     if (!tn_ready(m)) return NULL;
     tn_frame   f = tn_enter(m);
-    tn_tensor *c = tn_cosine_similarity(x1, x2, -1, 1e-8);
+    tn_tensor *c = cosine_of(x1, x2);
     if (c && (!target || !tn_shape_equal(tn_shape_of(target), tn_shape_of(c))))
         return tn_raise(TN_ESHAPE, "cosine_embedding_loss: target must be %s, 1 or -1 for each pair of rows",
                         tn_shape_text(tn_shape_of(c), text, sizeof text)),

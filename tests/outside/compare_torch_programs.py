@@ -4,10 +4,10 @@
     tests/outside/compare_torch_programs.py LIBRARY [--count 2000] [--seed 1] [--program K]
 
 A program starts with a leaf of 24 elements (f64) and what is made of it, makes views, writes over them in place, writes
-under no-grad, uses them, and ends with a backward. Each step is done in both libraries. What PyTorch refuses Tenon may
-refuse or do right; what Tenon refuses and PyTorch does must be one of REFUSALS. Programs that are refused at their
-backward do not count: --count is how many are compared to the end. --program K shows K's steps. Seen with torch 2.15.0;
-ends with 77 where there is no torch, with 1 if something was found.
+under no-grad, uses them, retains gradients, and ends with a backward. Each step is done in both libraries. What
+PyTorch refuses Tenon may refuse or do right; what Tenon refuses and PyTorch does must be one of REFUSALS.
+Programs that are refused at their backward do not count: --count is how many are compared to the end. --program K shows
+K's steps. Seen with torch 2.15.0; ends with 77 where there is no torch, with 1 if something was found.
 """
 import argparse
 import collections
@@ -35,7 +35,7 @@ class Program:
     def __init__(self, seed, k, tell):
         self.r, self.tell, self.steps = random.Random("%d %d" % (seed, k)), tell, []
         torch.manual_seed(seed * 7919 + k)
-        self.all, self.leaves, self.loss, self.refused = [], [], None, collections.Counter()
+        self.all, self.leaves, self.retained, self.loss, self.refused = [], [], [], None, collections.Counter()
 
     def say(self, text):
         self.steps.append(text)
@@ -183,25 +183,32 @@ class Program:
         if term:
             self.loss = term if self.loss is None else Both(self.loss.t + term.t, tn.add(self.loss.n, term.n))
 
+    def retain(self, x):
+        if x.t.requires_grad and not x.t.is_leaf and not self.constant:
+            self.both("retain", lambda: x.t.retain_grad() or True, lambda: tn.retain_grad(x.n) == 0)
+            self.retained.append(x)
+
     def run(self):
         r = self.r
         shape = r.choice([(24,), (4, 6), (2, 3, 4)])
         x, w = self.leaf(shape), self.leaf(())
         start = Both(x.t * 1.0, tn.mul_scalar(x.n, 1.0))
-        if r.random() < 0.3:
+        self.constant = r.random() < 0.3
+        if self.constant:
             start = Both(start.t.detach(), tn.detach(start.n))
             self.say("starts with a constant")
         self.all = [start, w]
         for _ in range(r.randint(4, 16)):
             a = r.choice(self.all)
-            what = r.random()
+            what, made = r.random(), None
             if what < 0.4:
                 made = self.view(a if r.random() < 0.9 else x)
-            elif what < 0.75 and a is not w:
-                made = self.write(a)
-                made = None
+            elif what < 0.7 and a is not w:
+                self.write(a)
+            elif what < 0.78:
+                made = self.both("new", lambda: (torch.tanh(a.t) * w.t).contiguous(), lambda: tn.mul(tn.tanh(a.n), w.n))
             elif what < 0.85:
-                made = self.both("new", lambda: torch.tanh(a.t) * w.t, lambda: tn.mul(tn.tanh(a.n), w.n))
+                self.retain(a)
             else:
                 made = self.use(a)
             if made:
@@ -222,7 +229,7 @@ class Program:
             if tenon_says and not torch_says:
                 raise AssertionError("backward refused: " + tenon_says)
             return False
-        for b in self.leaves:
+        for b in self.leaves + self.retained:
             g = tn.grad(b.n)
             self.same("gradient", one.to_torch(g) if g else torch.zeros_like(b.t),
                       b.t.grad if b.t.grad is not None else torch.zeros_like(b.t))

@@ -76,9 +76,8 @@ class Tenon:
     # What does not give a tensor.
     RESULTS = dict(error=c.c_int, error_message=c.c_char_p, clear_error=None, scope_begin=Scope, no_grad_begin=Scope,
                    scope_end=None, shape_of=Shape, strides_of=Shape, dtype_of=c.c_int, numel=c.c_int64, item=c.c_double,
-                   copy_out=c.c_int, backward_run=c.c_int, max=Pair, min=Pair, sort=Pair, topk=Pair,
-                   needs_grad=c.c_bool, shares_memory=c.c_bool,
-                   set_threads=None, version=c.c_char_p)
+                   copy_out=c.c_int, backward_run=c.c_int, retain_grad=c.c_int, max=Pair, min=Pair, sort=Pair,
+                   topk=Pair, needs_grad=c.c_bool, shares_memory=c.c_bool, set_threads=None, version=c.c_char_p)
 
     def __init__(self, path):
         self.library = c.CDLL(path)

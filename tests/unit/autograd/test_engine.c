@@ -148,6 +148,11 @@ START_TEST(retained_gradients)
     ck_assert_ptr_null(tn_grad(y));
     tn_zero_grad(h);
     ck_assert_ptr_null(tn_grad(h));
+    x = leaf(2), h = tn_mul(x, x), y = tn_mul(h, h);
+    tn_retain_grad(h);
+    tn_backward(y, .retain = true), tn_backward(y); /* the second adds, as to a leaf's */
+    ck_assert_double_eq(tn_item(tn_grad(h)), 16);
+    ck_assert_double_eq(tn_item(tn_grad(x)), 64);
 }
 END_TEST
 
@@ -403,6 +408,15 @@ START_TEST(failed_backward)
         }
     }
     for (int i = 0; i < 3; i++) ck_assert_double_eq(tn_get(first[0], i), tn_get(first[1], i));
+    /* who seeds anew has said what comes next */
+    tn_tensor *y = tn_sum(tn_mul(x, w));
+    tn_on_grad(x, refuse, NULL);
+    tn_seed(42);
+    tn_random_double(tn_current_generator());
+    ck_assert_int_eq(tn_backward(y), TN_EINVAL);
+    ck_assert_uint_eq(tn_current_generator()->seed, 42);
+    ck_assert_uint_eq(tn_current_generator()->position, 1);
+    tn_clear_error();
 }
 END_TEST
 

@@ -25,6 +25,55 @@ static void says(tn_status code, const char *text)
     tn_clear_error();
 }
 
+/* ---- gradients of what is no leaf ------------------------------------------------------------------------------ */
+
+/* A gradient that is kept is the one of what the tensor holds, whoever wrote it, and stays when it is written again. */
+START_TEST(kept_gradients_follow)
+{
+    tn_tensor *x = vector(4, 1), *y = tn_mul_scalar(x, 1);
+    tn_retain_grad(y);
+    tn_mul_scalar_(y, 2), tn_mul_scalar_(tn_narrow(y, 0, 1, 2), 3);
+    tn_backward(tn_sum(tn_mul_scalar(y, 5)));
+    IS(tn_grad(y), 5, 5, 5, 5);
+    IS(tn_grad(x), 10, 30, 30, 10);
+    tn_mul_scalar_(y, 7);
+    IS(tn_grad(y), 5, 5, 5, 5);
+    tn_zero_grad(y);
+    ck_assert_ptr_null(tn_grad(y));
+
+    for (int part = 0; part < 2; part++) { /* written through a view, and not used again itself */
+        y = tn_mul_scalar(x, 1);
+        tn_retain_grad(y);
+        tn_tensor *v = part ? tn_narrow(y, 0, 0, 2) : tn_view(y, TN_SHAPE(2, 2));
+        tn_retain_grad(v);
+        tn_mul_scalar_(v, 2);
+        tn_backward(tn_sum(v));
+        IS(tn_grad(y), 1, 1, part ? 0 : 1, part ? 0 : 1);
+        ck_assert_double_eq(tn_get(tn_grad(v), 0), 1);
+    }
+}
+END_TEST
+
+static tn_tensor *thrice(tn_tensor *g, void *calls) { return ++*(int *)calls, tn_mul_scalar(g, 3); }
+
+/* What flows through a view that was written through flows through what it is a view of. */
+START_TEST(a_view_leads_to_the_whole)
+{
+    for (int part = 0; part < 2; part++) {
+        int        calls = 0;
+        tn_tensor *x = vector(4, 1), *y = tn_mul_scalar(x, 1), *g;
+        tn_tensor *v = part ? tn_narrow(y, 0, 0, 2) : tn_view(y, TN_SHAPE(2, 2));
+        tn_mul_scalar_(v, 2);
+        tn_grad_of(tn_add(tn_sum(y), tn_sum(v)), 1, &y, &g, .retain = true);
+        IS(g, 2, 2, part ? 1 : 2, part ? 1 : 2);
+        tn_on_grad(y, thrice, &calls);
+        tn_backward(tn_sum(v));
+        ck_assert_int_eq(calls, 1);
+        IS(tn_grad(x), 6, 6, part ? 0 : 6, part ? 0 : 6);
+    }
+}
+END_TEST
+
 /* ---- roots and targets that were changed through another tensor -------------------------------------------------- */
 
 START_TEST(a_root_changed_through_a_view)
@@ -414,6 +463,8 @@ int main(void)
     TCase *c = tn_tcase(s, "views"), *m = tcase_create("memory");
     suite_add_tcase(s, m);
     tcase_set_timeout(c, 120);
+    tcase_add_test(c, kept_gradients_follow);
+    tcase_add_test(c, a_view_leads_to_the_whole);
     tcase_add_test(c, a_root_changed_through_a_view);
     tcase_add_test(c, handed_on_as_it_is);
     tcase_add_test(c, views_of_views);

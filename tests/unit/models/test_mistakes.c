@@ -257,7 +257,7 @@ static const struct forward {
     {"tn_embedding_bag_forward", "embedding_bag: index is NULL", a_bag, bag, 0},
     {"tn_embedding_rows", "narrow: ", an_embedding, embedding_rows, 0},
     {"tn_loss_forward", "mse_loss: input 0 is NULL", a_loss, loss, 0},
-    {"tn_cosine_embedding_loss_forward", "cosine_similarity: input 0 is NULL", a_cosine, cosine, 0},
+    {"tn_cosine_embedding_loss_forward", "mul: input 0 is NULL", a_cosine, cosine, 0},
     {"tn_mha", "mha: query is NULL", an_mha, mha, 1},
     {"tn_mha_prune", "tn_mha_prune: there is no head 2; they are 0 to 1", an_mha, mha_prune, 0},
     {"tn_dot_attention", "dot_attention: query is NULL", a_dot, dot, 1},

@@ -466,6 +466,21 @@ START_TEST(wrong_inputs)
 }
 END_TEST
 
+/* PyTorch adds 1e-12 to the squares of both lengths. */
+START_TEST(cosine_of_short_rows)
+{
+    tn_loss   *l = tn_cosine_embedding_loss_new(.reduction = TN_NONE);
+    tn_tensor *ones = tn_ones_of(TN_F64, TN_SHAPE(2, 3)), *target = ints(TN_SHAPE(2), (int64_t[]){1, 1});
+    tn_tensor *x = tn_requires_grad(tn_from_data(TN_F64, TN_SHAPE(2, 3), (double[]){1e-6, 1e-6, 1e-6, 0, 0, 0}));
+    tn_tensor *y = tn_cosine_embedding_loss_forward(l, x, ones, target);
+    ck_assert_double_eq_tol(tn_get(y, 0), 1 - sqrt(0.75), 1e-9);
+    ck_assert_double_eq(tn_get(y, 1), 1);
+    tn_backward(tn_sum(y));
+    ck_assert_double_eq_tol(tn_get(tn_grad(x), 3) * sqrt(3), -1e6, 1e-3);
+    tn_free(l);
+}
+END_TEST
+
 START_TEST(wrong_bags)
 {
     tn_embedding_bag *m = tn_embedding_bag_new(.count = 4, .dim = 2);
@@ -514,6 +529,7 @@ int main(void)
     c = tn_tcase(s, "mistakes");
     tcase_add_test(c, wrong_configs);
     tcase_add_test(c, wrong_inputs);
+    tcase_add_test(c, cosine_of_short_rows);
     tcase_add_test(c, wrong_bags);
     return tn_check_main(s);
 }
