@@ -183,7 +183,7 @@ static int run(int count, char **operands)
     a->resume = again, a->seed = seed;
     a->dtype = dtype ? dtype : tn_has_bf16() ? "bf16" : "f32";
     const tn_fit_result r = train_run(&t.base);
-    if (r.why == TN_FIT_STOPPED) fprintf(stderr, "stopped; bert demo --resume goes on\n");
+    if (r.why == TN_FIT_STOPPED) train_stopped(&r, "bert demo --resume");
     else if (r.why != TN_FIT_FAILED) end(&t, &r, began);
     train_free(&t.base);
     return program_end();

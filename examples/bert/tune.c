@@ -321,8 +321,7 @@ static bool tuned(tuning *t, verdict *v)
 {
     const tn_fit_result r = train_run(&t->base);
     bool                judged = false;
-    if (r.why == TN_FIT_STOPPED && !settings.quiet)
-        fprintf(stderr, "stopped at step %lld; the same command with --resume goes on\n", (long long)r.steps);
+    if (r.why == TN_FIT_STOPPED) train_stopped(&r, "the same command with --resume");
     if (r.why == TN_FIT_DONE || r.why == TN_FIT_PATIENCE) {
         if (!t->json) printf("%s: step %lld, loss %.4f\n", t->base.asked.out, (long long)r.steps, r.loss);
         if (t->test && judge(&t->how, &t->judge, t->base.net, v)) {

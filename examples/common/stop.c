@@ -1,6 +1,7 @@
 /* stop.c — see stop.h. The handler does what a handler may: a flag, a write, and the way back to the default. */
 #define _GNU_SOURCE
 #include "stop.h"
+#include "options.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -25,7 +26,7 @@ void stop_begin(const char *says)
 {
     /* a line of its own, also where a progress bar stands */
     const int n = snprintf(message, sizeof message, "%s%s\n", isatty(STDERR_FILENO) ? "\n" : "", says ? says : "");
-    length = !says || n < 0 ? 0 : (size_t)n < sizeof message ? (size_t)n : sizeof message - 1;
+    length = !says || settings.quiet || n < 0 ? 0 : (size_t)n < sizeof message ? (size_t)n : sizeof message - 1;
     stop_flag = 0;
     struct sigaction a = {.sa_handler = came, .sa_flags = SA_RESTART};
     sigemptyset(&a.sa_mask);

@@ -6,8 +6,8 @@
 
 extern volatile sig_atomic_t stop_flag; /* the signal that came, or 0: tn_fit(..., .stop = &stop_flag) */
 
-void stop_begin(
-    const char *says);    /* what the first one writes to standard error: "saving, then ending; ..."; or NULL */
-int stop_exit_code(void); /* 130 or 143 if one came, else 0 */
+/* says: what the first one writes to standard error, if not --quiet: "saving, then ending; ..." */
+void stop_begin(const char *says);
+int  stop_exit_code(void); /* 130 or 143 if one came, else 0 */
 
 #endif

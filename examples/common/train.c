@@ -197,7 +197,7 @@ static tn_fit_result fitted(training *t, int64_t steps, const char *config)
     if (t->every) every = t->every;
     l.rec.bar.score = t->score;
     const bool first = tn_world_rank(t->world) == 0;
-    stop_begin(first ? "saving, then ending; press again to end at once" : NULL);
+    stop_begin("saving, then ending; press again to end at once");
     tn_fit_args f = t->fit;
     f.module = t->net, f.steps = steps, f.warmup = (int64_t)(t->asked.warmup * (double)steps) + 1;
     f.folder = in_folder(t->asked.out, "checkpoints", folder), f.resume = t->asked.resume, f.config = config;
@@ -263,6 +263,11 @@ tn_fit_result train_run_ranks(training *t)
     return r;
 }
 
+void train_stopped(const tn_fit_result *r, const char *again)
+{
+    if (!settings.quiet) fprintf(stderr, "stopped at step %lld; %s goes on\n", (long long)r->steps, again);
+}
+
 int train_main(training *t)
 {
     const tn_fit_result r = train_run_ranks(t);
@@ -271,8 +276,7 @@ int train_main(training *t)
         train_free(t);
         return program_end();
     }
-    if (r.why == TN_FIT_STOPPED && !settings.quiet)
-        fprintf(stderr, "stopped at step %lld; the same command with --resume goes on\n", (long long)r.steps);
+    if (r.why == TN_FIT_STOPPED) train_stopped(&r, "the same command with --resume");
     else if (r.why != TN_FIT_FAILED) {
         printf("%s: step %lld, loss %.4f", t->asked.out, (long long)r.steps, r.loss);
         if (isfinite(r.best) && t->fit.restore_best)

@@ -95,6 +95,7 @@ int           train_main(training *t);      /* the command: the exit code */
 tn_fit_result train_run(training *t);       /* net and tokens stay, until train_free; TN_FIT_FAILED if it went wrong */
 tn_fit_result train_run_ranks(training *t); /* train_run with --ranks; behind it only ranks_first() speaks */
 void          train_free(training *t);
+void train_stopped(const tn_fit_result *r, const char *again); /* says where, and what goes on, if not --quiet */
 
 /* For check: numbers of the size in the place of those that were not asked for, and whether they go together. */
 int train_shape(training *t, int64_t layers, int64_t heads, int64_t dim);

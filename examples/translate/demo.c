@@ -76,7 +76,7 @@ static int run(int count, char **operands)
     a->minutes = minutes, a->steps = steps || minutes > 0 ? steps : USUAL_STEPS;
     const tn_fit_result r = train_run(&t.base);
     model               m = {.net = t.base.net, .tokens = t.base.tokens};
-    if (r.why == TN_FIT_STOPPED) fprintf(stderr, "stopped; translate demo --resume goes on\n");
+    if (r.why == TN_FIT_STOPPED) train_stopped(&r, "translate demo --resume");
     else if (r.why != TN_FIT_FAILED) {
         const double part = exact(&m);
         if (tn_error() == TN_OK && show(&m)) printf("exact %.4f minutes %.2f\n", part, (seconds_now() - began) / 60);

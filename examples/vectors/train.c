@@ -93,7 +93,7 @@ static tn_vectors *trained(void)
                          .min_n = min_n, .max_n = max_n, .buckets = buckets, .x_max = x_max, .seed = (uint64_t)seed,
                          .on = show, .stop = &stop_flag, .checkpoint = checkpoint, .resume = resume);
     progress_end(&bar);
-    if (!v && checkpoint && stop_flag && is_there(checkpoint) && tn_error() == TN_OK)
+    if (!v && checkpoint && stop_flag && is_there(checkpoint) && tn_error() == TN_OK && !settings.quiet)
         fprintf(stderr, "stopped; the same command with --resume goes on\n");
     return v;
 }

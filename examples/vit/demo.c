@@ -44,7 +44,7 @@ static bool learn(const char *shape, tn_report *r, double *accuracy)
     if (!settings.quiet) fprintf(stderr, "%s\n", vit ? "-- patches in a Transformer" : "-- convolutions");
     const tn_fit_result got = train_run(&t.base);
     bool                fine = got.why != TN_FIT_FAILED && got.why != TN_FIT_STOPPED;
-    if (got.why == TN_FIT_STOPPED) fprintf(stderr, "stopped; vit demo --resume goes on\n");
+    if (got.why == TN_FIT_STOPPED) train_stopped(&got, "vit demo --resume");
     if (fine && (fine = pictures_open(images, labels, &p))) {
         const int64_t n = train_part(&t, p.n);
         if ((fine = judge(&t.made, &p, n, p.n - n, &j))) {

@@ -185,8 +185,7 @@ static int run(int count, char **operands)
         train_free(t);
         return program_end();
     }
-    if (r.why == TN_FIT_STOPPED && !settings.quiet)
-        fprintf(stderr, "stopped at step %lld; the same command with --resume goes on\n", (long long)r.steps);
+    if (r.why == TN_FIT_STOPPED) train_stopped(&r, "the same command with --resume");
     else if (r.why != TN_FIT_FAILED) {
         printf("%s: step %lld, loss %.4f\n", t->asked.out, (long long)r.steps, r.loss);
         show(&asked, t->asked.out);

@@ -163,6 +163,13 @@ kill -INT $! 2>/dev/null || true # it may have ended
 wait $! || true
 "${small[@]}" --text folder --out parts --resume >/dev/null || wrong "gpt train --resume failed"
 cmp whole1/model.safetensors parts/model.safetensors || wrong "a resumed run ends with other bits"
+
+# A run that is stopped with --quiet says nothing at all, but by its exit code.
+"${small[@]}" --steps 100000 --text wide.txt --out quiet >quiet.txt 2>&1 &
+while [ ! -e quiet/checkpoints ] && kill -0 $! 2>/dev/null; do sleep 0.05; done
+kill -INT $!
+rc=0 && wait $! || rc=$?
+[ $rc = 130 ] && [ ! -s quiet.txt ] || wrong "stopped with --quiet, gpt train ends with $rc and says: $(cat quiet.txt)"
 "${small[@]}" --text wide.txt --shape llama --out llama >/dev/null || wrong "gpt train --shape llama failed"
 "$gpt" write --model llama --prompt größer --tokens 40 >/dev/null || wrong "gpt write fails for LLaMA's shape"
 endless=("$gpt" write --model llama --prompt größer --temperature 0 --sinks 4)
