@@ -5,6 +5,7 @@
 #include "bert.h"
 
 #include "../common/files.h"
+#include "../common/texts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -182,7 +183,7 @@ static void say(training *t)
 static void describe(const training *t, tn_json_writer *w)
 {
     const contrast *c = (const contrast *)t;
-    tn_json_put_string(w, "model", c->dir);
+    texts_put(w, "model", c->dir);
     tn_json_put_i64(w, "pairs", c->all.n);
     tn_json_put_i64(w, "batch", c->batch);
     tn_json_put_i64(w, "length", c->how.length);

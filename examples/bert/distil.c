@@ -4,6 +4,7 @@
  *
  * The first two over the hidden words, the last over all pieces. The student is as wide as the teacher and begins with
  * its embeddings, its head and some of its layers, evenly spread. Of a BERT it is a DistilBERT. */
+#include "../common/texts.h"
 #include "bert.h"
 
 #include <stdlib.h>
@@ -148,7 +149,7 @@ static void describe(const training *t, tn_json_writer *w)
 {
     const bert_training *b = (const bert_training *)t;
     bert_kind.describe(t, w);
-    tn_json_put_string(w, "teacher", b->teacher_dir);
+    texts_put(w, "teacher", b->teacher_dir);
     tn_json_put_double(w, "temperature", b->temperature);
 }
 static bool save(training *t, tn_fit_why why) { return bert_kind.save(t, why); }

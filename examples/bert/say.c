@@ -4,6 +4,7 @@
 #include "tune.h"
 
 #include "../common/files.h"
+#include "../common/texts.h"
 #include "bert.h"
 
 #include <stdlib.h>
@@ -88,22 +89,6 @@ static void as_choices(tn_string *s, const char *line)
         put(s, *p ? "," : "\n", 1);
         if (!*p) return;
     }
-}
-
-/* In place of what is not UTF-8, which JSON cannot hold, U+FFFD; the caller frees it. */
-static char *clean(const char *line)
-{
-    size_t bytes = strlen(line), n = 0;
-    char  *to = malloc(3 * bytes + 1);
-    if (!to) tn_raise(TN_ENOMEM, "no memory for %zu bytes", 3 * bytes);
-    while (to && bytes) {
-        const size_t good = tn_utf8_valid(line, bytes);
-        memcpy(to + n, line, good), n += good;
-        line += good, bytes -= good;
-        if (bytes) memcpy(to + n, "\xef\xbf\xbd", 3), n += 3, line++, bytes--;
-    }
-    if (to) to[n] = 0;
-    return to;
 }
 
 static tn_labelled *labelled(const speaker *s, int64_t n, char **lines)
@@ -274,7 +259,7 @@ static void say_lines(speaker *s, int64_t n, char **given)
         return;
     }
     int64_t clear = 0;
-    while (clear < n && (lines[clear] = clean(given[clear]))) clear++;
+    while (clear < n && (lines[clear] = texts_valid(given[clear]))) clear++;
     held               h = {.texts = n && clear == n ? labelled(s, n, lines) : NULL};
     tn_json_writer    *w = json ? tn_json_writer_new(0) : NULL;
     tn_features_config c = {TN_FEATURES_DEFAULTS};

@@ -9,6 +9,7 @@
 #include "../common/checksum.h"
 #include "../common/files.h"
 #include "../common/progress.h"
+#include "../common/texts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -184,14 +185,14 @@ static void print_json(const haystack *h, const char *query, int64_t n, const hi
 {
     tn_json_writer *w = tn_json_writer_new(0);
     tn_json_open_object(w, NULL);
-    tn_json_put_string(w, "query", query);
+    texts_put(w, "query", query);
     tn_json_open_array(w, "hits");
     for (int64_t i = 0; i < n; i++) {
         tn_json_open_object(w, NULL);
         tn_json_put_double(w, "score", best[i].score);
-        tn_json_put_string(w, "file", files.value[h->file[best[i].line]]);
+        texts_put(w, "file", files.value[h->file[best[i].line]]);
         tn_json_put_i64(w, "line", h->number[best[i].line]);
-        tn_json_put_string(w, "text", h->text[best[i].line]);
+        texts_put(w, "text", h->text[best[i].line]);
         tn_json_close(w);
     }
     tn_json_close(w), tn_json_close(w);

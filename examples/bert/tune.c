@@ -4,6 +4,7 @@
 
 #include "../common/checksum.h"
 #include "../common/files.h"
+#include "../common/texts.h"
 #include "bert.h"
 
 #include <stdlib.h>
@@ -266,7 +267,7 @@ static void describe(const training *b, tn_json_writer *w)
 {
     const tuning *t = (const tuning *)b;
     checksum_put(w, "text", sum_of(t->learn.texts));
-    tn_json_put_string(w, "model", t->model);
+    texts_put(w, "model", t->model);
     tn_json_put_i64(w, "batch", t->batch);
     tn_json_put_i64(w, "parts", t->parts);
     tn_json_put_i64(w, "length", t->length);

@@ -63,6 +63,30 @@ bool texts_read(const option_list *files, tn_string *to)
     return tn_error() == TN_OK;
 }
 
+/* ---- in JSON ----------------------------------------------------------------------------------------------------- */
+
+char *texts_valid(const char *text)
+{
+    size_t bytes = strlen(text), n = 0;
+    char  *to = malloc(3 * bytes + 1);
+    if (!to) tn_raise(TN_ENOMEM, "no memory for %zu bytes", 3 * bytes);
+    while (to && bytes) {
+        const size_t good = tn_utf8_valid(text, bytes);
+        memcpy(to + n, text, good), n += good;
+        text += good, bytes -= good;
+        if (bytes) memcpy(to + n, "\xef\xbf\xbd", 3), n += 3, text++, bytes--;
+    }
+    if (to) to[n] = 0;
+    return to;
+}
+
+void texts_put(tn_json_writer *w, const char *key, const char *text)
+{
+    char *valid = texts_valid(text);
+    if (valid) tn_json_put_string(w, key, valid);
+    free(valid);
+}
+
 /* ---- encoding ---------------------------------------------------------------------------------------------------- */
 
 bool texts_encode(const tn_tokenizer *t, tn_text text, bool literal, tn_ids *to)

@@ -1,4 +1,5 @@
 /* classify.c — vit classify: what is in images. */
+#include "../common/texts.h"
 #include "vit.h"
 
 static const char *dir;
@@ -9,7 +10,7 @@ static bool        json, negative;
 static void put_json(const char *text)
 {
     tn_json_writer *w = tn_json_writer_new(0);
-    tn_json_put_string(w, NULL, text);
+    texts_put(w, NULL, text);
     const char *s = tn_json_text(w, NULL);
     if (s) fputs(s, stdout);
     tn_json_writer_free(w);

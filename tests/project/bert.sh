@@ -183,6 +183,21 @@ contrast=("$bert" contrast --quiet --model whole --pairs pairs.tsv --length 24)
 printf 'no pair\n' >bad.tsv
 says 3 "bad.tsv: line 1: this is no pair" "${contrast[@]}" --pairs bad.tsv --out nothing
 
+# What is no UTF-8, JSON has as U+FFFD, be it a line, a query or a name, also that of a folder in run.json.
+odd=$'br\xffken'
+printf 'The old k\xffey.\nThe ship.\n' >"$odd.txt"
+"$bert" search --quiet --model whole --text "$odd.txt" --json "A k"$'\xff'"ey." >found.txt 2>err.txt ||
+    wrong "bert search --json of what is no UTF-8: $(cat err.txt)"
+for part in '"query":"A k�ey."' '"file":"br�ken.txt"' '"text":"The old k�ey."'; do
+    grep -qF -- "$part" found.txt || wrong "bert search --json has no $part: $(cat found.txt)"
+done
+ln -s whole "$odd"
+"${distil[@]}" --teacher "$odd" --steps 1 --out student >/dev/null 2>err.txt || wrong "--teacher: $(cat err.txt)"
+"${contrast[@]}" --model "$odd" --steps 1 --out nearer >/dev/null 2>err.txt || wrong "contrast: $(cat err.txt)"
+printf 'label\tsentence\nyes\tThe ship.\nno\tThe key.\n' >classes.tsv
+"$bert" tune classify --quiet --model "$odd" --train classes.tsv --epochs 1 --out tuned >/dev/null 2>err.txt ||
+    wrong "tune: $(cat err.txt)"
+
 # The nearest line of a text to itself is itself, in front of all others; an index is not taken for another's.
 head -n 50 demo/world.txt | grep . | sort -u >hay.txt
 search=("$bert" search --quiet --model whole --text hay.txt --index hay.index)

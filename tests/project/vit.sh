@@ -81,6 +81,9 @@ rm large.pgm
 "$vit" classify --model plain -k 1 --json above.pgm |
     grep -qE '^\{"file": "above.pgm", "classes": \[\{"label": "0", "probability": 0\.[0-9]+\}\]\}$' ||
     wrong "vit classify --json: $("$vit" classify --model plain -k 1 --json above.pgm)"
+cp above.pgm $'k\xffey.pgm' # a name that is no UTF-8, which JSON cannot hold
+"$vit" classify --model plain -k 1 --json $'k\xffey.pgm' >out 2>err && grep -q '^{"file": "k�ey.pgm"' out ||
+    wrong "vit classify --json of a name that is no UTF-8: $(cat out err)"
 
 # The demonstration, in small.
 "$vit" demo "${data[@]}" --out demo --steps 12 --quiet >out 2>err || wrong "vit demo: $(cat err)"
