@@ -40,12 +40,16 @@ static void entry(FILE *to, const char *left, const char *text)
     words(to, COLUMN, text);
 }
 
+/* A number that nobody can say stands for none. */
+static bool is_unsaid(const option *o) { return o->most > o->least && (double)*(int64_t *)o->to < o->least; }
+
 /* " (default: 1000)", or nothing. */
 static void put_default(const option *o, char *to, size_t size)
 {
     char number[32];
     *to = 0;
-    if (o->kind == KIND_INT && *(int64_t *)o->to) snprintf(to, size, " (default: %lld)", (long long)*(int64_t *)o->to);
+    if (o->kind == KIND_INT && *(int64_t *)o->to && !is_unsaid(o))
+        snprintf(to, size, " (default: %lld)", (long long)*(int64_t *)o->to);
     if (o->kind == KIND_REAL && fabs(*(double *)o->to) > 0) { /* neither 0 nor NaN: not given */
         tn_format_double(*(double *)o->to, number);
         snprintf(to, size, " (default: %s)", number);

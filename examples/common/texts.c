@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -42,12 +43,20 @@ static bool read_folder(const char *path, tn_string *to, int depth)
     return tn_error() == TN_OK;
 }
 
+/* One file's first line is not the end of another's last. */
+static void end_line(tn_string *to)
+{
+    if (to->bytes && to->at[to->bytes - 1] != '\n') tn_string_add(to, tn_text_of("\n"));
+}
+
+static bool is_stdin(const char *path) { return !strcmp(path, "-"); }
+
 static bool read_path(const char *path, tn_string *to, int depth)
 {
     struct stat st;
     if (tn_error() != TN_OK) return false;
-    if (to->bytes && to->at[to->bytes - 1] != '\n') tn_string_add(to, tn_text_of("\n"));
-    if (!strcmp(path, "-") && !depth) return read_stream(stdin, "standard input", to);
+    end_line(to);
+    if (is_stdin(path) && !depth) return read_stream(stdin, "standard input", to);
     if (depth > 32) return tn_raise(TN_EIO, "'%s': folders within folders, more than 32", path), false;
     if (!stat(path, &st) && S_ISDIR(st.st_mode)) return read_folder(path, to, depth);
     FILE      *f = fopen(path, "rb");
@@ -58,8 +67,37 @@ static bool read_path(const char *path, tn_string *to, int depth)
 
 bool texts_read(const option_list *files, tn_string *to)
 {
+    end_line(to);
+    const size_t before = to->bytes;
     for (int i = 0; i < files->count && tn_error() == TN_OK; i++) read_path(files->value[i], to, 0);
-    if (tn_error() == TN_OK && !to->bytes) tn_raise(TN_EFORMAT, "'%s' holds no text", files->value[0]);
+    if (tn_error() == TN_OK && to->bytes == before) tn_raise(TN_EFORMAT, "'%s' holds no text", files->value[0]);
+    return tn_error() == TN_OK;
+}
+
+static int count_stdin(const option_list *files)
+{
+    int n = 0;
+    for (int i = 0; i < files->count; i++) n += is_stdin(files->value[i]);
+    return n;
+}
+
+int texts_check(const tn_world *w, const option_list *text, const option_list *valid, double *part, double usual)
+{
+    const int from_stdin = count_stdin(text) + count_stdin(valid);
+    if (valid->count && !isnan(*part))
+        return program_usage("--valid-part is for a training without --valid: give one of them");
+    if (from_stdin > 1) return program_usage("'-' is there %d times: standard input can be read once", from_stdin);
+    if (from_stdin && tn_world_size(w) > 1) /* the launcher gives it to rank 0 alone */
+        return program_usage("'-' does not go with several ranks, each of which reads the texts: write standard input "
+                             "to a file, and name that");
+    if (isnan(*part)) *part = usual;
+    return 0;
+}
+
+bool texts_held(const option_list *valid, int64_t held, const char *least)
+{
+    if (valid->count && held < 1)
+        tn_raise(TN_EFORMAT, "'%s' of --valid is too short to measure on: it takes %s", valid->value[0], least);
     return tn_error() == TN_OK;
 }
 

@@ -4,8 +4,14 @@
 
 #include "options.h"
 
-/* All of the files, folders (what is in them, sorted by name, and in their folders) and "-", one after the other. */
+/* Added to `to`: all of the files, folders (what is in them, sorted by name, and in their folders) and "-", one after
+ * the other. False: raised, also where there is nothing in them. */
 bool texts_read(const option_list *files, tn_string *to);
+/* For the check of a training: may these be learned from and measured on, or, without `valid`, so much of the text
+ * (NaN: the usual part is put in)? 0, or program_usage. */
+int texts_check(const tn_world *w, const option_list *text, const option_list *valid, double *part, double usual);
+/* Raises if there is nothing to measure on, though there are files of it. */
+bool texts_held(const option_list *valid, int64_t held, const char *least);
 /* Added to `to`; a special token that the text spells becomes one unless literal. */
 bool texts_encode(const tn_tokenizer *t, tn_text text, bool literal, tn_ids *to);
 /* A tokenizer of bytes whose pieces are the characters of a text: no merges but those inside of them. */

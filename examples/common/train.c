@@ -22,12 +22,13 @@ static int checked(training *t)
         return program_usage("--steps, --epochs and --minutes are three ways to say one thing: give one of them");
     if (a->vocab && a->vocab_size) return program_usage("--vocab-size is for a new tokenizer; --vocab names one");
     if (!a->steps && !a->epochs && !(a->minutes > 0)) a->minutes = t->kind->minutes;
-    if (!a->vocab_size && t->kind->tokenizer) a->vocab_size = 8000;
     if ((a->shards || a->zero || a->zero3) && !t->world)
         return program_usage("--%s is for several processes: say --ranks, too", a->zero3  ? "zero3"
                                                                                 : a->zero ? "zero"
                                                                                           : "shards");
-    return t->kind->check(t);
+    const int code = t->kind->check(t);
+    if (!a->vocab_size && t->kind->tokenizer) a->vocab_size = 8000;
+    return code;
 }
 
 /* The one in the folder to go on with, the one that was given, or a new one. */

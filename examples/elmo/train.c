@@ -194,6 +194,8 @@ static const struct {
 static int check(training *t)
 {
     elmo_training *g = of(t);
+    const int      code = texts_check(t->world, &g->text, &g->valid, &g->valid_part, 0.02);
+    if (code) return code;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         if (strcmp(t->asked.size, sizes[i].name) != 0) continue;
         if (!g->hidden) g->hidden = t->asked.dim ? 4 * t->asked.dim : sizes[i].hidden;
@@ -215,6 +217,7 @@ static bool look(training *t)
     if (!split(&g->learned, (tn_text){g->all.at, bytes}, &g->words) ||
         !split(&g->held, (tn_text){g->all.at + bytes, g->all.bytes - bytes}, &held))
         return false;
+    if (!texts_held(&g->valid, g->held.count, "a line of words between blanks")) return false;
     if (!g->learned.count) tn_raise(TN_EFORMAT, "the text has no sentences: lines of words between blanks");
     g->order = malloc((size_t)(g->learned.count + 1) * sizeof *g->order);
     if (!g->order) tn_raise(TN_ENOMEM, "no memory for the order of %lld lines", (long long)g->learned.count);
@@ -298,7 +301,7 @@ static const train_kind kind = {"A language model in both directions",
 static elmo_training asked = {.base = {.kind = &kind, .asked = {TRAIN_DEFAULTS, .size = "small", .dropout = 0.1}},
                               .model = "elmo",
                               .batch = 32,
-                              .valid_part = 0.02};
+                              .valid_part = NAN};
 
 static int run(int count, char **operands)
 {
@@ -310,8 +313,8 @@ static const option options[] = {
     OPTION_LIST("text", 't', "FILE", &asked.text, "sentences to learn from, a line each: files, folders, or -",
                 .required = true),
     OPTION_LIST("valid", 0, "FILE", &asked.valid, "sentences to measure on, to choose the best by"),
-    OPTION_REAL("valid-part", 0, "P", &asked.valid_part, "without --valid, so much of the text, from its end",
-                .least = 0, .most = 0.5),
+    OPTION_REAL("valid-part", 0, "P", &asked.valid_part,
+                "without --valid, so much of the text, from its end; without both, 0.02", .least = 0, .most = 0.5),
     OPTION_TEXT("kind", 'k', "NAME", &asked.model,
                 "elmo: vectors of words; skip-thought: of sentences, whose lines stand as in their text",
                 .choices = "elmo|skip-thought"),

@@ -31,7 +31,7 @@ extern const train_kind gpt_kind;
 #define GPT_TRAINING                                                                                             \
     {                                                                                                            \
         .base = {.kind = &gpt_kind, .asked = {TRAIN_DEFAULTS, .size = "mini", .dropout = 0.1}}, .pieces = "bpe", \
-        .shape = "gpt2", .batch = 16, .length = 256, .valid_part = 0.1, .weight_decay = 0.1                      \
+        .shape = "gpt2", .batch = 16, .length = 256, .valid_part = NAN, .weight_decay = 0.1                      \
     }
 
 /* ---- measuring (eval.c) ------------------------------------------------------------------------------------------ */

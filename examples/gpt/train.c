@@ -74,11 +74,16 @@ static const struct {
 
 static int check(training *t)
 {
-    const gpt_training *g = of(t);
-    const bool          bpe = !strcmp(g->pieces, "bpe");
+    gpt_training *g = of(t);
+    const bool    bpe = !strcmp(g->pieces, "bpe");
+    const int     code = texts_check(t->world, &g->text, &g->valid, &g->valid_part, 0.1);
+    if (code) return code;
     if (t->asked.vocab && !bpe) return program_usage("--pieces is for a new tokenizer; --vocab names one");
     if (g->batch > MOST_ROWS) return program_usage("--batch is at most %d", MOST_ROWS);
-    if (t->asked.vocab_size < 257) return program_usage("--vocab-size is at least 257: all bytes, and <|endoftext|>");
+    if (t->asked.vocab_size && t->asked.vocab_size < 257)
+        return program_usage("--vocab-size is at least 257: all bytes, and <|endoftext|>");
+    if (t->asked.vocab_size && !bpe)
+        return program_usage("--vocab-size is for --pieces bpe: of characters there are as many as the text has");
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (!strcmp(t->asked.size, sizes[i].name)) return train_shape(t, sizes[i].layers, sizes[i].heads, sizes[i].dim);
     return program_usage("there is no --size %s", t->asked.size);
@@ -121,6 +126,7 @@ static bool open_all(training *t)
     if (g->held.ids.n <= g->held.length) g->held.length = g->held.ids.n - 1;
     t->fit.train = (tn_source){.next = draw, .shard = shard_windows, .user = &g->train}, t->fit.loss = loss;
     t->fit.weight_decay = g->weight_decay;
+    if (!texts_held(&g->valid, g->held.length, "two pieces")) return false;
     if (g->held.length > 0) {
         t->fit.valid =
             (tn_source){.next = go_through, .begin = rewind_windows, .shard = shard_windows, .user = &g->held};
@@ -190,8 +196,8 @@ static const option options[] = {
     OPTION_LIST("text", 't', "FILE", &asked.text, "texts to learn from: files, folders, or - for standard input",
                 .required = true),
     OPTION_LIST("valid", 0, "FILE", &asked.valid, "texts to measure on, to choose the best by"),
-    OPTION_REAL("valid-part", 0, "P", &asked.valid_part, "without --valid, so much of the text, from its end",
-                .least = 0, .most = 0.5),
+    OPTION_REAL("valid-part", 0, "P", &asked.valid_part,
+                "without --valid, so much of the text, from its end; without both, 0.1", .least = 0, .most = 0.5),
     OPTION_TEXT("pieces", 0, "KIND", &asked.pieces, "of a new tokenizer: byte-level pairs, or characters",
                 .choices = "bpe|characters"),
     OPTION_TEXT("shape", 0, "NAME", &asked.shape, "whose model it is like", .choices = "gpt2|llama"),

@@ -60,7 +60,7 @@ static int cutoffs_of(const lm_training *g, int64_t to[TN_CUTOFFS])
 static void awd(lm_training *g)
 {
     train_asked *a = &g->base.asked;
-    if (!strcmp(a->size, "small")) a->size = "awd";
+    if (!a->size) a->size = "awd";
     if (isnan(g->dropout_words)) g->dropout_words = 0.1;
     if (isnan(g->weight_drop)) g->weight_drop = 0.5;
     if (isnan(g->dropout_in)) g->dropout_in = 0.65;
@@ -75,6 +75,35 @@ static void fill_in(double *number, double otherwise)
     if (isnan(*number)) *number = otherwise;
 }
 
+/* What was said of optimizers goes together; what was not is put in. */
+static int check_optimizer(lm_training *g)
+{
+    const bool asgd = !strcmp(g->optimizer, "asgd");
+    if (g->decay && strcmp(g->optimizer, "adam") != 0)
+        return program_usage("--decay is for --optimizer adam: %s",
+                             asgd ? "the rate of asgd stays as it is" : "validations lower the rate of sgd");
+    if (g->patience >= 0 && !asgd) return program_usage("--patience is for --optimizer asgd");
+    if (asgd && !g->valid.count && !(g->valid_part > 0))
+        return program_usage("--optimizer asgd needs something to measure on, or its means never begin: say --valid, "
+                             "or a larger --valid-part");
+    if (!g->decay) g->decay = "linear";
+    if (g->patience < 0) g->patience = 5;
+    return 0;
+}
+
+/* ... of what the tokenizer is. */
+static int check_pieces(const lm_training *g)
+{
+    const train_asked *a = &g->base.asked;
+    const bool         bpe = !strcmp(g->pieces, "bpe");
+    if (a->vocab && strcmp(g->pieces, "words") != 0)
+        return program_usage("--pieces is for a new tokenizer; --vocab names one");
+    if (a->vocab_size && !bpe && strcmp(g->pieces, "words") != 0)
+        return program_usage("--vocab-size is for --pieces words and bpe");
+    if (bpe && a->vocab_size && a->vocab_size < 257) return program_usage("--vocab-size is at least 257: all bytes");
+    return 0;
+}
+
 static int check(training *t)
 {
     lm_training *g = of(t);
@@ -82,14 +111,13 @@ static int check(training *t)
     const bool   sgd = strcmp(g->optimizer, "adam") != 0;
     int64_t      cutoffs[TN_CUTOFFS];
     size_t       i = 0;
-    if (a->vocab && strcmp(g->pieces, "words") != 0)
-        return program_usage("--pieces is for a new tokenizer; --vocab names one");
+    int          code = texts_check(t->world, &g->text, &g->valid, &g->valid_part, 0.1);
+    if (code || (code = check_optimizer(g)) || (code = check_pieces(g))) return code;
     if (cutoffs_of(g, cutoffs) < 0) return program_usage("--cutoffs is at most 3 numbers with commas: 2000,10000");
     if (g->cutoffs && !g->untied)
         return program_usage("--cutoffs is for --untied: an adaptive softmax has its own tables");
-    if (!strcmp(g->pieces, "bpe") && a->vocab_size < 257)
-        return program_usage("--vocab-size is at least 257: all bytes");
     if (g->awd) awd(g);
+    if (!a->size) a->size = "small";
     while (i < sizeof sizes / sizeof *sizes && strcmp(a->size, sizes[i].name) != 0) i++;
     if (i == sizeof sizes / sizeof *sizes) return program_usage("there is no --size %s", a->size);
     if (a->layers > TN_RNN_LM_LAYERS) return program_usage("--layers is at most %d", TN_RNN_LM_LAYERS);
@@ -170,6 +198,7 @@ static bool open_all(training *t)
     if (!g->columns) return false;
     t->fit.train = (tn_source){next, begin, keep, cut, g, tn_columns_source(g->columns).batches};
     t->fit.loss = tn_carried_lm_loss;
+    if (!texts_held(&g->valid, g->held.n > 1, "two words or pieces")) return false;
     if (g->held.n > 1) {
         const int64_t rows = g->held.n >= 100 * HELD_ROWS ? HELD_ROWS : 1;
         g->held_columns = tn_columns_new(g->held.at, g->held.n, .batch = g->held.n > 2 ? rows : 1, .length = g->length);
@@ -293,26 +322,24 @@ static const train_kind kind = {
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
-static lm_training asked = {
-    .base = {.kind = &kind,
-             .asked = {.dtype = "f32", .lr = NAN, .warmup = 0.1, .seed = 1, .size = "small", .dropout = NAN},
-             .on = heard},
-    .pieces = "words",
-    .cell = "lstm",
-    .optimizer = "adam",
-    .decay = "linear",
-    .batch = 20,
-    .length = 35,
-    .patience = 5,
-    .valid_part = 0.1,
-    .dropout_in = NAN,
-    .dropout_between = NAN,
-    .dropout_words = NAN,
-    .weight_drop = NAN,
-    .alpha = NAN,
-    .beta = NAN,
-    .clip = NAN,
-    .weight_decay = NAN};
+static lm_training asked = {.base = {.kind = &kind,
+                                     .asked = {.dtype = "f32", .lr = NAN, .warmup = 0.1, .seed = 1, .dropout = NAN},
+                                     .on = heard},
+                            .pieces = "words",
+                            .cell = "lstm",
+                            .optimizer = "adam",
+                            .batch = 20,
+                            .length = 35,
+                            .patience = -1,
+                            .valid_part = NAN,
+                            .dropout_in = NAN,
+                            .dropout_between = NAN,
+                            .dropout_words = NAN,
+                            .weight_drop = NAN,
+                            .alpha = NAN,
+                            .beta = NAN,
+                            .clip = NAN,
+                            .weight_decay = NAN};
 
 static int run(int count, char **operands)
 {
@@ -325,8 +352,8 @@ static const option options[] = {
     OPTION_LIST("text", 't', "FILE", &asked.text, "texts to learn from: files, folders, or - for standard input",
                 .required = true),
     OPTION_LIST("valid", 0, "FILE", &asked.valid, "texts to measure on, to choose the best by"),
-    OPTION_REAL("valid-part", 0, "P", &asked.valid_part, "without --valid, so much of the text, from its end",
-                .least = 0, .most = 0.5),
+    OPTION_REAL("valid-part", 0, "P", &asked.valid_part,
+                "without --valid, so much of the text, from its end; without both, 0.1", .least = 0, .most = 0.5),
     OPTION_TEXT("pieces", 0, "KIND", &asked.pieces, "what the text is made of, for a new tokenizer",
                 .choices = "words|characters|bytes|bpe"),
     OPTION_TEXT("cell", 'c', "NAME", &asked.cell, "of the layers", .choices = "lstm|gru|elman"),
@@ -350,9 +377,10 @@ static const option options[] = {
     OPTION_TEXT("optimizer", 0, "NAME", &asked.optimizer,
                 "sgd: the rate falls to a quarter when a validation is worse; asgd: means of the weights instead",
                 .choices = "adam|sgd|asgd"),
-    OPTION_TEXT("decay", 0, "NAME", &asked.decay, "of adam's rate", .choices = "linear|cosine|none"),
-    OPTION_INT("patience", 0, "N", &asked.patience, "of asgd: validations before the means may begin", .least = 0,
-               .most = 1000),
+    OPTION_TEXT("decay", 0, "NAME", &asked.decay, "of adam's rate; without it, linear",
+                .choices = "linear|cosine|none"),
+    OPTION_INT("patience", 0, "N", &asked.patience, "of asgd: validations before the means may begin; without it, 5",
+               .least = 0, .most = 1000),
     OPTION_REAL("clip", 0, "X", &asked.clip, "the largest norm of gradients; without it, 1, or 0.25 for sgd and asgd",
                 .least = 0, .most = 1e6),
     OPTION_REAL("weight-decay", 0, "X", &asked.weight_decay, "how much weights are pulled towards 0", .least = 0,
@@ -369,6 +397,7 @@ const command train_command = COMMAND(
     .text =
         "Reads the text in columns side by side, and carries the states from step to step. By words, the vocabulary is "
         "the --vocab-size most frequent words (8000 without it), <unk> for all others and <eos> for a line's end. "
+        "Without --size the model is small, or awd with --awd. "
         "Ctrl-C saves and ends; --resume goes on with the same bits.\n\n"
         "  lm train --text train.txt --valid valid.txt --vocab-size 10000 --out book --epochs 10\n"
         "  lm train --text train.txt --valid valid.txt --awd --optimizer asgd --lr 30 --out book --epochs 100\n"

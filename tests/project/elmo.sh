@@ -71,6 +71,12 @@ said() # WHAT COMMAND...
 said 'what the tagger reads' "${tag[@]}"
 echo word >word.conll
 said "line 1: one column, and it takes two" "$elmo" tag --model model --train word.conll --test word.conll
+said 'is for a training without --valid' "${train[@]}" --valid text.txt --valid-part 0.1 --steps 2 --out no
+: >empty.txt
+said "'empty.txt' holds no text" "${train[@]}" --valid empty.txt --steps 2 --out no
+printf '\n \n' >blank.txt
+said "'blank.txt' of --valid is too short to measure on" "${train[@]}" --valid blank.txt --steps 2 --out no
+[ ! -e no ] || wrong "elmo train leaves a folder behind where its texts are wrong"
 said 'ELMo has 2' "${train[@]}" --layers 3 --out no
 
 "$build/bin/compare" --quiet --steps 2 --longest 8 --out page.html >table.txt || wrong "compare failed"

@@ -179,13 +179,29 @@ endless=("$gpt" write --model llama --prompt größer --temperature 0 --sinks 4)
 
 # Mistakes, each with what to change.
 says 2 "--vocab-size is at least 257" "${small[@]}" --text wide.txt --vocab-size 200 --out other
+says 2 "--vocab-size is for --pieces bpe" "${small[@]}" --text wide.txt --vocab-size 300 --out other
+says 2 "--valid-part is for a training without --valid" \
+    "${small[@]}" --text wide.txt --valid wide.txt --valid-part 0.3 --out other
+says 2 "'-' is there 2 times: standard input can be read once" \
+    "${small[@]}" --text - --valid - --out other
+if [ "${TENON_HAS_MPI:-}" ] && [[ $TENON_HAS_MPI != OFF && $TENON_HAS_MPI != FALSE ]]; then
+    says 2 "'-' does not go with several ranks" "${small[@]}" --text - --ranks 2 --out other
+    says 2 "'-' does not go with several ranks" \
+        "${small[@]}" --text wide.txt --valid - --ranks 2 --out other
+fi
 says 2 "--pieces is for a new tokenizer" "${small[@]}" --text wide.txt --vocab letters --out other
 says 2 "3 heads do not divide a width of 32" "${small[@]}" --text wide.txt --heads 3 --out other
 says 5 "'nothing': No such file" "${small[@]}" --text nothing --out other
 : >empty.txt
 says 3 "'empty.txt' holds no text" "${small[@]}" --text empty.txt --out other
+says 3 "'empty.txt' holds no text" "${small[@]}" --text wide.txt --valid empty.txt --out other
+printf 'no end' >endless.txt # of its line, which is put behind it
+says 3 "'empty.txt' holds no text" "${small[@]}" --text endless.txt --valid empty.txt --out other
 [ ! -e other ] || wrong "gpt train leaves a folder behind where its options or texts are wrong"
 says 3 "fewer than --length 9000 and one" "${small[@]}" --text empty.txt wide.txt --length 9000 --batch 1 --out short
+echo -n x >one.txt
+says 3 "'one.txt' of --valid is too short to measure on: it takes two pieces" \
+    "${small[@]}" --text wide.txt --valid one.txt --out short
 long=$(printf 'word %.0s' $(seq 400))
 says 1 "the prompt has" "$gpt" write --model $model --prompt "$long"
 says 1 "and the model reads 128 at most: shorten it" "$gpt" write --model $model --prompt "$long"

@@ -66,6 +66,16 @@ for m in gru elman adaptive; do
     "$lm" write --model $m --prompt w1 --tokens 5 >/dev/null || wrong "write of $m failed"
 done
 
+# --awd has a size of its own, but what is said holds.
+awd=("$lm" train --text text.txt --batch 8 --length 12 --steps 1 --awd --dim 32 --hidden 32)
+for size in awd small; do
+    how=() && [ $size = awd ] || how=(--size $size)
+    "${awd[@]}" "${how[@]}" --out awd-$size >out.txt 2>err.txt || wrong "--awd ${how[*]} fails: $(cat err.txt)"
+    grep -q "^model    $size: $([ $size = awd ] && echo 3 || echo 2) layers" err.txt ||
+        wrong "--awd ${how[*]} trains: $(grep ^model err.txt)"
+done
+"$lm" train --help | grep -q -- '-1' && wrong "--help shows a number that stands for none"
+
 # Mistakes are said, with what to do.
 said() # WHAT COMMAND...
 {
@@ -76,10 +86,21 @@ said() # WHAT COMMAND...
 }
 said 'is for --untied' "${train[@]}" --cutoffs 5 --out no
 said 'at most 3 numbers' "${train[@]}" --untied --cutoffs 5,x --out no
+said 'is for --optimizer adam: validations lower' "${train[@]}" --optimizer sgd --decay cosine --steps 2 --out no
+said 'is for --optimizer adam: the rate of asgd stays' "${train[@]}" --optimizer asgd --decay linear --steps 2 --out no
+said 'is for --optimizer asgd' "${train[@]}" --patience 5 --steps 2 --out no
+said 'or its means never begin' "${train[@]}" --optimizer asgd --valid-part 0 --steps 2 --out no
+said 'is for a training without --valid' "${train[@]}" --valid other.txt --valid-part 0.1 --steps 2 --out no
+said 'is for --pieces words and bpe' "${train[@]}" --pieces bytes --vocab-size 300 --steps 2 --out no
+said 'is at least 257' "${train[@]}" --pieces bpe --vocab-size 200 --steps 2 --out no
+: >empty.txt
+said "'empty.txt' holds no text" "${train[@]}" --valid empty.txt --steps 2 --out no
+[ ! -e no ] || wrong "lm train leaves a folder behind where its options or texts are wrong"
+echo -n w >short.txt
+said "'short.txt' of --valid is too short" "${train[@]}" --pieces bytes --valid short.txt --steps 2 --out short
 said 'too few for 4000 columns' "${train[@]}" --batch 4000 --out no
 said 'read in order' "$lm" eval --model words --columns 2 --cache 5 other.txt
 echo -n "" | said "no next one" "$lm" eval --model words -
-: >empty.txt
 said 'holds no text' "$lm" eval --model words empty.txt
 said "no such file" "$lm" info nowhere
 "$build/bin/gpt" train --quiet --text text.txt --size tiny --dim 32 --layers 1 --steps 2 --out gpt >/dev/null
