@@ -39,6 +39,16 @@ static bool ranks_fit(const tn_fit_args *c)
     return true;
 }
 
+static bool sources_fit(const tn_fit_args *c)
+{
+    if (!c->train.next)
+        return no(".train has no next, so there are no batches; tn_dataset_source makes a source of tensors");
+    if (c->valid.next == c->train.next && c->valid.user == c->train.user && c->valid.user)
+        return no(".valid is the source that .train is, and each validation would begin it again: give .valid one of "
+                  "its own");
+    return c->valid.next || !c->measure || no(".measure needs .valid, whose batches it gets");
+}
+
 /* Options that mean nothing without another one are mistakes. */
 static bool options_fit(const tn_fit_args *c)
 {
@@ -50,7 +60,6 @@ static bool options_fit(const tn_fit_args *c)
                   ".optimizer, so give them to that, and to its schedule");
     if (!c->optimizer && (c->schedule || c->plateau))
         return no("a schedule belongs to an optimizer, but there is no .optimizer");
-    if (!c->valid.next && c->measure) return no(".measure needs .valid, whose batches it gets");
     if (!tn__fit_validates(c)) {
         if (c->plateau) return no(".plateau needs .valid or .score, whose values it gets");
         if (c->patience || c->restore_best || c->valid_every || c->rising || c->min_delta != 0 || c->enough != 0)
@@ -73,12 +82,10 @@ bool tn__fit_check(tn__fit *f)
 {
     tn_fit_args *c = &f->c;
     if (!c->module) return no("the module is NULL: its constructor failed and the error was cleared");
-    if (!c->train.next)
-        return no(".train has no next, so there are no batches; tn_dataset_source makes a source of tensors");
     if (!c->loss) return no(".loss is NULL; it is the function that makes the loss of a batch");
     if (!tn_grad_enabled()) return no("called after tn_no_grad_begin(), where nothing can be learned");
     if (!c->steps && !c->epochs) return no("when is it to end? Say .steps or .epochs");
-    if (!numbers_fit(c) || !options_fit(c) || !ranks_fit(c) || !optimizer_fits(c)) return false;
+    if (!sources_fit(c) || !numbers_fit(c) || !options_fit(c) || !ranks_fit(c) || !optimizer_fits(c)) return false;
     if (c->config) {
         tn_path_push("tn_fit: .config");
         tn_json *v = tn_json_parse(c->config, strlen(c->config));

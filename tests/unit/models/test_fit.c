@@ -396,6 +396,32 @@ START_TEST(wrong_use)
     REFUSED(TN_EINVAL, ".resume, .save_every, .keep and .config need a .folder", USUAL, .steps = 1, .resume = true);
     REFUSED(TN_EINVAL, ".train ended an epoch without a single batch: it is empty", c.net, .train = {.next = empty},
             .loss = fit_case_loss, .steps = 1);
+/* One object that is trained and validated on would be begun again by each validation, and .epochs never end. Two of
+ * the same rows may, and so may two functions that share what they are called with. */
+static bool row_of_valid(void *user, tn_batch *b)
+{
+    fit_case *c = user;
+    return tn_source_next(&c->valid, b);
+}
+static bool row_of_train(void *user, tn_batch *b)
+{
+    fit_case *c = user;
+    return tn_source_next(&c->train, b);
+}
+START_TEST(a_source_of_its_own)
+{
+    fit_case        c = fit_case_begin(0);
+    const tn_source train = {.next = row_of_train, .user = &c}, valid = {.next = row_of_valid, .user = &c};
+    REFUSED(TN_EINVAL,
+            ".valid is the source that .train is, and each validation would begin it again: give .valid one of its own",
+            USUAL, .epochs = 2, .valid = c.train, .valid_every = 100);
+    const tn_fit_result r = tn_fit(c.net, .train = train, .loss = fit_case_loss, .user = &c, .optimizer = c.o,
+                                   .epochs = 2, .valid = valid, .valid_every = 1);
+    ck_assert_msg(r.why == TN_FIT_DONE && r.steps == 10, "%s", tn_error_message());
+    fit_case_end(&c);
+}
+END_TEST
+
     REFUSED(TN_EINVAL, ".valid is empty", USUAL, .steps = 1, .valid = {.next = empty});
     REFUSED(TN_EINVAL, ".loss returned NULL, but raised no error", c.net, .train = c.train, .loss = nothing,
             .steps = 1);
@@ -485,3 +511,4 @@ int main(void)
     tcase_add_test(c, rows);
     return tn_check_main(s);
 }
+    tcase_add_test(c, a_source_of_its_own);

@@ -97,10 +97,11 @@ static double fitted(void)
     tn_linear  *m = tn_linear_new(.in = 3, .out = 2);
     tn_dataset *d =
         tn_dataset_new(.x = tn_normal(TN_SHAPE(4, 3), 0, 1), .y = tn_normal(TN_SHAPE(4, 2), 0, 1), .batch = 2);
-    tn_fit(m, .train = tn_dataset_source(d), .loss = squares, .epochs = 1, .valid = tn_dataset_source(d),
+    tn_dataset *held = tn_dataset_new(.x = tn_zeros(TN_SHAPE(4, 3)), .y = tn_zeros(TN_SHAPE(4, 2)), .batch = 2);
+    tn_fit(m, .train = tn_dataset_source(d), .loss = squares, .epochs = 1, .valid = tn_dataset_source(held),
            .folder = tn_test_new_file("fit"), .restore_best = true);
     const double sum = weights_of(m);
-    tn_dataset_free(d);
+    tn_dataset_free(d), tn_dataset_free(held);
     tn_free(m);
     return sum;
 }
