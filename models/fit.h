@@ -94,7 +94,7 @@ typedef struct tn_fit_args {
     tn_fit_loss        loss;
     void              *user;          /* for loss, measure and score */
     int64_t            steps, epochs; /* one of them, or both: what comes first ends the run */
-    int64_t accumulate TN_IS(1);      /* batches to a step, whose loss is the mean over what they hold (.weight) */
+    int64_t accumulate TN_IS(1);      /* batches to a step, one mean (.weight); what is left after .epochs makes none */
     bool               autocast;      /* loss runs in bf16 where that is safe: see tn_autocast_begin */
     tn_fit_exchange    exchange;
     void              *exchange_user;

@@ -113,7 +113,11 @@ static tn_fit_why train(tn__fit *f)
         if (c->enough != 0 && (c->rising ? f->r.best >= c->enough : f->r.best <= c->enough)) return TN_FIT_ENOUGH;
         if (c->patience && f->worse >= c->patience) return TN_FIT_PATIENCE;
         if (tn__fit_stop(f)) return TN_FIT_STOPPED;
-        if ((c->steps && f->r.steps >= c->steps) || (c->epochs && f->r.epochs >= c->epochs)) return TN_FIT_DONE;
+        if ((c->steps && f->r.steps >= c->steps) || (c->epochs && f->r.epochs >= c->epochs)) {
+            if (f->r.steps) return TN_FIT_DONE;
+            tn__fit_no_steps(f); /* a source that does not say its .batches */
+            break;
+        }
         step(f);
     }
     return TN_FIT_FAILED;

@@ -78,6 +78,14 @@ static bool optimizer_fits(const tn_fit_args *c)
     return no("the optimizer has none of the module's parameters: it was made for another one");
 }
 
+void tn__fit_no_steps(const tn__fit *f)
+{
+    tn_raise(TN_EINVAL,
+             "tn_fit: .accumulate is %lld batches to a step, but .epochs = %lld hold fewer, so nothing would be "
+             "learned: make it smaller, or .epochs larger",
+             (long long)f->c.accumulate, (long long)f->c.epochs);
+}
+
 bool tn__fit_check(tn__fit *f)
 {
     tn_fit_args *c = &f->c;
@@ -95,6 +103,7 @@ bool tn__fit_check(tn__fit *f)
     f->steps = c->steps;
     if (c->epochs && c->train.batches > 0 && c->train.batches <= INT64_MAX / c->epochs) {
         const int64_t n = c->epochs * c->train.batches / c->accumulate;
+        if (!n) return tn__fit_no_steps(f), false;
         if (!f->steps || n < f->steps) f->steps = n;
     }
     return tn_error() == TN_OK;

@@ -53,6 +53,7 @@ typedef struct {
 /* Does the config make sense? (fit_check.c) Raises. Then what tn_fit itself makes: the optimizer and its schedule. */
 bool tn__fit_check(tn__fit *f);
 bool tn__fit_optimizer(tn__fit *f);
+void tn__fit_no_steps(const tn__fit *f); /* raises: the epochs have fewer batches than one step takes */
 
 /* What a batch counts for, in rates and where losses are added; has it none of the rows of the whole batch? */
 static inline bool    tn__fit_is_empty(const tn_batch *b) { return b->whole && !b->rows; }

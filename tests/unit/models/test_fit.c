@@ -306,6 +306,31 @@ START_TEST(stops)
 }
 END_TEST
 
+/* Batches that make no step are no run: known before it begins (10 batches in 2 epochs of 5), or found at its end. */
+START_TEST(steps_of_many_batches)
+{
+    fit_case        c = fit_case_begin(0);
+    const tn_source unknown = {.next = c.train.next, .begin = c.train.begin, .user = c.train.user};
+    for (int64_t i = 0; i < 8; i++) {
+        const int64_t       each = i < 4 ? 9 + i / 2 : 11 + 100 * (i % 2); /* batches to a step */
+        const bool          most = i >= 6;                                 /* .steps too, which come later */
+        const tn_fit_result r =
+            tn_fit(c.net, .train = i % 2 ? unknown : c.train, .loss = fit_case_loss, .user = &c, .optimizer = c.o,
+                   .epochs = 2, .accumulate = each, .steps = most ? 3 : 0, .on = fit_case_listen, .on_user = &c);
+        ck_assert_int_eq(r.steps, each <= 10);
+        ck_assert_int_eq(r.why, each <= 10 ? TN_FIT_DONE : TN_FIT_FAILED);
+        if (each <= 10) continue;
+        char text[200];
+        snprintf(text, sizeof text,
+                 "tn_fit: .accumulate is %lld batches to a step, but .epochs = 2 hold fewer, so nothing would be "
+                 "learned: make it smaller, or .epochs larger",
+                 (long long)each);
+        ck_error(TN_EINVAL, text);
+    }
+    fit_case_end(&c);
+}
+END_TEST
+
 /* Wherever the listener raises, the run ends with its error, in order. */
 START_TEST(listener_raises)
 {
@@ -371,31 +396,6 @@ END_TEST
     } while (0)
 #define USUAL c.net, .train = c.train, .loss = fit_case_loss, .user = &c
 
-START_TEST(wrong_use)
-{
-    fit_case c = fit_case_begin(0);
-    REFUSED(TN_EINVAL, "the module is NULL: its constructor failed and the error was cleared", (tn_sequential *)NULL,
-            .steps = 1);
-    REFUSED(TN_EINVAL, ".train has no next, so there are no batches; tn_dataset_source makes a source of tensors",
-            c.net, .loss = fit_case_loss, .steps = 1);
-    REFUSED(TN_EINVAL, ".loss is NULL; it is the function that makes the loss of a batch", c.net, .train = c.train);
-    REFUSED(TN_EINVAL, "when is it to end? Say .steps or .epochs", USUAL);
-    REFUSED(TN_EINVAL, ".steps is -1, but must be at least 0", USUAL, .steps = -1);
-    REFUSED(TN_EINVAL, ".min_delta must be a number, and not negative", USUAL, .steps = 1, .min_delta = NAN);
-    REFUSED(TN_EINVAL,
-            ".lr, .weight_decay, .clip, .warmup and .decay are for the optimizer that tn_fit makes; there is an "
-            ".optimizer, so give them to that, and to its schedule",
-            USUAL, .steps = 1, .optimizer = c.o, .lr = 1);
-    REFUSED(TN_EINVAL, "a schedule belongs to an optimizer, but there is no .optimizer", USUAL, .steps = 1,
-            .schedule = c.lr);
-    REFUSED(TN_EINVAL, ".plateau needs .valid or .score, whose values it gets", USUAL, .steps = 1, .optimizer = c.o,
-            .plateau = c.plateau);
-    REFUSED(TN_EINVAL, ".patience, .enough, .restore_best, .valid_every, .rising and .min_delta need .valid or .score",
-            USUAL, .steps = 1, .patience = 1);
-    REFUSED(TN_EINVAL, ".measure needs .valid, whose batches it gets", USUAL, .steps = 1, .measure = fit_case_loss);
-    REFUSED(TN_EINVAL, ".resume, .save_every, .keep and .config need a .folder", USUAL, .steps = 1, .resume = true);
-    REFUSED(TN_EINVAL, ".train ended an epoch without a single batch: it is empty", c.net, .train = {.next = empty},
-            .loss = fit_case_loss, .steps = 1);
 /* One object that is trained and validated on would be begun again by each validation, and .epochs never end. Two of
  * the same rows may, and so may two functions that share what they are called with. */
 static bool row_of_valid(void *user, tn_batch *b)
@@ -422,6 +422,31 @@ START_TEST(a_source_of_its_own)
 }
 END_TEST
 
+START_TEST(wrong_use)
+{
+    fit_case c = fit_case_begin(0);
+    REFUSED(TN_EINVAL, "the module is NULL: its constructor failed and the error was cleared", (tn_sequential *)NULL,
+            .steps = 1);
+    REFUSED(TN_EINVAL, ".train has no next, so there are no batches; tn_dataset_source makes a source of tensors",
+            c.net, .loss = fit_case_loss, .steps = 1);
+    REFUSED(TN_EINVAL, ".loss is NULL; it is the function that makes the loss of a batch", c.net, .train = c.train);
+    REFUSED(TN_EINVAL, "when is it to end? Say .steps or .epochs", USUAL);
+    REFUSED(TN_EINVAL, ".steps is -1, but must be at least 0", USUAL, .steps = -1);
+    REFUSED(TN_EINVAL, ".min_delta must be a number, and not negative", USUAL, .steps = 1, .min_delta = NAN);
+    REFUSED(TN_EINVAL,
+            ".lr, .weight_decay, .clip, .warmup and .decay are for the optimizer that tn_fit makes; there is an "
+            ".optimizer, so give them to that, and to its schedule",
+            USUAL, .steps = 1, .optimizer = c.o, .lr = 1);
+    REFUSED(TN_EINVAL, "a schedule belongs to an optimizer, but there is no .optimizer", USUAL, .steps = 1,
+            .schedule = c.lr);
+    REFUSED(TN_EINVAL, ".plateau needs .valid or .score, whose values it gets", USUAL, .steps = 1, .optimizer = c.o,
+            .plateau = c.plateau);
+    REFUSED(TN_EINVAL, ".patience, .enough, .restore_best, .valid_every, .rising and .min_delta need .valid or .score",
+            USUAL, .steps = 1, .patience = 1);
+    REFUSED(TN_EINVAL, ".measure needs .valid, whose batches it gets", USUAL, .steps = 1, .measure = fit_case_loss);
+    REFUSED(TN_EINVAL, ".resume, .save_every, .keep and .config need a .folder", USUAL, .steps = 1, .resume = true);
+    REFUSED(TN_EINVAL, ".train ended an epoch without a single batch: it is empty", c.net, .train = {.next = empty},
+            .loss = fit_case_loss, .steps = 1);
     REFUSED(TN_EINVAL, ".valid is empty", USUAL, .steps = 1, .valid = {.next = empty});
     REFUSED(TN_EINVAL, ".loss returned NULL, but raised no error", c.net, .train = c.train, .loss = nothing,
             .steps = 1);
@@ -505,10 +530,11 @@ int main(void)
     tcase_add_test(c, averages);
     tcase_add_test(c, events);
     tcase_add_test(c, stops);
+    tcase_add_test(c, steps_of_many_batches);
     tcase_add_test(c, listener_raises);
     tcase_add_test(c, not_a_number);
+    tcase_add_test(c, a_source_of_its_own);
     tcase_add_test(c, wrong_use);
     tcase_add_test(c, rows);
     return tn_check_main(s);
 }
-    tcase_add_test(c, a_source_of_its_own);
