@@ -145,8 +145,8 @@ tn_decoding *tn_gpt_decoding(tn_gpt *m, int64_t rows, int64_t length)
 #define IN "transformer.h.*."
 #define OUR "transformer.h.layers.*."
 static const tn_rename rules[] = {
-    TN_RENAME("lm_head", NULL), /* the embedding, where they are tied: this rule is left out where they are not */
-    TN_RENAME("h", "transformer.h", .load_only = true), /* of files that hold the model without its head */
+    TN_RENAME("lm_head", "transformer.wte", .load_only = true), /* where they are tied: else it is left out */
+    TN_RENAME("h", "transformer.h", .load_only = true),         /* of files that hold the model without its head */
     TN_RENAME("wte", "transformer.wte", .load_only = true),
     TN_RENAME("wpe", "transformer.wpe", .load_only = true),
     TN_RENAME("ln_f", "transformer.ln_f", .load_only = true),

@@ -3,8 +3,8 @@
 
 #define LAYER "model.layers.*."
 static const tn_rename rules[] = {
-    TN_RENAME("lm_head", NULL), /* the embedding, where they are tied: this rule is left out where they are not */
-    TN_RENAME("layers", "model.layers", .load_only = true), /* of files that hold the model without its head */
+    TN_RENAME("lm_head", "model.embed_tokens", .load_only = true), /* where they are tied: else it is left out */
+    TN_RENAME("layers", "model.layers", .load_only = true),        /* of files that hold the model without its head */
     TN_RENAME("norm", "model.norm", .load_only = true),
     TN_RENAME("model.embed_tokens", "embed_tokens"),
     TN_RENAME(LAYER "self_attn.rotary_emb.inv_freq", NULL), /* of old files: made anew */

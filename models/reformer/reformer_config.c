@@ -57,7 +57,8 @@ static const tn_hf_row rows[] = {
     {"use_cache", TN_HF_ANY, .silent = true},
 };
 /* clang-format on */
-static const tn_rename   rules[] = {TN_RENAME("lm_head.decoder.bias", NULL)}; /* of old files: lm_head.bias again */
+static const tn_rename rules[] = {
+    TN_RENAME("lm_head.decoder.bias", "lm_head.bias", .load_only = true)}; /* of old files */
 static const tn_hf_files table = TN_HF_FILES(rows, rules);
 const tn_hf_files       *tn__reformer_table(void) { return &table; }
 

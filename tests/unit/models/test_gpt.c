@@ -205,6 +205,59 @@ START_TEST(untied)
 }
 END_TEST
 
+/* What is one tensor here may stand in a file twice, as long as both are the same: a head of its own beside the
+ * embedding that config.json ties it to would be thrown away. And so of each model with such a head. */
+static void with_more(const char *path, const char *name, const char *like, double plus)
+{
+    tn_safetensors        *f = tn_safetensors_open(path);
+    tn_safetensors_writer *w = tn_safetensors_writer_new();
+    for (int64_t i = 0; i < tn_safetensors_count(f); i++)
+        tn_safetensors_put(w, tn_safetensors_at(f, i).name, tn_safetensors_get_at(f, i));
+    tn_safetensors_put(w, name, tn_add_scalar(tn_safetensors_get(f, like), plus));
+    tn_safetensors_close(f);
+    ck_assert_msg(tn_safetensors_save(w, path) == TN_OK, "%s", tn_error_message());
+    tn_safetensors_writer_free(w);
+}
+static tn_status saved_lm(int which, const char *dir)
+{
+    tn_llama    *l = tn_llama_new(.vocab = 11, .dim = 8, .layers = 1, .heads = 2, .ff = 8, .tied = true);
+    tn_reformer *r = tn_reformer_load(tn_test_data("golden/reformer/model"));
+    tn_gpt      *g = small();
+    tn_status    s = which == 0 ? tn_gpt_save(g, dir) : which == 1 ? tn_llama_save(l, dir) : tn_reformer_save(r, dir);
+    tn_free(l), tn_free(r), tn_free(g);
+    tn_test_unsummed(dir);
+    return s;
+}
+START_TEST(one_tensor_twice)
+{
+    static const struct {
+        const char *more, *like;
+    } at[] = {{"lm_head.weight", "transformer.wte.weight"},
+              {"lm_head.weight", "model.embed_tokens.weight"},
+              {"lm_head.decoder.bias", "lm_head.bias"}};
+    const char *dir = tn_test_file("twice"), *weights = tn_test_file("twice/model.safetensors");
+    mkdir(dir, 0777);
+    for (int i = 0; i < 3; i++)
+        for (int differ = 0; differ < 2; differ++) {
+            ck_assert_int_eq(saved_lm(i, dir), TN_OK);
+            with_more(weights, at[i].more, at[i].like, differ);
+            tn_lm *m = tn_lm_load(dir);
+            ck_assert_msg((m != NULL) == !differ, "%s", tn_error_message());
+            tn_free(m);
+            if (!differ) continue;
+            char says[200];
+            snprintf(says, sizeof says, "tn_load: '%s' and '%s' are one tensor here, but differ in the file",
+                     i < 2 ? at[i].more : at[i].like, i < 2 ? at[i].like : at[i].more); /* as the file has them */
+            ck_error(TN_EFORMAT, says);
+        }
+    ck_assert_int_eq(saved_lm(0, dir), TN_OK);
+    with_more(weights, "lm_head.bias", "transformer.ln_f.bias", 0); /* no model here has one */
+    ck_assert_ptr_null(tn_lm_load(dir));
+    ck_assert_msg(strstr(tn_error_message(), "1 unexpected (lm_head.bias)"), "%s", tn_error_message());
+    tn_clear_error();
+}
+END_TEST
+
 START_TEST(learns)
 {
     tn_seed(4);
@@ -256,6 +309,7 @@ int main(void)
     tcase_add_loop_test(c, autocast, 0, 3);
     tcase_add_test(c, writes_what_hugging_face_reads);
     tcase_add_test(c, untied);
+    tcase_add_test(c, one_tensor_twice);
     tcase_add_test(c, learns);
     tcase_add_test(c, wrong_use);
     return tn_check_main(s);
