@@ -31,8 +31,8 @@ typedef struct tn_generate_args {
     bool                  sample;    /* draw each word, by its probability */
     double temperature    TN_IS(1);  /* scores are divided by it before drawing */
     int64_t               top_k;     /* only of so many words, the likeliest; 0: all */
-    double top_p          TN_IS(1);  /* only of the fewest that make up so much probability; 1: all */
-    double                min_p;     /* only of words at least so probable as this times the likeliest; 0: all */
+    double top_p          TN_IS(1);  /* of those, the fewest that make up so much probability; 1: all */
+    double                min_p;     /* of those, words at least so probable as this times the likeliest; 0: all */
     double repetition_penalty TN_IS(1); /* scores of words that a text has: above 0 divided by it, below multiplied */
     /* Called with each word of each row as it is chosen (greedy and sampling); false stops that row. */
     bool (*each)(int64_t row, int64_t word, void *user);

@@ -57,18 +57,20 @@ bool tn__choose_by_chance(const float *p, int64_t vocab, const tn_generate_args 
     if (n == 0) return false;
     if (a->top_p < 1) qsort(room, (size_t)n, sizeof *room, by_score);
     for (int64_t i = 0; i < n; i++) most = fmax(most, room[i].score);
-    if (a->min_p > 0) {
-        const int64_t all = n;
-        n = 0;
-        for (int64_t i = 0; i < all; i++)
-            if (tn__libm_exp((room[i].score - most) / temperature) >= a->min_p) room[n++] = room[i];
-    }
     for (int64_t i = 0; i < n; i++) sum += tn__libm_exp((room[i].score - most) / temperature);
     if (a->top_p < 1) { /* the fewest that make up top_p */
         double so_far = 0;
         for (int64_t i = 0; i < n; i++) {
             so_far += tn__libm_exp((room[i].score - most) / temperature);
             if (so_far >= a->top_p * sum) n = i + 1, sum = so_far;
+        }
+    }
+    if (a->min_p > 0) { /* of those that are left: top_p is a share of all */
+        const int64_t all = n;
+        n = 0, sum = 0;
+        for (int64_t i = 0; i < all; i++) {
+            const double v = tn__libm_exp((room[i].score - most) / temperature);
+            if (v >= a->min_p) room[n++] = room[i], sum += v;
         }
     }
     for (int64_t i = 0; i < n; i++) {

@@ -153,6 +153,34 @@ START_TEST(sampling)
 }
 END_TEST
 
+/* As Hugging Face's: of what .temperature made of them .top_k words, of those .top_p, of those .min_p. Behind 5 have
+ * 0 and 1 a half and 0.3, the four others 0.05. */
+START_TEST(sampling_in_order)
+{
+    static const struct {
+        int64_t k;
+        double  heat, p, least, want[WORDS];
+    } at[] = {
+        {0, 1, 0.6, 0.5, {0.625, 0.375}},                /* 0.3 is of the first 0.6, and more than half of 0.5 */
+        {0, 1, 0.6, 0.7, {1}},                           /* but not 0.7 of it */
+        {0, 1, 0.45, 0.5, {1}},                          /* 0.5 is enough */
+        {0, 1, 0.82, 0.5, {0.625, 0.375}},               /* and 0.05 too little */
+        {3, 1, 0.6, 0.5, {0.625, 0.375}},                /* 0.6 of 0.85 */
+        {3, 1, 0.58, 0.5, {1}},                          /* 0.493 */
+        {2, 1, 0.62, 0.01, {1}},                         /* 0.62 of 0.8 */
+        {3, 1, 1, 0.5, {0.625, 0.375}},                  /* without one of them */
+        {0, 0.5, 0.75, 0.3, {0.25 / 0.34, 0.09 / 0.34}}, /* squares: 0.25, 0.09 and 0.0025, of 0.35 */
+        {0, 0.5, 0.75, 0.4, {1}},                        /* 0.36 of the likeliest */
+        {0, 0.5, 0.7, 0.3, {1}},
+    };
+    tn_seed(12);
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++)
+        ck_frequencies(tn_generate(&model, tn_full_of(TN_I64, TN_SHAPE(DRAWS, 1), 5), .most = 1, .sample = true,
+                                   .top_k = at[i].k, .temperature = at[i].heat, .top_p = at[i].p, .min_p = at[i].least),
+                       at[i].want);
+}
+END_TEST
+
 /* As Hugging Face's RepetitionPenaltyLogitsProcessor: of scores, not of probabilities, and once for a word. */
 START_TEST(repetition)
 {
@@ -264,6 +292,7 @@ int main(void)
     tcase_add_test(c, greedy_and_beams);
     tcase_add_test(c, many_beams_find_the_best);
     tcase_add_test(c, sampling);
+    tcase_add_test(c, sampling_in_order);
     tcase_add_test(c, repetition);
     tcase_add_test(c, each_word_is_told);
     tcase_add_test(c, wrong_use);
