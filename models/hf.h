@@ -66,8 +66,8 @@ typedef struct {
     bool               omitted;  /* is not written where it is .otherwise, or a choice the first */
     bool               opposite; /* of a bool: the member says the opposite */
     const char        *says;     /* what is said when it is refused, behind the path */
-    const char        *also;     /* other keys, with spaces between, that are looked at before .key */
-    const char        *name;     /* of the member in the config; NULL: it has none */
+    const char        *also; /* other keys, with spaces between, looked at before .key; those in objects must agree */
+    const char        *name; /* of the member in the config; NULL: it has none */
 } tn_hf_row;
 
 /* The row of a member, by its type. */

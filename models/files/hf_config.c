@@ -6,17 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-bool tn__path_in(const char *dir, const char *name, char *path, size_t size)
-{
-    if (!dir) return tn_raise(TN_EINVAL, "the directory is NULL; it is where '%s' lies", name), false;
-    const size_t d = strlen(dir), n = strlen(name);
-    if (d + n + 2 > size) return tn_raise(TN_EINVAL, "the path of '%s' is too long", name), false;
-    memcpy(path, dir, d);
-    path[d] = '/';
-    memcpy(path + d + 1, name, n + 1);
-    return true;
-}
-
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* "'a', 'b' and 'c'" */
@@ -28,10 +17,10 @@ static const char *listed(const char *const *choices, char *to, size_t size)
     return to;
 }
 
-/* A member as it was found: NULL if it is absent, and the key that it is named by. */
+/* A member as it was found: NULL if it is absent, the key that it is named by, and one that says another thing. */
 typedef struct {
     const tn_json *v;
-    char           key[80];
+    char           key[80], other[80];
 } found;
 
 /* The member that n characters of a key name, an object's behind a point. */
@@ -47,15 +36,28 @@ static const tn_json *member(const tn_json *doc, const char *key, size_t n, foun
     }
     return tn_json_get(doc, point ? point + 1 : to->key);
 }
+/* Not there, or null. */
+static bool is_unsaid(const tn_json *v) { return tn_json_type_of(v) <= TN_JSON_NULL; }
+static bool agree(const tn_json *a, const tn_json *b)
+{
+    const bool text = tn_json_type_of(a) == TN_JSON_STRING, other = tn_json_type_of(b) == TN_JSON_STRING;
+    return text == other &&
+           (text ? !strcmp(tn_json_string(a), tn_json_string(b)) : tn_json_double(a) == tn_json_double(b));
+}
+/* The first spelling counts, but those in objects must say the same. */
 static found find(const tn_hf_row *r, const tn_json *doc)
 {
-    found f = {NULL, ""};
-    for (const char *s = r->also ? r->also : ""; *s && !f.v; s += strspn(s, " ")) {
+    found f = {NULL, "", ""}, g = f;
+    bool  last = !r->also;
+    for (const char *s = last ? r->key : r->also; *s;) {
         const size_t n = strcspn(s, " ");
-        f.v = member(doc, s, n, &f);
-        s += n;
+        g.v = member(doc, s, n, &g);
+        if (is_unsaid(f.v) && (g.v || !f.v)) f = g;
+        else if (!is_unsaid(g.v) && strchr(f.key, '.') && strchr(g.key, '.') && !agree(f.v, g.v))
+            memcpy(f.other, g.key, sizeof f.other);
+        s += n + strspn(s + n, " ");
+        if (!*s && !last) s = r->key, last = true;
     }
-    if (!f.v) f.v = member(doc, r->key, strlen(r->key), &f);
     return f;
 }
 
@@ -215,6 +217,8 @@ static void read_row(const tn_hf_row *r, const tn_json *doc, const char *path, c
     const tn_json *v = null ? NULL : f.v;
     if (!v && r->needed) tn_raise(TN_EFORMAT, "'%s': %s is missing", path, r->key);
     if (tn_error() == TN_OK) take(r, v, f.key, path, null && r->nullable ? r->low : r->otherwise, config + r->at);
+    if (*f.other && tn_error() == TN_OK)
+        tn_raise(TN_EFORMAT, "'%s': %s and %s disagree: keep the right one", path, f.key, f.other);
 }
 
 tn_json *tn__config_open(const char *dir, char path[1024])
@@ -438,16 +442,6 @@ void tn__names_under(const tn_safetensors *f, const char *const *first, char *to
             if (strlen(first[k]) == n && !memcmp(first[k], name, n) && at < size)
                 at += (size_t)snprintf(to + at, size - at, "%s%s", at ? ", " : "", name);
     }
-}
-
-bool tn__enough(const tn_safetensors *f, const char *path, int64_t want)
-{
-    int64_t have = 0;
-    for (int64_t i = 0; i < tn_safetensors_count(f); i++) have += tn_shape_numel(tn_safetensors_at(f, i).shape);
-    if (want <= have) return true;
-    tn_raise(TN_EFORMAT, "'%s' holds %lld numbers; the model that config.json describes has at least %lld", path,
-             (long long)have, (long long)want);
-    return false;
 }
 
 static void *weights_read(void *m, tn_safetensors *f, const char *path, const tn_hf_files *files)

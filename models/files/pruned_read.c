@@ -31,6 +31,16 @@ void tn__pruned_close(tn__pruned *p)
     *p = (tn__pruned){NULL, NULL, 0};
 }
 
+bool tn__enough(const tn_safetensors *f, const char *path, int64_t want)
+{
+    int64_t have = 0;
+    for (int64_t i = 0; i < tn_safetensors_count(f); i++) have += tn_shape_numel(tn_safetensors_at(f, i).shape);
+    if (want <= have) return true;
+    tn_raise(TN_EFORMAT, "'%s' holds %lld numbers; the model that config.json describes has at least %lld", path,
+             (long long)have, (long long)want);
+    return false;
+}
+
 bool tn__enough_pruned(const tn_safetensors *f, const char *path, int64_t want, const tn__pruned *p, int64_t head)
 {
     int64_t gone, have = 0;

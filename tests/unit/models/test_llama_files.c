@@ -128,6 +128,41 @@ static const struct {
      "hidden_act is 'relu2'; known are gelu, gelu_new, gelu_fast, gelu_python, gelu_pytorch_tanh, relu, silu, swish or "
      "tanh"},
 };
+/* Two spellings of one member that say different things: no one may guess which is meant. null says nothing. */
+START_TEST(spellings_that_disagree)
+{
+    static const struct {
+        const char *scaling, *parameters, *says; /* NULL: they agree */
+    } at[] = {
+        {"{\"type\":\"linear\",\"rope_type\":\"dynamic\",\"factor\":4}", NULL,
+         "rope_scaling.type and rope_scaling.rope_type disagree: keep the right one"},
+        {NULL, "{\"type\":\"linear\",\"rope_type\":\"default\",\"factor\":4}",
+         "rope_parameters.rope_type and rope_parameters.type disagree: keep the right one"},
+        {"{\"type\":\"linear\",\"factor\":4}", "{\"rope_type\":\"default\",\"rope_theta\":10000}",
+         "rope_parameters.rope_type and rope_scaling.type disagree: keep the right one"},
+        {"{\"rope_type\":\"linear\",\"factor\":4}", "{\"rope_type\":\"linear\",\"factor\":2}",
+         "rope_parameters.factor and rope_scaling.factor disagree: keep the right one"},
+        {"{\"rope_type\":\"linear\",\"factor\":4,\"rope_theta\":5}", "{\"factor\":4,\"rope_theta\":6}",
+         "rope_parameters.rope_theta and rope_scaling.rope_theta disagree: keep the right one"},
+        {"{\"rope_type\":\"linear\",\"factor\":4}", "{\"type\":\"linear\",\"factor\":4.0}", NULL},
+        {"{\"rope_type\":\"linear\",\"type\":\"linear\",\"factor\":4}", "null", NULL},
+        {"{\"rope_type\":\"linear\",\"type\":null,\"factor\":4}", "{\"rope_type\":null,\"factor\":null}", NULL},
+    };
+    char says[1200];
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+        replaced(was, "rope_scaling", at[i].scaling);
+        tn_json *more = tn_json_load(config);
+        replaced(more, "rope_parameters", at[i].parameters);
+        tn_llama *m = tn_llama_load(dir);
+        ck_assert_msg(!m == (at[i].says != NULL), "%d: %s", (int)i, tn_error_message());
+        if (m) ck_assert(m->config.rope.scaling == TN_ROPE_LINEAR && m->config.rope.factor == 4);
+        snprintf(says, sizeof says, "'%s': %s", config, at[i].says);
+        if (!m) ck_error(TN_EFORMAT, says);
+        tn_json_free(more), tn_free(m);
+    }
+}
+END_TEST
+
 START_TEST(refused_by_name)
 {
     char says[2000];
@@ -276,6 +311,7 @@ int main(void)
     tcase_add_checked_fixture(c, a_directory, no_directory);
     tcase_add_test(c, any_value_of_any_member);
     tcase_add_test(c, refused_by_name);
+    tcase_add_test(c, spellings_that_disagree);
     tcase_add_test(c, spellings);
     tcase_add_test(c, weights_by_name);
     tcase_add_test(c, shards);
