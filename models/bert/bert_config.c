@@ -91,6 +91,9 @@ static void consistent(const stored *s, const char *dir)
     else if (c->padding >= c->vocab)
         tn_raise(TN_EFORMAT, "'%s/config.json': pad_token_id is %lld, but vocab_size %lld", dir, (long long)c->padding,
                  (long long)c->vocab);
+    else if (!strcmp(s->type, "roberta-prelayernorm") && strcmp(c->activation, "gelu") != 0)
+        tn_raise(TN_EUNSUPPORTED, "'%s/config.json': hidden_act is '%s'; only 'gelu' is supported in '%s'", dir,
+                 c->activation, s->type);
     else if (c->groups > c->layers)
         tn_raise(TN_EFORMAT, "'%s/config.json': num_hidden_groups is %lld, but num_hidden_layers %lld", dir,
                  (long long)c->groups, (long long)c->layers);
