@@ -30,12 +30,31 @@ static const char *chat_of(const char *path, const char *form)
     return kind;
 }
 
+/* eos_token_id, a number or several, of generation_config.json, or, where that says nothing, of config.json. A config
+ * may have the default of its class, which a smaller vocabulary has not. */
+static void ends_of(const char *path, model *m)
+{
+    static const char *const names[] = {"generation_config.json", "config.json"};
+    char                     file[1024];
+    for (size_t i = 0; i < 2 && !m->ends.n && tn_error() == TN_OK; i++) {
+        if (!is_there(in_folder(path, names[i], file))) continue;
+        tn_json       *doc = tn_json_load(file);
+        const tn_json *end = doc ? tn_json_get(doc, "eos_token_id") : NULL;
+        const bool     several = tn_json_type_of(end) == TN_JSON_ARRAY;
+        for (const tn_json *x = several ? tn_json_first(end) : end; x; x = several ? tn_json_next(x) : NULL) {
+            const int64_t id = tn_json_i64_or(x, -1);
+            if (id >= 0 && id < m->about.vocab) tn_ids_add(&m->ends, (int32_t)id);
+        }
+        tn_json_free(doc);
+    }
+}
+
 bool model_open(const char *path, const char *tokenizer, bool alone, model *m)
 {
     const tn_decoder d = tn_decoder_open(path, .tokenizer = tokenizer);
     *m = (model){.net = d.model, .tokens = d.tokenizer, .form = d.form, .stored = d.stored};
     if (m->net) m->about = tn_lm_about(m->net);
-    if (m->net) m->chat = chat_of(path, m->form);
+    if (m->net) m->chat = chat_of(path, m->form), ends_of(path, m);
     if (m->net && !m->tokens && !alone)
         tn_raise(TN_EFORMAT, "'%s' holds no tokenizer: name its file or folder with --tokenizer", path);
     const int64_t pieces = m->tokens ? tn_tokenizer_size(m->tokens) : m->about.vocab;
@@ -70,5 +89,6 @@ void model_close(model *m)
 {
     tn_module_free(m->net);
     tn_tokenizer_free(m->tokens);
+    tn_ids_free(&m->ends);
     *m = (model){.net = NULL};
 }

@@ -8,6 +8,7 @@ typedef struct {
     tn_lm        *net;
     tn_tokenizer *tokens;
     tn_lm_info    about;
+    tn_ids        ends;   /* pieces that end a text by what its folder says, besides the tokenizer's own */
     const char   *chat;   /* how it reads conversations, as tn_chat_text's kinds; NULL: it does not say */
     const char   *form;   /* of what it was read from: "huggingface", "gguf", "llama2.c" */
     const char   *stored; /* the type of its matrices there; NULL: there are several */

@@ -50,6 +50,30 @@ do
 done | findings
 grep -q '日本' whole || wrong "a model of bytes does not learn 日本: $(cat whole)"
 
+# A text ends where the model's folder says so: at one of eos_token_id's pieces, of generation_config.json before
+# config.json; one that the model has not ends nothing.
+cp -r bytes ends && rm ends/SHA256SUMS
+ends=("$gpt" write --model ends --prompt "größer als " --tokens 60 --temperature 0)
+id_of() { grep -oE "\"$1\": ?[0-9]+" ends/vocab.json | grep -oE '[0-9]+$'; }
+cp ends/config.json plain.json
+end_at() # FILE VALUE TEXT: the whole text up to there
+{
+    if [ "$1" = config.json ]; then
+        sed "1s/{/{\"eos_token_id\": $2,/" plain.json >ends/config.json
+    else
+        echo "{\"eos_token_id\": $2}" >ends/generation_config.json
+    fi
+    "${ends[@]}" >ended.txt || wrong "eos_token_id $2 in $1 fails"
+    awk -v RS='\001' -v end="$3" '{ n = index($0, end); printf "%s", n ? substr($0, 1, n - 1) : $0 }' whole |
+        cmp - ended.txt ||
+        wrong "eos_token_id $2 in $1 does not end the text at '$3': $(cat ended.txt)"
+}
+end_at config.json "$(id_of ,)" ,
+end_at config.json 50256 none
+end_at generation_config.json "[50256, $(id_of ,), $(id_of n)]" ,
+end_at config.json "$(id_of n)" ,
+end_at generation_config.json null n
+
 # Pieces that are characters; and a conversation, whose cache is kept: the same as one long prompt.
 "${train[@]}" --pieces characters --steps 60 --lr 0.01 --out letters >/dev/null ||
     wrong "train --pieces characters failed"
