@@ -12,7 +12,8 @@ enum { BEFORE_CACHE = 512 }; /* words, before it is worth its memory */
 
 static tn__cached_word *remembered(tn__encoding *s, const tn_tokenizer *t, const tn__a_word *w, uint64_t key[3])
 {
-    if (w->bytes > TN__CACHED_KEY || w->bytes == 0 || s->sample > 0 || s->nth) return NULL;
+    const bool cut = w->letters > t->longest_word; /* its text is that of another word */
+    if (cut || w->bytes > TN__CACHED_KEY || w->bytes == 0 || s->sample > 0 || s->nth) return NULL;
     if (!s->cache && (++s->seen < BEFORE_CACHE || !(s->cache = tn__mem_try(TN__CACHE_SLOTS * sizeof *s->cache))))
         return NULL;
     if (s->serial != t->serial) memset(s->cache, 0, TN__CACHE_SLOTS * sizeof *s->cache), s->serial = t->serial;
@@ -41,7 +42,7 @@ bool tn__word(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w)
                                   : tn__word_merges(t, s, w)))
         return false;
     const size_t n = s->tokens - before;
-    if (!c || n > TN__CACHED_PIECES || s->split != w->bytes || w->letters > t->longest_word) return true;
+    if (!c || n > TN__CACHED_PIECES || s->split != w->bytes) return true;
     memcpy(c->key, key, sizeof key);
     memcpy(c->bytes, s->bytes, sizeof c->bytes);
     for (size_t i = 0; i < n; i++) c->id[i] = s->token[before + i].id;

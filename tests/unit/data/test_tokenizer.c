@@ -339,6 +339,22 @@ START_TEST(long_words)
 }
 END_TEST
 
+/* A word that is too long is unknown, also where its beginning is one that was seen often. */
+START_TEST(too_long_words)
+{
+    static const char json[] =
+        "{\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"[UNK]\",\"max_input_chars_per_word\":3,"
+        "\"vocab\":{\"[UNK]\":0,\"a\":1,\"##b\":2}},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"}}";
+    tn_tokenizer *most3 = tn_tokenizer_parse(json, sizeof json - 1);
+    for (int i = 0; i < 2000; i++) {
+        ck_assert_int_eq(tn_tokenizer_encode(most3, e, "abb abbb", 8), TN_OK);
+        ck_assert_msg(!strcmp(shown(e->id), "1 2 2 0"), "text %d: %s", i, shown(e->id));
+    }
+    ck_assert_str_eq(shown(e->end), "1 2 3 8");
+    tn_tokenizer_free(most3);
+}
+END_TEST
+
 int main(void)
 {
     golden = tn_json_load(tn_test_data("golden/pieces.json"));
@@ -358,6 +374,7 @@ int main(void)
     tcase_add_test(c, batches);
     tcase_add_test(c, questions_and_answers);
     tcase_add_test(c, long_words);
+    tcase_add_test(c, too_long_words);
     const int status = tn_check_main(s);
     tn_json_free(golden);
     return status;
