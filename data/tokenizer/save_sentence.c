@@ -39,7 +39,7 @@ static void put_charsmap(const tn_tokenizer *t, tn_json_writer *w)
     tn_string_free(&blob), tn_string_free(&text);
 }
 
-static const char *form_name(int form)
+const char *tn__form_name(int form)
 {
     const bool compose = form & UTF8PROC_COMPOSE, compat = form & UTF8PROC_COMPAT;
     return compat ? compose ? "NFKC" : "NFKD" : compose ? "NFC" : "NFD";
@@ -53,7 +53,7 @@ static void put_step(const tn_tokenizer *t, tn_json_writer *w, const tn__step *s
         [TN__STEP_PREPEND] = "Prepend"};
     const bool replace = s->kind == TN__STEP_REPLACE || s->kind == TN__STEP_SPACES;
     tn_json_open_object(w, NULL);
-    tn_json_put_string(w, "type", s->kind == TN__STEP_FORM ? form_name(s->form) : name[s->kind]);
+    tn_json_put_string(w, "type", s->kind == TN__STEP_FORM ? tn__form_name(s->form) : name[s->kind]);
     if (s->kind == TN__STEP_CHARSMAP) put_charsmap(t, w);
     if (s->kind == TN__STEP_PREPEND) tn_json_put_bytes(w, "prepend", s->with, s->with_bytes);
     if (s->kind == TN__STEP_STRIP) {

@@ -105,14 +105,20 @@ bool tn__tokenizer_ready(tn_tokenizer *t, const char *who)
     return true;
 }
 
+void tn__template_frame(tn_tokenizer *t, int32_t first, int32_t end, bool roberta)
+{
+    const tn__part begin = {-1, 0, first}, sep = {-1, 0, end}, text = {.text = 0};
+    int            n = 0;
+    t->single[0] = t->pair[n++] = begin, t->single[1] = t->pair[n++] = text, t->single[2] = t->pair[n++] = sep;
+    if (roberta) t->pair[n++] = sep;
+    t->pair[n++] = (tn__part){.text = 1, .segment = !roberta}, t->pair[n++] = (tn__part){-1, !roberta, end};
+    t->n_single = 3, t->n_pair = n;
+}
+
 void tn__template_bert(tn_tokenizer *t)
 {
     const int32_t first = find(t, "[CLS]"), separator = find(t, "[SEP]");
-    if (first < 0 || separator < 0) return;
-    const tn__part cls = {-1, 0, first}, sep = {-1, 0, separator}, sep1 = {-1, 1, separator};
-    t->single[0] = t->pair[0] = cls, t->single[1] = t->pair[1] = (tn__part){.text = 0};
-    t->single[2] = t->pair[2] = sep, t->pair[3] = (tn__part){.text = 1, .segment = 1}, t->pair[4] = sep1;
-    t->n_single = 3, t->n_pair = 5;
+    if (first >= 0 && separator >= 0) tn__template_frame(t, first, separator, false);
 }
 
 void tn__template_ends(tn_tokenizer *t, int32_t first, int32_t last)

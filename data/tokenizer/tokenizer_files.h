@@ -15,10 +15,33 @@ bool tn__json_metaspace(tn_tokenizer *t, const char *who, const tn_json *v);
 bool tn__json_unigram(tn_tokenizer *t, const char *who, const tn_json *model);
 bool tn__json_decoder(tn_tokenizer *t, const char *who, const tn_json *v);
 /* And back. A writer keeps what failed. */
-void tn__json_put_steps(const tn_tokenizer *t, tn_json_writer *w);
-void tn__json_put_metaspace(const tn_tokenizer *t, tn_json_writer *w);
-bool tn__json_put_unigram(const tn_tokenizer *t, tn_json_writer *w);
-void tn__json_put_decoder(const tn_tokenizer *t, tn_json_writer *w);
+void        tn__json_put_steps(const tn_tokenizer *t, tn_json_writer *w);
+void        tn__json_put_metaspace(const tn_tokenizer *t, tn_json_writer *w);
+const char *tn__form_name(int form); /* of a TN__STEP_FORM */
+bool        tn__json_put_unigram(const tn_tokenizer *t, tn_json_writer *w);
+void        tn__json_put_decoder(const tn_tokenizer *t, tn_json_writer *w);
+
+/* An added token as an object tells it, or NULL: by its text alone. It raises. */
+bool tn__json_added(tn_tokenizer *t, const char *who, const tn_json *a, int64_t id, bool special);
+
+/* Whose rules a folder without a tokenizer.json is read by, and the files that say so; NULL: one is not there. */
+typedef enum {
+    TN__CLASS_NONE,
+    TN__CLASS_BERT,
+    TN__CLASS_GPT2,
+    TN__CLASS_ROBERTA,
+    TN__CLASS_QWEN2,
+    TN__CLASS_LLAMA,
+    TN__CLASSES
+} tn__class;
+typedef struct {
+    tn_json *config, *map, *added, *model; /* tokenizer_config, special_tokens_map, added_tokens, config */
+} tn__says;
+bool tn__needs_json(const char *who, const char *what, const char *value); /* raises: false */
+/* The class, one of those that fit the lists; the first, if none is said. It raises. */
+bool tn__class_said(const tn__says *s, const char *who, const tn__class fit[3], tn__class *class);
+/* The rules of a class, once the pieces are there; of a .model, once it is ready. The others are then, too. */
+bool tn__class_rules(tn_tokenizer *t, const char *who, const tn__says *s, tn__class class);
 
 tn_tokenizer *tn__tokenizer_read(const char *who, const tn_json *v); /* of a tokenizer.json */
 

@@ -98,19 +98,24 @@ static bool renames(const tn_tokenizer *t)
     return t->normalizes;
 }
 
+bool tn__json_added(tn_tokenizer *t, const char *who, const tn_json *a, int64_t id, bool special)
+{
+    if (renames(t) && tn_json_bool_or(tn_json_get(a, "normalized"), !a && !special))
+        return tn__unsupported(who, "an added token that is looked for in normalized text", tn_tokenizer_piece(t, id));
+    const tn__added x = {.id = (int32_t)id,
+                         .special = tn_json_bool_or(tn_json_get(a, "special"), special),
+                         .left = tn_json_bool_or(tn_json_get(a, "lstrip"), false),
+                         .word = tn_json_bool_or(tn_json_get(a, "single_word"), false),
+                         .right = tn_json_bool_or(tn_json_get(a, "rstrip"), false)};
+    return tn_error() == TN_OK && tn__tokenizer_add(t, x);
+}
+
 static bool read_added(tn_tokenizer *t, const char *who, const tn_json *added)
 {
     for (const tn_json *a = tn_json_first(added); a; a = tn_json_next(a)) {
-        const char *content = tn_json_string(tn_json_need(a, "content"));
-        if (renames(t) && tn_json_bool_or(tn_json_get(a, "normalized"), false))
-            return tn__unsupported(who, "an added token that is looked for in normalized text", content);
-        if (!*content) return tn_raise(TN_EFORMAT, "%s: an added token is empty", who), false;
-        const tn__added x = {.id = (int32_t)tn_json_i64(tn_json_get(a, "id")),
-                             .special = tn_json_bool_or(tn_json_get(a, "special"), false),
-                             .left = tn_json_bool_or(tn_json_get(a, "lstrip"), false),
-                             .word = tn_json_bool_or(tn_json_get(a, "single_word"), false),
-                             .right = tn_json_bool_or(tn_json_get(a, "rstrip"), false)};
-        if (tn_error() != TN_OK || !tn__tokenizer_add(t, x)) return false;
+        if (!*tn_json_string(tn_json_need(a, "content")))
+            return tn_raise(TN_EFORMAT, "%s: an added token is empty", who), false;
+        if (!tn__json_added(t, who, a, tn_json_i64(tn_json_get(a, "id")), false)) return false;
     }
     return true;
 }
@@ -286,14 +291,8 @@ static bool read_frame(tn_tokenizer *t, const char *who, const tn_json *v)
     }
     const bool roberta = is(type, "RobertaProcessing");
     if (roberta || is(type, "BertProcessing")) {
-        const tn__part a = {.text = 0}, b = {.text = 1, .segment = !roberta};
-        const tn__part first = {-1, 0, processed(t, tn_json_get(v, "cls"))};
-        const tn__part end = {-1, 0, processed(t, tn_json_get(v, "sep"))}, end_b = {-1, !roberta, end.id};
-        int            n = 0;
-        t->single[0] = t->pair[n++] = first, t->single[1] = t->pair[n++] = a, t->single[2] = t->pair[n++] = end;
-        if (roberta) t->pair[n++] = end, t->trim = tn_json_bool_or(tn_json_get(v, "trim_offsets"), true);
-        t->pair[n++] = b, t->pair[n++] = end_b;
-        t->n_single = 3, t->n_pair = n;
+        tn__template_frame(t, processed(t, tn_json_get(v, "cls")), processed(t, tn_json_get(v, "sep")), roberta);
+        if (roberta) t->trim = tn_json_bool_or(tn_json_get(v, "trim_offsets"), true);
         return tn_error() == TN_OK;
     }
     if (tn_error() != TN_OK || !is(type, "TemplateProcessing")) return tn__unsupported(who, "the post_processor", type);

@@ -125,26 +125,19 @@ static bool with_lines(tn_tokenizer *t, const char *path, bool (*read)(tn_tokeni
 
 /* ---- kinds of tokenizers ----------------------------------------------------------------------------------------- */
 
-static bool add_special(tn_tokenizer *t, const char *piece)
+static tn_tokenizer *load_bert(const char *path, tn_tokenizer_config o, const tn__says *says, bool chinese)
 {
-    const int64_t id = tn_tokenizer_id(t, piece);
-    return id < 0 || tn__tokenizer_add(t, (tn__added){.id = (int32_t)id, .special = true});
-}
-
-static tn_tokenizer *load_bert(const char *path, tn_tokenizer_config o)
-{
-    char          label[TN__LABEL];
-    tn_tokenizer *t = tn__tokenizer_new(TN_WORDPIECE);
+    static const tn__class fit[3] = {TN__CLASS_BERT};
+    char                   label[TN__LABEL];
+    const char            *who = tn__label(label, "tn_tokenizer_load", path);
+    tn__class class;
+    tn_tokenizer *t = tn__class_said(says, who, fit, &class) ? tn__tokenizer_new(TN_WORDPIECE) : NULL;
     if (!t) return NULL;
-    static const char *const special[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
-    bool                     ok = with_lines(t, path, read_vocab_txt);
-    for (int i = 0; i < 5; i++) ok = ok && add_special(t, special[i]);
+    t->chinese = chinese;
     t->lower = o.lowercase != TN_NO;
     t->strip_said = o.strip_accents;
     t->strip = o.strip_accents ? o.strip_accents == TN_YES : t->lower;
-    t->unknown = (int32_t)tn_tokenizer_id(t, "[UNK]");
-    tn__template_bert(t);
-    if (ok && tn__tokenizer_ready(t, tn__label(label, "tn_tokenizer_load", path))) return t;
+    if (with_lines(t, path, read_vocab_txt) && tn__class_rules(t, who, says, class)) return t;
     return tn_tokenizer_free(t), NULL;
 }
 
@@ -177,13 +170,15 @@ static bool read_vocab_json(tn_tokenizer *t, const char *path)
     return ok;
 }
 
-static tn_tokenizer *load_gpt2(const char *vocab, const char *merges)
+static tn_tokenizer *load_gpt2(const char *vocab, const char *merges, const tn__says *says)
 {
-    char          label[TN__LABEL];
-    tn_tokenizer *t = tn__tokenizer_new(TN_BYTE_BPE);
+    static const tn__class fit[3] = {TN__CLASS_GPT2, TN__CLASS_ROBERTA, TN__CLASS_QWEN2};
+    char                   label[TN__LABEL];
+    const char            *who = tn__label(label, "tn_tokenizer_load", vocab);
+    tn__class class;
+    tn_tokenizer *t = tn__class_said(says, who, fit, &class) ? tn__tokenizer_new(TN_BYTE_BPE) : NULL;
     if (!t) return NULL;
-    if (read_vocab_json(t, vocab) && with_lines(t, merges, read_merges_txt) && add_special(t, "<|endoftext|>") &&
-        tn__tokenizer_ready(t, tn__label(label, "tn_tokenizer_load", vocab)))
+    if (read_vocab_json(t, vocab) && with_lines(t, merges, read_merges_txt) && tn__class_rules(t, who, says, class))
         return t;
     return tn_tokenizer_free(t), NULL;
 }
@@ -197,27 +192,35 @@ static tn_tokenizer *load_json(const char *path)
     return t;
 }
 
-static tn_tokenizer *load_model(const char *path, tn_tokenizer_config o)
+static tn_tokenizer *load_model(const char *path, tn_tokenizer_config o, const tn__says *says)
 {
-    char           label[TN__LABEL];
+    static const tn__class fit[3] = {TN__CLASS_LLAMA};
+    char                   label[TN__LABEL];
+    const char            *who = tn__label(label, "tn_tokenizer_load", path);
+    tn__class class;
+    if (!tn__class_said(says, who, fit, &class)) return NULL;
     const tn_scope scope = tn_scope_begin();
     tn_tensor     *file = tn_file_read(path, (int64_t)256 << 20);
     const size_t   n = file ? (size_t)tn_numel(file) : 0;
     const bool     ok = file && tn__sums_agree(path, tn_data(file), n);
-    tn_tokenizer  *t = ok ? tn__sentencepiece_read(tn__label(label, "tn_tokenizer_load", path), tn_data(file), n,
-                                                   o.control_in_text == TN_YES)
-                          : NULL;
+    tn_tokenizer  *t = ok ? tn__sentencepiece_read(who, tn_data(file), n, o.control_in_text == TN_YES) : NULL;
     tn_scope_end(scope);
-    return t;
+    if (!t || tn__class_rules(t, who, says, class)) return t;
+    return tn_tokenizer_free(t), NULL;
+}
+
+/* The document of this name in the folder; NULL: there is none, or raised. */
+static tn_json *read_in(const char *folder, const char *name)
+{
+    char    *path = tn_error() == TN_OK ? first_of(folder, name, NULL) : NULL;
+    tn_json *v = path ? tn_json_load(path) : NULL;
+    tn__strfree(path);
+    return v;
 }
 
 /* tokenizer_config.json: what it says holds where the caller said nothing. */
-static bool read_config(const char *folder, tn_tokenizer_config *o, int64_t *model_max, bool *chinese)
+static bool read_config(const tn_json *v, tn_tokenizer_config *o, int64_t *model_max, bool *chinese)
 {
-    char    *path = first_of(folder, "tokenizer_config.json", NULL);
-    tn_json *v = path ? tn_json_load(path) : NULL;
-    tn__strfree(path);
-    if (!v) return tn_error() == TN_OK;
     const tn_json *lower = tn_json_get(v, "do_lower_case"), *strip = tn_json_get(v, "strip_accents");
     const double   most = tn_json_double_or(tn_json_get(v, "model_max_length"), 0);
     if (!o->lowercase && tn_json_type_of(lower) == TN_JSON_BOOL) o->lowercase = tn_json_bool(lower) ? TN_YES : TN_NO;
@@ -225,8 +228,31 @@ static bool read_config(const char *folder, tn_tokenizer_config *o, int64_t *mod
         o->strip_accents = tn_json_bool(strip) ? TN_YES : TN_NO;
     *chinese = tn_json_bool_or(tn_json_get(v, "tokenize_chinese_chars"), true);
     if (most >= 1 && most < 1e9) *model_max = (int64_t)most;
-    tn_json_free(v);
     return tn_error() == TN_OK;
+}
+
+/* The lists of pieces that a folder without a tokenizer.json has. */
+static tn_tokenizer *load_lists(const char *folder, tn_tokenizer_config o, tn__says *says, bool chinese)
+{
+    tn_tokenizer *t = NULL;
+    char         *txt = NULL, *vocab = NULL, *merges = NULL, *model = NULL;
+    says->map = read_in(folder, "special_tokens_map.json");
+    says->added = read_in(folder, "added_tokens.json");
+    says->model = read_in(folder, "config.json");
+    if (tn_error() == TN_OK && (model = first_of(folder, "tokenizer.model", "spiece.model")))
+        t = load_model(model, o, says);
+    else if (tn_error() == TN_OK && (txt = first_of(folder, "vocab.txt", NULL))) t = load_bert(txt, o, says, chinese);
+    else if (tn_error() == TN_OK && (vocab = first_of(folder, "vocab.json", "encoder.json")) &&
+             (merges = first_of(folder, "merges.txt", "vocab.bpe")))
+        t = load_gpt2(vocab, merges, says);
+    else if (tn_error() == TN_OK)
+        tn_raise(TN_EIO,
+                 "tn_tokenizer_load: '%.200s' is neither a file nor a folder with a tokenizer.json, a "
+                 "tokenizer.model, a vocab.txt, or a vocab.json and a merges.txt",
+                 folder);
+    tn__strfree(model), tn__strfree(txt), tn__strfree(vocab), tn__strfree(merges);
+    tn_json_free(says->map), tn_json_free(says->added), tn_json_free(says->model);
+    return t;
 }
 
 static tn_tokenizer *load_folder(const char *folder, tn_tokenizer_config o)
@@ -234,22 +260,14 @@ static tn_tokenizer *load_folder(const char *folder, tn_tokenizer_config o)
     tn_tokenizer *t = NULL;
     int64_t       model_max = 0;
     bool          chinese = true;
-    if (!read_config(folder, &o, &model_max, &chinese)) return NULL;
-    char *json = first_of(folder, "tokenizer.json", NULL), *txt = NULL, *vocab = NULL, *merges = NULL, *model = NULL;
-    if (json) t = load_json(json);
-    else if (tn_error() == TN_OK && (model = first_of(folder, "tokenizer.model", "spiece.model")))
-        t = load_model(model, o);
-    else if (tn_error() == TN_OK && (txt = first_of(folder, "vocab.txt", NULL)))
-        (t = load_bert(txt, o)) ? (void)(t->chinese = chinese) : (void)0;
-    else if (tn_error() == TN_OK && (vocab = first_of(folder, "vocab.json", "encoder.json")) &&
-             (merges = first_of(folder, "merges.txt", "vocab.bpe")))
-        t = load_gpt2(vocab, merges);
-    else if (tn_error() == TN_OK)
-        tn_raise(TN_EIO,
-                 "tn_tokenizer_load: '%.200s' is neither a file nor a folder with a tokenizer.json, a "
-                 "tokenizer.model, a vocab.txt, or a vocab.json and a merges.txt",
-                 folder);
-    tn__strfree(json), tn__strfree(model), tn__strfree(txt), tn__strfree(vocab), tn__strfree(merges);
+    tn__says      says = {.config = read_in(folder, "tokenizer_config.json")};
+    if (tn_error() == TN_OK && read_config(says.config, &o, &model_max, &chinese)) {
+        char *json = first_of(folder, "tokenizer.json", NULL);
+        if (json) t = load_json(json);
+        else if (tn_error() == TN_OK) t = load_lists(folder, o, &says, chinese);
+        tn__strfree(json);
+    }
+    tn_json_free(says.config);
     if (t) t->model_max = model_max;
     return t;
 }
@@ -260,10 +278,11 @@ tn_tokenizer *tn_tokenizer_load_run(const char *path, tn_tokenizer_config o)
     if (!path || !*path) return tn_raise(TN_EINVAL, "tn_tokenizer_load: the path is %s", path ? "empty" : "NULL"), NULL;
     const size_t n = strlen(path);
     const bool   json = n > 5 && !memcmp(path + n - 5, ".json", 5), model = n > 6 && !memcmp(path + n - 6, ".model", 6);
-    tn_tokenizer *t = !is_file(path) ? load_folder(path, o)
-                      : json         ? load_json(path)
-                      : model        ? load_model(path, o)
-                                     : load_bert(path, o);
+    static const tn__says nothing;
+    tn_tokenizer         *t = !is_file(path) ? load_folder(path, o)
+                              : json         ? load_json(path)
+                              : model        ? load_model(path, o, &nothing)
+                                             : load_bert(path, o, &nothing, true);
     if (!t) return NULL;
     const bool lowers = o.lowercase && t->lower != (o.lowercase == TN_YES);
     const bool strips = o.strip_accents && t->strip != (o.strip_accents == TN_YES);

@@ -179,6 +179,8 @@ void tn__merges_free(tn__merges *m);
 /* Adds the merge of two pieces by their texts, which with their union must be pieces. Raises with who's name. */
 bool tn__merge_texts(tn_tokenizer *t, const char *who, const char *a, size_t na, const char *b, size_t nb);
 void tn__template_bert(tn_tokenizer *t);
+/* first text end; of a pair first text end text end, or RoBERTa's: all of segment 0, with end twice between. */
+void tn__template_frame(tn_tokenizer *t, int32_t first, int32_t end, bool roberta);
 void tn__template_ends(tn_tokenizer *t, int32_t first, int32_t last); /* these around each text; -1: none */
 /* "<0x0A>": 10; -1: the text is no such piece. */
 int tn__byte_named(const char *text, size_t n);

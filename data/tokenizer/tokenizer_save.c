@@ -241,14 +241,28 @@ static void put_role(const tn_tokenizer *t, tn_json_writer *w, const char *key, 
     if (id >= 0) tn_json_put_string(w, key, tn_tokenizer_piece(t, id));
 }
 
+/* The class whose rules, without a tokenizer.json, are these. */
+static const char *class_of(const tn_tokenizer *t)
+{
+    const bool nfc =
+        t->steps == 1 && t->step[0].kind == TN__STEP_FORM && !strcmp(tn__form_name(t->step[0].form), "NFC");
+    if (t->kind == TN_WORDPIECE) return "BertTokenizer";
+    if (t->kind != TN_BYTE_BPE) return "PreTrainedTokenizerFast";
+    if (t->n_pair == 6 && !t->splitter && !t->steps) return "RobertaTokenizer";
+    if (t->n_single == 1 && !t->splitter && !t->steps) return "GPT2Tokenizer";
+    return t->n_single == 1 && nfc && t->splitter == tn__splitter_named("qwen2") ? "Qwen2Tokenizer"
+                                                                                 : "PreTrainedTokenizerFast";
+}
+
 static void put_roles(const tn_tokenizer *t, tn_json_writer *w)
 {
     const tn_tokenizer_roles *r = &t->role;
-    if (t->kind == TN_BYTE_BPE) {
+    if (t->kind == TN_BYTE_BPE && t->n_single == 1) {
         put_role(t, w, "bos_token", r->last), put_role(t, w, "eos_token", r->last);
         put_role(t, w, "unk_token", r->last);
     } else {
-        if (t->split == TN__SPLIT_SENTENCE) put_role(t, w, "bos_token", r->first), put_role(t, w, "eos_token", r->last);
+        if (t->kind != TN_WORDPIECE && t->kind != TN_BPE)
+            put_role(t, w, "bos_token", r->first), put_role(t, w, "eos_token", r->last);
         put_role(t, w, "cls_token", r->first), put_role(t, w, "sep_token", r->separator);
         put_role(t, w, "unk_token", r->unknown);
     }
@@ -257,10 +271,8 @@ static void put_roles(const tn_tokenizer *t, tn_json_writer *w)
 
 static void write_config(const tn_tokenizer *t, tn_json_writer *w)
 {
-    static const char *const class[] = {"BertTokenizer", "PreTrainedTokenizerFast", "GPT2Tokenizer",
-                                        "PreTrainedTokenizerFast", "PreTrainedTokenizerFast"};
     tn_json_open_object(w, NULL);
-    tn_json_put_string(w, "tokenizer_class", class[t->kind]);
+    tn_json_put_string(w, "tokenizer_class", class_of(t));
     if (t->normalizes) {
         tn_json_put_bool(w, "do_lower_case", t->lower);
         if (t->strip_said) tn_json_put_bool(w, "strip_accents", t->strip);

@@ -1,0 +1,230 @@
+/* tokenizer_class.c — whose rules the lists of pieces of a folder without a tokenizer.json are read by: what
+ * tokenizer_config.json, special_tokens_map.json and added_tokens.json say. What they ask for and Tenon heeds in a
+ * tokenizer.json only is refused by its name: the same lists are other numbers to another class. */
+#include "data/tokenizer/tokenizer_files.h"
+#include "data/text/unicode.h"
+#include "core/base/toolbox.h"
+
+#include <string.h>
+
+static bool is(const char *a, const char *b) { return strcmp(a, b) == 0; }
+static bool is_null(const tn_json *v) { return !v || tn_json_type_of(v) == TN_JSON_NULL; }
+
+bool tn__needs_json(const char *who, const char *what, const char *value)
+{
+    char q[TN__QUOTED];
+    return tn_raise(TN_EUNSUPPORTED,
+                    "%s: %s is %s, which Tenon heeds in a tokenizer.json only: make one with transformers' "
+                    "AutoTokenizer.from_pretrained(folder).save_pretrained(folder)",
+                    who, what, tn__quote(q, value, strlen(value), 60)),
+           false;
+}
+
+/* ---- the class --------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name, *model; /* its tokenizer_class, without "Fast"; config.json's model_type */
+    tn__class class;
+} classes[] = {
+    {"BertTokenizer", "bert", TN__CLASS_BERT},
+    {"DistilBertTokenizer", "distilbert", TN__CLASS_BERT},
+    {"ElectraTokenizer", "electra", TN__CLASS_BERT},
+    {"GPT2Tokenizer", "gpt2", TN__CLASS_GPT2},
+    {"RobertaTokenizer", "roberta", TN__CLASS_ROBERTA},
+    {"Qwen2Tokenizer", "qwen2", TN__CLASS_QWEN2},
+    {"LlamaTokenizer", "llama", TN__CLASS_LLAMA},
+    {"AlbertTokenizer", "albert", TN__CLASS_NONE},
+    {"T5Tokenizer", "t5", TN__CLASS_NONE},
+};
+enum { CLASSES = sizeof classes / sizeof *classes };
+
+/* Any class, whose rules a .model says all by itself. */
+static bool is_any(const char *name) { return is(name, "PreTrainedTokenizerFast") || is(name, "TokenizersBackend"); }
+
+static tn__class class_named(const char *name)
+{
+    const size_t n = strlen(name), fast = n > 4 && is(name + n - 4, "Fast") ? 4 : 0;
+    for (int i = 0; i < CLASSES; i++)
+        if (strlen(classes[i].name) == n - fast && !memcmp(classes[i].name, name, n - fast)) return classes[i].class;
+    return TN__CLASS_NONE;
+}
+
+bool tn__class_said(const tn__says *s, const char *who, const tn__class fit[3], tn__class *class)
+{
+    const char *name = tn_json_string_or(tn_json_get(s->config, "tokenizer_class"), "");
+    const char *model = tn_json_string_or(tn_json_get(s->model, "model_type"), "");
+    const bool  said = *name && !(is_any(name) && fit[0] == TN__CLASS_LLAMA);
+    *class = fit[0];
+    if (tn_error() != TN_OK) return false;
+    if (said) {
+        *class = class_named(name);
+        for (int i = 0; i < 3; i++)
+            if (*class != TN__CLASS_NONE && fit[i] == *class) return true;
+        return tn__needs_json(who, "tokenizer_class", name);
+    }
+    for (int i = 0; i < CLASSES; i++) {
+        if (!is(classes[i].model, model)) continue;
+        for (int k = 1; k < 3; k++)
+            if (fit[k] == classes[i].class) *class = fit[k];
+        if (classes[i].class == TN__CLASS_NONE && fit[0] == TN__CLASS_LLAMA)
+            return tn__needs_json(who, "model_type", model);
+    }
+    return true;
+}
+
+/* ---- members that change the numbers ----------------------------------------------------------------------------- */
+
+static bool only(const tn__says *s, const char *who, const char *key, bool value)
+{
+    const tn_json *v = tn_json_get(s->config, key);
+    return is_null(v) || (tn_json_type_of(v) == TN_JSON_BOOL && tn_json_bool(v) == value) ||
+           tn__needs_json(who, key, value ? "not true" : "not false");
+}
+
+static bool heeds_all(const tn__says *s, const char *who, const tn_tokenizer *t, tn__class class)
+{
+    const bool     framed = class == TN__CLASS_BERT || class == TN__CLASS_ROBERTA;
+    const tn_json *never = tn_json_get(s->config, "never_split"), *how = tn_json_get(s->config, "sp_model_kwargs");
+    if (class == TN__CLASS_BERT && (!only(s, who, "do_basic_tokenize", true))) return false;
+    if (class == TN__CLASS_BERT && tn_json_count(never)) return tn__needs_json(who, "never_split", "not empty");
+    if (class == TN__CLASS_LLAMA && tn_json_count(how)) return tn__needs_json(who, "sp_model_kwargs", "not empty");
+    if (class == TN__CLASS_LLAMA && !only(s, who, "add_prefix_space", t->sentence.space != TN__SPACE_NEVER))
+        return false;
+    if (class == TN__CLASS_QWEN2 && !only(s, who, "add_prefix_space", false)) return false;
+    return !framed || (only(s, who, "add_bos_token", false) && only(s, who, "add_eos_token", false));
+}
+
+/* ---- special and added tokens ------------------------------------------------------------------------------------ */
+
+enum { PAD, UNK, CLS, SEP, MASK, BOS, EOS, ROLES };
+static const char *const keys[ROLES] = {"pad_token",  "unk_token", "cls_token", "sep_token",
+                                        "mask_token", "bos_token", "eos_token"};
+static const char *const usual[TN__CLASSES][ROLES] = {
+    [TN__CLASS_BERT] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "", ""},
+    [TN__CLASS_GPT2] = {"", "<|endoftext|>", "", "", "", "<|endoftext|>", "<|endoftext|>"},
+    [TN__CLASS_ROBERTA] = {"<pad>", "<unk>", "<s>", "</s>", "<mask>", "<s>", "</s>"},
+    [TN__CLASS_QWEN2] = {"<|endoftext|>", "<|endoftext|>", "", "", "", "", "<|endoftext|>"},
+    [TN__CLASS_LLAMA] = {"", "", "", "", "", "", ""},
+};
+
+/* One that is looked for already keeps how. */
+static bool add_known(tn_tokenizer *t, int32_t id)
+{
+    for (uint32_t i = 0; i < t->n_added; i++)
+        if (t->added[i].id == id) return t->added[i].special = true;
+    return tn__tokenizer_add(t, (tn__added){.id = id, .special = true});
+}
+
+/* A token by its text alone, or with how it is looked for; *id: its number. SentencePiece's files say themselves what
+ * is looked for. */
+static bool add_special(tn_tokenizer *t, const char *who, const char *key, const tn_json *v, int32_t *id)
+{
+    const tn_json *content = tn_json_type_of(v) == TN_JSON_OBJECT ? tn_json_need(v, "content") : v;
+    const char    *text = tn_json_string(content);
+    if (tn_error() != TN_OK) return false;
+    *id = (int32_t)tn_tokenizer_id(t, text);
+    if (*id < 0) return tn__needs_json(who, key, text);
+    if (t->split == TN__SPLIT_SENTENCE) return t->type[*id] != TN_TYPE_NORMAL || tn__needs_json(who, key, text);
+    return content == v ? add_known(t, *id) : tn__json_added(t, who, v, *id, true);
+}
+
+static bool add_roles(tn_tokenizer *t, const char *who, const tn__says *s, tn__class class, int32_t id[ROLES])
+{
+    for (int i = 0; i < ROLES; i++) {
+        const char    *name = usual[class][i];
+        const tn_json *said = tn_json_get(s->config, keys[i]), *v = said ? said : tn_json_get(s->map, keys[i]);
+        id[i] = v ? -1 : (int32_t)tn_tokenizer_id(t, name);
+        if (is_null(v) ? id[i] >= 0 && !add_known(t, id[i]) : !add_special(t, who, keys[i], v, id + i)) return false;
+    }
+    const tn_json *said = tn_json_get(s->config, "additional_special_tokens");
+    const tn_json *more = said ? said : tn_json_get(s->map, "additional_special_tokens");
+    int32_t        aside;
+    for (const tn_json *v = tn_json_first(more); v; v = tn_json_next(v))
+        if (!add_special(t, who, "one of additional_special_tokens", v, &aside)) return false;
+    return tn_error() == TN_OK;
+}
+
+/* A token with a number; one that follows the pieces becomes a piece. */
+static bool add_numbered(tn_tokenizer *t, const char *who, const char *text, int64_t id, const tn_json *how)
+{
+    const bool sentence = t->split == TN__SPLIT_SENTENCE;
+    if (tn_error() != TN_OK) return false;
+    if (id == t->pieces.n && *text && !sentence && tn_tokenizer_id(t, text) < 0 &&
+        tn__strings_add(&t->pieces, text, strlen(text)) < 0)
+        return false;
+    if (tn_tokenizer_id(t, text) != id || (sentence && t->type[id] == TN_TYPE_NORMAL))
+        return tn__needs_json(who, "an added token", text);
+    return sentence || tn__json_added(t, who, how, id, false);
+}
+
+/* The lists of added tokens, of which one has the numbers as keys, the other as values. */
+static bool add_numbers(tn_tokenizer *t, const char *who, const tn__says *s)
+{
+    const tn_json *by_number = tn_json_get(s->config, "added_tokens_decoder");
+    for (const tn_json *v = tn_json_first(by_number); v; v = tn_json_next(v)) {
+        int64_t id = 0;
+        for (const char *c = tn_json_key(v); *c; c++) {
+            if (*c < '0' || *c > '9' || id > TN__VOCAB_MOST)
+                return tn__needs_json(who, "a number of added_tokens_decoder", tn_json_key(v));
+            id = 10 * id + (*c - '0');
+        }
+        if (!add_numbered(t, who, tn_json_string(tn_json_need(v, "content")), id, v)) return false;
+    }
+    for (const tn_json *v = tn_json_first(s->added); v && !tn_json_count(by_number); v = tn_json_next(v))
+        if (!add_numbered(t, who, tn_json_key(v), tn_json_i64(v), NULL)) return false;
+    return tn_error() == TN_OK;
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
+
+/* add_bos_token and add_eos_token, where they are said. */
+static bool add_ends(tn_tokenizer *t, const char *who, const tn__says *s, const int32_t id[ROLES])
+{
+    const tn_json *bos = tn_json_get(s->config, "add_bos_token"), *eos = tn_json_get(s->config, "add_eos_token");
+    if (is_null(bos) && is_null(eos)) return true;
+    const int32_t first = id[BOS] >= 0 ? id[BOS] : t->role.first, last = id[EOS] >= 0 ? id[EOS] : t->role.last;
+    const bool    as_is = t->n_single && t->single[0].text < 0;
+    const bool    front = tn_json_bool_or(bos, as_is), back = tn_json_bool_or(eos, false);
+    if (tn_error() != TN_OK) return false;
+    if ((front && first < 0) || (back && last < 0))
+        return tn__needs_json(who, front && first < 0 ? "add_bos_token" : "add_eos_token", "true, without a token");
+    if (t->split == TN__SPLIT_SENTENCE || front || back) tn__template_ends(t, front ? first : -1, back ? last : -1);
+    return true;
+}
+
+static void name_roles(tn_tokenizer *t, tn__class class, const int32_t id[ROLES])
+{
+    tn_tokenizer_roles *r = &t->role;
+    const bool          bert = class == TN__CLASS_BERT || class == TN__CLASS_ROBERTA;
+    if (id[PAD] >= 0) r->pad = id[PAD];
+    if (bert && id[UNK] >= 0) r->unknown = id[UNK];
+    if (bert && id[CLS] >= 0) r->first = id[CLS];
+    if (bert && id[SEP] >= 0) r->separator = id[SEP];
+    if (id[MASK] >= 0) r->mask = id[MASK];
+    if (id[EOS] >= 0 && !bert) r->last = id[EOS];
+}
+
+bool tn__class_rules(tn_tokenizer *t, const char *who, const tn__says *s, tn__class class)
+{
+    int32_t id[ROLES];
+    if (!heeds_all(s, who, t, class)) return false;
+    t->prefix_space = class != TN__CLASS_LLAMA && tn_json_bool_or(tn_json_get(s->config, "add_prefix_space"), false);
+    if (class == TN__CLASS_QWEN2) {
+        t->splitter = tn__splitter_named("qwen2");
+        t->step[t->steps++] = (tn__step){.kind = TN__STEP_FORM, .form = UTF8PROC_STABLE | UTF8PROC_COMPOSE};
+    }
+    if (!add_numbers(t, who, s) || !add_roles(t, who, s, class, id) || !add_ends(t, who, s, id)) return false;
+    if (class == TN__CLASS_BERT) t->unknown = id[UNK];
+    if (class == TN__CLASS_BERT && id[CLS] >= 0 && id[SEP] >= 0) tn__template_frame(t, id[CLS], id[SEP], false);
+    if (class == TN__CLASS_ROBERTA) {
+        if (id[CLS] < 0 || id[SEP] < 0)
+            return tn_raise(TN_EFORMAT, "%s: %s, which RoBERTa has around each text, is not in the vocabulary", who,
+                            id[CLS] < 0 ? "<s>" : "</s>"),
+                   false;
+        tn__template_frame(t, id[CLS], id[SEP], true);
+        t->trim = tn_json_bool_or(tn_json_get(s->config, "trim_offsets"), true);
+    }
+    if (tn_error() != TN_OK || (class != TN__CLASS_LLAMA && !tn__tokenizer_ready(t, who))) return false;
+    if (s->config) name_roles(t, class, id);
+    return true;
+}

@@ -1,0 +1,187 @@
+/* test_tokenizer_class.c — folders without a tokenizer.json: the same pieces are read by the rules of the class that
+ * tokenizer_config.json or config.json names; what is not heeded is refused, in which words. */
+#define _GNU_SOURCE
+#include "tests/common/check_main.h"
+
+#include "data/data.h"
+#include "tests/common/errors.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *folder(const char *name)
+{
+    const char *path = tn_test_file(name);
+    mkdir(path, 0777);
+    return path;
+}
+
+static const char *in(const char *dir, const char *name)
+{
+    static char path[4096];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    return path;
+}
+
+static void write_or_not(const char *path, const char *what)
+{
+    unlink(path);
+    if (what) ck_assert_int_eq(tn_file_write(path, what, strlen(what)), TN_OK);
+}
+
+#define BYTES_MORE "\"T\":6,\"h\":7,\"\u0120\":8,\"a\":9,\"b\":10,\"ab\":11,\"\u0120ab\":12,\"1\":13,\"2\":14,\"12\":15"
+static const char bytes_vocab[] =
+    "{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"<unk>\":3,\"<mask>\":4,\"<|endoftext|>\":5," BYTES_MORE "}";
+#define MASK "{\"content\":\"<mask>\",\"lstrip\":true,\"normalized\":true,\"rstrip\":false,\"single_word\":false"
+#define CLASS(name) "{\"tokenizer_class\":\"" name "\""
+static const struct {
+    const char *file, *config, *map, *added, *model, *ids; /* of "ab<mask> 12", and "ab"; or what is said */
+} folders[] = {
+    {"vocab.json", NULL, NULL, NULL, NULL, "11 9 8 15 / 11 11"},
+    {"vocab.json", NULL, NULL, NULL, "gpt2", "11 9 8 15 / 11 11"},
+    {"vocab.json", NULL, NULL, NULL, "roberta", "0 11 4 8 15 2 / 0 11 2 2 11 2"},
+    {"vocab.json", CLASS("RobertaTokenizer") "}", NULL, NULL, "gpt2", "0 11 4 8 15 2 / 0 11 2 2 11 2"},
+    {"vocab.json", CLASS("RobertaTokenizerFast") ",\"add_prefix_space\":true}", NULL, NULL, NULL,
+     "0 12 4 8 15 2 / 0 12 2 2 12 2"},
+    {"vocab.json", CLASS("RobertaTokenizer") ",\"cls_token\":\"<pad>\"}", NULL, NULL, NULL,
+     "1 11 4 8 15 2 / 1 11 2 2 11 2"},
+    {"vocab.json", CLASS("GPT2Tokenizer") ",\"add_prefix_space\":true}", NULL, NULL, NULL, "12 9 8 15 / 12 12"},
+    {"vocab.json", CLASS("GPT2Tokenizer") ",\"add_bos_token\":true,\"mask_token\":\"<mask>\"}", NULL, NULL, NULL,
+     "5 11 4 8 15 / 5 11 5 11"},
+    {"vocab.json", CLASS("Qwen2Tokenizer") ",\"additional_special_tokens\":[\"<mask>\"]}", NULL, NULL, NULL,
+     "11 4 8 13 14 / 11 11"},
+    {"vocab.json", CLASS("GPT2Tokenizer") "}", NULL, "{\"<new>\":16}", NULL, "11 9 8 15 / 11 11"},
+    {"vocab.json", CLASS("GPT2Tokenizer") ",\"added_tokens_decoder\":{\"4\":" MASK "}}}", NULL, NULL, NULL,
+     "11 4 8 15 / 11 11"},
+    {"vocab.json", CLASS("XLNetTokenizer") "}", NULL, NULL, NULL,
+     "tokenizer_class is 'XLNetTokenizer', which Tenon heeds in a tokenizer.json only: make one with transformers' "
+     "AutoTokenizer.from_pretrained(folder).save_pretrained(folder)"},
+    {"vocab.json", CLASS("BertTokenizer") "}", NULL, NULL, NULL, "tokenizer_class is 'BertTokenizer', which"},
+    {"vocab.json", CLASS("PreTrainedTokenizerFast") "}", NULL, NULL, NULL, "is 'PreTrainedTokenizerFast', which"},
+    {"vocab.json", CLASS("Qwen2Tokenizer") ",\"add_prefix_space\":true}", NULL, NULL, NULL,
+     "add_prefix_space is 'not false', which"},
+    {"vocab.json", CLASS("RobertaTokenizer") ",\"add_eos_token\":true}", NULL, NULL, NULL,
+     "add_eos_token is 'not false', which"},
+    {"vocab.json", CLASS("RobertaTokenizer") ",\"cls_token\":null}", NULL, NULL, NULL,
+     "<s>, which RoBERTa has around each text, is not in the vocabulary"},
+    {"vocab.json", CLASS("GPT2Tokenizer") "}", NULL, "{\"<new>\":17}", NULL, "an added token is '<new>', which"},
+    {"vocab.json", CLASS("GPT2Tokenizer") ",\"added_tokens_decoder\":{\"x\":" MASK "}}}", NULL, NULL, NULL,
+     "a number of added_tokens_decoder is 'x', which"},
+    {"vocab.json", CLASS("GPT2Tokenizer") ",\"additional_special_tokens\":[\"<new>\"]}", NULL, NULL, NULL,
+     "one of additional_special_tokens is '<new>', which"},
+    {"vocab.json", NULL, "{\"pad_token\":\"<none>\"}", NULL, NULL, "pad_token is '<none>', which"},
+    {"vocab.txt", CLASS("DistilBertTokenizer") "}", NULL, NULL, NULL, "2 5 8 1 9 7 3 / 2 5 3 5 3"},
+    {"vocab.txt", CLASS("BertTokenizer") ",\"cls_token\":\"<mask>\",\"sep_token\":\"[PAD]\"}", NULL, NULL, NULL,
+     "6 5 6 7 0 / 6 5 0 5 0"},
+    {"vocab.txt", CLASS("BertTokenizer") ",\"mask_token\":" MASK "}}", NULL, NULL, NULL,
+     "an added token that is looked for in normalized text is '<mask>', which"},
+    {"vocab.txt", NULL, NULL, "{\"[ENT]\":10}", NULL,
+     "an added token that is looked for in normalized text is '[ENT]'"},
+    {"vocab.txt", CLASS("BertTokenizer") ",\"never_split\":[\"x\"]}", NULL, NULL, NULL, "never_split is 'not empty'"},
+    {"vocab.txt", CLASS("MPNetTokenizer") "}", NULL, NULL, NULL, "tokenizer_class is 'MPNetTokenizer', which"},
+};
+
+static void ids_of(const tn_tokenizer *t, const char *text_a, const char *text_b, char to[200])
+{
+    tn_encoding *e = tn_encoding_new();
+    size_t       at = strlen(to);
+    tn_tokenizer_encode(t, e, text_a, strlen(text_a), .pair = text_b, .pair_bytes = text_b ? strlen(text_b) : 0);
+    for (int64_t i = 0; i < e->n; i++) at += (size_t)snprintf(to + at, 200 - at, i ? " %d" : "%d", e->id[i]);
+    tn_encoding_free(e);
+}
+
+START_TEST(heeds_the_class)
+{
+    const char *dir = folder("class"), *says = folders[_i].ids;
+    const bool  bert = !strcmp(folders[_i].file, "vocab.txt");
+    char        model[60], got[200] = "";
+    snprintf(model, sizeof model, "{\"model_type\":\"%s\"}", folders[_i].model ? folders[_i].model : "");
+    unlink(in(dir, "SHA256SUMS")), unlink(in(dir, "tokenizer.json"));
+    write_or_not(in(dir, "vocab.json"), bert ? NULL : bytes_vocab);
+    write_or_not(in(dir, "merges.txt"), bert ? NULL : "#version: 0.2\na b\n\xc4\xa0 ab\n1 2\n");
+    write_or_not(in(dir, "vocab.txt"), bert ? "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nab\n<mask>\n12\n<\n>\n" : NULL);
+    write_or_not(in(dir, "tokenizer_config.json"), folders[_i].config);
+    write_or_not(in(dir, "special_tokens_map.json"), folders[_i].map);
+    write_or_not(in(dir, "added_tokens.json"), folders[_i].added);
+    write_or_not(in(dir, "config.json"), folders[_i].model ? model : NULL);
+    tn_tokenizer *t = tn_tokenizer_load(dir);
+    if (says[0] < '0' || says[0] > '9') {
+        ck_assert_msg(!t && strstr(tn_error_message(), says), "%s: says %s, not %s", folders[_i].config,
+                      tn_error_message(), says);
+        tn_clear_error();
+        return;
+    }
+    ck_assert_msg(t != NULL, "%s: %s", folders[_i].config, tn_error_message());
+    ids_of(t, bert ? "ab <mask> 12" : "ab<mask> 12", NULL, got);
+    strcat(got, " / ");
+    ids_of(t, "ab", "ab", got);
+    ck_assert_msg(!strcmp(got, says), "%s: %s, not %s", folders[_i].config, got, says);
+    ck_assert_int_eq(tn_tokenizer_save(t, dir), TN_OK); /* says the class again, with and without its tokenizer.json */
+    for (int i = 0; i < 2; i++) {
+        tn_tokenizer *again = tn_tokenizer_load(dir);
+        ck_assert_msg(again != NULL, "%s", tn_error_message());
+        got[0] = 0;
+        ids_of(again, "ab", "ab", got);
+        ck_assert_msg(!strcmp(got, strstr(says, "/ ") + 2), "%s: %s again", folders[_i].config, got);
+        tn_tokenizer_free(again);
+        unlink(in(dir, "tokenizer.json"));
+        if (strstr(folders[_i].config ? folders[_i].config : "", "add_bos")) break; /* of which no class is the rule */
+    }
+    tn_tokenizer_free(t);
+}
+END_TEST
+
+/* Beside a .model the class and its members are heeded, or refused. */
+static const struct {
+    const char *config, *ids; /* of "the"; or what is said */
+} models[] = {
+    {"{\"tokenizer_class\": \"LlamaTokenizer\"}", "1 3 4 5 6"},
+    {"{\"tokenizer_class\": \"PreTrainedTokenizerFast\", \"add_bos_token\": null}", "1 3 4 5 6"},
+    {"{\"add_bos_token\": false, \"pad_token\": \"</s>\"}", "3 4 5 6"},
+    {"{\"tokenizer_class\": \"LlamaTokenizerFast\", \"add_eos_token\": true}", "1 3 4 5 6 2"},
+    {"{\"add_bos_token\": false, \"add_eos_token\": true, \"added_tokens_decoder\": {\"2\": {\"content\": "
+     "\"</s>\"}}}",
+     "3 4 5 6 2"},
+    {"{\"tokenizer_class\": \"AlbertTokenizer\"}", "tokenizer_class is 'AlbertTokenizer', which"},
+    {"{\"tokenizer_class\": \"RobertaTokenizer\"}", "tokenizer_class is 'RobertaTokenizer', which"},
+    {"{\"add_prefix_space\": false}", "add_prefix_space is 'not true', which"},
+    {"{\"sp_model_kwargs\": {\"alpha\": 0.1}}", "sp_model_kwargs is 'not empty', which"},
+    {"{\"pad_token\": \"[PAD]\"}", "pad_token is '[PAD]', which"},
+    {"{\"mask_token\": \"the\"}", "mask_token is 'the', which"},
+    {"{\"added_tokens_decoder\": {\"8\": {\"content\": \"<e>\"}}}", "an added token is '<e>', which"},
+    {NULL, "model_type is 'albert', which"},
+};
+
+START_TEST(heeds_a_models_class)
+{
+    static const char *const pieces[] = {"<unk>",           "<s>", "</s>", "\xe2\x96\x81", "t", "h", "e",
+                                         "\xe2\x96\x81the", "the"};
+    const char              *dir = folder("model"), *says = models[_i].ids;
+    tn_tokenizer            *t = tn_tokenizer_of_pieces(9, pieces, .kind = TN_SENTENCE_BPE);
+    ck_assert_msg(t && tn_tokenizer_save(t, dir) == TN_OK, "%s", tn_error_message());
+    tn_tokenizer_free(t);
+    unlink(in(dir, "SHA256SUMS")), unlink(in(dir, "tokenizer.json")), unlink(in(dir, "special_tokens_map.json"));
+    write_or_not(in(dir, "tokenizer_config.json"), models[_i].config);
+    write_or_not(in(dir, "config.json"), models[_i].config ? NULL : "{\"model_type\": \"albert\"}");
+    t = tn_tokenizer_load(dir);
+    if (!t || says[0] > '9') {
+        ck_assert_msg(!t && strstr(tn_error_message(), says), "%s: %s", models[_i].config, tn_error_message());
+        tn_clear_error();
+        return;
+    }
+    char got[200] = "";
+    ids_of(t, "the", NULL, got);
+    ck_assert_str_eq(got, says);
+    tn_tokenizer_free(t);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("tokenizer_class");
+    TCase *c = tn_tcase(s, "classes");
+    tcase_add_loop_test(c, heeds_the_class, 0, (int)(sizeof folders / sizeof *folders));
+    tcase_add_loop_test(c, heeds_a_models_class, 0, (int)(sizeof models / sizeof *models));
+    return tn_check_main(s);
+}
