@@ -23,7 +23,7 @@ static bool add_word_piece(const tn_tokenizer *t, const char *piece, size_t n, b
     const size_t prefix = t->prefix_bytes;
     if (first) return add(to, piece, n);
     if (prefix && n >= prefix && !memcmp(piece, t->prefix, prefix)) return add(to, piece + prefix, n - prefix);
-    if ((spaces || !closes_up(piece, n)) && !add(to, " ", 1)) return false;
+    if ((spaces || !t->cleanup || !closes_up(piece, n)) && !add(to, " ", 1)) return false;
     return add(to, piece, n);
 }
 
@@ -82,9 +82,10 @@ static bool add_one(const tn_tokenizer *t, int32_t id, const tn_decode_args *o, 
 {
     size_t      n;
     const char *piece = tn__strings_text(&t->pieces, (uint32_t)id, &n);
-    if (t->split == TN__SPLIT_SENTENCE) return add_sentence(t, id, piece, n, begun, to);
+    if (t->split == TN__SPLIT_SENTENCE && !t->joined) return add_sentence(t, id, piece, n, begun, to);
     const bool first = !*begun;
     *begun = true;
+    if (t->joined) return (first || add(to, " ", 1)) && add(to, piece, n);
     if (t->kind == TN_WORDPIECE) return add_word_piece(t, piece, n, first, o->keep_spaces, to);
     if (t->kind == TN_BPE) return add_suffixed(t, piece, n, last, to);
     return add_bytes(piece, n, tn_tokenizer_is_special(t, id), to);
@@ -153,7 +154,8 @@ tn_status tn_tokenizer_decode_next(const tn_tokenizer *t, tn_text_stream *d, int
     bool           ok = add(to, "", 0) && add(&raw, d->held, (size_t)d->bytes);
     ok = ok && add_one(t, id, &o, &next.begun, false, &raw);
     size_t held = ok ? open_end(raw.at, raw.bytes) : 0;
-    if (t->kind == TN_BPE && ok && raw.bytes && raw.at[raw.bytes - 1] == ' ') held = 1; /* if a word follows */
+    if (t->kind == TN_BPE && !t->joined && ok && raw.bytes && raw.at[raw.bytes - 1] == ' ')
+        held = 1; /* if a word follows */
     if (ok) {
         next.bytes = (int)held;
         memcpy(next.held, raw.at + raw.bytes - held, held);

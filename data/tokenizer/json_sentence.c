@@ -192,34 +192,71 @@ bool tn__json_unigram(tn_tokenizer *t, const char *who, const tn_json *model)
 
 /* ---- the decoder ------------------------------------------------------------------------------------------------- */
 
-static bool read_decoder(tn_tokenizer *t, const char *who, const tn_json *v)
+/* What is decoded so far: "▁", bytes, the pieces as one text, its beginning. */
+typedef struct {
+    bool spaces, bytes, fused, stripped;
+} decoded;
+
+static bool read_strip(tn_tokenizer *t, const char *who, const tn_json *v, const decoded *d)
 {
-    const char *type = type_of(v);
-    if (is(type, "ByteFallback") || is(type, "Fuse")) return true;
-    if (is(type, "Metaspace")) {
+    const int64_t start = tn_json_i64_or(tn_json_get(v, "start"), 0), stop = tn_json_i64_or(tn_json_get(v, "stop"), 0);
+    const char   *content = tn_json_string_or(tn_json_get(v, "content"), " ");
+    if (tn_error() != TN_OK || !is(content, " "))
+        return tn__unsupported(who, "the content of the decoder's Strip", content);
+    if (start < 0 || start > 1 || stop)
+        return tn__unsupported(who, "the decoder", "Strip of more than the first space");
+    if (start && !d->fused) return tn__unsupported(who, "the decoder", "Strip of each piece: Fuse is not before it");
+    if (start && t->sentence.decode_space) return tn__unsupported(who, "the decoder", "Strip behind Metaspace");
+    t->sentence.decode_space |= start == 1;
+    return true;
+}
+
+static bool read_decoder(tn_tokenizer *t, const char *who, const tn_json *v, decoded *d)
+{
+    const char   *type = type_of(v);
+    const bool    metaspace = is(type, "Metaspace"), fuse = is(type, "Fuse"), strip = is(type, "Strip");
+    const decoded was = *d;
+    const char   *what = tn_json_string_or(tn_json_get(tn_json_get(v, "pattern"), "String"), "");
+    if (metaspace || is(type, "Replace")) d->spaces = true;
+    else if (is(type, "ByteFallback")) d->bytes = true;
+    else if (fuse) d->fused = true;
+    else if (strip) d->stripped = true;
+    else return tn__unsupported(who, "the decoder", type);
+    if (tn_error() != TN_OK) return false;
+    if (was.stripped || (fuse && !was.spaces) || (was.fused && !strip) ||
+        (was.spaces && d->spaces && (metaspace || is(type, "Replace"))))
+        return tn__unsupported(who, "the decoder's order: after others", type);
+    if (strip) return read_strip(t, who, v, &was);
+    if (metaspace) {
         const bool front = tn_json_bool_or(tn_json_get(v, "add_prefix_space"), true);
         t->sentence.decode_space =
             !is(tn_json_string_or(tn_json_get(v, "prepend_scheme"), front ? "always" : "never"), "never");
-        return tn_error() == TN_OK;
-    }
-    if (is(type, "Replace")) {
-        const char *what = tn_json_string_or(tn_json_get(tn_json_get(v, "pattern"), "String"), "");
+    } else if (is(type, "Replace")) {
         return (is(what, TN__SPACE) && is(tn_json_string_or(tn_json_get(v, "content"), ""), " ")) ||
                tn__unsupported(who, "the decoder's Replace", what);
     }
-    const int64_t start = tn_json_i64_or(tn_json_get(v, "start"), 0), stop = tn_json_i64_or(tn_json_get(v, "stop"), 0);
-    if (tn_error() != TN_OK || !is(type, "Strip") || start > 1 || stop)
-        return tn__unsupported(who, "the decoder", type);
-    t->sentence.decode_space = start == 1;
-    return true;
+    return tn_error() == TN_OK;
+}
+
+static bool has_bytes(const tn_tokenizer *t)
+{
+    for (uint32_t i = 0; i < t->pieces.n; i++) {
+        size_t      n;
+        const char *piece = tn__strings_text(&t->pieces, i, &n);
+        if (tn__byte_named(piece, n) >= 0) return true;
+    }
+    return false;
 }
 
 bool tn__json_decoder(tn_tokenizer *t, const char *who, const tn_json *v)
 {
-    const char *type = type_of(v);
-    if (tn_error() != TN_OK || is(type, "null")) return tn_error() == TN_OK;
-    if (!is(type, "Sequence")) return read_decoder(t, who, v);
-    for (const tn_json *d = tn_json_first(tn_json_need(v, "decoders")); d; d = tn_json_next(d))
-        if (!read_decoder(t, who, d)) return false;
-    return tn_error() == TN_OK;
+    decoded        d = {false};
+    const bool     list = is(type_of(v), "Sequence");
+    const tn_json *at = list ? tn_json_first(tn_json_need(v, "decoders")) : v;
+    for (; at; at = list ? tn_json_next(at) : NULL)
+        if (!read_decoder(t, who, at, &d)) return false;
+    if (tn_error() != TN_OK) return false;
+    if (!d.spaces) return tn__unsupported(who, "the decoder", "one that leaves \"\xe2\x96\x81\" as it is");
+    return d.bytes || !has_bytes(t) ||
+           tn__unsupported(who, "the decoder", "one without ByteFallback, though pieces are bytes");
 }

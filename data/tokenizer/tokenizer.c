@@ -15,7 +15,7 @@ tn_tokenizer *tn__tokenizer_new(tn_tokenizer_kind kind)
     t->normalizes = t->clean = t->chinese = t->strip = t->lower = words;
     t->split = words ? TN__SPLIT_BERT : kind == TN_BYTE_BPE ? TN__SPLIT_BYTES : TN__SPLIT_SENTENCE;
     t->sentence.fallback = t->split == TN__SPLIT_SENTENCE, t->fuse_unknown = t->split == TN__SPLIT_SENTENCE;
-    t->regex = true;
+    t->regex = t->cleanup = true;
     t->unknown = -1;
     t->longest_word = INT64_MAX;
     if (kind == TN_WORDPIECE) {

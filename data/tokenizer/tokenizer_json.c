@@ -320,13 +320,30 @@ static bool read_template(tn_tokenizer *t, const char *who, const tn_json *v)
     return tn_error() == TN_OK;
 }
 
-static bool check_decoder(tn_tokenizer *t, const char *who, const tn_json *v)
+/* Is the decoder's affix that of the pieces? One that none of these has does nothing. */
+static bool same_affix(const tn_tokenizer *t, const char *text, const char *own, uint32_t bytes)
+{
+    bool none = !bytes;
+    for (uint32_t i = 0; none && *text && i < t->pieces.n; i++) none = !strstr(tn_tokenizer_piece(t, i), text);
+    return none || (strlen(text) == bytes && !memcmp(text, own, bytes));
+}
+
+static bool read_decoder(tn_tokenizer *t, const char *who, const tn_json *v)
 {
     static const char *const fits[] = {"WordPiece", "BPEDecoder", "ByteLevel"};
+    t->joined = v && tn_json_type_of(v) == TN_JSON_NULL;
+    if (!v || t->joined) return true;
     if (t->split == TN__SPLIT_SENTENCE) return tn__json_decoder(t, who, v);
-    if (!v || tn_json_type_of(v) == TN_JSON_NULL) return true;
     const char *type = tn_json_string(tn_json_need(v, "type"));
-    return tn_error() == TN_OK && (is(type, fits[t->kind]) || tn__unsupported(who, "the decoder", type));
+    if (tn_error() != TN_OK || !is(type, fits[t->kind])) return tn__unsupported(who, "the decoder", type);
+    const char *prefix = tn_json_string_or(tn_json_get(v, "prefix"), "##");
+    const char *suffix = tn_json_string_or(tn_json_get(v, "suffix"), "</w>");
+    t->cleanup = tn_json_bool_or(tn_json_get(v, "cleanup"), true);
+    if (t->kind == TN_WORDPIECE && !same_affix(t, prefix, t->prefix, t->prefix_bytes))
+        return tn__unsupported(who, "the decoder's prefix, which is not the model's,", prefix);
+    if (t->kind == TN_BPE && !same_affix(t, suffix, t->suffix, t->suffix_bytes))
+        return tn__unsupported(who, "the decoder's suffix, which is not the model's,", suffix);
+    return tn_error() == TN_OK;
 }
 
 tn_tokenizer *tn__tokenizer_read(const char *who, const tn_json *v)
@@ -342,7 +359,7 @@ tn_tokenizer *tn__tokenizer_read(const char *who, const tn_json *v)
         (t->split != TN__SPLIT_SENTENCE || tn__json_metaspace(t, who, tn_json_get(v, "pre_tokenizer"))) &&
         read_pieces(t, who, tn_json_need(model, "vocab"), added) && read_added(t, who, added) &&
         read_model(t, who, model) && read_template(t, who, tn_json_get(v, "post_processor")) &&
-        check_decoder(t, who, tn_json_get(v, "decoder")) && tn__tokenizer_ready(t, who))
+        read_decoder(t, who, tn_json_get(v, "decoder")) && tn__tokenizer_ready(t, who))
         return t;
     return tn_tokenizer_free(t), NULL;
 }

@@ -157,6 +157,9 @@ struct tn_tokenizer {
     tn__trie     trie;        /* of TN_UNIGRAM's pieces */
     tn__trie     user;        /* pieces that are found before anything else */
 
+    bool joined;  /* decoded as they are, with spaces between: what a file without a decoder asks for */
+    bool cleanup; /* of WordPiece: "," is decoded without the space before it */
+
     /* around them */
     tn__added         *added; /* found in the text before anything else */
     uint32_t           n_added;

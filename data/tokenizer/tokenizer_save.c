@@ -202,6 +202,10 @@ static void put_template(const tn_tokenizer *t, tn_json_writer *w)
 
 static void put_decoder(const tn_tokenizer *t, tn_json_writer *w)
 {
+    if (t->joined) {
+        tn_json_put_null(w, "decoder");
+        return;
+    }
     if (t->split == TN__SPLIT_SENTENCE) {
         tn__json_put_decoder(t, w);
         return;
@@ -214,10 +218,11 @@ static void put_decoder(const tn_tokenizer *t, tn_json_writer *w)
     if (t->kind == TN_WORDPIECE) {
         tn_json_put_string(w, "type", "WordPiece");
         tn_json_put_bytes(w, "prefix", t->prefix, t->prefix_bytes);
-        tn_json_put_bool(w, "cleanup", true);
+        tn_json_put_bool(w, "cleanup", t->cleanup);
     } else {
         tn_json_put_string(w, "type", "BPEDecoder");
-        tn_json_put_bytes(w, "suffix", t->suffix, t->suffix_bytes);
+        if (t->suffix_bytes) tn_json_put_bytes(w, "suffix", t->suffix, t->suffix_bytes);
+        else tn_json_put_string(w, "suffix", "</w>"); /* which no piece has; an empty one is between all letters */
     }
     tn_json_close(w);
 }

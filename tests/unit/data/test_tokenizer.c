@@ -6,6 +6,7 @@
 #include "tests/common/errors.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static tn_json *golden;
 
@@ -322,6 +323,81 @@ START_TEST(questions_and_answers)
 }
 END_TEST
 
+#define WORDS(decoder)                                       \
+    "{\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},"    \
+    "\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"u\"," \
+    "\"vocab\":{\"a\":0,\"##b\":1,\",\":2,\"u\":3}}" decoder "}"
+#define SUFFIX ",\"end_of_word_suffix\":\"</w>\""
+#define ENDS(suffix) ",\"decoder\":{\"type\":\"BPEDecoder\",\"suffix\":\"" suffix "\"}"
+#define PAIRS(suffix, piece, decoder)                                                                    \
+    "{\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"},\"model\":{\"type\":\"BPE\"" suffix ",\"vocab\":" \
+    "{\"a\":0,\"" piece "\":1,\",\":2},\"merges\":[]}" decoder "}"
+#define SUMS(byte, decoder)                                                    \
+    "{\"model\":{\"type\":\"Unigram\",\"unk_id\":2,\"vocab\":[[\"\xe2\x96\x81" \
+    "a\",-1],[\"\xe2\x96\x81"                                                  \
+    "b\",-1],[\"" byte "\",-1]]}" decoder "}"
+#define REPLACE "{\"type\":\"Replace\",\"pattern\":{\"String\":\"\xe2\x96\x81\"},\"content\":\" \"}"
+#define STRIP(content) "{\"type\":\"Strip\",\"content\":\"" content "\",\"start\":1,\"stop\":0}"
+#define LIST(decoders) ",\"decoder\":{\"type\":\"Sequence\",\"decoders\":[" decoders "]}"
+/* What pieces 0 1 2 become, as tokenizers 0.23 has it; or what is said. */
+static const struct {
+    const char *json, *back;
+} decoders[] = {
+    {WORDS(""), "ab,"},
+    {WORDS(",\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true}"), "ab,"},
+    {WORDS(",\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":false}"), "ab ,"},
+    {WORDS(",\"decoder\":null"), "a ##b ,"},
+    {WORDS(",\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"@@\"}"),
+     "the decoder's prefix, which is not the model's, is '@@', which Tenon does not do"},
+    {PAIRS(SUFFIX, "b</w>", ENDS("</w>")), "ab ,"},
+    {PAIRS(SUFFIX, "b</w>", ",\"decoder\":null"), "a b</w> ,"},
+    {PAIRS("", "b", ENDS("@@")), "ab,"},
+    {PAIRS("", "b</w>", ENDS("</w>")), "the decoder's suffix, which is not"},
+    {PAIRS(SUFFIX, "b</w>", ENDS("b")), "the decoder's suffix, which is not the model's, is 'b'"},
+    {SUMS("c", ",\"decoder\":null"), "\xe2\x96\x81"
+                                     "a \xe2\x96\x81"
+                                     "b c"},
+    {SUMS("c", ",\"decoder\":{\"type\":\"Metaspace\"}"), "a bc"},
+    {SUMS("c", LIST(REPLACE)), " a bc"},
+    {SUMS("c", LIST(REPLACE ",{\"type\":\"Fuse\"}," STRIP(" "))), "a bc"},
+    {SUMS("<0x41>", LIST("{\"type\":\"ByteFallback\"},{\"type\":\"Metaspace\"}")), "a bA"},
+    {SUMS("<0x41>", ",\"decoder\":{\"type\":\"Metaspace\"}"), "one without ByteFallback, though pieces are bytes"},
+    {SUMS("c", LIST(REPLACE "," STRIP(" "))), "Strip of each piece: Fuse is not before it"},
+    {SUMS("c", LIST(REPLACE ",{\"type\":\"Fuse\"}," STRIP("a"))), "the content of the decoder's Strip is 'a'"},
+    {SUMS("c", LIST("{\"type\":\"Metaspace\"},{\"type\":\"Fuse\"}," STRIP(" "))), "Strip behind Metaspace"},
+    {SUMS("c", LIST("{\"type\":\"Fuse\"}," REPLACE)), "the decoder's order: after others is 'Fuse'"},
+    {SUMS("c", ",\"decoder\":{\"type\":\"Fuse\"}"), "the decoder's order: after others is 'Fuse'"},
+    {SUMS("c", ",\"decoder\":{\"type\":\"ByteFallback\"}"), "one that leaves"},
+};
+
+START_TEST(decodes_as_the_file_says)
+{
+    static const int32_t ids[] = {0, 1, 2};
+    const char          *json = decoders[_i].json, *expected = decoders[_i].back;
+    const char          *dir = tn_test_file("decoders");
+    tn_tokenizer        *x = tn_tokenizer_parse(json, strlen(json)), *again = NULL;
+    tn_text_stream       stream = {0};
+    tn_string            back = {0};
+    mkdir(dir, 0777);
+    if (!x) {
+        ck_assert_msg(strstr(tn_error_message(), expected), "%s: %s", json, tn_error_message());
+        tn_clear_error();
+        return;
+    }
+    ck_assert(tn_tokenizer_save(x, dir) == TN_OK && (again = tn_tokenizer_load(dir)));
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(tn_tokenizer_decode(i ? again : x, ids, 3, &back), TN_OK);
+        ck_assert_msg(!strcmp(back.at, expected), "%s: '%s', not '%s'", json, back.at, expected);
+        tn_string_free(&back);
+    }
+    for (int i = 0; i < 3; i++) ck_assert_int_eq(tn_tokenizer_decode_next(x, &stream, ids[i], &back), TN_OK);
+    ck_assert_int_eq(tn_tokenizer_decode_end(&stream, &back), TN_OK);
+    ck_assert_str_eq(back.at, expected);
+    tn_string_free(&back);
+    tn_tokenizer_free(x), tn_tokenizer_free(again);
+}
+END_TEST
+
 /* A word of a million letters: n log n steps, not n². */
 START_TEST(long_words)
 {
@@ -373,6 +449,7 @@ int main(void)
     tcase_add_test(c, any_bytes);
     tcase_add_test(c, batches);
     tcase_add_test(c, questions_and_answers);
+    tcase_add_loop_test(c, decodes_as_the_file_says, 0, (int)(sizeof decoders / sizeof *decoders));
     tcase_add_test(c, long_words);
     tcase_add_test(c, too_long_words);
     const int status = tn_check_main(s);
