@@ -42,6 +42,25 @@ bool is_there(const char *path)
     return stat(path, &st) == 0;
 }
 
+/* What stands before the name, and where the name begins. */
+static const char *folder_of(const char *path, char folder[1024])
+{
+    const char *name = strrchr(path, '/');
+    snprintf(folder, 1024, "%.*s", name ? (int)(name - path) + 1 : 1, name ? path : ".");
+    return name ? name + 1 : path;
+}
+
+bool same_file(const char *a, const char *b)
+{
+    struct stat s, t;
+    char        there[1024], here[1024];
+    const bool  is_a = stat(a, &s) == 0, is_b = stat(b, &t) == 0;
+    if (is_a != is_b) return false;
+    if (!is_a && (strcmp(folder_of(a, there), folder_of(b, here)) != 0 || stat(there, &s) || stat(here, &t)))
+        return false;
+    return s.st_dev == t.st_dev && s.st_ino == t.st_ino;
+}
+
 bool next_line(char **line, size_t *room, size_t *bytes, size_t most)
 {
     int c = 0;

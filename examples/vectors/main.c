@@ -1,6 +1,8 @@
 /* main.c — vectors: words as vectors: trained, asked, judged and turned from one form of file into another. */
 #include "vectors.h"
 
+#include "../common/files.h"
+
 #include <string.h>
 
 const char *vectors_file, *form;
@@ -22,6 +24,14 @@ tn_vectors_format form_of_path(const char *path)
 }
 
 tn_vectors *load_vectors(void) { return tn_vectors_load(vectors_file, form_of(form)); }
+
+int not_of_texts(const char *name, const char *path, const option_list *text)
+{
+    for (int i = 0; path && i < text->count; i++)
+        if (same_file(text->value[i], path))
+            return program_usage("--%s '%s' is one of the texts, '%s': name another file", name, path, text->value[i]);
+    return 0;
+}
 
 int64_t the_word(const tn_vectors *v, const char *word)
 {

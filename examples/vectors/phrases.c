@@ -56,6 +56,8 @@ static tn_vectors_phrased one_pass(int n, const char *const *from, const char *t
 int run_phrases(int count, char **operands)
 {
     (void)count, (void)operands;
+    const int said = not_of_texts("out", out, &text);
+    if (said) return said;
     if (is_there(out) && !force) {
         tn_raise(TN_EINVAL, "'%s' is there already: name another file, or use --force", out);
         return program_end();

@@ -65,6 +65,17 @@ static int index_of(const char *name, const char *names) /* in "a|b|c" */
     return -1;
 }
 
+/* What is written must not be what is read, nor one thing the other. 0, or program_usage. */
+static int apart(void)
+{
+    if (checkpoint && same_file(out, checkpoint))
+        return program_usage("--out '%s' and --checkpoint '%s' are one file, and the checkpoint is removed in the end: "
+                             "name another",
+                             out, checkpoint);
+    const int said = not_of_texts("out", out, &text);
+    return said ? said : not_of_texts("checkpoint", checkpoint, &text);
+}
+
 static bool may_begin(void)
 {
     if (is_there(out) && !force) {
@@ -102,6 +113,8 @@ int run_train(int count, char **operands)
 {
     (void)count, (void)operands;
     if (resume && !checkpoint) return program_usage("--resume goes on from a --checkpoint: name it");
+    const int said = apart();
+    if (said) return said;
     if (!may_begin()) return program_end();
     const tn_vectors_format format = to_form ? form_of(to_form) : form_of_path(out);
     if (format == TN_VECTORS_FASTTEXT_BIN && strcmp(kind, "fasttext") != 0)

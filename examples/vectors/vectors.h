@@ -13,7 +13,9 @@ extern const char *vectors_file, *form; /* --vectors, --format */
 tn_vectors_format form_of(const char *name);      /* NULL: TN_VECTORS_ANY */
 tn_vectors       *load_vectors(void);             /* those of --vectors; NULL: an error stands */
 tn_vectors_format form_of_path(const char *path); /* .bin is binary, .safetensors that, all else text */
-int64_t           the_word(const tn_vectors *v, const char *word); /* raises if it is not there */
+/* Is what --name would write one of the texts that are read? 0, or program_usage. */
+int     not_of_texts(const char *name, const char *path, const option_list *text);
+int64_t the_word(const tn_vectors *v, const char *word); /* raises if it is not there */
 
 /* A skip-thought model (thoughts.c). */
 typedef struct {

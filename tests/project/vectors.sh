@@ -109,6 +109,25 @@ cmp -s undisturbed ended || wrong "a run that went on gives another file"
 ends 1 "there is no 'saved' to go on with" $long --out again --checkpoint saved --resume
 ends 2 'goes on from a --checkpoint' $long --out again --resume
 
+# What is written is neither what is read, nor the checkpoint, which goes: by any name, with --force, too.
+ln text link
+ln -s text soft
+mkdir below
+cp text untouched
+for as in v.vec ./v.vec below/../v.vec "$PWD/v.vec"; do
+    ends 2 'are one file' $long --out v.vec --checkpoint "$as"
+done
+for as in text ./text link soft; do
+    ends 2 "is one of the texts, 'text'" $long --out "$as" --force
+    ends 2 "is one of the texts, 'text'" $long --out v.vec --checkpoint "$as" --force
+    ends 2 "is one of the texts, 'text'" "$v" phrases --text pairs text --out "$as" --force
+done
+cmp -s text untouched && [ ! -e v.vec ] || wrong "what was refused was written"
+touch there again
+ends 2 'are one file' $long --out there --checkpoint ./there --force
+$long --epochs 1 --out there --checkpoint again --force -q >line && [ -s there ] && [ ! -e again ] ||
+    wrong "--force does not replace a file and a checkpoint"
+
 # Phrases: of two words in one pass, of three in two; and what is no text.
 awk 'BEGIN { srand(3); for (i = 0; i < 3000; i++) {
     printf "w%d ", int(rand() * 40); if (i % 20 == 7) printf "in new york city"; print "" } }' >told
