@@ -4,6 +4,7 @@
  *   loss = cross-entropy of the rows of cos(a_i, b_k) / temperature, with k = i the right one */
 #include "bert.h"
 
+#include "../common/checksum.h"
 #include "../common/files.h"
 #include "../common/texts.h"
 
@@ -141,7 +142,7 @@ static int check(training *t)
                              "it as one");
     if (!sentences_open(c->dir, &c->how, &m)) return 0; /* said at the end */
     const tn_bert_config *b = &m.bert->config;
-    a->size = tn_bert_kind_name(b->kind);
+    a->size = tn_bert_kind_name(b->kind), a->vocab = c->how.folder;
     a->layers = b->layers, a->heads = b->heads, a->dim = b->dim;
     for (int i = 0; i < c->how.steps; i++)
         if (c->how.step[i].dense)
@@ -180,11 +181,19 @@ static void say(training *t)
             (long long)of(t)->how.length);
 }
 
+static uint64_t sum_of(const pairs *p)
+{
+    uint64_t sum = CHECKSUM;
+    for (int64_t i = 0; i < 2 * p->n; i++) sum = checksum_string(sum, p->text[i]);
+    return sum;
+}
+
 static void describe(const training *t, tn_json_writer *w)
 {
     const contrast *c = (const contrast *)t;
     texts_put(w, "model", c->dir);
-    tn_json_put_i64(w, "pairs", c->all.n);
+    checksum_put(w, "pairs", sum_of(&c->all));
+    if (c->valid.count) checksum_put(w, "valid", sum_of(&c->held));
     tn_json_put_i64(w, "batch", c->batch);
     tn_json_put_i64(w, "length", c->how.length);
     tn_json_put_double(w, "temperature", c->temperature);

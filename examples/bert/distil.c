@@ -18,7 +18,7 @@ static int check(training *t)
     train_asked   *a = &t->asked;
     if (!(b->teacher = tn_bert_load(b->teacher_dir))) return 0; /* said at the end */
     const tn_bert_config *c = &b->teacher->config;
-    a->size = "distilled", a->heads = c->heads, a->dim = c->dim;
+    a->size = "distilled", a->vocab = b->teacher_dir, a->heads = c->heads, a->dim = c->dim;
     if (a->layers > c->layers)
         return program_usage("the teacher has %lld layers: --layers %lld are more", (long long)c->layers,
                              (long long)a->layers);

@@ -5,14 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-/* A number that tells tokenizers apart: of all their pieces. */
-static uint64_t sum_of(const tn_tokenizer *t)
-{
-    uint64_t h = CHECKSUM;
-    for (int64_t i = 0; i < tn_tokenizer_size(t); i++) h = checksum_string(h, tn_tokenizer_piece(t, i));
-    return h;
-}
-
 bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
 {
     *to = (texts){.encoding = tn_encoding_new()};
@@ -32,7 +24,7 @@ bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
                                : "SEP");
     if (tn_error() == TN_OK)
         to->corpus = tn_corpus_open(.files = c->files.value, .n = c->files.count, .cache = c->cache,
-                                    .encoder = tn_tokenizer_encoder(t, to->encoding), .encoder_sum = sum_of(t),
+                                    .encoder = tn_tokenizer_encoder(t, to->encoding), .encoder_sum = checksum_pieces(t),
                                     .vocabulary = vocab, .by_rule = c->by_rule);
     if (to->corpus && c->pairs && !c->order && tn_corpus_documents(to->corpus) < 2)
         tn_raise(TN_EFORMAT,

@@ -93,6 +93,8 @@ static void describe(const training *t, tn_json_writer *w)
 {
     const bert_training *b = (const bert_training *)t;
     checksum_put(w, "text", tn_corpus_checksum(b->texts.corpus));
+    if (b->valid.count) checksum_put(w, "valid", tn_corpus_checksum(b->held.corpus));
+    tn_json_put_bool(w, "cased", b->cased);
     tn_json_put_string(w, "objective", b->objective);
     tn_json_put_i64(w, "batch", b->batch);
     tn_json_put_i64(w, "length", b->length);

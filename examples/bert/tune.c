@@ -57,11 +57,13 @@ static tn_problem problem_of(const tuning *t)
                                            : TN_ONE_LABEL;
 }
 
-static const double usual_rate = 5e-5;
+static const double  usual_rate = 5e-5;
+static const int64_t usual_epochs = 3;
 
 static int check(training *b)
 {
     tuning *t = of(b);
+    if (!b->asked.epochs) b->asked.epochs = usual_epochs;
     if (!t->length) t->length = t->task->length;
     if (!t->batch) t->batch = t->task->batch;
     if (!t->parts) t->parts = t->batch % 4 == 0 ? 4 : t->batch % 2 == 0 ? 2 : 1;
@@ -220,7 +222,7 @@ static void *make(training *b)
     if (m && t->lora) tn_tuned_adapt(m, t->lora, 2 * (double)t->lora);
     else if (m && t->freeze) tune_freeze(m, t->freeze);
     if (m && t->layer_rate < 1) {
-        const int64_t steps = a->epochs * b->batches;
+        const int64_t steps = a->resume ? record_steps(a->out) : a->epochs * b->batches;
         tn_optimizer_free(t->own);
         t->own = tune_optimizer(m, a->lr, t->layer_rate, t->decay);
         b->fit.optimizer = t->own;
@@ -267,10 +269,15 @@ static void describe(const training *b, tn_json_writer *w)
 {
     const tuning *t = (const tuning *)b;
     checksum_put(w, "text", sum_of(t->learn.texts));
+    if (t->valid) checksum_put(w, "valid", sum_of(t->check.texts));
+    texts_put(w, "labels", t->problem);
     texts_put(w, "model", t->model);
     tn_json_put_i64(w, "batch", t->batch);
     tn_json_put_i64(w, "parts", t->parts);
     tn_json_put_i64(w, "length", t->length);
+    tn_json_put_i64(w, "stride", t->stride);
+    tn_json_put_i64(w, "longest", t->longest);
+    tn_json_put_i64(w, "patience", t->patience);
     tn_json_put_double(w, "weight_decay", t->decay);
     tn_json_put_bool(w, "balance", t->weights);
     tn_json_put_bool(w, "crf", t->crf);
@@ -310,7 +317,7 @@ static const train_kind kind = {"Fine-tuning", 500,  0,   check,    NULL, tokeni
 static tuning asked = {.base = {.kind = &kind,
                                 .untimed = true,
                                 .on = heard,
-                                .asked = {.dtype = "f32", .lr = 5e-5, .warmup = 0.1, .seed = 1, .epochs = 3}},
+                                .asked = {.dtype = "f32", .lr = 5e-5, .warmup = 0.1, .seed = 1}},
                        .problem = "one",
                        .stride = 128,
                        .longest = 30,
@@ -383,8 +390,8 @@ static const option options[] = {
     OPTION_TEXT("valid", 0, "FILE", &asked.valid,
                 "others, on which it is measured after each epoch; the best epoch's model is what is kept"),
     OPTION_TEXT("out", 'o', "DIR", &asked.base.asked.out, "where the tuned model goes", .required = true),
-    OPTION_INT("epochs", 0, "N", &asked.base.asked.epochs, "how often it goes through the texts", .least = 1,
-               .most = 1e6),
+    OPTION_INT("epochs", 0, "N", &asked.base.asked.epochs, "how often it goes through the texts; without it, 3",
+               .least = 1, .most = 1e6),
     OPTION_INT("batch", 'b', "N", &asked.batch, "texts in a step; without it, 32, or 16 of long ones", .least = 1,
                .most = 65536),
     OPTION_INT("parts", 0, "N", &asked.parts,

@@ -1,6 +1,7 @@
 /* checksum.c — see checksum.h. */
 #include "checksum.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,6 +19,23 @@ uint64_t checksum_ids(const tn_ids *ids)
 {
     uint64_t sum = CHECKSUM;
     for (int64_t i = 0; i < ids->n; i++) sum = next(sum, (uint64_t)ids->at[i]);
+    return sum;
+}
+
+uint64_t checksum_pieces(const tn_tokenizer *t)
+{
+    uint64_t sum = CHECKSUM;
+    for (int64_t i = 0; i < tn_tokenizer_size(t); i++) sum = checksum_string(sum, tn_tokenizer_piece(t, i));
+    return sum;
+}
+
+uint64_t checksum_file(uint64_t sum, const char *path)
+{
+    unsigned char part[1 << 16];
+    FILE         *f = fopen(path, "rb");
+    for (size_t n; f && (n = fread(part, 1, sizeof part, f));) sum = checksum(sum, part, n);
+    if (!f || ferror(f)) tn_raise(TN_EIO, "'%s': cannot read: %s", path, strerror(errno));
+    if (f) fclose(f);
     return sum;
 }
 

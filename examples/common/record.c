@@ -170,11 +170,11 @@ int64_t record_steps(const char *folder)
     return n;
 }
 
-int64_t record_number(const char *folder, const char *name)
+double record_number(const char *folder, const char *name)
 {
-    char          path[1024];
-    tn_json      *j = tn_json_load(in_folder(folder, "run.json", path));
-    const int64_t n = tn_json_i64_or(tn_json_get(tn_json_get(j, "asked"), name), 0);
+    char         path[1024];
+    tn_json     *j = tn_json_load(in_folder(folder, "run.json", path));
+    const double n = tn_json_double_or(tn_json_get(tn_json_get(j, "asked"), name), 0);
     tn_json_free(j);
     return n;
 }

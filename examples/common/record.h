@@ -30,7 +30,7 @@ bool record_run(const char *folder, bool resume, const tn_tokenizer *t, const ch
 void record_forget(const char *folder); /* a run that has begun there, and failed before that point */
 /* The steps that folder/run.json names; and another number that was asked for, or 0. */
 int64_t record_steps(const char *folder);
-int64_t record_number(const char *folder, const char *name);
+double  record_number(const char *folder, const char *name);
 
 /* Is there memory, or space on the folder's disk, for so many bytes? If not, raises; a run that is forced is told and
  * goes on. */

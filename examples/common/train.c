@@ -1,6 +1,8 @@
 /* train.c — see train.h. */
 #include "train.h"
 
+#include "checksum.h"
+
 #include <string.h>
 
 int train_shape(training *t, int64_t layers, int64_t heads, int64_t dim)
@@ -21,7 +23,8 @@ static int checked(training *t)
     if ((a->steps > 0) + (a->epochs > 0) + (a->minutes > 0) > 1)
         return program_usage("--steps, --epochs and --minutes are three ways to say one thing: give one of them");
     if (a->vocab && a->vocab_size) return program_usage("--vocab-size is for a new tokenizer; --vocab names one");
-    if (!a->steps && !a->epochs && !(a->minutes > 0)) a->minutes = t->kind->minutes;
+    if (!a->steps && !a->epochs && !(a->minutes > 0)) a->minutes = t->kind->minutes, t->usual = true;
+    t->sized = a->vocab_size > 0;
     if ((a->shards || a->zero || a->zero3) && !t->world)
         return program_usage("--%s is for several processes: say --ranks, too", a->zero3  ? "zero3"
                                                                                 : a->zero ? "zero"
@@ -40,6 +43,21 @@ static tn_tokenizer *tokenizer_for(training *t)
     tn_tokenizer *made = t->kind->tokenizer(t, &bar);
     progress_end(&bar);
     return made;
+}
+
+/* A tokenizer that is named when a run goes on must be the run's own. */
+static bool is_its_tokenizer(const training *t)
+{
+    const train_asked *a = &t->asked;
+    if (!a->resume || !a->vocab || !t->tokens) return tn_error() == TN_OK;
+    tn_tokenizer *named = tn_tokenizer_load(a->vocab);
+    if (tn_error() == TN_OK && checksum_pieces(named) != checksum_pieces(t->tokens))
+        tn_raise(TN_EINVAL,
+                 "'%s' has another tokenizer than '%s': go on with the same (--resume finds it in the folder), or "
+                 "choose another folder",
+                 a->out, a->vocab);
+    tn_tokenizer_free(named);
+    return tn_error() == TN_OK;
 }
 
 static void *model_for(training *t)
@@ -62,13 +80,36 @@ static double disk_of(const training *t)
     return 4 * (double)tn_module_count(t->net, false) * (3 * checkpoints + 2) + (1 << 20);
 }
 
+/* Those that a run began with; what is asked for now must say the same. 0: an error stands. */
+static int64_t steps_before(const training *t)
+{
+    const train_asked *a = &t->asked;
+    const int64_t      before = record_steps(a->out), steps = a->steps ? a->steps : a->epochs * t->batches;
+    const double       minutes = record_number(a->out, "minutes");
+    char               by[64] = "";
+    if (tn_error() != TN_OK || t->usual) return before;
+    if (steps && steps != before)
+        tn_raise(TN_EINVAL,
+                 "'%s' is a run of %lld steps, and --%s %lld asks for %lld: leave it out to go on, or choose another "
+                 "folder",
+                 a->out, (long long)before, a->steps ? "steps" : "epochs", (long long)(a->steps ? a->steps : a->epochs),
+                 (long long)steps);
+    if (minutes > 0) snprintf(by, sizeof by, ", begun with --minutes %g", minutes);
+    if (!steps && a->minutes != minutes)
+        tn_raise(TN_EINVAL,
+                 "'%s' is a run of %lld steps%s, and --minutes %g asks for another: leave it out to go on, or choose "
+                 "another folder",
+                 a->out, (long long)before, by, a->minutes);
+    return tn_error() == TN_OK ? before : 0;
+}
+
 /* How many steps; 0: an error stands. Several ranks are as many times faster, about. Where it matters how long one
  * takes, the model is used up and made anew. */
 static int64_t steps_for(training *t, double *seconds)
 {
     const train_asked *a = &t->asked;
     *seconds = 0;
-    if (a->resume) return record_steps(a->out);
+    if (a->resume) return steps_before(t);
     if (a->minutes > 0 || (!settings.quiet && !t->untimed)) {
         void *net = t->net;
         t->net = NULL; /* there is one at a time */
@@ -96,6 +137,14 @@ static void announce(training *t, int64_t steps, double seconds)
     fprintf(stderr, "\n");
 }
 
+/* As it was asked for, or as the tokenizer has it that was named; nobody needs to ask for it again. */
+static int64_t vocabulary_of(const training *t)
+{
+    const train_asked *a = &t->asked;
+    if (a->resume && !t->sized) return (int64_t)record_number(a->out, "vocab_size");
+    return a->vocab ? tn_tokenizer_size(t->tokens) : a->vocab_size;
+}
+
 /* What the run is: to resume it, the same must be asked for. The number of steps is part of it. */
 static const char *described(const training *t, int64_t steps, tn_json_writer *w)
 {
@@ -104,8 +153,9 @@ static const char *described(const training *t, int64_t steps, tn_json_writer *w
     t->kind->describe(t, w);
     tn_json_put_string(w, "size", a->size);
     tn_json_put_string(w, "dtype", a->dtype);
-    if (t->tokens) tn_json_put_i64(w, "vocab_size", tn_tokenizer_size(t->tokens));
+    if (t->tokens) tn_json_put_i64(w, "vocab_size", vocabulary_of(t));
     tn_json_put_i64(w, "steps", steps);
+    tn_json_put_double(w, "minutes", a->resume ? record_number(a->out, "minutes") : a->minutes);
     tn_json_put_i64(w, "layers", a->layers);
     tn_json_put_i64(w, "heads", a->heads);
     tn_json_put_i64(w, "dim", a->dim);
@@ -122,7 +172,7 @@ static const char *described(const training *t, int64_t steps, tn_json_writer *w
 static bool shards_of(training *t)
 {
     train_asked  *a = &t->asked;
-    const int64_t before = a->resume ? record_number(a->out, "shards") : 0;
+    const int64_t before = a->resume ? (int64_t)record_number(a->out, "shards") : 0;
     if (!t->world && before) t->world = tn_world_alone();
     if (!a->shards) a->shards = before ? before : 12;
     return tn_error() == TN_OK;
@@ -138,7 +188,7 @@ static bool prepared(training *t)
     t->begun = !a->resume;
     if (!shards_of(t)) return false;
     t->tokens = tokenizer_for(t);
-    if (tn_error() != TN_OK || !k->open(t)) return false;
+    if (!is_its_tokenizer(t) || !k->open(t)) return false;
     return (t->net = model_for(t)) && record_memory(memory_of(t), a->force) &&
            record_space(a->out, disk_of(t), a->force);
 }

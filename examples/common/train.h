@@ -70,6 +70,8 @@ typedef struct {
     char              each[64];       /* what a step is: "16 examples of at most 128 pieces" */
     const char       *score;          /* what the validation's value is called; NULL: the loss */
     bool              untimed;        /* how long it takes is not measured before */
+    bool              usual;          /* how long is nobody's wish: a run that goes on has its own number of steps */
+    bool              sized;          /* --vocab-size was given */
     bool              begun;          /* the folder is ours, and has nothing of a model in it yet */
     void (*on)(void *training, const tn_fit_event *e); /* hears what the record hears, after it; or NULL */
     int usage; /* train_run's: not 0 where the options are wrong, which has been said */

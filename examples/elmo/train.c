@@ -1,6 +1,7 @@
 /* train.c — elmo train: what is particular to it; all else is in common/train.c. Lines are sentences of words between
  * blanks; each step takes some of them by chance, and every epoch each of them once. For skip-thought the lines around
  * a line are what is to be written of it. */
+#include "../common/checksum.h"
 #include "elmo.h"
 
 #include <math.h>
@@ -260,11 +261,18 @@ static void say(training *t)
             (long long)g->words, (long long)g->held.count);
 }
 
+static uint64_t sum_of(const text_lines *l)
+{
+    uint64_t sum = CHECKSUM;
+    for (int64_t i = 0; i < l->count; i++) sum = checksum(checksum(sum, l->line[i].at, l->line[i].bytes), "\n", 1);
+    return sum;
+}
+
 static void describe(const training *t, tn_json_writer *w)
 {
     const elmo_training *g = (const elmo_training *)t;
     tn_json_put_string(w, "model", g->model);
-    tn_json_put_i64(w, "sentences", g->learned.count), tn_json_put_i64(w, "words", g->words);
+    checksum_put(w, "text", sum_of(&g->learned)), checksum_put(w, "valid", sum_of(&g->held));
     tn_json_put_i64(w, "batch", g->batch), tn_json_put_i64(w, "hidden", g->hidden);
 }
 

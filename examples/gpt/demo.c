@@ -65,6 +65,7 @@ static int run(int count, char **operands)
     train_asked *a = &t.base.asked;
     a->out = in_folder(out, "model", folder), a->size = "tiny", a->vocab_size = 1000, a->dropout = 0, a->lr = 2e-3;
     a->minutes = minutes, a->steps = steps || minutes > 0 ? steps : USUAL_STEPS, a->resume = again;
+    t.base.usual = !steps && !(minutes > 0);
     const tn_fit_result r = train_run(&t.base);
     model               m = {.net = t.base.net, .tokens = t.base.tokens};
     if (m.net) m.about = tn_lm_about(m.net);

@@ -160,7 +160,9 @@ static void say(training *t)
 static void describe(const training *t, tn_json_writer *w)
 {
     const gpt_training *g = (const gpt_training *)t;
-    checksum_put(w, "text", checksum_ids(&g->train.ids) ^ checksum_ids(&g->held.ids));
+    checksum_put(w, "text", checksum_ids(&g->train.ids));
+    checksum_put(w, "valid", checksum_ids(&g->held.ids));
+    tn_json_put_string(w, "pieces", g->pieces);
     tn_json_put_string(w, "shape", g->shape);
     tn_json_put_i64(w, "batch", g->batch);
     tn_json_put_i64(w, "length", g->length);

@@ -279,7 +279,8 @@ static void say(training *t)
 static void describe(const training *t, tn_json_writer *w)
 {
     const lm_training *g = (const lm_training *)t;
-    checksum_put(w, "text", checksum_ids(&g->ids) ^ checksum_ids(&g->held));
+    checksum_put(w, "text", checksum_ids(&g->ids)), checksum_put(w, "valid", checksum_ids(&g->held));
+    tn_json_put_string(w, "pieces", g->pieces);
     tn_json_put_string(w, "cell", g->cell), tn_json_put_string(w, "optimizer", g->optimizer);
     tn_json_put_string(w, "decay", g->decay), tn_json_put_string(w, "cutoffs", g->cutoffs ? g->cutoffs : "");
     const struct {

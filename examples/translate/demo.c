@@ -74,6 +74,7 @@ static int run(int count, char **operands)
     t.source = text, t.target = iso, t.pieces = 2048, a->out = in_folder(out, "model", folder), a->size = "tiny";
     a->layers = 2, a->vocab_size = 320, a->lr = 2e-3, a->dropout = 0.05, a->resume = again;
     a->minutes = minutes, a->steps = steps || minutes > 0 ? steps : USUAL_STEPS;
+    t.base.usual = !steps && !(minutes > 0);
     const tn_fit_result r = train_run(&t.base);
     model               m = {.net = t.base.net, .tokens = t.base.tokens};
     if (r.why == TN_FIT_STOPPED) train_stopped(&r, "translate demo --resume");

@@ -2,6 +2,8 @@
  * common/train.c. */
 #include "translate.h"
 
+#include "../common/checksum.h"
+
 #include <string.h>
 
 static translate_training *of(training *t) { return (translate_training *)t; }
@@ -100,6 +102,10 @@ static void say(training *t)
 static void describe(const training *t, tn_json_writer *w)
 {
     const translate_training *p = (const translate_training *)t;
+    const char               *file[] = {p->source, p->target, p->valid_source, p->valid_target};
+    const char *const         name[] = {"src", "tgt", "valid-src", "valid-tgt"};
+    for (int i = 0; i < 4; i++)
+        if (file[i]) checksum_put(w, name[i], checksum_file(CHECKSUM, file[i]));
     tn_json_put_string(w, "model", p->model);
     tn_json_put_i64(w, "tokens", p->pieces);
     tn_json_put_i64(w, "longest", p->longest);
@@ -107,6 +113,8 @@ static void describe(const training *t, tn_json_writer *w)
     tn_json_put_bool(w, "lstm", p->lstm);
     if (by_bleu(p)) tn_json_put_string(w, "stop_on", p->stop_on);
     if (p->valid_every) tn_json_put_i64(w, "valid_every", p->valid_every);
+    if (p->average) tn_json_put_i64(w, "average", p->average);
+    if (p->patience) tn_json_put_i64(w, "patience", p->patience);
 }
 
 /* Its last checkpoints in the place of the best one. */

@@ -2,9 +2,11 @@
 #include "vit.h"
 
 static const char *out = "build/vit", *images, *labels;
-static double      minutes = 4, held = 0.2;
+static double      minutes, held = 0.2;
 static int64_t     steps;
 static bool        again;
+
+enum { USUAL_MINUTES = 4 };
 
 static const char *const places[] = {"mnist-t10k", "../shared/data/mnist-t10k"};
 
@@ -37,9 +39,8 @@ static bool learn(const char *shape, tn_report *r, double *accuracy)
     const bool   vit = shape[0] == 'v';
     t.images = images, t.labels = labels, t.shape = shape, t.held = held;
     a->out = in_folder(out, shape, folder), a->steps = steps,
-    a->minutes = steps ? 0
-                 : vit ? 0.85 * minutes
-                       : 0.15 * minutes;
+    a->minutes = steps ? 0 : (vit ? 0.85 : 0.15) * (minutes > 0 ? minutes : USUAL_MINUTES);
+    t.base.usual = !steps && !(minutes > 0);
     a->resume = again && is_there(folder);
     if (!settings.quiet) fprintf(stderr, "%s\n", vit ? "-- patches in a Transformer" : "-- convolutions");
     const tn_fit_result got = train_run(&t.base);
@@ -87,7 +88,8 @@ static const option options[] = {
     OPTION_TEXT("labels", 'l', "FILE", &labels, LABELS_HELP),
     OPTION_REAL("held", 0, "P", &held, "so much of them, from their end, is not learned from but measured on",
                 .least = 0.001, .most = 0.9),
-    OPTION_REAL("minutes", 'm', "N", &minutes, "how long to train, both together", .least = 0.01, .most = 1e4),
+    OPTION_REAL("minutes", 'm', "N", &minutes, "how long to train, both together; without it, 4", .least = 0.01,
+                .most = 1e4),
     OPTION_INT("steps", 'n', "N", &steps, "instead: how many steps each", .least = 0, .most = 1e9),
     OPTION_FLAG("resume", 'r', &again, "go on where it was broken off"),
     {0},

@@ -116,7 +116,8 @@ static uint64_t sum_of(const tn_tensor *t)
 static void describe(const training *t, tn_json_writer *w)
 {
     const vit_training *v = (const vit_training *)t;
-    checksum_put(w, "images", sum_of(v->all.x) ^ sum_of(v->all.y));
+    checksum_put(w, "images", sum_of(v->all.x));
+    checksum_put(w, "labels", sum_of(v->all.y));
     tn_json_put_string(w, "model", v->shape);
     tn_json_put_i64(w, "patch", v->patch);
     tn_json_put_i64(w, "batch", v->batch);

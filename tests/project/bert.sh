@@ -152,6 +152,26 @@ cmp whole/model.safetensors parts/model.safetensors || wrong "a resumed run ends
 
 says 1 "holds a model already" "${train[@]}" --out whole
 
+# A run that goes on is the same run: what was asked for otherwise is named. How long, and which tokenizer, need not be
+# said again.
+again=("$bert" train --quiet --text demo/world.txt --size tiny --batch 4 --length 32 --resume)
+cp -r whole over
+"${again[@]}" --out over >said && grep -q '^over: step 24,' said || wrong "--resume alone ends with: $(cat said)"
+says 1 "'over' is a run of 24 steps, and --steps 30 asks for 30" "${again[@]}" --out over --steps 30
+says 1 "'over' is a run of 24 steps, and --epochs 99 asks for" "${again[@]}" --out over --epochs 99
+says 1 "'over' is a run of 24 steps, and --minutes 5 asks for another" \
+    "${again[@]}" --out over --minutes 5
+says 1 "its vocab_size is 300, this run has 400" "${again[@]}" --out over --vocab-size 400
+says 1 "its cased is false, this run has true" "${again[@]}" --out over --cased
+says 1 "its valid is nothing, this run has" "${again[@]}" --out over --valid demo/held-out.txt
+says 1 "'over' has another tokenizer than 'demo/model'" "${again[@]}" --out over --vocab demo/model
+"${again[@]}" --out over --vocab whole >/dev/null || wrong "--resume with the run's own tokenizer failed"
+"${again[@]/--resume/--minutes=0.01}" --out timed >/dev/null && "${again[@]}" --out timed --minutes 0.01 >/dev/null ||
+    wrong "a run of some minutes does not go on with as many"
+says 1 "begun with --minutes 0.01, and --minutes 0.02 asks for another" \
+    "${again[@]}" --out timed --minutes 0.02
+cmp whole/model.safetensors over/model.safetensors || wrong "what was refused changed the model"
+
 # The others of the family: ALBERT, ELECTRA with its generator, and a smaller one that learns from BERT; the latter as a
 # resumed run.
 "${train[@]}" --steps 4 --objective albert --embedding 16 --out albert >/dev/null || wrong "--objective albert failed"
@@ -181,6 +201,11 @@ contrast=("$bert" contrast --quiet --model whole --pairs pairs.tsv --length 24)
 "$bert" info near | grep -q '^sentences   mean of the pieces, at most 24, vectors of 128, of length 1' ||
     wrong "bert contrast does not leave what bert embed reads"
 printf 'no pair\n' >bad.tsv
+tac pairs.tsv >other.tsv
+says 1 "is of another run: its pairs is" "${contrast[@]}" --out near --valid pairs.tsv --steps 12 --batch 8 --lr 1e-3 \
+    --pairs other.tsv --resume
+says 1 "is of another run: its valid is" "${contrast[@]}" --out near --valid other.tsv --steps 12 --batch 8 --lr 1e-3 \
+    --resume
 says 3 "bad.tsv: line 1: this is no pair" "${contrast[@]}" --pairs bad.tsv --out nothing
 
 # What is no UTF-8, JSON has as U+FFFD, be it a line, a query or a name, also that of a folder in run.json.

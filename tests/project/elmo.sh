@@ -19,6 +19,10 @@ grep -qE '^model: step 40, loss [0-9.]+, best on validation' said.txt || wrong "
 grep -qE ' ms each, about ' said.txt || wrong "elmo train does not say how long it takes: $(cat said.txt)"
 cmp model/model.safetensors again/model.safetensors || wrong "another number of threads, other weights"
 
+tac text.txt >turned.txt
+says 1 "is of another run: its text is" "${train[@]}" --lr 0.01 --out model --resume --text turned.txt
+"${train[@]}" --quiet --lr 0.01 --out model --resume >/dev/null || wrong "elmo train --resume failed"
+
 if [ "${TENON_HAS_MPI:-}" ] && [[ $TENON_HAS_MPI != OFF && $TENON_HAS_MPI != FALSE ]]; then
     for ranks in 1 3; do
         "${train[@]}" --quiet --steps 15 --out ranks$ranks --ranks $ranks >said.txt 2>&1 ||

@@ -201,6 +201,19 @@ endless=("$gpt" write --model llama --prompt größer --temperature 0 --sinks 4)
 [ "$(wc -m <endless.txt)" -gt 400 ] || wrong "--sinks 4 --tokens 500 writes $(wc -m <endless.txt) characters"
 "${endless[@]}" --tokens 500 --threads 1 | cmp - endless.txt || wrong "--sinks, another number of threads, another text"
 
+# A run goes on with its own texts, not with the one in the place of the other, and with its own pieces.
+two=("${small[@]}" --steps 3 --out two)
+"${two[@]}" --text folder/a.txt --valid folder/inner/b.txt >/dev/null || wrong "gpt train --valid failed"
+"${two[@]}" --text folder/a.txt --valid folder/inner/b.txt --resume >/dev/null || wrong "--valid: --resume failed"
+says 1 "is of another run: its text is" "${two[@]}" --text folder/inner/b.txt --valid folder/a.txt --resume
+says 1 "is of another run: its valid is" "${two[@]}" --text folder/a.txt --valid folder/a.txt --resume
+says 1 "its pieces is \"characters\", this run has \"bpe\"" \
+    "${two[@]}" --text folder/a.txt --valid folder/inner/b.txt --resume --pieces bpe
+says 1 "is a run of 3 steps, and --steps 5 asks for 5" "${two[@]}" --text folder/a.txt --resume --steps 5
+"${two[@]}" --text folder/a.txt --valid folder/a.txt --out same >/dev/null || wrong "gpt train of one text twice failed"
+says 1 "is of another run: its text is" \
+    "${two[@]}" --text folder/inner/b.txt --valid folder/inner/b.txt --out same --resume
+
 # Mistakes, each with what to change.
 says 2 "--vocab-size is at least 257" "${small[@]}" --text wide.txt --vocab-size 200 --out other
 says 2 "--vocab-size is for --pieces bpe" "${small[@]}" --text wide.txt --vocab-size 300 --out other

@@ -114,6 +114,12 @@ says 3 "holds another model" "$translate" average --out none mean demo/model
 says 2 "FROM..." "$translate" average --out none
 [ ! -e none ] || wrong "translate average leaves a folder behind after an error"
 
+# A run goes on with its own texts.
+tac demo/dates.iso >turned.iso && tac valid.txt >turned.txt
+says 1 "is of another run: its tgt is" "${train[@]}" --out whole --resume --tgt turned.iso
+says 1 "is of another run: its valid-src is" \
+    "${train[@]}" "${valid[@]}" --stop-on bleu --out bleu --resume --valid-src turned.txt
+
 # What is wrong is said before anything is made, with what to change.
 says 1 "'whole' holds a model already: choose another folder, or go on with --resume" "${train[@]}" --out whole
 says 2 "belong together" "${train[@]}" --valid-src lines.txt --out other

@@ -85,6 +85,12 @@ for signal in INT KILL; do
     cmp whole/model.safetensors part$signal/model.safetensors || wrong "$signal: a resumed run ends with other bits"
 done
 
+again=("$bert" tune classify --quiet --model small --batch 4 --length 16 --train train.tsv --resume)
+"${again[@]}" --out whole >/dev/null || wrong "bert tune --resume without --epochs failed"
+"${again[@]}" --layer-rate 0.8 --thaw --parts 2 --out paced >/dev/null || wrong "no --epochs, --layer-rate: it fails"
+says 1 "'whole' is a run of 20 steps, and --epochs 3 asks for 30" "${again[@]}" --out whole --epochs 3
+says 1 "its valid is nothing, this run has" "${again[@]}" --out whole --valid test.tsv
+
 # Files that are not as they should be: the line and the reason; left out, where that is asked for.
 printf 'a\tx\nb\tz\n' >strange.tsv
 says 3 "'strange.tsv', line 2: the label 'z' is none of the 2 that were learned" \

@@ -57,6 +57,11 @@ if [ ! -e broken/model.safetensors ] || ! cmp -s patches/model.safetensors broke
 fi
 cmp -s patches/model.safetensors broken/model.safetensors || wrong "a run that was resumed makes another model"
 
+cp labels others && printf '\1' | dd of=others bs=1 seek=20 conv=notrunc status=none
+cmp -s labels others && printf '\0' | dd of=others bs=1 seek=20 conv=notrunc status=none
+says 1 "is of another run: its labels is" \
+    "$vit" train --images images --labels others --out patches "${small[@]}" --steps 80 --shift 1 --resume
+
 # Several processes: the same bits, and one speaks.
 if [ "${TENON_HAS_MPI:-}" ] && [[ $TENON_HAS_MPI != OFF && $TENON_HAS_MPI != FALSE ]]; then
     for ranks in 1 3; do
