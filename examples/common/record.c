@@ -96,6 +96,32 @@ static bool is_unfinished(const char *run)
     return is && tn_error() == TN_OK;
 }
 
+/* Is there anything that a run could go on from? */
+static bool has_checkpoint(const char *folder)
+{
+    char path[1024];
+    DIR *d = opendir(in_folder(folder, "checkpoints", path));
+    bool found = false;
+    for (const struct dirent *e; d && !found && (e = readdir(d));) {
+        const char *end = strrchr(e->d_name, '.');
+        found = !strncmp(e->d_name, "step-", 5) && end && !strcmp(end, ".ckpt");
+    }
+    if (d) closedir(d);
+    return found;
+}
+
+/* A run without checkpoints is over, or it was killed before the first. False: raised. */
+static bool is_not_over(const char *folder)
+{
+    char path[1024];
+    if (!is_there(in_folder(folder, "model.safetensors", path)) &&
+        !is_there(in_folder(folder, "model.safetensors.index.json", path)))
+        return tn_error() == TN_OK;
+    tn_raise(TN_EINVAL, "the run in '%s' is over, and its checkpoints are gone: to train anew, choose another folder",
+             folder);
+    return false;
+}
+
 /* What a killed process has left of the files that it was writing: ".model.safetensors.tmp.0123456789ab". The folder is
  * ours, but somebody may be measuring a model in it. */
 static void sweep(const char *folder)
@@ -127,8 +153,9 @@ bool record_may_begin(const char *folder, bool *resume)
 {
     if ((!*resume && !make_folder(folder)) || !record_lock(folder)) return false;
     char       path[1024];
-    const bool ours = is_there(in_folder(folder, "run.json", path)), again = ours && is_unfinished(path);
-    if (tn_error() != TN_OK) return false;
+    const bool ours = is_there(in_folder(folder, "run.json", path)), bare = !has_checkpoint(folder);
+    const bool again = ours && (is_unfinished(path) || (*resume && bare));
+    if (tn_error() != TN_OK || (again && *resume && !is_not_over(folder))) return false;
     if (*resume && !ours)
         return tn_raise(TN_EINVAL, "'%s' holds no run to go on with: to begin one, leave --resume away", folder), false;
     if (ours && !again && !*resume)
@@ -137,7 +164,8 @@ bool record_may_begin(const char *folder, bool *resume)
     if (ours && !again) return sweep(folder), true;
     *resume = false;
     for (int i = 0; i < FILES; i++) {
-        if (!is_there(in_folder(folder, files[i], path))) continue;
+        if (!is_there(in_folder(folder, files[i], path)) || (again && bare && !strcmp(files[i], "checkpoints")))
+            continue;
         if (!again || i < OF_MODEL)
             return tn_raise(TN_EINVAL,
                             "'%s' holds another model, or a part of one: there is '%s'; choose another folder", folder,

@@ -172,6 +172,17 @@ says 1 "begun with --minutes 0.01, and --minutes 0.02 asks for another" \
     "${again[@]}" --out timed --minutes 0.02
 cmp whole/model.safetensors over/model.safetensors || wrong "what was refused changed the model"
 
+# Without checkpoints a run is over, and is not begun again in its model's place; but one that was killed before the
+# first of them is.
+rm -r over/checkpoints
+says 1 "the run in 'over' is over, and its checkpoints are gone" "${train[@]}" --out over --resume
+mkdir over/checkpoints
+says 1 "the run in 'over' is over, and its checkpoints are gone" "${train[@]}" --out over --resume
+cmp whole/model.safetensors over/model.safetensors || wrong "a run that is over is trained anew"
+rm over/model.safetensors over/config.json
+"${train[@]}" --out over --resume >/dev/null || wrong "a run without a checkpoint, and without a model, does not go on"
+cmp whole/model.safetensors over/model.safetensors || wrong "a run that was killed early ends with other bits"
+
 # The others of the family: ALBERT, ELECTRA with its generator, and a smaller one that learns from BERT; the latter as a
 # resumed run.
 "${train[@]}" --steps 4 --objective albert --embedding 16 --out albert >/dev/null || wrong "--objective albert failed"

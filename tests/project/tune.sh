@@ -91,6 +91,10 @@ again=("$bert" tune classify --quiet --model small --batch 4 --length 16 --train
 says 1 "'whole' is a run of 20 steps, and --epochs 3 asks for 30" "${again[@]}" --out whole --epochs 3
 says 1 "its valid is nothing, this run has" "${again[@]}" --out whole --valid test.tsv
 
+cp -r whole over && rm -r over/checkpoints
+says 1 "the run in 'over' is over, and its checkpoints are gone" "${again[@]}" --out over
+cmp whole/model.safetensors over/model.safetensors || wrong "a tuning that is over is begun anew"
+
 # Files that are not as they should be: the line and the reason; left out, where that is asked for.
 printf 'a\tx\nb\tz\n' >strange.tsv
 says 3 "'strange.tsv', line 2: the label 'z' is none of the 2 that were learned" \
