@@ -57,13 +57,29 @@ static tn_problem problem_of(const tuning *t)
                                            : TN_ONE_LABEL;
 }
 
-static const double  usual_rate = 5e-5;
-static const int64_t usual_epochs = 3;
+static const double usual_rate = 5e-5;
+enum { USUAL_EPOCHS = 3, USUAL_STRIDE = 128, USUAL_LONGEST = 30 };
+
+/* Options that say nothing to some tasks. 0, or program_usage. */
+static int of_the_task(const tuning *t)
+{
+    const tn_task task = t->task->task;
+    const bool    windows = task == TN_TASK_TAGS || task == TN_TASK_ANSWERS;
+    if (task != TN_TASK_CLASSES && problem_of(t) != TN_ONE_LABEL)
+        return program_usage("--labels %s is for classify and pairs", t->problem);
+    if (t->weights && (task >= TN_TASK_ANSWERS || problem_of(t) != TN_ONE_LABEL))
+        return program_usage("--balance is for tasks where each text or word has one of several labels");
+    if (task != TN_TASK_TAGS && (t->crf || t->bio)) return program_usage("--%s is for tag", t->crf ? "crf" : "bio");
+    if (!windows && t->stride != USUAL_STRIDE)
+        return program_usage("--stride is for tag and answer: what is too long for %s is cut", t->task->name);
+    if (task != TN_TASK_ANSWERS && t->longest != USUAL_LONGEST) return program_usage("--longest is for answer");
+    return 0;
+}
 
 static int check(training *b)
 {
     tuning *t = of(b);
-    if (!b->asked.epochs) b->asked.epochs = usual_epochs;
+    if (!b->asked.epochs) b->asked.epochs = USUAL_EPOCHS;
     if (!t->length) t->length = t->task->length;
     if (!t->batch) t->batch = t->task->batch;
     if (!t->parts) t->parts = t->batch % 4 == 0 ? 4 : t->batch % 2 == 0 ? 2 : 1;
@@ -71,14 +87,15 @@ static int check(training *b)
         return program_usage("--batch %lld cannot be gone through in %lld equal --parts", (long long)t->batch,
                              (long long)t->parts);
     if (t->patience && !t->valid) return program_usage("--patience needs --valid: what is it to be measured on?");
-    if (t->task->task != TN_TASK_CLASSES && problem_of(t) != TN_ONE_LABEL)
-        return program_usage("--labels %s is for classify and pairs", t->problem);
-    if (t->weights && (t->task->task >= TN_TASK_ANSWERS || problem_of(t) != TN_ONE_LABEL))
-        return program_usage("--balance is for tasks where each text or word has one of several labels");
-    if (t->crf && t->task->task != TN_TASK_TAGS) return program_usage("--crf is for tag");
     if (t->crf && t->weights) return program_usage("--crf and --balance do not go together");
     if (t->lora && (t->freeze || t->thaw))
         return program_usage("--lora freezes all of the encoder: leave --%s out", t->freeze ? "freeze" : "thaw");
+    const int said = of_the_task(t);
+    if (said) return said;
+    t->shape = tn_bert_config_load(t->model);
+    if (tn_error() == TN_OK && t->freeze > t->shape.layers)
+        return program_usage("the model has %lld layers: --freeze %lld are more", (long long)t->shape.layers,
+                             (long long)t->freeze);
     if (t->lora && b->asked.lr == usual_rate) b->asked.lr = 10 * usual_rate;
     b->asked.size = t->task->name, b->asked.vocab = t->model;
     return 0;
@@ -148,8 +165,6 @@ static int64_t shorter(int64_t a, int64_t b) { return a < b ? a : b; }
 static bool open_all(training *b)
 {
     tuning *t = of(b);
-    t->shape = tn_bert_config_load(t->model);
-    if (tn_error() != TN_OK) return false;
     t->length = shorter(t->length, t->shape.positions);
     if (!load(t, t->train, &t->learn)) return false;
     t->labels = tn_labels_of(t->learn.texts);
@@ -319,8 +334,8 @@ static tuning asked = {.base = {.kind = &kind,
                                 .on = heard,
                                 .asked = {.dtype = "f32", .lr = 5e-5, .warmup = 0.1, .seed = 1}},
                        .problem = "one",
-                       .stride = 128,
-                       .longest = 30,
+                       .stride = USUAL_STRIDE,
+                       .longest = USUAL_LONGEST,
                        .decay = 0.01,
                        .layer_rate = 1};
 

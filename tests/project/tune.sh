@@ -95,6 +95,21 @@ cp -r whole over && rm -r over/checkpoints
 says 1 "the run in 'over' is over, and its checkpoints are gone" "${again[@]}" --out over
 cmp whole/model.safetensors over/model.safetensors || wrong "a tuning that is over is begun anew"
 
+# What says nothing to a task, or asks for layers that are not there.
+usage() { says 2 "$1" "${tune[@]}" "${@:2}" --out never; }
+usage "the model has 2 layers: --freeze 3 are more" classify --train train.tsv --freeze 3
+for task in classify pairs choose; do
+    usage "--stride is for tag and answer" $task --train train.tsv --stride 4
+    usage "--longest is for answer" $task --train train.tsv --longest 4
+    usage "--bio is for tag" $task --train train.tsv --bio
+    usage "--crf is for tag" $task --train train.tsv --crf
+done
+usage "--bio is for tag" answer --train questions.json --bio
+usage "--longest is for answer" tag --train words.conll --longest 4
+[ ! -e never ] || wrong "what was refused leaves a folder"
+"${tune[@]}" tag --train words.conll --bio --stride 4 --freeze 2 --out fine >/dev/null ||
+    wrong "bert tune tag --bio --stride --freeze failed"
+
 # Files that are not as they should be: the line and the reason; left out, where that is asked for.
 printf 'a\tx\nb\tz\n' >strange.tsv
 says 3 "'strange.tsv', line 2: the label 'z' is none of the 2 that were learned" \
