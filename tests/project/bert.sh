@@ -11,6 +11,10 @@ tail -n 1 last.txt | grep -qE "^agreement $part pronoun $part sense $part nsp $p
     wrong "bert demo ends with: $(tail -n 1 last.txt)"
 grep -q '<svg' demo/report.html || wrong "the report of bert demo has no pictures"
 model=demo/model
+again=("$bert" demo --quiet --out demo --documents 60 --probes 5 --resume)
+"${again[@]}" | cut -d' ' -f1-8 | cmp -s - <(tail -n 1 last.txt | cut -d' ' -f1-8) ||
+    wrong "bert demo --resume, not told how long, does not go on with its own number of steps"
+says 1 "'demo/model' is a run of 30 steps, and --steps 31 asks for 31" "${again[@]}" --steps 31
 
 [ "$("$bert" fill --model $model -k 3 "The keys [MASK] here." | wc -l)" = 3 ] || wrong "bert fill -k 3: not 3 lines"
 "$bert" fill --model $model --json "The [MASK] and the [MASK]." | grep -q '"mask":1' ||

@@ -6,6 +6,9 @@ fresh gpt
 gpt=$build/bin/gpt
 
 "$gpt" demo --quiet --out demo --steps 20 --documents 60 >last.txt || wrong "gpt demo failed"
+"$gpt" demo --quiet --out demo --documents 60 --resume | cut -d' ' -f1-2 |
+    cmp -s - <(tail -n 1 last.txt | cut -d' ' -f1-2) ||
+    wrong "gpt demo --resume does not go on with its own number of steps"
 tail -n 1 last.txt | grep -qE '^bits [0-9.]+ minutes [0-9.]+$' || wrong "gpt demo ends with: $(tail -n 1 last.txt)"
 grep -q '<svg' demo/report.html && grep -qE 'amount to [0-9.]+: who' demo/report.html ||
     wrong "the report of gpt demo has no pictures, or does not say what the grammar allows"

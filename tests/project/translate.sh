@@ -6,6 +6,8 @@ fresh translate
 translate=$build/bin/translate
 
 "$translate" demo --quiet --out demo --steps 30 --pairs 400 --asked 20 >last.txt || wrong "translate demo failed"
+"$translate" demo --quiet --out demo --pairs 400 --asked 20 --resume | cut -d' ' -f1-2 |
+    cmp -s - <(tail -n 1 last.txt | cut -d' ' -f1-2) || wrong "translate demo --resume has another number of steps"
 [ "$(grep -c '<svg' demo/align.html)" = 4 ] || wrong "translate demo shows no four alignments"
 tail -n 1 last.txt | grep -qE '^exact [01]\.[0-9]+ minutes [0-9.]+$' ||
     wrong "translate demo ends with: $(tail -n 1 last.txt)"
