@@ -22,7 +22,8 @@ static int check(training *t)
     if (!transformer && (p->norm_first || t->asked.heads))
         return program_usage("--%s is for --model transformer; %s is a recurrent network",
                              p->norm_first ? "norm-first" : "heads", p->model);
-    if (t->asked.vocab_size < 260) return program_usage("--vocab-size is at least 260: all bytes, and four more");
+    if (t->asked.vocab_size && t->asked.vocab_size < 260)
+        return program_usage("--vocab-size is at least 260: all bytes, and four more");
     if (isnan(t->asked.dropout)) t->asked.dropout = c.dropout;
     return train_shape(t, transformer ? c.layers : 1, transformer ? c.heads : 1, c.dim);
 }
