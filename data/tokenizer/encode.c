@@ -59,13 +59,15 @@ bool tn__each_word(const tn_tokenizer *t, tn__encoding *s, const char *text, siz
 }
 
 /* The longest special token at text[at], or NULL. */
-static const tn__added *added_at(const tn_tokenizer *t, const char *text, int32_t at, int32_t to, size_t *bytes)
+static const tn__added *added_at(const tn_tokenizer *t, bool normalized, const char *text, int32_t at, int32_t to,
+                                 size_t *bytes)
 {
     const tn__added *best = NULL;
     for (uint32_t i = 0; i < t->n_added; i++) {
         size_t      n;
         const char *piece = tn__strings_text(&t->pieces, (uint32_t)t->added[i].id, &n);
-        if (t->added[i].hidden || piece[0] != text[at] || n > (size_t)(to - at) || memcmp(piece, text + at, n) != 0)
+        if (t->added[i].hidden || t->added[i].normalized != normalized || piece[0] != text[at] ||
+            n > (size_t)(to - at) || memcmp(piece, text + at, n) != 0)
             continue;
         if (!best || n > *bytes) best = t->added + i, *bytes = n;
     }
@@ -99,35 +101,49 @@ static uint32_t after(const char *text, int32_t at, int32_t bytes, int32_t *end)
     return c;
 }
 
-static bool within_word(const char *text, int32_t begin, int32_t end, int32_t bytes)
-{
-    int32_t at;
-    return (begin > 0 && in_word(before(text, begin, &at))) || (end < bytes && in_word(after(text, end, bytes, &at)));
-}
+/* A stretch of the text, and who makes words of what is between its tokens. */
+typedef bool (*splits)(const tn_tokenizer *, tn__encoding *, const char *, int32_t, int32_t, int32_t *);
 
-static bool segments(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t bytes, bool literal)
+static bool split_at(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t from, int32_t to,
+                     int32_t *number, bool normalized, splits rest)
 {
-    int32_t number = 0, from = 0;
-    for (int32_t at = 0; !literal && t->n_added && at < bytes;) {
+    const int32_t first = from;
+    int32_t       next;
+    for (int32_t at = from; at < to;) {
         size_t           n = 0;
-        const tn__added *a = t->added_first[(unsigned char)text[at]] ? added_at(t, text, at, bytes, &n) : NULL;
+        const bool       may = t->added_first[normalized][(unsigned char)text[at]];
+        const tn__added *a = may ? added_at(t, normalized, text, at, to, &n) : NULL;
         if (!a) {
             at++;
             continue;
         }
-        int32_t begin = at, end = at + (int32_t)n, next;
-        if (a->word && within_word(text, begin, end, bytes)) {
+        int32_t begin = at, end = at + (int32_t)n;
+        if (a->word && ((begin > first && in_word(before(text, begin, &next))) ||
+                        (end < to && in_word(after(text, end, to, &next))))) {
             at = end;
             continue;
         }
         while (a->left && begin > from && tn__is_space(before(text, begin, &next))) begin = next;
-        while (a->right && end < bytes && tn__is_space(after(text, end, bytes, &next))) end = next;
-        if (!words(t, s, text, from, begin, &number)) return false;
-        const tn__a_word w = {text + begin, (size_t)(end - begin), 0, begin, end, number++};
+        while (a->right && end < to && tn__is_space(after(text, end, to, &next))) end = next;
+        if (!rest(t, s, text, from, begin, number)) return false;
+        const tn__a_word w = {text + begin, (size_t)(end - begin), 0, begin, end, (*number)++};
         if (!tn__token_add(s, &w, a->id, 0, w.bytes)) return false;
         from = at = end;
     }
-    return words(t, s, text, from, bytes, &number);
+    return rest(t, s, text, from, to, number);
+}
+
+static bool split_again(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t from, int32_t to,
+                        int32_t *number)
+{
+    return split_at(t, s, text, from, to, number, true, words);
+}
+
+static bool segments(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t bytes, bool literal)
+{
+    int32_t number = 0;
+    if (literal || !t->n_added) return words(t, s, text, 0, bytes, &number);
+    return split_at(t, s, text, 0, bytes, &number, false, t->added_twice ? split_again : words);
 }
 
 static bool one_text(const tn_tokenizer *t, tn__encoding *s, const char *text, size_t bytes, const tn_encode_args *o)

@@ -94,8 +94,10 @@ bool tn__tokenizer_ready(tn_tokenizer *t, const char *who)
     }
     memset(t->added_first, 0, sizeof t->added_first);
     for (uint32_t i = 0; i < t->n_added; i++) {
-        size_t n;
-        t->added_first[(unsigned char)*tn__strings_text(&t->pieces, (uint32_t)t->added[i].id, &n)] = true;
+        size_t      n;
+        const char *text = tn__strings_text(&t->pieces, (uint32_t)t->added[i].id, &n);
+        t->added_first[t->added[i].normalized][(unsigned char)*text] = true;
+        t->added_twice |= t->added[i].normalized;
     }
     for (int b = 0; b < 256 && t->kind == TN_BYTE_BPE; b++) {
         char letter[4];

@@ -2,6 +2,7 @@
  * refused by its name: silently other numbers would be worse. The file's truncation and padding are not heeded; who
  * encodes says. */
 #include "data/tokenizer/tokenizer_files.h"
+#include "data/text/unicode.h"
 #include "core/base/toolbox.h"
 
 #include <string.h>
@@ -90,19 +91,26 @@ static bool read_pieces(tn_tokenizer *t, const char *who, const tn_json *vocab, 
     return ok && tn_error() == TN_OK;
 }
 
-/* Would a text's normalizer change what an added token is called? */
-static bool renames(const tn_tokenizer *t)
+/* Would the normalizer change a token's text, or where it is found? A form without compatibility makes nothing else of
+ * these characters and these of nothing else, but of letters that a mark follows; "K", ";" and "`" have doubles. */
+static bool renames(const tn_tokenizer *t, const char *text)
 {
+    const size_t n = strlen(text);
+    const char   last = n ? text[n - 1] : ' ';
+    bool         stays = !(last >= 'a' && last <= 'z') && !(last >= 'A' && last <= 'Z') && last != '<' && last != '=';
+    for (size_t i = 0; i < n; i++) stays = stays && (unsigned char)text[i] < 0x80 && !strchr("K;`", text[i]);
     for (int i = 0; i < t->steps; i++)
-        if (t->step[i].kind != TN__STEP_FORM) return true;
+        if (t->step[i].kind != TN__STEP_FORM || t->step[i].form & UTF8PROC_COMPAT || !stays) return true;
     return t->normalizes;
 }
 
 bool tn__json_added(tn_tokenizer *t, const char *who, const tn_json *a, int64_t id, bool special)
 {
-    if (renames(t) && tn_json_bool_or(tn_json_get(a, "normalized"), !a && !special))
+    const bool normalized = tn_json_bool_or(tn_json_get(a, "normalized"), !a && !special);
+    if (normalized && renames(t, tn_tokenizer_piece(t, id)))
         return tn__unsupported(who, "an added token that is looked for in normalized text", tn_tokenizer_piece(t, id));
     const tn__added x = {.id = (int32_t)id,
+                         .normalized = normalized,
                          .special = tn_json_bool_or(tn_json_get(a, "special"), special),
                          .left = tn_json_bool_or(tn_json_get(a, "lstrip"), false),
                          .word = tn_json_bool_or(tn_json_get(a, "single_word"), false),

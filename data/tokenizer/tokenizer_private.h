@@ -24,6 +24,7 @@ typedef struct {
     bool    special, left, right; /* white space on this side belongs to it */
     bool    word;                 /* not within a word */
     bool    hidden;               /* not looked for in texts */
+    bool    normalized;           /* looked for in what the others leave, as if the text were normalized */
 } tn__added;
 
 typedef struct {    /* pairs of pieces -> rank, and rank -> what they become */
@@ -164,7 +165,8 @@ struct tn_tokenizer {
     tn__added         *added; /* found in the text before anything else */
     uint32_t           n_added;
     int64_t            added_room;
-    bool               added_first[256]; /* does one begin with this byte? */
+    bool               added_first[2][256]; /* does one begin with this byte? [1]: of the normalized ones */
+    bool               added_twice;         /* are there normalized ones? */
     tn__part           single[TN__TEMPLATE_PARTS], pair[TN__TEMPLATE_PARTS];
     int                n_single, n_pair;
     tn_tokenizer_roles role;

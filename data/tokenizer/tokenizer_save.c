@@ -84,7 +84,7 @@ static void put_added(const tn_tokenizer *t, tn_json_writer *w)
         tn_json_put_bool(w, "single_word", a->word);
         tn_json_put_bool(w, "lstrip", a->left);
         tn_json_put_bool(w, "rstrip", a->right);
-        tn_json_put_bool(w, "normalized", false);
+        tn_json_put_bool(w, "normalized", a->normalized);
         tn_json_put_bool(w, "special", a->special);
         tn_json_close(w);
     }
