@@ -274,7 +274,7 @@ static bool read_parts(tn_tokenizer *t, const char *who, const tn_json *v, const
                    false;
         to[(*n)++] = x;
     }
-    return true;
+    return tn_error() == TN_OK; /* of v itself, too */
 }
 
 /* ["[SEP]", 102] */
@@ -340,7 +340,7 @@ static bool read_decoder(tn_tokenizer *t, const char *who, const tn_json *v)
 {
     static const char *const fits[] = {"WordPiece", "BPEDecoder", "ByteLevel"};
     t->joined = v && tn_json_type_of(v) == TN_JSON_NULL;
-    if (!v || t->joined) return true;
+    if (!v || t->joined) return tn_error() == TN_OK;
     if (t->split == TN__SPLIT_SENTENCE) return tn__json_decoder(t, who, v);
     const char *type = tn_json_string(tn_json_need(v, "type"));
     if (tn_error() != TN_OK || !is(type, fits[t->kind])) return tn__unsupported(who, "the decoder", type);

@@ -152,6 +152,13 @@ static const struct {
     {"{" BERT MODEL(",\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"B\"}}],"
                     "\"pair\":[]}") "}",
      TN_EFORMAT, "part 1 is not a text or a piece"},
+    {"{" BERT MODEL(",\"post_processor\":{\"type\":\"TemplateProcessing\"}") "}", TN_EINDEX, "has no 'single'"},
+    {"{" BERT MODEL(",\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[]}") "}", TN_EINDEX,
+     "has no 'pair'"},
+    {"{" BERT MODEL(",\"post_processor\":{\"type\":\"Sequence\"}") "}", TN_EINDEX, "has no 'processors'"},
+    {"{\"normalizer\":{\"type\":\"Sequence\"}," UNIGRAM "\"unk_id\":0}}", TN_EINDEX, "has no 'normalizers'"},
+    {"{\"pre_tokenizer\":{\"type\":\"Sequence\"}," UNIGRAM "\"unk_id\":0}}", TN_EINDEX, "has no 'pretokenizers'"},
+    {"{\"decoder\":{\"type\":\"Sequence\"}," UNIGRAM "\"unk_id\":0}}", TN_EINDEX, "has no 'decoders'"},
     {"{" BERT "\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0}}}", TN_EFORMAT,
      "the unknown token, [UNK], is not"},
     {"{" BERT "\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":-1}}}", TN_EFORMAT, "a piece has the number -1"},
