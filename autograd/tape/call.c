@@ -280,7 +280,7 @@ static void attach(const one_call *o, overwritten *w, tn__node *node)
     for (int i = 0; node && i < c->nout; i++) {
         tn_tensor *y = c->out[i];
         if (!tn__is_float(y->dtype)) continue;
-        if (w->rebased && w->rebase.part) tn__rebase_link(&w->rebase, y);
+        if (w->rebased && w->rebase.part) tn__node_link(y, &w->rebase.part->object, 0);
         else tn__node_link(y, &node->object, (uint8_t)i);
     }
     if (w->rebased) tn__rebase_commit(&w->rebase, c->in[0]);

@@ -34,6 +34,8 @@ static tn_tensor all_of(const tn_tensor *x, tn__object *node, uint8_t output, tn
     return all;
 }
 
+static bool is_view(const tn__node *n) { return n && n->op->view && !n->copied; }
+
 /* What x is a view of, maybe through other views: the tensor of the whole memory, as it is before this write. False:
  * that cannot be told. */
 static bool base_of(const tn_tensor *x, const tn__history *h, tn_tensor *base)
@@ -42,7 +44,7 @@ static bool base_of(const tn_tensor *x, const tn__history *h, tn_tensor *base)
     tn__edge      at = {.node = tn__node_of(x), .output = x->output};
     tn_shape      shape = x->node ? x->l.shape : (tn_shape){1, {n}};
     if (h && h->node) return *base = all_of(x, h->node, h->output, h->shape), true;
-    while (at.node && at.node->op->view && !at.node->copied) {
+    while (is_view(at.node)) {
         shape = at.node->shape[0];
         at = at.node->edge[0];
     }
@@ -54,8 +56,7 @@ static bool base_of(const tn_tensor *x, const tn__history *h, tn_tensor *base)
 /* Is x itself the tensor of the whole memory, no view of it? Of constants each that looks like it is taken for it. */
 static bool is_all_of(const tn_tensor *x, const tn__history *h)
 {
-    const tn__node *n = tn__node_of(x);
-    return shows_all(x) && tn_shape_equal(x->l.shape, h->shape) && !(n && n->op->view && !n->copied);
+    return shows_all(x) && tn_shape_equal(x->l.shape, h->shape) && !is_view(tn__node_of(x));
 }
 
 /* A node for x: its place in what `node` has made of the whole memory. */
@@ -88,7 +89,7 @@ bool tn__watch_memory(tn_tensor *t)
 
 bool tn__rebase_begin(tn__rebase *r, tn_tensor *x, tn__node *node)
 {
-    tn_tensor  base, part = tn__glance(x, &x->l);
+    tn_tensor  base;
     const bool all = shows_all(x);
     *r = (tn__rebase){.history = tn__history_of(x)};
     /* no other handle shows this memory: x's own node suffices */
@@ -109,6 +110,7 @@ bool tn__rebase_begin(tn__rebase *r, tn_tensor *x, tn__node *node)
         atomic_fetch_add_explicit(&node->object.refs, 1, memory_order_relaxed);
         return true;
     }
+    tn_tensor part = tn__glance(x, &x->l);
     part.node = &node->object;
     r->shape = base.l.shape;
     r->node = tn__record(&tn__op_overwrite, 2, (tn_tensor *[]){&base, &part}, 1, (bool[]){base.node && !all, true},
@@ -120,8 +122,6 @@ bool tn__rebase_begin(tn__rebase *r, tn_tensor *x, tn__node *node)
     atomic_fetch_add_explicit(&base.node->refs, 1, memory_order_relaxed);
     return true;
 }
-
-void tn__rebase_link(const tn__rebase *r, tn_tensor *x) { tn__node_link(x, &r->part->object, 0); }
 
 void tn__rebase_forget(tn__rebase *r)
 {

@@ -107,7 +107,6 @@ typedef struct {
     bool         fresh; /* not in the storage's list yet */
 } tn__rebase;
 bool tn__rebase_begin(tn__rebase *r, tn_tensor *x, tn__node *node);
-void tn__rebase_link(const tn__rebase *r, tn_tensor *x); /* to .part, between the two */
 void tn__rebase_commit(tn__rebase *r, tn_tensor *x);
 void tn__rebase_forget(tn__rebase *r);
 

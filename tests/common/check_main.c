@@ -107,6 +107,15 @@ const char *tn_test_new_file(const char *name)
     return path;
 }
 
+const char *tn_test_folder(const char *name)
+{
+    const char *path = tn_test_file(name);
+    mkdir(path, 0777);
+    return path;
+}
+
+const char *tn_test_in(const char *dir, const char *name) { return joined(dir, name); }
+
 static void forget_files(void)
 {
     if (*folder) remove_all(folder);

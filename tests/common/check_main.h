@@ -35,7 +35,9 @@ TCase *tn_tcase(Suite *s, const char *name);
  * removed at the end. Both live until the program ends. */
 const char *tn_test_data(const char *name);
 const char *tn_test_file(const char *name);
-const char *tn_test_new_file(const char *name); /* nothing of that name is there any more */
+const char *tn_test_new_file(const char *name);            /* nothing of that name is there any more */
+const char *tn_test_folder(const char *name);              /* there is a folder of that name */
+const char *tn_test_in(const char *dir, const char *name); /* "dir/name", which lives as long */
 
 /* What is written to a saved model's folder now is meant so: removes its SHA256SUMS. */
 void tn_test_unsummed(const char *dir);

@@ -17,14 +17,8 @@
 
 typedef double (*scenario)(void);
 
-static double      digest(tn_tensor *t) { return t ? tn_item(tn_sum(tn_mul(tn_detach(t), tn_detach(t)))) : NAN; }
-static tn_tensor  *ids(int64_t rows, int64_t n, int64_t below) { return tn_randint(TN_SHAPE(rows, n), 0, below); }
-static const char *folder(const char *name)
-{
-    const char *path = tn_test_file(name);
-    mkdir(path, 0777);
-    return path;
-}
+static double     digest(tn_tensor *t) { return t ? tn_item(tn_sum(tn_mul(tn_detach(t), tn_detach(t)))) : NAN; }
+static tn_tensor *ids(int64_t rows, int64_t n, int64_t below) { return tn_randint(TN_SHAPE(rows, n), 0, below); }
 
 static struct {
     const scenario *run;

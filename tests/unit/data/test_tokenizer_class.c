@@ -10,20 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *folder(const char *name)
-{
-    const char *path = tn_test_file(name);
-    mkdir(path, 0777);
-    return path;
-}
-
-static const char *in(const char *dir, const char *name)
-{
-    static char path[4096];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    return path;
-}
-
 static void write_or_not(const char *path, const char *what)
 {
     unlink(path);
@@ -93,18 +79,19 @@ static void ids_of(const tn_tokenizer *t, const char *text_a, const char *text_b
 
 START_TEST(heeds_the_class)
 {
-    const char *dir = folder("class"), *says = folders[_i].ids;
+    const char *dir = tn_test_folder("class"), *says = folders[_i].ids;
     const bool  bert = !strcmp(folders[_i].file, "vocab.txt");
     char        model[60], got[200] = "";
     snprintf(model, sizeof model, "{\"model_type\":\"%s\"}", folders[_i].model ? folders[_i].model : "");
-    unlink(in(dir, "SHA256SUMS")), unlink(in(dir, "tokenizer.json"));
-    write_or_not(in(dir, "vocab.json"), bert ? NULL : bytes_vocab);
-    write_or_not(in(dir, "merges.txt"), bert ? NULL : "#version: 0.2\na b\n\xc4\xa0 ab\n1 2\n");
-    write_or_not(in(dir, "vocab.txt"), bert ? "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nab\n<mask>\n12\n<\n>\n" : NULL);
-    write_or_not(in(dir, "tokenizer_config.json"), folders[_i].config);
-    write_or_not(in(dir, "special_tokens_map.json"), folders[_i].map);
-    write_or_not(in(dir, "added_tokens.json"), folders[_i].added);
-    write_or_not(in(dir, "config.json"), folders[_i].model ? model : NULL);
+    unlink(tn_test_in(dir, "SHA256SUMS")), unlink(tn_test_in(dir, "tokenizer.json"));
+    write_or_not(tn_test_in(dir, "vocab.json"), bert ? NULL : bytes_vocab);
+    write_or_not(tn_test_in(dir, "merges.txt"), bert ? NULL : "#version: 0.2\na b\n\xc4\xa0 ab\n1 2\n");
+    write_or_not(tn_test_in(dir, "vocab.txt"),
+                 bert ? "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nab\n<mask>\n12\n<\n>\n" : NULL);
+    write_or_not(tn_test_in(dir, "tokenizer_config.json"), folders[_i].config);
+    write_or_not(tn_test_in(dir, "special_tokens_map.json"), folders[_i].map);
+    write_or_not(tn_test_in(dir, "added_tokens.json"), folders[_i].added);
+    write_or_not(tn_test_in(dir, "config.json"), folders[_i].model ? model : NULL);
     tn_tokenizer *t = tn_tokenizer_load(dir);
     if (says[0] < '0' || says[0] > '9') {
         ck_assert_msg(!t && strstr(tn_error_message(), says), "%s: says %s, not %s", folders[_i].config,
@@ -125,7 +112,7 @@ START_TEST(heeds_the_class)
         ids_of(again, "ab", "ab", got);
         ck_assert_msg(!strcmp(got, strstr(says, "/ ") + 2), "%s: %s again", folders[_i].config, got);
         tn_tokenizer_free(again);
-        unlink(in(dir, "tokenizer.json"));
+        unlink(tn_test_in(dir, "tokenizer.json"));
         if (strstr(folders[_i].config ? folders[_i].config : "", "add_bos")) break; /* of which no class is the rule */
     }
     tn_tokenizer_free(t);
@@ -157,13 +144,14 @@ START_TEST(heeds_a_models_class)
 {
     static const char *const pieces[] = {"<unk>",           "<s>", "</s>", "\xe2\x96\x81", "t", "h", "e",
                                          "\xe2\x96\x81the", "the"};
-    const char              *dir = folder("model"), *says = models[_i].ids;
+    const char              *dir = tn_test_folder("model"), *says = models[_i].ids;
     tn_tokenizer            *t = tn_tokenizer_of_pieces(9, pieces, .kind = TN_SENTENCE_BPE);
     ck_assert_msg(t && tn_tokenizer_save(t, dir) == TN_OK, "%s", tn_error_message());
     tn_tokenizer_free(t);
-    unlink(in(dir, "SHA256SUMS")), unlink(in(dir, "tokenizer.json")), unlink(in(dir, "special_tokens_map.json"));
-    write_or_not(in(dir, "tokenizer_config.json"), models[_i].config);
-    write_or_not(in(dir, "config.json"), models[_i].config ? NULL : "{\"model_type\": \"albert\"}");
+    unlink(tn_test_in(dir, "SHA256SUMS")), unlink(tn_test_in(dir, "tokenizer.json")),
+        unlink(tn_test_in(dir, "special_tokens_map.json"));
+    write_or_not(tn_test_in(dir, "tokenizer_config.json"), models[_i].config);
+    write_or_not(tn_test_in(dir, "config.json"), models[_i].config ? NULL : "{\"model_type\": \"albert\"}");
     t = tn_tokenizer_load(dir);
     if (!t || says[0] > '9') {
         ck_assert_msg(!t && strstr(tn_error_message(), says), "%s: %s", models[_i].config, tn_error_message());

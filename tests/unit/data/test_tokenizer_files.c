@@ -20,20 +20,6 @@ static tn_tokenizer *train(tn_tokenizer_kind kind)
     return tn_tokenizer_train_text(text, sizeof text - 1, .kind = kind, .vocab_size = kind == TN_BYTE_BPE ? 300 : 100);
 }
 
-static const char *folder(const char *name)
-{
-    const char *path = tn_test_file(name);
-    mkdir(path, 0777);
-    return path;
-}
-
-static const char *in(const char *dir, const char *name)
-{
-    static char path[4096];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    return path;
-}
-
 static void write_file(const char *path, const char *what)
 {
     ck_assert_int_eq(tn_file_write(path, what, strlen(what)), TN_OK);
@@ -58,16 +44,16 @@ static void same(const tn_tokenizer *a, const tn_tokenizer *b)
 
 START_TEST(opens_what_it_saved)
 {
-    const char   *dir = folder(_i == 0 ? "wordpiece" : _i == 1 ? "bpe" : "bytes");
+    const char   *dir = tn_test_folder(_i == 0 ? "wordpiece" : _i == 1 ? "bpe" : "bytes");
     tn_tokenizer *t = train((tn_tokenizer_kind)_i);
     ck_assert_int_eq(tn_tokenizer_save(t, dir), TN_OK);
-    tn_tokenizer *again = tn_tokenizer_load(dir), *json = tn_tokenizer_load(in(dir, "tokenizer.json"));
+    tn_tokenizer *again = tn_tokenizer_load(dir), *json = tn_tokenizer_load(tn_test_in(dir, "tokenizer.json"));
     same(t, again);
     same(t, json);
     ck_assert_int_eq(tn_tokenizer_save(again, dir), TN_OK);
     tn_tokenizer_free(again), tn_tokenizer_free(json);
     if (_i != 1) { /* the older files say as much */
-        unlink(in(dir, "tokenizer.json"));
+        unlink(tn_test_in(dir, "tokenizer.json"));
         again = tn_tokenizer_load(dir);
         same(t, again);
         tn_tokenizer_free(again);
@@ -78,18 +64,18 @@ END_TEST
 
 START_TEST(heeds_the_config)
 {
-    const char *dir = folder("config");
-    write_file(in(dir, "vocab.txt"), "[UNK]\nA\na\n\xc3\xa9\ne\n\xe4\xb8\xad\n");
+    const char *dir = tn_test_folder("config");
+    write_file(tn_test_in(dir, "vocab.txt"), "[UNK]\nA\na\n\xc3\xa9\ne\n\xe4\xb8\xad\n");
     tn_tokenizer *t = tn_tokenizer_load(dir);
     tn_encoding  *e = tn_encoding_new();
     tn_tokenizer_encode(t, e, "A \xc3\xa9", 4);
     ck_assert(e->n == 2 && e->id[0] == 2 && e->id[1] == 4);
     tn_tokenizer_free(t);
-    t = tn_tokenizer_load(in(dir, "vocab.txt"), .lowercase = TN_NO);
+    t = tn_tokenizer_load(tn_test_in(dir, "vocab.txt"), .lowercase = TN_NO);
     tn_tokenizer_encode(t, e, "A \xc3\xa9", 4);
     ck_assert(e->n == 2 && e->id[0] == 1 && e->id[1] == 3);
     tn_tokenizer_free(t);
-    write_file(in(dir, "tokenizer_config.json"),
+    write_file(tn_test_in(dir, "tokenizer_config.json"),
                "{\"do_lower_case\": true, \"strip_accents\": false, \"tokenize_chinese_chars\": false}");
     t = tn_tokenizer_load(dir);
     tn_tokenizer_encode(t, e, "A \xc3\xa9 \xe4\xb8\xad\xe4\xb8\xad", 11);
@@ -207,26 +193,26 @@ START_TEST(refuses_files)
     memset(long_line, 'a', sizeof long_line);
     long_line[1999] = 0;
     refuses_file("v.txt", long_line, TN_EFORMAT, "line 1 has more than 1024 bytes");
-    const char *dir = folder("gpt2");
-    write_file(in(dir, "vocab.json"), "{\"a\":0,\"b\":1,\"ab\":2}");
-    write_file(in(dir, "merges.txt"), "#version: 0.2\na b\na b\n");
+    const char *dir = tn_test_folder("gpt2");
+    write_file(tn_test_in(dir, "vocab.json"), "{\"a\":0,\"b\":1,\"ab\":2}");
+    write_file(tn_test_in(dir, "merges.txt"), "#version: 0.2\na b\na b\n");
     ck_assert_ptr_null(tn_tokenizer_load(dir));
     ck_assert(strstr(tn_error_message(), "the merge of 'a' and 'b' is there twice"));
     tn_clear_error();
-    write_file(in(dir, "merges.txt"), "a  b\n");
+    write_file(tn_test_in(dir, "merges.txt"), "a  b\n");
     ck_assert_ptr_null(tn_tokenizer_load(dir));
     ck_assert(strstr(tn_error_message(), "line 1 is not two pieces with a space between them"));
     tn_clear_error();
-    write_file(in(dir, "vocab.json"), "{\"a\":0,\"b\":2}");
+    write_file(tn_test_in(dir, "vocab.json"), "{\"a\":0,\"b\":2}");
     ck_assert_ptr_null(tn_tokenizer_load(dir));
     ck_assert(strstr(tn_error_message(), "'b' has the number 2, expected each from 0 to 1 once"));
     tn_clear_error();
-    ck_assert_ptr_null(tn_tokenizer_load(folder("empty")));
+    ck_assert_ptr_null(tn_tokenizer_load(tn_test_folder("empty")));
     ck_assert(tn_error() == TN_EIO &&
               strstr(tn_error_message(), "is neither a file nor a folder with a tokenizer.json"));
     tn_clear_error();
-    write_file(in(dir, "vocab.json"), "{\"a\":0,\"b\":1,\"ab\":2}");
-    write_file(in(dir, "merges.txt"), "a b");
+    write_file(tn_test_in(dir, "vocab.json"), "{\"a\":0,\"b\":1,\"ab\":2}");
+    write_file(tn_test_in(dir, "merges.txt"), "a b");
     ck_assert_ptr_null(tn_tokenizer_load(dir, .lowercase = TN_YES));
     ck_assert(strstr(tn_error_message(), "are for tokenizers with BERT's normalizer"));
     tn_clear_error();
@@ -264,7 +250,7 @@ START_TEST(memory_fails)
     tn_io io = *tn_system_io();
     io.fsync = no_sync;
     tn_set_io(&io);
-    const char *dir = folder("faults");
+    const char *dir = tn_test_folder("faults");
     tn_set_threads(1);
     tn_faulty_memory_begin();
     for (int kind = 0; kind < 3; kind++) {
@@ -290,7 +276,7 @@ END_TEST
 
 START_TEST(files_fail)
 {
-    const char *dir = folder("full");
+    const char *dir = tn_test_folder("full");
     tn_faulty_files_begin();
     ck_assert(all_of_it(dir, TN_WORDPIECE));
     const int64_t calls = tn_file_calls();
@@ -314,9 +300,9 @@ START_TEST(final_sigmas)
     static const char *const words[] = {"a\xce\xa3", "a'\xce\xa3", "\xf0\x9f\x84\xb0\xce\xa3",
                                         "\xf0\x9f\x85\xb9\xce\xa3", "\xe2\x85\xa0\xce\xa3"};
     static const char *const others[] = {"\xce\xa3", "a\xce\xa3\x62", "\xf0\x9f\x85\x8a\xce\xa3", "1\xce\xa3"};
-    const char              *dir = folder("sigma");
-    write_file(in(dir, "vocab.txt"), "[UNK]\na\n##\xcf\x82\n##\xcf\x83\n\xcf\x82\n\xcf\x83\n1\n##b\n'\n"
-                                     "\xf0\x9f\x84\xb0\n\xf0\x9f\x85\xb9\n\xe2\x85\xb0\n\xf0\x9f\x85\x8a\n");
+    const char              *dir = tn_test_folder("sigma");
+    write_file(tn_test_in(dir, "vocab.txt"), "[UNK]\na\n##\xcf\x82\n##\xcf\x83\n\xcf\x82\n\xcf\x83\n1\n##b\n'\n"
+                                             "\xf0\x9f\x84\xb0\n\xf0\x9f\x85\xb9\n\xe2\x85\xb0\n\xf0\x9f\x85\x8a\n");
     tn_tokenizer *t = tn_tokenizer_load(dir, .slow = true);
     tn_encoding  *e = tn_encoding_new();
     ck_assert_msg(t != NULL, "%s", tn_error_message());

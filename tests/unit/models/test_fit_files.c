@@ -40,15 +40,6 @@ static const char *names(const char *folder)
     return text;
 }
 
-static const char *in(const char *folder, const char *name)
-{
-    static char path[4][600];
-    static int  next;
-    char       *to = path[next++ % 4];
-    snprintf(to, sizeof *path, "%s/%s", folder, name);
-    return to;
-}
-
 static tn_fit_result run(fit_case *c, const char *folder, int64_t steps)
 {
     return tn_fit(USUAL(c), .steps = steps, .folder = folder, .resume = true, .save_every = 2);
@@ -104,7 +95,7 @@ END_TEST
 /* Any byte of the best weights. */
 START_TEST(damaged_best)
 {
-    const char *folder = tn_test_file("damaged_best"), *file = in(folder, "best.safetensors");
+    const char *folder = tn_test_file("damaged_best"), *file = tn_test_in(folder, "best.safetensors");
     fit_case    c = fit_case_begin(0);
     for (int i = 0; i < 20; i++) {
         tn_fit_result r = tn_fit(USUAL(&c), .valid = c.valid, .valid_every = 3, .restore_best = true, .steps = 6,
@@ -143,7 +134,7 @@ START_TEST(keeps_the_newest)
                                     "step-000000000009.ckpt ");
     tn_ema_swap(c.ema);
     tn_sequential *best = tn_copy(c.net);
-    ck_assert_int_eq(tn_load(best, in(folder, "best.safetensors")), TN_OK);
+    ck_assert_int_eq(tn_load(best, tn_test_in(folder, "best.safetensors")), TN_OK);
     for (tn_each p = tn_parameters(c.net), q = tn_parameters(best); tn_next(&p) && tn_next(&q);)
         ck_assert(tn_same_bits(p.tensor, q.tensor)); /* validated once, at the end */
     tn_ema_swap(c.ema);
@@ -187,10 +178,10 @@ START_TEST(removes_what_others_left)
 {
     const char *folder = tn_test_file("left");
     mkdir(folder, 0777);
-    ck_assert_int_eq(tn_file_write(in(folder, ".step-000000000300.ckpt.tmp.0123456789ab"), "x", 1), TN_OK);
-    ck_assert_int_eq(tn_file_write(in(folder, ".best.safetensors.tmp.0123456789ab"), "x", 1), TN_OK);
-    ck_assert_int_eq(tn_file_write(in(folder, ".mine.tmp.0123456789ab"), "x", 1), TN_OK);
-    ck_assert_int_eq(tn_file_write(in(folder, "step-1.ckpt"), "x", 1), TN_OK); /* of no form that it makes */
+    ck_assert_int_eq(tn_file_write(tn_test_in(folder, ".step-000000000300.ckpt.tmp.0123456789ab"), "x", 1), TN_OK);
+    ck_assert_int_eq(tn_file_write(tn_test_in(folder, ".best.safetensors.tmp.0123456789ab"), "x", 1), TN_OK);
+    ck_assert_int_eq(tn_file_write(tn_test_in(folder, ".mine.tmp.0123456789ab"), "x", 1), TN_OK);
+    ck_assert_int_eq(tn_file_write(tn_test_in(folder, "step-1.ckpt"), "x", 1), TN_OK); /* of no form that it makes */
     fit_case c = fit_case_begin(0);
     fine(run(&c, folder, 1));
     ck_assert_str_eq(names(folder),
@@ -201,7 +192,7 @@ END_TEST
 
 START_TEST(passes_over_what_is_damaged)
 {
-    const char *folder = tn_test_file("damaged"), *newest = in(folder, "step-000000000004.ckpt");
+    const char *folder = tn_test_file("damaged"), *newest = tn_test_in(folder, "step-000000000004.ckpt");
     fit_case    whole = fit_case_begin(0), c = fit_case_begin(0);
     tn_seed(4);
     fine(tn_fit(USUAL(&whole), .steps = 8));
@@ -217,8 +208,8 @@ START_TEST(passes_over_what_is_damaged)
     ck_assert(fit_case_same_bits(&whole, &c));
     ck_assert_str_eq(names(folder), "step-000000000006.ckpt step-000000000008.ckpt ");
     fit_case_end(&c);
-    ck_assert_int_eq(truncate(in(folder, "step-000000000006.ckpt"), 0), 0);
-    ck_assert_int_eq(truncate(in(folder, "step-000000000008.ckpt"), 0), 0);
+    ck_assert_int_eq(truncate(tn_test_in(folder, "step-000000000006.ckpt"), 0), 0);
+    ck_assert_int_eq(truncate(tn_test_in(folder, "step-000000000008.ckpt"), 0), 0);
     c = fit_case_begin(0);
     ck_assert_int_eq(run(&c, folder, 8).why, TN_FIT_FAILED);
     ck_assert_int_eq(tn_error(), TN_EFORMAT);
@@ -291,7 +282,7 @@ START_TEST(another_config)
         if (i) {
             snprintf(text, sizeof text,
                      "tn_fit: '%s' is of another run: %s; take another folder, or go on with the same",
-                     in(folder, "step-000000000002.ckpt"), t[i].says);
+                     tn_test_in(folder, "step-000000000002.ckpt"), t[i].says);
             ck_error(TN_EINVAL, text);
         }
         fit_case_end(&c);
@@ -309,7 +300,7 @@ START_TEST(no_folder)
     char     text[1200];
     fit_case c = fit_case_begin(0);
     ck_assert_int_eq(tn_file_write(tn_test_file("file"), "x", 1), TN_OK);
-    ck_assert_int_eq(run(&c, in(tn_test_file("file"), "run"), 1).why, TN_FIT_FAILED);
+    ck_assert_int_eq(run(&c, tn_test_in(tn_test_file("file"), "run"), 1).why, TN_FIT_FAILED);
     snprintf(text, sizeof text, "tn_fit: '%s': cannot make the folder: a part of it is a file (errno %d)",
              tn_test_file("file"), EEXIST);
     ck_error(TN_EIO, text);

@@ -223,7 +223,7 @@ static double checkpointed(void)
 
 static double folder_and_back(void)
 {
-    const char *dir = folder("memory_gpt");
+    const char *dir = tn_test_folder("memory_gpt");
     tn_gpt     *a = tn_gpt_new(SIZES), *b = NULL;
     if (a && tn_gpt_save(a, dir) == TN_OK) b = tn_gpt_load(dir);
     const double sum = b ? digest(tn_gpt_forward(b, ids(1, 3, 11))) : NAN;

@@ -151,7 +151,7 @@ static double in_shards(void)
 
 static double adapters(void)
 {
-    const char *dir = folder("adapter");
+    const char *dir = tn_test_folder("adapter");
     double      sum = 0;
     for (int i = 0; i < 2; i++) {
         tn_tuned *m = tn_tuned_new(tn_bert_new(SIZES, .ff = 8), .task = TN_TASK_CLASSES, .n = 2);
@@ -167,7 +167,7 @@ static double adapters(void)
 
 static double a_tuned_folder(void)
 {
-    const char        *dir = folder("tuned");
+    const char        *dir = tn_test_folder("tuned");
     static const char *labels[] = {"no", "yes"};
     tn_tuned          *m = tn_tuned_new(tn_bert_new(SIZES, .ff = 8), .task = TN_TASK_CLASSES, .n = 2, .labels = labels);
     const tn_status    saved = tn_tuned_save(m, dir);
@@ -259,7 +259,7 @@ static double unigrams(void)
 
 static double a_folder_of_pieces(void)
 {
-    const char     *dir = folder("pieces");
+    const char     *dir = tn_test_folder("pieces");
     tn_tokenizer   *t = pieces();
     const tn_status saved = tn_tokenizer_save(t, dir);
     tn_tokenizer   *u = saved == TN_OK ? tn_tokenizer_load(dir) : NULL;
@@ -297,7 +297,7 @@ static double scores_of_texts(void)
 
 static double whatever_opens(void)
 {
-    const char *dir = folder("any");
+    const char *dir = tn_test_folder("any");
     tn_vit     *v =
         tn_vit_new(.image = 4, .patch = 2, .channels = 1, .classes = 2, .dim = 8, .heads = 2, .layers = 1, .ff = 8);
     const tn_status saved = tn_vit_save(v, dir);
