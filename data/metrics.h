@@ -124,7 +124,8 @@ TN_API double    tn_squad_f1(const tn_squad *s);
 TN_API tn_status tn_squad_words(tn_text answer, tn_string *words); /* what is compared, a blank between */
 /* The threshold on the score of having no answer, above which none is given, that makes the mean of `value` largest:
  * value[i] is what the answer given to question i is worth, empty[i] that it is none, answerable[i] that there is one.
- * Returns that mean, 0 … 100; NaN: raised. */
+ * Returns that mean, 0 … 100; NaN: raised. The script counts questions of equal scores one by one, which no threshold
+ * tells apart: of such scores the mean may be larger than what the threshold gives. */
 TN_API double tn_squad_threshold(int64_t n, const double *none, const double *value, const bool *empty,
                                  const bool *answerable, double *threshold);
 

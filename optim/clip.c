@@ -32,8 +32,8 @@ static double clip(const tn_clip_grads_args *c, tn__sweep *w)
     double       scale = 1;
     if (bad >= 0) {
         tn_each p;
-        tn_raise(TN_ENUMERIC, "%s: the gradient of '%s' has a NaN or Inf in it; nothing was changed", who,
-                 name_of(c->module, bad, &p));
+        tn_raise(TN_ENUMERIC, "%s: the gradient of '%s' %s; nothing was changed", who, name_of(c->module, bad, &p),
+                 tn__sweep_why(&w->segment[bad]));
         return NAN;
     }
     if (c->clip.norm > 0 && c->clip.norm < INFINITY) scale = c->clip.norm / (norm + 1e-6);

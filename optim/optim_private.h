@@ -93,9 +93,10 @@ tn__segment *tn__sweep_add(tn__sweep *w, tn_dtype dt, int64_t n, void *p, void *
 void         tn__sweep_run(tn__sweep *w, tn__sweep_pass k); /* with sums in segment[i].sum; cannot fail */
 
 /* The norm of all g times scale; and, if asked for, whether all is well: no NaN, no Inf, and (squared) none whose
- * square is beyond f32 where state is f32. If not, *bad is the first segment that is not. */
-double tn__sweep_norm(tn__sweep *w, double scale, bool largest, bool squared, int64_t *bad);
-bool   tn__clip_check(const char *who, const tn_clip *c); /* raises */
+ * square is beyond its state's type, f32 or f64. If not, *bad is the first segment that is not. */
+double      tn__sweep_norm(tn__sweep *w, double scale, bool largest, bool squared, int64_t *bad);
+const char *tn__sweep_why(const tn__segment *bad);             /* "has a NaN or Inf in it" */
+bool        tn__clip_check(const char *who, const tn_clip *c); /* raises */
 
 /* The sum of a piece's lanes, from the first to the last: training that goes on from a checkpoint depends on this order
  * (that of core/kernels/sum_lanes.h is another). */

@@ -107,11 +107,9 @@ static bool measure(tn_optimizer *o, double *scale, double *norm)
     *norm = tn__sweep_norm(&o->sweep, *scale, c->largest, o->kind->squares, c->error_if_nonfinite ? &bad : NULL);
     if (bad >= 0) {
         const tn__segment *s = o->sweep.segment + bad;
-        const double       own = (c->largest ? s->sum[0] : sqrt(s->sum[0]));
         tn_raise(TN_ENUMERIC,
                  "%s: the gradient of '%s' %s; nothing was changed. To go on, clear the error and tn_zero_grads", who,
-                 o->weight[s->index].name,
-                 isfinite(own) ? "is so large that its square is beyond f32" : "has a NaN or Inf in it");
+                 o->weight[s->index].name, tn__sweep_why(s));
         return false;
     }
     if (c->norm > 0 && c->norm < INFINITY) { /* NaN and Inf go their way, as in PyTorch */

@@ -162,9 +162,16 @@ double tn__sweep_norm(tn__sweep *w, double scale, bool by_largest, bool squared,
     for (int64_t s = 0; bad && s < w->count && *bad < 0; s++) {
         const tn__segment *segment = w->segment + s;
         const double       own = (by_largest ? segment->sum[0] : sqrt(segment->sum[0])) / unit * fabs(scale);
-        if (!isfinite(own) || (squared && segment->dtype != TN_F64 && own > 1.8446742e19)) *bad = s;
+        if (!isfinite(own) || (squared && own > (segment->dtype == TN_F64 ? 1.3407807e154 : 1.8446742e19))) *bad = s;
     }
     return (by_largest ? all : sqrt(all)) / unit * fabs(scale);
+}
+
+const char *tn__sweep_why(const tn__segment *bad)
+{
+    if (!isfinite(bad->sum[0])) return "has a NaN or Inf in it";
+    return bad->dtype == TN_F64 ? "is so large that its square is beyond f64"
+                                : "is so large that its square is beyond f32";
 }
 
 bool tn__clip_check(const char *who, const tn_clip *c)

@@ -8,7 +8,7 @@
  *   gx_c = s (Σ a · softmax(x)_c - a_c)        gt_c = -s (1-ε) w_c l_c        s: gy, for the mean by its divisor
  *
  * Softmax is not kept: of each row its largest x and log Σ exp(x - largest) are kept for the backward, in a hidden
- * result, as are the divisor and the count. If all targets are ignored, the loss and the gradient are 0. */
+ * result, as are the divisor and the count. If all targets are ignored or of weight 0, the mean and its gradient are 0. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/losses.h"
 #include "core/kernels/vecmath.h"
@@ -309,7 +309,7 @@ static void TN__(cross_entropy_bwd)(int64_t n, void *const *out, const void *con
     const TN__REAL    *x = in[0], *stat = in[1], *gy = in[4], *divisor = in[5], max = stat[0], log_sum = stat[1];
     TN__REAL          *gx = out[0], *gt = out[1];
     const kernel_args *k = args;
-    const TN__REAL     s = k->a->reduction == TN_MEAN && *divisor != 0 ? *gy / *divisor : *gy;
+    const TN__REAL     s = k->a->reduction != TN_MEAN ? *gy : *divisor != 0 ? *gy / *divisor : 0;
     TN__(row) r;
     if (!TN__(row_of)(&r, n, in[2], in[3], k)) {
         for (int64_t c = 0; gx && c < n; c++) gx[c] = 0;

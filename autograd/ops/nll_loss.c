@@ -179,6 +179,6 @@ static void TN__(nll_loss_bwd)(int64_t n, void *const *out, const void *const *i
     for (int64_t c = 0; c < k->classes; c++) gx[c] = 0;
     if (t == k->a->ignore) return;
     gx[t] = -(w ? w[t] : 1) * (gy ? *gy : 1);
-    if (k->a->reduction == TN_MEAN && *divisor != 0) gx[t] /= *divisor;
+    if (k->a->reduction == TN_MEAN) gx[t] = *divisor != 0 ? gx[t] / *divisor : 0;
 }
 #endif

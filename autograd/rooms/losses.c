@@ -148,9 +148,9 @@ tn_tensor *tn__class_sums(tn__class_sum *s)
 
 void tn__class_results(const tn__class_sum *s, tn_reduction r, tn_tensor *loss, tn_tensor *weight, tn_tensor *count)
 {
-    /* If no target counts, the loss is 0 instead of 0 / 0. */
-    if (r != TN_NONE)
-        tn__store(tn__ptr(loss), loss->dtype, r == TN_MEAN && s->weight != 0 ? s->sum / s->weight : s->sum);
+    /* If no target counts, as all are ignored or of weight 0, the mean is 0. */
+    const double mean = s->weight != 0 ? s->sum / s->weight : 0;
+    if (r != TN_NONE) tn__store(tn__ptr(loss), loss->dtype, r == TN_MEAN ? mean : s->sum);
     tn__store(tn__ptr(weight), weight->dtype, s->weight);
     tn__store(tn__ptr(count), count->dtype, s->count);
 }

@@ -344,7 +344,24 @@ static bool contiguous(const tn__st_entry *e)
     return true;
 }
 
-/* The arguments of _rebuild_tensor_v2: storage, first element, sizes, strides, … */
+/* What torch.save says of a tensor that stands for the negated or conjugated numbers of its storage: {"neg": True}. */
+static bool as_stored(const reader *r, int32_t flags, const tn__st_entry *e)
+{
+    const tn__pickle *p = &r->pickle;
+    char              shown[TN__QUOTED];
+    int32_t           k = flags >= 0 && p->value[flags].kind == TN__PY_DICT ? p->value[flags].first : -1;
+    while (k >= 0 && p->value[p->node[k].value].kind == TN__PY_BOOL && !p->value[p->node[k].value].n)
+        k = p->node[k].next;
+    if (k < 0) return true;
+    tn_raise(TN_EUNSUPPORTED,
+             "%s: tensor %s is saved as a view that negates or conjugates its numbers: save its .resolve_neg() or "
+             ".resolve_conj()",
+             r->f->label, tn__quote(shown, e->name, e->name_bytes, 100));
+    return false;
+}
+
+/* The arguments of _rebuild_tensor_v2: storage, first element, sizes, strides, whether it wants a gradient, hooks, and
+ * in newer files flags. */
 static bool tensor_of(const reader *r, const tn__py_value *v, tn__st_entry *e)
 {
     const tn__pickle   *p = &r->pickle;
@@ -356,7 +373,8 @@ static bool tensor_of(const reader *r, const tn__py_value *v, tn__st_entry *e)
         p->value[first].n < 0 || !sizes(p, tn__pickle_item(p, v->first, 2), &e->shape) ||
         !sizes(p, tn__pickle_item(p, v->first, 3), &e->stride) || e->shape.n != e->stride.n)
         return fail(r, "a tensor's storage, sizes or strides are not what they must be");
-    if (!storage_of(r, storage, &key, &e->element, &count)) return false;
+    if (!as_stored(r, tn__pickle_item(p, v->first, 6), e) || !storage_of(r, storage, &key, &e->element, &count))
+        return false;
     if (key->n > TN__ST_NAME) return fail(r, "a storage's key has more than 1024 bytes");
     const int n = r->folder ? snprintf(name, sizeof name, "data/%.*s", (int)key->n, key->text)
                             : snprintf(name, sizeof name, "%.*s", (int)key->n, key->text);

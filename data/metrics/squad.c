@@ -185,14 +185,15 @@ double tn_squad_threshold(int64_t n, const double *none, const double *value, co
     if (!tn__mul_i64(n, (int64_t)sizeof(entry), &bytes)) bytes = INT64_MAX;
     entry *e = tn__mem_get((size_t)bytes);
     if (!e) return NAN;
-    double now = 0, best, at = 0;
+    double now = 0, best, at;
     for (int64_t i = 0; i < n; i++) e[i] = (entry){none[i], i}, now += !answerable[i];
     qsort(e, (size_t)n, sizeof *e, by_none);
-    best = now;
+    /* To begin with none is answered: below the smallest score, and 0 will do if all are above it. */
+    best = now, at = e[0].none > 0 ? 0 : nextafter(e[0].none, -INFINITY);
     for (int64_t i = 0; i < n; i++) {
         const int64_t k = e[i].i;
         now += answerable[k] ? value[k] : empty[k] ? 0 : -1;
-        if (now > best) best = now, at = none[k];
+        if (now > best) best = now, at = none[k]; /* of equal scores, too, one after the other, as the script does */
     }
     tn__mem_put(e, (size_t)bytes);
     if (threshold) *threshold = at;

@@ -13,10 +13,12 @@
 
 enum { LINE_MOST = 16 << 20, LINES = 256 };
 
+#define ALWAYS 1e6 /* a threshold that no score of none exceeds */
+
 static const char *dir;
 static bool        json;
 static int64_t     best = 1, length, stride = 128, longest = 30;
-static double      threshold;
+static double      threshold = ALWAYS;
 
 typedef struct {
     const tune_task *task;
@@ -199,7 +201,7 @@ static void say_answer(const held *h, int64_t i, tn_json_writer *w)
     const int64_t    from = h->first[i], n = h->first[i + 1] - from;
     const int64_t    found = tn_answers_best(h->features, from, n, (const float *const *)(h->scores + from), longest,
                                           best > 20 ? best : 20, a);
-    const bool       none = found < 1 || (threshold > 0 && a[0].none - a[0].score > threshold);
+    const bool       none = found < 1 || a[0].none - a[0].score > threshold;
     if (!json) {
         printf("%.*s\n", none ? 0 : (int)(a[0].end - a[0].start), x.text[1] + a[0].start);
         return;
@@ -361,9 +363,10 @@ static const option answer_options[] = {
     OPTION_INT("stride", 0, "N", &stride, "pieces that two windows of a long text have in common", .least = 0,
                .most = 16384),
     OPTION_INT("longest", 0, "N", &longest, "pieces of an answer at most", .least = 1, .most = 16384),
-    OPTION_REAL("threshold", 0, "X", &threshold,
-                "no answer where its score is better by more than that; 0: there always is one", .least = 0,
-                .most = 1e6),
+    OPTION_REAL(
+        "threshold", 0, "X", &threshold,
+        "no answer where its score is better by more than that, which may be negative; 1e6: there always is one",
+        .least = -ALWAYS, .most = ALWAYS),
     {0}};
 static const char answer_says[] = "what a text answers to a question";
 static const char answer_text[] =

@@ -102,12 +102,15 @@ static bool sampling_fits(const tn_generate_args *a)
     if (!(a->min_p >= 0 && a->min_p <= 1))
         return tn_raise(TN_EINVAL, "tn_generate: .min_p is %g, but must be from 0 to 1", a->min_p), false;
     if (!(a->repetition_penalty > 0) || isinf(a->repetition_penalty))
-        return tn_raise(TN_EINVAL, "tn_generate: .repetition_penalty is %g, but must be greater than 0",
+        return tn_raise(TN_EINVAL, "tn_generate: .repetition_penalty is %g, but must be greater than 0, and finite",
                         a->repetition_penalty),
                false;
     if (!(a->temperature > 0) || isinf(a->temperature))
-        return tn_raise(TN_EINVAL, "tn_generate: .temperature is %g, but must be greater than 0", a->temperature),
+        return tn_raise(TN_EINVAL, "tn_generate: .temperature is %g, but must be greater than 0, and finite",
+                        a->temperature),
                false;
+    if (!isfinite(a->length_penalty))
+        return tn_raise(TN_EINVAL, "tn_generate: .length_penalty is %g, but must be finite", a->length_penalty), false;
     return true;
 }
 
@@ -124,6 +127,7 @@ static bool fits(state *s)
     if (best < 1 || best > s->beams) return refuse("best", a->best, "from 1 to .beams");
     if (a->sample && s->beams > 1) return refuse("beams", a->beams, "1 for sampling");
     if (a->each && s->beams > 1) return refuse("beams", a->beams, "1 where .each is called");
+    if (a->most < 0) return refuse("most", a->most, "at least 0, which is as many as there is room for");
     if (s->least < 0 || s->least > s->most) return refuse("least", a->least, "from 0 to .most");
     if (a->no_repeat < 0) return refuse("no_repeat", a->no_repeat, "at least 0");
     return sampling_fits(a) && decoding_suffices(s);
@@ -273,16 +277,36 @@ static tn_tensor *penalised(const state *s, tn_tensor *y)
     return z;
 }
 
+/* NaN among the log-probabilities p: a row of scores may forbid all words, but not have NaN or ∞ for a number. */
+static bool are_numbers(const state *s, const float *scores, const float *p)
+{
+    for (int64_t b = 0; b < s->prompts; b++)
+        for (int64_t i = 0; i < s->nalive[b]; i++) {
+            const int64_t row = s->alive[b * s->beams + i].row * s->vocab;
+            for (int64_t w = 0; isnan(p[row]) && w < s->vocab; w++)
+                if (!(scores[row + w] < INFINITY))
+                    return tn_raise(TN_ENUMERIC,
+                                    "tn_generate: the score of word %lld, behind %lld words of prompt %lld, is %g: "
+                                    "look for NaN and Inf in the model's weights",
+                                    (long long)w, (long long)s->alive[b * s->beams + i].n, (long long)b,
+                                    (double)scores[row + w]),
+                           false;
+        }
+    return true;
+}
+
 static bool step(state *s, tn_tensor **tokens)
 {
     tn_tensor *y = s->a.from->kind->scores(s->a.from, *tokens);
     if (!y || tn_error() != TN_OK) return false;
     y = tn_contiguous(tn_to(y, TN_F32));
     if (s->a.repetition_penalty != 1) y = penalised(s, y);
+    const float *scores = y ? tn_data(y) : NULL;
     y = tn_contiguous(tn_log_softmax(y, -1));
     float *p = tn_error() == TN_OK ? tn_data_mut(y) : NULL;
     if (!p) return false;
     s->vocab = tn_size(y, 1);
+    if (s->vocab && !are_numbers(s, scores, p)) return false;
     const int64_t wide = s->a.sample ? s->vocab : 2 * s->beams;
     if (!s->room && !(s->room = get(s, wide > s->vocab ? wide : s->vocab, sizeof *s->room))) return false;
     for (int64_t b = 0; b < s->prompts; b++)

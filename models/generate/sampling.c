@@ -6,12 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A prompt may hold other numbers, which the decoding knows what to do with. */
+static bool is_word(int64_t w, int64_t vocab) { return w >= 0 && w < vocab; }
+
 void tn__forbid_repeats(float *p, int64_t vocab, const int64_t *words, int64_t length, int64_t n)
 {
     if (n < 1 || length < n) return;
     const int64_t *last = words + length - (n - 1); /* with these the sequence would begin */
     for (int64_t i = 0; i + n <= length; i++)
-        if (!memcmp(words + i, last, (size_t)(n - 1) * sizeof *words) && words[i + n - 1] < vocab)
+        if (!memcmp(words + i, last, (size_t)(n - 1) * sizeof *words) && is_word(words[i + n - 1], vocab))
             p[words[i + n - 1]] = -INFINITY;
 }
 
@@ -19,7 +22,8 @@ void tn__penalise(const float *from, float *to, int64_t vocab, const int64_t *wo
 {
     for (int64_t i = 0; i < length; i++) {
         const int64_t w = words[i];
-        if (w < vocab) to[w] = (float)(from[w] > 0 ? from[w] / penalty : from[w] * penalty); /* once, however often */
+        if (is_word(w, vocab))
+            to[w] = (float)(from[w] > 0 ? from[w] / penalty : from[w] * penalty); /* once, however often */
     }
 }
 

@@ -207,9 +207,12 @@ tn_tensor *tn_init_trunc_normal(tn_tensor *t, double mean, double std, double lo
     work        s;
     if (!draws_for(who, t, &s)) return s.as_it_is;
     double a = (low - mean) / std, b = (high - mean) / std;
-    if (!(std > 0) || !(low < high)) {
-        tn_raise(TN_EINVAL, "%s: std is %g and the range is from %g to %g, but std must be above 0, and low below high",
-                 who, std, low, high);
+    if (!(std > 0) || isinf(std) || !isfinite(mean) || !(low < high)) {
+        tn_raise(
+            TN_EINVAL,
+            "%s: mean is %g, std %g and the range from %g to %g, but mean and std must be finite, std above 0, and "
+            "low below high",
+            who, mean, std, low, high);
         return filled(s, t, NULL);
     }
     const double sign = a > 0 ? -1 : 1, from = a > 0 ? -b : a, to = a > 0 ? -a : b, p = below(from), q = below(to);
@@ -217,8 +220,8 @@ tn_tensor *tn_init_trunc_normal(tn_tensor *t, double mean, double std, double lo
     double      *v = u ? tn_data_mut(u) : NULL;
     for (int64_t i = 0; v && i < tn_numel(t); i++) {
         const double at = p + v[i] * (q - p);
-        /* so far from the mean that the probability is 0 in f64: all numbers are at the bound */
-        double x = at > 0 ? quantile(at) : from;
+        /* so far from the mean that the probability is 0 in f64: all numbers are at the bound that is nearer to it */
+        double x = at > 0 ? quantile(at) : q > 0 ? from : to;
         x = sign * (x < from ? from : x > to ? to : x) * std + mean;
         v[i] = x < low ? low : x > high ? high : x;
     }

@@ -185,5 +185,7 @@ double tn_crf_best(tn_crf *m, const tn_tensor *scores, int64_t *to)
         tn_mem_put(from, (size_t)bytes);
     }
     if (now) tn_mem_put(now, rows);
+    if (from && isnan(best))
+        tn_raise(TN_ENUMERIC, "crf: the best way has the score NaN: look for NaN and Inf in the scores");
     return best;
 }

@@ -66,6 +66,12 @@ cut -f1 test.tsv | "$bert" classify --model classes --json | grep -c '"probabili
     wrong "bert classify --json"
 [ "$("$bert" tag --model tags "The man sails ." | cut -f1 | tr '\n' ' ')" = "The man sails .  " ] || wrong "bert tag"
 printf 'Who?\tThe man sails.\n' | "$bert" answer --model spans --json | grep -q '"answer":' || wrong "bert answer"
+for least in -1000 1000; do # the score of none is a difference
+    said=$(printf 'Who?\tThe man sails.\n' | "$bert" answer --model spans --threshold $least)
+    if [ $least = 1000 ] && [ ! "$said" ] || [ $least = -1000 ] && [ "$said" ]; then
+        wrong "bert answer --threshold $least: '$said'"
+    fi
+done
 printf 'The man\the sails\the eats\n' | "$bert" choose --model ends | grep -qE '^[01]	he ' || wrong "bert choose"
 printf 'Who\377?\tThe \377 man\v sails.\n' >bytes.txt # no UTF-8, and blanks of other kinds
 "$bert" answer --model spans --json <bytes.txt | grep -q '"answer":' || wrong "bert answer of what is no UTF-8"

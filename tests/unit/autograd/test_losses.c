@@ -176,6 +176,18 @@ START_TEST(cross_entropy_of_extremes)
     x = tn_from_data(TN_F32, TN_SHAPE(1, 3), (float[]){0, 0, -INFINITY});
     EXPECT(tn_cross_entropy(x, tn_from_data(TN_F32, TN_SHAPE(1, 3), (float[]){.5f, .5f, 0})), 1e-7, log(2));
     EXPECT(tn_cross_entropy(x, I64(2)), 0, inf);
+    /* targets of weight 0 leave nothing to average, whatever the smoothing */
+    for (int k = 0; k < 2; k++) {
+        tn_tensor *w = tn_from_data(TN_F32, TN_SHAPE(3), (float[]){0, 1, 2});
+        x = tn_requires_grad(tn_from_data(TN_F32, TN_SHAPE(2, 3), (float[]){1, 2, 3, 0, -1, 5}));
+        y = tn_cross_entropy(x, I64(0, 0), .weight = w, .label_smoothing = k * 0.5);
+        EXPECT(y, 0, 0);
+        EXPECT(gradient(y, x, false), 0, 0, 0, 0, 0, 0, 0);
+        x = tn_requires_grad(tn_from_data(TN_F32, TN_SHAPE(2, 3), (float[]){-1, -2, -3, 0, -1, -5}));
+        y = tn_nll_loss(x, I64(0, 0), .weight = w);
+        EXPECT(y, 0, 0);
+        EXPECT(gradient(y, x, false), 0, 0, 0, 0, 0, 0, 0);
+    }
     /* large logits keep the digits of small losses */
     x = tn_from_data(TN_F32, TN_SHAPE(1, 2), (float[]){1000, 1000 - 16});
     EXPECT(tn_cross_entropy(x, I64(0)), 1e-6, log1p(exp(-16)));

@@ -66,6 +66,7 @@ static bool reads(const void *data, size_t n)
 #define FLOATS STORAGE("torch\nFloatStorage", "0", "K\6")
 #define VIEW(first, sizes, strides) CALL "(" FLOATS first sizes strides "\x89}tR"
 #define GOOD VIEW("K\0", "K\2K\3\x86", "K\3K\1\x86")
+#define FLAGGED(value) CALL "(" FLOATS "K\0K\2K\3\x86K\3K\1\x86\x89}}X\3\0\0\0neg" value "stR"
 #define OLD(body) START VERSION MACHINE "\x80\2" body "." KEYS NUMBERS
 #define F TN_EFORMAT
 #define U TN_EUNSUPPORTED
@@ -203,6 +204,8 @@ static const struct {
         "}" NAME("w") VIEW("K\0", "K\2K\2\x86", "\x8a\x8\xff\xff\xff\xff\xff\xff\xff\1K\1\x86") "s"),
     BAD(F, "tensor 'w' is not within its storage",
         "}" NAME("w") VIEW("\x8a\x8\xff\xff\xff\xff\xff\xff\xff\x7f", "K\2\x85", "K\1\x85") "s"),
+    BAD(U, "tensor 'w' is saved as a view that negates or conjugates its numbers: save its .resolve_neg()",
+        "}" NAME("w") FLAGGED("\x88") "s"),
     BAD(F, "its state dict is no dict of tensors", "}X\5\0\0\0modelK\1s" NAME("x") FLOATS "s"),
     /* behind the pickles */
     ROW(F, "there are bytes left over", OLD("}" NAME("w") GOOD "s") "x"),
@@ -232,7 +235,9 @@ END_TEST
 START_TEST(accepts)
 {
     static const char good[] = OLD("}" NAME("w") GOOD "s");
+    static const char plain[] = OLD("}" NAME("w") FLAGGED("\x89") "s");
     ck_assert_msg(reads(good, sizeof good - 1), "%s", tn_error_message());
+    ck_assert_msg(reads(plain, sizeof plain - 1), "%s", tn_error_message());
     ck_assert(sizeof rows / sizeof *rows >= 100);
 }
 END_TEST

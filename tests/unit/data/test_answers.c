@@ -63,6 +63,33 @@ START_TEST(thresholds_as_the_script_finds_them)
 }
 END_TEST
 
+/* What is returned is what the threshold gives, also where the scores are differences, and below 0. */
+START_TEST(thresholds_keep_their_word)
+{
+    enum { N = 6 };
+    tn_generator g = {3, 0};
+    for (int round = 0; round < 2000; round++) {
+        double none[N], value[N], at = NAN, largest = 0;
+        bool   empty[N], answerable[N];
+        for (int i = 0; i < N; i++) {
+            none[i] = 5 * tn_random_double(&g) - (double)(round % 6);
+            answerable[i] = tn_random_double(&g) < 0.5, empty[i] = tn_random_double(&g) < 0.2;
+            value[i] = answerable[i] && !empty[i] ? floor(3 * tn_random_double(&g)) / 2 : 0;
+        }
+        const double best = tn_squad_threshold(N, none, value, empty, answerable, &at);
+        for (int k = -1; k <= N; k++) { /* with the threshold found, and with each that tells the scores apart */
+            const double level = k < 0 ? at : k < N ? none[k] : -100;
+            double       sum = 0;
+            for (int i = 0; i < N; i++)
+                sum += none[i] > level || empty[i] ? !answerable[i] : answerable[i] ? value[i] : 0;
+            if (k < 0) ck_assert_double_eq_tol(best, 100 * sum / N, 1e-9);
+            largest = fmax(largest, 100 * sum / N);
+        }
+        ck_assert_double_eq_tol(best, largest, 1e-9);
+    }
+}
+END_TEST
+
 START_TEST(what_is_no_answer)
 {
     tn_squad      s = {.v2 = true}, one = {.v2 = false};
@@ -92,6 +119,7 @@ int main(void)
     tcase_add_unchecked_fixture(c, open_golden, close_golden);
     tcase_add_test(c, a_thousand_answers_as_the_scripts_judge_them);
     tcase_add_test(c, thresholds_as_the_script_finds_them);
+    tcase_add_test(c, thresholds_keep_their_word);
     tcase_add_test(c, what_is_no_answer);
     return tn_check_main(s);
 }

@@ -253,8 +253,58 @@ END_TEST
         ck_error(code, "tn_generate: " text);               \
     } while (0)
 
+/* What a decoding of one's own gives, and takes: numbers that are no words, scores that are no numbers. */
+static double     strange;
+static tn_tensor *likely(tn_decoding *d, tn_tensor *tokens)
+{
+    (void)d;
+    tn_tensor *y = tn_zeros(TN_SHAPE(tn_size(tokens, 0), WORDS));
+    tn_set(y, 3, 2), tn_set(y, 4, 1.5), tn_set(y, 2, strange);
+    return y;
+}
+static const tn_decoding_kind likely_kind = {sizeof(tn_decoding_kind), likely, reorder, NULL};
+
+START_TEST(numbers_that_are_no_words)
+{
+    tn_decoding d = {&likely_kind, 4, 16};
+    strange = 0;
+    const int64_t plain = tn_get_i64(tn_generate(&d, ones(2), .most = 2, .repetition_penalty = 2).tokens, 0);
+    for (int64_t word = -1; word >= -1000000000; word *= 1000)
+        for (int k = 0; k < 2; k++) {
+            tn_tensor *prompt = tn_full_of(TN_I64, TN_SHAPE(2, 2), 1);
+            tn_set(prompt, 2, (double)word);
+            tn_generated g = tn_generate(&d, prompt, .most = 2, .no_repeat = k, .repetition_penalty = k ? 1 : 2);
+            fine();
+            ck_assert_int_eq(tn_get_i64(g.tokens, 0), plain);
+        }
+}
+END_TEST
+
+START_TEST(scores_that_are_no_numbers)
+{
+    for (int k = 0; k < 6; k++) {
+        tn_decoding d = {&likely_kind, 4, 16};
+        strange = k % 2 ? (double)INFINITY : (double)NAN;
+        tn_generated g = tn_generate(&d, ones(1), .most = 2, .sample = k / 2 == 1, .beams = k / 2 == 2 ? 2 : 1);
+        ck_assert_ptr_null(g.tokens);
+        ck_error(TN_ENUMERIC, k % 2 ? "tn_generate: the score of word 2, behind 1 words of prompt 0, is inf: look for "
+                                      "NaN and Inf in the model's weights"
+                                    : "tn_generate: the score of word 2, behind 1 words of prompt 0, is nan: look for "
+                                      "NaN and Inf in the model's weights");
+    }
+}
+END_TEST
+
 START_TEST(wrong_use)
 {
+    REFUSED(TN_EINVAL, ".most is -1, but must be at least 0, which is as many as there is room for", &model, ones(1),
+            .most = -1);
+    REFUSED(TN_EINVAL, ".temperature is inf, but must be greater than 0, and finite", &model, ones(1),
+            .temperature = (double)INFINITY);
+    REFUSED(TN_EINVAL, ".repetition_penalty is inf, but must be greater than 0, and finite", &model, ones(1),
+            .repetition_penalty = (double)INFINITY);
+    REFUSED(TN_EINVAL, ".length_penalty is nan, but must be finite", &model, ones(1), .beams = 2,
+            .length_penalty = (double)NAN);
     REFUSED(TN_EINVAL, "the decoding is NULL", NULL, ones(1));
     REFUSED(TN_ESHAPE, "the prompt must be [batch, length], both at least 1, got NULL", &model, NULL);
     REFUSED(TN_ESHAPE, "the prompt must be [batch, length], both at least 1, got [1, 0]", &model,
@@ -271,13 +321,14 @@ START_TEST(wrong_use)
             .most_each = tn_full_of(TN_I64, TN_SHAPE(1), 5));
     REFUSED(TN_EINVAL, ".top_p is 1.5, but must be above 0 and at most 1", &model, ones(1), .top_p = 1.5);
     REFUSED(TN_EINVAL, ".min_p is -1, but must be from 0 to 1", &model, ones(1), .min_p = -1);
-    REFUSED(TN_EINVAL, ".repetition_penalty is 0, but must be greater than 0", &model, ones(1),
+    REFUSED(TN_EINVAL, ".repetition_penalty is 0, but must be greater than 0, and finite", &model, ones(1),
             .repetition_penalty = 0);
     REFUSED(TN_EINVAL, ".read is -1, but must be at least 0", &model, ones(1), .read = -1);
     REFUSED(TN_EINVAL,
             "a prompt of 1 words and 9 new ones do not fit the decoding's length of 16, of which a part has been read",
             &model, ones(1), .most = 9, .read = 7);
-    REFUSED(TN_EINVAL, ".temperature is -1, but must be greater than 0", &model, ones(1), .temperature = -1);
+    REFUSED(TN_EINVAL, ".temperature is -1, but must be greater than 0, and finite", &model, ones(1),
+            .temperature = -1);
     REFUSED(TN_EINVAL, "3000 prompts with 2 beams each need 6000 rows; the decoding has 4096", &model, ones(3000),
             .beams = 2);
     REFUSED(TN_EINVAL, "a prompt of 1 words and 16 new ones do not fit the decoding's length of 16", &model, ones(1),
@@ -295,6 +346,8 @@ int main(void)
     tcase_add_test(c, sampling_in_order);
     tcase_add_test(c, repetition);
     tcase_add_test(c, each_word_is_told);
+    tcase_add_test(c, numbers_that_are_no_words);
+    tcase_add_test(c, scores_that_are_no_numbers);
     tcase_add_test(c, wrong_use);
     TCase *m = tcase_create("memory");
     suite_add_tcase(s, m);

@@ -131,6 +131,9 @@ START_TEST(refused)
     ck_error(TN_ESHAPE, "crf: scores must be [batch, length, 3] and tags [batch, length], got [2, 4, 2] and [2, 4]");
     ck_assert_ptr_null(tn_crf_loss(m, tn_zeros(TN_SHAPE(2, 4, 3)), tags));
     ck_error(TN_EINDEX, "crf: tag 3 at 0, and there are 3");
+    int64_t best[2];
+    ck_assert(isnan(tn_crf_best(m, tn_full(TN_SHAPE(2, 3), NAN), best)));
+    ck_error(TN_ENUMERIC, "crf: the best way has the score NaN: look for NaN and Inf in the scores");
     ck_assert_ptr_null(tn_crf_new(.labels = 0));
     ck_error(TN_EINVAL, "tn_crf_new: .labels is 0, but must be from 1 to 32768");
     tn_free(m);

@@ -134,11 +134,17 @@ START_TEST(truncated)
     is_truncated(t, 0, 1, -9, -8);
     is_truncated(t, 0, 1, 7, 7.5);
     const stats s = of(tn_init_trunc_normal(t, 0, 1, 50, 51)); /* where nothing is left of the distribution */
-    ck_assert(s.least >= 50 && s.most <= 51);
+    ck_assert(s.least == 50 && s.most == 50);                  /* the bound that is nearer to the mean */
+    const stats below = of(tn_init_trunc_normal(t, 0, 1, -51, -50));
+    ck_assert(below.least == -50 && below.most == -50);
+    ck_assert_ptr_null(tn_init_trunc_normal(t, NAN, 1, 0, 2));
+    ck_error(TN_EINVAL, "tn_init_trunc_normal: mean is nan, std 1 and the range from 0 to 2, but mean and std must be "
+                        "finite, std above 0, and low below high");
+    ck_assert_ptr_null(tn_init_trunc_normal(t, 0, INFINITY, 0, 2));
+    tn_clear_error();
     ck_assert_ptr_null(tn_init_trunc_normal(t, 0, 1, 2, 2));
-    ck_error(
-        TN_EINVAL,
-        "tn_init_trunc_normal: std is 1 and the range is from 2 to 2, but std must be above 0, and low below high");
+    ck_error(TN_EINVAL, "tn_init_trunc_normal: mean is 0, std 1 and the range from 2 to 2, but mean and std must be "
+                        "finite, std above 0, and low below high");
 }
 END_TEST
 

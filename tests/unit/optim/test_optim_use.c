@@ -274,6 +274,11 @@ START_TEST(clipping)
     ck_assert(close_to(tn_clip_grads(net, .clip.norm = 1, .clip.error_if_nonfinite = true), 5e200));
     ck_assert(close_to(tn_get(tn_grad(a), 1), -0.8) && tn_get(tn_grad(b), 0) == 0);
 
+    gradient(a, (double[]){1.7e308, 1.7e308}); /* and a norm beyond f64 */
+    ck_assert(isnan(tn_clip_grads(net, .clip.norm = 1, .clip.error_if_nonfinite = true)));
+    ck_error(TN_ENUMERIC, "tn_clip_grads: the gradient of 'a' is so large that its square is beyond f64; nothing was "
+                          "changed");
+
     /* NaN: an error that changes nothing, or NaN everywhere, as in PyTorch */
     tn_zero_grads(net);
     gradient(a, (double[]){1, 2}), gradient(b, (double[]){NAN, 5});
@@ -359,6 +364,18 @@ START_TEST(nonfinite_gradients)
     ck_assert(isnan(tn_get(a, 1)) && isnan(tn_grad_norm(plain)));
     tn_optimizer_free(o), tn_optimizer_free(plain);
     tn_free(net);
+    for (int k = 0; k < 2; k++) { /* in f64 */
+        net = tn_sequential_new();
+        a = param(net, "a", TN_F64, TN_SHAPE(2), NULL);
+        o = tn_adagrad_new(net, .clip.error_if_nonfinite = true);
+        gradient(a, (double[]){k ? 1.4e154 : 1.3e154, 1});
+        ck_assert_int_eq(tn_step(o), k ? TN_ENUMERIC : TN_OK);
+        if (k)
+            ck_error(TN_ENUMERIC,
+                     "tn_step: the gradient of 'a' is so large that its square is beyond f64; nothing was changed. To "
+                     "go on, clear the error and tn_zero_grads");
+        tn_optimizer_free(o), tn_free(net);
+    }
 }
 END_TEST
 
