@@ -322,7 +322,7 @@ static bool sizes(const tn__pickle *p, int32_t v, tn_shape *to)
     return true;
 }
 
-/* Does the view lie within a storage of so many elements, and has it no more elements than that? */
+/* Does the view lie within a storage of so many elements? */
 static bool within(const tn__st_entry *e, int64_t first, int64_t count)
 {
     int64_t n = 1, last = first, step;
@@ -331,7 +331,7 @@ static bool within(const tn__st_entry *e, int64_t first, int64_t count)
     if (!n) return true;
     for (int d = 0; d < e->shape.n; d++)
         if (!tn__mul_i64(e->shape.d[d] - 1, e->stride.d[d], &step) || !tn__add_i64(last, step, &last)) return false;
-    return last < count && n <= count;
+    return last < count;
 }
 
 static bool contiguous(const tn__st_entry *e)
@@ -390,6 +390,13 @@ static bool tensor_of(const reader *r, const tn__py_value *v, tn__st_entry *e)
     if (!within(e, p->value[first].n, count)) {
         tn_raise(TN_EFORMAT, "%s: tensor %s is not within its storage", r->f->label,
                  tn__quote(shown, e->name, e->name_bytes, 100));
+        return false;
+    }
+    if (tn_shape_numel(e->shape) > count) { /* a few bytes could ask for any amount of memory */
+        tn_raise(TN_EUNSUPPORTED,
+                 "%s: tensor %s has numbers in common with itself, as expand() makes them: save its "
+                 ".clone()",
+                 r->f->label, tn__quote(shown, e->name, e->name_bytes, 100));
         return false;
     }
     e->strided = !contiguous(e);

@@ -55,6 +55,40 @@ for language in c cpp; do
     fi
 done
 
+# A plugin that computes with several threads, and is closed.
+cat >plugin.c <<'END'
+#include <tenon/tenon.h>
+double plugin(void);
+double plugin(void)
+{
+    tn_set_threads(2);
+    const tn_scope s = tn_scope_begin();
+    tn_tensor     *x = tn_ones(TN_SHAPE(512, 512));
+    const double   y = tn_item(tn_mean(tn_matmul(x, x)));
+    tn_scope_end(s);
+    return y;
+}
+END
+cat >host.c <<'END'
+#include <dlfcn.h>
+#include <unistd.h>
+int main(void)
+{
+    for (int i = 0; i < 3; i++) {
+        void *h = dlopen("./plugin.so", RTLD_NOW);
+        if (!h) return 1;
+        double (*plugin)(void);
+        *(void **)&plugin = dlsym(h, "plugin");
+        if (!plugin || plugin() != 512 || dlclose(h)) return 2;
+        usleep(100000);
+    }
+    return 0;
+}
+END
+# shellcheck disable=SC2046 # flags, one word each
+cc -shared -fPIC plugin.c -o plugin.so $(pkg-config --cflags --libs tenon) && cc host.c -o host -ldl
+LD_LIBRARY_PATH=$libdir OMP_WAIT_POLICY=active ./host >out 2>&1 || wrong "a plugin that is closed ends the program: $?"
+
 # C++20's designated initialisers are its keywords, with each compiler that is there.
 for compiler in g++ clang++; do
     command -v $compiler >/dev/null || continue
