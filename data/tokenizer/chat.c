@@ -59,16 +59,46 @@ static const struct form {
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 
+static int times(const char *text, const char *what)
+{
+    int n = 0;
+    for (; (text = strstr(text, what)); text += strlen(what)) n++;
+    return n;
+}
+
+/* What a ChatML template says where nobody has said a word of the system; NULL: nothing. */
+static const char *system_text(const char *t)
+{
+    static const char begin[] = "<|im_start|>system";
+    for (; (t = strstr(t, begin)); t++) {
+        const char *text = t + strlen(begin);
+        text += *text == '\n' ? 1 : !strncmp(text, "\\n", 2) ? 2 : 0;
+        if (*text && !strchr("'\"\\\n", *text)) return text;
+    }
+    return NULL;
+}
+
+/* A template is a program, and is not run: it is known by what stands in it. What writes anything more (another text of
+ * the system, a date, thoughts) or with other blanks must not be taken for a form that is like it. */
 const char *tn_chat_kind(const char *chat_template)
 {
-    static const char *const marks[FORMS][2] = {{"[INST]", "<<SYS>>"}, {"<|start_header_id|>", ""},
-                                                {"<|im_start|>", ""},  {"<|im_start|>", "You are a helpful assistant"},
-                                                {"[INST]", ""},        {"<|user|>", "<|assistant|>"}};
-    static const int         order[FORMS] = {0, 1, 3, 2, 4, 5}; /* the special before the general */
-    for (int i = 0; chat_template && i < FORMS; i++)
-        if (strstr(chat_template, marks[order[i]][0]) && strstr(chat_template, marks[order[i]][1]))
-            return forms[order[i]].name;
-    return NULL;
+    const char *t = chat_template;
+    if (!t) return NULL;
+    if (strstr(t, "[INST]")) {
+        if (strstr(t, "<<SYS>>")) return "llama2";
+        return strstr(t, "[INST] ") && strstr(t, " [/INST]") ? "mistral" : NULL;
+    }
+    if (strstr(t, "<|start_header_id|>")) return strstr(t, "Cutting Knowledge Date") ? NULL : "llama3";
+    if (strstr(t, "<|im_start|>")) {
+        static const char qwen2[] = "You are a helpful assistant.<|im_end|>";
+        const char       *text = system_text(t);
+        if (strstr(t, "<think>")) return NULL;
+        return !text ? "chatml" : !strncmp(text, qwen2, strlen(qwen2)) ? "qwen2" : NULL;
+    }
+    /* zephyr's users end their messages, too */
+    return strstr(t, "<|user|>") && strstr(t, "<|assistant|>") && times(t, "eos_token") + times(t, "</s>") >= 3
+               ? "zephyr"
+               : NULL;
 }
 
 static const struct form *find(const char *who, const char *kind)

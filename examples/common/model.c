@@ -8,26 +8,31 @@
 #include <string.h>
 
 /* The kind of its chat_template, from where it stands: tokenizer_config.json, chat_template.jinja or the .gguf. */
-static const char *chat_of(const char *path, const char *form)
+static void known(model *m, const char *chat_template)
 {
-    char        file[1024];
-    const char *kind = NULL;
-    tn_string   text = {0};
+    m->chat = tn_chat_kind(chat_template);
+    m->speaks = !m->chat && chat_template && *chat_template;
+}
+
+static void chat_of(const char *path, const char *form, model *m)
+{
+    char      file[1024];
+    tn_string text = {0};
     if (!strcmp(form, "gguf")) {
         tn_gguf *g = tn_gguf_open(path);
-        if (g) kind = tn_chat_kind(tn_gguf_string_or(g, "tokenizer.chat_template", ""));
+        if (g) known(m, tn_gguf_string_or(g, "tokenizer.chat_template", ""));
         tn_gguf_close(g);
     } else if (is_there(in_folder(path, "chat_template.jinja", file))) {
         const option_list one = {1, (const char *[]){file}};
-        if (texts_read(&one, &text)) kind = tn_chat_kind(text.at);
+        if (texts_read(&one, &text)) known(m, text.at);
     } else if (is_there(in_folder(path, "tokenizer_config.json", file))) {
         tn_json       *doc = tn_json_load(file);
         const tn_json *t = doc ? tn_json_get(doc, "chat_template") : NULL;
-        if (t && tn_json_type_of(t) == TN_JSON_STRING) kind = tn_chat_kind(tn_json_string(t));
+        if (t && tn_json_type_of(t) == TN_JSON_STRING) known(m, tn_json_string(t));
+        else m->speaks = t && tn_json_type_of(t) != TN_JSON_NULL; /* several, each with a name */
         tn_json_free(doc);
     }
     tn_string_free(&text);
-    return kind;
 }
 
 /* eos_token_id, a number or several, of generation_config.json, or, where that says nothing, of config.json. A config
@@ -54,7 +59,7 @@ bool model_open(const char *path, const char *tokenizer, bool alone, model *m)
     const tn_decoder d = tn_decoder_open(path, .tokenizer = tokenizer);
     *m = (model){.net = d.model, .tokens = d.tokenizer, .form = d.form, .stored = d.stored};
     if (m->net) m->about = tn_lm_about(m->net);
-    if (m->net) m->chat = chat_of(path, m->form), ends_of(path, m);
+    if (m->net) chat_of(path, m->form, m), ends_of(path, m);
     if (m->net && !m->tokens && !alone)
         tn_raise(TN_EFORMAT, "'%s' holds no tokenizer: name its file or folder with --tokenizer", path);
     const int64_t pieces = m->tokens ? tn_tokenizer_size(m->tokens) : m->about.vocab;

@@ -9,7 +9,8 @@ typedef struct {
     tn_tokenizer *tokens;
     tn_lm_info    about;
     tn_ids        ends;   /* pieces that end a text by what its folder says, besides the tokenizer's own */
-    const char   *chat;   /* how it reads conversations, as tn_chat_text's kinds; NULL: it does not say */
+    const char   *chat;   /* how it reads conversations, as tn_chat_text's kinds; NULL: it does not say, or */
+    bool          speaks; /* it has a chat template that is none of these */
     const char   *form;   /* of what it was read from: "huggingface", "gguf", "llama2.c" */
     const char   *stored; /* the type of its matrices there; NULL: there are several */
 } model;

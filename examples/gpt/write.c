@@ -122,18 +122,35 @@ static void tell(const writer *w)
             d->plain * (double)pieces / (w->seconds > 0 ? w->seconds : 1), w->seconds, d->plain * (double)pieces);
 }
 
-static int run(int count, char **operands)
+/* Without a chat template a line answers a line. */
+static bool converse(const model *m)
 {
     static const char *line_end[] = {"\n"};
-    model              m, small = {.net = NULL};
-    writer             w = {.m = NULL};
+    if (how.stop.count) return true;
+    if (m->speaks)
+        return tn_raise(TN_EUNSUPPORTED,
+                        "'%s' has a chat template that is none of the known ones, so it would not read what you say as "
+                        "it was taught to; to talk in plain lines all the same, say where an answer ends with --stop",
+                        dir),
+               false;
+    how.stop = (option_list){1, line_end};
+    return true;
+}
+
+static int run(int count, char **operands)
+{
+    model  m, small = {.net = NULL};
+    writer w = {.m = NULL};
     (void)count, (void)operands;
     if (chat && prompt) return program_usage("--chat reads what is said from standard input: leave --prompt out");
     if (draft && how.sinks) return program_usage("--draft and --sinks do not go together");
     how.how.sample = temperature > 0, how.seed = (uint64_t)seed;
     if (how.how.sample) how.how.temperature = temperature;
     if (!model_open(dir, tokenizer, false, &m)) return program_end();
-    if (chat && !m.chat && !how.stop.count) how.stop = (option_list){1, line_end};
+    if (chat && !m.chat && !converse(&m)) {
+        model_close(&m);
+        return program_end();
+    }
     if (draft && model_open(draft, NULL, true, &small) && model_pack(&small, type)) how.draft = &small;
     if (tn_error() == TN_OK && model_pack(&m, type) && writer_open(&w, &m, &how)) {
         if (chat && m.chat) talk_as(&w, m.chat);

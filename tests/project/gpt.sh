@@ -106,6 +106,10 @@ begin=$'<|im_start|>user\n' end=$'<|im_end|>\n<|im_start|>assistant\n'
 first=$(answered "${begin}größer$end" && echo .) && first=${first%.}
 second=$(answered "${begin}größer$end$first<|im_end|>"$'\n'"${begin}als$end" && echo .) && second=${second%.}
 printf '%s\n%s\n' "$first" "$second" | cmp - chat.txt || wrong "a conversation is not what its template writes"
+echo '{"chat_template": "{% for m in messages %}<start_of_turn>..."}' >answering/tokenizer_config.json
+says 7 "has a chat template that is none of the known ones" "$gpt" write "${talk[@]}" --model answering --chat
+printf 'größer\n' | "$gpt" write "${talk[@]}" --model answering --chat --stop $'\n' >chat.txt ||
+    wrong "--chat --stop with an unknown template fails"
 
 # A draft proposes: the same text, and how much of it was right; without end, with the first pieces in sight.
 "$gpt" write "${talk[@]}" --prompt größer >plain.txt

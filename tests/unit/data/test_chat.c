@@ -35,7 +35,23 @@ START_TEST(equals_golden)
     ck_assert_int_gt(cases, 70);
     for (const tn_json *t = tn_json_first(tn_json_get(golden, "templates")); t; t = tn_json_next(t))
         ck_assert_str_eq(tn_chat_kind(tn_json_string(t)), tn_json_key(t));
-    ck_assert_ptr_null(tn_chat_kind("{{ messages }}"));
+    /* like them, and not the same: another text of the system, a date, thoughts, blanks, users that end with a line */
+    static const char *const others[] = {
+        "{{ messages }}",
+        "{{- '<|im_start|>system\\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\\n' }}",
+        "{{ '<|im_start|>system\nYou are a helpful AI assistant named SmolLM<|im_end|>\n' }}",
+        "{{ '<|im_start|>' + role + '\\n' }}{{ '<think>' }}",
+        "{{ '<|start_header_id|>' }}{{ 'Cutting Knowledge Date: December 2023\\n' }}",
+        "{{ '[INST]' + message['content'] + '[/INST]' }}",
+        "{{ '[INST] ' + message['content'] + '[/INST]' }}",
+        "{{ '<|user|>\\n' + content + '\\n' }}{{ '<|assistant|>\\n' + content + eos_token + '\\n' }}",
+        "{{ '<start_of_turn>' + role }}",
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        ck_assert_msg(!tn_chat_kind(others[i]), "%s is taken for %s", others[i], tn_chat_kind(others[i]));
+    ck_assert_str_eq(tn_chat_kind("'<|im_start|>system\\nYou are a helpful assistant.<|im_end|>\\n'"), "qwen2");
+    ck_assert_str_eq(tn_chat_kind("'<|im_start|>system\\n' + messages[0] + '<|im_end|>'"), "chatml");
+    ck_assert_ptr_null(tn_chat_kind(NULL));
     tn_string_free(&text);
     tn_json_free(golden);
 }
