@@ -168,7 +168,7 @@ static const char *misfit(const table *t, const tn__cells *c, char *to, size_t s
 static bool right_choice(const table *t, tn_text cell)
 {
     double v;
-    return tn_parse_double(cell.at, cell.bytes, &v) && v == (double)(int64_t)v && v >= 0 && v < (double)(t->texts - 2);
+    return tn_parse_double(cell.at, cell.bytes, &v) && v >= 0 && v < (double)(t->texts - 2) && v == (double)(int64_t)v;
 }
 
 static bool add_choice(table *t, const tn__cells *c, int64_t line)

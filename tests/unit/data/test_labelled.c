@@ -141,6 +141,21 @@ static const struct {
     {"sent1,ending0,ending1,label\na,b,c,2\n",
      {.kind = TN_LABELLED_CHOICES},
      "line 2: the label '2' is no number from 0 to 1: which ending is right?"},
+    {"sent1,ending0,ending1,label\na,b,c,2e30\n",
+     {.kind = TN_LABELLED_CHOICES},
+     "line 2: the label '2e30' is no number from 0 to 1: which ending is right?"},
+    {"sent1,ending0,ending1,label\na,b,c,-2e30\n",
+     {.kind = TN_LABELLED_CHOICES},
+     "line 2: the label '-2e30' is no number from 0 to 1: which ending is right?"},
+    {"sent1,ending0,ending1,label\na,b,c,-1\n",
+     {.kind = TN_LABELLED_CHOICES},
+     "line 2: the label '-1' is no number from 0 to 1: which ending is right?"},
+    {"sent1,ending0,ending1,label\na,b,c,0.5\n",
+     {.kind = TN_LABELLED_CHOICES},
+     "line 2: the label '0.5' is no number from 0 to 1: which ending is right?"},
+    {"sent1,ending0,ending1,label\na,b,c,inf\n",
+     {.kind = TN_LABELLED_CHOICES},
+     "line 2: the label 'inf' is no number from 0 to 1: which ending is right?"},
 };
 
 START_TEST(bad_lines)
