@@ -127,7 +127,7 @@ add_library(tenon::tenon_static ALIAS tenon_static)
 set_target_properties(tenon tenon_static PROPERTIES LINKER_LANGUAGE C OUTPUT_NAME tenon)
 set_target_properties(tenon PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 target_link_options(tenon PRIVATE ${TENON_LINK})
-# A program's dlclose() must leave it where it is: OpenMP's threads, which it started, wait in OpenMP's library for more.
+# A program's dlclose() must leave it where it is: OpenMP's threads, which it started, wait in OpenMP's library.
 check_linker_flag(C "-Wl,-z,nodelete" TENON_HAS_Z_NODELETE)
 if(TENON_HAS_Z_NODELETE)
   target_link_options(tenon PRIVATE "-Wl,-z,nodelete")

@@ -8,7 +8,8 @@
  *   gx_c = s (Σ a · softmax(x)_c - a_c)        gt_c = -s (1-ε) w_c l_c        s: gy, for the mean by its divisor
  *
  * Softmax is not kept: of each row its largest x and log Σ exp(x - largest) are kept for the backward, in a hidden
- * result, as are the divisor and the count. If all targets are ignored or of weight 0, the mean and its gradient are 0. */
+ * result, as are the divisor and the count. If all targets are ignored or of weight 0, the mean and its gradient are
+ * 0. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/losses.h"
 #include "core/kernels/vecmath.h"

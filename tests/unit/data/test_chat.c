@@ -38,7 +38,7 @@ START_TEST(equals_golden)
     /* like them, and not the same: another text of the system, a date, thoughts, blanks, users that end with a line */
     static const char *const others[] = {
         "{{ messages }}",
-        "{{- '<|im_start|>system\\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\\n' }}",
+        "{{- '<|im_start|>system\\nYou are Qwen. You are a helpful assistant.<|im_end|>\\n' }}",
         "{{ '<|im_start|>system\nYou are a helpful AI assistant named SmolLM<|im_end|>\n' }}",
         "{{ '<|im_start|>' + role + '\\n' }}{{ '<think>' }}",
         "{{ '<|start_header_id|>' }}{{ 'Cutting Knowledge Date: December 2023\\n' }}",
