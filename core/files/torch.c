@@ -344,20 +344,23 @@ static bool contiguous(const tn__st_entry *e)
     return true;
 }
 
+static bool refused(const reader *r, const tn__st_entry *e, tn_status status, const char *why)
+{
+    char shown[TN__QUOTED];
+    tn_raise(status, "%s: tensor %s %s", r->f->label, tn__quote(shown, e->name, e->name_bytes, 100), why);
+    return false;
+}
+
 /* What torch.save says of a tensor that stands for the negated or conjugated numbers of its storage: {"neg": True}. */
 static bool as_stored(const reader *r, int32_t flags, const tn__st_entry *e)
 {
     const tn__pickle *p = &r->pickle;
-    char              shown[TN__QUOTED];
     int32_t           k = flags >= 0 && p->value[flags].kind == TN__PY_DICT ? p->value[flags].first : -1;
     while (k >= 0 && p->value[p->node[k].value].kind == TN__PY_BOOL && !p->value[p->node[k].value].n)
         k = p->node[k].next;
-    if (k < 0) return true;
-    tn_raise(TN_EUNSUPPORTED,
-             "%s: tensor %s is saved as a view that negates or conjugates its numbers: save its .resolve_neg() or "
-             ".resolve_conj()",
-             r->f->label, tn__quote(shown, e->name, e->name_bytes, 100));
-    return false;
+    return k < 0 || refused(r, e, TN_EUNSUPPORTED,
+                            "is saved as a view that negates or conjugates its numbers: save its .resolve_neg() or "
+                            ".resolve_conj()");
 }
 
 /* The arguments of _rebuild_tensor_v2: storage, first element, sizes, strides, whether it wants a gradient, hooks, and
@@ -387,18 +390,10 @@ static bool tensor_of(const reader *r, const tn__py_value *v, tn__st_entry *e)
     const int64_t size = tn__elements[e->element].bits / 8;
     if (r->folder && !zip_find(r, b)) return false;
     if (count > b->bytes / size) count = b->bytes / size;
-    if (!within(e, p->value[first].n, count)) {
-        tn_raise(TN_EFORMAT, "%s: tensor %s is not within its storage", r->f->label,
-                 tn__quote(shown, e->name, e->name_bytes, 100));
-        return false;
-    }
-    if (tn_shape_numel(e->shape) > count) { /* a few bytes could ask for any amount of memory */
-        tn_raise(TN_EUNSUPPORTED,
-                 "%s: tensor %s has numbers in common with itself, as expand() makes them: save its "
-                 ".clone()",
-                 r->f->label, tn__quote(shown, e->name, e->name_bytes, 100));
-        return false;
-    }
+    if (!within(e, p->value[first].n, count)) return refused(r, e, TN_EFORMAT, "is not within its storage");
+    if (tn_shape_numel(e->shape) > count) /* a few bytes could ask for any amount of memory */
+        return refused(r, e, TN_EUNSUPPORTED,
+                       "has numbers in common with itself, as expand() makes them: save its .clone()");
     e->strided = !contiguous(e);
     e->begin = b->at + p->value[first].n * size, e->end = e->begin + tn_shape_numel(e->shape) * size;
     if (!tn_shape_numel(e->shape)) e->begin = e->end = b->at, e->strided = false;

@@ -138,24 +138,17 @@ static const struct {
     {"{\"data\":[{\"paragraphs\":[{\"context\":\"\",\"qas\":[]}]}]}",
      {.kind = TN_LABELLED_ANSWERS},
      "data[0].paragraphs[0] has no context, or an empty one"},
-    {"sent1,ending0,ending1,label\na,b,c,2\n",
-     {.kind = TN_LABELLED_CHOICES},
-     "line 2: the label '2' is no number from 0 to 1: which ending is right?"},
-    {"sent1,ending0,ending1,label\na,b,c,2e30\n",
-     {.kind = TN_LABELLED_CHOICES},
-     "line 2: the label '2e30' is no number from 0 to 1: which ending is right?"},
-    {"sent1,ending0,ending1,label\na,b,c,-2e30\n",
-     {.kind = TN_LABELLED_CHOICES},
-     "line 2: the label '-2e30' is no number from 0 to 1: which ending is right?"},
-    {"sent1,ending0,ending1,label\na,b,c,-1\n",
-     {.kind = TN_LABELLED_CHOICES},
-     "line 2: the label '-1' is no number from 0 to 1: which ending is right?"},
-    {"sent1,ending0,ending1,label\na,b,c,0.5\n",
-     {.kind = TN_LABELLED_CHOICES},
-     "line 2: the label '0.5' is no number from 0 to 1: which ending is right?"},
-    {"sent1,ending0,ending1,label\na,b,c,inf\n",
-     {.kind = TN_LABELLED_CHOICES},
-     "line 2: the label 'inf' is no number from 0 to 1: which ending is right?"},
+#define NO_ENDING(label)                                                                     \
+    {                                                                                        \
+        "sent1,ending0,ending1,label\na,b,c," label "\n", {.kind = TN_LABELLED_CHOICES},     \
+            "line 2: the label '" label "' is no number from 0 to 1: which ending is right?" \
+    }
+    NO_ENDING("2"),
+    NO_ENDING("2e30"),
+    NO_ENDING("-2e30"),
+    NO_ENDING("-1"),
+    NO_ENDING("0.5"),
+    NO_ENDING("inf"),
 };
 
 START_TEST(bad_lines)
