@@ -21,8 +21,10 @@ extern "C" {
 typedef struct {
     void         *model;     /* a tn_gpt or a tn_llama, in eval mode; NULL: an error stands */
     tn_tokenizer *tokenizer; /* NULL: the path holds none, and none was named */
-    const char   *form;      /* "huggingface", "gguf" or "llama2.c" */
-    const char   *stored; /* the type there of all matrices, as "F16"; they are f32 here until tn_module_halve (the same
+    tn_ids        ends; /* pieces at which a text ends by what the path says, besides the tokenizer's own; often none */
+    tn_string chat_template; /* how it reads conversations, in Jinja, for tn_chat_kind; empty: the path does not say */
+    const char *form;        /* "huggingface", "gguf" or "llama2.c" */
+    const char *stored; /* the type there of all matrices, as "F16"; they are f32 here until tn_module_halve (the same
                                 numbers, if F16) or tn_module_quantize (if Q8_0); NULL: there are several */
 } tn_decoder;
 
@@ -33,14 +35,16 @@ typedef struct tn_decoder_config {
     int         end_;
 } TN_KEYWORDS_ONLY tn_decoder_config;
 TN_API tn_decoder  tn_decoder_open_run(const char *path, tn_decoder_config c);
-TN_API void        tn_decoder_close(tn_decoder *d); /* frees both; one that was taken out is NULL */
+TN_API void        tn_decoder_close(tn_decoder *d); /* frees all that it holds; what was taken out is NULL */
 
 typedef struct tn_decoder_save_args {
     int         zero_;
-    const char *type; /* of a .gguf's matrices: "f32", "bf16" or "q8_0"; NULL: as the model has them */
+    const char *type;         /* of a .gguf's matrices: "f32", "bf16" or "q8_0"; NULL: as the model has them */
+    bool        no_tokenizer; /* a directory holds the tokenizer already */
     int         end_;
 } TN_KEYWORDS_ONLY tn_decoder_save_args;
-/* To a path that ends in .gguf, or into a directory that is there, as Hugging Face lays it out. */
+/* To a path that ends in .gguf, or into a directory that is there, as Hugging Face lays it out: with the tokenizer, the
+ * pieces that end a text (generation_config.json) and the chat template. */
 TN_API tn_status tn_decoder_save_run(const tn_decoder *d, const char *path, tn_decoder_save_args a) TN_CHECKED;
 
 #ifdef __cplusplus

@@ -5,14 +5,11 @@
 #include "options.h"
 
 typedef struct {
+    tn_decoder    all; /* what was opened */
     tn_lm        *net;
     tn_tokenizer *tokens;
     tn_lm_info    about;
-    tn_ids        ends;   /* pieces that end a text by what its folder says, besides the tokenizer's own */
-    const char   *chat;   /* how it reads conversations, as tn_chat_text's kinds; NULL: it does not say, or */
-    bool          speaks; /* it has a chat template that is none of these */
-    const char   *form;   /* of what it was read from: "huggingface", "gguf", "llama2.c" */
-    const char   *stored; /* the type of its matrices there; NULL: there are several */
+    const char   *chat; /* how it reads conversations, as tn_chat_text's kinds; NULL: as nothing says that is known */
 } model;
 #define MODEL_HELP "the model: a folder, a .gguf file, or llama2.c's .bin"
 #define MODEL_TYPES "f32|f16|q8_0"

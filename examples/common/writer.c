@@ -124,8 +124,8 @@ static bool heard(int64_t row, int64_t word, void *user)
     writer *w = user;
     (void)row;
     if (word == w->first) return false; /* another text would begin: llama2.c's models have no other end */
-    for (int64_t i = 0; i < w->m->ends.n; i++)
-        if (word == w->m->ends.at[i]) return false;
+    for (int64_t i = 0; i < w->m->all.ends.n; i++)
+        if (word == w->m->all.ends.at[i]) return false;
     return tn_ids_add(&w->text, (int32_t)word) == TN_OK && stream_add(&w->out, (int32_t)word, true);
 }
 

@@ -14,16 +14,15 @@ static bool is_gguf(const char *path)
 /* A .gguf keeps its small tensors in f32; a folder has one type, as Hugging Face's models do. */
 static bool save(const model *m)
 {
-    const tn_decoder d = {.model = m->net, .tokenizer = m->tokens};
-    char             path[1024];
+    char path[1024];
     if (is_gguf(out)) {
         if (is_there(out)) return tn_raise(TN_EINVAL, "'%s' is there already: choose another name", out), false;
-        return tn_decoder_save(&d, out, .type = type) == TN_OK;
+        return tn_decoder_save(&m->all, out, .type = type) == TN_OK;
     }
     if (is_there(in_folder(out, "config.json", path)))
         return tn_raise(TN_EINVAL, "'%s' holds a model already: choose another folder", out), false;
     if (type && tn_module_to(m->net, !strcmp(type, "bf16") ? TN_BF16 : TN_F32) != TN_OK) return false;
-    return make_folder(out) && tn_decoder_save(&d, out) == TN_OK;
+    return make_folder(out) && tn_decoder_save(&m->all, out) == TN_OK;
 }
 
 static int run(int count, char **operands)
@@ -50,6 +49,7 @@ static const option options[] = {
 const command convert_command =
     COMMAND("convert", "write a model in another form", options,
             .text = "Reads what gpt write reads and writes a folder that Hugging Face's libraries open (config.json, "
-                    "model.safetensors in one file, and the tokenizer), or a .gguf that llama.cpp opens.\n\n"
+                    "model.safetensors in one file, the tokenizer, the chat template and, "
+                    "in generation_config.json, the pieces that end a text), or a .gguf that llama.cpp opens.\n\n"
                     "  gpt convert --model book --out book.gguf --type q8_0\n"
                     "  gpt convert --model stories.bin --tokenizer tokenizer.bin --out stories");

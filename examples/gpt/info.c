@@ -11,7 +11,7 @@ static int run(int count, char **operands)
         static const char *const kinds[] = {"WordPiece", "byte-pair encoding", "byte-pair encoding of bytes",
                                             "SentencePiece's byte-pair encoding", "SentencePiece's unigrams"};
         const tn_lm_info        *a = &m.about;
-        printf("form        %s\nkind        %s\n", m.form, a->type ? a->type : "none that others know");
+        printf("form        %s\nkind        %s\n", m.all.form, a->type ? a->type : "none that others know");
         printf("layers      %lld of %lld heads", (long long)a->layers, (long long)a->heads);
         if (a->kv_heads != a->heads) printf(" and %lld of keys", (long long)a->kv_heads);
         printf(", %lld wide\nparameters  %lld\n", (long long)a->dim, (long long)tn_count(m.net));

@@ -172,7 +172,8 @@ static void describe(const training *t, tn_json_writer *w)
 static bool save(training *t, tn_fit_why why)
 {
     (void)why;
-    return tn_lm_save(t->net, t->asked.out) == TN_OK;
+    const tn_decoder d = {.model = t->net, .tokenizer = t->tokens};
+    return tn_decoder_save(&d, t->asked.out, .no_tokenizer = true) == TN_OK; /* which stands there since the start */
 }
 
 static void close_all(training *t)

@@ -127,7 +127,7 @@ static bool converse(const model *m)
 {
     static const char *line_end[] = {"\n"};
     if (how.stop.count) return true;
-    if (m->speaks)
+    if (m->all.chat_template.bytes)
         return tn_raise(TN_EUNSUPPORTED,
                         "'%s' has a chat template that is none of the known ones, so it would not read what you say as "
                         "it was taught to; to talk in plain lines all the same, say where an answer ends with --stop",

@@ -11,6 +11,7 @@ void tn_decoder_close(tn_decoder *d)
     if (!d) return;
     if (d->model) tn_module_free(d->model);
     tn_tokenizer_free(d->tokenizer);
+    tn_ids_free(&d->ends), tn_string_free(&d->chat_template);
     *d = (tn_decoder){.model = NULL};
 }
 
@@ -91,9 +92,15 @@ tn_decoder tn_decoder_open_run(const char *path, tn_decoder_config c)
     }
     if (d.tokenizer) check_fit(&d, path);
     d.form = form;
-    if (d.model) d.stored = type_of_matrices(path);
+    if (d.model) d.stored = type_of_matrices(path), tn__manner_read(&d, path);
     if (tn_error() != TN_OK) tn_decoder_close(&d);
     return d;
+}
+
+static tn_status put_more(tn_gguf_writer *w, void *decoder)
+{
+    const tn_decoder *d = decoder;
+    return tn__gguf_put_tokenizer(w, d->tokenizer) == TN_OK ? tn__manner_put(w, d) : tn_error();
 }
 
 tn_status tn_decoder_save_run(const tn_decoder *d, const char *path, tn_decoder_save_args a)
@@ -110,9 +117,11 @@ tn_status tn_decoder_save_run(const tn_decoder *d, const char *path, tn_decoder_
         return tn_raise(TN_EINVAL, "tn_decoder_save: .type is for a path that ends in .gguf, this is '%s'", path);
     if (!types[type])
         return tn_raise(TN_EINVAL, "tn_decoder_save: .type is '%.20s', but must be f32, bf16 or q8_0", a.type);
-    const tn__gguf_how how = {a.type ? packed[type] : NULL, tn__gguf_put_tokenizer, d->tokenizer};
-    if (tn__lm_save_as(d->model, path, gguf ? &how : NULL) == TN_OK && !gguf && d->tokenizer &&
-        tn_tokenizer_save(d->tokenizer, path) != TN_OK)
+    tn_decoder         all = *d;
+    const tn__gguf_how how = {a.type ? packed[type] : NULL, put_more, &all};
+    if (gguf) return tn__lm_save_as(d->model, path, &how);
+    if (tn__manner_save(d, path) == TN_OK && tn__lm_save_as(d->model, path, NULL) == TN_OK && d->tokenizer &&
+        !a.no_tokenizer && tn_tokenizer_save(d->tokenizer, path) != TN_OK)
         return tn_error();
     return tn_error();
 }

@@ -200,9 +200,8 @@ static void put_id(tn_gguf_writer *w, const char *key, int32_t id)
     if (id >= 0) tn_gguf_put_u32(w, key, id);
 }
 
-tn_status tn__gguf_put_tokenizer(tn_gguf_writer *w, void *tokenizer)
+tn_status tn__gguf_put_tokenizer(tn_gguf_writer *w, const tn_tokenizer *t)
 {
-    const tn_tokenizer *t = tokenizer;
     if (!t) return tn_error();
     const tn_tokenizer_kind   kind = tn_tokenizer_kind_of(t);
     const tn_tokenizer_manner m = tn_tokenizer_manner_of(t);

@@ -46,13 +46,17 @@ static void put_scaling(const target *t, int64_t head)
         tn_gguf_put_string(t->w, key(t, "rope.scaling.type", k), type);
         tn_gguf_put_float(t->w, key(t, "rope.scaling.factor", k), factor);
     } else if (!strcmp(type, "llama3")) {
-        tn_tensor *f = tn_empty(TN_SHAPE(head / 2));
-        float     *to = f ? tn_data_mut(f) : NULL;
-        if (to)
-            tn__gguf_factors(theta, factor, tn_json_double(tn_json_get(r, "low_freq_factor")),
-                             tn_json_double(tn_json_get(r, "high_freq_factor")),
-                             tn_json_double(tn_json_get(r, "original_max_position_embeddings")), head / 2, to);
+        const double low = tn_json_double(tn_json_get(r, "low_freq_factor")),
+                     high = tn_json_double(tn_json_get(r, "high_freq_factor"));
+        const int64_t trained = tn_json_i64(tn_json_get(r, "original_max_position_embeddings"));
+        tn_tensor    *f = tn_empty(TN_SHAPE(head / 2));
+        float        *to = f ? tn_data_mut(f) : NULL;
+        if (to) tn__gguf_factors(theta, factor, low, high, (double)trained, head / 2, to);
         tn_safetensors_put(tn_gguf_writer_tensors(t->w), "rope_freqs.weight", f);
+        tn_gguf_put_float(t->w, key(t, TN__GGUF_FACTOR, k), factor);
+        tn_gguf_put_float(t->w, key(t, TN__GGUF_LOW, k), low);
+        tn_gguf_put_float(t->w, key(t, TN__GGUF_HIGH, k), high);
+        tn_gguf_put_u32(t->w, key(t, TN__GGUF_TRAINED, k), trained);
     } else tn_raise(TN_EUNSUPPORTED, "'%s': rotary positions of scaling '%s' have no place in GGUF", t->path, type);
 }
 

@@ -93,8 +93,8 @@ static void put_members(const source *s, tn_json_writer *w)
     }
 }
 
-/* rope_freqs.weight tells what LLaMA 3's scaling made of each angle; of which numbers it was made, nobody says. They
- * are 1, 4 and 8192 in all of these models; that they are, the table shows. */
+/* rope_freqs.weight tells what LLaMA 3's scaling made of each angle; of which numbers it was made, only Tenon says.
+ * They are 1, 4 and 8192 in Meta's models, and the factor is the last; that they are, the table shows. */
 static bool put_factors(const source *s, tn_json_writer *w)
 {
     static const char name[] = "rope_freqs.weight";
@@ -105,11 +105,15 @@ static bool put_factors(const source *s, tn_json_writer *w)
     const int64_t    n = t ? tn_numel(t) : 0;
     const float     *is = t ? tn_data(t) : NULL;
     float           *want = n ? tn_mem_get((size_t)n * sizeof *want) : NULL;
-    bool             ones = true, fits = want != NULL;
+    const double     low = tn_gguf_double_or(s->g, key(s, TN__GGUF_LOW, k), 1),
+                 high = tn_gguf_double_or(s->g, key(s, TN__GGUF_HIGH, k), 4),
+                 factor = tn_gguf_double_or(s->g, key(s, TN__GGUF_FACTOR, k), n ? (double)is[n - 1] : 1);
+    const int64_t trained = tn_gguf_i64_or(s->g, key(s, TN__GGUF_TRAINED, k), 8192);
+    bool          ones = true, fits = want != NULL;
     for (int64_t i = 0; i < n; i++) ones = ones && is[i] == 1;
     if (want) {
         const double theta = tn_gguf_double_or(s->g, key(s, "rope.freq_base", k), 10000);
-        tn__gguf_factors(theta, (double)is[n - 1], 1, 4, 8192, n, want);
+        tn__gguf_factors(theta, factor, low, high, (double)trained, n, want);
         for (int64_t i = 0; i < n; i++) fits = fits && fabsf(is[i] - want[i]) <= 1e-5F * fabsf(want[i]);
     }
     if (want && !ones && !fits)
@@ -117,10 +121,10 @@ static bool put_factors(const source *s, tn_json_writer *w)
     if (want && !ones && fits) {
         tn_json_open_object(w, "rope_scaling");
         tn_json_put_string(w, "rope_type", "llama3");
-        tn_json_put_float(w, "factor", is[n - 1]);
-        tn_json_put_i64(w, "low_freq_factor", 1);
-        tn_json_put_i64(w, "high_freq_factor", 4);
-        tn_json_put_i64(w, "original_max_position_embeddings", 8192);
+        tn_json_put_float(w, "factor", (float)factor);
+        tn_json_put_float(w, "low_freq_factor", (float)low);
+        tn_json_put_float(w, "high_freq_factor", (float)high);
+        tn_json_put_i64(w, "original_max_position_embeddings", trained);
         tn_json_close(w);
     }
     tn_mem_put(want, (size_t)n * sizeof *want);

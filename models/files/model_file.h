@@ -47,7 +47,12 @@ typedef struct {
 const tn__gguf_arch *tn__gguf_arch_of(const char *path, const char *name);
 /* The other name of a tensor, to hugging face's or from it; NULL: it has none. */
 const tn__gguf_name *tn__gguf_rename(const tn__gguf_arch *a, const char *name, bool to_hf, char *to, size_t size);
-/* LLaMA 3's scaling as factors of the angles: rope_freqs.weight, one for each pair of a head. */
+/* LLaMA 3's scaling as factors of the angles: rope_freqs.weight, one for each pair of a head. llama.cpp reads those
+ * alone; of which numbers they were made stands beside them, for whoever wants a config.json again. */
+#define TN__GGUF_FACTOR "rope.llama3.factor"
+#define TN__GGUF_LOW "rope.llama3.low_freq_factor"
+#define TN__GGUF_HIGH "rope.llama3.high_freq_factor"
+#define TN__GGUF_TRAINED "rope.scaling.original_context_length"
 void tn__gguf_factors(double theta, double factor, double low, double high, double trained, int64_t n, float *to);
 
 /* ---- llama2.c (llama2c.c) ---------------------------------------------------------------------------------------- */

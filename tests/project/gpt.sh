@@ -54,8 +54,9 @@ done | findings
 grep -q '日本' whole || wrong "a model of bytes does not learn 日本: $(cat whole)"
 
 # A text ends where the model's folder says so: at one of eos_token_id's pieces, of generation_config.json before
-# config.json; one that the model has not ends nothing.
-cp -r bytes ends && rm ends/SHA256SUMS
+# config.json; one that the model has not ends nothing; and `gpt convert` keeps it.
+grep -q '"eos_token_id": *[0-9]' bytes/generation_config.json || wrong "gpt train does not say where a text ends"
+cp -r bytes ends && rm ends/SHA256SUMS ends/generation_config.json
 ends=("$gpt" write --model ends --prompt "größer als " --tokens 60 --temperature 0)
 id_of() { grep -oE "\"$1\": ?[0-9]+" ends/vocab.json | grep -oE '[0-9]+$'; }
 cp ends/config.json plain.json
@@ -74,6 +75,9 @@ end_at() # FILE VALUE TEXT: the whole text up to there
 end_at config.json "$(id_of ,)" ,
 end_at config.json 50256 none
 end_at generation_config.json "[50256, $(id_of ,), $(id_of n)]" ,
+"$gpt" convert --model ends --out ends.gguf >/dev/null || wrong "gpt convert failed"
+"$gpt" write --model ends.gguf --prompt "größer als " --tokens 60 --temperature 0 | cmp - ended.txt ||
+    wrong "gpt convert forgets where a text ends"
 end_at config.json "$(id_of n)" ,
 end_at generation_config.json null n
 

@@ -113,6 +113,10 @@ static void *made(int i)
     case 5: return tn_llama_new(SIZES, .qkv_bias = true, .type = "qwen2", .kv_heads = 2);
     case 6: return tn_llama_new(SIZES, .head_dim = 32, .eps = 1e-5);
     case 7: return tn_gpt_new(SIZES, .positions = 32);
+    case 8:
+        return tn_llama_new(SIZES, .positions = 4096,
+                            .rope =
+                                TN_ROPE(.scaling = TN_ROPE_LLAMA3, .factor = 5, .low = 2, .high = 7, .trained = 64));
     default: return tn_gpt_new(SIZES, .positions = 32, .untied = true);
     }
 }
@@ -183,6 +187,71 @@ START_TEST(has_no_place_in_gguf)
     struct stat st;
     ck_assert(stat(path, &st) != 0);
     tn_module_free(dynamic.model), tn_module_free(relu.model);
+}
+END_TEST
+
+/* ---- what else a path says --------------------------------------------------------------------------------------- */
+
+static const char talk[] = "{% for m in messages %}<|im_start|>{{ m.role }}{% endfor %}";
+
+static void puts_in(const char *dir, const char *name, const char *text)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    ck_assert_int_eq(tn_file_write(path, text, strlen(text)), TN_OK);
+}
+
+static void ends(const tn_decoder *d, int64_t n, const int32_t *want)
+{
+    fine();
+    ck_assert_int_eq(d->ends.n, n);
+    for (int64_t i = 0; i < n; i++) ck_assert_int_eq(d->ends.at[i], want[i]);
+}
+
+static tn_decoder again(const tn_decoder *d, const char *path)
+{
+    if (!strstr(path, ".gguf")) ck_assert_int_eq(mkdir(path, 0777), 0);
+    ck_assert_msg(tn_decoder_save(d, path) == TN_OK, "%s", tn_error_message());
+    tn_decoder e = tn_decoder_open(path);
+    ck_assert_msg(e.model, "%s", tn_error_message());
+    return e;
+}
+
+/* Where a text ends and how conversations are written is kept from form to form; the other way it was lost. */
+START_TEST(keeps_its_manner)
+{
+    static const int32_t three[] = {7, 39, 5};
+    const char          *dir = tn_test_file("chat");
+    const tn_decoder     d = {.model = made(7)};
+    tn_decoder           e = again(&d, dir);
+    ends(&e, 0, NULL);
+    ck_assert(!e.chat_template.bytes);
+    tn_decoder_close(&e);
+    puts_in(dir, "generation_config.json", "{\"eos_token_id\": [7, 40, -1, 39]}");
+    puts_in(dir, "tokenizer_config.json",
+            "{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"x\"},"
+            "{\"name\": \"default\", \"template\": \"<|im_start|>\"}]}");
+    e = tn_decoder_open(dir, .no_tokenizer = true);
+    ends(&e, 2, three);
+    ck_assert_str_eq(e.chat_template.at, "<|im_start|>");
+    tn_decoder_close(&e);
+    puts_in(dir, "chat_template.jinja", talk);
+    e = tn_decoder_open(dir, .no_tokenizer = true);
+    tn_decoder other = again(&e, tn_test_file("other")), packed = again(&e, tn_test_file("chat.gguf")),
+               back = again(&packed, tn_test_file("back"));
+    const tn_decoder *const all[] = {&e, &other, &packed, &back};
+    for (int i = 0; i < 4; i++) {
+        ends(all[i], 2, three);
+        ck_assert_str_eq(all[i]->chat_template.at, talk);
+    }
+    tn_ids_add(&e.ends, 5);
+    ck_assert(tn_decoder_save(&e, tn_test_file("four.gguf")) != TN_OK);
+    says(TN_EUNSUPPORTED, "end at 3 different pieces");
+    puts_in(dir, "generation_config.json", "{\"eos_token_id\": [7");
+    ck_assert(!tn_decoder_open(dir, .no_tokenizer = true).model);
+    says(TN_EFORMAT, "generation_config.json");
+    tn_decoder_close(&e), tn_decoder_close(&other), tn_decoder_close(&packed), tn_decoder_close(&back);
+    tn_module_free(d.model);
 }
 END_TEST
 
@@ -279,8 +348,9 @@ int main(void)
     Suite *s = suite_create("decoder");
     TCase *c = tn_tcase(s, "decoder");
     tcase_add_test(c, the_same_story);
-    tcase_add_loop_test(c, to_gguf_and_back, 0, 9);
+    tcase_add_loop_test(c, to_gguf_and_back, 0, 10);
     tcase_add_test(c, has_no_place_in_gguf);
+    tcase_add_test(c, keeps_its_manner);
     tcase_add_test(c, says_what_it_is);
     tcase_add_loop_test(c, says_what_of_gguf, 0, 5);
     tcase_add_test(c, llama2c_sizes);

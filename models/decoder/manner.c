@@ -1,0 +1,148 @@
+/* manner.c — what else a path says of a model: which pieces end a text, and how it reads conversations. */
+#include "core/base/toolbox.h"
+#include "models/decoder/decoder_private.h"
+#include "models/files/hf_config.h"
+
+#include <string.h>
+
+static const char endings[] = "generation_config.json", talks[] = "chat_template.jinja",
+                  told[] = "tokenizer.chat_template";
+/* What llama.cpp ends a text at besides its eos_token_id. */
+static const char *const others[] = {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"};
+enum { OTHERS = 2 };
+
+static void keep(tn_decoder *d, const char *text, size_t bytes)
+{
+    tn_string_add(&d->chat_template, (tn_text){text, bytes});
+}
+
+/* Of a piece that the model does not have nothing is kept: a config may have the default of its class. */
+static void ends_at(tn_decoder *d, int64_t id)
+{
+    if (id >= 0 && id < tn_lm_about(d->model).vocab) tn_ids_add(&d->ends, (int32_t)id);
+}
+
+/* ---- read -------------------------------------------------------------------------------------------------------- */
+
+static void of_gguf(tn_decoder *d, const char *path)
+{
+    tn_gguf    *g = tn_gguf_open(path);
+    const char *chat = g ? tn_gguf_string_or(g, told, "") : "";
+    keep(d, chat, strlen(chat));
+    if (g) ends_at(d, tn_gguf_i64_or(g, "tokenizer.ggml.eos_token_id", -1));
+    for (int i = 0; g && i < OTHERS; i++) ends_at(d, tn_gguf_i64_or(g, others[i], -1));
+    tn_gguf_close(g);
+}
+
+/* Of several with names, the one that transformers takes for a conversation without tools, or else the first. */
+static const tn_json *chat_among(const tn_json *list)
+{
+    const tn_json *best = tn_json_get(tn_json_first(list), "template");
+    for (const tn_json *x = tn_json_first(list); x; x = tn_json_next(x))
+        if (!strcmp(tn_json_string_or(tn_json_get(x, "name"), ""), "default")) best = tn_json_get(x, "template");
+    return best;
+}
+
+static void chat_of(tn_decoder *d, const char *folder)
+{
+    enum { MOST = 16 << 20 };
+    char file[1024];
+    if (tn__path_in(folder, talks, file, sizeof file) && tn__is_file(file)) {
+        const tn_scope   s = tn_scope_begin();
+        const tn_tensor *t = tn_file_read(file, MOST);
+        if (t) keep(d, tn_data(t), (size_t)tn_numel(t));
+        tn_scope_end(s);
+    } else if (tn__path_in(folder, "tokenizer_config.json", file, sizeof file) && tn__is_file(file)) {
+        tn_json       *doc = tn_json_load(file);
+        const tn_json *t = doc ? tn_json_get(doc, "chat_template") : NULL;
+        if (tn_json_type_of(t) == TN_JSON_ARRAY) t = chat_among(t);
+        if (tn_json_type_of(t) == TN_JSON_STRING) keep(d, tn_json_string(t), strlen(tn_json_string(t)));
+        tn_json_free(doc);
+    }
+}
+
+/* eos_token_id, a number or several, of generation_config.json, or, where that says nothing, of config.json. */
+static void ends_of(tn_decoder *d, const char *folder)
+{
+    const char *const names[] = {endings, "config.json"};
+    char              file[1024];
+    for (int i = 0; i < 2 && !d->ends.n && tn_error() == TN_OK; i++) {
+        if (!tn__path_in(folder, names[i], file, sizeof file) || !tn__is_file(file)) continue;
+        tn_json       *doc = tn_json_load(file);
+        const tn_json *end = doc ? tn_json_get(doc, "eos_token_id") : NULL;
+        const bool     several = tn_json_type_of(end) == TN_JSON_ARRAY;
+        for (const tn_json *x = several ? tn_json_first(end) : end; x; x = several ? tn_json_next(x) : NULL)
+            ends_at(d, tn_json_i64_or(x, -1));
+        tn_json_free(doc);
+    }
+}
+
+void tn__manner_read(tn_decoder *d, const char *path)
+{
+    if (!strcmp(d->form, "gguf")) of_gguf(d, path);
+    else if (!tn__is_file(path)) chat_of(d, path), ends_of(d, path);
+}
+
+/* ---- written ----------------------------------------------------------------------------------------------------- */
+
+tn_status tn__manner_put(tn_gguf_writer *w, const tn_decoder *d)
+{
+    const int32_t last = d->tokenizer ? tn_tokenizer_special(d->tokenizer).last : -1;
+    int           n = 0;
+    for (int64_t i = 0; i < d->ends.n; i++) {
+        if (d->ends.at[i] == last) continue;
+        if (n == OTHERS)
+            return tn_raise(
+                TN_EUNSUPPORTED,
+                "the model's texts end at %lld different pieces, more than GGUF has room for: write a folder, "
+                "or take pieces out of the eos_token_id of its generation_config.json",
+                (long long)d->ends.n);
+        tn_gguf_put_u32(w, others[n++], d->ends.at[i]);
+    }
+    if (d->chat_template.bytes) tn_gguf_put_string(w, told, d->chat_template.at);
+    return tn_error();
+}
+
+static void put_role(tn_json_writer *w, const char *key, int32_t id)
+{
+    if (id >= 0) tn_json_put_i64(w, key, id);
+}
+
+static void put_ends(tn_json_writer *w, const tn_decoder *d, int32_t last)
+{
+    static const char key[] = "eos_token_id";
+    if (d->ends.n < 2) {
+        put_role(w, key, d->ends.n ? d->ends.at[0] : last);
+        return;
+    }
+    tn_json_open_array(w, key);
+    for (int64_t i = 0; i < d->ends.n; i++) tn_json_put_i64(w, NULL, d->ends.at[i]);
+    tn_json_close(w);
+}
+
+static tn_status save_ends(const tn_decoder *d, const char *folder)
+{
+    const tn_tokenizer_roles none = {.first = -1, .last = -1, .pad = -1},
+                             r = d->tokenizer ? tn_tokenizer_special(d->tokenizer) : none;
+    char file[1024];
+    if ((!d->ends.n && r.first < 0 && r.last < 0) || !tn__path_in(folder, endings, file, sizeof file))
+        return tn_error();
+    tn_json_writer *w = tn_json_writer_new(2);
+    tn_json_open_object(w, NULL);
+    put_role(w, "bos_token_id", r.first);
+    put_ends(w, d, r.last);
+    put_role(w, "pad_token_id", r.pad);
+    tn_json_close(w);
+    const tn_status s = tn_json_save(w, file);
+    tn_json_writer_free(w);
+    return s;
+}
+
+tn_status tn__manner_save(const tn_decoder *d, const char *folder)
+{
+    const tn_string *t = &d->chat_template;
+    char             file[1024];
+    if (t->bytes && (!tn__path_in(folder, talks, file, sizeof file) || tn_file_write(file, t->at, t->bytes) != TN_OK))
+        return tn_error();
+    return save_ends(d, folder);
+}
