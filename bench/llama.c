@@ -96,11 +96,12 @@ static double bytes_read(tn_llama *m)
 /* The file's LLaMA; NULL, and an error: it holds none. */
 static tn_llama *opened(const char *path)
 {
-    const tn_decoder d = tn_decoder_open(path, .no_tokenizer = true);
-    if (d.model && strcmp(tn_lm_about(d.model).type, "gpt2") != 0) return d.model;
-    if (d.model) tn_raise(TN_EUNSUPPORTED, "%s holds a GPT-2, and this is measured with a LLaMA", path);
-    tn_module_free(d.model);
-    return NULL;
+    tn_decoder d = tn_decoder_open(path, .no_tokenizer = true);
+    tn_llama  *m = NULL;
+    if (d.model && strcmp(tn_lm_about(d.model).type, "gpt2") != 0) m = d.model, d.model = NULL;
+    else if (d.model) tn_raise(TN_EUNSUPPORTED, "%s holds a GPT-2, and this is measured with a LLaMA", path);
+    tn_decoder_close(&d);
+    return m;
 }
 
 static tn_llama *model(const bench_options *o, bench_sizes *s)

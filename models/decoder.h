@@ -1,13 +1,10 @@
-/* decoder.h — a model that writes text and its tokenizer, from whatever a path holds: a directory as Hugging Face lays
- * it out, a .gguf file, or llama2.c's .bin. Part of models.h: include that.
+/* decoder.h — a model that writes text and its tokenizer, from what a path holds: a directory as Hugging Face lays it
+ * out, a .gguf file or llama2.c's .bin. Its bytes say which, not its name. Part of models.h: include that.
  *
  *     tn_decoder d = tn_decoder_open("stories260K.bin", .tokenizer = "tok512.bin");
- *     if (!d.model) fprintf(stderr, "%s\n", tn_error_message());
- *     if (tn_decoder_save(&d, "stories260K.gguf", .type = "q8_0") != TN_OK) // or into a directory that is there
- *         fprintf(stderr, "%s\n", tn_error_message());
- *     tn_decoder_close(&d);
- *
- * What the path is, its bytes say, not its name; what cannot be loaded is refused by the name of what it is. */
+ *     if (!d.model || tn_decoder_save(&d, "stories260K.gguf", .type = "q8_0") != TN_OK)
+ *         fprintf(stderr, "%s\n", tn_error_message()); // what cannot be loaded is named there as what it is
+ *     tn_decoder_close(&d); */
 #ifndef TENON_MODELS_DECODER_H
 #define TENON_MODELS_DECODER_H
 
@@ -19,13 +16,13 @@ extern "C" {
 #endif
 
 typedef struct {
-    void         *model;     /* a tn_gpt or a tn_llama, in eval mode; NULL: an error stands */
-    tn_tokenizer *tokenizer; /* NULL: the path holds none, and none was named */
-    tn_ids        ends; /* pieces at which a text ends by what the path says, besides the tokenizer's own; often none */
-    tn_string chat_template; /* how it reads conversations, in Jinja, for tn_chat_kind; empty: the path does not say */
-    const char *form;        /* "huggingface", "gguf" or "llama2.c" */
-    const char *stored; /* the type there of all matrices, as "F16"; they are f32 here until tn_module_halve (the same
-                                numbers, if F16) or tn_module_quantize (if Q8_0); NULL: there are several */
+    void         *model;         /* a tn_gpt or a tn_llama, in eval mode; NULL: an error stands */
+    tn_tokenizer *tokenizer;     /* NULL: the path holds none, and none was named */
+    tn_ids        ends;          /* pieces that end a text by what the path says, besides the tokenizer's last one */
+    tn_string     chat_template; /* how it reads conversations, in Jinja, for tn_chat_kind; empty: nothing says it */
+    const char   *form;          /* "huggingface", "gguf" or "llama2.c" */
+    const char   *stored; /* the type there of all matrices, as "F16"; they are f32 here until tn_module_halve (the same
+                             numbers, if F16) or tn_module_quantize (if Q8_0); NULL: there are several */
 } tn_decoder;
 
 typedef struct tn_decoder_config {
@@ -43,8 +40,7 @@ typedef struct tn_decoder_save_args {
     bool        no_tokenizer; /* a directory holds the tokenizer already */
     int         end_;
 } TN_KEYWORDS_ONLY tn_decoder_save_args;
-/* To a path that ends in .gguf, or into a directory that is there, as Hugging Face lays it out: with the tokenizer, the
- * pieces that end a text (generation_config.json) and the chat template. */
+/* All of it, to a path that ends in .gguf, or into a directory that is there, as Hugging Face lays it out. */
 TN_API tn_status tn_decoder_save_run(const tn_decoder *d, const char *path, tn_decoder_save_args a) TN_CHECKED;
 
 #ifdef __cplusplus

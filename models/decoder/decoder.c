@@ -120,8 +120,6 @@ tn_status tn_decoder_save_run(const tn_decoder *d, const char *path, tn_decoder_
     tn_decoder         all = *d;
     const tn__gguf_how how = {a.type ? packed[type] : NULL, put_more, &all};
     if (gguf) return tn__lm_save_as(d->model, path, &how);
-    if (tn__manner_save(d, path) == TN_OK && tn__lm_save_as(d->model, path, NULL) == TN_OK && d->tokenizer &&
-        !a.no_tokenizer && tn_tokenizer_save(d->tokenizer, path) != TN_OK)
-        return tn_error();
-    return tn_error();
+    const bool written = tn__manner_save(d, path) == TN_OK && tn__lm_save_as(d->model, path, NULL) == TN_OK;
+    return written && d->tokenizer && !a.no_tokenizer ? tn_tokenizer_save(d->tokenizer, path) : tn_error();
 }

@@ -1,5 +1,6 @@
 /* manner.c — what else a path says of a model: which pieces end a text, and how it reads conversations. */
 #include "core/base/toolbox.h"
+#include "core/files/io.h"
 #include "models/decoder/decoder_private.h"
 #include "models/files/hf_config.h"
 
@@ -9,11 +10,12 @@ static const char endings[] = "generation_config.json", talks[] = "chat_template
                   told[] = "tokenizer.chat_template";
 /* What llama.cpp ends a text at besides its eos_token_id. */
 static const char *const others[] = {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"};
-enum { OTHERS = 2 };
+enum { OTHERS = 2, PATH_ROOM = 1024 };
 
-static void keep(tn_decoder *d, const char *text, size_t bytes)
+static void keep(tn_decoder *d, const char *path, const char *text, size_t bytes)
 {
-    tn_string_add(&d->chat_template, (tn_text){text, bytes});
+    if (bytes && memchr(text, 0, bytes)) tn_raise(TN_EFORMAT, "'%s': the chat template holds a NUL", path);
+    else tn_string_add(&d->chat_template, (tn_text){text, bytes});
 }
 
 /* Of a piece that the model does not have nothing is kept: a config may have the default of its class. */
@@ -28,7 +30,7 @@ static void of_gguf(tn_decoder *d, const char *path)
 {
     tn_gguf    *g = tn_gguf_open(path);
     const char *chat = g ? tn_gguf_string_or(g, told, "") : "";
-    keep(d, chat, strlen(chat));
+    keep(d, path, chat, strlen(chat));
     if (g) ends_at(d, tn_gguf_i64_or(g, "tokenizer.ggml.eos_token_id", -1));
     for (int i = 0; g && i < OTHERS; i++) ends_at(d, tn_gguf_i64_or(g, others[i], -1));
     tn_gguf_close(g);
@@ -43,20 +45,26 @@ static const tn_json *chat_among(const tn_json *list)
     return best;
 }
 
+static bool holds(const char *folder, const char *name, char file[PATH_ROOM])
+{
+    return tn__path_in(folder, name, file, PATH_ROOM) && tn__is_there(file);
+}
+
 static void chat_of(tn_decoder *d, const char *folder)
 {
     enum { MOST = 16 << 20 };
-    char file[1024];
-    if (tn__path_in(folder, talks, file, sizeof file) && tn__is_file(file)) {
+    char file[PATH_ROOM];
+    if (holds(folder, talks, file)) {
         const tn_scope   s = tn_scope_begin();
         const tn_tensor *t = tn_file_read(file, MOST);
-        if (t) keep(d, tn_data(t), (size_t)tn_numel(t));
+        const size_t     n = t ? (size_t)tn_numel(t) : 0;
+        if (t && tn__sums_agree(file, tn_data(t), n)) keep(d, file, tn_data(t), n);
         tn_scope_end(s);
-    } else if (tn__path_in(folder, "tokenizer_config.json", file, sizeof file) && tn__is_file(file)) {
+    } else if (holds(folder, "tokenizer_config.json", file)) {
         tn_json       *doc = tn_json_load(file);
         const tn_json *t = doc ? tn_json_get(doc, "chat_template") : NULL;
         if (tn_json_type_of(t) == TN_JSON_ARRAY) t = chat_among(t);
-        if (tn_json_type_of(t) == TN_JSON_STRING) keep(d, tn_json_string(t), strlen(tn_json_string(t)));
+        if (tn_json_type_of(t) == TN_JSON_STRING) keep(d, file, tn_json_string(t), (size_t)tn_json_string_bytes(t));
         tn_json_free(doc);
     }
 }
@@ -65,9 +73,9 @@ static void chat_of(tn_decoder *d, const char *folder)
 static void ends_of(tn_decoder *d, const char *folder)
 {
     const char *const names[] = {endings, "config.json"};
-    char              file[1024];
+    char              file[PATH_ROOM];
     for (int i = 0; i < 2 && !d->ends.n && tn_error() == TN_OK; i++) {
-        if (!tn__path_in(folder, names[i], file, sizeof file) || !tn__is_file(file)) continue;
+        if (!holds(folder, names[i], file)) continue;
         tn_json       *doc = tn_json_load(file);
         const tn_json *end = doc ? tn_json_get(doc, "eos_token_id") : NULL;
         const bool     several = tn_json_type_of(end) == TN_JSON_ARRAY;
@@ -80,7 +88,7 @@ static void ends_of(tn_decoder *d, const char *folder)
 void tn__manner_read(tn_decoder *d, const char *path)
 {
     if (!strcmp(d->form, "gguf")) of_gguf(d, path);
-    else if (!tn__is_file(path)) chat_of(d, path), ends_of(d, path);
+    else if (!strcmp(d->form, "huggingface")) chat_of(d, path), ends_of(d, path);
 }
 
 /* ---- written ----------------------------------------------------------------------------------------------------- */
@@ -124,7 +132,7 @@ static tn_status save_ends(const tn_decoder *d, const char *folder)
 {
     const tn_tokenizer_roles none = {.first = -1, .last = -1, .pad = -1},
                              r = d->tokenizer ? tn_tokenizer_special(d->tokenizer) : none;
-    char file[1024];
+    char file[PATH_ROOM];
     if ((!d->ends.n && r.first < 0 && r.last < 0) || !tn__path_in(folder, endings, file, sizeof file))
         return tn_error();
     tn_json_writer *w = tn_json_writer_new(2);
@@ -133,7 +141,7 @@ static tn_status save_ends(const tn_decoder *d, const char *folder)
     put_ends(w, d, r.last);
     put_role(w, "pad_token_id", r.pad);
     tn_json_close(w);
-    const tn_status s = tn_json_save(w, file);
+    const tn_status s = tn__json_save_summed(w, file);
     tn_json_writer_free(w);
     return s;
 }
@@ -141,8 +149,8 @@ static tn_status save_ends(const tn_decoder *d, const char *folder)
 tn_status tn__manner_save(const tn_decoder *d, const char *folder)
 {
     const tn_string *t = &d->chat_template;
-    char             file[1024];
-    if (t->bytes && (!tn__path_in(folder, talks, file, sizeof file) || tn_file_write(file, t->at, t->bytes) != TN_OK))
-        return tn_error();
-    return save_ends(d, folder);
+    char             file[PATH_ROOM], label[TN__LABEL];
+    if (t->bytes && tn__path_in(folder, talks, file, sizeof file))
+        tn__sums_write(tn__label(label, "tn_decoder_save", file), file, t->at, t->bytes, "", true);
+    return tn_error() == TN_OK ? save_ends(d, folder) : tn_error();
 }

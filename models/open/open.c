@@ -41,9 +41,11 @@ static void fits(const tn_model *m, const char *dir, int64_t words)
 
 static void open_decoder(tn_model *m, const char *path)
 {
-    const tn_decoder d = tn_decoder_open(path);
+    tn_decoder d = tn_decoder_open(path);
     m->family = TN_MODEL_DECODER, m->module = d.model, m->tokenizer = d.tokenizer;
     if (d.model) m->type = tn_lm_about(d.model).type;
+    d.model = NULL, d.tokenizer = NULL; /* they are m's */
+    tn_decoder_close(&d);
 }
 
 /* An encoder, with a head for a task or without, or a translator. */

@@ -1,6 +1,8 @@
-/* fuzz_folder.c — any bytes as the folder of a model: config.json, weights in one file or several, or PyTorch's, and a
- * tokenizer. What loads runs: its result has the shape that the config says. Nothing stays alive. */
+/* fuzz_folder.c — any bytes as the folder of a model: config.json, weights in one file or several, or PyTorch's, a
+ * tokenizer, where a text ends and a chat template. What loads runs: its result has the shape that the config says.
+ * Nothing stays alive. */
 #define _GNU_SOURCE
+#include "models/decoder/decoder_private.h"
 #include "models/models.h"
 #include "tests/fuzz/memory_folder.h"
 #include "tests/fuzz/use_tokenizer.h"
@@ -25,11 +27,28 @@ static void *bert(void)
     CHECK(y && tn_shape_equal(tn_shape_of(y), TN_SHAPE(1, n, m->config.dim)));
     return m;
 }
+/* Where its texts end and how it talks: what is read can be written, and is read again. */
+static bool manner(tn_lm *m, int64_t vocab)
+{
+    tn_decoder d = {.model = m, .form = "huggingface"}, e = d;
+    tn__manner_read(&d, "folder");
+    for (int64_t i = 0; i < d.ends.n; i++) CHECK(d.ends.at[i] >= 0 && d.ends.at[i] < vocab);
+    if (tn_error() == TN_OK && tn__manner_save(&d, "folder") == TN_OK) {
+        tn__manner_read(&e, "folder");
+        CHECK(tn_error() == TN_OK && e.ends.n == d.ends.n && e.chat_template.bytes == d.chat_template.bytes);
+        if (e.ends.n) CHECK(!memcmp(e.ends.at, d.ends.at, (size_t)e.ends.n * sizeof *e.ends.at));
+        if (e.chat_template.bytes) CHECK(!strcmp(e.chat_template.at, d.chat_template.at));
+    }
+    d.model = e.model = NULL;
+    tn_decoder_close(&d), tn_decoder_close(&e);
+    return tn_error() == TN_OK;
+}
 static void *lm(void)
 {
     tn_lm *m = tn_lm_load("folder");
     if (!m) return NULL;
     const tn_lm_info i = tn_lm_about(m);
+    if (!manner(m, i.vocab)) return tn_module_free(m), NULL;
     if (i.dim > SMALL || i.layers > 4 || i.vocab > 1000) return m;
     const int64_t n = i.positions > 0 && i.positions < 3 ? i.positions : 3;
     tn_tensor    *y = tn_lm_run(m, (tn_decoder_args){.ids = words(n, i.vocab)});

@@ -222,6 +222,7 @@ START_TEST(keeps_its_manner)
 {
     static const int32_t three[] = {7, 39, 5};
     const char          *dir = tn_test_file("chat");
+    const size_t         live = tn_memory_now().live;
     const tn_decoder     d = {.model = made(7)};
     tn_decoder           e = again(&d, dir);
     ends(&e, 0, NULL);
@@ -247,11 +248,18 @@ START_TEST(keeps_its_manner)
     tn_ids_add(&e.ends, 5);
     ck_assert(tn_decoder_save(&e, tn_test_file("four.gguf")) != TN_OK);
     says(TN_EUNSUPPORTED, "end at 3 different pieces");
+    puts_in(tn_test_file("other"), "generation_config.json", "{\"eos_token_id\": 38}"); /* not what was saved */
+    ck_assert(!tn_decoder_open(tn_test_file("other"), .no_tokenizer = true).model);
+    says(TN_EFORMAT, "generation_config.json");
+    puts_in(tn_test_file("back"), "chat_template.jinja", "<|im_start|>");
+    ck_assert(!tn_decoder_open(tn_test_file("back"), .no_tokenizer = true).model);
+    says(TN_EFORMAT, "chat_template.jinja");
     puts_in(dir, "generation_config.json", "{\"eos_token_id\": [7");
     ck_assert(!tn_decoder_open(dir, .no_tokenizer = true).model);
     says(TN_EFORMAT, "generation_config.json");
     tn_decoder_close(&e), tn_decoder_close(&other), tn_decoder_close(&packed), tn_decoder_close(&back);
     tn_module_free(d.model);
+    ck_assert_uint_eq(tn_memory_now().live, live);
 }
 END_TEST
 

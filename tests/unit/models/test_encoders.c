@@ -381,8 +381,10 @@ START_TEST(whatever_it_is)
         {"golden/vit/classifier", "vit", TN_MODEL_IMAGES},
         {"golden/vit/teacher", "deit", TN_MODEL_IMAGES},
     };
+    tn_scalar(0); /* what holds a test's tensors, once there, stays */
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
         const tn_generator before = *tn_current_generator();
+        const size_t       live = tn_memory_now().live;
         tn_model           m = tn_model_open(tn_test_data(some[i].dir));
         ck_assert_msg(m.module != NULL, "%s: %s", some[i].dir, tn_error_message());
         ck_assert_str_eq(m.type, some[i].type);
@@ -390,6 +392,7 @@ START_TEST(whatever_it_is)
         ck_assert_msg(tn_current_generator()->position == before.position, "%s: weights drawn in vain", some[i].dir);
         tn_model_close(&m);
         ck_assert(!m.module && !m.family);
+        ck_assert_msg(tn_memory_now().live == live, "%s: something stays", some[i].dir);
     }
     tn_model_close(NULL);
 }
