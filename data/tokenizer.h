@@ -114,8 +114,8 @@ TN_API bool        tn_tokenizer_is_special(const tn_tokenizer *t, int64_t id);
 TN_API bool        tn_tokenizer_goes_on(const tn_tokenizer *t, int64_t id); /* WordPiece: is it the middle of a word? */
 
 typedef struct {
-    int32_t pad, unknown, first, separator, mask, last; /* -1: there is none. As the folder's files say; else first is
-                                  [CLS] or <s>, last </s> or <|endoftext|>, separator [SEP] or </s>, if they are there */
+    int32_t pad, unknown, first, separator, mask, last; /* -1: there is none. As a folder says; else first: [CLS] or
+                                                           <s>; last: </s> or <|endoftext|>; separator: [SEP] or </s> */
 } tn_tokenizer_roles;
 TN_API tn_tokenizer_roles tn_tokenizer_special(const tn_tokenizer *t);
 
