@@ -272,6 +272,19 @@ START_TEST(refused)
     tn_clear_error();
     ck_assert(!tn_is_q8(l->weight));
     tn_free(l), tn_free(m);
+    /* no product takes rows of f64 */
+    for (int half = 0; half < 2; half++) {
+        l = tn_linear_new(.in = 32, .out = 8, .dtype = TN_F64);
+        ck_assert_int_eq(half ? tn_halve(l) : tn_quantize(l), TN_EDTYPE);
+        says(TN_EDTYPE, half ? "weight: tn_halve: the weight is f64" : "weight: tn_quantize: the weight is f64");
+        ck_assert(!tn_is_q8(l->weight) && tn_needs_grad(l->weight));
+        tn_module_to(l, TN_F32);
+        ck_assert_int_eq(half ? tn_halve(l) : tn_quantize(l), TN_OK);
+        n = tn_no_grad_begin();
+        ck_assert_ptr_nonnull(tn_call(l, tn_ones(TN_SHAPE(1, 32))));
+        tn_scope_end(n);
+        tn_free(l);
+    }
 }
 END_TEST
 
