@@ -163,11 +163,12 @@ double tn_crf_best(tn_crf *m, const tn_tensor *scores, int64_t *to)
 {
     char text[192];
     if (!tn_ready(m)) return NAN;
-    if (!scores || !to || tn_ndim(scores) != 2 || tn_size(scores, 1) != m->labels) {
+    if (!scores || tn_ndim(scores) != 2 || tn_size(scores, 1) != m->labels) {
         tn_raise(TN_ESHAPE, "crf: scores of one sentence must be [length, %lld], got %s", (long long)m->labels,
                  scores ? tn_shape_text(tn_shape_of(scores), text, sizeof text) : "NULL");
         return NAN;
     }
+    if (!to) return tn_raise(TN_EINVAL, "crf: to is NULL, but takes a tag for each step of the scores"), NAN;
     const int64_t t = tn_size(scores, 0), n = m->labels;
     int64_t       cells, bytes;
     if (!t) return 0;

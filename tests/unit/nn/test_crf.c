@@ -159,6 +159,8 @@ START_TEST(refused)
         ck_assert_ptr_null(tn_crf_loss(m, tn_zeros(TN_SHAPE(2, 4, 3)), tn_ones_of(no_tags[i], TN_SHAPE(2, 4))));
         ck_error(TN_EDTYPE, tn_name("crf: the tags must be i64 or i32, not %s", tn_dtype_name(no_tags[i])));
     }
+    ck_assert(isnan(tn_crf_best(m, tn_zeros(TN_SHAPE(2, 3)), NULL)));
+    ck_error(TN_EINVAL, "crf: to is NULL, but takes a tag for each step of the scores");
     int64_t best[2];
     ck_assert(isnan(tn_crf_best(m, tn_full(TN_SHAPE(2, 3), NAN), best)));
     ck_error(TN_ENUMERIC, "crf: the best way has the score NaN: look for NaN and Inf in the scores");

@@ -204,6 +204,8 @@ START_TEST(wrong_use)
     tn_relative_positions *m = tn_relative_positions_new(.heads = 2);
     ck_assert_ptr_null(tn_relative_positions_forward(m, 3, 2));
     ck_error(TN_EINVAL, "relative_positions: 3 queries are not the last of 2 keys");
+    ck_assert_ptr_null(tn_relative_positions_forward(m, (int64_t)1 << 40, (int64_t)1 << 40));
+    ck_error(TN_EINVAL, "relative_positions: 1099511627776 keys are too many; there may be up to 2147483647");
     ck_assert_ptr_nonnull(tn_relative_positions_forward(m, 0, 2));
     tn_free(m);
 }
