@@ -1,6 +1,8 @@
 /* judge.c — what a tuned model says of the texts of a file, and how right it is. */
 #include "tune.h"
 
+#include "../common/numbers.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +46,8 @@ static void take(void *user, int64_t feature, int64_t pieces, int64_t n, const f
         return;
     }
     memcpy(to, scores, bytes);
+    for (int64_t i = 0; i < pieces * n && tn_error() == TN_OK; i++)
+        if (!isfinite(to[i])) numbers_astray("a score of the model", (double)to[i]);
     h->scores[feature] = to, h->count[feature] = pieces, h->width[feature] = n;
 }
 bool held_ask(held *h, tn_tuned *m)

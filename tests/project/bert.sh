@@ -33,6 +33,17 @@ cmp -s plain.txt <(tr -d '[]' <json.txt | tr , ' ') || wrong "bert embed --json 
     wrong "bert embed gives a text another vector alone than among others"
 [ "$("$bert" embed --model $model --json </dev/null | wc -l)" = 0 ] || wrong "bert embed prints what nobody asked for"
 
+# Of a model of NaN it says that, and nothing else.
+astray $model nan
+echo "The ship sails." >hay.txt
+for json in "" --json; do
+    for command in "fill|The [MASK]." "embed|The ship sails." "search|--text|hay.txt|The ship."; do
+        IFS='|' read -ra command <<<"$command"
+        says 6 "is NaN: look for NaN" "$bert" "${command[0]}" --quiet --model nan $json "${command[@]:1}"
+        [ ! -s out.txt ] || wrong "bert ${command[0]} $json of a model of NaN says: $(cat out.txt)"
+    done
+done
+
 # Word vectors first: another beginning, the same for any number of threads, and nothing of it stays in the folder.
 learn=("$bert" train --quiet --text lines --size tiny --length 32 --batch 4 --steps 2 --objective roberta)
 "${learn[@]}" --out plain && "${learn[@]}" --out known --word-vectors 2 &&

@@ -93,6 +93,18 @@ fresh() # an empty folder for this check's work
     cd "$build/project/$1"
 }
 
+astray() # FROM TO: a copy of a model's folder, whose weights are all NaN
+{
+    local begin
+    cp -r "$1" "$2"
+    begin=$(($(od -An -tu8 -N8 "$1/model.safetensors") + 8))
+    {
+        head -c $begin "$1/model.safetensors" | sed 's/"tenon\.sums"/"other.sums"/'
+        tail -c +$((begin + 1)) "$1/model.safetensors" | tr '\000-\377' '\377'
+    } >"$2/model.safetensors"
+    [ ! -e "$2/SHA256SUMS" ] || sed -i /model.safetensors/d "$2/SHA256SUMS"
+}
+
 # says CODE TEXT COMMAND...: the exit code and a line on standard error
 says()
 {

@@ -1,0 +1,9 @@
+/* numbers.c — what is said where a number that a model gave is none. */
+#include "numbers.h"
+
+#include <tenon/tenon.h>
+
+void numbers_astray(const char *what, double x)
+{
+    tn_raise(TN_ENUMERIC, "%s is %s: look for NaN and Inf in the model's weights", what, x != x ? "NaN" : "infinite");
+}

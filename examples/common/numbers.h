@@ -1,0 +1,8 @@
+/* numbers.h — numbers that a model gave, which need not be any. */
+#ifndef TENON_EXAMPLES_COMMON_NUMBERS_H
+#define TENON_EXAMPLES_COMMON_NUMBERS_H
+
+/* Raises TN_ENUMERIC for x, which is NaN or infinite where nothing can be said of it; what: "the loss". */
+void numbers_astray(const char *what, double x);
+
+#endif
