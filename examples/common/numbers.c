@@ -3,7 +3,15 @@
 
 #include <tenon/tenon.h>
 
+#include <math.h>
+
 void numbers_astray(const char *what, double x)
 {
     tn_raise(TN_ENUMERIC, "%s is %s: look for NaN and Inf in the model's weights", what, x != x ? "NaN" : "infinite");
+}
+
+void numbers_json(const char *before, double x, int digits)
+{
+    if (isfinite(x)) printf("%s%.*f", before, digits, x);
+    else printf("%snull", before);
 }

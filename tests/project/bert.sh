@@ -37,7 +37,7 @@ cmp -s plain.txt <(tr -d '[]' <json.txt | tr , ' ') || wrong "bert embed --json 
 astray $model nan
 echo "The ship sails." >hay.txt
 for json in "" --json; do
-    for command in "fill|The [MASK]." "embed|The ship sails." "search|--text|hay.txt|The ship."; do
+    for command in "fill|The [MASK]." "embed|The ship sails." "search|--text|hay.txt|The ship." "eval|demo/held-out.txt"; do
         IFS='|' read -ra command <<<"$command"
         says 6 "is NaN: look for NaN" "$bert" "${command[0]}" --quiet --model nan $json "${command[@]:1}"
         [ ! -s out.txt ] || wrong "bert ${command[0]} $json of a model of NaN says: $(cat out.txt)"
@@ -154,6 +154,11 @@ done
 "$bert" info $model | grep -q '^parameters' || wrong "bert info does not say how many parameters"
 "$bert" eval --model $model --json demo/held-out.txt | grep -q '"perplexity"' || wrong "bert eval --json"
 "$bert" sample-corpus -n 5 | cmp -s - <("$bert" sample-corpus -n 5) || wrong "bert sample-corpus is not the same twice"
+
+# A loss whose exponential is infinite, as scores far from each other make it.
+astray $model far lm_head.layer_norm.weight 107
+"$bert" eval --model far --json --quiet demo/held-out.txt >json.txt || wrong "bert eval of a huge loss failed"
+is_json json.txt && grep -q '"perplexity":null' json.txt || wrong "an infinite perplexity as JSON: $(cat json.txt)"
 
 # Stopped and resumed, it ends with the same bits.
 train=("$bert" train --quiet --text demo/world.txt --size tiny --steps 24 --batch 4 --length 32 --vocab-size 300)

@@ -35,6 +35,16 @@ awk -v a="$("$lm" eval --model words again.txt --json --quiet | sed -E 's/.*"los
         sed -E 's/.*"loss":([0-9.]+).*/\1/')" 'BEGIN { exit !(b < a) }' || wrong "a cache is of no use"
 "$lm" eval --quiet --model words again.txt | grep -q '^unknown  *16$' || wrong "eval does not count what is unknown"
 
+# Of the cache alone, what it has not seen is impossible: a loss that JSON cannot hold. NaN is no loss.
+"$lm" eval --model words again.txt --json --quiet --cache 5 --cache-lambda 1 >json.txt || wrong "the cache alone failed"
+is_json json.txt && grep -q '^{"loss":null,"bits_per_byte":null,.*"perplexity":null}$' json.txt ||
+    wrong "an infinite loss as JSON: $(cat json.txt)"
+astray words nan
+for json in "" --json; do
+    says 6 "the loss is NaN: look for NaN" "$lm" eval --model nan again.txt --quiet $json
+    [ ! -s out.txt ] || wrong "lm eval $json of a model of NaN says: $(cat out.txt)"
+done
+
 # It writes, the same each time; and says what it is.
 "$lm" write --model words --prompt "w1 w4" --tokens 8 --temperature 0 >one.txt || wrong "lm write failed"
 grep -qE '^w1 w4( w[0-9]+)+$' one.txt || wrong "lm write writes: $(cat one.txt)"
