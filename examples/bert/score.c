@@ -138,7 +138,7 @@ static int run(int count, char **operands)
     if (k == 3)
         return program_usage("there are 'score entities', 'labels' and 'answers', and no 'score %s'", operands[0]);
     if (count - 1 != kinds[k].n) return program_usage("score %s reads %s", kinds[k].name, kinds[k].files);
-    if (k == 0) score_entities(strict);
+    if (k == 0) score_entities(strict, json);
     else if (k == 1) score_labels(operands[1]);
     else score_answers(operands[1], operands[2]);
     return program_end();

@@ -1,8 +1,6 @@
 /* numbers.c — what is said where a number that a model gave is none. */
 #include "numbers.h"
 
-#include <tenon/tenon.h>
-
 #include <math.h>
 
 void numbers_astray(const char *what, double x)
@@ -14,4 +12,11 @@ void numbers_json(const char *before, double x, int digits)
 {
     if (isfinite(x)) printf("%s%.*f", before, digits, x);
     else printf("%snull", before);
+}
+
+void numbers_put(tn_json_writer *w, const char *key, double x, int digits)
+{
+    const double scale = pow(10, digits), scaled = round(scale * x);
+    if (isfinite(x)) tn_json_put_double(w, key, isfinite(scaled) ? scaled / scale : x);
+    else tn_json_put_null(w, key);
 }

@@ -37,7 +37,8 @@ cmp -s plain.txt <(tr -d '[]' <json.txt | tr , ' ') || wrong "bert embed --json 
 astray $model nan
 echo "The ship sails." >hay.txt
 for json in "" --json; do
-    for command in "fill|The [MASK]." "embed|The ship sails." "search|--text|hay.txt|The ship." "eval|demo/held-out.txt"; do
+    for command in "fill|The [MASK]." "embed|The ship sails." "search|--text|hay.txt|The ship." \
+        "eval|demo/held-out.txt"; do
         IFS='|' read -ra command <<<"$command"
         says 6 "is NaN: look for NaN" "$bert" "${command[0]}" --quiet --model nan $json "${command[@]:1}"
         [ ! -s out.txt ] || wrong "bert ${command[0]} $json of a model of NaN says: $(cat out.txt)"
@@ -337,6 +338,13 @@ printf '\xef\xbb\xbfEU\tB-ORG\tB-ORG\r\n\t\r\nPeter  I-PER I-PER\nBlack  I-PER O
 ) || wrong "bert score entities prints another table"
 "$bert" score entities --strict <tags.txt | grep -q '1 phrases; found: 1 phrases; correct: 1\.' ||
     wrong "bert score entities --strict counts an I that continues nothing"
+"$bert" score entities --json <tags.txt | diff - <(
+    printf '{"tokens":3,"accuracy":66.6667,"gold":2,"found":2,"correct":1,"precision":50.0,"recall":50.0,"f1":50.0,'
+    printf '"types":[{"type":"ORG","gold":1,"found":1,"correct":1,"precision":100.0,"recall":100.0,"f1":100.0},'
+    printf '{"type":"PER","gold":1,"found":1,"correct":0,"precision":0.0,"recall":0.0,"f1":0.0}]}\n'
+) || wrong "bert score entities --json"
+"$bert" score entities --json </dev/null | grep -q '^{"tokens":0,.*"types":\[\]}$' ||
+    wrong "bert score entities --json of nothing"
 unread() { printf '%b' "$1" | "$bert" score entities "${@:2}"; }
 says 3 "line 2: one column, and it takes two" unread 'a O O\nb\n'
 says 3 "line 3: 2 columns, and 3 in the lines before" unread 'a O O\n\nb O\n'
