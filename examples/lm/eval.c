@@ -203,9 +203,13 @@ static int run(int count, char **operands)
 {
     model      m;
     stretch    s = {.sum = 0};
+    int        code;
     const bool streamed = count == 1 && !strcmp(operands[0], "-");
     if (columns > 1 && (cache || streamed))
         return program_usage("--columns is for files, and without --cache: a cache and a stream are read in order");
+    if (!program_given("cache") &&
+        ((code = program_stray("cache-theta", "--cache")) || (code = program_stray("cache-lambda", "--cache"))))
+        return code;
     if (!recurrent_open(dir, &m, &s.lm)) return program_end();
     s.m = &m;
     stop_begin("ending");

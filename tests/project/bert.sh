@@ -351,6 +351,9 @@ says 3 "line 3: 2 columns, and 3 in the lines before" unread 'a O O\n\nb O\n'
 says 3 "line 1: tn_entities_add: 'S-PER' is no tag of BIO" unread 'a O S-PER\n' --strict
 says 2 "there are 'score entities', 'labels' and 'answers', and no 'score words'" "$bert" score words
 says 2 "score labels reads a FILE" "$bert" score labels
+says 2 "--task is for labels" "$bert" score entities --task cola
+says 2 "--none is for answers" "$bert" score labels said.tsv --none none.json
+says 2 "--strict is for entities" "$bert" score answers gold.json said.json --strict
 printf 'y\ty\nn\ty\ny\ty\nn\tn\n' >said.tsv
 [ "$("$bert" score labels said.tsv --json)" = '{"examples":4,"accuracy":75.0,"f1":80.0,"matthews":0.5774}' ] ||
     wrong "bert score labels"

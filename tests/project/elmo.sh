@@ -78,6 +78,12 @@ embed() { printf '%b' "$1" | "$elmo" embed --model model; }
 cmp <(embed 'the cat runs\n') <(embed 'the\tcat\v\fruns\r\n') ||
     wrong "elmo embed takes tabs for letters"
 
+says 2 "--sif is for the mean of --vectors" "${sentence[@]}" --sif 0.001
+says 2 "--format is for --vectors" "${sentence[@]}" --format text
+says 2 "--sif is for the mean of --vectors" "${sentence[@]/sentence/paraphrases}" --sif 0 text.txt text.txt \
+    --vectors more.vec
+says 2 "--format is for --vectors" "${sentence[@]/sentence/paraphrases}" --format text text.txt text.txt
+
 said() # WHAT COMMAND...
 {
     local what=$1

@@ -121,6 +121,11 @@ said "'empty.txt' holds no text" "${train[@]}" --valid empty.txt --steps 2 --out
 echo -n w >short.txt
 said "'short.txt' of --valid is too short" "${train[@]}" --pieces bytes --valid short.txt --steps 2 --out short
 said 'too few for 4000 columns' "${train[@]}" --batch 4000 --out no
+for option in theta lambda; do
+    says 2 "--cache-$option is for --cache" "$lm" eval --model words other.txt --cache-$option 0.5
+done
+"$lm" eval --model words other.txt --cache 0 --cache-theta 1 >/dev/null ||
+    wrong "lm eval --cache 0 --cache-theta failed"
 said 'read in order' "$lm" eval --model words --columns 2 --cache 5 other.txt
 echo -n "" | said "no next one" "$lm" eval --model words -
 said 'holds no text' "$lm" eval --model words empty.txt
