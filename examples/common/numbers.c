@@ -8,6 +8,14 @@ void numbers_astray(const char *what, double x)
     tn_raise(TN_ENUMERIC, "%s is %s: look for NaN and Inf in the model's weights", what, x != x ? "NaN" : "infinite");
 }
 
+bool numbers_vector(const float *x, int64_t n)
+{
+    int64_t i = 0;
+    while (i < n && isfinite(x[i])) i++;
+    if (i < n) numbers_astray("a number of a vector", (double)x[i]);
+    return i == n;
+}
+
 void numbers_json(const char *before, double x, int digits)
 {
     if (isfinite(x)) printf("%s%.*f", before, digits, x);

@@ -1,6 +1,7 @@
 /* thoughts.c — vectors sentence --model: sentences read by a skip-thought model. With word vectors besides, words that
  * the model does not know are mapped from there (Kiros and others 2015): by the matrix M for which |M v - e|² is least
  * over the words of both, from (Σ v vᵀ + λ) Mᵀ = Σ v eᵀ by Cholesky's decomposition. */
+#include "../common/numbers.h"
 #include "../common/texts.h"
 #include "vectors.h"
 
@@ -109,6 +110,7 @@ bool thoughts_sentence(const thoughts *t, tn_text line, float *to)
     if (length) tn_set_i64(length, 0, n);
     tn_tensor *y = tn_skip_thought_encode(t->net, x, length);
     if (y) memcpy(to, tn_data(tn_contiguous(y)), (size_t)t->net->config.hidden * sizeof *to);
+    if (y) numbers_vector(to, t->net->config.hidden);
     free(v);
     tn_scope_end(s);
     return tn_error() == TN_OK;

@@ -78,6 +78,15 @@ embed() { printf '%b' "$1" | "$elmo" embed --model model; }
 cmp <(embed 'the cat runs\n') <(embed 'the\tcat\v\fruns\r\n') ||
     wrong "elmo embed takes tabs for letters"
 
+# Of models of NaN no vector is shown.
+astray model nan && astray thoughts nan-thoughts
+fed() { echo "the cat" | "$@"; }
+says 6 "a number of a vector is NaN: look for NaN" fed "$elmo" embed --model nan
+[ ! -s out.txt ] || wrong "elmo embed of a model of NaN says: $(head -c 200 out.txt)"
+says 6 "a number of a vector is NaN: look for NaN" fed "${sentence[@]/thoughts/nan-thoughts}"
+[ ! -s out.txt ] || wrong "vectors sentence of a model of NaN says: $(head -c 200 out.txt)"
+says 6 "a number of a vector is NaN: look for NaN" "${sentence[0]}" paraphrases --model nan-thoughts text.txt text.txt
+
 says 2 "--sif is for the mean of --vectors" "${sentence[@]}" --sif 0.001
 says 2 "--format is for --vectors" "${sentence[@]}" --format text
 says 2 "--sif is for the mean of --vectors" "${sentence[@]/sentence/paraphrases}" --sif 0 text.txt text.txt \
