@@ -88,6 +88,17 @@ grep -q '"ðĹ¥æľ¬"' letters/vocab.json && wrong "two characters are one pie
 grep -q '"æĹ¥"' letters/vocab.json || wrong "a character of three bytes is no piece"
 "$gpt" eval --model letters wide.txt --json --quiet >json.txt || wrong "gpt eval failed"
 awk -F'[:,}]' '{ exit !($10 > $8) }' json.txt && [ "$(wc -l <json.txt)" = 1 ] || wrong "eval --json: $(cat json.txt)"
+is_json json.txt || wrong "eval --json: $(cat json.txt)"
+# Of a model of NaN nothing is measured; what is infinite, JSON has as null.
+astray letters nan
+for json in "" --json; do
+    says 6 "the loss is NaN: look for NaN" "$gpt" eval --model nan wide.txt --quiet $json
+    [ ! -s out.txt ] || wrong "gpt eval $json of a model of NaN says: $(cat out.txt)"
+done
+astray letters far transformer.ln_f.weight 107
+"$gpt" eval --model far wide.txt --json --quiet >far.txt || wrong "gpt eval of a huge loss failed"
+is_json far.txt && grep -q '"perplexity":null' far.txt || wrong "an infinite perplexity as JSON: $(cat far.txt)"
+says 2 "--ahead is for --draft" "$gpt" write --model letters --ahead 3
 talk=(--model letters --temperature 0 --tokens 20)
 printf 'größer\nals\n' | "$gpt" write "${talk[@]}" --chat >chat.txt || wrong "gpt write --chat failed"
 first=$("$gpt" write "${talk[@]}" --prompt $'größer\n' --stop $'\n' | tail -n +2)
