@@ -80,6 +80,7 @@ static void step(tn__fit *f)
         *tn_current_generator() = before;
         return;
     }
+    tn_module_zero_grad(c->module); /* those that the optimizer does not step have some, too */
     if (c->ema) tn_ema_update(c->ema);
     f->r.steps++, f->r.loss = f->mean, f->lr = lr;
     f->stepped = f->unsaved = true;

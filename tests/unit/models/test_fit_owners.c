@@ -1,0 +1,50 @@
+/* test_fit_owners.c — what tn_fit finds when it begins and leaves when it ends: gradients of before and of parameters
+ * that nobody steps, schedules and averages that belong to another, what the optimizer was told, and what a run is
+ * told at its end. */
+#include "tests/common/check_main.h"
+
+#include "models/models.h"
+#include "tests/common/faults.h"
+#include "tests/common/fit_case.h"
+
+#define USUAL(c) (c)->net, .train = (c)->train, .loss = fit_case_loss, .user = (c)
+
+static void fine(tn_fit_result r) { ck_assert_msg(r.why == TN_FIT_DONE, "%s", tn_error_message()); }
+
+static void no_gradients(fit_case *c)
+{
+    for (tn_each p = tn_parameters(c->net); tn_next(&p);) ck_assert_msg(!tn_grad(p.tensor), "%s", p.name);
+}
+
+/* ---- gradients --------------------------------------------------------------------------------------------------- */
+
+static tn_optimizer *of_the_last(fit_case *c) { return tn_sgd_new((tn_linear *)tn_at(c->net, 3), .lr = 0.1); }
+
+static void none_at_a_step(const tn_fit_event *e, void *user)
+{
+    if (e->what == TN_FIT_STEP) no_gradients(user);
+}
+
+/* What the others gather is forgotten at each step, as a checkpoint wants it, and so that it does not pile up. */
+START_TEST(an_optimizer_of_a_part)
+{
+    for (int kept = 0; kept < 2; kept++) {
+        fit_case      c = fit_case_begin(0);
+        tn_optimizer *o = of_the_last(&c);
+        fine(tn_fit(USUAL(&c), .optimizer = o, .steps = 3, .folder = kept ? tn_test_file("part") : NULL,
+                    .on = none_at_a_step, .on_user = &c));
+        no_gradients(&c);
+        tn_optimizer_free(o);
+        fit_case_end(&c);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("fit_owners");
+    TCase *c = tn_tcase(s, "fit");
+    tcase_add_checked_fixture(c, tn_faulty_files_begin, tn_faulty_files_end); /* without the wait for the disk */
+    tcase_add_test(c, an_optimizer_of_a_part);
+    return tn_check_main(s);
+}
