@@ -131,6 +131,7 @@ static bool begin(tn__fit *f)
     tn_fit_args *c = &f->c;
     if (!tn__fit_check(f) || !tn__fit_optimizer(f) || !tn__fit_ranks_begin(f)) return false;
     tn_module *m = c->module;
+    tn_module_zero_grad(m); /* what stood before is of no batch of this run */
     if (!m->training) tn_module_train(m, true);
     for (tn_each e = tn_module_each(m, TN_EACH_MODULE); tn_next(&e);) f->modules++;
     if (!(f->modes = tn_mem_get((size_t)f->modules))) return false;

@@ -4,8 +4,10 @@
 #include "tests/common/check_main.h"
 
 #include "models/models.h"
+#include "tests/common/bits.h"
 #include "tests/common/faults.h"
 #include "tests/common/fit_case.h"
+#include "tests/common/thread_ranks.h"
 
 #define USUAL(c) (c)->net, .train = (c)->train, .loss = fit_case_loss, .user = (c)
 
@@ -40,11 +42,47 @@ START_TEST(an_optimizer_of_a_part)
 }
 END_TEST
 
+static void large_gradients(fit_case *c)
+{
+    for (tn_each p = tn_parameters(c->net); tn_next(&p);) tn_backward(tn_mul_scalar(tn_sum(p.tensor), 1000));
+}
+
+static void begun_with_gradients(tn_world *w, void *user)
+{
+    fit_case           c[2] = {fit_case_begin(0), fit_case_begin(0)};
+    const tn_scope     s = tn_scope_begin();
+    const char *const *folder = user;
+    for (int i = 0; i < 2; i++) {
+        tn_optimizer *o = tn_sgd_new(c[i].net, .lr = 0.1);
+        if (i) large_gradients(c + i);
+        tn_seed(5);
+        fine(tn_fit(USUAL(c + i), .optimizer = o, .steps = 2, .world = w, .folder = folder[i]));
+        tn_optimizer_free(o);
+    }
+    for (tn_each p = tn_parameters(c[0].net), q = tn_parameters(c[1].net); tn_next(&p) && tn_next(&q);)
+        ck_assert_msg(tn_same_bits(p.tensor, q.tensor), "%s", p.name);
+    tn_scope_end(s);
+    fit_case_end(c), fit_case_end(c + 1);
+}
+
+START_TEST(gradients_of_before)
+{
+    const char *folder[] = {tn_test_file("alone-0"), tn_test_file("alone-1"), tn_test_file("ranks-0"),
+                            tn_test_file("ranks-1")};
+    char        text[TN_THREAD_RANKS][1100];
+    begun_with_gradients(NULL, folder);
+    tn_thread_ranks(2, begun_with_gradients, folder + 2, 0, text);
+    for (int i = 0; i < 2; i++) ck_assert_msg(!*text[i], "%s", text[i]);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("fit_owners");
     TCase *c = tn_tcase(s, "fit");
     tcase_add_checked_fixture(c, tn_faulty_files_begin, tn_faulty_files_end); /* without the wait for the disk */
     tcase_add_test(c, an_optimizer_of_a_part);
+    c = tn_tcase(s, "ranks");
+    tcase_add_test(c, gradients_of_before);
     return tn_check_main(s);
 }
