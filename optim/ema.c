@@ -136,6 +136,13 @@ tn_status tn_ema_swap(tn_ema *e)
 
 bool tn_ema_swapped(const tn_ema *e) { return e && e->swapped; }
 
+bool tn_ema_has(const tn_ema *e, const tn_tensor *t)
+{
+    for (int64_t i = 0; e && t && i < e->items; i++)
+        if (e->item[i].t == t) return true;
+    return false;
+}
+
 /* clang-format off */
 #else /* ============================================================================== one number type */
 /* clang-format on */

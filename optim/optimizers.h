@@ -96,6 +96,7 @@ TN_API tn_status tn_ema_begin(tn_ema *e); /* with .mean: the next update is the 
 TN_API bool      tn_ema_begun(const tn_ema *e);
 TN_API tn_status tn_ema_swap(tn_ema *e); /* weights and averages change places; takes no memory */
 TN_API bool      tn_ema_swapped(const tn_ema *e);
+TN_API bool      tn_ema_has(const tn_ema *e, const tn_tensor *t); /* is t one of those that it averages? */
 
 /* ---- one process of several, which steps a share of the parameters (tn_replica does) ----------------------------- */
 

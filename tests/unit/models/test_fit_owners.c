@@ -5,6 +5,7 @@
 
 #include "models/models.h"
 #include "tests/common/bits.h"
+#include "tests/common/errors.h"
 #include "tests/common/faults.h"
 #include "tests/common/fit_case.h"
 #include "tests/common/thread_ranks.h"
@@ -76,12 +77,46 @@ START_TEST(gradients_of_before)
 }
 END_TEST
 
+/* ---- what belongs to another ------------------------------------------------------------------------------------- */
+
+#define REFUSED(text, ...)                                                               \
+    do {                                                                                 \
+        ck_assert_int_eq(tn_fit(USUAL(&c), .steps = 2, __VA_ARGS__).why, TN_FIT_FAILED); \
+        ck_error(TN_EINVAL, "tn_fit: " text);                                            \
+    } while (0)
+
+START_TEST(of_another)
+{
+    fit_case      c = fit_case_begin(0), other = fit_case_begin(0), before = fit_case_begin(0);
+    tn_optimizer *o = tn_sgd_new(c.net, .lr = 0.1);
+    tn_schedule  *cosine = tn_cosine_lr_new(o, .steps = 9);
+    REFUSED(".schedule is of another optimizer, whose rate it sets: make it for .optimizer", .optimizer = c.o,
+            .schedule = other.lr);
+    REFUSED(".plateau is of another optimizer, whose rate it sets: make it for .optimizer", .optimizer = c.o,
+            .plateau = other.plateau, .valid = c.valid);
+    REFUSED(".plateau is a schedule that goes by steps, and gets no values: give it as .schedule", .optimizer = o,
+            .plateau = cosine, .valid = c.valid);
+    tn_schedule_free(cosine);
+    tn_schedule *plateau = tn_plateau_lr_new(o);
+    REFUSED(".schedule is a plateau, which goes by values, not by steps: give it as .plateau", .optimizer = o,
+            .schedule = plateau);
+    REFUSED("the .ema has none of the module's parameters: it was made for another one", .ema = other.ema);
+    ck_assert(fit_case_same_bits(&c, &before) && fit_case_same_bits(&other, &before));
+    tn_ema *part = tn_ema_new((tn_linear *)tn_at(c.net, 3)); /* of a part it may be */
+    fine(tn_fit(USUAL(&c), .steps = 2, .optimizer = o, .plateau = plateau, .valid = c.valid, .ema = part));
+    tn_ema_free(part);
+    tn_optimizer_free(o);
+    fit_case_end(&c), fit_case_end(&other), fit_case_end(&before);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("fit_owners");
     TCase *c = tn_tcase(s, "fit");
     tcase_add_checked_fixture(c, tn_faulty_files_begin, tn_faulty_files_end); /* without the wait for the disk */
     tcase_add_test(c, an_optimizer_of_a_part);
+    tcase_add_test(c, of_another);
     c = tn_tcase(s, "ranks");
     tcase_add_test(c, gradients_of_before);
     return tn_check_main(s);
