@@ -217,7 +217,7 @@ static void groups_fit(const tn_optimizer *o, const tn_json *groups, bool keep, 
         for (int i = 0; i < TN_OPTS; i++) {
             if (!tn__has(o, (tn_opt)i)) continue;
             const double v = tn_json_double(tn_json_need(g, tn__option_names[i]));
-            if (tn_error() == TN_OK) tn__option_check("tn_checkpoint_restore", (tn_opt)i, v);
+            if (tn_error() == TN_OK) tn__option_check("tn_checkpoint_restore", o->kind, (tn_opt)i, v);
         }
 }
 
