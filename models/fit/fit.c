@@ -83,6 +83,7 @@ static void step(tn__fit *f)
     tn_module_zero_grad(c->module); /* those that the optimizer does not step have some, too */
     if (c->ema) tn_ema_update(c->ema);
     f->r.steps++, f->r.loss = f->mean, f->lr = lr;
+    f->all += f->items;
     f->stepped = f->unsaved = true;
     tn__fit_tell(f, TN_FIT_STEP, NULL, false);
 }

@@ -11,6 +11,7 @@
 #include "tests/common/thread_ranks.h"
 
 #define USUAL(c) (c)->net, .train = (c)->train, .loss = fit_case_loss, .user = (c)
+#define LISTENED(c) .on = fit_case_listen, .on_user = (c)
 
 static void fine(tn_fit_result r) { ck_assert_msg(r.why == TN_FIT_DONE, "%s", tn_error_message()); }
 
@@ -110,6 +111,22 @@ START_TEST(of_another)
 }
 END_TEST
 
+/* ---- values and counts ------------------------------------------------------------------------------------------- */
+
+/* 21 rows, in batches of 5: at the end all that were learned from in this call. */
+START_TEST(items_of_the_call)
+{
+    const char *folder = tn_test_file("items");
+    for (int call = 0; call < 2; call++) {
+        fit_case c = fit_case_begin(0);
+        fine(tn_fit(USUAL(&c), .epochs = 2 + call, .folder = folder, .resume = true, LISTENED(&c)));
+        ck_assert_int_eq(c.items, call ? 21 : 42);
+        ck_assert_int_eq(c.last.items, c.items);
+        fit_case_end(&c);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("fit_owners");
@@ -117,6 +134,7 @@ int main(void)
     tcase_add_checked_fixture(c, tn_faulty_files_begin, tn_faulty_files_end); /* without the wait for the disk */
     tcase_add_test(c, an_optimizer_of_a_part);
     tcase_add_test(c, of_another);
+    tcase_add_test(c, items_of_the_call);
     c = tn_tcase(s, "ranks");
     tcase_add_test(c, gradients_of_before);
     return tn_check_main(s);
