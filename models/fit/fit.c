@@ -168,6 +168,15 @@ static void finish(tn__fit *f)
     if (c->world) tn_world_module_broadcast(c->world, c->module);
 }
 
+/* What the program told its optimizer holds again, however this ends. */
+static void put_parts_back(const tn__fit *f)
+{
+    tn_error_state aside;
+    tn_error_push(&aside);
+    if (f->parts) tn_accumulate(f->c.optimizer, f->parts);
+    tn_error_pop(&aside);
+}
+
 tn_fit_result tn_fit_run(tn_fit_args c)
 {
     tn__fit f = {.c = c, .folder.lock = -1, .valid_at = -1, .between = -1, .unsaved = true, .began = tn__seconds()};
@@ -182,6 +191,7 @@ tn_fit_result tn_fit_run(tn_fit_args c)
     }
     if (f.told) tn__fit_tell(&f, TN_FIT_END, tn_fit_why_text(f.r.why), false);
     if (tn_error() != TN_OK) f.r.why = TN_FIT_FAILED;
+    put_parts_back(&f);
     tn__fit_ranks_end(&f);
     tn__folder_close(&f.folder);
     tn_module_free(f.best);

@@ -131,7 +131,9 @@ bool tn__fit_optimizer(tn__fit *f)
 {
     tn_fit_args *c = &f->c;
     if (c->optimizer) {
-        tn_accumulate(c->optimizer, 1); /* parts are counted here */
+        const int64_t before = tn_optimizer_parts(c->optimizer);
+        if (tn_accumulate(c->optimizer, 1) != TN_OK) return false; /* parts are counted here */
+        f->parts = before;
         if (c->schedule) tn_schedule_follow(c->schedule);
         return tn_error() == TN_OK;
     }

@@ -35,6 +35,7 @@ typedef struct {
     bool         *modes;
     int64_t       modules;
     tn_batch     *part;                /* [accumulate]: the batches of a step */
+    int64_t       parts;               /* what tn_accumulate was told before; 0: it is as it was */
     int64_t       steps;               /* in all; 0: not known */
     int64_t       seen;                /* batches of this epoch */
     int64_t       worse;               /* validations since the best */

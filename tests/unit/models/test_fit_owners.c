@@ -9,6 +9,7 @@
 #include "tests/common/faults.h"
 #include "tests/common/fit_case.h"
 #include "tests/common/thread_ranks.h"
+#include <math.h>
 
 #define USUAL(c) (c)->net, .train = (c)->train, .loss = fit_case_loss, .user = (c)
 #define LISTENED(c) .on = fit_case_listen, .on_user = (c)
@@ -111,7 +112,71 @@ START_TEST(of_another)
 }
 END_TEST
 
+/* ---- what the optimizer was told --------------------------------------------------------------------------------- */
+
+static tn_tensor *nan_at_2(void *module, const tn_batch *b, void *user)
+{
+    fit_case *c = user;
+    return tn_mul_scalar(fit_case_loss(module, b, user), c->told[TN_FIT_STEP] ? NAN : 1);
+}
+
+/* A program that goes on by itself has the parts that it asked for: every third tn_step takes effect. */
+static void steps_of_three(fit_case *c, tn_optimizer *o)
+{
+    const int64_t before = tn_steps(o);
+    for (int i = 1; i <= 3; i++) {
+        const tn_scope s = tn_scope_begin();
+        tn_batch       b;
+        while (!tn_source_next(&c->train, &b)) continue;
+        tn_backward(fit_case_loss(c->net, &b, c));
+        ck_assert_int_eq(tn_step(o), TN_OK);
+        ck_assert_int_eq(tn_steps(o), before + i / 3);
+        tn_scope_end(s);
+    }
+}
+
+START_TEST(parts_are_put_back)
+{
+    fit_case      c = fit_case_begin(0);
+    tn_optimizer *o = tn_sgd_new(c.net, .lr = 0.1);
+    tn_accumulate(o, 3);
+    fine(tn_fit(USUAL(&c), .optimizer = o, .steps = 4, .accumulate = 2));
+    ck_assert_int_eq(tn_steps(o), 4);
+    steps_of_three(&c, o);
+    ck_assert_int_eq(
+        tn_fit(c.net, .train = c.train, .loss = nan_at_2, .user = &c, .optimizer = o, .steps = 4, LISTENED(&c)).why,
+        TN_FIT_FAILED);
+    ck_assert_int_eq(tn_error(), TN_ENUMERIC);
+    tn_clear_error();
+    ck_assert_int_eq(tn_steps(o), 6);
+    steps_of_three(&c, o);
+    /* one who waits for his step is not robbed of its parts */
+    tn_backward(tn_sum(((tn_linear *)tn_at(c.net, 3))->weight));
+    tn_step(o);
+    ck_assert_int_eq(tn_fit(USUAL(&c), .optimizer = o, .steps = 4).why, TN_FIT_FAILED);
+    ck_error(TN_ESTATE, "tn_accumulate: 1 of 3 parts are waiting for their step; change n after it");
+    ck_assert(tn_grad(((tn_linear *)tn_at(c.net, 3))->weight));
+    tn_optimizer_free(o);
+    fit_case_end(&c);
+}
+END_TEST
+
 /* ---- values and counts ------------------------------------------------------------------------------------------- */
+
+static double not_a_number(void *module, void *user) { return (void)module, (void)user, NAN; }
+
+/* As in PyTorch, a NaN is no improvement: a run that diverges gets a smaller rate. */
+START_TEST(a_plateau_hears_of_nan)
+{
+    fit_case      c = fit_case_begin(0);
+    tn_optimizer *o = tn_sgd_new(c.net, .lr = 0.1);
+    tn_schedule  *plateau = tn_plateau_lr_new(o, .patience = 1, .factor = 0.5);
+    fine(tn_fit(USUAL(&c), .optimizer = o, .plateau = plateau, .score = not_a_number, .steps = 4, .valid_every = 1));
+    ck_assert_double_eq_tol(tn_lr(o, 0), 0.1 * 0.25, 1e-12);
+    tn_optimizer_free(o);
+    fit_case_end(&c);
+}
+END_TEST
 
 /* 21 rows, in batches of 5: at the end all that were learned from in this call. */
 START_TEST(items_of_the_call)
@@ -134,6 +199,8 @@ int main(void)
     tcase_add_checked_fixture(c, tn_faulty_files_begin, tn_faulty_files_end); /* without the wait for the disk */
     tcase_add_test(c, an_optimizer_of_a_part);
     tcase_add_test(c, of_another);
+    tcase_add_test(c, parts_are_put_back);
+    tcase_add_test(c, a_plateau_hears_of_nan);
     tcase_add_test(c, items_of_the_call);
     c = tn_tcase(s, "ranks");
     tcase_add_test(c, gradients_of_before);
