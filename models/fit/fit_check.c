@@ -141,11 +141,9 @@ bool tn__fit_optimizer(tn__fit *f)
     f->own = tn_adamw_new((tn_module *)c->module, .lr = c->lr, .weight_decay = c->weight_decay,
                           .clip.norm = c->world ? 0 : c->clip); /* of several ranks, the replica clips */
     tn_no_decay(f->own);
-    if (f->steps || warmup)
-        tn_schedule_follow(tn_warmup_lr_create((tn_warmup_lr_config){.optimizer = f->own,
-                                                                     .warmup = warmup,
-                                                                     .steps = f->steps ? f->steps : warmup,
-                                                                     .decay = f->steps ? c->decay : TN_DECAY_NONE}));
+    /* also where it changes nothing: a checkpoint has it then, and a call that knows its steps can go on from there */
+    tn_schedule_follow(tn_warmup_lr_create((tn_warmup_lr_config){
+        .optimizer = f->own, .warmup = warmup, .steps = f->steps, .decay = f->steps ? c->decay : TN_DECAY_NONE}));
     c->optimizer = f->own;
     return tn_error() == TN_OK;
 }

@@ -192,6 +192,30 @@ START_TEST(items_of_the_call)
 }
 END_TEST
 
+/* Where a source does not say its batches, the number of steps is known only when .steps says it: in this call or in
+ * the next. */
+START_TEST(steps_that_become_known)
+{
+    const char     *folder = tn_test_file("known");
+    fit_case        c = fit_case_begin(0);
+    const tn_source unknown = {
+        .next = c.train.next, .begin = c.train.begin, .save = c.train.save, .user = c.train.user};
+#define GO_ON(...)                                                                                                   \
+    tn_fit(c.net, .train = unknown, .loss = fit_case_loss, .user = &c, .lr = 0.01, .folder = folder, .resume = true, \
+           LISTENED(&c), __VA_ARGS__)
+    fine(GO_ON(.epochs = 2));
+    ck_assert_double_eq(c.last.lr, 0.01);
+    fine(GO_ON(.steps = 15, .warmup = 3, .decay = TN_DECAY_LINEAR));
+    ck_assert_double_eq_tol(c.last.lr, 0.01 / 12, 1e-12); /* of the steps 3 … 15 one was left */
+    fine(GO_ON(.epochs = 4));
+    ck_assert_double_eq(c.last.lr, 0.01);
+    fine(GO_ON(.epochs = 5, .warmup = 40));
+    ck_assert_double_eq_tol(c.last.lr, 0.01 * 24 / 40, 1e-12);
+#undef GO_ON
+    fit_case_end(&c);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("fit_owners");
@@ -202,6 +226,7 @@ int main(void)
     tcase_add_test(c, parts_are_put_back);
     tcase_add_test(c, a_plateau_hears_of_nan);
     tcase_add_test(c, items_of_the_call);
+    tcase_add_test(c, steps_that_become_known);
     c = tn_tcase(s, "ranks");
     tcase_add_test(c, gradients_of_before);
     return tn_check_main(s);
