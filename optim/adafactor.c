@@ -10,8 +10,6 @@
 #ifndef TN__REAL
 #include "optim/optim_private.h"
 
-#include <float.h>
-
 enum { BLOCK = 512, COLUMNS = 64, LANES = TN__SUM_LANES, GRAIN = 16384 };
 
 /* ---- rows and columns of g² -------------------------------------------------------------------------------------- */
@@ -136,7 +134,7 @@ static void numbers(const tn_optimizer *o, const tn__weight *w, const double *op
     const double lr = option[TN_OPT_LR], root = 1 / sqrt(t);
     to->lr = lr < root ? lr : root;
     to->keep = 1 - lr * option[TN_OPT_WEIGHT_DECAY];
-    to->eps = option[TN_OPT_EPS];
+    to->eps = option[TN_OPT_EPS] >= 0 ? option[TN_OPT_EPS] : tn__dtype_epsilon(w->dtype);
     to->adafactor.rest2 = tn__libm_pow(t, option[TN_OPT_BETA2_DECAY]), to->adafactor.beta2 = 1 - to->adafactor.rest2;
     to->adafactor.min_size = option[TN_OPT_EPS2], to->adafactor.max_change = option[TN_OPT_D];
     if (w->shape.n > 1)
@@ -163,6 +161,7 @@ static const tn__kind adafactor = {
     .options = 1u << TN_OPT_LR | 1u << TN_OPT_BASE_LR | 1u << TN_OPT_WEIGHT_DECAY | 1u << TN_OPT_BETA2_DECAY |
                1u << TN_OPT_EPS | 1u << TN_OPT_EPS2 | 1u << TN_OPT_D,
     .squares = true,
+    .eps_of_type = true,
     .state = {{"row_var", row_shape}, {"col_var", col_shape}, {"variance", vector_shape}},
     .numbers = numbers,
     .run = run,
@@ -171,17 +170,10 @@ static const tn__kind adafactor = {
 tn_optimizer *tn_adafactor_create(tn_adafactor_config c)
 {
     if (tn__blocked()) return NULL;
-    tn_dtype dt = TN_F32;
-    if (c.module) {
-        tn_each p = tn_module_each(c.module, TN_EACH_PARAMETER);
-        if (tn_next(&p)) dt = tn_dtype_of(p.tensor);
-    }
     const double option[TN_OPTS] = {[TN_OPT_LR] = c.lr,
                                     [TN_OPT_WEIGHT_DECAY] = c.weight_decay,
                                     [TN_OPT_BETA2_DECAY] = c.beta2_decay,
-                                    [TN_OPT_EPS] = c.eps >= 0     ? c.eps
-                                                   : dt == TN_F64 ? DBL_EPSILON
-                                                                  : (double)FLT_EPSILON,
+                                    [TN_OPT_EPS] = c.eps,
                                     [TN_OPT_EPS2] = c.eps2,
                                     [TN_OPT_D] = c.d};
     return tn__optimizer_make(&adafactor, c.module, c.maximize ? TN__MAXIMIZE : 0u, option, &c.clip);

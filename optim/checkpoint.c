@@ -154,6 +154,7 @@ static bool put_record(save *s)
     if (c->optimizer) tn__record_optimizer(w, "optimizer", c->optimizer);
     if (c->ema) {
         tn_json_open_object(w, "ema");
+        tn_json_put_bool(w, "mean", c->ema->mean);
         tn_json_put_i64(w, "updates", c->ema->updates);
         tn_json_close(w);
     }

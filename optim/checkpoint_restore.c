@@ -144,13 +144,18 @@ static bool optimizer_fits(restore *r)
 
 static bool ema_fits(restore *r)
 {
-    const tn_ema *e = r->c->ema;
+    const tn_ema  *e = r->c->ema;
+    const tn_json *record = tn_json_need(r->f->record, "ema");
     if (e->swapped)
         return tn_raise(TN_ESTATE, "%s: the averages stand in the place of the weights; tn_ema_swap brings those back",
                         who),
                false;
-    if (tn_json_i64(tn_json_need(tn_json_need(r->f->record, "ema"), "updates")) < 0)
+    if (tn_json_i64(tn_json_need(record, "updates")) < 0)
         return tn_raise(TN_EFORMAT, "%s: '%s' has a negative number of updates", who, r->f->path), false;
+    if (tn_json_bool(tn_json_need(record, "mean")) != e->mean && tn_error() == TN_OK)
+        tn_raise(TN_EFORMAT, "%s: '%s' was saved with averages %s .mean, but these are %s", who, r->f->path,
+                 e->mean ? "without" : "with", e->mean ? "with it" : "without");
+    if (tn_error() != TN_OK) return false;
     for (int64_t i = 0; i < e->items; i++) {
         const tn__average *a = e->item + i;
         if (!expect(r, "ema.", a->name, "", tn_dtype_of(a->average), tn_shape_of(a->average),

@@ -144,8 +144,11 @@ static void apply_schedule(tn_schedule *s, const tn_json *r)
 static const struct {
     unsigned    bit;
     const char *name;
-} flags[] = {
-    {TN__NESTEROV, "nesterov"}, {TN__MAXIMIZE, "maximize"}, {TN__AMSGRAD, "amsgrad"}, {TN__CENTERED, "centered"}};
+} flags[] = {{TN__NESTEROV, "nesterov"},
+             {TN__MAXIMIZE, "maximize"},
+             {TN__AMSGRAD, "amsgrad"},
+             {TN__CENTERED, "centered"},
+             {TN__LAZY, "lazy"}};
 enum { FLAGS = sizeof flags / sizeof *flags };
 
 void tn__record_optimizer(tn_json_writer *w, const char *key, const tn_optimizer *o)
@@ -217,7 +220,7 @@ static void groups_fit(const tn_optimizer *o, const tn_json *groups, bool keep, 
         for (int i = 0; i < TN_OPTS; i++) {
             if (!tn__has(o, (tn_opt)i)) continue;
             const double v = tn_json_double(tn_json_need(g, tn__option_names[i]));
-            if (tn_error() == TN_OK) tn__option_check("tn_checkpoint_restore", (tn_opt)i, v);
+            if (tn_error() == TN_OK) tn__option_check("tn_checkpoint_restore", o->kind, (tn_opt)i, v);
         }
 }
 

@@ -136,6 +136,13 @@ tn_status tn_ema_swap(tn_ema *e)
 
 bool tn_ema_swapped(const tn_ema *e) { return e && e->swapped; }
 
+bool tn_ema_has(const tn_ema *e, const tn_tensor *t)
+{
+    for (int64_t i = 0; e && t && i < e->items; i++)
+        if (e->item[i].t == t) return true;
+    return false;
+}
+
 /* clang-format off */
 #else /* ============================================================================== one number type */
 /* clang-format on */
@@ -147,6 +154,10 @@ static void TN__(blend)(const tn__segment *s, int64_t at, int64_t n, void *weigh
     const TN__REAL c = (TN__REAL)s->number.ema_rest;
     const TN__REAL *restrict p = weights;
     TN__REAL *restrict average = (TN__REAL *)s->state[0] + at;
+    if (c == 1) { /* the difference would round, and keep an Inf that is gone as a NaN */
+        memcpy(average, p, (size_t)n * sizeof *p);
+        return;
+    }
     for (int64_t i = 0; i < n; i++) average[i] += c * (p[i] - average[i]);
 }
 

@@ -19,7 +19,7 @@ const char *const tn__option_names[TN_OPTS] = {
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
-bool tn__option_check(const char *who, tn_opt which, double v)
+bool tn__option_check(const char *who, const tn__kind *kind, tn_opt which, double v)
 {
     const char *must = NULL;
     switch (which) {
@@ -30,6 +30,8 @@ bool tn__option_check(const char *who, tn_opt which, double v)
     case TN_OPT_DAMPENING: must = isfinite(v) ? NULL : "be finite"; break;
     default: must = v >= 0 && v < INFINITY ? NULL : "not be negative, nor infinite"; break;
     }
+    if (which == TN_OPT_EPS && kind->eps_of_type)
+        must = isfinite(v) ? NULL : "be finite; below 0: the number type's epsilon";
     if (must) tn_raise(TN_EINVAL, "%s: %s is %s, but must %s", who, tn__option_names[which], tn__number(v), must);
     return !must;
 }
@@ -58,7 +60,7 @@ double tn_option(const tn_optimizer *o, int group, tn_opt which)
 static tn_status set(const char *who, tn_optimizer *o, int group, tn_opt which, double v)
 {
     if (tn__blocked()) return tn_error();
-    if (!option_there(who, o, group, -1, which) || !tn__option_check(who, which, v)) return tn_error();
+    if (!option_there(who, o, group, -1, which) || !tn__option_check(who, o->kind, which, v)) return tn_error();
     for (int g = group < 0 ? 0 : group; g < (group < 0 ? o->groups : group + 1); g++) {
         double *option = o->group[g].option;
         if (which == TN_OPT_MOMENTUM && o->flags & TN__NESTEROV && v == 0)
@@ -120,8 +122,8 @@ static bool check(const char *who, const tn_group_config *c)
     if (!o) return tn_raise(TN_EINVAL, "%s: the optimizer is NULL", who), false;
     if (o->schedules)
         return tn_raise(TN_ESTATE, "%s: the optimizer has a schedule already; make its groups first", who), false;
-    if (c->weight_decay != -1 && !tn__option_check(who, TN_OPT_WEIGHT_DECAY, c->weight_decay)) return false;
-    return c->lr == -1 || tn__option_check(who, TN_OPT_LR, c->lr);
+    if (c->weight_decay != -1 && !tn__option_check(who, o->kind, TN_OPT_WEIGHT_DECAY, c->weight_decay)) return false;
+    return c->lr == -1 || tn__option_check(who, o->kind, TN_OPT_LR, c->lr);
 }
 
 /* What becomes of a group: how many parameters it has, how many are taken, and where those go. */

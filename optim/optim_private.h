@@ -156,6 +156,7 @@ struct tn__kind {
     unsigned    options;        /* which of tn_opt, as bits */
     bool        squares;        /* the squares of gradients must be finite */
     bool        by_element;     /* an element's step depends on no other's: states are of the weight's shape */
+    bool        eps_of_type;    /* TN_OPT_EPS may be below 0: the epsilon of the weight's number type */
     bool        moves_momentum; /* OneCycleLR may set TN_OPT_MOMENTUM, or TN_OPT_BETA1 if there is one */
     struct {
         const char *name;
@@ -171,7 +172,7 @@ struct tn__kind {
 
 extern const char *const tn__option_names[TN_OPTS];
 static inline bool       tn__has(const tn_optimizer *o, tn_opt which) { return o->kind->options >> which & 1; }
-bool                     tn__option_check(const char *who, tn_opt which, double v); /* raises */
+bool                     tn__option_check(const char *who, const tn__kind *kind, tn_opt which, double v); /* raises */
 
 /* Makes an optimizer of all the module's parameters, in one group with these options. Raises. */
 tn_optimizer *tn__optimizer_make(const tn__kind *kind, void *module, unsigned flags, const double option[TN_OPTS],

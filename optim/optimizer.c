@@ -50,7 +50,7 @@ tn_optimizer *tn__optimizer_make(const tn__kind *kind, void *module, unsigned fl
                         kind->call),
                NULL;
     for (int i = 0; i < TN_OPTS; i++)
-        if (kind->options >> i & 1 && !tn__option_check(kind->call, (tn_opt)i, option[i])) return NULL;
+        if (kind->options >> i & 1 && !tn__option_check(kind->call, kind, (tn_opt)i, option[i])) return NULL;
     if (!tn__clip_check(kind->call, clip)) return NULL;
     tn_optimizer *o = tn_mem_get(sizeof *o);
     if (!o) return NULL;

@@ -96,10 +96,12 @@ TN_API tn_status tn_ema_begin(tn_ema *e); /* with .mean: the next update is the 
 TN_API bool      tn_ema_begun(const tn_ema *e);
 TN_API tn_status tn_ema_swap(tn_ema *e); /* weights and averages change places; takes no memory */
 TN_API bool      tn_ema_swapped(const tn_ema *e);
+TN_API bool      tn_ema_has(const tn_ema *e, const tn_tensor *t); /* is t one of those that it averages? */
 
-/* ---- one process of several, which steps a share of the parameters (tn_replica does) ----------------------------- */
+/* ---- for who steps another's optimizer: tn_fit, and one process of several (tn_replica) -------------------------- */
 
 TN_API tn_clip   tn_optimizer_clip(const tn_optimizer *o);
+TN_API int64_t   tn_optimizer_parts(const tn_optimizer *o); /* of a step, as tn_accumulate was told */
 TN_API tn_status tn_step_share(tn_optimizer *o); /* tn_step; without any gradient counts and schedules go on alone */
 /* Steps of t only elements from ... to - 1, and has only their state, from now on; 0 and tn_numel(t): all. Only
  * where each element is stepped for itself (SGD, Adam, RMSprop, Adagrad). What it has of the state goes along. */

@@ -143,7 +143,9 @@ void tn__schedule_ready(const tn_schedule *s)
     if (at_the_helm("tn_step", s)) tn__course_ready(s, s->t + 1);
 }
 
-int64_t tn_schedule_now(const tn_schedule *s) { return s ? s->t : 0; }
+int64_t       tn_schedule_now(const tn_schedule *s) { return s ? s->t : 0; }
+tn_optimizer *tn_schedule_optimizer(const tn_schedule *s) { return s ? s->owner : NULL; }
+bool          tn_schedule_by_values(const tn_schedule *s) { return s && s->course->by_values; }
 
 double tn_schedule_lr(const tn_schedule *s, int64_t t, int group)
 {

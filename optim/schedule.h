@@ -211,6 +211,9 @@ TN_API tn_status tn_schedule_follow(tn_schedule *s);
 TN_API int64_t   tn_schedule_now(const tn_schedule *s);                      /* t */
 TN_API double    tn_schedule_lr(const tn_schedule *s, int64_t t, int group); /* what it will be at step t */
 TN_API void      tn_schedule_free(tn_schedule *s); /* before its optimizer: only if it must; the rate stays as it is */
+/* Whose rate it sets; and does it go by values, with tn_plateau_step, not by steps? */
+TN_API struct tn_optimizer *tn_schedule_optimizer(const tn_schedule *s);
+TN_API bool                 tn_schedule_by_values(const tn_schedule *s);
 
 #ifdef __cplusplus
 }

@@ -204,3 +204,5 @@ tn_status tn_accumulate(tn_optimizer *o, int64_t n)
     o->accumulate = n;
     return TN_OK;
 }
+
+int64_t tn_optimizer_parts(const tn_optimizer *o) { return o ? o->accumulate : 1; }

@@ -8,18 +8,13 @@
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 
-#include <float.h>
 typedef struct {
     double eps;
 } args_t;
 #define TN__TEMPLATE "autograd/ops/rms_norm.c"
 #include "core/real.h"
 
-static double eps_of(const args_t *a, tn_dtype dt)
-{
-    if (a->eps != 0) return a->eps;
-    return dt == TN_F64 ? DBL_EPSILON : dt == TN_F32 ? (double)FLT_EPSILON : 0x1p-7;
-}
+static double eps_of(const args_t *a, tn_dtype dt) { return a->eps != 0 ? a->eps : tn__dtype_epsilon(dt); }
 
 static bool rms_norm_infer(tn_ctx *c) { return tn__infer_real(c) && tn__infer_norm(c, 1, -1, TN_ARG(c, eps), 1, 1); }
 static void rms_norm_forward(tn_ctx *c)

@@ -80,8 +80,10 @@ static void step(tn__fit *f)
         *tn_current_generator() = before;
         return;
     }
+    tn_module_zero_grad(c->module); /* those that the optimizer does not step have some, too */
     if (c->ema) tn_ema_update(c->ema);
     f->r.steps++, f->r.loss = f->mean, f->lr = lr;
+    f->all += f->items;
     f->stepped = f->unsaved = true;
     tn__fit_tell(f, TN_FIT_STEP, NULL, false);
 }
@@ -130,6 +132,7 @@ static bool begin(tn__fit *f)
     tn_fit_args *c = &f->c;
     if (!tn__fit_check(f) || !tn__fit_optimizer(f) || !tn__fit_ranks_begin(f)) return false;
     tn_module *m = c->module;
+    tn_module_zero_grad(m); /* what stood before is of no batch of this run */
     if (!m->training) tn_module_train(m, true);
     for (tn_each e = tn_module_each(m, TN_EACH_MODULE); tn_next(&e);) f->modules++;
     if (!(f->modes = tn_mem_get((size_t)f->modules))) return false;
@@ -165,6 +168,15 @@ static void finish(tn__fit *f)
     if (c->world) tn_world_module_broadcast(c->world, c->module);
 }
 
+/* What the program told its optimizer holds again, however this ends. */
+static void put_parts_back(const tn__fit *f)
+{
+    tn_error_state aside;
+    tn_error_push(&aside);
+    if (f->parts) tn_accumulate(f->c.optimizer, f->parts);
+    tn_error_pop(&aside);
+}
+
 tn_fit_result tn_fit_run(tn_fit_args c)
 {
     tn__fit f = {.c = c, .folder.lock = -1, .valid_at = -1, .between = -1, .unsaved = true, .began = tn__seconds()};
@@ -179,6 +191,7 @@ tn_fit_result tn_fit_run(tn_fit_args c)
     }
     if (f.told) tn__fit_tell(&f, TN_FIT_END, tn_fit_why_text(f.r.why), false);
     if (tn_error() != TN_OK) f.r.why = TN_FIT_FAILED;
+    put_parts_back(&f);
     tn__fit_ranks_end(&f);
     tn__folder_close(&f.folder);
     tn_module_free(f.best);

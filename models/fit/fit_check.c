@@ -70,12 +70,28 @@ static bool options_fit(const tn_fit_args *c)
     return true;
 }
 
+/* A part of the module's parameters may be stepped, and averaged; but where there are none, nothing would happen. */
 static bool optimizer_fits(const tn_fit_args *c)
 {
-    if (!c->optimizer) return true;
-    for (tn_each p = tn_module_each(c->module, TN_EACH_PARAMETER); tn_next(&p);)
-        if (tn_group_of(c->optimizer, p.tensor) >= 0) return true;
-    return no("the optimizer has none of the module's parameters: it was made for another one");
+    bool steps = !c->optimizer, averages = !c->ema;
+    for (tn_each p = tn_module_each(c->module, TN_EACH_PARAMETER); tn_next(&p) && !(steps && averages);) {
+        steps = steps || tn_group_of(c->optimizer, p.tensor) >= 0;
+        averages = averages || tn_ema_has(c->ema, p.tensor);
+    }
+    if (!steps) return no("the optimizer has none of the module's parameters: it was made for another one");
+    return averages || no("the .ema has none of the module's parameters: it was made for another one");
+}
+
+static bool schedules_fit(const tn_fit_args *c)
+{
+    if (c->schedule && tn_schedule_optimizer(c->schedule) != c->optimizer)
+        return no(".schedule is of another optimizer, whose rate it sets: make it for .optimizer");
+    if (c->plateau && tn_schedule_optimizer(c->plateau) != c->optimizer)
+        return no(".plateau is of another optimizer, whose rate it sets: make it for .optimizer");
+    if (tn_schedule_by_values(c->schedule))
+        return no(".schedule is a plateau, which goes by values, not by steps: give it as .plateau");
+    return !c->plateau || tn_schedule_by_values(c->plateau) ||
+           no(".plateau is a schedule that goes by steps, and gets no values: give it as .schedule");
 }
 
 void tn__fit_no_steps(const tn__fit *f)
@@ -93,7 +109,9 @@ bool tn__fit_check(tn__fit *f)
     if (!c->loss) return no(".loss is NULL; it is the function that makes the loss of a batch");
     if (!tn_grad_enabled()) return no("called after tn_no_grad_begin(), where nothing can be learned");
     if (!c->steps && !c->epochs) return no("when is it to end? Say .steps or .epochs");
-    if (!sources_fit(c) || !numbers_fit(c) || !options_fit(c) || !ranks_fit(c) || !optimizer_fits(c)) return false;
+    if (!sources_fit(c) || !numbers_fit(c) || !options_fit(c) || !ranks_fit(c) || !optimizer_fits(c) ||
+        !schedules_fit(c))
+        return false;
     if (c->config) {
         tn_path_push("tn_fit: .config");
         tn_json *v = tn_json_parse(c->config, strlen(c->config));
@@ -113,7 +131,9 @@ bool tn__fit_optimizer(tn__fit *f)
 {
     tn_fit_args *c = &f->c;
     if (c->optimizer) {
-        tn_accumulate(c->optimizer, 1); /* parts are counted here */
+        const int64_t before = tn_optimizer_parts(c->optimizer);
+        if (tn_accumulate(c->optimizer, 1) != TN_OK) return false; /* parts are counted here */
+        f->parts = before;
         if (c->schedule) tn_schedule_follow(c->schedule);
         return tn_error() == TN_OK;
     }
@@ -121,11 +141,9 @@ bool tn__fit_optimizer(tn__fit *f)
     f->own = tn_adamw_new((tn_module *)c->module, .lr = c->lr, .weight_decay = c->weight_decay,
                           .clip.norm = c->world ? 0 : c->clip); /* of several ranks, the replica clips */
     tn_no_decay(f->own);
-    if (f->steps || warmup)
-        tn_schedule_follow(tn_warmup_lr_create((tn_warmup_lr_config){.optimizer = f->own,
-                                                                     .warmup = warmup,
-                                                                     .steps = f->steps ? f->steps : warmup,
-                                                                     .decay = f->steps ? c->decay : TN_DECAY_NONE}));
+    /* also where it changes nothing: a checkpoint has it then, and a call that knows its steps can go on from there */
+    tn_schedule_follow(tn_warmup_lr_create((tn_warmup_lr_config){
+        .optimizer = f->own, .warmup = warmup, .steps = f->steps, .decay = f->steps ? c->decay : TN_DECAY_NONE}));
     c->optimizer = f->own;
     return tn_error() == TN_OK;
 }

@@ -24,7 +24,7 @@ void tn__fit_tell(tn__fit *f, tn_fit_what what, const char *text, bool improved)
                             .step = f->r.steps,
                             .steps = f->steps,
                             .epoch = f->r.epochs,
-                            .items = f->items,
+                            .items = what == TN_FIT_END ? f->all : f->items,
                             .loss = f->r.loss,
                             .lr = f->lr,
                             .norm = f->own && f->replica ? tn_replica_norm(f->replica) : tn_grad_norm(f->c.optimizer),

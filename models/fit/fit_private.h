@@ -35,10 +35,12 @@ typedef struct {
     bool         *modes;
     int64_t       modules;
     tn_batch     *part;                /* [accumulate]: the batches of a step */
+    int64_t       parts;               /* what tn_accumulate was told before; 0: it is as it was */
     int64_t       steps;               /* in all; 0: not known */
     int64_t       seen;                /* batches of this epoch */
     int64_t       worse;               /* validations since the best */
-    int64_t       valid_at, items;     /* the step of the last validation; of this call */
+    int64_t       valid_at;            /* the step of the last validation */
+    int64_t       items, all;          /* in the batches of the last step; of all steps of this call */
     int64_t       between;             /* where a stop left a checkpoint that was not due; -1: nowhere */
     double        began, lr, mean;     /* the time; of the last step, lr and loss */
     double        measured;            /* the mean over .valid, the last time */

@@ -113,6 +113,6 @@ void tn__fit_validate(tn__fit *f)
     recall_modes(f);
     tn_use_generator(before);
     if (!done || tn_error() != TN_OK) return;
-    if (c->plateau && v == v) tn_plateau_step(c->plateau, v);
+    if (c->plateau) tn_plateau_step(c->plateau, v);
     tn__fit_tell(f, TN_FIT_VALID, NULL, better);
 }

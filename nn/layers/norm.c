@@ -2,8 +2,6 @@
 #include "nn/base/nn_private.h"
 #include "nn/layers/fuse.h"
 
-#include <float.h>
-
 /* Does x end with the dims that are normalised? */
 static bool norm_fits(const char *who, const tn_tensor *x, tn_shape shape)
 {
@@ -69,12 +67,10 @@ tn_layer_norm *tn_layer_norm_create(tn_layer_norm_config c)
 
 /* ---- RMS norm -------------------------------------------------------------------------------------------------- */
 
-static double epsilon(tn_dtype dt) { return dt == TN_F64 ? DBL_EPSILON : dt == TN_BF16 ? 0x1p-7 : (double)FLT_EPSILON; }
-
 static tn_tensor *rms_norm_forward(void *self, tn_tensor *x)
 {
     const tn_rms_norm *m = self;
-    const double       eps = m->eps >= 0 ? m->eps : epsilon(tn_dtype_of(x));
+    const double       eps = m->eps >= 0 ? m->eps : tn__dtype_epsilon(tn_dtype_of(x));
     if (!norm_fits("rms_norm", x, m->shape)) return NULL;
     if (m->weight) return tn_rms_norm(x, m->weight, eps);
     return tn_reshape(tn_rms_norm(last_dim_one(x, m->shape), NULL, eps), tn_shape_of(x));

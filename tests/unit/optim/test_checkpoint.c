@@ -474,6 +474,12 @@ START_TEST(what_does_not_fit)
             "schedule 0 is linear, the file has cosine");
     tn_optimizer_free(p);
 
+    p = tn_adamw_new(before, .lazy = true);
+    tn_cosine_lr_new(p, .steps = 100);
+    refused((tn_checkpoint_restore_args){.file = f, .optimizer = p}, TN_EFORMAT,
+            "tn_checkpoint_restore: '%s' holds another optimizer: 1 that differ: lazy is true, in the file false");
+    tn_optimizer_free(p);
+
     tn_ema *e = tn_ema_new(before);
     refused((tn_checkpoint_restore_args){.file = f, .ema = e}, TN_EFORMAT,
             "tn_checkpoint_restore: '%s' was saved without averages (.ema)");
@@ -571,6 +577,31 @@ START_TEST(what_is_no_checkpoint)
 }
 END_TEST
 
+/* The count of a mean says when it began, that of other averages how often they were updated. */
+START_TEST(means_are_no_other_averages)
+{
+    const char    *path = tn_test_file("fits.ckpt");
+    tn_sequential *net = mlp(4, true, TN_F32);
+    for (int mean = 0; mean < 2; mean++) {
+        tn_ema *e = tn_ema_new(net, .mean = mean), *alike = tn_ema_new(net, .mean = mean),
+               *other = tn_ema_new(net, .mean = !mean);
+        if (mean) tn_ema_begin(e);
+        for (int i = 0; i < 5; i++) tn_ema_update(e);
+        ck_assert_int_eq(tn_checkpoint_save(path, .ema = e), TN_OK);
+        tn_checkpoint_file *f = tn_checkpoint_open(path);
+        refused((tn_checkpoint_restore_args){.file = f, .ema = other}, TN_EFORMAT,
+                mean ? "tn_checkpoint_restore: '%s' was saved with averages with .mean, but these are without"
+                     : "tn_checkpoint_restore: '%s' was saved with averages without .mean, but these are with it");
+        ck_assert(tn_ema_begun(other) == (mean == 1));
+        ck_assert_int_eq(tn_checkpoint_restore(f, .ema = alike), TN_OK);
+        ck_assert(tn_ema_begun(alike));
+        tn_checkpoint_close(f);
+        tn_ema_free(e), tn_ema_free(alike), tn_ema_free(other);
+    }
+    tn_free(net);
+}
+END_TEST
+
 /* ---- what else is in it ------------------------------------------------------------------------------------------ */
 
 START_TEST(everything_comes_back)
@@ -638,6 +669,7 @@ int main(void)
     tcase_add_test(t, bits_rot);
     t = tn_tcase(s, "use");
     tcase_add_test(t, what_does_not_fit);
+    tcase_add_test(t, means_are_no_other_averages);
     tcase_add_test(t, what_cannot_be_saved);
     tcase_add_test(t, what_is_no_checkpoint);
     tcase_add_test(t, everything_comes_back);

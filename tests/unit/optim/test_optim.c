@@ -91,6 +91,31 @@ START_TEST(averages)
 }
 END_TEST
 
+/* Where 1 - decay is 1, the average is the weight: not that with the rounding of a difference, and an Inf that it once
+ * was is gone. */
+START_TEST(averages_that_are_the_weights)
+{
+    static const double began[] = {1, 3e7, INFINITY}, then[] = {1e-9, 0.3, 2};
+    for (int kind = 0; kind < 3; kind++) { /* a mean that has not begun, its first, and one that forgets all */
+        tn_linear *m = tn_linear_new(.in = 3, .out = 1, .no_bias = true);
+        tn_scope   s = tn_no_grad_begin();
+        for (int i = 0; i < 3; i++) tn_set(m->weight, i, began[i]);
+        tn_scope_end(s);
+        tn_ema *e = kind == 2 ? tn_ema_new(m, .decay = 0) : tn_ema_new(m, .mean = true);
+        if (kind == 1) tn_ema_begin(e);
+        s = tn_no_grad_begin();
+        for (int i = 0; i < 3; i++) tn_set(m->weight, i, then[i]);
+        tn_scope_end(s);
+        tn_ema_update(e), tn_ema_swap(e);
+        for (int i = 0; i < 3; i++)
+            ck_assert_msg(tn_get(m->weight, i) == (double)(float)then[i], "%d: [%d] is %g", kind, i,
+                          tn_get(m->weight, i));
+        tn_ema_swap(e);
+        tn_ema_free(e), tn_free(m);
+    }
+}
+END_TEST
+
 /* Every trajectory of the file is looked at. */
 START_TEST(nothing_is_left_out)
 {
@@ -243,6 +268,7 @@ int main(void)
     TCase *t = tn_tcase(s, "beside PyTorch");
     tcase_add_loop_test(t, trajectories, 0, KINDS);
     tcase_add_test(t, averages);
+    tcase_add_test(t, averages_that_are_the_weights);
     tcase_add_test(t, nothing_is_left_out);
     t = tn_tcase(s, "threads and memory");
     tcase_add_loop_test(t, any_number_of_threads, 0, KINDS);

@@ -245,6 +245,28 @@ END_TEST
 
 /* ---- clipping ---------------------------------------------------------------------------------------------------- */
 
+/* Each weight has the epsilon of its own number type, whichever parameter is the first. */
+START_TEST(adafactor_epsilon)
+{
+    static const char *const name[] = {"a", "b", "c"};
+    static const tn_dtype    type[] = {TN_BF16, TN_F32, TN_F64};
+    for (int first = 0; first < 3; first++) {
+        tn_sequential *net = tn_sequential_new();
+        tn_tensor     *w[3];
+        for (int i = 0; i < 3; i++) w[i] = param(net, name[i], type[(first + i) % 3], TN_SHAPE(1, 1), (double[]){0.25});
+        tn_optimizer *o = tn_adafactor_new(net, .lr = 1, .beta2_decay = -0.3, .eps2 = 0.5, .d = 2, .weight_decay = 0.1);
+        for (int i = 0; i < 3; i++) gradient(w[i], (double[]){1e-3});
+        ck_assert_int_eq(tn_step(o), TN_OK);
+        for (int i = 0; i < 3; i++) { /* torch has 0.1602 in bf16; the others' gradients are above their epsilon */
+            const double is = tn_get(w[i], 0), should = tn_dtype_of(w[i]) == TN_BF16 ? 0.1602 : -0.275;
+            ck_assert_msg(fabs(is - should) < 1e-3, "%s: %g", tn_dtype_name(tn_dtype_of(w[i])), is);
+        }
+        tn_optimizer_free(o);
+        tn_free(net);
+    }
+}
+END_TEST
+
 START_TEST(clipping)
 {
     tn_sequential *net = tn_sequential_new();
@@ -510,6 +532,8 @@ START_TEST(wrong_use)
     ck_error(TN_EINVAL, "tn_adafactor_new: beta2_decay is 0.5, but must not be positive");
     ck_assert_ptr_null(tn_adafactor_new(net, .d = 0.5));
     ck_error(TN_EINVAL, "tn_adafactor_new: d is 0.5, but must be at least 1");
+    ck_assert_ptr_null(tn_adafactor_new(net, .eps = NAN));
+    ck_error(TN_EINVAL, "tn_adafactor_new: eps is nan, but must be finite; below 0: the number type's epsilon");
     tn_step(NULL);
     ck_error(TN_EINVAL, "tn_step: the optimizer is NULL");
 
@@ -644,6 +668,7 @@ int main(void)
     tcase_add_test(t, frozen_ungraded_and_tied);
     tcase_add_test(t, strided_weights);
     tcase_add_test(t, bf16_weights);
+    tcase_add_test(t, adafactor_epsilon);
     tcase_add_test(t, clipping);
     tcase_add_test(t, norms_of_many);
     tcase_add_test(t, nonfinite_gradients);

@@ -1,0 +1,233 @@
+/* test_fit_owners.c — what tn_fit finds when it begins and leaves when it ends: gradients of before and of parameters
+ * that nobody steps, schedules and averages that belong to another, what the optimizer was told, and what a run is
+ * told at its end. */
+#include "tests/common/check_main.h"
+
+#include "models/models.h"
+#include "tests/common/bits.h"
+#include "tests/common/errors.h"
+#include "tests/common/faults.h"
+#include "tests/common/fit_case.h"
+#include "tests/common/thread_ranks.h"
+#include <math.h>
+
+#define USUAL(c) (c)->net, .train = (c)->train, .loss = fit_case_loss, .user = (c)
+#define LISTENED(c) .on = fit_case_listen, .on_user = (c)
+
+static void fine(tn_fit_result r) { ck_assert_msg(r.why == TN_FIT_DONE, "%s", tn_error_message()); }
+
+static void no_gradients(fit_case *c)
+{
+    for (tn_each p = tn_parameters(c->net); tn_next(&p);) ck_assert_msg(!tn_grad(p.tensor), "%s", p.name);
+}
+
+/* ---- gradients --------------------------------------------------------------------------------------------------- */
+
+static tn_optimizer *of_the_last(fit_case *c) { return tn_sgd_new((tn_linear *)tn_at(c->net, 3), .lr = 0.1); }
+
+static void none_at_a_step(const tn_fit_event *e, void *user)
+{
+    if (e->what == TN_FIT_STEP) no_gradients(user);
+}
+
+/* What the others gather is forgotten at each step, as a checkpoint wants it, and so that it does not pile up. */
+START_TEST(an_optimizer_of_a_part)
+{
+    for (int kept = 0; kept < 2; kept++) {
+        fit_case      c = fit_case_begin(0);
+        tn_optimizer *o = of_the_last(&c);
+        fine(tn_fit(USUAL(&c), .optimizer = o, .steps = 3, .folder = kept ? tn_test_file("part") : NULL,
+                    .on = none_at_a_step, .on_user = &c));
+        no_gradients(&c);
+        tn_optimizer_free(o);
+        fit_case_end(&c);
+    }
+}
+END_TEST
+
+static void large_gradients(fit_case *c)
+{
+    for (tn_each p = tn_parameters(c->net); tn_next(&p);) tn_backward(tn_mul_scalar(tn_sum(p.tensor), 1000));
+}
+
+static void begun_with_gradients(tn_world *w, void *user)
+{
+    fit_case           c[2] = {fit_case_begin(0), fit_case_begin(0)};
+    const tn_scope     s = tn_scope_begin();
+    const char *const *folder = user;
+    for (int i = 0; i < 2; i++) {
+        tn_optimizer *o = tn_sgd_new(c[i].net, .lr = 0.1);
+        if (i) large_gradients(c + i);
+        tn_seed(5);
+        fine(tn_fit(USUAL(c + i), .optimizer = o, .steps = 2, .world = w, .folder = folder[i]));
+        tn_optimizer_free(o);
+    }
+    for (tn_each p = tn_parameters(c[0].net), q = tn_parameters(c[1].net); tn_next(&p) && tn_next(&q);)
+        ck_assert_msg(tn_same_bits(p.tensor, q.tensor), "%s", p.name);
+    tn_scope_end(s);
+    fit_case_end(c), fit_case_end(c + 1);
+}
+
+START_TEST(gradients_of_before)
+{
+    const char *folder[] = {tn_test_file("alone-0"), tn_test_file("alone-1"), tn_test_file("ranks-0"),
+                            tn_test_file("ranks-1")};
+    char        text[TN_THREAD_RANKS][1100];
+    begun_with_gradients(NULL, folder);
+    tn_thread_ranks(2, begun_with_gradients, folder + 2, 0, text);
+    for (int i = 0; i < 2; i++) ck_assert_msg(!*text[i], "%s", text[i]);
+}
+END_TEST
+
+/* ---- what belongs to another ------------------------------------------------------------------------------------- */
+
+#define REFUSED(text, ...)                                                               \
+    do {                                                                                 \
+        ck_assert_int_eq(tn_fit(USUAL(&c), .steps = 2, __VA_ARGS__).why, TN_FIT_FAILED); \
+        ck_error(TN_EINVAL, "tn_fit: " text);                                            \
+    } while (0)
+
+START_TEST(of_another)
+{
+    fit_case      c = fit_case_begin(0), other = fit_case_begin(0), before = fit_case_begin(0);
+    tn_optimizer *o = tn_sgd_new(c.net, .lr = 0.1);
+    tn_schedule  *cosine = tn_cosine_lr_new(o, .steps = 9);
+    REFUSED(".schedule is of another optimizer, whose rate it sets: make it for .optimizer", .optimizer = c.o,
+            .schedule = other.lr);
+    REFUSED(".plateau is of another optimizer, whose rate it sets: make it for .optimizer", .optimizer = c.o,
+            .plateau = other.plateau, .valid = c.valid);
+    REFUSED(".plateau is a schedule that goes by steps, and gets no values: give it as .schedule", .optimizer = o,
+            .plateau = cosine, .valid = c.valid);
+    tn_schedule_free(cosine);
+    tn_schedule *plateau = tn_plateau_lr_new(o);
+    REFUSED(".schedule is a plateau, which goes by values, not by steps: give it as .plateau", .optimizer = o,
+            .schedule = plateau);
+    REFUSED("the .ema has none of the module's parameters: it was made for another one", .ema = other.ema);
+    ck_assert(fit_case_same_bits(&c, &before) && fit_case_same_bits(&other, &before));
+    tn_ema *part = tn_ema_new((tn_linear *)tn_at(c.net, 3)); /* of a part it may be */
+    fine(tn_fit(USUAL(&c), .steps = 2, .optimizer = o, .plateau = plateau, .valid = c.valid, .ema = part));
+    tn_ema_free(part);
+    tn_optimizer_free(o);
+    fit_case_end(&c), fit_case_end(&other), fit_case_end(&before);
+}
+END_TEST
+
+/* ---- what the optimizer was told --------------------------------------------------------------------------------- */
+
+static tn_tensor *nan_at_2(void *module, const tn_batch *b, void *user)
+{
+    fit_case *c = user;
+    return tn_mul_scalar(fit_case_loss(module, b, user), c->told[TN_FIT_STEP] ? NAN : 1);
+}
+
+/* A program that goes on by itself has the parts that it asked for: every third tn_step takes effect. */
+static void steps_of_three(fit_case *c, tn_optimizer *o)
+{
+    const int64_t before = tn_steps(o);
+    for (int i = 1; i <= 3; i++) {
+        const tn_scope s = tn_scope_begin();
+        tn_batch       b;
+        while (!tn_source_next(&c->train, &b)) continue;
+        tn_backward(fit_case_loss(c->net, &b, c));
+        ck_assert_int_eq(tn_step(o), TN_OK);
+        ck_assert_int_eq(tn_steps(o), before + i / 3);
+        tn_scope_end(s);
+    }
+}
+
+START_TEST(parts_are_put_back)
+{
+    fit_case      c = fit_case_begin(0);
+    tn_optimizer *o = tn_sgd_new(c.net, .lr = 0.1);
+    tn_accumulate(o, 3);
+    fine(tn_fit(USUAL(&c), .optimizer = o, .steps = 4, .accumulate = 2));
+    ck_assert_int_eq(tn_steps(o), 4);
+    steps_of_three(&c, o);
+    ck_assert_int_eq(
+        tn_fit(c.net, .train = c.train, .loss = nan_at_2, .user = &c, .optimizer = o, .steps = 4, LISTENED(&c)).why,
+        TN_FIT_FAILED);
+    ck_assert_int_eq(tn_error(), TN_ENUMERIC);
+    tn_clear_error();
+    ck_assert_int_eq(tn_steps(o), 6);
+    steps_of_three(&c, o);
+    /* one who waits for his step is not robbed of its parts */
+    tn_backward(tn_sum(((tn_linear *)tn_at(c.net, 3))->weight));
+    tn_step(o);
+    ck_assert_int_eq(tn_fit(USUAL(&c), .optimizer = o, .steps = 4).why, TN_FIT_FAILED);
+    ck_error(TN_ESTATE, "tn_accumulate: 1 of 3 parts are waiting for their step; change n after it");
+    ck_assert(tn_grad(((tn_linear *)tn_at(c.net, 3))->weight));
+    tn_optimizer_free(o);
+    fit_case_end(&c);
+}
+END_TEST
+
+/* ---- values and counts ------------------------------------------------------------------------------------------- */
+
+static double not_a_number(void *module, void *user) { return (void)module, (void)user, NAN; }
+
+/* As in PyTorch, a NaN is no improvement: a run that diverges gets a smaller rate. */
+START_TEST(a_plateau_hears_of_nan)
+{
+    fit_case      c = fit_case_begin(0);
+    tn_optimizer *o = tn_sgd_new(c.net, .lr = 0.1);
+    tn_schedule  *plateau = tn_plateau_lr_new(o, .patience = 1, .factor = 0.5);
+    fine(tn_fit(USUAL(&c), .optimizer = o, .plateau = plateau, .score = not_a_number, .steps = 4, .valid_every = 1));
+    ck_assert_double_eq_tol(tn_lr(o, 0), 0.1 * 0.25, 1e-12);
+    tn_optimizer_free(o);
+    fit_case_end(&c);
+}
+END_TEST
+
+/* 21 rows, in batches of 5: at the end all that were learned from in this call. */
+START_TEST(items_of_the_call)
+{
+    const char *folder = tn_test_file("items");
+    for (int call = 0; call < 2; call++) {
+        fit_case c = fit_case_begin(0);
+        fine(tn_fit(USUAL(&c), .epochs = 2 + call, .folder = folder, .resume = true, LISTENED(&c)));
+        ck_assert_int_eq(c.items, call ? 21 : 42);
+        ck_assert_int_eq(c.last.items, c.items);
+        fit_case_end(&c);
+    }
+}
+END_TEST
+
+/* Where a source does not say its batches, the number of steps is known only when .steps says it: in this call or in
+ * the next. */
+START_TEST(steps_that_become_known)
+{
+    const char     *folder = tn_test_file("known");
+    fit_case        c = fit_case_begin(0);
+    const tn_source unknown = {
+        .next = c.train.next, .begin = c.train.begin, .save = c.train.save, .user = c.train.user};
+#define GO_ON(...)                                                                                                   \
+    tn_fit(c.net, .train = unknown, .loss = fit_case_loss, .user = &c, .lr = 0.01, .folder = folder, .resume = true, \
+           LISTENED(&c), __VA_ARGS__)
+    fine(GO_ON(.epochs = 2));
+    ck_assert_double_eq(c.last.lr, 0.01);
+    fine(GO_ON(.steps = 15, .warmup = 3, .decay = TN_DECAY_LINEAR));
+    ck_assert_double_eq_tol(c.last.lr, 0.01 / 12, 1e-12); /* of the steps 3 … 15 one was left */
+    fine(GO_ON(.epochs = 4));
+    ck_assert_double_eq(c.last.lr, 0.01);
+    fine(GO_ON(.epochs = 5, .warmup = 40));
+    ck_assert_double_eq_tol(c.last.lr, 0.01 * 24 / 40, 1e-12);
+#undef GO_ON
+    fit_case_end(&c);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("fit_owners");
+    TCase *c = tn_tcase(s, "fit");
+    tcase_add_checked_fixture(c, tn_faulty_files_begin, tn_faulty_files_end); /* without the wait for the disk */
+    tcase_add_test(c, an_optimizer_of_a_part);
+    tcase_add_test(c, of_another);
+    tcase_add_test(c, parts_are_put_back);
+    tcase_add_test(c, a_plateau_hears_of_nan);
+    tcase_add_test(c, items_of_the_call);
+    tcase_add_test(c, steps_that_become_known);
+    c = tn_tcase(s, "ranks");
+    tcase_add_test(c, gradients_of_before);
+    return tn_check_main(s);
+}
