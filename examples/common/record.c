@@ -177,6 +177,17 @@ bool record_may_begin(const char *folder, bool *resume)
     return put_run(folder, NULL);
 }
 
+bool record_may_save(const char *folder)
+{
+    char path[1024];
+    if (!make_folder(folder)) return false;
+    for (int i = 0; i < FILES && tn_error() == TN_OK; i++)
+        if (is_there(in_folder(folder, files[i], path)))
+            tn_raise(TN_EINVAL, "'%s' holds a model already, or a part of one: there is '%s'; choose another folder",
+                     folder, files[i]);
+    return tn_error() == TN_OK;
+}
+
 bool record_run(const char *folder, bool resume, const tn_tokenizer *t, const char *asked)
 {
     if (resume || tn_error() != TN_OK) return tn_error() == TN_OK;

@@ -23,6 +23,8 @@ void   record_end(record *r);
  * that was broken off before there was anything to go on with is begun again. No other process has the folder from now
  * on. False: raised. */
 bool record_may_begin(const char *folder, bool *resume);
+/* The same for a model that is saved once, at the end: asked before the work. The folder is made. False: raised. */
+bool record_may_save(const char *folder);
 /* The point from which a run can be resumed: its tokenizer, if it has one, and folder/run.json with what made it
  * (version, instruction set, threads) and what was asked for, an object of JSON; a run that is resumed leaves both as
  * they are. */

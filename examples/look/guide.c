@@ -301,7 +301,8 @@ static int run(int count, char **operands)
     tn_seed((uint64_t)seed);
     if (model_open(dir, &m)) {
         g.m = &m, g.t = &t;
-        if (trees_open(text, most, 100, &t) && trees_open(test, most, 100, &u) && found(&g, &m)) {
+        if (model_may_go_to(out) && trees_open(text, most, 100, &t) && trees_open(test, most, 100, &u) &&
+            found(&g, &m)) {
             printf("when\tdirected\tundirected\thidden words\n");
             if (stands(&g, &u, "before")) {
                 tn_train(m.net, true);

@@ -215,10 +215,8 @@ static int run_prune(int count, char **operands)
     texts    t = {.n = 0};
     held_out held = {.translates = false};
     (void)count, (void)operands;
-    if (out && is_there(in_folder(out, "config.json", (char[1024]){0})))
-        tn_raise(TN_EINVAL, "'%s' holds a model already; give --out another name", out);
-    if (tn_error() == TN_OK && model_open(dir, &m)) {
-        if (texts_open(&given, &m, &t) && held_open(&m, &held)) prune_all(&m, &t, &held);
+    if (model_open(dir, &m)) {
+        if (model_may_go_to(out) && texts_open(&given, &m, &t) && held_open(&m, &held)) prune_all(&m, &t, &held);
         if (out && tn_error() == TN_OK && model_save(&m, out) != TN_OK) fprintf(stderr, "nothing was saved\n");
         texts_close(&t), held_close(&held);
         model_close(&m);

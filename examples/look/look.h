@@ -27,6 +27,7 @@ typedef struct {
 } model;
 bool      model_open(const char *path, model *m); /* false: an error stands */
 void      model_close(model *m);
+bool      model_may_go_to(const char *dir); /* asked before the work; NULL: it goes nowhere; false: an error stands */
 tn_status model_save(const model *m, const char *dir);
 
 /* A text's pieces, as they are shown. */

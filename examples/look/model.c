@@ -42,9 +42,10 @@ void model_close(model *m)
     *m = (model){.net = NULL};
 }
 
+bool model_may_go_to(const char *dir) { return !dir || record_may_save(dir); }
+
 tn_status model_save(const model *m, const char *dir)
 {
-    if (!make_folder(dir)) return tn_error();
     const tn_status s = m->kind == READER       ? tn_bert_save(m->encoder, dir)
                         : m->kind == TUNED      ? tn_tuned_save((tn_tuned *)(void *)m->net, dir)
                         : m->kind == TRANSLATOR ? tn_seq2seq_save((tn_seq2seq *)(void *)m->net, dir)

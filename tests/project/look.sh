@@ -109,6 +109,18 @@ awk '$1 == "sum" { exit !($2 < 0) }' thing || wrong "a man is thought to be a th
 "$l" guide --model bert --text trees --test trees --sentences 40 --layer 2 --head 1 --steps 60 --lr 3e-3 --out guided \
     -q >lines || wrong "guide fails"
 awk -F '\t' 'NR == 3 && $2 < 60 { exit 1 }' lines || wrong "a guided head does not find heads: $(cat lines)"
+# A model goes nowhere where one is, whole or in part, nor where there is a file, and that is said before the work.
+cp -r gpt there && mkdir part && cp gpt/vocab.json part
+cp -r there before
+for to in there bert part text; do
+    code=1 words="'$to' holds a model already"
+    [ $to != text ] || code=5 words="'text' is a file"
+    ends $code "$words" "$l" prune --model bert --text text --out $to
+    [ ! -s out ] || wrong "prune begins, though there is no folder for what it makes: $(cat out)"
+    ends $code "$words" "$l" guide --model bert --text trees --test trees --sentences 20 --steps 2 --out $to
+    [ ! -s out ] || wrong "guide begins, though there is no folder for what it makes: $(cat out)"
+done
+diff -r there before || wrong "a model was written into another's folder"
 "$l" guide --model bert --text trees --test trees --sentences 20 --mask --steps 2 -q >lines ||
     wrong "guide --mask fails"
 ends 1 "there is no --layer 3" "$l" guide --model bert --text trees --test trees --layer 3
