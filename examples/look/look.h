@@ -67,6 +67,7 @@ typedef struct {
     }
 bool       texts_open(const texts_config *c, const model *m, texts *t);
 void       texts_close(texts *t);
+uint64_t   texts_checksum(const texts *t);
 tn_tensor *texts_loss(void *net, void *batch); /* a tn_look_loss */
 
 typedef struct {

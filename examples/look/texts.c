@@ -1,9 +1,16 @@
 /* texts.c — lines of a file as batches that a model is asked about: hidden words, next words, or translations. */
 #define _POSIX_C_SOURCE 200809L
+#include "../common/checksum.h"
 #include "look.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+enum { TENSORS = 6 };
+static void tensors_of(const batch *b, tn_tensor *to[TENSORS])
+{
+    to[0] = b->ids, to[1] = b->types, to[2] = b->blocked, to[3] = b->where, to[4] = b->what, to[5] = b->target;
+}
 
 static bool put(texts *t, const model *m, batch b)
 {
@@ -11,20 +18,36 @@ static bool put(texts *t, const model *m, batch b)
     if (!more) return tn_raise(TN_ENOMEM, "there is no memory for another batch of texts"), false;
     t->batch = more;
     b.of = m;
-    tn_tensor *const all[] = {b.ids, b.types, b.blocked, b.where, b.what, b.target};
+    tn_tensor *all[TENSORS];
     if (tn_error() != TN_OK) return false;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    tensors_of(&b, all);
+    for (int i = 0; i < TENSORS; i++)
         if (all[i]) tn_keep(all[i]);
     t->batch[t->n++] = b;
     return true;
 }
 
+uint64_t texts_checksum(const texts *t)
+{
+    uint64_t sum = CHECKSUM;
+    for (int64_t i = 0; i < TENSORS * t->n && tn_error() == TN_OK; i++) {
+        const tn_scope s = tn_scope_begin();
+        tn_tensor     *all[TENSORS];
+        tensors_of(&t->batch[i / TENSORS], all);
+        const tn_tensor *x = all[i % TENSORS] ? tn_contiguous(all[i % TENSORS]) : NULL;
+        for (int d = 0; x && d < tn_ndim(x); d++) sum = checksum(sum, &(int64_t){tn_size(x, d)}, sizeof(int64_t));
+        if (x) sum = checksum_tensor(sum, x);
+        tn_scope_end(s);
+    }
+    return sum;
+}
+
 void texts_close(texts *t)
 {
-    for (int64_t i = 0; i < t->n; i++) {
-        const batch *b = &t->batch[i];
-        tn_drop(b->ids), tn_drop(b->types), tn_drop(b->blocked);
-        tn_drop(b->where), tn_drop(b->what), tn_drop(b->target);
+    for (int64_t i = 0; i < TENSORS * t->n; i++) {
+        tn_tensor *all[TENSORS];
+        tensors_of(&t->batch[i / TENSORS], all);
+        tn_drop(all[i % TENSORS]);
     }
     free(t->batch);
     *t = (texts){.n = 0};

@@ -84,7 +84,10 @@ for m in bert tuned gpt tran; do
     head -n 9 $m.tsv >again.tsv
     "$l" surface --model $m --text $text "${more[@]}" --lines 16 --size 5 --table again.tsv --resume -q >more
     cmp -s $m.tsv again.tsv || wrong "$m: a surface that is resumed has other numbers"
-    ends 3 "was begun with another size" "$l" surface --model $m --text $text "${more[@]}" --size 7 --table again.tsv -r
+    begun() { ends 3 "was begun with another size" "$l" surface --model $m --text $text --table again.tsv -r "$@"; }
+    begun "${more[@]}" --lines 16 --size 7
+    begun "${more[@]}" --lines 40 --size 5
+    begun "${more[@]}" --lines 16 --size 5 --model $m.half
 done
 "$l" align --model tran "the old man" --html align.html >said || wrong "align fails"
 page align.html
@@ -109,6 +112,19 @@ awk '$1 == "sum" { exit !($2 < 0) }' thing || wrong "a man is thought to be a th
 "$l" guide --model bert --text trees --test trees --sentences 40 --layer 2 --head 1 --steps 60 --lr 3e-3 --out guided \
     -q >lines || wrong "guide fails"
 awk -F '\t' 'NR == 3 && $2 < 60 { exit 1 }' lines || wrong "a guided head does not find heads: $(cat lines)"
+# The numbers of a table are those of the models and the texts that it was begun with, and no others.
+head -n 9 bert.tsv >again.tsv
+begun() { ends 3 "was begun with another size" "$l" surface --text text --lines 16 --size 5 --table again.tsv -r "$@"; }
+begun --model guided
+begun --model bert --text trees
+begun --model bert --batch 8
+"$l" surface --model bert --text text --lines 16 --size 5 --to guided --table line.tsv -q >line || wrong "a line's table"
+cp line.tsv again.tsv
+begun --model bert --to bert
+begun --model bert --to guided --seed 2
+"$l" surface --model bert --text text --lines 16 --size 5 --to guided --table line.tsv -r -q >line || wrong "and again"
+ends 1 "'line.tsv' is there already" "$l" surface --model bert --text text --lines 16 --size 5 --table line.tsv
+cmp -s line.tsv again.tsv || wrong "a table is written over"
 # A model goes nowhere where one is, whole or in part, nor where there is a file, and that is said before the work.
 cp -r gpt there && mkdir part && cp gpt/vocab.json part
 cp -r there before
