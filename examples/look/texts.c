@@ -155,8 +155,10 @@ static bool read_pairs(const texts_config *c, const model *m, tn_lines *l, texts
     tn_lines     *other = c->target ? tn_lines_load(c->target) : NULL;
     if (!c->target)
         tn_raise(TN_EINVAL, "this model translates: give the translations of the lines, too, with --target");
-    const int64_t both = other && tn_lines_count(other) < tn_lines_count(l) ? tn_lines_count(other) : tn_lines_count(l);
-    const int64_t all = both < c->most ? both : c->most;
+    if (other && tn_lines_count(other) != tn_lines_count(l))
+        tn_raise(TN_EFORMAT, "'%s' has %lld lines, '%s' %lld: they must belong together, line by line", c->file,
+                 (long long)tn_lines_count(l), c->target, (long long)tn_lines_count(other));
+    const int64_t all = tn_lines_count(l) < c->most ? tn_lines_count(l) : c->most;
     pieces       *p = calloc((size_t)(2 * c->together), sizeof *p);
     for (int64_t from = 0; p && other && from < all && tn_error() == TN_OK; from += c->together) {
         const tn_scope s = tn_scope_begin();

@@ -152,6 +152,8 @@ ends 2 "give a model and texts" "$l" surface
 ends 2 "give texts" "$l" surface --model bert
 ends 1 "does not translate" "$l" align --model bert "a" --html x.html
 ends 1 "give the translations" "$l" heads --model tran --text text
+head -n 3 other >three
+ends 3 "'text' has 300 lines, 'three' 3: they must belong together" "$l" heads --model tran --text text --target three
 ends 1 "has no \[MASK\]" "$l" attribute --model bert "the old man"
 ends 1 "is no piece" "$l" attribute --model bert "the [MASK]" --answer unheardof
 ends 1 "there is no --layer 9" "$l" attend --model bert "a" --layer 9 --html x.html
