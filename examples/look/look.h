@@ -20,6 +20,7 @@ typedef enum {
 typedef struct {
     model_kind    kind;
     tn_module    *net;     /* a tn_bert, a tn_tuned, a tn_lm or a tn_seq2seq */
+    tn_decoder    writer;  /* of a writer: what was opened, net and tokens among it */
     tn_bert      *encoder; /* of a reader, tuned or not: it, or a part of it; else NULL */
     tn_tokenizer *tokens;
     const char   *vectors; /* the path of its words' vectors */

@@ -20,6 +20,7 @@ train() { "$@" -q >log 2>&1 || wrong "$*: $(cat log)"; }
 train "$build/bin/bert" train --text text --out bert --size tiny --steps 30 --length 16 --vocab-size 90 \
     --objective roberta
 train "$build/bin/gpt" train --text text --out gpt --size tiny --steps 3 --length 16 --vocab-size 300
+printf '{{ messages[0].content }}' >gpt/chat_template.jinja
 train "$build/bin/translate" train --src text --tgt other --out tran --size tiny --steps 3 --vocab-size 300
 awk '{ print $0 "\t" ($2 == "man" || $2 == "dog" ? "living" : "thing") }' text >labelled
 awk '{ print $0 "\t" $2 "\t" ($2 == "man" || $2 == "dog" ? "living" : "thing") }' text >pairs
@@ -59,6 +60,9 @@ for m in bert tuned gpt tran; do
     "$l" heads --model $m.half --text $text "${more[@]}" --lines 60 >half || wrong "$m: the pruned model does not open"
     [ $((2 * ($(wc -l <half) - 1))) = $(($(wc -l <heads) - 1)) ] || wrong "$m: not half of the heads are left"
     ends 1 "holds a model already" "$l" prune --model $m --text $text --out $m.half
+    for file in generation_config.json chat_template.jinja; do
+        [ $m != gpt ] || cmp $m/$file $m.half/$file || wrong "the pruned model has lost its $file"
+    done
     for way in random worst; do
         "$l" prune --model $m --text $text "${more[@]}" --lines 30 --share 1 --order $way --tune 2 >lines ||
             wrong "$m: $way"
