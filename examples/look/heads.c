@@ -167,7 +167,7 @@ typedef struct {
 static bool held_open(const model *m, held_out *h)
 {
     texts_config c = given;
-    c.file = valid ? valid : given.file, c.target = valid ? valid_target : given.target;
+    if (valid) c.file = valid, c.target = valid_target, c.target_option = "--valid-target";
     *h = (held_out){.translates = m->kind == TRANSLATOR};
     return texts_open(&c, m, &h->texts) &&
            (!h->translates || judge_open(&h->judge, m->tokens, c.file, c.target, c.most));
@@ -215,6 +215,7 @@ static int run_prune(int count, char **operands)
     texts    t = {.n = 0};
     held_out held = {.translates = false};
     (void)count, (void)operands;
+    if (valid_target && !valid) return program_usage("--valid-target has the translations of --valid: give both");
     if (model_open(dir, &m)) {
         if (model_may_go_to(out) && texts_open(&given, &m, &t) && held_open(&m, &held)) prune_all(&m, &t, &held);
         if (out && tn_error() == TN_OK && model_save(&m, out) != TN_OK) fprintf(stderr, "nothing was saved\n");

@@ -58,13 +58,14 @@ typedef struct {
 } texts;
 typedef struct {
     const char *file, *target; /* target: the translations */
+    const char *target_option; /* what names them */
     bool        pairs;         /* of labelled texts: the second column is a second text */
     int64_t     most, together;
     int64_t     seed;
 } texts_config;
-#define TEXTS_CONFIG                           \
-    {                                          \
-        .most = 256, .together = 16, .seed = 1 \
+#define TEXTS_CONFIG                                                        \
+    {                                                                       \
+        .target_option = "--target", .most = 256, .together = 16, .seed = 1 \
     }
 bool       texts_open(const texts_config *c, const model *m, texts *t);
 void       texts_close(texts *t);

@@ -154,7 +154,8 @@ static bool read_pairs(const texts_config *c, const model *m, tn_lines *l, texts
     const int64_t padding = ((tn_seq2seq *)(void *)m->net)->config.padding;
     tn_lines     *other = c->target ? tn_lines_load(c->target) : NULL;
     if (!c->target)
-        tn_raise(TN_EINVAL, "this model translates: give the translations of the lines, too, with --target");
+        tn_raise(TN_EINVAL, "this model translates: give the translations of the lines in '%s', too, with %s", c->file,
+                 c->target_option);
     if (other && tn_lines_count(other) != tn_lines_count(l))
         tn_raise(TN_EFORMAT, "'%s' has %lld lines, '%s' %lld: they must belong together, line by line", c->file,
                  (long long)tn_lines_count(l), c->target, (long long)tn_lines_count(other));
@@ -234,6 +235,10 @@ bool texts_open(const texts_config *c, const model *m, texts *t)
     *t = (texts){.n = 0};
     if (c->pairs && m->kind != TUNED)
         return tn_raise(TN_EINVAL, "--pairs is for a model that is tuned for a task, and its labelled texts"), false;
+    if (c->target && m->kind != TRANSLATOR)
+        return tn_raise(TN_EINVAL, "%s is for a model that translates, and this one does not: leave it away",
+                        c->target_option),
+               false;
     if (m->kind == TUNED) read_labelled(c, m, t);
     tn_lines *l = m->kind == TUNED ? NULL : tn_lines_load(c->file);
     if (l && m->kind == READER) read_hidden(c, m, l, t);

@@ -156,6 +156,13 @@ ends 2 "give a model and texts" "$l" surface
 ends 2 "give texts" "$l" surface --model bert
 ends 1 "does not translate" "$l" align --model bert "a" --html x.html
 ends 1 "give the translations" "$l" heads --model tran --text text
+ends 1 "of the lines in 'text', too, with --valid-target" "$l" prune --model tran --text text --target other \
+    --valid text
+ends 2 "give both" "$l" prune --model tran --text text --target other --valid-target other
+for command in heads prune surface; do
+    ends 1 "--target is for a model that translates" "$l" $command --model gpt --text text --target nothing
+done
+ends 1 "--valid-target is for" "$l" prune --model gpt --text text --valid text --valid-target nothing
 head -n 3 other >three
 ends 3 "'text' has 300 lines, 'three' 3: they must belong together" "$l" heads --model tran --text text --target three
 ends 1 "has no \[MASK\]" "$l" attribute --model bert "the old man"
