@@ -145,6 +145,13 @@ diff -r there before || wrong "a model was written into another's folder"
     wrong "guide --mask fails"
 ends 1 "there is no --layer 3" "$l" guide --model bert --text trees --test trees --layer 3
 
+ends 2 "--weight is of the loss that --mask goes without" "$l" guide --model bert --text trees --test trees --mask \
+    --weight 2
+cp -r bert headless && sed -i s/ForMaskedLM/Model/ headless/config.json && rm headless/SHA256SUMS
+for option in --mask "--weight 2"; do # shellcheck disable=SC2086
+    ends 1 "does not say hidden words" "$l" guide --model headless --text trees --test trees --steps 2 $option
+done
+ends 2 "goes on with a --table" "$l" surface --model bert --text text --resume
 ends 2 "is of --twins" "$l" surface --model bert --text text --transformer
 "$l" probe --model bert --to bert --text trees --sentences 20 >alike || wrong "probe --to fails"
 awk 'NR == 1 { next } $NR != "1.000" { exit 1 } NR == 2 && !($3 > 0 && $3 < 1) { exit 1 }' alike ||
