@@ -43,6 +43,8 @@ bool record_space(const char *folder, double bytes, bool force);
  * anew. */
 double step_seconds(void *module, tn_source s, tn_fit_loss loss, void *user, bool autocast);
 
+/* Is nothing at path, or what begins so (at most 31 bytes)? what: as the message that it raises calls it. */
+bool record_may_replace(const char *path, const char *begins, const char *what);
 /* Writes a page and frees it; what stands at path and is no page is not written over. False: raised. */
 bool record_report(tn_report *r, const char *path);
 bool record_curves(tn_report *r, const char *folder);    /* loss, BLEU, learning rate */

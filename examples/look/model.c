@@ -168,9 +168,11 @@ void run_model(const model *m, tn_tensor *ids, tn_tensor *said)
 bool written(tn_report *r, const char *path)
 {
     const size_t n = path ? strlen(path) : 0;
-    if (n < 4 || (strcmp(path + n - 4, ".svg") != 0 && strcmp(path + n - 4, ".png") != 0))
-        return record_report(r, path);
-    if (tn_error() == TN_OK) tn_report_save_picture(r, path);
+    const bool   svg = n >= 4 && !strcmp(path + n - 4, ".svg"), png = n >= 4 && !strcmp(path + n - 4, ".png");
+    if (!svg && !png) return record_report(r, path);
+    if (svg ? record_may_replace(path, "<svg", "SVG that begins with '<svg'")
+            : record_may_replace(path, "\x89PNG\r\n", "PNG"))
+        tn_report_save_picture(r, path);
     tn_report_free(r);
     return tn_error() == TN_OK;
 }

@@ -145,6 +145,13 @@ diff -r there before || wrong "a model was written into another's folder"
     wrong "guide --mask fails"
 ends 1 "there is no --layer 3" "$l" guide --model bert --text trees --test trees --layer 3
 
+# A picture takes the place of nothing else.
+for file in kept.svg kept.png; do
+    cp text $file
+    ends 1 "'$file' is there, and is no \(SVG\|PNG\)" "$l" heads --model bert --text text --lines 8 --html $file
+    cmp -s text $file || wrong "$file was a text, and is written over"
+done
+"$l" heads --model bert --text text --lines 8 --html bert.svg >heads || wrong "a picture does not replace one"
 ends 2 "--weight is of the loss that --mask goes without" "$l" guide --model bert --text trees --test trees --mask \
     --weight 2
 train "$build/bin/bert" train --text text --out headless --size tiny --steps 2 --length 16 --vocab-size 90 \
