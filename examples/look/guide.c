@@ -221,6 +221,8 @@ static void learn(guided *g)
         const tn_scope s = tn_scope_begin();
         tn_tensor     *l = loss_of(g, together, p.which + p.order[i % STEPS] * together, NULL, NULL);
         if (l) whole = tn_item(l), tn_backward(l);
+        if (l && tn_error() == TN_OK && !isfinite(whole))
+            tn_raise(TN_ENUMERIC, "the loss is %g at step %lld: a smaller --lr may help", whole, (long long)i + 1);
         tn_scope_end(s);
         tn_step(opt);
         tn_schedule_step(rate);
@@ -253,6 +255,7 @@ static double hidden_of(guided *g, const trees *t)
     g->t = before;
     tn_scope_end(s);
     tn_use_generator(own);
+    if (n && tn_error() == TN_OK) is_number(hidden, "the loss of hidden words");
     return n ? hidden / (double)n : NAN;
 }
 

@@ -78,6 +78,9 @@ typedef struct {
 } quality;
 bool texts_quality(const texts *t, const model *m, quality *q);
 
+/* Is what the model says a number? If not, raises. */
+bool is_number(double said, const char *what);
+
 /* ---- files (model.c) --------------------------------------------------------------------------------------------- */
 
 /* Ends a report: a page, or with a name that ends in .svg or .png its last picture. */

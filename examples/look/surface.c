@@ -143,10 +143,11 @@ static void judged(const job *j, const char *name)
                 rough += fabs(h[1] - 2 * h[0] + h[-1]) + fabs(h[nx] - 2 * h[0] + h[-nx]);
             n++;
         }
+    free(l);
+    if (!is_number(low, "the least loss")) return;
     printf("%s\t%.6g\t%.6g\t%.2f\t%.4f\t%.6f\n", name, low, high, 100 * down / fmax(n, 1), ratio / fmax(n, 1),
            rough / fmax(n, 1));
     fflush(stdout);
-    free(l);
 }
 
 static void drawn(tn_report *r, const job *j, const char *name)

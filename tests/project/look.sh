@@ -152,6 +152,19 @@ for file in kept.svg kept.png; do
     cmp -s text $file || wrong "$file was a text, and is written over"
 done
 "$l" heads --model bert --text text --lines 8 --html bert.svg >heads || wrong "a picture does not replace one"
+# Weights that are no numbers: every byte is 255.
+cp -r bert nan && rm nan/SHA256SUMS && n=$(od -An -tu8 -N8 bert/model.safetensors)
+head -c $((n + 8)) bert/model.safetensors | LC_ALL=C sed s/tenon.sums/other.sums/ >nan/model.safetensors
+tail -c +$((n + 9)) bert/model.safetensors | LC_ALL=C tr '\0-\377' '\377' >>nan/model.safetensors
+no_number() { ends 6 "look for NaN and Inf in the model's weights" "$l" "$@" --model nan; }
+no_number heads --text text --lines 8
+no_number prune --text text --lines 8 --order random
+no_number surface --text text --lines 8 --size 3 -q
+no_number attribute "the [MASK]"
+no_number attend "the man" --html nan.html
+no_number probe --text trees --test trees --sentences 10
+no_number probe --text trees --heads --sentences 10
+no_number guide --text trees --test trees --sentences 10 --steps 2
 ends 2 "--weight is of the loss that --mask goes without" "$l" guide --model bert --text trees --test trees --mask \
     --weight 2
 train "$build/bin/bert" train --text text --out headless --size tiny --steps 2 --length 16 --vocab-size 90 \
