@@ -122,7 +122,7 @@ begun() { ends 3 "was begun with another size" "$l" surface --text text --lines 
 begun --model guided
 begun --model bert --text trees
 begun --model bert --batch 8
-"$l" surface --model bert --text text --lines 16 --size 5 --to guided --table line.tsv -q >line || wrong "a line's table"
+"$l" surface --model bert --text text --lines 16 --size 5 --to guided --table line.tsv -q >line || wrong "a line"
 cp line.tsv again.tsv
 begun --model bert --to bert
 begun --model bert --to guided --seed 2
