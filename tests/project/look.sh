@@ -140,7 +140,7 @@ for to in there bert part text; do
     ends $code "$words" "$l" guide --model bert --text trees --test trees --sentences 20 --steps 2 --out $to
     [ ! -s out ] || wrong "guide begins, though there is no folder for what it makes: $(cat out)"
 done
-diff -r there before || wrong "a model was written into another's folder"
+diff -rq there before || wrong "a model was written into another's folder"
 "$l" guide --model bert --text trees --test trees --sentences 20 --mask --steps 2 -q >lines ||
     wrong "guide --mask fails"
 ends 1 "there is no --layer 3" "$l" guide --model bert --text trees --test trees --layer 3
