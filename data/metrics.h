@@ -94,8 +94,9 @@ TN_API tn_entities        *tn_entities_new(tn_entities_rule rule);
 TN_API tn_status           tn_entities_add(tn_entities *e, tn_text gold, tn_text predicted); /* a token: "B-PER" */
 TN_API void                tn_entities_end_sentence(tn_entities *e);
 TN_API tn_entities_score   tn_entities_of(const tn_entities *e, const char *type); /* NULL: of all types */
-TN_API tn_accuracy         tn_entities_tokens(const tn_entities *e);               /* whose tags are right */
-TN_API tn_status           tn_entities_text(const tn_entities *e, tn_string *to);  /* conlleval's table */
+TN_API const char         *tn_entities_type(const tn_entities *e, int64_t i); /* "": of tags without; NULL: no more */
+TN_API tn_accuracy         tn_entities_tokens(const tn_entities *e);          /* whose tags are right */
+TN_API tn_status           tn_entities_text(const tn_entities *e, tn_string *to); /* conlleval's table */
 TN_API void                tn_entities_free(tn_entities *e);
 
 /* ---- labels and numbers, as scikit-learn and SciPy have them ----------------------------------------------------- */

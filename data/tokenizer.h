@@ -68,7 +68,8 @@ typedef struct tn_pieces_args {
     bool          bare;                      /* no first piece in front of a text */
     bool          ends;                      /* the last piece behind a text */
     bool          no_space;                  /* a text does not begin with a space that nobody wrote */
-    int           end_;
+    bool whole_words; /* of TN_BYTE_BPE: a word that is a piece is that piece, whatever the merges make of it */
+    int  end_;
 } TN_KEYWORDS_ONLY   tn_pieces_args;
 TN_API tn_tokenizer *tn_tokenizer_of_pieces_run(int64_t n, const char *const *pieces, tn_pieces_args how);
 /* And back: the scores and types of all tn_tokenizer_size(t) pieces, and the merges, two pieces each, of which there
@@ -113,8 +114,8 @@ TN_API bool        tn_tokenizer_is_special(const tn_tokenizer *t, int64_t id);
 TN_API bool        tn_tokenizer_goes_on(const tn_tokenizer *t, int64_t id); /* WordPiece: is it the middle of a word? */
 
 typedef struct {
-    int32_t pad, unknown, first, separator, mask, last; /* -1: there is none. first: [CLS] or <s>; last: </s> or
-                                                           <|endoftext|>; separator: [SEP] or </s> */
+    int32_t pad, unknown, first, separator, mask, last; /* -1: there is none. As a folder says; else first: [CLS] or
+                                                           <s>; last: </s> or <|endoftext|>; separator: [SEP] or </s> */
 } tn_tokenizer_roles;
 TN_API tn_tokenizer_roles tn_tokenizer_special(const tn_tokenizer *t);
 

@@ -1,6 +1,7 @@
 /* checkpoint_restore.c — a checkpoint's tensors, read and checked; and a training run put back to where it was: first
  * all names, shapes and counts, then all numbers and their checksums, and only then the first change. */
 #include "optim/checkpoint_private.h"
+#include "core/products/q8_fits.h"
 
 static const char who[] = "tn_checkpoint_restore";
 
@@ -191,6 +192,19 @@ static bool all_fits(restore *r)
            (!c->ema || (there(r, "ema", "averages (.ema)") && ema_fits(r))) && generators_fit(r);
 }
 
+/* Weights of 8 bits or f16, whose shape is among their numbers. */
+static bool packed_fit(restore *r)
+{
+    char is[TN__Q8_TEXT], other[TN__Q8_TEXT];
+    for (int64_t i = 0; i < r->changes; i++) {
+        const change *x = &r->change[i];
+        if (!x->target || tn__q8_fits(x->target, r->now[i], is, other)) continue;
+        const char *name = strchr(tn_safetensors_at(r->f->tensors, x->entry).name, '.') + 1; /* behind "model." */
+        tn__misfit_other(&r->misfits, "%s is %s, the file has %s", name, is, other);
+    }
+    return tn__misfit_none(&r->misfits, r->f->path, "model", "of another shape or number type");
+}
+
 static bool read_all(restore *r)
 {
     for (int64_t i = 0; i < r->changes; i++)
@@ -199,7 +213,7 @@ static bool read_all(restore *r)
     tn__crc_tensors(r->changes, r->now, r->crc);
     for (int64_t i = 0; i < r->changes; i++)
         if (r->now[i] && !sound(who, r->f, r->change[i].entry, r->crc[i])) return false;
-    return true;
+    return packed_fit(r);
 }
 
 /* ---- the change -------------------------------------------------------------------------------------------------- */

@@ -238,6 +238,13 @@ int tn__look_for(const char *path)
 
 bool tn__is_there(const char *path) { return tn__look_for(path) > 0; }
 
+tn_status tn__file_remove(const char *label, const char *path)
+{
+    const int r = io.unlink(io.user, path);
+    if (r < 0 && r != -ENOENT) fail(label, "cannot remove it", r);
+    return tn__self.error;
+}
+
 static const char *kind(unsigned mode)
 {
     return S_ISDIR(mode)    ? "a folder"

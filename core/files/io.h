@@ -29,6 +29,8 @@ bool tn__is_there(const char *path);
 /* 1: there is; 0: there is not, or it cannot be reached; -1: the system cannot tell. */
 int tn__look_for(const char *path);
 
+tn_status tn__file_remove(const char *label, const char *path); /* one that is not there is no error */
+
 /* A regular file of any size; or memory. label must outlive the source. Raises. */
 bool tn__source_open(tn__source *s, const char *label, const char *path);
 /* The same of a name that another file has given: no symbolic link is followed but those of Hugging Face's cache. */
@@ -64,6 +66,7 @@ bool tn__sums_agree(const char *path, const void *data, size_t bytes);
  * that has none yet. */
 tn_status tn__sums_write(const char *label, const char *path, const void *data, size_t bytes, const char *end,
                          bool begin);
+tn_status tn__sums_remove(const char *path); /* the file, and its line; one that is not there is no error */
 tn_status tn__json_save_summed(tn_json_writer *w, const char *path); /* tn_json_save that begins a SHA256SUMS */
 
 /* ---- number types of files (core/files/file_dtypes.c) ------------------------------------------------------------ */

@@ -178,3 +178,15 @@ tn_status tn__sums_write(const char *label, const char *path, const void *data, 
     close_sums(&s);
     return tn__self.error;
 }
+
+tn_status tn__sums_remove(const char *path)
+{
+    sums s;
+    bool there;
+    char label[TN__LABEL];
+    if (tn__self.error != TN_OK || !tn__is_there(path) || !open_sums(&s, path, 0, &there)) return tn__self.error;
+    if (!take_out(&s) || write_file(s.label, s.path, s.text, s.bytes, ""))
+        tn__file_remove(tn__label(label, "what another model left", path), path);
+    close_sums(&s);
+    return tn__self.error;
+}

@@ -5,6 +5,7 @@
  * are round(w / d), halves away from zero, where the d is still that in f32. Those of f16 are what f32 rounds to. */
 #include "core/products/q8.h"
 #include "core/base/f16.h"
+#include "core/products/q8_fits.h"
 #include "core/tensor/convert.h"
 
 #include <float.h>
@@ -219,6 +220,27 @@ tn_shape tn_weight_shape(const tn_tensor *t)
 {
     tn__q8 q;
     return tn__q8_of(t, &q) ? TN_SHAPE(q.out, q.in) : tn_shape_of(t);
+}
+
+static void describe(const tn_tensor *t, char text[TN__Q8_TEXT])
+{
+    tn__q8     q;
+    char       shape[192];
+    const bool packed = tn__q8_of(t, &q);
+    tn_shape_text(tn_weight_shape(t), shape, sizeof shape);
+    snprintf(text, TN__Q8_TEXT, "%s of %s%s", shape, tn_dtype_name(tn_weight_dtype(t)),
+             !packed ? ""
+             : q.f16 ? " in f16"
+                     : " in 8 bits");
+}
+
+bool tn__q8_fits(const tn_tensor *t, const tn_tensor *now, char is[TN__Q8_TEXT], char other[TN__Q8_TEXT])
+{
+    tn__q8 a, b;
+    if (!tn__q8_of(t, &a)) return true;
+    if (tn__q8_of(now, &b) && a.f16 == b.f16 && a.out == b.out && a.in == b.in && a.dtype == b.dtype) return true;
+    describe(t, is), describe(now, other);
+    return false;
 }
 
 static bool given(const char *who, const tn_tensor *t, tn__q8 *q)

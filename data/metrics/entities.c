@@ -210,6 +210,11 @@ tn_entities_score tn_entities_of(const tn_entities *e, const char *type)
     return score(counted(e, t), 1);
 }
 
+const char *tn_entities_type(const tn_entities *e, int64_t i)
+{
+    return e && i >= 0 && i < e->types.n ? tn__strings_at(&e->types, i).at : NULL;
+}
+
 tn_accuracy tn_entities_tokens(const tn_entities *e) { return e ? e->tokens : (tn_accuracy){0}; }
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */

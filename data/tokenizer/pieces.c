@@ -89,6 +89,7 @@ static bool of_pieces(tn_tokenizer *t, const char *who, int64_t n, const char *c
     } else if (!add_merges(t, who, how)) {
         return false;
     }
+    t->whole_words = how->whole_words && !sentence;
     tn__template_ends(t, how->bare ? -1 : first, how->ends ? last : -1);
     if (!tn__tokenizer_ready(t, who)) return false;
     if (first >= 0) t->role.first = first;

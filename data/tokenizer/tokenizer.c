@@ -87,6 +87,9 @@ bool tn__tokenizer_ready(tn_tokenizer *t, const char *who)
         .mask = find_either(t, "[MASK]", "<mask>", "<mask>"),
         .last = find_either(t, "</s>", "<|endoftext|>", "[SEP]"),
     };
+    if (t->role.first < 0 && t->n_single && t->single[0].text < 0) t->role.first = t->single[0].id;
+    if (t->role.last < 0 && t->n_single && t->single[t->n_single - 1].text < 0)
+        t->role.last = t->single[t->n_single - 1].id;
     for (uint32_t i = 0; i < t->pieces.n; i++) {
         size_t n;
         tn__strings_text(&t->pieces, i, &n);

@@ -192,16 +192,27 @@ static bool add_ends(tn_tokenizer *t, const char *who, const tn__says *s, const 
     return true;
 }
 
-static void name_roles(tn_tokenizer *t, tn__class class, const int32_t id[ROLES])
+static void name_roles(tn_tokenizer *t, const int32_t id[ROLES])
 {
     tn_tokenizer_roles *r = &t->role;
-    const bool          bert = class == TN__CLASS_BERT || class == TN__CLASS_ROBERTA;
+    const int32_t       first = id[CLS] >= 0 ? id[CLS] : id[BOS];
     if (id[PAD] >= 0) r->pad = id[PAD];
-    if (bert && id[UNK] >= 0) r->unknown = id[UNK];
-    if (bert && id[CLS] >= 0) r->first = id[CLS];
-    if (bert && id[SEP] >= 0) r->separator = id[SEP];
+    if (first >= 0) r->first = first;
+    if (id[SEP] >= 0) r->separator = id[SEP];
     if (id[MASK] >= 0) r->mask = id[MASK];
-    if (id[EOS] >= 0 && !bert) r->last = id[EOS];
+    if (id[EOS] >= 0) r->last = id[EOS];
+}
+
+/* What a folder says beside a tokenizer.json, which itself does not know which of its tokens begins and ends a text. */
+void tn__class_roles(tn_tokenizer *t, const tn__says *s)
+{
+    int32_t id[ROLES];
+    for (int i = 0; i < ROLES; i++) {
+        const tn_json *said = tn_json_get(s->config, keys[i]), *v = said ? said : tn_json_get(s->map, keys[i]);
+        if (tn_json_type_of(v) == TN_JSON_OBJECT) v = tn_json_get(v, "content");
+        id[i] = tn_json_type_of(v) == TN_JSON_STRING ? (int32_t)tn_tokenizer_id(t, tn_json_string(v)) : -1;
+    }
+    name_roles(t, id);
 }
 
 bool tn__class_rules(tn_tokenizer *t, const char *who, const tn__says *s, tn__class class)
@@ -225,6 +236,7 @@ bool tn__class_rules(tn_tokenizer *t, const char *who, const tn__says *s, tn__cl
         t->trim = tn_json_bool_or(tn_json_get(s->config, "trim_offsets"), true);
     }
     if (tn_error() != TN_OK || (class != TN__CLASS_LLAMA && !tn__tokenizer_ready(t, who))) return false;
-    if (s->config) name_roles(t, class, id);
+    if (s->config && id[UNK] >= 0 && (class == TN__CLASS_BERT || class == TN__CLASS_ROBERTA)) t->role.unknown = id[UNK];
+    if (s->config) name_roles(t, id);
     return true;
 }

@@ -42,6 +42,7 @@ bool tn__needs_json(const char *who, const char *what, const char *value); /* ra
 bool tn__class_said(const tn__says *s, const char *who, const tn__class fit[3], tn__class *class);
 /* The rules of a class, once the pieces are there; of a .model, once it is ready. The others are then, too. */
 bool tn__class_rules(tn_tokenizer *t, const char *who, const tn__says *s, tn__class class);
+void tn__class_roles(tn_tokenizer *t, const tn__says *s);
 
 tn_tokenizer *tn__tokenizer_read(const char *who, const tn_json *v); /* of a tokenizer.json */
 

@@ -236,7 +236,6 @@ static tn_tokenizer *load_lists(const char *folder, tn_tokenizer_config o, tn__s
 {
     tn_tokenizer *t = NULL;
     char         *txt = NULL, *vocab = NULL, *merges = NULL, *model = NULL;
-    says->map = read_in(folder, "special_tokens_map.json");
     says->added = read_in(folder, "added_tokens.json");
     says->model = read_in(folder, "config.json");
     if (tn_error() == TN_OK && (model = first_of(folder, "tokenizer.model", "spiece.model")))
@@ -251,7 +250,7 @@ static tn_tokenizer *load_lists(const char *folder, tn_tokenizer_config o, tn__s
                  "tokenizer.model, a vocab.txt, or a vocab.json and a merges.txt",
                  folder);
     tn__strfree(model), tn__strfree(txt), tn__strfree(vocab), tn__strfree(merges);
-    tn_json_free(says->map), tn_json_free(says->added), tn_json_free(says->model);
+    tn_json_free(says->added), tn_json_free(says->model);
     return t;
 }
 
@@ -260,14 +259,15 @@ static tn_tokenizer *load_folder(const char *folder, tn_tokenizer_config o)
     tn_tokenizer *t = NULL;
     int64_t       model_max = 0;
     bool          chinese = true;
-    tn__says      says = {.config = read_in(folder, "tokenizer_config.json")};
+    tn__says      says = {.config = read_in(folder, "tokenizer_config.json"),
+                          .map = read_in(folder, "special_tokens_map.json")};
     if (tn_error() == TN_OK && read_config(says.config, &o, &model_max, &chinese)) {
         char *json = first_of(folder, "tokenizer.json", NULL);
-        if (json) t = load_json(json);
-        else if (tn_error() == TN_OK) t = load_lists(folder, o, &says, chinese);
+        if (json && (t = load_json(json))) tn__class_roles(t, &says);
+        if (!json && tn_error() == TN_OK) t = load_lists(folder, o, &says, chinese);
         tn__strfree(json);
     }
-    tn_json_free(says.config);
+    tn_json_free(says.config), tn_json_free(says.map);
     if (t) t->model_max = model_max;
     return t;
 }

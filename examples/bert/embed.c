@@ -5,7 +5,6 @@
 
 #include "../common/files.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,10 +23,6 @@ static void print_vector(const float *v, int64_t n)
     char number[32];
     if (json) putchar('[');
     for (int64_t i = 0; i < n; i++) {
-        if (json && !isfinite(v[i])) {
-            tn_raise(TN_ENUMERIC, "a vector has a number that is not finite, which JSON cannot hold");
-            return;
-        }
         tn_format_float(v[i], number);
         if (i) putchar(json ? ',' : ' ');
         fputs(number, stdout);

@@ -1,6 +1,8 @@
 /* eval.c — bert eval: how well a model guesses hidden words of texts that it has not seen. */
 #include "bert.h"
 
+#include "../common/numbers.h"
+
 #include <stdio.h>
 
 static const char  *dir, *cache;
@@ -19,11 +21,12 @@ static int run(int count, char **operands)
         asked.pairs = m.bert->next != NULL, asked.order = m.bert->config.kind == TN_ALBERT;
         if (asked.length > m.bert->config.positions) asked.length = m.bert->config.positions;
         if (!m.bert->head) tn_raise(TN_EUNSUPPORTED, "'%s' holds no head for hidden words", dir);
-        else if (evaluate(&m, &asked, &e) && json)
-            printf("{\"loss\":%.6f,\"unigram\":%.6f,\"perplexity\":%.4f,\"accuracy\":%.6f,\"words\":%lld,"
-                   "\"next\":%.6f,\"pairs\":%lld}\n",
-                   e.loss, e.unigram, e.perplexity, e.right, (long long)e.words, e.next, (long long)e.pairs);
-        else if (tn_error() == TN_OK) {
+        else if (evaluate(&m, &asked, &e) && json) {
+            numbers_json("{\"loss\":", e.loss, 6), numbers_json(",\"unigram\":", e.unigram, 6);
+            numbers_json(",\"perplexity\":", e.perplexity, 4), numbers_json(",\"accuracy\":", e.right, 6);
+            printf(",\"words\":%lld", (long long)e.words), numbers_json(",\"next\":", e.next, 6);
+            printf(",\"pairs\":%lld}\n", (long long)e.pairs);
+        } else if (tn_error() == TN_OK) {
             printf("hidden words   %lld\nloss           %.4f nats; %.4f by the words' frequency alone\n",
                    (long long)e.words, e.loss, e.unigram);
             printf("perplexity     %.2f\nguessed        %.2f %%\n", e.perplexity, 100 * e.right);

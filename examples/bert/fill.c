@@ -1,6 +1,10 @@
 /* fill.c — bert fill: what stands where a text has [MASK]. */
 #include "bert.h"
 
+#include "../common/numbers.h"
+
+#include <math.h>
+
 static const char *dir;
 static int64_t     k = 5;
 static bool        json;
@@ -42,7 +46,9 @@ static int run(int count, char **operands)
         if (k > m.bert->config.vocab) k = m.bert->config.vocab;
         for (int i = 0; i < count && tn_error() == TN_OK; i++) {
             const int64_t masks = tn_bert_fill_in(m.bert, m.tokens, operands[i], k, MOST, found);
-            if (masks < 0) break;
+            for (int64_t w = 0; w < masks * k && tn_error() == TN_OK; w++)
+                if (!isfinite(found[w].probability)) numbers_astray("a probability", found[w].probability);
+            if (tn_error() != TN_OK) break;
             if (json) print_json(&m, found, masks);
             else {
                 if (count > 1) printf("%s%s\n", i ? "\n" : "", operands[i]);

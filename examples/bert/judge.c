@@ -1,6 +1,8 @@
 /* judge.c — what a tuned model says of the texts of a file, and how right it is. */
 #include "tune.h"
 
+#include "../common/numbers.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +46,8 @@ static void take(void *user, int64_t feature, int64_t pieces, int64_t n, const f
         return;
     }
     memcpy(to, scores, bytes);
+    for (int64_t i = 0; i < pieces * n && tn_error() == TN_OK; i++)
+        if (!isfinite(to[i])) numbers_astray("a score of the model", (double)to[i]);
     h->scores[feature] = to, h->count[feature] = pieces, h->width[feature] = n;
 }
 bool held_ask(held *h, tn_tuned *m)
@@ -298,15 +302,12 @@ double verdict_of(const verdict *v, const char *metric)
     return isfinite(v->accuracy) ? v->accuracy : v->f1;
 }
 
-/* Four digits behind the point, as shown. */
-static double rounded(double x) { return round(1e4 * x) / 1e4; }
-
 static void put_numbers(tn_json_writer *w, const verdict *v)
 {
     for (const row *r = rows; r->name; r++)
-        if (isfinite(value(v, r))) tn_json_put_double(w, r->name, rounded(value(v, r)));
+        if (isfinite(value(v, r))) numbers_put(w, r->name, value(v, r), 4);
     if (v->skipped) tn_json_put_i64(w, "skipped", v->skipped);
-    if (v->seconds >= 0) tn_json_put_double(w, "seconds", rounded(v->seconds));
+    if (v->seconds >= 0) numbers_put(w, "seconds", v->seconds, 4);
 }
 
 static void print_json(const verdict *v, const verdict *deviation, int64_t seeds)

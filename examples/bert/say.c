@@ -4,6 +4,7 @@
 #include "tune.h"
 
 #include "../common/files.h"
+#include "../common/numbers.h"
 #include "../common/texts.h"
 #include "bert.h"
 
@@ -35,12 +36,9 @@ static void put(tn_string *s, const char *text, size_t bytes) { tn_string_add(s,
 /* A sentence's words, one a line. */
 static void as_columns(tn_string *s, const char *line)
 {
-    for (const char *p = line; *p;) {
-        p += strspn(p, " \t\r\v\f");
-        const size_t n = strcspn(p, " \t\r\v\f");
-        if (n) put(s, p, n), put(s, "\n", 1);
-        p += n;
-    }
+    const tn_text all = tn_text_of(line);
+    tn_text       word;
+    for (size_t at = 0; texts_word(all, &at, &word);) tn_string_add(s, word), put(s, "\n", 1);
     put(s, "\n", 1);
 }
 
@@ -127,11 +125,6 @@ static tn_labelled *labelled(const speaker *s, int64_t n, char **lines)
 
 /* ---- what is printed --------------------------------------------------------------------------------------------- */
 
-static void put_probability(tn_json_writer *w, const char *key, double p)
-{
-    tn_json_put_double(w, key, (double)(int64_t)(1e6 * p + 0.5) / 1e6);
-}
-
 static void say_class(const speaker *s, const held *h, int64_t i, tn_json_writer *w)
 {
     const tn_problem   how = s->m->config.problem;
@@ -159,7 +152,7 @@ static void say_class(const speaker *s, const held *h, int64_t i, tn_json_writer
     else printf("%s\t%.4f\n", name[said_class(h, i)], p[said_class(h, i)]);
     if (json && how != TN_REGRESSION) {
         tn_json_open_object(w, "probabilities");
-        for (int64_t k = 0; k < n; k++) put_probability(w, name[k], p[k]);
+        for (int64_t k = 0; k < n; k++) numbers_put(w, name[k], p[k], 6);
         tn_json_close(w);
     }
     free(p);
@@ -213,7 +206,7 @@ static void say_answer(const held *h, int64_t i, tn_json_writer *w)
         tn_json_put_bytes(w, "text", x.text[1] + a[k].start, (size_t)(a[k].end - a[k].start));
         tn_json_put_i64(w, "start", characters(x.text[1], a[k].start));
         tn_json_put_i64(w, "end", characters(x.text[1], a[k].end));
-        put_probability(w, "probability", a[k].probability);
+        numbers_put(w, "probability", a[k].probability, 6);
         tn_json_close(w);
     }
     tn_json_close(w);
@@ -232,7 +225,7 @@ static void say_choice(const held *h, int64_t i, tn_json_writer *w)
     tn_json_put_i64(w, "choice", k);
     tn_json_put_string(w, "ending", x.text[k + 1]);
     tn_json_open_array(w, "probabilities");
-    for (int64_t c = 0; c < n && c < 64; c++) put_probability(w, NULL, p[c]);
+    for (int64_t c = 0; c < n && c < 64; c++) numbers_put(w, NULL, p[c], 6);
     tn_json_close(w);
 }
 

@@ -130,15 +130,18 @@ static int run(int count, char **operands)
     static const struct {
         const char *name, *files;
         int         n;
-    } kinds[] = {{"entities", "lines on standard input", 0},
-                 {"labels", "a FILE", 1},
-                 {"answers", "two, GOLD.json and PREDICTED.json", 2}};
-    int k = 0;
+        const char *option; /* that the others have no use for */
+    } kinds[] = {{"entities", "lines on standard input", 0, "strict"},
+                 {"labels", "a FILE", 1, "task"},
+                 {"answers", "two, GOLD.json and PREDICTED.json", 2, "none"}};
+    int k = 0, code;
     while (k < 3 && strcmp(operands[0], kinds[k].name) != 0) k++;
     if (k == 3)
         return program_usage("there are 'score entities', 'labels' and 'answers', and no 'score %s'", operands[0]);
     if (count - 1 != kinds[k].n) return program_usage("score %s reads %s", kinds[k].name, kinds[k].files);
-    if (k == 0) score_entities(strict);
+    for (int i = 0; i < 3; i++)
+        if (i != k && (code = program_stray(kinds[i].option, kinds[i].name))) return code;
+    if (k == 0) score_entities(strict, json);
     else if (k == 1) score_labels(operands[1]);
     else score_answers(operands[1], operands[2]);
     return program_end();

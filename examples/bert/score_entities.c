@@ -1,6 +1,8 @@
-/* score_entities.c — bert score entities: conlleval's table of the tags on standard input. */
-#include "tune.h"
+/* score_entities.c — bert score entities: conlleval's table of the tags on standard input, or its numbers. */
 #include "../common/files.h"
+#include "../common/numbers.h"
+#include "../common/texts.h"
+#include "tune.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,17 +12,12 @@ enum { LINE_MOST = 16 << 20 }; /* bytes */
 /* The first of a line's columns and its last two; how many there are. */
 static int64_t columns(tn_text line, tn_text *first, tn_text *gold, tn_text *predicted)
 {
-    static const char blank[] = " \t\r\v\f";
-    int64_t           n = 0;
+    int64_t n = 0;
+    tn_text word;
     *first = *gold = *predicted = (tn_text){"", 0};
-    for (size_t i = 0, start; i < line.bytes;) {
-        if (memchr(blank, line.at[i], sizeof blank - 1)) {
-            i++;
-            continue;
-        }
-        for (start = i; i < line.bytes && !memchr(blank, line.at[i], sizeof blank - 1);) i++;
-        *gold = *predicted, *predicted = (tn_text){line.at + start, i - start};
-        if (!n++) *first = *predicted;
+    for (size_t at = 0; texts_word(line, &at, &word);) {
+        *gold = *predicted, *predicted = word;
+        if (!n++) *first = word;
     }
     return n;
 }
@@ -64,14 +61,68 @@ static void read_lines(tn_entities *e)
     free(line);
 }
 
-void score_entities(bool strict)
+/* ---- what is printed --------------------------------------------------------------------------------------------- */
+
+static void print_table(const tn_entities *e)
 {
-    tn_string    table = {0};
-    tn_entities *e = tn_entities_new(strict ? TN_ENTITIES_STRICT : TN_ENTITIES_CONLL);
-    if (e) read_lines(e);
-    if (e && tn_error() == TN_OK && tn_entities_text(e, &table) == TN_OK &&
+    tn_string table = {0};
+    if (tn_entities_text(e, &table) == TN_OK &&
         (fwrite(table.at, 1, table.bytes, stdout) < table.bytes || fflush(stdout)))
         tn_raise(TN_EIO, "standard output cannot be written");
     tn_string_free(&table);
+}
+
+static void put_score(tn_json_writer *w, tn_entities_score s)
+{
+    tn_json_put_i64(w, "gold", s.gold), tn_json_put_i64(w, "found", s.found);
+    tn_json_put_i64(w, "correct", s.correct);
+    numbers_put(w, "precision", 100 * s.precision, 4), numbers_put(w, "recall", 100 * s.recall, 4);
+    numbers_put(w, "f1", 100 * s.f1, 4);
+}
+
+static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+/* Those that occur, in the table's order. */
+static void put_types(tn_json_writer *w, const tn_entities *e)
+{
+    int64_t n = 0;
+    while (tn_entities_type(e, n)) n++;
+    const char **type = calloc((size_t)n + 1, sizeof *type);
+    if (!type) tn_raise(TN_ENOMEM, "no memory for %lld types", (long long)n);
+    for (int64_t i = 0; type && i < n; i++) type[i] = tn_entities_type(e, i);
+    if (type) qsort(type, (size_t)n, sizeof *type, by_name);
+    for (int64_t i = 0; type && i < n; i++) {
+        const tn_entities_score s = tn_entities_of(e, type[i]);
+        if (!s.gold && !s.found) continue;
+        tn_json_open_object(w, NULL);
+        texts_put(w, "type", type[i]);
+        put_score(w, s);
+        tn_json_close(w);
+    }
+    free(type);
+}
+
+static void print_json(const tn_entities *e)
+{
+    tn_json_writer   *w = tn_json_writer_new(0);
+    const tn_accuracy tokens = tn_entities_tokens(e);
+    tn_json_open_object(w, NULL);
+    tn_json_put_i64(w, "tokens", tokens.counted);
+    numbers_put(w, "accuracy", 100 * tn_accuracy_value(&tokens), 4);
+    put_score(w, tn_entities_of(e, NULL));
+    tn_json_open_array(w, "types");
+    put_types(w, e);
+    tn_json_close(w), tn_json_close(w);
+    const char *text = tn_json_text(w, NULL);
+    if (text) puts(text);
+    tn_json_writer_free(w);
+}
+
+void score_entities(bool strict, bool json)
+{
+    tn_entities *e = tn_entities_new(strict ? TN_ENTITIES_STRICT : TN_ENTITIES_CONLL);
+    if (e) read_lines(e);
+    if (e && tn_error() == TN_OK && json) print_json(e);
+    else if (e && tn_error() == TN_OK) print_table(e);
     tn_entities_free(e);
 }

@@ -1,5 +1,6 @@
 /* texts.c — text files as batches of hidden words, and the loss on them. */
 #include "../common/checksum.h"
+#include "../common/numbers.h"
 #include "bert.h"
 
 #include <math.h>
@@ -122,5 +123,6 @@ bool evaluate(model *m, const texts_config *c, evaluation *e)
     tn_perplexity p = {0};
     tn_perplexity_add(&p, e->loss, e->words);
     e->perplexity = tn_perplexity_value(&p);
+    if (isnan(e->loss)) numbers_astray("the loss", e->loss);
     return tn_error() == TN_OK;
 }

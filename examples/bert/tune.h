@@ -73,7 +73,8 @@ void          tune_freeze(tn_tuned *m, int64_t n);
 void          tune_thaw(tn_tuned *m, int64_t epoch, int64_t kept);
 tn_optimizer *tune_optimizer(tn_tuned *m, double lr, double rate, double decay); /* rate: from layer to layer, down */
 
-/* conlleval's table of the lines on standard input; strict: as seqeval's strict mode has them. Raises. */
-void score_entities(bool strict);
+/* conlleval's table of the lines on standard input, or its numbers as JSON; strict: as seqeval's strict mode has them.
+ * Raises. */
+void score_entities(bool strict, bool json);
 
 #endif

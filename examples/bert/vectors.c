@@ -2,6 +2,8 @@
  * little of it is padding. */
 #include "bert.h"
 
+#include "../common/numbers.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,6 +61,7 @@ bool sentences_all(const sentences *how, const model *m, int64_t n, const char *
             const tn_scope s = tn_scope_begin();
             tn_tensor     *y = sentences_vectors(how, m, k, text);
             const float   *v = y ? tn_data(y) : NULL;
+            if (v && !numbers_vector(v, k * how->dim)) v = NULL;
             for (int64_t i = 0; v && i < k; i++) memcpy(to + e[at + i].place * how->dim, v + i * how->dim, bytes);
             tn_scope_end(s);
         }

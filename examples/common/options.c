@@ -36,6 +36,8 @@ static struct {
     char         **argv;      /* as it was */
     option_list   *lists[16]; /* whose memory is ours */
     int            list_count;
+    const char    *said[128]; /* names of options */
+    int            said_count;
 } now;
 
 /* ---- what is said ------------------------------------------------------------------------------------------------ */
@@ -173,10 +175,23 @@ static bool in_range(const option *o, double v)
     return (o->least == 0 && o->most == 0) || (v >= o->least && (v <= o->most || o->most <= o->least));
 }
 
+bool program_given(const char *name)
+{
+    for (int i = 0; i < now.said_count; i++)
+        if (!strcmp(now.said[i], name)) return true;
+    return false;
+}
+
+int program_stray(const char *name, const char *what)
+{
+    return program_given(name) ? program_usage("--%s is for %s", name, what) : 0;
+}
+
 /* 0, or an exit code. */
 static int set(const option *o, const char *value)
 {
     char near[WORD];
+    if (!program_given(o->name) && now.said_count < 128) now.said[now.said_count++] = o->name;
     switch (o->kind) {
     case KIND_FLAG: *(bool *)o->to = true; return 0;
     case KIND_INT: {
@@ -387,7 +402,7 @@ int program_main(const program *p, int argc, char **argv)
     settings = (program_settings){.color = "auto"};
     signal(SIGPIPE, SIG_DFL); /* `… | head -1` ends a program quietly, also where its parent ignores the signal */
     want_help = want_version = false;
-    now.program = p, now.command = NULL, now.argc = argc, now.list_count = 0;
+    now.program = p, now.command = NULL, now.argc = argc, now.list_count = now.said_count = 0;
     if (!(now.argv = calloc((size_t)argc + 1, sizeof *now.argv))) return fputs("out of memory\n", stderr), EXIT_MEMORY;
     memcpy(now.argv, argv, (size_t)argc * sizeof *argv);
     int code = run(argc - 1, argv + 1);

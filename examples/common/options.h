@@ -107,6 +107,10 @@ int program_main(const program *p, int argc, char **argv);
 
 /* "bert train: ..." and a hint, on standard error; returns EXIT_USAGE. For what options alone cannot say. */
 int program_usage(const char *fmt, ...) TN_PRINTF(1, 2);
+/* Was the option on the command line? And 0, or program_usage where it was though it says nothing: "--NAME is for
+ * WHAT", which is the option or the kind that is missing. */
+bool program_given(const char *name);
+int  program_stray(const char *name, const char *what);
 /* The exit code: if an error stands, says it on standard error; a signal's if one ended the run. */
 int program_end(void);
 int program_exit_code(tn_status s);

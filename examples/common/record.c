@@ -136,18 +136,12 @@ static void sweep(const char *folder)
     if (d) closedir(d);
 }
 
-static const char *const files[] = {"config.json",
-                                    "model.safetensors",
-                                    "model.safetensors.index.json",
-                                    "pytorch_model.bin",
-                                    "checkpoints",
-                                    "tokenizer.json",
-                                    "vocab.txt",
-                                    "vocab.json",
-                                    "merges.txt",
-                                    "special_tokens_map.json",
+static const char *const files[] = {"config.json",          "model.safetensors", "model.safetensors.index.json",
+                                    "pytorch_model.bin",    "checkpoints",       "generation_config.json",
+                                    "chat_template.jinja",  "tokenizer.json",    "vocab.txt",
+                                    "vocab.json",           "merges.txt",        "special_tokens_map.json",
                                     "tokenizer_config.json"};
-enum { FILES = sizeof files / sizeof *files, OF_MODEL = 5 /* the others are the tokenizer's */ };
+enum { FILES = sizeof files / sizeof *files, OF_MODEL = 5 /* the others stand beside it: they are written anew */ };
 
 bool record_may_begin(const char *folder, bool *resume)
 {

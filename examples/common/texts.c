@@ -261,6 +261,17 @@ bool texts_are_words(const tn_tokenizer *t)
            tn_tokenizer_id(t, line_end) == 1;
 }
 
+static bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+bool texts_word(tn_text line, size_t *at, tn_text *word)
+{
+    while (*at < line.bytes && is_blank(line.at[*at])) ++*at;
+    const size_t from = *at;
+    while (*at < line.bytes && !is_blank(line.at[*at])) ++*at;
+    *word = (tn_text){line.at ? line.at + from : "", *at - from};
+    return word->bytes > 0;
+}
+
 bool texts_lines(tn_text text, tn_string *to)
 {
     for (size_t at = 0; at < text.bytes && tn_error() == TN_OK;) {

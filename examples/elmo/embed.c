@@ -1,4 +1,5 @@
 /* embed.c — elmo embed: the vectors of each line's words. */
+#include "../common/numbers.h"
 #include "elmo.h"
 
 #include <stdlib.h>
@@ -16,6 +17,8 @@ static void show(tn_elmo *m, tn_text line)
     char                number[32];
     if (tn_error() == TN_OK && tn_elmo_vectors(m, &b, of))
         y = layer >= 0 ? of[layer] : tn_mul_scalar(tn_add(of[0], tn_add(of[1], of[2])), 1.0 / TN_ELMO_LAYERS);
+    if (y) y = tn_contiguous(y);
+    if (y && !numbers_vector(tn_data(y), tn_numel(y))) y = NULL;
     for (int64_t i = 0; y && i < tn_size(y, 1); i++)
         for (int64_t k = 0; k < tn_size(y, 2); k++) {
             tn_format_float((float)tn_get(y, i * tn_size(y, 2) + k), number);

@@ -32,13 +32,9 @@ static elmo_training *of(training *t) { return (elmo_training *)t; }
 static int64_t cut(tn_text *line)
 {
     int64_t n = 0;
-    for (size_t at = 0; at < line->bytes;) {
-        while (at < line->bytes && line->at[at] == ' ') at++;
-        if (at == line->bytes) break;
-        if (n == LONGEST) return line->bytes = at, n;
-        while (at < line->bytes && line->at[at] != ' ') at++;
-        n++;
-    }
+    tn_text word;
+    for (size_t at = 0; n < LONGEST && texts_word(*line, &at, &word);)
+        if (++n == LONGEST) line->bytes = at;
     return n;
 }
 
@@ -59,15 +55,12 @@ static bool split(text_lines *l, tn_text text, int64_t *words)
 /* The numbers of a line's words, between those of its beginning and its end. */
 static void number(const tn_tokenizer *t, tn_text line, int64_t *to)
 {
-    char word[256];
-    for (size_t at = 0; at < line.bytes;) {
-        while (at < line.bytes && line.at[at] == ' ') at++;
-        const size_t from = at;
-        while (at < line.bytes && line.at[at] != ' ') at++;
-        if (at == from) break;
-        const int n = at - from < sizeof word ? (int)(at - from) : 0;
-        snprintf(word, sizeof word, "%.*s", n, line.at + from);
-        const int64_t id = n ? tn_tokenizer_id(t, word) : -1;
+    char    name[256];
+    tn_text word;
+    for (size_t at = 0; texts_word(line, &at, &word);) {
+        const int n = word.bytes < sizeof name ? (int)word.bytes : 0;
+        snprintf(name, sizeof name, "%.*s", n, word.at);
+        const int64_t id = n ? tn_tokenizer_id(t, name) : -1;
         *to++ = id < 0 ? 0 : id;
     }
 }

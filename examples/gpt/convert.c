@@ -11,17 +11,25 @@ static bool is_gguf(const char *path)
     return n > 5 && !strcmp(path + n - 5, ".gguf");
 }
 
-/* A .gguf keeps its small tensors in f32; a folder has one type, as Hugging Face's models do. */
-static bool save(const model *m)
+/* Without --type, what the matrices were stored as: the same numbers in half or a quarter of the room. */
+static const char *as_stored(const model *m)
 {
-    char path[1024];
+    const char *stored = m->all.stored ? m->all.stored : "";
+    return !strcmp(stored, "BF16") ? "bf16" : !strcmp(stored, "Q8_0") ? "q8_0" : "f32";
+}
+
+/* A .gguf keeps its small tensors in f32; a folder has one type, as Hugging Face's models do. */
+static bool save(model *m)
+{
+    char        path[1024];
+    const char *as = type ? type : as_stored(m);
     if (is_gguf(out)) {
         if (is_there(out)) return tn_raise(TN_EINVAL, "'%s' is there already: choose another name", out), false;
-        return tn_decoder_save(&m->all, out, .type = type) == TN_OK;
+        return tn_decoder_save(&m->all, out, .type = as) == TN_OK;
     }
     if (is_there(in_folder(out, "config.json", path)))
         return tn_raise(TN_EINVAL, "'%s' holds a model already: choose another folder", out), false;
-    if (type && tn_module_to(m->net, !strcmp(type, "bf16") ? TN_BF16 : TN_F32) != TN_OK) return false;
+    if (tn_module_to(m->net, !strcmp(as, "bf16") ? TN_BF16 : TN_F32) != TN_OK) return false;
     return make_folder(out) && tn_decoder_save(&m->all, out) == TN_OK;
 }
 
@@ -42,7 +50,9 @@ static const option options[] = {
     OPTION_TEXT("model", 'm', "PATH", &dir, MODEL_HELP, .required = true),
     OPTION_TEXT("tokenizer", 0, "PATH", &tokenizer, TOKENIZER_HELP),
     OPTION_TEXT("out", 'o', "PATH", &out, "where it goes: a folder, or a file that ends in .gguf", .required = true),
-    OPTION_TEXT("type", 0, "TYPE", &type, "how matrices are written; without it, as the model has them",
+    OPTION_TEXT("type", 0, "TYPE", &type,
+                "how matrices are written; without it as they are in the model's file, and f32 "
+                "where that has no place in the new one",
                 .choices = "f32|bf16|q8_0"),
     {0},
 };

@@ -1,6 +1,10 @@
 /* eval.c — gpt eval: how well a model knows what comes next in texts that it has not seen. */
 #include "gpt.h"
 
+#include "../common/numbers.h"
+
+#include <math.h>
+
 /* Windows of n pieces; of each, the first `known` do not count. */
 typedef struct {
     int64_t rows, n, from[8], known[8];
@@ -53,6 +57,7 @@ bool measure(const model *m, tn_text text, int64_t length, int64_t stride, measu
     to->bits = sum / 0.69314718055994531 / (double)text.bytes;
     tn_perplexity_add(&p, to->loss, to->tokens);
     to->perplexity = tn_perplexity_value(&p);
+    if (isnan(to->loss)) numbers_astray("the loss", to->loss);
     tn_ids_free(&ids);
     return tn_error() == TN_OK;
 }
@@ -71,10 +76,11 @@ static int run(int count, char **operands)
         return tn_string_free(&text), program_end();
     stop_begin("ending");
     if (model_pack(&m, type) && measure(&m, (tn_text){text.at, text.bytes}, length, stride, &e) && !stop_flag) {
-        if (json)
-            printf("{\"loss\":%.6f,\"perplexity\":%.4f,\"bits_per_byte\":%.6f,\"tokens\":%lld,\"bytes\":%lld}\n",
-                   e.loss, e.perplexity, e.bits, (long long)e.tokens, (long long)e.bytes);
-        else
+        if (json) {
+            numbers_json("{\"loss\":", e.loss, 6), numbers_json(",\"perplexity\":", e.perplexity, 4);
+            numbers_json(",\"bits_per_byte\":", e.bits, 6);
+            printf(",\"tokens\":%lld,\"bytes\":%lld}\n", (long long)e.tokens, (long long)e.bytes);
+        } else
             printf("pieces         %lld of %lld bytes\nloss           %.4f nats a piece\nperplexity     %.2f\n"
                    "bits a byte    %.4f\n",
                    (long long)e.tokens, (long long)e.bytes, e.loss, e.perplexity, e.bits);

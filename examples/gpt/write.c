@@ -144,6 +144,7 @@ static int run(int count, char **operands)
     (void)count, (void)operands;
     if (chat && prompt) return program_usage("--chat reads what is said from standard input: leave --prompt out");
     if (draft && how.sinks) return program_usage("--draft and --sinks do not go together");
+    if (!draft && program_given("ahead")) return program_stray("ahead", "--draft");
     how.how.sample = temperature > 0, how.seed = (uint64_t)seed;
     if (how.how.sample) how.how.temperature = temperature;
     if (!model_open(dir, tokenizer, false, &m)) return program_end();

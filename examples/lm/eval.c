@@ -5,6 +5,8 @@
  * and p(w) = (1 - λ) p_model(w) + λ Σ over those that w followed of softmax(θ h · h_i). */
 #include "lm.h"
 
+#include "../common/numbers.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,11 +185,12 @@ static void show(const stretch *s)
                  bits = s->sum / 0.69314718055994531 / fmax(1, (double)s->bytes);
     tn_perplexity p = {0};
     tn_perplexity_add(&p, loss, s->tokens);
-    if (json)
-        printf("{\"loss\":%.6f,\"bits_per_byte\":%.6f,\"tokens\":%lld,\"unknown\":%lld,\"bytes\":%lld,"
-               "\"perplexity\":%.4f}\n",
-               loss, bits, (long long)s->tokens, (long long)s->unknown, (long long)s->bytes, tn_perplexity_value(&p));
-    else {
+    if (json) {
+        numbers_json("{\"loss\":", loss, 6), numbers_json(",\"bits_per_byte\":", bits, 6);
+        printf(",\"tokens\":%lld,\"unknown\":%lld,\"bytes\":%lld", (long long)s->tokens, (long long)s->unknown,
+               (long long)s->bytes);
+        numbers_json(",\"perplexity\":", tn_perplexity_value(&p), 4), printf("}\n");
+    } else {
         printf("%s         %lld of %lld bytes\n", texts_are_words(s->m->tokens) ? "words " : "pieces",
                (long long)s->tokens, (long long)s->bytes);
         if (texts_are_words(s->m->tokens)) printf("unknown        %lld\n", (long long)s->unknown);
@@ -200,9 +203,13 @@ static int run(int count, char **operands)
 {
     model      m;
     stretch    s = {.sum = 0};
+    int        code;
     const bool streamed = count == 1 && !strcmp(operands[0], "-");
     if (columns > 1 && (cache || streamed))
         return program_usage("--columns is for files, and without --cache: a cache and a stream are read in order");
+    if (!program_given("cache") &&
+        ((code = program_stray("cache-theta", "--cache")) || (code = program_stray("cache-lambda", "--cache"))))
+        return code;
     if (!recurrent_open(dir, &m, &s.lm)) return program_end();
     s.m = &m;
     stop_begin("ending");
@@ -212,6 +219,7 @@ static int run(int count, char **operands)
     }
     if (tn_error() == TN_OK && !stop_flag && !s.tokens)
         tn_raise(TN_EFORMAT, "a text of one word has no next one to measure");
+    if (isnan(s.sum)) numbers_astray("the loss", s.sum);
     if (tn_error() == TN_OK && !stop_flag) show(&s);
     for (int i = 0; i < TN_RNN_LM_STATES; i++) hold(&s.state[i], NULL);
     free(s.seen), free(s.word), free(s.score);

@@ -49,7 +49,13 @@ static bool read_line(const reader *r, tn_text line, float *to)
     return tn_error() == TN_OK;
 }
 
-static int no_reader(void) { return program_usage("give --vectors, or the --model that reads the sentences"); }
+/* 0, or program_usage. */
+static int check(void)
+{
+    if (!vectors_file && !thoughts_dir) return program_usage("give --vectors, or the --model that reads the sentences");
+    const int code = vectors_file ? 0 : program_stray("format", "--vectors");
+    return code || !thoughts_dir ? code : program_stray("sif", "the mean of --vectors: leave it out with --model");
+}
 
 /* ---- vectors sentence -------------------------------------------------------------------------------------------- */
 
@@ -57,7 +63,8 @@ int run_sentence(int count, char **operands)
 {
     enum { LINE_MOST = 1 << 24 };
     (void)count, (void)operands;
-    if (!vectors_file && !thoughts_dir) return no_reader();
+    const int code = check();
+    if (code) return code;
     reader r;
     float *x = reader_open(&r) ? malloc((size_t)r.dim * sizeof *x) : NULL;
     char  *line = NULL, number[32];
@@ -124,7 +131,8 @@ static void judge(const tn_tensor *cosines, int64_t n, double *nearer, int64_t *
 int run_paraphrases(int count, char **operands)
 {
     (void)count;
-    if (!vectors_file && !thoughts_dir) return no_reader();
+    const int code = check();
+    if (code) return code;
     reader         r;
     const tn_scope s = tn_no_grad_begin();
     tn_tensor     *a = reader_open(&r) ? rows_of(&r, operands[0]) : NULL, *b = a ? rows_of(&r, operands[1]) : NULL;

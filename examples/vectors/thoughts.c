@@ -1,6 +1,8 @@
 /* thoughts.c — vectors sentence --model: sentences read by a skip-thought model. With word vectors besides, words that
  * the model does not know are mapped from there (Kiros and others 2015): by the matrix M for which |M v - e|² is least
  * over the words of both, from (Σ v vᵀ + λ) Mᵀ = Σ v eᵀ by Cholesky's decomposition. */
+#include "../common/numbers.h"
+#include "../common/texts.h"
 #include "vectors.h"
 
 #include <math.h>
@@ -103,15 +105,12 @@ bool thoughts_sentence(const thoughts *t, tn_text line, float *to)
     float         *row = x ? tn_data_mut(x) : NULL,
           *v = malloc((size_t)(t->vectors ? tn_vectors_dim(t->vectors) : 1) * sizeof *v);
     int64_t n = 0;
-    for (size_t at = 0; row && v && at < line.bytes && n < LONGEST;) {
-        while (at < line.bytes && line.at[at] == ' ') at++;
-        const size_t from = at;
-        while (at < line.bytes && line.at[at] != ' ') at++;
-        if (at > from) word_to(t, (tn_text){line.at + from, at - from}, v, row + n++ * d);
-    }
+    tn_text word;
+    for (size_t at = 0; row && v && n < LONGEST && texts_word(line, &at, &word);) word_to(t, word, v, row + n++ * d);
     if (length) tn_set_i64(length, 0, n);
     tn_tensor *y = tn_skip_thought_encode(t->net, x, length);
     if (y) memcpy(to, tn_data(tn_contiguous(y)), (size_t)t->net->config.hidden * sizeof *to);
+    if (y) numbers_vector(to, t->net->config.hidden);
     free(v);
     tn_scope_end(s);
     return tn_error() == TN_OK;

@@ -1,6 +1,9 @@
 /* classify.c — vit classify: what is in images. */
+#include "../common/numbers.h"
 #include "../common/texts.h"
 #include "vit.h"
+
+#include <math.h>
 
 static const char *dir;
 static int64_t     best = 3;
@@ -20,13 +23,17 @@ static void say(const model *m, const char *file, tn_tensor *scores)
 {
     const int64_t k = best < m->classes ? best : m->classes;
     const tn_pair top = tn_topk(tn_softmax(scores, -1), k, -1, false);
+    for (int64_t i = 0; i < k && tn_error() == TN_OK; i++)
+        if (!isfinite(tn_get(top.values, i))) numbers_astray("a probability", tn_get(top.values, i));
     if (tn_error() != TN_OK) return;
     if (json) printf("{\"file\": "), put_json(file), printf(", \"classes\": [");
     else printf("%s", file);
     for (int64_t i = 0; i < k; i++) {
         const char  *label = model_label(m, tn_get_i64(top.indices, i));
         const double p = tn_get(top.values, i);
-        if (json) printf("%s{\"label\": ", i ? ", " : ""), put_json(label), printf(", \"probability\": %.6f}", p);
+        if (json)
+            printf("%s{\"label\": ", i ? ", " : ""), put_json(label), numbers_json(", \"probability\": ", p, 6),
+                printf("}");
         else printf("\t%s %.3f", label, p);
     }
     printf(json ? "]}\n" : "\n");

@@ -1,6 +1,8 @@
 /* eval.c — vit eval: how many of a set of images a model knows, and which it does not. */
+#include "../common/numbers.h"
 #include "vit.h"
 
+#include <math.h>
 #include <string.h>
 
 static const char *dir, *images, *labels, *html;
@@ -56,6 +58,7 @@ bool judge(const model *m, const pictures *p, int64_t from, int64_t n, judged *j
         }
         for (int64_t i = 0; i < j->wrongs; i++) j->wrong[i] += from;
         j->loss /= (double)j->n;
+        if (isnan(j->loss)) numbers_astray("the loss", j->loss);
     }
     tn_images_free(in);
     if (tn_error() == TN_OK) return true;
@@ -91,10 +94,10 @@ static int run(int operands, char **operand)
                      (long long)first);
         else if (judge(&m, &p, first, p.n - first, &j) && (!html || page(&m, &p, &j))) {
             const double part = (double)j.right / (double)j.n;
-            if (json)
-                printf("{\"accuracy\": %.6f, \"loss\": %.6f, \"images\": %lld, \"wrong\": %lld}\n", part, j.loss,
-                       (long long)j.n, (long long)(j.n - j.right));
-            else
+            if (json) {
+                numbers_json("{\"accuracy\": ", part, 6), numbers_json(", \"loss\": ", j.loss, 6);
+                printf(", \"images\": %lld, \"wrong\": %lld}\n", (long long)j.n, (long long)(j.n - j.right));
+            } else
                 printf("accuracy  %.4f (%lld of %lld wrong)\nloss      %.4f\n", part, (long long)(j.n - j.right),
                        (long long)j.n, j.loss);
             if (html && !settings.quiet) fprintf(stderr, "report   %s\n", html);

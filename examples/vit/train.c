@@ -26,6 +26,7 @@ static int check(training *t)
     if (isnan(t->asked.dropout)) t->asked.dropout = is_vit(of(t)) ? 0 : 0.2;
     if (is_vit(of(t))) return train_shape(t, sizes[i].layers, sizes[i].heads, sizes[i].dim);
     if (t->asked.layers || t->asked.heads) return program_usage("--layers and --heads are for --model vit");
+    if (program_given("patch")) return program_stray("patch", "--model vit");
     t->asked.layers = 2, t->asked.heads = 1;
     if (!t->asked.dim) t->asked.dim = sizes[i].filters;
     return 0;

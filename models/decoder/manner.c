@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const char endings[] = "generation_config.json", talks[] = "chat_template.jinja",
-                  told[] = "tokenizer.chat_template";
+                  told[] = "tokenizer.chat_template", eos[] = "tokenizer.ggml.eos_token_id";
 /* What llama.cpp ends a text at besides its eos_token_id. */
 static const char *const others[] = {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"};
 enum { OTHERS = 2, PATH_ROOM = 1024 };
@@ -18,10 +18,17 @@ static void keep(tn_decoder *d, const char *path, const char *text, size_t bytes
     else tn_string_add(&d->chat_template, (tn_text){text, bytes});
 }
 
+static bool ends_with(const tn_decoder *d, int64_t id)
+{
+    for (int64_t i = 0; i < d->ends.n; i++)
+        if (d->ends.at[i] == id) return true;
+    return false;
+}
+
 /* Of a piece that the model does not have nothing is kept: a config may have the default of its class. */
 static void ends_at(tn_decoder *d, int64_t id)
 {
-    if (id >= 0 && id < tn_lm_about(d->model).vocab) tn_ids_add(&d->ends, (int32_t)id);
+    if (id >= 0 && id < tn_lm_about(d->model).vocab && !ends_with(d, id)) tn_ids_add(&d->ends, (int32_t)id);
 }
 
 /* ---- read -------------------------------------------------------------------------------------------------------- */
@@ -31,7 +38,7 @@ static void of_gguf(tn_decoder *d, const char *path)
     tn_gguf    *g = tn_gguf_open(path);
     const char *chat = g ? tn_gguf_string_or(g, told, "") : "";
     keep(d, path, chat, strlen(chat));
-    if (g) ends_at(d, tn_gguf_i64_or(g, "tokenizer.ggml.eos_token_id", -1));
+    if (g) ends_at(d, tn_gguf_i64_or(g, eos, -1));
     for (int i = 0; g && i < OTHERS; i++) ends_at(d, tn_gguf_i64_or(g, others[i], -1));
     tn_gguf_close(g);
 }
@@ -95,18 +102,17 @@ void tn__manner_read(tn_decoder *d, const char *path)
 
 tn_status tn__manner_put(tn_gguf_writer *w, const tn_decoder *d)
 {
-    const int32_t last = d->tokenizer ? tn_tokenizer_special(d->tokenizer).last : -1;
-    int           n = 0;
-    for (int64_t i = 0; i < d->ends.n; i++) {
-        if (d->ends.at[i] == last) continue;
-        if (n == OTHERS)
-            return tn_raise(
-                TN_EUNSUPPORTED,
-                "the model's texts end at %lld different pieces, more than GGUF has room for: write a folder, "
-                "or take pieces out of the eos_token_id of its generation_config.json",
-                (long long)d->ends.n);
-        tn_gguf_put_u32(w, others[n++], d->ends.at[i]);
-    }
+    const int32_t own = d->tokenizer ? tn_tokenizer_special(d->tokenizer).last : -1;
+    const int32_t last = own < 0 && d->ends.n ? d->ends.at[0] : own;
+    const int64_t all = d->ends.n + (last >= 0 && !ends_with(d, last));
+    if (all > 1 + OTHERS)
+        return tn_raise(TN_EUNSUPPORTED,
+                        "the model's texts end at %lld different pieces, and GGUF has room for %d: write a folder, or "
+                        "take pieces out of the eos_token_id of its generation_config.json",
+                        (long long)all, 1 + OTHERS);
+    if (last != own) tn_gguf_put_u32(w, eos, last); /* else it stands with the tokenizer */
+    for (int64_t i = 0, n = 0; i < d->ends.n; i++)
+        if (d->ends.at[i] != last) tn_gguf_put_u32(w, others[n++], d->ends.at[i]);
     if (d->chat_template.bytes) tn_gguf_put_string(w, told, d->chat_template.at);
     return tn_error();
 }
@@ -128,13 +134,11 @@ static void put_ends(tn_json_writer *w, const tn_decoder *d, int32_t last)
     tn_json_close(w);
 }
 
-static tn_status save_ends(const tn_decoder *d, const char *folder)
+static tn_status save_ends(const tn_decoder *d, const char *file)
 {
     const tn_tokenizer_roles none = {.first = -1, .last = -1, .pad = -1},
                              r = d->tokenizer ? tn_tokenizer_special(d->tokenizer) : none;
-    char file[PATH_ROOM];
-    if ((!d->ends.n && r.first < 0 && r.last < 0) || !tn__path_in(folder, endings, file, sizeof file))
-        return tn_error();
+    if (!d->ends.n && r.first < 0 && r.last < 0) return tn__sums_remove(file);
     tn_json_writer *w = tn_json_writer_new(2);
     tn_json_open_object(w, NULL);
     put_role(w, "bos_token_id", r.first);
@@ -146,11 +150,19 @@ static tn_status save_ends(const tn_decoder *d, const char *folder)
     return s;
 }
 
+static tn_status save_chat(const tn_string *t, const char *file)
+{
+    char label[TN__LABEL];
+    if (!t->bytes) return tn__sums_remove(file);
+    return tn__sums_write(tn__label(label, "tn_decoder_save", file), file, t->at, t->bytes, "", true);
+}
+
+/* What the model does not have, another may have left in the folder: it goes. */
 tn_status tn__manner_save(const tn_decoder *d, const char *folder)
 {
-    const tn_string *t = &d->chat_template;
-    char             file[PATH_ROOM], label[TN__LABEL];
-    if (t->bytes && tn__path_in(folder, talks, file, sizeof file))
-        tn__sums_write(tn__label(label, "tn_decoder_save", file), file, t->at, t->bytes, "", true);
-    return tn_error() == TN_OK ? save_ends(d, folder) : tn_error();
+    char file[PATH_ROOM];
+    if (tn__path_in(folder, talks, file, sizeof file) && save_chat(&d->chat_template, file) == TN_OK &&
+        tn__path_in(folder, endings, file, sizeof file))
+        save_ends(d, file);
+    return tn_error();
 }

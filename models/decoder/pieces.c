@@ -139,6 +139,16 @@ static int32_t gguf_id(const tn_gguf *g, const char *path, const char *key, int6
     return id < 0 || id >= n ? -1 : (int32_t)id;
 }
 
+/* Two rules that files do not state, since llama.cpp has them of these names: a text begins with the first piece, and a
+ * word that is a piece is not put together from others. */
+static bool is_llama3(const char *splitter)
+{
+    static const char *const names[] = {"llama-bpe", "llama3", "llama-v3"};
+    bool                     is = false;
+    for (int i = 0; i < 3 && splitter; i++) is = is || !strcmp(names[i], splitter);
+    return is;
+}
+
 static tn_tokenizer *gguf_made(const tn_gguf *g, const char *path, pieces *p, pieces *merges, bool bytes)
 {
     const int64_t n = p->n;
@@ -146,7 +156,7 @@ static tn_tokenizer *gguf_made(const tn_gguf *g, const char *path, pieces *p, pi
     const bool    types = tn_gguf_find(g, KEY("token_type")).type != TN_GGUF_NONE;
     const int32_t first = gguf_id(g, path, KEY("bos_token_id"), n), last = gguf_id(g, path, KEY("eos_token_id"), n);
     const char   *splitter = bytes ? tn_gguf_string_or(g, KEY("pre"), "gpt-2") : NULL;
-    const bool    bare = !tn_gguf_bool_or(g, KEY("add_bos_token"), !bytes),
+    const bool    llama3 = is_llama3(splitter), bare = !tn_gguf_bool_or(g, KEY("add_bos_token"), !bytes || llama3),
                ends = tn_gguf_bool_or(g, KEY("add_eos_token"), false),
                space = tn_gguf_bool_or(g, KEY("add_space_prefix"), !bytes);
     if ((scores && !gguf_numbers(g, path, KEY("scores"), TN_F32, n, p->score)) ||
@@ -157,7 +167,7 @@ static tn_tokenizer *gguf_made(const tn_gguf *g, const char *path, pieces *p, pi
                                   .scores = scores ? p->score : NULL, .types = types ? p->type : NULL,
                                   .merges = bytes ? merges->piece : NULL, .n_merges = merges->n, .splitter = splitter,
                                   .first = first, .last = last, .bare = bare || first < 0, .ends = ends && last >= 0,
-                                  .no_space = !space);
+                                  .no_space = !space, .whole_words = llama3);
 }
 
 tn_tokenizer *tn__gguf_tokenizer(const tn_gguf *g, const char *path)

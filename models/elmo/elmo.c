@@ -198,7 +198,7 @@ static void spell(const tn_elmo *m, const char *word, size_t bytes, int64_t *to)
     while (n < longest + 2) to[n++] = LETTER_NONE;
 }
 
-static bool blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+static bool blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 /* The next word of a line; false: no more. */
 static bool word_of(tn_text line, size_t *at, tn_text *word)

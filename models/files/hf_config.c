@@ -378,8 +378,9 @@ tn_status tn__hf_write_more(void *m, const char *dir, const tn_hf_files *f, cons
     if (!tn_module_ready("tn_hf_write", m)) return tn_error();
     tn_json_writer *w = tn_json_writer_new(2);
     write_rows(m, f, w, config, more);
-    if (tn__config_save(w, dir, "config.json") && tn__path_in(dir, "model.safetensors", path, sizeof path))
+    if (tn_error() == TN_OK && tn__path_in(dir, "model.safetensors", path, sizeof path))
         write_weights(m, path, f, more);
+    (void)tn__config_save(w, dir, "config.json"); /* the last: a folder without it holds no model, whatever is in it */
     tn_json_writer_free(w);
     return tn_error();
 }

@@ -112,19 +112,24 @@ tn_tensor *tn__block_bias(const tn_block *m, const tn_block_args *a, int64_t bef
     return tn_relative_positions_forward(m->relative, n, before + n);
 }
 
-/* What is added to the scores: the bias, and the mask. */
-static tn_tensor *added(tn_tensor *bias, tn_tensor *blocked)
+/* What is added to the scores: the bias, and the mask, each as attention would take it alone; sums of what does not fit
+ * might. An x that does not fit is left to attention. */
+static tn_tensor *added(const tn_mha *m, const tn_tensor *x, const tn_block_args *a)
 {
-    if (!bias || !blocked) return bias ? bias : blocked;
-    const tn_shape s = tn_shape_of(blocked), b = tn_shape_of(bias);
-    if (s.n == 3 && s.d[0] % b.d[1] == 0) /* PyTorch's [B·heads, T, S] */
-        blocked = tn_view(blocked, TN_SHAPE(s.d[0] / b.d[1], b.d[1], s.d[1], s.d[2]));
+    tn_tensor *bias = a->bias, *blocked = a->blocked;
+    if (!bias || !blocked || tn_ndim(x) != 3) return bias ? bias : blocked;
+    const int64_t batch = tn_size(x, m->time_first), n = tn_size(x, !m->time_first);
+    const int64_t keys = tn__cache_of(a->cache, a->layer).own + n;
+    tn_path_push("self_attn");
+    const bool fits = tn__mha_mask(m, batch, n, keys, &bias) && tn__mha_mask(m, batch, n, keys, &blocked);
+    tn_path_pop();
+    if (!fits) return NULL;
     return tn_dtype_of(blocked) == TN_BOOL ? tn_masked_fill(bias, blocked, -INFINITY) : tn_add(bias, blocked);
 }
 
 static tn_tensor *attended(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w)
 {
-    return tn_mha_forward(m->self_attn, x, x, x, .blocked = added(a->bias, a->blocked), .blocked_keys = a->blocked_keys,
+    return tn_mha_forward(m->self_attn, x, x, x, .blocked = added(m->self_attn, x, a), .blocked_keys = a->blocked_keys,
                           .causal = a->causal, .weights = w, .weights_per_head = true, .cache = a->cache,
                           .layer = a->layer, .angles = a->angles);
 }

@@ -126,12 +126,15 @@ tn_status tn_kv_cache_forget(tn_kv_cache *c, int64_t from, int64_t count)
     if (from < 0 || count < 0 || from > now || count > now - from)
         return tn_raise(TN_EINVAL, "tn_kv_cache_forget: %lld positions from %lld on, but the cache holds %lld",
                         (long long)count, (long long)from, (long long)now);
-    for (int64_t i = 0; i < c->c.layers && c->rows > 0; i++) {
-        move_up(c->keys[0], i, c->rows, from, from + count, now - from - count);
-        move_up(c->values[0], i, c->rows, from, from + count, now - from - count);
+    for (int64_t i = 0; i < c->c.layers; i++) {
+        if (c->rows > 0) {
+            move_up(c->keys[0], i, c->rows, from, from + count, now - from - count);
+            move_up(c->values[0], i, c->rows, from, from + count, now - from - count);
+        }
         c->layer[i].own = now - count;
     }
     if (from == 0) c->gone += count;
+    if_empty(c);
     return tn_error();
 }
 
@@ -209,6 +212,7 @@ void tn__cache_commit(tn_kv_cache *c, int64_t layer, tn_tensor *of, int64_t rows
     if (of) forget_memory(s), s->memory = n, s->of = tn_keep(of);
     else s->own += n;
     c->rows = rows;
+    if_empty(c);
 }
 
 bool tn__cache_read(tn_kv_cache *c, int64_t layer, bool memory, int64_t rows, int64_t n, tn_tensor **k, tn_tensor **v)

@@ -7,8 +7,7 @@
  *
  * With fewer heads of keys than of queries, queries are [B, kv_heads, group, T, D] and keys [B, kv_heads, 1, S, D]: the
  * op broadcasts, and no key is copied. (In the backward each group has a gradient of its keys, and they are summed.) */
-#include "nn/attention/kv_cache_private.h"
-#include "nn/base/nn_private.h"
+#include "nn/attention/block.h"
 #include "nn/look.h"
 
 #include <math.h>
@@ -136,9 +135,8 @@ static bool differ(const char *a, const tn_tensor *x, const char *b, const tn_te
     return false;
 }
 
-/* Is the mask [T, S], [B·heads, T, S] or [B or 1, heads or 1, T, S]? The one of 3 dims gets 4. Its heads are those
- * that m was made with; of them it keeps those that are left. */
-static bool mask(const tn_mha *m, const sizes *z, tn_tensor **blocked)
+/* Its heads are those that m was made with. */
+bool tn__mha_mask(const tn_mha *m, int64_t batch, int64_t queries, int64_t keys, tn_tensor **blocked)
 {
     char           text[192];
     const tn_shape s = tn_shape_of(*blocked);
@@ -151,18 +149,25 @@ static bool mask(const tn_mha *m, const sizes *z, tn_tensor **blocked)
                    tn_dtype_name(dt)),
                false;
     const int64_t heads = m->made_heads;
-    bool          ok = n >= 2 && n <= 4 && s.d[n - 2] == z->queries && s.d[n - 1] == z->keys;
-    if (ok && n == 3) ok = s.d[0] == z->batch * heads;
-    if (ok && n == 4) ok = (s.d[0] == 1 || s.d[0] == z->batch) && (s.d[1] == 1 || s.d[1] == heads);
+    bool          ok = n >= 2 && n <= 4 && s.d[n - 2] == queries && s.d[n - 1] == keys;
+    if (ok && n == 3) ok = s.d[0] == batch * heads;
+    if (ok && n == 4) ok = (s.d[0] == 1 || s.d[0] == batch) && (s.d[1] == 1 || s.d[1] == heads);
     if (!ok)
         return tn_raise(TN_ESHAPE,
                         "mha: blocked %s must be [T, S] = [%lld, %lld], or [B·heads, T, S] with B·heads = %lld, or "
                         "[B, heads, T, S]",
-                        tn_shape_text(s, text, sizeof text), (long long)z->queries, (long long)z->keys,
-                        (long long)(z->batch * heads)),
+                        tn_shape_text(s, text, sizeof text), (long long)queries, (long long)keys,
+                        (long long)(batch * heads)),
                false;
-    if (n == 3) *blocked = tn_reshape(*blocked, TN_SHAPE(z->batch, heads, z->queries, z->keys));
-    if (m->heads != heads && n > 2 && tn_size(*blocked, 1) == heads)
+    if (n == 3) *blocked = tn_reshape(*blocked, TN_SHAPE(batch, heads, queries, keys));
+    return tn_error() == TN_OK;
+}
+
+/* The same, of which the heads are kept that are left. */
+static bool mask(const tn_mha *m, const sizes *z, tn_tensor **blocked)
+{
+    if (!tn__mha_mask(m, z->batch, z->queries, z->keys, blocked)) return false;
+    if (m->heads != m->made_heads && tn_ndim(*blocked) > 2 && tn_size(*blocked, 1) == m->made_heads)
         *blocked = tn_index_select(*blocked, 1, tn_from_data(TN_I64, TN_SHAPE(m->heads), m->left));
     return tn_error() == TN_OK;
 }

@@ -60,7 +60,11 @@ tn_tensor *tn_relative_positions_forward(tn_relative_positions *m, int64_t queri
 {
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    if (queries < 0 || queries > keys || keys > INT32_MAX)
+    if (keys > INT32_MAX)
+        return tn_raise(TN_EINVAL, "relative_positions: %lld keys are too many; there may be up to %lld",
+                        (long long)keys, (long long)INT32_MAX),
+               tn_leave(f, NULL);
+    if (queries < 0 || queries > keys)
         return tn_raise(TN_EINVAL, "relative_positions: %lld queries are not the last of %lld keys", (long long)queries,
                         (long long)keys),
                tn_leave(f, NULL);

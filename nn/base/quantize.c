@@ -27,6 +27,17 @@ static void file_as_buffers(tn_module *root)
         }
 }
 
+/* A packed weight of f64 would remember that type, and no product take rows of it. */
+static tn_tensor *packed(const char *who, tn_tensor *t, tn_tensor *(*pack)(const tn_tensor *))
+{
+    if (tn_dtype_of(t) != TN_F64) return pack(t);
+    return tn_raise(TN_EDTYPE,
+                    "%s: the weight is f64, but products with weights of 8 bits or f16 are of f32 or bf16; "
+                    "tn_module_to(m, TN_F32) before makes it f32",
+                    who),
+           NULL;
+}
+
 /* All are packed before the first is changed; changing allocates nothing. */
 static tn_status turn(const char *who, tn_module *m, tn_tensor *(*pack)(const tn_tensor *))
 {
@@ -44,7 +55,7 @@ static tn_status turn(const char *who, tn_module *m, tn_tensor *(*pack)(const tn
         if (before < at) continue; /* tied */
         if (!tn__may_write(who, e.tensor)) break;
         tn_path_push(e.name);
-        was[at] = e.tensor, now[at++] = pack(e.tensor);
+        was[at] = e.tensor, now[at++] = packed(who, e.tensor, pack);
         tn_path_pop();
     }
     if (tn_error() == TN_OK) {

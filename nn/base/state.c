@@ -1,4 +1,5 @@
 /* state.c — loading a state dict: first all names and shapes, then all numbers, and only then the first change. */
+#include "core/products/q8_fits.h"
 #include "nn/base/nn_private.h"
 
 typedef struct {
@@ -69,12 +70,26 @@ static bool shape_wanted(const entry *e, tn_shape *s)
     return true;
 }
 
+static bool read_one(load *l, int64_t i)
+{
+    entry         *e = &l->e[i];
+    const tn_scope s = tn_scope_begin();
+    tn_tensor     *t = tn_safetensors_get_at(l->f, i);
+    if (e->transpose && tn_ndim(t) == 2) t = tn_transpose(t, 0, 1);
+    if (t && tn_dtype_of(t) != tn_dtype_of(e->target)) {
+        tn_tensor *now = tn_empty_of(tn_dtype_of(e->target), tn_shape_of(t));
+        t = now && tn_copy_from(now, t) == TN_OK ? now : NULL;
+    }
+    e->now = tn_scope_return(s, tn_error() == TN_OK ? t : NULL);
+    return e->now != NULL;
+}
+
 /* Where does this tensor of the file go? False: raised. */
 static bool place(load *l, int64_t i)
 {
     const tn_safetensors_entry in = tn_safetensors_at(l->f, i);
     entry                     *e = &l->e[i];
-    char                       name[TN_PATH_BYTES], text[450], a[192], b[192];
+    char                       name[TN_PATH_BYTES], text[500], a[TN__Q8_TEXT], b[TN__Q8_TEXT];
     tn_module                 *within;
     tn_shape                   want;
     const int                  done = module_name(l, in.name, name, e);
@@ -97,8 +112,18 @@ static bool place(load *l, int64_t i)
     }
     const int64_t rows = e->parts ? tn_size(s->tensor, 0) / e->parts : 0;
     e->target = e->parts ? tn_narrow(s->tensor, 0, e->part * rows, rows) : s->tensor;
+    if (!e->target) return false;
+    if (tn_is_q8(s->tensor)) { /* whose shape is among its numbers */
+        if (!read_one(l, i)) return false;
+        if (!tn__q8_fits(s->tensor, e->now, a, b)) {
+            e->target = NULL;
+            snprintf(text, sizeof text, " is %s, the file has %s", a, b);
+            misfit(l, TN_MISSHAPEN, name, text);
+            return true;
+        }
+    }
     l->count.loaded++;
-    return e->target != NULL;
+    return true;
 }
 
 /* Is there something for all of t in the file, be it misshapen? */
@@ -144,20 +169,6 @@ static bool state_fits(const load *l, const char *file)
 }
 
 /* ---- numbers --------------------------------------------------------------------------------------------------- */
-
-static bool read_one(load *l, int64_t i)
-{
-    entry         *e = &l->e[i];
-    const tn_scope s = tn_scope_begin();
-    tn_tensor     *t = tn_safetensors_get_at(l->f, i);
-    if (e->transpose && tn_ndim(t) == 2) t = tn_transpose(t, 0, 1);
-    if (t && tn_dtype_of(t) != tn_dtype_of(e->target)) {
-        tn_tensor *now = tn_empty_of(tn_dtype_of(e->target), tn_shape_of(t));
-        t = now && tn_copy_from(now, t) == TN_OK ? now : NULL;
-    }
-    e->now = tn_scope_return(s, tn_error() == TN_OK ? t : NULL);
-    return e->now != NULL;
-}
 
 /* A tensor with several names, or read in parts, is in the file several times; whole ones must agree. */
 static bool agree(const load *l)
@@ -218,7 +229,7 @@ static void run(load *l, const char *file)
     for (tn_each t = tn_module_each(l->m, TN_EACH_SAVED); ok && tn_next(&t);)
         if (!covered(l, t.tensor)) misfit(l, TN_MISSING, t.name, "");
     ok = ok && state_fits(l, file);
-    for (int64_t i = 0; ok && i < l->n; i++) ok = !l->e[i].target || read_one(l, i);
+    for (int64_t i = 0; ok && i < l->n; i++) ok = !l->e[i].target || l->e[i].now || read_one(l, i);
     if (ok && agree(l) && writable(l)) {
         for (int64_t i = 0; i < l->n; i++)
             if (is_taken(&l->e[i])) tn_adopt(l->e[i].target, l->e[i].now);
@@ -245,7 +256,7 @@ tn_status tn_load_run(void *module, tn_load_args c)
 
 tn_status tn_module_assign(void *m, void *from)
 {
-    char a[192], b[192];
+    char a[TN__Q8_TEXT], b[TN__Q8_TEXT];
     if (!tn_module_ready("tn_assign", m) || !tn_module_ready("tn_assign", from)) return tn_error();
     tn_each to = tn_module_each(m, TN_EACH_SAVED), other = tn_module_each(from, TN_EACH_SAVED);
     for (;;) {
@@ -254,10 +265,13 @@ tn_status tn_module_assign(void *m, void *from)
         if (!more || !more_there || strcmp(to.name, other.name) != 0)
             return tn_raise(TN_EINVAL, "tn_assign: the modules differ: one has '%s' where the other has '%s'",
                             more ? to.name : "nothing", more_there ? other.name : "nothing");
-        if (!tn_shape_equal(tn_shape_of(to.tensor), tn_shape_of(other.tensor)))
-            return tn_raise(TN_ESHAPE, "tn_assign: '%s' is %s in one module and %s in the other", to.name,
-                            tn_shape_text(tn_shape_of(to.tensor), a, sizeof a),
-                            tn_shape_text(tn_shape_of(other.tensor), b, sizeof b));
+        const bool same = tn_shape_equal(tn_shape_of(to.tensor), tn_shape_of(other.tensor));
+        if (same && tn__q8_fits(to.tensor, other.tensor, a, b)) continue;
+        if (!same) {
+            tn_shape_text(tn_shape_of(to.tensor), a, sizeof a);
+            tn_shape_text(tn_shape_of(other.tensor), b, sizeof b);
+        }
+        return tn_raise(TN_ESHAPE, "tn_assign: '%s' is %s in one module and %s in the other", to.name, a, b);
     }
     const tn_scope s = tn_no_grad_begin();
     to = tn_module_each(m, TN_EACH_SAVED), other = tn_module_each(from, TN_EACH_SAVED);

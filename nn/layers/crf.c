@@ -60,6 +60,8 @@ static bool right_tags(const tn_crf *m, const tn_tensor *scores, const tn_tensor
                  tn_shape_text(tn_shape_of(tags), b, sizeof b));
         return false;
     }
+    if (tn_dtype_of(tags) != TN_I64 && tn_dtype_of(tags) != TN_I32)
+        return tn_raise(TN_EDTYPE, "crf: the tags must be i64 or i32, not %s", tn_dtype_name(tn_dtype_of(tags))), false;
     for (int64_t i = 0; i < tn_numel(tags); i++)
         if (tn_get_i64(tags, i) >= m->labels)
             return tn_raise(TN_EINDEX, "crf: tag %lld at %lld, and there are %lld", (long long)tn_get_i64(tags, i),
@@ -132,7 +134,7 @@ tn_tensor *tn_crf_loss(tn_crf *m, tn_tensor *scores, tn_tensor *tags)
             tn_tensor *e = tn_index_select(tn_reshape(scores, TN_SHAPE(-1, m->labels)), 0, s.place);
             e = tn_reshape(e, TN_SHAPE(s.rows, s.width, m->labels));
             y = tn_div_scalar(tn_sub(log_partition(m, e, &s), path_score(m, e, &s)), (double)s.steps);
-        } else y = tn_mul_scalar(tn_sum(scores), 0);
+        } else y = tn_sum(tn_narrow(scores, 1, 0, 0)); /* 0, with a gradient of zeros, whatever is passed over */
     }
     return tn_leave(f, y);
 }
@@ -161,11 +163,12 @@ double tn_crf_best(tn_crf *m, const tn_tensor *scores, int64_t *to)
 {
     char text[192];
     if (!tn_ready(m)) return NAN;
-    if (!scores || !to || tn_ndim(scores) != 2 || tn_size(scores, 1) != m->labels) {
+    if (!scores || tn_ndim(scores) != 2 || tn_size(scores, 1) != m->labels) {
         tn_raise(TN_ESHAPE, "crf: scores of one sentence must be [length, %lld], got %s", (long long)m->labels,
                  scores ? tn_shape_text(tn_shape_of(scores), text, sizeof text) : "NULL");
         return NAN;
     }
+    if (!to) return tn_raise(TN_EINVAL, "crf: to is NULL, but takes a tag for each step of the scores"), NAN;
     const int64_t t = tn_size(scores, 0), n = m->labels;
     int64_t       cells, bytes;
     if (!t) return 0;

@@ -1,5 +1,5 @@
-/* fuzz_entities.c — any bytes as the columns that `bert score entities` reads from standard input. They give a table,
- * or are refused with the line; any word as a tag, too. Nothing stays alive. */
+/* fuzz_entities.c — any bytes as the columns that `bert score entities` reads from standard input. They give a table
+ * and JSON, or are refused with the line; any word as a tag, too. Nothing stays alive. */
 #define _GNU_SOURCE
 #include "examples/bert/tune.h"
 #include "tests/fuzz/silent.h"
@@ -11,9 +11,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const size_t before = tn_memory_now().live;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 4; i++) {
         const streams were = silent_begin(data ? data : (const uint8_t *)"", size);
-        score_entities(i);
+        score_entities(i & 1, i > 1);
         silent_end(were);
         CHECK(tn_error() == TN_OK || strstr(tn_error_message(), "line "));
         tn_clear_error();

@@ -33,6 +33,18 @@ cmp -s plain.txt <(tr -d '[]' <json.txt | tr , ' ') || wrong "bert embed --json 
     wrong "bert embed gives a text another vector alone than among others"
 [ "$("$bert" embed --model $model --json </dev/null | wc -l)" = 0 ] || wrong "bert embed prints what nobody asked for"
 
+# Of a model of NaN it says that, and nothing else.
+astray $model nan
+echo "The ship sails." >hay.txt
+for json in "" --json; do
+    for command in "fill|The [MASK]." "embed|The ship sails." "search|--text|hay.txt|The ship." \
+        "eval|demo/held-out.txt"; do
+        IFS='|' read -ra command <<<"$command"
+        says 6 "is NaN: look for NaN" "$bert" "${command[0]}" --quiet --model nan $json "${command[@]:1}"
+        [ ! -s out.txt ] || wrong "bert ${command[0]} $json of a model of NaN says: $(cat out.txt)"
+    done
+done
+
 # Word vectors first: another beginning, the same for any number of threads, and nothing of it stays in the folder.
 learn=("$bert" train --quiet --text lines --size tiny --length 32 --batch 4 --steps 2 --objective roberta)
 "${learn[@]}" --out plain && "${learn[@]}" --out known --word-vectors 2 &&
@@ -143,6 +155,11 @@ done
 "$bert" info $model | grep -q '^parameters' || wrong "bert info does not say how many parameters"
 "$bert" eval --model $model --json demo/held-out.txt | grep -q '"perplexity"' || wrong "bert eval --json"
 "$bert" sample-corpus -n 5 | cmp -s - <("$bert" sample-corpus -n 5) || wrong "bert sample-corpus is not the same twice"
+
+# A loss whose exponential is infinite, as scores far from each other make it.
+astray $model far lm_head.layer_norm.weight 107
+"$bert" eval --model far --json --quiet demo/held-out.txt >json.txt || wrong "bert eval of a huge loss failed"
+is_json json.txt && grep -q '"perplexity":null' json.txt || wrong "an infinite perplexity as JSON: $(cat json.txt)"
 
 # Stopped and resumed, it ends with the same bits.
 train=("$bert" train --quiet --text demo/world.txt --size tiny --steps 24 --batch 4 --length 32 --vocab-size 300)
@@ -321,12 +338,22 @@ printf '\xef\xbb\xbfEU\tB-ORG\tB-ORG\r\n\t\r\nPeter  I-PER I-PER\nBlack  I-PER O
 ) || wrong "bert score entities prints another table"
 "$bert" score entities --strict <tags.txt | grep -q '1 phrases; found: 1 phrases; correct: 1\.' ||
     wrong "bert score entities --strict counts an I that continues nothing"
+"$bert" score entities --json <tags.txt | diff - <(
+    printf '{"tokens":3,"accuracy":66.6667,"gold":2,"found":2,"correct":1,"precision":50.0,"recall":50.0,"f1":50.0,'
+    printf '"types":[{"type":"ORG","gold":1,"found":1,"correct":1,"precision":100.0,"recall":100.0,"f1":100.0},'
+    printf '{"type":"PER","gold":1,"found":1,"correct":0,"precision":0.0,"recall":0.0,"f1":0.0}]}\n'
+) || wrong "bert score entities --json"
+"$bert" score entities --json </dev/null | grep -q '^{"tokens":0,.*"types":\[\]}$' ||
+    wrong "bert score entities --json of nothing"
 unread() { printf '%b' "$1" | "$bert" score entities "${@:2}"; }
 says 3 "line 2: one column, and it takes two" unread 'a O O\nb\n'
 says 3 "line 3: 2 columns, and 3 in the lines before" unread 'a O O\n\nb O\n'
 says 3 "line 1: tn_entities_add: 'S-PER' is no tag of BIO" unread 'a O S-PER\n' --strict
 says 2 "there are 'score entities', 'labels' and 'answers', and no 'score words'" "$bert" score words
 says 2 "score labels reads a FILE" "$bert" score labels
+says 2 "--task is for labels" "$bert" score entities --task cola
+says 2 "--none is for answers" "$bert" score labels said.tsv --none none.json
+says 2 "--strict is for entities" "$bert" score answers gold.json said.json --strict
 printf 'y\ty\nn\ty\ny\ty\nn\tn\n' >said.tsv
 [ "$("$bert" score labels said.tsv --json)" = '{"examples":4,"accuracy":75.0,"f1":80.0,"matthews":0.5774}' ] ||
     wrong "bert score labels"

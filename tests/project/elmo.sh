@@ -65,6 +65,34 @@ printf 'the cat runs\n\nthe unheard runs\n' | "${sentence[@]}" --vectors more.ve
 cmp <(head -n 1 plain.txt) <(head -n 1 mapped.txt) || wrong "words that the model knows are mapped, too"
 ! cmp -s <(tail -n 1 plain.txt) <(tail -n 1 mapped.txt) || wrong "a word that it does not know is not mapped"
 
+# Tabs and line ends of other systems are blanks, too, for who learns and for who reads.
+sed -E 's/ /\t/; s/ / \t\v \f /; s/$/\r/' text.txt >tabs.txt
+"$elmo" train --kind skip-thought --text tabs.txt --size tiny --batch 16 --steps 30 --out same >said.txt 2>&1 &&
+    cmp thoughts/model.safetensors same/model.safetensors || wrong "tabs make another skip-thought model"
+"$elmo" train --text text.txt --size tiny --batch 16 --steps 3 --out blanks >said.txt 2>&1 &&
+    "$elmo" train --text tabs.txt --size tiny --batch 16 --steps 3 --out tabs >said.txt 2>&1 &&
+    cmp blanks/model.safetensors tabs/model.safetensors || wrong "tabs make another ELMo model"
+printf 'the\tcat\v runs\r\n\r\n\tthe unheard \f runs\n' | "${sentence[@]}" | cmp - plain.txt ||
+    wrong "vectors sentence --model takes tabs for letters"
+embed() { printf '%b' "$1" | "$elmo" embed --model model; }
+cmp <(embed 'the cat runs\n') <(embed 'the\tcat\v\fruns\r\n') ||
+    wrong "elmo embed takes tabs for letters"
+
+# Of models of NaN no vector is shown.
+astray model nan && astray thoughts nan-thoughts
+fed() { echo "the cat" | "$@"; }
+says 6 "a number of a vector is NaN: look for NaN" fed "$elmo" embed --model nan
+[ ! -s out.txt ] || wrong "elmo embed of a model of NaN says: $(head -c 200 out.txt)"
+says 6 "a number of a vector is NaN: look for NaN" fed "${sentence[@]/thoughts/nan-thoughts}"
+[ ! -s out.txt ] || wrong "vectors sentence of a model of NaN says: $(head -c 200 out.txt)"
+says 6 "a number of a vector is NaN: look for NaN" "${sentence[0]}" paraphrases --model nan-thoughts text.txt text.txt
+
+says 2 "--sif is for the mean of --vectors" "${sentence[@]}" --sif 0.001
+says 2 "--format is for --vectors" "${sentence[@]}" --format text
+says 2 "--sif is for the mean of --vectors" "${sentence[@]/sentence/paraphrases}" --sif 0 text.txt text.txt \
+    --vectors more.vec
+says 2 "--format is for --vectors" "${sentence[@]/sentence/paraphrases}" --format text text.txt text.txt
+
 said() # WHAT COMMAND...
 {
     local what=$1

@@ -88,6 +88,17 @@ grep -q '"ðĹ¥æľ¬"' letters/vocab.json && wrong "two characters are one pie
 grep -q '"æĹ¥"' letters/vocab.json || wrong "a character of three bytes is no piece"
 "$gpt" eval --model letters wide.txt --json --quiet >json.txt || wrong "gpt eval failed"
 awk -F'[:,}]' '{ exit !($10 > $8) }' json.txt && [ "$(wc -l <json.txt)" = 1 ] || wrong "eval --json: $(cat json.txt)"
+is_json json.txt || wrong "eval --json: $(cat json.txt)"
+# Of a model of NaN nothing is measured; what is infinite, JSON has as null.
+astray letters nan
+for json in "" --json; do
+    says 6 "the loss is NaN: look for NaN" "$gpt" eval --model nan wide.txt --quiet $json
+    [ ! -s out.txt ] || wrong "gpt eval $json of a model of NaN says: $(cat out.txt)"
+done
+astray letters far transformer.ln_f.weight 107
+"$gpt" eval --model far wide.txt --json --quiet >far.txt || wrong "gpt eval of a huge loss failed"
+is_json far.txt && grep -q '"perplexity":null' far.txt || wrong "an infinite perplexity as JSON: $(cat far.txt)"
+says 2 "--ahead is for --draft" "$gpt" write --model letters --ahead 3
 talk=(--model letters --temperature 0 --tokens 20)
 printf 'größer\nals\n' | "$gpt" write "${talk[@]}" --chat >chat.txt || wrong "gpt write --chat failed"
 first=$("$gpt" write "${talk[@]}" --prompt $'größer\n' --stop $'\n' | tail -n +2)
@@ -160,6 +171,19 @@ grep -q '"torch_dtype": "bfloat16"' half/config.json ||
     wrong "config.json of a bf16 folder says $(grep dtype half/config.json)"
 says 1 "'letters.gguf' is there already" "$gpt" convert --model letters --out letters.gguf
 says 1 "'half' holds a model already" "$gpt" convert --model letters --out half
+
+# Without --type matrices stay what they are; and a conversion that the disk was too small for can be made again.
+"$gpt" convert --model q8_0.gguf --out q8_0-too.gguf >/dev/null && cmp q8_0.gguf q8_0-too.gguf ||
+    wrong "gpt convert makes other matrices of 8 bits"
+"$gpt" convert --model half --out half-too >/dev/null && cmp half/model.safetensors half-too/model.safetensors &&
+    cmp half/config.json half-too/config.json || wrong "gpt convert makes f32 of bf16"
+"$gpt" convert --model bf16.gguf --out bf16-too.gguf >/dev/null && cmp bf16.gguf bf16-too.gguf ||
+    wrong "gpt convert makes f32 of a file's bf16"
+if (trap '' XFSZ && ulimit -f 8 && "$gpt" convert --model letters --out small >/dev/null 2>&1); then
+    wrong "a full disk is not noticed"
+fi
+"$gpt" convert --model letters --out small >/dev/null && cmp letters/model.safetensors small/model.safetensors ||
+    wrong "what a failed conversion has left is in the way of the next one"
 says 2 "--type q8_0 is for an --out that ends in .gguf" "$gpt" convert --model letters --out other --type q8_0
 
 # llama2.c's model writes llama2.c's text, from its own file, a folder and GGUF, however it came there.

@@ -18,11 +18,11 @@ autograd/rooms   | tape                          | core/base core/tensor core/sk
 autograd/ops     | tape rooms                    | core/products core/real.h
                  |                               | core/kernels/sum_lanes.h core/kernels/vecmath.h
 autograd/tools   | tape rooms ops                | core/base
-nn/base          |                               | core/base/toolbox.h
+nn/base          |                               | core/base/toolbox.h core/products/q8_fits.h
 nn/layers        | base                          | core/base/toolbox.h
 nn/recurrent     | base                          | core/base/toolbox.h
 nn/attention     | base layers                   | core/base/toolbox.h
-optim            |                               | core/base/toolbox.h core/real.h
+optim            |                               | core/base/toolbox.h core/real.h core/products/q8_fits.h
 data/text        |                               | core/base/toolbox.h core/files/io.h
 data/tokenizer   | text                          | core/base/toolbox.h core/base/parallel.h
 data/subword     | text                          | core/base/toolbox.h

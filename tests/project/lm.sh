@@ -35,6 +35,16 @@ awk -v a="$("$lm" eval --model words again.txt --json --quiet | sed -E 's/.*"los
         sed -E 's/.*"loss":([0-9.]+).*/\1/')" 'BEGIN { exit !(b < a) }' || wrong "a cache is of no use"
 "$lm" eval --quiet --model words again.txt | grep -q '^unknown  *16$' || wrong "eval does not count what is unknown"
 
+# Of the cache alone, what it has not seen is impossible: a loss that JSON cannot hold. NaN is no loss.
+"$lm" eval --model words again.txt --json --quiet --cache 5 --cache-lambda 1 >json.txt || wrong "the cache alone failed"
+is_json json.txt && grep -q '^{"loss":null,"bits_per_byte":null,.*"perplexity":null}$' json.txt ||
+    wrong "an infinite loss as JSON: $(cat json.txt)"
+astray words nan
+for json in "" --json; do
+    says 6 "the loss is NaN: look for NaN" "$lm" eval --model nan again.txt --quiet $json
+    [ ! -s out.txt ] || wrong "lm eval $json of a model of NaN says: $(cat out.txt)"
+done
+
 # It writes, the same each time; and says what it is.
 "$lm" write --model words --prompt "w1 w4" --tokens 8 --temperature 0 >one.txt || wrong "lm write failed"
 grep -qE '^w1 w4( w[0-9]+)+$' one.txt || wrong "lm write writes: $(cat one.txt)"
@@ -111,6 +121,11 @@ said "'empty.txt' holds no text" "${train[@]}" --valid empty.txt --steps 2 --out
 echo -n w >short.txt
 said "'short.txt' of --valid is too short" "${train[@]}" --pieces bytes --valid short.txt --steps 2 --out short
 said 'too few for 4000 columns' "${train[@]}" --batch 4000 --out no
+for option in theta lambda; do
+    says 2 "--cache-$option is for --cache" "$lm" eval --model words other.txt --cache-$option 0.5
+done
+"$lm" eval --model words other.txt --cache 0 --cache-theta 1 >/dev/null ||
+    wrong "lm eval --cache 0 --cache-theta failed"
 said 'read in order' "$lm" eval --model words --columns 2 --cache 5 other.txt
 echo -n "" | said "no next one" "$lm" eval --model words -
 said 'holds no text' "$lm" eval --model words empty.txt

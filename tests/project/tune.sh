@@ -80,6 +80,16 @@ says 1 "was tuned for another task: use 'bert tag'" "$bert" classify --model tag
 printf 'a\n\nb\n' >gap.txt
 says 3 "line 2: the text is empty" bash -c '"$0" classify --model classes <gap.txt' "$bert"
 
+# Of a model whose scores are NaN nothing is said, neither as lines nor as JSON; and it is not judged.
+for task in "classify classes" "tag tags" "tag chain" "answer spans" "choose ends" "classify numbers"; do
+    read -r command model <<<"$task"
+    [ -e nan-$model ] || astray $model nan-$model
+    for json in "" --json; do
+        says 6 "is NaN: look for NaN" "$bert" $command --model nan-$model $json $'The\tman\tsails.'
+        [ ! -s out.txt ] || wrong "bert $command $json of a model of NaN says: $(cat out.txt)"
+    done
+done
+
 # Stopped by Ctrl-C or killed, and resumed, it ends with the same bits.
 "${tune[@]}" classify --train train.tsv --out whole >/dev/null || wrong "bert tune failed"
 for signal in INT KILL; do

@@ -39,6 +39,16 @@ grep -q 'data:image/bmp' patches/report.html || wrong "the report shows no image
 
 "$vit" eval --model patches "${data[@]}" --first 48 --json >out || wrong "vit eval failed"
 grep -q '^{"accuracy": 1.000000, .*"images": 12, "wrong": 0}$' out || wrong "vit eval says: $(cat out)"
+# Of a model of NaN it says that, and nothing else.
+astray patches nan
+printf 'P5 8 8 255\n%064d' 0 >zeros.pgm
+for json in "" --json; do
+    for command in "eval|--images|images|--labels|labels" "classify|zeros.pgm"; do
+        IFS='|' read -ra command <<<"$command"
+        says 6 "is NaN: look for NaN" "$vit" "${command[0]}" --quiet --model nan $json "${command[@]:1}"
+        [ ! -s out.txt ] || wrong "vit ${command[0]} $json of a model of NaN says: $(cat out.txt)"
+    done
+done
 "$vit" eval --model plain "${data[@]}" --html page.html -q | grep -q '^accuracy ' || wrong "vit eval --html failed"
 [ -s page.html ] || wrong "vit eval --html wrote nothing"
 
@@ -114,6 +124,7 @@ printf '\x89PNG\r\n\x1a\nabc' >torn.png
 printf 'GIF89a' >some.gif
 says 2 'labels FILE is needed' train --images images --out x
 says 2 'for --model vit' train "${data[@]}" --out x --model convolutions --layers 3
+says 2 'patch is for --model vit' train "${data[@]}" --out x --model convolutions --patch 2
 says 3 'has 3856 bytes, this one 300' train --images cut --labels labels --out x
 says 3 'one for each image' train --images images --labels few --out x
 says 3 'images are u8' train --images labels --labels labels --out x

@@ -54,6 +54,11 @@ START_TEST(as_conlleval_prints)
     ck_assert(per.gold == 3 && per.found == 2 && per.correct == 2 && per.precision == 1);
     ck_assert_double_eq_tol(per.f1, 0.8, 1e-15);
     ck_assert(none.gold == 0 && none.f1 == 0 && tn_entities_tokens(e).right == 12);
+    ck_assert_str_eq(tn_entities_type(e, 0), "");
+    ck_assert_str_eq(tn_entities_type(e, 1), "PER");
+    ck_assert_ptr_null(tn_entities_type(e, -1));
+    ck_assert_ptr_null(tn_entities_type(e, 1000));
+    ck_assert_ptr_null(tn_entities_type(NULL, 0));
     tn_string_free(&table);
     tn_entities_free(e);
 }

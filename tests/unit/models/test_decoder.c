@@ -228,7 +228,7 @@ START_TEST(keeps_its_manner)
     ends(&e, 0, NULL);
     ck_assert(!e.chat_template.bytes);
     tn_decoder_close(&e);
-    puts_in(dir, "generation_config.json", "{\"eos_token_id\": [7, 40, -1, 39]}");
+    puts_in(dir, "generation_config.json", "{\"eos_token_id\": [7, 40, -1, 7, 39, 39]}");
     puts_in(dir, "tokenizer_config.json",
             "{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"x\"},"
             "{\"name\": \"default\", \"template\": \"<|im_start|>\"}]}");
@@ -246,20 +246,80 @@ START_TEST(keeps_its_manner)
         ck_assert_str_eq(all[i]->chat_template.at, talk);
     }
     tn_ids_add(&e.ends, 5);
+    tn_decoder more = again(&e, tn_test_file("three.gguf")); /* eos, eot and eom */
+    ends(&more, 3, three);
+    tn_ids_add(&e.ends, 6);
     ck_assert(tn_decoder_save(&e, tn_test_file("four.gguf")) != TN_OK);
-    says(TN_EUNSUPPORTED, "end at 3 different pieces");
+    says(TN_EUNSUPPORTED, "end at 4 different pieces, and GGUF has room for 3");
     puts_in(tn_test_file("other"), "generation_config.json", "{\"eos_token_id\": 38}"); /* not what was saved */
     ck_assert(!tn_decoder_open(tn_test_file("other"), .no_tokenizer = true).model);
     says(TN_EFORMAT, "generation_config.json");
+    ck_assert(tn_decoder_save(&d, tn_test_file("other")) == TN_OK); /* what the last model left there goes */
+    tn_decoder_close(&other), other = tn_decoder_open(tn_test_file("other"));
+    ends(&other, 0, NULL);
+    ck_assert(!other.chat_template.bytes);
+    ck_assert_int_eq(tn_file_write(tn_test_in(dir, "chat_template.jinja"), "a\0b", 3), TN_OK);
+    ck_assert(!tn_decoder_open(dir, .no_tokenizer = true).model);
+    says(TN_EFORMAT, "the chat template holds a NUL");
+    puts_in(dir, "chat_template.jinja", talk);
     puts_in(tn_test_file("back"), "chat_template.jinja", "<|im_start|>");
     ck_assert(!tn_decoder_open(tn_test_file("back"), .no_tokenizer = true).model);
     says(TN_EFORMAT, "chat_template.jinja");
     puts_in(dir, "generation_config.json", "{\"eos_token_id\": [7");
     ck_assert(!tn_decoder_open(dir, .no_tokenizer = true).model);
     says(TN_EFORMAT, "generation_config.json");
-    tn_decoder_close(&e), tn_decoder_close(&other), tn_decoder_close(&packed), tn_decoder_close(&back);
+    tn_decoder_close(&more), tn_decoder_close(&e), tn_decoder_close(&other), tn_decoder_close(&packed),
+        tn_decoder_close(&back);
     tn_module_free(d.model);
     ck_assert_uint_eq(tn_memory_now().live, live);
+}
+END_TEST
+
+/* A tokenizer.json in LLaMA 3's way: the template begins a text, and only tokenizer_config.json says what ends one. */
+static const char llama3[] =
+    "{\"added_tokens\": [{\"id\": 3, \"content\": \"<|begin|>\", \"special\": true},"
+    "{\"id\": 4, \"content\": \"<|eot|>\", \"special\": true}],"
+    "\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Split\", \"pattern\": {\"Regex\": "
+    "\"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}{1,3}| "
+    "?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+\"}, "
+    "\"behavior\": \"Isolated\", \"invert\": false}, {\"type\": \"ByteLevel\", \"add_prefix_space\": false, "
+    "\"trim_offsets\": true, \"use_regex\": false}]},"
+    "\"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": \"<|begin|>\", "
+    "\"type_id\": 0}}, {\"Sequence\": {\"id\": \"A\", \"type_id\": 0}}], \"pair\": [{\"Sequence\": {\"id\": \"A\", "
+    "\"type_id\": 0}}, {\"Sequence\": {\"id\": \"B\", \"type_id\": 1}}], \"special_tokens\": {\"<|begin|>\": {\"id\": "
+    "\"<|begin|>\", \"ids\": [3], \"tokens\": [\"<|begin|>\"]}}},"
+    "\"decoder\": {\"type\": \"ByteLevel\"},"
+    "\"model\": {\"type\": \"BPE\", \"ignore_merges\": true, \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, "
+    "\"merges\": []}}";
+
+/* Which pieces begin and end a text comes along, to GGUF and back; there the name of the splitter says that a text has
+ * a first piece, and that "ab", which no merge makes, is a piece. */
+START_TEST(begins_as_llama3)
+{
+    const char          *dir = tn_test_folder("llama3");
+    tn_decoder           d = {.model = made(6)};
+    static const char    config[] = "{\"bos_token\": \"<|begin|>\", \"eos_token\": {\"content\": \"<|eot|>\"}}";
+    static const int32_t want[] = {3, 2};
+    puts_in(dir, "tokenizer.json", llama3);
+    puts_in(dir, "tokenizer_config.json", config);
+    d.tokenizer = tn_tokenizer_load(dir);
+    fine();
+    tn_decoder gguf = again(&d, tn_test_file("llama3.gguf")), back = again(&gguf, tn_test_file("llama3-back"));
+    const tn_decoder *const all[] = {&d, &gguf, &back};
+    for (int i = 0; i < 3; i++) {
+        const tn_tokenizer_roles r = tn_tokenizer_special(all[i]->tokenizer);
+        ck_assert_msg(r.first == 3 && r.last == 4, "%d: %d and %d", i, r.first, r.last);
+        tn_encoding *e = tn_encoding_new();
+        ck_assert_int_eq(tn_tokenizer_encode(all[i]->tokenizer, e, "ab", 2), TN_OK);
+        ck_assert_msg(e->n == 2 && !memcmp(e->id, want, sizeof want), "%d: %lld pieces", i, (long long)e->n);
+        tn_encoding_free(e);
+        if (i) ends(all[i], 1, (const int32_t[]){4});
+    }
+    tn_decoder_close(&d), tn_decoder_close(&gguf), tn_decoder_close(&back);
+    puts_in(dir, "tokenizer_config.json", "{}"); /* then the template alone is asked */
+    tn_tokenizer *t = tn_tokenizer_load(dir);
+    ck_assert(t && tn_tokenizer_special(t).first == 3 && tn_tokenizer_special(t).last == -1);
+    tn_tokenizer_free(t);
 }
 END_TEST
 
@@ -359,6 +419,7 @@ int main(void)
     tcase_add_loop_test(c, to_gguf_and_back, 0, 10);
     tcase_add_test(c, has_no_place_in_gguf);
     tcase_add_test(c, keeps_its_manner);
+    tcase_add_test(c, begins_as_llama3);
     tcase_add_test(c, says_what_it_is);
     tcase_add_loop_test(c, says_what_of_gguf, 0, 5);
     tcase_add_test(c, llama2c_sizes);

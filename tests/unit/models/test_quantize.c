@@ -2,6 +2,7 @@
  * is the uncached one, and what is refused with nothing changed. */
 #include "core/core.h"
 #include "models/models.h"
+#include "optim/checkpoint.h"
 #include "tests/common/check_main.h"
 
 #include <math.h>
@@ -165,6 +166,93 @@ START_TEST(memory)
 }
 END_TEST
 
+static tn_linear *packed(bool f16, tn_dtype dt, int64_t out, int64_t in)
+{
+    tn_linear *m = tn_linear_new(.in = in, .out = out, .no_bias = true, .dtype = dt);
+    if (f16) tn_halve(m);
+    else tn_quantize(m);
+    return m;
+}
+static void says(tn_status code, const char *text)
+{
+    ck_assert_int_eq(tn_error(), code);
+    ck_assert_msg(strstr(tn_error_message(), text) != NULL, "%s", tn_error_message());
+    tn_clear_error();
+}
+
+/* Matrices of different shapes and types are u8 of one length when they are packed: whatever loads looks inside. */
+START_TEST(of_another_matrix)
+{
+    static const struct {
+        bool        from_f16, to_f16;
+        tn_dtype    from_type;
+        int64_t     from[2], to[2];
+        const char *text;
+    } rows[] = {
+        {false, false, TN_F32, {40, 32}, {60, 32}, "[60, 32] of f32 in 8 bits"},
+        {false, false, TN_F32, {64, 64}, {128, 32}, "[128, 32] of f32 in 8 bits"},
+        {true, true, TN_F32, {40, 5}, {60, 5}, "[60, 5] of f32 in f16"},
+        {true, false, TN_F32, {64, 17}, {64, 32}, "[64, 32] of f32 in 8 bits"},
+        {false, false, TN_BF16, {60, 32}, {60, 32}, "[60, 32] of f32 in 8 bits"},
+    };
+    const char *path = tn_test_file("packed.safetensors"), *check = tn_test_file("packed.ckpt");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tn_linear     *a = packed(rows[i].from_f16, rows[i].from_type, rows[i].from[0], rows[i].from[1]);
+        tn_linear     *b = packed(rows[i].to_f16, TN_F32, rows[i].to[0], rows[i].to[1]);
+        tn_load_report report;
+        const tn_scope n = tn_no_grad_begin();
+        tn_tensor     *was = tn_clone(b->weight);
+        ck_assert(tn_save(a, path) == TN_OK && tn_checkpoint_save(check, .module = a) == TN_OK);
+        ck_assert(tn_numel(a->weight) == tn_numel(b->weight));
+        ck_assert_int_eq(tn_load(b, path, .report = &report), TN_EFORMAT);
+        says(TN_EFORMAT, rows[i].text);
+        ck_assert(report.misshapen == 1 && report.loaded == 0);
+        ck_assert_int_eq(tn_assign(b, a), TN_ESHAPE);
+        says(TN_ESHAPE, rows[i].text);
+        tn_checkpoint_file *f = tn_checkpoint_open(check);
+        ck_assert_int_eq(tn_checkpoint_restore(f, .module = b), TN_EFORMAT);
+        says(TN_EFORMAT, rows[i].text);
+        ck_assert(same(was, b->weight));
+        ck_assert(tn_load(a, path) == TN_OK && tn_assign(a, a) == TN_OK);
+        ck_assert_int_eq(tn_checkpoint_restore(f, .module = a), TN_OK);
+        tn_checkpoint_close(f);
+        tn_scope_end(n);
+        tn_free(a), tn_free(b);
+    }
+}
+END_TEST
+
+/* u8 of the right length that is no packed weight at all; and the whole message. */
+START_TEST(of_no_matrix)
+{
+    const char            *path = tn_test_file("bytes.safetensors");
+    tn_linear             *m = packed(false, TN_F32, 60, 32);
+    const tn_scope         n = tn_no_grad_begin();
+    tn_safetensors_writer *w = tn_safetensors_writer_new();
+    tn_sequential         *plain = tn_sequential_new();
+    tn_tensor             *was = tn_clone(m->weight), *bytes = tn_full_of(TN_U8, TN_SHAPE(2240), 255);
+    char                   text[600];
+    tn_safetensors_put(w, "weight", bytes);
+    ck_assert_int_eq(tn_safetensors_save(w, path), TN_OK);
+    tn_safetensors_writer_free(w);
+    ok();
+    tn_load(m, path);
+    snprintf(text, sizeof text,
+             "tn_load: '%s' holds another model: 1 of another shape: weight is [60, 32] of f32 in 8 bits, the file has "
+             "[2240] of u8",
+             path);
+    says(TN_EFORMAT, text);
+    tn_buffer(plain, "weight", bytes);
+    tn_assign(m, plain);
+    says(TN_ESHAPE, "tn_assign: 'weight' is [60, 32] of f32 in 8 bits in one module and [2240] of u8 in the other");
+    tn_save(m, path);
+    ck_assert_int_eq(tn_load(plain, path), TN_OK); /* bytes are bytes */
+    ck_assert(same(was, m->weight) && same(was, bytes));
+    tn_scope_end(n);
+    tn_free(m), tn_free(plain);
+}
+END_TEST
+
 START_TEST(refused)
 {
     tn_gpt    *m = small(72, false);
@@ -184,6 +272,19 @@ START_TEST(refused)
     tn_clear_error();
     ck_assert(!tn_is_q8(l->weight));
     tn_free(l), tn_free(m);
+    /* no product takes rows of f64 */
+    for (int half = 0; half < 2; half++) {
+        l = tn_linear_new(.in = 32, .out = 8, .dtype = TN_F64);
+        ck_assert_int_eq(half ? tn_halve(l) : tn_quantize(l), TN_EDTYPE);
+        says(TN_EDTYPE, half ? "weight: tn_halve: the weight is f64" : "weight: tn_quantize: the weight is f64");
+        ck_assert(!tn_is_q8(l->weight) && tn_needs_grad(l->weight));
+        tn_module_to(l, TN_F32);
+        ck_assert_int_eq(half ? tn_halve(l) : tn_quantize(l), TN_OK);
+        n = tn_no_grad_begin();
+        ck_assert_ptr_nonnull(tn_call(l, tn_ones(TN_SHAPE(1, 32))));
+        tn_scope_end(n);
+        tn_free(l);
+    }
 }
 END_TEST
 
@@ -196,6 +297,8 @@ int main(void)
     tcase_add_test(c, others);
     tcase_add_test(c, halves);
     tcase_add_test(c, memory);
+    tcase_add_test(c, of_another_matrix);
+    tcase_add_test(c, of_no_matrix);
     tcase_add_test(c, refused);
     return tn_check_main(s);
 }

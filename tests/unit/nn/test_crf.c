@@ -123,6 +123,29 @@ START_TEST(one_label_and_no_tags)
 }
 END_TEST
 
+/* Scores of steps that are passed over may be anything, and get a gradient of 0. */
+START_TEST(passed_over)
+{
+    static const double ill[] = {-INFINITY, INFINITY, NAN};
+    tn_crf             *m = filled(3);
+    for (int i = 0; i < 6; i++) {
+        tn_tensor *e = tn_full_of(TN_F64, TN_SHAPE(2, 3, 3), ill[i / 2]);
+        tn_tensor *tags = tn_full_of(i % 2 ? TN_I32 : TN_I64, TN_SHAPE(2, 3), -1);
+        if (i % 2) tn_set_at(tags, TN_SHAPE(1, 0), 2), tn_set_at(tags, TN_SHAPE(1, 2), 1);
+        for (int64_t k = 0; i % 2 && k < 3; k++) tn_set_at(e, TN_SHAPE(1, 0, k), 1), tn_set_at(e, TN_SHAPE(1, 2, k), 1);
+        tn_tensor *y = tn_crf_loss(m, tn_requires_grad(e), tags);
+        ck_assert(i % 2 ? isfinite(tn_item(y)) : tn_item(y) == 0);
+        tn_backward(y);
+        tn_tensor *g = tn_grad(e);
+        ck_assert(g && tn_error() == TN_OK);
+        for (int64_t k = 0; k < 18; k++)
+            if (i % 2 && (k / 3 == 3 || k / 3 == 5)) ck_assert(isfinite(tn_get(g, k)) && tn_get(g, k) != 0);
+            else ck_assert(tn_get(g, k) == 0);
+    }
+    tn_free(m);
+}
+END_TEST
+
 START_TEST(refused)
 {
     tn_crf    *m = filled(3);
@@ -131,6 +154,13 @@ START_TEST(refused)
     ck_error(TN_ESHAPE, "crf: scores must be [batch, length, 3] and tags [batch, length], got [2, 4, 2] and [2, 4]");
     ck_assert_ptr_null(tn_crf_loss(m, tn_zeros(TN_SHAPE(2, 4, 3)), tags));
     ck_error(TN_EINDEX, "crf: tag 3 at 0, and there are 3");
+    static const tn_dtype no_tags[] = {TN_F32, TN_U8, TN_BOOL};
+    for (int i = 0; i < 3; i++) {
+        ck_assert_ptr_null(tn_crf_loss(m, tn_zeros(TN_SHAPE(2, 4, 3)), tn_ones_of(no_tags[i], TN_SHAPE(2, 4))));
+        ck_error(TN_EDTYPE, tn_name("crf: the tags must be i64 or i32, not %s", tn_dtype_name(no_tags[i])));
+    }
+    ck_assert(isnan(tn_crf_best(m, tn_zeros(TN_SHAPE(2, 3)), NULL)));
+    ck_error(TN_EINVAL, "crf: to is NULL, but takes a tag for each step of the scores");
     int64_t best[2];
     ck_assert(isnan(tn_crf_best(m, tn_full(TN_SHAPE(2, 3), NAN), best)));
     ck_error(TN_ENUMERIC, "crf: the best way has the score NaN: look for NaN and Inf in the scores");
@@ -146,6 +176,7 @@ int main(void)
     TCase *c = tn_tcase(s, "crf");
     tcase_add_test(c, as_all_paths_say);
     tcase_add_test(c, one_label_and_no_tags);
+    tcase_add_test(c, passed_over);
     tcase_add_test(c, refused);
     return tn_check_main(s);
 }

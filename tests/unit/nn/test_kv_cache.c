@@ -203,6 +203,7 @@ END_TEST
 START_TEST(trimmed_and_cleared)
 {
     tn_transformer_decoder *d = seq2seq(TN_F32);
+    tn_mha                 *one = tn_mha_new(.dim = D, .heads = H);
     const tn_scope          s = tn_no_grad_begin();
     tn_tensor *x = noise(TN_F32, B, 8, D), *memory = noise(TN_F32, B, 5, D), *other = noise(TN_F32, B, 8, D),
               *third = noise(TN_F32, 2, 3, D);
@@ -221,10 +222,21 @@ START_TEST(trimmed_and_cleared)
     tn_tensor *few = part(tn_narrow(x, 0, 0, 2), 0, 4);
     ck_assert(tn_same_bits(tn_transformer_decoder_forward(d, few, third, .causal = true, .cache = c),
                            tn_transformer_decoder_forward(d, few, third, .causal = true)));
+    tn_kv_cache_forget(c, 0, 4); /* empty but for the memory; and without one any batch is taken */
+    ck_assert(tn_kv_cache_length(c) == 0 && tn_kv_cache_rows(c) == 2);
+    for (int64_t n = 0; n < 4; n++) {
+        tn_kv_cache *k = tn_kv_cache_new(.batch = B, .length = 8, .heads = H, .head_dim = D / H);
+        for (int64_t rows = B; rows >= 0; rows--) {
+            tn_tensor *p = tn_narrow(part(x, 0, n), 0, 0, rows);
+            ck_assert(tn_mha_forward(one, p, p, p, .causal = true, .cache = k) && tn_kv_cache_length(k) == n);
+            ck_assert(tn_kv_cache_forget(k, 0, n) == TN_OK && tn_kv_cache_length(k) == 0 && tn_kv_cache_rows(k) == 0);
+        }
+        tn_kv_cache_free(k);
+    }
     fine();
     tn_kv_cache_free(c);
     tn_scope_end(s);
-    tn_free(d);
+    tn_free(d), tn_free(one);
 }
 END_TEST
 

@@ -109,6 +109,48 @@ START_TEST(masks)
 }
 END_TEST
 
+/* A mask that attention does not take alone, it does not take beside a bias either. */
+START_TEST(masks_that_do_not_fit)
+{
+    static const struct {
+        tn_dtype    dt;
+        tn_shape    s;
+        tn_status   code;
+        const char *text;
+    } wrong[] = {
+        {TN_I64,
+         {2, {4, 4}},
+         TN_EDTYPE,
+         "is i64, but must be bool (true: may not be attended) or floating (added to "
+         "the scores)"},
+        {TN_BOOL, {3, {2, 4, 4}}, TN_ESHAPE, "[2, 4, 4]"},
+        {TN_BOOL, {2, {1, 4}}, TN_ESHAPE, "[1, 4]"},
+        {TN_F32, {1, {4}}, TN_ESHAPE, "[4]"},
+        {TN_F32, {4, {1, 3, 4, 4}}, TN_ESHAPE, "[1, 3, 4, 4]"},
+    };
+    for (int time_first = 0; time_first < 2; time_first++)
+        for (size_t i = 0; i < 2 * (sizeof wrong / sizeof *wrong); i++) {
+            tn_blocks *m = tn_blocks_new(.layers = 2, .dim = 4, .heads = 2, .ff = 5, .dropout = 0,
+                                         .relative = i % 2 ? 8 : 0, .time_first = time_first);
+            tn_tensor *x = tn_normal(time_first ? TN_SHAPE(4, 3, 4) : TN_SHAPE(3, 4, 4), 0, 1);
+            tn_tensor *mask = tn_zeros_of(wrong[i / 2].dt, wrong[i / 2].s);
+            char       text[400];
+            fine();
+            ck_assert_ptr_null(tn_blocks_forward(m, x, .blocked = mask));
+            snprintf(text, sizeof text,
+                     wrong[i / 2].code == TN_EDTYPE ? "layers.0.self_attn: mha: blocked %s"
+                                                    : "layers.0.self_attn: mha: blocked %s must be [T, S] = [4, 4], or "
+                                                      "[B·heads, T, S] with B·heads = 6, or [B, heads, T, S]",
+                     wrong[i / 2].text);
+            ck_error(wrong[i / 2].code, text);
+            ck_assert_ptr_nonnull(tn_blocks_forward(m, x, .blocked = tn_zeros_of(TN_BOOL, TN_SHAPE(6, 4, 4))));
+            ck_assert_ptr_nonnull(tn_blocks_forward(m, x, .blocked = tn_zeros(TN_SHAPE(3, 1, 4, 4))));
+            fine();
+            tn_free(m);
+        }
+}
+END_TEST
+
 START_TEST(the_same_bits_with_and_without_a_cache)
 {
     tn_seed(2);
@@ -162,6 +204,8 @@ START_TEST(wrong_use)
     tn_relative_positions *m = tn_relative_positions_new(.heads = 2);
     ck_assert_ptr_null(tn_relative_positions_forward(m, 3, 2));
     ck_error(TN_EINVAL, "relative_positions: 3 queries are not the last of 2 keys");
+    ck_assert_ptr_null(tn_relative_positions_forward(m, (int64_t)1 << 40, (int64_t)1 << 40));
+    ck_error(TN_EINVAL, "relative_positions: 1099511627776 keys are too many; there may be up to 2147483647");
     ck_assert_ptr_nonnull(tn_relative_positions_forward(m, 0, 2));
     tn_free(m);
 }
@@ -175,6 +219,7 @@ int main(void)
     tcase_add_loop_test(c, buckets, 0, 8);
     tcase_add_test(c, as_an_encoder_of_transformers);
     tcase_add_test(c, masks);
+    tcase_add_test(c, masks_that_do_not_fit);
     tcase_add_test(c, the_same_bits_with_and_without_a_cache);
     tcase_add_test(c, gradients);
     tcase_add_test(c, wrong_use);

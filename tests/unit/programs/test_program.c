@@ -21,12 +21,13 @@ static double      rate;
 static const char *out, *dtype;
 static bool        resume;
 static option_list texts;
-static int         got;
+static int         got, known; /* which of --steps, --learning-rate and --resume were given */
 static char        operands[200];
 
 static int train(int count, char **values)
 {
     got = texts.count;
+    known = program_given("steps") + 2 * program_given("learning-rate") + 4 * program_given("resume");
     *operands = 0;
     for (int i = 0; i < count; i++)
         snprintf(operands + strlen(operands), sizeof operands - strlen(operands), "%s ", values[i]);
@@ -90,10 +91,12 @@ START_TEST(options_are_read)
     ck_assert(steps == 7 && rate == 0.5 && resume && !strcmp(out, "dir") && !strcmp(dtype, "bf16"));
     ck_assert_str_eq(operands, "a b ");
     ck_assert_int_eq(call(2, "train -odir -n12 -rqv -t a b c --text d -- -x"), 0);
+    ck_assert_int_eq(known, 1 + 4);
     ck_assert(steps == 12 && resume && settings.quiet && settings.verbose && got == 4);
     ck_assert_str_eq(operands, "-x <a> <b> <c> <d> ");
     ck_assert_int_eq(call(2, "train --out dir - --threads 2"), 0);
     ck_assert_str_eq(operands, "- ");
+    ck_assert_int_eq(known, 0);
     ck_assert(settings.threads == 2 && !settings.quiet && got == 0);
 }
 END_TEST

@@ -1,0 +1,30 @@
+/* numbers.c — what is said where a number that a model gave is none. */
+#include "numbers.h"
+
+#include <math.h>
+
+void numbers_astray(const char *what, double x)
+{
+    tn_raise(TN_ENUMERIC, "%s is %s: look for NaN and Inf in the model's weights", what, x != x ? "NaN" : "infinite");
+}
+
+bool numbers_vector(const float *x, int64_t n)
+{
+    int64_t i = 0;
+    while (i < n && isfinite(x[i])) i++;
+    if (i < n) numbers_astray("a number of a vector", (double)x[i]);
+    return i == n;
+}
+
+void numbers_json(const char *before, double x, int digits)
+{
+    if (isfinite(x)) printf("%s%.*f", before, digits, x);
+    else printf("%snull", before);
+}
+
+void numbers_put(tn_json_writer *w, const char *key, double x, int digits)
+{
+    const double scale = pow(10, digits), scaled = round(scale * x);
+    if (isfinite(x)) tn_json_put_double(w, key, isfinite(scaled) ? scaled / scale : x);
+    else tn_json_put_null(w, key);
+}
