@@ -10,7 +10,7 @@
 
 static const char *dir, *text, *test, *out;
 static int64_t     most = 1000, steps = 200, layer = 1, head = 1, together = 8, seed = 1;
-static double      lr = 5e-4, weight = NAN;
+static double      lr = 5e-4, weight = 1;
 static bool        masks;
 
 /* Sentences that go through the model together, padded to the longest. */
@@ -168,7 +168,7 @@ static tn_tensor *loss_of(guided *g, int64_t n, const int64_t *which, double *hi
     tn_tensor     *words = hidden_loss(g), *sum = NULL;
     tn_tensor     *syntax = tn_error() == TN_OK && !masks ? syntax_loss(g) : NULL;
     if (words && hidden) *hidden += tn_item(words), ++*counted;
-    if (syntax) sum = tn_mul_scalar(syntax, isnan(weight) ? 1 : weight);
+    if (syntax) sum = tn_mul_scalar(syntax, weight);
     if (words) sum = sum ? tn_add(sum, words) : words;
     sum = tn_scope_return(s, sum);
     g->now = NULL;
@@ -286,7 +286,7 @@ static bool found(guided *g, const model *m)
         snprintf(g->blocked, sizeof g->blocked, "%s.blocked", g->path);
     }
     const bool says = g->m->encoder->head && tn_tokenizer_special(m->tokens).mask >= 0;
-    if (!says && (masks || !isnan(weight)))
+    if (!says && (masks || program_given("weight")))
         return tn_raise(TN_EINVAL, "this model does not say hidden words, and without their loss %s: leave it away",
                         masks ? "nothing is learned through --mask" : "--weight has nothing to weigh against"),
                false;
@@ -305,8 +305,7 @@ static int run(int count, char **operands)
     trees  t = {.nodes = 0}, u = {.nodes = 0};
     guided g = {.m = &m, .t = &t};
     (void)count, (void)operands;
-    if (masks && !isnan(weight))
-        return program_usage("--weight is of the loss that --mask goes without: give one of them");
+    if (masks && program_given("weight")) return program_stray("weight", "the loss that --mask goes without");
     g.look = tn_look_new();
     const tn_scope s = tn_scope_begin();
     tn_seed((uint64_t)seed);
@@ -338,7 +337,7 @@ static const option options[] = {
     OPTION_INT("layer", 'l', "N", &layer, "of the head", .least = 1, .most = 1024),
     OPTION_INT("head", 0, "N", &head, "which of its heads", .least = 1, .most = 64),
     OPTION_FLAG("mask", 0, &masks, "by a mask, not by a loss"),
-    OPTION_REAL("weight", 0, "X", &weight, "of the loss beside that of hidden words; else 1", .least = 0, .most = 1000),
+    OPTION_REAL("weight", 0, "X", &weight, "of the loss beside that of hidden words", .least = 0, .most = 1000),
     OPTION_INT("steps", 0, "N", &steps, "training steps", .least = 1, .most = 1e8),
     OPTION_INT("batch", 'b', "N", &together, "sentences in a step", .least = 1, .most = 4096),
     OPTION_REAL("lr", 0, "RATE", &lr, "the highest learning rate", .least = 0, .most = 1),

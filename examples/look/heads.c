@@ -217,7 +217,7 @@ static int run_prune(int count, char **operands)
     texts    t = {.n = 0};
     held_out held = {.translates = false};
     (void)count, (void)operands;
-    if (valid_target && !valid) return program_usage("--valid-target has the translations of --valid: give both");
+    if (valid_target && !valid) return program_stray("valid-target", "the translations of --valid");
     if (model_open(dir, &m)) {
         if (model_may_go_to(out) && texts_open(&given, &m, &t) && held_open(&m, &held)) prune_all(&m, &t, &held);
         if (out && tn_error() == TN_OK && model_save(&m, out) != TN_OK) fprintf(stderr, "nothing was saved\n");

@@ -1,4 +1,5 @@
 /* model.c — opening whatever model a path holds, its pieces as words of a picture, and what is written at the end. */
+#include "../common/numbers.h"
 #include "look.h"
 
 #include <math.h>
@@ -167,8 +168,7 @@ void run_model(const model *m, tn_tensor *ids, tn_tensor *said)
 bool is_number(double said, const char *what)
 {
     if (isfinite(said)) return true;
-    tn_raise(TN_ENUMERIC, "%s is %s: look for NaN and Inf in the model's weights", what,
-             isnan(said) ? "NaN" : "infinite");
+    numbers_astray(what, said);
     return false;
 }
 

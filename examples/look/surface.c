@@ -286,7 +286,7 @@ static int run(int count, char **operands)
     if (!depth == !dir) return program_usage("give a model and texts, by --model and --text; or --twins");
     if (transformer && !depth) return program_usage("--transformer is of --twins");
     if (dir && !given.file) return program_usage("give texts that the loss is of, by --text");
-    if (resume && !table) return program_usage("--resume goes on with a --table: name it");
+    if (resume && !table) return program_stray("resume", "a --table, which it goes on with");
     if (depth && (table || other || path.count)) return program_usage("--twins goes without --table, --to and --path");
     if (table && !resume && is_there(table)) {
         tn_raise(TN_EINVAL, "'%s' is there already: go on with --resume, or give --table another name", table);
