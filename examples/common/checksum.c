@@ -15,6 +15,11 @@ uint64_t checksum(uint64_t sum, const void *data, size_t bytes)
 }
 uint64_t checksum_string(uint64_t sum, const char *text) { return checksum(sum, text, strlen(text) + 1); }
 
+uint64_t checksum_tensor(uint64_t sum, const tn_tensor *t)
+{
+    return checksum(sum, tn_data(t), (size_t)tn_numel(t) * tn_dtype_size(tn_dtype_of(t)));
+}
+
 uint64_t checksum_ids(const tn_ids *ids)
 {
     uint64_t sum = CHECKSUM;

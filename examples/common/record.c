@@ -171,6 +171,17 @@ bool record_may_begin(const char *folder, bool *resume)
     return put_run(folder, NULL);
 }
 
+bool record_may_save(const char *folder)
+{
+    char path[1024];
+    if (!make_folder(folder)) return false;
+    for (int i = 0; i < FILES && tn_error() == TN_OK; i++)
+        if (is_there(in_folder(folder, files[i], path)))
+            tn_raise(TN_EINVAL, "'%s' holds a model already, or a part of one: there is '%s'; choose another folder",
+                     folder, files[i]);
+    return tn_error() == TN_OK;
+}
+
 bool record_run(const char *folder, bool resume, const tn_tokenizer *t, const char *asked)
 {
     if (resume || tn_error() != TN_OK) return tn_error() == TN_OK;
@@ -316,14 +327,19 @@ static int first_bytes(const char *path, char *to, int n)
     return got;
 }
 
+bool record_may_replace(const char *path, const char *begins, const char *what)
+{
+    char there[32] = "";
+    if (tn_error() != TN_OK) return false;
+    if (!first_bytes(path, there, (int)strlen(begins)) || !strcasecmp(there, begins)) return true;
+    tn_raise(TN_EINVAL, "'%s' is there, and is no %s: choose another name, or remove it", path, what);
+    return false;
+}
+
 bool record_report(tn_report *r, const char *path)
 {
-    static const char begins[] = "<!doctype html>";
-    char              there[sizeof begins] = "";
-    const int         n = r && tn_error() == TN_OK ? first_bytes(path, there, (int)sizeof begins - 1) : 0;
-    if (n && strcasecmp(there, begins) != 0)
-        tn_raise(TN_EINVAL, "'%s' is there, and is no page of HTML: choose another name, or remove it", path);
-    const bool fine = r && tn_error() == TN_OK && tn_report_save(r, path) == TN_OK;
+    const bool fine =
+        r && record_may_replace(path, "<!doctype html>", "page of HTML") && tn_report_save(r, path) == TN_OK;
     tn_report_free(r);
     return fine;
 }

@@ -23,6 +23,8 @@ void   record_end(record *r);
  * that was broken off before there was anything to go on with is begun again. No other process has the folder from now
  * on. False: raised. */
 bool record_may_begin(const char *folder, bool *resume);
+/* The same for a model that is saved once, at the end: asked before the work. The folder is made. False: raised. */
+bool record_may_save(const char *folder);
 /* The point from which a run can be resumed: its tokenizer, if it has one, and folder/run.json with what made it
  * (version, instruction set, threads) and what was asked for, an object of JSON; a run that is resumed leaves both as
  * they are. */
@@ -41,6 +43,8 @@ bool record_space(const char *folder, double bytes, bool force);
  * anew. */
 double step_seconds(void *module, tn_source s, tn_fit_loss loss, void *user, bool autocast);
 
+/* Is nothing at path, or what begins so (at most 31 bytes)? what: as the message that it raises calls it. */
+bool record_may_replace(const char *path, const char *begins, const char *what);
 /* Writes a page and frees it; what stands at path and is no page is not written over. False: raised. */
 bool record_report(tn_report *r, const char *path);
 bool record_curves(tn_report *r, const char *folder);    /* loss, BLEU, learning rate */

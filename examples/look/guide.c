@@ -221,6 +221,8 @@ static void learn(guided *g)
         const tn_scope s = tn_scope_begin();
         tn_tensor     *l = loss_of(g, together, p.which + p.order[i % STEPS] * together, NULL, NULL);
         if (l) whole = tn_item(l), tn_backward(l);
+        if (l && tn_error() == TN_OK && !isfinite(whole))
+            tn_raise(TN_ENUMERIC, "the loss is %g at step %lld: a smaller --lr may help", whole, (long long)i + 1);
         tn_scope_end(s);
         tn_step(opt);
         tn_schedule_step(rate);
@@ -253,6 +255,7 @@ static double hidden_of(guided *g, const trees *t)
     g->t = before;
     tn_scope_end(s);
     tn_use_generator(own);
+    if (n && tn_error() == TN_OK) is_number(hidden, "the loss of hidden words");
     return n ? hidden / (double)n : NAN;
 }
 
@@ -282,6 +285,11 @@ static bool found(guided *g, const model *m)
         snprintf(g->weights, sizeof g->weights, "%s.weights", g->path);
         snprintf(g->blocked, sizeof g->blocked, "%s.blocked", g->path);
     }
+    const bool says = g->m->encoder->head && tn_tokenizer_special(m->tokens).mask >= 0;
+    if (!says && (masks || program_given("weight")))
+        return tn_raise(TN_EINVAL, "this model does not say hidden words, and without their loss %s: leave it away",
+                        masks ? "nothing is learned through --mask" : "--weight has nothing to weigh against"),
+               false;
     if (!g->of || head > g->of->made_heads)
         return tn_raise(TN_EINVAL, "this model has %lld layers; there is no --layer %lld --head %lld", (long long)at,
                         (long long)layer, (long long)head),
@@ -295,13 +303,15 @@ static int run(int count, char **operands)
 {
     model  m;
     trees  t = {.nodes = 0}, u = {.nodes = 0};
-    guided g = {.look = tn_look_new()};
+    guided g = {.m = &m, .t = &t};
     (void)count, (void)operands;
+    if (masks && program_given("weight")) return program_stray("weight", "the loss that --mask goes without");
+    g.look = tn_look_new();
     const tn_scope s = tn_scope_begin();
     tn_seed((uint64_t)seed);
     if (model_open(dir, &m)) {
-        g.m = &m, g.t = &t;
-        if (trees_open(text, most, 100, &t) && trees_open(test, most, 100, &u) && found(&g, &m)) {
+        if (model_may_go_to(out) && trees_open(text, most, 100, &t) && trees_open(test, most, 100, &u) &&
+            found(&g, &m)) {
             printf("when\tdirected\tundirected\thidden words\n");
             if (stands(&g, &u, "before")) {
                 tn_train(m.net, true);

@@ -16,6 +16,8 @@ static bool measured(tn_heads *h, const texts *t, int64_t most)
 {
     for (int64_t i = 0; i < t->n && (!most || i * given.together < most) && tn_error() == TN_OK; i++)
         tn_heads_add(h, texts_loss, &t->batch[i]);
+    for (int64_t i = 0; i < tn_heads_count(h) && tn_error() == TN_OK; i++)
+        is_number(tn_heads_at(h, i).importance, "the importance of a head");
     return tn_error() == TN_OK;
 }
 
@@ -167,7 +169,7 @@ typedef struct {
 static bool held_open(const model *m, held_out *h)
 {
     texts_config c = given;
-    c.file = valid ? valid : given.file, c.target = valid ? valid_target : given.target;
+    if (valid) c.file = valid, c.target = valid_target, c.target_option = "--valid-target";
     *h = (held_out){.translates = m->kind == TRANSLATOR};
     return texts_open(&c, m, &h->texts) &&
            (!h->translates || judge_open(&h->judge, m->tokens, c.file, c.target, c.most));
@@ -215,10 +217,9 @@ static int run_prune(int count, char **operands)
     texts    t = {.n = 0};
     held_out held = {.translates = false};
     (void)count, (void)operands;
-    if (out && is_there(in_folder(out, "config.json", (char[1024]){0})))
-        tn_raise(TN_EINVAL, "'%s' holds a model already; give --out another name", out);
-    if (tn_error() == TN_OK && model_open(dir, &m)) {
-        if (texts_open(&given, &m, &t) && held_open(&m, &held)) prune_all(&m, &t, &held);
+    if (valid_target && !valid) return program_stray("valid-target", "the translations of --valid");
+    if (model_open(dir, &m)) {
+        if (model_may_go_to(out) && texts_open(&given, &m, &t) && held_open(&m, &held)) prune_all(&m, &t, &held);
         if (out && tn_error() == TN_OK && model_save(&m, out) != TN_OK) fprintf(stderr, "nothing was saved\n");
         texts_close(&t), held_close(&held);
         model_close(&m);

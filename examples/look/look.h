@@ -20,6 +20,7 @@ typedef enum {
 typedef struct {
     model_kind    kind;
     tn_module    *net;     /* a tn_bert, a tn_tuned, a tn_lm or a tn_seq2seq */
+    tn_decoder    writer;  /* of a writer: what was opened, net and tokens among it */
     tn_bert      *encoder; /* of a reader, tuned or not: it, or a part of it; else NULL */
     tn_tokenizer *tokens;
     const char   *vectors; /* the path of its words' vectors */
@@ -27,6 +28,7 @@ typedef struct {
 } model;
 bool      model_open(const char *path, model *m); /* false: an error stands */
 void      model_close(model *m);
+bool      model_may_go_to(const char *dir); /* asked before the work; NULL: it goes nowhere; false: an error stands */
 tn_status model_save(const model *m, const char *dir);
 
 /* A text's pieces, as they are shown. */
@@ -56,16 +58,18 @@ typedef struct {
 } texts;
 typedef struct {
     const char *file, *target; /* target: the translations */
+    const char *target_option; /* what names them */
     bool        pairs;         /* of labelled texts: the second column is a second text */
     int64_t     most, together;
     int64_t     seed;
 } texts_config;
-#define TEXTS_CONFIG                           \
-    {                                          \
-        .most = 256, .together = 16, .seed = 1 \
+#define TEXTS_CONFIG                                                        \
+    {                                                                       \
+        .target_option = "--target", .most = 256, .together = 16, .seed = 1 \
     }
 bool       texts_open(const texts_config *c, const model *m, texts *t);
 void       texts_close(texts *t);
+uint64_t   texts_checksum(const texts *t);
 tn_tensor *texts_loss(void *net, void *batch); /* a tn_look_loss */
 
 typedef struct {
@@ -73,6 +77,9 @@ typedef struct {
     int64_t words;
 } quality;
 bool texts_quality(const texts *t, const model *m, quality *q);
+
+/* Is what the model says a number? If not, raises. */
+bool is_number(double said, const char *what);
 
 /* ---- files (model.c) --------------------------------------------------------------------------------------------- */
 

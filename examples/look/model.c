@@ -1,35 +1,59 @@
 /* model.c — opening whatever model a path holds, its pieces as words of a picture, and what is written at the end. */
+#include "../common/numbers.h"
 #include "look.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- a model ----------------------------------------------------------------------------------------------------- */
 
-/* The path of its words' vectors. */
-static const char *vectors_of(const tn_model *m)
+static const char *vectors_of_writer(const char *type)
 {
-    if (m->family == TN_MODEL_ENCODER) return "bert.embeddings.word_embeddings";
-    if (m->family == TN_MODEL_TUNED) return "encoder.bert.embeddings.word_embeddings";
-    if (m->family == TN_MODEL_SEQ2SEQ) return "source";
-    if (!strcmp(m->type, "gpt2")) return "transformer.wte";
-    return !strcmp(m->type, "reformer") ? "reformer.embeddings.word_embeddings" : "embed_tokens";
+    if (!strcmp(type, "gpt2")) return "transformer.wte";
+    return !strcmp(type, "reformer") ? "reformer.embeddings.word_embeddings" : "embed_tokens";
+}
+
+/* tn_model_open would leave behind how a writer's texts end and how it talks, which belong into the folder that it is
+ * saved in. */
+static bool writer_open(const char *path, model *m)
+{
+    const tn_decoder d = tn_decoder_open(path);
+    if (!d.model) return false;
+    const tn_lm_info about = tn_lm_about(d.model);
+    *m = (model){.kind = WRITER,
+                 .net = d.model,
+                 .writer = d,
+                 .tokens = d.tokenizer,
+                 .longest = about.positions,
+                 .vectors = vectors_of_writer(about.type)};
+    return true;
+}
+
+static void other_open(const char *path, model *m)
+{
+    const tn_model t = tn_model_open(path);
+    *m = (model){.net = t.module, .tokens = t.tokenizer};
+    switch (t.family) {
+    case TN_MODEL_ENCODER: m->kind = READER, m->encoder = t.bert, m->vectors = "bert.embeddings.word_embeddings"; break;
+    case TN_MODEL_TUNED:
+        m->kind = TUNED, m->encoder = t.tuned->encoder, m->vectors = "encoder.bert.embeddings.word_embeddings";
+        break;
+    case TN_MODEL_SEQ2SEQ: m->kind = TRANSLATOR, m->longest = t.seq2seq->config.positions, m->vectors = "source"; break;
+    default: tn_raise(TN_EUNSUPPORTED, "'%s' is no model of words: look is for those that read or write texts", path);
+    }
+    if (m->encoder) m->longest = m->encoder->config.positions;
 }
 
 bool model_open(const char *path, model *m)
 {
-    tn_model t = tn_model_open(path);
-    *m = (model){.net = t.module, .tokens = t.tokenizer};
-    switch (t.family) {
-    case TN_MODEL_ENCODER: m->kind = READER, m->encoder = t.bert; break;
-    case TN_MODEL_TUNED: m->kind = TUNED, m->encoder = t.tuned->encoder; break;
-    case TN_MODEL_SEQ2SEQ: m->kind = TRANSLATOR, m->longest = t.seq2seq->config.positions; break;
-    case TN_MODEL_DECODER: m->kind = WRITER, m->longest = tn_lm_about(t.lm).positions; break;
-    default: tn_raise(TN_EUNSUPPORTED, "'%s' is no model of words: look is for those that read or write texts", path);
+    *m = (model){.net = NULL};
+    if (tn_error() != TN_OK) return false;
+    if (!writer_open(path, m)) {
+        tn_clear_error(); /* it may be another kind; if it is a broken writer, tn_model_open says the same */
+        other_open(path, m);
     }
     if (tn_error() == TN_OK && !m->tokens)
         tn_raise(TN_EFORMAT, "'%s' holds no tokenizer: put its tokenizer.json into the folder", path);
-    if (m->encoder) m->longest = m->encoder->config.positions;
-    if (tn_error() == TN_OK) m->vectors = vectors_of(&t);
     if (tn_error() == TN_OK) return true;
     model_close(m);
     return false;
@@ -37,18 +61,19 @@ bool model_open(const char *path, model *m)
 
 void model_close(model *m)
 {
-    tn_module_free(m->net);
-    tn_tokenizer_free(m->tokens);
+    if (m->kind == WRITER) tn_decoder_close(&m->writer);
+    else tn_module_free(m->net), tn_tokenizer_free(m->tokens);
     *m = (model){.net = NULL};
 }
 
+bool model_may_go_to(const char *dir) { return !dir || record_may_save(dir); }
+
 tn_status model_save(const model *m, const char *dir)
 {
-    if (!make_folder(dir)) return tn_error();
     const tn_status s = m->kind == READER       ? tn_bert_save(m->encoder, dir)
                         : m->kind == TUNED      ? tn_tuned_save((tn_tuned *)(void *)m->net, dir)
                         : m->kind == TRANSLATOR ? tn_seq2seq_save((tn_seq2seq *)(void *)m->net, dir)
-                                                : tn_lm_save(m->net, dir);
+                                                : tn_decoder_save(&m->writer, dir, .no_tokenizer = true);
     return s == TN_OK ? tn_tokenizer_save(m->tokens, dir) : s;
 }
 
@@ -140,14 +165,23 @@ void run_model(const model *m, tn_tensor *ids, tn_tensor *said)
     else tn_seq2seq_forward((tn_seq2seq *)(void *)m->net, ids, said);
 }
 
+bool is_number(double said, const char *what)
+{
+    if (isfinite(said)) return true;
+    numbers_astray(what, said);
+    return false;
+}
+
 /* ---- what is written --------------------------------------------------------------------------------------------- */
 
 bool written(tn_report *r, const char *path)
 {
     const size_t n = path ? strlen(path) : 0;
-    if (n < 4 || (strcmp(path + n - 4, ".svg") != 0 && strcmp(path + n - 4, ".png") != 0))
-        return record_report(r, path);
-    if (tn_error() == TN_OK) tn_report_save_picture(r, path);
+    const bool   svg = n >= 4 && !strcmp(path + n - 4, ".svg"), png = n >= 4 && !strcmp(path + n - 4, ".png");
+    if (!svg && !png) return record_report(r, path);
+    if (svg ? record_may_replace(path, "<svg", "SVG that begins with '<svg'")
+            : record_may_replace(path, "\x89PNG\r\n", "PNG"))
+        tn_report_save_picture(r, path);
     tn_report_free(r);
     return tn_error() == TN_OK;
 }

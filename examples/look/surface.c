@@ -1,5 +1,6 @@
 /* surface.c — look surface: how the loss lies around a model's weights, between two models, and around two networks
  * that differ in nothing but their residual connections. */
+#include "../common/checksum.h"
 #include "look.h"
 #include "twins.h"
 
@@ -20,13 +21,16 @@ typedef struct {
     tn_surface_args a;
     double         *way; /* of a training, [steps, 2] */
     int64_t         steps;
+    uint64_t        of_weights, of_texts; /* sums: of all the models that it is of, and of what they are asked */
 } job;
 
 /* What a table must begin with to be gone on with. */
 static void heading(const job *j, char to[256])
 {
-    snprintf(to, 256, "# %lld x %lld, %.9g %.9g %.9g %.9g, seed %lld", (long long)j->a.nx, (long long)j->a.ny, j->a.x0,
-             j->a.x1, j->a.y0, j->a.y1, (long long)seed);
+    char weights[17], asked[17];
+    checksum_text(j->of_weights, weights), checksum_text(j->of_texts, asked);
+    snprintf(to, 256, "# %lld x %lld, %.9g %.9g %.9g %.9g, seed %lld, weights %s, texts %s", (long long)j->a.nx,
+             (long long)j->a.ny, j->a.x0, j->a.x1, j->a.y0, j->a.y1, (long long)seed, weights, asked);
 }
 
 static double place(double from, double to, int64_t i, int64_t n)
@@ -58,8 +62,10 @@ static bool read_table(const job *j)
     heading(j, head);
     const tn_text first = tn_lines_at(l, 0);
     if (l && (first.bytes != strlen(head) || memcmp(first.at, head, first.bytes) != 0))
-        tn_raise(TN_EFORMAT, "'%s' was begun with another size, span or seed: its first line must be '%s'", table,
-                 head);
+        tn_raise(TN_EFORMAT,
+                 "'%s' was begun with another size, span or seed, other weights or other texts: its first line "
+                 "must be '%s'; give --table another name",
+                 table, head);
     for (int64_t i = 1; i < tn_lines_count(l) && tn_error() == TN_OK; i++) {
         const tn_text x = tn_lines_at(l, i);
         double        column, row, value;
@@ -137,10 +143,11 @@ static void judged(const job *j, const char *name)
                 rough += fabs(h[1] - 2 * h[0] + h[-1]) + fabs(h[nx] - 2 * h[0] + h[-nx]);
             n++;
         }
+    free(l);
+    if (!is_number(low, "the least loss")) return;
     printf("%s\t%.6g\t%.6g\t%.2f\t%.4f\t%.6f\n", name, low, high, 100 * down / fmax(n, 1), ratio / fmax(n, 1),
            rough / fmax(n, 1));
     fflush(stdout);
-    free(l);
 }
 
 static void drawn(tn_report *r, const job *j, const char *name)
@@ -181,22 +188,29 @@ static tn_tensor *mean_loss(void *net, void *user)
     return tn_mul_scalar(sum, 1 / (double)t->n);
 }
 
+/* All of a model's weights, which the table is of, too; NULL: an error stands. */
+static tn_tensor *weights_of(job *j, const model *m)
+{
+    tn_tensor *v = tn_weights_vector(m->net);
+    if (v) j->of_weights = checksum_tensor(j->of_weights, v);
+    return v;
+}
+
 /* Along the line from the model (0) to another (1), a half beyond each. */
-static bool line(job *j, const char *to)
+static bool line(job *j, tn_tensor *here, const char *to)
 {
     model m;
     if (!model_open(to, &m)) return false;
-    tn_tensor *there = tn_weights_vector(m.net);
-    if (there && tn_numel(there) != tn_module_count(j->a.model, false))
-        tn_raise(TN_EINVAL, "'%s' and '%s' are not of one size", dir, to);
-    else if (there) j->a.x = tn_sub(there, tn_weights_vector(j->a.model));
+    tn_tensor *there = weights_of(j, &m);
+    if (there && tn_numel(there) != tn_numel(here)) tn_raise(TN_EINVAL, "'%s' and '%s' are not of one size", dir, to);
+    else if (there) j->a.x = tn_sub(there, here);
     j->a.ny = 1, j->a.x0 = -0.5, j->a.x1 = 1.5;
     model_close(&m);
     return tn_error() == TN_OK;
 }
 
 /* The plane of a training's points, which --path names and the model ends. */
-static bool plane_of_path(job *j)
+static bool plane_of_path(job *j, tn_tensor *here)
 {
     enum { MOST = 200 };
     tn_tensor *v[MOST + 1], *d, *at;
@@ -204,10 +218,10 @@ static bool plane_of_path(job *j)
     for (; n < path.count && n < MOST && tn_error() == TN_OK; n++) {
         model m;
         if (!model_open(path.value[n], &m)) return false;
-        v[n] = tn_weights_vector(m.net);
+        v[n] = weights_of(j, &m);
         model_close(&m);
     }
-    v[n++] = tn_weights_vector(j->a.model);
+    v[n++] = here;
     if (tn_error() != TN_OK || tn_weights_path(n, v, &d, &at) != TN_OK) return false;
     j->steps = n, j->way = malloc((size_t)(2 * n) * sizeof *j->way);
     double most = 0;
@@ -223,10 +237,13 @@ static void of_model(job *j, tn_report *r)
     texts t = {.n = 0};
     if (!model_open(dir, &m)) return;
     j->a.model = m.net, j->a.loss = mean_loss, j->a.user = &t;
-    bool ok = texts_open(&given, &m, &t);
-    if (ok && other) ok = line(j, other);
-    else if (ok && path.count) ok = plane_of_path(j);
-    else if (ok) {
+    bool       ok = texts_open(&given, &m, &t);
+    tn_tensor *here = ok ? weights_of(j, &m) : NULL;
+    j->of_texts = texts_checksum(&t);
+    if (!here) ok = false;
+    else if (other) ok = line(j, here, other);
+    else if (path.count) ok = plane_of_path(j, here);
+    else {
         j->a.x = tn_weights_direction(m.net, (uint64_t)(2 * seed));
         j->a.y = tn_weights_direction(m.net, (uint64_t)(2 * seed + 1));
     }
@@ -269,8 +286,13 @@ static int run(int count, char **operands)
     if (!depth == !dir) return program_usage("give a model and texts, by --model and --text; or --twins");
     if (transformer && !depth) return program_usage("--transformer is of --twins");
     if (dir && !given.file) return program_usage("give texts that the loss is of, by --text");
+    if (resume && !table) return program_stray("resume", "a --table, which it goes on with");
     if (depth && (table || other || path.count)) return program_usage("--twins goes without --table, --to and --path");
-    job            j = {.a = {.nx = size, .ny = size, .x0 = -span, .x1 = span, .y0 = -span, .y1 = span}};
+    if (table && !resume && is_there(table)) {
+        tn_raise(TN_EINVAL, "'%s' is there already: go on with --resume, or give --table another name", table);
+        return program_end();
+    }
+    job j = {.a = {.nx = size, .ny = size, .x0 = -span, .x1 = span, .y0 = -span, .y1 = span}, .of_weights = CHECKSUM};
     const tn_scope s = tn_scope_begin();
     j.a.values = malloc((size_t)(size * size) * sizeof *j.a.values);
     tn_report *r = html ? tn_report_new("How the loss lies") : NULL;

@@ -1,9 +1,16 @@
 /* texts.c — lines of a file as batches that a model is asked about: hidden words, next words, or translations. */
 #define _POSIX_C_SOURCE 200809L
+#include "../common/checksum.h"
 #include "look.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+enum { TENSORS = 6 };
+static void tensors_of(const batch *b, tn_tensor *to[TENSORS])
+{
+    to[0] = b->ids, to[1] = b->types, to[2] = b->blocked, to[3] = b->where, to[4] = b->what, to[5] = b->target;
+}
 
 static bool put(texts *t, const model *m, batch b)
 {
@@ -11,20 +18,36 @@ static bool put(texts *t, const model *m, batch b)
     if (!more) return tn_raise(TN_ENOMEM, "there is no memory for another batch of texts"), false;
     t->batch = more;
     b.of = m;
-    tn_tensor *const all[] = {b.ids, b.types, b.blocked, b.where, b.what, b.target};
+    tn_tensor *all[TENSORS];
     if (tn_error() != TN_OK) return false;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    tensors_of(&b, all);
+    for (int i = 0; i < TENSORS; i++)
         if (all[i]) tn_keep(all[i]);
     t->batch[t->n++] = b;
     return true;
 }
 
+uint64_t texts_checksum(const texts *t)
+{
+    uint64_t sum = CHECKSUM;
+    for (int64_t i = 0; i < TENSORS * t->n && tn_error() == TN_OK; i++) {
+        const tn_scope s = tn_scope_begin();
+        tn_tensor     *all[TENSORS];
+        tensors_of(&t->batch[i / TENSORS], all);
+        const tn_tensor *x = all[i % TENSORS] ? tn_contiguous(all[i % TENSORS]) : NULL;
+        for (int d = 0; x && d < tn_ndim(x); d++) sum = checksum(sum, &(int64_t){tn_size(x, d)}, sizeof(int64_t));
+        if (x) sum = checksum_tensor(sum, x);
+        tn_scope_end(s);
+    }
+    return sum;
+}
+
 void texts_close(texts *t)
 {
-    for (int64_t i = 0; i < t->n; i++) {
-        const batch *b = &t->batch[i];
-        tn_drop(b->ids), tn_drop(b->types), tn_drop(b->blocked);
-        tn_drop(b->where), tn_drop(b->what), tn_drop(b->target);
+    for (int64_t i = 0; i < TENSORS * t->n; i++) {
+        tn_tensor *all[TENSORS];
+        tensors_of(&t->batch[i / TENSORS], all);
+        tn_drop(all[i % TENSORS]);
     }
     free(t->batch);
     *t = (texts){.n = 0};
@@ -131,9 +154,12 @@ static bool read_pairs(const texts_config *c, const model *m, tn_lines *l, texts
     const int64_t padding = ((tn_seq2seq *)(void *)m->net)->config.padding;
     tn_lines     *other = c->target ? tn_lines_load(c->target) : NULL;
     if (!c->target)
-        tn_raise(TN_EINVAL, "this model translates: give the translations of the lines, too, with --target");
-    const int64_t both = other && tn_lines_count(other) < tn_lines_count(l) ? tn_lines_count(other) : tn_lines_count(l);
-    const int64_t all = both < c->most ? both : c->most;
+        tn_raise(TN_EINVAL, "this model translates: give the translations of the lines in '%s', too, with %s", c->file,
+                 c->target_option);
+    if (other && tn_lines_count(other) != tn_lines_count(l))
+        tn_raise(TN_EFORMAT, "'%s' has %lld lines, '%s' %lld: they must belong together, line by line", c->file,
+                 (long long)tn_lines_count(l), c->target, (long long)tn_lines_count(other));
+    const int64_t all = tn_lines_count(l) < c->most ? tn_lines_count(l) : c->most;
     pieces       *p = calloc((size_t)(2 * c->together), sizeof *p);
     for (int64_t from = 0; p && other && from < all && tn_error() == TN_OK; from += c->together) {
         const tn_scope s = tn_scope_begin();
@@ -209,6 +235,10 @@ bool texts_open(const texts_config *c, const model *m, texts *t)
     *t = (texts){.n = 0};
     if (c->pairs && m->kind != TUNED)
         return tn_raise(TN_EINVAL, "--pairs is for a model that is tuned for a task, and its labelled texts"), false;
+    if (c->target && m->kind != TRANSLATOR)
+        return tn_raise(TN_EINVAL, "%s is for a model that translates, and this one does not: leave it away",
+                        c->target_option),
+               false;
     if (m->kind == TUNED) read_labelled(c, m, t);
     tn_lines *l = m->kind == TUNED ? NULL : tn_lines_load(c->file);
     if (l && m->kind == READER) read_hidden(c, m, l, t);
@@ -281,6 +311,7 @@ bool texts_quality(const texts *t, const model *m, quality *q)
         right += tn_item(tn_sum(tn_mul(said, counts))), words += tn_item(tn_sum(counts));
         tn_scope_end(s);
     }
+    if (tn_error() == TN_OK) is_number(loss, "the loss");
     *q = (quality){loss / words, right / words, seconds_now() - begin, (int64_t)words};
     return tn_error() == TN_OK;
 }

@@ -109,16 +109,11 @@ static void say(training *t)
             (long long)v->all.height, (long long)v->all.width, (long long)v->all.classes, (long long)(v->all.n - n));
 }
 
-static uint64_t sum_of(const tn_tensor *t)
-{
-    return checksum(CHECKSUM, tn_data(t), (size_t)tn_numel(t) * tn_dtype_size(tn_dtype_of(t)));
-}
-
 static void describe(const training *t, tn_json_writer *w)
 {
     const vit_training *v = (const vit_training *)t;
-    checksum_put(w, "images", sum_of(v->all.x));
-    checksum_put(w, "labels", sum_of(v->all.y));
+    checksum_put(w, "images", checksum_tensor(CHECKSUM, v->all.x));
+    checksum_put(w, "labels", checksum_tensor(CHECKSUM, v->all.y));
     tn_json_put_string(w, "model", v->shape);
     tn_json_put_i64(w, "patch", v->patch);
     tn_json_put_i64(w, "batch", v->batch);

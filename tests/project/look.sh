@@ -20,6 +20,7 @@ train() { "$@" -q >log 2>&1 || wrong "$*: $(cat log)"; }
 train "$build/bin/bert" train --text text --out bert --size tiny --steps 30 --length 16 --vocab-size 90 \
     --objective roberta
 train "$build/bin/gpt" train --text text --out gpt --size tiny --steps 3 --length 16 --vocab-size 300
+printf '{{ messages[0].content }}' >gpt/chat_template.jinja
 train "$build/bin/translate" train --src text --tgt other --out tran --size tiny --steps 3 --vocab-size 300
 awk '{ print $0 "\t" ($2 == "man" || $2 == "dog" ? "living" : "thing") }' text >labelled
 awk '{ print $0 "\t" $2 "\t" ($2 == "man" || $2 == "dog" ? "living" : "thing") }' text >pairs
@@ -59,6 +60,11 @@ for m in bert tuned gpt tran; do
     "$l" heads --model $m.half --text $text "${more[@]}" --lines 60 >half || wrong "$m: the pruned model does not open"
     [ $((2 * ($(wc -l <half) - 1))) = $(($(wc -l <heads) - 1)) ] || wrong "$m: not half of the heads are left"
     ends 1 "holds a model already" "$l" prune --model $m --text $text --out $m.half
+    if [ $m = gpt ]; then
+        cmp gpt/chat_template.jinja gpt.half/chat_template.jinja || wrong "the pruned model has lost its chat template"
+        grep -h eos_token_id gpt/generation_config.json gpt.half/generation_config.json | uniq -c | grep -q '^ *2 ' ||
+            wrong "the pruned model has lost what ends its texts"
+    fi
     for way in random worst; do
         "$l" prune --model $m --text $text "${more[@]}" --lines 30 --share 1 --order $way --tune 2 >lines ||
             wrong "$m: $way"
@@ -84,7 +90,10 @@ for m in bert tuned gpt tran; do
     head -n 9 $m.tsv >again.tsv
     "$l" surface --model $m --text $text "${more[@]}" --lines 16 --size 5 --table again.tsv --resume -q >more
     cmp -s $m.tsv again.tsv || wrong "$m: a surface that is resumed has other numbers"
-    ends 3 "was begun with another size" "$l" surface --model $m --text $text "${more[@]}" --size 7 --table again.tsv -r
+    begun() { ends 3 "was begun with another size" "$l" surface --model $m --text $text --table again.tsv -r "$@"; }
+    begun "${more[@]}" --lines 16 --size 7
+    begun "${more[@]}" --lines 40 --size 5
+    begun "${more[@]}" --lines 16 --size 5 --model $m.half
 done
 "$l" align --model tran "the old man" --html align.html >said || wrong "align fails"
 page align.html
@@ -109,10 +118,63 @@ awk '$1 == "sum" { exit !($2 < 0) }' thing || wrong "a man is thought to be a th
 "$l" guide --model bert --text trees --test trees --sentences 40 --layer 2 --head 1 --steps 60 --lr 3e-3 --out guided \
     -q >lines || wrong "guide fails"
 awk -F '\t' 'NR == 3 && $2 < 60 { exit 1 }' lines || wrong "a guided head does not find heads: $(cat lines)"
+# The numbers of a table are those of the models and the texts that it was begun with, and no others.
+head -n 9 bert.tsv >again.tsv
+begun() { ends 3 "was begun with another size" "$l" surface --text text --lines 16 --size 5 --table again.tsv -r "$@"; }
+begun --model guided
+begun --model bert --text trees
+begun --model bert --batch 8
+"$l" surface --model bert --text text --lines 16 --size 5 --to guided --table line.tsv -q >line || wrong "a line"
+cp line.tsv again.tsv
+begun --model bert --to bert
+begun --model bert --to guided --seed 2
+"$l" surface --model bert --text text --lines 16 --size 5 --to guided --table line.tsv -r -q >line || wrong "and again"
+ends 1 "'line.tsv' is there already" "$l" surface --model bert --text text --lines 16 --size 5 --table line.tsv
+cmp -s line.tsv again.tsv || wrong "a table is written over"
+# A model goes nowhere where one is, whole or in part, nor where there is a file, and that is said before the work.
+cp -r gpt there && mkdir part && cp gpt/vocab.json part
+cp -r there before
+for to in there bert part text; do
+    code=1 words="'$to' holds a model already"
+    [ $to != text ] || code=5 words="'text' is a file"
+    ends $code "$words" "$l" prune --model bert --text text --out $to
+    [ ! -s out ] || wrong "prune begins, though there is no folder for what it makes: $(cat out)"
+    ends $code "$words" "$l" guide --model bert --text trees --test trees --sentences 20 --steps 2 --out $to
+    [ ! -s out ] || wrong "guide begins, though there is no folder for what it makes: $(cat out)"
+done
+diff -rq there before || wrong "a model was written into another's folder"
 "$l" guide --model bert --text trees --test trees --sentences 20 --mask --steps 2 -q >lines ||
     wrong "guide --mask fails"
 ends 1 "there is no --layer 3" "$l" guide --model bert --text trees --test trees --layer 3
 
+# A picture takes the place of nothing else.
+for file in kept.svg kept.png; do
+    cp text $file
+    ends 1 "'$file' is there, and is no \(SVG\|PNG\)" "$l" heads --model bert --text text --lines 8 --html $file
+    cmp -s text $file || wrong "$file was a text, and is written over"
+done
+"$l" heads --model bert --text text --lines 8 --html bert.svg >heads || wrong "a picture does not replace one"
+# Weights that are no numbers: every byte is 255.
+cp -r bert nan && rm nan/SHA256SUMS && n=$(od -An -tu8 -N8 bert/model.safetensors)
+head -c $((n + 8)) bert/model.safetensors | LC_ALL=C sed s/tenon.sums/other.sums/ >nan/model.safetensors
+tail -c +$((n + 9)) bert/model.safetensors | LC_ALL=C tr '\0-\377' '\377' >>nan/model.safetensors
+no_number() { ends 6 "look for NaN and Inf in the model's weights" "$l" "$@" --model nan; }
+no_number heads --text text --lines 8
+no_number prune --text text --lines 8 --order random
+no_number surface --text text --lines 8 --size 3 -q
+no_number attribute "the [MASK]"
+no_number attend "the man" --html nan.html
+no_number probe --text trees --test trees --sentences 10
+no_number probe --text trees --heads --sentences 10
+no_number guide --text trees --test trees --sentences 10 --steps 2
+ends 2 "--weight is for the loss that --mask goes without" "$l" guide --model bert --text trees --test trees --mask \
+    --weight 2
+train "$build/bin/bert" train --text text --out headless --size tiny --steps 2 --length 16 --vocab-size 90 \
+    --objective electra
+for option in --mask "--weight 2"; do # shellcheck disable=SC2086
+    ends 1 "does not say hidden words" "$l" guide --model headless --text trees --test trees --steps 2 $option
+done
+ends 2 "--resume is for a --table" "$l" surface --model bert --text text --resume
 ends 2 "is of --twins" "$l" surface --model bert --text text --transformer
 "$l" probe --model bert --to bert --text trees --sentences 20 >alike || wrong "probe --to fails"
 awk 'NR == 1 { next } $NR != "1.000" { exit 1 } NR == 2 && !($3 > 0 && $3 < 1) { exit 1 }' alike ||
@@ -124,6 +186,16 @@ ends 2 "give a model and texts" "$l" surface
 ends 2 "give texts" "$l" surface --model bert
 ends 1 "does not translate" "$l" align --model bert "a" --html x.html
 ends 1 "give the translations" "$l" heads --model tran --text text
+ends 1 "of the lines in 'text', too, with --valid-target" "$l" prune --model tran --text text --target other \
+    --valid text
+ends 2 "--valid-target is for the translations of --valid" "$l" prune --model tran --text text --target other \
+    --valid-target other
+for command in heads prune surface; do
+    ends 1 "--target is for a model that translates" "$l" $command --model gpt --text text --target nothing
+done
+ends 1 "--valid-target is for" "$l" prune --model gpt --text text --valid text --valid-target nothing
+head -n 3 other >three
+ends 3 "'text' has 300 lines, 'three' 3: they must belong together" "$l" heads --model tran --text text --target three
 ends 1 "has no \[MASK\]" "$l" attribute --model bert "the old man"
 ends 1 "is no piece" "$l" attribute --model bert "the [MASK]" --answer unheardof
 ends 1 "there is no --layer 9" "$l" attend --model bert "a" --layer 9 --html x.html
