@@ -81,7 +81,7 @@ static bool check_piece(const tn_tokenizer *t, const char *who, uint32_t i, size
     if (n > most) return tn_raise(TN_EUNSUPPORTED, "%s: piece %u has %zu bytes: more than %zu", who, i, n, most), false;
     if (t->score && !isfinite(t->score[i]))
         return tn_raise(TN_EFORMAT, "%s: the score of piece %u is no number", who, i), false;
-    if (type == TN_TYPE_UNUSED && t->kind == TN_SENTENCE_BPE)
+    if (type == TN_TYPE_UNUSED && t->kind == TN_SENTENCE_BPE && *tn_tokenizer_piece(t, i))
         return tn_raise(TN_EUNSUPPORTED, "%s: piece %u is of the type UNUSED, which byte-pair encoding does not do",
                         who, i),
                false;

@@ -146,6 +146,95 @@ START_TEST(scales_no_attention)
 }
 END_TEST
 
+/* ---- tokenizers -------------------------------------------------------------------------------------------------- */
+
+#define BYTE_LEVEL "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"trim_offsets\": true, \"use_regex\": true}"
+#define ADDED(id, text, special)                                                                                 \
+    "{\"id\": " id ", \"content\": \"" text "\", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, " \
+    "\"normalized\": false, \"special\": " special "}"
+/* GPT-2's kind: one piece is special, one is added and is not, and 6 has no piece. */
+static const char bytes[] = "{\"added_tokens\": [" ADDED("5", "<|end|>", "true") "," ADDED(
+    "7", "<ab>", "false") "],"
+                          "\"pre_tokenizer\": " BYTE_LEVEL ", \"decoder\": " BYTE_LEVEL ", \"model\": {\"type\": "
+                          "\"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"<\": 2, \">\": 3, \"ab\": 4}, "
+                          "\"merges\": [\"a b\"]}}";
+/* SentencePiece's as transformers writes it. */
+static const char sentence[] = "{\"added_tokens\": [" ADDED("0", "<unk>", "true") "," ADDED("1", "<s>", "true") "," ADDED(
+    "7", "<ab>",
+    "false") "],"
+             "\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Prepend\", \"prepend\": \"\xe2\x96\x81\"}, "
+             "{\"type\": \"Replace\", \"pattern\": {\"String\": \" \"}, \"content\": \"\xe2\x96\x81\"}]}, "
+             "\"decoder\": {\"type\": \"Sequence\", \"decoders\": [{\"type\": \"Replace\", \"pattern\": {\"String\": "
+             "\"\xe2\x96\x81\"}, \"content\": \" \"}, {\"type\": \"ByteFallback\"}, {\"type\": \"Fuse\"}, {\"type\": "
+             "\"Strip\", \"content\": \" \", \"start\": 1, \"stop\": 0}]}, "
+             "\"model\": {\"type\": \"BPE\", \"unk_token\": \"<unk>\", \"fuse_unk\": true, \"byte_fallback\": true, \"vocab\": "
+             "{\"<unk>\": 0, \"<s>\": 1, \"\xe2\x96\x81\": 2, \"a\": 3, \"b\": 4, \"ab\": 5}, \"merges\": [\"a b\"]}}";
+
+static void *small(int64_t vocab)
+{
+    return tn_llama_new(.vocab = vocab, .dim = 32, .layers = 1, .heads = 2, .ff = 32, .positions = 64);
+}
+
+/* A model with a tokenizer. */
+static tn_decoder with(const char *json, int64_t vocab)
+{
+    tn_decoder d = {.model = small(vocab), .tokenizer = tn_tokenizer_parse(json, strlen(json))};
+    fine();
+    return d;
+}
+
+static tn_decoder again(const tn_decoder *d, const char *path)
+{
+    ck_assert_msg(tn_decoder_save(d, path) == TN_OK, "%s", tn_error_message());
+    tn_decoder e = tn_decoder_open(path);
+    ck_assert_msg(e.model, "%s", tn_error_message());
+    return e;
+}
+
+static void gives(const tn_tokenizer *t, const char *text, int64_t n, const int32_t *want)
+{
+    tn_encoding *e = tn_encoding_new();
+    ck_assert_int_eq(tn_tokenizer_encode(t, e, text, strlen(text), .bare = true), TN_OK);
+    for (int64_t i = 0; i < n && i < e->n; i++)
+        ck_assert_msg(e->id[i] == want[i], "'%s': %lld is %d", text, (long long)i, e->id[i]);
+    ck_assert_int_eq(e->n, n);
+    tn_encoding_free(e);
+}
+#define GIVES(t, text, ...) gives(t, text, sizeof((const int32_t[]){__VA_ARGS__}) / 4, (const int32_t[]){__VA_ARGS__})
+
+/* What a file calls its pieces i and of which type they are. */
+static void piece_is(const char *path, int64_t count, int64_t i, const char *text, int32_t type)
+{
+    tn_gguf         *g = tn_gguf_open(path);
+    const tn_tensor *types = tn_gguf_numbers(g, "tokenizer.ggml.token_type");
+    ck_assert(types && tn_numel(types) == count);
+    ck_assert_int_eq(((const int32_t *)tn_data(types))[i], type);
+    for (tn_gguf_strings s = tn_gguf_strings_of(g, "tokenizer.ggml.tokens"); tn_gguf_next(&s);)
+        if (s.i == i) ck_assert_msg(s.bytes == strlen(text) && !memcmp(s.text, text, s.bytes), "it is %s", s.text);
+    tn_gguf_close(g);
+}
+
+/* llama.cpp has as many words as there are pieces: a file of fewer it refused. A folder and back knows no padding. */
+START_TEST(fills_up_its_pieces)
+{
+    const char *path = tn_test_file("filled.gguf"), *dir = tn_test_folder("filled");
+    tn_decoder  d = with(_i ? sentence : bytes, 10), e = again(&d, path), f = again(&e, dir), h = again(&f, path);
+    piece_is(path, 10, 6, "[PAD6]", TN_TYPE_UNUSED), piece_is(path, 10, 9, "[PAD9]", TN_TYPE_UNUSED);
+    const tn_decoder *const all[] = {&d, &e, &f, &h};
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(tn_tokenizer_size(all[i]->tokenizer), 8);
+        ck_assert_str_eq(tn_tokenizer_piece(all[i]->tokenizer, 6), "");
+        if (_i) GIVES(all[i]->tokenizer, "ab", 2, 5);
+        else GIVES(all[i]->tokenizer, "ab", 4);
+    }
+    tn_decoder_close(&d), tn_decoder_close(&e), tn_decoder_close(&f), tn_decoder_close(&h);
+    d = with(bytes, 7);
+    ck_assert(tn_decoder_save(&d, path) != TN_OK);
+    says(TN_EFORMAT, "the model has 7 words, but the tokenizer 8 pieces");
+    tn_decoder_close(&d);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("gguf_models");
@@ -153,5 +242,7 @@ int main(void)
     tcase_add_test(c, scales_without_a_type);
     tcase_add_test(c, scales_once);
     tcase_add_test(c, scales_no_attention);
+    TCase *w = tn_tcase(s, "written");
+    tcase_add_loop_test(w, fills_up_its_pieces, 0, 2);
     return tn_check_main(s);
 }
