@@ -229,14 +229,32 @@ static void put_id(tn_gguf_writer *w, const char *key, int32_t id)
     if (id >= 0) tn_gguf_put_u32(w, key, id);
 }
 
-static void put_pieces(tn_gguf_writer *w, const tn_tokenizer *t, int64_t n)
+/* What llama.cpp looks for in the text as it stands has its spaces as they stand there. */
+static void put_found(tn_gguf_writer *w, const char *piece)
 {
+    static const char space[] = "\xe2\x96\x81";
+    tn_string         s = {0};
+    tn_string_add(&s, (tn_text){"", 0});
+    for (const char *end; *piece; piece = *end ? end + 3 : end) {
+        end = strstr(piece, space);
+        if (!end) end = piece + strlen(piece);
+        tn_string_add(&s, (tn_text){piece, (size_t)(end - piece)});
+        if (*end) tn_string_add(&s, (tn_text){" ", 1});
+    }
+    if (tn_error() == TN_OK) tn_gguf_add_string(w, s.at, s.bytes);
+    tn_string_free(&s);
+}
+
+static void put_pieces(tn_gguf_writer *w, const tn_tokenizer *t, int64_t n, const int32_t *type)
+{
+    const bool sentence = tn_tokenizer_kind_of(t) == TN_SENTENCE_BPE;
     tn_gguf_open_strings(w, KEY("tokens"), n);
     for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
         char        none[PADDING];
         const char *piece = tn_tokenizer_piece(t, i);
         if (!*piece) padding(none, i), piece = none;
-        tn_gguf_add_string(w, piece, strlen(piece));
+        if (sentence && type[i] == TN_TYPE_USER) put_found(w, piece);
+        else tn_gguf_add_string(w, piece, strlen(piece));
     }
 }
 
@@ -255,9 +273,9 @@ tn_status tn__gguf_put_tokenizer(tn_gguf_writer *w, const tn_tokenizer *t, int64
     int32_t       *type = types ? tn_data_mut(types) : NULL;
     tn_gguf_put_string(w, KEY("model"), kind == TN_BYTE_BPE ? "gpt2" : "llama");
     tn_gguf_put_string(w, KEY("pre"), m.splitter ? m.splitter : "default");
-    put_pieces(w, t, n);
     const int64_t merges = tn_error() == TN_OK ? tn_tokenizer_parts(t, tn_data_mut(scores), type, NULL) : 0;
     for (int64_t i = own; type && i < n; i++) type[i] = TN_TYPE_UNUSED;
+    put_pieces(w, t, n, type);
     if (kind == TN_SENTENCE_BPE) tn_gguf_put_numbers(w, KEY("scores"), scores);
     tn_gguf_put_numbers(w, KEY("token_type"), types);
     if (kind == TN_BYTE_BPE && tn_error() == TN_OK) put_merges(w, t, merges);

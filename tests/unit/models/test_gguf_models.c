@@ -235,6 +235,59 @@ START_TEST(fills_up_its_pieces)
 }
 END_TEST
 
+/* What is added and not special was written as any piece, and so never found again. */
+START_TEST(finds_what_is_added)
+{
+    const char *path = tn_test_file("added.gguf"), *dir = tn_test_folder("added");
+    tn_decoder  d = with(_i ? sentence : bytes, 8), e = again(&d, path), f = again(&e, dir);
+    piece_is(path, 8, 7, "<ab>", TN_TYPE_USER), piece_is(path, 8, _i ? 1 : 5, _i ? "<s>" : "<|end|>", TN_TYPE_CONTROL);
+    const tn_decoder *const all[] = {&d, &e, &f};
+    for (int i = 0; i < 3; i++) {
+        const tn_tokenizer *t = all[i]->tokenizer;
+        if (_i) GIVES(t, "ab<ab>ab<s>ab", 2, 5, 7, 2, 5, 1, 2, 5);
+        else GIVES(t, "ab<ab><ab", 4, 7, 2, 4);
+        ck_assert(!tn_tokenizer_is_special(t, 7) && tn_tokenizer_is_special(t, _i ? 1 : 5));
+    }
+    tn_decoder_close(&d), tn_decoder_close(&e), tn_decoder_close(&f);
+}
+END_TEST
+
+/* What is looked for in a text before anything else, as llama.cpp does it for all kinds: "<|a|>b" was a space, the piece,
+ * and a b without its space; the spaces of such a piece stand as they are. */
+START_TEST(finds_before_anything_else)
+{
+    static const char *const piece[] = {"<unk>",
+                                        "<s>",
+                                        "</s>",
+                                        "\xe2\x96\x81",
+                                        "a",
+                                        "b",
+                                        "\xe2\x96\x81"
+                                        "b",
+                                        "<|a|>",
+                                        "  ",
+                                        "a b",
+                                        "\xe2\x96\x81\xe2\x96\x81"};
+    static const int32_t     type[] = {2, 3, 3, 1, 1, 1, 1, 4, 4, 1, 1};
+    enum { N = sizeof type / sizeof *type };
+    const char *path = tn_test_file("found.gguf"), *dir = tn_test_folder("found");
+    tn_decoder  d = {.model = small(N), .tokenizer = tn_tokenizer_of_pieces(N, piece, .types = type)};
+    fine();
+    tn_decoder e = again(&d, path), f = again(&e, dir);
+    piece_is(path, N, 8, "  ", TN_TYPE_USER), piece_is(path, N, 9,
+                                                       "a\xe2\x96\x81"
+                                                       "b",
+                                                       TN_TYPE_NORMAL);
+    const tn_decoder *const all[] = {&d, &e, &f};
+    for (int i = 0; i < 3; i++) {
+        GIVES(all[i]->tokenizer, "<|a|>b", 7, 6);
+        GIVES(all[i]->tokenizer, "b<|a|>a<unk>b", 6, 7, 3, 4, 0, 6);
+        GIVES(all[i]->tokenizer, "b  b", 6, 8, 6);
+    }
+    tn_decoder_close(&d), tn_decoder_close(&e), tn_decoder_close(&f);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("gguf_models");
@@ -244,5 +297,7 @@ int main(void)
     tcase_add_test(c, scales_no_attention);
     TCase *w = tn_tcase(s, "written");
     tcase_add_loop_test(w, fills_up_its_pieces, 0, 2);
+    tcase_add_loop_test(w, finds_what_is_added, 0, 2);
+    tcase_add_test(w, finds_before_anything_else);
     return tn_check_main(s);
 }
