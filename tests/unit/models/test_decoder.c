@@ -109,7 +109,7 @@ static void *made(int i)
         return tn_llama_new(SIZES, .kv_heads = 1, .positions = 16384,
                             .rope = TN_ROPE(.theta = 500000, .scaling = TN_ROPE_LLAMA3, .factor = 8, .trained = 8192));
     case 3: return tn_llama_new(SIZES, .rope = TN_ROPE(.scaling = TN_ROPE_LINEAR, .factor = 2.5));
-    case 4: return tn_llama_new(SIZES, .window = 3, .type = "mistral", .kv_heads = 2);
+    case 4: return tn_llama_new(SIZES, .window = 16, .positions = 16, .type = "mistral", .kv_heads = 2);
     case 5: return tn_llama_new(SIZES, .qkv_bias = true, .type = "qwen2", .kv_heads = 2);
     case 6: return tn_llama_new(SIZES, .head_dim = 32, .eps = 1e-5);
     case 7: return tn_gpt_new(SIZES, .positions = 32);

@@ -288,6 +288,37 @@ START_TEST(finds_before_anything_else)
 }
 END_TEST
 
+/* ---- models ------------------------------------------------------------------------------------------------------ */
+
+/* llama.cpp reads neither a window nor Qwen2's factors, and Tenon's own qwen2 of GGUF had no window either. */
+START_TEST(leaves_out_no_window)
+{
+#define SIZES .vocab = 12, .dim = 32, .layers = 2, .heads = 2, .ff = 32, .positions = 64
+    void *const m[] = {
+        tn_llama_new(SIZES, .type = "mistral", .window = 63),
+        tn_llama_new(SIZES, .type = "qwen2", .qkv_bias = true, .window = 8, .full_layers = 1),
+        tn_llama_new(SIZES, .type = "qwen2", .qkv_bias = true,
+                     .rope = TN_ROPE(.scaling = TN_ROPE_LLAMA3, .factor = 8, .trained = 32)),
+        tn_llama_new(SIZES, .type = "mistral", .window = 64),
+        tn_llama_new(SIZES, .type = "qwen2", .qkv_bias = true, .window = 64),
+    };
+    static const char *const what[] = {"a sliding window of 63 has no place in GGUF, where texts of 64 words are read",
+                                       "a sliding window of 8 has no place in GGUF",
+                                       "rotary positions of scaling 'llama3' have no place in GGUF of qwen2"};
+    const char              *path = tn_test_file("window.gguf");
+    fine();
+    for (int i = 0; i < 5; i++) {
+        const tn_decoder d = {.model = m[i]};
+        if (i >= 3) ck_assert_msg(tn_decoder_save(&d, path) == TN_OK, "%s", tn_error_message());
+        else {
+            ck_assert(tn_decoder_save(&d, path) != TN_OK);
+            says(TN_EUNSUPPORTED, what[i]);
+        }
+        tn_module_free(m[i]);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("gguf_models");
@@ -299,5 +330,6 @@ int main(void)
     tcase_add_loop_test(w, fills_up_its_pieces, 0, 2);
     tcase_add_loop_test(w, finds_what_is_added, 0, 2);
     tcase_add_test(w, finds_before_anything_else);
+    tcase_add_test(w, leaves_out_no_window);
     return tn_check_main(s);
 }
