@@ -1,6 +1,6 @@
 /* parts.c — what a tokenizer was made of, for files that hold the parts: GGUF. */
 #include "core/base/toolbox.h"
-#include "data/tokenizer/tokenizer_private.h"
+#include "data/tokenizer/tokenizer_files.h"
 
 /* A tokenizer.json of SentencePiece's kind has merges, and no scores: those that give the same order. */
 static void scores_of_merges(const tn_tokenizer *t, int64_t n, float *to)
@@ -59,5 +59,6 @@ tn_tokenizer_manner tn_tokenizer_manner_of(const tn_tokenizer *t)
     a.first = t->n_single > 0 && t->single[0].text < 0;
     a.last = t->n_single > 1 && t->single[t->n_single - 1].text < 0;
     a.space = has_space(t);
+    if (t->kind == TN_BYTE_BPE || t->kind == TN_SENTENCE_BPE) a.untold = tn__untold(t);
     return a;
 }

@@ -268,6 +268,10 @@ tn_status tn__gguf_put_tokenizer(tn_gguf_writer *w, const tn_tokenizer *t, int64
     if (kind != TN_SENTENCE_BPE && kind != TN_BYTE_BPE)
         return tn_raise(TN_EUNSUPPORTED,
                         "this kind of tokenizer is not written to GGUF: only SentencePiece's BPE and GPT-2's");
+    if (m.untold)
+        return tn_raise(TN_EUNSUPPORTED,
+                        "the tokenizer's %s has no place in GGUF, where other pieces would come out: write a folder",
+                        m.untold);
     const tn_scope s = tn_scope_begin();
     tn_tensor     *scores = tn_full(TN_SHAPE(n), -1000), *types = tn_empty_of(TN_I32, TN_SHAPE(n));
     int32_t       *type = types ? tn_data_mut(types) : NULL;

@@ -5,6 +5,7 @@
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
@@ -228,6 +229,8 @@ START_TEST(fills_up_its_pieces)
         else GIVES(all[i]->tokenizer, "ab", 4);
     }
     tn_decoder_close(&d), tn_decoder_close(&e), tn_decoder_close(&f), tn_decoder_close(&h);
+    ck_assert(!tn_file_read(tn_test_in(dir, "tokenizer.model"), 1 << 16)); /* such a file has no gaps */
+    says(TN_EIO, "tokenizer.model");
     d = with(bytes, 7);
     ck_assert(tn_decoder_save(&d, path) != TN_OK);
     says(TN_EFORMAT, "the model has 7 words, but the tokenizer 8 pieces");
@@ -288,6 +291,84 @@ START_TEST(finds_before_anything_else)
 }
 END_TEST
 
+/* A text with its first part of some wording replaced. */
+static const char *edited(const char *text, const char *what, const char *with)
+{
+    static char to[4096];
+    const char *at = strstr(text, what);
+    ck_assert(at != NULL);
+    const int n = snprintf(to, sizeof to, "%.*s%s%s", (int)(at - text), text, with, at + strlen(what));
+    ck_assert(n > 0 && n < (int)sizeof to);
+    return to;
+}
+
+#define LOOKED_UP "\"model\": {\"ignore_merges\": true, "
+#define FORM(name) "\"normalizer\": {\"type\": \"" name "\"}, \"model\""
+#define PIECE(id) "{\"SpecialToken\": {\"id\": \"" id "\", \"type_id\": 0}}"
+#define TEXT(id) "{\"Sequence\": {\"id\": \"" id "\", \"type_id\": 0}}"
+#define TWICE                                                                                                                     \
+    "\"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": [" PIECE("<|end|>") "," PIECE("<|end|>") "," TEXT(        \
+        "A") "], \"pair\": [" TEXT("A") "," TEXT("B") "], \"special_tokens\": {\"<|end|>\": {\"id\": \"<|end|>\", \"ids\": [5], " \
+                                                      "\"tokens\": [\"<|end|>\"]}}}, \"model\""
+
+/* Rules that no key of GGUF says were left out without a word, and other pieces came out. */
+START_TEST(leaves_out_no_rule)
+{
+    static const struct {
+        const char *json, *what, *with, *named; /* NULL: it is written */
+    } rows[] = {
+        {bytes, "space\": false", "space\": true", "add_prefix_space"},
+        {bytes, "regex\": true", "regex\": false", "use_regex"},
+        {bytes, "\"model\"", FORM("NFC"), "NFC"},
+        {bytes, "\"lstrip\": false", "\"lstrip\": true", "lstrip"},
+        {bytes, "\"rstrip\": false", "\"rstrip\": true", "rstrip"},
+        {bytes, "word\": false", "word\": true", "single_word"},
+        {bytes, "\"model\"", TWICE, "post_processor"},
+        {bytes, "\"model\": {", LOOKED_UP, NULL}, /* "ab" comes of its merge, too */
+        {bytes, "\"vocab\": {", "\"ignore_merges\": true, \"vocab\": {\"ba\": 6, ", "ignore_merges"},
+        {sentence, "{\"type\": \"Prepend\"", "{\"type\": \"Strip\"}, {\"type\": \"Prepend\"", "Strip"},
+        {sentence, "\"content\": \"\xe2\x96\x81\"}]", "\"content\": \"_\"}]", "Replace"},
+        {sentence, "\"model\": {", LOOKED_UP, "ignore_merges"},
+        {sentence, "\"model\"", "\"model\"", NULL},
+    };
+    const char *path = tn_test_new_file("rules.gguf");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tn_decoder d = with(edited(rows[i].json, rows[i].what, rows[i].with), 8);
+        if (!rows[i].named) ck_assert_msg(tn_decoder_save(&d, path) == TN_OK, "%zu: %s", i, tn_error_message());
+        else {
+            char part[128];
+            snprintf(part, sizeof part, "the tokenizer's %s has no place in GGUF", rows[i].named);
+            ck_assert_msg(tn_decoder_save(&d, path) != TN_OK, "%s is written", rows[i].named);
+            says(TN_EUNSUPPORTED, part);
+        }
+        tn_decoder_close(&d);
+    }
+}
+END_TEST
+
+/* A .model whose normalizer_spec has a member more: remove_extra_whitespaces. */
+START_TEST(leaves_out_no_rule_of_a_model)
+{
+    static const char more[] = "\x1a\x02\x20\x01";
+    const char       *dir = tn_test_folder("squeezed"), *path = tn_test_in(dir, "tokenizer.model");
+    tn_decoder        d = with(edited(sentence, "\"ab\": 5", "\"ab\": 5, \"ba\": 6"), 8),
+               e = again(&d, tn_test_file("squeezed.gguf"));
+    ck_assert_int_eq(tn_tokenizer_save(e.tokenizer, dir), TN_OK);
+    const tn_tensor *file = tn_file_read(path, 1 << 16);
+    char             all[4096];
+    const size_t     n = (size_t)tn_numel(file);
+    ck_assert(n + 4 <= sizeof all);
+    memcpy(all, tn_data(file), n), memcpy(all + n, more, 4);
+    const char *other = tn_test_file("squeezed.model");
+    ck_assert_int_eq(tn_file_write(other, all, n + 4), TN_OK);
+    tn_tokenizer_free(e.tokenizer), e.tokenizer = tn_tokenizer_load(other);
+    fine();
+    ck_assert(tn_decoder_save(&e, tn_test_file("squeezed.gguf")) != TN_OK);
+    says(TN_EUNSUPPORTED, "the tokenizer's remove_extra_whitespaces has no place in GGUF");
+    tn_decoder_close(&d), tn_decoder_close(&e);
+}
+END_TEST
+
 /* ---- models ------------------------------------------------------------------------------------------------------ */
 
 /* llama.cpp reads neither a window nor Qwen2's factors, and Tenon's own qwen2 of GGUF had no window either. */
@@ -331,5 +412,7 @@ int main(void)
     tcase_add_loop_test(w, finds_what_is_added, 0, 2);
     tcase_add_test(w, finds_before_anything_else);
     tcase_add_test(w, leaves_out_no_window);
+    tcase_add_test(w, leaves_out_no_rule);
+    tcase_add_test(w, leaves_out_no_rule_of_a_model);
     return tn_check_main(s);
 }
