@@ -106,6 +106,7 @@ tn_tokenizer *tn__llama2c_tokenizer(const char *path, const void *data, size_t n
 /* ---- GGUF, read -------------------------------------------------------------------------------------------------- */
 
 #define KEY(name) "tokenizer.ggml." name
+static const char none[] = "none"; /* the model of a file without a tokenizer */
 
 /* Texts of an array of strings. */
 static bool gguf_strings(const tn_gguf *g, const char *path, const char *key, pieces *p)
@@ -132,9 +133,9 @@ static bool gguf_numbers(const tn_gguf *g, const char *path, const char *key, tn
     return tn_error() == TN_OK;
 }
 
-static int32_t gguf_id(const tn_gguf *g, const char *path, const char *key, int64_t n)
+static int32_t gguf_id(const tn_gguf *g, const char *path, const char *key, int64_t n, int64_t otherwise)
 {
-    const int64_t id = tn_gguf_i64_or(g, key, -1);
+    const int64_t id = tn_gguf_i64_or(g, key, otherwise);
     if (id >= n)
         tn_raise(TN_EFORMAT, "'%s': %s is %lld, but there are %lld pieces", path, key, (long long)id, (long long)n);
     return id < 0 || id >= n ? -1 : (int32_t)id;
@@ -159,9 +160,9 @@ static int64_t without_padding(pieces *p)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < p->n; i++) {
-        char none[PADDING];
-        padding(none, i);
-        if (p->type[i] == TN_TYPE_UNUSED && !strcmp(p->piece[i], none)) p->piece[i] = "";
+        char name[PADDING];
+        padding(name, i);
+        if (p->type[i] == TN_TYPE_UNUSED && !strcmp(p->piece[i], name)) p->piece[i] = "";
         else n = i + 1;
     }
     return n;
@@ -180,7 +181,10 @@ static tn_tokenizer *gguf_made(const tn_gguf *g, const char *path, pieces *p, pi
         (bytes && !gguf_strings(g, path, KEY("merges"), merges)))
         return NULL;
     const int64_t n = without_padding(p);
-    const int32_t first = gguf_id(g, path, KEY("bos_token_id"), n), last = gguf_id(g, path, KEY("eos_token_id"), n);
+    /* of SentencePiece's kind 1 and 2 are llama.cpp's where the file says nothing */
+    const bool    usual = !bytes && n > 2 && p->type[1] == TN_TYPE_CONTROL && p->type[2] == TN_TYPE_CONTROL;
+    const int32_t first = gguf_id(g, path, KEY("bos_token_id"), n, usual ? 1 : -1),
+                  last = gguf_id(g, path, KEY("eos_token_id"), n, usual ? 2 : -1);
     if (tn_error() != TN_OK) return NULL;
     return tn_tokenizer_of_pieces(n, p->piece, .kind = bytes ? TN_BYTE_BPE : TN_SENTENCE_BPE,
                                   .scores = scores ? p->score : NULL, .types = types ? p->type : NULL,
@@ -195,7 +199,7 @@ tn_tokenizer *tn__gguf_tokenizer(const tn_gguf *g, const char *path)
     const bool    bytes = !strcmp(model, "gpt2");
     pieces        p = {.n = 0}, merges = {.n = 0};
     tn_tokenizer *t = NULL;
-    if (tn_error() != TN_OK || !*model) return NULL;
+    if (tn_error() != TN_OK || !*model || !strcmp(model, none)) return NULL;
     if (!bytes && strcmp(model, "llama") != 0)
         return tn_raise(TN_EUNSUPPORTED, "'%s': " KEY("model") " is '%.40s'; this reads 'llama' and 'gpt2'", path,
                         model),
@@ -250,9 +254,9 @@ static void put_pieces(tn_gguf_writer *w, const tn_tokenizer *t, int64_t n, cons
     const bool sentence = tn_tokenizer_kind_of(t) == TN_SENTENCE_BPE;
     tn_gguf_open_strings(w, KEY("tokens"), n);
     for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
-        char        none[PADDING];
+        char        name[PADDING];
         const char *piece = tn_tokenizer_piece(t, i);
-        if (!*piece) padding(none, i), piece = none;
+        if (!*piece) padding(name, i), piece = name;
         if (sentence && type[i] == TN_TYPE_USER) put_found(w, piece);
         else tn_gguf_add_string(w, piece, strlen(piece));
     }
@@ -260,7 +264,7 @@ static void put_pieces(tn_gguf_writer *w, const tn_tokenizer *t, int64_t n, cons
 
 tn_status tn__gguf_put_tokenizer(tn_gguf_writer *w, const tn_tokenizer *t, int64_t words)
 {
-    if (!t) return tn_error();
+    if (!t) return tn_gguf_put_string(w, KEY("model"), none); /* else llama.cpp misses the key */
     const tn_tokenizer_kind   kind = tn_tokenizer_kind_of(t);
     const tn_tokenizer_manner m = tn_tokenizer_manner_of(t);
     const tn_tokenizer_roles  r = tn_tokenizer_special(t);

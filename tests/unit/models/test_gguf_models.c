@@ -369,6 +369,83 @@ START_TEST(leaves_out_no_rule_of_a_model)
 }
 END_TEST
 
+static int32_t ggml_id(const char *path, const char *key)
+{
+    char     k[64];
+    tn_gguf *g = tn_gguf_open(path);
+    snprintf(k, sizeof k, "tokenizer.ggml.%s_token_id", key);
+    const int64_t id = tn_gguf_i64_or(g, k, -1);
+    tn_gguf_close(g);
+    return (int32_t)id;
+}
+
+/* llama.cpp opens no file that does not say that it has no tokenizer. */
+START_TEST(says_that_it_has_none)
+{
+    const char      *path = tn_test_file("bare.gguf");
+    const tn_decoder d = {.model = small(8)};
+    tn_decoder       e = again(&d, path);
+    tn_gguf         *g = tn_gguf_open(path);
+    ck_assert_str_eq(tn_gguf_string_or(g, "tokenizer.ggml.model", ""), "none");
+    ck_assert(!e.tokenizer);
+    tn_gguf_close(g);
+    tn_decoder_close(&e);
+    tn_module_free(d.model);
+}
+END_TEST
+
+/* A file of SentencePiece's kind that does not name its first and last piece: they are 1 and 2, if they are CONTROL. */
+START_TEST(begins_and_ends_as_usual)
+{
+    static const char *const text[] = {"<unk>", "<a>", "<b>",
+                                       "\xe2\x96\x81"
+                                       "c",
+                                       "c"};
+    static int32_t           type[] = {2, 3, 3, 1, 1};
+    for (int usual = 1; usual >= 0; usual--) {
+        tn_gguf_writer *w = begun();
+        tn_tensor      *types = tn_empty_of(TN_I32, TN_SHAPE(5));
+        type[2] = usual ? TN_TYPE_CONTROL : TN_TYPE_NORMAL;
+        memcpy(tn_data_mut(types), type, sizeof type);
+        tn_gguf_put_string(w, "tokenizer.ggml.model", "llama");
+        tn_gguf_open_strings(w, "tokenizer.ggml.tokens", 5);
+        for (int i = 0; i < 5; i++) tn_gguf_add_string(w, text[i], strlen(text[i]));
+        tn_gguf_put_numbers(w, "tokenizer.ggml.token_type", types);
+        tn_gguf_put_numbers(w, "tokenizer.ggml.scores", tn_ones(TN_SHAPE(5)));
+        tn_decoder d = opened(w);
+        fine();
+        const tn_tokenizer_roles r = tn_tokenizer_special(d.tokenizer);
+        ck_assert_msg(r.first == (usual ? 1 : -1) && r.last == (usual ? 2 : -1), "%d and %d", r.first, r.last);
+        ck_assert_int_eq(tn_tokenizer_manner_of(d.tokenizer).first, usual);
+        tn_decoder_close(&d);
+    }
+}
+END_TEST
+
+/* llama.cpp ends a text at six keys, of which three are there for what fills in the middle of a text. */
+START_TEST(ends_at_six)
+{
+    static const char *const keys[] = {"eos", "eot", "eom", "fim_pad", "fim_rep", "fim_sep"};
+    const char              *path = tn_test_file("six.gguf");
+    tn_gguf_writer          *w = begun();
+    for (int i = 0; i < 6; i++) {
+        char k[64];
+        snprintf(k, sizeof k, "tokenizer.ggml.%s_token_id", keys[i]);
+        tn_gguf_put_u32(w, k, 11 - i);
+    }
+    tn_decoder d = opened(w);
+    fine();
+    ck_assert_int_eq(d.ends.n, 6);
+    for (int i = 0; i < 6; i++) ck_assert_int_eq(d.ends.at[i], 11 - i);
+    ck_assert_msg(tn_decoder_save(&d, path) == TN_OK, "%s", tn_error_message());
+    for (int i = 0; i < 6; i++) ck_assert_int_eq(ggml_id(path, keys[i]), 11 - i);
+    tn_ids_add(&d.ends, 0);
+    ck_assert(tn_decoder_save(&d, path) != TN_OK);
+    says(TN_EUNSUPPORTED, "end at 7 different pieces, and GGUF has room for 6");
+    tn_decoder_close(&d);
+}
+END_TEST
+
 /* ---- models ------------------------------------------------------------------------------------------------------ */
 
 /* llama.cpp reads neither a window nor Qwen2's factors, and Tenon's own qwen2 of GGUF had no window either. */
@@ -414,5 +491,8 @@ int main(void)
     tcase_add_test(w, leaves_out_no_window);
     tcase_add_test(w, leaves_out_no_rule);
     tcase_add_test(w, leaves_out_no_rule_of_a_model);
+    tcase_add_test(w, says_that_it_has_none);
+    tcase_add_test(c, begins_and_ends_as_usual);
+    tcase_add_test(c, ends_at_six);
     return tn_check_main(s);
 }
