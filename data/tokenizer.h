@@ -116,7 +116,7 @@ TN_API bool        tn_tokenizer_goes_on(const tn_tokenizer *t, int64_t id); /* W
 
 typedef struct {
     int32_t pad, unknown, first, separator, mask, last; /* -1: there is none. As the folder's files say; else first is
-                                  [CLS] or <s>, last </s> or <|endoftext|>, separator [SEP] or </s>, if they are there */
+                                  [CLS] or <s>, last </s> or <|endoftext|>, separator [SEP] or </s>, if they exist */
 } tn_tokenizer_roles;
 TN_API tn_tokenizer_roles tn_tokenizer_special(const tn_tokenizer *t);
 

@@ -286,7 +286,8 @@ static const char llama3[] =
     "\"type_id\": 0}}, {\"Sequence\": {\"id\": \"B\", \"type_id\": 1}}], \"special_tokens\": {\"<|begin|>\": {\"id\": "
     "\"<|begin|>\", \"ids\": [3], \"tokens\": [\"<|begin|>\"]}}},"
     "\"decoder\": {\"type\": \"ByteLevel\"},"
-    "\"model\": {\"type\": \"BPE\", \"ignore_merges\": true, \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, \"merges\": []}}";
+    "\"model\": {\"type\": \"BPE\", \"ignore_merges\": true, \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, "
+    "\"merges\": []}}";
 
 /* Which pieces begin and end a text comes along, to GGUF and back; there the name of the splitter says that a text has
  * a first piece, and that "ab", which no merge makes, is a piece. */

@@ -1,5 +1,5 @@
 /* test_gguf_models.c — GGUF files of others: what llama.cpp makes of a key is done, or refused by its name; and what
- * GGUF cannot say of a model or a tokenizer is not written. Each case is one that llama.cpp itself was seen to decide. */
+ * GGUF cannot say of a model or a tokenizer is not written. Each case is one that llama.cpp itself was seen to do. */
 #define _GNU_SOURCE
 #include "models/models.h"
 #include "tests/common/bits.h"
@@ -149,37 +149,39 @@ END_TEST
 
 /* ---- tokenizers -------------------------------------------------------------------------------------------------- */
 
-#define BYTE_LEVEL "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"trim_offsets\": true, \"use_regex\": true}"
-#define ADDED(id, text, special)                                                                                 \
-    "{\"id\": " id ", \"content\": \"" text "\", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, " \
-    "\"normalized\": false, \"special\": " special "}"
+#define BYTE_LEVEL "{'type': 'ByteLevel', 'add_prefix_space': false, 'trim_offsets': true, 'use_regex': true}"
+#define ADDED(id, text, special)                                                                     \
+    "{'id': " id ", 'content': '" text "', 'single_word': false, 'lstrip': false, 'rstrip': false, " \
+    "'normalized': false, 'special': " special "}"
 /* GPT-2's kind: one piece is special, one is added and is not, and 6 has no piece. */
-static const char bytes[] = "{\"added_tokens\": [" ADDED("5", "<|end|>", "true") "," ADDED(
+static const char bytes[] = "{'added_tokens': [" ADDED("5", "<|end|>", "true") "," ADDED(
     "7", "<ab>", "false") "],"
-                          "\"pre_tokenizer\": " BYTE_LEVEL ", \"decoder\": " BYTE_LEVEL ", \"model\": {\"type\": "
-                          "\"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"<\": 2, \">\": 3, \"ab\": 4}, "
-                          "\"merges\": [\"a b\"]}}";
+                          "'pre_tokenizer': " BYTE_LEVEL ", 'decoder': " BYTE_LEVEL ", 'model': {'type': "
+                          "'BPE', 'vocab': {'a': 0, 'b': 1, '<': 2, '>': 3, 'ab': 4}, "
+                          "'merges': ['a b']}}";
 /* SentencePiece's as transformers writes it. */
-static const char sentence[] = "{\"added_tokens\": [" ADDED("0", "<unk>", "true") "," ADDED("1", "<s>", "true") "," ADDED(
+static const char sentence[] = "{'added_tokens': [" ADDED("0", "<unk>", "true") "," ADDED("1", "<s>", "true") "," ADDED(
     "7", "<ab>",
     "false") "],"
-             "\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Prepend\", \"prepend\": \"\xe2\x96\x81\"}, "
-             "{\"type\": \"Replace\", \"pattern\": {\"String\": \" \"}, \"content\": \"\xe2\x96\x81\"}]}, "
-             "\"decoder\": {\"type\": \"Sequence\", \"decoders\": [{\"type\": \"Replace\", \"pattern\": {\"String\": "
-             "\"\xe2\x96\x81\"}, \"content\": \" \"}, {\"type\": \"ByteFallback\"}, {\"type\": \"Fuse\"}, {\"type\": "
-             "\"Strip\", \"content\": \" \", \"start\": 1, \"stop\": 0}]}, "
-             "\"model\": {\"type\": \"BPE\", \"unk_token\": \"<unk>\", \"fuse_unk\": true, \"byte_fallback\": true, \"vocab\": "
-             "{\"<unk>\": 0, \"<s>\": 1, \"\xe2\x96\x81\": 2, \"a\": 3, \"b\": 4, \"ab\": 5}, \"merges\": [\"a b\"]}}";
+             "'normalizer': {'type': 'Sequence', 'normalizers': [{'type': 'Prepend', 'prepend': '\xe2\x96\x81'}, "
+             "{'type': 'Replace', 'pattern': {'String': ' '}, 'content': '\xe2\x96\x81'}]}, "
+             "'decoder': {'type': 'Sequence', 'decoders': [{'type': 'Replace', 'pattern': {'String': "
+             "'\xe2\x96\x81'}, 'content': ' '}, {'type': 'ByteFallback'}, {'type': 'Fuse'}, {'type': "
+             "'Strip', 'content': ' ', 'start': 1, 'stop': 0}]}, "
+             "'model': {'type': 'BPE', 'unk_token': '<unk>', 'fuse_unk': true, 'byte_fallback': true, 'vocab': "
+             "{'<unk>': 0, '<s>': 1, '\xe2\x96\x81': 2, 'a': 3, 'b': 4, 'ab': 5}, 'merges': ['a b']}}";
 
 static void *small(int64_t vocab)
 {
     return tn_llama_new(.vocab = vocab, .dim = 32, .layers = 1, .heads = 2, .ff = 32, .positions = 64);
 }
 
-/* A model with a tokenizer. */
+/* A model with a tokenizer, of JSON whose quotes are single ones. */
 static tn_decoder with(const char *json, int64_t vocab)
 {
-    tn_decoder d = {.model = small(vocab), .tokenizer = tn_tokenizer_parse(json, strlen(json))};
+    char text[4096] = "";
+    for (size_t i = 0; json[i] && i < sizeof text - 1; i++) text[i] = (char)(json[i] == '\'' ? '"' : json[i]);
+    tn_decoder d = {.model = small(vocab), .tokenizer = tn_tokenizer_parse(text, strlen(text))};
     fine();
     return d;
 }
@@ -255,7 +257,7 @@ START_TEST(finds_what_is_added)
 }
 END_TEST
 
-/* What is looked for in a text before anything else, as llama.cpp does it for all kinds: "<|a|>b" was a space, the piece,
+/* What is looked for in a text before anything else, as llama.cpp does it for all kinds: "<|a|>b" was a space, it,
  * and a b without its space; the spaces of such a piece stand as they are. */
 START_TEST(finds_before_anything_else)
 {
@@ -302,14 +304,14 @@ static const char *edited(const char *text, const char *what, const char *with)
     return to;
 }
 
-#define LOOKED_UP "\"model\": {\"ignore_merges\": true, "
-#define FORM(name) "\"normalizer\": {\"type\": \"" name "\"}, \"model\""
-#define PIECE(id) "{\"SpecialToken\": {\"id\": \"" id "\", \"type_id\": 0}}"
-#define TEXT(id) "{\"Sequence\": {\"id\": \"" id "\", \"type_id\": 0}}"
-#define TWICE                                                                                                                     \
-    "\"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": [" PIECE("<|end|>") "," PIECE("<|end|>") "," TEXT(        \
-        "A") "], \"pair\": [" TEXT("A") "," TEXT("B") "], \"special_tokens\": {\"<|end|>\": {\"id\": \"<|end|>\", \"ids\": [5], " \
-                                                      "\"tokens\": [\"<|end|>\"]}}}, \"model\""
+#define LOOKED_UP "'model': {'ignore_merges': true, "
+#define FORM(name) "'normalizer': {'type': '" name "'}, 'model'"
+#define PIECE(id) "{'SpecialToken': {'id': '" id "', 'type_id': 0}}"
+#define TEXT(id) "{'Sequence': {'id': '" id "', 'type_id': 0}}"
+#define TWICE                                                                                                         \
+    "'post_processor': {'type': 'TemplateProcessing', 'single': [" PIECE("<|end|>") "," PIECE("<|end|>") "," TEXT(    \
+        "A") "], 'pair': [" TEXT("A") "," TEXT("B") "], 'special_tokens': {'<|end|>': {'id': '<|end|>', 'ids': [5], " \
+                                                    "'tokens': ['<|end|>']}}}, 'model'"
 
 /* Rules that no key of GGUF says were left out without a word, and other pieces came out. */
 START_TEST(leaves_out_no_rule)
@@ -317,19 +319,18 @@ START_TEST(leaves_out_no_rule)
     static const struct {
         const char *json, *what, *with, *named; /* NULL: it is written */
     } rows[] = {
-        {bytes, "space\": false", "space\": true", "add_prefix_space"},
-        {bytes, "regex\": true", "regex\": false", "use_regex"},
-        {bytes, "\"model\"", FORM("NFC"), "NFC"},
-        {bytes, "\"lstrip\": false", "\"lstrip\": true", "lstrip"},
-        {bytes, "\"rstrip\": false", "\"rstrip\": true", "rstrip"},
-        {bytes, "word\": false", "word\": true", "single_word"},
-        {bytes, "\"model\"", TWICE, "post_processor"},
-        {bytes, "\"model\": {", LOOKED_UP, NULL}, /* "ab" comes of its merge, too */
-        {bytes, "\"vocab\": {", "\"ignore_merges\": true, \"vocab\": {\"ba\": 6, ", "ignore_merges"},
-        {sentence, "{\"type\": \"Prepend\"", "{\"type\": \"Strip\"}, {\"type\": \"Prepend\"", "Strip"},
-        {sentence, "\"content\": \"\xe2\x96\x81\"}]", "\"content\": \"_\"}]", "Replace"},
-        {sentence, "\"model\": {", LOOKED_UP, "ignore_merges"},
-        {sentence, "\"model\"", "\"model\"", NULL},
+        {bytes, "space': false", "space': true", "add_prefix_space"},
+        {bytes, "regex': true", "regex': false", "use_regex"},
+        {bytes, "'model'", FORM("NFC"), "NFC"},
+        {bytes, "'lstrip': false", "'lstrip': true", "lstrip"},
+        {bytes, "'rstrip': false", "'rstrip': true", "rstrip"},
+        {bytes, "word': false", "word': true", "single_word"},
+        {bytes, "'model'", TWICE, "post_processor"},
+        {bytes, "'model': {", LOOKED_UP, NULL}, /* "ab" comes of its merge, too */
+        {bytes, "'vocab': {", "'ignore_merges': true, 'vocab': {'ba': 6, ", "ignore_merges"},
+        {sentence, "{'type': 'Prepend'", "{'type': 'Strip'}, {'type': 'Prepend'", "Strip"},
+        {sentence, "'content': '\xe2\x96\x81'}]", "'content': '_'}]", "Replace"},
+        {sentence, "'model': {", LOOKED_UP, "ignore_merges"},
     };
     const char *path = tn_test_new_file("rules.gguf");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -351,7 +352,7 @@ START_TEST(leaves_out_no_rule_of_a_model)
 {
     static const char more[] = "\x1a\x02\x20\x01";
     const char       *dir = tn_test_folder("squeezed"), *path = tn_test_in(dir, "tokenizer.model");
-    tn_decoder        d = with(edited(sentence, "\"ab\": 5", "\"ab\": 5, \"ba\": 6"), 8),
+    tn_decoder        d = with(edited(sentence, "'ab': 5", "'ab': 5, 'ba': 6"), 8),
                e = again(&d, tn_test_file("squeezed.gguf"));
     ck_assert_int_eq(tn_tokenizer_save(e.tokenizer, dir), TN_OK);
     const tn_tensor *file = tn_file_read(path, 1 << 16);
