@@ -78,6 +78,7 @@ TN_API int64_t tn_tokenizer_parts(const tn_tokenizer *t, float *scores, int32_t 
 typedef struct {
     const char *splitter;           /* of TN_BYTE_BPE, as GGUF calls it; else NULL */
     bool        first, last, space; /* what is put around a text, and in front of it */
+    const char *untold;             /* of the two kinds of GGUF, a rule that it cannot say, by tokenizer.json's name */
 } tn_tokenizer_manner;
 TN_API tn_tokenizer_manner tn_tokenizer_manner_of(const tn_tokenizer *t);
 

@@ -1,6 +1,6 @@
 /* parts.c — what a tokenizer was made of, for files that hold the parts: GGUF. */
 #include "core/base/toolbox.h"
-#include "data/tokenizer/tokenizer_private.h"
+#include "data/tokenizer/tokenizer_files.h"
 
 /* A tokenizer.json of SentencePiece's kind has merges, and no scores: those that give the same order. */
 static void scores_of_merges(const tn_tokenizer *t, int64_t n, float *to)
@@ -9,15 +9,19 @@ static void scores_of_merges(const tn_tokenizer *t, int64_t n, float *to)
     for (uint32_t k = t->merges.n; k-- > 0;) to[t->merges.becomes[k]] = -1 - (float)k;
 }
 
-/* A tokenizer.json's pieces have no types: which are bytes, and which is the unknown one, its options say. */
+/* A tokenizer.json's pieces have no types: which are bytes, and which is the unknown one, its options say; and what is
+ * added is found in a text before anything else, special or not. */
 static void types_of(const tn_tokenizer *t, int64_t n, int32_t *to)
 {
     for (int64_t i = 0; i < n; i++)
-        to[i] = t->type && t->type[i] != TN_TYPE_NORMAL ? t->type[i]
-                : i == t->unknown                       ? TN_TYPE_UNKNOWN
-                : !*tn_tokenizer_piece(t, i)            ? TN_TYPE_UNUSED
-                : tn_tokenizer_is_special(t, i)         ? TN_TYPE_CONTROL
-                                                        : TN_TYPE_NORMAL;
+        to[i] = t->type && t->type[i] != TN_TYPE_NORMAL     ? t->type[i]
+                : i == t->unknown && t->kind != TN_BYTE_BPE ? TN_TYPE_UNKNOWN
+                : !*tn_tokenizer_piece(t, i)                ? TN_TYPE_UNUSED
+                                                            : TN_TYPE_NORMAL;
+    for (uint32_t i = 0; i < t->n_added; i++) {
+        int32_t *type = &to[t->added[i].id];
+        if (*type == TN_TYPE_NORMAL) *type = t->added[i].special ? TN_TYPE_CONTROL : TN_TYPE_USER;
+    }
     for (int b = 0; t->sentence.fallback && b < 256; b++)
         if (t->byte_piece[b] >= 0 && to[t->byte_piece[b]] == TN_TYPE_NORMAL) to[t->byte_piece[b]] = TN_TYPE_BYTE;
 }
@@ -55,5 +59,6 @@ tn_tokenizer_manner tn_tokenizer_manner_of(const tn_tokenizer *t)
     a.first = t->n_single > 0 && t->single[0].text < 0;
     a.last = t->n_single > 1 && t->single[t->n_single - 1].text < 0;
     a.space = has_space(t);
+    if (t->kind == TN_BYTE_BPE || t->kind == TN_SENTENCE_BPE) a.untold = tn__untold(t);
     return a;
 }

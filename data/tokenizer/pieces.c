@@ -12,17 +12,20 @@ static int guessed(const char *piece)
     return strcmp(piece, "<s>") && strcmp(piece, "</s>") ? TN_TYPE_NORMAL : TN_TYPE_CONTROL;
 }
 
-/* llama2.c has lines around "<s>", and spaces; SentencePiece "▁". */
-static bool spelled(tn_string *to, const char *piece)
+/* What is found in a text before anything else, the text as it stands: as llama.cpp has it. */
+static bool is_found(int type) { return type == TN_TYPE_CONTROL || type == TN_TYPE_USER || type == TN_TYPE_UNKNOWN; }
+
+/* llama2.c has lines around "<s>", and spaces; SentencePiece "▁", but where the text is searched for the piece. */
+static bool spelled(tn_string *to, const char *piece, bool found)
 {
     to->bytes = 0;
     if (!strcmp(piece, "\n<s>\n")) piece = "<s>";
     if (!strcmp(piece, "\n</s>\n")) piece = "</s>";
     bool ok = tn_string_add(to, (tn_text){"", 0}) == TN_OK;
     for (const char *end; ok && *piece; piece = end) {
-        end = piece + (*piece == ' ' ? 1 : strcspn(piece, " "));
-        ok = tn_string_add(to, *piece == ' ' ? (tn_text){TN__SPACE, 3} : (tn_text){piece, (size_t)(end - piece)}) ==
-             TN_OK;
+        const bool space = *piece == ' ' && !found;
+        end = piece + (space ? 1 : found ? strlen(piece) : strcspn(piece, " "));
+        ok = tn_string_add(to, space ? (tn_text){TN__SPACE, 3} : (tn_text){piece, (size_t)(end - piece)}) == TN_OK;
     }
     return ok;
 }
@@ -32,7 +35,7 @@ static bool add_piece(tn_tokenizer *t, const char *who, const char *piece, int64
 {
     char q[TN__QUOTED];
     if (!piece) return tn_raise(TN_EINVAL, "%s: piece %lld is NULL", who, (long long)i), false;
-    if (t->kind != TN_BYTE_BPE && !spelled(text, piece)) return false;
+    if (t->kind != TN_BYTE_BPE && !spelled(text, piece, how->types && is_found(how->types[i]))) return false;
     if (t->kind != TN_BYTE_BPE) piece = text->at;
     const size_t n = strlen(piece);
     if (tn_utf8_valid(piece, n) < n)
@@ -49,8 +52,7 @@ static bool add_piece(tn_tokenizer *t, const char *who, const char *piece, int64
         tn_raise(TN_EFORMAT, "%s: the piece %s has two numbers, %lld and %lld", who, tn__quote(q, piece, n, 40),
                  (long long)id, (long long)i);
     if (id != i) return false;
-    const bool found = type == TN_TYPE_CONTROL || (type == TN_TYPE_USER && t->kind == TN_BYTE_BPE);
-    return !found || tn__tokenizer_add(t, (tn__added){.id = (int32_t)i, .special = type == TN_TYPE_CONTROL});
+    return !is_found(type) || tn__tokenizer_add(t, (tn__added){.id = (int32_t)i, .special = type != TN_TYPE_USER});
 }
 
 static bool add_merges(tn_tokenizer *t, const char *who, const tn_pieces_args *how)

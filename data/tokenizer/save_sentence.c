@@ -45,15 +45,20 @@ const char *tn__form_name(int form)
     return compat ? compose ? "NFKC" : "NFKD" : compose ? "NFC" : "NFD";
 }
 
-static void put_step(const tn_tokenizer *t, tn_json_writer *w, const tn__step *s)
+const char *tn__step_name(const tn__step *s)
 {
     static const char *const name[] = {
         [TN__STEP_CHARSMAP] = "Precompiled", [TN__STEP_LOWER] = "Lowercase", [TN__STEP_ACCENTS] = "StripAccents",
         [TN__STEP_REPLACE] = "Replace",      [TN__STEP_SPACES] = "Replace",  [TN__STEP_STRIP] = "Strip",
         [TN__STEP_PREPEND] = "Prepend"};
+    return s->kind == TN__STEP_FORM ? tn__form_name(s->form) : name[s->kind];
+}
+
+static void put_step(const tn_tokenizer *t, tn_json_writer *w, const tn__step *s)
+{
     const bool replace = s->kind == TN__STEP_REPLACE || s->kind == TN__STEP_SPACES;
     tn_json_open_object(w, NULL);
-    tn_json_put_string(w, "type", s->kind == TN__STEP_FORM ? tn__form_name(s->form) : name[s->kind]);
+    tn_json_put_string(w, "type", tn__step_name(s));
     if (s->kind == TN__STEP_CHARSMAP) put_charsmap(t, w);
     if (s->kind == TN__STEP_PREPEND) tn_json_put_bytes(w, "prepend", s->with, s->with_bytes);
     if (s->kind == TN__STEP_STRIP) {

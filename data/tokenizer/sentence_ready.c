@@ -74,6 +74,12 @@ static bool reaches_over(const char *text, size_t n)
     return false;
 }
 
+static bool has_text(const tn_tokenizer *t, uint32_t id)
+{
+    size_t n;
+    return *tn__strings_text(&t->pieces, id, &n) != 0;
+}
+
 static bool check_piece(const tn_tokenizer *t, const char *who, uint32_t i, size_t n)
 {
     const int    type = t->type ? t->type[i] : TN_TYPE_NORMAL;
@@ -81,17 +87,11 @@ static bool check_piece(const tn_tokenizer *t, const char *who, uint32_t i, size
     if (n > most) return tn_raise(TN_EUNSUPPORTED, "%s: piece %u has %zu bytes: more than %zu", who, i, n, most), false;
     if (t->score && !isfinite(t->score[i]))
         return tn_raise(TN_EFORMAT, "%s: the score of piece %u is no number", who, i), false;
-    if (type == TN_TYPE_UNUSED && t->kind == TN_SENTENCE_BPE)
+    if (type == TN_TYPE_UNUSED && t->kind == TN_SENTENCE_BPE && has_text(t, i))
         return tn_raise(TN_EUNSUPPORTED, "%s: piece %u is of the type UNUSED, which byte-pair encoding does not do",
                         who, i),
                false;
     return true;
-}
-
-static bool has_text(const tn_tokenizer *t, uint32_t id)
-{
-    size_t n;
-    return *tn__strings_text(&t->pieces, id, &n) != 0;
 }
 
 /* The tries: of the pieces that a text is made of, and of those that are found before anything else. */

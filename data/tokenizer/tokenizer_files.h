@@ -17,7 +17,10 @@ bool tn__json_decoder(tn_tokenizer *t, const char *who, const tn_json *v);
 /* And back. A writer keeps what failed. */
 void        tn__json_put_steps(const tn_tokenizer *t, tn_json_writer *w);
 void        tn__json_put_metaspace(const tn_tokenizer *t, tn_json_writer *w);
-const char *tn__form_name(int form); /* of a TN__STEP_FORM */
+const char *tn__form_name(int form);          /* of a TN__STEP_FORM */
+const char *tn__step_name(const tn__step *s); /* of any but TN__STEP_SENTENCE */
+/* A rule that GGUF cannot say, as a tokenizer.json calls it; NULL: there is none. Of GGUF's two kinds. */
+const char *tn__untold(const tn_tokenizer *t);
 bool        tn__json_put_unigram(const tn_tokenizer *t, tn_json_writer *w);
 void        tn__json_put_decoder(const tn_tokenizer *t, tn_json_writer *w);
 

@@ -361,10 +361,18 @@ static bool save_model(const tn_tokenizer *t, const char *folder)
     return ok;
 }
 
+/* A number without a piece, which no .model has. */
+static bool has_gap(const tn_tokenizer *t)
+{
+    int64_t i = 0;
+    while (i < t->pieces.n && *tn_tokenizer_piece(t, i)) i++;
+    return i < t->pieces.n;
+}
+
 /* What the older classes read: vocab.json and merges.txt, vocab.txt; SentencePiece's .model. */
 static bool save_lists(const tn_tokenizer *t, const char *folder)
 {
-    if (t->split == TN__SPLIT_SENTENCE) return !t->score || save_model(t, folder);
+    if (t->split == TN__SPLIT_SENTENCE) return !t->score || has_gap(t) || save_model(t, folder);
     if (t->kind == TN_WORDPIECE) return save_lines(t, folder, "vocab.txt");
     return save_json(t, folder, "vocab.json", write_vocab) && save_lines(t, folder, "merges.txt");
 }

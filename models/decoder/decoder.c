@@ -100,7 +100,8 @@ tn_decoder tn_decoder_open_run(const char *path, tn_decoder_config c)
 static tn_status put_more(tn_gguf_writer *w, void *decoder)
 {
     const tn_decoder *d = decoder;
-    return tn__gguf_put_tokenizer(w, d->tokenizer) == TN_OK ? tn__manner_put(w, d) : tn_error();
+    const int64_t     words = tn_lm_about(d->model).vocab;
+    return tn__gguf_put_tokenizer(w, d->tokenizer, words) == TN_OK ? tn__manner_put(w, d) : tn_error();
 }
 
 tn_status tn_decoder_save_run(const tn_decoder *d, const char *path, tn_decoder_save_args a)
@@ -119,6 +120,7 @@ tn_status tn_decoder_save_run(const tn_decoder *d, const char *path, tn_decoder_
         return tn_raise(TN_EINVAL, "tn_decoder_save: .type is '%.20s', but must be f32, bf16 or q8_0", a.type);
     tn_decoder         all = *d;
     const tn__gguf_how how = {a.type ? packed[type] : NULL, put_more, &all};
+    if (gguf && d->tokenizer) check_fit(d, path);
     if (gguf) return tn__lm_save_as(d->model, path, &how);
     const bool written = tn__manner_save(d, path) == TN_OK && tn__lm_save_as(d->model, path, NULL) == TN_OK;
     return written && d->tokenizer && !a.no_tokenizer ? tn_tokenizer_save(d->tokenizer, path) : tn_error();

@@ -8,9 +8,13 @@
 
 static const char endings[] = "generation_config.json", talks[] = "chat_template.jinja",
                   told[] = "tokenizer.chat_template", eos[] = "tokenizer.ggml.eos_token_id";
-/* What llama.cpp ends a text at besides its eos_token_id. */
-static const char *const others[] = {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"};
-enum { OTHERS = 2, PATH_ROOM = 1024 };
+/* The keys of what llama.cpp ends a text at besides its eos_token_id; it also does at pieces of some names, as
+ * "<|eot_id|>", "<|im_end|>" and "<|endoftext|>", whatever the file says of them, which here is not done. The three of
+ * fim come last: there they have a meaning of their own, for models that fill in the middle of a text. */
+static const char *const others[] = {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id",
+                                     "tokenizer.ggml.fim_pad_token_id", "tokenizer.ggml.fim_rep_token_id",
+                                     "tokenizer.ggml.fim_sep_token_id"};
+enum { OTHERS = 5, PATH_ROOM = 1024 };
 
 static void keep(tn_decoder *d, const char *path, const char *text, size_t bytes)
 {

@@ -2,9 +2,10 @@
 #include "core/base/toolbox.h"
 #include "models/decoder/decoder_private.h"
 
+#include <stdio.h>
 #include <string.h>
 
-enum { MOST = 10000000, LONGEST = 1 << 16, FILE_MOST = 256 << 20 };
+enum { MOST = 10000000, LONGEST = 1 << 16, PADDING = 32 };
 
 /* Pieces in the making: texts one behind the other, each ended by a NUL. */
 typedef struct {
@@ -105,6 +106,7 @@ tn_tokenizer *tn__llama2c_tokenizer(const char *path, const void *data, size_t n
 /* ---- GGUF, read -------------------------------------------------------------------------------------------------- */
 
 #define KEY(name) "tokenizer.ggml." name
+static const char none[] = "none"; /* the model of a file without a tokenizer */
 
 /* Texts of an array of strings. */
 static bool gguf_strings(const tn_gguf *g, const char *path, const char *key, pieces *p)
@@ -131,9 +133,9 @@ static bool gguf_numbers(const tn_gguf *g, const char *path, const char *key, tn
     return tn_error() == TN_OK;
 }
 
-static int32_t gguf_id(const tn_gguf *g, const char *path, const char *key, int64_t n)
+static int32_t gguf_id(const tn_gguf *g, const char *path, const char *key, int64_t n, int64_t otherwise)
 {
-    const int64_t id = tn_gguf_i64_or(g, key, -1);
+    const int64_t id = tn_gguf_i64_or(g, key, otherwise);
     if (id >= n)
         tn_raise(TN_EFORMAT, "'%s': %s is %lld, but there are %lld pieces", path, key, (long long)id, (long long)n);
     return id < 0 || id >= n ? -1 : (int32_t)id;
@@ -149,20 +151,41 @@ static bool is_llama3(const char *splitter)
     return is;
 }
 
+/* A number that has no piece is written as llama.cpp's converter does it: llama.cpp takes the count of the pieces for
+ * that of the model's words, and has no empty ones. */
+static void padding(char to[PADDING], int64_t i) { snprintf(to, PADDING, "[PAD%lld]", (long long)i); }
+
+/* How many pieces there are, without the padding behind them; that between them becomes none. */
+static int64_t without_padding(pieces *p)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < p->n; i++) {
+        char name[PADDING];
+        padding(name, i);
+        if (p->type[i] == TN_TYPE_UNUSED && !strcmp(p->piece[i], name)) p->piece[i] = "";
+        else n = i + 1;
+    }
+    return n;
+}
+
 static tn_tokenizer *gguf_made(const tn_gguf *g, const char *path, pieces *p, pieces *merges, bool bytes)
 {
-    const int64_t n = p->n;
-    const bool    scores = tn_gguf_find(g, KEY("scores")).type != TN_GGUF_NONE && !bytes;
-    const bool    types = tn_gguf_find(g, KEY("token_type")).type != TN_GGUF_NONE;
-    const int32_t first = gguf_id(g, path, KEY("bos_token_id"), n), last = gguf_id(g, path, KEY("eos_token_id"), n);
-    const char   *splitter = bytes ? tn_gguf_string_or(g, KEY("pre"), "gpt-2") : NULL;
-    const bool    llama3 = is_llama3(splitter), bare = !tn_gguf_bool_or(g, KEY("add_bos_token"), !bytes || llama3),
+    const bool  scores = tn_gguf_find(g, KEY("scores")).type != TN_GGUF_NONE && !bytes;
+    const bool  types = tn_gguf_find(g, KEY("token_type")).type != TN_GGUF_NONE;
+    const char *splitter = bytes ? tn_gguf_string_or(g, KEY("pre"), "gpt-2") : NULL;
+    const bool  llama3 = is_llama3(splitter), bare = !tn_gguf_bool_or(g, KEY("add_bos_token"), !bytes || llama3),
                ends = tn_gguf_bool_or(g, KEY("add_eos_token"), false),
                space = tn_gguf_bool_or(g, KEY("add_space_prefix"), !bytes);
-    if ((scores && !gguf_numbers(g, path, KEY("scores"), TN_F32, n, p->score)) ||
-        (types && !gguf_numbers(g, path, KEY("token_type"), TN_I32, n, p->type)) ||
-        (bytes && !gguf_strings(g, path, KEY("merges"), merges)) || tn_error() != TN_OK)
+    if ((scores && !gguf_numbers(g, path, KEY("scores"), TN_F32, p->n, p->score)) ||
+        (types && !gguf_numbers(g, path, KEY("token_type"), TN_I32, p->n, p->type)) ||
+        (bytes && !gguf_strings(g, path, KEY("merges"), merges)))
         return NULL;
+    const int64_t n = without_padding(p);
+    /* of SentencePiece's kind 1 and 2 are llama.cpp's where the file says nothing */
+    const bool    usual = !bytes && n > 2 && p->type[1] == TN_TYPE_CONTROL && p->type[2] == TN_TYPE_CONTROL;
+    const int32_t first = gguf_id(g, path, KEY("bos_token_id"), n, usual ? 1 : -1),
+                  last = gguf_id(g, path, KEY("eos_token_id"), n, usual ? 2 : -1);
+    if (tn_error() != TN_OK) return NULL;
     return tn_tokenizer_of_pieces(n, p->piece, .kind = bytes ? TN_BYTE_BPE : TN_SENTENCE_BPE,
                                   .scores = scores ? p->score : NULL, .types = types ? p->type : NULL,
                                   .merges = bytes ? merges->piece : NULL, .n_merges = merges->n, .splitter = splitter,
@@ -176,7 +199,7 @@ tn_tokenizer *tn__gguf_tokenizer(const tn_gguf *g, const char *path)
     const bool    bytes = !strcmp(model, "gpt2");
     pieces        p = {.n = 0}, merges = {.n = 0};
     tn_tokenizer *t = NULL;
-    if (tn_error() != TN_OK || !*model) return NULL;
+    if (tn_error() != TN_OK || !*model || !strcmp(model, none)) return NULL;
     if (!bytes && strcmp(model, "llama") != 0)
         return tn_raise(TN_EUNSUPPORTED, "'%s': " KEY("model") " is '%.40s'; this reads 'llama' and 'gpt2'", path,
                         model),
@@ -210,27 +233,57 @@ static void put_id(tn_gguf_writer *w, const char *key, int32_t id)
     if (id >= 0) tn_gguf_put_u32(w, key, id);
 }
 
-tn_status tn__gguf_put_tokenizer(tn_gguf_writer *w, const tn_tokenizer *t)
+/* What llama.cpp looks for in the text as it stands has its spaces as they stand there. */
+static void put_found(tn_gguf_writer *w, const char *piece)
 {
-    if (!t) return tn_error();
+    static const char space[] = "\xe2\x96\x81";
+    tn_string         s = {0};
+    tn_string_add(&s, (tn_text){"", 0});
+    for (const char *end; *piece; piece = *end ? end + 3 : end) {
+        end = strstr(piece, space);
+        if (!end) end = piece + strlen(piece);
+        tn_string_add(&s, (tn_text){piece, (size_t)(end - piece)});
+        if (*end) tn_string_add(&s, (tn_text){" ", 1});
+    }
+    if (tn_error() == TN_OK) tn_gguf_add_string(w, s.at, s.bytes);
+    tn_string_free(&s);
+}
+
+static void put_pieces(tn_gguf_writer *w, const tn_tokenizer *t, int64_t n, const int32_t *type)
+{
+    const bool sentence = tn_tokenizer_kind_of(t) == TN_SENTENCE_BPE;
+    tn_gguf_open_strings(w, KEY("tokens"), n);
+    for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
+        char        name[PADDING];
+        const char *piece = tn_tokenizer_piece(t, i);
+        if (!*piece) padding(name, i), piece = name;
+        if (sentence && type[i] == TN_TYPE_USER) put_found(w, piece);
+        else tn_gguf_add_string(w, piece, strlen(piece));
+    }
+}
+
+tn_status tn__gguf_put_tokenizer(tn_gguf_writer *w, const tn_tokenizer *t, int64_t words)
+{
+    if (!t) return tn_gguf_put_string(w, KEY("model"), none); /* else llama.cpp misses the key */
     const tn_tokenizer_kind   kind = tn_tokenizer_kind_of(t);
     const tn_tokenizer_manner m = tn_tokenizer_manner_of(t);
     const tn_tokenizer_roles  r = tn_tokenizer_special(t);
-    const int64_t             n = tn_tokenizer_size(t);
+    const int64_t             own = tn_tokenizer_size(t), n = words > own ? words : own;
     if (kind != TN_SENTENCE_BPE && kind != TN_BYTE_BPE)
         return tn_raise(TN_EUNSUPPORTED,
                         "this kind of tokenizer is not written to GGUF: only SentencePiece's BPE and GPT-2's");
+    if (m.untold)
+        return tn_raise(TN_EUNSUPPORTED,
+                        "the tokenizer's %s has no place in GGUF, where other pieces would come out: write a folder",
+                        m.untold);
     const tn_scope s = tn_scope_begin();
-    tn_tensor     *scores = tn_empty(TN_SHAPE(n)), *types = tn_empty_of(TN_I32, TN_SHAPE(n));
+    tn_tensor     *scores = tn_full(TN_SHAPE(n), -1000), *types = tn_empty_of(TN_I32, TN_SHAPE(n));
+    int32_t       *type = types ? tn_data_mut(types) : NULL;
     tn_gguf_put_string(w, KEY("model"), kind == TN_BYTE_BPE ? "gpt2" : "llama");
     tn_gguf_put_string(w, KEY("pre"), m.splitter ? m.splitter : "default");
-    tn_gguf_open_strings(w, KEY("tokens"), n);
-    for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
-        const char *piece = tn_tokenizer_piece(t, i);
-        tn_gguf_add_string(w, piece, strlen(piece));
-    }
-    const int64_t merges =
-        tn_error() == TN_OK ? tn_tokenizer_parts(t, tn_data_mut(scores), tn_data_mut(types), NULL) : 0;
+    const int64_t merges = tn_error() == TN_OK ? tn_tokenizer_parts(t, tn_data_mut(scores), type, NULL) : 0;
+    for (int64_t i = own; type && i < n; i++) type[i] = TN_TYPE_UNUSED;
+    put_pieces(w, t, n, type);
     if (kind == TN_SENTENCE_BPE) tn_gguf_put_numbers(w, KEY("scores"), scores);
     tn_gguf_put_numbers(w, KEY("token_type"), types);
     if (kind == TN_BYTE_BPE && tn_error() == TN_OK) put_merges(w, t, merges);

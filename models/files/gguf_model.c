@@ -45,7 +45,7 @@ static void put_scaling(const target *t, int64_t head)
     if (!strcmp(type, "linear")) {
         tn_gguf_put_string(t->w, key(t, "rope.scaling.type", k), type);
         tn_gguf_put_float(t->w, key(t, "rope.scaling.factor", k), factor);
-    } else if (!strcmp(type, "llama3")) {
+    } else if (!strcmp(type, "llama3") && t->arch->pairs) { /* llama.cpp's qwen2 has no such tensor */
         const double low = tn_json_double(tn_json_get(r, "low_freq_factor")),
                      high = tn_json_double(tn_json_get(r, "high_freq_factor"));
         const int64_t trained = tn_json_i64(tn_json_get(r, "original_max_position_embeddings"));
@@ -57,7 +57,22 @@ static void put_scaling(const target *t, int64_t head)
         tn_gguf_put_float(t->w, key(t, TN__GGUF_LOW, k), low);
         tn_gguf_put_float(t->w, key(t, TN__GGUF_HIGH, k), high);
         tn_gguf_put_u32(t->w, key(t, TN__GGUF_TRAINED, k), trained);
-    } else tn_raise(TN_EUNSUPPORTED, "'%s': rotary positions of scaling '%s' have no place in GGUF", t->path, type);
+    } else
+        tn_raise(TN_EUNSUPPORTED, "'%s': rotary positions of scaling '%s' have no place in GGUF of %s", t->path, type,
+                 t->arch->name);
+}
+
+/* llama.cpp's llama and qwen2 have no window, whatever the file says: one that a text can leave is not written. */
+static bool fits_its_window(const target *t)
+{
+    const int64_t window = number(t, "sliding_window"), positions = number(t, "max_position_embeddings");
+    if (window < 1 || window >= positions) return true;
+    tn_raise(
+        TN_EUNSUPPORTED,
+        "'%s': a sliding window of %lld has no place in GGUF, where texts of %lld words are read without one: write "
+        "a folder, or set its max_position_embeddings to the window",
+        t->path, (long long)window, (long long)positions);
+    return false;
 }
 
 static bool put_values(const target *t, const char *packed)
@@ -70,6 +85,7 @@ static bool put_values(const target *t, const char *packed)
     if (strcmp(activation, is_gpt2 ? "gelu_new" : "silu") != 0 &&
         strcmp(activation, is_gpt2 ? "gelu_pytorch_tanh" : "swish") != 0)
         return tn_raise(TN_EUNSUPPORTED, "'%s': the activation '%s' has no place in GGUF", t->path, activation), false;
+    if (!fits_its_window(t)) return false;
     tn_gguf_put_string(t->w, "general.architecture", t->arch->name);
     tn_gguf_put_string(t->w, "general.type", "model");
     tn_gguf_put_u32(t->w, "general.file_type", !packed || *packed == 'F' ? 0 : *packed == 'B' ? 32 : 7);

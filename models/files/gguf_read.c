@@ -48,29 +48,39 @@ static bool refused(const source *s, const char *name)
     return false;
 }
 
+/* Is the value not there, or this one? */
+static bool is_neutral(const source *s, const char *name, double neutral)
+{
+    char                k[128];
+    const tn_gguf_value v = tn_gguf_find(s->g, key(s, name, k));
+    const bool          real = v.type == TN_GGUF_F32 || v.type == TN_GGUF_F64, yes = v.type == TN_GGUF_BOOL;
+    if (v.type == TN_GGUF_NONE) return true;
+    return (yes    ? (double)tn_gguf_bool_or(s->g, k, true)
+            : real ? tn_gguf_double_or(s->g, k, -1)
+                   : (double)tn_gguf_i64_or(s->g, k, -1)) == neutral;
+}
+
 static bool all_done(const source *s)
 {
-    static const char *const none[] = {"expert_count",
-                                       "attn_logit_softcapping",
-                                       "final_logit_softcapping",
-                                       "logit_scale",
-                                       "embedding_scale",
-                                       "residual_scale",
-                                       "attention.scale",
-                                       "attention.clamp_kqv",
-                                       "use_parallel_residual",
-                                       "attention.max_alibi_bias",
-                                       "attention.temperature_scale",
-                                       NULL};
-    char                     k[128];
-    for (int i = 0; none[i]; i++) {
-        const tn_gguf_value v = tn_gguf_find(s->g, key(s, none[i], k));
-        const bool          zero = v.type == TN_GGUF_NONE ||
-                          (v.type == TN_GGUF_BOOL                           ? !tn_gguf_bool_or(s->g, k, true)
-                           : v.type == TN_GGUF_F32 || v.type == TN_GGUF_F64 ? tn_gguf_double_or(s->g, k, 1) == 0
-                                                                            : tn_gguf_i64_or(s->g, k, 1) == 0);
-        if (!zero) return refused(s, none[i]);
-    }
+    static const struct {
+        const char *name;
+        double      neutral;
+    } none[] = {{"expert_count", 0},
+                {"attn_logit_softcapping", 0},
+                {"final_logit_softcapping", 0},
+                {"logit_scale", 0},
+                {"embedding_scale", 0},
+                {"residual_scale", 0},
+                {"attention.scale", 0},
+                {"attention.clamp_kqv", 0},
+                {"use_parallel_residual", 0},
+                {"attention.max_alibi_bias", 0},
+                {"attention.temperature_scale", 0},
+                {"rope.scaling.attn_factor", 1},
+                {NULL, 0}};
+    char k[128];
+    for (int i = 0; none[i].name; i++)
+        if (!is_neutral(s, none[i].name, none[i].neutral)) return refused(s, none[i].name);
     if (!tn_gguf_bool_or(s->g, key(s, "attention.causal", k), true)) return refused(s, "attention.causal");
     const int64_t heads = number(s, "attention.head_count", 0);
     const int64_t head = number(s, "attention.key_length", heads > 0 ? number(s, "embedding_length", 0) / heads : 0);
@@ -95,7 +105,7 @@ static void put_members(const source *s, tn_json_writer *w)
 
 /* rope_freqs.weight tells what LLaMA 3's scaling made of each angle; of which numbers it was made, only Tenon says.
  * They are 1, 4 and 8192 in Meta's models, and the factor is the last; that they are, the table shows. */
-static bool put_factors(const source *s, tn_json_writer *w)
+static bool put_factors(const source *s, tn_json_writer *w, bool linear)
 {
     static const char name[] = "rope_freqs.weight";
     if (!there(s, name)) return true;
@@ -116,9 +126,12 @@ static bool put_factors(const source *s, tn_json_writer *w)
         tn__gguf_factors(theta, factor, low, high, (double)trained, n, want);
         for (int64_t i = 0; i < n; i++) fits = fits && fabsf(is[i] - want[i]) <= 1e-5F * fabsf(want[i]);
     }
-    if (want && !ones && !fits)
+    if (want && !ones && linear)
+        tn_raise(TN_EUNSUPPORTED, "'%s': it scales its angles twice, by rope.scaling.factor and by rope_freqs.weight",
+                 s->path);
+    else if (want && !ones && !fits)
         tn_raise(TN_EUNSUPPORTED, "'%s': rope_freqs.weight is not what LLaMA 3's scaling makes", s->path);
-    if (want && !ones && fits) {
+    else if (want && !ones) {
         tn_json_open_object(w, "rope_scaling");
         tn_json_put_string(w, "rope_type", "llama3");
         tn_json_put_float(w, "factor", (float)factor);
@@ -132,21 +145,21 @@ static bool put_factors(const source *s, tn_json_writer *w)
     return tn_error() == TN_OK;
 }
 
+/* As llama.cpp has it: a scaling of no type is linear, and where its factor is not there, its older name is asked; 0 is
+ * none. */
 static void put_scaling(const source *s, tn_json_writer *w)
 {
-    char        k[128];
-    const char *type = tn_gguf_string_or(s->g, key(s, "rope.scaling.type", k), "none");
-    if (!strcmp(type, "none") || tn_error() != TN_OK) {
-        put_factors(s, w);
-        return;
-    }
-    if (strcmp(type, "linear") != 0) {
-        refused(s, "rope.scaling.type");
-        return;
-    }
+    char         k[128];
+    const char  *type = tn_gguf_string_or(s->g, key(s, "rope.scaling.type", k), "linear");
+    const double older = tn_gguf_double_or(s->g, key(s, "rope.scale_linear", k), 0),
+                 factor = tn_gguf_double_or(s->g, key(s, "rope.scaling.factor", k), older);
+    const bool is_linear = !strcmp(type, "linear"), scales = is_linear && factor != 0 && factor != 1;
+    if (tn_error() != TN_OK || !put_factors(s, w, scales)) return;
+    if (!is_linear && strcmp(type, "none") != 0) refused(s, "rope.scaling.type");
+    if (!scales || tn_error() != TN_OK) return;
     tn_json_open_object(w, "rope_scaling");
     tn_json_put_string(w, "rope_type", "linear");
-    tn_json_put_float(w, "factor", (float)tn_gguf_double_or(s->g, key(s, "rope.scaling.factor", k), 1));
+    tn_json_put_float(w, "factor", (float)factor);
     tn_json_close(w);
 }
 

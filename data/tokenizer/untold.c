@@ -1,0 +1,115 @@
+/* untold.c — the rules of a tokenizer that GGUF has no word for, or that llama.cpp does not follow: what is written
+ * there without them makes other pieces of a text. */
+#include "data/tokenizer/tokenizer_files.h"
+#include "core/base/toolbox.h"
+
+#include <string.h>
+
+/* ---- GPT-2's kind ------------------------------------------------------------------------------------------------ */
+
+/* Do the merges make this piece of its letters? Then it is all the same whether words that are pieces are looked up. */
+static bool is_made(const tn_tokenizer *t, uint32_t id)
+{
+    enum { MOST = 512 };
+    int32_t     part[MOST];
+    size_t      n, parts = 0;
+    const char *text = tn__strings_text(&t->pieces, id, &n);
+    for (size_t at = 0, next = 0; at < n && parts < MOST; at = next) {
+        tn_utf8_next(text, n, &next, NULL);
+        const int64_t letter = tn__strings_find(&t->pieces, text + at, next - at);
+        if (letter < 0) return false;
+        part[parts++] = (int32_t)letter;
+    }
+    for (size_t best = 0; parts > 1 && best < parts;) {
+        int64_t least = -1;
+        best = parts;
+        for (size_t i = 0; i + 1 < parts; i++) {
+            const int64_t rank = tn__merge_rank(&t->merges, part[i], part[i + 1]);
+            if (rank >= 0 && (least < 0 || rank < least)) least = rank, best = i;
+        }
+        if (best == parts) break;
+        part[best] = t->merges.becomes[least];
+        memmove(part + best + 1, part + best + 2, (parts-- - best - 2) * sizeof *part);
+    }
+    return parts == 1 && part[0] == (int32_t)id;
+}
+
+/* Of these names llama.cpp looks words up for llama-bpe alone, which has the second splitter. */
+static bool looks_up_otherwise(const tn_tokenizer *t)
+{
+    if (t->whole_words == (t->splitter == 1)) return false;
+    uint8_t *added = tn__mem_zeroed(t->pieces.n);
+    bool     made = added != NULL;
+    for (uint32_t i = 0; made && i < t->n_added; i++) added[t->added[i].id] = 1;
+    for (uint32_t i = 0; made && i < t->pieces.n; i++) made = added[i] || !*tn_tokenizer_piece(t, i) || is_made(t, i);
+    tn__mem_put(added, added ? t->pieces.n : 0);
+    return !made;
+}
+
+static const char *of_bytes(const tn_tokenizer *t)
+{
+    /* llama.cpp's converter leaves out Qwen2's NFC, too; a text that is not composed is rare. */
+    const bool nfc =
+        t->splitter == 2 && t->steps == 1 && t->step[0].kind == TN__STEP_FORM && !strcmp(tn__step_name(t->step), "NFC");
+    if (t->steps && !nfc) return tn__step_name(t->step);
+    if (t->prefix_space) return "add_prefix_space";
+    if (!t->regex) return "use_regex";
+    if (t->prefix_bytes) return "continuing_subword_prefix";
+    if (t->suffix_bytes) return "end_of_word_suffix";
+    return looks_up_otherwise(t) ? "ignore_merges" : NULL;
+}
+
+/* ---- SentencePiece's --------------------------------------------------------------------------------------------- */
+
+/* Is there a piece with a space behind something else? */
+static bool goes_over(const tn_tokenizer *t)
+{
+    for (uint32_t i = 0; i < t->pieces.n; i++) {
+        const char *text = tn_tokenizer_piece(t, i);
+        if (*text && strstr(text + 1, TN__SPACE)) return true;
+    }
+    return false;
+}
+
+/* That a space is put before the first part of a text only, and before none that begins with one, llama.cpp's converter
+ * leaves out, too: texts without special pieces and spaces in front are the same. */
+static const char *of_sentences(const tn_tokenizer *t)
+{
+    bool escapes = t->sentence.escape;
+    if (t->charsmap.units) return "precompiled_charsmap";
+    if (t->sentence.squeeze) return "remove_extra_whitespaces";
+    for (int i = 0; i < t->steps; i++) {
+        const tn__step *s = t->step + i;
+        const bool      turns = s->kind == TN__STEP_REPLACE && !strcmp(s->what, " ") && !strcmp(s->with, TN__SPACE),
+                   puts = s->kind == TN__STEP_PREPEND && !strcmp(s->with, TN__SPACE);
+        if (s->kind != TN__STEP_SENTENCE && !turns && !puts) return tn__step_name(s);
+        escapes = escapes || !puts;
+    }
+    if (!escapes) return "pre_tokenizer";
+    if (t->sentence.words) return "WhitespaceSplit";
+    if (t->sentence.cut && goes_over(t)) return "Metaspace";
+    return t->whole_words ? "ignore_merges" : NULL;
+}
+
+/* ---- both -------------------------------------------------------------------------------------------------------- */
+
+/* A piece before a text and one behind it is all that there is, and they are the ones of these roles. */
+static bool has_a_frame(const tn_tokenizer *t)
+{
+    int i = 0;
+    if (i < t->n_single && t->single[i].text < 0 && t->single[i].id == t->role.first) i++;
+    if (i == t->n_single || t->single[i++].text != 0) return false;
+    if (i < t->n_single && t->single[i].text < 0 && t->single[i].id == t->role.last) i++;
+    return i == t->n_single;
+}
+
+const char *tn__untold(const tn_tokenizer *t)
+{
+    for (uint32_t i = 0; i < t->n_added; i++) {
+        const tn__added *a = t->added + i;
+        if (!a->hidden && (a->left || a->right || a->word))
+            return a->word ? "single_word" : a->left ? "lstrip" : "rstrip";
+    }
+    if (!has_a_frame(t)) return "post_processor";
+    return t->kind == TN_BYTE_BPE ? of_bytes(t) : of_sentences(t);
+}

@@ -1,0 +1,499 @@
+/* test_gguf_models.c — GGUF files of others: what llama.cpp makes of a key is done, or refused by its name; and what
+ * GGUF cannot say of a model or a tokenizer is not written. Each case is one that llama.cpp itself was seen to do. */
+#define _GNU_SOURCE
+#include "models/models.h"
+#include "tests/common/bits.h"
+#include "tests/common/check_main.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
+
+static void says(tn_status code, const char *part)
+{
+    ck_assert_msg(tn_error() == code && strstr(tn_error_message(), part), "\n  says %s: %s\n  not  %s: %s",
+                  tn_status_name(tn_error()), tn_error_message(), tn_status_name(code), part);
+    tn_clear_error();
+}
+
+/* ---- a file of somebody else's ----------------------------------------------------------------------------------- */
+
+enum { WORDS = 12, DIM = 16, HEADS = 2, FF = 24 };
+
+static void puts_tensor(tn_gguf_writer *w, const char *name, tn_shape shape)
+{
+    ck_assert_int_eq(tn_safetensors_put(tn_gguf_writer_tensors(w), name, tn_normal(shape, 0, 0.5)), TN_OK);
+}
+
+static tn_gguf_writer *begun(void)
+{
+    static const char *const keys[] = {"llama.context_length", "llama.embedding_length", "llama.block_count",
+                                       "llama.feed_forward_length", "llama.attention.head_count"};
+    static const int         values[] = {64, DIM, 1, FF, HEADS};
+    tn_gguf_writer          *w = tn_gguf_writer_new();
+    tn_seed(3);
+    tn_gguf_put_string(w, "general.architecture", "llama");
+    for (int i = 0; i < 5; i++) tn_gguf_put_u32(w, keys[i], values[i]);
+    tn_gguf_put_float(w, "llama.attention.layer_norm_rms_epsilon", 1e-5);
+    puts_tensor(w, "token_embd.weight", TN_SHAPE(WORDS, DIM));
+    puts_tensor(w, "output_norm.weight", TN_SHAPE(DIM));
+    puts_tensor(w, "blk.0.attn_norm.weight", TN_SHAPE(DIM)), puts_tensor(w, "blk.0.ffn_norm.weight", TN_SHAPE(DIM));
+    puts_tensor(w, "blk.0.attn_q.weight", TN_SHAPE(DIM, DIM)),
+        puts_tensor(w, "blk.0.attn_k.weight", TN_SHAPE(DIM, DIM));
+    puts_tensor(w, "blk.0.attn_v.weight", TN_SHAPE(DIM, DIM));
+    puts_tensor(w, "blk.0.attn_output.weight", TN_SHAPE(DIM, DIM));
+    puts_tensor(w, "blk.0.ffn_gate.weight", TN_SHAPE(FF, DIM)),
+        puts_tensor(w, "blk.0.ffn_up.weight", TN_SHAPE(FF, DIM));
+    puts_tensor(w, "blk.0.ffn_down.weight", TN_SHAPE(DIM, FF));
+    return w;
+}
+
+static tn_decoder opened(tn_gguf_writer *w)
+{
+    const char *path = tn_test_file("others.gguf");
+    ck_assert_msg(tn_gguf_save(w, path, NULL) == TN_OK, "%s", tn_error_message());
+    tn_gguf_writer_free(w);
+    return tn_decoder_open(path);
+}
+
+/* The scores of a text by a file. */
+static tn_tensor *scored(tn_gguf_writer *w)
+{
+    int64_t    numbers[] = {5, 1, 11, 0, 7, 7, 2, 3};
+    tn_decoder d = opened(w);
+    fine();
+    tn_tensor *y = tn_lm_run(d.model, (tn_decoder_args){.ids = tn_from_data(TN_I64, TN_SHAPE(1, 8), numbers)});
+    fine();
+    tn_decoder_close(&d);
+    return y;
+}
+
+static void refused(tn_gguf_writer *w, tn_status status, const char *part)
+{
+    ck_assert(!opened(w).model);
+    says(status, part);
+}
+
+/* ---- rotary positions -------------------------------------------------------------------------------------------- */
+
+#define SCALING "llama.rope.scaling."
+
+static void scale(tn_gguf_writer *w, const char *type, double factor, double older)
+{
+    if (type) tn_gguf_put_string(w, SCALING "type", type);
+    if (factor >= 0) tn_gguf_put_float(w, SCALING "factor", factor);
+    if (older >= 0) tn_gguf_put_float(w, "llama.rope.scale_linear", older);
+}
+
+/* A factor without a type is a linear one; it was passed over. */
+START_TEST(scales_without_a_type)
+{
+    static const struct {
+        const char *type;
+        double      factor, older;
+        int         like; /* a factor of 1, or of 4 */
+    } rows[] = {{"linear", 4, -1, 4}, {NULL, 4, -1, 4},     {NULL, -1, 4, 4}, {"linear", -1, 4, 4},
+                {NULL, 4, 2, 4},      {"none", 4, -1, 1},   {NULL, 1, -1, 1}, {NULL, 0, -1, 1},
+                {NULL, 0, 4, 1},      {"linear", 1, -1, 1}, {NULL, -1, 1, 1}, {"linear", -1, -1, 1}};
+    tn_gguf_writer *w = begun();
+    scale(w, "linear", 4, -1);
+    tn_tensor *four = scored(w), *plain = scored(begun());
+    ck_assert(!tn_same_bits(four, plain));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        w = begun(), scale(w, rows[i].type, rows[i].factor, rows[i].older);
+        ck_assert_msg(tn_same_bits(scored(w), rows[i].like == 4 ? four : plain), "row %zu", i);
+    }
+    w = begun(), scale(w, "yarn", 4, -1);
+    refused(w, TN_EUNSUPPORTED, SCALING "type has a value that is not supported");
+}
+END_TEST
+
+static tn_gguf_writer *with_factors(double last)
+{
+    tn_gguf_writer *w = begun();
+    tn_tensor      *f = tn_ones(TN_SHAPE(DIM / HEADS / 2));
+    ((float *)tn_data_mut(f))[DIM / HEADS / 2 - 1] = (float)last;
+    ck_assert_int_eq(tn_safetensors_put(tn_gguf_writer_tensors(w), "rope_freqs.weight", f), TN_OK);
+    return w;
+}
+
+/* llama.cpp scales by both; the tensor was dropped unseen. */
+START_TEST(scales_once)
+{
+    tn_gguf_writer *w = begun();
+    scale(w, "linear", 4, -1);
+    tn_tensor *four = scored(w);
+    w = with_factors(1), scale(w, NULL, 4, -1);
+    ck_assert(tn_same_bits(scored(w), four));
+    w = with_factors(8), scale(w, "linear", 4, -1);
+    refused(w, TN_EUNSUPPORTED, "it scales its angles twice, by rope.scaling.factor and by rope_freqs.weight");
+    w = with_factors(8), scale(w, NULL, -1, 4);
+    refused(w, TN_EUNSUPPORTED, "it scales its angles twice");
+}
+END_TEST
+
+/* llama.cpp multiplies by it, be it 0. */
+START_TEST(scales_no_attention)
+{
+    static const double others[] = {0.5, 0};
+    tn_gguf_writer     *w = begun();
+    tn_gguf_put_float(w, SCALING "attn_factor", 1);
+    ck_assert(tn_same_bits(scored(w), scored(begun())));
+    for (int i = 0; i < 2; i++) {
+        w = begun(), tn_gguf_put_float(w, SCALING "attn_factor", others[i]);
+        refused(w, TN_EUNSUPPORTED, SCALING "attn_factor has a value that is not supported");
+    }
+}
+END_TEST
+
+/* ---- tokenizers -------------------------------------------------------------------------------------------------- */
+
+#define BYTE_LEVEL "{'type': 'ByteLevel', 'add_prefix_space': false, 'trim_offsets': true, 'use_regex': true}"
+#define ADDED(id, text, special)                                                                     \
+    "{'id': " id ", 'content': '" text "', 'single_word': false, 'lstrip': false, 'rstrip': false, " \
+    "'normalized': false, 'special': " special "}"
+/* GPT-2's kind: one piece is special, one is added and is not, and 6 has no piece. */
+static const char bytes[] = "{'added_tokens': [" ADDED("5", "<|end|>", "true") "," ADDED(
+    "7", "<ab>", "false") "],"
+                          "'pre_tokenizer': " BYTE_LEVEL ", 'decoder': " BYTE_LEVEL ", 'model': {'type': "
+                          "'BPE', 'vocab': {'a': 0, 'b': 1, '<': 2, '>': 3, 'ab': 4}, "
+                          "'merges': ['a b']}}";
+/* SentencePiece's as transformers writes it. */
+static const char sentence[] = "{'added_tokens': [" ADDED("0", "<unk>", "true") "," ADDED("1", "<s>", "true") "," ADDED(
+    "7", "<ab>",
+    "false") "],"
+             "'normalizer': {'type': 'Sequence', 'normalizers': [{'type': 'Prepend', 'prepend': '\xe2\x96\x81'}, "
+             "{'type': 'Replace', 'pattern': {'String': ' '}, 'content': '\xe2\x96\x81'}]}, "
+             "'decoder': {'type': 'Sequence', 'decoders': [{'type': 'Replace', 'pattern': {'String': "
+             "'\xe2\x96\x81'}, 'content': ' '}, {'type': 'ByteFallback'}, {'type': 'Fuse'}, {'type': "
+             "'Strip', 'content': ' ', 'start': 1, 'stop': 0}]}, "
+             "'model': {'type': 'BPE', 'unk_token': '<unk>', 'fuse_unk': true, 'byte_fallback': true, 'vocab': "
+             "{'<unk>': 0, '<s>': 1, '\xe2\x96\x81': 2, 'a': 3, 'b': 4, 'ab': 5}, 'merges': ['a b']}}";
+
+static void *small(int64_t vocab)
+{
+    return tn_llama_new(.vocab = vocab, .dim = 32, .layers = 1, .heads = 2, .ff = 32, .positions = 64);
+}
+
+/* A model with a tokenizer, of JSON whose quotes are single ones. */
+static tn_decoder with(const char *json, int64_t vocab)
+{
+    char text[4096] = "";
+    for (size_t i = 0; json[i] && i < sizeof text - 1; i++) text[i] = (char)(json[i] == '\'' ? '"' : json[i]);
+    tn_decoder d = {.model = small(vocab), .tokenizer = tn_tokenizer_parse(text, strlen(text))};
+    fine();
+    return d;
+}
+
+static tn_decoder again(const tn_decoder *d, const char *path)
+{
+    ck_assert_msg(tn_decoder_save(d, path) == TN_OK, "%s", tn_error_message());
+    tn_decoder e = tn_decoder_open(path);
+    ck_assert_msg(e.model, "%s", tn_error_message());
+    return e;
+}
+
+static void gives(const tn_tokenizer *t, const char *text, int64_t n, const int32_t *want)
+{
+    tn_encoding *e = tn_encoding_new();
+    ck_assert_int_eq(tn_tokenizer_encode(t, e, text, strlen(text), .bare = true), TN_OK);
+    for (int64_t i = 0; i < n && i < e->n; i++)
+        ck_assert_msg(e->id[i] == want[i], "'%s': %lld is %d", text, (long long)i, e->id[i]);
+    ck_assert_int_eq(e->n, n);
+    tn_encoding_free(e);
+}
+#define GIVES(t, text, ...) gives(t, text, sizeof((const int32_t[]){__VA_ARGS__}) / 4, (const int32_t[]){__VA_ARGS__})
+
+/* What a file calls its pieces i and of which type they are. */
+static void piece_is(const char *path, int64_t count, int64_t i, const char *text, int32_t type)
+{
+    tn_gguf         *g = tn_gguf_open(path);
+    const tn_tensor *types = tn_gguf_numbers(g, "tokenizer.ggml.token_type");
+    ck_assert(types && tn_numel(types) == count);
+    ck_assert_int_eq(((const int32_t *)tn_data(types))[i], type);
+    for (tn_gguf_strings s = tn_gguf_strings_of(g, "tokenizer.ggml.tokens"); tn_gguf_next(&s);)
+        if (s.i == i) ck_assert_msg(s.bytes == strlen(text) && !memcmp(s.text, text, s.bytes), "it is %s", s.text);
+    tn_gguf_close(g);
+}
+
+/* llama.cpp has as many words as there are pieces: a file of fewer it refused. A folder and back knows no padding. */
+START_TEST(fills_up_its_pieces)
+{
+    const char *path = tn_test_file("filled.gguf"), *dir = tn_test_folder("filled");
+    tn_decoder  d = with(_i ? sentence : bytes, 10), e = again(&d, path), f = again(&e, dir), h = again(&f, path);
+    piece_is(path, 10, 6, "[PAD6]", TN_TYPE_UNUSED), piece_is(path, 10, 9, "[PAD9]", TN_TYPE_UNUSED);
+    const tn_decoder *const all[] = {&d, &e, &f, &h};
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(tn_tokenizer_size(all[i]->tokenizer), 8);
+        ck_assert_str_eq(tn_tokenizer_piece(all[i]->tokenizer, 6), "");
+        if (_i) GIVES(all[i]->tokenizer, "ab", 2, 5);
+        else GIVES(all[i]->tokenizer, "ab", 4);
+    }
+    tn_decoder_close(&d), tn_decoder_close(&e), tn_decoder_close(&f), tn_decoder_close(&h);
+    ck_assert(!tn_file_read(tn_test_in(dir, "tokenizer.model"), 1 << 16)); /* such a file has no gaps */
+    says(TN_EIO, "tokenizer.model");
+    d = with(bytes, 7);
+    ck_assert(tn_decoder_save(&d, path) != TN_OK);
+    says(TN_EFORMAT, "the model has 7 words, but the tokenizer 8 pieces");
+    tn_decoder_close(&d);
+}
+END_TEST
+
+/* What is added and not special was written as any piece, and so never found again. */
+START_TEST(finds_what_is_added)
+{
+    const char *path = tn_test_file("added.gguf"), *dir = tn_test_folder("added");
+    tn_decoder  d = with(_i ? sentence : bytes, 8), e = again(&d, path), f = again(&e, dir);
+    piece_is(path, 8, 7, "<ab>", TN_TYPE_USER), piece_is(path, 8, _i ? 1 : 5, _i ? "<s>" : "<|end|>", TN_TYPE_CONTROL);
+    const tn_decoder *const all[] = {&d, &e, &f};
+    for (int i = 0; i < 3; i++) {
+        const tn_tokenizer *t = all[i]->tokenizer;
+        if (_i) GIVES(t, "ab<ab>ab<s>ab", 2, 5, 7, 2, 5, 1, 2, 5);
+        else GIVES(t, "ab<ab><ab", 4, 7, 2, 4);
+        ck_assert(!tn_tokenizer_is_special(t, 7) && tn_tokenizer_is_special(t, _i ? 1 : 5));
+    }
+    tn_decoder_close(&d), tn_decoder_close(&e), tn_decoder_close(&f);
+}
+END_TEST
+
+/* What is looked for in a text before anything else, as llama.cpp does it for all kinds: "<|a|>b" was a space, it,
+ * and a b without its space; the spaces of such a piece stand as they are. */
+START_TEST(finds_before_anything_else)
+{
+    static const char *const piece[] = {"<unk>",
+                                        "<s>",
+                                        "</s>",
+                                        "\xe2\x96\x81",
+                                        "a",
+                                        "b",
+                                        "\xe2\x96\x81"
+                                        "b",
+                                        "<|a|>",
+                                        "  ",
+                                        "a b",
+                                        "\xe2\x96\x81\xe2\x96\x81"};
+    static const int32_t     type[] = {2, 3, 3, 1, 1, 1, 1, 4, 4, 1, 1};
+    enum { N = sizeof type / sizeof *type };
+    const char *path = tn_test_file("found.gguf"), *dir = tn_test_folder("found");
+    tn_decoder  d = {.model = small(N), .tokenizer = tn_tokenizer_of_pieces(N, piece, .types = type)};
+    fine();
+    tn_decoder e = again(&d, path), f = again(&e, dir);
+    piece_is(path, N, 8, "  ", TN_TYPE_USER), piece_is(path, N, 9,
+                                                       "a\xe2\x96\x81"
+                                                       "b",
+                                                       TN_TYPE_NORMAL);
+    const tn_decoder *const all[] = {&d, &e, &f};
+    for (int i = 0; i < 3; i++) {
+        GIVES(all[i]->tokenizer, "<|a|>b", 7, 6);
+        GIVES(all[i]->tokenizer, "b<|a|>a<unk>b", 6, 7, 3, 4, 0, 6);
+        GIVES(all[i]->tokenizer, "b  b", 6, 8, 6);
+    }
+    tn_decoder_close(&d), tn_decoder_close(&e), tn_decoder_close(&f);
+}
+END_TEST
+
+/* A text with its first part of some wording replaced. */
+static const char *edited(const char *text, const char *what, const char *with)
+{
+    static char to[4096];
+    const char *at = strstr(text, what);
+    ck_assert(at != NULL);
+    const int n = snprintf(to, sizeof to, "%.*s%s%s", (int)(at - text), text, with, at + strlen(what));
+    ck_assert(n > 0 && n < (int)sizeof to);
+    return to;
+}
+
+#define LOOKED_UP "'model': {'ignore_merges': true, "
+#define FORM(name) "'normalizer': {'type': '" name "'}, 'model'"
+#define PIECE(id) "{'SpecialToken': {'id': '" id "', 'type_id': 0}}"
+#define TEXT(id) "{'Sequence': {'id': '" id "', 'type_id': 0}}"
+#define TWICE                                                                                                         \
+    "'post_processor': {'type': 'TemplateProcessing', 'single': [" PIECE("<|end|>") "," PIECE("<|end|>") "," TEXT(    \
+        "A") "], 'pair': [" TEXT("A") "," TEXT("B") "], 'special_tokens': {'<|end|>': {'id': '<|end|>', 'ids': [5], " \
+                                                    "'tokens': ['<|end|>']}}}, 'model'"
+
+/* Rules that no key of GGUF says were left out without a word, and other pieces came out. */
+START_TEST(leaves_out_no_rule)
+{
+    static const struct {
+        const char *json, *what, *with, *named; /* NULL: it is written */
+    } rows[] = {
+        {bytes, "space': false", "space': true", "add_prefix_space"},
+        {bytes, "regex': true", "regex': false", "use_regex"},
+        {bytes, "'model'", FORM("NFC"), "NFC"},
+        {bytes, "'lstrip': false", "'lstrip': true", "lstrip"},
+        {bytes, "'rstrip': false", "'rstrip': true", "rstrip"},
+        {bytes, "word': false", "word': true", "single_word"},
+        {bytes, "'model'", TWICE, "post_processor"},
+        {bytes, "'model': {", LOOKED_UP, NULL}, /* "ab" comes of its merge, too */
+        {bytes, "'vocab': {", "'ignore_merges': true, 'vocab': {'ba': 6, ", "ignore_merges"},
+        {sentence, "{'type': 'Prepend'", "{'type': 'Strip'}, {'type': 'Prepend'", "Strip"},
+        {sentence, "'content': '\xe2\x96\x81'}]", "'content': '_'}]", "Replace"},
+        {sentence, "'model': {", LOOKED_UP, "ignore_merges"},
+    };
+    const char *path = tn_test_new_file("rules.gguf");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tn_decoder d = with(edited(rows[i].json, rows[i].what, rows[i].with), 8);
+        if (!rows[i].named) ck_assert_msg(tn_decoder_save(&d, path) == TN_OK, "%zu: %s", i, tn_error_message());
+        else {
+            char part[128];
+            snprintf(part, sizeof part, "the tokenizer's %s has no place in GGUF", rows[i].named);
+            ck_assert_msg(tn_decoder_save(&d, path) != TN_OK, "%s is written", rows[i].named);
+            says(TN_EUNSUPPORTED, part);
+        }
+        tn_decoder_close(&d);
+    }
+}
+END_TEST
+
+/* A .model whose normalizer_spec has a member more: remove_extra_whitespaces. */
+START_TEST(leaves_out_no_rule_of_a_model)
+{
+    static const char more[] = "\x1a\x02\x20\x01";
+    const char       *dir = tn_test_folder("squeezed"), *path = tn_test_in(dir, "tokenizer.model");
+    tn_decoder        d = with(edited(sentence, "'ab': 5", "'ab': 5, 'ba': 6"), 8),
+               e = again(&d, tn_test_file("squeezed.gguf"));
+    ck_assert_int_eq(tn_tokenizer_save(e.tokenizer, dir), TN_OK);
+    const tn_tensor *file = tn_file_read(path, 1 << 16);
+    char             all[4096];
+    const size_t     n = (size_t)tn_numel(file);
+    ck_assert(n + 4 <= sizeof all);
+    memcpy(all, tn_data(file), n), memcpy(all + n, more, 4);
+    const char *other = tn_test_file("squeezed.model");
+    ck_assert_int_eq(tn_file_write(other, all, n + 4), TN_OK);
+    tn_tokenizer_free(e.tokenizer), e.tokenizer = tn_tokenizer_load(other);
+    fine();
+    ck_assert(tn_decoder_save(&e, tn_test_file("squeezed.gguf")) != TN_OK);
+    says(TN_EUNSUPPORTED, "the tokenizer's remove_extra_whitespaces has no place in GGUF");
+    tn_decoder_close(&d), tn_decoder_close(&e);
+}
+END_TEST
+
+static int32_t ggml_id(const char *path, const char *key)
+{
+    char     k[64];
+    tn_gguf *g = tn_gguf_open(path);
+    snprintf(k, sizeof k, "tokenizer.ggml.%s_token_id", key);
+    const int64_t id = tn_gguf_i64_or(g, k, -1);
+    tn_gguf_close(g);
+    return (int32_t)id;
+}
+
+/* llama.cpp opens no file that does not say that it has no tokenizer. */
+START_TEST(says_that_it_has_none)
+{
+    const char      *path = tn_test_file("bare.gguf");
+    const tn_decoder d = {.model = small(8)};
+    tn_decoder       e = again(&d, path);
+    tn_gguf         *g = tn_gguf_open(path);
+    ck_assert_str_eq(tn_gguf_string_or(g, "tokenizer.ggml.model", ""), "none");
+    ck_assert(!e.tokenizer);
+    tn_gguf_close(g);
+    tn_decoder_close(&e);
+    tn_module_free(d.model);
+}
+END_TEST
+
+/* A file of SentencePiece's kind that does not name its first and last piece: they are 1 and 2, if they are CONTROL. */
+START_TEST(begins_and_ends_as_usual)
+{
+    static const char *const text[] = {"<unk>", "<a>", "<b>",
+                                       "\xe2\x96\x81"
+                                       "c",
+                                       "c"};
+    static int32_t           type[] = {2, 3, 3, 1, 1};
+    for (int usual = 1; usual >= 0; usual--) {
+        tn_gguf_writer *w = begun();
+        tn_tensor      *types = tn_empty_of(TN_I32, TN_SHAPE(5));
+        type[2] = usual ? TN_TYPE_CONTROL : TN_TYPE_NORMAL;
+        memcpy(tn_data_mut(types), type, sizeof type);
+        tn_gguf_put_string(w, "tokenizer.ggml.model", "llama");
+        tn_gguf_open_strings(w, "tokenizer.ggml.tokens", 5);
+        for (int i = 0; i < 5; i++) tn_gguf_add_string(w, text[i], strlen(text[i]));
+        tn_gguf_put_numbers(w, "tokenizer.ggml.token_type", types);
+        tn_gguf_put_numbers(w, "tokenizer.ggml.scores", tn_ones(TN_SHAPE(5)));
+        tn_decoder d = opened(w);
+        fine();
+        const tn_tokenizer_roles r = tn_tokenizer_special(d.tokenizer);
+        ck_assert_msg(r.first == (usual ? 1 : -1) && r.last == (usual ? 2 : -1), "%d and %d", r.first, r.last);
+        ck_assert_int_eq(tn_tokenizer_manner_of(d.tokenizer).first, usual);
+        tn_decoder_close(&d);
+    }
+}
+END_TEST
+
+/* llama.cpp ends a text at six keys, of which three are there for what fills in the middle of a text. */
+START_TEST(ends_at_six)
+{
+    static const char *const keys[] = {"eos", "eot", "eom", "fim_pad", "fim_rep", "fim_sep"};
+    const char              *path = tn_test_file("six.gguf");
+    tn_gguf_writer          *w = begun();
+    for (int i = 0; i < 6; i++) {
+        char k[64];
+        snprintf(k, sizeof k, "tokenizer.ggml.%s_token_id", keys[i]);
+        tn_gguf_put_u32(w, k, 11 - i);
+    }
+    tn_decoder d = opened(w);
+    fine();
+    ck_assert_int_eq(d.ends.n, 6);
+    for (int i = 0; i < 6; i++) ck_assert_int_eq(d.ends.at[i], 11 - i);
+    ck_assert_msg(tn_decoder_save(&d, path) == TN_OK, "%s", tn_error_message());
+    for (int i = 0; i < 6; i++) ck_assert_int_eq(ggml_id(path, keys[i]), 11 - i);
+    tn_ids_add(&d.ends, 0);
+    ck_assert(tn_decoder_save(&d, path) != TN_OK);
+    says(TN_EUNSUPPORTED, "end at 7 different pieces, and GGUF has room for 6");
+    tn_decoder_close(&d);
+}
+END_TEST
+
+/* ---- models ------------------------------------------------------------------------------------------------------ */
+
+/* llama.cpp reads neither a window nor Qwen2's factors, and Tenon's own qwen2 of GGUF had no window either. */
+START_TEST(leaves_out_no_window)
+{
+#define SIZES .vocab = 12, .dim = 32, .layers = 2, .heads = 2, .ff = 32, .positions = 64
+    void *const m[] = {
+        tn_llama_new(SIZES, .type = "mistral", .window = 63),
+        tn_llama_new(SIZES, .type = "qwen2", .qkv_bias = true, .window = 8, .full_layers = 1),
+        tn_llama_new(SIZES, .type = "qwen2", .qkv_bias = true,
+                     .rope = TN_ROPE(.scaling = TN_ROPE_LLAMA3, .factor = 8, .trained = 32)),
+        tn_llama_new(SIZES, .type = "mistral", .window = 64),
+        tn_llama_new(SIZES, .type = "qwen2", .qkv_bias = true, .window = 64),
+    };
+    static const char *const what[] = {"a sliding window of 63 has no place in GGUF, where texts of 64 words are read",
+                                       "a sliding window of 8 has no place in GGUF",
+                                       "rotary positions of scaling 'llama3' have no place in GGUF of qwen2"};
+    const char              *path = tn_test_file("window.gguf");
+    fine();
+    for (int i = 0; i < 5; i++) {
+        const tn_decoder d = {.model = m[i]};
+        if (i >= 3) ck_assert_msg(tn_decoder_save(&d, path) == TN_OK, "%s", tn_error_message());
+        else {
+            ck_assert(tn_decoder_save(&d, path) != TN_OK);
+            says(TN_EUNSUPPORTED, what[i]);
+        }
+        tn_module_free(m[i]);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("gguf_models");
+    TCase *c = tn_tcase(s, "read");
+    tcase_add_test(c, scales_without_a_type);
+    tcase_add_test(c, scales_once);
+    tcase_add_test(c, scales_no_attention);
+    TCase *w = tn_tcase(s, "written");
+    tcase_add_loop_test(w, fills_up_its_pieces, 0, 2);
+    tcase_add_loop_test(w, finds_what_is_added, 0, 2);
+    tcase_add_test(w, finds_before_anything_else);
+    tcase_add_test(w, leaves_out_no_window);
+    tcase_add_test(w, leaves_out_no_rule);
+    tcase_add_test(w, leaves_out_no_rule_of_a_model);
+    tcase_add_test(w, says_that_it_has_none);
+    tcase_add_test(c, begins_and_ends_as_usual);
+    tcase_add_test(c, ends_at_six);
+    return tn_check_main(s);
+}
