@@ -14,6 +14,12 @@ bool tn__json_steps(tn_tokenizer *t, const char *who, const tn_json *v);
 bool tn__json_metaspace(tn_tokenizer *t, const char *who, const tn_json *v);
 bool tn__json_unigram(tn_tokenizer *t, const char *who, const tn_json *model);
 bool tn__json_decoder(tn_tokenizer *t, const char *who, const tn_json *v);
+#define TN__SPACES_AT_ENDS "\\A +|[ " TN__SPACE "]+\\z" /* the regex of spaces, as SentencePiece takes them away */
+#define TN__REGEX_SIGNS "\\^$.|?*+()[]{}"               /* they stand for themselves behind a "\" */
+/* Of pieces that are split off before merges: the types, once the pieces are there. */
+bool tn__json_users(tn_tokenizer *t, const char *who, const tn_json *v);
+/* Are there such in byte-pair encoding? */
+static inline bool tn__splits_users(const tn_tokenizer *t) { return t->kind == TN_SENTENCE_BPE && t->user.n; }
 /* And back. A writer keeps what failed. */
 void        tn__json_put_steps(const tn_tokenizer *t, tn_json_writer *w);
 void        tn__json_put_metaspace(const tn_tokenizer *t, tn_json_writer *w);

@@ -86,7 +86,7 @@ enum { TN__STEPS = 12 };
 typedef struct {
     tn__step_kind kind;
     bool          left, right;                      /* of STRIP */
-    char          what[TN__AFFIX], with[TN__AFFIX]; /* of REPLACE, SPACES, PREPEND */
+    char          what[TN__AFFIX], with[TN__AFFIX]; /* of REPLACE, SPACES, PREPEND; STRIP */
     uint32_t      what_bytes, with_bytes;
     int           form; /* utf8proc's options */
 } tn__step;

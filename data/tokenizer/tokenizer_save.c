@@ -57,7 +57,7 @@ static bool put_model(const tn_tokenizer *t, tn_json_writer *w)
     put_affix(w, "end_of_word_suffix", t->suffix, t->suffix_bytes);
     tn_json_put_bool(w, "fuse_unk", t->fuse_unknown);
     tn_json_put_bool(w, "byte_fallback", t->split == TN__SPLIT_SENTENCE && t->sentence.fallback);
-    tn_json_put_bool(w, "ignore_merges", t->whole_words);
+    tn_json_put_bool(w, "ignore_merges", t->whole_words || tn__splits_users(t));
     put_vocab(t, w, "vocab");
     uint64_t *pair = ranked(&t->merges);
     if (!pair) return false;
