@@ -42,13 +42,15 @@ typedef enum {
 } tn__class;
 typedef struct {
     tn_json *config, *map, *added, *model; /* tokenizer_config, special_tokens_map, added_tokens, config */
+    bool     json;                         /* beside a tokenizer.json */
 } tn__says;
 bool tn__needs_json(const char *who, const char *what, const char *value); /* raises: false */
 /* The class, one of those that fit the lists; the first, if none is said. It raises. */
 bool tn__class_said(const tn__says *s, const char *who, const tn__class fit[3], tn__class *class);
 /* The rules of a class, once the pieces are there; of a .model, once it is ready. The others are then, too. */
 bool tn__class_rules(tn_tokenizer *t, const char *who, const tn__says *s, tn__class class);
-void tn__class_roles(tn_tokenizer *t, const tn__says *s);
+/* What changes the numbers of a tokenizer.json, and which of its tokens begins and ends a text. It raises. */
+bool tn__class_beside(tn_tokenizer *t, const char *who, tn__says *s);
 
 tn_tokenizer *tn__tokenizer_read(const char *who, const tn_json *v); /* of a tokenizer.json */
 

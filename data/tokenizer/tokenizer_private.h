@@ -178,6 +178,7 @@ tn_tokenizer *tn__tokenizer_new(tn_tokenizer_kind kind); /* with BERT's or GPT-2
 bool tn__tokenizer_ready(tn_tokenizer *t, const char *who);
 bool tn__skip_piece(tn_tokenizer *t); /* a number without a piece */
 bool tn__tokenizer_add(tn_tokenizer *t, tn__added a);
+void tn__added_ready(tn_tokenizer *t);                                     /* once more of them are there */
 bool tn__merges_room(tn__merges *m, size_t n);                             /* for n in all */
 bool tn__merges_put(tn__merges *m, int32_t a, int32_t b, int32_t becomes); /* false: it was there already */
 void tn__merges_free(tn__merges *m);
