@@ -154,9 +154,9 @@ struct tn_tokenizer {
     double      *wide;  /* the same of a tokenizer.json */
     uint8_t     *type;  /* [pieces.n] TN_TYPE_…; or NULL */
     int64_t      score_room, wide_room, type_room;
-    double       least, most; /* of scores */
-    tn__trie     trie;        /* of TN_UNIGRAM's pieces */
-    tn__trie     user;        /* pieces that are found before anything else */
+    double       least; /* of scores */
+    tn__trie     trie;  /* of TN_UNIGRAM's pieces */
+    tn__trie     user;  /* pieces that are found before anything else */
 
     bool joined;  /* decoded as they are, with spaces between: what a file without a decoder asks for */
     bool cleanup; /* of WordPiece: "," is decoded without the space before it */

@@ -112,6 +112,32 @@ START_TEST(splits_refused)
 }
 END_TEST
 
+/* 0.1 for each byte but the first, whatever the others have: by sentencepiece, bisected. */
+START_TEST(scores)
+{
+    static const struct {
+        const char *user, *letter, *text;
+        float       score;
+    } at[] = {{"hi", "h", "xhi", 0.1f},
+              {"hint", "h", "xhint", 0.3f},
+              {"h\xc3\xbc", "h", "xh\xc3\xbc", 0.2f},
+              {"\xe4\xbd\xa0\xe5\xa5\xbd", "\xe4\xbd\xa0", "x\xe4\xbd\xa0\xe5\xa5\xbd", 0.5f}};
+    const int32_t types[] = {TN_TYPE_UNKNOWN, 1, 1, 1, 1, 1, 1, 1, 1, TN_TYPE_USER, 1};
+    for (int i = 0; i < 8; i++) {
+        const char   *user = at[i / 2].user, *letter = at[i / 2].letter;
+        const char   *names[] = {"<unk>", S, "x", "i", "n", "t", "\xc3\xbc", "\xe5\xa5\xbd", letter, user, "best"};
+        const float   off = i % 2 ? 0.01f : -0.01f; /* the letter alone is that much better, or worse */
+        const float   score[] = {0, 0, 0, 0, 0, 0, 0, 0, at[i / 2].score + off, 0, 3};
+        tn_tokenizer *t = tn_tokenizer_of_pieces(11, names, .kind = TN_UNIGRAM, .types = types, .scores = score);
+        ck_assert_msg(t != NULL, "%s", tn_error_message());
+        tn_encoding *e = tn_encoding_new();
+        ck_assert_int_eq(tn_tokenizer_encode(t, e, at[i / 2].text, strlen(at[i / 2].text), .bare = true), TN_OK);
+        ck_assert_msg(e->n > 2 && e->id[2] == (i % 2 ? 8 : 9), "%s: piece %d", user, e->id[2]);
+        tn_encoding_free(e), tn_tokenizer_free(t);
+    }
+}
+END_TEST
+
 START_TEST(only_spaces_go)
 {
     tn_tokenizer *t = of(_i ? TN_UNIGRAM : TN_SENTENCE_BPE, true);
@@ -131,6 +157,7 @@ int main(void)
     Suite *s = suite_create("tokenizer_users");
     TCase *c = tn_tcase(s, "users");
     tcase_add_loop_test(c, users_in_json, 0, 2);
+    tcase_add_test(c, scores);
     tcase_add_test(c, splits_refused);
     tcase_add_loop_test(c, only_spaces_go, 0, 2);
     return tn_check_main(s);
