@@ -24,6 +24,7 @@ tn_tokenizer *tn__tokenizer_new(tn_tokenizer_kind kind)
     } else if (kind == TN_BPE) {
         memcpy(t->suffix, "</w>", t->suffix_bytes = 4);
     }
+    memcpy(t->sentence.unknown, " \xe2\x81\x87 ", t->sentence.unknown_bytes = 5);
     t->single[0] = t->pair[0] = (tn__part){.text = 0};
     t->pair[1] = (tn__part){.text = 1, .segment = 0};
     t->n_single = 1, t->n_pair = 2;

@@ -12,7 +12,7 @@
 typedef enum { TN__SPLIT_BERT, TN__SPLIT_SPACE, TN__SPLIT_BYTES, TN__SPLIT_SENTENCE } tn__split;
 
 enum { TN__VOCAB_MOST = 10000000 }; /* pieces, merges */
-enum { TN__TEMPLATE_PARTS = 16, TN__AFFIX = 16, TN__ADDED_MOST = 10000 };
+enum { TN__TEMPLATE_PARTS = 16, TN__AFFIX = 16, TN__SURFACE = 64, TN__ADDED_MOST = 10000 };
 typedef struct {
     int8_t  text; /* 0 or 1: this text; -1: the piece id */
     uint8_t segment;
@@ -110,15 +110,17 @@ typedef enum { TN__SPACE_NEVER, TN__SPACE_FIRST, TN__SPACE_EACH } tn__space;
 typedef struct {
     bool      squeeze; /* STEP_SENTENCE: runs of spaces are one, at the ends none */
     tn__space space;
-    bool      even_so;      /* also before a text that begins with one */
-    bool      escape;       /* spaces become "▁" */
-    bool      words;        /* words end at white space, which goes */
-    bool      cut;          /* a word begins at each "▁" */
-    bool      safe;         /* no piece goes on over a "▁" after something else: words may be cut before it */
-    bool      fallback;     /* what has no piece is spelled with pieces of bytes */
-    bool      each_byte;    /* each byte that is not UTF-8 is a U+FFFD, not each sequence of them */
-    bool      decode_space; /* the first space of a decoded text is not written ... */
-    bool      decode_all;   /* ... nor those that follow it */
+    bool      even_so;              /* also before a text that begins with one */
+    bool      escape;               /* spaces become "▁" */
+    bool      words;                /* words end at white space, which goes */
+    bool      cut;                  /* a word begins at each "▁" */
+    bool      safe;                 /* no piece goes on over a "▁" after something else: words may be cut before it */
+    bool      fallback;             /* what has no piece is spelled with pieces of bytes */
+    bool      each_byte;            /* each byte that is not UTF-8 is a U+FFFD, not each sequence of them */
+    bool      decode_space;         /* the first space of a decoded text is not written ... */
+    bool      decode_all;           /* ... nor those that follow it */
+    char      unknown[TN__SURFACE]; /* what the unknown piece is decoded to, unk_surface */
+    uint32_t  unknown_bytes;
 } tn__sentence;
 
 struct tn_tokenizer {

@@ -1,5 +1,5 @@
 /* test_tokenizer_users.c — SentencePiece's user-defined pieces: what they are in a tokenizer.json, and what they score;
- * spaces at the ends of a text, which is all that goes there. */
+ * spaces at the ends of a text, which is all that goes there; what the unknown piece is decoded to. */
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
@@ -27,8 +27,8 @@ static const char *const pieces[] = {"<unk>", "<s>", "</s>", S,     "a",   "b", 
                                      "<u",    NL,    "#",    S "#", "<u>", "a.b", "|u", "<u>>", S S, "\\",  "ab"};
 enum { N = sizeof pieces / sizeof *pieces, FIRST_USER = 15, LAST_USER = 19 };
 
-/* Written as a .model, whose texts lose spaces at their ends if squeezed, and read again. */
-static tn_tokenizer *of(tn_tokenizer_kind kind, bool squeezed)
+/* Written as a .model, and read again with what comes behind it, which holds. */
+static tn_tokenizer *with(tn_tokenizer_kind kind, const char *more, size_t bytes)
 {
     int32_t types[N] = {TN_TYPE_UNKNOWN, TN_TYPE_CONTROL, TN_TYPE_CONTROL};
     float   scores[N] = {0};
@@ -43,11 +43,17 @@ static tn_tokenizer *of(tn_tokenizer_kind kind, bool squeezed)
     ck_assert_msg(t && tn_tokenizer_save(t, folder) == TN_OK, "%s", tn_error_message());
     tn_tokenizer_free(t);
     snprintf(path, sizeof path, "%s/tokenizer.model", folder);
-    FILE *f = fopen(path, "ab"); /* what comes later holds: normalizer_spec, remove_extra_whitespaces */
-    ck_assert(f && (!squeezed || fwrite("\x1a\x02\x20\x01", 1, 4, f) == 4) && !fclose(f));
+    FILE *f = fopen(path, "ab");
+    ck_assert(f && fwrite(more, 1, bytes, f) == bytes && !fclose(f));
     snprintf(path, sizeof path, "%s/SHA256SUMS", folder), remove(path);
     snprintf(path, sizeof path, "%s/tokenizer.model", folder);
-    t = tn_tokenizer_load(path);
+    return tn_tokenizer_load(path);
+}
+
+/* Texts lose spaces at their ends if squeezed: normalizer_spec's remove_extra_whitespaces. */
+static tn_tokenizer *of(tn_tokenizer_kind kind, bool squeezed)
+{
+    tn_tokenizer *t = with(kind, "\x1a\x02\x20\x01", squeezed ? 4 : 0);
     ck_assert_msg(t != NULL, "%s", tn_error_message());
     return t;
 }
@@ -152,6 +158,44 @@ START_TEST(only_spaces_go)
 }
 END_TEST
 
+/* trainer_spec's unk_surface: what the unknown piece is decoded to; in the .model that is written, too. */
+START_TEST(unknown_surface)
+{
+    static const struct {
+        const char *more;
+        size_t      bytes;
+        const char *back;
+    } at[] = {{"", 0, "a \xe2\x81\x87 b"},
+              {"\x12\x08\xe2\x02\x05 UNK ", 10, "a UNK b"},
+              {"\x12\x03\xe2\x02", 5, "ab"},
+              {"\x12\x44\xe2\x02\x41" /* 65 bytes */
+               "0123456789012345678901234567890123456789012345678901234567890123x",
+               70, NULL}};
+    const int32_t ids[] = {4, 0, 5};
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+        tn_tokenizer *t = with(TN_UNIGRAM, at[i].more, at[i].bytes), *back;
+        ck_assert_msg(!t == !at[i].back, "%s", tn_error_message());
+        if (!t)
+            ck_assert(tn_error() == TN_EUNSUPPORTED && strstr(tn_error_message(), "an unk_surface of more than 64"));
+        tn_clear_error();
+        if (!t) continue;
+        const char *folder = tn_test_file("surface");
+        char        path[512];
+        mkdir(folder, 0700);
+        ck_assert_int_eq(tn_tokenizer_save(t, folder), TN_OK);
+        snprintf(path, sizeof path, "%s/tokenizer.model", folder);
+        ck_assert_ptr_nonnull(back = tn_tokenizer_load(path));
+        for (int k = 0; k < 2; k++) {
+            tn_string said = {0};
+            ck_assert_int_eq(tn_tokenizer_decode(k ? back : t, ids, 3, &said), TN_OK);
+            ck_assert_str_eq(said.at, at[i].back);
+            tn_string_free(&said);
+        }
+        tn_tokenizer_free(t), tn_tokenizer_free(back);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("tokenizer_users");
@@ -160,5 +204,6 @@ int main(void)
     tcase_add_test(c, scores);
     tcase_add_test(c, splits_refused);
     tcase_add_loop_test(c, only_spaces_go, 0, 2);
+    tcase_add_test(c, unknown_surface);
     return tn_check_main(s);
 }
