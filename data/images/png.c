@@ -87,6 +87,8 @@ static bool begin(job *j, int64_t channels, tn_dtype dt, size_t file)
                         (long long)width, (long long)height, file),
                false;
     png_set_expand(png); /* palettes become colours, 1 to 4 bits become 8, a transparent colour becomes opacity */
+    const bool grey = png_get_color_type(png, j->info) == PNG_COLOR_TYPE_GRAY;
+    if (dt == TN_U8 && !grey) png_set_strip_16(png); /* the high byte, as Pillow has it */
     const bool interlaced = png_set_interlace_handling(png) > 1;
     png_read_update_info(png, j->info);
     const int stored = png_get_channels(png, j->info), depth = png_get_bit_depth(png, j->info);

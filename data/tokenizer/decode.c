@@ -59,7 +59,7 @@ static bool add_sentence(const tn_tokenizer *t, int32_t id, const char *piece, s
         return *begun = true, add(to, &c, 1);
     }
     if (type == TN_TYPE_CONTROL || tn_tokenizer_is_special(t, id)) return *begun = true, add(to, piece, n);
-    if (type == TN_TYPE_UNKNOWN) return *begun = true, add(to, " \xe2\x81\x87 ", 5);
+    if (type == TN_TYPE_UNKNOWN) return *begun = true, add(to, r->unknown, r->unknown_bytes);
     if (!*begun && r->decode_space && n >= 3 && !memcmp(piece, TN__SPACE, 3))
         piece += 3, n -= 3, *begun = !r->decode_all;
     if (n) *begun = true;

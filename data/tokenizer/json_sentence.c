@@ -68,8 +68,9 @@ static bool read_replace(const char *who, const tn_json *v, tn__step *step)
     if (!text(who, tn_json_need(v, "content"), step->with, &step->with_bytes)) return false;
     if (regex) {
         const char *how = tn_json_string(regex);
-        step->kind = TN__STEP_SPACES;
-        return is(how, " {2,}") || tn__unsupported(who, "the normalizer's regex", how);
+        step->kind = is(how, TN__SPACES_AT_ENDS) && !step->with_bytes ? TN__STEP_STRIP : TN__STEP_SPACES;
+        if (step->kind == TN__STEP_STRIP) step->left = step->right = true, step->what[0] = ' ', step->what_bytes = 1;
+        return step->what_bytes || is(how, " {2,}") || tn__unsupported(who, "the normalizer's regex", how);
     }
     if (!text(who, tn_json_need(pattern, "String"), step->what, &step->what_bytes)) return false;
     return step->what_bytes || tn__unsupported(who, "the normalizer", "Replace of nothing");
@@ -150,17 +151,52 @@ static bool splits_nothing(const tn_tokenizer *t, const tn_json *v)
     return false;
 }
 
+/* A regex of texts, "a|b", each of which is a piece: what it splits off is that piece. */
+static bool is_users(const tn_json *v)
+{
+    return is(type_of(v), "Split") && tn_json_get(tn_json_get(v, "pattern"), "Regex") &&
+           is(tn_json_string_or(tn_json_get(v, "behavior"), ""), "Isolated") &&
+           !tn_json_bool_or(tn_json_get(v, "invert"), false);
+}
+
 bool tn__json_metaspace(tn_tokenizer *t, const char *who, const tn_json *v)
 {
     const char *type = type_of(v);
     if (tn_error() != TN_OK || is(type, "null") || splits_nothing(t, v)) return tn_error() == TN_OK;
     if (is(type, "Metaspace")) return read_metaspace(t, who, v);
+    if (is_users(v)) return true;
     const tn_json *list = is(type, "Sequence") ? tn_json_need(v, "pretokenizers") : NULL;
     if (tn_json_count(list) != 2 || !is(type_of(tn_json_at(list, 0)), "WhitespaceSplit") ||
         !is(type_of(tn_json_at(list, 1)), "Metaspace"))
         return tn_error() == TN_OK && tn__unsupported(who, "the pre_tokenizer", type);
     t->sentence.words = true;
     return read_metaspace(t, who, tn_json_at(list, 1));
+}
+
+bool tn__json_users(tn_tokenizer *t, const char *who, const tn_json *v)
+{
+    if (!is_users(v)) return tn_error() == TN_OK;
+    const char *regex = tn_json_string(tn_json_get(tn_json_get(v, "pattern"), "Regex"));
+    char        text[4 * TN__AFFIX];
+    size_t      n = 0, last = SIZE_MAX;
+    if (tn_error() != TN_OK || !tn__grown((void *)&t->type, &t->type_room, (int64_t)t->pieces.n + 1, 1)) return false;
+    if (!t->whole_words) return tn__unsupported(who, "the pre_tokenizer's Split, without ignore_merges,", regex);
+    memset(t->type, TN_TYPE_NORMAL, t->pieces.n);
+    for (const char *c = regex;; c++) {
+        if (*c && *c != '|') {
+            const bool behind = *c == '\\';
+            c += behind;
+            if (!*c || behind != (strchr(TN__REGEX_SIGNS, *c) != NULL) || n == sizeof text) break;
+            text[n++] = *c;
+            continue;
+        }
+        const int64_t id =
+            n && n <= last ? tn__strings_find(&t->pieces, text, n) : -1; /* the longest first, as found */
+        if (id < 0) break;
+        t->type[id] = TN_TYPE_USER, last = n, n = 0;
+        if (!*c) return t->whole_words = false, true; /* no other word is meant */
+    }
+    return tn__unsupported(who, "the pre_tokenizer's Split", regex);
 }
 
 /* ---- Unigram ----------------------------------------------------------------------------------------------------- */

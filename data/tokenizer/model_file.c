@@ -10,13 +10,14 @@
 enum { PIECES = 1, TRAINER = 2, NORMALIZER = 3 };                                                     /* of the whole */
 enum { PIECE = 1, SCORE = 2, TYPE = 3 };                                                              /* of a piece */
 enum { MODEL_TYPE = 3, VOCAB_SIZE = 4, AS_SUFFIX = 24, FALLBACK = 35, UNK = 40, BOS = 41, EOS = 42 }; /* of a trainer */
+enum { SURFACE = 44 };
 enum { NAME = 1, CHARSMAP = 2, PREFIX = 3, SQUEEZE = 4, ESCAPE = 5 }; /* of a normalizer */
 enum { UNIGRAM = 1, BPE = 2 };
 
 typedef struct {
     int64_t type, unk, bos, eos;
     bool    as_suffix, fallback, prefix, squeeze, escape;
-    tn_text charsmap;
+    tn_text charsmap, surface; /* surface.at NULL: the default */
 } spec;
 
 static bool read_trainer(const char *who, tn_text message, spec *s)
@@ -30,6 +31,7 @@ static bool read_trainer(const char *who, tn_text message, spec *s)
         case UNK: s->unk = tn__proto_i64(&p, &f); break;
         case BOS: s->bos = tn__proto_i64(&p, &f); break;
         case EOS: s->eos = tn__proto_i64(&p, &f); break;
+        case SURFACE: s->surface = tn__proto_text(&p, &f); break;
         default: break;
         }
     }
@@ -62,6 +64,7 @@ static bool read_spec(const char *who, tn_text file, spec *s)
     const char *what = s->type != UNIGRAM && s->type != BPE ? "a model of words or characters (model_type)"
                        : s->as_suffix                       ? "treat_whitespace_as_suffix"
                        : !s->escape                         ? "escape_whitespaces: false"
+                       : s->surface.bytes > TN__SURFACE     ? "an unk_surface of more than 64 bytes"
                                                             : NULL;
     if (what) tn_raise(TN_EUNSUPPORTED, "%s: the model asks for %s, which Tenon does not do", who, what);
     return !what;
@@ -115,6 +118,7 @@ static bool read_model(tn_tokenizer *t, const char *who, tn_text file, const spe
     tn__sentence *r = &t->sentence;
     r->squeeze = s->squeeze, r->space = s->prefix ? TN__SPACE_EACH : TN__SPACE_NEVER;
     r->fallback = s->fallback, r->each_byte = true;
+    if (s->surface.at) memcpy(r->unknown, s->surface.at, r->unknown_bytes = (uint32_t)s->surface.bytes);
     r->decode_space = s->prefix || s->squeeze, r->decode_all = s->squeeze;
     t->step[t->steps++].kind = TN__STEP_SENTENCE;
     if (!tn__tokenizer_ready(t, who)) return false;
@@ -143,7 +147,8 @@ static bool put_trainer(const tn_tokenizer *t, tn_string *to)
     return tn__proto_put_i64(to, MODEL_TYPE, t->kind == TN_UNIGRAM ? UNIGRAM : BPE) &&
            tn__proto_put_i64(to, VOCAB_SIZE, t->pieces.n) && tn__proto_put_i64(to, FALLBACK, t->sentence.fallback) &&
            tn__proto_put_i64(to, UNK, t->unknown) && tn__proto_put_i64(to, BOS, t->role.first) &&
-           tn__proto_put_i64(to, EOS, t->role.last);
+           tn__proto_put_i64(to, EOS, t->role.last) &&
+           tn__proto_put_text(to, SURFACE, (tn_text){t->sentence.unknown, t->sentence.unknown_bytes});
 }
 
 static bool put_normalizer(const tn_tokenizer *t, tn_string *to)

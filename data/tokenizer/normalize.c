@@ -231,17 +231,23 @@ static bool spaces(const tn_tokenizer *t, tn__encoding *s, const tn__step *step,
     return true;
 }
 
+/* SentencePiece takes spaces only; at the end, where they are "▁" already, those that were written, too. */
+static bool goes(const tn__step *step, uint32_t c, bool end)
+{
+    return step->what_bytes ? c == ' ' || (end && c == 0x2581) : tn__is_space(c);
+}
+
 static bool strip(const tn_tokenizer *t, tn__encoding *s, const tn__step *step, const input *in)
 {
     (void)t;
     size_t i = 0, k = in->n;
     for (size_t next = 0; step->left && next < in->n; i = next)
-        if (!tn__is_space(tn_utf8_next(in->text, in->n, &next, NULL))) break;
+        if (!goes(step, tn_utf8_next(in->text, in->n, &next, NULL), false)) break;
     while (step->right && k > i) {
         size_t back = k - 1;
         while (back > i && ((unsigned char)in->text[back] & 0xc0) == 0x80) back--;
         size_t next = back;
-        if (!tn__is_space(tn_utf8_next(in->text, in->n, &next, NULL))) break;
+        if (!goes(step, tn_utf8_next(in->text, in->n, &next, NULL), true)) break;
         k = back;
     }
     return keep(s, in, i, k);

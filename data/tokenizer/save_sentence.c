@@ -1,6 +1,7 @@
 /* save_sentence.c — SentencePiece's kinds in a tokenizer.json: the steps as they were read; those of a .model as the
  * steps that Hugging Face's libraries make of them. */
 #include "data/tokenizer/tokenizer_files.h"
+#include "data/tokenizer/unigram.h"
 #include "data/text/unicode.h"
 #include "core/base/toolbox.h"
 
@@ -12,7 +13,7 @@ static int spread(const tn_tokenizer *t, tn__step to[5])
     int n = 0;
     if (t->charsmap.units) to[n++] = (tn__step){.kind = TN__STEP_CHARSMAP};
     if (t->sentence.squeeze) {
-        to[n++] = (tn__step){.kind = TN__STEP_STRIP, .left = true, .right = true};
+        to[n++] = (tn__step){.kind = TN__STEP_STRIP, .left = true, .right = true, .what = " ", .what_bytes = 1};
         to[n++] = (tn__step){.kind = TN__STEP_SPACES, .with = " ", .with_bytes = 1};
     }
     if (t->sentence.space != TN__SPACE_NEVER)
@@ -45,29 +46,33 @@ const char *tn__form_name(int form)
     return compat ? compose ? "NFKC" : "NFKD" : compose ? "NFC" : "NFD";
 }
 
+/* A Strip of spaces alone, which Hugging Face has no step for. */
+static bool is_ends(const tn__step *s) { return s->kind == TN__STEP_STRIP && s->what_bytes; }
+
 const char *tn__step_name(const tn__step *s)
 {
     static const char *const name[] = {
         [TN__STEP_CHARSMAP] = "Precompiled", [TN__STEP_LOWER] = "Lowercase", [TN__STEP_ACCENTS] = "StripAccents",
         [TN__STEP_REPLACE] = "Replace",      [TN__STEP_SPACES] = "Replace",  [TN__STEP_STRIP] = "Strip",
         [TN__STEP_PREPEND] = "Prepend"};
-    return s->kind == TN__STEP_FORM ? tn__form_name(s->form) : name[s->kind];
+    if (s->kind == TN__STEP_FORM) return tn__form_name(s->form);
+    return name[is_ends(s) ? TN__STEP_REPLACE : s->kind];
 }
 
 static void put_step(const tn_tokenizer *t, tn_json_writer *w, const tn__step *s)
 {
-    const bool replace = s->kind == TN__STEP_REPLACE || s->kind == TN__STEP_SPACES;
+    const bool ends = is_ends(s), replace = s->kind == TN__STEP_REPLACE || s->kind == TN__STEP_SPACES || ends;
     tn_json_open_object(w, NULL);
     tn_json_put_string(w, "type", tn__step_name(s));
     if (s->kind == TN__STEP_CHARSMAP) put_charsmap(t, w);
     if (s->kind == TN__STEP_PREPEND) tn_json_put_bytes(w, "prepend", s->with, s->with_bytes);
-    if (s->kind == TN__STEP_STRIP) {
+    if (s->kind == TN__STEP_STRIP && !ends) {
         tn_json_put_bool(w, "strip_left", s->left);
         tn_json_put_bool(w, "strip_right", s->right);
     }
     if (replace) {
         tn_json_open_object(w, "pattern");
-        if (s->kind == TN__STEP_SPACES) tn_json_put_string(w, "Regex", " {2,}");
+        if (s->kind == TN__STEP_SPACES || ends) tn_json_put_string(w, "Regex", ends ? TN__SPACES_AT_ENDS : " {2,}");
         else tn_json_put_bytes(w, "String", s->what, s->what_bytes);
         tn_json_close(w);
         tn_json_put_bytes(w, "content", s->with, s->with_bytes);
@@ -106,9 +111,50 @@ static void put_spaces(tn_json_writer *w, const char *key, tn__space space, bool
     tn_json_close(w);
 }
 
+/* Longer pieces first. */
+static bool before(const void *owner, uint32_t a, uint32_t b)
+{
+    const tn_tokenizer *t = owner;
+    const size_t        m = strlen(tn_tokenizer_piece(t, a)), n = strlen(tn_tokenizer_piece(t, b));
+    return m != n ? m > n : a < b;
+}
+
+/* Byte-pair encoding's pieces of the type USER, which no merges make: they are split off, and are pieces as they are.
+ * As added tokens they would be looked for before the space in front of a text is there, and before spaces are "▁". */
+static void put_users(const tn_tokenizer *t, tn_json_writer *w)
+{
+    const size_t bytes = ((size_t)t->pieces.n + 1) * sizeof(uint32_t);
+    uint32_t    *id = tn__mem_get(bytes), n = 0;
+    tn_string    regex = {0};
+    bool         ok = id != NULL;
+    for (uint32_t i = 0; ok && i < t->pieces.n; i++)
+        if (t->type[i] == TN_TYPE_USER) id[n++] = i;
+    if (ok) tn__sort(id, n, before, t);
+    for (uint32_t i = 0; ok && i < n; i++) {
+        ok = !i || tn_string_add(&regex, (tn_text){"|", 1}) == TN_OK;
+        for (const char *c = tn_tokenizer_piece(t, id[i]); ok && *c; c++)
+            ok = (!strchr(TN__REGEX_SIGNS, *c) || tn_string_add(&regex, (tn_text){"\\", 1}) == TN_OK) &&
+                 tn_string_add(&regex, (tn_text){c, 1}) == TN_OK;
+    }
+    tn_json_open_object(w, "pre_tokenizer");
+    tn_json_put_string(w, "type", "Split");
+    tn_json_open_object(w, "pattern");
+    if (ok) tn_json_put_bytes(w, "Regex", regex.at, regex.bytes);
+    tn_json_close(w);
+    tn_json_put_string(w, "behavior", "Isolated");
+    tn_json_put_bool(w, "invert", false);
+    tn_json_close(w);
+    tn_string_free(&regex);
+    if (id) tn__mem_put(id, bytes);
+}
+
 void tn__json_put_metaspace(const tn_tokenizer *t, tn_json_writer *w)
 {
     const tn__sentence *r = &t->sentence;
+    if (tn__splits_users(t)) {
+        put_users(t, w);
+        return;
+    }
     if (!r->escape) {
         tn_json_put_null(w, "pre_tokenizer");
         return;
@@ -139,7 +185,7 @@ bool tn__json_put_unigram(const tn_tokenizer *t, tn_json_writer *w)
         if (t->wide && t->type[i] == TN_TYPE_CONTROL) continue; /* it comes with what was added, behind all others */
         tn_json_open_array(w, NULL);
         tn_json_put_string(w, NULL, tn_tokenizer_piece(t, i));
-        tn_json_put_double(w, NULL, t->score ? (double)t->score[i] : t->wide[i]);
+        tn_json_put_double(w, NULL, tn__unigram_score(t, (int32_t)i, strlen(tn_tokenizer_piece(t, i))));
         tn_json_close(w);
     }
     tn_json_close(w);

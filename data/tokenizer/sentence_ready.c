@@ -1,5 +1,5 @@
 /* sentence_ready.c — what follows from the pieces, types and scores of SentencePiece's kinds: merges, the pieces of
- * bytes, the least and greatest score, the tries. */
+ * bytes, the least score, the tries. */
 #include "data/tokenizer/tokenizer_private.h"
 #include "core/base/toolbox.h"
 
@@ -114,7 +114,7 @@ static bool build_tries(tn_tokenizer *t)
 
 bool tn__sentence_ready(tn_tokenizer *t, const char *who)
 {
-    t->least = DBL_MAX, t->most = FLT_MIN; /* the latter as SentencePiece has it */
+    t->least = DBL_MAX;
     bool safe = !t->sentence.cut && t->kind != TN_UNIGRAM;
     for (int b = 0; b < 256; b++) t->byte_piece[b] = -1;
     for (uint32_t i = 0; i < t->pieces.n; i++) {
@@ -126,7 +126,6 @@ bool tn__sentence_ready(tn_tokenizer *t, const char *who)
         if (byte >= 0 && (!t->score || type == TN_TYPE_BYTE)) t->byte_piece[byte] = (int32_t)i;
         if (type == TN_TYPE_UNKNOWN && t->unknown < 0) t->unknown = (int32_t)i;
         if (type == TN_TYPE_NORMAL && score < t->least) t->least = score;
-        if (type == TN_TYPE_NORMAL && score > t->most) t->most = score;
         if (reaches_over(text, n)) safe = false;
     }
     if (t->least == DBL_MAX) t->least = 0;

@@ -24,6 +24,7 @@ tn_tokenizer *tn__tokenizer_new(tn_tokenizer_kind kind)
     } else if (kind == TN_BPE) {
         memcpy(t->suffix, "</w>", t->suffix_bytes = 4);
     }
+    memcpy(t->sentence.unknown, " \xe2\x81\x87 ", t->sentence.unknown_bytes = 5);
     t->single[0] = t->pair[0] = (tn__part){.text = 0};
     t->pair[1] = (tn__part){.text = 1, .segment = 0};
     t->n_single = 1, t->n_pair = 2;
@@ -74,6 +75,18 @@ static int32_t find_either(const tn_tokenizer *t, const char *a, const char *b, 
     return k < 0 ? find(t, c) : k;
 }
 
+void tn__added_ready(tn_tokenizer *t)
+{
+    t->added_twice = false;
+    memset(t->added_first, 0, sizeof t->added_first);
+    for (uint32_t i = 0; i < t->n_added; i++) {
+        size_t      n;
+        const char *text = tn__strings_text(&t->pieces, (uint32_t)t->added[i].id, &n);
+        t->added_first[t->added[i].normalized][(unsigned char)*text] = true;
+        t->added_twice |= t->added[i].normalized;
+    }
+}
+
 bool tn__tokenizer_ready(tn_tokenizer *t, const char *who)
 {
     if (t->kind == TN_WORDPIECE && t->unknown < 0)
@@ -95,13 +108,7 @@ bool tn__tokenizer_ready(tn_tokenizer *t, const char *who)
         tn__strings_text(&t->pieces, i, &n);
         if (n > t->longest_piece) t->longest_piece = n;
     }
-    memset(t->added_first, 0, sizeof t->added_first);
-    for (uint32_t i = 0; i < t->n_added; i++) {
-        size_t      n;
-        const char *text = tn__strings_text(&t->pieces, (uint32_t)t->added[i].id, &n);
-        t->added_first[t->added[i].normalized][(unsigned char)*text] = true;
-        t->added_twice |= t->added[i].normalized;
-    }
+    tn__added_ready(t);
     for (int b = 0; b < 256 && t->kind == TN_BYTE_BPE; b++) {
         char letter[4];
         t->byte_piece[b] =

@@ -1,10 +1,12 @@
 /* tokenizer_class.c — whose rules the lists of pieces of a folder without a tokenizer.json are read by: what
- * tokenizer_config.json, special_tokens_map.json and added_tokens.json say. What they ask for and Tenon heeds in a
- * tokenizer.json only is refused by its name: the same lists are other numbers to another class. */
+ * tokenizer_config.json, special_tokens_map.json and added_tokens.json say; and what they say beside a tokenizer.json,
+ * as transformers' AutoTokenizer heeds it. What they ask for and Tenon heeds in a tokenizer.json only is refused by its
+ * name: the same lists are other numbers to another class. */
 #include "data/tokenizer/tokenizer_files.h"
 #include "data/text/unicode.h"
 #include "core/base/toolbox.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static bool is(const char *a, const char *b) { return strcmp(a, b) == 0; }
@@ -107,54 +109,76 @@ static const char *const usual[TN__CLASSES][ROLES] = {
     [TN__CLASS_LLAMA] = {"", "", "", "", "", "", ""},
 };
 
+static tn__added *added_as(const tn_tokenizer *t, int32_t id)
+{
+    for (uint32_t i = 0; i < t->n_added; i++)
+        if (t->added[i].id == id) return t->added + i;
+    return NULL;
+}
+
 /* One that is looked for already keeps how. */
 static bool add_known(tn_tokenizer *t, int32_t id)
 {
-    for (uint32_t i = 0; i < t->n_added; i++)
-        if (t->added[i].id == id) return t->added[i].special = true;
-    return tn__tokenizer_add(t, (tn__added){.id = id, .special = true});
+    tn__added *known = added_as(t, id);
+    return known ? known->special = true : tn__tokenizer_add(t, (tn__added){.id = id, .special = true});
 }
 
-/* A token by its text alone, or with how it is looked for; *id: its number. SentencePiece's files say themselves what
- * is looked for. */
-static bool add_special(tn_tokenizer *t, const char *who, const char *key, const tn_json *v, int32_t *id)
+/* Does the file itself say what is looked for, as SentencePiece's do? */
+static bool says_itself(const tn_tokenizer *t, const tn__says *s) { return t->split == TN__SPLIT_SENTENCE && !s->json; }
+
+/* A token by its text alone, or with how it is looked for; *id: its number. */
+static bool add_special(tn_tokenizer *t, const char *who, const tn__says *s, const char *key, const tn_json *v,
+                        int32_t *id)
 {
     const tn_json *content = tn_json_type_of(v) == TN_JSON_OBJECT ? tn_json_need(v, "content") : v;
     const char    *text = tn_json_string(content);
     if (tn_error() != TN_OK) return false;
     *id = (int32_t)tn_tokenizer_id(t, text);
     if (*id < 0) return tn__needs_json(who, key, text);
-    if (t->split == TN__SPLIT_SENTENCE) return t->type[*id] != TN_TYPE_NORMAL || tn__needs_json(who, key, text);
+    if (says_itself(t, s)) return t->type[*id] != TN_TYPE_NORMAL || tn__needs_json(who, key, text);
+    if (s->json && added_as(t, *id)) return true;
     return content == v ? add_known(t, *id) : tn__json_added(t, who, v, *id, true);
+}
+
+/* What the config says, else the map; not even null: NULL. */
+static const tn_json *said_of(const tn__says *s, const char *key)
+{
+    const tn_json *v = tn_json_get(s->config, key);
+    return v ? v : tn_json_get(s->map, key);
 }
 
 static bool add_roles(tn_tokenizer *t, const char *who, const tn__says *s, tn__class class, int32_t id[ROLES])
 {
+    static const char *const lists[] = {"additional_special_tokens", "extra_special_tokens",
+                                        "model_specific_special_tokens"};
+    int32_t                  aside;
+    char                     key[64];
     for (int i = 0; i < ROLES; i++) {
-        const char    *name = usual[class][i];
-        const tn_json *said = tn_json_get(s->config, keys[i]), *v = said ? said : tn_json_get(s->map, keys[i]);
+        const char    *name = s->json ? "" : usual[class][i];
+        const tn_json *v = said_of(s, keys[i]);
         id[i] = v ? -1 : (int32_t)tn_tokenizer_id(t, name);
-        if (is_null(v) ? id[i] >= 0 && !add_known(t, id[i]) : !add_special(t, who, keys[i], v, id + i)) return false;
+        if (is_null(v) ? id[i] >= 0 && !add_known(t, id[i]) : !add_special(t, who, s, keys[i], v, id + i)) return false;
     }
-    const tn_json *said = tn_json_get(s->config, "additional_special_tokens");
-    const tn_json *more = said ? said : tn_json_get(s->map, "additional_special_tokens");
-    int32_t        aside;
-    for (const tn_json *v = tn_json_first(more); v; v = tn_json_next(v))
-        if (!add_special(t, who, "one of additional_special_tokens", v, &aside)) return false;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        snprintf(key, sizeof key, "one of %s", lists[i]);
+        for (const tn_json *v = tn_json_first(said_of(s, lists[i])); v; v = tn_json_next(v))
+            if (!add_special(t, who, s, key, v, &aside)) return false;
+    }
     return tn_error() == TN_OK;
 }
 
-/* A token with a number; one that follows the pieces becomes a piece. */
-static bool add_numbered(tn_tokenizer *t, const char *who, const char *text, int64_t id, const tn_json *how)
+/* A token with a number; one that follows the pieces of lists becomes a piece. */
+static bool add_numbered(tn_tokenizer *t, const char *who, const tn__says *s, const char *text, int64_t id,
+                         const tn_json *how)
 {
-    const bool sentence = t->split == TN__SPLIT_SENTENCE;
+    const bool sentence = says_itself(t, s);
     if (tn_error() != TN_OK) return false;
-    if (id == t->pieces.n && *text && !sentence && tn_tokenizer_id(t, text) < 0 &&
+    if (id == t->pieces.n && *text && !sentence && !s->json && tn_tokenizer_id(t, text) < 0 &&
         tn__strings_add(&t->pieces, text, strlen(text)) < 0)
         return false;
     if (tn_tokenizer_id(t, text) != id || (sentence && t->type[id] == TN_TYPE_NORMAL))
         return tn__needs_json(who, "an added token", text);
-    return sentence || tn__json_added(t, who, how, id, false);
+    return sentence || (s->json && !how && added_as(t, (int32_t)id)) || tn__json_added(t, who, how, id, false);
 }
 
 /* The lists of added tokens, of which one has the numbers as keys, the other as values. */
@@ -168,10 +192,10 @@ static bool add_numbers(tn_tokenizer *t, const char *who, const tn__says *s)
                 return tn__needs_json(who, "a number of added_tokens_decoder", tn_json_key(v));
             id = 10 * id + (*c - '0');
         }
-        if (!add_numbered(t, who, tn_json_string(tn_json_need(v, "content")), id, v)) return false;
+        if (!add_numbered(t, who, s, tn_json_string(tn_json_need(v, "content")), id, v)) return false;
     }
     for (const tn_json *v = tn_json_first(s->added); v && !tn_json_count(by_number); v = tn_json_next(v))
-        if (!add_numbered(t, who, tn_json_key(v), tn_json_i64(v), NULL)) return false;
+        if (!add_numbered(t, who, s, tn_json_key(v), tn_json_i64(v), NULL)) return false;
     return tn_error() == TN_OK;
 }
 
@@ -203,18 +227,6 @@ static void name_roles(tn_tokenizer *t, const int32_t id[ROLES])
     if (id[EOS] >= 0) r->last = id[EOS];
 }
 
-/* What a folder says beside a tokenizer.json, which itself does not know which of its tokens begins and ends a text. */
-void tn__class_roles(tn_tokenizer *t, const tn__says *s)
-{
-    int32_t id[ROLES];
-    for (int i = 0; i < ROLES; i++) {
-        const tn_json *said = tn_json_get(s->config, keys[i]), *v = said ? said : tn_json_get(s->map, keys[i]);
-        if (tn_json_type_of(v) == TN_JSON_OBJECT) v = tn_json_get(v, "content");
-        id[i] = tn_json_type_of(v) == TN_JSON_STRING ? (int32_t)tn_tokenizer_id(t, tn_json_string(v)) : -1;
-    }
-    name_roles(t, id);
-}
-
 bool tn__class_rules(tn_tokenizer *t, const char *who, const tn__says *s, tn__class class)
 {
     int32_t id[ROLES];
@@ -238,5 +250,75 @@ bool tn__class_rules(tn_tokenizer *t, const char *who, const tn__says *s, tn__cl
     if (tn_error() != TN_OK || (class != TN__CLASS_LLAMA && !tn__tokenizer_ready(t, who))) return false;
     if (s->config && id[UNK] >= 0 && (class == TN__CLASS_BERT || class == TN__CLASS_ROBERTA)) t->role.unknown = id[UNK];
     if (s->config) name_roles(t, id);
+    return true;
+}
+
+/* ---- beside a tokenizer.json ------------------------------------------------------------------------------------- */
+
+/* Whose class transformers makes it anew by; of the others, and of all that nobody names, it takes the file's rules. */
+static tn__class class_beside(const tn__says *s)
+{
+    const char *name = tn_json_string_or(tn_json_get(s->config, "tokenizer_class"), "");
+    const char *model = tn_json_string_or(tn_json_get(s->model, "model_type"), "");
+    if (*name) return class_named(name);
+    for (int i = 0; i < CLASSES; i++)
+        if (is(classes[i].model, model) && classes[i].class != TN__CLASS_LLAMA) return classes[i].class;
+    return TN__CLASS_NONE;
+}
+
+static bool is_said(const tn__says *s, const char *key, bool *value)
+{
+    const tn_json *v = tn_json_get(s->config, key);
+    if (tn_json_type_of(v) != TN_JSON_BOOL) return false;
+    return *value = tn_json_bool(v), true;
+}
+
+/* strip_accents: null is "if lower-cased"; where it is not said, the file's holds. */
+static bool bert_beside(tn_tokenizer *t, const char *who, const tn__says *s)
+{
+    const tn_json *strip = tn_json_get(s->config, "strip_accents");
+    bool           lower = t->lower, chinese = t->chinese, strips = false;
+    const bool     said = is_said(s, "do_lower_case", &lower) | is_said(s, "tokenize_chinese_chars", &chinese) |
+                      is_said(s, "strip_accents", &strips);
+    if (said && !t->normalizes)
+        return tn_raise(TN_EUNSUPPORTED,
+                        "%s: tokenizer_config.json speaks of BERT's normalizer, which tokenizer.json does not have: "
+                        "take do_lower_case, strip_accents and tokenize_chinese_chars out, if the latter is right",
+                        who),
+               false;
+    t->lower = lower, t->chinese = chinese;
+    if (strip) t->strip_said = is_null(strip) ? TN_FROM_FILE : strips ? TN_YES : TN_NO;
+    t->strip = t->strip_said ? t->strip_said == TN_YES : lower;
+    return true;
+}
+
+static bool prepends(const tn_tokenizer *t)
+{
+    for (int i = 0; i < t->steps; i++)
+        if (t->step[i].kind == TN__STEP_PREPEND) return true;
+    return t->sentence.escape && t->sentence.space != TN__SPACE_NEVER;
+}
+
+static bool space_beside(tn_tokenizer *t, const char *who, const tn__says *s, tn__class class)
+{
+    const bool bytes = t->split == TN__SPLIT_BYTES, sentence = t->split == TN__SPLIT_SENTENCE;
+    const bool is_now = bytes ? t->prefix_space : prepends(t);
+    bool       space;
+    if (!is_said(s, "add_prefix_space", &space) || space == is_now) return true;
+    if (bytes && class != TN__CLASS_LLAMA && !(space && t->splitter)) return t->prefix_space = space, true;
+    return !(class == TN__CLASS_LLAMA ? sentence : bytes) ||
+           tn__needs_json(who, "add_prefix_space", space ? "true" : "false");
+}
+
+bool tn__class_beside(tn_tokenizer *t, const char *who, tn__says *s)
+{
+    int32_t id[ROLES];
+    const tn__class class = class_beside(s);
+    s->json = true;
+    if (tn_error() != TN_OK || (class == TN__CLASS_BERT && !bert_beside(t, who, s))) return false;
+    if (class != TN__CLASS_NONE && class != TN__CLASS_BERT && !space_beside(t, who, s, class)) return false;
+    if (!add_numbers(t, who, s) || !add_roles(t, who, s, class, id)) return false;
+    tn__added_ready(t);
+    name_roles(t, id);
     return true;
 }

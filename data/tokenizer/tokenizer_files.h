@@ -14,6 +14,12 @@ bool tn__json_steps(tn_tokenizer *t, const char *who, const tn_json *v);
 bool tn__json_metaspace(tn_tokenizer *t, const char *who, const tn_json *v);
 bool tn__json_unigram(tn_tokenizer *t, const char *who, const tn_json *model);
 bool tn__json_decoder(tn_tokenizer *t, const char *who, const tn_json *v);
+#define TN__SPACES_AT_ENDS "\\A +|[ " TN__SPACE "]+\\z" /* the regex of spaces, as SentencePiece takes them away */
+#define TN__REGEX_SIGNS "\\^$.|?*+()[]{}"               /* they stand for themselves behind a "\" */
+/* Of pieces that are split off before merges: the types, once the pieces are there. */
+bool tn__json_users(tn_tokenizer *t, const char *who, const tn_json *v);
+/* Are there such in byte-pair encoding? */
+static inline bool tn__splits_users(const tn_tokenizer *t) { return t->kind == TN_SENTENCE_BPE && t->user.n; }
 /* And back. A writer keeps what failed. */
 void        tn__json_put_steps(const tn_tokenizer *t, tn_json_writer *w);
 void        tn__json_put_metaspace(const tn_tokenizer *t, tn_json_writer *w);
@@ -39,13 +45,15 @@ typedef enum {
 } tn__class;
 typedef struct {
     tn_json *config, *map, *added, *model; /* tokenizer_config, special_tokens_map, added_tokens, config */
+    bool     json;                         /* beside a tokenizer.json */
 } tn__says;
 bool tn__needs_json(const char *who, const char *what, const char *value); /* raises: false */
 /* The class, one of those that fit the lists; the first, if none is said. It raises. */
 bool tn__class_said(const tn__says *s, const char *who, const tn__class fit[3], tn__class *class);
 /* The rules of a class, once the pieces are there; of a .model, once it is ready. The others are then, too. */
 bool tn__class_rules(tn_tokenizer *t, const char *who, const tn__says *s, tn__class class);
-void tn__class_roles(tn_tokenizer *t, const tn__says *s);
+/* What changes the numbers of a tokenizer.json, and which of its tokens begins and ends a text. It raises. */
+bool tn__class_beside(tn_tokenizer *t, const char *who, tn__says *s);
 
 tn_tokenizer *tn__tokenizer_read(const char *who, const tn_json *v); /* of a tokenizer.json */
 

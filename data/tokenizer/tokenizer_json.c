@@ -366,8 +366,9 @@ tn_tokenizer *tn__tokenizer_read(const char *who, const tn_json *v)
     if (read_split(t, who, tn_json_get(v, "pre_tokenizer")) && read_normalizer(t, who, tn_json_get(v, "normalizer")) &&
         (t->split != TN__SPLIT_SENTENCE || tn__json_metaspace(t, who, tn_json_get(v, "pre_tokenizer"))) &&
         read_pieces(t, who, tn_json_need(model, "vocab"), added) && read_added(t, who, added) &&
-        read_model(t, who, model) && read_template(t, who, tn_json_get(v, "post_processor")) &&
-        read_decoder(t, who, tn_json_get(v, "decoder")) && tn__tokenizer_ready(t, who))
+        read_model(t, who, model) && tn__json_users(t, who, tn_json_get(v, "pre_tokenizer")) &&
+        read_template(t, who, tn_json_get(v, "post_processor")) && read_decoder(t, who, tn_json_get(v, "decoder")) &&
+        tn__tokenizer_ready(t, who))
         return t;
     return tn_tokenizer_free(t), NULL;
 }

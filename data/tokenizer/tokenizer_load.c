@@ -232,12 +232,10 @@ static bool read_config(const tn_json *v, tn_tokenizer_config *o, int64_t *model
 }
 
 /* The lists of pieces that a folder without a tokenizer.json has. */
-static tn_tokenizer *load_lists(const char *folder, tn_tokenizer_config o, tn__says *says, bool chinese)
+static tn_tokenizer *load_lists(const char *folder, tn_tokenizer_config o, const tn__says *says, bool chinese)
 {
     tn_tokenizer *t = NULL;
     char         *txt = NULL, *vocab = NULL, *merges = NULL, *model = NULL;
-    says->added = read_in(folder, "added_tokens.json");
-    says->model = read_in(folder, "config.json");
     if (tn_error() == TN_OK && (model = first_of(folder, "tokenizer.model", "spiece.model")))
         t = load_model(model, o, says);
     else if (tn_error() == TN_OK && (txt = first_of(folder, "vocab.txt", NULL))) t = load_bert(txt, o, says, chinese);
@@ -250,8 +248,15 @@ static tn_tokenizer *load_lists(const char *folder, tn_tokenizer_config o, tn__s
                  "tokenizer.model, a vocab.txt, or a vocab.json and a merges.txt",
                  folder);
     tn__strfree(model), tn__strfree(txt), tn__strfree(vocab), tn__strfree(merges);
-    tn_json_free(says->added), tn_json_free(says->model);
     return t;
+}
+
+static tn_tokenizer *load_beside(const char *json, tn__says *says)
+{
+    char          label[TN__LABEL];
+    tn_tokenizer *t = load_json(json);
+    if (!t || tn__class_beside(t, tn__label(label, "tn_tokenizer_load", json), says)) return t;
+    return tn_tokenizer_free(t), NULL;
 }
 
 static tn_tokenizer *load_folder(const char *folder, tn_tokenizer_config o)
@@ -260,14 +265,16 @@ static tn_tokenizer *load_folder(const char *folder, tn_tokenizer_config o)
     int64_t       model_max = 0;
     bool          chinese = true;
     tn__says      says = {.config = read_in(folder, "tokenizer_config.json"),
-                          .map = read_in(folder, "special_tokens_map.json")};
+                          .map = read_in(folder, "special_tokens_map.json"),
+                          .added = read_in(folder, "added_tokens.json"),
+                          .model = read_in(folder, "config.json")};
     if (tn_error() == TN_OK && read_config(says.config, &o, &model_max, &chinese)) {
         char *json = first_of(folder, "tokenizer.json", NULL);
-        if (json && (t = load_json(json))) tn__class_roles(t, &says);
-        if (!json && tn_error() == TN_OK) t = load_lists(folder, o, &says, chinese);
+        if (json) t = load_beside(json, &says);
+        else if (tn_error() == TN_OK) t = load_lists(folder, o, &says, chinese);
         tn__strfree(json);
     }
-    tn_json_free(says.config), tn_json_free(says.map);
+    tn_json_free(says.config), tn_json_free(says.map), tn_json_free(says.added), tn_json_free(says.model);
     if (t) t->model_max = model_max;
     return t;
 }

@@ -12,7 +12,7 @@
 typedef enum { TN__SPLIT_BERT, TN__SPLIT_SPACE, TN__SPLIT_BYTES, TN__SPLIT_SENTENCE } tn__split;
 
 enum { TN__VOCAB_MOST = 10000000 }; /* pieces, merges */
-enum { TN__TEMPLATE_PARTS = 16, TN__AFFIX = 16, TN__ADDED_MOST = 10000 };
+enum { TN__TEMPLATE_PARTS = 16, TN__AFFIX = 16, TN__SURFACE = 64, TN__ADDED_MOST = 10000 };
 typedef struct {
     int8_t  text; /* 0 or 1: this text; -1: the piece id */
     uint8_t segment;
@@ -86,7 +86,7 @@ enum { TN__STEPS = 12 };
 typedef struct {
     tn__step_kind kind;
     bool          left, right;                      /* of STRIP */
-    char          what[TN__AFFIX], with[TN__AFFIX]; /* of REPLACE, SPACES, PREPEND */
+    char          what[TN__AFFIX], with[TN__AFFIX]; /* of REPLACE, SPACES, PREPEND; STRIP */
     uint32_t      what_bytes, with_bytes;
     int           form; /* utf8proc's options */
 } tn__step;
@@ -110,15 +110,17 @@ typedef enum { TN__SPACE_NEVER, TN__SPACE_FIRST, TN__SPACE_EACH } tn__space;
 typedef struct {
     bool      squeeze; /* STEP_SENTENCE: runs of spaces are one, at the ends none */
     tn__space space;
-    bool      even_so;      /* also before a text that begins with one */
-    bool      escape;       /* spaces become "▁" */
-    bool      words;        /* words end at white space, which goes */
-    bool      cut;          /* a word begins at each "▁" */
-    bool      safe;         /* no piece goes on over a "▁" after something else: words may be cut before it */
-    bool      fallback;     /* what has no piece is spelled with pieces of bytes */
-    bool      each_byte;    /* each byte that is not UTF-8 is a U+FFFD, not each sequence of them */
-    bool      decode_space; /* the first space of a decoded text is not written ... */
-    bool      decode_all;   /* ... nor those that follow it */
+    bool      even_so;              /* also before a text that begins with one */
+    bool      escape;               /* spaces become "▁" */
+    bool      words;                /* words end at white space, which goes */
+    bool      cut;                  /* a word begins at each "▁" */
+    bool      safe;                 /* no piece goes on over a "▁" after something else: words may be cut before it */
+    bool      fallback;             /* what has no piece is spelled with pieces of bytes */
+    bool      each_byte;            /* each byte that is not UTF-8 is a U+FFFD, not each sequence of them */
+    bool      decode_space;         /* the first space of a decoded text is not written ... */
+    bool      decode_all;           /* ... nor those that follow it */
+    char      unknown[TN__SURFACE]; /* what the unknown piece is decoded to, unk_surface */
+    uint32_t  unknown_bytes;
 } tn__sentence;
 
 struct tn_tokenizer {
@@ -154,9 +156,9 @@ struct tn_tokenizer {
     double      *wide;  /* the same of a tokenizer.json */
     uint8_t     *type;  /* [pieces.n] TN_TYPE_…; or NULL */
     int64_t      score_room, wide_room, type_room;
-    double       least, most; /* of scores */
-    tn__trie     trie;        /* of TN_UNIGRAM's pieces */
-    tn__trie     user;        /* pieces that are found before anything else */
+    double       least; /* of scores */
+    tn__trie     trie;  /* of TN_UNIGRAM's pieces */
+    tn__trie     user;  /* pieces that are found before anything else */
 
     bool joined;  /* decoded as they are, with spaces between: what a file without a decoder asks for */
     bool cleanup; /* of WordPiece: "," is decoded without the space before it */
@@ -178,6 +180,7 @@ tn_tokenizer *tn__tokenizer_new(tn_tokenizer_kind kind); /* with BERT's or GPT-2
 bool tn__tokenizer_ready(tn_tokenizer *t, const char *who);
 bool tn__skip_piece(tn_tokenizer *t); /* a number without a piece */
 bool tn__tokenizer_add(tn_tokenizer *t, tn__added a);
+void tn__added_ready(tn_tokenizer *t);                                     /* once more of them are there */
 bool tn__merges_room(tn__merges *m, size_t n);                             /* for n in all */
 bool tn__merges_put(tn__merges *m, int32_t a, int32_t b, int32_t becomes); /* false: it was there already */
 void tn__merges_free(tn__merges *m);

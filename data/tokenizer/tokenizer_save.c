@@ -57,7 +57,7 @@ static bool put_model(const tn_tokenizer *t, tn_json_writer *w)
     put_affix(w, "end_of_word_suffix", t->suffix, t->suffix_bytes);
     tn_json_put_bool(w, "fuse_unk", t->fuse_unknown);
     tn_json_put_bool(w, "byte_fallback", t->split == TN__SPLIT_SENTENCE && t->sentence.fallback);
-    tn_json_put_bool(w, "ignore_merges", t->whole_words);
+    tn_json_put_bool(w, "ignore_merges", t->whole_words || tn__splits_users(t));
     put_vocab(t, w, "vocab");
     uint64_t *pair = ranked(&t->merges);
     if (!pair) return false;
@@ -241,9 +241,10 @@ static void write_tokenizer(const tn_tokenizer *t, tn_json_writer *w)
     tn_json_close(w);
 }
 
+/* One that is looked for already: a role alone would have transformers look for it in texts, too. */
 static void put_role(const tn_tokenizer *t, tn_json_writer *w, const char *key, int32_t id)
 {
-    if (id >= 0) tn_json_put_string(w, key, tn_tokenizer_piece(t, id));
+    if (tn_tokenizer_is_special(t, id)) tn_json_put_string(w, key, tn_tokenizer_piece(t, id));
 }
 
 /* The class whose rules, without a tokenizer.json, are these. */
@@ -280,7 +281,7 @@ static void write_config(const tn_tokenizer *t, tn_json_writer *w)
     tn_json_put_string(w, "tokenizer_class", class_of(t));
     if (t->normalizes) {
         tn_json_put_bool(w, "do_lower_case", t->lower);
-        if (t->strip_said) tn_json_put_bool(w, "strip_accents", t->strip);
+        if (t->strip_said || t->strip != t->lower) tn_json_put_bool(w, "strip_accents", t->strip);
         else tn_json_put_null(w, "strip_accents");
         tn_json_put_bool(w, "tokenize_chinese_chars", t->chinese);
     } else if (t->split == TN__SPLIT_BYTES) {

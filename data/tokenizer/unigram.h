@@ -12,10 +12,10 @@ static inline size_t tn__letter_bytes(const char *p, size_t n)
     return bytes < n ? bytes : n;
 }
 
-/* Of a piece of so many bytes. */
+/* Of a piece of so many bytes; one that a user defined is better than any other way, the longer the better. */
 static inline double tn__unigram_score(const tn_tokenizer *t, int32_t id, size_t bytes)
 {
-    if (t->type && t->type[id] == TN_TYPE_USER) return (double)((float)bytes * (float)t->most - 0.1f);
+    if (t->type && t->type[id] == TN_TYPE_USER) return (double)(0.1f * (float)(bytes - 1));
     return t->score ? (double)t->score[id] : t->wide[id];
 }
 

@@ -134,9 +134,9 @@ static void assume(stored *s)
     if (s->window == ABSENT) s->window = 4096;
     c->window = s->window > 0 && (c->type == mistral || (is_qwen2 && s->use_sliding_window)) ? s->window : 0;
     if (s->max_window_layers == ABSENT) s->max_window_layers = 28;
-    if (is_qwen2 && s->layers.count) s->max_window_layers = s->layers.first;
-    if (is_qwen2 && s->max_window_layers >= c->layers) c->window = 0;
-    c->full_layers = is_qwen2 && c->window ? s->max_window_layers : 0;
+    if (!is_qwen2 || s->layers.count) s->max_window_layers = s->layers.first; /* AutoConfig: of mistral, too */
+    if (s->max_window_layers >= c->layers) c->window = 0;
+    c->full_layers = c->window ? s->max_window_layers : 0;
 }
 
 static bool rope(stored *s, const char *dir)
@@ -168,7 +168,7 @@ static bool consistent(const stored *s, const char *dir)
                  dir, (long long)c->head_dim);
     else if (s->window == 0)
         tn_raise(TN_EFORMAT, "'%s/config.json': sliding_window is 0, but must be null or at least 1", dir);
-    else if (c->type == qwen2 && s->layers.count && s->layers.count != c->layers)
+    else if (c->type != llama && s->layers.count && s->layers.count != c->layers)
         tn_raise(TN_EFORMAT, "'%s/config.json': layer_types names %lld layers, but num_hidden_layers is %lld", dir,
                  (long long)s->layers.count, (long long)c->layers);
     return tn_error() == TN_OK;
@@ -180,6 +180,7 @@ bool tn__llama_config_read(const char *dir, tn_llama_config *c)
     if (!tn_hf_config_read(dir, &table, &s)) return false;
     assume(&s);
     if (!rope(&s, dir) || !consistent(&s, dir)) return false;
+    if (s.c.type == mistral && s.c.full_layers) s.c.type = NULL; /* MistralConfig itself has no word for it */
     *c = s.c;
     return true;
 }

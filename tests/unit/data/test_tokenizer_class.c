@@ -1,5 +1,6 @@
 /* test_tokenizer_class.c — folders without a tokenizer.json: the same pieces are read by the rules of the class that
- * tokenizer_config.json or config.json names; what is not heeded is refused, in which words. */
+ * tokenizer_config.json or config.json names; what is not heeded is refused, in which words. What the same files say
+ * beside a tokenizer.json. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 
@@ -165,11 +166,103 @@ START_TEST(heeds_a_models_class)
 }
 END_TEST
 
+/* ---- beside a tokenizer.json ------------------------------------------------------------------------------------- */
+
+#define PIECE(id, text) "{\"id\":" id ",\"content\":\"" text "\",\"special\":true,\"normalized\":false},"
+static const char bert_json[] = "{\"added_tokens\":[" PIECE("0", "[PAD]") PIECE(
+    "1",
+    "[UNK]") "{\"id\":4,\"content\":\"[MASK]\",\"special\":true}],"
+             "\"normalizer\":{\"type\":\"BertNormalizer\",\"clean_text\":true,\"handle_chinese_chars\":true,"
+             "\"strip_accents\":null,\"lowercase\":true},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},"
+             "\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"[UNK]\",\"vocab\":{\"[PAD]\":0,\"[UNK]\":1,\"[CLS]\":2,"
+             "\"[SEP]\":3,\"[MASK]\":4,\"ab\":5,\"AB\":6,\"e\":7,\"\u00e9\":8,\"new\":9,\"\u4f60\":10,"
+             "\"\u4f60\u597d\":11}}}";
+static const char gpt2_json[] =
+    "{\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},\"decoder\":{\"type\":\"ByteLevel\"},"
+    "\"model\":{\"type\":\"BPE\",\"vocab\":{\"A\":0,\"B\":1,\"\u0120\":2,\"AB\":3,\"\u0120AB\":4},"
+    "\"merges\":[\"A B\",\"\u0120 AB\"]}}";
+static const char llama_json[] =
+    "{\"normalizer\":{\"type\":\"Prepend\",\"prepend\":\"\u2581\"},\"model\":{\"type\":\"BPE\",\"unk_token\":\"u\","
+    "\"vocab\":{\"A\":0,\"B\":1,\"\u2581\":2,\"u\":3},\"merges\":[]}}";
+#define NAMED(name, more) "{\"tokenizer_class\":\"" name "\"," more "}"
+#define FAST(more) NAMED("PreTrainedTokenizerFast", more)
+#define BERT(more) NAMED("BertTokenizer", more)
+#define LOWER "\"do_lower_case\":false"
+static const struct {
+    const char *json, *config, *map, *added, *model, *ids; /* of "AB é 你好 new news"; or what is said */
+} beside[] = {
+    {bert_json, NULL, NULL, NULL, NULL, "5 7 10 1 9 1"},
+    {bert_json, BERT(LOWER), NULL, NULL, NULL, "6 8 10 1 9 1"},
+    {bert_json, NAMED("DistilBertTokenizerFast", LOWER), NULL, NULL, NULL, "6 8 10 1 9 1"},
+    {bert_json, "{" LOWER "}", NULL, NULL, "bert", "6 8 10 1 9 1"},
+    {bert_json, "{" LOWER "}", NULL, NULL, NULL, "5 7 10 1 9 1"}, /* nobody says whose member it is */
+    {bert_json, FAST(LOWER), NULL, NULL, "bert", "5 7 10 1 9 1"},
+    {bert_json, BERT("\"strip_accents\":false"), NULL, NULL, NULL, "5 8 10 1 9 1"},
+    {bert_json, BERT(LOWER ",\"strip_accents\":true"), NULL, NULL, NULL, "6 7 10 1 9 1"},
+    {bert_json, BERT("\"tokenize_chinese_chars\":false"), NULL, NULL, NULL, "5 7 11 9 1"},
+    {bert_json, BERT("\"do_lower_case\":true,\"strip_accents\":null,\"pad_token\":\"[PAD]\""), NULL, NULL, NULL,
+     "5 7 10 1 9 1"},
+    {bert_json, FAST("\"pad_token\":\"new\""), NULL, NULL, NULL, "5 7 10 1 9 9 1"},
+    {bert_json, FAST("\"extra_special_tokens\":[\"new\"]"), NULL, NULL, NULL, "5 7 10 1 9 9 1"},
+    {bert_json, FAST("\"added_tokens_decoder\":{\"9\":{\"content\":\"new\",\"normalized\":false}}"), NULL, NULL, NULL,
+     "5 7 10 1 9 9 1"},
+    {bert_json, NULL, "{\"pad_token\":\"new\"}", NULL, NULL, "5 7 10 1 9 9 1"},
+    {bert_json, NULL, NULL, "{\"[MASK]\":4}", NULL, "5 7 10 1 9 1"},
+    {bert_json, BERT("\"pad_token\":\"<pad>\""), NULL, NULL, NULL,
+     "pad_token is '<pad>', which Tenon heeds in a tokenizer.json only: make one with transformers' "
+     "AutoTokenizer.from_pretrained(folder).save_pretrained(folder)"},
+    {bert_json, NULL, "{\"pad_token\":\"<pad>\"}", NULL, NULL, "pad_token is '<pad>', which"},
+    {bert_json, NULL, NULL, "{\"<n>\":12}", NULL, "an added token is '<n>', which"},
+    {bert_json, FAST("\"added_tokens_decoder\":{\"12\":{\"content\":\"<n>\"}}"), NULL, NULL, NULL,
+     "an added token is '<n>', which"},
+    {bert_json, FAST("\"additional_special_tokens\":[\"<n>\"]"), NULL, NULL, NULL,
+     "one of additional_special_tokens is '<n>', which"},
+    {bert_json, FAST("\"extra_special_tokens\":{\"x\":\"<n>\"}"), NULL, NULL, NULL,
+     "one of extra_special_tokens is '<n>', which"},
+    {gpt2_json, NAMED("GPT2Tokenizer", "\"add_prefix_space\":false"), NULL, NULL, NULL, "3"},
+    {gpt2_json, NAMED("GPT2Tokenizer", "\"add_prefix_space\":true"), NULL, NULL, NULL, "4"},
+    {gpt2_json, FAST("\"add_prefix_space\":true"), NULL, NULL, "gpt2", "3"},
+    {gpt2_json, BERT(LOWER), NULL, NULL, NULL, "tokenizer_config.json speaks of BERT's normalizer, which"},
+    {llama_json, NAMED("LlamaTokenizer", "\"add_prefix_space\":true"), NULL, NULL, NULL, "2 0 1"},
+    {llama_json, NAMED("LlamaTokenizer", "\"add_prefix_space\":false"), NULL, NULL, NULL,
+     "add_prefix_space is 'false', which"},
+    {llama_json, FAST("\"add_prefix_space\":false"), NULL, NULL, NULL, "2 0 1"},
+};
+
+START_TEST(heeded_beside_json)
+{
+    const char *dir = tn_test_folder("beside"), *says = beside[_i].ids;
+    char        model[60], got[200] = "";
+    snprintf(model, sizeof model, "{\"model_type\":\"%s\"}", beside[_i].model ? beside[_i].model : "");
+    write_or_not(tn_test_in(dir, "tokenizer.json"), beside[_i].json);
+    write_or_not(tn_test_in(dir, "tokenizer_config.json"), beside[_i].config);
+    write_or_not(tn_test_in(dir, "special_tokens_map.json"), beside[_i].map);
+    write_or_not(tn_test_in(dir, "added_tokens.json"), beside[_i].added);
+    write_or_not(tn_test_in(dir, "config.json"), beside[_i].model ? model : NULL);
+    tn_tokenizer *t = tn_tokenizer_load(dir);
+    if (!t || says[0] > '9') {
+        ck_assert_msg(!t && strstr(tn_error_message(), says), "%s: %s", beside[_i].config, tn_error_message());
+        tn_clear_error();
+        return;
+    }
+    ids_of(t, beside[_i].json == bert_json ? "AB \u00e9 \u4f60\u597d new news" : "AB", NULL, got);
+    ck_assert_msg(!strcmp(got, says), "%s: %s, not %s", beside[_i].config, got, says);
+    tn_tokenizer_free(t);
+    if (beside[_i].json != bert_json) return;
+    t = tn_tokenizer_load(dir, .lowercase = TN_NO, .strip_accents = TN_NO); /* who asks for it has it */
+    ck_assert_msg(t != NULL, "%s", tn_error_message());
+    got[0] = 0, ids_of(t, "AB \u00e9", NULL, got);
+    ck_assert_str_eq(got, "6 8");
+    tn_tokenizer_free(t);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("tokenizer_class");
     TCase *c = tn_tcase(s, "classes");
     tcase_add_loop_test(c, heeds_the_class, 0, (int)(sizeof folders / sizeof *folders));
     tcase_add_loop_test(c, heeds_a_models_class, 0, (int)(sizeof models / sizeof *models));
+    tcase_add_loop_test(c, heeded_beside_json, 0, (int)(sizeof beside / sizeof *beside));
     return tn_check_main(s);
 }

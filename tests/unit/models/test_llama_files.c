@@ -193,6 +193,52 @@ START_TEST(refused_by_name)
 }
 END_TEST
 
+/* transformers' AutoConfig heeds layer_types of "mistral", too. Full layers before others are in no file of ours. */
+START_TEST(windows_of_mistral)
+{
+    static const struct {
+        const char *layers, *says; /* says: what is refused */
+        int64_t     window, full;
+    } at[] = {
+        {NULL, NULL, 4096, 0},
+        {"null", NULL, 4096, 0},
+        {"[\"sliding_attention\",\"sliding_attention\"]", NULL, 4096, 0},
+        {"[\"full_attention\",\"full_attention\"]", NULL, 0, 0},
+        {"[\"full_attention\",\"sliding_attention\"]", NULL, 4096, 1},
+        {"[\"sliding_attention\",\"full_attention\"]",
+         "layer_types[1] is 'full_attention'; only 'full_attention' up to some layer and 'sliding_attention' from there "
+         "on are supported",
+         0, 0},
+        {"[\"full_attention\"]", "layer_types names 1 layers, but num_hidden_layers is 2", 0, 0},
+    };
+    char says[1400];
+    replaced(was, "model_type", "\"mistral\"");
+    tn_json *mistral = tn_json_load(config);
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+        replaced(mistral, "layer_types", at[i].layers);
+        tn_llama *m = tn_llama_load(dir);
+        ck_assert_msg(!m == (at[i].says != NULL), "%d: %s", (int)i, tn_error_message());
+        if (!m) {
+            snprintf(says, sizeof says, "'%s': %s", config, at[i].says);
+            ck_error(strstr(says, "supported") ? TN_EUNSUPPORTED : TN_EFORMAT, says);
+            continue;
+        }
+        ck_assert_int_eq(m->config.window, at[i].window);
+        ck_assert_int_eq(m->config.full_layers, at[i].full);
+        if (at[i].full) {
+            snprintf(says, sizeof says,
+                     "neither Llama nor Mistral nor Qwen2 has such a window and such biases: '%s' cannot be written; "
+                     "tn_save keeps the weights",
+                     dir);
+            ck_assert_int_eq(tn_llama_save(m, dir), TN_EUNSUPPORTED);
+            ck_error(TN_EUNSUPPORTED, says);
+        }
+        tn_free(m), fine();
+    }
+    tn_json_free(mistral);
+}
+END_TEST
+
 /* The same positions in the spellings of transformers 4 and 5, and of before. */
 START_TEST(spellings)
 {
@@ -311,6 +357,7 @@ int main(void)
     tcase_add_checked_fixture(c, a_directory, no_directory);
     tcase_add_test(c, any_value_of_any_member);
     tcase_add_test(c, refused_by_name);
+    tcase_add_test(c, windows_of_mistral);
     tcase_add_test(c, spellings_that_disagree);
     tcase_add_test(c, spellings);
     tcase_add_test(c, weights_by_name);
