@@ -206,8 +206,8 @@ START_TEST(windows_of_mistral)
         {"[\"full_attention\",\"full_attention\"]", NULL, 0, 0},
         {"[\"full_attention\",\"sliding_attention\"]", NULL, 4096, 1},
         {"[\"sliding_attention\",\"full_attention\"]",
-         "layer_types[1] is 'full_attention'; only 'full_attention' up to some layer and 'sliding_attention' from there "
-         "on are supported",
+         "layer_types[1] is 'full_attention'; only 'full_attention' up to some layer and 'sliding_attention' from "
+         "there on are supported",
          0, 0},
         {"[\"full_attention\"]", "layer_types names 1 layers, but num_hidden_layers is 2", 0, 0},
     };
