@@ -27,7 +27,7 @@ static bool put(tn__encoding *s, const char *bytes, size_t n, int32_t a, int32_t
     if (!tn__grown((void *)&s->other, &s->other_room, (int64_t)end, 1) ||
         !tn__grown((void *)&s->other_from, &s->other_from_room, 2 * (int64_t)end, sizeof *s->other_from))
         return false;
-    memcpy(s->other + s->others, bytes, n);
+    if (n) memcpy(s->other + s->others, bytes, n);
     for (size_t i = s->others; i < end; i++) s->other_from[2 * i] = a, s->other_from[2 * i + 1] = b;
     s->others = end;
     return true;

@@ -278,8 +278,9 @@ static bool bert_beside(tn_tokenizer *t, const char *who, const tn__says *s)
 {
     const tn_json *strip = tn_json_get(s->config, "strip_accents");
     bool           lower = t->lower, chinese = t->chinese, strips = false;
-    const bool     said = is_said(s, "do_lower_case", &lower) | is_said(s, "tokenize_chinese_chars", &chinese) |
-                      is_said(s, "strip_accents", &strips);
+    bool           said = is_said(s, "do_lower_case", &lower);
+    said = is_said(s, "tokenize_chinese_chars", &chinese) || said;
+    said = is_said(s, "strip_accents", &strips) || said;
     if (said && !t->normalizes)
         return tn_raise(TN_EUNSUPPORTED,
                         "%s: tokenizer_config.json speaks of BERT's normalizer, which tokenizer.json does not have: "
