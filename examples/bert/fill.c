@@ -3,8 +3,6 @@
 
 #include "../common/numbers.h"
 
-#include <math.h>
-
 static const char *dir;
 static int64_t     k = 5;
 static bool        json;
@@ -47,7 +45,7 @@ static int run(int count, char **operands)
         for (int i = 0; i < count && tn_error() == TN_OK; i++) {
             const int64_t masks = tn_bert_fill_in(m.bert, m.tokens, operands[i], k, MOST, found);
             for (int64_t w = 0; w < masks * k && tn_error() == TN_OK; w++)
-                if (!isfinite(found[w].probability)) numbers_astray("a probability", found[w].probability);
+                numbers_finite(found[w].probability, "a probability");
             if (tn_error() != TN_OK) break;
             if (json) print_json(&m, found, masks);
             else {

@@ -47,7 +47,7 @@ static void take(void *user, int64_t feature, int64_t pieces, int64_t n, const f
     }
     memcpy(to, scores, bytes);
     for (int64_t i = 0; i < pieces * n && tn_error() == TN_OK; i++)
-        if (!isfinite(to[i])) numbers_astray("a score of the model", (double)to[i]);
+        numbers_finite((double)to[i], "a score of the model");
     h->scores[feature] = to, h->count[feature] = pieces, h->width[feature] = n;
 }
 bool held_ask(held *h, tn_tuned *m)

@@ -8,11 +8,17 @@ void numbers_astray(const char *what, double x)
     tn_raise(TN_ENUMERIC, "%s is %s: look for NaN and Inf in the model's weights", what, x != x ? "NaN" : "infinite");
 }
 
+bool numbers_finite(double x, const char *what)
+{
+    if (isfinite(x)) return true;
+    numbers_astray(what, x);
+    return false;
+}
+
 bool numbers_vector(const float *x, int64_t n)
 {
     int64_t i = 0;
-    while (i < n && isfinite(x[i])) i++;
-    if (i < n) numbers_astray("a number of a vector", (double)x[i]);
+    while (i < n && numbers_finite((double)x[i], "a number of a vector")) i++;
     return i == n;
 }
 

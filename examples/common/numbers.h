@@ -6,7 +6,8 @@
 
 /* Raises TN_ENUMERIC for x, which is NaN or infinite where nothing can be said of it; what: "the loss". */
 void numbers_astray(const char *what, double x);
-/* Are the n numbers of a vector finite? Else it raises that. */
+/* Is x finite? Else it raises that; and so of the n numbers of a vector. */
+bool numbers_finite(double x, const char *what);
 bool numbers_vector(const float *x, int64_t n);
 /* On standard output, for JSON, which has no word for what is not finite: `before`, and x with so many digits behind
  * its point, or null. */

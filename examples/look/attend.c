@@ -64,7 +64,8 @@ static tn_tensor *looked(const model *m, const attentions *a, const pieces *p, c
 static bool chosen(tn_tensor *all)
 {
     if (!all) return false;
-    if (layer <= tn_size(all, 0) && head <= tn_size(all, 1)) return is_number(tn_item(tn_sum(all)), "the attention");
+    if (layer <= tn_size(all, 0) && head <= tn_size(all, 1))
+        return numbers_finite(tn_item(tn_sum(all)), "the attention");
     tn_raise(TN_EINVAL, "this model has %lld layers of %lld heads; there is no --layer %lld --head %lld",
              (long long)tn_size(all, 0), (long long)tn_size(all, 1), (long long)layer, (long long)head);
     return false;

@@ -117,7 +117,8 @@ static void answer_all(question *q)
     tn_tensor *y = tn_attribute(.model = q->m->net, .path = q->m->vectors, .score = score, .user = q,
                                 .steps = strcmp(method, "gradient") ? steps : 1, .difference = &difference);
     for (int64_t i = 0; y && value && i < q->p->n; i++) sum += value[i] = tn_get(y, i);
-    if (y && (!is_number(difference, "the answer's log-probability") || !is_number(sum, "what the words add to it")))
+    if (y && (!numbers_finite(difference, "the answer's log-probability") ||
+              !numbers_finite(sum, "what the words add to it")))
         y = NULL;
     for (int64_t i = 0; y && value && i < q->p->n; i++) printf("%s\t%.6g\n", q->p->name[i], value[i]);
     if (y && value) printf("sum\t%.6g\ndifference\t%.6g\n", sum, difference);

@@ -255,7 +255,7 @@ static double hidden_of(guided *g, const trees *t)
     g->t = before;
     tn_scope_end(s);
     tn_use_generator(own);
-    if (n && tn_error() == TN_OK) is_number(hidden, "the loss of hidden words");
+    if (n && tn_error() == TN_OK) numbers_finite(hidden, "the loss of hidden words");
     return n ? hidden / (double)n : NAN;
 }
 

@@ -17,7 +17,7 @@ static bool measured(tn_heads *h, const texts *t, int64_t most)
     for (int64_t i = 0; i < t->n && (!most || i * given.together < most) && tn_error() == TN_OK; i++)
         tn_heads_add(h, texts_loss, &t->batch[i]);
     for (int64_t i = 0; i < tn_heads_count(h) && tn_error() == TN_OK; i++)
-        is_number(tn_heads_at(h, i).importance, "the importance of a head");
+        numbers_finite(tn_heads_at(h, i).importance, "the importance of a head");
     return tn_error() == TN_OK;
 }
 

@@ -3,6 +3,7 @@
 #define TENON_EXAMPLES_LOOK_LOOK_H
 
 #include "../common/files.h"
+#include "../common/numbers.h"
 #include "../common/options.h"
 #include "../common/record.h"
 
@@ -77,9 +78,6 @@ typedef struct {
     int64_t words;
 } quality;
 bool texts_quality(const texts *t, const model *m, quality *q);
-
-/* Is what the model says a number? If not, raises. */
-bool is_number(double said, const char *what);
 
 /* ---- files (model.c) --------------------------------------------------------------------------------------------- */
 

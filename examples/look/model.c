@@ -1,8 +1,6 @@
 /* model.c — opening whatever model a path holds, its pieces as words of a picture, and what is written at the end. */
-#include "../common/numbers.h"
 #include "look.h"
 
-#include <math.h>
 #include <string.h>
 
 /* ---- a model ----------------------------------------------------------------------------------------------------- */
@@ -163,13 +161,6 @@ void run_model(const model *m, tn_tensor *ids, tn_tensor *said)
     else if (m->kind == READER) tn_bert_forward(m->encoder, ids);
     else if (m->kind == WRITER) tn_lm_forward(m->net, ids);
     else tn_seq2seq_forward((tn_seq2seq *)(void *)m->net, ids, said);
-}
-
-bool is_number(double said, const char *what)
-{
-    if (isfinite(said)) return true;
-    numbers_astray(what, said);
-    return false;
 }
 
 /* ---- what is written --------------------------------------------------------------------------------------------- */

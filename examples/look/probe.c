@@ -84,7 +84,7 @@ static bool vectors_of(const model *m, const trees *t, examples *to)
     out[n++] = to->control = tn_from_data(TN_I64, TN_SHAPE(to->words), control);
     tn_scope_return_list(outer, tn_error() == TN_OK ? n : 0, out);
     for (int64_t l = 0; l < to->layers && tn_error() == TN_OK; l++)
-        is_number(tn_item(tn_sum(to->x[l])), "what a layer gives");
+        numbers_finite(tn_item(tn_sum(to->x[l])), "what a layer gives");
     free(row), free(y);
     tn_look_free(look);
     return tn_error() == TN_OK;

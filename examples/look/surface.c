@@ -144,7 +144,7 @@ static void judged(const job *j, const char *name)
             n++;
         }
     free(l);
-    if (!is_number(low, "the least loss")) return;
+    if (!numbers_finite(low, "the least loss")) return;
     printf("%s\t%.6g\t%.6g\t%.2f\t%.4f\t%.6f\n", name, low, high, 100 * down / fmax(n, 1), ratio / fmax(n, 1),
            rough / fmax(n, 1));
     fflush(stdout);

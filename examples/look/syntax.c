@@ -69,7 +69,7 @@ static void each_head(work *k, const read_sentence *x, const sentence *s, const 
 {
     for (int64_t a = 0; a < k->attentions && tn_error() == TN_OK; a++) {
         tn_tensor *w = tn_look_at(k->look, k->path[a]);
-        if (w && !is_number(tn_item(tn_sum(w)), "the attention")) return;
+        if (w && !numbers_finite(tn_item(tn_sum(w)), "the attention")) return;
         for (int64_t h = 0; w && h < k->heads[a] && h < 64; h++) {
             const float *data = tn_data(tn_contiguous(tn_select(tn_select(w, 0, 0), 0, h)));
             if (!data) return;

@@ -311,7 +311,7 @@ bool texts_quality(const texts *t, const model *m, quality *q)
         right += tn_item(tn_sum(tn_mul(said, counts))), words += tn_item(tn_sum(counts));
         tn_scope_end(s);
     }
-    if (tn_error() == TN_OK) is_number(loss, "the loss");
+    if (tn_error() == TN_OK) numbers_finite(loss, "the loss");
     *q = (quality){loss / words, right / words, seconds_now() - begin, (int64_t)words};
     return tn_error() == TN_OK;
 }

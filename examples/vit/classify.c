@@ -3,8 +3,6 @@
 #include "../common/texts.h"
 #include "vit.h"
 
-#include <math.h>
-
 static const char *dir;
 static int64_t     best = 3;
 static bool        json, negative;
@@ -23,8 +21,7 @@ static void say(const model *m, const char *file, tn_tensor *scores)
 {
     const int64_t k = best < m->classes ? best : m->classes;
     const tn_pair top = tn_topk(tn_softmax(scores, -1), k, -1, false);
-    for (int64_t i = 0; i < k && tn_error() == TN_OK; i++)
-        if (!isfinite(tn_get(top.values, i))) numbers_astray("a probability", tn_get(top.values, i));
+    for (int64_t i = 0; i < k && tn_error() == TN_OK; i++) numbers_finite(tn_get(top.values, i), "a probability");
     if (tn_error() != TN_OK) return;
     if (json) printf("{\"file\": "), put_json(file), printf(", \"classes\": [");
     else printf("%s", file);
