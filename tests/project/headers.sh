@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Every public header compiles alone, twice in a row, as C11 and C17, C++11, C++17 and C++20, without a warning, with
-# each compiler that is there. So do the two files that say what is missing in a build without libpng.
+# each compiler that is there: in --full as all of its language, else as one or two, so that each is tried by one. So do
+# the two files that say what is missing in a build without libpng.
 . "$(dirname "$0")/common.sh"
 warnings="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wundef -Werror -fsyntax-only"
 fresh headers
@@ -14,20 +15,14 @@ try() # COMPILER STANDARD FILE
         wrong "$1 -std=$2: $3: $(cat out)"
 }
 
+tries='gcc c11, clang c17, g++ c++11, g++ c++20, clang++ c++17'
+[ "${TENON_CONFIG:-}" != full ] || tries+=', gcc c17, clang c11, g++ c++17, clang++ c++11, clang++ c++20'
 for header in $TENON_HEADERS; do
     file=$(tr '/.' '__' <<<"$header").c
     printf '#include <tenon/%s>\n#include <tenon/%s>\n' "$header" "$header" >"$file"
-    for compiler in gcc clang; do
-        command -v $compiler >/dev/null || continue
-        try $compiler c11 "$file"
-        try $compiler c17 "$file"
-    done
-    for compiler in g++ clang++; do
-        command -v $compiler >/dev/null || continue
-        try $compiler c++11 "$file"
-        try $compiler c++17 "$file"
-        try $compiler c++20 "$file"
-    done
+    while read -r compiler standard; do
+        ! command -v "$compiler" >/dev/null || try "$compiler" "$standard" "$file"
+    done <<<"${tries//, /$'\n'}"
 done
 for file in png gunzip; do
     # shellcheck disable=SC2086

@@ -22,19 +22,23 @@ for file in $(files -name '*.c' -not -path './tests/*'); do
     grep -q "\"file\": \"$root/$file\"" "$build/compile_commands.json" && todo+=("$file")
 done
 
-one() # FILE: clang-tidy's report; a stamp if there is none
+# Some files at once, since to begin takes clang-tidy as long as a file; each alone where there is something to say.
+some() # BUILD STAMPS FILE...
 {
-    local out
-    if out=$(clang-tidy --quiet -p "$1" --checks="$checks" --warnings-as-errors='*' "$2" 2>/dev/null) &&
+    local build=$1 stamps=$2 out file
+    shift 2
+    if out=$(clang-tidy --quiet -p "$build" --checks="$checks" --warnings-as-errors='*' "$@" 2>/dev/null) &&
         [ -z "$out" ]; then
-        touch "$3/${2//\//,}"
+        for file; do touch "$stamps/${file//\//,}"; done
+    elif [ $# -gt 1 ]; then
+        for file; do some "$build" "$stamps" "$file"; done
     else
-        printf '%s\n' "$out" "clang-tidy: $2"
+        printf '%s\n' "$out" "clang-tidy: $1"
     fi
 }
-export -f one
+export -f some
 [ ${#todo[@]} -eq 0 ] || printf '%s\n' "${todo[@]}" |
-    xargs -P "${TENON_JOBS:-$(nproc)}" -I{} bash -c 'one "$@"' one "$build" {} "$stamps" >"$build/project/$kind.out"
+    xargs -P "${TENON_JOBS:-$(nproc)}" -n 12 bash -c 'some "$@"' some "$build" "$stamps" >"$build/project/$kind.out"
 [ ${#todo[@]} -eq 0 ] || findings <"$build/project/$kind.out"
 echo "clang-tidy: ${#todo[@]} files looked at"
 exit $wrong

@@ -255,6 +255,20 @@ static void same_but_for_zero(const tn_tensor *a, const tn_tensor *b, const char
 
 static void ok(const char *who) { ck_assert_msg(tn_error() == TN_OK, "%s: %s", who, tn_error_message()); }
 
+/* Where programs run slower the other layouts' memory is gone through by the rest alone: the arithmetic is the same. */
+static void differences(const case_ *c, layout l, build *b, const char *who)
+{
+    if (l != DENSE && tn_test_slow()) return;
+    tn_gradcheck(apply, .count = b->n, .inputs = b->base, .user = b, .name = who, .rtol = 1e-6, .atol = 1e-7);
+    ok(who);
+    gradchecks++;
+    if (c->s->flat_kink) return;
+    tn_gradcheck(apply, .count = b->n, .inputs = b->base, .user = b, .name = who, .rtol = 1e-5, .atol = 1e-6,
+                 .second = true);
+    ok(who);
+    seconds++;
+}
+
 START_TEST(rows)
 {
     const case_ *c = &good[_i];
@@ -272,16 +286,7 @@ START_TEST(rows)
         bool marked = false;
         for (int i = 0; i < b64.n; i++) marked = marked || tn_needs_grad(b64.base[i]);
         if (marked && tn_dtype_is_float(tn_dtype_of(y))) {
-            tn_gradcheck(apply, .count = b64.n, .inputs = b64.base, .user = &b64, .name = who, .rtol = 1e-6,
-                         .atol = 1e-7);
-            ok(who);
-            gradchecks++;
-            if (!c->s->flat_kink) {
-                tn_gradcheck(apply, .count = b64.n, .inputs = b64.base, .user = &b64, .name = who, .rtol = 1e-5,
-                             .atol = 1e-6, .second = true);
-                ok(who);
-                seconds++;
-            }
+            differences(c, l, &b64, who);
             if (c->op->backward && c->op->backward_ops) {
                 tn_generator g = {.seed = 5}, *old = tn_use_generator(&g);
                 outcome      fast = run(&b64, false);
@@ -519,8 +524,8 @@ START_TEST(totals)
 {
     printf("%d ops, %d rows, %d bad rows: %d gradchecks, %d second-order, %d fused, %lld failed allocations\n",
            tn_op_count(), ngood, nbad, gradchecks, seconds, fused, (long long)faults);
-    ck_assert_int_ge(gradchecks, 2000);
-    ck_assert_int_ge(seconds, 1500);
+    ck_assert_int_ge(gradchecks, tn_test_slow() ? 700 : 2000);
+    ck_assert_int_ge(seconds, tn_test_slow() ? 500 : 1500);
 }
 END_TEST
 

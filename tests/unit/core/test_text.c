@@ -116,7 +116,7 @@ static int significant(const char *text)
 
 START_TEST(doubles_read_and_written)
 {
-    int  n = small() ? 3000 : 1000000;
+    int  n = small() ? 3000 : tn_test_whole() ? 1000000 : 200000;
     char text[64], other[64];
     for (int i = 0; i < n; i++) {
         uint64_t bits = rnd();
