@@ -63,7 +63,7 @@ START_TEST(tails)
     static const tn_dtype   types[] = {TN_F32, TN_F64, TN_BF16};
     const tn__kernel_table *t = tn__kernels_of(isas[_i]);
     if (!t) return;
-    for (int64_t s = 0; s <= MOST; s++) {
+    for (int64_t s = 0; s <= MOST; s += s >= 20 && tn_test_slow() ? 3 : 1) { /* the guards need no sanitizer */
         for (int x = 0; x < 3 * 2 * 8; x++) {
             const tn_dtype dt = types[x % 3];
             const bool     end = x / 3 % 2;
