@@ -602,6 +602,37 @@ START_TEST(means_are_no_other_averages)
 }
 END_TEST
 
+/* As those of an optimizer's groups: a resumed run goes on with the file's, unless this program's are to hold. */
+START_TEST(averages_have_their_options)
+{
+    const char    *path = tn_test_file("options.ckpt");
+    tn_sequential *net = mlp(4, true, TN_F32);
+    tn_tensor     *w = tn_find_tensor(net, "0.weight");
+    for (int keep = 0; keep < 2; keep++) {
+        tn_ema *saved = tn_ema_new(net, .decay = 0.3, .warmup = !keep), *other = tn_ema_new(net, .warmup = keep);
+        tn_ema *want = keep ? tn_ema_new(net, .warmup = true) : saved;
+        ck_assert_int_eq(tn_ema_update(saved), TN_OK);
+        ck_assert_int_eq(tn_checkpoint_save(path, .ema = saved), TN_OK);
+        if (keep) tn_ema_update(want);
+        tn_checkpoint_file *f = tn_checkpoint_open(path);
+        ck_assert_int_eq(tn_checkpoint_restore(f, .ema = other, .keep_options = keep), TN_OK);
+        tn_checkpoint_close(f);
+        tn_scope s = tn_no_grad_begin();
+        tn_add_scalar_(w, 1);
+        for (int i = 0; i < 6; i++) tn_ema_update(want), tn_ema_update(other);
+        tn_ema_swap(want);
+        tn_tensor *one = tn_clone(w);
+        tn_ema_swap(want), tn_ema_swap(other);
+        ck_assert_msg(tn_same_bits(one, w), "keep %d: %.9g, not %.9g", keep, tn_get(w, 0), tn_get(one, 0));
+        tn_ema_swap(other);
+        tn_scope_end(s);
+        if (keep) tn_ema_free(want);
+        tn_ema_free(saved), tn_ema_free(other);
+    }
+    tn_free(net);
+}
+END_TEST
+
 /* ---- what else is in it ------------------------------------------------------------------------------------------ */
 
 START_TEST(everything_comes_back)
@@ -670,6 +701,7 @@ int main(void)
     t = tn_tcase(s, "use");
     tcase_add_test(t, what_does_not_fit);
     tcase_add_test(t, means_are_no_other_averages);
+    tcase_add_test(t, averages_have_their_options);
     tcase_add_test(t, what_cannot_be_saved);
     tcase_add_test(t, what_is_no_checkpoint);
     tcase_add_test(t, everything_comes_back);
