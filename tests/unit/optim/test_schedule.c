@@ -217,6 +217,26 @@ START_TEST(long_runs)
 }
 END_TEST
 
+/* A line ends where it is said to, whatever its steps round to: below 0 no rate would be set. */
+START_TEST(lines_end)
+{
+    static const double starts[] = {0.1, 0.9, 1.0 / 3};
+    tn_sequential      *net = tn_case_new(TN_F32);
+    tn_optimizer       *o = tn_sgd_new(net, .lr = 1);
+    for (int i = 0; i < 3; i++)
+        for (int steps = 1; steps < 40; steps++) {
+            tn_schedule *s = tn_linear_lr_new(o, .start = starts[i], .end = 0, .steps = steps);
+            for (int t = 0; t < steps; t++) tn_schedule_step(s);
+            ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
+            ck_assert_msg(tn_lr(o, 0) == 0, "%.17g in %d steps: %g", starts[i], steps, tn_lr(o, 0));
+            tn_schedule_free(s);
+            tn_set_lr(o, 0, 1);
+        }
+    tn_optimizer_free(o);
+    tn_free(net);
+}
+END_TEST
+
 /* Plateau as a factor beside a warm-up; a cycle inside a sequence; groups of groups. */
 START_TEST(joined)
 {
@@ -425,6 +445,7 @@ int main(void)
     tcase_add_test(t, nothing_is_left_out);
     t = tn_tcase(s, "use");
     tcase_add_test(t, long_runs);
+    tcase_add_test(t, lines_end);
     tcase_add_test(t, joined);
     tcase_add_test(t, followed);
     tcase_add_test(t, wrong_use);
