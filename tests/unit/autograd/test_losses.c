@@ -265,6 +265,8 @@ START_TEST(divergence)
     }
     fails(tn_kl_div(tn_scalar(1), tn_scalar(1), .batchmean = true), TN_ESHAPE,
           "kl_div: batchmean divides by the size of the first dim, and a 0-d input has none");
+    fails(tn_kl_div(x, t, .reduction = TN_NONE, .batchmean = true), TN_EINVAL,
+          "kl_div: .batchmean is a mean: leave .reduction out");
 }
 END_TEST
 

@@ -411,6 +411,8 @@ START_TEST(wrong_configs)
     refuses(TN_EINVAL,
             "tn_mse_loss_new: .delta is for the Huber loss, .log_target and .batchmean for the KL divergence alone",
             tn_mse_loss_new(.delta = 2));
+    refuses(TN_EINVAL, "tn_kl_div_loss_new: .batchmean is a mean: leave .reduction out",
+            tn_kl_div_loss_new(.reduction = TN_SUM, .batchmean = true));
     refuses(TN_EINVAL, "MSELoss: .reduction is 5, but must be TN_MEAN, TN_SUM or TN_NONE",
             tn_mse_loss_new(.reduction = (tn_reduction)5));
 }
