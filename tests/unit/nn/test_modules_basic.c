@@ -418,7 +418,7 @@ START_TEST(wrong_configs)
 }
 END_TEST
 
-/* Of a row of one small number: x / √(x² + eps). Left out, it is PyTorch's, for bf16 too; and a 0 that is written is 0. */
+/* Of a row of one small number: x / √(x² + eps). Left out it is PyTorch's, for bf16 too; a written 0 is 0. */
 START_TEST(epsilon_of_rms_norm)
 {
     static const tn_dtype types[] = {TN_F32, TN_BF16, TN_F64};
