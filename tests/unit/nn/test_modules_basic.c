@@ -438,7 +438,7 @@ END_TEST
 
 START_TEST(wrong_inputs)
 {
-    tn_module *m[9];
+    tn_module *m[11];
     tn_tensor *x = tn_zeros(TN_SHAPE(2, 5));
     int        n = 0;
     refuses(TN_ESHAPE, "linear: x [2, 5] does not fit weight [4, 3] ([out, in]): its last dim must be 3",
@@ -455,6 +455,12 @@ START_TEST(wrong_inputs)
             tn_call(m[n++] = &tn_group_norm_new(.groups = 2, .channels = 4)->base, x));
     refuses(TN_ESHAPE, "instance_norm: the input must be [N, C, L] with C = 5, got [2, 5]",
             tn_call(m[n++] = &tn_instance_norm1d_new(.features = 5)->base, x));
+    refuses(TN_ESHAPE, "instance_norm: each channel needs more than one value, but the input is [2, 5, 1]",
+            tn_call(m[n++] = &tn_instance_norm1d_new(.features = 5)->base, tn_unsqueeze(x, 2)));
+    tn_eval(m[n++] = &tn_batch_norm1d_new(.features = 3, .no_running = true)->base);
+    refuses(TN_ESHAPE,
+            "batch_norm: without running statistics each channel needs more than one value, but the input is [1, 3]",
+            tn_call(m[n - 1], tn_ones(TN_SHAPE(1, 3))));
     tn_positions *p = tn_learned_positions_new(.dim = 5, .length = 4);
     m[n++] = &p->base;
     refuses(TN_ESHAPE, "positions: the input must be [B, T, dim] with dim = 5, got [5]",
