@@ -133,7 +133,7 @@ typedef struct tn_fit_args {
     int64_t keep TN_IS(2);   /* the newest. One that a stop made goes when the next is written */
     bool         resume;     /* go on from the newest that is whole, if there is one; else a folder in use is refused */
     const char  *config;     /* JSON: what the model is made from. To resume, it must be the same */
-    /* To go on with more .steps or another .lr, just say so; an .optimizer has the options of the checkpoint. */
+    /* To go on with more .steps or another .lr, just say so; an .optimizer, and its .ema, have the checkpoint's. */
     tn_fit_listener              on;
     void                        *on_user;
     const volatile sig_atomic_t *stop; /* looked at after each step and batch of validation; not 0: save and end */

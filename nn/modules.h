@@ -125,7 +125,7 @@ typedef struct tn_rms_norm_config {
     int        zero_;
     int64_t    dim;
     tn_shape   shape;
-    double eps TN_IS(-1); /* below 0: the epsilon of x's number type */
+    double eps TN_IS(-1); /* below 0: the epsilon of x's number type; for bf16 of f32 */
     bool       no_affine;
     tn_dtype   dtype;
     int        end_;

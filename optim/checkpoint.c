@@ -156,6 +156,8 @@ static bool put_record(save *s)
         tn_json_open_object(w, "ema");
         tn_json_put_bool(w, "mean", c->ema->mean);
         tn_json_put_i64(w, "updates", c->ema->updates);
+        tn_json_put_double(w, "decay", c->ema->decay);
+        tn_json_put_bool(w, "warmup", c->ema->warmup);
         tn_json_close(w);
     }
     if (!put_json(w, "tn_checkpoint_save: .config", "config", c->config)) return false;

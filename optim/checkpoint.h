@@ -67,7 +67,7 @@ typedef struct tn_checkpoint_restore_args {
     struct tn_ema            *ema;
     tn_generator *const      *generators;
     int                       generator_count;
-    bool                      keep_options;   /* the options of groups and schedules stay as they are in this program */
+    bool                      keep_options; /* the options of groups, schedules and averages stay as in this program */
     bool                      keep_generator; /* the current generator stays as it is */
     int                       end_;
 } TN_KEYWORDS_ONLY tn_checkpoint_restore_args;

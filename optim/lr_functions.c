@@ -39,7 +39,8 @@ static double linear_lr(const tn_schedule *s, double base, int64_t t, int group)
 {
     const double start = s->number[0], end = s->number[1], steps = s->number[2];
     (void)group;
-    return base * (start + (end - start) * least((double)t, steps) / steps);
+    if ((double)t >= steps) return base * end; /* start + (end - start) may miss it, and a 0 by less than 0 */
+    return base * (start + (end - start) * (double)t / steps);
 }
 static const tn__course linear = {.name = "linear", .number = {"start", "end", "steps"}, .lr = linear_lr};
 

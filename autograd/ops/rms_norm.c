@@ -1,5 +1,4 @@
-/* rms_norm — y = x / √(mean(x²) + eps) · weight over the last dims: as many as weight has, or one; eps 0: the machine
- * epsilon of x's number type
+/* rms_norm — y = x / √(mean(x²) + eps) · weight over the last dims: as many as weight has, or one
  *
  *   With r = 1 / √(mean(x²) + eps), x̂ = x r and g = gy · weight, means over the same dims:
  *   gx = r (g - x̂ · mean(g x̂))        gweight = Σ gy x̂        (over the rows)
@@ -14,15 +13,13 @@ typedef struct {
 #define TN__TEMPLATE "autograd/ops/rms_norm.c"
 #include "core/real.h"
 
-static double eps_of(const args_t *a, tn_dtype dt) { return a->eps != 0 ? a->eps : tn__dtype_epsilon(dt); }
-
 static bool rms_norm_infer(tn_ctx *c) { return tn__infer_real(c) && tn__infer_norm(c, 1, -1, TN_ARG(c, eps), 1, 1); }
 static void rms_norm_forward(tn_ctx *c)
 {
     const tn_scope           s = tn_no_grad_begin();
     const int                k = c->in[0]->l.shape.n - c->out[1]->l.shape.n + 1;
     tn_tensor               *x = tn__joined(c->in[0], k), *w = tn__joined(c->in[1], k), *y = tn__joined(c->out[0], k);
-    const tn__norm_arguments a = tn__norm_args(eps_of(c->args, c->in[0]->dtype), 2, c->in[0]);
+    const tn__norm_arguments a = tn__norm_args(TN_ARG(c, eps), 2, c->in[0]);
     if (!tn_error()) tn__rows(TN__REALS(rms_norm_fwd), -1, TN__LIST(y, c->out[1]), TN__LIST(x, w), &a);
     tn_scope_end(s);
 }
@@ -48,8 +45,7 @@ static void rms_norm_backward_ops(tn_back *b)
     tn_tensor *gy = b->gy[0], *x = b->in[0];
     tn_dims    dims = {.n = b->in_shape[0].n - b->out[1]->l.shape.n + 1};
     for (int i = 0; i < dims.n; i++) dims.d[i] = -1 - i;
-    tn_tensor *r =
-        tn_rsqrt(tn_add_scalar(tn_mean(tn_square(x), .dims = dims, .keepdim = true), eps_of(b->args, b->in_dtype[0])));
+    tn_tensor *r = tn_rsqrt(tn_add_scalar(tn_mean(tn_square(x), .dims = dims, .keepdim = true), TN_ARG(b, eps)));
     tn_tensor *normed = tn_mul(x, r), *g = b->need[0] && b->in[1] ? tn_mul(gy, b->in[1]) : gy;
     if (b->need[1]) b->gx[1] = tn_mul(gy, normed);
     if (b->need[0])

@@ -18,6 +18,8 @@ bool tn__loss_options(const char *op, const tn_loss_args *a, unsigned has)
     if (a->log_target && !(has & TN__LOSS_LOG_TARGET)) what = ".log_target";
     if (a->batchmean && !(has & TN__LOSS_BATCHMEAN)) what = ".batchmean";
     if (what) return tn_raise(TN_EINVAL, "%s: has no %s", op, what), false;
+    if (a->batchmean && a->reduction != TN_MEAN)
+        return tn_raise(TN_EINVAL, "%s: .batchmean is a mean: leave .reduction out", op), false;
     return true;
 }
 

@@ -3,7 +3,8 @@
 
 static void put_number(tn_json_writer *w, const char *key, double v)
 {
-    if (v - v == 0) tn_json_put_double(w, key, v); /* JSON has no NaN */
+    if (v - v == 0) tn_json_put_double(w, key, v); /* JSON has no NaN, and infinities only as texts */
+    else if (v == v) tn_json_put_string(w, key, v > 0 ? "inf" : "-inf");
 }
 
 static void put_place(tn__fit *f, tn_json_writer *w)
@@ -51,7 +52,12 @@ bool tn__fit_save(tn__fit *f)
 
 /* ---- going on ---------------------------------------------------------------------------------------------------- */
 
-static double number(const tn_json *o, const char *key) { return tn_json_double_or(tn_json_get(o, key), NAN); }
+static double number(const tn_json *o, const char *key)
+{
+    const tn_json *v = tn_json_get(o, key);
+    if (tn_json_type_of(v) != TN_JSON_STRING) return tn_json_double_or(v, NAN);
+    return *tn_json_string(v) == '-' ? -INFINITY : INFINITY;
+}
 
 static bool read_place(tn__fit *f, const tn_json *place)
 {

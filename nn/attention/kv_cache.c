@@ -27,7 +27,6 @@ tn_kv_cache *tn_kv_cache_create(tn_kv_cache_config c)
 {
     static const char *const who = "tn_kv_cache_new";
     if (tn__blocked()) return NULL;
-    if (c.layers == 0) c.layers = 1;
     if (!tn__at_least(who, "layers", c.layers, 1) || !tn__at_least(who, "batch", c.batch, 1) ||
         !tn__at_least(who, "length", c.length, 1) || !tn__at_least(who, "memory_length", c.memory_length, 0) ||
         !tn__at_least(who, "heads", c.heads, 1) || !tn__at_least(who, "head_dim", c.head_dim, 1) ||

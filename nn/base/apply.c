@@ -39,6 +39,17 @@ static tn_tensor *converted(const tn_tensor *t, tn_dtype dt)
     return now;
 }
 
+/* What is packed in 8 bits or f16 gives numbers of the type that it was made of, which its neighbours must keep. */
+static bool may_turn(const tn_each *e, tn_dtype dt)
+{
+    if (!tn_is_q8(e->tensor) || tn_weight_dtype(e->tensor) == dt) return true;
+    tn_raise(TN_EDTYPE,
+             "tn_module_to: '%s' is packed in 8 bits or f16, and stands for %s, not %s: call tn_module_to before "
+             "tn_quantize or tn_halve",
+             e->name, tn_dtype_name(tn_weight_dtype(e->tensor)), tn_dtype_name(dt));
+    return false;
+}
+
 /* All new tensors are made before the first old one is changed; changing allocates nothing. */
 tn_status tn_module_to(void *module, tn_dtype dt)
 {
@@ -53,6 +64,7 @@ tn_status tn_module_to(void *module, tn_dtype dt)
     if (!now) return tn_error();
     const tn_scope s = tn_no_grad_begin();
     for (tn_each e = tn_module_each(m, EVERY_TENSOR); tn_next(&e); at += 2) {
+        if (!may_turn(&e, dt)) break;
         if (!tn_dtype_is_float(tn_dtype_of(e.tensor)) || tn_dtype_of(e.tensor) == dt) continue;
         if (!tn__may_write("tn_module_to", e.tensor)) break;
         now[at] = converted(e.tensor, dt);

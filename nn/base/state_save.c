@@ -6,9 +6,9 @@ typedef struct {
     tn_safetensors_writer *w;
 } save;
 
-/* The name in the file, by the rules last … first, each from `module` to `file`, except rules with parts; and the
- * tensor, transposed if a rule says so. */
-static bool in_file(const save *s, int last, int first, char name[TN_PATH_BYTES], tn_tensor **t)
+/* The name in the file, by the rules last … first, each from `module` to `file`, except rules with parts; *turned
+ * changes with each that transposes. */
+static bool in_file(const save *s, int last, int first, char name[TN_PATH_BYTES], bool *turned)
 {
     for (int i = last; i >= first; i--) {
         const tn_rename *r = &s->c->rename[i];
@@ -16,16 +16,43 @@ static bool in_file(const save *s, int last, int first, char name[TN_PATH_BYTES]
         const int done = tn__renamed(r->module, r->file, name);
         if (done < 0)
             return tn_raise(TN_EINVAL, "tn_save: '%s' becomes too long by the rule for '%s'", name, r->module), false;
-        if (done && r->transpose && t && tn_ndim(*t) == 2) *t = tn_transpose(*t, 0, 1);
+        if (done && r->transpose) *turned = !*turned;
     }
     return tn_error() == TN_OK;
 }
 
-static bool put(const save *s, int last, const char *from, tn_tensor *t)
+/* Do the rules, read the way that loading does, turn the matrix of this name in the file back? A general rule takes the
+ * name from a special one that stands before it; and what is square would be loaded in silence. */
+static bool turns_back(const save *s, const char *path, const char *in_file, bool turned)
+{
+    char name[TN_PATH_BYTES];
+    bool back = false;
+    memcpy(name, in_file, strlen(in_file) + 1);
+    for (int i = 0; i < s->c->renames; i++) {
+        const tn_rename *r = &s->c->rename[i];
+        const int        done = tn__renamed(r->file, r->module, name);
+        if (done < 0 || (done && !r->module)) return true; /* it would not be loaded at all */
+        if (done && r->transpose) back = !back;
+    }
+    if (strcmp(name, path) != 0 || back == turned) return true;
+    return tn_raise(
+               TN_EINVAL,
+               "tn_save: '%s' becomes '%s' %stransposed, but these rules load that %stransposed; only one rule may "
+               "rename it",
+               path, in_file, turned ? "" : "not ", back ? "" : "not "),
+           false;
+}
+
+/* path: the tensor's, of which t may be a part; from: what the rules behind `last` have made of it. */
+static bool put(const save *s, int last, const char *path, const char *from, bool turned, tn_tensor *t)
 {
     char name[TN_PATH_BYTES], full[2 * TN_PATH_BYTES];
     memcpy(name, from, strlen(from) + 1);
-    if (!in_file(s, last, 0, name, &t)) return false;
+    if (!in_file(s, last, 0, name, &turned)) return false;
+    if (tn_ndim(t) == 2) {
+        if (!turns_back(s, path, name, turned)) return false;
+        if (turned) t = tn_transpose(t, 0, 1);
+    }
     snprintf(full, sizeof full, "%s%s", s->c->prefix ? s->c->prefix : "", name);
     return tn_safetensors_put(s->w, full, t) == TN_OK;
 }
@@ -38,24 +65,27 @@ static bool put_all(const save *s, const char *name, tn_tensor *t)
     for (int i = s->c->renames - 1; i >= 0; i--) {
         const tn_rename *r = &s->c->rename[i];
         if (r->load_only || !r->module || !r->parts) continue;
+        bool turned = r->transpose;
         memcpy(part, name, strlen(name) + 1);
-        if (!in_file(s, s->c->renames - 1, i + 1, part, NULL)) return false;
+        if (!in_file(s, s->c->renames - 1, i + 1, part, &turned)) return false;
         if (tn__renamed(r->module, r->file, part) != 1) continue;
         if (!tn_ndim(t) || tn_size(t, 0) % r->parts)
             return tn_raise(TN_ESHAPE, "tn_save: '%s' has no %d equal parts", name, r->parts), false;
         const int64_t rows = tn_size(t, 0) / r->parts;
-        if (!put(s, i - 1, part, tn_narrow(t, 0, r->part * rows, rows))) return false;
+        if (!put(s, i - 1, name, part, turned, tn_narrow(t, 0, r->part * rows, rows))) return false;
         parts = true;
     }
-    return parts || put(s, s->c->renames - 1, name, t);
+    return parts || put(s, s->c->renames - 1, name, name, false, t);
 }
 
 /* A name of a tensor that is stored under another one: in the metadata, as safetensors.torch.save_model leaves it. */
 static bool note(const save *s, const char *name, const char *stored)
 {
     char a[2 * TN_PATH_BYTES], b[2 * TN_PATH_BYTES], from[TN_PATH_BYTES], to[TN_PATH_BYTES];
+    bool turned = false;
     memcpy(from, name, strlen(name) + 1), memcpy(to, stored, strlen(stored) + 1);
-    if (!in_file(s, s->c->renames - 1, 0, from, NULL) || !in_file(s, s->c->renames - 1, 0, to, NULL)) return false;
+    if (!in_file(s, s->c->renames - 1, 0, from, &turned) || !in_file(s, s->c->renames - 1, 0, to, &turned))
+        return false;
     const char *prefix = s->c->prefix ? s->c->prefix : "";
     snprintf(a, sizeof a, "%s%s", prefix, from), snprintf(b, sizeof b, "%s%s", prefix, to);
     return tn_safetensors_note(s->w, a, b) == TN_OK;

@@ -49,9 +49,9 @@ static tn_tensor *batch_norm_forward(tn_batch_norm *m, tn_tensor *x, int least, 
         tn_tensor *scale = tn_rsqrt(tn_add_scalar(m->running_var, m->eps));
         return affine(m, tn_mul(tn_sub(x, beside(m->running_mean, x)), beside(scale, x)));
     }
-    if (m->base.training && tn_numel(x) <= s.d[1])
-        return tn_raise(TN_ESHAPE,
-                        "batch_norm: in training each channel needs more than one value, but the input is %s",
+    if (tn_numel(x) <= s.d[1] && (m->base.training || tn_numel(x)))
+        return tn_raise(TN_ESHAPE, "batch_norm: %s each channel needs more than one value, but the input is %s",
+                        m->base.training ? "in training" : "without running statistics",
                         tn_shape_text(s, text, sizeof text)),
                NULL;
     tn_tensor *turned = tn_transpose(x, 0, 1), *rows = tn_flatten(turned, 1, -1); /* [C, N, ...], [C, values] */

@@ -13,6 +13,10 @@ static tn_tensor *normalise_groups(tn_group_norm *m, tn_tensor *x, const char *w
                NULL;
     int64_t values = m->channels / m->groups;
     for (int i = 2; i < s.n; i++) values *= s.d[i];
+    if (least == most && values == 1) /* an instance norm, of which only the bias would be left */
+        return tn_raise(TN_ESHAPE, "%s: each channel needs more than one value, but the input is %s", who,
+                        tn_shape_text(s, text, sizeof text)),
+               NULL;
     tn_tensor *y = tn_layer_norm(tn_reshape(x, TN_SHAPE(s.d[0] * m->groups, values)), NULL, NULL, m->eps);
     y = tn_reshape(y, s);
     if (!m->weight) return y;

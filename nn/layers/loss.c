@@ -119,6 +119,8 @@ static tn_loss *of_pairs(const char *who, const tn_class *kind, tn_pair_loss_con
                         "%s: .delta is for the Huber loss, .log_target and .batchmean for the KL divergence alone",
                         who),
                NULL;
+    if (c.batchmean && c.reduction != TN_MEAN)
+        return tn_raise(TN_EINVAL, "%s: .batchmean is a mean: leave .reduction out", who), NULL;
     tn_loss *m = loss_create(kind, c.reduction);
     if (!m) return NULL;
     m->delta = c.delta, m->log_target = c.log_target, m->batchmean = c.batchmean;

@@ -67,10 +67,16 @@ tn_layer_norm *tn_layer_norm_create(tn_layer_norm_config c)
 
 /* ---- RMS norm -------------------------------------------------------------------------------------------------- */
 
+/* PyTorch's default: the epsilon of the type that the means are computed in, which for bf16 is f32. */
+static double eps_of(const tn_rms_norm *m, const tn_tensor *x)
+{
+    return m->eps >= 0 ? m->eps : tn__dtype_epsilon(tn_dtype_of(x) == TN_F64 ? TN_F64 : TN_F32);
+}
+
 static tn_tensor *rms_norm_forward(void *self, tn_tensor *x)
 {
     const tn_rms_norm *m = self;
-    const double       eps = m->eps >= 0 ? m->eps : tn__dtype_epsilon(tn_dtype_of(x));
+    const double       eps = eps_of(m, x);
     if (!norm_fits("rms_norm", x, m->shape)) return NULL;
     if (m->weight) return tn_rms_norm(x, m->weight, eps);
     return tn_reshape(tn_rms_norm(last_dim_one(x, m->shape), NULL, eps), tn_shape_of(x));

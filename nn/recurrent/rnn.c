@@ -72,7 +72,6 @@ static bool config_fits(const char *who, int64_t gates, const tn_rnn_config *c)
 
 static tn_rnn *rnn_create(const tn_class *kind, const char *who, int64_t gates, tn_rnn_config c)
 {
-    if (c.layers == 0) c.layers = 1;
     if (!config_fits(who, gates, &c)) return NULL;
     tn_rnn *m = tn_module_create(kind);
     if (!m) return NULL;

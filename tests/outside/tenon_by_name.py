@@ -22,7 +22,8 @@ class Pair(c.Structure):
 
 
 class Scope(c.Structure):
-    _fields_ = [("mark", c.c_size_t), ("path", c.c_int), ("no_grad", c.c_bool), ("autocast", c.c_bool)]
+    _fields_ = [("mark", c.c_size_t), ("path", c.c_int), ("no_grad", c.c_bool), ("autocast", c.c_bool),
+                ("blank", c.c_bool), ("look", c.c_uint8)]
 
 
 def struct(name, fields):

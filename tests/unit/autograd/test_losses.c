@@ -265,6 +265,8 @@ START_TEST(divergence)
     }
     fails(tn_kl_div(tn_scalar(1), tn_scalar(1), .batchmean = true), TN_ESHAPE,
           "kl_div: batchmean divides by the size of the first dim, and a 0-d input has none");
+    fails(tn_kl_div(x, t, .reduction = TN_NONE, .batchmean = true), TN_EINVAL,
+          "kl_div: .batchmean is a mean: leave .reduction out");
 }
 END_TEST
 
@@ -325,8 +327,10 @@ START_TEST(layer_norm_of_extremes)
         ck_assert_double_le(fabs(tn_get(tn_grad(b), i) - sum), 1e-5);
     }
     /* eps of rms_norm */
-    EXPECT(tn_rms_norm(F32(0, 0), NULL, 0), 0, 0, 0);
-    EXPECT(tn_rms_norm(F64(3e-8, 3e-8), NULL, 0), 1e-9, 3e-8 / sqrt(9e-16 + 0x1p-52), 3e-8 / sqrt(9e-16 + 0x1p-52));
+    EXPECT(tn_rms_norm(F32(0, 0), NULL, 1e-12), 0, 0, 0);
+    EXPECT(tn_rms_norm(F64(3e-8, 3e-8), NULL, 0), 1e-9, 1, 1); /* 0 is 0 */
+    EXPECT(tn_rms_norm(F64(3e-8, 3e-8), NULL, 0x1p-52), 1e-9, 3e-8 / sqrt(9e-16 + 0x1p-52),
+           3e-8 / sqrt(9e-16 + 0x1p-52));
     EXPECT(tn_rms_norm(F32(1e20f, 1e20f), NULL, 0), 1e-6, 1, 1);
 }
 END_TEST

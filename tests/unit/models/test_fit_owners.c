@@ -178,6 +178,29 @@ START_TEST(a_plateau_hears_of_nan)
 }
 END_TEST
 
+/* The first value is better than all others: a run that is gone on with knows it, and keeps its weights. */
+static double endless(void *module, void *user)
+{
+    const fit_case *c = user;
+    (void)module;
+    return c->last.step > 1 ? 1 : c->rising ? INFINITY : -INFINITY;
+}
+START_TEST(an_endless_best)
+{
+    for (int rising = 0; rising < 2; rising++)
+        for (int call = 0; call < 2; call++) {
+            fit_case c = fit_case_begin(0);
+            c.rising = rising;
+            const tn_fit_result r = tn_fit(USUAL(&c), .score = endless, .rising = rising, .steps = 1 + call,
+                                           .valid_every = 1, .folder = tn_test_file(rising ? "rising" : "falling"),
+                                           .resume = true, .on = fit_case_listen, .on_user = &c);
+            fine(r);
+            ck_assert_msg(isinf(r.best) && r.best_step == 1, "%d: %g at %lld", rising, r.best, (long long)r.best_step);
+            fit_case_end(&c);
+        }
+}
+END_TEST
+
 /* 21 rows, in batches of 5: at the end all that were learned from in this call. */
 START_TEST(items_of_the_call)
 {
@@ -225,6 +248,7 @@ int main(void)
     tcase_add_test(c, of_another);
     tcase_add_test(c, parts_are_put_back);
     tcase_add_test(c, a_plateau_hears_of_nan);
+    tcase_add_test(c, an_endless_best);
     tcase_add_test(c, items_of_the_call);
     tcase_add_test(c, steps_that_become_known);
     c = tn_tcase(s, "ranks");

@@ -283,6 +283,14 @@ START_TEST(refused)
         n = tn_no_grad_begin();
         ck_assert_ptr_nonnull(tn_call(l, tn_ones(TN_SHAPE(1, 32))));
         tn_scope_end(n);
+        /* and what is packed keeps its type: biases of another would not meet it */
+        for (int i = 0; i < 2; i++) {
+            ck_assert_int_eq(tn_module_to(l, i ? TN_BF16 : TN_F64), TN_EDTYPE);
+            says(TN_EDTYPE, i ? "tn_module_to: 'weight' is packed in 8 bits or f16, and stands for f32, not bf16"
+                              : "tn_module_to: 'weight' is packed in 8 bits or f16, and stands for f32, not f64");
+            ck_assert_int_eq(tn_dtype_of(l->bias), TN_F32);
+        }
+        ck_assert_int_eq(tn_module_to(l, TN_F32), TN_OK);
         tn_free(l);
     }
 }

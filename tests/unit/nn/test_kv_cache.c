@@ -402,6 +402,8 @@ START_TEST(wrong_use)
     ck_error(TN_EINVAL, "tn_kv_cache_new: .length is 0, but must be at least 1");
     ck_assert(!tn_kv_cache_new(.batch = 2, .length = 4, .heads = 2, .head_dim = 4, .dtype = TN_U8));
     ck_error(TN_EDTYPE, "tn_kv_cache_new: .dtype is u8, but parameters are f32, f64 or bf16");
+    ck_assert(!tn_kv_cache_new(.layers = 0, .batch = 2, .length = 4, .heads = 2, .head_dim = 4));
+    ck_error(TN_EINVAL, "tn_kv_cache_new: .layers is 0, but must be at least 1");
     ck_assert(!tn_kv_cache_new(.layers = INT64_MAX, .batch = 2, .length = 4, .heads = 2, .head_dim = 4));
     ck_error(TN_EINVAL, "tn_kv_cache_new: .layers is 9223372036854775807, more than any memory holds");
     ck_assert(!tn_kv_cache_new(.batch = INT64_MAX, .length = INT64_MAX, .heads = 2, .head_dim = 4));

@@ -411,14 +411,34 @@ START_TEST(wrong_configs)
     refuses(TN_EINVAL,
             "tn_mse_loss_new: .delta is for the Huber loss, .log_target and .batchmean for the KL divergence alone",
             tn_mse_loss_new(.delta = 2));
+    refuses(TN_EINVAL, "tn_kl_div_loss_new: .batchmean is a mean: leave .reduction out",
+            tn_kl_div_loss_new(.reduction = TN_SUM, .batchmean = true));
     refuses(TN_EINVAL, "MSELoss: .reduction is 5, but must be TN_MEAN, TN_SUM or TN_NONE",
             tn_mse_loss_new(.reduction = (tn_reduction)5));
 }
 END_TEST
 
+/* Of a row of one small number: x / √(x² + eps). Left out it is PyTorch's, for bf16 too; a written 0 is 0. */
+START_TEST(epsilon_of_rms_norm)
+{
+    static const tn_dtype types[] = {TN_F32, TN_BF16, TN_F64};
+    static const double   least[] = {0x1p-23, 0x1p-23, 0x1p-52}, x = 0x1p-11;
+    for (int i = 0; i < 3; i++)
+        for (int zero = 0; zero < 2; zero++) {
+            tn_rms_norm *m = zero ? tn_rms_norm_new(.dim = 1, .eps = 0, .dtype = types[i])
+                                  : tn_rms_norm_new(.dim = 1, .dtype = types[i]);
+            const double want = x / sqrt(x * x + (zero ? 0 : least[i]));
+            const double got = tn_item(tn_call(m, tn_full_of(types[i], TN_SHAPE(1, 1), x)));
+            ck_assert_msg(fabs(got - want) <= (types[i] == TN_BF16 ? 0x1p-8 : 1e-6), "%s: %g, not %g",
+                          tn_dtype_name(types[i]), got, want);
+            tn_free(m);
+        }
+}
+END_TEST
+
 START_TEST(wrong_inputs)
 {
-    tn_module *m[9];
+    tn_module *m[11];
     tn_tensor *x = tn_zeros(TN_SHAPE(2, 5));
     int        n = 0;
     refuses(TN_ESHAPE, "linear: x [2, 5] does not fit weight [4, 3] ([out, in]): its last dim must be 3",
@@ -435,6 +455,12 @@ START_TEST(wrong_inputs)
             tn_call(m[n++] = &tn_group_norm_new(.groups = 2, .channels = 4)->base, x));
     refuses(TN_ESHAPE, "instance_norm: the input must be [N, C, L] with C = 5, got [2, 5]",
             tn_call(m[n++] = &tn_instance_norm1d_new(.features = 5)->base, x));
+    refuses(TN_ESHAPE, "instance_norm: each channel needs more than one value, but the input is [2, 5, 1]",
+            tn_call(m[n++] = &tn_instance_norm1d_new(.features = 5)->base, tn_unsqueeze(x, 2)));
+    tn_eval(m[n++] = &tn_batch_norm1d_new(.features = 3, .no_running = true)->base);
+    refuses(TN_ESHAPE,
+            "batch_norm: without running statistics each channel needs more than one value, but the input is [1, 3]",
+            tn_call(m[n - 1], tn_ones(TN_SHAPE(1, 3))));
     tn_positions *p = tn_learned_positions_new(.dim = 5, .length = 4);
     m[n++] = &p->base;
     refuses(TN_ESHAPE, "positions: the input must be [B, T, dim] with dim = 5, got [5]",
@@ -528,6 +554,7 @@ int main(void)
     tcase_add_loop_test(c, a_failed_constructor_leaves_no_trace, 0, 7);
     c = tn_tcase(s, "mistakes");
     tcase_add_test(c, wrong_configs);
+    tcase_add_test(c, epsilon_of_rms_norm);
     tcase_add_test(c, wrong_inputs);
     tcase_add_test(c, cosine_of_short_rows);
     tcase_add_test(c, wrong_bags);

@@ -23,7 +23,7 @@ static tn_rnn *make(int kind, tn_rnn_config c)
     ck_assert_msg(m != NULL, "%s", tn_error_message());
     return m;
 }
-#define MAKE(kind, ...) make(kind, (tn_rnn_config){.zero_ = 0, __VA_ARGS__})
+#define MAKE(kind, ...) make(kind, TN_WITH(tn_rnn_config, TN_RNN_DEFAULTS, __VA_ARGS__))
 
 /* Outputs and last states of one call. */
 typedef struct {
@@ -421,6 +421,8 @@ START_TEST(wrong_use)
     ck_error(TN_EINVAL, "tn_gru_new: .hidden is 0, but must be at least 1");
     ck_assert(!tn_rnn_new(.in = 4, .hidden = 2, .layers = -1));
     ck_error(TN_EINVAL, "tn_rnn_new: .layers is -1, but must be at least 1");
+    ck_assert(!tn_lstm_new(.in = 3, .hidden = 4, .layers = 0)); /* what is written is meant */
+    ck_error(TN_EINVAL, "tn_lstm_new: .layers is 0, but must be at least 1");
     ck_assert(!tn_rnn_new(.in = 4, .hidden = 2, .dtype = TN_I64));
     ck_error(TN_EDTYPE, "tn_rnn_new: .dtype is i64, but parameters are f32, f64 or bf16");
     ck_assert(!tn_gru_new(.in = 4, .hidden = 2, .relu = true));

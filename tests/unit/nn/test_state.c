@@ -228,6 +228,53 @@ START_TEST(names_have_prefixes_and_are_renamed)
 }
 END_TEST
 
+/* There and back by the same rules, of square matrices, which fit either way; .fails: the only other thing to do. */
+START_TEST(what_is_transposed_comes_back)
+{
+    const char *path = tn_test_file("turned.safetensors");
+    static const struct {
+        tn_rename   rule[4];
+        int         rules;
+        const char *fails;
+    } rows[] = {
+        {{TN_RENAME("fc.weight", "1.weight", .transpose = true), TN_RENAME("fc.bias", "1.bias")}, 2, NULL},
+        {{TN_RENAME("fc", "1"), TN_RENAME("1.weight", "1.weight", .transpose = true)}, 2, NULL},
+        {{TN_RENAME("q.weight", "0.weight", .part = 0, .parts = 3, .transpose = true),
+          TN_RENAME("k.weight", "0.weight", .part = 1, .parts = 3),
+          TN_RENAME("v.weight", "0.weight", .part = 2, .parts = 3, .transpose = true)},
+         3,
+         NULL},
+        {{TN_RENAME("q.weight", "0.weight", .part = 0, .parts = 3),
+          TN_RENAME("k.weight", "0.weight", .part = 1, .parts = 3),
+          TN_RENAME("v.weight", "0.weight", .part = 2, .parts = 3),
+          TN_RENAME("0.weight", "0.weight", .transpose = true)},
+         4,
+         NULL},
+        {{TN_RENAME("fc.weight", "1.weight", .transpose = true), TN_RENAME("fc", "1")},
+         2,
+         "tn_save: '1.weight' becomes 'fc.weight' not transposed, but these rules load that transposed; only one rule "
+         "may rename it"},
+        {{TN_RENAME("fc", "1"), TN_RENAME("fc.weight", "1.weight", .transpose = true)},
+         2,
+         "tn_save: '1.weight' becomes 'fc.weight' transposed, but these rules load that not transposed; only one rule "
+         "may rename it"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tn_sequential *net[2] = {tn_sequential_new(), tn_sequential_new()};
+        for (int k = 0; k < 2; k++)
+            tn_append(net[k], tn_linear_new(.in = 4, .out = 12)), tn_append(net[k], tn_linear_new(.in = 4, .out = 4));
+        tn_save(net[0], path, .rename = rows[i].rule, .renames = rows[i].rules);
+        if (rows[i].fails) ck_error(TN_EINVAL, rows[i].fails);
+        else {
+            ck_assert_int_eq(tn_load(net[1], path, .rename = rows[i].rule, .renames = rows[i].rules), TN_OK);
+            for (tn_each e = tn_parameters(net[0]); tn_next(&e);)
+                ck_assert_msg(tn_allclose(e.tensor, tn_find_tensor(net[1], e.name), 0, 0), "row %zu: %s", i, e.name);
+        }
+        tn_free(net[0]), tn_free(net[1]);
+    }
+}
+END_TEST
+
 /* Three matrices in the file are the rows of one in the module. */
 START_TEST(parts_become_one_and_come_apart_again)
 {
@@ -499,6 +546,7 @@ int main(void)
     tcase_add_test(c, a_tied_tensor_is_stored_once_and_found_by_any_name);
     tcase_add_test(c, another_model_is_told_and_changes_nothing);
     tcase_add_test(c, names_have_prefixes_and_are_renamed);
+    tcase_add_test(c, what_is_transposed_comes_back);
     tcase_add_test(c, parts_become_one_and_come_apart_again);
     tcase_add_test(c, stars_take_parts);
     tcase_add_test(c, number_types_are_converted);

@@ -602,6 +602,28 @@ START_TEST(means_are_no_other_averages)
 }
 END_TEST
 
+/* As those of an optimizer's groups: a resumed run goes on with the file's, unless this program's are to hold. */
+START_TEST(averages_have_their_options)
+{
+    const char    *path = tn_test_file("options.ckpt");
+    tn_sequential *net = mlp(4, true, TN_F64);
+    tn_tensor     *w = tn_find_tensor(net, "0.weight");
+    tn_ema        *e[] = {tn_ema_new(net, .decay = 0.5), NULL};
+    ck_assert_int_eq(tn_checkpoint_save(path, .ema = e[0]), TN_OK);
+    tn_checkpoint_file *f = tn_checkpoint_open(path);
+    const tn_scope      s = tn_no_grad_begin();
+    for (int keep = 0; keep < 2; keep++) {
+        const double was = tn_get(w, 0);
+        e[1] = tn_ema_new(net, .decay = 0.75, .warmup = true); /* which makes 0.1 of the first */
+        ck_assert_int_eq(tn_checkpoint_restore(f, .ema = e[1], .keep_options = keep), TN_OK);
+        tn_set(w, 0, was + 1), tn_ema_update(e[1]), tn_ema_swap(e[1]);
+        ck_assert_double_eq_tol(tn_get(w, 0), was + (keep ? 0.9 : 0.5), 1e-12);
+        tn_set(w, 0, was), tn_ema_free(e[1]);
+    }
+    tn_scope_end(s), tn_checkpoint_close(f), tn_ema_free(e[0]), tn_free(net);
+}
+END_TEST
+
 /* ---- what else is in it ------------------------------------------------------------------------------------------ */
 
 START_TEST(everything_comes_back)
@@ -670,6 +692,7 @@ int main(void)
     t = tn_tcase(s, "use");
     tcase_add_test(t, what_does_not_fit);
     tcase_add_test(t, means_are_no_other_averages);
+    tcase_add_test(t, averages_have_their_options);
     tcase_add_test(t, what_cannot_be_saved);
     tcase_add_test(t, what_is_no_checkpoint);
     tcase_add_test(t, everything_comes_back);

@@ -217,6 +217,53 @@ START_TEST(long_runs)
 }
 END_TEST
 
+/* A line ends where it is said to, whatever its steps round to: below 0 no rate would be set. */
+START_TEST(lines_end)
+{
+    static const double starts[] = {0.1, 0.9, 1.0 / 3};
+    tn_sequential      *net = tn_case_new(TN_F32);
+    tn_optimizer       *o = tn_sgd_new(net, .lr = 1);
+    for (int i = 0; i < 3; i++)
+        for (int steps = 1; steps < 40; steps++) {
+            tn_schedule *s = tn_linear_lr_new(o, .start = starts[i], .end = 0, .steps = steps);
+            for (int t = 0; t < steps; t++) tn_schedule_step(s);
+            ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
+            ck_assert_msg(tn_lr(o, 0) == 0, "%.17g in %d steps: %g", starts[i], steps, tn_lr(o, 0));
+            tn_schedule_free(s);
+            tn_set_lr(o, 0, 1);
+        }
+    tn_optimizer_free(o);
+    tn_free(net);
+}
+END_TEST
+
+/* A plateau whose best value is infinite, as a PSNR may be, has it after a restart, too: nothing is better. */
+START_TEST(an_endless_best)
+{
+    const char    *path = tn_test_file("endless.ckpt");
+    tn_sequential *net = tn_case_new(TN_F32);
+    for (int resumed = 0; resumed < 2; resumed++)
+        for (int rising = 0; rising < 2; rising++) {
+            tn_optimizer *o = tn_sgd_new(net, .lr = 1);
+            tn_schedule  *s = tn_plateau_lr_new(o, .factor = 0.5, .patience = 0, .rising = rising);
+            tn_plateau_step(s, rising ? INFINITY : -INFINITY);
+            if (resumed) {
+                ck_assert_int_eq(tn_checkpoint_save(path, .optimizer = o), TN_OK);
+                tn_optimizer_free(o);
+                o = tn_sgd_new(net, .lr = 1);
+                s = tn_plateau_lr_new(o, .factor = 0.5, .patience = 0, .rising = rising);
+                tn_checkpoint_file *f = tn_checkpoint_open(path);
+                ck_assert_int_eq(tn_checkpoint_restore(f, .optimizer = o), TN_OK);
+                tn_checkpoint_close(f);
+            }
+            tn_plateau_step(s, 1);
+            ck_assert_msg(tn_lr(o, 0) == 0.5, "%d %d: %g", resumed, rising, tn_lr(o, 0));
+            tn_optimizer_free(o);
+        }
+    tn_free(net);
+}
+END_TEST
+
 /* Plateau as a factor beside a warm-up; a cycle inside a sequence; groups of groups. */
 START_TEST(joined)
 {
@@ -425,6 +472,8 @@ int main(void)
     tcase_add_test(t, nothing_is_left_out);
     t = tn_tcase(s, "use");
     tcase_add_test(t, long_runs);
+    tcase_add_test(t, lines_end);
+    tcase_add_test(t, an_endless_best);
     tcase_add_test(t, joined);
     tcase_add_test(t, followed);
     tcase_add_test(t, wrong_use);
