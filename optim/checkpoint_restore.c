@@ -155,13 +155,11 @@ static bool ema_fits(restore *r)
     if (tn_json_bool(tn_json_need(record, "mean")) != e->mean && tn_error() == TN_OK)
         tn_raise(TN_EFORMAT, "%s: '%s' was saved with averages %s .mean, but these are %s", who, r->f->path,
                  e->mean ? "without" : "with", e->mean ? "with it" : "without");
-    if (tn_json_get(record, "decay")) { /* not in files of before they were saved */
-        const double decay = tn_json_double(tn_json_get(record, "decay"));
-        (void)tn_json_bool(tn_json_need(record, "warmup"));
-        if (tn_error() == TN_OK && !(decay >= 0 && decay <= 1))
-            tn_raise(TN_EFORMAT, "%s: '%s' has averages with a decay of %s, which must be from 0 to 1", who, r->f->path,
-                     tn__number(decay));
-    }
+    const double decay = tn_json_double(tn_json_need(record, "decay"));
+    tn_json_bool(tn_json_need(record, "warmup"));
+    if (tn_error() == TN_OK && !(decay >= 0 && decay <= 1))
+        tn_raise(TN_EFORMAT, "%s: '%s' has averages with a decay of %s, which must be from 0 to 1", who, r->f->path,
+                 tn__number(decay));
     if (tn_error() != TN_OK) return false;
     for (int64_t i = 0; i < e->items; i++) {
         const tn__average *a = e->item + i;
@@ -233,7 +231,7 @@ static bool read_all(restore *r)
 static void apply_ema(tn_ema *e, const tn_json *record, bool keep)
 {
     e->updates = tn_json_i64(tn_json_get(record, "updates"));
-    if (keep || !tn_json_get(record, "decay")) return;
+    if (keep) return;
     e->decay = tn_json_double(tn_json_get(record, "decay"));
     e->warmup = tn_json_bool(tn_json_get(record, "warmup"));
 }

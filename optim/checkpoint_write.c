@@ -1,5 +1,6 @@
 /* checkpoint_write.c — what a checkpoint holds besides tensors, as JSON: the optimizer's groups and counts, its
  * schedules, random generators. Everything is checked before anything is changed. */
+#include "core/files/io.h"
 #include "optim/checkpoint_private.h"
 
 #include <stdarg.h>
@@ -88,8 +89,7 @@ static void record_schedule(tn_json_writer *w, const tn_schedule *s)
     for (int i = 0; i < s->numbers; i++) tn_json_put_double(w, NULL, s->number[i]);
     tn_json_close(w);
     if (s->course == &tn__plateau) {
-        if (isfinite(s->best)) tn_json_put_double(w, "best", s->best);
-        else if (!isnan(s->best)) tn_json_put_i64(w, "endless", s->best > 0 ? 1 : -1); /* JSON has no infinity */
+        tn__json_put_number(w, "best", s->best);
         tn_json_put_i64(w, "worse", s->worse);
         tn_json_put_i64(w, "rest", s->rest);
         tn_json_put_i64(w, "reductions", s->reductions);
@@ -105,9 +105,8 @@ static void schedule_fits(const tn_schedule *s, int at, const tn_json *r, bool k
     const char    *kind = tn_json_string(tn_json_need(r, "kind"));
     const tn_json *numbers = tn_json_need(r, "numbers");
     const int64_t  t = tn_json_i64(tn_json_need(r, "t"));
-    tn_json_double(tn_json_get(r, "best")), tn_json_i64(tn_json_get(r, "worse"));
+    tn__json_number(r, "best"), tn_json_i64(tn_json_get(r, "worse"));
     tn_json_i64(tn_json_get(r, "rest")), tn_json_i64(tn_json_get(r, "reductions"));
-    tn_json_i64(tn_json_get(r, "endless"));
     if (tn_error() != TN_OK) return;
     if (strcmp(kind, s->course->name) != 0 || part_of(r) != (s->whole ? place_of(s->owner, s->whole) : -1) || t < 0) {
         tn__misfit_other(m, "schedule %d is %s, the file has %s%s", at, s->course->name, kind,
@@ -135,8 +134,7 @@ static void schedule_fits(const tn_schedule *s, int at, const tn_json *r, bool k
 static void apply_schedule(tn_schedule *s, const tn_json *r)
 {
     s->t = tn_json_i64(tn_json_get(r, "t"));
-    const int64_t endless = tn_json_i64(tn_json_get(r, "endless"));
-    s->best = endless ? copysign(INFINITY, (double)endless) : tn_json_double_or(tn_json_get(r, "best"), NAN);
+    s->best = tn__json_number(r, "best");
     s->worse = tn_json_i64(tn_json_get(r, "worse"));
     s->rest = tn_json_i64(tn_json_get(r, "rest"));
     s->reductions = tn_json_i64(tn_json_get(r, "reductions"));

@@ -159,4 +159,8 @@ void tn__json_unescape(const tn__json_token *t, char *to); /* t->bytes of them, 
 bool        tn__json_fail(const tn__json_scan *s, size_t at, const char *fmt, ...) TN_PRINTF(3, 4);
 const char *tn__json_shown(char to[TN__QUOTED], const tn__json_token *t); /* a string token, quoted for a message */
 
+/* Any number, for which JSON has no words: "inf" and "-inf" are strings, and NaN is left out. */
+void   tn__json_put_number(tn_json_writer *w, const char *key, double v);
+double tn__json_number(const tn_json *o, const char *key);
+
 #endif

@@ -1,6 +1,8 @@
 /* json_read.c — what can be asked of a JSON document: members, types, values; and what is said if the answer is no. */
 #include "core/files/json_tree.h"
 
+#include <math.h>
+
 /* ---- finding ----------------------------------------------------------------------------------------------------- */
 
 static bool is_container(const tn_json *v) { return v && (v->type == TN_JSON_ARRAY || v->type == TN_JSON_OBJECT); }
@@ -142,6 +144,15 @@ double tn_json_double_or(const tn_json *v, double fallback)
     if (v->type == TN_JSON_REAL) return v->d;
     if (v->type == TN_JSON_INTEGER) return v->flags & TN__JSON_NEGATIVE ? (double)v->i : (double)v->u;
     return wrong(v, "a number"), fallback;
+}
+double tn__json_number(const tn_json *o, const char *key)
+{
+    const tn_json *v = tn_json_get(o, key);
+    if (tn_json_type_of(v) != TN_JSON_STRING) return tn_json_double_or(v, NAN);
+    const char *text = tn_json_string(v);
+    if (!strcmp(text, "inf")) return INFINITY;
+    if (!strcmp(text, "-inf")) return -INFINITY;
+    return wrong(v, "a number, \"inf\" or \"-inf\""), NAN;
 }
 bool tn_json_bool_or(const tn_json *v, bool fallback)
 {

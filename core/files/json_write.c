@@ -251,6 +251,11 @@ tn_status tn_json_put_double(tn_json_writer *w, const char *key, double v)
     int  n = tn_format_double(v, text);
     return put_real(w, "tn_json_put_double", key, isfinite(v), text, n);
 }
+void tn__json_put_number(tn_json_writer *w, const char *key, double v)
+{
+    if (isfinite(v)) tn_json_put_double(w, key, v);
+    else if (!isnan(v)) tn_json_put_string(w, key, v > 0 ? "inf" : "-inf");
+}
 tn_status tn_json_put_float(tn_json_writer *w, const char *key, float v)
 {
     char text[32];

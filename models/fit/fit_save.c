@@ -1,11 +1,6 @@
 /* fit_save.c — tn_fit's checkpoints: what it adds to them, and which one a run goes on from. */
+#include "core/files/io.h"
 #include "models/fit/fit_private.h"
-
-static void put_number(tn_json_writer *w, const char *key, double v)
-{
-    if (v - v == 0) tn_json_put_double(w, key, v); /* JSON has no NaN, and infinities only as texts */
-    else if (v == v) tn_json_put_string(w, key, v > 0 ? "inf" : "-inf");
-}
 
 static void put_place(tn__fit *f, tn_json_writer *w)
 {
@@ -17,9 +12,9 @@ static void put_place(tn__fit *f, tn_json_writer *w)
     tn_json_put_i64(w, "best_step", f->r.best_step);
     tn_json_put_i64(w, "valid_at", f->valid_at);
     tn_json_put_bool(w, "owed", f->owed);
-    put_number(w, "loss", f->r.loss);
-    put_number(w, "value", f->r.value);
-    put_number(w, "best", f->r.best);
+    tn__json_put_number(w, "loss", f->r.loss);
+    tn__json_put_number(w, "value", f->r.value);
+    tn__json_put_number(w, "best", f->r.best);
     tn_json_close(w);
     if (f->c.train.save) {
         tn_json_open_object(w, "source");
@@ -52,13 +47,6 @@ bool tn__fit_save(tn__fit *f)
 
 /* ---- going on ---------------------------------------------------------------------------------------------------- */
 
-static double number(const tn_json *o, const char *key)
-{
-    const tn_json *v = tn_json_get(o, key);
-    if (tn_json_type_of(v) != TN_JSON_STRING) return tn_json_double_or(v, NAN);
-    return *tn_json_string(v) == '-' ? -INFINITY : INFINITY;
-}
-
 static bool read_place(tn__fit *f, const tn_json *place)
 {
     const tn_json *o = tn_json_need(place, "fit");
@@ -68,7 +56,8 @@ static bool read_place(tn__fit *f, const tn_json *place)
     f->worse = tn_json_i64(tn_json_need(o, "worse"));
     f->valid_at = tn_json_i64(tn_json_need(o, "valid_at"));
     f->owed = tn_json_bool(tn_json_need(o, "owed"));
-    f->r.loss = number(o, "loss"), f->r.value = number(o, "value"), f->r.best = number(o, "best");
+    f->r.loss = tn__json_number(o, "loss"), f->r.value = tn__json_number(o, "value");
+    f->r.best = tn__json_number(o, "best");
     return tn_error() == TN_OK;
 }
 

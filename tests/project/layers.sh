@@ -22,7 +22,7 @@ nn/base          |                               | core/base/toolbox.h core/prod
 nn/layers        | base                          | core/base/toolbox.h
 nn/recurrent     | base                          | core/base/toolbox.h
 nn/attention     | base layers                   | core/base/toolbox.h
-optim            |                               | core/base/toolbox.h core/real.h core/products/q8_fits.h
+optim            |                               | core/base/toolbox.h core/files/io.h core/real.h core/products/q8_fits.h
 data/text        |                               | core/base/toolbox.h core/files/io.h
 data/tokenizer   | text                          | core/base/toolbox.h core/base/parallel.h
 data/subword     | text                          | core/base/toolbox.h
@@ -53,7 +53,7 @@ models/seq2seq   | files                         | core/base/toolbox.h
 models/vit       | files                         | core/base/toolbox.h
 models/decoder   | files lm                      | core/base/toolbox.h core/files/io.h
 models/open      | files bert heads lm decoder seq2seq vit | core/base/toolbox.h
-models/fit       |                               | core/base/toolbox.h
+models/fit       |                               | core/base/toolbox.h core/files/io.h
 models/look      |                               | core/base/toolbox.h
 '
 

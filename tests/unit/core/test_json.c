@@ -3,7 +3,9 @@
 #include "tests/common/check_main.h"
 
 #include "core/core.h"
+#include "core/files/io.h"
 #include <locale.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -317,6 +319,32 @@ START_TEST(wrong_types)
 }
 END_TEST
 
+/* What JSON has no words for, and what is none of those. */
+START_TEST(endless_numbers)
+{
+    static const double v[] = {1.5, -0.0, INFINITY, -INFINITY, NAN};
+    static const char   other[] = "{\"0\": \"infinity\"}";
+    char                key[2] = "0";
+    tn_json_writer     *w = tn_json_writer_new(0);
+    tn_json_open_object(w, NULL);
+    for (int i = 0; i < 5; i++) key[0] = (char)('0' + i), tn__json_put_number(w, key, v[i]);
+    tn_json_close(w);
+    ck_assert_str_eq(tn_json_text(w, NULL), "{\"0\":1.5,\"1\":-0.0,\"2\":\"inf\",\"3\":\"-inf\"}");
+    tn_json *back = tn_json_parse(tn_json_text(w, NULL), strlen(tn_json_text(w, NULL)));
+    for (int i = 0; i < 5; i++) {
+        key[0] = (char)('0' + i);
+        const double d = tn__json_number(back, key);
+        ck_assert(isnan(v[i]) ? isnan(d) : !memcmp(&d, &v[i], sizeof d));
+    }
+    ck_assert_int_eq(tn_error(), TN_OK);
+    tn_json_free(back), tn_json_writer_free(w);
+    back = tn_json_parse(other, sizeof other - 1);
+    ck_assert(isnan(tn__json_number(back, "0")));
+    says(TN_EFORMAT, "'json': 0 (byte 6) is the string 'infinity', expected a number, \"inf\" or \"-inf\"");
+    tn_json_free(back);
+}
+END_TEST
+
 /* ---- limits and size --------------------------------------------------------------------------------------------- */
 
 START_TEST(limits)
@@ -461,6 +489,7 @@ int main(void)
     c = tn_tcase(s, "values");
     tcase_add_test(c, values);
     tcase_add_test(c, wrong_types);
+    tcase_add_test(c, endless_numbers);
     c = tn_tcase(s, "sizes");
     tcase_add_test(c, limits);
     tcase_add_test(c, a_million_deep);
