@@ -131,6 +131,7 @@ static const char *add_label(tn_labelled *l, tn_text cell)
 {
     double v;
     cell = stripped(cell);
+    if (tn_utf8_valid(cell.at, cell.bytes) < cell.bytes) return TN__LABEL_UTF8;
     if (l->config.problem == TN_ANY_LABELS) {
         for (size_t from = 0; from < cell.bytes;) {
             const char  *comma = memchr(cell.at + from, ',', cell.bytes - from);
