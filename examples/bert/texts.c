@@ -19,6 +19,20 @@ static tn_status encode(void *user, tn_text line, tn_ids *to)
     return t->inner.encode(t->inner.user, line, to);
 }
 
+static tn_corpus *open_corpus(const texts_config *c, const tn_tokenizer *t, tn_encoding *e)
+{
+    telling    told = {.inner = tn_tokenizer_encoder(t, e)};
+    tn_corpus *corpus =
+        tn_corpus_open(.files = c->files.value, .n = c->files.count, .cache = c->cache, .encoder = {encode, &told},
+                       .encoder_sum = checksum_pieces(t), .vocabulary = tn_tokenizer_size(t), .by_rule = c->by_rule);
+    if (told.broken && !settings.quiet && ranks_first())
+        fprintf(stderr,
+                "note: '%s'%s: %lld sentences are not UTF-8; is it to be converted, for example with iconv -f latin1 "
+                "-t utf-8?\n",
+                c->files.value[0], c->files.count > 1 ? " and others" : "", (long long)told.broken);
+    return corpus;
+}
+
 bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
 {
     *to = (texts){.encoding = tn_encoding_new()};
@@ -36,16 +50,7 @@ bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
                  : r.first < 0 ? "CLS"
                  : r.mask < 0  ? "MASK"
                                : "SEP");
-    telling told = {.inner = tn_tokenizer_encoder(t, to->encoding)};
-    if (tn_error() == TN_OK)
-        to->corpus =
-            tn_corpus_open(.files = c->files.value, .n = c->files.count, .cache = c->cache, .encoder = {encode, &told},
-                           .encoder_sum = checksum_pieces(t), .vocabulary = vocab, .by_rule = c->by_rule);
-    if (told.broken && !settings.quiet && ranks_first())
-        fprintf(stderr,
-                "note: '%s'%s: %lld sentences are not UTF-8; is it to be converted, for example with iconv -f latin1 "
-                "-t utf-8?\n",
-                c->files.value[0], c->files.count > 1 ? " and others" : "", (long long)told.broken);
+    if (tn_error() == TN_OK) to->corpus = open_corpus(c, t, to->encoding);
     if (to->corpus && c->pairs && !c->order && tn_corpus_documents(to->corpus) < 2)
         tn_raise(TN_EFORMAT,
                  "'%s' is one document, but guessing the next sentence needs sentences of others: put an empty line "

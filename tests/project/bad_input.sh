@@ -85,8 +85,8 @@ text first, for example with iconv -f latin1 -t utf-8 (4 later calls skipped)" "
     head -n 1 err | grep -qF "note: 'latin1' is not UTF-8 in 400 places, the first at byte 5, which count as U+FFFD" ||
         wrong "$program does not tell of bytes that are not UTF-8, but says: $(head -n 3 err)"
 done
-"$bert" train --no-progress --size tiny --steps 1 --batch 2 --length 16 --vocab model --objective roberta --text latin1 \
-    --out accents >out 2>err || wrong "bert refuses bytes that are not UTF-8: $(head -n 3 err)"
+"$bert" train --no-progress --size tiny --steps 1 --batch 2 --length 16 --vocab model --objective roberta \
+    --text latin1 --out accents >out 2>err || wrong "bert refuses bytes that are not UTF-8: $(head -n 3 err)"
 head -n 1 err | grep -qF "note: 'latin1': 400 sentences are not UTF-8" ||
     wrong "bert does not tell of bytes that are not UTF-8, but says: $(head -n 3 err)"
 
