@@ -9,7 +9,8 @@
  *     tn_string line = {0};
  *     tn_subword_apply(codes, tn_text_of("the widest river"), &line);  // "the wid@@ est river"
  *
- * Words are what stands between blanks (U+0020): tokenize before. A piece that its word goes on after ends in "@@". */
+ * Words are what stands between blanks (U+0020) and line ends: tokenize before. A piece that its word goes on after
+ * ends in "@@". */
 #ifndef TENON_DATA_SUBWORD_H
 #define TENON_DATA_SUBWORD_H
 

@@ -102,6 +102,7 @@ TN_API bool      tn_ema_has(const tn_ema *e, const tn_tensor *t); /* is t one of
 
 TN_API tn_clip   tn_optimizer_clip(const tn_optimizer *o);
 TN_API int64_t   tn_optimizer_parts(const tn_optimizer *o); /* of a step, as tn_accumulate was told */
+TN_API uint64_t  tn_optimizer_sum(const tn_optimizer *o); /* of its kind, its clip and its groups' options; 0 of NULL */
 TN_API tn_status tn_step_share(tn_optimizer *o); /* tn_step; without any gradient counts and schedules go on alone */
 /* Steps of t only elements from ... to - 1, and has only their state, from now on; 0 and tn_numel(t): all. Only
  * where each element is stepped for itself (SGD, Adam, RMSprop, Adagrad). What it has of the state goes along. */

@@ -82,6 +82,7 @@ tn_status tn_replica_step(tn_replica *r, tn_optimizer *o)
 {
     if (!r) return tn_error() == TN_OK ? tn_raise(TN_EINVAL, "tn_replica_step: r is NULL") : tn_error();
     if (tn_error() == TN_OK && !o) tn_raise(TN_EINVAL, "tn_replica_step: the optimizer is NULL");
+    const uint64_t sum = tn_optimizer_sum(o); /* before its schedules go on */
     if (tn_error() == TN_OK && (r->clip.norm > 0 || r->clip.value > 0))
         r->norm = tn_clip_grads_run((tn_clip_grads_args){.module = r->module, .clip = r->clip});
     if (tn_error() == TN_OK) {
@@ -90,7 +91,9 @@ tn_status tn_replica_step(tn_replica *r, tn_optimizer *o)
         else tn_step(o);
         tn__spread_open(r, false);
     }
-    if (!tn__world_meet(r->world, TN__STEP, 0, NULL)) return tn_error();
+    if (!tn__world_meet(r->world, TN__STEP, sum,
+                        "an optimizer of another kind, with another rate or with other options"))
+        return tn_error();
     if (r->zero && r->world->t.size > 1) share_weights(r, o);
     return tn_error();
 }

@@ -307,13 +307,24 @@ static bool step(tn__pickle *p, unsigned char op)
     }
 }
 
+static bool of_protocol_2(tn__pickle *p, uint64_t version)
+{
+    if (version == 2) return true;
+    if (tn__self.error != TN_OK) return false;
+    tn_raise(TN_EUNSUPPORTED,
+             "%s: byte %zu of the pickle: it is of protocol %d, and only 2 is read, which torch.save writes without "
+             "pickle_protocol: torch.save what torch.load gives",
+             p->label, p->at - 1, (int)version);
+    return false;
+}
+
 int64_t tn__pickle_next(tn__pickle *p)
 {
     uint64_t op, version;
     p->stacked = 0, p->short_ = false;
     for (int64_t i = 0; i < p->memo_room; i++) p->memo[i] = -1;
     if (!number(p, 1, &op) || (op != 0x80 && !fail(p, p->at - 1, "it does not begin as a pickle of protocol 2")) ||
-        !number(p, 1, &version) || (version != 2 && !fail(p, p->at - 1, "it is not of protocol 2")))
+        !number(p, 1, &version) || !of_protocol_2(p, version))
         return -1;
     while (number(p, 1, &op) && op != '.')
         if (!step(p, (unsigned char)op)) return -1;

@@ -446,8 +446,8 @@ static bool read_all(reader *r)
     const size_t  n = r->f->source.size < 4 ? (size_t)r->f->source.size : 4;
     if (!tn__source_read(&r->f->source, first, 0, n)) return false;
     if (!memcmp(first, "PK\3\4", 4)) return zip_open(r) && table(r);
-    if (!memcmp(first, "\x80\2", 2)) return old_open(r) && table(r);
-    return fail(r, "torch.save has not written this: it begins neither as a zip file nor as a pickle of protocol 2");
+    if (first[0] == 0x80 && first[1] >= 2 && first[1] <= 5) return old_open(r) && table(r);
+    return fail(r, "torch.save has not written this: it begins neither as a zip file nor as a pickle");
 }
 
 static tn_safetensors *finish(tn_safetensors *f, bool opened)

@@ -28,13 +28,17 @@ bool tn__cells_tabs(tn__cells *c, tn_text line)
     }
 }
 
-/* How far the record goes: the end of the line that is in no quotes. Its bytes without that end. */
+/* How far the record goes: the end of the line that is in no quotes. Its bytes without that end. A cell is in quotes if
+ * one is its first byte; in any other it is a byte like all. */
 static size_t record(tn_text all, size_t at, int64_t *line, size_t *next)
 {
-    bool   quoted = false;
+    bool   quoted = false, first = true;
     size_t i = at;
     for (; i < all.bytes && (quoted || all.at[i] != '\n'); i++) {
-        quoted ^= all.at[i] == '"';
+        const bool quote = all.at[i] == '"';
+        if (quoted && quote && i + 1 < all.bytes && all.at[i + 1] == '"') i++; /* of two, one is meant */
+        else if (quote && (quoted || first)) quoted = !quoted;
+        first = !quoted && all.at[i] == ',';
         *line += all.at[i] == '\n';
     }
     *next = i + (i < all.bytes);

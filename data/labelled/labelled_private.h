@@ -40,6 +40,9 @@ bool tn__labelled_end(tn_labelled *l);
 /* "'train.tsv', line 7: " and what is said; with line 0: "'train.json', " and what is said. */
 bool tn__labelled_bad(tn_labelled *l, int64_t line, const char *fmt, ...) TN_PRINTF(3, 4);
 
+/* Labels are written to config.json, which holds nothing else: a run would end with that, and without its model. */
+#define TN__LABEL_UTF8 "the label is not UTF-8; convert the file, for example with iconv -f latin1 -t utf-8"
+
 /* The readers: of a whole text. False: raised. */
 bool tn__labelled_read_table(tn_labelled *l, tn_text all); /* tsv, csv, jsonl, GLUE's, and SWAG's of choices */
 bool tn__labelled_read_tags(tn_labelled *l, tn_text all);

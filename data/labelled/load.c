@@ -54,6 +54,13 @@ static bool point(tn_labelled *l)
     return true;
 }
 
+/* Lines that end in "\r" alone, as of old Macs and some tables' "CSV (Macintosh)", would be one line. */
+static bool of_old_mac(tn_text all, tn_labelled_kind kind)
+{
+    const char *cr = kind != TN_LABELLED_ANSWERS && all.bytes ? memchr(all.at, '\r', all.bytes - 1) : NULL;
+    return cr && !memchr(all.at, '\n', all.bytes);
+}
+
 static tn_labelled *read_all(const char *path, tn_text all, tn_labelled_config c)
 {
     tn_labelled *l = tn__mem_zeroed(sizeof *l);
@@ -65,6 +72,9 @@ static tn_labelled *read_all(const char *path, tn_text all, tn_labelled_config c
     if (nul)
         tn_raise(TN_EFORMAT, "%s%sbyte %lld is a NUL: this is no text", l->label, path ? ": " : "",
                  (long long)(nul - all.at));
+    else if (path && of_old_mac(all, c.kind))
+        tn_raise(TN_EFORMAT, "%s: its lines end in \\r alone, and in no \\n: make them \\n, as by tr '\\r' '\\n'",
+                 l->label);
     if (tn_error() == TN_OK && read_form(l, all) && !l->n && path)
         tn_raise(TN_EFORMAT, "%s holds nothing to learn from or to be measured on", l->label);
     if (tn_error() == TN_OK && point(l)) return l;

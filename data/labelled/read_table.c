@@ -131,6 +131,7 @@ static const char *add_label(tn_labelled *l, tn_text cell)
 {
     double v;
     cell = stripped(cell);
+    if (tn_utf8_valid(cell.at, cell.bytes) < cell.bytes) return TN__LABEL_UTF8;
     if (l->config.problem == TN_ANY_LABELS) {
         for (size_t from = 0; from < cell.bytes;) {
             const char  *comma = memchr(cell.at + from, ',', cell.bytes - from);
@@ -220,15 +221,20 @@ static const tn_json *member(const tn_json *o, const char *name, const char *con
     return v;
 }
 
+static const char *json_name(tn_labelled *l, tn_text label)
+{
+    if (memchr(label.at, 0, label.bytes)) return "the label holds a NUL";
+    if (l->config.problem != TN_ANY_LABELS) return add_label(l, label);
+    if (blank(label)) return "a label is empty; where there is none, the labels are []";
+    return tn__labelled_label(l, label, 0), NULL;
+}
+
 /* A label: a string, a number, a bool, or of several labels an array of them. */
 static const char *json_label(tn_labelled *l, const tn_json *v)
 {
     char number[32];
     switch (tn_json_type_of(v)) {
-    case TN_JSON_STRING:
-        if (l->config.problem == TN_ANY_LABELS)
-            return tn__labelled_label(l, (tn_text){tn_json_string(v), (size_t)tn_json_string_bytes(v)}, 0), NULL;
-        return add_label(l, (tn_text){tn_json_string(v), (size_t)tn_json_string_bytes(v)});
+    case TN_JSON_STRING: return json_name(l, (tn_text){tn_json_string(v), (size_t)tn_json_string_bytes(v)});
     case TN_JSON_INTEGER: snprintf(number, sizeof number, "%lld", (long long)tn_json_i64(v)); break;
     case TN_JSON_REAL: tn_format_double(tn_json_double(v), number); break;
     case TN_JSON_BOOL: snprintf(number, sizeof number, "%d", tn_json_bool(v)); break;

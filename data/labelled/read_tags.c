@@ -111,6 +111,7 @@ static const char *columns(reader *r, tn_text *word, tn_text *tag, char *to, siz
     *word = c->cell[r->conllu], *tag = bare ? tn_text_of("") : c->cell[at];
     if (empty(*word)) return "the word is empty";
     if (!bare && empty(*tag)) return "the tag is empty";
+    if (tn_utf8_valid(tag->at, tag->bytes) < tag->bytes) return TN__LABEL_UTF8;
     return tag->bytes > 60 ? "the tag has more than 60 bytes" : NULL;
 }
 

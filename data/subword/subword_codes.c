@@ -78,10 +78,28 @@ tn_status tn_subword_merge_at(const tn_subword *s, int64_t i, tn_text *left, tn_
 
 /* ---- as a file --------------------------------------------------------------------------------------------------- */
 
+/* What is learned from bytes that are no text could not be read again. */
+static bool all_utf8(const tn_subword *s, const char *path)
+{
+    char shown[TN__QUOTED];
+    for (int64_t i = 0; i < s->merges; i++)
+        for (int side = 0; side < 2; side++) {
+            const tn_text t = tn__strings_at(&s->symbols, side ? s->merge[i].right : s->merge[i].left);
+            if (tn_utf8_valid(t.at, t.bytes) == t.bytes) continue;
+            tn_raise(TN_EFORMAT,
+                     "tn_subword_save: '%s': the piece %s is not UTF-8, as codes are; convert the text that it was "
+                     "learned from, for example with iconv -f latin1 -t utf-8",
+                     path ? path : "", tn__quote(shown, t.at, t.bytes, 40));
+            return false;
+        }
+    return true;
+}
+
 tn_status tn_subword_save(const tn_subword *s, const char *path)
 {
     if (tn__blocked()) return tn__self.error;
     if (!s) return tn_raise(TN_EINVAL, "tn_subword_save: s is NULL");
+    if (!all_utf8(s, path)) return tn__self.error;
     tn_string text = {0};
     tn_string_add(&text, tn_text_of(s->version == 1 ? "#version: 0.1\n" : "#version: 0.2\n"));
     for (int64_t i = 0; i < s->merges && tn__self.error == TN_OK; i++) {

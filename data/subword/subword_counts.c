@@ -55,6 +55,9 @@ tn_status tn_word_counts_add(tn_word_counts *w, tn_text word, int64_t times)
     return tn__self.error;
 }
 
+/* Python ends a line at a lone "\r", too, so that no word has one: codes with it could not be read again. */
+static bool ends_word(char c) { return c == ' ' || c == '\r'; }
+
 static tn_text trimmed(tn_text t) /* of blanks and line ends on both sides */
 {
     while (t.bytes && (*t.at == ' ' || *t.at == '\r' || *t.at == '\n')) t.at++, t.bytes--;
@@ -66,8 +69,8 @@ static bool add_line(tn_word_counts *w, tn_text line, const char *who, int64_t n
 {
     line = trimmed(line);
     for (size_t at = 0; at < line.bytes;) {
-        const char *end = memchr(line.at + at, ' ', line.bytes - at);
-        size_t      n = end ? (size_t)(end - line.at) - at : line.bytes - at;
+        size_t n = 0;
+        while (at + n < line.bytes && !ends_word(line.at[at + n])) n++;
         if (n > MOST_WORD)
             return tn_raise(TN_EFORMAT, "%s: line %lld has a word of %zu bytes, the limit is %d: is this a text?", who,
                             (long long)number, n, MOST_WORD),

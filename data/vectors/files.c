@@ -6,6 +6,36 @@
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
+static bool is_gap(char c) { return tn__is_gap(c); }
+static bool is_line_end(char c) { return c == '\n' || !c; }
+
+/* A vector for each row; is_end says between which bytes the words stand: one of a file may have blanks. */
+static tn_vectors *of_rows(tn_text words, tn_tensor *rows, bool (*is_end)(char c))
+{
+    if (tn__blocked()) return NULL;
+    if (!rows || tn_ndim(rows) != 2 || !words.at || !tn_dtype_is_float(tn_dtype_of(rows)))
+        return tn_raise(TN_EINVAL, "tn_vectors_from: rows must be [words, dim] of a floating type, and words a text"),
+               NULL;
+    const int64_t n = tn_size(rows, 0), dim = tn_size(rows, 1);
+    tn_vectors   *v = tn__vectors_new(n, dim);
+    int64_t       found = 0;
+    for (size_t at = 0; v && at < words.bytes;) {
+        const size_t from = at;
+        while (at < words.bytes && !is_end(words.at[at])) at++;
+        if (at > from && found++ < n && tn__strings_add(&v->words, words.at + from, at - from) < 0) break;
+        at += at == from;
+    }
+    if (v && tn__self.error == TN_OK && (found != n || v->words.n != found))
+        tn_raise(TN_EINVAL, "tn_vectors_from: %lld rows, but %lld words, %u of them different", (long long)n,
+                 (long long)found, v->words.n);
+    bool done = v && tn_copy_out(rows, TN_F32, v->row, (size_t)(n * dim) * sizeof *v->row) == TN_OK;
+    for (int64_t i = 0; done && i < n * dim; i++) done = isfinite(v->row[i]);
+    if (v && !done) tn_raise(TN_EINVAL, "tn_vectors_from: a number is not finite");
+    if (done && tn__vectors_done(v)) return v;
+    tn_vectors_free(v);
+    return NULL;
+}
+
 static tn_vectors *read_safetensors(const char *path)
 {
     tn_safetensors *f = tn_safetensors_open(path);
@@ -16,7 +46,7 @@ static tn_vectors *read_safetensors(const char *path)
     if (tn__self.error == TN_OK && (tn_dtype_of(words) != TN_U8 || !tn_is_contiguous(words)))
         tn_raise(TN_EFORMAT, "tn_vectors_load: '%s': \"words\" must be u8, the words with a line's end behind each",
                  path);
-    if (tn__self.error == TN_OK) v = tn_vectors_from((tn_text){tn_data(words), (size_t)tn_numel(words)}, rows);
+    if (tn__self.error == TN_OK) v = of_rows((tn_text){tn_data(words), (size_t)tn_numel(words)}, rows, is_line_end);
     tn_scope_end(s);
     tn_safetensors_close(f);
     return v;
@@ -63,31 +93,7 @@ tn_vectors *tn_vectors_load(const char *path, tn_vectors_format format)
     return NULL;
 }
 
-tn_vectors *tn_vectors_from(tn_text words, tn_tensor *rows)
-{
-    if (tn__blocked()) return NULL;
-    if (!rows || tn_ndim(rows) != 2 || !words.at || !tn_dtype_is_float(tn_dtype_of(rows)))
-        return tn_raise(TN_EINVAL, "tn_vectors_from: rows must be [words, dim] of a floating type, and words a text"),
-               NULL;
-    const int64_t n = tn_size(rows, 0), dim = tn_size(rows, 1);
-    tn_vectors   *v = tn__vectors_new(n, dim);
-    int64_t       found = 0;
-    for (size_t at = 0; v && at < words.bytes;) {
-        const size_t from = at;
-        while (at < words.bytes && !tn__is_gap(words.at[at])) at++;
-        if (at > from && found++ < n && tn__strings_add(&v->words, words.at + from, at - from) < 0) break;
-        at += at == from;
-    }
-    if (v && tn__self.error == TN_OK && (found != n || v->words.n != found))
-        tn_raise(TN_EINVAL, "tn_vectors_from: %lld rows, but %lld words, %u of them different", (long long)n,
-                 (long long)found, v->words.n);
-    bool done = v && tn_copy_out(rows, TN_F32, v->row, (size_t)(n * dim) * sizeof *v->row) == TN_OK;
-    for (int64_t i = 0; done && i < n * dim; i++) done = isfinite(v->row[i]);
-    if (v && !done) tn_raise(TN_EINVAL, "tn_vectors_from: a number is not finite");
-    if (done && tn__vectors_done(v)) return v;
-    tn_vectors_free(v);
-    return NULL;
-}
+tn_vectors *tn_vectors_from(tn_text words, tn_tensor *rows) { return of_rows(words, rows, is_gap); }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
@@ -110,6 +116,26 @@ static tn_status write_safetensors(const tn_vectors *v, const char *path)
     return done;
 }
 
+/* Words that were read with blanks in them stand only where something else than a blank ends a word: the number of
+ * numbers that text begins with, or the end of a line. */
+static bool can_have(const tn_vectors *v, tn_vectors_format format)
+{
+    const int64_t first = format == TN_VECTORS_GLOVE_TEXT ? tn__min_i64(1, v->words.n) : v->words.n;
+    if (format != TN_VECTORS_GLOVE_TEXT && format != TN_VECTORS_BINARY) return true;
+    for (int64_t i = 0; i < first; i++) {
+        const tn_text w = tn__strings_at(&v->words, i);
+        char          shown[TN__QUOTED];
+        if (!memchr(w.at, ' ', w.bytes) && (format == TN_VECTORS_BINARY || !memchr(w.at, '\t', w.bytes))) continue;
+        tn_raise(TN_EINVAL,
+                 "tn_vectors_save: %s has a blank in it, which %s cannot have: save TN_VECTORS_TEXT or "
+                 "TN_VECTORS_SAFETENSORS",
+                 tn__quote(shown, w.at, w.bytes, 40),
+                 format == TN_VECTORS_BINARY ? "a word of the binary form" : "GloVe's first word");
+        return false;
+    }
+    return true;
+}
+
 tn_status tn_vectors_save(const tn_vectors *v, const char *path, tn_vectors_format format)
 {
     static tn__vectors_writer *const writers[] = {[TN_VECTORS_ANY] = tn__write_text,
@@ -122,6 +148,7 @@ tn_status tn_vectors_save(const tn_vectors *v, const char *path, tn_vectors_form
         return tn_raise(TN_EINVAL, "tn_vectors_save: %s", v ? "the format is not known" : "v is NULL");
     if (format == TN_VECTORS_FASTTEXT_BIN && !v->grams.max_n)
         return tn_raise(TN_EINVAL, "tn_vectors_save: these vectors have no n-grams, which a FastText model is made of");
+    if (!can_have(v, format)) return tn__self.error;
     if (format == TN_VECTORS_SAFETENSORS) return write_safetensors(v, path);
     tn__vectors_out *o = tn__mem_zeroed(sizeof *o);
     char             label[TN__LABEL];

@@ -80,6 +80,14 @@ static bool read_row(tn__reader *r, tn_vectors *v, tn_text line)
     return v->words.n > before || fail(r, "has a word that has been there");
 }
 
+/* Does a number end the word? One line may have such a word. If all have, the first line says too few numbers. */
+static bool ends_in_number(tn_text word)
+{
+    tn_text field;
+    double  x;
+    return last_field(&word, &field) && word.bytes && tn_parse_double(field.at, field.bytes, &x);
+}
+
 /* GloVe's text does not say how much it holds: the lines are counted first, and the fields of one. */
 static bool measure(tn__reader *r, int64_t *words, int64_t *dim)
 {
@@ -113,9 +121,17 @@ tn_vectors *tn__read_text(const char *path, bool headed)
                  !tn__mul_i64(words, 2 * dim, &need) || need > r.source.size))
         good = fail(&r, "speaks of more than the file can hold, or of nothing");
     if (good) v = tn__vectors_new(words, dim);
-    while (v && tn__reader_line(&r, &line))
-        if (stripped(line).bytes && !read_row(&r, v, line)) break;
+    int64_t longer = 0;
+    while (v && tn__reader_line(&r, &line)) {
+        if (!stripped(line).bytes) continue;
+        if (!read_row(&r, v, line)) break;
+        longer += ends_in_number(tn__strings_at(&v->words, v->words.n - 1));
+    }
     if (v && tn__self.error == TN_OK && (int64_t)v->words.n < words) fail(&r, "is the last, and more were announced");
+    if (v && tn__self.error == TN_OK && longer == words) {
+        r.line = 1;
+        fail(&r, "says how many numbers each word has, and all words have more");
+    }
     tn__reader_close(&r);
     if (tn__self.error == TN_OK) return v;
     tn_vectors_free(v);

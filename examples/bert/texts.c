@@ -1,10 +1,37 @@
 /* texts.c — text files as batches of hidden words, and the loss on them. */
 #include "../common/checksum.h"
 #include "../common/numbers.h"
+#include "../common/ranks.h"
 #include "bert.h"
 
 #include <math.h>
 #include <string.h>
+
+/* Sentences are told of that are not UTF-8: what stands for their accents is left out by most tokenizers. */
+typedef struct {
+    tn_encoder inner;
+    int64_t    broken;
+} telling;
+static tn_status encode(void *user, tn_text line, tn_ids *to)
+{
+    telling *t = user;
+    t->broken += tn_utf8_valid(line.at, line.bytes) < line.bytes;
+    return t->inner.encode(t->inner.user, line, to);
+}
+
+static tn_corpus *open_corpus(const texts_config *c, const tn_tokenizer *t, tn_encoding *e)
+{
+    telling    told = {.inner = tn_tokenizer_encoder(t, e)};
+    tn_corpus *corpus =
+        tn_corpus_open(.files = c->files.value, .n = c->files.count, .cache = c->cache, .encoder = {encode, &told},
+                       .encoder_sum = checksum_pieces(t), .vocabulary = tn_tokenizer_size(t), .by_rule = c->by_rule);
+    if (told.broken && !settings.quiet && ranks_first())
+        fprintf(stderr,
+                "note: '%s'%s: %lld sentences are not UTF-8; is it to be converted, for example with iconv -f latin1 "
+                "-t utf-8?\n",
+                c->files.value[0], c->files.count > 1 ? " and others" : "", (long long)told.broken);
+    return corpus;
+}
 
 bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
 {
@@ -23,10 +50,7 @@ bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
                  : r.first < 0 ? "CLS"
                  : r.mask < 0  ? "MASK"
                                : "SEP");
-    if (tn_error() == TN_OK)
-        to->corpus = tn_corpus_open(.files = c->files.value, .n = c->files.count, .cache = c->cache,
-                                    .encoder = tn_tokenizer_encoder(t, to->encoding), .encoder_sum = checksum_pieces(t),
-                                    .vocabulary = vocab, .by_rule = c->by_rule);
+    if (tn_error() == TN_OK) to->corpus = open_corpus(c, t, to->encoding);
     if (to->corpus && c->pairs && !c->order && tn_corpus_documents(to->corpus) < 2)
         tn_raise(TN_EFORMAT,
                  "'%s' is one document, but guessing the next sentence needs sentences of others: put an empty line "

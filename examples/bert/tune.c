@@ -103,6 +103,25 @@ static int check(training *b)
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
 
+/* Learned from they are, but an accent that is U+FFFD, or left out, is nothing to learn from. */
+static void note_not_utf8(const tn_labelled *l, const char *path)
+{
+    int64_t n = 0, line = 0;
+    for (int64_t i = 0; i < tn_labelled_count(l); i++) {
+        const tn_example x = tn_labelled_at(l, i);
+        bool             all = true;
+        for (int64_t k = 0; k < x.texts; k++)
+            all = all && tn_utf8_valid(x.text[k], strlen(x.text[k])) == strlen(x.text[k]);
+        if (!all && !n++) line = x.line;
+    }
+    if (n && !settings.quiet)
+        fprintf(
+            stderr,
+            "note: '%s' is not UTF-8 in %lld of its texts, the first in line %lld; is it to be converted, for example "
+            "with iconv -f latin1 -t utf-8?\n",
+            path, (long long)n, (long long)line);
+}
+
 static bool load(const tuning *t, const char *path, held *h)
 {
     const char *first;
@@ -120,6 +139,7 @@ static bool load(const tuning *t, const char *path, held *h)
     const int64_t n = tn_labelled_skipped(h->texts, &first);
     if (n && tn_error() == TN_OK)
         fprintf(stderr, "%s: %lld left out, of which the first: %s\n", path, (long long)n, first);
+    note_not_utf8(h->texts, path);
     return tn_error() == TN_OK;
 }
 

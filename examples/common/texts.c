@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "texts.h"
 #include "files.h"
+#include "ranks.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,16 +15,39 @@ enum { BLOCK = 1 << 16, AT_ONCE = 8 << 20 };
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
+/* What was read of one file: a NUL is in no text, as it is in all of UTF-16; and what is not UTF-8 is told of. */
+static bool sound(const char *path, tn_text text)
+{
+    const char *nul = text.bytes ? memchr(text.at, 0, text.bytes) : NULL;
+    size_t      at = 0, broken = 0, first = 0;
+    bool        valid = true;
+    if (nul)
+        return tn_raise(TN_EFORMAT, "'%s': byte %zu is NUL: this is no text, or not in UTF-8", path,
+                        (size_t)(nul - text.at)),
+               false;
+    while ((at += tn_utf8_valid(text.at + at, text.bytes - at)) < text.bytes) {
+        if (!broken++) first = at;
+        tn_utf8_next(text.at, text.bytes, &at, &valid);
+    }
+    if (broken && !settings.quiet && ranks_first())
+        fprintf(stderr,
+                "note: '%s' is not UTF-8 in %zu places, the first at byte %zu, which count as U+FFFD; is it to be "
+                "converted, for example with iconv -f latin1 -t utf-8?\n",
+                path, broken, first);
+    return true;
+}
+
 static bool read_stream(FILE *f, const char *path, tn_string *to)
 {
-    static char block[BLOCK];
+    static char  block[BLOCK];
+    const size_t before = to->bytes;
     for (size_t n = 1; f && n && tn_error() == TN_OK;) {
         n = fread(block, 1, sizeof block, f);
         if (n) tn_string_add(to, (tn_text){block, n});
         if (to->bytes > INT32_MAX) tn_raise(TN_EUNSUPPORTED, "'%s': texts of more than 2 GiB in all: take fewer", path);
     }
     if (!f || ferror(f)) tn_raise(TN_EIO, "'%s': %s", path, strerror(errno));
-    return tn_error() == TN_OK;
+    return tn_error() == TN_OK && sound(path, (tn_text){to->at ? to->at + before : "", to->bytes - before});
 }
 
 static bool read_path(const char *path, tn_string *to, int depth);
@@ -307,7 +331,13 @@ static void put_words(tn_json_writer *w, const tn_vocab *v)
     tn_json_put_i64(w, unknown, 0), tn_json_put_i64(w, line_end, 1);
     int64_t id = 2;
     for (int64_t i = TN_VOCAB_FIRST; i < tn_vocab_size(v) && tn_error() == TN_OK; i++) {
-        const char *word = tn_vocab_word(v, i);
+        const char  *word = tn_vocab_word(v, i);
+        const size_t bytes = strlen(word), good = tn_utf8_valid(word, bytes);
+        if (good < bytes)
+            tn_raise(TN_EFORMAT,
+                     "a word of the text, '%.*s...', is not UTF-8: its byte %zu is 0x%02x; convert the text first, for "
+                     "example with iconv -f latin1 -t utf-8",
+                     good < 40 ? (int)good : 40, word, good + 1, (unsigned)(unsigned char)word[good]);
         if (strcmp(word, unknown) != 0 && strcmp(word, line_end) != 0 && strncmp(word, "##", 2) != 0)
             tn_json_put_i64(w, word, id++);
     }

@@ -74,6 +74,22 @@ says 3 "bert: line 1: a line of more than 16777216 bytes: is this a text with li
     bash -c "ulimit -v 1000000; '$bert' embed --model model <line"
 says 5 "bert: line 1: standard input: Is a directory" bash -c "'$bert' embed --model model <."
 
+# of words, and of pieces of bytes, in which what is not UTF-8 is U+FFFD
+printf 'das M\344dchen\nund das Fr\344ulein\n%.0s' {1..200} >latin1
+for program in lm elmo gpt; do
+    learn=("$build/bin/$program" train --threads 1 --steps 1 --no-progress --out lesson)
+    says 3 "$program: 'binary': byte 5 is NUL: this is no text, or not in UTF-8" "${learn[@]}" --text binary
+    [ $program = gpt ] || says 3 "$program: a word of the text, 'Fr...', is not UTF-8: its byte 3 is 0xe4; convert the \
+text first, for example with iconv -f latin1 -t utf-8 (4 later calls skipped)" "${learn[@]}" --quiet --text latin1
+    "${learn[@]}" --text latin1 >out 2>err || [ $program != gpt ] || wrong "gpt refuses bytes that are not UTF-8"
+    head -n 1 err | grep -qF "note: 'latin1' is not UTF-8 in 400 places, the first at byte 5, which count as U+FFFD" ||
+        wrong "$program does not tell of bytes that are not UTF-8, but says: $(head -n 3 err)"
+done
+"$bert" train --no-progress --size tiny --steps 1 --batch 2 --length 16 --vocab model --objective roberta \
+    --text latin1 --out accents >out 2>err || wrong "bert refuses bytes that are not UTF-8: $(head -n 3 err)"
+head -n 1 err | grep -qF "note: 'latin1': 400 sentences are not UTF-8" ||
+    wrong "bert does not tell of bytes that are not UTF-8, but says: $(head -n 3 err)"
+
 for type in wordpiece bpe byte-bpe; do
     learn=("$tokenize" train --no-progress --type $type --out new)
     says 3 "tokenize: tn_tokenizer_train: $none" "${learn[@]}" empty

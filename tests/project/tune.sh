@@ -141,6 +141,7 @@ bad classify a.tsv 'a\tx\nb\ty\nc\n' "'a.tsv', line 3: there is no tab in it"
 bad classify b.tsv 'a\tx\nb\ty\nc\td\tx\n' "'b.tsv', line 3: 3 columns, where the first line has 2"
 bad classify c.csv 'a,x\nb,y\nc, d,x\n' "'c.csv', line 3: 3 columns, where the first line has 2: is there a comma"
 bad classify d.csv 'a,x\nb,y\n"c"d,x\n' "'d.csv', line 3: something stands between the quote"
+bad classify k.tsv 'a\tx\nb\ty\nc\tn\xe9g\n' "'k.tsv', line 3: the label is not UTF-8; convert the file"
 bad tag e.conll 'a X\nb Y\n\nc\n' "'e.conll', line 4: 1 columns, where there must be 2"
 bad answer f.json '{"data":[{"paragraphs":[{"context":"the cat","qas":[
 {"id":"1","question":"what","answers":[{"text":"cat","answer_start":4}]},
@@ -157,6 +158,11 @@ reads classify i.csv '\xef\xbb\xbf"a, ""b""\tc\nd",x\r\n"e",y\r\n' # quotes, tab
 reads tag j.conll "$(for i in {1..60}; do echo "word$i X"; done; echo; echo 'b Y')\n" # longer than the window
 [ "$(cut -d' ' -f1 j.conll | tr '\n' ' ' | "$bert" tag --model readj.conll | grep -c .)" = 61 ] ||
     wrong "bert tag loses words of a long sentence"
+printf 'a\tx\nM\xe4dchen\ty\n' >latin1.tsv
+"$bert" tune classify --model small --train latin1.tsv --epochs 1 --length 16 --no-progress --out latin1 >/dev/null \
+    2>err || wrong "bert tune refuses a text that is not UTF-8"
+grep -qF "note: 'latin1.tsv' is not UTF-8 in 1 of its texts, the first in line 2" err ||
+    wrong "bert tune does not tell of a text that is not UTF-8: $(head -n 3 err)"
 printf 'a\tx\n\ty\nb\ty\n' >empty.tsv
 says 3 "'empty.tsv', line 2: the text is empty" "${tune[@]}" classify --train empty.tsv --out never
 "${tune[@]}" classify --train empty.tsv --test empty.tsv --skip-bad 1 --json --out skipped >skipped.txt 2>/dev/null ||

@@ -85,7 +85,8 @@ static const struct {
     ROW(F, "torch.save has not written this", ""),
     ROW(F, "torch.save has not written this", "P"),
     ROW(F, "torch.save has not written this", "{\"a\": 1}"),
-    ROW(F, "torch.save has not written this", "\x80\3}."),
+    ROW(F, "torch.save has not written this", "\x80\6}."),
+    ROW(U, "it is of protocol 3, and only 2 is read, which torch.save writes without pickle_protocol", "\x80\3}."),
     ROW(F, "torch.save has not written this", "ustar"),
     ROW(F, "it is a pickle, but not of torch.save", "\x80\2}."),
     ROW(F, "it is a pickle, but not of torch.save", "\x80\2\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x18."),
@@ -94,7 +95,7 @@ static const struct {
     ROW(F, "it is not of version 1001", START "\x80\2K\1." MACHINE),
     ROW(F, "it is not of version 1001", START "\x80\2}." MACHINE),
     ROW(F, "it does not begin as a pickle", START VERSION "}"),
-    ROW(F, "it is not of protocol 2", START VERSION "\x80\4}."),
+    ROW(U, "it is of protocol 4, and only 2 is read", START VERSION "\x80\4}."),
     /* what would run */
     BAD(U, "it names 'os\\x0asystem', which no state dict of plain tensors needs", "cos\nsystem\n(X\2\0\0\0lstR"),
     BAD(U, "it names 'builtins\\x0aeval'", "cbuiltins\neval\n(tR"),

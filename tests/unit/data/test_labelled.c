@@ -81,6 +81,10 @@ static const struct {
     {"id,sent1,sent2,ending0,ending1,label\n1,She sat,He,ran,slept,1\n",
      {.kind = TN_LABELLED_CHOICES},
      "She sat|He ran|He slept=1;"},
+    /* a quote inside of a cell is a byte like all, and opens nothing */
+    {"5'11\" tall,1\n6' tall,0\n\"a\"\"\",1\n3\"\" pipe,\"0\"\nb,in\"ch\n",
+     {.form = "csv"},
+     "5'11\" tall=1;6' tall=0;a\"=1;3\"\" pipe=0;b=in\"ch;"},
 };
 
 START_TEST(forms)
@@ -124,6 +128,16 @@ static const struct {
     {"{\"text\":\"a\",\"label\":1}\n{\n", {.form = "jsonl"}, NULL},
     {"[1]\n", {.form = "jsonl"}, "line 1: it is no object of JSON"},
     {"{\"text\":\"a\"}\n", {.form = "jsonl"}, "line 1: it has no label: a member \"label\", or what --label names"},
+    {"a\tx\nb\tn\xe9g\n",
+     {.form = "tsv"},
+     "line 2: the label is not UTF-8; convert the file, for example with iconv -f latin1 -t utf-8"},
+    {"a B-\xe9\n",
+     {.kind = TN_LABELLED_WORDS},
+     "line 1: the label is not UTF-8; convert the file, for example with iconv -f latin1 -t utf-8"},
+    {"{\"text\":\"a\",\"label\":\"b\\u0000c\"}\n", {.form = "jsonl"}, "line 1: the label holds a NUL"},
+    {"{\"text\":\"a\",\"label\":[\"\"]}\n",
+     {.form = "jsonl", .problem = TN_ANY_LABELS},
+     "line 1: a label is empty; where there is none, the labels are []"},
     {"a O\nb\n",
      {.kind = TN_LABELLED_WORDS},
      "line 2: 1 columns, where there must be 2: is a tag missing, or a blank inside a word?"},
@@ -183,6 +197,10 @@ START_TEST(refused)
     ck_assert_int_eq(tn_error(), TN_EIO);
     tn_clear_error();
     const char *path = tn_test_file("empty.tsv");
+    ck_assert_int_eq(tn_file_write(path, "a\tx\rb\ty\r", 8), TN_OK);
+    ck_assert_ptr_null(tn_labelled_load(path));
+    ck_assert(strstr(tn_error_message(), ": its lines end in \\r alone, and in no \\n: make them \\n"));
+    tn_clear_error();
     ck_assert_int_eq(tn_file_write(path, "\n", 1), TN_OK);
     ck_assert_ptr_null(tn_labelled_load(path));
     ck_assert(strstr(tn_error_message(), "holds nothing to learn from"));

@@ -280,6 +280,29 @@ START_TEST(any_bytes)
 }
 END_TEST
 
+/* What is learned can be read again, or is not written. */
+START_TEST(codes_that_can_be_read)
+{
+    const char     *path = tn_test_file("codes");
+    tn_word_counts *w = tn_word_counts_new(), *latin1 = tn_word_counts_new();
+    tn_word_counts_add_line(w, tn_text_of("lo\rx lo\rx lo"));
+    ck_assert_int_eq(tn_word_counts_get(w, tn_text_of("lo")), 3);
+    ck_assert_int_eq(tn_word_counts_get(w, tn_text_of("x")), 2);
+    tn_subword *s = tn_subword_learn(w, .merges = 5), *again;
+    ck_assert_int_eq(tn_subword_save(s, path), TN_OK);
+    ck_assert_ptr_nonnull(again = tn_subword_load(path));
+    tn_subword_free(s), tn_subword_free(again);
+    tn_word_counts_add_line(latin1, tn_text_of("M\xe4 M\xe4"));
+    s = tn_subword_learn(latin1, .merges = 5);
+    ck_assert_int_eq(tn_subword_save(s, "codes"), TN_EFORMAT);
+    ck_error(TN_EFORMAT,
+             "tn_subword_save: 'codes': the piece '\\xe4</w>' is not UTF-8, as codes are; convert the text that "
+             "it was learned from, for example with iconv -f latin1 -t utf-8");
+    tn_subword_free(s);
+    tn_word_counts_free(w), tn_word_counts_free(latin1);
+}
+END_TEST
+
 static void refused(const char *text, size_t bytes, const char *part)
 {
     const char *path = tn_test_file("refused");
@@ -384,6 +407,7 @@ int main(void)
     tcase_set_timeout(c, 120);
     tcase_add_test(c, a_word_of_a_million_letters);
     tcase_add_test(c, any_bytes);
+    tcase_add_test(c, codes_that_can_be_read);
     tcase_add_test(c, bad_files);
     tcase_add_test(c, no_memory);
     return tn_check_main(s);

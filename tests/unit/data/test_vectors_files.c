@@ -80,6 +80,18 @@ START_TEST(as_others_write_them)
     tn_vectors *w = tn_vectors_load(path, TN_VECTORS_ANY);
     ck_assert_msg(w, "%s", tn_error_message());
     ck_assert_str_eq(tn_vectors_word(w, 0).at, ". .");
+    /* such a word is written where it can be read again, and refused elsewhere */
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (forms[i] == TN_VECTORS_TEXT || forms[i] == TN_VECTORS_SAFETENSORS) {
+            ck_assert_int_eq(tn_vectors_save(w, path, forms[i]), TN_OK);
+            tn_vectors *again = tn_vectors_load(path, TN_VECTORS_ANY);
+            same(w, again);
+            tn_vectors_free(again);
+        } else {
+            ck_assert_int_eq(tn_vectors_save(w, path, forms[i]), TN_EINVAL);
+            ck_assert(strstr(tn_error_message(), "'. .' has a blank in it, which"));
+            tn_clear_error();
+        }
     tn_vectors_free(w);
     tn_vectors_free(v);
 }
@@ -225,7 +237,8 @@ START_TEST(broken_files)
                                         "1000000 300\na 1 2\n",
                                         "2 9223372036854775807\na 1 2\n",
                                         "2000000000 1\na 1\n",
-                                        "2 2\na 1 2\nb 3 --4\n"};
+                                        "2 2\na 1 2\nb 3 --4\n",
+                                        "2 1\na 1 2\nb 3 4\n"};
     static const char *const gloves[] = {"a\nb\n",         "a 1 2\nb 1\n", "a 1 2\nb 1 2 x\n",
                                          "a 1 2\na 1 2\n", "a x y\n",      "\n\n"};
     static const char *const binaries[] = {"",

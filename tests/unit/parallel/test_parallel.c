@@ -356,6 +356,23 @@ START_TEST(a_line_that_is_cut)
 }
 END_TEST
 
+/* One rank's schedule has another length: its first step has the same rate, and its second has not. */
+static void step_differently(tn_world *w, tn_linear *m)
+{
+    tn_optimizer *o = tn_sgd_new(m, .lr = 1);
+    tn_replica   *r = tn_replica_new(w, m, .shards = 3);
+    tn_schedule_follow(tn_step_lr_new(o, .size = tn_world_rank(w) == 2 ? 1 : 2));
+    for (int i = 0; i < 4 && tn_error() == TN_OK; i++) {
+        for (tn_part p = {0}; tn_replica_next(r, &p);)
+            tn_replica_backward(r, tn_sum(tn_call(m, tn_ones(TN_SHAPE(1, 2)))), 1);
+        ck_assert_int_eq(tn_error(), TN_OK);
+        tn_replica_step(r, o);
+        ck_assert_int_eq(tn_error() == TN_OK, i == 0);
+    }
+    tn_replica_free(r);
+    tn_optimizer_free(o);
+}
+
 static void differently(tn_world *w, void *user)
 {
     const int  what = *(const int *)user, rank = tn_world_rank(w);
@@ -368,6 +385,8 @@ static void differently(tn_world *w, void *user)
     if (what == 2) tn_world_same(w, "file", rank == 1 ? "a" : "b");
     if (what == 3) tn_replica_free(rank ? tn_replica_new(w, other) : tn_replica_new(w, m));
     if (what == 4 && rank) tn_world_barrier(w); /* rank 0 has gone home */
+    if (what == 5) step_differently(w, other);
+    if (what == 6) tn_replica_free(tn_replica_new(w, m, .clip.norm = 1 + (rank == 1)));
     tn_free(m), tn_free(other);
 }
 
@@ -378,9 +397,11 @@ START_TEST(ranks_that_differ)
         "tn_replica_new: rank 2 has another number of .shards, .bucket, or other switches than rank 0",
         "tn_world_same: rank 1 has another file than rank 0",
         "tn_world_broadcast: rank 1 has a module of other names, number types or shapes than rank 0",
-        "rank 0 calls tn_world_free, but rank 1 calls tn_world_barrier; all ranks make the same calls"};
+        "rank 0 calls tn_world_free, but rank 1 calls tn_world_barrier; all ranks make the same calls",
+        "tn_replica_step: rank 2 has an optimizer of another kind, with another rate or with other options than rank 0",
+        "tn_replica_new: rank 1 has another number of .shards, .bucket, or other switches than rank 0"};
     char text[TN_THREAD_RANKS][1100];
-    for (int what = 0; what < 5; what++) {
+    for (int what = 0; what < 7; what++) {
         tn_thread_ranks(3, differently, &what, 0, text);
         for (int i = 0; i < 3; i++) ck_assert_msg(!strcmp(text[i], said[what]), "%d: %s", what, text[i]);
     }
