@@ -2,7 +2,8 @@
  *
  * Beams: of each prompt's texts the 2 · beams best continuations are looked at, best first. One that ends the text is
  * finished if it is among the first `beams`; the others live on, until there are `beams` of them. A prompt is done once
- * `beams` texts are finished, so that one beam is the greedy choice. Of equal scores the earlier text and the smaller
+ * `beams` texts are finished, so that one beam is the greedy choice; those that came to their end in the last step, or
+ * to the most words, take the place of worse ones. Of equal scores the earlier text and the smaller
  * word come first. */
 #include "core/base/toolbox.h"
 #include "models/generate/sampling.h"
@@ -181,12 +182,22 @@ static void copy_text(text *to, const text *from)
     to->words = words;
 }
 
-/* A text comes to its end: words counts the end, if that was what ended it. */
+/* A text comes to its end: words counts the end, if that was what ended it. Where there are `beams` of them already the
+ * worst makes way, of equals the last. */
 static void finish(state *s, int64_t b, const text *t, double score, int64_t words)
 {
-    text *d = &s->done[b * s->beams + s->ndone[b]++];
-    copy_text(d, t);
-    d->score = s->a.sample || s->beams == 1 ? score : score / tn__libm_pow((double)(words > 0 ? words : 1), s->penalty);
+    text   *done = &s->done[b * s->beams];
+    int64_t n = s->ndone[b], worst = 0;
+    if (!s->a.sample && s->beams > 1) score /= tn__libm_pow((double)(words > 0 ? words : 1), s->penalty);
+    if (n == s->beams) {
+        for (int64_t i = 1; i < n; i++) worst = done[i].score <= done[worst].score ? i : worst;
+        if (!(done[worst].score < score)) return;
+        const text goes = done[worst];
+        for (n--; worst < n; worst++) done[worst] = done[worst + 1];
+        done[n] = goes;
+    }
+    copy_text(&done[n], t);
+    done[n].score = score, s->ndone[b] = n + 1;
 }
 
 /* The texts of prompt b become those that its best choices make. p: the rows' log-probabilities. */
@@ -218,7 +229,7 @@ static void grow(state *s, int64_t b, float *p)
             best[at] = c;
         }
     }
-    for (int64_t k = 0; k < n && kept < s->beams && s->ndone[b] < s->beams; k++) {
+    for (int64_t k = 0; k < n && kept < s->beams && (k < s->beams || s->ndone[b] < s->beams); k++) {
         const text *t = best[k].of;
         if (best[k].c.word == s->end) {
             if (k < s->beams) finish(s, b, t, best[k].c.score, t->n - s->begin + 1);
@@ -232,8 +243,7 @@ static void grow(state *s, int64_t b, float *p)
         else kept++;
     }
     if (n == 0) /* nothing may come: the texts end as they are */
-        for (int64_t i = 0; i < s->nalive[b] && s->ndone[b] < s->beams; i++)
-            finish(s, b, &alive[i], alive[i].score, alive[i].n - s->begin);
+        for (int64_t i = 0; i < s->nalive[b]; i++) finish(s, b, &alive[i], alive[i].score, alive[i].n - s->begin);
     s->nalive[b] = s->ndone[b] < s->beams ? kept : 0;
 }
 

@@ -106,6 +106,19 @@ START_TEST(many_beams_find_the_best)
 }
 END_TEST
 
+/* The text without a word, which was finished first, is worse than five of those that the limit ends. */
+START_TEST(the_limit_ends_what_is_better)
+{
+    static const int64_t should[5][2] = {{3, 5}, {2, 4}, {2, 5}, {2, 1}, {2, 2}};
+    static const double  p[5] = {0.4 * 0.9, 0.5 * 0.4, 0.5 * 0.3, 0.5 * 0.1, 0.5 * 0.1};
+    tn_generated         g = tn_generate(&model, ones(1), .end = 0, .most = 2, .beams = 5, .best = 5);
+    for (int64_t i = 0; i < 5; i++) {
+        ck_words(g, i, 2, should[i]);
+        ck_assert_double_eq_tol(tn_get(g.scores, i), log(p[i]) / 2, 1e-5);
+    }
+}
+END_TEST
+
 /* ---- by chance --------------------------------------------------------------------------------------------------- */
 
 enum { DRAWS = 4000 };
@@ -342,6 +355,7 @@ int main(void)
     TCase *c = tn_tcase(s, "texts");
     tcase_add_test(c, greedy_and_beams);
     tcase_add_test(c, many_beams_find_the_best);
+    tcase_add_test(c, the_limit_ends_what_is_better);
     tcase_add_test(c, sampling);
     tcase_add_test(c, sampling_in_order);
     tcase_add_test(c, repetition);
