@@ -20,6 +20,7 @@ typedef struct tn_generate_args {
     int                   zero_;
     tn_decoding          *from;        /* fresh, or: */
     int64_t               read;        /* the words of each row that it has read already: the prompt comes behind */
+    tn_tensor            *before;      /* i64 [B, read]: those words; without, .no_repeat and the penalty see none */
     tn_tensor            *prompt;      /* i64 [B, n], n at least 1: what each text begins with */
     int64_t end           TN_IS(-1);   /* the word that ends a text; -1: none */
     int64_t               most, least; /* new words, the end not counted; most 0: as many as there is room for */

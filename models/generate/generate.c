@@ -23,6 +23,7 @@ typedef struct {
 typedef struct {
     tn_generate_args a;
     int64_t          prompts, beams, begin, most, least, end, vocab; /* begin: words of a prompt; end: -1 is none */
+    int64_t          before;                                         /* ... of which it has so many from .before */
     int64_t          rows;                                           /* of the decoding now */
     double           penalty;
     text            *alive, *next, *done; /* beams for each prompt */
@@ -61,35 +62,46 @@ static bool refuse(const char *what, int64_t got, const char *expected)
     return false;
 }
 
+static bool are_integers(const char *what, const tn_tensor *t)
+{
+    if (tn_dtype_of(t) == TN_I64 || tn_dtype_of(t) == TN_I32) return true;
+    return tn_raise(TN_EDTYPE, "tn_generate: %s must hold integers, i64 or i32", what), false;
+}
+
 static bool prompt_fits(const tn_generate_args *a)
 {
-    char shape[192];
+    char             shape[192];
+    const tn_tensor *before = a->before;
     if (!a->from) return tn_raise(TN_EINVAL, "tn_generate: the decoding is NULL"), false;
     if (!a->prompt || tn_ndim(a->prompt) != 2 || tn_size(a->prompt, 1) < 1 || tn_size(a->prompt, 0) < 1)
         return tn_raise(TN_ESHAPE, "tn_generate: the prompt must be [batch, length], both at least 1, got %s",
                         a->prompt ? tn_shape_text(tn_shape_of(a->prompt), shape, sizeof shape) : "NULL"),
                false;
-    if (tn_dtype_of(a->prompt) != TN_I64 && tn_dtype_of(a->prompt) != TN_I32)
-        return tn_raise(TN_EDTYPE, "tn_generate: the prompt must hold integers, i64 or i32"), false;
-    return true;
+    if (before &&
+        (tn_ndim(before) != 2 || tn_size(before, 0) != tn_size(a->prompt, 0) || tn_size(before, 1) != a->read))
+        return tn_raise(TN_ESHAPE, "tn_generate: .before must be [%lld, %lld], the .read words of each prompt, got %s",
+                        (long long)tn_size(a->prompt, 0), (long long)a->read,
+                        tn_shape_text(tn_shape_of(before), shape, sizeof shape)),
+               false;
+    return are_integers("the prompt", a->prompt) && (!before || are_integers(".before", before));
 }
 
 /* Do the decoding's rows and length suffice? */
 static bool decoding_suffices(const state *s)
 {
     const tn_decoding *d = s->a.from;
-    const int64_t      room = d->length - s->a.read;
+    const int64_t      room = d->length - s->a.read, prompt = s->begin - s->before;
     if (s->a.read < 0) return refuse("read", s->a.read, "at least 0");
     if (s->prompts > d->rows / s->beams)
         return tn_raise(
                    TN_EINVAL, "tn_generate: %lld prompts with %lld beams each need %lld rows; the decoding has %lld",
                    (long long)s->prompts, (long long)s->beams, (long long)(s->prompts * s->beams), (long long)d->rows),
                false;
-    if (s->begin > room || s->most > room - s->begin || s->most < 1)
+    if (prompt > room || s->most > room - prompt || s->most < 1)
         return tn_raise(TN_EINVAL,
                         "tn_generate: a prompt of %lld words and %lld new ones do not fit the decoding's length of "
                         "%lld%s",
-                        (long long)s->begin, (long long)s->most, (long long)d->length,
+                        (long long)prompt, (long long)s->most, (long long)d->length,
                         s->a.read ? ", of which a part has been read" : ""),
                false;
     return true;
@@ -119,8 +131,9 @@ static bool fits(state *s)
 {
     const tn_generate_args *a = &s->a;
     if (tn_error() != TN_OK || !prompt_fits(a)) return false;
-    s->prompts = tn_size(a->prompt, 0), s->begin = tn_size(a->prompt, 1);
-    s->beams = a->beams, s->most = a->most ? a->most : a->from->length - a->read - s->begin;
+    const int64_t prompt = tn_size(a->prompt, 1);
+    s->prompts = tn_size(a->prompt, 0), s->before = a->before ? a->read : 0, s->begin = s->before + prompt;
+    s->beams = a->beams, s->most = a->most ? a->most : a->from->length - a->read - prompt;
     s->least = a->least, s->end = a->end;
     s->penalty = a->length_penalty;
     const int64_t best = a->best;
@@ -167,7 +180,9 @@ static bool begin(state *s)
     for (int64_t b = 0; b < s->prompts; b++) {
         text *t = &s->alive[b * s->beams];
         s->nalive[b] = 1, t->row = b, t->n = s->begin;
-        for (int64_t i = 0; i < s->begin; i++) t->words[i] = tn_get_i64(s->a.prompt, b * s->begin + i);
+        const int64_t k = s->before, n = s->begin - k;
+        for (int64_t i = 0; i < k; i++) t->words[i] = tn_get_i64(s->a.before, b * k + i);
+        for (int64_t i = 0; i < n; i++) t->words[k + i] = tn_get_i64(s->a.prompt, b * n + i);
     }
     return true;
 }
