@@ -5,8 +5,7 @@
  *     tn_generated g = tn_generate(d, prompt, .most = 100, .sample = true, .top_p = 0.9);
  *     tn_decoding_free(d);
  *
- * A row's text does not depend on the other rows, on the number of threads, or on whether the model kept its keys and
- * values from one word to the next. */
+ * A row's text does not depend on the other rows, on threads, or on whether the model kept its keys and values. */
 #ifndef TENON_MODELS_GENERATE_H
 #define TENON_MODELS_GENERATE_H
 
