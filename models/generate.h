@@ -5,8 +5,7 @@
  *     tn_generated g = tn_generate(d, prompt, .most = 100, .sample = true, .top_p = 0.9);
  *     tn_decoding_free(d);
  *
- * A row's text does not depend on the other rows, on the number of threads, or on whether the model kept its keys and
- * values from one word to the next. */
+ * A row's text does not depend on the other rows, on threads, or on whether the model kept its keys and values. */
 #ifndef TENON_MODELS_GENERATE_H
 #define TENON_MODELS_GENERATE_H
 
@@ -20,6 +19,7 @@ typedef struct tn_generate_args {
     int                   zero_;
     tn_decoding          *from;        /* fresh, or: */
     int64_t               read;        /* the words of each row that it has read already: the prompt comes behind */
+    tn_tensor            *before;      /* i64 [B, read]: those words; without, .no_repeat and the penalty see none */
     tn_tensor            *prompt;      /* i64 [B, n], n at least 1: what each text begins with */
     int64_t end           TN_IS(-1);   /* the word that ends a text; -1: none */
     int64_t               most, least; /* new words, the end not counted; most 0: as many as there is room for */

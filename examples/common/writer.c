@@ -156,13 +156,12 @@ static bool begin_anew(writer *w)
 /* As much as fits; false: that was the end. */
 static bool write_some(writer *w, int64_t *left)
 {
-    const tn_scope s = tn_scope_begin();
-    const int64_t  begin = w->text.n, news = begin - w->read;
-    tn_tensor     *prompt = tn_empty_of(TN_I64, TN_SHAPE(1, news));
-    int64_t       *ids = prompt ? tn_data_mut(prompt) : NULL;
-    for (int64_t i = 0; ids && i < news; i++) ids[i] = w->text.at[w->read + i];
+    const tn_scope   s = tn_scope_begin();
+    const int64_t    begin = w->text.n;
+    tn_tensor       *text = tn_from_data(TN_I32, TN_SHAPE(1, begin), w->text.at);
     tn_generate_args a = w->manner->how;
-    a.from = w->decoding, a.prompt = prompt, a.read = w->read, a.each = heard, a.user = w;
+    a.from = w->decoding, a.read = w->read, a.each = heard, a.user = w;
+    a.before = tn_narrow(text, 1, 0, w->read), a.prompt = tn_narrow(text, 1, w->read, begin - w->read);
     a.most = *left < w->room - begin ? *left : w->room - begin;
     a.end = w->last;
     const double       began = seconds_now();

@@ -148,8 +148,9 @@ static void read_stream(stretch *s)
     char  *line = NULL;
     size_t room = 0, n = 0;
     while (tn_error() == TN_OK && !stop_flag && next_line(&line, &room, &n, LINE_MOST - 1)) {
-        line[n] = '\n'; /* the NUL's place */
-        if (add(s, (tn_text){line, n + 1})) measure_ids(s, false);
+        const bool ended = !feof(stdin); /* the last line may have no end */
+        line[n] = '\n';                  /* the NUL's place */
+        if (add(s, (tn_text){line, n + ended})) measure_ids(s, false);
     }
     free(line);
     measure_ids(s, true);

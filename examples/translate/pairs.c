@@ -52,6 +52,9 @@ bool pairs_open(pairs *p, const tn_tokenizer *t, const char *source, const char 
         p->pairs = tn_pairs_load(source, target, .source = tn_tokenizer_encoder(t, p->encoding[0]),
                                  .target = tn_tokenizer_encoder(t, p->encoding[1]), .pad = PADDING, .begin = BEGIN,
                                  .end = END, .max_tokens = longest);
+    if (p->pairs && !tn_pairs_count(p->pairs))
+        tn_raise(TN_EFORMAT, "'%s' and '%s' have no pair of lines of at most %lld pieces", source, target,
+                 (long long)longest);
     if (p->pairs) p->batches = tn_pairs_batches_new(p->pairs, .tokens = tokens, .seed = seed, .in_order = in_order);
     if (p->batches && tn_error() == TN_OK) return true;
     pairs_close(p);

@@ -31,9 +31,8 @@ static int check(training *t)
 static bool look(training *t)
 {
     translate_training *p = of(t);
-    pairs_state         valid;
     return pairs_check(p->source, p->target, &p->state) &&
-           (!p->valid_source || pairs_check(p->valid_source, p->valid_target, &valid));
+           (!p->valid_source || pairs_check(p->valid_source, p->valid_target, &p->held_state));
 }
 
 static const char *const special[] = {"<pad>", "<unk>", "<s>", "</s>", NULL}; /* PADDING, UNKNOWN, BEGIN, END */
@@ -43,6 +42,12 @@ static tn_tokenizer *tokenizer(training *t, progress *bar)
     return tn_tokenizer_train(2, ((const char *[]){of(t)->source, of(t)->target}), .kind = TN_BYTE_BPE,
                               .vocab_size = t->asked.vocab_size, .cased = true, .special = special,
                               .progress = progress_part, .user = bar);
+}
+
+/* Pieces that a line may have, its end among them. */
+static int64_t positions_of(const translate_training *p)
+{
+    return p->longest >= 500 ? 2 * p->longest + 24 : tn_seq2seq_size(p->base.asked.size).positions;
 }
 
 static bool open_all(training *t)
@@ -62,7 +67,8 @@ static bool open_all(training *t)
     t->batches = tn_pairs_batches_count(p->pairs.batches), t->width = p->pieces, t->every = p->valid_every;
     snprintf(t->each, sizeof t->each, "at most %lld pieces", (long long)p->pieces);
     if (!p->valid_source) return true;
-    if (!pairs_open(&p->held, t->tokens, p->valid_source, p->valid_target, p->pieces, 0, 1, true)) return false;
+    if (!pairs_open(&p->held, t->tokens, p->valid_source, p->valid_target, p->pieces, positions_of(p) - 1, 1, true))
+        return false;
     t->fit.valid = tn_pairs_source(p->held.batches), t->fit.measure = pairs_plain_loss;
     t->fit.restore_best = true, t->fit.patience = p->patience;
     if (!bleu) return true;
@@ -81,7 +87,7 @@ static void *make(training *t)
     c.norm_first = p->norm_first, c.lstm = p->lstm;
     if (c.kind == TN_SEQ2SEQ_TRANSFORMER) c.heads = a->heads;
     c.ff = c.ff / c.dim * a->dim, c.layers = a->layers, c.dim = a->dim, c.dropout = a->dropout;
-    if (p->longest >= 500) c.positions = 2 * p->longest + 24;
+    c.positions = positions_of(p);
     return tn_seq2seq_create(c);
 }
 
@@ -98,6 +104,10 @@ static void say(training *t)
     if (longer > 0)
         fprintf(stderr, "         left out: %lld pairs longer than %lld pieces (--longest)\n", (long long)longer,
                 (long long)p->longest);
+    const int64_t held = p->valid_source ? tn_pairs_dropped(p->held.pairs) - p->held_state.empty : 0;
+    if (held > 0)
+        fprintf(stderr, "         left out of validation: %lld pairs longer than the model's %lld positions\n",
+                (long long)held, (long long)positions_of(p));
 }
 
 static void describe(const training *t, tn_json_writer *w)

@@ -28,6 +28,7 @@ typedef struct {
     tn_pairs         *pairs;
     tn_pairs_batches *batches;
 } pairs;
+/* longest: pieces that a line may have, its end not counted; pairs with a longer one are left out. */
 bool       pairs_open(pairs *p, const tn_tokenizer *t, const char *source, const char *target, int64_t tokens,
                       int64_t longest, uint64_t seed, bool in_order);
 void       pairs_close(pairs *p);
@@ -60,7 +61,7 @@ typedef struct {
     int64_t     pieces, longest, patience, valid_every, average; /* pieces of a batch */
     bool        norm_first, lstm;
     pairs       pairs, held;
-    pairs_state state;
+    pairs_state state, held_state;
     judge       judge;
 } translate_training;
 extern const train_kind translate_kind;

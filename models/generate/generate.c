@@ -2,7 +2,8 @@
  *
  * Beams: of each prompt's texts the 2 · beams best continuations are looked at, best first. One that ends the text is
  * finished if it is among the first `beams`; the others live on, until there are `beams` of them. A prompt is done once
- * `beams` texts are finished, so that one beam is the greedy choice. Of equal scores the earlier text and the smaller
+ * `beams` texts are finished, so that one beam is the greedy choice; those that came to their end in the last step, or
+ * to the most words, take the place of worse ones. Of equal scores the earlier text and the smaller
  * word come first. */
 #include "core/base/toolbox.h"
 #include "models/generate/sampling.h"
@@ -22,6 +23,7 @@ typedef struct {
 typedef struct {
     tn_generate_args a;
     int64_t          prompts, beams, begin, most, least, end, vocab; /* begin: words of a prompt; end: -1 is none */
+    int64_t          before;                                         /* ... of which it has so many from .before */
     int64_t          rows;                                           /* of the decoding now */
     double           penalty;
     text            *alive, *next, *done; /* beams for each prompt */
@@ -60,35 +62,46 @@ static bool refuse(const char *what, int64_t got, const char *expected)
     return false;
 }
 
+static bool are_integers(const char *what, const tn_tensor *t)
+{
+    if (tn_dtype_of(t) == TN_I64 || tn_dtype_of(t) == TN_I32) return true;
+    return tn_raise(TN_EDTYPE, "tn_generate: %s must hold integers, i64 or i32", what), false;
+}
+
 static bool prompt_fits(const tn_generate_args *a)
 {
-    char shape[192];
+    char             shape[192];
+    const tn_tensor *before = a->before;
     if (!a->from) return tn_raise(TN_EINVAL, "tn_generate: the decoding is NULL"), false;
     if (!a->prompt || tn_ndim(a->prompt) != 2 || tn_size(a->prompt, 1) < 1 || tn_size(a->prompt, 0) < 1)
         return tn_raise(TN_ESHAPE, "tn_generate: the prompt must be [batch, length], both at least 1, got %s",
                         a->prompt ? tn_shape_text(tn_shape_of(a->prompt), shape, sizeof shape) : "NULL"),
                false;
-    if (tn_dtype_of(a->prompt) != TN_I64 && tn_dtype_of(a->prompt) != TN_I32)
-        return tn_raise(TN_EDTYPE, "tn_generate: the prompt must hold integers, i64 or i32"), false;
-    return true;
+    if (before &&
+        (tn_ndim(before) != 2 || tn_size(before, 0) != tn_size(a->prompt, 0) || tn_size(before, 1) != a->read))
+        return tn_raise(TN_ESHAPE, "tn_generate: .before must be [%lld, %lld], the .read words of each prompt, got %s",
+                        (long long)tn_size(a->prompt, 0), (long long)a->read,
+                        tn_shape_text(tn_shape_of(before), shape, sizeof shape)),
+               false;
+    return are_integers("the prompt", a->prompt) && (!before || are_integers(".before", before));
 }
 
 /* Do the decoding's rows and length suffice? */
 static bool decoding_suffices(const state *s)
 {
     const tn_decoding *d = s->a.from;
-    const int64_t      room = d->length - s->a.read;
+    const int64_t      room = d->length - s->a.read, prompt = s->begin - s->before;
     if (s->a.read < 0) return refuse("read", s->a.read, "at least 0");
     if (s->prompts > d->rows / s->beams)
         return tn_raise(
                    TN_EINVAL, "tn_generate: %lld prompts with %lld beams each need %lld rows; the decoding has %lld",
                    (long long)s->prompts, (long long)s->beams, (long long)(s->prompts * s->beams), (long long)d->rows),
                false;
-    if (s->begin > room || s->most > room - s->begin || s->most < 1)
+    if (prompt > room || s->most > room - prompt || s->most < 1)
         return tn_raise(TN_EINVAL,
                         "tn_generate: a prompt of %lld words and %lld new ones do not fit the decoding's length of "
                         "%lld%s",
-                        (long long)s->begin, (long long)s->most, (long long)d->length,
+                        (long long)prompt, (long long)s->most, (long long)d->length,
                         s->a.read ? ", of which a part has been read" : ""),
                false;
     return true;
@@ -118,8 +131,9 @@ static bool fits(state *s)
 {
     const tn_generate_args *a = &s->a;
     if (tn_error() != TN_OK || !prompt_fits(a)) return false;
-    s->prompts = tn_size(a->prompt, 0), s->begin = tn_size(a->prompt, 1);
-    s->beams = a->beams, s->most = a->most ? a->most : a->from->length - a->read - s->begin;
+    const int64_t prompt = tn_size(a->prompt, 1);
+    s->prompts = tn_size(a->prompt, 0), s->before = a->before ? a->read : 0, s->begin = s->before + prompt;
+    s->beams = a->beams, s->most = a->most ? a->most : a->from->length - a->read - prompt;
     s->least = a->least, s->end = a->end;
     s->penalty = a->length_penalty;
     const int64_t best = a->best;
@@ -166,7 +180,9 @@ static bool begin(state *s)
     for (int64_t b = 0; b < s->prompts; b++) {
         text *t = &s->alive[b * s->beams];
         s->nalive[b] = 1, t->row = b, t->n = s->begin;
-        for (int64_t i = 0; i < s->begin; i++) t->words[i] = tn_get_i64(s->a.prompt, b * s->begin + i);
+        const int64_t k = s->before, n = s->begin - k;
+        for (int64_t i = 0; i < k; i++) t->words[i] = tn_get_i64(s->a.before, b * k + i);
+        for (int64_t i = 0; i < n; i++) t->words[k + i] = tn_get_i64(s->a.prompt, b * n + i);
     }
     return true;
 }
@@ -181,12 +197,22 @@ static void copy_text(text *to, const text *from)
     to->words = words;
 }
 
-/* A text comes to its end: words counts the end, if that was what ended it. */
+/* A text comes to its end: words counts the end, if that was what ended it. Where there are `beams` of them already the
+ * worst makes way, of equals the last. */
 static void finish(state *s, int64_t b, const text *t, double score, int64_t words)
 {
-    text *d = &s->done[b * s->beams + s->ndone[b]++];
-    copy_text(d, t);
-    d->score = s->a.sample || s->beams == 1 ? score : score / tn__libm_pow((double)(words > 0 ? words : 1), s->penalty);
+    text   *done = &s->done[b * s->beams];
+    int64_t n = s->ndone[b], worst = 0;
+    if (!s->a.sample && s->beams > 1) score /= tn__libm_pow((double)(words > 0 ? words : 1), s->penalty);
+    if (n == s->beams) {
+        for (int64_t i = 1; i < n; i++) worst = done[i].score <= done[worst].score ? i : worst;
+        if (!(done[worst].score < score)) return;
+        const text goes = done[worst];
+        for (n--; worst < n; worst++) done[worst] = done[worst + 1];
+        done[n] = goes;
+    }
+    copy_text(&done[n], t);
+    done[n].score = score, s->ndone[b] = n + 1;
 }
 
 /* The texts of prompt b become those that its best choices make. p: the rows' log-probabilities. */
@@ -218,7 +244,7 @@ static void grow(state *s, int64_t b, float *p)
             best[at] = c;
         }
     }
-    for (int64_t k = 0; k < n && kept < s->beams && s->ndone[b] < s->beams; k++) {
+    for (int64_t k = 0; k < n && kept < s->beams && (k < s->beams || s->ndone[b] < s->beams); k++) {
         const text *t = best[k].of;
         if (best[k].c.word == s->end) {
             if (k < s->beams) finish(s, b, t, best[k].c.score, t->n - s->begin + 1);
@@ -232,8 +258,7 @@ static void grow(state *s, int64_t b, float *p)
         else kept++;
     }
     if (n == 0) /* nothing may come: the texts end as they are */
-        for (int64_t i = 0; i < s->nalive[b] && s->ndone[b] < s->beams; i++)
-            finish(s, b, &alive[i], alive[i].score, alive[i].n - s->begin);
+        for (int64_t i = 0; i < s->nalive[b]; i++) finish(s, b, &alive[i], alive[i].score, alive[i].n - s->begin);
     s->nalive[b] = s->ndone[b] < s->beams ? kept : 0;
 }
 

@@ -2,7 +2,7 @@
  * random (Andoni et al. 2015), argmax of [x R, -x R]; with two numbers of buckets two rotations, and the pair of both.
  *
  * A seed gives PyTorch's rotations: Mersenne Twister 19937 (Matsumoto, Nishimura 1998), 24 bits a number, made normal
- * in blocks of 16, element i with element i + 8, by Box and Muller's transform. */
+ * in blocks of 16, element i with element i + 8, by Box and Muller's transform; fewer than 16 in pairs of 53 bits. */
 #include "models/reformer/reformer_private.h"
 
 #include <math.h>
@@ -46,18 +46,35 @@ static void normal_block(float *x)
     }
 }
 
-/* As torch.randn after torch.manual_seed, for 16 numbers or more; fewer are the first of 16. */
+static double uniform_53(twister *t)
+{
+    const uint64_t high = twister_next(t);
+    return (double)((high << 32 | twister_next(t)) & (((uint64_t)1 << 53) - 1)) * 0x1p-53;
+}
+static void normal_pairs(twister *t, int64_t n, float *x)
+{
+    for (int64_t i = 0; i < n; i += 2) {
+        const double angle = 2 * 3.14159265358979323846 * uniform_53(t);
+        const double radius = sqrt(-2 * tn__libm_log1p(-uniform_53(t)));
+        x[i] = (float)(radius * cos(angle));
+        if (i + 1 < n) x[i + 1] = (float)(radius * sin(angle));
+    }
+}
+
+/* As torch.randn after torch.manual_seed. */
 static void torch_normal(int64_t seed, int64_t n, float *x)
 {
     twister t = twister_of((uint32_t)seed);
+    if (n < BLOCK) {
+        normal_pairs(&t, n, x);
+        return;
+    }
     for (int64_t i = 0; i < n; i++) x[i] = uniform(&t);
     for (int64_t i = 0; i + BLOCK <= n; i += BLOCK) normal_block(x + i);
     if (n % BLOCK == 0) return;
-    float last[BLOCK];
+    float *last = x + n - BLOCK;
     for (int i = 0; i < BLOCK; i++) last[i] = uniform(&t); /* the last 16 anew, as there */
     normal_block(last);
-    const int64_t from = n < BLOCK ? 0 : n - BLOCK;
-    for (int64_t i = from; i < n; i++) x[i] = last[i - from];
 }
 
 /* ---- buckets ----------------------------------------------------------------------------------------------------- */

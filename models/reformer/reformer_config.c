@@ -57,10 +57,15 @@ static const tn_hf_row rows[] = {
     {"use_cache", TN_HF_ANY, .silent = true},
 };
 /* clang-format on */
-static const tn_rename rules[] = {
-    TN_RENAME("lm_head.decoder.bias", "lm_head.bias", .load_only = true)}; /* of old files */
-static const tn_hf_files table = TN_HF_FILES(rows, rules);
+/* The scores' bias: before transformers 5.24 one tensor of two names, of which files hold the shorter one; since then
+ * lm_head.decoder.bias is what is added, and lm_head.bias of no use. */
+static const tn_rename   rules[] = {TN_RENAME("lm_head.bias", NULL), TN_RENAME("lm_head.decoder.bias", "lm_head.bias")};
+static const tn_hf_files table = TN_HF_FILES(rows, rules), old_table = {rows, TN_HF_COUNT_(rows), NULL, 0};
 const tn_hf_files       *tn__reformer_table(void) { return &table; }
+const tn_hf_files       *tn__reformer_table_of(const tn_safetensors *f)
+{
+    return tn_safetensors_find(f, "lm_head.decoder.bias") >= 0 ? &table : &old_table;
+}
 
 /* ---- in the program ---------------------------------------------------------------------------------------------- */
 

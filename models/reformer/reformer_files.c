@@ -19,7 +19,7 @@ tn_reformer *tn_reformer_load(const char *dir)
     const tn_scope  blank = tn__blank_begin();
     if (f && tn__enough(f, path, 3 * c->vocab * c->dim + positions + c->layers * inner)) m = tn_reformer_create(*c);
     tn_scope_end(blank);
-    return tn__model_read(m, f, path, tn__reformer_table());
+    return tn__model_read(m, f, path, f ? tn__reformer_table_of(f) : tn__reformer_table());
 }
 
 tn_status tn__reformer_save_as(tn_reformer *m, const char *to, const tn__gguf_how *how)

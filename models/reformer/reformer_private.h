@@ -34,7 +34,8 @@ typedef struct {
     char               kinds[TN_HF_LETTERS_MOST];
     bool               axial;
 } tn__reformer_stored;
-const tn_hf_files *tn__reformer_table(void);
+const tn_hf_files *tn__reformer_table(void);                       /* to write, and config.json */
+const tn_hf_files *tn__reformer_table_of(const tn_safetensors *f); /* of weights */
 
 /* Puts the defaults in; raises what is wrong. kinds: room for a letter for each layer. */
 bool tn__reformer_complete(tn_reformer_config *c, char kinds[TN_REFORMER_LAYERS + 1]);

@@ -99,11 +99,14 @@ astray letters far transformer.ln_f.weight 107
 "$gpt" eval --model far wide.txt --json --quiet >far.txt || wrong "gpt eval of a huge loss failed"
 is_json far.txt && grep -q '"perplexity":null' far.txt || wrong "an infinite perplexity as JSON: $(cat far.txt)"
 says 2 "--ahead is for --draft" "$gpt" write --model letters --ahead 3
+for penalty in 1 5; do # what was said before counts, too
+    talk=(--model letters --temperature 0 --tokens 20 --repetition-penalty $penalty)
+    printf 'größer\nals\n' | "$gpt" write "${talk[@]}" --chat >chat.txt || wrong "gpt write --chat failed"
+    first=$("$gpt" write "${talk[@]}" --prompt $'größer\n' --stop $'\n' | tail -n +2)
+    second=$("$gpt" write "${talk[@]}" --prompt "größer"$'\n'"$first"$'\n'als$'\n' --stop $'\n' | tail -n +4)
+    printf '%s\n%s\n' "$first" "$second" | diff - chat.txt || wrong "a conversation is not as one long prompt"
+done
 talk=(--model letters --temperature 0 --tokens 20)
-printf 'größer\nals\n' | "$gpt" write "${talk[@]}" --chat >chat.txt || wrong "gpt write --chat failed"
-first=$("$gpt" write "${talk[@]}" --prompt $'größer\n' --stop $'\n' | tail -n +2)
-second=$("$gpt" write "${talk[@]}" --prompt "größer"$'\n'"$first"$'\n'als$'\n' --stop $'\n' | tail -n +4)
-printf '%s\n%s\n' "$first" "$second" | diff - chat.txt || wrong "a conversation is not as one long prompt"
 
 # With a template the same conversation as the template writes it; what has been read stays read.
 "${train[@]}" --pieces characters --length 400 --batch 1 --steps 20 --lr 0.01 --out answering >/dev/null

@@ -86,6 +86,9 @@ says 1 "is of another run: its text is" "${train[@]}" --text other.txt --valid t
 for m in gru elman adaptive; do
     "$lm" eval --model $m other.txt --quiet --json | grep -q '"unknown":0' || wrong "eval of $m failed"
     "$lm" write --model $m --prompt w1 --tokens 5 >/dev/null || wrong "write of $m failed"
+    printf 'w1 w2\nw3' >unended.txt # a last line without its end has none on standard input either
+    "$lm" eval --model $m unended.txt --quiet --json | cmp - <("$lm" eval --model $m - --quiet --json <unended.txt) ||
+        wrong "a stream without a line's end is measured otherwise by $m"
 done
 
 # --awd has a size of its own, but what is said holds.

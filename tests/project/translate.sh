@@ -153,6 +153,12 @@ says 3 "'empty.txt' and 'short.txt' have no pair of lines with something in both
 printf 'a\n\nb\n\n' >gaps.txt
 says 0 "left out: 2 pairs with an empty line, the first of them line 2" \
     "${one[@]}" --no-progress --src gaps.txt --tgt four.txt
+# A validation line beyond the model's positions: the first validation ended the run, and other files are another run.
+head -c 3000 /dev/zero | tr '\0' z | cat four.txt - >long.txt
+says 0 "left out of validation: 1 pairs longer than the model's 1024 positions" \
+    "${one[@]}" --no-progress --src four.txt --tgt four.txt --valid-src long.txt --valid-tgt long.txt --out long
+says 3 "'four.txt' and 'four.txt' have no pair of lines of at most 1 pieces" \
+    "${one[@]}" --no-progress --src four.txt --tgt four.txt --longest 1 --out none
 "$build/bin/bert" demo --quiet --out bert --steps 1 --documents 40 --probes 1 >/dev/null || wrong "bert demo failed"
 says 3 "its first pieces must be <pad>" "${one[@]}" --src short.txt --tgt short.txt --vocab bert/model --out odd
 says 7 "'bert/model/config.json': model_type is 'roberta-prelayernorm'; a model from sequence to sequence has" \

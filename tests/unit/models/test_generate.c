@@ -106,6 +106,41 @@ START_TEST(many_beams_find_the_best)
 }
 END_TEST
 
+/* The text without a word, which was finished first, is worse than five of those that the limit ends. */
+START_TEST(the_limit_ends_what_is_better)
+{
+    static const int64_t should[5][2] = {{3, 5}, {2, 4}, {2, 5}, {2, 1}, {2, 2}};
+    static const double  p[5] = {0.4 * 0.9, 0.5 * 0.4, 0.5 * 0.3, 0.5 * 0.1, 0.5 * 0.1};
+    tn_generated         g = tn_generate(&model, ones(1), .end = 0, .most = 2, .beams = 5, .best = 5);
+    for (int64_t i = 0; i < 5; i++) {
+        ck_words(g, i, 2, should[i]);
+        ck_assert_double_eq_tol(tn_get(g.scores, i), log(p[i]) / 2, 1e-5);
+    }
+}
+END_TEST
+
+/* What has been read counts, if it is said what that was. */
+START_TEST(what_was_before_is_not_repeated)
+{
+    static const int64_t words[] = {2, 4, 1};
+    tn_tensor           *all = tn_from_data(TN_I64, TN_SHAPE(1, 3), words), *before = tn_narrow(all, 1, 0, 2);
+    tn_tensor           *last_one = tn_narrow(all, 1, 2, 1);
+    for (int k = 0; k < 3; k++) {
+        const int64_t no_repeat = k == 0;
+        const double  penalty = k == 0 ? 1 : 3;
+        const int64_t beams = k == 2 ? 3 : 1;
+        tn_generated  a =
+            tn_generate(&model, all, .most = 2, .no_repeat = no_repeat, .repetition_penalty = penalty, .beams = beams);
+        tn_generated b = tn_generate(&model, last_one, .read = 2, .before = before, .most = 2, .beams = beams,
+                                     .no_repeat = no_repeat, .repetition_penalty = penalty);
+        ck_words(a, 0, WORDS_OF(3, 5));
+        ck_words(b, 0, WORDS_OF(3, 5));
+        ck_assert_double_eq(tn_get(a.scores, 0), tn_get(b.scores, 0));
+    }
+    ck_words(tn_generate(&model, last_one, .read = 2, .most = 2, .no_repeat = 1), 0, WORDS_OF(2, 4));
+}
+END_TEST
+
 /* ---- by chance --------------------------------------------------------------------------------------------------- */
 
 enum { DRAWS = 4000 };
@@ -323,6 +358,10 @@ START_TEST(wrong_use)
     REFUSED(TN_EINVAL, ".min_p is -1, but must be from 0 to 1", &model, ones(1), .min_p = -1);
     REFUSED(TN_EINVAL, ".repetition_penalty is 0, but must be greater than 0, and finite", &model, ones(1),
             .repetition_penalty = 0);
+    REFUSED(TN_ESHAPE, ".before must be [1, 2], the .read words of each prompt, got [1, 1]", &model, ones(1), .read = 2,
+            .before = ones(1));
+    REFUSED(TN_EDTYPE, ".before must hold integers, i64 or i32", &model, ones(1), .read = 1,
+            .before = tn_zeros(TN_SHAPE(1, 1)));
     REFUSED(TN_EINVAL, ".read is -1, but must be at least 0", &model, ones(1), .read = -1);
     REFUSED(TN_EINVAL,
             "a prompt of 1 words and 9 new ones do not fit the decoding's length of 16, of which a part has been read",
@@ -342,6 +381,8 @@ int main(void)
     TCase *c = tn_tcase(s, "texts");
     tcase_add_test(c, greedy_and_beams);
     tcase_add_test(c, many_beams_find_the_best);
+    tcase_add_test(c, the_limit_ends_what_is_better);
+    tcase_add_test(c, what_was_before_is_not_repeated);
     tcase_add_test(c, sampling);
     tcase_add_test(c, sampling_in_order);
     tcase_add_test(c, repetition);

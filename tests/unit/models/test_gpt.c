@@ -220,11 +220,10 @@ static void with_more(const char *path, const char *name, const char *like, doub
 }
 static tn_status saved_lm(int which, const char *dir)
 {
-    tn_llama    *l = tn_llama_new(.vocab = 11, .dim = 8, .layers = 1, .heads = 2, .ff = 8, .tied = true);
-    tn_reformer *r = tn_reformer_load(tn_test_data("golden/reformer/model"));
-    tn_gpt      *g = small();
-    tn_status    s = which == 0 ? tn_gpt_save(g, dir) : which == 1 ? tn_llama_save(l, dir) : tn_reformer_save(r, dir);
-    tn_free(l), tn_free(r), tn_free(g);
+    tn_llama *l = tn_llama_new(.vocab = 11, .dim = 8, .layers = 1, .heads = 2, .ff = 8, .tied = true);
+    tn_gpt   *g = small();
+    tn_status s = which == 0 ? tn_gpt_save(g, dir) : tn_llama_save(l, dir);
+    tn_free(l), tn_free(g);
     tn_test_unsummed(dir);
     return s;
 }
@@ -232,12 +231,10 @@ START_TEST(one_tensor_twice)
 {
     static const struct {
         const char *more, *like;
-    } at[] = {{"lm_head.weight", "transformer.wte.weight"},
-              {"lm_head.weight", "model.embed_tokens.weight"},
-              {"lm_head.decoder.bias", "lm_head.bias"}};
+    } at[] = {{"lm_head.weight", "transformer.wte.weight"}, {"lm_head.weight", "model.embed_tokens.weight"}};
     const char *dir = tn_test_file("twice"), *weights = tn_test_file("twice/model.safetensors");
     mkdir(dir, 0777);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 2; i++)
         for (int differ = 0; differ < 2; differ++) {
             ck_assert_int_eq(saved_lm(i, dir), TN_OK);
             with_more(weights, at[i].more, at[i].like, differ);
@@ -247,7 +244,7 @@ START_TEST(one_tensor_twice)
             if (!differ) continue;
             char says[200];
             snprintf(says, sizeof says, "tn_load: '%s' and '%s' are one tensor here, but differ in the file",
-                     i < 2 ? at[i].more : at[i].like, i < 2 ? at[i].like : at[i].more); /* as the file has them */
+                     at[i].more, at[i].like); /* as the file has them */
             ck_error(TN_EFORMAT, says);
         }
     ck_assert_int_eq(saved_lm(0, dir), TN_OK);
