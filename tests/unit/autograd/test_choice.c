@@ -3,6 +3,7 @@
 #include "autograd/autograd.h"
 #include "autograd/rooms/registry.h"
 #include "tests/common/check_main.h"
+#include "tests/common/errors.h"
 
 #include <math.h>
 #include <string.h>
@@ -25,13 +26,6 @@ static void reads(const tn_tensor *t, const char *bits)
     ck_assert_int_eq(tn_numel(t), (int64_t)strlen(bits));
     for (int i = 0; bits[i]; i++)
         ck_assert_msg(tn_get(t, i) == bits[i] - '0', "[%d] is %g, should be %c", i, tn_get(t, i), bits[i]);
-}
-static void refused(const tn_tensor *t, tn_status code, const char *text)
-{
-    ck_assert_ptr_null(t);
-    ck_assert_msg(tn_error() == code, "%s: %s", tn_status_name(tn_error()), tn_error_message());
-    ck_assert_str_eq(tn_error_message(), text);
-    tn_clear_error();
 }
 
 /* ---- comparisons and logic --------------------------------------------------------------------------------------- */
@@ -130,11 +124,11 @@ START_TEST(closeness)
     ck_assert(tn_allclose(x, tn_mul(x, x), 0, 0));
     int64_t alive = tn_memory_now().tensors;
     ck_assert(!tn_allclose(tn_keep(x), x, 0, -inf));
-    refused(NULL, TN_EINVAL, "allclose: rtol and atol must not be negative, got 0 and -inf");
+    ck_refused(NULL, TN_EINVAL, "allclose: rtol and atol must not be negative, got 0 and -inf");
     ck_assert(!tn_allclose(x, x, NAN, 0));
-    refused(NULL, TN_EINVAL, "allclose: rtol and atol must not be negative, got nan and 0");
+    ck_refused(NULL, TN_EINVAL, "allclose: rtol and atol must not be negative, got nan and 0");
     ck_assert(!tn_allclose(x, NULL, 0, 0));
-    refused(NULL, TN_EINVAL, "allclose: input 1 is NULL");
+    ck_refused(NULL, TN_EINVAL, "allclose: input 1 is NULL");
     tn_drop(x);
     ck_assert_int_eq(tn_memory_now().tensors, alive);
     tn_raise(TN_EIO, "earlier");
@@ -164,8 +158,8 @@ START_TEST(where_chooses)
     tn_set_i64(big, 1, ((int64_t)1 << 62) + 1);
     ck_assert_int_eq(tn_get_i64(tn_where(BITS(0, 1), big, tn_zeros_of(TN_I64, TN_SHAPE(2))), 1),
                      ((int64_t)1 << 62) + 1);
-    refused(tn_where(tn_ones(TN_SHAPE(2)), tn_ones(TN_SHAPE(2)), tn_ones(TN_SHAPE(2))), TN_EDTYPE,
-            "where: the condition must be bool, got f32; a comparison such as tn_gt(x, y) gives one");
+    ck_refused(tn_where(tn_ones(TN_SHAPE(2)), tn_ones(TN_SHAPE(2)), tn_ones(TN_SHAPE(2))), TN_EDTYPE,
+               "where: the condition must be bool, got f32; a comparison such as tn_gt(x, y) gives one");
     /* the side that is not taken gets no gradient, not even from NaN */
     tn_tensor *a = tn_requires_grad(F64(0, 4)), *b = tn_requires_grad(F64(1, 1));
     tn_backward(tn_sum(tn_where(tn_gt(a, tn_scalar(0)), tn_sqrt(a), b)));
@@ -190,10 +184,10 @@ START_TEST(masked_fill_fills)
     ck_assert_double_eq(tn_get(y, 0), 255);
     ck_assert(tn_shape_equal(tn_shape_of(tn_masked_fill(F64(1, 2), tn_zeros_of(TN_BOOL, TN_SHAPE(3, 1)), 0)),
                              TN_SHAPE(3, 2)));
-    refused(tn_masked_fill(OF(TN_U8, 1, 2), BITS(1, 0), 256), TN_EINVAL,
-            "masked_fill: value 256 does not fit u8, which holds 0 to 255");
-    refused(tn_masked_fill(F64(1, 2), OF(TN_U8, 1, 0), 0), TN_EDTYPE,
-            "masked_fill: the mask must be bool, got u8; a comparison such as tn_gt(x, y) gives one");
+    ck_refused(tn_masked_fill(OF(TN_U8, 1, 2), BITS(1, 0), 256), TN_EINVAL,
+               "masked_fill: value 256 does not fit u8, which holds 0 to 255");
+    ck_refused(tn_masked_fill(F64(1, 2), OF(TN_U8, 1, 0), 0), TN_EDTYPE,
+               "masked_fill: the mask must be bool, got u8; a comparison such as tn_gt(x, y) gives one");
 }
 END_TEST
 
@@ -246,8 +240,8 @@ START_TEST(masked_select_ends)
     ck_assert_int_eq(tn_numel(y), 3);
     ck_assert_double_eq(tn_get(y, 1), 3);
     ck_assert_double_eq(tn_get(y, 2), 4);
-    refused(tn_apply_args(&tn__op_masked_spread, &TN_SHAPE(2, 2), F64(1, 2, 3), BITS(1, 0)), TN_ESHAPE,
-            "masked_spread: the mask has 2 places for x, whose shape is [3]");
+    ck_refused(tn_apply_args(&tn__op_masked_spread, &TN_SHAPE(2, 2), F64(1, 2, 3), BITS(1, 0)), TN_ESHAPE,
+               "masked_spread: the mask has 2 places for x, whose shape is [3]");
 }
 END_TEST
 

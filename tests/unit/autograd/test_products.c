@@ -2,6 +2,7 @@
  * registry's samples are too small for; and the promise that a row has the same bits alone and among others. */
 #include "autograd/autograd.h"
 #include "tests/common/check_main.h"
+#include "tests/common/errors.h"
 #include "tests/common/bits.h"
 
 #include <math.h>
@@ -394,40 +395,35 @@ START_TEST(einsum_views)
 }
 END_TEST
 
-static void refused(tn_tensor *y, tn_status code, const char *text)
-{
-    ck_assert_ptr_null(y);
-    ck_assert_str_eq(tn_error_message(), text);
-    ck_assert_int_eq(tn_error(), code);
-    tn_clear_error();
-}
-
 /* Those of an equation and its shapes are samples of the room; here are the calls that samples cannot make. */
 START_TEST(einsum_errors)
 {
     tn_tensor *x = noise(TN_F32, TN_SHAPE(2, 3)), *many[17];
     char       text[400], want[400];
-    refused(tn_einsum_list(NULL, 1, &x), TN_EINVAL, "einsum: the equation is NULL");
-    refused(tn_einsum_list("ij", 0, NULL), TN_EINVAL, "einsum: 'ij': the equation has 1 operand, 0 tensors were given");
-    refused(tn_einsum_list("ij", -1, NULL), TN_EINVAL, "einsum: the number of inputs is -1");
-    refused(tn_einsum_list("ij", 1, NULL), TN_EINVAL, "einsum: the list of 1 tensors is NULL");
-    refused(tn_einsum("ij", NULL), TN_EINVAL, "einsum: input 0 is NULL");
-    refused(tn_einsum("ij,ij->", x), TN_EINVAL, "einsum: 'ij,ij->': the equation has 2 operands, 1 tensor was given");
-    refused(tn_einsum("i\xc3\xa9", x), TN_EINVAL,
-            "einsum: 'i\xc3\xa9': byte 0xc3 is no letter; an equation is made of letters, ',', '...', '->' and spaces");
-    refused(tn_einsum("ij->ij->", x), TN_EINVAL, "einsum: 'ij->ij->': '-' in the output, which is one term");
-    refused(tn_einsum("i>j", x), TN_EINVAL,
-            "einsum: 'i>j': '>' is no letter; an equation is made of letters, ',', '...', '->' and spaces");
-    refused(tn_einsum("ij-", x), TN_EINVAL, "einsum: 'ij-': operand 0 is followed by '-' without '>'");
-    refused(tn_einsum("ij->i-", x), TN_EINVAL, "einsum: 'ij->i-': the output is followed by '-' without '>'");
+    ck_refused(tn_einsum_list(NULL, 1, &x), TN_EINVAL, "einsum: the equation is NULL");
+    ck_refused(tn_einsum_list("ij", 0, NULL), TN_EINVAL,
+               "einsum: 'ij': the equation has 1 operand, 0 tensors were given");
+    ck_refused(tn_einsum_list("ij", -1, NULL), TN_EINVAL, "einsum: the number of inputs is -1");
+    ck_refused(tn_einsum_list("ij", 1, NULL), TN_EINVAL, "einsum: the list of 1 tensors is NULL");
+    ck_refused(tn_einsum("ij", NULL), TN_EINVAL, "einsum: input 0 is NULL");
+    ck_refused(tn_einsum("ij,ij->", x), TN_EINVAL,
+               "einsum: 'ij,ij->': the equation has 2 operands, 1 tensor was given");
+    ck_refused(
+        tn_einsum("i\xc3\xa9", x), TN_EINVAL,
+        "einsum: 'i\xc3\xa9': byte 0xc3 is no letter; an equation is made of letters, ',', '...', '->' and spaces");
+    ck_refused(tn_einsum("ij->ij->", x), TN_EINVAL, "einsum: 'ij->ij->': '-' in the output, which is one term");
+    ck_refused(tn_einsum("i>j", x), TN_EINVAL,
+               "einsum: 'i>j': '>' is no letter; an equation is made of letters, ',', '...', '->' and spaces");
+    ck_refused(tn_einsum("ij-", x), TN_EINVAL, "einsum: 'ij-': operand 0 is followed by '-' without '>'");
+    ck_refused(tn_einsum("ij->i-", x), TN_EINVAL, "einsum: 'ij->i-': the output is followed by '-' without '>'");
     for (int i = 0; i < 17; i++) many[i] = x;
     many[3] = tn_to(x, TN_F64);
-    refused(tn_einsum_list("ij", 17, many), TN_EDTYPE,
-            "einsum: number types differ: operand 0 is f32, operand 3 f64; convert with tn_to");
+    ck_refused(tn_einsum_list("ij", 17, many), TN_EDTYPE,
+               "einsum: number types differ: operand 0 is f32, operand 3 f64; convert with tn_to");
     memset(text, 'i', sizeof text);
     text[399] = 0;
     snprintf(want, sizeof want, "einsum: '%.200s': operand 0 has more than 8 dims", text);
-    refused(tn_einsum(text, x), TN_ESHAPE, want);
+    ck_refused(tn_einsum(text, x), TN_ESHAPE, want);
     many[3] = x;
     tn_tensor *y = tn_einsum_list("ij,ij,ij,ij,ij,ij,ij,ij,ij,ij,ij,ij,ij,ij,ij,ij,ij->ij", 17, many);
     fine();

@@ -1,5 +1,6 @@
 /* test_access.c — what a tensor is, and its elements one by one. */
 #include "tests/common/check_main.h"
+#include "tests/common/errors.h"
 
 #include "core/tensor/tensor.h"
 #include <math.h>
@@ -8,17 +9,10 @@
 static const tn_dtype types[] = {TN_F32, TN_F64, TN_BF16, TN_I64, TN_I32, TN_U8, TN_BOOL};
 enum { TYPES = sizeof types / sizeof *types };
 
-static void expect_error(tn_status code, const char *text)
-{
-    ck_assert_str_eq(tn_error_message(), text);
-    ck_assert_int_eq(tn_error(), code);
-    tn_clear_error();
-}
-
 static void refused(tn_status got, tn_status code, const char *text)
 {
     ck_assert_int_eq(got, code);
-    expect_error(code, text);
+    ck_error(code, text);
 }
 
 static uint32_t version(const tn_tensor *t) { return t->storage->version; }
@@ -60,11 +54,11 @@ START_TEST(what_a_tensor_is)
     ck_assert_int_eq(tn_ndim(tn_scalar(1)), 0);
     ck_assert_int_eq(tn_numel(tn_scalar(1)), 1);
     ck_assert_int_eq(tn_size(t, 2), -1);
-    expect_error(TN_EINDEX, "tn_size: dim 2 is out of range for a 2-d tensor");
+    ck_error(TN_EINDEX, "tn_size: dim 2 is out of range for a 2-d tensor");
     ck_assert_int_eq(tn_size(t, -3), -1);
-    expect_error(TN_EINDEX, "tn_size: dim -3 is out of range for a 2-d tensor");
+    ck_error(TN_EINDEX, "tn_size: dim -3 is out of range for a 2-d tensor");
     ck_assert_int_eq(tn_size(tn_scalar(1), 0), -1);
-    expect_error(TN_EINDEX, "tn_size: dim 0 of a 0-d tensor, which has none");
+    ck_error(TN_EINDEX, "tn_size: dim 0 of a 0-d tensor, which has none");
 }
 END_TEST
 
@@ -96,7 +90,7 @@ START_TEST(null_is_harmless)
     refused(tn_copy_in(NULL, TN_F64, &x, sizeof x), TN_EINVAL, "tn_copy_in: t is NULL");
     refused(tn_copy_out(NULL, TN_F64, &x, sizeof x), TN_EINVAL, "tn_copy_out: t is NULL");
     ck_assert_ptr_null(tn_data_mut(NULL));
-    expect_error(TN_EINVAL, "tn_data_mut: t is NULL");
+    ck_error(TN_EINVAL, "tn_data_mut: t is NULL");
     ck_assert_double_eq(x, 5);
 }
 END_TEST
@@ -121,27 +115,25 @@ START_TEST(readers_refuse_what_is_not_there)
 {
     tn_tensor *t = odd_view(TN_F32), *none = tn_zeros(TN_SHAPE(0, 3)), *one = tn_zeros(TN_SHAPE(1));
     ck_assert(isnan(tn_get(t, 12)));
-    expect_error(TN_EINDEX, "tn_get: position 12 is out of range for shape [4, 3], which has 12 elements");
+    ck_error(TN_EINDEX, "tn_get: position 12 is out of range for shape [4, 3], which has 12 elements");
     ck_assert(isnan(tn_get(t, -1)));
-    expect_error(TN_EINDEX, "tn_get: position -1 is out of range for shape [4, 3], which has 12 elements");
+    ck_error(TN_EINDEX, "tn_get: position -1 is out of range for shape [4, 3], which has 12 elements");
     ck_assert(isnan(tn_get(none, 0)));
-    expect_error(TN_EINDEX, "tn_get: position 0 is out of range for shape [0, 3], which has 0 elements");
+    ck_error(TN_EINDEX, "tn_get: position 0 is out of range for shape [0, 3], which has 0 elements");
     ck_assert_int_eq(tn_get_i64(one, 1), 0);
-    expect_error(TN_EINDEX, "tn_get_i64: position 1 is out of range for shape [1], which has 1 element");
+    ck_error(TN_EINDEX, "tn_get_i64: position 1 is out of range for shape [1], which has 1 element");
     ck_assert(isnan(tn_get_at(t, TN_SHAPE(4, 0))));
-    expect_error(TN_EINDEX, "tn_get_at: index [4, 0] is out of range for shape [4, 3] in dim 0");
+    ck_error(TN_EINDEX, "tn_get_at: index [4, 0] is out of range for shape [4, 3] in dim 0");
     ck_assert(isnan(tn_get_at(t, TN_SHAPE(0, -4))));
-    expect_error(TN_EINDEX, "tn_get_at: index [0, -4] is out of range for shape [4, 3] in dim 1");
+    ck_error(TN_EINDEX, "tn_get_at: index [0, -4] is out of range for shape [4, 3] in dim 1");
     ck_assert(isnan(tn_get_at(t, TN_SHAPE(1))));
-    expect_error(TN_EINDEX, "tn_get_at: an index of 1 entries for a 2-d tensor of shape [4, 3]");
+    ck_error(TN_EINDEX, "tn_get_at: an index of 1 entries for a 2-d tensor of shape [4, 3]");
     ck_assert(isnan(tn_get_at(t, TN_SHAPE(INT64_MIN, 0))));
-    expect_error(TN_EINDEX, "tn_get_at: index [-9223372036854775808, 0] is out of range for shape [4, 3] in dim 0");
+    ck_error(TN_EINDEX, "tn_get_at: index [-9223372036854775808, 0] is out of range for shape [4, 3] in dim 0");
     ck_assert(isnan(tn_item(t)));
-    expect_error(TN_EINVAL,
-                 "tn_item: shape [4, 3] has 12 elements, but must have exactly one; tn_get reads any element");
+    ck_error(TN_EINVAL, "tn_item: shape [4, 3] has 12 elements, but must have exactly one; tn_get reads any element");
     ck_assert(isnan(tn_item(none)));
-    expect_error(TN_EINVAL,
-                 "tn_item: shape [0, 3] has 0 elements, but must have exactly one; tn_get reads any element");
+    ck_error(TN_EINVAL, "tn_item: shape [0, 3] has 0 elements, but must have exactly one; tn_get reads any element");
 }
 END_TEST
 
@@ -285,7 +277,7 @@ static void all_refuse(tn_tensor *t, tn_status code, const char *text)
     REFUSES("tn_copy_from", tn_copy_from(t, tn_scalar(5)));
     ck_assert_ptr_null(tn_data_mut(t));
     snprintf(message, sizeof message, "tn_data_mut: %s", text);
-    expect_error(code, message);
+    ck_error(code, message);
     ck_assert_uint_eq(version(t), v);
     for (int64_t i = 0; i < tn_numel(t); i++) ck_assert_double_eq(tn_get(t, i), 1);
 }

@@ -1,5 +1,6 @@
 /* test_create.c — new tensors of every kind, and what is refused. */
 #include "tests/common/check_main.h"
+#include "tests/common/errors.h"
 
 #include "core/tensor/tensor.h"
 #include <float.h>
@@ -11,14 +12,6 @@
 
 static const tn_dtype types[] = {TN_F32, TN_F64, TN_BF16, TN_I64, TN_I32, TN_U8, TN_BOOL};
 enum { TYPES = sizeof types / sizeof *types };
-
-static void refused(const tn_tensor *t, tn_status code, const char *text)
-{
-    ck_assert_ptr_null(t);
-    ck_assert_str_eq(tn_error_message(), text);
-    ck_assert_int_eq(tn_error(), code);
-    tn_clear_error();
-}
 
 static void all_are(const tn_tensor *t, tn_dtype dt, tn_shape s, double value)
 {
@@ -102,20 +95,20 @@ END_TEST
 START_TEST(values_that_do_not_fit)
 {
     const tn_shape s = TN_SHAPE(2);
-    refused(tn_full_of(TN_U8, s, 256), TN_EINVAL, "tn_full_of: value 256 does not fit u8, which holds 0 to 255");
-    refused(tn_full_of(TN_U8, s, -1), TN_EINVAL, "tn_full_of: value -1 does not fit u8, which holds 0 to 255");
-    refused(tn_full_of(TN_I32, s, 0x1p31), TN_EINVAL,
-            "tn_full_of: value 2.14748e+09 does not fit i32, which holds -2147483648 to 2147483647");
-    refused(tn_full_of(TN_I64, s, 0x1p63), TN_EINVAL,
-            "tn_full_of: value 9.22337e+18 does not fit i64, which holds -2^63 to 2^63 - 1");
-    refused(tn_full_of(TN_I64, s, NAN), TN_EINVAL,
-            "tn_full_of: value nan does not fit i64, which holds -2^63 to 2^63 - 1");
-    refused(tn_scalar_of(TN_I32, -INFINITY), TN_EINVAL,
-            "tn_scalar_of: value -inf does not fit i32, which holds -2147483648 to 2147483647");
-    refused(tn_full(s, 1e39), TN_EINVAL, "tn_full: value 1e+39 is too large for f32");
-    refused(tn_full_of(TN_BF16, s, 3.4e38), TN_EINVAL, "tn_full_of: value 3.4e+38 is too large for bf16");
-    refused(tn_full_like(tn_zeros_of(TN_U8, s), 1000), TN_EINVAL,
-            "tn_full_like: value 1000 does not fit u8, which holds 0 to 255");
+    ck_refused(tn_full_of(TN_U8, s, 256), TN_EINVAL, "tn_full_of: value 256 does not fit u8, which holds 0 to 255");
+    ck_refused(tn_full_of(TN_U8, s, -1), TN_EINVAL, "tn_full_of: value -1 does not fit u8, which holds 0 to 255");
+    ck_refused(tn_full_of(TN_I32, s, 0x1p31), TN_EINVAL,
+               "tn_full_of: value 2.14748e+09 does not fit i32, which holds -2147483648 to 2147483647");
+    ck_refused(tn_full_of(TN_I64, s, 0x1p63), TN_EINVAL,
+               "tn_full_of: value 9.22337e+18 does not fit i64, which holds -2^63 to 2^63 - 1");
+    ck_refused(tn_full_of(TN_I64, s, NAN), TN_EINVAL,
+               "tn_full_of: value nan does not fit i64, which holds -2^63 to 2^63 - 1");
+    ck_refused(tn_scalar_of(TN_I32, -INFINITY), TN_EINVAL,
+               "tn_scalar_of: value -inf does not fit i32, which holds -2147483648 to 2147483647");
+    ck_refused(tn_full(s, 1e39), TN_EINVAL, "tn_full: value 1e+39 is too large for f32");
+    ck_refused(tn_full_of(TN_BF16, s, 3.4e38), TN_EINVAL, "tn_full_of: value 3.4e+38 is too large for bf16");
+    ck_refused(tn_full_like(tn_zeros_of(TN_U8, s), 1000), TN_EINVAL,
+               "tn_full_like: value 1000 does not fit u8, which holds 0 to 255");
 }
 END_TEST
 
@@ -123,24 +116,24 @@ START_TEST(bad_shapes_and_types)
 {
     const tn_shape nine = {9, {1, 1, 1, 1, 1, 1, 1, 1}}, minus = {-1, {0}};
     const int64_t  huge = (int64_t)1 << 62;
-    refused(tn_zeros(TN_SHAPE(2, -3)), TN_ESHAPE, "tn_zeros: [2, -3] has a negative size in dim 1");
-    refused(tn_empty(nine), TN_ESHAPE, "tn_empty: a shape has 0 to 8 dims, this one says 9");
-    refused(tn_empty(minus), TN_ESHAPE, "tn_empty: a shape has 0 to 8 dims, this one says -1");
-    refused(tn_ones(TN_SHAPE(huge)), TN_ESHAPE,
-            "tn_ones: [4611686018427387904] is too large: its bytes do not fit in 63 bits");
-    refused(tn_empty_of(TN_U8, TN_SHAPE(huge, 4)), TN_ESHAPE,
-            "tn_empty_of: [4611686018427387904, 4] is too large: its bytes do not fit in 63 bits");
-    refused(tn_zeros(TN_SHAPE(0, huge, huge)), TN_ESHAPE,
-            "tn_zeros: [0, 4611686018427387904, 4611686018427387904] is too large: its bytes do not fit in 63 bits");
-    refused(tn_zeros_of((tn_dtype)7, TN_SHAPE(2)), TN_EDTYPE, "tn_zeros_of: 7 is not a number type");
-    refused(tn_full_of((tn_dtype)-1, TN_SHAPE(2), 0), TN_EDTYPE, "tn_full_of: -1 is not a number type");
-    refused(tn_arange_of((tn_dtype)70, 0, 1, 1), TN_EDTYPE, "tn_arange_of: 70 is not a number type");
-    refused(tn_linspace_of((tn_dtype)70, 0, 1, 1), TN_EDTYPE, "tn_linspace_of: 70 is not a number type");
-    refused(tn_eye_of((tn_dtype)70, 1, 1), TN_EDTYPE, "tn_eye_of: 70 is not a number type");
-    refused(tn_from_data((tn_dtype)70, TN_SHAPE(1), ""), TN_EDTYPE, "tn_from_data: 70 is not a number type");
-    refused(tn_eye(-1, 2), TN_ESHAPE, "tn_eye: [-1, 2] has a negative size in dim 0");
-    refused(tn_zeros_like(NULL), TN_EINVAL, "tn_zeros_like: t is NULL");
-    refused(tn_empty_like(NULL), TN_EINVAL, "tn_empty_like: t is NULL");
+    ck_refused(tn_zeros(TN_SHAPE(2, -3)), TN_ESHAPE, "tn_zeros: [2, -3] has a negative size in dim 1");
+    ck_refused(tn_empty(nine), TN_ESHAPE, "tn_empty: a shape has 0 to 8 dims, this one says 9");
+    ck_refused(tn_empty(minus), TN_ESHAPE, "tn_empty: a shape has 0 to 8 dims, this one says -1");
+    ck_refused(tn_ones(TN_SHAPE(huge)), TN_ESHAPE,
+               "tn_ones: [4611686018427387904] is too large: its bytes do not fit in 63 bits");
+    ck_refused(tn_empty_of(TN_U8, TN_SHAPE(huge, 4)), TN_ESHAPE,
+               "tn_empty_of: [4611686018427387904, 4] is too large: its bytes do not fit in 63 bits");
+    ck_refused(tn_zeros(TN_SHAPE(0, huge, huge)), TN_ESHAPE,
+               "tn_zeros: [0, 4611686018427387904, 4611686018427387904] is too large: its bytes do not fit in 63 bits");
+    ck_refused(tn_zeros_of((tn_dtype)7, TN_SHAPE(2)), TN_EDTYPE, "tn_zeros_of: 7 is not a number type");
+    ck_refused(tn_full_of((tn_dtype)-1, TN_SHAPE(2), 0), TN_EDTYPE, "tn_full_of: -1 is not a number type");
+    ck_refused(tn_arange_of((tn_dtype)70, 0, 1, 1), TN_EDTYPE, "tn_arange_of: 70 is not a number type");
+    ck_refused(tn_linspace_of((tn_dtype)70, 0, 1, 1), TN_EDTYPE, "tn_linspace_of: 70 is not a number type");
+    ck_refused(tn_eye_of((tn_dtype)70, 1, 1), TN_EDTYPE, "tn_eye_of: 70 is not a number type");
+    ck_refused(tn_from_data((tn_dtype)70, TN_SHAPE(1), ""), TN_EDTYPE, "tn_from_data: 70 is not a number type");
+    ck_refused(tn_eye(-1, 2), TN_ESHAPE, "tn_eye: [-1, 2] has a negative size in dim 0");
+    ck_refused(tn_zeros_like(NULL), TN_EINVAL, "tn_zeros_like: t is NULL");
+    ck_refused(tn_empty_like(NULL), TN_EINVAL, "tn_empty_like: t is NULL");
 
     const int64_t terabytes = (int64_t)1 << 44;
     ck_assert_ptr_null(tn_empty_of(TN_F64, TN_SHAPE(terabytes)));
@@ -180,7 +173,7 @@ START_TEST(arange)
     ck_assert_int_eq(tn_numel(t), 100000);
     for (int64_t i = 0; i < 100000; i++) EACH(tn_get_i64(t, i) == i);
     ck_assert_int_eq(tn_numel(tn_arange(0)), 0);
-    refused(tn_arange(-1), TN_EINVAL, "tn_arange: n is -1, but must not be negative");
+    ck_refused(tn_arange(-1), TN_EINVAL, "tn_arange: n is -1, but must not be negative");
 }
 END_TEST
 
@@ -210,22 +203,25 @@ START_TEST(arange_with_steps)
         ck_assert_msg(tn_numel(t) == rows[r].n, "row %d has %d elements", (int)r, (int)tn_numel(t));
         for (int64_t i = 0; i < rows[r].n; i++) EACH(tn_get(t, i) == rows[r].values[i]);
     }
-    refused(tn_arange_of(TN_F32, 0, 1, 0), TN_EINVAL, "tn_arange_of: step is 0");
-    refused(tn_arange_of(TN_F32, 0, 1, -0.5), TN_EINVAL,
-            "tn_arange_of: from 0 to 1 by steps of -0.5 leads away from the end");
-    refused(tn_arange_of(TN_F32, 1, 0, 0.5), TN_EINVAL,
-            "tn_arange_of: from 1 to 0 by steps of 0.5 leads away from the end");
-    refused(tn_arange_of(TN_F32, 0, NAN, 1), TN_EINVAL, "tn_arange_of: end is nan, but must be finite");
-    refused(tn_arange_of(TN_F64, 0, 1e300, 1e-300), TN_EINVAL,
-            "tn_arange_of: from 0 to 1e+300 by steps of 1e-300 is too long");
-    refused(tn_arange_of(TN_F64, -1e308, 1e308, 1), TN_EINVAL,
-            "tn_arange_of: from -1e+308 to 1e+308 by steps of 1 is too long");
-    refused(tn_arange_of(TN_I64, 0, 5, 0.5), TN_EINVAL, "tn_arange_of: step is 0.5, but i64 counts in whole numbers");
-    refused(tn_arange_of(TN_I64, 0.5, 5, 1), TN_EINVAL, "tn_arange_of: start is 0.5, but i64 counts in whole numbers");
-    refused(tn_arange_of(TN_BOOL, 0, 1, 1), TN_EDTYPE, "tn_arange_of: a bool tensor cannot count");
-    refused(tn_arange_of(TN_U8, 250, 257, 1), TN_EINVAL,
-            "tn_arange_of: the last element 256 does not fit u8, which holds 0 to 255");
-    refused(tn_arange_of(TN_U8, -1, 3, 1), TN_EINVAL, "tn_arange_of: start -1 does not fit u8, which holds 0 to 255");
+    ck_refused(tn_arange_of(TN_F32, 0, 1, 0), TN_EINVAL, "tn_arange_of: step is 0");
+    ck_refused(tn_arange_of(TN_F32, 0, 1, -0.5), TN_EINVAL,
+               "tn_arange_of: from 0 to 1 by steps of -0.5 leads away from the end");
+    ck_refused(tn_arange_of(TN_F32, 1, 0, 0.5), TN_EINVAL,
+               "tn_arange_of: from 1 to 0 by steps of 0.5 leads away from the end");
+    ck_refused(tn_arange_of(TN_F32, 0, NAN, 1), TN_EINVAL, "tn_arange_of: end is nan, but must be finite");
+    ck_refused(tn_arange_of(TN_F64, 0, 1e300, 1e-300), TN_EINVAL,
+               "tn_arange_of: from 0 to 1e+300 by steps of 1e-300 is too long");
+    ck_refused(tn_arange_of(TN_F64, -1e308, 1e308, 1), TN_EINVAL,
+               "tn_arange_of: from -1e+308 to 1e+308 by steps of 1 is too long");
+    ck_refused(tn_arange_of(TN_I64, 0, 5, 0.5), TN_EINVAL,
+               "tn_arange_of: step is 0.5, but i64 counts in whole numbers");
+    ck_refused(tn_arange_of(TN_I64, 0.5, 5, 1), TN_EINVAL,
+               "tn_arange_of: start is 0.5, but i64 counts in whole numbers");
+    ck_refused(tn_arange_of(TN_BOOL, 0, 1, 1), TN_EDTYPE, "tn_arange_of: a bool tensor cannot count");
+    ck_refused(tn_arange_of(TN_U8, 250, 257, 1), TN_EINVAL,
+               "tn_arange_of: the last element 256 does not fit u8, which holds 0 to 255");
+    ck_refused(tn_arange_of(TN_U8, -1, 3, 1), TN_EINVAL,
+               "tn_arange_of: start -1 does not fit u8, which holds 0 to 255");
 }
 END_TEST
 
@@ -258,12 +254,12 @@ START_TEST(linspace)
     for (int64_t i = 0; i < 5; i++) ck_assert_int_eq(tn_get_i64(t, i), whole[i]);
     all_are(tn_linspace(3, 9, 1), TN_F32, TN_SHAPE(1), 3);
     ck_assert_int_eq(tn_numel(tn_linspace(3, 9, 0)), 0);
-    refused(tn_linspace(0, 1, -1), TN_EINVAL, "tn_linspace: steps is -1, but must not be negative");
-    refused(tn_linspace(0, INFINITY, 3), TN_EINVAL, "tn_linspace: end is inf, but must be finite");
-    refused(tn_linspace(1e39, 0, 3), TN_EINVAL, "tn_linspace: start 1e+39 is too large for f32");
-    refused(tn_linspace_of(TN_U8, 0, 256, 3), TN_EINVAL,
-            "tn_linspace_of: end 256 does not fit u8, which holds 0 to 255");
-    refused(tn_linspace_of(TN_BOOL, 0, 1, 3), TN_EDTYPE, "tn_linspace_of: a bool tensor cannot count");
+    ck_refused(tn_linspace(0, 1, -1), TN_EINVAL, "tn_linspace: steps is -1, but must not be negative");
+    ck_refused(tn_linspace(0, INFINITY, 3), TN_EINVAL, "tn_linspace: end is inf, but must be finite");
+    ck_refused(tn_linspace(1e39, 0, 3), TN_EINVAL, "tn_linspace: start 1e+39 is too large for f32");
+    ck_refused(tn_linspace_of(TN_U8, 0, 256, 3), TN_EINVAL,
+               "tn_linspace_of: end 256 does not fit u8, which holds 0 to 255");
+    ck_refused(tn_linspace_of(TN_BOOL, 0, 1, 3), TN_EDTYPE, "tn_linspace_of: a bool tensor cannot count");
 }
 END_TEST
 
@@ -309,9 +305,9 @@ START_TEST(from_data)
     for (int64_t i = 0; i < 3; i++) ck_assert_double_eq(tn_get(t, i), (double)i + 0.5);
 
     ck_assert_int_eq(tn_numel(tn_from_data(TN_F32, TN_SHAPE(3, 0), NULL)), 0);
-    refused(tn_from_data(TN_F32, TN_SHAPE(3), NULL), TN_EINVAL,
-            "tn_from_data: data is NULL, but the shape has 3 elements");
-    refused(tn_from_data(TN_F32, TN_SHAPE(-3), f), TN_ESHAPE, "tn_from_data: [-3] has a negative size in dim 0");
+    ck_refused(tn_from_data(TN_F32, TN_SHAPE(3), NULL), TN_EINVAL,
+               "tn_from_data: data is NULL, but the shape has 3 elements");
+    ck_refused(tn_from_data(TN_F32, TN_SHAPE(-3), f), TN_ESHAPE, "tn_from_data: [-3] has a negative size in dim 0");
 }
 END_TEST
 
@@ -352,12 +348,12 @@ START_TEST(borrow_that_fails)
 {
     double data[2] = {1, 2};
     releases = 0;
-    refused(tn_borrow(TN_F64, TN_SHAPE(2), NULL, release, NULL), TN_EINVAL,
-            "tn_borrow: data is NULL, but the shape has 2 elements");
-    refused(tn_borrow(TN_F64, TN_SHAPE(1), (char *)data + 4, release, NULL), TN_EINVAL,
-            "tn_borrow: data is not aligned for f64; copy it with tn_from_data");
-    refused(tn_borrow(TN_F64, TN_SHAPE(-2), data, release, NULL), TN_ESHAPE,
-            "tn_borrow: [-2] has a negative size in dim 0");
+    ck_refused(tn_borrow(TN_F64, TN_SHAPE(2), NULL, release, NULL), TN_EINVAL,
+               "tn_borrow: data is NULL, but the shape has 2 elements");
+    ck_refused(tn_borrow(TN_F64, TN_SHAPE(1), (char *)data + 4, release, NULL), TN_EINVAL,
+               "tn_borrow: data is not aligned for f64; copy it with tn_from_data");
+    ck_refused(tn_borrow(TN_F64, TN_SHAPE(-2), data, release, NULL), TN_ESHAPE,
+               "tn_borrow: [-2] has a negative size in dim 0");
     tn_trim();
     for (size_t room = 0; room < 4096; room += 64) {
         tn_set_memory_limit(tn_memory_now().live + room);

@@ -1,6 +1,7 @@
 /* test_generator.c — Philox against the published vectors, and what the generator promises: which numbers a draw takes,
  * whatever the threads, and that a failed one takes none. */
 #include "tests/common/check_main.h"
+#include "tests/common/errors.h"
 
 #include "core/core.h"
 #include "core/tensor/random.h"
@@ -9,13 +10,6 @@
 
 /* For loops: Check's own assertions each write to a pipe, whether they hold or not. */
 #define EACH(holds) ((holds) ? (void)0 : ck_abort_msg("%s", #holds))
-
-static void expect_error(tn_status code, const char *text)
-{
-    ck_assert_str_eq(tn_error_message(), text);
-    ck_assert_int_eq(tn_error(), code);
-    tn_clear_error();
-}
 
 static void refused(const tn_tensor *t, tn_status code)
 {
@@ -318,37 +312,37 @@ START_TEST(errors)
 {
     const tn_shape s = TN_SHAPE(2, 2);
     ck_assert_ptr_null(tn_uniform(s, 2, 1));
-    expect_error(TN_EINVAL, "tn_uniform: low 2 is above high 1");
+    ck_error(TN_EINVAL, "tn_uniform: low 2 is above high 1");
     ck_assert_ptr_null(tn_uniform(s, NAN, 1));
-    expect_error(TN_EINVAL, "tn_uniform: low is nan, but must be finite");
+    ck_error(TN_EINVAL, "tn_uniform: low is nan, but must be finite");
     ck_assert_ptr_null(tn_uniform_of(TN_F64, s, 0, INFINITY));
-    expect_error(TN_EINVAL, "tn_uniform_of: high is inf, but must be finite");
+    ck_error(TN_EINVAL, "tn_uniform_of: high is inf, but must be finite");
     ck_assert_ptr_null(tn_uniform(s, 0, 1e39));
-    expect_error(TN_EINVAL, "tn_uniform: high 1e+39 is too large for f32");
+    ck_error(TN_EINVAL, "tn_uniform: high 1e+39 is too large for f32");
     ck_assert_ptr_null(tn_uniform_of(TN_F64, s, -1e308, 1e308));
-    expect_error(TN_EINVAL, "tn_uniform_of: from low -1e+308 to high 1e+308 is more than an f64 can hold");
+    ck_error(TN_EINVAL, "tn_uniform_of: from low -1e+308 to high 1e+308 is more than an f64 can hold");
     ck_assert_ptr_null(tn_uniform_of(TN_I64, s, 0, 5));
-    expect_error(TN_EDTYPE,
-                 "tn_uniform_of: the result must be f32, f64 or bf16, not i64; for integers there is tn_randint");
+    ck_error(TN_EDTYPE,
+             "tn_uniform_of: the result must be f32, f64 or bf16, not i64; for integers there is tn_randint");
     refused(tn_uniform_of((tn_dtype)99, s, 0, 5), TN_EDTYPE);
     ck_assert_ptr_null(tn_normal(s, 0, -1));
-    expect_error(TN_EINVAL, "tn_normal: std is -1, but must not be negative");
+    ck_error(TN_EINVAL, "tn_normal: std is -1, but must not be negative");
     ck_assert_ptr_null(tn_normal(s, 0, NAN));
-    expect_error(TN_EINVAL, "tn_normal: std is nan, but must be finite");
+    ck_error(TN_EINVAL, "tn_normal: std is nan, but must be finite");
     ck_assert_ptr_null(tn_normal_of(TN_BOOL, s, 0, 1));
-    expect_error(TN_EDTYPE,
-                 "tn_normal_of: the result must be f32, f64 or bf16, not bool; for integers there is tn_randint");
+    ck_error(TN_EDTYPE,
+             "tn_normal_of: the result must be f32, f64 or bf16, not bool; for integers there is tn_randint");
     ck_assert_ptr_null(tn_randint(s, 5, 5));
-    expect_error(TN_EINVAL, "tn_randint: low 5 must be less than high 5, which is not drawn itself");
+    ck_error(TN_EINVAL, "tn_randint: low 5 must be less than high 5, which is not drawn itself");
     ck_assert_ptr_null(tn_bernoulli(s, 1.5));
-    expect_error(TN_EINVAL, "tn_bernoulli: p is 1.5, but must be from 0 to 1");
+    ck_error(TN_EINVAL, "tn_bernoulli: p is 1.5, but must be from 0 to 1");
     ck_assert_ptr_null(tn_bernoulli_of(TN_BOOL, s, NAN));
-    expect_error(TN_EINVAL, "tn_bernoulli_of: p is nan, but must be from 0 to 1");
+    ck_error(TN_EINVAL, "tn_bernoulli_of: p is nan, but must be from 0 to 1");
     ck_assert_ptr_null(tn_permutation(-2));
-    expect_error(TN_EINVAL, "tn_permutation: n is -2, but must not be negative");
+    ck_error(TN_EINVAL, "tn_permutation: n is -2, but must not be negative");
     refused(tn_permutation(INT64_MAX), TN_ESHAPE);
     ck_assert_ptr_null(tn_normal(TN_SHAPE(2, -1), 0, 1));
-    expect_error(TN_ESHAPE, "tn_normal: [2, -1] has a negative size in dim 1");
+    ck_error(TN_ESHAPE, "tn_normal: [2, -1] has a negative size in dim 1");
 }
 END_TEST
 

@@ -2,17 +2,11 @@
  * breaks the format is refused in words that say where. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
+#include "tests/common/errors.h"
 
 #include "autograd/autograd.h"
 #include <stdlib.h>
 #include <string.h>
-
-static void says(tn_status code, const char *part)
-{
-    ck_assert_msg(tn_error() == code && strstr(tn_error_message(), part), "\n  says %s: %s\n  not  %s: %s",
-                  tn_status_name(tn_error()), tn_error_message(), tn_status_name(code), part);
-    tn_clear_error();
-}
 
 /* ---- what others have written ------------------------------------------------------------------------------------ */
 
@@ -41,16 +35,16 @@ START_TEST(reads_values)
     ck_assert(tn_gguf_double_or(g, "absent", 7) == 7 && tn_gguf_bool_or(g, "absent", true));
     ck_assert_str_eq(tn_gguf_string_or(g, "absent", "x"), "x");
     ck_assert_int_eq(tn_error(), TN_OK);
-    tn_gguf_i64_or(g, "u64", 0), says(TN_EFORMAT, "u64 is no integer of 63 bits");
-    tn_gguf_i64_or(g, "string", 0), says(TN_EFORMAT, "string is no integer");
-    tn_gguf_double_or(g, "i8", 0), says(TN_EFORMAT, "i8 is no f32 or f64");
-    tn_gguf_bool_or(g, "u8", false), says(TN_EFORMAT, "u8 is no bool");
-    tn_gguf_string_or(g, "words", ""), says(TN_EFORMAT, "words is no string");
+    tn_gguf_i64_or(g, "u64", 0), ck_error_has(TN_EFORMAT, "u64 is no integer of 63 bits");
+    tn_gguf_i64_or(g, "string", 0), ck_error_has(TN_EFORMAT, "string is no integer");
+    tn_gguf_double_or(g, "i8", 0), ck_error_has(TN_EFORMAT, "i8 is no f32 or f64");
+    tn_gguf_bool_or(g, "u8", false), ck_error_has(TN_EFORMAT, "u8 is no bool");
+    tn_gguf_string_or(g, "words", ""), ck_error_has(TN_EFORMAT, "words is no string");
     tn_gguf_value v = tn_gguf_find(g, "words");
     ck_assert(v.type == TN_GGUF_ARRAY && v.item == TN_GGUF_STRING && v.count == 3);
     ck_assert(tn_gguf_find(g, "absent").type == TN_GGUF_NONE);
     ck_assert_str_eq(tn_gguf_at(g, 0).key, "general.architecture");
-    tn_gguf_at(g, tn_gguf_count(g)), says(TN_EINDEX, "is not among its");
+    tn_gguf_at(g, tn_gguf_count(g)), ck_error_has(TN_EINDEX, "is not among its");
     static const char *const words[] = {"a", "", "zw\xc3\xb6lf"};
     int                      n = 0;
     for (tn_gguf_strings s = tn_gguf_strings_of(g, "words"); tn_gguf_next(&s); n++)
@@ -60,11 +54,11 @@ START_TEST(reads_values)
     ck_assert(tn_dtype_of(floats) == TN_F32 && ((const float *)tn_data(floats))[2] == 3.25F);
     ck_assert(tn_dtype_of(ints) == TN_I32 && ((const int32_t *)tn_data(ints))[1] == -2);
     ck_assert_ptr_null(tn_gguf_numbers(g, "words"));
-    says(TN_EFORMAT, "words is no array of numbers");
+    ck_error_has(TN_EFORMAT, "words is no array of numbers");
     ck_assert(!tn_gguf_strings_of(g, "ints").count);
-    says(TN_EFORMAT, "ints is no array of strings");
+    ck_error_has(TN_EFORMAT, "ints is no array of strings");
     ck_assert_ptr_null(tn_gguf_numbers(g, "absent"));
-    says(TN_EINDEX, "absent: there is no array of numbers");
+    ck_error_has(TN_EINDEX, "absent: there is no array of numbers");
     tn_gguf_close(g);
 }
 END_TEST
@@ -98,11 +92,11 @@ START_TEST(reads_tensors)
     ck_assert(same(tn_gguf_get_as(g, "BF16", TN_F32), tn_safetensors_get(f, "BF16.f32")));
     ck_assert(tn_dtype_of(tn_safetensors_get(f, "BF16")) == TN_BF16);
     ck_assert(tn_gguf_get_as(g, "Q8_0", TN_I32) == NULL);
-    says(TN_EDTYPE, "as f32 or bf16");
+    ck_error_has(TN_EDTYPE, "as f32 or bf16");
     ck_assert_ptr_null(tn_safetensors_get(f, "other"));
-    says(TN_EUNSUPPORTED, "tensor 'other' is of type Q4_1, which Tenon does not load");
+    ck_error_has(TN_EUNSUPPORTED, "tensor 'other' is of type Q4_1, which Tenon does not load");
     ck_assert_ptr_null(tn_gguf_get_packed(g, "Q8_00"));
-    says(TN_EINDEX, "did you mean 'Q8_0'?");
+    ck_error_has(TN_EINDEX, "did you mean 'Q8_0'?");
     tn_tensor *p = tn_gguf_get_packed(g, "other");
     ck_assert(p && tn_size(p, 0) == 1 && tn_size(p, 1) == 20);
     tn_gguf_close(g);
@@ -173,18 +167,18 @@ START_TEST(writes_and_reads)
     written(NULL), written("F32"), written("BF16"), written("Q8_0");
     tn_gguf_writer *w = tn_gguf_writer_new();
     ck_assert_ptr_null(tn_gguf_write(w, "Q4_0"));
-    says(TN_EINVAL, "packed is 'Q4_0', but must be F32, BF16 or Q8_0");
-    tn_gguf_put_u32(w, "n", -1), says(TN_EINVAL, "n is -1, which is no u32");
-    tn_gguf_put_u32(w, "", 1), says(TN_EINVAL, "a key must have 1 to 65535 bytes");
-    tn_gguf_add_string(w, "", 0), says(TN_ESTATE, "no array of strings is open");
+    ck_error_has(TN_EINVAL, "packed is 'Q4_0', but must be F32, BF16 or Q8_0");
+    tn_gguf_put_u32(w, "n", -1), ck_error_has(TN_EINVAL, "n is -1, which is no u32");
+    tn_gguf_put_u32(w, "", 1), ck_error_has(TN_EINVAL, "a key must have 1 to 65535 bytes");
+    tn_gguf_add_string(w, "", 0), ck_error_has(TN_ESTATE, "no array of strings is open");
     tn_gguf_open_strings(w, "words", 2);
-    tn_gguf_put_u32(w, "n", 1), says(TN_ESTATE, "2 strings of the array that is open are missing");
+    tn_gguf_put_u32(w, "n", 1), ck_error_has(TN_ESTATE, "2 strings of the array that is open are missing");
     ck_assert_ptr_null(tn_gguf_write(w, NULL));
-    says(TN_ESTATE, "2 strings of the array");
+    ck_error_has(TN_ESTATE, "2 strings of the array");
     tn_gguf_add_string(w, "x", 1), tn_gguf_add_string(w, "y", 1);
     tn_safetensors_put(tn_gguf_writer_tensors(w), "five", tn_ones(TN_SHAPE(1, 1, 1, 1, 1)));
     ck_assert_ptr_null(tn_gguf_write(w, NULL));
-    says(TN_EUNSUPPORTED, "GGUF has no tensors of more than 4 dims");
+    ck_error_has(TN_EUNSUPPORTED, "GGUF has no tensors of more than 4 dims");
     tn_gguf_writer_free(w);
 }
 END_TEST
@@ -424,7 +418,7 @@ START_TEST(refuses)
     make(&m);
     const size_t before = tn_memory_now().live;
     ck_assert_msg(!reads(file.n), "row %d was accepted", _i);
-    says(r->status, r->says);
+    ck_error_has(r->status, r->says);
     ck_assert_msg(tn_memory_now().live <= before + (1 << 16), "row %d keeps memory", _i);
 }
 END_TEST

@@ -2,6 +2,7 @@
  * and the retry gives the same bytes. And what is no regular file is neither read nor replaced. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
+#include "tests/common/errors.h"
 
 #include "core/core.h"
 #include "tests/common/faults.h"
@@ -13,13 +14,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static void says(tn_status code, const char *part)
-{
-    ck_assert_msg(tn_error() == code && strstr(tn_error_message(), part), "\n  says %s: %s\n  not  %s: %s",
-                  tn_status_name(tn_error()), tn_error_message(), tn_status_name(code), part);
-    tn_clear_error();
-}
 
 /* ---- what is saved and loaded ------------------------------------------------------------------------------------ */
 
@@ -217,7 +211,7 @@ START_TEST(interrupted_for_ever)
     tn_faulty_files_begin();
     tn_fail_file(0, EINTR, true);
     ck_assert_ptr_null(tn_file_read(path, 10));
-    says(TN_EIO, "interrupted.bin': cannot open: interrupted again and again (errno 4)");
+    ck_error_has(TN_EIO, "interrupted.bin': cannot open: interrupted again and again (errno 4)");
     tn_faulty_files_end();
 }
 END_TEST
@@ -246,7 +240,7 @@ START_TEST(messages)
         tn_fail_file(at, rows[i].code, false);
         ck_assert_int_eq(save_bytes(path), TN_EIO);
         ck_assert_msg(!strncmp(tn_error_message(), "tn_file_write: '", 16), "%s", tn_error_message());
-        says(TN_EIO, rows[i].says);
+        ck_error_has(TN_EIO, rows[i].says);
         tn_faulty_files_end();
     }
 }
@@ -295,8 +289,9 @@ START_TEST(a_limit_on_file_sizes)
     setrlimit(RLIMIT_FSIZE, &old);
     ck_assert_int_eq(set, 0);
     ck_assert_int_eq(s, TN_EIO);
-    says(TN_EIO,
-         "cannot reserve 4128 bytes: the file would be larger than the process or the file system allows (errno 27)");
+    ck_error_has(
+        TN_EIO,
+        "cannot reserve 4128 bytes: the file would be larger than the process or the file system allows (errno 27)");
     ck_assert_int_eq(tn_names_beside(path), beside);
     ck_assert_int_eq(tn_numel(tn_npy_load(path)), 8);
     ck_assert_int_eq(tn_npy_save(path, tn_ones(TN_SHAPE(1000))), TN_OK);
@@ -319,11 +314,12 @@ START_TEST(a_full_device)
     tn_status s = tn_npy_save(path, tn_ones(TN_SHAPE(1000)));
     tn_set_io(NULL);
     ck_assert_int_eq(s, TN_EIO);
-    says(TN_EIO, "full.npy': cannot write: no space left on the device (errno 28)");
+    ck_error_has(TN_EIO, "full.npy': cannot write: no space left on the device (errno 28)");
     ck_assert_int_eq(tn_numel(tn_npy_load(path)), 8);
 
     ck_assert_int_eq(tn_npy_save("/dev/full", tn_ones(TN_SHAPE(8))), TN_EINVAL);
-    says(TN_EINVAL, "tn_npy_save: '/dev/full': there is a device of this name; only a regular file is replaced");
+    ck_error_has(TN_EINVAL,
+                 "tn_npy_save: '/dev/full': there is a device of this name; only a regular file is replaced");
     struct stat st;
     ck_assert(!stat("/dev/full", &st) && S_ISCHR(st.st_mode));
 }
@@ -339,40 +335,41 @@ START_TEST(what_is_no_regular_file)
     ck_assert_int_eq(symlink("target", link_name), 0);
 
     ck_assert_ptr_null(tn_npy_load(folder));
-    says(TN_EINVAL, "folder': this is a folder; only regular files are read");
+    ck_error_has(TN_EINVAL, "folder': this is a folder; only regular files are read");
     ck_assert_ptr_null(tn_safetensors_open(pipe_name)); /* and does not wait for a writer */
-    says(TN_EINVAL, "pipe': this is a pipe; only regular files are read");
+    ck_error_has(TN_EINVAL, "pipe': this is a pipe; only regular files are read");
     ck_assert_ptr_null(tn_json_load("/dev/null"));
-    says(TN_EINVAL, "tn_json_load: '/dev/null': this is a device; only regular files are read");
+    ck_error_has(TN_EINVAL, "tn_json_load: '/dev/null': this is a device; only regular files are read");
     ck_assert_ptr_null(tn_file_read(tn_test_file("none"), 10));
-    says(TN_EIO, "none': cannot open: no such file or folder (errno 2)");
+    ck_error_has(TN_EIO, "none': cannot open: no such file or folder (errno 2)");
     ck_assert_ptr_null(tn_npy_load(tn_test_file("target/x")));
-    says(TN_EIO, "cannot open: a part of the path is not a folder");
+    ck_error_has(TN_EIO, "cannot open: a part of the path is not a folder");
     ck_assert_ptr_null(tn_npy_load(""));
-    says(TN_EINVAL, "tn_npy_load: '': the path is empty");
+    ck_error_has(TN_EINVAL, "tn_npy_load: '': the path is empty");
     ck_assert_ptr_null(tn_npy_load(NULL));
-    says(TN_EINVAL, "tn_npy_load: the path is NULL");
+    ck_error_has(TN_EINVAL, "tn_npy_load: the path is NULL");
     ck_assert(load_npy(link_name)); /* reading follows links, as everything does */
 
     ck_assert_int_eq(save_npy(folder), TN_EINVAL);
-    says(TN_EINVAL, "folder': there is a folder of this name");
+    ck_error_has(TN_EINVAL, "folder': there is a folder of this name");
     ck_assert_int_eq(save_npy(pipe_name), TN_EINVAL);
-    says(TN_EINVAL, "pipe': there is a pipe of this name");
+    ck_error_has(TN_EINVAL, "pipe': there is a pipe of this name");
     ck_assert_int_eq(save_npy(link_name), TN_EINVAL);
-    says(TN_EINVAL,
-         "there is a symbolic link of this name; only a regular file is replaced (name what the link points to)");
+    ck_error_has(
+        TN_EINVAL,
+        "there is a symbolic link of this name; only a regular file is replaced (name what the link points to)");
     ck_assert_int_eq(save_npy(tn_test_file("folder/")), TN_EINVAL);
-    says(TN_EINVAL, "folder/': this names a folder, not a file");
+    ck_error_has(TN_EINVAL, "folder/': this names a folder, not a file");
     ck_assert_int_eq(save_npy(tn_test_file("none/x.npy")), TN_EIO);
-    says(TN_EIO, "none/x.npy': cannot open its folder: no such file or folder");
+    ck_error_has(TN_EIO, "none/x.npy': cannot open its folder: no such file or folder");
     ck_assert_int_eq(save_npy(""), TN_EINVAL);
-    says(TN_EINVAL, "the path is empty");
+    ck_error_has(TN_EINVAL, "the path is empty");
     ck_assert_int_eq(save_npy(NULL), TN_EINVAL);
-    says(TN_EINVAL, "tn_npy_save: the path is NULL");
+    ck_error_has(TN_EINVAL, "tn_npy_save: the path is NULL");
     ck_assert_int_eq(tn_file_write(target, NULL, 3), TN_EINVAL);
-    says(TN_EINVAL, "data is NULL, but 3 bytes are announced");
+    ck_error_has(TN_EINVAL, "data is NULL, but 3 bytes are announced");
     ck_assert_ptr_null(tn_file_read(target, 10));
-    says(TN_EINVAL, "more than the 10 that were allowed");
+    ck_error_has(TN_EINVAL, "more than the 10 that were allowed");
 }
 END_TEST
 
@@ -390,7 +387,7 @@ START_TEST(paths_of_all_kinds)
     for (int n = 190; n <= 256; n += 11) { /* the temporary name must fit, too; 256 is one too many */
         snprintf(path, sizeof path, "%s/%.*s", folder, n, name);
         ck_assert_msg(save_npy(path) == (n > 255 ? TN_EIO : TN_OK), "%d: %s", n, tn_error_message());
-        if (n > 255) says(TN_EIO, "the name is too long");
+        if (n > 255) ck_error_has(TN_EIO, "the name is too long");
         else ck_assert(load_npy(path));
     }
     snprintf(path, sizeof path, "%s/a 'b'\n\xff\xc3\xa9", folder); /* any bytes, shown as they can be */
@@ -423,7 +420,7 @@ START_TEST(a_file_that_shrinks)
     tn_safetensors *f = tn_safetensors_open(path);
     ck_assert_int_eq(truncate(path, 210), 0);
     ck_assert_ptr_null(tn_safetensors_get(f, "a"));
-    says(TN_EIO, "it ends at byte 210, but had");
+    ck_error_has(TN_EIO, "it ends at byte 210, but had");
     ck_assert_int_eq(save_safetensors(path), TN_OK); /* a new file of this name: the open one stays the old one */
     ck_assert_ptr_null(tn_safetensors_get(f, "a"));
     tn_clear_error();
@@ -443,7 +440,7 @@ START_TEST(no_more_files)
     tn_tensor *t = tn_npy_load(path);
     setrlimit(RLIMIT_NOFILE, &old);
     ck_assert_ptr_null(t);
-    says(TN_EIO, "cannot open: this process has too many files open");
+    ck_error_has(TN_EIO, "cannot open: this process has too many files open");
     ck_assert(load_npy(path));
 }
 END_TEST
@@ -465,7 +462,7 @@ START_TEST(an_incomplete_io)
     tn_io io = *tn_system_io();
     io.fsync = NULL;
     ck_assert_int_eq(tn_set_io(&io), TN_EINVAL);
-    says(TN_EINVAL, "tn_set_io: every member must be set; copy *tn_system_io() and change what you need");
+    ck_error_has(TN_EINVAL, "tn_set_io: every member must be set; copy *tn_system_io() and change what you need");
     ck_assert_int_eq(save_npy(tn_test_file("still.npy")), TN_OK);
 }
 END_TEST

@@ -1,6 +1,7 @@
 /* test_json.c — the JSON reader: what is accepted, what is refused and in which words; values, limits, sizes. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
+#include "tests/common/errors.h"
 
 #include "core/core.h"
 #include "core/files/io.h"
@@ -269,52 +270,46 @@ START_TEST(values)
 }
 END_TEST
 
-static void says(tn_status code, const char *text)
-{
-    ck_assert_msg(tn_error() == code, "%s, expected %s", tn_error_message(), tn_status_name(code));
-    ck_assert_msg(!strcmp(tn_error_message(), text), "\n  says      %s\n  expected  %s", tn_error_message(), text);
-    tn_clear_error();
-}
-
 START_TEST(wrong_types)
 {
     tn_json *c = tn_json_parse(config, sizeof config - 1);
     ck_assert_int_eq(tn_json_i64(tn_json_get(c, "name")), 0);
-    says(TN_EFORMAT, "'json': name (byte 50) is the string 'bert', expected an integer from -2^63 to 2^63 - 1");
+    ck_error(TN_EFORMAT, "'json': name (byte 50) is the string 'bert', expected an integer from -2^63 to 2^63 - 1");
     ck_assert_int_eq(tn_json_i64_or(tn_json_get(c, "eps"), 3), 3);
-    says(TN_EFORMAT, "'json': eps (byte 33) is the number 1e-12, expected an integer from -2^63 to 2^63 - 1");
+    ck_error(TN_EFORMAT, "'json': eps (byte 33) is the number 1e-12, expected an integer from -2^63 to 2^63 - 1");
     tn_json_i64(tn_json_get(c, "big"));
-    says(TN_EFORMAT,
-         "'json': big (byte 97) is the integer 18446744073709551615, expected an integer from -2^63 to 2^63 - 1");
+    ck_error(TN_EFORMAT,
+             "'json': big (byte 97) is the integer 18446744073709551615, expected an integer from -2^63 to 2^63 - 1");
     tn_json_u64(tn_json_get(c, "low"));
-    says(TN_EFORMAT,
-         "'json': low (byte 128) is the integer -9223372036854775808, expected an integer from 0 to 2^64 - 1");
+    ck_error(TN_EFORMAT,
+             "'json': low (byte 128) is the integer -9223372036854775808, expected an integer from 0 to 2^64 - 1");
     tn_json_i64(tn_json_get(c, "pad"));
-    says(TN_EFORMAT, "'json': pad (byte 82) is null, expected an integer");
+    ck_error(TN_EFORMAT, "'json': pad (byte 82) is null, expected an integer");
     tn_json_double(tn_json_get(c, "tie"));
-    says(TN_EFORMAT, "'json': tie (byte 67) is true, expected a number");
+    ck_error(TN_EFORMAT, "'json': tie (byte 67) is true, expected a number");
     tn_json_bool(tn_json_get(c, "layers"));
-    says(TN_EFORMAT, "'json': layers (byte 162) is an array, expected true or false");
+    ck_error(TN_EFORMAT, "'json': layers (byte 162) is an array, expected true or false");
     tn_json_string(c);
-    says(TN_EFORMAT, "'json': the document (byte 0) is an object, expected a string");
+    ck_error(TN_EFORMAT, "'json': the document (byte 0) is an object, expected a string");
     tn_json_string_bytes(tn_json_get(c, "hidden_size"));
-    says(TN_EFORMAT, "'json': hidden_size (byte 19) is the integer 768, expected a string");
+    ck_error(TN_EFORMAT, "'json': hidden_size (byte 19) is the integer 768, expected a string");
     const tn_json *layers = tn_json_get(c, "layers");
     tn_json_i64(tn_json_get(tn_json_at(layers, 1), "size"));
-    says(TN_EFORMAT, "'json': layers[1].size (byte 185) is the string 'x', expected an integer from -2^63 to 2^63 - 1");
+    ck_error(TN_EFORMAT,
+             "'json': layers[1].size (byte 185) is the string 'x', expected an integer from -2^63 to 2^63 - 1");
     tn_json_i64(tn_json_at(tn_json_at(tn_json_at(layers, 2), 1), 1));
-    says(TN_EFORMAT,
-         "'json': layers[2][1][1] (byte 199) is the string 'deep', expected an integer from -2^63 to 2^63 - 1");
+    ck_error(TN_EFORMAT,
+             "'json': layers[2][1][1] (byte 199) is the string 'deep', expected an integer from -2^63 to 2^63 - 1");
     tn_json_need(c, "hiden_size");
-    says(TN_EINDEX, "'json': the document (byte 0) has no 'hiden_size'; did you mean 'hidden_size'?");
+    ck_error(TN_EINDEX, "'json': the document (byte 0) has no 'hiden_size'; did you mean 'hidden_size'?");
     tn_json_need(tn_json_at(layers, 0), "quite_another");
-    says(TN_EINDEX, "'json': layers[0] (byte 163) has no 'quite_another'");
+    ck_error(TN_EINDEX, "'json': layers[0] (byte 163) has no 'quite_another'");
     tn_json_need(layers, "size");
-    says(TN_EFORMAT, "'json': layers (byte 162) is an array, expected an object");
+    ck_error(TN_EFORMAT, "'json': layers (byte 162) is an array, expected an object");
     tn_json_need(NULL, "size");
-    says(TN_EINDEX, "tn_json_need: there is no object to look for 'size' in");
+    ck_error(TN_EINDEX, "tn_json_need: there is no object to look for 'size' in");
     tn_json_free((tn_json *)(uintptr_t)layers);
-    says(TN_EINVAL, "tn_json_free: this is a value inside a document; free the document");
+    ck_error(TN_EINVAL, "tn_json_free: this is a value inside a document; free the document");
     tn_json_free(c);
 }
 END_TEST
@@ -340,7 +335,7 @@ START_TEST(endless_numbers)
     tn_json_free(back), tn_json_writer_free(w);
     back = tn_json_parse(other, sizeof other - 1);
     ck_assert(isnan(tn__json_number(back, "0")));
-    says(TN_EFORMAT, "'json': 0 (byte 6) is the string 'infinity', expected a number, \"inf\" or \"-inf\"");
+    ck_error(TN_EFORMAT, "'json': 0 (byte 6) is the string 'infinity', expected a number, \"inf\" or \"-inf\"");
     tn_json_free(back);
 }
 END_TEST
@@ -354,16 +349,16 @@ START_TEST(limits)
     ck_assert_ptr_nonnull(v);
     tn_json_free(v);
     ck_assert_ptr_null(tn_json_parse_within("[[[1]]]", 7, l));
-    says(TN_EFORMAT, "tn_json_parse: line 1, column 3 (byte 2): nested deeper than the limit of 2");
+    ck_error(TN_EFORMAT, "tn_json_parse: line 1, column 3 (byte 2): nested deeper than the limit of 2");
     l = (tn_json_limits){.values = 3};
     v = tn_json_parse_within("[1,2]", 5, l);
     ck_assert_ptr_nonnull(v);
     tn_json_free(v);
     ck_assert_ptr_null(tn_json_parse_within("[1,2,3]", 7, l));
-    says(TN_EFORMAT, "tn_json_parse: line 1, column 6 (byte 5): more values than the limit of 3");
+    ck_error(TN_EFORMAT, "tn_json_parse: line 1, column 6 (byte 5): more values than the limit of 3");
     l = (tn_json_limits){.bytes = 5};
     ck_assert_ptr_null(tn_json_parse_within("[1,2] ", 6, l));
-    says(TN_EFORMAT, "tn_json_parse: the text has 6 bytes, the limit is 5");
+    ck_error(TN_EFORMAT, "tn_json_parse: the text has 6 bytes, the limit is 5");
     const tn_json_limits senseless[] = {
         {.depth = -1}, {.depth = TN_JSON_MAX_DEPTH + 1}, {.bytes = -1}, {.bytes = (int64_t)1 << 32}, {.values = -1}};
     for (size_t i = 0; i < sizeof senseless / sizeof *senseless; i++) {

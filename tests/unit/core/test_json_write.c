@@ -1,6 +1,7 @@
 /* test_json_write.c — the JSON writer: what it writes, what it refuses; files; memory that fails. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
+#include "tests/common/errors.h"
 
 #include "core/core.h"
 #include "tests/common/faults.h"
@@ -13,13 +14,6 @@ static uint64_t rnd(void)
 {
     state ^= state << 13, state ^= state >> 7, state ^= state << 17;
     return state;
-}
-
-static void says(tn_status code, const char *text)
-{
-    ck_assert_msg(tn_error() == code, "%s, expected %s", tn_error_message(), tn_status_name(code));
-    ck_assert_msg(!strcmp(tn_error_message(), text), "\n  says      %s\n  expected  %s", tn_error_message(), text);
-    tn_clear_error();
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
@@ -76,35 +70,35 @@ START_TEST(writer_refuses)
 {
     tn_json_writer *w = tn_json_writer_new(0);
     tn_json_text(w, NULL);
-    says(TN_ESTATE, "tn_json_text: nothing was written");
+    ck_error(TN_ESTATE, "tn_json_text: nothing was written");
     tn_json_close(w);
-    says(TN_ESTATE, "tn_json_close: no array or object is open");
+    ck_error(TN_ESTATE, "tn_json_close: no array or object is open");
     tn_json_put_i64(w, "a", 1);
-    says(TN_EINVAL, "tn_json_put_i64: the key 'a' is given, but only values in an object have keys; give NULL");
+    ck_error(TN_EINVAL, "tn_json_put_i64: the key 'a' is given, but only values in an object have keys; give NULL");
     tn_json_open_object(w, NULL);
     tn_json_put_i64(w, NULL, 1);
-    says(TN_EINVAL, "tn_json_put_i64: a value in an object needs a key, this one has NULL");
+    ck_error(TN_EINVAL, "tn_json_put_i64: a value in an object needs a key, this one has NULL");
     tn_json_put_double(w, "loss", NAN);
-    says(TN_EINVAL, "tn_json_put_double: 'loss' is nan, for which JSON has no word; leave it out or write null");
+    ck_error(TN_EINVAL, "tn_json_put_double: 'loss' is nan, for which JSON has no word; leave it out or write null");
     tn_json_put_float(w, "loss", -INFINITY);
-    says(TN_EINVAL, "tn_json_put_float: 'loss' is -inf, for which JSON has no word; leave it out or write null");
+    ck_error(TN_EINVAL, "tn_json_put_float: 'loss' is -inf, for which JSON has no word; leave it out or write null");
     tn_json_put_string(w, "s", "ab\xff");
-    says(TN_EFORMAT, "tn_json_put_string: the string 'ab\\xff' is not valid UTF-8 at its byte 2");
+    ck_error(TN_EFORMAT, "tn_json_put_string: the string 'ab\\xff' is not valid UTF-8 at its byte 2");
     tn_json_put_string(w, "\xc3", "x");
-    says(TN_EFORMAT, "tn_json_put_string: the key '\\xc3' is not valid UTF-8 at its byte 0");
+    ck_error(TN_EFORMAT, "tn_json_put_string: the key '\\xc3' is not valid UTF-8 at its byte 0");
     tn_json_put_string(w, "s", NULL);
-    says(TN_EINVAL, "tn_json_put_string: the string is NULL; tn_json_put_null writes null");
+    ck_error(TN_EINVAL, "tn_json_put_string: the string is NULL; tn_json_put_null writes null");
     tn_json_put(w, "v", NULL);
-    says(TN_EINVAL, "tn_json_put: the value is NULL; tn_json_put_null writes null");
+    ck_error(TN_EINVAL, "tn_json_put: the value is NULL; tn_json_put_null writes null");
     tn_json_put_null(w, "loss");
     tn_json_text(w, NULL);
-    says(TN_ESTATE, "tn_json_text: 1 arrays or objects are still open");
+    ck_error(TN_ESTATE, "tn_json_text: 1 arrays or objects are still open");
     ck_assert_int_eq(tn_json_save(w, tn_test_file("none.json")), TN_ESTATE);
     tn_clear_error();
     tn_json_close(w);
     ck_assert_str_eq(tn_json_text(w, NULL), "{\"loss\":null}");
     tn_json_put_null(w, NULL);
-    says(TN_ESTATE, "tn_json_put_null: the text is complete already");
+    ck_error(TN_ESTATE, "tn_json_put_null: the text is complete already");
     ck_assert_str_eq(tn_json_text(w, NULL), "{\"loss\":null}");
 
     /* calls that are skipped leave a gap */
@@ -144,7 +138,7 @@ START_TEST(writer_refuses)
     tn_json_writer_free(NULL);
     tn_json_writer_clear(NULL);
     ck_assert_int_eq(tn_json_put_null(NULL, NULL), TN_EINVAL);
-    says(TN_EINVAL, "tn_json_put_null: the writer is NULL");
+    ck_error(TN_EINVAL, "tn_json_put_null: the writer is NULL");
     ck_assert_ptr_null(tn_json_text(NULL, NULL));
     tn_clear_error();
 }

@@ -1,6 +1,7 @@
 /* test_safetensors.c — safetensors files: what the reference writes is read, and what is written is what it writes. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
+#include "tests/common/errors.h"
 
 #include "core/core.h"
 #include "tests/common/faults.h"
@@ -24,13 +25,6 @@ static const bytes *file(const char *header, int n)
     f.n = 8 + len;
     for (int i = 0; i < n; i++) f.data[f.n++] = i & 1;
     return &f;
-}
-
-static void says(tn_status code, const char *part)
-{
-    ck_assert_msg(tn_error() == code && strstr(tn_error_message(), part), "\n  says %s: %s\n  not  %s: %s",
-                  tn_status_name(tn_error()), tn_error_message(), tn_status_name(code), part);
-    tn_clear_error();
 }
 
 /* Opens a copy of exactly n bytes, so that a sanitizer sees a byte too many; all tensors are read. */
@@ -159,20 +153,20 @@ START_TEST(listing_without_loading)
     ck_assert_int_eq(tn_error(), TN_OK);
 
     ck_assert_str_eq(tn_safetensors_at(s, 2).name, "");
-    says(TN_EINDEX, "tn_safetensors_at: 2 is outside 0 … 1");
+    ck_error_has(TN_EINDEX, "tn_safetensors_at: 2 is outside 0 … 1");
     ck_assert_str_eq(tn_safetensors_at(s, -1).name, "");
-    says(TN_EINDEX, "tn_safetensors_at: -1 is outside 0 … 1");
+    ck_error_has(TN_EINDEX, "tn_safetensors_at: -1 is outside 0 … 1");
     ck_assert_ptr_null(tn_safetensors_get_at(s, 2));
-    says(TN_EINDEX, "tn_safetensors_get_at: 2 is outside 0 … 1");
+    ck_error_has(TN_EINDEX, "tn_safetensors_get_at: 2 is outside 0 … 1");
     ck_assert_str_eq(tn_safetensors_metadata_at(s, 2, &value), "");
-    says(TN_EINDEX, "tn_safetensors_metadata_at: 2 is outside 0 … 1");
+    ck_error_has(TN_EINDEX, "tn_safetensors_metadata_at: 2 is outside 0 … 1");
     ck_assert_str_eq(tn_safetensors_at(NULL, 0).name, "");
     ck_assert_str_eq(tn_safetensors_metadata_at(NULL, 0, &value), "");
     ck_assert_int_eq(tn_error(), TN_OK);
     ck_assert_ptr_null(tn_safetensors_get(NULL, "x"));
-    says(TN_EINVAL, "tn_safetensors_get: the file is NULL");
+    ck_error_has(TN_EINVAL, "tn_safetensors_get: the file is NULL");
     ck_assert_ptr_null(tn_safetensors_get(s, NULL));
-    says(TN_EINVAL, "tn_safetensors_get: the name is NULL");
+    ck_error_has(TN_EINVAL, "tn_safetensors_get: the name is NULL");
     tn_safetensors_close(s);
     tn_safetensors_close(NULL);
     ck_assert_int_eq(tn_safetensors_count(NULL), 0);
@@ -204,7 +198,7 @@ START_TEST(did_you_mean)
                  asked[i][1] ? "?" : "");
         ck_assert_ptr_null(tn_safetensors_get(s, asked[i][0]));
         ck_assert_str_eq(tn_error_message(), expected);
-        says(TN_EINDEX, "");
+        ck_error_has(TN_EINDEX, "");
     }
     tn_safetensors_close(s);
     tn_safetensors_writer_free(w);
@@ -332,17 +326,17 @@ START_TEST(writer_refuses)
         {"__metadata__", "is the format's own; tn_safetensors_note writes metadata"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         ck_assert_int_eq(tn_safetensors_put(w, wrong[i][0], t), TN_EINVAL);
-        says(TN_EINVAL, wrong[i][1]);
+        ck_error_has(TN_EINVAL, wrong[i][1]);
     }
     tn_safetensors_put(w, "a", NULL);
-    says(TN_EINVAL, "tn_safetensors_put: the tensor for 'a' is NULL");
+    ck_error_has(TN_EINVAL, "tn_safetensors_put: the tensor for 'a' is NULL");
     tn_safetensors_put(w, NULL, t);
-    says(TN_EINVAL, "tn_safetensors_put: the name is NULL");
+    ck_error_has(TN_EINVAL, "tn_safetensors_put: the name is NULL");
     tn_safetensors_put(NULL, "a", t);
-    says(TN_EINVAL, "tn_safetensors_put: the writer is NULL");
+    ck_error_has(TN_EINVAL, "tn_safetensors_put: the writer is NULL");
     ck_assert_int_eq(tn_safetensors_put(w, "a", t), TN_OK);
     tn_safetensors_put(w, "a", t);
-    says(TN_EINVAL, "tn_safetensors_put: the name 'a' has a tensor already");
+    ck_error_has(TN_EINVAL, "tn_safetensors_put: the name 'a' has a tensor already");
     char other[16];
     for (int i = 0; i < 80; i++) { /* still known after the tables have grown */
         snprintf(other, sizeof other, "%d", i / 2);
@@ -355,15 +349,15 @@ START_TEST(writer_refuses)
         tn_clear_error();
     }
     tn_safetensors_note(w, NULL, "x");
-    says(TN_EINVAL, "tn_safetensors_note: the key is NULL");
+    ck_error_has(TN_EINVAL, "tn_safetensors_note: the key is NULL");
     tn_safetensors_note(w, "x", NULL);
-    says(TN_EINVAL, "tn_safetensors_note: the value is NULL");
+    ck_error_has(TN_EINVAL, "tn_safetensors_note: the value is NULL");
     tn_safetensors_note(NULL, "x", "y");
-    says(TN_EINVAL, "tn_safetensors_note: the writer is NULL");
+    ck_error_has(TN_EINVAL, "tn_safetensors_note: the writer is NULL");
     tn_safetensors_note(w, "\xfe", "y");
-    says(TN_EINVAL, "the key '\\xfe' is not valid UTF-8");
+    ck_error_has(TN_EINVAL, "the key '\\xfe' is not valid UTF-8");
     tn_safetensors_note(w, "x", "\xfe");
-    says(TN_EINVAL, "the value of 'x' is not valid UTF-8");
+    ck_error_has(TN_EINVAL, "the value of 'x' is not valid UTF-8");
     ck_assert_int_eq(tn_safetensors_save(w, NULL), TN_EINVAL);
     tn_clear_error();
     ck_assert_int_eq(tn_safetensors_save(NULL, "x"), TN_EINVAL);
@@ -374,7 +368,7 @@ START_TEST(writer_refuses)
     char *huge = malloc((16 << 20) + 1);
     memset(huge, 'v', 16 << 20), huge[16 << 20] = 0;
     tn_safetensors_note(w, "huge", huge);
-    says(TN_EUNSUPPORTED, "with 'huge' the metadata passes the limit of 16777216 bytes");
+    ck_error_has(TN_EUNSUPPORTED, "with 'huge' the metadata passes the limit of 16777216 bytes");
     free(huge);
     char key[16];
     for (int i = 0; i < 9999; i++) {
@@ -382,7 +376,7 @@ START_TEST(writer_refuses)
         ck_assert_int_eq(tn_safetensors_note(w, key, ""), TN_OK);
     }
     tn_safetensors_note(w, "one more", "");
-    says(TN_EUNSUPPORTED, "'one more' would be one more than the limit of 9999 notes");
+    ck_error_has(TN_EUNSUPPORTED, "'one more' would be one more than the limit of 9999 notes");
     ck_assert_int_eq(tn_safetensors_note(w, "17", "again"), TN_OK);
     tn_tensor      *f = tn_safetensors_write(w); /* and the reader takes all that the writer took */
     tn_safetensors *r = tn_safetensors_read(tn_data(f), (size_t)tn_numel(f));

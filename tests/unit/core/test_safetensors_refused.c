@@ -1,6 +1,7 @@
 /* test_safetensors_refused.c — what breaks the safetensors format is refused, in words that say where. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
+#include "tests/common/errors.h"
 
 #include "core/core.h"
 #include "tests/common/layouts.h"
@@ -24,13 +25,6 @@ static const bytes *file(const char *header, int n)
     return &f;
 }
 
-static void says(tn_status code, const char *part)
-{
-    ck_assert_msg(tn_error() == code && strstr(tn_error_message(), part), "\n  says %s: %s\n  not  %s: %s",
-                  tn_status_name(tn_error()), tn_error_message(), tn_status_name(code), part);
-    tn_clear_error();
-}
-
 /* Opens a copy of exactly n bytes, so that a sanitizer sees a byte too many; all tensors are read. */
 static tn_safetensors *open_exact(const void *data, size_t n, void **copy)
 {
@@ -47,7 +41,7 @@ static void refused(const void *data, size_t n, tn_status code, const char *part
     if (f && tn_error() == TN_OK) ck_abort_msg("accepted: %.*s", (int)(n - 8), (const char *)data + 8);
     tn_safetensors_close(f);
     free(copy);
-    says(code, part);
+    ck_error_has(code, part);
 }
 
 /* ---- what is refused --------------------------------------------------------------------------------------------- */
@@ -273,7 +267,7 @@ START_TEST(refuses_lengths)
                 {"PK\x03\x04zip file", 12, "is this a safetensors file?"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) refused(rows[i].text, rows[i].n, F, rows[i].says);
     ck_assert_ptr_null(tn_safetensors_read(NULL, 3));
-    says(TN_EINVAL, "tn_safetensors_read: data is NULL, but 3 bytes are announced");
+    ck_error_has(TN_EINVAL, "tn_safetensors_read: data is NULL, but 3 bytes are announced");
 }
 END_TEST
 
@@ -304,10 +298,10 @@ START_TEST(names_of_all_lengths)
         ck_assert_int_eq(s != NULL, n <= 1024);
         if (s) ck_assert_ptr_nonnull(tn_safetensors_get(s, name));
         tn_safetensors_close(s);
-        if (n > 1024) says(F, "a tensor's name of 10");
+        if (n > 1024) ck_error_has(F, "a tensor's name of 10");
         tn_safetensors_writer *w = tn_safetensors_writer_new();
         ck_assert_int_eq(tn_safetensors_put(w, name, tn_ones(TN_SHAPE(1))), n <= 1024 ? TN_OK : TN_EINVAL);
-        if (n > 1024) says(TN_EINVAL, "must have 1 to 1024 bytes");
+        if (n > 1024) ck_error_has(TN_EINVAL, "must have 1 to 1024 bytes");
         tn_safetensors_writer_free(w);
         free(header), free(name);
     }
@@ -340,13 +334,13 @@ START_TEST(as_many_as_allowed)
         ck_assert_int_eq(tn_safetensors_metadata_count(s), i ? 0 : 10000);
         ck_assert(i || !strcmp(tn_safetensors_metadata(s, "k9999"), " "));
         tn_safetensors_close(s);
-        if (i) says(F, "more metadata than the limit of 10000 pairs");
+        if (i) ck_error_has(F, "more metadata than the limit of 10000 pairs");
         free(f);
         f = many(15 + 2 * i, true, 1 << 20, &n); /* 16 MiB of values alone is over */
         s = tn_safetensors_read(f, n);
         ck_assert_int_eq(s != NULL, i == 0);
         tn_safetensors_close(s);
-        if (i) says(F, "more metadata than the limit of 16777216 bytes");
+        if (i) ck_error_has(F, "more metadata than the limit of 16777216 bytes");
         free(f);
     }
     for (int i = tn_test_slow() ? 2 : 0; i < 2; i++) {
@@ -357,10 +351,10 @@ START_TEST(as_many_as_allowed)
         ck_assert_int_eq(tn_safetensors_find(s, "layer.567890"), i ? -1 : 567890);
         if (s) {
             ck_assert_ptr_null(tn_safetensors_get(s, "layer.1x"));
-            says(TN_EINDEX, "there is no tensor 'layer.1x' among its 1000000; did you mean 'layer.1'?");
+            ck_error_has(TN_EINDEX, "there is no tensor 'layer.1x' among its 1000000; did you mean 'layer.1'?");
         }
         tn_safetensors_close(s);
-        if (i) says(F, "more tensors than the limit of 1000000");
+        if (i) ck_error_has(F, "more tensors than the limit of 1000000");
         free(f);
     }
 }

@@ -2,6 +2,7 @@
  * and wherever a save is cut off, the folder can be read: it has the old file or the new one. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
+#include "tests/common/errors.h"
 
 #include "core/files/io.h"
 #include "core/files/sha256.h"
@@ -17,13 +18,6 @@
 static char folder[400], file[420], sums[420];
 
 static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
-static void says(tn_status code, const char *part)
-{
-    ck_assert_msg(tn_error() == code && strstr(tn_error_message(), part), "%s: %s", tn_status_name(tn_error()),
-                  tn_error_message());
-    tn_clear_error();
-}
 
 static void begin(void)
 {
@@ -109,8 +103,8 @@ START_TEST(no_bit_flips_unseen)
         text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
         put(file, text, n);
         ck_assert_int_eq(load(), -1);
-        says(TN_EFORMAT, "summed/config.json' is not what was saved: its SHA-256 is not the one in SHA256SUMS "
-                         "beside it; if it was changed on purpose, delete its line there");
+        ck_error_has(TN_EFORMAT, "summed/config.json' is not what was saved: its SHA-256 is not the one in SHA256SUMS "
+                                 "beside it; if it was changed on purpose, delete its line there");
         text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
     }
     put(file, text, n);
@@ -135,7 +129,7 @@ START_TEST(the_way_out)
     ck_assert_int_eq(save(12), TN_OK);
     put(file, edited, sizeof edited - 1);
     ck_assert_int_eq(load(), -1);
-    says(TN_EFORMAT, "delete its line there");
+    ck_error_has(TN_EFORMAT, "delete its line there");
     const size_t m = get(sums, line);
     put(sums, "", 0);
     ck_assert_int_eq(load(), 3);
@@ -149,8 +143,9 @@ START_TEST(the_way_out)
     get(sums, line);
     ck_assert_str_eq(line, more);
     ck_assert_int_eq(load(), -1);
-    says(TN_EFORMAT, "summed/SHA256SUMS': line 3 is not a sum, two spaces and a name, as sha256sum writes them; "
-                     "delete this line, or all of the file");
+    ck_error_has(TN_EFORMAT,
+                 "summed/SHA256SUMS': line 3 is not a sum, two spaces and a name, as sha256sum writes them; "
+                 "delete this line, or all of the file");
     end();
 }
 END_TEST
@@ -167,7 +162,7 @@ START_TEST(lines_that_are_none)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         put(sums, bad[i], strlen(bad[i]));
         ck_assert_int_eq(load(), -1);
-        says(TN_EFORMAT, i == 1 ? "SHA256SUMS': line 2 is not a sum" : "SHA256SUMS': line 1 is not a sum");
+        ck_error_has(TN_EFORMAT, i == 1 ? "SHA256SUMS': line 2 is not a sum" : "SHA256SUMS': line 1 is not a sum");
     }
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) { /* somebody else's */
         put(sums, others[i], strlen(others[i]));
@@ -176,7 +171,7 @@ START_TEST(lines_that_are_none)
     for (size_t n = 1; n < m; n++) { /* cut off: with the whole name a damaged line, before that nothing's */
         put(sums, line, n);
         ck_assert_int_eq(load(), n < m - 1 ? 12 : -1);
-        if (n == m - 1) says(TN_EFORMAT, "SHA256SUMS': line 1 is not a sum");
+        if (n == m - 1) ck_error_has(TN_EFORMAT, "SHA256SUMS': line 1 is not a sum");
     }
     put(sums, line, m);
     ck_assert_int_eq(truncate(sums, 2 << 20), 0); /* too long to be ours: not read, and nothing is written into it */
@@ -187,7 +182,7 @@ START_TEST(lines_that_are_none)
     unlink(sums);
     ck_assert_int_eq(mkfifo(sums, 0600), 0);
     ck_assert_int_eq(load(), -1);
-    says(TN_EINVAL, "SHA256SUMS': this is a pipe; only regular files are read");
+    ck_error_has(TN_EINVAL, "SHA256SUMS': this is a pipe; only regular files are read");
     end();
 }
 END_TEST

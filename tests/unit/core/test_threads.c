@@ -4,6 +4,7 @@
 #define _GNU_SOURCE /* setrlimit and what it is given */
 #endif
 #include "tests/common/check_main.h"
+#include "tests/common/errors.h"
 
 #include "core/base/parallel.h"
 #include <pthread.h>
@@ -18,13 +19,6 @@
 #ifdef _OPENMP
 #include <omp.h>
 #endif
-
-static void expect_error(tn_status code, const char *text)
-{
-    ck_assert_str_eq(tn_error_message(), text);
-    ck_assert_int_eq(tn_error(), code);
-    tn_clear_error();
-}
 
 /* Built with OpenMP? Without it every loop is serial and tn_threads() is 1. */
 static bool threaded(void)
@@ -362,23 +356,23 @@ START_TEST(what_a_body_makes_goes_with_its_block)
     }
     ck_assert_int_eq(tn_memory_now().tensors, before);
     tn_raise(TN_EINVAL, "no path");
-    expect_error(TN_EINVAL, "no path");
+    ck_error(TN_EINVAL, "no path");
 }
 END_TEST
 
 START_TEST(errors)
 {
     tn_parallel_for(-1, 1, add, NULL);
-    expect_error(TN_EINVAL, "tn_parallel_for: n is -1, but must not be negative");
+    ck_error(TN_EINVAL, "tn_parallel_for: n is -1, but must not be negative");
     tn_parallel_for(10, 0, add, NULL);
-    expect_error(TN_EINVAL, "tn_parallel_for: grain is 0, but must be at least 1");
+    ck_error(TN_EINVAL, "tn_parallel_for: grain is 0, but must be at least 1");
     tn_parallel_for(10, 1, NULL, NULL);
-    expect_error(TN_EINVAL, "tn_parallel_for: body is NULL");
+    ck_error(TN_EINVAL, "tn_parallel_for: body is NULL");
     const int n = tn_threads();
     tn_set_threads(-2);
-    expect_error(TN_EINVAL, "tn_set_threads: n is -2, but must be 1 to 512, or 0 for the default");
+    ck_error(TN_EINVAL, "tn_set_threads: n is -2, but must be 1 to 512, or 0 for the default");
     tn_set_threads(513);
-    expect_error(TN_EINVAL, "tn_set_threads: n is 513, but must be 1 to 512, or 0 for the default");
+    ck_error(TN_EINVAL, "tn_set_threads: n is 513, but must be 1 to 512, or 0 for the default");
     tn_raise(TN_EINVAL, "planted");
     tn_set_threads(5);
     ck_assert(loop_works()); /* a loop is no op: kernels run for readers too */

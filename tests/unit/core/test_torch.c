@@ -3,17 +3,11 @@
 #define _GNU_SOURCE
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
+#include "tests/common/errors.h"
 
 #include "core/core.h"
 #include <stdlib.h>
 #include <string.h>
-
-static void says(tn_status code, const char *part)
-{
-    ck_assert_msg(tn_error() == code && strstr(tn_error_message(), part), "\n  says %s: %s\n  not  %s: %s",
-                  tn_status_name(tn_error()), tn_error_message(), tn_status_name(code), part);
-    tn_clear_error();
-}
 
 static const char *const files[] = {"golden/torch_files/new.bin", "golden/torch_files/old.bin",
                                     "golden/torch_files/checkpoint.bin"};
@@ -229,7 +223,7 @@ START_TEST(refuses)
 {
     const size_t before = tn_memory_now().live;
     ck_assert_msg(!reads(rows[_i].bytes, rows[_i].n), "row %d was accepted", _i);
-    says(rows[_i].status, rows[_i].says);
+    ck_error_has(rows[_i].status, rows[_i].says);
     ck_assert(tn_memory_now().live <= before + (1 << 16));
 }
 END_TEST

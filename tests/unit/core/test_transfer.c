@@ -1,5 +1,6 @@
 /* test_transfer.c — all elements at once: to and from the host's memory, from another tensor, one value. */
 #include "tests/common/check_main.h"
+#include "tests/common/errors.h"
 
 #include "core/tensor/convert.h"
 #include "core/tensor/tensor.h"
@@ -11,17 +12,10 @@ enum { TYPES = sizeof types / sizeof *types };
 /* For loops: Check's own assertions each write to a pipe, whether they hold or not. */
 #define EACH(holds) ((holds) ? (void)0 : ck_abort_msg("%s", #holds))
 
-static void expect_error(tn_status code, const char *text)
-{
-    ck_assert_str_eq(tn_error_message(), text);
-    ck_assert_int_eq(tn_error(), code);
-    tn_clear_error();
-}
-
 static void refused(tn_status got, tn_status code, const char *text)
 {
     ck_assert_int_eq(got, code);
-    expect_error(code, text);
+    ck_error(code, text);
 }
 
 static uint32_t version(const tn_tensor *t) { return t->storage->version; }

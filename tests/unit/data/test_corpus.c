@@ -171,9 +171,7 @@ END_TEST
 static void refused(tn_corpus *c, tn_status code, const char *part)
 {
     ck_assert_ptr_null(c);
-    ck_assert_msg(tn_error() == code && strstr(tn_error_message(), part), "'%s' is not in: %s", part,
-                  tn_error_message());
-    tn_clear_error();
+    ck_error_has(code, part);
 }
 
 START_TEST(refuses)

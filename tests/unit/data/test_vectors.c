@@ -165,8 +165,7 @@ END_TEST
 static void refused(const char *path, tn_status status, const char *why)
 {
     ck_assert_ptr_null(with_checkpoint(path, 0, true, 2));
-    ck_assert_msg(tn_error() == status && strstr(tn_error_message(), why), "%s", tn_error_message());
-    tn_clear_error();
+    ck_error_has(status, why);
 }
 
 static void put(const char *path, const void *bytes, int64_t n) /* without the wait for the disk */

@@ -151,8 +151,7 @@ static void refused(const char *text, size_t bytes, tn_status status, const char
     const char *path = file_of("text", text, bytes);
     remove(tn_test_file("never"));
     tn_vectors_phrases(1, &path, tn_test_file("never"));
-    ck_assert_msg(tn_error() == status && strstr(tn_error_message(), why), "%s", tn_error_message());
-    tn_clear_error();
+    ck_error_has(status, why);
     ck_assert(!tn__is_there(tn_test_file("never")));
 }
 

@@ -5,6 +5,7 @@
 #include "models/models.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
+#include "tests/common/errors.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,13 +13,6 @@
 #include <sys/stat.h>
 
 static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
-static void says(tn_status code, const char *part)
-{
-    ck_assert_msg(tn_error() == code && strstr(tn_error_message(), part), "\n  says %s: %s\n  not  %s: %s",
-                  tn_status_name(tn_error()), tn_error_message(), tn_status_name(code), part);
-    tn_clear_error();
-}
 
 /* ---- stories260K ------------------------------------------------------------------------------------------------- */
 
@@ -93,7 +87,7 @@ START_TEST(the_same_story)
     tn_decoder_close(&d);
     d = tn_decoder_open(bin, .tokenizer = bin);
     ck_assert(!d.model);
-    says(TN_EFORMAT, "");
+    ck_error_has(TN_EFORMAT, "");
 }
 END_TEST
 
@@ -177,13 +171,13 @@ START_TEST(has_no_place_in_gguf)
     const tn_decoder relu = {.model = tn_gpt_new(SIZES, .activation = "relu")};
     const char      *path = tn_test_file("none.gguf");
     ck_assert(tn_decoder_save(&dynamic, path) != TN_OK);
-    says(TN_EUNSUPPORTED, "rotary positions of scaling 'dynamic' have no place in GGUF");
+    ck_error_has(TN_EUNSUPPORTED, "rotary positions of scaling 'dynamic' have no place in GGUF");
     ck_assert(tn_decoder_save(&relu, path) != TN_OK);
-    says(TN_EUNSUPPORTED, "the activation 'relu' has no place in GGUF");
+    ck_error_has(TN_EUNSUPPORTED, "the activation 'relu' has no place in GGUF");
     ck_assert(tn_decoder_save(&relu, path, .type = "q4_0") != TN_OK);
-    says(TN_EINVAL, ".type is 'q4_0', but must be f32, bf16 or q8_0");
+    ck_error_has(TN_EINVAL, ".type is 'q4_0', but must be f32, bf16 or q8_0");
     ck_assert(tn_decoder_save(&relu, tn_test_file("."), .type = "f32") != TN_OK);
-    says(TN_EINVAL, ".type is for a path that ends in .gguf");
+    ck_error_has(TN_EINVAL, ".type is for a path that ends in .gguf");
     struct stat st;
     ck_assert(stat(path, &st) != 0);
     tn_module_free(dynamic.model), tn_module_free(relu.model);
@@ -250,21 +244,21 @@ START_TEST(keeps_its_manner)
     ends(&more, 3, three);
     puts_in(tn_test_file("other"), "generation_config.json", "{\"eos_token_id\": 38}"); /* not what was saved */
     ck_assert(!tn_decoder_open(tn_test_file("other"), .no_tokenizer = true).model);
-    says(TN_EFORMAT, "generation_config.json");
+    ck_error_has(TN_EFORMAT, "generation_config.json");
     ck_assert(tn_decoder_save(&d, tn_test_file("other")) == TN_OK); /* what the last model left there goes */
     tn_decoder_close(&other), other = tn_decoder_open(tn_test_file("other"));
     ends(&other, 0, NULL);
     ck_assert(!other.chat_template.bytes);
     ck_assert_int_eq(tn_file_write(tn_test_in(dir, "chat_template.jinja"), "a\0b", 3), TN_OK);
     ck_assert(!tn_decoder_open(dir, .no_tokenizer = true).model);
-    says(TN_EFORMAT, "the chat template holds a NUL");
+    ck_error_has(TN_EFORMAT, "the chat template holds a NUL");
     puts_in(dir, "chat_template.jinja", talk);
     puts_in(tn_test_file("back"), "chat_template.jinja", "<|im_start|>");
     ck_assert(!tn_decoder_open(tn_test_file("back"), .no_tokenizer = true).model);
-    says(TN_EFORMAT, "chat_template.jinja");
+    ck_error_has(TN_EFORMAT, "chat_template.jinja");
     puts_in(dir, "generation_config.json", "{\"eos_token_id\": [7");
     ck_assert(!tn_decoder_open(dir, .no_tokenizer = true).model);
-    says(TN_EFORMAT, "generation_config.json");
+    ck_error_has(TN_EFORMAT, "generation_config.json");
     tn_decoder_close(&more), tn_decoder_close(&e), tn_decoder_close(&other), tn_decoder_close(&packed),
         tn_decoder_close(&back);
     tn_module_free(d.model);
@@ -328,7 +322,7 @@ static void refused(const char *bytes, size_t n, tn_status status, const char *p
     ck_assert_int_eq(tn_file_write(path, bytes, n), TN_OK);
     tn_decoder d = tn_decoder_open(path);
     ck_assert_msg(!d.model && !d.tokenizer && tn_error() != TN_OK, "accepted");
-    says(status, part);
+    ck_error_has(status, part);
 }
 
 START_TEST(says_what_it_is)
@@ -343,15 +337,15 @@ START_TEST(says_what_it_is)
     refused("GGUF\1\0\0\0", 8, TN_EUNSUPPORTED, "of version 1");
     tn_decoder d = tn_decoder_open(tn_test_file("absent"));
     ck_assert(!d.model);
-    says(TN_EIO, "no such file or directory");
+    ck_error_has(TN_EIO, "no such file or directory");
     d = tn_decoder_open(NULL);
     ck_assert(!d.model);
-    says(TN_EINVAL, "the path is NULL");
+    ck_error_has(TN_EINVAL, "the path is NULL");
     const char *empty = tn_test_file("empty");
     ck_assert_int_eq(mkdir(empty, 0777), 0);
     d = tn_decoder_open(empty);
     ck_assert(!d.model);
-    says(TN_EIO, "config.json");
+    ck_error_has(TN_EIO, "config.json");
 }
 END_TEST
 
@@ -378,7 +372,7 @@ START_TEST(says_what_of_gguf)
     tn_gguf_writer_free(w);
     tn_decoder d = tn_decoder_open(path);
     ck_assert(!d.model);
-    says(rows[_i].status, rows[_i].says);
+    ck_error_has(rows[_i].status, rows[_i].says);
 }
 END_TEST
 
@@ -393,7 +387,7 @@ START_TEST(llama2c_sizes)
         tn_decoder d = tn_decoder_open(path);
         ck_assert_int_eq(d.model != NULL, n == N);
         if (d.model) fine();
-        else says(TN_EFORMAT, "is no model that can be opened");
+        else ck_error_has(TN_EFORMAT, "is no model that can be opened");
         tn_decoder_close(&d);
     }
     static const int32_t bad[][2] = {{0, 0}, {0, -8}, {0, 1 << 30}, {1, 0},  {2, 0},  {2, 1025}, {3, 0},       {3, 3},

@@ -4,18 +4,12 @@
 #include "models/models.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
+#include "tests/common/errors.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
-static void says(tn_status code, const char *part)
-{
-    ck_assert_msg(tn_error() == code && strstr(tn_error_message(), part), "\n  says %s: %s\n  not  %s: %s",
-                  tn_status_name(tn_error()), tn_error_message(), tn_status_name(code), part);
-    tn_clear_error();
-}
 
 /* ---- a file of somebody else's ----------------------------------------------------------------------------------- */
 
@@ -72,7 +66,7 @@ static tn_tensor *scored(tn_gguf_writer *w)
 static void refused(tn_gguf_writer *w, tn_status status, const char *part)
 {
     ck_assert(!opened(w).model);
-    says(status, part);
+    ck_error_has(status, part);
 }
 
 /* ---- rotary positions -------------------------------------------------------------------------------------------- */
@@ -232,10 +226,10 @@ START_TEST(fills_up_its_pieces)
     }
     tn_decoder_close(&d), tn_decoder_close(&e), tn_decoder_close(&f), tn_decoder_close(&h);
     ck_assert(!tn_file_read(tn_test_in(dir, "tokenizer.model"), 1 << 16)); /* such a file has no gaps */
-    says(TN_EIO, "tokenizer.model");
+    ck_error_has(TN_EIO, "tokenizer.model");
     d = with(bytes, 7);
     ck_assert(tn_decoder_save(&d, path) != TN_OK);
-    says(TN_EFORMAT, "the model has 7 words, but the tokenizer 8 pieces");
+    ck_error_has(TN_EFORMAT, "the model has 7 words, but the tokenizer 8 pieces");
     tn_decoder_close(&d);
 }
 END_TEST
@@ -340,7 +334,7 @@ START_TEST(leaves_out_no_rule)
             char part[128];
             snprintf(part, sizeof part, "the tokenizer's %s has no place in GGUF", rows[i].named);
             ck_assert_msg(tn_decoder_save(&d, path) != TN_OK, "%s is written", rows[i].named);
-            says(TN_EUNSUPPORTED, part);
+            ck_error_has(TN_EUNSUPPORTED, part);
         }
         tn_decoder_close(&d);
     }
@@ -365,7 +359,7 @@ START_TEST(leaves_out_no_rule_of_a_model)
     tn_tokenizer_free(e.tokenizer), e.tokenizer = tn_tokenizer_load(other);
     fine();
     ck_assert(tn_decoder_save(&e, tn_test_file("squeezed.gguf")) != TN_OK);
-    says(TN_EUNSUPPORTED, "the tokenizer's remove_extra_whitespaces has no place in GGUF");
+    ck_error_has(TN_EUNSUPPORTED, "the tokenizer's remove_extra_whitespaces has no place in GGUF");
     tn_decoder_close(&d), tn_decoder_close(&e);
 }
 END_TEST
@@ -442,7 +436,7 @@ START_TEST(ends_at_six)
     for (int i = 0; i < 6; i++) ck_assert_int_eq(ggml_id(path, keys[i]), 11 - i);
     tn_ids_add(&d.ends, 0);
     ck_assert(tn_decoder_save(&d, path) != TN_OK);
-    says(TN_EUNSUPPORTED, "end at 7 different pieces, and GGUF has room for 6");
+    ck_error_has(TN_EUNSUPPORTED, "end at 7 different pieces, and GGUF has room for 6");
     tn_decoder_close(&d);
 }
 END_TEST
@@ -471,7 +465,7 @@ START_TEST(leaves_out_no_window)
         if (i >= 3) ck_assert_msg(tn_decoder_save(&d, path) == TN_OK, "%s", tn_error_message());
         else {
             ck_assert(tn_decoder_save(&d, path) != TN_OK);
-            says(TN_EUNSUPPORTED, what[i]);
+            ck_error_has(TN_EUNSUPPORTED, what[i]);
         }
         tn_module_free(m[i]);
     }

@@ -4,6 +4,7 @@
 #include "models/models.h"
 #include "optim/checkpoint.h"
 #include "tests/common/check_main.h"
+#include "tests/common/errors.h"
 
 #include <math.h>
 #include <string.h>
@@ -173,12 +174,6 @@ static tn_linear *packed(bool f16, tn_dtype dt, int64_t out, int64_t in)
     else tn_quantize(m);
     return m;
 }
-static void says(tn_status code, const char *text)
-{
-    ck_assert_int_eq(tn_error(), code);
-    ck_assert_msg(strstr(tn_error_message(), text) != NULL, "%s", tn_error_message());
-    tn_clear_error();
-}
 
 /* Matrices of different shapes and types are u8 of one length when they are packed: whatever loads looks inside. */
 START_TEST(of_another_matrix)
@@ -205,13 +200,13 @@ START_TEST(of_another_matrix)
         ck_assert(tn_save(a, path) == TN_OK && tn_checkpoint_save(check, .module = a) == TN_OK);
         ck_assert(tn_numel(a->weight) == tn_numel(b->weight));
         ck_assert_int_eq(tn_load(b, path, .report = &report), TN_EFORMAT);
-        says(TN_EFORMAT, rows[i].text);
+        ck_error_has(TN_EFORMAT, rows[i].text);
         ck_assert(report.misshapen == 1 && report.loaded == 0);
         ck_assert_int_eq(tn_assign(b, a), TN_ESHAPE);
-        says(TN_ESHAPE, rows[i].text);
+        ck_error_has(TN_ESHAPE, rows[i].text);
         tn_checkpoint_file *f = tn_checkpoint_open(check);
         ck_assert_int_eq(tn_checkpoint_restore(f, .module = b), TN_EFORMAT);
-        says(TN_EFORMAT, rows[i].text);
+        ck_error_has(TN_EFORMAT, rows[i].text);
         ck_assert(same(was, b->weight));
         ck_assert(tn_load(a, path) == TN_OK && tn_assign(a, a) == TN_OK);
         ck_assert_int_eq(tn_checkpoint_restore(f, .module = a), TN_OK);
@@ -241,10 +236,11 @@ START_TEST(of_no_matrix)
              "tn_load: '%s' holds another model: 1 of another shape: weight is [60, 32] of f32 in 8 bits, the file has "
              "[2240] of u8",
              path);
-    says(TN_EFORMAT, text);
+    ck_error_has(TN_EFORMAT, text);
     tn_buffer(plain, "weight", bytes);
     tn_assign(m, plain);
-    says(TN_ESHAPE, "tn_assign: 'weight' is [60, 32] of f32 in 8 bits in one module and [2240] of u8 in the other");
+    ck_error_has(TN_ESHAPE,
+                 "tn_assign: 'weight' is [60, 32] of f32 in 8 bits in one module and [2240] of u8 in the other");
     tn_save(m, path);
     ck_assert_int_eq(tn_load(plain, path), TN_OK); /* bytes are bytes */
     ck_assert(same(was, m->weight) && same(was, bytes));
@@ -276,7 +272,8 @@ START_TEST(refused)
     for (int half = 0; half < 2; half++) {
         l = tn_linear_new(.in = 32, .out = 8, .dtype = TN_F64);
         ck_assert_int_eq(half ? tn_halve(l) : tn_quantize(l), TN_EDTYPE);
-        says(TN_EDTYPE, half ? "weight: tn_halve: the weight is f64" : "weight: tn_quantize: the weight is f64");
+        ck_error_has(TN_EDTYPE,
+                     half ? "weight: tn_halve: the weight is f64" : "weight: tn_quantize: the weight is f64");
         ck_assert(!tn_is_q8(l->weight) && tn_needs_grad(l->weight));
         tn_module_to(l, TN_F32);
         ck_assert_int_eq(half ? tn_halve(l) : tn_quantize(l), TN_OK);
@@ -286,8 +283,9 @@ START_TEST(refused)
         /* and what is packed keeps its type: biases of another would not meet it */
         for (int i = 0; i < 2; i++) {
             ck_assert_int_eq(tn_module_to(l, i ? TN_BF16 : TN_F64), TN_EDTYPE);
-            says(TN_EDTYPE, i ? "tn_module_to: 'weight' is packed in 8 bits or f16, and stands for f32, not bf16"
-                              : "tn_module_to: 'weight' is packed in 8 bits or f16, and stands for f32, not f64");
+            ck_error_has(TN_EDTYPE,
+                         i ? "tn_module_to: 'weight' is packed in 8 bits or f16, and stands for f32, not bf16"
+                           : "tn_module_to: 'weight' is packed in 8 bits or f16, and stands for f32, not f64");
             ck_assert_int_eq(tn_dtype_of(l->bias), TN_F32);
         }
         ck_assert_int_eq(tn_module_to(l, TN_F32), TN_OK);

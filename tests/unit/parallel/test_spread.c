@@ -212,12 +212,6 @@ END_TEST
 
 /* ---- mistakes ---------------------------------------------------------------------------------------------------- */
 
-static void expect(tn_status status, const char *part)
-{
-    ck_assert_msg(tn_error() == status && strstr(tn_error_message(), part), "%d %s", tn_error(), tn_error_message());
-    tn_clear_error();
-}
-
 static const char *saved_at; /* set before the threads begin */
 static void        mistakes_body(tn_world *w, void *user)
 {
@@ -226,26 +220,26 @@ static void        mistakes_body(tn_world *w, void *user)
     net          *m = net_new();
     tn_optimizer *o = tn_adamw_new(m, .lr = 1e-2), *whole = tn_lamb_new(m, .lr = 1e-2);
     ck_assert(!tn_replica_new(w, m, .zero3 = true, .overlap = true));
-    expect(TN_EINVAL, ".overlap is not for .zero3");
+    ck_error_has(TN_EINVAL, ".overlap is not for .zero3");
     tn_replica *r = tn_replica_new(w, m, .shards = j->shards, .zero3 = true);
     learn(w, r, m, o, j, 0);
     const tn_scope s = tn_no_grad_begin();
     tn_fill(m->layer[0]->weight, 1);
-    expect(TN_ESTATE, "is a weight of which each rank has a part");
+    ck_error_has(TN_ESTATE, "is a weight of which each rank has a part");
     tn_mul_scalar_(m->layer[0]->weight, 2);
-    expect(TN_ESTATE, "tn_replica_whole");
+    ck_error_has(TN_ESTATE, "tn_replica_whole");
     ck_assert(!tn_data_mut(m->layer[0]->weight));
-    expect(TN_ESTATE, "tn_data_mut");
+    ck_error_has(TN_ESTATE, "tn_data_mut");
     tn_copy_from(tn_view(m->layer[0]->weight, TN_SHAPE(DIM * DIM)), tn_zeros(TN_SHAPE(1)));
-    expect(TN_ESTATE, "a part");
+    ck_error_has(TN_ESTATE, "a part");
     tn_module_to(m, TN_BF16); /* all or none */
-    expect(TN_ESTATE, "tn_module_to: this tensor (weight) is a weight");
+    ck_error_has(TN_ESTATE, "tn_module_to: this tensor (weight) is a weight");
     ck_assert_int_eq(tn_dtype_of(m->layer[0]->bias), TN_F32);
     tn_module_quantize(m);
-    expect(TN_ESTATE, "a part");
+    ck_error_has(TN_ESTATE, "a part");
     ck_assert(tn_needs_grad(m->layer[0]->weight));
     tn_adopt(m->layer[0]->weight, tn_zeros(TN_SHAPE(1)));
-    expect(TN_ESTATE, "tn_adopt");
+    ck_error_has(TN_ESTATE, "tn_adopt");
     tn_fill(m->layer[0]->bias, 0); /* a small one, which each rank has */
     ck_assert_int_eq(tn_error(), TN_OK);
     tn_scope_end(s);
@@ -259,13 +253,13 @@ static void        mistakes_body(tn_world *w, void *user)
     tn_fill(m->layer[0]->bias, 3);
     tn_scope_end(u);
     tn_load(m, saved_at); /* all or none */
-    expect(TN_ESTATE, "tn_load: this tensor");
+    ck_error_has(TN_ESTATE, "tn_load: this tensor");
     ck_assert_double_eq(tn_get(m->layer[0]->bias, 0), 3);
     tn_free(saved);
     tn_step(o); /* forgotten: tn_replica_step; there are no gradients, so nothing happens */
     tn_clear_error();
     learn(w, r, m, whole, j, 0);
-    expect(TN_EUNSUPPORTED, ".zero3 needs an optimizer that steps each element");
+    ck_error_has(TN_EUNSUPPORTED, ".zero3 needs an optimizer that steps each element");
     ck_assert_int_eq(tn_replica_whole(r), TN_OK);
     const tn_scope t = tn_no_grad_begin();
     ck_assert_int_eq(tn_fill(m->layer[0]->weight, 0.5), TN_OK);
@@ -303,7 +297,7 @@ static void failing_body(tn_world *w, void *user)
     const double before = sum_of(m->out->weight);
     tn_world_barrier(w);
     learn(w, r, m, o, j, 1);
-    expect(TN_ENOMEM, "no memory for shard");
+    ck_error_has(TN_ENOMEM, "no memory for shard");
     tn_replica_free(r);
     ck_assert_int_eq(tn_error(), TN_OK);
     ck_assert_double_eq(sum_of(m->out->weight), before);
@@ -348,7 +342,7 @@ static void damaged_body(tn_world *w, void *user)
     ck_assert(!first || !damages);
     tn_replica_forget(r, o);
     learn(w, r, m, o, j, 1);
-    expect(TN_EINVAL, "these bytes are no state of it");
+    ck_error_has(TN_EINVAL, "these bytes are no state of it");
     ck_assert_msg(tn_replica_collect(r, o) == TN_OK, "%s", tn_error_message());
     tn_replica_forget(r, o);
     tn_replica_free(r);
