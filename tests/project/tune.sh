@@ -35,6 +35,9 @@ json tags.txt accuracy f1 seconds
 json chain.txt accuracy f1 seconds
 [ "$("$bert" tag --model chain "The man" | wc -l)" = 3 ] || wrong "bert tag of a model with --crf"
 "${tune[@]}" classify --lora 2 --train train.tsv --out adapted >/dev/null || wrong "bert tune --lora failed"
+grep -q '"lr": 0.0005,' adapted/run.json || wrong "bert tune --lora does not learn at 10 times the rate"
+"${tune[@]}" classify --lora 2 --lr 5e-5 --train train.tsv --out slow >/dev/null
+grep -q '"lr": 5e-05,' slow/run.json || wrong "bert tune --lora learns at another rate than --lr"
 [ -s adapted/adapter/adapter_model.safetensors ] || wrong "bert tune --lora keeps no adapter"
 "${tune[@]}" classify --layer-rate 0.8 --thaw --parts 2 --train train.tsv --out paced >/dev/null ||
     wrong "bert tune --layer-rate --thaw failed"
@@ -120,6 +123,13 @@ for task in classify pairs choose; do
     usage "--bio is for tag" $task --train train.tsv --bio
     usage "--crf is for tag" $task --train train.tsv --crf
 done
+for option in text pair label; do
+    usage "--$option is for classify" answer --train questions.json --$option 2
+    usage "--$option is for classify" choose --train train.tsv --$option 2
+done
+for option in text pair; do usage "--$option is for classify and pairs" tag --train words.conll --$option 2; done
+usage "--lora freezes all of the encoder: leave --layer-rate out" classify --train train.tsv --lora 2 --layer-rate 0.5
+says 2 "--best is for --json" "$bert" answer --model spans --best 2 x
 usage "--bio is for tag" answer --train questions.json --bio
 usage "--longest is for answer" tag --train words.conll --longest 4
 [ ! -e never ] || wrong "what was refused leaves a folder"
