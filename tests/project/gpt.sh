@@ -250,6 +250,8 @@ says 1 "is of another run: its text is" \
     "${two[@]}" --text folder/inner/b.txt --valid folder/inner/b.txt --out same --resume
 
 # Mistakes, each with what to change.
+says 2 "--steps and --minutes are two ways" "$gpt" demo --out other --steps 2 --minutes 1
+[ ! -e other ] || wrong "gpt demo leaves a folder behind where its options are wrong"
 says 2 "--vocab-size is at least 257" "${small[@]}" --text wide.txt --vocab-size 200 --out other
 says 2 "--vocab-size is for --pieces bpe" "${small[@]}" --text wide.txt --vocab-size 300 --out other
 says 2 "--valid-part is for a training without --valid" \
