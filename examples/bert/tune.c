@@ -154,11 +154,14 @@ static bool balance(tuning *t)
     return tn_error() == TN_OK;
 }
 
+/* What says which of two models is the better one: numbers have no accuracy. */
+static const char *metric_of(const tuning *t) { return problem_of(t) == TN_REGRESSION ? "pearson" : t->task->metric; }
+
 static double score(void *module, void *user)
 {
     tuning *t = user;
     verdict v;
-    return judge(&t->how, &t->check, module, &v) ? verdict_of(&v, t->task->metric) : 0;
+    return judge(&t->how, &t->check, module, &v) ? verdict_of(&v, metric_of(t)) : 0;
 }
 
 static tn_tensor *loss(void *module, const tn_batch *b, void *user)
@@ -190,7 +193,7 @@ static bool open_all(training *b)
     b->fit.weight_decay = t->decay;
     if (t->valid) {
         b->fit.score = score, b->fit.rising = b->fit.restore_best = true, b->fit.patience = t->patience;
-        b->score = t->task->metric;
+        b->score = metric_of(t);
     }
     b->fit.accumulate = shorter(t->parts, b->fit.train.batches);
     b->batches = b->fit.train.batches / b->fit.accumulate;

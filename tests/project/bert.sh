@@ -366,6 +366,10 @@ printf 'y\ty\nn\ty\ny\ty\nn\tn\n' >said.tsv
 printf '1\t2\n2\t4\n3\t5\n' >said.tsv
 [ "$("$bert" score labels --task sts-b said.tsv --json)" = '{"examples":3,"pearson":0.982,"spearman":1.0}' ] ||
     wrong "bert score --task sts-b"
+printf '1\t2\n1\t3\n' >flat.tsv
+[ "$("$bert" score labels --task sts-b flat.tsv --json)" = '{"examples":2,"pearson":null,"spearman":null}' ] &&
+    "$bert" score labels --task sts-b flat.tsv | grep -qx 'pearson    undefined' ||
+    wrong "bert score --task sts-b of numbers that are all the same"
 cat >gold.json <<'END'
 {"data": [{"paragraphs": [{"context": "The old man sails.", "qas": [{"id": "1", "question": "Who sails?",
 "answers": [{"text": "The old man", "answer_start": 0}]}, {"id": "2", "question": "When?", "answers": [],

@@ -62,6 +62,9 @@ awk -F'\t' '{ print $1 "\t" $1 "\t" NR % 5 / 4 }' train.tsv >numbers.tsv
 "${tune[@]}" pairs --labels number --train numbers.tsv --test numbers.tsv --out numbers --json >numbers.txt ||
     wrong "bert tune pairs --labels number failed"
 json numbers.txt pearson spearman seconds
+"${tune[@]}" pairs --labels number --train numbers.tsv --valid numbers.tsv --out judged >/dev/null
+grep -q '"valid/score":-*[0-9]' judged/log.jsonl && [ -s judged/checkpoints/best.safetensors ] ||
+    wrong "bert tune --labels number --valid keeps no best model: $(grep valid judged/log.jsonl)"
 
 # What they say, a line for each line.
 [ "$(cut -f1 test.tsv | "$bert" classify --model classes | grep -cE '^[xy]	[01]\.')" = 20 ] || wrong "bert classify"
