@@ -255,6 +255,7 @@ static int run(int count, char **operands)
     what = task_of(task_name);
     const int code = program_either("steps", "minutes");
     if (code) return code;
+    if (dim % 4) return program_usage("--dim needs a multiple of 4, got '%lld'", (long long)dim);
     if (!lengths_text)
         lengths_text = quick                ? (what == TASK_DATES ? "1,2" : "2,4,6")
                        : what == TASK_DATES ? "1,2,3,4"

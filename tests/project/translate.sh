@@ -75,6 +75,7 @@ says 2 "--lengths needs up to 16 rising whole numbers from 1 to 100, such as 5,1
 for command in compare "demo --out both"; do # shellcheck disable=SC2086
     says 2 "--steps and --minutes are two ways" "$translate" $command --steps 3 --minutes 3
 done
+says 2 "--dim needs a multiple of 4, got '6'" "$translate" compare --quick --dim 6
 [ ! -e both ] || wrong "translate demo leaves a folder behind where its options are wrong"
 "$translate" compare --quiet --quick --steps 1 --lengths 2 --out compare >one.txt
 "$translate" compare --quiet --quick --steps 1 --lengths 2 --out compare --dim 16 --asked 3 >two.txt
