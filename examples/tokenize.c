@@ -72,7 +72,11 @@ static void train_tokenizer(int n, char **files)
 static int train(int n, char **files)
 {
     if (!type) return program_usage("--type TYPE is needed: wordpiece, bpe, byte-bpe, unigram or subword");
-    if (kind_of(type) == SUBWORD) learn_subwords(n, files);
+    const int  kind = kind_of(type);
+    const bool letters = kind == TN_WORDPIECE || kind == TN_BPE;
+    const int  code = letters ? 0 : program_stray("alphabet", "--type wordpiece and bpe");
+    if (code) return code;
+    if (kind == SUBWORD) learn_subwords(n, files);
     else train_tokenizer(n, files);
     return program_end();
 }
@@ -127,14 +131,30 @@ static void decode(tools *x, tn_text line)
         fwrite(x->text.at, 1, x->text.bytes, stdout);
 }
 
-static int filter(void (*one)(tools *, tn_text))
+/* What says nothing beside --type subword, which writes pieces in any case and no numbers. */
+static const char *const        of_numbers[] = {"lowercase", "slow", "literal", "strict-utf8", "special", NULL},
+                         *const of_words[] = {"special", "pieces", NULL};
+
+/* Is it what --type says? */
+static bool is_of_type(const tn_tokenizer *t)
+{
+    static const char *const names[] = {"wordpiece", "bpe", "byte-bpe", "SentencePiece's bpe", "unigram"};
+    const int                is = t ? (int)tn_tokenizer_kind_of(t) : 0, said = kind_of(type);
+    if (!t || !type || said == is || (said == TN_BPE && is == TN_SENTENCE_BPE)) return t != NULL;
+    tn_raise(TN_EINVAL, "'%s' is %s, and not --type %s: leave it away", model, names[is], type);
+    return false;
+}
+
+static int filter(void (*one)(tools *, tn_text), const char *const *stray)
 {
     tools               x = {0};
     tn_tokenizer_config how = {.slow = slow, .lowercase = lowercase ? TN_YES : TN_FROM_FILE};
     const size_t        length = strlen(model);
+    const int code = kind_of(type) == SUBWORD ? program_strays(stray, "other tokenizers than --type subword") : 0;
+    if (code) return code;
     if (!lowercase && length > 4 && !strcmp(model + length - 4, ".txt")) how.lowercase = TN_NO;
     if (kind_of(type) == SUBWORD) x.codes = tn_subword_load(model);
-    else if ((x.t = tn_tokenizer_load_run(model, how))) x.e = tn_encoding_new();
+    else if (is_of_type(x.t = tn_tokenizer_load_run(model, how))) x.e = tn_encoding_new();
     char   *line = NULL, where[32];
     size_t  room = 0, n = 0;
     int64_t number = 0;
@@ -154,8 +174,8 @@ static int filter(void (*one)(tools *, tn_text))
     return program_end();
 }
 
-static int run_encode(int n, char **operands) { return (void)n, (void)operands, filter(encode); }
-static int run_decode(int n, char **operands) { return (void)n, (void)operands, filter(decode); }
+static int run_encode(int n, char **operands) { return (void)n, (void)operands, filter(encode, of_numbers); }
+static int run_decode(int n, char **operands) { return (void)n, (void)operands, filter(decode, of_words); }
 
 /* ---- the command line -------------------------------------------------------------------------------------------- */
 
@@ -177,7 +197,8 @@ static const option train_options[] = {
                .most = 1e8),
     OPTION_INT("min-count", 0, "N", &min_count, "a pair becomes a piece if the text has it so often", .least = 1,
                .most = 1e9),
-    OPTION_INT("alphabet", 0, "N", &alphabet, "so many different letters at most", .least = 1, .most = 1e7),
+    OPTION_INT("alphabet", 0, "N", &alphabet, "of wordpiece and bpe: so many different letters at most", .least = 1,
+               .most = 1e7),
     OPTION_FLAG("cased", 0, &cased, "keep capitals and accents"),
     OPTION_FLAG("force", 0, &force, "replace what is there"),
     {0}};

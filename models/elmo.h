@@ -43,7 +43,8 @@ typedef struct {
 } tn_elmo;
 TN_API tn_elmo *tn_elmo_create(tn_elmo_config c);
 
-/* Sentences as the model reads them. Each different word is spelt once; each row has a beginning and an end. */
+/* Sentences as the model reads them: words are what stands between white space, as tn_vocab_read has it. Each different
+ * word is spelt once; each row has a beginning and an end. */
 typedef struct {
     tn_tensor *words;   /* i64 [U, longest + 2]: the characters of each different word */
     tn_tensor *rows;    /* i64 [B, T + 2]: which of them; 0 is the beginning, 1 the end, behind which there are more */

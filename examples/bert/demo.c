@@ -168,6 +168,9 @@ static int run(int count, char **operands)
     const double  began = seconds_now();
     train_kind    kind = bert_kind;
     bert_training t = BERT_TRAINING;
+    int           code = program_either("steps", "minutes");
+    if (!code && strcmp(objective, "albert") != 0) code = program_stray("embedding", "--objective albert");
+    if (code) return code;
     if (!make_folder(out) || !world_save(in_folder(out, "world.txt", text), 0, documents) ||
         !world_save(in_folder(out, "held-out.txt", held), 1u << 30, 250))
         return program_end();
@@ -187,7 +190,7 @@ static int run(int count, char **operands)
     if (r.why == TN_FIT_STOPPED) train_stopped(&r, "bert demo --resume");
     else if (r.why != TN_FIT_FAILED) end(&t, &r, began);
     train_free(&t.base);
-    return program_end();
+    return t.base.usage ? t.base.usage : program_end();
 }
 
 static const option options[] = {

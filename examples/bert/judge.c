@@ -101,6 +101,13 @@ verdict verdict_of_none(int64_t examples)
     return (verdict){examples, 0, -1, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
 }
 
+void verdict_correlate(verdict *v, const double *x, const double *y)
+{
+    v->pearson = tn_pearson(v->examples, x, y), v->spearman = tn_spearman(v->examples, x, y);
+    if (isnan(v->pearson)) v->pearson = HUGE_VAL;
+    if (isnan(v->spearman)) v->spearman = HUGE_VAL;
+}
+
 /* ---- how right it is --------------------------------------------------------------------------------------------- */
 
 /* Gold and predicted numbers of labels, in a list that grows. */
@@ -172,8 +179,7 @@ static void judge_numbers(const held *h, verdict *v)
         tn_parse_double(e.label[0], strlen(e.label[0]), &x[i]);
         x[v->examples + i] = said_number(h, i);
     }
-    if (x) v->pearson = tn_pearson(v->examples, x, x + v->examples);
-    if (x) v->spearman = tn_spearman(v->examples, x, x + v->examples);
+    if (x) verdict_correlate(v, x, x + v->examples);
     free(x);
 }
 
@@ -299,13 +305,13 @@ double verdict_of(const verdict *v, const char *metric)
 {
     for (const row *r = rows; r->name; r++)
         if (!strcmp(r->name, metric) && isfinite(value(v, r))) return value(v, r);
-    return isfinite(v->accuracy) ? v->accuracy : v->f1;
+    return isfinite(v->accuracy) ? v->accuracy : isfinite(v->f1) ? v->f1 : 0;
 }
 
 static void put_numbers(tn_json_writer *w, const verdict *v)
 {
     for (const row *r = rows; r->name; r++)
-        if (isfinite(value(v, r))) numbers_put(w, r->name, value(v, r), 4);
+        if (!isnan(value(v, r))) numbers_put(w, r->name, value(v, r), 4);
     if (v->skipped) tn_json_put_i64(w, "skipped", v->skipped);
     if (v->seconds >= 0) numbers_put(w, "seconds", v->seconds, 4);
 }
@@ -336,7 +342,8 @@ void verdict_print(const verdict *v, bool json)
     }
     printf("%-10s %lld\n", "examples", (long long)v->examples);
     for (const row *r = rows; r->name; r++)
-        if (isfinite(value(v, r))) printf("%-10s %.4f\n", r->name, value(v, r));
+        if (isinf(value(v, r))) printf("%-10s undefined\n", r->name);
+        else if (isfinite(value(v, r))) printf("%-10s %.4f\n", r->name, value(v, r));
     if (v->skipped) printf("%-10s %lld\n", "skipped", (long long)v->skipped);
     if (v->seconds >= 0) printf("%-10s %.1f\n", "seconds", v->seconds);
 }

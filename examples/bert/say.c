@@ -38,7 +38,7 @@ static void as_columns(tn_string *s, const char *line)
 {
     const tn_text all = tn_text_of(line);
     tn_text       word;
-    for (size_t at = 0; texts_word(all, &at, &word);) tn_string_add(s, word), put(s, "\n", 1);
+    for (size_t at = 0; texts_column(all, &at, &word);) tn_string_add(s, word), put(s, "\n", 1);
     put(s, "\n", 1);
 }
 
@@ -306,6 +306,7 @@ static bool right_task(const speaker *s)
 
 static int say(const char *task, int count, char **operands)
 {
+    if (!json && program_given("best")) return program_stray("best", "--json");
     speaker s = {.task = tune_task_of(task), .m = tn_tuned_load(dir)};
     if (s.m) s.tokens = tn_tokenizer_load(dir);
     if (s.tokens && right_task(&s)) {

@@ -74,8 +74,7 @@ static void judge_numbers_of(const tn_labelled *l, verdict *v)
             tn_raise(TN_EFORMAT, "line %lld: '%.40s' or '%.40s' is no number, which %s needs", (long long)e.line,
                      e.text[0], e.label[0], task);
     }
-    if (x && tn_error() == TN_OK)
-        v->pearson = tn_pearson(v->examples, x, y), v->spearman = tn_spearman(v->examples, x, y);
+    if (x && tn_error() == TN_OK) verdict_correlate(v, x, y);
     free(x);
 }
 

@@ -15,7 +15,7 @@ static int64_t columns(tn_text line, tn_text *first, tn_text *gold, tn_text *pre
     int64_t n = 0;
     tn_text word;
     *first = *gold = *predicted = (tn_text){"", 0};
-    for (size_t at = 0; texts_word(line, &at, &word);) {
+    for (size_t at = 0; texts_column(line, &at, &word);) {
         *gold = *predicted, *predicted = word;
         if (!n++) *first = word;
     }

@@ -136,6 +136,7 @@ static tn_tensor *indexed(const sentences *how, const model *m, const haystack *
     char of_texts[24] = "", of_model[24] = "";
     if (!index_file) return made(how, m, h);
     if (!sums(how, m, h, of_texts, of_model)) return NULL;
+    if (!may_write(index_file)) return NULL;
     if (is_there(index_file)) return loaded(how, h, of_texts, of_model);
     tn_tensor             *v = made(how, m, h);
     tn_safetensors_writer *w = v ? tn_safetensors_writer_new() : NULL;

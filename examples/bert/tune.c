@@ -70,6 +70,10 @@ static int of_the_task(const tuning *t)
     if (t->weights && (task >= TN_TASK_ANSWERS || problem_of(t) != TN_ONE_LABEL))
         return program_usage("--balance is for tasks where each text or word has one of several labels");
     if (task != TN_TASK_TAGS && (t->crf || t->bio)) return program_usage("--%s is for tag", t->crf ? "crf" : "bio");
+    static const char *const columns[] = {"text", "pair", NULL};
+    int                      code = task == TN_TASK_CLASSES ? 0 : program_strays(columns, "classify and pairs");
+    if (!code && task >= TN_TASK_ANSWERS) code = program_stray("label", "classify, pairs and tag");
+    if (code) return code;
     if (!windows && t->stride != USUAL_STRIDE)
         return program_usage("--stride is for tag and answer: what is too long for %s is cut", t->task->name);
     if (task != TN_TASK_ANSWERS && t->longest != USUAL_LONGEST) return program_usage("--longest is for answer");
@@ -88,15 +92,17 @@ static int check(training *b)
                              (long long)t->parts);
     if (t->patience && !t->valid) return program_usage("--patience needs --valid: what is it to be measured on?");
     if (t->crf && t->weights) return program_usage("--crf and --balance do not go together");
-    if (t->lora && (t->freeze || t->thaw))
-        return program_usage("--lora freezes all of the encoder: leave --%s out", t->freeze ? "freeze" : "thaw");
+    if (t->lora && (t->freeze || t->thaw || t->layer_rate < 1))
+        return program_usage("--lora freezes all of the encoder: leave --%s out", t->freeze ? "freeze"
+                                                                                  : t->thaw ? "thaw"
+                                                                                            : "layer-rate");
     const int said = of_the_task(t);
     if (said) return said;
     t->shape = tn_bert_config_load(t->model);
     if (tn_error() == TN_OK && t->freeze > t->shape.layers)
         return program_usage("the model has %lld layers: --freeze %lld are more", (long long)t->shape.layers,
                              (long long)t->freeze);
-    if (t->lora && b->asked.lr == usual_rate) b->asked.lr = 10 * usual_rate;
+    if (t->lora && !program_given("lr")) b->asked.lr = 10 * usual_rate;
     b->asked.size = t->task->name, b->asked.vocab = t->model;
     return 0;
 }
@@ -168,11 +174,14 @@ static bool balance(tuning *t)
     return tn_error() == TN_OK;
 }
 
+/* What says which of two models is the better one: numbers have no accuracy. */
+static const char *metric_of(const tuning *t) { return problem_of(t) == TN_REGRESSION ? "pearson" : t->task->metric; }
+
 static double score(void *module, void *user)
 {
     tuning *t = user;
     verdict v;
-    return judge(&t->how, &t->check, module, &v) ? verdict_of(&v, t->task->metric) : 0;
+    return judge(&t->how, &t->check, module, &v) ? verdict_of(&v, metric_of(t)) : 0;
 }
 
 static tn_tensor *loss(void *module, const tn_batch *b, void *user)
@@ -204,7 +213,7 @@ static bool open_all(training *b)
     b->fit.weight_decay = t->decay;
     if (t->valid) {
         b->fit.score = score, b->fit.rising = b->fit.restore_best = true, b->fit.patience = t->patience;
-        b->score = t->task->metric;
+        b->score = metric_of(t);
     }
     b->fit.accumulate = shorter(t->parts, b->fit.train.batches);
     b->batches = b->fit.train.batches / b->fit.accumulate;
@@ -446,10 +455,10 @@ static const option options[] = {
     OPTION_TEXT("labels", 0, "HOW", &asked.problem,
                 "a text has one label, or several, with commas between, or a number", .choices = "one|several|number"),
     OPTION_FLAG("bio", 0, &asked.bio, "tags of IOB1 or BIOES become those of BIO"),
-    OPTION_INT(
-        "lora", 0, "RANK", &asked.lora,
-        "the encoder stays as it is, and adapters of that rank learn, at 10 times the rate; DIR/adapter has them",
-        .least = 0, .most = 4096),
+    OPTION_INT("lora", 0, "RANK", &asked.lora,
+               "the encoder stays as it is, and adapters of that rank learn, without --lr at 10 times the usual rate; "
+               "DIR/adapter has them",
+               .least = 0, .most = 4096),
     OPTION_INT("freeze", 0, "N", &asked.freeze, "the embeddings and the first N layers stay as they are", .least = 0,
                .most = 1024),
     OPTION_FLAG(

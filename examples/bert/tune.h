@@ -38,7 +38,7 @@ tn_answer said_answer(const held *h, int64_t example, int64_t longest);
 /* Probabilities of an example's n classes; or of its word's tags. */
 void said_probabilities(const float *scores, int64_t n, bool each, double *to);
 
-/* How right it is. NaN: does not apply. In percent, but for correlations. */
+/* How right it is. NaN: does not apply; infinite: it does, and is not defined. In percent, but for correlations. */
 typedef struct {
     int64_t examples, skipped;
     double  seconds;
@@ -53,6 +53,8 @@ typedef struct {
     tn_tokenizer    *tokens;
 } judging;
 verdict verdict_of_none(int64_t examples);
+/* Of numbers, v->examples of them, of which all may be the same: then no correlation is defined. */
+void verdict_correlate(verdict *v, const double *x, const double *y);
 /* Answers beside those of a file, of v->examples questions; none: how much likelier it is that there is no answer. */
 typedef struct {
     tn_text text;

@@ -61,6 +61,20 @@ bool same_file(const char *a, const char *b)
     return s.st_dev == t.st_dev && s.st_ino == t.st_ino;
 }
 
+bool may_write(const char *path)
+{
+    char        folder[1024];
+    struct stat st;
+    if (!*path) return tn_raise(TN_EINVAL, "a file needs a name"), false;
+    if (strlen(path) >= sizeof folder) return tn_raise(TN_EINVAL, "the name '%.40s...' is too long", path), false;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return tn_raise(TN_EINVAL, "'%s' is a folder, where a file is needed", path), false;
+    folder_of(path, folder);
+    if (stat(folder, &st) == 0 && S_ISDIR(st.st_mode)) return true;
+    tn_raise(TN_EIO, "'%s' cannot be written: there is no folder '%s'", path, folder);
+    return false;
+}
+
 bool next_line(char **line, size_t *room, size_t *bytes, size_t most)
 {
     int c = 0;

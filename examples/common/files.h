@@ -8,7 +8,8 @@ bool        make_folder(const char *path); /* with those above it; false: an err
 const char *in_folder(const char *folder, const char *name, char path[1024]);
 bool        is_there(const char *path);
 bool        same_file(const char *a, const char *b); /* by two names, also where one is still to be written */
-double      seconds_now(void);                       /* of a clock that is never set */
+bool        may_write(const char *path); /* asked before long work: can a file be made there? False: an error stands */
+double      seconds_now(void);           /* of a clock that is never set */
 
 /* A line of standard input, of at most `most` bytes: without its end, but with a NUL behind it, in memory that grows
  * and is the caller's to free. False: no more, or raised. */

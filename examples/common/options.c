@@ -187,6 +187,19 @@ int program_stray(const char *name, const char *what)
     return program_given(name) ? program_usage("--%s is for %s", name, what) : 0;
 }
 
+int program_strays(const char *const *names, const char *what)
+{
+    int code = 0;
+    while (*names && !code) code = program_stray(*names++, what);
+    return code;
+}
+
+int program_either(const char *one, const char *other)
+{
+    if (!program_given(one) || !program_given(other)) return 0;
+    return program_usage("--%s and --%s are two ways to say one thing: give one of them", one, other);
+}
+
 /* 0, or an exit code. */
 static int set(const option *o, const char *value)
 {

@@ -111,6 +111,10 @@ int program_usage(const char *fmt, ...) TN_PRINTF(1, 2);
  * WHAT", which is the option or the kind that is missing. */
 bool program_given(const char *name);
 int  program_stray(const char *name, const char *what);
+/* The same of several, which `what` is said of; the names end with a NULL. */
+int program_strays(const char *const *names, const char *what);
+/* 0, or program_usage where both were given: "--ONE and --OTHER are two ways to say one thing: give one of them". */
+int program_either(const char *one, const char *other);
 /* The exit code: if an error stands, says it on standard error; a signal's if one ended the run. */
 int program_end(void);
 int program_exit_code(tn_status s);

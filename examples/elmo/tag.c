@@ -29,10 +29,15 @@ typedef struct {
 static tn_labels *names; /* of the tags */
 static int64_t    tags;
 
-/* A word with a blank in it is one all the same. */
+/* A word with a blank in it is one all the same: ELMo would cut it at any white space, who asks word vectors at ' '. */
 static void add_word(tagged *t, const char *word)
 {
-    for (; *word; word++) tn_string_add(&t->text, (tn_text){*word == ' ' ? "_" : word, 1});
+    const size_t bytes = strlen(word);
+    for (size_t at = 0, from = 0; at < bytes; from = at) {
+        const uint32_t code = tn_utf8_next(word, bytes, &at, NULL);
+        const bool     blank = dir ? texts_blank(code) : code == ' ';
+        tn_string_add(&t->text, blank ? tn_text_of("_") : (tn_text){word + from, at - from});
+    }
 }
 
 /* Sentences of at most LONGEST words. */

@@ -187,9 +187,11 @@ static const struct {
 
 static int check(training *t)
 {
-    elmo_training *g = of(t);
-    const int      code = texts_check(t->world, &g->text, &g->valid, &g->valid_part, 0.02);
+    elmo_training           *g = of(t);
+    int                      code = texts_check(t->world, &g->text, &g->valid, &g->valid_part, 0.02);
+    static const char *const of_elmo[] = {"layers", "dropout", NULL};
     if (code) return code;
+    if (is_thoughts(g) && (code = program_strays(of_elmo, "--kind elmo"))) return code;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         if (strcmp(t->asked.size, sizes[i].name) != 0) continue;
         if (!g->hidden) g->hidden = t->asked.dim ? 4 * t->asked.dim : sizes[i].hidden;

@@ -58,6 +58,8 @@ static int run(int count, char **operands)
     gpt_training t = GPT_TRAINING;
     tn_string    unseen = {0};
     measured     e = {.loss = 0};
+    const int    code = program_either("steps", "minutes");
+    if (code) return code;
     if (!make_folder(out) || !world_save(in_folder(out, "world.txt", text), 0, documents) ||
         !world_save(in_folder(out, "held-out.txt", held), HELD, MEASURED))
         return program_end();
@@ -90,7 +92,7 @@ static int run(int count, char **operands)
     }
     tn_string_free(&unseen);
     model_close(&m);
-    return program_end();
+    return t.base.usage ? t.base.usage : program_end();
 }
 
 static const option options[] = {

@@ -37,7 +37,11 @@ bool measure(const model *m, tn_text text, int64_t length, int64_t stride, measu
     const int32_t first = model_first(m);
     *to = (measured){.bytes = (int64_t)text.bytes};
     if (length <= 0 || length > m->about.positions) length = m->about.positions;
-    if (stride <= 0 || stride > length) stride = length > 1 ? length / 2 : 1;
+    if (stride > length)
+        return tn_raise(TN_EINVAL, "--stride %lld would leave out what is between two windows of %lld pieces",
+                        (long long)stride, (long long)length),
+               false;
+    if (stride <= 0) stride = length > 1 ? length / 2 : 1;
     if (first >= 0) tn_ids_add(&ids, first);
     texts_encode(m->tokens, text, true, &ids);
     if (tn_error() == TN_OK && ids.n < 2) tn_raise(TN_EFORMAT, "a text of one piece has no next one to measure");

@@ -131,6 +131,7 @@ static int run(int count, char **operands)
     model  m;
     pieces p = {.n = 0}, said = {.n = 0};
     (void)count;
+    if (!strcmp(method, "gradient") && program_given("steps")) return program_stray("steps", "--method integrated");
     const tn_scope s = tn_scope_begin();
     if (model_open(dir, &m)) {
         question   q = {&m, &p, &said, 0, 0};

@@ -21,6 +21,14 @@ static bool measured(tn_heads *h, const texts *t, int64_t most)
     return tn_error() == TN_OK;
 }
 
+/* --seed says which words are hidden, and only one kind of model is asked for those. False: raised. */
+static bool hides(const model *m)
+{
+    if (m->kind != READER && program_given("seed"))
+        tn_raise(TN_EINVAL, "--seed is for a model of hidden words, and this one has none: leave it away");
+    return tn_error() == TN_OK;
+}
+
 /* ---- look heads -------------------------------------------------------------------------------------------------- */
 
 /* The three kinds of attention, by what their paths end with and begin with. */
@@ -72,7 +80,7 @@ static int run_heads(int count, char **operands)
     tn_heads *h = NULL;
     (void)count, (void)operands;
     if (model_open(dir, &m)) {
-        if (texts_open(&given, &m, &t)) h = tn_heads_new(m.net);
+        if (hides(&m) && texts_open(&given, &m, &t)) h = tn_heads_new(m.net);
         if (h && measured(h, &t, 0)) {
             printf("attention\thead\timportance\n");
             for (int64_t i = 0; i < tn_heads_count(h); i++) {
@@ -217,9 +225,14 @@ static int run_prune(int count, char **operands)
     texts    t = {.n = 0};
     held_out held = {.translates = false};
     (void)count, (void)operands;
-    if (valid_target && !valid) return program_stray("valid-target", "the translations of --valid");
+    const bool by_chance = !strcmp(order, "random");
+    int        code = valid ? 0 : program_stray("valid-target", "the translations of --valid");
+    if (!code && by_chance) code = program_stray("measure", "importance, which --order random does not ask for");
+    if (!code && !tune) code = program_stray("lr", "the training that --tune asks for");
+    if (code) return code;
     if (model_open(dir, &m)) {
-        if (model_may_go_to(out) && texts_open(&given, &m, &t) && held_open(&m, &held)) prune_all(&m, &t, &held);
+        const bool may = (by_chance || hides(&m)) && model_may_go_to(out);
+        if (may && texts_open(&given, &m, &t) && held_open(&m, &held)) prune_all(&m, &t, &held);
         if (out && tn_error() == TN_OK && model_save(&m, out) != TN_OK) fprintf(stderr, "nothing was saved\n");
         texts_close(&t), held_close(&held);
         model_close(&m);

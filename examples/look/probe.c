@@ -126,13 +126,16 @@ static void compare_layers(const model *m, const trees *t, examples *a, examples
 
 static int run(int count, char **operands)
 {
-    static examples a, b;
-    model           m;
-    trees           t = {.nodes = 0}, u = {.nodes = 0};
+    static examples          a, b;
+    model                    m;
+    trees                    t = {.nodes = 0}, u = {.nodes = 0};
+    static const char *const of_probes[] = {"test", "hidden", "steps", "seed", NULL};
     (void)count, (void)operands;
     if (!heads && !test && !other)
         return program_usage("give sentences to test with, by --test; or --heads, or another model, by --to");
     if (other && (heads || test)) return program_usage("--to compares two models: without --test and --heads");
+    const int code = heads || other ? program_strays(of_probes, "probes, which --heads and --to go without") : 0;
+    if (code) return code;
     const tn_scope s = tn_scope_begin();
     if (model_open(dir, &m)) {
         if (trees_open(text, most, 100, &t)) {

@@ -280,6 +280,18 @@ static void of_twins(job *j, tn_report *r)
     }
 }
 
+/* Options that say nothing beside others. 0, or program_usage. */
+static int stray(void)
+{
+    static const char *const of_texts[] = {"text", "pairs", "target", "lines", "batch", NULL};
+    static const char *const drawn[] = {"seed", "span", NULL};
+    if (depth) return program_strays(of_texts, "--model, and --twins goes without it");
+    if (other && path.count) return program_usage("--to is a line, and --path a plane: give one of them");
+    if (path.count == 1)
+        return program_usage("--path takes two earlier models or more: with --model they span a plane");
+    return other || path.count ? program_strays(drawn, "random directions, and --to and --path name others") : 0;
+}
+
 static int run(int count, char **operands)
 {
     (void)count, (void)operands;
@@ -288,6 +300,8 @@ static int run(int count, char **operands)
     if (dir && !given.file) return program_usage("give texts that the loss is of, by --text");
     if (resume && !table) return program_stray("resume", "a --table, which it goes on with");
     if (depth && (table || other || path.count)) return program_usage("--twins goes without --table, --to and --path");
+    const int code = stray();
+    if (code) return code;
     if (table && !resume && is_there(table)) {
         tn_raise(TN_EINVAL, "'%s' is there already: go on with --resume, or give --table another name", table);
         return program_end();

@@ -94,7 +94,14 @@ static int run(int count, char **operands)
     static weights w;
     char           path[1024], home[1024];
     model          m = {.net = NULL};
-    for (int i = 0; i < count && tn_error() == TN_OK; i++) weights_add(&w, operands[i], newest);
+    static char    name[1][64];
+    bool           folders = !newest;
+    for (int i = 0; i < count && tn_error() == TN_OK; i++) {
+        folders = folders || checkpoints(operands[i], 1, name) > 0;
+        weights_add(&w, operands[i], newest);
+    }
+    if (tn_error() == TN_OK && !folders)
+        return program_stray("last", "a folder of checkpoints, which none of these is");
     if (tn_error() == TN_OK && is_there(in_folder(out, "model.safetensors", path)))
         tn_raise(TN_EINVAL, "'%s' holds a model already: choose another folder", out);
     if (tn_error() == TN_OK && model_open(home_of(&w, home), &m) && weights_average(&w, m.net) && make_folder(out) &&

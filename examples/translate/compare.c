@@ -253,8 +253,9 @@ static int run(int count, char **operands)
     bool           fine = true;
     (void)count, (void)operands;
     what = task_of(task_name);
-    if (steps && minutes > 0)
-        return program_usage("--steps and --minutes are two ways to say one thing: give one of them");
+    const int code = program_either("steps", "minutes");
+    if (code) return code;
+    if (dim % 4) return program_usage("--dim needs a multiple of 4, got '%lld'", (long long)dim);
     if (!lengths_text)
         lengths_text = quick                ? (what == TASK_DATES ? "1,2" : "2,4,6")
                        : what == TASK_DATES ? "1,2,3,4"
@@ -262,7 +263,9 @@ static int run(int count, char **operands)
     if (!read_lengths(lengths_text))
         return program_usage("--lengths needs up to %d rising whole numbers from 1 to %d, such as 5,10,20,40, got '%s'",
                              MOST_LENGTHS, TASK_LONGEST, lengths_text);
-    if (quick) dim = 32, tokens = 256, asked = 20;
+    if (quick && !program_given("dim")) dim = 32;
+    if (quick && !program_given("tokens")) tokens = 256;
+    if (quick && !program_given("asked")) asked = 20;
     if (!steps && !(minutes > 0)) steps = quick ? 40 : 2500;
     stop_begin("ending");
     for (int k = 0; k < MODELS && fine; k++) fine = try_model(k, &o[k]);

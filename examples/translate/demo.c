@@ -67,6 +67,8 @@ static int run(int count, char **operands)
     char               text[1024], iso[1024], folder[1024];
     const double       began = seconds_now();
     translate_training t = TRANSLATE_TRAINING;
+    const int          code = program_either("steps", "minutes");
+    if (code) return code;
     if (!make_folder(out) || !sample_pairs(TASK_DATES, 1, pairs_to_learn, 1, false, in_folder(out, "dates.txt", text),
                                            in_folder(out, "dates.iso", iso)))
         return program_end();
@@ -83,7 +85,7 @@ static int run(int count, char **operands)
         if (tn_error() == TN_OK && show(&m)) printf("exact %.4f minutes %.2f\n", part, (seconds_now() - began) / 60);
     }
     model_close(&m);
-    return program_end();
+    return t.base.usage ? t.base.usage : program_end();
 }
 
 static const option options[] = {

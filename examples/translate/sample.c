@@ -27,6 +27,10 @@ bool sample_pairs(task t, uint64_t from, int64_t n, int64_t each_length, bool is
 static int run(int count, char **operands)
 {
     (void)count, (void)operands;
+    const int code = task_of(name) == TASK_DATES ? 0 : program_stray("held", "--task dates");
+    if (code) return code;
+    if (same_file(source_path, target_path))
+        return program_usage("--src and --tgt are both '%s': name two files", source_path);
     sample_pairs(task_of(name), (uint64_t)seed, count_, length, held, source_path, target_path);
     return program_end();
 }

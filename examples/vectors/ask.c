@@ -50,6 +50,8 @@ int run_neighbours(int count, char **operands)
 int run_analogy(int count, char **operands)
 {
     if (count == 2) return program_usage("three words, or one file of questions");
+    const int code = count == 1 ? program_stray("most", "the answers to three words") : 0;
+    if (code) return code;
     tn_vectors *v = load_vectors();
     if (v && count == 1) {
         const tn_vectors_score s = tn_vectors_analogies(v, operands[0], product);

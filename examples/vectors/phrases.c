@@ -58,6 +58,7 @@ int run_phrases(int count, char **operands)
     (void)count, (void)operands;
     const int said = not_of_texts("out", out, &text);
     if (said) return said;
+    if (!may_write(out)) return program_end();
     if (is_there(out) && !force) {
         tn_raise(TN_EINVAL, "'%s' is there already: name another file, or use --force", out);
         return program_end();

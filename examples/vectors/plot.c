@@ -108,6 +108,10 @@ int run_plot(int count, char **operands)
     const char *dot = strrchr(out, '.');
     if (!dot || (strcmp(dot, ".svg") != 0 && strcmp(dot, ".html") != 0))
         return program_usage("--out: a name that ends in .svg or .html");
+    static const char *const of_tsne[] = {"perplexity", "seed", NULL};
+    int                      code = strcmp(way, "tsne") ? program_strays(of_tsne, "--way tsne") : 0;
+    if (!code && count) code = program_stray("most", "a picture without named words");
+    if (code) return code;
     if (is_there(out) && !force) {
         tn_raise(TN_EINVAL, "'%s' is there already: name another file, or use --force", out);
         return program_end();

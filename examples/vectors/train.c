@@ -22,8 +22,10 @@ const option train_options[] = {
     OPTION_TEXT("kind", 'k', "KIND", &kind, "what is learned", .choices = KINDS),
     OPTION_INT("dim", 'd', "N", &dim, "numbers in a vector", .least = 1, .most = 16384),
     OPTION_INT("window", 'w', "N", &window, "words to each side that count as near", .least = 1, .most = 255),
-    OPTION_INT("negatives", 'n', "N", &negatives, "words drawn against each that is seen", .least = 1, .most = 63),
-    OPTION_REAL("sample", 0, "P", &sample, "words more frequent than this are skipped at times; 0: none", .least = 0,
+    OPTION_INT("negatives", 'n', "N", &negatives, "of negative and nce: words drawn against each that is seen",
+               .least = 1, .most = 63),
+    OPTION_REAL("sample", 0, "P", &sample,
+                "words more frequent than this are skipped at times, by all kinds but glove; 0: none", .least = 0,
                 .most = 1),
     OPTION_INT("epochs", 'e', "N", &epochs, "how often the texts are read", .least = 1, .most = 1e6),
     OPTION_INT("min-count", 0, "N", &min_count, "rarer words get no vector", .least = 1, .most = 1e12),
@@ -78,6 +80,7 @@ static int apart(void)
 
 static bool may_begin(void)
 {
+    if (!may_write(out) || (checkpoint && !may_write(checkpoint))) return false;
     if (is_there(out) && !force) {
         tn_raise(TN_EINVAL, "'%s' is there already: name another file, or use --force", out);
         return false;
@@ -109,12 +112,23 @@ static tn_vectors *trained(void)
     return v;
 }
 
+/* Options of one kind alone. 0, or program_usage. */
+static int stray(void)
+{
+    static const char *const of_fasttext[] = {"min-n", "max-n", "buckets", NULL};
+    int                      code = strcmp(kind, "fasttext") ? program_strays(of_fasttext, "--kind fasttext") : 0;
+    if (!code && strcmp(kind, "glove") != 0) code = program_stray("x-max", "--kind glove");
+    else if (!code && strcmp(loss, "negative") != 0)
+        code = program_stray("loss", "the other kinds: glove learns from counts of pairs");
+    return code;
+}
+
 int run_train(int count, char **operands)
 {
     (void)count, (void)operands;
     if (resume && !checkpoint) return program_usage("--resume goes on from a --checkpoint: name it");
-    const int said = apart();
-    if (said) return said;
+    int said = apart();
+    if (said || (said = stray())) return said;
     if (!may_begin()) return program_end();
     const tn_vectors_format format = to_form ? form_of(to_form) : form_of_path(out);
     if (format == TN_VECTORS_FASTTEXT_BIN && strcmp(kind, "fasttext") != 0)

@@ -68,6 +68,8 @@ static int run(int count, char **operands)
     char         path[1024], image[1024], label[1024];
     const double began = seconds_now();
     double       patches = 0, convolutions = 0;
+    const int    code = program_either("steps", "minutes");
+    if (code) return code;
     if (!images != !labels) return program_usage("--images and --labels come together");
     if (find(image, label) && make_folder(out)) {
         tn_report *r = tn_report_new("Patches and convolutions");
@@ -90,7 +92,7 @@ static const option options[] = {
                 .least = 0.001, .most = 0.9),
     OPTION_REAL("minutes", 'm', "N", &minutes, "how long to train, both together; without it, 4", .least = 0.01,
                 .most = 1e4),
-    OPTION_INT("steps", 'n', "N", &steps, "instead: how many steps each", .least = 0, .most = 1e9),
+    OPTION_INT("steps", 'n', "N", &steps, "instead: how many steps each", .least = 1, .most = 1e9),
     OPTION_FLAG("resume", 'r', &again, "go on where it was broken off"),
     {0},
 };

@@ -198,29 +198,32 @@ static void spell(const tn_elmo *m, const char *word, size_t bytes, int64_t *to)
     while (n < longest + 2) to[n++] = LETTER_NONE;
 }
 
-static bool blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-
-/* The next word of a line; false: no more. */
-static bool word_of(tn_text line, size_t *at, tn_text *word)
-{
-    while (*at < line.bytes && blank(line.at[*at])) ++*at;
-    const size_t from = *at;
-    while (*at < line.bytes && !blank(line.at[*at])) ++*at;
-    *word = (tn_text){line.at + from, *at - from};
-    return word->bytes > 0;
-}
-
-/* All words get numbers in v; returns the longest row. */
+/* All words get numbers in v, which says what stands between two of them; returns the longest row. */
 static int64_t numbered(tn_vocab *v, int64_t n, const tn_text *lines, int64_t *lengths)
 {
     int64_t most = 0;
-    tn_text word;
-    for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
-        lengths[i] = 0;
-        for (size_t at = 0; word_of(lines[i], &at, &word); lengths[i]++) tn_vocab_add(v, word.at, word.bytes);
+    for (int64_t i = 0; i < n && tn_vocab_read(v, lines[i].at, lines[i].bytes) == TN_OK; i++) {
+        const tn_tensor *ids = tn_vocab_encode(v, lines[i].at, lines[i].bytes);
+        lengths[i] = ids ? tn_numel(ids) : 0;
         if (lengths[i] > most) most = lengths[i];
     }
     return most;
+}
+
+/* Which word it is here, where 0 and 1 are the beginning and the end: the two that v has for such things, "<pad>" and
+ * "<unk>", are words like others if a text has them, and stand behind them. */
+static int64_t place_of(const tn_vocab *v, int64_t id) { return id < TN_VOCAB_FIRST ? tn_vocab_size(v) + id : id; }
+static bool    is_read(const tn_vocab *v, int64_t id) { return tn_vocab_count(v, id) > 0; }
+
+static void spell_all(const tn_elmo *m, const tn_vocab *v, int64_t *to)
+{
+    const int64_t width = m->config.longest + 2;
+    spell(m, "", 0, to), spell(m, "", 0, to + width);
+    to[1] = LETTER_FIRST, to[width + 1] = LETTER_LAST, to[2] = to[width + 2] = LETTER_END;
+    for (int64_t id = 0; id < tn_vocab_size(v); id++) {
+        const char *word = tn_vocab_word(v, id);
+        if (is_read(v, id)) spell(m, word, strlen(word), to + place_of(v, id) * width);
+    }
 }
 
 tn_elmo_batch tn_elmo_sentences(const tn_elmo *m, int64_t n, const tn_text *lines)
@@ -229,26 +232,19 @@ tn_elmo_batch tn_elmo_sentences(const tn_elmo *m, int64_t n, const tn_text *line
     if (!tn_module_ready(__func__, (void *)(uintptr_t)m)) return b;
     if (n < 1 || !lines) return tn_raise(TN_EINVAL, "tn_elmo_sentences: there are no lines"), b;
     const tn_scope s = tn_scope_begin();
-    tn_vocab *v = tn_vocab_new(); /* its first numbers, 0 and 1, stand for no words: the beginning and the end here */
+    tn_vocab      *v = tn_vocab_new();
     b.lengths = tn_zeros_of(TN_I64, TN_SHAPE(n));
-    const int64_t most = v && b.lengths ? numbered(v, n, lines, tn_data_mut(b.lengths)) : 0,
-                  width = m->config.longest + 2;
-    b.rows = tn_ones_of(TN_I64, TN_SHAPE(n, most + 2)),
-    b.words = tn_zeros_of(TN_I64, TN_SHAPE(tn_vocab_size(v), width));
+    const int64_t most = v && b.lengths ? numbered(v, n, lines, tn_data_mut(b.lengths)) : 0;
+    const bool    special = v && (is_read(v, TN_VOCAB_PADDING) || is_read(v, TN_VOCAB_UNKNOWN));
+    const int64_t words = tn_vocab_size(v) + (special ? TN_VOCAB_FIRST : 0);
+    b.rows = tn_ones_of(TN_I64, TN_SHAPE(n, most + 2));
+    b.words = tn_zeros_of(TN_I64, TN_SHAPE(words, m->config.longest + 2));
     int64_t *row = b.rows ? tn_data_mut(b.rows) : NULL, *to = b.words ? tn_data_mut(b.words) : NULL;
-    if (row && to && tn_error() == TN_OK) {
-        spell(m, "", 0, to), spell(m, "", 0, to + width);
-        to[1] = LETTER_FIRST, to[width + 1] = LETTER_LAST, to[2] = to[width + 2] = LETTER_END;
-        for (int64_t i = 0; i < n; i++) {
-            tn_text word;
-            int64_t k = 0;
-            row[i * (most + 2)] = 0;
-            for (size_t at = 0; word_of(lines[i], &at, &word);) {
-                const int64_t id = tn_vocab_id(v, word.at, word.bytes);
-                row[i * (most + 2) + ++k] = id;
-                spell(m, word.at, word.bytes, to + id * width);
-            }
-        }
+    if (row && to && tn_error() == TN_OK) spell_all(m, v, to);
+    for (int64_t i = 0; row && to && i < n && tn_error() == TN_OK; i++, row += most + 2) {
+        const tn_tensor *ids = tn_vocab_encode(v, lines[i].at, lines[i].bytes);
+        row[0] = 0;
+        for (int64_t k = 0; ids && k < tn_numel(ids); k++) row[k + 1] = place_of(v, tn_get_i64(ids, k));
     }
     tn_vocab_free(v);
     const bool failed = tn_error() != TN_OK;

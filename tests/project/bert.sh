@@ -215,6 +215,9 @@ grep -q '"initializer_range": 0.0883' albert/config.json || wrong "ALBERT's weig
 "$bert" fill --model electra/generator -k 2 "The [MASK] is old." >/dev/null || wrong "ELECTRA's generator does not fill"
 says 1 "no head for hidden words" "$bert" fill --model electra "The [MASK] is old."
 says 2 "embedding is for --objective albert and electra" "${train[@]}" --embedding 8 --out nothing
+says 2 "--embedding is for --objective albert" "$bert" demo --embedding 8 --out nothing
+says 2 "--steps and --minutes are two ways" "$bert" demo --steps 2 --minutes 1 --out nothing
+[ ! -e nothing ] || wrong "bert demo leaves a folder behind where its options are wrong"
 distil=("$bert" distil --quiet --teacher whole --text demo/world.txt --batch 4 --length 32)
 "${distil[@]}" --steps 12 --out small >/dev/null || wrong "bert distil failed"
 "${distil[@]}" --steps 12 --out part >/dev/null 2>&1 &
@@ -265,6 +268,7 @@ search=("$bert" search --quiet --model whole --text hay.txt --index hay.index)
 says 3 "is an index of another model" "${search[@]}" --model small "The keys."
 echo more >>hay.txt
 says 3 "is no index of these texts" "${search[@]}" "The keys."
+says 5 "there is no folder 'no/'" "${search[@]}" --index no/hay "The keys."
 : >hay.txt
 says 3 "has no lines to look through" "${search[@]}" "The keys."
 
@@ -362,6 +366,10 @@ printf 'y\ty\nn\ty\ny\ty\nn\tn\n' >said.tsv
 printf '1\t2\n2\t4\n3\t5\n' >said.tsv
 [ "$("$bert" score labels --task sts-b said.tsv --json)" = '{"examples":3,"pearson":0.982,"spearman":1.0}' ] ||
     wrong "bert score --task sts-b"
+printf '1\t2\n1\t3\n' >flat.tsv
+[ "$("$bert" score labels --task sts-b flat.tsv --json)" = '{"examples":2,"pearson":null,"spearman":null}' ] &&
+    "$bert" score labels --task sts-b flat.tsv | grep -qx 'pearson    undefined' ||
+    wrong "bert score --task sts-b of numbers that are all the same"
 cat >gold.json <<'END'
 {"data": [{"paragraphs": [{"context": "The old man sails.", "qas": [{"id": "1", "question": "Who sails?",
 "answers": [{"text": "The old man", "answer_start": 0}]}, {"id": "2", "question": "When?", "answers": [],

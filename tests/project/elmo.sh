@@ -72,11 +72,27 @@ sed -E 's/ /\t/; s/ / \t\v \f /; s/$/\r/' text.txt >tabs.txt
 "$elmo" train --text text.txt --size tiny --batch 16 --steps 3 --out blanks >said.txt 2>&1 &&
     "$elmo" train --text tabs.txt --size tiny --batch 16 --steps 3 --out tabs >said.txt 2>&1 &&
     cmp blanks/model.safetensors tabs/model.safetensors || wrong "tabs make another ELMo model"
+
+# So is what other scripts have between words, U+3000 and the like, as the vocabulary has it.
+sed -E 's/ /\xe3\x80\x80/; s/ /\xc2\xa0 /' text.txt >wide.txt
+"$elmo" train --kind skip-thought --text wide.txt --size tiny --batch 16 --steps 30 --out wide >said.txt 2>&1 &&
+    cmp thoughts/model.safetensors wide/model.safetensors || wrong "U+3000 makes another skip-thought model"
+"$elmo" train --text wide.txt --size tiny --batch 16 --steps 3 --out broad >said.txt 2>&1 &&
+    cmp blanks/model.safetensors broad/model.safetensors || wrong "U+3000 makes another ELMo model"
 printf 'the\tcat\v runs\r\n\r\n\tthe unheard \f runs\n' | "${sentence[@]}" | cmp - plain.txt ||
     wrong "vectors sentence --model takes tabs for letters"
+"${sentence[@]}" <<<$'the\u3000cat\u00a0runs\n\n\u2003the unheard runs' | cmp - plain.txt ||
+    wrong "vectors sentence --model takes U+3000 for a letter"
 embed() { printf '%b' "$1" | "$elmo" embed --model model; }
 cmp <(embed 'the cat runs\n') <(embed 'the\tcat\v\fruns\r\n') ||
     wrong "elmo embed takes tabs for letters"
+cmp <(embed 'the cat runs\n') <(embed 'the\u3000cat\u00a0runs\n') || wrong "elmo embed takes U+3000 for a letter"
+# A word of CoNLL-U may have any of it within.
+for blank in ' ' $'\u00a0' $'\v'; do
+    printf '1\tten%sthousand\t_\tNUM\t_\t_\t0\troot\t_\t_\n2\tmen\t_\tNOUN\t_\t_\t1\tdep\t_\t_\n\n' "$blank"
+done >within.conllu
+"$elmo" tag --quiet --model model --train within.conllu --test within.conllu --epochs 1 >tagged.txt &&
+    grep -q '^accuracy [01]\.[0-9]* words 6$' tagged.txt || wrong "white space within a word: $(cat tagged.txt)"
 
 # Of models of NaN no vector is shown.
 astray model nan && astray thoughts nan-thoughts
@@ -110,6 +126,9 @@ printf '\n \n' >blank.txt
 said "'blank.txt' of --valid is too short to measure on" "${train[@]}" --valid blank.txt --steps 2 --out no
 [ ! -e no ] || wrong "elmo train leaves a folder behind where its texts are wrong"
 said 'ELMo has 2' "${train[@]}" --layers 3 --out no
+for option in "layers 2" "dropout 0.5"; do
+    says 2 "--${option% *} is for --kind elmo" "${train[@]}" --kind skip-thought --${option%% *} "${option#* }" --out no
+done
 
 "$build/bin/compare" --quiet --steps 2 --longest 8 --out page.html >table.txt || wrong "compare failed"
 [ "$(grep -c '^LSTM  *distance' table.txt)" = 2 ] && grep -q '<svg' page.html || wrong "compare says: $(cat table.txt)"

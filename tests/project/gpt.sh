@@ -98,6 +98,7 @@ done
 astray letters far transformer.ln_f.weight 107
 "$gpt" eval --model far wide.txt --json --quiet >far.txt || wrong "gpt eval of a huge loss failed"
 is_json far.txt && grep -q '"perplexity":null' far.txt || wrong "an infinite perplexity as JSON: $(cat far.txt)"
+says 1 "--stride 9 would leave out" "$gpt" eval --model letters --length 8 --stride 9 wide.txt
 says 2 "--ahead is for --draft" "$gpt" write --model letters --ahead 3
 for penalty in 1 5; do # what was said before counts, too
     talk=(--model letters --temperature 0 --tokens 20 --repetition-penalty $penalty)
@@ -253,6 +254,8 @@ says 1 "is of another run: its text is" \
     "${two[@]}" --text folder/inner/b.txt --valid folder/inner/b.txt --out same --resume
 
 # Mistakes, each with what to change.
+says 2 "--steps and --minutes are two ways" "$gpt" demo --out other --steps 2 --minutes 1
+[ ! -e other ] || wrong "gpt demo leaves a folder behind where its options are wrong"
 says 2 "--vocab-size is at least 257" "${small[@]}" --text wide.txt --vocab-size 200 --out other
 says 2 "--vocab-size is for --pieces bpe" "${small[@]}" --text wide.txt --vocab-size 300 --out other
 says 2 "--valid-part is for a training without --valid" \

@@ -124,10 +124,10 @@ begun() { ends 3 "was begun with another size" "$l" surface --text text --lines 
 begun --model guided
 begun --model bert --text trees
 begun --model bert --batch 8
+begun --model bert --seed 2
 "$l" surface --model bert --text text --lines 16 --size 5 --to guided --table line.tsv -q >line || wrong "a line"
 cp line.tsv again.tsv
 begun --model bert --to bert
-begun --model bert --to guided --seed 2
 "$l" surface --model bert --text text --lines 16 --size 5 --to guided --table line.tsv -r -q >line || wrong "and again"
 ends 1 "'line.tsv' is there already" "$l" surface --model bert --text text --lines 16 --size 5 --table line.tsv
 cmp -s line.tsv again.tsv || wrong "a table is written over"
@@ -175,6 +175,26 @@ for option in --mask "--weight 2"; do # shellcheck disable=SC2086
     ends 1 "does not say hidden words" "$l" guide --model headless --text trees --test trees --steps 2 $option
 done
 ends 2 "--resume is for a --table" "$l" surface --model bert --text text --resume
+for option in "text text" pairs "target other" "lines 9" "batch 9"; do # shellcheck disable=SC2086
+    ends 2 "--${option% *} is for --model, and --twins goes" "$l" surface --twins 1 --$option
+done
+ends 2 "--to is a line, and --path a plane" "$l" surface --model bert --text text --to bert --path bert bert
+ends 2 "--path takes two earlier models" "$l" surface --model bert --text text --path bert
+for option in seed span; do
+    ends 2 "--$option is for random directions" "$l" surface --model bert --text text --to bert --$option 2
+    ends 2 "--$option is for random directions" "$l" surface --model bert --text text --path bert bert --$option 2
+done
+for option in hidden steps seed; do
+    ends 2 "--$option is for probes" "$l" probe --model bert --to bert --text trees --$option 2
+    ends 2 "--$option is for probes" "$l" probe --model bert --heads --text trees --$option 2
+done
+ends 2 "--test is for probes" "$l" probe --model bert --heads --text trees --test trees
+ends 2 "--steps is for --method integrated" "$l" attribute --model bert --method gradient --steps 9 "the [MASK]"
+ends 2 "--measure is for importance" "$l" prune --model bert --text text --order random --measure 9
+ends 2 "--lr is for the training that --tune" "$l" prune --model bert --text text --lr 0.1
+for command in heads prune; do
+    ends 1 "--seed is for a model of hidden words" "$l" $command --model gpt --text text --seed 2
+done
 ends 2 "is of --twins" "$l" surface --model bert --text text --transformer
 "$l" probe --model bert --to bert --text trees --sentences 20 >alike || wrong "probe --to fails"
 awk 'NR == 1 { next } $NR != "1.000" { exit 1 } NR == 2 && !($3 > 0 && $3 < 1) { exit 1 }' alike ||

@@ -44,6 +44,17 @@ ends 3 "not one word" "$t" train --type bpe --out new empty
 ends 5 "no such file" "$t" train --type bpe --out new missing
 ends 1 "special tokens alone" "$t" train --type bpe --size 3 --out new text
 ends 2 "" "$t" train --type trigram --out new text
+for type in byte-bpe unigram subword; do
+    ends 2 "--alphabet is for --type wordpiece and bpe" "$t" train --type $type --alphabet 9 --out new text
+done
+for option in lowercase slow literal strict-utf8 special; do
+    ends 2 "--$option is for other tokenizers than" "$t" encode --type subword --model codes --$option
+done
+for option in special pieces; do
+    ends 2 "--$option is for other tokenizers than" "$t" decode --type subword --model codes --$option
+done
+ends 1 "'bpe.1' is bpe, and not --type wordpiece" "$t" encode --type wordpiece --model bpe.1
+"$t" decode --type byte-bpe --model byte-bpe.1 </dev/null || wrong "a tokenizer that is what --type says is refused"
 "$t" encode --model unigram.1/tokenizer.model <text | cmp -s - <("$t" encode --model unigram.1 <text) ||
     wrong "unigram: tokenizer.model and tokenizer.json give other numbers"
 ends 2 "" "$t" encode

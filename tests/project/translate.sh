@@ -72,7 +72,18 @@ awk '$1 == "bahdanau" && $2 > 0.9 { good = 1 } END { exit !good }' one.txt ||
     wrong "attention does not learn to copy three letters: $(cat one.txt)"
 says 2 "--lengths needs up to 16 rising whole numbers from 1 to 100, such as 5,10,20,40, got '5,5'" \
     "$translate" compare --lengths 5,5
-says 2 "--steps and --minutes are two ways" "$translate" compare --steps 3 --minutes 3
+for command in compare "demo --out both"; do # shellcheck disable=SC2086
+    says 2 "--steps and --minutes are two ways" "$translate" $command --steps 3 --minutes 3
+done
+says 2 "--dim needs a multiple of 4, got '6'" "$translate" compare --quick --dim 6
+[ ! -e both ] || wrong "translate demo leaves a folder behind where its options are wrong"
+"$translate" compare --quiet --quick --steps 1 --lengths 2 --out compare >one.txt
+"$translate" compare --quiet --quick --steps 1 --lengths 2 --out compare --dim 16 --asked 3 >two.txt
+! cmp -s <(cut -c 1-30 one.txt) <(cut -c 1-30 two.txt) || wrong "compare --quick does not heed --dim: $(cat one.txt)"
+pairs=("$translate" sample-pairs --src new.txt)
+says 2 "--held is for --task dates" "${pairs[@]}" --tgt new.iso --task copy --held
+says 2 "--src and --tgt are both 'new.txt'" "${pairs[@]}" --tgt ./new.txt
+[ ! -e new.txt ] || wrong "translate sample-pairs writes in spite of its mistake"
 
 # Stopped and resumed, it ends with the same bits: also where BLEU on two files says which model is the best, and the
 # last checkpoints are averaged.
@@ -114,6 +125,7 @@ says 1 "'two' holds a model already: choose another folder" "$translate" average
 says 1 "'demo' holds no weights: name a model's folder" "$translate" average --out none demo
 says 3 "holds another model" "$translate" average --out none mean demo/model
 says 2 "FROM..." "$translate" average --out none
+says 2 "--last is for a folder of checkpoints" "$translate" average --out none --last 2 mean best
 [ ! -e none ] || wrong "translate average leaves a folder behind after an error"
 
 # A run goes on with its own texts.

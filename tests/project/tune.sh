@@ -35,6 +35,9 @@ json tags.txt accuracy f1 seconds
 json chain.txt accuracy f1 seconds
 [ "$("$bert" tag --model chain "The man" | wc -l)" = 3 ] || wrong "bert tag of a model with --crf"
 "${tune[@]}" classify --lora 2 --train train.tsv --out adapted >/dev/null || wrong "bert tune --lora failed"
+grep -q '"lr": 0.0005,' adapted/run.json || wrong "bert tune --lora does not learn at 10 times the rate"
+"${tune[@]}" classify --lora 2 --lr 5e-5 --train train.tsv --out slow >/dev/null
+grep -q '"lr": 5e-05,' slow/run.json || wrong "bert tune --lora learns at another rate than --lr"
 [ -s adapted/adapter/adapter_model.safetensors ] || wrong "bert tune --lora keeps no adapter"
 "${tune[@]}" classify --layer-rate 0.8 --thaw --parts 2 --train train.tsv --out paced >/dev/null ||
     wrong "bert tune --layer-rate --thaw failed"
@@ -59,6 +62,9 @@ awk -F'\t' '{ print $1 "\t" $1 "\t" NR % 5 / 4 }' train.tsv >numbers.tsv
 "${tune[@]}" pairs --labels number --train numbers.tsv --test numbers.tsv --out numbers --json >numbers.txt ||
     wrong "bert tune pairs --labels number failed"
 json numbers.txt pearson spearman seconds
+"${tune[@]}" pairs --labels number --train numbers.tsv --valid numbers.tsv --out judged >/dev/null
+grep -q '"valid/score":-*[0-9]' judged/log.jsonl && [ -s judged/checkpoints/best.safetensors ] ||
+    wrong "bert tune --labels number --valid keeps no best model: $(grep valid judged/log.jsonl)"
 
 # What they say, a line for each line.
 [ "$(cut -f1 test.tsv | "$bert" classify --model classes | grep -cE '^[xy]	[01]\.')" = 20 ] || wrong "bert classify"
@@ -120,6 +126,13 @@ for task in classify pairs choose; do
     usage "--bio is for tag" $task --train train.tsv --bio
     usage "--crf is for tag" $task --train train.tsv --crf
 done
+for option in text pair label; do
+    usage "--$option is for classify" answer --train questions.json --$option 2
+    usage "--$option is for classify" choose --train train.tsv --$option 2
+done
+for option in text pair; do usage "--$option is for classify and pairs" tag --train words.conll --$option 2; done
+usage "--lora freezes all of the encoder: leave --layer-rate out" classify --train train.tsv --lora 2 --layer-rate 0.5
+says 2 "--best is for --json" "$bert" answer --model spans --best 2 x
 usage "--bio is for tag" answer --train questions.json --bio
 usage "--longest is for answer" tag --train words.conll --longest 4
 [ ! -e never ] || wrong "what was refused leaves a folder"

@@ -20,9 +20,11 @@ ends()
 }
 
 for kind in skipgram cbow glove fasttext; do
+    more=()
+    [ $kind != fasttext ] || more=(--buckets 5000)
     for threads in 1 $([ $kind = skipgram ] && echo 2 7) 3; do
         "$v" train --text text --out $kind.$threads --kind $kind --dim 20 --window 5 --negatives 5 --sample 1e-2 \
-            --epochs 1 --min-count 2 --buckets 5000 --threads $threads --seed 3 >line 2>err || wrong "$kind: $(cat err)"
+            --epochs 1 --min-count 2 "${more[@]}" --threads $threads --seed 3 >line 2>err || wrong "$kind: $(cat err)"
         grep -qE '^words [0-9]+ seconds [0-9.]+ rate [0-9]+$' line || wrong "$kind: it ends with '$(cat line)'"
         cmp -s $kind.1 $kind.$threads || wrong "$kind: another file with $threads threads than with 1"
     done
@@ -30,7 +32,19 @@ done
 
 "$v" train --text text --out exact.vec --loss softmax --kind cbow --dim 8 --sample 0 --epochs 1 -q >line ||
     wrong "softmax does not end well"
-ends 1 'softmax is no .loss for GloVe' "$v" train --text text --out never --kind glove --loss softmax
+never=("$v" train --text text --out never)
+for loss in nce hierarchical softmax; do
+    ends 2 '--loss is for the other kinds: glove learns from counts' "${never[@]}" --kind glove --loss $loss
+done
+ends 5 "'no/v.vec' cannot be written: there is no folder 'no/'" "$v" train --text text --out no/v.vec --kind glove
+! grep -q 'train:' err || wrong "vectors train learns what it cannot write"
+ends 5 "there is no folder 'no/'" "${never[@]}" --checkpoint no/c
+ends 1 "is a folder, where a file is needed" "$v" train --text text --out . --force
+ends 1 "a file needs a name" "$v" phrases --text text --out ''
+ends 2 '--x-max is for --kind glove' "${never[@]}" --x-max 9
+for option in min-n max-n buckets; do
+    ends 2 "--$option is for --kind fasttext" "${never[@]}" --kind cbow --$option 4
+done
 "$v" train --text text --out more.vec --dim 20 --sample 0 --epochs 8 --lr 0.1 --seed 3 -q >line
 near=$("$v" neighbours --vectors more.vec -m 5 t3w1 | grep -c ^t3w)
 [ "$near" -ge 4 ] || wrong "only $near of the five words nearest to t3w1 are of its topic"
@@ -74,6 +88,10 @@ for way in pca tsne; do
     "$v" plot --vectors more.vec --out $way.svg --way $way --most 40 2>err || wrong "$way: $(cat err)"
     [ "$(grep -c '<circle' $way.svg)" = 40 ] || wrong "$way: the picture does not have 40 words"
 done
+ends 2 '--perplexity is for --way tsne' "$v" plot --vectors more.vec --out no.svg --perplexity 9
+ends 2 '--seed is for --way tsne' "$v" plot --vectors more.vec --out no.svg --way pca --seed 9
+ends 2 '--most is for a picture without named words' "$v" plot --vectors more.vec --out no.svg --most 9 t1w1 t1w2 t2w1
+ends 2 '--most is for the answers to three words' "$v" analogy --vectors more.vec --most 9 questions
 "$v" plot --vectors more.vec --out words.html t1w1 t1w2 t2w1 && grep -q '>t2w1<' words.html || wrong "no page of words"
 "$v" project --vectors more.vec --out projector --most 50
 [ "$(cat projector/metadata.tsv | wc -l)" = 50 ] && [ "$(awk -F'\t' 'NF == 20' projector/vectors.tsv | wc -l)" = 50 ] ||

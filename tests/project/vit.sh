@@ -125,6 +125,7 @@ printf 'GIF89a' >some.gif
 says 2 'labels FILE is needed' train --images images --out x
 says 2 'for --model vit' train "${data[@]}" --out x --model convolutions --layers 3
 says 2 'patch is for --model vit' train "${data[@]}" --out x --model convolutions --patch 2
+says 2 'two ways to say one thing' demo "${data[@]}" --out x --steps 2 --minutes 1
 says 3 'has 3856 bytes, this one 300' train --images cut --labels labels --out x
 says 3 'one for each image' train --images images --labels few --out x
 says 3 'images are u8' train --images labels --labels labels --out x

@@ -50,6 +50,48 @@ START_TEST(spelling)
 }
 END_TEST
 
+/* "<unk>" and "<pad>", which a vocabulary has for no words, are words where a text has them: they have letters, and
+ * leave the ends of sentences what they are. */
+START_TEST(words_in_brackets)
+{
+    tn_elmo            *m = small();
+    tn_tensor          *a[TN_ELMO_LAYERS], *b[TN_ELMO_LAYERS];
+    const tn_elmo_batch one = SENTENCES(m, "a b c"), two = SENTENCES(m, "a b c", "<unk> <pad> a"),
+                        three = SENTENCES(m, "<pad>", "<pad>x");
+    const int64_t unknown[8] = {257, '<' + 1, 'u' + 1, 'n' + 1, 'k' + 1, '>' + 1, 258, 0};
+    for (int i = 0; i < 2 * 3; i++)
+        ck_assert_int_eq(tn_get_i64(two.words, i / 3 * 8 + i % 3), tn_get_i64(one.words, i / 3 * 8 + i % 3));
+    ck_assert_int_ne(tn_get_i64(one.words, 1), tn_get_i64(one.words, 8 + 1));
+    const int64_t at = tn_get_i64(two.rows, 5 + 1), other = tn_get_i64(two.rows, 5 + 2);
+    ck_assert(at > 1 && other > 1 && at != other && other < tn_size(two.words, 0));
+    for (int i = 0; i < 8; i++) ck_assert_int_eq(tn_get_i64(two.words, at * 8 + i), unknown[i]);
+    ck_assert_int_eq(tn_get_i64(three.rows, 1), tn_size(three.words, 0) - 2);
+    tn_eval(m);
+    ck_assert(tn_elmo_vectors(m, &one, a) && tn_elmo_vectors(m, &two, b));
+    for (int k = 0; k < TN_ELMO_LAYERS; k++) near(tn_select(a[k], 0, 0), tn_select(b[k], 0, 0), 1e-6);
+    tn_free(m);
+}
+END_TEST
+
+/* All that Unicode calls white space is between words, as in a vocabulary, and nothing else is. */
+START_TEST(white_space)
+{
+    tn_elmo            *m = small();
+    const tn_elmo_batch a = SENTENCES(m, "a bc d"),
+                        b = SENTENCES(m, "\xe3\x80\x80"
+                                         "a\xc2\xa0 bc\xe2\x80\xa9\t"
+                                         "d\xc2\x85"),
+                        c = SENTENCES(m, "a\xe2\x80\x8b"
+                                         "bc \xff\xa0"
+                                         "d");
+    ck_assert_int_eq(tn_get_i64(b.lengths, 0), 3);
+    ck_assert_int_eq(tn_numel(a.words), tn_numel(b.words));
+    for (int64_t i = 0; i < tn_numel(a.words); i++) ck_assert_int_eq(tn_get_i64(a.words, i), tn_get_i64(b.words, i));
+    ck_assert_int_eq(tn_get_i64(c.lengths, 0), 2);
+    tn_free(m);
+}
+END_TEST
+
 /* The first layer sees the word alone; of the others the first half sees what is before, the second what is behind; and
  * nothing sees the other rows. */
 START_TEST(who_sees_what)
@@ -206,6 +248,8 @@ int main(void)
     Suite *s = suite_create("elmo");
     TCase *c = tn_tcase(s, "elmo");
     tcase_add_test(c, spelling);
+    tcase_add_test(c, words_in_brackets);
+    tcase_add_test(c, white_space);
     tcase_add_test(c, who_sees_what);
     tcase_add_test(c, both_sides_alike);
     tcase_add_test(c, gradients);
