@@ -22,7 +22,8 @@ nn/base          |                               | core/base/toolbox.h core/prod
 nn/layers        | base                          | core/base/toolbox.h
 nn/recurrent     | base                          | core/base/toolbox.h
 nn/attention     | base layers                   | core/base/toolbox.h
-optim            |                               | core/base/toolbox.h core/files/io.h core/real.h core/products/q8_fits.h
+optim            |                               | core/base/toolbox.h core/files/io.h core/real.h
+                 |                               | core/products/q8_fits.h
 data/text        |                               | core/base/toolbox.h core/files/io.h
 data/tokenizer   | text                          | core/base/toolbox.h core/base/parallel.h
 data/subword     | text                          | core/base/toolbox.h
