@@ -44,8 +44,8 @@ typedef struct {
     void *user;
 } tn_encoder;
 
-/* The lines of a file, all in memory, without their ends ("\n" or "\r\n"). An empty file has none, and a last line
- * without an end is a line. */
+/* The lines of a file, all in memory, without their ends ("\n" or "\r\n") and a byte order mark before the first. An
+ * empty file has none, and a last line without an end is a line. */
 typedef struct tn_lines tn_lines;
 TN_API tn_lines        *tn_lines_load(const char *path);
 TN_API int64_t          tn_lines_count(const tn_lines *l);

@@ -103,7 +103,6 @@ static bool end_document(maker *m, const tn__reader *r)
 
 static bool add_line(maker *m, const tn__reader *r, tn_text line)
 {
-    if (r->line == 1 && line.bytes >= 3 && !memcmp(line.at, "\xef\xbb\xbf", 3)) line.at += 3, line.bytes -= 3;
     while (line.bytes && strchr(" \t\r", line.at[line.bytes - 1]) && line.at[line.bytes - 1]) line.bytes--;
     if (memchr(line.at, 0, line.bytes)) {
         tn_raise(TN_EFORMAT, "%s: line %lld has a NUL byte: this is no text, or not in UTF-8", r->label,

@@ -60,7 +60,7 @@ bool tn__labelled_bad(tn_labelled *l, int64_t line, const char *fmt, ...)
 
 bool tn__labelled_line(tn_text all, size_t *at, tn_text *line)
 {
-    if (*at == 0 && all.bytes >= 3 && !memcmp(all.at, "\xef\xbb\xbf", 3)) *at = 3;
+    if (*at == 0) *at = tn__mark(all);
     if (*at >= all.bytes) return false;
     const char  *from = all.at + *at, *end = memchr(from, '\n', all.bytes - *at);
     const size_t n = end ? (size_t)(end - from) : all.bytes - *at;

@@ -71,7 +71,8 @@ static bool add_question(tn_labelled *l, tn_text context, const tn_json *q, cons
 
 bool tn__labelled_read_squad(tn_labelled *l, tn_text all)
 {
-    if (all.bytes >= 3 && !memcmp(all.at, "\xef\xbb\xbf", 3)) all.at += 3, all.bytes -= 3;
+    const size_t mark = tn__mark(all);
+    all.at += mark, all.bytes -= mark;
     tn_path_push(l->label);
     tn_json       *doc = tn_json_parse(all.at, all.bytes);
     const tn_json *data = tn_json_need(doc, "data");

@@ -303,7 +303,7 @@ static bool next_row(const table *t, tn_text all, size_t *at, int64_t *line, int
     tn_text text;
     *bad = NULL, *first = *line + 1;
     if (t->csv) {
-        if (*at == 0 && all.bytes >= 3 && !memcmp(all.at, "\xef\xbb\xbf", 3)) *at = 3;
+        if (*at == 0) *at = tn__mark(all);
         if (*at >= all.bytes) return false;
         ++*line;
         return tn__cells_csv(c, all, at, line, bad);

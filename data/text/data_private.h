@@ -30,6 +30,9 @@ bool tn__points_add(tn__points *to, uint32_t c);
 void tn__points_free(tn__points *p);
 bool tn__is_blank(uint32_t c); /* Unicode's white space, as Python's str.split() has it */
 
+/* Bytes of the byte order mark that a text file may begin with, 3 or 0: it is no part of the text. */
+static inline size_t tn__mark(tn_text file) { return file.bytes >= 3 && !memcmp(file.at, "\xef\xbb\xbf", 3) ? 3 : 0; }
+
 /* ---- a file, line by line ---------------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -43,7 +46,8 @@ typedef struct {
     int64_t    most;             /* bytes of a line, 0: no limit; more is an error */
 } tn__reader;
 bool tn__reader_open(tn__reader *r, const char *who, const char *path);
-/* The next line without its "\n", valid until the next call; false at the end, or if an error was raised. */
+/* The next line without its "\n", the first without a byte order mark, valid until the next call; false at the end, or
+ * if an error was raised. */
 bool tn__reader_line(tn__reader *r, tn_text *line);
 bool tn__reader_rest(tn__reader *r); /* reads on to the end, for the sum alone; false: raised */
 void tn__reader_close(tn__reader *r);

@@ -51,7 +51,10 @@ bool tn__reader_line(tn__reader *r, tn_text *line)
             if (too_long(r, stop - r->used)) return false;
             *line = (tn_text){r->buffer + r->used, stop - r->used};
             r->used = end ? stop + 1 : stop;
-            r->line++;
+            if (!r->line++) {
+                const size_t mark = tn__mark(*line);
+                line->at += mark, line->bytes -= mark;
+            }
             return true;
         }
         if (r->at == r->source.size) return false;
@@ -88,7 +91,7 @@ struct tn_lines {
 
 static bool index_lines(tn_lines *l)
 {
-    for (int64_t at = 0; at < l->bytes;) {
+    for (int64_t at = (int64_t)tn__mark((tn_text){l->text, (size_t)l->bytes}); at < l->bytes;) {
         if (!tn__grown((void *)&l->start, &l->room, l->n + 2, sizeof *l->start)) return false;
         const char *end = memchr(l->text + at, '\n', (size_t)(l->bytes - at));
         l->start[l->n++] = at;

@@ -31,6 +31,11 @@ bool tn__block_config(const char *who, tn_block_config *c)
     if (c->parallel && (!c->norm_first || c->memory))
         return tn_raise(TN_EINVAL, "%s: .parallel goes with .norm_first, and without .memory", who), false;
     if (c->one_norm && !c->parallel) return tn_raise(TN_EINVAL, "%s: .one_norm goes with .parallel", who), false;
+    if (c->full_layers && !c->window)
+        return tn_raise(TN_EINVAL, "%s: .full_layers is %lld, but there is no .window", who, (long long)c->full_layers),
+               false;
+    if (c->relative_causal && !c->relative)
+        return tn_raise(TN_EINVAL, "%s: .relative_causal goes with .relative", who), false;
     return true;
 }
 
@@ -91,6 +96,12 @@ tn_block *tn__block_of(const tn_block_config *c)
 static tn_block *create(const char *who, tn_block_config c, bool memory)
 {
     c.memory = memory;
+    if (c.layers || c.groups || c.full_layers || c.final_norm)
+        return tn_raise(TN_EINVAL,
+                        "%s: this makes one block, and .layers, .groups, .full_layers and .final_norm are of a stack: "
+                        "call tn_blocks_new",
+                        who),
+               NULL;
     return tn__block_config(who, &c) ? tn__block_of(&c) : NULL;
 }
 tn_block *tn_block_create(tn_block_config c) { return create("tn_block_new", c, c.memory); }

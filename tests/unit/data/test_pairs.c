@@ -59,6 +59,31 @@ START_TEST(reads_two_files_or_one)
 }
 END_TEST
 
+/* A mark that a file begins with is no part of its first line. */
+#define MARK "\xef\xbb\xbf"
+START_TEST(byte_order_marks)
+{
+    static const char *const texts[] = {MARK "x\r\n" MARK "y", MARK, "\xef\xbb", "\n"};
+    tn_pairs                *p = pairs_of(MARK "xy\nz\n", MARK "z\nxy\n", plain);
+    ck_assert_msg(p && tn_pairs_tokens(p, false) == 3 && tn_pairs_tokens(p, true) == 3, "%s", tn_error_message());
+    tn_pairs_free(p);
+    p = tn_pairs_tsv_load_run(file("t", MARK "xy\tz\nz\txy\n"), plain);
+    ck_assert(p && tn_pairs_tokens(p, false) == 3);
+    tn_pairs_free(p);
+    static const struct {
+        int64_t n;
+        size_t  bytes; /* of line 0 */
+    } lines[] = {{2, 1}, {0, 0}, {1, 2}, {1, 0}};
+    for (int i = 0; i < 4; i++) {
+        tn_lines *l = tn_lines_load(file("l", texts[i]));
+        ck_assert_int_eq(tn_lines_count(l), lines[i].n);
+        ck_assert_uint_eq(tn_lines_at(l, 0).bytes, lines[i].bytes);
+        if (!i) ck_assert_uint_eq(tn_lines_at(l, 1).bytes, 4); /* further on it is text */
+        tn_lines_free(l);
+    }
+}
+END_TEST
+
 static void refused(tn_pairs *p, tn_status code, const char *part)
 {
     ck_assert_ptr_null(p);
@@ -260,6 +285,7 @@ int main(void)
     Suite *s = suite_create("parallel");
     TCase *c = tn_tcase(s, "reading");
     tcase_add_test(c, reads_two_files_or_one);
+    tcase_add_test(c, byte_order_marks);
     tcase_add_test(c, refuses);
     c = tn_tcase(s, "batches");
     tcase_set_timeout(c, 60);

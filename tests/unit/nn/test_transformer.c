@@ -602,6 +602,14 @@ START_TEST(wrong_use)
     ck_error(TN_EINVAL, "tn_transformer_encoder_layer_new: .dim is 0, but must be at least 1");
     ck_assert(!tn_transformer_decoder_layer_new(.dim = 8));
     ck_error(TN_EINVAL, "tn_transformer_decoder_layer_new: .heads is 0, but must be at least 1");
+    ck_assert(!tn_block_new(.dim = 8, .heads = 2, .layers = 6));
+    ck_error(TN_EINVAL,
+             "tn_block_new: this makes one block, and .layers, .groups, .full_layers and .final_norm are of a "
+             "stack: call tn_blocks_new");
+    ck_assert(!tn_blocks_new(.dim = 8, .heads = 2, .layers = 6, .full_layers = 2));
+    ck_error(TN_EINVAL, "tn_blocks_new: .full_layers is 2, but there is no .window");
+    ck_assert(!tn_block_new(.dim = 8, .heads = 2, .relative_causal = true));
+    ck_error(TN_EINVAL, "tn_block_new: .relative_causal goes with .relative");
     ck_assert(!tn_transformer_encoder_new(.dim = 8, .heads = 2));
     ck_error(TN_EINVAL, "tn_transformer_encoder_new: .layers is 0, but must be at least 1");
     ck_assert(!tn_transformer_decoder_new(.dim = 8, .heads = 2, .layers = 1, .dropout = 2));
