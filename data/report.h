@@ -88,9 +88,9 @@ TN_API tn_status tn_report_values(tn_report *r, const char *title, int64_t n, co
                                   const double *values);
 typedef struct {
     int64_t       nx, ny;
-    const double *z; /* [ny, nx]; what is not finite counts as the largest */
-    double        x0, x1, y0, y1;
-    int64_t       steps; /* a way over it, of points x, y; 0: none */
+    const double *z;              /* [ny, nx]; what is not from -1e37 to 1e37 counts as the largest */
+    double        x0, x1, y0, y1; /* from -1e37 to 1e37 */
+    int64_t       steps;          /* a way over it, of points x, y; 0: none */
     const double *path;
     bool          slanted; /* a surface, not lines of equal height */
 } tn_report_plane;

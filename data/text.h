@@ -16,6 +16,8 @@ enum { TN_REPLACEMENT = 0xfffd }; /* U+FFFD, which stands for what is not well-f
 TN_API uint32_t tn_utf8_next(const char *text, size_t bytes, size_t *at, bool *valid);
 /* A Unicode scalar value as 1 to 4 bytes of UTF-8, whose number is returned; anything else as TN_REPLACEMENT. */
 TN_API int tn_utf8_put(uint32_t code, char to[4]);
+/* Is it white space: has it Unicode's property White_Space? It stands between words (tn_vocab). */
+TN_API bool tn_is_space(uint32_t code);
 
 /* Adds text with TN_REPLACEMENT for what is not UTF-8; returns how many there were, -1 if it failed. */
 TN_API int64_t tn_string_add_valid(tn_string *s, tn_text text);

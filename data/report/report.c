@@ -2,6 +2,7 @@
 #include "data/report/report_private.h"
 #include "core/base/toolbox.h"
 
+#include <math.h>
 #include <stdarg.h>
 
 static const char head[] =
@@ -64,11 +65,14 @@ void tn__report_put(tn_report *r, const char *fmt, ...)
     tn_string_add(&r->body, tn_text_of(text));
 }
 
+bool tn__is_drawn(double v) { return fabs(v) <= 1e37; }
+
 tn__number_text tn__tenths(double v)
 {
     tn__number_text x;
-    long long       n = v > 1e9 ? 10000000000 : v < -1e9 ? -10000000000 : (long long)(v * 10 + (v < 0 ? -0.5 : 0.5));
-    long long       size = n < 0 ? -n : n;
+    if (isnan(v)) v = 0;
+    long long n = v > 1e9 ? 10000000000 : v < -1e9 ? -10000000000 : (long long)(v * 10 + (v < 0 ? -0.5 : 0.5));
+    long long size = n < 0 ? -n : n;
     snprintf(x.text, sizeof x.text, size % 10 ? "%s%lld.%lld" : "%s%lld", n < 0 ? "-" : "", size / 10, size % 10);
     return x;
 }

@@ -11,11 +11,13 @@ typedef struct {
     double low, high, step; /* what is shown, and from mark to mark */
 } axis;
 
-/* Marks at 1, 2 or 5 times a power of ten, about n of them, that enclose the numbers. */
+/* Marks at 1, 2 or 5 times a power of ten, about n of them, that enclose the numbers. Numbers so near to each other that
+ * their marks, which are floats, would be equal are drawn as one. */
 static axis axis_of(double low, double high, int n)
 {
     if (!(low <= high)) low = 0, high = 1; /* nothing to show */
-    if (low == high) low -= fabs(low) * 0.1 + 0.5, high = low + 2 * (fabs(low) * 0.1 + 0.5);
+    if (high - low <= fmax(1e-7 * fmax(fabs(low), fabs(high)), 1e-37))
+        low -= fabs(low) * 0.1 + 0.5, high = low + 2 * (fabs(low) * 0.1 + 0.5);
     double raw = (high - low) / n, power = tn__libm_pow(10, floor(log10(raw))), times = raw / power;
     double step = power * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
     return (axis){floor(low / step + 1e-9) * step, ceil(high / step - 1e-9) * step, step};
@@ -79,7 +81,7 @@ static void put_line(tn_report *r, const tn_series *s, axis x, axis y, int colou
     tn__report_put(r, "<path class=\"f\" stroke=\"var(--c%d)\" stroke-width=\"%s\"%s d=\"", colour % TN__REPORT_COLOURS,
                    faint ? "1" : "1.8", faint ? " opacity=\".3\"" : "");
     for (int64_t i = 0; i < s->n; i++) {
-        if (!isfinite(s->x[i]) || !isfinite(s->y[i])) {
+        if (!tn__is_drawn(s->x[i]) || !tn__is_drawn(s->y[i])) {
             end_column(&p);
             p.down = false;
             continue;
@@ -111,7 +113,7 @@ tn_status tn_report_curves(tn_report *r, const char *title, const char *x, const
         if (s[k].n < 0 || (s[k].n && (!s[k].x || !s[k].y)) || !(s[k].smooth >= 0 && s[k].smooth < 1))
             return tn_raise(TN_EINVAL, "tn_report_curves: series %d has no points, or smooth is outside [0, 1)", k);
         for (int64_t i = 0; i < s[k].n; i++) {
-            if (!isfinite(s[k].x[i]) || !isfinite(s[k].y[i])) continue;
+            if (!tn__is_drawn(s[k].x[i]) || !tn__is_drawn(s[k].y[i])) continue;
             low[0] = fmin(low[0], s[k].x[i]), high[0] = fmax(high[0], s[k].x[i]);
             low[1] = fmin(low[1], s[k].y[i]), high[1] = fmax(high[1], s[k].y[i]);
         }

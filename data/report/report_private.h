@@ -24,8 +24,12 @@ void      tn__report_svg(tn_report *r, const char *title, double width, double h
 typedef struct {
     char text[24];
 } tn__number_text;
-tn__number_text tn__tenths(double v);
-tn__number_text tn__short(double v); /* six significant digits: "0.001", "1e-05" */
+tn__number_text tn__tenths(double v); /* NaN as 0: what has no place */
+tn__number_text tn__short(double v);  /* six significant digits: "0.001", "1e-05" */
+
+/* What is drawn: numbers are marked as floats, and their differences and steps must be finite too. What is larger is
+ * left out, as infinities and NaN are. */
+bool tn__is_drawn(double v);
 
 const char *tn__report_style(void); /* <style>…</style> */
 

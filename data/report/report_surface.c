@@ -11,7 +11,7 @@ enum { SIDE = 520, EDGE = 46, LINES = 14, LOWER = 7, MOST = 401 };
 typedef struct {
     int64_t       nx, ny;
     const double *z;
-    double        low, high; /* of the finite ones, in the scale that is shown */
+    double        low, high; /* of those that are drawn, in the scale that is shown */
     bool          log;       /* losses grow fast: heights are those of log(z - least + a tenth of the middle) */
     double        least, soft;
 } field;
@@ -19,7 +19,7 @@ typedef struct {
 static double height_at(const field *f, int64_t x, int64_t y)
 {
     const double z = f->z[y * f->nx + x];
-    if (!isfinite(z)) return f->high;
+    if (!tn__is_drawn(z)) return f->high;
     return f->log ? tn__libm_log(z - f->least + f->soft) : z;
 }
 
@@ -29,14 +29,14 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* False: there are no finite numbers, or raised. */
+/* False: there is nothing to draw, or raised. */
 static bool field_of(field *f)
 {
     const size_t n = (size_t)(f->nx * f->ny), bytes = n * sizeof(double);
     double      *all = tn__mem_get(bytes);
     size_t       m = 0;
     for (size_t i = 0; all && i < n; i++)
-        if (isfinite(f->z[i])) all[m++] = f->z[i];
+        if (tn__is_drawn(f->z[i])) all[m++] = f->z[i];
     if (m) {
         qsort(all, m, sizeof *all, by_size);
         f->least = all[0], f->soft = 0.1 * (all[m / 2] - all[0]) + 1e-9 * (all[m - 1] - all[0]);
@@ -137,11 +137,15 @@ tn_status tn_report_surface(tn_report *r, const char *title, const tn_report_pla
 {
     size_t mark;
     if (!tn__report_begin(r, "tn_report_surface", p, &mark)) return tn__self.error;
-    if (!p->z || p->nx < 2 || p->ny < 2 || p->nx > MOST || p->ny > MOST || !(p->x0 < p->x1) || !(p->y0 < p->y1))
-        return tn_raise(TN_EINVAL, "tn_report_surface: a surface has 2 to %d numbers each way, and bounds that rise",
+    if (!p->z || p->nx < 2 || p->ny < 2 || p->nx > MOST || p->ny > MOST || !(p->x0 < p->x1) || !(p->y0 < p->y1) ||
+        !tn__is_drawn(p->x0) || !tn__is_drawn(p->x1) || !tn__is_drawn(p->y0) || !tn__is_drawn(p->y1))
+        return tn_raise(TN_EINVAL,
+                        "tn_report_surface: a surface has 2 to %d numbers each way, and bounds that rise, from -1e37 "
+                        "to 1e37",
                         MOST);
     field f = {.nx = p->nx, .ny = p->ny, .z = p->z};
-    if (!field_of(&f)) return tn_raise(TN_ENUMERIC, "tn_report_surface: none of the numbers is finite");
+    if (!field_of(&f))
+        return tn_raise(TN_ENUMERIC, "tn_report_surface: none of the numbers can be drawn: from -1e37 to 1e37");
     if (p->slanted) {
         tn__report_svg(r, title, SIDE + 2 * EDGE, 496);
         put_slanted(r, &f);

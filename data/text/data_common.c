@@ -2,6 +2,7 @@
  * data_private.h. */
 #include "data/text/data_private.h"
 #include "core/base/toolbox.h"
+#include "data/text/unicode.h"
 
 /* ---- growing arrays ---------------------------------------------------------------------------------------------- */
 
@@ -112,12 +113,7 @@ void tn__points_free(tn__points *p)
     *p = (tn__points){0};
 }
 
-bool tn__is_blank(uint32_t c)
-{
-    if (c <= 0x20) return c == 0x20 || (c >= 9 && c <= 13) || (c >= 0x1c && c <= 0x1f);
-    return c == 0x85 || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 ||
-           c == 0x202f || c == 0x205f || c == 0x3000;
-}
+bool tn__is_blank(uint32_t c) { return tn__is_space(c) || (c >= 0x1c && c <= 0x1f); }
 
 /* ---- strings by number ------------------------------------------------------------------------------------------- */
 

@@ -28,7 +28,7 @@ typedef struct {
 bool tn__points_decode(tn__points *to, tn_text text); /* begins anew; raises */
 bool tn__points_add(tn__points *to, uint32_t c);
 void tn__points_free(tn__points *p);
-bool tn__is_blank(uint32_t c); /* Unicode's white space, as Python's str.split() has it */
+bool tn__is_blank(uint32_t c); /* tn_is_space, and what else Python's str.split() takes for it */
 
 /* Bytes of the byte order mark that a text file may begin with, 3 or 0: it is no part of the text. */
 static inline size_t tn__mark(tn_text file) { return file.bytes >= 3 && !memcmp(file.at, "\xef\xbb\xbf", 3) ? 3 : 0; }

@@ -2,6 +2,7 @@
 #include "data/text.h"
 
 #include "core/base/toolbox.h"
+#include "data/text/unicode.h"
 
 #include <string.h>
 
@@ -40,6 +41,8 @@ int tn_utf8_put(uint32_t c, char to[4])
     to[0] = (char)((0xf00u >> n & 0xffu) | c);
     return n;
 }
+
+bool tn_is_space(uint32_t c) { return tn__is_space(c); }
 
 int64_t tn_string_add_valid(tn_string *s, tn_text text)
 {

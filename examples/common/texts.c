@@ -285,17 +285,11 @@ bool texts_are_words(const tn_tokenizer *t)
            tn_tokenizer_id(t, line_end) == 1;
 }
 
-bool texts_blank(uint32_t c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r') || c == 0x85 || c == 0xa0 || c == 0x1680 ||
-           (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
-}
-
 bool texts_word(tn_text line, size_t *at, tn_text *word)
 {
     size_t from = *at, end = *at;
     while (*at < line.bytes) {
-        const bool blank = texts_blank(tn_utf8_next(line.at, line.bytes, at, NULL));
+        const bool blank = tn_is_space(tn_utf8_next(line.at, line.bytes, at, NULL));
         if (blank && end > from) break;
         if (blank) from = *at;
         end = *at;

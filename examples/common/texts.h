@@ -22,10 +22,9 @@ tn_tokenizer *texts_words(tn_text text, int64_t most);
 bool          texts_are_words(const tn_tokenizer *t);
 bool          texts_lines(tn_text text, tn_string *to); /* added to `to`; false: an error stands */
 
-/* The next word of a line, from *at on, as texts_words has them: Unicode's white space is between words. False: there
+/* The next word of a line, from *at on, as texts_words has them: tn_is_space is between words. False: there
  * is none. */
 bool texts_word(tn_text line, size_t *at, tn_text *word);
-bool texts_blank(uint32_t code); /* is it white space? */
 /* The same of a line of columns, where all of ASCII's white space is between words: a word may have other in it. */
 bool texts_column(tn_text line, size_t *at, tn_text *word);
 

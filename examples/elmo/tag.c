@@ -35,7 +35,7 @@ static void add_word(tagged *t, const char *word)
     const size_t bytes = strlen(word);
     for (size_t at = 0, from = 0; at < bytes; from = at) {
         const uint32_t code = tn_utf8_next(word, bytes, &at, NULL);
-        const bool     blank = dir ? texts_blank(code) : code == ' ';
+        const bool     blank = dir ? tn_is_space(code) : code == ' ';
         tn_string_add(&t->text, blank ? tn_text_of("_") : (tn_text){word + from, at - from});
     }
 }

@@ -12,8 +12,23 @@
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
-bool tn__block_config(const char *who, tn_block_config *c)
+static bool relative_fits(const char *who, const tn_block_config *c)
 {
+    const tn_block_config plain = {TN_BLOCK_DEFAULTS};
+    if (c->rotary && c->relative)
+        return tn_raise(TN_EINVAL, "%s: positions are .rotary or .relative, not both", who), false;
+    if (c->relative_causal && !c->relative)
+        return tn_raise(TN_EINVAL, "%s: .relative_causal goes with .relative", who), false;
+    if (c->relative_distance != plain.relative_distance && !c->relative)
+        return tn_raise(TN_EINVAL, "%s: .relative_distance goes with .relative", who), false;
+    return true;
+}
+
+bool tn__block_config(const char *who, tn_block_config *c, bool memory)
+{
+    if (c->memory && !memory)
+        return tn_raise(TN_EINVAL, "%s: .memory is of a decoder, and this is an encoder", who), false;
+    c->memory = memory;
     if (c->attention_dropout < 0) c->attention_dropout = c->dropout;
     if (c->activation_dropout < 0) c->activation_dropout = c->dropout;
     if (!c->activation) c->activation = tn_relu;
@@ -26,17 +41,13 @@ bool tn__block_config(const char *who, tn_block_config *c)
         return tn_raise(TN_EINVAL, "%s: .norm is %d, which is neither TN_NORM_LAYER nor TN_NORM_RMS", who,
                         (int)c->norm),
                false;
-    if (c->rotary && c->relative)
-        return tn_raise(TN_EINVAL, "%s: positions are .rotary or .relative, not both", who), false;
     if (c->parallel && (!c->norm_first || c->memory))
         return tn_raise(TN_EINVAL, "%s: .parallel goes with .norm_first, and without .memory", who), false;
     if (c->one_norm && !c->parallel) return tn_raise(TN_EINVAL, "%s: .one_norm goes with .parallel", who), false;
     if (c->full_layers && !c->window)
         return tn_raise(TN_EINVAL, "%s: .full_layers is %lld, but there is no .window", who, (long long)c->full_layers),
                false;
-    if (c->relative_causal && !c->relative)
-        return tn_raise(TN_EINVAL, "%s: .relative_causal goes with .relative", who), false;
-    return true;
+    return relative_fits(who, c);
 }
 
 static tn_mha *attention(const tn_block_config *c, bool own)
@@ -44,7 +55,8 @@ static tn_mha *attention(const tn_block_config *c, bool own)
     return tn_mha_new(.dim = c->dim, .heads = c->heads, .kv_heads = c->kv_heads, .head_dim = c->head_dim,
                       .dropout = c->attention_dropout, .no_bias = c->no_bias || c->no_attention_bias,
                       .no_out_bias = c->no_out_bias, .scale = c->scale, .window = own ? c->window : 0,
-                      .rotary = own && c->rotary, .rope = c->rope, .time_first = c->time_first, .dtype = c->dtype);
+                      .rotary = own && c->rotary, .rope = own ? c->rope : (tn_rope_config){TN_ROPE_DEFAULTS},
+                      .time_first = c->time_first, .dtype = c->dtype);
 }
 static tn_linear *linear(const tn_block_config *c, int64_t in, int64_t out)
 {
@@ -95,14 +107,13 @@ tn_block *tn__block_of(const tn_block_config *c)
 
 static tn_block *create(const char *who, tn_block_config c, bool memory)
 {
-    c.memory = memory;
     if (c.layers || c.groups || c.full_layers || c.final_norm)
         return tn_raise(TN_EINVAL,
                         "%s: this makes one block, and .layers, .groups, .full_layers and .final_norm are of a stack: "
                         "call tn_blocks_new",
                         who),
                NULL;
-    return tn__block_config(who, &c) ? tn__block_of(&c) : NULL;
+    return tn__block_config(who, &c, memory) ? tn__block_of(&c) : NULL;
 }
 tn_block *tn_block_create(tn_block_config c) { return create("tn_block_new", c, c.memory); }
 tn_block *tn_transformer_encoder_layer_create(tn_block_config c)

@@ -8,7 +8,7 @@
 #include "nn/transformer.h"
 
 /* Checks a block's config and puts the defaults in. who: "tn_block_new". */
-bool tn__block_config(const char *who, tn_block_config *c);
+bool tn__block_config(const char *who, tn_block_config *c, bool memory);
 /* A block, and the last norm of a stack, from a config that has been checked. */
 tn_block      *tn__block_of(const tn_block_config *c);
 tn_layer_norm *tn__block_norm(const tn_block_config *c);

@@ -13,8 +13,7 @@ CLASS(any_blocks, "Blocks", blocks_forward);
 
 static tn_blocks *create(const char *who, const tn_class *kind, tn_block_config c, bool memory)
 {
-    c.memory = memory;
-    if (!tn__at_least(who, "layers", c.layers, 1) || !tn__block_config(who, &c)) return NULL;
+    if (!tn__at_least(who, "layers", c.layers, 1) || !tn__block_config(who, &c, memory)) return NULL;
     if (c.groups < 0 || c.groups > c.layers || (c.groups && (c.full_layers || c.relative)))
         return tn_raise(TN_EINVAL,
                         "%s: .groups is %lld: from 1 to .layers, %lld, and without .full_layers and .relative; 0: each "

@@ -24,6 +24,15 @@ static tn_tensor *xavier(tn_dtype dt, int64_t out, int64_t in)
     return tn_init_xavier_uniform(tn_empty_of(dt, TN_SHAPE(out, in)), 1);
 }
 
+/* Was anything said of the angles? Of a config made without TN_MHA_DEFAULTS all is 0. */
+static bool is_told(const tn_rope_config *c)
+{
+    const tn_rope_config plain = {TN_ROPE_DEFAULTS};
+    return c->dim || c->interleaved || c->scaling || c->trained || c->dtype ||
+           (c->theta != 0 && c->theta != plain.theta) || (c->factor != 0 && c->factor != plain.factor) ||
+           (c->low != 0 && c->low != plain.low) || (c->high != 0 && c->high != plain.high);
+}
+
 /* What makes the scores: their scale, and rotary positions. */
 static bool scores_fit(const char *who, tn_mha_config *c)
 {
@@ -31,6 +40,9 @@ static bool scores_fit(const char *who, tn_mha_config *c)
     if (!(c->scale >= 0 && c->scale - c->scale == 0))
         return tn_raise(TN_EINVAL, "%s: .scale is %s, but must be more than 0, or 0, which is 1/√head_dim", who,
                         tn__number(c->scale)),
+               false;
+    if (!c->rotary && is_told(&c->rope))
+        return tn_raise(TN_EINVAL, "%s: .rope says how positions are turned, which they are with .rotary alone", who),
                false;
     if (c->rotary && !c->rope.dim) c->rope.dim = d;
     if (c->rotary && (c->rope.dim < 2 || c->rope.dim % 2 || c->rope.dim > d))

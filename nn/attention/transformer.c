@@ -14,7 +14,7 @@ tn_transformer *tn_transformer_create(tn_transformer_config c)
     s.no_bias = c.no_bias, s.time_first = c.time_first, s.dtype = c.dtype;
     tn_block_config layer = s;
     if (!tn__at_least(who, "encoder_layers", in, 1) || !tn__at_least(who, "decoder_layers", out, 1) ||
-        !tn__block_config(who, &layer))
+        !tn__block_config(who, &layer, false))
         return NULL;
     tn_transformer *m = tn_module_new(tn_transformer);
     if (!m) return NULL;

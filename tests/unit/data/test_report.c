@@ -139,14 +139,30 @@ START_TEST(spikes_and_gaps)
     ck_assert_int_eq(moves, 3);                  /* two gaps */
     ck_assert_ptr_nonnull(strstr(path, " 10L")); /* the spike reaches the top of the picture */
     ck_assert_uint_lt(strlen(html), 30000);
-    /* nothing, one point, one value, no numbers at all, huge ones */
-    double odd[][2] = {{0, 0}, {1e300, -1e300}, {NAN, INFINITY}, {1e-300, 2e-300}, {-5, -5}};
+    /* nothing, one point, one value, no numbers at all, huge ones, and such as differ in their last digit alone */
+    double odd[][2] = {{0, 0},           {1e300, -1e300},  {1.51e308, 2.25}, {-1.7e308, 1.7e308},
+                       {1e37, -1e37},    {NAN, INFINITY},  {1e-300, 2e-300}, {5e-324, 1e-323},
+                       {1, 1 + 2.3e-16}, {1e16, 1e16 + 2}, {-5, -5}};
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
         for (int n = 0; n <= 2; n++)
             ck_assert_int_eq(
                 tn_report_curves(r, "", "", "", 1, &(tn_series){.n = n, .x = odd[i], .y = odd[i], .smooth = 0.5}),
                 TN_OK);
-    well_formed(tn_report_html(r, NULL));
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        const double          z[] = {odd[i][0], odd[i][1], odd[i][0], 1};
+        const tn_report_plane plane = {.nx = 2,
+                                       .ny = 2,
+                                       .z = z,
+                                       .x0 = -1e37,
+                                       .x1 = 1e37,
+                                       .y1 = 5e-324,
+                                       .path = (double[]){NAN, 1},
+                                       .steps = 1,
+                                       .slanted = i % 2};
+        ck_assert_msg(tn_report_surface(r, "", &plane) == TN_OK, "%zu: %s", i, tn_error_message());
+    }
+    well_formed(html = tn_report_html(r, NULL));
+    ck_assert(!strstr(html, "922337203") && !strstr(html, "nan")); /* where there is no number, and it was drawn */
     tn_report_free(r);
 }
 END_TEST

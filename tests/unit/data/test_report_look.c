@@ -160,10 +160,11 @@ START_TEST(what_is_said_of_mistakes)
     tn_report_values(r, "t", 4, words, NULL);
     ck_error(TN_EINVAL, "tn_report_values: give words, and a value for each");
     tn_report_surface(r, "t", &(tn_report_plane){.nx = 1, .ny = 2, .z = (double[2]){0}, .x1 = 1, .y1 = 1});
-    ck_error(TN_EINVAL, "tn_report_surface: a surface has 2 to 401 numbers each way, and bounds that rise");
+    ck_error(TN_EINVAL,
+             "tn_report_surface: a surface has 2 to 401 numbers each way, and bounds that rise, from -1e37 to 1e37");
     double none[4] = {NAN, NAN, INFINITY, NAN};
     tn_report_surface(r, "t", &(tn_report_plane){.nx = 2, .ny = 2, .z = none, .x1 = 1, .y1 = 1});
-    ck_error(TN_ENUMERIC, "tn_report_surface: none of the numbers is finite");
+    ck_error(TN_ENUMERIC, "tn_report_surface: none of the numbers can be drawn: from -1e37 to 1e37");
     tn_report_save_picture(r, tn_test_file("none.svg"));
     ck_error(TN_ESTATE, "tn_report_save_picture: there is no picture in this report yet");
     tn_report_free(r);

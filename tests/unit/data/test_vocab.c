@@ -26,6 +26,23 @@ START_TEST(every_scalar_value)
 }
 END_TEST
 
+/* The 25 code points that have the property White_Space. */
+START_TEST(white_space)
+{
+    static const uint32_t ranges[][2] = {{9, 13},          {0x20, 0x20},     {0x85, 0x85},     {0xa0, 0xa0},
+                                         {0x1680, 0x1680}, {0x2000, 0x200a}, {0x2028, 0x2029}, {0x202f, 0x202f},
+                                         {0x205f, 0x205f}, {0x3000, 0x3000}};
+    int                   wrong = 0, n = 0;
+    for (uint32_t c = 0, r = 0; c <= 0x110000; c++) {
+        if (r < 10 && c > ranges[r][1]) r++;
+        const bool space = r < 10 && c >= ranges[r][0];
+        n += space, wrong += tn_is_space(c) != space;
+    }
+    ck_assert_int_eq(wrong, 0);
+    ck_assert_int_eq(n, 25);
+}
+END_TEST
+
 /* The Unicode standard's examples of maximal parts (tables 3-8 to 3-11): how many U+FFFD. */
 START_TEST(maximal_parts)
 {
@@ -134,6 +151,7 @@ int main(void)
     Suite *s = suite_create("vocab");
     TCase *c = tn_tcase(s, "text");
     tcase_add_test(c, every_scalar_value);
+    tcase_add_test(c, white_space);
     tcase_add_test(c, maximal_parts);
     c = tn_tcase(s, "words");
     tcase_add_test(c, words_have_numbers);

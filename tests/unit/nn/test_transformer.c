@@ -610,6 +610,16 @@ START_TEST(wrong_use)
     ck_error(TN_EINVAL, "tn_blocks_new: .full_layers is 2, but there is no .window");
     ck_assert(!tn_block_new(.dim = 8, .heads = 2, .relative_causal = true));
     ck_error(TN_EINVAL, "tn_block_new: .relative_causal goes with .relative");
+    ck_assert(!tn_block_new(.dim = 8, .heads = 2, .relative_distance = 64));
+    ck_error(TN_EINVAL, "tn_block_new: .relative_distance goes with .relative");
+    ck_assert(!tn_block_new(.dim = 8, .heads = 2, .rope.theta = 500000));
+    ck_error(TN_EINVAL, "tn_mha_new: .rope says how positions are turned, which they are with .rotary alone");
+    ck_assert(!tn_blocks_new(.dim = 8, .heads = 2, .layers = 1, .rope.interleaved = true));
+    ck_error(TN_EINVAL, "tn_mha_new: .rope says how positions are turned, which they are with .rotary alone");
+    ck_assert(!tn_transformer_encoder_layer_new(.dim = 8, .heads = 2, .memory = true));
+    ck_error(TN_EINVAL, "tn_transformer_encoder_layer_new: .memory is of a decoder, and this is an encoder");
+    ck_assert(!tn_transformer_encoder_new(.dim = 8, .heads = 2, .layers = 1, .memory = true));
+    ck_error(TN_EINVAL, "tn_transformer_encoder_new: .memory is of a decoder, and this is an encoder");
     ck_assert(!tn_transformer_encoder_new(.dim = 8, .heads = 2));
     ck_error(TN_EINVAL, "tn_transformer_encoder_new: .layers is 0, but must be at least 1");
     ck_assert(!tn_transformer_decoder_new(.dim = 8, .heads = 2, .layers = 1, .dropout = 2));
