@@ -237,24 +237,34 @@ tn_status tn_report_table(tn_report *r, int columns, const char *const *names, i
     return tn__report_end(r, mark);
 }
 
+static bool are_numbers(int n, const tn_report_word *words)
+{
+    for (int i = 0; i < n; i++)
+        if (isnan(words[i].probability))
+            return tn_raise(TN_ENUMERIC, "tn_report_filled: the probability of a word, number %d, is NaN", i), false;
+    return true;
+}
+static int percent(double probability) { return (int)(100 * fmin(probability, 1) + 0.5); }
+
 tn_status tn_report_filled(tn_report *r, int n, const tn_report_word *words, int others, const tn_report_word *other)
 {
     size_t mark;
     if (!tn__report_begin(r, "tn_report_filled", words, &mark)) return tn__self.error;
     if (n < 0 || others < 0 || (others && !other))
         return tn_raise(TN_EINVAL, "tn_report_filled: give words, and as many others as you say");
+    if (!are_numbers(n, words) || !are_numbers(others, other)) return tn__self.error;
     tn__report_put(r, "<div class=\"s\">");
     for (int i = 0; i < n; i++) {
         bool filled = words[i].probability >= 0;
         if (i && words[i].text && !strchr(".,;:!?)", *words[i].text)) tn__report_put(r, " ");
         if (filled) tn__report_put(r, "<b class=\"%s\">", words[i].right ? "y" : "x");
         tn__report_text(r, words[i].text);
-        if (filled) tn__report_put(r, "</b> <small>%d%%</small>", (int)(100 * words[i].probability + 0.5));
+        if (filled) tn__report_put(r, "</b> <small>%d%%</small>", percent(words[i].probability));
     }
     for (int i = 0; i < others; i++) {
         tn__report_put(r, i ? " · " : "\n<small>or ");
         tn__report_text(r, other[i].text);
-        tn__report_put(r, " %d%%", (int)(100 * other[i].probability + 0.5));
+        tn__report_put(r, " %d%%", percent(fmax(other[i].probability, 0)));
     }
     tn__report_put(r, others ? "</small></div>\n" : "</div>\n");
     return tn__report_end(r, mark);

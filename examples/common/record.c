@@ -211,6 +211,11 @@ double record_number(const char *folder, const char *name)
     tn_json_free(j);
     return n;
 }
+int64_t record_count(const char *folder, const char *name)
+{
+    const double n = record_number(folder, name);
+    return n >= 0 && n < 0x1p53 ? (int64_t)n : 0;
+}
 
 /* What the machine has, or the container if that is less. */
 static double memory_there(void)

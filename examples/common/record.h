@@ -33,6 +33,7 @@ void record_forget(const char *folder); /* a run that has begun there, and faile
 /* The steps that folder/run.json names; and another number that was asked for, or 0. */
 int64_t record_steps(const char *folder);
 double  record_number(const char *folder, const char *name);
+int64_t record_count(const char *folder, const char *name); /* ... which counts something */
 
 /* Is there memory, or space on the folder's disk, for so many bytes? If not, raises; a run that is forced is told and
  * goes on. */

@@ -141,7 +141,7 @@ static void announce(training *t, int64_t steps, double seconds)
 static int64_t vocabulary_of(const training *t)
 {
     const train_asked *a = &t->asked;
-    if (a->resume && !t->sized) return (int64_t)record_number(a->out, "vocab_size");
+    if (a->resume && !t->sized) return record_count(a->out, "vocab_size");
     return a->vocab ? tn_tokenizer_size(t->tokens) : a->vocab_size;
 }
 
@@ -172,7 +172,7 @@ static const char *described(const training *t, int64_t steps, tn_json_writer *w
 static bool shards_of(training *t)
 {
     train_asked  *a = &t->asked;
-    const int64_t before = a->resume ? (int64_t)record_number(a->out, "shards") : 0;
+    const int64_t before = a->resume ? record_count(a->out, "shards") : 0;
     if (!t->world && before) t->world = tn_world_alone();
     if (!a->shards) a->shards = before ? before : 12;
     return tn_error() == TN_OK;

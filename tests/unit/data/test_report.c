@@ -224,6 +224,8 @@ START_TEST(misuse)
     tn_tensor *image = tn_zeros_of(TN_U8, TN_SHAPE(2, 2));
     tn_report_pictures(r, "t", 1, &(tn_report_picture){.image = image, .shade = image});
     ck_error(TN_ESHAPE, "tn_report_pictures: shades are floats [rows, columns]; these are [2, 2]");
+    tn_report_filled(r, 1, &(tn_report_word){"a", -1, false}, 2, (tn_report_word[]){{"b", 2, true}, {"c", NAN, false}});
+    ck_error(TN_ENUMERIC, "tn_report_filled: the probability of a word, number 1, is NaN");
     tn_report_heading(NULL, "x");
     ck_error(TN_EINVAL, "tn_report_heading: r is NULL");
     tn_report_html(r, &after);
