@@ -421,6 +421,7 @@ static int run(int count, char **operands)
     verdict v;
     (void)count;
     if (!(t->task = tune_task_of(operands[0]))) return EXIT_USAGE;
+    if (t->json && !t->test) return program_usage("--json needs --test: what is printed is how right it is there");
     if (t->seeds > 1 && !t->test) return program_usage("--seeds needs --test: of what is the mean to be?");
     if (t->seeds > 1) several(t);
     else if (tuned(t, &v)) verdict_print(&v, t->json);

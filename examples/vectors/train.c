@@ -115,11 +115,14 @@ static tn_vectors *trained(void)
 /* Options of one kind alone. 0, or program_usage. */
 static int stray(void)
 {
-    static const char *const of_fasttext[] = {"min-n", "max-n", "buckets", NULL};
-    int                      code = strcmp(kind, "fasttext") ? program_strays(of_fasttext, "--kind fasttext") : 0;
+    static const char *const of_fasttext[] = {"min-n", "max-n", "buckets", NULL}, *const of_others[] = {"loss",
+                                                                                                        "negatives",
+                                                                                                        "sample", NULL};
+    int code = strcmp(kind, "fasttext") ? program_strays(of_fasttext, "--kind fasttext") : 0;
     if (!code && strcmp(kind, "glove") != 0) code = program_stray("x-max", "--kind glove");
-    else if (!code && strcmp(loss, "negative") != 0)
-        code = program_stray("loss", "the other kinds: glove learns from counts of pairs");
+    else if (!code) code = program_strays(of_others, "the other kinds: glove learns from counts of pairs");
+    if (!code && strcmp(loss, "negative") != 0 && strcmp(loss, "nce") != 0)
+        code = program_stray("negatives", "--loss negative and nce");
     return code;
 }
 

@@ -132,6 +132,7 @@ for option in text pair label; do
 done
 for option in text pair; do usage "--$option is for classify and pairs" tag --train words.conll --$option 2; done
 usage "--lora freezes all of the encoder: leave --layer-rate out" classify --train train.tsv --lora 2 --layer-rate 0.5
+usage "--json needs --test" classify --train train.tsv --json
 says 2 "--best is for --json" "$bert" answer --model spans --best 2 x
 usage "--bio is for tag" answer --train questions.json --bio
 usage "--longest is for answer" tag --train words.conll --longest 4

@@ -20,11 +20,12 @@ ends()
 }
 
 for kind in skipgram cbow glove fasttext; do
-    more=()
-    [ $kind != fasttext ] || more=(--buckets 5000)
+    more=(--negatives 5 --sample 1e-2)
+    [ $kind != fasttext ] || more+=(--buckets 5000)
+    [ $kind != glove ] || more=()
     for threads in 1 $([ $kind = skipgram ] && echo 2 7) 3; do
-        "$v" train --text text --out $kind.$threads --kind $kind --dim 20 --window 5 --negatives 5 --sample 1e-2 \
-            --epochs 1 --min-count 2 "${more[@]}" --threads $threads --seed 3 >line 2>err || wrong "$kind: $(cat err)"
+        "$v" train --text text --out $kind.$threads --kind $kind --dim 20 --window 5 --epochs 1 \
+            --min-count 2 "${more[@]}" --threads $threads --seed 3 >line 2>err || wrong "$kind: $(cat err)"
         grep -qE '^words [0-9]+ seconds [0-9.]+ rate [0-9]+$' line || wrong "$kind: it ends with '$(cat line)'"
         cmp -s $kind.1 $kind.$threads || wrong "$kind: another file with $threads threads than with 1"
     done
@@ -42,6 +43,9 @@ ends 5 "there is no folder 'no/'" "${never[@]}" --checkpoint no/c
 ends 1 "is a folder, where a file is needed" "$v" train --text text --out . --force
 ends 1 "a file needs a name" "$v" phrases --text text --out ''
 ends 2 '--x-max is for --kind glove' "${never[@]}" --x-max 9
+ends 2 '--negatives is for the other kinds: glove learns from counts' "${never[@]}" --kind glove --negatives 9
+ends 2 '--sample is for the other kinds: glove learns from counts' "${never[@]}" --kind glove --sample 0.1
+ends 2 '--negatives is for --loss negative and nce' "${never[@]}" --loss softmax --negatives 9
 for option in min-n max-n buckets; do
     ends 2 "--$option is for --kind fasttext" "${never[@]}" --kind cbow --$option 4
 done
