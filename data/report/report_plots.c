@@ -11,8 +11,8 @@ typedef struct {
     double low, high, step; /* what is shown, and from mark to mark */
 } axis;
 
-/* Marks at 1, 2 or 5 times a power of ten, about n of them, that enclose the numbers. Numbers so near to each other that
- * their marks, which are floats, would be equal are drawn as one. */
+/* Marks at 1, 2 or 5 times a power of ten, about n of them, that enclose the numbers. Numbers so near to each other
+ * that their marks, which are floats, would be equal are drawn as one. */
 static axis axis_of(double low, double high, int n)
 {
     if (!(low <= high)) low = 0, high = 1; /* nothing to show */

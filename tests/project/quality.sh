@@ -23,7 +23,7 @@ echo '`build/bin/tests/nothing_at_all` and `tests/quality`' >planted
     wrong "a command that is not there is not found"
 
 # The page of a run that was broken off is not written before it ends.
-of=$(cut -d ' ' -f 2 "$root/docs/figures/run/of" 2>/dev/null || true)
+of=$(head -n 1 "$root/docs/figures/run/of" 2>/dev/null | cut -d ' ' -f 2 || true)
 if [ "$of" ] && grep -qF " on ${of:0:7}, " "$page"; then
     mkdir docs
     ln -s "$root/tests" tests

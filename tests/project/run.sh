@@ -37,7 +37,8 @@ asked() { tail -n 1 asked; }
 
 refuses 'no run was broken off here' --full --resume
 run --full || wrong "tests/run --full: $(cat out)"
-[ "$(paste -sd ' ' build/figures/run/passed)" = 'stage.fuzz-build unit.one project.quality_page' ] ||
+first=$(git rev-parse --short=7 HEAD)
+[ "$(paste -sd ' ' build/figures/run/passed)" = "stage.fuzz-build $first unit.one $first project.quality_page $first" ] ||
     wrong "kept as passed: $(cat build/figures/run/passed)"
 case $(asked) in *' -E '*) wrong "a new run leaves out: $(asked)" ;; esac
 
@@ -51,6 +52,19 @@ case $(asked) in *' -E ^(unit.one|unit.one)$') ;; *) wrong "--resume from docs/f
 [ "$(wc -l <build/figures/run/sittings)" = 3 ] || wrong "the sittings: $(cat build/figures/run/sittings)"
 
 refuses "what was broken off is 'full', and this 'quick'" --resume
-echo '// other' >tests/fuzz/fuzz_one.c
+
+# A mend that is committed, and no other change, may come between the sittings; the page tells of it.
+echo '// mended' >tests/fuzz/fuzz_one.c
 refuses 'the sources are not those of what was broken off' --full --resume
+"${as[@]}" commit -qam mended
+second=$(git rev-parse --short=7 HEAD)
+sed -i '2s/\*\*\*Failed/   Passed/' says
+run --full --resume || wrong "tests/run --full --resume, mended: $(cat out)"
+grep -q "^going on with $second; what passed on $first is not run again" out || wrong "of the mend it says: $(cat out)"
+[ "$(grep -c "^stage.fuzz.one $second$" build/figures/run/passed)" = 1 ] ||
+    wrong "kept as passed: $(cat build/figures/run/passed)"
+run --full --resume && ! grep -q '^going on with' out || wrong "the same commit is told of as a mend: $(cat out)"
+tests/quality build && tests/quality
+grep -q "^\`tests/run --full\` on $first, broken off, mended and resumed" docs/quality.md &&
+    grep -q "^- 20.*, $second$" docs/quality.md || wrong "the page says: $(head -n 20 docs/quality.md)"
 exit $wrong
