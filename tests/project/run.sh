@@ -38,7 +38,7 @@ asked() { tail -n 1 asked; }
 refuses 'no run was broken off here' --full --resume
 run --full || wrong "tests/run --full: $(cat out)"
 first=$(git rev-parse --short=7 HEAD)
-[ "$(paste -sd ' ' build/figures/run/passed)" = "stage.fuzz-build $first unit.one $first project.quality_page $first" ] ||
+[ "$(paste -sd, build/figures/run/passed)" = "stage.fuzz-build $first,unit.one $first,project.quality_page $first" ] ||
     wrong "kept as passed: $(cat build/figures/run/passed)"
 case $(asked) in *' -E '*) wrong "a new run leaves out: $(asked)" ;; esac
 
