@@ -29,9 +29,8 @@ typedef struct tn_labelled_config {
     int              zero_;
     tn_labelled_kind kind;
     tn_problem       problem; /* of texts; several labels stand in one column, a comma between */
-    /* "tsv", "csv", "jsonl"; "conll" (columns, the word first, the tag last) or "conllu"; "squad"; or a task of GLUE,
-     * "cola", "sst-2", "mrpc", "sts-b", "qqp", "mnli", "qnli", "rte", "wnli". NULL: by the file's name, else the first
-     * of the kind */
+    /* "tsv", "csv", "jsonl"; "conll" (word first, tag last) or "conllu"; "squad"; or a task of GLUE, "cola", "sst-2",
+     * "mrpc", "sts-b", "qqp", "mnli", "qnli", "rte", "wnli". NULL: by the file's name, else the first of the kind */
     const char *form;
     /* Columns by their name in the first line, or by number from 1. NULL: the text first, the label last, where a first
      * line that only names them is passed over; of conllu the column of the tag, or else UPOS. */
@@ -50,6 +49,7 @@ TN_API int64_t             tn_labelled_count(const tn_labelled *l);
 TN_API int64_t             tn_labelled_skipped(const tn_labelled *l, const char **first); /* what was wrong with one */
 /* Leaves those whose labels are known; the others are refused, or count as skipped. For what is to be measured on. */
 TN_API tn_status tn_labelled_only(tn_labelled *l, const tn_labels *known);
+TN_API tn_status tn_labelled_first(tn_labelled *l, int64_t most); /* leaves so many, the first of the file */
 TN_API void      tn_labelled_free(tn_labelled *l);
 
 /* One of them: of texts one or two; the words; question and text; the beginning and its endings. Labels: one or

@@ -21,7 +21,8 @@ typedef struct tn_runlog_config {
     const char        *tensorboard; /* a folder that is there, for an event file of its own; NULL: none */
     const char *const *columns;     /* of the CSV; NULL: the names of the first row */
     int                n;
-    bool    resume; /* go on with files that are there: rows after the step below are taken out, and a torn last one */
+    bool    resume; /* go on with files that are there: rows after the step below are taken out, and what is torn at the
+                       end; what is no log is refused */
     int64_t step;   /* false: files that are there begin anew */
     int     end_;
 } TN_KEYWORDS_ONLY tn_runlog_config;

@@ -200,3 +200,13 @@ tn_status tn_labelled_only(tn_labelled *l, const tn_labels *known)
     l->n = kept;
     return TN_OK;
 }
+
+tn_status tn_labelled_first(tn_labelled *l, int64_t most)
+{
+    if (tn__blocked()) return tn_error();
+    if (!l || most < 0)
+        return tn_raise(TN_EINVAL, "tn_labelled_first: %s",
+                        l ? "fewer than none cannot be left" : "the texts are NULL");
+    if (l->n > most) l->n = most;
+    return TN_OK;
+}

@@ -40,25 +40,37 @@ static bool is_there(const char *path) /* and not empty */
     return there;
 }
 
-/* The step of a row, -1 for what is no row. */
+/* The step of a row; TORN: it is no row; FOREIGN: nor a part of one, but something else. */
+enum { TORN = -1, FOREIGN = -2 };
+static int64_t whole(double v) { return v >= 0 && v < 0x1p53 && v == floor(v) ? (int64_t)v : FOREIGN; }
 static int64_t step_of(tn_text line, bool csv)
 {
-    int64_t        step = -1;
+    int64_t        step = TORN;
     tn_error_state aside;
     tn_error_push(&aside);
     if (csv) {
         double      v;
         const char *comma = memchr(line.at, ',', line.bytes);
         size_t      n = comma ? (size_t)(comma - line.at) : line.bytes;
-        if (tn_parse_double(line.at, n, &v) && v >= 0 && v < 0x1p53) step = (int64_t)v;
+        if (tn_parse_double(line.at, n, &v)) step = whole(v);
     } else {
         tn_json       *row = tn_json_parse(line.at, line.bytes);
         const tn_json *s = tn_json_get(row, "step");
-        if (s && tn_json_type_of(s) == TN_JSON_INTEGER) step = tn_json_i64(s);
+        if (tn_json_type_of(row) == TN_JSON_OBJECT) step = FOREIGN;
+        if (s && tn_json_type_of(s) == TN_JSON_INTEGER && tn_json_i64(s) >= 0) step = tn_json_i64(s);
+        else if (s && tn_json_type_of(s) == TN_JSON_REAL) step = whole(tn_json_double(s));
         tn_json_free(row);
     }
+    const bool no_memory = tn_error() == TN_ENOMEM;
     tn_error_pop(&aside);
+    if (no_memory) tn_raise(TN_ENOMEM, "tn_runlog_open: there is no memory for a row of a log");
     return step;
+}
+
+static bool is_heading(tn_text line)
+{
+    return line.bytes >= 4 && !memcmp(line.at, "step", 4) &&
+           (line.bytes == 4 || line.at[4] == ',' || line.at[4] == '\r');
 }
 
 static bool read_columns(tn_runlog *l, tn_text line)
@@ -74,35 +86,75 @@ static bool read_columns(tn_runlog *l, tn_text line)
     return true;
 }
 
-/* Keeps the rows up to `last`: the file is written anew if anything has to go. */
+typedef struct {
+    int64_t from, to; /* bytes of the file */
+} part;
+typedef struct {
+    part   *at;
+    int64_t n, room, bytes;
+} parts;
+
+static bool keep(parts *p, int64_t from, int64_t to)
+{
+    p->bytes += to - from;
+    if (p->n && p->at[p->n - 1].to == from) return p->at[p->n - 1].to = to, true;
+    if (!tn__grown(&p->at, &p->room, p->n + 1, sizeof *p->at)) return false;
+    p->at[p->n++] = (part){from, to};
+    return true;
+}
+
+static bool foreign(const char *path, int64_t line)
+{
+    return tn_raise(TN_EFORMAT,
+                    "tn_runlog_open: '%s', line %lld is no row of a run's log: name another file, or leave .resume out",
+                    path, (long long)line),
+           false;
+}
+
+/* The parts of a log that stay: all but rows of a step behind `last`, and what a run that was killed has left at the
+ * end, which may be anything. What begins otherwise, or has something else between its rows, is no log, and raises. */
+static bool find_parts(tn_runlog *l, tn__reader *r, const char *path, bool csv, int64_t last, parts *p)
+{
+    tn_text line;
+    int64_t torn = 0; /* the first line that is no row */
+    for (int64_t at = 0, next; tn__reader_line(r, &line); at = next) {
+        next = r->at - (int64_t)(r->have - r->used);
+        if (line.at + line.bytes == r->buffer + r->have) break; /* without its end */
+        const bool    head = csv && r->line == 1;
+        const int64_t step = head || !line.bytes ? 0 : step_of(line, csv);
+        if (tn__self.error != TN_OK) break;
+        if (head ? !is_heading(line) : step == FOREIGN || (r->line == 1 && step < 0 && line.at[0] != '{'))
+            return foreign(path, r->line);
+        if (torn && line.bytes && step >= 0) return foreign(path, torn);
+        if (head && !read_columns(l, line)) return false;
+        if (step < 0 && !torn) torn = r->line;
+        if (!torn && step <= last && !keep(p, at, next)) return false;
+    }
+    return tn__self.error == TN_OK;
+}
+
+/* The file is written anew if anything has to go. */
 static bool cut_back(tn_runlog *l, const char *path, bool csv, int64_t last)
 {
+    enum { BLOCK = 1 << 16 };
     tn__reader r;
-    tn_text    line;
-    int64_t    keep = 0, at = 0;
+    tn__sink   to;
+    parts      p = {NULL, 0, 0, 0};
     if (!tn__reader_open(&r, "tn_runlog_open", path)) return false;
     r.most = MOST_ROW;
-    while (tn__reader_line(&r, &line)) {
-        at += (int64_t)line.bytes + 1;
-        bool head = csv && r.line == 1;
-        if (at > r.source.size || (!head && (step_of(line, csv) < 0 || step_of(line, csv) > last))) break;
-        if (head && !read_columns(l, line)) break;
-        keep = at;
-    }
-    int64_t  size = r.source.size;
-    tn__sink to;
-    char    *block = NULL;
-    bool     done = tn__self.error == TN_OK;
-    enum { BLOCK = 1 << 16 };
-    if (done && keep < size && (done = tn__sink_open(&to, r.label, path, keep))) {
+    bool  done = find_parts(l, &r, path, csv, last, &p);
+    char *block = NULL;
+    if (done && p.bytes < r.source.size && (done = tn__sink_open(&to, r.label, path, p.bytes))) {
         done = (block = tn__mem_get(BLOCK));
-        for (int64_t from = 0; done && from < keep; from += BLOCK) {
-            size_t n = (size_t)tn__min_i64(BLOCK, keep - from);
-            done = tn__source_read(&r.source, block, from, n) && tn__sink_write(&to, block, n);
-        }
+        for (int64_t i = 0; i < p.n; i++)
+            for (int64_t from = p.at[i].from; done && from < p.at[i].to; from += BLOCK) {
+                size_t n = (size_t)tn__min_i64(BLOCK, p.at[i].to - from);
+                done = tn__source_read(&r.source, block, from, n) && tn__sink_write(&to, block, n);
+            }
         done = tn__sink_end(&to, done) == TN_OK;
         tn__mem_put(block, BLOCK);
     }
+    tn__mem_put(p.at, (size_t)p.room * sizeof *p.at);
     tn__reader_close(&r);
     return done;
 }

@@ -36,7 +36,7 @@ static tn_tensor *together(const attentions *a, const tn_look *l)
     int64_t heads = 1;
     for (int i = 0; i < a->n; i++) heads = a->of[i]->made_heads > heads ? a->of[i]->made_heads : heads;
     tn_tensor *first = tn_look_at(l, a->path[0]);
-    if (!first) return NULL;
+    if (!first || !runs_once(l, a->path[0])) return NULL;
     const int64_t m = tn_size(first, 2), n = tn_size(first, 3);
     tn_tensor    *all = tn_zeros(TN_SHAPE(a->n, heads, m, n));
     for (int i = 0; i < a->n && tn_error() == TN_OK; i++) {
@@ -90,14 +90,25 @@ static tn_tensor *shaded(tn_tensor *w)
     return tn_div(w, tn_add_scalar(most, 1e-9));
 }
 
+/* Pictures that grow too large for a page. */
+enum { WAYS = 60, FLOW = 40, WORDS = 200 };
+
+static void left_out(tn_report *r, const char *what, int64_t most)
+{
+    char text[128];
+    snprintf(text, sizeof text, "%s: of a text of at most %lld pieces.", what, (long long)most);
+    tn_report_paragraph(r, text);
+}
+
 static void ways(tn_report *r, const pieces *p, tn_tensor *each)
 {
-    const int64_t most = p->n < 60 ? p->n : 60;
+    const int64_t most = p->n < WAYS ? p->n : WAYS;
     for (int64_t i = 0; i < most && tn_error() == TN_OK; i++) {
         tn_report_choose(r, "From layer to layer, for the word", p->name[i], i == 0);
         tn_report_ways(r, p->name[i], p->n, p->name, each, i);
     }
     tn_report_chosen(r);
+    if (p->n > WAYS) left_out(r, "Those are the ways of the first words; of all of them", WAYS);
 }
 
 static void page(tn_report *r, const pieces *p, tn_tensor *all, const attentions *a, tn_tensor **each)
@@ -111,7 +122,8 @@ static void page(tn_report *r, const pieces *p, tn_tensor *all, const attentions
     ways(r, p, mixed(all, a));
     tn_report_heatmap(r, "Roll-out: what of each word on the left comes from each on top, beside the most", p->n,
                       p->name, p->n, p->name, shaded(rollout));
-    if (p->n <= 40)
+    if (p->n > FLOW) left_out(r, "Flow, which takes long to compute", FLOW);
+    else
         tn_report_heatmap(r, "Flow: the same, where attention is a capacity", p->n, p->name, p->n, p->name,
                           shaded(tn_select(tn_attention_flow(a->n, each), 0, 0)));
 }
@@ -126,7 +138,10 @@ static int run_attend(int count, char **operands)
     if (model_open(dir, &m)) {
         tn_tensor *all = NULL, *each[MOST] = {NULL};
         const bool translates = m.kind == TRANSLATOR;
-        if (pieces_of(&m, operands[0], false, &p) && (!translates || translated(&m, p.ids, &said)) &&
+        if (pieces_of(&m, operands[0], false, false, &p) && p.n > WORDS)
+            tn_raise(TN_EINVAL, "the text has %lld pieces, and a page shows at most %d: give a shorter one",
+                     (long long)p.n, WORDS);
+        if (tn_error() == TN_OK && (!translates || translated(&m, p.ids, &said)) &&
             attentions_of(m.net, translates ? "encoder.layers" : "self_attn", &a))
             all = looked(&m, &a, &p, &said, each);
         if (chosen(all)) {
@@ -172,8 +187,8 @@ static int run_align(int count, char **operands)
     if (model_open(dir, &m)) {
         tn_tensor *all = NULL;
         if (m.kind != TRANSLATOR) tn_raise(TN_EINVAL, "'%s' does not translate: look attend shows its attention", dir);
-        else if (pieces_of(&m, operands[0], false, &p) &&
-                 (target ? pieces_of(&m, target, true, &said) : translated(&m, p.ids, &said)) &&
+        else if (pieces_of(&m, operands[0], false, false, &p) &&
+                 (target ? pieces_of(&m, target, true, false, &said) : translated(&m, p.ids, &said)) &&
                  attentions_of(m.net, "multihead_attn", &a))
             all = looked(&m, &a, &p, &said, NULL);
         if (chosen(all)) {

@@ -132,12 +132,15 @@ static int run(int count, char **operands)
     pieces p = {.n = 0}, said = {.n = 0};
     (void)count;
     if (!strcmp(method, "gradient") && program_given("steps")) return program_stray("steps", "--method integrated");
+    if (html && is_picture(html))
+        return program_usage("--html '%s': what is written is a page, and no .svg or .png", html);
     const tn_scope s = tn_scope_begin();
     if (model_open(dir, &m)) {
         question   q = {&m, &p, &said, 0, 0};
         const bool translates = m.kind == TRANSLATOR;
-        if (pieces_of(&m, operands[0], false, &p) &&
-            (!translates || (answer ? pieces_of(&m, answer, true, &said) : translated(&m, p.ids, &said))) && asked(&q))
+        if (pieces_of(&m, operands[0], false, false, &p) &&
+            (!translates || (answer ? pieces_of(&m, answer, true, false, &said) : translated(&m, p.ids, &said))) &&
+            asked(&q))
             answer_all(&q);
         pieces_free(&p), pieces_free(&said);
         model_close(&m);
@@ -151,7 +154,8 @@ static const option options[] = {
     OPTION_TEXT("answer", 'a', "TEXT", &answer, "the piece, label or translation to be explained; else the likeliest"),
     OPTION_TEXT("method", 0, "NAME", &method, "integrated gradients, or gradient times input",
                 .choices = "integrated|gradient"),
-    OPTION_INT("steps", 'n', "N", &steps, "of the integral, doubled until its sum is right", .least = 2, .most = 1024),
+    OPTION_INT("steps", 'n', "N", &steps, "of the integral, at first; more of them where its sum is not right",
+               .least = 2, .most = 1024),
     OPTION_TEXT("html", 'o', "FILE", &html, "a page with the words in colours"),
     {0}};
 const command attribute_command = COMMAND(

@@ -124,16 +124,15 @@ static tn_tensor *syntax_loss(const guided *g)
     for (int64_t b = 0; b < of->n; b++)
         for (int64_t i = 0; i < of->s[b]->n; i++)
             if (head_of(g, b, i) >= 0) tn_set(parent, (b * of->words + i) * of->words + head_of(g, b, i), 1), asked++;
-    while (at < g->of->heads && g->of->left[at] != head - 1) at++;
-    if (at == g->of->heads) return tn_raise(TN_EINVAL, "head %lld was taken out", (long long)head), NULL;
+    while (at < g->of->heads && g->of->left[at] != head - 1) at++; /* it is there: see found */
     if (!asked) return NULL;
     w = tn_matmul(tn_matmul(mean, tn_select(w, 1, at)), tn_transpose(is, 1, 2)); /* [B, words, words] */
     tn_tensor *given = tn_sum(tn_mul(w, parent), .dims = TN_DIMS(2)), *has = tn_sum(parent, .dims = TN_DIMS(2));
     return tn_mul_scalar(tn_sum(tn_mul(tn_log(tn_add_scalar(given, 1e-6)), has)), -1 / (double)asked);
 }
 
-/* One piece in seven is hidden; NULL: the model has no head for that, or nothing was hidden. */
-static tn_tensor *hidden_loss(const guided *g)
+/* One piece in seven is hidden, *counted of them; NULL: the model has no head for that, or nothing was hidden. */
+static tn_tensor *hidden_loss(const guided *g, int64_t *counted)
 {
     tn_bert      *bert = g->m->encoder;
     const group  *of = g->now;
@@ -155,19 +154,21 @@ static tn_tensor *hidden_loss(const guided *g)
         loss = tn_cross_entropy(scores, tn_from_data(TN_I64, TN_SHAPE(n), what));
     }
     free(at);
+    *counted = n;
     return loss;
 }
 
-/* Both, of n sentences, or NULL; hidden: the part of hidden words, added where there is one. */
+/* Both, of n sentences, or NULL; hidden: the sum over the hidden words, *counted of them, added where there are any. */
 static tn_tensor *loss_of(guided *g, int64_t n, const int64_t *which, double *hidden, int64_t *counted)
 {
     group x;
     if (!group_open(g->m, g->t, n, which, &x)) return NULL;
     g->now = &x;
     const tn_scope s = tn_look_begin(g->look);
-    tn_tensor     *words = hidden_loss(g), *sum = NULL;
+    int64_t        said = 0;
+    tn_tensor     *words = hidden_loss(g, &said), *sum = NULL;
     tn_tensor     *syntax = tn_error() == TN_OK && !masks ? syntax_loss(g) : NULL;
-    if (words && hidden) *hidden += tn_item(words), ++*counted;
+    if (words && hidden) *hidden += tn_item(words) * (double)said, *counted += said;
     if (syntax) sum = tn_mul_scalar(syntax, weight);
     if (words) sum = sum ? tn_add(sum, words) : words;
     sum = tn_scope_return(s, sum);
@@ -214,6 +215,7 @@ static void learn(guided *g)
     plan          p = {room, room ? room + STEPS * together : NULL};
     progress      bar = progress_begin("guide", steps, "step");
     if (!room) tn_raise(TN_ENOMEM, "there is no memory for a plan of the steps");
+    int64_t learned = 0;
     for (int64_t i = 0; room && i < steps && tn_error() == TN_OK; i++) {
         char   note[64];
         double whole = NAN;
@@ -224,12 +226,14 @@ static void learn(guided *g)
         if (l && tn_error() == TN_OK && !isfinite(whole))
             tn_raise(TN_ENUMERIC, "the loss is %g at step %lld: a smaller --lr may help", whole, (long long)i + 1);
         tn_scope_end(s);
-        tn_step(opt);
+        if (l) tn_step(opt), learned++; /* else there was nothing to be learned from these few sentences */
         tn_schedule_step(rate);
         snprintf(note, sizeof note, "loss=%.3f", whole);
         progress_at(&bar, i + 1, note);
     }
     progress_end(&bar);
+    if (!learned && tn_error() == TN_OK)
+        tn_raise(TN_EFORMAT, "nothing was learned: no step's sentences asked anything; give more of them to a --batch");
     free(room);
     tn_schedule_free(rate);
     tn_optimizer_free(opt);
@@ -293,6 +297,12 @@ static bool found(guided *g, const model *m)
     if (!g->of || head > g->of->made_heads)
         return tn_raise(TN_EINVAL, "this model has %lld layers; there is no --layer %lld --head %lld", (long long)at,
                         (long long)layer, (long long)head),
+               false;
+    int64_t left = 0;
+    while (left < g->of->heads && g->of->left[left] != head - 1) left++;
+    if (left == g->of->heads)
+        return tn_raise(TN_EINVAL, "head %lld of layer %lld was taken out of this model", (long long)head,
+                        (long long)layer),
                false;
     tn_look_want(g->look, g->weights);
     if (masks) tn_look_want(g->look, g->blocked, .change = mask, .user = g);

@@ -39,6 +39,18 @@ static const char *kind_name(const model *m, const char *path)
     return "heads";
 }
 
+/* Which attention of its kind it is, from 0; those whose heads were all taken out count, too. */
+static int64_t layer_of(const model *m, const char *path, const char *kind)
+{
+    int64_t n = 0;
+    for (tn_each e = tn_modules(m->net); tn_next(&e);) {
+        if (!tn_mha_of(e.module) || strcmp(kind_name(m, e.name), kind) != 0) continue;
+        if (!strcmp(e.name, path)) return n;
+        n++;
+    }
+    return n;
+}
+
 /* A matrix of a kind's heads, a row for each layer, as shades of the largest of all. */
 static void picture(tn_report *r, const model *m, const tn_heads *h, const char *kind)
 {
@@ -47,23 +59,20 @@ static void picture(tn_report *r, const model *m, const tn_heads *h, const char 
     const char *name[2][MOST];
     int64_t     rows = 0, columns = 0;
     double      most = 0;
-    const char *last = "";
     for (int64_t i = 0; i < tn_heads_count(h); i++) {
         const tn_head x = tn_heads_at(h, i);
         most = x.importance > most ? x.importance : most;
         if (strcmp(kind_name(m, x.path), kind) != 0) continue;
-        if (strcmp(last, x.path) != 0) rows++, last = x.path;
+        const int64_t row = layer_of(m, x.path, kind);
+        rows = row + 1 > rows ? row + 1 : rows;
         columns = x.head + 1 > columns ? x.head + 1 : columns;
     }
     if (!rows || rows > MOST || columns > MOST || !(most > 0)) return;
     tn_tensor *w = tn_zeros(TN_SHAPE(rows, columns));
-    int64_t    row = -1;
-    last = "";
     for (int64_t i = 0; i < tn_heads_count(h); i++) {
         const tn_head x = tn_heads_at(h, i);
         if (strcmp(kind_name(m, x.path), kind) != 0) continue;
-        if (strcmp(last, x.path) != 0) row++, last = x.path;
-        tn_set(w, row * columns + x.head, x.importance / most);
+        tn_set(w, layer_of(m, x.path, kind) * columns + x.head, x.importance / most);
     }
     for (int k = 0; k < 2; k++)
         for (int64_t i = 0; i < (k ? columns : rows); i++) {
@@ -210,6 +219,10 @@ static void prune_all(const model *m, const texts *t, held_out *held)
                                                        : TN_LEAST_FIRST;
     const int64_t      all = heads_of(m), goal = (int64_t)(share * (double)all + 0.5);
     int64_t            gone = 0;
+    if (!all) {
+        tn_raise(TN_EINVAL, "this model has no heads left");
+        return;
+    }
     printf("heads\tleft\tloss\tright\tparameters\tms%s\n", held->translates ? "\tBLEU" : "");
     if (!said(m, held, all)) return;
     for (int64_t i = 1; i <= times; i++) {

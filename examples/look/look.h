@@ -39,19 +39,23 @@ typedef struct {
     tn_string   *text;
     tn_tensor   *ids; /* i64 [1, n] */
 } pieces;
-bool pieces_of(const model *m, const char *text, bool target, pieces *p); /* target: of a translation, with its begin */
+/* target: of a translation, with its begin. What is longer than the model reads is refused, or with `cut` cut. */
+bool pieces_of(const model *m, const char *text, bool target, bool cut, pieces *p);
 bool pieces_name(const model *m, tn_tensor *ids, pieces *p);
 void pieces_free(pieces *p);
 /* The translation that the model itself thinks the likeliest. */
 bool translated(const model *m, tn_tensor *source, pieces *p);
 /* The model runs on a text; of a translator also on what it has said. What it gives is looked at, not used. */
 void run_model(const model *m, tn_tensor *ids, tn_tensor *said);
+/* Was what is noted there noted once? If not, raises: a layer that others share is not told from them. */
+bool runs_once(const tn_look *l, const char *path);
 
 /* ---- texts as batches (texts.c) ---------------------------------------------------------------------------------- */
 
 typedef struct {
     const model *of;
     tn_tensor   *ids, *types, *blocked, *where, *what, *target; /* what the kind of model needs; kept */
+    int64_t      words;                                         /* that its loss is the mean of */
 } batch;
 typedef struct {
     int64_t n;
@@ -83,5 +87,6 @@ bool texts_quality(const texts *t, const model *m, quality *q);
 
 /* Ends a report: a page, or with a name that ends in .svg or .png its last picture. */
 bool written(tn_report *r, const char *path);
+bool is_picture(const char *path);
 
 #endif

@@ -88,7 +88,11 @@ static void name_one(const model *m, int32_t id, tn_string *to)
     }
     tn_tokenizer_decode(m->tokens, &id, 1, &said, .keep_special = true, .keep_spaces = true);
     for (size_t i = 0; i < said.bytes; i++)
-        tn_string_add(to, said.at[i] == ' ' ? tn_text_of("␣") : (tn_text){said.at + i, 1});
+        tn_string_add(to, said.at[i] == ' '    ? tn_text_of("␣")
+                          : said.at[i] == '\n' ? tn_text_of("↵")
+                          : said.at[i] == '\t' ? tn_text_of("⇥")
+                          : said.at[i] == '\r' ? tn_text_of("␍")
+                                               : (tn_text){said.at + i, 1});
     if (!said.bytes) tn_string_add(to, tn_text_of(piece));
     tn_string_free(&said);
 }
@@ -108,14 +112,20 @@ bool pieces_name(const model *m, tn_tensor *ids, pieces *p)
     return tn_error() == TN_OK;
 }
 
-bool pieces_of(const model *m, const char *text, bool target, pieces *p)
+bool pieces_of(const model *m, const char *text, bool target, bool cut, pieces *p)
 {
-    const bool   bare = m->kind == TRANSLATOR;
-    tn_encoding *e = tn_encoding_new();
+    const bool    bare = m->kind == TRANSLATOR;
+    const int64_t most = m->longest - (bare ? 2 : 0);
+    tn_encoding  *e = tn_encoding_new();
     *p = (pieces){.n = 0};
     if (!e || tn_tokenizer_encode(m->tokens, e, text, strlen(text), .bare = bare, .literal = bare,
-                                  .max_length = m->longest - (bare ? 2 : 0)) != TN_OK)
+                                  .max_length = cut ? most : 0) != TN_OK)
         return tn_encoding_free(e), false;
+    if (e->n > most) {
+        tn_raise(TN_EINVAL, "the text has %lld pieces, and this model reads %lld: give a shorter one", (long long)e->n,
+                 (long long)most);
+        return tn_encoding_free(e), false;
+    }
     const int64_t n = e->n + (bare ? 1 + target : 0);
     tn_tensor    *ids = n ? tn_empty_of(TN_I64, TN_SHAPE(1, n)) : NULL;
     int64_t      *id = ids ? tn_data_mut(ids) : NULL, at = 0;
@@ -163,13 +173,29 @@ void run_model(const model *m, tn_tensor *ids, tn_tensor *said)
     else tn_seq2seq_forward((tn_seq2seq *)(void *)m->net, ids, said);
 }
 
+bool runs_once(const tn_look *l, const char *path)
+{
+    const int64_t times = tn_look_times(l, path);
+    if (times > 1)
+        tn_raise(TN_EUNSUPPORTED,
+                 "'%s' runs %lld times, as in ALBERT, whose layers share one block: only the last would be seen", path,
+                 (long long)times);
+    return tn_error() == TN_OK;
+}
+
 /* ---- what is written --------------------------------------------------------------------------------------------- */
+
+static bool ends_with(const char *path, const char *end)
+{
+    const size_t n = path ? strlen(path) : 0, of = strlen(end);
+    return n >= of && !strcmp(path + n - of, end);
+}
+bool is_picture(const char *path) { return ends_with(path, ".svg") || ends_with(path, ".png"); }
 
 bool written(tn_report *r, const char *path)
 {
-    const size_t n = path ? strlen(path) : 0;
-    const bool   svg = n >= 4 && !strcmp(path + n - 4, ".svg"), png = n >= 4 && !strcmp(path + n - 4, ".png");
-    if (!svg && !png) return record_report(r, path);
+    const bool svg = ends_with(path, ".svg");
+    if (!is_picture(path)) return record_report(r, path);
     if (svg ? record_may_replace(path, "<svg", "SVG that begins with '<svg'")
             : record_may_replace(path, "\x89PNG\r\n", "PNG"))
         tn_report_save_picture(r, path);

@@ -63,10 +63,11 @@ static bool vectors_of(const model *m, const trees *t, examples *to)
         const sentence *s = &t->sentence[i];
         read_sentence   x;
         if (!sentence_read(m, t, i, &x)) continue; /* longer than the model reads */
+        tn_look_clear(look);
         const tn_scope in = tn_look_begin(look);
         run_model(m, x.p.ids, NULL);
         tn_scope_end(in);
-        for (int64_t l = 0; l < to->layers && tn_error() == TN_OK; l++)
+        for (int64_t l = 0; l < to->layers && tn_error() == TN_OK && runs_once(look, to->path[l]); l++)
             row[l * t->sentences + rows] =
                 tn_matmul(word_means(&x, s->n), tn_select(tn_look_at(look, to->path[l]), 0, 0));
         for (int64_t k = 0; k < s->n; k++) {

@@ -47,7 +47,8 @@ static bool numbers_of(tn_text x, double *column, double *row, double *value)
     while (n < 5 && at <= x.bytes) {
         const char  *tab = memchr(x.at + at, '\t', x.bytes - at);
         const size_t end = tab ? (size_t)(tab - x.at) : x.bytes;
-        if (!tn_parse_double(x.at + at, end - at, &all[n])) all[n] = x.at[at] == 'i' ? INFINITY : NAN;
+        if (!tn_parse_double(x.at + at, end - at, &all[n]))
+            all[n] = end - at == 3 && !memcmp(x.at + at, "inf", 3) ? INFINITY : NAN; /* as write_table has it */
         n++, at = end + 1;
     }
     *column = all[0], *row = n > 1 ? all[1] : NAN, *value = n == 5 ? all[4] : NAN;
@@ -70,7 +71,7 @@ static bool read_table(const job *j)
         const tn_text x = tn_lines_at(l, i);
         double        column, row, value;
         if (!numbers_of(x, &column, &row, &value) || !(row >= 0 && row < (double)j->a.ny) ||
-            !(column >= 0 && column < (double)j->a.nx))
+            !(column >= 0 && column < (double)j->a.nx) || row != floor(row) || column != floor(column))
             tn_raise(TN_EFORMAT, "'%s', line %lld is no point of this surface", table, (long long)i + 1);
         else j->a.values[(int64_t)row * j->a.nx + (int64_t)column] = value, known++;
     }
@@ -145,8 +146,9 @@ static void judged(const job *j, const char *name)
         }
     free(l);
     if (!numbers_finite(low, "the least loss")) return;
-    printf("%s\t%.6g\t%.6g\t%.2f\t%.4f\t%.6f\n", name, low, high, 100 * down / fmax(n, 1), ratio / fmax(n, 1),
-           rough / fmax(n, 1));
+    printf("%s\t%.6g\t%.6g\t", name, low, high);
+    if (n > 0) printf("%.2f\t%.4f\t%.6f\n", 100 * down / n, ratio / n, rough / n);
+    else printf("-\t-\t-\n"); /* a line has no inner points */
     fflush(stdout);
 }
 
@@ -177,15 +179,18 @@ static void drawn(tn_report *r, const job *j, const char *name)
 
 /* ---- what it is of ----------------------------------------------------------------------------------------------- */
 
+/* Of all words alike, whatever batch they are in. */
 static tn_tensor *mean_loss(void *net, void *user)
 {
     const texts *t = user;
     tn_tensor   *sum = NULL;
+    double       words = 0;
     for (int64_t i = 0; i < t->n; i++) {
-        tn_tensor *l = texts_loss(net, &t->batch[i]);
+        tn_tensor *l = tn_mul_scalar(texts_loss(net, &t->batch[i]), (double)t->batch[i].words);
         sum = sum ? tn_add(sum, l) : l;
+        words += (double)t->batch[i].words;
     }
-    return tn_mul_scalar(sum, 1 / (double)t->n);
+    return tn_mul_scalar(sum, 1 / words);
 }
 
 /* All of a model's weights, which the table is of, too; NULL: an error stands. */
@@ -196,13 +201,32 @@ static tn_tensor *weights_of(job *j, const model *m)
     return v;
 }
 
+/* Are two models the same but for the numbers in their weights: by their parameters' names and shapes, and by heads? */
+static bool alike(const model *a, const model *b)
+{
+    tn_each x = tn_module_each(a->net, TN_EACH_PARAMETER), y = tn_module_each(b->net, TN_EACH_PARAMETER);
+    bool    more = tn_next(&x), other_more = tn_next(&y), same = more == other_more;
+    while (same && more) {
+        same = !strcmp(x.name, y.name) && tn_shape_equal(tn_shape_of(x.tensor), tn_shape_of(y.tensor));
+        more = tn_next(&x), other_more = tn_next(&y);
+        same = same && more == other_more;
+    }
+    x = tn_modules(a->net), y = tn_modules(b->net);
+    while (same && tn_next(&x) && tn_next(&y)) {
+        const tn_mha *u = tn_mha_of(x.module), *v = tn_mha_of(y.module);
+        same = !u == !v && (!u || (u->heads == v->heads && u->kv_heads == v->kv_heads));
+    }
+    return same;
+}
+
 /* Along the line from the model (0) to another (1), a half beyond each. */
-static bool line(job *j, tn_tensor *here, const char *to)
+static bool line(job *j, const model *from, tn_tensor *here, const char *to)
 {
     model m;
     if (!model_open(to, &m)) return false;
     tn_tensor *there = weights_of(j, &m);
-    if (there && tn_numel(there) != tn_numel(here)) tn_raise(TN_EINVAL, "'%s' and '%s' are not of one size", dir, to);
+    if (there && !alike(from, &m))
+        tn_raise(TN_EINVAL, "'%s' and '%s' differ in more than their weights: there is no line between them", dir, to);
     else if (there) j->a.x = tn_sub(there, here);
     j->a.ny = 1, j->a.x0 = -0.5, j->a.x1 = 1.5;
     model_close(&m);
@@ -215,7 +239,11 @@ static bool plane_of_path(job *j, tn_tensor *here)
     enum { MOST = 200 };
     tn_tensor *v[MOST + 1], *d, *at;
     int        n = 0;
-    for (; n < path.count && n < MOST && tn_error() == TN_OK; n++) {
+    if (path.count > MOST)
+        return tn_raise(TN_EINVAL, "--path names %d models, and at most %d span a plane: leave some out",
+                        (int)path.count, MOST),
+               false;
+    for (; n < path.count && tn_error() == TN_OK; n++) {
         model m;
         if (!model_open(path.value[n], &m)) return false;
         v[n] = weights_of(j, &m);
@@ -228,7 +256,7 @@ static bool plane_of_path(job *j, tn_tensor *here)
     for (int i = 0; j->way && i < 2 * n; i++) j->way[i] = tn_get(at, i), most = fmax(most, fabs(j->way[i]));
     j->a.x = tn_select(d, 0, 0), j->a.y = tn_select(d, 0, 1);
     j->a.x0 = j->a.y0 = -1.2 * most, j->a.x1 = j->a.y1 = 1.2 * most;
-    return j->way != NULL && most > 0;
+    return j->way != NULL;
 }
 
 static void of_model(job *j, tn_report *r)
@@ -241,7 +269,7 @@ static void of_model(job *j, tn_report *r)
     tn_tensor *here = ok ? weights_of(j, &m) : NULL;
     j->of_texts = texts_checksum(&t);
     if (!here) ok = false;
-    else if (other) ok = line(j, here, other);
+    else if (other) ok = line(j, &m, here, other);
     else if (path.count) ok = plane_of_path(j, here);
     else {
         j->a.x = tn_weights_direction(m.net, (uint64_t)(2 * seed));

@@ -56,19 +56,21 @@ static void judge(const node *word, int64_t n, const double *w, const int64_t *r
 }
 
 typedef struct {
-    const model *m;
-    const trees *t;
-    tn_look     *look;
-    relations    relations;
-    int64_t      attentions, heads[MOST];
-    char         path[MOST][256];
-    counts      *of; /* [attentions, 64] */
+    const model  *m;
+    const trees  *t;
+    tn_look      *look;
+    relations     relations;
+    int64_t       attentions, heads[MOST];
+    const tn_mha *mha[MOST];
+    char          path[MOST][256];
+    counts       *of; /* [attentions, 64] */
 } work;
 
 static void each_head(work *k, const read_sentence *x, const sentence *s, const int64_t *relation, double *room)
 {
     for (int64_t a = 0; a < k->attentions && tn_error() == TN_OK; a++) {
         tn_tensor *w = tn_look_at(k->look, k->path[a]);
+        if (w && !runs_once(k->look, k->path[a])) return;
         if (w && !numbers_finite(tn_item(tn_sum(w)), "the attention")) return;
         for (int64_t h = 0; w && h < k->heads[a] && h < 64; h++) {
             const float *data = tn_data(tn_contiguous(tn_select(tn_select(w, 0, 0), 0, h)));
@@ -88,6 +90,7 @@ static void each_sentence(work *k)
         double         *room = calloc((size_t)(s->n * s->n + s->n), sizeof *room);
         int64_t        *relation = calloc((size_t)s->n, sizeof *relation);
         if (room && relation && sentence_read(k->m, k->t, i, &x)) {
+            tn_look_clear(k->look);
             const tn_scope in = tn_look_begin(k->look);
             tn_bert_forward(k->m->encoder, x.p.ids);
             tn_scope_end(in);
@@ -115,9 +118,9 @@ static void print_all(const work *k)
             for (int64_t i = 0; i < r->n; i++) /* of relations that are met often enough to be judged */
                 if (r->seen[i] >= 100 && (best < 0 || c->by[i] * r->seen[best] > c->by[best] * r->seen[i])) best = i;
             printf("%.*s\t%lld\t%.4f\t%.4f\t%.*s\t%.4f\n", (int)(strlen(k->path[a]) - strlen(".weights")), k->path[a],
-                   (long long)h, (double)c->directed / (double)r->words, (double)c->undirected / (double)r->words,
-                   best < 0 ? 1 : (int)r->name[best].bytes, best < 0 ? "-" : r->name[best].at,
-                   best < 0 ? 0 : (double)c->by[best] / (double)r->seen[best]);
+                   (long long)k->mha[a]->left[h], (double)c->directed / (double)r->words,
+                   (double)c->undirected / (double)r->words, best < 0 ? 1 : (int)r->name[best].bytes,
+                   best < 0 ? "-" : r->name[best].at, best < 0 ? 0 : (double)c->by[best] / (double)r->seen[best]);
         }
 }
 
@@ -130,13 +133,15 @@ static bool judge_all(work *k, const model *m, const trees *t, const char *only)
     for (tn_each e = tn_modules(m->encoder); tn_next(&e);) {
         const tn_mha *a = tn_mha_of(e.module);
         if (!a || k->attentions == MOST || strlen(e.name) > 240 || (only && strcmp(only, e.name) != 0)) continue;
-        k->heads[k->attentions] = a->heads < 64 ? a->heads : 64;
+        k->heads[k->attentions] = a->heads < 64 ? a->heads : 64, k->mha[k->attentions] = a;
         snprintf(k->path[k->attentions], sizeof k->path[0], "%.240s.weights", e.name);
         tn_look_want(k->look, k->path[k->attentions++]);
     }
     k->of = calloc((size_t)(64 * k->attentions + 1), sizeof *k->of);
     if (k->of) each_sentence(k);
-    return k->of && tn_error() == TN_OK && k->relations.words;
+    if (k->of && tn_error() == TN_OK && !k->relations.words)
+        tn_raise(TN_EFORMAT, "the sentences hold no word that belongs to another: nothing can be judged by them");
+    return k->of && tn_error() == TN_OK;
 }
 
 static void end_work(work *k)
@@ -157,12 +162,14 @@ bool head_judged(const model *m, const trees *t, const char *path, int64_t head,
 {
     static work k;
     const bool  ok = judge_all(&k, m, t, path);
+    int64_t     at = 0;
     *directed = *undirected = 0;
-    if (ok && (!k.attentions || head >= k.heads[0]))
+    while (ok && k.attentions && at < k.heads[0] && k.mha[0]->left[at] != head) at++;
+    if (ok && (!k.attentions || at == k.heads[0]))
         tn_raise(TN_EINVAL, "this model has no head %lld of '%s'", (long long)head, path);
     else if (ok)
-        *directed = (double)k.of[head].directed / (double)k.relations.words,
-        *undirected = (double)k.of[head].undirected / (double)k.relations.words;
+        *directed = (double)k.of[at].directed / (double)k.relations.words,
+        *undirected = (double)k.of[at].undirected / (double)k.relations.words;
     end_work(&k);
     return tn_error() == TN_OK;
 }

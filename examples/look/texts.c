@@ -1,8 +1,10 @@
 /* texts.c — lines of a file as batches that a model is asked about: hidden words, next words, or translations. */
 #define _POSIX_C_SOURCE 200809L
 #include "../common/checksum.h"
+#include "../common/texts.h"
 #include "look.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,12 +14,30 @@ static void tensors_of(const batch *b, tn_tensor *to[TENSORS])
     to[0] = b->ids, to[1] = b->types, to[2] = b->blocked, to[3] = b->where, to[4] = b->what, to[5] = b->target;
 }
 
+/* What its loss is the mean of: words that are to be said, or labels. */
+static int64_t words_of(const batch *b)
+{
+    const tn_scope s = tn_no_grad_begin();
+    tn_tensor     *what = b->what;
+    int64_t        ignored = -100, n = 0;
+    if (b->of->kind == WRITER && b->ids) what = tn_narrow(b->ids, 1, 1, tn_size(b->ids, 1) - 1);
+    if (b->of->kind == TRANSLATOR && b->target) {
+        what = tn_narrow(b->target, 1, 1, tn_size(b->target, 1) - 1);
+        ignored = ((tn_seq2seq *)(void *)b->of->net)->config.padding;
+    }
+    tn_tensor *counts = what ? tn_to(tn_ne(what, tn_full_like(what, (double)ignored)), TN_I64) : NULL;
+    if (counts) n = (int64_t)tn_item(tn_sum(counts));
+    tn_scope_end(s);
+    return n;
+}
+
 static bool put(texts *t, const model *m, batch b)
 {
     void *more = realloc(t->batch, (size_t)(t->n + 1) * sizeof *t->batch);
     if (!more) return tn_raise(TN_ENOMEM, "there is no memory for another batch of texts"), false;
     t->batch = more;
     b.of = m;
+    b.words = words_of(&b);
     tn_tensor *all[TENSORS];
     if (tn_error() != TN_OK) return false;
     tensors_of(&b, all);
@@ -86,6 +106,17 @@ static bool hide(texts *t, const model *m, const tn_token_batch *b, tn_generator
     return tn_error() == TN_OK;
 }
 
+/* A line as a string, which NUL would end; NULL: raised. */
+static char *line_of(const texts_config *c, tn_lines *l, int64_t i)
+{
+    const tn_text x = tn_lines_at(l, i);
+    if (memchr(x.at, 0, x.bytes))
+        return tn_raise(TN_EFORMAT, "'%s', line %lld holds a NUL: this is no text", c->file, (long long)i + 1), NULL;
+    char *text = strndup(x.at, x.bytes);
+    if (!text) tn_raise(TN_ENOMEM, "there is no memory for a line of '%s'", c->file);
+    return text;
+}
+
 static bool read_hidden(const texts_config *c, const model *m, tn_lines *l, texts *t)
 {
     tn_generator  g = {(uint64_t)c->seed, 0};
@@ -96,11 +127,10 @@ static bool read_hidden(const texts_config *c, const model *m, tn_lines *l, text
         tn_token_batch b;
         const tn_scope s = tn_scope_begin();
         int64_t        n = 0;
-        for (int64_t i = from; i < all && i < from + c->together; i++) {
-            const tn_text x = tn_lines_at(l, i);
-            if (x.bytes) text[n++] = strndup(x.at, x.bytes);
-        }
-        if (n && tn_tokenizer_batch(m->tokens, &b, n, (const char *const *)text, .max_length = longest) == TN_OK)
+        for (int64_t i = from; i < all && i < from + c->together && tn_error() == TN_OK; i++)
+            if (tn_lines_at(l, i).bytes && (text[n] = line_of(c, l, i))) n++;
+        if (n && tn_error() == TN_OK &&
+            tn_tokenizer_batch(m->tokens, &b, n, (const char *const *)text, .max_length = longest) == TN_OK)
             hide(t, m, &b, &g);
         for (int64_t i = 0; i < n; i++) free(text[i]);
         tn_scope_end(s);
@@ -111,17 +141,16 @@ static bool read_hidden(const texts_config *c, const model *m, tn_lines *l, text
 
 /* ---- next words -------------------------------------------------------------------------------------------------- */
 
+/* As gpt eval reads a file: lines with their ends, one behind the other. */
 static bool read_next(const texts_config *c, const model *m, tn_lines *l, texts *t)
 {
     const int64_t all = tn_lines_count(l) < c->most ? tn_lines_count(l) : c->most;
     const int64_t width = m->longest < 128 ? m->longest : 128;
-    tn_encoding  *e = tn_encoding_new();
+    tn_string     text = {0};
     tn_ids        ids = {0};
-    for (int64_t i = 0; e && i < all && tn_error() == TN_OK; i++) {
-        const tn_text x = tn_lines_at(l, i);
-        if (tn_tokenizer_encode(m->tokens, e, x.at, x.bytes) != TN_OK) break;
-        for (int64_t k = 0; k < e->n; k++) tn_ids_add(&ids, e->id[k]);
-    }
+    for (int64_t i = 0; i < all && tn_error() == TN_OK; i++)
+        tn_string_add(&text, tn_lines_at(l, i)), tn_string_add(&text, tn_text_of("\n"));
+    texts_encode(m->tokens, (tn_text){text.at, text.bytes}, true, &ids);
     for (int64_t at = 0; ids.n - at >= 2 && tn_error() == TN_OK;) {
         const tn_scope s = tn_scope_begin();
         const int64_t  left = ids.n - at, w = left < width ? left : width;
@@ -132,7 +161,7 @@ static bool read_next(const texts_config *c, const model *m, tn_lines *l, texts 
         tn_scope_end(s);
     }
     tn_ids_free(&ids);
-    tn_encoding_free(e);
+    tn_string_free(&text);
     return tn_error() == TN_OK;
 }
 
@@ -167,8 +196,8 @@ static bool read_pairs(const texts_config *c, const model *m, tn_lines *l, texts
         for (int64_t i = from; i < all && i < from + c->together && tn_error() == TN_OK; i++) {
             const tn_text x = tn_lines_at(l, i), y = tn_lines_at(other, i);
             if (!x.bytes || !y.bytes) continue;
-            char *a = strndup(x.at, x.bytes), *b = strndup(y.at, y.bytes);
-            if (a && b && pieces_of(m, a, false, &p[n]) && pieces_of(m, b, true, &p[c->together + n])) n++;
+            char *a = line_of(c, l, i), *b = line_of(c, other, i);
+            if (a && b && pieces_of(m, a, false, true, &p[n]) && pieces_of(m, b, true, true, &p[c->together + n])) n++;
             free(a), free(b);
         }
         if (n && tn_error() == TN_OK)
@@ -183,24 +212,21 @@ static bool read_pairs(const texts_config *c, const model *m, tn_lines *l, texts
 
 /* ---- labelled texts ---------------------------------------------------------------------------------------------- */
 
-static bool put_labelled(const texts_config *c, const model *m, tn_features *f, texts *t)
+static bool put_labelled(const model *m, tn_features *f, texts *t)
 {
     const tn_source all = tn_features_source(f);
-    int64_t         rows = 0;
     bool            more = tn_error() == TN_OK;
     if (more) all.begin(all.user, NULL);
-    while (more && rows < c->most && tn_error() == TN_OK) {
+    while (more && tn_error() == TN_OK) {
         const tn_scope s = tn_scope_begin();
         tn_batch       b = {.x = NULL};
         more = all.next(all.user, &b);
-        if (more) {
-            rows += tn_size(b.x, 0);
+        if (more)
             put(t, m,
                 (batch){.ids = b.x,
                         .types = tn_batch_get(&b, "types"),
                         .blocked = tn_batch_get(&b, "padding"),
                         .what = b.y});
-        }
         tn_scope_end(s);
     }
     return tn_error() == TN_OK;
@@ -213,6 +239,11 @@ static bool read_labelled(const texts_config *c, const model *m, texts *t)
                                              TN_LABELLED_CHOICES};
     const tn_tuned               *net = (const tn_tuned *)(const void *)m->net;
     const int64_t                 longest = net->config.task == TN_TASK_ANSWERS ? 384 : 128;
+    if (c->pairs && net->config.task != TN_TASK_CLASSES)
+        return tn_raise(TN_EINVAL,
+                        "--pairs is for a model that gives two texts a label, and this one does not: leave it "
+                        "away"),
+               false;
     if (net->config.problem != TN_ONE_LABEL)
         return tn_raise(TN_EUNSUPPORTED,
                         "this model says several labels, or a number; look asks those that choose one"),
@@ -220,10 +251,11 @@ static bool read_labelled(const texts_config *c, const model *m, texts *t)
     tn_labelled *l = tn_labelled_load(c->file, .kind = kinds[net->config.task], .pairs = c->pairs);
     tn_labels   *labels = l ? tn_labels_new(net->config.n, (const char *const *)net->labels) : NULL;
     if (labels && net->config.task <= TN_TASK_TAGS) tn_labelled_only(l, labels);
+    if (labels) tn_labelled_first(l, c->most);
     tn_features *f = labels ? tn_features_new(l, m->tokens, labels, .batch = c->together, .fixed = true,
                                               .length = m->longest < longest ? m->longest : longest)
                             : NULL;
-    if (f) put_labelled(c, m, f, t);
+    if (f) put_labelled(m, f, t);
     tn_features_free(f);
     tn_labels_free(labels);
     tn_labelled_free(l);
@@ -275,8 +307,8 @@ static tn_tensor *answers(const batch *b, tn_module *net, tn_tensor **what)
     *what = b->what;
     if (b->of->kind == TUNED) {
         y = labels_said(b, net);
-        if (((tn_tuned *)(void *)net)->config.task == TN_TASK_ANSWERS)
-            y = tn_transpose(y, 1, 2); /* each end's pieces */
+        if (((tn_tuned *)(void *)net)->config.task == TN_TASK_ANSWERS) /* each end's pieces, and no padding */
+            y = tn_transpose(b->blocked ? tn_masked_fill(y, tn_unsqueeze(b->blocked, 2), -INFINITY) : y, 1, 2);
         *what = tn_reshape(b->what, TN_SHAPE(-1));
         return tn_reshape(y, TN_SHAPE(-1, tn_size(y, -1)));
     }

@@ -2,9 +2,11 @@
  *
  *   a_i = (x_i - b_i) · ∫₀¹ ∂s/∂x_i (b + α (x - b)) dα,   Σ a_i = s(x) - s(b)
  *
- * The integral is a sum over points of Gauss and Legendre, three in each of `steps` / 3 pieces of [0, 1]: twice as many
- * until the sum is right. The vectors of the words are changed where they are made, as nn/look.h has it. With one step
- * it is gradient × (input - baseline) at the input. */
+ * The integral is a sum over points of Gauss and Legendre, three in each piece of [0, 1]. Of a piece it is known what
+ * its sum should be, as the words' vectors that move along it change the score by so much: where it is not, the piece
+ * is halved. That is needed: behind the norm of a layer a way that begins at 0 may have all of its integral in front of
+ * 1e-5. The vectors of the words are changed where they are made, as nn/look.h has it. With one step it is gradient ×
+ * (input - baseline) at the input. */
 #include "core/base/toolbox.h"
 #include "models/look.h"
 
@@ -64,40 +66,115 @@ static double score_at(course *c, double alpha, double weight, tn_tensor **gradi
     return value;
 }
 
-/* The mean gradient on the way, kept; NULL: raised. */
-static tn_tensor *mean_gradient(course *c, int64_t steps)
-{
-    static const double place[] = {-0.7745966692414834, 0, 0.7745966692414834}; /* ±√(3/5) */
-    static const double part[] = {5. / 18, 8. / 18, 5. / 18};
-    const int64_t       pieces = steps > 3 ? steps / 3 : 1;
-    tn_tensor          *g = NULL;
-    if (steps == 1) score_at(c, 1, 1, &g);
-    for (int64_t i = 0; steps > 1 && i < 3 * pieces && tn_error() == TN_OK; i++) {
-        const int64_t piece = i / 3, k = i % 3;
-        score_at(c, ((double)piece + 0.5 + place[k] / 2) / (double)pieces, part[k] / (double)pieces, &g);
-    }
-    if (tn_error() == TN_OK) return g;
-    tn_drop(g);
-    return NULL;
-}
-
 /* [B, T] of the gradient and the way. */
 static tn_tensor *by_word(const course *c, tn_tensor *g)
 {
     return tn_sum(tn_mul(tn_to(tn_sub(c->x, c->b), TN_F64), g), .dims = TN_DIMS(-1));
 }
 
-static tn_tensor *attributed(course *c, double difference)
+/* A piece of the way, and the scores at its ends. */
+typedef struct {
+    double from, to, at_from, at_to;
+} piece;
+
+/* The integral of the gradient over it, kept; NULL: raised. */
+static tn_tensor *over(course *c, const piece *p)
 {
-    const double within = c->a->within * fabs(difference);
-    tn_tensor   *y = NULL;
-    for (int64_t steps = c->a->steps; tn_error() == TN_OK; steps *= 2) {
-        tn_tensor *g = mean_gradient(c, steps);
-        y = g ? by_word(c, g) : NULL;
+    static const double place[] = {-0.7745966692414834, 0, 0.7745966692414834}; /* ±√(3/5) */
+    static const double part[] = {5. / 18, 8. / 18, 5. / 18};
+    tn_tensor          *g = NULL;
+    for (int k = 0; k < 3 && tn_error() == TN_OK; k++)
+        score_at(c, p->from + (0.5 + place[k] / 2) * (p->to - p->from), part[k] * (p->to - p->from), &g);
+    if (tn_error() == TN_OK) return g;
+    tn_drop(g);
+    return NULL;
+}
+
+static void take_over(tn_tensor **sum, tn_tensor *g)
+{
+    const tn_scope s = tn_scope_begin();
+    tn_tensor     *both = *sum ? tn_add(*sum, g) : NULL;
+    if (both) tn_keep(both);
+    tn_scope_end(s);
+    if (*sum) tn_drop(*sum), tn_drop(g);
+    *sum = *sum ? both : g;
+}
+
+/* Adds the integral over p, whose halves are halved in turn until each is right but for `close`; *left: how many more
+ * gradients may be asked for. False: they did not suffice, or raised. */
+static bool integrate(course *c, piece p, double close, int64_t *left, tn_tensor **sum)
+{
+    enum { DEPTH = 48 };
+    piece   stack[DEPTH];
+    int64_t n = 0;
+    for (stack[n++] = p; n && tn_error() == TN_OK;) {
+        p = stack[--n];
+        if ((*left -= 3) < 0) return false;
+        tn_tensor     *g = over(c, &p);
+        const tn_scope s = tn_no_grad_begin();
+        const double   found = g ? tn_item(tn_sum(by_word(c, g))) : NAN, middle = (p.from + p.to) / 2;
+        tn_scope_end(s);
+        if (fabs(found - (p.at_to - p.at_from)) <= close || n + 2 > DEPTH) {
+            if (g) take_over(sum, g);
+            continue;
+        }
         tn_drop(g);
-        if (!y || steps == 1 || 2 * steps > 1024 || fabs(tn_item(tn_sum(y)) - difference) <= within) break;
+        const double at = score_at(c, middle, 0, NULL);
+        stack[n++] = (piece){middle, p.to, at, p.at_to};
+        stack[n++] = (piece){p.from, middle, p.at_from, at};
     }
-    return y ? tn_to(y, TN_F32) : NULL;
+    return tn_error() == TN_OK;
+}
+
+/* The mean gradient on the way, kept; NULL: raised. What is right but for rounding is right. */
+static tn_tensor *mean_gradient(course *c, double at_words, double at_baseline)
+{
+    enum { MOST = 1024 };
+    const double  difference = at_words - at_baseline, rounding = 1e-6 * (1 + fabs(at_words) + fabs(at_baseline));
+    const double  within = fmax(c->a->within * fabs(difference), 10 * rounding);
+    const int64_t pieces = c->a->steps > 3 ? c->a->steps / 3 : 1;
+    int64_t       left = MOST + c->a->steps;
+    double        sum = NAN;
+    for (double close = within / 8; tn_error() == TN_OK; close /= 4) {
+        tn_tensor *g = NULL;
+        piece      p = {.at_to = at_baseline};
+        bool       more = true;
+        for (int64_t i = 0; i < pieces && more; i++) {
+            p = (piece){p.to, (double)(i + 1) / (double)pieces, p.at_to, at_words};
+            if (i + 1 < pieces) p.at_to = score_at(c, p.to, 0, NULL);
+            more = integrate(c, p, fmax(close, rounding), &left, &g);
+        }
+        const tn_scope s = tn_no_grad_begin();
+        if (more) sum = tn_item(tn_sum(by_word(c, g)));
+        tn_scope_end(s);
+        if (more && tn_error() == TN_OK && (fabs(sum - difference) <= within || close <= rounding)) return g;
+        tn_drop(g);
+        if (!more && tn_error() == TN_OK)
+            tn_raise(
+                TN_ENUMERIC,
+                "tn_attribute: %d steps do not make the parts add up to the difference, %s: a model that draws, as "
+                "with dropout, must be in evaluation (tn_eval); else another .baseline may be nearer to the words, "
+                "or a larger .within do",
+                MOST, tn__number(difference));
+    }
+    return NULL;
+}
+
+static tn_tensor *attributed(course *c, double at_words, double at_baseline)
+{
+    tn_tensor *g = NULL;
+    if (tn_error() == TN_OK && !isfinite(at_words - at_baseline))
+        return tn_raise(
+                   TN_ENUMERIC,
+                   "tn_attribute: the score is %s at the words and %s at the baseline: look for NaN and Inf in the "
+                   "model's weights",
+                   tn__number(at_words), tn__number(at_baseline)),
+               NULL;
+    if (c->a->steps > 1) g = mean_gradient(c, at_words, at_baseline);
+    else score_at(c, 1, 1, &g);
+    tn_tensor *y = g && tn_error() == TN_OK ? tn_to(by_word(c, g), TN_F32) : NULL;
+    tn_drop(g);
+    return y;
 }
 
 tn_tensor *tn_attribute_run(tn_attribute_args a)
@@ -112,7 +189,7 @@ tn_tensor *tn_attribute_run(tn_attribute_args a)
     const tn_scope s = tn_scope_begin();
     tn_look_want(c.look, a.path, .change = moved, .user = &c);
     const double at_words = score_at(&c, 1, 0, NULL), at_baseline = score_at(&c, 0, 0, NULL);
-    tn_tensor   *y = tn_error() == TN_OK ? attributed(&c, at_words - at_baseline) : NULL;
+    tn_tensor   *y = tn_error() == TN_OK ? attributed(&c, at_words, at_baseline) : NULL;
     if (a.difference) *a.difference = at_words - at_baseline;
     y = tn_scope_return(s, tn_error() == TN_OK ? y : NULL);
     tn_look_free(c.look);

@@ -163,6 +163,12 @@ tn_status tn_heads_add(tn_heads *h, tn_look_loss loss, void *user)
     for (int64_t i = 0; i < h->attentions && tn_error() == TN_OK; i++) {
         const tn_tensor *y = tn_look_at(h->grads, h->attention[i].part);
         if (y) texts = tn_size(y, h->attention[i].of->time_first);
+        if (y && tn_look_times(h->grads, h->attention[i].part) > 1)
+            tn_raise(
+                TN_EUNSUPPORTED,
+                "tn_heads_add: '%s' runs %lld times for one loss, as a layer that others share does: how much each "
+                "run's heads matter cannot be told apart",
+                h->attention[i].path, (long long)tn_look_times(h->grads, h->attention[i].part));
     }
     if (tn_error() == TN_OK && tn_look_backward(h->grads, l, NULL) == TN_OK)
         for (int64_t i = 0; i < h->attentions && tn_error() == TN_OK; i++)

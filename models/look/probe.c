@@ -21,7 +21,7 @@ static bool rows_fit(const char *x_name, const tn_tensor *x, const char *y_name,
 
 static int64_t classes_of(const tn_tensor *y)
 {
-    int64_t most = 0;
+    int64_t most = -1;
     for (int64_t i = 0; i < tn_numel(y); i++) most = tn__max_i64(most, tn_get_i64(y, i));
     return most + 1;
 }
@@ -30,7 +30,8 @@ static int64_t classes_of(const tn_tensor *y)
 static void standard(tn_tensor **x, tn_tensor **test)
 {
     tn_tensor *mean = tn_mean(*x, .dims = TN_DIMS(0), .keepdim = true);
-    tn_tensor *std = tn_add_scalar(tn_std(*x, .dims = TN_DIMS(0), .keepdim = true, .biased = true), 1e-8);
+    tn_tensor *std = tn_std(*x, .dims = TN_DIMS(0), .keepdim = true, .biased = true);
+    std = tn_masked_fill(std, tn_le(std, tn_mul_scalar(tn_abs(mean), 1e-6)), 1); /* of one number, but for rounding */
     *x = tn_div(tn_sub(*x, mean), std), *test = tn_div(tn_sub(*test, mean), std);
 }
 
@@ -57,6 +58,8 @@ double tn_probe_run(tn_probe_args a)
     double right = NAN;
     if (tn__blocked() || !rows_fit("x", a.x, "y", a.y) || !rows_fit("test_x", a.test_x, "test_y", a.test_y))
         return right;
+    if (classes_of(a.y) < 1)
+        return tn_raise(TN_EINVAL, "tn_probe: .y names no class: there is nothing to learn"), right;
     if (a.steps < 1 || a.hidden < 0 || !(a.lr > 0))
         return tn_raise(TN_EINVAL, "tn_probe: .steps and .lr must be more than 0, .hidden not less"), right;
     const tn_scope s = tn_scope_begin();
@@ -70,6 +73,8 @@ double tn_probe_run(tn_probe_args a)
     }
     tn_append(net, tn_linear_new(.in = a.hidden ? a.hidden : d, .out = classes));
     standard(&x, &test);
+    if (tn_error() == TN_OK && !isfinite(tn_item(tn_sum(x)) + tn_item(tn_sum(test))))
+        tn_raise(TN_ENUMERIC, "tn_probe: .x or .test_x holds what is not finite");
     if (tn_error() == TN_OK) learn(net, &a, x);
     tn_tensor *said = tn_error() == TN_OK ? tn_argmax(tn_call(net, test), -1, false) : NULL;
     if (said) right = tn_item(tn_mean(tn_to(tn_eq(said, a.test_y), TN_F64)));
@@ -91,5 +96,8 @@ double tn_cka(tn_tensor *x, tn_tensor *y)
     for (int i = 0; i < 3; i++)
         p[i] = tn_item(tn_norm(tn_matmul(tn_transpose(t[i == 1], 0, 1), t[i > 0]))); /* Frobenius: over all elements */
     tn_scope_end(s);
-    return tn_error() == TN_OK ? p[2] * p[2] / (p[0] * p[1]) : NAN;
+    const double alike = tn_error() == TN_OK ? p[2] * p[2] / (p[0] * p[1]) : NAN;
+    if (tn_error() == TN_OK && !isfinite(alike))
+        tn_raise(TN_ENUMERIC, "tn_cka: the rows of one tensor are all the same, or not finite");
+    return tn_error() == TN_OK ? alike : NAN;
 }

@@ -96,17 +96,28 @@ static double eigen(double *a, int64_t n, double *v)
     return value;
 }
 
-/* The two directions of rows x [n, N], as combinations of the rows: their products are small, [n, n]. */
+/* The two directions of rows x [n, N], as combinations of the rows: their products are small, [n, n]. Rows of huge or
+ * tiny numbers are brought to 1 before, as squares would leave f32's range. */
 static tn_tensor *main_directions(tn_tensor *x)
 {
     const int64_t n = tn_size(x, 0);
-    const size_t  bytes = (size_t)(n * n + 2 * n) * sizeof(double);
-    double       *a = tn__mem_get(bytes);
+    const double  most = tn_item(tn_amax(tn_abs(tn_reshape(x, TN_SHAPE(-1))), .dims = TN_DIMS(0)));
+    if (tn_error() != TN_OK) return NULL;
+    if (!(most > 0 && most < INFINITY))
+        return tn_raise(TN_ENUMERIC, most == 0 ? "tn_weights_path: all vectors are one: there is no way between them"
+                                               : "tn_weights_path: the vectors are not all finite"),
+               NULL;
+    x = tn_mul_scalar(x, 1 / most);
+    const size_t bytes = (size_t)(n * n + 2 * n) * sizeof(double);
+    double      *a = tn__mem_get(bytes);
     if (!a) return NULL;
     tn_tensor *part = tn_zeros_of(TN_F64, TN_SHAPE(2, n));
     double    *v = a + n * n;
     if (part && tn_copy_out(tn_matmul(x, tn_transpose(x, 0, 1)), TN_F64, a, (size_t)(n * n) * sizeof *a) == TN_OK) {
-        eigen(a, n, v), eigen(a, n, v + n);
+        const double first = eigen(a, n, v), second = eigen(a, n, v + n);
+        if (!(second > 1e-6 * first))
+            tn_raise(TN_ENUMERIC, "tn_weights_path: the vectors lie on one line, which spans no plane: give more of "
+                                  "them, or such as the way turns at");
         tn_copy_in(part, TN_F64, v, (size_t)(2 * n) * sizeof *v);
     }
     tn__mem_put(a, bytes);
@@ -176,6 +187,8 @@ static void rows(int64_t from, int64_t to, void *user)
 
 static bool fits(const tn_surface_args *a)
 {
+    const double bounds = a->x0 + a->x1 + a->y0 + a->y1;
+    if (bounds - bounds != 0) return tn_raise(TN_EINVAL, "tn_surface: .x0, .x1, .y0 and .y1 must be finite"), false;
     const tn_tensor *const d[] = {a->x, a->y};
     if (!a->loss || !a->x || !a->values)
         return tn_raise(TN_EINVAL, "tn_surface: .%s is missing", !a->loss ? "loss" : !a->x ? "x" : "values"), false;

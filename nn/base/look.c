@@ -19,6 +19,7 @@ typedef struct {
     char      *path;
     tn_tensor *t, *grad; /* both kept */
     bool       wants_grad;
+    int64_t    times;
 } note;
 
 struct tn_look {
@@ -152,7 +153,7 @@ static void put(tn_look *l, const char *path, tn_tensor *t, bool grad)
     note *n = &l->note[at];
     tn_keep(t);
     tn_drop(n->t), tn_drop(n->grad);
-    *n = (note){n->path, t, NULL, grad};
+    *n = (note){n->path, t, NULL, grad, n->times + 1};
 }
 
 /* t as one watcher leaves it. A change is made by all wants that match, in their order, and then noted once. */
@@ -251,4 +252,10 @@ tn_tensor *tn_look_grad_at(const tn_look *l, const char *path)
                  n->wants_grad ? ": call tn_look_backward, or the loss does not depend on it"
                                : ": want it with .grad = true");
     return n ? n->grad : NULL;
+}
+
+int64_t tn_look_times(const tn_look *l, const char *path)
+{
+    const note *n = find("tn_look_times", l, path);
+    return n ? n->times : 0;
 }

@@ -147,6 +147,64 @@ diff -rq there before || wrong "a model was written into another's folder"
     wrong "guide --mask fails"
 ends 1 "there is no --layer 3" "$l" guide --model bert --text trees --test trees --layer 3
 
+# Lines have ends: a writer's text is not the same without them.
+printf 'the old man saw\n a ship\n' >cut && printf 'the old man saw a ship\n' >whole
+for f in cut whole; do "$l" prune --model gpt --text $f --share 0 | cut -f 3 >$f.loss; done
+cmp -s cut.loss whole.loss && wrong "a writer is asked about lines without their ends"
+# The loss is the mean of all words, whatever batches they come in.
+for b in 3 16; do
+    "$l" surface --model gpt --text text --lines 20 --size 3 --batch $b -q |
+        awk 'NR == 2 { printf "%.4f\n", $2 }' >$b.loss
+    "$l" prune --model gpt --text text --lines 20 --share 0 --batch $b | awk 'NR == 2 { print $3 }' >>$b.loss
+done
+cmp -s 3.loss 16.loss || wrong "another --batch, another loss: $(cat 3.loss 16.loss)"
+"$l" prune --model tuned --text labelled --lines 3 --share 0 | cut -f 3 >some.loss
+head -n 3 labelled >three && "$l" prune --model tuned --text three --share 0 | cut -f 3 | cmp -s - some.loss ||
+    wrong "--lines 3 of labelled texts are not the first three"
+# A LLaMA's norms put all of an attribution's integral at its beginning.
+train "$build/bin/gpt" train --text text --out llama --shape llama --size tiny --steps 3 --length 16 --vocab-size 300
+"$l" attribute --model llama "the old man saw" >sum || wrong "attribute of LLaMA's kind fails"
+awk '$1 == "sum" { s = $2 } $1 == "difference" { d = $2 }
+    END { x = s - d; x = x < 0 ? -x : x; d = d < 0 ? -d : d; exit !(x <= 0.006 * d + 1e-4) }' sum ||
+    wrong "LLaMA: the parts do not add up: $(tail -n 2 sum)"
+# Layers that share one block are refused, before anything is written.
+train "$build/bin/bert" train --text text --out albert --size tiny --steps 2 --length 16 --vocab-size 90 \
+    --objective albert
+ends 7 'runs 2 times' "$l" heads --model albert --text text --lines 8
+ends 7 'runs 2 times' "$l" prune --model albert --text text --lines 8 --out albert.half
+[ ! -e albert.half ] || wrong "an ALBERT is pruned"
+ends 7 'runs 2 times' "$l" attend --model albert "the old man" --html albert.html
+ends 7 'runs 2 times' "$l" probe --model albert --text trees --test trees --sentences 9 --steps 2
+ends 7 'runs 2 times' "$l" probe --model albert --heads --text trees --sentences 9
+# A pruned model's heads keep their numbers everywhere.
+"$l" heads --model bert.half --text text --lines 8 | awk 'NR > 1 { print $1, $2 }' >left
+"$l" probe --model bert.half --heads --text trees --sentences 20 | awk 'NR > 1 { print $1, $2 }' | cmp -s - left ||
+    wrong "probe --heads numbers the heads that are left otherwise than heads does"
+for head in 1 2; do
+    layer=$(awk '{ print $1 }' left | head -n 1 | tr -dc 0-9)
+    grep -q "layers.$layer.self_attn $((head - 1))$" left && code=0 || code=1
+    for mask in '' --mask; do
+        got=0
+        "$l" guide --model bert.half --text trees --test trees --sentences 20 --layer $((layer + 1)) --head $head \
+            $mask --steps 2 -q >out 2>err || got=$?
+        [ $got = $code ] && { [ $code = 0 ] || grep -q 'was taken out of this model' err; } ||
+            wrong "guide --head $head $mask of a pruned model ends with $got, not $code: $(cat err)"
+    done
+done
+# What says nothing is refused.
+long=$(yes 'the old man saw the sea' | head -n 200 | tr '\n' ' ')
+ends 1 'pieces, and this model reads' "$l" attend --model bert "$long" --html no.html
+ends 1 'pieces, and this model reads' "$l" attribute --model gpt "$long"
+ends 2 'what is written is a page' "$l" attribute --model gpt "the old" --html no.svg
+ends 1 '--pairs is for a model that gives two texts' "$l" heads --model chain --text tags.conll --pairs
+ends 6 'all vectors are one' "$l" surface --model gpt --text text --lines 8 --size 3 --path gpt gpt
+ends 1 'differ in more than their weights' "$l" surface --model gpt --text text --lines 8 --size 3 --to gpt.half
+printf '1\tgo\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n' >roots
+ends 3 'no word that belongs to another' "$l" probe --model bert --heads --text roots
+ends 3 'no word that belongs to another' "$l" guide --model bert --text trees --test roots
+printf 'the old\0man\n' >nul
+ends 3 'holds a NUL' "$l" heads --model bert --text nul
+
 # A picture takes the place of nothing else.
 for file in kept.svg kept.png; do
     cp text $file

@@ -244,6 +244,10 @@ START_TEST(labels)
     tn_labelled_free(other);
     other = READ("a\tx\nb\ty\n", .form = "tsv", .skip = 1);
     ck_assert_int_eq(tn_labelled_only(other, s), TN_OK);
+    const int64_t all = tn_labelled_count(other);
+    ck_assert(tn_labelled_first(other, all + 1) == TN_OK && tn_labelled_count(other) == all);
+    ck_assert(tn_labelled_first(other, -1) == TN_EINVAL);
+    ck_error(TN_EINVAL, "tn_labelled_first: fewer than none cannot be left");
     ck_assert_str_eq(shown(other), "a=x;");
     ck_assert_int_eq(tn_labelled_skipped(other, NULL), 1);
     tn_labelled_free(l), tn_labelled_free(other), tn_labels_free(s);

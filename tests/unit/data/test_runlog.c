@@ -85,6 +85,39 @@ START_TEST(resumes_where_the_checkpoint_is)
 }
 END_TEST
 
+START_TEST(what_is_no_log_is_refused)
+{
+    static const struct {
+        const char *jsonl, *csv, *said;
+    } logs[] = {{"dear diary\n", "", "log.jsonl', line 1"},
+                {"", "dear diary\n1,2,3\n", "log.csv', line 1"},
+                {"{\"step\":1}\n{\"note\":\"by hand\"}\n{\"step\":2}\n", "", "log.jsonl', line 2"},
+                {"{\"step\":1}\n{\"st\n{\"step\":2}\n", "", "log.jsonl', line 2"},
+                {"", "step,loss,lr\n1,1,1\nnone,1,1\n2,2,1\n", "log.csv', line 3"}};
+    for (size_t i = 0; i < sizeof logs / sizeof *logs; i++) {
+        ck_assert_int_eq(tn_file_write(tn_test_file("log.jsonl"), logs[i].jsonl, strlen(logs[i].jsonl)), TN_OK);
+        ck_assert_int_eq(tn_file_write(tn_test_file("log.csv"), logs[i].csv, strlen(logs[i].csv)), TN_OK);
+        tn_runlog_config c = both();
+        c.resume = true, c.step = 3;
+        ck_assert_ptr_null(tn_runlog_open_run(c));
+        ck_assert_msg(strstr(tn_error_message(), logs[i].said), "row %zu: %s", i, tn_error_message());
+        ck_assert_int_eq(tn_error(), TN_EFORMAT);
+        tn_clear_error();
+        ck_assert(file_is(tn_test_file("log.jsonl"), logs[i].jsonl) && file_is(tn_test_file("log.csv"), logs[i].csv));
+    }
+    /* steps that are not in order, whole numbers that are written with a point, lines without anything */
+    static const char json[] = "{\"step\":5}\n{\"step\":2.0}\n\n{\"step\":3}\n", csv[] = "step,loss\n5,1\n\n2,1\n";
+    ck_assert_int_eq(tn_file_write(tn_test_file("log.jsonl"), json, strlen(json)), TN_OK);
+    ck_assert_int_eq(tn_file_write(tn_test_file("log.csv"), csv, strlen(csv)), TN_OK);
+    tn_runlog_config c = both();
+    c.resume = true, c.step = 3;
+    tn_runlog_close(tn_runlog_open_run(c));
+    ck_assert_int_eq(tn_error(), TN_OK);
+    ck_assert(file_is(tn_test_file("log.jsonl"), "{\"step\":2.0}\n\n{\"step\":3}\n"));
+    ck_assert(file_is(tn_test_file("log.csv"), "step,loss\n\n2,1\n"));
+}
+END_TEST
+
 /* ---- TensorBoard ------------------------------------------------------------------------------------------------- */
 
 static uint64_t little(const unsigned char *p, int bytes)
@@ -196,7 +229,9 @@ START_TEST(faults)
             bool through = kind ? tn_file_calls() <= at : tn_memory_calls() <= at;
             tn_fail_memory(-1, false);
             tn_fail_file(-1, 0, false);
-            if (!done) ck_assert_int_eq(tn_error(), kind ? TN_EIO : TN_ENOMEM);
+            if (!done)
+                ck_assert_msg(tn_error() == (kind ? TN_EIO : TN_ENOMEM), "%d %d: %s", (int)kind, (int)at,
+                              tn_error_message());
             tn_clear_error();
             if (through) break;
         }
@@ -214,6 +249,7 @@ int main(void)
     TCase *c = tn_tcase(s, "files");
     tcase_add_test(c, rows);
     tcase_add_test(c, resumes_where_the_checkpoint_is);
+    tcase_add_test(c, what_is_no_log_is_refused);
     tcase_add_test(c, events);
     tcase_add_test(c, faults);
     return tn_check_main(s);

@@ -139,6 +139,23 @@ START_TEST(importance_in_a_translator)
 }
 END_TEST
 
+static tn_tensor *sum_of_blocks(void *m, void *user)
+{
+    tn_tensor *y = tn_blocks_forward((tn_blocks *)m, user);
+    return tn_sum(tn_square(y));
+}
+START_TEST(layers_that_share_one_block)
+{
+    tn_blocks *m = tn_blocks_new(.layers = 3, .groups = 1, .dim = 8, .heads = 2, .ff = 16, .dropout = 0);
+    tn_heads  *h = tn_heads_new(m);
+    ck_assert_int_ne(tn_heads_add(h, sum_of_blocks, tn_normal(TN_SHAPE(2, 3, 8), 0, 1)), TN_OK);
+    ck_error(TN_EUNSUPPORTED, "tn_heads_add: 'layers.0.self_attn' runs 3 times for one loss, as a layer that others "
+                              "share does: how much each run's heads matter cannot be told apart");
+    tn_heads_free(h);
+    tn_free(m);
+}
+END_TEST
+
 START_TEST(orders)
 {
     void     *m = model_of(1);
@@ -325,6 +342,41 @@ static tn_tensor *score_of_five(void *m, void *user)
     (void)user;
     return tn_select(tn_select(y, 0, 0), 0, 5);
 }
+/* A norm that only scales: all of the way's integral is at its beginning, before √eps. */
+typedef struct {
+    tn_tensor *ids, *of;
+} scaled;
+static tn_tensor *scaled_score(void *m, void *user)
+{
+    const scaled  *u = user;
+    tn_sequential *both = m;
+    return tn_sum(tn_mul(tn_call(both, u->ids), u->of));
+}
+START_TEST(a_way_that_is_steep)
+{
+    tn_seed(5);
+    tn_sequential *m = tn_sequential_new();
+    tn_append(m, tn_embedding_new(.count = 9, .dim = 6));
+    tn_layer_norm *norm = tn_append(m, tn_rms_norm_new(.dim = 6, .eps = 1e-10));
+    scaled         u = {.ids = tn_from_data(TN_I64, TN_SHAPE(1, 4), (int64_t[]){3, 1, 8, 5}),
+                        .of = tn_normal(TN_SHAPE(1, 4, 6), 0, 1)};
+    double         difference = 0;
+    tn_tensor *y = tn_attribute(.model = m, .path = "0", .score = scaled_score, .user = &u, .difference = &difference,
+                                .within = 1e-3);
+    fine();
+    tn_tensor *want =
+        tn_sum(tn_mul(tn_call(m, u.ids), u.of), .dims = TN_DIMS(-1)); /* each word's own part of the score */
+    ck_assert_double_le(apart(y, want), 2e-3);
+    ck_assert_double_eq_tol(tn_item(tn_sum(y)), difference, 2e-3 * fabs(difference));
+    const tn_scope s = tn_no_grad_begin();
+    tn_set(norm->weight, 0, NAN);
+    tn_scope_end(s);
+    ck_assert_ptr_null(tn_attribute(.model = m, .path = "0", .score = scaled_score, .user = &u));
+    ck_error_has(TN_ENUMERIC, "the score is NaN at the words");
+    tn_free(m);
+}
+END_TEST
+
 START_TEST(integrated_gradients)
 {
     static const char path[] = "bert.embeddings.word_embeddings";
@@ -357,11 +409,13 @@ int main(void)
     tcase_add_checked_fixture(c, open_golden, close_golden);
     tcase_add_loop_test(c, importance_as_autograd_has_it, 0, 3);
     tcase_add_test(c, importance_in_a_translator);
+    tcase_add_test(c, layers_that_share_one_block);
     tcase_add_test(c, orders);
     tcase_add_loop_test(c, pruned_saved_and_loaded, 0, 4);
     tcase_add_test(c, what_a_config_may_not_say);
     tcase_add_loop_test(c, pruned_by_hugging_face, 0, 2);
     tcase_add_test(c, rollout_and_flow_as_their_formulas);
+    tcase_add_test(c, a_way_that_is_steep);
     tcase_add_test(c, integrated_gradients);
     return tn_check_main(s);
 }

@@ -51,7 +51,8 @@ static double heads_taken_out(void)
 
 static double words_that_add(void)
 {
-    tn_gpt      *m = tn_gpt_new(SIZES);
+    tn_gpt *m = tn_gpt_new(SIZES);
+    tn_eval(m);
     const double sum = digest(tn_attribute(.model = m, .path = "transformer.wte", .score = gpt_loss,
                                            .user = ids(1, 3, 11), .steps = 2, .within = 9));
     tn_free(m);
@@ -71,7 +72,8 @@ static double a_surface(void)
     double  z[4] = {NAN, NAN, NAN, NAN};
     tn_surface(.model = m, .loss = gpt_loss, .user = ids(1, 3, 5), .x = tn_weights_direction(m, 1),
                .y = tn_weights_direction(m, 2), .nx = 2, .ny = 2, .x1 = 1, .y1 = 1, .values = z);
-    tn_tensor *v[3] = {tn_weights_vector(m), tn_weights_direction(m, 3), tn_weights_vector(m)}, *d = NULL, *at = NULL;
+    tn_tensor *v[3] = {tn_weights_vector(m), tn_weights_direction(m, 3), tn_weights_direction(m, 4)}, *d = NULL,
+              *at = NULL;
     tn_weights_path(3, v, &d, &at);
     tn_free(m);
     return z[0] + z[1] + z[2] + z[3] + digest(at);

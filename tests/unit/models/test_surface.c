@@ -135,6 +135,20 @@ START_TEST(the_way_of_a_training)
     ck_assert_double_eq_tol(tn_get(p, 10), 0, 1e-6); /* the last is where the plane begins */
     tn_weights_path(2, v, &d, &p);
     ck_error(TN_EINVAL, "tn_weights_path: a way has from 3 to 1024 vectors, and goes out by two addresses");
+    tn_tensor *far[6]; /* the same in numbers whose squares are not in f32 */
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < 6; i++) far[i] = tn_mul_scalar(v[i], k ? 1e25 : 1e-25);
+        tn_tensor *e, *q;
+        ck_assert(tn_weights_path(6, far, &e, &q) == TN_OK);
+        for (int i = 0; i < 6; i++) ck_assert_double_eq_tol(tn_get(e, i), tn_get(d, i), 1e-4);
+    }
+    for (int i = 0; i < 6; i++) far[i] = tn_mul_scalar(v[1], i);
+    tn_weights_path(6, far, &d, &p);
+    ck_error(TN_ENUMERIC, "tn_weights_path: the vectors lie on one line, which spans no plane: give more of them, or "
+                          "such as the way turns at");
+    for (int i = 0; i < 6; i++) far[i] = v[1];
+    tn_weights_path(6, far, &d, &p);
+    ck_error(TN_ENUMERIC, "tn_weights_path: all vectors are one: there is no way between them");
 }
 END_TEST
 
@@ -150,6 +164,15 @@ START_TEST(probes_and_alignment)
     ck_assert_double_lt(none, 0.5);
     ck_assert_double_eq(right, tn_probe(.x = x, .y = y, .test_x = test, .test_y = other, .steps = 200));
     ck_assert_double_gt(tn_probe(.x = x, .y = y, .test_x = test, .test_y = other, .steps = 200, .hidden = 16), 0.88);
+    /* whatever the vectors' scale is, but for numbers that are all one */
+    tn_tensor *small = tn_mul_scalar(x, 1e-12), *still = tn_mul_scalar(test, 1e-12);
+    ck_assert_double_eq_tol(right, tn_probe(.x = small, .y = y, .test_x = still, .test_y = other, .steps = 200), 0.02);
+    ck_assert(isnan(tn_probe(.x = x, .y = tn_full_of(TN_I64, TN_SHAPE(300), -100), .test_x = test, .test_y = other)));
+    ck_error(TN_EINVAL, "tn_probe: .y names no class: there is nothing to learn");
+    ck_assert(isnan(tn_probe(.x = tn_full_like(x, NAN), .y = y, .test_x = test, .test_y = other)));
+    ck_error(TN_ENUMERIC, "tn_probe: .x or .test_x holds what is not finite");
+    ck_assert(isnan(tn_cka(x, tn_ones(TN_SHAPE(300, 2)))));
+    ck_error(TN_ENUMERIC, "tn_cka: the rows of one tensor are all the same, or not finite");
     ck_assert(isnan(tn_probe(.x = x, .y = other, .test_x = test, .test_y = other)));
     ck_error(TN_ESHAPE, "tn_probe: .x must be [N, D] and .y i64 [N], got [300, 6] and [200]");
     /* the same but for a turn and a scale; and something else */

@@ -45,6 +45,7 @@ START_TEST(results_and_parts_by_their_paths)
     ck_assert(!strcmp(tn_look_name(l, 0), "layers.0.self_attn.queries"));
     same(tn_look_at(l, "layers.1"), y); /* the last layer's result is the stack's */
     tn_blocks_forward(m, x, .weights = w);
+    ck_assert_int_eq(tn_look_times(l, "layers.1"), 1); /* the second run was not watched */
     same(tn_look_at(l, "layers.0.self_attn.weights"), w[0]);
     same(tn_look_at(l, "layers.1.self_attn.weights"), w[1]);
     const tn_shape heads = tn_shape_of(tn_look_at(l, "layers.1.self_attn.heads"));
