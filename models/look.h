@@ -53,14 +53,13 @@ TN_API tn_tensor *tn_attention_flow(int64_t layers, tn_tensor *const *weights);
 /* ---- what each word adds ----------------------------------------------------------------------------------------- */
 
 typedef struct tn_attribute_args {
-    int          zero_;
-    void        *model;
-    const char  *path;  /* of the words' vectors: "bert.embeddings.word_embeddings", "transformer.wte" */
-    tn_look_loss score; /* one number, a log-probability, say */
-    void        *user;
-    tn_tensor   *baseline; /* vectors that stand for no word, broadcast; NULL: zeros */
-    int64_t
-        steps TN_IS(32); /* integrated gradients: at first; up to 1024, until the sum is right; 1: gradient × input */
+    int           zero_;
+    void         *model;
+    const char   *path;  /* of the words' vectors: "bert.embeddings.word_embeddings", "transformer.wte" */
+    tn_look_loss  score; /* one number, a log-probability, say */
+    void         *user;
+    tn_tensor    *baseline;     /* vectors that stand for no word, broadcast; NULL: zeros */
+    int64_t steps TN_IS(32);    /* integrated gradients; up to 1024 until the sum is right; 1: gradient × input */
     double within TN_IS(0.005); /* ... to this part of the difference */
     double       *difference;   /* out, may be NULL: score(words) - score(baseline) */
     int           end_;

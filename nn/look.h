@@ -55,9 +55,7 @@ TN_API int64_t     tn_look_count(const tn_look *l);
 TN_API const char *tn_look_name(const tn_look *l, int64_t i);
 TN_API tn_tensor  *tn_look_at(const tn_look *l, const char *path);
 TN_API tn_tensor  *tn_look_grad_at(const tn_look *l, const char *path);
-/* How often it was noted since tn_look_clear: a module that runs again, as a layer that others share, is noted anew in
- * place of what was there. */
-TN_API int64_t tn_look_times(const tn_look *l, const char *path);
+TN_API int64_t tn_look_times(const tn_look *l, const char *path); /* how often it ran: what is kept is of the last */
 /* ---- heads ------------------------------------------------------------------------------------------------------- */
 
 /* for (tn_each e = tn_modules(net); tn_next(&e);) if ((attn = tn_mha_of(e.module))) ...: NULL if it is no tn_mha. */

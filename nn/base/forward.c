@@ -80,6 +80,20 @@ void tn_leave_list(tn_frame f, int n, tn_tensor **const *y)
     else tn_scope_end(f.scope);
 }
 
+/* Hooks without a function were taken away while some of the module's ran. */
+static void sweep(const tn_module *m)
+{
+    for (tn__hook **h = &m->base->hooks; *h;) {
+        tn__hook *old = *h;
+        if (old->before || old->after) {
+            h = &old->next;
+            continue;
+        }
+        *h = old->next;
+        tn_mem_put(old, sizeof *old);
+    }
+}
+
 tn_tensor *tn_module_call(void *module, tn_tensor *x)
 {
     tn_module *m = module;
@@ -96,6 +110,7 @@ tn_tensor *tn_module_call(void *module, tn_tensor *x)
         tn_raise(TN_EINVAL, "%s: the input is NULL", name);
         return tn_leave(f, NULL);
     }
+    m->base->hooks_run++;
     for (const tn__hook *h = m->base->hooks; h; h = h->next)
         if (h->before && (other = h->before(m, x, h->user))) x = other;
     if (tn_error() == TN_OK) {
@@ -107,6 +122,7 @@ tn_tensor *tn_module_call(void *module, tn_tensor *x)
     }
     for (const tn__hook *h = m->base->hooks; h && tn_error() == TN_OK; h = h->next)
         if (h->after && (other = h->after(m, x, y, h->user))) y = other;
+    if (!--m->base->hooks_run) sweep(m);
     return tn_leave(f, y);
 }
 
@@ -127,16 +143,11 @@ static tn_status hook(const char *who, tn_module *m, tn_before_hook before, tn_a
 tn_status tn_module_before(void *m, tn_before_hook h, void *user) { return hook("tn_before", m, h, NULL, user); }
 tn_status tn_module_after(void *m, tn_after_hook h, void *user) { return hook("tn_after", m, NULL, h, user); }
 
+/* A hook may take itself away, or others, while they run: they go when all have run. */
 void tn_module_unhook(void *module, void *user)
 {
     const tn_module *m = module;
-    for (tn__hook **h = m ? &m->base->hooks : NULL; h && *h;) {
-        tn__hook *old = *h;
-        if (old->user != user) {
-            h = &old->next;
-            continue;
-        }
-        *h = old->next;
-        tn_mem_put(old, sizeof *old);
-    }
+    for (tn__hook *h = m ? m->base->hooks : NULL; h; h = h->next)
+        if (h->user == user) h->before = NULL, h->after = NULL;
+    if (m && !m->base->hooks_run) sweep(m);
 }

@@ -31,11 +31,23 @@ void tn__draws_back(const tn_generator *g, tn_generator began)
     if (now == g && now->seed == began.seed && now->position > began.position) *now = began;
 }
 
+/* What the base of a freed module points to: until its block in the cache is used again, a use of the module is
+ * recognised. */
+static const struct tn__base gone;
+
+bool tn__module_gone(const char *who, const tn_module *m)
+{
+    if (m->base != &gone) return false;
+    tn_raise(TN_ESTATE, "%s: this module was freed before", who);
+    return true;
+}
+
+/* A module that is being built is of no use then; a finished one stays as it was. */
 static void *broken(tn_module *m)
 {
-    if (m) {
+    if (m && m->base != &gone && !m->base->built) {
         m->base->broken = true;
-        if (!m->base->built) tn__draws_back(m->base->generator, m->base->began);
+        tn__draws_back(m->base->generator, m->base->began);
     }
     return NULL;
 }
@@ -83,7 +95,7 @@ void *tn_module_create(const tn_class *kind)
 void *tn_module_built(void *module)
 {
     tn_module *m = module;
-    if (!m) return NULL;
+    if (!m || tn__module_gone("tn_built", m)) return NULL;
     if (tn_error() != TN_OK || m->base->broken) {
         if (tn_error() == TN_OK) tn_raise(TN_ESTATE, "%s: something failed while it was built", tn__kind_name(m));
         broken(m);
@@ -92,17 +104,6 @@ void *tn_module_built(void *module)
     }
     m->base->built = true, m->base->ended = *tn_current_generator();
     return m;
-}
-
-/* What the base of a freed module points to: until its block in the cache is used again, a use of the module is
- * recognised. */
-static const struct tn__base gone;
-
-bool tn__module_gone(const char *who, const tn_module *m)
-{
-    if (m->base != &gone) return false;
-    tn_raise(TN_ESTATE, "%s: this module was freed before", who);
-    return true;
 }
 
 /* Frees m and what it holds; children without another owner are put in front of the list, which is returned. */
@@ -152,10 +153,11 @@ tn__slot *tn__slot_of(const tn_module *m, const char *name)
     return NULL;
 }
 
-/* May something be registered in m now? If not, and m is there, it is broken. */
+/* May something be registered in m now? If not, and m is there and being built, it is broken. */
 static bool open_for(const char *who, tn_module *m)
 {
     if (tn__blocked()) return broken(m), false;
+    if (m && tn__module_gone(who, m)) return false;
     if (!m)
         return tn_raise(TN_EINVAL,
                         "%s: the module is NULL; a constructor begins with tn_module_new and `if (!m) return NULL;`",
@@ -293,14 +295,14 @@ void *tn_module_child(void *module, const char *name, void *child)
     tn_module *m = module, *c = child;
     int        deepest;
     if (open_for("tn_child", m)) {
-        if (!c) return NULL;
+        if (!c || tn__module_gone("tn_child", c)) return broken(c ? m : NULL);
         if (c->base->owner)
             return tn_raise(TN_EINVAL, "tn_child: '%s' is '%s' of a %s already; tn_share gives it a second name",
                             name ? name : "", c->base->name, tn__kind_name(c->base->owner)),
                    broken(m);
         if (adopt("tn_child", m, name, c)) return c;
     }
-    if (c && !c->base->owner && !contains(c, m, &deepest)) discard(c);
+    if (c && c->base != &gone && !c->base->owner && !contains(c, m, &deepest)) discard(c);
     return NULL;
 }
 
@@ -309,6 +311,7 @@ void *tn_module_share(void *module, const char *name, void *other)
     tn_module *m = module, *c = other;
     if (!open_for("tn_share", m)) return NULL;
     if (!c) return tn_raise(TN_EINVAL, "tn_share: '%s' is NULL", name ? name : ""), broken(m);
+    if (tn__module_gone("tn_share", c)) return broken(m);
     const bool owned = c->base->owner != NULL;
     if (!adopt("tn_share", m, name, c)) return NULL;
     if (!owned) c->base->owner = NULL, c->base->name = NULL; /* a root is still owned by the program */

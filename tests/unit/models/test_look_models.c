@@ -372,7 +372,7 @@ START_TEST(a_way_that_is_steep)
     tn_set(norm->weight, 0, NAN);
     tn_scope_end(s);
     ck_assert_ptr_null(tn_attribute(.model = m, .path = "0", .score = scaled_score, .user = &u));
-    ck_error_has(TN_ENUMERIC, "the score is NaN at the words");
+    ck_error_has(TN_ENUMERIC, "the score is nan at the words");
     tn_free(m);
 }
 END_TEST

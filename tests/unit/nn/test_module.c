@@ -369,6 +369,68 @@ END_TEST
 
 static mlp *bare(void) { return tn_module_new(mlp); }
 
+/* What is finished stays as it was when something cannot be added to it, and adding it again succeeds. */
+START_TEST(a_finished_module_stays)
+{
+    tn_sequential *net = tn_sequential_new();
+    tn_append(net, tn_linear_new(.in = 2, .out = 2));
+    tn_tensor *x = tn_ones(TN_SHAPE(1, 2));
+    tn_matmul(x, x); /* an error that has nothing to do with it */
+    ck_assert_ptr_null(tn_append(net, tn_relu_new()));
+    tn_clear_error();
+    ck_assert_ptr_null(tn_append(net, tn_linear_new(.in = -1, .out = 2)));
+    tn_clear_error();
+    ck_assert_ptr_null(tn_tie_to(net, "0.weight", "1.weight"));
+    tn_clear_error();
+    ck_assert_int_eq(tn_length(net), 1);
+    ck_assert_ptr_nonnull(tn_call(net, x));
+    ck_assert_ptr_nonnull(tn_append(net, tn_relu_new()));
+    ck_assert_ptr_nonnull(tn_call(net, x));
+    tn_free(net);
+    /* one that was freed says so to those who build, too */
+    ck_assert_ptr_null(tn_append(net, tn_relu_new()));
+    ck_assert_int_eq(tn_error(), TN_ESTATE);
+    tn_clear_error();
+    ck_assert_ptr_null(tn_param(net, "w", tn_zeros(TN_SHAPE(2))));
+    ck_error(TN_ESTATE, "tn_param: this module was freed before");
+    ck_assert_ptr_null(tn_built(net));
+    ck_error(TN_ESTATE, "tn_built: this module was freed before");
+    tn_sequential *other = tn_sequential_new();
+    ck_assert_ptr_null(tn_child(other, "a", net));
+    ck_error(TN_ESTATE, "tn_child: this module was freed before");
+    tn_free(other);
+}
+END_TEST
+
+/* A hook that takes itself away, as those do that run once; with no cache, what is freed is gone. */
+static tn_tensor *counts(tn_module *m, tn_tensor *x, tn_tensor *y, void *user)
+{
+    (void)m, (void)x, (void)y;
+    ++*(int *)user;
+    return NULL;
+}
+static tn_tensor *goes(tn_module *m, tn_tensor *x, tn_tensor *y, void *user)
+{
+    (void)x, (void)y;
+    tn_remove_hooks(m, user);
+    return NULL;
+}
+START_TEST(hooks_that_go_while_they_run)
+{
+    int        me = 0, other = 0;
+    tn_linear *l = tn_linear_new(.in = 2, .out = 2);
+    tn_tensor *x = tn_ones(TN_SHAPE(1, 2));
+    tn_after(l, counts, &me), tn_after(l, goes, &me), tn_after(l, counts, &me), tn_after(l, counts, &other);
+    for (int i = 0; i < 2; i++) ck_assert_ptr_nonnull(tn_call(l, x));
+    ck_assert_int_eq(me, 1);
+    ck_assert_int_eq(other, 2);
+    tn_remove_hooks(l, &other);
+    tn_call(l, x);
+    ck_assert_int_eq(other, 2);
+    tn_free(l);
+}
+END_TEST
+
 START_TEST(mistakes_in_building)
 {
     mlp *m = bare();
@@ -550,6 +612,8 @@ int main(void)
     tcase_add_test(c, a_summary_counts);
     tcase_add_test(c, containers_hold_modules);
     c = tn_tcase(s, "mistakes");
+    tcase_add_test(c, a_finished_module_stays);
+    tcase_add_test(c, hooks_that_go_while_they_run);
     tcase_add_test(c, mistakes_in_building);
     tcase_add_test(c, mistakes_with_owners);
     tcase_add_test(c, there_is_a_floor);
