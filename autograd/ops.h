@@ -390,13 +390,13 @@ TN_API tn_tensor *tn_attention_run(tn_attention_args a);
 
 inline tn_tensor *tn_sum(tn_tensor *x, tn_dims dims = {0, {0}}, bool keepdim = false)
 {
-    tn_reduce_args a;
+    tn_reduce_args a{};
     a.x = x, a.dims = dims, a.keepdim = keepdim;
     return tn_sum_run(a);
 }
 inline tn_tensor *tn_mean(tn_tensor *x, tn_dims dims = {0, {0}}, bool keepdim = false)
 {
-    tn_reduce_args a;
+    tn_reduce_args a{};
     a.x = x, a.dims = dims, a.keepdim = keepdim;
     return tn_mean_run(a);
 }

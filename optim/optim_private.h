@@ -181,6 +181,7 @@ int64_t       tn__weight_find(const tn_optimizer *o, const tn_tensor *t);     /*
 bool tn__state_same(const tn_optimizer *o, const tn__weight *w, tn_shape *s); /* the weight's own shape: for .shape */
 /* Of that shape, or of the elements that are stepped here. Owned; raises. */
 tn_tensor *tn__state_make(const tn_optimizer *o, const tn__weight *w, tn_shape s);
+tn_status  tn__schedule_next(tn_schedule *s);        /* tn_schedule_step, of the optimizer that s follows */
 void       tn__schedule_ready(const tn_schedule *s); /* raises what tn_schedule_step would, as far as that is known */
 
 #endif

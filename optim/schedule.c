@@ -118,10 +118,19 @@ static tn_status move(const char *who, tn_schedule *s, int64_t t)
     return tn_error();
 }
 
+tn_status tn__schedule_next(tn_schedule *s)
+{
+    return move("tn_schedule_step", s, s && s->t < INT64_MAX ? s->t + 1 : 0);
+}
+
 tn_status tn_schedule_step(tn_schedule *s)
 {
     if (tn__blocked()) return tn_error();
-    return move("tn_schedule_step", s, s && s->t < INT64_MAX ? s->t + 1 : 0);
+    if (s && s->owner && s->owner->follower == s)
+        return tn_raise(TN_ESTATE,
+                        "tn_schedule_step: this schedule follows its optimizer (tn_schedule_follow, or tn_fit), "
+                        "whose tn_step steps it, too: do not step it yourself");
+    return tn__schedule_next(s);
 }
 
 tn_status tn_schedule_goto(tn_schedule *s, int64_t t)

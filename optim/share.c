@@ -13,7 +13,7 @@ tn_status tn_step_share(tn_optimizer *o)
     if (o->follower) tn__schedule_ready(o->follower);
     if (tn_error() != TN_OK) return tn_error();
     o->steps++, o->norm = NAN;
-    if (o->follower) tn_schedule_step(o->follower);
+    if (o->follower) tn__schedule_next(o->follower);
     return tn_error();
 }
 

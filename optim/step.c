@@ -174,7 +174,7 @@ static void step(tn_optimizer *o)
     o->kind->run(o);
     close_weights(o);
     o->steps++, o->waiting = 0, o->norm = norm;
-    if (o->follower) tn_schedule_step(o->follower);
+    if (o->follower) tn__schedule_next(o->follower);
 }
 
 tn_status tn_step(tn_optimizer *o)

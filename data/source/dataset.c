@@ -23,6 +23,9 @@ static bool check(const tn_dataset_config *c, const tn_field part[PARTS])
         if (t && !part[i].name) return tn_raise(TN_EINVAL, "%s: a tensor of .fields has no name", who), false;
         if (i > 1 && part[i].name && !t)
             return tn_raise(TN_EINVAL, "%s: the field '%.60s' is NULL", who, part[i].name), false;
+        for (int k = 0; i > 1 && t && k < i; k++)
+            if (part[k].name && part[k].tensor && !strcmp(part[k].name, part[i].name))
+                return tn_raise(TN_EINVAL, "%s: '%.60s' is named twice", who, part[i].name), false;
         if (!t) continue;
         if (!tn_ndim(t)) return tn_raise(TN_ESHAPE, "%s: a 0-d tensor has no rows", who), false;
         if (tn_size(t, 0) != tn_size(c->x, 0))

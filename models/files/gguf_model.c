@@ -120,7 +120,6 @@ static bool put_tensor(const target *t, const struct tn__st_item *item)
     if (!row)
         return tn_raise(TN_EUNSUPPORTED, "'%s': the weight '%s' has no place in GGUF", t->path, item->name), false;
     const tn_scope s = tn_scope_begin();
-    if (tn_is_q8(x)) x = tn_q8_unpack(x); /* and packed again by the writer: the same numbers */
     if (row->layout == TN__TURNED && tn_ndim(x) == 2) x = tn_transpose(x, 0, 1);
     if (t->arch->pairs && row->layout == TN__QUERIES) x = in_pairs(x, number(t, "num_attention_heads"));
     if (t->arch->pairs && row->layout == TN__KEYS) x = in_pairs(x, number(t, "num_key_value_heads"));

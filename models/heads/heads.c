@@ -41,10 +41,19 @@ static tn_bert *trimmed(tn_bert *old, bool pooler)
     c.no_words = c.no_next = true, c.no_pooler = !pooler, c.replaced = false;
     tn_bert *m = tn_bert_create(c);
     if (m) tn__pruned_as(m, old);
+    bool frozen = true;
+    for (tn_each p = tn_parameters(old); tn_next(&p);) frozen = frozen && !tn_needs_grad(p.tensor);
+    for (tn_each b = tn_module_each(old, TN_EACH_SAVED); tn_error() == TN_OK && tn_next(&b);)
+        if (tn_is_q8(b.tensor))
+            tn_raise(TN_EUNSUPPORTED,
+                     "tn_tuned_new: the encoder's '%s' is packed (tn_quantize, tn_halve): pack the tuned model instead",
+                     b.name);
     for (tn_each p = tn_parameters(m); tn_error() == TN_OK && tn_next(&p);) {
         const tn_tensor *has = named(old, p.name);
         if (has) tn_adopt(p.tensor, has);
     }
+    if (m) tn_train(m, old->base.training);
+    if (m && frozen) tn_freeze(m, true);
     tn_free(old);
     return m;
 }

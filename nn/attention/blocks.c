@@ -121,7 +121,7 @@ tn_status tn_blocks_forget(tn_blocks *m, tn_kv_cache *cache, int64_t from, int64
     tn_rope_config c = a->rope;
     c.dtype = tn_weight_dtype(a->out_proj->weight);
     tn_tensor *back = tn_rope_angles_at(c, tn_full_of(TN_I64, TN_SHAPE(1), -(double)count));
-    for (int64_t i = 0; i < tn_length(m->layers) && tn_error() == TN_OK; i++) {
+    for (int64_t i = 0; i < m->depth && tn_error() == TN_OK; i++) {
         tn_tensor *k, *v;
         if (!tn__cache_read(cache, i, false, rows, from + n, &k, &v)) break;
         k = tn_narrow(k, 2, from, n);

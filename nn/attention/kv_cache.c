@@ -225,7 +225,9 @@ bool tn__cache_read(tn_kv_cache *c, int64_t layer, bool memory, int64_t rows, in
 
 bool tn__cache_is_of(const tn_kv_cache *c, int64_t layer, const tn_tensor *of)
 {
-    if (!of || tn_shares_memory(of, c->layer[layer].of)) return true;
+    const tn_tensor *had = c->layer[layer].of; /* another view of the same storage is another memory */
+    bool same = !of || (had && tn_data(of) == tn_data(had) && tn_shape_equal(tn_shape_of(of), tn_shape_of(had)));
+    if (same && (!of || tn_shape_equal(tn_strides_of(of), tn_strides_of(had)))) return true;
     tn_raise(TN_ESTATE,
              "kv_cache: layer %lld remembers another memory; give NULL to go on with that one, or tn_kv_cache_clear it "
              "first",

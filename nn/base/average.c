@@ -5,6 +5,13 @@
 static bool add(tn_module *m, tn_tensor **sum)
 {
     for (tn_each t = tn_module_each(m, TN_EACH_SAVED); tn_error() == TN_OK && tn_next(&t); sum++) {
+        if (tn_is_q8(t.tensor))
+            return tn_raise(
+                       TN_EUNSUPPORTED,
+                       "tn_load_mean: '%s' is packed (tn_quantize, tn_halve), and packed weights have no mean: take "
+                       "that of the models before",
+                       t.name),
+                   false;
         if (!tn_dtype_is_float(tn_dtype_of(t.tensor))) continue;
         if (!*sum) *sum = tn_zeros_of(TN_F64, tn_shape_of(t.tensor));
         const tn_scope s = tn_scope_begin();

@@ -64,6 +64,9 @@ tn_tensor *tn_cosine_embedding_loss_forward(tn_loss *m, tn_tensor *x1, tn_tensor
         return tn_raise(TN_ESHAPE, "cosine_embedding_loss: target must be %s, 1 or -1 for each pair of rows",
                         tn_shape_text(tn_shape_of(c), text, sizeof text)),
                tn_leave(f, NULL);
+    if (c && tn_item(tn_any(tn_ne(tn_square(tn_to(target, TN_F64)), tn_scalar_of(TN_F64, 1)))) != 0)
+        return tn_raise(TN_EINVAL, "cosine_embedding_loss: a target is 1, for rows that are alike, or -1"),
+               tn_leave(f, NULL);
     tn_tensor *apart = tn_relu(tn_add_scalar(c, -m->margin));
     tn_tensor *y = tn_where(tn_gt(target, tn_scalar_of(TN_I64, 0)), tn_rsub_scalar(c, 1), apart);
     return tn_leave(f, m->reduction == TN_MEAN ? tn_mean(y) : m->reduction == TN_SUM ? tn_sum(y) : y);
