@@ -52,10 +52,19 @@ tn_status tn_tuned_adapt(tn_tuned *m, int64_t rank, double alpha)
     if (!tn__within(who, "rank", rank, 1, m->encoder->config.dim)) return tn_error();
     if (!(alpha > 0 && alpha < 1e6)) return tn_raise(TN_EINVAL, "%s: alpha is %g, but must be above 0", who, alpha);
     if (m->lora) return tn_raise(TN_ESTATE, "%s: this model has adapters already", who);
+    for (tn_each e = tn_modules(m); tn_next(&e);)
+        if (!strcmp(e.name, "lora"))
+            return tn_raise(TN_ESTATE,
+                            "%s: this model had adapters that were merged; save it, and adapt what is opened", who);
     const int64_t layers = tn_length(m->encoder->encoder->layers);
     for (int64_t i = 0; i < layers; i++)
         if (!attention_of(m, i) || !attention_of(m, i)->in_proj_weight)
             return tn_raise(TN_EUNSUPPORTED, "%s: layer %lld has no packed matrix of queries, keys and values", who,
+                            (long long)i);
+        else if (!tn_shape_equal(tn_shape_of(attention_of(m, i)->in_proj_weight),
+                                 TN_SHAPE(3 * m->encoder->config.dim, m->encoder->config.dim)))
+            return tn_raise(TN_EUNSUPPORTED,
+                            "%s: the attention of layer %lld is packed (tn_quantize, tn_halve) or has lost heads", who,
                             (long long)i);
     m->lora = tn_child(m, "lora", made(&m->encoder->config, layers, rank, alpha));
     if (m->lora) tn_freeze(m->encoder, true);
@@ -171,16 +180,56 @@ tn_status tn_tuned_save_adapter(tn_tuned *m, const char *dir)
     return tn_error();
 }
 
+/* What makes other adapters of PEFT's than these. */
+static bool plain_adapters(const tn_json *doc, const char *path)
+{
+    static const char *const flags[] = {"use_rslora", "use_dora", "fan_in_fan_out"}, *const maps[] = {"alpha_pattern",
+                                                                                                      "rank_pattern"};
+    if (strcmp(tn_json_string_or(tn_json_get(doc, "peft_type"), "LORA"), "LORA") != 0)
+        return tn_raise(TN_EUNSUPPORTED, "'%s': only adapters of the peft_type LORA are read", path), false;
+    if (strcmp(tn_json_string_or(tn_json_get(doc, "bias"), "none"), "none") != 0)
+        return tn_raise(TN_EUNSUPPORTED, "'%s': adapters with a bias are not read", path), false;
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (tn_json_bool_or(tn_json_get(doc, flags[i]), false))
+            return tn_raise(TN_EUNSUPPORTED, "'%s': adapters with %s are not read", path, flags[i]), false;
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
+        if (tn_json_first(tn_json_get(doc, maps[i])))
+            return tn_raise(TN_EUNSUPPORTED, "'%s': adapters with %s are not read", path, maps[i]), false;
+    return tn_error() == TN_OK;
+}
+
+/* Before anything is changed: does the file hold adapters of these shapes, and no others? */
+static bool adapters_fit(const tn_tuned *m, const tn_safetensors *f, int64_t layers, int64_t rank)
+{
+    const int64_t dim = m->encoder->config.dim;
+    int64_t       there = 0;
+    char          x[192], y[192];
+    for (int64_t i = 0; i < 2 * TN__ADAPTED * layers && tn_error() == TN_OK; i++) {
+        const bool     b = i % 2 == 1;
+        const tn_shape want = b ? TN_SHAPE(dim, rank) : TN_SHAPE(rank, dim);
+        const tn_scope s = tn_scope_begin();
+        tn_tensor     *from = tn_safetensors_get(f, name_of(m, i / 2, b));
+        if (from && !tn_shape_equal(tn_shape_of(from), want))
+            tn_raise(TN_ESHAPE, "%s is %s, and this model's is %s", name_of(m, i / 2, b),
+                     tn_shape_text(tn_shape_of(from), x, sizeof x), tn_shape_text(want, y, sizeof y));
+        tn_scope_end(s);
+    }
+    for (int64_t i = 0; i < tn_safetensors_count(f); i++) {
+        const char *name = tn_safetensors_at(f, i).name;
+        there += strstr(name, ".lora_") != NULL;
+    }
+    if (tn_error() == TN_OK && there != 2 * TN__ADAPTED * layers)
+        tn_raise(TN_EUNSUPPORTED,
+                 "the file has adapters of other weights than queries and values: %lld tensors, not %lld",
+                 (long long)there, (long long)(2 * TN__ADAPTED * layers));
+    return tn_error() == TN_OK;
+}
+
 static void read_adapter(tn_tuned *m, const tn_safetensors *f)
 {
     for (int64_t i = 0; i < 2 * TN__ADAPTED * m->lora->layers && tn_error() == TN_OK; i++) {
         const bool b = i % 2 == 1;
-        tn_tensor *to = b ? m->lora->b[i / 2] : m->lora->a[i / 2], *from = tn_safetensors_get(f, name_of(m, i / 2, b));
-        char       x[192], y[192];
-        if (from && !tn_shape_equal(tn_shape_of(from), tn_shape_of(to)))
-            tn_raise(TN_ESHAPE, "%s is %s, and this model's is %s", name_of(m, i / 2, b),
-                     tn_shape_text(tn_shape_of(from), x, sizeof x), tn_shape_text(tn_shape_of(to), y, sizeof y));
-        if (from) tn_copy_from(to, from);
+        tn_copy_from(b ? m->lora->b[i / 2] : m->lora->a[i / 2], tn_safetensors_get(f, name_of(m, i / 2, b)));
     }
 }
 
@@ -193,11 +242,13 @@ tn_status tn_tuned_load_adapter(tn_tuned *m, const char *dir)
     tn_json             *doc = tn_json_load_within(path, limits);
     const int64_t        rank = tn_json_i64(tn_json_need(doc, "r"));
     const double         alpha = tn_json_double(tn_json_need(doc, "lora_alpha"));
+    if (tn_error() == TN_OK) plain_adapters(doc, path);
     tn_json_free(doc);
-    if (tn_error() != TN_OK || (!m->lora && tn_tuned_adapt(m, rank, alpha) != TN_OK)) return tn_error();
     const tn__head  h = tn__head_of(&m->encoder->config, m->config.task);
     tn_safetensors *f =
         tn__path_in(dir, "adapter_model.safetensors", path, sizeof path) ? tn_safetensors_open(path) : NULL;
+    const bool fits = f && adapters_fit(m, f, tn_length(m->encoder->encoder->layers), m->lora ? m->lora->rank : rank);
+    if (!fits || (!m->lora && tn_tuned_adapt(m, rank, alpha) != TN_OK)) return tn_safetensors_close(f), tn_error();
     const tn_scope s = tn_no_grad_begin();
     m->lora->scale = alpha / (double)m->lora->rank;
     if (f) read_adapter(m, f);

@@ -88,6 +88,7 @@ START_TEST(refused)
         const char    *why;
     } bad[] = {
         {TN_ROPE(.dim = 3), "rope: .dim is 3, but must be even and at least 2"},
+        {TN_ROPE(.dim = 4, .factor = 8), "rope: .factor is 8, but there is no .scaling that it is of"},
         {TN_ROPE(.dim = 4, .theta = 0), "rope: .theta is 0, but must be more than 0"},
         {TN_ROPE(.dim = 4, .scaling = TN_ROPE_LINEAR, .factor = -1), "rope: .factor is -1, but must be more than 0"},
         {TN_ROPE(.dim = 4, .scaling = TN_ROPE_DYNAMIC),

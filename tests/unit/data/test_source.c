@@ -390,6 +390,10 @@ START_TEST(refuses)
     ck_assert(!tn_source_next(&(tn_source){.next = NULL}, &b));
     ck_error(TN_EINVAL, "tn_source_next: there is no source");
     tn_tensor *x = tn_ones(TN_SHAPE(3));
+    ck_assert(!tn_dataset_new(.x = x, .batch = 1, .fields = {{"x", x}}));
+    ck_error(TN_EINVAL, "tn_dataset_new: 'x' is named twice");
+    ck_assert(!tn_dataset_new(.x = x, .batch = 1, .fields = {{"a", x}, {"a", x}}));
+    ck_error(TN_EINVAL, "tn_dataset_new: 'a' is named twice");
     ck_assert(!tn_dataset_new(.x = x, .batch = 0));
     ck_error(TN_EINVAL, "tn_dataset_new: .batch is 0");
     ck_assert(!tn_dataset_new(.x = x, .fields = {{"mask", NULL}}));

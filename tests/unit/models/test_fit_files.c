@@ -288,6 +288,10 @@ START_TEST(another_config)
         fit_case_end(&c);
     }
     fit_case c = fit_case_begin(0);
+    ck_assert_int_eq(tn_fit(USUAL(&c), .steps = 9, .folder = folder, .resume = true).why, TN_FIT_FAILED);
+    ck_error_has(TN_EINVAL, "was begun with a .config, and this run has none");
+    fit_case_end(&c);
+    c = fit_case_begin(0);
     ck_assert_int_eq(tn_fit(USUAL(&c), .steps = 1, .folder = folder, .config = "{").why, TN_FIT_FAILED);
     ck_assert_int_eq(tn_error(), TN_EFORMAT);
     tn_clear_error();

@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static tn_gpt *small(int64_t dim, bool untied)
 {
@@ -25,6 +26,67 @@ static double cosine(tn_tensor *a, tn_tensor *b)
     a = tn_to(a, TN_F64), b = tn_to(b, TN_F64);
     return tn_item(tn_sum(tn_mul(a, b))) / sqrt(tn_item(tn_sum(tn_mul(a, a))) * tn_item(tn_sum(tn_mul(b, b))));
 }
+
+/* Where packed weights have no place: directories of Hugging Face's form, means, an encoder that is made anew. */
+START_TEST(packed_where_it_cannot_be)
+{
+    const char *dir = tn_test_file("there");
+    tn_bert    *b = tn_bert_new(.vocab = 40, .dim = 32, .layers = 1, .heads = 2, .positions = 16);
+    mkdir(dir, 0700);
+    ck_assert_int_eq(tn_bert_save(b, dir), TN_OK);
+    ck_assert_int_eq(tn_quantize(b), TN_OK);
+    ck_assert_int_eq(tn_bert_save(b, dir), TN_EUNSUPPORTED);
+    ck_error_has(TN_EUNSUPPORTED,
+                 "is packed (tn_quantize, tn_halve), and a directory of Hugging Face's form holds none");
+    tn_bert *again = tn_bert_load(dir); /* what was there before is whole */
+    ok();
+    ck_assert_ptr_null(tn_tuned_new(b, .n = 2));
+    ck_error_has(TN_EUNSUPPORTED, "is packed (tn_quantize, tn_halve): pack the tuned model instead");
+    tn_eval(again), tn_freeze(again, true);
+    tn_tuned *t = tn_tuned_new(again, .n = 2);
+    ok();
+    ck_assert(!t->encoder->base.training && tn_count_trainable(t->encoder) == 0);
+    ck_assert_int_eq(tn_tuned_adapt(t, 2, 3), TN_OK);
+    ck_assert_int_eq(tn_tuned_save(t, dir), TN_EUNSUPPORTED);
+    ck_error_has(TN_EUNSUPPORTED, "merge them first (tn_tuned_merge), or save them (tn_tuned_save_adapter)");
+    ck_assert_int_eq(tn_tuned_merge(t), TN_OK);
+    ck_assert_int_eq(tn_tuned_adapt(t, 2, 3), TN_ESTATE);
+    ck_error_has(TN_ESTATE, "this model had adapters that were merged");
+    ck_assert_int_eq(tn_tuned_save(t, dir), TN_OK);
+    tn_free(t);
+
+    tn_gpt *g = small(32, true);
+    ck_assert_int_eq(tn_quantize(g), TN_OK);
+    ck_assert_int_eq(tn_save(g, tn_test_file("g")), TN_OK);
+    const tn_load_args from[] = {{.path = tn_test_file("g")}, {.path = tn_test_file("g")}};
+    ck_assert_int_eq(tn_load_mean(g, 2, from), TN_EUNSUPPORTED);
+    ck_error_has(TN_EUNSUPPORTED, "packed weights have no mean");
+    tn_free(g);
+}
+END_TEST
+
+/* GPT-2's matrices lie turned in its files; packed or not, the same model comes back. */
+START_TEST(packed_to_gguf)
+{
+    const char *path = tn_test_file("g.gguf");
+    for (int f16 = 0; f16 < 2; f16++) {
+        tn_gpt        *g = small(64, false);
+        tn_tensor     *in = ids(1, 9);
+        const tn_scope s = tn_no_grad_begin();
+        tn_eval(g);
+        ck_assert_int_eq(f16 ? tn_halve(g) : tn_quantize(g), TN_OK);
+        tn_tensor *before = tn_gpt_forward(g, in);
+        tn_decoder d = {.model = (tn_module *)(void *)g};
+        ck_assert_msg(tn_decoder_save(&d, path, .type = f16 ? "f32" : "q8_0") == TN_OK, "%s", tn_error_message());
+        tn_decoder again = tn_decoder_open(path);
+        ok();
+        ck_assert_double_gt(cosine(before, tn_lm_forward(again.model, in)), 0.99999);
+        tn_decoder_close(&again);
+        tn_scope_end(s);
+        tn_free(g);
+    }
+}
+END_TEST
 
 /* How near; what the tree says then; and what a copy and a file make of it. */
 START_TEST(gpt)
@@ -299,6 +361,8 @@ int main(void)
     Suite *s = suite_create("models with weights of 8 bits");
     TCase *c = tn_tcase(s, "quantize");
     tcase_add_test(c, gpt);
+    tcase_add_test(c, packed_where_it_cannot_be);
+    tcase_add_test(c, packed_to_gguf);
     tcase_add_test(c, cached);
     tcase_add_test(c, others);
     tcase_add_test(c, halves);

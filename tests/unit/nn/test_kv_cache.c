@@ -290,6 +290,52 @@ START_TEST(takes_its_memory_once)
 }
 END_TEST
 
+/* Views of one storage are different memories. */
+START_TEST(memories_of_one_batch)
+{
+    tn_transformer_decoder *d = seq2seq(TN_F32);
+    const tn_scope          s = tn_no_grad_begin();
+    tn_tensor              *memory = noise(TN_F32, 2, 5, D), *x = noise(TN_F32, 1, 1, D);
+    tn_tensor *first = tn_narrow(memory, 0, 0, 1), *others[] = {tn_narrow(memory, 0, 1, 1), part(first, 0, 3)};
+    for (int i = 0; i < 2; i++) {
+        tn_kv_cache *c = tn_transformer_decoder_cache(d, 1, 8, 5);
+        ck_assert_ptr_nonnull(tn_transformer_decoder_forward(d, x, first, .causal = true, .cache = c));
+        ck_assert_ptr_nonnull(
+            tn_transformer_decoder_forward(d, x, tn_narrow(memory, 0, 0, 1), .causal = true, .cache = c));
+        ck_assert_ptr_null(tn_transformer_decoder_forward(d, x, others[i], .causal = true, .cache = c));
+        ck_error_has(TN_ESTATE, "layer 0 remembers another memory");
+        tn_kv_cache_free(c);
+    }
+    tn_scope_end(s);
+    tn_free(d);
+}
+END_TEST
+
+/* What moves up is turned back in all layers, also where they share one block. */
+START_TEST(forgetting_in_shared_blocks)
+{
+    tn_blocks *one = tn_blocks_new(.layers = 3, .groups = 1, .dim = D, .heads = H, .ff = 24, .rotary = true);
+    tn_blocks *all = tn_blocks_new(.layers = 3, .dim = D, .heads = H, .ff = 24, .rotary = true);
+    tn_eval(one), tn_eval(all);
+    for (int64_t i = 0; i < 3; i++)
+        ck_assert_int_eq(tn_module_assign(tn_at(all->layers, i), tn_at(one->layers, 0)), TN_OK);
+    const tn_scope s = tn_no_grad_begin();
+    tn_tensor     *x = noise(TN_F32, 1, 9, D), *y[2];
+    for (int k = 0; k < 2; k++) {
+        tn_blocks   *m = k ? all : one;
+        tn_kv_cache *c = tn_blocks_cache(m, 1, 12, 0);
+        tn_blocks_forward(m, part(x, 0, 8), .causal = true, .cache = c);
+        ck_assert_int_eq(tn_blocks_forget(m, c, 1, 4), TN_OK);
+        y[k] = tn_blocks_forward(m, part(x, 8, 1), .causal = true, .cache = c);
+        tn_kv_cache_free(c);
+    }
+    fine();
+    ck_assert(tn_same_bits(y[0], y[1]));
+    tn_scope_end(s);
+    tn_free(one), tn_free(all);
+}
+END_TEST
+
 typedef struct {
     tn_transformer_decoder *d;
     tn_tensor              *x, *memory, *index;
@@ -491,6 +537,8 @@ int main(void)
     tcase_add_test(c, trimmed_and_cleared);
     tcase_add_test(c, nothing);
     tcase_add_test(c, takes_its_memory_once);
+    tcase_add_test(c, memories_of_one_batch);
+    tcase_add_test(c, forgetting_in_shared_blocks);
     tcase_add_test(c, memory_fails);
     tcase_add_test(c, parts_that_fail);
     tcase_add_test(c, wrong_use);

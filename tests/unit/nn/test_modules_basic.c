@@ -488,6 +488,8 @@ START_TEST(wrong_inputs)
         tn_loss_forward(l, x, x));
     refuses(TN_ESHAPE, "cosine_embedding_loss: target must be [2], 1 or -1 for each pair of rows",
             tn_cosine_embedding_loss_forward(l, x, x, x));
+    refuses(TN_EINVAL, "cosine_embedding_loss: a target is 1, for rows that are alike, or -1",
+            tn_cosine_embedding_loss_forward(l, x, x, ints(TN_SHAPE(2), (int64_t[]){1, 0})));
     tn_free(l);
 }
 END_TEST

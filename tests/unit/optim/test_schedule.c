@@ -308,6 +308,9 @@ START_TEST(followed)
     tn_schedule   *s = tn_one_cycle_lr_new(o, .steps = 2, .no_momentum = true);
     tn_accumulate(o, 2);
     ck_assert_int_eq(tn_schedule_follow(s), TN_OK);
+    ck_assert_int_eq(tn_schedule_step(s), TN_ESTATE); /* else it would go two steps for one */
+    ck_error(TN_ESTATE, "tn_schedule_step: this schedule follows its optimizer (tn_schedule_follow, or tn_fit), whose "
+                        "tn_step steps it, too: do not step it yourself");
     ck_assert_int_eq(tn_case_steps(net, o, 1, 2, 2), TN_OK);
     ck_assert(tn_schedule_now(s) == 2 && tn_steps(o) == 2);
     tn_sequential *before = tn_copy(net);
