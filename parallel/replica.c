@@ -119,9 +119,25 @@ void tn_replica_free(tn_replica *r)
     tn_mem_put(r, sizeof *r);
 }
 
+/* What a forward pass changes besides the gradients would be each rank's own, and other bits than one rank's. */
+static bool keeps_no_statistics(const tn_replica_config *c)
+{
+    for (tn_each b = tn_module_each(c->module, TN_EACH_SAVED); c->world->t.size > 1 && tn_next(&b);) {
+        const size_t n = strlen(b.name), of = strlen("running_mean");
+        if (n >= of && !strcmp(b.name + n - of, "running_mean"))
+            return tn_raise(
+                       TN_EUNSUPPORTED,
+                       "tn_replica_new: '%s' is of a batch norm, whose statistics would be each rank's own: a layer "
+                       "norm or a group norm has none",
+                       b.name),
+                   false;
+    }
+    return true;
+}
+
 static tn_replica *make(const tn_replica_config *c)
 {
-    tn_replica *r = check(c) ? tn_mem_get(sizeof *r) : NULL;
+    tn_replica *r = check(c) && keeps_no_statistics(c) ? tn_mem_get(sizeof *r) : NULL;
     if (!r) return NULL;
     const int rank = c->world->t.rank, size = c->world->t.size;
     r->world = c->world, r->module = c->module, r->shards = c->shards, r->bucket = c->bucket / LINE * LINE;

@@ -78,6 +78,7 @@ static bool optimizer_fits(const tn_fit_args *c)
         steps = steps || tn_group_of(c->optimizer, p.tensor) >= 0;
         averages = averages || tn_ema_has(c->ema, p.tensor);
     }
+    if (c->ema && tn_ema_swapped(c->ema)) return no("the .ema is swapped in: tn_ema_swap it back before the training");
     if (!steps) return no("the optimizer has none of the module's parameters: it was made for another one");
     return averages || no("the .ema has none of the module's parameters: it was made for another one");
 }

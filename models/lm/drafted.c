@@ -107,6 +107,16 @@ static bool drafted_fits(void *m, void *draft, int64_t length, int64_t ahead, co
                         "tokenizer",
                         (long long)a.vocab, (long long)b.vocab),
                false;
+    for (int k = 0; k < 2; k++) {
+        const tn_blocks *of = tn_lm_blocks(k ? draft : m);
+        const tn_block  *block = of ? tn_at(of->layers, 0) : NULL;
+        if (block && block->self_attn->rotary && block->self_attn->rope.scaling == TN_ROPE_DYNAMIC)
+            return tn_raise(TN_EUNSUPPORTED,
+                            "tn_drafted_decoding: the angles of %s go by how much has been read (dynamic scaling), so "
+                            "that words read together are not those read one by one",
+                            k ? "the draft" : "the model"),
+                   false;
+    }
     if (length < 1 || length > INT64_MAX / 16 || ahead < 1 || ahead > 64 || !count)
         return tn_raise(TN_EINVAL,
                         "tn_drafted_decoding: %lld words, %lld ahead; from 1 to 64, and there must be a place "

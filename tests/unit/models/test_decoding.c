@@ -146,6 +146,10 @@ START_TEST(a_draft_changes_no_bit)
                  "tn_drafted_decoding: the model has 37 words and its draft 36: they must share a tokenizer");
     ck_assert(!tn_drafted_decoding(m, near, 64, 0, &n));
     ck_error_has(TN_EINVAL, "tn_drafted_decoding: 64 words, 0 ahead");
+    tn_llama *dynamic = tn_llama_new(SIZES, .positions = 64, .rope = {TN_ROPE_DEFAULTS, .scaling = TN_ROPE_DYNAMIC});
+    ck_assert(!tn_drafted_decoding(m, dynamic, 64, 4, &n));
+    ck_error_has(TN_EUNSUPPORTED, "tn_drafted_decoding: the angles of the draft go by how much has been read");
+    tn_free(dynamic);
     tn_free(g), tn_free(m), tn_free(other), tn_free(near);
 }
 END_TEST

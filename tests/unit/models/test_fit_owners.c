@@ -103,6 +103,11 @@ START_TEST(of_another)
     REFUSED(".schedule is a plateau, which goes by values, not by steps: give it as .plateau", .optimizer = o,
             .schedule = plateau);
     REFUSED("the .ema has none of the module's parameters: it was made for another one", .ema = other.ema);
+    tn_ema *swapped = tn_ema_new(c.net);
+    tn_ema_swap(swapped);
+    REFUSED("the .ema is swapped in: tn_ema_swap it back before the training", .ema = swapped);
+    tn_ema_swap(swapped);
+    tn_ema_free(swapped);
     ck_assert(fit_case_same_bits(&c, &before) && fit_case_same_bits(&other, &before));
     tn_ema *part = tn_ema_new((tn_linear *)tn_at(c.net, 3)); /* of a part it may be */
     fine(tn_fit(USUAL(&c), .steps = 2, .optimizer = o, .plateau = plateau, .valid = c.valid, .ema = part));

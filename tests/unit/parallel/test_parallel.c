@@ -387,6 +387,12 @@ static void differently(tn_world *w, void *user)
     if (what == 4 && rank) tn_world_barrier(w); /* rank 0 has gone home */
     if (what == 5) step_differently(w, other);
     if (what == 6) tn_replica_free(tn_replica_new(w, m, .clip.norm = 1 + (rank == 1)));
+    if (what == 7) {
+        tn_sequential *normed = tn_sequential_new();
+        tn_append(normed, tn_batch_norm1d_new(.features = 2));
+        tn_replica_free(tn_replica_new(w, normed));
+        tn_free(normed);
+    }
     tn_free(m), tn_free(other);
 }
 
@@ -399,9 +405,11 @@ START_TEST(ranks_that_differ)
         "tn_world_broadcast: rank 1 has a module of other names, number types or shapes than rank 0",
         "rank 0 calls tn_world_free, but rank 1 calls tn_world_barrier; all ranks make the same calls",
         "tn_replica_step: rank 2 has an optimizer of another kind, with another rate or with other options than rank 0",
-        "tn_replica_new: rank 1 has another number of .shards, .bucket, or other switches than rank 0"};
+        "tn_replica_new: rank 1 has another number of .shards, .bucket, or other switches than rank 0",
+        "tn_replica_new: '0.running_mean' is of a batch norm, whose statistics would be each rank's own: a layer norm or "
+        "a group norm has none"};
     char text[TN_THREAD_RANKS][1100];
-    for (int what = 0; what < 7; what++) {
+    for (int what = 0; what < 8; what++) {
         tn_thread_ranks(3, differently, &what, 0, text);
         for (int i = 0; i < 3; i++) ck_assert_msg(!strcmp(text[i], said[what]), "%d: %s", what, text[i]);
     }
