@@ -9,5 +9,7 @@
  * nothing happens. The mode is the thread's, and so that of the host program: give it back what this returns. */
 uint64_t tn__denormals_off(void);
 void     tn__denormals_restore(uint64_t before);
+/* The thread's mode as it is, with the direction of rounding: what another thread is given that works for it. */
+uint64_t tn__float_mode(void);
 
 #endif

@@ -13,6 +13,7 @@
  * What this file keeps for the whole process: the default number of threads, found once; whether the fork handler is
  * set, and whether we are such a child. */
 #include "core/base/checked.h"
+#include "core/base/denormals.h"
 #include "core/base/memory.h"
 #include "core/base/parallel.h"
 #include "core/base/thread.h"
@@ -131,12 +132,15 @@ static void collect(failure *first, int64_t block)
 static void parallel(void (*body)(int64_t, int64_t, void *), void *user, int64_t n, int64_t grain, int64_t blocks,
                      int threads)
 {
-    failure       first;
-    const tn_mode mode = tn__self.mode;
+    failure        first;
+    const tn_mode  mode = tn__self.mode;
+    const uint64_t floats = tn__float_mode(); /* workers round as their caller does, whatever they did before */
     first.block = blocks;
 #pragma omp parallel num_threads(threads)
     {
         worker = omp_get_thread_num();
+        const uint64_t own = tn__float_mode();
+        if (worker) tn__denormals_restore(floats);
         const tn_scope s = tn_scope_begin();
         tn__self.mode = mode; /* a body that uses ops finds the modes of its caller */
 #pragma omp for schedule(static) nowait
@@ -147,6 +151,7 @@ static void parallel(void (*body)(int64_t, int64_t, void *), void *user, int64_t
         if (worker) {
             tn_scope_end(s); /* with what its modes kept: autocast's copies of weights */
             tn__mem_tell();  /* it may wait for its next loop for ever */
+            tn__denormals_restore(own);
         }
         worker = 0;
     }

@@ -7,6 +7,7 @@
 #include "tests/common/errors.h"
 
 #include "core/base/parallel.h"
+#include <fenv.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sched.h>
@@ -452,6 +453,31 @@ START_TEST(the_number_is_the_threads_own)
 }
 END_TEST
 
+/* A host that rounds otherwise, after workers have been made: they round as it does, and the bits are those of one. */
+static void thirds(int64_t from, int64_t to, void *user)
+{
+    volatile double one = 1, three = 3;
+    for (int64_t i = from; i < to; i++) ((double *)user)[i] = one / three;
+}
+START_TEST(workers_round_as_their_caller)
+{
+    static const int ways[] = {FE_UPWARD, FE_DOWNWARD, FE_TONEAREST};
+    enum { N = 64 };
+    double all[N];
+    tn_set_threads(4);
+    tn_parallel_for(N, 1, thirds, all); /* a team */
+    for (int k = 0; k < 3; k++) {
+        volatile double one = 1, three = 3;
+        fesetround(ways[k]);
+        const double want = one / three;
+        tn_parallel_for(N, 1, thirds, all);
+        fesetround(FE_TONEAREST);
+        for (int i = 0; i < N; i++) ck_assert_double_eq(all[i], want);
+    }
+    tn_set_threads(0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("threads");
@@ -473,6 +499,7 @@ int main(void)
     tcase_add_loop_test(c, an_error_in_a_body_reaches_the_caller, 1, 8);
     tcase_add_loop_test(c, what_a_body_makes_goes_with_its_block, 1, 8);
     tcase_add_test(c, errors);
+    tcase_add_test(c, workers_round_as_their_caller);
     c = tn_tcase(s, "users");
     tcase_set_timeout(c, 120);
     tcase_add_test(c, eight_threads_at_once);
