@@ -230,6 +230,41 @@ START_TEST(adapters)
 }
 END_TEST
 
+/* What PEFT knows besides changes the numbers: it is refused by name, and the model stays without adapters. */
+START_TEST(adapters_of_other_kinds)
+{
+    static const char *const members[] = {"\"use_rslora\": true",
+                                          "\"use_dora\": true",
+                                          "\"fan_in_fan_out\": true",
+                                          "\"peft_type\": \"IA3\"",
+                                          "\"bias\": \"all\"",
+                                          "\"alpha_pattern\": {\"query\": 8}",
+                                          "\"rank_pattern\": {\"query\": 8}"};
+    const char *const dir = tn_test_file("kinds"), *const path = tn_test_file("kinds/adapter_config.json");
+    char      text[256];
+    tn_tuned *m = opened(&heads[0]);
+    mkdir(dir, 0777);
+    ck_assert_int_eq(tn_tuned_adapt(m, 3, 6), TN_OK);
+    ck_assert_int_eq(tn_tuned_save_adapter(m, dir), TN_OK);
+    ck_assert_int_eq(remove(tn_test_file("kinds/SHA256SUMS")), 0);
+    tn_free(m);
+    m = opened(&heads[0]);
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        const int n = snprintf(text, sizeof text, "{\"r\": 3, \"lora_alpha\": 6, %s}", members[i]);
+        ck_assert_int_eq(tn_file_write(path, text, (size_t)n), TN_OK);
+        ck_assert_msg(tn_tuned_load_adapter(m, dir) == TN_EUNSUPPORTED, "%s", tn_error_message());
+        ck_error_has(TN_EUNSUPPORTED, "adapter_config.json': ");
+        ck_assert_ptr_null(m->lora);
+    }
+    ck_assert_int_eq(tn_file_write(path, "{\"r\": 2, \"lora_alpha\": 6}", 25), TN_OK); /* the file has 3 */
+    ck_assert_int_eq(tn_tuned_load_adapter(m, dir), TN_ESHAPE);
+    tn_clear_error();
+    ck_assert_int_eq(tn_file_write(path, "{\"r\": 3, \"lora_alpha\": 6}", 25), TN_OK);
+    ck_assert_int_eq(tn_tuned_load_adapter(m, dir), TN_OK); /* what was refused has changed nothing */
+    tn_free(m);
+}
+END_TEST
+
 START_TEST(what_is_refused)
 {
     ck_assert_ptr_null(tn_tuned_new(NULL, .n = 2));
@@ -322,6 +357,7 @@ int main(void)
     tcase_add_test(c, an_encoder_is_trimmed);
     tcase_add_test(c, heads_may_have_been_pruned);
     tcase_add_loop_test(c, adapters, 0, HEADS);
+    tcase_add_test(c, adapters_of_other_kinds);
     tcase_add_test(c, what_is_refused);
     tcase_add_test(c, a_pooler_that_is_missing);
     tcase_add_test(c, bad_configs);
