@@ -10,8 +10,8 @@ extern "C" {
 #endif
 
 /* A matrix [out, in] as llama.cpp's Q8_0 has it, a quarter of f32: 32 elements of a row share a scale in f16. As a u8
- * tensor of one dim, laid out for products: tn_linear and tn_embedding take it in place of a floating weight, and
- * nothing else does. `in` must be a multiple of 32. */
+ * tensor of one dim, laid out for products: tn_linear, tn_embedding and tn_linear_cross_entropy take it in place of a
+ * floating weight, and nothing else does. `in` must be a multiple of 32. */
 TN_API tn_tensor *tn_q8_pack(const tn_tensor *weight);
 /* The same in f16, half of f32: of any width, and exact where the weights were f16 in a file. Only its numbers differ:
  * what is said of weights of 8 bits holds for it. */

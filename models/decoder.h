@@ -36,7 +36,7 @@ TN_API void        tn_decoder_close(tn_decoder *d); /* frees all that it holds; 
 
 typedef struct tn_decoder_save_args {
     int         zero_;
-    const char *type;         /* of a .gguf's matrices: "f32", "bf16" or "q8_0"; NULL: as the model has them */
+    const char *type;         /* of a .gguf's matrices: "f32", "bf16" or "q8_0"; NULL: bf16 as it is, else f32 */
     bool        no_tokenizer; /* a directory holds the tokenizer already */
     int         end_;
 } TN_KEYWORDS_ONLY tn_decoder_save_args;
