@@ -18,7 +18,7 @@
  *                                  .folder = "run", .resume = true, .on = report);
  *         if (r.why == TN_FIT_FAILED) fprintf(stderr, "%s\n", tn_error_message());
  *
- * It prints nothing and handles no signals: the program does, by .on and .stop. A run that was broken off and is resumed
+ * It prints nothing and handles no signals: the program does, by .on and .stop. A run that is broken off and resumed
  * ends with the bits of an unbroken one. A step that fails changes nothing but the statistics of a batch norm. */
 #ifndef TENON_MODELS_FIT_H
 #define TENON_MODELS_FIT_H

@@ -24,3 +24,16 @@ bool tn__holds_tokenizer(const char *dir)
         if (tn__is_there(path)) return true;
     return false;
 }
+
+bool tn__none_is_packed(void *m, const char *dir)
+{
+    for (tn_each t = tn_module_each(m, TN_EACH_SAVED); tn_next(&t);)
+        if (tn_is_q8(t.tensor))
+            return tn_raise(
+                       TN_EUNSUPPORTED,
+                       "'%s': the weight '%s' is packed (tn_quantize, tn_halve), and a directory of Hugging Face's "
+                       "form holds none: save the model before it is packed, or this one by tn_save",
+                       dir, t.name),
+                   false;
+    return true;
+}

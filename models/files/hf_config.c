@@ -372,23 +372,10 @@ bool tn__config_save(tn_json_writer *w, const char *dir, const char *name)
     return tn_error() == TN_OK && tn__path_in(dir, name, path, sizeof path) && tn__json_save_summed(w, path) == TN_OK;
 }
 
-static bool none_is_packed(void *m, const char *dir)
-{
-    for (tn_each t = tn_module_each(m, TN_EACH_SAVED); tn_next(&t);)
-        if (tn_is_q8(t.tensor))
-            return tn_raise(
-                       TN_EUNSUPPORTED,
-                       "'%s': the weight '%s' is packed (tn_quantize, tn_halve), and a directory of Hugging Face's "
-                       "form holds none: save the model before it is packed, or this one by tn_save",
-                       dir, t.name),
-                   false;
-    return true;
-}
-
 tn_status tn__hf_write_more(void *m, const char *dir, const tn_hf_files *f, const void *config, const tn__hf_more *more)
 {
     char path[1024];
-    if (!tn_module_ready("tn_hf_write", m) || !none_is_packed(m, dir)) return tn_error();
+    if (!tn_module_ready("tn_hf_write", m) || !tn__none_is_packed(m, dir)) return tn_error();
     tn_json_writer *w = tn_json_writer_new(2);
     write_rows(m, f, w, config, more);
     if (tn_error() == TN_OK && tn__path_in(dir, "model.safetensors", path, sizeof path))

@@ -33,6 +33,8 @@ bool tn__enough_pruned(const tn_safetensors *f, const char *path, int64_t want, 
 void tn__pruned_apply(const tn__pruned *p, void *m);
 void tn__pruned_as(void *m, void *other); /* takes out of m the heads that a model of its shape has not any more */
 bool tn__is_pruned(void *m);
+/* Or else raises: a directory of Hugging Face's form holds no packed weights. (folder.c) */
+bool tn__none_is_packed(void *m, const char *dir);
 void tn__pruned_write(tn_json_writer *w, const char *key, void *m, bool paths);
 
 /* The end of loading: the weights into m (NULL: nothing), f (of the path) closed, m in eval mode; m freed and NULL if

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # tests/run --resume goes on with a run that was broken off, with what has not passed, and with nothing else's figures:
-# in the same folder, or in another clone, from docs/figures. The tests here are those of a ctest that prints what this
-# script says.
+# in the same folder, or in another clone, from docs/figures, or with another commit, which the page tells. The tests
+# here are those of a ctest that prints what this script says.
 . "$(dirname "$0")/common.sh"
 need git
 fresh resume
@@ -30,6 +30,7 @@ case "\$*" in
 *)
     echo 'bit rot: 7 flips' >>\$log
     echo '1/3 Test  #7: unit.one .......   Passed    0.10 sec'
+    echo '3/3 Test  #9: stage.fuzz-build ...   Passed    0.10 sec' # which the targets need on each machine anew
     ;;
 esac
 echo '2/3 Test #12: stage.two ......***Failed    0.10 sec'
@@ -81,12 +82,27 @@ for line in '| careless: 10 functions |' '| 22 allocations and 33 calls on files
     '| one | not measured |' 'broken off and resumed'; do
     grep -qF "$line" docs/quality.md || wrong "docs/quality.md has no '$line'"
 done
-[ "$(grep -c '^- .* cores$' docs/quality.md)" = 3 ] || wrong 'the page does not say in how many sittings it was made'
+[ "$(grep -c '^- .* cores, [0-9a-f]\{7\}$' docs/quality.md)" = 3 ] ||
+    wrong 'the page does not say in how many sittings it was made'
 
+# What a run found may be mended by a commit, and by nothing else; what passed before is kept with its own commit.
+first=$(git rev-parse --short=7 HEAD^)
 echo '#' >>tests/run
 refused 'other sources' 'the sources are not those' --resume
 commit two
-refused 'another commit' 'the sources are not those' --resume
+second=$(git rev-parse --short=7 HEAD)
+goes_on 'another commit'
+grep -q "^going on with $second; what passed on $first is not run again" ../log ||
+    wrong "of a mend it says: $(cat ../log)"
+grep -q "^unit.one $first$" build/figures/run/passed ||
+    wrong "kept as passed: $(cat build/figures/run/passed)"
+goes_on 'the same commit again'
+! grep -q '^going on with' ../log || wrong 'the same commit is told of as a mend'
+tests/quality build && tests/quality
+grep -q "^\`tests/run\` on $first, broken off, mended and resumed" docs/quality.md &&
+    [ "$(grep -c "^- .* cores, $second$" docs/quality.md)" = 2 ] ||
+        wrong "of a mend the page says: $(head docs/quality.md)"
+git checkout -q . && git clean -qfd docs
 echo '##' >>tests/run
 ! run || wrong 'a run passes whose tests fail'
 [ ! -e build/figures/careless ] || wrong 'a new run keeps the figures of an older one'
