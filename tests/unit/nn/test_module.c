@@ -387,6 +387,7 @@ START_TEST(a_finished_module_stays)
     ck_assert_ptr_nonnull(tn_append(net, tn_relu_new()));
     ck_assert_ptr_nonnull(tn_call(net, x));
     tn_free(net);
+#if !defined(__SANITIZE_ADDRESS__) /* it forbids the look at what was freed, and says so itself */
     /* one that was freed says so to those who build, too */
     ck_assert_ptr_null(tn_append(net, tn_relu_new()));
     ck_assert_int_eq(tn_error(), TN_ESTATE);
@@ -399,6 +400,7 @@ START_TEST(a_finished_module_stays)
     ck_assert_ptr_null(tn_child(other, "a", net));
     ck_error(TN_ESTATE, "tn_child: this module was freed before");
     tn_free(other);
+#endif
 }
 END_TEST
 
