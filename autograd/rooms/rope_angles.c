@@ -21,9 +21,10 @@ static bool checked(const tn_rope_config *c)
     if (c->dim < 2 || c->dim % 2 || c->dim > 1 << 20)
         return tn_raise(TN_EINVAL, "rope: .dim is %lld, but must be even and at least 2", (long long)c->dim), false;
     if (!positive("theta", c->theta)) return false;
-    if (c->scaling == TN_ROPE_PLAIN && c->factor != 0 && c->factor != 1)
+    if (c->scaling == TN_ROPE_PLAIN) {
+        if (c->factor == 0 || c->factor == 1) return true;
         return tn_raise(TN_EINVAL, "rope: .factor is %g, but there is no .scaling that it is of", c->factor), false;
-    if (c->scaling == TN_ROPE_PLAIN) return true;
+    }
     if ((unsigned)c->scaling > TN_ROPE_LLAMA3)
         return tn_raise(TN_EINVAL, "rope: .scaling is %d, which is none of them", (int)c->scaling), false;
     if (!positive("factor", c->factor)) return false;

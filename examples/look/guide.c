@@ -118,15 +118,15 @@ static tn_tensor *syntax_loss(const guided *g)
 {
     const group *of = g->now;
     tn_tensor   *is, *mean, *w = tn_look_at(g->look, g->weights);
-    int64_t      asked = 0, at = 0;
+    int64_t      asked = 0;
     if (!w || !pieces_of_words(of, &is, &mean)) return NULL;
     tn_tensor *parent = tn_zeros(TN_SHAPE(of->n, of->words, of->words));
     for (int64_t b = 0; b < of->n; b++)
         for (int64_t i = 0; i < of->s[b]->n; i++)
             if (head_of(g, b, i) >= 0) tn_set(parent, (b * of->words + i) * of->words + head_of(g, b, i), 1), asked++;
-    while (at < g->of->heads && g->of->left[at] != head - 1) at++; /* it is there: see found */
     if (!asked) return NULL;
-    w = tn_matmul(tn_matmul(mean, tn_select(w, 1, at)), tn_transpose(is, 1, 2)); /* [B, words, words] */
+    w = tn_matmul(tn_matmul(mean, tn_select(w, 1, head_place(g->of, head - 1))),
+                  tn_transpose(is, 1, 2)); /* [B, words, words] */
     tn_tensor *given = tn_sum(tn_mul(w, parent), .dims = TN_DIMS(2)), *has = tn_sum(parent, .dims = TN_DIMS(2));
     return tn_mul_scalar(tn_sum(tn_mul(tn_log(tn_add_scalar(given, 1e-6)), has)), -1 / (double)asked);
 }
@@ -298,9 +298,7 @@ static bool found(guided *g, const model *m)
         return tn_raise(TN_EINVAL, "this model has %lld layers; there is no --layer %lld --head %lld", (long long)at,
                         (long long)layer, (long long)head),
                false;
-    int64_t left = 0;
-    while (left < g->of->heads && g->of->left[left] != head - 1) left++;
-    if (left == g->of->heads)
+    if (head_place(g->of, head - 1) < 0)
         return tn_raise(TN_EINVAL, "head %lld of layer %lld was taken out of this model", (long long)head,
                         (long long)layer),
                false;

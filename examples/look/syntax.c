@@ -158,14 +158,20 @@ bool syntactic_heads(const model *m, const trees *t)
     return tn_error() == TN_OK;
 }
 
+int64_t head_place(const tn_mha *m, int64_t head)
+{
+    for (int64_t i = 0; i < m->heads; i++)
+        if (m->left[i] == head) return i;
+    return -1;
+}
+
 bool head_judged(const model *m, const trees *t, const char *path, int64_t head, double *directed, double *undirected)
 {
     static work k;
     const bool  ok = judge_all(&k, m, t, path);
-    int64_t     at = 0;
     *directed = *undirected = 0;
-    while (ok && k.attentions && at < k.heads[0] && k.mha[0]->left[at] != head) at++;
-    if (ok && (!k.attentions || at == k.heads[0]))
+    const int64_t at = ok && k.attentions ? head_place(k.mha[0], head) : -1;
+    if (ok && (at < 0 || at >= k.heads[0]))
         tn_raise(TN_EINVAL, "this model has no head %lld of '%s'", (long long)head, path);
     else if (ok)
         *directed = (double)k.of[at].directed / (double)k.relations.words,

@@ -107,13 +107,13 @@ static bool hide(texts *t, const model *m, const tn_token_batch *b, tn_generator
 }
 
 /* A line as a string, which NUL would end; NULL: raised. */
-static char *line_of(const texts_config *c, tn_lines *l, int64_t i)
+static char *line_of(const char *path, tn_lines *l, int64_t i)
 {
     const tn_text x = tn_lines_at(l, i);
     if (memchr(x.at, 0, x.bytes))
-        return tn_raise(TN_EFORMAT, "'%s', line %lld holds a NUL: this is no text", c->file, (long long)i + 1), NULL;
+        return tn_raise(TN_EFORMAT, "'%s', line %lld holds a NUL: this is no text", path, (long long)i + 1), NULL;
     char *text = strndup(x.at, x.bytes);
-    if (!text) tn_raise(TN_ENOMEM, "there is no memory for a line of '%s'", c->file);
+    if (!text) tn_raise(TN_ENOMEM, "there is no memory for a line of '%s'", path);
     return text;
 }
 
@@ -128,7 +128,7 @@ static bool read_hidden(const texts_config *c, const model *m, tn_lines *l, text
         const tn_scope s = tn_scope_begin();
         int64_t        n = 0;
         for (int64_t i = from; i < all && i < from + c->together && tn_error() == TN_OK; i++)
-            if (tn_lines_at(l, i).bytes && (text[n] = line_of(c, l, i))) n++;
+            if (tn_lines_at(l, i).bytes && (text[n] = line_of(c->file, l, i))) n++;
         if (n && tn_error() == TN_OK &&
             tn_tokenizer_batch(m->tokens, &b, n, (const char *const *)text, .max_length = longest) == TN_OK)
             hide(t, m, &b, &g);
@@ -196,7 +196,7 @@ static bool read_pairs(const texts_config *c, const model *m, tn_lines *l, texts
         for (int64_t i = from; i < all && i < from + c->together && tn_error() == TN_OK; i++) {
             const tn_text x = tn_lines_at(l, i), y = tn_lines_at(other, i);
             if (!x.bytes || !y.bytes) continue;
-            char *a = line_of(c, l, i), *b = line_of(c, other, i);
+            char *a = line_of(c->file, l, i), *b = line_of(c->target, other, i);
             if (a && b && pieces_of(m, a, false, true, &p[n]) && pieces_of(m, b, true, true, &p[c->together + n])) n++;
             free(a), free(b);
         }

@@ -41,6 +41,8 @@ tn_tensor *word_means(const read_sentence *x, int64_t n);
 bool syntactic_heads(const model *m, const trees *t); /* prints a line for each head */
 /* Of one head, by its attention's path: how often it goes to the word that a word belongs to; and to that or one of its
  * own. False: an error stands. */
+/* Where a head, from 0, is among those that are left; -1: it was taken out. */
+int64_t head_place(const tn_mha *m, int64_t head);
 bool head_judged(const model *m, const trees *t, const char *path, int64_t head, double *directed, double *undirected);
 
 #endif

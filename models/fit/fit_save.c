@@ -88,12 +88,14 @@ static bool differs(const tn_json *here, const tn_json *there, const char *key, 
 /* Both ways round: each key of either must be in both, with the same value. */
 static bool same_config(const tn__fit *f, const tn_json *there, const char *path)
 {
-    if (!f->c.config)
-        return !there || tn_json_type_of(there) == TN_JSON_NULL ||
-               tn_raise(TN_EINVAL,
+    if (!f->c.config) {
+        if (!there || tn_json_type_of(there) == TN_JSON_NULL) return true;
+        return tn_raise(TN_EINVAL,
                         "tn_fit: '%.160s' was begun with a .config, and this run has none: give the same, or take "
                         "another folder",
-                        path);
+                        path),
+               false;
+    }
     tn_json *here = tn_json_parse(f->c.config, strlen(f->c.config));
     bool     same = here && there && tn_json_type_of(here) == tn_json_type_of(there);
     if (!same && tn_error() == TN_OK) differs(here, there, "config", path);
