@@ -57,17 +57,14 @@ double tn_option(const tn_optimizer *o, int group, tn_opt which)
     return option_there("tn_option", o, group, 0, which) ? o->group[group].option[which] : NAN;
 }
 
-/* Bytes of structs would have what stands between their members. */
-static uint64_t add(uint64_t sum, const double *x, int n) { return tn__fnv1a(sum, x, (size_t)n * sizeof *x); }
-
 uint64_t tn_optimizer_sum(const tn_optimizer *o)
 {
     if (!o) return 0;
     const double numbers[] = {o->flags,   o->clip.norm, o->clip.largest, o->clip.value, o->clip.error_if_nonfinite,
                               o->initial, o->groups};
     uint64_t     sum = tn__fnv1a(TN__FNV1A, o->kind->name, strlen(o->kind->name));
-    sum = add(sum, numbers, (int)(sizeof numbers / sizeof *numbers));
-    for (int g = 0; g < o->groups; g++) sum = add(sum, o->group[g].option, TN_OPTS);
+    sum = tn__fnv1a_f64(sum, (int)(sizeof numbers / sizeof *numbers), numbers);
+    for (int g = 0; g < o->groups; g++) sum = tn__fnv1a_f64(sum, TN_OPTS, o->group[g].option);
     return sum;
 }
 

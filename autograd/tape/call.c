@@ -361,7 +361,8 @@ static tn_status checked(const tn_op *op, int nin, tn_tensor *const *in, int nou
     one_call o;
     o.c = (tn_ctx){.op = op, .args = args, .nin = nin, .nout = nout, .in = in, .result = o.result_few, .out = out};
     o.inplace = inplace, o.record = false, o.need = o.need_few, o.cast = NULL;
-    if (!(nin > FEW && !(o.need = tn__mem_get((size_t)nin))) &&
+    if (!(__builtin_expect(tn__tape.used != NULL, 0) && !tn__use(nin, in)) && /* as they came: no autocast copies */
+        !(nin > FEW && !(o.need = tn__mem_get((size_t)nin))) &&
         !(nout > FEW && !(o.c.result = tn__mem_get((size_t)nout * sizeof *o.c.result))) &&
         (__builtin_expect(!tn__self.mode.autocast, 1) || cast_inputs(&o) == TN_OK))
         carry_out(&o);

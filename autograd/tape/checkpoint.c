@@ -9,7 +9,10 @@ typedef struct {
     void        *user;
     tn_generator before;
     tn_mode      mode;
+    tn__used     used; /* the node's, filled in by the first run */
 } args_t;
+
+static void free_args(void *args) { tn__used_free(&((args_t *)args)->used); }
 
 static bool infer(tn_ctx *c)
 {
@@ -21,6 +24,7 @@ static void forward(tn_ctx *c) { (void)c; }
 static void backward(tn_back *b)
 {
     const args_t *a = b->args;
+    if (!tn__used_unchanged(&a->used, "tn_checkpoint")) return;
     tn_generator  again = a->before, *now = tn_use_generator(&again);
     uint64_t      floor = tn__tape.seq;
     const tn_mode mode = tn__self.mode;
@@ -71,6 +75,7 @@ static const tn_op op = {.size = sizeof(tn_op),
                          .inputs = TN_ANY,
                          .saves = TN__SAVE_ALL_IN,
                          .args_size = sizeof(args_t),
+                         .args_free = free_args,
                          .infer = infer,
                          .forward = forward,
                          .backward = backward,
@@ -94,7 +99,7 @@ tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in)
 
     /* Recorded before it runs, so that a segment that writes over its inputs is detected, and even if no input wants a
      * gradient, since parameters inside may. */
-    args_t     args = {fn, user, *g, tn__self.mode};
+    args_t     args = {.fn = fn, .user = user, .before = *g, .mode = tn__self.mode};
     bool       few[16], *need = few;
     tn_tensor *out = NULL;
     if (n > 16 && !(need = tn__mem_get((size_t)n))) return NULL;
@@ -102,8 +107,11 @@ tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in)
     tn__node *node = tn__record(&op, n, in, 1, need, &args);
     if (need != few) tn__mem_put(need, (size_t)n);
     if (node && tn__record_saved(node, in, NULL)) {
-        tn_scope   s = tn_no_grad_begin();
+        tn__used *used = &((args_t *)node->args)->used;
+        tn_scope  s = tn_no_grad_begin();
+        tn__used_begin(used);
         tn_tensor *y = fn(in, n, user);
+        tn__used_end(used);
         if (!y && tn__self.error == TN_OK) tn_raise(TN_EINVAL, "tn_checkpoint: the segment returned NULL");
         if (tn__self.error == TN_OK) out = tn__alias_owned(y, &y->l);
         tn_scope_end(s);

@@ -20,6 +20,7 @@ typedef struct {
     size_t           bytes;  /* of all that */
     bool            *taken;  /* set when the node has them */
     tn_mode          mode;
+    tn__used         used; /* the node's, filled in by the first run */
 } args_t;
 
 static bool take_args(void *to, const void *from)
@@ -30,6 +31,7 @@ static bool take_args(void *to, const void *from)
 static void free_args(void *args)
 {
     args_t *a = args;
+    tn__used_free(&a->used);
     for (int64_t i = 0; i < 2 * a->blocks; i++) tn_drop(a->halves[i].memo);
     tn__mem_put(a->halves, a->bytes);
 }
@@ -92,6 +94,7 @@ static void backward(tn_back *b)
 {
     const args_t *a = b->args;
     tn_tensor    *y[2], *g[2]; /* ours */
+    if (!tn__used_unchanged(&a->used, "tn_reversible")) return;
     for (int k = 0; k < 2; k++) {
         y[k] = tn_keep(b->out[k]);
         g[k] = b->gy[k] ? tn_keep(b->gy[k]) : tn__new_owned(b->out[k]->dtype, b->out[k]->l.shape);
@@ -176,13 +179,20 @@ tn_status tn_reversible(tn_reversible_fn fn, const void *user, size_t bytes, int
     const tn_generator before = *g;
     bool               taken = false;
     const size_t       front = 2 * (size_t)blocks * sizeof(half);
-    args_t             args = {fn, blocks, NULL, front + bytes, &taken, tn__self.mode};
-    tn_tensor         *own[2] = {NULL, NULL};
+    args_t     args = {.fn = fn, .blocks = blocks, .bytes = front + bytes, .taken = &taken, .mode = tn__self.mode};
+    tn_tensor *own[2] = {NULL, NULL};
     if (!(args.halves = tn__mem_zeroed(args.bytes))) return tn__self.error;
     if (bytes) memcpy(args.halves + 2 * blocks, user, bytes);
     const bool need[2] = {tn__wants_grad(x[0]), tn__wants_grad(x[1])}, taped = !tn__self.mode.no_grad;
     tn__node  *node = taped ? tn__record(&op, 2, x, 2, need, &args) : NULL;
-    if (node ? tn__record_saved(node, x, NULL) : !taped) run_all(&args, x, own);
+    if (node) {
+        tn__used *used = &((args_t *)node->args)->used;
+        tn__used_begin(used);
+        if (tn__record_saved(node, x, NULL)) run_all(&args, x, own);
+        tn__used_end(used);
+    } else if (!taped) {
+        run_all(&args, x, own);
+    }
     if (node && tn__self.error == TN_OK && !tn__record_results(node, own)) tn_drop(own[0]), tn_drop(own[1]);
     for (int k = 0; k < 2 && tn__self.error == TN_OK; k++) {
         if (node) {

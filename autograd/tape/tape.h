@@ -20,6 +20,13 @@ typedef struct {
     uint32_t   version;
 } tn__saved;
 
+/* The leaves that a function has used which will run again (twice.c); a list in a list notes for both. */
+typedef struct tn__used {
+    struct tn__used *outer;
+    tn__saved       *list; /* kept */
+    size_t           count, room;
+} tn__used;
+
 typedef struct tn__watch { /* a hook on a result; fn NULL: its gradient is to be kept (tn_retain_grad) */
     struct tn__watch *next;
     int               output;
@@ -64,6 +71,7 @@ typedef struct {
     struct tn__engine_run *under_way; /* the passes of the engine that run now, innermost first */
     uint64_t               seq, runs, families;
     bool                   anomaly;
+    tn__used              *used;    /* ops note here the leaves that they take */
     struct tn_profile     *profile; /* open: ops are timed (profile.h) */
     /* more than 0 while the library itself calls ops, in a backward: their errors are reported as the backward's */
     int       inside;
@@ -75,6 +83,15 @@ extern _Thread_local tn__tape_state tn__tape;
 
 /* Under autocast (autocast.c): the inputs as this op takes them, with recorded conversions. */
 void tn__autocast(const tn_op *op, int n, tn_tensor **in);
+
+/* ---- what runs without a tape and again in the backward (twice.c) ------------------------------------------------ */
+
+void tn__used_begin(tn__used *u); /* u: zeroed, or begun before */
+void tn__used_end(const tn__used *u);
+bool tn__use(int n, tn_tensor *const *in); /* an op takes these, while tn__tape.used; false: raised */
+/* Has every leaf the numbers that it had? False: raised; `who` is the call whose function it was. */
+bool tn__used_unchanged(const tn__used *u, const char *who);
+void tn__used_free(tn__used *u);
 
 #define TN__SAVE_ALL_IN (1u << 15) /* in tn_op.saves: every input, however many */
 

@@ -23,6 +23,17 @@ static inline uint64_t tn__fnv1a_i64(uint64_t sum, int64_t x)
     return sum;
 }
 
+/* Numbers by their bits; bytes of a struct would have what stands between its members. */
+static inline uint64_t tn__fnv1a_f64(uint64_t sum, int n, const double *x)
+{
+    for (int i = 0; i < n; i++) {
+        int64_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        sum = tn__fnv1a_i64(sum, bits);
+    }
+    return sum;
+}
+
 /* For much data: eight such sums side by side, of words of 8 bytes as they are in memory, then the sum of those. Each
  * step can be undone, so a change in one word changes the result. */
 static inline uint64_t tn__fnv1a_words(uint64_t sum, const void *data, size_t bytes)

@@ -200,13 +200,24 @@ int program_either(const char *one, const char *other)
     return program_usage("--%s and --%s are two ways to say one thing: give one of them", one, other);
 }
 
-/* 0, or an exit code. */
+static void note(const option *o)
+{
+    if (!program_given(o->name) && now.said_count < 128) now.said[now.said_count++] = o->name;
+}
+
+static void raise_flag(const option *o)
+{
+    note(o);
+    *(bool *)o->to = true;
+}
+
+/* Of any kind but a flag. 0, or an exit code. */
 static int set(const option *o, const char *value)
 {
     char near[WORD];
-    if (!program_given(o->name) && now.said_count < 128) now.said[now.said_count++] = o->name;
+    note(o);
     switch (o->kind) {
-    case KIND_FLAG: *(bool *)o->to = true; return 0;
+    case KIND_FLAG: return 0;
     case KIND_INT: {
         char *end;
         errno = 0;
@@ -280,7 +291,8 @@ static int long_option(int argc, char **argv, int *i)
     snprintf(name, sizeof name, "%.*s", (int)(n < WORD ? n : WORD - 1), a);
     if (!o) return unknown_option(name);
     if (o->kind != KIND_FLAG) return take_values(o, equals ? equals + 1 : NULL, argc, argv, i);
-    return equals ? program_usage("--%s takes no value", o->name) : set(o, NULL);
+    if (equals) return program_usage("--%s takes no value", o->name);
+    return raise_flag(o), 0;
 }
 
 static int letters(int argc, char **argv, int *i)
@@ -289,8 +301,7 @@ static int letters(int argc, char **argv, int *i)
         const option *o = find(NULL, 0, *a);
         if (!o) return program_usage("there is no option -%c", *a);
         if (o->kind != KIND_FLAG) return take_values(o, a[1] ? a + 1 : NULL, argc, argv, i);
-        const int code = set(o, NULL);
-        if (code) return code;
+        raise_flag(o);
     }
     return 0;
 }

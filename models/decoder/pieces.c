@@ -283,7 +283,7 @@ tn_status tn__gguf_put_tokenizer(tn_gguf_writer *w, const tn_tokenizer *t, int64
     tn_gguf_put_string(w, KEY("pre"), m.splitter ? m.splitter : "default");
     const int64_t merges = tn_error() == TN_OK ? tn_tokenizer_parts(t, tn_data_mut(scores), type, NULL) : 0;
     for (int64_t i = own; type && i < n; i++) type[i] = TN_TYPE_UNUSED;
-    put_pieces(w, t, n, type);
+    if (type) put_pieces(w, t, n, type);
     if (kind == TN_SENTENCE_BPE) tn_gguf_put_numbers(w, KEY("scores"), scores);
     tn_gguf_put_numbers(w, KEY("token_type"), types);
     if (kind == TN_BYTE_BPE && tn_error() == TN_OK) put_merges(w, t, merges);

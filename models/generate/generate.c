@@ -329,7 +329,7 @@ static bool step(state *s, tn_tensor **tokens)
     const float *scores = y ? tn_data(y) : NULL;
     y = tn_contiguous(tn_log_softmax(y, -1));
     float *p = tn_error() == TN_OK ? tn_data_mut(y) : NULL;
-    if (!p) return false;
+    if (!p || !scores) return false;
     s->vocab = tn_size(y, 1);
     if (s->vocab && !are_numbers(s, scores, p)) return false;
     const int64_t wide = s->a.sample ? s->vocab : 2 * s->beams;

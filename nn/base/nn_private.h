@@ -44,7 +44,7 @@ struct tn__base {
     tn__slot     *slot;
     int           slots, room;
     tn__hook     *hooks;
-    int           hooks_run; /* calls of the module that are under way */
+    _Atomic int   hooks_run; /* calls of the module that are under way, of any thread */
     tn__array    *arrays;
     tn_generator *generator;    /* in use when the module was made, where it stood then, */
     tn_generator  began, ended; /* and when it was built                                 */

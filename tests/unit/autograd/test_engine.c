@@ -364,6 +364,44 @@ START_TEST(checkpoint)
 END_TEST
 
 static tn_tensor *captures(tn_tensor *const *in, int n, void *user) { return (void)n, tn_mul(in[0], user); }
+static tn_tensor *matmul_with(tn_tensor *const *in, int n, void *user) { return (void)n, tn_matmul(in[0], user); }
+static tn_tensor *product_of(tn_tensor *const *in, int n, void *user)
+{
+    (void)n;
+    return tn_checkpoint(captures, user, 1, in); /* a segment in a segment: both have used the weight */
+}
+static void write_over(tn_tensor *w)
+{
+    tn_scope s = tn_no_grad_begin();
+    tn_mul_scalar_(w, 3);
+    tn_scope_end(s);
+}
+
+START_TEST(checkpoint_of_a_weight_that_changes)
+{
+    const tn_segment segments[2] = {captures, product_of};
+    for (int i = 0; i < 2; i++) {
+        tn_tensor *x = vector(3, 0), *w = vector(3, 0.25);
+        tn_tensor *y = tn_sum(tn_checkpoint(segments[i], w, 1, &x));
+        write_over(w); /* 3 w is no derivative of x w */
+        ck_assert_int_ne(tn_backward(y), TN_OK);
+        ck_error(TN_ESTATE, "backward: mul_scalar_ changed a leaf, which the function of tn_checkpoint used and is to "
+                            "use again; change it before the tn_checkpoint, or after the backward");
+        ck_assert(!tn_grad(x) && !tn_grad(w));
+        y = tn_sum(tn_checkpoint(segments[i], w, 1, &x));
+        ck_assert_int_eq(tn_backward(y), TN_OK);
+        for (int k = 0; k < 3; k++) ck_assert_double_eq(tn_get(tn_grad(x), k), tn_get(w, k));
+    }
+    /* under autocast the op takes a copy of the weight, which is the same one in both uses */
+    tn_tensor *x = tn_requires_grad(tn_ones(TN_SHAPE(2, 3))), *w = tn_requires_grad(tn_ones(TN_SHAPE(3, 2)));
+    tn_scope   s = tn_autocast_begin(true);
+    tn_matmul(x, w);
+    tn_tensor *y = tn_scope_return(s, tn_sum(tn_checkpoint(matmul_with, w, 1, &x)));
+    write_over(w);
+    ck_assert_int_ne(tn_backward(y), TN_OK);
+    ck_error_has(TN_ESTATE, "backward: mul_scalar_ changed a leaf, which the function of tn_checkpoint used");
+}
+END_TEST
 
 START_TEST(checkpoint_mistakes)
 {
@@ -592,6 +630,7 @@ int main(void)
     tcase_add_test(t, old_views);
     tcase_add_test(t, user_ops);
     tcase_add_test(t, checkpoint);
+    tcase_add_test(t, checkpoint_of_a_weight_that_changes);
     tcase_add_test(t, checkpoint_mistakes);
     tcase_add_test(t, failed_backward);
     tcase_add_test(t, standing_error_stops_all);

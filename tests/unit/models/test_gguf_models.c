@@ -261,8 +261,8 @@ START_TEST(finds_before_anything_else)
                                         "\xe2\x96\x81",
                                         "a",
                                         "b",
-                                        "\xe2\x96\x81"
-                                        "b",
+                                        ("\xe2\x96\x81"
+                                         "b"),
                                         "<|a|>",
                                         "  ",
                                         "a b",
@@ -393,8 +393,8 @@ END_TEST
 START_TEST(begins_and_ends_as_usual)
 {
     static const char *const text[] = {"<unk>", "<a>", "<b>",
-                                       "\xe2\x96\x81"
-                                       "c",
+                                       ("\xe2\x96\x81"
+                                        "c"),
                                        "c"};
     static int32_t           type[] = {2, 3, 3, 1, 1};
     for (int usual = 1; usual >= 0; usual--) {

@@ -253,6 +253,22 @@ START_TEST(reversible_by_differences)
 }
 END_TEST
 
+START_TEST(reversible_of_a_weight_that_changes)
+{
+    tn_seed(7);
+    tn_tensor *in[3] = {tn_normal_of(TN_F64, TN_SHAPE(4, 3), 0, 1), tn_normal_of(TN_F64, TN_SHAPE(4, 3), 0, 1),
+                        tn_normal_of(TN_F64, TN_SHAPE(6, 3, 3), 0, 1)};
+    for (int k = 0; k < 3; k++) tn_requires_grad(in[k]);
+    tn_tensor *y = tn_sum(reversed(in, 3, NULL));
+    tn_scope   s = tn_no_grad_begin();
+    tn_mul_scalar_(tn_select(in[2], 0, 1), 2); /* a part of it, in place */
+    tn_scope_end(s);
+    ck_assert_int_ne(tn_backward(y), TN_OK);
+    ck_error_has(TN_ESTATE, "backward: mul_scalar_ changed a leaf, which the function of tn_reversible used");
+    ck_assert(!tn_grad(in[0]) && !tn_grad(in[2]));
+}
+END_TEST
+
 static tn_tensor *shorter(int64_t block, int which, tn_tensor *x, tn_tensor **memo, const void *user)
 {
     (void)block, (void)memo, (void)user;
@@ -344,6 +360,7 @@ int main(void)
     tcase_add_test(t, writes);
     tcase_add_test(r, reversible_as_on_a_plain_tape);
     tcase_add_test(r, reversible_by_differences);
+    tcase_add_test(r, reversible_of_a_weight_that_changes);
     tcase_add_test(r, reversible_mistakes);
     tcase_add_checked_fixture(o, open_answers, close_answers);
     tcase_add_test(o, memory_grows_with_the_text_and_hardly_with_layers);
