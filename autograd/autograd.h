@@ -83,7 +83,7 @@ TN_API tn_status tn_retain_grad(tn_tensor *t); /* collect the gradient of a tens
 
 /* fn runs without a tape, so that nothing inside is saved; the backward runs it again, with the same draws from the
  * generator in use here, and differentiates that. So fn does the same each time, leaves its inputs as they are, and
- * what user points to lives until then. Parameters inside get gradients; one that has changed until then is an error. */
+ * what user points to lives until then. Parameters inside get gradients; one that has changed by then is an error. */
 typedef tn_tensor *(*tn_segment)(tn_tensor *const *in, int n, void *user);
 TN_API tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in);
 
