@@ -261,8 +261,10 @@ START_TEST(what_is_transposed_comes_back)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         tn_sequential *net[2] = {tn_sequential_new(), tn_sequential_new()};
-        for (int k = 0; k < 2; k++)
-            tn_append(net[k], tn_linear_new(.in = 4, .out = 12)), tn_append(net[k], tn_linear_new(.in = 4, .out = 4));
+        for (int k = 0; k < 2; k++) {
+            tn_append(net[k], tn_linear_new(.in = 4, .out = 12));
+            tn_append(net[k], tn_linear_new(.in = 4, .out = 4));
+        }
         tn_save(net[0], path, .rename = rows[i].rule, .renames = rows[i].rules);
         if (rows[i].fails) ck_error(TN_EINVAL, rows[i].fails);
         else {

@@ -406,8 +406,8 @@ START_TEST(ranks_that_differ)
         "rank 0 calls tn_world_free, but rank 1 calls tn_world_barrier; all ranks make the same calls",
         "tn_replica_step: rank 2 has an optimizer of another kind, with another rate or with other options than rank 0",
         "tn_replica_new: rank 1 has another number of .shards, .bucket, or other switches than rank 0",
-        "tn_replica_new: '0.running_mean' is of a batch norm, whose statistics would be each rank's own: a layer norm "
-        "or a group norm has none"};
+        ("tn_replica_new: '0.running_mean' is of a batch norm, whose statistics would be each rank's own: a layer norm "
+         "or a group norm has none")};
     char text[TN_THREAD_RANKS][1100];
     for (int what = 0; what < 8; what++) {
         tn_thread_ranks(3, differently, &what, 0, text);
