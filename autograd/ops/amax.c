@@ -93,14 +93,15 @@ TN__SAMPLES(amax, max_samples);
 const tn_op tn__op_amin = {ROOM("amin")};
 TN__SAMPLES(amin, min_samples);
 
-static tn_tensor *amax_call(const tn_op *op, tn_reduce_args a)
+static tn_tensor *amax_call(const char *who, const tn_op *op, tn_reduce_args a)
 {
     tn_tensor *out[2];
+    if (!tn__reduces_by(who, &a, false, false)) return NULL;
     tn_op_call(op, 1, &a.x, 2, out, &(args_t){a.dims, a.keepdim});
     return out[0];
 }
-tn_tensor *tn_amax_run(tn_reduce_args a) { return amax_call(&tn__op_amax, a); }
-tn_tensor *tn_amin_run(tn_reduce_args a) { return amax_call(&tn__op_amin, a); }
+tn_tensor *tn_amax_run(tn_reduce_args a) { return amax_call("tn_amax", &tn__op_amax, a); }
+tn_tensor *tn_amin_run(tn_reduce_args a) { return amax_call("tn_amin", &tn__op_amin, a); }
 
 #else /* ============================================================ a reducer over blocks of one number type */
 

@@ -43,8 +43,16 @@ TN__SAMPLES(any, any_samples);
 const tn_op tn__op_all = {ROOM("all")};
 TN__SAMPLES(all, all_samples);
 
-tn_tensor *tn_any_run(tn_reduce_args a) { return tn_apply_args(&tn__op_any, (&(args_t){a.dims, a.keepdim}), a.x); }
-tn_tensor *tn_all_run(tn_reduce_args a) { return tn_apply_args(&tn__op_all, (&(args_t){a.dims, a.keepdim}), a.x); }
+tn_tensor *tn_any_run(tn_reduce_args a)
+{
+    if (!tn__reduces_by("tn_any", &a, false, false)) return NULL;
+    return tn_apply_args(&tn__op_any, (&(args_t){a.dims, a.keepdim}), a.x);
+}
+tn_tensor *tn_all_run(tn_reduce_args a)
+{
+    if (!tn__reduces_by("tn_all", &a, false, false)) return NULL;
+    return tn_apply_args(&tn__op_all, (&(args_t){a.dims, a.keepdim}), a.x);
+}
 
 #else /* ============================================================ a reducer over blocks of one number type */
 

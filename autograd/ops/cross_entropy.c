@@ -26,6 +26,10 @@ static bool cross_entropy_infer(tn_ctx *c)
     if (!tn__infer_classes(c, true)) return false;
     const tn_tensor *x = c->in[TN__CLASS_X];
     int              dim = TN_ARG(c, dim);
+    if (TN_ARG(c, ignore) >= 0 && tn__is_float(c->in[TN__CLASS_TARGET]->dtype))
+        return tn_infer_fail(c, TN_EINVAL,
+                             "ignore_index is %lld, but a target of probabilities has no index; leave such rows out",
+                             (long long)TN_ARG(c, ignore));
     tn__wrap_dim("cross_entropy", &dim, x->l.shape.n);
     c->result[1] = (tn_result){tn__wide(x->dtype), x->l.shape};
     c->result[1].shape.d[dim] = 2;
@@ -228,6 +232,11 @@ static const tn__sample samples[] = {
      ARGS(-100, 0, TN_MEAN, -1),
      .status = TN_ESHAPE,
      .fails = "cross_entropy: a 0-d tensor has no dim of classes"},
+    {.in = {{2, {2, 3}}, {2, {2, 3}}},
+     .kind = {0, TN__ARG_REAL, TN__ARG_ABSENT},
+     ARGS(2, 0, TN_MEAN, -1),
+     .status = TN_EINVAL,
+     .fails = "cross_entropy: ignore_index is 2, but a target of probabilities has no index; leave such rows out"},
 };
 
 const tn_op tn__op_cross_entropy = {TN__ROOM("cross_entropy", TN_WIDE),

@@ -53,7 +53,11 @@ const tn_op tn__op_mean = {TN__ROOM("mean", TN_WIDE),   .inputs = 1,
                            .forward = mean_forward,     .backward_ops = mean_backward_ops};
 TN__SAMPLES(mean, samples);
 
-tn_tensor *tn_mean_run(tn_reduce_args a) { return tn_apply_args(&tn__op_mean, (&(args_t){a.dims, a.keepdim}), a.x); }
+tn_tensor *tn_mean_run(tn_reduce_args a)
+{
+    if (!tn__reduces_by("tn_mean", &a, false, false)) return NULL;
+    return tn_apply_args(&tn__op_mean, (&(args_t){a.dims, a.keepdim}), a.x);
+}
 
 #else /* ============================================================== a reducer over blocks of one real type */
 

@@ -53,7 +53,11 @@ const tn_op tn__op_sum = {TN__ROOM("sum", TN_WIDE),    .inputs = 1,
                           .forward = sum_forward,      .backward_ops = sum_backward_ops};
 TN__SAMPLES(sum, samples);
 
-tn_tensor *tn_sum_run(tn_reduce_args a) { return tn_apply_args(&tn__op_sum, (&(args_t){a.dims, a.keepdim}), a.x); }
+tn_tensor *tn_sum_run(tn_reduce_args a)
+{
+    if (!tn__reduces_by("tn_sum", &a, false, false)) return NULL;
+    return tn_apply_args(&tn__op_sum, (&(args_t){a.dims, a.keepdim}), a.x);
+}
 
 #else /* ============================================================ a reducer over blocks of one number type */
 

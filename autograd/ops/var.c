@@ -102,14 +102,15 @@ TN__SAMPLES(var, var_samples);
 const tn_op tn__op_std = {ROOM("std")};
 TN__SAMPLES(std, std_samples);
 
-static tn_tensor *var_call(const tn_op *op, tn_reduce_args a)
+static tn_tensor *var_call(const char *who, const tn_op *op, tn_reduce_args a)
 {
     tn_tensor *out[3];
+    if (!tn__reduces_by(who, &a, true, false)) return NULL;
     tn_op_call(op, 1, &a.x, 3, out, &(args_t){a.dims, a.keepdim, a.biased});
     return out[0];
 }
-tn_tensor *tn_var_run(tn_reduce_args a) { return var_call(&tn__op_var, a); }
-tn_tensor *tn_std_run(tn_reduce_args a) { return var_call(&tn__op_std, a); }
+tn_tensor *tn_var_run(tn_reduce_args a) { return var_call("tn_var", &tn__op_var, a); }
+tn_tensor *tn_std_run(tn_reduce_args a) { return var_call("tn_std", &tn__op_std, a); }
 
 #else /* ============================================================== a reducer over blocks of one real type */
 

@@ -164,6 +164,13 @@ const char *tn__named(const tn_tensor *t, char *buf, size_t size)
 
 /* ---- reductions -------------------------------------------------------------------------------------------------- */
 
+bool tn__reduces_by(const char *who, const tn_reduce_args *a, bool var, bool norm)
+{
+    if (a->biased && !var) return tn_raise(TN_EINVAL, "%s: .biased is for tn_var and tn_std alone", who), false;
+    if (a->p != 2 && a->p != 0 && !norm) return tn_raise(TN_EINVAL, "%s: .p is for tn_norm alone", who), false;
+    return true;
+}
+
 bool tn__reduced_shape(const char *op, tn_shape x, tn_dims *dims, bool keepdim, tn_shape *to)
 {
     if (!tn__wrap_dims(op, dims, x.n)) return false;

@@ -64,6 +64,9 @@ void tn__meet(int n, tn_tensor **t);
 const char *tn__named(const tn_tensor *t, char *buf, size_t size);
 
 /* ---- reductions -------------------------------------------------------------------------------------------------- */
+/* tn_reduce_args are for all reductions: refuses .biased unless var, and .p (2, or 0 where it was not filled in) unless
+ * norm. */
+bool tn__reduces_by(const char *who, const tn_reduce_args *a, bool var, bool norm);
 /* Wraps dims (none: all of them) and gives the result's shape. */
 bool tn__reduced_shape(const char *op, tn_shape x, tn_dims *dims, bool keepdim, tn_shape *to);
 /* A reduced result (or its gradient) as a view with size-1 dims, so that it broadcasts to shape x. On the tape. */

@@ -97,6 +97,12 @@ bool tn__pool_fit(const tn_ctx *c, const tn__windows *w, int dims, const int64_t
     return true;
 }
 
+bool tn__no_averages(const char *who, bool ignore_padding)
+{
+    if (!ignore_padding) return true;
+    return tn_raise(TN_EINVAL, "%s: .ignore_padding is for averages; a maximum never takes padding", who), false;
+}
+
 bool tn__infer_pool(tn_ctx *c, int dims)
 {
     const tn_shape x = c->in[0]->l.shape;

@@ -29,6 +29,8 @@ typedef struct {
     bool        ignore_padding; /* averages: divide by the elements that are there */
     int64_t     in[2];          /* for avg_pool2d_grad: the size of the images     */
 } tn_pool;
+/* A maximum passes padding over anyway: .ignore_padding is refused. */
+bool tn__no_averages(const char *who, bool ignore_padding);
 /* infer of poolings: input x, args are tn_pool. */
 bool tn__infer_pool(tn_ctx *c, int dims);
 /* The same rule for an image of size in[0] by in[1]; every window has at least one element. */

@@ -96,8 +96,21 @@ static tn_pool *pool1d_create(const char *who, const tn_class *kind, tn_pool1d_c
                                           .ignore_padding = c.ignore_padding});
 }
 
-tn_pool *tn_max_pool1d_create(tn_pool1d_config c) { return pool1d_create("tn_max_pool1d_new", &max1_class, c); }
-tn_pool *tn_max_pool2d_create(tn_pool2d_config c) { return pool_create("tn_max_pool2d_new", &max2_class, c); }
+static tn_pool *of_averages(const char *who)
+{
+    return tn_raise(TN_EINVAL, "%s: .ignore_padding is for averages; a maximum never takes padding", who), NULL;
+}
+
+tn_pool *tn_max_pool1d_create(tn_pool1d_config c)
+{
+    static const char who[] = "tn_max_pool1d_new";
+    return c.ignore_padding ? of_averages(who) : pool1d_create(who, &max1_class, c);
+}
+tn_pool *tn_max_pool2d_create(tn_pool2d_config c)
+{
+    static const char who[] = "tn_max_pool2d_new";
+    return c.ignore_padding ? of_averages(who) : pool_create(who, &max2_class, c);
+}
 tn_pool *tn_avg_pool1d_create(tn_pool1d_config c)
 {
     if (c.dilation > 1) return tn_raise(TN_EINVAL, "tn_avg_pool1d_new: .dilation is for max pooling alone"), NULL;

@@ -104,17 +104,19 @@ START_TEST(cross_entropy_by_definition)
                 target = tn_unsqueeze(classes ? target : tn_transpose(target, 0, 1), 0);
             }
             int64_t    counted = -1;
-            tn_tensor *y = tn_cross_entropy(
-                seen, target, .weight = weighted ? tn_from_data(TN_F64, TN_SHAPE(C), w) : NULL, .ignore_index = 2,
-                .label_smoothing = eps, .reduction = r, .class_dim = middle ? 1 : -1, .counted = &counted);
+            tn_tensor *y =
+                tn_cross_entropy(seen, target, .weight = weighted ? tn_from_data(TN_F64, TN_SHAPE(C), w) : NULL,
+                                 .ignore_index = classes ? 2 : -100, .label_smoothing = eps, .reduction = r,
+                                 .class_dim = middle ? 1 : -1, .counted = &counted);
             compare(y, r == TN_NONE ? loss : &want, r == TN_NONE ? N : 1, "loss", _i);
             ck_assert_int_eq(counted, classes ? N - 1 : N);
             compare(gradient(tn_sum(y), logits, ops), slope, N * C, "gradient", _i);
             /* nll_loss of log_softmax is the same */
             if (!classes || smooth) continue;
             y = tn_nll_loss(tn_log_softmax(seen, middle ? 1 : -1), target,
-                            .weight = weighted ? tn_from_data(TN_F64, TN_SHAPE(C), w) : NULL, .ignore_index = 2,
-                            .reduction = r, .class_dim = middle ? 1 : -1, .counted = &counted);
+                            .weight = weighted ? tn_from_data(TN_F64, TN_SHAPE(C), w) : NULL,
+                            .ignore_index = classes ? 2 : -100, .reduction = r, .class_dim = middle ? 1 : -1,
+                            .counted = &counted);
             compare(y, r == TN_NONE ? loss : &want, r == TN_NONE ? N : 1, "nll_loss", _i);
             compare(gradient(tn_sum(y), logits, ops), slope, N * C, "gradient of nll_loss", _i);
             ck_assert_int_eq(counted, N - 1);

@@ -3,6 +3,7 @@
  * a row is longer than a segment. */
 #include "autograd/autograd.h"
 #include "tests/common/check_main.h"
+#include "tests/common/errors.h"
 
 #include <math.h>
 #include <string.h>
@@ -245,6 +246,41 @@ START_TEST(zeros_in_a_product)
 }
 END_TEST
 
+/* One list of options for all of them: what one of them has no use for, it refuses. */
+START_TEST(options_of_others)
+{
+    tn_tensor *x = tn_ones(TN_SHAPE(2, 3)), *image = tn_ones(TN_SHAPE(1, 1, 4, 4)), *line = tn_ones(TN_SHAPE(1, 1, 4));
+    tn_tensor *with_p[] = {NULL, NULL, NULL};
+    const char *const biased[] = {"sum", "mean", "prod", "amax", "amin", "logsumexp", "any", "all", "norm"};
+    for (int i = 0; i < 9; i++) {
+        char       text[80];
+        tn_tensor *y = i == 0   ? tn_sum(x, .biased = true)
+                       : i == 1 ? tn_mean(x, .biased = true)
+                       : i == 2 ? tn_prod(x, .biased = true)
+                       : i == 3 ? tn_amax(x, .biased = true)
+                       : i == 4 ? tn_amin(x, .biased = true)
+                       : i == 5 ? tn_logsumexp(x, .biased = true)
+                       : i == 6 ? tn_any(x, .biased = true)
+                       : i == 7 ? tn_all(x, .biased = true)
+                                : tn_norm(x, .biased = true);
+        ck_assert_ptr_null(y);
+        snprintf(text, sizeof text, "tn_%s: .biased is for tn_var and tn_std alone", biased[i]);
+        ck_error(TN_EINVAL, text);
+    }
+    with_p[0] = tn_sum(x, .p = 1);
+    ck_error(TN_EINVAL, "tn_sum: .p is for tn_norm alone");
+    with_p[1] = tn_std(x, .p = 1);
+    ck_error(TN_EINVAL, "tn_std: .p is for tn_norm alone");
+    with_p[2] = tn_var(x, .p = INFINITY);
+    ck_error(TN_EINVAL, "tn_var: .p is for tn_norm alone");
+    for (int i = 0; i < 3; i++) ck_assert_ptr_null(with_p[i]);
+    ck_assert_ptr_null(tn_max_pool2d(image, .size = 2, .ignore_padding = true));
+    ck_error(TN_EINVAL, "tn_max_pool2d: .ignore_padding is for averages; a maximum never takes padding");
+    ck_assert_ptr_null(tn_max_pool1d(line, .size = 2, .ignore_padding = true));
+    ck_error(TN_EINVAL, "tn_max_pool1d: .ignore_padding is for averages; a maximum never takes padding");
+}
+END_TEST
+
 START_TEST(variance)
 {
     EXPECT(tn_var(F64(1, 2, 3, 4)), 1e-15, 5.0 / 3);
@@ -403,6 +439,7 @@ int main(void)
     Suite *s = suite_create("reductions");
     TCase *c = tn_tcase(s, "numerics");
     tcase_add_test(c, long_sums);
+    tcase_add_test(c, options_of_others);
     tcase_add_test(c, of_nothing);
     tcase_add_test(c, integers);
     tcase_add_test(c, softmax_of_extremes);

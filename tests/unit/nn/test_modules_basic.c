@@ -402,6 +402,10 @@ START_TEST(wrong_configs)
             tn_max_pool1d_new(.size = 2, .padding = -1));
     refuses(TN_EINVAL, "tn_avg_pool1d_new: .dilation is for max pooling alone",
             tn_avg_pool1d_new(.size = 2, .dilation = 2));
+    refuses(TN_EINVAL, "tn_max_pool1d_new: .ignore_padding is for averages; a maximum never takes padding",
+            tn_max_pool1d_new(.size = 2, .padding = 1, .ignore_padding = true));
+    refuses(TN_EINVAL, "tn_max_pool2d_new: .ignore_padding is for averages; a maximum never takes padding",
+            tn_max_pool2d_new(.size = 2, .padding = 1, .ignore_padding = true));
     refuses(TN_EINVAL, "tn_learned_positions_new: .length is 0, but must be at least 1",
             tn_learned_positions_new(.dim = 4));
     refuses(TN_EINVAL, "tn_sinusoidal_positions_new: .dropout is -0.1, but a probability is from 0 to 1",
