@@ -316,6 +316,7 @@ def reduction(c, name):
     if name == "std":
         c.loose = 50
     run = prod if name == "prod" else calls[name]
+    biased, p = biased and name in ("var", "std"), p if name == "norm" else 2.0  # others refuse them
     return run, lambda: getattr(tn, name + "_run")(reduced(x, dims, keep, biased, p))
 
 
