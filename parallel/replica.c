@@ -170,7 +170,7 @@ tn_replica *tn_replica_create(tn_replica_config c)
     same_build(c.world);
     const int64_t numbers[] = {c.shards, c.bucket, c.zero, c.zero3, c.fast, c.sparse, c.overlap};
     const double  clip[] = {c.clip.norm, c.clip.largest, c.clip.value, c.clip.error_if_nonfinite};
-    uint64_t      sum = tn__fnv1a_f64(TN__FNV1A, 4, clip);
+    uint64_t      sum = tn__fnv1a_f64(TN__FNV1A, (int)(sizeof clip / sizeof *clip), clip);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) sum = tn__fnv1a_i64(sum, numbers[i]);
     tn__world_meet(c.world, TN__REPLICA, sum, "another number of .shards, .bucket, or other switches");
     if (tn_world_module_broadcast(c.world, c.module) == TN_OK) return r;

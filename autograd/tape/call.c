@@ -275,8 +275,7 @@ static void attach(const one_call *o, overwritten *w, tn__node *node)
     if (o->inplace) tn__written(c->in[0], c->op->name);
     if (c->op->view) look_at_view(c, node);
     for (int i = 0; node && i < c->nout; i++) /* saved results: as forward has left them */
-        if (node->saved_out[i].t)
-            node->saved_out[i].version = atomic_load_explicit(&c->out[i]->storage->version, memory_order_relaxed);
+        if (node->saved_out[i].t) node->saved_out[i].version = tn__version_of(c->out[i]);
     for (int i = 0; node && i < c->nout; i++) {
         tn_tensor *y = c->out[i];
         if (!tn__is_float(y->dtype)) continue;

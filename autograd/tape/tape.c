@@ -176,11 +176,6 @@ static tn_tensor *save(tn_tensor *x)
     return a;
 }
 
-static uint32_t version_of(const tn_tensor *t)
-{
-    return atomic_load_explicit(&t->storage->version, memory_order_relaxed);
-}
-
 bool tn__record_saved(tn__node *n, tn_tensor *const *in, tn_tensor *original)
 {
     unsigned saves = n->op->saves_for ? n->op->saves_for(n->need) : n->op->saves;
@@ -189,7 +184,7 @@ bool tn__record_saved(tn__node *n, tn_tensor *const *in, tn_tensor *original)
         if (!wanted || !in[i]) continue;
         tn_tensor *x = i == 0 && original ? original : in[i];
         if (!(n->saved_in[i].t = x == original ? tn_keep(x) : save(x))) return false;
-        n->saved_in[i].version = version_of(x);
+        n->saved_in[i].version = tn__version_of(x);
     }
     return true;
 }
@@ -200,7 +195,7 @@ bool tn__record_results(tn__node *n, tn_tensor *const *out)
         if (!(i < 16 && n->op->saves & TN_SAVE_OUT(i))) continue;
         /* without its node, or the node would own itself */
         if (!(n->saved_out[i].t = tn__alias_guest(out[i]))) return false;
-        n->saved_out[i].version = version_of(out[i]);
+        n->saved_out[i].version = tn__version_of(out[i]);
     }
     return true;
 }

@@ -95,6 +95,10 @@ void tn__used_free(tn__used *u);
 
 #define TN__SAVE_ALL_IN (1u << 15) /* in tn_op.saves: every input, however many */
 
+static inline uint32_t tn__version_of(const tn_tensor *t)
+{
+    return atomic_load_explicit(&t->storage->version, memory_order_relaxed);
+}
 static inline tn__node *tn__node_of(const tn_tensor *t) { return (tn__node *)t->node; }
 static inline bool      tn__wants_grad(const tn_tensor *t) { return t->leaf || t->node; }
 

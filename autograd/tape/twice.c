@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-static uint32_t version_of(const tn_tensor *t)
-{
-    return atomic_load_explicit(&t->storage->version, memory_order_relaxed);
-}
-
 void tn__used_begin(tn__used *u)
 {
     u->outer = tn__tape.used;
@@ -26,7 +21,7 @@ static bool note(tn__used *u, tn_tensor *leaf)
         if (!tn__mem_grow(&list, u->room * sizeof *u->list, room * sizeof *u->list)) return false;
         u->list = list, u->room = room;
     }
-    u->list[u->count++] = (tn__saved){tn_keep(leaf), version_of(leaf)};
+    u->list[u->count++] = (tn__saved){tn_keep(leaf), tn__version_of(leaf)};
     return true;
 }
 
@@ -45,7 +40,7 @@ bool tn__used_unchanged(const tn__used *u, const char *who)
     for (size_t i = 0; i < u->count; i++) {
         const tn_tensor *t = u->list[i].t;
         const char      *writer = atomic_load(&t->storage->writer);
-        if (version_of(t) == u->list[i].version) continue;
+        if (tn__version_of(t) == u->list[i].version) continue;
         tn_raise(TN_ESTATE,
                  "backward: %s%s changed %s%s%s, which the function of %s used and is to use again; change it before "
                  "the %s, or after the backward",
