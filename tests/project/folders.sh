@@ -82,10 +82,11 @@ printf '/* one.c — see two.c. */\n#include "x.h"\n' >one.c
 
 cd "$root"
 mapfile -t code < <(files -name '*.[ch]' -o -name '*.sh' -o -name '*.cmake' -o -name CMakeLists.txt -o -name '*.py')
+mapfile -t scripts < <(files -not -name '*.*' | xargs awk 'FNR == 1 && /^#!/ { print FILENAME }')
 mapfile -t text < <(files -not -name '*.npy' -not -name '*.safetensors' -not -path '*/corpus/*')
 findings < <(LC_ALL=C awk '
     { gsub(/[\200-\277]/, "") } # the bytes after the first of a character
-    length > 120 { print FILENAME ":" FNR ": " length " columns" }' "${code[@]}")
+    length > 120 { print FILENAME ":" FNR ": " length " columns" }' "${code[@]}" "${scripts[@]}")
 findings < <(grep -InE '[[:space:]]+$' "${text[@]}" | sed 's/$/ <- blanks at the end/')
 here=$(dirname "$root")
 case $here in
