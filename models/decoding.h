@@ -32,7 +32,7 @@ TN_API void tn_decoding_free(tn_decoding *d);
 typedef tn_tensor *(*tn_decoder_step)(void *model, tn_tensor *ids, tn_kv_cache *cache);
 TN_API tn_decoding *tn_cached_decoding(void *model, tn_decoder_step step, tn_kv_cache *cache, int64_t rows,
                                        int64_t length);
-TN_API tn_status    tn_cached_decoding_trim(tn_decoding *d, int64_t length); /* forgets what stands behind */
+TN_API tn_status    tn_cached_decoding_trim(tn_decoding *d, int64_t length); /* forgets what is behind so many words */
 
 /* Texts longer than the cache. windowed: a layer sees the last `window` positions alone; of a cache of window + 384
  * positions, or of the whole length if that is less, older ones are forgotten, and the scores are the same bits as with

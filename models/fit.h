@@ -107,7 +107,7 @@ typedef struct tn_fit_args {
     /* Who steps. Without an optimizer: AdamW with no decay on biases and norms, gradients clipped, and the rate going
      * up to lr in `warmup` steps, then down as `decay` says, to 0 at the last step. */
     tn_optimizer       *optimizer;
-    tn_schedule        *schedule;    /* of the optimizer: goes on with each step */
+    tn_schedule        *schedule;    /* of the optimizer, whose steps it follows from now on */
     tn_schedule        *plateau;     /* of the optimizer, instead or besides: gets each validation's value */
     tn_ema             *ema;         /* goes on with each step; validation computes with the averages */
     double lr           TN_IS(1e-3); /* these only without an optimizer */

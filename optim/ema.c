@@ -17,6 +17,8 @@ tn_ema *tn_ema_create(tn_ema_config c)
                NULL;
     if (!(decay >= 0 && decay <= 1))
         return tn_raise(TN_EINVAL, "%s: .decay is %s, but must be from 0 to 1", who, tn__number(decay)), NULL;
+    if (c.mean && (c.warmup || decay != (tn_ema_config){TN_EMA_DEFAULTS}.decay))
+        return tn_raise(TN_EINVAL, "%s: .mean is a plain mean, which has no .decay and no .warmup", who), NULL;
     for (tn_each p = tn_module_each(c.module, TN_EACH_PARAMETER); tn_next(&p);) n++, all += tn_numel(p.tensor);
     if (tn_error() != TN_OK) return NULL;
     if (!n) return tn_raise(TN_EINVAL, "%s: the module has no parameters", who), NULL;

@@ -120,7 +120,7 @@ static tn_status move(const char *who, tn_schedule *s, int64_t t)
 
 tn_status tn__schedule_next(tn_schedule *s)
 {
-    return move("tn_schedule_step", s, s && s->t < INT64_MAX ? s->t + 1 : 0);
+    return move("tn_schedule_step", s, s && s->t < INT64_MAX ? s->t + 1 : INT64_MAX);
 }
 
 tn_status tn_schedule_step(tn_schedule *s)

@@ -182,6 +182,9 @@ bool tn__clip_check(const char *who, const tn_clip *c)
                  norm ? "norm" : "value", tn__number(norm ? c->norm : c->value));
         return false;
     }
+    if (c->largest && !(c->norm > 0))
+        return tn_raise(TN_EINVAL, "%s: .clip.largest says how .clip.norm measures, which is 0 and clips nothing", who),
+               false;
     if (c->norm > 0 && c->value > 0)
         return tn_raise(TN_EINVAL, "%s: .clip.norm and .clip.value are both set; choose one", who), false;
     return true;

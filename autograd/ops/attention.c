@@ -146,8 +146,9 @@ static bool attention_infer(tn_ctx *c)
     if (!infer_shapes(c, part, &s, &y) || !infer_masks(c, s)) return false;
     if (!(p >= 0 && p <= 1)) return tn_infer_fail(c, TN_EINVAL, "dropout is %g, but a probability is from 0 to 1", p);
     if (!(scale - scale == 0)) return tn_infer_fail(c, TN_EINVAL, "scale is %g", scale);
-    if (TN_ARG(c, past) < 0)
-        return tn_infer_fail(c, TN_EINVAL, "past is %lld, but must not be negative", (long long)TN_ARG(c, past));
+    if (TN_ARG(c, past) < 0 || (TN_ARG(c, past) && !TN_ARG(c, causal)))
+        return tn_infer_fail(c, TN_EINVAL, "past is %lld, but must be 0, or at least 1 together with causal",
+                             (long long)TN_ARG(c, past));
     if (TN_ARG(c, window) < 0 || (TN_ARG(c, window) && !TN_ARG(c, causal)))
         return tn_infer_fail(c, TN_EINVAL, "window is %lld, but must be 0, or at least 1 together with causal",
                              (long long)TN_ARG(c, window));
@@ -412,7 +413,7 @@ static const tn__sample samples[] = {
      NO_MASKS,
      .args = &(args_t){true, -1, 0, 1, 0, 0, {0}, 0},
      .status = TN_EINVAL,
-     .fails = "attention: past is -1, but must not be negative"},
+     .fails = "attention: past is -1, but must be 0, or at least 1 together with causal"},
     {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}},
      NO_MASKS,
      .args = &(args_t){false, 0, 0, 1, 0, 0, {0}, 2},

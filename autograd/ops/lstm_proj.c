@@ -247,8 +247,7 @@ tn_tensor *tn__lstm_proj_call(tn_steps_args a)
 {
     tn_tensor     *in[INPUTS] = {a.x, a.weight, a.h, a.c, a.proj}, *out[RESULTS];
     const tn_steps s = {a.sizes, a.steps, a.reverse, a.relu};
-    if (a.last_h) *a.last_h = NULL;
-    if (a.last_c) *a.last_c = NULL;
+    if (!tn__steps_begun(&tn__op_lstm_proj, &a, true, false)) return NULL;
     tn__meet(INPUTS, in);
     if (tn_op_call(&tn__op_lstm_proj, INPUTS, in, RESULTS, out, &s) != TN_OK) return NULL;
     if (a.last_h) *a.last_h = out[LAST];

@@ -1,4 +1,4 @@
-/* softplus — y = ln(1 + exp(βx)) / β, and x where βx > 20, as in PyTorch; β = 0 means 1
+/* softplus — y = ln(1 + exp(βx)) / β, and x where βx > 20, as in PyTorch
  *
  *   gx = gy · sigmoid(βx), and gy where βx > 20 */
 #ifndef TN__REAL /* =============================================================================== the room */
@@ -7,13 +7,16 @@
 typedef struct {
     double beta;
 } args_t;
-static double beta_of(const void *args)
-{
-    double beta = ((const args_t *)args)->beta;
-    return beta == 0 ? 1 : beta;
-}
+static double beta_of(const void *args) { return ((const args_t *)args)->beta; }
 #define TN__TEMPLATE "autograd/ops/softplus.c"
 #include "core/real.h"
+
+static bool softplus_infer(tn_ctx *c)
+{
+    if (!tn__infer_real(c)) return false;
+    return TN_ARG(c, beta) != 0 ||
+           tn_infer_fail(c, TN_EINVAL, "beta is 0, by which it divides; PyTorch's default is 1");
+}
 
 static void softplus_forward(tn_ctx *c)
 {
@@ -32,7 +35,7 @@ static void softplus_backward_ops(tn_back *b)
 }
 
 static const tn__sample samples[] = {
-    {.in = {{2, {3, 4}}}, .args = &(args_t){0}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){1}},
     {.in = {{0, {0}}}, .args = &(args_t){1}},
     {.in = {{2, {0, 4}}}, .args = &(args_t){2}},
     {.in = {{3, {2, 1, 3}}}, .args = &(args_t){0.5}, .low = {-9}, .high = {9}},
@@ -43,11 +46,15 @@ static const tn__sample samples[] = {
      .kind = {TN__ARG_INT},
      .status = TN_EDTYPE,
      .fails = "softplus: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+    {.in = {{1, {2}}},
+     .args = &(args_t){0},
+     .status = TN_EINVAL,
+     .fails = "softplus: beta is 0, by which it divides; PyTorch's default is 1"},
 };
 
 const tn_op tn__op_softplus = {TN__ROOM("softplus", TN_AS_IS), .inputs = 1,
                                .args_size = sizeof(args_t),    .saves = TN_SAVE_IN(0),
-                               .infer = tn__infer_real,        .forward = softplus_forward,
+                               .infer = softplus_infer,        .forward = softplus_forward,
                                .backward = softplus_backward,  .backward_ops = softplus_backward_ops};
 TN__SAMPLES(softplus, samples);
 

@@ -255,15 +255,32 @@ void tn__steps_backward_ops(tn_back *b, const tn__cell *cell)
 
 /* ---- the call ---------------------------------------------------------------------------------------------------- */
 
+bool tn__steps_begun(const tn_op *op, const tn_steps_args *a, bool state, bool bias)
+{
+    const struct {
+        bool        given;
+        const char *name, *whose;
+    } of_others[] = {{!state && a->c, "c", "an LSTM's"},
+                     {!state && a->last_c, "last_c", "an LSTM's"},
+                     {!state && a->proj, "proj", "an LSTM's"},
+                     {!bias && a->bias, "bias", "a GRU's; elsewhere it is a part of x"},
+                     {(state || bias) && a->relu, "relu", "a plain network's: these gates are what they are"}};
+    if (a->last_h) *a->last_h = NULL;
+    if (a->last_c) *a->last_c = NULL;
+    for (size_t i = 0; i < sizeof of_others / sizeof *of_others; i++)
+        if (of_others[i].given)
+            return tn_raise(TN_EINVAL, "%s: .%s is %s", op->name, of_others[i].name, of_others[i].whose), false;
+    return true;
+}
+
 tn_tensor *tn__steps_call(const tn_op *op, tn_steps_args a, bool state, bool bias)
 {
     tn_tensor *in[4] = {a.x, a.weight, a.h, state ? a.c : bias ? a.bias : NULL}, *out[4];
-    if (a.last_h) *a.last_h = NULL;
-    if (a.last_c) *a.last_c = NULL;
+    if (!tn__steps_begun(op, &a, state, bias)) return NULL;
     tn__meet(4, in);
     const tn_steps s = {a.sizes, a.steps, a.reverse, a.relu};
     if (tn_op_call(op, state || bias ? 4 : 3, in, state ? 4 : 3, out, &s) != TN_OK) return NULL;
     if (a.last_h) *a.last_h = out[TN__STEPS_LAST];
-    if (a.last_c && state) *a.last_c = out[TN__STEPS_LAST_C];
+    if (a.last_c) *a.last_c = out[TN__STEPS_LAST_C];
     return out[TN__STEPS_Y];
 }

@@ -72,6 +72,8 @@ tn_tensor *tn__step_replaced(tn_tensor *x, tn_tensor *y, int64_t n);
 bool tn__steps_fail(const tn_ctx *c, const char *what, const tn_tensor *x, tn_shape want, const char *why);
 bool tn__steps_sizes_fit(const tn_ctx *c, const tn_steps *a, int64_t packed, int64_t rows);
 
+/* The results are NULL; are the options those of this op, which has a state c, or a bias? Raises. */
+bool       tn__steps_begun(const tn_op *op, const tn_steps_args *a, bool state, bool bias);
 tn_tensor *tn__lstm_proj_call(tn_steps_args a);
 tn_tensor *tn__steps_call(const tn_op *op, tn_steps_args a, bool state, bool bias);
 

@@ -79,6 +79,15 @@ void stream_free(stream *s) { tn_ids_free(&s->ids), tn_string_free(&s->text); }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
+int writer_draws(manner *how, double temperature)
+{
+    static const char *const of_draws[] = {"top-k", "top-p", "min-p", NULL};
+    how->how.sample = temperature > 0;
+    if (!how->how.sample) return program_strays(of_draws, "words that are drawn, by a --temperature above 0");
+    how->how.temperature = temperature;
+    return 0;
+}
+
 bool writer_open(writer *w, const model *m, const manner *how)
 {
     *w = (writer){.m = m, .manner = how, .room = m->about.positions};

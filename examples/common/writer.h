@@ -39,6 +39,7 @@ typedef struct {
         OPTION_INT("top-k", 'k', "N", &(how_).how.top_k, "only the N likeliest", .least = 0, .most = 1e7),     \
         OPTION_REAL("top-p", 0, "P", &(how_).how.top_p, "only the likeliest that make up so much probability", \
                     .least = 1e-9, .most = 1)
+int writer_draws(manner *how, double temperature); /* what they say, into `how`; not 0: the exit status of a misuse */
 typedef struct {
     const model  *m;
     tn_decoding  *decoding;

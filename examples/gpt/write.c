@@ -145,8 +145,9 @@ static int run(int count, char **operands)
     if (chat && prompt) return program_usage("--chat reads what is said from standard input: leave --prompt out");
     if (draft && how.sinks) return program_usage("--draft and --sinks do not go together");
     if (!draft && program_given("ahead")) return program_stray("ahead", "--draft");
-    how.how.sample = temperature > 0, how.seed = (uint64_t)seed;
-    if (how.how.sample) how.how.temperature = temperature;
+    how.seed = (uint64_t)seed;
+    const int code = writer_draws(&how, temperature);
+    if (code) return code;
     if (!model_open(dir, tokenizer, false, &m)) return program_end();
     if (chat && !m.chat && !converse(&m)) {
         model_close(&m);

@@ -12,8 +12,9 @@ static int run(int count, char **operands)
     tn_rnn_lm *lm;
     writer     w;
     (void)count, (void)operands;
-    how.how.sample = temperature > 0, how.seed = (uint64_t)seed;
-    if (how.how.sample) how.how.temperature = temperature;
+    how.seed = (uint64_t)seed;
+    const int code = writer_draws(&how, temperature);
+    if (code) return code;
     if (!recurrent_open(dir, &m, &lm)) return program_end();
     const bool words = texts_are_words(m.tokens);
     if (!*prompt && !words) prompt = "\n";

@@ -23,6 +23,7 @@ static bool numbers_fit(const tn_fit_args *c)
     if (c->accumulate > 1 << 20)
         return no(".accumulate is more than 1048576 batches: larger batches are what is meant");
     if (!(c->min_delta >= 0 && c->min_delta < INFINITY)) return no(".min_delta must be a number, and not negative");
+    if (isnan(c->enough)) return no(".enough is NaN, which no value reaches");
     return true;
 }
 

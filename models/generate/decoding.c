@@ -8,6 +8,7 @@ typedef struct {
     void           *model;
     tn_decoder_step step;
     tn_kv_cache    *cache;
+    int64_t         read;   /* words; those that are not in the cache any more are forgotten */
     int64_t         room;   /* positions of the cache; 0: all that there will be */
     int64_t         window; /* positions that a layer sees; or: */
     int64_t         sinks;  /* the first ones, which stay */
@@ -36,6 +37,7 @@ static tn_tensor *scores(tn_decoding *base, tn_tensor *tokens)
     for (int64_t at = 0; at < n && tn_error() == TN_OK; at += most) {
         const int64_t k = at + most < n ? most : n - at;
         if (make_room(d, k) == TN_OK) y = d->step(d->model, tn_narrow(tokens, 1, at, k), d->cache);
+        if (tn_error() == TN_OK) d->read += k;
     }
     return tn_select(y, 1, 0);
 }
@@ -57,7 +59,8 @@ tn_decoding *tn_cached_decoding(void *model, tn_decoder_step step, tn_kv_cache *
         tn__not_null(who, "the cache", cache) && tn__not_null(who, "the step", (const void *)(uintptr_t)step);
     decoding *d = ok && tn_module_ready(who, model) ? tn_mem_get(sizeof *d) : NULL;
     if (!d) return tn_kv_cache_free(cache), NULL;
-    *d = (decoding){{&kind, rows, length}, model, step, cache, 0, 0, 0, NULL};
+    *d = (decoding){.base = {&kind, rows, length}, .model = model, .step = step, .cache = cache};
+    d->read = tn_kv_cache_length(cache);
     return &d->base;
 }
 
@@ -93,8 +96,21 @@ tn_decoding *tn_rolling_decoding(void *model, tn_decoder_step step, tn_decoder_t
     return tn_decoding_free(d ? &d->base : NULL), NULL;
 }
 
-tn_status tn_cached_decoding_trim(tn_decoding *d, int64_t length)
+tn_status tn_cached_decoding_trim(tn_decoding *base, int64_t length)
 {
-    if (d && d->kind == &kind) return tn_kv_cache_trim(((decoding *)d)->cache, length);
-    return tn_raise(TN_EINVAL, "tn_cached_decoding_trim: this decoding was not made by tn_cached_decoding");
+    static const char *const who = "tn_cached_decoding_trim";
+    decoding *const          d = base && base->kind == &kind ? (decoding *)base : NULL;
+    if (tn__blocked()) return tn_error();
+    if (!d) return tn_raise(TN_EINVAL, "%s: this decoding was not made by tn_cached_decoding", who);
+    if (length < 0 || length > d->read)
+        return tn_raise(TN_EINVAL, "%s: length is %lld, but %lld words have been read", who, (long long)length,
+                        (long long)d->read);
+    const int64_t forgotten = d->read - tn_kv_cache_length(d->cache), stays = d->window ? d->window - 1 : d->sinks;
+    if (forgotten && length - forgotten < stays)
+        return tn_raise(TN_ESTATE,
+                        "%s: what follows word %lld would see words that are forgotten already: of %lld that were read "
+                        "%lld are; read the text anew",
+                        who, (long long)length, (long long)d->read, (long long)forgotten);
+    if (tn_kv_cache_trim(d->cache, length - forgotten) == TN_OK) d->read = length;
+    return tn_error();
 }

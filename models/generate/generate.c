@@ -122,6 +122,11 @@ static bool sampling_fits(const tn_generate_args *a)
         return tn_raise(TN_EINVAL, "tn_generate: .temperature is %g, but must be greater than 0, and finite",
                         a->temperature),
                false;
+    if (!a->sample && (a->top_k || a->top_p < 1 || a->min_p > 0 || a->temperature != 1))
+        return tn_raise(TN_EINVAL,
+                        "tn_generate: .temperature, .top_k, .top_p and .min_p say how words are drawn, but without "
+                        ".sample = true none is: the likeliest are taken"),
+               false;
     if (!isfinite(a->length_penalty))
         return tn_raise(TN_EINVAL, "tn_generate: .length_penalty is %g, but must be finite", a->length_penalty), false;
     return true;

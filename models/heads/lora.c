@@ -27,7 +27,8 @@ static tn_mha *attention_of(const tn_tuned *m, int64_t i)
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
-static tn_lora *made(const tn_bert_config *e, int64_t layers, int64_t rank, double alpha)
+/* Of an f64 encoder they are f64, of others f32, as PEFT's: what is learned is little beside the weights. */
+static tn_lora *made(const tn_bert_config *e, int64_t layers, int64_t rank, double alpha, tn_dtype dt)
 {
     tn_lora *l = tn_module_new(tn_lora);
     if (!l) return NULL;
@@ -39,8 +40,9 @@ static tn_lora *made(const tn_bert_config *e, int64_t layers, int64_t rank, doub
         const int64_t layer = i / TN__ADAPTED;
         const char   *name = parts[i % TN__ADAPTED].name;
         l->a[i] = tn_param(l, tn_name("%lld.%s.lora_A", (long long)layer, name),
-                           tn_uniform(TN_SHAPE(rank, e->dim), -bound, bound));
-        l->b[i] = tn_param(l, tn_name("%lld.%s.lora_B", (long long)layer, name), tn_zeros(TN_SHAPE(e->dim, rank)));
+                           tn_to(tn_uniform(TN_SHAPE(rank, e->dim), -bound, bound), dt));
+        l->b[i] =
+            tn_param(l, tn_name("%lld.%s.lora_B", (long long)layer, name), tn_zeros_of(dt, TN_SHAPE(e->dim, rank)));
     }
     return tn_built(l);
 }
@@ -66,20 +68,22 @@ tn_status tn_tuned_adapt(tn_tuned *m, int64_t rank, double alpha)
             return tn_raise(TN_EUNSUPPORTED,
                             "%s: the attention of layer %lld is packed (tn_quantize, tn_halve) or has lost heads", who,
                             (long long)i);
-    m->lora = tn_child(m, "lora", made(&m->encoder->config, layers, rank, alpha));
+    const tn_dtype dt = tn_dtype_of(attention_of(m, 0)->in_proj_weight) == TN_F64 ? TN_F64 : TN_F32;
+    m->lora = tn_child(m, "lora", made(&m->encoder->config, layers, rank, alpha, dt));
     if (m->lora) tn_freeze(m->encoder, true);
     return tn_error();
 }
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
-/* What is added to a layer's packed matrix: [3 dim, dim], nothing to the keys. */
+/* What is added to a layer's packed matrix: [3 dim, dim] of its number type, nothing to the keys. */
 static tn_tensor *added(const tn_tuned *m, int64_t layer)
 {
     const tn_lora *l = m->lora;
     const int64_t  dim = m->encoder->config.dim, i = TN__ADAPTED * layer;
     tn_tensor     *q = tn_matmul(l->b[i], l->a[i]), *v = tn_matmul(l->b[i + 1], l->a[i + 1]);
-    return tn_mul_scalar(tn_cat(0, q, tn_zeros(TN_SHAPE(dim, dim)), v), l->scale);
+    tn_tensor     *none = tn_zeros_of(tn_dtype_of(q), TN_SHAPE(dim, dim));
+    return tn_to(tn_mul_scalar(tn_cat(0, q, none, v), l->scale), tn_dtype_of(attention_of(m, layer)->in_proj_weight));
 }
 
 void tn__lora_on(tn_tuned *m)

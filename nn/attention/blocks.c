@@ -84,6 +84,8 @@ tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
     for (int64_t i = 0; a.weights && i < n; i++) a.weights[i] = NULL;
     for (int64_t i = 0; a.memory_weights && i < n; i++) a.memory_weights[i] = NULL;
     if (!tn_ready(m)) return NULL;
+    if (a.layer)
+        return tn_raise(TN_EINVAL, "blocks: .layer is for a block that is called by itself; a stack calls all"), NULL;
     const tn_frame           f = tn_enter(m);
     const tn__cached_lengths before = tn__cache_of(a.cache, 0);
     tn_tensor               *mine = NULL; /* a layer's result lives until the next has used it */
@@ -91,11 +93,12 @@ tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
     if (!a.angles) b.angles = angles_of(m, &a, tn__cache_gone(a.cache) + before.own);
     if (!a.bias) b.bias = tn__block_bias(tn_at(m->layers, 0), &a, before.own);
     tn_path_push("layers");
-    for (b.layer = 0; b.layer < n && tn_error() == TN_OK; b.layer++) {
-        const bool last = b.layer + 1 == n && !m->norm;
-        if (a.weights) b.weights = a.weights + b.layer;
-        if (a.memory_weights) b.memory_weights = a.memory_weights + b.layer;
-        b.x = tn_block_run(block_of(m, b.layer), b);
+    for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
+        const bool last = i + 1 == n && !m->norm;
+        if (a.cache) b.layer = i;
+        if (a.weights) b.weights = a.weights + i;
+        if (a.memory_weights) b.memory_weights = a.memory_weights + i;
+        b.x = tn_block_run(block_of(m, i), b);
         tn_drop(mine);
         mine = last ? NULL : tn_take(b.x);
     }

@@ -101,6 +101,7 @@ tn_status tn_kv_cache_trim(tn_kv_cache *c, int64_t length)
         return tn_raise(TN_EINVAL, "tn_kv_cache_trim: length is %lld, but the cache holds %lld positions",
                         (long long)length, (long long)now);
     for (int64_t i = 0; i < c->c.layers; i++) c->layer[i].own = length;
+    if (!length) c->gone = 0;
     if_empty(c);
     return TN_OK;
 }

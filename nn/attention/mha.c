@@ -192,6 +192,10 @@ static bool mha_fits(const tn_mha *m, const tn_mha_args *a, sizes *z)
     if (!input(m, "query", 'T', a->query, m->dim, &z->batch, &z->queries)) return false;
     if (a->memory && !a->cache)
         return tn_raise(TN_EINVAL, "mha: .memory says that the cache holds the keys, but .cache is NULL"), false;
+    if (a->layer && !a->cache)
+        return tn_raise(TN_EINVAL, "mha: .layer is %lld, of the .cache, which is NULL", (long long)a->layer), false;
+    if (a->angles && !m->rotary)
+        return tn_raise(TN_EINVAL, "mha: .angles are for a module that was made .rotary"), false;
     if (a->memory && held.memory >= 0) {
         z->recall = true, z->before = held.memory;
         if (!tn__cache_is_of(a->cache, a->layer, a->key)) return false;
@@ -360,7 +364,7 @@ static tn_tensor *attend(tn_mha *m, const tn_mha_args *a, tn_tensor **weights)
     if (!through_cache(m, a, &z, &h[1], &h[2])) return NULL;
     if (looked) projections_seen(h);
 
-    t.q = all ? all : h[0], t.k = h[1], t.v = h[2], t.weights = weights, t.past = z.recall ? 0 : z.before;
+    t.q = all ? all : h[0], t.k = h[1], t.v = h[2], t.weights = weights, t.past = a->causal && !z.recall ? z.before : 0;
     t.dropout = m->base.training ? m->dropout : 0;
     if (m->scale > 0) t.scale = m->scale;
     t.order = m->time_first ? TN_DIMS(2, 0, 1, 3) : TN_DIMS(0, 2, 1, 3);

@@ -191,12 +191,16 @@ static tn_tensor *bags_of(tn_embedding_bag *m, tn_tensor *index, tn_tensor *offs
         for (int64_t i = from; i < to; i++) counted += m->padding < 0 || tn_get_i64(index, i) != m->padding;
         for (int64_t i = from; i < to; i++) {
             tn_set_i64(bag, i, b);
-            if (m->padding >= 0 && tn_get_i64(index, i) == m->padding) continue;
             tn_set(share, i, m->mode == TN_BAG_SUM ? 1 : 1 / (double)counted);
         }
     }
     if (weights) share = tn_mul(share, tn_unsqueeze(weights, -1));
-    tn_tensor *x = tn_mul(tn_embedding(m->weight, index, m->padding, m->sparse), share); /* [n, dim] */
+    tn_tensor *x = tn_embedding(m->weight, index, m->padding, m->sparse); /* [n, dim] */
+    if (m->padding >= 0) { /* its row may be infinite, which times 0 were NaN */
+        absent = tn_unsqueeze(tn_eq(index, tn_scalar_of(tn_dtype_of(index), (double)m->padding)), -1);
+        x = tn_masked_fill(x, absent, 0), share = tn_masked_fill(share, absent, 0);
+    }
+    x = tn_mul(x, share);
     return tn_index_add(tn_zeros_of(dt, TN_SHAPE(bags, m->dim)), 0, bag, x);
 }
 

@@ -83,8 +83,9 @@ tn_tensor *tn_rnn_cell_run(tn_rnn_cell *m, tn_rnn_cell_args a)
     if (rnn_cell_fits(m, &a)) {
         const tn__layer_weights w = {m->weight_ih, m->weight_hh, m->bias_ih, m->bias_hh, NULL};
         const tn_shape          s = TN_SHAPE(tn_size(a.x, 0), m->hidden);
-        tn_steps_args           t = {.h = a.h, .c = a.c, .steps = 1, .relu = m->relu, .last_c = &c};
+        tn_steps_args           t = {.h = a.h, .c = a.c, .steps = 1, .relu = m->relu};
         if (!t.h) t.h = tn_zeros_of(tn_dtype_of(a.x), s);
+        if (m->gates == 4) t.last_c = &c;
         if (!t.c && m->gates == 4) t.c = tn_zeros_of(tn_dtype_of(a.x), s);
         y = tn__recurrent_layer(m->gates, &w, a.x, t);
     }

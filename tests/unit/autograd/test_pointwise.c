@@ -34,7 +34,7 @@ static real r_cube(real x) { return x * x * x; }
 
 static tn_tensor *f_leaky(tn_tensor *x) { return tn_leaky_relu(x, 0.125); }
 static tn_tensor *f_elu(tn_tensor *x) { return tn_elu(x, 1.5); }
-static tn_tensor *f_softplus(tn_tensor *x) { return tn_softplus(x, 0); }
+static tn_tensor *f_softplus(tn_tensor *x) { return tn_softplus(x, 1); }
 static tn_tensor *f_softplus_2(tn_tensor *x) { return tn_softplus(x, 2); }
 static tn_tensor *f_clamp(tn_tensor *x) { return tn_clamp(x, -0.5, 2); }
 static tn_tensor *f_from(tn_tensor *x) { return tn_clamp(x, -0.5, INFINITY); }

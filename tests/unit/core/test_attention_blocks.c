@@ -11,6 +11,7 @@
 #include "core/kernels/kernels.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
+#include "tests/common/errors.h"
 
 #include <math.h>
 #include <string.h>
@@ -274,6 +275,8 @@ START_TEST(windows)
     tn_tensor *y = tn_attention(q, k, v, .causal = true, .past = INT64_MAX, .window = 5);
     ck_assert(tn_item(tn_sum(tn_abs(y))) == 0); /* the window lies behind all keys */
     fine();
+    ck_assert(!tn_attention(q, k, v, .past = 2));
+    ck_error(TN_EINVAL, "attention: past is 2, but must be 0, or at least 1 together with causal");
 }
 END_TEST
 

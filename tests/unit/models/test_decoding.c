@@ -72,6 +72,41 @@ START_TEST(rolling_as_without_until_it_is_full)
 }
 END_TEST
 
+/* Trimmed to a word of the text, not of the cache: the scores are those of the text that is left, or it is refused where
+ * they would need what is forgotten. */
+START_TEST(trimmed_by_words)
+{
+    enum { WINDOW = 50, LONG = 700 };
+    tn_llama      *m = a_llama(3, WINDOW), *full = a_llama(3, 0);
+    tn_tensor     *tokens = tn_randint(TN_SHAPE(1, LONG), 0, 37), *again = tn_randint(TN_SHAPE(1, 40), 0, 37);
+    const tn_scope s = tn_no_grad_begin();
+    tn_decoding   *d = tn_llama_decoding(m, 1, 100000);
+    d->kind->scores(d, tokens);
+    ck_assert_int_eq(tn_cached_decoding_trim(d, LONG - 30), TN_OK);
+    tn_tensor *text = tn_cat(1, tn_narrow(tokens, 1, 0, LONG - 30), again);
+    ck_assert(
+        tn_same_bits(d->kind->scores(d, again), tn_contiguous(tn_select(tn_llama_forward(m, text), 1, LONG + 9))));
+    tn_cached_decoding_trim(d, 40);
+    ck_error_has(TN_ESTATE, "tn_cached_decoding_trim: what follows word 40 would see words that are forgotten already: "
+                            "of 710 that were read");
+    tn_cached_decoding_trim(d, LONG + 11);
+    ck_error(TN_EINVAL, "tn_cached_decoding_trim: length is 711, but 710 words have been read");
+    tn_decoding_free(d);
+
+    tn_decoding *r = tn_lm_rolling(full, 1, 32, 4), *same = tn_lm_rolling(full, 1, 32, 4);
+    r->kind->scores(r, tn_narrow(tokens, 1, 0, 60)), same->kind->scores(same, tn_narrow(tokens, 1, 0, 58));
+    ck_assert_int_eq(tn_cached_decoding_trim(r, 58), TN_OK);
+    ck_assert(tn_same_bits(r->kind->scores(r, tn_narrow(again, 1, 0, 1)),
+                           same->kind->scores(same, tn_narrow(again, 1, 0, 1))));
+    tn_cached_decoding_trim(r, 20);
+    ck_error_has(TN_ESTATE, "tn_cached_decoding_trim: what follows word 20 would see words that are forgotten already");
+    tn_decoding_free(r), tn_decoding_free(same);
+    fine();
+    tn_scope_end(s);
+    tn_free(m), tn_free(full);
+}
+END_TEST
+
 /* Two layers would mix what each position has seen; of one layer's keys the result is that of the text without what was
  * dropped: keys and values depend on their own word alone. */
 START_TEST(what_stays_is_turned_to_its_new_place)
@@ -160,6 +195,7 @@ int main(void)
     TCase *c = tn_tcase(s, "decoding");
     tcase_add_test(c, a_window_needs_no_more_than_itself);
     tcase_add_test(c, rolling_as_without_until_it_is_full);
+    tcase_add_test(c, trimmed_by_words);
     tcase_add_test(c, what_stays_is_turned_to_its_new_place);
     tcase_add_test(c, a_draft_changes_no_bit);
     return tn_check_main(s);

@@ -432,6 +432,7 @@ START_TEST(wrong_use)
     REFUSED(TN_EINVAL, ".loss is NULL; it is the function that makes the loss of a batch", c.net, .train = c.train);
     REFUSED(TN_EINVAL, "when is it to end? Say .steps or .epochs", USUAL);
     REFUSED(TN_EINVAL, ".steps is -1, but must be at least 0", USUAL, .steps = -1);
+    REFUSED(TN_EINVAL, ".enough is NaN, which no value reaches", USUAL, .steps = 1, .enough = (double)NAN);
     REFUSED(TN_EINVAL, ".min_delta must be a number, and not negative", USUAL, .steps = 1, .min_delta = NAN);
     REFUSED(TN_EINVAL,
             ".lr, .weight_decay, .clip, .warmup and .decay are for the optimizer that tn_fit makes; there is an "

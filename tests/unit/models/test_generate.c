@@ -355,6 +355,13 @@ START_TEST(wrong_use)
     REFUSED(TN_EINVAL, ".most_each is 5 for prompt 0, but must be from 1 to 4", &model, ones(1), .most = 4,
             .most_each = tn_full_of(TN_I64, TN_SHAPE(1), 5));
     REFUSED(TN_EINVAL, ".top_p is 1.5, but must be above 0 and at most 1", &model, ones(1), .top_p = 1.5);
+#define UNDRAWN                                                                                             \
+    ".temperature, .top_k, .top_p and .min_p say how words are drawn, but without .sample = true none is: " \
+    "the likeliest are taken"
+    REFUSED(TN_EINVAL, UNDRAWN, &model, ones(1), .temperature = 0.5);
+    REFUSED(TN_EINVAL, UNDRAWN, &model, ones(1), .top_k = 3);
+    REFUSED(TN_EINVAL, UNDRAWN, &model, ones(1), .top_p = 0.5);
+    REFUSED(TN_EINVAL, UNDRAWN, &model, ones(1), .min_p = 0.5);
     REFUSED(TN_EINVAL, ".min_p is -1, but must be from 0 to 1", &model, ones(1), .min_p = -1);
     REFUSED(TN_EINVAL, ".repetition_penalty is 0, but must be greater than 0, and finite", &model, ones(1),
             .repetition_penalty = 0);

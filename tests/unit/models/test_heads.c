@@ -230,6 +230,47 @@ START_TEST(adapters)
 }
 END_TEST
 
+/* Of encoders in other number types, and under autocast: nothing changes at first, what is learned is what f32 learns,
+ * nearly, and a merged model says the same. */
+START_TEST(adapters_of_other_types)
+{
+    static const struct {
+        tn_dtype is, cast;
+        double   near;
+    } types[] = {{TN_F64, TN_F64, 1e-3}, {TN_BF16, TN_BF16, 0.2}, {TN_F32, TN_BF16, 0.2}};
+    const struct head *h = &heads[0];
+    tn_batch           b = batch_of(h);
+    tn_tensor         *want = NULL;
+    const char *const  dir = tn_test_file("types");
+    mkdir(dir, 0777);
+    for (int i = -1; i < 3; i++) {
+        const tn_dtype is = i < 0 ? TN_F32 : types[i].is, cast = i < 0 ? TN_F32 : types[i].cast;
+        tn_tuned      *m = opened(h), *again = opened(h);
+        tn_module_to(m, is), tn_module_to(again, is);
+        const tn_scope s = is == cast ? tn_scope_begin() : tn_autocast_begin(true);
+        tn_tensor     *plain = tn_clone(tn_tuned_scores(m, &b));
+        tn_seed(3);
+        ck_assert_int_eq(tn_tuned_adapt(m, 3, 6), TN_OK);
+        ck_assert_msg(tn_same_bits(tn_tuned_scores(m, &b), plain), "%d: %s", i, tn_error_message());
+        tn_optimizer *o = tn_sgd_new(m, .lr = 0.1);
+        for (int t = 0; t < 5; t++) tn_backward(tn_tuned_loss(m, tn_tuned_scores(m, &b), b.y)), tn_step(o);
+        tn_optimizer_free(o);
+        fine();
+        tn_tensor *y = tn_to(tn_tuned_scores(m, &b), TN_F64);
+        if (i < 0) want = tn_take(y);
+        else ck_assert_msg(apart(y, want) < types[i].near, "%d: %g", i, apart(y, want));
+        ck_assert_int_eq(tn_tuned_save_adapter(m, dir), TN_OK);
+        ck_assert_int_eq(tn_tuned_load_adapter(again, dir), TN_OK);
+        ck_assert(tn_same_bits(tn_to(tn_tuned_scores(again, &b), TN_F64), y));
+        ck_assert_int_eq(tn_tuned_merge(m), TN_OK);
+        ck_assert(apart(tn_to(tn_tuned_scores(m, &b), TN_F64), y) < (i < 1 ? 1e-4 : 0.1));
+        tn_scope_end(s);
+        tn_free(m), tn_free(again);
+    }
+    tn_drop(want);
+}
+END_TEST
+
 /* What PEFT knows besides changes the numbers: it is refused by name, and the model stays without adapters. */
 START_TEST(adapters_of_other_kinds)
 {
@@ -358,6 +399,7 @@ int main(void)
     tcase_add_test(c, heads_may_have_been_pruned);
     tcase_add_loop_test(c, adapters, 0, HEADS);
     tcase_add_test(c, adapters_of_other_kinds);
+    tcase_add_test(c, adapters_of_other_types);
     tcase_add_test(c, what_is_refused);
     tcase_add_test(c, a_pooler_that_is_missing);
     tcase_add_test(c, bad_configs);

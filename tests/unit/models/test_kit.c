@@ -157,7 +157,7 @@ START_TEST(trimmed)
     ck_assert_int_eq(tn_cached_decoding_trim(d, 2), TN_OK);
     ck_assert(tn_same_bits(first, d->kind->scores(d, tn_narrow(ids, 1, 2, 4))));
     tn_cached_decoding_trim(d, 11);
-    ck_error(TN_EINVAL, "tn_kv_cache_trim: length is 11, but the cache holds 6 positions");
+    ck_error(TN_EINVAL, "tn_cached_decoding_trim: length is 11, but 6 words have been read");
     tn_decoding_free(d);
     tn_scope_end(s);
     tn_free(m);

@@ -240,6 +240,26 @@ START_TEST(trimmed_and_cleared)
 }
 END_TEST
 
+/* What is trimmed away whole is a new text, whose positions begin with 0, also after some were forgotten. */
+START_TEST(begins_anew)
+{
+    tn_mha        *m = tn_mha_new(.dim = D, .heads = H, .rotary = true);
+    const tn_scope s = tn_no_grad_begin();
+    tn_tensor     *x = noise(TN_F32, B, 6, D), *first = part(x, 0, 4);
+    tn_kv_cache   *c = tn_kv_cache_new(.batch = B, .length = 6, .heads = H, .head_dim = D / H);
+    tn_tensor     *want = tn_mha_forward(m, first, first, first, .causal = true, .cache = c);
+    tn_kv_cache_forget(c, 0, 3), tn_kv_cache_trim(c, 0);
+    ck_assert(tn_same_bits(want, tn_mha_forward(m, first, first, first, .causal = true, .cache = c)));
+    tn_kv_cache_trim(c, 2); /* not whole: what comes behind keeps its number */
+    tn_tensor *next = part(x, 4, 2), *both = tn_cat(1, part(x, 0, 2), next);
+    ck_assert(tn_same_bits(tn_mha_forward(m, next, next, next, .causal = true, .cache = c),
+                           part(tn_mha_forward(m, both, both, both, .causal = true), 2, 2)));
+    tn_kv_cache_free(c);
+    tn_scope_end(s);
+    tn_free(m);
+}
+END_TEST
+
 /* Zero-length batches, texts and memories. */
 START_TEST(nothing)
 {
@@ -466,6 +486,12 @@ START_TEST(wrong_use)
     const tn_scope s = tn_no_grad_begin();
     tn_mha_forward(m, x, x, x, .cache = c, .layer = 2);
     ck_error(TN_EINDEX, "kv_cache: layer 2 of a cache that was made for 2");
+    tn_mha_forward(m, x, x, x, .layer = 1);
+    ck_error(TN_EINVAL, "mha: .layer is 1, of the .cache, which is NULL");
+    tn_mha_forward(m, x, x, x, .angles = tn_zeros(TN_SHAPE(3, 4)));
+    ck_error(TN_EINVAL, "mha: .angles are for a module that was made .rotary");
+    tn_transformer_decoder_forward(d, noise(TN_F32, 2, 1, D), noise(TN_F32, 2, 1, D), .cache = c, .layer = 1);
+    ck_error(TN_EINVAL, "blocks: .layer is for a block that is called by itself; a stack calls all");
     tn_mha_forward(m, x, x, x, .cache = c, .layer = -1);
     ck_error(TN_EINDEX, "kv_cache: layer -1 of a cache that was made for 2");
     tn_mha_forward(wide, x, x, x, .cache = c);
@@ -535,6 +561,7 @@ int main(void)
     tcase_add_test(c, time_first);
     tcase_add_loop_test(c, beams, 0, 2);
     tcase_add_test(c, trimmed_and_cleared);
+    tcase_add_test(c, begins_anew);
     tcase_add_test(c, nothing);
     tcase_add_test(c, takes_its_memory_once);
     tcase_add_test(c, memories_of_one_batch);

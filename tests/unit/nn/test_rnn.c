@@ -413,6 +413,27 @@ END_TEST
 
 /* ---- wrong use --------------------------------------------------------------------------------------------------- */
 
+/* An option of the other ops is not passed over. */
+START_TEST(options_of_others)
+{
+    tn_tensor *h = tn_zeros(TN_SHAPE(2, 4)), *last = NULL;
+#define OF_OTHERS(kind, gates, option, whose)                                                                       \
+    ck_assert(!tn_##kind##_steps(tn_zeros(TN_SHAPE(2, (gates)*4)), tn_zeros(TN_SHAPE((gates)*4, 4)), h, .steps = 1, \
+                                 .option)),                                                                         \
+        ck_error_has(TN_EINVAL, #kind ": ." whose)
+    OF_OTHERS(rnn, 1, c = h, "c is an LSTM's");
+    OF_OTHERS(rnn, 1, last_c = &last, "last_c is an LSTM's");
+    OF_OTHERS(rnn, 1, proj = h, "proj is an LSTM's");
+    OF_OTHERS(rnn, 1, bias = h, "bias is a GRU's; elsewhere it is a part of x");
+    OF_OTHERS(gru, 3, c = h, "c is an LSTM's");
+    OF_OTHERS(gru, 3, relu = true, "relu is a plain network's: these gates are what they are");
+    OF_OTHERS(lstm, 4, relu = true, "relu is a plain network's: these gates are what they are");
+    OF_OTHERS(lstm, 4, bias = h, "bias is a GRU's; elsewhere it is a part of x");
+    ck_assert(!tn_lstm_steps(h, h, h, .c = h, .proj = h, .relu = true));
+    ck_error(TN_EINVAL, "lstm_proj: .relu is a plain network's: these gates are what they are");
+}
+END_TEST
+
 START_TEST(wrong_use)
 {
     ck_assert(!tn_lstm_new(.hidden = 4));
@@ -498,6 +519,7 @@ int main(void)
     tcase_add_loop_test(c, number_types, 0, KINDS);
     tcase_add_loop_test(c, dropouts, 0, KINDS);
     tcase_add_test(c, is_lean);
+    tcase_add_test(c, options_of_others);
     tcase_add_test(c, wrong_use);
     c = tcase_create("memory"); /* outside any scope: the allocator changes */
     suite_add_tcase(s, c);

@@ -526,6 +526,12 @@ START_TEST(wrong_use)
     ck_error(TN_EINVAL, "tn_adam_new: eps is nan, but must not be negative, nor infinite");
     ck_assert_ptr_null(tn_adam_new(net, .clip.norm = -2));
     ck_error(TN_EINVAL, "tn_adam_new: .clip.norm is -2, but must not be negative; 0 clips nothing");
+    ck_assert_ptr_null(tn_adam_new(net, .clip.value = 2, .clip.largest = true));
+    ck_error(TN_EINVAL, "tn_adam_new: .clip.largest says how .clip.norm measures, which is 0 and clips nothing");
+    ck_assert_ptr_null(tn_ema_new(net, .mean = true, .decay = 0.5));
+    ck_error(TN_EINVAL, "tn_ema_new: .mean is a plain mean, which has no .decay and no .warmup");
+    ck_assert_ptr_null(tn_ema_new(net, .mean = true, .warmup = true));
+    ck_error(TN_EINVAL, "tn_ema_new: .mean is a plain mean, which has no .decay and no .warmup");
     ck_assert_ptr_null(tn_adagrad_new(net, .initial = -2));
     ck_error(TN_EINVAL, "tn_adagrad_new: .initial is -2, but must not be negative, nor infinite");
     ck_assert_ptr_null(tn_adafactor_new(net, .beta2_decay = 0.5));

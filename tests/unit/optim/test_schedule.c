@@ -212,6 +212,11 @@ START_TEST(long_runs)
     s = tn_cosine_restarts_lr_new(o, .steps = 1, .times = 2);
     tn_schedule_goto(s, ((int64_t)1 << 40) - 1);
     ck_assert_double_eq(tn_lr(o, 0), 1);
+    tn_schedule_free(s);
+    s = tn_linear_lr_new(o, .start = 0, .steps = 4);
+    tn_schedule_goto(s, INT64_MAX);
+    tn_schedule_step(s); /* stays at the end, and begins not anew */
+    ck_assert(tn_schedule_now(s) == INT64_MAX && tn_lr(o, 0) == 1);
     tn_optimizer_free(o);
     tn_free(net);
 }
