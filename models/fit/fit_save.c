@@ -12,6 +12,7 @@ static void put_place(tn__fit *f, tn_json_writer *w)
     tn_json_put_i64(w, "best_step", f->r.best_step);
     tn_json_put_i64(w, "valid_at", f->valid_at);
     tn_json_put_bool(w, "owed", f->owed);
+    tn_json_put_bool(w, "rising", f->c.rising);
     tn__json_put_number(w, "loss", f->r.loss);
     tn__json_put_number(w, "value", f->r.value);
     tn__json_put_number(w, "best", f->r.best);
@@ -47,7 +48,7 @@ bool tn__fit_save(tn__fit *f)
 
 /* ---- going on ---------------------------------------------------------------------------------------------------- */
 
-static bool read_place(tn__fit *f, const tn_json *place)
+static bool read_place(tn__fit *f, const tn_json *place, const char *path)
 {
     const tn_json *o = tn_json_need(place, "fit");
     f->r.epochs = tn_json_i64(tn_json_need(o, "epochs"));
@@ -58,6 +59,12 @@ static bool read_place(tn__fit *f, const tn_json *place)
     f->owed = tn_json_bool(tn_json_need(o, "owed"));
     f->r.loss = tn__json_number(o, "loss"), f->r.value = tn__json_number(o, "value");
     f->r.best = tn__json_number(o, "best");
+    const bool rising = tn_json_bool(tn_json_need(o, "rising"));
+    if (tn_error() == TN_OK && f->r.best == f->r.best && tn__fit_validates(&f->c) && rising != f->c.rising)
+        tn_raise(TN_EINVAL,
+                 "tn_fit: '%.160s' is of a run whose best value was the %s, by its .rising, and this run's is the %s: "
+                 "give the same, or take another folder",
+                 path, rising ? "largest" : "smallest", f->c.rising ? "largest" : "smallest");
     return tn_error() == TN_OK;
 }
 
@@ -177,7 +184,7 @@ static bool restore(tn__fit *f, int64_t newest)
     char                path[TN__FILE_ROOM];
     tn_checkpoint_file *file = choose(f, newest, path);
     const tn_json      *data = tn_checkpoint_data(file), *source = tn_json_get(data, "source");
-    bool                ok = file && same_config(f, tn_checkpoint_config(file), path) && read_place(f, data);
+    bool                ok = file && same_config(f, tn_checkpoint_config(file), path) && read_place(f, data, path);
     if (ok && c->train.save && !source)
         tn_raise(TN_EFORMAT, "tn_fit: '%.200s' does not say where in its data that run was, so it cannot go on", path);
     const double lr = tn_lr(c->optimizer, 0);

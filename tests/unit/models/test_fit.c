@@ -176,6 +176,11 @@ START_TEST(good_enough)
             ck_assert_str_eq(tn_fit_why_text(r.why), "good enough");
             ck_assert(r.steps == 4 && r.begin == 4 * k && r.best_step == 4 && fabs(r.best) == 3);
         }
+        tn_fit(d.net, .train = d.train, .loss = fit_case_loss, .user = &d, .steps = 100, .valid = d.valid, .rising = !i,
+               .folder = folder, .resume = true);
+        ck_error_has(TN_EINVAL, i ? "of a run whose best value was the largest, by its .rising, and this run's is the "
+                                    "smallest: give the same, or take another folder"
+                                  : "was the smallest, by its .rising, and this run's is the largest");
         fit_case_end(&c), fit_case_end(&d);
     }
 }
