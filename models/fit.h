@@ -116,7 +116,7 @@ typedef struct tn_fit_args {
     int64_t warmup      TN_IS(-1); /* -1: 5 % of the steps */
     tn_decay            decay;     /* where the number of steps is not known: TN_DECAY_NONE is what happens */
     /* Validation: in eval mode, off the tape, with draws of its own: training does not notice it. */
-    tn_source    valid;        /* with a .user that is not .train's, or another next */
+    tn_source    valid;        /* which comes to an end; with a .user that is not .train's, or another next */
     tn_fit_loss  measure;      /* what is validated; NULL: the loss */
     tn_fit_score score;        /* what says which is the best, instead of the mean of measure; needs no .valid */
     bool         rising;       /* larger is better */

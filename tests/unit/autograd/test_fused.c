@@ -228,7 +228,7 @@ int main(void)
     Suite *s = suite_create("fused");
     TCase *c = tn_tcase(s, "rows");
     tcase_add_loop_test(c, residual, 0, 8);
-    tcase_add_loop_test(c, larger_than_the_caches, 0, 4);
+    tcase_add_loop_test(c, larger_than_the_caches, 0, tn_test_slow() ? 2 : 4);
     tcase_add_test(c, only_the_sum_is_used);
     tcase_add_loop_test(c, hooks_see_the_parts, 0, 2);
     c = tn_tcase(s, "loss");

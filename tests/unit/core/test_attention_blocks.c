@@ -138,8 +138,8 @@ START_TEST(tails)
     static const char *const isas[] = {"baseline", "avx2", "avx512", "avx512bf16", "amx"};
     const tn__kernel_table  *table = tn__kernels_of(isas[_i]);
     if (!table) return;
-    for (int64_t n = 0; n <= MOST; n += tn_test_slow() && n > FEW && n < 120 ? 5 : 1)
-        for (int x = (int)(n % 2); x < 24; x += 2) {
+    for (int64_t n = 0; n <= MOST; n += tn_test_slow() && n > FEW && n < 120 ? 13 : 1)
+        for (int x = (int)(n % 2); x < 24; x += tn_test_slow() ? 6 : 2) {
             const int64_t a = 1 + (n + x) % FEW, b = 1 + (3 * n + x) % 7;
             check_sizes(table, x, n, 1 + n % 7, a, b);
             check_sizes(table, x, 1 + n % 5, n, b, a);
@@ -176,7 +176,7 @@ static outcome run(tn_attention_args a, bool ops)
 START_TEST(as_ops_make_it)
 {
     static const int64_t sizes[][3] = {{64, 128, 16}, {65, 129, 17}, {130, 127, 3}, {3, 300, 33}, {200, 260, 8}};
-    for (int n = 0; n < 5; n++) {
+    for (int n = tn_test_slow() ? 3 : 0; n < 5; n++) {
         const int64_t     t = sizes[n][0], s = sizes[n][1], d = sizes[n][2];
         tn_tensor        *w;
         tn_attention_args a = {TN_ATTENTION_ARGS_DEFAULTS, .q = noise(TN_SHAPE(2, 1, t, d)),

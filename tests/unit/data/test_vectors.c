@@ -62,7 +62,7 @@ START_TEST(the_same_bits_for_any_number_of_threads)
     const int64_t n = tn_vectors_size(one);
     ck_assert_int_gt(n, 2 * TN__WORDS_A_SHARD);
     const float *a = tn_data(tn_vectors_tensor(one));
-    for (int threads = 2; threads <= 7; threads += threads == 3 ? 4 : 1) {
+    for (int threads = 2; threads <= (tn_test_slow() ? 2 : 7); threads += threads == 3 ? 4 : 1) {
         tn_vectors *many = trained(path, _i, threads, 1);
         ck_assert_mem_eq(a, tn_data(tn_vectors_tensor(many)), (size_t)(n * 20) * sizeof *a);
         tn_vectors_free(many);
