@@ -35,7 +35,8 @@ typedef struct tn_lsh_attention_args {
 #define TN_LSH_ATTENTION_ARGS_DEFAULTS .chunk = 64, .before = 1, .scale = -1
 /* Attention among few: in each round positions are sorted by bucket, and each sees those of its own chunk of the sorted
  * ones, of `before` chunks before it and `after` behind it; of all rounds together the softmax is made. [B, H, T, E].
- * */
+ * As in Hugging Face's Reformer the chunks go round, the last one before the first, and a key that is met several times
+ * counts so often: with .causal a text in one round has none of either. */
 TN_API tn_tensor *tn_lsh_attention_run(tn_lsh_attention_args a);
 #ifndef __cplusplus
 #define tn_lsh_attention(...)      \

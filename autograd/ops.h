@@ -230,7 +230,7 @@ TN_API tn_tensor *tn_nonzero(tn_tensor *x); /* [count, ndim] */
 
 /* ---- normalisation, dropout -------------------------------------------------------------------------------------- */
 
-/* Over the dims of weight (or, without weight, over the last dim); weight and bias may be NULL. */
+/* Over the dims of weight and bias, of which both or one may be NULL; without any, over the last dim. */
 TN_API tn_tensor *tn_layer_norm_run(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, double eps);
 TN_API tn_tensor *tn_rms_norm_run(tn_tensor *x, tn_tensor *weight, double eps);
 /* Zero with probability p, otherwise times 1/(1-p). Draws from the current generator; keeps no mask. */

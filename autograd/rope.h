@@ -33,7 +33,8 @@ typedef struct tn_rope_config {
 #define TN_ROPE(...) TN_CALL_((tn_rope_config){TN_ROPE_DEFAULTS, TN_NAMED_, __VA_ARGS__}) /* TN_ROPE(.dim = 64) */
 #endif
 /* Cosines and sines of `length` positions from `offset` on, [length, R]; or of given ones, i64 or i32 [...]: [..., R].
- * Made in f64, each from its position alone (dynamic: and from the largest position). */
+ * Made in f64, each from its position alone; dynamic: and from the largest position, so that keys in a cache, which are
+ * not turned anew when a text grows beyond .trained, have the angles of the shorter text, as in Hugging Face. */
 TN_API tn_tensor *tn_rope_angles(tn_rope_config c, int64_t offset, int64_t length);
 TN_API tn_tensor *tn_rope_angles_at(tn_rope_config c, tn_tensor *positions);
 

@@ -3,9 +3,9 @@
  * tn_linear_new(.in = 3, .out = 4): the macro fills a struct, whose defaults stand in
  * front of what the caller writes, so that what is written is meant, 0 too. A value without its name is refused by the
  * compiler (by clang if it comes first, by gcc anywhere): each such struct begins with `int zero_`, ends with `int
- * end_` and is TN_KEYWORDS_ONLY. In C++20 it is filled as tn_linear_config{.in = 3}, or by hand as tn_linear_config c{};
- * TN_IS gives its members the same defaults there, and the braces 0 to the others. Who fills one by hand in C begins
- * with its defaults, which is what TN_X_DEFAULTS of tn_x_config (and TN_X_ARGS_DEFAULTS of tn_x_args) lists:
+ * end_` and is TN_KEYWORDS_ONLY. In C++20 it is filled as tn_linear_config{.in = 3}, by hand from tn_linear_config c{};
+ * TN_IS gives its members the same defaults there. Who fills one by hand in C begins with its defaults, which is what
+ * TN_X_DEFAULTS of tn_x_config (and TN_X_ARGS_DEFAULTS of tn_x_args) lists:
  *     tn_dropout_config c = {TN_DROPOUT_DEFAULTS};
  *     tn_bert_config    b = TN_WITH(tn_bert_config, TN_BERT_DEFAULTS, .vocab = 8000, .layers = 6);
  * Where there is no such list, all defaults are 0. */

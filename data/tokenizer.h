@@ -142,8 +142,8 @@ TN_API void         tn_encoding_free(tn_encoding *e);
 typedef enum { TN_CUT_LONGEST = 0, TN_CUT_FIRST, TN_CUT_SECOND } tn_cut;
 typedef struct tn_encode_args {
     int                zero_;
-    const char        *pair; /* a second text: [CLS] text [SEP] pair [SEP] */
-    size_t             pair_bytes;
+    const char        *pair;       /* a second text: [CLS] text [SEP] pair [SEP] */
+    size_t             pair_bytes; /* of pair, which needs no NUL */
     const char *const *pairs;      /* of tn_tokenizer_batch, instead: n second texts */
     int64_t            max_length; /* of all pieces, those of the template included; 0: no limit */
     tn_cut             cut;        /* of two texts, which is cut */

@@ -56,7 +56,7 @@ TN_API tn_identity *tn_identity_new(void);
 typedef struct tn_embedding_config {
     int             zero_;
     int64_t         count, dim;
-    int64_t padding TN_IS(-1);      /* the row that is zero and stays so; -1: none */
+    int64_t padding TN_IS(-1);      /* the row that begins as zero (with .from as there) and stays so; -1: none */
     tn_tensor      *from;           /* a pretrained [count, dim], which is copied; then count and dim may be left out */
     bool            frozen, sparse; /* sparse: the gradient is kept as the rows that were used (tn_grad_rows) */
     double          dropout; /* in training this part of the rows is left out, each at all places of a batch; 0: none */

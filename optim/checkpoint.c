@@ -89,7 +89,7 @@ static bool waits(const char *name, const tn_tensor *t)
 
 static bool check_extras(const char *who, const tn_checkpoint_save_args *c)
 {
-    if (c->tensor_count < 0 || (c->tensor_count && !c->tensors))
+    if (c->tensor_count < 0 || !c->tensor_count != !c->tensors)
         return tn_raise(TN_EINVAL, "%s: .tensor_count is %d, but .tensors is %s", who, c->tensor_count,
                         c->tensors ? "there" : "NULL"),
                false;
@@ -97,7 +97,7 @@ static bool check_extras(const char *who, const tn_checkpoint_save_args *c)
         if (!c->tensors[i].name || !c->tensors[i].tensor)
             return tn_raise(TN_EINVAL, "%s: .tensors[%d] has no %s", who, i, c->tensors[i].name ? "tensor" : "name"),
                    false;
-    if (c->generator_count < 0 || (c->generator_count && !c->generators))
+    if (c->generator_count < 0 || !c->generator_count != !c->generators)
         return tn_raise(TN_EINVAL, "%s: .generator_count is %d, but .generators is %s", who, c->generator_count,
                         c->generators ? "there" : "NULL"),
                false;

@@ -280,7 +280,7 @@ tn_status tn_checkpoint_restore_run(tn_checkpoint_restore_args c)
     if (!c.file) return tn_raise(TN_EINVAL, "%s: the file is NULL", who);
     if (!c.module && !c.optimizer && !c.ema)
         return tn_raise(TN_EINVAL, "%s: say what to restore: .module, .optimizer, .ema", who);
-    if (c.generator_count < 0 || (c.generator_count && !c.generators))
+    if (c.generator_count < 0 || !c.generator_count != !c.generators)
         return tn_raise(TN_EINVAL, "%s: .generator_count is %d, but .generators is %s", who, c.generator_count,
                         c.generators ? "there" : "NULL");
     restore        r = {.c = &c, .f = c.file};

@@ -25,6 +25,7 @@ bool tn__option_check(const char *who, const tn__kind *kind, tn_opt which, doubl
     switch (which) {
     case TN_OPT_BETA1:
     case TN_OPT_BETA2: must = v >= 0 && v < 1 ? NULL : "be at least 0 and less than 1"; break;
+    case TN_OPT_ALPHA: must = v >= 0 && v <= 1 ? NULL : "be from 0 to 1"; break;
     case TN_OPT_BETA2_DECAY: must = v <= 0 && v > -INFINITY ? NULL : "not be positive"; break;
     case TN_OPT_D: must = v >= 1 && v < INFINITY ? NULL : "be at least 1"; break;
     case TN_OPT_DAMPENING: must = isfinite(v) ? NULL : "be finite"; break;

@@ -244,6 +244,9 @@ tn_schedule *tn_one_cycle_lr_create(tn_one_cycle_lr_config c)
         !tn__schedule_check(name, "max_momentum", high >= 0 && high < 1, high, "be at least 0 and less than 1") ||
         !tn__schedule_check(name, "min_momentum", low >= 0 && low < 1, low, "be at least 0 and less than 1"))
         return NULL;
+    if (c.three_phase && !tn__schedule_check(name, "warmup", warmup <= 0.5, warmup,
+                                             "be at most 0.5 for .three_phase, which goes down as long as up"))
+        return NULL;
     if (c.optimizer && high > 0 && !tn__has(c.optimizer, TN_OPT_BETA1) && !tn__has(c.optimizer, TN_OPT_MOMENTUM)) {
         tn_raise(TN_EUNSUPPORTED, "tn_one_cycle_lr_new: %s has no momentum to cycle; say .no_momentum = true",
                  tn_optimizer_name(c.optimizer));

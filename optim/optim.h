@@ -34,10 +34,10 @@ typedef struct tn_optimizer tn_optimizer;
 
 /* Gradients are clipped inside the step, in the sweep that updates the weights. */
 typedef struct {
-    double norm;               /* of all gradients together, at most this; 0: any; INFINITY: only measured */
-    bool   largest;            /* the norm is the largest element's magnitude, not the root of the sum of squares */
-    double value;              /* instead: each element is cut to [-value, value]; 0: it is not */
-    bool   error_if_nonfinite; /* a NaN or Inf in a gradient (or one whose square overflows) is an error: no step */
+    double norm;             /* of all gradients together, at most this; 0: any; INFINITY: only measured */
+    bool   largest;          /* the norm is the largest element's magnitude, not the root of the sum of squares */
+    double value;            /* instead: each element is cut to [-value, value]; 0: it is not */
+    bool error_if_nonfinite; /* a NaN or Inf in a gradient, or too much to be squared where it is: an error, no step */
 } tn_clip;
 
 typedef struct tn_sgd_config {

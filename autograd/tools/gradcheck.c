@@ -158,16 +158,26 @@ static tn_status second(check *k)
     return tn__self.error;
 }
 
+static bool can_be_checked(const tn_gradcheck_args *c)
+{
+    if (!(c->step > 0 && c->step < 1) || !(c->atol >= 0) || !(c->rtol >= 0))
+        return tn_raise(TN_EINVAL, "tn_gradcheck: .step must be between 0 and 1, .atol and .rtol not negative"), false;
+    if (c->input && (c->inputs || c->count))
+        return tn_raise(TN_EINVAL, "tn_gradcheck: give its inputs as .input or as .count and .inputs, not both"), false;
+    if (!c->fn || (!c->input && (c->count < 1 || !c->inputs)))
+        return tn_raise(TN_EINVAL, "tn_gradcheck: give a function and its inputs, as .input or as .count and .inputs"),
+               false;
+    if (c->count <= MOST) return true;
+    return tn_raise(TN_EINVAL, "tn_gradcheck: %d inputs are more than the %d it can take", c->count, MOST), false;
+}
+
 tn_status tn_gradcheck_run(tn_gradcheck_args c)
 {
-    if (tn__blocked()) return tn__self.error;
+    if (tn__blocked() || !can_be_checked(&c)) return tn__self.error;
     if (!c.name) c.name = "function";
     tn_tensor *const *in = c.input ? &c.input : c.inputs;
     int               n = c.input ? 1 : c.count;
-    if (!c.fn || n < 1 || !in)
-        return tn_raise(TN_EINVAL, "tn_gradcheck: give a function and its inputs, as .input or as .count and .inputs");
-    if (n > MOST) return tn_raise(TN_EINVAL, "tn_gradcheck: %d inputs are more than the %d it can take", n, MOST);
-    bool marked = false;
+    bool              marked = false;
     for (int i = 0; i < n; i++) {
         if (!in[i]) return tn_raise(TN_EINVAL, "tn_gradcheck: input %d is NULL", i);
         marked = marked || tn__wants_grad(in[i]);

@@ -55,6 +55,13 @@ bool tn__chance(const char *who, const char *what, double p)
     return false;
 }
 
+bool tn__epsilon(const char *who, double eps)
+{
+    if (eps >= 0 && eps - eps == 0) return true;
+    tn_raise(TN_EINVAL, "%s: .eps is %s, but must not be negative, nor infinite", who, tn__number(eps));
+    return false;
+}
+
 bool tn__floating(const char *who, tn_dtype dt)
 {
     if (tn_dtype_is_float(dt)) return true;

@@ -40,12 +40,20 @@ static bool first_plan(tn_features *f)
     return tn_error() == TN_OK;
 }
 
+static const char *const problems[] = {"TN_ONE_LABEL", "TN_ANY_LABELS", "TN_REGRESSION"};
+
 static bool right_config(const tn_labelled *l, const tn_tokenizer *t, const tn_labels *labels,
                          const tn_features_config *c)
 {
     static const char *const who = "tn_features_new";
     if (tn__blocked()) return false;
     if (!l || !t) return tn_raise(TN_EINVAL, "%s: the %s NULL", who, l ? "tokenizer is" : "labelled texts are"), false;
+    if ((unsigned)c->problem > TN_REGRESSION)
+        return tn_raise(TN_EINVAL, "%s: .problem %d is none", who, c->problem), false;
+    if (l->config.kind == TN_LABELLED_TEXTS && !c->no_label && c->problem != l->config.problem)
+        return tn_raise(TN_EINVAL, "%s: .problem is %s, but %s was read as %s: give both the same", who,
+                        problems[c->problem], l->label, problems[l->config.problem]),
+               false;
     const bool named = l->config.kind <= TN_LABELLED_WORDS && c->problem != TN_REGRESSION && !c->no_label;
     if (named && !labels) return tn_raise(TN_EINVAL, "%s: the labels are NULL; tn_labels_of gives them", who), false;
     for (int64_t i = 0; named && i < l->n; i++) {

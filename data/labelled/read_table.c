@@ -86,6 +86,25 @@ static bool choices(table *t, const tn__cells *header)
     return false;
 }
 
+/* No column is two things: a classifier whose text were the label would know all answers. */
+static bool all_differ(const table *t, int64_t things)
+{
+    static const char *const said[] = {"text", "second text"};
+    for (int64_t i = 0; i < things; i++)
+        for (int64_t k = 0; k < i; k++)
+            if (t->json ? t->name[i] && t->name[k] && !strcmp(t->name[i], t->name[k]) : t->at[i] == t->at[k]) {
+                const char *const what = i == t->texts ? "label" : said[i];
+                if (t->json)
+                    tn_raise(TN_EINVAL, "%s: the member \"%s\" would be both the %s and the %s: say which are which",
+                             t->l->label, t->name[i], said[k], what);
+                else
+                    tn_raise(TN_EINVAL, "%s: column %lld would be both the %s and the %s: say which columns they are",
+                             t->l->label, (long long)t->at[i] + 1, said[k], what);
+                return false;
+            }
+    return true;
+}
+
 /* The places of the columns, from the first line. *data: it is an example itself. False: raised. */
 static bool arrange(table *t, const tn__cells *first, bool *data)
 {
@@ -108,7 +127,7 @@ static bool arrange(table *t, const tn__cells *first, bool *data)
             return false;
         }
     }
-    return true;
+    return all_differ(t, t->texts + !bare);
 }
 
 /* ---- rows as examples -------------------------------------------------------------------------------------------- */
@@ -348,5 +367,6 @@ bool tn__labelled_read_table(tn_labelled *l, tn_text all)
     t.name[t.texts++] = c.text ? c.text : g ? g->text : NULL;
     if (c.pair || c.pairs || (g && g->pair)) t.name[t.texts++] = c.pair ? c.pair : g ? g->pair : NULL;
     t.name[t.texts] = c.label ? c.label : g ? g->label : NULL;
+    if (t.json && !all_differ(&t, t.texts + !c.no_label)) return false;
     return t.json ? read_json(&t, all) : read_rows(&t, all);
 }

@@ -189,14 +189,28 @@ static bool open_text(tn_runlog *l, tn__log_file *f, const char *path, const tn_
     return tn__log_append(f, path);
 }
 
+static bool config_fits(const tn_runlog_config *c)
+{
+    static const char *const who = "tn_runlog_open";
+    if (c->n < 0 || !c->n != !c->columns)
+        return tn_raise(TN_EINVAL, "%s: .n is %d, but .columns are %s", who, c->n, c->columns ? "there" : "NULL"),
+               false;
+    if (c->csv && c->jsonl && !strcmp(c->csv, c->jsonl))
+        return tn_raise(TN_EINVAL, "%s: .csv and .jsonl are one file, '%s'", who, c->csv), false;
+    for (int i = 0; i < c->n; i++) {
+        if (!plain_name(c->columns[i]))
+            return tn_raise(TN_EINVAL, "%s: column %d must be a name in UTF-8 without commas and quotes", who, i),
+                   false;
+        for (int k = 0; k < i; k++)
+            if (!strcmp(c->columns[i], c->columns[k]))
+                return tn_raise(TN_EINVAL, "%s: column '%s' is given twice", who, c->columns[k]), false;
+    }
+    return true;
+}
+
 tn_runlog *tn_runlog_open_run(tn_runlog_config c)
 {
-    if (tn__blocked()) return NULL;
-    for (int i = 0; i < c.n; i++)
-        if (!c.columns || !plain_name(c.columns[i])) {
-            tn_raise(TN_EINVAL, "tn_runlog_open: column %d must be a name in UTF-8 without commas and quotes", i);
-            return NULL;
-        }
+    if (tn__blocked() || !config_fits(&c)) return NULL;
     tn_runlog *l = tn__mem_zeroed(sizeof *l);
     if (!l) return NULL;
     bool done = (l->writer = tn_json_writer_new(0));

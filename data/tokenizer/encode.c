@@ -265,17 +265,31 @@ static bool frame(const tn_tokenizer *t, tn__encoding *s, part text[2], const tn
     return true;
 }
 
+static bool args_fit(const tn_tokenizer *t, const tn_encode_args *o)
+{
+    if (o->max_length < 0 || o->pad_to < 0 || o->pad_to > INT32_MAX)
+        return tn_raise(TN_EINVAL, "tn_tokenizer_encode: %s is %lld, expected 0 (none) to %d",
+                        o->max_length < 0 ? "max_length" : "pad_to",
+                        (long long)(o->max_length < 0 ? o->max_length : o->pad_to), INT32_MAX),
+               false;
+    if ((o->sample != 0 || o->nth) && (t->kind != TN_UNIGRAM || t->sentence.cut || !(o->sample >= 0) || o->nth < 0))
+        return tn_raise(TN_EINVAL, "tn_tokenizer_encode: sample and nth are 0 or more, and for TN_UNIGRAM of a .model"),
+               false;
+    if (o->pairs || (o->pair_bytes && !o->pair) || (unsigned)o->cut > TN_CUT_SECOND)
+        return tn_raise(TN_EINVAL, o->pairs ? "tn_tokenizer_encode: .pairs are for tn_tokenizer_batch: give .pair"
+                                   : o->pair_bytes && !o->pair
+                                       ? "tn_tokenizer_encode: .pair_bytes is given, but .pair is NULL"
+                                       : "tn_tokenizer_encode: .cut is none of those that there are"),
+               false;
+    return true;
+}
+
 tn_status tn_tokenizer_encode_run(const tn_tokenizer *t, tn_encoding *e, const char *text, size_t bytes,
                                   tn_encode_args o)
 {
     if (tn__blocked()) return tn__self.error;
     if (!t || !e) return tn_raise(TN_EINVAL, "tn_tokenizer_encode: %s is NULL", t ? "e" : "t");
-    if (o.max_length < 0 || o.pad_to < 0 || o.pad_to > INT32_MAX)
-        return tn_raise(TN_EINVAL, "tn_tokenizer_encode: %s is %lld, expected 0 (none) to %d",
-                        o.max_length < 0 ? "max_length" : "pad_to",
-                        (long long)(o.max_length < 0 ? o.max_length : o.pad_to), INT32_MAX);
-    if ((o.sample != 0 || o.nth) && (t->kind != TN_UNIGRAM || t->sentence.cut || !(o.sample >= 0) || o.nth < 0))
-        return tn_raise(TN_EINVAL, "tn_tokenizer_encode: sample and nth are 0 or more, and for TN_UNIGRAM of a .model");
+    if (!args_fit(t, &o)) return tn__self.error;
     tn__encoding *s = (tn__encoding *)(void *)e;
     s->shown = (tn_encoding){0}, s->tokens = 0;
     s->sample = o.sample, s->seed = o.seed, s->drawn = 0, s->nth = o.nth;
@@ -316,9 +330,13 @@ typedef struct {
 static bool collect(const tn_tokenizer *t, tn_encoding *e, int64_t n, const char *const *texts, tn_encode_args *o,
                     rows *to, tn_token_batch *sums)
 {
+    const char *const *const pairs = o->pairs;
+    if (o->pair || o->pair_bytes)
+        return tn_raise(TN_EINVAL, "tn_tokenizer_batch: .pair is for tn_tokenizer_encode: give .pairs"), false;
+    o->pairs = NULL;
     for (int64_t i = 0; i < n; i++) {
         const char *text = texts[i];
-        o->pair = o->pairs ? o->pairs[i] : NULL, o->pair_bytes = o->pair ? strlen(o->pair) : 0;
+        o->pair = pairs ? pairs[i] : NULL, o->pair_bytes = o->pair ? strlen(o->pair) : 0;
         if (tn_tokenizer_encode_run(t, e, text, text ? strlen(text) : 0, *o) != TN_OK ||
             !tn__ids_room(&to->ids, e->n) || !tn__ids_room(&to->marks, e->n))
             return false;

@@ -112,6 +112,17 @@ tn_tokenizer *tn_tokenizer_of_pieces_run(int64_t n, const char *const *pieces, t
         return tn_raise(TN_EINVAL, "%s: kind is %d, expected TN_SENTENCE_BPE, TN_UNIGRAM or TN_BYTE_BPE", who,
                         (int)how.kind),
                NULL;
+    const bool bytes = how.kind == TN_BYTE_BPE;
+    if (!how.n_merges != !how.merges)
+        return tn_raise(TN_EINVAL, "%s: .n_merges is %lld, but .merges are %s", who, (long long)how.n_merges,
+                        how.merges ? "there" : "NULL"),
+               NULL;
+    if (bytes ? how.scores != NULL : how.n_merges || how.splitter || how.whole_words)
+        return tn_raise(TN_EINVAL,
+                        bytes ? "%s: .scores are for TN_SENTENCE_BPE and TN_UNIGRAM; TN_BYTE_BPE has .merges"
+                              : "%s: .merges, .splitter and .whole_words are for TN_BYTE_BPE",
+                        who),
+               NULL;
     const int splitter = how.splitter ? tn__splitter_named(how.splitter) : 0;
     if (splitter < 0)
         return tn_raise(TN_EUNSUPPORTED, "%s: the splitter is '%.40s', expected \"gpt2\", \"gpt4\" or \"qwen2\"", who,

@@ -21,9 +21,8 @@ static bool check(int n, const char *const *paths, const tn_vectors_train_args *
     if ((int)a->kind < 0 || a->kind > TN_VECTORS_FASTTEXT || (int)a->loss < 0 || a->loss > TN_VECTORS_SOFTMAX)
         return tn_raise(TN_EINVAL, TN__TRAIN ": .kind %d with .loss %d is not known", (int)a->kind, (int)a->loss),
                false;
-    if (a->kind == TN_VECTORS_GLOVE && a->loss == TN_VECTORS_SOFTMAX)
-        return tn_raise(TN_EINVAL, TN__TRAIN ": softmax is no .loss for GloVe, which learns from counts of pairs"),
-               false;
+    if (a->kind == TN_VECTORS_GLOVE && a->loss != TN_VECTORS_NEGATIVE)
+        return tn_raise(TN_EINVAL, TN__TRAIN ": GloVe learns from counts of pairs, and has no other .loss"), false;
     if (a->kind == TN_VECTORS_FASTTEXT && (a->min_n < 1 || a->max_n < a->min_n || a->max_n - a->min_n > 15))
         return tn_raise(TN_EINVAL,
                         TN__TRAIN

@@ -187,10 +187,10 @@ static tn_tokenizer *gguf_made(const tn_gguf *g, const char *path, pieces *p, pi
                   last = gguf_id(g, path, KEY("eos_token_id"), n, usual ? 2 : -1);
     if (tn_error() != TN_OK) return NULL;
     return tn_tokenizer_of_pieces(n, p->piece, .kind = bytes ? TN_BYTE_BPE : TN_SENTENCE_BPE,
-                                  .scores = scores ? p->score : NULL, .types = types ? p->type : NULL,
-                                  .merges = bytes ? merges->piece : NULL, .n_merges = merges->n, .splitter = splitter,
-                                  .first = first, .last = last, .bare = bare || first < 0, .ends = ends && last >= 0,
-                                  .no_space = !space, .whole_words = llama3);
+                                  .scores = scores && !bytes ? p->score : NULL, .types = types ? p->type : NULL,
+                                  .merges = merges->n ? merges->piece : NULL, .n_merges = merges->n,
+                                  .splitter = splitter, .first = first, .last = last, .bare = bare || first < 0,
+                                  .ends = ends && last >= 0, .no_space = !space, .whole_words = llama3);
 }
 
 tn_tokenizer *tn__gguf_tokenizer(const tn_gguf *g, const char *path)

@@ -202,6 +202,8 @@ tn_tensor *tn_block_run(tn_block *m, tn_block_args a)
     tn_tensor *x = a.x, *w[2] = {NULL}, **own = a.weights ? &w[0] : NULL, **memory = a.memory_weights ? &w[1] : NULL;
     if (m->multihead_attn && !a.memory && before.memory < 0)
         tn_raise(TN_EINVAL, "transformer_decoder: memory is NULL; it may be left out only where the cache holds it");
+    if (!m->multihead_attn && (a.memory || a.memory_blocked || a.memory_blocked_keys || a.memory_weights))
+        tn_raise(TN_EINVAL, "block: .memory and what begins with it are for blocks that were made with .memory = true");
     if (!a.bias) a.bias = tn__block_bias(m, &a, before.own);
     if (tn_error() == TN_OK) {
         x = m->parallel ? in_parallel(m, x, &a, own) : in_turn(m, x, &a, own, memory);

@@ -20,6 +20,10 @@ static tn_blocks *create(const char *who, const tn_class *kind, tn_block_config 
                         "layer has a block of its own",
                         who, (long long)c.groups, (long long)c.layers),
                NULL;
+    if (c.full_layers < 0 || c.full_layers > c.layers)
+        return tn_raise(TN_EINVAL, "%s: .full_layers is %lld, but must be from 0 to .layers, %lld", who,
+                        (long long)c.full_layers, (long long)c.layers),
+               NULL;
     tn_blocks *m = tn_module_create(kind);
     if (!m) return NULL;
     m->layers = tn_child(m, "layers", tn_module_list_new());

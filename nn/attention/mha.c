@@ -49,7 +49,11 @@ static bool scores_fit(const char *who, tn_mha_config *c)
         return tn_raise(TN_EINVAL, "%s: .rope.dim is %lld, but must be even and at most a head's %lld", who,
                         (long long)c->rope.dim, (long long)d),
                false;
-    return true;
+    if (!c->rotary) return true;
+    const tn_scope s = tn_no_grad_begin();
+    tn_rope_angles(c->rope, 0, 0); /* raises what is wrong with it */
+    tn_scope_end(s);
+    return tn_error() == TN_OK;
 }
 
 static bool complete(const char *who, tn_mha_config *c)
@@ -119,6 +123,7 @@ tn_mha *tn_mha_create(tn_mha_config c)
 /* Of one call. */
 typedef struct {
     int64_t batch, queries, given, before, keys; /* keys = before + given: those in the cache, and those of this call */
+    int64_t past;                                /* of a causal call: positions in the cache */
     bool    recall;                              /* keys and values are a memory that the cache holds */
 } sizes;
 
@@ -184,23 +189,33 @@ static bool mask(const tn_mha *m, const sizes *z, tn_tensor **blocked)
     return tn_error() == TN_OK;
 }
 
+static bool options_fit(const tn_mha *m, const tn_mha_args *a)
+{
+    char text[192];
+    if (a->layer && !a->cache)
+        return tn_raise(TN_EINVAL, "mha: .layer is %lld, of the .cache, which is NULL", (long long)a->layer), false;
+    if (a->angles && !m->rotary)
+        return tn_raise(TN_EINVAL, "mha: .angles are for a module that was made .rotary"), false;
+    if (a->angles && (tn_ndim(a->angles) < 2 || tn_size(a->angles, -1) != m->rope.dim))
+        return tn_raise(TN_ESHAPE, "mha: .angles must be [.., %lld], as tn_mha_angles makes them, got %s",
+                        (long long)m->rope.dim, tn_shape_text(tn_shape_of(a->angles), text, sizeof text)),
+               false;
+    return true;
+}
+
 static bool mha_fits(const tn_mha *m, const tn_mha_args *a, sizes *z)
 {
     char                     text[192];
     int64_t                  batch, n;
     const tn__cached_lengths held = tn__cache_of(a->cache, a->layer);
-    if (!input(m, "query", 'T', a->query, m->dim, &z->batch, &z->queries)) return false;
+    if (!options_fit(m, a) || !input(m, "query", 'T', a->query, m->dim, &z->batch, &z->queries)) return false;
     if (a->memory && !a->cache)
         return tn_raise(TN_EINVAL, "mha: .memory says that the cache holds the keys, but .cache is NULL"), false;
-    if (a->layer && !a->cache)
-        return tn_raise(TN_EINVAL, "mha: .layer is %lld, of the .cache, which is NULL", (long long)a->layer), false;
-    if (a->angles && !m->rotary)
-        return tn_raise(TN_EINVAL, "mha: .angles are for a module that was made .rotary"), false;
     if (a->memory && held.memory >= 0) {
         z->recall = true, z->before = held.memory;
         if (!tn__cache_is_of(a->cache, a->layer, a->key)) return false;
     } else {
-        z->before = a->memory ? 0 : held.own;
+        z->before = a->memory ? 0 : held.own, z->past = a->causal ? z->before : 0;
         if (!input(m, "key", 'S', a->key, m->kdim, &batch, &z->given)) return false;
         if (batch != z->batch) return differ("query", a->query, "key", a->key, "the size of their batch");
         if (!input(m, "value", 'S', a->value, m->vdim, &batch, &n)) return false;
@@ -364,7 +379,7 @@ static tn_tensor *attend(tn_mha *m, const tn_mha_args *a, tn_tensor **weights)
     if (!through_cache(m, a, &z, &h[1], &h[2])) return NULL;
     if (looked) projections_seen(h);
 
-    t.q = all ? all : h[0], t.k = h[1], t.v = h[2], t.weights = weights, t.past = a->causal && !z.recall ? z.before : 0;
+    t.q = all ? all : h[0], t.k = h[1], t.v = h[2], t.weights = weights, t.past = z.past;
     t.dropout = m->base.training ? m->dropout : 0;
     if (m->scale > 0) t.scale = m->scale;
     t.order = m->time_first ? TN_DIMS(2, 0, 1, 3) : TN_DIMS(0, 2, 1, 3);

@@ -142,6 +142,8 @@ static tn_tensor *kaiming(const char *who, tn_kaiming_args a, bool normal)
     work       s;
     double     in, out;
     tn_tensor *v = NULL;
+    if (a.a != 0 && a.nonlinearity != TN_LEAKY_RELU)
+        return tn_raise(TN_EINVAL, "%s: .a is the slope of a leaky relu, and .nonlinearity another", who), NULL;
     if (!draws_for(who, a.t, &s)) return s.as_it_is;
     if (fans(who, a.t, &in, &out)) {
         const double fan = a.fan_out ? out : in, std = fan > 0 ? tn_gain(a.nonlinearity, a.a) / sqrt(fan) : 0;

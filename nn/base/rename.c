@@ -101,7 +101,8 @@ static int stars(const char *pattern)
 
 bool tn__renames_check(const char *who, const tn_rename *r, int n)
 {
-    if (n < 0 || (n && !r)) return tn_raise(TN_EINVAL, "%s: .renames is %d, but .rename is NULL", who, n), false;
+    if (n < 0 || !n != !r)
+        return tn_raise(TN_EINVAL, "%s: .renames is %d, but .rename is %s", who, n, r ? "there" : "NULL"), false;
     for (int i = 0; i < n; i++) {
         if (!r[i].file) return tn_raise(TN_EINVAL, "%s: rename %d has no name for the file", who, i), false;
         const int a = stars(r[i].file), b = r[i].module ? stars(r[i].module) : 0;

@@ -86,7 +86,15 @@ static const tn_class class2 = {.size = sizeof(tn_class),
 static tn_batch_norm *batch_norm_create(const char *who, const tn_class *kind, tn_batch_norm_config c)
 {
     const tn_shape s = {.n = 1, .d = {c.features}};
-    if (!tn__at_least(who, "features", c.features, 1) || !tn__floating(who, c.dtype)) return NULL;
+    if (!tn__at_least(who, "features", c.features, 1) || !tn__floating(who, c.dtype) || !tn__epsilon(who, c.eps))
+        return NULL;
+    if (!(c.momentum >= 0 && c.momentum <= 1))
+        return tn_raise(TN_EINVAL, "%s: .momentum is %s, but must be from 0 to 1", who, tn__number(c.momentum)), NULL;
+    const bool told = c.cumulative || c.momentum != (tn_batch_norm_config){TN_BATCH_NORM_DEFAULTS}.momentum;
+    if (told && c.no_running)
+        return tn_raise(TN_EINVAL,
+                        "%s: .momentum and .cumulative are of the running means, which .no_running leaves out", who),
+               NULL;
     tn_batch_norm *m = tn_module_create(kind);
     if (!m) return NULL;
     m->features = c.features, m->eps = c.eps, m->momentum = c.momentum, m->cumulative = c.cumulative;

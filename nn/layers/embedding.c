@@ -123,6 +123,12 @@ static tn_tensor *borders_of_offsets(const tn_embedding_bag *m, const tn_tensor 
                    NULL;
         tn_set_i64(at, i, before = here);
     }
+    if (at && m->last_offset && tn_get_i64(at, bags) != n)
+        return tn_raise(TN_EINDEX,
+                        "embedding_bag: with .last_offset the last offset is the number of indices, %lld, but it is "
+                        "%lld",
+                        (long long)n, (long long)tn_get_i64(at, bags)),
+               NULL;
     return at;
 }
 

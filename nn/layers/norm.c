@@ -55,7 +55,8 @@ bool tn__is_layer_norm(const tn_module *m) { return m->kind == &tn_layer_norm_cl
 tn_layer_norm *tn_layer_norm_create(tn_layer_norm_config c)
 {
     tn_shape shape;
-    if (!tn__last_dims("tn_layer_norm_new", c.dim, c.shape, &shape) || !tn__floating("tn_layer_norm_new", c.dtype))
+    if (!tn__last_dims("tn_layer_norm_new", c.dim, c.shape, &shape) || !tn__floating("tn_layer_norm_new", c.dtype) ||
+        !tn__epsilon("tn_layer_norm_new", c.eps))
         return NULL;
     tn_layer_norm *m = tn_module_new(tn_layer_norm);
     if (!m) return NULL;
@@ -97,7 +98,8 @@ static const tn_class tn_rms_norm_class = {.size = sizeof(tn_class),
 tn_rms_norm *tn_rms_norm_create(tn_rms_norm_config c)
 {
     tn_shape shape;
-    if (!tn__last_dims("tn_rms_norm_new", c.dim, c.shape, &shape) || !tn__floating("tn_rms_norm_new", c.dtype))
+    if (!tn__last_dims("tn_rms_norm_new", c.dim, c.shape, &shape) || !tn__floating("tn_rms_norm_new", c.dtype) ||
+        !tn__epsilon("tn_rms_norm_new", c.eps < 0 ? 0 : c.eps)) /* below 0: that of the number type */
         return NULL;
     tn_rms_norm *m = tn_module_new(tn_rms_norm);
     if (!m) return NULL;

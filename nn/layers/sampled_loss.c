@@ -22,6 +22,7 @@ static tn_sampled_loss *create(const char *who, const tn_class *kind, tn_sampled
                         c.counts ? tn_shape_text(tn_shape_of(c.counts), text, sizeof text) : "NULL"),
                NULL;
     if (!tn__at_least(who, "samples", c.samples, 1)) return NULL;
+    if (!isfinite(c.power)) return tn_raise(TN_EINVAL, "%s: .power is %g, but must be finite", who, c.power), NULL;
     if ((unsigned)c.reduction > TN_NONE)
         return tn_raise(TN_EINVAL, "%s: .reduction %d is none", who, c.reduction), NULL;
     tn_sampled_loss *m = tn_module_create(kind);
@@ -31,11 +32,14 @@ static tn_sampled_loss *create(const char *who, const tn_class *kind, tn_sampled
     for (int64_t i = 0; m->cumulative && m->probability && i < m->classes; i++) {
         const double n = tn_get(c.counts, i);
         if (!(n >= 0) || n > 1e300)
-            return tn_raise(TN_EINVAL, "%s: .counts[%lld] is %g, but must not be negative", who, (long long)i, n),
+            return tn_raise(TN_EINVAL, "%s: .counts[%lld] is %g, but must not be negative, nor above 1e300", who,
+                            (long long)i, n),
                    tn_built(m);
         sum += m->probability[i] = n > 0 ? tn__libm_pow(n, c.power) : 0;
         m->cumulative[i] = sum;
     }
+    if (tn_error() == TN_OK && !isfinite(sum))
+        tn_raise(TN_EINVAL, "%s: .counts to the .power %g are beyond all numbers", who, c.power);
     if (tn_error() == TN_OK && !(sum > 0)) tn_raise(TN_EINVAL, "%s: .counts are all 0: there is no noise to draw", who);
     for (int64_t i = 0; tn_error() == TN_OK && i < m->classes; i++) m->probability[i] /= sum;
     return tn_built(m);

@@ -63,6 +63,8 @@ static bool config_fits(const char *who, int64_t gates, const tn_rnn_config *c)
         return tn_raise(TN_EINVAL, "%s: .relu is for tn_rnn_new; the gates of an LSTM and a GRU are what they are",
                         who),
                false;
+    if (c->locked && c->dropout == 0)
+        return tn_raise(TN_EINVAL, "%s: .locked says how .dropout drops, which is 0", who), false;
     if (c->proj_size && gates != 4) return tn_raise(TN_EINVAL, "%s: .proj_size is for tn_lstm_new", who), false;
     if (c->proj_size >= 0 && (!c->proj_size || c->proj_size < c->hidden)) return true;
     return tn_raise(TN_EINVAL, "%s: .proj_size is %lld, but must be less than .hidden, %lld, or 0 for none", who,

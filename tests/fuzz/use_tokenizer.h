@@ -15,9 +15,9 @@ static void use_tokenizer(const tn_tokenizer *t, const char *text, size_t n, boo
     tn_encoding  *e = tn_encoding_new();
     const int64_t size = tn_tokenizer_size(t);
     for (int how = 0; how < 3; how++) {
-        const tn_status s =
-            tn_tokenizer_encode(t, e, text, n, .bare = how == 0, .literal = how == 1, .pair = how == 2 ? text : NULL,
-                                .pair_bytes = n / 2, .max_length = how == 2 ? 20 : 0, .pad_to = how == 2 ? 3 : 0);
+        const tn_status s = tn_tokenizer_encode(t, e, text, n, .bare = how == 0, .literal = how == 1,
+                                                .pair = how == 2 ? text : NULL, .pair_bytes = how == 2 ? n / 2 : 0,
+                                                .max_length = how == 2 ? 20 : 0, .pad_to = how == 2 ? 3 : 0);
         if (s != TN_OK) {
             USABLE(s == TN_EINVAL && how == 2 && e->n == 0); /* the template is too long, or nothing pads */
             tn_clear_error();

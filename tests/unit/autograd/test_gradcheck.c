@@ -3,6 +3,7 @@
 #include "autograd/autograd.h"
 #include "core/core.h"
 #include "tests/common/check_main.h"
+#include "tests/common/errors.h"
 
 #include <math.h>
 #include <string.h>
@@ -119,6 +120,23 @@ static tn_tensor *chosen(tn_tensor *const *in, int n, void *user)
            tn_add(tn_sum(tn_index_select(in[0], 0, in[1])), tn_sum(tn_mul(tn_detach(in[2]), in[2])));
 }
 
+/* What would compare nothing is refused. */
+static tn_tensor *of_one(tn_tensor *const *x, int n, void *user) { return (void)n, (void)user, tn_square(x[0]); }
+START_TEST(what_it_refuses)
+{
+    tn_tensor *x = tn_ones_of(TN_F64, TN_SHAPE(2));
+    const struct {
+        double step, atol, rtol;
+    } bad[] = {{0, 1e-8, 1e-6}, {NAN, 1e-8, 1e-6}, {1, 1e-8, 1e-6}, {1e-3, -1, 1e-6}, {1e-3, 1e-8, NAN}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        tn_gradcheck(of_one, .input = x, .step = bad[i].step, .atol = bad[i].atol, .rtol = bad[i].rtol);
+        ck_error(TN_EINVAL, "tn_gradcheck: .step must be between 0 and 1, .atol and .rtol not negative");
+    }
+    tn_gradcheck(of_one, .input = x, .inputs = &x, .count = 1);
+    ck_error(TN_EINVAL, "tn_gradcheck: give its inputs as .input or as .count and .inputs, not both");
+}
+END_TEST
+
 START_TEST(what_surrounds_it_stays)
 {
     tn_tensor *x = tn_uniform(TN_SHAPE(20), 1, 2); /* f32: checked as f64 copies */
@@ -146,6 +164,7 @@ int main(void)
     TCase *t = tn_tcase(s, "gradcheck");
     tcase_add_loop_test(t, mistakes_are_found, 0, ROWS);
     tcase_add_test(t, how_far_it_is_off);
+    tcase_add_test(t, what_it_refuses);
     tcase_add_test(t, what_surrounds_it_stays);
     return tn_check_main(s);
 }

@@ -187,6 +187,17 @@ START_TEST(refused)
     tn_clear_error();
     ck_assert_ptr_null(READ("a\tx\n", .form = "tsv", .label = "gold"));
     ck_error(TN_EINVAL, " has no column 'gold'; its first line has 2");
+    static const char *const one = ": column 1 would be both the text and the label: say which columns they are";
+    ck_assert_ptr_null(READ("good film\nbad\n", .form = "csv"));
+    ck_error_has(TN_EINVAL, one);
+    ck_assert_ptr_null(READ("a\tb\tx\n", .form = "tsv", .label = "1"));
+    ck_error_has(TN_EINVAL, one);
+    ck_assert_ptr_null(READ("a,x\n", .form = "csv", .pairs = true));
+    ck_error_has(TN_EINVAL, ": column 2 would be both the second text and the label: say which columns they are");
+    ck_assert_ptr_null(READ("a\tb\tx\n", .form = "tsv", .pair = "1"));
+    ck_error_has(TN_EINVAL, ": column 1 would be both the text and the second text: say which columns they are");
+    ck_assert_ptr_null(READ("{\"l\": \"a\"}\n", .form = "jsonl", .text = "l", .label = "l"));
+    ck_error_has(TN_EINVAL, ": the member \"l\" would be both the text and the label: say which are which");
     ck_assert_ptr_null(READ("{\"data\":", .kind = TN_LABELLED_ANSWERS));
     tn_clear_error();
     ck_assert_ptr_null(READ("a,b\n", .kind = TN_LABELLED_CHOICES));
@@ -307,6 +318,10 @@ START_TEST(texts_as_features)
     ck_error(TN_EINVAL, "tn_features_new: the labels are NULL; tn_labels_of gives them");
     ck_assert_ptr_null(tn_features_new(l, tokens, s, .length = 3));
     ck_error(TN_EINVAL, "tn_features_new: .length is 3, but must be from 8 to 1048576");
+    ck_assert_ptr_null(tn_features_new(l, tokens, s, .problem = (tn_problem)9));
+    ck_error(TN_EINVAL, "tn_features_new: .problem 9 is none");
+    ck_assert_ptr_null(tn_features_new(l, tokens, s, .problem = TN_REGRESSION));
+    ck_error_has(TN_EINVAL, " was read as TN_ONE_LABEL: give both the same");
     tn_labelled_free(l), tn_labels_free(s);
 }
 END_TEST

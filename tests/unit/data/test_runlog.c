@@ -51,6 +51,15 @@ START_TEST(rows)
     put(l, 1, 1, 1);
     tn_runlog_close(l);
     ck_assert(file_is(tn_test_file("log.csv"), "step,loss,lr\n1,1.0,1.0\n"));
+    ck_assert_ptr_null(tn_runlog_open(.csv = tn_test_file("log.csv"), .columns = names));
+    ck_error(TN_EINVAL, "tn_runlog_open: .n is 0, but .columns are there");
+    ck_assert_ptr_null(tn_runlog_open(.csv = tn_test_file("log.csv"), .n = 2));
+    ck_error(TN_EINVAL, "tn_runlog_open: .n is 2, but .columns are NULL");
+    ck_assert_ptr_null(tn_runlog_open(.csv = "log", .n = 2, .columns = (const char *[]){"lr", "lr"}));
+    ck_error(TN_EINVAL, "tn_runlog_open: column 'lr' is given twice");
+    ck_assert_ptr_null(tn_runlog_open(.csv = "log", .jsonl = "log"));
+    ck_error(TN_EINVAL, "tn_runlog_open: .csv and .jsonl are one file, 'log'");
+    ck_assert(file_is(tn_test_file("log.csv"), "step,loss,lr\n1,1.0,1.0\n"));
     ck_assert_ptr_null(tn_runlog_open(.csv = tn_test_file(".")));
     ck_assert_int_ne(tn_error(), TN_OK);
     tn_clear_error();

@@ -155,6 +155,14 @@ START_TEST(pieces_refused)
     ck_error(TN_EFORMAT, "tn_tokenizer_of_pieces: the score of piece 1 is no number");
     ck_assert_ptr_null(tn_tokenizer_of_pieces(2, twice, .types = types));
     ck_error(TN_EFORMAT, "tn_tokenizer_of_pieces: piece 1 has the type 7, expected 1 to 6");
+    static const char *const merges[] = {"a b"};
+    ck_assert_ptr_null(tn_tokenizer_of_pieces(2, twice, .kind = TN_BYTE_BPE, .merges = merges));
+    ck_error(TN_EINVAL, "tn_tokenizer_of_pieces: .n_merges is 0, but .merges are there");
+    ck_assert_ptr_null(tn_tokenizer_of_pieces(2, twice, .kind = TN_SENTENCE_BPE, .merges = merges, .n_merges = 1));
+    ck_error(TN_EINVAL, "tn_tokenizer_of_pieces: .merges, .splitter and .whole_words are for TN_BYTE_BPE");
+    ck_assert_ptr_null(tn_tokenizer_of_pieces(2, twice, .kind = TN_BYTE_BPE, .scores = infinite));
+    ck_error(TN_EINVAL,
+             "tn_tokenizer_of_pieces: .scores are for TN_SENTENCE_BPE and TN_UNIGRAM; TN_BYTE_BPE has .merges");
     ck_assert_ptr_null(tn_tokenizer_of_pieces(2, twice, .first = 2));
     ck_error(TN_EINVAL, "tn_tokenizer_of_pieces: the first piece is 2, the last -1, but the pieces are 2");
 }

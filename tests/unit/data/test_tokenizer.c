@@ -242,6 +242,16 @@ START_TEST(cuts_the_longest_first)
     ck_assert_ptr_null(ENCODED("a", .max_length = 1));
     ck_error(TN_EINVAL, "tn_tokenizer_encode: max_length is 1, but the template alone adds 2 pieces");
     ck_assert_int_eq(e->n, 0);
+    const char *const text = "a";
+    tn_token_batch    many;
+    tn_tokenizer_encode(t, e, "a", 1, .pairs = &text);
+    ck_error(TN_EINVAL, "tn_tokenizer_encode: .pairs are for tn_tokenizer_batch: give .pair");
+    tn_tokenizer_encode(t, e, "a", 1, .pair_bytes = 1);
+    ck_error(TN_EINVAL, "tn_tokenizer_encode: .pair_bytes is given, but .pair is NULL");
+    tn_tokenizer_encode(t, e, "a", 1, .cut = (tn_cut)7);
+    ck_error(TN_EINVAL, "tn_tokenizer_encode: .cut is none of those that there are");
+    tn_tokenizer_batch(t, &many, 1, &text, .pair = "b", .pair_bytes = 1);
+    ck_error(TN_EINVAL, "tn_tokenizer_batch: .pair is for tn_tokenizer_encode: give .pairs");
 }
 END_TEST
 

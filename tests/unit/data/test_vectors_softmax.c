@@ -191,7 +191,7 @@ START_TEST(what_it_refuses)
     ck_error(TN_EUNSUPPORTED, "tn_vectors_train: softmax over 32769 words is too slow, it takes up to 32768: raise "
                               ".min_count, or take TN_VECTORS_HIERARCHICAL or TN_VECTORS_NEGATIVE");
     ck_assert_ptr_null(tn_vectors_train(1, &path, .kind = TN_VECTORS_GLOVE, .loss = TN_VECTORS_SOFTMAX));
-    ck_error(TN_EINVAL, "tn_vectors_train: softmax is no .loss for GloVe, which learns from counts of pairs");
+    ck_error(TN_EINVAL, "tn_vectors_train: GloVe learns from counts of pairs, and has no other .loss");
 }
 END_TEST
 

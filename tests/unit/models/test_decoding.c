@@ -72,8 +72,8 @@ START_TEST(rolling_as_without_until_it_is_full)
 }
 END_TEST
 
-/* Trimmed to a word of the text, not of the cache: the scores are those of the text that is left, or it is refused where
- * they would need what is forgotten. */
+/* Trimmed to a word of the text, not of the cache: the scores are those of the text that is left, or it is refused
+ * where they would need what is forgotten. */
 START_TEST(trimmed_by_words)
 {
     enum { WINDOW = 50, LONG = 700 };

@@ -89,6 +89,8 @@ START_TEST(by_fan)
     is_uniform(tn_init_kaiming_uniform(t), sqrt(6.0 / 300));
     is_uniform(tn_init_kaiming_uniform(t, .a = sqrt(5)), sqrt(1.0 / 300));
     is_uniform(tn_init_kaiming_uniform(t, .fan_out = true, .nonlinearity = TN_TANH), 5.0 / 3 * sqrt(3.0 / 240));
+    ck_assert_ptr_null(tn_init_kaiming_normal(t, .nonlinearity = TN_RELU, .a = 0.5));
+    ck_error(TN_EINVAL, "tn_init_kaiming_normal: .a is the slope of a leaky relu, and .nonlinearity another");
     is_normal(tn_init_kaiming_normal(t, .nonlinearity = TN_RELU), 0, sqrt(2.0 / 300));
     is_normal(tn_init_kaiming_normal(t, .fan_out = true, .nonlinearity = TN_NO_NONLINEARITY), 0, sqrt(1.0 / 240));
 }

@@ -490,6 +490,10 @@ START_TEST(wrong_use)
     ck_error(TN_EINVAL, "mha: .layer is 1, of the .cache, which is NULL");
     tn_mha_forward(m, x, x, x, .angles = tn_zeros(TN_SHAPE(3, 4)));
     ck_error(TN_EINVAL, "mha: .angles are for a module that was made .rotary");
+    tn_mha *rotary = tn_mha_new(.dim = 8, .heads = 2, .rotary = true);
+    tn_mha_forward(rotary, x, x, x, .angles = tn_zeros(TN_SHAPE(3, 2)));
+    ck_error(TN_ESHAPE, "mha: .angles must be [.., 4], as tn_mha_angles makes them, got [3, 2]");
+    tn_free(rotary);
     tn_transformer_decoder_forward(d, noise(TN_F32, 2, 1, D), noise(TN_F32, 2, 1, D), .cache = c, .layer = 1);
     ck_error(TN_EINVAL, "blocks: .layer is for a block that is called by itself; a stack calls all");
     tn_mha_forward(m, x, x, x, .cache = c, .layer = -1);
@@ -551,6 +555,23 @@ START_TEST(wrong_use)
 }
 END_TEST
 
+/* A memory that nobody reads is not passed over. */
+START_TEST(memory_of_no_use)
+{
+    tn_blocks        *plain = tn_blocks_new(.dim = 8, .heads = 2, .layers = 2);
+    tn_tensor        *eight = tn_ones(TN_SHAPE(1, 3, 8)), *seen[2];
+    const char *const none =
+        "layers.0: block: .memory and what begins with it are for blocks that were made with .memory = true";
+    ck_assert(!tn_blocks_forward(plain, eight, .memory = eight));
+    ck_error(TN_EINVAL, none);
+    ck_assert(!tn_blocks_forward(plain, eight, .memory_weights = seen));
+    ck_error(TN_EINVAL, none);
+    ck_assert(!tn_blocks_forward(plain, eight, .memory_blocked_keys = tn_zeros_of(TN_BOOL, TN_SHAPE(1, 3))));
+    ck_error(TN_EINVAL, none);
+    tn_free(plain);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("kv cache");
@@ -569,6 +590,7 @@ int main(void)
     tcase_add_test(c, memory_fails);
     tcase_add_test(c, parts_that_fail);
     tcase_add_test(c, wrong_use);
+    tcase_add_test(c, memory_of_no_use);
     tcase_set_timeout(c, 120);
     return tn_check_main(s);
 }

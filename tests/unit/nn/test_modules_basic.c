@@ -375,6 +375,17 @@ START_TEST(wrong_configs)
     refuses(TN_EINVAL, "tn_linear_new: .out is -3, but must be at least 1", tn_linear_new(.in = 2, .out = -3));
     refuses(TN_EDTYPE, "tn_linear_new: .dtype is i64, but parameters are f32, f64 or bf16",
             tn_linear_new(.in = 2, .out = 3, .dtype = TN_I64));
+    refuses(TN_EINVAL, "tn_layer_norm_new: .eps is nan, but must not be negative, nor infinite",
+            tn_layer_norm_new(.dim = 2, .eps = NAN));
+    refuses(TN_EINVAL, "tn_rms_norm_new: .eps is nan, but must not be negative, nor infinite",
+            tn_rms_norm_new(.dim = 2, .eps = NAN));
+    refuses(TN_EINVAL, "tn_batch_norm1d_new: .eps is -1, but must not be negative, nor infinite",
+            tn_batch_norm1d_new(.features = 2, .eps = -1));
+    refuses(TN_EINVAL, "tn_batch_norm2d_new: .momentum is nan, but must be from 0 to 1",
+            tn_batch_norm2d_new(.features = 2, .momentum = NAN));
+    refuses(TN_EINVAL,
+            "tn_batch_norm1d_new: .momentum and .cumulative are of the running means, which .no_running leaves out",
+            tn_batch_norm1d_new(.features = 2, .no_running = true, .cumulative = true));
     refuses(TN_EINVAL, "tn_bilinear_new: .in2 is 0, but must be at least 1", tn_bilinear_new(.in1 = 2, .out = 3));
     refuses(TN_EINVAL, "tn_embedding_new: .count is 0, but must be at least 1", tn_embedding_new(.dim = 3));
     refuses(TN_EINDEX, "tn_embedding_new: .padding is 10, but there are 10 rows; -1 is for none",
@@ -541,6 +552,8 @@ START_TEST(wrong_bags)
     m = tn_embedding_bag_new(.count = 4, .dim = 2, .mode = TN_BAG_SUM, .last_offset = true);
     refuses(TN_ESHAPE, "embedding_bag: weights have shape [2], but there is one for each index",
             tn_embedding_bag_forward(m, flat, flat, tn_ones(TN_SHAPE(2))));
+    refuses(TN_EINDEX, "embedding_bag: with .last_offset the last offset is the number of indices, 3, but it is 2",
+            tn_embedding_bag_forward(m, flat, ints(TN_SHAPE(2), (int64_t[]){0, 2}), NULL));
     refuses(TN_ESHAPE, "embedding_bag: offsets must be integers [bags + 1], got i64 [0]",
             tn_embedding_bag_forward(m, flat, tn_zeros_of(TN_I64, TN_SHAPE(0)), NULL));
     tn_free(m);

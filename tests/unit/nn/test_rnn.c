@@ -448,6 +448,8 @@ START_TEST(wrong_use)
     ck_error(TN_EDTYPE, "tn_rnn_new: .dtype is i64, but parameters are f32, f64 or bf16");
     ck_assert(!tn_gru_new(.in = 4, .hidden = 2, .relu = true));
     ck_error(TN_EINVAL, "tn_gru_new: .relu is for tn_rnn_new; the gates of an LSTM and a GRU are what they are");
+    ck_assert(!tn_lstm_new(.in = 4, .hidden = 2, .locked = true));
+    ck_error(TN_EINVAL, "tn_lstm_new: .locked says how .dropout drops, which is 0");
     ck_assert(!tn_lstm_cell_new(.in = 4, .hidden = 2, .relu = true));
     ck_error(TN_EINVAL, "tn_lstm_cell_new: .relu is for tn_rnn_cell_new");
     ck_assert(!tn_gru_cell_new(.hidden = 2));

@@ -211,6 +211,8 @@ START_TEST(names_have_prefixes_and_are_renamed)
     ck_assert_int_eq(tn_safetensors_save(w, path), TN_OK);
     tn_safetensors_writer_free(w);
     tn_scope_end(s);
+    ck_assert_int_eq(tn_load(b, path, .rename = rules, .allow_missing = true), TN_EINVAL);
+    ck_error(TN_EINVAL, "tn_load: .renames is 0, but .rename is there");
     ck_assert_int_eq(tn_load(b, path, .rename = rules, .renames = n, .allow_missing = true), TN_OK);
     ck_assert(tn_allclose(b->head->weight, a->head->weight, 0, 0) &&
               tn_allclose(b->words->weight, a->words->weight, 0, 0));

@@ -608,6 +608,8 @@ START_TEST(wrong_use)
              "stack: call tn_blocks_new");
     ck_assert(!tn_blocks_new(.dim = 8, .heads = 2, .layers = 6, .full_layers = 2));
     ck_error(TN_EINVAL, "tn_blocks_new: .full_layers is 2, but there is no .window");
+    ck_assert(!tn_blocks_new(.dim = 8, .heads = 2, .layers = 6, .window = 4, .full_layers = 7));
+    ck_error(TN_EINVAL, "tn_blocks_new: .full_layers is 7, but must be from 0 to .layers, 6");
     ck_assert(!tn_block_new(.dim = 8, .heads = 2, .relative_causal = true));
     ck_error(TN_EINVAL, "tn_block_new: .relative_causal goes with .relative");
     ck_assert(!tn_block_new(.dim = 8, .heads = 2, .relative_distance = 64));

@@ -520,6 +520,10 @@ START_TEST(wrong_use)
     ck_error(TN_EINVAL, "tn_sgd_new: lr is -0.1, but must not be negative, nor infinite");
     ck_assert_ptr_null(tn_sgd_new(net, .nesterov = true));
     ck_error(TN_EINVAL, "tn_sgd_new: .nesterov needs a .momentum and no .dampening");
+    ck_assert_ptr_null(tn_sgd_new(net, .dampening = 0.5));
+    ck_error(TN_EINVAL, "tn_sgd_new: .dampening is of the .momentum, which is 0");
+    ck_assert_ptr_null(tn_rmsprop_new(net, .alpha = 1.5));
+    ck_error(TN_EINVAL, "tn_rmsprop_new: alpha is 1.5, but must be from 0 to 1");
     ck_assert_ptr_null(tn_adam_new(net, .beta1 = 0.9, .beta2 = 1));
     ck_error(TN_EINVAL, "tn_adam_new: beta2 is 1, but must be at least 0 and less than 1");
     ck_assert_ptr_null(tn_adam_new(net, .eps = NAN));

@@ -353,6 +353,9 @@ START_TEST(wrong_use)
     REFUSED(TN_EINVAL, tn_cosine_lr_new(NULL, .steps = 3), "tn_cosine_lr_new: the optimizer is NULL");
     REFUSED(TN_EINVAL, tn_cosine_lr_new(o, .steps = 3, .min_lr = -1),
             "tn_cosine_lr_new: .min_lr is -1, but must not be negative, nor infinite");
+    REFUSED(TN_EINVAL, tn_one_cycle_lr_new(o, .max_lr = 1, .steps = 10, .three_phase = true, .warmup = 0.7),
+            "tn_one_cycle_lr_new: .warmup is 0.7, but must be at most 0.5 for .three_phase, which goes down as long as "
+            "up");
     REFUSED(TN_EINVAL, tn_step_lr_new(o), "tn_step_lr_new: .size is 0, but must be at least 1");
     REFUSED(TN_EINVAL, tn_step_lr_new(o, .size = 3, .gamma = NAN),
             "tn_step_lr_new: .gamma is nan, but must not be negative, nor infinite");
