@@ -47,8 +47,8 @@ typedef struct tn_vectors_train_args {
     tn_vectors_loss   loss;
     int64_t dim       TN_IS(100);
     int64_t window    TN_IS(5);
-    int64_t negatives TN_IS(5);
-    double sample     TN_IS(1e-4); /* words more frequent than this part of all are skipped at times; 0: none */
+    int64_t negatives TN_IS(5);    /* of NEGATIVE and NCE, not of GloVe */
+    double sample     TN_IS(1e-4); /* words more frequent than this are skipped at times (not GloVe's); 0: none */
     int64_t epochs    TN_IS(5);
     int64_t min_count TN_IS(5);
     double            lr;       /* 0: the original program's, 0.025 (CBOW and FastText 0.05, GloVe 0.05) */

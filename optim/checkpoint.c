@@ -108,6 +108,7 @@ static bool check(const tn_checkpoint_save_args *c)
 {
     static const char who[] = "tn_checkpoint_save";
     if (!c->path) return tn_raise(TN_EINVAL, "%s: the path is NULL", who), false;
+    if (c->step < 0) return tn_raise(TN_EINVAL, "%s: .step is %lld, but counts from 0", who, (long long)c->step), false;
     if (!c->module && !c->optimizer && !c->ema && !c->tensor_count)
         return tn_raise(TN_EINVAL, "%s: there is nothing to save: .module, .optimizer, .ema, .tensors", who), false;
     if (!check_extras(who, c)) return false;

@@ -58,7 +58,8 @@ TN_API const tn_json *tn_checkpoint_config(const tn_checkpoint_file *f); /* the 
 TN_API const tn_json *tn_checkpoint_data(const tn_checkpoint_file *f);   /* NULL if there is none */
 TN_API tn_tensor     *tn_checkpoint_tensor(const tn_checkpoint_file *f, const char *name); /* of .tensors */
 
-/* What is asked for is restored, and must be there; the rest of the file is left alone. */
+/* What is asked for is restored, and must be there; the rest of the file is left alone. How gradients are clipped, and
+ * in how many parts (tn_accumulate), is the program's. */
 typedef struct tn_checkpoint_restore_args {
     int                       zero_;
     const tn_checkpoint_file *file;

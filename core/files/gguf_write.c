@@ -3,6 +3,8 @@
 #include "core/files/gguf_private.h"
 #include "core/tensor/tensor.h"
 
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 struct tn_gguf_writer {
@@ -101,6 +103,8 @@ tn_status tn_gguf_put_float(tn_gguf_writer *w, const char *key, double v)
     const float f = (float)v;
     uint32_t    bits;
     memcpy(&bits, &f, sizeof bits);
+    if (v - v == 0 && !(fabs(v) <= FLT_MAX))
+        return tn_raise(TN_EINVAL, "tn_gguf_put_float: '%s' is %g, beyond all f32", key ? key : "NULL", v);
     if (open_pair(w, "tn_gguf_put_float", key, TN_GGUF_F32, 4)) put(w, bits, 4);
     return tn__self.error;
 }

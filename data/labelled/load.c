@@ -87,6 +87,18 @@ static bool right_config(const tn_labelled_config *c)
     if (tn__blocked()) return false;
     if ((unsigned)c->kind > TN_LABELLED_CHOICES || (unsigned)c->problem > TN_REGRESSION || c->skip < 0)
         return tn_raise(TN_EINVAL, "tn_labelled_load: .kind, .problem or .skip is none of those that there are"), false;
+    const bool texts = c->kind == TN_LABELLED_TEXTS, words = c->kind == TN_LABELLED_WORDS;
+    const struct {
+        bool        given;
+        const char *what;
+    } of_others[] = {{!texts && (c->text || c->pair || c->pairs), ".text, .pair and .pairs are"},
+                     {!texts && c->problem != TN_ONE_LABEL, ".problem is"},
+                     {!texts && !words && c->label, ".label is"},
+                     {c->label && c->no_label, ".label, beside .no_label, is"},
+                     {!words && c->bio, ".bio is"}};
+    for (size_t i = 0; i < sizeof of_others / sizeof *of_others; i++)
+        if (of_others[i].given)
+            return tn_raise(TN_EINVAL, "tn_labelled_load: %s of no use to this .kind", of_others[i].what), false;
     return true;
 }
 

@@ -87,7 +87,8 @@ static tn_text without_cr(tn_text t)
 
 static tn_pairs *pairs_new(const char *who, const tn_pairs_config *c)
 {
-    const char *wrong = !c->source.encode || !c->target.encode     ? "source and target need an encoder each"
+    const char *wrong = !c->source.encode || !c->target.encode           ? "source and target need an encoder each"
+                        : c->max_tokens && c->max_tokens < c->min_tokens ? "max_tokens is less than min_tokens"
                         : c->min_tokens < 0 || c->max_tokens < 0   ? "min_tokens and max_tokens cannot be negative"
                         : c->pad < 0 || c->begin < 0 || c->end < 0 ? "pad, begin and end cannot be negative"
                         : !(c->max_ratio >= 0)                     ? "max_ratio cannot be negative"

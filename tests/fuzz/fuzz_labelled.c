@@ -47,9 +47,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     const size_t before = tn_memory_now().live;
     for (int i = 0; i < FORMS && size; i++) {
-        tn_labelled *l = tn_labelled_parse((const char *)data + 1, size - 1, .kind = forms[i].kind,
-                                           .problem = forms[i].problem, .form = forms[i].form, .skip = data[0] % 8,
-                                           .no_label = data[0] & 8, .pairs = data[0] & 16, .bio = data[0] & 32);
+        tn_labelled *l = tn_labelled_parse(
+            (const char *)data + 1, size - 1, .kind = forms[i].kind, .problem = forms[i].problem, .form = forms[i].form,
+            .skip = data[0] % 8, .no_label = data[0] & 8, .pairs = data[0] & 16 && forms[i].kind == TN_LABELLED_TEXTS,
+            .bio = data[0] & 32 && forms[i].kind == TN_LABELLED_WORDS);
         CHECK(l || tn_error() == TN_EFORMAT || tn_error() == TN_EINVAL || tn_error() == TN_EINDEX);
         tn_clear_error();
         if (l && tn_labelled_count(l)) use(l, t, forms[i].problem);

@@ -198,6 +198,16 @@ START_TEST(refused)
     ck_error_has(TN_EINVAL, ": column 1 would be both the text and the second text: say which columns they are");
     ck_assert_ptr_null(READ("{\"l\": \"a\"}\n", .form = "jsonl", .text = "l", .label = "l"));
     ck_error_has(TN_EINVAL, ": the member \"l\" would be both the text and the label: say which are which");
+    ck_assert_ptr_null(READ("a x\n", .kind = TN_LABELLED_WORDS, .text = "2"));
+    ck_error(TN_EINVAL, "tn_labelled_load: .text, .pair and .pairs are of no use to this .kind");
+    ck_assert_ptr_null(READ("a x\n", .kind = TN_LABELLED_WORDS, .problem = TN_ANY_LABELS));
+    ck_error(TN_EINVAL, "tn_labelled_load: .problem is of no use to this .kind");
+    ck_assert_ptr_null(READ("{}", .kind = TN_LABELLED_ANSWERS, .label = "x"));
+    ck_error(TN_EINVAL, "tn_labelled_load: .label is of no use to this .kind");
+    ck_assert_ptr_null(READ("a\tx\n", .bio = true));
+    ck_error(TN_EINVAL, "tn_labelled_load: .bio is of no use to this .kind");
+    ck_assert_ptr_null(READ("a\tx\n", .label = "2", .no_label = true));
+    ck_error(TN_EINVAL, "tn_labelled_load: .label, beside .no_label, is of no use to this .kind");
     ck_assert_ptr_null(READ("{\"data\":", .kind = TN_LABELLED_ANSWERS));
     tn_clear_error();
     ck_assert_ptr_null(READ("a,b\n", .kind = TN_LABELLED_CHOICES));

@@ -101,6 +101,8 @@ START_TEST(refuses)
     tn_pairs_config c = plain;
     c.refuse_empty = true;
     refused(pairs_of("a\nb\n", "x\n\n", c), TN_EFORMAT, "/b': line 2 is empty");
+    c.min_tokens = 5, c.max_tokens = 3;
+    refused(pairs_of("a\nb\n", "x\ny\n", c), TN_EINVAL, "max_tokens is less than min_tokens");
     refused(pairs_of("a\n", "x\n", (tn_pairs_config){.zero_ = 0}), TN_EINVAL, "source and target need an encoder each");
 }
 END_TEST

@@ -516,6 +516,7 @@ START_TEST(what_cannot_be_saved)
         ck_assert_int_ne(access(path, F_OK), 0);                  \
     } while (0)
     FAILS(TN_EINVAL, "tn_checkpoint_save: the path is NULL", NULL, .module = net);
+    FAILS(TN_EINVAL, "tn_checkpoint_save: .step is -5, but counts from 0", path, .module = net, .step = -5);
     FAILS(TN_EINVAL, "tn_checkpoint_save: there is nothing to save: .module, .optimizer, .ema, .tensors", path);
     FAILS(TN_EFORMAT,
           "tn_checkpoint_save: .config: tn_json_parse: line 1, column 1 (byte 0): found 'n', expected a value", path,
