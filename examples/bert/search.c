@@ -116,14 +116,15 @@ static bool same(const tn_safetensors *f, const char *key, const char *want)
 
 static tn_tensor *loaded(const sentences *how, const haystack *h, const char *of_texts, const char *of_model)
 {
-    tn_safetensors *f = tn_safetensors_open(index_file);
-    tn_tensor      *v = NULL;
-    if (f && !same(f, "texts", of_texts))
-        tn_raise(TN_EFORMAT, "'%s' is no index of these texts: delete it, and it is made anew, or name another",
-                 index_file);
+    static const char *const or_else = "name another, or delete it, and it is made anew";
+    tn_safetensors          *f = tn_safetensors_open(index_file);
+    tn_tensor               *v = NULL;
+    const bool               other = !f && tn_error() == TN_EFORMAT; /* another kind of file */
+    if (other) tn_clear_error();
+    if (other || (f && !same(f, "texts", of_texts)))
+        tn_raise(TN_EFORMAT, "'%s' is no index of these texts: %s", index_file, or_else);
     else if (f && !same(f, "model", of_model))
-        tn_raise(TN_EFORMAT, "'%s' is an index of another model: delete it, and it is made anew, or name another",
-                 index_file);
+        tn_raise(TN_EFORMAT, "'%s' is an index of another model: %s", index_file, or_else);
     else if (f) v = tn_safetensors_get(f, "vectors");
     if (v && (tn_dtype_of(v) != TN_F32 || !tn_shape_equal(tn_shape_of(v), TN_SHAPE(h->n, how->dim))))
         tn_raise(TN_EFORMAT, "'%s': vectors is not f32 [%lld, %lld]", index_file, (long long)h->n, (long long)how->dim);

@@ -268,6 +268,7 @@ search=("$bert" search --quiet --model whole --text hay.txt --index hay.index)
 says 3 "is an index of another model" "${search[@]}" --model small "The keys."
 echo more >>hay.txt
 says 3 "is no index of these texts" "${search[@]}" "The keys."
+says 3 "'hay.txt' is no index of these texts" "${search[@]}" --index hay.txt "The keys."
 says 5 "there is no folder 'no/'" "${search[@]}" --index no/hay "The keys."
 : >hay.txt
 says 3 "has no lines to look through" "${search[@]}" "The keys."
