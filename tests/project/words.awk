@@ -3,8 +3,8 @@
 # and a line "file lines N" with the number of comment lines of each source. Kinds: comment, string, page.
 #
 # C: comments, and string literals; adjacent literals are one text. Scripts (.sh, .py, .awk, .txt, none): lines that start with #
-# are comments, the others are strings, since they print messages. Pages (.md, .1): everything except fenced blocks
-# without a language and indented blocks, which quote output.
+# are comments, the others are strings, since they print messages. Pages (.md, .1): everything except fenced blocks of
+# text and indented blocks, which quote output.
 
 # Reports the phrases in `text`. Line breaks in it are "\n"; `line` is the number of its first line.
 function report(kind, text, line,    rest, at, before, word, breaks, shown)
@@ -116,7 +116,7 @@ kind == "c" {
 }
 kind == "page" {
     if (/^ *```/) {
-        fence = fence ? 0 : /``` *$/ ? 1 : 2
+        fence = fence ? 0 : /```(text)? *$/ ? 1 : 2
         next
     }
     if (fence == 1 || /^    [^ ]/) next
