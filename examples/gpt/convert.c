@@ -1,4 +1,4 @@
-/* convert.c — gpt convert: a model in another form. */
+/* convert.c — gpt convert: writes a model in another file format. */
 #include "gpt.h"
 
 #include <string.h>
@@ -11,14 +11,15 @@ static bool is_gguf(const char *path)
     return n > 5 && !strcmp(path + n - 5, ".gguf");
 }
 
-/* Without --type, what the matrices were stored as: the same numbers in half or a quarter of the room. */
+/* The dtype without --type: the one of the matrices in the model's file. bf16 takes half of the memory of f32, q8_0 a
+ * quarter. */
 static const char *as_stored(const model *m)
 {
     const char *stored = m->all.stored ? m->all.stored : "";
     return !strcmp(stored, "BF16") ? "bf16" : !strcmp(stored, "Q8_0") ? "q8_0" : "f32";
 }
 
-/* A .gguf keeps its small tensors in f32; a folder has one type, as Hugging Face's models do. */
+/* A .gguf keeps its small tensors in f32; a folder has one dtype, like Hugging Face's models. */
 static bool save(model *m)
 {
     char        path[1024];

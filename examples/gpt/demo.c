@@ -1,4 +1,5 @@
-/* demo.c — gpt demo: a model of the small world, trained, measured beside what its grammar allows, and let write. */
+/* demo.c — gpt demo: trains a model on the small world's text, compares its loss with the grammar's entropy, and
+ * generates text. */
 #include "../common/world.h"
 #include "gpt.h"
 
@@ -10,11 +11,11 @@ static int64_t     steps, documents = 12000;
 static bool        again;
 enum {
     USUAL_STEPS = 1800,
-    HELD = 1 << 30, /* the first of the documents that are not learned from, and how many */
-    MEASURED = 250
+    HELD = 1 << 30, /* index of the first validation document */
+    MEASURED = 250  /* number of validation documents */
 };
 
-/* Bits a byte of a text like this by the grammar that makes it. */
+/* Bits per byte of the validation documents under the grammar that generates them. */
 static double allowed(void)
 {
     char   text[WORLD_DOCUMENT];
@@ -26,7 +27,7 @@ static double allowed(void)
     return sum / bytes;
 }
 
-/* A text, and the same on the page. */
+/* Generates a text, prints it, and adds it to the report. */
 static void show(const model *m, tn_report *r, const char *prompt, double temperature)
 {
     manner how = {.how = {TN_GENERATE_ARGS_DEFAULTS}, .tokens = 60, .seed = 3};

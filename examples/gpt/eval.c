@@ -1,17 +1,17 @@
-/* eval.c — gpt eval: how well a model knows what comes next in texts that it has not seen. */
+/* eval.c — gpt eval: cross-entropy and perplexity of a model on text files. */
 #include "gpt.h"
 
 #include "../common/numbers.h"
 
 #include <math.h>
 
-/* Windows of n pieces; of each, the first `known` do not count. */
+/* A batch of windows of n tokens, starting at from[row]. The first known[row] targets of a window are not counted. */
 typedef struct {
     int64_t rows, n, from[8], known[8];
 } some;
 enum { MOST_ROWS = 8 };
 
-/* The sum over all that counts. */
+/* The summed loss of all counted targets, in nats. */
 static double loss_of(const model *m, const tn_ids *ids, const some *s)
 {
     const tn_scope scope = tn_no_grad_begin();
@@ -33,7 +33,7 @@ bool measure(const model *m, tn_text text, int64_t length, int64_t stride, measu
 {
     tn_ids        ids = {0};
     double        sum = 0;
-    int64_t       done = 0; /* the last place whose piece has been counted */
+    int64_t       done = 0; /* position of the last counted token */
     const int32_t first = model_first(m);
     *to = (measured){.bytes = (int64_t)text.bytes};
     if (length <= 0 || length > m->about.positions) length = m->about.positions;

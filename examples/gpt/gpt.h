@@ -1,4 +1,4 @@
-/* gpt.h — the commands of gpt, and what they share. */
+/* gpt.h — the commands of gpt, and the declarations they share. */
 #ifndef TENON_EXAMPLES_GPT_GPT_H
 #define TENON_EXAMPLES_GPT_GPT_H
 
@@ -9,10 +9,10 @@ extern const command train_command, write_command, eval_command, info_command, c
 
 /* ---- training (train.c) ------------------------------------------------------------------------------------------ */
 
-/* Windows of a text: drawn by chance, or one after the other. */
+/* Windows of a text: sampled at random, or in order. */
 typedef struct {
     tn_ids   ids;
-    int64_t  length, batch, at; /* at: the next window, in order */
+    int64_t  length, batch, at; /* at: index of the next window, if in order */
     bool     in_order;
     tn_shard shard;
 } windows;
@@ -23,8 +23,8 @@ typedef struct {
     const char *pieces, *shape;
     int64_t     batch, length;
     double      valid_part, weight_decay;
-    tn_string   all;   /* what is learned, then what is measured on ... */
-    size_t      bytes; /* ... from here on */
+    tn_string   all;   /* the training text, followed by the validation text */
+    size_t      bytes; /* of the training text */
     windows     train, held;
 } gpt_training;
 extern const train_kind gpt_kind;
@@ -37,11 +37,11 @@ extern const train_kind gpt_kind;
 /* ---- measuring (eval.c) ------------------------------------------------------------------------------------------ */
 
 typedef struct {
-    double  loss, perplexity, bits; /* nats a token; exp of it; bits a byte */
+    double  loss, perplexity, bits; /* nats per token; exp of the loss; bits per byte */
     int64_t tokens, bytes;
 } measured;
-/* Windows of `length` that go on by `stride`: only what the window before did not have counts. 0: as the model is long,
- * and half of that. */
+/* Measures the model on overlapping windows of `length` tokens, each `stride` tokens after the one before it. A window
+ * counts only the tokens that no earlier window counted. length 0: the model's maximum; stride 0: half of length. */
 bool measure(const model *m, tn_text text, int64_t length, int64_t stride, measured *to);
 
 #endif

@@ -1,4 +1,4 @@
-/* info.c — gpt info: what a model is. */
+/* info.c — gpt info: prints a model's format, sizes and tokenizer. */
 #include "gpt.h"
 
 static const char *tokenizer;

@@ -1,4 +1,4 @@
-/* main.c — gpt: language models from text files, one's own and other people's. One file for each command. */
+/* main.c — gpt: trains language models on text files, and uses these or published ones. One file per command. */
 #include "gpt.h"
 
 int main(int argc, char **argv)

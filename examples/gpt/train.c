@@ -1,4 +1,4 @@
-/* train.c — gpt train: what is particular to language models; all else is in common/train.c. */
+/* train.c — gpt train: the part of a training that is specific to language models; the rest is in common/train.c. */
 #include "../common/checksum.h"
 #include "gpt.h"
 
@@ -10,7 +10,7 @@ static gpt_training *of(training *t) { return (gpt_training *)t; }
 
 static int64_t windows_count(const windows *w) { return (w->ids.n - 1) / w->length; }
 
-/* n windows from these places: what is read, and what comes next. */
+/* n windows that start at positions from[0..n-1]: inputs x and targets y, the next token of each input. */
 static bool cut(const windows *w, tn_batch *b, int64_t n, const int64_t *from)
 {
     b->x = tn_empty_of(TN_I64, TN_SHAPE(n, w->length)), b->y = tn_empty_of(TN_I64, TN_SHAPE(n, w->length));
@@ -24,7 +24,7 @@ static bool cut(const windows *w, tn_batch *b, int64_t n, const int64_t *from)
     return tn_error() == TN_OK;
 }
 
-enum { MOST_ROWS = 4096, MOST_MEASURED = 1 << 17 /* pieces that a validation looks at */ };
+enum { MOST_ROWS = 4096, MOST_MEASURED = 1 << 17 /* maximum number of tokens in a validation */ };
 
 static void shard_windows(void *user, tn_shard s) { ((windows *)user)->shard = s; }
 
@@ -38,7 +38,7 @@ static bool draw(void *user, tn_batch *b)
     return cut(w, b, b->rows, from);
 }
 
-/* Evenly over all of it, if that is more than it takes. */
+/* Validation windows, in order; spread evenly over the text if it has more than MOST_MEASURED tokens. */
 static bool go_through(void *user, tn_batch *b)
 {
     windows      *w = user;
@@ -53,7 +53,7 @@ static bool go_through(void *user, tn_batch *b)
 }
 static void rewind_windows(void *user, const tn_json *at)
 {
-    (void)at; /* what is measured begins at its first window */
+    (void)at; /* validation always starts at the first window */
     windows *w = user;
     w->at = 0, w->shard.done_ = 0;
 }
@@ -89,7 +89,7 @@ static int check(training *t)
     return program_usage("there is no --size %s", t->asked.size);
 }
 
-/* Both texts behind each other; without --valid the last part of the one. */
+/* Reads both texts into one string. Without --valid, the last part of the training text is the validation text. */
 static bool look(training *t)
 {
     gpt_training *g = of(t);
@@ -173,7 +173,7 @@ static bool save(training *t, tn_fit_why why)
 {
     (void)why;
     const tn_decoder d = {.model = t->net, .tokenizer = t->tokens};
-    return tn_decoder_save(&d, t->asked.out, .no_tokenizer = true) == TN_OK; /* which stands there since the start */
+    return tn_decoder_save(&d, t->asked.out, .no_tokenizer = true) == TN_OK; /* it was saved at the start */
 }
 
 static void close_all(training *t)

@@ -1,4 +1,4 @@
-/* write.c — gpt write: a text goes on. */
+/* write.c — gpt write: continues a text, or holds a conversation. */
 #include "gpt.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static bool        chat;
 
 /* ---- a conversation ---------------------------------------------------------------------------------------------- */
 
-/* What was said, and the text of it that the model has read. */
+/* All messages, and the part of their text that the model has read. */
 typedef struct {
     tn_message *said;
     int64_t     n, room;
@@ -41,7 +41,7 @@ static void conversation_free(conversation *c)
     tn_string_free(&c->read);
 }
 
-/* The piece that ends an answer in this kind of conversation, as far as the tokenizer has it. */
+/* The token that ends an answer in this kind of conversation, or w->last if the tokenizer lacks it. */
 static int32_t end_of_answer(const writer *w, const char *kind)
 {
     const char *end = !strcmp(kind, "llama3")                             ? "<|eot_id|>"
@@ -54,8 +54,8 @@ static int32_t end_of_answer(const writer *w, const char *kind)
     return id;
 }
 
-/* One line of what somebody says, and the answer. What the model has read stays read, unless the template writes what
- * was said otherwise now. */
+/* Adds one line of the user and generates the answer. The model reads only the new text, unless the template now
+ * renders the earlier messages differently. */
 static bool answer(writer *w, conversation *c, const char *kind, const char *line, size_t bytes)
 {
     tn_string text = {0}, made = {0};
@@ -66,7 +66,7 @@ static bool answer(writer *w, conversation *c, const char *kind, const char *lin
         if (writer_read(w, (tn_text){text.at + known, text.bytes - known})) {
             const int64_t before = w->text.n;
             writer_write(w);
-            const int64_t from = before < w->text.n ? before : w->text.n; /* the beginning may have been cut */
+            const int64_t from = before < w->text.n ? before : w->text.n; /* the start may have been cut off */
             if (tn_error() == TN_OK)
                 tn_tokenizer_decode(w->m->tokens, w->text.at + from, w->text.n - from, &made, .keep_spaces = true);
             if (tn_error() == TN_OK) say(c, "assistant", made.at ? made.at : "", made.bytes);
@@ -94,14 +94,14 @@ static void talk_as(writer *w, const char *kind)
     free(line);
 }
 
-/* Without a template: each line of standard input is what somebody says; the model's answer ends at a line's end, or a
- * stop word. */
+/* Without a chat template: each line of standard input is a message; the model's answer ends at the end of a line or
+ * at a stop word. */
 static void talk(writer *w)
 {
     char  *line = NULL;
     size_t room = 0, bytes;
     while (tn_error() == TN_OK && next_line(&line, &room, &bytes, LINE_MOST - 1)) {
-        line[bytes] = '\n'; /* the NUL's place */
+        line[bytes] = '\n'; /* replaces the NUL */
         if (w->cut) writer_read(w, tn_text_of("\n"));
         if (!writer_read(w, (tn_text){line, bytes + 1}) || !writer_write(w)) break;
         putchar('\n');
@@ -110,7 +110,7 @@ static void talk(writer *w)
     free(line);
 }
 
-/* What the draft was good for: a reading of the large model takes about as long for one piece as for a few. */
+/* Reports the speedup from the draft: the large model reads several tokens in about the time of one. */
 static void tell(const writer *w)
 {
     const tn_drafted *d = &w->drafted;
@@ -122,7 +122,7 @@ static void tell(const writer *w)
             d->plain * (double)pieces / (w->seconds > 0 ? w->seconds : 1), w->seconds, d->plain * (double)pieces);
 }
 
-/* Without a chat template a line answers a line. */
+/* Without a chat template, an answer is one line. */
 static bool converse(const model *m)
 {
     static const char *line_end[] = {"\n"};
@@ -158,7 +158,7 @@ static int run(int count, char **operands)
         if (chat && m.chat) talk_as(&w, m.chat);
         else if (chat) talk(&w);
         else {
-            if (!prompt) prompt = w.text.n ? "" : "\n"; /* LLaMA's begin by themselves */
+            if (!prompt) prompt = w.text.n ? "" : "\n"; /* LLaMA's tokenizers add <s> */
             if (writer_read(&w, tn_text_of(prompt))) {
                 fputs(prompt, stdout);
                 writer_write(&w);
