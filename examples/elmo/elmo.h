@@ -1,4 +1,4 @@
-/* elmo.h — the commands of elmo, and what they share. */
+/* elmo.h — the commands of elmo, and the declarations they share. */
 #ifndef TENON_EXAMPLES_ELMO_ELMO_H
 #define TENON_EXAMPLES_ELMO_ELMO_H
 
@@ -7,12 +7,12 @@
 
 extern const command train_command, embed_command, tag_command;
 
-/* Lines of text, and of each what it is made from. */
+/* A growing list of lines; the text they point to is borrowed. */
 typedef struct {
     tn_text *line;
     int64_t  count, room;
 } text_lines;
-bool lines_add(text_lines *l, tn_text line); /* false: an error stands */
+bool lines_add(text_lines *l, tn_text line); /* false: an error is set */
 void lines_free(text_lines *l);
 
 #endif

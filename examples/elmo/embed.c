@@ -1,4 +1,4 @@
-/* embed.c — elmo embed: the vectors of each line's words. */
+/* embed.c — elmo embed: prints a vector for each word of each line. */
 #include "../common/numbers.h"
 #include "elmo.h"
 

@@ -1,5 +1,4 @@
-/* main.c — elmo: vectors of words in their sentences, from a language model in both directions. One file for each
- * command. */
+/* main.c — elmo: contextual word vectors from a bidirectional language model. One file per command. */
 #include "elmo.h"
 
 #include <stdlib.h>

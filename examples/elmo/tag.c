@@ -1,6 +1,6 @@
-/* tag.c — elmo tag: taggers that read a frozen model's layers, each as much as they find useful; or, to be compared
- * with it, word vectors. An LSTM in both directions, without a CRF or with one; a network that sees the words around
- * one and the tags before it (Collobert and others 2011), greedy from left to right; and one that knows no order, but
+/* tag.c — elmo tag: taggers that read a learned mix of a frozen model's layers or, for comparison, word vectors. The
+ * kinds: a bidirectional LSTM, without or with a CRF; a window network that reads the words around a word and the tags
+ * before it (Collobert and others 2011), greedy from left to right; and a bag network that ignores word order and reads
  * the word and the mean of its sentence. */
 #include "elmo.h"
 
@@ -19,17 +19,18 @@ static double      lr = 2e-3, dropout = 0.3;
 
 typedef struct {
     tn_labelled *file;
-    tn_string    text; /* all words with blanks between them, which `line` points into */
-    size_t      *from; /* of each sentence */
+    tn_string    text; /* all words with blanks between them; `line` points into it */
+    size_t      *from; /* byte offset of each sentence */
     text_lines   line;
-    int64_t     *tag, *first; /* of all words; of each sentence */
+    int64_t     *tag, *first; /* the tag of each word; the index of each sentence's first word */
     int64_t      words;
 } tagged;
 
-static tn_labels *names; /* of the tags */
+static tn_labels *names; /* the names of the tags */
 static int64_t    tags;
 
-/* A word with a blank in it is one all the same: ELMo would cut it at any white space, who asks word vectors at ' '. */
+/* Appends a word, with '_' for each blank in it, so that it stays one word. Blanks are all white space for ELMo, and
+ * ' ' for word vectors. */
 static void add_word(tagged *t, const char *word)
 {
     const size_t bytes = strlen(word);
@@ -40,7 +41,7 @@ static void add_word(tagged *t, const char *word)
     }
 }
 
-/* Sentences of at most LONGEST words. */
+/* Appends a sentence, cut into sentences of at most LONGEST words. */
 static void add_sentence(tagged *t, const tn_example *x, int64_t *sentences)
 {
     for (int64_t k = 0; k < x->texts && tn_error() == TN_OK; k++) {
@@ -88,12 +89,12 @@ typedef struct {
     tn_module      base;
     tn_scalar_mix *mix;
     tn_dropout    *drop;
-    tn_lstm       *read; /* NULL: a network of one hidden layer, */
-    tn_embedding  *last; /* which sees the tags before, or NULL */
+    tn_lstm       *read; /* kinds lstm and crf; else NULL */
+    tn_embedding  *last; /* embeds the tags before a word: kind window; else NULL */
     tn_linear     *look, *say;
     tn_crf        *crf;
-    const tn_elmo *elmo; /* not its own; or */
-    tn_vectors    *vectors;
+    const tn_elmo *elmo;    /* borrowed; NULL: vectors */
+    tn_vectors    *vectors; /* borrowed; NULL: elmo */
 } tagger;
 TN_MODULE(tagger);
 
@@ -118,7 +119,7 @@ static tagger *tagger_new(tn_elmo *elmo, tn_vectors *v)
     return tn_built(m);
 }
 
-/* Of a word that has no vector, that of its small letters. */
+/* The vector of a word; if it has none, the vector of the word in lower case. */
 static void vector_of(const tagger *m, tn_text word, float *to)
 {
     char low[64];
@@ -129,7 +130,7 @@ static void vector_of(const tagger *m, tn_text word, float *to)
     tn_vectors_of(m->vectors, word, to);
 }
 
-/* What is known of n sentences' words, [n, T, in], off the tape. */
+/* The word vectors of n sentences, [n, T, in], not recorded. */
 static tn_tensor *vectors_of(const tagger *m, int64_t n, const tn_text *lines, tn_tensor *lengths)
 {
     int64_t most = 1;
@@ -159,7 +160,7 @@ static tn_tensor *words_of(tagger *m, int64_t n, const tn_text *lines, tn_tensor
     return tn_error() == TN_OK ? tn_scalar_mix_forward(m->mix, TN_ELMO_LAYERS, layer) : NULL;
 }
 
-/* The words around each beside it, [n, T, 5 in]; there are none outside of the sentence. */
+/* Each word's vector concatenated with those of its neighbours, [n, T, 5 in]; zeros outside of the sentence. */
 static tn_tensor *windows(tn_tensor *x)
 {
     tn_tensor    *part[2 * AROUND + 1];
@@ -170,7 +171,7 @@ static tn_tensor *windows(tn_tensor *x)
     return tn_cat_list(2, 2 * AROUND + 1, part);
 }
 
-/* The tags before each place as numbers from 1, [n, T, 2], 0 where there is none. */
+/* The two tags before each word, counted from 1, [n, T, 2]; 0: none. */
 static tn_tensor *tags_before(const tn_tensor *tag)
 {
     const int64_t n = tn_size(tag, 0), t = tn_size(tag, 1);
@@ -184,7 +185,7 @@ static tn_tensor *tags_before(const tn_tensor *tag)
     return b;
 }
 
-/* The mean of each sentence's words, beside each of them, [n, T, 2 in]. */
+/* Each word's vector concatenated with the mean of its sentence, [n, T, 2 in]. */
 static tn_tensor *in_bag(tn_tensor *x, tn_tensor *lengths)
 {
     tn_tensor *count = tn_reshape(tn_to(lengths, TN_F32), TN_SHAPE(-1, 1, 1));
@@ -192,13 +193,13 @@ static tn_tensor *in_bag(tn_tensor *x, tn_tensor *lengths)
     return tn_cat(2, x, tn_expand(mean, tn_shape_of(x)));
 }
 
-/* Scores of what the network sees, [n, T, sees]. */
+/* The logits of the tags, [n, T, tags], from the network's input [n, T, sees]. */
 static tn_tensor *decided(tagger *m, tn_tensor *seen)
 {
     return tn_call(m->say, tn_call(m->drop, tn_relu(tn_call(m->look, seen))));
 }
 
-/* From left to right, each with the tags that were given before: scores [n, T, tags]; fills tag [n, T]. */
+/* Tags from left to right, using the tags chosen before: logits [n, T, tags]; fills tag [n, T]. */
 static tn_tensor *greedy(tagger *m, tn_tensor *x, tn_tensor *tag)
 {
     const int64_t n = tn_size(x, 0), t = tn_size(x, 1);
@@ -216,7 +217,8 @@ static tn_tensor *greedy(tagger *m, tn_tensor *x, tn_tensor *tag)
     return all;
 }
 
-/* Scores [n, T, tags] of n sentences; tag [n, T] are the right ones, which a network learns from. */
+/* Logits [n, T, tags] of n sentences. tag [n, T]: the targets; in training, a window network reads the previous tags
+ * from it. */
 static tn_tensor *scores(tagger *m, int64_t n, const tn_text *lines, tn_tensor *lengths, tn_tensor *tag)
 {
     if (!tn_ready(m)) return NULL;
@@ -234,14 +236,14 @@ static tn_tensor *scores(tagger *m, int64_t n, const tn_text *lines, tn_tensor *
     return tn_leave(f, y);
 }
 
-/* ---- learning and judging ---------------------------------------------------------------------------------------- */
+/* ---- training and evaluation ------------------------------------------------------------------------------------- */
 
 typedef struct {
     int64_t      right;
-    tn_entities *entities; /* NULL: tags are no entities */
+    tn_entities *entities; /* NULL: the tags are not entities */
 } judged;
 
-/* The tags of sentence i of a batch beside the right ones. */
+/* Compares the predicted tags of sentence i of a batch with the targets, and counts the results in j. */
 static void compare(tagger *m, tn_tensor *y, int64_t i, const int64_t *right, int64_t length, judged *j)
 {
     const char *const *name = tn_labels_names(names);
@@ -260,7 +262,7 @@ static void compare(tagger *m, tn_tensor *y, int64_t i, const int64_t *right, in
     if (j->entities) tn_entities_end_sentence(j->entities);
 }
 
-/* One batch: its loss, or, with j, what is right. */
+/* Runs one batch: returns its loss, or, with j, counts the correct tags in j and returns NULL. */
 static tn_tensor *look_at(tagger *m, const tagged *t, const int64_t *which, int64_t n, judged *j)
 {
     tn_text    lines[BATCH_MOST];
@@ -303,7 +305,7 @@ static void learn(tagger *m, const tagged *t, int64_t *order)
     tn_optimizer_free(o);
 }
 
-/* Tags of entities begin with B- somewhere. */
+/* True if a tag starts with "B-", as those of entities do. */
 static bool are_entities(void)
 {
     for (int64_t i = 0; i < tags; i++)

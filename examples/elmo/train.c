@@ -1,6 +1,6 @@
-/* train.c — elmo train: what is particular to it; all else is in common/train.c. Lines are sentences of words between
- * blanks; each step takes some of them by chance, and every epoch each of them once. For skip-thought the lines around
- * a line are what is to be written of it. */
+/* train.c — elmo train: the part of a training that is specific to ELMo and skip-thought; the rest is in
+ * common/train.c. Each line is a sentence of words separated by blanks. A step takes some lines at random, an epoch each
+ * line once. Skip-thought learns to generate the lines before and after a line. */
 #include "../common/checksum.h"
 #include "elmo.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONGEST = 60 /* words of a sentence; what is behind is left out */, MOST_ROWS = 4096 };
+enum { LONGEST = 60 /* words of a sentence; the rest is ignored */, MOST_ROWS = 4096 };
 
 typedef struct {
     training    base;
@@ -18,17 +18,17 @@ typedef struct {
     double      valid_part;
     tn_string   all;
     text_lines  learned, held;
-    int64_t    *order; /* of the lines in this epoch */
+    int64_t    *order; /* order of the training lines in this epoch */
     int64_t     epoch, at, held_at, words;
     tn_shard    shard, held_shard;
-    void       *now; /* the model that is trained, or whose first steps are timed */
+    void       *now; /* the model being trained or timed; borrowed */
 } elmo_training;
 
 static elmo_training *of(training *t) { return (elmo_training *)t; }
 
 /* ---- sentences --------------------------------------------------------------------------------------------------- */
 
-/* Up to so many words; how many there are. */
+/* Cuts a line after LONGEST words. Returns the number of words. */
 static int64_t cut(tn_text *line)
 {
     int64_t n = 0;
@@ -52,7 +52,7 @@ static bool split(text_lines *l, tn_text text, int64_t *words)
     return tn_error() == TN_OK;
 }
 
-/* The numbers of a line's words, between those of its beginning and its end. */
+/* Writes the token ids of a line's words to `to`; 0 for an unknown word. */
 static void number(const tn_tokenizer *t, tn_text line, int64_t *to)
 {
     char    name[256];
@@ -67,8 +67,8 @@ static void number(const tn_tokenizer *t, tn_text line, int64_t *to)
 
 static bool is_thoughts(const elmo_training *g) { return strcmp(g->model, "elmo") != 0; }
 
-/* Lines as numbers [n, longest], and `pad` behind their ends: those at `which`, or, with an end behind each, those `by`
- * lines further on, of which there may be none. */
+/* Token ids [n, longest] of the lines which[0..n-1] + by, padded with `pad`. If by is not 0, each line ends with <eos>;
+ * a line that does not exist is empty. lengths, if not NULL, receives the number of tokens of each line. */
 static tn_tensor *rows_of(const elmo_training *g, const text_lines *l, int64_t n, const int64_t *which, int64_t by,
                           int64_t pad, tn_tensor *lengths)
 {
@@ -111,14 +111,14 @@ static bool fill(elmo_training *g, tn_batch *b, const text_lines *l, int64_t n, 
     const tn_elmo_batch s = tn_elmo_sentences(g->now, n, lines);
     if (tn_error() != TN_OK) return false;
     const int64_t width = tn_size(s.rows, 1);
-    b->x = s.words, b->y = tn_ones_of(TN_I64, tn_shape_of(s.rows)); /* 1 is <eos>, the number of both ends */
+    b->x = s.words, b->y = tn_ones_of(TN_I64, tn_shape_of(s.rows)); /* 1 is <eos>, at both ends of a sentence */
     int64_t *to = b->y ? tn_data_mut(b->y) : NULL;
     for (int64_t i = 0; to && i < n; i++) number(g->base.tokens, lines[i], to + i * width + 1);
     for (int64_t i = 0; i < n; i++) b->items += tn_get_i64(s.lengths, i);
     return tn_batch_put(b, "rows", s.rows) == TN_OK && tn_batch_put(b, "lengths", s.lengths) == TN_OK;
 }
 
-/* By the seed and the number of the epoch alone. */
+/* Shuffles the lines; the order depends only on the seed and the epoch. */
 static void shuffle(elmo_training *g)
 {
     tn_generator r = {.seed = (uint64_t)g->base.asked.seed * 1000003u + (uint64_t)g->epoch};

@@ -1,8 +1,8 @@
-/* eval.c — lm eval: how well a model knows what comes next. The text is read once, in order, and the states go on
- * from its beginning to its end; a stream is measured as it comes.
+/* eval.c — lm eval: cross-entropy and perplexity of a model on texts. The text is read once, in order; the states are
+ * carried from its start to its end. Standard input is measured as it arrives.
  *
- * With a cache (Grave, Joulin and Usunier 2017) the last N vectors are remembered with the words that followed them,
- * and p(w) = (1 - λ) p_model(w) + λ Σ over those that w followed of softmax(θ h · h_i). */
+ * With a cache (Grave, Joulin and Usunier 2017) the last N hidden states h_i are stored with the tokens w_i that
+ * followed them, and p(w) = (1 - λ) p_model(w) + λ Σ softmax_i(θ h · h_i), summed over all i with w_i = w. */
 #include "lm.h"
 
 #include "../common/numbers.h"
@@ -21,11 +21,11 @@ static double      theta = 0.3, lambda = 0.1;
 typedef struct {
     const model *m;
     tn_rnn_lm   *lm;
-    tn_ids       ids; /* not measured yet, behind the word that is known */
+    tn_ids       ids; /* one token that is measured already, then those to measure */
     tn_tensor   *state[TN_RNN_LM_STATES];
     double       sum;
     int64_t      tokens, bytes, unknown;
-    /* the cache: a ring of `cache` vectors and the words behind them */
+    /* the cache: a ring of `cache` hidden states and the tokens that followed them */
     float   *seen;
     int64_t *word, dim, kept, next;
     double  *score;
@@ -50,7 +50,7 @@ static bool cache_open(stretch *s)
     return tn_error() == TN_OK;
 }
 
-/* What the cache says of a word behind the vector h; which then joins it. */
+/* The cache's probability of a token after hidden state h; -1 if the cache is empty. Then adds both to the cache. */
 static double cached(stretch *s, const float *h, int64_t word)
 {
     double most = -HUGE_VAL, all = 0, right = 0;
@@ -69,12 +69,12 @@ static double cached(stretch *s, const float *h, int64_t word)
     memcpy(s->seen + s->next * s->dim, h, (size_t)s->dim * sizeof *h);
     s->word[s->next] = word;
     s->next = (s->next + 1) % cache, s->kept += s->kept < cache;
-    return all > 0 ? right / all : -1; /* nothing is remembered yet */
+    return all > 0 ? right / all : -1; /* the cache was empty */
 }
 
 /* ---- measuring --------------------------------------------------------------------------------------------------- */
 
-/* -log p of each target, [rows, n], from the vectors [rows, n, dim]. */
+/* -log p of each target, [rows, n], from the hidden states [rows, n, dim]. */
 static tn_tensor *losses(const stretch *s, tn_tensor *vectors, tn_tensor *targets)
 {
     tn_tensor *each;
@@ -84,7 +84,8 @@ static tn_tensor *losses(const stretch *s, tn_tensor *vectors, tn_tensor *target
     return tn_neg(each);
 }
 
-/* n words of each row, of which row i begins at ids[i * apart]; those whose target is behind `end` do not count. */
+/* Measures n tokens of each row, from position `at` of the row; row i starts at ids[i * apart]. Targets at index `end`
+ * or later are not counted. */
 static void measure_some(stretch *s, int64_t rows, int64_t apart, int64_t at, int64_t n, int64_t end)
 {
     const tn_scope scope = tn_no_grad_begin();
@@ -111,7 +112,7 @@ static void measure_some(stretch *s, int64_t rows, int64_t apart, int64_t at, in
     tn_scope_end(scope);
 }
 
-/* All that is there, but for what the next piece of text goes on with. all: to the end. */
+/* Measures the tokens in s->ids in chunks, and keeps a rest of at most CHUNK. all: measures the rest, too. */
 static void measure_ids(stretch *s, bool all)
 {
     int64_t at = 0;
@@ -123,7 +124,7 @@ static void measure_ids(stretch *s, bool all)
     if (at) memmove(s->ids.at, s->ids.at + at, (size_t)(s->ids.n - at) * sizeof *s->ids.at), s->ids.n -= at;
 }
 
-/* Several places of the text side by side, which is faster; each begins without what was before it. */
+/* Cuts the text into columns that are read in one batch, which is faster; each column starts with a zero state. */
 static void measure_columns(stretch *s)
 {
     const int64_t rows = columns, apart = (s->ids.n - 1 + rows - 1) / rows, step = 16 + 2048 / rows;
@@ -149,7 +150,7 @@ static void read_stream(stretch *s)
     size_t room = 0, n = 0;
     while (tn_error() == TN_OK && !stop_flag && next_line(&line, &room, &n, LINE_MOST - 1)) {
         const bool ended = !feof(stdin); /* the last line may have no end */
-        line[n] = '\n';                  /* the NUL's place */
+        line[n] = '\n';                  /* replaces the NUL */
         if (add(s, (tn_text){line, n + ended})) measure_ids(s, false);
     }
     free(line);

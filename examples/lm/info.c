@@ -1,4 +1,4 @@
-/* info.c — lm info: what a model is. */
+/* info.c — lm info: prints a model's configuration. */
 #include "lm.h"
 
 static int run(int count, char **operands)

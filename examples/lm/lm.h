@@ -1,4 +1,4 @@
-/* lm.h — the commands of lm, and what they share. */
+/* lm.h — the commands of lm, and the declarations they share. */
 #ifndef TENON_EXAMPLES_LM_LM_H
 #define TENON_EXAMPLES_LM_LM_H
 
@@ -7,10 +7,11 @@
 
 extern const command train_command, write_command, eval_command, info_command;
 
-/* A path's model, if it is a recurrent one. False: an error stands. */
+/* Opens the model at path, which must be a recurrent one. m owns *lm. False: an error is set. */
 bool recurrent_open(const char *path, model *m, tn_rnn_lm **lm);
 
-/* A text as the model's numbers: one of words has <eos> at the end of each line. Added to `to`. */
+/* Appends a text's token ids to `to`. A tokenizer of words adds <eos> at the end of each line. False: an error is
+ * set. */
 bool numbers_of(const tn_tokenizer *t, tn_text text, tn_ids *to);
 
 #endif

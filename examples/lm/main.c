@@ -1,4 +1,4 @@
-/* main.c — lm: recurrent language models, the ones before the Transformer. One file for each command. */
+/* main.c — lm: recurrent language models (Elman, LSTM, GRU). One file per command. */
 #include "lm.h"
 
 #include <string.h>

@@ -1,7 +1,8 @@
-/* train.c — lm train: what is particular to recurrent language models; all else is in common/train.c.
+/* train.c — lm train: the part of a training that is specific to recurrent language models; the rest is in
+ * common/train.c.
  *
- * Averaged SGD as AWD-LSTM has it (Merity and others 2018): plain SGD, until a validation is worse than the best of
- * those more than `patience` before it; from then on the weights that are measured and kept are means. */
+ * Averaged SGD as in AWD-LSTM (Merity and others 2018): plain SGD, until a validation loss is worse than the best of
+ * those more than `patience` validations earlier; from then on the weights that are measured and saved are averages. */
 #include "../common/checksum.h"
 #include "lm.h"
 
@@ -18,13 +19,13 @@ typedef struct {
     int64_t       batch, length, hidden, patience;
     double        valid_part, dropout_in, dropout_between, dropout_words, weight_drop, alpha, beta, clip, weight_decay;
     bool          untied, unlocked, vary, awd;
-    tn_string     all;   /* what is learned, then what is measured on ... */
-    size_t        bytes; /* ... from here on */
+    tn_string     all;   /* the training text, followed by the validation text */
+    size_t        bytes; /* of the training text */
     tn_ids        ids, held;
     tn_columns   *columns, *held_columns;
     tn_optimizer *own;
     tn_ema       *means;
-    double        history[HISTORY]; /* of validations, for averaged SGD */
+    double        history[HISTORY]; /* losses of all validations, for averaged SGD */
     int           known;
 } lm_training;
 
@@ -42,7 +43,7 @@ static const struct {
              {"large", 1500, 1500, 2, 0.65},
              {"awd", 400, 1150, 3, 0.4}};
 
-/* "2000,10000" */
+/* Parses --cutoffs ("2000,10000") into `to`. Returns the number of cutoffs, or -1 for a syntax error. */
 static int cutoffs_of(const lm_training *g, int64_t to[TN_CUTOFFS])
 {
     int         n = 0;
@@ -56,7 +57,7 @@ static int cutoffs_of(const lm_training *g, int64_t to[TN_CUTOFFS])
     return at && *at ? -1 : n;
 }
 
-/* Whatever was not said is as the recipe has it. */
+/* Sets the options that were not given to the values of AWD-LSTM. */
 static void awd(lm_training *g)
 {
     train_asked *a = &g->base.asked;
@@ -75,7 +76,7 @@ static void fill_in(double *number, double otherwise)
     if (isnan(*number)) *number = otherwise;
 }
 
-/* What was said of optimizers goes together; what was not is put in. */
+/* Checks that the optimizer's options go together, and sets those that were not given. */
 static int check_optimizer(lm_training *g)
 {
     const bool asgd = !strcmp(g->optimizer, "asgd");
@@ -91,7 +92,7 @@ static int check_optimizer(lm_training *g)
     return 0;
 }
 
-/* ... of what the tokenizer is. */
+/* Checks that the tokenizer's options go together. */
 static int check_pieces(const lm_training *g)
 {
     const train_asked *a = &g->base.asked;
@@ -132,7 +133,8 @@ static int check(training *t)
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
 
-/* Both texts behind each other; without --valid the last part of the one, from a line's beginning on. */
+/* Reads both texts into one string. Without --valid, the last part of the training text, from the start of a line, is
+ * the validation text. */
 static bool look(training *t)
 {
     lm_training *g = of(t);
@@ -155,7 +157,7 @@ static tn_tokenizer *tokenizer(training *t, progress *bar)
                                    .progress = progress_part, .user = bar);
 }
 
-/* The columns, and besides them what averaged SGD remembers of validations. */
+/* The source of batches: the columns, and in its saved state also the validation losses for averaged SGD. */
 static bool next(void *user, tn_batch *b)
 {
     const tn_source s = tn_columns_source(((lm_training *)user)->columns);
@@ -189,7 +191,7 @@ static void cut(void *user, tn_shard shard)
 
 static bool open_all(training *t)
 {
-    enum { HELD_ROWS = 10, OFTEN = 1000 /* steps; of an epoch, which is when SGD's rate may change */ };
+    enum { HELD_ROWS = 10, OFTEN = 1000 /* maximum number of steps between checkpoints; for SGD, an epoch */ };
     lm_training  *g = of(t);
     const tn_text text = {g->all.at, g->bytes}, valid = {g->all.at + g->bytes, g->all.bytes - g->bytes};
     if (!numbers_of(t->tokens, text, &g->ids) || !numbers_of(t->tokens, valid, &g->held)) return false;
@@ -212,7 +214,7 @@ static bool open_all(training *t)
     return tn_error() == TN_OK;
 }
 
-/* ---- the model, and who changes it ------------------------------------------------------------------------------- */
+/* ---- the model and its optimizer --------------------------------------------------------------------------------- */
 
 static void forget_optimizer(lm_training *g)
 {
@@ -221,7 +223,8 @@ static void forget_optimizer(lm_training *g)
     g->means = NULL, g->own = NULL;
 }
 
-/* SGD whose rate falls to a quarter when a validation is worse; or averaged SGD. */
+/* Configures the optimizer: Adam; SGD whose learning rate falls to a quarter when a validation is not better; or
+ * averaged SGD. */
 static void optimizer_for(lm_training *g, tn_carried_lm *m)
 {
     training *t = &g->base;

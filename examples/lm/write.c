@@ -1,4 +1,4 @@
-/* write.c — lm write: a text goes on. */
+/* write.c — lm write: continues a text. */
 #include "lm.h"
 
 static const char *dir, *prompt = "";
