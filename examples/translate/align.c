@@ -1,9 +1,9 @@
-/* align.c — translate align: where the model looked for each piece that it wrote. */
+/* align.c — translate align: the attention from each output token to the source tokens. */
 #include "translate.h"
 
 static const char *dir, *html;
 
-/* The pieces of ids as text, for the picture, with blanks that can be seen. */
+/* The tokens as labels of the heatmap, with visible blanks. */
 typedef struct {
     tn_string   text[512];
     const char *name[512];
@@ -14,7 +14,7 @@ static void add_name(tn_string *name, tn_text piece)
     for (size_t i = 0; i < piece.bytes; i++)
         tn_string_add(name, piece.at[i] == ' ' ? tn_text_of("␣") : (tn_text){piece.at + i, 1});
 }
-/* The text of `count` pieces; false: it ends, or begins, in the middle of a character. */
+/* Decodes `count` tokens into `to`. Returns false if the text starts or ends in the middle of a character. */
 static bool text_of(const tn_tokenizer *t, int64_t count, const int64_t *ids, tn_string *to)
 {
     int32_t id[4];
@@ -25,7 +25,7 @@ static bool text_of(const tn_tokenizer *t, int64_t count, const int64_t *ids, tn
     for (size_t at = 0; at < to->bytes && valid;) valid = tn_utf8_next(to->at, to->bytes, &at, NULL) != TN_REPLACEMENT;
     return valid;
 }
-/* A character of several pieces stands at the first of them; the others are dots. */
+/* A character of several tokens labels the first of them; the others get a dot. */
 static void name_pieces(pieces *p, const tn_tokenizer *t, int64_t n, const int64_t *ids)
 {
     tn_string said = {0};

@@ -1,5 +1,5 @@
-/* average.c — translate average: one model whose weights are the mean of several, the last checkpoints of a run above
- * all: it is often better than each of them. */
+/* average.c — translate average: one model whose weights are the mean of several models, typically of the last training
+ * checkpoints of a run; the mean is often better than each of them. */
 #define _POSIX_C_SOURCE 200809L
 #include "translate.h"
 
@@ -9,7 +9,7 @@
 static const char *out;
 static int64_t     newest;
 
-/* ---- which files ------------------------------------------------------------------------------------------------- */
+/* ---- files to average -------------------------------------------------------------------------------------------- */
 
 static bool ends_with(const char *s, const char *end)
 {
@@ -28,7 +28,8 @@ static bool add(weights *w, const char *path)
     return true;
 }
 
-/* The newest `most` names of checkpoints, oldest first; their steps stand in them with as many digits. */
+/* Finds the newest `most` checkpoints of a folder and writes their names, oldest first. Names sort by step because all
+ * steps have the same number of digits. Returns the number of names. */
 static int checkpoints(const char *folder, int most, char name[][64])
 {
     int  n = 0;
@@ -76,7 +77,7 @@ bool weights_average(const weights *w, tn_seq2seq *net)
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
-/* The folder that says what model it is: the one of these weights, or the one above. */
+/* The folder with config.json: the folder of the first weights, or its parent. */
 static const char *home_of(const weights *w, char home[1024])
 {
     char path[1024], folder[1024];

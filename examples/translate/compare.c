@@ -1,12 +1,12 @@
-/* compare.c — translate compare: the network whose decoder gets one vector, the one that looks at the source before
- * each word, and the Transformer, on one task of longer and longer lines. Symbols are bytes: nothing to tokenize. */
+/* compare.c — translate compare: an RNN whose decoder gets one vector, an RNN with Bahdanau attention, and a
+ * Transformer, on one task with lines of increasing length. Symbols are bytes; there is no tokenizer. */
 #include "tasks.h"
 #include "translate.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MODELS = 3, MOST_LENGTHS = 16, BYTES = 4 /* the first byte's number */, WORDS = 256 + BYTES };
+enum { MODELS = 3, MOST_LENGTHS = 16, BYTES = 4 /* id of byte 0 */, WORDS = 256 + BYTES };
 static const tn_seq2seq_kind kinds[MODELS] = {TN_SEQ2SEQ_RNN, TN_SEQ2SEQ_BAHDANAU, TN_SEQ2SEQ_TRANSFORMER};
 static const char *const     names[MODELS] = {"rnn", "bahdanau", "transformer"};
 
@@ -19,13 +19,13 @@ static task    what;
 static double  length[MOST_LENGTHS];
 static int64_t lengths;
 
-/* What came out for one model. */
+/* The result of one model. */
 typedef struct {
-    double  right[MOST_LENGTHS], whole[MOST_LENGTHS]; /* symbols, lines: parts of 1 */
-    double  seconds, rate;                            /* of training; symbols a second */
-    int64_t n;                                        /* points of the curve */
+    double  right[MOST_LENGTHS], whole[MOST_LENGTHS]; /* correct symbols, correct lines: fractions, by length */
+    double  seconds, rate;                            /* of training; symbols per second */
+    int64_t n;                                        /* points of the loss curve */
     double *step, *loss;
-    char    said[TASK_TEXT]; /* to the example */
+    char    said[TASK_TEXT]; /* the output for the example line */
 } outcome;
 
 /* ---- pairs as batches -------------------------------------------------------------------------------------------- */
@@ -39,7 +39,7 @@ static void put_ids(tn_tensor *t, int64_t row, int64_t at, const char *text)
     *to = END;
 }
 
-/* n pairs from number `first` on: sources with their end, targets with begin and end. */
+/* n pairs from index `first` as padded tensors: sources end with END, targets start with BEGIN and end with END. */
 static bool pairs_of(uint64_t from_seed, uint64_t first, int64_t n, int64_t each_length, bool held, tn_tensor **x,
                      tn_tensor **y)
 {
@@ -61,8 +61,8 @@ static bool pairs_of(uint64_t from_seed, uint64_t first, int64_t n, int64_t each
     return tn_error() == TN_OK;
 }
 
-/* A batch of one length, any up to the longest, but in every other batch rather a short one: those are learned first.
- * Every pair is a new one. */
+/* A batch of lines of one length, at random up to the longest; half of the batches prefer short lines, which are
+ * learned first. Every pair is new. */
 static bool next(void *user, tn_batch *b)
 {
     tn_generator *g = tn_current_generator();
@@ -102,7 +102,7 @@ static tn_seq2seq *new_model(int k)
                           .positions = TASK_TEXT, .padding = PADDING, .begin = BEGIN, .end = END);
 }
 
-/* Greedy, on lines that are not those of training. */
+/* Decodes greedily lines that are not in the training set, and counts correct symbols and lines. */
 static void ask(tn_seq2seq *net, int64_t i, outcome *o)
 {
     const int64_t  n = asked, each_length = (int64_t)length[i];
@@ -155,7 +155,7 @@ static bool try_model(int k, outcome *o)
     return r.why == TN_FIT_DONE && tn_error() == TN_OK;
 }
 
-/* ---- what is shown ----------------------------------------------------------------------------------------------- */
+/* ---- output ------------------------------------------------------------------------------------------------------ */
 
 static void print(const outcome *o)
 {
@@ -232,7 +232,7 @@ static void page(const outcome *o)
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
-/* "5,10,20": rising whole numbers. */
+/* Parses a list of increasing integers such as "5,10,20". */
 static bool read_lengths(const char *text)
 {
     for (lengths = 0; lengths < MOST_LENGTHS; text++) {

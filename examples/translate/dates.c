@@ -1,4 +1,4 @@
-/* dates.c — "Friday, 3rd of May 2019", "le 3 mai 2019", "3. Mai 2019", "05/03/19 (US)", and 2019-05-03. */
+/* dates.c — writes a date as "Friday, 3rd of May 2019", "le 3 mai 2019", "3. Mai 2019" or "05/03/19 (US)". */
 #include "dates.h"
 
 #include <stdio.h>
@@ -27,7 +27,7 @@ static const char *ordinal(int d)
     return d % 10 == 1 ? "st" : d % 10 == 2 ? "nd" : d % 10 == 3 ? "rd" : "th";
 }
 
-/* The civil date of a day counted from 1970-01-01 (days from 1900 on). */
+/* The civil date of a day, counted from 1970-01-01; the first supported day is 1900-01-01. */
 static void civil(int day, int *y, int *m, int *d)
 {
     int left = day + 25567; /* from 1900-01-01 */

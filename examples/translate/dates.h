@@ -1,5 +1,5 @@
-/* dates.h — dates as people write them in several languages, and as ISO 8601 has them. The same seed gives the same
- * dates everywhere. One day in ten is held out: it is never in what a model learns from. */
+/* dates.h — random dates in five languages and in ISO 8601. The same seed gives the same dates on every machine. One
+ * day in ten is held out: it never occurs in a training set. */
 #ifndef TENON_EXAMPLES_TRANSLATE_DATES_H
 #define TENON_EXAMPLES_TRANSLATE_DATES_H
 

@@ -1,4 +1,4 @@
-/* demo.c — translate demo: dates as people write them, to ISO 8601. */
+/* demo.c — translate demo: translates dates in five languages to ISO 8601. */
 #include "dates.h"
 #include "tasks.h"
 #include "translate.h"
@@ -11,7 +11,7 @@ static double  minutes;
 static int64_t steps, pairs_to_learn = 60000, asked = 1000;
 static bool    again;
 
-/* Of dates on days that were held out: the part that comes out exactly right. */
+/* The fraction of dates on held-out days that the model translates without an error. */
 static double exact(const model *m)
 {
     enum { AT_ONCE = 256 };
@@ -41,7 +41,7 @@ static double exact(const model *m)
     return (double)right / (double)asked;
 }
 
-/* The page of a few of them: where the model looked for each piece that it wrote. */
+/* Writes a page with the alignments of four dates. */
 static bool show(const model *m)
 {
     static const char *const dates[] = {"Friday, 3rd of May 2019", "le mardi 14 juillet 1998", "8. März 2031",

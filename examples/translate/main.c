@@ -1,4 +1,4 @@
-/* main.c — translate: from one sequence to another. One file for each command. */
+/* main.c — translate: sequence-to-sequence models. Each command has its own file. */
 #include "translate.h"
 
 int main(int argc, char **argv)

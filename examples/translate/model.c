@@ -1,4 +1,4 @@
-/* model.c — opening a model's folder. */
+/* model.c — opens a model's folder. */
 #include "translate.h"
 
 bool model_open(const char *dir, model *m)

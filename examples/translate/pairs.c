@@ -1,16 +1,16 @@
-/* pairs.c — two files whose lines belong together, as batches; and the loss on them. */
+/* pairs.c — batches of sentence pairs from two parallel files, and the loss on a batch. */
 #include "translate.h"
 
 #include <string.h>
 
-/* ---- a first look ------------------------------------------------------------------------------------------------ */
+/* ---- check of the files ------------------------------------------------------------------------------------------ */
 
 typedef struct {
     const char *path;
     int64_t     line;
 } first_look;
 
-/* One number for a line with something in it, none for one without. */
+/* Checks that a line is UTF-8. Adds one id for a line that is not empty, none for an empty line. */
 static tn_status look(void *user, tn_text line, tn_ids *to)
 {
     first_look *l = user;

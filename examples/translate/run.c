@@ -1,4 +1,4 @@
-/* run.c — translate run: lines of standard input, translated, in their order. */
+/* run.c — translate run: translates the lines of standard input in order. */
 #define _POSIX_C_SOURCE 200809L
 #include "translate.h"
 
@@ -14,7 +14,8 @@ static bool        scored, strict;
 
 enum { MOST = 4096, BEST = 64, LONGEST_LINE = 1 << 20 };
 
-/* Reads at most so many lines; the spans point into `text`. On a terminal each line is answered at once. */
+/* Reads at most `most` lines, one if standard input is a terminal. The lines borrow the bytes of `text`. Returns the
+ * number of lines; *ended: no line follows. */
 static int64_t read_lines(int64_t most, tn_string *text, tn_text *lines, bool *ended)
 {
     static size_t starts[MOST + 1];
@@ -25,7 +26,7 @@ static int64_t read_lines(int64_t most, tn_string *text, tn_text *lines, bool *e
     tn_string_free(text);
     while (n < most && tn_error() == TN_OK) {
         const ssize_t got = getline(&line, &room, stdin);
-        if (got < 0) { /* getline fails without an error on the stream where there is no memory for the line */
+        if (got < 0) { /* without memory for the line, getline fails but sets no error on the stream */
             *ended = true;
             if (ferror(stdin)) tn_raise(TN_EIO, "standard input cannot be read");
             else if (!feof(stdin)) tn_raise(TN_ENOMEM, "no memory for a line of standard input");
@@ -50,7 +51,7 @@ static int64_t read_lines(int64_t most, tn_string *text, tn_text *lines, bool *e
     return n;
 }
 
-/* A model of bytes could write a line's end; then one line would become two. */
+/* Writes one line. Line ends and NULs in s become blanks: a byte-level model can generate them. */
 static void write_line(const tn_string *s)
 {
     for (size_t i = 0; i < s->bytes; i++) putchar(s->at[i] == '\n' || s->at[i] == '\r' || !s->at[i] ? ' ' : s->at[i]);

@@ -1,4 +1,4 @@
-/* sample.c — translate sample-pairs: two files to try things with. */
+/* sample.c — translate sample-pairs: writes two parallel files of generated lines. */
 #include "tasks.h"
 #include "translate.h"
 

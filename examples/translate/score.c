@@ -1,4 +1,4 @@
-/* score.c — translate score: BLEU, chrF and TER of standard input, as sacreBLEU has them. */
+/* score.c — translate score: BLEU, chrF and TER of a file or of standard input, computed as sacreBLEU does. */
 #include "translate.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@ static option_list references;
 static const char *tokenizer = "13a";
 static bool        json, lower, lower_chrf, ter_case, sentences;
 
-/* The lines of a file, or of standard input, which may be a pipe. */
+/* The lines of a file, or of standard input, which may be a pipe (file is NULL). */
 typedef struct {
     tn_lines *file;
     tn_string text;
@@ -26,7 +26,7 @@ static bool lines_open(lines *l, const char *path)
     for (size_t i = 0; i < l->text.bytes; i++) l->n += l->text.at[i] == '\n' || i + 1 == l->text.bytes;
     return tn_error() == TN_OK;
 }
-static tn_text lines_next(lines *l, int64_t i) /* one after the other */
+static tn_text lines_next(lines *l, int64_t i) /* call with i = 0, 1, 2, …, in order */
 {
     if (l->file) return tn_lines_at(l->file, i);
     if (!l->text.at) return (tn_text){"", 0};
@@ -38,7 +38,7 @@ static tn_text lines_next(lines *l, int64_t i) /* one after the other */
 }
 static void lines_close(lines *l) { tn_lines_free(l->file), tn_string_free(&l->text); }
 
-/* The four scores of what was added. */
+/* Accumulates the four scores. */
 typedef struct {
     tn_bleu bleu;
     tn_chrf chrf, chrfpp;

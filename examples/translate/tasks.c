@@ -1,4 +1,4 @@
-/* tasks.c — see tasks.h. */
+/* tasks.c — generated pairs of lines; see tasks.h. */
 #include "tasks.h"
 
 #include "dates.h"
@@ -10,7 +10,7 @@ task task_of(const char *name)
     return !strcmp(name, "copy") ? TASK_COPY : !strcmp(name, "reverse") ? TASK_REVERSE : TASK_DATES;
 }
 
-/* Each pair has 2^20 numbers of the generator to itself, 2^10 for each of its dates. */
+/* Each pair has its own range of 2^20 positions of the generator, and each of its dates a part of 2^8 positions. */
 void task_pair(task t, uint64_t seed, uint64_t number, int64_t length, bool held, char source[TASK_TEXT],
                char target[TASK_TEXT])
 {

@@ -1,5 +1,4 @@
-/* train.c — translate train: what is particular to two files whose lines belong together; all else is in
- * common/train.c. */
+/* train.c — translate train: the parts of a training that are specific to translation; common/train.c has the rest. */
 #include "translate.h"
 
 #include "../common/checksum.h"
@@ -44,7 +43,7 @@ static tn_tokenizer *tokenizer(training *t, progress *bar)
                               .progress = progress_part, .user = bar);
 }
 
-/* Pieces that a line may have, its end among them. */
+/* The maximum number of tokens of a line, END included. */
 static int64_t positions_of(const translate_training *p)
 {
     return p->longest >= 500 ? 2 * p->longest + 24 : tn_seq2seq_size(p->base.asked.size).positions;
@@ -128,7 +127,7 @@ static void describe(const training *t, tn_json_writer *w)
     if (p->patience) tn_json_put_i64(w, "patience", p->patience);
 }
 
-/* Its last checkpoints in the place of the best one. */
+/* Replaces the best weights with the mean of the last training checkpoints. */
 static bool averaged(training *t)
 {
     static weights w;

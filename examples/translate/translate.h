@@ -1,4 +1,4 @@
-/* translate.h — the commands of translate, and what they share. */
+/* translate.h — the commands of the program translate, and the functions that they share. */
 #ifndef TENON_EXAMPLES_TRANSLATE_TRANSLATE_H
 #define TENON_EXAMPLES_TRANSLATE_TRANSLATE_H
 
@@ -11,15 +11,15 @@ extern const command train_command, run_command, score_command, align_command, a
 /* ---- a model and its tokenizer (model.c) ------------------------------------------------------------------------- */
 
 typedef translator model;
-bool               model_open(const char *dir, model *m); /* false: an error stands */
+bool               model_open(const char *dir, model *m); /* returns false if an error is set */
 void               model_close(model *m);
 
 /* ---- pairs of lines as batches (pairs.c) ------------------------------------------------------------------------- */
 
-/* Before anything is made of two files: have they as many lines, all of them UTF-8? How many pairs have an empty line,
- * and which is the first, from 1? False: an error stands. */
+/* Checks two parallel files before training: the same number of lines, all of them UTF-8, at least one pair without an
+ * empty line. Returns false if an error is set. */
 typedef struct {
-    int64_t empty, first_empty;
+    int64_t empty, first_empty; /* number of pairs with an empty line; number of the first such line, from 1 */
 } pairs_state;
 bool pairs_check(const char *source, const char *target, pairs_state *s);
 
@@ -28,22 +28,23 @@ typedef struct {
     tn_pairs         *pairs;
     tn_pairs_batches *batches;
 } pairs;
-/* longest: pieces that a line may have, its end not counted; pairs with a longer one are left out. */
+/* tokens: maximum per batch; longest: maximum tokens per line without END; pairs with a longer line are skipped. */
 bool       pairs_open(pairs *p, const tn_tokenizer *t, const char *source, const char *target, int64_t tokens,
                       int64_t longest, uint64_t seed, bool in_order);
 void       pairs_close(pairs *p);
-tn_tensor *pairs_loss(void *net, const tn_batch *b, void *user);       /* with label smoothing, as in the paper */
+tn_tensor *pairs_loss(void *net, const tn_batch *b, void *user);       /* with label smoothing 0.1, as in the paper */
 tn_tensor *pairs_plain_loss(void *net, const tn_batch *b, void *user); /* without: for validation */
 
-/* ---- where it looks (align.c) ------------------------------------------------------------------------------------ */
+/* ---- alignments (align.c) ---------------------------------------------------------------------------------------- */
 
-/* A picture of where the model looked for each piece of its translation, which goes into `said`, to be freed. */
+/* Translates `text` greedily into `said`, which the caller frees, and adds a heatmap of the alignment to the report.
+ * Returns false if an error is set. */
 bool align_picture(const model *m, const char *text, tn_report *r, tn_string *said);
 
 /* ---- means of weights (average.c) -------------------------------------------------------------------------------- */
 
-/* Weights to be averaged. Each call adds those of a model's folder, of a file, or of the newest checkpoints of a folder
- * (last 0: all of them). False: an error stands. */
+/* The weights to average. weights_add adds those of a model's folder, of a file, or of the newest `last` checkpoints of
+ * a folder (0: all of them). Both functions return false if an error is set. */
 enum { MOST_WEIGHTS = 100 };
 typedef struct {
     int          n;
@@ -51,14 +52,14 @@ typedef struct {
     char         path[MOST_WEIGHTS][1024];
 } weights;
 bool weights_add(weights *w, const char *from, int64_t last);
-bool weights_average(const weights *w, tn_seq2seq *net); /* checks checkpoints' sums, too */
+bool weights_average(const weights *w, tn_seq2seq *net); /* also verifies the checksums of the checkpoints */
 
 /* ---- training (train.c) ------------------------------------------------------------------------------------------ */
 
 typedef struct {
     training    base;
     const char *source, *target, *valid_source, *valid_target, *model, *stop_on;
-    int64_t     pieces, longest, patience, valid_every, average; /* pieces of a batch */
+    int64_t     pieces, longest, patience, valid_every, average; /* pieces: maximum tokens per batch */
     bool        norm_first, lstm;
     pairs       pairs, held;
     pairs_state state, held_state;
