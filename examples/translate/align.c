@@ -90,7 +90,7 @@ static int run(int count, char **operands)
     tn_string said = {0};
     (void)count;
     if (model_open(dir, &m)) {
-        tn_report *r = tn_report_new("Where a translator looks");
+        tn_report *r = tn_report_new("Attention of a translation model");
         align_picture(&m, operands[0], r, &said);
         if (record_report(r, html)) printf("%.*s\n", (int)said.bytes, said.at ? said.at : "");
         model_close(&m);
@@ -100,11 +100,13 @@ static int run(int count, char **operands)
 }
 
 static const option options[] = {
-    OPTION_TEXT("model", 'm', "DIR", &dir, "the model's folder", .required = true),
-    OPTION_TEXT("html", 'o', "FILE", &html, "the page to write", .required = true),
+    OPTION_TEXT("model", 'm', "DIR", &dir, "folder of the model", .required = true),
+    OPTION_TEXT("html", 'o', "FILE", &html, "HTML page to write", .required = true),
     {0},
 };
 const command align_command =
-    COMMAND("align", "show where the model looks for each word", options, .operands = "TEXT", .least = 1, .most = 1,
-            .text = "Translates the text greedily, and writes a picture of the alignment: a row for each piece of the "
-                    "translation, a column for each piece of the text.");
+    COMMAND("align", "plot the attention between a text and its translation", options, .operands = "TEXT", .least = 1,
+            .most = 1,
+            .text = "Translates TEXT greedily, prints the translation, and writes a page with a heatmap of the "
+                    "attention: one row per token of the translation, one column per token of the text. Models of "
+                    "--model rnn have no attention.");

@@ -20,7 +20,8 @@ static bool ends_with(const char *s, const char *end)
 static bool add(weights *w, const char *path)
 {
     if (w->n == MOST_WEIGHTS)
-        return tn_raise(TN_EINVAL, "a mean is of at most %d files; --last takes fewer of a folder", MOST_WEIGHTS),
+        return tn_raise(TN_EINVAL, "more than %d files to average; limit the files of a folder with --last N",
+                        MOST_WEIGHTS),
                false;
     snprintf(w->path[w->n], sizeof w->path[0], "%s", path);
     w->from[w->n] = (tn_load_args){.path = w->path[w->n], .prefix = ends_with(path, ".ckpt") ? "model." : NULL};
@@ -59,8 +60,8 @@ bool weights_add(weights *w, const char *from, int64_t last)
     if (n || tn_error() != TN_OK) return tn_error() == TN_OK;
     if (is_there(in_folder(from, "model.safetensors", path))) return add(w, path);
     if (ends_with(from, ".ckpt") || ends_with(from, ".safetensors")) return add(w, from);
-    tn_raise(TN_EINVAL, "'%s' holds no weights: name a model's folder, its folder of checkpoints, or one of its files",
-             from);
+    tn_raise(TN_EINVAL,
+             "'%s' contains no weights; name a model's folder, its folder of checkpoints, or one of its files", from);
     return false;
 }
 
@@ -101,13 +102,12 @@ static int run(int count, char **operands)
         folders = folders || checkpoints(operands[i], 1, name) > 0;
         weights_add(&w, operands[i], newest);
     }
-    if (tn_error() == TN_OK && !folders)
-        return program_stray("last", "a folder of checkpoints, which none of these is");
+    if (tn_error() == TN_OK && !folders) return program_stray("last", "folders of checkpoints, and no FROM is one");
     if (tn_error() == TN_OK && is_there(in_folder(out, "model.safetensors", path)))
-        tn_raise(TN_EINVAL, "'%s' holds a model already: choose another folder", out);
+        tn_raise(TN_EINVAL, "'%s' already contains a model; choose another --out", out);
     if (tn_error() == TN_OK && model_open(home_of(&w, home), &m) && weights_average(&w, m.net) && make_folder(out) &&
         tn_tokenizer_save(m.tokens, out) == TN_OK && tn_seq2seq_save(m.net, out) == TN_OK) {
-        printf("%s: the mean of %d\n", out, w.n);
+        printf("%s: mean of %d files\n", out, w.n);
         for (int i = 0; i < w.n && !settings.quiet; i++) printf("  %s\n", w.path[i]);
     }
     model_close(&m);
@@ -115,17 +115,17 @@ static int run(int count, char **operands)
 }
 
 static const option options[] = {
-    OPTION_TEXT("out", 'o', "DIR", &out, "where the model goes", .required = true),
-    OPTION_INT("last", 0, "N", &newest, "of a folder of checkpoints, only the newest N; without it, all that it has",
-               .least = 1, .most = MOST_WEIGHTS),
+    OPTION_TEXT("out", 'o', "DIR", &out, "folder for the new model", .required = true),
+    OPTION_INT("last", 0, "N", &newest, "use only the newest N checkpoints of each folder (default: all)", .least = 1,
+               .most = MOST_WEIGHTS),
     {0},
 };
 const command average_command =
-    COMMAND("average", "one model from the mean of several, or of checkpoints", options, .operands = "FROM...",
+    COMMAND("average", "average the weights of several models or checkpoints", options, .operands = "FROM...",
             .least = 1, .most = MOST_WEIGHTS,
-            .text = "FROM is a model's folder, a folder of checkpoints, or a file of either. All must\n"
-                    "be of one shape; the first one says what the model is. A run keeps its last two\n"
-                    "checkpoints, or as many as its --average asked for.\n"
+            .text = "FROM is a model's folder, a folder of checkpoints, or a file of either. All models must have the "
+                    "same shape; configuration and tokenizer come from the first. A run keeps its last two "
+                    "checkpoints, or the number given with 'translate train --average'.\n"
                     "\n"
                     "  translate average --out ende5 --last 5 ende/checkpoints\n"
                     "  translate average --out best ende/checkpoints/best.safetensors");

@@ -143,7 +143,7 @@ static bool try_model(int k, outcome *o)
         todo = (int64_t)(60 * minutes / MODELS / seconds) + 1;
     }
     o->step = calloc((size_t)todo + 1, sizeof *o->step), o->loss = calloc((size_t)todo + 1, sizeof *o->loss);
-    if (!o->step || !o->loss) tn_raise(TN_ENOMEM, "%lld steps are too many to remember", (long long)todo);
+    if (!o->step || !o->loss) tn_raise(TN_ENOMEM, "no memory for the loss curves of %lld steps", (long long)todo);
     watcher w = {.bar = progress_begin(names[k], todo, "step"), .o = o, .every = todo / 200 + 1};
     if (tn_error() == TN_OK)
         r = tn_fit(net, .train = source, .loss = pairs_plain_loss, .steps = todo, .lr = lr, .on = watch, .on_user = &w,
@@ -160,8 +160,7 @@ static bool try_model(int k, outcome *o)
 static void print(const outcome *o)
 {
     const char *unit = what == TASK_DATES ? "dates" : "letters";
-    printf("%s: of the symbols of a line (of whole lines) are right, by its length in %s\n%-12s", task_name, unit,
-           "model");
+    printf("%s: fraction of correct symbols (of correct lines) by line length in %s\n%-12s", task_name, unit, "model");
     for (int64_t i = 0; i < lengths; i++) printf(" %14d", (int)length[i]);
     printf(" %9s %9s\n", "seconds", "symbols/s");
     for (int k = 0; k < MODELS; k++) {
@@ -176,8 +175,8 @@ static void put_curve(tn_report *r, const char *title, const outcome *o, const d
     tn_series s[MODELS + 1];
     for (int k = 0; k < MODELS; k++)
         s[k] = (tn_series){.name = names[k], .n = lengths, .x = length, .y = guessed ? o[k].right : o[k].whole};
-    s[MODELS] = (tn_series){.name = "guessed", .n = lengths, .x = length, .y = guessed};
-    tn_report_curves(r, title, what == TASK_DATES ? "dates in a line" : "letters in a line", "right",
+    s[MODELS] = (tn_series){.name = "random guess", .n = lengths, .x = length, .y = guessed};
+    tn_report_curves(r, title, what == TASK_DATES ? "dates per line" : "letters per line", "correct",
                      guessed ? MODELS + 1 : MODELS, s);
 }
 
@@ -186,17 +185,17 @@ static void put_bars(tn_report *r, const outcome *o)
     double seconds[MODELS], rate[MODELS];
     for (int k = 0; k < MODELS; k++)
         seconds[k] = (double)(int64_t)(10 * o[k].seconds + 0.5) / 10, rate[k] = (double)(int64_t)(o[k].rate + 0.5);
-    tn_report_bars(r, "Seconds of training", MODELS, names, seconds);
-    tn_report_bars(r, "Symbols a second, in training", MODELS, names, rate);
+    tn_report_bars(r, "Training time in seconds", MODELS, names, seconds);
+    tn_report_bars(r, "Training speed in symbols per second", MODELS, names, rate);
 }
 
 static void put_example(tn_report *r, const outcome *o)
 {
     static char       text[2][TASK_TEXT];
-    const char *const columns[] = {"", "a line of the greatest length"};
+    const char *const columns[] = {"", "a line of maximum length"};
     task_pair(what, (uint64_t)seed + 1, 0, (int64_t)length[lengths - 1], true, text[0], text[1]);
-    const char *const cells[] = {"source",  text[0],  "should be", text[1],  names[0],
-                                 o[0].said, names[1], o[1].said,   names[2], o[2].said};
+    const char *const cells[] = {"source",  text[0],  "expected", text[1],  names[0],
+                                 o[0].said, names[1], o[1].said,  names[2], o[2].said};
     tn_report_table(r, 2, columns, MODELS + 2, cells);
 }
 
@@ -205,29 +204,28 @@ static void page(const outcome *o)
     char       path[1024], text[600];
     tn_series  s[MODELS];
     double     guessed[MOST_LENGTHS];
-    tn_report *r = tn_report_new("What attention is for");
+    tn_report *r = tn_report_new("Models with and without attention");
     for (int64_t i = 0; i < lengths; i++) guessed[i] = what == TASK_DATES ? 0.1 : 1.0 / 26;
     for (int k = 0; k < MODELS; k++)
         s[k] = (tn_series){.name = names[k], .n = o[k].n, .x = o[k].step, .y = o[k].loss, .smooth = 0.8};
     snprintf(
         text, sizeof text,
-        "Three networks of width %lld learn to %s. They see the same lines, of every length up to the "
-        "greatest. The decoder of rnn gets the encoder's last state and nothing else: one vector must hold the "
-        "whole line. bahdanau and transformer look at every place of the source before each symbol that they write.",
+        "Three networks of width %lld learn to %s. They train on the same lines, of every length up to the maximum. "
+        "The decoder of rnn receives only the encoder's last state: one vector must hold the whole line. bahdanau and "
+        "transformer attend to every position of the source before each output symbol.",
         (long long)dim,
         what == TASK_COPY      ? "copy a line of letters"
-        : what == TASK_REVERSE ? "write a line of letters backwards"
-                               : "read dates, one after the other");
+        : what == TASK_REVERSE ? "reverse a line of letters"
+                               : "convert a list of dates to ISO 8601");
     tn_report_paragraph(r, text);
-    put_curve(r, "Symbols that are right, by the length of the line", o, guessed);
-    put_curve(r, "Lines that are right from end to end", o, NULL);
+    put_curve(r, "Correct symbols by line length", o, guessed);
+    put_curve(r, "Lines without an error by line length", o, NULL);
     put_bars(r, o);
-    tn_report_curves(r, "Loss in training", "step", "nats", MODELS, s);
-    tn_report_heading(r, "For example");
+    tn_report_curves(r, "Training loss", "step", "nats", MODELS, s);
+    tn_report_heading(r, "Example");
     put_example(r, o);
     make_folder(out);
-    if (record_report(r, in_folder(out, "report.html", path)) && !settings.quiet)
-        fprintf(stderr, "%s shows it\n", path);
+    if (record_report(r, in_folder(out, "report.html", path)) && !settings.quiet) fprintf(stderr, "report: %s\n", path);
 }
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
@@ -261,8 +259,9 @@ static int run(int count, char **operands)
                        : what == TASK_DATES ? "1,2,3,4"
                                             : "5,10,20,30,40";
     if (!read_lengths(lengths_text))
-        return program_usage("--lengths needs up to %d rising whole numbers from 1 to %d, such as 5,10,20,40, got '%s'",
-                             MOST_LENGTHS, TASK_LONGEST, lengths_text);
+        return program_usage(
+            "--lengths needs at most %d increasing integers from 1 to %d, such as 5,10,20,40, got '%s'", MOST_LENGTHS,
+            TASK_LONGEST, lengths_text);
     if (quick && !program_given("dim")) dim = 32;
     if (quick && !program_given("tokens")) tokens = 256;
     if (quick && !program_given("asked")) asked = 20;
@@ -275,25 +274,24 @@ static int run(int count, char **operands)
 }
 
 static const option options[] = {
-    OPTION_TEXT("task", 't', "NAME", &task_name, "what is to be learned", .choices = TASKS),
+    OPTION_TEXT("task", 't', "NAME", &task_name, "task to learn", .choices = TASKS),
     OPTION_TEXT("lengths", 'l', "N,N...", &lengths_text,
-                "letters or dates in a line; without it, 5,10,20,30,40 letters or 1,2,3,4 dates"),
-    OPTION_INT("steps", 'n', "N", &steps, "how long each model learns; without it, 2500 steps", .least = 1,
-               .most = 1e7),
-    OPTION_REAL("minutes", 'm', "N", &minutes, "instead: how long all three learn, a third each", .least = 0.01,
-                .most = 1e4),
-    OPTION_INT("dim", 0, "N", &dim, "width of the networks, a multiple of 4", .least = 4, .most = 4096),
-    OPTION_INT("tokens", 'b', "N", &tokens, "symbols in a batch", .least = 16, .most = 1e6),
-    OPTION_REAL("lr", 0, "RATE", &lr, "the highest learning rate", .least = 1e-9, .most = 10),
-    OPTION_INT("asked", 0, "N", &asked, "lines of each length to ask for", .least = 1, .most = 1e5),
-    OPTION_INT("seed", 0, "N", &seed, "of everything that is drawn"),
-    OPTION_FLAG("quick", 0, &quick, "in small, a matter of seconds: to see what comes out"),
-    OPTION_TEXT("out", 'o', "DIR", &out, "where report.html goes"),
+                "test lengths in letters or dates per line (default: 5,10,20,30,40 letters or 1,2,3,4 dates)"),
+    OPTION_INT("steps", 'n', "N", &steps, "training steps of each model (default: 2500)", .least = 1, .most = 1e7),
+    OPTION_REAL("minutes", 'm', "N", &minutes, "minutes of training for all three models, instead of --steps",
+                .least = 0.01, .most = 1e4),
+    OPTION_INT("dim", 0, "N", &dim, "network width, a multiple of 4", .least = 4, .most = 4096),
+    OPTION_INT("tokens", 'b', "N", &tokens, "symbols per batch", .least = 16, .most = 1e6),
+    OPTION_REAL("lr", 0, "RATE", &lr, "maximum learning rate", .least = 1e-9, .most = 10),
+    OPTION_INT("asked", 0, "N", &asked, "test lines per length", .least = 1, .most = 1e5),
+    OPTION_INT("seed", 0, "N", &seed, "random seed"),
+    OPTION_FLAG("quick", 0, &quick, "run in seconds: small networks, short lines, few steps"),
+    OPTION_TEXT("out", 'o', "DIR", &out, "folder for report.html"),
     {0},
 };
 const command compare_command =
-    COMMAND("compare", "see what attention is for", options,
-            .text = "Trains a recurrent network whose decoder gets one vector, one with Bahdanau's\n"
-                    "attention and a Transformer on lines of letters to copy or to reverse, or on\n"
-                    "dates, and shows how good each is on longer and longer lines. With --steps all\n"
-                    "but the times is the same each time.");
+    COMMAND("compare", "compare models with and without attention", options,
+            .text = "Trains three networks on lines of letters to copy or to reverse, or on dates: a recurrent network "
+                    "whose decoder receives one vector, a recurrent network with Bahdanau attention, and a "
+                    "Transformer. Prints the accuracy of each for increasing line lengths and writes report.html. "
+                    "With --steps, every run prints the same results except the times.");

@@ -32,7 +32,7 @@ static double exact(const model *m)
             right += same;
             if ((!same || i + k < 5) && shown < 12 && !settings.quiet) {
                 fprintf(stderr, "  %-32s %.*s%s%s\n", text[k], (int)said[k].bytes, said[k].at ? said[k].at : "",
-                        same ? "" : "   should be ", same ? "" : iso[k]);
+                        same ? "" : "   expected ", same ? "" : iso[k]);
                 shown++;
             }
             tn_string_free(&said[k]);
@@ -47,17 +47,17 @@ static bool show(const model *m)
     static const char *const dates[] = {"Friday, 3rd of May 2019", "le mardi 14 juillet 1998", "8. März 2031",
                                         "05/03/19 (US)"};
     char                     path[1024];
-    tn_report               *r = tn_report_new("Dates: where the model looks");
+    tn_report               *r = tn_report_new("Dates: attention of the model");
     tn_report_paragraph(r,
-                        "A row for each piece that was written, a column for each piece of the date that was read: the "
-                        "darker, the more the model looked there.");
+                        "One row per token of the translation, one column per token of the date: a darker cell means "
+                        "more attention.");
     for (size_t i = 0; i < sizeof dates / sizeof *dates && tn_error() == TN_OK; i++) {
         tn_string said = {0};
         align_picture(m, dates[i], r, &said);
         tn_string_free(&said);
     }
     const bool fine = record_report(r, in_folder(out, "align.html", path));
-    if (fine && !settings.quiet) fprintf(stderr, "%s shows where it looks\n", path);
+    if (fine && !settings.quiet) fprintf(stderr, "alignments: %s\n", path);
     return fine;
 }
 
@@ -89,17 +89,17 @@ static int run(int count, char **operands)
 }
 
 static const option options[] = {
-    OPTION_TEXT("out", 'o', "DIR", &out, "where everything goes"),
-    OPTION_INT("steps", 'n', "N", &steps, "how many steps it takes; without it, 900", .least = 1, .most = 1e9),
-    OPTION_REAL("minutes", 'm', "N", &minutes, "instead: as many as that takes", .least = 0.01, .most = 1e4),
-    OPTION_INT("pairs", 0, "N", &pairs_to_learn, "dates to learn from", .least = 10, .most = 1e9),
-    OPTION_INT("asked", 0, "N", &asked, "dates to ask for", .least = 1, .most = 1e6),
-    OPTION_FLAG("resume", 'r', &again, "go on where it was broken off"),
+    OPTION_TEXT("out", 'o', "DIR", &out, "folder for dates, model and pages"),
+    OPTION_INT("steps", 'n', "N", &steps, "training steps (default: 900)", .least = 1, .most = 1e9),
+    OPTION_REAL("minutes", 'm', "N", &minutes, "minutes of training, instead of --steps", .least = 0.01, .most = 1e4),
+    OPTION_INT("pairs", 0, "N", &pairs_to_learn, "dates in the training set", .least = 10, .most = 1e9),
+    OPTION_INT("asked", 0, "N", &asked, "dates in the test set", .least = 1, .most = 1e6),
+    OPTION_FLAG("resume", 'r', &again, "resume an interrupted run"),
     {0},
 };
-const command demo_command = COMMAND(
-    "demo", "learn to read dates in five languages", options,
-    .text =
-        "\"Friday, 3rd of May 2019\", \"le 3 mai 2019\", \"05/03/19 (US)\": all are 2019-05-03. Learns from dates of a "
-        "generator, and says how many it gets exactly right on days that it has never seen. How long that takes on "
-        "this machine is said at the beginning.");
+const command demo_command =
+    COMMAND("demo", "train on dates in five languages, in about two minutes", options,
+            .text = "Trains a model that converts dates such as \"Friday, 3rd of May 2019\", \"le 3 mai 2019\" and "
+                    "\"05/03/19 (US)\" to 2019-05-03. The dates are generated. The program first prints an estimate of "
+                    "the training time; the last line shows the fraction of test dates converted without an error. "
+                    "Test dates are on days that are not in the training set.");

@@ -8,14 +8,15 @@ int main(int argc, char **argv)
                                 sample_command, demo_command,    {0}};
     const program translate = {
         .name = "translate",
-        .summary = "models from one sequence to another",
+        .summary = "train and use sequence-to-sequence models",
         .commands = commands,
         .world = PROGRAM_WORLD,
-        .text = "Train on two files whose lines belong together, translate, see how good it is:\n\n"
+        .text = "Train on two parallel files (line i of one is the translation of line i of the other), translate, "
+                "and score the result:\n\n"
                 "  translate train --src a.en --tgt a.de --out ende --minutes 60\n"
                 "  translate run --model ende < test.en > test.out\n"
                 "  translate score --ref test.de < test.out\n\n"
-                "translate demo learns to read dates in five languages in two minutes.",
+                "'translate demo' trains on dates in five languages in about two minutes.",
     };
     return program_main(&translate, argc, argv);
 }

@@ -38,7 +38,7 @@ bool pairs_check(const char *source, const char *target, pairs_state *s)
     const bool some = tn_pairs_count(p) > 0;
     tn_pairs_free(p);
     if (tn_error() == TN_OK && !some)
-        tn_raise(TN_EFORMAT, "'%s' and '%s' have no pair of lines with something in both", source, target);
+        tn_raise(TN_EFORMAT, "'%s' and '%s' have no pair of lines without an empty line", source, target);
     return tn_error() == TN_OK;
 }
 
@@ -53,7 +53,7 @@ bool pairs_open(pairs *p, const tn_tokenizer *t, const char *source, const char 
                                  .target = tn_tokenizer_encoder(t, p->encoding[1]), .pad = PADDING, .begin = BEGIN,
                                  .end = END, .max_tokens = longest);
     if (p->pairs && !tn_pairs_count(p->pairs))
-        tn_raise(TN_EFORMAT, "'%s' and '%s' have no pair of lines of at most %lld pieces", source, target,
+        tn_raise(TN_EFORMAT, "'%s' and '%s' have no pair of lines of at most %lld tokens", source, target,
                  (long long)longest);
     if (p->pairs) p->batches = tn_pairs_batches_new(p->pairs, .tokens = tokens, .seed = seed, .in_order = in_order);
     if (p->batches && tn_error() == TN_OK) return true;

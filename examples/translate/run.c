@@ -33,8 +33,7 @@ static int64_t read_lines(int64_t most, tn_string *text, tn_text *lines, bool *e
             break;
         }
         if (got > LONGEST_LINE) {
-            tn_raise(TN_EFORMAT, "a line of %lld bytes: translate takes lines of up to %d; is this a text?",
-                     (long long)got, LONGEST_LINE);
+            tn_raise(TN_EFORMAT, "a line has %lld bytes, the maximum is %d; split it", (long long)got, LONGEST_LINE);
             break;
         }
         tn_string_add(text, (tn_text){line, (size_t)got});
@@ -62,15 +61,12 @@ static void warn(const faults *f)
 {
     if (settings.quiet) return;
     if (f->cut)
-        fprintf(
-            stderr,
-            "translate run: %lld %s longer than the model's positions, and the rest left out; the first: line %lld\n",
-            (long long)f->cut, f->cut == 1 ? "line was" : "lines were", (long long)f->first_cut);
+        fprintf(stderr,
+                "translate run: %lld %s longer than the model's positions and truncated; the first is line %lld\n",
+                (long long)f->cut, f->cut == 1 ? "line was" : "lines were", (long long)f->first_cut);
     if (f->broken)
-        fprintf(
-            stderr,
-            "translate run: %lld %s not UTF-8, and the bytes that are not were read as U+FFFD; the first: line %lld\n",
-            (long long)f->broken, f->broken == 1 ? "line is" : "lines are", (long long)f->first_break);
+        fprintf(stderr, "translate run: %lld %s not UTF-8; invalid bytes were read as U+FFFD; the first is line %lld\n",
+                (long long)f->broken, f->broken == 1 ? "line is" : "lines are", (long long)f->first_break);
 }
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
@@ -104,7 +100,9 @@ static void translate_all(const model *m, tn_string *out, tn_text *lines, double
 static int run(int count, char **operands)
 {
     (void)count, (void)operands;
-    if (how.best > how.beams) return program_usage("--n-best can be at most --beam, %lld", (long long)how.beams);
+    if (how.best > how.beams)
+        return program_usage("--n-best is %lld, but --beam is %lld; --n-best must not exceed --beam",
+                             (long long)how.best, (long long)how.beams);
     how.length_penalty = penalty;
     model      m;
     tn_string *out = tn_mem_get(sizeof(tn_string) * MOST * BEST);
@@ -121,23 +119,24 @@ static int run(int count, char **operands)
 }
 
 static const option options[] = {
-    OPTION_TEXT("model", 'm', "DIR", &dir, "the model's folder", .required = true),
-    OPTION_INT("beam", 'b', "N", &how.beams, "beginnings to follow side by side; 1 is greedy", .least = 1, .most = 64),
-    OPTION_INT("n-best", 0, "N", &how.best, "how many translations of each line, with number and score", .least = 1,
+    OPTION_TEXT("model", 'm', "DIR", &dir, "folder of the model", .required = true),
+    OPTION_INT("beam", 'b', "N", &how.beams, "beam width; 1: greedy decoding", .least = 1, .most = 64),
+    OPTION_INT("n-best", 0, "N", &how.best, "translations per line, printed with line number and score", .least = 1,
                .most = 64),
-    OPTION_INT("batch", 0, "N", &how.batch, "lines at once", .least = 1, .most = 4096),
-    OPTION_INT("longest", 0, "N", &how.most, "pieces of a translation; without it, twice the line's and 20", .least = 2,
+    OPTION_INT("batch", 0, "N", &how.batch, "lines per batch", .least = 1, .most = 4096),
+    OPTION_INT("longest", 0, "N", &how.most,
+               "maximum tokens of a translation (default: twice the line's tokens plus 20)", .least = 2,
                .most = 100000),
-    OPTION_REAL("length-penalty", 0, "P", &penalty, "scores are divided by the number of pieces to this power",
-                .least = 0, .most = 10),
-    OPTION_FLAG("scores", 0, &scored, "number and score before each line"),
-    OPTION_FLAG("strict-utf8", 0, &strict, "a line that is not UTF-8 is an error, not a warning"),
+    OPTION_REAL("length-penalty", 0, "P", &penalty, "divide scores by the number of tokens to the power P", .least = 0,
+                .most = 10),
+    OPTION_FLAG("scores", 0, &scored, "print line number (from 0) and score before each translation"),
+    OPTION_FLAG("strict-utf8", 0, &strict, "stop with an error at a line that is not UTF-8"),
     {0},
 };
 const command run_command = COMMAND(
-    "run", "translate lines", options,
+    "run", "translate the lines of standard input", options,
     .text =
-        "Reads lines on standard input and writes a translation of each, in their order; an empty line stays empty.\n"
-        "A line longer than the model's positions is cut there, and what is not UTF-8 is read as U+FFFD: at the end "
-        "a warning says how many lines that were.\n\n"
+        "Reads lines from standard input and prints the translation of each in order; an empty line stays empty.\n"
+        "A line longer than the model's positions is truncated, and invalid UTF-8 is read as U+FFFD; a warning at the "
+        "end gives the number of such lines.\n\n"
         "  translate run --model ende < test.en > test.out");

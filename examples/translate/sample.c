@@ -30,23 +30,22 @@ static int run(int count, char **operands)
     const int code = task_of(name) == TASK_DATES ? 0 : program_stray("held", "--task dates");
     if (code) return code;
     if (same_file(source_path, target_path))
-        return program_usage("--src and --tgt are both '%s': name two files", source_path);
+        return program_usage("--src and --tgt are both '%s'; name two different files", source_path);
     sample_pairs(task_of(name), (uint64_t)seed, count_, length, held, source_path, target_path);
     return program_end();
 }
 
 static const option options[] = {
-    OPTION_TEXT("src", 's', "FILE", &source_path, "where the lines go", .required = true),
-    OPTION_TEXT("tgt", 't', "FILE", &target_path, "where what they should become goes", .required = true),
-    OPTION_TEXT("task", 0, "NAME", &name, "which pairs", .choices = TASKS),
-    OPTION_INT("lines", 'n', "N", &count_, "how many", .least = 1, .most = 1e9),
-    OPTION_INT("length", 'l', "N", &length, "dates or letters in a line", .least = 1, .most = TASK_LONGEST),
-    OPTION_FLAG("held", 0, &held, "dates on days that are in no file without this option"),
-    OPTION_INT("seed", 0, "N", &seed, "of what is drawn: another one, other lines"),
+    OPTION_TEXT("src", 's', "FILE", &source_path, "file for the source lines", .required = true),
+    OPTION_TEXT("tgt", 't', "FILE", &target_path, "file for the target lines", .required = true),
+    OPTION_TEXT("task", 0, "NAME", &name, "kind of pairs", .choices = TASKS),
+    OPTION_INT("lines", 'n', "N", &count_, "number of lines", .least = 1, .most = 1e9),
+    OPTION_INT("length", 'l', "N", &length, "dates or letters per line", .least = 1, .most = TASK_LONGEST),
+    OPTION_FLAG("held", 0, &held, "use held-out days, which occur in no file written without --held"),
+    OPTION_INT("seed", 0, "N", &seed, "random seed"),
     {0},
 };
 const command sample_command =
-    COMMAND("sample-pairs", "write two files to try things with", options,
-            .text = "Line i of one file belongs to line i of the other: dates as people write them in\n"
-                    "five languages and in ISO 8601, or letters and the same letters, copied or\n"
-                    "reversed.");
+    COMMAND("sample-pairs", "write two parallel files of generated lines", options,
+            .text = "Line i of --tgt is the translation of line i of --src: dates in five languages and the same dates "
+                    "in ISO 8601, or random letters and the same letters copied or reversed.");

@@ -86,12 +86,13 @@ static int run(int count, char **operands)
     tn_lines *ref[MOST] = {NULL};
     lines     out;
     scores    all = scores_new();
-    if (references.count > MOST) return program_usage("at most %d files of references", MOST);
+    if (references.count > MOST) return program_usage("--ref is given %d times, at most %d", references.count, MOST);
     lines_open(&out, count ? operands[0] : NULL);
     for (int i = 0; i < references.count && tn_error() == TN_OK; i++) {
         ref[i] = tn_lines_load(references.value[i]);
         if (tn_error() == TN_OK && tn_lines_count(ref[i]) != out.n)
-            tn_raise(TN_EFORMAT, "'%s' has %lld lines, the translations %lld: they must belong together, line by line",
+            tn_raise(TN_EFORMAT,
+                     "'%s' has %lld lines, the translations %lld; line i of one must belong to line i of the other",
                      references.value[i], (long long)tn_lines_count(ref[i]), (long long)out.n);
     }
     for (int64_t i = 0; i < out.n && tn_error() == TN_OK; i++) {
@@ -110,18 +111,19 @@ static int run(int count, char **operands)
 }
 
 static const option options[] = {
-    OPTION_LIST("ref", 'r', "FILE", &references, "translations by people, of as many lines; once for each file",
+    OPTION_LIST("ref", 'r', "FILE", &references, "reference translations, one per line; repeat for up to 8 files",
                 .required = true, .single = true),
-    OPTION_TEXT("tokenize", 0, "HOW", &tokenizer, "how BLEU cuts a line into words", .choices = "13a|intl|none"),
-    OPTION_FLAG("lowercase", 'l', &lower, "capitals do not count for BLEU"),
-    OPTION_FLAG("chrf-lowercase", 0, &lower_chrf, "capitals do not count for chrF and chrF++"),
-    OPTION_FLAG("ter-case-sensitive", 0, &ter_case, "capitals count for TER"),
-    OPTION_FLAG("sentence", 's', &sentences, "the scores of each line, one line each: BLEU, chrF, chrF++, TER"),
-    OPTION_FLAG("json", 0, &json, "JSON: bleu, chrf, chrfpp, ter, each times a hundred"),
+    OPTION_TEXT("tokenize", 0, "NAME", &tokenizer, "word tokenizer of BLEU", .choices = "13a|intl|none"),
+    OPTION_FLAG("lowercase", 'l', &lower, "ignore case in BLEU"),
+    OPTION_FLAG("chrf-lowercase", 0, &lower_chrf, "ignore case in chrF and chrF++"),
+    OPTION_FLAG("ter-case-sensitive", 0, &ter_case, "distinguish case in TER"),
+    OPTION_FLAG("sentence", 's', &sentences, "print the scores of each line: BLEU, chrF, chrF++, TER"),
+    OPTION_FLAG("json", 0, &json, "print JSON: bleu, chrf, chrfpp and ter in percent"),
     {0},
 };
-const command score_command = COMMAND(
-    "score", "how near translations are to those of people", options, .operands = "[FILE]", .least = 0, .most = 1,
-    .text = "BLEU, chrF, chrF++ and TER as sacreBLEU computes and prints them, of a file or of standard input. The "
-            "defaults are sacreBLEU's, too: BLEU and chrF mind capitals, TER does not.\n\n"
-            "  translate score --ref test.de test.out");
+const command score_command =
+    COMMAND("score", "compute BLEU, chrF and TER against reference translations", options, .operands = "[FILE]",
+            .least = 0, .most = 1,
+            .text = "Computes and prints BLEU, chrF, chrF++ and TER as sacreBLEU does, for FILE or standard input. The "
+                    "defaults are also those of sacreBLEU: BLEU and chrF distinguish case, TER ignores it.\n\n"
+                    "  translate score --ref test.de test.out");

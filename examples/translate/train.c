@@ -13,16 +13,19 @@ static int check(training *t)
     const translate_training *p = of(t);
     const tn_seq2seq_config   c = tn_seq2seq_size(t->asked.size);
     const bool                transformer = !strcmp(p->model, "transformer");
-    if (!p->valid_source != !p->valid_target) return program_usage("--valid-src and --valid-tgt belong together");
+    if (!p->valid_source != !p->valid_target)
+        return program_usage("--%s needs --%s; the validation set consists of both files",
+                             p->valid_source ? "valid-src" : "valid-tgt", p->valid_source ? "valid-tgt" : "valid-src");
     if (!p->valid_source && (by_bleu(p) || p->patience))
-        return program_usage("--%s needs --valid-src and --valid-tgt, to see how good the model is",
+        return program_usage("--%s needs a validation set: --valid-src and --valid-tgt",
                              by_bleu(p) ? "stop-on bleu" : "patience");
     if (transformer && p->lstm) return program_usage("--lstm is for --model rnn, bahdanau and luong");
     if (!transformer && (p->norm_first || t->asked.heads))
         return program_usage("--%s is for --model transformer; %s is a recurrent network",
                              p->norm_first ? "norm-first" : "heads", p->model);
     if (t->asked.vocab_size && t->asked.vocab_size < 260)
-        return program_usage("--vocab-size is at least 260: all bytes, and four more");
+        return program_usage("--vocab-size needs at least 260 tokens (256 bytes and 4 special tokens), got %lld",
+                             (long long)t->asked.vocab_size);
     if (isnan(t->asked.dropout)) t->asked.dropout = c.dropout;
     return train_shape(t, transformer ? c.layers : 1, transformer ? c.heads : 1, c.dim);
 }
@@ -56,7 +59,9 @@ static bool open_all(training *t)
     for (int i = 0; special[i]; i++)
         if (tn_tokenizer_id(t->tokens, special[i]) != i) {
             tn_raise(TN_EFORMAT,
-                     "this tokenizer is none of translate's: its first pieces must be <pad>, <unk>, <s> and </s>");
+                     "token %d of this tokenizer is not %s; translate needs <pad>, <unk>, <s> and </s> as its first "
+                     "tokens",
+                     i, special[i]);
             return false;
         }
     if (!pairs_open(&p->pairs, t->tokens, p->source, p->target, p->pieces, p->longest, (uint64_t)t->asked.seed, false))
@@ -64,7 +69,7 @@ static bool open_all(training *t)
     t->fit.train = tn_pairs_source(p->pairs.batches), t->fit.loss = pairs_loss;
     t->fit.keep = p->average > 2 ? p->average : 2;
     t->batches = tn_pairs_batches_count(p->pairs.batches), t->width = p->pieces, t->every = p->valid_every;
-    snprintf(t->each, sizeof t->each, "at most %lld pieces", (long long)p->pieces);
+    snprintf(t->each, sizeof t->each, "at most %lld tokens", (long long)p->pieces);
     if (!p->valid_source) return true;
     if (!pairs_open(&p->held, t->tokens, p->valid_source, p->valid_target, p->pieces, positions_of(p) - 1, 1, true))
         return false;
@@ -95,17 +100,18 @@ static void say(training *t)
     const translate_training *p = of(t);
     const tn_pairs           *all = p->pairs.pairs;
     const int64_t             longer = tn_pairs_dropped(all) - p->state.empty;
-    fprintf(stderr, "text     %lld pairs of lines, %lld and %lld pieces\n", (long long)tn_pairs_count(all),
-            (long long)tn_pairs_tokens(all, false), (long long)tn_pairs_tokens(all, true));
+    fprintf(stderr, "text     %lld sentence pairs, %lld source and %lld target tokens\n",
+            (long long)tn_pairs_count(all), (long long)tn_pairs_tokens(all, false),
+            (long long)tn_pairs_tokens(all, true));
     if (p->state.empty)
-        fprintf(stderr, "         left out: %lld pairs with an empty line, the first of them line %lld\n",
+        fprintf(stderr, "         skipped: %lld pairs with an empty line; the first is line %lld\n",
                 (long long)p->state.empty, (long long)p->state.first_empty);
     if (longer > 0)
-        fprintf(stderr, "         left out: %lld pairs longer than %lld pieces (--longest)\n", (long long)longer,
+        fprintf(stderr, "         skipped: %lld pairs longer than %lld tokens (--longest)\n", (long long)longer,
                 (long long)p->longest);
     const int64_t held = p->valid_source ? tn_pairs_dropped(p->held.pairs) - p->held_state.empty : 0;
     if (held > 0)
-        fprintf(stderr, "         left out of validation: %lld pairs longer than the model's %lld positions\n",
+        fprintf(stderr, "         skipped in validation: %lld pairs longer than the model's %lld positions\n",
                 (long long)held, (long long)positions_of(p));
 }
 
@@ -139,9 +145,9 @@ static bool averaged(training *t)
         !weights_average(&w, t->net))
         return false;
     if (settings.quiet) return true;
-    fprintf(stderr, "the mean of the last %d checkpoints is the model", w.n);
+    fprintf(stderr, "model    mean of the last %d checkpoints", w.n);
     if (t->score)
-        fprintf(stderr, ": BLEU %.2f on validation, where the best one has %.2f", judge_bleu(t->net, j), best);
+        fprintf(stderr, ": BLEU %.2f on the validation set; best checkpoint: %.2f", judge_bleu(t->net, j), best);
     fprintf(stderr, "\n");
     return true;
 }
@@ -158,8 +164,18 @@ static void close_all(training *t)
     pairs_close(&of(t)->pairs), pairs_close(&of(t)->held);
 }
 
-const train_kind translate_kind = {
-    "A translator in training", 1000, 60, check, look, tokenizer, open_all, make, say, describe, save, close_all};
+const train_kind translate_kind = {"Training of a translation model",
+                                   1000,
+                                   60,
+                                   check,
+                                   look,
+                                   tokenizer,
+                                   open_all,
+                                   make,
+                                   say,
+                                   describe,
+                                   save,
+                                   close_all};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
@@ -172,31 +188,32 @@ static int run(int count, char **operands)
 }
 
 static const option options[] = {
-    OPTION_TEXT("src", 's', "FILE", &asked.source, "what is to be translated, a sentence a line", .required = true),
-    OPTION_TEXT("tgt", 't', "FILE", &asked.target, "its translations, line by line", .required = true),
-    OPTION_TEXT("valid-src", 0, "FILE", &asked.valid_source, "the same, to choose the best by"),
-    OPTION_TEXT("valid-tgt", 0, "FILE", &asked.valid_target, "and its translations"),
-    OPTION_TEXT("model", 0, "KIND", &asked.model, "which network", .choices = "transformer|bahdanau|luong|rnn"),
-    OPTION_FLAG("norm-first", 0, &asked.norm_first, "norms before the layers' parts"),
-    OPTION_FLAG("lstm", 0, &asked.lstm, "recurrent networks of LSTMs, not GRUs"),
-    OPTION_TEXT("stop-on", 0, "WHAT", &asked.stop_on, "what says which model is the best on the validation files",
+    OPTION_TEXT("src", 's', "FILE", &asked.source, "source text, one sentence per line", .required = true),
+    OPTION_TEXT("tgt", 't', "FILE", &asked.target, "target text: translations of --src, line by line",
+                .required = true),
+    OPTION_TEXT("valid-src", 0, "FILE", &asked.valid_source, "source text of the validation set"),
+    OPTION_TEXT("valid-tgt", 0, "FILE", &asked.valid_target, "target text of the validation set"),
+    OPTION_TEXT("model", 0, "KIND", &asked.model, "network architecture", .choices = "transformer|bahdanau|luong|rnn"),
+    OPTION_FLAG("norm-first", 0, &asked.norm_first, "layer norm before each sublayer, not after it (transformer only)"),
+    OPTION_FLAG("lstm", 0, &asked.lstm, "LSTM cells instead of GRU cells (recurrent networks only)"),
+    OPTION_TEXT("stop-on", 0, "METRIC", &asked.stop_on, "validation metric that selects the best model",
                 .choices = "loss|bleu"),
-    OPTION_INT("valid-every", 0, "N", &asked.valid_every, "steps from one validation and checkpoint to the next",
+    OPTION_INT("valid-every", 0, "N", &asked.valid_every, "steps between validations; each writes a checkpoint",
                .least = 1, .most = 1e9),
-    OPTION_INT("average", 0, "N", &asked.average, "at the end, the mean of the last N checkpoints is the model",
-               .least = 1, .most = MOST_WEIGHTS),
-    OPTION_INT("patience", 0, "N", &asked.patience, "end when validation was no better so many times", .least = 1,
+    OPTION_INT("average", 0, "N", &asked.average, "save the mean of the last N checkpoints as the model", .least = 1,
+               .most = MOST_WEIGHTS),
+    OPTION_INT("patience", 0, "N", &asked.patience, "stop after N validations without improvement", .least = 1,
                .most = 1e6),
-    OPTION_INT("tokens", 'b', "N", &asked.pieces, "pieces in a batch", .least = 16, .most = 1e7),
-    OPTION_INT("longest", 0, "N", &asked.longest, "pieces of the longest line to learn from", .least = 1,
+    OPTION_INT("tokens", 'b', "N", &asked.pieces, "maximum tokens per batch", .least = 16, .most = 1e7),
+    OPTION_INT("longest", 0, "N", &asked.longest, "skip training pairs with a line of more than N tokens", .least = 1,
                .most = 16384),
     TRAIN_OPTIONS(asked.base.asked, 0, "tiny|small|base|big", "60"),
     {0},
 };
 const command train_command =
-    COMMAND("train", "train a model from two files", options,
-            .text = "Line i of --tgt is the translation of line i of --src. Ctrl-C saves and ends;\n"
-                    "the same command with --resume goes on, and ends with the same bits.\n"
+    COMMAND("train", "train a model on two parallel files", options,
+            .text = "Line i of --tgt is the translation of line i of --src. Ctrl-C saves and ends; the same command "
+                    "with --resume continues, and ends with the same bits as an uninterrupted run.\n"
                     "\n"
                     "  translate train --src train.en --tgt train.de --valid-src val.en \\\n"
                     "                  --valid-tgt val.de --out ende");

@@ -45,7 +45,7 @@ cut_out() { "$translate" score --json "$@" --ref people.txt said.txt | grep -o '
 [ "$(cut_out)" = "$(cut_out --lowercase)" ] && [ "$(cut_out)" != "$(cut_out --chrf-lowercase)" ] ||
     wrong "score --lowercase lowers chrF, or --chrf-lowercase does not"
 head -n 3 demo/dates.iso >short.txt
-says 3 "must belong together" "$translate" score demo/dates.iso --ref short.txt
+says 3 "'short.txt' has 3 lines, the translations 400; line i of one must belong to line i of the other" "$translate" score demo/dates.iso --ref short.txt
 
 # Pairs to try things with: the same each time, and none of those held in another file.
 "$translate" sample-pairs --src a.txt --tgt a.iso --lines 300 --length 2
@@ -70,7 +70,7 @@ diff <(sed -E 's/ +[0-9.]+ +[0-9]+$//' one.txt) <(sed -E 's/ +[0-9.]+ +[0-9]+$//
 "$translate" compare --quiet --quick --task copy --lengths 3 --steps 400 >one.txt || wrong "compare --lengths 3 failed"
 awk '$1 == "bahdanau" && $2 > 0.9 { good = 1 } END { exit !good }' one.txt ||
     wrong "attention does not learn to copy three letters: $(cat one.txt)"
-says 2 "--lengths needs up to 16 rising whole numbers from 1 to 100, such as 5,10,20,40, got '5,5'" \
+says 2 "--lengths needs at most 16 increasing integers from 1 to 100, such as 5,10,20,40, got '5,5'" \
     "$translate" compare --lengths 5,5
 for command in compare "demo --out both"; do # shellcheck disable=SC2086
     says 2 "--steps and --minutes are two ways" "$translate" $command --steps 3 --minutes 3
@@ -121,11 +121,11 @@ cmp best/model.safetensors bleu/model.safetensors || wrong "a run by BLEU does n
 cmp again/model.safetensors mean/model.safetensors || wrong "train --average 3 is not the mean of its checkpoints"
 "$translate" average --out two mean best >two.txt && [ "$(wc -l <two.txt)" = 3 ] || wrong "no mean of two models"
 ! cmp -s two/model.safetensors best/model.safetensors || wrong "the mean of two models is one of them"
-says 1 "'two' holds a model already: choose another folder" "$translate" average --out two best
-says 1 "'demo' holds no weights: name a model's folder" "$translate" average --out none demo
+says 1 "'two' already contains a model; choose another --out" "$translate" average --out two best
+says 1 "'demo' contains no weights; name a model's folder" "$translate" average --out none demo
 says 3 "holds another model" "$translate" average --out none mean demo/model
 says 2 "FROM..." "$translate" average --out none
-says 2 "--last is for a folder of checkpoints" "$translate" average --out none --last 2 mean best
+says 2 "--last is for folders of checkpoints" "$translate" average --out none --last 2 mean best
 [ ! -e none ] || wrong "translate average leaves a folder behind after an error"
 
 # A run goes on with its own texts.
@@ -136,15 +136,16 @@ says 1 "is of another run: its valid-src is" \
 
 # What is wrong is said before anything is made, with what to change.
 says 1 "'whole' holds a model already: choose another folder, or go on with --resume" "${train[@]}" --out whole
-says 2 "belong together" "${train[@]}" --valid-src lines.txt --out other
-says 2 "--stop-on bleu needs --valid-src and --valid-tgt" "${train[@]}" --stop-on bleu --out other
-says 2 "--patience needs --valid-src and --valid-tgt" "${train[@]}" --patience 3 --out other
+says 2 "--valid-src needs --valid-tgt" "${train[@]}" --valid-src lines.txt --out other
+says 2 "--valid-tgt needs --valid-src" "${train[@]}" --valid-tgt lines.txt --out other
+says 2 "--stop-on bleu needs a validation set: --valid-src and --valid-tgt" "${train[@]}" --stop-on bleu --out other
+says 2 "--patience needs a validation set: --valid-src and --valid-tgt" "${train[@]}" --patience 3 --out other
 says 2 "--lstm is for --model rnn, bahdanau and luong" "${train[@]}" --lstm --out other
 says 2 "--norm-first is for --model transformer; luong is" "${train[@]}" --model luong --norm-first --out other
 says 2 "--heads is for --model transformer; rnn is" "${train[@]}" --model rnn --heads 2 --out other
 says 2 "3 heads do not divide a width of 32" "${train[@]}" --heads 3 --out other
 says 2 "--size is one of tiny|small|base|big, not 'huge'" "${train[@]}" --size huge --out other
-says 2 "--vocab-size is at least 260" "${train[@]}" --vocab-size 20 --out other
+says 2 "--vocab-size needs at least 260 tokens (256 bytes and 4 special tokens), got 20" "${train[@]}" --vocab-size 20 --out other
 cp whole/model.safetensors weights
 says 1 "is no page of HTML" "$translate" align --model whole --html whole/model.safetensors "3 May 2019"
 cmp weights whole/model.safetensors || wrong "translate align --html writes over the weights"
@@ -159,20 +160,20 @@ head -n 4 demo/dates.iso >four.txt
 says 3 "'latin1.txt': line 4 is not UTF-8: its byte 4 is 0xe9; convert the file first" \
     "${one[@]}" --src latin1.txt --tgt four.txt
 printf '\n\n\n' >empty.txt
-says 3 "'empty.txt' and 'short.txt' have no pair of lines with something in both" \
+says 3 "'empty.txt' and 'short.txt' have no pair of lines without an empty line" \
     "${one[@]}" --src empty.txt --tgt short.txt
 [ ! -e other ] || wrong "translate train leaves a folder behind where its files are wrong"
 printf 'a\n\nb\n\n' >gaps.txt
-says 0 "left out: 2 pairs with an empty line, the first of them line 2" \
+says 0 "skipped: 2 pairs with an empty line; the first is line 2" \
     "${one[@]}" --no-progress --src gaps.txt --tgt four.txt
 # A validation line beyond the model's positions: the first validation ended the run, and other files are another run.
 head -c 3000 /dev/zero | tr '\0' z | cat four.txt - >long.txt
-says 0 "left out of validation: 1 pairs longer than the model's 1024 positions" \
+says 0 "skipped in validation: 1 pairs longer than the model's 1024 positions" \
     "${one[@]}" --no-progress --src four.txt --tgt four.txt --valid-src long.txt --valid-tgt long.txt --out long
-says 3 "'four.txt' and 'four.txt' have no pair of lines of at most 1 pieces" \
+says 3 "'four.txt' and 'four.txt' have no pair of lines of at most 1 tokens" \
     "${one[@]}" --no-progress --src four.txt --tgt four.txt --longest 1 --out none
 "$build/bin/bert" demo --quiet --out bert --steps 1 --documents 40 --probes 1 >/dev/null || wrong "bert demo failed"
-says 3 "its first pieces must be <pad>" "${one[@]}" --src short.txt --tgt short.txt --vocab bert/model --out odd
+says 3 "of this tokenizer is not <pad>; translate needs <pad>, <unk>, <s> and </s> as its first tokens" "${one[@]}" --src short.txt --tgt short.txt --vocab bert/model --out odd
 says 7 "'bert/model/config.json': model_type is 'roberta-prelayernorm'; a model from sequence to sequence has" \
     "$translate" run --model bert/model
 
@@ -188,8 +189,8 @@ run=("$translate" run --model transformer --beam 1 --longest 6)
 [ "$(wc -l <odd.out)" = 8 ] || wrong "8 odd lines became $(wc -l <odd.out)"
 [ -z "$(sed -n 2,3p odd.out)" ] || wrong "an empty line does not stay empty: $(sed -n 2,3p odd.out)"
 printf '%s\n' \
-    "translate run: 2 lines were longer than the model's positions, and the rest left out; the first: line 6" \
-    "translate run: 1 line is not UTF-8, and the bytes that are not were read as U+FFFD; the first: line 5" |
+    "translate run: 2 lines were longer than the model's positions and truncated; the first is line 6" \
+    "translate run: 1 line is not UTF-8; invalid bytes were read as U+FFFD; the first is line 5" |
     diff - odd.err || wrong "translate run warns otherwise of odd lines"
 "${run[@]}" --quiet <odd.txt 2>&1 >/dev/null | grep . && wrong "translate run --quiet is not quiet"
 rc=0
@@ -205,7 +206,7 @@ rc=0
     wrong "a greedy translation depends on the lines beside it"
 rc=0
 head -c 1100000 /dev/zero | tr '\0' x | "${run[@]}" >/dev/null 2>long.err || rc=$?
-[ $rc = 3 ] && grep -qF 'a line of 1100000 bytes' long.err || wrong "a line of a megabyte: $rc, $(cat long.err)"
+[ $rc = 3 ] && grep -qF 'a line has 1100000 bytes, the maximum is 1048576; split it' long.err || wrong "a line of a megabyte: $rc, $(cat long.err)"
 "${run[@]}" --scores --batch 1 < <(yes x | head -n 40) | cut -f 1 | diff - <(seq 0 39) ||
     wrong "run --scores misnumbers"
 
