@@ -1,5 +1,6 @@
-/* tokenizer.h — text to numbers of pieces and back, as Hugging Face's fast tokenizers do it: BERT's WordPiece,
- * byte-pair encoding over characters, and GPT-2's over bytes. Part of data.h: include that.
+/* tokenizer.h — converts text to token ids and back, compatible with Hugging Face's fast tokenizers: BERT's WordPiece,
+ * byte-pair encoding over characters or over GPT-2's bytes, SentencePiece's BPE and Unigram. Part of data.h: include
+ * that.
  *
  *     tn_tokenizer *t = tn_tokenizer_load("bert-base-uncased");       // a folder, a tokenizer.json or a vocab.txt
  *     tn_encoding  *e = tn_encoding_new();
@@ -10,8 +11,8 @@
  *     tn_encoding_free(e);
  *     tn_tokenizer_free(t);
  *
- * A tokenizer does not change once it is made: any number of threads may use one, each with an encoding of its own.
- * Any bytes are a text: what is not UTF-8 counts as U+FFFD (which BERT leaves out), or is refused with .strict. */
+ * A tokenizer does not change after it is created: any number of threads may use it, each with its own encoding. A text
+ * may contain any bytes: invalid UTF-8 is read as U+FFFD (which BERT drops), or rejected with .strict. */
 #ifndef TENON_DATA_TOKENIZER_H
 #define TENON_DATA_TOKENIZER_H
 
@@ -24,79 +25,83 @@ extern "C" {
 typedef struct tn_tokenizer tn_tokenizer;
 
 typedef enum {
-    TN_WORDPIECE = 0, /* BERT: words, split at punctuation; longest piece first; "##" marks what goes on */
-    TN_BPE,           /* byte-pair encoding of the same words, whose last pieces end in "</w>" */
-    TN_BYTE_BPE,      /* GPT-2: byte-pair encoding of bytes; nothing is unknown */
-    TN_SENTENCE_BPE,  /* SentencePiece's, LLaMA's: of whole texts, with "▁" for spaces; what has no piece is bytes */
-    TN_UNIGRAM        /* SentencePiece's other: the pieces whose scores have the greatest sum */
+    TN_WORDPIECE = 0, /* BERT: words, split at punctuation; longest match first; "##" marks a token inside a word */
+    TN_BPE,           /* byte-pair encoding of the same words; the last token of a word ends in "</w>" */
+    TN_BYTE_BPE,      /* GPT-2: byte-pair encoding of bytes; no text is unknown */
+    TN_SENTENCE_BPE,  /* SentencePiece's BPE, LLaMA's: of whole texts, with "▁" for spaces; unknown text becomes byte
+                         tokens */
+    TN_UNIGRAM        /* SentencePiece's Unigram: the tokens whose scores have the greatest sum */
 } tn_tokenizer_kind;
 
-/* ---- where they come from ---------------------------------------------------------------------------------------- */
+/* ---- creating a tokenizer ---------------------------------------------------------------------------------------- */
 
-/* path: a folder (with tokenizer.json; tokenizer.model or spiece.model; vocab.txt; or vocab.json, also called
- * encoder.json, and merges.txt, also called vocab.bpe; tokenizer_config.json is heeded), a tokenizer.json,
- * SentencePiece's .model, or a vocab.txt. What a file asks for and Tenon does not do is refused by its name. */
+/* path: a folder (with tokenizer.json; tokenizer.model or spiece.model; vocab.txt; or vocab.json, also named
+ * encoder.json, and merges.txt, also named vocab.bpe; tokenizer_config.json is applied), a tokenizer.json, a
+ * SentencePiece .model, or a vocab.txt. A rule in a file that Tenon does not support is rejected; the error names
+ * it. */
 typedef enum { TN_FROM_FILE = 0, TN_NO, TN_YES } tn_choice;
 typedef struct tn_tokenizer_config {
     int       zero_;
-    tn_choice lowercase;       /* where only a vocab.txt is there, the default is TN_YES */
-    tn_choice strip_accents;   /* the default: if lower-cased */
-    tn_choice control_in_text; /* of a .model: is "<s>" in a text the piece? SentencePiece says TN_NO, the default */
-    bool      slow;            /* the rules of BERT's older tokenizer in Python, where the two differ */
+    tn_choice lowercase;       /* default of a vocab.txt alone: TN_YES */
+    tn_choice strip_accents;   /* default: the same as lowercase */
+    tn_choice control_in_text; /* of a .model: "<s>" in a text is the control token; default TN_NO, as in
+                                  SentencePiece */
+    bool      slow;            /* follow BERT's slow tokenizer (Python) where it differs from the fast one */
     int       end_;
 } TN_KEYWORDS_ONLY   tn_tokenizer_config;
 TN_API tn_tokenizer *tn_tokenizer_load_run(const char *path, tn_tokenizer_config o);
-/* The text of a tokenizer.json. */
+/* json: the content of a tokenizer.json. */
 TN_API tn_tokenizer *tn_tokenizer_parse(const char *json, size_t bytes);
 /* Writes tokenizer.json, tokenizer_config.json, special_tokens_map.json and vocab.txt or vocab.json and merges.txt into
- * folder, which exists: what Hugging Face's libraries open. */
+ * folder, which must exist. Hugging Face's libraries open these files. */
 TN_API tn_status tn_tokenizer_save(const tn_tokenizer *t, const char *folder) TN_CHECKED;
 TN_API void      tn_tokenizer_free(tn_tokenizer *t);
 
-/* From the parts that other files hold: GGUF, llama2.c's tokenizer.bin. n texts of pieces, each ended by a NUL, in the
- * order of their numbers; with "▁" or a space for the space. */
+/* Creates a tokenizer from the parts that other files hold: GGUF, llama2.c's tokenizer.bin. pieces: the texts of n
+ * tokens in the order of their ids, each ended by a NUL; a space is "▁" or a space. */
 enum { TN_TYPE_NORMAL = 1, TN_TYPE_UNKNOWN, TN_TYPE_CONTROL, TN_TYPE_USER, TN_TYPE_UNUSED, TN_TYPE_BYTE };
 typedef struct tn_pieces_args {
     int                    zero_;
     tn_tokenizer_kind kind TN_IS(TN_SENTENCE_BPE); /* or TN_UNIGRAM, TN_BYTE_BPE */
-    const float           *scores;                 /* [n]: the higher is merged first; NULL: in the order of numbers */
-    const int32_t         *types;  /* [n] TN_TYPE_…; NULL: "<unk>", "<s>", "</s>" and "<0x0A>" tell themselves */
+    const float           *scores;                 /* [n]: a higher score is merged first; NULL: a lower id first */
+    const int32_t         *types;  /* [n] TN_TYPE_…; NULL: recognise "<unk>", "<s>", "</s>", "<0x0A>" */
     const char *const     *merges; /* [n_merges] of TN_BYTE_BPE: "a b", the first is merged first */
     int64_t                n_merges;
-    const char   *splitter; /* of TN_BYTE_BPE: "gpt2", "gpt4" (LLaMA 3 has it, too), "qwen2"; or as GGUF calls them */
-    int32_t first TN_IS(-1), last TN_IS(-1); /* -1: "<s>" and "</s>", if they are there */
-    bool          bare;                      /* no first piece in front of a text */
-    bool          ends;                      /* the last piece behind a text */
-    bool          no_space;                  /* a text does not begin with a space that nobody wrote */
-    bool whole_words; /* of TN_BYTE_BPE: a word that is a piece is that piece, whatever the merges make of it */
-    int  end_;
+    const char   *splitter; /* of TN_BYTE_BPE: "gpt2", "gpt4" (also LLaMA 3's), "qwen2"; or GGUF's names of these */
+    int32_t first TN_IS(-1), last TN_IS(-1); /* ids; -1: "<s>" and "</s>" if the vocabulary has them */
+    bool          bare;                      /* do not add the first token before a text */
+    bool          ends;                      /* add the last token after a text */
+    bool          no_space;                  /* do not add a space before a text */
+    bool          whole_words; /* of TN_BYTE_BPE: a word in the vocabulary becomes that token, without merges */
+    int           end_;
 } TN_KEYWORDS_ONLY   tn_pieces_args;
 TN_API tn_tokenizer *tn_tokenizer_of_pieces_run(int64_t n, const char *const *pieces, tn_pieces_args how);
-/* And back: the scores and types of all tn_tokenizer_size(t) pieces, and the merges, two pieces each, of which there
- * are as many as is returned. Each may be NULL. */
+/* The reverse: writes the scores and types of all tn_tokenizer_size(t) tokens, and the merges, two token ids each.
+ * Returns the number of merges. Each pointer may be NULL. */
 TN_API int64_t tn_tokenizer_parts(const tn_tokenizer *t, float *scores, int32_t *types, int32_t *merges);
 typedef struct {
-    const char *splitter;           /* of TN_BYTE_BPE, as GGUF calls it; else NULL */
-    bool        first, last, space; /* what is put around a text, and in front of it */
-    const char *untold;             /* of the two kinds of GGUF, a rule that it cannot say, by tokenizer.json's name */
+    const char *splitter;           /* of TN_BYTE_BPE: GGUF's name of it; else NULL */
+    bool        first, last, space; /* is a first token, a last token, a space added to a text */
+    const char *untold;             /* of the two kinds of GGUF: a rule that GGUF cannot express, named as in
+                                       tokenizer.json; or NULL */
 } tn_tokenizer_manner;
 TN_API tn_tokenizer_manner tn_tokenizer_manner_of(const tn_tokenizer *t);
 
-/* Training: words are counted, then the most frequent pair of neighbouring pieces becomes a piece, again and again. Any
- * amount of text: files are read in blocks, and only the different words are kept. The same result for any number of
- * threads. Words of more than 1000 letters are left out. Pairs of equal count: for BPE the one of lower numbers, as
- * Hugging Face has it; for WordPiece the one that comes first in the order of its bytes. TN_UNIGRAM is trained as
- * SentencePiece does it: from all frequent substrings down to vocab_size, each time without those that cost least. */
+/* Training counts words, then merges the most frequent pair of neighbouring tokens into a new token, repeatedly. The
+ * amount of text is not limited: files are read in blocks, and only distinct words are kept. The result does not depend
+ * on the number of threads. Words of more than 1000 characters are ignored. Ties between pairs: BPE takes the pair of
+ * lower ids, like Hugging Face; WordPiece the first in byte order. TN_UNIGRAM is trained as in SentencePiece: from all
+ * frequent substrings down to vocab_size, each round removing the tokens whose removal costs least. */
 typedef struct tn_tokenizer_train_args {
     int                zero_;
     tn_tokenizer_kind  kind;
     int64_t vocab_size TN_IS(30000); /* 30000 */
-    int64_t min_count  TN_IS(2);     /* of a pair that becomes a piece: 2 */
-    int64_t alphabet   TN_IS(1000);  /* different letters at most, the most frequent: 1000; not for bytes;
-                                     TN_UNIGRAM keeps those that make up 99.95 % of the text */
-    bool               cased;        /* keep capitals and accents (TN_UNIGRAM does) */
-    const char *const *special;      /* ended by NULL, in the order of their numbers; NULL: [PAD] [UNK] [CLS] [SEP]
-                                      [MASK]; for bytes <|endoftext|>, for Unigram <unk> <s> </s> */
+    int64_t min_count  TN_IS(2);     /* smallest count of a pair to merge: 2 */
+    int64_t alphabet   TN_IS(1000);  /* maximum number of distinct characters, the most frequent: 1000; not for
+                                        bytes; TN_UNIGRAM keeps those that cover 99.95 % of the text */
+    bool               cased;        /* keep capitals and accents (TN_UNIGRAM always does) */
+    const char *const *special;      /* in the order of their ids, ended by NULL; NULL: [PAD] [UNK] [CLS] [SEP]
+                                        [MASK]; for bytes <|endoftext|>, for Unigram <unk> <s> </s> */
     void (*progress)(const char *what, double part, void *user); /* "reading", "merging", "pruning"; 0 to 1 */
     void *user;
     int   end_;
@@ -104,36 +109,38 @@ typedef struct tn_tokenizer_train_args {
 TN_API tn_tokenizer *tn_tokenizer_train_run(int n, const char *const *paths, tn_tokenizer_train_args how);
 TN_API tn_tokenizer *tn_tokenizer_train_text_run(const char *text, size_t bytes, tn_tokenizer_train_args how);
 
-/* ---- what they are ----------------------------------------------------------------------------------------------- */
+/* ---- properties -------------------------------------------------------------------------------------------------- */
 
 TN_API tn_tokenizer_kind tn_tokenizer_kind_of(const tn_tokenizer *t);
-TN_API int64_t           tn_tokenizer_size(const tn_tokenizer *t); /* the highest number of a piece, and one */
-/* The piece as its files spell it ("##ing", "Ġthe"), "" for a number that has none; and its number, or -1. */
+TN_API int64_t           tn_tokenizer_size(const tn_tokenizer *t); /* highest token id plus 1 */
+/* The token's text as the files spell it ("##ing", "Ġthe"), "" for an id without a token; valid as long as t. And the
+ * token id of such a text, -1 if t has no such token. */
 TN_API const char *tn_tokenizer_piece(const tn_tokenizer *t, int64_t id);
 TN_API int64_t     tn_tokenizer_id(const tn_tokenizer *t, const char *piece);
 TN_API bool        tn_tokenizer_is_special(const tn_tokenizer *t, int64_t id);
-TN_API bool        tn_tokenizer_goes_on(const tn_tokenizer *t, int64_t id); /* WordPiece: is it the middle of a word? */
+TN_API bool        tn_tokenizer_goes_on(const tn_tokenizer *t, int64_t id); /* WordPiece: true inside a word */
 
 typedef struct {
-    int32_t pad, unknown, first, separator, mask, last; /* -1: there is none. As a folder says; else first: [CLS] or
-                                                           <s>; last: </s> or <|endoftext|>; separator: [SEP] or </s> */
+    int32_t pad, unknown, first, separator, mask, last; /* token ids, -1: none. As the folder's files specify; else
+                                                           first: [CLS] or <s>; last: </s> or <|endoftext|>;
+                                                           separator: [SEP] or </s> */
 } tn_tokenizer_roles;
 TN_API tn_tokenizer_roles tn_tokenizer_special(const tn_tokenizer *t);
 
 /* ---- encoding ---------------------------------------------------------------------------------------------------- */
 
-/* What a text became. The arrays are the encoding's own, and hold until it is used again; used again and again, it
- * needs no more memory, and remembers frequent words. */
+/* The result of encoding one text. The encoding owns the arrays; they are valid until its next use. Reuse one encoding
+ * for many texts: it keeps its memory and caches frequent words. */
 typedef struct {
-    int64_t        n;       /* pieces */
+    int64_t        n;       /* number of tokens */
     const int32_t *id;      /* [n] */
-    const int32_t *start;   /* the bytes of its text that a piece comes from; 0 and 0 for what the template adds */
-    const int32_t *end;     /* behind the last */
-    const int32_t *word;    /* which word of its text it belongs to, from 0; -1 for what the template adds */
+    const int32_t *start;   /* bytes of its text that the token comes from; both 0 for tokens that the template adds */
+    const int32_t *end;     /* one past the last byte */
+    const int32_t *word;    /* index of the token's word in its text, from 0; -1 for tokens that the template adds */
     const uint8_t *segment; /* 0: of the first text, 1: of the second */
     const uint8_t *special; /* TN_PIECE_… */
-    int64_t        cut;     /* pieces that .max_length cost */
-    int64_t        invalid; /* sequences of bytes that are not UTF-8 */
+    int64_t        cut;     /* number of tokens that .max_length removed */
+    int64_t        invalid; /* number of invalid UTF-8 sequences */
 } tn_encoding;
 enum { TN_PIECE_TEXT = 0, TN_PIECE_ADDED = 1 /* by the template */, TN_PIECE_PADDING = 2 };
 TN_API tn_encoding *tn_encoding_new(void);
@@ -144,66 +151,68 @@ typedef struct tn_encode_args {
     int                zero_;
     const char        *pair;       /* a second text: [CLS] text [SEP] pair [SEP] */
     size_t             pair_bytes; /* of pair, which needs no NUL */
-    const char *const *pairs;      /* of tn_tokenizer_batch, instead: n second texts */
-    int64_t            max_length; /* of all pieces, those of the template included; 0: no limit */
-    tn_cut             cut;        /* of two texts, which is cut */
-    bool               cut_left;   /* at the beginning, not at the end */
-    int64_t            pad_to;     /* at least so many, by padding */
+    const char *const *pairs;      /* for tn_tokenizer_batch, instead of .pair: n second texts */
+    int64_t            max_length; /* maximum number of tokens, including those of the template; 0: no limit */
+    tn_cut             cut;        /* which of two texts is cut */
+    bool               cut_left;   /* remove tokens from the start instead of the end */
+    int64_t            pad_to;     /* pad to at least this many tokens */
     bool               pad_left;
-    bool               bare;    /* without what the template adds */
-    bool               literal; /* "[SEP]" in the text is no special token, but a bracket, and so on */
-    bool               strict;  /* bytes that are not UTF-8 are an error that says where */
-    double   sample; /* of TN_UNIGRAM: pieces by chance; each way has its probability to this power: 0.1, say */
-    uint64_t seed;   /* of .sample: another one for each text and epoch */
-    int      nth;    /* of TN_UNIGRAM: not the best way but the one after it (1), and so on */
+    bool               bare;    /* without the tokens that the template adds */
+    bool               literal; /* special tokens in the text are ordinary text: "[SEP]" starts with a bracket */
+    bool               strict;  /* invalid UTF-8 is an error that names the position */
+    double   sample; /* of TN_UNIGRAM: sample a segmentation by its probability to this power, e.g. 0.1; 0: the best */
+    uint64_t seed;   /* of .sample: use another one for each text and epoch */
+    int      nth;    /* of TN_UNIGRAM: the n-th best segmentation after the best; 0: the best */
     int      end_;
 } TN_KEYWORDS_ONLY tn_encode_args;
-/* At most 2^31 - 1 bytes of text. */
+/* bytes: at most 2^29 - 1. */
 TN_API tn_status tn_tokenizer_encode_run(const tn_tokenizer *t, tn_encoding *e, const char *text, size_t bytes,
                                          tn_encode_args o);
 
-/* For what turns lines into numbers: encodes them with t into e, .bare. Both must live as long as it is used. */
+/* A line encoder for functions that take one: encodes with t into e, .bare. t and e must outlive it. */
 TN_API tn_encoder tn_tokenizer_encoder(const tn_tokenizer *t, tn_encoding *e);
 
-/* n texts, each ended by a NUL, as tensors [n, T], T the length of the longest (or .pad_to). */
+/* n texts, each ended by a NUL, as tensors [n, T], where T is the length of the longest (or .pad_to). */
 typedef struct {
     tn_tensor *ids, *segments; /* i64 */
     tn_tensor *blocked_keys;   /* bool: true is padding */
-    int64_t    cut, invalid;   /* as in tn_encoding, of all texts */
+    int64_t    cut, invalid;   /* as in tn_encoding, summed over all texts */
 } tn_token_batch;
 TN_API tn_status tn_tokenizer_batch_run(const tn_tokenizer *t, tn_token_batch *to, int64_t n, const char *const *texts,
                                         tn_encode_args o);
 
-/* ---- and back ---------------------------------------------------------------------------------------------------- */
+/* ---- decoding ---------------------------------------------------------------------------------------------------- */
 
 typedef struct tn_decode_args {
     int  zero_;
     bool keep_special;
-    bool keep_spaces; /* " ," stays, where BERT's decoder writes "," */
+    bool keep_spaces; /* keep the space in " ,", which BERT's decoder removes */
     int  end_;
 } TN_KEYWORDS_ONLY tn_decode_args;
-/* The text of n numbers, added to `to`. What is not UTF-8 (half a character of GPT-2's bytes) becomes U+FFFD. */
+/* Appends the text of n token ids to `to`. Invalid UTF-8 (half a character of GPT-2's bytes) becomes U+FFFD. */
 TN_API tn_status tn_tokenizer_decode_run(const tn_tokenizer *t, const int32_t *ids, int64_t n, tn_decode_args o,
                                          tn_string *to);
 
-/* Number after number, as a model writes them: adds to `to` the text that is complete now. Begin with zeros. */
+/* Decodes one token id at a time, as a model generates them: appends to `to` the text that is complete. Initialise with
+ * zeros. */
 typedef struct {
     char held[4]; /* the first bytes of a character */
     int  bytes;
     bool begun;
 } tn_text_stream;
 TN_API tn_status tn_tokenizer_decode_next(const tn_tokenizer *t, tn_text_stream *d, int32_t id, tn_string *to);
-TN_API tn_status tn_tokenizer_decode_end(tn_text_stream *d, tn_string *to); /* half a character is U+FFFD */
+TN_API tn_status tn_tokenizer_decode_end(tn_text_stream *d, tn_string *to); /* half a character becomes U+FFFD */
 
 /* ---- conversations ----------------------------------------------------------------------------------------------- */
 
-/* Messages as a model reads them, added to `to`: kind is "llama2", "llama3", "chatml", "qwen2", "mistral" or "zephyr".
- * answer: the text ends where the assistant's answer begins. Its special tokens are in the text: encode it .bare. */
+/* Appends messages to `to` in the form that a model was trained on: kind is "llama2", "llama3", "chatml", "qwen2",
+ * "mistral" or "zephyr". answer: the text ends where the assistant's answer starts. The text contains its special
+ * tokens: encode it .bare. */
 typedef struct {
-    const char *role, *content; /* "system", "user", "assistant" */
+    const char *role, *content; /* role: "system", "user", "assistant" */
 } tn_message;
 TN_API tn_status   tn_chat_text(const char *kind, int64_t n, const tn_message *messages, bool answer, tn_string *to);
-TN_API const char *tn_chat_kind(const char *chat_template); /* of a tokenizer_config.json; NULL: none of them */
+TN_API const char *tn_chat_kind(const char *chat_template); /* of a tokenizer_config.json; NULL: not one of these */
 
 #ifdef __cplusplus
 } /* extern "C" */

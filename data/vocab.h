@@ -1,6 +1,6 @@
-/* vocab.h — words with numbers, and sequences of different lengths in one tensor. Part of data.h: include that.
+/* vocab.h — word ids, and sequences of different lengths in one tensor. Part of data.h: include that.
  *
- *     tn_vocab *v = tn_vocab_new();                                   // 0 pads, 1 is any unknown word
+ *     tn_vocab *v = tn_vocab_new();                                   // 0 is padding, 1 is any unknown word
  *     tn_vocab_read(v, "the cat sat on the mat", 22);                 // the 2, cat 3, sat 4, on 5, mat 6
  *     tn_tensor *x = tn_vocab_encode(v, "the dog sat", 11);           // 2 1 4
  *     puts(tn_vocab_word(v, 4));                                      // sat
@@ -20,31 +20,32 @@ enum { TN_VOCAB_PADDING = 0, TN_VOCAB_UNKNOWN = 1, TN_VOCAB_FIRST = 2 };
 TN_API tn_vocab *tn_vocab_new(void);
 TN_API void      tn_vocab_free(tn_vocab *v);
 
-/* A word is any bytes between white space (Unicode's), as it is: lower-casing is the caller's choice. */
-TN_API int64_t   tn_vocab_add(tn_vocab *v, const char *word, size_t bytes);  /* its number, new or old; -1: raised */
+/* A word is any bytes between Unicode white space, unchanged: the caller lower-cases if needed. */
+TN_API int64_t   tn_vocab_add(tn_vocab *v, const char *word, size_t bytes);  /* its id, new or old; -1: raised */
 TN_API tn_status tn_vocab_read(tn_vocab *v, const char *text, size_t bytes); /* adds all words, counts them */
-/* Leaves the words that were read at least min_count times, at most `most` of them (0: all): the most frequent first,
- * those of one count in the order of their bytes. Numbers change. */
+/* Keeps the words that were read at least min_count times, at most `most` of them (0: all), ordered by falling count,
+ * then by bytes. Ids change. */
 TN_API tn_status tn_vocab_trim(tn_vocab *v, int64_t min_count, int64_t most);
 
-TN_API int64_t     tn_vocab_size(const tn_vocab *v);                               /* with the two that are no words */
+TN_API int64_t     tn_vocab_size(const tn_vocab *v);                               /* includes padding and unknown */
 TN_API int64_t     tn_vocab_id(const tn_vocab *v, const char *word, size_t bytes); /* TN_VOCAB_UNKNOWN if unknown */
-TN_API const char *tn_vocab_word(const tn_vocab *v, int64_t id);  /* "<pad>", "<unk>"; raises if it is not there */
-TN_API int64_t     tn_vocab_count(const tn_vocab *v, int64_t id); /* how often it was read */
+TN_API const char *tn_vocab_word(const tn_vocab *v, int64_t id);  /* "<pad>", "<unk>"; an id out of range is an error */
+TN_API int64_t     tn_vocab_count(const tn_vocab *v, int64_t id); /* times it was read */
 TN_API tn_tensor  *tn_vocab_encode(const tn_vocab *v, const char *text, size_t bytes); /* i64 [words] */
 
-/* Sequences in one i64 tensor [n, T], or [T, n] with .time_first, where T is the length of the longest, or .length:
+/* Copies n sequences into one i64 tensor [n, T], or [T, n] with .time_first, where T is the greatest length, or
+ * .length:
  *
  *     tn_tensor *x = tn_pad_sequences(2, rows, row_lengths, .left = true);
  *
- * A longer one loses its end, or with .left its beginning: padding and loss are on the same side. */
+ * A longer sequence loses its end, or with .left its start: padding and cutting are on the same side. */
 typedef struct tn_pad_args {
     int            zero_;
     const int64_t *lengths;    /* of the n sequences */
-    int64_t        length;     /* T; 0: of the longest */
-    bool           left;       /* padding in front: the last element of each sequence is at the end */
+    int64_t        length;     /* T; 0: the greatest length */
+    bool           left;       /* pad before each sequence: its last element is at T - 1 */
     bool           time_first; /* [T, n] */
-    int64_t        padding;    /* what pads: 0, as in a vocabulary */
+    int64_t        padding;    /* padding value: 0, as in a vocabulary */
     int            end_;
 } TN_KEYWORDS_ONLY tn_pad_args;
 TN_API tn_tensor  *tn_pad_sequences_run(int64_t n, const int64_t *const *rows, tn_pad_args how);

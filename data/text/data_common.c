@@ -1,5 +1,4 @@
-/* data_common.c — growing arrays, code points, files line by line, strings and sequences by number. See
- * data_private.h. */
+/* data_common.c — growing arrays, code points, indexed strings and indexed sequences. See data_private.h. */
 #include "data/text/data_private.h"
 #include "core/base/toolbox.h"
 #include "data/text/unicode.h"
@@ -11,7 +10,7 @@ bool tn__grown(void *p, int64_t *room, int64_t need, size_t size)
     if (need <= *room) return true;
     int64_t more = tn__max_i64(need, *room < INT64_MAX / 2 ? 2 * *room : need), bytes;
     more = tn__max_i64(more, 16);
-    if (!tn__mul_i64(more, (int64_t)size, &bytes)) bytes = INT64_MAX; /* which the allocator refuses, with a text */
+    if (!tn__mul_i64(more, (int64_t)size, &bytes)) bytes = INT64_MAX; /* the allocator rejects it and raises an error */
     void *old = *(void **)p, *q = tn__mem_get((size_t)bytes);
     if (!q) return false;
     if (old) memcpy(q, old, (size_t)*room * size);
@@ -115,7 +114,7 @@ void tn__points_free(tn__points *p)
 
 bool tn__is_blank(uint32_t c) { return tn__is_space(c) || (c >= 0x1c && c <= 0x1f); }
 
-/* ---- strings by number ------------------------------------------------------------------------------------------- */
+/* ---- strings by index -------------------------------------------------------------------------------------------- */
 
 static const char *string_name(const void *owner, uint32_t i, size_t *bytes)
 {
@@ -126,7 +125,7 @@ static const char *string_name(const void *owner, uint32_t i, size_t *bytes)
 
 int64_t tn__strings_find(const tn__strings *s, const char *text, size_t bytes)
 {
-    tn__names names = s->names; /* s may have moved since */
+    tn__names names = s->names; /* s may have moved in memory */
     names.owner = s;
     return tn__names_find(&names, text, bytes);
 }
@@ -175,7 +174,7 @@ void tn__strings_free(tn__strings *s)
     *s = (tn__strings){0};
 }
 
-/* ---- sequences by number ----------------------------------------------------------------------------------------- */
+/* ---- sequences by index ------------------------------------------------------------------------------------------ */
 
 static uint32_t hashed(uint64_t key, uint64_t seed)
 {

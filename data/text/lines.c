@@ -1,4 +1,4 @@
-/* lines.c — text files: read line by line in blocks, or as a whole; and a checksum of bytes that arrive in pieces. */
+/* lines.c — text files read line by line in blocks, or whole; and a checksum of bytes that arrive in blocks. */
 #include "data/text/data_private.h"
 #include "core/base/toolbox.h"
 
@@ -6,7 +6,7 @@
 
 uint64_t tn__sum(uint64_t sum, const void *data, size_t bytes)
 {
-    return tn__fnv1a(sum ^ TN__FNV1A, data, bytes) ^ TN__FNV1A; /* 0 is the sum of nothing */
+    return tn__fnv1a(sum ^ TN__FNV1A, data, bytes) ^ TN__FNV1A; /* 0 is the checksum of no bytes */
 }
 
 /* ---- line by line ------------------------------------------------------------------------------------------------ */
@@ -20,7 +20,7 @@ bool tn__reader_open(tn__reader *r, const char *who, const char *path)
     return tn__source_open(&r->source, r->label, path);
 }
 
-/* The next block behind the `left` bytes at the front of the buffer. */
+/* Reads the next block after the `left` bytes at the start of the buffer. */
 static bool read_block(tn__reader *r, size_t left)
 {
     int64_t room = (int64_t)r->room;
@@ -86,7 +86,7 @@ void tn__reader_close(tn__reader *r)
 struct tn_lines {
     char    *text;
     int64_t  bytes, n, room;
-    int64_t *start; /* of line i; start[i + 1] is one past its "\n" */
+    int64_t *start; /* offset of line i; start[i + 1] is one past its "\n" */
 };
 
 static bool index_lines(tn_lines *l)

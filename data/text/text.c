@@ -1,4 +1,4 @@
-/* text.c — the walk over UTF-8 that gives something for any bytes. */
+/* text.c — iterates over the code points of any bytes, valid UTF-8 or not. */
 #include "data/text.h"
 
 #include "core/base/toolbox.h"
@@ -12,7 +12,7 @@ uint32_t tn_utf8_next(const char *text, size_t bytes, size_t *at, bool *valid)
         return tn_raise(TN_EINVAL, "tn_utf8_next: there is no text at .at"), TN_REPLACEMENT;
     const unsigned char *p = (const unsigned char *)text + *at;
     const size_t         n = bytes - *at;
-    uint32_t             c = p[0], low = 0x80, high = 0xbf; /* what the second byte may be */
+    uint32_t             c = p[0], low = 0x80, high = 0xbf; /* bounds of the second byte */
     size_t               len = 1, got = 1;
     bool                 fits = c < 0x80;
     if (c >= 0xc2 && c <= 0xf4) {

@@ -1,5 +1,5 @@
-/* unicode.h — what the tokenizers ask of Unicode's tables (utf8proc's), of which only the calls that take no memory are
- * used. Private. */
+/* unicode.h — properties of code points, from utf8proc's tables. Only those calls are used that allocate no memory.
+ * Private. */
 #ifndef TENON_DATA_TEXT_UNICODE_H
 #define TENON_DATA_TEXT_UNICODE_H
 
@@ -27,17 +27,17 @@ static inline bool tn__is_punctuation(int category)
 {
     return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
 }
-/* Cc, Cf, Cs or Co: what is unassigned is none of them. */
+/* Cc, Cf, Cs or Co; unassigned code points have none of these categories. */
 static inline bool tn__is_control(int category) { return category >= UTF8PROC_CATEGORY_CC; }
 
-/* c in lower case, by its full mapping: one or two code points. */
+/* Writes c in lower case by its full mapping; returns the number of code points, 1 or 2. */
 static inline int tn__lower(uint32_t c, uint32_t to[2])
 {
-    if (c == 0x130) return to[0] = 'i', to[1] = 0x307, 2; /* the only letter that becomes two */
+    if (c == 0x130) return to[0] = 'i', to[1] = 0x307, 2; /* the only letter with two */
     return to[0] = (uint32_t)utf8proc_tolower((utf8proc_int32_t)c), 1;
 }
 
-/* The full canonical decomposition of c: how many code points, at most TN__DECOMPOSED. */
+/* Writes the full canonical decomposition of c; returns the number of code points, at most TN__DECOMPOSED. */
 enum { TN__DECOMPOSED = 8 };
 static inline int tn__decompose(uint32_t c, const utf8proc_property_t *p, uint32_t to[TN__DECOMPOSED])
 {
@@ -46,7 +46,7 @@ static inline int tn__decompose(uint32_t c, const utf8proc_property_t *p, uint32
     int              boundary = 0;
     const long       n = (long)utf8proc_decompose_char((utf8proc_int32_t)c, out, TN__DECOMPOSED,
                                                        UTF8PROC_DECOMPOSE | UTF8PROC_STABLE, &boundary);
-    if (n < 1 || n > TN__DECOMPOSED) return to[0] = c, 1; /* cannot be: none has more than 4 */
+    if (n < 1 || n > TN__DECOMPOSED) return to[0] = c, 1; /* unreachable: no decomposition has more than 4 */
     for (long i = 0; i < n; i++) to[i] = (uint32_t)out[i];
     return (int)n;
 }
