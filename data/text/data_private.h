@@ -40,9 +40,9 @@ typedef struct {
     char       label[TN__LABEL];
     char      *buffer;
     size_t     room, have, used; /* bytes of the buffer: capacity, read, returned */
-    int64_t    at;               /* bytes of the file read so far */
+    int64_t    at;               /* bytes of the file that were read */
     int64_t    line;             /* lines returned */
-    uint64_t   sum;              /* checksum of the bytes read so far, see tn__sum */
+    uint64_t   sum;              /* checksum of the bytes that were read, see tn__sum */
     int64_t    most;             /* maximum bytes of a line, 0: no limit; more is an error */
 } tn__reader;
 bool tn__reader_open(tn__reader *r, const char *who, const char *path);

@@ -1,9 +1,9 @@
-/* bert_words.c — BERT's text to words, by the rules of Hugging Face's fast tokenizer.
+/* bert_words.c — splits a text into words by the rules of BERT's fast tokenizer (Hugging Face).
  *
- * In order: control characters, U+0000 and U+FFFD go, white space is a space; a Chinese character is a word by
- * itself; canonical decomposition, without the marks (Mn) then; lower case, letter by letter; words end at white
- * space, and each punctuation character is one. Unassigned code points are no control characters. All of it in one
- * pass over the code points, with the bytes that each came from; ASCII by a table. */
+ * The rules in order: control characters, U+0000 and U+FFFD are removed, white space becomes a space; a Chinese
+ * character is a word; canonical decomposition removes marks (Mn); each character is lower-cased; words end at white
+ * space, and each punctuation character is a word. Unassigned code points are not control characters. One loop over the
+ * code points does all of it and tracks the bytes that each comes from; ASCII uses a table. */
 #include "data/tokenizer/bert_words.h"
 #include "core/base/toolbox.h"
 #include "data/text/unicode.h"
@@ -27,8 +27,9 @@ bool tn__is_chinese(const tn_tokenizer *t, uint32_t c)
            (c >= 0x2f800 && c <= 0x2fa1f);
 }
 
-/* Hugging Face's tables are of Unicode 8. In these ranges all punctuation, marks and format characters are younger: to
- * it they are letters, and are so to everybody who was trained with it. Between them stand letters only. */
+/* Hugging Face's tables are of Unicode 8. In these ranges all punctuation, marks and format characters are newer:
+ * Hugging Face treats them as letters, so models were trained with that. The other code points of the ranges are
+ * letters. */
 static const uint32_t younger[][2] = {
     {0x61d, 0x61d},     {0x7fd, 0x7fd},     {0x890, 0x8e2},     {0x9fd, 0x9fe},     {0xa76, 0xa76},
     {0xafa, 0xaff},     {0xb55, 0xb55},     {0xc04, 0xc3c},     {0xc77, 0xc77},     {0xc84, 0xc84},
@@ -51,11 +52,11 @@ static bool is_younger(uint32_t c)
     return low < sizeof younger / sizeof *younger && c >= younger[low][0];
 }
 
-/* The category by which c is treated. */
+/* The category that the rules use for c. */
 static int category(const tn_tokenizer *t, uint32_t c, int now)
 {
     if (c < 0x61d || t->slow) return now;
-    if (c == 0x166d || c == 0x111c9) return UTF8PROC_CATEGORY_PO; /* as it was in Unicode 8 */
+    if (c == 0x166d || c == 0x111c9) return UTF8PROC_CATEGORY_PO; /* their category in Unicode 8 */
     if (c == 0x1734) return UTF8PROC_CATEGORY_MN;
     const bool matters = now == UTF8PROC_CATEGORY_MN || tn__is_punctuation(now) || tn__is_control(now);
     return matters && is_younger(c) ? UTF8PROC_CATEGORY_CN : now;
@@ -70,8 +71,8 @@ bool tn__bert_end(tn__bert *w)
     return tn__word(w->t, w->s, &word);
 }
 
-/* Marks that stay are put in canonical order: behind a mark of a higher class comes none of a lower. Only so far back:
- * no word has more. */
+/* Marks that are kept are put in canonical order: a mark is not placed after one of a higher class. The search goes
+ * back at most this many characters; no real word needs more. */
 enum { MARKS = 32 };
 static size_t place_of_mark(const tn__bert *w, int class)
 {
@@ -92,7 +93,7 @@ static bool append(tn__bert *w, uint32_t c, int class, int32_t from, int32_t to)
 {
     tn__encoding *s = w->s;
     w->end = to;
-    if (++w->letters > w->t->longest_word) return true; /* unknown anyway */
+    if (++w->letters > w->t->longest_word) return true; /* the word is unknown anyway */
     if (!tn__encoding_room(s, w->bytes + 4)) return false;
     char         put[4];
     const size_t n = (size_t)tn_utf8_put(c, put), at = class ? place_of_mark(w, class) : w->bytes;
@@ -104,7 +105,7 @@ static bool append(tn__bert *w, uint32_t c, int class, int32_t from, int32_t to)
     return true;
 }
 
-/* A code point as the normalizer leaves it: a separator, a word by itself, or one more letter. */
+/* Handles a normalized code point: a separator, a word alone, or one more letter. */
 static bool put(tn__bert *w, uint32_t c, int class, int32_t from, int32_t to)
 {
     if (tn__is_space(c)) return tn__bert_end(w);
@@ -126,7 +127,7 @@ static bool put_lower(tn__bert *w, uint32_t c, int32_t from, int32_t to)
     return true;
 }
 
-/* What is left of cleaning. */
+/* Handles a code point that cleaning kept. */
 bool tn__bert_put(tn__bert *w, uint32_t c, int32_t from, int32_t to)
 {
     if (!w->t->strip) return put_lower(w, c, from, to);
@@ -140,7 +141,7 @@ bool tn__bert_put(tn__bert *w, uint32_t c, int32_t from, int32_t to)
     return true;
 }
 
-/* Any code point of the text. */
+/* Handles a code point of the text. */
 static bool one(tn__bert *w, uint32_t c, int32_t from, int32_t to)
 {
     const tn_tokenizer        *t = w->t;
@@ -155,7 +156,7 @@ static bool one(tn__bert *w, uint32_t c, int32_t from, int32_t to)
     return tn__bert_put(w, c, from, to) && (!alone || tn__bert_end(w));
 }
 
-/* So many letters of ASCII from text[at] on, at once. */
+/* Appends a run of n ASCII letters from text[at]. */
 static bool letters(tn__bert *w, const char *text, int32_t at, int32_t n)
 {
     tn__encoding *s = w->s;

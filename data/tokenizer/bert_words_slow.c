@@ -1,11 +1,11 @@
-/* bert_words_slow.c — BERT's text to words, by the rules of its older tokenizer in Python, where they differ from the
- * fast one's (bert_words.c): unassigned code points go, too; what stands between white space is composed (NFC); it is
- * made lower case as a whole, so that a Greek sigma at the end is a final one; only then marks go and punctuation
- * splits; and the tables are today's. */
+/* bert_words_slow.c — splits a text into words by the rules of BERT's slow tokenizer (Python), where they differ from
+ * the fast ones (bert_words.c): unassigned code points are removed, too; the text between white space is composed
+ * (NFC), then lower-cased as a whole, so that a Greek sigma at the end of a word becomes final; marks are removed and
+ * punctuation splits only after that; the tables are of the current Unicode. */
 #include "data/tokenizer/bert_words.h"
 #include "data/text/unicode.h"
 
-enum { CHUNK = 1024 }; /* code points: what is longer without white space is composed in parts */
+enum { CHUNK = 1024 }; /* code points: a longer text without white space is composed in parts */
 
 typedef struct {
     tn__bert w;
@@ -14,7 +14,7 @@ typedef struct {
     int32_t  from[CHUNK], to[CHUNK];
 } chunk;
 
-/* Composes what is not composed: then each letter comes from all of the chunk's bytes. */
+/* Composes the chunk. If that changes it, each letter comes from all bytes of the chunk. */
 static void compose(chunk *x)
 {
     utf8proc_int32_t out[4 * CHUNK];
@@ -43,7 +43,7 @@ static void compose(chunk *x)
     x->n = (int)n;
 }
 
-/* Unicode's properties Case_Ignorable and Cased, as far as categories say, and the rest by name. */
+/* Unicode's properties Case_Ignorable and Cased: by category, and exceptions by code point. */
 static bool ignorable(uint32_t c)
 {
     static const uint16_t also[] = {0x27,   0x2e,   0x3a,   0xb7,   0x387,  0x55f,  0x5f4,  0x2018, 0x2019,

@@ -1,5 +1,5 @@
-/* byte_letters.c — how pieces name bytes. In GPT-2's alphabet each byte has a printable letter: those that print are
- * their own, the others follow from U+0100 on. SentencePiece writes "<0x0A>". */
+/* byte_letters.c — byte tokens. GPT-2's alphabet gives each byte a printable character: printable bytes are themselves,
+ * the others follow from U+0100. SentencePiece writes "<0x0A>". */
 #include "data/tokenizer/tokenizer_private.h"
 
 #include <string.h>

@@ -1,12 +1,12 @@
-/* byte_words.c — text to words for byte-level kinds: GPT-2's pattern and those made after it. All have the same
- * alternatives, tried in this order, and differ in what a table's row says:
+/* byte_words.c — splits a text into words for byte-level tokenizers: GPT-2's regex and those derived from it. All have
+ * the same alternatives in this order; a row of the table holds the differences:
  *
  *     an English ending: 's 't 're 've 'm 'll 'd
- *     one character of `lead`, if there is one, and letters:            ?\p{L}+            [^\r\n\p{L}\p{N}]?\p{L}+
- *     numbers, at most `digits`, behind a space or not:                 ?\p{N}+            \p{N}{1,3}
- *     neither letters nor numbers, perhaps a space before them:         ?[^\s\p{L}\p{N}]+  ?[^\s\p{L}\p{N}]+[\r\n]*
+ *     one optional character of `lead`, then letters:                   ?\p{L}+            [^\r\n\p{L}\p{N}]?\p{L}+
+ *     an optional space, then at most `digits` numbers:                 ?\p{N}+            \p{N}{1,3}
+ *     an optional space, then neither letters nor numbers:              ?[^\s\p{L}\p{N}]+  ?[^\s\p{L}\p{N}]+[\r\n]*
  *     white space up to its last line end:                                                 \s*[\r\n]+
- *     white space, which leaves its last character to what follows:    \s+(?!\S)|\s+       \s+(?!\S)|\s+ */
+ *     white space without its last character if text follows:          \s+(?!\S)|\s+       \s+(?!\S)|\s+ */
 #include "data/tokenizer/tokenizer_private.h"
 #include "data/text/unicode.h"
 
@@ -19,13 +19,13 @@ enum { OTHER = 1, LETTER = 2, NUMBER = 4, BLANK = 8, LINE = 16, SPACE = 32, WHIT
 #define LETTERS "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+"
 #define REST_GPT4 "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 static const struct tn__splitter {
-    const char *names[4];   /* the first is ours, the others GGUF's */
-    const char *regexes[2]; /* as tokenizer.json files have it; the first is written */
-    uint8_t     lead;       /* what may stand before letters */
-    uint8_t     front;      /* before numbers */
-    int8_t      digits;     /* at most so many numbers in a word; 0: any */
-    bool        fold;       /* endings in capitals, too */
-    bool        lines;      /* line ends go with what is before them */
+    const char *names[4];   /* the first is Tenon's, the others GGUF's */
+    const char *regexes[2]; /* as in tokenizer.json files; the first is the one written */
+    uint8_t     lead;       /* classes allowed before letters */
+    uint8_t     front;      /* classes allowed before numbers */
+    int8_t      digits;     /* maximum number of digits of a word; 0: no limit */
+    bool        fold;       /* endings also match in capitals */
+    bool        lines;      /* line ends belong to the characters before them */
 } splitters[] = {
     {{"gpt2", "gpt-2", "default", "roberta-bpe"},
      {ENDINGS "|" REST_GPT2, "'(?:[sdmt]|ll|ve|re)|" REST_GPT2},
@@ -84,7 +84,7 @@ static const uint8_t ascii[128] = {O, O, O, O, O, O, O, O, O, S, E, S, S, E, O, 
 #undef E
 #undef S
 
-/* The kind of the code point at text[*at], which is passed. */
+/* Returns the class of the code point at text[*at] and moves *at past it. */
 static inline int next_kind(const char *text, int32_t to, int32_t *at)
 {
     const unsigned char b = (unsigned char)text[*at];
@@ -96,18 +96,18 @@ static inline int next_kind(const char *text, int32_t to, int32_t *at)
     return tn__is_letter(category) ? LETTER : tn__is_number(category) ? NUMBER : tn__is_space(c) ? SPACE : OTHER;
 }
 
-/* How many bytes at text[at], an apostrophe, are one of the endings, 0: none. */
+/* Returns the length in bytes of the ending at text[at], which is an apostrophe; 0: no ending. */
 static int32_t ending(const char *text, int32_t at, int32_t to, bool fold)
 {
     if (at + 1 >= to) return 0;
-    const char less = fold ? 32 : 0;                                            /* of letters: small */
+    const char less = fold ? 32 : 0;                                            /* bit that makes letters lower case */
     if (fold && at + 2 < to && !memcmp(text + at + 1, "\xc5\xbf", 2)) return 3; /* U+017F, a long s */
     const char a = (char)(text[at + 1] | less), b = (char)(at + 2 < to ? text[at + 2] | less : 0);
     if (a == 's' || a == 't' || a == 'm' || a == 'd') return 2;
     return (a == 'r' && b == 'e') || (a == 'v' && b == 'e') || (a == 'l' && b == 'l') ? 3 : 0;
 }
 
-/* Behind what is of these kinds from at on; *last: where its last character begins. */
+/* Returns the end of the run of these classes that starts at `at`; *last: offset of its last character. */
 static inline int32_t run_end(const char *text, int32_t at, int32_t to, int kinds, int32_t *last)
 {
     while (at < to) {
@@ -143,7 +143,7 @@ static int32_t word_end(const struct tn__splitter *r, const char *text, int32_t 
     int32_t   end = at, last = at;
     const int first = next_kind(text, to, &end);
     int       kind = first;
-    if ((first & (r->lead | r->front | BLANK)) && end < to) { /* one character may stand before others */
+    if ((first & (r->lead | r->front | BLANK)) && end < to) { /* one character may precede others */
         int32_t   next = end;
         const int after = next_kind(text, to, &next);
         if (after & (LETTER | NUMBER | OTHER) && first & (after == LETTER   ? r->lead
@@ -161,15 +161,15 @@ static int32_t word_end(const struct tn__splitter *r, const char *text, int32_t 
     return kind == OTHER && r->lines ? run_end(text, end, to, LINE, &last) : end;
 }
 
-/* ---- the words of a text ----------------------------------------------------------------------------------------- */
+/* ---- words of a text --------------------------------------------------------------------------------------------- */
 
 typedef struct {
     const char *text;              /* the bytes of the words */
-    int32_t     begin, end, shift; /* a byte's place in the user's text is its own and shift; or s->from tells */
+    int32_t     begin, end, shift; /* offset in the caller's text = own offset + shift; mapped: see s->from */
     bool        mapped;
 } source;
 
-/* The text as its words are cut from it: normalized, and with a space in front. */
+/* Prepares the text that words are cut from: normalized, and with a space prepended. */
 static bool prepare(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t from, int32_t to, source *x)
 {
     *x = (source){text, from, to, 0, t->steps > 0};
@@ -191,10 +191,10 @@ static bool prepare(const tn_tokenizer *t, tn__encoding *s, const char *text, in
     return true;
 }
 
-/* A piece's bytes without the spaces at its ends. */
+/* Excludes the spaces at a token's ends from its bytes. */
 static void trim(tn__token *k, const char *text, bool prefix)
 {
-    const bool first = k->start == 0 && prefix; /* its space counts as the one that was put there */
+    const bool first = k->start == 0 && prefix; /* its space counts as the prepended one */
     while (k->start < k->end && text[k->start] == ' ') k->start++;
     if (first && k->start > 0) k->start--;
     while (k->start < k->end && text[k->end - 1] == ' ') k->end--;

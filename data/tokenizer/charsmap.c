@@ -1,7 +1,7 @@
-/* charsmap.c — SentencePiece's compiled rules for characters (NFKC and more): a double array in the manner of Darts,
- * whose values are places in a list of texts. A unit holds, from the lowest bit: 8 bits of label, whether a value
- * follows, whether the offset has 8 more zeros, the offset; or, with the highest bit set, a value. What a file says is
- * never trusted: each step is checked. */
+/* charsmap.c — SentencePiece's compiled rules for characters (NFKC and more): a double array as in Darts, whose values
+ * are offsets in a list of texts. A unit holds, from the lowest bit: 8 bits of label, a flag for a value, a flag for 8
+ * more zero bits of the offset, the offset; or, with the highest bit set, a value. The file is not trusted: each step
+ * is checked. */
 #include "data/tokenizer/tokenizer_private.h"
 #include "core/base/toolbox.h"
 
@@ -30,7 +30,7 @@ const char *tn__charsmap_find(const tn__charsmap *m, const char *text, size_t n,
         if ((at ^= offset(unit)) >= m->units) break;
         if (!has_value(unit)) continue;
         const uint32_t value = m->unit[at] & 0x7fffffff;
-        if (value > m->bytes) break; /* at m->bytes is the NUL */
+        if (value > m->bytes) break; /* the NUL is at m->bytes */
         found = m->text + value, *length = i + 1;
         if (!longest) break;
     }
@@ -63,7 +63,7 @@ bool tn__charsmap_read(tn__charsmap *m, const char *who, const void *blob, size_
             size_t     length;
             plain[c] = !tn__charsmap_find(m, two, 2, false, &length);
         }
-        /* three of ASCII: no rule that is known begins so, but a file may have one */
+        /* three ASCII characters: no known rule starts like this, but a file may have one */
         size_t at = offset(m->unit[0]) ^ (size_t)c;
         if (at >= m->units || label(m->unit[at]) != (uint32_t)c) continue;
         const size_t base = at ^ offset(m->unit[at]);
@@ -76,7 +76,7 @@ bool tn__charsmap_read(tn__charsmap *m, const char *who, const void *blob, size_
 
 bool tn__charsmap_blob(const tn__charsmap *m, tn_string *to)
 {
-    for (size_t i = 0; m->units && i <= m->units; i++) { /* the size of the table, and the table */
+    for (size_t i = 0; m->units && i <= m->units; i++) { /* the size of the table, then the table */
         const uint32_t v = i ? m->unit[i - 1] : (uint32_t)(4 * m->units);
         const char     byte[4] = {(char)v, (char)(v >> 8), (char)(v >> 16), (char)(v >> 24)};
         if (tn_string_add(to, (tn_text){byte, 4}) != TN_OK) return false;

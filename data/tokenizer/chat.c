@@ -1,5 +1,5 @@
-/* chat.c — conversations as the models that answer were trained to read them: what stands around each message, as data.
- * The texts are those of the usual chat_templates of Hugging Face. */
+/* chat.c — conversations in the form that chat models were trained on: the text around each message, as data. The texts
+ * are those of Hugging Face's usual chat_templates. */
 #include "data/text/data_private.h"
 #include "data/tokenizer.h"
 #include "core/base/toolbox.h"
@@ -12,11 +12,11 @@ static const char *const role_names[ROLES] = {"system", "user", "assistant"};
 #define HEADER(role) "<|start_header_id|>" role "<|end_header_id|>\n\n"
 #define IM(role) "<|im_start|>" role "\n"
 static const struct form {
-    const char *name, *begin;                    /* once */
-    const char *before[ROLES], *after[ROLES];    /* before[SYSTEM] NULL: there is no such message */
-    const char *answer;                          /* where the answer begins */
-    const char *system;                          /* if the first message is none of the system */
-    bool        trim, alternate, system_in_user; /* the first user's message begins with the system's */
+    const char *name, *begin;                    /* begin: once */
+    const char *before[ROLES], *after[ROLES];    /* before[SYSTEM] NULL: this form has no system messages */
+    const char *answer;                          /* where the answer starts */
+    const char *system;                          /* used if the first message is not a system message */
+    bool        trim, alternate, system_in_user; /* the first user message contains the system message */
 } forms[] = {
     {"llama2",
      "",
@@ -66,7 +66,7 @@ static int times(const char *text, const char *what)
     return n;
 }
 
-/* What a ChatML template says where nobody has said a word of the system; NULL: nothing. */
+/* Returns the default system message of a ChatML template; NULL: none. */
 static const char *system_text(const char *t)
 {
     static const char begin[] = "<|im_start|>system";
@@ -78,8 +78,8 @@ static const char *system_text(const char *t)
     return NULL;
 }
 
-/* A template is a program, and is not run: it is known by what stands in it. What writes anything more (another text of
- * the system, a date, thoughts) or with other blanks must not be taken for a form that is like it. */
+/* A template is a program; it is not run but recognised by the texts in it. A template that writes more (another system
+ * message, a date, thoughts) or other blanks must not be taken for a similar form. */
 const char *tn_chat_kind(const char *chat_template)
 {
     const char *t = chat_template;
@@ -95,7 +95,7 @@ const char *tn_chat_kind(const char *chat_template)
         if (strstr(t, "<think>")) return NULL;
         return !text ? "chatml" : !strncmp(text, qwen2, strlen(qwen2)) ? "qwen2" : NULL;
     }
-    /* zephyr's users end their messages, too */
+    /* in zephyr, user messages also end in eos_token */
     return strstr(t, "<|user|>") && strstr(t, "<|assistant|>") && times(t, "eos_token") + times(t, "</s>") >= 3
                ? "zephyr"
                : NULL;
@@ -113,7 +113,7 @@ static const struct form *find(const char *who, const char *kind)
 
 static bool add(tn_string *to, const char *text) { return tn_string_add(to, tn_text_of(text)) == TN_OK; }
 
-/* Without the white space at its ends, as Python's strip() has it. */
+/* Appends text without the white space at its ends, as Python's strip() does. */
 static bool add_content(tn_string *to, const char *text, bool left, bool right)
 {
     size_t n = strlen(text);
@@ -145,7 +145,7 @@ static int role_of(const char *who, const struct form *f, const tn_message *m, i
 
 static bool write(const char *who, const struct form *f, int64_t n, const tn_message *m, tn_string *to)
 {
-    const char *system = NULL; /* that the next message begins with */
+    const char *system = NULL; /* included in the next message */
     int64_t     told = 0;
     if (f->system && (!n || !m[0].role || strcmp(m[0].role, "system") != 0) &&
         !(add(to, f->before[SYSTEM]) && add(to, f->system) && add(to, f->after[SYSTEM])))

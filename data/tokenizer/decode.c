@@ -1,5 +1,5 @@
-/* decode.c — numbers back to text: WordPiece joins what goes on and puts a space before what does not; BPE ends a word
- * at its suffix; GPT-2's letters become their bytes again; SentencePiece's "▁" a space. */
+/* decode.c — converts token ids to text: WordPiece appends a token inside a word and puts a space before any other; BPE
+ * ends a word at the suffix; GPT-2's characters become their bytes; SentencePiece's "▁" becomes a space. */
 #include "data/tokenizer/tokenizer_private.h"
 #include "core/base/toolbox.h"
 
@@ -34,7 +34,7 @@ static bool add_suffixed(const tn_tokenizer *t, const char *piece, size_t n, boo
     return add(to, piece, n - suffix) && (last || add(to, " ", 1));
 }
 
-/* The piece's bytes; a special token is spelled as it is. */
+/* Appends the token's bytes; a special token is appended unchanged. */
 static bool add_bytes(const char *piece, size_t n, bool special, tn_string *to)
 {
     for (size_t at = 0; !special && at < n;) {
@@ -49,7 +49,7 @@ static bool add_bytes(const char *piece, size_t n, bool special, tn_string *to)
     return true;
 }
 
-/* SentencePiece's: "▁" is a space, but not the one that was put in front of the text. */
+/* SentencePiece's kinds: "▁" is a space, except the one added before the text. */
 static bool add_sentence(const tn_tokenizer *t, int32_t id, const char *piece, size_t n, bool *begun, tn_string *to)
 {
     const tn__sentence *r = &t->sentence;
@@ -77,7 +77,7 @@ static bool skipped(const tn_tokenizer *t, int32_t id, const tn_decode_args *o)
     return !o->keep_special && tn_tokenizer_is_special(t, id);
 }
 
-/* What one number adds, which may be half a character. last: no other follows. */
+/* Appends the text of one token, which may end in half a character. last: no token follows. */
 static bool add_one(const tn_tokenizer *t, int32_t id, const tn_decode_args *o, bool *begun, bool last, tn_string *to)
 {
     size_t      n;
@@ -112,7 +112,7 @@ tn_status tn_tokenizer_decode_run(const tn_tokenizer *t, const int32_t *ids, int
     }
     const size_t before = to->bytes;
     const bool   bytes = t->kind == TN_BYTE_BPE || t->split == TN__SPLIT_SENTENCE;
-    tn_string    raw = {0}; /* of bytes: made UTF-8 at the end */
+    tn_string    raw = {0}; /* bytes that may not be UTF-8; converted at the end */
     bool         begun = false, ok = tn_string_add(to, (tn_text){"", 0}) == TN_OK;
     for (int64_t i = 0; ok && i <= last; i++)
         if (!skipped(t, ids[i], &o)) ok = add_one(t, ids[i], &o, &begun, i == last, bytes ? &raw : to);
@@ -122,9 +122,9 @@ tn_status tn_tokenizer_decode_run(const tn_tokenizer *t, const int32_t *ids, int
     return tn__self.error;
 }
 
-/* ---- one number after the other ---------------------------------------------------------------------------------- */
+/* ---- one token at a time ----------------------------------------------------------------------------------------- */
 
-/* How many of n bytes at the end begin a character that is not complete. */
+/* Returns the number of bytes at the end of n that start an incomplete character. */
 static size_t open_end(const char *text, size_t n)
 {
     for (size_t back = 1; back <= 3 && back <= n; back++) {
@@ -132,7 +132,7 @@ static size_t open_end(const char *text, size_t n)
         if ((b & 0xc0) == 0x80) continue;
         const size_t whole = b < 0xc2 ? 1 : b < 0xe0 ? 2 : b < 0xf0 ? 3 : b < 0xf5 ? 4 : 1;
         if (whole <= back) return 0;
-        size_t at = n - back; /* what is there must be the beginning of something: one maximal part */
+        size_t at = n - back; /* the bytes must be a prefix of a valid character: one maximal part */
         tn_utf8_next(text, n, &at, NULL);
         return at == n ? back : 0;
     }
@@ -155,7 +155,7 @@ tn_status tn_tokenizer_decode_next(const tn_tokenizer *t, tn_text_stream *d, int
     ok = ok && add_one(t, id, &o, &next.begun, false, &raw);
     size_t held = ok ? open_end(raw.at, raw.bytes) : 0;
     if (t->kind == TN_BPE && !t->joined && ok && raw.bytes && raw.at[raw.bytes - 1] == ' ')
-        held = 1; /* if a word follows */
+        held = 1; /* until a word follows */
     if (ok) {
         next.bytes = (int)held;
         memcpy(next.held, raw.at + raw.bytes - held, held);

@@ -1,5 +1,5 @@
-/* encode.c — a text, or two, to what an encoding shows: made UTF-8, cut at special tokens, split into words, these into
- * pieces; then cut to length, framed by the template, and padded. */
+/* encode.c — encodes one or two texts: makes them UTF-8, cuts them at special tokens, splits them into words and these
+ * into tokens; then cuts to length, applies the template, and pads. */
 #include "data/tokenizer/tokenizer_private.h"
 #include "data/text/unicode.h"
 #include "core/base/toolbox.h"
@@ -8,7 +8,7 @@
 
 /* ---- any bytes as UTF-8 ------------------------------------------------------------------------------------------ */
 
-/* s->clean: the text with U+FFFD for what is no UTF-8; s->fix: how to find a byte's place in the text. */
+/* Writes to s->clean the text with U+FFFD for invalid UTF-8, and to s->fix how to find a byte's offset in the text. */
 static bool make_valid(tn__encoding *s, const char *text, size_t bytes, bool each_byte)
 {
     s->clean.bytes = 0, s->fixes = 0;
@@ -27,10 +27,10 @@ static bool make_valid(tn__encoding *s, const char *text, size_t bytes, bool eac
     return true;
 }
 
-/* Where the byte at `at` of s->clean is in the text. Inside a replacement: at its beginning. */
+/* Converts an offset in s->clean to one in the text. Inside a replacement: its start. */
 static int32_t fixed(const tn__encoding *s, int32_t at)
 {
-    size_t low = 0, high = s->fixes; /* the fixes before `low` end at or before at */
+    size_t low = 0, high = s->fixes; /* the fixes before `low` end at or before `at` */
     while (low < high) {
         const size_t middle = (low + high) / 2;
         if (s->fix[2 * middle] <= at) low = middle + 1;
@@ -40,7 +40,7 @@ static int32_t fixed(const tn__encoding *s, int32_t at)
     return low ? at - s->fix[2 * low - 1] : at;
 }
 
-/* ---- one text ---------------------------------------------------------------------------------------------------- */
+/* ---- encoding one text ------------------------------------------------------------------------------------------- */
 
 static bool words(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t from, int32_t to, int32_t *number)
 {
@@ -58,7 +58,7 @@ bool tn__each_word(const tn_tokenizer *t, tn__encoding *s, const char *text, siz
            words(t, s, s->clean.at, 0, (int32_t)s->clean.bytes, &number);
 }
 
-/* The longest special token at text[at], or NULL. */
+/* Returns the longest special token at text[at], or NULL. */
 static const tn__added *added_at(const tn_tokenizer *t, bool normalized, const char *text, int32_t at, int32_t to,
                                  size_t *bytes)
 {
@@ -74,7 +74,7 @@ static const tn__added *added_at(const tn_tokenizer *t, bool normalized, const c
     return best;
 }
 
-/* What a regex calls \w. */
+/* The class \w of a regex. */
 static bool in_word(uint32_t c)
 {
     const int k = tn__category(c);
@@ -84,7 +84,7 @@ static bool in_word(uint32_t c)
            (c >= 0x1f170 && c <= 0x1f189);
 }
 
-/* The code point before text[at], where it begins. */
+/* Returns the code point before text[at]; *begin: its offset. */
 static uint32_t before(const char *text, int32_t at, int32_t *begin)
 {
     size_t i = (size_t)at - 1;
@@ -101,7 +101,7 @@ static uint32_t after(const char *text, int32_t at, int32_t bytes, int32_t *end)
     return c;
 }
 
-/* A stretch of the text, and who makes words of what is between its tokens. */
+/* Splits a part of a text between special tokens into words. */
 typedef bool (*splits)(const tn_tokenizer *, tn__encoding *, const char *, int32_t, int32_t, int32_t *);
 
 static bool split_at(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t from, int32_t to,
@@ -170,14 +170,14 @@ static bool one_text(const tn_tokenizer *t, tn__encoding *s, const char *text, s
     return true;
 }
 
-/* ---- what is shown ----------------------------------------------------------------------------------------------- */
+/* ---- the result -------------------------------------------------------------------------------------------------- */
 
 typedef struct {
     const tn__token *token;
     int64_t          n;
 } part;
 
-/* Cuts both texts to `most` pieces together. */
+/* Cuts both texts to `most` tokens together. */
 static bool cut(part text[2], int64_t most, const tn_encode_args *o)
 {
     int64_t keep[2] = {text[0].n, text[1].n}, over = keep[0] + keep[1] - most;
@@ -321,9 +321,9 @@ tn_encoder tn_tokenizer_encoder(const tn_tokenizer *t, tn_encoding *e)
 
 /* ---- many texts -------------------------------------------------------------------------------------------------- */
 
-/* What the texts became, one after the other. */
+/* The encoded texts, one after the other. */
 typedef struct {
-    tn_ids   ids, marks; /* a mark: the segment, and 2 for padding */
+    tn_ids   ids, marks; /* marks: the segment, plus 2 for padding */
     int64_t *length, width;
 } rows;
 

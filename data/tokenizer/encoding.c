@@ -1,5 +1,4 @@
-/* encoding.c — the memory of an encoding: what it shows, the room in which words are put together, and the pieces that
- * are added one by one. */
+/* encoding.c — the memory of an encoding: its result, the buffers of a word, and appending tokens. */
 #include "data/tokenizer/tokenizer_private.h"
 #include "core/base/toolbox.h"
 
@@ -51,7 +50,7 @@ bool tn__token_add(tn__encoding *s, const tn__a_word *w, int32_t id, size_t from
         from += (size_t)(w->text - s->word), to += (size_t)(w->text - s->word);
         k.start = s->from[2 * from], k.end = s->from[2 * to - 1];
     }
-    if (k.start > k.end) /* marks that changed places: all that the piece comes from */
+    if (k.start > k.end) /* marks changed places: take the whole range that the token comes from */
         for (size_t i = from; i < to; i++) {
             if (s->from[2 * i] < k.start) k.start = s->from[2 * i];
             if (s->from[2 * i + 1] > k.end) k.end = s->from[2 * i + 1];
@@ -60,7 +59,7 @@ bool tn__token_add(tn__encoding *s, const tn__a_word *w, int32_t id, size_t from
     return true;
 }
 
-/* A piece that begins where the last one ended; anything else is not remembered. */
+/* Appends a token. Only a token that starts at the end of the last one is recorded for the cache. */
 bool tn__piece_add(tn__encoding *s, const tn__a_word *w, size_t i, int32_t id, size_t from, size_t to)
 {
     if (i < TN__CACHED_PIECES && from == s->split) s->bytes[i] = (uint8_t)(to - from), s->split = to;

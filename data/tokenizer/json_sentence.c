@@ -1,5 +1,5 @@
-/* json_sentence.c — what a tokenizer.json says for SentencePiece's kinds: the steps before a text is split, Metaspace,
- * Unigram's pieces, the decoders. */
+/* json_sentence.c — reads the parts of a tokenizer.json for SentencePiece's kinds: the steps before a text is split,
+ * Metaspace, Unigram's tokens, the decoders. */
 #include "data/tokenizer/tokenizer_files.h"
 #include "data/text/unicode.h"
 #include "core/base/toolbox.h"
@@ -140,7 +140,7 @@ static bool read_metaspace(tn_tokenizer *t, const char *who, const tn_json *v)
     return tn_error() == TN_OK;
 }
 
-/* Splitting at spaces does nothing where there are none left. */
+/* True if splitting at spaces has no effect, because a step has replaced all spaces. */
 static bool splits_nothing(const tn_tokenizer *t, const tn_json *v)
 {
     const tn_json *pattern = tn_json_get(tn_json_get(v, "pattern"), "String");
@@ -151,7 +151,7 @@ static bool splits_nothing(const tn_tokenizer *t, const tn_json *v)
     return false;
 }
 
-/* A regex of texts, "a|b", each of which is a piece: what it splits off is that piece. */
+/* True for a regex "a|b" of texts that are all tokens: each match is that token. */
 static bool is_users(const tn_json *v)
 {
     return is(type_of(v), "Split") && tn_json_get(tn_json_get(v, "pattern"), "Regex") &&
@@ -191,10 +191,10 @@ bool tn__json_users(tn_tokenizer *t, const char *who, const tn_json *v)
             continue;
         }
         const int64_t id =
-            n && n <= last ? tn__strings_find(&t->pieces, text, n) : -1; /* the longest first, as found */
+            n && n <= last ? tn__strings_find(&t->pieces, text, n) : -1; /* longest first, the order of matching */
         if (id < 0) break;
         t->type[id] = TN_TYPE_USER, last = n, n = 0;
-        if (!*c) return t->whole_words = false, true; /* no other word is meant */
+        if (!*c) return t->whole_words = false, true; /* no other word may be a token */
     }
     return tn__unsupported(who, "the pre_tokenizer's Split", regex);
 }
@@ -228,7 +228,7 @@ bool tn__json_unigram(tn_tokenizer *t, const char *who, const tn_json *model)
 
 /* ---- the decoder ------------------------------------------------------------------------------------------------- */
 
-/* What is decoded so far: "▁", bytes, the pieces as one text, its beginning. */
+/* What the decoders do that were read: replace "▁", decode bytes, join the tokens to one text, strip its start. */
 typedef struct {
     bool spaces, bytes, fused, stripped;
 } decoded;

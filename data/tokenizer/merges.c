@@ -1,4 +1,4 @@
-/* merges.c — the table of merges: which two pieces become a third, and in which order. */
+/* merges.c — the table of merges: pairs of tokens, the token that each pair becomes, and their order. */
 #include "data/tokenizer/tokenizer_private.h"
 #include "core/base/toolbox.h"
 

@@ -1,17 +1,17 @@
-/* model_file.c — SentencePiece's .model: a message with the pieces, how they were trained, and how a text is
- * normalized. Its numbers of fields are those of sentencepiece_model.proto. What a file asks for and Tenon does not do
- * is refused by its name. */
+/* model_file.c — reads and writes SentencePiece's .model: a message with the pieces, the trainer's options, and the
+ * normalizer. Field numbers are those of sentencepiece_model.proto. A rule in the file that Tenon does not support is
+ * rejected; the error names it. */
 #include "data/tokenizer/protobuf.h"
 #include "data/tokenizer/tokenizer_files.h"
 #include "core/base/toolbox.h"
 
 #include <string.h>
 
-enum { PIECES = 1, TRAINER = 2, NORMALIZER = 3 };                                                     /* of the whole */
-enum { PIECE = 1, SCORE = 2, TYPE = 3 };                                                              /* of a piece */
-enum { MODEL_TYPE = 3, VOCAB_SIZE = 4, AS_SUFFIX = 24, FALLBACK = 35, UNK = 40, BOS = 41, EOS = 42 }; /* of a trainer */
+enum { PIECES = 1, TRAINER = 2, NORMALIZER = 3 };                                                     /* the model's */
+enum { PIECE = 1, SCORE = 2, TYPE = 3 };                                                              /* a piece's */
+enum { MODEL_TYPE = 3, VOCAB_SIZE = 4, AS_SUFFIX = 24, FALLBACK = 35, UNK = 40, BOS = 41, EOS = 42 }; /* trainer's */
 enum { SURFACE = 44 };
-enum { NAME = 1, CHARSMAP = 2, PREFIX = 3, SQUEEZE = 4, ESCAPE = 5 }; /* of a normalizer */
+enum { NAME = 1, CHARSMAP = 2, PREFIX = 3, SQUEEZE = 4, ESCAPE = 5 }; /* the normalizer's */
 enum { UNIGRAM = 1, BPE = 2 };
 
 typedef struct {
@@ -126,7 +126,7 @@ static bool read_model(tn_tokenizer *t, const char *who, tn_text file, const spe
     const int32_t n = (int32_t)t->pieces.n;
     if (s->bos >= 0 && s->bos < n && t->type[s->bos] == TN_TYPE_CONTROL) t->role.first = (int32_t)s->bos;
     if (s->eos >= 0 && s->eos < n && t->type[s->eos] == TN_TYPE_CONTROL) t->role.last = (int32_t)s->eos;
-    tn__template_ends(t, t->kind == TN_SENTENCE_BPE ? t->role.first : -1, -1); /* as LLaMA has it */
+    tn__template_ends(t, t->kind == TN_SENTENCE_BPE ? t->role.first : -1, -1); /* as in LLaMA */
     return true;
 }
 

@@ -1,14 +1,14 @@
-/* normalize.c — a text before it is split: one step after the other, each from s->word to s->other, and these change
- * places. With each byte goes where in the text it comes from. */
+/* normalize.c — normalizes a text before it is split: each step reads s->word and writes s->other, then the two are
+ * swapped. Each byte keeps the range of the text that it comes from. */
 #include "data/tokenizer/tokenizer_private.h"
 #include "data/text/unicode.h"
 #include "core/base/toolbox.h"
 
 #include <string.h>
 
-typedef struct { /* what a step reads */
+typedef struct { /* input of a step */
     const char    *text;
-    const int32_t *from; /* NULL: the text's own bytes, from base on */
+    const int32_t *from; /* NULL: the text itself, from offset base */
     size_t         n;
     int32_t        base;
 } input;
@@ -20,7 +20,7 @@ static int32_t begins(const input *in, size_t i)
 }
 static int32_t ends(const input *in, size_t i) { return in->from ? in->from[2 * i + 1] : in->base + (int32_t)i + 1; }
 
-/* n bytes that come from bytes a to b of the text. */
+/* Appends n bytes that come from bytes a to b of the text. */
 static bool put(tn__encoding *s, const char *bytes, size_t n, int32_t a, int32_t b)
 {
     const size_t end = s->others + n;
@@ -33,7 +33,7 @@ static bool put(tn__encoding *s, const char *bytes, size_t n, int32_t a, int32_t
     return true;
 }
 
-/* Bytes i to k of what is read, as they are. */
+/* Appends bytes i to k of the input unchanged. */
 static bool keep(tn__encoding *s, const input *in, size_t i, size_t k)
 {
     const size_t first = s->others;
@@ -56,9 +56,9 @@ static size_t letter_end(const input *in, size_t i)
     return i;
 }
 
-/* ---- SentencePiece's own ----------------------------------------------------------------------------------------- */
+/* ---- SentencePiece's rules --------------------------------------------------------------------------------------- */
 
-/* What the next characters become, and where they end. */
+/* Returns the end of the next characters of the input; *with, *n: their replacement. */
 static size_t next_rule(const tn_tokenizer *t, const input *in, size_t i, const char **with, size_t *n)
 {
     int32_t value;
@@ -92,7 +92,7 @@ static bool sentence(const tn_tokenizer *t, tn__encoding *s, const tn__step *ste
     const bool  squeeze = t->sentence.squeeze;
     const char *with;
     size_t      i = 0, n;
-    while (squeeze && i < in->n) { /* spaces in front of the text */
+    while (squeeze && i < in->n) { /* spaces at the start of the text */
         const size_t next = next_rule(t, in, i, &with, &n);
         if (n != 1 || *with != ' ') break;
         i = next;
@@ -114,9 +114,10 @@ static bool sentence(const tn_tokenizer *t, tn__encoding *s, const tn__step *ste
     return true;
 }
 
-/* ---- Hugging Face's ---------------------------------------------------------------------------------------------- */
+/* ---- Hugging Face's rules ---------------------------------------------------------------------------------------- */
 
-/* One rule for a whole grapheme of less than 6 bytes, the shortest that fits its beginning; else each character's. */
+/* Applies one rule to a whole grapheme of less than 6 bytes, the shortest that matches its start; else one to each
+ * character. */
 static bool charsmap(const tn_tokenizer *t, tn__encoding *s, const tn__step *step, const input *in)
 {
     (void)step;
@@ -143,13 +144,13 @@ static bool charsmap(const tn_tokenizer *t, tn__encoding *s, const tn__step *ste
     return true;
 }
 
-/* In parts that begin with a character of ASCII, over whose front no form reaches. */
+/* Normalizes parts that start with an ASCII character: no form joins it to what precedes it. */
 static bool form(const tn_tokenizer *t, tn__encoding *s, const tn__step *step, const input *in)
 {
     (void)t;
     const utf8proc_option_t how = (utf8proc_option_t)step->form;
     for (size_t i = 0, k; i < in->n; i = k) {
-        for (k = i + 1; k < in->n && (unsigned char)in->text[k] < 128;) k++; /* ASCII, whose last may have marks */
+        for (k = i + 1; k < in->n && (unsigned char)in->text[k] < 128;) k++; /* ASCII; marks may follow the last one */
         const bool begins_ascii = (unsigned char)in->text[i] < 128;
         if (begins_ascii && k - i > 1 && k < in->n) k--;
         if (begins_ascii && (k == in->n || (unsigned char)in->text[k] < 128)) {
@@ -231,7 +232,7 @@ static bool spaces(const tn_tokenizer *t, tn__encoding *s, const tn__step *step,
     return true;
 }
 
-/* SentencePiece takes spaces only; at the end, where they are "▁" already, those that were written, too. */
+/* SentencePiece strips spaces only; at the end, where spaces are "▁" already, also "▁" of the text. */
 static bool goes(const tn__step *step, uint32_t c, bool end)
 {
     return step->what_bytes ? c == ' ' || (end && c == 0x2581) : tn__is_space(c);
@@ -260,7 +261,7 @@ static bool prepend(const tn_tokenizer *t, tn__encoding *s, const tn__step *step
     return put(s, step->with, step->with_bytes, begins(in, 0), begins(in, 0)) && keep(s, in, 0, in->n);
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------- */
+/* ---- all steps --------------------------------------------------------------------------------------------------- */
 
 int64_t tn__normalize(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t from, int32_t to)
 {

@@ -1,16 +1,16 @@
-/* parts.c — what a tokenizer was made of, for files that hold the parts: GGUF. */
+/* parts.c — returns the parts of a tokenizer, for files that hold them: GGUF. */
 #include "core/base/toolbox.h"
 #include "data/tokenizer/tokenizer_files.h"
 
-/* A tokenizer.json of SentencePiece's kind has merges, and no scores: those that give the same order. */
+/* A tokenizer.json of SentencePiece's kind has merges but no scores: writes scores that give the same order. */
 static void scores_of_merges(const tn_tokenizer *t, int64_t n, float *to)
 {
     for (int64_t i = 0; i < n; i++) to[i] = 0;
     for (uint32_t k = t->merges.n; k-- > 0;) to[t->merges.becomes[k]] = -1 - (float)k;
 }
 
-/* A tokenizer.json's pieces have no types: which are bytes, and which is the unknown one, its options say; and what is
- * added is found in a text before anything else, special or not. */
+/* The tokens of a tokenizer.json have no types: options specify which are bytes and which is unknown; added tokens,
+ * special or not, are matched in a text before the others. */
 static void types_of(const tn_tokenizer *t, int64_t n, int32_t *to)
 {
     for (int64_t i = 0; i < n; i++)
@@ -26,7 +26,7 @@ static void types_of(const tn_tokenizer *t, int64_t n, int32_t *to)
         if (t->byte_piece[b] >= 0 && to[t->byte_piece[b]] == TN_TYPE_NORMAL) to[t->byte_piece[b]] = TN_TYPE_BYTE;
 }
 
-/* A space in front of a text, which a tokenizer.json may have as a step of its own. */
+/* True if a space is added before a text; in a tokenizer.json it may be a separate step. */
 static bool has_space(const tn_tokenizer *t)
 {
     bool space = t->sentence.space != TN__SPACE_NEVER;
@@ -52,7 +52,7 @@ int64_t tn_tokenizer_parts(const tn_tokenizer *t, float *scores, int32_t *types,
 
 tn_tokenizer_manner tn_tokenizer_manner_of(const tn_tokenizer *t)
 {
-    static const char *const splitters[] = {"gpt-2", "llama-bpe", "qwen2"}; /* as byte_words.c has them in order */
+    static const char *const splitters[] = {"gpt-2", "llama-bpe", "qwen2"}; /* in the order of byte_words.c's table */
     tn_tokenizer_manner      a = {.splitter = NULL};
     if (!tn__not_null("tn_tokenizer_manner_of", "the tokenizer", t)) return a;
     if (t->kind == TN_BYTE_BPE) a.splitter = splitters[t->splitter];

@@ -1,4 +1,5 @@
-/* pieces.c — a tokenizer of its parts: pieces with scores and types, as SentencePiece, GGUF and llama2.c keep them. */
+/* pieces.c — creates a tokenizer from its parts: tokens with scores and types, as in SentencePiece, GGUF and
+ * llama2.c. */
 #include "data/tokenizer/tokenizer_private.h"
 #include "core/base/toolbox.h"
 
@@ -12,10 +13,11 @@ static int guessed(const char *piece)
     return strcmp(piece, "<s>") && strcmp(piece, "</s>") ? TN_TYPE_NORMAL : TN_TYPE_CONTROL;
 }
 
-/* What is found in a text before anything else, the text as it stands: as llama.cpp has it. */
+/* True for types that are matched in the text unchanged, before the other tokens, as in llama.cpp. */
 static bool is_found(int type) { return type == TN_TYPE_CONTROL || type == TN_TYPE_USER || type == TN_TYPE_UNKNOWN; }
 
-/* llama2.c has lines around "<s>", and spaces; SentencePiece "▁", but where the text is searched for the piece. */
+/* Converts a spelling: llama2.c writes newlines around "<s>", and spaces for SentencePiece's "▁"; tokens that are
+ * matched in the text keep their spaces. */
 static bool spelled(tn_string *to, const char *piece, bool found)
 {
     to->bytes = 0;

@@ -1,5 +1,5 @@
-/* protobuf.c — Protocol Buffers: a message is a list of fields, each a number with 3 bits that say how long it is. See
- * https://protobuf.dev/programming-guides/encoding. Nothing is copied, and nothing is believed. */
+/* protobuf.c — Protocol Buffers: a message is a list of fields, each a number with 3 bits for the wire type. See
+ * https://protobuf.dev/programming-guides/encoding. Nothing is copied, and all input is checked. */
 #include "data/tokenizer/protobuf.h"
 #include "core/base/toolbox.h"
 

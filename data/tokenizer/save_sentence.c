@@ -1,5 +1,5 @@
-/* save_sentence.c — SentencePiece's kinds in a tokenizer.json: the steps as they were read; those of a .model as the
- * steps that Hugging Face's libraries make of them. */
+/* save_sentence.c — writes SentencePiece's kinds to a tokenizer.json: the steps as they were read; those of a .model as
+ * Hugging Face's libraries convert them. */
 #include "data/tokenizer/tokenizer_files.h"
 #include "data/tokenizer/unigram.h"
 #include "data/text/unicode.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* What one step of SentencePiece is to Hugging Face: at most five. */
+/* Writes SentencePiece's one step as Hugging Face's steps, at most five. */
 static int spread(const tn_tokenizer *t, tn__step to[5])
 {
     int n = 0;
@@ -46,7 +46,7 @@ const char *tn__form_name(int form)
     return compat ? compose ? "NFKC" : "NFKD" : compose ? "NFC" : "NFD";
 }
 
-/* A Strip of spaces alone, which Hugging Face has no step for. */
+/* True for a Strip of spaces alone, which Hugging Face has no step for. */
 static bool is_ends(const tn__step *s) { return s->kind == TN__STEP_STRIP && s->what_bytes; }
 
 const char *tn__step_name(const tn__step *s)
@@ -111,7 +111,7 @@ static void put_spaces(tn_json_writer *w, const char *key, tn__space space, bool
     tn_json_close(w);
 }
 
-/* Longer pieces first. */
+/* Longer tokens first. */
 static bool before(const void *owner, uint32_t a, uint32_t b)
 {
     const tn_tokenizer *t = owner;
@@ -119,8 +119,9 @@ static bool before(const void *owner, uint32_t a, uint32_t b)
     return m != n ? m > n : a < b;
 }
 
-/* Byte-pair encoding's pieces of the type USER, which no merges make: they are split off, and are pieces as they are.
- * As added tokens they would be looked for before the space in front of a text is there, and before spaces are "▁". */
+/* User-defined tokens of byte-pair encoding, which no merge makes: a Split isolates them, and ignore_merges keeps them
+ * whole. As added tokens they would be matched before a space is added before the text, and before spaces become
+ * "▁". */
 static void put_users(const tn_tokenizer *t, tn_json_writer *w)
 {
     const size_t bytes = ((size_t)t->pieces.n + 1) * sizeof(uint32_t);
@@ -175,14 +176,14 @@ void tn__json_put_metaspace(const tn_tokenizer *t, tn_json_writer *w)
 
 bool tn__json_put_unigram(const tn_tokenizer *t, tn_json_writer *w)
 {
-    if (!t->score && !t->wide) return false; /* of no piece's kind */
+    if (!t->score && !t->wide) return false; /* not of this kind */
     tn_json_open_object(w, "model");
     tn_json_put_string(w, "type", "Unigram");
     if (t->unknown >= 0) tn_json_put_i64(w, "unk_id", t->unknown);
     else tn_json_put_null(w, "unk_id");
     tn_json_open_array(w, "vocab");
     for (uint32_t i = 0; i < t->pieces.n; i++) {
-        if (t->wide && t->type[i] == TN_TYPE_CONTROL) continue; /* it comes with what was added, behind all others */
+        if (t->wide && t->type[i] == TN_TYPE_CONTROL) continue; /* added_tokens contains it, after all others */
         tn_json_open_array(w, NULL);
         tn_json_put_string(w, NULL, tn_tokenizer_piece(t, i));
         tn_json_put_double(w, NULL, tn__unigram_score(t, (int32_t)i, strlen(tn_tokenizer_piece(t, i))));

@@ -1,5 +1,5 @@
-/* sentence_ready.c — what follows from the pieces, types and scores of SentencePiece's kinds: merges, the pieces of
- * bytes, the least score, the tries. */
+/* sentence_ready.c — completes a tokenizer of SentencePiece's kinds from its tokens, types and scores: merges, byte
+ * tokens, the lowest score, the tries. */
 #include "data/tokenizer/tokenizer_private.h"
 #include "core/base/toolbox.h"
 
@@ -7,9 +7,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { LONGEST = 256, LONGEST_OTHER = 4096 }; /* bytes of a piece */
+enum { LONGEST = 256, LONGEST_OTHER = 4096 }; /* maximum bytes of a token */
 
-/* ---- merges that nobody listed ----------------------------------------------------------------------------------- */
+/* ---- merges from scores ------------------------------------------------------------------------------------------ */
 
 static bool higher(const void *owner, uint32_t a, uint32_t b)
 {
@@ -20,7 +20,7 @@ static bool higher(const void *owner, uint32_t a, uint32_t b)
 
 static bool is_normal(const tn_tokenizer *t, int64_t id) { return id >= 0 && t->type[id] == TN_TYPE_NORMAL; }
 
-/* Every way to make this piece of two. */
+/* Adds a merge for every split of this token into two tokens. */
 static bool put_splits(tn_tokenizer *t, uint32_t id, uint32_t order)
 {
     size_t n;
@@ -39,7 +39,7 @@ static bool put_splits(tn_tokenizer *t, uint32_t id, uint32_t order)
     return true;
 }
 
-/* Of two pieces that make a third; the highest score first. */
+/* Adds the merges of all tokens that two others make, the highest score first. */
 static bool score_merges(tn_tokenizer *t, const char *who)
 {
     const size_t n = t->pieces.n;
@@ -64,9 +64,9 @@ static bool score_merges(tn_tokenizer *t, const char *who)
     return ok;
 }
 
-/* ---- what follows from pieces ------------------------------------------------------------------------------------ */
+/* ---- completing the tokenizer ------------------------------------------------------------------------------------ */
 
-/* Does a piece go on over a space after something else? */
+/* True if a token has a "▁" after another character. */
 static bool reaches_over(const char *text, size_t n)
 {
     for (size_t i = 1; i + 3 <= n; i++)
@@ -94,7 +94,7 @@ static bool check_piece(const tn_tokenizer *t, const char *who, uint32_t i, size
     return true;
 }
 
-/* The tries: of the pieces that a text is made of, and of those that are found before anything else. */
+/* Builds the tries: of the tokens that Unigram combines, and of the user-defined tokens, which are matched first. */
 static bool build_tries(tn_tokenizer *t)
 {
     const size_t bytes = (t->pieces.n + 1) * sizeof(uint32_t);

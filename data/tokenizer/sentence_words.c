@@ -1,6 +1,6 @@
-/* sentence_words.c — SentencePiece's text to words: normalized, with "▁" for each space, it is one word; or, as Hugging
- * Face's Metaspace has it, a word begins at each "▁". Where no piece could reach over the front of a word, words are
- * cut all the same: then the frequent ones are remembered. */
+/* sentence_words.c — splits a text into words for SentencePiece's kinds: the normalized text, with "▁" for spaces, is
+ * one word; or, with Hugging Face's Metaspace, a word starts at each "▁". If no token can cross the start of a word,
+ * words are cut in both cases, so that frequent ones can be cached. */
 #include "data/tokenizer/tokenizer_private.h"
 #include "data/text/unicode.h"
 #include "core/base/toolbox.h"
@@ -31,7 +31,7 @@ static bool escaped(tn__encoding *s, const char *p, const int32_t *from, size_t 
     return true;
 }
 
-/* The words of n bytes, whose places in the text are from[]. */
+/* Passes on the words of n bytes at p; s->from[2 * base] has their offsets in the text. */
 static bool pass(const tn_tokenizer *t, tn__encoding *s, const char *p, size_t base, size_t n, int32_t *number)
 {
     const tn__sentence *r = &t->sentence;
@@ -57,7 +57,7 @@ static bool metaspace(const tn_tokenizer *t, tn__encoding *s, size_t i, size_t k
         (r->even_so || !there) && (r->space == TN__SPACE_EACH || (r->space == TN__SPACE_FIRST && s->from[2 * i] == 0));
     if (!front && !memchr(p, ' ', k - i)) return pass(t, s, p, i, k - i, number);
     if (!escaped(s, p, s->from + 2 * i, k - i, front)) return false;
-    /* the words are in s->other: what reads them looks into s->word */
+    /* the words are in s->other, but the callee reads s->word */
     char *const    word = s->word;
     int32_t *const map = s->from;
     s->word = s->other, s->from = s->other_from;

@@ -1,4 +1,4 @@
-/* tokenizer.c — a tokenizer's making and its questions: rules, pieces, special tokens, roles. */
+/* tokenizer.c — creates a tokenizer, completes it, and answers queries: rules, tokens, special tokens, roles. */
 #include "data/tokenizer/tokenizer_private.h"
 #include "core/base/toolbox.h"
 
@@ -7,7 +7,7 @@
 
 tn_tokenizer *tn__tokenizer_new(tn_tokenizer_kind kind)
 {
-    static atomic_uint_least64_t serial; /* an encoding must tell two tokenizers at one address apart */
+    static atomic_uint_least64_t serial; /* lets an encoding distinguish two tokenizers at the same address */
     tn_tokenizer                *t = tn__mem_zeroed(sizeof *t);
     if (!t) return NULL;
     const bool words = kind == TN_WORDPIECE || kind == TN_BPE;
@@ -47,7 +47,7 @@ void tn_tokenizer_free(tn_tokenizer *t)
 
 bool tn__skip_piece(tn_tokenizer *t)
 {
-    char           name[1 + sizeof(uint32_t)] = {0}; /* to a reader it is empty; and no file has a NUL in a piece */
+    char           name[1 + sizeof(uint32_t)] = {0}; /* an empty C string; no file can have a NUL in a token */
     const uint32_t id = t->pieces.n;
     memcpy(name + 1, &id, sizeof id);
     return tn__strings_add(&t->pieces, name, sizeof name) == id;
@@ -146,7 +146,7 @@ void tn__template_ends(tn_tokenizer *t, int32_t first, int32_t last)
     t->n_single = n, t->n_pair = k;
 }
 
-/* ---- questions --------------------------------------------------------------------------------------------------- */
+/* ---- queries ----------------------------------------------------------------------------------------------------- */
 
 tn_tokenizer_kind tn_tokenizer_kind_of(const tn_tokenizer *t) { return t ? t->kind : TN_WORDPIECE; }
 int64_t           tn_tokenizer_size(const tn_tokenizer *t) { return t ? t->pieces.n : 0; }

@@ -1,7 +1,7 @@
-/* tokenizer_class.c — whose rules the lists of pieces of a folder without a tokenizer.json are read by: what
- * tokenizer_config.json, special_tokens_map.json and added_tokens.json say; and what they say beside a tokenizer.json,
- * as transformers' AutoTokenizer heeds it. What they ask for and Tenon heeds in a tokenizer.json only is refused by its
- * name: the same lists are other numbers to another class. */
+/* tokenizer_class.c — finds the class whose rules apply to a folder without a tokenizer.json, from
+ * tokenizer_config.json, special_tokens_map.json and added_tokens.json; and applies these files next to a
+ * tokenizer.json, as transformers' AutoTokenizer does. An option that Tenon supports only in a tokenizer.json is
+ * rejected; the error names it: another class gives other ids for the same vocabulary. */
 #include "data/tokenizer/tokenizer_files.h"
 #include "data/text/unicode.h"
 #include "core/base/toolbox.h"
@@ -25,7 +25,7 @@ bool tn__needs_json(const char *who, const char *what, const char *value)
 /* ---- the class --------------------------------------------------------------------------------------------------- */
 
 static const struct {
-    const char *name, *model; /* its tokenizer_class, without "Fast"; config.json's model_type */
+    const char *name, *model; /* name: its tokenizer_class, without "Fast"; model: config.json's model_type */
     tn__class class;
 } classes[] = {
     {"BertTokenizer", "bert", TN__CLASS_BERT},
@@ -40,7 +40,7 @@ static const struct {
 };
 enum { CLASSES = sizeof classes / sizeof *classes };
 
-/* Any class, whose rules a .model says all by itself. */
+/* True for the class of any tokenizer: a .model holds its rules. */
 static bool is_any(const char *name) { return is(name, "PreTrainedTokenizerFast") || is(name, "TokenizersBackend"); }
 
 static tn__class class_named(const char *name)
@@ -74,7 +74,7 @@ bool tn__class_said(const tn__says *s, const char *who, const tn__class fit[3], 
     return true;
 }
 
-/* ---- members that change the numbers ----------------------------------------------------------------------------- */
+/* ---- options that change token ids ------------------------------------------------------------------------------- */
 
 static bool only(const tn__says *s, const char *who, const char *key, bool value)
 {
@@ -116,17 +116,17 @@ static tn__added *added_as(const tn_tokenizer *t, int32_t id)
     return NULL;
 }
 
-/* One that is looked for already keeps how. */
+/* Makes a token special. If it is already matched in texts, it keeps its other options. */
 static bool add_known(tn_tokenizer *t, int32_t id)
 {
     tn__added *known = added_as(t, id);
     return known ? known->special = true : tn__tokenizer_add(t, (tn__added){.id = id, .special = true});
 }
 
-/* Does the file itself say what is looked for, as SentencePiece's do? */
+/* True if the vocabulary file specifies which tokens are matched in texts, as SentencePiece's does. */
 static bool says_itself(const tn_tokenizer *t, const tn__says *s) { return t->split == TN__SPLIT_SENTENCE && !s->json; }
 
-/* A token by its text alone, or with how it is looked for; *id: its number. */
+/* Adds a token of a role: v is its text, or an object with options; *id: its token id. */
 static bool add_special(tn_tokenizer *t, const char *who, const tn__says *s, const char *key, const tn_json *v,
                         int32_t *id)
 {
@@ -140,7 +140,7 @@ static bool add_special(tn_tokenizer *t, const char *who, const tn__says *s, con
     return content == v ? add_known(t, *id) : tn__json_added(t, who, v, *id, true);
 }
 
-/* What the config says, else the map; not even null: NULL. */
+/* Returns the member of the config, else of the map; NULL: not even null. */
 static const tn_json *said_of(const tn__says *s, const char *key)
 {
     const tn_json *v = tn_json_get(s->config, key);
@@ -167,7 +167,7 @@ static bool add_roles(tn_tokenizer *t, const char *who, const tn__says *s, tn__c
     return tn_error() == TN_OK;
 }
 
-/* A token with a number; one that follows the pieces of lists becomes a piece. */
+/* Adds a token with an id; one that directly follows the vocabulary extends it. */
 static bool add_numbered(tn_tokenizer *t, const char *who, const tn__says *s, const char *text, int64_t id,
                          const tn_json *how)
 {
@@ -181,7 +181,7 @@ static bool add_numbered(tn_tokenizer *t, const char *who, const tn__says *s, co
     return sentence || (s->json && !how && added_as(t, (int32_t)id)) || tn__json_added(t, who, how, id, false);
 }
 
-/* The lists of added tokens, of which one has the numbers as keys, the other as values. */
+/* Adds the lists of added tokens: in one the ids are keys, in the other values. */
 static bool add_numbers(tn_tokenizer *t, const char *who, const tn__says *s)
 {
     const tn_json *by_number = tn_json_get(s->config, "added_tokens_decoder");
@@ -199,9 +199,9 @@ static bool add_numbers(tn_tokenizer *t, const char *who, const tn__says *s)
     return tn_error() == TN_OK;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------------- */
+/* ---- all rules --------------------------------------------------------------------------------------------------- */
 
-/* add_bos_token and add_eos_token, where they are said. */
+/* Applies add_bos_token and add_eos_token, if specified. */
 static bool add_ends(tn_tokenizer *t, const char *who, const tn__says *s, const int32_t id[ROLES])
 {
     const tn_json *bos = tn_json_get(s->config, "add_bos_token"), *eos = tn_json_get(s->config, "add_eos_token");
@@ -253,9 +253,10 @@ bool tn__class_rules(tn_tokenizer *t, const char *who, const tn__says *s, tn__cl
     return true;
 }
 
-/* ---- beside a tokenizer.json ------------------------------------------------------------------------------------- */
+/* ---- files next to a tokenizer.json ------------------------------------------------------------------------------ */
 
-/* Whose class transformers makes it anew by; of the others, and of all that nobody names, it takes the file's rules. */
+/* The class by which transformers recreates the tokenizer; for other classes, and if none is specified, transformers
+ * uses the file's rules. */
 static tn__class class_beside(const tn__says *s)
 {
     const char *name = tn_json_string_or(tn_json_get(s->config, "tokenizer_class"), "");
@@ -273,7 +274,7 @@ static bool is_said(const tn__says *s, const char *key, bool *value)
     return *value = tn_json_bool(v), true;
 }
 
-/* strip_accents: null is "if lower-cased"; where it is not said, the file's holds. */
+/* strip_accents null: strip if lower-casing; not specified: as in the file. */
 static bool bert_beside(tn_tokenizer *t, const char *who, const tn__says *s)
 {
     const tn_json *strip = tn_json_get(s->config, "strip_accents");

@@ -1,6 +1,6 @@
-/* tokenizer_json.c — a tokenizer from Hugging Face's tokenizer.json. What it asks for and Tenon does not do is
- * refused by its name: silently other numbers would be worse. The file's truncation and padding are not heeded; who
- * encodes says. */
+/* tokenizer_json.c — reads Hugging Face's tokenizer.json. A rule in the file that Tenon does not support is rejected
+ * and the error names it: wrong token ids would be worse. The file's truncation and padding are ignored; the caller of
+ * the encoder sets them. */
 #include "data/tokenizer/tokenizer_files.h"
 #include "data/text/unicode.h"
 #include "core/base/toolbox.h"
@@ -18,11 +18,11 @@ static bool affix(const char *who, const tn_json *v, char to[TN__AFFIX], uint32_
     return tn_error() == TN_OK;
 }
 
-/* ---- pieces ------------------------------------------------------------------------------------------------------ */
+/* ---- tokens ------------------------------------------------------------------------------------------------------ */
 
 typedef struct {
     const char  *who;
-    const char **text; /* by number */
+    const char **text; /* by id */
     int64_t      n;
 } table;
 
@@ -50,7 +50,7 @@ static bool enter(table *x, const char *text, int64_t id)
 static bool fill(tn_tokenizer *t, table *x, const tn_json *vocab, const tn_json *added)
 {
     int64_t    end = 0, i = 0;
-    const bool list = tn_json_type_of(vocab) == TN_JSON_ARRAY; /* Unigram's: pieces and scores */
+    const bool list = tn_json_type_of(vocab) == TN_JSON_ARRAY; /* Unigram's: texts and scores */
     for (const tn_json *v = tn_json_first(vocab); v; v = tn_json_next(v), i++)
         if (!enter(x, list ? tn_json_string(tn_json_at(v, 0)) : tn_json_key(v), list ? i : tn_json_i64(v)))
             return false;
@@ -91,8 +91,9 @@ static bool read_pieces(tn_tokenizer *t, const char *who, const tn_json *vocab, 
     return ok && tn_error() == TN_OK;
 }
 
-/* Would the normalizer change a token's text, or where it is found? A form without compatibility makes nothing else of
- * these characters and these of nothing else, but of letters that a mark follows; "K", ";" and "`" have doubles. */
+/* True if the normalizer may change a token's text, or where it matches. A form without compatibility mappings does not
+ * change these characters or produce them from others, except letters with a mark after them; "K", ";" and "`" have
+ * equivalents. */
 static bool renames(const tn_tokenizer *t, const char *text)
 {
     const size_t n = strlen(text);
@@ -174,7 +175,7 @@ static bool read_normalizer(tn_tokenizer *t, const char *who, const tn_json *v)
     return tn_error() == TN_OK;
 }
 
-/* Is ByteLevel the pre_tokenizer, or one in a sequence? */
+/* True if the pre_tokenizer is ByteLevel, alone or in a sequence. */
 static bool has_bytes(const tn_json *v)
 {
     const char *type = tn_json_type_of(v) == TN_JSON_OBJECT ? tn_json_string(tn_json_need(v, "type")) : "null";
@@ -185,7 +186,7 @@ static bool has_bytes(const tn_json *v)
     return false;
 }
 
-/* Split by a known regex, then ByteLevel: GPT-4's, LLaMA 3's, Qwen2's. */
+/* Reads a Split by a known regex, then ByteLevel: GPT-4's, LLaMA 3's, Qwen2's. */
 static bool read_regex(tn_tokenizer *t, const char *who, const tn_json *list)
 {
     const tn_json *split = tn_json_at(list, 0), *bytes = tn_json_at(list, 1);
@@ -274,7 +275,7 @@ static bool read_parts(tn_tokenizer *t, const char *who, const tn_json *v, const
                    false;
         to[(*n)++] = x;
     }
-    return tn_error() == TN_OK; /* of v itself, too */
+    return tn_error() == TN_OK; /* also if v is missing */
 }
 
 /* ["[SEP]", 102] */
@@ -309,7 +310,7 @@ static bool read_frame(tn_tokenizer *t, const char *who, const tn_json *v)
            read_parts(t, who, tn_json_need(v, "pair"), special, t->pair, &t->n_pair);
 }
 
-/* One after the other: ByteLevel says where pieces begin, another what goes around a text. */
+/* Reads a Sequence of post_processors: ByteLevel sets where tokens start, another one is the template. */
 static bool read_template(tn_tokenizer *t, const char *who, const tn_json *v)
 {
     if (!is(tn_json_string_or(tn_json_get(v, "type"), ""), "Sequence"))
@@ -328,7 +329,7 @@ static bool read_template(tn_tokenizer *t, const char *who, const tn_json *v)
     return tn_error() == TN_OK;
 }
 
-/* Is the decoder's affix that of the pieces? One that none of these has does nothing. */
+/* True if the decoder's affix is that of the tokens. An affix that no token has does not matter. */
 static bool same_affix(const tn_tokenizer *t, const char *text, const char *own, uint32_t bytes)
 {
     bool none = !bytes;

@@ -1,5 +1,5 @@
-/* tokenizer_load.c — a tokenizer from a folder or a file: tokenizer.json; SentencePiece's .model; BERT's vocab.txt;
- * GPT-2's vocab.json (or encoder.json) and merges.txt (or vocab.bpe). */
+/* tokenizer_load.c — loads a tokenizer from a folder or a file: tokenizer.json; SentencePiece's .model; BERT's
+ * vocab.txt; GPT-2's vocab.json (or encoder.json) and merges.txt (or vocab.bpe). */
 #include "data/tokenizer/tokenizer_files.h"
 #include "core/base/toolbox.h"
 
@@ -7,7 +7,7 @@
 
 enum { LONGEST_LINE = 1024 };
 
-/* folder/name, or folder alone; NULL: raised. Freed by tn__strfree. */
+/* Returns folder/name; NULL: raised. The caller frees it with tn__strfree. */
 static char *join(const char *folder, const char *name)
 {
     const size_t a = strlen(folder), b = strlen(name), slash = a && folder[a - 1] != '/';
@@ -19,7 +19,7 @@ static char *join(const char *folder, const char *name)
     return path;
 }
 
-/* Can this be read as a file? */
+/* True if path can be read as a file. */
 static bool is_file(const char *path)
 {
     tn_error_state aside;
@@ -31,7 +31,7 @@ static bool is_file(const char *path)
     return there;
 }
 
-/* The path of the first of these names that is a file in the folder; NULL: none, or raised. */
+/* Returns the path of the first of these names that is a file in the folder; NULL: none, or raised. */
 static char *first_of(const char *folder, const char *a, const char *b)
 {
     char *path = join(folder, a);
@@ -47,10 +47,10 @@ static char *first_of(const char *folder, const char *a, const char *b)
 typedef struct {
     const char *who, *text;
     size_t      bytes, at;
-    int64_t     line; /* the last that was given, from 1 */
+    int64_t     line; /* the last returned line, from 1 */
 } lines;
 
-/* The next line without its end; false: there is none, or raised. */
+/* The next line without its line end; false: none, or raised. */
 static bool next_line(lines *x, const char **line, size_t *n)
 {
     if (x->at >= x->bytes || tn_error() != TN_OK) return false;
@@ -110,7 +110,7 @@ static bool read_merges_txt(tn_tokenizer *t, lines *x)
     return tn_error() == TN_OK;
 }
 
-/* read(t, the lines of the file). */
+/* Calls read(t, lines of the file). */
 static bool with_lines(tn_tokenizer *t, const char *path, bool (*read)(tn_tokenizer *, lines *))
 {
     char           label[TN__LABEL];
@@ -123,7 +123,7 @@ static bool with_lines(tn_tokenizer *t, const char *path, bool (*read)(tn_tokeni
     return ok;
 }
 
-/* ---- kinds of tokenizers ----------------------------------------------------------------------------------------- */
+/* ---- kinds of tokenizer files ------------------------------------------------------------------------------------ */
 
 static tn_tokenizer *load_bert(const char *path, tn_tokenizer_config o, const tn__says *says, bool chinese)
 {
@@ -209,7 +209,7 @@ static tn_tokenizer *load_model(const char *path, tn_tokenizer_config o, const t
     return tn_tokenizer_free(t), NULL;
 }
 
-/* The document of this name in the folder; NULL: there is none, or raised. */
+/* Returns the document of this name in the folder; NULL: not found, or raised. */
 static tn_json *read_in(const char *folder, const char *name)
 {
     char    *path = tn_error() == TN_OK ? first_of(folder, name, NULL) : NULL;
@@ -218,7 +218,7 @@ static tn_json *read_in(const char *folder, const char *name)
     return v;
 }
 
-/* tokenizer_config.json: what it says holds where the caller said nothing. */
+/* Reads tokenizer_config.json: its options apply where the caller set none. */
 static bool read_config(const tn_json *v, tn_tokenizer_config *o, int64_t *model_max, bool *chinese)
 {
     const tn_json *lower = tn_json_get(v, "do_lower_case"), *strip = tn_json_get(v, "strip_accents");
@@ -231,7 +231,7 @@ static bool read_config(const tn_json *v, tn_tokenizer_config *o, int64_t *model
     return tn_error() == TN_OK;
 }
 
-/* The lists of pieces that a folder without a tokenizer.json has. */
+/* Loads the vocabulary files of a folder without a tokenizer.json. */
 static tn_tokenizer *load_lists(const char *folder, tn_tokenizer_config o, const tn__says *says, bool chinese)
 {
     tn_tokenizer *t = NULL;

@@ -1,5 +1,5 @@
-/* tokenizer_save.c — a tokenizer as the files that Hugging Face's libraries open: tokenizer.json, what says which class
- * reads it, and the older files. tokenizer.json is written last: a folder that has it has all. */
+/* tokenizer_save.c — saves a tokenizer as the files that Hugging Face's libraries open: tokenizer.json, the files that
+ * specify its class, and the older vocabulary files. tokenizer.json is written last: a folder with it is complete. */
 #include "data/tokenizer/tokenizer_files.h"
 #include "core/base/toolbox.h"
 
@@ -10,7 +10,7 @@ static const char *text_of(const tn_tokenizer *t, int64_t id, size_t *n)
     return tn__strings_text(&t->pieces, (uint32_t)id, n);
 }
 
-/* The pairs in the order of their ranks; NULL: raised. */
+/* Returns the pairs in the order of their ranks; NULL: raised. */
 static uint64_t *ranked(const tn__merges *m)
 {
     uint64_t *pair = tn__mem_get(((size_t)m->n + 1) * sizeof *pair);
@@ -101,7 +101,7 @@ static void put_splitter(const tn_tokenizer *t, tn_json_writer *w, const char *k
     tn_json_close(w);
 }
 
-/* A splitter that ByteLevel does not have itself. */
+/* Writes a splitter that is not ByteLevel's own. */
 static void put_split(const tn_tokenizer *t, tn_json_writer *w)
 {
     tn_json_open_object(w, "pre_tokenizer");
@@ -222,7 +222,9 @@ static void put_decoder(const tn_tokenizer *t, tn_json_writer *w)
     } else {
         tn_json_put_string(w, "type", "BPEDecoder");
         if (t->suffix_bytes) tn_json_put_bytes(w, "suffix", t->suffix, t->suffix_bytes);
-        else tn_json_put_string(w, "suffix", "</w>"); /* which no piece has; an empty one is between all letters */
+        else
+            tn_json_put_string(w, "suffix", "</w>"); /* no token has it; an empty suffix would match between all
+                                                         letters */
     }
     tn_json_close(w);
 }
@@ -241,13 +243,13 @@ static void write_tokenizer(const tn_tokenizer *t, tn_json_writer *w)
     tn_json_close(w);
 }
 
-/* One that is looked for already: a role alone would have transformers look for it in texts, too. */
+/* Writes a role, if its token is matched in texts: a role alone would make transformers match it, too. */
 static void put_role(const tn_tokenizer *t, tn_json_writer *w, const char *key, int32_t id)
 {
     if (tn_tokenizer_is_special(t, id)) tn_json_put_string(w, key, tn_tokenizer_piece(t, id));
 }
 
-/* The class whose rules, without a tokenizer.json, are these. */
+/* Returns the class whose rules, without a tokenizer.json, are the tokenizer's. */
 static const char *class_of(const tn_tokenizer *t)
 {
     const bool nfc =
@@ -329,7 +331,7 @@ static bool save_bytes(const char *path, const char *data, size_t bytes)
     return tn__sums_write(tn__label(label, "tn_tokenizer_save", path), path, data, bytes, "", true) == TN_OK;
 }
 
-/* vocab.txt, a piece a line; or merges.txt. */
+/* Writes vocab.txt, one token per line; or merges.txt. */
 static bool save_lines(const tn_tokenizer *t, const char *folder, const char *name)
 {
     const bool merges = t->kind != TN_WORDPIECE;
@@ -362,7 +364,7 @@ static bool save_model(const tn_tokenizer *t, const char *folder)
     return ok;
 }
 
-/* A number without a piece, which no .model has. */
+/* True if an id has no token, which a .model cannot express. */
 static bool has_gap(const tn_tokenizer *t)
 {
     int64_t i = 0;
@@ -370,7 +372,7 @@ static bool has_gap(const tn_tokenizer *t)
     return i < t->pieces.n;
 }
 
-/* What the older classes read: vocab.json and merges.txt, vocab.txt; SentencePiece's .model. */
+/* Writes what the older classes read: vocab.json and merges.txt, vocab.txt; SentencePiece's .model. */
 static bool save_lists(const tn_tokenizer *t, const char *folder)
 {
     if (t->split == TN__SPLIT_SENTENCE) return !t->score || has_gap(t) || save_model(t, folder);

@@ -1,13 +1,13 @@
-/* tokenizer_train.c — training a tokenizer: texts are read in blocks that end with a line (or, in a line that is
- * longer than a block, before a space); threads count the words of the blocks, each in a table of its own; the
- * tables' sum goes to train_merges.c. Sums do not depend on who counted what. */
+/* tokenizer_train.c — trains a tokenizer: texts are read in blocks that end with a line (or, in a line longer than a
+ * block, before a space); threads count the words of the blocks, each in its own table; the sum of the tables goes to
+ * train_merges.c or train_seed.c. The sums do not depend on which thread counted a word. */
 #include "data/tokenizer/train_unigram.h"
 #include "core/base/toolbox.h"
 #include "core/base/parallel.h"
 
 #include <string.h>
 
-enum { BLOCK = 1 << 20, BLOCKS = 16 }; /* bytes; so many are counted at once */
+enum { BLOCK = 1 << 20, BLOCKS = 16 }; /* bytes of a block; blocks counted in parallel */
 
 typedef struct {
     tn__encoding encoder;
@@ -16,7 +16,7 @@ typedef struct {
 
 typedef struct {
     const tn_tokenizer            *t;
-    char                          *text; /* BLOCKS of them */
+    char                          *text; /* BLOCKS blocks, and the carried bytes */
     size_t                         bytes[BLOCKS];
     int                            blocks;
     counter                       *counters;
@@ -60,7 +60,7 @@ static void count_block(int64_t from, int64_t to, void *user)
         c->words.line_end = sentence ? &s->line_end : NULL;
         for (const char *line = text, *next; line < end; line = next) {
             const char *stop = memchr(line, '\n', (size_t)(end - line));
-            next = stop ? stop + 1 : end; /* a line's end belongs to it: GPT-2 sees it */
+            next = stop ? stop + 1 : end; /* a line end is part of its line: GPT-2 has tokens for it */
             size_t n = (size_t)(next - line);
             if (sentence && n && line[n - 1] == '\n') n--;
             if (sentence && n && line[n - 1] == '\r') n--;
@@ -77,7 +77,7 @@ static bool count_blocks(work *w)
     return tn_error() == TN_OK;
 }
 
-/* How many of text's n bytes to count now, at least half of them; the rest begins the next block. */
+/* Returns the number of text's n bytes to count now, at least half of them; the rest starts the next block. */
 static size_t cut(const char *text, size_t n)
 {
     for (size_t i = n; i > n / 2; i--)
@@ -86,7 +86,7 @@ static size_t cut(const char *text, size_t n)
         if (text[i - 1] == ' ') return i - 1;
     size_t i = n;
     while (i > n - 4 && ((unsigned char)text[i - 1] & 0xc0) == 0x80) i--;
-    return (unsigned char)text[i - 1] < 0x80 ? n : i - 1; /* before a character that may not be complete */
+    return (unsigned char)text[i - 1] < 0x80 ? n : i - 1; /* before a character that may be incomplete */
 }
 
 static bool read_source(work *w, const tn__source *source)
@@ -94,7 +94,7 @@ static bool read_source(work *w, const tn__source *source)
     size_t carried = 0;
     for (int64_t at = 0; at < source->size || carried;) {
         if (w->blocks == BLOCKS) {
-            const char *from = w->text + (size_t)BLOCKS * BLOCK; /* what is carried is kept behind the blocks */
+            const char *from = w->text + (size_t)BLOCKS * BLOCK; /* the carried bytes are kept after the blocks */
             if (!count_blocks(w)) return false;
             memcpy(w->text, from, carried);
         }
@@ -130,7 +130,7 @@ static bool add_up(counter *to, const counter *from)
     return true;
 }
 
-/* All words of all sources into the first counter. */
+/* Counts all words of all sources into the first counter. */
 static bool count_all(work *w, int n, const tn__source *sources)
 {
     for (int i = 0; i < n; i++) w->total += sources[i].size;
@@ -196,7 +196,7 @@ static bool check(const tn_tokenizer_train_args *how)
     return !what;
 }
 
-/* Unigram's words begin at each space. Its special tokens have types and scores. */
+/* Sets Unigram's rules: words start at each space. Its special tokens get types and scores. */
 static bool begin_unigram(tn_tokenizer *t)
 {
     const int64_t n = t->pieces.n;
@@ -218,7 +218,7 @@ static bool begin_unigram(tn_tokenizer *t)
 static bool make_pieces(tn_tokenizer *t, const tn__counted *words, const tn_tokenizer_train_args *how)
 {
     if (t->kind != TN_UNIGRAM) return tn__train_merges(t, words, how);
-    t->sentence.cut = false; /* the words were; what is trained splits nothing */
+    t->sentence.cut = false; /* words were cut for counting; the trained tokenizer cuts none */
     return tn__train_unigram(t, words, how);
 }
 
@@ -229,7 +229,7 @@ static tn_tokenizer *train(int n, const tn__source *sources, tn_tokenizer_train_
     if (!t) return NULL;
     if (how.cased) t->lower = t->strip = false;
     const int64_t longest_word = t->longest_word;
-    t->longest_word = TN__LETTERS_MOST + 1; /* longer words come shortened, and still too long to count */
+    t->longest_word = TN__LETTERS_MOST + 1; /* longer words arrive shortened, and still too long to count */
     work         w = {.t = t, .threads = tn_threads(), .how = &how};
     const size_t text = (size_t)(BLOCKS + 1) * BLOCK, counters = (size_t)w.threads * sizeof(counter);
     bool         ok = add_special(t, &how) && (t->kind != TN_UNIGRAM || begin_unigram(t));

@@ -1,21 +1,21 @@
-/* tokenizer_train.h — what the two halves of training share: counted words, and the merges made of them. Private. */
+/* tokenizer_train.h — shared by the steps of training: counted words, and the merges learned from them. Private. */
 #ifndef TENON_DATA_TOKENIZER_TOKENIZER_TRAIN_H
 #define TENON_DATA_TOKENIZER_TOKENIZER_TRAIN_H
 
 #include "data/tokenizer/tokenizer_private.h"
 
-enum { TN__LETTERS_MOST = 1000 }; /* of a word that is counted */
+enum { TN__LETTERS_MOST = 1000 }; /* maximum characters of a counted word */
 
 typedef struct {
     tn__strings word;
     int64_t    *count;
     int64_t     room;
-    const bool *line_end; /* of Unigram: is this word the last of its line? Then it is counted with a "\n" */
+    const bool *line_end; /* of Unigram: true for the last word of a line, which is counted with a "\n" */
     tn_string   marked;
 } tn__counted;
 
-/* Adds to t's pieces (which are its special tokens) the letters of the words and what the most frequent pairs make, and
- * to its merges these pairs. Raises. */
+/* Adds to t, which has its special tokens, the characters of the words as tokens, then the merges of the most frequent
+ * pairs and their tokens. Raises. */
 bool tn__train_merges(tn_tokenizer *t, const tn__counted *words, const tn_tokenizer_train_args *how);
 
 #endif

@@ -1,10 +1,10 @@
-/* train_merges.c — from counted words to pieces: the most frequent pair of neighbours becomes one piece, again and
- * again.
+/* train_merges.c — learns tokens from counted words: merges the most frequent pair of neighbours into one token,
+ * repeatedly.
  *
- * Each pair knows how often it stands in the text and which words hold it. A merge changes only these words and the
- * counts of the pairs around it. The pairs wait in a heap by what their counts were; a count that has fallen since is
- * corrected when its pair comes to the top. Equal counts: the pair of lower numbers, or by spelling; so neither the
- * order of the words nor the number of threads that counted them matters. */
+ * Each pair stores its count and the list of words that contain it. A merge changes only these words and the counts of
+ * the pairs around it. The pairs wait in a heap by their counts at the time of insertion; a count that has fallen since
+ * is corrected when its pair reaches the top. Ties: the pair of lower ids, or the first in byte order; so the result
+ * depends neither on the order of the words nor on the number of threads that counted them. */
 #include "data/tokenizer/tokenizer_train.h"
 #include "core/base/toolbox.h"
 
@@ -12,8 +12,8 @@
 
 typedef struct {
     uint64_t key;           /* left << 32 | right */
-    int64_t  count, queued; /* queued: the count in its place in the heap; 0: it is not there */
-    uint32_t where;         /* the first of its places; 0: none */
+    int64_t  count, queued; /* queued: the count of its entry in the heap; 0: no entry */
+    uint32_t where;         /* the first place of its list; 0: none */
 } pair;
 
 typedef struct {
@@ -30,30 +30,30 @@ typedef struct {
     bool          by_spelling;
 
     int32_t *symbol; /* of all words */
-    size_t  *begin;  /* where each word's are */
+    size_t  *begin;  /* offset of each word's symbols */
     int32_t *length;
     int64_t *count;
     size_t   words, symbols;
 
     pair     *pairs;
-    uint32_t *slot; /* pair + 1 */
+    uint32_t *slot; /* index in pairs + 1 */
     size_t    n_pairs, slots;
     int64_t   pair_room;
 
-    place   *places; /* the first is not used */
+    place   *places; /* index 0 is not used */
     size_t   n_places;
     int64_t  place_room;
-    uint32_t unused; /* a list of those that were given back */
+    uint32_t unused; /* a list of freed places */
 
     entry  *heap;
     size_t  heaped;
     int64_t heap_room;
 
-    uint32_t *touched; /* pairs that became more frequent by this merge */
+    uint32_t *touched; /* pairs that this merge made more frequent */
     size_t    n_touched;
     int64_t   touched_room;
 
-    uint64_t *merged; /* the pairs, in order */
+    uint64_t *merged; /* the merged pairs, in order */
     size_t    n_merged;
     int64_t   merged_room;
 } work;
@@ -75,7 +75,7 @@ static bool more_slots(work *w)
     return true;
 }
 
-/* The number of the pair; -1: raised. */
+/* Returns the index of the pair; -1: raised. */
 static int64_t pair_of(work *w, int32_t a, int32_t b)
 {
     if (2 * w->n_pairs >= w->slots && !more_slots(w)) return -1;
@@ -131,7 +131,7 @@ static bool before(const work *w, entry a, entry b)
 static bool push(work *w, uint32_t which)
 {
     pair *p = w->pairs + which;
-    if (p->count <= p->queued) return true; /* it is there already, and will be corrected */
+    if (p->count <= p->queued) return true; /* it has an entry, which will be corrected */
     if (!tn__grown((void *)&w->heap, &w->heap_room, (int64_t)w->heaped + 1, sizeof *w->heap)) return false;
     p->queued = p->count;
     const entry e = {p->count, which};
@@ -154,15 +154,15 @@ static entry pop(work *w)
     return top;
 }
 
-/* ---- letters ----------------------------------------------------------------------------------------------------- */
+/* ---- characters -------------------------------------------------------------------------------------------------- */
 
-enum { INNER = 1, LAST = 2 }; /* of a word: not its first letter; its last */
+enum { INNER = 1, LAST = 2 }; /* INNER: not at the start of a word; LAST: at its end */
 
 typedef struct {
-    int64_t  *count; /* by code point, and then */
-    int32_t  *id[4]; /* its piece, where it stands so; id + 1, 0: none */
+    int64_t  *count; /* by code point */
+    int32_t  *id[4]; /* [form]: its token id + 1; 0: none */
     uint32_t *order;
-    uint32_t  n, codes; /* codes: the largest code point and one; most alphabets end long before Unicode does */
+    uint32_t  n, codes; /* codes: the largest code point + 1; most alphabets end long before Unicode does */
 } letters;
 
 static bool more_frequent(const void *owner, uint32_t a, uint32_t b)
@@ -171,7 +171,7 @@ static bool more_frequent(const void *owner, uint32_t a, uint32_t b)
     return count[a] != count[b] ? count[a] > count[b] : a < b;
 }
 
-/* How a letter is spelled where it stands: with a prefix inside a word, with a suffix at its end. */
+/* Returns how a character is spelled at its position: with the prefix inside a word, with the suffix at its end. */
 static int form(const tn_tokenizer *t, bool first, bool last)
 {
     return (!first && t->prefix_bytes ? INNER : 0) | (last && t->suffix_bytes ? LAST : 0);
@@ -185,7 +185,7 @@ static uint32_t next_letter(const tn_tokenizer *t, const char *word, size_t n, s
 
 static uint32_t codes_of(const work *w, const tn__counted *words)
 {
-    uint32_t codes = w->t->split == TN__SPLIT_BYTES ? 0x200 : 1; /* all bytes have letters, and they end before */
+    uint32_t codes = w->t->split == TN__SPLIT_BYTES ? 0x200 : 1; /* GPT-2's characters of all bytes are below this */
     for (uint32_t i = 0; i < words->word.n; i++) {
         size_t      n;
         const char *word = tn__strings_text(&words->word, i, &n);
@@ -224,7 +224,8 @@ static bool add_letter(work *w, letters *x, uint32_t c, int how)
     return id >= 0;
 }
 
-/* The letters that are kept become pieces in the order of their codes, and then those inside and at the end. */
+/* Adds the characters that are kept as tokens in the order of their code points, then their forms inside and at the end
+ * of a word. */
 static bool add_letters(work *w, const tn__counted *words, letters *x, const tn_tokenizer_train_args *how)
 {
     count_letters(w, words, x);
@@ -252,7 +253,7 @@ static bool add_letters(work *w, const tn__counted *words, letters *x, const tn_
 static bool spell_words(work *w, const tn__counted *words, const letters *x)
 {
     const uint32_t n_words = words->word.n;
-    w->words = n_words, w->symbols = (size_t)words->word.bytes + 1; /* no word has more letters than bytes */
+    w->words = n_words, w->symbols = (size_t)words->word.bytes + 1; /* no word has more characters than bytes */
     w->symbol = tn__mem_get(w->symbols * sizeof *w->symbol);
     w->begin = w->symbol ? tn__mem_get((n_words + 1) * sizeof *w->begin) : NULL;
     w->length = w->begin ? tn__mem_get((n_words + 1) * sizeof *w->length) : NULL;
@@ -267,7 +268,7 @@ static bool spell_words(work *w, const tn__counted *words, const letters *x)
             const bool     first = at == 0;
             const uint32_t c = next_letter(w->t, word, n, &at);
             const int32_t  id = x->count[c] ? x->id[form(w->t, first, at == n)][c] : 0;
-            if (id) w->symbol[to++] = id - 1; /* a letter that is not kept is as if it were not there */
+            if (id) w->symbol[to++] = id - 1; /* a character that is not kept is skipped */
         }
         w->length[i] = (int32_t)(to - w->begin[i]);
     }
@@ -317,7 +318,7 @@ static bool change(work *w, int32_t a, int32_t b, int64_t by, uint32_t word)
     return add_place(w, w->pairs + p, word);
 }
 
-/* Each a b in the word becomes c. */
+/* Replaces each a b in the word by c. */
 static bool merge_in_word(work *w, uint32_t word, int32_t a, int32_t b, int32_t c)
 {
     int32_t      *s = w->symbol + w->begin[word];
@@ -388,7 +389,7 @@ static bool merges(work *w, const tn_tokenizer_train_args *how)
     return true;
 }
 
-/* The merges as the tokenizer knows them. */
+/* Stores the merges in the tokenizer. */
 static bool keep(work *w)
 {
     tn__merges *m = &w->t->merges;

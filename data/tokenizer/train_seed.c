@@ -1,8 +1,8 @@
-/* train_seed.c — the pieces that Unigram's training begins with: the letters that make up 99.95 % of the text, and
- * every run of 2 to 16 letters of one script that stands in the text in front of different things. These are the
- * branches of the tree of all suffixes: suffixes are sorted, and a run is what neighbours have in common.
+/* train_seed.c — the seed of Unigram's training: the characters that cover 99.95 % of the text, and every run of 2 to
+ * 16 characters of one script that has different continuations in the text. The runs are the branches of the suffix
+ * tree: the suffixes are sorted, and a run is a common prefix of neighbours.
  *
- * A word's end counts as one thing that may follow; the end of a line, as another. */
+ * The end of a word counts as one continuation; the end of a line, as another. */
 #include "data/tokenizer/train_unigram.h"
 #include "data/text/unicode.h"
 #include "core/base/toolbox.h"
@@ -13,15 +13,15 @@
 enum { LONGEST = 16, MOST = 1000000, SPACE = 0x2581, LINE_END = 0, WORD_END = 1 };
 #define COVERAGE 0.9995
 
-/* ---- letters ----------------------------------------------------------------------------------------------------- */
+/* ---- characters -------------------------------------------------------------------------------------------------- */
 
-/* Scripts, roughly: where the letters of each begin. What goes together in Japanese is one. */
+/* Scripts, roughly: the first code point of each block. The scripts that Japanese combines are one. */
 static int script(uint32_t c)
 {
     enum { COMMON = -1, LATIN = 0x41, GREEK = 0x370, CYRILLIC = 0x400, HAN = 0x2e80, HANGUL = 0x1100, ARABIC = 0x600 };
     static const struct {
         uint32_t begin;
-        int      is; /* 0: the beginning stands for it */
+        int      is; /* 0: named by its first code point */
     } block[] = {
         {0, LATIN},         {0x300, 0},       {GREEK, 0},       {CYRILLIC, 0},    {0x530, 0},         {0x590, 0},
         {ARABIC, 0},        {0x700, 0},       {0x750, ARABIC},  {0x780, 0},       {0x7c0, 0},         {0x800, 0},
@@ -113,13 +113,13 @@ static bool seed_letters(tn__unigram *u)
 
 typedef struct {
     uint32_t *letter; /* of all words, one after the other, each with its end */
-    int64_t  *weight; /* at each letter: how often the word is there */
+    int64_t  *weight; /* at each character: the count of the word */
     int64_t   letter_room, weight_room;
     uint32_t  n;
-    uint32_t *suffix; /* where they begin, sorted */
+    uint32_t *suffix; /* their start offsets, sorted */
     int64_t   suffix_room;
     uint32_t  suffixes;
-    uint32_t *run; /* candidates: where they begin, how long they are, how often they are there */
+    uint32_t *run; /* candidates: start offset, length, count */
     int64_t  *often;
     uint8_t  *length;
     int64_t   run_room, often_room, length_room;
@@ -137,7 +137,7 @@ static bool before(const void *owner, uint32_t a, uint32_t b)
     return a < b;
 }
 
-/* How many letters two suffixes have in common, an end counted; at most LONGEST + 1. */
+/* Returns the length of the common prefix of two suffixes, including an end; at most LONGEST + 1. */
 static int common(const suffixes *x, uint32_t a, uint32_t b)
 {
     int i = 0;
@@ -176,7 +176,7 @@ static bool spell(suffixes *x, const tn__counted *words, const uint32_t *order)
     return true;
 }
 
-/* Can these letters be a piece? A space only in front, one script, no letter that is too rare. */
+/* True if these characters may form a token: a space only at the start, one script, no character that is too rare. */
 static bool is_piece(const tn__unigram *u, const uint32_t *letter, int n)
 {
     int first = 0;
@@ -203,12 +203,13 @@ static bool add_run(suffixes *x, const tn__unigram *u, uint32_t at, int n, int64
     return true;
 }
 
-/* The branches of the tree: a stack of the runs that the suffix at hand begins with, the shortest first. */
+/* Finds the branches of the tree with a stack of the runs that are prefixes of the current suffix, the shortest
+ * first. */
 static bool branches(suffixes *x, const tn__unigram *u, int64_t least)
 {
     struct {
         int     n;
-        int64_t sum; /* of weights before it */
+        int64_t sum; /* of the weights before it */
     } open[LONGEST + 3] = {{0, 0}};
     int     depth = 0;
     int64_t sum = 0;
@@ -251,7 +252,7 @@ static bool put_runs(tn__unigram *u, const suffixes *x)
     return ok;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------------- */
+/* ---- the whole seed ---------------------------------------------------------------------------------------------- */
 
 static bool earlier(const void *owner, uint32_t a, uint32_t b)
 {
@@ -260,7 +261,7 @@ static bool earlier(const void *owner, uint32_t a, uint32_t b)
     return strcmp(x, y) < 0;
 }
 
-/* Each word once, wherever it stands in its line. */
+/* Adds each word once, regardless of its place in a line. */
 static bool merge_words(tn__unigram *u, const tn__counted *words, const uint32_t *order)
 {
     for (uint32_t i = 0; i < words->word.n; i++) {

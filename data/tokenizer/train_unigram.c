@@ -1,12 +1,14 @@
-/* train_unigram.c — Unigram's pieces and scores from counted words, as in Kudo, "Subword Regularization" (2018), with
- * the choices of SentencePiece's trainer: all substrings that go on in different ways, weighted by how often they stand
- * in the text, are the seed; then, again and again, two rounds of expectation and maximization, and a quarter of the
- * pieces goes, those whose loss costs the least likelihood, until a tenth more than asked for are left.
+/* train_unigram.c — learns Unigram's tokens and scores from counted words, as in Kudo, "Subword Regularization" (2018),
+ * with the choices of SentencePiece's trainer: the seed is all substrings with different continuations, weighted by
+ * their counts in the text; then, repeatedly, two rounds of expectation and maximization, after which a quarter of the
+ * tokens is removed, those whose loss reduces the likelihood least, until the vocabulary size plus a tenth is left.
  *
- * What an expectation is: with alpha and beta the logarithms of all ways' probabilities to and from a place,
- *     E(piece) = sum over its places i..k of count exp(alpha[i] + score + beta[k] - alpha[n])
- * The new score is digamma(E(piece)) - digamma(sum of E), which for rare pieces is less than the logarithm of the
- * share: a sparse prior. One thread, in the order of the words' bytes: the same bits for any number that counted. */
+ * The expectation of a token, with alpha and beta the logarithms of the total probability of all paths to and from an
+ * offset:
+ *     E(token) = sum over its occurrences i..k of count exp(alpha[i] + score + beta[k] - alpha[n])
+ * The new score is digamma(E(token)) - digamma(sum of E), which for rare tokens is less than the logarithm of the
+ * share: a sparse prior. It runs in one thread, in the byte order of the words: the same bits for any number of threads
+ * that counted. */
 #include "data/tokenizer/train_unigram.h"
 #include "core/base/toolbox.h"
 
@@ -41,15 +43,15 @@ static double log_sum(double a, double b)
     return b < a - 50 ? a : a + tn__libm_log1p(tn__libm_exp(b - a));
 }
 
-/* ---- ways through a word ----------------------------------------------------------------------------------------- */
+/* ---- segmentations of a word ------------------------------------------------------------------------------------- */
 
 typedef struct {
     size_t  end;
-    int32_t id; /* -1: an unknown letter */
+    int32_t id; /* -1: an unknown character */
     double  score;
 } step;
 
-typedef struct { /* the pieces that begin at one place */
+typedef struct { /* the tokens that start at one offset */
     const tn__unigram *u;
     const char        *text;
     size_t             n, begin, at;
@@ -76,8 +78,8 @@ static bool next_step(steps *x, step *s)
     return true;
 }
 
-/* What is unknown counts as the first piece, which is the space: SentencePiece's trainer has it so, and without it the
- * two would keep other pieces. */
+/* An unknown character counts as the first token, the space: SentencePiece's trainer does so, and without it the two
+ * would keep different tokens. */
 static int32_t counts_as(int32_t id) { return id < 0 ? 0 : id; }
 
 static steps steps_at(const tn__unigram *u, const char *text, size_t n, size_t begin)
@@ -93,8 +95,8 @@ static bool room(tn__unigram *u, size_t n)
            tn__grown((void *)&u->piece_at, &u->piece_room, (int64_t)n + 1, sizeof *u->piece_at);
 }
 
-/* The best way through text; `without`: a piece that is not to be used. u->from, u->piece_at: where the piece that ends
- * at a place begins, and which it is. */
+/* Finds the best segmentation of text; `without`: a token that must not be used. u->from, u->piece_at: start and id of
+ * the token that ends at an offset. */
 static double viterbi(tn__unigram *u, const char *text, size_t n, int32_t without)
 {
     for (size_t i = 0; i <= n; i++) u->alpha[i] = -DBL_MAX;
@@ -110,7 +112,7 @@ static double viterbi(tn__unigram *u, const char *text, size_t n, int32_t withou
     return u->alpha[n];
 }
 
-/* Adds count times the expectation of each piece of a word. */
+/* Adds count times the expectation of each token of a word. */
 static void expect(tn__unigram *u, const char *text, size_t n, double count)
 {
     double *alpha = u->alpha, *beta = u->beta;
@@ -183,7 +185,7 @@ static bool one_round(tn__unigram *u)
     return true;
 }
 
-/* How often each piece is used, into u->expected; the number of words. */
+/* Writes the number of uses of each token to u->expected, and the number of words to *words. */
 static bool use(tn__unigram *u, double *words)
 {
     size_t n;
@@ -199,7 +201,7 @@ static bool use(tn__unigram *u, double *words)
     return true;
 }
 
-/* What the likelihood loses without a piece; DBL_MAX: it has no other way; -DBL_MAX: it is not used at all. */
+/* Returns the loss of likelihood without a token; DBL_MAX: it has no other segmentation; -DBL_MAX: it is not used. */
 static double loss_of(tn__unigram *u, uint32_t id, double sum, double words)
 {
     size_t       n;
@@ -255,7 +257,7 @@ bool tn__unigram_rounds(tn__unigram *u, uint32_t wanted, const tn_tokenizer_trai
         const uint32_t fewer = (uint32_t)(SHRINK * (double)count_alive(u));
         if (!prune(u, fewer > enough ? fewer : enough)) return false;
         n = count_alive(u);
-        if (how->progress) /* in equal steps from the seed to what is wanted */
+        if (how->progress) /* in equal steps from the seed to the wanted size */
             how->progress("pruning",
                           n > enough ? tn__libm_log((double)seeds / n) / tn__libm_log((double)seeds / enough) : 1,
                           how->user);
@@ -263,14 +265,14 @@ bool tn__unigram_rounds(tn__unigram *u, uint32_t wanted, const tn_tokenizer_trai
     return true;
 }
 
-/* ---- the end ----------------------------------------------------------------------------------------------------- */
+/* ---- the result -------------------------------------------------------------------------------------------------- */
 
 static bool put(tn_tokenizer *t, const tn__unigram *u, uint32_t id)
 {
     size_t         n;
     const char    *text = tn__strings_text(&u->pieces, id, &n);
     const uint32_t i = t->pieces.n;
-    if (tn__strings_find(&t->pieces, text, n) >= 0) return true; /* a special token is called so */
+    if (tn__strings_find(&t->pieces, text, n) >= 0) return true; /* it has the text of a special token */
     if (!tn__grown((void *)&t->type, &t->type_room, (int64_t)i + 1, 1) ||
         !tn__grown((void *)&t->score, &t->score_room, (int64_t)i + 1, sizeof *t->score))
         return false;
@@ -278,13 +280,14 @@ static bool put(tn_tokenizer *t, const tn__unigram *u, uint32_t id)
     return tn__strings_add(&t->pieces, text, n) == i;
 }
 
-/* The letters, and the other pieces of the highest scores, `wanted` in all; in the order of their scores. */
+/* Adds the characters and the other tokens of the highest scores to t, `wanted` in all, in the order of their
+ * scores. */
 bool tn__unigram_finish(tn_tokenizer *t, tn__unigram *u, uint32_t wanted)
 {
     uint32_t n = 0, kept = 0;
     double   above = 0;
     find_least(u);
-    for (uint32_t i = 0; i < u->letters; i++) { /* the frequent first */
+    for (uint32_t i = 0; i < u->letters; i++) { /* the most frequent first */
         if (!u->alive[i]) u->score[i] = u->least + above, above += 0.0001;
         u->order[n++] = i;
     }

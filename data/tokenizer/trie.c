@@ -1,5 +1,5 @@
-/* trie.c — texts found as beginnings of another text: the tree of their bytes, level after level. A node's children
- * stand together, so that a step is a search among a few bytes. */
+/* trie.c — finds texts that are prefixes of another text: the tree of their bytes, level by level. A node's children
+ * are adjacent, so that a step is a binary search over few bytes. */
 #include "data/tokenizer/tokenizer_private.h"
 #include "core/base/toolbox.h"
 
@@ -13,7 +13,7 @@ static bool before(const void *owner, uint32_t a, uint32_t b)
     return order ? order < 0 : na < nb;
 }
 
-typedef struct { /* the sorted texts from low to high have the node's `depth` bytes in common */
+typedef struct { /* the sorted texts from low to high share the node's first `depth` bytes */
     uint32_t low, high;
 } range;
 
@@ -23,7 +23,7 @@ static bool grow(tn__trie *x, range **ranges, int64_t *room, int32_t n)
            tn__grown((void *)ranges, room, n, sizeof **ranges);
 }
 
-/* The children of the node `at`, whose texts have `depth` bytes in common. */
+/* Adds the children of the node `at`, whose texts share their first `depth` bytes. */
 static bool spread(tn__trie *x, range **ranges, int64_t *room, const tn__strings *pieces, const uint32_t *id,
                    int32_t at, size_t depth)
 {

@@ -1,8 +1,8 @@
-/* unigram.c — a word's pieces by their scores, which are logarithms of probabilities: the greatest sum, by Viterbi.
- * What has no piece of its own letter is unknown, at 10 less than the lowest score.
+/* unigram.c — segments a word by the scores of tokens, which are logarithms of probabilities: the greatest sum, by the
+ * Viterbi algorithm. A character without a token is unknown, with a score of 10 less than the lowest.
  *
- * Two ways may have the same sum but for its rounding. So the sums are made as each reference makes them:
- * SentencePiece's are f32, Hugging Face's f64; of equal ones the one whose last piece begins first. */
+ * Two segmentations may have sums that differ only by rounding. So each sum is computed as in its reference: f32 in
+ * SentencePiece, f64 in Hugging Face; of equal sums the one whose last token starts first. */
 #include "data/tokenizer/unigram.h"
 #include "core/base/toolbox.h"
 
@@ -57,17 +57,17 @@ bool tn__word_unigram(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *
     if (s->sample > 0) tn__unigram_sample(t, s, w);
     else if (!s->nth) search(t, best, w->text, w->bytes);
     else if (!tn__unigram_nth(t, s, w)) return false;
-    /* backwards along the best way, noting at each place where the piece that begins there ends */
+    /* backwards along the best path: stores at the start of each token its end */
     for (int32_t at = (int32_t)w->bytes; at > 0;) {
         const path here = best[at];
-        best[here.begin].sum = at; /* fits: at most 2^31 */
+        best[here.begin].sum = at; /* exact: at most 2^31 */
         at = here.begin;
     }
     size_t i = 0;
     for (size_t at = 0, end; at < w->bytes; at = end) {
         end = (size_t)best[at].sum;
         const int32_t id = best[end].id;
-        if (id < 0) { /* unknown neighbours are one */
+        if (id < 0) { /* adjacent unknown characters are one token */
             while (end < w->bytes && best[(size_t)best[end].sum].id < 0) end = (size_t)best[end].sum;
             if (!unknown_piece(t, s, w, &i, at, end)) return false;
         } else if (!tn__piece_add(s, w, i++, id, at, end)) {

@@ -1,10 +1,10 @@
-/* unigram.h — what the best way to put a word together (unigram.c) and other ways (unigram_ways.c) share. Private. */
+/* unigram.h — shared by the best segmentation of a word (unigram.c) and the other ones (unigram_ways.c). Private. */
 #ifndef TENON_DATA_TOKENIZER_UNIGRAM_H
 #define TENON_DATA_TOKENIZER_UNIGRAM_H
 
 #include "data/tokenizer/tokenizer_private.h"
 
-/* The bytes of the character at p, of which n are left. */
+/* Returns the length in bytes of the character at p, of which n bytes may be read. */
 static inline size_t tn__letter_bytes(const char *p, size_t n)
 {
     const unsigned char b = (unsigned char)*p;
@@ -12,14 +12,15 @@ static inline size_t tn__letter_bytes(const char *p, size_t n)
     return bytes < n ? bytes : n;
 }
 
-/* Of a piece of so many bytes; one that a user defined is better than any other way, the longer the better. */
+/* Returns the score of a token of this length; a user-defined token beats all segmentations, a longer one beats a
+ * shorter one. */
 static inline double tn__unigram_score(const tn_tokenizer *t, int32_t id, size_t bytes)
 {
     if (t->type && t->type[id] == TN_TYPE_USER) return (double)(0.1f * (float)(bytes - 1));
     return t->score ? (double)t->score[id] : t->wide[id];
 }
 
-/* Other ways than the best, into s->path: begin and id where each piece ends. */
+/* Write another segmentation than the best to s->path: begin and id at the end of each token. */
 bool tn__unigram_sample(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w);
 bool tn__unigram_nth(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w);
 

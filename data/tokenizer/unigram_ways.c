@@ -1,7 +1,8 @@
-/* unigram_ways.c — other ways to put a text together than the best: the n-th best, and one by chance, as training with
- * subword regularization draws them (Kudo, 2018): with the probability of a way to the power of .sample, divided by the
- * sum over all ways. That is drawn from the left: beta[i] is the logarithm of the sum over all ways from i to the end,
- *     P(piece i..k | at i) = exp(sample score + beta[k] - beta[i]) */
+/* unigram_ways.c — other segmentations of a text than the best: the n-th best, and a random one, sampled as in training
+ * with subword regularization (Kudo, 2018): with the probability of a segmentation to the power of .sample, divided by
+ * the sum over all of them. Tokens are drawn from left to right: beta[i] is the logarithm of the sum over all
+ * segmentations from i to the end,
+ *     P(token i..k | at i) = exp(sample score + beta[k] - beta[i]) */
 #include "data/tokenizer/unigram.h"
 #include "core/base/toolbox.h"
 
@@ -11,13 +12,13 @@
 enum { NTH_MOST = 1000 };
 
 typedef struct {
-    size_t  at, end; /* of the text: where the search is, and where the piece that was found ends */
+    size_t  at, end; /* offsets in the text: of the search, and the end of the token found */
     int32_t node, id;
     double  score;
     bool    single, over;
 } walk;
 
-/* The next piece that begins at i; the last is an unknown letter, if none of one letter was there. */
+/* Finds the next token that starts at i; the last is an unknown character, if no token of one character was found. */
 static bool next_piece(const tn_tokenizer *t, const char *text, size_t n, size_t i, walk *x)
 {
     const size_t step = tn__letter_bytes(text + i, n - i);
@@ -37,7 +38,7 @@ static bool next_piece(const tn_tokenizer *t, const char *text, size_t n, size_t
     return true;
 }
 
-static double chance(tn__encoding *s) /* from 0 to 1 */
+static double chance(tn__encoding *s) /* uniform from 0 to 1 */
 {
     const uint64_t bits = tn__mix(tn__mix(s->seed) ^ ++s->drawn * 0x9e3779b97f4a7c15u);
     return (double)(bits >> 11) * 0x1p-53;
@@ -76,11 +77,11 @@ bool tn__unigram_sample(const tn_tokenizer *t, tn__encoding *s, const tn__a_word
     return true;
 }
 
-/* ---- the n-th best ----------------------------------------------------------------------------------------------- */
+/* ---- n-th best segmentation -------------------------------------------------------------------------------------- */
 
-typedef struct { /* one of the best ways to a place, the best first */
+typedef struct { /* one of the best segmentations up to an offset, the best first */
     double  sum;
-    int32_t begin, id, rank; /* of its last piece; rank: which of the ways to begin */
+    int32_t begin, id, rank; /* of its last token; rank: index of the segmentation up to begin */
 } way;
 
 static void offer(way *to, int most, way x)

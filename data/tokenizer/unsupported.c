@@ -1,4 +1,4 @@
-/* unsupported.c — how the readers of files refuse what Tenon does not do. */
+/* unsupported.c — how the readers of files reject a rule that Tenon does not support. */
 #include "data/tokenizer/tokenizer_files.h"
 #include "core/base/toolbox.h"
 

@@ -1,5 +1,5 @@
-/* untold.c — the rules of a tokenizer that GGUF has no word for, or that llama.cpp does not follow: what is written
- * there without them makes other pieces of a text. */
+/* untold.c — the rules of a tokenizer that GGUF cannot express, or that llama.cpp does not follow: a GGUF file without
+ * them would give other tokens for a text. */
 #include "data/tokenizer/tokenizer_files.h"
 #include "core/base/toolbox.h"
 
@@ -7,7 +7,7 @@
 
 /* ---- GPT-2's kind ------------------------------------------------------------------------------------------------ */
 
-/* Do the merges make this piece of its letters? Then it is all the same whether words that are pieces are looked up. */
+/* True if the merges make this token of its characters: then it does not matter whether words are looked up first. */
 static bool is_made(const tn_tokenizer *t, uint32_t id)
 {
     enum { MOST = 512 };
@@ -34,7 +34,8 @@ static bool is_made(const tn_tokenizer *t, uint32_t id)
     return parts == 1 && part[0] == (int32_t)id;
 }
 
-/* Of these names llama.cpp looks words up for llama-bpe alone, which has the second splitter. */
+/* True if llama.cpp would look up words differently with a different result: of these splitters it looks up words for
+ * llama-bpe alone, the second. */
 static bool looks_up_otherwise(const tn_tokenizer *t)
 {
     if (t->whole_words == (t->splitter == 1)) return false;
@@ -48,7 +49,7 @@ static bool looks_up_otherwise(const tn_tokenizer *t)
 
 static const char *of_bytes(const tn_tokenizer *t)
 {
-    /* llama.cpp's converter leaves out Qwen2's NFC, too; a text that is not composed is rare. */
+    /* llama.cpp's converter omits Qwen2's NFC, too; a text that is not composed is rare. */
     const bool nfc =
         t->splitter == 2 && t->steps == 1 && t->step[0].kind == TN__STEP_FORM && !strcmp(tn__step_name(t->step), "NFC");
     if (t->steps && !nfc) return tn__step_name(t->step);
@@ -59,9 +60,9 @@ static const char *of_bytes(const tn_tokenizer *t)
     return looks_up_otherwise(t) ? "ignore_merges" : NULL;
 }
 
-/* ---- SentencePiece's --------------------------------------------------------------------------------------------- */
+/* ---- SentencePiece's kind ---------------------------------------------------------------------------------------- */
 
-/* Is there a piece with a space behind something else? */
+/* True if a token has a "▁" after another character. */
 static bool goes_over(const tn_tokenizer *t)
 {
     for (uint32_t i = 0; i < t->pieces.n; i++) {
@@ -71,8 +72,8 @@ static bool goes_over(const tn_tokenizer *t)
     return false;
 }
 
-/* That a space is put before the first part of a text only, and before none that begins with one, llama.cpp's converter
- * leaves out, too: texts without special pieces and spaces in front are the same. */
+/* llama.cpp's converter also omits that a space is added only before the first part of a text, and not before one that
+ * starts with a space: texts without special tokens and leading spaces give the same result. */
 static const char *of_sentences(const tn_tokenizer *t)
 {
     bool escapes = t->sentence.escape;
@@ -91,9 +92,9 @@ static const char *of_sentences(const tn_tokenizer *t)
     return t->whole_words ? "ignore_merges" : NULL;
 }
 
-/* ---- both -------------------------------------------------------------------------------------------------------- */
+/* ---- both kinds -------------------------------------------------------------------------------------------------- */
 
-/* A piece before a text and one behind it is all that there is, and they are the ones of these roles. */
+/* True if the template is at most the first token before a text and the last token after it. */
 static bool has_a_frame(const tn_tokenizer *t)
 {
     int i = 0;

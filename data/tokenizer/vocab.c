@@ -1,4 +1,4 @@
-/* vocab.c — words with numbers, and sequences padded to one length. */
+/* vocab.c — word ids, and sequences padded to one length. */
 #include "data/vocab.h"
 #include "core/base/toolbox.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 struct tn_vocab {
-    tn__strings words; /* the i-th has number i */
+    tn__strings words; /* the index is the id */
     int64_t    *count;
     int64_t     room;
 };
@@ -42,7 +42,7 @@ int64_t tn_vocab_add(tn_vocab *v, const char *word, size_t bytes)
     return id;
 }
 
-/* The next word of text from *at on; false: there is none. */
+/* Finds the next word of text from *at; false: no more words. */
 static bool next_word(const char *text, size_t bytes, size_t *at, size_t *from, size_t *n)
 {
     size_t end = *at;
@@ -75,7 +75,7 @@ tn_status tn_vocab_read(tn_vocab *v, const char *text, size_t bytes)
     return TN_OK;
 }
 
-static bool rarer(const void *owner, uint32_t a, uint32_t b) /* or as frequent, and later in the order of bytes */
+static bool rarer(const void *owner, uint32_t a, uint32_t b) /* ties in byte order */
 {
     const tn_vocab *v = owner;
     if (v->count[a] != v->count[b]) return v->count[a] > v->count[b];
@@ -147,7 +147,7 @@ tn_tensor *tn_vocab_encode(const tn_vocab *v, const char *text, size_t bytes)
 
 /* ---- padding ----------------------------------------------------------------------------------------------------- */
 
-/* How long the padded sequences are: as asked for, or as the longest; -1: an argument is wrong, which is raised. */
+/* Returns the length of the padded sequences: as requested, or the greatest; -1: an invalid argument, raised. */
 static int64_t padded_length(int64_t n, const int64_t *const *rows, const tn_pad_args *how)
 {
     const char *who = "tn_pad_sequences";

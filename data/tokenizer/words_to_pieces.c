@@ -1,18 +1,18 @@
-/* words_to_pieces.c — a word to its pieces: WordPiece (the longest piece that fits, again and again) and byte-pair
- * encoding (the pair of the lowest rank becomes one, the leftmost first, until no pair has a rank). The second keeps
- * its pairs in a heap, so that a word of n letters takes n log n steps. Frequent words are remembered. */
+/* words_to_pieces.c — encodes a word: WordPiece (the longest token that matches, repeatedly) and byte-pair encoding
+ * (merges the pair of the lowest rank, the leftmost first, until no pair has a rank). Byte-pair encoding keeps its
+ * pairs in a heap, so that a word of n characters takes O(n log n) steps. Frequent words are cached. */
 #include "data/tokenizer/tokenizer_private.h"
 #include "core/base/toolbox.h"
 
 #include <string.h>
 
-/* ---- words that were seen ---------------------------------------------------------------------------------------- */
+/* ---- cache of words ---------------------------------------------------------------------------------------------- */
 
-enum { BEFORE_CACHE = 512 }; /* words, before it is worth its memory */
+enum { BEFORE_CACHE = 512 }; /* words encoded before the cache is allocated */
 
 static tn__cached_word *remembered(tn__encoding *s, const tn_tokenizer *t, const tn__a_word *w, uint64_t key[3])
 {
-    const bool cut = w->letters > t->longest_word; /* its text is that of another word */
+    const bool cut = w->letters > t->longest_word; /* text holds only its first characters, which may be another word */
     if (cut || w->bytes > TN__CACHED_KEY || w->bytes == 0 || s->sample > 0 || s->nth) return NULL;
     if (!s->cache && (++s->seen < BEFORE_CACHE || !(s->cache = tn__mem_try(TN__CACHE_SLOTS * sizeof *s->cache))))
         return NULL;
@@ -109,7 +109,7 @@ static void heap_push(uint64_t *heap, size_t *n, uint64_t v)
     heap[at] = v;
 }
 
-/* The piece of one letter of a word, or -1. */
+/* Returns the token of one character of a word, or -1. */
 static int64_t letter_piece(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w, size_t from, size_t to)
 {
     if (t->split == TN__SPLIT_BYTES) return t->byte_piece[(unsigned char)w->text[from]];
@@ -127,7 +127,7 @@ static void symbol(tn__encoding *s, int32_t *n, int64_t id, size_t from, size_t 
     ++*n;
 }
 
-/* A letter without a piece, by pieces of its bytes; false: these are not all there. */
+/* Spells a character without a token by byte tokens; false: some are missing. */
 static bool spell_bytes(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w, size_t from, size_t to, int32_t *n)
 {
     if (!t->sentence.fallback) return false;
@@ -137,7 +137,7 @@ static bool spell_bytes(const tn_tokenizer *t, tn__encoding *s, const tn__a_word
     return true;
 }
 
-/* The word's letters as a list of symbols; how many, -1: raised. */
+/* Converts the word's characters to a list of symbols; returns their number, -1: raised. */
 static int32_t spell(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w)
 {
     const int64_t most = (int64_t)w->bytes;
@@ -154,7 +154,7 @@ static int32_t spell(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w
         else if (!found) tn_utf8_next(w->text, w->bytes, &next, NULL);
         int64_t id = found ? user : letter_piece(t, s, w, at, next);
         if (id < 0 && spell_bytes(t, s, w, at, next, &n)) continue;
-        if (id < 0 && t->unknown < 0) continue; /* nothing stands for it */
+        if (id < 0 && t->unknown < 0) continue; /* no token for it */
         if (id < 0) id = t->unknown;
         if (id == t->unknown && t->fuse_unknown && n && s->symbol[n - 1].c == id &&
             s->symbol[n - 1].to == (int32_t)at) {
@@ -167,7 +167,7 @@ static int32_t spell(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w
     return n;
 }
 
-/* Which merge comes first. */
+/* Returns the order of a merge. */
 static uint32_t place(const tn__merges *m, int64_t rank) { return m->order ? m->order[rank] : (uint32_t)rank; }
 
 static void offer(const tn_tokenizer *t, tn__encoding *s, size_t *heaped, int32_t left)
@@ -177,13 +177,13 @@ static void offer(const tn_tokenizer *t, tn__encoding *s, size_t *heaped, int32_
     if (rank >= 0) heap_push(s->heap, heaped, (uint64_t)place(&t->merges, rank) << 32 | (uint32_t)left);
 }
 
-/* Is the pair of this rank still what stood at this place? */
+/* True if the pair of this rank is still the one that was queued with this order. */
 static bool still(const tn__merges *m, int64_t rank, uint32_t at)
 {
     return m->order ? m->order[rank] == at : m->becomes[rank] == m->becomes[at];
 }
 
-/* Is the word a piece as it is? Its number, or -1. */
+/* Returns the id of the token that equals the word, or -1. */
 static int64_t whole(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w)
 {
     if (w->bytes > t->longest_piece || !tn__grown((void *)&s->probe, &s->probe_room, 2 * (int64_t)w->bytes, 1))
