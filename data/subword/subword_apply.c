@@ -1,12 +1,12 @@
-/* subword_apply.c — cutting words by a byte-pair encoding. A heap holds the pairs of neighbours that can be merged: the
- * earliest merge first, and from left to right, so that a word of n letters takes n log n steps. All places of one
- * merge are done before what they make possible. */
+/* subword_apply.c — splits words by a byte-pair encoding. A heap holds the pairs of neighbours that can be merged: the
+ * earliest merge first, and from left to right, so that a word of n characters takes O(n log n) steps. All occurrences
+ * of one merge are done before the merges that they enable. */
 #include "data/subword/subword_private.h"
 #include "core/base/toolbox.h"
 
 typedef struct {
     int32_t  prev, next;
-    int64_t  id; /* a symbol, UNKNOWN, or GONE into its left neighbour */
+    int64_t  id; /* a symbol, UNKNOWN, or GONE: merged into its left neighbour */
     uint32_t start, bytes;
 } node;
 enum { UNKNOWN = -1, GONE = -2 };
@@ -122,7 +122,7 @@ static bool write(const tn_subword *s, work *k, tn_text text, tn_string *to)
     return true;
 }
 
-/* A piece that the vocabulary does not know is taken apart, as far as it was put together. */
+/* Splits a subword that is not in the vocabulary, undoing its merges. */
 static bool write_known(const tn_subword *s, work *k, tn_text word, piece first, tn_string *to)
 {
     int64_t n = 0;
@@ -170,7 +170,7 @@ static bool apply_word(const tn_subword *s, work *k, tn_text word, tn_string *to
     for (int64_t i = 0; i >= 0; i = k->node[i].next) {
         const node *x = &k->node[i];
         piece       p = {x->id, x->start, x->bytes, x->start + x->bytes == word.bytes};
-        if (!x->bytes) continue; /* the word's end alone */
+        if (!x->bytes) continue; /* the end symbol alone */
         if (s->known ? !write_known(s, k, word, p, to) : !write(s, k, (tn_text){word.at + p.start, p.bytes}, to))
             return false;
     }
@@ -190,8 +190,8 @@ static const char *find(tn_text text, tn_text part)
     return NULL;
 }
 
-/* Glossary g and those after it stand alone; what is between them is cut. g comes from a list that the program gives,
- * so it bounds the depth. */
+/* Writes glossary g and those after it unsplit, and splits the text between them. The caller's list of glossaries
+ * bounds the depth. */
 static bool apply_parts(const tn_subword *s, work *k, tn_text word, int64_t g, tn_string *to)
 {
     for (; g < (int64_t)s->glossaries.n && word.bytes; g++) {

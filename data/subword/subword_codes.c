@@ -1,5 +1,5 @@
-/* subword_codes.c — the merges of a byte-pair encoding: as a table, and as subword-nmt's file: a line that tells the
- * version (without it, 0.1), then the two sides of each merge with a blank between them, in the order of learning. */
+/* subword_codes.c — the merges of a byte-pair encoding: as a table, and as subword-nmt's file: a line with the version
+ * (without it, 0.1), then the two sides of each merge with a space between them, in the order of learning. */
 #include "data/subword/subword_private.h"
 #include "core/base/toolbox.h"
 
@@ -38,7 +38,7 @@ bool tn__subword_add(tn_subword *s, tn_text left, tn_text right)
     return true;
 }
 
-/* The symbols that merges make get their numbers, and each its first merge. */
+/* Adds the symbols that merges make, and finds the first merge of each symbol. */
 bool tn__subword_finish(tn_subword *s)
 {
     tn_string text = {0};
@@ -78,7 +78,7 @@ tn_status tn_subword_merge_at(const tn_subword *s, int64_t i, tn_text *left, tn_
 
 /* ---- as a file --------------------------------------------------------------------------------------------------- */
 
-/* What is learned from bytes that are no text could not be read again. */
+/* Codes that were learned from invalid UTF-8 could not be read again. */
 static bool all_utf8(const tn_subword *s, const char *path)
 {
     char shown[TN__QUOTED];
@@ -119,7 +119,7 @@ static bool starts_with(tn_text t, const char *with)
     return t.bytes >= n && !memcmp(t.at, with, n);
 }
 
-/* 1, 2, or 0 for a version that is not known. "0.2.0" is 0.2. */
+/* Returns 1, 2, or 0 for an unknown version. "0.2.0" is 0.2. */
 static int version_of(tn_text line)
 {
     tn_text word = line;
@@ -148,7 +148,7 @@ static bool read_merge(tn_subword *s, const tn__reader *r, tn_text line)
 static bool read_codes(tn_subword *s, tn__reader *r)
 {
     tn_text line;
-    int64_t empty = 0; /* lines, which may stand at the end alone */
+    int64_t empty = 0; /* empty lines, which are allowed at the end only */
     while (tn__reader_line(r, &line)) {
         while (line.bytes && (line.at[line.bytes - 1] == ' ' || line.at[line.bytes - 1] == '\r')) line.bytes--;
         if (r->line == 1 && starts_with(line, "#version:")) {

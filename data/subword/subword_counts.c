@@ -1,8 +1,8 @@
-/* subword_counts.c — words and how often they occur: in texts, and as files. */
+/* subword_counts.c — words and their counts: from texts, and as files. */
 #include "data/subword/subword_private.h"
 #include "core/base/toolbox.h"
 
-/* Learning takes some 60 bytes for each letter of a word: what has no blanks and no line ends is no text. */
+/* Learning takes about 60 bytes per character of a word: a file without spaces and line ends is not a text. */
 enum { MOST_WORD = 1 << 16, MOST_LINE = 64 << 20 };
 
 tn_word_counts *tn_word_counts_new(void) { return tn__blocked() ? NULL : tn__mem_zeroed(sizeof(tn_word_counts)); }
@@ -55,10 +55,10 @@ tn_status tn_word_counts_add(tn_word_counts *w, tn_text word, int64_t times)
     return tn__self.error;
 }
 
-/* Python ends a line at a lone "\r", too, so that no word has one: codes with it could not be read again. */
+/* Python also ends a line at a lone "\r". No word may contain one: codes with it could not be read again. */
 static bool ends_word(char c) { return c == ' ' || c == '\r'; }
 
-static tn_text trimmed(tn_text t) /* of blanks and line ends on both sides */
+static tn_text trimmed(tn_text t) /* removes spaces and line ends on both sides */
 {
     while (t.bytes && (*t.at == ' ' || *t.at == '\r' || *t.at == '\n')) t.at++, t.bytes--;
     while (t.bytes && (t.at[t.bytes - 1] == ' ' || t.at[t.bytes - 1] == '\r' || t.at[t.bytes - 1] == '\n')) t.bytes--;
@@ -103,7 +103,7 @@ tn_status tn_word_counts_add_file(tn_word_counts *w, const char *path)
     return tn__self.error;
 }
 
-/* "word times"; false if the line is something else. */
+/* Parses "word count"; false if the line has another form. */
 static bool parse(tn_text line, tn_text *word, int64_t *times)
 {
     line = trimmed(line);

@@ -1,18 +1,18 @@
-/* subword_learn.c — learning a byte-pair encoding: again and again the most frequent pair of neighbours becomes one
- * symbol. Pairs are counted once; a merge changes the counts around the places where it happens, which a list of words
- * for each pair finds. The pair with the most is found by a heap whose entries may be too high, never too low.
+/* subword_learn.c — learns a byte-pair encoding: merges the most frequent pair of neighbours into one symbol,
+ * repeatedly. Pairs are counted once; a merge changes the counts around its occurrences, which a list of words for each
+ * pair finds. A heap finds the most frequent pair; its entries may be too high, never too low.
  *
- * To learn the very merges of subword-nmt, two of its habits are kept, which differ from exact counting where the same
- * symbol is made by two merges (ab+c, a+bc): after a merge every neighbour of the new symbol in a changed word counts
- * as new; and pairs below a threshold are put aside, and what is added to one of them replaces what it had. */
+ * To learn the same merges as subword-nmt, two of its habits are kept that differ from exact counting if two merges
+ * make the same symbol (ab+c, a+bc): after a merge every neighbour of the new symbol in a changed word is counted
+ * again; and pairs below a threshold are set aside, and a later addition to one of them replaces its count. */
 #include "data/subword/subword_private.h"
 #include "core/base/toolbox.h"
 
 typedef struct {
-    int64_t  count, aside; /* now; when it was put aside */
-    int64_t  queued;       /* the highest count for which it is in the heap */
-    uint32_t words;        /* its list: a place, 0 ends it */
-    bool     active;       /* not put aside */
+    int64_t  count, aside; /* current; at the time it was set aside */
+    int64_t  queued;       /* its highest count in the heap */
+    uint32_t words;        /* the first place of its list; 0 ends it */
+    bool     active;       /* not set aside */
 } pair;
 
 typedef struct {
@@ -25,7 +25,7 @@ typedef struct {
 } entry;
 
 typedef struct {
-    int64_t start, length, times; /* its symbols */
+    int64_t start, length, times; /* of its symbols */
 } word;
 
 typedef struct {
@@ -33,7 +33,7 @@ typedef struct {
     uint32_t   *symbol; /* of all words */
     word       *words;
     int64_t     n, symbol_n, symbol_room;
-    tn__grams   pairs; /* (left, right): its number, from 1 */
+    tn__grams   pairs; /* (left, right): index from 1 */
     pair       *pair;
     int64_t     pair_room;
     place      *place;
@@ -88,7 +88,7 @@ static void pop(learner *l)
     l->heap[at] = e;
 }
 
-/* The best pair that is active; 0 if none occurs (*failed tells an error from that). */
+/* Returns the best active pair; 0 if no pair occurs, or *failed and an error is raised. */
 static uint32_t best(learner *l, bool *failed)
 {
     while (l->heap_n) {
@@ -134,7 +134,7 @@ static bool subtract(learner *l, uint32_t left, uint32_t right, uint32_t w)
     return p;
 }
 
-/* Pairs that occur less often than that wait until nothing else is left. */
+/* Sets aside the pairs that occur less often than threshold, until no others are left. */
 static void put_aside(learner *l, double threshold)
 {
     for (uint32_t p = 1; p <= l->pairs.n; p++) {
@@ -163,7 +163,7 @@ static bool merge_word(learner *l, uint32_t w, uint32_t a, uint32_t b, uint32_t 
     uint32_t *s = l->symbol + x->start, *old = l->old;
     int64_t   n = x->length, m = 0, found = 0;
     for (int64_t i = 0; i + 1 < n && !found; i++) found = s[i] == a && s[i + 1] == b;
-    if (!found) return true; /* its pair was taken by another merge */
+    if (!found) return true; /* another merge has taken its pair */
     memcpy(old, s, (size_t)n * sizeof *s);
     for (int64_t i = 0; i < n;) {
         if (old[i] != a || i + 1 == n || old[i + 1] != b) {
@@ -171,7 +171,7 @@ static bool merge_word(learner *l, uint32_t w, uint32_t a, uint32_t b, uint32_t 
             continue;
         }
         if (i && !subtract(l, old[i - 1], a, w)) return false;
-        bool next_too = i + 3 < n && old[i + 2] == a && old[i + 3] == b; /* which then sees to the pair between them */
+        bool next_too = i + 3 < n && old[i + 2] == a && old[i + 3] == b; /* which then updates the pair between them */
         if (i + 2 < n && !next_too && !subtract(l, b, old[i + 2], w)) return false;
         s[m++] = c;
         i += 2;
@@ -203,7 +203,7 @@ static bool merge(learner *l, uint32_t p, tn_subword *to)
     return true;
 }
 
-/* Of the pairs as frequent as p, the one that comes first in the words. */
+/* Returns the pair, of those as frequent as p, that occurs first in the words. */
 static uint32_t first_seen(learner *l, uint32_t p)
 {
     int64_t most = l->pair[p].count;

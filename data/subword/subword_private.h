@@ -1,4 +1,4 @@
-/* subword_private.h — codes and words as learning and applying see them. Private. */
+/* subword_private.h — codes and word counts, shared by learning and applying. Private. */
 #ifndef TENON_DATA_SUBWORD_SUBWORD_PRIVATE_H
 #define TENON_DATA_SUBWORD_SUBWORD_PRIVATE_H
 
@@ -19,22 +19,22 @@ typedef struct {
 } tn__merge;
 
 struct tn_subword {
-    int         version; /* 1: the word's end is a symbol; 2: it is a part of the last one */
+    int         version; /* 1: the end of a word is a separate symbol; 2: it is part of the last symbol */
     tn__strings symbols;
-    tn__grams   pairs; /* (left, right): its rank + 1 */
+    tn__grams   pairs; /* (left, right): rank + 1 */
     tn__merge  *merge; /* by rank */
     int64_t     merges, merge_room;
     uint32_t   *whole; /* by rank: the symbol that it makes */
-    int32_t    *split; /* of a symbol: the first merge that makes it, -1 if none does */
-    uint8_t    *known; /* of a symbol: TN__IN_WORD, TN__AT_END; NULL without a vocabulary */
+    int32_t    *split; /* by symbol: the first merge that makes it, -1 if none does */
+    uint8_t    *known; /* by symbol: TN__IN_WORD, TN__AT_END; NULL without a vocabulary */
     int64_t     split_n, known_n;
     tn_string   separator;
     tn__strings glossaries;
 };
 
 tn_subword *tn__subword_new(int version);
-/* Adds a merge of the two texts; one that is there already is left out. False: raised. */
+/* Adds a merge of the two texts; a duplicate is ignored. False: raised. */
 bool tn__subword_add(tn_subword *s, tn_text left, tn_text right);
-bool tn__subword_finish(tn_subword *s); /* after the last merge */
+bool tn__subword_finish(tn_subword *s); /* call after the last merge */
 
 #endif
