@@ -1,6 +1,6 @@
-/* fuzz_checkpoint.c — any bytes as a checkpoint; and as the record in one, the JSON of what is no tensor, with a
- * checksum that is right. A checkpoint is restored whole, and then saved again it is read; or refused, and then no
- * weight, no moment and no random number has changed. */
+/* fuzz_checkpoint.c — any bytes as a training checkpoint; and as its record, the JSON of everything that is not a
+ * tensor, with a correct checksum. A checkpoint is restored completely, then saved and read again; or rejected, with
+ * weights, moments and random numbers unchanged. */
 #define _GNU_SOURCE
 #include "optim/checkpoint_private.h"
 #include "tests/fuzz/memory_folder.h"
@@ -38,7 +38,7 @@ static tn_status save(run *r, const char *path)
                               .config = "{\"dim\": 2}", .data = "{\"fit\": {\"epochs\": 1}}");
 }
 
-/* The good one's tensors, with this record. */
+/* Writes the valid checkpoint's tensors with this record. */
 static bool write_with(const char *record)
 {
     char                   crc[9];
@@ -60,7 +60,7 @@ static bool write_with(const char *record)
     return fine;
 }
 
-/* All of a run as the bytes of a checkpoint. */
+/* The whole state of a run as the bytes of a checkpoint. */
 static tn_tensor *state_of(run *r)
 {
     CHECK(save(r, "folder/state") == TN_OK);

@@ -1,5 +1,5 @@
-/* fuzz_config.c — any bytes as config.json, for each kind of model. A config that is read keeps to its limits; and as
- * there are no weights, no model is made and no memory is asked for. */
+/* fuzz_config.c — any bytes as config.json, for each kind of model. A config that is read is within its limits; as
+ * there are no weights, no model is created and no memory is allocated for one. */
 #define _GNU_SOURCE
 #include "models/models.h"
 #include "tests/fuzz/memory_folder.h"

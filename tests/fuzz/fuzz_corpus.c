@@ -1,5 +1,5 @@
-/* fuzz_corpus.c — any bytes as a text for a masked language model, and as a cache whose checksums are right although
- * its contents are not. What is opened gives batches; what is damaged is made anew. */
+/* fuzz_corpus.c — any bytes as a text for a masked language model, and as a damaged cache with correct checksums. A
+ * corpus that opens gives batches; a damaged cache is rebuilt. */
 #define _GNU_SOURCE
 #include "data/corpus/corpus_private.h"
 #include "data/data.h"
@@ -31,7 +31,7 @@ static void put_little(uint8_t *p, uint64_t v)
     for (int i = 0; i < 8; i++) p[i] = (uint8_t)(v >> 8 * i);
 }
 
-/* Some bytes of the cache become others, and the checksums follow. */
+/* Overwrites some bytes of the cache, and updates the checksums. */
 static void twist(const uint8_t *data, size_t size)
 {
     size_t n = memory.out_bytes;

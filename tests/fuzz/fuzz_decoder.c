@@ -1,5 +1,5 @@
-/* fuzz_decoder.c — any bytes as a file that is a model: GGUF and llama2.c's first form, as config.json and a table of
- * tensors, and as the tokenizers that they hold. Nothing stays alive. */
+/* fuzz_decoder.c — any bytes as a model in one file: GGUF and llama2.c's first form, as config.json and a table of
+ * tensors, and as the tokenizers in them. Nothing stays allocated. */
 #define _GNU_SOURCE
 #include "models/decoder/decoder_private.h"
 #include "tests/fuzz/memory_file.h"

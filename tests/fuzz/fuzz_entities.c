@@ -1,5 +1,5 @@
-/* fuzz_entities.c — any bytes as the columns that `bert score entities` reads from standard input. They give a table
- * and JSON, or are refused with the line; any word as a tag, too. Nothing stays alive. */
+/* fuzz_entities.c — any bytes as the columns that `bert score entities` reads from standard input; any word may be a
+ * tag. They give a table and JSON, or are rejected with the line number. Nothing stays allocated. */
 #define _GNU_SOURCE
 #include "examples/bert/tune.h"
 #include "tests/fuzz/silent.h"

@@ -1,6 +1,6 @@
 /* fuzz_folder.c — any bytes as the folder of a model: config.json, weights in one file or several, or PyTorch's, a
- * tokenizer, where a text ends and a chat template. What loads runs: its result has the shape that the config says.
- * Nothing stays alive. */
+ * tokenizer, the end tokens and a chat template. A model that loads runs: its result has the shape that the config
+ * specifies. Nothing stays allocated. */
 #define _GNU_SOURCE
 #include "models/decoder/decoder_private.h"
 #include "models/models.h"
@@ -27,7 +27,7 @@ static void *bert(void)
     CHECK(y && tn_shape_equal(tn_shape_of(y), TN_SHAPE(1, n, m->config.dim)));
     return m;
 }
-/* Where its texts end and how it talks: what is read can be written, and is read again. */
+/* Its end tokens and chat template: after reading they can be written and read again. */
 static bool manner(tn_lm *m, int64_t vocab)
 {
     tn_decoder d = {.model = m, .form = "huggingface"}, e = d;
@@ -36,7 +36,9 @@ static bool manner(tn_lm *m, int64_t vocab)
     if (tn_error() == TN_OK && tn__manner_save(&d, "folder") == TN_OK) {
         tn__manner_read(&e, "folder");
         if (tn_error() == TN_OK) CHECK(e.ends.n == d.ends.n && e.chat_template.bytes == d.chat_template.bytes);
-        else CHECK(folder_find("folder/SHA256SUMS") >= 0 && tn_error() == TN_EFORMAT); /* a line there that is no sum */
+        else
+            CHECK(folder_find("folder/SHA256SUMS") >= 0 && tn_error() == TN_EFORMAT); /* it has a line that is not a
+                                                                                          checksum */
         if (tn_error() == TN_OK && e.ends.n) CHECK(!memcmp(e.ends.at, d.ends.at, (size_t)e.ends.n * sizeof *e.ends.at));
         if (tn_error() == TN_OK && e.chat_template.bytes) CHECK(!strcmp(e.chat_template.at, d.chat_template.at));
     }

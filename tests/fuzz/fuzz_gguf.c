@@ -1,5 +1,5 @@
-/* fuzz_gguf.c — any bytes as a GGUF file. All that is in it is asked for; the tensors that load are written as a file
- * of their own and read again: the same names, shapes and bits. Nothing stays alive. */
+/* fuzz_gguf.c — any bytes as a GGUF file. Every entry is requested; the tensors that load are written to another file
+ * and read again: the same names, shapes and bits. Nothing stays allocated. */
 #include "core/core.h"
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static void values(const tn_gguf *g)
     }
 }
 
-/* Their bytes as a file of those that load; it must read as what they are. */
+/* Returns the bytes of a file with the tensors that load; it must read as the same tensors. */
 static void again(const tn_safetensors *f)
 {
     tn_gguf_writer *w = tn_gguf_writer_new();
@@ -65,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     tn_scope s = tn_scope_begin();
-    tn_scalar(0); /* the scope stack, once there, stays */
+    tn_scalar(0); /* the scope stack, once allocated, stays */
     tn_scope_end(s);
     const size_t before = tn_memory_now().live;
     s = tn_scope_begin();

@@ -1,5 +1,5 @@
-/* fuzz_idx.c — any bytes as an IDX file, compressed or not. What is read and can be written is the same when it is read
- * again; and nothing stays alive. */
+/* fuzz_idx.c — any bytes as an IDX file, compressed or not. An array that is read and can be written is the same when
+ * it is read again. Nothing stays allocated. */
 #define _GNU_SOURCE
 #include "data/data.h"
 #include <stdlib.h>

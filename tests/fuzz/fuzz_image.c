@@ -1,5 +1,5 @@
-/* fuzz_image.c — any bytes as an image, PGM, PPM or PNG. What is read has the samples and the size that were asked for,
- * is resized and made ready, and, written and read again, is the same; and nothing stays alive. */
+/* fuzz_image.c — any bytes as an image, PGM, PPM or PNG. An image that is read has the requested samples and size, is
+ * resized and normalized, and is the same when written and read again. Nothing stays allocated. */
 #define _GNU_SOURCE
 #include "data/data.h"
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static void use(const tn_tensor *t, const char *path, int64_t pixels)
     tn_tensor                      *y = tn_image_ready(t, &p);
     CHECK(y && tn_numel(y) == 3 * 5 * 2);
     for (int64_t i = 0; i < 30; i++) CHECK(tn_get(y, i) >= 0 && tn_get(y, i) <= 1);
-    if (pixels > 20000) return; /* more than the memory's file has room for */
+    if (pixels > 20000) return; /* more than the memory file has room for */
     const tn_status s = tn_image_save(path, t);
     CHECK(s == TN_OK || s == TN_EINVAL || s == TN_EUNSUPPORTED);
     tn_clear_error();

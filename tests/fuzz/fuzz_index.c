@@ -1,5 +1,6 @@
-/* fuzz_index.c — any bytes as model.safetensors.index.json and the files that it names. What opens is whole: each
- * tensor is in one file, is found by its name, and loads as the shape that was told. Nothing stays alive. */
+/* fuzz_index.c — any bytes as model.safetensors.index.json and the files that it names. An index that opens is
+ * complete: each tensor is in one file, is found by its name, and loads with the shape that was returned. Nothing stays
+ * allocated. */
 #define _GNU_SOURCE
 #include "tests/fuzz/memory_folder.h"
 

@@ -1,5 +1,5 @@
-/* fuzz_json.c — any bytes as JSON. What is read is written, in one line and indented, and read again: the same text
- * comes out. Numbers read back as the same bits, and nothing stays alive. */
+/* fuzz_json.c — any bytes as JSON. A document that is read is written, on one line and indented, and read again: the
+ * result is the same text. Numbers read back as the same bits. Nothing stays allocated. */
 #include "core/core.h"
 #include <stdlib.h>
 #include <string.h>
@@ -8,12 +8,12 @@
 
 static size_t live(void) { return tn_memory_now().live; }
 
-/* Asks everything of every value: whatever the answer, it must not crash. */
+/* Calls every accessor on every value: whatever it returns, it must not crash. */
 static void visit(const tn_json *v, int depth)
 {
     for (; v; v = tn_json_next(v)) {
         tn_json_i64(v), tn_json_u64(v), tn_json_double(v), tn_json_bool(v), tn_json_string(v), tn_json_string_bytes(v);
-        CHECK(tn_error() != TN_OK); /* no value is all of these */
+        CHECK(tn_error() != TN_OK); /* no value has all of these types */
         tn_clear_error();
         tn_json_need(v, "a");
         tn_clear_error();

@@ -1,4 +1,4 @@
-/* fuzz_labelled.c — any bytes as labelled texts, in all forms: they are read or refused, and what is read becomes
+/* fuzz_labelled.c — any bytes as labelled texts, in all formats: they are rejected, or read and converted to
  * features. */
 #include "data/data.h"
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* fuzz_npy.c — any bytes as an npy file. What is read is written and read again: the same bytes come out of the second
- * writing, and nothing stays alive. */
+/* fuzz_npy.c — any bytes as an npy file. An array that is read is written and read again: a second writing gives the
+ * same bytes. Nothing stays allocated. */
 #include "core/core.h"
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     tn_scope s = tn_scope_begin();
-    tn_scalar(0); /* the scope stack, once there, stays */
+    tn_scalar(0); /* the scope stack, once allocated, stays */
     tn_scope_end(s);
     size_t     before = tn_memory_now().live;
     tn_tensor *t = tn_npy_read(data, size);

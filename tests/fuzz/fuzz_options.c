@@ -1,6 +1,6 @@
-/* fuzz_options.c — any bytes as a command line, a word each line, of a program with commands and options of every kind.
- * It is refused with a message, or the command runs with numbers within their limits, choices that there are, and no
- * word lost. */
+/* fuzz_options.c — any bytes as a command line, one word per line, of a program with commands and options of every
+ * kind. It is rejected with a message, or the command runs with numbers within their limits, valid choices, and no word
+ * lost. */
 #define _GNU_SOURCE
 #include "examples/common/options.h"
 #include "tests/fuzz/silent.h"

@@ -1,6 +1,6 @@
-/* fuzz_questions.c — any bytes as a file of questions to word vectors: pairs with what people say of them, analogies;
- * as a file of lines; as a text with phrases; as a training that goes on. Scores stay in their ranges. Nothing stays
- * alive. */
+/* fuzz_questions.c — any bytes as a file of questions to word vectors: word pairs with human scores, analogies; as a
+ * file of lines; as a text with phrases; as a training run to resume. Scores stay in their ranges. Nothing stays
+ * allocated. */
 #define _GNU_SOURCE
 #include "data/data.h"
 #include "tests/fuzz/memory_folder.h"

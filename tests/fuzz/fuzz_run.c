@@ -1,5 +1,5 @@
-/* fuzz_run.c — any bytes as what a training has left: run.json and log.jsonl. They are read, as a number of steps and
- * as curves, or refused. Nothing stays alive. */
+/* fuzz_run.c — any bytes as the files of a training run: run.json and log.jsonl. They are read, as a number of steps
+ * and as curves, or rejected. Nothing stays allocated. */
 #define _GNU_SOURCE
 #include "examples/common/record.h"
 #include "tests/fuzz/memory_folder.h"

@@ -1,12 +1,12 @@
-/* fuzz_safetensors.c — any bytes as a safetensors file. All tensors of what is read are written and read again: the
- * same names, types, shapes and bits, and the same file from a second writing. Nothing stays alive. */
+/* fuzz_safetensors.c — any bytes as a safetensors file. All tensors of a file that is read are written and read again:
+ * the same names, dtypes, shapes and bits, and the same file from a second writing. Nothing stays allocated. */
 #include "core/core.h"
 #include <stdlib.h>
 #include <string.h>
 
 #define CHECK(x) ((x) ? (void)0 : abort())
 
-/* The tensors that load, and the notes. */
+/* The tensors that load, and the metadata. */
 static tn_tensor *rewritten(const tn_safetensors *f)
 {
     tn_safetensors_writer *w = tn_safetensors_writer_new();
@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     tn_scope s = tn_scope_begin();
-    tn_scalar(0); /* the scope stack, once there, stays */
+    tn_scalar(0); /* the scope stack, once allocated, stays */
     tn_scope_end(s);
     size_t          before = tn_memory_now().live;
     tn_safetensors *f = tn_safetensors_read(data, size);

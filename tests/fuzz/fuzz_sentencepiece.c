@@ -1,5 +1,5 @@
-/* fuzz_sentencepiece.c — any bytes as a .model: an error, or a tokenizer that encodes any bytes, decodes what it gave,
- * and is the same after it was written and read. */
+/* fuzz_sentencepiece.c — any bytes as a .model: an error, or a tokenizer that encodes any bytes, decodes its own token
+ * ids, and is the same after writing and reading it. */
 #include "data/tokenizer/tokenizer_files.h"
 #include <stdlib.h>
 

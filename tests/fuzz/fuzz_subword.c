@@ -1,5 +1,5 @@
-/* fuzz_subword.c — any bytes as the codes of a byte-pair encoding, as a vocabulary, and as the text that they are
- * learned from and applied to. No byte of a line is lost: joined again it is what it was, but for runs of blanks. */
+/* fuzz_subword.c — any bytes as the codes of a byte-pair encoding, as a vocabulary, and as the text that codes are
+ * learned from and applied to. No byte of a line is lost: joining restores it, except for runs of spaces. */
 #define _GNU_SOURCE
 #include "data/data.h"
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #define CHECK(x) ((x) ? (void)0 : abort())
 
-/* b is a without the separators and blanks. */
+/* True if b is a without the separators and spaces. */
 static void same_letters(tn_text a, tn_text b)
 {
     size_t i = 0, j = 0;
@@ -36,7 +36,7 @@ static void use(tn_subword *s, const char *text, size_t size)
     tn_string_free(&joined);
 }
 
-/* What is saved is read again, and only what is no UTF-8 is not saved. */
+/* Saved codes are read again; only codes that are not UTF-8 cannot be saved. */
 static void saved(const tn_subword *s)
 {
     if (tn_subword_save(s, "out") != TN_OK) {
@@ -67,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (s) {
             use(s, text, size);
             tn_subword_set_vocabulary(s, tn_word_counts_size(read) ? read : words, 1 + learned);
-            tn_clear_error(); /* codes of version 0.1 refuse it */
+            tn_clear_error(); /* codes of version 0.1 reject it */
             use(s, text, size);
             if (size > 3 && text[0] && text[0] != ' ') {
                 const char glossary[2] = {text[0], 0}, *const list[] = {glossary};

@@ -1,5 +1,5 @@
-/* fuzz_texts.c — any bytes as an output and its references, as two columns of a parallel corpus, as a log to go on
- * with, and as the text of a report. Scores stay in their ranges, and a line compared with itself is perfect. */
+/* fuzz_texts.c — any bytes as an output and its references, as two columns of a parallel corpus, as a log to resume,
+ * and as the text of a report. Scores stay in their ranges, and a line compared with itself is perfect. */
 #define _GNU_SOURCE
 #include "data/data.h"
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #define CHECK(x) ((x) ? (void)0 : abort())
 
-enum { SCORED = 512 }; /* bytes: the edits of TER take time with the square of its words */
+enum { SCORED = 512 }; /* bytes: the time of TER's edits grows with the square of the number of words */
 
 static tn_status bytes_of(void *user, tn_text line, tn_ids *to)
 {

@@ -1,6 +1,6 @@
-/* fuzz_tokenizer.c — any bytes as a tokenizer.json, and what is none as text. A file is read or refused; what is read
- * encodes and decodes the file's own end; and three small tokenizers take any text: what a piece says it comes from
- * lies in the text, in order, and GPT-2's bytes come back. Nothing stays alive. */
+/* fuzz_tokenizer.c — any bytes as a tokenizer.json; bytes that are not one, as text. A tokenizer that is read encodes
+ * and decodes the end of the file; and three small tokenizers encode any text: the ranges of the tokens lie in the
+ * text, in order, and GPT-2's bytes are restored. Nothing stays allocated. */
 #include "tests/fuzz/use_tokenizer.h"
 
 #define CHECK(x) ((x) ? (void)0 : abort())

@@ -1,5 +1,5 @@
-/* fuzz_torch.c — any bytes as a file of torch.save, in both forms. All tensors are asked for: they have the shapes that
- * were told, and the same bits when they are asked for again. Nothing stays alive. */
+/* fuzz_torch.c — any bytes as a file of torch.save, in both forms. All tensors are requested: they have the shapes that
+ * were returned, and the same bits when requested again. Nothing stays allocated. */
 #include "core/core.h"
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     tn_scope s = tn_scope_begin();
-    tn_scalar(0); /* the scope stack, once there, stays */
+    tn_scalar(0); /* the scope stack, once allocated, stays */
     tn_scope_end(s);
     const size_t    before = tn_memory_now().live;
     tn_safetensors *f = tn_torch_read(data, size);

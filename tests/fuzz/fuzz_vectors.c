@@ -1,5 +1,5 @@
-/* fuzz_vectors.c — any bytes as a file of word vectors, in each form. What is read is whole: every word is found, every
- * number finite; and written again it is read as the same. */
+/* fuzz_vectors.c — any bytes as a file of word vectors, in each format. Vectors that are read are complete: every word
+ * is found, every element is finite; written and read again, they are the same. */
 #define _GNU_SOURCE
 #include "data/data.h"
 #include <math.h>

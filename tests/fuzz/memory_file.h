@@ -1,5 +1,5 @@
-/* memory_file.h — a file system of two files for fuzz targets of what reads files by name: "in" has the bytes that the
- * fuzzer made, "out" takes what is written, up to a bound; and one of a temporary name. Nothing touches the disk. */
+/* memory_file.h — a file system of two files for fuzz targets of functions that open files by name: "in" has the bytes
+ * of the fuzzer, "out" stores written bytes, up to a bound; and one temporary file. Nothing touches the disk. */
 #ifndef TENON_TESTS_FUZZ_MEMORY_FILE_H
 #define TENON_TESTS_FUZZ_MEMORY_FILE_H
 
@@ -79,7 +79,7 @@ static int memory_rename(void *user, const char *from, const char *to)
 }
 static int memory_unlink(void *user, const char *path)
 {
-    (void)user, (void)path; /* the new one, whose time is over */
+    (void)user, (void)path; /* the replaced one, no longer used */
     return 0;
 }
 
@@ -90,7 +90,7 @@ static void memory_files(const uint8_t *data, size_t size)
     memory.in = data, memory.in_bytes = size, memory.out_bytes = 0, memory.out_is_there = false;
     if (tn_set_io(&io) != TN_OK) abort();
     tn_scope s = tn_scope_begin();
-    tn_scalar(0); /* the scope stack, once there, stays */
+    tn_scalar(0); /* the scope stack, once allocated, stays */
     tn_scope_end(s);
 }
 

@@ -1,7 +1,8 @@
-/* memory_folder.h — folders of files in memory, for fuzz targets of what reads and writes several files by name.
+/* memory_folder.h — folders of files in memory, for fuzz targets of functions that read and write several files by
+ * name.
  *
- * The fuzzer's bytes are cut at lines "@NAME": what follows, up to the next such line, is the file folder/NAME. What is
- * written goes to further files, up to a bound. Nothing touches the disk. */
+ * The fuzzer's bytes are cut at lines "@NAME": the bytes after such a line, up to the next, are the file folder/NAME.
+ * Written files are added, up to a bound. Nothing touches the disk. */
 #ifndef TENON_TESTS_FUZZ_MEMORY_FOLDER_H
 #define TENON_TESTS_FUZZ_MEMORY_FOLDER_H
 
@@ -119,7 +120,7 @@ static void folder_begin(void)
                              folder_done, folder_done,  folder_rename, folder_unlink, NULL};
     if (tn_set_io(&io) != TN_OK) abort();
     const tn_scope s = tn_scope_begin();
-    tn_scalar(0); /* the scope stack, once there, stays */
+    tn_scalar(0); /* the scope stack, once allocated, stays */
     tn_scope_end(s);
 }
 static void folder_end(void)
@@ -128,14 +129,14 @@ static void folder_end(void)
     tn_set_io(NULL);
 }
 
-/* A file of these bytes; one that is there is replaced. */
+/* Adds a file of these bytes, or replaces it. */
 static void folder_put(const char *name, const void *data, size_t size)
 {
     folder_unlink(NULL, name);
     folder_add(folder_make(name), data, size);
 }
 
-/* The files that the bytes are cut into. */
+/* Adds the files that the bytes are cut into. */
 static inline void folder_cut(const uint8_t *data, size_t size)
 {
     char   name[FOLDER_NAME] = "";

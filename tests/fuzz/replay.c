@@ -1,5 +1,5 @@
-/* replay.c — runs a fuzz target over files and folders of files, without libFuzzer, and over nothing: what fuzzing once
- * found stays found in every build. A folder that is not there counts as empty. */
+/* replay.c — runs a fuzz target over files and folders of files, without libFuzzer, and over no bytes: every build
+ * tests all inputs that fuzzing has found. A missing folder counts as empty. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -24,7 +24,7 @@ static int run_file(const char *path)
         size += got = fread(data + size, 1, room - size, f);
     }
     fclose(f);
-    uint8_t *exact = malloc(size ? size : 1); /* so that a sanitizer sees a byte too many */
+    uint8_t *exact = malloc(size ? size : 1); /* so that a sanitizer detects reading one byte too many */
     if (exact && data) LLVMFuzzerTestOneInput(memcpy(exact, data, size), size), runs++;
     free(exact);
     free(data);

@@ -1,5 +1,5 @@
-/* silent.h — for fuzz targets of what prints: meanwhile standard output and standard error lead nowhere, and standard
- * input gives bytes from memory. The fuzzer itself writes to the streams that it knows from before. */
+/* silent.h — for fuzz targets of functions that print: redirects standard output and standard error to nowhere, and
+ * standard input to bytes in memory. The fuzzer itself keeps the streams that it opened before. */
 #ifndef TENON_TESTS_FUZZ_SILENT_H
 #define TENON_TESTS_FUZZ_SILENT_H
 
@@ -11,7 +11,7 @@ typedef struct {
     FILE *in, *out, *err;
 } streams;
 
-/* data: NULL, or what is read. */
+/* data: NULL, or the content of standard input. */
 static streams silent_begin(const uint8_t *data, size_t size)
 {
     static FILE  *nowhere;

@@ -1,5 +1,5 @@
-/* tokenizer_folder.h — a fuzz target's bytes as the files of a tokenizer's folder. What is read encodes any text; saved
- * and read again it gives the same numbers. Nothing stays alive. */
+/* tokenizer_folder.h — a fuzz target's bytes as the files of a tokenizer's folder. A tokenizer that is read encodes any
+ * text; saved and read again it gives the same token ids. Nothing stays allocated. */
 #ifndef TENON_TESTS_FUZZ_TOKENIZER_FOLDER_H
 #define TENON_TESTS_FUZZ_TOKENIZER_FOLDER_H
 

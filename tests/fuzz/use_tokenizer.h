@@ -1,5 +1,5 @@
-/* use_tokenizer.h — for fuzz targets that have made a tokenizer: any bytes are a text to it, and what a piece says it
- * comes from lies in the text, in order. */
+/* use_tokenizer.h — for fuzz targets that have created a tokenizer: it encodes any bytes, and the ranges of the tokens
+ * lie in the text, in order. */
 #ifndef TENON_TESTS_FUZZ_USE_TOKENIZER_H
 #define TENON_TESTS_FUZZ_USE_TOKENIZER_H
 
@@ -9,7 +9,7 @@
 
 #define USABLE(x) ((x) ? (void)0 : abort())
 
-/* bytes: it is one of bytes that knows them all, and gives the text back. */
+/* bytes: a byte-level tokenizer with tokens for all bytes, which restores the text. */
 static void use_tokenizer(const tn_tokenizer *t, const char *text, size_t n, bool bytes)
 {
     tn_encoding  *e = tn_encoding_new();
@@ -19,7 +19,8 @@ static void use_tokenizer(const tn_tokenizer *t, const char *text, size_t n, boo
                                                 .pair = how == 2 ? text : NULL, .pair_bytes = how == 2 ? n / 2 : 0,
                                                 .max_length = how == 2 ? 20 : 0, .pad_to = how == 2 ? 3 : 0);
         if (s != TN_OK) {
-            USABLE(s == TN_EINVAL && how == 2 && e->n == 0); /* the template is too long, or nothing pads */
+            USABLE(s == TN_EINVAL && how == 2 && e->n == 0); /* the template is too long, or there is no padding
+                                                                token */
             tn_clear_error();
             continue;
         }
