@@ -1,4 +1,4 @@
-/* test_chat.c — conversations as text, against transformers' apply_chat_template (golden/chat.json). */
+/* test_chat.c — conversations as text, compared with transformers' apply_chat_template (golden/chat.json). */
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
@@ -35,7 +35,7 @@ START_TEST(equals_golden)
     ck_assert_int_gt(cases, 70);
     for (const tn_json *t = tn_json_first(tn_json_get(golden, "templates")); t; t = tn_json_next(t))
         ck_assert_str_eq(tn_chat_kind(tn_json_string(t)), tn_json_key(t));
-    /* like them, and not the same: another text of the system, a date, thoughts, blanks, users that end with a line */
+    /* similar but different: another system message, a date, thoughts, blanks, user messages that end with a line */
     static const char *const others[] = {
         "{{ messages }}",
         "{{- '<|im_start|>system\\nYou are Qwen. You are a helpful assistant.<|im_end|>\\n' }}",

@@ -1,5 +1,5 @@
-/* test_sentencepiece.c — SentencePiece's tokenizers: byte-pair encoding by scores, Unigram, bytes for what has no
- * piece; made of their parts, and decoded number by number. */
+/* test_sentencepiece.c — SentencePiece's tokenizers: byte-pair encoding by scores, Unigram, bytes for unknown text;
+ * created from their parts, and decoded one token at a time. */
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
@@ -11,9 +11,10 @@
 
 #define S "\xe2\x96\x81"
 
-/* ---- of pieces --------------------------------------------------------------------------------------------------- */
+/* ---- tokenizers from parts --------------------------------------------------------------------------------------- */
 
-/* llama2.c's layout: <unk>, <s>, </s>, 256 bytes, then pieces of two and more, then letters, by falling scores. */
+/* llama2.c's layout: <unk>, <s>, </s>, 256 bytes, then pieces of two or more characters, then single ones, by falling
+ * scores. */
 static const char *const words[] = {S "t",      "he", S "the", "an", S "c", "at", S S, S "cat",
                                     "\xc3\xa9", "t",  "h",     "e",  "a",   "n",  "c", S};
 enum { WORDS = sizeof words / sizeof *words, ALL = 259 + WORDS };
@@ -126,7 +127,7 @@ START_TEST(decodes_number_by_number)
     }
     ck_assert_int_eq(tn_tokenizer_decode_end(&d, &one), TN_OK);
     ck_assert_str_eq(one.at, text);
-    one.bytes = 0; /* half a character, and another */
+    one.bytes = 0; /* half a character, then another */
     ck_assert_int_eq(tn_tokenizer_decode_next(t, &d, 3 + 0xe7, &one), TN_OK);
     ck_assert_int_eq(tn_tokenizer_decode_next(t, &d, 3 + 0x8b, &one), TN_OK);
     ck_assert_uint_eq(one.bytes, 0);
@@ -208,7 +209,7 @@ START_TEST(splits_by_name)
 }
 END_TEST
 
-/* A form before the split, and what a token's flags say about the text around it. */
+/* A form before the split, and the effect of a token's flags on the text around it. */
 START_TEST(added_tokens_and_a_form)
 {
     const char *json =
@@ -239,7 +240,7 @@ static const char *saved(const tn_tokenizer *t, const char *name)
     return path;
 }
 
-/* The same pieces and numbers, whichever file they come from. */
+/* The same tokens and ids, whichever file they come from. */
 static void same(const tn_tokenizer *a, const tn_tokenizer *b)
 {
     static const char *const texts[] = {"the cat", " the  cat ", "ttt caf\xc3\xa9 \xe7\x8b\x90", "a\xe2\x96\x81the",
@@ -261,7 +262,8 @@ static void same(const tn_tokenizer *a, const tn_tokenizer *b)
     tn_encoding_free(e), tn_encoding_free(f);
 }
 
-/* What other files are written from: a tokenizer.json says it in other words, and it must be the same. */
+/* The parts that other files are written from: a tokenizer.json expresses them differently, and they must be the
+ * same. */
 static void same_parts(const tn_tokenizer *a, const tn_tokenizer *b)
 {
     enum { MOST = 1000 };
@@ -305,7 +307,7 @@ static tn_string the_model;
 static void loads_or_says(const char *bytes, size_t n, bool must_fail)
 {
     const char *path = tn_test_file("broken.model");
-    FILE       *f = fopen(path, "wb"); /* which does not wait for the disk */
+    FILE       *f = fopen(path, "wb"); /* does not wait for the disk */
     ck_assert(f && fwrite(bytes, 1, n, f) == n && fclose(f) == 0);
     const size_t  before = tn_memory_now().live;
     tn_tokenizer *t = tn_tokenizer_load(path);
@@ -411,7 +413,7 @@ START_TEST(trains_unigram)
     ck_assert_str_eq(tn_tokenizer_piece(t, 0), "<unk>");
     ck_assert_str_eq(tn_tokenizer_piece(t, 2), "</s>");
     ck_assert_int_ge(tn_tokenizer_id(t, S "the"), 0);
-    for (int64_t i = 3; i < 330; i++) { /* a space only in front; letters and signs not mixed */
+    for (int64_t i = 3; i < 330; i++) { /* a space only at the start; letters and signs not mixed */
         const char *piece = tn_tokenizer_piece(t, i);
         ck_assert_msg(!strstr(piece + 1, S) && strcmp(piece, "isn't"), "%s", piece);
     }
@@ -469,7 +471,7 @@ static bool all_of_it(const char *dir)
     return tn_error() == TN_OK;
 }
 
-static int no_sync(void *user, int fd) { return (void)user, (void)fd, 0; } /* which is slow, and not at stake here */
+static int no_sync(void *user, int fd) { return (void)user, (void)fd, 0; } /* slow, and not tested here */
 
 START_TEST(memory_fails)
 {

@@ -1,5 +1,6 @@
-/* test_subword.c — byte-pair encoding for words: what subword-nmt learns and writes (golden/subword.json, and its own
- * test files where they are at hand), what the paper and lectures print; long words, hostile bytes, no memory. */
+/* test_subword.c — byte-pair encoding of words: the merges and files of subword-nmt (golden/subword.json, and its own
+ * test files if present), the algorithm as the paper and lectures print it; long words, hostile bytes, failing
+ * memory. */
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
@@ -47,7 +48,7 @@ static void learns(const tn_json *g, const char *key, tn_subword_learn_args conf
     const char     *path = tn_test_file("codes");
     ck_assert_msg(tn_subword_save(s, path) == TN_OK, "%s", tn_error_message());
     ck_assert_msg(file_is(path, span_of(tn_json_get(g, key))), "%s differs", key);
-    tn_subword *again = tn_subword_load(path); /* and what is loaded is saved as the same */
+    tn_subword *again = tn_subword_load(path); /* loaded codes are saved as the same file */
     ck_assert_int_eq(tn_subword_merges(again), tn_subword_merges(s));
     ck_assert_int_eq(tn_subword_save(again, path), TN_OK);
     ck_assert(file_is(path, span_of(tn_json_get(g, key))));
@@ -91,7 +92,7 @@ START_TEST(applies_as_subword_nmt_applies)
     tn_subword *s = tn_subword_load(path);
     applies(s, g, corpus, "applied");
     applies(s, g, unseen, "applied_unseen");
-    /* the vocabulary, made from words and from lines */
+    /* the vocabulary, from words and from lines */
     tn_word_counts *words = count_lines(tn_json_get(g, "corpus")), *pieces = tn_word_counts_new();
     ck_assert_int_eq(tn_subword_count(s, words, pieces), TN_OK);
     ck_assert_int_eq(tn_word_counts_save(pieces, tn_test_file("vocab")), TN_OK);
@@ -173,7 +174,7 @@ START_TEST(as_the_lecture_prints)
 }
 END_TEST
 
-/* ---- subword-nmt's own test files, where they are ---------------------------------------------------------------- */
+/* ---- subword-nmt's own test files, if present -------------------------------------------------------------------- */
 
 START_TEST(as_its_own_files_say)
 {
@@ -260,7 +261,7 @@ START_TEST(any_bytes)
     tn_subword *s = small_codes();
     for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = i % 7 == 3 ? ' ' : (char)(i * 37 % 253 + 1);
     for (size_t i = 0; i < sizeof bytes; i++)
-        if (i % 7 != 3 && memchr(" \n\r@", bytes[i], 4)) bytes[i] = 0; /* a run of blanks becomes one */
+        if (i % 7 != 3 && memchr(" \n\r@", bytes[i], 4)) bytes[i] = 0; /* a run of spaces becomes one */
     for (size_t n = 0; n < sizeof bytes; n += 13) {
         tn_text line = {bytes + n, sizeof bytes - n};
         while (line.bytes && *line.at == ' ') line.at++, line.bytes--;
@@ -280,7 +281,7 @@ START_TEST(any_bytes)
 }
 END_TEST
 
-/* What is learned can be read again, or is not written. */
+/* Learned codes can be read again, or are not written. */
 START_TEST(codes_that_can_be_read)
 {
     const char     *path = tn_test_file("codes");
@@ -327,7 +328,7 @@ START_TEST(bad_files)
     ck_assert_int_eq(tn_subword_merges(s), 0);
     tn_subword_free(s);
     tn_word_counts *w = tn_word_counts_new();
-    s = tn_subword_learn(w); /* of no word nothing is learned */
+    s = tn_subword_learn(w); /* nothing is learned from no words */
     ck_assert(s && tn_subword_merges(s) == 0);
     tn_subword_free(s);
     put_file(path, "word 3\nword x\n", 14);
@@ -352,7 +353,7 @@ START_TEST(bad_files)
 }
 END_TEST
 
-static bool everything(void) /* false: failed, and the error stands */
+static bool everything(void) /* false: failed, and an error is set */
 {
     bool            done = false;
     tn_string       line = {0};

@@ -1,5 +1,5 @@
-/* test_tokenizer.c — tokenizers against Hugging Face's (golden/pieces.json): numbers, the bytes they come from, the way
- * back, training; and what an encoding is made of: pairs, cutting, padding, special tokens, batches. */
+/* test_tokenizer.c — tokenizers compared with Hugging Face's (golden/pieces.json): token ids, their byte ranges,
+ * decoding, training; and the parts of an encoding: pairs, cutting, padding, special tokens, batches. */
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
@@ -22,7 +22,7 @@ static tn_tokenizer *make(const char *name)
     const tn_json *json = tn_json_get(entry(name), "json");
     const size_t   bytes = (size_t)tn_json_string_bytes(json);
     tn_tokenizer  *t;
-    if (!strcmp(name, "slow")) { /* which no tokenizer.json says */
+    if (!strcmp(name, "slow")) { /* no tokenizer.json specifies it */
         const char *path = tn_test_file("slow.json");
         ck_assert_int_eq(tn_file_write(path, tn_json_string(json), bytes), TN_OK);
         t = tn_tokenizer_load(path, .slow = true);
@@ -35,7 +35,7 @@ static tn_tokenizer *make(const char *name)
 
 static const char *const names[] = {"uncased", "cased", "bpe", "bytes", "spaced", "slow"};
 
-/* Hugging Face counts characters: a piece of some of a character's bytes has all of it. */
+/* Hugging Face counts characters: a token with some of a character's bytes has all of it. */
 static void round_out(const char *text, int64_t bytes, int32_t *start, int32_t *end)
 {
     while (*start > 0 && *start < bytes && ((unsigned char)text[*start] & 0xc0) == 0x80) --*start;
@@ -82,7 +82,7 @@ START_TEST(equals_golden)
 {
     tn_tokenizer *t = make(names[_i]);
     tn_encoding  *e = tn_encoding_new();
-    for (int round = 0; round < 20; round++) /* the later ones with words remembered */
+    for (int round = 0; round < 20; round++) /* the later ones with cached words */
         for (const tn_json *c = tn_json_first(tn_json_get(entry(names[_i]), "cases")); c; c = tn_json_next(c))
             check_case(t, e, c);
     tn_encoding_free(e);
@@ -162,7 +162,7 @@ START_TEST(training_refuses)
 }
 END_TEST
 
-/* ---- what an encoding is made of --------------------------------------------------------------------------------- */
+/* ---- parts of an encoding ---------------------------------------------------------------------------------------- */
 
 static const char vocab_json[] =
     "{\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"[UNK]\",\"vocab\":{\"[PAD]\":0,\"[UNK]\":1,\"[CLS]\":2,"
@@ -262,13 +262,13 @@ START_TEST(special_tokens_in_the_text)
     ck_assert_str_eq(shown(e->start), "0 1 10");
     ck_assert_str_eq(ENCODED("a [mask", .bare = true), "5 1 1");
     ck_assert_str_eq(ENCODED("[SEP]", .bare = true, .literal = true), "1 1 1");
-    ck_assert_str_eq(ENCODED("[PAD]", .bare = true), "1 1 1"); /* which no added token names */
+    ck_assert_str_eq(ENCODED("[PAD]", .bare = true), "1 1 1"); /* no added token names it */
 }
 END_TEST
 
 START_TEST(any_bytes)
 {
-    ck_assert_str_eq(ENCODED("a\xff\xfe b", .bare = true), "5 6"); /* U+FFFD goes */
+    ck_assert_str_eq(ENCODED("a\xff\xfe b", .bare = true), "5 6"); /* U+FFFD is removed */
     ck_assert_int_eq(e->invalid, 2);
     ck_assert_str_eq(shown(e->start), "0 4");
     ck_assert_str_eq(ENCODED("\xe2\x82 \xed\xa0\x80 b\xf0\x9f", .bare = true), "6"); /* 1 + 3 + 1 */
@@ -278,7 +278,7 @@ START_TEST(any_bytes)
     ck_assert_ptr_null(ENCODED("abc\xc3(", .strict = true));
     ck_error(TN_EFORMAT, "tn_tokenizer_encode: byte 3 of the text is not UTF-8 (0xc3)");
     ck_assert_int_eq(tn_tokenizer_encode(t, e, "a\0b", 3, .bare = true), TN_OK);
-    ck_assert_str_eq(shown(e->id), "1"); /* the NUL goes: "ab" */
+    ck_assert_str_eq(shown(e->id), "1"); /* the NUL is removed: "ab" */
     ck_assert_int_eq(tn_tokenizer_encode(t, e, NULL, 0), TN_OK);
     ck_assert_int_eq(tn_tokenizer_encode(t, e, NULL, 1), TN_EINVAL);
     ck_error(TN_EINVAL, "tn_tokenizer_encode: the text is NULL");
@@ -349,7 +349,7 @@ END_TEST
 #define REPLACE "{\"type\":\"Replace\",\"pattern\":{\"String\":\"\xe2\x96\x81\"},\"content\":\" \"}"
 #define STRIP(content) "{\"type\":\"Strip\",\"content\":\"" content "\",\"start\":1,\"stop\":0}"
 #define LIST(decoders) ",\"decoder\":{\"type\":\"Sequence\",\"decoders\":[" decoders "]}"
-/* What pieces 0 1 2 become, as tokenizers 0.23 has it; or what is said. */
+/* The decoded text of tokens 0 1 2, as in tokenizers 0.23; or the error. */
 static const struct {
     const char *json, *back;
 } decoders[] = {
@@ -425,7 +425,7 @@ START_TEST(long_words)
 }
 END_TEST
 
-/* A word that is too long is unknown, also where its beginning is one that was seen often. */
+/* A word that is too long is unknown, even if it starts like a frequent word. */
 START_TEST(too_long_words)
 {
     static const char json[] =

@@ -1,5 +1,5 @@
-/* test_tokenizer_added.c — added tokens: those of the text as it is, then those of the normalized text in what is left;
- * which of the latter are refused. */
+/* test_tokenizer_added.c — added tokens: first those of the original text, then in the rest those of the normalized
+ * text; and which of the latter are rejected. */
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
@@ -20,7 +20,7 @@ static void gives(const tn_tokenizer *t, const char *text, const char *expected)
     tn_encoding_free(e);
 }
 
-/* Tokens of the text as it is come before those of the normalized text, wherever these begin; then the longest. */
+/* Tokens of the original text precede those of the normalized text, wherever these start; then the longest. */
 START_TEST(added_tokens_in_two_passes)
 {
 #define ADDED(content, normalized, id) \

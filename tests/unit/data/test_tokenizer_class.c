@@ -1,6 +1,6 @@
-/* test_tokenizer_class.c — folders without a tokenizer.json: the same pieces are read by the rules of the class that
- * tokenizer_config.json or config.json names; what is not heeded is refused, in which words. What the same files say
- * beside a tokenizer.json. */
+/* test_tokenizer_class.c — folders without a tokenizer.json: the same vocabulary is read by the rules of the class that
+ * tokenizer_config.json or config.json names; options that are not supported are rejected, with which error. And the
+ * same files next to a tokenizer.json. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 
@@ -23,7 +23,7 @@ static const char bytes_vocab[] =
 #define MASK "{\"content\":\"<mask>\",\"lstrip\":true,\"normalized\":true,\"rstrip\":false,\"single_word\":false"
 #define CLASS(name) "{\"tokenizer_class\":\"" name "\""
 static const struct {
-    const char *file, *config, *map, *added, *model, *ids; /* of "ab<mask> 12", and "ab"; or what is said */
+    const char *file, *config, *map, *added, *model, *ids; /* of "ab<mask> 12", and "ab"; or the error */
 } folders[] = {
     {"vocab.json", NULL, NULL, NULL, NULL, "11 9 8 15 / 11 11"},
     {"vocab.json", NULL, NULL, NULL, "gpt2", "11 9 8 15 / 11 11"},
@@ -105,7 +105,7 @@ START_TEST(heeds_the_class)
     strcat(got, " / ");
     ids_of(t, "ab", "ab", got);
     ck_assert_msg(!strcmp(got, says), "%s: %s, not %s", folders[_i].config, got, says);
-    ck_assert_int_eq(tn_tokenizer_save(t, dir), TN_OK); /* says the class again, with and without its tokenizer.json */
+    ck_assert_int_eq(tn_tokenizer_save(t, dir), TN_OK); /* names the class again, with and without its tokenizer.json */
     for (int i = 0; i < 2; i++) {
         tn_tokenizer *again = tn_tokenizer_load(dir);
         ck_assert_msg(again != NULL, "%s", tn_error_message());
@@ -114,15 +114,15 @@ START_TEST(heeds_the_class)
         ck_assert_msg(!strcmp(got, strstr(says, "/ ") + 2), "%s: %s again", folders[_i].config, got);
         tn_tokenizer_free(again);
         unlink(tn_test_in(dir, "tokenizer.json"));
-        if (strstr(folders[_i].config ? folders[_i].config : "", "add_bos")) break; /* of which no class is the rule */
+        if (strstr(folders[_i].config ? folders[_i].config : "", "add_bos")) break; /* no class decides its rules */
     }
     tn_tokenizer_free(t);
 }
 END_TEST
 
-/* Beside a .model the class and its members are heeded, or refused. */
+/* Next to a .model the class and its options are applied, or rejected. */
 static const struct {
-    const char *config, *ids; /* of "the"; or what is said */
+    const char *config, *ids; /* of "the"; or the error */
 } models[] = {
     {"{\"tokenizer_class\": \"LlamaTokenizer\"}", "1 3 4 5 6"},
     {"{\"tokenizer_class\": \"PreTrainedTokenizerFast\", \"add_bos_token\": null}", "1 3 4 5 6"},
@@ -166,7 +166,7 @@ START_TEST(heeds_a_models_class)
 }
 END_TEST
 
-/* ---- beside a tokenizer.json ------------------------------------------------------------------------------------- */
+/* ---- next to a tokenizer.json ------------------------------------------------------------------------------------ */
 
 #define PIECE(id, text) "{\"id\":" id ",\"content\":\"" text "\",\"special\":true,\"normalized\":false},"
 static const char bert_json[] = "{\"added_tokens\":[" PIECE("0", "[PAD]") PIECE(
@@ -189,13 +189,13 @@ static const char llama_json[] =
 #define BERT(more) NAMED("BertTokenizer", more)
 #define LOWER "\"do_lower_case\":false"
 static const struct {
-    const char *json, *config, *map, *added, *model, *ids; /* of "AB é 你好 new news"; or what is said */
+    const char *json, *config, *map, *added, *model, *ids; /* of "AB é 你好 new news"; or the error */
 } beside[] = {
     {bert_json, NULL, NULL, NULL, NULL, "5 7 10 1 9 1"},
     {bert_json, BERT(LOWER), NULL, NULL, NULL, "6 8 10 1 9 1"},
     {bert_json, NAMED("DistilBertTokenizerFast", LOWER), NULL, NULL, NULL, "6 8 10 1 9 1"},
     {bert_json, "{" LOWER "}", NULL, NULL, "bert", "6 8 10 1 9 1"},
-    {bert_json, "{" LOWER "}", NULL, NULL, NULL, "5 7 10 1 9 1"}, /* nobody says whose member it is */
+    {bert_json, "{" LOWER "}", NULL, NULL, NULL, "5 7 10 1 9 1"}, /* no file names the class of this option */
     {bert_json, FAST(LOWER), NULL, NULL, "bert", "5 7 10 1 9 1"},
     {bert_json, BERT("\"strip_accents\":false"), NULL, NULL, NULL, "5 8 10 1 9 1"},
     {bert_json, BERT(LOWER ",\"strip_accents\":true"), NULL, NULL, NULL, "6 7 10 1 9 1"},
@@ -249,7 +249,7 @@ START_TEST(heeded_beside_json)
     ck_assert_msg(!strcmp(got, says), "%s: %s, not %s", beside[_i].config, got, says);
     tn_tokenizer_free(t);
     if (beside[_i].json != bert_json) return;
-    t = tn_tokenizer_load(dir, .lowercase = TN_NO, .strip_accents = TN_NO); /* who asks for it has it */
+    t = tn_tokenizer_load(dir, .lowercase = TN_NO, .strip_accents = TN_NO); /* used if requested */
     ck_assert_msg(t != NULL, "%s", tn_error_message());
     got[0] = 0, ids_of(t, "AB \u00e9", NULL, got);
     ck_assert_str_eq(got, "6 8");

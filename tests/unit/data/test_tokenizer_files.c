@@ -1,5 +1,5 @@
-/* test_tokenizer_files.c — tokenizers' files: what is saved is opened again as the same; what is refused, and in which
- * words; files and memory that fail leave nothing behind. */
+/* test_tokenizer_files.c — tokenizer files: a saved tokenizer is the same when it is loaded; which files are rejected,
+ * and with which error; failing files and memory leave nothing allocated. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 
@@ -25,7 +25,7 @@ static void write_file(const char *path, const char *what)
     ck_assert_int_eq(tn_file_write(path, what, strlen(what)), TN_OK);
 }
 
-/* Both make the same of the text. */
+/* Both encode the text in the same way. */
 static void same(const tn_tokenizer *a, const tn_tokenizer *b)
 {
     tn_encoding *x = tn_encoding_new(), *y = tn_encoding_new();
@@ -52,7 +52,7 @@ START_TEST(opens_what_it_saved)
     same(t, json);
     ck_assert_int_eq(tn_tokenizer_save(again, dir), TN_OK);
     tn_tokenizer_free(again), tn_tokenizer_free(json);
-    if (_i != 1) { /* the older files say as much */
+    if (_i != 1) { /* the older files hold as much */
         unlink(tn_test_in(dir, "tokenizer.json"));
         again = tn_tokenizer_load(dir);
         same(t, again);
@@ -85,7 +85,7 @@ START_TEST(heeds_the_config)
 }
 END_TEST
 
-/* ---- what is refused --------------------------------------------------------------------------------------------- */
+/* ---- rejected files ---------------------------------------------------------------------------------------------- */
 
 #define MODEL(more) "\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"[UNK]\",\"vocab\":{\"[UNK]\":0,\"a\":1}}" more
 #define BPE(more) \
@@ -218,7 +218,7 @@ START_TEST(refuses_files)
 }
 END_TEST
 
-/* ---- what fails -------------------------------------------------------------------------------------------------- */
+/* ---- failures ---------------------------------------------------------------------------------------------------- */
 
 static bool all_of_it(const char *dir, tn_tokenizer_kind kind)
 {
@@ -242,7 +242,7 @@ static bool all_of_it(const char *dir, tn_tokenizer_kind kind)
     return tn_error() == TN_OK;
 }
 
-static int no_sync(void *user, int fd) { return (void)user, (void)fd, 0; } /* which is slow, and not at stake here */
+static int no_sync(void *user, int fd) { return (void)user, (void)fd, 0; } /* slow, and not tested here */
 
 START_TEST(memory_fails)
 {
@@ -284,7 +284,8 @@ START_TEST(files_fail)
         all_of_it(dir, TN_WORDPIECE);
         tn_clear_error();
         tn_fail_file(-1, 0, false);
-        tn_tokenizer *t = tn_tokenizer_load(dir); /* the old files, the new ones, or some of each: they say the same */
+        tn_tokenizer *t = tn_tokenizer_load(dir); /* the old files, the new ones, or a mixture: all are the same
+                                                     tokenizer */
         ck_assert_msg(t != NULL, "call %lld: %s", (long long)i, tn_error_message());
         tn_tokenizer_free(t);
     }
@@ -292,8 +293,8 @@ START_TEST(files_fail)
 }
 END_TEST
 
-/* With .slow a sigma at a word's end is a final one, as to Python: behind a letter with a case, squared ones too, and
- * whatever has no say in it. */
+/* With .slow a sigma at the end of a word is final, as in Python: after a cased letter, squared ones too, skipping
+ * case-ignorable characters. */
 START_TEST(final_sigmas)
 {
     static const char *const words[] = {"a\xce\xa3", "a'\xce\xa3", "\xf0\x9f\x84\xb0\xce\xa3",

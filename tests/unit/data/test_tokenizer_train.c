@@ -1,5 +1,5 @@
-/* test_tokenizer_train.c — training from texts that are larger than the blocks in which they are read: what is learned
- * depends on the words alone, not on where lines, blocks and files end or who counts them. */
+/* test_tokenizer_train.c — training from texts that are larger than the blocks in which they are read: the result
+ * depends on the words alone, not on where lines, blocks and files end or which thread counts them. */
 #include "data/data.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -15,7 +15,7 @@ static const char *const words[] = {"sea",     "seaside",   "boat",   "boats",  
                                     "fishing", "fisherman", "fish",   "\xe6\xb5\xb7"};
 enum { WORDS = sizeof words / sizeof *words };
 
-/* So many words in a row that is the same each time, `between` between two of them. */
+/* Writes n words of a reproducible sequence, with `between` between two of them. */
 static char *text_of(int64_t n, char between, size_t *bytes)
 {
     char    *text = malloc((size_t)n * 12 + 1), *to = text;
@@ -43,7 +43,7 @@ static tn_tokenizer *trained(const char *text, size_t bytes)
     return tn_tokenizer_train_text(text, bytes, .kind = TN_WORDPIECE, .vocab_size = 60);
 }
 
-/* One line that is longer than a block has its words cut apart nowhere. */
+/* One line that is longer than a block: no word is cut. */
 START_TEST(lines_longer_than_a_block)
 {
     size_t        bytes;
@@ -62,7 +62,7 @@ START_TEST(lines_longer_than_a_block)
 }
 END_TEST
 
-/* Where there is not one space, as in Chinese, a block ends before a character that is not complete. */
+/* Without any space, as in Chinese, a block ends before an incomplete character. */
 START_TEST(no_spaces_at_all)
 {
     const size_t n = 3 * MIB / 2 / 3, bytes = 3 * n + 1;
@@ -95,7 +95,7 @@ static void   tell(const char *what, double part, void *user)
     read_so_far = part, told++;
 }
 
-/* More blocks than are counted at once, from several files: as from one text. */
+/* More blocks than are counted in parallel, from several files: as from one text. */
 START_TEST(many_blocks_and_files)
 {
     size_t        bytes;
@@ -127,7 +127,7 @@ START_TEST(many_blocks_and_files)
 }
 END_TEST
 
-/* A word of more than a thousand letters is passed over; of a thousand, which may have more bytes, it is not. */
+/* A word of more than 1000 characters is ignored; one of 1000 is not, even if it has more bytes. */
 START_TEST(words_that_are_too_long)
 {
     static char text[8000];

@@ -1,5 +1,5 @@
-/* test_tokenizer_users.c — SentencePiece's user-defined pieces: what they are in a tokenizer.json, and what they score;
- * spaces at the ends of a text, which is all that goes there; what the unknown piece is decoded to. */
+/* test_tokenizer_users.c — SentencePiece's user-defined pieces: how a tokenizer.json expresses them, and their scores;
+ * spaces at the ends of a text, the only white space that is stripped; the decoded text of the unknown piece. */
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 
 #define S "\xe2\x96\x81"
-#define NL "\xc2\x85" /* white space, but no space */
+#define NL "\xc2\x85" /* white space, but not a space */
 
-/* The pieces of both, with "|" between them. */
+/* The tokens of both, with "|" between them. */
 static void gives(const tn_tokenizer *t, const char *text, const char *expected)
 {
     tn_encoding *e = tn_encoding_new();
@@ -27,7 +27,7 @@ static const char *const pieces[] = {"<unk>", "<s>", "</s>", S,     "a",   "b", 
                                      "<u",    NL,    "#",    S "#", "<u>", "a.b", "|u", "<u>>", S S, "\\",  "ab"};
 enum { N = sizeof pieces / sizeof *pieces, FIRST_USER = 15, LAST_USER = 19 };
 
-/* Written as a .model, and read again with what comes behind it, which holds. */
+/* Written as a .model, with other fields appended, and read again: the last value of a field applies. */
 static tn_tokenizer *as_model(tn_tokenizer *t, const char *more, size_t bytes)
 {
     const char *folder = tn_test_folder("users"), *path = tn_test_in(folder, "tokenizer.model");
@@ -70,7 +70,7 @@ static tn_tokenizer *again(tn_tokenizer *t)
     return t;
 }
 
-/* As sentencepiece has it, from the .model, from the tokenizer.json, and from what is written of that. */
+/* As in sentencepiece: from the .model, from the tokenizer.json, and from what Tenon writes of that. */
 START_TEST(users_in_json)
 {
     tn_tokenizer *t = of(_i ? TN_UNIGRAM : TN_SENTENCE_BPE, false);
@@ -86,7 +86,7 @@ START_TEST(users_in_json)
 }
 END_TEST
 
-/* What a Split says, that splits off pieces alone; ignore_merges makes them pieces. */
+/* A Split that isolates only tokens; ignore_merges keeps them whole. */
 START_TEST(splits_refused)
 {
     static const struct {
@@ -118,7 +118,7 @@ START_TEST(splits_refused)
 }
 END_TEST
 
-/* 0.1 for each byte but the first, whatever the others have: by sentencepiece, bisected. */
+/* 0.1 for each byte but the first, whatever scores the others have: measured in sentencepiece by bisection. */
 START_TEST(scores)
 {
     static const struct {
@@ -132,10 +132,10 @@ START_TEST(scores)
     for (int i = 0; i < 8; i++) {
         const char   *user = at[i / 2].user, *letter = at[i / 2].letter;
         const char   *names[] = {"<unk>", S, "x", "i", "n", "t", "\xc3\xbc", "\xe5\xa5\xbd", letter, user, "best"};
-        const float   off = i % 2 ? 0.01f : -0.01f; /* the letter alone is that much better, or worse */
+        const float   off = i % 2 ? 0.01f : -0.01f; /* the letter alone scores that much more, or less */
         const float   score[] = {0, 0, 0, 0, 0, 0, 0, 0, at[i / 2].score + off, 0, 3};
         tn_tokenizer *t = tn_tokenizer_of_pieces(11, names, .kind = TN_UNIGRAM, .types = types, .scores = score);
-        t = as_model(t, "", 0); /* which finds such a piece by its score */
+        t = as_model(t, "", 0); /* finds such a piece by its score */
         ck_assert_msg(t != NULL, "%s", tn_error_message());
         tn_encoding *e = tn_encoding_new();
         ck_assert_int_eq(tn_tokenizer_encode(t, e, at[i / 2].text, strlen(at[i / 2].text), .bare = true), TN_OK);
@@ -159,7 +159,7 @@ START_TEST(only_spaces_go)
 }
 END_TEST
 
-/* trainer_spec's unk_surface: what the unknown piece is decoded to; in the .model that is written, too. */
+/* trainer_spec's unk_surface: the decoded text of the unknown piece; also in the .model that is written. */
 START_TEST(unknown_surface)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* test_vocab.c — the walk over UTF-8, words with numbers, and sequences padded to one length. */
+/* test_vocab.c — iterating over UTF-8, word ids, and sequences padded to one length. */
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
@@ -15,7 +15,7 @@ START_TEST(every_scalar_value)
         const int n = tn_utf8_put(c, to);
         size_t    at = 0;
         bool      valid = false;
-        if (c >= 0xd800 && c <= 0xdfff) { /* a surrogate is none */
+        if (c >= 0xd800 && c <= 0xdfff) { /* a surrogate is not a scalar value */
             wrong += n != 3 || memcmp(to, "\xef\xbf\xbd", 3);
             continue;
         }
@@ -43,7 +43,7 @@ START_TEST(white_space)
 }
 END_TEST
 
-/* The Unicode standard's examples of maximal parts (tables 3-8 to 3-11): how many U+FFFD. */
+/* The Unicode standard's examples of maximal parts (tables 3-8 to 3-11): the number of U+FFFD. */
 START_TEST(maximal_parts)
 {
     static const struct {
