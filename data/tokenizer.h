@@ -1,6 +1,5 @@
 /* tokenizer.h — converts text to token ids and back, compatible with Hugging Face's fast tokenizers: BERT's WordPiece,
- * byte-pair encoding over characters or over GPT-2's bytes, SentencePiece's BPE and Unigram. Part of data.h: include
- * that.
+ * byte-pair encoding over characters or bytes, SentencePiece's BPE and Unigram. Part of data.h: include that.
  *
  *     tn_tokenizer *t = tn_tokenizer_load("bert-base-uncased");       // a folder, a tokenizer.json or a vocab.txt
  *     tn_encoding  *e = tn_encoding_new();
@@ -28,7 +27,7 @@ typedef enum {
     TN_WORDPIECE = 0, /* BERT: words, split at punctuation; longest match first; "##" marks a token inside a word */
     TN_BPE,           /* byte-pair encoding of the same words; the last token of a word ends in "</w>" */
     TN_BYTE_BPE,      /* GPT-2: byte-pair encoding of bytes; no text is unknown */
-    TN_SENTENCE_BPE,  /* SentencePiece's BPE, LLaMA's: of whole texts, with "▁" for spaces; unknown text becomes byte
+    TN_SENTENCE_BPE,  /* SentencePiece's, LLaMA's BPE: of whole texts, with "▁" for spaces; unknown text becomes byte
                          tokens */
     TN_UNIGRAM        /* SentencePiece's Unigram: the tokens whose scores have the greatest sum */
 } tn_tokenizer_kind;
@@ -37,15 +36,13 @@ typedef enum {
 
 /* path: a folder (with tokenizer.json; tokenizer.model or spiece.model; vocab.txt; or vocab.json, also named
  * encoder.json, and merges.txt, also named vocab.bpe; tokenizer_config.json is applied), a tokenizer.json, a
- * SentencePiece .model, or a vocab.txt. A rule in a file that Tenon does not support is rejected; the error names
- * it. */
+ * SentencePiece .model, or a vocab.txt. The error names a rule in a file that Tenon does not support. */
 typedef enum { TN_FROM_FILE = 0, TN_NO, TN_YES } tn_choice;
 typedef struct tn_tokenizer_config {
     int       zero_;
     tn_choice lowercase;       /* default of a vocab.txt alone: TN_YES */
     tn_choice strip_accents;   /* default: the same as lowercase */
-    tn_choice control_in_text; /* of a .model: "<s>" in a text is the control token; default TN_NO, as in
-                                  SentencePiece */
+    tn_choice control_in_text; /* of a .model: "<s>" in a text is the control token; default TN_NO */
     bool      slow;            /* follow BERT's slow tokenizer (Python) where it differs from the fast one */
     int       end_;
 } TN_KEYWORDS_ONLY   tn_tokenizer_config;
@@ -82,8 +79,8 @@ TN_API int64_t tn_tokenizer_parts(const tn_tokenizer *t, float *scores, int32_t 
 typedef struct {
     const char *splitter;           /* of TN_BYTE_BPE: GGUF's name of it; else NULL */
     bool        first, last, space; /* is a first token, a last token, a space added to a text */
-    const char *untold;             /* of the two kinds of GGUF: a rule that GGUF cannot express, named as in
-                                       tokenizer.json; or NULL */
+    const char *untold;             /* of GGUF's two kinds: the first rule that GGUF lacks, in tokenizer.json's
+                                       words; or NULL */
 } tn_tokenizer_manner;
 TN_API tn_tokenizer_manner tn_tokenizer_manner_of(const tn_tokenizer *t);
 
@@ -121,9 +118,9 @@ TN_API bool        tn_tokenizer_is_special(const tn_tokenizer *t, int64_t id);
 TN_API bool        tn_tokenizer_goes_on(const tn_tokenizer *t, int64_t id); /* WordPiece: true inside a word */
 
 typedef struct {
-    int32_t pad, unknown, first, separator, mask, last; /* token ids, -1: none. As the folder's files specify; else
-                                                           first: [CLS] or <s>; last: </s> or <|endoftext|>;
-                                                           separator: [SEP] or </s> */
+    int32_t pad, unknown, first, separator, mask, last; /* token ids, -1: none. As the files specify; else first:
+                                                           [CLS] or <s>; last: </s> or <|endoftext|>; separator:
+                                                           [SEP] or </s> */
 } tn_tokenizer_roles;
 TN_API tn_tokenizer_roles tn_tokenizer_special(const tn_tokenizer *t);
 
@@ -193,8 +190,7 @@ typedef struct tn_decode_args {
 TN_API tn_status tn_tokenizer_decode_run(const tn_tokenizer *t, const int32_t *ids, int64_t n, tn_decode_args o,
                                          tn_string *to);
 
-/* Decodes one token id at a time, as a model generates them: appends to `to` the text that is complete. Initialise with
- * zeros. */
+/* Decodes one token id at a time: appends to `to` the text that is complete. Initialise with zeros. */
 typedef struct {
     char held[4]; /* the first bytes of a character */
     int  bytes;
@@ -206,8 +202,7 @@ TN_API tn_status tn_tokenizer_decode_end(tn_text_stream *d, tn_string *to); /* h
 /* ---- conversations ----------------------------------------------------------------------------------------------- */
 
 /* Appends messages to `to` in the form that a model was trained on: kind is "llama2", "llama3", "chatml", "qwen2",
- * "mistral" or "zephyr". answer: the text ends where the assistant's answer starts. The text contains its special
- * tokens: encode it .bare. */
+ * "mistral" or "zephyr". answer: end where the assistant's answer starts. Encode the text .bare. */
 typedef struct {
     const char *role, *content; /* role: "system", "user", "assistant" */
 } tn_message;
