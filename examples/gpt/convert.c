@@ -25,11 +25,11 @@ static bool save(model *m)
     char        path[1024];
     const char *as = type ? type : as_stored(m);
     if (is_gguf(out)) {
-        if (is_there(out)) return tn_raise(TN_EINVAL, "'%s' is there already: choose another name", out), false;
+        if (is_there(out)) return tn_raise(TN_EINVAL, "'%s' already exists; choose another --out", out), false;
         return tn_decoder_save(&m->all, out, .type = as) == TN_OK;
     }
     if (is_there(in_folder(out, "config.json", path)))
-        return tn_raise(TN_EINVAL, "'%s' holds a model already: choose another folder", out), false;
+        return tn_raise(TN_EINVAL, "'%s' already contains a model; choose another --out", out), false;
     if (tn_module_to(m->net, !strcmp(as, "bf16") ? TN_BF16 : TN_F32) != TN_OK) return false;
     return make_folder(out) && tn_decoder_save(&m->all, out) == TN_OK;
 }
@@ -39,7 +39,7 @@ static int run(int count, char **operands)
     model m;
     (void)count, (void)operands;
     if (type && !strcmp(type, "q8_0") && !is_gguf(out))
-        return program_usage("--type q8_0 is for an --out that ends in .gguf: a folder has f32 or bf16");
+        return program_usage("--type q8_0 needs an --out that ends in .gguf; a folder holds f32 or bf16");
     if (model_open(dir, tokenizer, false, &m)) {
         if (save(&m)) printf("%s\n", out);
         model_close(&m);
@@ -50,17 +50,17 @@ static int run(int count, char **operands)
 static const option options[] = {
     OPTION_TEXT("model", 'm', "PATH", &dir, MODEL_HELP, .required = true),
     OPTION_TEXT("tokenizer", 0, "PATH", &tokenizer, TOKENIZER_HELP),
-    OPTION_TEXT("out", 'o', "PATH", &out, "where it goes: a folder, or a file that ends in .gguf", .required = true),
+    OPTION_TEXT("out", 'o', "PATH", &out, "what to write: a folder, or a file with a name that ends in .gguf",
+                .required = true),
     OPTION_TEXT("type", 0, "TYPE", &type,
-                "how matrices are written; without it as they are in the model's file, and f32 "
-                "where that has no place in the new one",
+                "dtype of the matrices; without it, the dtype in the model's file, or f32 if the output cannot hold it",
                 .choices = "f32|bf16|q8_0"),
     {0},
 };
 const command convert_command =
-    COMMAND("convert", "write a model in another form", options,
-            .text = "Reads what gpt write reads and writes a folder that Hugging Face's libraries open (config.json, "
-                    "model.safetensors in one file, the tokenizer, the chat template and, "
-                    "in generation_config.json, the pieces that end a text), or a .gguf that llama.cpp opens.\n\n"
+    COMMAND("convert", "convert a model to another file format", options,
+            .text = "Reads every format that gpt write reads. Writes a folder for Hugging Face's libraries "
+                    "(config.json, model.safetensors in one file, the tokenizer, the chat template and, in "
+                    "generation_config.json, the tokens that end a text), or a .gguf file for llama.cpp.\n\n"
                     "  gpt convert --model book --out book.gguf --type q8_0\n"
                     "  gpt convert --model stories.bin --tokenizer tokenizer.bin --out stories");

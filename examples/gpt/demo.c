@@ -42,7 +42,7 @@ static void show(const model *m, tn_report *r, const char *prompt, double temper
     }
     tn_string said = {0};
     if (tn_error() == TN_OK && tn_tokenizer_decode(m->tokens, w.text.at, w.text.n, &said) == TN_OK) {
-        snprintf(title, sizeof title, "%s: %s", prompt, temperature < 1 ? "by chance" : "always the likeliest");
+        snprintf(title, sizeof title, "%s: %s", prompt, temperature < 1 ? "sampled" : "greedy");
         tn_report_heading(r, title);
         tn_report_paragraph(r, said.at);
     }
@@ -75,14 +75,14 @@ static int run(int count, char **operands)
     if (r.why == TN_FIT_STOPPED) train_stopped(&r, "gpt demo --resume");
     else if (r.why != TN_FIT_FAILED && texts_read(&t.valid, &unseen) &&
              measure(&m, (tn_text){unseen.at, unseen.bytes}, 0, 0, &e)) {
-        tn_report *p = tn_report_new("What a small GPT learned of a small world");
+        tn_report *p = tn_report_new("A small GPT trained on a small world");
         snprintf(
             words, sizeof words,
-            "On documents that it has not seen it needs %.4f bits a byte. The choices of the grammar that made them "
-            "amount to %.4f: who knew the grammar, and nothing of its dice, could do no better.",
+            "On unseen documents the model needs %.4f bits per byte. The random choices of the grammar that generated "
+            "them amount to %.4f bits per byte: no model can need fewer on average.",
             e.bits, allowed());
         tn_report_paragraph(p, words);
-        if (!settings.quiet) fprintf(stderr, "grammar  %.4f bits a byte\n", allowed());
+        if (!settings.quiet) fprintf(stderr, "grammar  %.4f bits per byte\n", allowed());
         show(&m, p, "The keys to the cabinet", 1);
         show(&m, p, "The girl carried the basket because", 0.8);
         tn_report_heading(p, "Training");
@@ -97,15 +97,15 @@ static int run(int count, char **operands)
 }
 
 static const option options[] = {
-    OPTION_TEXT("out", 'o', "DIR", &out, "where everything goes"),
-    OPTION_INT("steps", 'n', "N", &steps, "how many steps it takes; without it, 1800", .least = 1, .most = 1e9),
-    OPTION_REAL("minutes", 'm', "N", &minutes, "instead: as many as that takes", .least = 0.01, .most = 1e4),
-    OPTION_INT("documents", 0, "N", &documents, "how much text", .least = 10, .most = 1e9),
-    OPTION_FLAG("resume", 'r', &again, "go on where it was broken off"),
+    OPTION_TEXT("out", 'o', "DIR", &out, "output folder"),
+    OPTION_INT("steps", 'n', "N", &steps, "training steps (default: 1800)", .least = 1, .most = 1e9),
+    OPTION_REAL("minutes", 'm', "N", &minutes, "train for about N minutes instead", .least = 0.01, .most = 1e4),
+    OPTION_INT("documents", 0, "N", &documents, "number of documents to generate", .least = 10, .most = 1e9),
+    OPTION_FLAG("resume", 'r', &again, "resume an interrupted run"),
     {0},
 };
 const command demo_command =
-    COMMAND("demo", "train on a small world of English, and let it write", options,
-            .text = "Writes the text of a small world, trains a small model on it, measures it beside what the world's "
-                    "grammar allows, lets it write, and leaves a page of results in DIR/report.html. How long that "
-                    "takes on this machine is said at the beginning.");
+    COMMAND("demo", "train on generated English, and generate text", options,
+            .text = "Generates text about a small world from a grammar, trains a small model on it, compares the "
+                    "model's bits per byte with those of the grammar, generates two texts, and writes a report to "
+                    "DIR/report.html. The expected duration is printed at the start.");

@@ -38,14 +38,16 @@ bool measure(const model *m, tn_text text, int64_t length, int64_t stride, measu
     *to = (measured){.bytes = (int64_t)text.bytes};
     if (length <= 0 || length > m->about.positions) length = m->about.positions;
     if (stride > length)
-        return tn_raise(TN_EINVAL, "--stride %lld would leave out what is between two windows of %lld pieces",
+        return tn_raise(TN_EINVAL,
+                        "--stride %lld would skip the tokens between two windows of %lld tokens; give at most that",
                         (long long)stride, (long long)length),
                false;
     if (stride <= 0) stride = length > 1 ? length / 2 : 1;
     if (first >= 0) tn_ids_add(&ids, first);
     texts_encode(m->tokens, text, true, &ids);
-    if (tn_error() == TN_OK && ids.n < 2) tn_raise(TN_EFORMAT, "a text of one piece has no next one to measure");
-    progress bar = progress_begin("eval", ids.n, "piece");
+    if (tn_error() == TN_OK && ids.n < 2)
+        tn_raise(TN_EFORMAT, "the text has fewer than 2 tokens, so there is no next token to predict");
+    progress bar = progress_begin("eval", ids.n, "token");
     for (int64_t from = 0; done < ids.n - 1 && tn_error() == TN_OK && !stop_flag;) {
         some w = {.n = from + length < ids.n ? length : ids.n - 1 - from};
         for (; w.rows < MOST_ROWS && done < ids.n - 1 && from + w.n < ids.n; from += stride) {
@@ -85,8 +87,8 @@ static int run(int count, char **operands)
             numbers_json(",\"bits_per_byte\":", e.bits, 6);
             printf(",\"tokens\":%lld,\"bytes\":%lld}\n", (long long)e.tokens, (long long)e.bytes);
         } else
-            printf("pieces         %lld of %lld bytes\nloss           %.4f nats a piece\nperplexity     %.2f\n"
-                   "bits a byte    %.4f\n",
+            printf("tokens         %lld in %lld bytes\nloss           %.4f nats per token\nperplexity     %.2f\n"
+                   "bits per byte  %.4f\n",
                    (long long)e.tokens, (long long)e.bytes, e.loss, e.perplexity, e.bits);
     }
     tn_string_free(&text);
@@ -98,15 +100,15 @@ static const option options[] = {
     OPTION_TEXT("model", 'm', "PATH", &dir, MODEL_HELP, .required = true),
     OPTION_TEXT("tokenizer", 0, "PATH", &tokenizer, TOKENIZER_HELP),
     OPTION_TEXT("type", 0, "TYPE", &type, MODEL_TYPE_HELP, .choices = MODEL_TYPES),
-    OPTION_INT("length", 'l', "N", &length, "pieces that the model sees at once; without it, as many as it can",
-               .least = 2, .most = 1e6),
-    OPTION_INT("stride", 0, "N", &stride, "how far one window is from the next; without it, half of one", .least = 1,
+    OPTION_INT("length", 'l', "N", &length, "tokens per window (default: the model's maximum)", .least = 2,
                .most = 1e6),
-    OPTION_FLAG("json", 0, &json, "one line of JSON"),
+    OPTION_INT("stride", 0, "N", &stride, "distance between windows in tokens (default: half a window)", .least = 1,
+               .most = 1e6),
+    OPTION_FLAG("json", 0, &json, "print one line of JSON"),
     {0},
 };
 const command eval_command =
-    COMMAND("eval", "measure a model on texts", options, .operands = "FILE...", .least = 1, .most = -1,
-            .text = "The mean cross-entropy of each piece given those before it, its exponential (the perplexity), and "
-                    "the bits that a byte of the text would take, which does not depend on the tokenizer. Windows "
-                    "overlap, so that every piece but the first ones has at least half a window before it.");
+    COMMAND("eval", "measure a model on text files", options, .operands = "FILE...", .least = 1, .most = -1,
+            .text = "Prints the mean cross-entropy of a token given the tokens before it, its exponential (the "
+                    "perplexity), and the bits per byte of text, which do not depend on the tokenizer. Windows "
+                    "overlap, so that every token but the first ones has at least half a window before it.");

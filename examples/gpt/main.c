@@ -7,15 +7,16 @@ int main(int argc, char **argv)
                                 convert_command, demo_command,  {0}};
     const program gpt = {
         .name = "gpt",
-        .summary = "language models that write",
+        .summary = "train GPT-style language models and generate text",
         .commands = commands,
         .world = PROGRAM_WORLD,
-        .text = "Train one on a text, or take one that others trained, and let it write:\n\n"
+        .text = "Train a model on your own text, or use a published one:\n\n"
                 "  gpt train --text book.txt --out book --minutes 20\n"
                 "  gpt write --model book --prompt \"The old man\"\n"
                 "  gpt eval --model book other.txt\n\n"
-                "gpt demo does all of it in three minutes, with a text of its own. What is in a model's folder is "
-                "what Hugging Face's libraries open; a .gguf or llama2.c's .bin may stand for a folder.",
+                "gpt demo does all of this in three minutes, on a text that it generates. A model's folder can be "
+                "opened with Hugging Face's libraries. Every command also reads a .gguf file or a .bin file of "
+                "llama2.c instead of a folder.",
     };
     return program_main(&gpt, argc, argv);
 }

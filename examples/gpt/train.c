@@ -78,15 +78,16 @@ static int check(training *t)
     const bool    bpe = !strcmp(g->pieces, "bpe");
     const int     code = texts_check(t->world, &g->text, &g->valid, &g->valid_part, 0.1);
     if (code) return code;
-    if (t->asked.vocab && !bpe) return program_usage("--pieces is for a new tokenizer; --vocab names one");
-    if (g->batch > MOST_ROWS) return program_usage("--batch is at most %d", MOST_ROWS);
+    if (t->asked.vocab && !bpe)
+        return program_usage("--pieces %s is for a new tokenizer, but --vocab names an existing one", g->pieces);
+    if (g->batch > MOST_ROWS) return program_usage("--batch must be at most %d", MOST_ROWS);
     if (t->asked.vocab_size && t->asked.vocab_size < 257)
-        return program_usage("--vocab-size is at least 257: all bytes, and <|endoftext|>");
+        return program_usage("--vocab-size must be at least 257: 256 bytes and <|endoftext|>");
     if (t->asked.vocab_size && !bpe)
-        return program_usage("--vocab-size is for --pieces bpe: of characters there are as many as the text has");
+        return program_usage("--vocab-size applies only to --pieces bpe; with characters, the text determines it");
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (!strcmp(t->asked.size, sizes[i].name)) return train_shape(t, sizes[i].layers, sizes[i].heads, sizes[i].dim);
-    return program_usage("there is no --size %s", t->asked.size);
+    return program_usage("unknown --size %s", t->asked.size);
 }
 
 /* Reads both texts into one string. Without --valid, the last part of the training text is the validation text. */
@@ -119,21 +120,21 @@ static bool open_all(training *t)
         return false;
     if (g->train.ids.n <= g->length)
         return tn_raise(TN_EFORMAT,
-                        "the text has %lld pieces, fewer than --length %lld and one: take a longer text, or "
-                        "shorter pieces of it",
+                        "the training text has %lld tokens, too few for --length %lld: one more than that is "
+                        "needed; give a longer text or a smaller --length",
                         (long long)g->train.ids.n, (long long)g->length),
                false;
     if (g->held.ids.n <= g->held.length) g->held.length = g->held.ids.n - 1;
     t->fit.train = (tn_source){.next = draw, .shard = shard_windows, .user = &g->train}, t->fit.loss = loss;
     t->fit.weight_decay = g->weight_decay;
-    if (!texts_held(&g->valid, g->held.length, "two pieces")) return false;
+    if (!texts_held(&g->valid, g->held.length, "two tokens")) return false;
     if (g->held.length > 0) {
         t->fit.valid =
             (tn_source){.next = go_through, .begin = rewind_windows, .shard = shard_windows, .user = &g->held};
         t->fit.restore_best = true;
     }
     t->batches = g->train.ids.n / (g->batch * g->length) + 1, t->width = g->batch * g->length;
-    snprintf(t->each, sizeof t->each, "%lld texts of %lld pieces", (long long)g->batch, (long long)g->length);
+    snprintf(t->each, sizeof t->each, "%lld sequences of %lld tokens", (long long)g->batch, (long long)g->length);
     return true;
 }
 
@@ -153,7 +154,7 @@ static void *make(training *t)
 static void say(training *t)
 {
     const gpt_training *g = of(t);
-    fprintf(stderr, "text     %zu bytes, %lld pieces; to measure on: %lld\n", g->bytes, (long long)g->train.ids.n,
+    fprintf(stderr, "text     %zu bytes, %lld tokens; validation: %lld tokens\n", g->bytes, (long long)g->train.ids.n,
             (long long)g->held.ids.n);
 }
 
@@ -196,26 +197,26 @@ static int run(int count, char **operands)
 }
 
 static const option options[] = {
-    OPTION_LIST("text", 't', "FILE", &asked.text, "texts to learn from: files, folders, or - for standard input",
+    OPTION_LIST("text", 't', "FILE", &asked.text, "training text: files, folders, or - for standard input",
                 .required = true),
-    OPTION_LIST("valid", 0, "FILE", &asked.valid, "texts to measure on, to choose the best by"),
+    OPTION_LIST("valid", 0, "FILE", &asked.valid, "validation text, which selects the best model"),
     OPTION_REAL("valid-part", 0, "P", &asked.valid_part,
-                "without --valid, so much of the text, from its end; without both, 0.1", .least = 0, .most = 0.5),
-    OPTION_TEXT("pieces", 0, "KIND", &asked.pieces, "of a new tokenizer: byte-level pairs, or characters",
+                "fraction of the text, from its end, to validate on instead of --valid (default: 0.1)", .least = 0,
+                .most = 0.5),
+    OPTION_TEXT("pieces", 0, "KIND", &asked.pieces, "tokens of a new tokenizer: bpe for byte-level BPE, or characters",
                 .choices = "bpe|characters"),
-    OPTION_TEXT("shape", 0, "NAME", &asked.shape, "whose model it is like", .choices = "gpt2|llama"),
-    OPTION_INT("batch", 'b', "N", &asked.batch, "texts in a step", .least = 1, .most = MOST_ROWS),
-    OPTION_INT("length", 'l', "N", &asked.length, "pieces of a text; the model sees no more", .least = 8,
+    OPTION_TEXT("shape", 0, "NAME", &asked.shape, "architecture: gpt2 or llama", .choices = "gpt2|llama"),
+    OPTION_INT("batch", 'b', "N", &asked.batch, "sequences per step", .least = 1, .most = MOST_ROWS),
+    OPTION_INT("length", 'l', "N", &asked.length, "tokens per sequence; also the model's maximum context", .least = 8,
                .most = 65536),
-    OPTION_REAL("weight-decay", 0, "X", &asked.weight_decay, "how much matrices are pulled towards 0", .least = 0,
-                .most = 10),
+    OPTION_REAL("weight-decay", 0, "X", &asked.weight_decay, "weight decay of the matrices", .least = 0, .most = 10),
     TRAIN_OPTIONS(asked.base.asked, 's', "tiny|mini|baby|small|medium|large", "20"),
     {0},
 };
 const command train_command = COMMAND(
     "train", "train a model on text files", options,
     .text =
-        "Makes a tokenizer from the texts, then learns which piece comes next. Ctrl-C saves and ends; --resume goes on "
-        "with the same bits.\n\n"
+        "Trains a tokenizer on the text, then a model that predicts the next token. Ctrl-C saves and ends; --resume "
+        "continues an interrupted run, with the same bits as without the interruption.\n\n"
         "  gpt train --text book.txt --out book --minutes 20\n"
         "  gpt train --text letters/ --pieces characters --out letters --size baby --steps 5000");

@@ -116,9 +116,9 @@ static void tell(const writer *w)
     const tn_drafted *d = &w->drafted;
     const int64_t     pieces = d->accepted + d->readings;
     if (tn_error() != TN_OK || !d->readings) return;
-    fprintf(stderr, "\ndraft    %lld of %lld proposed pieces accepted; %.2f pieces a reading\n", (long long)d->accepted,
-            (long long)d->proposed, (double)pieces / (double)d->readings);
-    fprintf(stderr, "gain     %.2f: %.2f s, and without the draft about %.2f s\n",
+    fprintf(stderr, "\ndraft    %lld of %lld proposed tokens accepted; %.2f tokens per pass of the model\n",
+            (long long)d->accepted, (long long)d->proposed, (double)pieces / (double)d->readings);
+    fprintf(stderr, "speedup  %.2f: %.2f s; without the draft about %.2f s\n",
             d->plain * (double)pieces / (w->seconds > 0 ? w->seconds : 1), w->seconds, d->plain * (double)pieces);
 }
 
@@ -129,8 +129,8 @@ static bool converse(const model *m)
     if (how.stop.count) return true;
     if (m->all.chat_template.bytes)
         return tn_raise(TN_EUNSUPPORTED,
-                        "'%s' has a chat template that is none of the known ones, so it would not read what you say as "
-                        "it was taught to; to talk in plain lines all the same, say where an answer ends with --stop",
+                        "'%s' has an unknown chat template, so it would not read messages in the form it was trained "
+                        "on; to chat in plain lines anyway, give the text that ends an answer with --stop",
                         dir),
                false;
     how.stop = (option_list){1, line_end};
@@ -142,8 +142,8 @@ static int run(int count, char **operands)
     model  m, small = {.net = NULL};
     writer w = {.m = NULL};
     (void)count, (void)operands;
-    if (chat && prompt) return program_usage("--chat reads what is said from standard input: leave --prompt out");
-    if (draft && how.sinks) return program_usage("--draft and --sinks do not go together");
+    if (chat && prompt) return program_usage("--chat reads messages from standard input and does not take --prompt");
+    if (draft && how.sinks) return program_usage("--draft and --sinks cannot be combined");
     if (!draft && program_given("ahead")) return program_stray("ahead", "--draft");
     how.seed = (uint64_t)seed;
     const int code = writer_draws(&how, temperature);
@@ -176,28 +176,30 @@ static const option options[] = {
     OPTION_TEXT("tokenizer", 0, "PATH", &tokenizer, TOKENIZER_HELP),
     OPTION_TEXT("type", 0, "TYPE", &type, MODEL_TYPE_HELP, .choices = MODEL_TYPES),
     OPTION_TEXT("prompt", 'p', "TEXT", &prompt,
-                "how the text begins; without it, the model begins by itself, or with a new line"),
-    OPTION_INT("tokens", 'n', "N", &how.tokens, "how many pieces to write", .least = 0, .most = 1e9),
+                "text to continue; without it, the tokenizer's start token, or a new line"),
+    OPTION_INT("tokens", 'n', "N", &how.tokens, "maximum number of tokens to generate", .least = 0, .most = 1e9),
     WRITER_DRAWS(how, temperature),
-    OPTION_REAL("min-p", 0, "P", &how.how.min_p, "only those at least so likely as P times the likeliest", .least = 0,
-                .most = 1),
+    OPTION_REAL("min-p", 0, "P", &how.how.min_p, "sample only tokens at least P times as likely as the most likely one",
+                .least = 0, .most = 1),
     OPTION_REAL("repetition-penalty", 0, "X", &how.how.repetition_penalty,
-                "what the text has already becomes less likely above 1", .least = 0.01, .most = 100),
-    OPTION_LIST("stop", 0, "TEXT", &how.stop, "end before one of these", .single = true),
-    OPTION_INT("seed", 0, "N", &seed, "of what is drawn: another one, another text"),
+                "above 1, tokens that are in the text become less likely", .least = 0.01, .most = 100),
+    OPTION_LIST("stop", 0, "TEXT", &how.stop, "end before this text; may be given several times", .single = true),
+    OPTION_INT("seed", 0, "N", &seed, "random seed of the sampling"),
     OPTION_FLAG("chat", 0, &chat,
-                "answer each line of standard input, and remember what was said; in the model's own "
-                "template, if it has one"),
-    OPTION_TEXT("draft", 0, "PATH", &draft, "a smaller model of the same pieces that proposes: the same text, sooner"),
-    OPTION_INT("ahead", 0, "N", &how.ahead, "how many pieces it proposes at a time", .least = 1, .most = 64),
+                "answer each line of standard input, and remember the conversation; uses the model's chat template, "
+                "if it has one"),
+    OPTION_TEXT("draft", 0, "PATH", &draft,
+                "smaller model with the same vocabulary, for speculative decoding; the text stays the same"),
+    OPTION_INT("ahead", 0, "N", &how.ahead, "tokens that the draft proposes at a time", .least = 1, .most = 64),
     OPTION_INT("sinks", 0, "N", &how.sinks,
-               "write without end: the first N pieces stay in sight, and the oldest behind them go (rotary positions)",
+               "generate without a limit: the first N tokens stay in the context, the oldest after them are dropped "
+               "(only for rotary positions)",
                .least = 0, .most = 1e6),
     {0},
 };
 const command write_command = COMMAND(
-    "write", "go on with a text", options,
-    .text = "Writes the prompt and what the model makes of it to standard output, piece by piece. A text may be longer "
-            "than the model's own length: it then sees the last half of that.\n\n"
+    "write", "continue a text", options,
+    .text = "Writes the prompt and its continuation to standard output, token by token. A text may be longer than the "
+            "model's maximum context: when the context is full, the model keeps only the last half of it.\n\n"
             "  gpt write --model book --prompt \"The old man\" --tokens 300 --temperature 0.7\n"
             "  gpt write --model book --prompt \"Chapter 1\" --temperature 0 --stop \"Chapter 2\"");

@@ -10,7 +10,7 @@ gpt=$build/bin/gpt
     cmp -s - <(tail -n 1 last.txt | cut -d' ' -f1-2) ||
     wrong "gpt demo --resume does not go on with its own number of steps"
 tail -n 1 last.txt | grep -qE '^bits [0-9.]+ minutes [0-9.]+$' || wrong "gpt demo ends with: $(tail -n 1 last.txt)"
-grep -q '<svg' demo/report.html && grep -qE 'amount to [0-9.]+: who' demo/report.html ||
+grep -q '<svg' demo/report.html && grep -qE 'amount to [0-9.]+ bits per byte' demo/report.html ||
     wrong "the report of gpt demo has no pictures, or does not say what the grammar allows"
 model=demo/model
 write=("$gpt" write --model $model --prompt "The old" --tokens 30)
@@ -100,7 +100,7 @@ done
 astray letters far transformer.ln_f.weight 107
 "$gpt" eval --model far wide.txt --json --quiet >far.txt || wrong "gpt eval of a huge loss failed"
 is_json far.txt && grep -q '"perplexity":null' far.txt || wrong "an infinite perplexity as JSON: $(cat far.txt)"
-says 1 "--stride 9 would leave out" "$gpt" eval --model letters --length 8 --stride 9 wide.txt
+says 1 "--stride 9 would skip the tokens between two windows of 8" "$gpt" eval --model letters --length 8 --stride 9 wide.txt
 says 2 "--ahead is for --draft" "$gpt" write --model letters --ahead 3
 for penalty in 1 5; do # what was said before counts, too
     talk=(--model letters --temperature 0 --tokens 20 --repetition-penalty $penalty)
@@ -128,17 +128,17 @@ first=$(answered "${begin}größer$end" && echo .) && first=${first%.}
 second=$(answered "${begin}größer$end$first<|im_end|>"$'\n'"${begin}als$end" && echo .) && second=${second%.}
 printf '%s\n%s\n' "$first" "$second" | cmp - chat.txt || wrong "a conversation is not what its template writes"
 echo '{"chat_template": "{% for m in messages %}<start_of_turn>..."}' >answering/tokenizer_config.json
-says 7 "has a chat template that is none of the known ones" "$gpt" write "${talk[@]}" --model answering --chat
+says 7 "has an unknown chat template" "$gpt" write "${talk[@]}" --model answering --chat
 printf 'größer\n' | "$gpt" write "${talk[@]}" --model answering --chat --stop $'\n' >chat.txt ||
     wrong "--chat --stop with an unknown template fails"
 
 # A draft proposes: the same text, and how much of it was right; without end, with the first pieces in sight.
 "$gpt" write "${talk[@]}" --prompt größer >plain.txt
 "$gpt" write "${talk[@]}" --prompt größer --draft letters 2>said.txt | cmp - plain.txt || wrong "--draft, another text"
-grep -qE '^draft +[0-9]+ of [0-9]+ proposed pieces accepted' said.txt && grep -q '^gain ' said.txt ||
+grep -qE '^draft +[0-9]+ of [0-9]+ proposed tokens accepted' said.txt && grep -q '^speedup ' said.txt ||
     wrong "--draft says: $(cat said.txt)"
 says 1 "they must share a tokenizer" "$gpt" write "${talk[@]}" --prompt x --draft $model
-says 2 "do not go together" "$gpt" write "${talk[@]}" --prompt x --draft letters --sinks 4
+says 2 "--draft and --sinks cannot be combined" "$gpt" write "${talk[@]}" --prompt x --draft letters --sinks 4
 says 7 "only rotary ones can be moved" "$gpt" write "${talk[@]}" --prompt x --sinks 4
 
 # What is measured: windows and their stride change what is seen, not what is counted.
@@ -149,12 +149,12 @@ counted() { "$gpt" eval --model $model demo/held-out.txt --json --quiet "$@" | g
 cmp letters/model.safetensors converted/model.safetensors && cmp letters/tokenizer.json converted/tokenizer.json ||
     wrong "gpt convert changes the weights or the tokenizer"
 
-"$gpt" info letters | grep -q '^form *huggingface$' || wrong "gpt info does not say what a folder is"
+"$gpt" info letters | grep -q '^format *huggingface$' || wrong "gpt info does not say what a folder is"
 
 # As GGUF, and back: the same weights and text; what is there is not written over. bf16 in a folder, too.
 "$gpt" write "${talk[@]}" --prompt größer >from.txt
 "$gpt" convert --model letters --out letters.gguf >/dev/null || wrong "gpt convert to GGUF failed"
-"$gpt" info letters.gguf | grep -q '^form *gguf$' || wrong "gpt info does not say what a .gguf is"
+"$gpt" info letters.gguf | grep -q '^format *gguf$' || wrong "gpt info does not say what a .gguf is"
 "$gpt" write "${talk[@]}" --model letters.gguf --prompt größer | cmp - from.txt || wrong "a .gguf, another text"
 "$gpt" eval --model letters.gguf wide.txt --json --quiet | cmp - json.txt || wrong "a .gguf is measured otherwise"
 "$gpt" convert --model letters.gguf --out back >/dev/null || wrong "gpt convert from GGUF failed"
@@ -175,8 +175,8 @@ done
     wrong "a folder of --type bf16 is not half as large"
 grep -q '"torch_dtype": "bfloat16"' half/config.json ||
     wrong "config.json of a bf16 folder says $(grep dtype half/config.json)"
-says 1 "'letters.gguf' is there already" "$gpt" convert --model letters --out letters.gguf
-says 1 "'half' holds a model already" "$gpt" convert --model letters --out half
+says 1 "'letters.gguf' already exists" "$gpt" convert --model letters --out letters.gguf
+says 1 "'half' already contains a model" "$gpt" convert --model letters --out half
 
 # Without --type matrices stay what they are; and a conversion that the disk was too small for can be made again.
 "$gpt" convert --model q8_0.gguf --out q8_0-too.gguf >/dev/null && cmp q8_0.gguf q8_0-too.gguf ||
@@ -190,7 +190,7 @@ if (trap '' XFSZ && ulimit -f 8 && "$gpt" convert --model letters --out small >/
 fi
 "$gpt" convert --model letters --out small >/dev/null && cmp letters/model.safetensors small/model.safetensors ||
     wrong "what a failed conversion has left is in the way of the next one"
-says 2 "--type q8_0 is for an --out that ends in .gguf" "$gpt" convert --model letters --out other --type q8_0
+says 2 "--type q8_0 needs an --out that ends in .gguf" "$gpt" convert --model letters --out other --type q8_0
 
 # llama2.c's model writes llama2.c's text, from its own file, a folder and GGUF, however it came there.
 stories=$root/../shared/data/stories260K
@@ -211,7 +211,7 @@ if [ -e "$stories/stories260K.bin" ]; then
         wrong "without --prompt LLaMA's model does not begin by itself"
     [ "$("$gpt" write --model again.gguf --prompt "Once upon" --tokens 5 --temperature 0)" = \
         "Once upon a time, there was" ] || wrong "llama2.c's text goes on otherwise behind a prompt"
-    "$gpt" info "$stories/stories260K.bin" | grep -q '^form *llama2.c$' || wrong "gpt info fails for llama2.c's .bin"
+    "$gpt" info "$stories/stories260K.bin" | grep -q '^format *llama2.c$' || wrong "gpt info fails for llama2.c's .bin"
     says 3 "holds no tokenizer: name its file or folder with --tokenizer" \
         "$gpt" write --model "$stories/stories260K.bin" --prompt x
 else
@@ -258,8 +258,8 @@ says 1 "is of another run: its text is" \
 # Mistakes, each with what to change.
 says 2 "--steps and --minutes are two ways" "$gpt" demo --out other --steps 2 --minutes 1
 [ ! -e other ] || wrong "gpt demo leaves a folder behind where its options are wrong"
-says 2 "--vocab-size is at least 257" "${small[@]}" --text wide.txt --vocab-size 200 --out other
-says 2 "--vocab-size is for --pieces bpe" "${small[@]}" --text wide.txt --vocab-size 300 --out other
+says 2 "--vocab-size must be at least 257" "${small[@]}" --text wide.txt --vocab-size 200 --out other
+says 2 "--vocab-size applies only to --pieces bpe" "${small[@]}" --text wide.txt --vocab-size 300 --out other
 says 2 "--valid-part is for a training without --valid" \
     "${small[@]}" --text wide.txt --valid wide.txt --valid-part 0.3 --out other
 says 2 "'-' is there 2 times: standard input can be read once" \
@@ -269,7 +269,7 @@ if [ "${TENON_HAS_MPI:-}" ] && [[ $TENON_HAS_MPI != OFF && $TENON_HAS_MPI != FAL
     says 2 "'-' does not go with several ranks" \
         "${small[@]}" --text wide.txt --valid - --ranks 2 --out other
 fi
-says 2 "--pieces is for a new tokenizer" "${small[@]}" --text wide.txt --vocab letters --out other
+says 2 "--pieces characters is for a new tokenizer" "${small[@]}" --text wide.txt --vocab letters --out other
 says 2 "3 heads do not divide a width of 32" "${small[@]}" --text wide.txt --heads 3 --out other
 says 5 "'nothing': No such file" "${small[@]}" --text nothing --out other
 : >empty.txt
@@ -278,16 +278,16 @@ says 3 "'empty.txt' holds no text" "${small[@]}" --text wide.txt --valid empty.t
 printf 'no end' >endless.txt # of its line, which is put behind it
 says 3 "'empty.txt' holds no text" "${small[@]}" --text endless.txt --valid empty.txt --out other
 [ ! -e other ] || wrong "gpt train leaves a folder behind where its options or texts are wrong"
-says 3 "fewer than --length 9000 and one" "${small[@]}" --text empty.txt wide.txt --length 9000 --batch 1 --out short
+says 3 "tokens, too few for --length 9000" "${small[@]}" --text empty.txt wide.txt --length 9000 --batch 1 --out short
 echo -n x >one.txt
-says 3 "'one.txt' of --valid is too short to measure on: it takes two pieces" \
+says 3 "'one.txt' of --valid is too short to measure on: it takes two tokens" \
     "${small[@]}" --text wide.txt --valid one.txt --out short
 long=$(printf 'word %.0s' $(seq 400))
 says 1 "the prompt has" "$gpt" write --model $model --prompt "$long"
 says 1 "and the model reads 128 at most: shorten it" "$gpt" write --model $model --prompt "$long"
 says 3 "but the tokenizer 1000 pieces: they do not belong together" \
     "$gpt" write --model letters --tokenizer $model --prompt x
-says 2 "--chat reads what is said from standard input" "$gpt" write --model $model --chat --prompt x
+says 2 "--chat reads messages from standard input" "$gpt" write --model $model --chat --prompt x
 "$build/bin/bert" demo --quiet --out bert --steps 1 --documents 40 --probes 1 >/dev/null || wrong "bert demo failed"
 says 7 "model_type is 'roberta-prelayernorm'" "$gpt" write --model bert/model --prompt x
 says 5 "nowhere" "$gpt" write --model nowhere --prompt x
