@@ -42,11 +42,12 @@ static int run(int count, char **operands)
 
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &dir, "the model's folder", .required = true),
-    OPTION_INT("layer", 'l', "N", &layer, "0: of characters alone, 1, 2: of the LSTMs; without it, their mean",
+    OPTION_INT("layer", 'l', "N", &layer,
+               "layer to print: 0 for the characters' layer, 1 or 2 for an LSTM (default: the mean of the three)",
                .least = 0, .most = TN_ELMO_LAYERS - 1),
     {0},
 };
 const command embed_command = COMMAND(
-    "embed", "the vectors of words in their sentences", options,
-    .text = "Reads sentences from standard input, a line each, and writes a line of numbers for each word, and an "
-            "empty one behind each sentence.");
+    "embed", "print a vector for each word of a sentence", options,
+    .text = "Reads sentences from standard input, one per line. Writes a line of numbers for each word, and an empty "
+            "line after each sentence.");

@@ -26,11 +26,11 @@ int main(int argc, char **argv)
     const command commands[] = {train_command, embed_command, tag_command, {0}};
     const program elmo = {
         .name = "elmo",
-        .summary = "vectors of words in their sentences",
+        .summary = "train contextual word vectors (ELMo) and sentence vectors (skip-thought)",
         .commands = commands,
         .world = PROGRAM_WORLD,
-        .text = "A language model in both directions, whose words are made of characters; its layers are what a word "
-                "means where it stands:\n\n"
+        .text = "ELMo is a bidirectional language model that reads words as characters. Its layers give each word a "
+                "vector that depends on the sentence:\n\n"
                 "  elmo train --text sentences.txt --out model --minutes 30\n"
                 "  elmo tag --model model --train train.conllu --test test.conllu",
     };

@@ -343,7 +343,7 @@ static void judge(tagger *m, const tagged *t, double seconds)
 static int run(int count, char **operands)
 {
     (void)count, (void)operands;
-    if (!dir == !vectors_path) return program_usage("give --model or --vectors: what the tagger reads");
+    if (!dir == !vectors_path) return program_usage("give either --model or --vectors, which the tagger reads");
     tagged      learned = {.file = NULL}, test = {.file = NULL};
     tn_elmo    *elmo = dir ? tn_elmo_load(dir) : NULL;
     tn_vectors *v = vectors_path ? tn_vectors_load(vectors_path, TN_VECTORS_ANY) : NULL;
@@ -367,32 +367,31 @@ static int run(int count, char **operands)
 }
 
 static const option options[] = {
-    OPTION_TEXT("model", 'm', "DIR", &dir, "the folder of a model, whose layers are read"),
-    OPTION_TEXT("vectors", 0, "FILE", &vectors_path, "or word vectors"),
-    OPTION_TEXT("train", 0, "FILE", &learn_path, "sentences with tags to learn from: CoNLL-U, or CoNLL's columns",
+    OPTION_TEXT("model", 'm', "DIR", &dir, "folder of the model whose layers the tagger reads"),
+    OPTION_TEXT("vectors", 0, "FILE", &vectors_path, "file of word vectors that the tagger reads instead"),
+    OPTION_TEXT("train", 0, "FILE", &learn_path, "tagged sentences to train on, in CoNLL-U or CoNLL columns",
                 .required = true),
-    OPTION_TEXT("test", 0, "FILE", &test_path, "sentences with tags to be judged by", .required = true),
-    OPTION_TEXT("format", 0, "NAME", &form, "of both, where their names do not say it", .choices = "conll|conllu"),
-    OPTION_TEXT(
-        "kind", 'k', "NAME", &kind_name,
-        "lstm: in both directions; crf: the same, and tags are chosen together; window: five words and the tags "
-        "before, greedy; bag: a word and the mean of its sentence",
-        .choices = "lstm|crf|window|bag"),
-    OPTION_INT("epochs", 0, "N", &epochs, "times through them", .least = 1, .most = 1000),
-    OPTION_INT("batch", 'b', "N", &batch, "sentences in a step", .least = 1, .most = 1024),
-    OPTION_INT("hidden", 0, "N", &hidden, "width of the tagger's LSTM", .least = 1, .most = 65536),
-    OPTION_REAL("lr", 0, "RATE", &lr, "its learning rate", .least = 1e-9, .most = 10),
-    OPTION_REAL("dropout", 0, "P", &dropout, "what part of the numbers is left out in training", .least = 0,
-                .most = 0.9),
-    OPTION_INT("seed", 0, "N", &seed, "of everything that is drawn"),
+    OPTION_TEXT("test", 0, "FILE", &test_path, "tagged sentences to test on", .required = true),
+    OPTION_TEXT("format", 0, "NAME", &form, "format of both files: conll or conllu (default: by their names)",
+                .choices = "conll|conllu"),
+    OPTION_TEXT("kind", 'k', "NAME", &kind_name,
+                "lstm: bidirectional LSTM; crf: the same with a CRF; window: reads five words and the two tags before, "
+                "greedy; bag: reads a word and the mean of its sentence",
+                .choices = "lstm|crf|window|bag"),
+    OPTION_INT("epochs", 0, "N", &epochs, "number of epochs", .least = 1, .most = 1000),
+    OPTION_INT("batch", 'b', "N", &batch, "sentences per step", .least = 1, .most = 1024),
+    OPTION_INT("hidden", 0, "N", &hidden, "hidden size of the tagger's LSTM", .least = 1, .most = 65536),
+    OPTION_REAL("lr", 0, "RATE", &lr, "learning rate", .least = 1e-9, .most = 10),
+    OPTION_REAL("dropout", 0, "P", &dropout, "dropout probability", .least = 0, .most = 0.9),
+    OPTION_INT("seed", 0, "N", &seed, "random seed"),
     {0},
 };
 const command tag_command = COMMAND(
-    "tag", "train a tagger on a model's layers, and judge it", options,
+    "tag", "train a tagger on a model's layers, and test it", options,
     .text =
-        "Parts of speech (the fourth column of CoNLL-U), or the last of CoNLL's columns. The model does not change; "
-        "the tagger learns how much "
-        "it takes of each layer, which the first line says: of characters, of the first and of the second "
-        "LSTM. The last line is \"accuracy A words N\"; of entities, the one before it is \"f1 F\".\n\n"
+        "The tags are parts of speech (the fourth column of CoNLL-U), or the last of CoNLL's columns. The model does "
+        "not change; the tagger learns a weight for each layer. The first line of the output shows the weights: of the "
+        "characters' layer, the first and the second LSTM. The last line is \"accuracy A words N\"; for entities, the "
+        "line before it is \"f1 F\".\n\n"
         "  elmo tag --model model --train train.conllu --test test.conllu\n"
         "  elmo tag --vectors words.vec --train train.conllu --test test.conllu");

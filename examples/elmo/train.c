@@ -195,10 +195,10 @@ static int check(training *t)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         if (strcmp(t->asked.size, sizes[i].name) != 0) continue;
         if (!g->hidden) g->hidden = t->asked.dim ? 4 * t->asked.dim : sizes[i].hidden;
-        if (t->asked.layers && t->asked.layers != 2) return program_usage("--layers: ELMo has 2");
+        if (t->asked.layers && t->asked.layers != 2) return program_usage("--layers must be 2, the number of layers of ELMo");
         return train_shape(t, 2, 1, sizes[i].dim);
     }
-    return program_usage("there is no --size %s", t->asked.size);
+    return program_usage("unknown --size %s", t->asked.size);
 }
 
 static bool look(training *t)
@@ -213,8 +213,9 @@ static bool look(training *t)
     if (!split(&g->learned, (tn_text){g->all.at, bytes}, &g->words) ||
         !split(&g->held, (tn_text){g->all.at + bytes, g->all.bytes - bytes}, &held))
         return false;
-    if (!texts_held(&g->valid, g->held.count, "a line of words between blanks")) return false;
-    if (!g->learned.count) tn_raise(TN_EFORMAT, "the text has no sentences: lines of words between blanks");
+    if (!texts_held(&g->valid, g->held.count, "a line with a word")) return false;
+    if (!g->learned.count)
+        tn_raise(TN_EFORMAT, "the text has no sentences; each line must be one, with words separated by blanks");
     g->order = malloc((size_t)(g->learned.count + 1) * sizeof *g->order);
     if (!g->order) tn_raise(TN_ENOMEM, "no memory for the order of %lld lines", (long long)g->learned.count);
     return tn_error() == TN_OK;
@@ -252,7 +253,7 @@ static void *make(training *t)
 static void say(training *t)
 {
     const elmo_training *g = of(t);
-    fprintf(stderr, "text     %lld sentences, %lld words; to measure on: %lld sentences\n", (long long)g->learned.count,
+    fprintf(stderr, "text     %lld sentences, %lld words; validation: %lld sentences\n", (long long)g->learned.count,
             (long long)g->words, (long long)g->held.count);
 }
 
@@ -286,18 +287,8 @@ static void close_all(training *t)
     free(g->order);
 }
 
-static const train_kind kind = {"A language model in both directions",
-                                1000,
-                                20,
-                                check,
-                                look,
-                                tokenizer,
-                                open_all,
-                                make,
-                                say,
-                                describe,
-                                save,
-                                close_all};
+static const train_kind kind = {
+    "A bidirectional language model", 1000, 20, check, look, tokenizer, open_all, make, say, describe, save, close_all};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
@@ -313,16 +304,18 @@ static int run(int count, char **operands)
 }
 
 static const option options[] = {
-    OPTION_LIST("text", 't', "FILE", &asked.text, "sentences to learn from, a line each: files, folders, or -",
-                .required = true),
-    OPTION_LIST("valid", 0, "FILE", &asked.valid, "sentences to measure on, to choose the best by"),
+    OPTION_LIST("text", 't', "FILE", &asked.text,
+                "training sentences, one per line: files, folders, or - for standard input", .required = true),
+    OPTION_LIST("valid", 0, "FILE", &asked.valid, "validation sentences, which select the best model"),
     OPTION_REAL("valid-part", 0, "P", &asked.valid_part,
-                "without --valid, so much of the text, from its end; without both, 0.02", .least = 0, .most = 0.5),
+                "fraction of the text, from its end, to validate on instead of --valid (default: 0.02)", .least = 0,
+                .most = 0.5),
     OPTION_TEXT("kind", 'k', "NAME", &asked.model,
-                "elmo: vectors of words; skip-thought: of sentences, whose lines stand as in their text",
+                "elmo: word vectors; skip-thought: sentence vectors, from lines in the order of their text",
                 .choices = "elmo|skip-thought"),
-    OPTION_INT("batch", 'b', "N", &asked.batch, "sentences in a step", .least = 1, .most = MOST_ROWS),
-    OPTION_INT("hidden", 0, "N", &asked.hidden, "another width of the LSTMs' cells", .least = 2, .most = 65536),
+    OPTION_INT("batch", 'b', "N", &asked.batch, "sentences per step", .least = 1, .most = MOST_ROWS),
+    OPTION_INT("hidden", 0, "N", &asked.hidden, "hidden size of the LSTMs, instead of the one of --size", .least = 2,
+               .most = 65536),
     TRAIN_SIZE(asked.base.asked, 's', "tiny|small|medium|large"),
     TRAIN_WIDTH(asked.base.asked),
     TRAIN_TEXT(asked.base.asked),
@@ -332,6 +325,6 @@ static const option options[] = {
 };
 const command train_command =
     COMMAND("train", "train a model on sentences", options,
-            .text = "A line is a sentence of words between blanks, of which the first 60 are read.\n\n"
+            .text = "Each line is a sentence of words separated by blanks; only its first 60 words are read.\n\n"
                     "  elmo train --text sentences.txt --vocab-size 20000 --out model --minutes 30\n"
                     "  elmo train --kind skip-thought --text story.txt --out thoughts --minutes 30");

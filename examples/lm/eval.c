@@ -46,7 +46,8 @@ static bool cache_open(stretch *s)
     if (!cache) return true;
     s->seen = malloc((size_t)(cache * s->dim) * sizeof *s->seen);
     s->word = malloc((size_t)cache * sizeof *s->word), s->score = malloc((size_t)cache * sizeof *s->score);
-    if (!s->seen || !s->word || !s->score) tn_raise(TN_ENOMEM, "no memory for a cache of %lld words", (long long)cache);
+    if (!s->seen || !s->word || !s->score)
+        tn_raise(TN_ENOMEM, "no memory for a cache of %lld tokens", (long long)cache);
     return tn_error() == TN_OK;
 }
 
@@ -157,18 +158,23 @@ static void read_stream(stretch *s)
     measure_ids(s, true);
 }
 
+static void too_short(void)
+{
+    tn_raise(TN_EFORMAT, "the text has fewer than 2 tokens, so there is no next token to predict");
+}
+
 static void read_files(stretch *s, int count, char **operands)
 {
     const option_list files = {count, (const char **)(uintptr_t)operands};
     tn_string         text = {0};
     if (texts_read(&files, &text)) add(s, (tn_text){text.at, text.bytes});
     tn_string_free(&text);
-    if (tn_error() == TN_OK && s->ids.n < 2) tn_raise(TN_EFORMAT, "a text of one word has no next one to measure");
+    if (tn_error() == TN_OK && s->ids.n < 2) too_short();
     if (tn_error() != TN_OK) return;
     if (columns > 1) measure_columns(s);
     else {
         const int64_t all = s->ids.n;
-        progress      bar = progress_begin("eval", all, "word");
+        progress      bar = progress_begin("eval", all, "token");
         tn_ids        whole = s->ids;
         s->ids = (tn_ids){0};
         for (int64_t at = 0; at < all && tn_error() == TN_OK && !stop_flag; at++) {
@@ -193,11 +199,11 @@ static void show(const stretch *s)
                (long long)s->bytes);
         numbers_json(",\"perplexity\":", tn_perplexity_value(&p), 4), printf("}\n");
     } else {
-        printf("%s         %lld of %lld bytes\n", texts_are_words(s->m->tokens) ? "words " : "pieces",
+        printf("%s         %lld in %lld bytes\n", texts_are_words(s->m->tokens) ? "words " : "tokens",
                (long long)s->tokens, (long long)s->bytes);
         if (texts_are_words(s->m->tokens)) printf("unknown        %lld\n", (long long)s->unknown);
-        printf("loss           %.4f nats\nperplexity     %.2f\nbits a byte    %.4f\n", loss, tn_perplexity_value(&p),
-               bits);
+        printf("loss           %.4f nats per %s\nperplexity     %.2f\nbits per byte  %.4f\n", loss,
+               texts_are_words(s->m->tokens) ? "word" : "token", tn_perplexity_value(&p), bits);
     }
 }
 
@@ -208,7 +214,7 @@ static int run(int count, char **operands)
     int        code;
     const bool streamed = count == 1 && !strcmp(operands[0], "-");
     if (columns > 1 && (cache || streamed))
-        return program_usage("--columns is for files, and without --cache: a cache and a stream are read in order");
+        return program_usage("--columns needs files and no --cache: a cache and standard input are read in order");
     if (!program_given("cache") &&
         ((code = program_stray("cache-theta", "--cache")) || (code = program_stray("cache-lambda", "--cache"))))
         return code;
@@ -219,8 +225,7 @@ static int run(int count, char **operands)
         if (streamed) read_stream(&s);
         else read_files(&s, count, operands);
     }
-    if (tn_error() == TN_OK && !stop_flag && !s.tokens)
-        tn_raise(TN_EFORMAT, "a text of one word has no next one to measure");
+    if (tn_error() == TN_OK && !stop_flag && !s.tokens) too_short();
     if (isnan(s.sum)) numbers_astray("the loss", s.sum);
     if (tn_error() == TN_OK && !stop_flag) show(&s);
     for (int i = 0; i < TN_RNN_LM_STATES; i++) hold(&s.state[i], NULL);
@@ -233,20 +238,23 @@ static int run(int count, char **operands)
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &dir, "the model's folder", .required = true),
     OPTION_INT("columns", 0, "N", &columns,
-               "read so many places of the text side by side: faster, but each begins anew", .least = 1,
+               "read the text in N columns at once: faster, but each starts with a zero state", .least = 1,
                .most = COLUMNS_MOST),
-    OPTION_INT("cache", 0, "N", &cache, "remember the last N words and what they followed, and expect them again",
-               .least = 0, .most = 1e6),
-    OPTION_REAL("cache-theta", 0, "X", &theta, "how much more the like are remembered", .least = 0, .most = 100),
-    OPTION_REAL("cache-lambda", 0, "P", &lambda, "how much of the probability is the cache's", .least = 0, .most = 1),
-    OPTION_FLAG("json", 0, &json, "one line of JSON"),
+    OPTION_INT("cache", 0, "N", &cache,
+               "store the last N tokens with their contexts, and expect them again in similar ones", .least = 0,
+               .most = 1e6),
+    OPTION_REAL("cache-theta", 0, "X", &theta, "sharpness of the cache: higher favours the most similar contexts",
+                .least = 0, .most = 100),
+    OPTION_REAL("cache-lambda", 0, "P", &lambda, "weight of the cache's probabilities; 0 ignores the cache", .least = 0,
+                .most = 1),
+    OPTION_FLAG("json", 0, &json, "print one line of JSON"),
     {0},
 };
 const command eval_command =
-    COMMAND("eval", "measure a model on texts", options, .operands = "FILE...", .least = 1, .most = -1,
-            .text = "The mean cross-entropy of each word given all that came before, its exponential (the perplexity), "
-                    "and the bits that a byte of the text would take. Unknown words count as <unk>, of which the "
-                    "model knows well enough that one will come: bits a byte tell models with different vocabularies "
-                    "apart only where nothing is unknown. - is standard input, measured as it comes.\n\n"
+    COMMAND("eval", "measure a model on text files", options, .operands = "FILE...", .least = 1, .most = -1,
+            .text = "Prints the mean cross-entropy of a token given all tokens before it, its exponential (the "
+                    "perplexity), and the bits per byte of text. Unknown words count as <unk>, which is easy to "
+                    "predict: bits per byte compare models with different vocabularies only if no word is unknown. "
+                    "FILE - is standard input, measured as it arrives.\n\n"
                     "  lm eval --model book other.txt --json\n"
                     "  lm eval --model book --cache 500 other.txt");

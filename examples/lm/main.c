@@ -9,7 +9,8 @@ bool recurrent_open(const char *path, model *m, tn_rnn_lm **lm)
     if (!model_open(path, NULL, false, m)) return false;
     if (!strcmp(m->about.type ? m->about.type : "", "tenon_rnn_lm")) *lm = (tn_rnn_lm *)m->net;
     else {
-        tn_raise(TN_EUNSUPPORTED, "'%s' holds a %s, not a recurrent model: see gpt", path, m->about.type);
+        tn_raise(TN_EUNSUPPORTED, "'%s' contains a %s model, not a recurrent one; use gpt", path,
+                 m->about.type ? m->about.type : "custom");
         model_close(m);
     }
     return *lm != NULL;
@@ -30,15 +31,14 @@ int main(int argc, char **argv)
     const command commands[] = {train_command, eval_command, write_command, info_command, {0}};
     const program lm = {
         .name = "lm",
-        .summary = "recurrent language models",
+        .summary = "train recurrent language models and generate text (for Transformers, see gpt)",
         .commands = commands,
         .world = PROGRAM_WORLD,
-        .text =
-            "Elman's network, LSTM or GRU, by words, pieces or characters, with states that are carried through the "
-            "text:\n\n"
-            "  lm train --text book.txt --out book --size small --epochs 10\n"
-            "  lm eval --model book other.txt --json\n"
-            "  lm write --model book --prompt \"The old man\"",
+        .text = "LSTM, GRU or Elman networks that read words, BPE tokens, characters or bytes, and carry their states "
+                "through the text:\n\n"
+                "  lm train --text book.txt --out book --size small --epochs 10\n"
+                "  lm eval --model book other.txt --json\n"
+                "  lm write --model book --prompt \"The old man\"",
     };
     return program_main(&lm, argc, argv);
 }

@@ -81,12 +81,13 @@ static int check_optimizer(lm_training *g)
 {
     const bool asgd = !strcmp(g->optimizer, "asgd");
     if (g->decay && strcmp(g->optimizer, "adam") != 0)
-        return program_usage("--decay is for --optimizer adam: %s",
-                             asgd ? "the rate of asgd stays as it is" : "validations lower the rate of sgd");
-    if (g->patience >= 0 && !asgd) return program_usage("--patience is for --optimizer asgd");
+        return program_usage("--decay applies only to --optimizer adam: %s",
+                             asgd ? "asgd has a constant learning rate"
+                                  : "sgd lowers the learning rate by validations");
+    if (g->patience >= 0 && !asgd) return program_usage("--patience applies only to --optimizer asgd");
     if (asgd && !g->valid.count && !(g->valid_part > 0))
-        return program_usage("--optimizer asgd needs something to measure on, or its means never begin: say --valid, "
-                             "or a larger --valid-part");
+        return program_usage("--optimizer asgd needs validations to decide when averaging starts; set --valid, or "
+                             "--valid-part above 0");
     if (!g->decay) g->decay = "linear";
     if (g->patience < 0) g->patience = 5;
     return 0;
@@ -98,10 +99,11 @@ static int check_pieces(const lm_training *g)
     const train_asked *a = &g->base.asked;
     const bool         bpe = !strcmp(g->pieces, "bpe");
     if (a->vocab && strcmp(g->pieces, "words") != 0)
-        return program_usage("--pieces is for a new tokenizer; --vocab names one");
+        return program_usage("--pieces %s is for a new tokenizer, but --vocab names an existing one", g->pieces);
     if (a->vocab_size && !bpe && strcmp(g->pieces, "words") != 0)
-        return program_usage("--vocab-size is for --pieces words and bpe");
-    if (bpe && a->vocab_size && a->vocab_size < 257) return program_usage("--vocab-size is at least 257: all bytes");
+        return program_usage("--vocab-size applies only to --pieces words and bpe");
+    if (bpe && a->vocab_size && a->vocab_size < 257)
+        return program_usage("--vocab-size must be at least 257: 256 bytes and <|endoftext|>");
     return 0;
 }
 
@@ -114,14 +116,15 @@ static int check(training *t)
     size_t       i = 0;
     int          code = texts_check(t->world, &g->text, &g->valid, &g->valid_part, 0.1);
     if (code || (code = check_optimizer(g)) || (code = check_pieces(g))) return code;
-    if (cutoffs_of(g, cutoffs) < 0) return program_usage("--cutoffs is at most 3 numbers with commas: 2000,10000");
+    if (cutoffs_of(g, cutoffs) < 0)
+        return program_usage("--cutoffs takes 1 to 3 numbers separated by commas, such as 2000,10000");
     if (g->cutoffs && !g->untied)
-        return program_usage("--cutoffs is for --untied: an adaptive softmax has its own tables");
+        return program_usage("--cutoffs needs --untied: an adaptive softmax has its own output weights");
     if (g->awd) awd(g);
     if (!a->size) a->size = "small";
     while (i < sizeof sizes / sizeof *sizes && strcmp(a->size, sizes[i].name) != 0) i++;
-    if (i == sizeof sizes / sizeof *sizes) return program_usage("there is no --size %s", a->size);
-    if (a->layers > TN_RNN_LM_LAYERS) return program_usage("--layers is at most %d", TN_RNN_LM_LAYERS);
+    if (i == sizeof sizes / sizeof *sizes) return program_usage("unknown --size %s", a->size);
+    if (a->layers > TN_RNN_LM_LAYERS) return program_usage("--layers must be at most %d", TN_RNN_LM_LAYERS);
     if (!g->hidden) g->hidden = a->dim ? a->dim : sizes[i].hidden;
     fill_in(&a->dropout, sizes[i].dropout);
     fill_in(&g->dropout_in, a->dropout), fill_in(&g->dropout_between, a->dropout);
@@ -200,7 +203,7 @@ static bool open_all(training *t)
     if (!g->columns) return false;
     t->fit.train = (tn_source){next, begin, keep, cut, g, tn_columns_source(g->columns).batches};
     t->fit.loss = tn_carried_lm_loss;
-    if (!texts_held(&g->valid, g->held.n > 1, "two words or pieces")) return false;
+    if (!texts_held(&g->valid, g->held.n > 1, "two tokens")) return false;
     if (g->held.n > 1) {
         const int64_t rows = g->held.n >= 100 * HELD_ROWS ? HELD_ROWS : 1;
         g->held_columns = tn_columns_new(g->held.at, g->held.n, .batch = g->held.n > 2 ? rows : 1, .length = g->length);
@@ -209,7 +212,7 @@ static bool open_all(training *t)
     }
     t->batches = g->ids.n / (g->batch * g->length) + 1, t->width = g->batch * g->length;
     t->every = t->batches < OFTEN || strcmp(g->optimizer, "adam") != 0 ? t->batches : OFTEN;
-    snprintf(t->each, sizeof t->each, "%lld columns of %s%lld words", (long long)g->batch, g->vary ? "about " : "",
+    snprintf(t->each, sizeof t->each, "%lld columns of %s%lld tokens", (long long)g->batch, g->vary ? "about " : "",
              (long long)g->length);
     return tn_error() == TN_OK;
 }
@@ -267,7 +270,7 @@ static void heard(void *training_, const tn_fit_event *e)
     g->history[g->known++] = e->value;
     if (tn_ema_begun(g->means) || !(e->value > best)) return;
     tn_ema_begin(g->means);
-    if (!settings.quiet) fprintf(stderr, "means of the weights from step %lld on\n", (long long)e->step);
+    if (!settings.quiet) fprintf(stderr, "averaging the weights from step %lld\n", (long long)e->step);
 }
 
 /* ---- a kind of training ------------------------------------------------------------------------------------------ */
@@ -275,7 +278,7 @@ static void heard(void *training_, const tn_fit_event *e)
 static void say(training *t)
 {
     const lm_training *g = of(t);
-    fprintf(stderr, "text     %zu bytes, %lld words or pieces; to measure on: %lld\n", g->bytes, (long long)g->ids.n,
+    fprintf(stderr, "text     %zu bytes, %lld tokens; validation: %lld tokens\n", g->bytes, (long long)g->ids.n,
             (long long)g->held.n);
 }
 
@@ -353,42 +356,52 @@ static int run(int count, char **operands)
 
 #define PART(name, to, what) OPTION_REAL(name, 0, "P", to, what, .least = 0, .most = 0.95)
 static const option options[] = {
-    OPTION_LIST("text", 't', "FILE", &asked.text, "texts to learn from: files, folders, or - for standard input",
+    OPTION_LIST("text", 't', "FILE", &asked.text, "training text: files, folders, or - for standard input",
                 .required = true),
-    OPTION_LIST("valid", 0, "FILE", &asked.valid, "texts to measure on, to choose the best by"),
+    OPTION_LIST("valid", 0, "FILE", &asked.valid, "validation text, which selects the best model"),
     OPTION_REAL("valid-part", 0, "P", &asked.valid_part,
-                "without --valid, so much of the text, from its end; without both, 0.1", .least = 0, .most = 0.5),
-    OPTION_TEXT("pieces", 0, "KIND", &asked.pieces, "what the text is made of, for a new tokenizer",
+                "fraction of the text, from its end, to validate on instead of --valid (default: 0.1)", .least = 0,
+                .most = 0.5),
+    OPTION_TEXT("pieces", 0, "KIND", &asked.pieces,
+                "tokens of a new tokenizer: words, characters, bytes, or bpe for byte-level BPE",
                 .choices = "words|characters|bytes|bpe"),
-    OPTION_TEXT("cell", 'c', "NAME", &asked.cell, "of the layers", .choices = "lstm|gru|elman"),
-    OPTION_INT("batch", 'b', "N", &asked.batch, "columns of the text side by side", .least = 1, .most = MOST_ROWS),
-    OPTION_INT("length", 'l', "N", &asked.length, "words of a step, through which gradients go back", .least = 1,
+    OPTION_TEXT("cell", 'c', "NAME", &asked.cell, "type of the layers: lstm, gru or elman",
+                .choices = "lstm|gru|elman"),
+    OPTION_INT("batch", 'b', "N", &asked.batch, "columns of the text that are read in parallel", .least = 1,
+               .most = MOST_ROWS),
+    OPTION_INT("length", 'l', "N", &asked.length, "tokens per step; gradients are propagated through as many",
+               .least = 1, .most = 65536),
+    OPTION_FLAG("vary", 0, &asked.vary, "random step lengths, mostly around --length, sometimes around half of it"),
+    OPTION_INT("hidden", 0, "N", &asked.hidden, "hidden size of the layers, instead of the one of --size", .least = 1,
                .most = 65536),
-    OPTION_FLAG("vary", 0, &asked.vary, "lengths around --length, at times around its half"),
-    OPTION_INT("hidden", 0, "N", &asked.hidden, "another width of the layers than the size has", .least = 1,
-               .most = 65536),
-    OPTION_FLAG("awd", 0, &asked.awd, "AWD-LSTM's recipe: its size, dropouts, weight drop, AR and TAR, --vary"),
-    PART("dropout-in", &asked.dropout_in, "of words' vectors; without it, --dropout"),
-    PART("dropout-between", &asked.dropout_between, "between layers; without it, --dropout"),
-    PART("dropout-words", &asked.dropout_words, "whole words that are left out"),
-    PART("weight-drop", &asked.weight_drop, "of the recurrent weights"),
-    OPTION_FLAG("unlocked", 0, &asked.unlocked, "dropout of each step anew; else a sequence keeps what it left out"),
-    OPTION_FLAG("untied", 0, &asked.untied, "scores by a table of their own, not by the words' vectors"),
+    OPTION_FLAG("awd", 0, &asked.awd, "use AWD-LSTM's settings: size, dropouts, weight drop, AR and TAR, --vary"),
+    PART("dropout-in", &asked.dropout_in, "dropout probability of the embeddings (default: --dropout)"),
+    PART("dropout-between", &asked.dropout_between, "dropout probability between layers (default: --dropout)"),
+    PART("dropout-words", &asked.dropout_words, "dropout probability of whole words"),
+    PART("weight-drop", &asked.weight_drop, "dropout probability of the recurrent weights"),
+    OPTION_FLAG("unlocked", 0, &asked.unlocked, "new dropout masks in each step, instead of one per sequence"),
+    OPTION_FLAG("untied", 0, &asked.untied, "separate output weights, instead of the embeddings"),
     OPTION_TEXT("cutoffs", 0, "N,N", &asked.cutoffs,
-                "with --untied: an adaptive softmax with clusters from these words on"),
-    OPTION_REAL("alpha", 0, "X", &asked.alpha, "how much large activations cost (AR)", .least = 0, .most = 1000),
-    OPTION_REAL("beta", 0, "X", &asked.beta, "how much changes of activations cost (TAR)", .least = 0, .most = 1000),
+                "with --untied: adaptive softmax with clusters that start at these token ids"),
+    OPTION_REAL("alpha", 0, "X", &asked.alpha, "weight of the penalty on large activations (AR)", .least = 0,
+                .most = 1000),
+    OPTION_REAL("beta", 0, "X", &asked.beta, "weight of the penalty on changes of activations (TAR)", .least = 0,
+                .most = 1000),
     OPTION_TEXT("optimizer", 0, "NAME", &asked.optimizer,
-                "sgd: the rate falls to a quarter when a validation is worse; asgd: means of the weights instead",
+                "adam; sgd: divides the learning rate by 4 when a validation is not better; asgd: averages the "
+                "weights instead",
                 .choices = "adam|sgd|asgd"),
-    OPTION_TEXT("decay", 0, "NAME", &asked.decay, "of adam's rate; without it, linear",
+    OPTION_TEXT("decay", 0, "NAME", &asked.decay,
+                "decay of adam's learning rate: linear, cosine or none (default: linear)",
                 .choices = "linear|cosine|none"),
-    OPTION_INT("patience", 0, "N", &asked.patience, "of asgd: validations before the means may begin; without it, 5",
-               .least = 0, .most = 1000),
-    OPTION_REAL("clip", 0, "X", &asked.clip, "the largest norm of gradients; without it, 1, or 0.25 for sgd and asgd",
+    OPTION_INT(
+        "patience", 0, "N", &asked.patience,
+        "with asgd: start averaging when a validation is worse than the best one more than N earlier (default: 5)",
+        .least = 0, .most = 1000),
+    OPTION_REAL("clip", 0, "X", &asked.clip, "maximum norm of the gradients (default: 1; sgd and asgd: 0.25)",
                 .least = 0, .most = 1e6),
-    OPTION_REAL("weight-decay", 0, "X", &asked.weight_decay, "how much weights are pulled towards 0", .least = 0,
-                .most = 10),
+    OPTION_REAL("weight-decay", 0, "X", &asked.weight_decay, "weight decay (default: 0.01; sgd and asgd: 1.2e-6)",
+                .least = 0, .most = 10),
     TRAIN_SIZE(asked.base.asked, 's', "tiny|small|medium|large|awd"),
     TRAIN_WIDTH(asked.base.asked),
     TRAIN_TEXT(asked.base.asked),
@@ -399,10 +412,10 @@ static const option options[] = {
 const command train_command = COMMAND(
     "train", "train a model on text files", options,
     .text =
-        "Reads the text in columns side by side, and carries the states from step to step. By words, the vocabulary is "
-        "the --vocab-size most frequent words (8000 without it), <unk> for all others and <eos> for a line's end. "
-        "Without --size the model is small, or awd with --awd. "
-        "Ctrl-C saves and ends; --resume goes on with the same bits.\n\n"
+        "Reads the text in parallel columns, and carries the states from step to step. With --pieces words, the "
+        "vocabulary is the --vocab-size most frequent words (default: 8000), <unk> for all others, and <eos> for the "
+        "end of a line. The default --size is small, or awd with --awd. Ctrl-C saves and ends; --resume continues an "
+        "interrupted run, with the same bits as without the interruption.\n\n"
         "  lm train --text train.txt --valid valid.txt --vocab-size 10000 --out book --epochs 10\n"
         "  lm train --text train.txt --valid valid.txt --awd --optimizer asgd --lr 30 --out book --epochs 100\n"
         "  lm train --text book.txt --pieces characters --cell gru --out letters --minutes 10");

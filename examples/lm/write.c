@@ -30,15 +30,15 @@ static int run(int count, char **operands)
 
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &dir, "the model's folder", .required = true),
-    OPTION_TEXT("prompt", 'p', "TEXT", &prompt, "how the text begins; without it, with a new line"),
-    OPTION_INT("tokens", 'n', "N", &how.tokens, "how many words or pieces to write", .least = 0, .most = 1e9),
+    OPTION_TEXT("prompt", 'p', "TEXT", &prompt, "text to continue; without it, a new line"),
+    OPTION_INT("tokens", 'n', "N", &how.tokens, "maximum number of tokens to generate", .least = 0, .most = 1e9),
     WRITER_DRAWS(how, temperature),
-    OPTION_LIST("stop", 0, "TEXT", &how.stop, "end before one of these", .single = true),
-    OPTION_INT("seed", 0, "N", &seed, "of what is drawn: another one, another text"),
+    OPTION_LIST("stop", 0, "TEXT", &how.stop, "end before this text; may be given several times", .single = true),
+    OPTION_INT("seed", 0, "N", &seed, "random seed of the sampling"),
     {0},
 };
 const command write_command =
-    COMMAND("write", "go on with a text", options,
-            .text = "Writes the prompt and what the model makes of it to standard output, word by word. Its state goes "
-                    "on, so a text may be of any length.\n\n"
+    COMMAND("write", "continue a text", options,
+            .text = "Writes the prompt and its continuation to standard output, token by token. The model carries its "
+                    "state along, so a text may have any length.\n\n"
                     "  lm write --model book --prompt \"The old man\" --tokens 300 --temperature 0.7");

@@ -116,7 +116,7 @@ said() # WHAT COMMAND...
     ! "$@" >out.txt 2>err.txt || wrong "'$*' does not fail"
     grep -q -- "$what" err.txt || wrong "'$*' says: $(cat err.txt)"
 }
-said 'what the tagger reads' "${tag[@]}"
+said 'give either --model or --vectors' "${tag[@]}"
 echo word >word.conll
 said "line 1: one column, and it takes two" "$elmo" tag --model model --train word.conll --test word.conll
 said 'is for a training without --valid' "${train[@]}" --valid text.txt --valid-part 0.1 --steps 2 --out no
@@ -125,7 +125,7 @@ said "'empty.txt' holds no text" "${train[@]}" --valid empty.txt --steps 2 --out
 printf '\n \n' >blank.txt
 said "'blank.txt' of --valid is too short to measure on" "${train[@]}" --valid blank.txt --steps 2 --out no
 [ ! -e no ] || wrong "elmo train leaves a folder behind where its texts are wrong"
-said 'ELMo has 2' "${train[@]}" --layers 3 --out no
+said '--layers must be 2' "${train[@]}" --layers 3 --out no
 for option in "layers 2" "dropout 0.5"; do
     says 2 "--${option% *} is for --kind elmo" "${train[@]}" --kind skip-thought --${option%% *} "${option#* }" --out no
 done

@@ -109,15 +109,15 @@ said() # WHAT COMMAND...
     ! "$@" >out.txt 2>err.txt || wrong "'$*' does not fail"
     grep -q -- "$what" err.txt || wrong "'$*' says: $(cat err.txt)"
 }
-said 'is for --untied' "${train[@]}" --cutoffs 5 --out no
-said 'at most 3 numbers' "${train[@]}" --untied --cutoffs 5,x --out no
-said 'is for --optimizer adam: validations lower' "${train[@]}" --optimizer sgd --decay cosine --steps 2 --out no
-said 'is for --optimizer adam: the rate of asgd stays' "${train[@]}" --optimizer asgd --decay linear --steps 2 --out no
-said 'is for --optimizer asgd' "${train[@]}" --patience 5 --steps 2 --out no
-said 'or its means never begin' "${train[@]}" --optimizer asgd --valid-part 0 --steps 2 --out no
+said 'needs --untied' "${train[@]}" --cutoffs 5 --out no
+said 'takes 1 to 3 numbers' "${train[@]}" --untied --cutoffs 5,x --out no
+said 'applies only to --optimizer adam: sgd lowers' "${train[@]}" --optimizer sgd --decay cosine --steps 2 --out no
+said 'applies only to --optimizer adam: asgd has a constant' "${train[@]}" --optimizer asgd --decay linear --steps 2 --out no
+said 'applies only to --optimizer asgd' "${train[@]}" --patience 5 --steps 2 --out no
+said 'needs validations to decide when averaging starts' "${train[@]}" --optimizer asgd --valid-part 0 --steps 2 --out no
 said 'is for a training without --valid' "${train[@]}" --valid other.txt --valid-part 0.1 --steps 2 --out no
-said 'is for --pieces words and bpe' "${train[@]}" --pieces bytes --vocab-size 300 --steps 2 --out no
-said 'is at least 257' "${train[@]}" --pieces bpe --vocab-size 200 --steps 2 --out no
+said 'applies only to --pieces words and bpe' "${train[@]}" --pieces bytes --vocab-size 300 --steps 2 --out no
+said 'must be at least 257' "${train[@]}" --pieces bpe --vocab-size 200 --steps 2 --out no
 : >empty.txt
 said "'empty.txt' holds no text" "${train[@]}" --valid empty.txt --steps 2 --out no
 [ ! -e no ] || wrong "lm train leaves a folder behind where its options or texts are wrong"
@@ -130,9 +130,9 @@ done
 "$lm" eval --model words other.txt --cache 0 --cache-theta 1 >/dev/null ||
     wrong "lm eval --cache 0 --cache-theta failed"
 said 'read in order' "$lm" eval --model words --columns 2 --cache 5 other.txt
-echo -n "" | said "no next one" "$lm" eval --model words -
+echo -n "" | said "no next token" "$lm" eval --model words -
 said 'holds no text' "$lm" eval --model words empty.txt
 said "no such file" "$lm" info nowhere
 "$build/bin/gpt" train --quiet --text text.txt --size tiny --dim 32 --layers 1 --steps 2 --out gpt >/dev/null
-said 'not a recurrent model' "$lm" info gpt
+said 'not a recurrent one' "$lm" info gpt
 exit $wrong
