@@ -1,13 +1,13 @@
-/* heads.h — an encoder with a head, tuned to say what a text is: sentences and pairs get a label, several, or a number;
- * words get tags; questions get answers; beginnings get endings. Part of models.h: include that.
+/* heads.h — an encoder with a task head, for fine-tuning: classification and regression of sentences and pairs, tagging
+ * of words, question answering, multiple choice. Part of models.h: include that.
  *
  *     tn_tuned *m = tn_tuned_new(tn_bert_load("bert-base-uncased"), .task = TN_TASK_CLASSES, .n = 2);
  *     tn_tensor *scores = tn_tuned_forward(m, ids, .types = types, .blocked_keys = padding);  // [B, 2]
  *     tn_tensor *loss = tn_tuned_loss(m, scores, classes);
  *
- * Directories are Hugging Face's, both ways: …ForSequenceClassification, …ForTokenClassification,
- * …ForQuestionAnswering and …ForMultipleChoice. The texts come from data/labelled.h; docs/guide/fine_tuning.md goes
- * through all of it. */
+ * Reads and writes Hugging Face's directories of …ForSequenceClassification, …ForTokenClassification,
+ * …ForQuestionAnswering and …ForMultipleChoice. data/labelled.h reads the texts; docs/guide/fine_tuning.md is the
+ * tutorial. */
 #ifndef TENON_MODELS_HEADS_H
 #define TENON_MODELS_HEADS_H
 
@@ -20,25 +20,25 @@ extern "C" {
 #endif
 
 typedef enum {
-    TN_TASK_CLASSES = 0, /* of the pooled first piece: [B, n]                           */
-    TN_TASK_TAGS,        /* of each piece: [B, T, n]                                    */
-    TN_TASK_ANSWERS,     /* where an answer begins and where it ends: [B, T, 2]         */
-    TN_TASK_CHOICES      /* of B texts in C versions, ids [B, C, T]: which it is, [B, C] */
+    TN_TASK_CLASSES = 0, /* logits of a text's labels, from the pooled first token: [B, n]     */
+    TN_TASK_TAGS,        /* logits of each token's labels: [B, T, n]                           */
+    TN_TASK_ANSWERS,     /* logits of an answer's first and last token: [B, T, 2]              */
+    TN_TASK_CHOICES      /* logits of C versions of each of B texts, ids [B, C, T]: [B, C]     */
 } tn_task;
 
 typedef struct tn_tuned_config {
     int                zero_;
     tn_task            task;
-    tn_problem         problem;   /* of classes */
-    int64_t            n;         /* how many labels; of regression 1 without being said */
-    const char *const *labels;    /* their names, copied; NULL: "LABEL_0" … */
-    bool               crf;       /* tags of a sentence are chosen together: see nn/crf.h */
-    double dropout     TN_IS(-1); /* in front of the head; below 0: as in the encoder */
+    tn_problem         problem;   /* TN_TASK_CLASSES only */
+    int64_t            n;         /* number of labels; regression: 0 means 1 */
+    const char *const *labels;    /* names of the labels, copied; NULL: "LABEL_0" … */
+    bool               crf;       /* TN_TASK_TAGS: decode the tags of a sentence jointly, see nn/crf.h */
+    double dropout     TN_IS(-1); /* dropout probability before the head; below 0: the encoder's */
     int                end_;
 } TN_KEYWORDS_ONLY tn_tuned_config;
 #define TN_TUNED_DEFAULTS .dropout = -1
 
-/* Adapters: of layer i the matrices of its queries and values, a[2 i] and a[2 i + 1]. */
+/* LoRA adapters of the queries and values of layer i: a[2 i] and a[2 i + 1], b[2 i] and b[2 i + 1]. */
 typedef struct {
     tn_module   base;
     int64_t     layers, rank;
@@ -48,29 +48,30 @@ typedef struct {
 
 typedef struct {
     tn_module       base;
-    tn_tuned_config config; /* with the defaults put in; .labels is NULL */
+    tn_tuned_config config; /* with defaults filled in; .labels is NULL */
     tn_bert        *encoder;
     tn_dropout     *dropout;
-    tn_linear      *dense, *classifier; /* dense: of kinds that have one in front, else NULL */
+    tn_linear      *dense, *classifier; /* dense: an extra layer before the classifier; NULL: the kind has none */
     tn_crf         *crf;                /* NULL: none */
-    tn_lora        *lora;               /* likewise */
+    tn_lora        *lora;               /* NULL: no adapters */
     const char    **labels;             /* [config.n] */
-    char           *names;              /* what they point to */
+    char           *names;              /* the storage of the labels */
 } tn_tuned;
-/* The encoder is the new model's, also if that fails; what only its own training needed is taken off, and a pooler put
- * on where the task needs one that it lacks. */
+/* Takes ownership of the encoder, also on failure. Removes the heads of its pre-training, and adds a new pooler if the
+ * task needs one that the encoder lacks. */
 TN_API tn_tuned *tn_tuned_create(tn_bert *encoder, tn_tuned_config c);
 
 typedef struct tn_tuned_args {
     int        zero_;
-    tn_tensor *ids, *types, *blocked_keys; /* as of tn_bert_forward */
+    tn_tensor *ids, *types, *blocked_keys; /* as in tn_bert_args */
     int        end_;
 } TN_KEYWORDS_ONLY tn_tuned_args;
 TN_API tn_tensor  *tn_tuned_run(tn_tuned *m, tn_tuned_args a);
 
-/* What it learns by, as Hugging Face's models have it: cross-entropy of classes [B], tags [B, T] (-100 is passed over),
- * choices [B], and the mean of both ends' [B, 2]; of several labels [B, n] binary cross-entropy; of numbers [B] the
- * mean squared difference. weight: of each label, [n] or NULL. blocked_keys: pieces that can be no end of an answer. */
+/* The training loss, as in Hugging Face's models. Targets: classes [B], tags [B, T] (-100: ignored) and choices [B]:
+ * cross-entropy; answers [B, 2]: the mean of the cross-entropies of first and last token; several labels [B, n]: binary
+ * cross-entropy; numbers [B]: mean squared error. weight: label weights [n], or NULL. blocked_keys: tokens that cannot
+ * be the first or last of an answer, or NULL. */
 typedef struct tn_tuned_loss_args {
     int        zero_;
     tn_tensor *scores, *target, *weight, *blocked_keys;
@@ -78,32 +79,33 @@ typedef struct tn_tuned_loss_args {
 } TN_KEYWORDS_ONLY tn_tuned_loss_args;
 TN_API tn_tensor  *tn_tuned_loss_run(tn_tuned *m, tn_tuned_loss_args a);
 TN_API tn_tensor *tn_tuned_fit_loss(void *tuned, const tn_batch *b, void *weight); /* a tn_fit_loss; weight: a tensor */
-TN_API tn_tensor *tn_tuned_scores(tn_tuned *m, const tn_batch *b);                 /* of a batch of tn_features */
-/* Goes through all features once, in eval mode, and tells of each what is said of it: n scores, or for each of `pieces`
- * pieces (padding included) n scores. */
+TN_API tn_tensor *tn_tuned_scores(tn_tuned *m, const tn_batch *b);                 /* logits of a tn_features' batch */
+/* Runs the model over all features once, in eval mode, and calls take with the logits of each: n, or n for each of its
+ * `pieces` tokens including padding. */
 typedef void (*tn_tuned_listener)(void *user, int64_t feature, int64_t pieces, int64_t n, const float *scores);
 TN_API tn_status tn_tuned_each(tn_tuned *m, tn_features *f, tn_tuned_listener take, void *user);
-/* The tags of the words of feature i, by what tn_tuned_each told of it: to[word], for each word that begins there. */
+/* The tags of the words of feature i, from the scores that tn_tuned_each reported: to[word] for each word that starts
+ * in that feature. */
 TN_API tn_status tn_tuned_tags(tn_tuned *m, tn_features *f, int64_t i, const float *scores, int64_t *to);
 
-/* ---- what it says ------------------------------------------------------------------------------------------------ */
+/* ---- answers ----------------------------------------------------------------------------------------------------- */
 
-/* The likeliest answer in the text that an example's windows show: bytes [start, end) of it, the sum of both scores,
- * and its probability among all that were looked at; of no answer the sum of the scores of the first piece. */
+/* An answer: bytes [start, end) of the text that an example's windows cover; score: the sum of the logits of its first
+ * and last token; probability: among the returned answers and "no answer"; none: the score of "no answer". */
 typedef struct {
-    int64_t start, end; /* 0, 0: there is none */
+    int64_t start, end; /* 0, 0: no answer */
     double  score, probability, none;
 } tn_answer;
-/* scores: what was said of features first … first + n - 1, [pieces, 2] each, all of one example; the best `most` of
- * them go to `to`, best first; none is longer than `longest` pieces. Returns how many; -1: raised. */
+/* scores: the logits of features first … first + n - 1, [pieces, 2] each, all of one example. Writes the best `most`
+ * answers of at most `longest` tokens to `to`, best first. Returns their number; -1: raised. */
 TN_API int64_t tn_answers_best(tn_features *f, int64_t first, int64_t n, const float *const *scores, int64_t longest,
                                int64_t most, tn_answer *to);
 
 /* ---- adapters ---------------------------------------------------------------------------------------------------- */
 
-/* LoRA (Hu et al. 2021): the encoder is frozen, and to the matrices of queries and values is added alpha / rank · B A,
- * of that rank, which learns with the head. One thread at a time runs such a model. Adapters and head alone go to and
- * from a directory that is there, with PEFT's names; merged, the sum becomes the encoder's own. */
+/* LoRA (Hu et al. 2021): the encoder is frozen; alpha / rank · B A, of rank `rank`, is added to the matrices of queries
+ * and values and is trained with the head. Only one thread at a time may run such a model. save and load: adapters and
+ * head only, in an existing directory, with PEFT's names. merge: adds the products to the encoder's weights. */
 TN_API tn_status tn_tuned_adapt(tn_tuned *m, int64_t rank, double alpha);
 TN_API tn_status tn_tuned_save_adapter(tn_tuned *m, const char *dir) TN_CHECKED;
 TN_API tn_status tn_tuned_load_adapter(tn_tuned *m, const char *dir);

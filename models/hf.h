@@ -1,6 +1,6 @@
-/* hf.h — a model's directory as Hugging Face lays it out, config.json and model.safetensors, as two tables: members of
- * config.json, each with its place in the model's own config, and names of weights. Both are read and written from the
- * same rows. Part of models.h: include that.
+/* hf.h — reads and writes a model's directory in Hugging Face's format, config.json and model.safetensors, from two
+ * tables: rows for the members of config.json, with their offsets in the model's config struct, and rules for the names
+ * of weights. Part of models.h: include that.
  *
  *     typedef struct {
  *         int64_t dim;
@@ -11,7 +11,7 @@
  *         TN_HF("hidden_size", my_config, dim, .needed = true, .low = 1, .high = 65536),
  *         {"model_type", TN_HF_TYPE, .text = "llama"},
  *         TN_HF("rms_norm_eps", my_config, eps, .otherwise = 1e-6, .high = 0.1),
- *         {"attention_bias", TN_HF_MUST, .otherwise = false}, // another value is refused by name
+ *         {"attention_bias", TN_HF_MUST, .otherwise = false}, // another value is an error that names the member
  *     };
  *     static const tn_rename   my_rules[] = {TN_RENAME("model.norm", "blocks.norm")};
  *     static const tn_hf_files my_files = TN_HF_FILES(my_rows, my_rules);
@@ -20,8 +20,8 @@
  *     if (tn_hf_config_read("dir", &my_files, &c)) net = tn_hf_weights_read(net, "dir", &my_files);
  *     if (tn_hf_write(net, "other", &my_files, &c) != TN_OK) puts(tn_error_message());
  *
- * Members that the table does not name are left alone: what would change the numbers has to stand in it, and what
- * would not, too (TN_HF_ANY), so that tests/outside/config_members.py can tell what has been forgotten. */
+ * Members of config.json without a row are ignored. The table must list every member that affects results, and also
+ * those that do not (TN_HF_ANY), so that tests/outside/config_members.py can report missing ones. */
 #ifndef TENON_MODELS_HF_H
 #define TENON_MODELS_HF_H
 
@@ -32,45 +32,45 @@ extern "C" {
 #endif
 
 typedef enum {
-    TN_HF_I64, /* int64_t and double: absent or null gives .otherwise; outside low … high is refused */
+    TN_HF_I64, /* int64_t and double: default .otherwise, also for null; values outside low … high are errors */
     TN_HF_REAL,
     TN_HF_BOOL,
-    TN_HF_ACTIVATION, /* const char *, one that tn_hf_activation knows; absent gives .text */
-    TN_HF_CHOICE,     /* const char *, one of .choices, which NULL ends; absent gives the first */
-    TN_HF_TYPE,       /* the same for model_type, which is looked at first; with .text alone nothing is stored */
+    TN_HF_ACTIVATION, /* const char *, a name that tn_hf_activation accepts; default .text */
+    TN_HF_CHOICE,     /* const char *, one of .choices (NULL-terminated); default: the first */
+    TN_HF_TYPE,       /* model_type, one of .choices; read before other rows; with .text instead nothing is stored */
     TN_HF_NAME,       /* written only: const char *, or .text; architectures is written as an array */
-    TN_HF_LAYERS,     /* tn_hf_layers: an array, a string of .choices for each layer: first those of choices[0] */
-    TN_HF_PAIR,       /* int64_t[2]: an array of at most two numbers, or one number; what is not there is 0 */
-    TN_HF_LETTERS,    /* char[TN_HF_LETTERS_MOST]: an array of strings of .choices, a letter of .text for each */
+    TN_HF_LAYERS,     /* tn_hf_layers: an array, per layer a string of .choices: first all of choices[0] */
+    TN_HF_PAIR,       /* int64_t[2]: an array of at most two numbers, or one number; missing ones are 0 */
+    TN_HF_LETTERS,    /* char[TN_HF_LETTERS_MOST]: an array of strings of .choices, one letter of .text for each */
     TN_HF_MUST,       /* a number or bool that must be .otherwise, or a string that must be .text */
     TN_HF_EMPTY,      /* must be null, {} or [] */
-    TN_HF_PRUNED,     /* of the model, not of its config: heads taken out; with .text by paths, not layers' numbers */
-    TN_HF_ANY         /* has no say in the numbers: any value, which is neither read nor written */
+    TN_HF_PRUNED,     /* the model's pruned heads (not in the config struct), by layer index; with .text by path */
+    TN_HF_ANY         /* does not affect results: any value, neither read nor written */
 } tn_hf_kind;
 enum { TN_HF_LETTERS_MOST = 65 };
 typedef struct {
-    int64_t first, count; /* of choices[0], of all layers; absent: 0, 0 */
+    int64_t first, count; /* number of layers of choices[0], of all layers; absent: 0, 0 */
 } tn_hf_layers;
 
 typedef struct {
-    const char        *key; /* "rope_scaling.factor": in an object; rows of one object stand together */
+    const char        *key; /* "rope_scaling.factor": factor in an object; rows of one object must be adjacent */
     tn_hf_kind         kind;
-    size_t             at; /* of the member in the config */
+    size_t             at; /* byte offset of the member in the config struct */
     double             low, high, otherwise;
     const char        *text;
     const char *const *choices;
-    bool               below;    /* .high itself is refused, too */
-    bool               needed;   /* absent is an error */
-    bool               nullable; /* null gives .low, not .otherwise; and .low is written as null */
-    bool               silent;   /* is not written */
-    bool               omitted;  /* is not written where it is .otherwise, or a choice the first */
-    bool               opposite; /* of a bool: the member says the opposite */
-    const char        *says;     /* what is said when it is refused, behind the path */
-    const char        *also; /* other keys, with spaces between, looked at before .key; those in objects must agree */
-    const char        *name; /* of the member in the config; NULL: it has none */
+    bool               below;    /* .high itself is an error, too */
+    bool               needed;   /* required: absent is an error */
+    bool               nullable; /* null means .low, not .otherwise; .low is written as null */
+    bool               silent;   /* not written */
+    bool               omitted;  /* not written if the value is the default (.otherwise, or the first choice) */
+    bool               opposite; /* bool: the file has the negated value */
+    const char        *says;     /* error message for a wrong value, after the path */
+    const char        *also; /* alternative keys, separated by spaces, read before .key; those in objects must agree */
+    const char        *name; /* the member's name in the config struct; NULL: none */
 } tn_hf_row;
 
-/* The row of a member, by its type. */
+/* A row for a member of a config struct; the member's type gives the kind. */
 #define TN_HF(key_, type, member, ...)           \
     {                                            \
         .key = (key_), .name = #member,        \
@@ -97,18 +97,18 @@ typedef struct {
         (rows), TN_HF_COUNT_(rows), (rules), TN_HF_COUNT_(rules) \
     }
 
-/* dir/config.json into a config: members that the table names; the others stay. False: raised, TN_EFORMAT for what is
- * wrong, TN_EUNSUPPORTED for what is right but not done here; the message begins with the path. */
+/* Reads dir/config.json into the members of a config that the table lists; others are unchanged. False: raised,
+ * TN_EFORMAT for invalid values, TN_EUNSUPPORTED for valid ones that Tenon lacks; the message starts with the path. */
 TN_API bool tn_hf_config_read(const char *dir, const tn_hf_files *f, void *config);
-/* dir's model.safetensors, or the files that model.safetensors.index.json names, into m, which is in eval mode then. m;
- * or NULL, and m freed: an error stands. */
+/* Loads dir's model.safetensors, or the files that model.safetensors.index.json names, into m and puts it in eval mode.
+ * Returns m; on failure frees m and returns NULL. */
 TN_API void *tn_hf_weights_read(void *m, const char *dir, const tn_hf_files *f);
-/* Is each number of a config within its row's low … high? Or raises "who: .dim is 0, but must be …". */
+/* True if each number of the config is within its row's low … high; else raises "who: .dim is 0, but must be …". */
 TN_API bool tn_hf_config_within(const char *who, const tn_hf_files *f, const void *config);
-/* Both into a directory that is there. */
+/* Writes config.json and model.safetensors into an existing directory. */
 TN_API tn_status tn_hf_write(void *m, const char *dir, const tn_hf_files *f, const void *config) TN_CHECKED;
 
-/* Activations by Hugging Face's names; NULL if there is none. */
+/* The activation of a Hugging Face name; NULL for an unknown name. */
 typedef tn_tensor *(*tn_hf_function)(tn_tensor *x);
 TN_API tn_hf_function tn_hf_activation(const char *name);
 

@@ -1,7 +1,7 @@
-/* lm.h — any model that writes text, for programs that treat them alike. Part of models.h: include that.
+/* lm.h — tn_lm, a language model of any kind, for code that works with all of them. Part of models.h: include that.
  *
  *     tn_lm       *m = tn_lm_load("dir");                // tn_gpt, tn_llama, tn_reformer or tn_rnn_lm
- *     tn_tensor   *scores = tn_lm_forward(m, ids);       // [B, T, vocab]
+ *     tn_tensor   *scores = tn_lm_forward(m, ids);       // logits [B, T, vocab]
  *     tn_decoding *d = tn_lm_decoding(m, 1, 200);        // for tn_generate */
 #ifndef TENON_MODELS_LM_H
 #define TENON_MODELS_LM_H
@@ -15,12 +15,12 @@ extern "C" {
 
 typedef struct {
     tn_module base;
-} tn_lm; /* a tn_gpt, tn_llama, tn_reformer or tn_rnn_lm: each may be given below */
+} tn_lm; /* a tn_gpt, tn_llama, tn_reformer or tn_rnn_lm: the functions below accept each of them */
 typedef struct {
     const char *type; /* as in config.json: "gpt2", "llama", "mistral", "qwen2", "reformer", "tenon_rnn_lm"; or NULL */
     int64_t     vocab, dim, layers, heads, kv_heads;
-    int64_t     positions; /* the longest text, or that of the training ... */
-    bool        limited;   /* ... and a longer one is an error */
+    int64_t     positions; /* maximum tokens in a sequence, or if not limited, those of the training */
+    bool        limited;   /* longer sequences are errors */
 } tn_lm_info;
 TN_API tn_lm_info tn_lm_about(void *m);
 TN_API tn_tensor *tn_lm_run(void *m, tn_decoder_args a);

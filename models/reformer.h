@@ -1,10 +1,10 @@
-/* reformer.h — Reformer (Kitaev, Kaiser, Levskaya 2020), a decoder for long texts: attention among few, and residual
- * blocks that keep nothing for the backward (autograd/long_texts.h). Part of models.h: include that.
+/* reformer.h — Reformer (Kitaev, Kaiser, Levskaya 2020), a decoder for long sequences: local and LSH attention, and
+ * reversible residual blocks that save nothing for the backward pass (autograd/long_texts.h). Part of models.h.
  *
  *     tn_reformer *m = tn_reformer_new(.vocab = 320, .positions = 8192, .axial = {64, 128});
- *     tn_tensor   *loss = tn_reformer_loss(m, ids, NULL);   // ids [B, 8192]: memory grows as the text does
+ *     tn_tensor   *loss = tn_reformer_loss(m, ids, NULL);   // ids [B, 8192]: memory is linear in the length
  *
- *     tn_reformer *m = tn_reformer_load("reformer-enwik8"); // lm.h treats it like the others */
+ *     tn_reformer *m = tn_reformer_load("reformer-enwik8"); // it is also a tn_lm: lm.h */
 #ifndef TENON_MODELS_REFORMER_H
 #define TENON_MODELS_REFORMER_H
 
@@ -20,16 +20,16 @@ typedef struct tn_reformer_config {
     int               zero_;
     int64_t           vocab;
     int64_t dim       TN_IS(256), layers TN_IS(6), heads TN_IS(4), head_dim TN_IS(64), ff TN_IS(512);
-    const char       *kinds; /* of the layers in turn, l: local, h: by hashing; repeated if shorter; NULL: "lh" */
+    const char       *kinds; /* attention of the layers, l: local, h: LSH; repeated if shorter; NULL: "lh" */
     int64_t chunk     TN_IS(64), local_chunk TN_IS(64), before TN_IS(1), local_before TN_IS(1); /* tn_lsh_attention's */
-    int64_t rounds    TN_IS(1), seed TN_IS(-1); /* of hashing; PyTorch's; below 0: drawn anew, 0 in eval mode */
-    int64_t           buckets[2];  /* even; both given: their product; 0: 2 · length / chunk, to a power of 2 */
-    int64_t positions TN_IS(4096); /* the longest text */
-    int64_t           axial[2], axial_dim[2]; /* rows, columns; numbers of a vector for each, 0: a quarter, the rest */
-    int64_t           ff_chunk;               /* positions that go through a feed-forward at once; 0: all */
+    int64_t rounds    TN_IS(1), seed TN_IS(-1); /* of hashing; seed as in PyTorch; below 0: random, 0 in eval mode */
+    int64_t           buckets[2];  /* even; if both are set, their product; 0: 2 · length / chunk, to a power of 2 */
+    int64_t positions TN_IS(4096); /* maximum tokens in a sequence */
+    int64_t           axial[2], axial_dim[2]; /* rows, columns; their embedding widths, 0: a quarter of dim, the rest */
+    int64_t           ff_chunk;               /* positions per feed-forward pass; 0: all */
     double dropout    TN_IS(0.05), attention_dropout, local_dropout TN_IS(0.05);
     double init       TN_IS(0.02), axial_init TN_IS(1), eps TN_IS(1e-12);
-    const char       *activation; /* by Hugging Face's name; NULL: "relu" */
+    const char       *activation; /* Hugging Face's name; NULL: "relu" */
     int               end_;
 } TN_KEYWORDS_ONLY tn_reformer_config;
 #define TN_REFORMER_DEFAULTS                                                                                     \
@@ -39,19 +39,19 @@ typedef struct tn_reformer_config {
 
 typedef struct {
     tn_module          base;
-    tn_reformer_config config; /* all of it, with the defaults put in */
+    tn_reformer_config config; /* with defaults filled in */
     char               kinds[TN_REFORMER_LAYERS + 1];
-    tn_embedding      *words, *table; /* table: of positions that are not axial */
-    tn_tensor         *axial[2];      /* [rows, 1, dim], [1, columns, dim]; NULL: there is a table */
+    tn_embedding      *words, *table; /* table: position embedding if not axial, else NULL */
+    tn_tensor         *axial[2];      /* [rows, 1, axial_dim[0]], [1, columns, axial_dim[1]]; NULL: not axial */
     tn_module_list    *layers;
     tn_layer_norm     *norm;
     tn_tensor         *out, *bias; /* [vocab, 2 dim], [vocab] */
 } tn_reformer;
 TN_API tn_reformer *tn_reformer_create(tn_reformer_config c);
-TN_API tn_tensor   *tn_reformer_run(tn_reformer *m, tn_decoder_args a); /* [B, T, vocab]; .cache is refused */
+TN_API tn_tensor   *tn_reformer_run(tn_reformer *m, tn_decoder_args a); /* [B, T, vocab]; .cache is an error */
 TN_API tn_tensor   *tn_reformer_loss(tn_reformer *m, tn_tensor *ids, tn_tensor *targets);
-TN_API tn_decoding *tn_reformer_decoding(tn_reformer *m, int64_t rows, int64_t length); /* reads all for each word */
-TN_API tn_reformer *tn_reformer_load(const char *dir);                                  /* of ReformerModelWithLMHead */
+TN_API tn_decoding *tn_reformer_decoding(tn_reformer *m, int64_t rows, int64_t length); /* rereads all per token */
+TN_API tn_reformer *tn_reformer_load(const char *dir);                                  /* ReformerModelWithLMHead */
 TN_API tn_status    tn_reformer_save(tn_reformer *m, const char *dir) TN_CHECKED;
 
 #ifdef __cplusplus

@@ -1,15 +1,15 @@
-/* seq2seq.h — from one sequence to another: the Transformer, and the recurrent networks that came before it. Part of
+/* seq2seq.h — sequence-to-sequence models: the Transformer, and recurrent networks with and without attention. Part of
  * models.h: include that.
  *
  *     tn_seq2seq_config c = tn_seq2seq_size("small");
  *     c.source_words = 10000, c.shared = true;
  *     tn_seq2seq *m = tn_seq2seq_create(c);
  *     tn_tensor  *loss = tn_seq2seq_loss(m, source, target, .label_smoothing = 0.1);
- *     tn_decoding *d = tn_seq2seq_decoding(m, source, 5, 80);                     // room for 5 beams of 80 words
+ *     tn_decoding *d = tn_seq2seq_decoding(m, source, 5, 80);                     // 5 beams of at most 80 tokens
  *     tn_generated g = tn_generate(d, begin, .beams = 5, .end = c.end);           // begin: [B, 1]
  *     tn_decoding_free(d);
  *
- * Sequences are i64 [B, T], padded on the right. A sentence has the same result in any batch. */
+ * Sequences are i64 [B, T], padded on the right. The result of a sequence does not depend on the batch. */
 #ifndef TENON_MODELS_SEQ2SEQ_H
 #define TENON_MODELS_SEQ2SEQ_H
 
@@ -22,9 +22,9 @@ extern "C" {
 
 typedef enum {
     TN_SEQ2SEQ_TRANSFORMER = 0, /* Vaswani et al. 2017 */
-    TN_SEQ2SEQ_BAHDANAU,        /* Bahdanau et al. 2015: looks at the source before each word */
-    TN_SEQ2SEQ_LUONG,           /* Luong et al. 2015: behind the decoder */
-    TN_SEQ2SEQ_RNN              /* Sutskever et al. 2014: the last state is all that the decoder gets */
+    TN_SEQ2SEQ_BAHDANAU,        /* Bahdanau et al. 2015: attention before the decoder's cell */
+    TN_SEQ2SEQ_LUONG,           /* Luong et al. 2015: attention after the decoder */
+    TN_SEQ2SEQ_RNN              /* Sutskever et al. 2014: no attention, the decoder gets the encoder's last state */
 } tn_seq2seq_kind;
 TN_API const char     *tn_seq2seq_kind_name(tn_seq2seq_kind kind); /* "transformer", "bahdanau", "luong", "rnn" */
 TN_API tn_seq2seq_kind tn_seq2seq_kind_of(const char *name);       /* raises for another name */
@@ -32,66 +32,66 @@ TN_API tn_seq2seq_kind tn_seq2seq_kind_of(const char *name);       /* raises for
 typedef struct tn_seq2seq_config {
     int             zero_;
     tn_seq2seq_kind kind;
-    int64_t         source_words, target_words; /* target 0: as many as the source */
-    bool            shared;                     /* one table for source, target and output; else ... */
-    bool            untied;                     /* ... the output has one of its own, not the target's */
-    int64_t         dim;                        /* 0: 512; recurrent: 256 */
-    int64_t         layers, decoder_layers;     /* 0: 6; recurrent: 1; decoder 0: as many */
+    int64_t         source_words, target_words; /* vocabulary sizes; target 0: as the source */
+    bool            shared;                     /* one embedding for source, target and output */
+    bool            untied;                 /* without shared: separate output weights, not the target embedding's */
+    int64_t         dim;                    /* 0: 512; recurrent: 256 */
+    int64_t         layers, decoder_layers; /* 0: 6; recurrent: 1; decoder 0: as the encoder */
     double dropout  TN_IS(0.1);
-    int64_t padding, begin TN_IS(2), end TN_IS(3);     /* ids */
-    int64_t heads TN_IS(8), ff, positions TN_IS(1024); /* Transformer: ff 0: 4 dim; positions: words at most */
-    bool          norm_first;                          /* Transformer */
-    bool          lstm, one_way;                       /* recurrent: not a GRU; the encoder reads forward alone */
+    int64_t padding, begin TN_IS(2), end TN_IS(3);     /* token ids */
+    int64_t heads TN_IS(8), ff, positions TN_IS(1024); /* Transformer: ff 0: 4 dim; positions: maximum tokens */
+    bool          norm_first;                          /* Transformer only */
+    bool          lstm, one_way;                       /* recurrent: LSTM, not GRU; unidirectional encoder */
     int           end_;
 } TN_KEYWORDS_ONLY tn_seq2seq_config;
 #define TN_SEQ2SEQ_DEFAULTS .dropout = 0.1, .begin = 2, .end = 3, .heads = 8, .positions = 1024
 
-/* What the recurrent kinds have. */
+/* The parts of the recurrent kinds; NULL where a kind has none. */
 typedef struct {
     tn_rnn                *encoder, *decoder;
     tn_rnn_cell           *cell;                /* Bahdanau: instead of the decoder */
     tn_linear             *bridge_h, *bridge_c; /* from the encoder's last states to the decoder's first; c: LSTM */
     tn_additive_attention *additive;            /* Bahdanau */
     tn_dot_attention      *dot;                 /* Luong */
-    tn_linear             *combine;             /* both: of state and context */
+    tn_linear             *combine;             /* Bahdanau, Luong: of state and context */
 } tn_seq2seq_recurrent;
 
 typedef struct {
     tn_module             base;
-    tn_seq2seq_config     config; /* all of it, with the defaults put in */
+    tn_seq2seq_config     config; /* with defaults filled in */
     tn_embedding         *source, *target;
-    tn_tensor            *out, *out_bias; /* [target words, dim], [target words] */
+    tn_tensor            *out, *out_bias; /* [target_words, dim], [target_words] */
     tn_dropout           *dropout;
-    tn_positions         *positions;   /* of a Transformer; else NULL */
-    tn_transformer       *transformer; /* likewise */
-    tn_seq2seq_recurrent *recurrent;   /* of the others; else NULL */
+    tn_positions         *positions;   /* Transformer; else NULL */
+    tn_transformer       *transformer; /* Transformer; else NULL */
+    tn_seq2seq_recurrent *recurrent;   /* recurrent kinds; else NULL */
 } tn_seq2seq;
 
-/* "tiny" (4 + 4 layers of 128), "small" (3 + 3 of 256), "base" and "big" of the paper. Raises for other names. */
+/* "tiny" (4 + 4 layers, dim 128), "small" (3 + 3, dim 256), "base" and "big" of the paper. Raises for other names. */
 TN_RETURNS_CONFIG_(TN_API tn_seq2seq_config tn_seq2seq_size(const char *name);)
 TN_API tn_seq2seq *tn_seq2seq_create(tn_seq2seq_config c);
 
 typedef struct tn_seq2seq_args {
     int         zero_;
-    tn_tensor  *source, *target; /* [B, S], [B, T]: target begins with the begin */
-    tn_tensor **alignment; /* out, may be NULL: [B, T, S], where each word looked: the last layer's mean; not of RNN */
+    tn_tensor  *source, *target; /* [B, S]; [B, T], starts with .begin */
+    tn_tensor **alignment; /* out, may be NULL: attention weights [B, T, S], mean of the last layer's heads; not RNN */
     int         end_;
 } TN_KEYWORDS_ONLY tn_seq2seq_args;
-TN_API tn_tensor  *tn_seq2seq_run(tn_seq2seq *m, tn_seq2seq_args a); /* a score for each next word: [B, T, words] */
+TN_API tn_tensor *tn_seq2seq_run(tn_seq2seq *m, tn_seq2seq_args a); /* logits of the next token: [B, T, target_words] */
 
 typedef struct tn_seq2seq_loss_args {
     int        zero_;
-    tn_tensor *source, *target; /* target with begin and end */
+    tn_tensor *source, *target; /* target with .begin and .end */
     double     label_smoothing;
-    bool       each; /* not the mean: for each sentence the sum over its words, [B]: minus its log-probability */
+    bool       each; /* return the sum per sequence, [B], its negative log-likelihood, instead of the mean */
     int        end_;
 } TN_KEYWORDS_ONLY tn_seq2seq_loss_args;
 TN_API tn_tensor  *tn_seq2seq_loss_run(tn_seq2seq *m, tn_seq2seq_loss_args a);
 
-/* To be given to tn_generate: for these sources, so many beams each, and so many words, the begin among them. */
+/* State for tn_generate: `beams` rows of at most `length` tokens, including .begin, for each row of source. */
 TN_API tn_decoding *tn_seq2seq_decoding(tn_seq2seq *m, tn_tensor *source, int64_t beams, int64_t length);
 
-/* config.json and model.safetensors. A model that is loaded is in eval mode; saving needs a directory that is there. */
+/* config.json and model.safetensors. Loaded models are in eval mode; to save, the directory must exist. */
 TN_API tn_seq2seq *tn_seq2seq_load(const char *dir);
 TN_API tn_status   tn_seq2seq_save(tn_seq2seq *m, const char *dir) TN_CHECKED;
 

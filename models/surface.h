@@ -1,8 +1,8 @@
-/* surface.h — how the loss lies around a model's weights, and what a layer knows. Part of models.h: include that.
+/* surface.h — the loss surface around a model's weights, and probing classifiers. Part of models.h: include that.
  *
  *     tn_tensor *x = tn_weights_direction(net, 1), *y = tn_weights_direction(net, 2);
  *     double     values[51 * 51];
- *     for (int i = 0; i < 51 * 51; i++) values[i] = NAN; // still to be computed
+ *     for (int i = 0; i < 51 * 51; i++) values[i] = NAN; // to compute
  *     tn_surface(.model = net, .loss = loss_of, .user = &batch, .x = x, .y = y, .nx = 51, .ny = 51, .x0 = -1, .x1 = 1,
  *                .y0 = -1, .y1 = 1, .values = values);
  *
@@ -17,35 +17,34 @@
 extern "C" {
 #endif
 
-/* ---- how the loss lies around the weights (Li et al. 2018) ------------------------------------------------------- */
+/* ---- loss surface (Li et al. 2018) ------------------------------------------------------------------------------- */
 
-TN_API tn_tensor *tn_weights_vector(void *model); /* all parameters, one behind the other: [N] */
+TN_API tn_tensor *tn_weights_vector(void *model); /* all parameters, concatenated: [N] */
 TN_API tn_status  tn_weights_set(void *model, tn_tensor *vector);
-/* Random, each filter (row of a matrix) as long as the model's own; parameters of one dim stay: [N] */
+/* A random direction [N]; each filter (row of a matrix) has the norm of the model's own; 0 for 1-d parameters. */
 TN_API tn_tensor *tn_weights_direction(void *model, uint64_t seed);
-/* The two main directions of n vectors around the last, [2, N], of length 1, and where the vectors lie there, [n,
- * 2]. */
+/* PCA of n vectors around the last: the two main directions, [2, N], of norm 1; the vectors' coordinates, [n, 2]. */
 TN_API tn_status tn_weights_path(int64_t n, tn_tensor *const *vectors, tn_tensor **directions, tn_tensor **places);
 typedef struct tn_surface_args {
     int          zero_;
     void        *model;
-    tn_look_loss loss; /* of a copy of the model, several at once; what it draws (dropout) is the same at each place */
+    tn_look_loss loss; /* called for copies of the model, in parallel; random numbers are the same at each point */
     void        *user;
-    tn_tensor   *x, *y;  /* directions [N]; y NULL: a line */
-    int64_t      nx, ny; /* places, and where they begin and end */
-    double       x0, x1, y0, y1;
-    double      *values; /* [ny, nx]: those that are NaN are filled in */
-    int64_t      most;   /* rows of them, that is; 0: all. So a long run can be saved and resumed */
+    tn_tensor   *x, *y;          /* directions [N]; y NULL: a line */
+    int64_t      nx, ny;         /* number of points along x and y */
+    double       x0, x1, y0, y1; /* first and last coordinate along x and y */
+    double      *values;         /* [ny, nx]: NaN values are computed, others kept */
+    int64_t      most;           /* maximum rows to compute in this call, to save and resume a long run; 0: all */
     int          end_;
 } TN_KEYWORDS_ONLY tn_surface_args;
 TN_API tn_status   tn_surface_run(tn_surface_args a);
 
-/* ---- what a layer knows ------------------------------------------------------------------------------------------ */
+/* ---- probes ------------------------------------------------------------------------------------------------------ */
 
 typedef struct tn_probe_args {
     int           zero_;
-    tn_tensor    *x, *y, *test_x, *test_y; /* [N, D], i64 [N]; and what is not learned from */
-    int64_t       hidden;                  /* 0: linear; else one layer of so many between */
+    tn_tensor    *x, *y, *test_x, *test_y; /* training set: [N, D], classes i64 [N]; test set */
+    int64_t       hidden;                  /* width of a hidden layer; 0: a linear classifier */
     int64_t steps TN_IS(500);
     double lr     TN_IS(0.01);
     double decay  TN_IS(0.01);
@@ -53,7 +52,7 @@ typedef struct tn_probe_args {
     int           end_;
 } TN_KEYWORDS_ONLY tn_probe_args;
 #define TN_PROBE_ARGS_DEFAULTS .steps = 500, .lr = 0.01, .decay = 0.01
-TN_API double tn_probe_run(tn_probe_args a);      /* the share of test_y that it says; NaN: raised */
+TN_API double tn_probe_run(tn_probe_args a);      /* accuracy on the test set; NaN: raised */
 TN_API double tn_cka(tn_tensor *x, tn_tensor *y); /* linear centred kernel alignment of [N, D] and [N, E], 0 … 1 */
 
 #ifdef __cplusplus

@@ -1,11 +1,11 @@
-/* bert.c — BERT (Devlin et al. 2019) and its family: embeddings of word, place and segment; an encoder; and heads.
+/* bert.c — BERT (Devlin et al. 2019) and its family: embeddings of token, position and segment; an encoder; heads.
  *
- *   x = dropout(norm(word + position + type)),  y = encoder(x), or, where the embeddings are narrower, encoder(M x)
- *   hidden words: the tied head of nn/attention/mlm_head.c on the hidden places alone;   next sentence: W tanh(P y₀)
- *   replaced words (ELECTRA, Clark et al. 2020): w · gelu(V y) for each piece
+ *   x = dropout(norm(word + position + type)),  y = encoder(x), or with narrower embeddings encoder(M x)
+ *   masked tokens: the tied head of nn/attention/mlm_head.c at masked positions only;   next sentence: W tanh(P y₀)
+ *   replaced tokens (ELECTRA, Clark et al. 2020): w · gelu(V y) for each token
  *
- * RoBERTa (Liu et al. 2019) counts places from behind the padding's id, DistilBERT (Sanh et al. 2019) has no segments,
- * ALBERT (Lan et al. 2020) shares weights among its layers. */
+ * RoBERTa (Liu et al. 2019) counts positions from padding + 1, DistilBERT (Sanh et al. 2019) has no segments, ALBERT
+ * (Lan et al. 2020) shares weights among its layers. */
 #include "models/bert/bert_private.h"
 #include "models/files/hf_config.h"
 
@@ -39,7 +39,7 @@ tn_bert_config tn_bert_size(const char *name)
     return (tn_bert_config){.zero_ = 0};
 }
 
-/* As BERT begins: matrices from a normal distribution, biases 0, norms 1 and 0, the row of padding 0. */
+/* BERT's initial weights: matrices from a normal distribution, biases 0, norms 1 and 0, the padding row 0. */
 static void initialise(tn_bert *m)
 {
     for (tn_each p = tn_parameters(m); tn_error() == TN_OK && tn_next(&p);) {
@@ -59,7 +59,7 @@ static void add_embeddings(tn_bert *m, const tn_bert_config *c)
     const int64_t first = tn__first_place(c);
     m->words = tn_child(m, "bert.embeddings.word_embeddings",
                         tn_embedding_new(.count = c->vocab, .dim = c->embedding, .padding = c->padding,
-                                         .sparse = true)); /* a text has few of the words */
+                                         .sparse = true)); /* a sequence has few distinct tokens */
     m->positions = tn_child(
         m, "bert.embeddings.position_embeddings",
         tn_embedding_new(.count = c->positions + first, .dim = c->embedding, .padding = first ? c->padding : -1));
@@ -72,8 +72,8 @@ static void add_embeddings(tn_bert *m, const tn_bert_config *c)
         m->project = tn_child(m, "bert.embeddings_project", tn_linear_new(.in = c->embedding, .out = c->dim));
 }
 
-/* In this family nothing is left out behind an activation, unlike in PyTorch's own encoder; nor, in ALBERT, behind the
- * whole feed-forward, and in DistilBERT behind attention. */
+/* This family has no dropout after the activation, unlike PyTorch's encoder; ALBERT also none after the feed-forward,
+ * DistilBERT none after attention. */
 static void add_encoder(tn_bert *m, const tn_bert_config *c)
 {
     m->encoder = tn_child(m, "bert.encoder",
@@ -120,9 +120,9 @@ tn_bert *tn_bert_create(tn_bert_config c)
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
-/* RoBERTa's places: pieces are counted from behind the padding's id, and what has that id stands at it. Where such
- * pieces are blocked and at the end, it makes no difference where they stand: the rows in their order serve, [T, dim],
- * not [B, T, dim]. */
+/* RoBERTa's position embeddings: tokens are counted from padding + 1, and padding tokens have position `padding`. If
+ * those are masked and at the end, their positions do not matter: rows in order are enough, [T, dim] instead of
+ * [B, T, dim]. */
 static tn_tensor *places(tn_bert *m, const tn_bert_args *a)
 {
     const int64_t rows = tn_size(a->ids, 0), n = tn_size(a->ids, 1), first = tn__first_place(&m->config);
@@ -140,7 +140,7 @@ static tn_tensor *places(tn_bert *m, const tn_bert_args *a)
     return plain ? tn_embedding_rows(m->positions, first, n) : tn_call(m->positions, at);
 }
 
-/* The sum of the embeddings of [B, T]. */
+/* The sum of the embeddings of ids [B, T]. */
 static tn_tensor *embedded(tn_bert *m, const tn_bert_args *a)
 {
     if (!a->ids || tn_ndim(a->ids) != 2) {
@@ -174,7 +174,7 @@ tn_tensor *tn_bert_run(tn_bert *m, tn_bert_args a)
     if (tn_error() == TN_OK)
         x = tn_transformer_encoder_forward(m->encoder, x, .blocked_keys = a.blocked_keys, .weights = a.weights);
     if (!a.weights || tn_error() != TN_OK) return tn_leave(f, x);
-    /* The weights leave with it; one list for both. */
+    /* Return the attention weights and x from the frame in one list. */
     const int64_t n = m->config.layers;
     tn_tensor   **all = tn_mem_get((size_t)(n + 1) * sizeof *all);
     if (!all) return tn_leave(f, NULL);
@@ -185,7 +185,7 @@ tn_tensor *tn_bert_run(tn_bert *m, tn_bert_args a)
     return x;
 }
 
-/* Are the vectors and the head there? If not, says what is missing. */
+/* True if y and the head are not NULL; else raises, naming the missing one. */
 static bool has(const tn_tensor *y, const void *head, const char *which)
 {
     if (!y) return tn_raise(TN_EINVAL, "bert: the vectors are NULL; tn_bert_forward gives them"), false;
@@ -230,7 +230,7 @@ tn_tensor *tn_bert_replaced_scores(tn_bert *m, tn_tensor *y)
     return tn_leave(f, x ? tn_squeeze(x, -1) : NULL);
 }
 
-/* The scores of a vocabulary for every hidden word are never all there: the projection is part of the loss. */
+/* The projection to the vocabulary is part of the loss, so that the logits are never stored all at once. */
 static tn_tensor *word_loss(tn_bert *m, tn_tensor *y, const tn_bert_loss_args *b)
 {
     if (!has(y, m->head, "head for hidden words")) return NULL;
@@ -238,7 +238,7 @@ static tn_tensor *word_loss(tn_bert *m, tn_tensor *y, const tn_bert_loss_args *b
     return tn_linear_cross_entropy(x, m->head->weight, m->head->bias, b->words);
 }
 
-/* Of all pieces that are no padding. */
+/* The mean over all tokens except padding. */
 static tn_tensor *replaced_loss(tn_bert *m, tn_tensor *y, const tn_bert_loss_args *b)
 {
     tn_tensor *scores = tn_bert_replaced_scores(m, y);
@@ -251,7 +251,7 @@ static tn_tensor *replaced_loss(tn_bert *m, tn_tensor *y, const tn_bert_loss_arg
     return tn_bce_with_logits(scores, want);
 }
 
-/* Does it say what there is to learn? Raises. */
+/* True if the arguments have targets; else raises. */
 static bool has_targets(const tn_bert_loss_args *b)
 {
     if (!b->masked != !b->words)

@@ -1,4 +1,4 @@
-/* bert_config.c — BERT's config: what is right in the program, for each kind, and to and from config.json. */
+/* bert_config.c — BERT's config: defaults and checks for each kind, and reading and writing config.json. */
 #include "models/bert/bert_private.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ const char *tn_bert_kind_name(tn_bert_kind kind)
     return (unsigned)kind <= TN_ELECTRA ? names[kind] : "no such kind";
 }
 
-/* What a kind leaves open, and what it has not. */
+/* Fills in a kind's defaults and switches off the parts that it does not have. */
 static void fill_in(tn_bert_config *c)
 {
     const bool albert = c->kind == TN_ALBERT, distil = c->kind == TN_DISTILBERT;
@@ -28,7 +28,7 @@ static void fill_in(tn_bert_config *c)
     if (c->head_dropout < 0) c->head_dropout = albert ? 0.1 : distil ? 0.2 : -1;
 }
 
-/* What one kind alone has. */
+/* Checks options that only some kinds have; raises. */
 static bool is_kind(const char *who, const tn_bert_config *c)
 {
     const bool  albert = c->kind == TN_ALBERT, electra = c->kind == TN_ELECTRA;
@@ -75,7 +75,7 @@ bool tn__bert_complete(const char *who, tn_bert_config *c)
 
 /* ---- in a file --------------------------------------------------------------------------------------------------- */
 
-/* Do the numbers go together? */
+/* Raises if the values of config.json contradict each other. */
 static void consistent(const stored *s, const char *dir)
 {
     const tn_bert_config *c = &s->c;

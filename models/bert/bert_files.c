@@ -1,9 +1,9 @@
-/* bert_files.c — BERT and its family to and from a directory as Hugging Face lays it out. */
+/* bert_files.c — loads and saves BERT and its family in Hugging Face's directory format. */
 #include "models/bert/bert_private.h"
 
 #include <string.h>
 
-/* Is a tensor in the file, with or without the prefix? */
+/* True if the file has the tensor, with or without the prefix. */
 static bool holds(const tn_safetensors *f, const tn__bert_form *form, const char *name)
 {
     const size_t k = strlen(form->prefix);
@@ -14,7 +14,7 @@ static bool holds(const tn_safetensors *f, const tn__bert_form *form, const char
 
 static const char *const heads[] = {"classifier", "pre_classifier", "qa_outputs", "sequence_summary", NULL};
 
-/* The encoder's elements, or fewer. */
+/* A lower bound of the encoder's elements. */
 static int64_t elements(const tn_bert_config *c)
 {
     const int64_t embedding = c->embedding ? c->embedding : c->dim, blocks = c->groups ? c->groups : c->layers;
@@ -51,7 +51,7 @@ tn_status tn__bert_save_with(tn_bert *m, const char *dir, const tn__hf_more *mor
     char name[80];
     if (!tn_ready(m)) return tn_error();
     tn__bert_stored s = tn__bert_to_store(&m->config);
-    if (more) { /* "BertModel" becomes "BertForTokenClassification" */
+    if (more) { /* "BertModel" to "BertForTokenClassification" */
         const char *end = strstr(s.architecture, "Model"), *head = strstr(s.architecture, "For");
         const int   n = (int)((end ? end : head ? head : s.architecture + strlen(s.architecture)) - s.architecture);
         snprintf(name, sizeof name, "%.*s%s", n, s.architecture, more->architecture);

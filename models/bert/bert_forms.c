@@ -1,5 +1,5 @@
-/* bert_forms.c — what the files of each kind look like: the members of config.json, the names of the weights, and which
- * weight shows that a head is there. */
+/* bert_forms.c — the file format of each kind: the members of config.json, the names of the weights, and which weight
+ * shows that a file has a head. */
 #include "models/bert/bert_private.h"
 
 #include <string.h>
@@ -85,7 +85,7 @@ static const tn_hf_row electra_rows[] = {
     SIZE("vocab_size", vocab, 10000000),
     PRUNED,
     SILENT,
-    {"summary_activation", TN_HF_ANY, .silent = true}, /* of a head that is not read */
+    {"summary_activation", TN_HF_ANY, .silent = true}, /* of a head that is not loaded */
     {"summary_last_dropout", TN_HF_ANY, .silent = true},
     {"summary_type", TN_HF_ANY, .silent = true},
     {"summary_use_proj", TN_HF_ANY, .silent = true},
@@ -135,21 +135,21 @@ static const tn_hf_row distilbert_rows[] = {
     SIZE("vocab_size", vocab, 10000000),
     PRUNED,
     SILENT,
-    {"qa_dropout", TN_HF_ANY, .silent = true},           /* in training answers' spans have .dropout */
-    {"sinusoidal_pos_embds", TN_HF_ANY, .silent = true}, /* what the table began with: it is in the file */
+    {"qa_dropout", TN_HF_ANY, .silent = true},           /* training of answers uses .dropout */
+    {"sinusoidal_pos_embds", TN_HF_ANY, .silent = true}, /* only initialised the table, which is in the file */
 };
 /* clang-format on */
 
 /* ---- names of weights -------------------------------------------------------------------------------------------- */
 
-/* A name of a kind becomes one of BERT, and that one of ours: NAMES is the same for all. */
+/* A kind's names are mapped to BERT's, and those to Tenon's by NAMES, which all kinds share. */
 #define LAYER "bert.encoder.layer.*."
 #define OURS "bert.encoder.layers.*."
 #define HEAD "cls.predictions."
 #define THIRD(name, i)                                                                                         \
     TN_RENAME(LAYER "attention.self." name ".weight", OURS "self_attn.in_proj_weight", .part = i, .parts = 3), \
         TN_RENAME(LAYER "attention.self." name ".bias", OURS "self_attn.in_proj_bias", .part = i, .parts = 3)
-#define NAMES /* of files that hold the encoder alone; of old files; heads, which .left names; a layer */             \
+#define NAMES /* of files with only the encoder; of old files; of heads that .left names; of a layer */               \
     TN_RENAME("embeddings", "bert.embeddings", .load_only = true),                                                    \
         TN_RENAME("encoder", "bert.encoder", .load_only = true),                                                      \
         TN_RENAME("pooler", "bert.pooler", .load_only = true), TN_RENAME("**.gamma", "**.weight", .load_only = true), \
@@ -167,7 +167,7 @@ static const tn_rename first_names[] = {
     TN_RENAME("roberta_prelayernorm.encoder", "bert.encoder"),
     TN_RENAME("roberta_prelayernorm.pooler", "bert.pooler"),
     TN_RENAME("roberta_prelayernorm.LayerNorm", "bert.encoder.norm"),
-    TN_RENAME("encoder", "bert.encoder", .load_only = true), /* of files that hold the encoder alone */
+    TN_RENAME("encoder", "bert.encoder", .load_only = true), /* of files with only the encoder */
     TN_RENAME("LayerNorm", "bert.encoder.norm", .load_only = true),
     TN_RENAME(LAYER "attention.LayerNorm", LAYER "attention.output.LayerNorm"),
     TN_RENAME(LAYER "intermediate.LayerNorm", LAYER "output.LayerNorm"),
@@ -205,7 +205,7 @@ static const tn_rename distilbert_names[] = {
     NAMES,
 };
 static const tn_rename albert_names[] = {
-    TN_RENAME("encoder", "albert.encoder", .load_only = true), /* of files that hold the encoder alone */
+    TN_RENAME("encoder", "albert.encoder", .load_only = true), /* of files with only the encoder */
     TN_RENAME("pooler", "albert.pooler", .load_only = true),
     TN_RENAME("albert.embeddings", "bert.embeddings"),
     TN_RENAME("albert.encoder.embedding_hidden_mapping_in", "bert.embeddings_project"),
@@ -274,8 +274,8 @@ const tn__bert_form *tn__bert_form_named(const char *type)
     return &forms[i];
 }
 
-/* With the norms first it is RobertaPreLayerNorm, whose masked head knows no other activation, and whose places are
- * counted from that of the padding; what is neither that nor BERT has a name of ours. */
+/* With norm_first the format is RobertaPreLayerNorm, whose masked-token head only has gelu and whose positions start
+ * after padding; configs that fit neither that nor BERT get Tenon's own model_type, "tenon-bert". */
 const tn__bert_form *tn__bert_form_of(const tn_bert_config *c)
 {
     int i = 0;

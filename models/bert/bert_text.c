@@ -1,4 +1,4 @@
-/* bert_text.c — BERT with texts: blanks filled in, and vectors of sentences. */
+/* bert_text.c — BERT with texts: filling in masked tokens, and sentence vectors. */
 #include "models/files/hf_config.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* decoder.c — what a path holds, and who loads it. */
+/* decoder.c — detects a path's format, and loads and saves the model and tokenizer. */
 #include "core/base/toolbox.h"
 #include "models/decoder/decoder_private.h"
 #include "models/files/hf_config.h"
@@ -25,8 +25,9 @@ static tn_tokenizer *of_gguf(const char *path)
     return t;
 }
 
-/* A file that a user names: by its first bytes. tokenizer.json, SentencePiece's .model and vocab.txt the tokenizer
- * knows by itself; llama2.c's begins with the length of its longest piece, below 2^16, and so with two zeros. */
+/* Loads a tokenizer file, whose format is detected by its first bytes. tn_tokenizer_load detects tokenizer.json,
+ * SentencePiece's .model and vocab.txt; llama2.c's file starts with the length of its longest token, a little-endian
+ * i32 below 2^16, whose last two bytes are 0. */
 static tn_tokenizer *of_file(const char *path)
 {
     enum { MOST = 256 << 20 };
@@ -50,7 +51,7 @@ static tn_tokenizer *tokenizer_of(const char *path, const char *form)
     return !strcmp(form, "huggingface") && tn__holds_tokenizer(path) ? tn_tokenizer_load(path) : NULL;
 }
 
-/* The type that all matrices of a file have; NULL: there are several. */
+/* The stored dtype of all matrices of a file; NULL: they differ. */
 static const char *type_of_matrices(const char *path)
 {
     char            file[1024];

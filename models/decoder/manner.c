@@ -1,4 +1,4 @@
-/* manner.c — what else a path says of a model: which pieces end a text, and how it reads conversations. */
+/* manner.c — a model's end tokens and chat template: read from a path, written to a folder or GGUF. */
 #include "core/base/toolbox.h"
 #include "core/files/io.h"
 #include "models/decoder/decoder_private.h"
@@ -8,9 +8,9 @@
 
 static const char endings[] = "generation_config.json", talks[] = "chat_template.jinja",
                   told[] = "tokenizer.chat_template", eos[] = "tokenizer.ggml.eos_token_id";
-/* The keys of what llama.cpp ends a text at besides its eos_token_id; it also does at pieces of some names, as
- * "<|eot_id|>", "<|im_end|>" and "<|endoftext|>", whatever the file says of them, which here is not done. The three of
- * fim come last: there they have a meaning of their own, for models that fill in the middle of a text. */
+/* GGUF keys of further tokens at which llama.cpp ends a text, in addition to eos_token_id. llama.cpp also stops at some
+ * token names, as "<|eot_id|>", "<|im_end|>" and "<|endoftext|>", regardless of the file; Tenon does not. The fim keys
+ * come last: in fill-in-the-middle models they have another meaning. */
 static const char *const others[] = {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id",
                                      "tokenizer.ggml.fim_pad_token_id", "tokenizer.ggml.fim_rep_token_id",
                                      "tokenizer.ggml.fim_sep_token_id"};
@@ -29,7 +29,7 @@ static bool ends_with(const tn_decoder *d, int64_t id)
     return false;
 }
 
-/* Of a piece that the model does not have nothing is kept: a config may have the default of its class. */
+/* Ignores ids outside the model's vocabulary: a config may contain the default of its class. */
 static void ends_at(tn_decoder *d, int64_t id)
 {
     if (id >= 0 && id < tn_lm_about(d->model).vocab && !ends_with(d, id)) tn_ids_add(&d->ends, (int32_t)id);
@@ -47,7 +47,7 @@ static void of_gguf(tn_decoder *d, const char *path)
     tn_gguf_close(g);
 }
 
-/* Of several with names, the one that transformers takes for a conversation without tools, or else the first. */
+/* Of several named templates, the one that transformers uses for a conversation without tools, or else the first. */
 static const tn_json *chat_among(const tn_json *list)
 {
     const tn_json *best = tn_json_get(tn_json_first(list), "template");
@@ -80,7 +80,7 @@ static void chat_of(tn_decoder *d, const char *folder)
     }
 }
 
-/* eos_token_id, a number or several, of generation_config.json, or, where that says nothing, of config.json. */
+/* eos_token_id, a number or an array, of generation_config.json, or if that has none, of config.json. */
 static void ends_of(tn_decoder *d, const char *folder)
 {
     const char *const names[] = {endings, "config.json"};
@@ -114,7 +114,7 @@ tn_status tn__manner_put(tn_gguf_writer *w, const tn_decoder *d)
                         "the model's texts end at %lld different pieces, and GGUF has room for %d: write a folder, or "
                         "take pieces out of the eos_token_id of its generation_config.json",
                         (long long)all, 1 + OTHERS);
-    if (last != own) tn_gguf_put_u32(w, eos, last); /* else it stands with the tokenizer */
+    if (last != own) tn_gguf_put_u32(w, eos, last); /* else written with the tokenizer */
     for (int64_t i = 0, n = 0; i < d->ends.n; i++)
         if (d->ends.at[i] != last) tn_gguf_put_u32(w, others[n++], d->ends.at[i]);
     if (d->chat_template.bytes) tn_gguf_put_string(w, told, d->chat_template.at);
@@ -161,7 +161,7 @@ static tn_status save_chat(const tn_string *t, const char *file)
     return tn__sums_write(tn__label(label, "tn_decoder_save", file), file, t->at, t->bytes, "", true);
 }
 
-/* What the model does not have, another may have left in the folder: it goes. */
+/* Removes a file that the model does not need: another model may have left it in the folder. */
 tn_status tn__manner_save(const tn_decoder *d, const char *folder)
 {
     char file[PATH_ROOM];

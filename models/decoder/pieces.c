@@ -1,4 +1,4 @@
-/* pieces.c — the tokenizers that GGUF and llama2.c's tokenizer.bin hold, and GGUF's, written. */
+/* pieces.c — reads tokenizers from GGUF and llama2.c's tokenizer.bin, and writes them to GGUF. */
 #include "core/base/toolbox.h"
 #include "models/decoder/decoder_private.h"
 
@@ -7,7 +7,7 @@
 
 enum { MOST = 10000000, LONGEST = 1 << 16, PADDING = 32 };
 
-/* Pieces in the making: texts one behind the other, each ended by a NUL. */
+/* A token table under construction: the texts are concatenated, each terminated by a NUL. */
 typedef struct {
     int64_t      n;
     char        *text;
@@ -31,7 +31,7 @@ static void pieces_free(pieces *p)
     tn__mem_put(p->score, p->score ? (size_t)p->n * sizeof *p->score : 0);
     tn__mem_put(p->type, p->type ? (size_t)p->n * sizeof *p->type : 0);
 }
-/* A text as one that ends with a NUL; what it holds behind a NUL of its own is lost: such a piece is refused. */
+/* Copies a text and terminates it with a NUL. Raises for a text that contains a NUL. */
 static const char *pieces_keep(pieces *p, const char *path, int64_t i, const void *text, size_t bytes)
 {
     char *to = p->text + p->bytes;
@@ -50,7 +50,7 @@ static uint32_t little(const unsigned char *p)
     return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* How many pieces the bytes hold; 0: they are no such file. */
+/* The number of tokens; 0: not a file of this format. */
 static int64_t llama2c_count(const unsigned char *at, size_t n)
 {
     int64_t count = 0;
@@ -70,7 +70,7 @@ static bool is_byte(const char *s)
     return strlen(s) == 6 && !strncmp(s, "<0x", 3) && strspn(s + 3, "0123456789ABCDEF") == 2 && s[5] == '>';
 }
 
-/* The three first are unknown, beginning and end, which llama2.c writes with line breaks around them. */
+/* The first three are unknown, begin and end; llama2.c writes begin and end between line breaks. */
 static int32_t llama2c_type(int64_t i, const char **text)
 {
     if (i == 1 && !strcmp(*text, "\n<s>\n")) *text = "<s>";
@@ -106,9 +106,9 @@ tn_tokenizer *tn__llama2c_tokenizer(const char *path, const void *data, size_t n
 /* ---- GGUF, read -------------------------------------------------------------------------------------------------- */
 
 #define KEY(name) "tokenizer.ggml." name
-static const char none[] = "none"; /* the model of a file without a tokenizer */
+static const char none[] = "none"; /* value of KEY("model") in a file without a tokenizer */
 
-/* Texts of an array of strings. */
+/* Reads the texts from an array of strings. */
 static bool gguf_strings(const tn_gguf *g, const char *path, const char *key, pieces *p)
 {
     size_t bytes = 1;
@@ -119,7 +119,7 @@ static bool gguf_strings(const tn_gguf *g, const char *path, const char *key, pi
     return true;
 }
 
-/* Numbers for each piece, of one type. */
+/* Reads an array of n numbers of dtype `as`; without the key, *to is unchanged. */
 static bool gguf_numbers(const tn_gguf *g, const char *path, const char *key, tn_dtype as, int64_t n, void *to)
 {
     if (tn_gguf_find(g, key).type == TN_GGUF_NONE) return true;
@@ -141,8 +141,8 @@ static int32_t gguf_id(const tn_gguf *g, const char *path, const char *key, int6
     return id < 0 || id >= n ? -1 : (int32_t)id;
 }
 
-/* Two rules that files do not state, since llama.cpp has them of these names: a text begins with the first piece, and a
- * word that is a piece is not put together from others. */
+/* Two rules that files do not contain, because llama.cpp derives them from these names: a text starts with the begin
+ * token, and a word that is itself a token is not merged from others. */
 static bool is_llama3(const char *splitter)
 {
     static const char *const names[] = {"llama-bpe", "llama3", "llama-v3"};
@@ -151,11 +151,11 @@ static bool is_llama3(const char *splitter)
     return is;
 }
 
-/* A number that has no piece is written as llama.cpp's converter does it: llama.cpp takes the count of the pieces for
- * that of the model's words, and has no empty ones. */
+/* The text of an id without a token, as llama.cpp's converter writes it: llama.cpp takes the number of tokens as the
+ * model's vocabulary size, and allows no empty tokens. */
 static void padding(char to[PADDING], int64_t i) { snprintf(to, PADDING, "[PAD%lld]", (long long)i); }
 
-/* How many pieces there are, without the padding behind them; that between them becomes none. */
+/* The number of tokens without the padding at the end; padding between tokens becomes an empty text. */
 static int64_t without_padding(pieces *p)
 {
     int64_t n = 0;
@@ -181,7 +181,7 @@ static tn_tokenizer *gguf_made(const tn_gguf *g, const char *path, pieces *p, pi
         (bytes && !gguf_strings(g, path, KEY("merges"), merges)))
         return NULL;
     const int64_t n = without_padding(p);
-    /* of SentencePiece's kind 1 and 2 are llama.cpp's where the file says nothing */
+    /* without these keys, llama.cpp uses ids 1 and 2 for a SentencePiece tokenizer */
     const bool    usual = !bytes && n > 2 && p->type[1] == TN_TYPE_CONTROL && p->type[2] == TN_TYPE_CONTROL;
     const int32_t first = gguf_id(g, path, KEY("bos_token_id"), n, usual ? 1 : -1),
                   last = gguf_id(g, path, KEY("eos_token_id"), n, usual ? 2 : -1);
@@ -233,7 +233,7 @@ static void put_id(tn_gguf_writer *w, const char *key, int32_t id)
     if (id >= 0) tn_gguf_put_u32(w, key, id);
 }
 
-/* What llama.cpp looks for in the text as it stands has its spaces as they stand there. */
+/* llama.cpp searches for user-defined tokens in the raw text, so their spaces are written as spaces, not as ▁. */
 static void put_found(tn_gguf_writer *w, const char *piece)
 {
     static const char space[] = "\xe2\x96\x81";
@@ -264,7 +264,7 @@ static void put_pieces(tn_gguf_writer *w, const tn_tokenizer *t, int64_t n, cons
 
 tn_status tn__gguf_put_tokenizer(tn_gguf_writer *w, const tn_tokenizer *t, int64_t words)
 {
-    if (!t) return tn_gguf_put_string(w, KEY("model"), none); /* else llama.cpp misses the key */
+    if (!t) return tn_gguf_put_string(w, KEY("model"), none); /* llama.cpp requires the key */
     const tn_tokenizer_kind   kind = tn_tokenizer_kind_of(t);
     const tn_tokenizer_manner m = tn_tokenizer_manner_of(t);
     const tn_tokenizer_roles  r = tn_tokenizer_special(t);

@@ -1,10 +1,10 @@
-/* elmo.c — a language model in both directions (Peters and others 2018).
+/* elmo.c — ELMo, a bidirectional language model (Peters et al. 2018).
  *
- *   x  = projection(highway(max over places of relu(conv(characters))))         of each different word, once
- *   h₁ = lstm₁(x),  h₂ = lstm₂(h₁) + h₁                                          from left to right; and so from right
- *   loss: what h₂ of the words before says of each word, and what h₂ of those behind says; one table for both
+ *   x  = projection(highway(max over positions of relu(conv(characters))))      once per distinct word
+ *   h₁ = lstm₁(x),  h₂ = lstm₂(h₁) + h₁                                          for each direction
+ *   loss: each word is predicted from h₂ of the word before, and from h₂ of the word after; one output layer for both
  *
- * From right to left is from left to right over rows that are turned around, each by its own length. */
+ * The backward direction runs forward over rows that are reversed, each by its own length. */
 #include "data/data.h"
 #include "models/elmo.h"
 #include "models/files/hf_config.h"
@@ -40,7 +40,7 @@ static const tn_hf_row members[] = {
 /* clang-format on */
 static const tn_hf_files table = {members, TN_HF_COUNT_(members), NULL, 0};
 
-/* 0 is nothing; a byte's is one more than it; then what stands around a word; and two that are words of their own. */
+/* Character ids. 0: padding; a byte is its value + 1; the begin and end of a word; the two sentence markers. */
 enum { LETTER_NONE, LETTER_BEGIN = 257, LETTER_END, LETTER_FIRST, LETTER_LAST, LETTERS };
 
 static int64_t filters_in_all(const tn_elmo_config *c) { return c->filters * c->widths * (c->widths + 1) / 2; }
@@ -86,7 +86,7 @@ static bool batch_fits(const tn_elmo *m, const tn_elmo_batch *b)
     return tn_raise(TN_EINVAL, "elmo: the sentences are not what tn_elmo_sentences made for this model"), false;
 }
 
-/* Of each different word a vector, [U, dim]. */
+/* One vector for each distinct word, [U, dim]. */
 static tn_tensor *spelt(tn_elmo *m, tn_tensor *words)
 {
     tn_tensor *x = tn_transpose(tn_call(m->letters, words), 1, 2), *part[TN_ELMO_WIDTHS]; /* [U, letters, bytes] */
@@ -96,7 +96,7 @@ static tn_tensor *spelt(tn_elmo *m, tn_tensor *words)
     return tn_call(m->projection, tn_call(m->highway, tn_cat_list(1, (int)m->config.widths, part)));
 }
 
-/* For each place of a row of length n + 2 the place that it has from the other end; behind the end, itself. */
+/* The index that reverses each row of length n + 2: n + 1 - position; positions after the end map to themselves. */
 static tn_tensor *turned(const tn_elmo_batch *b)
 {
     const int64_t rows = tn_size(b->rows, 0), width = tn_size(b->rows, 1);
@@ -119,14 +119,14 @@ static tn_tensor *dropped(const tn_elmo *m, tn_tensor *x)
     return m->base.training && m->config.dropout > 0 ? tn_dropout(x, m->config.dropout) : x;
 }
 
-/* One direction: both layers' results, [B, T + 2, dim]. */
+/* Runs one direction: the outputs of both layers, [B, T + 2, dim]. */
 static void direction(tn_elmo *m, tn_lstm *const *lstm, tn_tensor *x, tn_tensor *lengths, tn_tensor *to[2])
 {
     to[0] = tn_lstm_forward(lstm[0], dropped(m, x), .lengths = lengths);
     to[1] = to[0] ? tn_add(tn_lstm_forward(lstm[1], dropped(m, to[0]), .lengths = lengths), to[0]) : NULL;
 }
 
-/* The words' vectors and those of both layers, from left and from right. */
+/* The word vectors, and the outputs of both layers, forward (left) and backward (right). */
 static bool layers(tn_elmo *m, const tn_elmo_batch *b, tn_tensor **x, tn_tensor *left[2], tn_tensor *right[2])
 {
     tn_tensor *rows = tn_embedding(spelt(m, b->words), b->rows, -1, false), *turn = turned(b);
@@ -154,7 +154,7 @@ bool tn_elmo_vectors(tn_elmo *m, const tn_elmo_batch *b, tn_tensor *layer[TN_ELM
     return tn_error() == TN_OK;
 }
 
-/* What each word is, for who guesses it from one side; -100 where there is nothing to guess. */
+/* The targets of one direction; -100 after the end of a row. */
 static tn_tensor *guessed(const tn_elmo_batch *b, const tn_tensor *targets, bool from_left)
 {
     const int64_t rows = tn_size(b->rows, 0), width = tn_size(b->rows, 1);
@@ -198,7 +198,7 @@ static void spell(const tn_elmo *m, const char *word, size_t bytes, int64_t *to)
     while (n < longest + 2) to[n++] = LETTER_NONE;
 }
 
-/* All words get numbers in v, which says what stands between two of them; returns the longest row. */
+/* Adds all words to v, which splits the lines; returns the maximum number of words in a line. */
 static int64_t numbered(tn_vocab *v, int64_t n, const tn_text *lines, int64_t *lengths)
 {
     int64_t most = 0;
@@ -210,8 +210,8 @@ static int64_t numbered(tn_vocab *v, int64_t n, const tn_text *lines, int64_t *l
     return most;
 }
 
-/* Which word it is here, where 0 and 1 are the beginning and the end: the two that v has for such things, "<pad>" and
- * "<unk>", are words like others if a text has them, and stand behind them. */
+/* The row of a word in the batch, where 0 and 1 are begin and end. v's own ids 0 and 1, "<pad>" and "<unk>", are
+ * ordinary words if a text contains them, and get the rows after all others. */
 static int64_t place_of(const tn_vocab *v, int64_t id) { return id < TN_VOCAB_FIRST ? tn_vocab_size(v) + id : id; }
 static bool    is_read(const tn_vocab *v, int64_t id) { return tn_vocab_count(v, id) > 0; }
 

@@ -1,4 +1,4 @@
-/* activations.c — the names that config.json has for activations. */
+/* activations.c — Hugging Face's names of activations. */
 #include "models/files/hf_config.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* folder.c — paths in a model's folder, and what it holds besides its weights. */
+/* folder.c — paths in a model's directory, and checks of its content. */
 #include "core/files/io.h"
 #include "models/files/hf_config.h"
 

@@ -1,4 +1,4 @@
-/* gguf_model.c — a model to a GGUF file: config.json's members and the weights, under GGUF's names. */
+/* gguf_model.c — writes a model to a GGUF file: config.json's members and the weights, with GGUF's names. */
 #include "core/files/safetensors.h"
 #include "models/files/model_file.h"
 
@@ -33,7 +33,7 @@ static void put_members(const target *t)
     }
 }
 
-/* The angles' scaling: linear is a value, LLaMA 3's a tensor, and dynamic has no place in GGUF. */
+/* The scaling of rotary positions: linear is a value, LLaMA 3's is a tensor, dynamic is not supported by GGUF. */
 static void put_scaling(const target *t, int64_t head)
 {
     const tn_json *r = tn_json_get(t->config, "rope_scaling");
@@ -62,7 +62,7 @@ static void put_scaling(const target *t, int64_t head)
                  t->arch->name);
 }
 
-/* llama.cpp's llama and qwen2 have no window, whatever the file says: one that a text can leave is not written. */
+/* llama.cpp's llama and qwen2 ignore a sliding window: raises if a text can be longer than the window. */
 static bool fits_its_window(const target *t)
 {
     const int64_t window = number(t, "sliding_window"), positions = number(t, "max_position_embeddings");
@@ -103,7 +103,7 @@ static bool put_values(const target *t, const char *packed)
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
-/* The rows of each head in pairs, 0 n/2 1 n/2+1 …: the other way round than when it is read. */
+/* Reorders the rows of each head to 0 n/2 1 n/2+1 …: the inverse of the reordering on reading. */
 static tn_tensor *in_pairs(tn_tensor *t, int64_t heads)
 {
     const int64_t rows = tn_size(t, 0), cols = tn_ndim(t) > 1 ? tn_size(t, 1) : 1;

@@ -1,4 +1,4 @@
-/* gguf_names.c — what GGUF calls the members of config.json and the weights: tables, read both ways. */
+/* gguf_names.c — GGUF's names of the members of config.json and of the weights: tables for reading and writing. */
 #include "core/base/toolbox.h"
 #include "models/files/model_file.h"
 
@@ -74,7 +74,7 @@ const tn__gguf_arch *tn__gguf_arch_of(const char *path, const char *name)
     return NULL;
 }
 
-/* name is "PREFIX.12.REST": REST, and the number. */
+/* For a name "PREFIX.12.REST" returns REST and sets the number; NULL: another name. */
 static const char *layer_of(const char *name, const char *prefix, long *number)
 {
     const size_t n = strlen(prefix);
@@ -114,7 +114,7 @@ void tn__gguf_factors(double theta, double factor, double low, double high, doub
 {
     for (int64_t i = 0; i < n; i++) {
         const double turn =
-            6.283185307179586477 * tn__libm_pow(theta, (double)i / (double)n); /* positions for a whole one */
+            6.283185307179586477 * tn__libm_pow(theta, (double)i / (double)n); /* wavelength in positions */
         const double smooth = (trained / turn - low) / (high - low);
         to[i] = (float)(smooth >= 1 ? 1 : smooth <= 0 ? factor : 1 / ((1 - smooth) / factor + smooth));
     }

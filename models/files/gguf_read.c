@@ -1,4 +1,4 @@
-/* gguf_read.c — a model in a GGUF file, as config.json and model.safetensors would have it. */
+/* gguf_read.c — reads a model from a GGUF file as a config.json and a table of tensors with Hugging Face's names. */
 #include "core/files/safetensors.h"
 #include "core/tensor/tensor.h"
 #include "models/files/model_file.h"
@@ -39,7 +39,7 @@ static bool there(const source *s, const char *tensor)
     return tn_safetensors_find(tn_gguf_tensors(s->g), tensor) >= 0;
 }
 
-/* ---- what changes the numbers and is not done -------------------------------------------------------------------- */
+/* ---- unsupported options ----------------------------------------------------------------------------------------- */
 
 static bool refused(const source *s, const char *name)
 {
@@ -48,7 +48,7 @@ static bool refused(const source *s, const char *name)
     return false;
 }
 
-/* Is the value not there, or this one? */
+/* True if the value is missing or has no effect. */
 static bool is_neutral(const source *s, const char *name, double neutral)
 {
     char                k[128];
@@ -103,8 +103,9 @@ static void put_members(const source *s, tn_json_writer *w)
     }
 }
 
-/* rope_freqs.weight tells what LLaMA 3's scaling made of each angle; of which numbers it was made, only Tenon says.
- * They are 1, 4 and 8192 in Meta's models, and the factor is the last; that they are, the table shows. */
+/* rope_freqs.weight contains LLaMA 3's scaling factor of each angle; only Tenon's files also contain the parameters.
+ * In Meta's models low, high and the trained length are 1, 4 and 8192, and the factor is the table's last element; the
+ * table is recomputed from them to verify that. */
 static bool put_factors(const source *s, tn_json_writer *w, bool linear)
 {
     static const char name[] = "rope_freqs.weight";
@@ -145,8 +146,8 @@ static bool put_factors(const source *s, tn_json_writer *w, bool linear)
     return tn_error() == TN_OK;
 }
 
-/* As llama.cpp has it: a scaling of no type is linear, and where its factor is not there, its older name is asked; 0 is
- * none. */
+/* As in llama.cpp: the default type is linear, a missing factor is read from its older key, and factor 0 means no
+ * scaling. */
 static void put_scaling(const source *s, tn_json_writer *w)
 {
     char         k[128];
@@ -163,7 +164,7 @@ static void put_scaling(const source *s, tn_json_writer *w)
     tn_json_close(w);
 }
 
-/* The class of transformers that computes the same. */
+/* The model_type in transformers that computes the same. */
 static const char *type_of(const source *s)
 {
     if (strcmp(s->arch->name, "llama") != 0) return s->arch->name;
@@ -210,7 +211,7 @@ tn_json *tn__gguf_config(const char *path)
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
-/* How a tensor of the file becomes one of the model. False: raised. */
+/* Sets how a tensor is converted on reading: transposed, or with the rows of its heads reordered. False: raised. */
 static bool laid_out(const source *s, tn__st_entry *e, tn__gguf_layout layout)
 {
     const int64_t heads = number(s, "attention.head_count", 0), kv = number(s, "attention.head_count_kv", heads);
@@ -228,7 +229,7 @@ static bool laid_out(const source *s, tn__st_entry *e, tn__gguf_layout layout)
     return true;
 }
 
-/* The table of another file with the same source, under Hugging Face's names. */
+/* Copies the tensor table `from` with Hugging Face's names; both have the same source. */
 static bool rename_all(const source *s, tn_safetensors *f, const tn_safetensors *from)
 {
     char   to[1200];

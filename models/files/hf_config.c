@@ -1,4 +1,4 @@
-/* hf_config.c — config.json as one table, read and written from the same rows; the checks that all configs share. */
+/* hf_config.c — reads and writes config.json and weights from a table of rows; checks shared by all configs. */
 #include "models/files/hf_config.h"
 #include "core/files/io.h"
 #include "core/files/safetensors.h"
@@ -17,13 +17,13 @@ static const char *listed(const char *const *choices, char *to, size_t size)
     return to;
 }
 
-/* A member as it was found: NULL if it is absent, the key that it is named by, and one that says another thing. */
+/* A member that was looked up: its value (NULL: absent), its key, and the key of a contradicting value ("": none). */
 typedef struct {
     const tn_json *v;
     char           key[80], other[80];
 } found;
 
-/* The member that n characters of a key name, an object's behind a point. */
+/* The member of the key's first n characters; "object.member" names a member of an object. */
 static const tn_json *member(const tn_json *doc, const char *key, size_t n, found *to)
 {
     snprintf(to->key, sizeof to->key, "%.*s", (int)n, key);
@@ -36,7 +36,7 @@ static const tn_json *member(const tn_json *doc, const char *key, size_t n, foun
     }
     return tn_json_get(doc, point ? point + 1 : to->key);
 }
-/* Not there, or null. */
+/* Absent or null. */
 static bool is_unsaid(const tn_json *v) { return tn_json_type_of(v) <= TN_JSON_NULL; }
 static bool agree(const tn_json *a, const tn_json *b)
 {
@@ -44,7 +44,7 @@ static bool agree(const tn_json *a, const tn_json *b)
     return text == other &&
            (text ? !strcmp(tn_json_string(a), tn_json_string(b)) : tn_json_double(a) == tn_json_double(b));
 }
-/* The first spelling counts, but those in objects must say the same. */
+/* Uses the first key that has a value; values in objects must agree. */
 static found find(const tn_hf_row *r, const tn_json *doc)
 {
     found f = {NULL, "", ""}, g = f;
@@ -61,7 +61,7 @@ static found find(const tn_hf_row *r, const tn_json *doc)
     return f;
 }
 
-/* The string that is meant, as one that stays; NULL: raised. */
+/* The row's static string that matches v; NULL: raised. */
 static const char *text_of(const tn_hf_row *r, const tn_json *v, const char *key, const char *path)
 {
     const char *const one[] = {r->text, NULL}, *const *choices = r->choices ? r->choices : one;
@@ -82,7 +82,7 @@ static const char *text_of(const tn_hf_row *r, const tn_json *v, const char *key
     return NULL;
 }
 
-/* A member that must have one value, as nothing else is done here. */
+/* Raises if a member does not have the only supported value. */
 static void must(const tn_hf_row *r, const tn_json *v, const char *key, const char *path)
 {
     const tn_json_type type = tn_json_type_of(v);
@@ -118,7 +118,7 @@ static double number(const tn_hf_row *r, const tn_json *v, const char *key, cons
     const double x = r->kind == TN_HF_I64 ? (double)tn_json_i64(v) : tn_json_double(v);
     if (tn_error() == TN_OK && (!in_range(r, x) || (r->kind == TN_HF_I64 && x >= 0x1p63)))
         tn_raise(TN_EFORMAT, "'%s': %s is %s", path, key, not_in_range(r, x).s);
-    return tn_error() == TN_OK ? x : 0; /* what is beyond i64 may not even be converted */
+    return tn_error() == TN_OK ? x : 0; /* converting a value outside i64 would be undefined */
 }
 
 static tn_hf_layers layers(const tn_hf_row *r, const tn_json *v, const char *key, const char *path)
@@ -139,7 +139,7 @@ static tn_hf_layers layers(const tn_hf_row *r, const tn_json *v, const char *key
     return n;
 }
 
-/* An array of at most two numbers, or one number; writing is write_row's. */
+/* Reads an array of at most two numbers, or one number; write_pair writes it. */
 static void pair_of(const tn_hf_row *r, const tn_json *v, const char *key, const char *path, int64_t to[2])
 {
     const bool array = v && tn_json_type_of(v) == TN_JSON_ARRAY;
@@ -182,7 +182,7 @@ static void must_be_empty(const tn_json *v, const char *key, const char *path)
         tn_raise(TN_EUNSUPPORTED, "'%s': %s holds something, which is not supported", path, key);
 }
 
-/* Stores v at `to`, as the row's kind says, or checks it. v NULL: it is not there, and a number is `absent`. */
+/* Stores v at `to`, or checks it, depending on the row's kind. v NULL: missing; numbers are set to `absent`. */
 static void take(const tn_hf_row *r, const tn_json *v, const char *key, const char *path, double absent, void *to)
 {
     const char *type;
@@ -237,7 +237,7 @@ bool tn_hf_config_read(const char *dir, const tn_hf_files *f, void *config)
     char path[1024];
     if (tn_error() != TN_OK || !tn__not_null("tn_hf_config_read", "the table of files", f)) return false;
     tn_json *doc = tn__config_open(dir, path);
-    for (int type = 1; type >= 0; type--) /* what it is comes first */
+    for (int type = 1; type >= 0; type--) /* model_type first */
         for (int i = 0; i < f->count && tn_error() == TN_OK; i++)
             if ((f->rows[i].kind == TN_HF_TYPE) == type) read_row(&f->rows[i], doc, path, config);
     tn_json_free(doc);
@@ -246,7 +246,7 @@ bool tn_hf_config_read(const char *dir, const tn_hf_files *f, void *config)
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-/* Is it left out? */
+/* True if the row is not written. */
 static bool left_out(const tn_hf_row *r, const char *at)
 {
     if (r->silent || r->kind == TN_HF_EMPTY || r->kind == TN_HF_ANY || r->kind == TN_HF_LAYERS) return true;
@@ -261,7 +261,7 @@ static bool left_out(const tn_hf_row *r, const char *at)
     }
 }
 
-/* One number alone as itself, none as null. */
+/* Writes a pair as an array, a single number as itself, none as null. */
 static void write_pair(tn_json_writer *w, const char *key, const int64_t n[2])
 {
     if (!n[1]) {
@@ -316,7 +316,7 @@ static void write_row(const tn_hf_row *r, tn_json_writer *w, const char *key, co
     }
 }
 
-/* Of the first parameter: what torch_dtype says, whatever the row has. */
+/* The dtype of the first parameter, for torch_dtype. */
 static tn_dtype type_of(void *m)
 {
     tn_each p = tn_module_each(m, TN_EACH_PARAMETER);
@@ -325,8 +325,8 @@ static tn_dtype type_of(void *m)
 
 static void write_rows(void *m, const tn_hf_files *f, tn_json_writer *w, const char *config, const tn__hf_more *more)
 {
-    char           open[80] = "";              /* the object that the rows are in */
-    bool           pruned = !tn__is_pruned(m); /* is it said? */
+    char           open[80] = "";              /* key of the object being written; "": none */
+    bool           pruned = !tn__is_pruned(m); /* nothing to write, or written */
     const tn_dtype of = type_of(m);
     tn_json_open_object(w, NULL);
     for (int i = 0; i < f->count; i++) {
@@ -351,7 +351,7 @@ static void write_rows(void *m, const tn_hf_files *f, tn_json_writer *w, const c
                                   "its table of members needs a row pruned_heads of TN_HF_PRUNED");
 }
 
-/* Weights of the model, and of what stands beside it. */
+/* Writes the weights of the model and of more's parts. */
 static void write_weights(void *m, const char *path, const tn_hf_files *f, const tn__hf_more *more)
 {
     char                   prefix[80];
@@ -362,7 +362,7 @@ static void write_weights(void *m, const char *path, const tn_hf_files *f, const
         snprintf(prefix, sizeof prefix, "%s.", more->part[i].name);
         tn_save_run(more->part[i].module, (tn_save_args){.writer = w, .prefix = prefix});
     }
-    if (tn_error() == TN_OK) (void)!tn__safetensors_save_summed(w, path); /* the error stands */
+    if (tn_error() == TN_OK) (void)!tn__safetensors_save_summed(w, path); /* the caller sees the error */
     tn_safetensors_writer_free(w);
 }
 
@@ -380,7 +380,7 @@ tn_status tn__hf_write_more(void *m, const char *dir, const tn_hf_files *f, cons
     write_rows(m, f, w, config, more);
     if (tn_error() == TN_OK && tn__path_in(dir, "model.safetensors", path, sizeof path))
         write_weights(m, path, f, more);
-    (void)tn__config_save(w, dir, "config.json"); /* the last: a folder without it holds no model, whatever is in it */
+    (void)tn__config_save(w, dir, "config.json"); /* last: a directory without it is not taken for a model */
     tn_json_writer_free(w);
     return tn_error();
 }
@@ -475,7 +475,7 @@ bool tn_hf_config_within(const char *who, const tn_hf_files *f, const void *conf
     for (int i = 0; i < f->count && tn_error() == TN_OK; i++) {
         const tn_hf_row *r = &f->rows[i];
         if (!r->name || (r->kind != TN_HF_I64 && r->kind != TN_HF_REAL)) continue;
-        const char  *name = strncmp(r->name, "c.", 2) != 0 ? r->name : r->name + 2; /* of a struct around the config */
+        const char  *name = strncmp(r->name, "c.", 2) != 0 ? r->name : r->name + 2; /* a config within a struct */
         const void  *at = (const char *)config + r->at;
         const double x = r->kind == TN_HF_I64 ? (double)*(const int64_t *)at : *(const double *)at;
         if (!in_range(r, x) && (x != r->otherwise || r->needed))

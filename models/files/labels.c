@@ -1,4 +1,4 @@
-/* labels.c — the names of a model's classes in config.json: id2label, by number, and label2id. */
+/* labels.c — the names of a model's classes in config.json: id2label and label2id. */
 #include "models/files/hf_config.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ bool tn__labels_read(const tn_json *map, const char *path, int64_t n, const char
     return tn_error() == TN_OK;
 }
 
-/* Does a later class have this one's name? A key is there once, with the last number, as in Python. */
+/* True if a later class has the same name: label2id has each name once, with its last number, as in Python. */
 static bool comes_again(int64_t i, int64_t n, const char *const *names)
 {
     for (int64_t k = i + 1; k < n; k++)

@@ -1,7 +1,7 @@
-/* llama2c.c — the first form of llama2.c's files: a LLaMA, as config.json and model.safetensors would have it.
+/* llama2c.c — reads llama2.c's files, version 0: a LLaMA, as a config.json and a table of tensors.
  *
- *     i32 dim, hidden, layers, heads, kv heads, vocab (negative: the head is no copy of the embedding), positions
- *     then f32: a kind of weight of all layers after the other; two tables of angles, which are made anew */
+ *     i32 dim, hidden, layers, heads, kv heads, vocab (negative: the output layer is not tied), positions
+ *     then f32: each kind of weight for all layers; two tables of angles, which are ignored */
 #include "core/base/checked.h"
 #include "core/files/safetensors.h"
 #include "models/files/model_file.h"
@@ -16,13 +16,13 @@ typedef struct {
 } shape;
 
 typedef struct {
-    const char *name;       /* with %d for the layer, if there is one for each */
+    const char *name;       /* with %d for the layer, if each layer has one; NULL: ignored */
     int64_t     rows, cols; /* cols 0: one dim */
-    int64_t     heads;      /* their rows stand in pairs */
+    int64_t     heads;      /* number of heads whose rows are stored in pairs; 0: none */
 } part;
 enum { PARTS = 14, ANGLES = 11 };
 
-/* In the file's order. */
+/* All weights in file order. */
 static void parts(const shape *s, part p[PARTS])
 {
     const int64_t head = s->dim / s->heads, kv = s->kv_heads * head;

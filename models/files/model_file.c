@@ -1,4 +1,4 @@
-/* model_file.c — which form a file has that is a model, and who reads it. */
+/* model_file.c — detects a model file's format and calls its reader. */
 #include "models/files/model_file.h"
 #include "core/files/io.h"
 
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* false: nothing is there. */
+/* stat, with errno unchanged; false: the path does not exist. */
 static bool look(const char *path, struct stat *st)
 {
     const int  keep = errno;
@@ -30,7 +30,7 @@ static const struct {
     {"llama2.c", tn__llama2c_config, tn__llama2c_tensors},
 };
 
-/* What is known by its first bytes, but no model that can be opened so. */
+/* Formats that are detected by their first bytes but cannot be opened. */
 static const struct {
     const char *bytes, *what;
     size_t      at, n;
@@ -43,7 +43,7 @@ static const struct {
     {"24ka", "llama2.c's second form ('ak42'): export its first, version 0", 0, 4},
 };
 
-/* The number of a form; -1: raised. */
+/* The index in forms; -1: raised. */
 static int form_of(const char *path)
 {
     char       first[16] = {0};

@@ -1,54 +1,55 @@
-/* model_file.h — a model that is one file, as its directory would have it: config.json and tensors by Hugging Face's
- * names. So the models need not know of it. Private to models/. */
+/* model_file.h — presents a single-file model as a config.json and tensors with Hugging Face's names, so that models do
+ * not depend on the format. Private to models/. */
 #ifndef TENON_MODELS_FILES_MODEL_FILE_H
 #define TENON_MODELS_FILES_MODEL_FILE_H
 
 #include "models/models.h"
 
-/* Is something there? Is it a file, rather than a directory? */
+/* True if the path exists; true if it exists and is not a directory. */
 bool tn__is_path(const char *path);
 bool tn__is_file(const char *path);
-/* Is it GGUF, llama2.c's …? Of each; NULL: raised, by the name of what it is. */
+/* The format, config.json and tensors of a model file. NULL: raised; the message names a known unsupported format. */
 const char     *tn__file_form(const char *path); /* "gguf" or "llama2.c" */
 tn_json        *tn__file_config(const char *path);
 tn_safetensors *tn__file_tensors(const char *path);
 
 /* ---- GGUF (gguf_names.c, gguf_read.c, gguf_model.c) -------------------------------------------------------------- */
 
-/* What else a file is to have. */
+/* Options of writing. */
 typedef struct {
-    const char *packed; /* "F32", "BF16", "Q8_0"; NULL: as the model has its weights */
-    tn_status (*more)(tn_gguf_writer *w, void *user);
+    const char *packed;                               /* "F32", "BF16", "Q8_0"; NULL: the weights' own dtype */
+    tn_status (*more)(tn_gguf_writer *w, void *user); /* writes more values; may be NULL */
     void *user;
 } tn__gguf_how;
 tn_json        *tn__gguf_config(const char *path);
 tn_safetensors *tn__gguf_tensors(const char *path);
-/* config: as it would be written to config.json. */
+/* config: the model's config.json. */
 tn_status tn__gguf_write(void *m, const char *path, const tn_hf_files *f, const tn_json *config,
                          const tn__gguf_how *how);
 
-/* An architecture of GGUF: its names, and those of Hugging Face. */
+/* An architecture of GGUF: its names and Hugging Face's. */
 typedef struct {
     const char *gguf, *hf;
     bool        real, needed;
 } tn__gguf_member;
-typedef enum { TN__PLAIN, TN__QUERIES, TN__KEYS, TN__TURNED } tn__gguf_layout; /* rows of heads in pairs; [in, out] */
+/* QUERIES, KEYS: the rows of heads are in pairs; TURNED: a [in, out] matrix in transformers. */
+typedef enum { TN__PLAIN, TN__QUERIES, TN__KEYS, TN__TURNED } tn__gguf_layout;
 typedef struct {
-    const char     *gguf, *hf; /* up to ".weight" or ".bias"; of a layer: behind its number */
+    const char     *gguf, *hf; /* without ".weight" or ".bias"; in a layer: the part after its number */
     tn__gguf_layout layout;
 } tn__gguf_name;
 typedef struct {
     const char            *name, *layers; /* "llama", "model.layers" */
     const tn__gguf_member *members;
-    const tn__gguf_name   *top, *layer; /* NULL ends each */
-    bool                   pairs;       /* queries and keys are in pairs; or else TN__QUERIES and TN__KEYS are plain */
+    const tn__gguf_name   *top, *layer; /* a NULL name ends each */
+    bool                   pairs;       /* queries and keys are in pairs; false: TN__QUERIES and TN__KEYS are plain */
 } tn__gguf_arch;
-/* NULL and raised: there is none. */
+/* NULL: raised, not supported. */
 const tn__gguf_arch *tn__gguf_arch_of(const char *path, const char *name);
-/* The other name of a tensor, to hugging face's or from it; NULL: it has none. */
+/* Writes a tensor's Hugging Face name, or with to_hf false its GGUF name, into `to`; NULL: unknown name. */
 const tn__gguf_name *tn__gguf_rename(const tn__gguf_arch *a, const char *name, bool to_hf, char *to, size_t size);
-/* LLaMA 3's scaling as factors of the angles: rope_freqs.weight, one for each pair of a head. llama.cpp reads those
- * alone; of which numbers they were made stands beside them, for whoever wants a config.json again. */
+/* LLaMA 3's scaling as factors of the angles: rope_freqs.weight, one for each pair of a head. llama.cpp reads only this
+ * table; Tenon also writes the parameters, to restore config.json exactly. */
 #define TN__GGUF_FACTOR "rope.llama3.factor"
 #define TN__GGUF_LOW "rope.llama3.low_freq_factor"
 #define TN__GGUF_HIGH "rope.llama3.high_freq_factor"
@@ -57,7 +58,7 @@ void tn__gguf_factors(double theta, double factor, double low, double high, doub
 
 /* ---- llama2.c (llama2c.c) ---------------------------------------------------------------------------------------- */
 
-bool            tn__llama2c_is(const char *path); /* do the header and the file's size fit? Raises nothing */
+bool            tn__llama2c_is(const char *path); /* true if the header and the file size match; raises nothing */
 tn_json        *tn__llama2c_config(const char *path);
 tn_safetensors *tn__llama2c_tensors(const char *path);
 

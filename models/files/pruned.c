@@ -1,4 +1,4 @@
-/* pruned.c — which heads were taken out of a model, in config.json's words. */
+/* pruned.c — finds a model's pruned attention heads and writes them to config.json. */
 #include "models/files/hf_config.h"
 #include "nn/nn.h"
 
@@ -25,7 +25,7 @@ void tn__pruned_write(tn_json_writer *w, const char *key, void *m, bool paths)
         snprintf(number, sizeof number, "%lld", (long long)layer++);
         if (a->heads == a->made_heads) continue;
         tn_json_open_array(w, paths ? e.name : number);
-        for (int64_t h = 0, at = 0; h < a->made_heads; h++) { /* what is left rises */
+        for (int64_t h = 0, at = 0; h < a->made_heads; h++) { /* left is ascending */
             if (at < a->heads && a->left[at] == h) at++;
             else tn_json_put_i64(w, NULL, h);
         }
@@ -34,7 +34,7 @@ void tn__pruned_write(tn_json_writer *w, const char *key, void *m, bool paths)
     tn_json_close(w);
 }
 
-/* The i-th attention in the order of the modules; NULL: there are not so many. */
+/* The i-th attention in module order; NULL: i is too large. */
 static tn_mha *attention_at(void *m, int64_t i)
 {
     for (tn_each e = tn_module_each(m, TN_EACH_MODULE); tn_next(&e);) {

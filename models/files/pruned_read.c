@@ -1,6 +1,6 @@
-/* pruned_read.c — heads that were taken out of a model, as its config.json says: Hugging Face's pruned_heads, the
- * layer's number and the heads' numbers before, {"0": [1, 3], "2": [0]}. Models of which Hugging Face knows no such
- * thing have the attention's path instead of the layer's number. */
+/* pruned_read.c — reads pruned heads from config.json and applies them: Hugging Face's pruned_heads, layer index to
+ * indices of the original heads, {"0": [1, 3], "2": [0]}. Models that Hugging Face cannot prune have the attention's
+ * path instead of the layer index. */
 #include "models/files/hf_config.h"
 
 #include <stdio.h>
@@ -47,14 +47,14 @@ bool tn__enough_pruned(const tn_safetensors *f, const char *path, int64_t want, 
     if (__builtin_mul_overflow(p->count, head, &gone) || gone > want) gone = want;
     for (int64_t i = 0; p->count && i < tn_safetensors_count(f); i++)
         have += tn_shape_numel(tn_safetensors_at(f, i).shape);
-    if (p->count && want / 8 > have) /* it is built whole before its heads go */
+    if (p->count && want / 8 > have) /* the model is built whole before it is pruned */
         return tn_raise(TN_EFORMAT, "'%s' holds %lld numbers; before its heads were pruned the model had %lld", path,
                         (long long)have, (long long)want),
                false;
     return tn__enough(f, path, want - gone);
 }
 
-/* The attention of that path, or of that number in the order of the modules; NULL: raised. */
+/* The attention of a path, or of an index in module order; NULL: raised. */
 static tn_mha *attention_of(void *m, const char *key)
 {
     int64_t at = 0, number = 0;

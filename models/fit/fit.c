@@ -1,12 +1,12 @@
-/* fit.c — the loop: batches make parts, parts make a step, and between two steps there is time to validate and save.
+/* fit.c — the training loop: a step consists of one or more batches; validation and saving happen between two steps.
  *
- * What is to be resumed exactly is in one place: f->r, seen, worse, valid_at and owed go into each checkpoint. A pause
- * first notes what it owes, then does it, so that a run that is stopped in the middle still owes it afterwards. */
+ * The state that a resumed run needs is f->r, seen, worse, valid_at and owed; each training checkpoint contains it. A
+ * pause first sets `owed`, then validates, so that a run stopped in between validates after it is resumed. */
 #include "models/fit/fit_private.h"
 
 /* ---- one step ---------------------------------------------------------------------------------------------------- */
 
-/* What a batch adds to a step: its loss by its share of what the step's loss is the mean of. */
+/* Adds a batch to a step: `share` is its weight in the step's mean loss. */
 static void learn(const tn__fit *f, const tn_batch *b, double share, double *mean)
 {
     const tn_fit_args *c = &f->c;
@@ -19,8 +19,8 @@ static void learn(const tn__fit *f, const tn_batch *b, double share, double *mea
     tn_scope_end(s);
 }
 
-/* All batches of a step, as what each counts depends on the others; false: an epoch is over before there was one, or
- * raised. */
+/* Draws all batches of a step, because their shares depend on the sum of weights; false: an epoch ended before the
+ * first batch, or raised. */
 static bool draw(tn__fit *f, tn_batch *b, double *weight)
 {
     const tn_fit_args *c = &f->c;
@@ -38,7 +38,7 @@ static void forget_parts(tn__fit *f)
     tn_error_pop(&aside);
 }
 
-/* The gradients of a whole step on their way to others. */
+/* Calls .exchange with the gradients of a whole step. */
 static bool exchange(const tn__fit *f)
 {
     const tn_fit_args *c = &f->c;
@@ -65,7 +65,7 @@ static bool parts(tn__fit *f)
     return got && tn_error() == TN_OK;
 }
 
-/* Whatever happens, no half of a step is left. */
+/* Does one step. On failure discards its gradients and restores the random generator. */
 static void step(tn__fit *f)
 {
     const tn_fit_args *c = &f->c;
@@ -80,7 +80,7 @@ static void step(tn__fit *f)
         *tn_current_generator() = before;
         return;
     }
-    tn_module_zero_grad(c->module); /* those that the optimizer does not step have some, too */
+    tn_module_zero_grad(c->module); /* also of parameters that the optimizer does not have */
     if (c->ema) tn_ema_update(c->ema);
     f->r.steps++, f->r.loss = f->mean, f->lr = lr;
     f->all += f->items;
@@ -92,7 +92,7 @@ static void step(tn__fit *f)
 
 static bool is_due(int64_t every, int64_t step) { return every && step % every == 0; }
 
-/* Only a step that was just done can make a validation or a checkpoint due by its number. */
+/* Validates and saves if due. A step number counts only directly after that step. */
 static void pause_between(tn__fit *f)
 {
     const tn_fit_args *c = &f->c;
@@ -117,7 +117,7 @@ static tn_fit_why train(tn__fit *f)
         if (tn__fit_stop(f)) return TN_FIT_STOPPED;
         if ((c->steps && f->r.steps >= c->steps) || (c->epochs && f->r.epochs >= c->epochs)) {
             if (f->r.steps) return TN_FIT_DONE;
-            tn__fit_no_steps(f); /* a source that does not say its .batches */
+            tn__fit_no_steps(f); /* a source without .batches */
             break;
         }
         step(f);
@@ -132,7 +132,7 @@ static bool begin(tn__fit *f)
     tn_fit_args *c = &f->c;
     if (!tn__fit_check(f) || !tn__fit_optimizer(f) || !tn__fit_ranks_begin(f)) return false;
     tn_module *m = c->module;
-    tn_module_zero_grad(m); /* what stood before is of no batch of this run */
+    tn_module_zero_grad(m); /* gradients from before the run */
     if (!m->training) tn_module_train(m, true);
     for (tn_each e = tn_module_each(m, TN_EACH_MODULE); tn_next(&e);) f->modules++;
     if (!(f->modes = tn_mem_get((size_t)f->modules))) return false;
@@ -162,13 +162,13 @@ static void finish(tn__fit *f)
     }
     if (c->folder && f->unsaved && tn_error() == TN_OK) tn__fit_save(f);
     if (!c->restore_best || f->r.best != f->r.best || tn_error() != TN_OK) return;
-    if (f->replica && tn_replica_whole(f->replica) != TN_OK) return; /* to be written over */
+    if (f->replica && tn_replica_whole(f->replica) != TN_OK) return; /* whole weights, to overwrite them */
     if (f->best) tn_module_assign(c->module, f->best);
     else if (tn__fit_writes(f)) tn__fit_best_load(c->module, tn__folder_best(&f->folder, path));
     if (c->world) tn_world_module_broadcast(c->world, c->module);
 }
 
-/* What the program told its optimizer holds again, however this ends. */
+/* Restores the optimizer's own accumulation count, also on failure. */
 static void put_parts_back(const tn__fit *f)
 {
     tn_error_state aside;
@@ -186,7 +186,7 @@ tn_fit_result tn_fit_run(tn_fit_args c)
     if (begin(&f)) {
         f.r.why = train(&f);
         if (f.r.why != TN_FIT_FAILED) finish(&f);
-        if (f.r.why != TN_FIT_FAILED && c.world) tn_world_barrier(c.world); /* what went wrong last, on all ranks */
+        if (f.r.why != TN_FIT_FAILED && c.world) tn_world_barrier(c.world); /* so that all ranks see the last error */
         if (tn_error() != TN_OK) f.r.why = TN_FIT_FAILED;
     }
     if (f.told) tn__fit_tell(&f, TN_FIT_END, tn_fit_why_text(f.r.why), false);

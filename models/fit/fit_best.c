@@ -1,11 +1,10 @@
-/* fit_best.c — best.safetensors: the weights of the best validation, which become the model's at the end of a run. A
- * checksum of all names and bytes stands in its metadata, so that damage is found before that. */
+/* fit_best.c — best.safetensors: the weights of the best validation, loaded at the end of a run. Its metadata contains
+ * a checksum of all names and bytes, to detect damage before loading. */
 #include "models/fit/fit_private.h"
 
 static const char note[] = "tenon.fnv1a";
 
-/* The sum over the tensors, whose order does not matter, of the FNV-1a of each: its name, its shape, its bytes. False:
- * raised. */
+/* The sum over all tensors, in any order, of each one's FNV-1a over name, shape and bytes. False: raised. */
 static bool sum_of(const tn_safetensors *f, char to[17])
 {
     uint64_t sum = 0;
@@ -24,7 +23,7 @@ static bool sum_of(const tn_safetensors *f, char to[17])
     return tn_error() == TN_OK;
 }
 
-/* The sum is of what the file holds, so it is written once without it, in memory. */
+/* The checksum covers the file's content, so the file is first written without it, in memory. */
 bool tn__fit_best_save(void *module, const char *path)
 {
     char                   sum[17];

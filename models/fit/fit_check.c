@@ -1,4 +1,4 @@
-/* fit_check.c — is what tn_fit was asked to do possible? And the optimizer that it makes if there is none. */
+/* fit_check.c — checks the arguments of tn_fit, and creates its default optimizer. */
 #include "models/fit/fit_private.h"
 
 static bool no(const char *text)
@@ -50,7 +50,7 @@ static bool sources_fit(const tn_fit_args *c)
     return c->valid.next || !c->measure || no(".measure needs .valid, whose batches it gets");
 }
 
-/* Options that mean nothing without another one are mistakes. */
+/* Raises for options that have no effect without another one. */
 static bool options_fit(const tn_fit_args *c)
 {
     const tn_fit_args d = {TN_FIT_ARGS_DEFAULTS};
@@ -71,7 +71,7 @@ static bool options_fit(const tn_fit_args *c)
     return true;
 }
 
-/* A part of the module's parameters may be stepped, and averaged; but where there are none, nothing would happen. */
+/* The optimizer and the .ema may have only some of the module's parameters, but must have at least one. */
 static bool optimizer_fits(const tn_fit_args *c)
 {
     bool steps = !c->optimizer, averages = !c->ema;
@@ -134,16 +134,16 @@ bool tn__fit_optimizer(tn__fit *f)
     tn_fit_args *c = &f->c;
     if (c->optimizer) {
         const int64_t before = tn_optimizer_parts(c->optimizer);
-        if (tn_accumulate(c->optimizer, 1) != TN_OK) return false; /* parts are counted here */
+        if (tn_accumulate(c->optimizer, 1) != TN_OK) return false; /* tn_fit itself accumulates */
         f->parts = before;
         if (c->schedule) tn_schedule_follow(c->schedule);
         return tn_error() == TN_OK;
     }
     const int64_t warmup = c->warmup == -1 ? f->steps / 20 : c->warmup;
     f->own = tn_adamw_new((tn_module *)c->module, .lr = c->lr, .weight_decay = c->weight_decay,
-                          .clip.norm = c->world ? 0 : c->clip); /* of several ranks, the replica clips */
+                          .clip.norm = c->world ? 0 : c->clip); /* with several ranks the replica clips */
     tn_no_decay(f->own);
-    /* also where it changes nothing: a checkpoint has it then, and a call that knows its steps can go on from there */
+    /* also without a known number of steps: its state is then in checkpoints, and a call that knows it can resume */
     tn_schedule_follow(tn_warmup_lr_create((tn_warmup_lr_config){
         .optimizer = f->own, .warmup = warmup, .steps = f->steps, .decay = f->steps ? c->decay : TN_DECAY_NONE}));
     c->optimizer = f->own;

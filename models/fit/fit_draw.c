@@ -1,4 +1,4 @@
-/* fit_draw.c — the next batch, and is what the loss made of it a loss? */
+/* fit_draw.c — draws the next batch, and checks the value of a loss. */
 #include "models/fit/fit_private.h"
 
 bool tn__fit_draw(tn__fit *f, tn_batch *b)

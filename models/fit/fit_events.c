@@ -1,7 +1,7 @@
-/* fit_events.c — what a run tells of itself, and whether it has been asked to stop. */
+/* fit_events.c — reports events to the listener, and checks the stop flag. */
 #include "models/fit/fit_private.h"
 
-/* Of several ranks each says what it was asked, and all stop behind their next meeting. */
+/* Each rank contributes its own flag; all ranks stop after the next collective. */
 bool tn__fit_stop(const tn__fit *f)
 {
     const bool asked = f->c.stop && __atomic_load_n(f->c.stop, __ATOMIC_RELAXED);

@@ -1,6 +1,6 @@
-/* fit_folder.c — a folder of checkpoints: who has it, which there are, and which of them go.
+/* fit_folder.c — the folder of training checkpoints: its lock, its list, its retention.
  *
- * The lock is the system's on the open file `lock`: it ends with the process, however that ends. The file stays. */
+ * The lock is flock() on the file `lock`: the system releases it when the process ends. The file is not deleted. */
 #define _GNU_SOURCE
 #include "models/fit/fit_private.h"
 
@@ -41,7 +41,7 @@ const char *tn__folder_file(const tn__folder *f, int64_t step, char to[TN__FILE_
 }
 const char *tn__folder_best(const tn__folder *f, char to[TN__FILE_ROOM]) { return join(f, best, to); }
 
-/* The step of a checkpoint's name; -1: it is none. */
+/* The step in a checkpoint's file name; -1: not a checkpoint. */
 static int64_t step_of(const char *name)
 {
     const size_t n = strlen(name), f = sizeof front - 1, b = sizeof back - 1;
@@ -54,7 +54,7 @@ static int64_t step_of(const char *name)
     return step;
 }
 
-/* What a process that was killed while it saved has left: ".step-000000000300.ckpt.tmp.0123456789ab". */
+/* True for a temporary file of a process killed while saving: ".step-000000000300.ckpt.tmp.0123456789ab". */
 static bool is_left_over(const char *name)
 {
     const char *tmp = strstr(name, ".tmp.");
@@ -67,11 +67,11 @@ static bool is_left_over(const char *name)
 }
 
 typedef struct {
-    int64_t below, newest, oldest, count; /* of the checkpoints below: the largest and the smallest step; how many */
-    int64_t beyond;                       /* one that is not below; -1: none */
+    int64_t below, newest, oldest, count; /* checkpoints of steps below `below`: largest and smallest step, number */
+    int64_t beyond;                       /* step of one that is not below; -1: none */
 } survey;
 
-/* Looks at all names; raises. With tidy, removes what others have left. */
+/* Surveys the folder; false: raised. With tidy, removes temporary files of killed processes. */
 static bool look(const tn__folder *f, survey *s, bool tidy)
 {
     DIR *d = opendir(f->path);
@@ -107,7 +107,7 @@ static bool discard(const tn__folder *f, int64_t step)
            fail(file, "cannot remove an old checkpoint", errno);
 }
 
-/* Those beyond step were damaged, or this run would have begun there: it makes them again. */
+/* Checkpoints beyond step were damaged, else this run would have resumed from them; it will write them again. */
 void tn__folder_prune(const tn__folder *f, int64_t step, int64_t keep, int64_t between)
 {
     const int was = errno;
@@ -131,7 +131,7 @@ static bool make_folders(const char *path)
     return true;
 }
 
-/* Who has it says so in it. */
+/* Locks the folder; the lock file contains the owner's process id. False: raised. */
 static bool take(tn__folder *f, const char *file)
 {
     char text[32] = "";

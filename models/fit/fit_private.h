@@ -1,4 +1,4 @@
-/* fit_private.h — what the files of the training loop share and users do not see. */
+/* fit_private.h — shared by the files of the training loop. */
 #ifndef TENON_MODELS_FIT_FIT_PRIVATE_H
 #define TENON_MODELS_FIT_FIT_PRIVATE_H
 
@@ -8,18 +8,18 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- a folder of checkpoints (fit_folder.c) ---------------------------------------------------------------------- */
+/* ---- the folder of training checkpoints (fit_folder.c) ----------------------------------------------------------- */
 
 enum { TN__FILE_ROOM = 1024 };
 
 typedef struct {
     const char *path;
-    int         lock; /* a file that is open and locked; -1: none */
+    int         lock; /* descriptor of the locked file; -1: none */
 } tn__folder;
-bool    tn__folder_open(tn__folder *f, const char *path); /* makes it if need be; raises, also if another run has it */
+bool    tn__folder_open(tn__folder *f, const char *path); /* creates it if missing; raises, also if it is in use */
 void    tn__folder_close(tn__folder *f);
 int64_t tn__folder_newest(const tn__folder *f, int64_t below); /* the largest step below; -1: none, or raised */
-/* Keeps the newest up to step; the one of step `between` (-1: none) goes first. */
+/* Deletes checkpoint `between` (-1: none), all beyond `step`, and of the others all but the newest `keep`. */
 void        tn__folder_prune(const tn__folder *f, int64_t step, int64_t keep, int64_t between);
 const char *tn__folder_file(const tn__folder *f, int64_t step, char to[TN__FILE_ROOM]);
 const char *tn__folder_best(const tn__folder *f, char to[TN__FILE_ROOM]);
@@ -30,34 +30,34 @@ typedef struct {
     tn_fit_args   c;
     tn_fit_result r;
     tn__folder    folder;
-    tn_optimizer *own;  /* made here, or NULL */
-    void         *best; /* a copy of the module, where there is no folder to keep the best in */
+    tn_optimizer *own;  /* the optimizer created here; NULL: the caller's is used */
+    void         *best; /* a copy of the module with the best weights, without a folder; else NULL */
     bool         *modes;
     int64_t       modules;
     tn_batch     *part;                /* [accumulate]: the batches of a step */
-    int64_t       parts;               /* what tn_accumulate was told before; 0: it is as it was */
+    int64_t       parts;               /* the optimizer's tn_accumulate count before tn_fit; 0: not changed */
     int64_t       steps;               /* in all; 0: not known */
     int64_t       seen;                /* batches of this epoch */
     int64_t       worse;               /* validations since the best */
-    int64_t       valid_at;            /* the step of the last validation */
-    int64_t       items, all;          /* in the batches of the last step; of all steps of this call */
-    int64_t       between;             /* where a stop left a checkpoint that was not due; -1: nowhere */
-    double        began, lr, mean;     /* the time; of the last step, lr and loss */
-    double        measured;            /* the mean over .valid, the last time */
+    int64_t       valid_at;            /* step of the last validation */
+    int64_t       items, all;          /* items in the batches of the last step, of all steps of this call */
+    int64_t       between;             /* step of a checkpoint written only because of .stop; -1: none */
+    double        began, lr, mean;     /* start time in seconds; learning rate and loss of the last step */
+    double        measured;            /* mean over .valid in the last validation */
     bool          epoch_over, stepped; /* since the last pause */
     bool          owed;                /* a validation is due */
     bool          unsaved;             /* something has changed since the last checkpoint */
-    bool          told;                /* that it has started */
+    bool          told;                /* TN_FIT_START has been reported */
     tn_replica   *replica;             /* with .world */
-    bool          shared;              /* validation, too, is shared out */
+    bool          shared;              /* validation is also split over the ranks */
 } tn__fit;
 
-/* Does the config make sense? (fit_check.c) Raises. Then what tn_fit itself makes: the optimizer and its schedule. */
+/* Check the arguments; create the optimizer and its schedule (fit_check.c). False: raised. */
 bool tn__fit_check(tn__fit *f);
 bool tn__fit_optimizer(tn__fit *f);
 void tn__fit_no_steps(const tn__fit *f); /* raises: the epochs have fewer batches than one step takes */
 
-/* What a batch counts for, in rates and where losses are added; has it none of the rows of the whole batch? */
+/* True if the rank has no rows of the batch; the batch's items, for rates; its weight in sums of losses. */
 static inline bool    tn__fit_is_empty(const tn_batch *b) { return b->whole && !b->rows; }
 static inline int64_t tn__fit_items(const tn_batch *b)
 {
@@ -65,13 +65,13 @@ static inline int64_t tn__fit_items(const tn_batch *b)
 }
 static inline double tn__fit_weight(const tn_batch *b) { return b->weight > 0 ? b->weight : (double)tn__fit_items(b); }
 
-/* What the run tells of itself (fit_events.c), the time in seconds, and whether it has been asked to stop. */
+/* Reports an event to .on; true if the run was asked to stop (fit_events.c). */
 void               tn__fit_tell(tn__fit *f, tn_fit_what what, const char *text, bool improved);
 bool               tn__fit_stop(const tn__fit *f);
 static inline bool tn__fit_validates(const tn_fit_args *c) { return c->valid.next || c->score; }
 void               tn__fit_validate(tn__fit *f); /* (fit_validate.c) */
 
-/* The best weights as a file with a checksum (fit_best.c). Raise. */
+/* Write and read the best weights, a file with a checksum (fit_best.c). False: raised. */
 bool tn__fit_best_save(void *module, const char *path);
 bool tn__fit_best_load(void *module, const char *path);
 
@@ -79,17 +79,17 @@ bool tn__fit_best_load(void *module, const char *path);
 bool tn__fit_draw(tn__fit *f, tn_batch *b);
 bool tn__fit_loss_fits(const tn__fit *f, const tn_tensor *loss);
 
-/* What several ranks do differently (fit_ranks.c). Without .world: true, and nothing happens. */
-bool tn__fit_ranks_begin(tn__fit *f);             /* the replica, and each source cut into this rank's parts */
-void tn__fit_ranks_end(tn__fit *f);               /* and whole again */
+/* Several ranks (fit_ranks.c). Without .world they do nothing and return true. */
+bool tn__fit_ranks_begin(tn__fit *f);             /* creates the replica, shards the sources */
+void tn__fit_ranks_end(tn__fit *f);               /* undoes that */
 bool tn__fit_ranks_parts(tn__fit *f);             /* the gradients of a batch; false: the epoch is over, or raised */
-bool tn__fit_ranks_agree(tn__fit *f, double *v);  /* all have rank 0's value from now on */
-bool tn__fit_ranks_mean(tn__fit *f, double *sum); /* sum: [2 shards], of each its sum and items; into sum[0], sum[1] */
-/* Does this process write: the only one, or rank 0? */
+bool tn__fit_ranks_agree(tn__fit *f, double *v);  /* broadcasts rank 0's value */
+bool tn__fit_ranks_mean(tn__fit *f, double *sum); /* adds [2 shards], sum and items of each, into sum[0], sum[1] */
+/* True if this process writes files: the only one, or rank 0. */
 static inline bool tn__fit_writes(const tn__fit *f) { return tn_world_rank(f->c.world) == 0; }
 
-/* Checkpoints (fit_save.c). */
+/* Training checkpoints (fit_save.c). */
 bool tn__fit_save(tn__fit *f);
-bool tn__fit_resume(tn__fit *f); /* the folder's newest, if .resume; else it must hold none */
+bool tn__fit_resume(tn__fit *f); /* restores the folder's newest if .resume; else raises if it has one */
 
 #endif

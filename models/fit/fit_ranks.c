@@ -1,6 +1,6 @@
-/* fit_ranks.c — tn_fit by several ranks. Each goes through the same steps with its parts of each batch: what they have
- * in common (weights, generator, counts) is the same bits on all of them, and so are the decisions that depend on it.
- * What they may disagree on (was this process asked to stop? which checkpoint is whole?) travels. */
+/* fit_ranks.c — tn_fit on several ranks. Each rank does the same steps with its shards of each batch: the common state
+ * (weights, generator, counts) is bit-identical on all ranks, and so are decisions that depend on it. State that may
+ * differ (the stop flag, which checkpoint is intact) is exchanged. */
 #include "models/fit/fit_private.h"
 
 bool tn__fit_ranks_begin(tn__fit *f)
@@ -14,9 +14,9 @@ bool tn__fit_ranks_begin(tn__fit *f)
                             .zero = c->zero,
                             .zero3 = c->zero3,
                             .clip.norm = f->own ? c->clip : 0,
-                            .bucket = 1 << 20, /* small ones, of which the last, that nothing hides, is soon there */
+                            .bucket = 1 << 20, /* small, because the last bucket's transfer cannot be overlapped */
                             .overlap = !c->zero3 && !tn_world_near(c->world)});
-    if (c->ema) { /* began from this rank's weights: rank 0's averages for all */
+    if (c->ema) { /* it was initialised from this rank's weights: broadcast rank 0's averages */
         tn_ema_swap(c->ema);
         tn_world_module_broadcast(c->world, c->module);
         tn_ema_swap(c->ema);
@@ -38,7 +38,7 @@ void tn__fit_ranks_end(tn__fit *f)
     tn_replica_free(f->replica);
 }
 
-/* Is the batch the part that it should be? A source that knows nothing of .count would give another one. */
+/* True if the batch is the expected shard; a source that ignores .count would return another one. */
 static bool is_part(const tn_batch *b, tn_shard shard)
 {
     tn_batch should = {0};
@@ -50,7 +50,7 @@ static bool is_part(const tn_batch *b, tn_shard shard)
     return false;
 }
 
-/* A part's loss, by what it is the mean of. */
+/* Runs a shard's loss and backward pass, with its weight. */
 static void learn(tn__fit *f, const tn_batch *b)
 {
     const tn_fit_args *c = &f->c;
@@ -75,7 +75,7 @@ bool tn__fit_ranks_parts(tn__fit *f)
         }
         if (is_part(&b, p.shard) && !tn__fit_is_empty(&b)) learn(f, &b);
     }
-    f->seen -= mine.count - 1; /* which tn__fit_draw has counted as batches */
+    f->seen -= mine.count - 1; /* tn__fit_draw counted each shard as a batch */
     f->items = (int64_t)((double)f->items * mine.of / mine.count);
     f->mean = tn_replica_loss(f->replica);
     return tn_error() == TN_OK;
@@ -92,7 +92,7 @@ bool tn__fit_ranks_agree(tn__fit *f, double *v)
     return tn_error() == TN_OK;
 }
 
-/* Part by part, and then added in their order: so not even the rounding depends on the number of ranks. */
+/* Gathers the sums of each shard and adds them in shard order, so that rounding does not depend on the ranks. */
 bool tn__fit_ranks_mean(tn__fit *f, double *sum)
 {
     tn_world      *w = f->c.world;

@@ -1,4 +1,4 @@
-/* fit_save.c — tn_fit's checkpoints: what it adds to them, and which one a run goes on from. */
+/* fit_save.c — tn_fit's training checkpoints: its own data in them, and resuming from one. */
 #include "core/files/io.h"
 #include "models/fit/fit_private.h"
 
@@ -46,7 +46,7 @@ bool tn__fit_save(tn__fit *f)
     return tn_error() == TN_OK;
 }
 
-/* ---- going on ---------------------------------------------------------------------------------------------------- */
+/* ---- resuming ---------------------------------------------------------------------------------------------------- */
 
 static bool read_place(tn__fit *f, const tn_json *place, const char *path)
 {
@@ -92,7 +92,7 @@ static bool differs(const tn_json *here, const tn_json *there, const char *key, 
     return true;
 }
 
-/* Both ways round: each key of either must be in both, with the same value. */
+/* True if both configs have the same keys with the same values; else raises. */
 static bool same_config(const tn__fit *f, const tn_json *there, const char *path)
 {
     if (!f->c.config) {
@@ -115,10 +115,10 @@ static bool same_config(const tn__fit *f, const tn_json *there, const char *path
     return same && tn_error() == TN_OK;
 }
 
-/* What damage can look like. Anything else (no memory, a disk that does not answer) says nothing about the file. */
+/* True for errors that a damaged file causes. Others (no memory, an unreadable disk) say nothing about the file. */
 static bool is_damage(tn_status s) { return s == TN_EFORMAT || s == TN_EUNSUPPORTED || s == TN_EINDEX; }
 
-/* The newest that is whole; damaged ones are passed over, with a note. */
+/* The newest intact checkpoint; damaged ones are skipped, with a TN_FIT_NOTE. */
 static tn_checkpoint_file *find(tn__fit *f, int64_t step, char path[TN__FILE_ROOM])
 {
     char note[1200] = "", first[700] = "";
@@ -141,8 +141,8 @@ static tn_checkpoint_file *find(tn__fit *f, int64_t step, char path[TN__FILE_ROO
     return NULL;
 }
 
-/* Would a run that nobody stops have saved here? Else the next checkpoint takes this one's place, so that those that
- * stay (a mean is made of them) are the same, however often a run was stopped. */
+/* True if an uninterrupted run would also have saved here. Else the next checkpoint replaces this one, so that the kept
+ * checkpoints, which may be averaged, do not depend on interruptions. */
 static bool was_due(const tn__fit *f)
 {
     const tn_fit_args *c = &f->c;
@@ -150,8 +150,8 @@ static bool was_due(const tn__fit *f)
     return !f->r.steps || (tn__fit_validates(c) ? f->owed || f->valid_at == f->r.steps : !f->seen);
 }
 
-/* An optimizer of the program's own has the checkpoint's options from now on; a schedule would have been compared, a
- * rate alone is not. */
+/* The caller's optimizer gets the checkpoint's options. A schedule's options are compared; for a rate without a
+ * schedule a TN_FIT_NOTE reports the change. */
 static bool say_rate(tn__fit *f, double was, const char *path)
 {
     const double lr = tn_lr(f->c.optimizer, 0);
@@ -165,7 +165,7 @@ static bool say_rate(tn__fit *f, double was, const char *path)
     return tn_error() == TN_OK;
 }
 
-/* Of several ranks, the first chooses, and the others read the same. */
+/* Rank 0 chooses the checkpoint; the other ranks open the same one. */
 static tn_checkpoint_file *choose(tn__fit *f, int64_t newest, char path[TN__FILE_ROOM])
 {
     tn_checkpoint_file *file = tn__fit_writes(f) ? find(f, newest, path) : NULL;
@@ -177,7 +177,7 @@ static tn_checkpoint_file *choose(tn__fit *f, int64_t newest, char path[TN__FILE
     return NULL;
 }
 
-/* The optimizer that tn_fit makes has the numbers of this call, so that a run can be prolonged. */
+/* Restores the run. tn_fit's own optimizer keeps this call's options, so that a run can be extended. */
 static bool restore(tn__fit *f, int64_t newest)
 {
     tn_fit_args        *c = &f->c;

@@ -1,10 +1,10 @@
-/* fit_validate.c — what tn_fit finds when it stops to look: nothing here may be noticed by training. */
+/* fit_validate.c — tn_fit's validation. It must not affect training. */
 #include "models/fit/fit_private.h"
 
-/* A generator of its own: what validation draws (masks, say) is the same each time. */
+/* Validation's own generator: its random numbers, for example masks, are the same each time. */
 static const tn_generator own = {.seed = 0x76616c6964617465u, .position = 0};
 
-/* Each module's mode, so that one that was frozen in eval mode stays so. */
+/* Saves each module's mode, so that modules in eval mode during training stay in it. */
 static void remember_modes(tn__fit *f)
 {
     int64_t i = 0;
@@ -19,7 +19,7 @@ static void recall_modes(tn__fit *f)
         e.module->training = f->modes[i++];
 }
 
-/* One part of a batch; false: there is none, or raised. */
+/* Measures one shard of a batch; false: no more batches, or raised. */
 static bool measure_part(const tn__fit *f, double sum[2])
 {
     const tn_fit_args *c = &f->c;
@@ -40,8 +40,8 @@ static bool measure_part(const tn__fit *f, double sum[2])
     return more && tn_error() == TN_OK;
 }
 
-/* The mean over all items, or, of a loss, over what the batches' losses are means of; false: stopped, or raised.
- * Several ranks go from batch to batch together, so that they stop at the same one. */
+/* The mean of .measure over all items, or of the loss by batch weights; false: stopped, or raised. Several ranks
+ * synchronise after each batch, so that they stop at the same one. */
 static bool measure(tn__fit *f, double *mean)
 {
     const tn_fit_args *c = &f->c;
@@ -63,7 +63,7 @@ static bool measure(tn__fit *f, double *mean)
     return true;
 }
 
-/* What is judged; false: stopped, or raised. One who scores may look at *.stop, too, and then return anything. */
+/* The value to compare; false: stopped, or raised. A .score that stops early because of *.stop may return any value. */
 static bool look(tn__fit *f, double *v)
 {
     const tn_fit_args *c = &f->c;
@@ -76,7 +76,7 @@ static bool look(tn__fit *f, double *v)
     return tn__fit_ranks_agree(f, v) && !tn__fit_stop(f);
 }
 
-/* A NaN is never better. */
+/* Records the value; returns true if it is better than the best. NaN is never better. */
 static bool judge(tn__fit *f, double v)
 {
     const double best = f->r.best, d = f->c.min_delta;

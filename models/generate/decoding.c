@@ -1,5 +1,5 @@
-/* decoding.c — generation with any decoder that has a cache of keys and values: it reads a prompt, then word by word
- * what has been chosen; beams reorder the cache, and what turns out wrong is trimmed away. */
+/* decoding.c — the tn_decoding of any model with a key/value cache: reads the prompt, then the chosen tokens; beams
+ * reorder the cache, and rejected tokens are trimmed from it. */
 #include "core/base/toolbox.h"
 #include "models/generate/next_word.h"
 
@@ -8,17 +8,17 @@ typedef struct {
     void           *model;
     tn_decoder_step step;
     tn_kv_cache    *cache;
-    int64_t         read;   /* words; those that are not in the cache any more are forgotten */
-    int64_t         room;   /* positions of the cache; 0: all that there will be */
-    int64_t         window; /* positions that a layer sees; or: */
-    int64_t         sinks;  /* the first ones, which stay */
+    int64_t         read;   /* tokens read; more than the cache has if old ones were dropped */
+    int64_t         room;   /* maximum positions in the cache; 0: never drop any */
+    int64_t         window; /* windowed: positions that a layer attends to; else 0 */
+    int64_t         sinks;  /* rolling: first positions, which are kept */
     tn_decoder_turn turn;
 } decoding;
 
-/* Keys are added up in blocks of so many (ADR 0016): what stays keeps its place in its block, and so the bits. */
+/* Attention sums over keys in blocks of this size (ADR 0016): keeping positions aligned to blocks keeps the bits. */
 enum { BLOCK = 128 };
 
-/* Makes room for n positions more. */
+/* Drops positions if needed, so that n more fit. */
 static tn_status make_room(decoding *d, int64_t n)
 {
     const int64_t have = tn_kv_cache_length(d->cache);
@@ -28,7 +28,7 @@ static tn_status make_room(decoding *d, int64_t n)
     return d->turn(d->model, d->cache, d->sinks, least > quarter ? least : quarter);
 }
 
-/* So many at once as find room beside what has to stay. */
+/* Reads the tokens in parts that fit next to the positions that must stay. */
 static tn_tensor *scores(tn_decoding *base, tn_tensor *tokens)
 {
     decoding     *d = (decoding *)base;

@@ -1,10 +1,9 @@
-/* generate.c — texts that grow word by word.
+/* generate.c — generates texts token by token.
  *
- * Beams: of each prompt's texts the 2 · beams best continuations are looked at, best first. One that ends the text is
- * finished if it is among the first `beams`; the others live on, until there are `beams` of them. A prompt is done once
- * `beams` texts are finished, so that one beam is the greedy choice; those that came to their end in the last step, or
- * to the most words, take the place of worse ones. Of equal scores the earlier text and the smaller
- * word come first. */
+ * Beam search: each step takes the 2 · beams best continuations of a prompt's texts, best first. One that ends its text
+ * is finished if it is among the first `beams`; the others stay alive, at most `beams` of them. A prompt is done when
+ * `beams` texts are finished, so that one beam is greedy decoding; texts that end in the last step, or at the maximum
+ * length, replace worse ones. Of equal scores the earlier text and the smaller token id come first. */
 #include "core/base/toolbox.h"
 #include "models/generate/sampling.h"
 
@@ -14,22 +13,22 @@
 enum { MOST_BEAMS = 64 };
 
 typedef struct {
-    double   score; /* the sum of log-probabilities; of a finished one, as it is ranked */
-    int64_t  n;     /* words, the prompt's among them */
-    int64_t  row;   /* of the decoding */
+    double   score; /* sum of log-probabilities; of a finished text, its ranking value */
+    int64_t  n;     /* tokens, including the prompt */
+    int64_t  row;   /* row of the decoding */
     int64_t *words;
 } text;
 
 typedef struct {
     tn_generate_args a;
-    int64_t          prompts, beams, begin, most, least, end, vocab; /* begin: words of a prompt; end: -1 is none */
-    int64_t          before;                                         /* ... of which it has so many from .before */
-    int64_t          rows;                                           /* of the decoding now */
+    int64_t          prompts, beams, begin, most, least, end, vocab; /* begin: tokens of a prompt; end -1: none */
+    int64_t          before;                                         /* tokens of begin that are from .before */
+    int64_t          rows;                                           /* rows in use of the decoding */
     double           penalty;
-    text            *alive, *next, *done; /* beams for each prompt */
-    int64_t         *nalive, *ndone;
-    tn__choice      *room; /* what a row chooses from */
-    tn_generator     g;    /* as it was at the beginning */
+    text            *alive, *next, *done; /* [prompts, beams] */
+    int64_t         *nalive, *ndone;      /* [prompts] */
+    tn__choice      *room;                /* candidates of a row */
+    tn_generator     g;                   /* the generator's state at the start */
     void            *memory[8];
     size_t           bytes[8];
     int              blocks;
@@ -54,7 +53,7 @@ static text *texts(state *s)
     return t;
 }
 
-/* ---- what is asked for ------------------------------------------------------------------------------------------- */
+/* ---- checks of the arguments ------------------------------------------------------------------------------------- */
 
 static bool refuse(const char *what, int64_t got, const char *expected)
 {
@@ -86,7 +85,7 @@ static bool prompt_fits(const tn_generate_args *a)
     return are_integers("the prompt", a->prompt) && (!before || are_integers(".before", before));
 }
 
-/* Do the decoding's rows and length suffice? */
+/* True if the decoding has enough rows and length; else raises. */
 static bool decoding_suffices(const state *s)
 {
     const tn_decoding *d = s->a.from;
@@ -152,7 +151,7 @@ static bool fits(state *s)
     return sampling_fits(a) && decoding_suffices(s);
 }
 
-/* How many new words prompt b's texts may have. */
+/* The maximum number of new tokens of prompt b's texts. */
 static int64_t most_of(const state *s, int64_t b) { return s->a.most_each ? tn_get_i64(s->a.most_each, b) : s->most; }
 
 static bool each_fits(const state *s)
@@ -192,7 +191,7 @@ static bool begin(state *s)
     return true;
 }
 
-/* ---- one word more ----------------------------------------------------------------------------------------------- */
+/* ---- one step ---------------------------------------------------------------------------------------------------- */
 
 static void copy_text(text *to, const text *from)
 {
@@ -202,8 +201,8 @@ static void copy_text(text *to, const text *from)
     to->words = words;
 }
 
-/* A text comes to its end: words counts the end, if that was what ended it. Where there are `beams` of them already the
- * worst makes way, of equals the last. */
+/* Finishes a text. words: its new tokens, including .end if that ended it. If `beams` texts are already finished, it
+ * replaces the worst, of equal ones the last, or is dropped. */
 static void finish(state *s, int64_t b, const text *t, double score, int64_t words)
 {
     text   *done = &s->done[b * s->beams];
@@ -220,7 +219,7 @@ static void finish(state *s, int64_t b, const text *t, double score, int64_t wor
     done[n].score = score, s->ndone[b] = n + 1;
 }
 
-/* The texts of prompt b become those that its best choices make. p: the rows' log-probabilities. */
+/* Extends the texts of prompt b by the best tokens. p: the rows' log-probabilities. */
 static void grow(state *s, int64_t b, float *p)
 {
     typedef struct {
@@ -262,12 +261,12 @@ static void grow(state *s, int64_t b, float *p)
         if (!on || to->n == s->begin + most_of(s, b)) finish(s, b, to, to->score, to->n - s->begin);
         else kept++;
     }
-    if (n == 0) /* nothing may come: the texts end as they are */
+    if (n == 0) /* no token is allowed: the texts end */
         for (int64_t i = 0; i < s->nalive[b]; i++) finish(s, b, &alive[i], alive[i].score, alive[i].n - s->begin);
     s->nalive[b] = s->ndone[b] < s->beams ? kept : 0;
 }
 
-/* The decoding's rows become those of the living texts, in order. Returns how many, and in *tokens their last words. */
+/* Reorders the decoding's rows to match the texts that are alive. Returns their number; *tokens: their last tokens. */
 static int64_t follow(state *s, tn_tensor **tokens)
 {
     int64_t rows = 0, n = 0;
@@ -292,7 +291,7 @@ static int64_t follow(state *s, tn_tensor **tokens)
     return s->a.from->kind->reorder(s->a.from, index) == TN_OK ? rows : -1;
 }
 
-/* The scores with those of words that a row's text has made smaller. */
+/* The logits y with the repetition penalty applied. */
 static tn_tensor *penalised(const state *s, tn_tensor *y)
 {
     tn_tensor    *z = tn_clone(y);
@@ -307,7 +306,7 @@ static tn_tensor *penalised(const state *s, tn_tensor *y)
     return z;
 }
 
-/* NaN among the log-probabilities p: a row of scores may forbid all words, but not have NaN or ∞ for a number. */
+/* Raises if a row of logits has NaN or +∞; -∞, also for all tokens of a row, forbids them. p: log-probabilities. */
 static bool are_numbers(const state *s, const float *scores, const float *p)
 {
     for (int64_t b = 0; b < s->prompts; b++)
@@ -346,7 +345,7 @@ static bool step(state *s, tn_tensor **tokens)
     return rows >= 0;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------------------- */
+/* ---- the loop ---------------------------------------------------------------------------------------------------- */
 
 static tn_generated results(state *s)
 {
@@ -354,7 +353,7 @@ static tn_generated results(state *s)
     int64_t       longest = 0;
     for (int64_t b = 0; b < s->prompts; b++) {
         text *d = &s->done[b * s->beams];
-        for (int64_t i = 1; i < s->ndone[b]; i++) { /* best first, of equals the earlier */
+        for (int64_t i = 1; i < s->ndone[b]; i++) { /* best first, of equal scores the earlier text */
             const text t = d[i];
             int64_t    at = i;
             for (; at > 0 && d[at - 1].score < t.score; at--) d[at] = d[at - 1];

@@ -1,4 +1,4 @@
-/* next_word.c — what the decoder-only models share: their ids, their loss, what they begin with. */
+/* next_word.c — shared by the decoder-only models: checks of ids, logits, the loss, initial weights. */
 #include "models/generate/next_word.h"
 
 #include <math.h>

@@ -1,12 +1,11 @@
-/* rereading.c — generation with a model that keeps nothing of what it has read: for each word it reads the text from
- * its beginning. */
+/* rereading.c — the tn_decoding of a model without a cache: reads the whole text again for each token. */
 #include "models/generate/rereading.h"
 
 typedef struct {
     tn_decoding base;
     void       *model;
     tn_tensor *(*run)(void *model, tn_tensor *ids);
-    tn_tensor *ids; /* [rows, words so far], ours; NULL: none */
+    tn_tensor *ids; /* the texts, [rows, tokens], owned; NULL: nothing read yet */
 } rereading;
 
 static void set(rereading *d, tn_tensor *ids)

@@ -1,10 +1,10 @@
-/* rereading.h — texts word by word with a model that keeps nothing of what it has read. Private to models/. */
+/* rereading.h — the tn_decoding of a model without a cache. Private to models/. */
 #ifndef TENON_MODELS_GENERATE_REREADING_H
 #define TENON_MODELS_GENERATE_REREADING_H
 
 #include "models/generate.h"
 
-/* run: scores of what comes behind ids, [rows, 1, vocab]; it reads all of them for each word. */
+/* run: returns the logits of the token after ids, [rows, 1, vocab]; called with the whole text for each token. */
 tn_decoding *tn__rereading_decoding(void *model, tn_tensor *(*run)(void *model, tn_tensor *ids), int64_t rows,
                                     int64_t length);
 

@@ -1,4 +1,4 @@
-/* sampling.c — choosing among the words that may come next. */
+/* sampling.c — chooses the next token: the most likely ones, or sampling; repetition rules. */
 #include "core/base/toolbox.h"
 #include "models/generate/sampling.h"
 
@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A prompt may hold other numbers, which the decoding knows what to do with. */
+/* A prompt may contain ids outside the vocabulary, which only the decoding interprets. */
 static bool is_word(int64_t w, int64_t vocab) { return w >= 0 && w < vocab; }
 
 void tn__forbid_repeats(float *p, int64_t vocab, const int64_t *words, int64_t length, int64_t n)
 {
     if (n < 1 || length < n) return;
-    const int64_t *last = words + length - (n - 1); /* with these the sequence would begin */
+    const int64_t *last = words + length - (n - 1); /* the first n - 1 tokens of the next n-gram */
     for (int64_t i = 0; i + n <= length; i++)
         if (!memcmp(words + i, last, (size_t)(n - 1) * sizeof *words) && is_word(words[i + n - 1], vocab))
             p[words[i + n - 1]] = -INFINITY;
@@ -23,14 +23,15 @@ void tn__penalise(const float *from, float *to, int64_t vocab, const int64_t *wo
     for (int64_t i = 0; i < length; i++) {
         const int64_t w = words[i];
         if (is_word(w, vocab))
-            to[w] = (float)(from[w] > 0 ? from[w] / penalty : from[w] * penalty); /* once, however often */
+            to[w] = (float)(from[w] > 0 ? from[w] / penalty
+                                        : from[w] * penalty); /* once per token, from the original logit */
     }
 }
 
 int64_t tn__choose_best(const float *p, int64_t vocab, int64_t most, tn__choice *to)
 {
     int64_t n = 0;
-    float   least = -INFINITY; /* of those kept, once they are `most` */
+    float   least = -INFINITY; /* the smallest kept score, once `most` are kept */
     for (int64_t w = 0; w < vocab; w++) {
         if (!(p[w] > least)) continue;
         int64_t at = n < most ? n++ : n - 1;
@@ -62,14 +63,14 @@ bool tn__choose_by_chance(const float *p, int64_t vocab, const tn_generate_args 
     if (a->top_p < 1) qsort(room, (size_t)n, sizeof *room, by_score);
     for (int64_t i = 0; i < n; i++) most = fmax(most, room[i].score);
     for (int64_t i = 0; i < n; i++) sum += tn__libm_exp((room[i].score - most) / temperature);
-    if (a->top_p < 1) { /* the fewest that make up top_p */
+    if (a->top_p < 1) { /* the fewest whose sum reaches top_p */
         double so_far = 0;
         for (int64_t i = 0; i < n; i++) {
             so_far += tn__libm_exp((room[i].score - most) / temperature);
             if (so_far >= a->top_p * sum) n = i + 1, sum = so_far;
         }
     }
-    if (a->min_p > 0) { /* of those that are left: top_p is a share of all */
+    if (a->min_p > 0) { /* after top_p, which refers to all tokens */
         const int64_t all = n;
         n = 0, sum = 0;
         for (int64_t i = 0; i < all; i++) {

@@ -1,4 +1,4 @@
-/* sampling.h — which words may come next in a text, by the log-probabilities of all. Private to models/. */
+/* sampling.h — chooses the next token of a text from log-probabilities. Private to models/. */
 #ifndef TENON_MODELS_GENERATE_SAMPLING_H
 #define TENON_MODELS_GENERATE_SAMPLING_H
 
@@ -9,17 +9,17 @@ typedef struct {
     int64_t word;
 } tn__choice;
 
-/* Makes impossible (-inf) what would repeat a sequence of n words of the text so far. */
+/* Sets tokens that would repeat an n-gram of the text to -inf. */
 void tn__forbid_repeats(float *p, int64_t vocab, const int64_t *words, int64_t length, int64_t n);
 
-/* The scores of a row into another one, those of the text's words made smaller. */
+/* Writes the logits of the text's tokens, reduced by the repetition penalty, from `from` into `to`. */
 void tn__penalise(const float *from, float *to, int64_t vocab, const int64_t *words, int64_t length, double penalty);
 
-/* The most probable words, best first, of equals the smaller number; how many there are of at most `most` that are not
- * impossible. */
+/* Writes the most probable tokens, at most `most`, best first, of equal ones the smaller id; -inf is excluded. Returns
+ * their number. */
 int64_t tn__choose_best(const float *p, int64_t vocab, int64_t most, tn__choice *to);
 
-/* One word by chance: u is from 0 to less than 1; room is for vocab choices. False if no word is possible. */
+/* Samples one token: u is a random number in [0, 1); room has space for vocab choices. False: all tokens are -inf. */
 bool tn__choose_by_chance(const float *p, int64_t vocab, const tn_generate_args *a, double u, tn__choice *room,
                           tn__choice *to);
 

@@ -1,6 +1,6 @@
-/* gpt.c — GPT-2 (Radford et al. 2019): a causal Transformer whose norms come first, with the embedding as its head.
+/* gpt.c — GPT-2 (Radford et al. 2019): a causal pre-norm Transformer whose output layer is the embedding.
  *
- *   x = dropout(word + position),  y = norm(blocks(x)),  scores = y Eᵀ, or, untied, y Wᵀ */
+ *   x = dropout(word + position),  y = norm(blocks(x)),  logits = y Eᵀ, or, untied, y Wᵀ */
 #include "models/files/hf_config.h"
 #include "models/generate/next_word.h"
 #include "models/gpt/gpt_private.h"
@@ -48,8 +48,8 @@ static const tn_hf_row members[] = {
     {"eos_token_id", TN_HF_ANY, .silent = true},
     {"n_ctx", TN_HF_ANY, .silent = true}, /* n_positions of old files */
     {"pad_token_id", TN_HF_ANY, .silent = true},
-    {"reorder_and_upcast_attn", TN_HF_ANY, .silent = true}, /* it is f32 here */
-    {"summary_activation", TN_HF_ANY, .silent = true},      /* of a head that is not read */
+    {"reorder_and_upcast_attn", TN_HF_ANY, .silent = true}, /* always f32 here */
+    {"summary_activation", TN_HF_ANY, .silent = true},      /* of a head that is not loaded */
     {"summary_first_dropout", TN_HF_ANY, .silent = true},
     {"summary_proj_to_labels", TN_HF_ANY, .silent = true},
     {"summary_type", TN_HF_ANY, .silent = true},
@@ -94,7 +94,7 @@ tn_gpt *tn_gpt_create(tn_gpt_config c)
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
-/* The vectors behind the last norm. */
+/* The hidden states after the last norm. */
 static tn_tensor *vectors(tn_gpt *m, tn_tensor *ids, tn_kv_cache *cache)
 {
     if (!tn__ids_fit("gpt", ids)) return NULL;
@@ -145,8 +145,8 @@ tn_decoding *tn_gpt_decoding(tn_gpt *m, int64_t rows, int64_t length)
 #define IN "transformer.h.*."
 #define OUR "transformer.h.layers.*."
 static const tn_rename rules[] = {
-    TN_RENAME("lm_head", "transformer.wte", .load_only = true), /* where they are tied: else it is left out */
-    TN_RENAME("h", "transformer.h", .load_only = true),         /* of files that hold the model without its head */
+    TN_RENAME("lm_head", "transformer.wte", .load_only = true), /* if tied; else this rule is skipped */
+    TN_RENAME("h", "transformer.h", .load_only = true),         /* of files without the head */
     TN_RENAME("wte", "transformer.wte", .load_only = true),
     TN_RENAME("wpe", "transformer.wpe", .load_only = true),
     TN_RENAME("ln_f", "transformer.ln_f", .load_only = true),

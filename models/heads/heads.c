@@ -1,4 +1,4 @@
-/* heads.c — an encoder and one matrix behind it. */
+/* heads.c — tn_tuned, an encoder with a task head: construction, forward pass and loss. */
 #include "models/heads/heads_private.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ static void describe(const void *self, char *text, size_t size)
     snprintf(text, size, "%s, %lld labels", tn__task_name(m->config.task), (long long)m->config.n);
 }
 static tn_tensor *forward(void *self, tn_tensor *ids) { return tn_tuned_run(self, (tn_tuned_args){.ids = ids}); }
-/* The labels point into the names, which were copied with the struct. */
+/* The labels of a copy must point into its own names. */
 static void copied(void *self, const void *from)
 {
     tn_tuned       *m = self;
@@ -33,7 +33,7 @@ static tn_tensor *named(tn_bert *m, const char *name)
     return NULL;
 }
 
-/* The encoder with a pooler or without one, and without the heads of its own training; its weights move over. */
+/* The encoder with or without a pooler, and without its pre-training heads: a new one that takes over the weights. */
 static tn_bert *trimmed(tn_bert *old, bool pooler)
 {
     if (!old || (!old->head && !old->next && !old->replaced && (old->pooler != NULL) == pooler)) return old;
@@ -93,7 +93,7 @@ static tn_linear *fresh(tn_tuned *m, const char *name, int64_t out, const tn_ber
     return x;
 }
 
-/* DistilBERT's own is that of whole texts alone. */
+/* DistilBERT's head_dropout applies only to tasks on whole texts. */
 static double usual_dropout(const tn_bert_config *e, tn_task task)
 {
     const bool whole = task == TN_TASK_CLASSES || task == TN_TASK_CHOICES;
@@ -123,10 +123,10 @@ tn_tuned *tn_tuned_create(tn_bert *encoder, tn_tuned_config c)
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
-/* [B, C, T] as [B · C, T]. */
+/* Reshapes [B, C, T] to [B · C, T]. */
 static tn_tensor *flat(tn_tensor *x) { return x && tn_ndim(x) == 3 ? tn_reshape(x, TN_SHAPE(-1, tn_size(x, 2))) : x; }
 
-/* The head on the pieces' vectors [B, T, dim]. */
+/* Applies the head to hidden states [B, T, dim]. */
 static tn_tensor *scored(tn_tuned *m, tn_tensor *y)
 {
     const tn__head h = tn__head_of(&m->encoder->config, m->config.task);
@@ -160,7 +160,7 @@ tn_tensor *tn_tuned_run(tn_tuned *m, tn_tuned_args a)
     return tn_leave(f, y);
 }
 
-/* ---- learning ---------------------------------------------------------------------------------------------------- */
+/* ---- loss -------------------------------------------------------------------------------------------------------- */
 
 static tn_tensor *ends_loss(tn_tensor *scores, tn_tensor *target, tn_tensor *blocked)
 {
@@ -188,7 +188,7 @@ tn_tensor *tn_tuned_loss_run(tn_tuned *m, tn_tuned_loss_args a)
     return tn_leave(f, loss);
 }
 
-/* The template of a tokenizer tells two texts apart also where an encoder has no segments for them. */
+/* A tokenizer's template may give two segments where the encoder has only one: then types are not passed. */
 tn_tensor *tn_tuned_scores(tn_tuned *m, const tn_batch *b)
 {
     if (!tn_ready(m) || !tn__not_null("tn_tuned_scores", "the batch", b)) return NULL;

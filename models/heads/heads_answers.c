@@ -1,5 +1,5 @@
-/* heads_answers.c — what a tuned model says of features; and of the ends of an answer that it finds likely, the answer:
- * over all windows of a text, the pair of a beginning and an end behind it whose scores have the greatest sum. */
+/* heads_answers.c — runs a tuned model over features, and finds answers: over all windows of a text, the pairs of a
+ * first and a last token whose logits have the largest sum. */
 #include "models/heads/heads_private.h"
 
 #include <math.h>
@@ -40,7 +40,7 @@ tn_status tn_tuned_tags(tn_tuned *m, tn_features *f, int64_t i, const float *sco
     tn_tensor     *y = tn_empty(TN_SHAPE(x.pieces, n)), *tags = tn_empty_of(TN_I64, TN_SHAPE(x.pieces));
     float         *row = y ? tn_data_mut(y) : NULL;
     int64_t       *tag = tags ? tn_data_mut(tags) : NULL, words = 0;
-    for (int64_t k = 0; row && tag && k < x.pieces; k++) /* the words' first pieces alone */
+    for (int64_t k = 0; row && tag && k < x.pieces; k++) /* only the first token of each word */
         if (x.word[k] >= 0) memcpy(row + n * words++, scores + k * n, (size_t)n * sizeof *row);
     if (row && tag && m->crf) tn_crf_best(m->crf, tn_narrow(y, 0, 0, words), tag);
     for (int64_t k = 0; row && tag && !m->crf && k < words; k++) {
@@ -56,7 +56,7 @@ tn_status tn_tuned_tags(tn_tuned *m, tn_features *f, int64_t i, const float *sco
 
 /* ---- answers ----------------------------------------------------------------------------------------------------- */
 
-/* Keeps the best `most`, best first; of equal ones the earlier. What another window has shown already counts once. */
+/* Keeps the best `most`, best first; of equal ones the earlier. An answer found in two windows is kept once. */
 static int64_t keep(tn_answer *to, int64_t n, int64_t most, tn_answer a)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -105,7 +105,7 @@ int64_t tn_answers_best(tn_features *f, int64_t first, int64_t n, const float *c
         none = fmin(none, (double)scores[i][0] + (double)scores[i][1]);
         found = look(&x, scores[i], longest, most, to, found);
     }
-    /* Probabilities among the best, and no answer. */
+    /* Softmax over the found answers and "no answer". */
     const double top = found && to[0].score > none ? to[0].score : none;
     all = tn__libm_exp(none - top);
     for (int64_t i = 0; i < found; i++) all += tn__libm_exp(to[i].score - top);

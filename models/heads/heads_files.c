@@ -1,5 +1,5 @@
-/* heads_files.c — a tuned model's directory: the encoder's, with the head's weights beside its own, and in config.json
- * the labels and what kind of problem it is. */
+/* heads_files.c — a tuned model's directory: the encoder's, plus the head's weights, and in config.json the labels and
+ * the problem type. */
 #include "models/heads/heads_private.h"
 #include "models/bert/bert_private.h"
 
@@ -32,7 +32,7 @@ tn_status tn_tuned_save(tn_tuned *m, const char *dir)
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* "BertForTokenClassification" → tags. */
+/* The task of an architecture: "BertForTokenClassification" is TN_TASK_TAGS. False: none. */
 static bool task_of(const char *architecture, tn_task *to)
 {
     for (int i = 0; i <= TN_TASK_CHOICES; i++) {
@@ -48,7 +48,7 @@ static tn_problem problem_of(const tn_json *doc, int64_t n, const char *path)
     for (int i = 0; said && i < 3; i++)
         if (!strcmp(said, problems[i])) return (tn_problem)i;
     if (said) tn_raise(TN_EUNSUPPORTED, "'%s': problem_type is '%.60s'", path, said);
-    return n == 1 ? TN_REGRESSION : TN_ONE_LABEL; /* as there */
+    return n == 1 ? TN_REGRESSION : TN_ONE_LABEL; /* as in transformers */
 }
 
 static const char *architecture_of(const tn_json *doc)
@@ -56,7 +56,7 @@ static const char *architecture_of(const tn_json *doc)
     return tn_json_string_or(tn_json_first(tn_json_get(doc, "architectures")), "");
 }
 
-/* config.json, and its path; NULL: raised. */
+/* Loads config.json and sets its path; NULL: raised. */
 static tn_json *config_of(const char *dir, char path[1024])
 {
     const tn_json_limits limits = {.depth = 32, .bytes = 16 << 20, .values = 1 << 21};
@@ -73,7 +73,7 @@ bool tn__tuned_in(const char *dir)
     return is && tn_error() == TN_OK;
 }
 
-/* The encoder, if it has what the head reads: a pooler that were drawn anew would say nothing. */
+/* Raises if the head needs a pooler and the file has none, because a randomly initialised one would be useless. */
 static tn_bert *with_pooler(tn_bert *m, tn_task task, const char *dir)
 {
     if (!m || m->pooler || !tn__head_of(&m->config, task).pooled) return m;
@@ -81,7 +81,7 @@ static tn_bert *with_pooler(tn_bert *m, tn_task task, const char *dir)
     return tn_free(m), NULL;
 }
 
-/* The model that config.json describes, with its encoder; and the file in which its head is. */
+/* Creates the model that config.json describes, with its encoder loaded; *f: the file with the head's weights. */
 static tn_tuned *built(const char *dir, const tn_json *doc, const char *path, tn_safetensors **f, char weights[1024])
 {
     tn_tuned_config c = {TN_TUNED_DEFAULTS};

@@ -1,32 +1,32 @@
-/* heads_private.h — what the files of models/heads share. Private. */
+/* heads_private.h — shared by the files of models/heads. */
 #ifndef TENON_MODELS_HEADS_HEADS_PRIVATE_H
 #define TENON_MODELS_HEADS_HEADS_PRIVATE_H
 
 #include "models/files/hf_config.h"
 #include "models/heads.h"
 
-/* What Hugging Face has for a task behind an encoder of a kind: dropout where it says so, a matrix and an activation
- * where there is one, dropout, and the matrix that gives the scores. */
+/* A task head of an encoder kind, as in Hugging Face's classes: optional dropout, an optional linear layer with an
+ * activation, optional dropout, and the output layer. */
 typedef struct {
-    bool        pooled; /* reads the pooled first piece, or ... */
-    bool        first;  /* ... the first one, or else each */
-    bool        drop;   /* dropout comes first */
-    const char *dense;  /* NULL: there is none */
+    bool        pooled; /* input: the pooled first token; */
+    bool        first;  /* or the first token; if neither, each token */
+    bool        drop;   /* dropout on the input */
+    const char *dense;  /* name of the inner layer; NULL: none */
     tn_tensor *(*active)(tn_tensor *x);
-    bool        drop_out; /* dropout in front of the last matrix */
+    bool        drop_out; /* dropout before the output layer */
     const char *out;
 } tn__head;
 tn__head tn__head_of(const tn_bert_config *encoder, tn_task task);
 
-/* Puts the sums of weights and adapters in the weights' places; and takes them out. */
+/* Replaces the encoder's weights by their sums with the adapters; restores them. */
 enum { TN__ADAPTED = 2 };
 void tn__lora_on(tn_tuned *m);
 void tn__lora_off(tn_tuned *m);
 
-/* Is what an encoder's directory holds such a model? False also where an error stands. */
+/* True if an encoder's directory contains a tuned model. False also if an error is set. */
 bool tn__tuned_in(const char *dir);
 
-/* Behind the encoder's name: "ForTokenClassification". */
+/* The suffix of the architecture's name: "ForTokenClassification". */
 const char *tn__task_name(tn_task task);
 
 #endif

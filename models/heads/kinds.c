@@ -1,4 +1,4 @@
-/* kinds.c — what stands behind an encoder of a kind for a task, as Hugging Face's classes have it. */
+/* kinds.c — the head of each task and encoder kind, as in Hugging Face's classes. */
 #include "models/heads/heads_private.h"
 
 const char *tn__task_name(tn_task task)

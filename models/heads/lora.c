@@ -1,9 +1,9 @@
-/* lora.c — low-rank adapters (Hu et al. 2021): the encoder stays as it is, and to each layer's matrices of queries and
- * values is added alpha / rank · B A, B [dim, rank] and A [rank, dim], which alone learn, with the head.
+/* lora.c — low-rank adapters (Hu et al. 2021): the encoder is frozen; alpha / rank · B A, with B [dim, rank] and
+ * A [rank, dim], is added to each layer's query and value matrices. Only A, B and the head are trained.
  *
- * The layers compute with the sum: it is made by ops in front of each run, put in the place of the packed matrix of
- * queries, keys and values, and taken out behind it. So the layers need not know of it, and the tape gives A and B
- * their gradients. A costs rank · dim² multiplications a layer and run, little beside the run itself. */
+ * Before each run, ops compute the sum, which replaces the packed matrix of queries, keys and values until the end of
+ * the run. So the layers need no change, and the tape computes the gradients of A and B. The product costs rank · dim²
+ * multiplications per layer and run, little compared with the run itself. */
 #include "models/bert/bert_private.h"
 #include "models/heads/heads_private.h"
 
@@ -12,7 +12,7 @@
 
 static const tn_class tn_lora_class = {.size = sizeof(tn_class), .name = "LoRA", .bytes = sizeof(tn_lora)};
 
-/* What is adapted of a layer: which third of the packed matrix. */
+/* The adapted thirds of the packed matrix, and their names in files. */
 static const struct {
     const char *name, *file, *distil, *albert;
     int64_t     third;
@@ -27,7 +27,7 @@ static tn_mha *attention_of(const tn_tuned *m, int64_t i)
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
-/* Of an f64 encoder they are f64, of others f32, as PEFT's: what is learned is little beside the weights. */
+/* Adapters have dtype dt: f64 for an f64 encoder, else f32, as in PEFT, since they are small. */
 static tn_lora *made(const tn_bert_config *e, int64_t layers, int64_t rank, double alpha, tn_dtype dt)
 {
     tn_lora *l = tn_module_new(tn_lora);
@@ -76,7 +76,7 @@ tn_status tn_tuned_adapt(tn_tuned *m, int64_t rank, double alpha)
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
-/* What is added to a layer's packed matrix: [3 dim, dim] of its number type, nothing to the keys. */
+/* The addend of a layer's packed matrix: [3 dim, dim] of its dtype, with zeros for the keys. */
 static tn_tensor *added(const tn_tuned *m, int64_t layer)
 {
     const tn_lora *l = m->lora;
@@ -108,14 +108,14 @@ tn_status tn_tuned_merge(tn_tuned *m)
         tn_add_(attention_of(m, i)->in_proj_weight, added(m, i));
     tn_scope_end(s);
     if (tn_error() != TN_OK || !m->lora) return tn_error();
-    m->lora = NULL; /* it stays a child, of no use any more */
+    m->lora = NULL; /* it stays an unused child */
     tn_freeze(m->encoder, false);
     return tn_error();
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-/* The weight's name as PEFT has it. */
+/* The weight's name in PEFT. */
 static const char *name_of(const tn_tuned *m, int64_t i, bool b)
 {
     const tn_bert_config *e = &m->encoder->config;
@@ -177,14 +177,14 @@ tn_status tn_tuned_save_adapter(tn_tuned *m, const char *dir)
     if (tn__config_save(j, dir, "adapter_config.json") &&
         tn__path_in(dir, "adapter_model.safetensors", path, sizeof path)) {
         const tn_status saved = tn_safetensors_save(w, path);
-        (void)saved; /* it stands */
+        (void)saved; /* the error is set */
     }
     tn_json_writer_free(j);
     tn_safetensors_writer_free(w);
     return tn_error();
 }
 
-/* What makes other adapters of PEFT's than these. */
+/* Raises for PEFT options that are not supported. */
 static bool plain_adapters(const tn_json *doc, const char *path)
 {
     static const char *const flags[] = {"use_rslora", "use_dora", "fan_in_fan_out"}, *const maps[] = {"alpha_pattern",
@@ -202,7 +202,7 @@ static bool plain_adapters(const tn_json *doc, const char *path)
     return tn_error() == TN_OK;
 }
 
-/* Before anything is changed: does the file hold adapters of these shapes, and no others? */
+/* Called before the model is changed: raises unless the file has exactly the adapters of these shapes. */
 static bool adapters_fit(const tn_tuned *m, const tn_safetensors *f, int64_t layers, int64_t rank)
 {
     const int64_t dim = m->encoder->config.dim;

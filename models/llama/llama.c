@@ -1,7 +1,7 @@
-/* llama.c — LLaMA (Touvron et al. 2023) and those of its shape: a causal Transformer with RMS norm first, rotary
- * positions, a gated feed-forward and heads of queries that share keys.
+/* llama.c — LLaMA (Touvron et al. 2023), Mistral and Qwen2: a causal Transformer with RMS pre-norm, rotary positions, a
+ * gated feed-forward and grouped-query attention.
  *
- *   x = dropout(word),  y = norm(blocks(x)),  scores = y Wᵀ, or, tied, y Eᵀ
+ *   x = dropout(word),  y = norm(blocks(x)),  logits = y Wᵀ, or, tied, y Eᵀ
  *   block: x + attention(norm1(x)), then x + down(silu(gate(n)) · up(n)) with n = norm2(x) */
 #include "models/generate/next_word.h"
 #include "models/llama/llama_private.h"
@@ -44,7 +44,7 @@ tn_llama *tn_llama_create(tn_llama_config c)
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
-/* The vectors behind the last norm. */
+/* The hidden states after the last norm. */
 static tn_tensor *vectors(tn_llama *m, tn_tensor *ids, tn_kv_cache *cache)
 {
     if (!tn__ids_fit("llama", ids)) return NULL;

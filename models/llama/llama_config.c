@@ -1,4 +1,4 @@
-/* llama_config.c — the configs of LLaMA, Mistral and Qwen2: what is right in the program, and config.json. */
+/* llama_config.c — the configs of LLaMA, Mistral and Qwen2: defaults, checks, and config.json. */
 #include "models/llama/llama_private.h"
 
 #include <string.h>
@@ -58,7 +58,7 @@ static const tn_hf_row rows[] = {
     {"bos_token_id", TN_HF_ANY, .silent = true},
     {"eos_token_id", TN_HF_ANY, .silent = true},
     {"pad_token_id", TN_HF_ANY, .silent = true},
-    {"pretraining_tp", TN_HF_ANY, .silent = true}, /* the order in which sums were made */
+    {"pretraining_tp", TN_HF_ANY, .silent = true}, /* only the order of summation */
     {"use_cache", TN_HF_ANY, .silent = true},
 };
 
@@ -121,7 +121,7 @@ bool tn__llama_complete(const char *who, tn_llama_config *c)
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* What a class of transformers assumes where a member is absent, and which members it has. */
+/* Applies the defaults of the model_type's class in transformers, and ignores members that the class does not have. */
 static void assume(stored *s)
 {
     tn_llama_config *c = &s->c;
@@ -180,7 +180,7 @@ bool tn__llama_config_read(const char *dir, tn_llama_config *c)
     if (!tn_hf_config_read(dir, &table, &s)) return false;
     assume(&s);
     if (!rope(&s, dir) || !consistent(&s, dir)) return false;
-    if (s.c.type == mistral && s.c.full_layers) s.c.type = NULL; /* MistralConfig itself has no word for it */
+    if (s.c.type == mistral && s.c.full_layers) s.c.type = NULL; /* MistralConfig cannot represent it */
     *c = s.c;
     return true;
 }

@@ -1,13 +1,13 @@
-/* llama_files.c — LLaMA, Mistral and Qwen2 to and from a directory as Hugging Face lays it out. */
+/* llama_files.c — loads and saves LLaMA, Mistral and Qwen2 in Hugging Face's directory format. */
 #include "models/llama/llama_private.h"
 
 #define LAYER "model.layers.*."
 static const tn_rename rules[] = {
-    TN_RENAME("lm_head", "model.embed_tokens", .load_only = true), /* where they are tied: else it is left out */
-    TN_RENAME("layers", "model.layers", .load_only = true),        /* of files that hold the model without its head */
+    TN_RENAME("lm_head", "model.embed_tokens", .load_only = true), /* if tied; else this rule is skipped */
+    TN_RENAME("layers", "model.layers", .load_only = true),        /* of files without the head */
     TN_RENAME("norm", "model.norm", .load_only = true),
     TN_RENAME("model.embed_tokens", "embed_tokens"),
-    TN_RENAME(LAYER "self_attn.rotary_emb.inv_freq", NULL), /* of old files: made anew */
+    TN_RENAME(LAYER "self_attn.rotary_emb.inv_freq", NULL), /* of old files: recomputed */
     TN_RENAME(LAYER "self_attn.o_proj", LAYER "self_attn.out_proj"),
     TN_RENAME(LAYER "mlp.gate_proj", LAYER "gate"),
     TN_RENAME(LAYER "mlp.up_proj", LAYER "linear1"),
@@ -17,7 +17,7 @@ static const tn_rename rules[] = {
 };
 enum { RULES = sizeof rules / sizeof *rules };
 
-/* The table of config.json, with the rules for the weights. */
+/* The rows of config.json and the rules of the weights. */
 static tn_hf_files files_of(const tn_llama_config *c)
 {
     tn_hf_files f = *tn__llama_table();

@@ -1,4 +1,4 @@
-/* llama_private.h — what the files of models/llama share. */
+/* llama_private.h — shared by the files of models/llama. */
 #ifndef TENON_MODELS_LLAMA_LLAMA_PRIVATE_H
 #define TENON_MODELS_LLAMA_LLAMA_PRIVATE_H
 
@@ -7,7 +7,7 @@
 
 extern const tn_class tn__llama_class;
 
-/* As it stands in the file. */
+/* The config as stored in config.json. */
 typedef struct {
     tn_llama_config c;
     const char     *architecture, *scaling;
@@ -18,13 +18,13 @@ typedef struct {
 } tn__llama_stored;
 const tn_hf_files *tn__llama_table(void); /* without the rules for the weights */
 
-/* Puts the defaults in; raises what is wrong. */
+/* Fills in defaults; raises for invalid values. */
 bool tn__llama_complete(const char *who, tn_llama_config *c);
-/* config.json of a directory, and what is to be written there. Both raise. */
+/* Reads a directory's config.json; fills *s for writing one. False: raised. */
 bool tn__llama_config_read(const char *dir, tn_llama_config *c);
 bool tn__llama_config_write(const tn_llama_config *c, const char *dir, tn__llama_stored *s);
 
-/* Of a module that is there: into a directory; or, how is not NULL, to a GGUF file. */
+/* m is not NULL. Saves to a directory, or if how is not NULL to a GGUF file. */
 tn_status tn__llama_save_as(tn_llama *m, const char *to, const tn__gguf_how *how);
 
 #endif

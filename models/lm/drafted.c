@@ -1,6 +1,6 @@
-/* drafted.c — speculation: a small model proposes words, the large one reads them all at once, and a word that is then
- * chosen and was proposed needs no reading of its own. A row of scores has the same bits whether its word is read alone
- * or among others, so that what is chosen by them is what would have been chosen without. */
+/* drafted.c — speculative decoding: a small model proposes tokens, and the large one reads them all in one pass, so
+ * that a chosen token that was proposed needs no pass of its own. A row of logits has the same bits whether its token
+ * is read alone or with others, so the text is the same as without a draft. */
 #include "core/base/toolbox.h"
 #include "models/generate.h"
 #include "models/lm.h"
@@ -14,15 +14,15 @@ typedef struct {
     reader      large, small;
     int64_t     ahead;
     tn_drafted *count;
-    tn_tensor  *rows;  /* [1, ahead + 1, vocab], ours: behind the last word, and behind each that was proposed */
-    int64_t     left;  /* proposed words that have not been asked for */
-    int64_t     n;     /* words of the text */
-    int64_t    *words; /* [length], and behind the text what was proposed */
+    tn_tensor  *rows;  /* [1, ahead + 1, vocab], owned: logits after the last token and after each proposed one */
+    int64_t     left;  /* proposed tokens not yet requested */
+    int64_t     n;     /* tokens of the text */
+    int64_t    *words; /* [length]: the text, then the proposed tokens */
 } drafted;
 
 static size_t bytes_of(const drafted *d) { return (size_t)d->base.length * sizeof *d->words; }
 
-/* Words from..to - 1 as a tensor; what comes behind the last of them, [1, n or 1, vocab]. */
+/* Runs a model on tokens from … to - 1: logits [1, to - from, vocab], or with last [1, 1, vocab]. */
 static tn_tensor *read_on(const drafted *d, const reader *r, int64_t from, int64_t to, bool last)
 {
     tn_tensor *ids = tn_empty_of(TN_I64, TN_SHAPE(1, to - from));
@@ -31,8 +31,8 @@ static tn_tensor *read_on(const drafted *d, const reader *r, int64_t from, int64
     return tn_lm_run(r->m, (tn_decoder_args){.ids = ids, .cache = r->cache, .last = last});
 }
 
-/* The small model's likeliest words behind the text, k of them, which is returned. What it has read of the first `same`
- * words still stands. */
+/* Appends k tokens after the text, the small model's most likely ones; returns k. The small model's cache is valid for
+ * the first `same` tokens. */
 static int64_t propose(drafted *d, int64_t k, int64_t same)
 {
     int64_t from = tn_kv_cache_length(d->small.cache);
@@ -49,7 +49,7 @@ static int64_t propose(drafted *d, int64_t k, int64_t same)
 
 static tn_tensor *row(const drafted *d, int64_t i) { return tn_select(d->rows, 1, i); }
 
-/* Tokens come behind the text. One that was proposed is there already. */
+/* Appends tokens to the text. A single token that was proposed has already been read. */
 static tn_tensor *drafted_scores(tn_decoding *base, tn_tensor *tokens)
 {
     drafted      *d = (drafted *)base;

@@ -1,4 +1,4 @@
-/* lm.c — any model that writes text: a table of those there are, looked at by what a module or a directory is. */
+/* lm.c — tn_lm: a table of the language models, selected by a module's class or a directory's model_type. */
 #include "models/files/hf_config.h"
 #include "models/gpt/gpt_private.h"
 #include "models/llama/llama_private.h"
@@ -40,7 +40,7 @@ static tn_blocks   *llama_blocks(void *m) { return ((tn_llama *)m)->blocks; }
 static tn_decoding *llama_decoding(void *m, int64_t rows, int64_t n) { return tn_llama_decoding(m, rows, n); }
 static tn_status llama_save(void *m, const char *to, const tn__gguf_how *how) { return tn__llama_save_as(m, to, how); }
 
-/* A text may be of any length; what it was trained with is no limit, and so none is told. */
+/* Sequences may have any length; the length used in training is not stored. */
 static tn_lm_info rnn_about(const void *m)
 {
     enum { LONG = 1 << 16 };
@@ -98,7 +98,7 @@ static const kind kinds[] = {
      reformer_save},
 };
 
-/* NULL: an error stands. */
+/* NULL: an error is set. */
 static const kind *kind_of(const char *who, void *m)
 {
     if (!tn_module_ready(who, m)) return NULL;
@@ -134,7 +134,7 @@ tn_decoding *tn_lm_decoding(void *m, int64_t rows, int64_t length)
     const kind *k = kind_of(__func__, m);
     return k ? k->decoding(m, rows, length) : NULL;
 }
-/* What comes next, from a cache of any model that has one. */
+/* The logits of the next token, for any model with a cache. */
 static tn_tensor *go_on(void *m, tn_tensor *ids, tn_kv_cache *cache)
 {
     return tn_lm_run(m, (tn_decoder_args){.ids = ids, .cache = cache, .last = true});

@@ -1,11 +1,11 @@
-/* attribute.c — what each word adds to a score: integrated gradients (Sundararajan et al. 2017).
+/* attribute.c — each token's contribution to a score: integrated gradients (Sundararajan et al. 2017).
  *
  *   a_i = (x_i - b_i) · ∫₀¹ ∂s/∂x_i (b + α (x - b)) dα,   Σ a_i = s(x) - s(b)
  *
- * The integral is a sum over points of Gauss and Legendre, three in each piece of [0, 1]. Of a piece it is known what
- * its sum should be, as the words' vectors that move along it change the score by so much: where it is not, the piece
- * is halved. That is needed: behind the norm of a layer a way that begins at 0 may have all of its integral in front of
- * 1e-5. The vectors of the words are changed where they are made, as nn/look.h has it. With one step it is gradient ×
+ * The integral is computed with Gauss-Legendre quadrature, three points in each interval of [0, 1]. The exact integral
+ * over an interval is known, the difference of the scores at its ends: if the sum differs from it, the interval is
+ * halved. Halving is needed: after a layer norm, a path that starts at 0 may have its whole integral before α = 1e-5.
+ * The token embeddings are replaced at their module, through nn/look.h. With one step the result is gradient ×
  * (input - baseline) at the input. */
 #include "core/base/toolbox.h"
 #include "models/look.h"
@@ -15,16 +15,16 @@
 typedef struct {
     const tn_attribute_args *a;
     tn_look                 *look;
-    tn_tensor *x, *b; /* the words' vectors, and the baseline's in their shape; kept; NULL: not yet known */
-    tn_tensor *here;  /* what took their place in this run, a leaf; kept */
-    double     alpha;
+    tn_tensor               *x, *b; /* token embeddings, baseline of the same shape; owned; NULL: not known yet */
+    tn_tensor               *here;  /* their replacement in this run, a leaf; owned */
+    double                   alpha;
 } course;
 
 static tn_tensor *moved(const char *path, tn_tensor *t, void *user)
 {
     course *c = user;
     (void)path;
-    if (c->here) return NULL; /* a table that is shared: only the first words that it is asked for */
+    if (c->here) return NULL; /* a shared embedding: replace only its first result */
     if (!c->x) {
         tn_tensor *b =
             c->a->baseline ? tn_expand(tn_to(c->a->baseline, tn_dtype_of(t)), tn_shape_of(t)) : tn_zeros_like(t);
@@ -36,7 +36,7 @@ static tn_tensor *moved(const char *path, tn_tensor *t, void *user)
     return c->here;
 }
 
-/* The score at alpha; with *gradient, that of the words' vectors there is added to it, times weight. */
+/* The score at alpha. If gradient is not NULL, adds weight times the gradient of the embeddings to *gradient. */
 static double score_at(course *c, double alpha, double weight, tn_tensor **gradient)
 {
     const tn_scope s = gradient ? tn_scope_begin() : tn_no_grad_begin();
@@ -66,18 +66,18 @@ static double score_at(course *c, double alpha, double weight, tn_tensor **gradi
     return value;
 }
 
-/* [B, T] of the gradient and the way. */
+/* The contributions [B, T]: (x - b) · gradient, summed over the embedding. */
 static tn_tensor *by_word(const course *c, tn_tensor *g)
 {
     return tn_sum(tn_mul(tn_to(tn_sub(c->x, c->b), TN_F64), g), .dims = TN_DIMS(-1));
 }
 
-/* A piece of the way, and the scores at its ends. */
+/* An interval of α, and the scores at its ends. */
 typedef struct {
     double from, to, at_from, at_to;
 } piece;
 
-/* The integral of the gradient over it, kept; NULL: raised. */
+/* The integral of the gradient over the interval, owned by the caller; NULL: raised. */
 static tn_tensor *over(course *c, const piece *p)
 {
     static const double place[] = {-0.7745966692414834, 0, 0.7745966692414834}; /* ±√(3/5) */
@@ -100,8 +100,8 @@ static void take_over(tn_tensor **sum, tn_tensor *g)
     *sum = *sum ? both : g;
 }
 
-/* Adds the integral over p, whose halves are halved in turn until each is right but for `close`; *left: how many more
- * gradients may be asked for. False: they did not suffice, or raised. */
+/* Adds the integral over p to *sum, halving intervals until each one's error is at most `close`; *left: remaining
+ * number of gradients. False: not enough, or raised. */
 static bool integrate(course *c, piece p, double close, int64_t *left, tn_tensor **sum)
 {
     enum { DEPTH = 48 };
@@ -126,7 +126,7 @@ static bool integrate(course *c, piece p, double close, int64_t *left, tn_tensor
     return tn_error() == TN_OK;
 }
 
-/* The mean gradient on the way, kept; NULL: raised. What is right but for rounding is right. */
+/* The mean gradient on the path, owned by the caller; NULL: raised. Errors of the size of rounding are accepted. */
 static tn_tensor *mean_gradient(course *c, double at_words, double at_baseline)
 {
     enum { MOST = 1024 };

@@ -1,7 +1,7 @@
-/* heads.c — heads by their importance, masked, and taken out.
+/* heads.c — importance, masking and pruning of attention heads.
  *
- * A gate of 1 on what head h gives has the derivative ∂L/∂ξ_h = Att_h(x)ᵀ ∂L/∂Att_h(x): so importance is how much the
- * loss notices a head. It is computed of each text for itself, and the absolute values are averaged. */
+ * A gate ξ_h = 1 on the output of head h has the derivative ∂L/∂ξ_h = Att_h(x)ᵀ ∂L/∂Att_h(x): importance is the
+ * sensitivity of the loss to the head. It is computed for each sequence, and the absolute values are averaged. */
 #include "core/base/toolbox.h"
 #include "models/look.h"
 
@@ -11,12 +11,12 @@
 typedef struct {
     tn_heads *all;
     tn_mha   *of;
-    char     *path, *part; /* part: of what its heads give */
-    int64_t   first;       /* of its heads in the list below */
+    char     *path, *part; /* part: path of its heads' output */
+    int64_t   first;       /* index of its first unit */
 } attention;
 
 typedef struct {
-    int64_t attention, at; /* at: of its first head of queries in the attention, as it is now */
+    int64_t attention, at; /* at: current index of its first query head in the attention */
     double  sum;
     bool    masked;
 } unit;
@@ -29,13 +29,13 @@ struct tn_heads {
     int64_t    attentions, units, texts;
 };
 
-/* ---- beginning and end ------------------------------------------------------------------------------------------- */
+/* ---- create and free --------------------------------------------------------------------------------------------- */
 
 static int64_t shared_by(const tn_mha *m) { return m->kv_heads ? m->heads / m->kv_heads : 1; }
 
 static tn_tensor *gated(const char *path, tn_tensor *t, void *user);
 
-/* Counts the attentions and heads of the model; with h, lists them. */
+/* Counts the attentions and heads of the model; if h is not NULL, also lists them in it. */
 static void list(void *model, tn_heads *h, int64_t *attentions, int64_t *units)
 {
     *attentions = *units = 0;
@@ -103,7 +103,7 @@ tn_head tn_heads_at(const tn_heads *h, int64_t i)
 
 /* ---- masks ------------------------------------------------------------------------------------------------------- */
 
-/* What the heads give, [B, T, heads, D], with 0 for those that are masked. */
+/* The output of the heads, [B, T, heads, D], with 0 for masked ones; NULL: none is masked. */
 static tn_tensor *gated(const char *path, tn_tensor *t, void *user)
 {
     const attention *a = user;
@@ -133,7 +133,7 @@ tn_scope tn_heads_begin(tn_heads *h) { return tn_look_begin(h ? h->gates : NULL)
 
 /* ---- importance -------------------------------------------------------------------------------------------------- */
 
-/* Adds, for each text b and head, |Σ_td head · gradient| · factor. */
+/* Adds |Σ_td head · gradient| · factor for each sequence b and head. */
 static void add(tn_heads *h, const attention *a, double factor)
 {
     tn_tensor *y = tn_look_at(h->grads, a->part), *g = y ? tn_look_grad_at(h->grads, a->part) : NULL;
@@ -158,7 +158,7 @@ tn_status tn_heads_add(tn_heads *h, tn_look_loss loss, void *user)
     tn_look_clear(h->grads);
     const tn_scope outer = tn_heads_begin(h), s = tn_look_begin(h->grads);
     tn_tensor     *l = loss(h->model, user);
-    tn__self.mode.look = s.mode.look; /* the backward is not watched */
+    tn__self.mode.look = s.mode.look; /* do not observe the backward pass */
     if (!l && tn_error() == TN_OK) tn_raise(TN_EINVAL, "tn_heads_add: the loss is NULL");
     for (int64_t i = 0; i < h->attentions && tn_error() == TN_OK; i++) {
         const tn_tensor *y = tn_look_at(h->grads, h->attention[i].part);
@@ -179,13 +179,13 @@ tn_status tn_heads_add(tn_heads *h, tn_look_loss loss, void *user)
     return tn_error();
 }
 
-/* ---- orders, and taking out -------------------------------------------------------------------------------------- */
+/* ---- order and pruning ------------------------------------------------------------------------------------------- */
 
 void tn_heads_order(const tn_heads *h, tn_heads_way way, uint64_t seed, int64_t *order)
 {
     tn_generator g = {seed, 0};
     if (!h || !order) return;
-    for (int64_t i = 0; i < h->units; i++) { /* insertion: equal ones stay in their order */
+    for (int64_t i = 0; i < h->units; i++) { /* insertion sort, stable */
         int64_t at = i;
         if (way == TN_RANDOM_ORDER) {
             at = tn_random_below(&g, i + 1);

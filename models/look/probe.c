@@ -1,4 +1,4 @@
-/* probe.c — what vectors know: a classifier that is trained on them, and how alike two sets of vectors are.
+/* probe.c — probing: trains a classifier on hidden states; similarity of two sets of hidden states.
  *
  * Linear CKA (Kornblith et al. 2019), of centred X, Y:  ‖Yᵀ X‖² / (‖Xᵀ X‖ · ‖Yᵀ Y‖), norms of Frobenius */
 #include "core/base/toolbox.h"
@@ -26,12 +26,13 @@ static int64_t classes_of(const tn_tensor *y)
     return most + 1;
 }
 
-/* Columns of mean 0 and deviation 1, by those of the training. */
+/* Standardises columns to mean 0 and deviation 1, with the statistics of the training set. */
 static void standard(tn_tensor **x, tn_tensor **test)
 {
     tn_tensor *mean = tn_mean(*x, .dims = TN_DIMS(0), .keepdim = true);
     tn_tensor *std = tn_std(*x, .dims = TN_DIMS(0), .keepdim = true, .biased = true);
-    std = tn_masked_fill(std, tn_le(std, tn_mul_scalar(tn_abs(mean), 1e-6)), 1); /* of one number, but for rounding */
+    std = tn_masked_fill(std, tn_le(std, tn_mul_scalar(tn_abs(mean), 1e-6)),
+                         1); /* constant columns, except for rounding */
     *x = tn_div(tn_sub(*x, mean), std), *test = tn_div(tn_sub(*test, mean), std);
 }
 

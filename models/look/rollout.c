@@ -1,8 +1,8 @@
-/* rollout.c — where attention leads through all layers (Abnar, Zuidema 2020): as a product, and as a flow.
+/* rollout.c — attention rollout and attention flow through all layers (Abnar, Zuidema 2020).
  *
- *   A_l = ½ (mean over the heads of layer l's weights + 1), rows divided by their sums;   roll-out: A_L · … · A_1
+ *   A_l = ½ (mean over the heads of layer l's weights + 1), rows normalised to sum 1;   rollout: A_L · … · A_1
  *
- * The flow takes A as the capacities of a network, from each word of the last layer down to each of the first. */
+ * The flow uses A as capacities of a network, from each token of the last layer to each token of the first. */
 #include "core/base/toolbox.h"
 #include "models/look.h"
 
@@ -27,7 +27,7 @@ static bool fit(const char *who, int64_t layers, tn_tensor *const *w)
     return true;
 }
 
-/* A of a layer, [B, T, T]; without any head it is 1. */
+/* A of a layer, [B, T, T]; for a layer without heads the identity. */
 static tn_tensor *mixed(tn_tensor *w)
 {
     const int64_t n = tn_size(w, 3);
@@ -48,10 +48,10 @@ tn_tensor *tn_attention_rollout(int64_t layers, tn_tensor *const *weights)
 
 /* ---- flow -------------------------------------------------------------------------------------------------------- */
 
-/* Nodes are (layer, word), layer 0 the first; an edge (l + 1, i) → (l, j) of capacity A_l[i, j], and its way back. */
+/* Nodes are (layer, token), layer 0 the first; edges (l + 1, i) → (l, j) of capacity A_l[i, j], and reverse edges. */
 typedef struct {
     int64_t  layers, n;
-    double  *room, *back; /* [layers, n, n]: what may still flow, and what flows already */
+    double  *room, *back; /* [layers, n, n]: residual capacity, current flow */
     int64_t *from;        /* the node that the search came from; -1: not reached */
     int64_t *queue;
 } net;
@@ -63,10 +63,10 @@ static void reach(const net *g, int64_t *count, int64_t node, int64_t by)
     g->queue[(*count)++] = node;
 }
 
-/* Is there a way with room from the source to the sink? Breadth first. */
+/* True if there is a path with residual capacity from source to sink; breadth-first search. */
 static bool search(const net *g, int64_t source, int64_t sink)
 {
-    const double least = 1e-12; /* rounding leaves less */
+    const double least = 1e-12; /* smaller residues are rounding errors */
     int64_t      count = 0;
     for (int64_t i = 0; i < (g->layers + 1) * g->n; i++) g->from[i] = -1;
     reach(g, &count, source, source);
@@ -80,7 +80,7 @@ static bool search(const net *g, int64_t source, int64_t sink)
     return g->from[sink] >= 0;
 }
 
-/* The edge that leads from one node to another: what it may take, and what it may give back. */
+/* The residual capacity of an edge, and that of its reverse. */
 static void edge(const net *g, int64_t from, int64_t to, double **room, double **back)
 {
     const int64_t l = from / g->n, m = to / g->n, i = from % g->n, j = to % g->n;
@@ -89,7 +89,7 @@ static void edge(const net *g, int64_t from, int64_t to, double **room, double *
     *room = (down ? g->room : g->back) + at, *back = (down ? g->back : g->room) + at;
 }
 
-/* The largest flow (Edmonds, Karp): each way found fills an edge. */
+/* The maximum flow (Edmonds, Karp): each path found saturates an edge. */
 static double largest(net *g, const double *capacity, int64_t source, int64_t sink)
 {
     const size_t bytes = (size_t)(g->layers * g->n * g->n) * sizeof(double);

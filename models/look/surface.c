@@ -1,8 +1,8 @@
-/* surface.c — how the loss lies around a model's weights (Li et al. 2018): all parameters as one vector, directions,
- * and the loss at points of a plane.
+/* surface.c — the loss surface around a model's weights (Li et al. 2018): all parameters as one vector, directions, and
+ * the loss at points of a plane.
  *
- * A random direction says little where weights may be scaled without a change of the function (as before a norm), so
- * each of its filters d_i, a row of a matrix, gets the length of the model's own: d_i · ‖w_i‖ / ‖d_i‖. */
+ * Weights before a norm can be scaled without changing the function, which makes plain random directions meaningless.
+ * So each filter d_i, a row of a matrix, gets the norm of the model's own filter: d_i · ‖w_i‖ / ‖d_i‖. */
 #include "core/base/toolbox.h"
 #include "models/surface.h"
 
@@ -44,7 +44,7 @@ tn_status tn_weights_set(void *model, tn_tensor *vector)
     return tn_error();
 }
 
-/* d, of w's shape, with its rows as long as w's; of one dim it is 0. */
+/* d, of w's shape, with its rows scaled to the norms of w's rows; 0 for 1-d parameters. */
 static tn_tensor *filters(tn_tensor *d, tn_tensor *w)
 {
     const int64_t n = tn_numel(w), rows = tn_size(w, 0);
@@ -73,13 +73,13 @@ tn_tensor *tn_weights_direction(void *model, uint64_t seed)
     return tn_scope_return(s, v);
 }
 
-/* ---- the way of a training --------------------------------------------------------------------------------------- */
+/* ---- the path of a training run ---------------------------------------------------------------------------------- */
 
-/* The eigenvector of the largest eigenvalue of a symmetric [n, n], which is then taken out of it; by iteration. */
+/* Power iteration: v becomes the eigenvector of the largest eigenvalue of a symmetric [n, n]; a is then deflated. */
 static double eigen(double *a, int64_t n, double *v)
 {
     double value = 0;
-    for (int64_t i = 0; i < n; i++) v[i] = 1 + 0.1 * (double)(i % 7); /* nothing that is orthogonal by design */
+    for (int64_t i = 0; i < n; i++) v[i] = 1 + 0.1 * (double)(i % 7); /* not orthogonal to a typical v */
     for (int step = 0; step < 500; step++) {
         double norm = 0, next[1024];
         for (int64_t i = 0; i < n; i++) {
@@ -96,8 +96,8 @@ static double eigen(double *a, int64_t n, double *v)
     return value;
 }
 
-/* The two directions of rows x [n, N], as combinations of the rows: their products are small, [n, n]. Rows of huge or
- * tiny numbers are brought to 1 before, as squares would leave f32's range. */
+/* The two main directions of rows x [n, N], as linear combinations of the rows, from their small Gram matrix [n, n].
+ * Rows are scaled to a maximum of 1 first, so that squares stay in f32's range. */
 static tn_tensor *main_directions(tn_tensor *x)
 {
     const int64_t n = tn_size(x, 0);
@@ -146,7 +146,7 @@ typedef struct {
     const tn_surface_args *a;
     tn_tensor             *at; /* the model's weights */
     const int64_t         *row;
-    tn_generator           numbers; /* the caller's: a loss that draws, as with dropout, draws the same at each place */
+    tn_generator           numbers; /* the caller's: random numbers, as of dropout, are the same at each point */
 } plane;
 
 static double place(double from, double to, int64_t i, int64_t n)
@@ -161,7 +161,7 @@ static bool row_is_done(const tn_surface_args *a, int64_t y)
     return true;
 }
 
-/* Rows are shared out; each has a copy of the model, so that they need not wait for each other. */
+/* Computes a range of rows on one thread, with its own copy of the model. */
 static void rows(int64_t from, int64_t to, void *user)
 {
     const plane           *p = user;
@@ -178,7 +178,7 @@ static void rows(int64_t from, int64_t to, void *user)
             tn_tensor *loss = tn_weights_set(m, v) == TN_OK ? a->loss(m, a->user) : NULL;
             if (!loss && tn_error() == TN_OK) tn_raise(TN_EINVAL, "tn_surface: the loss is NULL");
             const double value = loss ? tn_item(loss) : NAN;
-            if (tn_error() == TN_OK) *to_value = isnan(value) ? INFINITY : value; /* NaN is what is still to be done */
+            if (tn_error() == TN_OK) *to_value = isnan(value) ? INFINITY : value; /* NaN marks points to compute */
             tn_use_generator(before);
             tn_scope_end(s);
         }

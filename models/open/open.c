@@ -1,4 +1,4 @@
-/* open.c — whatever model a directory holds: its model_type, looked up in the lists of the families. */
+/* open.c — opens a model of any family: looks up its model_type in the lists of the families. */
 #include "models/bert/bert_private.h"
 #include "models/files/hf_config.h"
 #include "models/heads/heads_private.h"
@@ -16,7 +16,7 @@ static bool listed(const char *const *types, const char *type)
     return type && types[i];
 }
 
-/* The model_type of a directory, as one of the lists' strings; NULL: raised. */
+/* The model_type of a directory, as one of the strings in the lists; NULL: raised. */
 static const char *type_of(const char *dir)
 {
     enum { MOST = 32 };
@@ -44,11 +44,11 @@ static void open_decoder(tn_model *m, const char *path)
     tn_decoder d = tn_decoder_open(path);
     m->family = TN_MODEL_DECODER, m->module = d.model, m->tokenizer = d.tokenizer;
     if (d.model) m->type = tn_lm_about(d.model).type;
-    d.model = NULL, d.tokenizer = NULL; /* they are m's */
+    d.model = NULL, d.tokenizer = NULL; /* m owns them */
     tn_decoder_close(&d);
 }
 
-/* An encoder, with a head for a task or without, or a translator. */
+/* Opens an encoder, with or without a task head, or a translation model. */
 static void open_reader(tn_model *m, const char *dir)
 {
     int64_t words = 0;

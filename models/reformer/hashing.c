@@ -1,5 +1,5 @@
-/* hashing.c — which positions look alike: a vector's bucket is the axis that it comes nearest to when it is turned at
- * random (Andoni et al. 2015), argmax of [x R, -x R]; with two numbers of buckets two rotations, and the pair of both.
+/* hashing.c — LSH buckets: a vector's bucket is the axis nearest to its random rotation (Andoni et al. 2015), argmax of
+ * [x R, -x R]; with two bucket counts there are two rotations, and the bucket is the pair of both.
  *
  * A seed gives PyTorch's rotations: Mersenne Twister 19937 (Matsumoto, Nishimura 1998), 24 bits a number, made normal
  * in blocks of 16, element i with element i + 8, by Box and Muller's transform; fewer than 16 in pairs of 53 bits. */
@@ -61,7 +61,7 @@ static void normal_pairs(twister *t, int64_t n, float *x)
     }
 }
 
-/* As torch.randn after torch.manual_seed. */
+/* Same numbers as torch.randn after torch.manual_seed. */
 static void torch_normal(int64_t seed, int64_t n, float *x)
 {
     twister t = twister_of((uint32_t)seed);
@@ -73,13 +73,13 @@ static void torch_normal(int64_t seed, int64_t n, float *x)
     for (int64_t i = 0; i + BLOCK <= n; i += BLOCK) normal_block(x + i);
     if (n % BLOCK == 0) return;
     float *last = x + n - BLOCK;
-    for (int i = 0; i < BLOCK; i++) last[i] = uniform(&t); /* the last 16 anew, as there */
+    for (int i = 0; i < BLOCK; i++) last[i] = uniform(&t); /* the last 16 again, as in PyTorch */
     normal_block(last);
 }
 
 /* ---- buckets ----------------------------------------------------------------------------------------------------- */
 
-/* Twice as many buckets as there are chunks, to a power of 2; where these are many, the product of two numbers. */
+/* The number of buckets: 2 · chunks, rounded to a power of 2; if that is large, the product of two numbers. */
 static void buckets_for(const tn_reformer_config *c, int64_t length, int64_t n[2])
 {
     int64_t       bits = 0;
@@ -91,7 +91,7 @@ static void buckets_for(const tn_reformer_config *c, int64_t length, int64_t n[2
     n[0] = (int64_t)1 << (one ? bits : bits / 2), n[1] = one ? 0 : (int64_t)1 << (bits - bits / 2);
 }
 
-/* [heads, head_dim, rounds · columns]: in training, without a seed, new ones each time. */
+/* Random rotations [heads, head_dim, rounds · columns]; new ones for each call in training without a seed. */
 static tn_tensor *rotations(const tn_reformer *m, int64_t columns, tn_dtype dt)
 {
     const tn_reformer_config *c = &m->config;

@@ -1,7 +1,7 @@
-/* layer.c — one layer of Reformer, as the two halves of a reversible block.
+/* layer.c — a layer of Reformer: the two halves of a reversible block.
  *
- *   attention: norm, then by hashing, where queries are keys (normed) as well, or local, among chunks of the text
- *   ff: norm, dense, activation, dense, for so many positions at once as the config says */
+ *   attention: norm, then LSH attention, in which normalised queries are also the keys, or local attention in chunks
+ *   ff: norm, dense, activation, dense, for .ff_chunk positions at a time */
 #include "models/reformer/reformer_private.h"
 
 static const tn_class layer_class = {
@@ -30,7 +30,7 @@ tn__reformer_layer *tn__reformer_layer_new(const tn_reformer_config *c, bool has
     return tn_built(m);
 }
 
-/* [B, T, heads · head_dim] as [B, heads, T, head_dim], and back. */
+/* [B, T, heads · head_dim] to [B, heads, T, head_dim], and the inverse. */
 static tn_tensor *apart(const tn_reformer_config *c, tn_tensor *y)
 {
     y = tn_view(y, TN_SHAPE(tn_size(y, 0), tn_size(y, 1), c->heads, c->head_dim));
@@ -42,7 +42,7 @@ static tn_tensor *together(const tn_reformer_config *c, tn_tensor *y)
     return tn_reshape(y, TN_SHAPE(tn_size(y, 0), tn_size(y, 1), c->heads * c->head_dim));
 }
 
-/* bool [B, T]: what is padding; NULL: nothing. */
+/* The padding mask, bool [B, T], true at padding; NULL: no padding. */
 static tn_tensor *padding(tn_tensor *x, int64_t length)
 {
     const int64_t batch = tn_size(x, 0), all = tn_size(x, 1);
@@ -84,8 +84,8 @@ static tn_tensor *feed(const feeding *f, tn_tensor *x)
     return tn_dropout(tn_call(f->l->dense_out, tn_hf_activation(c->activation)(x)), p);
 }
 
-/* In parts of ff_chunk positions: on a tape each is computed again for its gradient, so that one at a time has its
- * inner vectors in memory. */
+/* The feed-forward in parts of ff_chunk positions, with gradient checkpointing: only one part's inner activations are
+ * in memory at a time. */
 static tn_tensor *part(tn_tensor *const *in, int n, void *user)
 {
     const tn_reformer *m = user;

@@ -1,12 +1,12 @@
-/* reformer.c — Reformer (Kitaev, Kaiser, Levskaya 2020): a decoder whose layers are reversible, so that their number
- * does not matter to the memory of training, and whose attention is among few, so that it grows as the text does.
+/* reformer.c — Reformer (Kitaev, Kaiser, Levskaya 2020): a decoder with reversible layers, so that training memory does
+ * not depend on their number, and with local or LSH attention, so that memory is linear in the length.
  *
  *   x1 = x2 = dropout(word + position),  x1 += attention_i(x2), x2 += ff_i(x1) for each layer,
- *   y = dropout(norm([x1 x2])),  scores = y Wᵀ + b
+ *   y = dropout(norm([x1 x2])),  logits = y Wᵀ + b
  *
- * (In training transformers leaves out of words and of positions apart, and of axial positions whole rows.)
+ * (transformers applies dropout to token and position embeddings separately, and to whole rows of axial positions.)
  *
- * A text longer than the shortest chunk is padded to a multiple of all chunks: what is behind it takes no part. */
+ * A sequence longer than the shortest chunk is padded to a multiple of all chunks; the padding is masked. */
 #include "models/generate/next_word.h"
 #include "models/generate/rereading.h"
 #include "models/reformer/reformer_private.h"
@@ -80,7 +80,7 @@ tn_reformer *tn_reformer_create(tn_reformer_config c)
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
-/* [1, n, dim] */
+/* The position embeddings, [1, n, dim]. */
 static tn_tensor *positions_of(tn_reformer *m, int64_t n)
 {
     const tn_reformer_config *c = &m->config;
@@ -92,7 +92,7 @@ static tn_tensor *positions_of(tn_reformer *m, int64_t n)
     return tn_narrow(all, 1, 0, n);
 }
 
-/* The length that chunks of all layers fit in. */
+/* n rounded up to a multiple of the chunk lengths of all layers. */
 static int64_t padded(const tn_reformer *m, int64_t n)
 {
     const tn_reformer_config *c = &m->config;
@@ -107,7 +107,7 @@ static int64_t padded(const tn_reformer *m, int64_t n)
     return (n + all - 1) / all * all;
 }
 
-/* The vectors behind the last norm, [B, T, 2 dim]. */
+/* The hidden states after the last norm, [B, T, 2 dim]. */
 static tn_tensor *vectors(tn_reformer *m, tn_tensor *ids, const tn_kv_cache *cache)
 {
     if (!tn__ids_fit("reformer", ids)) return NULL;

@@ -1,4 +1,4 @@
-/* reformer_config.c — Reformer's config, in the program and as config.json. */
+/* reformer_config.c — Reformer's config: defaults, checks, and config.json. */
 #include "models/reformer/reformer_private.h"
 
 #include <stdio.h>
@@ -49,16 +49,16 @@ static const tn_hf_row rows[] = {
     {"quantization_config", TN_HF_EMPTY, .silent = true},
     {"per_layer_config", TN_HF_EMPTY, .silent = true},
     {"bos_token_id", TN_HF_ANY, .silent = true},
-    {"chunk_size_lm_head", TN_HF_ANY, .silent = true}, /* the order of work */
+    {"chunk_size_lm_head", TN_HF_ANY, .silent = true}, /* only the order of computation */
     {"classifier_dropout", TN_HF_ANY, .silent = true},
     {"eos_token_id", TN_HF_ANY, .silent = true},
-    {"num_hidden_layers", TN_HF_ANY, .silent = true}, /* as attn_layers are many */
-    {"pad_token_id", TN_HF_ANY, .silent = true},      /* what is padded has no say */
+    {"num_hidden_layers", TN_HF_ANY, .silent = true}, /* the length of attn_layers */
+    {"pad_token_id", TN_HF_ANY, .silent = true},      /* padding is masked */
     {"use_cache", TN_HF_ANY, .silent = true},
 };
 /* clang-format on */
-/* The scores' bias: before transformers 5.24 one tensor of two names, of which files hold the shorter one; since then
- * lm_head.decoder.bias is what is added, and lm_head.bias of no use. */
+/* The output bias: before transformers 5.24 one tensor with two names, stored as lm_head.bias; since then
+ * lm_head.decoder.bias is used, and lm_head.bias is not. */
 static const tn_rename   rules[] = {TN_RENAME("lm_head.bias", NULL), TN_RENAME("lm_head.decoder.bias", "lm_head.bias")};
 static const tn_hf_files table = TN_HF_FILES(rows, rules), old_table = {rows, TN_HF_COUNT_(rows), NULL, 0};
 const tn_hf_files       *tn__reformer_table(void) { return &table; }

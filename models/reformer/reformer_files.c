@@ -1,4 +1,4 @@
-/* reformer_files.c — Reformer to and from a directory as Hugging Face lays it out: names of weights are theirs. */
+/* reformer_files.c — loads and saves Reformer in Hugging Face's directory format; weights have the same names. */
 #include "models/reformer/reformer_private.h"
 
 #include <string.h>

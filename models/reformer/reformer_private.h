@@ -1,4 +1,4 @@
-/* reformer_private.h — what the files of models/reformer share. */
+/* reformer_private.h — shared by the files of models/reformer. */
 #ifndef TENON_MODELS_REFORMER_REFORMER_PRIVATE_H
 #define TENON_MODELS_REFORMER_REFORMER_PRIVATE_H
 
@@ -12,35 +12,35 @@ typedef struct {
     tn_module      base;
     bool           hashed;
     tn_layer_norm *norm1, *norm2;
-    tn_linear     *query, *key, *value, *out; /* key: NULL where it is the query's direction */
+    tn_linear     *query, *key, *value, *out; /* key: NULL with LSH attention, whose keys are the normalised queries */
     tn_linear     *dense, *dense_out;
 } tn__reformer_layer;
 tn__reformer_layer *tn__reformer_layer_new(const tn_reformer_config *c, bool hashed);
 
-/* Of a call: the text has `length` positions, what stands behind them is padding. */
+/* The state of a call: positions from `length` on are padding. */
 typedef struct {
     tn_reformer *m;
     int64_t      length;
 } tn__reformer_call;
-/* As tn_reversible_fn. */
+/* A tn_reversible_fn. */
 tn_tensor *tn__reformer_half(int64_t block, int half, tn_tensor *x, tn_tensor **memo, const void *call);
 
-/* Buckets of x [B, heads, T, head_dim], i32 [B, heads, rounds, T]; positions from `length` on have one of their own. */
+/* Buckets of x [B, heads, T, head_dim]: i32 [B, heads, rounds, T]; positions from `length` on share an extra bucket. */
 tn_tensor *tn__reformer_buckets(const tn_reformer *m, tn_tensor *x, int64_t length);
 
-/* As it stands in the file; and the table of both. */
+/* The config as stored in config.json; the tables of rows and rules. */
 typedef struct {
     tn_reformer_config c;
     char               kinds[TN_HF_LETTERS_MOST];
     bool               axial;
 } tn__reformer_stored;
-const tn_hf_files *tn__reformer_table(void);                       /* to write, and config.json */
-const tn_hf_files *tn__reformer_table_of(const tn_safetensors *f); /* of weights */
+const tn_hf_files *tn__reformer_table(void);                       /* for writing, and for config.json */
+const tn_hf_files *tn__reformer_table_of(const tn_safetensors *f); /* for reading the weights of f */
 
-/* Puts the defaults in; raises what is wrong. kinds: room for a letter for each layer. */
+/* Fills in defaults; raises for invalid values. kinds: out, one letter per layer, NUL-terminated. */
 bool tn__reformer_complete(tn_reformer_config *c, char kinds[TN_REFORMER_LAYERS + 1]);
 
-/* Of a module that is there: into a directory; or, how is not NULL, to a GGUF file. */
+/* m is not NULL. Saves to a directory, or if how is not NULL to a GGUF file. */
 tn_status tn__reformer_save_as(tn_reformer *m, const char *to, const tn__gguf_how *how);
 
 #endif

@@ -1,6 +1,6 @@
-/* carried.c — learning from a text in order: columns of it side by side, and a module whose states go on from batch to
- * batch, in training and, apart from that, in validation. Gradients end where a batch begins (truncated
- * back-propagation). */
+/* carried.c — truncated back-propagation through time: tn_columns, a source of contiguous columns of a text, and
+ * tn_carried_lm, a module whose states continue from batch to batch, separately in training and validation. Gradients
+ * stop at the start of a batch. */
 #include "core/base/toolbox.h"
 #include "models/rnn_lm/rnn_lm_private.h"
 
@@ -11,7 +11,7 @@
 
 struct tn_columns {
     const int32_t    *ids;
-    int64_t           rows, at, epoch; /* words of a column; the next of them to be read */
+    int64_t           rows, at, epoch; /* tokens of a column; position of the next batch; epoch */
     tn_shard          shard;
     tn_columns_config c;
 };
@@ -39,15 +39,15 @@ void tn_columns_free(tn_columns *s)
     if (s) tn_mem_put(s, sizeof *s);
 }
 
-/* As AWD-LSTM has it: about length, in one case of 20 about its half, and never below 5. Drawn by the place in the
- * text, so that it is the same for all parts of a batch. */
+/* A random batch length as in AWD-LSTM: around .length, with probability 0.05 around its half, at least 5. It depends
+ * only on seed, epoch and position, so that it is the same for all shards of a batch. */
 static int64_t length_now(const tn_columns *s)
 {
     if (!s->c.vary) return s->c.length;
     tn_generator g = {.seed =
                           tn__fnv1a_i64(tn__fnv1a_i64(tn__fnv1a_i64(TN__FNV1A, (int64_t)s->c.seed), s->epoch), s->at)};
     const double about = (double)s->c.length * (tn_random_double(&g) < 0.95 ? 1 : 0.5);
-    double       normal = -6; /* twelve uniform numbers less six: a deviation of 1 */
+    double       normal = -6; /* the sum of twelve uniform numbers minus six: deviation 1 */
     for (int i = 0; i < 12; i++) normal += tn_random_double(&g);
     return (int64_t)fmax(5, about + 5 * normal);
 }
@@ -55,7 +55,7 @@ static int64_t length_now(const tn_columns *s)
 static bool next(void *user, tn_batch *b)
 {
     tn_columns   *s = user;
-    const int64_t left = s->rows - 1 - s->at; /* each word needs the one behind it */
+    const int64_t left = s->rows - 1 - s->at; /* each token needs the next one as target */
     if (left < 1) return s->at = 0, s->epoch++, false;
     const int64_t all = length_now(s), n = all < left ? all : left;
     tn_batch_cut(b, s->shard, s->c.batch);
@@ -132,13 +132,13 @@ tn_carried_lm *tn_carried_lm_new(tn_rnn_lm *lm, int64_t batch)
     return tn_built(m);
 }
 
-/* Of states of all columns, those of a batch that may be a part of them. */
+/* The states of a batch's columns; the batch may be a shard. */
 static tn_tensor *part(tn_tensor *all, const tn_batch *b)
 {
     return all && b->whole ? tn_narrow(all, 0, b->first, b->rows) : all;
 }
 
-/* Into the buffers of training, or into those of this validation. */
+/* Stores the states `now` in the buffers of training or of validation. */
 static void carry(tn_carried_lm *m, const tn_batch *b, tn_tensor **now)
 {
     const tn_scope s = tn_no_grad_begin();
@@ -162,7 +162,7 @@ tn_tensor *tn_carried_lm_loss(void *carried_lm, const tn_batch *b, void *user)
     if (fresh && !train && !b->first) forget_apart(m);
     for (int i = 0; i < TN_RNN_LM_STATES && !fresh; i++) {
         tn_tensor *from = part(train ? m->state[i] : m->apart[i], b);
-        if (from) now[i] = tn_clone(from); /* a copy, as the buffer is written to before the way back */
+        if (from) now[i] = tn_clone(from); /* a copy: the buffer is overwritten before the backward pass */
     }
     tn_tensor *loss =
         tn_rnn_lm_loss(m->lm, b->x, b->y, .states = now, .alpha = train ? m->alpha : 0, .beta = train ? m->beta : 0);

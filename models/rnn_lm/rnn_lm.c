@@ -1,6 +1,6 @@
 /* rnn_lm.c — a recurrent language model with the regularisation of AWD-LSTM (Merity, Keskar and Socher 2018).
  *
- *   x = drop(E w),  hᵢ = rnnᵢ(drop(hᵢ₋₁)),  scores = drop(h) Eᵀ + b, or, untied, by a table or an adaptive softmax
+ *   x = drop(E w),  hᵢ = rnnᵢ(drop(hᵢ₋₁)),  logits = drop(h) Eᵀ + b, or, untied, drop(h) Wᵀ + b or an adaptive softmax
  *   loss + α mean(drop(h)²) + β mean((hₜ₊₁ - hₜ)²) */
 #include "models/files/hf_config.h"
 #include "models/generate/next_word.h"
@@ -111,7 +111,7 @@ static tn_tensor *dropped(const tn_rnn_lm *m, tn_tensor *x, double p)
 static tn_tensor *state_in(tn_tensor *state) { return state ? tn_unsqueeze(state, 0) : NULL; }
 static tn_tensor *state_out(tn_tensor *state) { return state ? tn_detach(tn_select(state, 0, 0)) : NULL; }
 
-/* The last layer's vectors [B, T, n], before dropout; the states become those after them. */
+/* The last layer's hidden states [B, T, n], before dropout; updates `states` if not NULL. */
 static tn_tensor *vectors(tn_rnn_lm *m, tn_tensor *ids, tn_tensor **states)
 {
     const tn_rnn_lm_config *c = &m->config;
@@ -128,7 +128,7 @@ static tn_tensor *vectors(tn_rnn_lm *m, tn_tensor *ids, tn_tensor **states)
     return x;
 }
 
-/* A result goes out of the frame with the states; where it failed the states are what they were. */
+/* Leaves the frame with the result y and the new states; on failure `states` is unchanged. */
 static tn_tensor *leave(const tn_rnn_lm *m, tn_frame f, tn_tensor *y, tn_tensor **now, tn_tensor **states)
 {
     tn_tensor **out[TN_RNN_LM_STATES + 1] = {&y};
@@ -174,7 +174,7 @@ tn_tensor *tn_rnn_lm_loss_run(tn_rnn_lm *m, tn_rnn_lm_args a)
     if (!tn_ready(m)) return NULL;
     take(m, now, a.states);
     const tn_frame f = tn_enter(m);
-    if (!a.targets && tn__ids_fit("rnn_lm", a.ids)) { /* each word from those before it */
+    if (!a.targets && tn__ids_fit("rnn_lm", a.ids)) { /* each token from those before it */
         const int64_t n = tn_size(a.ids, 1);
         if (n < 2)
             tn_raise(TN_ESHAPE, "rnn_lm: a text of %lld words has no next one to learn; give targets", (long long)n);
@@ -195,7 +195,7 @@ tn_tensor *tn_rnn_lm_loss_run(tn_rnn_lm *m, tn_rnn_lm_args a)
 typedef struct {
     tn_decoding base;
     tn_rnn_lm  *m;
-    tn_tensor  *state[TN_RNN_LM_STATES]; /* NULL before the first words */
+    tn_tensor  *state[TN_RNN_LM_STATES]; /* NULL before the first tokens */
 } decoding;
 
 static void hold(tn_tensor **place, tn_tensor *t)

@@ -1,4 +1,4 @@
-/* rnn_lm_private.h — the recurrent language model for models/lm. */
+/* rnn_lm_private.h — the recurrent language model's private names for models/lm. */
 #ifndef TENON_MODELS_RNN_LM_RNN_LM_PRIVATE_H
 #define TENON_MODELS_RNN_LM_RNN_LM_PRIVATE_H
 

@@ -1,4 +1,4 @@
-/* seq2seq.c — from one sequence to another: what the Transformer and the recurrent networks have in common. */
+/* seq2seq.c — sequence-to-sequence models: the common part of the Transformer and the recurrent networks. */
 #include "models/seq2seq/seq2seq_private.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ static void describe(const void *self, char *text, size_t size)
 static const tn_class tn_seq2seq_class = {
     .size = sizeof(tn_class), .name = "Seq2Seq", .bytes = sizeof(tn_seq2seq), .describe = describe};
 
-/* An embedding as the paper has it: of variance 1 / dim, as its rows are multiplied by √dim, and padding 0. */
+/* An embedding as in the paper: variance 1 / dim, because it is multiplied by √dim; the padding row is 0. */
 static tn_embedding *table(tn_seq2seq *m, int64_t words)
 {
     const int64_t padding = m->config.padding;
@@ -122,10 +122,10 @@ tn_tensor *tn_seq2seq_loss_run(tn_seq2seq *m, tn_seq2seq_loss_args a)
 typedef struct {
     tn_decoding base;
     tn_seq2seq *m;
-    tn__reading r; /* kept */
+    tn__reading r; /* owns its tensors and the cache */
 } decoding;
 
-/* Of a tensor that is held: another takes its place. */
+/* Replaces the tensor that *place owns. */
 static void hold(tn_tensor **place, tn_tensor *t)
 {
     if (t == *place) return;
@@ -157,7 +157,7 @@ static tn_tensor *chosen(tn_tensor *t, int dim, tn_tensor *index)
 static tn_status reorder(tn_decoding *base, tn_tensor *index)
 {
     decoding *d = (decoding *)base;
-    const int dim = d->m->recurrent && d->m->recurrent->cell ? 0 : 1; /* the batch's of the states */
+    const int dim = d->m->recurrent && d->m->recurrent->cell ? 0 : 1; /* batch dimension of the states */
     if (d->r.cache && tn_kv_cache_reorder(d->r.cache, index) != TN_OK) return tn_error();
     tn_tensor *memory = d->r.cache ? d->r.memory : chosen(d->r.memory, 0, index);
     tn_tensor *blocked = chosen(d->r.blocked, 0, index), *keys = chosen(d->r.keys, 0, index);

@@ -1,5 +1,5 @@
-/* seq2seq_config.c — the config of a model from one sequence to another: kinds and sizes by name, what is right in the
- * program, and config.json. */
+/* seq2seq_config.c — the config of a sequence-to-sequence model: kinds and sizes by name, defaults, checks, and
+ * config.json. */
 #include "models/seq2seq/seq2seq_private.h"
 
 #include <string.h>
@@ -67,7 +67,7 @@ static const tn_hf_row rows[] = {
 static const tn_hf_files files = {rows, TN_HF_COUNT_(rows), NULL, 0};
 const tn_hf_files       *tn__seq2seq_files(void) { return &files; }
 
-/* What is left out depends on the kind. */
+/* Fills in defaults, which depend on the kind. */
 static void fill_in(tn_seq2seq_config *c)
 {
     const bool recurrent = c->kind != TN_SEQ2SEQ_TRANSFORMER;

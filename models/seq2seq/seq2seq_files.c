@@ -1,7 +1,7 @@
-/* seq2seq_files.c — a seq2seq model to and from a directory: config.json and model.safetensors. */
+/* seq2seq_files.c — loads and saves a seq2seq model: config.json and model.safetensors. */
 #include "models/seq2seq/seq2seq_private.h"
 
-/* The numbers of the tables and of the largest matrices, of which there are more. */
+/* A lower bound of the model's elements: embeddings and the largest matrices. */
 static int64_t elements(const tn_seq2seq_config *c)
 {
     const int64_t tables = c->source_words + (c->shared ? 0 : c->target_words) + (c->untied ? c->target_words : 0);

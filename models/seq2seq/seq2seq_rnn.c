@@ -1,4 +1,4 @@
-/* seq2seq_rnn.c — an encoder that reads word by word, and a decoder that begins with its last state.
+/* seq2seq_rnn.c — a recurrent encoder, and a recurrent decoder that starts from its last state.
  *
  *   Bahdanau: c = Σ α h with α from v tanh(W s + U h), s = cell([word; c], s), y = tanh(W [s; c; word])
  *   Luong:    s = rnn(word), c = Σ α h with α from s W h, y = tanh(W [c; s])
@@ -34,9 +34,9 @@ bool tn__recurrent_parts(tn_seq2seq *m)
     return tn_error() == TN_OK;
 }
 
-/* The encoder's last states [layers · directions, B, dim], of each layer both directions side by side, become the
- * decoder's first: Bahdanau's from the last layer's, [B, dim]; the others' [layers, B, dim], the last where it has
- * more. */
+/* Maps the encoder's last states [layers · directions, B, dim], with both directions of a layer concatenated, to the
+ * decoder's first states: Bahdanau's from the last layer, [B, dim]; else [layers, B, dim], repeating the last layer if
+ * the decoder has more. */
 static tn_tensor *bridged(tn_seq2seq *m, tn_linear *bridge, tn_tensor *last)
 {
     const tn_seq2seq_recurrent *p = m->recurrent;
@@ -62,7 +62,7 @@ void tn__recurrent_read(tn_seq2seq *m, tn_tensor *source, tn__reading *r)
     if (p->additive) r->keys = tn_additive_attention_keys(p->additive, r->memory);
 }
 
-/* Bahdanau's decoder goes word by word: its attention asks with the state before. */
+/* Bahdanau's decoder runs token by token, because its attention's query is the previous state. */
 static tn_tensor *word_by_word(tn_seq2seq *m, tn__reading *r, tn_tensor *words, tn_tensor **alignment)
 {
     const tn_seq2seq_recurrent *p = m->recurrent;

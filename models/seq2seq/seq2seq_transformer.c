@@ -1,4 +1,4 @@
-/* seq2seq_transformer.c — the Transformer (Vaswani et al. 2017) between two tables of words.
+/* seq2seq_transformer.c — the Transformer (Vaswani et al. 2017) with its embeddings.
  *
  *   x = dropout(√dim · word + position), on both sides */
 #include "models/seq2seq/seq2seq_private.h"
@@ -31,7 +31,7 @@ static tn_tensor *embedded(tn_seq2seq *m, tn_embedding *words, tn_tensor *ids, i
 void tn__transformer_read(tn_seq2seq *m, tn_tensor *source, tn__reading *r)
 {
     tn_tensor *x = embedded(m, m->source, source, 0);
-    tn_path_push("transformer"); /* whose parts are called one by one */
+    tn_path_push("transformer"); /* encoder and decoder are called separately */
     if (x) r->memory = tn_transformer_encoder_forward(m->transformer->encoder, x, .blocked_keys = r->blocked);
     tn_path_pop();
 }

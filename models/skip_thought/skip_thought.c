@@ -1,4 +1,4 @@
-/* skip_thought.c — skip-thought vectors (Kiros and others 2015).
+/* skip_thought.c — skip-thought vectors (Kiros et al. 2015).
  *
  *   v = last state of encoder(E w),   decoders: hₜ = gru([E wₜ₋₁; v]),  p(wₜ) = softmax(O hₜ + b) */
 #include "models/files/hf_config.h"
@@ -26,7 +26,7 @@ static const tn_hf_row members[] = {
 /* clang-format on */
 static const tn_hf_files table = {members, TN_HF_COUNT_(members), NULL, 0};
 
-enum { BEGIN = 1 }; /* the word that a decoder reads first: <eos> */
+enum { BEGIN = 1 }; /* the first input of a decoder: <eos> */
 
 tn_skip_thought *tn_skip_thought_create(tn_skip_thought_config c)
 {
@@ -58,7 +58,7 @@ tn_tensor *tn_skip_thought_encode(tn_skip_thought *m, tn_tensor *x, tn_tensor *l
     return tn_leave(f, encoded(m, x, lengths));
 }
 
-/* What a decoder reads: the beginning, then each word but the last; for what is behind the end, any word. */
+/* The input of a decoder: BEGIN, then the target without its last word; word 0 after the end. */
 static tn_tensor *shifted(const tn_tensor *target)
 {
     const int64_t rows = tn_size(target, 0), n = tn_size(target, 1);

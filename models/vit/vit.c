@@ -1,9 +1,9 @@
-/* vit.c — ViT (Dosovitskiy et al. 2020) and DeiT (Touvron et al. 2020): an image is cut into patches, each becomes a
- * vector, a token that collects what is to be said about the whole comes before them, and an encoder reads the row.
+/* vit.c — ViT (Dosovitskiy et al. 2020) and DeiT (Touvron et al. 2020): an image is cut into patches, each of which is
+ * embedded; an encoder reads a class token followed by the patches.
  *
- *   x = dropout([token, (distillation token,) patches W + b] + positions),  y = norm(blocks(x)),  scores = y₀ C + c
+ *   x = dropout([token, (distillation token,) patches W + b] + positions),  y = norm(blocks(x)),  logits = y₀ C + c
  *
- * With a teacher the scores are the mean of those and of y₁ D + d. */
+ * With a teacher the logits are the mean of those and of y₁ D + d. */
 #include "models/vit/vit_private.h"
 
 #include <math.h>
@@ -26,7 +26,7 @@ static const tn_class tn_vit_class = {
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
-/* As ViT begins: a normal distribution that is cut off, and biases of 0. */
+/* ViT's initial weights: a truncated normal distribution, biases 0. */
 static void initialise(tn_vit *m)
 {
     const double std = m->config.init;
@@ -67,8 +67,8 @@ tn_vit *tn_vit_create(tn_vit_config c)
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
-/* How much each of `old` points counts at each of `new` ones, [new, old]: PyTorch's bicubic interpolation, a = -¾, with
- * the outermost points repeated beyond the edge. */
+/* The matrix [new, old] of PyTorch's bicubic interpolation from `old` to `new` points, a = -¾; points beyond the edge
+ * repeat the outermost one. */
 static tn_tensor *stretch(int64_t old, int64_t new)
 {
     const double a = -0.75, scale = (double)old / (double)new;
@@ -88,7 +88,7 @@ static tn_tensor *stretch(int64_t old, int64_t new)
     return w;
 }
 
-/* The positions for rows x columns of patches: [1, tokens + rows · columns, dim]. */
+/* The position embeddings of rows x columns patches: [1, tokens + rows · columns, dim]. */
 static tn_tensor *positions(tn_vit *m, int64_t rows, int64_t columns)
 {
     const int64_t grid = tn__vit_grid(&m->config), tokens = tn__vit_tokens(&m->config), d = m->config.dim;
@@ -141,7 +141,7 @@ tn_tensor *tn_vit_run(tn_vit *m, tn_vit_args a)
     tn_tensor     *x = image_fits(m, &a) ? embedded(m, &a) : NULL;
     if (x) x = tn_blocks_forward(m->encoder, x, .weights = a.weights);
     if (!a.weights || tn_error() != TN_OK) return tn_leave(f, x);
-    /* The weights leave with it; one list for both. */
+    /* Return the attention weights and x from the frame in one list. */
     const int64_t n = m->config.layers;
     tn_tensor   **all = tn__mem_get((size_t)(n + 1) * sizeof *all);
     if (!all) return tn_leave(f, NULL);

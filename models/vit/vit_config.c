@@ -1,4 +1,4 @@
-/* vit_config.c — ViT's config: what is right in the program, and config.json, which DeiT's is, too. */
+/* vit_config.c — the config of ViT and DeiT: defaults, checks, and config.json. */
 #include "models/vit/vit_private.h"
 
 const char        tn__vit_type[] = "vit", tn__deit_type[] = "deit";
@@ -29,7 +29,7 @@ static const tn_hf_row rows[] = {
     {"per_layer_config", TN_HF_EMPTY, .silent = true},
     {"pruned_heads", TN_HF_EMPTY, .silent = true},
     {"quantization_config", TN_HF_EMPTY, .silent = true},
-    {"encoder_stride", TN_HF_ANY, .silent = true}, /* of a head that is not read */
+    {"encoder_stride", TN_HF_ANY, .silent = true}, /* of a head that is not loaded */
     {"id2label", TN_HF_ANY, .silent = true},       /* vit_files.c reads and writes it */
 };
 static const tn_hf_files table = {rows, TN_HF_COUNT_(rows), NULL, 0};

@@ -1,5 +1,5 @@
-/* vit_files.c — ViT's and DeiT's weights and labels to and from a directory as Hugging Face lays it out. Files name the
- * layers in two ways: as they are written (and were always read), and as transformers 5 names them in the program. */
+/* vit_files.c — loads and saves ViT's and DeiT's weights and labels in Hugging Face's directory format. Layers have two
+ * sets of names: those that are written, and transformers 5's module names, which are only read. */
 #include "models/vit/vit_private.h"
 
 #include <string.h>
@@ -13,14 +13,14 @@
 #define NAMED(name, as) TN_RENAME(NEW name, LAYER as, .load_only = true)
 
 static const tn_rename rules[] = {
-    TN_RENAME("deit", "vit"), /* of DeiT alone */
-    /* of files that hold the encoder alone */
+    TN_RENAME("deit", "vit"), /* only DeiT */
+    /* of files with only the encoder */
     TN_RENAME("embeddings", "vit.embeddings", .load_only = true),
     TN_RENAME("encoder", "vit.encoder", .load_only = true),
     TN_RENAME("layers", "vit.layers", .load_only = true),
     TN_RENAME("layernorm", "vit.layernorm", .load_only = true),
     TN_RENAME("pooler", "vit.pooler", .load_only = true),
-    /* heads of what it was trained for: of hidden patches */
+    /* heads for pre-training with masked patches */
     TN_RENAME("vit.embeddings.mask_token", NULL),
     TN_RENAME("decoder", NULL),
     /* a layer */
@@ -77,8 +77,9 @@ static void put_labels(tn_json_writer *w, const void *user)
 {
     const tn_vit *m = user;
     const int64_t n = m->config.classes;
-    const size_t  texts = (size_t)n * sizeof(char *), bytes = texts + (size_t)n * 24; /* of numbers, without names */
-    const char  **names = n ? tn__mem_get(bytes) : NULL;
+    const size_t  texts = (size_t)n * sizeof(char *),
+                 bytes = texts + (size_t)n * 24; /* for class numbers, if there are no names */
+    const char **names = n ? tn__mem_get(bytes) : NULL;
     for (int64_t i = 0; names && i < n; i++) {
         char *number = (char *)names + texts + i * 24;
         snprintf(number, 24, "%lld", (long long)i);
@@ -91,7 +92,7 @@ static void put_labels(tn_json_writer *w, const void *user)
 
 /* ---- directories ------------------------------------------------------------------------------------------------- */
 
-/* Rows of a tensor of the file; 0: it is not there. */
+/* Rows of a tensor in the file; 0: missing. */
 static int64_t rows_of(const tn_safetensors *f, const char *name)
 {
     const int64_t i = tn_safetensors_find(f, name);

@@ -1,4 +1,4 @@
-/* vit_private.h — what the files of models/vit share: the config as it stands in a file. */
+/* vit_private.h — shared by the files of models/vit: the config as stored in a file. */
 #ifndef TENON_MODELS_VIT_VIT_PRIVATE_H
 #define TENON_MODELS_VIT_VIT_PRIVATE_H
 
@@ -6,21 +6,21 @@
 #include "models/vit.h"
 
 extern const char        tn__vit_type[], tn__deit_type[];
-extern const char *const tn__vit_types[]; /* both; NULL ends */
+extern const char *const tn__vit_types[]; /* both; NULL-terminated */
 
-/* As it stands in the file. */
+/* The config as stored in config.json. */
 typedef struct {
     tn_vit_config c;
     const char   *type, *architecture;
-    int64_t       pooled; /* pooler_output_size: it is there without a pooler, too */
+    int64_t       pooled; /* pooler_output_size, which exists also without a pooler */
 } tn__vit_stored;
 const tn_hf_files *tn__vit_table(void); /* without the rules for the weights */
 
-/* Puts the defaults in; raises what is wrong. */
+/* Fills in defaults; raises for invalid values. */
 bool tn__vit_complete(const char *who, tn_vit_config *c);
 
 static inline int64_t tn__vit_tokens(const tn_vit_config *c) { return 1 + c->distilled; }
-/* Patches along a side. */
+/* Number of patches along a side. */
 static inline int64_t tn__vit_grid(const tn_vit_config *c) { return c->image / c->patch; }
 
 #endif
