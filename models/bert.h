@@ -42,8 +42,7 @@ typedef struct tn_bert_config {
     int64_t                  padding;    /* padding token id, its embedding is zero; negative: none */
     double dropout           TN_IS(0.1);
     double attention_dropout TN_IS(0.1);   /* dropout probability of attention weights */
-    double head_dropout      TN_IS(-1);    /* dropout probability in heads; below 0: ALBERT 0.1, DistilBERT 0.2, else
-                                              .dropout */
+    double head_dropout      TN_IS(-1);    /* of heads; below 0: ALBERT 0.1, DistilBERT 0.2, else .dropout */
     double init              TN_IS(0.02);  /* standard deviation of initial weights */
     double eps               TN_IS(1e-12); /* epsilon of the norms */
     const char              *activation;   /* Hugging Face's name; NULL: "gelu" */
@@ -134,9 +133,8 @@ TN_API tn_tensor *tn_bert_embed(tn_bert *m, const tn_tokenizer *t, int64_t n, co
 /* Reads config.json and model.safetensors, or the files that its index names, or pytorch_model.bin. The model has no
  * heads that the weights lack (see its config); .left names unread heads. The model is in eval mode. */
 TN_API tn_bert *tn_bert_load(const char *dir);
-/* Writes config.json and model.safetensors into an existing directory. Hugging Face opens a BERT with norm_first as
- * RobertaPreLayerNorm, without the next-sentence head. With norm_first and an activation other than gelu the config's
- * model_type is "tenon-bert", which Hugging Face rejects. */
+/* Writes both files into an existing directory. With norm_first, Hugging Face opens it as RobertaPreLayerNorm, without
+ * the next-sentence head, or, if the activation is not gelu, rejects it: model_type is then "tenon-bert". */
 TN_API tn_status tn_bert_save(tn_bert *m, const char *dir) TN_CHECKED;
 TN_RETURNS_CONFIG_(TN_API tn_bert_config tn_bert_config_load(const char *dir);) /* on failure raises, .vocab is 0 */
 

@@ -84,8 +84,7 @@ TN_API tn_tensor *tn_tuned_scores(tn_tuned *m, const tn_batch *b);              
  * `pieces` tokens including padding. */
 typedef void (*tn_tuned_listener)(void *user, int64_t feature, int64_t pieces, int64_t n, const float *scores);
 TN_API tn_status tn_tuned_each(tn_tuned *m, tn_features *f, tn_tuned_listener take, void *user);
-/* The tags of the words of feature i, from the scores that tn_tuned_each reported: to[word] for each word that starts
- * in that feature. */
+/* The tags of feature i, from its scores of tn_tuned_each: to[word] for each word that starts in the feature. */
 TN_API tn_status tn_tuned_tags(tn_tuned *m, tn_features *f, int64_t i, const float *scores, int64_t *to);
 
 /* ---- answers ----------------------------------------------------------------------------------------------------- */
