@@ -1,5 +1,6 @@
-/* batch_plan.c — an epoch: shuffle, sort by length (stably, so that equals stay shuffled), cut, shuffle the cuts. Or,
- * for steps of several batches: shuffle, cut into steps, sort each by length and cut it into its parts. */
+/* batch_plan.c — the plan of an epoch: shuffle, sort by length (stably, so that equal lengths stay shuffled), cut into
+ * batches, shuffle the batches. For steps of several batches: shuffle, cut into steps, sort each by length and cut it
+ * into its parts. */
 #include "data/corpus/batch_plan.h"
 #include "core/base/toolbox.h"
 
@@ -18,7 +19,7 @@ void tn__plan_free(tn__plan *p)
     *p = (tn__plan){0};
 }
 
-/* to = from, sorted stably by length: places are counted, then taken. */
+/* to = from, sorted stably by length (counting sort). */
 static bool sort_by(const int32_t *length, int64_t n, const uint32_t *from, uint32_t *to)
 {
     int32_t longest = 0;
@@ -63,22 +64,22 @@ static bool cut(tn__plan *p, const int32_t *a, const int32_t *b, const tn__batch
     return true;
 }
 
-/* order[from … to), sorted by length, becomes `parts` batches of about as many tokens; each has an example at least. */
+/* Cuts order[from … to), sorted by length, into `parts` batches with about equal tokens, at least one example each. */
 static void cut_evenly(tn__plan *p, const int32_t *length, int64_t from, int64_t to, int64_t parts)
 {
     int64_t all = 0, sum = 0, i = from;
     for (int64_t k = from; k < to; k++) all += length[p->order[k]];
     for (int64_t part = 0; part < parts; part++) {
         p->first[p->batches++] = i;
-        const int64_t last = to - (parts - 1 - part); /* what the others need */
+        const int64_t last = to - (parts - 1 - part); /* leaves one example for each further part */
         do sum += length[p->order[i++]];
         while (i < last && sum * parts < all * (part + 1));
     }
     p->first[p->batches] = to;
 }
 
-/* Examples in the order in which they were drawn: each `examples` of them are a step's, and what is left over is
- * another step's, or, if it is not enough for as many parts, the last one's, too. */
+/* Each run of `examples` examples, in drawn order, is one step. The remainder is a further step or, if it has fewer
+ * examples than parts, joins the last step. */
 static bool cut_steps(tn__plan *p, const int32_t *length, const tn__batching *how, uint32_t *spare)
 {
     const int64_t n = p->n, each = how->examples, left = n % each;
@@ -95,11 +96,11 @@ static bool cut_steps(tn__plan *p, const int32_t *length, const tn__batching *ho
     return true;
 }
 
-/* The batches in a random order: the examples are moved, `spare` holds them meanwhile. */
+/* Shuffles the batches by moving their examples; `spare` is a buffer for them. */
 static bool shuffle_batches(tn__plan *p, uint32_t *spare, tn_generator *g)
 {
     size_t    bytes = (size_t)p->batches * (sizeof(uint32_t) + sizeof(int64_t));
-    int64_t  *first = tn__mem_get(bytes + sizeof *first); /* and the order of the batches behind it */
+    int64_t  *first = tn__mem_get(bytes + sizeof *first); /* followed by the order of the batches */
     uint32_t *which = first ? (uint32_t *)(void *)(first + p->batches + 1) : NULL;
     if (!first) return false;
     for (int64_t i = 0; i < p->batches; i++) which[i] = (uint32_t)i;
@@ -118,7 +119,7 @@ static bool shuffle_batches(tn__plan *p, uint32_t *spare, tn_generator *g)
     return true;
 }
 
-/* Examples of like lengths beside each other, by b, if there is one, and then by a: their batches in a random order. */
+/* Sorts the examples by length (by b, if given, then by a), cuts them into batches and shuffles the batches. */
 static bool cut_sorted(tn__plan *p, const int32_t *a, const int32_t *b, const tn__batching *how, uint32_t *spare,
                        tn_generator *g)
 {

@@ -1,6 +1,6 @@
-/* batch_plan.h — the order of the examples of one epoch, cut into batches. Examples of near lengths stand together, as
- * many as the tokens allow; the batches come in a random order, and which of equal lengths meet is drawn anew for each
- * epoch. All of it depends on the seed, the epoch and the lengths. Private. */
+/* batch_plan.h — the order of the examples of one epoch, divided into batches. A batch holds examples of similar
+ * lengths, as many as the tokens allow; batches come in a random order, and examples of equal lengths are regrouped in
+ * each epoch. The plan depends only on the seed, the epoch and the lengths. Private. */
 #ifndef TENON_DATA_CORPUS_BATCH_PLAN_H
 #define TENON_DATA_CORPUS_BATCH_PLAN_H
 
@@ -8,9 +8,9 @@
 #include "data/text/data_private.h"
 
 typedef struct {
-    int64_t  tokens;   /* in a batch at most, padding counted, on its longer side. One longer is alone */
-    int64_t  examples; /* in a batch at most; 0: no limit */
-    int64_t  parts;    /* not 0: instead, `examples` of any lengths are drawn together, and cut into so many batches */
+    int64_t  tokens;   /* maximum per batch, padding included, of the longer side; a longer example is alone */
+    int64_t  examples; /* maximum per batch; 0: no limit */
+    int64_t  parts;    /* not 0: draw `examples` of any lengths per step and divide them into this number of batches */
     uint64_t seed;
     bool     in_order;
 } tn__batching;
@@ -22,10 +22,10 @@ typedef struct {
 } tn__plan;
 
 bool tn__batching_check(const char *who, const tn__batching *how);
-/* a, b: the lengths of the examples on either side, b may be NULL. Frees what p held. Raises. */
+/* a, b: lengths of the examples on each side; b may be NULL. Frees the old content of p. Raises. */
 bool tn__plan_make(tn__plan *p, int64_t n, const int32_t *a, const int32_t *b, const tn__batching *how, int64_t epoch);
 void tn__plan_free(tn__plan *p);
-/* A shard's part of batch i: its examples; b gets first, rows and whole. */
+/* The shard's examples of batch i; sets b's first, rows and whole. */
 const uint32_t *tn__plan_batch(const tn__plan *p, int64_t i, tn_shard shard, tn_batch *b);
 
 #endif

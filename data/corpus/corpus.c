@@ -1,4 +1,5 @@
-/* corpus.c — opening a corpus: is its cache there, whole, and made from these texts? Then its index is read. */
+/* corpus.c — opens a corpus: checks that the cache exists, is complete and was made from these texts, then reads its
+ * index. */
 #include "data/corpus/corpus_private.h"
 #include "core/base/toolbox.h"
 
@@ -38,7 +39,7 @@ static bool checksum_of(const char *path, uint64_t *sum)
     return done;
 }
 
-/* Does the file begin as a cache does, as far as it goes? One that does not is somebody's, and must not be replaced. */
+/* True if the file starts as a cache does, as far as it goes. Any other file is a user's and must not be replaced. */
 static bool is_cache(tn_corpus *c)
 {
     char   head[8];
@@ -49,7 +50,7 @@ static bool is_cache(tn_corpus *c)
     return true;
 }
 
-/* False if the cache is damaged or another's; raises only if reading fails or memory is short. */
+/* False if the cache is damaged or was made from other texts; raises only if reading fails or memory runs out. */
 static bool read_footer(tn_corpus *c)
 {
     unsigned char      head[TN__CORPUS_HEAD], p[FOOTER];
@@ -69,20 +70,20 @@ static bool read_footer(tn_corpus *c)
            size == TN__CORPUS_HEAD + f->tokens * (uint64_t)c->width + (f->sentences + f->documents) * 4 + FOOTER;
 }
 
-/* Reads all of it once: the checksum, and the index at the end. */
+/* Reads the whole file once: verifies the checksum and loads the index at its end. */
 static bool read_body(tn_corpus *c, unsigned char *block)
 {
     const tn__corpus_footer *f = &c->footer;
     int64_t                  end = c->source.size - FOOTER, index = TN__CORPUS_HEAD + (int64_t)f->tokens * c->width;
     uint64_t                 sum = 0, entry = 0;
     for (int64_t at = 0; at < end;) {
-        int64_t stop = at < index ? index : end, n = tn__min_i64(stop - at, BLOCK); /* entries are not torn apart */
+        int64_t stop = at < index ? index : end, n = tn__min_i64(stop - at, BLOCK); /* entries are not split */
         if (!tn__source_read(&c->source, block, at, (size_t)n)) return false;
         sum = tn__sum(sum, block, (size_t)n);
         for (int64_t i = 0; at >= index && i < n; i += 4, entry++) {
             int64_t v = (int64_t)little(block + i, 4), k = (int64_t)entry, d = (int64_t)entry - (int64_t)f->sentences;
             bool    fits = d < 0 ? v <= (int64_t)f->tokens - c->start[k] : v <= (int64_t)f->sentences - c->document[d];
-            if (!v || !fits) return false; /* no sentence and no document is empty, nor longer than all of them */
+            if (!v || !fits) return false; /* no sentence or document is empty or longer than the total */
             if (d < 0) c->start[k + 1] = c->start[k] + v;
             else c->document[d + 1] = c->document[d] + (uint32_t)v;
         }
@@ -138,7 +139,7 @@ tn_corpus *tn_corpus_open_run(tn_corpus_config config)
     uint64_t texts = 0;
     bool     done = true;
     for (int i = 0; done && i < config.n; i++) done = checksum_of(config.files[i], &texts);
-    if (done && !read_cache(c, &config, texts)) { /* that it is not there, or another's, is no error */
+    if (done && !read_cache(c, &config, texts)) { /* a missing or outdated cache is not an error */
         done = tn__self.error == TN_OK || tn__self.error == TN_EIO;
         if (done) tn_clear_error();
         c->made = true;
@@ -155,7 +156,7 @@ tn_corpus *tn_corpus_open_run(tn_corpus_config config)
 
 bool tn__corpus_read(const tn_corpus *c, int64_t from, int64_t n, int32_t *to)
 {
-    /* the numbers arrive in the upper part of `to` and are widened from the front */
+    /* the ids are read into the upper part of `to` and widened from the front */
     unsigned char *p = (unsigned char *)(to + n) - n * c->width;
     if (!n || !tn__source_read(&c->source, p, TN__CORPUS_HEAD + from * c->width, (size_t)(n * c->width))) return !n;
     for (int64_t i = 0; i < n; i++) {

@@ -1,6 +1,6 @@
-/* corpus_batches.c — the batches of a masked language model, made ahead by a thread. It fills a ring of slots in
- * the order of the batches; the caller takes them in that order and says where it is by what it has taken. What a batch
- * holds depends on its position alone, so it makes no difference who makes it, or when. */
+/* corpus_batches.c — batches for a masked language model, prepared by a thread. The thread fills a ring of slots in the
+ * order of the batches; the caller takes them in that order, and its position counts the batches taken. The content of
+ * a batch depends only on its position, not on when or by which thread it is made. */
 #define _GNU_SOURCE
 #include "data/corpus/corpus_examples.h"
 #include "core/base/toolbox.h"
@@ -11,27 +11,27 @@
 
 typedef struct {
     tn__mlm_rows rows;
-    tn_batch     part;       /* which rows of the whole batch they are */
-    bool         full, ends; /* ends: no batch, the epoch is over */
-    bool         last;       /* of the parts of its batch */
+    tn_batch     part;       /* the rows' place in the whole batch */
+    bool         full, ends; /* ends: no batch, end of the epoch */
+    bool         last;       /* the last part of its batch */
 } slot;
 
 struct tn_mlm {
     tn__examples     examples;
     tn__batching     how;
-    tn_shard         shard; /* the maker's */
-    int              taken; /* parts of the caller's batch, as many as it has of them */
-    tn__plan         plan;  /* the maker's: of epoch `planned`, -1: none */
+    tn_shard         shard; /* the producer's */
+    int              taken; /* parts of the current batch that the caller has taken */
+    tn__plan         plan;  /* the producer's plan, of epoch `planned`; -1: no plan */
     int64_t          planned, count;
-    tn_data_position next, making; /* the caller's, the maker's */
+    tn_data_position next, making; /* positions of the caller and the producer */
     slot            *slots;
-    int              n, take, fill; /* how many; the next to be taken, to be filled */
+    int              n, take, fill; /* number of slots; the next to take and to fill */
 
     bool            running, stop;
     pthread_t       thread;
     pthread_mutex_t lock;
     pthread_cond_t  changed;
-    tn_status       failed; /* of the thread, with its text */
+    tn_status       failed; /* the thread's error and its message */
     char            text[sizeof((tn_error_state *)0)->text];
 };
 
@@ -96,7 +96,7 @@ static void stop(tn_mlm *b)
     b->running = b->stop = false;
 }
 
-/* A thread if there can be one; without it the caller makes its batches. Signals are for the program's own threads. */
+/* Starts the thread if possible; without it the caller makes the batches. The thread blocks all signals. */
 static void start(tn_mlm *b)
 {
     b->making = b->next, b->shard.done_ = b->taken, b->take = b->fill = 0, b->failed = TN_OK;
@@ -132,7 +132,7 @@ tn_mlm *tn_mlm_create(const tn_corpus *c, tn_mlm_config config)
         tn__mem_put(b, sizeof *b);
         return NULL;
     }
-    b->planned = 0, b->count = b->plan.batches; /* lengths alone decide how many: the same in each epoch */
+    b->planned = 0, b->count = b->plan.batches; /* depends only on the lengths: equal in all epochs */
     pthread_mutex_init(&b->lock, NULL);
     pthread_cond_init(&b->changed, NULL);
     start(b);
@@ -208,7 +208,7 @@ static void tensors(const tn_mlm *b, const tn__mlm_rows *r, tn_mlm_batch *to)
         }
 }
 
-/* The slot whose turn it is, filled; NULL: raised. */
+/* The next slot, filled; NULL: raised. */
 static slot *wait_for(tn_mlm *b)
 {
     slot *s = &b->slots[b->take];
@@ -221,7 +221,7 @@ static slot *wait_for(tn_mlm *b)
     bool full = s->full;
     pthread_mutex_unlock(&b->lock);
     if (full) return s;
-    stop(b); /* it has ended; the next call begins anew with the batch that failed */
+    stop(b); /* the thread has ended; the next call retries the batch that failed */
     tn_raise(b->failed, "%s", b->text);
     start(b);
     return NULL;
@@ -234,7 +234,7 @@ static bool take(tn_mlm *b, tn_mlm_batch *to, tn_batch *part)
     if (!s) return false;
     bool ends = s->ends;
     if (!ends) tensors(b, &s->rows, to);
-    if (tn__self.error != TN_OK) return *to = (tn_mlm_batch){0}, false; /* the slot stays full: it comes again */
+    if (tn__self.error != TN_OK) return *to = (tn_mlm_batch){0}, false; /* the slot stays full */
     if (ends) b->next = (tn_data_position){b->next.epoch + 1, 0};
     else if (s->last) b->next.batch++, b->taken = 0;
     else b->taken++;

@@ -1,5 +1,5 @@
-/* corpus_build.c — making the cache of a corpus: texts are read line by line, cut into sentences, encoded, written. The
- * file appears under its name when it is complete, and not before. */
+/* corpus_build.c — writes the cache of a corpus: reads texts by line, splits sentences, encodes and writes them. The
+ * file gets its name only when it is complete. */
 #include "data/corpus/corpus_private.h"
 #include "core/base/toolbox.h"
 
@@ -9,20 +9,20 @@ typedef struct {
     const tn_corpus_config *config;
     tn__sink                sink;
     tn__corpus_footer       footer;
-    tn_ids                  ids;    /* of one sentence */
-    tn_string               text;   /* lines that were joined, not cut yet */
-    size_t                  looked; /* of them */
-    char                   *spool;  /* SPOOL bytes on their way to the file */
+    tn_ids                  ids;    /* token ids of one sentence */
+    tn_string               text;   /* joined lines, not yet split */
+    size_t                  looked; /* bytes of the text already searched */
+    char                   *spool;  /* SPOOL bytes, a buffer before the file */
     size_t                  spooled;
-    uint32_t               *length, *document;                /* of each sentence; sentences of each document */
-    int64_t                 length_room, document_room, here; /* sentences of the document so far */
+    uint32_t               *length, *document;                /* tokens of each sentence; sentences of each document */
+    int64_t                 length_room, document_room, here; /* here: sentences of the current document */
     int                     width;
 } maker;
 
 static bool flush(maker *m)
 {
     m->footer.body = tn__sum(m->footer.body, m->spool, m->spooled);
-    m->sink.size += (int64_t)m->spooled; /* how much there will be is not known before */
+    m->sink.size += (int64_t)m->spooled; /* the total size is not known in advance */
     bool done = tn__sink_write(&m->sink, m->spool, m->spooled);
     m->spooled = 0;
     return done;
@@ -44,7 +44,7 @@ static bool add_sentence(maker *m, const tn__reader *r, tn_text text)
     if (tn__self.error == TN_OK && s != TN_OK)
         tn_raise(s, "%s: line %lld was refused by the encoder", r->label, (long long)r->line);
     if (tn__self.error != TN_OK) return false;
-    if (!m->ids.n) return true; /* nothing that the vocabulary shows */
+    if (!m->ids.n) return true; /* no known characters */
     for (int64_t i = 0; i < m->ids.n; i++) {
         if (m->ids.at[i] < 0 || m->ids.at[i] >= m->config->vocabulary) {
             tn_raise(TN_EINDEX, "%s: line %lld: the encoder gave token %d, outside 0 … %lld", r->label,
@@ -63,7 +63,7 @@ static bool add_sentence(maker *m, const tn__reader *r, tn_text text)
     return true;
 }
 
-/* What has been joined becomes sentences; the last one when nothing follows it any more. */
+/* Splits the joined text into sentences; with `end`, also its last, possibly unfinished sentence. */
 static bool cut_text(maker *m, const tn__reader *r, bool end)
 {
     const char *text = m->text.at;
@@ -75,16 +75,16 @@ static bool cut_text(maker *m, const tn__reader *r, bool end)
         if (!add_sentence(m, r, (tn_text){text + from, stop})) return false;
         from += stop;
     }
-    while (bytes - from > MOST_SENTENCE) { /* nobody writes like that: cut at a blank */
+    while (bytes - from > MOST_SENTENCE) { /* an implausibly long sentence: cut at a blank */
         for (stop = MOST_SENTENCE; stop > MOST_SENTENCE / 2 && text[from + stop] != ' ';) stop--;
-        while (((unsigned char)text[from + stop] & 0xc0) == 0x80 && stop > 1) stop--; /* or before a character */
+        while (((unsigned char)text[from + stop] & 0xc0) == 0x80 && stop > 1) stop--; /* not inside a UTF-8 character */
         if (!add_sentence(m, r, (tn_text){text + from, stop})) return false;
         from += stop;
     }
     if (end && !add_sentence(m, r, (tn_text){text + from, bytes - from})) return false;
     m->text.bytes = end ? 0 : bytes - from;
     if (from && !end) memmove(m->text.at, text + from, bytes - from);
-    /* a sentence's end is known by what follows, so a few characters are looked at again */
+    /* a sentence's end depends on the text after it, so search the last characters again */
     m->looked = m->text.bytes > 64 ? m->text.bytes - 64 : 0;
     while (m->looked && ((unsigned char)m->text.at[m->looked] & 0xc0) == 0x80) m->looked--;
     return true;
@@ -126,7 +126,7 @@ static bool add_file(maker *m, const char *path)
     bool done = true;
     while (done && tn__reader_line(&r, &line)) done = add_line(m, &r, line);
     done = done && tn__self.error == TN_OK && end_document(m, &r);
-    m->footer.texts = tn__sum(m->footer.texts ^ r.sum, "", 1); /* the same bytes in other files are other documents */
+    m->footer.texts = tn__sum(m->footer.texts ^ r.sum, "", 1); /* bytes split differently are other documents */
     tn__reader_close(&r);
     return done;
 }

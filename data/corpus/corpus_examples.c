@@ -1,6 +1,6 @@
-/* corpus_examples.c — cutting documents into examples. For full sentences: as many as fit. For pairs: the same, but at
- * least two, so that there are two pieces, and what is then too long is cut when it is drawn; a last sentence that is
- * left alone is left out. */
+/* corpus_examples.c — divides documents into examples. Full sentences: as many as fit. Pairs: also as many as fit, but
+ * at least two sentences; an example that is then too long is truncated when it is drawn. A single sentence left at the
+ * end of a document is skipped. */
 #include "data/corpus/corpus_examples.h"
 #include "core/base/toolbox.h"
 #include "data/corpus/batch_plan.h"
@@ -66,7 +66,7 @@ static bool add_document(tn__examples *x, uint32_t document)
             if (e.count >= 2 && !add(x, e)) return false;
             continue;
         }
-        int64_t left = e.tokens; /* more than room only if it is one sentence */
+        int64_t left = e.tokens; /* exceeds room only for a single sentence */
         for (e.skip = 0; left > 0; left -= room, e.skip += (uint32_t)room) {
             e.tokens = (uint32_t)tn__min_i64(left, room);
             if (!add(x, e)) return false;

@@ -1,10 +1,10 @@
-/* corpus_rows.c — an example becomes a row: two pieces are drawn, special tokens put in, tokens masked. All that is
- * drawn comes from a generator of the example's own: its seed is made of the seed and the epoch, its position of the
- * number of the example. So a row does not depend on its batch. */
+/* corpus_rows.c — builds a row from an example: draws the two segments, adds special tokens, masks tokens. All draws of
+ * an example come from its own generator, whose seed depends on the seed and the epoch and whose position on the
+ * example's index. So a row does not depend on its batch. */
 #include "data/corpus/corpus_examples.h"
 #include "core/base/toolbox.h"
 
-enum { PER_EXAMPLE = 20 /* bits of a position: many more than one row draws */, TRIES = 64 };
+enum { PER_EXAMPLE = 20 /* bits of the position per example: far more than a row draws */, TRIES = 64 };
 
 void tn__mlm_rows_free(tn__mlm_rows *r)
 {
@@ -34,8 +34,8 @@ typedef struct {
     int64_t from, n; /* tokens of the corpus */
 } range;
 
-/* Whole sentences from a random place of another document, about `most` tokens, at least one sentence. Places whose
- * first sentence is longer are drawn again. */
+/* Whole sentences from a random position in another document: about `most` tokens, at least one sentence. Redraws if
+ * the first sentence is longer than `most`. */
 static range draw_other(const tn_corpus *c, uint32_t document, int64_t most, tn_generator *g)
 {
     range r = {0, 0};
@@ -59,7 +59,7 @@ static bool put_pair(const tn__examples *x, const tn__example *e, tn_generator *
     bool             other = tn_random_u32(g) & 1;
     range            a = {c->start[e->first], middle - c->start[e->first]}, b = {middle, end - middle};
     if (other && !x->config.order) b = draw_other(c, e->document, b.n, g);
-    if (a.n + b.n > room) { /* A gives way at its beginning; B, whose end would tell that it was cut, if it must */
+    if (a.n + b.n > room) { /* A loses its start; B, whose end would show the cut, only if needed */
         b.n = tn__min_i64(b.n, room - tn__min_i64(a.n, tn__max_i64(room / 4, 1)));
         a.from += a.n - (room - b.n), a.n = room - b.n;
     }
@@ -107,10 +107,10 @@ static int32_t draw_token(const tn__examples *x, tn_generator *g, int32_t instea
         int32_t id = (int32_t)tn_random_below(g, (int64_t)x->corpus->footer.vocabulary);
         if (!(kind_of(x, id) & TN_TOKEN_SPECIAL)) return id;
     }
-    return instead; /* nearly all of the vocabulary is special */
+    return instead; /* nearly the whole vocabulary is special */
 }
 
-/* Shell's: what is chosen is short. */
+/* Shell sort: the arrays are short. */
 static void sort(int32_t *x, int64_t n)
 {
     for (int64_t gap = n / 2; gap > 0; gap /= 2)
@@ -122,7 +122,7 @@ static void sort(int32_t *x, int64_t n)
         }
 }
 
-/* How many tokens the unit has, a token or a word, that begins there. */
+/* Number of tokens of the unit, a token or a word, that starts at `at`. */
 static int32_t unit_length(const tn__examples *x, const tn_ids *row, int32_t at)
 {
     int32_t n = 1;
@@ -132,8 +132,8 @@ static int32_t unit_length(const tn__examples *x, const tn_ids *row, int32_t at)
     return n;
 }
 
-/* Where the row's units begin, into chosen, which has room for three times as many numbers behind. Returns how many
- * tokens may be masked; -1: no memory. */
+/* Writes the starts of the row's units to `chosen`, which then has room for three more arrays of row->n values. Returns
+ * the number of tokens that may be masked; -1: out of memory. */
 static int64_t find_units(const tn__examples *x, tn__mlm_rows *to)
 {
     const tn_ids *row = &to->row;
@@ -155,7 +155,7 @@ static int64_t find_units(const tn__examples *x, tn__mlm_rows *to)
     return ordinary;
 }
 
-/* One unit after the other by chance, until so many tokens are found. Returns how many there are in place. */
+/* Chooses units at random until `wanted` tokens are chosen. Returns the number of positions in `place`. */
 static int64_t choose_units(const tn__examples *x, tn_generator *g, tn__mlm_rows *to, int64_t wanted, int32_t *place)
 {
     tn_ids *units = &to->chosen;
@@ -172,7 +172,7 @@ static int64_t choose_units(const tn__examples *x, tn_generator *g, tn__mlm_rows
     return taken;
 }
 
-/* 1 … most, n with a chance that goes with 1/n, as ALBERT draws its n-grams. */
+/* 1 … most; n with probability proportional to 1/n, as ALBERT draws its n-grams. */
 static int64_t draw_span(tn_generator *g, int64_t most)
 {
     double all = 0;
@@ -183,8 +183,8 @@ static int64_t draw_span(tn_generator *g, int64_t most)
     return most;
 }
 
-/* The same with units that stand in a row: each span begins at a unit that is drawn, and ends in front of one that is
- * taken, of a special token, and where more would be hidden than wanted. */
+/* Chooses runs of adjacent units: each span starts at a random unit and ends before a chosen unit, before a special
+ * token, or where it would exceed `wanted`. Returns the number of positions in `place`. */
 static int64_t choose_spans(const tn__examples *x, tn_generator *g, tn__mlm_rows *to, int64_t wanted, int32_t *place)
 {
     const int32_t *unit = to->chosen.at;
@@ -207,7 +207,7 @@ static int64_t choose_spans(const tn__examples *x, tn_generator *g, tn__mlm_rows
     return taken;
 }
 
-/* Which places of the row are to be guessed: chosen[0 … *n), in order. */
+/* Positions of the row to predict: chosen[0 … *n), ascending. */
 static bool choose(const tn__examples *x, tn_generator *g, tn__mlm_rows *to, int64_t *n)
 {
     const int64_t ordinary = find_units(x, to);
@@ -230,7 +230,7 @@ static bool mask_row(const tn__examples *x, tn_generator *g, int64_t r, tn__mlm_
     for (int64_t i = 0; i < n; i++) {
         int32_t at = to->chosen.at[i], *id = &to->row.at[at];
         double  u = tn_random_double(g);
-        to->masked_at[to->masked] = r << 32 | at; /* row and column, until the width is known */
+        to->masked_at[to->masked] = r << 32 | at; /* row and column; converted by spread when the width is known */
         to->masked_ids.at[to->masked_ids.n++] = *id;
         to->masked++;
         if (u < 0.8) *id = x->config.mask;
@@ -241,7 +241,7 @@ static bool mask_row(const tn__examples *x, tn_generator *g, int64_t r, tn__mlm_
 
 /* ---- the batch --------------------------------------------------------------------------------------------------- */
 
-/* Rows arrive one after the other and are spread to the width of the longest, from the last to the first. */
+/* Spreads the rows, stored without gaps, to the width of the longest, from the last row to the first. */
 static bool spread(const tn__examples *x, tn__mlm_rows *to)
 {
     int64_t at = to->ids.n;

@@ -1,6 +1,6 @@
-/* corpus_sentences.c — where a sentence ends: at . ! ? or …, perhaps with closing quotes or brackets, then blanks, then
- * what does not begin in lower case. Not after an initial ("J. S. Bach"), nor after abbreviations that stand before
- * names and numbers. A rule of thumb for European languages; lines are the exact way. */
+/* corpus_sentences.c — finds the end of a sentence: . ! ? or …, optional closing quotes or brackets, then blanks, then
+ * a character that is not lower case. Not after an initial ("J. S. Bach") nor after abbreviations that precede names
+ * and numbers. A heuristic for European languages; one sentence per line is exact. */
 #include "data/corpus/corpus_private.h"
 
 static bool is_blank(char c) { return c == ' ' || c == '\t'; }
@@ -12,7 +12,7 @@ static bool is_closing(uint32_t c)
 
 static bool is_letter(uint32_t c) { return (c | 32) - 'a' < 26u || c >= 0xc0; }
 
-/* Is the word before the full stop at text[stop] one that a name or a number follows? */
+/* True if the word before the full stop at text[stop] is an abbreviation that precedes a name or a number. */
 static bool is_abbreviation(const char *text, size_t stop)
 {
     static const char known[] = " mr mrs ms dr st prof rev gen col capt lt sgt hon jr sr vs no vol fig e.g i.e cf etc "
