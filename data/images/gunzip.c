@@ -1,4 +1,4 @@
-/* gunzip.c — what gzip has compressed, by zlib, which comes with libpng (TN__PNG). */
+/* gunzip.c — decompresses gzip with zlib, which libpng brings along (TN__PNG). */
 #include "data/images/images_private.h"
 
 #ifdef TN__PNG
@@ -8,7 +8,7 @@
 static voidpf get_memory(voidpf user, uInt n, uInt size)
 {
     (void)user;
-    const size_t   bytes = (size_t)n * size + 64; /* its own size stands in front */
+    const size_t   bytes = (size_t)n * size + 64; /* the block's size is stored before it */
     unsigned char *p = tn__mem_get(bytes);
     if (!p) return NULL;
     memcpy(p, &bytes, sizeof bytes);
@@ -30,7 +30,7 @@ bool tn__gunzip(const char *label, const unsigned char *data, size_t size, void 
     if (inflateInit2(&z, 15 + 16) != Z_OK) return tn_raise(TN_ENOMEM, "%s: zlib could not begin", label), false;
     int  r = inflate(&z, Z_NO_FLUSH);
     bool whole = !z.avail_out;
-    if (whole && !some && r == Z_OK) { /* to the end, which has a checksum */
+    if (whole && !some && r == Z_OK) { /* read to the end, which has a checksum */
         unsigned char more;
         z.next_out = &more, z.avail_out = 1;
         r = inflate(&z, Z_NO_FLUSH);

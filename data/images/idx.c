@@ -1,25 +1,25 @@
-/* idx.c — IDX, the format of MNIST: two zeros, a number type, a number of dims, each of them as 4 bytes, and the
- * elements; all of it big-endian. */
+/* idx.c — IDX, the format of MNIST: two zero bytes, a type code, the number of dims, each dim as 4 bytes, and the
+ * elements; all big-endian. */
 #include "data/images/images_private.h"
 
 static const struct {
     unsigned char code;
-    const char   *npy; /* the same type by npy's name */
+    const char   *npy; /* npy's name of the type */
     int           bytes;
     tn_dtype      written;
 } types[] = {{0x08, "u1", 1, TN_U8},  {0x09, "i1", 1, TN_BOOL}, {0x0b, "i2", 2, TN_BOOL},
-             {0x0c, "i4", 4, TN_I32}, {0x0d, "f4", 4, TN_F32},  {0x0e, "f8", 8, TN_F64}}; /* TN_BOOL: none */
+             {0x0c, "i4", 4, TN_I32}, {0x0d, "f4", 4, TN_F32},  {0x0e, "f8", 8, TN_F64}}; /* TN_BOOL: not written */
 enum { TYPES = sizeof types / sizeof *types, MOST = INT32_MAX };
 
 typedef struct {
-    int      type, bytes; /* of types; of the header */
+    int      type, bytes; /* index into types; bytes of the header */
     tn_shape shape;
-    int64_t  size; /* of the whole file */
+    int64_t  size; /* bytes of the whole file */
 } head;
 
 static int64_t big(const unsigned char *p) { return (int64_t)p[0] << 24 | p[1] << 16 | p[2] << 8 | p[3]; }
 
-/* The first four bytes: how long the header is. False: raised. */
+/* Parses the first four bytes, which give the header's length. False: raised. */
 static bool head_begin(const char *label, const unsigned char *p, head *h)
 {
     for (h->type = 0; h->type < TYPES && types[h->type].code != p[2]; h->type++) {}
@@ -33,7 +33,7 @@ static bool head_begin(const char *label, const unsigned char *p, head *h)
     return true;
 }
 
-/* The sizes behind them. */
+/* Parses the dims after them. */
 static bool head_end(const char *label, const unsigned char *p, head *h)
 {
     char    text[192];
@@ -78,8 +78,7 @@ static tn_tensor *plain(const tn__source *s)
     return elements(s, &h);
 }
 
-/* What is compressed: the header says how much there will be; and a byte of the file cannot become more than so many.
- * */
+/* Reads a gzip file: the header gives the total size, which deflate's maximum expansion limits. */
 static tn_tensor *compressed(const tn__source *s, const unsigned char *data)
 {
     const size_t  size = (size_t)s->size;

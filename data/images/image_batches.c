@@ -1,5 +1,5 @@
-/* image_batches.c — images as a source of batches: the rows of a tn_dataset, moved, mirrored and normalised. What
- * chance does to image i in epoch e is drawn from a generator of its own, at the place e · N + i. */
+/* image_batches.c — images as a source of batches: the rows of a tn_dataset, shifted, mirrored and normalised. The
+ * random changes of image i in epoch e come from a separate generator at position e · N + i. */
 #include "data/images/images_private.h"
 
 struct tn_images {
@@ -7,7 +7,7 @@ struct tn_images {
     tn_source          inner;
     tn_image_processor processor;
     int64_t            n, epoch, padding;
-    bool               plain, flip; /* plain: from 0 to 1 */
+    bool               plain, flip; /* plain: values 0 … 1, no processor */
     uint64_t           seed;
 };
 
@@ -18,12 +18,12 @@ typedef struct {
     bool    mirrored;
 } move;
 
-enum { DRAWS = 4 }; /* blocks of the generator for an image; a draw that is rejected, once in 2^60, takes one more */
+enum { DRAWS = 4 }; /* generator blocks per image; a rejected draw, once in 2^60, takes one more */
 
 static move move_of(const tn_images *s, int64_t index)
 {
     move         m = {0, 0, false};
-    tn_generator g = {.seed = s->seed ^ UINT64_C(0x9e3779b97f4a7c15)}; /* not that of the order */
+    tn_generator g = {.seed = s->seed ^ UINT64_C(0x9e3779b97f4a7c15)}; /* differs from the shuffle's seed */
     g.position = ((uint64_t)s->epoch * (uint64_t)s->n + (uint64_t)index) * DRAWS;
     if (s->padding) {
         m.down = tn_random_below(&g, 2 * s->padding + 1) - s->padding;
@@ -33,7 +33,7 @@ static move move_of(const tn_images *s, int64_t index)
     return m;
 }
 
-/* A plane of [height, width] moved into another one, whose rest is 0. */
+/* Shifts a plane of [height, width] into another one; the rest is 0. */
 static void moved(const move *m, int64_t height, int64_t width, const unsigned char *from, unsigned char *to)
 {
     memset(to, 0, (size_t)(height * width));

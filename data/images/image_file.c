@@ -1,9 +1,9 @@
-/* image_file.c — images in files: which format it is, and who reads and writes it. */
+/* image_file.c — image files: detects the format and calls its reader or writer. */
 #include "data/images/images_private.h"
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* What is known by its first bytes, and not read. */
+/* Formats recognised by their first bytes but not supported. */
 static const struct {
     const char *bytes, *what;
     size_t      at, n;
@@ -50,7 +50,7 @@ tn_tensor *tn_image_read(const void *data, size_t bytes, int64_t channels, tn_dt
     static const char who[] = "tn_image_read";
     tn__source        s;
     if (tn__blocked() || !asked_rightly(who, channels, dt) || !tn__source_memory(&s, who, data, bytes)) return NULL;
-    const tn_scope scope = tn_scope_begin(); /* what is half read goes with it */
+    const tn_scope scope = tn_scope_begin(); /* frees a partly read image */
     return tn_scope_return(scope, decoded(who, s.memory, bytes, channels, dt));
 }
 
@@ -76,7 +76,7 @@ static bool ends(const char *path, const char *with)
     return n > k && !strcmp(path + n - k, with);
 }
 
-/* Its samples in the order of files. */
+/* Gathers the samples in the order of files. */
 static bool gathered(const char *label, const tn_tensor *image, tn__pixels *p)
 {
     const bool     deep = tn_dtype_of(image) == TN_I32;
@@ -106,7 +106,7 @@ static tn_status pnm_write(const char *label, const char *path, const tn__pixels
     return tn__sink_end(&s, tn__sink_write(&s, head, (size_t)n) && tn__sink_write(&s, p->data, p->bytes));
 }
 
-/* What can be written so: which format, and whether the image fits it. False: raised. */
+/* Checks the format chosen by the name, and whether the image fits it. False: raised. */
 static bool writable(const char *label, const char *path, const tn_tensor *image, bool *png)
 {
     char           text[192];

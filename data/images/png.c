@@ -1,5 +1,5 @@
-/* png.c — PNG by the distribution's libpng, where Tenon was built with it (TN__PNG). libpng leaves its calls by longjmp
- * when something is wrong: what must outlive that is in a struct, and all of its memory comes from ours. */
+/* png.c — PNG through the system's libpng, if Tenon was built with it (TN__PNG). libpng leaves its calls by longjmp on
+ * errors: state that must survive is in a struct, and all memory comes from Tenon's allocator. */
 #include "data/images/images_private.h"
 #include "data/lines.h"
 
@@ -7,12 +7,12 @@
 
 #include <png.h>
 
-/* In front of a block stands its size. Of a chunk that is no pixels, so many bytes are read; and no block is larger: a
- * chunk's length is a promise like any other, and libpng 1.6.39 asks for that memory before it sees whether the file
- * goes on. */
+/* FIRST: bytes before a block that store its size. CHUNK_MOST: maximum bytes of a non-pixel chunk. BLOCK_MOST: maximum
+ * bytes of a block, because libpng 1.6.39 allocates the length that a chunk claims before it checks that the file is
+ * long enough. */
 enum { FIRST = 64, CHUNK_MOST = 4 << 20, BLOCK_MOST = 16 << 20 };
 
-/* ---- what libpng asks for ---------------------------------------------------------------------------------------- */
+/* ---- callbacks of libpng ----------------------------------------------------------------------------------------- */
 
 typedef struct {
     const char          *label;
@@ -22,7 +22,7 @@ typedef struct {
     png_structp          png;
     png_infop            info;
     tn__raster           raster;
-    unsigned char       *rows; /* one, or, where it is interlaced, all */
+    unsigned char       *rows; /* one row, or all rows of an interlaced image */
     size_t               rows_bytes;
     uint16_t            *samples;
     size_t               samples_bytes;
@@ -70,7 +70,7 @@ static void no_flush(png_structp png) { (void)png; }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* Up to the first row: how large it is, and whether the file can hold that. False: raised. */
+/* Reads up to the first row: checks the size against the file's length. False: raised. */
 static bool begin(job *j, int64_t channels, tn_dtype dt, size_t file)
 {
     png_structp png = j->png;
@@ -86,9 +86,9 @@ static bool begin(job *j, int64_t channels, tn_dtype dt, size_t file)
         return tn_raise(TN_EFORMAT, "%s: an image of %lld x %lld pixels does not fit in its %zu bytes", j->label,
                         (long long)width, (long long)height, file),
                false;
-    png_set_expand(png); /* palettes become colours, 1 to 4 bits become 8, a transparent colour becomes opacity */
+    png_set_expand(png); /* palette to colours, 1 … 4 bits to 8, transparent colour to opacity */
     const bool grey = png_get_color_type(png, j->info) == PNG_COLOR_TYPE_GRAY;
-    if (dt == TN_U8 && !grey) png_set_strip_16(png); /* the high byte, as Pillow has it */
+    if (dt == TN_U8 && !grey) png_set_strip_16(png); /* keeps the high byte, as Pillow does */
     const bool interlaced = png_set_interlace_handling(png) > 1;
     png_read_update_info(png, j->info);
     const int stored = png_get_channels(png, j->info), depth = png_get_bit_depth(png, j->info);

@@ -1,6 +1,6 @@
-/* pnm.c — PGM and PPM, as Netpbm has them: "P5 3 2 255", white space between, comments from # to the end of a line, one
- * character of white space, and then the samples, row by row, pixel by pixel: a byte each, or, where the largest is
- * above 255, two, the high one first. P2 and P3 have them as decimal numbers with white space between. */
+/* pnm.c — reads PGM and PPM as Netpbm defines them: "P5 3 2 255" with white space between, comments from # to the end
+ * of a line, one character of white space, then the samples, row by row, pixel by pixel: one byte each or, if the
+ * maximum is above 255, two, high byte first. P2 and P3 store decimal numbers with white space between. */
 #include "data/images/images_private.h"
 
 typedef struct {
@@ -19,7 +19,7 @@ static void skip(reader *r)
     }
 }
 
-/* The next number, at most `most`; -1: raised. */
+/* Reads the next number, at most `most`; -1: raised. */
 static int64_t number(reader *r, const char *what, int64_t most)
 {
     skip(r);
@@ -33,7 +33,7 @@ static int64_t number(reader *r, const char *what, int64_t most)
     return -1;
 }
 
-/* Does the file hold so many samples? So that a header alone takes no memory. */
+/* True if the file is long enough for `samples` samples, checked so that a header alone cannot allocate memory. */
 static bool holds(const reader *r, int64_t samples, bool plain, int64_t largest)
 {
     const int64_t left = (int64_t)(r->bytes - r->at), need = plain ? 2 * samples - 1 : samples * (1 + (largest > 255));
@@ -43,7 +43,7 @@ static bool holds(const reader *r, int64_t samples, bool plain, int64_t largest)
     return false;
 }
 
-/* Row y; false: raised. */
+/* Reads one row of n samples; false: raised. */
 static bool row(reader *r, bool plain, int64_t largest, int64_t n, uint16_t *to)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -64,7 +64,7 @@ static bool row(reader *r, bool plain, int64_t largest, int64_t n, uint16_t *to)
     return true;
 }
 
-/* Behind the image there may be white space. */
+/* Only white space may follow the image. */
 static void end(reader *r)
 {
     while (r->at < r->bytes && blank(r->data[r->at])) r->at++;

@@ -1,5 +1,5 @@
-/* processor.c — what is done to an image before a model sees it, and preprocessor_config.json, which says that. The
- * numbers are those of Hugging Face's processors that use Pillow, to the bit. */
+/* processor.c — preprocessing of images for a model, and preprocessor_config.json, which describes it. Results equal
+ * Hugging Face's processors that use Pillow, bit for bit. */
 #include "data/images/images_private.h"
 
 #include <math.h>
@@ -26,7 +26,7 @@ static bool sensible(const char *who, const tn_image_processor *p)
     return fine;
 }
 
-/* u8 of p's channels: a grey one becomes red, green and blue, and a colour grey. */
+/* u8 with the requested channels: grey to red, green and blue, or colour to grey. */
 static tn_tensor *with_channels(const tn_tensor *image, int64_t channels)
 {
     const int64_t stored = tn_size(image, 0), height = tn_size(image, 1), width = tn_size(image, 2);
@@ -46,7 +46,7 @@ static tn_tensor *with_channels(const tn_tensor *image, int64_t channels)
     return tn__raster_end(&r);
 }
 
-/* The size that it is brought to: of both sides, or of the shorter one. */
+/* The target size: of both sides, or of the shorter one. */
 static void target(const tn_image_processor *p, int64_t height, int64_t width, int64_t *h, int64_t *w)
 {
     *h = p->height ? p->height : height, *w = p->width ? p->width : width;
@@ -115,7 +115,7 @@ static int64_t side(const tn_json *v, const char *path, const char *key)
     return n;
 }
 
-/* 224, {"height": 224, "width": 224} or, where there is a place for it, {"shortest_edge": 224}. */
+/* 224, {"height": 224, "width": 224} or, if shortest is not NULL, {"shortest_edge": 224}. */
 static void size_of(const tn_json *v, const char *path, const char *key, int64_t *height, int64_t *width,
                     int64_t *shortest)
 {
@@ -132,7 +132,7 @@ static void size_of(const tn_json *v, const char *path, const char *key, int64_t
     else *height = side(tn_json_need(v, "height"), path, key), *width = side(tn_json_need(v, "width"), path, key);
 }
 
-/* One number for each channel, or one for all; a list says how many channels there are. */
+/* One number per channel, or one for all; a list's length is the number of channels. */
 static void each_channel(const tn_json *v, const char *path, const char *key, tn_image_processor *p, double to[4])
 {
     const bool    list = tn_json_type_of(v) == TN_JSON_ARRAY;
@@ -147,7 +147,7 @@ static void each_channel(const tn_json *v, const char *path, const char *key, tn
     if (list) p->channels = n;
 }
 
-/* What the processor of this name does where the file is silent: ViT's, or DeiT's. */
+/* The defaults of the processor with this name, ViT's or DeiT's, for members missing in the file. */
 static bool defaults(const tn_json *doc, const char *path, tn_image_processor *p)
 {
     const char *type = tn_json_string_or(tn_json_get(doc, "image_processor_type"), NULL);
@@ -259,7 +259,7 @@ tn_status tn_image_processor_save(const tn_image_processor *p, const char *dir)
         tn_json_close(w);
     }
     tn_json_close(w);
-    if (tn_error() == TN_OK && tn__json_save_summed(w, path) != TN_OK) {} /* the error stands */
+    if (tn_error() == TN_OK && tn__json_save_summed(w, path) != TN_OK) {} /* an error is set */
     tn_json_writer_free(w);
     return tn_error();
 }

@@ -1,5 +1,5 @@
-/* raster.c — rows of samples, pixel by pixel as files have them, become a tensor, channel by channel: with another
- * number of channels, if that is asked for, and numbers of the tensor's type. */
+/* raster.c — converts rows of samples, stored pixel by pixel as in files, to a tensor with separate channels, with the
+ * requested number of channels and dtype. */
 #include "data/images/images_private.h"
 
 #include <math.h>
@@ -35,14 +35,14 @@ bool tn__raster_begin(tn__raster *r, const char *label, int64_t width, int64_t h
     return true;
 }
 
-/* Pillow's weights of red, green and blue, of 65536. */
+/* Pillow's weights of red, green and blue, in units of 1/65536. */
 static double grey_of(const double *rgb, tn_dtype dt)
 {
     const double sum = 19595 * rgb[0] + 38470 * rgb[1] + 7471 * rgb[2];
     return dt == TN_F32 ? sum / 65536 : floor((sum + 32768) / 65536);
 }
 
-/* A pixel's channels, of another number. */
+/* Converts a pixel to another number of channels. */
 static void convert(const tn__raster *r, double v[4])
 {
     const bool   from_colour = r->stored > 2, to_colour = r->channels > 2, from_opacity = r->stored % 2 == 0;

@@ -1,15 +1,15 @@
-/* resize.c — another size, as Pillow's Image.resize computes it (and so Hugging Face's image processors): along each
+/* resize.c — resizes as Pillow's Image.resize does (and so Hugging Face's image processors): along each
  * row, then along each column. With s = old / new, at least 1 for the filter f,
  *
  *   y[i] = Σ_j f((j + ½ - c) / s) x[j] / Σ_j f((j + ½ - c) / s),   c = (i + ½) old / new
  *
- * over the j within the filter's support: 1 for bilinear, 2 for bicubic with a = -½. For u8 the weights are whole
- * numbers of 2^-22, and each direction is rounded to u8. */
+ * summed over the j within the filter's support: 1 for bilinear, 2 for bicubic with a = -½. For u8 the weights are
+ * multiples of 2^-22, and the result of each direction is rounded to u8. */
 #include "data/images/images_private.h"
 
 #include <math.h>
 
-enum { PRECISION = 22 }; /* bits behind the point: 8 are for the sample, 2 for what bicubic goes beyond */
+enum { PRECISION = 22 }; /* fractional bits: 32 less 8 for the sample and 2 for bicubic's overshoot */
 
 static double bilinear(double x) { return fabs(x) < 1 ? 1 - fabs(x) : 0; }
 static double bicubic(double x)
@@ -20,7 +20,7 @@ static double bicubic(double x)
     return x < 2 ? (((x - 5) * x + 8) * x - 4) * a : 0;
 }
 
-/* For each new place, from which old one on how many count, and how much. */
+/* For each output position: the first input position, the number of inputs and their weights. */
 typedef struct {
     int64_t  n, most;
     int64_t *from, *count;
@@ -59,7 +59,7 @@ static bool weights_make(weights *w, int64_t old, int64_t new, tn_resample how)
     return true;
 }
 
-/* As whole numbers, in their own place. */
+/* Rounds the weights to integers, in place. */
 static void weights_round(weights *w)
 {
     for (int64_t i = 0; i < w->n * w->most; i++) {
@@ -68,13 +68,13 @@ static void weights_round(weights *w)
     }
 }
 
-/* One line of `old` samples, `step` apart, to w->n of them. */
+/* Resamples one line of samples, `step` apart, to w->n samples. */
 static void line_u8(const weights *w, const unsigned char *x, int64_t step, unsigned char *y, int64_t to_step)
 {
     for (int64_t i = 0; i < w->n; i++) {
         const double        *k = w->weight + i * w->most;
         const unsigned char *from = x + w->from[i] * step;
-        double               sum = 1 << (PRECISION - 1); /* whole numbers, and small: exact */
+        double               sum = 1 << (PRECISION - 1); /* small integers: exact */
         for (int64_t j = 0; j < w->count[i]; j++) sum += from[j * step] * k[j];
         sum = floor(sum / (1 << PRECISION));
         y[i * to_step] = (unsigned char)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
@@ -97,8 +97,8 @@ static void line(bool bytes, const weights *w, const void *x, int64_t at, int64_
     else line_f32(w, (const float *)x + at, step, (float *)y + to, to_step);
 }
 
-/* Which direction comes first decides how a u8 is rounded. As Pillow 13 has it: the columns, where the height shrinks
- * by more than twice what the width does. */
+/* The order of the directions affects the rounding of u8. As in Pillow 13: columns first if the height shrinks by more
+ * than twice as much as the width. */
 static bool columns_first(int64_t height, int64_t width, const weights *h, const weights *w)
 {
     return height > h->n && height - h->n > 2 * (width - w->n);
@@ -114,8 +114,8 @@ static void columns_of(bool bytes, const weights *h, const void *x, int64_t from
     for (int64_t c = 0; c < columns; c++) line(bytes, h, x, from + c, columns, y, to + c, columns);
 }
 
-/* Planes of [height, width], one after the other; `between` has room for what is between the two directions. A size
- * that stays is left alone. */
+/* Resizes n planes of [height, width]; `between` holds the result of the first direction. A direction whose size does
+ * not change is skipped. */
 static void planes(bool bytes, int64_t n, int64_t height, int64_t width, const weights *w, const weights *h,
                    const void *x, void *between, void *y)
 {
@@ -183,7 +183,7 @@ tn_tensor *tn_image_center_crop(const tn_tensor *image, int64_t height, int64_t 
     if (!tn__within(who, "height", height, 1, TN__IMAGE_SIDE) || !tn__within(who, "width", width, 1, TN__IMAGE_SIDE))
         return NULL;
     const int64_t h = s.d[s.n - 2], w = s.d[s.n - 1], n = h && w ? tn_shape_numel(s) / (h * w) : 0;
-    /* of the old: where it begins; of the new: where that goes to, half of what is left over, rounded up */
+    /* top, left: start in the old image; down, right: start in the new one, half of the excess, rounded up */
     const int64_t top = tn__max_i64(0, (h - height) / 2), left = tn__max_i64(0, (w - width) / 2);
     const int64_t down = height > h ? (height - h + 1) / 2 : 0, right = width > w ? (width - w + 1) / 2 : 0;
     const int64_t rows = tn__min_i64(h, height);
