@@ -1,5 +1,5 @@
-/* cells.c — a line as cells: between tabs, or as CSV has them (RFC 4180): between commas, in quotes where a cell holds
- * a comma, a quote (which is doubled) or the end of a line. */
+/* cells.c — splits a line into cells: at tabs, or as CSV (RFC 4180): at commas, with quotes around a cell that contains
+ * a comma, a quote (doubled) or a line break. */
 #include "data/labelled/labelled_private.h"
 
 void tn__cells_free(tn__cells *c)
@@ -28,15 +28,15 @@ bool tn__cells_tabs(tn__cells *c, tn_text line)
     }
 }
 
-/* How far the record goes: the end of the line that is in no quotes. Its bytes without that end. A cell is in quotes if
- * one is its first byte; in any other it is a byte like all. */
+/* Returns the end of the record, without its line end: the first line end outside quotes. A cell is quoted if its first
+ * byte is a quote; elsewhere a quote is an ordinary byte. */
 static size_t record(tn_text all, size_t at, int64_t *line, size_t *next)
 {
     bool   quoted = false, first = true;
     size_t i = at;
     for (; i < all.bytes && (quoted || all.at[i] != '\n'); i++) {
         const bool quote = all.at[i] == '"';
-        if (quoted && quote && i + 1 < all.bytes && all.at[i + 1] == '"') i++; /* of two, one is meant */
+        if (quoted && quote && i + 1 < all.bytes && all.at[i + 1] == '"') i++; /* a doubled quote is one quote */
         else if (quote && (quoted || first)) quoted = !quoted;
         first = !quoted && all.at[i] == ',';
         *line += all.at[i] == '\n';
@@ -45,7 +45,7 @@ static size_t record(tn_text all, size_t at, int64_t *line, size_t *next)
     return i > at && all.at[i - 1] == '\r' ? i - 1 : i;
 }
 
-/* The cell at *i, in c->text; false: something is wrong with it. *i is at the comma behind it, or at the end. */
+/* Reads the cell at *i into c->text; false: *bad is its error. Leaves *i at the comma after it or at the end. */
 static bool cell(tn__cells *c, tn_text all, size_t *i, size_t end, const char **bad)
 {
     const size_t from = c->text.bytes;
@@ -54,7 +54,7 @@ static bool cell(tn__cells *c, tn_text all, size_t *i, size_t end, const char **
     for (; *i < end && (quoted || all.at[*i] != ','); ++*i) {
         if (quoted && all.at[*i] == '"') {
             if (*i + 1 >= end || all.at[*i + 1] != '"') break;
-            ++*i; /* of two, one is meant */
+            ++*i; /* a doubled quote is one quote */
         }
         c->text.at[c->text.bytes++] = all.at[*i];
     }
@@ -70,7 +70,7 @@ bool tn__cells_csv(tn__cells *c, tn_text all, size_t *at, int64_t *line, const c
     size_t       next;
     const size_t end = record(all, *at, line, &next);
     c->n = 0, c->text.bytes = 0, *bad = NULL;
-    bool fine = tn__string_room(&c->text, end - *at + 1); /* all that it can be: the text does not move */
+    bool fine = tn__string_room(&c->text, end - *at + 1); /* room for the whole record: the text does not move */
     for (size_t i = *at; fine; i++) {
         fine = cell(c, all, &i, end, bad);
         if (i >= end) break;

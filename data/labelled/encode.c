@@ -1,6 +1,6 @@
-/* encode.c — labelled texts become rows of pieces. Texts as the tokenizer's template has them; a sentence's words one
- * by one, so that each has a first piece, which bears its tag; a long text with a question through windows that
- * overlap. */
+/* encode.c — encodes labelled texts as rows of tokens. Texts use the tokenizer's template; a sentence's words are
+ * encoded one by one, and the first token of each gets its tag; a long text with a question is divided into overlapping
+ * windows. */
 #include "data/labelled/features.h"
 
 static bool begin_row(tn_features *f, int64_t example)
@@ -10,7 +10,7 @@ static bool begin_row(tn_features *f, int64_t example)
     return true;
 }
 
-/* A piece of the last row; of a text the bytes that it comes from. */
+/* Appends a token to the last row; start and end: its bytes in the text. */
 static bool put(tn_features *f, int32_t id, int type, int32_t word, int32_t start, int32_t end)
 {
     if (!tn__grown((void *)&f->pieces, &f->pieces_room, TN__FIELDS * (f->n + 1), sizeof *f->pieces)) return false;
@@ -29,7 +29,7 @@ static bool encode(tn_features *f, const char *text, const char *pair, int64_t m
                    .pair = pair, .pair_bytes = pair ? strlen(pair) : 0, .max_length = most, .bare = bare}) == TN_OK;
 }
 
-/* A row of one text, or of two. */
+/* Adds a row of one text or of a pair. */
 static bool row_of_text(tn_features *f, int64_t example, const char *text, const char *pair)
 {
     const tn_encoding *e = f->encoding;
@@ -66,7 +66,7 @@ static bool add_choices(tn_features *f, int64_t i, const tn_example *x)
 
 static int32_t or_else(int32_t a, int32_t b) { return a >= 0 ? a : b; }
 
-/* Each word for itself: where pieces hold the space in front of a word, with one. */
+/* Encodes each word separately, after a space if tokens include the space before a word. */
 static bool add_words(tn_features *f, int64_t i, const tn_example *x, tn_string *spaced)
 {
     const tn_tokenizer_roles role = tn_tokenizer_special(f->tokens);
@@ -84,7 +84,7 @@ static bool add_words(tn_features *f, int64_t i, const tn_example *x, tn_string 
             word = spaced->at;
         }
         if (!encode(f, word, NULL, room, true)) return false;
-        const int64_t n = e->n ? e->n : 1; /* a word of which nothing is left is an unknown one */
+        const int64_t n = e->n ? e->n : 1; /* an empty word is encoded as unknown */
         if (used < 0 || used + n > room) {
             if (used >= 0 && last >= 0 && !put(f, last, 0, -1, 0, 0)) return false;
             f->cut += used >= 0;
@@ -104,13 +104,14 @@ static bool add_words(tn_features *f, int64_t i, const tn_example *x, tn_string 
 
 /* ---- answers ----------------------------------------------------------------------------------------------------- */
 
-/* Where the text's pieces are in the encoding of question and text. */
+/* Positions of the text's tokens in the encoding of question and text. */
 typedef struct {
-    int64_t question, from, to; /* pieces of the question alone; the text's */
-    int64_t drop;               /* of a question that is too long: so many at its end */
+    int64_t question, from, to; /* tokens of the question alone; range of the text's tokens */
+    int64_t drop;               /* tokens dropped at the end of a question that is too long */
 } layout;
 
-/* A window of the text's pieces, [at, at + n), behind the question. The answer at bytes [s, z) of the text, or z 0. */
+/* Adds a row: the question and a window of the text's tokens, [at, at + n). The answer is at bytes [s, z) of the text;
+ * z 0: no answer. */
 static bool window(tn_features *f, int64_t example, const layout *l, int64_t at, int64_t n, int64_t s, int64_t z)
 {
     const tn_encoding *e = f->encoding;
@@ -157,7 +158,7 @@ static bool add_windows(tn_features *f, int64_t i, const tn_example *x)
     }
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------- */
+/* ---- all examples ------------------------------------------------------------------------------------------------ */
 
 static bool same_number_of_endings(const tn_features *f, const tn_example *x)
 {

@@ -1,4 +1,4 @@
-/* features.c — rows of pieces as batches: those of like lengths together, padded to the longest of their batch. */
+/* features.c — batches of rows of tokens: rows of similar lengths together, padded to the longest of the batch. */
 #include "data/labelled/features.h"
 
 static bool plan(tn_features *f)
@@ -20,10 +20,10 @@ static bool lengths(tn_features *f)
     return true;
 }
 
-/* `batch` examples each; but sentences by their pieces, as many as `batch` of them have on average, or so many more
- * that there are not more batches than those would be. Their loss is a mean over words: with as many sentences in each
- * batch, a word among short ones would weigh ten times what it does among long ones, and the batch of the longest would
- * take the memory of several. */
+/* `batch` examples each. Sentences are batched by tokens instead: as many as `batch` average sentences have, increased
+ * until there are no more batches than that would give. Their loss is a mean over words: with equal numbers of
+ * sentences, a word among short ones would weigh ten times as much as one among long ones, and the batch of the longest
+ * sentences would need the memory of several. */
 static bool first_plan(tn_features *f)
 {
     const int64_t n = f->rows / f->group, want = n / f->config.batch + (n % f->config.batch > 0);
@@ -115,13 +115,13 @@ tn_feature tn_features_at(tn_features *f, int64_t i)
 
 /* ---- batches ----------------------------------------------------------------------------------------------------- */
 
-/* [n, width], or of choices [n, group, width]. */
+/* Shape [n, width], or for choices [n, group, width]. */
 static tn_tensor *empty(const tn_features *f, tn_dtype dt, int64_t n, int64_t width)
 {
     return tn_empty_of(dt, f->group == 1 ? (tn_shape){2, {n, width}} : (tn_shape){3, {n, f->group, width}});
 }
 
-/* One field of the pieces; behind a row's end it is `pad`. */
+/* One field of the tokens; `pad` after a row's end. */
 static tn_tensor *field(const tn_features *f, const uint32_t *order, int64_t n, int64_t width, int which, int64_t pad)
 {
     tn_tensor *t = empty(f, TN_I64, n, width);
@@ -145,8 +145,8 @@ static tn_tensor *padding(const tn_features *f, const uint32_t *order, int64_t n
     return t;
 }
 
-/* What is to be said of texts: classes [n], several of them as 0 and 1 [n, labels], numbers [n]; of answers the pieces
- * where they begin and end [n, 2]; of choices the ending's number [n]. */
+/* Targets. Texts: classes [n], several as 0 and 1 [n, labels], or numbers [n]; answers: first and last token [n, 2];
+ * choices: the right ending's number [n]. */
 static tn_tensor *targets(const tn_features *f, const uint32_t *order, int64_t n)
 {
     const bool    texts = f->from->config.kind == TN_LABELLED_TEXTS, real = texts && f->config.problem != TN_ONE_LABEL;
@@ -168,7 +168,7 @@ static tn_tensor *targets(const tn_features *f, const uint32_t *order, int64_t n
     return t;
 }
 
-/* Words of which something is to be said, over which a loss is the mean; 0: it is not about words. */
+/* Number of words with a target, over which the loss is averaged; 0: not a batch of words. */
 static double words(const tn_features *f, const tn_tensor *y)
 {
     const int64_t *target = y && f->from->config.kind == TN_LABELLED_WORDS ? tn_data(y) : NULL;

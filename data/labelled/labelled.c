@@ -1,5 +1,4 @@
-/* labelled.c — labelled texts in memory: their strings one behind the other, and what is said of a line that cannot be
- * one. */
+/* labelled.c — labelled texts in memory: all strings in one buffer, and the errors of bad lines. */
 #include "data/labelled/labelled_private.h"
 
 #include <stdarg.h>
@@ -69,7 +68,7 @@ bool tn__labelled_line(tn_text all, size_t *at, tn_text *line)
     return true;
 }
 
-/* ---- asking ------------------------------------------------------------------------------------------------------ */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 void tn_labelled_free(tn_labelled *l)
 {
@@ -111,7 +110,7 @@ struct tn_labels {
     const char **name;
 };
 
-/* Numbers by their value, in front of names; names by their bytes. */
+/* Orders numbers by value, before names; names by their bytes. */
 static int by_name(const void *a, const void *b)
 {
     const char *const x = *(const char *const *)a, *const y = *(const char *const *)b;

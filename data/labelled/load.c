@@ -1,4 +1,4 @@
-/* load.c — labelled texts from a file or a text: its form by its name, and then its reader. */
+/* load.c — loads labelled texts from a file or a text: chooses the format by name and calls its reader. */
 #include "data/labelled/labelled_private.h"
 
 static bool ends_with(const char *s, const char *end)
@@ -44,7 +44,7 @@ static bool read_form(tn_labelled *l, tn_text all)
     return false;
 }
 
-/* All strings as pointers, now that none moves any more. */
+/* Sets the pointers to all strings, which no longer move. */
 static bool point(tn_labelled *l)
 {
     const size_t n = (size_t)l->strings + 1;
@@ -54,7 +54,7 @@ static bool point(tn_labelled *l)
     return true;
 }
 
-/* Lines that end in "\r" alone, as of old Macs and some tables' "CSV (Macintosh)", would be one line. */
+/* True if lines end in "\r" only (old Macs, some "CSV (Macintosh)" exports): the file would be one line. */
 static bool of_old_mac(tn_text all, tn_labelled_kind kind)
 {
     const char *cr = kind != TN_LABELLED_ANSWERS && all.bytes ? memchr(all.at, '\r', all.bytes - 1) : NULL;

@@ -1,8 +1,8 @@
-/* read_squad.c — questions and answers as SQuAD 1.1 and 2.0 have them in JSON. An answer says at which character of its
- * text it begins, and must be found there; without one, a question cannot be answered from its text. */
+/* read_squad.c — reads questions and answers in the JSON of SQuAD 1.1 and 2.0. An answer gives the character of its
+ * text at which it starts, and must be found there; a question without an answer cannot be answered from its text. */
 #include "data/labelled/labelled_private.h"
 
-/* The byte at which the n-th character begins; -1: there is none. */
+/* The byte offset of the n-th character; -1: the text is shorter. */
 static int64_t byte_of(tn_text s, int64_t n)
 {
     size_t at = 0;
@@ -19,7 +19,7 @@ static bool text_of(const tn_json *v, tn_text *to)
     return !memchr(to->at, 0, to->bytes);
 }
 
-/* Where an answer stands in its text; -1 and what is wrong. */
+/* The byte offset of an answer in its text; -1: *bad is the error. */
 static int64_t place(tn_text context, const tn_json *answer, tn_text *text, const char **bad)
 {
     const tn_json *start = tn_json_get(answer, "answer_start");
@@ -35,7 +35,7 @@ static int64_t place(tn_text context, const tn_json *answer, tn_text *text, cons
     return *bad = NULL, at;
 }
 
-/* Does anything else than white space stand in it? */
+/* True if the text has anything but white space. */
 static bool says_something(tn_text s)
 {
     for (size_t i = 0; i < s.bytes; i++)

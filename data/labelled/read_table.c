@@ -1,5 +1,5 @@
-/* read_table.c — labelled texts from tables: lines with tabs, CSV, an object of JSON a line, the layouts of GLUE's
- * tasks, and SWAG's table of choices. Which column is which is found out once; then each row becomes an example. */
+/* read_table.c — reads labelled texts from tables: lines with tabs, CSV, one JSON object per line, the layouts of
+ * GLUE's tasks, and SWAG's table of choices. The columns are located once; then each row becomes an example. */
 #include "data/labelled/labelled_private.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 enum { CHOICES_MOST = 64, COLUMNS = CHOICES_MOST + 3 };
 
-/* The files of GLUE: how the columns are called that count, or their numbers. */
+/* The files of GLUE: names or numbers of the relevant columns. */
 static const struct layout {
     const char *name, *text, *pair, *label;
 } glue[] = {{"cola", "4", NULL, "2"},
@@ -21,14 +21,14 @@ static const struct layout {
             {"wnli", "sentence1", "sentence2", "label"}};
 enum { GLUE = sizeof glue / sizeof *glue };
 
-/* What is read: columns by name or number, and then by their places. */
+/* A table: its columns by name or number, then by index. */
 typedef struct {
     tn_labelled *l;
-    bool         csv, json, loose; /* loose: rows may differ in their number of columns */
-    const char  *name[COLUMNS];    /* the texts', NULL ends them; the label's is the last, in name[texts] */
+    bool         csv, json, loose; /* loose: the number of columns may vary by row */
+    const char  *name[COLUMNS];    /* columns of the texts; name[texts]: of the label */
     int64_t      texts, at[COLUMNS];
     int64_t      width;
-    bool         sure; /* at and width are known */
+    bool         sure; /* at and width are set */
 } table;
 
 static bool number_of(const char *name, int64_t *at)
@@ -50,7 +50,7 @@ static bool one_of(tn_text cell, const char *const *names)
     return false;
 }
 
-/* Does a first line only name its columns? Nobody's label is "label". */
+/* True if a first line only names its columns: no data set has a label "label". */
 static bool is_header(const tn__cells *c)
 {
     static const char *const labels[] = {"label",  "labels",    "class", "category", "gold_label",
@@ -69,7 +69,7 @@ static int64_t column(const tn__cells *header, const char *name)
     return -1;
 }
 
-/* Of a table of choices: sent1 or startphrase, then sent2 if it is there, in front of each of the endings. */
+/* Locates the columns of a table of choices: sent1, optional sent2 (put before each ending), and the endings. */
 static bool choices(table *t, const tn__cells *header)
 {
     static const char *const names[] = {"ending0", "ending1", "ending2", "ending3", "ending4",
@@ -86,7 +86,7 @@ static bool choices(table *t, const tn__cells *header)
     return false;
 }
 
-/* No column is two things: a classifier whose text were the label would know all answers. */
+/* Rejects a column used twice: a classifier whose text is also the label would know all answers. */
 static bool all_differ(const table *t, int64_t things)
 {
     static const char *const said[] = {"text", "second text"};
@@ -105,7 +105,7 @@ static bool all_differ(const table *t, int64_t things)
     return true;
 }
 
-/* The places of the columns, from the first line. *data: it is an example itself. False: raised. */
+/* Locates the columns by the first line. *data: the first line is an example itself. False: raised. */
 static bool arrange(table *t, const tn__cells *first, bool *data)
 {
     const bool choose = t->l->config.kind == TN_LABELLED_CHOICES, bare = t->l->config.no_label;
@@ -145,7 +145,7 @@ static tn_text stripped(tn_text s)
     return s;
 }
 
-/* Is it a label of this problem? What is wrong, or NULL. */
+/* Adds a label if it is valid for this problem; returns its error, or NULL. */
 static const char *add_label(tn_labelled *l, tn_text cell)
 {
     double v;
@@ -167,7 +167,7 @@ static const char *add_label(tn_labelled *l, tn_text cell)
     return NULL;
 }
 
-/* What is said of a row that has too many cells or too few; NULL: nothing. */
+/* The error of a row with a wrong number of cells; NULL: correct. */
 static const char *misfit(const table *t, const tn__cells *c, char *to, size_t size)
 {
     int64_t least = 0;
@@ -184,7 +184,7 @@ static const char *misfit(const table *t, const tn__cells *c, char *to, size_t s
     return to;
 }
 
-/* Of a choice, the number of the ending. */
+/* True if the cell is the number of an ending. */
 static bool right_choice(const table *t, tn_text cell)
 {
     double v;
@@ -214,7 +214,7 @@ static bool add_choice(table *t, const tn__cells *c, int64_t line)
     return tn__labelled_label(l, label, 0) && tn__labelled_end(l);
 }
 
-/* A row becomes an example, or is bad. False: raised. */
+/* Adds a row as an example or reports it as bad. False: raised. */
 static bool add_row(table *t, const tn__cells *c, int64_t line)
 {
     tn_labelled *l = t->l;
@@ -248,7 +248,7 @@ static const char *json_name(tn_labelled *l, tn_text label)
     return tn__labelled_label(l, label, 0), NULL;
 }
 
-/* A label: a string, a number, a bool, or of several labels an array of them. */
+/* Adds a label: a string, a number or a bool; for several labels, an array of them. */
 static const char *json_label(tn_labelled *l, const tn_json *v)
 {
     char number[32];
@@ -299,7 +299,7 @@ static bool read_json(table *t, tn_text all)
         if (blank(line)) continue;
         tn_error_state aside;
         char           said[300] = "";
-        tn_error_push(&aside); /* what is no JSON may be skipped */
+        tn_error_push(&aside); /* a line that is not JSON may be skipped */
         tn_json *o = tn_json_parse(line.at, line.bytes);
         if (!o) snprintf(said, sizeof said, "it is no JSON: %.200s", tn_error_message());
         tn_error_pop(&aside);
@@ -315,7 +315,7 @@ static bool read_json(table *t, tn_text all)
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
-/* The next row's cells; false: there is none, or raised. */
+/* Reads the next row's cells; false: end of the text, or raised. */
 static bool next_row(const table *t, tn_text all, size_t *at, int64_t *line, int64_t *first, tn__cells *c,
                      const char **bad)
 {

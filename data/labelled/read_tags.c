@@ -1,5 +1,5 @@
-/* read_tags.c — sentences of words with tags: CoNLL's columns, a word a line, the word first and the tag last; and
- * CoNLL-U, where comments, words of several tokens and empty nodes are passed over. An empty line ends a sentence. */
+/* read_tags.c — reads sentences of words with tags: CoNLL's columns, one word per line, word first and tag last; and
+ * CoNLL-U, whose comments, multiword tokens and empty nodes are skipped. An empty line ends a sentence. */
 #include "data/labelled/labelled_private.h"
 
 #include <stdlib.h>
@@ -9,11 +9,11 @@ enum { UPOS = 3, CONLLU = 10 };
 typedef struct {
     tn_labelled *l;
     bool         conllu;
-    int64_t      column, width; /* of the tag, -1: the last; of the first line */
+    int64_t      column, width; /* column of the tag, -1: the last; columns of the first line */
     tn__cells    cells;
-    tn_string    tags; /* of the sentence, each ended by a NUL: they stand behind the words */
+    tn_string    tags; /* tags of the sentence, each NUL-terminated; stored after the words */
     int64_t      words;
-    bool         open, bad; /* something is wrong with this sentence, which is said */
+    bool         open, bad; /* bad: the sentence has an error, which has been reported */
 } reader;
 
 static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
@@ -23,7 +23,7 @@ static bool empty(tn_text s)
     return !s.bytes;
 }
 
-/* Between tabs, if there are any; or else between blanks. */
+/* Splits at tabs, if the line has any; otherwise at blanks. */
 static bool split(tn__cells *c, tn_text line)
 {
     while (line.bytes && is_blank(line.at[line.bytes - 1])) line.bytes--;
@@ -39,7 +39,8 @@ static bool split(tn__cells *c, tn_text line)
 
 /* ---- BIO --------------------------------------------------------------------------------------------------------- */
 
-/* A tag of IOB1, BIOES or BILOU behind another one, as BIO has it: where a chunk begins there is a B, else an I. */
+/* Converts the first letter of a tag of IOB1, BIOES or BILOU to BIO, given the tag before it: B where a chunk starts,
+ * otherwise I. */
 static char first_of(const char *before, const char *tag)
 {
     const bool same = before[0] && before[1] == '-' && !strcmp(before + 2, tag + 2);
@@ -83,7 +84,7 @@ static bool begin_sentence(reader *r, int64_t line)
     return tn__labelled_begin(r->l, line, NULL);
 }
 
-/* A word of CoNLL-U has a number; 3-4 is two of them, 3.1 none. */
+/* True if a CoNLL-U line is a word: its id is a number, not a range (3-4) or an empty node (3.1). */
 static bool is_word(tn_text id)
 {
     for (size_t i = 0; i < id.bytes; i++)
@@ -91,7 +92,7 @@ static bool is_word(tn_text id)
     return id.bytes > 0;
 }
 
-/* What is wrong with the columns, or NULL; and which of them count. */
+/* Returns the error of a line's columns, or NULL and sets word and tag. */
 static const char *columns(reader *r, tn_text *word, tn_text *tag, char *to, size_t size)
 {
     const tn__cells *c = &r->cells;
