@@ -1,5 +1,5 @@
-/* agreement.c — how far two columns agree: F1 and Matthews' coefficient of labels, as scikit-learn has them, Pearson's
- * and Spearman's correlation of numbers, as SciPy has them. */
+/* agreement.c — agreement of two columns: F1 and Matthews' coefficient of labels, as in scikit-learn; Pearson's and
+ * Spearman's correlation of numbers, as in SciPy. */
 #include "core/base/toolbox.h"
 #include "data/metrics.h"
 
@@ -8,7 +8,7 @@
 
 /* ---- labels ------------------------------------------------------------------------------------------------------ */
 
-/* Of a label: how often it is right, meant and said. */
+/* Counts of a label: correct, in gold, predicted. */
 typedef struct {
     int64_t label, right, gold, predicted;
 } decision;
@@ -27,7 +27,7 @@ static bool arguments(const char *who, int64_t n, const void *a, const void *b)
     return false;
 }
 
-/* The labels that occur, in order, in 2n places that were got; NULL: raised. */
+/* Returns the labels that occur, in order, in an array of 2n; NULL: raised. */
 static decision *decisions(const char *who, int64_t n, const int64_t *gold, const int64_t *predicted, int64_t *labels)
 {
     int64_t bytes;
@@ -70,8 +70,8 @@ double tn_f1(tn_f1_mean how, int64_t n, const int64_t *gold, const int64_t *pred
     return how == TN_F1_MICRO ? (double)right / (double)n : sum / (double)labels;
 }
 
-/* The covariance of the two columns of indicators over the root of their variances (Gorodkin 2004); 0 if one of them
- * is constant. */
+/* Covariance of the two columns of indicators over the square root of the product of their variances (Gorodkin 2004); 0
+ * if one of them is constant. */
 double tn_matthews(int64_t n, const int64_t *gold, const int64_t *predicted)
 {
     int64_t   labels, right = 0;
@@ -90,7 +90,7 @@ double tn_matthews(int64_t n, const int64_t *gold, const int64_t *predicted)
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
-/* The mean, and the most that a number is away from it; false: all are equal, or one is not finite. */
+/* Computes the mean and the largest distance from it; false: all numbers are equal, or one is not finite. */
 static bool centre(int64_t n, const double *x, double *mean, double *most)
 {
     bool   equal = true;
@@ -101,7 +101,7 @@ static bool centre(int64_t n, const double *x, double *mean, double *most)
     return !equal && isfinite(sum) && *most > 0;
 }
 
-/* Both columns are brought to at most 1, so that no square overflows or vanishes. */
+/* Scales both columns to at most 1, so that no square overflows or underflows. */
 static double correlation(int64_t n, const double *x, const double *y)
 {
     double mx, my, sx, sy, xx = 0, yy = 0, xy = 0;
@@ -129,7 +129,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Ranks from 1; equals have the mean of theirs. */
+/* Ranks from 1; ties get the mean of their ranks. */
 static void rank(int64_t n, const double *x, placed *work, double *ranks)
 {
     for (int64_t i = 0; i < n; i++) work[i] = (placed){x[i], i};

@@ -2,8 +2,8 @@
  *
  *     BP · exp(1/4 Σ_n log p_n),   p_n = matches_n / total_n,   BP = exp(1 - r/c) if c < r, else 1
  *
- * where an n-gram of the output counts as found at most as often as the reference that has it most often; c counts the
- * words of the outputs, r those of the nearest reference in length. Smoothing "exp": the k-th p_n of no match is
+ * where an n-gram of the output matches at most as often as it occurs in any one reference; c is the number of
+ * words of the outputs, r of the references nearest in length. Smoothing "exp": the k-th p_n without a match is
  * 1 / (2^k total_n). The tokenizers are mteval-v13a's, mteval-v14's ("intl"), and none. */
 #include "data/metrics/metrics_text.h"
 #include "core/base/toolbox.h"
@@ -27,7 +27,7 @@ static bool not_number(uint32_t c) { return tn__class_of(c) != TN__NUMBER; }
 static bool is_punctuation(uint32_t c) { return tn__class_of(c) == TN__PUNCTUATION; }
 static bool is_symbol(uint32_t c) { return tn__class_of(c) == TN__SYMBOL; }
 
-/* Blanks around each character for which a holds. */
+/* Puts blanks around each character for which a holds. */
 static bool around(tn__points *line, tn__points *spare, bool (*a)(uint32_t))
 {
     spare->n = 0;
@@ -42,8 +42,8 @@ static bool around(tn__points *line, tn__points *spare, bool (*a)(uint32_t))
     return true;
 }
 
-/* For each pair of characters for which a and b hold, from left to right and without overlap: a blank between them, and
- * one on the other side of the stop, which is the pair's first (0) or second (1). */
+/* For each pair of characters for which a and b hold, from left to right without overlap: puts a blank between them,
+ * and one on the other side of the stop, which is the pair's first (0) or second (1). */
 static bool between(tn__points *line, tn__points *spare, bool (*a)(uint32_t), bool (*b)(uint32_t), int stop)
 {
     spare->n = 0;
@@ -60,7 +60,7 @@ static bool between(tn__points *line, tn__points *spare, bool (*a)(uint32_t), bo
     return true;
 }
 
-/* Each `old` becomes `new`, which is no longer. */
+/* Replaces each `old` by `new`, which is not longer. */
 static void replace(tn__points *line, const char *old, const char *new)
 {
     int64_t to = 0, length = (int64_t)strlen(old);
@@ -120,7 +120,7 @@ tn_status tn_bleu_words(tn_bleu_tokenizer how, tn_text line, tn_string *words)
         if (tn__is_blank(c)) {
             if (words->bytes && to[-1] != ' ') *to = ' ', words->bytes++;
         } else if (c >= 0x110000) {
-            *to = (char)c, words->bytes++; /* a byte that was no character */
+            *to = (char)c, words->bytes++; /* an invalid byte */
         } else {
             words->bytes += (size_t)tn_utf8_put(c, to);
         }
@@ -134,7 +134,7 @@ tn_status tn_bleu_words(tn_bleu_tokenizer how, tn_text line, tn_string *words)
 
 /* ---- counting ---------------------------------------------------------------------------------------------------- */
 
-enum { OUTPUT, MOST, HERE }; /* the counts of an n-gram: in the output, the most in a reference, in this reference */
+enum { OUTPUT, MOST, HERE }; /* counts of an n-gram: in the output, maximum of the references, this reference */
 
 typedef struct {
     tn__grams  grams;
@@ -171,7 +171,7 @@ static bool count(work *w, int which, bool reset)
     return true;
 }
 
-/* What the output's n-grams add up to: those that a reference has, and all. */
+/* Sums the output's n-grams: those that match a reference, and all. */
 static bool collect(work *w, int64_t matches[4], int64_t total[4])
 {
     for (int64_t i = 0; i < w->words.n; i++) {

@@ -1,6 +1,6 @@
-/* chrf.c — chrF (Popović 2015) and chrF++ (2017): the F-score, recall counting twice, of the mean precision and the
- * mean recall of n-grams of 1 … 6 characters (white space left out), and for chrF++ also of 1 and 2 words. Of several
- * references a line takes the one that gives it the best score. */
+/* chrf.c — chrF (Popović 2015) and chrF++ (2017): the F-score, with recall weighted twice, of the mean precision and
+ * the mean recall of n-grams of 1 … 6 characters (without white space), and for chrF++ also of 1 and 2 words. Of
+ * several references, a line uses the one with the best score. */
 #include "data/metrics/metrics_text.h"
 #include "core/base/toolbox.h"
 
@@ -35,7 +35,7 @@ static bool is_ascii_punctuation(uint32_t c)
     return (c > ' ' && c < '0') || (c > '9' && c < 'A') || (c > 'Z' && c < 'a') || (c > 'z' && c < 0x7f);
 }
 
-/* A word's punctuation is a word of its own at its end, or else at its beginning. */
+/* Splits off punctuation at a word's end, or else at its start, as a separate word. */
 static bool add_word(work *w, int64_t from, int64_t to)
 {
     const uint32_t *c = w->line.at;
@@ -64,7 +64,7 @@ static bool read_line(work *w, const tn_chrf *c, tn_text text)
     return true;
 }
 
-/* by: +1 counts the sequence's n-grams under `which`, 0 forgets them. */
+/* by: 1 counts the sequence's n-grams in `which`, 0 resets that count. */
 static bool count(tn__grams *g, const tn__points *p, uint32_t root, int orders, int which, int by)
 {
     for (int64_t i = 0; i < p->n; i++) {
@@ -77,7 +77,7 @@ static bool count(tn__grams *g, const tn__points *p, uint32_t root, int orders, 
     return true;
 }
 
-/* Once for each n-gram of the reference, which is forgotten on the way: how many of them the output has, too. */
+/* Adds the matches of each n-gram of the reference with the output, once, and resets the reference's counts. */
 static bool match(tn__grams *g, const tn__points *p, uint32_t root, int orders, int64_t *matches)
 {
     for (int64_t i = 0; i < p->n; i++) {
@@ -113,7 +113,7 @@ static bool add_line(work *w, const tn_chrf *c, tn_text output, int n, const tn_
             bool letter = k < CHARACTERS;
             int  order = letter ? k + 1 : k - CHARACTERS + 1;
             s.reference[k] = ngrams(letter ? w->characters.n : w->words.n, order);
-            s.output[k] = s.reference[k] ? ngrams(letter ? length : words, order) : 0; /* nothing to be found in */
+            s.output[k] = s.reference[k] ? ngrams(letter ? length : words, order) : 0; /* no n-grams to match */
         }
         double f = f_score(&s, CHARACTERS + c->word_order);
         if (f > most) most = f, *best = s;

@@ -1,11 +1,11 @@
 /* entities.c — precision, recall and F1 of entities, by the rules of conlleval (the script of CoNLL-2000 … 2003).
  *
- * A tag is a prefix and a type: B-PER. Whether a chunk begins or ends between two tokens, the script asks of two
- * neighbours alone, so that all it keeps is the token before. `open` is its $inCorrect: a chunk that began in both
- * columns at once, of one type, and has not ended yet; it is correct if both columns end it at once. What the script
- * makes of odd tags (other prefixes, no type, the type "0") is kept, so that its table comes out to the last digit.
+ * A tag is a prefix and a type: B-PER. The script decides from two adjacent tokens whether a chunk starts or ends
+ * between them, so it keeps only the token before. `open` is its $inCorrect: a chunk that started in both
+ * columns at once, with one type, and has not ended; it is correct if both columns end it at once. The script's
+ * treatment of odd tags (other prefixes, no type, the type "0") is kept, so that its table is equal to the last digit.
  *
- * Strict BIO is the same count, after each I that continues no chunk of its type has become an O. */
+ * Strict BIO counts in the same way after replacing each I that continues no chunk of its type by O. */
 #include "core/base/toolbox.h"
 #include "core/tensor/print.h"
 #include "data/metrics.h"
@@ -13,11 +13,11 @@
 
 #include <stdlib.h>
 
-typedef enum { OTHER = 0, OUTSIDE, BEGIN, INSIDE, END, DOT, BRACKET } prefix; /* OTHER: of no rule but the types' */
+typedef enum { OTHER = 0, OUTSIDE, BEGIN, INSIDE, END, DOT, BRACKET } prefix; /* OTHER: only the types matter */
 
 typedef struct {
     prefix  prefix;
-    int64_t type; /* in `types`; 0: none */
+    int64_t type; /* index in `types`; 0: no type */
 } tag;
 
 typedef struct {
@@ -26,12 +26,12 @@ typedef struct {
 
 struct tn_entities {
     tn_entities_rule rule;
-    tag              gold, found; /* of the token before */
+    tag              gold, found; /* tags of the token before */
     bool             open;
     tn_accuracy      tokens;
     tn__strings      types;
     counts           all, *of; /* of[type] */
-    int64_t          n, room;  /* of `of`; `types` may have more after a call that failed */
+    int64_t          n, room;  /* size of `of`; `types` may have more after a failed call */
 };
 
 static const tag outside = {.prefix = OUTSIDE};
@@ -40,7 +40,7 @@ static const tag outside = {.prefix = OUTSIDE};
 
 static bool same(tn_text a, tn_text b) { return a.bytes == b.bytes && (!a.bytes || !memcmp(a.at, b.at, a.bytes)); }
 
-/* As the script's ^([^-]*)-(.*)$: a type may have hyphens; what Perl takes for false, "" and "0", is none. */
+/* Splits as the script's ^([^-]*)-(.*)$: a type may have hyphens; "" and "0", false in Perl, are no type. */
 static void split(tn_text text, tn_text *front, tn_text *type)
 {
     const char *hyphen = text.bytes ? memchr(text.at, '-', text.bytes) : NULL;
@@ -51,7 +51,7 @@ static void split(tn_text text, tn_text *front, tn_text *type)
     if (same(*type, tn_text_of("0"))) type->bytes = 0;
 }
 
-/* As seqeval does it: the prefix is one character, hyphens at either end of the rest do not count, and no type is the
+/* Splits as seqeval: the prefix is one character, hyphens at either end of the rest are removed, and no type is the
  * type "_". */
 static bool split_strictly(tn_text text, tn_text *front, tn_text *type)
 {
@@ -185,7 +185,7 @@ void tn_entities_free(tn_entities *e)
 
 /* ---- the scores -------------------------------------------------------------------------------------------------- */
 
-/* A chunk that is open at the end is correct. */
+/* Counts with a chunk that is open at the end as correct. */
 static counts counted(const tn_entities *e, int64_t type)
 {
     counts c = type < 0 ? e->all : type < e->n ? e->of[type] : (counts){0};
@@ -193,7 +193,7 @@ static counts counted(const tn_entities *e, int64_t type)
     return c;
 }
 
-/* whole is 1 or 100: the script computes with percentages, which may round another way. */
+/* whole: 1 or 100. The script computes percentages, which may round differently. */
 static tn_entities_score score(counts c, double whole)
 {
     tn_entities_score s = {.gold = c.gold, .found = c.found, .correct = c.correct};
@@ -219,7 +219,7 @@ tn_accuracy tn_entities_tokens(const tn_entities *e) { return e ? e->tokens : (t
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
-static int by_bytes(const void *a, const void *b) /* as Perl sorts; all are different */
+static int by_bytes(const void *a, const void *b) /* Perl's order; all entries differ */
 {
     const tn_text *s = a, *t = b;
     const size_t   n = s->bytes < t->bytes ? s->bytes : t->bytes;
@@ -251,7 +251,7 @@ static bool put_type(tn_string *to, const tn_entities *e, tn_text type)
     char         found[32];
     if (!c.gold && !c.found) return true;
     snprintf(found, sizeof found, "  %lld\n", (long long)c.found);
-    /* Its list of types drops a name that comes twice, but not the empty one. */
+    /* The script lists a type once, but the empty one twice. */
     for (int i = 0; i < (!type.bytes && c.gold && c.found ? 2 : 1); i++) {
         for (size_t k = type.bytes; k < WIDTH; k++)
             if (!put(to, " ")) return false;

@@ -1,4 +1,4 @@
-/* metrics.c — what the metrics share, accuracy and perplexity. */
+/* metrics.c — functions shared by the metrics; accuracy and perplexity. */
 #include "data/metrics/metrics_text.h"
 #include "core/base/toolbox.h"
 #include "core/tensor/print.h"
@@ -32,7 +32,7 @@ static bool is_case_ignorable(uint32_t c)
            c == 0x2019;
 }
 
-/* A capital sigma ends a word: a letter before it and none after it, however many marks are between. */
+/* True if a capital sigma ends a word: a cased letter before it and none after it, ignoring marks between. */
 static bool ends_word(const tn__points *p, int64_t at)
 {
     int64_t i = at - 1, j = at + 1;
@@ -43,7 +43,11 @@ static bool ends_word(const tn__points *p, int64_t at)
 
 bool tn__points_lower(tn__points *p)
 {
-    enum { SIGMA = 0x3a3, FINAL_SIGMA = 0x3c2, DOTTED_I = 0x130 /* the one capital that becomes two characters */ };
+    enum {
+        SIGMA = 0x3a3,
+        FINAL_SIGMA = 0x3c2,
+        DOTTED_I = 0x130 /* its lower case is two characters */
+    };
     int64_t dotted = 0, sigmas = 0;
     for (int64_t i = 0; i < p->n; i++) dotted += p->at[i] == DOTTED_I, sigmas += p->at[i] == SIGMA;
     for (int64_t i = 0; i < p->n && sigmas; i++)

@@ -1,6 +1,5 @@
-/* squad.c — answers as the scripts of SQuAD judge them: in lower case, without punctuation (ASCII's) and the articles
- * a, an and the, their words compared as bags. The scripts are Python's: what is a letter, and what is white space, is
- * what Python's re and str.split() say. */
+/* squad.c — scores answers as the scripts of SQuAD: in lower case, without ASCII punctuation and the articles a, an and
+ * the, comparing words as bags. Letters and white space are those of Python's re and str.split(). */
 #include "core/base/toolbox.h"
 #include "data/metrics/metrics_text.h"
 #include "data/text/unicode.h"
@@ -18,12 +17,12 @@ static bool is_punctuation(uint32_t c)
 /* Python's \w: letters, numbers of any kind, and _. */
 static bool is_word(uint32_t c)
 {
-    if (c >= 0x110000) return false; /* a byte of no character */
+    if (c >= 0x110000) return false; /* an invalid byte */
     const int k = tn__category(c);
     return c == '_' || tn__is_letter(k) || tn__is_number(k);
 }
 
-/* Is the word [from, to) a, an or the? */
+/* True if the word of n characters is a, an or the. */
 static bool is_article(const uint32_t *c, int64_t n)
 {
     static const char *const articles[] = {"a", "an", "the"};
@@ -35,7 +34,7 @@ static bool is_article(const uint32_t *c, int64_t n)
     return false;
 }
 
-/* In lower case, no punctuation, a blank for each article: in place. */
+/* Lower-cases, removes punctuation and blanks out articles, in place. */
 static bool normalised(tn__points *p)
 {
     int64_t n = 0;
@@ -97,7 +96,7 @@ static bool same(const tn__points *a, const tn__points *b)
     return a->n == b->n && (!a->n || !memcmp(a->at, b->at, (size_t)a->n * sizeof *a->at));
 }
 
-/* F1 of both bags, whose words are sorted. Of nothing, 2.0 says whether both are nothing; 1.1 says 0. */
+/* F1 of two bags of sorted words. For empty bags, 2.0 scores 1 if both are empty, else 0; 1.1 scores 0. */
 static double bag_f1(const tn__points *a, const tn__points *b, bool v2)
 {
     int64_t common = 0;
@@ -112,15 +111,15 @@ static double bag_f1(const tn__points *a, const tn__points *b, bool v2)
     return 2 * precision * recall / (precision + recall);
 }
 
-/* What one answer is worth beside one that is right. */
+/* Scoring of one answer against the right ones. */
 typedef struct {
     tn__grams  g;
-    tn__points points, said, sorted, wanted; /* as numbers of words: the answer's, these sorted, the right one's */
-    bool       v2, exact, some;              /* some: of the right answers one says something */
+    tn__points points, said, sorted, wanted; /* word numbers: the answer's, these sorted, the right answer's */
+    bool       v2, exact, some;              /* some: a right answer is not empty */
     double     best;
 } match;
 
-/* One more right answer; `none` of 2.0 is that there is none. False: raised. */
+/* Compares with one more right answer; none: in 2.0, "no answer". False: raised. */
 static bool matched(match *m, tn_text right, bool none)
 {
     if (!word_numbers(right, &m->g, &m->points, &m->wanted)) return false;
@@ -171,7 +170,7 @@ static int by_none(const void *a, const void *b)
 {
     const entry *x = a, *y = b;
     if (x->none != y->none) return x->none < y->none ? -1 : 1;
-    return x->i < y->i ? -1 : 1; /* as Python sorts, stably */
+    return x->i < y->i ? -1 : 1; /* stable, as in Python */
 }
 
 double tn_squad_threshold(int64_t n, const double *none, const double *value, const bool *empty, const bool *answerable,
@@ -188,12 +187,12 @@ double tn_squad_threshold(int64_t n, const double *none, const double *value, co
     double now = 0, best, at;
     for (int64_t i = 0; i < n; i++) e[i] = (entry){none[i], i}, now += !answerable[i];
     qsort(e, (size_t)n, sizeof *e, by_none);
-    /* To begin with none is answered: below the smallest score, and 0 will do if all are above it. */
+    /* First, no question is answered: a threshold below the smallest score, or 0 if all are above 0. */
     best = now, at = e[0].none > 0 ? 0 : nextafter(e[0].none, -INFINITY);
     for (int64_t i = 0; i < n; i++) {
         const int64_t k = e[i].i;
         now += answerable[k] ? value[k] : empty[k] ? 0 : -1;
-        if (now > best) best = now, at = none[k]; /* of equal scores, too, one after the other, as the script does */
+        if (now > best) best = now, at = none[k]; /* also within equal scores, as the script does */
     }
     tn__mem_put(e, (size_t)bytes);
     if (threshold) *threshold = at;

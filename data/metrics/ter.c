@@ -1,5 +1,5 @@
-/* ter.c — TER (Snover et al. 2006): edits over the references' words, summed over the lines, in lower case unless the
- * case counts. Of several references a line takes the one that needs the fewest edits, and their mean length. */
+/* ter.c — TER (Snover et al. 2006): edits divided by the references' words, summed over the lines, in lower case unless
+ * case-sensitive. Of several references, a line uses the one with the fewest edits, and their mean length. */
 #include "data/metrics/metrics_text.h"
 #include "core/base/toolbox.h"
 

@@ -1,22 +1,22 @@
-/* ter_edits.c — the fewest edits that Tercom's search finds: as long as it lowers the edit distance, the best shift of
- * a piece that the reference has elsewhere; then what is left is inserted, deleted and substituted.
+/* ter_edits.c — the number of edits found by Tercom's search: apply the best shift of a phrase that also occurs in the
+ * reference while it reduces the edit distance; then insert, delete and substitute the rest.
  *
- * To print the numbers that others print, the limits of that search are kept: pieces of at most 10 words, moved at most
- * 50 words, at most 1000 shifts tried for a line, and a distance computed in a band around the diagonal. A shift leaves
- * the words before it as they were, so its distance is computed from there on. */
+ * The limits of that search are kept to reproduce published scores: phrases of at most 10 words, moved at most 50
+ * words, at most 1000 shifts tried per line, and the distance computed in a band around the diagonal. A shift keeps the
+ * words before it, so its distance is computed from there on. */
 #include "data/metrics/metrics_text.h"
 #include "core/base/toolbox.h"
 
 enum { MAX_SIZE = 10, MAX_DISTANCE = 50, MAX_TRIED = 1000, BAND = 25, FAR = 1 << 29 };
 
-typedef enum { KEEP, CHANGE, INSERT, DELETE } edit; /* INSERT: a word that only the reference has */
+typedef enum { KEEP, CHANGE, INSERT, DELETE } edit; /* INSERT: a word found only in the reference */
 
-/* The table of distances between the first i words of the line and the first j of the reference. Row i holds the
- * columns low(i) … high(i)-1; row 0 is known: j insertions. */
+/* Distances between the first i words of the line and the first j of the reference. Row i has the columns low(i) …
+ * high(i)-1; row 0 is implicit: j insertions. */
 typedef struct {
     const uint32_t *ref;
-    int64_t         n, m;        /* words of the line, of the reference */
-    int64_t         band, width; /* columns to a side of the diagonal; cells stored for each row but the last */
+    int64_t         n, m;        /* words of the line and of the reference */
+    int64_t         band, width; /* columns on each side of the diagonal; cells per row except the last */
     int32_t        *cost;
     uint8_t        *how;
     int64_t         cells;
@@ -54,8 +54,8 @@ static void table_free(table *t)
     tn__mem_put(t->how, t->how ? (size_t)t->cells : 0);
 }
 
-/* Rows from … n, given those before in `base` (up to row from - 1) and then in t itself, which may be the same table.
- * Of equals KEEP or CHANGE goes before DELETE, that before INSERT. */
+/* Computes rows from … n, given the rows up to from - 1 in `base`, which may be the same table. Ties: KEEP or CHANGE
+ * before DELETE before INSERT. */
 static int32_t distance(const table *t, const table *base, const uint32_t *words, int64_t from)
 {
     for (int64_t i = from; i <= t->n; i++) {
@@ -83,11 +83,11 @@ static int32_t distance(const table *t, const table *base, const uint32_t *words
     return from > t->n ? base->cost[cell(t, t->n, t->m)] : t->cost[cell(t, t->n, t->m)];
 }
 
-/* What the edits say of each word: which word of the line stands for a word of the reference (the last one before it
- * if it is missing), and which words of either are wrong; wrong words are counted from the front. */
+/* Result of the edits: the word of the line aligned with each word of the reference (the last one before it if
+ * missing), and running counts of the wrong words of both. */
 typedef struct {
-    int64_t *align;                  /* of the reference's words */
-    int32_t *line_wrong, *ref_wrong; /* [k]: of the first k words */
+    int64_t *align;                  /* per word of the reference */
+    int32_t *line_wrong, *ref_wrong; /* [k]: wrong words among the first k */
 } verdict;
 
 static void judge(const table *t, verdict *v)
@@ -116,7 +116,7 @@ static uint32_t *copy(uint32_t *to, const uint32_t *from, int64_t first, int64_t
     return end > first ? to + (end - first) : to;
 }
 
-/* The words w, `length` of them from `start` moved before `target`; returns how many words stay in front. */
+/* Moves `length` words from `start` before `target`; returns the number of unchanged words at the front. */
 static int64_t shift(uint32_t *to, const uint32_t *w, int64_t n, int64_t start, int64_t length, int64_t target)
 {
     int64_t end = start + length;
@@ -125,7 +125,7 @@ static int64_t shift(uint32_t *to, const uint32_t *w, int64_t n, int64_t start, 
         to = copy(to, w, target, start), copy(to, w, end, n);
         return target;
     }
-    int64_t stop = target > end ? target : tn__min_i64(length + target, n); /* into itself: moved on by so many */
+    int64_t stop = target > end ? target : tn__min_i64(length + target, n); /* into itself: moved by `length` */
     to = copy(to, w, 0, start), to = copy(to, w, end, stop);
     to = copy(to, w, start, end), copy(to, w, stop, n);
     return start;
@@ -144,12 +144,13 @@ static bool better(const move *a, const move *b)
     return a->target < b->target;
 }
 
-/* The best of the moves of w[start …] to where the reference has it, at `place`; *tried counts them. */
+/* Tries the moves of w[start …] to the matching words of the reference at `place`; updates *best and counts them in
+ * *tried. */
 static void try_moves(const table *t, const table *spare, const uint32_t *w, uint32_t *moved, const verdict *v,
                       int32_t now, int64_t start, int64_t place, int64_t length, int *tried, move *best)
 {
-    if (v->line_wrong[start + length] == v->line_wrong[start]) return; /* it is right where it is */
-    if (v->ref_wrong[place + length] == v->ref_wrong[place]) return;   /* that place is taken by what is right */
+    if (v->line_wrong[start + length] == v->line_wrong[start]) return; /* the phrase is already correct */
+    if (v->ref_wrong[place + length] == v->ref_wrong[place]) return;   /* the words at that place are already correct */
     if (start <= v->align[place] && v->align[place] < start + length) return;
     int64_t before = -1;
     for (int64_t offset = -1; offset < length; offset++) {
@@ -163,7 +164,7 @@ static void try_moves(const table *t, const table *spare, const uint32_t *w, uin
     }
 }
 
-/* One round: the best move of all; its length is 0 if there is none. */
+/* One round: the best move; length 0: none found. */
 static move best_move(const table *t, const table *spare, const uint32_t *w, uint32_t *moved, const verdict *v,
                       int32_t now, int *tried)
 {
@@ -202,7 +203,7 @@ int64_t tn__ter_edits(const tn__points *words, const tn__points *reference)
 {
     int64_t n = words->n, m = reference->n, edits = -1;
     if (!n || !m) return n + m;
-    table   t, spare = {0}; /* of the line as it is, and of a shift that is tried */
+    table   t, spare = {0}; /* for the current line and for a tried shift */
     verdict v = {0};
     bool    done = table_new(&t, words, reference) && table_new(&spare, words, reference);
     /* one block: align[m], then wrong words [n + 1] and [m + 1], then the words twice */
