@@ -1,11 +1,11 @@
-/* pairs.h — pairs of lines that mean the same in two languages, as batches of token numbers. Include data.h.
+/* pairs.h — pairs of lines with the same meaning in two languages, as batches of token ids. Include data.h.
  *
  *     tn_pairs *pairs = tn_pairs_load("train.en", "train.de", .source = encoder, .target = encoder, .begin = 1,
  *                                     .end = 2, .max_tokens = 100);
  *     tn_pairs_batches *batches = tn_pairs_batches_new(pairs, .tokens = 4096, .seed = 1);
  *     tn_fit(net, .train = tn_pairs_source(batches), .loss = pairs_loss, .epochs = 10);
  *
- * A line counts up to its "\n"; one "\r" before it is left out. */
+ * A line ends at its "\n"; one "\r" before it is ignored. */
 #ifndef TENON_DATA_PAIRS_H
 #define TENON_DATA_PAIRS_H
 
@@ -18,58 +18,59 @@ extern "C" {
 
 typedef struct tn_pairs_config {
     int                zero_;
-    tn_encoder         source, target;  /* what makes numbers of a line, without those that follow here */
-    int32_t            pad, begin, end; /* what fills up; what the decoder begins with; what every line ends with */
-    int64_t min_tokens TN_IS(1);        /* of a line, without its end: 1; pairs with fewer on a side are left out */
-    int64_t            max_tokens;      /* the same for more; 0: no limit */
-    double             max_ratio;       /* longer side to shorter side; 0: no limit */
-    bool               refuse_empty;    /* a line without a token is an error, not left out */
+    tn_encoder         source, target;  /* encoders of a line, without begin and end */
+    int32_t            pad, begin, end; /* tokens: padding; start of the decoder's input; end of each line */
+    int64_t min_tokens TN_IS(1);        /* per line, without end: 1; pairs with a shorter side are skipped */
+    int64_t            max_tokens;      /* per line, without end; pairs with a longer side are skipped; 0: no limit */
+    double             max_ratio;       /* maximum ratio of the longer side to the shorter; 0: no limit */
+    bool               refuse_empty;    /* a line without tokens is an error instead of skipped */
     int                end_;
 } TN_KEYWORDS_ONLY tn_pairs_config;
 
 typedef struct tn_pairs tn_pairs;
-/* Two files of as many lines, or one whose lines are "source <tab> target". Read once; the numbers are kept in memory,
- * the text is not. */
+/* Reads two files of equal numbers of lines, or one with lines "source <tab> target". Reads them once; keeps the token
+ * ids in memory, not the text. */
 TN_API tn_pairs *tn_pairs_load_run(const char *source, const char *target, tn_pairs_config config);
 TN_API tn_pairs *tn_pairs_tsv_load_run(const char *path, tn_pairs_config config);
-TN_API int64_t   tn_pairs_count(const tn_pairs *p);                  /* pairs that were kept */
-TN_API int64_t   tn_pairs_dropped(const tn_pairs *p);                /* pairs that were left out */
-TN_API int64_t   tn_pairs_line(const tn_pairs *p, int64_t pair);     /* where it stood, from 0; -1: no pair */
+TN_API int64_t   tn_pairs_count(const tn_pairs *p);                  /* pairs kept */
+TN_API int64_t   tn_pairs_dropped(const tn_pairs *p);                /* pairs skipped */
+TN_API int64_t   tn_pairs_line(const tn_pairs *p, int64_t pair);     /* its line in the files, from 0; -1: none */
 TN_API int64_t   tn_pairs_tokens(const tn_pairs *p, bool of_target); /* without begin and end */
-TN_API uint64_t  tn_pairs_checksum(const tn_pairs *p);               /* of the numbers: the same pairs were loaded */
+TN_API uint64_t  tn_pairs_checksum(const tn_pairs *p);               /* of the token ids: equal for equal pairs */
 TN_API void      tn_pairs_free(tn_pairs *p);
 
-/* Tensors of the scope that was open; i64, the masks bool, true for padding. */
+/* Tensors belong to the open scope: i64; the masks are bool, true for padding. */
 typedef struct {
     tn_tensor *source, *source_padding;                 /* [B, S]: tokens, end, pad … */
     tn_tensor *target_in, *target_out, *target_padding; /* [B, T]: begin, tokens, pad … ; tokens, end, pad … */
     tn_tensor *target;                                  /* [B, T + 1]: begin, tokens, end, pad … */
-    tn_tensor *pair;                                    /* [B]: which pair each row is */
-    int64_t    tokens;                                  /* of target_out, without padding */
+    tn_tensor *pair;                                    /* [B]: index of each row's pair */
+    int64_t    tokens;                                  /* tokens of target_out, without padding */
 } tn_pairs_batch;
 
-/* Put together and ordered as the batches of a corpus are (corpus.h). */
+/* Batches are built and ordered as those of a corpus (tn_mlm_config in corpus.h). */
 typedef struct tn_pairs_batches_config {
     int            zero_;
-    int64_t tokens TN_IS(4096); /* in a batch at most, padding counted, on its longer side: 4096. One longer is alone */
-    int64_t        examples;    /* in a batch at most; 0: no limit */
+    int64_t tokens TN_IS(4096); /* maximum per batch (longer side, with padding): 4096; a longer pair is alone */
+    int64_t        examples;    /* maximum per batch; 0: no limit */
     uint64_t       seed;
-    bool           in_order; /* as they are in the files, for validation */
+    bool           in_order; /* keep the order of the files, for validation */
     int            end_;
 } TN_KEYWORDS_ONLY tn_pairs_batches_config;
 
 typedef struct tn_pairs_batches tn_pairs_batches;
 TN_API tn_pairs_batches *tn_pairs_batches_create(const tn_pairs *p, tn_pairs_batches_config c); /* p must outlive it */
-/* The next batch; false at the end of an epoch (the call after that begins the next one), or if an error stands. */
+/* Fills `to` with the next batch; false at the end of an epoch (the next call starts the next epoch) or if an error is
+ * set. */
 TN_API bool             tn_pairs_next(tn_pairs_batches *b, tn_pairs_batch *to);
-TN_API int64_t          tn_pairs_batches_count(const tn_pairs_batches *b); /* of this epoch */
+TN_API int64_t          tn_pairs_batches_count(const tn_pairs_batches *b); /* batches of the current epoch */
 TN_API tn_data_position tn_pairs_position(const tn_pairs_batches *b);
 TN_API tn_status        tn_pairs_seek(tn_pairs_batches *b, tn_data_position to);
-TN_API tn_status        tn_pairs_shard(tn_pairs_batches *b, tn_shard shard); /* from the next batch on */
+TN_API tn_status        tn_pairs_shard(tn_pairs_batches *b, tn_shard shard); /* applies from the next batch on */
 TN_API void             tn_pairs_batches_free(tn_pairs_batches *b);
 
-/* For tn_fit: x the source, y the target, and the others of tn_pairs_batch by their names. A shard's rows are padded to
- * the longest of them. */
+/* For tn_fit: x is the source, y the target; the other members of tn_pairs_batch are fields by name. A shard's rows are
+ * padded to its longest row. */
 TN_API tn_source tn_pairs_source(tn_pairs_batches *b);
 
 #ifndef __cplusplus

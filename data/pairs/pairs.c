@@ -1,4 +1,4 @@
-/* pairs.c — reading pairs of lines: two files in step or one with tabs, encoded at once, filtered by length. */
+/* pairs.c — reads pairs of lines from two parallel files or one with tabs, encodes them and filters them by length. */
 #include "data/pairs/pairs_private.h"
 #include "core/base/toolbox.h"
 
@@ -38,7 +38,7 @@ static bool fits(const tn_pairs_config *c, const int64_t n[2])
            !(c->max_ratio > 0 && (double)most > c->max_ratio * (double)least);
 }
 
-/* Which file and line of it, for messages. */
+/* Raises an error that names the file and the line. */
 static bool refuse(const tn__reader *r, tn_status code, const char *what)
 {
     tn_raise(code, "%s: line %lld %s", r->label, (long long)r->line, what);
@@ -71,7 +71,7 @@ static bool add_pair(tn_pairs *p, const tn_text text[2], const tn__reader *const
             !tn__grown((void *)&s->length, &s->length_room, p->n + 1, sizeof *s->length))
             return false;
         s->start[p->n] = before[i];
-        s->length[p->n] = (int32_t)n[i] + 1; /* with its end */
+        s->length[p->n] = (int32_t)n[i] + 1; /* with the end token */
     }
     p->line[p->n++] = from[0]->line - 1;
     return true;

@@ -1,4 +1,4 @@
-/* pairs_batches.c — pairs of lines as tensors: padded to the longest of their batch, with masks for the padding. */
+/* pairs_batches.c — batches of pairs as tensors, padded to the longest of the batch, with padding masks. */
 #include "data/pairs/pairs_private.h"
 #include "core/base/toolbox.h"
 #include "data/corpus/batch_plan.h"
@@ -8,7 +8,7 @@ struct tn_pairs_batches {
     tn__batching     how;
     tn_shard         shard;
     tn__plan         plan;
-    int64_t          planned; /* the epoch of the plan, -1: none */
+    int64_t          planned; /* epoch of the plan; -1: no plan */
     tn_data_position next;
 };
 
@@ -65,7 +65,7 @@ tn_status tn_pairs_seek(tn_pairs_batches *b, tn_data_position to)
     return tn__self.error;
 }
 
-/* Row by row: what comes first (-1: nothing), the tokens, the end (-1: none), and pad up to the width. */
+/* Each row: `first` (-1: none), the tokens, `end` (-1: none), and pad up to the width. */
 static tn_tensor *rows(const tn_pairs *p, int side, const uint32_t *order, int64_t n, int64_t width, int32_t first,
                        int32_t end)
 {

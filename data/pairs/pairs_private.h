@@ -1,4 +1,4 @@
-/* pairs_private.h — pairs as their batches see them. Private. */
+/* pairs_private.h — the pairs struct, read by the batches. Private. */
 #ifndef TENON_DATA_PAIRS_PAIRS_PRIVATE_H
 #define TENON_DATA_PAIRS_PAIRS_PRIVATE_H
 
@@ -6,16 +6,16 @@
 #include "data/pairs.h"
 
 typedef struct {
-    tn_ids   ids;    /* of all lines */
-    int64_t *start;  /* of a line */
-    int32_t *length; /* of a line, with its end */
+    tn_ids   ids;    /* token ids of all lines */
+    int64_t *start;  /* first token of each line */
+    int32_t *length; /* tokens of each line, with its end */
     int64_t  start_room, length_room;
 } tn__side;
 
 struct tn_pairs {
     tn_pairs_config config;
     tn__side        side[2]; /* source, target */
-    int64_t        *line;    /* in the files */
+    int64_t        *line;    /* line number in the files, from 0 */
     int64_t         n, line_room, dropped;
 };
 
