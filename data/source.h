@@ -1,17 +1,17 @@
-/* source.h — where the batches of a training come from: what tn_fit (models/fit.h) reads, and a loop of your own may.
+/* source.h — sources of batches for training: the interface that tn_fit (models/fit.h) and custom loops read.
  * Part of data.h: include that.
  *
- * The rows of tensors are a source (below), and so is each corpus: tn_mlm_source, tn_pairs_source. One of your own is a
- * function that fills a batch; with three more it can be resumed and cut into shards:
+ * The rows of tensors are a source (below), and so is each corpus: tn_mlm_source, tn_pairs_source. A custom source is a
+ * function that fills a batch; three more functions make it resumable and shardable:
  *
  *     typedef struct { tn_tensor *all; int64_t batch; tn_shard shard; } table; // batches of 8 rows
  *     static bool table_next(void *user, tn_batch *b)
  *     {
  *         table *t = user;
- *         if (8 * t->batch + 8 > tn_size(t->all, 0)) return t->batch = 0, false; // an epoch is over
- *         tn_batch_cut(b, t->shard, 8);                                          // which of the 8 are ours
+ *         if (8 * t->batch + 8 > tn_size(t->all, 0)) return t->batch = 0, false; // end of the epoch
+ *         tn_batch_cut(b, t->shard, 8);                                          // the shard's rows of the 8
  *         b->x = tn_narrow(t->all, 0, 8 * t->batch + b->first, b->rows);
- *         t->batch += tn_shard_next(&t->shard);                                  // is there another part of them?
+ *         t->batch += tn_shard_next(&t->shard);                                  // 0 while the batch has further parts
  *         return tn_batch_put(b, "weight", tn_ones(TN_SHAPE(b->rows))) == TN_OK; // tn_batch_get in the loss
  *     }
  *     static void table_begin(void *user, const tn_json *at)
@@ -34,18 +34,18 @@ extern "C" {
 
 /* ---- shards ------------------------------------------------------------------------------------------------------ */
 
-/* What one of `of` ranks sees: of each batch of n rows, the rows from n · rank / of up to n · (rank + 1) / of. So all
- * ranks together see the batches, each row once, that one rank alone would see, in the same order; and a position is
- * the same for any number of them: a run may go on with another. {0}, like {.of = 1}, is all of it. Where a rank has
- * several parts (tn_fit with .world), .count says how many: each batch comes in the parts from `rank` on, one after
- * the other, and the position moves on behind the last of them. */
+/* The part of each batch that one of `of` ranks reads: of n rows, the rows from n · rank / of up to n · (rank + 1) /
+ * of. All ranks together read the batches of an unsharded run, each row once and in the same order. A position is the
+ * same for any number of ranks, so a run may be resumed with another number. {0}, like {.of = 1}, is the whole batch. A
+ * rank may have several parts (tn_fit with .world): .count is their number, starting with part `rank`; the source
+ * returns each batch as that many parts, one after the other, and its position advances after the last. */
 typedef struct {
     int rank, of, count; /* count 0: 1 */
     int done_;
 } tn_shard;
-TN_API bool tn_shard_next(tn_shard *s); /* behind each part: is the batch over? */
+TN_API bool tn_shard_next(tn_shard *s); /* call after each part; true: it was the last of the batch */
 
-/* The batch that comes next, for a corpus that can be asked: a value to be saved with a checkpoint and set back. */
+/* Position of the next batch: save it with a training checkpoint; tn_mlm_seek and tn_pairs_seek restore it. */
 typedef struct {
     int64_t epoch, batch; /* from 0 */
 } tn_data_position;
@@ -59,47 +59,48 @@ typedef struct {
 
 enum { TN_BATCH_FIELDS = 8 };
 typedef struct {
-    tn_tensor *x, *y;                   /* what goes in, what should come out */
-    tn_field   fields[TN_BATCH_FIELDS]; /* whatever else the loss reads, by name */
-    int64_t    items;                   /* examples or tokens, for rates and means; 0: the first dim of x, or 1 */
-    double     weight;                  /* how many rows or words the loss is the mean of; 0: items */
-    /* Of a shard: it has `rows` rows, from row `first` on, of a batch of `whole`. Fewer rows than ranks leave some with
-     * none: its tensors are empty then, and tn_fit does not ask for their loss. whole 0: the source does not say. */
+    tn_tensor *x, *y;                   /* inputs and targets */
+    tn_field   fields[TN_BATCH_FIELDS]; /* further tensors for the loss, by name */
+    int64_t    items;                   /* examples or tokens, for rates and means; 0: first dim of x, or 1 */
+    double     weight;                  /* rows or tokens that the loss averages over; 0: items */
+    /* The shard's rows: `rows` rows from row `first` of a batch of `whole`. With fewer rows than ranks, some ranks have
+     * none: their tensors are empty and tn_fit computes no loss for them. whole 0: unknown. */
     int64_t first, rows, whole;
     void   *user;
 } tn_batch;
-TN_API tn_tensor *tn_batch_get(const tn_batch *b, const char *name);  /* also "x" and "y"; raises what there is */
-TN_API tn_tensor *tn_batch_find(const tn_batch *b, const char *name); /* NULL if it is not there */
-TN_API tn_status  tn_batch_put(tn_batch *b, const char *name, tn_tensor *t); /* NULL: nothing is put */
-TN_API void       tn_batch_cut(tn_batch *b, tn_shard s, int64_t whole);      /* fills first, rows and whole */
+TN_API tn_tensor *tn_batch_get(const tn_batch *b, const char *name);         /* also "x" and "y"; raises if missing */
+TN_API tn_tensor *tn_batch_find(const tn_batch *b, const char *name);        /* NULL if missing */
+TN_API tn_status  tn_batch_put(tn_batch *b, const char *name, tn_tensor *t); /* t NULL: no effect */
+TN_API void       tn_batch_cut(tn_batch *b, tn_shard s, int64_t whole);      /* sets first, rows and whole */
 
 /* ---- sources ----------------------------------------------------------------------------------------------------- */
 
-/* One that draws its batches from the current generator needs no more than `next`: checkpoints hold generators. One
- * that goes through its data in order says where it is, or a resumed run would begin with the first batch again. */
+/* A source that draws its batches from the current generator needs only `next`, because training checkpoints store
+ * generators. A source that reads in order also needs `begin` and `save`; without them a resumed run restarts at the
+ * first batch. */
 typedef struct {
-    /* Fills b, which is zeros; its tensors belong to the open scope. False: that was the epoch's last, and the next
-     * call begins another one; or an error stands. */
+    /* Fills b, which is zeroed; its tensors belong to the open scope. Returns false at the end of an epoch (the next
+     * call starts the next epoch) or if an error is set. */
     bool (*next)(void *user, tn_batch *b);
-    /* Goes to where `save` was called, or, if at is NULL, to the first batch. Called before training and before each
-     * validation. May be NULL, as may save. */
+    /* Restores the position written by `save`, or, if at is NULL, starts at the first batch. Called before training and
+     * before each validation. May be NULL, as may save. */
     void (*begin)(void *user, const tn_json *at);
-    /* Puts members into the object that is open: tn_json_put_i64(w, "batch", s->batch). */
+    /* Writes members into the open object: tn_json_put_i64(w, "batch", s->batch). */
     void (*save)(void *user, tn_json_writer *w);
-    void (*shard)(void *user, tn_shard s); /* from the next batch on, only this part of each; NULL: it cannot be cut */
+    void (*shard)(void *user, tn_shard s); /* from the next batch on: only this part of each; NULL: not shardable */
     void   *user;
-    int64_t batches; /* in an epoch, if that is known: the same for each shard */
+    int64_t batches; /* batches of an epoch, equal for all shards; 0: unknown */
 } tn_source;
 TN_API bool      tn_source_next(const tn_source *s, tn_batch *b); /* zeros b first */
 TN_API tn_status tn_source_shard(const tn_source *s, tn_shard shard);
 
 /* ---- the rows of tensors ----------------------------------------------------------------------------------------- */
 
-/* In batches: row i is x[i], y[i], fields[..][i]. The last batch may be smaller. Shuffled anew in each epoch, by the
- * seed and the number of the epoch alone. */
+/* Batches of rows: row i is x[i], y[i], fields[..][i]. The last batch may be smaller. Shuffling is repeated for each
+ * epoch and depends only on the seed and the epoch's number. */
 typedef struct tn_dataset_config {
     int           zero_;
-    tn_tensor    *x, *y;                   /* held on to, or, if not contiguous, copied */
+    tn_tensor    *x, *y;                   /* kept until the dataset is freed; copied if not contiguous */
     tn_field      fields[TN_BATCH_FIELDS]; /* .fields = {{"mask", mask}} */
     int64_t batch TN_IS(32);               /* rows in a batch: 32 */
     bool          shuffle, drop_last;

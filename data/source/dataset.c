@@ -1,13 +1,13 @@
-/* dataset.c — the rows of tensors as a source of batches: in order, or in an order that seed and epoch decide. */
+/* dataset.c — the rows of tensors as a source of batches, in order or shuffled by seed and epoch. */
 #include "data/source/source_private.h"
 
 enum { PARTS = 2 + TN_BATCH_FIELDS };
 
 struct tn_dataset {
-    tn_field   part[PARTS]; /* x, y, fields: kept, contiguous; NULL where there is none */
-    tn_tensor *order;       /* of this epoch, i64: kept; NULL: as they are */
+    tn_field   part[PARTS]; /* x, y, fields: kept, contiguous; NULL: not given */
+    tn_tensor *order;       /* row order of this epoch, i64, kept; NULL: in order */
     tn_shard   shard;
-    int64_t    rows, batch, epoch, at; /* at: the first row of the next batch */
+    int64_t    rows, batch, epoch, at; /* at: first row of the next batch */
     bool       shuffle, drop_last;
     uint64_t   seed;
 };
@@ -36,7 +36,7 @@ static bool check(const tn_dataset_config *c, const tn_field part[PARTS])
     return true;
 }
 
-/* Kept, with its rows one after the other. */
+/* A kept contiguous tensor: t or a copy of it. */
 static tn_tensor *held(tn_tensor *t)
 {
     if (!t || tn_is_contiguous(t)) return tn_keep(t);
@@ -77,7 +77,7 @@ static bool shuffle(tn_dataset *r)
     return order != NULL;
 }
 
-/* n rows of t: from row `from` on, or as order says. */
+/* n rows of t: rows from … from + n - 1, or order[from …] if order is not NULL. */
 static tn_tensor *rows(const tn_tensor *t, const int64_t *order, int64_t from, int64_t n)
 {
     tn_shape s = tn_shape_of(t);

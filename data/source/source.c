@@ -1,4 +1,4 @@
-/* source.c — fields of a batch by their names, and which rows of it a shard has. */
+/* source.c — fields of a batch by name, and the rows of a batch that belong to a shard. */
 #include "data/source/source_private.h"
 
 #include <stdio.h>
@@ -47,7 +47,7 @@ tn_status tn_batch_put(tn_batch *b, const char *name, tn_tensor *t)
 
 /* ---- shards ------------------------------------------------------------------------------------------------------ */
 
-/* n · k / of, without the product. */
+/* n · k / of, without overflow of the product. */
 static int64_t mark(int64_t n, int64_t k, int64_t of) { return n / of * k + n % of * k / of; }
 
 void tn_batch_cut(tn_batch *b, tn_shard s, int64_t whole)

@@ -1,4 +1,4 @@
-/* source_private.h — what the sources of data/ share: the check of a shard, and a position in a checkpoint. Private. */
+/* source_private.h — shared by the sources of data/: the check of a shard and the position in a checkpoint. Private. */
 #ifndef TENON_DATA_SOURCE_SOURCE_PRIVATE_H
 #define TENON_DATA_SOURCE_SOURCE_PRIVATE_H
 
@@ -9,7 +9,7 @@
 
 bool tn__shard_check(const char *who, tn_shard s); /* raises */
 
-tn_data_position tn__position_read(const tn_json *at); /* NULL: the first batch; raises */
+tn_data_position tn__position_read(const tn_json *at); /* at NULL: the first batch; raises */
 void             tn__position_write(tn_data_position p, tn_json_writer *w);
 
 #endif
