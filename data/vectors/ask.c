@@ -1,5 +1,4 @@
-/* ask.c — questions to vectors: which words are near, which complete an analogy. Scores of many questions with all
- * words are one product of matrices. */
+/* ask.c — nearest words and analogies. The scores of many questions with all words are one matrix product. */
 #include "data/vectors/ask.h"
 #include "core/base/toolbox.h"
 #include "core/products/gemm.h"
@@ -13,7 +12,7 @@ static float length_of(const float *x, int64_t n)
     return (float)sqrt(sum);
 }
 
-/* score [n, words] = the cosines of the questions [n, dim] with all words */
+/* score [n, words] = cosines of the questions [n, dim] with all words */
 static bool cosines(const tn_vectors *v, int64_t n, const float *question, float *score)
 {
     const int64_t       words = v->words.n;
@@ -43,7 +42,7 @@ static bool cosines(const tn_vectors *v, int64_t n, const float *question, float
     return true;
 }
 
-/* The best n of the scores, in order, without those of skip; equals as the words come. */
+/* The best n scores, in order, except words in `skip`; ties in the order of the words. */
 static int64_t best(const float *score, int64_t words, const int64_t *skip, int skips, int64_t n, tn_vectors_near *to)
 {
     int64_t found = 0;
@@ -80,7 +79,7 @@ static void add_unit(const tn_vectors *v, int64_t word, float by, float *to)
     for (int64_t k = 0; k < v->dim; k++) to[k] += scale * v->row[word * v->dim + k];
 }
 
-/* b - a + c of the unit vectors; or a, b and c, one after the other. */
+/* Writes b - a + c of the unit vectors; or a, b and c, one after the other. */
 static void put_question(const tn_vectors *v, const int64_t abc[3], bool product, float *to)
 {
     static const float sign[3] = {-1, 1, 1};
@@ -88,7 +87,7 @@ static void put_question(const tn_vectors *v, const int64_t abc[3], bool product
     for (int k = 0; k < 3; k++) add_unit(v, abc[k], product ? 1 : sign[k], to + (product ? k * v->dim : 0));
 }
 
-/* Cosines moved to 0 … 1, as Levy and Goldberg do, so that a product means something. */
+/* Shifts cosines to 0 … 1, as Levy and Goldberg do, so that products are meaningful. */
 static void multiply(float *score, int64_t words)
 {
     for (int64_t w = 0; w < words; w++) {

@@ -1,10 +1,10 @@
-/* ask.h — many analogies at once (ask.c), for the judge (judge.c). Private. */
+/* ask.h — answers many analogies at once (ask.c), for judge.c. Private. */
 #ifndef TENON_DATA_VECTORS_ASK_H
 #define TENON_DATA_VECTORS_ASK_H
 
 #include "data/vectors/vectors_private.h"
 
-/* The best `most` answers to each of n questions: to [n, most], found [n]. */
+/* Writes the best `most` answers to each of n questions to `to` [n, most]; found [n]: their numbers. */
 bool tn__analogies(const tn_vectors *v, int64_t n, const int64_t (*abc)[3], bool product, int64_t most,
                    tn_vectors_near *to, int64_t *found);
 

@@ -1,8 +1,8 @@
-/* checkpoint.c — a training of vectors that can be broken off: all that changes in it, between two rounds.
+/* checkpoint.c — training checkpoints of word vectors: all state that changes, saved between two rounds.
  *
- * A file is a head, the tables one after the other, and a checksum of all that, in this machine's order of bytes. The
- * head says what was asked for and of which texts, so that a training goes on with the same and nothing else. Words,
- * their frequencies and GloVe's pairs are not in it: they are counted again, which gives the same. */
+ * A file is a header, the tables one after the other, and a checksum of both, in this machine's byte order. The header
+ * holds the arguments and identifies the texts, so that a training resumes only with the same. Words, their frequencies
+ * and GloVe's pairs are not stored: counting them again gives the same result. */
 #include "core/base/toolbox.h"
 #include "data/vectors/train_private.h"
 
@@ -17,15 +17,15 @@ static const struct {
 
 typedef struct {
     uint64_t magic;
-    int64_t  asked[ASKED]; /* bits, of real numbers */
+    int64_t  asked[ASKED]; /* for real numbers their bits */
     int64_t  texts[TEXTS];
-    /* where it stands */
+    /* the position */
     int64_t  epoch, words, place[TN__SHARDS];
     double   seconds;
-    uint64_t sum; /* of all before it */
+    uint64_t sum; /* checksum of the members before it */
 } head;
 
-#define MAGIC UINT64_C(0x32706b6374636576) /* "vectckp2" where the lowest byte comes first; 1 read texts straight on */
+#define MAGIC UINT64_C(0x32706b6374636576) /* "vectckp2", little-endian; version 1 read texts in order */
 
 static uint64_t sum_of(const head *h) { return tn__fnv1a(TN__FNV1A, h, offsetof(head, sum)); }
 

@@ -1,4 +1,4 @@
-/* files.c — files of vectors: which reader a file is for, which writer is asked for; safetensors. */
+/* files.c — vector files: chooses the reader and the writer; safetensors. */
 #include "data/vectors/files.h"
 #include "core/base/toolbox.h"
 
@@ -9,7 +9,7 @@
 static bool is_gap(char c) { return tn__is_gap(c); }
 static bool is_line_end(char c) { return c == '\n' || !c; }
 
-/* A vector for each row; is_end says between which bytes the words stand: one of a file may have blanks. */
+/* Makes a vector of each row; is_end: the bytes that separate words, because words of a file may contain blanks. */
 static tn_vectors *of_rows(tn_text words, tn_tensor *rows, bool (*is_end)(char c))
 {
     if (tn__blocked()) return NULL;
@@ -52,7 +52,7 @@ static tn_vectors *read_safetensors(const char *path)
     return v;
 }
 
-/* The form that the first bytes tell. */
+/* Guesses the format from the first bytes. */
 static tn_vectors_format guess(const tn__vectors_in *f)
 {
     unsigned char b[512] = {0};
@@ -68,7 +68,7 @@ static tn_vectors_format guess(const tn__vectors_in *f)
     if (fields != 2) return TN_VECTORS_GLOVE_TEXT;
     for (int64_t i = line + 1; i < n; i++)
         if (b[i] < ' ' && b[i] != '\n' && b[i] != '\t' && b[i] != '\r') return TN_VECTORS_BINARY;
-    /* binary numbers without a control character in 500 bytes would be strange, and short ones are seen by their end */
+    /* 500 bytes of binary numbers nearly always contain a control character; short files are recognised by their end */
     return n > line + 1 && n == f->source.size && b[n - 1] != '\n' && b[n - 1] > 0x7e ? TN_VECTORS_BINARY
                                                                                       : TN_VECTORS_TEXT;
 }
@@ -116,8 +116,8 @@ static tn_status write_safetensors(const tn_vectors *v, const char *path)
     return done;
 }
 
-/* Words that were read with blanks in them stand only where something else than a blank ends a word: the number of
- * numbers that text begins with, or the end of a line. */
+/* True if the format can store the words: a word with blanks needs a format in which a word ends otherwise, by the
+ * known count of numbers or by a line end. */
 static bool can_have(const tn_vectors *v, tn_vectors_format format)
 {
     const int64_t first = format == TN_VECTORS_GLOVE_TEXT ? tn__min_i64(1, v->words.n) : v->words.n;

@@ -1,5 +1,5 @@
-/* files_bytes.c — the bytes of files of vectors: taken from the beginning on, with an error that says where they do not
- * fit; and put, counted first and then written. */
+/* files_bytes.c — bytes of vector files: reads from the start, with errors that name the position; writes after
+ * counting. */
 #include "core/base/toolbox.h"
 #include "data/vectors/files.h"
 

@@ -1,22 +1,23 @@
-/* files_fasttext.c — FastText's .bin of version 12: its arguments, the dictionary, the input rows (words, then buckets
- * of n-grams) and the output rows. Not read: quantized models, and classifiers, whose rows have labels. */
+/* files_fasttext.c — FastText's .bin, version 12: arguments, dictionary, input rows (words, then n-gram buckets) and
+ * output rows. Not supported: quantized models, and classifiers, whose rows have labels. */
 #include "data/vectors/files.h"
 #include "core/base/toolbox.h"
 
 #include <math.h>
 
 enum { MAGIC = 793712314, VERSION = 12, MOST_WORD = 1 << 12 };
-/* Where the arguments stand. */
+/* Positions of the arguments. */
 enum { DIM, WINDOW, EPOCHS, MIN_COUNT, NEGATIVES, WORD_GRAMS, LOSS, MODEL, BUCKETS, MIN_N, MAX_N, RATE_EVERY, ARGS };
 
-/* One row in and one out for each word, and no labels. */
+/* True if each word has one input and one output row, and there are no labels. */
 static bool is_plain(const int32_t arg[ARGS], const int32_t size[3], const int64_t count[2])
 {
     return arg[DIM] >= 1 && arg[DIM] <= 1 << 16 && size[0] >= 1 && size[1] == size[0] && !size[2] && count[0] >= 0 &&
            count[1] <= 0;
 }
 
-/* N-grams of at most 255 characters in one bucket or more; or none (MAX_N 0), with buckets or without. */
+/* True for n-grams of at most 255 characters in at least one bucket, or no n-grams (MAX_N 0) with any number of
+ * buckets. */
 static bool has_sound_grams(const int32_t arg[ARGS])
 {
     if (arg[BUCKETS] < 0 || arg[MIN_N] < 0 || arg[MAX_N] < 0 || arg[MAX_N] > 255) return false;
@@ -57,7 +58,7 @@ static bool take_words(tn__vectors_in *f, tn_vectors *v, int32_t n)
     return true;
 }
 
-/* A matrix of this size, and nothing else. */
+/* Reads a matrix, which must have this size. */
 static float *take_rows(tn__vectors_in *f, int64_t rows, int64_t dim)
 {
     uint8_t quantized;
@@ -97,7 +98,7 @@ tn_vectors *tn__read_fasttext(tn__vectors_in *f)
                            .rate_every = arg[RATE_EVERY],
                            .sample = sample,
                            .tokens = count[0]};
-        /* without n-grams there may be buckets all the same, which no word uses */
+        /* a file without n-grams may have unused buckets */
         float *in = take_rows(f, size[0] + (buckets ? buckets : arg[BUCKETS]), arg[DIM]);
         v->grams = g, v->grams.in = in;
         v->grams.buckets = buckets ? buckets : arg[BUCKETS];

@@ -1,5 +1,5 @@
-/* files_text.c — vectors as text: "words dim" and then "word x x x" a line, as word2vec and FastText's .vec have it, or
- * without the first line, as GloVe; and word2vec's binary form, whose numbers are the machine's floats. */
+/* files_text.c — vectors as text: "words dim", then one "word x x x" per line, as in word2vec and FastText's .vec, or
+ * without the first line, as in GloVe; and word2vec's binary format, with the machine's floats. */
 #include "data/vectors/files.h"
 #include "core/base/toolbox.h"
 
@@ -15,7 +15,7 @@ static tn_text stripped(tn_text t)
     return t;
 }
 
-/* Takes the last field off the line; false: there is none. */
+/* Removes the last field from the line; false: the line is empty. */
 static bool last_field(tn_text *line, tn_text *field)
 {
     *line = stripped(*line);
@@ -51,7 +51,7 @@ static bool read_head(tn__reader *r, int64_t *words, int64_t *dim)
     return fail(r, "should say how many words there are and how many numbers each has");
 }
 
-/* What stands in front of the numbers is the word, blanks and all, as some files have them. */
+/* The word is everything before the numbers, including blanks, which some files have in words. */
 static bool read_row(tn__reader *r, tn_vectors *v, tn_text line)
 {
     tn_text field;
@@ -80,7 +80,7 @@ static bool read_row(tn__reader *r, tn_vectors *v, tn_text line)
     return v->words.n > before || fail(r, "has a word that has been there");
 }
 
-/* Does a number end the word? One line may have such a word. If all have, the first line says too few numbers. */
+/* True if the word ends in a number. A single word may; if all do, the first line gives too few numbers per word. */
 static bool ends_in_number(tn_text word)
 {
     tn_text field;
@@ -88,7 +88,7 @@ static bool ends_in_number(tn_text word)
     return last_field(&word, &field) && word.bytes && tn_parse_double(field.at, field.bytes, &x);
 }
 
-/* GloVe's text does not say how much it holds: the lines are counted first, and the fields of one. */
+/* GloVe's text has no sizes: counts the lines, and the fields of one line. */
 static bool measure(tn__reader *r, int64_t *words, int64_t *dim)
 {
     tn_text line, field;
@@ -116,7 +116,7 @@ tn_vectors *tn__read_text(const char *path, bool headed)
         if (!tn__reader_open(&r, "tn_vectors_load", path)) return NULL;
         r.most = MOST_LINE;
     }
-    /* a number has a digit and a blank at least */
+    /* a number takes at least a digit and a blank */
     if (good && (words < 1 || dim < 1 || words >= INT32_MAX / 2 || dim > 1 << 20 ||
                  !tn__mul_i64(words, 2 * dim, &need) || need > r.source.size))
         good = fail(&r, "speaks of more than the file can hold, or of nothing");
@@ -177,7 +177,7 @@ tn_vectors *tn__read_binary(tn__vectors_in *f)
     for (int64_t i = 0; v && i < words; i++) {
         n = tn__in_word(f, text, MOST_WORD, ' ');
         const char *word = text;
-        if (n > 0 && *word == '\n') word++, n--; /* word2vec ends a row with it, gensim does not */
+        if (n > 0 && *word == '\n') word++, n--; /* word2vec writes it after each row, gensim does not */
         if (n < 0 || !tn__in_name(f, v, word, n)) break;
         if (!tn__in_take(f, v->row + i * dim, 4 * dim) || !tn__in_finite(f, v->row + i * dim, dim)) break;
     }

@@ -1,34 +1,34 @@
-/* glove.c — vectors from counts (Pennington et al. 2014). How often two words stand near each other, each time divided
- * by their distance, is counted once; then words w and contexts c learn by AdaGrad
+/* glove.c — vectors from counts (Pennington et al. 2014). Co-occurrences of two words, each divided by their distance,
+ * are counted once; then words w and contexts c learn by AdaGrad
  *
  *   Σ f(x) (w·c + b_w + b_c - log x)²,   f(x) = min(1, (x / x_max)^¾)
  *
- * over all pairs that were counted. A word's vector is w + c.
+ * over all counted pairs. A word's vector is w + c.
  *
- * A pair counts the same in both directions, and is kept once. The words are dealt out to PARTS, and the pairs to
- * PARTS × PARTS blocks, by both words; a block of w and c is learned from together with the other direction of that of
- * c and w. Blocks that share neither the part of w nor that of c touch no row in common: so a diagonal of blocks can be
- * learned from by as many workers as there are, in any order, to the same bits; and one diagonal follows the other. A
- * turn around all of them takes a slice of each block: with whole blocks, a row learns from one part's words for long
- * before it meets the next part's, and rare words come out worse. */
+ * A pair counts the same in both directions and is stored once. Words are distributed over PARTS parts, and pairs over
+ * PARTS × PARTS blocks, by both words; the block of (w, c) is processed together with the reverse direction of the
+ * block of (c, w). Blocks with different parts of w and of c share no row, so any number of workers can process a
+ * diagonal of blocks, in any order, with the same bits; the diagonals follow each other. One turn through all diagonals
+ * takes one slice of each block: with whole blocks, a row would learn from one part's words for long before the next
+ * part's, which makes rare words worse. */
 #include "core/base/toolbox.h"
 #include "data/vectors/train_private.h"
 
 #include <math.h>
 
-enum { PARTS = TN__SHARDS, SLICES = 8, MOST_SLOTS = 1 << 23 /* of a table: 100 MB while pairs are counted */ };
+enum { PARTS = TN__SHARDS, SLICES = 8, MOST_SLOTS = 1 << 23 /* per table: 100 MB while pairs are counted */ };
 
-/* Two words that stand near each other, the more frequent one first. */
+/* Two words that co-occur, the more frequent one first. */
 typedef struct {
-    uint32_t low, high; /* low + 1; 0: a free slot */
+    uint32_t low, high; /* low: index + 1; 0: a free slot */
     float    count;
 } tally;
 
 typedef struct {
     tally   *slot;
     int64_t  slots, n;
-    float    least; /* rarer pairs have been dropped, for want of room */
-    uint64_t seed;  /* of their order */
+    float    least; /* pairs with smaller counts have been dropped to save memory */
+    uint64_t seed;  /* seed of their order */
 } counted;
 
 typedef struct {
@@ -37,11 +37,11 @@ typedef struct {
 } pair;
 
 struct tn__pairs {
-    counted   table[PARTS]; /* by low */
+    counted   table[PARTS]; /* indexed by low */
     pair     *block[PARTS][PARTS];
     int64_t   in_block[PARTS][PARTS];
     int       diagonal, slice;
-    int64_t   stride; /* of the rows below: the vector, its bias, and what fills a cache line */
+    int64_t   stride; /* floats per row of the tables below: vector, bias, padding to a cache line */
     tn__table word, context, word_squares, context_squares;
 };
 
@@ -66,7 +66,7 @@ static tally *slot_of(const counted *c, const tally *p, uint64_t hash)
     }
 }
 
-/* Into a table of so many slots, without what was counted less than `least`. */
+/* Moves the pairs to a table of `slots` slots, without those counted less than `least`. */
 static bool resettle(counted *c, int64_t slots, float least)
 {
     counted to = {.slots = slots, .least = least, .seed = c->seed};
@@ -92,7 +92,7 @@ static bool add_pair(counted *c, const tally *p, uint64_t hash)
     return true;
 }
 
-/* Pairs on their way to a table: nearly each lies in memory that is far, and is asked for some pairs before. */
+/* A queue of pairs for a table: nearly each slot is in distant memory and is prefetched WAIT pairs earlier. */
 enum { WAIT = 32 };
 typedef struct {
     counted *to;
@@ -123,20 +123,20 @@ static void read_words(int64_t from, int64_t to, void *user)
     for (int64_t i = from; i < to; i++) tn__shard_read(&t->shard[i]);
 }
 
-/* The words before a word; those behind it will have it before them. */
+/* Counts pairs with the words before a word; the words after it count theirs with it. */
 static bool count_before(queue *q, const tn__shard *s, int64_t at, int64_t window, uint32_t table)
 {
     const uint32_t own = (uint32_t)s->token[at];
     for (int64_t d = 1; d <= window && d <= at && s->token[at - d] >= 0; d++) {
         const uint32_t other = (uint32_t)s->token[at - d], low = own < other ? own : other;
         if (low % PARTS != table) continue;
-        const float by = own == other ? 2.0f : 1.0f; /* both directions are one */
+        const float by = own == other ? 2.0f : 1.0f; /* both directions are one pair */
         if (!enter(q, (tally){low + 1, own ^ other ^ low, by / (float)d})) return false;
     }
     return true;
 }
 
-/* The pairs of one table, in all shards. */
+/* Counts the pairs of one table, in all shards. */
 static void count_table(int64_t from, int64_t to, void *user)
 {
     tn__trainer *t = user;
@@ -151,9 +151,9 @@ static void count_table(int64_t from, int64_t to, void *user)
     }
 }
 
-/* ---- what was counted, dealt out --------------------------------------------------------------------------------- */
+/* ---- distributing the counted pairs ------------------------------------------------------------------------------ */
 
-/* Blocks for a table's pairs, of just their size. */
+/* Allocates blocks of exact size for a table's pairs. */
 static bool make_blocks(struct tn__pairs *g, int64_t table)
 {
     const counted *c = &g->table[table];
@@ -167,10 +167,10 @@ static bool make_blocks(struct tn__pairs *g, int64_t table)
 
 static int64_t rows_of_part(const tn__trainer *t) { return (t->words.words.n + PARTS - 1) / PARTS; }
 
-/* The row of a word. Those of a part stand together: what the CPU fetches beside a row is not another worker's. */
+/* The row of a word. Rows of a part are adjacent, so that the CPU's prefetcher does not touch another worker's rows. */
 static int64_t row_of(const tn__trainer *t, int64_t word) { return word % PARTS * rows_of_part(t) + word / PARTS; }
 
-/* In the order of the table, which is that of a hash and the seed: so neighbours have nothing to do with each other. */
+/* Distributes pairs in table order, that is by a hash with the seed, so that neighbours are unrelated. */
 static void deal(int64_t from, int64_t to, void *user)
 {
     const tn__trainer *t = user;
@@ -218,7 +218,7 @@ static void fetch(const struct tn__pairs *g, int64_t word, int64_t context)
     }
 }
 
-/* The first words of the pairs and the second ones as their contexts, or the other way round. */
+/* Learns the pairs with their first words as words and second as contexts; turned: reversed. */
 static void learn_pairs(const tn__trainer *t, const pair *p, int64_t n, bool turned)
 {
     const struct tn__pairs *g = t->pairs;
@@ -233,8 +233,9 @@ static void learn_pairs(const tn__trainer *t, const pair *p, int64_t n, bool tur
     }
 }
 
-/* The slice whose turn it is; in the other direction that of half a turn later. Otherwise a word and the same word as a
- * context would meet the same pairs at the same time and err alike, and their sum would be no better than one. */
+/* Learns the current slice; in the reverse direction the slice half a pass later. Otherwise a word and the same word as
+ * a context would see the same pairs at the same time and make the same errors, and their sum would be no better than
+ * either. */
 static void learn_slice(const tn__trainer *t, int64_t low, int64_t high, bool turned)
 {
     const struct tn__pairs *g = t->pairs;
@@ -254,9 +255,9 @@ static void learn_blocks(int64_t from, int64_t to, void *user)
     }
 }
 
-/* The authors' program sums the squares of rate · slope, from 1 on, and its biases learn at a rate of 1: that is to
- * learn all at a rate of 1, with sums that begin at 1 / rate². With sums of slopes from 1 on, the vectors soon learn
- * little. */
+/* The authors' program sums the squares of rate · gradient starting from 1, and its biases learn at a rate of 1:
+ * equivalent to a rate of 1 for all, with sums starting at 1 / rate². With sums of gradients starting from 1, the
+ * vectors would soon stop learning. */
 static bool make_rows(tn__trainer *t, tn__table *table, uint64_t which)
 {
     struct tn__pairs *g = t->pairs;

@@ -1,4 +1,4 @@
-/* judge.c — how good vectors are: their similarities beside people's, by rank; analogies; and vectors of sentences. */
+/* judge.c — evaluation of vectors: rank correlation with human similarity scores; analogies; and sentence vectors. */
 #include "data/vectors/ask.h"
 #include "core/base/toolbox.h"
 
@@ -18,7 +18,7 @@ static int fields_of(tn_text line, tn_text to[FIELDS])
     return n;
 }
 
-/* As it stands, or in small letters (of ASCII: where others matter, the file can be made to fit). */
+/* Looks up a word as it is, then in lower case (ASCII only; files with other letters can be adapted). */
 static int64_t look_up(const tn_vectors *v, tn_text word)
 {
     char          text[TN__WORD_MOST];
@@ -51,7 +51,7 @@ static bool smaller(const void *owner, uint32_t a, uint32_t b)
     return x[a] != x[b] ? x[a] < x[b] : a < b;
 }
 
-/* Numbers become their ranks; equals share the mean of theirs. */
+/* Replaces numbers by their ranks; ties get the mean of their ranks. */
 static bool rank(numbers *a)
 {
     const size_t n = (size_t)a->n, bytes = n * (sizeof(uint32_t) + sizeof(double));
@@ -71,7 +71,7 @@ static bool rank(numbers *a)
 
 static double correlation(const numbers *a, const numbers *b)
 {
-    const double mean = (double)(a->n - 1) / 2; /* of ranks */
+    const double mean = (double)(a->n - 1) / 2; /* mean of the ranks */
     double       ab = 0, aa = 0, bb = 0;
     for (int64_t i = 0; i < a->n; i++) {
         const double x = a->x[i] - mean, y = b->x[i] - mean;
@@ -103,7 +103,7 @@ tn_vectors_score tn_vectors_similarity(const tn_vectors *v, const char *path)
         const int n = fields_of(line, field);
         if (!n || (n > 0 && *line.at == '#')) continue;
         if (n < 3 || !tn_parse_double(field[2].at, field[2].bytes, &said)) {
-            if (r.line == 1) continue; /* names of the columns */
+            if (r.line == 1) continue; /* column names */
             tn_raise(TN_EFORMAT, "%s: line %lld: expected two words and a number", r.label, (long long)r.line);
             break;
         }
@@ -177,7 +177,7 @@ tn_vectors_score tn_vectors_analogies(const tn_vectors *v, const char *path, boo
 
 /* ---- sentences --------------------------------------------------------------------------------------------------- */
 
-/* How frequent a word is: by its count; or by its rank, as Zipf has it, with the harmonic number of all. */
+/* The frequency of a word: by its count, or by its rank with Zipf's law and the harmonic number of all words. */
 static double frequency(const tn_vectors *v, int64_t word)
 {
     if (v->total > 0) return (double)v->count[word] / v->total;
@@ -186,7 +186,7 @@ static double frequency(const tn_vectors *v, int64_t word)
 
 static void add_word(const tn_vectors *v, int64_t i, double sif, const float *x, float *to)
 {
-    const double p = sif > 0 && i >= 0 ? frequency(v, i) : 0; /* a word made of n-grams was never seen */
+    const double p = sif > 0 && i >= 0 ? frequency(v, i) : 0; /* a word composed of n-grams has no count */
     const float  by = sif > 0 ? (float)(sif / (sif + p)) : 1.0f;
     for (int64_t k = 0; k < v->dim; k++) to[k] += by * x[k];
 }

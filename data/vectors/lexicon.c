@@ -1,5 +1,5 @@
-/* lexicon.c — words, how often they occur, and their numbers, found fast: training looks up each word of a text in each
- * epoch. A slot holds 32 bits of the hash, so that nearly always one comparison of letters is made. */
+/* lexicon.c — words with counts and indices, with fast lookup: training looks up each word of a text in each epoch. A
+ * slot stores 32 bits of the hash, so that a lookup nearly always compares the letters of one word only. */
 #include "data/vectors/vectors_private.h"
 #include "core/base/toolbox.h"
 
@@ -16,7 +16,7 @@ static uint64_t folded(uint64_t a, uint64_t b)
     return (uint64_t)p ^ (uint64_t)(p >> 64);
 }
 
-/* Eight bytes at a time, multiplied to 128 bits and folded; seeded, so that a text cannot be made to collide. */
+/* Hashes eight bytes at a time by a 128-bit product, folded; seeded, so that a text cannot be made to collide. */
 static uint64_t hashed(uint64_t seed, const char *p, size_t n)
 {
     uint64_t h = seed ^ n * 0x9e3779b97f4a7c15u, word;
@@ -62,7 +62,7 @@ static bool rehash(tn__lexicon *x, uint64_t slots)
     return true;
 }
 
-/* A string behind the others, without their table of names. */
+/* Appends a string without using tn__strings' own hash table. */
 static bool add_string(tn__strings *s, const char *text, size_t bytes)
 {
     if (s->n >= UINT32_MAX / 8) return tn_raise(TN_ENOMEM, "more than %u different words", UINT32_MAX / 8), false;
@@ -96,7 +96,7 @@ bool tn__lexicon_count(tn__lexicon *x, const char *text, size_t bytes, int64_t t
 
 /* ---- fewer words ------------------------------------------------------------------------------------------------- */
 
-/* Leaves those of the order, in that order. */
+/* Keeps the words listed in `order`, in that order. */
 static bool reordered(tn__lexicon *x, const uint32_t *order, uint32_t n)
 {
     tn__lexicon y = {.seed = x->seed, .lines = x->lines, .sum = x->sum};
@@ -121,7 +121,7 @@ static bool more_frequent(const void *owner, uint32_t a, uint32_t b)
 
 static bool thinned(tn__lexicon *x, int64_t min_count, bool sorted)
 {
-    if (!x->words.start || !x->count) return true; /* no word was met */
+    if (!x->words.start || !x->count) return true; /* no words */
     const size_t bytes = ((size_t)x->words.n + 1) * sizeof(uint32_t);
     uint32_t    *order = tn__mem_get(bytes), n = 0;
     if (!order) return false;
@@ -147,7 +147,7 @@ void tn__lexicon_free(tn__lexicon *x)
 
 enum { BLOCK = 1 << 20 };
 
-/* Counts the whole words of the bytes; returns how many bytes of the last one, which may go on, are left. */
+/* Counts the complete words; returns the number of bytes of a last word that may continue. */
 static int64_t count_block(tn__lexicon *x, const char *p, int64_t n, bool end)
 {
     int64_t at = 0;
@@ -170,7 +170,7 @@ bool tn__lexicon_read(tn__lexicon *x, const char *who, const char *path, int64_t
     int64_t left = 0, least = 1;
     x->sum = tn__fnv1a_i64(x->sum, s.size);
     for (int64_t at = 0; buffer && at < s.size && tn__self.error == TN_OK;) {
-        if (left > BLOCK / 2) left = TN__WORD_MOST + 1; /* no word any more, however it goes on */
+        if (left > BLOCK / 2) left = TN__WORD_MOST + 1; /* already too long to be a word */
         const int64_t n = tn__min_i64(s.size - at, BLOCK - left);
         if (!tn__source_read(&s, buffer + left, at, (size_t)n)) break;
         at += n;

@@ -1,12 +1,12 @@
-/* noise.c — what words are held against: draws in proportion to their frequency, by an alias table; and the tree of
- * hierarchical softmax. */
+/* noise.c — negative sampling: draws in proportion to frequency, by an alias table; and the tree of hierarchical
+ * softmax. */
 #include "data/vectors/vectors_private.h"
 #include "core/base/toolbox.h"
 
 /* ---- Walker's alias method --------------------------------------------------------------------------------------- */
 
-/* Slot i holds i up to its cut and another word beyond: each has the same chance, and what a rare word leaves free in
- * its slot is filled by a frequent one. */
+/* Slot i yields i up to its cut and another word beyond. All slots are equally likely; a frequent word fills
+ * the rest of a rare word's slot. */
 bool tn__noise_make(tn__noise *a, const double *weight, int64_t n)
 {
     const size_t bytes = (size_t)n * (sizeof(double) + sizeof(uint32_t));
@@ -27,7 +27,7 @@ bool tn__noise_make(tn__noise *a, const double *weight, int64_t n)
             part[l] -= 1 - part[s];
             if (part[l] < 1) large++, list[small++] = l;
         }
-        /* what is left on either side has a part of 1, but for rounding: it stands for itself */
+        /* the remaining words have a part of 1, up to rounding: they fill their slots */
         for (int64_t i = 0; i < small; i++) a->slot[list[i]] = (struct tn__noise_slot){UINT32_MAX, list[i]};
         for (int64_t i = large; i < n; i++) a->slot[list[i]] = (struct tn__noise_slot){UINT32_MAX, list[i]};
     }
@@ -45,8 +45,8 @@ void tn__noise_free(tn__noise *a)
 
 enum { DEEPEST = 60 };
 
-/* Words come in order of frequency, so the two rarest are at one of two ends: of the words not yet taken, or of the
- * nodes made so far, whose counts only grow. Node w + i is the i-th made; the last is the root. */
+/* Words are sorted by frequency, so the two rarest are at one of two ends: of the words not yet taken, or of the nodes
+ * already made, whose counts only grow. Node w + i is the i-th node; the last is the root. */
 static void join(const int64_t *count, int64_t w, int64_t *sum, int32_t *parent, float *turn)
 {
     int64_t word = w - 1, node = 0;
@@ -64,7 +64,7 @@ static void join(const int64_t *count, int64_t w, int64_t *sum, int32_t *parent,
     }
 }
 
-/* The way up from each word, which is written where it is asked for; returns its length. */
+/* Follows the path from a word to the root and writes it if `node` is not NULL; returns its length. */
 static int climb(int64_t word, int64_t w, const int32_t *parent, const float *turn, int32_t *node, float *way)
 {
     int n = 0;

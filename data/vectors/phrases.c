@@ -1,22 +1,23 @@
-/* phrases.c — words that stand together far more often than by chance become one word, "new york" "new_york" (Mikolov
- * et al. 2013, word2phrase). A pair ab is a phrase if
+/* phrases.c — joins words that occur together far more often than at random: "new york" to "new_york" (Mikolov et al.
+ * 2013, word2phrase). A pair ab is a phrase if
  *
  *   (count(ab) - min_count) / (count(a) count(b)) · words > threshold
  *
- * and both words occur min_count times. Pairs are joined from left to right, and what was joined in a reading is not
- * joined to what follows. A pair does not reach over a line's end (word2phrase counts those that do, but joins none).
+ * and both words occur at least min_count times. Pairs are joined from left to right, and a pair joined in this run is
+ * not joined to the next word. A pair does not cross the end of a line (word2phrase counts such pairs, but does not
+ * join them).
  *
- * Memory is bounded, and counts are exact. Words: up to MOST_WORDS different ones, more is an error. Pairs: those of
- * words that are frequent enough, up to MOST_PAIRS at a time. When there are more, the range of hashes that are counted
- * is halved, the pairs beyond it are dropped, and counted in another reading of the texts: so there are as many
- * readings as it takes, and which pair was counted in which does not matter. */
+ * Memory is bounded and counts are exact. Words: more than MOST_WORDS different ones are an error. Pairs: at most
+ * MOST_PAIRS pairs of frequent words at a time. When there are more, the range of counted hashes is halved and the
+ * pairs beyond it are dropped and counted in another pass through the texts: there are as many passes as needed, and
+ * the result does not depend on the pass in which a pair is counted. */
 #include "data/vectors/phrases.h"
 #include "core/base/toolbox.h"
 #include "data/vectors/files.h"
 
 #define WHO "tn_vectors_phrases"
 
-enum { BLOCK = 1 << 20, MOST_WORDS = 21000000, MOST_PAIRS = 1 << 24 /* 1 GB while their table is rebuilt */ };
+enum { BLOCK = 1 << 20, MOST_WORDS = 21000000, MOST_PAIRS = 1 << 24 /* 1 GB while the table is rebuilt */ };
 
 /* ---- texts, word by word ----------------------------------------------------------------------------------------- */
 
@@ -24,19 +25,19 @@ typedef struct {
     const tn_vectors_phrases_args *a;
     int                            files;
     const char *const             *path;
-    const char                    *doing; /* for progress */
-    int64_t                        bytes; /* of all files, once they are known */
+    const char                    *doing; /* stage, for progress */
+    int64_t                        bytes; /* of all files, once known */
     int64_t                        done;
-    int                            next; /* the file that is opened next */
+    int                            next; /* next file to open */
     bool                           open;
-    bool                           line; /* words were met, and no line's end behind them */
+    bool                           line; /* words have been read since the last line end */
     char                           label[TN__LABEL];
     tn__source                     source;
-    int64_t                        at, have, used; /* read of the file; bytes in the buffer, and how many are done */
+    int64_t                        at, have, used; /* bytes read of the file; in the buffer; and used of those */
     char                          *buffer;
 } reader;
 
-typedef enum { NOTHING /* stopped, or raised */, WORD, LINE, END } found;
+typedef enum { NOTHING /* stopped or raised */, WORD, LINE, END } found;
 
 static void reader_begin(reader *r, const char *doing)
 {
@@ -74,7 +75,7 @@ static bool refill(reader *r)
     return true;
 }
 
-/* The next word, or line's end: the end of a file is one, if words stand before it. */
+/* Reads the next word or line end; the end of a file is a line end if words precede it. */
 static found next_of(reader *r, tn_text *word)
 {
     for (;;) {
@@ -127,7 +128,7 @@ static struct counted *slot_of(const table *t, uint64_t key)
     }
 }
 
-/* Into a table of so many slots, without the pairs whose hash is beyond `upto`. */
+/* Moves the pairs to a table of `slots` slots, without those whose hash is beyond `upto`. */
 static bool resettle(table *t, int64_t slots, uint64_t upto)
 {
     table to = {.slots = slots};
@@ -150,15 +151,15 @@ static bool add(table *t, uint64_t key, int64_t by)
 
 static uint64_t key_of(int64_t a, int64_t b) { return ((uint64_t)a << 32 | (uint64_t)b) + 1; }
 
-/* ---- what is a phrase -------------------------------------------------------------------------------------------- */
+/* ---- phrases ----------------------------------------------------------------------------------------------------- */
 
 typedef struct {
     const tn_vectors_phrases_args *a;
     const tn__phrases_limits      *limits;
     reader                         r;
     tn__lexicon                    words;
-    int64_t                        all, size;  /* words of the texts; bytes of what will be written */
-    uint64_t                       from, upto; /* hashes that are counted in this reading */
+    int64_t                        all, size;  /* words of the texts; bytes of the output */
+    uint64_t                       from, upto; /* range of hashes counted in this pass */
     table                          pairs, phrases;
     int64_t                        joined;
 } phrases;
@@ -166,7 +167,7 @@ typedef struct {
 static bool count_words(phrases *p)
 {
     tn_text w;
-    bool    first = true; /* of its line */
+    bool    first = true; /* first word of its line */
     reader_begin(&p->r, "words");
     for (found f; (f = next_of(&p->r, &w)) != END;) {
         if (f == NOTHING) return false;
@@ -188,7 +189,7 @@ static bool count_words(phrases *p)
     return tn__lexicon_trim(&p->words, p->a->min_count);
 }
 
-/* The number of a word that may be in a phrase, or -1. */
+/* The index of a word that may be in a phrase, or -1. */
 static int64_t number_of(const phrases *p, tn_text w)
 {
     return w.bytes > TN__WORD_MOST ? -1 : tn__lexicon_find(&p->words, w.at, w.bytes);
@@ -204,7 +205,7 @@ static bool count_pair(phrases *p, int64_t a, int64_t b)
     return hash < p->from || hash > p->upto || add(&p->pairs, key, 1);
 }
 
-/* Of the pairs that were counted, those that are phrases. */
+/* Selects the phrases among the counted pairs. */
 static bool choose(phrases *p)
 {
     for (int64_t i = 0; i < p->pairs.slots; i++) {

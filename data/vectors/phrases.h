@@ -1,12 +1,12 @@
-/* phrases.h — phrases with other bounds on memory, for tests. Private. */
+/* phrases.h — phrases with custom memory limits, for tests. Private. */
 #ifndef TENON_DATA_VECTORS_PHRASES_H
 #define TENON_DATA_VECTORS_PHRASES_H
 
 #include "data/vectors/vectors_private.h"
 
 typedef struct {
-    int64_t words; /* different ones: more is an error */
-    int64_t pairs; /* that are counted in one reading, at least 2: more take more readings */
+    int64_t words; /* different words: more is an error */
+    int64_t pairs; /* counted in one pass, at least 2; more need more passes */
     int64_t phrases;
 } tn__phrases_limits;
 tn_vectors_phrased tn__phrases_write(int n, const char *const *paths, const char *to, const tn_vectors_phrases_args *a,

@@ -1,17 +1,17 @@
-/* plane.c — points in the plane for rows of many numbers, so that they can be drawn: along the two directions of
- * largest variance (PCA); or so that those that are near stay near (t-SNE, van der Maaten and Hinton 2008).
+/* plane.c — projects rows to points in the plane for figures: along the two directions of
+ * largest variance (PCA), or preserving neighbours (t-SNE, van der Maaten and Hinton 2008).
  *
- * t-SNE: rows i and j are neighbours with p_ij, a normal distribution around each row whose width gives it so many
- * neighbours as `perplexity` says; points are neighbours with q_ij ∝ 1 / (1 + |y_i - y_j|²). The points go down the
- * gradient of Σ p log(p / q), 4 Σ_j (p_ij - q_ij) (y_i - y_j) / (1 + |y_i - y_j|²), all pairs each time. */
+ * t-SNE: rows i and j are neighbours with p_ij, a normal distribution around each row, as wide as gives `perplexity`
+ * neighbours; points are neighbours with q_ij ∝ 1 / (1 + |y_i - y_j|²). The points descend along the
+ * gradient of Σ p log(p / q), 4 Σ_j (p_ij - q_ij) (y_i - y_j) / (1 + |y_i - y_j|²), over all pairs in each step. */
 #include "core/base/toolbox.h"
 #include "data/vectors/vectors_private.h"
 
 #include <math.h>
 
-enum { MOST_ROWS = 5000 /* of t-SNE: all pairs are kept */, STEPS = 500, EARLY = 100, POWER_STEPS = 300 };
+enum { MOST_ROWS = 5000 /* for t-SNE: all pairs are stored */, STEPS = 500, EARLY = 100, POWER_STEPS = 300 };
 
-/* Rows in f64 around their mean. */
+/* Rows in f64 minus their mean. */
 static double *centred(const tn_tensor *rows, int64_t n, int64_t dim)
 {
     double *x = tn__mem_get((size_t)(n * dim) * sizeof *x);
@@ -46,7 +46,7 @@ static double scaled(double *v, int64_t n)
     return sum;
 }
 
-/* The direction of largest variance, at right angles to `other` (NULL: any): v becomes Xᵀ X v again and again. */
+/* The direction of largest variance orthogonal to `other` (NULL: any), by power iteration of Xᵀ X. */
 static void direction(const double *x, int64_t n, int64_t dim, const double *other, double *v, double *next)
 {
     for (int64_t k = 0; k < dim; k++)
@@ -89,8 +89,8 @@ tn_tensor *tn_plane_pca(const tn_tensor *rows)
 
 /* ---- t-SNE ------------------------------------------------------------------------------------------------------- */
 
-/* One row of p from squared distances: the width of the normal distribution is halved or doubled until the entropy is
- * log(perplexity). */
+/* Computes one row of p from squared distances: halves or doubles the width of the normal distribution until the
+ * entropy is log(perplexity). */
 static void neighbours(double *p, int64_t n, int64_t self, double perplexity)
 {
     const double want = tn__libm_log(perplexity);
@@ -117,7 +117,7 @@ typedef struct {
     const double *x;
     double       *p, *y, *speed, *gain, *slope, *sums;
     int64_t       n, dim;
-    double        perplexity, all, by; /* all: Σ 1 / (1 + |y_i - y_j|²); by: what p is multiplied by */
+    double        perplexity, all, by; /* all: Σ 1 / (1 + |y_i - y_j|²); by: factor of p */
 } embedding;
 
 static void distances(int64_t from, int64_t to, void *user)
@@ -146,7 +146,7 @@ static void row_sums(int64_t from, int64_t to, void *user)
 {
     embedding *e = user;
     for (int64_t i = from; i < to; i++) {
-        e->sums[i] = -1; /* itself */
+        e->sums[i] = -1; /* minus the term of itself */
         for (int64_t j = 0; j < e->n; j++) e->sums[i] += near(e, i, j);
     }
 }
@@ -168,7 +168,7 @@ static void slopes(int64_t from, int64_t to, void *user)
 static void go_down(embedding *e, int step)
 {
     const double keep = step < 250 ? 0.5 : 0.8, rate = fmax(10, (double)e->n / 12);
-    e->by = step < EARLY ? 12 : 1; /* neighbours find each other first */
+    e->by = step < EARLY ? 12 : 1; /* early exaggeration */
     tn_parallel_for(e->n, 16, row_sums, e);
     e->all = 0;
     for (int64_t i = 0; i < e->n; i++) e->all += e->sums[i];

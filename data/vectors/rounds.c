@@ -1,4 +1,4 @@
-/* rounds.c — what both ways of training go through: the texts in rounds; and at the end the vectors. */
+/* rounds.c — shared by both kinds of training: reading the texts in rounds, and the final vectors. */
 #include "core/base/toolbox.h"
 #include "data/vectors/train_private.h"
 
@@ -13,8 +13,8 @@ void tn__tell(const tn__trainer *t, const tn__run *r, double done)
 
 enum { TOLD_EVERY = 64 };
 
-/* Where a shard goes on that has read so many bytes of its part. Steps of the golden ratio around the part go to all
- * regions of it soon, and again and again; what is less than a piece comes last. */
+/* Next position of a shard that has read `read` bytes of its part. Steps of the golden ratio soon visit all regions of
+ * the part, repeatedly; the remainder smaller than a chunk comes last. */
 static int64_t place_of(const tn__shard *s, int64_t read)
 {
     const int64_t piece = read / TN__SHARD_BYTES, pieces = s->bytes / TN__SHARD_BYTES;
@@ -22,9 +22,10 @@ static int64_t place_of(const tn__shard *s, int64_t read)
     return s->part + at * TN__SHARD_BYTES + read % TN__SHARD_BYTES;
 }
 
-enum { PREFETCHED = 64 }; /* pieces: so far ahead the system is told what will be read */
+enum { PREFETCHED = 64 }; /* chunks: read-ahead distance */
 
-/* No system guesses such an order; without this a text that is larger than the memory takes half as long again. */
+/* Tells the system what will be read: it cannot predict this order, and a text larger than the memory would take 1.5
+ * times as long. */
 static void prefetch(const tn__shard *s, const tn__run *r)
 {
     const int64_t read = s->read + (int64_t)PREFETCHED * TN__SHARD_BYTES;
@@ -33,10 +34,10 @@ static void prefetch(const tn__shard *s, const tn__run *r)
         tn__source_prefetch(&s->source, tn__max_i64(0, at - TN__AROUND), TN__SHARD_BYTES + 2 * TN__AROUND);
 }
 
-/* The step around so many pieces: with no divisor in common it meets each once. */
+/* The step through `pieces` chunks; coprime to their number, so that it visits each once. */
 static int64_t golden_step(int64_t pieces)
 {
-    if (pieces > INT32_MAX) return 1; /* a product must not go beyond 64 bits */
+    if (pieces > INT32_MAX) return 1; /* avoids overflow of a product */
     for (int64_t step = (int64_t)((double)pieces * 0.6180339887498949);; step++) {
         int64_t divisor = step, other = pieces;
         while (other) {
@@ -47,7 +48,7 @@ static int64_t golden_step(int64_t pieces)
     }
 }
 
-/* The next piece of a shard, or what is left of it behind a file's end. False: raised. */
+/* Reads the next chunk of a shard, or the rest of it after a file's end. False: raised. */
 static bool next_piece(tn__shard *s, const tn__run *r, int64_t epoch)
 {
     int file = 0;
@@ -70,7 +71,7 @@ static bool next_piece(tn__shard *s, const tn__run *r, int64_t epoch)
     return tn__source_read(&s->source, s->text, s->text_at, (size_t)(s->text_end - s->text_at));
 }
 
-/* The texts in equal parts, one for each shard, of which some were read before; returns the bytes that were. */
+/* Divides the texts into equal parts, one per shard; returns the bytes already read before a resume. */
 static int64_t deal_texts(tn__trainer *t, tn__run *r)
 {
     const int64_t part = tn__max_i64(TN__SHARD_BYTES, (r->bytes + t->shards - 1) / t->shards);
@@ -87,7 +88,7 @@ static int64_t deal_texts(tn__trainer *t, tn__run *r)
     return before;
 }
 
-/* Between two rounds; then the epoch goes on. */
+/* Saves a checkpoint between two rounds of an epoch. */
 static bool save(const tn__trainer *t, tn__run *r)
 {
     const tn__saved tables[TN__SAVED] = {{t->in.x, t->in.rows * t->width}, {t->out.x, t->out.rows * t->width}};
@@ -97,19 +98,19 @@ static bool save(const tn__trainer *t, tn__run *r)
 
 enum { SAVED_EVERY = 600 }; /* seconds */
 
-/* False: stopped, which is saved before, or raised. */
+/* False: stopped, after saving, or raised. */
 static bool goes_on(const tn__trainer *t, tn__run *r)
 {
     const bool stop = t->a.stop && *t->a.stop;
     const bool due = stop || (t->a.checkpoint && tn__seconds() - r->saved > SAVED_EVERY);
-    return (!due || t->pairs || save(t, r)) && !stop; /* GloVe's counts are made again */
+    return (!due || t->pairs || save(t, r)) && !stop; /* GloVe counts again after a resume */
 }
 
 bool tn__read_through(tn__trainer *t, tn__run *r)
 {
     bool on = true;
     for (int64_t at = deal_texts(t, r), round = 0; on && at < r->bytes && tn__self.error == TN_OK; round++) {
-        /* what GloVe counts it reads once, and tells of its epochs later */
+        /* GloVe reads the texts once to count and reports its epochs later */
         const double done = (double)(r->before + at) / ((double)r->bytes * (double)t->a.epochs);
         if (!(on = goes_on(t, r))) break;
         t->rate = (float)(t->a.lr * fmax(1e-4, 1 - done));

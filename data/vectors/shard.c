@@ -1,9 +1,9 @@
-/* shard.c — a piece of the text as one worker learns from it.
+/* shard.c — one shard's work on a chunk of the text.
  *
- * All pieces of a round begin with the same rows and each works on copies of those that its words need, so no worker
- * waits for another and none sees what another does. What has changed in the copies is then added to the tables, piece
- * by piece in their order. So the result depends on where the text is cut, which is fixed, and not on who does what
- * when; and copies that lie side by side are in the nearest cache, where rows of the tables seldom are. */
+ * All chunks of a round start from the same rows, and each works on copies of the rows that its words need, so no
+ * worker waits for another or sees its changes. The changes of the copies are then added to the tables, chunk by chunk
+ * in order. So the result depends only on how the text is divided, which is fixed, and not on the scheduling. Adjacent
+ * copies are also in the nearest cache, where rows of the tables seldom are. */
 #include "data/vectors/vectors_private.h"
 #include "core/base/toolbox.h"
 
@@ -33,7 +33,7 @@ static void copies_forget(tn__copies *c)
     memset(c->slot, 0, (size_t)c->slots * sizeof *c->slot);
 }
 
-/* The copy that a row has, or will have. */
+/* Returns the copy of a row, creating its entry if needed. */
 static int32_t copy_of(tn__copies *c, int32_t row)
 {
     for (uint32_t at = (uint32_t)row * 0x9e3779b1u;; at++) {
@@ -46,7 +46,7 @@ static int32_t copy_of(tn__copies *c, int32_t row)
     }
 }
 
-enum { AHEAD = 6 }; /* rows: how far ahead what is scattered over a table is fetched */
+enum { AHEAD = 6 }; /* rows: prefetch distance for scattered table rows */
 
 static void fetch(const float *row, int64_t width)
 {
@@ -73,7 +73,7 @@ static void copies_add(const tn__copies *c, tn__table *to, const tn__trainer *t,
 {
     const int64_t mask = t->shards - 1; /* a power of two */
     for (int64_t i = 0; i < c->n; i++) {
-        const int64_t ahead = i + t->shards * AHEAD; /* one in so many rows is of this part */
+        const int64_t ahead = i + t->shards * AHEAD; /* one in t->shards rows is of this part */
         if (ahead < c->n && (c->row[ahead] & mask) == part) {
             fetch(to->x + c->row[ahead] * t->width, t->width);
             fetch(c->x + ahead * t->width, t->width);
@@ -92,7 +92,7 @@ void tn__shard_merge(tn__trainer *t, int64_t part)
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-/* A word is a letter and a blank at least. */
+/* A word takes at least a letter and a blank. */
 enum { TEXT = TN__SHARD_BYTES + 2 * TN__AROUND, TOKENS = TEXT / 2 + 2 };
 
 static int64_t least(int64_t a, int64_t rows) { return tn__min_i64(a, rows) + 1; }
@@ -105,7 +105,7 @@ bool tn__shard_begin(tn__shard *s, const tn__trainer *t)
     s->in_at = tn__mem_get(TOKENS * sizeof *s->in_at), s->out_at = tn__mem_get(TOKENS * sizeof *s->out_at);
     s->window = tn__mem_get(TOKENS), s->pool = tn__mem_get((size_t)t->pool * sizeof *s->pool);
     s->scratch = tn__mem_get((size_t)(2 * t->width) * sizeof *s->scratch);
-    /* a letter, a blank, < and > begin an n-gram of each length at most; and each word has its own row */
+    /* each of a letter, a blank, < and > starts at most one n-gram of each length; and each word has its own row */
     const int64_t logits = tn__is_softmax(t) ? TN__PAIRS_IN * (t->out.rows + t->width) : 0;
     if (logits && !(s->logit = tn__mem_get((size_t)logits * sizeof *s->logit))) return false;
     const int64_t rows = t->gram ? 1 + 3 * (t->a.max_n - t->a.min_n + 1) : 1, ways = t->tree.node ? 60 : 1;
@@ -127,9 +127,9 @@ void tn__shard_free(tn__shard *s)
     copies_free(&s->in, s->t->width), copies_free(&s->out, s->t->width);
 }
 
-/* ---- the words of a piece ---------------------------------------------------------------------------------------- */
+/* ---- the words of a chunk ---------------------------------------------------------------------------------------- */
 
-/* What is drawn for a word depends on where it stands in the text: so the shards around it draw the same. */
+/* The draws for a word depend on its position in the text, so that neighbouring shards draw the same. */
 static void take(tn__shard *s, int64_t at, const char *word, int64_t bytes, bool own)
 {
     const tn__trainer *t = s->t;
@@ -142,19 +142,19 @@ static void take(tn__shard *s, int64_t at, const char *word, int64_t bytes, bool
     s->token[s->tokens++] = (int32_t)id;
 }
 
-/* Words that begin in [from, to) are the shard's own; those within AROUND bytes of them are seen. */
+/* Words that start in [from, to) are the shard's own; words within AROUND bytes are context. */
 static void read_piece(tn__shard *s, int64_t from, int64_t to)
 {
     const char   *text = s->text - s->text_at;
     const int64_t end = s->text_end;
     int64_t       at = s->text_at;
     if (at > 0)
-        while (at < end && !tn__is_gap(text[at])) at++; /* what may be the end of a word */
+        while (at < end && !tn__is_gap(text[at])) at++; /* skip a possible end of a word */
     bool before = true, own = false;
     for (;;) {
         for (; at < end && tn__is_gap(text[at]); at++) {
             if (text[at] != '\n') continue;
-            s->words += at >= from && at < to; /* word2vec counts a line's end as a word */
+            s->words += at >= from && at < to; /* word2vec counts the end of a line as a word */
             if (s->tokens && s->token[s->tokens - 1] >= 0) s->window[s->tokens] = 0, s->token[s->tokens++] = -1;
         }
         const int64_t word = at;
@@ -169,7 +169,7 @@ static void read_piece(tn__shard *s, int64_t from, int64_t to)
     if (before || own) s->last = s->tokens;
 }
 
-/* ---- a piece ----------------------------------------------------------------------------------------------------- */
+/* ---- a chunk ----------------------------------------------------------------------------------------------------- */
 
 static void copy_word(tn__shard *s, int64_t i)
 {
@@ -179,7 +179,7 @@ static void copy_word(tn__shard *s, int64_t i)
     if (!t->gram) s->in_at[i] = copy_of(&s->in, id);
     else if (own)
         for (int64_t k = t->gram_start[id]; k < t->gram_start[id + 1]; k++) copy_of(&s->in, t->gram[k]);
-    if (!own && !t->gram) return; /* FastText predicts the words around, the others are predicted by them */
+    if (!own && !t->gram) return; /* FastText predicts the surrounding words; the other kinds predict from them */
     if (t->tree.node)
         for (int64_t k = t->tree.start[id]; k < t->tree.start[id + 1]; k++) copy_of(&s->out, t->tree.node[k]);
     else s->out_at[i] = copy_of(&s->out, id);

@@ -1,12 +1,12 @@
-/* train.c — vectors from texts: what is asked for, counted and made ready. */
+/* train.c — training of vectors: checks the arguments, counts the words and sets up the trainer. */
 #include "data/vectors/train_private.h"
 #include "core/base/toolbox.h"
 
 #include <math.h>
 
-/* ---- what was asked for ------------------------------------------------------------------------------------------ */
+/* ---- arguments --------------------------------------------------------------------------------------------------- */
 
-enum { MOST_WORDS = 21000000 }; /* while counting, as word2vec; then the rarest go */
+enum { MOST_WORDS = 21000000 }; /* while counting, as in word2vec; beyond it the rarest are removed */
 
 static bool in_range(const char *name, double value, double least, double most)
 {
@@ -38,7 +38,7 @@ static bool check(int n, const char *const *paths, const tn_vectors_train_args *
             tn_raise(TN_EINVAL, TN__TRAIN ": .resume goes on from a .checkpoint: name it") == TN_OK);
 }
 
-/* ---- made ready -------------------------------------------------------------------------------------------------- */
+/* ---- set-up ------------------------------------------------------------------------------------------------------ */
 
 static bool count_words(tn__trainer *t, int n, const char *const *paths)
 {
@@ -71,7 +71,7 @@ static bool sizes(tn__run *r)
     return true;
 }
 
-/* A word of which the part f of the text consists is kept with the chance √(s/f) + s/f. */
+/* A word with the fraction f of the text is kept with probability √(s/f) + s/f. */
 static bool make_keep(tn__trainer *t)
 {
     const int64_t n = t->words.words.n;
@@ -83,10 +83,10 @@ static bool make_keep(tn__trainer *t)
     return true;
 }
 
-/* Negatives in proportion to the frequency to the power ¾, FastText's to its root. */
+/* Negatives are drawn in proportion to frequency^¾, for FastText frequency^½. */
 static bool make_noise(tn__trainer *t)
 {
-    if (tn__is_softmax(t)) return true; /* against all words */
+    if (tn__is_softmax(t)) return true; /* softmax uses all words */
     if (t->a.loss == TN_VECTORS_HIERARCHICAL) return tn__tree_make(&t->tree, t->words.count, t->words.words.n);
     const int64_t n = t->words.words.n;
     const size_t  bytes = (size_t)n * sizeof(double);
@@ -104,7 +104,7 @@ static bool make_noise(tn__trainer *t)
     return done;
 }
 
-/* The rows of each word: its own, and those of its n-grams behind the words'. */
+/* The rows of each word: its own, and those of its n-grams, stored after the words' rows. */
 static bool make_grams(tn__trainer *t)
 {
     const int64_t      n = t->words.words.n;
@@ -123,7 +123,7 @@ static bool make_grams(tn__trainer *t)
     return true;
 }
 
-/* Even numbers around 0, of a width of 1 / dim, FastText's of 2 / dim; what is beyond the dimension is 0. */
+/* Uniform numbers around 0 with a range of 1 / dim, for FastText 2 / dim; 0 beyond the dimension. */
 static void fill_rows(int64_t from, int64_t to, void *user)
 {
     const tn__trainer *t = user;
@@ -149,13 +149,13 @@ static bool make_table(tn__table *to, int64_t rows, int64_t width, bool zeroed)
     return to->x != NULL;
 }
 
-/* How many shards a round may have. All of them change the rows of frequent words without knowing of each other, and
- * what they change is added up: with too many words in a round the sum goes past the minimum that each was heading for,
- * and in the end it diverges. What counts is how much one row is pulled by the others: the pairs in their pieces, times
- * the part of them that the most frequent word has in the text and among the negatives, times the learning rate.
- * Training on 4.7 million words of English (pull 33 with the usual arguments) is as good with twice as much, and
- * diverges with four times. Besides there must be many more different words than a piece has. A power of two, as most
- * numbers of threads are: with five shards the second of two threads would wait for a sixth of its time. */
+/* Number of shards of a round. All shards change the rows of frequent words independently, and the changes are added:
+ * with too many words in a round the sum overshoots the minimum that each change approaches, and training diverges. The
+ * relevant quantity is the pull of the others on one row: the pairs in their chunks, times the most frequent word's
+ * share of the text and of the negatives, times the learning rate. Training on 4.7 million words of English (pull 33
+ * with default arguments) is as good with twice that pull, and diverges with four times. In addition there must be many
+ * more different words than a chunk has. A power of two, as most thread counts are: with five shards, the second of two
+ * threads would wait for a sixth of its time. */
 static int64_t shards_for(const tn__trainer *t, int64_t bytes)
 {
     const double  most_pull = 45;
@@ -166,7 +166,7 @@ static int64_t shards_for(const tn__trainer *t, int64_t bytes)
         kept += is, top = fmax(top, is), noise += tn__libm_pow((double)t->words.count[i], 0.75);
     }
     const double  negative = tn__is_softmax(t)
-                                 ? top / kept /* pushed away as often as it is met, in the end */
+                                 ? top / kept /* in the long run pushed away as often as it occurs */
                                  : tn__libm_pow((double)t->words.count[0], 0.75) / noise * (double)t->a.negatives;
     const double  pairs = t->a.kind == TN_VECTORS_CBOW ? 1 : (double)t->a.window + 1;
     const double  pull = kept / (double)bytes * TN__SHARD_BYTES * pairs * (top / kept + negative) * t->a.lr;

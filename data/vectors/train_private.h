@@ -1,36 +1,36 @@
-/* train_private.h — what the two ways of training share: by windows (train.c) and by counts (glove.c). Private. */
+/* train_private.h — shared by the two kinds of training: by windows (train.c) and by counts (glove.c). Private. */
 #ifndef TENON_DATA_VECTORS_TRAIN_PRIVATE_H
 #define TENON_DATA_VECTORS_TRAIN_PRIVATE_H
 
 #include "data/vectors/vectors_private.h"
 
-#define TN__TRAIN "tn_vectors_train" /* for messages */
+#define TN__TRAIN "tn_vectors_train" /* prefix of error messages */
 
-/* Where a training stands. */
+/* The state of a training. */
 typedef struct {
     int                files;
     const char *const *path;
-    int64_t           *start;         /* [files + 1]: where each begins, as if they stood behind each other */
-    int64_t            bytes, before; /* of the files together; read before the epoch under way */
+    int64_t           *start;         /* [files + 1]: offset of each file in their concatenation */
+    int64_t            bytes, before; /* of all files; read before the current epoch */
     int64_t            words;
-    double             asked, began;      /* when: the call, the training */
-    int64_t            epoch;             /* under way */
-    int64_t            place[TN__SHARDS]; /* where it goes on: how far each shard is in its part; GloVe: diagonals */
-    double             saved;             /* when */
+    double             asked, began;      /* start times of the call and of the training */
+    int64_t            epoch;             /* current epoch */
+    int64_t            place[TN__SHARDS]; /* bytes read of each shard's part; GloVe: diagonals done */
+    double             saved;             /* time of the last checkpoint */
 } tn__run;
 
-/* Reads the texts in rounds, t->work and t->after each. False: stopped, or raised. */
+/* Reads the texts in rounds, calling t->work and t->after in each. False: stopped or raised. */
 bool tn__read_through(tn__trainer *t, tn__run *r);
-bool tn__rounds(tn__trainer *t, tn__run *r); /* the training by windows */
+bool tn__rounds(tn__trainer *t, tn__run *r); /* trains by windows */
 void tn__tell(const tn__trainer *t, const tn__run *r, double done);
-/* A file with all that changes in a training (checkpoint.c). Looking asks whether it is one of a training like this,
- * before texts are counted; then it is read into a trainer that is ready, but for what it has learned, and has its
- * tables. All raise; without .checkpoint, or .resume, nothing is done. */
+/* The training checkpoint (checkpoint.c), a file with all changing state. look checks, before texts are counted, that
+ * the file belongs to a training like this one; load reads it into a trainer that is set up and has its tables. All
+ * raise; without .checkpoint or .resume they do nothing. */
 typedef struct {
     float  *x;
     int64_t n;
 } tn__saved;
-enum { TN__SAVED = 4 }; /* tables at most; the others are zeros */
+enum { TN__SAVED = 4 }; /* maximum number of tables; unused ones are zeros */
 bool tn__checkpoint_look(const tn__trainer *t);
 bool tn__checkpoint_load(const tn__trainer *t, tn__run *r, const tn__saved table[TN__SAVED]);
 bool tn__checkpoint_save(const tn__trainer *t, tn__run *r, const tn__saved table[TN__SAVED]);

@@ -1,4 +1,4 @@
-/* vectors.c — words and their vectors: made, found, given out; FastText's n-grams. */
+/* vectors.c — creates, looks up and returns word vectors; FastText's n-grams. */
 #include "data/vectors/vectors_private.h"
 #include "core/base/toolbox.h"
 
@@ -67,7 +67,7 @@ tn_tensor *tn_vectors_tensor(const tn_vectors *v)
 
 /* ---- n-grams ----------------------------------------------------------------------------------------------------- */
 
-/* FNV-1a over signed characters, as FastText has it. */
+/* FNV-1a over signed characters, as in FastText. */
 static uint32_t ngram_hash(const char *p, int64_t n)
 {
     uint32_t h = 2166136261u;
@@ -78,10 +78,7 @@ static uint32_t ngram_hash(const char *p, int64_t n)
     return h;
 }
 
-static bool goes_on(char c)
-{
-    return ((unsigned)(unsigned char)c & 0xc0u) == 0x80;
-} /* a character that has begun, in UTF-8 */
+static bool goes_on(char c) { return ((unsigned)(unsigned char)c & 0xc0u) == 0x80; } /* a continuation byte of UTF-8 */
 
 int64_t tn__ngrams(tn_text word, const tn__subwords *g, int64_t *to, int64_t most)
 {
@@ -103,8 +100,8 @@ int64_t tn__ngrams(tn_text word, const tn__subwords *g, int64_t *to, int64_t mos
     return tn__min_i64(found, most);
 }
 
-/* The mean of the word's own row, if it has one, and of its n-grams; false if there are none. Sums are made in f64: the
- * mean of finite numbers is finite, whatever a file holds. */
+/* Computes the mean of the word's own row, if any, and of its n-grams; false: no rows. Sums are in f64, so that the
+ * mean of finite numbers is finite for any file. */
 static bool compose(const tn_vectors *v, int64_t id, tn_text word, float *to)
 {
     enum { BLOCK = 64 };

@@ -1,5 +1,5 @@
-/* vectors_private.h — what the files of data/vectors share: the vectors themselves, words that are looked up fast, and
- * what training consists of. Private. */
+/* vectors_private.h — shared by the files of data/vectors: the vectors, fast word lookup, and the parts of training.
+ * Private. */
 #ifndef TENON_DATA_VECTORS_VECTORS_PRIVATE_H
 #define TENON_DATA_VECTORS_VECTORS_PRIVATE_H
 
@@ -9,12 +9,12 @@
 
 /* ---- vectors (vectors.c) ----------------------------------------------------------------------------------------- */
 
-/* FastText: a word's vector is the mean of a row of its own and of those of its n-grams, found by hashing. */
+/* FastText: a word's vector is the mean of its own row and the rows of its n-grams, found by hashing. */
 typedef struct {
     int32_t min_n, max_n;
     int64_t buckets;
     float  *in, *out; /* [words + buckets, dim] and [words, dim]; out may be NULL */
-    /* What FastText's files say besides, and what is written again. */
+    /* Further contents of FastText's files, preserved when writing. */
     int32_t window, epochs, min_count, negatives, loss, model, rate_every;
     double  sample;
     int64_t tokens;
@@ -22,53 +22,53 @@ typedef struct {
 
 struct tn_vectors {
     tn__strings  words;
-    int64_t      dim, room; /* room: of count and length, in words */
-    int64_t     *count;     /* how often each occurs; zeros: not known */
-    double       total;     /* of them */
+    int64_t      dim, room; /* room: capacity of count and length, in words */
+    int64_t     *count;     /* occurrences of each word; zeros: unknown */
+    double       total;     /* sum of the counts */
     float       *row;       /* [words, dim] */
-    float       *length;    /* of each row; made with tn__vectors_done */
-    tn__subwords grams;     /* max_n 0: none */
+    float       *length;    /* length of each row, set by tn__vectors_done */
+    tn__subwords grams;     /* max_n 0: no n-grams */
 };
-tn_vectors        *tn__vectors_new(int64_t words, int64_t dim); /* room for them; raises */
+tn_vectors        *tn__vectors_new(int64_t words, int64_t dim); /* with room for them; raises */
 static inline bool tn__text_is(tn_text t, const char *s) { return t.bytes == strlen(s) && !memcmp(t.at, s, t.bytes); }
-bool               tn__vectors_done(tn_vectors *v); /* all words and rows are there: computes the lengths */
-/* The rows of a FastText model from its input rows. */
+bool               tn__vectors_done(tn_vectors *v); /* after all words and rows are set: computes the lengths */
+/* Computes the rows of a FastText model from its input rows. */
 void tn__vectors_compose(tn_vectors *v);
 
-/* The rows of FastText's n-grams of a word, counted from the first bucket on: at most `most` of them, returns how many
- * there are. The text is without the < and > that it is wrapped in. */
+/* Writes the rows, counted from the first bucket, of FastText's n-grams of a word: at most `most`; returns their
+ * number. The word comes without the < and > that are put around it. */
 int64_t tn__ngrams(tn_text word, const tn__subwords *g, int64_t *to, int64_t most);
 
-/* ---- words found fast (lexicon.c) -------------------------------------------------------------------------------- */
+/* ---- fast word lookup (lexicon.c) -------------------------------------------------------------------------------- */
 
-enum { TN__WORD_MOST = 255 }; /* bytes: what is longer is no word, and is passed over */
+enum { TN__WORD_MOST = 255 }; /* bytes; longer words are ignored */
 
-/* Words with counts. Zeros are an empty one. */
+/* Words with counts. All zeros: an empty lexicon. */
 typedef struct {
-    tn__strings words; /* whose own table of names is not used */
+    tn__strings words; /* its own hash table is not used */
     int64_t    *count;
     int64_t     count_room;
     struct tn__lexicon_slot {
-        uint32_t hash, word; /* word + 1; 0: free */
+        uint32_t hash, word; /* word: index + 1; 0: free */
     } * slot;
     uint64_t slots, seed;
-    int64_t  total; /* of the counts */
+    int64_t  total; /* sum of the counts */
     int64_t  lines;
-    uint64_t sum; /* a checksum of what was read */
+    uint64_t sum; /* checksum of the texts read */
 } tn__lexicon;
 int64_t tn__lexicon_find(const tn__lexicon *x, const char *text, size_t bytes); /* -1 */
 bool    tn__lexicon_count(tn__lexicon *x, const char *text, size_t bytes, int64_t times);
-/* Counts the words of a file, of any size. When there are more than `most` different ones, the rarest go. */
+/* Counts the words of a file of any size. Whenever there are more than `most` different words, removes the rarest. */
 bool tn__lexicon_read(tn__lexicon *x, const char *who, const char *path, int64_t most);
-/* Leaves words of at least min_count, the most frequent first, equals as they came. */
+/* Keeps words with a count of at least min_count, sorted by falling count, then by first occurrence. */
 bool tn__lexicon_trim(tn__lexicon *x, int64_t min_count);
 void tn__lexicon_free(tn__lexicon *x);
 
 static inline bool tn__is_gap(char c) { return c == ' ' || (c >= '\t' && c <= '\r') || c == 0; }
 
-/* ---- chance ------------------------------------------------------------------------------------------------------ */
+/* ---- random numbers ---------------------------------------------------------------------------------------------- */
 
-/* The finalizer of splitmix64: numbers that look random, of a counter. */
+/* The finalizer of splitmix64: pseudo-random numbers from a counter. */
 static inline uint64_t tn__splitmix(uint64_t x)
 {
     x += 0x9e3779b97f4a7c15u;
@@ -79,7 +79,7 @@ static inline uint64_t tn__splitmix(uint64_t x)
 /* 0 … n-1 from 32 random bits */
 static inline uint32_t tn__choose(uint32_t bits, uint32_t n) { return (uint32_t)((uint64_t)bits * n >> 32); }
 
-/* Draws i in proportion to weight[i], in constant time (Walker's alias method, as Vose makes the table). */
+/* Draws i with probability proportional to weight[i], in constant time (Walker's alias method with Vose's table). */
 typedef struct {
     struct tn__noise_slot {
         uint32_t cut, other;
@@ -96,16 +96,16 @@ static inline uint32_t tn__noise_draw(const tn__noise *a, uint64_t random)
 
 /* ---- training by windows (train.c, shard.c, windows.c) ----------------------------------------------------------- */
 
-/* A table of rows that all learn from, each width elements. */
+/* A table of rows shared by all shards, `width` elements each. */
 typedef struct {
     float  *x;
     int64_t rows;
 } tn__table;
 
-/* The rows of a table that a shard works on: copies of its own, found by their number in the table. */
+/* A shard's private copies of the table rows that it uses, found by row number. */
 typedef struct {
-    int32_t *row;   /* of a copy: its number in the table */
-    int32_t *slot;  /* copy + 1 by hash, 0: free */
+    int32_t *row;   /* row number in the table of each copy */
+    int32_t *slot;  /* hash table of copy + 1; 0: free */
     uint32_t slots; /* a power of two */
     int64_t  n, room;
     float   *x; /* [room, width] */
@@ -113,36 +113,36 @@ typedef struct {
 
 typedef struct tn__trainer tn__trainer;
 
-/* A piece of the text, and what one worker needs for it. */
+/* A chunk of the text, and the working memory of one shard. */
 typedef struct {
     const tn__trainer *t;
-    /* its part of the texts, as if they stood behind each other: where it begins, and how much of it was read; and in
-     * what order: the piece it begins with, and how many pieces further the next one is */
+    /* Its part of the concatenated texts: start, size and bytes already read; and its order: the first chunk, and the
+     * step to the next one. */
     int64_t    part, bytes, read, first_piece, step;
-    int        file; /* that is open; -1: none */
+    int        file; /* index of the open file; -1: none */
     char       label[TN__LABEL];
     tn__source source;
-    /* the piece: from ... to - 1 of the file; and its bytes with those around it */
+    /* the chunk: bytes from … to - 1 of the file; and its text with the bytes around it */
     int64_t    from, to, text_at, text_end, file_end;
     char      *text;
-    uint64_t   key; /* of what is drawn: seed, epoch, file */
+    uint64_t   key; /* of the random draws: seed, epoch, file */
     tn__copies in, out;
-    int32_t   *token;               /* words that are kept, in order; -1: a line's end */
-    int32_t   *in_at, *out_at;      /* of each token: its copy */
-    int64_t    tokens, first, last; /* first … last-1 are the shard's own, the others stand around them */
-    int64_t    words;               /* its own, with those that were skipped */
-    uint64_t   random;              /* where its draws begin */
-    int32_t   *pool;                /* copies of words that were drawn as negatives */
+    int32_t   *token;               /* kept words, in order; -1: end of a line */
+    int32_t   *in_at, *out_at;      /* copy of each token's row */
+    int64_t    tokens, first, last; /* first … last-1 are the shard's own; the others are context */
+    int64_t    words;               /* own words, subsampled ones included */
+    uint64_t   random;              /* state of its draws */
+    int32_t   *pool;                /* copies of the rows drawn as negatives */
     float     *scratch;             /* [2, width] */
     float     *logit;               /* [TN__PAIRS_IN, words] and [TN__PAIRS_IN, width], for softmax */
-    uint8_t   *window;              /* of each token: how far it looks */
+    uint8_t   *window;              /* window size of each token */
 } tn__shard;
 
-/* The tree of hierarchical softmax: the inner nodes on the way to each word, and the turns. */
+/* The tree of hierarchical softmax: inner nodes on the path to each word, and the branches. */
 typedef struct {
     int64_t *start; /* [words + 1] */
     int32_t *node;
-    float   *turn; /* 1: the right branch */
+    float   *turn; /* branch: 1 is right */
 } tn__tree;
 bool tn__tree_make(tn__tree *x, const int64_t *count, int64_t words); /* raises */
 void tn__tree_free(tn__tree *x, int64_t words);
@@ -153,42 +153,42 @@ struct tn__trainer {
     tn__lexicon              words;
     int64_t                  width;
     tn__table                in, out;
-    uint32_t                *keep; /* of each word: it is kept where 32 random bits are not more */
+    uint32_t                *keep; /* per word: kept if 32 random bits are at most this */
     tn__noise                noise;
-    int64_t                  pool;  /* draws, of each shard */
-    float                   *shift; /* of each word, with NCE */
+    int64_t                  pool;  /* number of draws per shard */
+    float                   *shift; /* per word, for NCE */
     tn__tree                 tree;
-    int64_t                 *gram_start; /* [words + 1]: FastText's rows of each word, its own first */
+    int64_t                 *gram_start; /* [words + 1]: start in gram of each word's FastText rows, its own first */
     int32_t                 *gram;
     void (*learn)(tn__shard *s);
-    /* what is done in each round, from shard to shard, and then from part to part */
+    /* Work of each round: per shard, then per part. */
     void (*work)(int64_t from, int64_t to, void *trainer), (*after)(int64_t from, int64_t to, void *trainer);
-    struct tn__pairs *pairs; /* GloVe's (glove.c) */
-    /* the round under way */
+    struct tn__pairs *pairs; /* for GloVe (glove.c) */
+    /* the current round */
     float      rate;
     tn__shard *shard;
     int64_t    shards;
 };
 
-/* So the text is cut, whatever the number of threads: each of up to SHARDS shards (train.c says how many) reads its
- * part of the texts in pieces of BYTES; a round is a piece of each, in which all begin with the same rows; AROUND
- * bytes on both sides are looked at, too. The parts are far from each other, and so are pieces that follow each other
- * in a part, so that what is learned in a round, and what was learned last, is not of one place in the texts. */
+/* The text is divided independently of the number of threads: each of up to SHARDS shards (train.c chooses the number)
+ * reads its part of the texts in chunks of BYTES; a round is one chunk of each shard, all starting from the same rows;
+ * AROUND bytes on both sides serve as context. Parts are far from each other, and so are consecutive chunks of a part,
+ * so that neither a round nor recent rounds come from one region of the texts. */
 enum { TN__SHARDS = 8, TN__SHARD_BYTES = 4096, TN__AROUND = 512, TN__WORDS_A_SHARD = 2000 };
-enum { TN__SOFTMAX_MOST = 1 << 15 }; /* words: each pair of words takes 6 · dim operations for each of them */
+enum { TN__SOFTMAX_MOST = 1 << 15 }; /* words: each pair of words costs 6 · dim operations per word */
 static inline bool tn__is_softmax(const tn__trainer *t) { return t->a.loss == TN_VECTORS_SOFTMAX; }
-/* Draws in the pool of a shard, powers of two. FastText's are nearly even over all words, and a few of them would be
- * pushed away by every window of a shard, and not met again for a long time: its pool is large. CBOW draws only once
- * for each word, and is a little better with more of them than skip-gram needs. */
+/* Draws in a shard's pool of negatives, powers of two. FastText's draws are nearly uniform over all words; a small pool
+ * would be pushed away by every window of a shard and not be drawn again for long, so its pool is large. CBOW draws
+ * only once per word and is slightly better with a larger pool than skip-gram needs. */
 enum { TN__POOL = 256, TN__POOL_CBOW = 1024, TN__POOL_FASTTEXT = 4096 };
 
-bool   tn__shard_begin(tn__shard *s, const tn__trainer *t); /* memory, once */
+bool   tn__shard_begin(tn__shard *s, const tn__trainer *t); /* allocates memory, once */
 void   tn__shard_free(tn__shard *s);
-bool   tn__shard_read(tn__shard *s);                  /* the words of its piece; false: there is none */
-void   tn__shard_run(tn__shard *s);                   /* learns from them: into changes of rows */
-void   tn__shard_merge(tn__trainer *t, int64_t part); /* the changes of all shards, in their order */
-float *tn__shard_in(const tn__shard *s, int32_t row); /* the copy of a row that is known to have one */
-/* Each of the rows predicts the word, among all words: their rows of out are copied in order. */
+bool   tn__shard_read(tn__shard *s);                  /* reads the words of its chunk; false: no chunk left */
+void   tn__shard_run(tn__shard *s);                   /* learns from them; leaves the changes of its rows */
+void   tn__shard_merge(tn__trainer *t, int64_t part); /* adds the changes of all shards, in order */
+float *tn__shard_in(const tn__shard *s, int32_t row); /* the copy of a row, which must exist */
+/* Each of the rows predicts the word among all words; the rows of `out` are copied in order. */
 void tn__learn_softmax(const tn__shard *s, int32_t word, int ins, float *const *in);
 void tn__learn_skipgram(tn__shard *s);
 void tn__learn_cbow(tn__shard *s);

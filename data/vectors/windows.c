@@ -1,13 +1,13 @@
-/* windows.c — what is learned from each window of words: skip-gram, CBOW, FastText.
+/* windows.c — learning from windows of words: skip-gram, CBOW, FastText.
  *
- * Skip-gram as word2vec.c has it: each word of the window predicts the word in its middle. All of them meet the same
- * negatives, so that a window is a small product of matrices (Ji et al. 2016). The negatives of a shard come from a
- * pool of draws, so that they are in the cache. */
+ * Skip-gram as in word2vec.c: each word of the window predicts the word in its middle. All of them use the same
+ * negatives, so that a window is a small matrix product (Ji et al. 2016). The negatives of a shard come from a
+ * pool of draws, so that they stay in the cache. */
 #include "data/vectors/vectors_private.h"
 
 enum { OUTS = TN__PAIRS_OUT, WINDOW = 2 * 255, GRAMS = 4096 };
 
-/* What a word is held against: itself and the negatives, or the nodes of its way through the tree. */
+/* The targets of a prediction: the word and the negatives, or the nodes of its path in the tree. */
 typedef struct {
     float *out[OUTS];
     float  label[OUTS], shift[OUTS];
@@ -54,13 +54,13 @@ static void learn(const tn__shard *s, int ins, float *const *in, const against *
     if (a->n) t->kernels->learn(&step);
 }
 
-/* The slope of -log softmax is p - 1 for the word that is meant and p for all others. */
+/* The gradient of -log softmax is p - 1 for the target word and p for all others. */
 void tn__learn_softmax(const tn__shard *s, int32_t word, int ins, float *const *in)
 {
     const tn__trainer     *t = s->t;
     const int64_t          outs = t->out.rows, width = t->width;
     const tn__vecmath_f32 *f32 = tn__kernels()->f32;
-    const int              wide = ins == 1 ? 1 : TN__PAIRS_IN; /* the last row fills up, without a slope */
+    const int              wide = ins == 1 ? 1 : TN__PAIRS_IN; /* padded with the last row, with gradient 0 */
     float *row[TN__PAIRS_IN], *more[TN__PAIRS_IN], *out[OUTS], block[TN__PAIRS_IN * OUTS], by[TN__PAIRS_IN];
     float *p = s->logit, *sums = s->logit + TN__PAIRS_IN * outs;
     for (int i = 0; i < wide; i++) row[i] = in[i < ins ? i : ins - 1], more[i] = sums + i * width;
@@ -89,7 +89,7 @@ void tn__learn_softmax(const tn__shard *s, int32_t word, int ins, float *const *
     for (int i = 0; i < ins; i++) t->kernels->add(width, in[i], more[i]);
 }
 
-/* The rows predict the word that token i is. */
+/* Each of the rows predicts token i. */
 static void predict(tn__shard *s, int64_t i, int ins, float *const *in)
 {
     against a;
@@ -101,7 +101,7 @@ static void predict(tn__shard *s, int64_t i, int ins, float *const *in)
     }
 }
 
-/* The tokens around i, within its window and its line; returns how many. */
+/* Writes the positions of the tokens around i, within its window and its line; returns their number. */
 static int around(const tn__shard *s, int64_t i, int64_t *to)
 {
     const int64_t reach = s->window[i];
@@ -129,7 +129,7 @@ void tn__learn_skipgram(tn__shard *s)
     }
 }
 
-/* The mean of the words around predicts the word; what it learns goes to all of them. */
+/* The mean of the surrounding words' rows predicts the word; its change is applied to all of them. */
 void tn__learn_cbow(tn__shard *s)
 {
     const tn__trainer *t = s->t;
@@ -146,8 +146,8 @@ void tn__learn_cbow(tn__shard *s)
     }
 }
 
-/* The mean of the rows of a word and its n-grams predicts each word around, one after the other. What is added to each
- * row is added to their mean, too: so the mean alone is kept up to date, and the rows get the sum at the end. */
+/* The mean of the rows of a word and its n-grams predicts each surrounding word in turn. A change of the rows changes
+ * their mean equally: so only the mean is updated, and the rows get the total change at the end. */
 void tn__learn_fasttext(tn__shard *s)
 {
     const tn__trainer *t = s->t;
