@@ -1,12 +1,12 @@
-/* report.h — one HTML file that shows what a run did: text, tables, curves, bars, attention. Include data.h.
+/* report.h — one HTML file that reports on a run: text, tables, curves, bars, attention. Include data.h.
  *
  *     tn_report *r = tn_report_new("A small BERT");
  *     tn_report_curves(r, "Loss", "step", "nats", 1, &(tn_series){.name = "train", .n = n, .x = steps, .y = losses});
  *     if (tn_report_save(r, "report.html") != TN_OK) fprintf(stderr, "%s\n", tn_error_message());
  *     tn_report_free(r);
  *
- * Pictures are SVG inside the file; nothing is loaded from elsewhere, no script runs, and the same calls make the same
- * bytes. It follows the reader's light or dark setting. Every text may hold anything: it is shown, never obeyed. */
+ * Figures are SVG inside the file; it loads nothing, runs no script, and the same calls produce the same
+ * bytes. It follows the reader's light or dark setting. Texts may contain anything: they are escaped. */
 #ifndef TENON_DATA_REPORT_H
 #define TENON_DATA_REPORT_H
 
@@ -20,20 +20,20 @@ typedef struct tn_report tn_report;
 TN_API tn_report        *tn_report_new(const char *title);
 TN_API void              tn_report_free(tn_report *r);
 TN_API tn_status         tn_report_save(tn_report *r, const char *path) TN_CHECKED;
-/* The file's text, the report's until the next call on it; NULL: raised. */
+/* Returns the file's content, which the report owns until its next call; NULL: raised. */
 TN_API const char *tn_report_html(tn_report *r, size_t *bytes);
 
 TN_API tn_status tn_report_heading(tn_report *r, const char *text);
 TN_API tn_status tn_report_paragraph(tn_report *r, const char *text);
-TN_API tn_status tn_report_code(tn_report *r, const char *text); /* as it is, in a fixed font */
-/* cells: row by row; numbers stand to the right, and "·" for none. */
+TN_API tn_status tn_report_code(tn_report *r, const char *text); /* preformatted, in a fixed-width font */
+/* cells: row by row; numbers are right-aligned; "·" is an empty number. */
 TN_API tn_status tn_report_table(tn_report *r, int columns, const char *const *names, int64_t rows,
                                  const char *const *cells);
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
-/* Points with a NaN or an infinity are gaps. smooth, in [0, 1): how much of the running mean a point keeps; the raw
- * line stays behind it, faint. */
+/* Points with a NaN or an infinity are gaps. smooth, in [0, 1): weight of the running mean; the raw line is drawn faint
+ * below the smoothed one. */
 typedef struct {
     const char   *name;
     int64_t       n;
@@ -49,15 +49,15 @@ TN_API tn_status tn_report_bars(tn_report *r, const char *title, int n, const ch
 
 typedef struct {
     const char *text;
-    double      probability; /* of a filled-in word; less than 0: not one */
-    bool        right;       /* it is what was meant */
+    double      probability; /* of a predicted word; negative: not predicted */
+    bool        right;       /* the prediction is correct */
 } tn_report_word;
-/* A sentence whose filled-in words stand out; and beneath it, what else could stand there. */
+/* A sentence with its predicted words highlighted, and the alternatives below it. */
 TN_API tn_status tn_report_filled(tn_report *r, int n, const tn_report_word *words, int others,
                                   const tn_report_word *other);
 
-/* weights [layers, heads, m, n]: how much word i on the left looks at word j on the right. Every head small; the chosen
- * one large, with the words on both sides; a word under the pointer shows its lines alone. */
+/* weights [layers, heads, m, n]: attention from word i on the left to word j on the right. Every head is drawn small;
+ * the chosen one large, with the words on both sides. Hovering over a word shows only its lines. */
 TN_API tn_status tn_report_attention(tn_report *r, const char *title, int64_t m, const char *const *left, int64_t n,
                                      const char *const *right, const tn_tensor *weights, int64_t layer, int64_t head);
 /* weights [m, n], in [0, 1], as shades, e.g. the alignment of a translation. */
@@ -66,36 +66,36 @@ TN_API tn_status tn_report_heatmap(tn_report *r, const char *title, int64_t m, c
 
 /* ---- images ------------------------------------------------------------------------------------------------------ */
 
-/* Side by side, each with a line beneath it. */
+/* Images side by side, each with a caption below it. */
 typedef struct {
-    const tn_tensor *image; /* u8 [H, W] or [C, H, W], of at most 1024 pixels a side */
-    const tn_tensor *shade; /* [rows, columns], in [0, 1]: how much of a colour lies over each part; or NULL */
+    const tn_tensor *image; /* u8 [H, W] or [C, H, W], at most 1024 pixels per side */
+    const tn_tensor *shade; /* [rows, columns], in [0, 1]: opacity of a colour over each part; or NULL */
     const char      *caption;
 } tn_report_picture;
 TN_API tn_status tn_report_pictures(tn_report *r, const char *title, int64_t n, const tn_report_picture *pictures);
 
-/* ---- what is inside a model -------------------------------------------------------------------------------------- */
+/* ---- inside a model ---------------------------------------------------------------------------------------------- */
 
-/* What is added from here on is one alternative, which a button of this name shows; the title comes with the first.
- * tn_report_chosen ends the choice. */
+/* Starts an alternative, shown by a button of this name; all that is added until the next call belongs to it. The first
+ * call of a choice gives its title. tn_report_chosen ends the choice. */
 TN_API tn_status tn_report_choose(tn_report *r, const char *title, const char *name, bool first);
 TN_API tn_status tn_report_chosen(tn_report *r);
-/* weights [layers, n, n]: the ways that attention takes from one word of the last layer down to all words. */
+/* weights [layers, n, n]: the paths of attention from one word of the last layer down to all words. */
 TN_API tn_status tn_report_ways(tn_report *r, const char *title, int64_t n, const char *const *words,
                                 const tn_tensor *weights, int64_t word);
-/* Words on a ground of green, or amber where the value is negative. */
+/* Words on a green background, amber for negative values. */
 TN_API tn_status tn_report_values(tn_report *r, const char *title, int64_t n, const char *const *words,
                                   const double *values);
 typedef struct {
     int64_t       nx, ny;
-    const double *z;              /* [ny, nx]; what is not from -1e37 to 1e37 counts as the largest */
-    double        x0, x1, y0, y1; /* from -1e37 to 1e37 */
-    int64_t       steps;          /* a way over it, of points x, y; 0: none */
+    const double *z;              /* [ny, nx]; values outside -1e37 … 1e37 count as the largest */
+    double        x0, x1, y0, y1; /* in -1e37 … 1e37 */
+    int64_t       steps;          /* points x, y of a path over it; 0: no path */
     const double *path;
-    bool          slanted; /* a surface, not lines of equal height */
+    bool          slanted; /* a surface in perspective instead of contour lines */
 } tn_report_plane;
 TN_API tn_status tn_report_surface(tn_report *r, const char *title, const tn_report_plane *p);
-/* The picture that was added last, as a file of its own: a .png, by our own letters, or else an .svg. */
+/* Saves the figure added last: as .png, drawn with a built-in font, or otherwise as .svg. */
 TN_API tn_status tn_report_save_picture(tn_report *r, const char *path);
 
 #ifdef __cplusplus

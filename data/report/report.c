@@ -1,4 +1,4 @@
-/* report.c — the page around a report's parts, and those that are text. */
+/* report.c — the page around a report's parts, and the parts that are text. */
 #include "data/report/report_private.h"
 #include "core/base/toolbox.h"
 
@@ -81,14 +81,14 @@ tn__number_text tn__short(double v)
 {
     char            text[32];
     tn__number_text x;
-    tn_format_float((float)(v == 0 ? 0 : v), text); /* the shortest that is the same float: no 0.30000000000000004 */
+    tn_format_float((float)(v == 0 ? 0 : v), text); /* shortest text of the same float: no 0.30000000000000004 */
     size_t n = strlen(text);
     if (n > 2 && !memcmp(text + n - 2, ".0", 3)) text[n - 2] = 0;
     snprintf(x.text, sizeof x.text, "%.23s", text);
     return x;
 }
 
-/* Escaped; what is not UTF-8, and control characters, as U+FFFD. */
+/* Escapes text; invalid UTF-8 and control characters become U+FFFD. */
 static void put_text(tn_string *to, const char *text)
 {
     size_t n = text ? strlen(text) : 0, from = 0, len = 1;
@@ -210,7 +210,7 @@ static bool is_number(const char *s)
 {
     size_t n = s ? strlen(s) : 0;
     double v;
-    if (n && !strcmp(s, "·")) return true; /* none */
+    if (n && !strcmp(s, "·")) return true; /* an empty number */
     while (n && (s[n - 1] == '%' || s[n - 1] == ' ')) n--;
     return n && tn_parse_double(s, n, &v);
 }

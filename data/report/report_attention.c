@@ -1,5 +1,5 @@
-/* report_attention.c — attention as lines between two columns of words: every layer and head small, one of them large;
- * and as shades of a table. A line is as strong as its weight; the faintest are left out of the small pictures. */
+/* report_attention.c — attention as lines between two columns of words, every layer and head small, one of them large;
+ * and as shades of a table. A line's strength is its weight; the small figures skip the faintest lines. */
 #include "data/report/report_private.h"
 #include "core/base/toolbox.h"
 
@@ -10,7 +10,7 @@ enum { ROW = 22, GAP = 200, MOST_COLUMNS = 24, SMALL = 64 };
 static double weight_at(const tn_tensor *w, int64_t at)
 {
     double v = tn_get(w, at);
-    return v > 0 ? fmin(v, 1) : 0; /* NaN is none */
+    return v > 0 ? fmin(v, 1) : 0; /* NaN counts as 0 */
 }
 
 static int64_t widest(int64_t n, const char *const *words)
@@ -42,7 +42,7 @@ static void put_large(tn_report *r, int64_t m, const char *const *left, int64_t 
         tn__report_put(r, "</text>\n");
     }
     tn__report_put(r, "<g class=\"a\">\n");
-    for (int64_t i = 0; i < m; i++) { /* a word and its lines are one: under the pointer the others fade */
+    for (int64_t i = 0; i < m; i++) { /* a word and its lines form a group: hovering over it fades the others */
         tn__report_put(r,
                        "<g class=\"q\"><rect width=\"%lld\" height=\"%d\" y=\"%lld\" fill=\"none\" "
                        "pointer-events=\"all\"/><text class=\"e\" x=\"%lld\" y=\"%lld\">",
@@ -63,7 +63,7 @@ static void put_large(tn_report *r, int64_t m, const char *const *left, int64_t 
     tn__report_put(r, "</g>\n");
 }
 
-/* Lines of one strength, of five, are one path. */
+/* Groups the lines by strength into at most five paths. */
 static void put_small(tn_report *r, int64_t m, int64_t n, const tn_tensor *w, int64_t from, double height, int colour)
 {
     static const double least[] = {0.05, 0.15, 0.35, 0.6, 0.85, 2};

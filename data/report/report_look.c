@@ -1,12 +1,12 @@
-/* report_look.c — pictures of what is inside a model: alternatives of which one is shown, the ways that attention takes
- * through the layers from one word, and words coloured by what they add. No script: a choice is made by radio buttons,
- * which the keyboard reaches, too. */
+/* report_look.c — figures of a model's inside: alternatives of which one is shown, the paths of attention through the
+ * layers from one word, and words coloured by value. No script: radio buttons choose, so that the keyboard works
+ * too. */
 #include "data/report/report_private.h"
 #include "core/base/toolbox.h"
 
 #include <math.h>
 
-/* ---- one of several ---------------------------------------------------------------------------------------------- */
+/* ---- choices ----------------------------------------------------------------------------------------------------- */
 
 tn_status tn_report_choose(tn_report *r, const char *title, const char *name, bool first)
 {
@@ -59,7 +59,8 @@ static bool is_weights(const char *who, const tn_tensor *w, int64_t n, int64_t w
     return true;
 }
 
-/* Lines from layer l + 1 at x1 to layer l at x0, as strong as what arrives; `here` becomes what stands in layer l. */
+/* Lines from layer l + 1 at x1 to layer l at x0, with the strength of their flow; replaces `here` by the flow into
+ * layer l. */
 static void put_step(tn_report *r, const tn_tensor *w, int64_t l, int64_t n, double x0, double x1, double *here)
 {
     double below[MOST_WORDS] = {0};
@@ -115,7 +116,7 @@ tn_status tn_report_ways(tn_report *r, const char *title, int64_t n, const char 
     return tn__report_end(r, mark);
 }
 
-/* ---- words by what they add -------------------------------------------------------------------------------------- */
+/* ---- words by value ---------------------------------------------------------------------------------------------- */
 
 tn_status tn_report_values(tn_report *r, const char *title, int64_t n, const char *const *words, const double *values)
 {

@@ -1,11 +1,11 @@
-/* report_pictures.c — images in a report, side by side, each with a line beneath it; over an image there may be shades,
- * of what a model looked at, say. An image is a BMP inside of the page: nothing that others would have to make. */
+/* report_pictures.c — images in a report, side by side, each with a caption; shades over an image can show, for
+ * example, a model's attention. Images are embedded as BMP, which needs no encoder library. */
 #include "data/report/report_private.h"
 #include "core/base/toolbox.h"
 
 #include <math.h>
 
-enum { SIDE = 112, MOST_SIDE = 1024 }; /* the longer side on the page; of an image, in pixels */
+enum { SIDE = 112, MOST_SIDE = 1024 }; /* pixels: longer side on the page; longest side of an image */
 
 /* ---- base64, three bytes at a time ------------------------------------------------------------------------------- */
 
@@ -36,7 +36,7 @@ static void put_number(base64 *b, int64_t v, int bytes)
 
 /* ---- an image ---------------------------------------------------------------------------------------------------- */
 
-/* Blue, green, red; rows from the lowest up, each of a multiple of 4 bytes. */
+/* Pixels as blue, green, red; rows from bottom to top, padded to a multiple of 4 bytes. */
 static void put_bmp(tn_report *r, const tn_tensor *image, int64_t channels, int64_t height, int64_t width)
 {
     base64        b = {.r = r};
@@ -55,7 +55,7 @@ static void put_bmp(tn_report *r, const tn_tensor *image, int64_t channels, int6
     if (b.n) put_part(&b);
 }
 
-/* Squares over the image, as opaque as their shade. */
+/* Rectangles over the image; their opacity is the shade. */
 static void put_shades(tn_report *r, const tn_tensor *shade, double height, double width)
 {
     const int64_t rows = tn_size(shade, 0), columns = tn_size(shade, 1);
@@ -63,7 +63,7 @@ static void put_shades(tn_report *r, const tn_tensor *shade, double height, doub
     tn__report_put(r, "<g fill=\"var(--c1)\">");
     for (int64_t i = 0; i < rows * columns; i++) {
         const int64_t row = i / columns, column = i % columns;
-        const double  v = tn_get(shade, i), part = v > 0 ? fmin(v, 1) : 0; /* NaN is none */
+        const double  v = tn_get(shade, i), part = v > 0 ? fmin(v, 1) : 0; /* NaN counts as 0 */
         if (part < 0.02) continue;
         tn__report_put(r, "<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" opacity=\"%s\"/>",
                        tn__tenths((double)column * w).text, tn__tenths((double)row * h).text, tn__tenths(w).text,

@@ -1,5 +1,5 @@
-/* report_plots.c — curves and bars. A curve of many points is drawn as the least and the largest of each column of
- * pixels, so that a spike is never lost and the file stays small. */
+/* report_plots.c — curves and bars. A long curve is drawn as the minimum and maximum of each pixel column, so that no
+ * spike is lost and the file stays small. */
 #include "data/report/report_private.h"
 #include "core/base/toolbox.h"
 
@@ -8,14 +8,14 @@
 enum { WIDTH = 860, HEIGHT = 320, LEFT = 62, RIGHT = 24, TOP = 10, BOTTOM = 44 };
 
 typedef struct {
-    double low, high, step; /* what is shown, and from mark to mark */
+    double low, high, step; /* shown range, and distance of tick marks */
 } axis;
 
-/* Marks at 1, 2 or 5 times a power of ten, about n of them, that enclose the numbers. Numbers so near to each other
- * that their marks, which are floats, would be equal are drawn as one. */
+/* Tick marks at 1, 2 or 5 times a power of ten, about n of them, that enclose the values. Values so close that their
+ * ticks, which are floats, would be equal are drawn as one. */
 static axis axis_of(double low, double high, int n)
 {
-    if (!(low <= high)) low = 0, high = 1; /* nothing to show */
+    if (!(low <= high)) low = 0, high = 1; /* no values */
     if (high - low <= fmax(1e-7 * fmax(fabs(low), fabs(high)), 1e-37))
         low -= fabs(low) * 0.1 + 0.5, high = low + 2 * (fabs(low) * 0.1 + 0.5);
     double raw = (high - low) / n, power = tn__libm_pow(10, floor(log10(raw))), times = raw / power;
@@ -53,7 +53,7 @@ static void put_axes(tn_report *r, axis x, axis y, const char *xname, const char
 
 typedef struct {
     tn_report *r;
-    bool       down; /* a line is being drawn */
+    bool       down; /* a line has been started */
     int        column;
     double     low, high, first, last, x;
 } pen;
@@ -64,7 +64,7 @@ static void point(pen *p, double x, double y)
     p->down = true;
 }
 
-static void end_column(pen *p) /* what the column holds: first, extremes, last */
+static void end_column(pen *p) /* writes the column's first, extreme and last values */
 {
     if (p->column < 0) return;
     point(p, p->x, p->first);
@@ -87,7 +87,7 @@ static void put_line(tn_report *r, const tn_series *s, axis x, axis y, int colou
             continue;
         }
         double v = s->y[i];
-        if (smoothed) { /* the running mean, without the pull of its beginning at 0 */
+        if (smoothed) { /* the running mean, corrected for its start at 0 */
             mean = s->smooth * mean + (1 - s->smooth) * v;
             weight = s->smooth * weight + (1 - s->smooth);
             v = mean / weight;

@@ -1,4 +1,4 @@
-/* report_private.h — how the parts of a report write themselves. Private. */
+/* report_private.h — the report struct, and how its parts write markup. Private. */
 #ifndef TENON_DATA_REPORT_REPORT_PRIVATE_H
 #define TENON_DATA_REPORT_REPORT_PRIVATE_H
 
@@ -8,32 +8,32 @@
 struct tn_report {
     tn_string body, page;
     char     *title;
-    int       choices, alternatives; /* numbers of the last */
+    int       choices, alternatives; /* numbers of the last choice and alternative */
     bool      choosing;
 };
 
-/* All of them add to the body. put: markup, as printf has it, but without %f, whose point depends on the locale (see
- * tn__tenths); text: a user's, escaped. A part that fails half-way is taken out again by end. */
+/* These functions append to the body. put: markup with printf formats, except %f, whose decimal point depends on the
+ * locale (see tn__tenths); text: a user's text, escaped. After an error, end removes a partly written part. */
 void      tn__report_put(tn_report *r, const char *fmt, ...) TN_PRINTF(2, 3);
 void      tn__report_text(tn_report *r, const char *text);
 bool      tn__report_begin(tn_report *r, const char *who, const void *needed, size_t *mark);
 tn_status tn__report_end(tn_report *r, size_t mark);
 void      tn__report_svg(tn_report *r, const char *title, double width, double height);
 
-/* v with at most one decimal, "12.5", as coordinates are written. */
+/* v with at most one decimal, "12.5", for coordinates. */
 typedef struct {
     char text[24];
 } tn__number_text;
-tn__number_text tn__tenths(double v); /* NaN as 0: what has no place */
+tn__number_text tn__tenths(double v); /* NaN as 0 */
 tn__number_text tn__short(double v);  /* six significant digits: "0.001", "1e-05" */
 
-/* What is drawn: numbers are marked as floats, and their differences and steps must be finite too. What is larger is
- * left out, as infinities and NaN are. */
+/* True if v can be drawn: labels are floats, and their differences and steps must be finite too. Larger values are
+ * skipped, like infinities and NaN. */
 bool tn__is_drawn(double v);
 
 const char *tn__report_style(void); /* <style>…</style> */
 
 enum { TN__REPORT_COLOURS = 8 };
-int64_t tn__report_width(const char *text); /* columns of it, roughly */
+int64_t tn__report_width(const char *text); /* approximate width in columns */
 
 #endif

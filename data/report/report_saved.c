@@ -1,10 +1,10 @@
-/* report_saved.c — a picture of a report as a file of its own: its .svg, or that as the pixels of a .png. */
+/* report_saved.c — saves a figure of a report to a file: as .svg, or rasterised to .png. */
 #include "data/report/pixels.h"
 #include "data/images.h"
 #include "data/report/report_private.h"
 #include "core/base/toolbox.h"
 
-/* From its <svg to before its </svg>; empty: there is none. */
+/* From its <svg to before its </svg>; empty: no figure. */
 static tn_text last_picture(const tn_report *r)
 {
     size_t found = SIZE_MAX, end;
@@ -19,7 +19,7 @@ static tn_status save_pixels(tn_text picture, const char *path)
 {
     const tn_scope s = tn_scope_begin();
     tn_tensor     *pixels = tn__svg_pixels(picture);
-    if (pixels && tn_image_save(path, pixels) != TN_OK) pixels = NULL; /* raised */
+    if (pixels && tn_image_save(path, pixels) != TN_OK) pixels = NULL; /* an error is set */
     tn_scope_end(s);
     return tn__self.error;
 }

@@ -1,5 +1,4 @@
-/* report_surface.c — numbers over the plane: as lines of equal height (marching squares), and as a surface seen from
- * above at a slant. */
+/* report_surface.c — values over a plane: as contour lines (marching squares), and as a surface in perspective. */
 #include "data/report/report_private.h"
 #include "core/base/toolbox.h"
 
@@ -11,8 +10,8 @@ enum { SIDE = 520, EDGE = 46, LINES = 14, LOWER = 7, MOST = 401 };
 typedef struct {
     int64_t       nx, ny;
     const double *z;
-    double        low, high; /* of those that are drawn, in the scale that is shown */
-    bool          log;       /* losses grow fast: heights are those of log(z - least + a tenth of the middle) */
+    double        low, high; /* range of the drawn values, in the shown scale */
+    bool          log;       /* losses grow fast: heights are log(z - least + 0.1 (median - least)) */
     double        least, soft;
 } field;
 
@@ -29,7 +28,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* False: there is nothing to draw, or raised. */
+/* False: no value can be drawn, or raised. */
 static bool field_of(field *f)
 {
     const size_t n = (size_t)(f->nx * f->ny), bytes = n * sizeof(double);
@@ -48,17 +47,17 @@ static bool field_of(field *f)
     return m > 0;
 }
 
-/* Where between two heights the line stands. */
+/* Position of the contour between two heights, as a fraction. */
 static double cut(double a, double b, double at) { return a == b ? 0.5 : (at - a) / (b - a); }
 
-/* The pieces of the line of this height in one cell, whose corner is at (x, y): at most two. */
+/* Writes the segments, at most two, of the contour in the cell whose corner is at (x, y). */
 static void put_cell(tn_report *r, const field *f, int64_t x, int64_t y, double at)
 {
     static const int corner[4][2] = {{0, 0}, {1, 0}, {1, 1}, {0, 1}};
     double           h[4], px[4], py[4];
     int              n = 0;
     for (int k = 0; k < 4; k++) h[k] = height_at(f, x + corner[k][0], y + corner[k][1]);
-    for (int k = 0; k < 4; k++) { /* edges that it crosses, in turn around the cell */
+    for (int k = 0; k < 4; k++) { /* edges that it crosses, in order around the cell */
         const int    m = (k + 1) % 4;
         const double t = cut(h[k], h[m], at);
         if ((h[k] < at) == (h[m] < at)) continue;
@@ -86,13 +85,13 @@ static void put_contours(tn_report *r, const field *f)
     }
 }
 
-/* Rows from the back to the front, each hiding what is behind it. */
+/* Rows from back to front; each hides those farther away. */
 static void put_slanted(tn_report *r, const field *f)
 {
     const double tall = 230, across = (double)SIDE / (double)(f->nx - 1), back = 240, floor_y = 10 + tall + back;
     for (int64_t y = f->ny - 1; y >= 0; y--) {
         const double away = (double)y / (double)(f->ny - 1), in = 70 * away, scale = 1 - 2 * in / SIDE;
-        for (int line = 0; line < 2; line++) { /* what hides, and what is seen */
+        for (int line = 0; line < 2; line++) { /* first the area that hides, then the visible line */
             tn__report_put(r,
                            line ? "<path class=\"f\" stroke=\"var(--c0)\" stroke-opacity=\"%s\" d=\"M"
                                 : "<path fill=\"var(--bg)\" fill-opacity=\"%s\" d=\"M",

@@ -1,11 +1,10 @@
-/* runlog.c — rows of numbers as lines of JSON and CSV, each written at once; and taking up a log where a run left
- * it. */
+/* runlog.c — writes rows of numbers at once as lines of JSON and CSV, and resumes the log of an interrupted run. */
 #include "data/report/runlog_private.h"
 #include "core/base/toolbox.h"
 
 #include <math.h>
 
-enum { MOST_ROW = 1 << 20 }; /* bytes; a line that is longer is not ours */
+enum { MOST_ROW = 1 << 20 }; /* bytes; a longer line was not written by this file */
 
 struct tn_runlog {
     tn__log_file    jsonl, csv, events;
@@ -27,9 +26,9 @@ void tn_runlog_close(tn_runlog *l)
     tn__mem_put(l, sizeof *l);
 }
 
-/* ---- taking up --------------------------------------------------------------------------------------------------- */
+/* ---- resuming ---------------------------------------------------------------------------------------------------- */
 
-static bool is_there(const char *path) /* and not empty */
+static bool is_there(const char *path) /* and is not empty */
 {
     tn_error_state aside;
     tn__source     s;
@@ -40,7 +39,7 @@ static bool is_there(const char *path) /* and not empty */
     return there;
 }
 
-/* The step of a row; TORN: it is no row; FOREIGN: nor a part of one, but something else. */
+/* The step of a row; TORN: not a complete row; FOREIGN: not the start of a row either. */
 enum { TORN = -1, FOREIGN = -2 };
 static int64_t whole(double v) { return v >= 0 && v < 0x1p53 && v == floor(v) ? (int64_t)v : FOREIGN; }
 static int64_t step_of(tn_text line, bool csv)
@@ -87,7 +86,7 @@ static bool read_columns(tn_runlog *l, tn_text line)
 }
 
 typedef struct {
-    int64_t from, to; /* bytes of the file */
+    int64_t from, to; /* byte range of the file */
 } part;
 typedef struct {
     part   *at;
@@ -111,15 +110,15 @@ static bool foreign(const char *path, int64_t line)
            false;
 }
 
-/* The parts of a log that stay: all but rows of a step behind `last`, and what a run that was killed has left at the
- * end, which may be anything. What begins otherwise, or has something else between its rows, is no log, and raises. */
+/* Finds the parts of a log to keep: all but rows of steps after `last` and the end left by a killed run, which may be
+ * anything. Raises if the file starts differently or has other lines between its rows: then it is not a log. */
 static bool find_parts(tn_runlog *l, tn__reader *r, const char *path, bool csv, int64_t last, parts *p)
 {
     tn_text line;
-    int64_t torn = 0; /* the first line that is no row */
+    int64_t torn = 0; /* first line that is not a row */
     for (int64_t at = 0, next; tn__reader_line(r, &line); at = next) {
         next = r->at - (int64_t)(r->have - r->used);
-        if (line.at + line.bytes == r->buffer + r->have) break; /* without its end */
+        if (line.at + line.bytes == r->buffer + r->have) break; /* the last line has no line end */
         const bool    head = csv && r->line == 1;
         const int64_t step = head || !line.bytes ? 0 : step_of(line, csv);
         if (tn__self.error != TN_OK) break;
@@ -133,7 +132,7 @@ static bool find_parts(tn_runlog *l, tn__reader *r, const char *path, bool csv, 
     return tn__self.error == TN_OK;
 }
 
-/* The file is written anew if anything has to go. */
+/* Rewrites the file if rows must be removed. */
 static bool cut_back(tn_runlog *l, const char *path, bool csv, int64_t last)
 {
     enum { BLOCK = 1 << 16 };

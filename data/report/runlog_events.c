@@ -1,9 +1,9 @@
-/* runlog_events.c — TensorBoard's event files: records of a length and its checksum, the data and theirs. The data are
- * messages in protobuf's wire format, of which four are needed:
+/* runlog_events.c — TensorBoard's event files: records of a length, its checksum, data and their checksum. The data are
+ * messages in protobuf's wire format; four message types are needed:
  *
  *     Event   { double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5; SessionLog = 7 }
  *     Summary { repeated Value value = 1 }   Value { string tag = 1; float simple_value = 2 }
- *     SessionLog { Status status = 1 }       START = 1: what was logged for this step and later ones is void */
+ *     SessionLog { Status status = 1 }       START = 1: discards earlier events of this and later steps */
 #define _GNU_SOURCE
 #include "data/report/runlog_private.h"
 #include "core/base/toolbox.h"
@@ -22,7 +22,7 @@ uint32_t tn__crc32c(const void *data, size_t bytes) /* Castagnoli's polynomial; 
     return ~crc;
 }
 
-static uint32_t masked(const void *data, size_t bytes) /* so that a checksum of checksums is none of zeros */
+static uint32_t masked(const void *data, size_t bytes) /* masked, so that the checksum of a checksum is not trivial */
 {
     uint32_t crc = tn__crc32c(data, bytes);
     return (crc >> 15 | crc << 17) + 0xa282ead8u;
@@ -66,7 +66,7 @@ static void put_head(tn_string *to, int64_t step)
     put_varint(to, (uint64_t)step);
 }
 
-/* The text is the data of a record; the record takes its place and is written at once. */
+/* `data` is the content of a record; writes the record at once. */
 static bool put_record(tn__log_file *f, tn_string *data)
 {
     tn_string record = {0};
