@@ -52,9 +52,8 @@ TN_API tn_status tn_labelled_only(tn_labelled *l, const tn_labels *known);
 TN_API tn_status tn_labelled_first(tn_labelled *l, int64_t most); /* keeps the first `most` examples */
 TN_API void      tn_labelled_free(tn_labelled *l);
 
-/* One example. text: one or two texts; the words; question and text; or the context and its endings. label: one or
- * several labels; one tag per word; answers, where answer i starts at byte start[i] of the text; or the number of the
- * right ending. */
+/* An example. text: one or two texts; words; question and text; or context and endings. label: one or several; a tag
+ * per word; answers, where answer i starts at byte start[i] of the text; or the number of the right ending. */
 typedef struct {
     const char        *id; /* id of a question; otherwise "" */
     int64_t            line, texts, labels;
@@ -72,10 +71,9 @@ TN_API int64_t            tn_labels_find(const tn_labels *l, const char *name); 
 TN_API void               tn_labels_free(tn_labels *l);
 
 /* Batches of similar lengths: x is the token ids, [B, T] or [B, choices, T], y the targets; fields "types", "padding",
- * and "row", the feature of each row. For words, a batch has as many tokens as .batch average sentences. With .parts,
- * .batch examples of any lengths form one step, divided into .parts batches, for tn_fit's .accumulate. A sentence
- * longer than .length continues in another feature; a text with a question is read through windows; other texts are
- * truncated. */
+ * and "row", each row's feature. For words, a batch has as many tokens as .batch average sentences. With .parts, .batch
+ * examples of any lengths form one step in .parts batches, for tn_fit's .accumulate. A sentence longer than .length
+ * continues in another feature; texts with questions are read through windows; others are truncated. */
 typedef struct tn_features_config {
     int           zero_;
     tn_problem    problem;
