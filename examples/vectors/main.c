@@ -1,4 +1,4 @@
-/* main.c — vectors: words as vectors: trained, asked, judged and turned from one form of file into another. */
+/* main.c — vectors: trains, queries, evaluates and converts word vectors. */
 #include "vectors.h"
 
 #include "../common/files.h"

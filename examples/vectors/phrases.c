@@ -1,4 +1,4 @@
-/* phrases.c — vectors phrases: words that belong together become one word, before vectors are trained. */
+/* phrases.c — vectors phrases: joins frequent pairs of words into one word, before word vectors are trained. */
 #include "../common/files.h"
 #include "../common/progress.h"
 #include "../common/stop.h"
@@ -25,7 +25,8 @@ const option phrases_options[] = {
     OPTION_FLAG("force", 0, &force, "replace a file that is there"),
     {0}};
 
-/* What a pass writes and the next one reads, beside the result; NULL: raised. The caller frees it. */
+/* Returns the path of the file that a pass writes for the next pass, in the folder of the result; the caller frees it
+ * with free. Returns NULL if an error is set. */
 static char *between(int64_t pass)
 {
     const size_t room = strlen(out) + 32;

@@ -1,4 +1,4 @@
-/* plot.c — vectors plot and project: words drawn in the plane, and files for TensorBoard's projector. */
+/* plot.c — vectors plot and project: plots words in two dimensions, and writes files for TensorBoard's projector. */
 #include "../common/files.h"
 #include "vectors.h"
 
@@ -39,13 +39,13 @@ static void add_escaped(tn_string *s, tn_text word)
     }
 }
 
-/* ---- the picture ------------------------------------------------------------------------------------------------- */
+/* ---- plot -------------------------------------------------------------------------------------------------------- */
 
 enum { SIDE = 1000, EDGE = 60 };
 
 typedef struct {
     int64_t *word, n;
-    float   *at; /* [n, 2], moved into the picture */
+    float   *at; /* coordinates, [n, 2]; fit() scales them to the plot's size */
 } points;
 
 static void fit(points *p)
@@ -84,7 +84,7 @@ static void draw(tn_string *s, const tn_vectors *v, const points *p, bool html)
     add(s, html ? "</svg>\n</html>\n" : "</svg>\n");
 }
 
-/* The words that are named, or the most frequent. */
+/* Chooses the named words, or the most frequent ones if count is 0. */
 static bool choose(const tn_vectors *v, int count, char **names, points *p)
 {
     const int64_t size = tn_vectors_size(v);

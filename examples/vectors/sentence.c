@@ -1,4 +1,4 @@
-/* sentence.c — vectors sentence, paraphrases: lines as vectors, by word vectors or by a skip-thought model. */
+/* sentence.c — vectors sentence, paraphrases: sentence vectors from word vectors or from a skip-thought model. */
 #include "../common/files.h"
 #include "../common/texts.h"
 #include "vectors.h"
@@ -19,12 +19,12 @@ static const char *thoughts_dir;
 const option sentence_options[] = {READS, {0}};
 const option paraphrases_options[] = {READS, {0}};
 
-/* ---- who reads lines --------------------------------------------------------------------------------------------- */
+/* ---- reader ------------------------------------------------------------------------------------------------------ */
 
 typedef struct {
     tn_vectors *words;
     thoughts    net;
-    int64_t     dim; /* of a line's vector */
+    int64_t     dim; /* of a line's vector, in elements */
 } reader;
 
 static bool reader_open(reader *r)
@@ -41,7 +41,7 @@ static void reader_close(reader *r)
     tn_vectors_free(r->words);
 }
 
-/* A line without a word that is known becomes zeros. False: an error stands. */
+/* Writes the vector of a line, r->dim values: zeros if no word is known. Returns false if an error is set. */
 static bool read_line(const reader *r, tn_text line, float *to)
 {
     if (r->net.net) return thoughts_sentence(&r->net, line, to);
@@ -49,7 +49,7 @@ static bool read_line(const reader *r, tn_text line, float *to)
     return tn_error() == TN_OK;
 }
 
-/* 0, or program_usage. */
+/* Checks the options. Returns 0 or the exit code of program_usage. */
 static int check(void)
 {
     if (!vectors_file && !thoughts_dir) return program_usage("give --vectors, or the --model that reads the sentences");
@@ -98,7 +98,7 @@ static void to_length_1(int64_t n, float *x)
     for (int64_t k = 0; squares > 0 && k < n; k++) x[k] = (float)((double)x[k] / sqrt(squares));
 }
 
-/* The lines of a file as rows of length 1. */
+/* The vectors of the lines of a file as rows of a tensor, normalised to length 1. */
 static tn_tensor *rows_of(const reader *r, const char *path)
 {
     const option_list file = {1, &path};
@@ -114,7 +114,8 @@ static tn_tensor *rows_of(const reader *r, const char *path)
     return tn_error() == TN_OK ? x : NULL;
 }
 
-/* Of each line, how many of the others are less like it than its partner is; those that are just as like count half. */
+/* nearer: the mean, over all lines, of the fraction of other lines with a lower cosine than the partner; equal cosines
+ * count half. first: the number of lines whose partner has the highest cosine. */
 static void judge(const tn_tensor *cosines, int64_t n, double *nearer, int64_t *first)
 {
     const float *row = tn_data(cosines);

@@ -1,6 +1,6 @@
-/* thoughts.c — vectors sentence --model: sentences read by a skip-thought model. With word vectors besides, words that
- * the model does not know are mapped from there (Kiros and others 2015): by the matrix M for which |M v - e|² is least
- * over the words of both, from (Σ v vᵀ + λ) Mᵀ = Σ v eᵀ by Cholesky's decomposition. */
+/* thoughts.c — vectors sentence --model: sentence vectors from a skip-thought model. If word vectors are given, words
+ * unknown to the model are mapped from them (Kiros and others 2015) by the matrix M that minimises |M v - e|² over the
+ * words that both know; a Cholesky decomposition solves (Σ v vᵀ + λ) Mᵀ = Σ v eᵀ. */
 #include "../common/numbers.h"
 #include "../common/texts.h"
 #include "vectors.h"
@@ -26,7 +26,7 @@ static bool words_of_both(const thoughts *t, int64_t p, int64_t d, double *a, do
     return tn_error() == TN_OK;
 }
 
-/* a [p, p], its lower half, becomes L with L Lᵀ = a; then b [p, d] the solution of a x = b. */
+/* Overwrites the lower half of a [p, p] with L, where L Lᵀ = a, and then b [p, d] with the solution x of a x = b. */
 static void solve(int64_t p, int64_t d, double *a, double *b)
 {
     for (int64_t k = 0; k < p; k++)
@@ -78,7 +78,7 @@ void thoughts_close(thoughts *t)
     free(t->map);
 }
 
-/* A word's vector: the model's own, one that is mapped, or that of <unk>. */
+/* Writes a word's vector: its embedding in the model, its mapped word vector, or the embedding of <unk>. */
 static void word_to(const thoughts *t, tn_text word, float *v, float *to)
 {
     char          name[256];

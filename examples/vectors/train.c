@@ -1,4 +1,4 @@
-/* train.c — vectors train: word vectors from texts. */
+/* train.c — vectors train: trains word vectors on texts. */
 #include "../common/files.h"
 #include "../common/progress.h"
 #include "../common/stop.h"
@@ -56,7 +56,7 @@ static void show(const tn_vectors_event *e, void *user)
     progress_at(&bar, (int64_t)(e->done * 1000), note);
 }
 
-static int index_of(const char *name, const char *names) /* in "a|b|c" */
+static int index_of(const char *name, const char *names) /* index of name in "a|b|c"; -1: not found */
 {
     int i = 0;
     for (const size_t n = strlen(name); *names; i++) {
@@ -67,7 +67,7 @@ static int index_of(const char *name, const char *names) /* in "a|b|c" */
     return -1;
 }
 
-/* What is written must not be what is read, nor one thing the other. 0, or program_usage. */
+/* Checks that --out, --checkpoint and the texts are different files. Returns 0 or the exit code of program_usage. */
 static int apart(void)
 {
     if (checkpoint && same_file(out, checkpoint))
@@ -112,7 +112,7 @@ static tn_vectors *trained(void)
     return v;
 }
 
-/* Options of one kind alone. 0, or program_usage. */
+/* Checks that no option of another --kind or --loss is given. Returns 0 or the exit code of program_usage. */
 static int stray(void)
 {
     static const char *const of_fasttext[] = {"min-n", "max-n", "buckets", NULL}, *const of_others[] = {"loss",

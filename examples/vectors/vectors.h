@@ -1,4 +1,4 @@
-/* vectors.h — what the commands of the program vectors share. */
+/* vectors.h — the commands of the program vectors, and the functions that they share. */
 #ifndef TENON_EXAMPLES_VECTORS_VECTORS_H
 #define TENON_EXAMPLES_VECTORS_VECTORS_H
 
@@ -11,21 +11,21 @@ extern const char *vectors_file, *form; /* --vectors, --format */
         OPTION_TEXT("format", 0, "FORM", &form, "the form of the file, if its bytes do not say", .choices = FORMS)
 
 tn_vectors_format form_of(const char *name);      /* NULL: TN_VECTORS_ANY */
-tn_vectors       *load_vectors(void);             /* those of --vectors; NULL: an error stands */
-tn_vectors_format form_of_path(const char *path); /* .bin is binary, .safetensors that, all else text */
-/* Is what --name would write one of the texts that are read? 0, or program_usage. */
+tn_vectors       *load_vectors(void);             /* reads the file of --vectors; NULL: an error is set */
+tn_vectors_format form_of_path(const char *path); /* .bin: binary; .safetensors: safetensors; others: text */
+/* Checks that the file that --name writes is not one of the texts. Returns 0 or the exit code of program_usage. */
 int     not_of_texts(const char *name, const char *path, const option_list *text);
-int64_t the_word(const tn_vectors *v, const char *word); /* raises if it is not there */
+int64_t the_word(const tn_vectors *v, const char *word); /* index of the word; -1: unknown, an error is set */
 
 /* A skip-thought model (thoughts.c). */
 typedef struct {
     tn_skip_thought *net;
     tn_tokenizer    *tokens;
-    tn_vectors      *vectors; /* not its own: of words that it does not know; or NULL */
-    double          *map;     /* [their dim, its dim] */
+    tn_vectors      *vectors; /* borrowed, for words that the model does not know; may be NULL */
+    double          *map;     /* from word vectors to embeddings: [dimension of vectors, dimension of net] */
 } thoughts;
-bool thoughts_open(thoughts *t, const char *dir, tn_vectors *vectors); /* false: an error stands */
-bool thoughts_sentence(const thoughts *t, tn_text line, float *to);    /* .hidden numbers */
+bool thoughts_open(thoughts *t, const char *dir, tn_vectors *vectors); /* false: an error is set */
+bool thoughts_sentence(const thoughts *t, tn_text line, float *to);    /* writes config.hidden values */
 void thoughts_close(thoughts *t);
 
 extern const option train_options[], phrases_options[], near_options[], analogy_options[], similarity_options[],
