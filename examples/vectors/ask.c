@@ -11,16 +11,17 @@ static const char *to_form;
 
 enum { MOST = 1000 };
 
-#define MOST_ANSWERS OPTION_INT("most", 'm', "N", &most, "so many answers", .least = 1, .most = MOST)
-#define PRODUCT OPTION_FLAG("product", 0, &product, "by the product of cosines (3CosMul), not their sum")
+#define MOST_ANSWERS OPTION_INT("most", 'm', "N", &most, "print N words", .least = 1, .most = MOST)
+#define PRODUCT OPTION_FLAG("product", 0, &product, "combine cosines by product (3CosMul) instead of by sum (3CosAdd)")
 const option near_options[] = {VECTORS, MOST_ANSWERS, {0}};
 const option analogy_options[] = {VECTORS, MOST_ANSWERS, PRODUCT, {0}};
 const option similarity_options[] = {VECTORS, {0}};
 const option convert_options[] = {
     VECTORS,
-    OPTION_TEXT("to", 0, "FORM", &to_form, "the form to write; else .bin is binary, .safetensors that, all else text",
+    OPTION_TEXT("to", 0, "FORMAT", &to_form,
+                "output format (default: by the name of OUT: .bin binary, .safetensors safetensors, other names text)",
                 .choices = FORMS),
-    OPTION_FLAG("force", 0, &force, "replace a file that is there"),
+    OPTION_FLAG("force", 0, &force, "overwrite an existing file"),
     {0}};
 
 static void answers(const tn_vectors *v, const tn_vectors_near *near, int64_t n)
@@ -49,8 +50,8 @@ int run_neighbours(int count, char **operands)
 
 int run_analogy(int count, char **operands)
 {
-    if (count == 2) return program_usage("three words, or one file of questions");
-    const int code = count == 1 ? program_stray("most", "the answers to three words") : 0;
+    if (count == 2) return program_usage("2 operands; expected three words, or one file of questions");
+    const int code = count == 1 ? program_stray("most", "the form with three words") : 0;
     if (code) return code;
     tn_vectors *v = load_vectors();
     if (v && count == 1) {
@@ -83,13 +84,13 @@ int run_convert(int count, char **operands)
 {
     (void)count;
     if (is_there(operands[0]) && !force) {
-        tn_raise(TN_EINVAL, "'%s' is there already: name another file, or use --force", operands[0]);
+        tn_raise(TN_EINVAL, "'%s' already exists; name another file or use --force", operands[0]);
         return program_end();
     }
     tn_vectors *v = load_vectors();
     if (v && tn_vectors_save(v, operands[0], to_form ? form_of(to_form) : form_of_path(operands[0])) == TN_OK &&
         !settings.quiet)
-        fprintf(stderr, "%s: %lld words of %lld numbers\n", operands[0], (long long)tn_vectors_size(v),
+        fprintf(stderr, "%s: %lld words, dimension %lld\n", operands[0], (long long)tn_vectors_size(v),
                 (long long)tn_vectors_dim(v));
     tn_vectors_free(v);
     return program_end();

@@ -29,7 +29,7 @@ int not_of_texts(const char *name, const char *path, const option_list *text)
 {
     for (int i = 0; path && i < text->count; i++)
         if (same_file(text->value[i], path))
-            return program_usage("--%s '%s' is one of the texts, '%s': name another file", name, path, text->value[i]);
+            return program_usage("--%s '%s' is one of the texts, '%s'; name another file", name, path, text->value[i]);
     return 0;
 }
 
@@ -42,24 +42,25 @@ int64_t the_word(const tn_vectors *v, const char *word)
 
 static const command commands[] = {
     {.name = "train",
-     .summary = "make word vectors from texts",
+     .summary = "train word vectors on texts",
      .options = train_options,
      .run = run_train,
      .text = "    vectors train --text corpus.txt --out corpus.vec --kind skipgram --dim 100 --epochs 5\n\n"
-             "The same texts, options and kind of CPU give the same bits for any number of threads. The line on "
-             "standard output says how many words were read, in how many seconds, and words a second; for glove, "
-             "without the counting. With --checkpoint Ctrl-C saves and ends; --resume goes on with the same bits.\n"},
+             "The same texts, options and kind of CPU give the same bits for any number of threads. Standard output "
+             "gets one line: words read, seconds of training, and words per second; for glove, the seconds do not "
+             "include counting. With --checkpoint, Ctrl-C saves and ends, and --resume continues to the same "
+             "bits.\n"},
     {.name = "phrases",
-     .summary = "join words that belong together: new york becomes new_york",
+     .summary = "join frequent word pairs: new york becomes new_york",
      .options = phrases_options,
      .run = run_phrases,
      .text = "    vectors phrases --text corpus.txt --out phrases.txt --passes 2\n"
              "    vectors train --text phrases.txt --out phrases.vec\n\n"
-             "Two words are joined if (count(ab) - min-count) / (count(a) count(b)) times the number of words is more "
-             "than the threshold, as word2phrase does it. The line on standard output says how many words the last "
-             "pass read, how many phrases it found, and how often words were joined.\n"},
+             "As in word2phrase, two words a and b are joined if (count(ab) - min-count) / (count(a) count(b)) times "
+             "the number of words exceeds the threshold. Standard output gets one line about the last pass: words "
+             "read, different phrases found, and joins.\n"},
     {.name = "neighbours",
-     .summary = "the words nearest to some word",
+     .summary = "print the nearest neighbours of words",
      .options = near_options,
      .run = run_neighbours,
      .operands = "WORD...",
@@ -67,53 +68,59 @@ static const command commands[] = {
      .most = -1,
      .text = "    vectors neighbours --vectors corpus.vec river\n"},
     {.name = "analogy",
-     .summary = "a is to b as c is to what? Of three words, or of a file of questions with their answers",
+     .summary = "solve analogies: three words, or a file of questions with answers",
      .options = analogy_options,
      .run = run_analogy,
      .operands = "A B C | QUESTIONS",
      .least = 1,
      .most = 3,
      .text = "    vectors analogy --vectors corpus.vec man king woman\n"
-             "    vectors analogy --vectors corpus.vec questions-words.txt\n"},
+             "    vectors analogy --vectors corpus.vec questions-words.txt\n\n"
+             "With A B C, prints the words that are to C as B is to A. With a file of questions (four words a line, "
+             "the last one the answer), prints the accuracy and the number of questions whose words are all known.\n"},
     {.name = "similarity",
-     .summary = "compare cosines with people's judgements, by rank",
+     .summary = "rank correlation of cosines with human similarity ratings",
      .options = similarity_options,
      .run = run_similarity,
      .operands = "PAIRS",
      .least = 1,
      .most = 1,
-     .text = "    vectors similarity --vectors corpus.vec wordsim353.txt\n"},
+     .text = "    vectors similarity --vectors corpus.vec wordsim353.txt\n\n"
+             "PAIRS is a file with two words and a rating per line. Prints Spearman's rank correlation, the number of "
+             "pairs used, and the number of pairs with an unknown word.\n"},
     {.name = "sentence",
-     .summary = "lines of standard input to vectors, a line each",
+     .summary = "print a sentence vector for each line of standard input",
      .options = sentence_options,
      .run = run_sentence,
      .text = "    vectors sentence --vectors corpus.vec --sif 0.001 < lines.txt\n"
-             "    vectors sentence --model thoughts --vectors corpus.vec < lines.txt\n"},
+             "    vectors sentence --model thoughts --vectors corpus.vec < lines.txt\n\n"
+             "The vector of a line is the mean of the vectors of its words or, with --model, the output of a "
+             "skip-thought model trained with 'elmo train --kind skip-thought'. Give --vectors, --model, or both.\n"},
     {.name = "paraphrases",
-     .summary = "how well the vectors of lines find those that mean the same",
+     .summary = "evaluate sentence vectors on pairs of paraphrases",
      .options = paraphrases_options,
      .run = run_paraphrases,
      .operands = "LINES SAME",
      .least = 2,
      .most = 2,
      .text = "    vectors paraphrases --model thoughts one.txt other.txt\n\n"
-             "Line k of both files means the same. \"nearer\" is how often a line is nearer to its partner than to "
-             "another line of the second file: by chance 0.5. \"first\" is how often no other is as near as the "
-             "partner.\n"},
+             "Line k of SAME is a paraphrase of line k of LINES. \"nearer\" is the probability that a line is nearer "
+             "to its paraphrase than to another line of SAME (random vectors: 0.5); \"first\" is the fraction of "
+             "lines whose nearest line of SAME is the paraphrase.\n"},
     {.name = "plot",
-     .summary = "words drawn in the plane, by PCA or t-SNE",
+     .summary = "plot words in two dimensions, by PCA or t-SNE",
      .options = plot_options,
      .run = run_plot,
      .operands = "[WORD...]",
      .most = -1,
      .text = "    vectors plot --vectors corpus.vec --out words.svg --way tsne --most 300\n"},
     {.name = "project",
-     .summary = "files for TensorBoard's embedding projector",
+     .summary = "write files for TensorBoard's embedding projector",
      .options = project_options,
      .run = run_project,
      .text = "    vectors project --vectors corpus.vec --out projector --most 10000\n"},
     {.name = "convert",
-     .summary = "from one form of file to another",
+     .summary = "convert word vectors to another file format",
      .options = convert_options,
      .run = run_convert,
      .operands = "OUT",
@@ -121,6 +128,6 @@ static const command commands[] = {
      .most = 1,
      .text = "    vectors convert --vectors corpus.vec corpus.bin\n"},
     {0}};
-static const program vectors = {.name = "vectors", .summary = "words as vectors", .commands = commands};
+static const program vectors = {.name = "vectors", .summary = "train and use word vectors", .commands = commands};
 
 int main(int argc, char **argv) { return program_main(&vectors, argc, argv); }

@@ -15,14 +15,15 @@ static double      threshold = 100;
 static bool        force;
 
 const option phrases_options[] = {
-    OPTION_LIST("text", 0, "FILE", &text, "texts: words between blanks, of any size", .required = true),
-    OPTION_TEXT("out", 'o', "FILE", &out, "where the text with phrases goes", .required = true),
-    OPTION_INT("min-count", 0, "N", &min_count, "rarer words are in no phrase", .least = 1, .most = 1e12),
-    OPTION_REAL("threshold", 0, "T", &threshold, "higher: fewer phrases; with passes, the last one's", .least = 0,
-                .most = 1e12),
-    OPTION_INT("passes", 'p', "N", &passes, "join again what was joined, each at half the threshold of the one before",
+    OPTION_LIST("text", 0, "FILE", &text, "text files of any size, words separated by blanks", .required = true),
+    OPTION_TEXT("out", 'o', "FILE", &out, "file for the text with joined words", .required = true),
+    OPTION_INT("min-count", 0, "N", &min_count, "join only words with at least N occurrences", .least = 1,
+               .most = 1e12),
+    OPTION_REAL("threshold", 0, "T", &threshold, "minimum score of a phrase in the last pass; higher: fewer phrases",
+                .least = 0, .most = 1e12),
+    OPTION_INT("passes", 'p', "N", &passes, "number of passes for longer phrases; each pass halves the threshold",
                .least = 1, .most = 10),
-    OPTION_FLAG("force", 0, &force, "replace a file that is there"),
+    OPTION_FLAG("force", 0, &force, "overwrite an existing file"),
     {0}};
 
 /* Returns the path of the file that a pass writes for the next pass, in the folder of the result; the caller frees it
@@ -31,10 +32,10 @@ static char *between(int64_t pass)
 {
     const size_t room = strlen(out) + 32;
     char        *path = malloc(room);
-    if (!path) return tn_raise(TN_ENOMEM, "no memory for a name"), NULL;
+    if (!path) return tn_raise(TN_ENOMEM, "no memory for a file name"), NULL;
     snprintf(path, room, "%s.pass%lld", out, (long long)pass);
     if (!is_there(path) || force) return path;
-    tn_raise(TN_EINVAL, "'%s', which a pass would write, is there already: remove it, or use --force", path);
+    tn_raise(TN_EINVAL, "'%s', the output of a pass, already exists; remove it or use --force", path);
     free(path);
     return NULL;
 }
@@ -49,8 +50,8 @@ static tn_vectors_phrased one_pass(int n, const char *const *from, const char *t
                            .progress = progress_part, .user = &bar, .stop = &stop_flag);
     progress_end(&bar);
     if (p.words && !settings.quiet)
-        fprintf(stderr, "%s: %lld phrases in %lld words, joined %lld times\n", to, (long long)p.phrases,
-                (long long)p.words, (long long)p.joined);
+        fprintf(stderr, "%s: %lld phrases in %lld words, %lld joins\n", to, (long long)p.phrases, (long long)p.words,
+                (long long)p.joined);
     return p;
 }
 
@@ -61,10 +62,10 @@ int run_phrases(int count, char **operands)
     if (said) return said;
     if (!may_write(out)) return program_end();
     if (is_there(out) && !force) {
-        tn_raise(TN_EINVAL, "'%s' is there already: name another file, or use --force", out);
+        tn_raise(TN_EINVAL, "'%s' already exists; name another file or use --force", out);
         return program_end();
     }
-    stop_begin("ending: nothing will be written");
+    stop_begin("ending; nothing will be written");
     char              *before = NULL;
     tn_vectors_phrased p = {.words = 1};
     for (int64_t pass = 1; pass <= passes && p.words && tn_error() == TN_OK; pass++) {

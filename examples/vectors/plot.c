@@ -12,20 +12,18 @@ static bool        force;
 
 const option plot_options[] = {
     VECTORS,
-    OPTION_TEXT("out", 'o', "FILE", &out, "the picture: .svg, or .html", .required = true),
-    OPTION_TEXT("way", 0, "WAY", &way, "along the directions of largest variance, or so that near words stay near",
-                .choices = "pca|tsne"),
-    OPTION_INT("most", 'm', "N", &most, "so many of the most frequent words, if none are named", .least = 2,
-               .most = 5000),
-    OPTION_REAL("perplexity", 0, "P", &perplexity, "tsne: how many neighbours count, about", .least = 1, .most = 1000),
-    OPTION_INT("seed", 's', "N", &seed, "tsne: another seed, another picture", .least = 0),
-    OPTION_FLAG("force", 0, &force, "replace a file that is there"),
+    OPTION_TEXT("out", 'o', "FILE", &out, "file for the plot, .svg or .html", .required = true),
+    OPTION_TEXT("way", 0, "METHOD", &way, "projection to two dimensions", .choices = "pca|tsne"),
+    OPTION_INT("most", 'm', "N", &most, "plot the N most frequent words if no WORD is given", .least = 2, .most = 5000),
+    OPTION_REAL("perplexity", 0, "P", &perplexity, "tsne: effective number of neighbours", .least = 1, .most = 1000),
+    OPTION_INT("seed", 's', "N", &seed, "tsne: random seed", .least = 0),
+    OPTION_FLAG("force", 0, &force, "overwrite an existing file"),
     {0}};
 const option project_options[] = {
     VECTORS,
-    OPTION_TEXT("out", 'o', "DIR", &out, "a folder for vectors.tsv, metadata.tsv, projector_config.pbtxt",
+    OPTION_TEXT("out", 'o', "DIR", &out, "folder for vectors.tsv, metadata.tsv and projector_config.pbtxt",
                 .required = true),
-    OPTION_INT("most", 'm', "N", &most, "so many of the most frequent words", .least = 1, .most = 1e8),
+    OPTION_INT("most", 'm', "N", &most, "write the N most frequent words", .least = 1, .most = 1e8),
     {0}};
 
 static bool add(tn_string *s, const char *text) { return tn_string_add(s, tn_text_of(text)) == TN_OK; }
@@ -107,13 +105,13 @@ int run_plot(int count, char **operands)
 {
     const char *dot = strrchr(out, '.');
     if (!dot || (strcmp(dot, ".svg") != 0 && strcmp(dot, ".html") != 0))
-        return program_usage("--out: a name that ends in .svg or .html");
+        return program_usage("--out needs a name that ends in .svg or .html, got '%s'", out);
     static const char *const of_tsne[] = {"perplexity", "seed", NULL};
     int                      code = strcmp(way, "tsne") ? program_strays(of_tsne, "--way tsne") : 0;
-    if (!code && count) code = program_stray("most", "a picture without named words");
+    if (!code && count) code = program_stray("most", "plots without WORD operands");
     if (code) return code;
     if (is_there(out) && !force) {
-        tn_raise(TN_EINVAL, "'%s' is there already: name another file, or use --force", out);
+        tn_raise(TN_EINVAL, "'%s' already exists; name another file or use --force", out);
         return program_end();
     }
     tn_vectors *v = load_vectors();

@@ -9,12 +9,12 @@
 static double      sif;
 static const char *thoughts_dir;
 
-#define READS                                                                                                       \
-    OPTION_TEXT("vectors", 0, "FILE", &vectors_file, "word vectors, in any of the forms"),                          \
-        OPTION_TEXT("format", 0, "FORM", &form, "the form of the file, if its bytes do not say", .choices = FORMS), \
-        OPTION_TEXT("model", 0, "DIR", &thoughts_dir,                                                               \
-                    "a skip-thought model reads them; --vectors then has words it does not know"),                  \
-        OPTION_REAL("sif", 0, "A", &sif, "weigh a word by A / (A + its frequency); 0: the plain mean", .least = 0,  \
+#define READS                                                                                                    \
+    OPTION_TEXT("vectors", 0, "FILE", &vectors_file, "file of word vectors"),                                    \
+        OPTION_TEXT("format", 0, "FORMAT", &form, "format of the file (default: detected)", .choices = FORMS),   \
+        OPTION_TEXT("model", 0, "DIR", &thoughts_dir,                                                            \
+                    "folder of a skip-thought model; --vectors then supplies words that it does not know"),      \
+        OPTION_REAL("sif", 0, "A", &sif, "weight of a word: A / (A + its frequency); 0: plain mean", .least = 0, \
                     .most = 1)
 const option sentence_options[] = {READS, {0}};
 const option paraphrases_options[] = {READS, {0}};
@@ -52,9 +52,10 @@ static bool read_line(const reader *r, tn_text line, float *to)
 /* Checks the options. Returns 0 or the exit code of program_usage. */
 static int check(void)
 {
-    if (!vectors_file && !thoughts_dir) return program_usage("give --vectors, or the --model that reads the sentences");
+    if (!vectors_file && !thoughts_dir)
+        return program_usage("neither --vectors nor --model is given; give one of them");
     const int code = vectors_file ? 0 : program_stray("format", "--vectors");
-    return code || !thoughts_dir ? code : program_stray("sif", "the mean of --vectors: leave it out with --model");
+    return code || !thoughts_dir ? code : program_stray("sif", "the mean of --vectors; omit it with --model");
 }
 
 /* ---- vectors sentence -------------------------------------------------------------------------------------------- */
@@ -139,10 +140,9 @@ int run_paraphrases(int count, char **operands)
     tn_tensor     *a = reader_open(&r) ? rows_of(&r, operands[0]) : NULL, *b = a ? rows_of(&r, operands[1]) : NULL;
     const int64_t  n = b ? tn_size(a, 0) : 0;
     if (b && tn_size(b, 0) != n)
-        tn_raise(TN_ESHAPE, "'%s' has %lld lines and '%s' %lld: line k of one must mean what line k of the other does",
-                 operands[0], (long long)n, operands[1], (long long)tn_size(b, 0));
-    else if (b && n < 2)
-        tn_raise(TN_EINVAL, "'%s' has fewer than two lines: there is nothing to choose from", operands[0]);
+        tn_raise(TN_ESHAPE, "'%s' has %lld lines and '%s' %lld; line k of both must mean the same", operands[0],
+                 (long long)n, operands[1], (long long)tn_size(b, 0));
+    else if (b && n < 2) tn_raise(TN_EINVAL, "'%s' has %lld lines; at least 2 are needed", operands[0], (long long)n);
     tn_tensor *cosines = tn_error() == TN_OK ? tn_matmul(a, tn_transpose(b, 0, 1)) : NULL;
     if (cosines && tn_data(cosines)) {
         double  nearer;

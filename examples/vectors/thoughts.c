@@ -22,7 +22,9 @@ static bool words_of_both(const thoughts *t, int64_t p, int64_t d, double *a, do
         }
     }
     free(v);
-    if (both < 2) tn_raise(TN_EFORMAT, "the model and the vectors have %lld words in common: too few", (long long)both);
+    if (both < 2)
+        tn_raise(TN_EFORMAT, "the model and --vectors have %lld words in common; at least 2 are needed",
+                 (long long)both);
     return tn_error() == TN_OK;
 }
 
@@ -52,7 +54,8 @@ static bool find_map(thoughts *t)
     const int64_t p = tn_vectors_dim(t->vectors), d = t->net->config.dim;
     double       *a = calloc((size_t)(p * p), sizeof *a), trace = 0;
     t->map = calloc((size_t)(p * d), sizeof *t->map);
-    if (!a || !t->map) tn_raise(TN_ENOMEM, "no memory for a map from %lld numbers to %lld", (long long)p, (long long)d);
+    if (!a || !t->map)
+        tn_raise(TN_ENOMEM, "no memory for a map from dimension %lld to %lld", (long long)p, (long long)d);
     if (a && t->map && words_of_both(t, p, d, a, t->map)) {
         for (int64_t k = 0; k < p; k++) trace += a[k * p + k];
         for (int64_t k = 0; k < p; k++) a[k * p + k] += 1e-3 * trace / (double)p + 1e-9;
@@ -67,7 +70,9 @@ bool thoughts_open(thoughts *t, const char *dir, tn_vectors *vectors)
     *t = (thoughts){.net = tn_skip_thought_load(dir), .vectors = vectors};
     if (t->net) t->tokens = tn_tokenizer_load(dir);
     if (t->tokens && tn_tokenizer_size(t->tokens) > t->net->config.vocab)
-        tn_raise(TN_EFORMAT, "'%s': the tokenizer is not the model's", dir);
+        tn_raise(TN_EFORMAT,
+                 "'%s': the tokenizer has %lld tokens, more than the model's %lld; it belongs to another model", dir,
+                 (long long)tn_tokenizer_size(t->tokens), (long long)t->net->config.vocab);
     return tn_error() == TN_OK && (!vectors || find_map(t));
 }
 

@@ -17,31 +17,33 @@ static bool   force, resume;
 #define LOSSES "negative|nce|hierarchical|softmax"
 
 const option train_options[] = {
-    OPTION_LIST("text", 0, "FILE", &text, "texts: words between blanks, of any size", .required = true),
-    OPTION_TEXT("out", 'o', "FILE", &out, "where the vectors go", .required = true),
-    OPTION_TEXT("kind", 'k', "KIND", &kind, "what is learned", .choices = KINDS),
-    OPTION_INT("dim", 'd', "N", &dim, "numbers in a vector", .least = 1, .most = 16384),
-    OPTION_INT("window", 'w', "N", &window, "words to each side that count as near", .least = 1, .most = 255),
-    OPTION_INT("negatives", 'n', "N", &negatives, "of negative and nce: words drawn against each that is seen",
-               .least = 1, .most = 63),
-    OPTION_REAL("sample", 0, "P", &sample,
-                "words more frequent than this are skipped at times, by all kinds but glove; 0: none", .least = 0,
+    OPTION_LIST("text", 0, "FILE", &text, "text files of any size, words separated by blanks", .required = true),
+    OPTION_TEXT("out", 'o', "FILE", &out, "file for the vectors", .required = true),
+    OPTION_TEXT("kind", 'k', "KIND", &kind, "training method", .choices = KINDS),
+    OPTION_INT("dim", 'd', "N", &dim, "dimension of the vectors", .least = 1, .most = 16384),
+    OPTION_INT("window", 'w', "N", &window, "context words on each side", .least = 1, .most = 255),
+    OPTION_INT("negatives", 'n', "N", &negatives, "negative samples per word (--loss negative and nce)", .least = 1,
+               .most = 63),
+    OPTION_REAL("sample", 0, "P", &sample, "subsample words with a frequency above P; 0: off (not glove)", .least = 0,
                 .most = 1),
-    OPTION_INT("epochs", 'e', "N", &epochs, "how often the texts are read", .least = 1, .most = 1e6),
-    OPTION_INT("min-count", 0, "N", &min_count, "rarer words get no vector", .least = 1, .most = 1e12),
-    OPTION_TEXT("loss", 0, "LOSS", &loss, "how a word is told from the others", .choices = LOSSES),
-    OPTION_REAL("lr", 0, "RATE", &rate, "learning rate; 0: 0.025 (skipgram), 0.05 (others)", .least = 0, .most = 10),
-    OPTION_INT("min-n", 0, "N", &min_n, "fasttext: n-grams of so many characters ...", .least = 1, .most = 100),
-    OPTION_INT("max-n", 0, "N", &max_n, "... to so many", .least = 1, .most = 100),
-    OPTION_INT("buckets", 0, "N", &buckets, "fasttext: rows that n-grams are hashed to", .least = 1, .most = 1e9),
-    OPTION_REAL("x-max", 0, "X", &x_max, "glove: pairs counted so often have full weight", .least = 1e-6),
-    OPTION_INT("seed", 's', "N", &seed, "another seed, other vectors", .least = 0),
-    OPTION_TEXT("format", 0, "FORM", &to_form, "of the file; else .bin is binary, .safetensors that, and all else text",
-                .choices = FORMS),
+    OPTION_INT("epochs", 'e', "N", &epochs, "training epochs", .least = 1, .most = 1e6),
+    OPTION_INT("min-count", 0, "N", &min_count, "omit words with fewer than N occurrences", .least = 1, .most = 1e12),
+    OPTION_TEXT("loss", 0, "LOSS", &loss, "training objective (not glove)", .choices = LOSSES),
+    OPTION_REAL("lr", 0, "RATE", &rate, "learning rate (default: 0.025 for skipgram, 0.05 for the others)", .least = 0,
+                .most = 10),
+    OPTION_INT("min-n", 0, "N", &min_n, "fasttext: minimum characters of an n-gram", .least = 1, .most = 100),
+    OPTION_INT("max-n", 0, "N", &max_n, "fasttext: maximum characters of an n-gram", .least = 1, .most = 100),
+    OPTION_INT("buckets", 0, "N", &buckets, "fasttext: number of hash buckets for n-grams", .least = 1, .most = 1e9),
+    OPTION_REAL("x-max", 0, "X", &x_max, "glove: count from which a pair has full weight", .least = 1e-6),
+    OPTION_INT("seed", 's', "N", &seed, "random seed", .least = 0),
+    OPTION_TEXT(
+        "format", 0, "FORMAT", &to_form,
+        "output format (default: by the name of --out: .bin binary, .safetensors safetensors, other names text)",
+        .choices = FORMS),
     OPTION_TEXT("checkpoint", 0, "FILE", &checkpoint,
-                "where it is saved meanwhile; removed when the vectors are there"),
-    OPTION_FLAG("resume", 'r', &resume, "go on where a run was broken off"),
-    OPTION_FLAG("force", 0, &force, "replace a file that is there"),
+                "save the training state to FILE; deleted when the vectors are complete"),
+    OPTION_FLAG("resume", 'r', &resume, "resume an interrupted run from --checkpoint"),
+    OPTION_FLAG("force", 0, &force, "overwrite an existing file"),
     {0}};
 
 static progress         bar;
@@ -71,9 +73,10 @@ static int index_of(const char *name, const char *names) /* index of name in "a|
 static int apart(void)
 {
     if (checkpoint && same_file(out, checkpoint))
-        return program_usage("--out '%s' and --checkpoint '%s' are one file, and the checkpoint is removed in the end: "
-                             "name another",
-                             out, checkpoint);
+        return program_usage(
+            "--out '%s' and --checkpoint '%s' are one file, but the checkpoint is deleted at the end; name "
+            "two different files",
+            out, checkpoint);
     const int said = not_of_texts("out", out, &text);
     return said ? said : not_of_texts("checkpoint", checkpoint, &text);
 }
@@ -82,15 +85,16 @@ static bool may_begin(void)
 {
     if (!may_write(out) || (checkpoint && !may_write(checkpoint))) return false;
     if (is_there(out) && !force) {
-        tn_raise(TN_EINVAL, "'%s' is there already: name another file, or use --force", out);
+        tn_raise(TN_EINVAL, "'%s' already exists; name another file or use --force", out);
         return false;
     }
     if (resume && !is_there(checkpoint)) {
-        tn_raise(TN_EINVAL, "there is no '%s' to go on with: to begin one, leave --resume away", checkpoint);
+        tn_raise(TN_EINVAL, "checkpoint '%s' does not exist; omit --resume to start a new run", checkpoint);
         return false;
     }
     if (checkpoint && !resume && !force && is_there(checkpoint)) {
-        tn_raise(TN_EINVAL, "'%s' holds a run already: go on with --resume, or begin anew with --force", checkpoint);
+        tn_raise(TN_EINVAL, "'%s' already contains a run; continue it with --resume, or start again with --force",
+                 checkpoint);
         return false;
     }
     return true;
@@ -99,7 +103,7 @@ static bool may_begin(void)
 static tn_vectors *trained(void)
 {
     bar = progress_begin("train", 1000, "‰");
-    stop_begin(checkpoint ? "saving, then ending; press again to end at once" : "ending: nothing will be written");
+    stop_begin(checkpoint ? "saving, then ending; press again to end at once" : "ending; nothing will be written");
     tn_vectors *v =
         tn_vectors_train(text.count, text.value, .kind = (tn_vectors_kind)index_of(kind, KINDS),
                          .loss = (tn_vectors_loss)index_of(loss, LOSSES), .dim = dim, .window = window,
@@ -108,7 +112,7 @@ static tn_vectors *trained(void)
                          .on = show, .stop = &stop_flag, .checkpoint = checkpoint, .resume = resume);
     progress_end(&bar);
     if (!v && checkpoint && stop_flag && is_there(checkpoint) && tn_error() == TN_OK && !settings.quiet)
-        fprintf(stderr, "stopped; the same command with --resume goes on\n");
+        fprintf(stderr, "stopped; the same command with --resume continues\n");
     return v;
 }
 
@@ -120,7 +124,7 @@ static int stray(void)
                                                                                                         "sample", NULL};
     int code = strcmp(kind, "fasttext") ? program_strays(of_fasttext, "--kind fasttext") : 0;
     if (!code && strcmp(kind, "glove") != 0) code = program_stray("x-max", "--kind glove");
-    else if (!code) code = program_strays(of_others, "the other kinds: glove learns from counts of pairs");
+    else if (!code) code = program_strays(of_others, "the other kinds; glove trains on counts of pairs");
     if (!code && strcmp(loss, "negative") != 0 && strcmp(loss, "nce") != 0)
         code = program_stray("negatives", "--loss negative and nce");
     return code;
@@ -129,18 +133,18 @@ static int stray(void)
 int run_train(int count, char **operands)
 {
     (void)count, (void)operands;
-    if (resume && !checkpoint) return program_usage("--resume goes on from a --checkpoint: name it");
+    if (resume && !checkpoint) return program_usage("--resume needs --checkpoint");
     int said = apart();
     if (said || (said = stray())) return said;
     if (!may_begin()) return program_end();
     const tn_vectors_format format = to_form ? form_of(to_form) : form_of_path(out);
     if (format == TN_VECTORS_FASTTEXT_BIN && strcmp(kind, "fasttext") != 0)
-        return program_usage("--format fasttext is for --kind fasttext: other vectors have no n-grams");
+        return program_usage("--format fasttext is for --kind fasttext; other vectors have no n-grams");
     tn_vectors *v = trained();
     if (v && tn_vectors_save(v, out, format) == TN_OK) {
         if (checkpoint) remove(checkpoint);
         if (!settings.quiet)
-            fprintf(stderr, "%s: %lld words of %lld numbers, counted in %.2f s\n", out, (long long)tn_vectors_size(v),
+            fprintf(stderr, "%s: %lld words, dimension %lld, counted in %.2f s\n", out, (long long)tn_vectors_size(v),
                     (long long)dim, last.counting);
         printf("words %lld seconds %.3f rate %.0f\n", (long long)last.words, last.seconds,
                last.seconds > 0 ? (double)last.words / last.seconds : 0.0);

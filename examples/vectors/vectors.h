@@ -6,9 +6,9 @@
 
 extern const char *vectors_file, *form; /* --vectors, --format */
 #define FORMS "text|glove|binary|fasttext|safetensors"
-#define VECTORS                                                                                              \
-    OPTION_TEXT("vectors", 0, "FILE", &vectors_file, "word vectors, in any of the forms", .required = true), \
-        OPTION_TEXT("format", 0, "FORM", &form, "the form of the file, if its bytes do not say", .choices = FORMS)
+#define VECTORS                                                                                 \
+    OPTION_TEXT("vectors", 0, "FILE", &vectors_file, "file of word vectors", .required = true), \
+        OPTION_TEXT("format", 0, "FORMAT", &form, "format of the file (default: detected)", .choices = FORMS)
 
 tn_vectors_format form_of(const char *name);      /* NULL: TN_VECTORS_ANY */
 tn_vectors       *load_vectors(void);             /* reads the file of --vectors; NULL: an error is set */

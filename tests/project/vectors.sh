@@ -35,7 +35,7 @@ done
     wrong "softmax does not end well"
 never=("$v" train --text text --out never)
 for loss in nce hierarchical softmax; do
-    ends 2 '--loss is for the other kinds: glove learns from counts' "${never[@]}" --kind glove --loss $loss
+    ends 2 '--loss is for the other kinds; glove trains on counts' "${never[@]}" --kind glove --loss $loss
 done
 ends 5 "'no/v.vec' cannot be written: there is no folder 'no/'" "$v" train --text text --out no/v.vec --kind glove
 ! grep -q 'train:' err || wrong "vectors train learns what it cannot write"
@@ -43,8 +43,8 @@ ends 5 "there is no folder 'no/'" "${never[@]}" --checkpoint no/c
 ends 1 "is a folder, where a file is needed" "$v" train --text text --out . --force
 ends 1 "a file needs a name" "$v" phrases --text text --out ''
 ends 2 '--x-max is for --kind glove' "${never[@]}" --x-max 9
-ends 2 '--negatives is for the other kinds: glove learns from counts' "${never[@]}" --kind glove --negatives 9
-ends 2 '--sample is for the other kinds: glove learns from counts' "${never[@]}" --kind glove --sample 0.1
+ends 2 '--negatives is for the other kinds; glove trains on counts' "${never[@]}" --kind glove --negatives 9
+ends 2 '--sample is for the other kinds; glove trains on counts' "${never[@]}" --kind glove --sample 0.1
 ends 2 '--negatives is for --loss negative and nce' "${never[@]}" --loss softmax --negatives 9
 for option in min-n max-n buckets; do
     ends 2 "--$option is for --kind fasttext" "${never[@]}" --kind cbow --$option 4
@@ -74,8 +74,8 @@ awk '{ exit !($2 < 0.5 && $4 == 0) }' line || wrong "lines in the wrong order ar
 echo none >>same
 ends 1 "'one' has 4 lines and 'same' 5" "$v" paraphrases --vectors more.vec one same
 echo t1w1 >none
-ends 1 'fewer than two lines' "$v" paraphrases --vectors more.vec none none
-ends 2 'give --vectors, or the --model' "$v" paraphrases one same
+ends 1 "'none' has 1 lines; at least 2 are needed" "$v" paraphrases --vectors more.vec none none
+ends 2 'neither --vectors nor --model is given' "$v" paraphrases one same
 
 "$v" train --text text --out model.bin --format fasttext --kind fasttext --dim 8 --buckets 500 --epochs 1 -q >line
 "$v" convert --vectors model.bin -q model.vec
@@ -94,13 +94,13 @@ for way in pca tsne; do
 done
 ends 2 '--perplexity is for --way tsne' "$v" plot --vectors more.vec --out no.svg --perplexity 9
 ends 2 '--seed is for --way tsne' "$v" plot --vectors more.vec --out no.svg --way pca --seed 9
-ends 2 '--most is for a picture without named words' "$v" plot --vectors more.vec --out no.svg --most 9 t1w1 t1w2 t2w1
-ends 2 '--most is for the answers to three words' "$v" analogy --vectors more.vec --most 9 questions
+ends 2 '--most is for plots without WORD operands' "$v" plot --vectors more.vec --out no.svg --most 9 t1w1 t1w2 t2w1
+ends 2 '--most is for the form with three words' "$v" analogy --vectors more.vec --most 9 questions
 "$v" plot --vectors more.vec --out words.html t1w1 t1w2 t2w1 && grep -q '>t2w1<' words.html || wrong "no page of words"
 "$v" project --vectors more.vec --out projector --most 50
 [ "$(cat projector/metadata.tsv | wc -l)" = 50 ] && [ "$(awk -F'\t' 'NF == 20' projector/vectors.tsv | wc -l)" = 50 ] ||
     wrong "the projector's files do not have 50 words of 20 numbers"
-ends 1 'is there already' "$v" train --text text --out more.vec
+ends 1 'already exists; name another file or use --force' "$v" train --text text --out more.vec
 ends 3 'should say how many words' "$v" similarity --vectors text --format text pairs
 ends 5 'no such file' "$v" neighbours --vectors nowhere x
 ends 2 'vectors' "$v" neighbours x
@@ -117,9 +117,9 @@ $long --out ended --checkpoint saved >line 2>err &
 while [ ! -e saved ] && kill -0 $! 2>/dev/null; do sleep 0.01; done
 kill -INT $! 2>/dev/null
 wait $! && wrong "a run ended by a signal ends well"
-grep -q 'the same command with --resume goes on' err || wrong "an ended run says: $(cat err)"
+grep -q 'the same command with --resume continues' err || wrong "an ended run says: $(cat err)"
 [ -e saved ] && [ ! -e ended ] || wrong "an ended run leaves no checkpoint, or vectors"
-ends 1 'holds a run already: go on with --resume' $long --out ended --checkpoint saved
+ends 1 'already contains a run; continue it with --resume' $long --out ended --checkpoint saved
 ends 1 'begun with .window 5, not 4' $long --out ended --checkpoint saved --resume --window 4
 ends 1 'begun with other texts' $long --out ended --checkpoint saved --resume --text pairs text
 cp saved kept
@@ -128,8 +128,8 @@ ends 3 'is damaged' $long --out ended --checkpoint kept --resume
 $long --out ended --checkpoint saved --resume --threads 1 -q >line
 cmp -s undisturbed ended || wrong "a run that went on gives another file"
 [ ! -e saved ] || wrong "the checkpoint stays"
-ends 1 "there is no 'saved' to go on with" $long --out again --checkpoint saved --resume
-ends 2 'goes on from a --checkpoint' $long --out again --resume
+ends 1 "checkpoint 'saved' does not exist; omit --resume to start a new run" $long --out again --checkpoint saved --resume
+ends 2 '--resume needs --checkpoint' $long --out again --resume
 
 # What is written is neither what is read, nor the checkpoint, which goes: by any name, with --force, too.
 ln text link
@@ -160,7 +160,7 @@ grep -qxE 'words 3600 phrases [0-9]+ joined [0-9]+' line || wrong "phrases says 
 "$v" phrases --text told --out joined --force --threshold 10 --passes 2 -q >line
 [ "$(grep -c 'in_new_york_city$' joined)" = 150 ] || wrong "two passes join: $(grep -m 1 york joined)"
 [ -z "$(ls joined.pass* 2>/dev/null)" ] || wrong "a pass is left behind"
-ends 1 'is there already' "$v" phrases --text told --out joined
+ends 1 'already exists; name another file or use --force' "$v" phrases --text told --out joined
 printf 'a\0b' >nul && ends 3 'byte 1 is NUL: this is no text' "$v" phrases --text nul --out never
 : >empty && ends 3 'there is no word in it' "$v" phrases --text empty --out never
 [ ! -e never ] || wrong "phrases writes what it has refused"
