@@ -1,4 +1,4 @@
-/* test_bert.c — BERT beside Hugging Face's (tests/golden/bert.py), its files, its losses, and what it refuses. */
+/* test_bert.c — BERT compared with Hugging Face's (tests/golden/bert.py): results, files, losses, errors. */
 #include "models/models.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
@@ -14,14 +14,14 @@
 
 static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
 
-/* ---- beside Hugging Face's --------------------------------------------------------------------------------------- */
+/* ---- compared with Hugging Face ---------------------------------------------------------------------------------- */
 
 static tn_safetensors *answers;
 static void       open_answers(void) { answers = tn_safetensors_open(tn_test_data("golden/bert/answers.safetensors")); }
 static void       close_answers(void) { tn_safetensors_close(answers); }
 static tn_tensor *answer(const char *name) { return tn_safetensors_get(answers, name); }
 
-/* The largest difference; of tensors [B, T, ...] only where there is no padding. */
+/* The largest difference; in tensors [B, T, ...] padding is ignored. */
 static double apart(tn_tensor *got, const char *name)
 {
     tn_tensor *want = answer(name), *d = tn_abs(tn_sub(got, want));
@@ -95,7 +95,7 @@ START_TEST(encoder_answers_as_hugging_face)
 }
 END_TEST
 
-/* A published model, where one is at hand: see tests/golden/bert.py. */
+/* A published model, if one is available: see tests/golden/bert.py. */
 START_TEST(sentences_of_a_published_model)
 {
     const char *dir = getenv("TENON_SENTENCE_MODEL");
@@ -147,8 +147,8 @@ static bool same_files(const char *a, const char *b, const char *name)
     return tn_same_bits(x, y);
 }
 
-/* bert/tenon and bert/tenon-first are what tests/golden/bert.py opens with Hugging Face's classes: what is written now
- * must be that. */
+/* tests/golden/bert.py opens bert/tenon and bert/tenon-first with Hugging Face's classes: tn_bert_save must write the
+ * same files. */
 START_TEST(writes_what_hugging_face_reads)
 {
     char kept[1024], noted[1100];
@@ -190,8 +190,8 @@ START_TEST(what_is_saved_is_loaded)
 }
 END_TEST
 
-/* A bit that flips in a finished model's weights, or in what is said about them: it does not load, or has the same
- * numbers. Every byte of the header, and of the data every 5th. */
+/* A flipped bit in model.safetensors: the file does not load, or gives the same values. Tests every byte of the header
+ * and every 5th byte of the data. */
 START_TEST(bits_rot)
 {
     const char *dir = tn_test_file("rot");
@@ -227,7 +227,7 @@ START_TEST(bits_rot)
 }
 END_TEST
 
-/* A head for the next sentence alone is a class of its own, and opens again as one. */
+/* A model with only the next-sentence head has its own architecture name, and loads again. */
 START_TEST(next_sentence_alone)
 {
     const char *dir = tn_test_file("next");
@@ -244,7 +244,7 @@ START_TEST(next_sentence_alone)
 }
 END_TEST
 
-/* pytorch_model.bin alone, with a head for three classes: the encoder is read, and what was left is named. */
+/* Only pytorch_model.bin, with a head for three classes: the encoder is loaded, and .left names the head. */
 START_TEST(tuned_for_something)
 {
     tn_bert *m = tn_bert_load(tn_test_data("golden/bert/tuned")),
@@ -258,7 +258,7 @@ START_TEST(tuned_for_something)
 }
 END_TEST
 
-/* The names of 2018: gamma and beta, a buffer of positions. */
+/* Weight names of 2018: gamma and beta, a buffer of positions. */
 START_TEST(old_names)
 {
     const char *dir = tn_test_file("old"), *file = tn_test_file("old/model.safetensors");
@@ -285,7 +285,7 @@ START_TEST(old_names)
 END_TEST
 
 static const struct {
-    const char *key, *value; /* put in place of what the config has; NULL: left out */
+    const char *key, *value; /* replaces the member's value; NULL: removes it */
     tn_status   status;
     const char *says; /* %s: the directory */
 } bad_configs[] = {
@@ -314,7 +314,7 @@ static const struct {
     {"hidden_act", "\"gelu_new\"", TN_EUNSUPPORTED,
      "'%s/config.json': hidden_act is 'gelu_new'; only 'gelu' is supported in 'roberta-prelayernorm'"},
 };
-enum { NORMS_FIRST = sizeof bad_configs / sizeof *bad_configs - 2 }; /* the last ones are of such a model */
+enum { NORMS_FIRST = sizeof bad_configs / sizeof *bad_configs - 2 }; /* the last rows have norm_first */
 
 START_TEST(bad_config)
 {
@@ -342,7 +342,7 @@ START_TEST(bad_config)
     if (bad_configs[_i].says) {
         snprintf(says, sizeof says, bad_configs[_i].says, dir);
         ck_error(bad_configs[_i].status, says);
-    } else { /* the state dict's own message, which tests/unit/nn/test_state.c looks at */
+    } else { /* the state dict's message, which tests/unit/nn/test_state.c tests */
         ck_assert_int_eq(tn_error(), bad_configs[_i].status);
         tn_clear_error();
     }
@@ -518,7 +518,7 @@ START_TEST(blanks_are_filled_in)
 }
 END_TEST
 
-/* Of two pieces and padding; without padding all count. */
+/* Two tokens and padding; without a padding mask all tokens count. */
 START_TEST(pieces_make_a_sentence)
 {
     tn_tensor          *y = tn_from_data(TN_F32, TN_SHAPE(1, 3, 2), ((const float[]){1, -4, 3, -2, 50, 60}));
@@ -535,7 +535,7 @@ START_TEST(pieces_make_a_sentence)
 }
 END_TEST
 
-/* A text's vector is the same alone and among longer ones. */
+/* A text's vector is the same alone and in a batch with longer texts. */
 START_TEST(texts_have_vectors)
 {
     static const char *const texts[] = {"the keys", "the key to the cabinets is on the table.", ""};
@@ -576,7 +576,7 @@ START_TEST(sizes)
                      (100 + 512 + 2 + 2) * d + 2 * layer + (d + 1) * d + (d + 1) * d + 2 * d + 100 + 2 * (d + 1));
     double sum = 0;
     for (int64_t i = 0; i < d; i++) sum += fabs(tn_get(m->words->weight, i));
-    ck_assert_double_eq(sum, 0); /* the row of padding */
+    ck_assert_double_eq(sum, 0); /* the padding row */
     tn_free(m);
 }
 END_TEST

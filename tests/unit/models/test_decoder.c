@@ -1,6 +1,6 @@
-/* test_decoder.c — models that write text from whatever a path holds: stories260K from llama2.c's file, a directory and
- * GGUF writes the text that llama2.c writes; random models of each architecture to GGUF and back keep their bits; what
- * is no model is refused by the name of what it is. */
+/* test_decoder.c — opening models that generate text: stories260K from llama2.c's file, a directory and GGUF generates
+ * the same text as llama2.c; random models of each architecture keep their bits through GGUF; the error for another
+ * file names its format. */
 #define _GNU_SOURCE
 #include "models/models.h"
 #include "tests/common/bits.h"
@@ -18,7 +18,7 @@ static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_messa
 
 #define SHARED "../../shared/data/stories260K/"
 
-/* What llama2.c prints for no prompt at temperature 0, 200 words: 199 pieces, the first without its space. */
+/* The output of llama2.c without a prompt, temperature 0, 200 tokens: 199 tokens, the first without its space. */
 static const char *story(const tn_decoder *d)
 {
     int64_t one = tn_tokenizer_special(d->tokenizer).first;
@@ -154,7 +154,7 @@ START_TEST(to_gguf_and_back)
         tn_tensor   *now = tn_lm_run(e.model, (tn_decoder_args){.ids = ids});
         const double off = furthest(want, now);
         ck_assert_msg(off <= far[k], "%s: off by %g", types[k], off);
-        if (k == 2) { /* packed again, nothing is lost */
+        if (k == 2) { /* packing again loses nothing */
             ck_assert_int_eq(tn_module_quantize(e.model), TN_OK);
             ck_assert(tn_same_bits(tn_lm_run(e.model, (tn_decoder_args){.ids = ids}), now));
         }
@@ -184,7 +184,7 @@ START_TEST(has_no_place_in_gguf)
 }
 END_TEST
 
-/* ---- what else a path says --------------------------------------------------------------------------------------- */
+/* ---- end tokens and chat templates ------------------------------------------------------------------------------- */
 
 static const char talk[] = "{% for m in messages %}<|im_start|>{{ m.role }}{% endfor %}";
 
@@ -211,7 +211,7 @@ static tn_decoder again(const tn_decoder *d, const char *path)
     return e;
 }
 
-/* Where a text ends and how conversations are written is kept from form to form; the other way it was lost. */
+/* End tokens and the chat template are kept between all formats. */
 START_TEST(keeps_its_manner)
 {
     static const int32_t three[] = {7, 39, 5};
@@ -242,10 +242,10 @@ START_TEST(keeps_its_manner)
     tn_ids_add(&e.ends, 5);
     tn_decoder more = again(&e, tn_test_file("three.gguf")); /* eos, eot and eom */
     ends(&more, 3, three);
-    puts_in(tn_test_file("other"), "generation_config.json", "{\"eos_token_id\": 38}"); /* not what was saved */
+    puts_in(tn_test_file("other"), "generation_config.json", "{\"eos_token_id\": 38}"); /* must be overwritten */
     ck_assert(!tn_decoder_open(tn_test_file("other"), .no_tokenizer = true).model);
     ck_error_has(TN_EFORMAT, "generation_config.json");
-    ck_assert(tn_decoder_save(&d, tn_test_file("other")) == TN_OK); /* what the last model left there goes */
+    ck_assert(tn_decoder_save(&d, tn_test_file("other")) == TN_OK); /* deletes files of the previous model */
     tn_decoder_close(&other), other = tn_decoder_open(tn_test_file("other"));
     ends(&other, 0, NULL);
     ck_assert(!other.chat_template.bytes);
@@ -266,7 +266,7 @@ START_TEST(keeps_its_manner)
 }
 END_TEST
 
-/* A tokenizer.json in LLaMA 3's way: the template begins a text, and only tokenizer_config.json says what ends one. */
+/* A tokenizer.json like LLaMA 3's: the template has the begin token, only tokenizer_config.json has the end token. */
 static const char llama3[] =
     "{\"added_tokens\": [{\"id\": 3, \"content\": \"<|begin|>\", \"special\": true},"
     "{\"id\": 4, \"content\": \"<|eot|>\", \"special\": true}],"
@@ -283,8 +283,8 @@ static const char llama3[] =
     "\"model\": {\"type\": \"BPE\", \"ignore_merges\": true, \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, "
     "\"merges\": []}}";
 
-/* Which pieces begin and end a text comes along, to GGUF and back; there the name of the splitter says that a text has
- * a first piece, and that "ab", which no merge makes, is a piece. */
+/* Begin and end tokens are kept through GGUF; there the splitter's name implies that texts start with the begin token,
+ * and that "ab", which no merge makes, is encoded as one token. */
 START_TEST(begins_as_llama3)
 {
     const char          *dir = tn_test_folder("llama3");
@@ -307,14 +307,14 @@ START_TEST(begins_as_llama3)
         if (i) ends(all[i], 1, (const int32_t[]){4});
     }
     tn_decoder_close(&d), tn_decoder_close(&gguf), tn_decoder_close(&back);
-    puts_in(dir, "tokenizer_config.json", "{}"); /* then the template alone is asked */
+    puts_in(dir, "tokenizer_config.json", "{}"); /* then only the template counts */
     tn_tokenizer *t = tn_tokenizer_load(dir);
     ck_assert(t && tn_tokenizer_special(t).first == 3 && tn_tokenizer_special(t).last == -1);
     tn_tokenizer_free(t);
 }
 END_TEST
 
-/* ---- what is refused --------------------------------------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 static void refused(const char *bytes, size_t n, tn_status status, const char *part)
 {
@@ -349,7 +349,7 @@ START_TEST(says_what_it_is)
 }
 END_TEST
 
-/* A GGUF file of an architecture, with what a row says. */
+/* A GGUF file of an architecture, with a row's value. */
 START_TEST(says_what_of_gguf)
 {
     static const struct {
@@ -376,7 +376,7 @@ START_TEST(says_what_of_gguf)
 }
 END_TEST
 
-/* llama2.c's file: its size is that of its header's model, or it is refused; also cut off, and one byte longer. */
+/* llama2.c's file must have the size of the model in its header; tested truncated, and one byte longer. */
 START_TEST(llama2c_sizes)
 {
     enum { N = 28 + 4 * (4 * 8 + 8 + 8 * 8 + 4 * 8 + 4 * 8 + 8 * 8 + 8 + 3 * 8 * 8 + 8 + 2 * 16 * 2) };

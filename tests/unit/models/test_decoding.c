@@ -1,6 +1,6 @@
-/* test_decoding.c — texts longer than a cache, and speculation: a window's cache forgets and the scores stay the same
- * bits; a rolling one keeps its first positions, and its keys are turned to where they stand now; what a draft proposes
- * changes nothing but the readings. */
+/* test_decoding.c — texts longer than a cache, and speculative decoding: a windowed cache drops positions and logits
+ * keep their bits; a rolling cache keeps its first positions and rotates the others' keys; a draft changes only the
+ * number of forward passes. */
 #include "models/models.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
@@ -19,7 +19,7 @@ static tn_llama *a_llama(uint64_t seed, int64_t window)
     return m;
 }
 
-/* Greedy text of a decoding, behind a prompt of n words. */
+/* Greedy text of a decoding after a prompt of n tokens. */
 static tn_tensor *text_of(tn_decoding *d, int64_t n, int64_t most)
 {
     tn_seed(8);
@@ -39,7 +39,7 @@ START_TEST(a_window_needs_no_more_than_itself)
     tn_reset_peak();
     const size_t before = tn_memory_now().live;
     tn_decoding *d = tn_llama_decoding(m, 2, 100000);
-    ck_assert(tn_memory_now().live - before < 1 << 20); /* of 100,000 positions it would be 50 MiB */
+    ck_assert(tn_memory_now().live - before < 1 << 20); /* 100,000 positions would take 50 MiB */
     for (int64_t t = 0, n; t < 700; t += n) {
         n = t ? 1 : 300; /* a prompt longer than the cache */
         const tn_scope inner = tn_scope_begin();
@@ -61,7 +61,7 @@ START_TEST(rolling_as_without_until_it_is_full)
               *rolled = text_of(tn_lm_rolling(m, 1, 48, 4), 8, 40);
     ck_assert(tn_same_bits(plain, rolled));
     tn_tensor *first = NULL;
-    for (int threads = 1; threads < 4; threads++) { /* far beyond, and a prompt that is longer than the room */
+    for (int threads = 1; threads < 4; threads++) { /* much longer than the cache, and a prompt longer than it */
         tn_set_threads(threads);
         tn_tensor *y = text_of(tn_lm_rolling(m, 1, 32, 4), 50, 300);
         ck_assert(!first || tn_same_bits(first, y));
@@ -72,8 +72,8 @@ START_TEST(rolling_as_without_until_it_is_full)
 }
 END_TEST
 
-/* Trimmed to a word of the text, not of the cache: the scores are those of the text that is left, or it is refused
- * where they would need what is forgotten. */
+/* Trimming to a length of the text, not of the cache: the logits are those of the remaining text; an error if they need
+ * dropped positions. */
 START_TEST(trimmed_by_words)
 {
     enum { WINDOW = 50, LONG = 700 };
@@ -107,8 +107,8 @@ START_TEST(trimmed_by_words)
 }
 END_TEST
 
-/* Two layers would mix what each position has seen; of one layer's keys the result is that of the text without what was
- * dropped: keys and values depend on their own word alone. */
+/* With one layer, keys and values depend on their own token only, so the result is that of the text without the dropped
+ * tokens. With two layers it would not be. */
 START_TEST(what_stays_is_turned_to_its_new_place)
 {
     tn_seed(5);
@@ -140,7 +140,7 @@ START_TEST(what_stays_is_turned_to_its_new_place)
 }
 END_TEST
 
-/* A draft that knows nothing, one that is the model itself, and one between: its copy with some noise. */
+/* A random draft, the model itself as the draft, and a copy of the model with noise. */
 START_TEST(a_draft_changes_no_bit)
 {
     tn_llama *m = a_llama(6, 0), *other = a_llama(7, 0), *near = tn_copy(m);
@@ -157,12 +157,12 @@ START_TEST(a_draft_changes_no_bit)
         for (int64_t ahead = 1; ahead < 8; ahead += 3) {
             tn_drafted n;
             ck_assert(tn_same_bits(plain, text_of(tn_drafted_decoding(m, drafts[i], 64, ahead, &n), 5, 55)));
-            ck_assert_int_eq(n.accepted + n.readings, 54); /* the prompt's reading gives the first */
+            ck_assert_int_eq(n.accepted + n.readings, 54); /* the prompt's pass gives the first */
             ck_assert(n.proposed >= n.accepted && n.plain > 0);
             if (i == 1) ck_assert_int_ge(n.accepted, 54 - 2 - 54 / (ahead + 1) - 1);
             if (i == 0) ck_assert_int_lt(n.accepted, 40);
         }
-    /* by chance, too: the scores are the same, whatever is chosen by them */
+    /* also with sampling: the logits are the same */
     tn_tensor *drawn[2];
     for (int i = 0; i < 2; i++) {
         tn_drafted   n;

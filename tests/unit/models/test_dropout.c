@@ -1,12 +1,12 @@
-/* test_dropout.c — where a model leaves out numbers in training. Its weights and scores say nothing of it, so that a
- * wrong place shows only in how well a model is tuned: here is where transformers' models of the same name have it. */
+/* test_dropout.c — the positions of dropout in the models, compared with transformers' models. Weights and logits in
+ * eval mode do not show them; a wrong position would only make fine-tuning worse. */
 #include "models/models.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
 
 #include <string.h>
 
-/* The modules of m that leave something out, in their order: "name=part ", attention's weights among them. */
+/* The modules of m with dropout, in order, including attention weights: "name=probability ". */
 static const char *places(void *model)
 {
     tn_module  *m = model;
@@ -29,7 +29,7 @@ static const char *places(void *model)
 #define BERT(...) \
     tn_bert_new(.vocab = 8, .dim = 4, .heads = 2, .layers = 1, .positions = 6, .dropout = 0.25, __VA_ARGS__)
 
-/* BertEmbeddings, BertSelfAttention, BertSelfOutput, BertOutput, and nothing in BertIntermediate. */
+/* BertEmbeddings, BertSelfAttention, BertSelfOutput and BertOutput have dropout, BertIntermediate does not. */
 #define EMBEDDINGS "bert.embeddings.dropout=0.25 "
 #define LAYER(i) "bert.encoder.layers." i ".self_attn=0.125 bert.encoder.layers." i ".dropout1=0.25 "
 #define OUTPUT(i) "bert.encoder.layers." i ".dropout2=0.25 "
@@ -41,14 +41,14 @@ START_TEST(encoders)
 }
 END_TEST
 
-START_TEST(distilbert) /* nothing between its attention's last projection and the sum */
+START_TEST(distilbert) /* none between attention's output projection and the sum */
 {
     ck_assert_str_eq(places(BERT(.kind = TN_DISTILBERT, .attention_dropout = 0.125)),
                      EMBEDDINGS "bert.encoder.layers.0.self_attn=0.125 " OUTPUT("0"));
 }
 END_TEST
 
-/* classifier_dropout, or hidden_dropout_prob; DistilBERT's seq_classif_dropout, and for the other tasks dropout. */
+/* classifier_dropout, or hidden_dropout_prob; DistilBERT: seq_classif_dropout, for other tasks dropout. */
 START_TEST(heads)
 {
     static const struct {
@@ -69,14 +69,14 @@ START_TEST(heads)
 }
 END_TEST
 
-START_TEST(albert) /* ... nor behind an inner layer of AlbertLayer; classifier_dropout_prob before the order of two */
+START_TEST(albert) /* none after AlbertLayer's inner layer; classifier_dropout_prob before the sentence-order head */
 {
     ck_assert_str_eq(places(BERT(.kind = TN_ALBERT, .attention_dropout = 0.125)),
                      EMBEDDINGS LAYER("0") "cls.dropout=0.1 ");
 }
 END_TEST
 
-START_TEST(gpt) /* embd_pdrop, attn_pdrop, resid_pdrop behind GPT2Attention and GPT2MLP */
+START_TEST(gpt) /* embd_pdrop, attn_pdrop, resid_pdrop after GPT2Attention and GPT2MLP */
 {
     ck_assert_str_eq(places(tn_gpt_new(.vocab = 8, .dim = 4, .heads = 2, .layers = 1, .positions = 6, .dropout = 0.25,
                                        .attention_dropout = 0.125)),
@@ -85,7 +85,7 @@ START_TEST(gpt) /* embd_pdrop, attn_pdrop, resid_pdrop behind GPT2Attention and 
 }
 END_TEST
 
-START_TEST(llama) /* attention_dropout alone; .dropout is of this library, as in GPT */
+START_TEST(llama) /* only attention_dropout; .dropout exists only in Tenon, as in GPT */
 {
     ck_assert_str_eq(
         places(tn_llama_new(.vocab = 8, .dim = 4, .heads = 2, .layers = 1, .ff = 6, .attention_dropout = 0.125)),
@@ -104,7 +104,7 @@ START_TEST(vit) /* ViTEmbeddings, ViTSelfAttention, ViTSelfOutput, ViTOutput */
 }
 END_TEST
 
-/* PyTorch's own blocks have one behind the activation, too. */
+/* PyTorch's own blocks also have dropout after the activation. */
 START_TEST(blocks)
 {
 #define BLOCK(...) tn_transformer_encoder_layer_new(.dim = 4, .heads = 2, .ff = 6, .dropout = 0.25, __VA_ARGS__)

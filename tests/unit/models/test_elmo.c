@@ -1,5 +1,5 @@
-/* test_elmo.c — ELMo: how sentences are spelt; what its layers see, and from which side; gradients of the loss by
- * differences; learning, files, mistakes. */
+/* test_elmo.c — ELMo: encoding of sentences; the context of each layer and direction; gradients of the loss by finite
+ * differences; training, files, errors. */
 #include "models/models.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
@@ -37,7 +37,7 @@ START_TEST(spelling)
 {
     tn_elmo            *m = small();
     const tn_elmo_batch b = SENTENCES(m, "ab  c ab", "", "c extraordinary");
-    ck_assert_int_eq(tn_size(b.words, 0), 5); /* both ends, ab, c, extraordinary */
+    ck_assert_int_eq(tn_size(b.words, 0), 5); /* begin, end, ab, c, extraordinary */
     const int64_t want[3][5] = {{0, 2, 3, 2, 1}, {0, 1, 1, 1, 1}, {0, 3, 4, 1, 1}}, length[] = {3, 0, 2};
     for (int i = 0; i < 15; i++) ck_assert_int_eq(tn_get_i64(b.rows, i), want[i / 5][i % 5]);
     for (int i = 0; i < 3; i++) ck_assert_int_eq(tn_get_i64(b.lengths, i), length[i]);
@@ -50,8 +50,8 @@ START_TEST(spelling)
 }
 END_TEST
 
-/* "<unk>" and "<pad>", which a vocabulary has for no words, are words where a text has them: they have letters, and
- * leave the ends of sentences what they are. */
+/* "<unk>" and "<pad>", a vocabulary's special words, are ordinary words if a text contains them: they are encoded by
+ * their characters, and do not collide with begin and end. */
 START_TEST(words_in_brackets)
 {
     tn_elmo            *m = small();
@@ -73,7 +73,7 @@ START_TEST(words_in_brackets)
 }
 END_TEST
 
-/* All that Unicode calls white space is between words, as in a vocabulary, and nothing else is. */
+/* Exactly Unicode's white space separates words, as in a vocabulary. */
 START_TEST(white_space)
 {
     tn_elmo            *m = small();
@@ -92,8 +92,8 @@ START_TEST(white_space)
 }
 END_TEST
 
-/* The first layer sees the word alone; of the others the first half sees what is before, the second what is behind; and
- * nothing sees the other rows. */
+/* The first layer depends on the word only; in the others the first half depends on the words before, the second half
+ * on the words after; nothing depends on other rows. */
 START_TEST(who_sees_what)
 {
     tn_elmo            *m = small();
@@ -115,7 +115,7 @@ START_TEST(who_sees_what)
 }
 END_TEST
 
-/* From right to left is from left to right over the sentence turned around. */
+/* The backward direction equals the forward direction over the reversed sentence. */
 START_TEST(both_sides_alike)
 {
     tn_elmo            *m = small();
@@ -123,7 +123,7 @@ START_TEST(both_sides_alike)
     const tn_elmo_batch there = SENTENCES(m, "a b c"), back = SENTENCES(m, "c b a");
     tn_eval(m);
     for (int i = 0; i < 2; i++) ck_assert_int_eq(tn_module_assign(m->backward[i], m->forward[i]), TN_OK);
-    const tn_scope s = tn_no_grad_begin(); /* the ends must be alike, too */
+    const tn_scope s = tn_no_grad_begin(); /* begin and end must be equal, too */
     tn_copy_from(tn_select(m->letters->weight, 0, 259), tn_select(m->letters->weight, 0, 260));
     tn_scope_end(s);
     ck_assert(tn_elmo_vectors(m, &there, a) && tn_elmo_vectors(m, &back, b));
@@ -204,7 +204,7 @@ END_TEST
 
 /* ---- skip-thought ------------------------------------------------------------------------------------------------ */
 
-/* Stories of two kinds: a sentence's vector tells what comes before and behind; the padding has no say. */
+/* Stories of two kinds: a sentence vector predicts the neighbours; padding has no effect. */
 START_TEST(thoughts)
 {
     tn_seed(3);

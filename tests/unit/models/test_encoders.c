@@ -1,5 +1,5 @@
-/* test_encoders.c — RoBERTa, DistilBERT, ALBERT and ELECTRA beside Hugging Face's (tests/golden/encoders.py), their
- * files both ways, and whatever a directory holds. */
+/* test_encoders.c — RoBERTa, DistilBERT, ALBERT and ELECTRA compared with Hugging Face's (tests/golden/encoders.py),
+ * reading and writing their files, and tn_model_open. */
 #include "models/models.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
@@ -25,7 +25,7 @@ static const struct {
     const char  *dir, *architecture;
     tn_bert_kind kind;
     bool         words, pooler, next, replaced, project;
-    const char  *describes[2]; /* what is compared */
+    const char  *describes[2]; /* names of the compared tensors */
 } kinds[KINDS] = {
     {"roberta", "RobertaForMaskedLM", TN_ROBERTA, true, false, false, false, false, {"words"}},
     {"xlm-roberta", "XLMRobertaModel", TN_XLM_ROBERTA, false, true, false, false, false, {"y", "pooled"}},
@@ -66,8 +66,8 @@ static tn_tensor *told(tn_bert *m, tn_tensor *y, const char *what)
     return tn_reshape(tn_bert_word_scores(m, y, NULL), TN_SHAPE(tn_size(y, 0), tn_size(y, 1), m->config.vocab));
 }
 
-/* The largest difference; of what there is for each piece, only where that is no padding; of a pooled first piece only
- * of rows that do not begin with padding. */
+/* The largest difference; in tensors per token padding is ignored; in pooled tensors rows that start with padding are
+ * ignored. */
 static double apart(tn_tensor *got, tn_tensor *want, bool pieces)
 {
     ck_assert(got && want && tn_shape_equal(tn_shape_of(got), tn_shape_of(want)));
@@ -96,7 +96,7 @@ START_TEST(answers_as_hugging_face)
 }
 END_TEST
 
-/* Padding that is not blocked has a place of its own and takes part. */
+/* Padding that is not masked has its own position and takes part. */
 START_TEST(padding_that_is_seen)
 {
     tn_bert   *m = opened(ROBERTA);
@@ -129,7 +129,7 @@ static bool same_string(const tn_json *a, const tn_json *b)
            !strcmp(tn_json_string(a), tn_json_string(b));
 }
 
-/* Is each member that we write what the reference had written? */
+/* Checks that each member of config.json has the same value as in the reference. */
 static void same_config(const char *ours, const char *theirs, const char *architecture)
 {
     tn_json *a = tn_json_load(ours), *b = tn_json_load(theirs);
@@ -149,7 +149,7 @@ static void same_config(const char *ours, const char *theirs, const char *archit
     tn_json_free(a), tn_json_free(b);
 }
 
-/* The names without which a file holds the encoder alone. */
+/* The names of the heads; a file without them has only the encoder. */
 static const char *with_prefix(const tn_safetensors *f, const char *name)
 {
     static char longer[256];
@@ -157,7 +157,7 @@ static const char *with_prefix(const tn_safetensors *f, const char *name)
     return tn_safetensors_find(f, name) >= 0 ? name : longer;
 }
 
-/* What was read is written under the same names with the same bits, and read again. */
+/* A loaded model is written with the same names and bits, and loads again. */
 START_TEST(files_there_and_back)
 {
     char     dir[1024], path[1100], theirs[1100];
@@ -185,7 +185,7 @@ START_TEST(files_there_and_back)
 }
 END_TEST
 
-/* Every parameter that takes part gets a gradient; of ALBERT's blocks the sum over the layers that share them. */
+/* Every used parameter gets a gradient; in ALBERT's blocks the sum over the layers that share them. */
 START_TEST(gradients_arrive)
 {
     tn_bert   *m = opened(_i);
@@ -262,7 +262,7 @@ START_TEST(distilbert_has_one_eps)
 }
 END_TEST
 
-/* A third of the weights, and what is made has all that files of its kind hold. */
+/* A new model has all the weights that files of its kind have. */
 START_TEST(albert_shares)
 {
     tn_seed(2);
@@ -295,7 +295,7 @@ START_TEST(ids_out_of_range)
 }
 END_TEST
 
-/* ---- files that are wrong ---------------------------------------------------------------------------------------- */
+/* ---- invalid files ----------------------------------------------------------------------------------------------- */
 
 static const struct {
     int         of;
@@ -323,7 +323,7 @@ static const struct {
      "'roberta', 'xlm-roberta', 'distilbert', 'albert' and 'electra'"},
 };
 
-/* A copy of a directory with one member of its config put in place. */
+/* A copy of a directory with one member of its config replaced. */
 static const char *copied(int of, const char *key, const char *value)
 {
     static char dir[1024];
@@ -354,14 +354,14 @@ START_TEST(bad_config)
     if (bad_configs[_i].says) {
         snprintf(says, sizeof says, bad_configs[_i].says, dir);
         ck_error(bad_configs[_i].status, says);
-    } else { /* the state dict's own message, which tests/unit/nn/test_state.c looks at */
+    } else { /* the state dict's message, which tests/unit/nn/test_state.c tests */
         ck_assert_int_eq(tn_error(), bad_configs[_i].status);
         tn_clear_error();
     }
 }
 END_TEST
 
-/* ---- whatever a directory holds ---------------------------------------------------------------------------------- */
+/* ---- tn_model_open ----------------------------------------------------------------------------------------------- */
 
 START_TEST(whatever_it_is)
 {
@@ -381,7 +381,7 @@ START_TEST(whatever_it_is)
         {"golden/vit/classifier", "vit", TN_MODEL_IMAGES},
         {"golden/vit/teacher", "deit", TN_MODEL_IMAGES},
     };
-    tn_scalar(0); /* what holds a test's tensors, once there, stays */
+    tn_scalar(0); /* a test's own scope is allocated once and stays */
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
         const tn_generator before = *tn_current_generator();
         const size_t       live = tn_memory_now().live;

@@ -1,5 +1,5 @@
-/* test_fit.c — the training loop: what it does is what a loop by hand does; a run that was stopped goes on with the
- * same bits; what is told, when it ends, what wrong use is told. Files, faults and kills are in test_fit_files.c. */
+/* test_fit.c — the training loop gives the same bits as a loop by hand; a stopped run resumes with the same bits;
+ * events, reasons to end, errors of wrong use. Files, faults and kills are in test_fit_files.c. */
 #include "tests/common/check_main.h"
 
 #include "models/models.h"
@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- beside a loop by hand --------------------------------------------------------------------------------------- */
+/* ---- compared with a loop by hand -------------------------------------------------------------------------------- */
 
 START_TEST(as_by_hand)
 {
@@ -34,7 +34,7 @@ START_TEST(as_by_hand)
 }
 END_TEST
 
-/* A written 0 is 0, not the default: nothing is learned at a rate of 0, decay or not, schedule or not. */
+/* An explicit 0 is 0, not the default: with learning rate 0 nothing changes, with or without decay and schedule. */
 START_TEST(rate_of_0)
 {
     fit_case      c = fit_case_begin(0), before = fit_case_begin(0);
@@ -55,7 +55,7 @@ enum { STEPS = 30, STOPS = 20 };
     .plateau = (c)->plateau, .ema = (c)->ema, .accumulate = 2, .steps = STEPS, .valid = (c)->valid, .valid_every = 4, \
     .on = fit_case_listen, .on_user = (c), .stop = &(c)->stop, .autocast = !(c)->train.begin
 
-/* Stopped anywhere, also in the middle of a validation, and in a folder that is used again and again. */
+/* Stopped at any point, also within a validation, and resumed several times in the same folder. */
 START_TEST(resumes)
 {
     tn_generator chance = {.seed = 7};
@@ -90,7 +90,7 @@ START_TEST(resumes)
 }
 END_TEST
 
-/* A run that has ended is not begun again, only looked at. */
+/* Resuming a finished run does no step. */
 START_TEST(resumes_at_the_end)
 {
     const char   *folder = tn_test_file("ended");
@@ -109,14 +109,14 @@ END_TEST
 
 /* ---- validation -------------------------------------------------------------------------------------------------- */
 
-/* Training does not notice it: not in its weights, nor its draws, nor the modes of its modules. */
+/* Validation changes no weights, random numbers or module modes of the training. */
 START_TEST(validation_leaves_no_trace)
 {
     fit_case a = fit_case_begin(0), b = fit_case_begin(0), before = fit_case_begin(0);
     for (int i = 0; i < 2; i++) {
         fit_case *c = i ? &b : &a;
         tn_seed(3);
-        tn_eval((tn_sequential *)tn_at(c->net, 1)); /* frozen in eval mode by the user */
+        tn_eval((tn_sequential *)tn_at(c->net, 1)); /* set to eval mode by the user */
         tn_fit_result r =
             tn_fit(c->net, .train = c->train, .loss = fit_case_loss, .user = c, .optimizer = c->o, .ema = c->ema,
                    .steps = 9, .valid = i ? c->valid : (tn_source){.next = NULL}, .valid_every = i);
@@ -129,7 +129,7 @@ START_TEST(validation_leaves_no_trace)
 }
 END_TEST
 
-/* A measure that gets better twice, then worse. */
+/* A measure that improves twice, then gets worse. */
 static tn_tensor *scripted(void *module, const tn_batch *b, void *user)
 {
     static const double value[] = {5, 4, 4.5, 3, 3.5, 3, 2.995, 9, 9, 9};
@@ -159,7 +159,7 @@ START_TEST(patience)
 }
 END_TEST
 
-/* The first value that is good enough ends the run, and a run that goes on from there has nothing to do. */
+/* The first value that reaches .enough ends the run, and resuming it does no step. */
 START_TEST(good_enough)
 {
     for (int i = 0; i < 2; i++) {
@@ -186,20 +186,20 @@ START_TEST(good_enough)
 }
 END_TEST
 
-/* A score of the whole instead of a mean over batches. It sees a module in eval mode, off the tape. */
+/* A .score instead of a mean over batches. It runs in eval mode, without a tape. */
 static double scored(void *module, void *user)
 {
     static const double value[] = {1, 2, 1.5, 7, 6.5, NAN, 7};
     fit_case           *c = user;
     ck_assert(!((tn_module *)module)->training && !tn_grad_enabled());
-    tn_normal(TN_SHAPE(3), 0, 1); /* draws that training must not notice */
+    tn_normal(TN_SHAPE(3), 0, 1); /* random numbers that must not affect training */
     if (c->stop_in_valid && c->last.step == c->stop_at) c->stop = 1;
     return value[c->last.step / 2 - 1];
 }
 
 START_TEST(scores)
 {
-    for (int i = 0; i < 2; i++) { /* 1: without batches, in a folder, broken off by a score and gone on with */
+    for (int i = 0; i < 2; i++) { /* 1: without batches, in a folder, interrupted by a score and resumed */
         fit_case c = fit_case_begin(0), d = fit_case_begin(0);
         c.remember_at = d.remember_at = 8;
         c.stop_in_valid = i, c.stop_at = i ? 6 : -1;
@@ -211,14 +211,14 @@ START_TEST(scores)
         tn_fit_result r = tn_fit(SCORED(c));
         if (i) {
             ck_assert_msg(r.why == TN_FIT_STOPPED && r.steps == 6 && r.best == 2, "%s", tn_error_message());
-            ck_assert_int_eq(c.told[TN_FIT_VALID], 2); /* the third was broken off, and is still owed */
+            ck_assert_int_eq(c.told[TN_FIT_VALID], 2); /* the third was interrupted, and is still due */
             r = tn_fit(SCORED(d));
         }
         ck_assert_msg(r.why == TN_FIT_PATIENCE, "%s", tn_error_message());
         ck_assert(r.steps == 14 && r.best == 7 && r.best_step == 8 && r.value == 7);
         fit_case *last = i ? &d : &c;
         ck_assert_int_eq(last->told[TN_FIT_VALID], i ? 5 : 7);
-        ck_assert(isnan(last->last.measured) == i); /* the mean over the batches is told besides */
+        ck_assert(isnan(last->last.measured) == i); /* the mean over the batches is reported, too */
         for (tn_each p = tn_parameters(last->net), q = tn_parameters(last->remembered); tn_next(&p) && tn_next(&q);)
             ck_assert(tn_same_bits(p.tensor, q.tensor));
         fit_case_end(&c), fit_case_end(&d);
@@ -226,7 +226,7 @@ START_TEST(scores)
 }
 END_TEST
 
-/* Two batches of a row each, whose losses, 1 and 2, are means over 1 and 3 words; a .measure is one over rows. */
+/* Two batches of one row, whose losses, 1 and 2, are means over 1 and 3 tokens; a .measure is a mean over rows. */
 static bool two_batches(void *user, tn_batch *b)
 {
     int *at = user;
@@ -261,7 +261,7 @@ START_TEST(what_a_validation_is_the_mean_of)
 }
 END_TEST
 
-/* With averages, those are validated, and the best of them are what remains. */
+/* With .ema, the averages are validated, and the best averages are restored. */
 START_TEST(averages)
 {
     fit_case c = fit_case_begin(0);
@@ -273,14 +273,14 @@ START_TEST(averages)
     fit_case before = fit_case_begin(0);
     tn_each  from = tn_parameters(before.net);
     for (tn_each p = tn_parameters(c.net), q = tn_parameters(c.remembered); tn_next(&p) && tn_next(&q);) {
-        ck_assert(tn_same_bits(p.tensor, q.tensor)); /* remembered with the averages in place */
+        ck_assert(tn_same_bits(p.tensor, q.tensor)); /* recorded while the averages were swapped in */
         ck_assert(tn_next(&from) && !tn_same_bits(p.tensor, from.tensor));
     }
     fit_case_end(&c), fit_case_end(&before);
 }
 END_TEST
 
-/* ---- what is told ------------------------------------------------------------------------------------------------ */
+/* ---- events ------------------------------------------------------------------------------------------------------ */
 
 START_TEST(events)
 {
@@ -311,14 +311,14 @@ START_TEST(stops)
 }
 END_TEST
 
-/* Batches that make no step are no run: known before it begins (10 batches in 2 epochs of 5), or found at its end. */
+/* Too few batches for one step are an error: detected at the start (10 batches in 2 epochs of 5), or at the end. */
 START_TEST(steps_of_many_batches)
 {
     fit_case        c = fit_case_begin(0);
     const tn_source unknown = {.next = c.train.next, .begin = c.train.begin, .user = c.train.user};
     for (int64_t i = 0; i < 8; i++) {
-        const int64_t       each = i < 4 ? 9 + i / 2 : 11 + 100 * (i % 2); /* batches to a step */
-        const bool          most = i >= 6;                                 /* .steps too, which come later */
+        const int64_t       each = i < 4 ? 9 + i / 2 : 11 + 100 * (i % 2); /* batches per step */
+        const bool          most = i >= 6;                                 /* also .steps, reached later */
         const tn_fit_result r =
             tn_fit(c.net, .train = i % 2 ? unknown : c.train, .loss = fit_case_loss, .user = &c, .optimizer = c.o,
                    .epochs = 2, .accumulate = each, .steps = most ? 3 : 0, .on = fit_case_listen, .on_user = &c);
@@ -336,7 +336,7 @@ START_TEST(steps_of_many_batches)
 }
 END_TEST
 
-/* Wherever the listener raises, the run ends with its error, in order. */
+/* An error raised by the listener at any event ends the run cleanly. */
 START_TEST(listener_raises)
 {
     for (int what = 0; what <= TN_FIT_END; what++) {
@@ -356,7 +356,7 @@ START_TEST(listener_raises)
 }
 END_TEST
 
-/* ---- what goes wrong --------------------------------------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 static tn_tensor *nan_at_4(void *module, const tn_batch *b, void *user)
 {
@@ -401,8 +401,8 @@ END_TEST
     } while (0)
 #define USUAL c.net, .train = c.train, .loss = fit_case_loss, .user = &c
 
-/* One object that is trained and validated on would be begun again by each validation, and .epochs never end. Two of
- * the same rows may, and so may two functions that share what they are called with. */
+/* A source used for training and validation would be restarted by each validation, and .epochs would never be reached.
+ * Two sources of the same rows are allowed, and two functions with the same .user. */
 static bool row_of_valid(void *user, tn_batch *b)
 {
     fit_case *c = user;
@@ -523,7 +523,7 @@ int main(void)
 {
     Suite *s = suite_create("fit");
     TCase *c = tn_tcase(s, "fit");
-    tcase_add_checked_fixture(c, tn_faulty_files_begin, tn_faulty_files_end); /* without the wait for the disk */
+    tcase_add_checked_fixture(c, tn_faulty_files_begin, tn_faulty_files_end); /* without waiting for the disk */
     tcase_add_test(c, as_by_hand);
     tcase_add_test(c, rate_of_0);
     tcase_add_loop_test(c, resumes, 0, 2);

@@ -1,6 +1,5 @@
-/* test_fit_exchange.c — what comes between the backward pass and the step: the batches of a step added up, a hook
- * that sees the gradients, one that fails, and two ranks with a shard each that learn what one rank learns
- * from all of it. */
+/* test_fit_exchange.c — between the backward pass and the step: accumulated batches, .exchange with access to the
+ * gradients, a failing .exchange, and two ranks with one shard each, which learn the same as one rank from all data. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 
@@ -13,7 +12,7 @@
 #include <pthread.h>
 #include <string.h>
 
-/* ---- gradients on their way to the step ------------------------------------------------------------------------- */
+/* ---- gradients before the step ----------------------------------------------------------------------------------- */
 
 typedef struct {
     double    by;
@@ -30,7 +29,7 @@ static tn_status scale(void *module, tn_optimizer *o, int64_t step, void *user)
     return s->raises ? tn_raise(s->with, "the other machine is gone") : s->with;
 }
 
-/* Eight rows, in batches of so many, one after the other. */
+/* Eight rows, in consecutive batches of these sizes. */
 typedef struct {
     tn_tensor *x, *y;
     int64_t    size[3], at, batch;
@@ -42,8 +41,7 @@ static bool uneven_next(void *user, tn_batch *b)
     if (u->at == 8) return u->at = u->batch = 0, false;
     const int64_t n = u->size[u->batch++];
     b->x = tn_narrow(u->x, 0, u->at, n), b->y = tn_narrow(u->y, 0, u->at, n), u->at += n;
-    if (u->weighs)
-        b->items = 1, b->weight = (double)n; /* as a source whose items are not what its loss is the mean of */
+    if (u->weighs) b->items = 1, b->weight = (double)n; /* a source whose loss is not a mean over its items */
     return true;
 }
 static tn_tensor *uneven_loss(void *net, const tn_batch *b, void *user)
@@ -51,7 +49,7 @@ static tn_tensor *uneven_loss(void *net, const tn_batch *b, void *user)
     return (void)user, tn_mse_loss(tn_module_call(net, b->x), b->y);
 }
 
-/* A step's batches are as one: a row counts the same, however many others its batch has. */
+/* The batches of a step count as one batch: each row has the same weight, whatever the size of its batch. */
 START_TEST(batches_of_a_step_count_by_what_they_hold)
 {
     static const struct {
@@ -78,7 +76,7 @@ START_TEST(batches_of_a_step_count_by_what_they_hold)
 }
 END_TEST
 
-/* All parts of a step are in them, and what the hook does to them is what is clipped and stepped with. */
+/* The hook gets the sum over all batches of a step, and its changes are clipped and used by the step. */
 START_TEST(exchange_sees_whole_gradients)
 {
     fit_case c = fit_case_begin(0), h = fit_case_begin(0), before = fit_case_begin(0);
@@ -134,8 +132,8 @@ END_TEST
 
 /* ---- shards ------------------------------------------------------------------------------------------------------ */
 
-/* Two ranks, here two threads: each has its shard, and the exchange adds up what both found. 21 rows in batches of 5:
- * of the last batch's single row the first rank has none. */
+/* Two ranks, here two threads: each has its shard, and .exchange adds both gradients. 21 rows in batches of 5: rank 0
+ * has no row of the last batch. */
 enum { RANKS = 2, WEIGHTS = 3 * 4 + 4 + 4 + 1 };
 typedef struct {
     pthread_barrier_t all;
@@ -171,7 +169,7 @@ static tn_status add_up(void *module, tn_optimizer *o, int64_t step, void *user)
     for (tn_each p = tn_parameters((tn_sequential *)module); tn_next(&p); at += tn_numel(p.tensor)) {
         tn_tensor *g = tn_from_data(TN_F32, tn_shape_of(p.tensor), sum + at);
         if (tn_grad(p.tensor)) tn_copy_from(tn_grad(p.tensor), g);
-        else tn_backward(tn_sum(tn_mul(p.tensor, g))); /* a rank without rows has none yet */
+        else tn_backward(tn_sum(tn_mul(p.tensor, g))); /* a rank without rows has no gradient yet */
     }
     pthread_barrier_wait(&m->team->all);
     return tn_error();
@@ -227,7 +225,7 @@ int main(void)
 {
     Suite *s = suite_create("fit_exchange");
     TCase *c = tn_tcase(s, "fit");
-    tcase_add_checked_fixture(c, tn_faulty_files_begin, tn_faulty_files_end); /* without the wait for the disk */
+    tcase_add_checked_fixture(c, tn_faulty_files_begin, tn_faulty_files_end); /* without waiting for the disk */
     tcase_add_test(c, batches_of_a_step_count_by_what_they_hold);
     tcase_add_test(c, exchange_sees_whole_gradients);
     tcase_add_test(c, exchange_fails);

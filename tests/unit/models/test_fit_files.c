@@ -1,6 +1,5 @@
-/* test_fit_files.c — tn_fit's folder: who has it, which checkpoints stay, which one a run goes on from; and that
- * whatever fails (a kill, a full disk, a file, the memory), what is there loads, and going on ends with the same
- * bits. */
+/* test_fit_files.c — tn_fit's folder: its lock, which training checkpoints are kept, which one is resumed. After any
+ * failure (a kill, a full disk, a file error, no memory) the existing files load, and resuming gives the same bits. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 
@@ -23,7 +22,7 @@
     (c)->net, .train = (c)->train, .loss = fit_case_loss, .user = (c), .optimizer = (c)->o, .schedule = (c)->lr, \
               .ema = (c)->ema, .on = fit_case_listen, .on_user = (c)
 
-/* The names in a folder, sorted, without the lock. */
+/* The file names in a folder, sorted, without the lock file. */
 static const char *names(const char *folder)
 {
     static char     text[1000];
@@ -55,7 +54,7 @@ static void remember_rate(const tn_fit_event *e, void *user)
     ((fit_case *)user)->last.lr = e->lr;
 }
 
-/* With the optimizer that tn_fit makes: what this call asks for counts. */
+/* With tn_fit's own optimizer, the options of this call are used. */
 START_TEST(prolonged)
 {
     const char   *folder = tn_test_file("prolonged");
@@ -67,12 +66,12 @@ START_TEST(prolonged)
                .decay = TN_DECAY_LINEAR, .folder = folder, .resume = true, .on = remember_rate, .on_user = &c);
     fine(r);
     ck_assert(r.begin == 8 && r.steps == 16);
-    ck_assert_msg(fabs(c.last.lr - 0.02 / 12) < 1e-9, "lr at step 16: %g", c.last.lr); /* 15 of 4 … 16: 1/12 is left */
+    ck_assert_msg(fabs(c.last.lr - 0.02 / 12) < 1e-9, "lr at step 16: %g", c.last.lr); /* the last of 4 … 16 */
     fit_case_end(&c);
 }
 END_TEST
 
-/* With one of the program's own the checkpoint's rate goes on, and it says so. */
+/* With the program's optimizer, the checkpoint's learning rate is used, and a note reports it. */
 START_TEST(rate_of_the_checkpoint)
 {
     const char *folder = tn_test_file("rate");
@@ -92,7 +91,7 @@ START_TEST(rate_of_the_checkpoint)
 }
 END_TEST
 
-/* Any byte of the best weights. */
+/* A flipped bit in any byte of best.safetensors. */
 START_TEST(damaged_best)
 {
     const char *folder = tn_test_file("damaged_best"), *file = tn_test_in(folder, "best.safetensors");
@@ -104,7 +103,7 @@ START_TEST(damaged_best)
         FILE         *f = fopen(file, "r+b");
         ck_assert(f && !fseek(f, 0, SEEK_END));
         const long bytes = ftell(f), at = bytes - 1 - i * (bytes - 1) / 20;
-        if (i % 2) { /* as flipped in the round before */
+        if (i % 2) { /* flipped in the previous round */
             ck_assert(r.why == TN_FIT_FAILED && tn_error() == TN_EFORMAT);
             if (i < 4)
                 ck_assert_msg(strstr(tn_error_message(), "best.safetensors' is damaged: its checksum is"), "%s",
@@ -122,7 +121,7 @@ START_TEST(damaged_best)
 }
 END_TEST
 
-/* ---- which stay -------------------------------------------------------------------------------------------------- */
+/* ---- retention --------------------------------------------------------------------------------------------------- */
 
 START_TEST(keeps_the_newest)
 {
@@ -143,8 +142,8 @@ START_TEST(keeps_the_newest)
 }
 END_TEST
 
-/* However often a run is stopped, it ends with the checkpoints of one that nobody stops: by steps, by validations (one
- * of them is where a stop comes, too), by epochs. translate's mean of the last checkpoints depends on it. */
+/* A run that is stopped and resumed ends with the same checkpoints as an uninterrupted one: saved by steps, by
+ * validations (one coincides with a stop), by epochs. `translate` averages the last checkpoints and depends on it. */
 START_TEST(stops_leave_no_others)
 {
     static const struct {
@@ -181,7 +180,7 @@ START_TEST(removes_what_others_left)
     ck_assert_int_eq(tn_file_write(tn_test_in(folder, ".step-000000000300.ckpt.tmp.0123456789ab"), "x", 1), TN_OK);
     ck_assert_int_eq(tn_file_write(tn_test_in(folder, ".best.safetensors.tmp.0123456789ab"), "x", 1), TN_OK);
     ck_assert_int_eq(tn_file_write(tn_test_in(folder, ".mine.tmp.0123456789ab"), "x", 1), TN_OK);
-    ck_assert_int_eq(tn_file_write(tn_test_in(folder, "step-1.ckpt"), "x", 1), TN_OK); /* of no form that it makes */
+    ck_assert_int_eq(tn_file_write(tn_test_in(folder, "step-1.ckpt"), "x", 1), TN_OK); /* not a name that tn_fit uses */
     fit_case c = fit_case_begin(0);
     fine(run(&c, folder, 1));
     ck_assert_str_eq(names(folder),
@@ -221,7 +220,7 @@ START_TEST(passes_over_what_is_damaged)
 }
 END_TEST
 
-/* ---- whose it is ------------------------------------------------------------------------------------------------- */
+/* ---- the lock ---------------------------------------------------------------------------------------------------- */
 
 static tn_status inner;
 static char      inner_text[1100];
@@ -314,7 +313,7 @@ START_TEST(no_folder)
 }
 END_TEST
 
-/* ---- what fails -------------------------------------------------------------------------------------------------- */
+/* ---- failures ---------------------------------------------------------------------------------------------------- */
 
 enum { STEPS = 6 };
 
@@ -332,7 +331,7 @@ static tn_fit_result whole_into(fit_case *c, const char *folder)
                   .save_every = 2);
 }
 
-/* Memory is gone somewhere in the middle; the program goes on, resumes, and has the same bits. */
+/* An allocation fails at some point of the run; the program continues, resumes, and gets the same bits. */
 START_TEST(memory_fails)
 {
     tn_faulty_memory_begin();
@@ -357,7 +356,7 @@ START_TEST(memory_fails)
             tn_clear_error();
             failed++;
             for (tn_each p = tn_parameters(c.net); tn_next(&p);) ck_assert(!tn_grad(p.tensor));
-            if (c.told[TN_FIT_SAVED]) tn_seed(77); /* not needed any more */
+            if (c.told[TN_FIT_SAVED]) tn_seed(77); /* no longer needed */
             else tn_seed(8);
             r = whole_into(&c, tn_test_file(folder));
         }
@@ -373,8 +372,7 @@ START_TEST(memory_fails)
 }
 END_TEST
 
-/* At each call for a file, once and for ever: the run says so; what it had saved is there; going on gives the same
- * bits. */
+/* Each file operation fails once, or from then on: the run raises; saved files remain; resuming gives the same bits. */
 START_TEST(files_fail)
 {
     static const int codes[] = {EIO, ENOSPC};
@@ -407,8 +405,8 @@ START_TEST(files_fail)
 }
 END_TEST
 
-/* A disk that is full from the start is found before the first step. The child ends itself by a signal if all is well:
- * so no leak checker takes what it leaves for lost. */
+/* A disk that is full from the start is detected before the first step. The child kills itself on success, so that a
+ * leak checker does not report its memory. */
 START_TEST(disk_is_full)
 {
     fit_case      c = fit_case_begin(0);
@@ -430,8 +428,8 @@ START_TEST(disk_is_full)
 }
 END_TEST
 
-/* A child trains and saves after each step until it is killed: what is there then is whole, never older than before,
- * and what comes of it all are the bits of an unbroken run. */
+/* A child trains and saves after each step until it is killed: its newest checkpoint is intact and never older than
+ * before, and in the end the bits are those of an uninterrupted run. */
 START_TEST(killed_at_any_time)
 {
     const char   *folder = tn_test_file("killed");
@@ -483,7 +481,7 @@ int main(void)
 {
     Suite *s = suite_create("fit_files");
     TCase *quick = tn_tcase(s, "folder"), *c = tn_tcase(s, "faults");
-    tcase_add_checked_fixture(quick, tn_faulty_files_begin, tn_faulty_files_end); /* without the wait for the disk */
+    tcase_add_checked_fixture(quick, tn_faulty_files_begin, tn_faulty_files_end); /* without waiting for the disk */
     tcase_add_test(quick, keeps_the_newest);
     tcase_add_test(quick, stops_leave_no_others);
     tcase_add_test(quick, removes_what_others_left);

@@ -1,6 +1,5 @@
-/* test_fit_owners.c — what tn_fit finds when it begins and leaves when it ends: gradients of before and of parameters
- * that nobody steps, schedules and averages that belong to another, what the optimizer was told, and what a run is
- * told at its end. */
+/* test_fit_owners.c — the state around tn_fit: gradients from before and of parameters without an optimizer, schedules
+ * and averages of other optimizers or modules, the optimizer's accumulation count, and the event at the end. */
 #include "tests/common/check_main.h"
 
 #include "models/models.h"
@@ -30,7 +29,7 @@ static void none_at_a_step(const tn_fit_event *e, void *user)
     if (e->what == TN_FIT_STEP) no_gradients(user);
 }
 
-/* What the others gather is forgotten at each step, as a checkpoint wants it, and so that it does not pile up. */
+/* Gradients of parameters without an optimizer are cleared at each step: they must not accumulate or be saved. */
 START_TEST(an_optimizer_of_a_part)
 {
     for (int kept = 0; kept < 2; kept++) {
@@ -79,7 +78,7 @@ START_TEST(gradients_of_before)
 }
 END_TEST
 
-/* ---- what belongs to another ------------------------------------------------------------------------------------- */
+/* ---- objects of others ------------------------------------------------------------------------------------------- */
 
 #define REFUSED(text, ...)                                                               \
     do {                                                                                 \
@@ -109,7 +108,7 @@ START_TEST(of_another)
     tn_ema_swap(swapped);
     tn_ema_free(swapped);
     ck_assert(fit_case_same_bits(&c, &before) && fit_case_same_bits(&other, &before));
-    tn_ema *part = tn_ema_new((tn_linear *)tn_at(c.net, 3)); /* of a part it may be */
+    tn_ema *part = tn_ema_new((tn_linear *)tn_at(c.net, 3)); /* of a part of the module is allowed */
     fine(tn_fit(USUAL(&c), .steps = 2, .optimizer = o, .plateau = plateau, .valid = c.valid, .ema = part));
     tn_ema_free(part);
     tn_optimizer_free(o);
@@ -117,7 +116,7 @@ START_TEST(of_another)
 }
 END_TEST
 
-/* ---- what the optimizer was told --------------------------------------------------------------------------------- */
+/* ---- tn_accumulate ----------------------------------------------------------------------------------------------- */
 
 static tn_tensor *nan_at_2(void *module, const tn_batch *b, void *user)
 {
@@ -125,7 +124,7 @@ static tn_tensor *nan_at_2(void *module, const tn_batch *b, void *user)
     return tn_mul_scalar(fit_case_loss(module, b, user), c->told[TN_FIT_STEP] ? NAN : 1);
 }
 
-/* A program that goes on by itself has the parts that it asked for: every third tn_step takes effect. */
+/* After tn_fit the program's tn_accumulate count holds again: every third tn_step takes effect. */
 static void steps_of_three(fit_case *c, tn_optimizer *o)
 {
     const int64_t before = tn_steps(o);
@@ -155,7 +154,7 @@ START_TEST(parts_are_put_back)
     tn_clear_error();
     ck_assert_int_eq(tn_steps(o), 6);
     steps_of_three(&c, o);
-    /* one who waits for his step is not robbed of its parts */
+    /* gradients accumulated for a pending step are not lost */
     tn_backward(tn_sum(((tn_linear *)tn_at(c.net, 3))->weight));
     tn_step(o);
     ck_assert_int_eq(tn_fit(USUAL(&c), .optimizer = o, .steps = 4).why, TN_FIT_FAILED);
@@ -170,7 +169,7 @@ END_TEST
 
 static double not_a_number(void *module, void *user) { return (void)module, (void)user, NAN; }
 
-/* As in PyTorch, a NaN is no improvement: a run that diverges gets a smaller rate. */
+/* As in PyTorch, NaN is not an improvement: a diverging run gets a smaller learning rate. */
 START_TEST(a_plateau_hears_of_nan)
 {
     fit_case      c = fit_case_begin(0);
@@ -183,7 +182,7 @@ START_TEST(a_plateau_hears_of_nan)
 }
 END_TEST
 
-/* The first value is better than all others: a run that is gone on with knows it, and keeps its weights. */
+/* The first value is the best: a resumed run knows it, and keeps its weights. */
 static double endless(void *module, void *user)
 {
     const fit_case *c = user;
@@ -206,7 +205,7 @@ START_TEST(an_endless_best)
 }
 END_TEST
 
-/* 21 rows, in batches of 5: at the end all that were learned from in this call. */
+/* 21 rows in batches of 5: TN_FIT_END reports all items of this call. */
 START_TEST(items_of_the_call)
 {
     const char *folder = tn_test_file("items");
@@ -220,8 +219,7 @@ START_TEST(items_of_the_call)
 }
 END_TEST
 
-/* Where a source does not say its batches, the number of steps is known only when .steps says it: in this call or in
- * the next. */
+/* Without the source's .batches, the number of steps is known only from .steps, in this call or in the next. */
 START_TEST(steps_that_become_known)
 {
     const char     *folder = tn_test_file("known");
@@ -234,7 +232,7 @@ START_TEST(steps_that_become_known)
     fine(GO_ON(.epochs = 2));
     ck_assert_double_eq(c.last.lr, 0.01);
     fine(GO_ON(.steps = 15, .warmup = 3, .decay = TN_DECAY_LINEAR));
-    ck_assert_double_eq_tol(c.last.lr, 0.01 / 12, 1e-12); /* of the steps 3 … 15 one was left */
+    ck_assert_double_eq_tol(c.last.lr, 0.01 / 12, 1e-12); /* one of the steps 3 … 15 was left */
     fine(GO_ON(.epochs = 4));
     ck_assert_double_eq(c.last.lr, 0.01);
     fine(GO_ON(.epochs = 5, .warmup = 40));
@@ -248,7 +246,7 @@ int main(void)
 {
     Suite *s = suite_create("fit_owners");
     TCase *c = tn_tcase(s, "fit");
-    tcase_add_checked_fixture(c, tn_faulty_files_begin, tn_faulty_files_end); /* without the wait for the disk */
+    tcase_add_checked_fixture(c, tn_faulty_files_begin, tn_faulty_files_end); /* without waiting for the disk */
     tcase_add_test(c, an_optimizer_of_a_part);
     tcase_add_test(c, of_another);
     tcase_add_test(c, parts_are_put_back);

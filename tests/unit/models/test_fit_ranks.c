@@ -1,5 +1,5 @@
-/* test_fit_ranks.c — tn_fit by several ranks, here threads: the same bits for any number of them, also where a run is
- * stopped, fails or ends in the middle and goes on with another number; and an error of one is an error of all. */
+/* test_fit_ranks.c — tn_fit on several ranks, here threads: the same bits for any number of ranks, also if a run is
+ * stopped or fails and is resumed with another number; an error of one rank is an error of all. */
 #include "tests/common/check_main.h"
 
 #include "models/models.h"
@@ -50,7 +50,7 @@ static void work(tn_world *w, void *user)
     job           *j = user;
     const int      rank = tn_world_rank(w);
     const listener l = {j, rank};
-    tn_seed(5 + (uint64_t)rank); /* rank 0's counts; the data are the same */
+    tn_seed(5 + (uint64_t)rank); /* rank 0's seed is used; the data are the same */
     tn_sequential *net = tn_sequential_new();
     tn_append(net, tn_linear_new(.in = 3, .out = 8));
     tn_append(net, tn_dropout_new(.p = 0.25));
@@ -130,7 +130,7 @@ START_TEST(any_number_of_ranks)
 }
 END_TEST
 
-/* Asked to stop on one rank alone, or by an error of one; then it goes on with other numbers of ranks. */
+/* Stopped on one rank, or by an error of one; then resumed with other numbers of ranks. */
 START_TEST(goes_on_with_another_number)
 {
     static const int numbers[][3] = {{4, 3, 1}, {2, 1, 4}, {1, 4, 2}};
@@ -164,9 +164,9 @@ START_TEST(goes_on_with_another_number)
 }
 END_TEST
 
-/* ---- states that are carried from batch to batch ----------------------------------------------------------------- */
+/* ---- carried states ---------------------------------------------------------------------------------------------- */
 
-/* Columns of a text, of lengths that are drawn, under a recurrent model whose states each rank has for its columns. */
+/* Columns of a text, of random lengths, with a recurrent model; each rank has the states of its columns. */
 enum { TEXT = 1500, STEPS = 40 };
 typedef struct {
     const char           *folder;
@@ -229,9 +229,9 @@ START_TEST(carried_states)
 }
 END_TEST
 
-/* ---- mistakes ---------------------------------------------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
 
-/* A source that does not know .count, and one that cannot be cut. */
+/* A source that ignores .count, and one without .shard. */
 typedef struct {
     tn_shard shard;
     bool     knows;

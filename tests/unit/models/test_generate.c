@@ -1,4 +1,4 @@
-/* test_generate.c — choosing words and texts, with a model whose scores are known: a table by the last word. */
+/* test_generate.c — generation with a model of known logits: a table indexed by the last token. */
 #include "models/models.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
@@ -10,8 +10,8 @@
 
 static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
 
-/* Word 0 ends a text. Behind 1 comes 2 (0.5) or 3 (0.4); the likeliest continuation of 2 has 0.4, of 3 0.9: so the best
- * text is not the one with the best first word. */
+/* Token 0 ends a text. After 1 comes 2 (0.5) or 3 (0.4); the most likely continuation of 2 has 0.4, of 3 0.9: so the
+ * best text does not start with the best first token. */
 enum { WORDS = 6 };
 static const double table[WORDS][WORDS] = {
     {1, 0, 0, 0, 0, 0},
@@ -21,7 +21,7 @@ static const double table[WORDS][WORDS] = {
     {0.6, 0.1, 0.1, 0.1, 0.05, 0.05},
     {0.5, 0.3, 0.05, 0.05, 0.05, 0.05},
 };
-static int64_t    last[4096], kept; /* the last word of each row */
+static int64_t    last[4096], kept; /* the last token of each row */
 static tn_tensor *scores(tn_decoding *d, tn_tensor *tokens)
 {
     (void)d;
@@ -67,14 +67,14 @@ START_TEST(greedy_and_beams)
         ck_assert_double_eq_tol(tn_get(g.scores, 2 * b), log(0.4 * 0.9 * 0.5), 1e-5);
         ck_assert_double_eq_tol(tn_get(g.scores, 2 * b + 1), log(0.5 * 0.4 * 0.6), 1e-5);
     }
-    g = tn_generate(&model, ones(1), .end = 0, .most = 8, .beams = 2); /* by the words, the end among them */
+    g = tn_generate(&model, ones(1), .end = 0, .most = 8, .beams = 2); /* length normalised, including the end */
     ck_assert_double_eq_tol(tn_get(g.scores, 0), log(0.4 * 0.9 * 0.5) / 3, 1e-5);
-    g = tn_generate(&model, ones(1), .end = 0, .most = 2); /* cut: without its end */
+    g = tn_generate(&model, ones(1), .end = 0, .most = 2); /* truncated before its end */
     ck_words(g, 0, WORDS_OF(2, 4));
     ck_assert_double_eq_tol(tn_get(g.scores, 0), log(0.5 * 0.4), 1e-5);
-    g = tn_generate(&model, ones(1), .end = 0, .most = 5, .least = 4); /* the end is impossible for 4 words */
+    g = tn_generate(&model, ones(1), .end = 0, .most = 5, .least = 4); /* the end is forbidden for 4 tokens */
     ck_words(g, 0, WORDS_OF(2, 4, 1, 2, 4));
-    g = tn_generate(&model, ones(1), .most = 3); /* no word ends a text */
+    g = tn_generate(&model, ones(1), .most = 3); /* no token ends a text */
     ck_words(g, 0, WORDS_OF(2, 4, 0));
     g = tn_generate(&model, ones(1), .most = 6, .least = 5, .end = 0, .no_repeat = 1); /* the prompt counts */
     ck_words(g, 0, WORDS_OF(2, 4, 3, 5));
@@ -91,7 +91,7 @@ START_TEST(greedy_and_beams)
 }
 END_TEST
 
-/* All texts of at most 3 words, by hand: with enough beams nothing is missed. */
+/* All texts of at most 3 tokens, by hand: enough beams find the best. */
 START_TEST(many_beams_find_the_best)
 {
     double best = -INFINITY;
@@ -106,7 +106,7 @@ START_TEST(many_beams_find_the_best)
 }
 END_TEST
 
-/* The text without a word, which was finished first, is worse than five of those that the limit ends. */
+/* The empty text, finished first, is worse than five of the texts that end at the limit. */
 START_TEST(the_limit_ends_what_is_better)
 {
     static const int64_t should[5][2] = {{3, 5}, {2, 4}, {2, 5}, {2, 1}, {2, 2}};
@@ -119,7 +119,7 @@ START_TEST(the_limit_ends_what_is_better)
 }
 END_TEST
 
-/* What has been read counts, if it is said what that was. */
+/* .before makes already read tokens count. */
 START_TEST(what_was_before_is_not_repeated)
 {
     static const int64_t words[] = {2, 4, 1};
@@ -141,7 +141,7 @@ START_TEST(what_was_before_is_not_repeated)
 }
 END_TEST
 
-/* ---- by chance --------------------------------------------------------------------------------------------------- */
+/* ---- sampling ---------------------------------------------------------------------------------------------------- */
 
 enum { DRAWS = 4000 };
 static void ck_frequencies(tn_generated g, const double *want)
@@ -176,7 +176,7 @@ START_TEST(sampling)
                    (const double[WORDS]){0, 0, 5.0 / 9, 4.0 / 9, 0, 0});
     ck_frequencies(tn_generate(&model, ones(DRAWS), .most = 1, .sample = true, .top_p = 0.3),
                    (const double[WORDS]){0, 0, 1, 0, 0, 0});
-    /* 0.4 is 0.8 of the likeliest; with half the temperature 0.64 */
+    /* 0.4 is 0.8 times the maximum; with half the temperature 0.64 */
     ck_frequencies(tn_generate(&model, ones(DRAWS), .most = 1, .sample = true, .min_p = 0.79),
                    (const double[WORDS]){0, 0, 5.0 / 9, 4.0 / 9, 0, 0});
     ck_frequencies(tn_generate(&model, ones(DRAWS), .most = 1, .sample = true, .min_p = 0.7, .temperature = 0.5),
@@ -184,28 +184,28 @@ START_TEST(sampling)
     ck_frequencies(tn_generate(&model, ones(DRAWS), .most = 1, .sample = true, .min_p = 0.05, .top_p = 0.85),
                    (const double[WORDS]){0, 0, 5.0 / 9, 4.0 / 9, 0, 0});
     g = tn_generate(&model, ones(1), .most = 1, .sample = true, .top_k = 1);
-    ck_assert_double_eq_tol(tn_get(g.scores, 0), log(0.5), 1e-5); /* what the model says of it */
+    ck_assert_double_eq_tol(tn_get(g.scores, 0), log(0.5), 1e-5); /* the model's own log-probability */
 }
 END_TEST
 
-/* As Hugging Face's: of what .temperature made of them .top_k words, of those .top_p, of those .min_p. Behind 5 have
- * 0 and 1 a half and 0.3, the four others 0.05. */
+/* Same order as Hugging Face: .temperature, then .top_k, .top_p, .min_p. After token 5, tokens 0 and 1 have
+ * probabilities 0.5 and 0.3, the four others 0.05. */
 START_TEST(sampling_in_order)
 {
     static const struct {
         int64_t k;
         double  heat, p, least, want[WORDS];
     } at[] = {
-        {0, 1, 0.6, 0.5, {0.625, 0.375}},                /* 0.3 is of the first 0.6, and more than half of 0.5 */
-        {0, 1, 0.6, 0.7, {1}},                           /* but not 0.7 of it */
+        {0, 1, 0.6, 0.5, {0.625, 0.375}},                /* 0.3 is within the first 0.6, and more than half of 0.5 */
+        {0, 1, 0.6, 0.7, {1}},                           /* but less than 0.7 of it */
         {0, 1, 0.45, 0.5, {1}},                          /* 0.5 is enough */
-        {0, 1, 0.82, 0.5, {0.625, 0.375}},               /* and 0.05 too little */
+        {0, 1, 0.82, 0.5, {0.625, 0.375}},               /* and 0.05 is too little */
         {3, 1, 0.6, 0.5, {0.625, 0.375}},                /* 0.6 of 0.85 */
         {3, 1, 0.58, 0.5, {1}},                          /* 0.493 */
         {2, 1, 0.62, 0.01, {1}},                         /* 0.62 of 0.8 */
         {3, 1, 1, 0.5, {0.625, 0.375}},                  /* without one of them */
         {0, 0.5, 0.75, 0.3, {0.25 / 0.34, 0.09 / 0.34}}, /* squares: 0.25, 0.09 and 0.0025, of 0.35 */
-        {0, 0.5, 0.75, 0.4, {1}},                        /* 0.36 of the likeliest */
+        {0, 0.5, 0.75, 0.4, {1}},                        /* 0.36 of the maximum */
         {0, 0.5, 0.7, 0.3, {1}},
     };
     tn_seed(12);
@@ -216,7 +216,7 @@ START_TEST(sampling_in_order)
 }
 END_TEST
 
-/* As Hugging Face's RepetitionPenaltyLogitsProcessor: of scores, not of probabilities, and once for a word. */
+/* Like Hugging Face's RepetitionPenaltyLogitsProcessor: applied to logits, not probabilities, and once per token. */
 START_TEST(repetition)
 {
     tn_generated g = tn_generate(&model, ones(1), .most = 3, .repetition_penalty = 1e6);
@@ -251,7 +251,7 @@ START_TEST(each_word_is_told)
 }
 END_TEST
 
-/* ---- what fails -------------------------------------------------------------------------------------------------- */
+/* ---- failures ---------------------------------------------------------------------------------------------------- */
 
 START_TEST(memory)
 {
@@ -260,7 +260,7 @@ START_TEST(memory)
     tn_faulty_memory_begin();
     tn_generator      *gen = tn_current_generator();
     const tn_generator start = *gen;
-    for (int64_t at = -2, calls = 1; at < calls; at++) { /* twice well: the second time with warm caches */
+    for (int64_t at = -2, calls = 1; at < calls; at++) { /* twice without a failure: the second time with warm caches */
         const tn_scope s = tn_scope_begin();
         *gen = start;
         tn_fail_memory(at < 0 ? -1 : at, true);
@@ -288,7 +288,7 @@ END_TEST
         ck_error(code, "tn_generate: " text);               \
     } while (0)
 
-/* What a decoding of one's own gives, and takes: numbers that are no words, scores that are no numbers. */
+/* Values of a custom decoding: token ids outside the vocabulary, logits that are NaN or infinite. */
 static double     strange;
 static tn_tensor *likely(tn_decoding *d, tn_tensor *tokens)
 {

@@ -1,5 +1,5 @@
-/* test_gguf_models.c — GGUF files of others: what llama.cpp makes of a key is done, or refused by its name; and what
- * GGUF cannot say of a model or a tokenizer is not written. Each case is one that llama.cpp itself was seen to do. */
+/* test_gguf_models.c — GGUF files of other programs: keys have llama.cpp's meaning, or the error names them; models and
+ * tokenizers that GGUF cannot represent are not written. Each case was verified with llama.cpp. */
 #define _GNU_SOURCE
 #include "models/models.h"
 #include "tests/common/bits.h"
@@ -11,7 +11,7 @@
 
 static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
 
-/* ---- a file of somebody else's ----------------------------------------------------------------------------------- */
+/* ---- a file of another program ----------------------------------------------------------------------------------- */
 
 enum { WORDS = 12, DIM = 16, HEADS = 2, FF = 24 };
 
@@ -53,7 +53,7 @@ static tn_decoder opened(tn_gguf_writer *w)
     return tn_decoder_open(path);
 }
 
-/* The scores of a text by a file. */
+/* The logits of a text by a file's model. */
 static tn_tensor *scored(tn_gguf_writer *w)
 {
     int64_t    numbers[] = {5, 1, 11, 0, 7, 7, 2, 3};
@@ -82,7 +82,7 @@ static void scale(tn_gguf_writer *w, const char *type, double factor, double old
     if (older >= 0) tn_gguf_put_float(w, "llama.rope.scale_linear", older);
 }
 
-/* A factor without a type is a linear one; it was passed over. */
+/* A factor without a type is linear. */
 START_TEST(scales_without_a_type)
 {
     static const struct {
@@ -114,7 +114,7 @@ static tn_gguf_writer *with_factors(double last)
     return w;
 }
 
-/* llama.cpp scales by both; the tensor was dropped unseen. */
+/* llama.cpp scales by both. */
 START_TEST(scales_once)
 {
     tn_gguf_writer *w = begun();
@@ -129,7 +129,7 @@ START_TEST(scales_once)
 }
 END_TEST
 
-/* llama.cpp multiplies by it, be it 0. */
+/* llama.cpp multiplies by it, also by 0. */
 START_TEST(scales_no_attention)
 {
     static const double others[] = {0.5, 0};
@@ -149,13 +149,13 @@ END_TEST
 #define ADDED(id, text, special)                                                                     \
     "{'id': " id ", 'content': '" text "', 'single_word': false, 'lstrip': false, 'rstrip': false, " \
     "'normalized': false, 'special': " special "}"
-/* GPT-2's kind: one piece is special, one is added and is not, and 6 has no piece. */
+/* GPT-2's kind: one token is special, one is added but not special, and id 6 has no token. */
 static const char bytes[] = "{'added_tokens': [" ADDED("5", "<|end|>", "true") "," ADDED(
     "7", "<ab>", "false") "],"
                           "'pre_tokenizer': " BYTE_LEVEL ", 'decoder': " BYTE_LEVEL ", 'model': {'type': "
                           "'BPE', 'vocab': {'a': 0, 'b': 1, '<': 2, '>': 3, 'ab': 4}, "
                           "'merges': ['a b']}}";
-/* SentencePiece's as transformers writes it. */
+/* SentencePiece's kind as written by transformers. */
 static const char sentence[] = "{'added_tokens': [" ADDED("0", "<unk>", "true") "," ADDED("1", "<s>", "true") "," ADDED(
     "7", "<ab>",
     "false") "],"
@@ -172,7 +172,7 @@ static void *small(int64_t vocab)
     return tn_llama_new(.vocab = vocab, .dim = 32, .layers = 1, .heads = 2, .ff = 32, .positions = 64);
 }
 
-/* A model with a tokenizer, of JSON whose quotes are single ones. */
+/* A model with a tokenizer, from JSON with single quotes. */
 static tn_decoder with(const char *json, int64_t vocab)
 {
     char text[4096] = "";
@@ -201,7 +201,7 @@ static void gives(const tn_tokenizer *t, const char *text, int64_t n, const int3
 }
 #define GIVES(t, text, ...) gives(t, text, sizeof((const int32_t[]){__VA_ARGS__}) / 4, (const int32_t[]){__VA_ARGS__})
 
-/* What a file calls its pieces i and of which type they are. */
+/* The texts and types of a file's tokens i. */
 static void piece_is(const char *path, int64_t count, int64_t i, const char *text, int32_t type)
 {
     tn_gguf         *g = tn_gguf_open(path);
@@ -213,7 +213,7 @@ static void piece_is(const char *path, int64_t count, int64_t i, const char *tex
     tn_gguf_close(g);
 }
 
-/* llama.cpp has as many words as there are pieces: a file of fewer it refused. A folder and back knows no padding. */
+/* llama.cpp requires as many tokens as the vocabulary has ids. A folder has no padding tokens. */
 START_TEST(fills_up_its_pieces)
 {
     const char *path = tn_test_file("filled.gguf"), *dir = tn_test_folder("filled");
@@ -227,7 +227,7 @@ START_TEST(fills_up_its_pieces)
         else GIVES(all[i]->tokenizer, "ab", 4);
     }
     tn_decoder_close(&d), tn_decoder_close(&e), tn_decoder_close(&f), tn_decoder_close(&h);
-    ck_assert(!tn_file_read(tn_test_in(dir, "tokenizer.model"), 1 << 16)); /* such a file has no gaps */
+    ck_assert(!tn_file_read(tn_test_in(dir, "tokenizer.model"), 1 << 16)); /* this format allows no gaps */
     ck_error_has(TN_EIO, "tokenizer.model");
     d = with(bytes, 7);
     ck_assert(tn_decoder_save(&d, path) != TN_OK);
@@ -236,7 +236,7 @@ START_TEST(fills_up_its_pieces)
 }
 END_TEST
 
-/* What is added and not special was written as any piece, and so never found again. */
+/* Added tokens that are not special keep their type. */
 START_TEST(finds_what_is_added)
 {
     const char *path = tn_test_file("added.gguf"), *dir = tn_test_folder("added");
@@ -253,8 +253,8 @@ START_TEST(finds_what_is_added)
 }
 END_TEST
 
-/* What is looked for in a text before anything else, as llama.cpp does it for all kinds: "<|a|>b" was a space, it,
- * and a b without its space; the spaces of such a piece stand as they are. */
+/* Added tokens are searched first in the raw text, as in llama.cpp for all kinds: "<|a|>b" is a space, the token, and a
+ * b without its space; spaces in such a token are not replaced. */
 START_TEST(finds_before_anything_else)
 {
     static const char *const piece[] = {"<unk>",
@@ -289,7 +289,7 @@ START_TEST(finds_before_anything_else)
 }
 END_TEST
 
-/* A text with its first part of some wording replaced. */
+/* A copy of the text with the first `what` replaced by `with`. */
 static const char *edited(const char *text, const char *what, const char *with)
 {
     static char to[4096];
@@ -309,11 +309,11 @@ static const char *edited(const char *text, const char *what, const char *with)
         "A") "], 'pair': [" TEXT("A") "," TEXT("B") "], 'special_tokens': {'<|end|>': {'id': '<|end|>', 'ids': [5], " \
                                                     "'tokens': ['<|end|>']}}}, 'model'"
 
-/* Rules that no key of GGUF says were left out without a word, and other pieces came out. */
+/* Tokenizer rules without a GGUF key are errors. */
 START_TEST(leaves_out_no_rule)
 {
     static const struct {
-        const char *json, *what, *with, *named; /* NULL: it is written */
+        const char *json, *what, *with, *named; /* NULL: can be written */
     } rows[] = {
         {bytes, "space': false", "space': true", "add_prefix_space"},
         {bytes, "regex': true", "regex': false", "use_regex"},
@@ -322,7 +322,7 @@ START_TEST(leaves_out_no_rule)
         {bytes, "'rstrip': false", "'rstrip': true", "rstrip"},
         {bytes, "word': false", "word': true", "single_word"},
         {bytes, "'model'", TWICE, "post_processor"},
-        {bytes, "'model': {", LOOKED_UP, NULL}, /* "ab" comes of its merge, too */
+        {bytes, "'model': {", LOOKED_UP, NULL}, /* "ab" is also the result of a merge */
         {bytes, "'vocab': {", "'ignore_merges': true, 'vocab': {'ba': 6, ", "ignore_merges"},
         {sentence, "{'type': 'Prepend'", "{'type': 'Strip'}, {'type': 'Prepend'", "Strip"},
         {sentence, "'content': '\xe2\x96\x81'}]", "'content': '_'}]", "Replace"},
@@ -343,7 +343,7 @@ START_TEST(leaves_out_no_rule)
 }
 END_TEST
 
-/* A .model whose normalizer_spec has a member more: remove_extra_whitespaces. */
+/* A .model with remove_extra_whitespaces in its normalizer_spec. */
 START_TEST(leaves_out_no_rule_of_a_model)
 {
     static const char more[] = "\x1a\x02\x20\x01";
@@ -376,7 +376,7 @@ static int32_t ggml_id(const char *path, const char *key)
     return (int32_t)id;
 }
 
-/* llama.cpp opens no file that does not say that it has no tokenizer. */
+/* llama.cpp requires a key also in a file without a tokenizer. */
 START_TEST(says_that_it_has_none)
 {
     const char      *path = tn_test_file("bare.gguf");
@@ -391,7 +391,7 @@ START_TEST(says_that_it_has_none)
 }
 END_TEST
 
-/* A file of SentencePiece's kind that does not name its first and last piece: they are 1 and 2, if they are CONTROL. */
+/* A file of SentencePiece's kind without begin and end ids: they are 1 and 2, if those are CONTROL. */
 START_TEST(begins_and_ends_as_usual)
 {
     static const char *const text[] = {"<unk>", "<a>", "<b>",
@@ -419,7 +419,7 @@ START_TEST(begins_and_ends_as_usual)
 }
 END_TEST
 
-/* llama.cpp ends a text at six keys, of which three are there for what fills in the middle of a text. */
+/* llama.cpp has six keys for end tokens, three of which are for fill-in-the-middle models. */
 START_TEST(ends_at_six)
 {
     static const char *const keys[] = {"eos", "eot", "eom", "fim_pad", "fim_rep", "fim_sep"};
@@ -445,7 +445,7 @@ END_TEST
 
 /* ---- models ------------------------------------------------------------------------------------------------------ */
 
-/* llama.cpp reads neither a window nor Qwen2's factors, and Tenon's own qwen2 of GGUF had no window either. */
+/* llama.cpp reads neither a window nor Qwen2's factors. */
 START_TEST(leaves_out_no_window)
 {
 #define SIZES .vocab = 12, .dim = 32, .layers = 2, .heads = 2, .ff = 32, .positions = 64

@@ -1,4 +1,4 @@
-/* test_gpt.c — GPT-2 beside Hugging Face's (tests/golden/gpt.py): its scores, its files, the texts that it makes. */
+/* test_gpt.c — GPT-2 compared with Hugging Face's (tests/golden/gpt.py): logits, files, generated texts. */
 #include "models/models.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
@@ -33,9 +33,9 @@ START_TEST(scores_as_hugging_face)
 }
 END_TEST
 
-/* ---- what it makes ----------------------------------------------------------------------------------------------- */
+/* ---- generation -------------------------------------------------------------------------------------------------- */
 
-/* Texts beside Hugging Face's, which have the end's 0 and behind it more of them. */
+/* Compares with Hugging Face's texts, which are padded with the end token, 0. */
 static void ck_texts(tn_generated g, const char *name)
 {
     fine();
@@ -71,7 +71,7 @@ START_TEST(texts_as_hugging_face)
 }
 END_TEST
 
-/* A decoding that reads everything again for each word: what the cache saves, but must not change. */
+/* A decoding that rereads everything for each token: the cache must give the same bits. */
 typedef struct {
     tn_decoding base;
     tn_tensor  *text; /* [rows, n] */
@@ -125,7 +125,7 @@ START_TEST(cache_threads_and_neighbours_change_nothing)
 }
 END_TEST
 
-/* Under autocast the cache changes nothing either, whatever it was made for. */
+/* Under autocast the cache gives the same bits, too, whether it was created inside or outside. */
 START_TEST(autocast)
 {
     static const int64_t beams[] = {1, 3, 5};
@@ -185,7 +185,7 @@ START_TEST(writes_what_hugging_face_reads)
 }
 END_TEST
 
-/* With scores from a table of its own, which is loaded and saved, and not taken for the embedding's. */
+/* With an untied output layer, which is loaded and saved, and not confused with the embedding. */
 START_TEST(untied)
 {
     const char *now = tn_test_file("untied"), *weights = tn_test_file("untied/model.safetensors");
@@ -205,8 +205,8 @@ START_TEST(untied)
 }
 END_TEST
 
-/* What is one tensor here may stand in a file twice, as long as both are the same: a head of its own beside the
- * embedding that config.json ties it to would be thrown away. And so of each model with such a head. */
+/* A tied tensor may be in a file twice if both copies are equal; a different output layer, which config.json ties to
+ * the embedding, is an error instead of being dropped. Tested for each model with such a head. */
 static void with_more(const char *path, const char *name, const char *like, double plus)
 {
     tn_safetensors        *f = tn_safetensors_open(path);
@@ -244,11 +244,11 @@ START_TEST(one_tensor_twice)
             if (!differ) continue;
             char says[200];
             snprintf(says, sizeof says, "tn_load: '%s' and '%s' are one tensor here, but differ in the file",
-                     at[i].more, at[i].like); /* as the file has them */
+                     at[i].more, at[i].like); /* with the file's shape */
             ck_error(TN_EFORMAT, says);
         }
     ck_assert_int_eq(saved_lm(0, dir), TN_OK);
-    with_more(weights, "lm_head.bias", "transformer.ln_f.bias", 0); /* no model here has one */
+    with_more(weights, "lm_head.bias", "transformer.ln_f.bias", 0); /* no such weight in these models */
     ck_assert_ptr_null(tn_lm_load(dir));
     ck_assert_msg(strstr(tn_error_message(), "1 unexpected (lm_head.bias)"), "%s", tn_error_message());
     tn_clear_error();

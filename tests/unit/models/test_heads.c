@@ -1,5 +1,5 @@
-/* test_heads.c — what a tuned encoder says, its losses, gradients and files beside Hugging Face's
- * (tests/golden/heads.py), the answer that is found in windows, and what is refused. */
+/* test_heads.c — tuned encoders compared with Hugging Face's (tests/golden/heads.py): logits, losses, gradients, files;
+ * answers found in windows; errors. */
 #include "models/models.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
@@ -45,7 +45,7 @@ static tn_tuned   *opened(const struct head *h)
     return m;
 }
 
-/* The largest difference, by the largest element (of gradients that are zero in truth, by a hundredth). */
+/* The largest difference, relative to the largest element, at least 0.01 (for gradients that are exactly zero). */
 static double apart(tn_tensor *got, tn_tensor *want)
 {
     ck_assert(got && want && tn_shape_equal(tn_shape_of(got), tn_shape_of(want)));
@@ -108,7 +108,7 @@ START_TEST(scores_losses_and_gradients_as_hugging_face)
 }
 END_TEST
 
-/* What is loaded and saved again is Hugging Face's file: the same names, and the same bits; and it loads again. */
+/* A model that is loaded and saved gives Hugging Face's file: same names, same bits; and it loads again. */
 START_TEST(files_are_hugging_faces)
 {
     const struct head *h = &heads[_i];
@@ -142,7 +142,7 @@ START_TEST(files_are_hugging_faces)
 }
 END_TEST
 
-/* Of a model of hidden words the heads go, a pooler is kept or comes new; the other weights are the same. */
+/* A masked language model loses its heads, keeps its pooler or gets a new one; the other weights are unchanged. */
 START_TEST(an_encoder_is_trimmed)
 {
     tn_bert  *b = tn_bert_load(tn_test_data("golden/bert/pretraining"));
@@ -169,7 +169,7 @@ static int64_t heads_in_all(void *m)
     return n;
 }
 
-/* A model without some of its heads (tests/golden/pruned_heads.py) is tuned as any other, and its files know of it. */
+/* A model with pruned heads (tests/golden/pruned_heads.py) can be tuned, and its files contain the pruning. */
 START_TEST(heads_may_have_been_pruned)
 {
     const char *dir = tn_test_file("pruned");
@@ -178,7 +178,7 @@ START_TEST(heads_may_have_been_pruned)
     fine();
     whole = tn_bert_load(tn_test_data("golden/bert/pretraining"));
     ck_assert_int_lt(heads_in_all(b), heads_in_all(whole));
-    ck_assert_ptr_nonnull(b->head); /* so that it has to be trimmed */
+    ck_assert_ptr_nonnull(b->head); /* so that it must be removed */
     const int64_t left = heads_in_all(b);
     tn_eval(b);
     tn_tensor *before = tn_bert_forward(b, ids);
@@ -196,7 +196,7 @@ START_TEST(heads_may_have_been_pruned)
 }
 END_TEST
 
-/* Fresh adapters change nothing; what they learn is kept apart, loaded into another copy, and merged. */
+/* New adapters change nothing; trained ones are saved separately, loaded into another copy, and merged. */
 START_TEST(adapters)
 {
     const char        *dir = tn_test_file("adapter");
@@ -230,8 +230,8 @@ START_TEST(adapters)
 }
 END_TEST
 
-/* Of encoders in other number types, and under autocast: nothing changes at first, what is learned is what f32 learns,
- * nearly, and a merged model says the same. */
+/* Encoders of other dtypes, and autocast: new adapters change nothing, training gives nearly the same as in f32, and a
+ * merged model gives the same logits. */
 START_TEST(adapters_of_other_types)
 {
     static const struct {
@@ -271,7 +271,7 @@ START_TEST(adapters_of_other_types)
 }
 END_TEST
 
-/* What PEFT knows besides changes the numbers: it is refused by name, and the model stays without adapters. */
+/* Other options of PEFT would change the results: the error names them, and the model keeps no adapters. */
 START_TEST(adapters_of_other_kinds)
 {
     static const char *const members[] = {"\"use_rslora\": true",
@@ -301,7 +301,7 @@ START_TEST(adapters_of_other_kinds)
     ck_assert_int_eq(tn_tuned_load_adapter(m, dir), TN_ESHAPE);
     tn_clear_error();
     ck_assert_int_eq(tn_file_write(path, "{\"r\": 3, \"lora_alpha\": 6}", 25), TN_OK);
-    ck_assert_int_eq(tn_tuned_load_adapter(m, dir), TN_OK); /* what was refused has changed nothing */
+    ck_assert_int_eq(tn_tuned_load_adapter(m, dir), TN_OK); /* the errors changed nothing */
     tn_free(m);
 }
 END_TEST
@@ -325,7 +325,7 @@ START_TEST(what_is_refused)
 }
 END_TEST
 
-/* Puts text, with the first `from` in it as `to`, into dir/config.json. */
+/* Writes text, with its first `from` replaced by `to`, to dir/config.json. */
 static void put_config(const char *dir, const char *text, const char *from, const char *to)
 {
     char        path[1100], now[4200];
@@ -344,7 +344,7 @@ static void read_config(const char *dir, char text[4096])
     memcpy(text, tn_data(config), (size_t)tn_numel(config)), text[tn_numel(config)] = 0;
 }
 
-/* A model of tags has none; as one of classes it would be read with a pooler that was drawn. */
+/* A tagging model has no pooler; reading it as a classifier would need a random one. */
 START_TEST(a_pooler_that_is_missing)
 {
     const char *dir = tn_test_file("unpooled");
@@ -363,7 +363,7 @@ START_TEST(a_pooler_that_is_missing)
 }
 END_TEST
 
-/* A config whose labels have gaps, or a problem that is none. */
+/* A config with gaps in its labels, or with an unknown problem type. */
 START_TEST(bad_configs)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* test_heads_answers.c — what a tuned model says of each feature, the tags of words in it, and the best answers,
- * beside a search that tries all of them. */
+/* test_heads_answers.c — the logits of each feature, the tags of its words, and the best answers, compared with an
+ * exhaustive search. */
 #include "models/models.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -26,7 +26,7 @@ static tn_bert *encoder(void)
 
 enum { MOST = 32 };
 typedef struct {
-    int64_t told[MOST], pieces[MOST], n, rows; /* told: how often of each */
+    int64_t told[MOST], pieces[MOST], n, rows; /* calls, tokens per feature; labels; calls in all */
     float   scores[MOST][32 * 8];
 } heard;
 static void hear(void *user, int64_t feature, int64_t pieces_, int64_t n, const float *scores)
@@ -52,7 +52,7 @@ static tags_of tags_begin(bool crf)
     tags_of w = {.t = pieces()};
     w.l = tn_labelled_parse(tagged, sizeof tagged - 1, .kind = TN_LABELLED_WORDS, .form = "conll");
     w.names = tn_labels_of(w.l);
-    w.f = tn_features_new(w.l, w.t, w.names, .batch = 2, .length = 10, .fixed = true); /* the last sentence: two */
+    w.f = tn_features_new(w.l, w.t, w.names, .batch = 2, .length = 10, .fixed = true); /* the last sentence has two */
     w.m = tn_tuned_new(encoder(), .task = TN_TASK_TAGS, .n = tn_labels_count(w.names), .crf = crf);
     fine();
     return w;
@@ -62,7 +62,7 @@ static void tags_end(tags_of *w)
     tn_free(w->m), tn_features_free(w->f), tn_labels_free(w->names), tn_labelled_free(w->l), tn_tokenizer_free(w->t);
 }
 
-/* Of each feature once, the scores that the model gives to a batch of it; it trains again afterwards. */
+/* Reports each feature once, with the model's logits of a batch of it; training mode is restored. */
 START_TEST(each_feature_is_told_of_once)
 {
     static heard h;
@@ -87,7 +87,7 @@ START_TEST(each_feature_is_told_of_once)
 }
 END_TEST
 
-/* The first piece of a word speaks for it: the largest of its scores, or what a CRF chooses for the sentence. */
+/* A word's tag is that of its first token: the largest logit, or the CRF's best sequence. */
 START_TEST(tags_are_those_of_first_pieces)
 {
     const bool crf = _i == 1;
@@ -126,7 +126,7 @@ static const char asked[] =
     "boat in the sea\", \"qas\": [{\"id\": \"q\", \"question\": \"the sea\", \"answers\": [{\"text\": \"the "
     "boat\", \"answer_start\": 19}]}]}]}]}";
 
-/* All beginnings and ends in all windows; the best of equal bytes; sorted by their sums. */
+/* All pairs of first and last token in all windows; the best of equal byte ranges; sorted by their sums. */
 static int64_t try_all(tn_features *f, int64_t n, const float *const *scores, int64_t longest, tn_answer *to)
 {
     int64_t found = 0;
@@ -164,7 +164,7 @@ START_TEST(the_best_answers_are_those_of_a_search_through_all)
     tn_features     *f = tn_features_new(l, t, NULL, .batch = 4, .length = 16, .stride = 6, .fixed = true);
     fine();
     const int64_t n = tn_features_count(f);
-    ck_assert(n >= 3 && n <= WINDOWS); /* windows that have text in common */
+    ck_assert(n >= 3 && n <= WINDOWS); /* overlapping windows */
     for (int turn = 0; turn < 20; turn++) {
         double none = INFINITY;
         for (int64_t i = 0; i < n; i++) {

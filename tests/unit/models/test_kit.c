@@ -1,6 +1,6 @@
-/* test_kit.c — the model kit: a LLaMA written with it from outside (examples/custom_decoder.c, which is compiled in and
- * counted), beside the formulas of transformers' modeling_llama.py made of plain ops; the same bits with and without a
- * cache, alone and among others; fewer heads of keys beside as many; parallel residuals; what its files refuse. */
+/* test_kit.c — the model kit: a LLaMA written outside the library (examples/custom_decoder.c, compiled in, its lines
+ * counted), compared with transformers' modeling_llama.py in plain ops; the same bits with and without a cache, alone
+ * and in a batch; grouped-query compared with full attention; parallel residuals; errors of its files. */
 int custom_decoder_main(void);
 #define main custom_decoder_main
 #include "../../../examples/custom_decoder.c"
@@ -47,7 +47,7 @@ START_TEST(the_example)
 }
 END_TEST
 
-/* ---- beside modeling_llama.py ------------------------------------------------------------------------------------ */
+/* ---- compared with modeling_llama.py ----------------------------------------------------------------------------- */
 
 static tn_tensor *weight(decoder *m, int64_t layer, const char *name)
 {
@@ -58,7 +58,7 @@ static tn_tensor *rms(tn_tensor *x, tn_tensor *w, double eps)
     tn_tensor *square = tn_mean(tn_square(x), .dims = TN_DIMS(-1), .keepdim = true);
     return tn_mul(w, tn_mul(x, tn_rsqrt(tn_add_scalar(square, eps))));
 }
-/* [1, T, heads · D] as [1, heads, T, D]; for a rotation x cos + rotate_half(x) sin. */
+/* [1, T, heads · D] to [1, heads, T, D]; the rotation x cos + rotate_half(x) sin. */
 static tn_tensor *heads_of(tn_tensor *x, int64_t heads)
 {
     const int64_t n = tn_size(x, 1), d = tn_size(x, 2) / heads;
@@ -120,14 +120,14 @@ START_TEST(with_and_without_a_cache)
     tn_generated   g = tn_generate(d, prompt, .most = 12);
     fine();
     tn_tensor *text = prompt;
-    for (int i = 0; i < 12; i++) { /* all of it again for each word */
+    for (int i = 0; i < 12; i++) { /* rereads everything for each token */
         tn_tensor *next = tn_argmax(tn_select(decoder_step(m, text, NULL), 1, 0), -1, false);
         ck_assert(tn_same_bits(tn_contiguous(next), tn_contiguous(tn_select(tn_select(g.tokens, 1, 0), 1, i))));
         text = tn_cat(1, text, tn_unsqueeze(next, 1));
     }
     tn_decoding_free(d);
 
-    for (int threads = 1; threads < 4; threads++) { /* each score, word by word and rows alone */
+    for (int threads = 1; threads < 4; threads++) { /* all logits, token by token, and each row alone */
         tn_set_threads(threads);
         tn_tensor   *all = tn_linear(vectors(m, text, NULL), m->out, NULL);
         tn_kv_cache *cache = tn_blocks_cache(m->blocks, 3, 16, 0), *alone = tn_blocks_cache(m->blocks, 1, 16, 0);
@@ -146,7 +146,7 @@ START_TEST(with_and_without_a_cache)
 }
 END_TEST
 
-/* What was read is forgotten, and read anew. */
+/* Tokens are trimmed from the cache, and read again. */
 START_TEST(trimmed)
 {
     decoder       *m = small();
@@ -166,7 +166,7 @@ END_TEST
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 
-/* Two heads of keys for four of queries, beside four whose keys are equal in pairs: the same bits with any mask. */
+/* Two key heads for four query heads, and four key heads that are equal in pairs: the same bits with any mask. */
 START_TEST(shared_keys)
 {
     const bool first = _i & 1;

@@ -1,6 +1,5 @@
-/* test_llama.c — LLaMA, Mistral and Qwen2 beside Hugging Face's (tests/golden/llama.py): scores, loss, gradients, files
- * both ways, the texts that they make; the same bits with and without a cache, alone and among others; and what a
- * program sees that treats them and GPT-2 alike. */
+/* test_llama.c — LLaMA, Mistral, Qwen2 compared with Hugging Face's (tests/golden/llama.py): logits, loss, gradients,
+ * reading and writing files, generated texts; the same bits with and without a cache, alone and in a batch; tn_lm. */
 #include "models/models.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
@@ -71,7 +70,7 @@ START_TEST(the_same_bits_with_and_without_a_cache)
     ck_assert(tn_same_bits(tn_contiguous(tn_select(g.tokens, 1, 0)), want));
     tn_decoding_free(d);
 
-    tn_tensor *text = tn_cat(1, ids, want); /* each score, word by word, and rows alone */
+    tn_tensor *text = tn_cat(1, ids, want); /* all logits, token by token, and each row alone */
     for (int threads = 1; threads < 4; threads++) {
         tn_set_threads(threads);
         tn_tensor   *all = tn_llama_forward(m, text);
@@ -134,7 +133,7 @@ static const struct {
 };
 enum { WRITTEN = sizeof written / sizeof *written };
 
-/* What was written then, and read by transformers, is what is written now, and what is read here. */
+/* The recorded files, which transformers reads, are equal to those written now, and load here. */
 START_TEST(writes_what_hugging_face_reads)
 {
     char        path[900];
@@ -169,7 +168,7 @@ START_TEST(writes_what_hugging_face_reads)
 }
 END_TEST
 
-/* ---- as one kind among others ------------------------------------------------------------------------------------ */
+/* ---- as a tn_lm -------------------------------------------------------------------------------------------------- */
 
 START_TEST(any_model_that_writes)
 {

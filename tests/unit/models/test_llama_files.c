@@ -1,6 +1,5 @@
-/* test_llama_files.c — directories of LLaMA's shape that are not right: each member of config.json with each kind of
- * wrong value, what is refused by name, older spellings of the same, weights that are missing, too many or misshapen,
- * shards that are not there. */
+/* test_llama_files.c — invalid directories of LLaMA: each member of config.json with each kind of wrong value,
+ * unsupported options, alternative keys, missing, additional or misshapen weights, missing shards. */
 #include "models/models.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
@@ -39,7 +38,7 @@ static void written(const char *path, const char *text)
     ck_assert(f && fputs(text, f) >= 0 && !fclose(f));
 }
 
-/* config.json with a member replaced, or added; value NULL: without it. */
+/* config.json with a member replaced or added; value NULL: removed. */
 static void replaced(const tn_json *object, const char *key, const char *value)
 {
     tn_json        *v = value ? tn_json_parse(value, strlen(value)) : NULL;
@@ -55,7 +54,7 @@ static void replaced(const tn_json *object, const char *key, const char *value)
     tn_json_writer_free(w), tn_json_free(v);
 }
 
-/* Whatever stands there, an error or a model that runs. */
+/* Any directory gives an error or a model that runs. */
 static int survived(void)
 {
     tn_llama *m = tn_llama_load(dir);
@@ -128,11 +127,11 @@ static const struct {
      "hidden_act is 'relu2'; known are gelu, gelu_new, gelu_fast, gelu_python, gelu_pytorch_tanh, relu, silu, swish or "
      "tanh"},
 };
-/* Two spellings of one member that say different things: no one may guess which is meant. null says nothing. */
+/* Two keys of one member with different values are an error; null counts as absent. */
 START_TEST(spellings_that_disagree)
 {
     static const struct {
-        const char *scaling, *parameters, *says; /* NULL: they agree */
+        const char *scaling, *parameters, *says; /* says NULL: they agree */
     } at[] = {
         {"{\"type\":\"linear\",\"rope_type\":\"dynamic\",\"factor\":4}", NULL,
          "rope_scaling.type and rope_scaling.rope_type disagree: keep the right one"},
@@ -193,11 +192,11 @@ START_TEST(refused_by_name)
 }
 END_TEST
 
-/* transformers' AutoConfig heeds layer_types of "mistral", too. Full layers before others are in no file of ours. */
+/* transformers' AutoConfig also uses the layer_types of "mistral". Tenon writes no files with leading full layers. */
 START_TEST(windows_of_mistral)
 {
     static const struct {
-        const char *layers, *says; /* says: what is refused */
+        const char *layers, *says; /* says: the error */
         int64_t     window, full;
     } at[] = {
         {NULL, NULL, 4096, 0},
@@ -239,7 +238,7 @@ START_TEST(windows_of_mistral)
 }
 END_TEST
 
-/* The same positions in the spellings of transformers 4 and 5, and of before. */
+/* The same positions with the keys of transformers 5, 4 and earlier. */
 START_TEST(spellings)
 {
     static const struct {
@@ -267,7 +266,7 @@ END_TEST
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
-/* model.safetensors without a name, or with a name more, or with a shape changed. */
+/* model.safetensors without a tensor, with an additional one, or with a changed shape. */
 static void rewritten(const char *without, const char *more, const char *changed, const char *path)
 {
     tn_safetensors        *f = tn_safetensors_open(weights);
@@ -310,7 +309,7 @@ START_TEST(weights_by_name)
 }
 END_TEST
 
-/* An index whose files are not there, or hold nothing, or that is no index. */
+/* An index with missing or empty files, and an invalid index. */
 START_TEST(shards)
 {
     static const char *const indexes[] = {"",
@@ -335,7 +334,7 @@ START_TEST(shards)
 }
 END_TEST
 
-/* The file cut anywhere. */
+/* The file truncated at any position. */
 START_TEST(cut)
 {
     FILE *f = fopen(weights, "r+b");

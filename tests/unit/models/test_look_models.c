@@ -1,5 +1,5 @@
-/* test_look_models.c — importance of heads beside PyTorch's autograd, heads taken out of models and their directories,
- * roll-out, flow and integrated gradients beside NumPy, SciPy and PyTorch (tests/golden/look.py, pruned_heads.py). */
+/* test_look_models.c — importance of heads compared with PyTorch's autograd; pruned models and their directories;
+ * rollout, flow, integrated gradients compared with NumPy, SciPy, PyTorch (tests/golden/look.py, pruned_heads.py). */
 #include "models/models.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -56,7 +56,7 @@ START_TEST(importance_as_autograd_has_it)
     tn_tensor               *want = answer(names[_i]);
     fine();
     ck_assert_int_eq(tn_heads_count(h), tn_numel(want));
-    for (int twice = 0; twice < 2; twice++) { /* the mean of the same is the same */
+    for (int twice = 0; twice < 2; twice++) { /* the mean of equal values is the same value */
         ck_assert(add(h, _i) == TN_OK);
         for (int64_t k = 0; k < tn_heads_count(h); k++) {
             const tn_head x = tn_heads_at(h, k);
@@ -65,7 +65,7 @@ START_TEST(importance_as_autograd_has_it)
             ck_assert_int_eq(x.shared, _i == 2 ? 3 : 1);
         }
     }
-    tn_heads_mask(h, 1, true); /* a head whose result is 0 has none, nor one behind which the model stops listening */
+    tn_heads_mask(h, 1, true); /* a head whose output is 0 has importance 0 */
     const double before = tn_heads_at(h, 1).importance;
     tn_heads    *anew = tn_heads_new(m);
     tn_heads_mask(anew, 1, true);
@@ -78,7 +78,7 @@ START_TEST(importance_as_autograd_has_it)
 }
 END_TEST
 
-/* A translator: each kind of attention, beside the loss's own differences with a gate that is not quite 1. */
+/* A translation model: each kind of attention, compared with differences of the loss for a gate slightly off 1. */
 typedef struct {
     tn_tensor *source, *target;
 } sentences;
@@ -177,7 +177,7 @@ START_TEST(orders)
 }
 END_TEST
 
-/* ---- heads taken out, and directories ---------------------------------------------------------------------------- */
+/* ---- pruned heads, and directories ------------------------------------------------------------------------------- */
 
 static tn_tensor *scores(void *m, int i)
 {
@@ -194,7 +194,7 @@ static tn_status saved(int i, void *m, const char *dir)
     mkdir(dir, 0777);
     return i == 0 ? tn_bert_save(m, dir) : i == 3 ? tn_seq2seq_save(m, dir) : tn_lm_save(m, dir);
 }
-/* BERT, GPT-2, LLaMA, and a translator: masked, taken out, saved and loaded. */
+/* BERT, GPT-2, LLaMA, and a translation model: masked, pruned, saved and loaded. */
 START_TEST(pruned_saved_and_loaded)
 {
     void *m = _i == 3 ? (void *)tn_seq2seq_new(.source_words = 40, .target_words = 40, .dim = 12, .layers = 2,
@@ -219,7 +219,7 @@ START_TEST(pruned_saved_and_loaded)
     fine();
     ck_assert_int_eq(tn_module_count(back, false), tn_module_count(m, false));
     ck_assert_double_eq(apart(scores(back, _i), now), 0);
-    if (_i == 1 || _i == 2) { /* which has no place for it */
+    if (_i == 1 || _i == 2) { /* GGUF cannot represent it */
         tn_decoder d = {.model = m};
         ck_assert(tn_decoder_save(&d, tn_test_file("pruned.gguf")) == TN_EUNSUPPORTED);
         tn_clear_error();
@@ -235,7 +235,7 @@ static void put_file(const char *path, const char *text)
     FILE *f = fopen(path, "wb");
     ck_assert(f && fputs(text, f) >= 0 && !fclose(f));
 }
-/* bert/pretraining, whose config says other things of pruned heads. */
+/* bert/pretraining with other values of pruned_heads in its config. */
 START_TEST(what_a_config_may_not_say)
 {
     static const struct {
@@ -248,7 +248,7 @@ START_TEST(what_a_config_may_not_say)
         {"{\"0\": [2]}", "tn_mha_prune: there is no head 2; they are 0 to 1"},
         {"{\"0\": [-1]}", "tn_mha_prune: there is no head -1; they are 0 to 1"},
         {"{\"0\": [\"a\"]}", "is the string 'a'"},
-        {"{\"0\": [1]}", "out_proj.weight is [16, 8], the file has [16, 16]"}, /* the weights are whole */
+        {"{\"0\": [1]}", "out_proj.weight is [16, 8], the file has [16, 16]"}, /* the weights are not pruned */
     };
     const char *dir = tn_test_file("said");
     char        text[4096] = "", path[1024], changed[5000];
@@ -279,7 +279,7 @@ START_TEST(what_a_config_may_not_say)
 }
 END_TEST
 
-/* Of transformers 4.46, which could still do it; and what it is to open of ours. */
+/* Files of transformers 4.46, the last version with pruning; and Tenon's files for it. */
 START_TEST(pruned_by_hugging_face)
 {
     static const char *const names[] = {"bert", "gpt"};
@@ -294,7 +294,8 @@ START_TEST(pruned_by_hugging_face)
         tn_mha *first = NULL;
         for (tn_each e = tn_module_each(m, TN_EACH_MODULE); tn_next(&e);)
             if (!first) first = tn_mha_of(e.module);
-        tn_mha_prune(first, 1, (const int64_t[]){0}); /* BERT: all of a layer, which GPT-2 cannot there */
+        tn_mha_prune(first, 1,
+                     (const int64_t[]){0}); /* BERT: all heads of a layer, which transformers' GPT-2 cannot do */
         const char *to = tn_test_data(tn_name("golden/look/tenon-%s", names[_i]));
         ck_assert(saved(_i, m, to) == TN_OK);
         tn_safetensors_writer *w = tn_safetensors_writer_new();
@@ -310,7 +311,7 @@ START_TEST(pruned_by_hugging_face)
 }
 END_TEST
 
-/* ---- where attention leads --------------------------------------------------------------------------------------- */
+/* ---- attention rollout and flow ---------------------------------------------------------------------------------- */
 
 START_TEST(rollout_and_flow_as_their_formulas)
 {
@@ -332,7 +333,7 @@ START_TEST(rollout_and_flow_as_their_formulas)
 }
 END_TEST
 
-/* ---- what each word adds ----------------------------------------------------------------------------------------- */
+/* ---- attribution ------------------------------------------------------------------------------------------------- */
 
 static tn_tensor *score_of_five(void *m, void *user)
 {
@@ -342,7 +343,7 @@ static tn_tensor *score_of_five(void *m, void *user)
     (void)user;
     return tn_select(tn_select(y, 0, 0), 0, 5);
 }
-/* A norm that only scales: all of the way's integral is at its beginning, before √eps. */
+/* A norm that only scales: the whole integral is at the start of the path, before √eps. */
 typedef struct {
     tn_tensor *ids, *of;
 } scaled;
@@ -364,8 +365,7 @@ START_TEST(a_way_that_is_steep)
     tn_tensor *y = tn_attribute(.model = m, .path = "0", .score = scaled_score, .user = &u, .difference = &difference,
                                 .within = 1e-3);
     fine();
-    tn_tensor *want =
-        tn_sum(tn_mul(tn_call(m, u.ids), u.of), .dims = TN_DIMS(-1)); /* each word's own part of the score */
+    tn_tensor *want = tn_sum(tn_mul(tn_call(m, u.ids), u.of), .dims = TN_DIMS(-1)); /* each token's part of the score */
     ck_assert_double_le(apart(y, want), 2e-3);
     ck_assert_double_eq_tol(tn_item(tn_sum(y)), difference, 2e-3 * fabs(difference));
     const tn_scope s = tn_no_grad_begin();

@@ -1,12 +1,12 @@
 /* test_memory_models.c — whole scenarios with modules, models, texts and files, in which each allocation fails once,
- * and then all from that one on, as tests/unit/core/test_memory.c does it with the tape. Written as a user writes
- * who looks for an error at the end: calls go on with what the failed ones gave. */
+ * and then all from that one on, as in tests/unit/core/test_memory.c. The scenarios check for an error only at the end:
+ * calls continue with the results of failed ones. */
 #include "nn/crf.h"
 #include "tests/common/scenarios.h"
 
 #include <string.h>
 
-/* A step of AdamW, and what the weights are then; frees the module. */
+/* One step of AdamW; frees the module; returns the new weights. */
 static double stepped(void *module, tn_tensor *loss)
 {
     double        sum = loss ? tn_item(loss) : NAN;
@@ -274,7 +274,7 @@ static double json_text(void)
     return sum;
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------- */
+/* ---- all scenarios ----------------------------------------------------------------------------------------------- */
 
 static const scenario scenarios[] = {
     convolutions,     lstm_layers,     conditional_field, few_rows,        in_bf16,         gpt_step,

@@ -1,5 +1,5 @@
-/* test_memory_tools.c — as test_memory_models.c: what looks inside a model, trains one, tunes one and writes with one,
- * while each allocation fails once, and then all from that one on. */
+/* test_memory_tools.c — like test_memory_models.c: analysis, training, tuning and generation, while each allocation
+ * fails once, and then all from that one on. */
 #include "nn/look.h"
 #include "tests/common/scenarios.h"
 
@@ -11,7 +11,7 @@
 static double     weights_of(void *module) { return digest(tn_weights_vector(module)); }
 static tn_tensor *gpt_loss(void *model, void *user) { return tn_gpt_loss((tn_gpt *)model, user, NULL); }
 
-/* ---- looking ----------------------------------------------------------------------------------------------------- */
+/* ---- analysis ---------------------------------------------------------------------------------------------------- */
 
 static double watched(void)
 {
@@ -86,7 +86,7 @@ static double a_probe(void)
     return right + tn_cka(x, tn_normal(TN_SHAPE(6, 2), 0, 1));
 }
 
-/* ---- learning ---------------------------------------------------------------------------------------------------- */
+/* ---- training ---------------------------------------------------------------------------------------------------- */
 
 static tn_tensor *squares(void *module, const tn_batch *b, void *user)
 {
@@ -217,7 +217,7 @@ static double filled_in(void)
     return sum;
 }
 
-/* ---- writing ----------------------------------------------------------------------------------------------------- */
+/* ---- generation -------------------------------------------------------------------------------------------------- */
 
 #define LLAMA .vocab = 11, .dim = 8, .layers = 1, .heads = 2, .ff = 8
 
@@ -310,7 +310,7 @@ static double whatever_opens(void)
     return sum;
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------- */
+/* ---- all scenarios ----------------------------------------------------------------------------------------------- */
 
 static const scenario scenarios[] = {
     watched,     heads_taken_out, words_that_add, where_it_leads,     a_surface,       a_probe,         fitted,

@@ -1,6 +1,6 @@
-/* test_mistakes.c — every function of nn/ and models/ that takes a module, and every constructor of one: called with no
- * module, with no input, and while an error stands. Each says who was called, or leaves the standing error as it is;
- * results that go out by address are NULL, and nothing is left behind. project.rooms finds what is missing here. */
+/* test_mistakes.c — every function of nn/ and models/ that takes a module, and every constructor of one: called with
+ * NULL as module, NULL as input, and while an error is set. Each raises an error with its name, or keeps the error that
+ * is set; output arguments are NULL, and no memory leaks. project.rooms reports functions that are missing here. */
 #include "models/models.h"
 #include "nn/nn.h"
 #include "tests/common/check_main.h"
@@ -12,9 +12,9 @@
 /* ---- forwards ---------------------------------------------------------------------------------------------------- */
 
 enum { OUT = 4 };
-static tn_tensor *out[OUT]; /* where results by address go: not NULL before a call */
+static tn_tensor *out[OUT]; /* output arguments: not NULL before a call */
 
-/* Into no directory: a status, and no result. */
+/* Saves to directory NULL, which must return an error. */
 #define SAVED(name, save)                           \
     static void *name##_save(void *m, tn_tensor *x) \
     {                                               \
@@ -244,8 +244,8 @@ static void *vit_labels(void *m, tn_tensor *x)
 }
 SAVED(vit, tn_vit_save)
 
-/* Who is said to have been called without a module; how the error of a call without an input begins; and how many
- * results it gives by address. */
+/* The name in the error of a call without a module; the start of the error of a call without an input; the number of
+ * output arguments. */
 static const struct forward {
     const char *name, *no_input;
     void *(*make)(void);
@@ -345,7 +345,7 @@ static const struct forward {
 };
 enum { FORWARDS = sizeof forwards / sizeof *forwards };
 
-/* Calls it in a scope of its own and takes the error away: it gave nothing, and drew and left nothing. */
+/* Calls f in its own scope and clears the error: it returned NULL, used no random numbers and leaked nothing. */
 static void refused(const struct forward *f, void *m, tn_tensor *x, int results, char text[1024])
 {
     tn_tensor *const somebody = tn_scalar(1);
@@ -373,7 +373,8 @@ START_TEST(no_module)
         const struct forward *f = &forwards[i];
         const bool            stack_of =
             !strcmp(f->name, "tn_blocks") || !strcmp(f->name, "tn_bert") || !strcmp(f->name, "tn_vit");
-        refused(f, NULL, tn_zeros(TN_SHAPE(1, 2, 4)), stack_of ? 0 : f->results, text); /* of how many layers? */
+        refused(f, NULL, tn_zeros(TN_SHAPE(1, 2, 4)), stack_of ? 0 : f->results,
+                text); /* the number of layers is unknown */
         snprintf(want, sizeof want,
                  "%s: the module is NULL: it is an absent child, or its constructor failed and the error was cleared",
                  f->name);
@@ -413,7 +414,7 @@ END_TEST
 
 /* ---- constructors ------------------------------------------------------------------------------------------------ */
 
-/* From a config of zeros, as one gets by leaving everything out in C++ (or memset), so without the defaults. */
+/* From a config of zeros without the defaults, as in C++ without any member set, or after memset. */
 #define OF_ZEROS(name, config) \
     static void *new_##name(void) { return tn_##name##_create((config){.zero_ = 0}); }
 OF_ZEROS(linear, tn_linear_config)
@@ -477,7 +478,7 @@ OF_ZEROS(rnn_cell, tn_rnn_cell_config)
 OF_ZEROS(lstm_cell, tn_rnn_cell_config)
 OF_ZEROS(gru_cell, tn_rnn_cell_config)
 OF_ZEROS(bert, tn_bert_config)
-static void *new_tuned(void) /* of an encoder, which is drawn before */
+static void *new_tuned(void) /* of an encoder, which is created first */
 {
     const tn_generator before = *tn_current_generator();
     tn_bert           *b = a_bert();
@@ -508,7 +509,7 @@ PLAIN(sequential)
 PLAIN(module_list)
 PLAIN(module_dict)
 
-/* `empty`: nothing has to be given, a config of zeros makes one. */
+/* `empty`: no member is required, a config of zeros is valid. */
 static const struct {
     const char *name;
     void *(*make)(void);

@@ -1,5 +1,5 @@
-/* test_quantize.c — models with weights of 8 bits or f16: how near they are, what is kept and saved, that a cached text
- * is the uncached one, and what is refused with nothing changed. */
+/* test_quantize.c — models with 8-bit or f16 weights: accuracy, saving, the same text with and without a cache, and
+ * errors that change nothing. */
 #include "core/core.h"
 #include "models/models.h"
 #include "optim/checkpoint.h"
@@ -27,7 +27,7 @@ static double cosine(tn_tensor *a, tn_tensor *b)
     return tn_item(tn_sum(tn_mul(a, b))) / sqrt(tn_item(tn_sum(tn_mul(a, a))) * tn_item(tn_sum(tn_mul(b, b))));
 }
 
-/* Where packed weights have no place: directories of Hugging Face's form, means, an encoder that is made anew. */
+/* Operations without packed weights: Hugging Face's directories, averages, rebuilding an encoder. */
 START_TEST(packed_where_it_cannot_be)
 {
     const char *dir = tn_test_file("there");
@@ -38,7 +38,7 @@ START_TEST(packed_where_it_cannot_be)
     ck_assert_int_eq(tn_bert_save(b, dir), TN_EUNSUPPORTED);
     ck_error_has(TN_EUNSUPPORTED,
                  "is packed (tn_quantize, tn_halve), and a directory of Hugging Face's form holds none");
-    tn_bert *again = tn_bert_load(dir); /* what was there before is whole */
+    tn_bert *again = tn_bert_load(dir); /* the existing directory is intact */
     ok();
     ck_assert_ptr_null(tn_tuned_new(b, .n = 2));
     ck_error_has(TN_EUNSUPPORTED, "is packed (tn_quantize, tn_halve): pack the tuned model instead");
@@ -65,7 +65,7 @@ START_TEST(packed_where_it_cannot_be)
 }
 END_TEST
 
-/* GPT-2's matrices lie turned in its files; packed or not, the same model comes back. */
+/* GPT-2's matrices are transposed in its files; packed or not, the same model is loaded. */
 START_TEST(packed_to_gguf)
 {
     const char *path = tn_test_file("g.gguf");
@@ -88,7 +88,7 @@ START_TEST(packed_to_gguf)
 }
 END_TEST
 
-/* How near; what the tree says then; and what a copy and a file make of it. */
+/* Accuracy; the module tree afterwards; copies and files. */
 START_TEST(gpt)
 {
     for (int untied = 0; untied < 2; untied++) {
@@ -105,17 +105,17 @@ START_TEST(gpt)
         ok();
         ck_assert_msg(cosine(before, after) > 0.9999, "%.6f", cosine(before, after));
         ck_assert_double_lt(fabs(tn_item(tn_gpt_loss(m, in, NULL)) / tn_item(loss) - 1), 1e-3);
-        /* whoever held the table, holds the 8 bits; the rest is frozen */
+        /* every owner of the embedding has the 8-bit weights; the other weights are frozen */
         ck_assert(m->words->weight == words && tn_is_q8(words) && (untied || m->out == words) && tn_is_q8(m->out));
         ck_assert(tn_is_q8(((tn_block *)tn_at(m->blocks->layers, 1))->linear1->weight));
         ck_assert(tn_weight_dtype(words) == TN_F32 && tn_shape_equal(tn_weight_shape(words), TN_SHAPE(101, 64)));
         ck_assert_int_lt(tn_count(m), count / 20);
         ck_assert_int_eq(tn_count_trainable(m), 0);
         ck_assert(!m->base.training);
-        ck_assert_int_eq(tn_quantize(m), TN_OK); /* nothing is left to do */
+        ck_assert_int_eq(tn_quantize(m), TN_OK); /* nothing more to do */
         tn_gpt *copy = tn_copy(m);
         ck_assert(same(tn_gpt_forward(copy, in), after) && (untied || copy->out == copy->words->weight));
-        /* a file of 8 bits goes into a model of 8 bits */
+        /* a file with 8-bit weights loads into an 8-bit model */
         ck_assert_int_eq(tn_save(m, path), TN_OK);
         ck_assert_int_ne(tn_load(other, path), TN_OK);
         tn_clear_error();
@@ -129,7 +129,7 @@ START_TEST(gpt)
 }
 END_TEST
 
-/* Scores of all positions at once, and one by one behind a cache, alone and beside others: the same bits. */
+/* Logits of all positions at once, and one by one with a cache, alone and in a batch: the same bits. */
 START_TEST(cached)
 {
     tn_gpt    *m = small(64, false);
@@ -149,7 +149,7 @@ START_TEST(cached)
 }
 END_TEST
 
-/* BERT reads rows of its tables in its own way; and weights of bf16 stay what they were for those who ask. */
+/* BERT reads rows of its embeddings directly; bf16 weights keep their dtype. */
 START_TEST(others)
 {
     tn_bert *b = tn_bert_new(.vocab = 101, .positions = 32, .dim = 64, .layers = 2, .heads = 2, .ff = 96);
@@ -176,7 +176,7 @@ START_TEST(others)
 }
 END_TEST
 
-/* Weights that f16 has exactly, as a file of F16 gives them: the same scores, at any width, and a file of them. */
+/* Weights that f16 represents exactly, as from an F16 file: the same logits, at any width, and the same file. */
 START_TEST(halves)
 {
     const char *path = tn_test_file("halves.safetensors");
@@ -214,7 +214,7 @@ START_TEST(halves)
 }
 END_TEST
 
-/* A decoder that also looks at a memory: its projections of keys and values are rows of one weight. */
+/* A decoder with cross-attention, whose key and value projections are rows of one weight. */
 START_TEST(memory)
 {
     tn_blocks *m = tn_transformer_decoder_new(.layers = 2, .dim = 64, .heads = 4, .ff = 64, .dropout = 0);
@@ -237,7 +237,7 @@ static tn_linear *packed(bool f16, tn_dtype dt, int64_t out, int64_t in)
     return m;
 }
 
-/* Matrices of different shapes and types are u8 of one length when they are packed: whatever loads looks inside. */
+/* Packed matrices of different shapes and dtypes may be u8 tensors of one length: loading compares their content. */
 START_TEST(of_another_matrix)
 {
     static const struct {
@@ -279,7 +279,7 @@ START_TEST(of_another_matrix)
 }
 END_TEST
 
-/* u8 of the right length that is no packed weight at all; and the whole message. */
+/* A u8 tensor of the right length that is not a packed weight; tests the whole message. */
 START_TEST(of_no_matrix)
 {
     const char            *path = tn_test_file("bytes.safetensors");
@@ -330,7 +330,7 @@ START_TEST(refused)
     tn_clear_error();
     ck_assert(!tn_is_q8(l->weight));
     tn_free(l), tn_free(m);
-    /* no product takes rows of f64 */
+    /* no matrix product with f64 rows */
     for (int half = 0; half < 2; half++) {
         l = tn_linear_new(.in = 32, .out = 8, .dtype = TN_F64);
         ck_assert_int_eq(half ? tn_halve(l) : tn_quantize(l), TN_EDTYPE);
@@ -342,7 +342,7 @@ START_TEST(refused)
         n = tn_no_grad_begin();
         ck_assert_ptr_nonnull(tn_call(l, tn_ones(TN_SHAPE(1, 32))));
         tn_scope_end(n);
-        /* and what is packed keeps its type: biases of another would not meet it */
+        /* packed weights keep their dtype: biases of another dtype would not match */
         for (int i = 0; i < 2; i++) {
             ck_assert_int_eq(tn_module_to(l, i ? TN_BF16 : TN_F64), TN_EDTYPE);
             ck_error_has(TN_EDTYPE,

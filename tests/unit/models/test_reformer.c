@@ -1,6 +1,6 @@
-/* test_reformer.c — Reformer beside Hugging Face's (tests/golden/reformer.py), with the same rotations: scores, loss,
- * gradients, its directory; reversible blocks beside the same blocks on a plain tape, and by differences in f64; what
- * their memory does not depend on; and the mistakes that a program can make. */
+/* test_reformer.c — Reformer compared with Hugging Face's (tests/golden/reformer.py), with the same rotations: logits,
+ * loss, gradients, its directory; reversible blocks compared with a plain tape and with differences in f64; their
+ * memory; errors. */
 #include "models/models.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
@@ -21,7 +21,7 @@ static double largest(tn_tensor *a)
     return tn_item(tn_amax(tn_reshape(tn_abs(a), TN_SHAPE(-1)), .dims = TN_DIMS(0)));
 }
 
-/* ---- beside Hugging Face's --------------------------------------------------------------------------------------- */
+/* ---- compared with Hugging Face ---------------------------------------------------------------------------------- */
 
 static tn_safetensors *answers;
 static void            open_answers(void)
@@ -93,9 +93,9 @@ START_TEST(directory_both_ways)
 }
 END_TEST
 
-/* One head of two numbers is turned by 4 numbers, which torch.randn draws otherwise than 16 and more. The scores are
- * those of transformers 5.24.0 with the same weights: element j of a parameter is 0.5 sin(1.3 j + letters of its name),
- * of a norm's weight 1 more. */
+/* One head of width two needs 4 random numbers, for which torch.randn uses another method than for 16 or more. The
+ * logits are those of transformers 5.24.0 with the same weights: element j of a parameter is 0.5 sin(1.3 j + letters of
+ * its name), plus 1 for a norm's weight. */
 START_TEST(few_rotations)
 {
     static const double should[] = {-0.9092316913907301, -0.25897131929340866, 1.5284249885405443, -0.3029176534748621,
@@ -121,8 +121,8 @@ START_TEST(few_rotations)
 }
 END_TEST
 
-/* Of the two biases that files since transformers 5.24 hold the decoder's is what is added; older ones hold the other
- * alone, as the golden model does. */
+/* Files since transformers 5.24 have two biases, of which the decoder's is used; older files, as the golden model's,
+ * have only the other one. */
 START_TEST(bias_of_two_names)
 {
     const char    *dir = tn_test_file("biased"), *weights = tn_test_file("biased/model.safetensors");
@@ -154,7 +154,7 @@ START_TEST(bias_of_two_names)
 }
 END_TEST
 
-/* Each word from all before it, read anew. */
+/* Each token from all before it, reread. */
 START_TEST(writes)
 {
     tn_reformer *m = golden();
@@ -168,7 +168,7 @@ START_TEST(writes)
     fine();
     ck_assert(tn_same_bits(tn_select(g.tokens, 1, 0), tn_narrow(text, 1, 6, 5)));
     tn_decoding_free(d);
-    d = tn_reformer_decoding(m, 6, 11); /* beams: rows change their places */
+    d = tn_reformer_decoding(m, 6, 11); /* beams: rows are reordered */
     tn_generate(d, ids, .most = 5, .beams = 3);
     fine();
     tn_decoding_free(d);
@@ -223,7 +223,7 @@ START_TEST(reversible_as_on_a_plain_tape)
     for (int pass = 0; pass < 2; pass++) {
         tn_seed(9);
         y[pass] = pass ? reversed(in, 3, &runs) : plain(in, 3, NULL);
-        tn_tensor *after = tn_uniform_of(TN_F64, tn_shape_of(y[0]), -1, 1); /* the generator stands where it would */
+        tn_tensor *after = tn_uniform_of(TN_F64, tn_shape_of(y[0]), -1, 1); /* the generator has the same position */
         tn_backward(tn_sum(tn_mul(y[pass], after)));
         fine();
         for (int k = 0; k < 3; k++) grad[pass][k] = tn_clone(tn_grad(in[k])), tn_zero_grad(in[k]);
@@ -245,7 +245,7 @@ START_TEST(reversible_by_differences)
     tn_tensor *in[3] = {tn_normal_of(TN_F64, TN_SHAPE(2, 3), 0, 1), tn_normal_of(TN_F64, TN_SHAPE(2, 3), 0, 1),
                         tn_normal_of(TN_F64, TN_SHAPE(6, 3, 3), 0, 1)};
     for (int k = 0; k < 3; k++) tn_requires_grad(in[k]);
-    /* inputs alone: a parameter inside is no input of the tape's node, but collects in its leaf */
+    /* inputs only: a parameter used inside is not an input of the node, its gradient goes to the leaf */
     tn_gradcheck(seeded, .count = 3, .inputs = in, .name = "tn_reversible");
     fine();
     ck_assert(!tn_grad_wrt(tn_sum(seeded(in, 3, NULL)), in[0], true));
@@ -288,7 +288,7 @@ START_TEST(reversible_mistakes)
 }
 END_TEST
 
-/* ---- memory, and mistakes ---------------------------------------------------------------------------------------- */
+/* ---- memory and errors ------------------------------------------------------------------------------------------- */
 
 static size_t peak_of(int64_t layers, int64_t length)
 {

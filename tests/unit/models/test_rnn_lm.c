@@ -1,5 +1,5 @@
-/* test_rnn_lm.c — the recurrent language model: what it computes is what its parts compute by hand; states that are
- * carried; learning that is broken off and goes on with the same bits; files, generation, mistakes. */
+/* test_rnn_lm.c — the recurrent language model: the same results as its parts by hand; carried states; interrupted
+ * training that resumes with the same bits; files, generation, errors. */
 #include "models/models.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
@@ -20,7 +20,7 @@ static void       near(const tn_tensor *a, const tn_tensor *b, double tol)
 }
 
 enum { WORDS = 400, VOCAB = 11 };
-static int32_t text[WORDS]; /* each word is that before it and 3, mostly */
+static int32_t text[WORDS]; /* each token is mostly the one before it plus 3 */
 static void    write_text(void)
 {
     tn_generator g = {.seed = 5};
@@ -35,7 +35,7 @@ static tn_tensor *first_words(int64_t rows, int64_t n)
     return ints(TN_SHAPE(rows, n), v);
 }
 
-/* ---- what it computes -------------------------------------------------------------------------------------------- */
+/* ---- results ----------------------------------------------------------------------------------------------------- */
 
 static const char *const cells[] = {"lstm", "gru", "elman"};
 
@@ -54,11 +54,11 @@ START_TEST(as_its_parts)
     near(tn_lm_run(m, (tn_decoder_args){.ids = ids, .vectors = true}), x, 0);
     tn_tensor *targets = first_words(3, 5);
     near(tn_rnn_lm_loss(m, ids, targets), tn_cross_entropy(want, targets), 1e-5);
-    ck_assert_uint_eq(tn_current_generator()->position, at); /* in eval mode nothing is drawn */
+    ck_assert_uint_eq(tn_current_generator()->position, at); /* eval mode uses no random numbers */
     ck_assert_int_eq(m->layer[0]->hidden, 9);
-    ck_assert_int_eq(m->layer[1]->hidden, 6); /* tied: as wide as the words' vectors */
+    ck_assert_int_eq(m->layer[1]->hidden, 6); /* tied: as wide as the embeddings */
 
-    /* AR and TAR, in training; without dropout both look at the same vectors */
+    /* AR and TAR, in training; without dropout both use the same hidden states */
     tn_rnn_lm *dry = tn_rnn_lm_new(.vocab = VOCAB, .dim = 6, .hidden = 6, .layers = 1, .dropout = 0);
     tn_tensor *h = tn_rnn_lm_forward(dry, ids, .vectors = true);
     tn_tensor *change = tn_sub(tn_narrow(h, 1, 1, 4), tn_narrow(h, 1, 0, 4));
@@ -82,7 +82,7 @@ START_TEST(states_go_on)
     tn_tensor *const kept = state[0];
     ck_assert_ptr_null(tn_rnn_lm_forward(m, tn_zeros(TN_SHAPE(3, 2, 2)), .states = state));
     tn_clear_error();
-    ck_assert_ptr_eq(state[0], kept); /* a call that failed leaves them */
+    ck_assert_ptr_eq(state[0], kept); /* unchanged by a failed call */
     tn_free(m);
 }
 END_TEST
@@ -100,14 +100,14 @@ START_TEST(adaptive)
 }
 END_TEST
 
-/* ---- learning ---------------------------------------------------------------------------------------------------- */
+/* ---- training ---------------------------------------------------------------------------------------------------- */
 
 START_TEST(columns_side_by_side)
 {
     tn_columns *s = tn_columns_new(text, 25, .batch = 2, .length = 5);
     tn_source   source = tn_columns_source(s);
     int         n = 0;
-    ck_assert_int_eq(source.batches, 3); /* of 12 words, each of which has a next one: 5, 5, 1 */
+    ck_assert_int_eq(source.batches, 3); /* 12 tokens, 11 of which have a next one: 5, 5, 1 */
     for (int64_t at = 0; n < 3; n++, at += 5) {
         tn_batch b;
         ck_assert(tn_source_next(&source, &b));
@@ -124,7 +124,7 @@ START_TEST(columns_side_by_side)
 }
 END_TEST
 
-/* A fresh folder in this run's own. */
+/* A new folder in the test's folder. */
 static const char *scratch(void)
 {
     static char path[200];
@@ -175,12 +175,12 @@ START_TEST(goes_on_with_the_same_bits)
         ck_assert_msg(tn_same_bits(a.tensor, b.tensor), "%s", a.name);
     ck_assert(tn_same_bits(whole.m->state[0], part.m->state[0]));
     ck_assert_double_eq(whole.r.value, part.r.value);
-    ck_assert_double_le(whole.r.value, 1.9); /* it began with log 11 = 2.4 */
+    ck_assert_double_le(whole.r.value, 1.9); /* log 11 = 2.4 at the start */
     tn_free(whole.m), tn_free(part.m);
 }
 END_TEST
 
-/* The states of training are not those of validation, and a copy of the module has none of its own. */
+/* Training and validation have separate states, and a copy of the module starts without validation states. */
 START_TEST(validation_is_apart)
 {
     tn_carried_lm *m = tn_carried_lm_new(tn_rnn_lm_new(.vocab = VOCAB, .dim = 4, .hidden = 4, .layers = 1), 2);
@@ -216,7 +216,7 @@ START_TEST(files_and_texts)
     ck_assert_str_eq(tn_lm_about(n).type, "tenon_rnn_lm");
     ck_assert_str_eq(((tn_rnn_lm *)n)->config.cell, cells[_i]);
 
-    /* greedy: each time the likeliest word of a whole pass */
+    /* greedy: the most likely token of a whole pass each time */
     tn_decoding *d = tn_lm_decoding(n, 2, 20);
     tn_generated g = tn_generate(d, ids, .most = 6);
     fine();
@@ -259,7 +259,7 @@ START_TEST(mistakes)
     ck_error(TN_EUNSUPPORTED, "tn_lm_blocks: a recurrent model is not made of blocks");
     const char *dir = scratch();
     ck_assert_int_eq(tn_rnn_lm_save(m, dir), TN_OK);
-    /* a config that is not that of the weights, or of no model, gives an error and takes no memory to speak of */
+    /* a config that does not match the weights, or is not a model's, is an error and allocates little memory */
     static const char *const wrong[] = {
         "{\"model_type\":\"tenon_rnn_lm\",\"vocab_size\":10000000,\"embedding_size\":65536,\"hidden_size\":65536,"
         "\"num_layers\":32}",

@@ -1,5 +1,4 @@
-/* test_seq2seq.c — the four models from one sequence to another: what they promise, their files, and that they
- * learn. */
+/* test_seq2seq.c — the four sequence-to-sequence models: their guarantees, files, and training. */
 #include "models/models.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
@@ -13,7 +12,7 @@
 enum { B = 3, S = 5, T = 6, WORDS = 17 };
 static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
 
-/* 0 pads, 2 begins, 3 ends */
+/* 0: padding, 2: begin, 3: end */
 static const int64_t sources[B * S] = {5, 6, 7, 8, 3, 9, 10, 3, 0, 0, 11, 12, 13, 3, 0};
 static const int64_t targets[B * T] = {2, 8, 7, 6, 5, 3, 2, 10, 9, 3, 0, 0, 2, 13, 12, 11, 3, 0};
 static tn_tensor    *source(void) { return tn_from_data(TN_I64, TN_SHAPE(B, S), sources); }
@@ -58,7 +57,7 @@ START_TEST(scores_and_alignments)
         ck_assert_ptr_null(tn_seq2seq_forward(m, source(), target(), .alignment = &w));
         ck_error(TN_EINVAL, "seq2seq: this model has no attention, and so no alignment");
     }
-    /* each sentence alone, without padding; and on other numbers of threads */
+    /* each sequence alone, without padding; and with other numbers of threads */
     for (int64_t b = 0; b < B; b++) {
         int64_t s = 0, t = 0;
         while (s < S && sources[b * S + s]) s++;
@@ -81,14 +80,14 @@ START_TEST(losses)
               *each = tn_seq2seq_loss(m, source(), target(), .each = true);
     fine();
     ck_assert(tn_shape_equal(tn_shape_of(each), TN_SHAPE(B)));
-    ck_assert_double_eq_tol(tn_item(tn_sum(each)) / 12, tn_item(mean), 1e-5); /* 5 + 3 + 4 words */
+    ck_assert_double_eq_tol(tn_item(tn_sum(each)) / 12, tn_item(mean), 1e-5); /* 5 + 3 + 4 tokens */
     ck_assert_int_eq(tn_backward(mean), TN_OK);
     for (tn_each p = tn_parameters(m); tn_next(&p);) ck_assert_msg(tn_grad(p.tensor) != NULL, "%s", p.name);
     tn_free(m);
 }
 END_TEST
 
-/* Reversing three sentences: learned by heart, and said again by beams, greedily, and word by word. */
+/* Learns to reverse three sequences, and reproduces them with beam search, greedily, and token by token. */
 START_TEST(learns_and_generates)
 {
     tn_seed(2);
@@ -115,7 +114,7 @@ START_TEST(learns_and_generates)
                 ck_assert_msg(got == (want <= 3 ? -1 : want), "%d: %d, not %d", (int)b, (int)got, (int)want);
             }
         tn_decoding_free(d);
-        for (int64_t b = 0; b < B; b++) { /* alone, the same; and its score is that of the loss */
+        for (int64_t b = 0; b < B; b++) { /* alone gives the same; its score equals the loss */
             tn_tensor *x = tn_narrow(source(), 0, b, 1);
             d = tn_seq2seq_decoding(m, x, beams, 10);
             tn_generated h = tn_generate(d, tn_narrow(begin, 0, b, 1), .beams = beams, .best = beams, .end = 3);
@@ -132,7 +131,7 @@ START_TEST(learns_and_generates)
 }
 END_TEST
 
-/* Under autocast every kind trains, and generates the same whether the cache was made inside or outside. */
+/* Under autocast every kind trains, and generates the same whether the cache was created inside or outside. */
 START_TEST(autocast)
 {
     tn_seed(2);

@@ -1,5 +1,5 @@
-/* test_surface.c — weights as a vector, directions of the filters' lengths, the loss over a plane whatever the number
- * of threads and resumed, the way of a training; probes and the alignment of vectors. */
+/* test_surface.c — weights as a vector, filter-normalised directions, the loss over a plane with any number of threads
+ * and resumed, the path of a training run; probes and CKA. */
 #include "models/models.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -40,7 +40,7 @@ START_TEST(filters_are_as_long_as_the_model_s)
     for (int64_t row = 0; row < 5; row++)
         ck_assert_double_eq_tol(tn_item(tn_norm(tn_narrow(d, 0, 3 * row, 3))),
                                 tn_item(tn_norm(tn_narrow(v, 0, 3 * row, 3))), 1e-5);
-    ck_assert_double_eq(tn_item(tn_norm(tn_narrow(d, 0, 15, 5))), 0); /* a bias stays */
+    ck_assert_double_eq(tn_item(tn_norm(tn_narrow(d, 0, 15, 5))), 0); /* 0 for a bias */
     ck_assert(tn_allclose(d, tn_weights_direction(m, 3), 0, 0) && !tn_allclose(d, other, 0, 1e-3));
     fine();
     tn_free(m);
@@ -80,7 +80,7 @@ START_TEST(a_known_surface)
                              .y0 = 0,
                              .y1 = 3,
                              .values = to};
-        a.most = threads == 2; /* a row at a time, as if resumed */
+        a.most = threads == 2; /* one row per call, as if resumed */
         for (int k = 0; k < (threads == 2 ? 4 : 1); k++) ck_assert(tn_surface_run(a) == TN_OK);
     }
     tn_set_threads(0);
@@ -89,7 +89,7 @@ START_TEST(a_known_surface)
         ck_assert_double_eq_tol(z[i], (i % 5 - 2) * (i % 5 - 2) + (i / 5) * (i / 5), 1e-5);
         ck_assert(!memcmp(&z[i], &again[i], sizeof z[i]));
     }
-    ck_assert(tn_allclose(tn_weights_vector(m), tn_ones(TN_SHAPE(n)), 0, 0)); /* the model is left as it was */
+    ck_assert(tn_allclose(tn_weights_vector(m), tn_ones(TN_SHAPE(n)), 0, 0)); /* the model is unchanged */
     tn_surface(.model = m, .loss = far_from_one, .x = unit(3, 0), .nx = 5, .values = z);
     ck_error(TN_ESHAPE, "tn_surface: the direction .x is not [32], an element for each parameter");
     tn_surface(.model = m, .loss = far_from_one, .nx = 5, .values = z);
@@ -98,8 +98,8 @@ START_TEST(a_known_surface)
 }
 END_TEST
 
-/* A loss that draws: the numbers are the caller's, not those of the thread which has the row, and the same at each
- * place, so that a way on which the weights stay is flat. */
+/* A random loss: it uses the caller's generator, not the thread's, and the same numbers at each point, so that a
+ * direction of zeros gives a constant loss. */
 static tn_tensor *dropped_out(void *m, void *user) { return (void)m, tn_sum(tn_dropout(user, 0.5)); }
 START_TEST(a_loss_that_draws)
 {
@@ -132,10 +132,10 @@ START_TEST(the_way_of_a_training)
     ck_assert_double_eq_tol(fabs(tn_get(d, 1)), 0.8, 1e-3);
     ck_assert_double_eq_tol(fabs(tn_get(d, 5)), 1, 1e-3);
     ck_assert_double_eq_tol(fabs(tn_get(p, 0)), 25, 1e-2);
-    ck_assert_double_eq_tol(tn_get(p, 10), 0, 1e-6); /* the last is where the plane begins */
+    ck_assert_double_eq_tol(tn_get(p, 10), 0, 1e-6); /* the last vector is the origin of the plane */
     tn_weights_path(2, v, &d, &p);
     ck_error(TN_EINVAL, "tn_weights_path: a way has from 3 to 1024 vectors, and goes out by two addresses");
-    tn_tensor *far[6]; /* the same in numbers whose squares are not in f32 */
+    tn_tensor *far[6]; /* the same, scaled so that squares overflow f32 */
     for (int k = 0; k < 2; k++) {
         for (int i = 0; i < 6; i++) far[i] = tn_mul_scalar(v[i], k ? 1e25 : 1e-25);
         tn_tensor *e, *q;
@@ -164,7 +164,7 @@ START_TEST(probes_and_alignment)
     ck_assert_double_lt(none, 0.5);
     ck_assert_double_eq(right, tn_probe(.x = x, .y = y, .test_x = test, .test_y = other, .steps = 200));
     ck_assert_double_gt(tn_probe(.x = x, .y = y, .test_x = test, .test_y = other, .steps = 200, .hidden = 16), 0.88);
-    /* whatever the vectors' scale is, but for numbers that are all one */
+    /* any scale of the vectors, but not constant columns */
     tn_tensor *small = tn_mul_scalar(x, 1e-12), *still = tn_mul_scalar(test, 1e-12);
     ck_assert_double_eq_tol(right, tn_probe(.x = small, .y = y, .test_x = still, .test_y = other, .steps = 200), 0.02);
     ck_assert(isnan(tn_probe(.x = x, .y = tn_full_of(TN_I64, TN_SHAPE(300), -100), .test_x = test, .test_y = other)));
@@ -175,7 +175,7 @@ START_TEST(probes_and_alignment)
     ck_error(TN_ENUMERIC, "tn_cka: the rows of one tensor are all the same, or not finite");
     ck_assert(isnan(tn_probe(.x = x, .y = other, .test_x = test, .test_y = other)));
     ck_error(TN_ESHAPE, "tn_probe: .x must be [N, D] and .y i64 [N], got [300, 6] and [200]");
-    /* the same but for a turn and a scale; and something else */
+    /* equal up to rotation and scale; and different ones */
     tn_tensor *turn = tn_eye(6, 6);
     ck_assert_double_eq_tol(tn_cka(x, tn_mul_scalar(tn_matmul(x, tn_flip(turn, TN_DIMS(0))), 3)), 1, 1e-9);
     ck_assert_double_lt(tn_cka(x, tn_normal(TN_SHAPE(300, 6), 0, 1)), 0.1);

@@ -1,5 +1,5 @@
-/* test_vit.c — ViT and DeiT beside Hugging Face's (tests/golden/vit.py): vectors, scores, positions that are stretched,
- * gradients, files and labels both ways; and what they refuse. */
+/* test_vit.c — ViT and DeiT compared with Hugging Face's (tests/golden/vit.py): hidden states, logits, interpolated
+ * positions, gradients, reading and writing files and labels; errors. */
 #include "models/models.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
@@ -120,7 +120,7 @@ static const struct {
 };
 enum { WRITTEN = sizeof written / sizeof *written };
 
-/* What was written then, and read by transformers, is what is written now, and what is read here. */
+/* The recorded files, which transformers reads, are equal to those written now, and load here. */
 START_TEST(writes_what_hugging_face_reads)
 {
     char        path[1000];
@@ -178,7 +178,7 @@ START_TEST(configs_refused)
         {"\"model_type\": \"swin\"", TN_EUNSUPPORTED, "model_type is 'swin'; this reads 'vit' and 'deit'"},
         {"\"qkv_bias\": false", TN_EUNSUPPORTED, "qkv_bias is false, which is not supported"},
         {"\"pooler_act\": \"relu\"", TN_EUNSUPPORTED, "pooler_act is 'relu'; only 'tanh' is supported"},
-        {"\"hidden_size\": 13", TN_EFORMAT, ""}, /* a key twice */
+        {"\"hidden_size\": 13", TN_EFORMAT, ""}, /* a duplicate key */
         {"\"hidden_act\": \"quick_gelu\"", TN_EUNSUPPORTED, ""},
         {"\"layer_norm_eps\": 5", TN_EFORMAT, "layer_norm_eps is 5, but must be from 1e-15 to 0.1"},
         {"\"id2label\": {\"0\": \"a\"}", TN_EFORMAT, "id2label has 1 names, and the weights are for 3 classes"},
@@ -203,7 +203,7 @@ START_TEST(configs_refused)
                       wrong[i].members, tn_error_message());
         tn_clear_error();
     }
-    put_config(dir, "\"model_type\": \"deit\""); /* its weights are not there */
+    put_config(dir, "\"model_type\": \"deit\""); /* its weights are missing */
     ck_assert_ptr_null(tn_vit_load(dir));
     ck_assert_int_eq(tn_error(), TN_EFORMAT);
     tn_clear_error();
@@ -249,7 +249,7 @@ START_TEST(refuses)
 }
 END_TEST
 
-/* It learns which half of an image is bright; memory that fails on the way loses nothing. */
+/* Learns which half of an image is bright; failed allocations on the way leak nothing. */
 static double once(int i)
 {
     const tn_scope s = tn_scope_begin();
