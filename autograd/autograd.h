@@ -1,6 +1,5 @@
-/* autograd.h — the tape: every op on a tensor that wants a gradient is written down as it runs; tn_backward reads the
- * tape from its end. The ops themselves are in autograd/ops.h, those that are several in one in autograd/fused.h; how
- * to write one in autograd/op.h. */
+/* autograd.h — the tape: each op on a tensor that requires grad is recorded as it runs, and tn_backward reads the tape
+ * from its end. The ops are in autograd/ops.h, fused ones in autograd/fused.h; autograd/op.h shows how to write one. */
 #ifndef TENON_AUTOGRAD_AUTOGRAD_H
 #define TENON_AUTOGRAD_AUTOGRAD_H
 
@@ -17,38 +16,38 @@
 extern "C" {
 #endif
 
-/* Gradients of t will be collected: t becomes a leaf. Returns t. Only floating tensors made without a tape can. */
+/* Makes t a leaf, which collects gradients. Returns t. t must be floating and not the result of a recorded op. */
 TN_API tn_tensor *tn_requires_grad(tn_tensor *t);
-TN_API tn_tensor *tn_requires_no_grad(tn_tensor *t); /* a leaf no longer; what it has collected is forgotten */
-TN_API bool       tn_needs_grad(const tn_tensor *t); /* a leaf, or made from one on the tape */
-TN_API tn_tensor *tn_grad(const tn_tensor *t);       /* the collected gradient, t's own; NULL if there is none */
-TN_API void       tn_zero_grad(tn_tensor *t);        /* forgets it */
-TN_API tn_tensor *tn_detach(tn_tensor *t);           /* the same memory, off the tape */
+TN_API tn_tensor *tn_requires_no_grad(tn_tensor *t); /* t is no longer a leaf; drops its gradient */
+TN_API bool       tn_needs_grad(const tn_tensor *t); /* t is a leaf, or was computed from one on the tape */
+TN_API tn_tensor *tn_grad(const tn_tensor *t);       /* the collected gradient, owned by t; NULL: none yet */
+TN_API void       tn_zero_grad(tn_tensor *t);        /* drops the gradient of t */
+TN_API tn_tensor *tn_detach(tn_tensor *t);           /* a tensor with the same memory, off the tape */
 
-/* Where t is a table that was only looked up, with tn_embedding's sparse: the rows of its gradient that were used,
- * [m, width], and in *rows their numbers, i64 [m] and rising; both t's own. NULL where the gradient is dense, or none.
- * tn_grad gives such a gradient, too: as a dense one, which it stays. */
+/* For a table that was only used by tn_embedding with sparse: returns the rows of its gradient that were used,
+ * [m, width], and stores their ascending indices, i64 [m], in *rows (rows may be NULL). t owns both. NULL if the
+ * gradient is dense or missing. tn_grad converts such a gradient to a dense one, which it then stays. */
 TN_API tn_tensor *tn_grad_rows(const tn_tensor *t, tn_tensor **rows);
 
 /* ---- backward ---------------------------------------------------------------------------------------------------- */
 
 typedef struct tn_backward_args {
     int               zero_;
-    tn_tensor        *root;  /* what to differentiate ...                                    */
-    tn_tensor        *seed;  /* ... times this; may be left out for a root of one element    */
-    int               count; /* several roots: with roots[] and seeds[] instead of root     */
+    tn_tensor        *root;  /* the tensor to differentiate                                  */
+    tn_tensor        *seed;  /* factor of root, of its shape; optional if it has one element */
+    int               count; /* number of roots, to be passed in roots[] and seeds[] instead */
     tn_tensor *const *roots;
     tn_tensor *const *seeds;
-    bool              retain; /* keep what was saved: the tape can be read again      */
+    bool              retain; /* keep the saved tensors, so that the tape can be read again */
     int               end_;
 } TN_KEYWORDS_ONLY tn_backward_args;
-/* Adds to the gradients of the leaves, all at the end: one that fails changes none, and sets the generator back to
- * where the tape began, so that a second forward pass draws the same. The tape is consumed. (Gradients that are to be
- * differentiated again come from tn_grad_of: kept in a leaf, they and the leaf would own each other.) */
+/* Adds to the gradients of the leaves, all at the end: a backward that fails changes none and restores the generator's
+ * state from the start of the tape, so that a second forward pass draws the same random numbers. Consumes the tape.
+ * (For gradients that are differentiated again call tn_grad_of: a leaf and such a gradient would own each other.) */
 TN_API tn_status tn_backward_run(tn_backward_args c);
 
-/* The gradients of one root (times seed) with respect to chosen tensors, leaves or not; no leaf is touched.
- * grad[i] belongs to the open scope, and is NULL where root does not depend on wrt[i]. */
+/* The gradients of one root (times seed) with respect to chosen tensors, leaves or not; no leaf is changed.
+ * grad[i] belongs to the open scope; it is NULL if root does not depend on wrt[i]. */
 typedef struct tn_grad_of_args {
     int               zero_;
     tn_tensor        *root;
@@ -72,30 +71,30 @@ TN_API tn_tensor *tn_grad_wrt(tn_tensor *root, tn_tensor *wrt, bool create_graph
         tn_grad_of_run(TN_ARGS4_(tn_grad_of_args, TN_NO_DEFAULTS_, root, count, wrt, grad, __VA_ARGS__, .zero_ = 0)))
 #endif
 
-/* A hook sees each gradient that reaches t, before it goes on; it may return another of the same shape, or NULL to
- * leave it as it is. On a leaf it sees the sum of this backward. It does not write over what it sees, which others may
- * see too, and may read another tape but not the one that is being read. */
+/* A hook receives each gradient that reaches t before it is passed on; it may return another of the same shape and
+ * dtype, or NULL for no change. On a leaf it receives the sum of this backward. It must not write to the gradient,
+ * which other code may share, and may read another tape but not the one that is being read. */
 typedef tn_tensor *(*tn_grad_hook)(tn_tensor *grad, void *user);
 TN_API tn_status tn_on_grad(tn_tensor *t, tn_grad_hook hook, void *user);
-TN_API tn_status tn_retain_grad(tn_tensor *t); /* collect the gradient of a tensor that is not a leaf, too */
+TN_API tn_status tn_retain_grad(tn_tensor *t); /* also collect the gradient of a tensor that is not a leaf */
 
-/* ---- recomputation ----------------------------------------------------------------------------------------------- */
+/* ---- gradient checkpointing -------------------------------------------------------------------------------------- */
 
-/* fn runs without a tape, so that nothing inside is saved; the backward runs it again, with the same draws from the
- * generator in use here, and differentiates that. So fn does the same each time, leaves its inputs as they are, and
- * what user points to lives until then. Parameters inside get gradients; one that has changed by then is an error. */
+/* Runs fn without a tape, so that nothing inside is saved; the backward runs fn again, with the same random numbers
+ * from the current generator, and differentiates that run. So fn must do the same each time and not change its inputs,
+ * and user must be valid until then. Parameters inside get gradients; changing one between the runs is an error. */
 typedef tn_tensor *(*tn_segment)(tn_tensor *const *in, int n, void *user);
 TN_API tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in);
 
 /* ---- mixed precision --------------------------------------------------------------------------------------------- */
 
 /* A scope in which products are computed in bf16: linear, matmul, einsum, attention and convolution round their f32
- * operands to bf16, add up in f32 and give a bf16 result; other ops take bf16 as it is, except those that need the
- * precision of f32 (norms, softmax, reductions, exp and log, losses, the states of recurrent layers), which convert
- * their inputs to f32; where f32 and bf16 are joined (tn_cat) the result is f32. Each op states its choice, an op of
- * your own, too: .autocast in op.h. Conversions are on the tape, so weights stay f32 and get f32 gradients; optimizers,
- * state dicts and checkpoints do not notice. f64 is left alone. bf16 has f32's range: losses need no scaling. A weight
- * that is used several times in the scope is converted once. tn_backward needs no scope of its own. See tn_has_bf16.
+ * operands to bf16, accumulate in f32 and return a bf16 result. Other ops take bf16 unchanged, except those that need
+ * the precision of f32 (norms, softmax, reductions, exp and log, losses, the states of recurrent layers), which convert
+ * their inputs to f32. Where f32 and bf16 are joined (tn_cat) the result is f32. Each op, custom ones included, states
+ * its choice: .autocast in op.h. Conversions are recorded, so weights stay f32 and get f32 gradients; optimizers, state
+ * dicts and training checkpoints are the same. f64 is not converted. bf16 has f32's range: losses need no scaling. A
+ * weight used several times in the scope is converted once. tn_backward needs no autocast scope. See tn_has_bf16.
  *
  *     tn_scope s = tn_autocast_begin(true);
  *     tn_tensor *loss = tn_scope_return(s, model_loss(net, batch));

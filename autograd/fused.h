@@ -1,7 +1,7 @@
-/* fused.h — several ops in one pass over memory, which saves time and memory without changing a result: values and
- * gradients have the bits of the parts, which stand in ops.h (tn_linear_cross_entropy alone adds up in another order).
- * The modules of nn/ choose them unless a hook is set on one of the parts (nn/layers/fuse.c); call them if you write
- * layers of your own. */
+/* fused.h — several ops computed in one sweep through memory, which saves time and memory without changing a result:
+ * values and gradients have the same bits as those of the parts in ops.h (only tn_linear_cross_entropy adds in another
+ * order). The modules of nn/ use them unless a hook is set on one of the parts (nn/layers/fuse.c); call them in custom
+ * layers. */
 #ifndef TENON_AUTOGRAD_FUSED_H
 #define TENON_AUTOGRAD_FUSED_H
 
@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* tn_gelu, tn_gelu_tanh or tn_relu of tn_linear(x, weight, bias): what a Transformer's feed-forward begins with. */
+/* tn_gelu, tn_gelu_tanh or tn_relu of tn_linear(x, weight, bias): the first half of a Transformer's feed-forward. */
 TN_API tn_tensor *tn_linear_gelu(tn_tensor *x, tn_tensor *weight, tn_tensor *bias);
 TN_API tn_tensor *tn_linear_gelu_tanh(tn_tensor *x, tn_tensor *weight, tn_tensor *bias);
 TN_API tn_tensor *tn_linear_relu(tn_tensor *x, tn_tensor *weight, tn_tensor *bias);
@@ -35,12 +35,12 @@ typedef struct tn_linear_cross_entropy_args {
     int64_t ignore_index TN_IS(-100);
     double               label_smoothing;
     tn_reduction         reduction; /* TN_MEAN or TN_SUM */
-    int64_t             *counted;   /* out, may be NULL: how many targets were not ignored */
+    int64_t             *counted;   /* out, may be NULL: number of targets not ignored */
     int                  end_;
 } TN_KEYWORDS_ONLY tn_linear_cross_entropy_args;
 #define TN_LINEAR_CROSS_ENTROPY_ARGS_DEFAULTS .ignore_index = -100
-/* tn_cross_entropy(tn_linear(x, weight, bias), target) for many classes: holds a block of logits at a time, and its
- * gradients are ready when it returns. Rows that are ignored cost nothing. */
+/* tn_cross_entropy(tn_linear(x, weight, bias), target) for many classes: holds one block of logits at a time, and has
+ * computed its gradients when it returns. Ignored rows cost nothing. */
 TN_API tn_tensor *tn_linear_cross_entropy_run(tn_linear_cross_entropy_args a);
 #ifndef __cplusplus
 #define tn_add_dropout_norm(...)      \

@@ -1,12 +1,12 @@
-/* ops.h — every op that can be on the tape, each with what it computes. One room an op: autograd/ops/<name>.c.
+/* ops.h — all ops that can be on the tape. Each has its own file (room): autograd/ops/<name>.c.
  *
- * All take any strides, broadcast as NumPy does where two shapes meet, and return a new tensor (or NULL, see tn_error)
- * that belongs to the open scope. Number types: two tensors of different types are promoted to the wider one (bool < u8
- * < i32 < i64 < bf16 < f32 < f64; a 0-d tensor does not widen one that has dims, within floating or within integer
- * types). A name ending in "_" writes its result over the first argument and returns it.
+ * All accept any strides, broadcast two shapes as NumPy does, and return a new tensor (or NULL, see tn_error) that
+ * belongs to the open scope. Two tensors of different dtypes are promoted to the wider one (bool < u8 < i32 < i64 <
+ * bf16 < f32 < f64; a 0-d tensor does not widen one that has dims, within the floating or within the integer dtypes).
+ * A function whose name ends in "_" writes its result over the first argument and returns it.
  *
- * Ops with options are called with names: tn_sum(x, .dims = TN_DIMS(1), .keepdim = true), tn_conv1d(x, w, b, .stride =
- * 2). Negative dims count from the end. C++ fills the struct and calls the function with "_run". */
+ * Options are passed by name: tn_sum(x, .dims = TN_DIMS(1), .keepdim = true), tn_conv1d(x, w, b, .stride = 2).
+ * Negative dims count from the end. In C++ fill the struct and call the function whose name ends in "_run". */
 #ifndef TENON_AUTOGRAD_OPS_H
 #define TENON_AUTOGRAD_OPS_H
 
@@ -36,7 +36,7 @@ TN_API tn_tensor *tn_sub_(tn_tensor *a, tn_tensor *b);
 TN_API tn_tensor *tn_mul_(tn_tensor *a, tn_tensor *b);
 TN_API tn_tensor *tn_div_(tn_tensor *a, tn_tensor *b);
 
-/* With a plain number, which never widens x's type. */
+/* With a plain number, which never widens x's dtype. */
 TN_API tn_tensor *tn_add_scalar(tn_tensor *x, double k);
 TN_API tn_tensor *tn_mul_scalar(tn_tensor *x, double k);
 TN_API tn_tensor *tn_div_scalar(tn_tensor *x, double k);
@@ -73,7 +73,7 @@ TN_API tn_tensor *tn_relu(tn_tensor *x);
 TN_API tn_tensor *tn_leaky_relu(tn_tensor *x, double slope);
 TN_API tn_tensor *tn_elu(tn_tensor *x, double alpha);
 TN_API tn_tensor *tn_gelu(tn_tensor *x);      /* x·Φ(x), exact */
-TN_API tn_tensor *tn_gelu_tanh(tn_tensor *x); /* its approximation with tanh */
+TN_API tn_tensor *tn_gelu_tanh(tn_tensor *x); /* the approximation with tanh */
 TN_API tn_tensor *tn_silu(tn_tensor *x);
 TN_API tn_tensor *tn_mish(tn_tensor *x); /* x·tanh(softplus(x)) */
 TN_API tn_tensor *tn_softplus(tn_tensor *x, double beta);
@@ -100,7 +100,7 @@ TN_API tn_tensor *tn_logical_xor(tn_tensor *a, tn_tensor *b);
 TN_API tn_tensor *tn_logical_not(tn_tensor *x);
 TN_API tn_tensor *tn_isfinite(tn_tensor *x);
 TN_API tn_tensor *tn_isnan(tn_tensor *x);
-/* Every |a - b| <= atol + rtol·|b|, with a and b broadcast; false if an error stands. */
+/* True if every |a - b| <= atol + rtol·|b|, with a and b broadcast; false if an error is set. */
 TN_API bool tn_allclose(tn_tensor *a, tn_tensor *b, double rtol, double atol);
 
 TN_API tn_tensor *tn_where(tn_tensor *condition, tn_tensor *a, tn_tensor *b); /* a where true, else b */
@@ -116,7 +116,7 @@ typedef struct tn_reduce_args {
     tn_dims    dims; /* none: all */
     bool       keepdim;
     bool       biased;   /* var, std: divide by n, not n - 1 */
-    double p   TN_IS(2); /* norm: INFINITY is allowed; 0 counts what is not 0 */
+    double p   TN_IS(2); /* norm: INFINITY is allowed; 0 counts the elements that are not 0 */
     int        end_;
 } TN_KEYWORDS_ONLY tn_reduce_args;
 #define TN_REDUCE_ARGS_DEFAULTS .p = 2
@@ -152,7 +152,7 @@ TN_API tn_tensor *tn_all_run(tn_reduce_args a);
 #endif
 
 #define TN_ALL 2147483647 /* as a dim of argmax and argmin: over the flattened tensor */
-TN_API tn_pair    tn_max(tn_tensor *x, int dim, bool keepdim); /* values and where they are; the first of equals */
+TN_API tn_pair    tn_max(tn_tensor *x, int dim, bool keepdim); /* values and their indices; of equal values the first */
 TN_API tn_pair    tn_min(tn_tensor *x, int dim, bool keepdim); /* NaN wins, as in PyTorch */
 TN_API tn_tensor *tn_argmax(tn_tensor *x, int dim, bool keepdim);
 TN_API tn_tensor *tn_argmin(tn_tensor *x, int dim, bool keepdim);
@@ -171,26 +171,26 @@ TN_API tn_tensor *tn_einsum_list(const char *equation, int n, tn_tensor *const *
 #define tn_einsum(equation, ...) tn_einsum_list(equation, TN_COUNT_(__VA_ARGS__), (tn_tensor *[]){__VA_ARGS__})
 #endif
 
-/* ---- views: the same memory, seen differently -------------------------------------------------------------------- */
+/* ---- views: the same memory under another layout ----------------------------------------------------------------- */
 
 TN_API tn_tensor *tn_view(tn_tensor *x, tn_shape s);    /* one dim may be -1; an error where strides do not allow it */
 TN_API tn_tensor *tn_reshape(tn_tensor *x, tn_shape s); /* a view where possible, otherwise a copy */
-TN_API tn_tensor *tn_flatten_run(tn_tensor *x, int first, int last); /* dims first … last become one */
+TN_API tn_tensor *tn_flatten_run(tn_tensor *x, int first, int last); /* joins dims first … last */
 TN_API tn_tensor *tn_permute(tn_tensor *x, tn_dims order);
 TN_API tn_tensor *tn_transpose(tn_tensor *x, int dim0, int dim1);
 TN_API tn_tensor *tn_slice(tn_tensor *x, int dim, int64_t start, int64_t end, int64_t step); /* as x[start:end:step] */
 TN_API tn_tensor *tn_narrow(tn_tensor *x, int dim, int64_t start, int64_t length);
-TN_API tn_tensor *tn_select(tn_tensor *x, int dim, int64_t index); /* the dim goes away */
+TN_API tn_tensor *tn_select(tn_tensor *x, int dim, int64_t index); /* removes the dim */
 TN_API tn_tensor *tn_expand(tn_tensor *x, tn_shape s);             /* -1 keeps a size */
-TN_API tn_tensor *tn_squeeze(tn_tensor *x, int dim);               /* a dim of another size than 1 stays; TN_ALL */
+TN_API tn_tensor *tn_squeeze(tn_tensor *x, int dim); /* keeps a dim whose size is not 1; TN_ALL: all dims */
 TN_API tn_tensor *tn_unsqueeze(tn_tensor *x, int dim);
 TN_API tn_tensor *tn_diagonal(tn_tensor *x, int64_t offset, int dim0, int dim1);
 TN_API tn_tensor *tn_unfold(tn_tensor *x, int dim, int64_t size, int64_t step); /* windows; a last dim of `size` */
 
-TN_API tn_tensor *tn_contiguous(tn_tensor *x); /* x itself if it is */
+TN_API tn_tensor *tn_contiguous(tn_tensor *x); /* x itself if it is contiguous */
 TN_API tn_tensor *tn_clone(tn_tensor *x);      /* a contiguous copy, on the tape */
 TN_API tn_tensor *tn_to(tn_tensor *x, tn_dtype dt);
-TN_API tn_tensor *tn_copy_(tn_tensor *x, tn_tensor *src); /* on the tape; tn_copy_from is off it */
+TN_API tn_tensor *tn_copy_(tn_tensor *x, tn_tensor *src); /* recorded, unlike tn_copy_from */
 
 /* ---- joining, cutting, moving ------------------------------------------------------------------------------------ */
 
@@ -200,28 +200,29 @@ TN_API tn_tensor *tn_stack_list(int dim, int n, tn_tensor *const *in);
 #define tn_cat(dim, ...) tn_cat_list(dim, TN_COUNT_(__VA_ARGS__), (tn_tensor *[]){__VA_ARGS__})
 #define tn_stack(dim, ...) tn_stack_list(dim, TN_COUNT_(__VA_ARGS__), (tn_tensor *[]){__VA_ARGS__})
 #endif
-/* Views of x along dim, of `size` each (the last may be shorter), or `chunks` of nearly equal size, into out[]. Return
- * how many; at most `room`, which is checked; 0 on error. */
+/* Store views of x along dim in out[]: of `size` each (the last may be shorter), or `chunks` of nearly equal size.
+ * Return the number of views, at most `room` (more is an error); 0 on error. */
 TN_API int tn_split(tn_tensor *x, int64_t size, int dim, int room, tn_tensor **out);
 TN_API int tn_chunk(tn_tensor *x, int64_t chunks, int dim, int room, tn_tensor **out);
-/* before[i] and after[i] new elements of `value` at dim i; negative ones cut. before, after: one entry a dim. */
+/* Adds before[i] and after[i] elements of `value` at the ends of dim i; a negative count removes elements. before and
+ * after have one entry for each dim. */
 TN_API tn_tensor *tn_pad(tn_tensor *x, tn_shape before, tn_shape after, double value);
 TN_API tn_tensor *tn_tril(tn_tensor *x, int64_t diagonal); /* zero above the diagonal of the last two dims */
 TN_API tn_tensor *tn_triu(tn_tensor *x, int64_t diagonal);
 TN_API tn_tensor *tn_roll(tn_tensor *x, int64_t shift, int dim);
 TN_API tn_tensor *tn_flip(tn_tensor *x, tn_dims dims);
-TN_API tn_tensor *tn_repeat(tn_tensor *x, tn_shape times);                    /* the whole, as tiles */
-TN_API tn_tensor *tn_repeat_interleave(tn_tensor *x, int64_t times, int dim); /* each slice */
+TN_API tn_tensor *tn_repeat(tn_tensor *x, tn_shape times);                    /* the whole tensor, as tiles */
+TN_API tn_tensor *tn_repeat_interleave(tn_tensor *x, int64_t times, int dim); /* each slice of dim */
 
-/* ---- by index: indices are i64 (or i32), and one that is out of range is an error that names it ------------------ */
+/* ---- by index: indices are i64 or i32; an index out of range is an error that names it --------------------------- */
 
 TN_API tn_tensor *tn_gather(tn_tensor *x, int dim, tn_tensor *index);
 TN_API tn_tensor *tn_scatter_add(tn_tensor *x, int dim, tn_tensor *index, tn_tensor *src);
 TN_API tn_tensor *tn_index_select(tn_tensor *x, int dim, tn_tensor *index); /* index 1-d */
 TN_API tn_tensor *tn_index_add(tn_tensor *x, int dim, tn_tensor *index, tn_tensor *src);
 TN_API tn_tensor *tn_take_along(tn_tensor *x, tn_tensor *index, int dim); /* gather that broadcasts */
-/* weight[index]; rows at padding (−1: none) get no gradient. sparse: a leaf's gradient is kept as the rows that were
- * used (tn_grad_rows), so that it costs what they cost. */
+/* weight[index]; the row `padding` (−1: none) gets no gradient. sparse: if weight is a leaf, its gradient is stored as
+ * the rows that were used (tn_grad_rows), so that its cost is that of these rows. */
 TN_API tn_tensor *tn_embedding_run(tn_tensor *weight, tn_tensor *index, int64_t padding, bool sparse);
 TN_API tn_tensor *tn_one_hot(tn_tensor *index, int64_t classes);   /* i64; classes -1: largest index + 1 */
 TN_API tn_pair    tn_sort(tn_tensor *x, int dim, bool descending); /* stable; NaN is the largest */
@@ -230,10 +231,10 @@ TN_API tn_tensor *tn_nonzero(tn_tensor *x); /* [count, ndim] */
 
 /* ---- normalisation, dropout -------------------------------------------------------------------------------------- */
 
-/* Over the dims of weight and bias, of which both or one may be NULL; without any, over the last dim. */
+/* Over the dims of weight and bias, each of which may be NULL; over the last dim if both are. */
 TN_API tn_tensor *tn_layer_norm_run(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, double eps);
 TN_API tn_tensor *tn_rms_norm_run(tn_tensor *x, tn_tensor *weight, double eps);
-/* Zero with probability p, otherwise times 1/(1-p). Draws from the current generator; keeps no mask. */
+/* 0 with probability p, otherwise x/(1-p). Draws from the current generator; stores no mask. */
 TN_API tn_tensor *tn_dropout_run(tn_tensor *x, double p);
 
 /* ---- convolution and pooling ------------------------------------------------------------------------------------- */
@@ -247,8 +248,9 @@ typedef struct tn_conv1d_args {
 #define TN_CONV1D_ARGS_DEFAULTS .stride = 1, .dilation = 1, .groups = 1
 typedef struct tn_conv2d_args {
     int            zero_;
-    tn_tensor     *x, *weight, *bias;            /* [N, C, H, W], [O, C/groups, KH, KW], [O] or NULL */
-    int64_t stride TN_IS(1), stride_w TN_IS(-1); /* of height and width; a width of -1 is the height, here and below */
+    tn_tensor     *x, *weight, *bias; /* [N, C, H, W], [O, C/groups, KH, KW], [O] or NULL */
+    int64_t stride TN_IS(1), stride_w
+        TN_IS(-1); /* of height and width; a width of -1 means: the value for the height */
     int64_t padding, padding_w TN_IS(-1), dilation TN_IS(1), dilation_w TN_IS(-1), groups TN_IS(1);
     int end_;
 } TN_KEYWORDS_ONLY tn_conv2d_args;
@@ -258,7 +260,7 @@ typedef struct tn_pool1d_args {
     int        zero_;
     tn_tensor *x;                                     /* [N, C, L] */
     int64_t size, stride, padding, dilation TN_IS(1); /* stride 0: size */
-    bool ignore_padding;                              /* average: divide by the real elements only */
+    bool ignore_padding; /* average pooling: divide by the number of elements that are not padding */
     int  end_;
 } TN_KEYWORDS_ONLY tn_pool1d_args;
 #define TN_POOL1D_ARGS_DEFAULTS .dilation = 1
@@ -300,17 +302,17 @@ typedef enum { TN_MEAN = 0, TN_SUM, TN_NONE } tn_reduction;
 typedef struct tn_cross_entropy_args {
     int                  zero_;
     tn_tensor           *logits; /* [..., C]: classes last, or at class_dim as in PyTorch's [N, C, d1, …] */
-    tn_tensor           *target; /* i64 [...]: classes; or floating, of logits' shape: probabilities       */
+    tn_tensor           *target; /* i64 [...]: classes; or floating, of logits' shape: class probabilities */
     tn_tensor           *weight; /* [C] or NULL */
     int64_t ignore_index TN_IS(-100);
     double               label_smoothing;
     tn_reduction         reduction;
     int class_dim        TN_IS(-1);
-    int64_t             *counted; /* out, may be NULL: how many targets were not ignored */
+    int64_t             *counted; /* out, may be NULL: number of targets not ignored */
     int                  end_;
 } TN_KEYWORDS_ONLY tn_cross_entropy_args;
 #define TN_CROSS_ENTROPY_ARGS_DEFAULTS .ignore_index = -100, .class_dim = -1
-/* All targets ignored: loss 0, gradient 0, *counted 0. */
+/* If all targets are ignored: loss 0, gradient 0, *counted 0. */
 TN_API tn_tensor *tn_cross_entropy_run(tn_cross_entropy_args a);
 TN_API tn_tensor *tn_nll_loss_run(tn_cross_entropy_args a); /* logits are log-probabilities */
 typedef struct tn_loss_args {
@@ -320,7 +322,7 @@ typedef struct tn_loss_args {
     tn_tensor   *weight, *pos_weight; /* bce_with_logits */
     double delta TN_IS(1);            /* huber */
     bool         log_target;          /* kl_div */
-    bool         batchmean;           /* kl_div: the sum by the first dim's size */
+    bool         batchmean;           /* kl_div: the sum divided by the first dim's size */
     int          end_;
 } TN_KEYWORDS_ONLY tn_loss_args;
 #define TN_LOSS_ARGS_DEFAULTS .delta = 1
@@ -354,22 +356,22 @@ TN_API tn_tensor *tn_cosine_similarity(tn_tensor *a, tn_tensor *b, int dim, doub
 
 typedef struct tn_attention_args {
     int zero_;
-    /* [..., T, D], [..., S, D], [..., S, E], whose leading dims broadcast; or q alone, [B, T, 3, H, D]: all three of
-     * H heads, as one projection makes them. Views are read where they lie. */
+    /* [..., T, D], [..., S, D], [..., S, E], whose leading dims broadcast; or q alone, [B, T, 3, H, D]: q, k and v of H
+     * heads, the result of one projection. Views are read without a copy. */
     tn_tensor   *q, *k, *v;
-    tn_tensor   *blocked;      /* bool, broadcasts to [..., T, S]: true may not be attended; or floating: added */
-    tn_tensor   *blocked_keys; /* bool [B, S], for [B, H, T, D] heads: true is padding */
-    bool         causal;       /* query t sees keys 0 … past + t, or with a window the last so many of them */
+    tn_tensor   *blocked;      /* attention mask, broadcasts to [..., T, S]; bool: true is masked; floating: added */
+    tn_tensor   *blocked_keys; /* padding mask, bool [B, S], for [B, H, T, D] heads: true is padding */
+    bool         causal;       /* query t attends to keys 0 … past + t, or only to the last `window` of them */
     int64_t      past, window;
     double       dropout;
     double scale TN_IS(-1); /* below 0: 1/√D */
-    tn_dims      order;     /* of the result's dims, as tn_permute(y, order) would reorder them; none: [..., T, E] */
-    tn_tensor  **weights;   /* out, may be NULL: the weights [..., T, S] after dropout; on the tape */
+    tn_dims      order;     /* the result is tn_permute(y, order) of y [..., T, E]; none: y itself */
+    tn_tensor  **weights;   /* out, may be NULL: the weights [..., T, S] after dropout, on the tape */
     int          end_;
 } TN_KEYWORDS_ONLY tn_attention_args;
 #define TN_ATTENTION_ARGS_DEFAULTS .scale = -1
-/* softmax(scale · q kᵀ) v. A query that may attend to nothing gets 0, and gradient 0. Nothing of the size [T, S] is
- * made or kept, unless the weights are asked for, or the gradient of an added mask. */
+/* softmax(scale · q kᵀ) v. A query whose keys are all masked gets 0, and gradient 0. No tensor of shape [T, S] is
+ * allocated, except for .weights or for the gradient of an added mask. */
 TN_API tn_tensor *tn_attention_run(tn_attention_args a);
 #ifndef __cplusplus
 #define tn_attention(...) \
@@ -377,7 +379,7 @@ TN_API tn_tensor *tn_attention_run(tn_attention_args a);
         tn_attention_run(TN_ARGS3_(tn_attention_args, TN_ATTENTION_ARGS_DEFAULTS, q, k, v, __VA_ARGS__, .zero_ = 0)))
 #endif
 
-/* These names are also types: tn_linear(x, w, b) is the op, tn_linear *m a module (nn/modules.h). */
+/* These names are also types: tn_linear(x, w, b) calls the op, tn_linear *m is a module (nn/modules.h). */
 #define tn_linear(...) tn_linear_run(__VA_ARGS__)
 #define tn_embedding(...) tn_embedding_run(__VA_ARGS__)
 #define tn_layer_norm(...) tn_layer_norm_run(__VA_ARGS__)

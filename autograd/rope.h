@@ -1,4 +1,4 @@
-/* rope.h — rotary positions, an op between a projection and attention. Part of autograd.h: include that. */
+/* rope.h — rotary position embeddings, an op between a projection and attention. Part of autograd.h: include that. */
 #ifndef TENON_AUTOGRAD_ROPE_H
 #define TENON_AUTOGRAD_ROPE_H
 
@@ -17,7 +17,7 @@ TN_API tn_tensor *tn_rope(tn_tensor *x, tn_tensor *angles, bool interleaved);
 typedef enum { TN_ROPE_PLAIN = 0, TN_ROPE_LINEAR, TN_ROPE_DYNAMIC, TN_ROPE_LLAMA3 } tn_rope_scaling;
 typedef struct tn_rope_config {
     int             zero_;
-    int64_t         dim; /* R: the elements of a row that are turned */
+    int64_t         dim; /* R: number of elements of a row that are rotated */
     double theta    TN_IS(10000);
     bool            interleaved;
     tn_rope_scaling scaling;
@@ -33,8 +33,9 @@ typedef struct tn_rope_config {
 #define TN_ROPE(...) TN_CALL_((tn_rope_config){TN_ROPE_DEFAULTS, TN_NAMED_, __VA_ARGS__}) /* TN_ROPE(.dim = 64) */
 #endif
 /* Cosines and sines of `length` positions from `offset` on, [length, R]; or of given ones, i64 or i32 [...]: [..., R].
- * Made in f64, each from its position alone; dynamic: and from the largest position, so that keys in a cache, which are
- * not turned anew when a text grows beyond .trained, have the angles of the shorter text, as in Hugging Face. */
+ * Computed in f64, each from its position alone. With TN_ROPE_DYNAMIC they also depend on the largest position: keys in
+ * a cache are not rotated again when a sequence grows beyond .trained, and keep the angles of the shorter sequence, as
+ * in Hugging Face. */
 TN_API tn_tensor *tn_rope_angles(tn_rope_config c, int64_t offset, int64_t length);
 TN_API tn_tensor *tn_rope_angles_at(tn_rope_config c, tn_tensor *positions);
 

@@ -1,4 +1,4 @@
-/* steps.h — the ops of recurrent layers; nn/rnn.h makes networks of them. Part of autograd.h: include that. */
+/* steps.h — the ops of recurrent layers; nn/rnn.h builds networks from them. Part of autograd.h: include that. */
 #ifndef TENON_AUTOGRAD_STEPS_H
 #define TENON_AUTOGRAD_STEPS_H
 
@@ -8,19 +8,20 @@
 extern "C" {
 #endif
 
-/* One layer in one direction, over packed sequences: sorted by length, and laid out by time. First come the first steps
- * of all, the longest sequence first, then the second steps of those that have one, and so on. */
+/* One layer in one direction over packed sequences: sorted by length and laid out by time. The first steps of all
+ * sequences come first, the longest sequence first, then the second steps of the sequences that have one, up to the
+ * last step of the longest. */
 typedef struct tn_steps_args {
     int            zero_;
     tn_tensor     *x; /* [packed, gates · H]: W_ih x + b of all steps. Gates: rnn 1, lstm 4 (i f g o), gru 3 (r z n) */
     tn_tensor     *weight; /* [gates · H, H]: W_hh */
-    tn_tensor     *h, *c;  /* [B, H]: the first states; c: lstm */
-    tn_tensor     *bias;   /* gru: [3H], b_hh, or NULL; of the others it is a part of x */
-    tn_tensor     *proj;  /* lstm: [P, H], W_hr, or NULL: h is W_hr times o tanh(c); weight is [4H, P] then, h [B, P] */
-    const int64_t *sizes; /* sequences in each step, none more than in the one before; NULL: all B in all */
+    tn_tensor     *h, *c;  /* [B, H]: the initial states; c: lstm only */
+    tn_tensor     *bias;   /* gru: [3H], b_hh, or NULL; rnn and lstm have it in x */
+    tn_tensor     *proj;   /* lstm: [P, H], W_hr, or NULL; h = W_hr (o tanh(c)), weight is [4H, P] and h [B, P] */
+    const int64_t *sizes;  /* number of sequences in each step, never increasing; NULL: B in every step */
     int64_t        steps;
     bool           reverse;          /* from each sequence's last step to its first */
-    bool           relu;             /* rnn: instead of tanh */
+    bool           relu;             /* rnn: relu instead of tanh */
     tn_tensor    **last_h, **last_c; /* out, may be NULL: [B, H], the states after each sequence's last step */
     int            end_;
 } TN_KEYWORDS_ONLY tn_steps_args;

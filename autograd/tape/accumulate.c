@@ -1,5 +1,5 @@
-/* accumulate.c — where gradients go while the tape is read: to the node that comes next, to a slot for a leaf, to a
- * target of tn_grad_of; and how they add up there. */
+/* accumulate.c — destinations of gradients while the tape is read: the node that computed an input, a leaf's slot, or a
+ * target of tn_grad_of; and the sums of gradients there. */
 #include "autograd/tape/engine.h"
 #include "autograd/tape/for_rooms.h"
 
@@ -39,7 +39,7 @@ tn__grad_slot *tn__leaf_slot(tn__engine_run *r, tn_tensor *leaf)
 
 /* ---- gradients --------------------------------------------------------------------------------------------------- */
 
-/* No other handle shares g's memory, so that it may be added to in place. */
+/* True if no other handle shares g's memory, so that adding in place is safe. */
 static bool exclusive(const tn_tensor *g)
 {
     return atomic_load_explicit(&g->object.refs, memory_order_relaxed) == 1 && !g->node && !g->leaf &&
@@ -47,7 +47,7 @@ static bool exclusive(const tn_tensor *g)
            tn__layout_contiguous(&g->l);
 }
 
-/* Whether result `output` of n is a target of tn_grad_of. */
+/* True if result `output` of n is a target of tn_grad_of. */
 static bool is_target(const tn__engine_run *r, const tn__node *n, int output)
 {
     for (int k = 0; r->found && k < r->p->count; k++)
@@ -55,7 +55,7 @@ static bool is_target(const tn__engine_run *r, const tn__node *n, int output)
     return false;
 }
 
-/* The pass in which leaf collects its gradient. NULL: none does; *target is where it goes instead, or NULL. */
+/* The pass in which leaf collects its gradient. NULL: none; then *target is the place of the gradient, or NULL. */
 static tn__engine_run *collector(tn__engine_run *r, const tn_tensor *leaf, tn_tensor ***target)
 {
     *target = NULL;
@@ -66,7 +66,6 @@ static tn__engine_run *collector(tn__engine_run *r, const tn_tensor *leaf, tn_te
     }
 }
 
-/* Where a leaf's gradient goes: to a target of this pass or of one around it, or to the leaf's slot. NULL: nowhere. */
 tn_tensor **tn__leaf_target(tn__engine_run *r, tn_tensor *leaf, bool *bad)
 {
     tn_tensor **target;
@@ -90,7 +89,6 @@ bool tn__grad_rows(tn_back *b, int i, const tn_tensor *index, const tn_tensor *g
     return true;
 }
 
-/* Where the gradient of input i of node n goes; NULL: nowhere (bad: no memory for it). */
 tn_tensor **tn__target(tn__engine_run *r, const tn__node *n, int i, bool *bad)
 {
     const tn__edge *e = &n->edge[i];
@@ -133,7 +131,7 @@ tn_tensor *tn__grad_buffer(tn_back *b, int i)
     bool            bad;
     tn_tensor     **to = tn__target(r, n, i, &bad);
     if (bad) return NULL;
-    if (!to) return tn_zeros_of(b->in_dtype[i], b->in_shape[i]); /* nobody wants this gradient */
+    if (!to) return tn_zeros_of(b->in_dtype[i], b->in_shape[i]); /* this gradient is not needed */
     if (*to && !(exclusive(*to) && (*to)->dtype == b->in_dtype[i])) {
         tn_tensor *copy = tn__new_owned(b->in_dtype[i], b->in_shape[i]);
         if (!copy) return NULL;
@@ -149,7 +147,6 @@ tn_tensor *tn__grad_buffer(tn_back *b, int i)
 
 bool tn__creates_graph(const tn_back *b) { return ((tn__engine_run *)((void **)b->engine)[0])->p->create_graph; }
 
-/* Calls the hooks of a result or leaf on its gradient. */
 tn_status tn__hooked(tn__watch *w, int output, tn_tensor **g, const char *who)
 {
     for (; w && tn__self.error == TN_OK; w = w->next) {
@@ -168,8 +165,6 @@ tn_status tn__hooked(tn__watch *w, int output, tn_tensor **g, const char *who)
     return tn__self.error;
 }
 
-/* g, or a copy of it: dense, of number type dt, and sharing memory with no other handle. The caller owns it.
- * */
 tn_tensor *tn__own(tn_tensor *g, tn_dtype dt)
 {
     if (exclusive(g) && g->dtype == dt) return tn_keep(g);

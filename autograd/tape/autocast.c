@@ -1,7 +1,7 @@
-/* autocast.c — mixed precision: the inputs of an op converted to bf16 or f32, as the op's .autocast says (op.h).
+/* autocast.c — mixed precision: converts the inputs of an op to bf16 or f32, as the op's .autocast states (op.h).
  *
- * A weight (an f32 leaf) is converted once in an autocast scope: its bf16 copy is reused until the weight changes (its
- * version), and each use of the copy is a node of its own, so that the gradients of its uses are added up in f32. */
+ * A weight (an f32 leaf) is converted once in an autocast scope: its bf16 copy is reused until the weight's version
+ * changes. Each use of the copy has its own node, so that the gradients of the uses are added in f32. */
 #include "autograd/tape/for_rooms.h"
 #include "autograd/tape/tape.h"
 
@@ -10,8 +10,8 @@
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    tn_tensor *weight, *copy; /* kept */
-    uint32_t   version;       /* of the weight, when it was copied */
+    tn_tensor *weight, *copy; /* owned */
+    uint32_t   version;       /* the weight's version when it was copied */
 } entry;
 
 typedef struct {
@@ -34,7 +34,7 @@ static void drop_casts(void) /* at the thread's end */
     tn__self.casts = NULL;
 }
 
-/* The place of the weight's copy, which may be empty; NULL: raised. */
+/* The weight's entry, whose copy may still be NULL; NULL: raised. */
 static entry *place(tn_tensor *weight)
 {
     cache *c = (cache *)(void *)tn__self.casts;
@@ -57,8 +57,8 @@ static entry *place(tn_tensor *weight)
     return c->list + c->count++;
 }
 
-/* The copy from the cache, made if there is none. infer calls this first, so that the forward, which may not fail,
- * finds it there. */
+/* The weight's copy, from the cache or new; NULL: raised. infer calls this first, so that the forward, which must not
+ * fail, finds the copy in the cache. */
 static tn_tensor *copy_of(tn_tensor *weight)
 {
     const uint32_t version = atomic_load(&weight->storage->version);
@@ -84,13 +84,13 @@ static void forward(tn_ctx *c)
 }
 static void backward_ops(tn_back *b) { b->gx[0] = tn_to(b->gy[0], TN_F32); }
 
-/* Declared a view since its result shares the memory of the cached copy. */
+/* Declared a view because its result shares the memory of the cached copy. */
 static const tn_op of_weight = {TN__ROOM("autocast", TN_AS_IS), .inputs = 1, .infer = infer, .forward = forward,
                                 .backward_ops = backward_ops,   .view = true};
 
 /* ---- conversions ------------------------------------------------------------------------------------------------- */
 
-/* Is any of them of number type dt? */
+/* True if one of them has dtype dt. */
 static bool any(int n, tn_tensor *const *in, tn_dtype dt)
 {
     for (int i = 0; i < n; i++)

@@ -1,5 +1,5 @@
-/* call.c — what happens when an op is called: checks, then memory, then the record, then the numbers. Whatever can fail
- * comes before the numbers, so that a failed call has changed nothing. */
+/* call.c — the call of an op: checks, then allocation, then the record on the tape, then the forward. Everything that
+ * can fail comes before the forward, so that a failed call has changed nothing. */
 #include "core/base/checks.h"
 #include "autograd/tape/profile.h"
 #include "core/skeletons/skeletons.h"
@@ -9,7 +9,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-enum { FEW = 8, MOST_RESULTS = 255 }; /* inputs and results up to FEW live on the stack */
+enum { FEW = 8, MOST_RESULTS = 255 }; /* lists of up to FEW inputs and results are on the stack */
 
 bool tn_infer_fail(const tn_ctx *c, tn_status code, const char *fmt, ...)
 {
@@ -74,7 +74,7 @@ static tn_status check_input(const tn_op *op, int i, tn_tensor *x)
     return tn__self.error;
 }
 
-/* The leaf whose memory x shows: itself, or what it is a recorded view of; NULL if there is none. */
+/* The leaf whose memory x shows: x itself, or the leaf that x is a recorded view of; NULL: no leaf. */
 static const tn_tensor *leaf_under(const tn_tensor *x)
 {
     if (x->leaf) return x;
@@ -83,8 +83,8 @@ static const tn_tensor *leaf_under(const tn_tensor *x)
     return NULL;
 }
 
-/* May x be written over? Not if it shows an element more than once (expanded dims), or is a leaf or a view of one: its
- * gradient would no longer be that of the value it had. */
+/* Checks that input 0 may be overwritten. Rejects a target that shows an element more than once (expanded dims), and a
+ * leaf or a view of one: the leaf's gradient would no longer be that of its old value. */
 static tn_status check_target(const tn_op *op, const tn_ctx *c)
 {
     const tn_tensor *x = c->in[0], *leaf = tn__self.mode.no_grad ? NULL : leaf_under(x);
@@ -132,7 +132,8 @@ static tn_tensor *copy_owned(const tn_tensor *x)
     return y;
 }
 
-/* An op made of ops: its own intermediate results go when it returns; a call that failed has drawn nothing. */
+/* Runs an op made of ops. Its intermediate results are freed when it returns; after a failure the generator is
+ * restored. */
 static tn_status compose(tn_ctx *c)
 {
     tn_generator      *g = tn_current_generator();
@@ -150,27 +151,27 @@ static tn_status compose(tn_ctx *c)
     return tn__self.error;
 }
 
-/* One call on its way. Lists of up to FEW lie in it, so that a usual call asks for no memory but its results'. */
+/* The state of one call. Lists of up to FEW are inside it, so that a usual call allocates only its results. */
 typedef struct {
     tn_ctx     c;
     bool       inplace, record;
-    bool      *need; /* whose gradient is wanted */
+    bool      *need; /* inputs that require grad */
     bool       need_few[FEW];
     tn_result  result_few[FEW];
-    tn_tensor *cast_few[FEW], **cast; /* the inputs as autocast has them; NULL: as they came */
+    tn_tensor *cast_few[FEW], **cast; /* the inputs as converted by autocast, if on the heap */
 } one_call;
 
-/* What an in-place call needs beside its target. */
+/* The state of an in-place call, in addition to its target. */
 typedef struct {
     tn_tensor *in[FEW];    /* the inputs, for forward */
-    tn_tensor *apart[FEW]; /* copies of those that the result would be written over before they are read */
+    tn_tensor *apart[FEW]; /* copies of inputs that the result would overwrite before they are read */
     tn_tensor *original;   /* a copy of the target, if its backward reads it */
-    tn_tensor *undo;       /* another, in anomaly mode, for a result that is refused */
-    tn__rebase rebase;     /* of its memory's history, */
-    bool       rebased;    /* if there is one */
+    tn_tensor *undo;       /* in anomaly mode: another copy, to restore the target if the result is rejected */
+    tn__rebase rebase;     /* the change of the memory's history; */
+    bool       rebased;    /* false: none yet */
 } overwritten;
 
-/* Under autocast: the inputs as the op takes them. */
+/* Under autocast: converts the inputs as the op's .autocast states. */
 static tn_status cast_inputs(one_call *o)
 {
     tn_ctx *c = &o->c;
@@ -183,7 +184,7 @@ static tn_status cast_inputs(one_call *o)
     return tn__self.error;
 }
 
-/* The inputs, and whether one of them wants a gradient. */
+/* Checks the inputs, and sets o->record if one of them requires grad. */
 static tn_status check_inputs(one_call *o)
 {
     const tn_ctx *c = &o->c;
@@ -199,7 +200,7 @@ static tn_status check_inputs(one_call *o)
     return tn__self.error;
 }
 
-/* Runs infer, and decides whether the call is recorded. */
+/* Checks what infer decided, and whether the call is recorded. */
 static tn_status check_results(one_call *o)
 {
     const tn_ctx *c = &o->c;
@@ -221,7 +222,7 @@ static tn_status check_results(one_call *o)
     return TN_OK;
 }
 
-/* Memory for the results; a view's is its input's. */
+/* Allocates the results; a view shares its input's memory. */
 static bool allocate(const one_call *o, overwritten *w)
 {
     const tn_ctx *c = &o->c;
@@ -233,14 +234,14 @@ static bool allocate(const one_call *o, overwritten *w)
     c->out[0] = c->in[0];
     memcpy(w->in, c->in, (size_t)c->nin * sizeof *w->in);
     for (int i = 1; i < c->nin; i++) {
-        const tn_tensor *x = c->in[i]; /* does the input overlap the target's memory at other places? */
+        const tn_tensor *x = c->in[i]; /* an input that overlaps the target's memory at other places is copied */
         if (!x || x->storage != c->in[0]->storage || same_place(x, c->in[0])) continue;
         if (!(w->in[i] = w->apart[i] = copy_owned(x))) return false;
     }
     return !tn__tape.anomaly || tn__tape.inside || (w->undo = copy_owned(c->in[0]));
 }
 
-/* The call on the tape; NULL: raised. The results know nothing of it yet. */
+/* Records the call: returns its node, to which the results are not linked yet; NULL: raised. */
 static tn__node *written_down(const one_call *o, overwritten *w)
 {
     const tn_ctx *c = &o->c;
@@ -249,7 +250,7 @@ static tn__node *written_down(const one_call *o, overwritten *w)
     if (!node) return NULL;
     const unsigned saves = op->saves_for ? op->saves_for(o->need) : op->saves;
     if (o->inplace && saves & TN_SAVE_IN(0) && !(w->original = copy_owned(c->in[0]))) return tn__node_drop(node), NULL;
-    if (w->original && c->in[0]->node) { /* on the tape where input 0 was, for gradients of gradients */
+    if (w->original && c->in[0]->node) { /* for gradients of gradients the copy has the node of input 0 */
         w->original->node = c->in[0]->node, w->original->output = c->in[0]->output;
         atomic_fetch_add_explicit(&w->original->node->refs, 1, memory_order_relaxed);
     }
@@ -259,7 +260,7 @@ static tn__node *written_down(const one_call *o, overwritten *w)
     return node;
 }
 
-/* Marks a view that was made without recording, of a tensor that is on the tape. */
+/* Marks a view of a tensor on the tape that was made without recording. */
 static void look_at_view(const tn_ctx *c, tn__node *node)
 {
     const tn_tensor *x = c->in[0];
@@ -268,13 +269,13 @@ static void look_at_view(const tn_ctx *c, tn__node *node)
     else if (same && tn__self.mode.no_grad && (tn__wants_grad(x) || tn__outdated(x))) c->out[0]->unrecorded = true;
 }
 
-/* After the numbers: the version of what was written over goes up, and the results are linked to their node. */
+/* After the forward: raises the version of an overwritten target, and links the results to their node. */
 static void attach(const one_call *o, overwritten *w, tn__node *node)
 {
     const tn_ctx *c = &o->c;
     if (o->inplace) tn__written(c->in[0], c->op->name);
     if (c->op->view) look_at_view(c, node);
-    for (int i = 0; node && i < c->nout; i++) /* saved results: as forward has left them */
+    for (int i = 0; node && i < c->nout; i++) /* saved results have the version that forward left */
         if (node->saved_out[i].t) node->saved_out[i].version = tn__version_of(c->out[i]);
     for (int i = 0; node && i < c->nout; i++) {
         tn_tensor *y = c->out[i];
@@ -285,8 +286,8 @@ static void attach(const one_call *o, overwritten *w, tn__node *node)
     if (w->rebased) tn__rebase_commit(&w->rebase, c->in[0]);
 }
 
-/* In anomaly mode a result with a NaN or Inf is refused; the target of an in-place op gets its old elements back. A
- * view makes no numbers, and may be of memory that nobody has written yet. */
+/* Anomaly mode: raises if a result has a NaN or Inf; restores the target of an in-place op. Views are not checked: they
+ * compute no values, and their memory may not have been written yet. */
 static bool results_pass(const one_call *o, const overwritten *w)
 {
     const tn_ctx *c = &o->c;
@@ -298,14 +299,14 @@ static bool results_pass(const one_call *o, const overwritten *w)
     return true;
 }
 
-/* The numbers. A forward that uses ops or writers puts nothing on the tape, and may write to a target that is on it. */
+/* Runs the forward. It is not recorded when it calls ops or writes elements, and may write to a target on the tape. */
 static tn_status compute(const one_call *o, const overwritten *w)
 {
     const tn_op *op = o->c.op;
     tn_ctx       f = o->c;
     if (o->inplace) f.in = w->in;
     const bool no_grad = tn__self.mode.no_grad;
-    const int  keep = errno; /* which the C library's functions of f64 set */
+    const int  keep = errno; /* the C library's f64 functions set errno */
     tn__self.mode.no_grad = true;
     op->forward(&f);
     tn__self.mode.no_grad = no_grad;
@@ -314,7 +315,7 @@ static tn_status compute(const one_call *o, const overwritten *w)
     return tn__self.error;
 }
 
-/* Everything from the allocation on. The results go to the open scope. */
+/* Allocates, records, computes, links. The results belong to the open scope. */
 static void run(const one_call *o)
 {
     const tn_ctx *c = &o->c;
@@ -337,7 +338,7 @@ static void run(const one_call *o)
     }
 }
 
-/* Checks, decides and runs, once the lists of o are there. */
+/* Checks and runs the call, once the lists of o are allocated. */
 static void carry_out(one_call *o)
 {
     tn_ctx *c = &o->c;
@@ -360,7 +361,7 @@ static tn_status checked(const tn_op *op, int nin, tn_tensor *const *in, int nou
     one_call o;
     o.c = (tn_ctx){.op = op, .args = args, .nin = nin, .nout = nout, .in = in, .result = o.result_few, .out = out};
     o.inplace = inplace, o.record = false, o.need = o.need_few, o.cast = NULL;
-    if (!(__builtin_expect(tn__tape.used != NULL, 0) && !tn__use(nin, in)) && /* as they came: no autocast copies */
+    if (!(__builtin_expect(tn__tape.used != NULL, 0) && !tn__use(nin, in)) && /* before autocast replaces inputs */
         !(nin > FEW && !(o.need = tn__mem_get((size_t)nin))) &&
         !(nout > FEW && !(o.c.result = tn__mem_get((size_t)nout * sizeof *o.c.result))) &&
         (__builtin_expect(!tn__self.mode.autocast, 1) || cast_inputs(&o) == TN_OK))
@@ -404,7 +405,8 @@ tn_tensor *tn_op_apply_(const tn_op *op, const void *args, int nin, tn_tensor *c
     return y;
 }
 
-/* Does operand i, t, fit result 0 of tn_op_map? An absent input does; the kernel gets NULL for it. */
+/* For tn_op_map: true if operand i, t, has or broadcasts to the shape of result 0. An absent input fits; the kernel
+ * receives NULL for it. */
 static bool fits(const tn_tensor *t, const tn_tensor *y0, int i, int ny)
 {
     char a[192], b[192];

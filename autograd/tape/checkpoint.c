@@ -1,7 +1,8 @@
-/* checkpoint.c — recomputation: a segment runs without a tape, and again, on the tape, when its gradient is asked for.
+/* checkpoint.c — gradient checkpointing: a segment runs without a tape, and again, on the tape, when its gradient is
+ * needed.
  *
- * The second run uses a copy of the generator as it stood before the first, so that dropout draws the same mask. Leaves
- * used inside (parameters) collect in the backward that is under way. */
+ * The second run uses a copy of the generator from before the first, so that dropout draws the same mask. Leaves used
+ * inside (parameters) collect in the running backward. */
 #include "autograd/tape/tape.h"
 
 typedef struct {
@@ -9,7 +10,7 @@ typedef struct {
     void        *user;
     tn_generator before;
     tn_mode      mode;
-    tn__used     used; /* the node's, filled in by the first run */
+    tn__used     used; /* filled by the first run, in the node's copy of these args */
 } args_t;
 
 static void free_args(void *args) { tn__used_free(&((args_t *)args)->used); }
@@ -17,7 +18,7 @@ static void free_args(void *args) { tn__used_free(&((args_t *)args)->used); }
 static bool infer(tn_ctx *c)
 {
     (void)c;
-    return true; /* tn_checkpoint makes the record itself */
+    return true; /* not called: tn_checkpoint records the node itself */
 }
 static void forward(tn_ctx *c) { (void)c; }
 
@@ -38,7 +39,7 @@ static void backward(tn_back *b)
     tn_tensor *out = a->fn(b->in, b->nin, a->user);
     if (out && !tn__up_to_date(out, "tn_checkpoint", "the segment's result", -1)) out = NULL;
     if (out && out->node && tn__node_of(out)->seq <= floor)
-        out = tn_view(out, out->l.shape); /* the segment returned an input: a view of it has a node of this run */
+        out = tn_view(out, out->l.shape); /* the segment returned an input: a view of it has a node of the second run */
     tn__self.mode = mode;
     if (tn__self.error != TN_OK) goto done;
     if (!out || !tn_shape_equal(out->l.shape, b->gy[0]->l.shape)) {
@@ -49,7 +50,7 @@ static void backward(tn_back *b)
                  tn_shape_text(b->gy[0]->l.shape, y, sizeof y));
         goto done;
     }
-    if (!tn__wants_grad(out)) goto done; /* in the second run nothing wants a gradient */
+    if (!tn__wants_grad(out)) goto done; /* in the second run nothing requires grad */
     for (int i = 0; i < b->nin; i++)
         if (b->need[i]) wrt[count++] = b->in[i];
     tn__backward_pass p = {.roots = 1,
@@ -97,8 +98,8 @@ tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in)
         return y;
     }
 
-    /* Recorded before it runs, so that a segment that writes over its inputs is detected, and even if no input wants a
-     * gradient, since parameters inside may. */
+    /* Recorded before it runs, so that a segment that overwrites its inputs is detected; and even if no input requires
+     * grad, since parameters inside may. */
     args_t     args = {.fn = fn, .user = user, .before = *g, .mode = tn__self.mode};
     bool       few[16], *need = few;
     tn_tensor *out = NULL;
@@ -119,6 +120,6 @@ tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in)
     if (out && tn__is_float(out->dtype)) out->node = &node->object, out->unrecorded = false, node = NULL;
     tn__node_drop(node);
     out = tn__scoped(out);
-    if (!out) *g = args.before; /* a call that failed has drawn nothing */
+    if (!out) *g = args.before; /* a failed call draws no random numbers */
     return out;
 }

@@ -1,12 +1,12 @@
-/* engine.c — reading the tape from its end.
+/* engine.c — the backward pass: reads the tape from its end.
  *
- * Nodes are numbered as they are recorded, and an op's inputs have smaller numbers than the op; so taking the largest
- * number first visits every node after all that depend on it. The nodes waiting for their turn are in a pairing heap
- * that is linked through the nodes themselves: no memory, no recursion. What the heap gives is first put in a list, so
- * that everything can be checked, and what leads nowhere left out, before anything is computed.
+ * Nodes are numbered as they are recorded, so an op has a larger number than the ops that computed its inputs. Taking
+ * the largest number first visits each node after all nodes that depend on it. Nodes waiting for their turn are in a
+ * pairing heap that is linked through the nodes themselves: no memory, no recursion. Nodes taken from the heap first go
+ * into a list, so that all are checked, and those that lead to no target excluded, before anything is computed.
  *
- * Gradients that are not yet complete are kept in the nodes; those for leaves and for tn_grad_of's targets are
- * collected in slots and handed over at the very end, when nothing can fail any more. */
+ * Incomplete gradients are stored in the nodes. Gradients of leaves and of tn_grad_of's targets are collected in slots
+ * and delivered at the very end, when nothing can fail any more. */
 #include "autograd/tape/engine.h"
 #include "autograd/tape/for_rooms.h"
 #include "autograd/tape/profile.h"
@@ -52,7 +52,7 @@ static tn__node *pop(tn__node *top)
 
 static tn_status visit(tn__engine_run *r, tn__node **heap, tn__node *n)
 {
-    /* checked first: passes are numbered by thread, so n->run of another's node means nothing here */
+    /* checked first: passes are numbered per thread, so n->run of another thread's node means nothing here */
     if (n->thread != r->thread)
         return tn_raise(TN_ESTATE,
                         "%s: %s was recorded by another thread; a tape belongs to the thread that recorded it",
@@ -77,7 +77,7 @@ static tn_status visit(tn__engine_run *r, tn__node **heap, tn__node *n)
     return TN_OK;
 }
 
-/* The list of all nodes below the roots; and the gradients of the roots themselves. */
+/* Puts all nodes that the roots depend on into r->list, largest number first. */
 static tn_status collect(tn__engine_run *r)
 {
     const tn__backward_pass *p = r->p;
@@ -113,7 +113,7 @@ static tn_status collect(tn__engine_run *r)
     return tn__self.error;
 }
 
-/* For tn_grad_of: marks the nodes that lead to a target; the others are not computed. The list is reversed meanwhile,
+/* For tn_grad_of: marks the nodes that lead to a target; the others are not computed. Reverses the list while it works,
  * so that inputs come first. */
 static void mark_wanted(tn__engine_run *r)
 {
@@ -128,7 +128,7 @@ static void mark_wanted(tn__engine_run *r)
     for (r->list = NULL; back;) {
         n = back;
         n->wanted =
-            (n->op->saves & TN__SAVE_ALL_IN) != 0; /* a checkpoint: what it leads to is not known before it runs */
+            (n->op->saves & TN__SAVE_ALL_IN) != 0; /* a checkpoint: its leaves are not known before it runs again */
         for (int i = 0; i < n->nin && !n->wanted; i++) {
             const tn__edge *e = &n->edge[i];
             n->wanted = (e->node && e->node->run == r->id && e->node->wanted) || (r->outer && e->leaf);
@@ -171,7 +171,7 @@ static tn_status plant_seeds(tn__engine_run *r)
     return TN_OK;
 }
 
-/* Targets of tn_grad_of that are not leaves: their gradient is complete when their node's turn comes. */
+/* Stores the gradients of tn_grad_of's targets that are results of n: they are complete when n's turn comes. */
 static void catch_targets(tn__engine_run *r, const tn__node *n)
 {
     for (int k = 0; r->found && k < r->p->count; k++) {
@@ -180,7 +180,7 @@ static void catch_targets(tn__engine_run *r, const tn__node *n)
     }
 }
 
-/* Gradients that tn_retain_grad asked for, with those it has had, are set aside until nothing can fail any more. */
+/* For tn_retain_grad: sets n's gradients aside, added to those retained before, until nothing can fail any more. */
 static tn_status keep_grads(tn__engine_run *r, tn__node *n)
 {
     for (tn__watch *w = n->watches; w; w = w->next) {
@@ -193,7 +193,7 @@ static tn_status keep_grads(tn__engine_run *r, tn__node *n)
     return tn__self.error;
 }
 
-/* Then they are handed over; after a failure they are dropped. */
+/* Ends keep_grads: makes the gradients set aside the retained ones; after a failure drops them. */
 static void settle_kept(const tn__engine_run *r, bool well)
 {
     for (tn__node *n = r->keeps ? r->list : NULL; n; n = n->next)
@@ -206,7 +206,7 @@ static void settle_kept(const tn__engine_run *r, bool well)
         }
 }
 
-/* Raises: a gradient does not have its leaf's shape, because tn_adopt has made another tensor of the leaf meanwhile. */
+/* Raises: a gradient does not have its leaf's shape, because tn_adopt has replaced the leaf's tensor meanwhile. */
 static tn_status not_of_its_shape(const tn_tensor *leaf, const tn_tensor *grad, const char *what, const char *advice)
 {
     char a[192], b[192];
@@ -215,8 +215,8 @@ static tn_status not_of_its_shape(const tn_tensor *leaf, const tn_tensor *grad, 
                     tn_shape_text(grad->l.shape, b, sizeof b), advice);
 }
 
-/* Adds to the leaf's old gradient where tn_adopt may have changed the leaf: another shape is an error, for another
- * number type the sum is made in the leaf's. */
+/* Handles a leaf that tn_adopt changed after its old gradient was made: another shape is an error; for another dtype
+ * the sum with the old gradient is computed here, in the leaf's dtype. */
 static tn_status meet_old_grad(tn__grad_slot *s)
 {
     tn_tensor *leaf = s->leaf, *sum;
@@ -238,7 +238,7 @@ static tn_status ready_slot(tn__grad_slot *s)
     if (!s->grad) return TN_OK;
     tn_tensor *leaf = s->leaf;
     if (s->rows && !tn__rows_fit(leaf, s->grad, s->rows)) return tn__self.error;
-    if (s->rows && leaf->rows) { /* both are kept as few rows: so is the sum, and leaf->grad is not changed yet */
+    if (s->rows && leaf->rows) { /* both are stored as few rows: so is the sum, and leaf->grad is not changed yet */
         s->whole = tn__rows_add(leaf, &s->grad, &s->rows, leaf->rows, leaf->grad, -1);
         s->ready = s->whole ? tn_keep(s->grad) : NULL;
         return tn__self.error;
@@ -251,7 +251,7 @@ static tn_status ready_slot(tn__grad_slot *s)
     if (!(s->ready = tn__own(s->grad, leaf->dtype)) || !leaf->grad) return tn__self.error;
     if (meet_old_grad(s) != TN_OK || !tn__tape.anomaly) return tn__self.error;
     tn__tape.inside++;
-    /* anomaly mode checks the sum before any is attached */
+    /* anomaly mode checks the sum before any gradient is attached */
     tn_tensor *sum = s->whole ? s->ready : tn_add(leaf->grad, s->ready);
     tn__tape.inside--;
     tn__check_finite(sum, "backward", "the sum of a leaf's gradients");
@@ -267,11 +267,11 @@ static void attach(tn__grad_slot *s)
     s->ready = s->rows = NULL;
 }
 
-/* After a failure: the tape is consumed, and the generators stand where it began, so that a second forward pass draws
- * the same, unless they were seeded since. Only those known to be alive: the thread's own and the one in use. */
+/* After a failure: consumes the tape and restores the generators' states from its start (a second forward pass draws
+ * the same), unless they were seeded since. Only those known to be alive: the thread's own and the current one. */
 static void undo(tn__engine_run *r)
 {
-    for (tn__node *n = r->list; n; n = n->next) { /* the oldest node comes last, so its state is the one that remains */
+    for (tn__node *n = r->list; n; n = n->next) { /* the oldest node comes last, so its state is the final one */
         tn_generator *g = n->generator;
         if (g != &tn__self.own && g != tn_current_generator()) g = NULL;
         if (g && g->seed == n->before.seed && g->position > n->before.position) *g = n->before;
@@ -308,8 +308,8 @@ static tn_status check_pass(const tn__backward_pass *p)
     return TN_OK;
 }
 
-/* A node whose gradients are complete: its hooks see them, targets take theirs, and the op's backward makes those of
- * its inputs. */
+/* Processes a node whose gradients are complete: calls its hooks, stores those of targets, and runs the op's backward,
+ * which computes the gradients of its inputs. */
 static tn_status pass_node(tn__engine_run *r, tn__node *n)
 {
     bool any = false;
@@ -330,7 +330,7 @@ static tn_status pass_node(tn__engine_run *r, tn__node *n)
     return TN_OK;
 }
 
-/* How often the nodes of the list lead to each leaf; nobody is told where a checkpoint may lead to any of them. */
+/* Counts the uses of each leaf in the list. A checkpoint may use any leaf: then r->ready is not called at all. */
 static tn_status count_uses(tn__engine_run *r)
 {
     for (const tn__node *n = r->list; n && r->ready; n = n->next) {
@@ -344,7 +344,7 @@ static tn_status count_uses(tn__engine_run *r)
     return TN_OK;
 }
 
-/* Behind node n: the leaves that it was the last to lead to are complete, or complete but for lookups. */
+/* Called after node n: reports the leaves whose last use it was, or whose other uses are all lookups. */
 static void tell_ready(tn__engine_run *r, const tn__node *n)
 {
     for (int i = 0; i < n->nin && tn__self.error == TN_OK; i++) {
@@ -365,7 +365,7 @@ static tn_status pass(tn__engine_run *r)
     const tn__backward_pass *p = r->p;
     tn_scope                 outer = tn_scope_begin();
     r->id = ++tn__tape.runs, r->thread = tn__thread_id();
-    tn__self.mode = (tn_mode){.no_grad = !p->create_graph}; /* types are as the forward left them */
+    tn__self.mode = (tn_mode){.no_grad = !p->create_graph}; /* autocast off: the tape holds the conversions */
     if (p->count && !(r->found = tn__mem_zeroed((size_t)p->count * sizeof *r->found))) goto done;
     if (collect(r) != TN_OK) goto done;
     if (r->found) mark_wanted(r);
@@ -394,12 +394,12 @@ static void end_run(tn__engine_run *r)
     tn__mem_put(r->found, (size_t)r->p->count * sizeof *r->found);
 }
 
-/* Gives tn_grad_of's gradients to the caller's scope. */
+/* Moves tn_grad_of's gradients to the caller's scope. */
 static void hand_over(tn__engine_run *r)
 {
     const tn__backward_pass *p = r->p;
     for (int k = 0; k < p->count && r->found; k++) {
-        for (int j = 0; j < k && !r->found[k] && !r->outer; j++) /* asked for twice */
+        for (int j = 0; j < k && !r->found[k] && !r->outer; j++) /* the same target twice */
             if (p->wrt[j] == p->wrt[k] && p->grad[j]) r->found[k] = tn_keep(p->grad[j]);
         if (tn__self.error != TN_OK) break;
         p->grad[k] = tn__scoped(r->found[k]); /* which drops it if it fails */

@@ -1,57 +1,55 @@
-/* engine.h — one pass over the tape, as engine.c (the walk), run_node.c (one node) and accumulate.c (where gradients
- * go) share it. Private to them. */
+/* engine.h — the state of one pass over the tape, shared by engine.c (the walk), run_node.c (one node) and accumulate.c
+ * (destinations of gradients). Private to them. */
 #ifndef TENON_AUTOGRAD_TAPE_ENGINE_H
 #define TENON_AUTOGRAD_TAPE_ENGINE_H
 
 #include "autograd/tape/tape.h"
 
 typedef struct {
-    tn_tensor *leaf;  /* kept */
-    tn_tensor *grad;  /* kept; NULL so far */
-    tn_tensor *rows;  /* which rows grad has; NULL: all */
-    tn_tensor *ready; /* what will be attached */
-    bool       whole; /* ready is already the sum with the leaf's old gradient */
-    /* Edges that lead to it and have not been passed yet, and those of them that are no lookups: counted where somebody
-     * is told. */
+    tn_tensor *leaf;  /* owned */
+    tn_tensor *grad;  /* owned; NULL: none yet */
+    tn_tensor *rows;  /* indices of the rows that grad holds; NULL: all rows */
+    tn_tensor *ready; /* the gradient that will be attached to the leaf */
+    bool       whole; /* ready already includes the leaf's old gradient */
+    /* Edges to the leaf that have not been passed yet; those of them that are not lookups. Counted only for ready(). */
     int64_t uses, products;
 } tn__grad_slot;
 
 typedef struct tn__engine_run {
     const tn__backward_pass *p;
-    struct tn__engine_run   *outer;  /* leaves collect there */
-    struct tn__engine_run   *around; /* the pass during which this one was called, by a checkpoint or a hook */
+    struct tn__engine_run   *outer;  /* the pass in which leaves collect; NULL: this one */
+    struct tn__engine_run   *around; /* the pass that called this one, from a checkpoint or a hook */
     uint64_t                 id, thread, floor;
-    tn__grad_slot           *slots; /* in the order in which the leaves were met */
+    tn__grad_slot           *slots; /* in the order of the leaves' first gradients */
     int64_t                  nslots, capacity;
     int64_t                 *table; /* open addressing: 1 + the slot's index, 0 empty */
     int64_t                  table_size;
-    tn_tensor              **found; /* tn_grad_of's gradients, one a target, kept */
+    tn_tensor              **found; /* tn_grad_of's gradients, one for each target, owned; NULL: tn_backward */
     tn__node                *list;  /* largest number first */
-    bool                     keeps; /* gradients wait for tn_retain_grad */
-    tn_grad_ready            ready; /* is told of complete gradients; or NULL */
+    bool                     keeps; /* gradients are set aside for tn_retain_grad */
+    tn_grad_ready            ready; /* called for complete gradients; may be NULL */
     void                    *ready_user;
 } tn__engine_run;
 
-/* The leaf's slot, made if need be. NULL: no memory. */
+/* The leaf's slot, created on first use. NULL: raised, out of memory. */
 tn__grad_slot *tn__leaf_slot(tn__engine_run *r, tn_tensor *leaf);
-/* Where a leaf's gradient goes: to a target of this pass or of one around it, or to the leaf's slot. NULL: nowhere
- * (bad: no memory for it). */
+/* The place of a leaf's gradient: a target of this pass or of an outer one, or the leaf's slot. NULL: the gradient is
+ * not needed, or, with *bad, raised. */
 tn_tensor **tn__leaf_target(tn__engine_run *r, tn_tensor *leaf, bool *bad);
-/* The same for input i of node n. */
+/* The place of the gradient of input i of node n; NULL as for tn__leaf_target. */
 tn_tensor **tn__target(tn__engine_run *r, const tn__node *n, int i, bool *bad);
-/* Is that gradient wanted? */
+/* True if that gradient is needed. */
 bool tn__leads_on(tn__engine_run *r, const tn__node *n, int i);
-/* Adds g to what is there; in place where no other handle shares the memory. */
+/* Adds g to *to, which may be NULL; in place if no other handle shares its memory. False: raised. */
 bool tn__add_to(tn__engine_run *r, tn_tensor **to, tn_tensor *g);
-/* g, or a copy of it: dense, of number type dt, and sharing memory with no other handle. The caller owns it.
- * */
+/* g, or a copy of it: dense, of dtype dt, and sharing memory with no other handle. The caller owns it. NULL: raised. */
 tn_tensor *tn__own(tn_tensor *g, tn_dtype dt);
 /* Calls the hooks of a result or leaf on its gradient. */
 tn_status tn__hooked(tn__watch *w, int output, tn_tensor **g, const char *who);
-/* Adds g's rows at index, except where the index is skip, to the rows that are there (NULL: none yet). */
+/* Adds g's rows at index, except where the index is skip, to the rows in *grad, *rows (NULL: none yet). False: raised. */
 bool tn__rows_add(const tn_tensor *leaf, tn_tensor **grad, tn_tensor **rows, const tn_tensor *index, const tn_tensor *g,
                   int64_t skip);
-/* Runs the backward of n and passes its gradients on to where its inputs came from. */
+/* Runs the backward of n and adds its results to the gradients of the nodes and leaves that its inputs came from. */
 tn_status tn__run_node(tn__engine_run *r, tn__node *n);
 
 #endif

@@ -1,15 +1,14 @@
-/* history.c — how the other views of a memory learn that an in-place op has written to it.
+/* history.c — updates the nodes of all views of a memory after an in-place op has written to it.
  *
- * Handles that are views of each other show one memory. When a recorded op has written to it through one of them, the
- * others show new numbers, while their nodes still describe how the old ones were computed. So the storage keeps a
- * history: the node of which all of its elements, in order, are the result now. After an op that wrote over all of
- * them, this is the op's own node. After one that wrote through a view of a part, it is an `overwrite`: the elements as
- * they were before, with the op's result at the view's place. A handle that is found outdated when it is next used on
- * the tape gets a new node, a `strided` view of that history; so z[:, 1:3] *= y and z afterwards have the gradients
- * that they should. The view that was written through gets such a node at once: what flows through it flows through the
- * whole, as they are one memory.
+ * Handles that are views of each other share one memory. When a recorded op has written to it through one of them, the
+ * others show new values, while their nodes still describe how the old values were computed. So the storage keeps a
+ * history: the node whose result all of its elements, in order, are now. After an op that overwrote all elements, this
+ * is the op's own node. After one that wrote through a view of a part, it is an `overwrite`: the old elements, with the
+ * op's result at the view's place. A handle that is outdated when it is next used on the tape gets a new node, a
+ * `strided` view of that history; so the gradients are correct for z[:, 1:3] *= y and for z afterwards. The view that
+ * was written through gets such a node at once, because its gradient is a part of the gradient of the whole memory.
  *
- * The history begins where the first view of the memory was taken: from the target's node back over the views. */
+ * The base of the history is found from the target's node back through its views, to the tensor that was viewed. */
 #include "autograd/tape/for_rooms.h"
 #include "autograd/tape/tape.h"
 
@@ -26,7 +25,7 @@ static int members(const tn_tensor *x)
     return (int)((uint32_t)refs - (uint32_t)(refs >> 32));
 }
 
-/* A tensor that shows all of x's memory, with the node that it has now; only for tn__record. */
+/* A tensor that shows all of x's memory and has the given node; only for tn__record. */
 static tn_tensor all_of(const tn_tensor *x, tn__object *node, uint8_t output, tn_shape shape)
 {
     tn_tensor all = {.dtype = x->dtype, .storage = x->storage, .node = node, .output = output};
@@ -36,8 +35,8 @@ static tn_tensor all_of(const tn_tensor *x, tn__object *node, uint8_t output, tn
 
 static bool is_view(const tn__node *n) { return n && n->op->view && !n->copied; }
 
-/* What x is a view of, maybe through other views: the tensor of the whole memory, as it is before this write. False:
- * that cannot be told. */
+/* Sets *base to the tensor of the whole memory, before this write, that x is a view of, directly or through other
+ * views. False: it cannot be determined. */
 static bool base_of(const tn_tensor *x, const tn__history *h, tn_tensor *base)
 {
     const int64_t n = elements(x);
@@ -53,13 +52,13 @@ static bool base_of(const tn_tensor *x, const tn__history *h, tn_tensor *base)
     return true;
 }
 
-/* Is x itself the tensor of the whole memory, no view of it? Of constants each that looks like it is taken for it. */
+/* True if x is the tensor of the whole memory and not a view of it. A constant with the same layout counts as it. */
 static bool is_all_of(const tn_tensor *x, const tn__history *h)
 {
     return shows_all(x) && tn_shape_equal(x->l.shape, h->shape) && !is_view(tn__node_of(x));
 }
 
-/* A node for x: its place in what `node` has made of the whole memory. */
+/* A node for x: a view of the whole memory, which is result `output` of `node`. */
 static tn__node *view_of(const tn_tensor *x, tn__object *node, uint8_t output, tn_shape shape)
 {
     tn_tensor all = all_of(x, node, output, shape);
@@ -82,7 +81,7 @@ static void add_history(tn__storage *s, tn__history *h)
 bool tn__watch_memory(tn_tensor *t)
 {
     if (members(t) == 1 || tn__history_of(t)) return true;
-    tn__history *h = new_history(t); /* empty: nothing was written over yet */
+    tn__history *h = new_history(t); /* empty: nothing was overwritten yet */
     if (h) add_history(t->storage, h);
     return h != NULL;
 }
@@ -92,7 +91,7 @@ bool tn__rebase_begin(tn__rebase *r, tn_tensor *x, tn__node *node)
     tn_tensor  base;
     const bool all = shows_all(x);
     *r = (tn__rebase){.history = tn__history_of(x)};
-    /* no other handle shows this memory: x's own node suffices */
+    /* no other handle shows this memory: x's node suffices */
     if (all && members(x) == 1 && !r->history) return true;
     const bool known = base_of(x, r->history, &base);
     if (!all && !known)
@@ -149,7 +148,7 @@ void tn__rebase_commit(tn__rebase *r, tn_tensor *x)
 bool tn__renew(tn_tensor *x, const char *who, const char *what, int i)
 {
     const tn__history *h = tn__newer(x);
-    if (!h) { /* the history that is there is another family's */
+    if (!h) { /* the storage's histories belong to other families */
         x->version = atomic_load_explicit(&x->storage->taped, memory_order_relaxed);
         return true;
     }

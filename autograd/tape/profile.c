@@ -1,5 +1,5 @@
-/* profile.c — times ops and spans while a profile is open. What is off costs one branch at each op: tn__tape.profile.
- * Without memory a profile loses events and counts them; it never makes the profiled calls fail. */
+/* profile.c — times ops and spans while a profile is open. Without one each op pays one branch, on tn__tape.profile.
+ * Out of memory, a profile loses events and counts the lost ones; it never makes the profiled calls fail. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* clock_gettime */
 #endif
@@ -16,7 +16,7 @@ static int64_t now(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* ---- entries: a module, a name and what it is -------------------------------------------------------------------- */
+/* ---- entries: a module, a name and a kind ------------------------------------------------------------------------ */
 
 static uint64_t hash_of(const char *module, const char *name, tn__timed what)
 {
@@ -78,7 +78,7 @@ static int32_t entry_of(tn_profile *p, const char *module, const char *name, tn_
     return p->table[at] - 1;
 }
 
-/* ---- what is timed ----------------------------------------------------------------------------------------------- */
+/* ---- timing ------------------------------------------------------------------------------------------------------ */
 
 void tn__timed_begin(const char *module, const char *name, tn__timed what, bool backward)
 {
@@ -99,7 +99,8 @@ void tn__timed_begin(const char *module, const char *name, tn__timed what, bool 
 void tn__timed_end(void)
 {
     tn_profile *p = tn__tape.profile;
-    if (!p || !p->depth || --p->depth >= TN__PROFILE_DEPTH) return; /* it was opened in between */
+    if (!p || !p->depth || --p->depth >= TN__PROFILE_DEPTH)
+        return; /* the profile was opened after the op or span began */
     tn__timed_event e = p->under_way[p->depth].e;
     e.ns = now() - e.start;
     if (p->depth) p->under_way[p->depth - 1].inside += e.ns;
@@ -130,7 +131,7 @@ void tn_span_end(void)
     if (tn__tape.profile) tn__timed_end();
 }
 
-/* ---- beginning and end ------------------------------------------------------------------------------------------- */
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
 tn_profile *tn_profile_begin(void)
 {

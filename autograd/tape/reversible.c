@@ -1,14 +1,14 @@
-/* reversible.c — reversible residual blocks: one node for all of them, which keeps their last results alone. Its
+/* reversible.c — reversible residual blocks: one node for all of them, which saves only their last results. Its
  * backward goes from the last block to the first:
  *
  *   h = g(y1) on a tape,  x2 = y2 - h,  gy1 += ∂h/∂y1 · gy2;   h = f(x2) on a tape,  x1 = y1 - h,  gy2 += ∂h/∂x2 · gy1
  *
- * Leaves used inside (parameters) collect in the backward that is under way, as in checkpoint.c. */
+ * Leaves used inside (parameters) collect in the running backward, as in checkpoint.c. */
 #include "autograd/tape/tape.h"
 
 #include <string.h>
 
-/* Of each half: where the generator stood, and what its function wants to find again. */
+/* For each half of a block: the generator's state before it, and the memo of its function. */
 typedef struct {
     tn_generator before;
     tn_tensor   *memo;
@@ -16,11 +16,11 @@ typedef struct {
 typedef struct {
     tn_reversible_fn fn;
     int64_t          blocks;
-    half            *halves; /* [2 · blocks], and behind them what user pointed to */
-    size_t           bytes;  /* of all that */
-    bool            *taken;  /* set when the node has them */
+    half            *halves; /* [2 · blocks], followed by the copy of the user's bytes */
+    size_t           bytes;  /* size of halves and that copy */
+    bool            *taken;  /* set when the node owns halves */
     tn_mode          mode;
-    tn__used         used; /* the node's, filled in by the first run */
+    tn__used         used; /* filled by the first run, in the node's copy of these args */
 } args_t;
 
 static bool take_args(void *to, const void *from)
@@ -39,11 +39,11 @@ static void free_args(void *args)
 static bool infer(tn_ctx *c)
 {
     (void)c;
-    return true; /* tn_reversible makes the record itself */
+    return true; /* not called: tn_reversible records the node itself */
 }
 static void forward(tn_ctx *c) { (void)c; }
 
-/* What half i adds, of the shape of what it is added to; NULL: raised. What fn leaves in its memo is kept. */
+/* The result of half i's function, of the shape of `like`, to which it is added; NULL: raised. Keeps fn's memo. */
 static tn_tensor *run(const args_t *a, int64_t i, tn_tensor *x, const tn_tensor *like)
 {
     char       s[192], t[192];
@@ -58,7 +58,8 @@ static tn_tensor *run(const args_t *a, int64_t i, tn_tensor *x, const tn_tensor 
     return NULL;
 }
 
-/* Half i again, on a tape: what it added, in *h; the gradient of x by g, that of what it was added to; NULL: none. */
+/* Runs half i again, on a tape. *h is its result. Returns the gradient of x, given the gradient g of the sum to which
+ * the result was added; NULL: none, or raised. */
 static tn_tensor *run_back(tn_back *b, int64_t i, tn_tensor *x, tn_tensor *g, tn_tensor **h)
 {
     const args_t  *a = b->args;
@@ -80,10 +81,10 @@ static tn_tensor *run_back(tn_back *b, int64_t i, tn_tensor *x, tn_tensor *g, tn
     return grad;
 }
 
-/* a, or a + b, in a's number type: the caller's own. */
+/* a + b, in a's dtype, or a if b is NULL; owned by the caller. */
 static tn_tensor *sum(tn_tensor *a, tn_tensor *b) { return tn_keep(b ? tn_add(a, tn_to(b, tn_dtype_of(a))) : a); }
 
-/* *old gives way to now. */
+/* Drops *old and stores `now` there. */
 static void replace(tn_tensor **old, tn_tensor *now)
 {
     tn_drop(*old);
@@ -93,7 +94,7 @@ static void replace(tn_tensor **old, tn_tensor *now)
 static void backward(tn_back *b)
 {
     const args_t *a = b->args;
-    tn_tensor    *y[2], *g[2]; /* ours */
+    tn_tensor    *y[2], *g[2]; /* owned */
     if (!tn__used_unchanged(&a->used, "tn_reversible")) return;
     for (int k = 0; k < 2; k++) {
         y[k] = tn_keep(b->out[k]);
@@ -101,7 +102,7 @@ static void backward(tn_back *b)
         if (g[k] && !b->gy[k]) tn__fill(g[k], 0);
     }
     for (int64_t i = 2 * a->blocks - 1; i >= 0 && tn__self.error == TN_OK; i--) {
-        const int      to = (int)(i % 2), from = 1 - to; /* half 1 adds to y[1] what it makes of y[0] */
+        const int      to = (int)(i % 2), from = 1 - to; /* half 1 adds fn(y[0]) to y[1] */
         const tn_scope s = tn_scope_begin();
         tn_tensor     *h = NULL, *grad = run_back(b, i, y[from], g[to], &h);
         if (h && tn__self.error == TN_OK) {
@@ -129,7 +130,7 @@ static const tn_op op = {.size = sizeof(tn_op),
                          .forward = forward,
                          .backward = backward};
 
-/* Both results, the caller's own. */
+/* Computes both results, owned by the caller. False: raised, both NULL. */
 static bool run_all(const args_t *a, tn_tensor *const x[2], tn_tensor *y[2])
 {
     tn_tensor *now[2] = {tn_keep(x[0]), tn_keep(x[1])};
@@ -204,6 +205,6 @@ tn_status tn_reversible(tn_reversible_fn fn, const void *user, size_t bytes, int
     if (!taken) free_args(&args);
     for (int k = 0; k < 2 && tn__self.error == TN_OK; k++) y[k] = tn__scoped(own[k]), own[k] = NULL;
     if (tn__self.error == TN_OK) return TN_OK;
-    *g = before; /* a call that failed has drawn nothing */
+    *g = before; /* a failed call draws no random numbers */
     return y[0] = y[1] = NULL, tn__self.error;
 }

@@ -1,5 +1,5 @@
-/* run_node.c — one node of the tape: what it saved is checked and handed to its backward, and the gradients that it
- * returns are summed to the inputs' shapes and converted to their number types. */
+/* run_node.c — the backward of one node: checks the saved tensors, calls the op's backward, sums the gradients to the
+ * inputs' shapes and converts them to the inputs' dtypes. */
 #include "autograd/tape/engine.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static tn_status check_version(const tn__node *n, const tn__saved *s, const char
                     who, n->op->name, what, i, who, n->op->name);
 }
 
-/* The gradient in the shape and the number type of input i of n. */
+/* g in the shape and dtype of input i of n. */
 static tn_tensor *fitted(const tn__node *n, int i, tn_tensor *g)
 {
     char a[192], b[192];
@@ -46,7 +46,7 @@ static tn_tensor *fitted(const tn__node *n, int i, tn_tensor *g)
 
 enum { FEW = 8 };
 
-/* Fills in what the backward reads: the saved tensors, and whose gradient is wanted. */
+/* Fills in what the backward reads: the saved tensors, and the inputs whose gradient is needed. */
 static tn_status fill(tn__engine_run *r, tn__node *n, bool *need, tn_tensor **in, tn_tensor **out)
 {
     bool homed = false;
@@ -60,7 +60,7 @@ static tn_status fill(tn__engine_run *r, tn__node *n, bool *need, tn_tensor **in
         if (check_version(n, &n->saved_out[i], "result", i) != TN_OK) return tn__self.error;
         out[i] = n->saved_out[i].t;
         if (!r->p->create_graph || !out[i]) continue;
-        if (!(out[i] = tn__alias(out[i], &out[i]->l))) return tn__self.error; /* on the tape where the result was */
+        if (!(out[i] = tn__alias(out[i], &out[i]->l))) return tn__self.error; /* it gets the result's node */
         out[i]->node = &n->object, out[i]->output = (uint8_t)i;
         atomic_fetch_add_explicit(&n->object.refs, 1, memory_order_relaxed);
     }
@@ -68,7 +68,7 @@ static tn_status fill(tn__engine_run *r, tn__node *n, bool *need, tn_tensor **in
     return tn__self.error;
 }
 
-/* In anomaly mode: is the gradient of input i finite? */
+/* In anomaly mode: raises if the gradient of input i is not finite. */
 static bool finite_gradient(const tn__node *n, int i, const tn_tensor *g)
 {
     char       what[64], who[600];
@@ -78,7 +78,7 @@ static bool finite_gradient(const tn__node *n, int i, const tn_tensor *g)
     return tn__check_finite(g, who, what);
 }
 
-/* Adds the gradients that the backward has returned to those of the nodes and leaves that the inputs came from. */
+/* Adds the gradients returned by the backward to those of the nodes and leaves that the inputs came from. */
 static void pass_on(tn__engine_run *r, tn__node *n, const bool *need, tn_tensor *const *gx)
 {
     for (int i = 0; i < n->nin && tn__self.error == TN_OK; i++) {
@@ -122,7 +122,7 @@ tn_status tn__run_node(tn__engine_run *r, tn__node *n)
                      .gx = gx,
                      .engine = engine};
         tn__tape.inside++;
-        const int keep = errno; /* which the C library's functions of f64 set */
+        const int keep = errno; /* the C library's f64 functions set errno */
         fn(&b);
         errno = keep;
         tn__tape.inside--;

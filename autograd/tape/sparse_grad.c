@@ -1,13 +1,13 @@
-/* sparse_grad.c — the gradient of a table of which few rows were looked up: those rows alone.
+/* sparse_grad.c — the gradient of a table in which few rows were looked up, stored as those rows only.
  *
- * Kept are the numbers of the rows, rising, and the rows: [m] and [m, width]. Rows are added in the order of their
- * indices to those that were there before, so that the bits are those of a dense gradient. Where a dense one is needed
- * (tn_grad, a hook, another op on the same leaf), it is made dense and stays so. */
+ * Stored are the ascending indices of the rows, [m], and the rows, [m, width]. New rows are added to the old ones in
+ * the order of their indices, so that the bits are those of a dense gradient. If a dense gradient is needed (tn_grad, a
+ * hook, another op on the same leaf), it is converted and stays dense. */
 #include "autograd/tape/engine.h"
 
 #include <string.h>
 
-/* Where row is in the rising list. */
+/* The position of row in the ascending list. */
 static int64_t place(const int64_t *list, int64_t n, int64_t row)
 {
     int64_t low = 0;
@@ -19,7 +19,7 @@ static int64_t place(const int64_t *list, int64_t n, int64_t row)
     return low;
 }
 
-/* The numbers of all rows, old and new, rising, each once: owned by the caller. */
+/* The indices of all rows, old and new, ascending, each once; owned by the caller. NULL: raised. */
 static tn_tensor *numbers(const tn_tensor *old, const int64_t *index, int64_t n, int64_t skip)
 {
     const int64_t before = old ? old->l.shape.d[0] : 0;

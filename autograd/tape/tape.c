@@ -1,4 +1,4 @@
-/* tape.c — nodes: what is recorded of an op for its backward, and how a node is freed. */
+/* tape.c — nodes: recording an op for its backward, freeing a node; leaves, hooks and anomaly mode. */
 #include "autograd/tape/tape.h"
 
 #include <stdarg.h>
@@ -8,7 +8,7 @@ _Thread_local tn__tape_state tn__tape;
 
 static size_t aligned(size_t n) { return (n + 15) / 16 * 16; }
 
-/* ---- the end of nodes -------------------------------------------------------------------------------------------- */
+/* ---- freeing nodes ----------------------------------------------------------------------------------------------- */
 
 static void drop_saved(tn__saved *s)
 {
@@ -41,8 +41,8 @@ static void end_one(tn__node *n)
     tn__mem_put(n, n->bytes);
 }
 
-/* Ending a node drops tensors, which drops their nodes ... so the nodes are queued, and only the outermost call works
- * the queue off: a tape of a million ops ends in constant stack. */
+/* Freeing a node drops tensors, which drops their nodes, and so on down the tape. So nodes are queued, and only the
+ * outermost call empties the queue: a tape of a million ops is freed with constant stack. */
 static void node_end(tn__object *o)
 {
     tn__node *n = (tn__node *)(void *)o;
@@ -63,7 +63,7 @@ void tn__retained_moves(tn__node *n, int output, tn__node *to, int to_output)
 {
     if (n == to) return;
     for (tn__watch **at = &n->watches, *w; (w = *at);) {
-        if (w->fn || w->output != output || w->grad) { /* hooks stay with the numbers that they were hung on */
+        if (w->fn || w->output != output || w->grad) { /* a hook stays on the values it was set for */
             at = &w->next;
             continue;
         }
@@ -96,7 +96,7 @@ void tn__path_text(char *to, size_t size)
         if (tn__self.path[i]) at += (size_t)snprintf(to + at, size - at, "%s%s", at ? "." : "", tn__self.path[i]);
 }
 
-/* If only a profile needs the path, a failure is not raised. */
+/* A copy of the module path. Out of memory: raised in anomaly mode; NULL if only a profile needs it. */
 static char *path_copy(void)
 {
     char buf[512], *p;
@@ -161,8 +161,8 @@ tn__node *tn__record(const tn_op *op, int nin, tn_tensor *const *in, int nout, c
     return n;
 }
 
-/* A tensor saved for backward is a handle of its own: the original may later be rebound to another node by an in-place
- * op, and a node that held it would then hold itself. A leaf is never rebound and can be kept as it is. */
+/* A tensor saved for the backward is a new handle: an in-place op may later give the original another node, and a node
+ * that held the original would then own itself. A leaf never gets a node and is saved directly. */
 static tn_tensor *save(tn_tensor *x)
 {
     if (x->leaf) return tn_keep(x);
@@ -193,7 +193,7 @@ bool tn__record_results(tn__node *n, tn_tensor *const *out)
 {
     for (int i = 0; i < n->nout; i++) {
         if (!(i < 16 && n->op->saves & TN_SAVE_OUT(i))) continue;
-        /* without its node, or the node would own itself */
+        /* a handle without the node, or the node would own itself */
         if (!(n->saved_out[i].t = tn__alias_guest(out[i]))) return false;
         n->saved_out[i].version = tn__version_of(out[i]);
     }
@@ -249,7 +249,7 @@ tn_tensor *tn_grad(const tn_tensor *t)
     int             output;
     const tn__node *n = tn__node_now(t, &output);
     if (n) return n->kept[output];
-    if (t->rows) { /* making the gradient dense does not change t, so that t may be const */
+    if (t->rows) { /* t is const to the caller: a dense gradient has the same values */
         tn_tensor *leaf = (tn_tensor *)(uintptr_t)t;
         if (!tn__rows_spread(leaf, &leaf->grad, &leaf->rows)) return NULL;
     }
@@ -286,7 +286,7 @@ tn_tensor *tn_detach(tn_tensor *t)
     return d;
 }
 
-/* The hooks of a leaf hang on the leaf. */
+/* The hooks of a leaf; the leaf owns them. */
 typedef struct {
     tn__object object;
     tn__watch *list;
@@ -333,7 +333,7 @@ static tn_status watch(const char *name, tn_tensor *t, tn_grad_hook fn, void *us
     tn__watch *w = tn__mem_get(sizeof *w);
     if (!w) return tn__self.error;
     *w = (tn__watch){.output = t->output, .fn = fn, .user = user};
-    while (*list) list = &(*list)->next; /* hooks run in the order in which they came */
+    while (*list) list = &(*list)->next; /* hooks run in the order in which they were added */
     *list = w;
     return TN_OK;
 }
@@ -348,7 +348,7 @@ tn_status tn_on_grad(tn_tensor *t, tn_grad_hook hook, void *user)
 tn_status tn_retain_grad(tn_tensor *t)
 {
     if (tn__blocked()) return tn__self.error;
-    if (t && t->leaf) return TN_OK; /* a leaf's is kept anyway */
+    if (t && t->leaf) return TN_OK; /* a leaf keeps its gradient anyway */
     return watch("tn_retain_grad", t, NULL, NULL);
 }
 

@@ -1,5 +1,5 @@
-/* twice.c — the leaves (parameters) that a function used which runs without a tape, and again in the backward: with
- * other numbers in one of them, the second run would give the gradient of something that was never computed. */
+/* twice.c — checks that parameters do not change between a checkpointed function's two runs, the first without a tape,
+ * the second in the backward: with other values the second run would give the gradient of a result never computed. */
 #include "autograd/tape/tape.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
-/* gradcheck.c — are the gradients right? Compares them with differences.
+/* gradcheck.c — checks gradients by comparing them with differences.
  *
- *   f(x) = Σ wᵢ yᵢ(x) with random weights w, so that no error can hide in a symmetry of the result
+ *   f(x) = Σ wᵢ yᵢ(x) with random weights w, so that no symmetry of the result can hide an error
  *   f'(x) ≈ (-f(x + 2h) + 8 f(x + h) - 8 f(x - h) + f(x - 2h)) / 12h        error O(h⁴)
  *
  * Second derivatives: g(x, w) = Σ vᵢⱼ ∂f/∂xᵢⱼ, itself computed by the tape, is checked the same way. */
@@ -13,13 +13,13 @@ enum { MOST = 16 };
 
 typedef struct {
     tn_gradcheck_args c;
-    int               n; /* inputs, as copies */
-    tn_tensor        *x[MOST + 1];
-    tn_tensor        *weight; /* of the results */
-    tn_generator      draws;  /* where fn's own draws begin, each time */
+    int               n;           /* number of inputs */
+    tn_tensor        *x[MOST + 1]; /* copies of the inputs */
+    tn_tensor        *weight;      /* a weight for each element of the result */
+    tn_generator      draws;       /* the generator's state for each call of fn */
 } check;
 
-/* fn with the same random numbers each time */
+/* Calls fn, with the same random numbers each time. */
 static tn_tensor *evaluate(check *k)
 {
     tn_generator g = k->draws, *now = tn_use_generator(&g);
@@ -135,7 +135,8 @@ static tn_tensor *second_fn(tn_tensor *const *in, int n, void *user)
             sum = sum ? tn_add(sum, part) : part;
         }
     }
-    if (tn__self.error == TN_OK && !sum) sum = tn_scalar(0); /* the function is linear: nothing depends on x */
+    if (tn__self.error == TN_OK && !sum)
+        sum = tn_scalar(0); /* the function is linear: its gradient does not depend on x */
     return tn_scope_return(s, sum);
 }
 
@@ -182,8 +183,7 @@ tn_status tn_gradcheck_run(tn_gradcheck_args c)
         if (!in[i]) return tn_raise(TN_EINVAL, "tn_gradcheck: input %d is NULL", i);
         marked = marked || tn__wants_grad(in[i]);
     }
-    /* Copies in f64 that share nothing; those that want a gradient, or all floating ones if none says so, are
-     * checked. */
+    /* Copies in f64 that share no memory. Checked are those that require grad, or all floating ones if none does. */
     tn_generator before = *tn_current_generator();
     tn_scope     s = tn_scope_begin();
     const bool   no_grad = tn__self.mode.no_grad;

@@ -1,4 +1,4 @@
-/* graphviz.c — the tape as a graph: ops as boxes, leaves as ellipses, arrows from inputs to results. */
+/* graphviz.c — writes the tape as a graph: ops as boxes, leaves as ellipses, arrows from inputs to results. */
 #include "autograd/tape/tape.h"
 
 #include <inttypes.h>
@@ -45,7 +45,7 @@ tn_status tn_tape_dot(FILE *to, tn_tensor *root)
             char            text[192];
             tn_shape_text(n->shape[i], text, sizeof text);
             if (e->leaf) {
-                leaf(to, e->leaf); /* written once for each use: Graphviz takes the same name for the same ellipse */
+                leaf(to, e->leaf); /* written once for each use: one name is one ellipse to Graphviz */
                 fprintf(to, "  t%" PRIxPTR " -> n%" PRIu64 ";\n", (uintptr_t)e->leaf, n->seq);
             } else if (e->node) {
                 fprintf(to, "  n%" PRIu64 " -> n%" PRIu64 " [label=\"%s\"];\n", e->node->seq, n->seq, text);

@@ -1,4 +1,4 @@
-/* profile_show.c — a profile as rows, as a table, and as a trace that Chrome's chrome://tracing and Perfetto show. */
+/* profile_show.c — the output of a profile: rows, a table, and a trace for chrome://tracing and Perfetto. */
 #include "autograd/tape/profile.h"
 #include "core/base/checks.h"
 
@@ -41,7 +41,7 @@ static void one_way(FILE *to, int64_t calls, int64_t ns)
 
 static void line(FILE *to, const tn__timing *e, int64_t whole, const char *first, const char *second)
 {
-    const int64_t share = whole > 0 ? (1000 * all(e) + whole / 2) / whole : 0; /* in 1000 */
+    const int64_t share = whole > 0 ? (1000 * all(e) + whole / 2) / whole : 0; /* per mille */
     fprintf(to, "%4lld.%lld ", (long long)(share / 10), (long long)(share % 10));
     one_way(to, e->calls[0], e->ns[0]);
     one_way(to, e->calls[1], e->ns[1]);
@@ -54,13 +54,13 @@ static void title(FILE *to, const char *words)
             "ms", words);
 }
 
-/* Is module `path`, or one within it? */
+/* True if `module` is the module path[0 … length), or one inside it. */
 static bool within(const char *module, const char *path, size_t length)
 {
     return !strncmp(module, path, length) && (!module[length] || module[length] == '.' || !length);
 }
 
-/* Sums of those that match, over all entries that are rows. */
+/* Tests whether entry e belongs in the same sum as `like`. */
 typedef bool match(const tn__timing *e, const tn__timing *like, size_t length);
 static bool  same_name(const tn__timing *e, const tn__timing *like, size_t length)
 {
@@ -73,7 +73,7 @@ static bool same_module(const tn__timing *e, const tn__timing *like, size_t leng
 }
 static bool itself(const tn__timing *e, const tn__timing *like, size_t length) { return (void)length, e == like; }
 
-/* first: false if an entry before `like` matches, too: then this sum has been shown. */
+/* The sum over all rows that match `like`. *first: no earlier entry matches, so this sum was not printed before. */
 static tn__timing sum_of(const tn_profile *p, match *m, const tn__timing *like, size_t length, bool *first)
 {
     tn__timing sum = {.what = like->what};
@@ -86,7 +86,7 @@ static tn__timing sum_of(const tn_profile *p, match *m, const tn__timing *like, 
     return sum;
 }
 
-/* The largest first, found one after the other: tables are short, and take no memory this way. */
+/* Prints sums in falling order of time, by repeated search: tables are short, and this needs no memory. */
 static void by_time(FILE *to, const tn_profile *p, match *m, bool modules, int64_t whole)
 {
     int64_t last = INT64_MAX, last_at = -1;
@@ -156,7 +156,7 @@ tn_status tn_profile_trace(const tn_profile *p, const char *path)
         tn_json_open_object(w, NULL);
         tn_json_put_string(w, "name", t->name);
         tn_json_put_string(w, "cat", t->what == TN__TIMED_SPAN ? "span" : kinds[e->backward]);
-        tn_json_put_string(w, "ph", "X"); /* begin and length at once, in microseconds */
+        tn_json_put_string(w, "ph", "X"); /* a complete event: start and duration, in microseconds */
         tn_json_put_double(w, "ts", (double)(e->start - p->began) / 1e3);
         tn_json_put_double(w, "dur", (double)e->ns / 1e3);
         tn_json_put_i64(w, "pid", 1);
