@@ -24,7 +24,7 @@ extern "C" {
  * an op pays one branch. The functions do nothing if p is NULL, except tn_profile_trace, which raises. */
 typedef struct tn_profile tn_profile;
 TN_API tn_profile        *tn_profile_begin(void);
-TN_API void               tn_profile_end(tn_profile *p); /* only in the thread that began it */
+TN_API void               tn_profile_end(tn_profile *p); /* only in the thread of _begin */
 TN_API void               tn_profile_free(tn_profile *p);
 TN_API void               tn_profile_table(FILE *to, const tn_profile *p); /* by op, by module, by both */
 TN_API tn_status          tn_profile_trace(const tn_profile *p, const char *path);

@@ -30,7 +30,7 @@ TN__SAMPLES(abs, samples);
 
 tn_tensor *tn_abs(tn_tensor *x) { return tn_apply(&tn__op_abs, x); }
 
-#else /* ============================================================== kernels: contiguous, one number type */
+#else /* ==================================================================== kernels: contiguous, one dtype */
 
 static void TN__(abs_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {

@@ -42,7 +42,7 @@ TN__SAMPLES(add, samples);
 tn_tensor *tn_add(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_add, a, b, false); }
 tn_tensor *tn_add_(tn_tensor *a, tn_tensor *b) { return tn__binary_(&tn__op_add, a, b, false); }
 
-#else /* ============================================================== kernels: contiguous, one number type */
+#else /* ==================================================================== kernels: contiguous, one dtype */
 
 static void TN__(add_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {

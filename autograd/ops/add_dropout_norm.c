@@ -1,12 +1,12 @@
-/* add_dropout_norm — s = x + dropout(h) and y = layer_norm(s): the step between the parts of a Transformer's layer, in
- * one pass over memory forward and in one backward
+/* add_dropout_norm — s = x + dropout(h) and y = layer_norm(s): the step between the parts of a Transformer's layer, with
+ * one sweep through memory forward and one backward
  *
- *   With gs the gradient of s, which is its own plus layer norm's gradient from gy (layer_norm.c):
+ *   With gs the gradient of s, the sum of its direct gradient and of layer norm's gradient from gy (layer_norm.c):
  *   gx = gs        gh = gs under the mask of h        gweight, gbias as in layer_norm
  *
- * Each element has the bits that tn_layer_norm(tn_add(x, tn_dropout(h, p)), …) gives it, with the same random numbers:
- * no mask is kept, it is computed again from the generator's position (dropout.c). s is a result since the backward
- * reads it, and layers with norm_first use it; the statistics of the rows are a hidden result, for the backward. */
+ * Each element has the same bits as in tn_layer_norm(tn_add(x, tn_dropout(h, p)), …), with the same random numbers: no
+ * mask is stored, it is computed again from the generator's position (dropout.c). s is a result because the backward
+ * reads it and layers with norm_first use it; the statistics of the rows are a hidden result for the backward. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {
@@ -15,7 +15,7 @@ typedef struct {
 } args_t;
 enum { X, H, WEIGHT, BIAS };
 enum { Y, SUM, STAT };
-enum { NEAR = 2048, PAGE = 4096 }; /* elements of the longest row that is kept in L1; bytes */
+enum { NEAR = 2048, PAGE = 4096 }; /* maximum elements of a row buffered in L1; bytes */
 typedef struct {
     tn__dropped        drop;
     tn__norm_arguments norm;
@@ -152,9 +152,9 @@ tn_tensor *tn_add_dropout_norm_run(tn_add_dropout_norm_args a)
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-/* The place in a buffer on the stack where a row stays in L1 while it is written to memory by non-temporal stores. A
- * load waits for earlier stores to addresses with the same lower 12 bits (4K aliasing), as of rows of a multiple of
- * 4096 bytes: so the buffer's row begins at another offset in its page. */
+/* The place in a buffer on the stack for a row that stays in L1 while it is written to memory by non-temporal stores. A
+ * load waits for earlier stores to addresses with the same lower 12 bits (4K aliasing), for example in rows of a
+ * multiple of 4096 bytes: so the buffer's row starts at a different offset in its page. */
 static TN__REAL *TN__(beside)(TN__REAL *buffer, const TN__REAL *row)
 {
     return buffer + ((uintptr_t)row + PAGE / 4 - (uintptr_t)buffer) % PAGE / sizeof *buffer;
@@ -182,7 +182,7 @@ static void TN__(add_dropout_norm_backward)(int64_t row, int64_t n, void *const 
                                            near ? out[0] : NULL);
 }
 
-/* noinline: a frame of several pages costs stack probes (-fstack-clash-protection), which the common path is spared. */
+/* noinline: a frame of several pages costs stack probes (-fstack-clash-protection), which the common path avoids. */
 __attribute__((noinline)) static void TN__(fwd_near)(int64_t row, int64_t n, void *const *out, const void *const *in,
                                                      const kernel_args *a)
 {

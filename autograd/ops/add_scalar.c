@@ -1,4 +1,4 @@
-/* add_scalar — y = x + k for a plain number k, whole beside integers
+/* add_scalar — y = x + k for a plain number k, which must be whole if x holds integers
  *
  *   gx = gy */
 #ifndef TN__REAL /* =============================================================================== the room */
@@ -53,7 +53,7 @@ TN__SAMPLES(add_scalar, samples);
 tn_tensor *tn_add_scalar(tn_tensor *x, double k) { return tn_apply_args(&tn__op_add_scalar, &(args_t){k}, x); }
 tn_tensor *tn_add_scalar_(tn_tensor *x, double k) { return tn_apply_args_(&tn__op_add_scalar, &(args_t){k}, x); }
 
-#else /* ============================================================== kernels: contiguous, one number type */
+#else /* ==================================================================== kernels: contiguous, one dtype */
 
 static void TN__(add_scalar_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {

@@ -1,4 +1,4 @@
-/* allclose — |a - b| ≤ atol + rtol · |b|, element by element: bool, without gradient; tn_allclose says whether all are
+/* allclose — |a - b| ≤ atol + rtol · |b|, element by element: bool, without gradient; tn_allclose: true if all are
  *
  * Equal infinities are close; NaN is close to nothing, and nothing finite is close to an infinity. */
 #ifndef TN__REAL /* =============================================================================== the room */
@@ -54,7 +54,7 @@ bool tn_allclose(tn_tensor *a, tn_tensor *b, double rtol, double atol)
     return all;
 }
 
-#else /* ============================================================== kernels: contiguous, one number type */
+#else /* ==================================================================== kernels: contiguous, one dtype */
 
 static void TN__(allclose_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {

@@ -1,8 +1,8 @@
-/* amax, amin — the largest and the smallest over all dims, or those named; NaN wins
+/* amax, amin — the largest and the smallest element over all dims, or the given ones; NaN wins
  *
- *   gx = gy / count where x = y, else 0        (equal maxima share the gradient; count: how many there are)
+ *   gx = gy / count where x = y, else 0        (equal maxima share the gradient; count: the number of maxima)
  *
- * The count is a hidden second result, for the backward alone. */
+ * The count is a hidden second result for the backward. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/sum_lanes.h"
@@ -103,11 +103,11 @@ static tn_tensor *amax_call(const char *who, const tn_op *op, tn_reduce_args a)
 tn_tensor *tn_amax_run(tn_reduce_args a) { return amax_call("tn_amax", &tn__op_amax, a); }
 tn_tensor *tn_amin_run(tn_reduce_args a) { return amax_call("tn_amin", &tn__op_amin, a); }
 
-#else /* ============================================================ a reducer over blocks of one number type */
+#else /* ================================================================== a reducer over blocks of one dtype */
 
 typedef struct {
     TN__REAL best;
-    int64_t  count; /* of elements equal to best; 0 before the first, and for NaN */
+    int64_t  count; /* number of elements equal to best; 0 before the first, and for NaN */
 } TN__(best_state);
 
 static void TN__(best_join)(TN__(best_state) * s, TN__REAL best, int64_t count, bool least)

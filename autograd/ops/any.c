@@ -1,4 +1,5 @@
-/* any, all — is one element not 0, are all? NaN is not 0. Of nothing: false and true. Without gradient. */
+/* any, all — true if one element, or if each element, is not 0. NaN is not 0. No elements: false and true. Without
+ * gradient. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {
@@ -54,10 +55,10 @@ tn_tensor *tn_all_run(tn_reduce_args a)
     return tn_apply_args(&tn__op_all, (&(args_t){a.dims, a.keepdim}), a.x);
 }
 
-#else /* ============================================================ a reducer over blocks of one number type */
+#else /* ================================================================== a reducer over blocks of one dtype */
 
 typedef struct {
-    bool found; /* any: one that is not 0; all: one that is */
+    bool found; /* any: an element that is not 0; all: one that is 0 */
 } TN__(found_state);
 
 static void TN__(found_init)(void *state, const void *args)

@@ -2,16 +2,15 @@
  *
  *   gv = wᵀ gy,   gw = gy vᵀ,   gs = w (gw - Σ w gw),   gq = scale · gs k,   gk = scale · gsᵀ q,   gmask = gs
  *
- * q [..., T, D], k [..., S, D], v [..., S, E], leading dims broadcast; or all three in one, [B, T, 3, H, D], and then
- * the gradient is one tensor, too. For gv, w is taken after the dropout, and the same dropout is applied to gw; for gs,
- * w is taken before it.
+ * q [..., T, D], k [..., S, D], v [..., S, E], leading dims broadcast; or all three packed in one, [B, T, 3, H, D], and
+ * then the gradient is also one tensor. For gv, w is taken after the dropout, and the same dropout is applied to gw; for
+ * gs, w is taken before it.
  *
- * What is blocked has no influence, even if it is NaN; a query that may attend to nothing gets 0, and gradient 0. The
- * op is streamed (core/products/attention.c): w exists a block at a time, and of each row two numbers are kept for the
- * backward, its largest score and 1 / Σ exp, as a hidden second result. Where w is asked for, attention_and_weights
- * computes it beside the result from attention_scores, attention_weights (which has the rules of masking) and dropout;
- * these, with select_matmul, are also what gradients of gradients are made of. Dropout uses the same random words for
- * element i of w as the op dropout would. */
+ * Masked keys have no influence, even if they are NaN; a query whose keys are all masked gets 0, and gradient 0. The op
+ * is streamed (core/products/attention.c): it computes w one block at a time, and keeps two values of each row for the
+ * backward, the largest score and 1 / Σ exp, in a hidden second result. If w is requested, attention_and_weights also
+ * computes it, from attention_scores, attention_weights (which implements the masks) and dropout. Gradients of gradients
+ * use the same ops and select_matmul. Dropout uses the same random words for element i of w as the op dropout. */
 #include "autograd/rooms/attention_args.h"
 #include "autograd/rooms/room.h"
 #include "core/products/attention.h"
@@ -32,7 +31,7 @@ static bool fail(const tn_ctx *c, const char *a, const tn_tensor *x, const char 
                          tn_shape_text(y->l.shape, ys, sizeof ys), what);
 }
 
-/* The leading dims of a and b's, broadcast. */
+/* The leading dims of a and b, broadcast. */
 static bool lead(tn_shape a, tn_shape b, tn_shape *to)
 {
     *to = (tn_shape){.n = a.n > b.n ? a.n : b.n};
@@ -55,11 +54,12 @@ static tn_shape with(tn_shape lead, int64_t rows, int64_t cols)
     return lead;
 }
 
-/* All three in one? And the heads of one of them: [B, H, T, D] as a view that lives on the stack. */
+/* True if q, k and v are packed in one tensor. */
 static bool packed(int nin, const tn_shape *shape, tn_tensor *const *in)
 {
     return nin >= 3 && !in[1] && !in[2] && shape->n == 5 && shape->d[2] == 3;
 }
+/* Tensor i (q, k or v) of the packed x [B, T, 3, H, D], as a view [B, H, T, D] on the stack. */
 static tn_tensor heads_of(const tn_tensor *x, int i)
 {
     static const int turn[4] = {0, 3, 1, 4};
@@ -67,14 +67,14 @@ static tn_tensor heads_of(const tn_tensor *x, int i)
     for (int d = 0; d < 4; d++) l.shape.d[d] = x->l.shape.d[turn[d]], l.stride[d] = x->l.stride[turn[d]];
     return tn__glance(x, &l);
 }
-/* q, k and v. */
+/* Stores q, k and v in to[3]: views on the stack, [B, H, T, D] each if they are packed. */
 static void parts_of(tn_tensor *const *in, tn_tensor *to)
 {
     const bool one = packed(3, &in[0]->l.shape, in);
     for (int i = 0; i < 3; i++) to[i] = one ? heads_of(in[0], i) : tn__glance(in[i], &in[i]->l);
 }
 
-/* Are q, k and v (or all three in one) floating matrices? */
+/* For infer: q, k and v (or the packed tensor) must be floating matrices of one dtype. */
 static bool infer_parts(const tn_ctx *c)
 {
     static const char *const name[] = {"q", "k", "v"}, *const dims[] = {"[..., T, D]", "[..., S, D]", "[..., S, E]"};
@@ -93,7 +93,7 @@ static bool infer_parts(const tn_ctx *c)
     return true;
 }
 
-/* The shapes of the scores, and of the result but for the order of its dims. */
+/* For infer: the shapes of the scores, and of the result before its dims are reordered. */
 static bool infer_shapes(const tn_ctx *c, const tn_tensor *part, tn_shape *scores, tn_shape *result)
 {
     const tn_tensor *q = &part[0], *k = &part[1], *v = &part[2];
@@ -168,7 +168,7 @@ static bool attention_infer(tn_ctx *c)
 
 /* ---- streamed ---------------------------------------------------------------------------------------------------- */
 
-/* x expanded to the leading dims of the result; NULL stays NULL. */
+/* A view of x expanded to the leading dims of the result; NULL stays NULL. */
 static const tn_tensor *wide(const tn_tensor *x, tn_shape lead, int64_t rows, tn_tensor *to)
 {
     if (!x) return NULL;
@@ -199,7 +199,7 @@ static void attention_prepare(call *k, const args_t *a, tn_tensor *const *in, tn
     tn__attention_call *c = &k->c;
     parts_of(in, k->part);
     *c = (tn__attention_call){.causal = a->causal, .scale = a->scale, .stat = stat};
-    c->window = tn__min_i64(a->window, INT64_MAX / 4); /* so that sums of these fit */
+    c->window = tn__min_i64(a->window, INT64_MAX / 4); /* so that sums with it do not overflow */
     c->past = tn__min_i64(a->past, c->window ? INT64_MAX / 4 : k->part[1].l.shape.d[k->part[1].l.shape.n - 2]);
     c->drop = tn__drop_of(a->dropout, a->seed, a->position);
     c->y = permuted_back(y, a->order, &k->x[0]);
@@ -279,7 +279,7 @@ static tn_tensor *dropped(const args_t *a, tn_tensor *w)
     return a->dropout > 0 ? tn__drop_at(w, a->dropout, a->seed, a->position) : w;
 }
 
-/* The result is computed by the streamed op, so that it has the same bits whether the weights are wanted or not. */
+/* The streamed op computes the result, so that it has the same bits with and without the weights. */
 static void attention_compose(tn_ctx *c)
 {
     const args_t *a = c->args;
@@ -302,7 +302,7 @@ static void attention_backward_ops(tn_back *b)
     tn_tensor *zero = tn_eq(w, tn_zeros_of(w->dtype, TN_SCALAR)); /* keys of weight 0 get gradient 0 */
     tn_tensor *gw = tn_masked_fill(dropped(a, tn_matmul(gy, tn_transpose(part[2], -1, -2))), zero, 0);
     tn_tensor *gs = tn_mul(w, tn_sub(gw, tn_sum(tn_mul(gw, w), .dims = TN_DIMS(-1), .keepdim = true)));
-    gs = tn_masked_fill(gs, zero, 0); /* even where NaN of other keys came in through the sum */
+    gs = tn_masked_fill(gs, zero, 0); /* even if the sum is NaN because of other keys */
     g[0] = tn_mul_scalar(tn_apply(&tn__op_select_matmul, gs, part[1]), a->scale);
     g[1] = tn_mul_scalar(tn_apply(&tn__op_select_matmul, tn_transpose(gs, -1, -2), part[0]), a->scale);
     g[2] = tn_apply(&tn__op_select_matmul, tn_transpose(dropped(a, w), -1, -2), gy);
@@ -352,7 +352,7 @@ static const tn__sample samples[] = {
      .kind = {0, 0, 0, 0, TN__ARG_MASK},
      .args = &(args_t){true, 0, 0.3, 0.6, 3, 0, {0}, 2}},
     {.in = {{2, {1, 1}}, {2, {1, 1}}, {2, {1, 1}}}, NO_MASKS, ARGS(false, 0, 1)},
-    {.in = {{2, {2, 3}}, {2, {0, 3}}, {2, {0, 2}}}, NO_MASKS, ARGS(false, 0, 1)}, /* nothing to attend */
+    {.in = {{2, {2, 3}}, {2, {0, 3}}, {2, {0, 2}}}, NO_MASKS, ARGS(false, 0, 1)}, /* no keys */
     {.in = {{3, {0, 2, 3}}, {3, {0, 2, 3}}, {3, {0, 2, 3}}}, NO_MASKS, ARGS(true, 0, 1)},
     {.in = {{2, {3, 2}}, {2, {4, 3}}, {2, {4, 3}}},
      NO_MASKS,

@@ -1,14 +1,14 @@
 /* attention_scores — s = scale · q kᵀ: [..., T, D] x [..., S, D] → [..., T, S]
  *
- *   gq = scale · gs k, gk = scale · gsᵀ q, in which terms with a zero of gs are left out (select_matmul)
+ *   gq = scale · gs k, gk = scale · gsᵀ q, in which terms with a zero of gs are skipped (select_matmul)
  *
- * A key that may not be attended can hold NaN. Its scores are NaN, too; attention_weights ignores them and gives them
- * the gradient 0, and here those zeros keep the NaN out of the gradients. */
+ * A masked key may hold NaN. Then its scores are also NaN; attention_weights ignores them and returns gradient 0 for
+ * them, and the skipped zeros keep the NaN out of the gradients here. */
 #include "autograd/rooms/attention_args.h"
 #include "autograd/rooms/room.h"
 typedef tn__attention_scores_args args_t;
 
-/* kᵀ as a view on the stack, for as long as k is there. */
+/* kᵀ as a view on the stack, valid as long as k. */
 static tn_tensor transposed(const tn_tensor *k)
 {
     tn__layout l = k->l;

@@ -1,11 +1,11 @@
-/* attention_weights — w = softmax over the keys of scores + added, where what is blocked has weight 0
+/* attention_weights — w = softmax over the keys of scores + added, where masked scores have weight 0
  *
- *   gs = w · (gy - Σ gy·w), where w = 0 counts as 0 whatever gy is;  the same for added        (saves w only)
+ *   gs = w · (gy - Σ gy·w), and 0 where w = 0, for any gy;  gadded = gs        (saves w only)
  *
- * Scores [..., T, S]; added (floating), blocked and padding (bool; true: may not be attended) broadcast to them, or
- * are absent; causal: query t sees keys 0 … past + t, and of these, with a window, the last so many. A sum of -inf is
- * blocked as well. Blocked scores are left out, not made small by adding: a NaN there is never read. A query with no
- * key left has weights 0 and gradient 0. */
+ * Scores [..., T, S]; added (floating), blocked and padding (bool; true: masked) broadcast to them, or are absent.
+ * causal: query t attends to keys 0 … past + t, or only to the last `window` of these. A sum of -inf also counts as
+ * masked. Masked scores are skipped, not made small by addition: a NaN there is never read. A query whose keys are all
+ * masked has weights 0 and gradient 0. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/attention_args.h"
 #include "autograd/rooms/room.h"
@@ -71,7 +71,7 @@ static void attention_weights_backward_ops(tn_back *b)
     tn_tensor *w = b->out[0], *zero = tn_eq(w, tn_zeros_of(w->dtype, TN_SCALAR)),
               *gy = tn_masked_fill(b->gy[0], zero, 0);
     tn_tensor *gx = tn_mul(w, tn_sub(gy, tn_sum(tn_mul(gy, w), .dims = TN_DIMS(-1), .keepdim = true)));
-    gx = tn_masked_fill(gx, zero, 0); /* even where NaN of other keys came in through the sum */
+    gx = tn_masked_fill(gx, zero, 0); /* even if the sum is NaN because of other keys */
     for (int i = 0; i < 2; i++)
         if (b->need[i]) b->gx[i] = gx;
 }

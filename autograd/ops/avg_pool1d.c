@@ -1,6 +1,6 @@
-/* avg_pool1d — the mean of the elements under each window; padding counts as zeros, or not at all
+/* avg_pool1d — the mean of the elements under each window; padding counts as zeros, or (ignore_padding) not at all
  *
- * x [N, C, L]. It is avg_pool2d on images of one row. */
+ * x [N, C, L]. Computed as avg_pool2d on images of one row. */
 #include "autograd/rooms/windows.h"
 
 static bool avg_pool1d_infer(tn_ctx *c) { return tn__infer_pool(c, 1); }

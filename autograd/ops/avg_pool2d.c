@@ -1,6 +1,6 @@
 /* avg_pool2d — the mean of the elements under each window; padding counts as zeros, or (ignore_padding) not at all
  *
- *   gx: each gy, divided like the mean, goes to every element of its window (avg_pool2d_grad) */
+ *   gx: each gy, divided like the mean, is added to every element of its window (avg_pool2d_grad) */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/windows.h"
 #include "core/products/convolve.h"

@@ -1,5 +1,5 @@
-/* avg_pool2d_grad — what gy [N, C, OH, OW] contributes to x [N, C, H, W] through avg_pool2d: each gy, divided like the
- * mean, goes to every element of its window
+/* avg_pool2d_grad — the gradient of avg_pool2d: from gy [N, C, OH, OW] to x [N, C, H, W]. Each gy, divided like the
+ * mean, is added to every element of its window
  *
  * With u the gradient of the result:   g_gy = avg_pool2d(u) */
 #ifndef TN__REAL /* =============================================================================== the room */

@@ -1,8 +1,8 @@
-/* bce_with_logits — of each pair, a logit x and the target probability t:
+/* bce_with_logits — binary cross-entropy of each pair, a logit x and a target probability t:
  *
  *   w ((1 - t) x + (1 + (v - 1) t) softplus(-x))        w: weight, v: pos_weight, else 1; softplus(z) = log(1 + eᶻ)
  *
- * then the mean or the sum. No logit is too large: softplus(-x) = log(1 + exp(-|x|)) + max(-x, 0).
+ * then the mean or the sum. No logit overflows: softplus(-x) = log(1 + exp(-|x|)) + max(-x, 0).
  *
  *   gx = gy w ((1 - t) - (1 + (v - 1) t) σ(-x))        gt = gy w ((v - 1) softplus(-x) - x) */
 #ifndef TN__REAL /* =============================================================================== the room */

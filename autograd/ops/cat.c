@@ -1,4 +1,4 @@
-/* cat — tensors one after the other along a dim; stack: along a new dim; split, chunk: the inverse, as views
+/* cat — joins tensors along a dim; stack: along a new dim; split, chunk: the inverse, as views
  *
  *   each input's gradient is its part of gy, as a view */
 #include "autograd/rooms/room.h"
@@ -19,7 +19,7 @@ static bool same_types(const tn_ctx *c)
 
 /* ---- cat ---- */
 
-/* As in PyTorch a tensor of shape [0] goes with anything, so that a loop can begin with an empty one. */
+/* As in PyTorch tensors of shape [0] are ignored, so that a loop can start with an empty one. */
 static bool passed_over(tn_shape s) { return s.n == 1 && s.d[0] == 0; }
 
 static bool cat_infer(tn_ctx *c)

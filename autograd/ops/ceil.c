@@ -1,4 +1,4 @@
-/* ceil — the smallest whole number that is not below x
+/* ceil — the smallest integer not below x
  *
  *   gx = 0 */
 #ifndef TN__REAL /* =============================================================================== the room */
@@ -29,7 +29,7 @@ TN__SAMPLES(ceil, samples);
 
 tn_tensor *tn_ceil(tn_tensor *x) { return tn_apply(&tn__op_ceil, x); }
 
-#else /* ============================================================== kernels: contiguous, one number type */
+#else /* ==================================================================== kernels: contiguous, one dtype */
 
 static void TN__(ceil_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {

@@ -1,6 +1,6 @@
-/* clamp — y = min(max(x, low), high); -INFINITY and INFINITY leave a side open; NaN stays NaN
+/* clamp — y = min(max(x, low), high); -INFINITY and INFINITY mean no bound; NaN stays NaN
  *
- *   gx = gy where low < x < high, else 0: at a bound, too, as in PyTorch 2.15; an open side has none
+ *   gx = gy where low < x < high, else 0, also at a bound, as in PyTorch 2.15
  *
  * Where low > high every y is high, as in PyTorch. */
 #ifndef TN__REAL /* =============================================================================== the room */
@@ -37,7 +37,7 @@ static void clamp_backward(tn_back *b)
     if ((b->gx[0] = tn_empty_like(b->gy[0])))
         tn__map(TN__REALS(clamp_bwd), TN__LIST(b->gx[0]), TN__LIST(b->in[0], b->gy[0]), b->args);
 }
-/* A bound as the kernels have it: in f64, or rounded to f32. */
+/* A bound as the kernels use it: in f64, or rounded to f32. */
 static tn_tensor *bound_like(const tn_tensor *x, double bound)
 {
     return tn_scalar_of(tn_dtype_of(x) == TN_F64 ? TN_F64 : TN_F32, bound);
@@ -100,7 +100,7 @@ tn_tensor *tn_clamp_(tn_tensor *x, double low, double high)
     return tn_apply_args_(&tn__op_clamp, (&(args_t){low, high}), x);
 }
 
-#else /* ============================================================== kernels: contiguous, one number type */
+#else /* ==================================================================== kernels: contiguous, one dtype */
 
 static void TN__(clamp_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
@@ -124,10 +124,10 @@ static void TN__(clamp_bwd)(int64_t n, void *const *out, const void *const *in, 
 {
     const args_t   *a = args;
     const TN__REAL *x = in[0], *gy = in[1], low = (TN__REAL)a->low, high = (TN__REAL)a->high;
-    const int       from = isinf(a->low), to = isinf(a->high); /* an open side is open to infinity */
+    const int       from = isinf(a->low), to = isinf(a->high); /* without a bound infinity passes too */
     TN__REAL       *gx = out[0];
     for (int64_t i = 0; i < n; i++) {
-        const TN__REAL g = gy[i]; /* read in any case, so that no branch is left */
+        const TN__REAL g = gy[i]; /* read unconditionally, so that the loop has no branch */
         const int      above = (x[i] > low) | (from & (x[i] == low)), below = (x[i] < high) | (to & (x[i] == high));
         gx[i] = above & below ? g : 0;
     }

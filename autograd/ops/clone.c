@@ -1,4 +1,4 @@
-/* clone — a contiguous copy; contiguous: the same, where it is needed
+/* clone — a contiguous copy; contiguous: a copy only if x is not contiguous
  *
  *   gx = gy */
 #include "autograd/rooms/room.h"

@@ -1,6 +1,6 @@
 /* compare — eq, ne, lt, le, gt, ge: bool, without gradient
  *
- * Two number types are promoted to the wider one first. NaN is equal to nothing, and neither less nor greater. */
+ * Two dtypes are promoted to the wider one first. NaN is not equal to anything, and neither less nor greater. */
 #ifndef TN__REAL /* ============================================================================== the rooms */
 #include "autograd/rooms/room.h"
 #define TN__TEMPLATE "autograd/ops/compare.c"
@@ -37,7 +37,7 @@ ROOM(le)
 ROOM(gt)
 ROOM(ge)
 
-#else /* ============================================================== kernels: contiguous, one number type */
+#else /* ==================================================================== kernels: contiguous, one dtype */
 
 #define COMPARE(op, sign)                                                                      \
     static void TN__(op)(int64_t n, void *const *out, const void *const *in, const void *args) \

@@ -1,6 +1,6 @@
 /* conv1d — y[n, o, t] = b[o] + Σ w[o, c, k] · x[n, c, t · stride + k · dilation - padding]
  *
- * x [N, C, L], w [O, C/groups, K], b [O] or none. It is conv2d on images of one row. */
+ * x [N, C, L], w [O, C/groups, K], b [O] or NULL. Computed as conv2d on images of one row. */
 #include "autograd/rooms/windows.h"
 #include "core/products/convolve.h"
 

@@ -1,8 +1,8 @@
 /* conv2d — y[n, o] = b[o] + Σ over the channels c of o's group and the taps k of w[o, c, k] · x[n, c, under tap k]
  *
- * x [N, C, H, W], w [O, C/groups, KH, KW], b [O] or none; cross-correlation, as in PyTorch. The sum <gy, conv(x, w)> is
+ * x [N, C, H, W], w [O, C/groups, KH, KW], b [O] or NULL; cross-correlation, as in PyTorch. The sum <gy, conv(x, w)> is
  * linear in each of gy, x and w: its derivative by x is conv2d_input_grad, by w conv2d_weight_grad. The derivatives of
- * these three ops are again these three, so that gradients of any order exist.
+ * these three ops are again these three ops, so gradients of any order exist.
  *
  *   gx = input_grad(gy, w),  gw = weight_grad(x, gy),  gb = Σ gy over n and the positions */
 #include "autograd/rooms/windows.h"
@@ -45,10 +45,10 @@ static const tn__sample samples[] = {
     {.in = {{4, {1, 4, 3, 3}}, {4, {4, 2, 2, 2}}, {1, {4}}}, WINDOWS(1, 1, 0, 0, 1, 1, 2)},
     {.in = {{4, {1, 2, 3, 3}}, {4, {2, 1, 3, 2}}, {1, {2}}}, WINDOWS(1, 2, 2, 1, 1, 1, 2)},
     {.in = {{4, {2, 3, 2, 3}}, {4, {2, 3, 1, 1}}, {1, {2}}},
-     WINDOWS(1, 1, 0, 0, 1, 1, 1)}, /* x itself is the columns */
+     WINDOWS(1, 1, 0, 0, 1, 1, 1)}, /* the columns are x itself */
     {.in = {{4, {2, 3, 3, 3}}, {4, {2, 3, 1, 1}}, {1, {2}}}, WINDOWS(2, 2, 0, 0, 1, 1, 1)},
     {.in = {{4, {0, 2, 3, 3}}, {4, {2, 2, 2, 2}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1)},
-    {.in = {{4, {2, 0, 3, 3}}, {4, {2, 0, 2, 2}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1)}, /* the bias alone */
+    {.in = {{4, {2, 0, 3, 3}}, {4, {2, 0, 2, 2}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1)}, /* only the bias */
     {.in = {{4, {1, 2, 3, 3}}, {4, {0, 2, 2, 2}}, {1, {0}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1)},
     {.in = {{3, {2, 3, 3}}, {4, {2, 3, 1, 1}}, {1, {2}}},
      WINDOWS(1, 1, 0, 0, 1, 1, 1),

@@ -1,4 +1,4 @@
-/* conv2d_input_grad — what gy [N, O, OH, OW] contributes to x [N, C, H, W] through a conv2d with weight w: a transposed
+/* conv2d_input_grad — the gradient of conv2d by its input: from gy [N, O, OH, OW] and w to x [N, C, H, W]; a transposed
  * convolution
  *
  * With u the gradient of the result:   g_gy = conv2d(u, w),  gw = weight_grad(u, gy) */

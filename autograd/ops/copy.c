@@ -1,4 +1,4 @@
-/* copy — src over x, broadcast and converted; the old values of x have no influence
+/* copy — writes src over x, broadcast and converted; the old values of x have no influence
  *
  *   gsrc = gy,  gx = 0 */
 #include "autograd/rooms/room.h"

@@ -1,7 +1,7 @@
-/* cosine_similarity — Σ a b / (|a| |b|) along one dim, a norm below eps counting as eps
+/* cosine_similarity — Σ a b / (|a| |b|) along one dim; a norm below eps counts as eps
  *
- *   With â = a / max(|a|, eps), b̂ likewise:
- *   ga = gy (b̂ - y â) / max(|a|, eps), without y â where |a| < eps; gb likewise */
+ *   With â = a / max(|a|, eps), b̂ = b / max(|b|, eps):
+ *   ga = gy (b̂ - y â) / max(|a|, eps), without y â where |a| < eps; gb with a and b exchanged */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/losses.h"
 #include "core/kernels/sum_lanes.h"
@@ -23,7 +23,7 @@ static bool cosine_similarity_infer(tn_ctx *c)
     return tn__reduced_shape("cosine_similarity", both, &(tn_dims){1, {dim}}, false, &c->result[0].shape);
 }
 
-/* Both inputs, broadcast; and t, in which the dim was reduced, with that dim at size 1. */
+/* The two inputs, broadcast; t, in which the dim was reduced, with that dim as size 1. */
 typedef struct {
     tn_tensor a, b, t;
     int       dim;

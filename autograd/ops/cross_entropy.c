@@ -1,22 +1,20 @@
-/* cross_entropy — the loss of predicting classes, logits against a target class, or against probabilities of all
- * classes
+/* cross_entropy — the loss of logits x against a target class, or against probabilities of all classes
  *
  *   With l = log_softmax(x) over the classes and shares a_c of the loss, a row's loss is -Σ_c a_c l_c:
  *     a class t:           a_c = (1-ε) w_t [c = t] + ε/C w_c        (ε: label smoothing; w: weights, else 1; C classes)
  *     probabilities t_c:   a_c = w_c ((1-ε) t_c + ε/C)
- *   mean: the sum of the losses by that of the w_t, or by the number of rows for probabilities
- *   gx_c = s (Σ a · softmax(x)_c - a_c)        gt_c = -s (1-ε) w_c l_c        s: gy, for the mean by its divisor
+ *   mean: the sum of the losses divided by the sum of the w_t, or by the number of rows for probabilities
+ *   gx_c = s (Σ a · softmax(x)_c - a_c)        gt_c = -s (1-ε) w_c l_c        s: gy, for the mean gy / that divisor
  *
- * Softmax is not kept: of each row its largest x and log Σ exp(x - largest) are kept for the backward, in a hidden
- * result, as are the divisor and the count. If all targets are ignored or of weight 0, the mean and its gradient are
- * 0. */
+ * Softmax is not stored: hidden results keep, for the backward, each row's largest x and log Σ exp(x - largest), and the
+ * divisor and the count. If all targets are ignored or of weight 0, the mean and its gradient are 0. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/losses.h"
 #include "core/kernels/vecmath.h"
 typedef tn__class_args args_t;
 typedef struct {
     const args_t *a;
-    bool          classes; /* not probabilities */
+    bool          classes; /* the target holds classes, not probabilities */
 } kernel_args;
 #define TN__TEMPLATE "autograd/ops/cross_entropy.c"
 #include "core/real.h"
@@ -68,7 +66,7 @@ static void cross_entropy_backward(tn_back *b)
                  TN__LIST(b->in[0], b->out[1], &target, w ? &weight : NULL, &gy, b->out[2]), &k);
 }
 
-/* The shares a_c of classes: constants. */
+/* The shares a_c for a target of classes; constants. */
 static tn_tensor *shares(const tn_back *b)
 {
     const tn_tensor *w = b->in[TN__CLASS_WEIGHT];
@@ -98,7 +96,7 @@ static void cross_entropy_backward_ops(tn_back *b)
         if (w) share = tn_mul(share, w);
     } else {
         share = shares(b);
-        /* what is ignored may be NaN */
+        /* ignored rows may be NaN */
         x = tn_masked_fill(x, tn_eq(tn_unsqueeze(t, dim), tn_scalar_of(TN_I64, (double)a->ignore)), 0);
     }
     if (b->need[0]) {
@@ -259,7 +257,7 @@ tn_tensor *tn_cross_entropy_run(tn_cross_entropy_args a)
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-/* What a row's loss is computed from: its target's class, or -1 (ignored); or the target's row of probabilities. */
+/* The data of a row's loss: its target's class, or -1 (ignored); or its target's row of probabilities. */
 typedef struct {
     const TN__REAL *w, *p;
     int64_t         t;

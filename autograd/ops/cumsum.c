@@ -2,7 +2,7 @@
  *
  *   gx_i = Σ_{j ≥ i} gy_j: a cumulative sum from the other end
  *
- * Floating sums are kept in f64. */
+ * Floating sums are computed in f64. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {
@@ -51,7 +51,7 @@ TN__SAMPLES(cumsum, samples);
 
 tn_tensor *tn_cumsum(tn_tensor *x, int dim) { return tn_apply_args(&tn__op_cumsum, (&(args_t){dim, false}), x); }
 
-#else /* ========================================================= kernels: contiguous rows, one number type */
+#else /* =============================================================== kernels: contiguous rows, one dtype */
 
 #if TN__IS_REAL
 #define SUM double

@@ -2,7 +2,7 @@
  *
  *   ga = gy / b,  gb = -gy · y / b        (saves b, and y for gb)
  *
- * Where gy / b, which comes first, is too large, y / b does. */
+ * gb is computed as -(gy / b) · y, or as -gy · (y / b) where the first is not finite. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #define TN__TEMPLATE "autograd/ops/div.c"
@@ -41,7 +41,7 @@ static const tn__sample samples[] = {
     {.in = {{1, {3}}, {1, {3}}},
      .kind = {TN__ARG_INT, TN__ARG_INT},
      .status = TN_EDTYPE,
-     .fails = "div: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"}, /* which tn_div does */
+     .fails = "div: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"}, /* tn_div converts it */
 };
 
 const tn_op tn__op_div = {TN__ROOM("div", TN_JOIN),
@@ -75,7 +75,7 @@ static void TN__(div_bwd)(int64_t n, void *const *out, const void *const *in, co
     (void)args;
     for (int64_t i = 0; i < n; i++) {
         const TN__REAL first = -(gy[i] / b[i]) * y[i], other = -gy[i] * (y[i] / b[i]);
-        gb[i] = first - first == 0 ? first : other; /* is it finite? */
+        gb[i] = first - first == 0 ? first : other; /* true if finite */
     }
 }
 #endif

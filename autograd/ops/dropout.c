@@ -2,9 +2,9 @@
  *
  *   gx = gy under the same mask
  *
- * No mask is kept: element i, counted in the order of the indices, is decided by word i mod 4 of block position + i / 4
- * of the generator, in the backward, too. So the mask depends on seed and position alone, not on number type, layout or
- * threads; and the backward is this op again. The generator moves on by ⌈n/4⌉ blocks when the call has succeeded. With
+ * No mask is stored: element i, counted in the order of the indices, is decided by word i mod 4 of block position + i /
+ * 4 of the generator, also in the backward. So the mask depends only on seed and position, not on dtype, layout or
+ * threads, and the backward is this op again. The generator advances by ⌈n/4⌉ blocks after a successful call. With
  * p = 0 the result is x itself, and nothing is drawn. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"

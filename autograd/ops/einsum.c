@@ -1,14 +1,14 @@
-/* einsum — y = Σ over the letters that are not in the output, of the product of the operands
+/* einsum — y = the product of the operands, summed over the letters that are not in the output
  *
  * "ij,jk->ik" is a matrix product, "ii" a trace, "...ij->...ji" a transpose of the last two dims. Each letter is a dim;
- * a letter twice in one operand is its diagonal; "..." stands for the dims that are not named, counted from the last,
- * which broadcast. Without "->" the output is "..." and the letters that occur once, in order, A-Z before a-z.
+ * a letter twice in one operand is its diagonal; "..." denotes the unnamed dims, counted from the last, which
+ * broadcast. Without "->" the output is "..." and the letters that occur once, in order, A-Z before a-z.
  *
- * The operands are multiplied pair by pair from the left. A letter that only one of the pair has, and that neither the
- * output nor a later operand has, is summed first. The dims of a pair are sorted into those that both have and that
- * stay (batch), those of one (left, right) and those that are summed; then the product is a matmul [batch, left,
- * summed] x [batch, summed, right]; or, if there is nothing to sum, a mul. Views of the operands suffice for this as
- * long as left, right and summed are one letter each. */
+ * The operands are multiplied pair by pair from the left. A letter that is in only one of the pair, and neither in the
+ * output nor in a later operand, is summed first. The dims of a pair are sorted into those of both that stay (batch),
+ * those of one (left, right) and those that are summed; then the product is a matmul [batch, left, summed] x [batch,
+ * summed, right]; or a mul, if no dim is summed. Views of the operands suffice if left, right and summed have one letter
+ * each. */
 #include "autograd/rooms/einsum_equation.h"
 
 typedef struct {
@@ -65,13 +65,13 @@ static void forget(tn__term *t, int dim)
     for (int i = dim; i < t->n; i++) t->d[i] = t->d[i + 1];
 }
 
-/* Diagonals taken; the dims of "..." that broadcast dropped. */
+/* x as a factor: takes diagonals, and drops the dims of "..." that broadcast. */
 static factor einsum_prepare(const tn__equation *q, tn_tensor *x, tn__term t)
 {
     for (int j = 1; j < t.n; j++) {
         const int label = t.d[j], i = at_of(&t, label);
         if (i == j) continue;
-        x = tn_diagonal(x, 0, i, j); /* both dims go, one comes at the end */
+        x = tn_diagonal(x, 0, i, j); /* replaces both dims by one at the end */
         forget(&t, j), forget(&t, i);
         t.d[t.n++] = label;
         j = 0;
@@ -91,17 +91,19 @@ static void sum_all_but(factor *f, uint64_t keep)
     for (int k = gone.n - 1; k >= 0; k--) forget(&f->t, gone.d[k]);
 }
 
-/* Adds those labels of `from` that are in `which`: to an order, as sizes, as the product of their sizes. */
+/* Appends those labels of `from` that are in `which` to an order. */
 static void add(tn__term *to, const tn__term *from, uint64_t which)
 {
     for (int i = 0; i < from->n; i++)
         if (which & tn__label_bit(from->d[i])) to->d[to->n++] = from->d[i];
 }
+/* Appends the sizes of those labels. */
 static void add_sizes(const tn__equation *q, tn_shape *s, const tn__term *from, uint64_t which)
 {
     for (int i = 0; i < from->n; i++)
         if (which & tn__label_bit(from->d[i])) s->d[s->n++] = q->size[from->d[i]];
 }
+/* Appends the product of those sizes. */
 static void add_one(const tn__equation *q, tn_shape *s, const tn__term *from, uint64_t which)
 {
     tn_shape sizes = {.n = 0};
@@ -122,7 +124,7 @@ static factor multiply(const tn__equation *q, const factor *f, const factor *g, 
 {
     const uint64_t a = tn__labels_of(&f->t), b = tn__labels_of(&g->t), all = a | b;
     const uint64_t batch = a & b & keep, summed = a & b & ~keep, left = a & ~b, right = b & ~a;
-    tn__term       fo = {.n = 0}, go = {.n = 0}, yo = {.n = 0}; /* the orders that are wanted */
+    tn__term       fo = {.n = 0}, go = {.n = 0}, yo = {.n = 0}; /* the required orders */
     tn_shape       fs = {.n = 0}, gs = {.n = 0}, ys = {.n = 0}; /* and the shapes */
     add(&fo, &f->t, batch), add(&fo, &f->t, left), add(&fo, &f->t, summed);
     add(&go, &f->t, batch), add(&go, &f->t, summed), add(&go, &g->t, right);

@@ -2,7 +2,8 @@
  *
  *   gx = gy where x > 0, else gy · alpha · eˣ
  *
- * In backward_ops eˣ is taken of 0 where x > 0: an infinity, though not chosen, makes the second derivative NaN. */
+ * In backward_ops eˣ is computed at 0 where x > 0: an infinity there, although not used, would make the second
+ * derivative NaN. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {

@@ -1,7 +1,7 @@
 /* embedding — y[i] = weight[index[i]], the rows of a table
  *
- *   gweight = zeros, with the rows of gy added at the index, but for the padding row; if sparse and weight is a leaf,
- *   only the rows that are not zero (sparse_grad.c) */
+ *   gweight = zeros, with the rows of gy added at the index, except the padding row; if sparse and weight is a leaf,
+ *   only the rows that are in the index (sparse_grad.c) */
 #include "autograd/rooms/q8.h"
 
 typedef struct {
@@ -51,7 +51,7 @@ static const tn__sample samples[] = {
      .kind = INDEX,
      .high = {2, 5},
      .low = {-2, 1},
-     /* indices from 1 on: row 0 is padding, whose gradient is 0 whatever the differences say */
+     /* indices from 1 on: row 0 is padding, whose gradient is 0 although its differences are not */
      .args = &(args_t){0, false}},
     {.in = {{2, {5, 1}}, {1, {7}}}, .kind = INDEX, .high = {2, 4}, .low = {-2}, .args = &(args_t){4, false}},
     {.in = {{2, {5, 3}}, {0, {0}}}, .kind = INDEX, .high = {2, 5}, .low = {-2}, .args = &(args_t){-1, false}},

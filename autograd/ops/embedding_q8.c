@@ -1,5 +1,5 @@
-/* embedding_q8 — y[i] = weight[index[i]], the rows of a table in 8 bits or f16 (tn_q8_pack, tn_f16_pack), of the number
- * type that the table was made of: what tn_embedding becomes where the weight is such a one. There is no gradient. */
+/* embedding_q8 — y[i] = weight[index[i]], the rows of a table in 8 bits or f16 (tn_q8_pack, tn_f16_pack), in the dtype
+ * that the table was packed from. tn_embedding calls it for such a weight. No gradient. */
 #include "autograd/rooms/q8.h"
 
 static bool embedding_q8_infer(tn_ctx *c)

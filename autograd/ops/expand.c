@@ -1,4 +1,4 @@
-/* expand — dims of size 1, and new ones in front, repeated with stride 0
+/* expand — repeats dims of size 1, and new leading dims, with stride 0
  *
  *   gx = gy, summed over the repetitions         (the engine sums every gradient down to its input's shape) */
 #include "autograd/rooms/room.h"

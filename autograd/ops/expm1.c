@@ -1,4 +1,4 @@
-/* expm1 — y = eˣ - 1, exact near 0
+/* expm1 — y = eˣ - 1, accurate near 0
  *
  *   gx = gy · eˣ        (y + 1 would lose its digits where eˣ is small) */
 #ifndef TN__REAL /* =============================================================================== the room */

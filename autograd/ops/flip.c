@@ -1,4 +1,4 @@
-/* flip — dims reversed: y[i] = x[n - 1 - i] in each of them
+/* flip — reverses dims: y[i] = x[n - 1 - i] in each of them
  *
  *   gx = gy reversed */
 #include "autograd/rooms/room.h"
@@ -13,7 +13,7 @@ static bool flip_infer(tn_ctx *c)
     return tn__wrap_dims("flip", &dims, c->in[0]->l.shape.n) && tn_infer_like(c, 0, 0);
 }
 
-/* y is x with negative strides, so that one copy suffices. */
+/* y is written as a view with negative strides, so that one copy of x suffices. */
 static void flip_forward(tn_ctx *c)
 {
     tn_dims    dims = TN_ARG(c, dims);

@@ -1,4 +1,4 @@
-/* floor — the largest whole number that is not above x
+/* floor — the largest integer not above x
  *
  *   gx = 0 */
 #ifndef TN__REAL /* =============================================================================== the room */
@@ -29,7 +29,7 @@ TN__SAMPLES(floor, samples);
 
 tn_tensor *tn_floor(tn_tensor *x) { return tn_apply(&tn__op_floor, x); }
 
-#else /* ============================================================== kernels: contiguous, one number type */
+#else /* ==================================================================== kernels: contiguous, one dtype */
 
 static void TN__(floor_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {

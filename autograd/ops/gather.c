@@ -7,7 +7,7 @@ typedef struct {
     int dim;
 } args_t;
 
-/* index has as many dims as x, and nowhere but along dim is it larger */
+/* index must have as many dims as x, and must not be larger, except along dim */
 bool tn__infer_along(tn_ctx *c, int dim, const tn_tensor *small, const tn_tensor *large)
 {
     char a[192], b[192];

@@ -1,9 +1,9 @@
-/* gelu — y = x · Φ(x), with Φ the normal distribution's cumulative function and φ its density
+/* gelu — y = x · Φ(x), with Φ the cumulative distribution function of the normal distribution and φ its density
  *
  *   Φ(x) = erfc(-x / √2) / 2        φ(x) = exp(-x² / 2) / √(2π)
  *   gx = gy · (Φ(x) + x φ(x))
  *
- * Beyond |x| = 100 Φ is 0 or 1 in any number type, and φ is 0; infinity times 0 must not be computed there. */
+ * Beyond |x| = 100 Φ is 0 or 1 in any dtype, and φ is 0; infinity times 0 must not be computed there. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #define ROOT_HALF 0.70710678118654752440 /* 1/√2 */

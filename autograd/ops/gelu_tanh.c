@@ -3,8 +3,7 @@
  * As (1 + tanh u) / 2 = sigmoid(2u) =: s, and s' = 2 s (1 - s) u':
  *   y = x s        gx = gy · (s + x s (1 - s) · 2u')        2u' = √(8/π) · (1 + 3 · 0.044715 x²)
  *
- * Beyond |x| = 100 s is 0 or 1 in any number type, and the second term is 0; infinity times 0 must not be computed
- * there. */
+ * Beyond |x| = 100 s is 0 or 1 in any dtype, and the second term is 0; infinity times 0 must not be computed there. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #define ROOT 1.59576912160573071176 /* √(8/π) */

@@ -1,14 +1,14 @@
-/* gru — a layer of gated recurrent units over packed sequences (autograd/rooms/recurrent.h says what that is)
+/* gru — a layer of gated recurrent units over packed sequences (defined in autograd/rooms/recurrent.h)
  *
  *   With x = [x_r x_z x_n] and the product s = h₋₁ Wᵀ + b = [s_r s_z s_n] of a step:
  *     r = σ(x_r + s_r),  z = σ(x_z + s_z),  n = tanh(x_n + r s_n),   h = n + z (h₋₁ - n) = y
  *
- *   With gh = gy + what comes from the next step:
+ *   With gh = gy + the gradient from the next step:
  *     a = gh (1-z) · (1-n²)
- *     gx = [a s_n · r(1-r),  gh (h₋₁ - n) · z(1-z),  a],   gs = the same, but for a r at its end
+ *     gx = [a s_n · r(1-r),  gh (h₋₁ - n) · z(1-z),  a],   gs = gx with a r in place of a
  *     gh₋₁ = gh z + gs W,  gW = gsᵀ h₋₁ over all steps,  gb = Σ gs
  *
- * As in PyTorch r comes after the product and its bias, so b cannot be a part of x. Kept are r, z, n, s_n, h₋₁. */
+ * As in PyTorch r multiplies the product and its bias, so b cannot be a part of x. Kept are r, z, n, s_n, h₋₁. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/recurrent.h"
 #include "core/kernels/vecmath.h"
@@ -86,7 +86,7 @@ static void TN__(gru_fwd)(int64_t n, void *const *out, const void *const *in, co
 {
     const int64_t   m = n / 3;
     TN__REAL *const k = out[3], *const h = out[1];
-    const TN__REAL *const from_h = in[1]; /* perhaps h itself */
+    const TN__REAL *const from_h = in[1]; /* may be h itself */
     TN__REAL *const y = out[0], *const new = k + 2 * m, *const s = k + 3 * m;
     TN__REAL *const       from = k + 4 * m;
     const TN__REAL *const x = in[0], *const b = in[3], *const r = k, *const z = k + m;
@@ -101,7 +101,7 @@ static void TN__(gru_fwd)(int64_t n, void *const *out, const void *const *in, co
     memcpy(h, y, (size_t)m * sizeof *h);
 }
 
-/* Many small loops, since of these the compiler makes vectors. */
+/* Many small loops, which the compiler vectorises. */
 static void TN__(gru_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const int64_t   m = n / 5;

@@ -1,7 +1,7 @@
-/* huber_loss — of each pair, with d = a - b: d² / 2 up to |d| = δ, the straight line δ (|d| - δ / 2) from there on;
- * then the mean or the sum
+/* huber_loss — of each pair, with d = a - b: d² / 2 up to |d| = δ, and the straight line δ (|d| - δ / 2) beyond; then
+ * the mean or the sum
  *
- *   ga = gy · d, cut at ±δ;  gb = -ga */
+ *   ga = gy · d with d clamped to ±δ;  gb = -ga */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/losses.h"
 typedef struct {
@@ -79,7 +79,7 @@ static void TN__(huber_loss_fwd)(int64_t n, void *const *out, const void *const 
     const TN__REAL *a = in[0], *b = in[1], delta = (TN__REAL)((const args_t *)args)->delta;
     TN__REAL       *y = out[0];
     for (int64_t i = 0; i < n; i++) {
-        const TN__REAL d = TN__M(fabs)(a[i] - b[i]), near = d <= delta ? d : delta; /* NaN stays, in d */
+        const TN__REAL d = TN__M(fabs)(a[i] - b[i]), near = d <= delta ? d : delta; /* d keeps a NaN */
         y[i] = near * (d - (TN__REAL)0.5 * near);
     }
 }

@@ -1,4 +1,4 @@
-/* index_add — y = x, and then the slices of src added at a 1-d index along one dim, in its order
+/* index_add — y = x with the slices of src added at a 1-d index along one dim, in the order of the index
  *
  *   gx = gy        gsrc = the slices of gy at the index (index_select) */
 #include "autograd/rooms/room.h"

@@ -1,6 +1,6 @@
 /* index_select — the slices of x at a 1-d index along one dim
  *
- *   gx = zeros, with the slices of gy added where they came from (index_add) */
+ *   gx = zeros, with the slices of gy added at the index (index_add) */
 #include "autograd/rooms/room.h"
 
 typedef struct {

@@ -1,4 +1,4 @@
-/* isfinite — neither infinite nor NaN: bool, without gradient; any integer is */
+/* isfinite — true if neither infinite nor NaN; bool, without gradient; true for all integers */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #define TN__TEMPLATE "autograd/ops/isfinite.c"
@@ -30,7 +30,7 @@ TN__SAMPLES(isfinite, samples);
 
 tn_tensor *tn_isfinite(tn_tensor *x) { return tn_apply(&tn__op_isfinite, x); }
 
-#else /* ============================================================== kernels: contiguous, one number type */
+#else /* ==================================================================== kernels: contiguous, one dtype */
 
 static void TN__(isfinite_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {

@@ -1,4 +1,4 @@
-/* isnan — is it NaN: bool, without gradient; no integer is */
+/* isnan — true for NaN; bool, without gradient; false for all integers */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #define TN__TEMPLATE "autograd/ops/isnan.c"
@@ -26,7 +26,7 @@ TN__SAMPLES(isnan, samples);
 
 tn_tensor *tn_isnan(tn_tensor *x) { return tn_apply(&tn__op_isnan, x); }
 
-#else /* ============================================================== kernels: contiguous, one number type */
+#else /* ==================================================================== kernels: contiguous, one dtype */
 
 static void TN__(isnan_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {

@@ -1,7 +1,7 @@
 /* kl_div — of each pair: t (log t - x), for a log-probability x and a probability t; then the mean, the sum, or the sum
- * by the first dim's size (batchmean). With log_target t is a logarithm too: exp(t) (t - x).
+ * divided by the first dim's size (batchmean). With log_target t is also a log-probability: exp(t) (t - x).
  *
- *   gx = -t gy,            gt = (log t + 1 - x) gy        (t = 0: 0 · log 0 is 0, and what it adds to gt is 0)
+ *   gx = -t gy,            gt = (log t + 1 - x) gy        (t = 0: 0 · log 0 is 0, and gt is 0)
  *   gx = -exp(t) gy,       gt = exp(t) (t + 1 - x) gy     with log_target */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/losses.h"

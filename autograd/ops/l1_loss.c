@@ -68,7 +68,7 @@ static void TN__(l1_loss_bwd)(int64_t n, void *const *out, const void *const *in
     TN__REAL       *g = out[0];
     (void)args;
     for (int64_t i = 0; i < n; i++) {
-        const TN__REAL d = a[i] - b[i], way = d > 0 ? 1 : d; /* no branch is left */
+        const TN__REAL d = a[i] - b[i], way = d > 0 ? 1 : d; /* compiled without a branch */
         g[i] = gy[i] * (d < 0 ? -1 : way);                   /* 0; NaN for NaN */
     }
 }

@@ -1,10 +1,10 @@
-/* layer_norm — y = (x - mean) / √(var + eps) · weight + bias over the last dims: as many as weight has, or bias, or one
+/* layer_norm — y = (x - mean) / √(var + eps) · weight + bias over the last dims: those of weight or bias, or one
  *
  *   With r = 1 / √(var + eps), x̂ = (x - mean) r and g = gy · weight, means over the same dims:
  *   gx = r (g - mean(g) - x̂ · mean(g x̂))        gweight = Σ gy x̂        gbias = Σ gy        (sums over the rows)
  *
- * The variance is computed from the differences to the mean. A row's statistics are a hidden second result, for the
- * backward: the mean as two numbers, itself and its rounding error, and r. So a large mean loses no digits. */
+ * The variance is computed from the differences to the mean. A row's statistics are a hidden second result for the
+ * backward: the mean as two values, itself and its rounding error, and r. So a large mean loses no digits. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {

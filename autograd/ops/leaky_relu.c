@@ -52,7 +52,7 @@ static void TN__(leaky_relu_fwd)(int64_t n, void *const *out, const void *const 
 {
     const TN__REAL *x = in[0], slope = (TN__REAL)((const args_t *)args)->slope;
     TN__REAL       *y = out[0];
-    for (int64_t i = 0; i < n; i++) y[i] = x[i] * (x[i] > 0 ? 1 : slope); /* no branch is left */
+    for (int64_t i = 0; i < n; i++) y[i] = x[i] * (x[i] > 0 ? 1 : slope); /* compiled without a branch */
 }
 
 static void TN__(leaky_relu_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)

@@ -1,4 +1,4 @@
-/* linear — y = x Wᵀ + b over the last dim of x: x [..., in], W [out, in], b [out] or none
+/* linear — y = x Wᵀ + b over the last dim of x: x [..., in], W [out, in], b [out] or NULL
  *
  *   gx = gy W,  gW = gyᵀ x over all rows of x,  gb = Σ gy over all rows */
 #include "autograd/rooms/linear.h"
@@ -63,7 +63,7 @@ static const tn__sample samples[] = {
     {.in = {{1, {4}}, {2, {3, 4}}, {1, {3}}}},
     {.in = {{2, {3, 1}}, {2, {1, 1}}, {1, {1}}}},
     {.in = {{2, {0, 4}}, {2, {3, 4}}, {1, {3}}}},
-    {.in = {{2, {2, 0}}, {2, {3, 0}}, {1, {3}}}}, /* the bias alone */
+    {.in = {{2, {2, 0}}, {2, {3, 0}}, {1, {3}}}}, /* only the bias */
     {.in = {{2, {2, 4}}, {2, {0, 4}}, {1, {0}}}},
     {.in = {{2, {2, 3}}, {2, {2, 4}}, {1, {2}}},
      .status = TN_ESHAPE,

@@ -1,16 +1,16 @@
 /* linear_act — y = f(v), v = x Wᵀ + b over the last dim of x, with f applied while the product is still in the cache:
  * linear_gelu, linear_relu
  *
- *   gv = gy · f'(v), and from it as in linear.c:  gx = gv W,  gW = gvᵀ x,  gb = Σ gv over all rows of x
+ *   gv = gy · f'(v), and as in linear.c:  gx = gv W,  gW = gvᵀ x,  gb = Σ gv over all rows of x
  *
- * For gelu v is a hidden second result, for the backward; it is empty when nothing is recorded. relu needs y alone. */
+ * For gelu v is a hidden second result for the backward; it is empty if the call is not recorded. relu needs only y. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/linear.h"
 #include "autograd/rooms/q8.h"
 #include "autograd/tape/tape.h"
 #include "core/kernels/vecmath.h"
 typedef struct {
-    bool tanh; /* gelu by its approximation with tanh */
+    bool tanh; /* gelu by the approximation with tanh */
 } args_t;
 #define TN__TEMPLATE "autograd/ops/linear_act.c"
 #include "core/real.h"
@@ -60,7 +60,7 @@ static const tn__sample gelu_samples[] = {
     {.in = {{1, {4}}, {2, {3, 4}}, {1, {3}}}, EXACT},
     {.in = {{2, {3, 1}}, {2, {1, 1}}, {1, {1}}}, TANH},
     {.in = {{2, {0, 4}}, {2, {3, 4}}, {1, {3}}}, EXACT},
-    {.in = {{2, {2, 0}}, {2, {3, 0}}, {1, {3}}}, EXACT}, /* the bias alone */
+    {.in = {{2, {2, 0}}, {2, {3, 0}}, {1, {3}}}, EXACT}, /* only the bias */
     {.in = {{2, {2, 4}}, {2, {0, 4}}, {1, {0}}}, EXACT},
     {.in = {{2, {2, 3}}, {2, {2, 4}}, {1, {2}}},
      .status = TN_ESHAPE,
@@ -121,7 +121,7 @@ static const tn__sample relu_samples[] = {
     {.in = {{3, {2, 3, 4}}, {2, {3, 4}}}, .kind = {0, 0, TN__ARG_ABSENT}, .low = {0.5, 0.5}, .high = {1, 2}},
     {.in = {{1, {4}}, {2, {3, 4}}, {1, {3}}}, .low = {0.5, -1}, .high = {1, -0.5}},
     {.in = {{2, {0, 4}}, {2, {3, 4}}, {1, {3}}}},
-    {.in = {{2, {2, 0}}, {2, {3, 0}}, {1, {3}}}, .low = {0, 0, 0.5}, .high = {1, 1, 1}}, /* the bias alone */
+    {.in = {{2, {2, 0}}, {2, {3, 0}}, {1, {3}}}, .low = {0, 0, 0.5}, .high = {1, 1, 1}}, /* only the bias */
     {.in = {{2, {2, 4}}, {2, {0, 4}}, {1, {0}}}},
     {.in = {{2, {2, 3}}, {2, {2, 3}}, {1, {3}}},
      .status = TN_ESHAPE,
@@ -165,7 +165,7 @@ static void TN__(relu_slope)(int64_t n, void *const *out, const void *const *in,
     TN__REAL       *gx = out[0];
     (void)args;
     for (int64_t i = 0; i < n; i++) {
-        const TN__REAL g = gy[i]; /* read in any case, so that no branch is left */
+        const TN__REAL g = gy[i]; /* read unconditionally, so that the loop has no branch */
         gx[i] = y[i] <= 0 ? 0 : g;
     }
 }

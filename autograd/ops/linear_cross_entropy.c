@@ -1,14 +1,13 @@
-/* linear_cross_entropy — the cross-entropy of classes whose logits are z = x Wᵀ + b, without ever holding all of them
+/* linear_cross_entropy — the cross-entropy of classes with the logits z = x Wᵀ + b, without storing all logits
  *
  *   With a_c = (1-ε) [c = t] + ε/C the shares of a row's loss (ε: label smoothing; C classes; t its target):
- *   loss = s Σ over rows of -Σ_c a_c log_softmax(z)_c         s: 1, or for the mean 1 by the number of rows
+ *   loss = s Σ over rows of -Σ_c a_c log_softmax(z)_c         s: 1, or for the mean 1 / the number of rows
  *   gz = s (softmax(z) - a)        gx = gz W        gW = gzᵀ x        gb = Σ gz
  *
- * Rows are taken a block at a time, without those that are ignored: their logits are computed, turned into gz in place,
- * and multiplied into the gradients at once, if any is wanted. So memory holds one block of logits, and the gradients,
- * which the backward only scales; they are hidden results, empty where none is wanted. The number of rows in a block
- * depends on C alone. For bf16 the loss is f32, as the sums are. If all targets are ignored, the loss and the gradients
- * are 0. */
+ * Rows that are not ignored are processed in blocks: the logits of a block are computed, converted to gz in place, and
+ * multiplied into the gradients at once, if a gradient is needed. So memory holds one block of logits and the gradients,
+ * which the backward only scales; they are hidden results, empty if not needed. The number of rows in a block depends
+ * only on C. For bf16 the loss is f32, as are the sums. If all targets are ignored, the loss and the gradients are 0. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/losses.h"
 #include "autograd/rooms/q8.h"
@@ -25,7 +24,7 @@ typedef struct {
     bool   gradient;
 } kernel_args;
 enum { X, WEIGHT, BIAS, TARGET };
-enum { LOSS, COUNT, GRADIENTS }; /* of x, weight and bias: results 2, 3 and 4 */
+enum { LOSS, COUNT, GRADIENTS }; /* gradients of x, weight and bias: results 2, 3 and 4 */
 enum { BLOCK = 3 << 22, FEWEST = 64, MOST = 1024 };
 #define TN__TEMPLATE "autograd/ops/linear_cross_entropy.c"
 #include "core/real.h"
@@ -75,7 +74,7 @@ static bool linear_cross_entropy_infer(tn_ctx *c)
     return tn__check_targets(c, t, classes, a->ignore);
 }
 
-/* The rows that are not ignored, as indices; how many there are. */
+/* The indices of the rows that are not ignored; *count: their number. */
 static tn_tensor *counting(const tn_tensor *t, int64_t ignore, int64_t *count)
 {
     const int64_t n = tn_numel(t);
@@ -87,14 +86,14 @@ static tn_tensor *counting(const tn_tensor *t, int64_t ignore, int64_t *count)
     return rows;
 }
 
-/* Of a block of rows: their x and targets, logits (then gz), the same in the type of x, and gradients of x. */
+/* A block of rows: x, targets, logits (then gz), gz in the dtype of x, and gradients of x. */
 typedef struct {
     tn_tensor *x, *target, *z, *gz, *gx;
-    tn_tensor *all_x, *all_target, *rows; /* what the rows are taken from, and the rows that are not ignored */
+    tn_tensor *all_x, *all_target, *rows; /* the inputs, and the indices of the rows that are not ignored */
     tn_tensor *ones;
 } block;
 
-/* The first n rows of t; rows [from, from + n). */
+/* A view of rows [from, from + n) of t. */
 static tn_tensor some(const tn_tensor *t, int64_t from, int64_t n)
 {
     tn__layout l = t->l;
@@ -184,7 +183,7 @@ static void linear_cross_entropy_backward_ops(tn_back *b)
     const int64_t classes = b->in_shape[WEIGHT].d[0], n = tn_numel(b->in[TARGET]);
     tn_shape      rows = {.n = 2, .d = {n, b->in_shape[WEIGHT].d[1]}}, column = {.n = 2, .d = {n, 1}};
     tn_tensor    *t = tn_reshape(b->in[TARGET], TN_SHAPE(n)), *out = tn_eq(t, tn_scalar_of(TN_I64, (double)a->ignore));
-    /* ignored rows may be NaN, and their targets no class */
+    /* ignored rows may be NaN, and their targets are not classes */
     tn_tensor *aside = tn_reshape(out, column), *w = b->in[WEIGHT];
     tn_tensor *x = tn_masked_fill(tn_reshape(b->in[X], rows), aside, 0);
     tn_tensor *p = tn_softmax(tn_linear(x, w, b->in[BIAS]), -1);
@@ -304,7 +303,7 @@ tn_tensor *tn_linear_cross_entropy_run(tn_linear_cross_entropy_args a)
 {
     tn_tensor   *in[4] = {a.x, a.weight, a.bias, a.target}, *out[5] = {NULL};
     const args_t args = {a.ignore_index, a.label_smoothing, a.reduction};
-    if (tn_is_q8(a.weight)) in[WEIGHT] = tn__q8_unpacked(a.weight, TN_F32); /* it meets block after block of rows */
+    if (tn_is_q8(a.weight)) in[WEIGHT] = tn__q8_unpacked(a.weight, TN_F32); /* it is used for every block of rows */
     tn__meet(3, in);
     tn_op_call(&tn__op_linear_cross_entropy, 4, in, 5, out, &args);
     if (a.counted && out[LOSS]) *a.counted = tn_get_i64(out[COUNT], 0);
@@ -313,7 +312,7 @@ tn_tensor *tn_linear_cross_entropy_run(tn_linear_cross_entropy_args a)
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-/* Turns a row of logits into gz, and writes it in the other number type, too, where that is wanted. */
+/* Converts a row of logits to gz, and also writes it in the other dtype if that is requested. */
 static void TN__(row)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const kernel_args *k = args;

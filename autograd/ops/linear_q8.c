@@ -1,8 +1,8 @@
-/* linear_q8 — y = f(x Wᵀ + b) over the last dim of x, W [out, in] in 8 bits or f16 (tn_q8_pack, tn_f16_pack), f
- * nothing, relu or gelu
+/* linear_q8 — y = f(x Wᵀ + b) over the last dim of x, W [out, in] in 8 bits or f16 (tn_q8_pack, tn_f16_pack), f the
+ * identity, relu or gelu
  *
- * What tn_linear, tn_linear_relu and tn_linear_gelu become where the weight is such a one: the same bits as with the
- * weight unpacked to f32. There is no gradient. */
+ * tn_linear, tn_linear_relu and tn_linear_gelu call it for such a weight: the same bits as with the weight unpacked to
+ * f32. No gradient. */
 #include "autograd/rooms/q8.h"
 
 typedef struct {

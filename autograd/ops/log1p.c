@@ -1,4 +1,4 @@
-/* log1p — y = ln(1 + x), exact near 0
+/* log1p — y = ln(1 + x), accurate near 0
  *
  *   gx = gy / (1 + x) */
 #ifndef TN__REAL /* =============================================================================== the room */

@@ -2,8 +2,8 @@
  *
  *   gx = gy - exp(y) · Σ gy          (saves y only)
  *
- * The largest x of the row is subtracted first; sums are kept in f64, so that y near 0 keeps its digits. An entry of
- * -inf gives -inf; a row of only -inf: NaN. */
+ * The largest x of the row is subtracted first; sums are computed in f64, so that y near 0 keeps its digits. An element
+ * of -inf gives -inf; a row of only -inf gives NaN. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {

@@ -1,4 +1,4 @@
-/* logical — and, or, xor, not: bool, without gradient. What is not 0 is true, NaN too. */
+/* logical — and, or, xor, not: bool, without gradient. Every element that is not 0 counts as true, also NaN. */
 #ifndef TN__REAL /* ============================================================================== the rooms */
 #include "autograd/rooms/room.h"
 #define TN__TEMPLATE "autograd/ops/logical.c"
@@ -27,7 +27,7 @@ const tn_op tn__op_logical_not = {TN__ROOM("logical_not", TN_AS_IS), .inputs = 1
 TN__SAMPLES(logical_not, samples_not);
 tn_tensor *tn_logical_not(tn_tensor *x) { return tn_apply(&tn__op_logical_not, x); }
 
-/* Each input is converted to bool by itself: converting to the wider type first could round a small number to 0. */
+/* Each input is converted to bool separately: converting to the wider dtype first could round a small value to 0. */
 static tn_tensor *both(const tn_op *op, tn_tensor *a, tn_tensor *b)
 {
     if (a && b && a->dtype != b->dtype) a = tn_to(a, TN_BOOL), b = tn_to(b, TN_BOOL);
@@ -60,7 +60,7 @@ ROOM(and)
 ROOM(or)
 ROOM(xor)
 
-#else /* ============================================================== kernels: contiguous, one number type */
+#else /* ==================================================================== kernels: contiguous, one dtype */
 
 static void TN__(not )(int64_t n, void *const *out, const void *const *in, const void *args)
 {

@@ -1,9 +1,9 @@
-/* logsumexp — y = log Σ exp(x) over all dims, or those named
+/* logsumexp — y = log Σ exp(x) over all dims, or the given ones
  *
  *   gx = gy · exp(x - y)
  *
- * Streaming: the sum is Σ exp(x - shift) with shift the largest x so far, and is rescaled when a larger one comes.
- * Where the largest is infinite the shift is 0: only -inf gives -inf, with gradient 0; an inf gives inf. */
+ * Streaming: the sum is Σ exp(x - shift) with shift the running maximum of x, and is rescaled when the maximum grows.
+ * If the maximum is infinite the shift is 0: only -inf gives -inf, with gradient 0; an inf gives inf. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/vecmath.h"
@@ -75,7 +75,7 @@ tn_tensor *tn_logsumexp_run(tn_reduce_args a)
 #else /* ============================================================== a reducer over blocks of one real type */
 
 typedef struct {
-    double max; /* so far; -inf at first */
+    double max; /* running maximum; initially -inf */
     double sum; /* Σ exp(x - max), or Σ exp(x) if max is infinite */
 } TN__(lse_state);
 
@@ -86,7 +86,7 @@ static void TN__(lse_join)(TN__(lse_state) * s, double max, double sum)
         s->max = max, s->sum = sum;
         max = m, sum = total;
     }
-    if (max == s->max || isinf(s->max)) s->sum += sum; /* of -inf alone: 0 */
+    if (max == s->max || isinf(s->max)) s->sum += sum; /* only -inf: 0 */
     else s->sum += sum * exp(max - s->max);
 }
 
@@ -135,7 +135,7 @@ static void TN__(logsumexp_bwd)(int64_t n, void *const *out, const void *const *
         for (int64_t i = 0; i < k; i++) e[i] = x[i] - y[i];
         TN__(tn__exp)(k, e, e);
         for (int64_t i = 0; i < k; i++) {
-            const TN__REAL g = gy[i] * e[i]; /* in any case, so that no branch is left */
+            const TN__REAL g = gy[i] * e[i]; /* computed unconditionally, so that the loop has no branch */
             gx[i] = y[i] == -(TN__REAL)INFINITY ? 0 : g;
         }
     }

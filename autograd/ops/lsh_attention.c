@@ -1,21 +1,21 @@
-/* lsh_attention — attention among few: positions are sorted, the sorted ones cut into chunks, and each attends to its
- * own chunk and its neighbours (Kitaev, Kaiser, Levskaya 2020: Reformer)
+/* lsh_attention — attention among few keys: positions are sorted and cut into chunks, and each attends to its own chunk
+ * and the neighbouring ones (Kitaev, Kaiser, Levskaya 2020: Reformer)
  *
  *   y_t = Σ_j w_tj v_j,   w_tj = exp(s_tj - L_t),   s_tj = scale · q_t · k_j,   L_t = ln Σ_j exp(s_tj)
  *
- * over all j that position t meets, in each of several rounds of sorting: a j that it meets twice counts twice. In a
- * round positions are sorted by their bucket, equal ones by themselves; rounds lie one behind the other, and as in
- * Hugging Face's the first chunk of all has the last one before it. Without buckets there is one round in the order of
- * the text, which is local attention; a text that is no longer than a chunk is one chunk.
+ * over all keys j of position t, in each of several rounds of sorting: a j found in two rounds counts twice. In a round
+ * positions are sorted by bucket, equal buckets by position; the rounds are concatenated, and as in Hugging Face's code
+ * the chunk before the very first is the very last. Without buckets there is one round in the order of the sequence,
+ * which is local attention; a sequence of at most `chunk` positions is one chunk.
  *
- *   gw_tj = gy_t · v_j,   gs_tj = w_tj (gw_tj - gy_t · y_t),   gq, gk, gv from it as in attention
+ *   gw_tj = gy_t · v_j,   gs_tj = w_tj (gw_tj - gy_t · y_t),   then gq, gk, gv as in attention
  *
- * apart: a position attends to itself only where it meets no other (queries and keys are one vector there, and its
- * product with itself would outweigh all): its score is a constant, -1e5, as the published models had it in training.
- * L is rounded to the number type first, in each round and over the rounds, and not mended, as theirs is.
+ * apart: a position attends to itself only if it has no other key (queries and keys are one vector there, and its
+ * product with itself would outweigh all others): its score is a constant, -1e5, as in the training of the published
+ * models. As in theirs, L is rounded to the dtype, in each round and over the rounds, and the error is not corrected.
  *
- * Dropout is drawn for each element of [B, H, sorted, met], as the op dropout would. Memory: for a head of a text at
- * a time, [sorted, met] scores and rows of q, k and v; only L, a number for each position, is kept for the backward. */
+ * Dropout is drawn for each element of [B, H, sorted, keys], as by the op dropout. Memory, for one head of one sequence
+ * at a time: [sorted, keys] scores and rows of q, k and v; only L, a value for each position, is kept for the backward. */
 #include "autograd/long_texts.h"
 #include "autograd/rooms/room.h"
 #include "core/products/lsh_attention.h"
@@ -86,7 +86,7 @@ static bool lsh_attention_infer(tn_ctx *c)
 
 /* ---- fused ------------------------------------------------------------------------------------------------------- */
 
-/* The call; bf16 is taken as f32. */
+/* The arguments of the kernel; bf16 is converted to f32. */
 static tn__lsh_call call_of(const args_t *a, tn_tensor *const *in)
 {
     tn_tensor *x[3];
@@ -121,13 +121,14 @@ static void lsh_attention_backward(tn_back *b)
 
 /* ---- made of ops ------------------------------------------------------------------------------------------------- */
 
-/* An index [B, H, chunks, n] as one of rows, [B, H, chunks · n, width]; and the rows of x there, as chunks of them. */
+/* An index [B, H, chunks, n] as an index of rows, [B, H, chunks · n, width]. */
 static tn_tensor *rows_at(tn_tensor *at, int64_t width)
 {
     const tn_shape s = tn_shape_of(at);
     tn_tensor     *flat = tn_reshape(at, TN_SHAPE(s.d[0], s.d[1], s.d[2] * s.d[3], 1));
     return tn_expand(flat, TN_SHAPE(s.d[0], s.d[1], s.d[2] * s.d[3], width));
 }
+/* The rows of x at that index, in chunks: [B, H, chunks, n, width]. */
 static tn_tensor *chunks_at(tn_tensor *x, tn_tensor *at)
 {
     const tn_shape s = tn_shape_of(at);
@@ -141,7 +142,7 @@ static tn_tensor *back_at(tn_tensor *g, tn_tensor *at, const tn_shape *like)
                           tn_reshape(g, TN_SHAPE(like->d[0], like->d[1], -1, width)));
 }
 
-/* The weights, before dropout; what is blocked, and what is a constant, in *none and *fixed. */
+/* The weights before dropout. *none: mask of blocked keys; *fixed: mask of constant scores. */
 static tn_tensor *weights_of(const args_t *a, tn_tensor *keys, tn_tensor *q, tn_tensor *k, tn_tensor *own_at,
                              tn_tensor *met_at, tn_tensor *place, tn_tensor **none, tn_tensor **fixed)
 {
@@ -201,8 +202,8 @@ static void lsh_attention_backward_ops(tn_back *b)
 #define PLAIN .kind = {0, 0, 0, ABSENT, ABSENT}
 #define HASHED .kind = {0, 0, 0, TN__ARG_INDEX, ABSENT}, .high = {[BUCKETS] = 3}
 #define BOTH .kind = {0, 0, 0, TN__ARG_INDEX, TN__ARG_MASK}, .high = {[BUCKETS] = 3}
-/* Where a position that sees itself alone has several rounds, the sum of their weights is exp of what -1e5 + ln(rounds)
- * lacks in f32: at most half of 2^-7, once in a round and once over them. */
+/* If a position attends only to itself in several rounds, the sum of their weights is exp of the rounding error of
+ * -1e5 + ln(rounds) in f32: at most half of 2^-7, once in a round and once over the rounds. */
 #define ROUNDED .f32_tol = 0x1p-7
 #define OF(b, h, t, d, e)                 \
     {4, {b, h, t, d}}, {4, {b, h, t, d}}, \

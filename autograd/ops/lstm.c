@@ -1,9 +1,9 @@
-/* lstm — a layer of long short-term memory over packed sequences (autograd/rooms/recurrent.h says what that is)
+/* lstm — a layer of long short-term memory over packed sequences (defined in autograd/rooms/recurrent.h)
  *
  *   With the sums i f g o of a step's x + h Wᵀ:
  *     i = σ(i), f = σ(f), g = tanh(g), o = σ(o),   c = f c + i g,   h = o tanh(c) = y
  *
- *   With gh = gy + what comes from the next step, gc likewise:
+ *   With gh = gy + the gradient of h from the next step, gc = the gradient of c from the next step:
  *     gc += gh o (1 - tanh²c)
  *     gi = gc g · i(1-i),  gf = gc c₋₁ · f(1-f),  gg = gc i · (1-g²),  go = gh tanh(c) · o(1-o)
  *     gx = [gi gf gg go],  gc₋₁ = gc f,  gh₋₁ = gx W,  gW = gxᵀ h₋₁ over all steps
@@ -55,7 +55,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {6, 8}}, {2, {8, 2}}, {2, {3, 2}}, {2, {3, 2}}}, SIZES(NULL, .steps = 2)},
     {.in = {{2, {6, 8}}, {2, {8, 2}}, {2, {3, 2}}, {2, {3, 2}}}, SIZES(falling, .steps = 3)},
     {.in = {{2, {6, 4}}, {2, {4, 1}}, {2, {4, 1}}, {2, {4, 1}}},
-     SIZES(falling, .steps = 3, .reverse = true)}, /* one is empty */
+     SIZES(falling, .steps = 3, .reverse = true)}, /* one sequence is empty */
     {.in = {{2, {1, 12}}, {2, {12, 3}}, {2, {1, 3}}, {2, {1, 3}}}, SIZES(NULL, .steps = 1, .reverse = true)},
     {.in = {{2, {0, 8}}, {2, {8, 2}}, {2, {3, 2}}, {2, {3, 2}}}, SIZES(NULL, .steps = 0)},
     {.in = {{2, {0, 8}}, {2, {8, 2}}, {2, {0, 2}}, {2, {0, 2}}}, SIZES(NULL, .steps = 3)},
@@ -128,7 +128,7 @@ static void TN__(lstm_fwd)(int64_t n, void *const *out, const void *const *in, c
     const TN__REAL *const x = in[0], *const i = k, *const f = k + m;
     const TN__REAL *const g = k + 2 * m, *const o = k + 3 * m;
     TN__REAL *const h = out[1], *const c = out[2];
-    const TN__REAL *const from_h = in[1], *const from_c = in[2]; /* perhaps h and c themselves */
+    const TN__REAL *const from_h = in[1], *const from_c = in[2]; /* may be h and c themselves */
     (void)args;
     for (int64_t j = 0; j < n; j++) k[j] += x[j];
     TN__(tn__sigmoid)(2 * m, k, k);
@@ -141,7 +141,7 @@ static void TN__(lstm_fwd)(int64_t n, void *const *out, const void *const *in, c
     memcpy(h, y, (size_t)m * sizeof *h);
 }
 
-/* Many small loops, since of these the compiler makes vectors. */
+/* Many small loops, which the compiler vectorises. */
 static void TN__(lstm_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const int64_t   m = n / 6;

@@ -1,13 +1,13 @@
 /* lstm_proj — long short-term memory whose state is projected (Sak, Senior and Beaufays 2014), over packed sequences
  *
- *   As lstm.c has it, but between c and h stands a matrix R [P, H]:
+ *   As in lstm.c, but with a matrix R [P, H] between c and h:
  *     i f g o of x + h Wᵀ,   c = f c + i g,   m = o tanh(c),   h = m Rᵀ = y
  *
- *   With gh = gy + what comes from the next step, gc likewise:
- *     gm = gh R,   gc += gm o (1 - tanh²c),   go = gm tanh(c),   the rest as there
+ *   With gh = gy + the gradient of h from the next step, gc = the gradient of c from the next step:
+ *     gm = gh R,   gc += gm o (1 - tanh²c),   go = gm tanh(c),   the rest as in lstm.c
  *     gh₋₁ = gx W,  gW = gxᵀ h₋₁ and gR = ghᵀ m over all steps
  *
- * Kept are i, f, g, o, c₋₁, m, and in a result of its own, which is narrower, h₋₁. */
+ * Kept are i, f, g, o, c₋₁, m, and in a separate, narrower result h₋₁. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/recurrent.h"
 #include "core/kernels/vecmath.h"
@@ -127,7 +127,7 @@ static void lstm_proj_backward(tn_back *b)
     }
 }
 
-/* One step of it, made of ops: gh and gc in, and out as those of the step before. */
+/* The backward of one step, made of ops: replaces gh and gc by those of the step before. */
 static tn_tensor *one_back(const tn_back *b, const tn__steps_walk *s, tn_tensor **gh, tn_tensor **gc, tn_tensor **gx)
 {
     const int64_t    hidden = b->in_shape[CELL].d[1];
@@ -166,7 +166,7 @@ static void lstm_proj_backward_ops(tn_back *b)
         return;
     }
     const size_t bytes = 2 * (size_t)n * sizeof(tn_tensor *);
-    tn_tensor  **gx = tn__mem_get(bytes), **all = gx + n; /* one a step; the last is for no steps at all */
+    tn_tensor  **gx = tn__mem_get(bytes), **all = gx + n; /* one for each step; the last covers steps = 0 */
     if (!gx) return;
     if (!gh) gh = tn_zeros_of(w->dtype, states);
     if (!gc) gc = tn_zeros_of(w->dtype, cells);
@@ -192,7 +192,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {6, 12}}, {2, {12, 2}}, {2, {3, 2}}, {2, {3, 3}}, {2, {2, 3}}}, SIZES(NULL, .steps = 2)},
     {.in = {{2, {6, 8}}, {2, {8, 1}}, {2, {3, 1}}, {2, {3, 2}}, {2, {1, 2}}}, SIZES(falling, .steps = 3)},
     {.in = {{2, {6, 4}}, {2, {4, 2}}, {2, {4, 2}}, {2, {4, 1}}, {2, {2, 1}}},
-     SIZES(falling, .steps = 3, .reverse = true)}, /* one is empty */
+     SIZES(falling, .steps = 3, .reverse = true)}, /* one sequence is empty */
     {.in = {{2, {1, 12}}, {2, {12, 2}}, {2, {1, 2}}, {2, {1, 3}}, {2, {2, 3}}},
      SIZES(NULL, .steps = 1, .reverse = true)},
     {.in = {{2, {0, 8}}, {2, {8, 2}}, {2, {3, 2}}, {2, {3, 2}}, {2, {2, 2}}}, SIZES(NULL, .steps = 0)},
@@ -257,13 +257,13 @@ tn_tensor *tn__lstm_proj_call(tn_steps_args a)
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-/* Out: m, c, what is kept (which holds the product at first); in: x, c. */
+/* Out: m, c, the kept values (which hold the product on entry); in: x, c. */
 static void TN__(lstm_proj_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const int64_t   h = n / 4;
     TN__REAL *const m = out[0], *const c = out[1], *const k = out[2];
     TN__REAL *const before = k + 4 * h, *const kept_m = k + 5 * h;
-    const TN__REAL *const x = in[0], *const from_c = in[1]; /* perhaps c itself */
+    const TN__REAL *const x = in[0], *const from_c = in[1]; /* may be c itself */
     const TN__REAL *const i = k, *const f = k + h, *const g = k + 2 * h, *const o = k + 3 * h;
     (void)args;
     for (int64_t j = 0; j < n; j++) k[j] += x[j];
@@ -277,7 +277,8 @@ static void TN__(lstm_proj_fwd)(int64_t n, void *const *out, const void *const *
     memcpy(m, kept_m, (size_t)h * sizeof *m);
 }
 
-/* The state's gradient of this step is taken, with y's, and what goes to the step before begins with gbefore, or 0. */
+/* Takes the gradient of this step's state and adds y's; the gradient for the step before is initialised to gbefore, or
+ * to 0. */
 static void TN__(lstm_proj_take)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     TN__REAL *const all = out[0], *const gh = out[1];
@@ -287,7 +288,7 @@ static void TN__(lstm_proj_take)(int64_t n, void *const *out, const void *const 
     for (int64_t j = 0; j < n; j++) gh[j] = gbefore ? gbefore[j] : 0;
 }
 
-/* Many small loops, since of these the compiler makes vectors. Out: gx, gc; in: kept, gc, gm, gkept. */
+/* Many small loops, which the compiler vectorises. Out: gx, gc; in: kept, gc, gm, gkept. */
 static void TN__(lstm_proj_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const int64_t   h = n / 6;

@@ -81,14 +81,14 @@ tn_tensor *tn_masked_fill_(tn_tensor *x, tn_tensor *mask, double value)
     return tn_apply_args_(&tn__op_masked_fill, &(args_t){value}, x, mask);
 }
 
-#else /* ============================================================== kernels: contiguous, one number type */
+#else /* ==================================================================== kernels: contiguous, one dtype */
 
 static void TN__(masked_fill_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN__REAL *x = in[0], *mask = in[1], value = (TN__REAL)((const args_t *)args)->value;
     TN__REAL       *y = out[0];
     for (int64_t i = 0; i < n; i++) {
-        const TN__REAL kept = x[i]; /* read in any case, so that no branch is left */
+        const TN__REAL kept = x[i]; /* read unconditionally, so that the loop has no branch */
         y[i] = mask[i] != 0 ? value : kept;
     }
 }

@@ -1,6 +1,6 @@
 /* masked_select — the elements of x where the mask is true, in order, 1-d; x and mask broadcast
  *
- *   gx = gy's elements put back where they came from, 0 elsewhere (masked_spread) */
+ *   gx = gy's elements at the places they were taken from, 0 elsewhere (masked_spread) */
 #include "autograd/rooms/room.h"
 
 static bool masked_select_infer(tn_ctx *c)

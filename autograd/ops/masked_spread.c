@@ -1,5 +1,5 @@
 /* masked_spread — the inverse of masked_select: y, of the shape in args, has x's elements, in order, where the mask
- * (which broadcasts to y) is true, and 0 elsewhere. Made for gradients; not in ops.h.
+ * (which broadcasts to y) is true, and 0 elsewhere. Only for gradients; not in ops.h.
  *
  *   gx = masked_select(gy, mask) */
 #include "autograd/rooms/room.h"
@@ -26,8 +26,8 @@ static bool masked_spread_infer(tn_ctx *c)
 static void masked_spread_forward(tn_ctx *c) { tn__spread(c->out[0], c->in[0], c->in[1]); }
 static void masked_spread_backward_ops(tn_back *b) { b->gx[0] = tn_masked_select(b->gy[0], b->in[1]); }
 
-/* A sample cannot know how many elements a random mask chooses, except for an empty y: none. Other sizes are tested by
- * masked_select's gradients of gradients. */
+/* A sample cannot know the number of elements that a random mask selects, except for an empty y: 0. masked_select's
+ * gradients of gradients test other sizes. */
 static const tn__sample samples[] = {
     {.in = {{1, {0}}, {2, {0, 3}}}, .kind = {TN__ARG_REAL, TN__ARG_MASK}, .args = &(tn_shape){2, {0, 3}}},
     {.in = {{1, {0}}, {1, {3}}}, .kind = {TN__ARG_REAL, TN__ARG_MASK}, .args = &(tn_shape){3, {2, 0, 3}}},

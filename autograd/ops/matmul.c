@@ -2,9 +2,9 @@
  *
  *   ga = gy bᵀ,  gb = aᵀ gy
  *
- * A 1-d a is one row and a 1-d b one column; the dim of size 1 that this makes is not in the result. Where one matrix b
- * is multiplied with a batch of a, their rows are taken as those of one tall matrix, so that gb is one product and not
- * a sum over the batch. */
+ * A 1-d a is one row and a 1-d b one column; the dim of size 1 that this adds is removed from the result. If one matrix
+ * b is multiplied by a batch of a, all rows of the batch form one tall matrix, so that gb is one product instead of a
+ * sum over the batch. */
 #include "autograd/rooms/room.h"
 
 bool tn__infer_matmul(tn_ctx *c)
@@ -89,7 +89,7 @@ static const tn__sample samples[] = {
     {.in = {{3, {2, 3, 4}}, {1, {4}}}},
     {.in = {{2, {2, 4}}, {1, {4}}}},
     {.in = {{2, {1, 1}}, {2, {1, 5}}}},
-    {.in = {{2, {2, 0}}, {2, {0, 3}}}}, /* nothing to sum: zeros */
+    {.in = {{2, {2, 0}}, {2, {0, 3}}}}, /* no terms: zeros */
     {.in = {{3, {0, 2, 3}}, {2, {3, 2}}}},
     {.in = {{3, {2, 0, 3}}, {3, {2, 3, 2}}}},
     {.in = {{2, {2, 3}}, {2, {4, 5}}},

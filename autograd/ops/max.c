@@ -1,11 +1,12 @@
-/* max, min, argmax, argmin — the largest or the smallest along a dim, and where it is: the first of equals; NaN wins
+/* max, min, argmax, argmin — the largest or the smallest element along a dim, and its index: the first of equal ones;
+ * NaN wins
  *
- *   max, min:  gx = gy at the place that was chosen, else 0 */
+ *   max, min:  gx = gy at that index, else 0 */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/sum_lanes.h"
 typedef struct {
-    int  dim; /* argmax, argmin: also TN_ALL */
+    int  dim; /* argmax, argmin: may be TN_ALL */
     bool keepdim;
 } args_t;
 typedef struct {
@@ -102,14 +103,14 @@ tn_tensor *tn_argmin(tn_tensor *x, int dim, bool keepdim)
     return tn_apply_args(&tn__op_argmin, (&(args_t){dim, keepdim}), x);
 }
 
-#else /* ============================================================ a reducer over blocks of one number type */
+#else /* ================================================================== a reducer over blocks of one dtype */
 
 typedef struct {
     TN__REAL best;
     int64_t  where; /* -1 before the first */
 } TN__(first_state);
 
-/* Does `best`, which comes later, replace the one in s? Not if it is equal, or if that is NaN. */
+/* True if `best`, which comes later, replaces the one in s: not if it is equal, or if the one in s is NaN. */
 static bool TN__(beats)(const TN__(first_state) * s, TN__REAL best, bool least)
 {
     if (s->where < 0) return true;

@@ -1,6 +1,6 @@
 /* max_pool1d — the largest element under each window; padding counts as -inf and NaN as the largest
  *
- * x [N, C, L]. It is max_pool2d on images of one row. */
+ * x [N, C, L]. Computed as max_pool2d on images of one row. */
 #include "autograd/rooms/windows.h"
 
 static bool max_pool1d_infer(tn_ctx *c) { return tn__infer_pool(c, 1); }

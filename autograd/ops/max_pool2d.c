@@ -1,8 +1,8 @@
 /* max_pool2d — the largest element under each window; padding counts as -inf and NaN as the largest
  *
- *   gx gets gy where the largest was found, the first of equals
+ *   gx gets gy at the largest element, the first of equal ones
  *
- * A hidden second result holds the place: positions in the image, row · W + column. */
+ * A hidden second result holds its position in the image, row · W + column. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/windows.h"
 #include "core/products/convolve.h"

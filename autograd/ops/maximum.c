@@ -1,8 +1,8 @@
-/* maximum, minimum — the larger, or smaller, of two; NaN wins over any number
+/* maximum, minimum — the larger, or smaller, of two elements; NaN wins over any number
  *
- *   ga = gy · w(a, b),  gb = gy · w(b, a)        w: 1 for what was taken, 0 for the other, 1/2 for both where equal
+ *   ga = gy · w(a, b),  gb = gy · w(b, a)        w: 1 for the chosen one, 0 for the other, 1/2 for both if equal
  *
- * A NaN is neither less nor greater, so both sides of one get the whole gradient, as in PyTorch. */
+ * A NaN is neither less nor greater, so if one is NaN both get the whole gradient, as in PyTorch. */
 #ifndef TN__REAL /* ============================================================================== the rooms */
 #include "autograd/rooms/room.h"
 #define TN__TEMPLATE "autograd/ops/maximum.c"
@@ -74,7 +74,7 @@ TN__SAMPLES(minimum, minimum_samples);
 tn_tensor *tn_maximum(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_maximum, a, b, false); }
 tn_tensor *tn_minimum(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_minimum, a, b, false); }
 
-#else /* ============================================================== kernels: contiguous, one number type */
+#else /* ==================================================================== kernels: contiguous, one dtype */
 
 #define EXTREME(op, sign)                                                                      \
     static void TN__(op)(int64_t n, void *const *out, const void *const *in, const void *args) \
@@ -82,7 +82,7 @@ tn_tensor *tn_minimum(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_mi
         const TN__REAL *a = in[0], *b = in[1];                                                 \
         TN__REAL       *y = out[0];                                                            \
         (void)args;                                                                            \
-        for (int64_t i = 0; i < n; i++) { /* whichever is NaN is the one kept */               \
+        for (int64_t i = 0; i < n; i++) { /* a NaN is kept                    */               \
             TN__REAL best = a[i] sign b[i] ? a[i] : b[i];                                      \
             y[i] = a[i] != a[i] ? a[i] : best;                                                 \
         }                                                                                      \

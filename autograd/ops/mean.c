@@ -1,8 +1,8 @@
-/* mean — over all dims, or those named; of nothing: NaN
+/* mean — the mean over all dims, or the given ones; of no elements: NaN
  *
  *   gx = gy / n, repeated over the reduced dims
  *
- * The sum is kept in f64, in the lanes of core/kernels/sum_lanes.h, and divided before it is rounded. */
+ * The sum is computed in f64, in the lanes of core/kernels/sum_lanes.h, and divided before it is rounded. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/sum_lanes.h"

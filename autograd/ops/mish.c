@@ -5,9 +5,9 @@
  *   t = tanh(ln(1 + eˣ)) = s (1 + r) / (1 + r²)        1 - t² = (2r / (1 + r²))²
  *   y = x t        gx = gy · (t + x s (1 - t²))
  *
- * in which nothing overflows, and nothing is subtracted but where the slope changes its sign. Of s and r the smaller is
- * computed, the other is 1 without it. Beyond |x| = 1000 they are 0 and 1 in any number type; there infinity must not
- * meet 0. y itself is a function of core/kernels/vecmath.h. */
+ * Nothing overflows, and values cancel only where the slope changes its sign. The smaller of s and r is computed, the
+ * other is 1 minus it. Beyond |x| = 1000 they are 0 and 1 in any dtype; infinity times 0 must not be computed there. y
+ * is computed by a function of core/kernels/vecmath.h. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/vecmath.h"

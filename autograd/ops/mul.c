@@ -1,6 +1,6 @@
 /* mul — y = a · b
  *
- *   ga = gy · b,  gb = gy · a        (each saved only if the other's gradient is wanted) */
+ *   ga = gy · b,  gb = gy · a        (each saved only if the other's gradient is needed) */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #define TN__TEMPLATE "autograd/ops/mul.c"
@@ -48,7 +48,7 @@ TN__SAMPLES(mul, samples);
 tn_tensor *tn_mul(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_mul, a, b, false); }
 tn_tensor *tn_mul_(tn_tensor *a, tn_tensor *b) { return tn__binary_(&tn__op_mul, a, b, false); }
 
-#else /* ============================================================== kernels: contiguous, one number type */
+#else /* ==================================================================== kernels: contiguous, one dtype */
 
 static void TN__(mul_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {

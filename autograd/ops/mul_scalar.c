@@ -1,4 +1,4 @@
-/* mul_scalar — y = k · x for a plain number k, whole beside integers
+/* mul_scalar — y = k · x for a plain number k, which must be whole if x holds integers
  *
  *   gx = k · gy */
 #ifndef TN__REAL /* =============================================================================== the room */
@@ -53,7 +53,7 @@ TN__SAMPLES(mul_scalar, samples);
 tn_tensor *tn_mul_scalar(tn_tensor *x, double k) { return tn_apply_args(&tn__op_mul_scalar, &(args_t){k}, x); }
 tn_tensor *tn_mul_scalar_(tn_tensor *x, double k) { return tn_apply_args_(&tn__op_mul_scalar, &(args_t){k}, x); }
 
-#else /* ============================================================== kernels: contiguous, one number type */
+#else /* ==================================================================== kernels: contiguous, one dtype */
 
 static void TN__(mul_scalar_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {

@@ -30,7 +30,7 @@ TN__SAMPLES(neg, samples);
 tn_tensor *tn_neg(tn_tensor *x) { return tn_apply(&tn__op_neg, x); }
 tn_tensor *tn_neg_(tn_tensor *x) { return tn_apply_args_(&tn__op_neg, NULL, x); }
 
-#else /* ============================================================== kernels: contiguous, one number type */
+#else /* ==================================================================== kernels: contiguous, one dtype */
 
 static void TN__(neg_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {

@@ -1,6 +1,6 @@
-/* nll_loss — the loss of a class t, given log-probabilities x: -w_t x_t
+/* nll_loss — the loss of a target class t, given log-probabilities x: -w_t x_t
  *
- *   gx_c = -s w_t at c = t, else 0        s: gy, for the mean by the sum of the w_t
+ *   gx_c = -s w_t at c = t, else 0        s: gy, for the mean gy / the sum of the w_t
  *
  * If all targets are ignored, the loss and the gradient are 0. */
 #ifndef TN__REAL /* =============================================================================== the room */
@@ -36,7 +36,7 @@ static void nll_loss_forward(tn_ctx *c)
     if (!tn_error()) tn__class_results(&sums, a->reduction, c->out[0], c->out[1], c->out[2]);
 }
 
-/* The gradient; without gy, its factor. */
+/* The gradient of x; if gy is NULL, its factor of gy. */
 static tn_tensor *nll_loss_slope(const tn_back *b, const tn_tensor *gy)
 {
     const tn_tensor  *w = b->in[TN__CLASS_WEIGHT];

@@ -1,4 +1,4 @@
-/* nonzero — the indices of the elements that are not 0 (NaN is not), in order: [count, ndim], i64, without gradient */
+/* nonzero — the indices of the elements that are not 0 (also NaN), in order: [count, ndim], i64, without gradient */
 #include "autograd/rooms/room.h"
 
 static bool nonzero_infer(tn_ctx *c)

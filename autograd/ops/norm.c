@@ -1,10 +1,10 @@
-/* norm — (Σ |x|ᵖ)^(1/p) over all dims, or those named; p = inf: the largest |x|; -inf: the smallest; 0: how many are
- * not 0
+/* norm — (Σ |x|ᵖ)^(1/p) over all dims, or the given ones; p = inf: the largest |x|; -inf: the smallest; 0: the number
+ * of elements that are not 0
  *
  *   gx = gy · sign(x) · (|x| / y)^(p-1)        0 where x or y is 0
  *   p = 0: 0        p = ±inf: equal |x| share it, as in amax
  *
- * Sums are kept in f64, so that an f32 norm does not overflow on the way. */
+ * Sums are computed in f64, so that an f32 norm does not overflow on the way. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/sum_lanes.h"

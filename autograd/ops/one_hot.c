@@ -2,7 +2,7 @@
 #include "autograd/rooms/room.h"
 
 typedef struct {
-    int64_t classes; /* -1: as many as the largest index needs */
+    int64_t classes; /* -1: the largest index + 1 */
 } args_t;
 
 static bool one_hot_infer(tn_ctx *c)
@@ -39,7 +39,7 @@ static void ones(int64_t n, void *const *out, const void *const *in, const void 
 }
 static void one_hot_forward(tn_ctx *c)
 {
-    tn_tensor index = *c->in[0]; /* with a last dim of size 1: one index a row */
+    tn_tensor index = *c->in[0]; /* with a last dim of size 1: one index for each row */
     index.l.stride[index.l.shape.n] = 1;
     index.l.shape.d[index.l.shape.n++] = 1;
     tn__rows((tn__kernel_set){NULL, NULL, ones}, -1, TN__LIST(c->out[0]), TN__LIST(c->out[0], &index), NULL);

@@ -1,4 +1,4 @@
-/* outer — y_ij = a_i · b_j, of two vectors: a column times a row */
+/* outer — y_ij = a_i · b_j of two vectors, computed as a column times a row */
 #include "autograd/rooms/room.h"
 
 static bool outer_infer(tn_ctx *c)

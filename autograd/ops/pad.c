@@ -1,6 +1,6 @@
-/* pad — new elements of one value around x, or elements cut away where the numbers are negative
+/* pad — adds elements of one value around x, or removes elements where the counts are negative
  *
- *   gx = gy with the same cut away and padded with 0 */
+ *   gx = gy padded by the negated counts, with 0 */
 #include "autograd/rooms/room.h"
 
 typedef struct {
@@ -37,8 +37,8 @@ static void fill(tn_tensor *y, tn__layout part, int dim, int64_t start, int64_t 
     tn__fill(&border, value);
 }
 
-/* Dim by dim: the border of this dim is filled, then the inner part is treated in the same way along the next dim. What
- * is left at the end is x. */
+/* For each dim: fills the border along this dim, then continues with the inner part along the next dim. The last inner
+ * part is x. */
 static void pad_forward(tn_ctx *c)
 {
     const tn_shape before = TN_ARG(c, before), after = TN_ARG(c, after);
@@ -69,7 +69,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {-1, 2}}, {2, {1, -3}}, -1}},
     {.in = {{3, {2, 3, 2}}}, .args = &(args_t){{3, {0, 1, 1}}, {3, {0, 1, 0}}, 0}},
     {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {-1, -1}}, {2, {-1, -2}}, 0}},
-    {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {-3, 0}}, {2, {2, 0}}, 7}}, /* nothing of x is left */
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {-3, 0}}, {2, {2, 0}}, 7}}, /* removes all of x */
     {.in = {{0, {0}}}, .args = &(args_t){{0, {0}}, {0, {0}}, 1}},
     {.in = {{2, {0, 2}}}, .args = &(args_t){{2, {1, 1}}, {2, {1, 0}}, 2}},
     {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {-2, 0}}, {2, {-1, 0}}, 0}}, /* empty */

@@ -1,6 +1,6 @@
-/* permute — the dims in another order; transpose: two of them exchanged
+/* permute — the dims in another order; transpose: exchanges two dims
  *
- *   gx = gy, the dims back in their places */
+ *   gx = gy with the inverse order */
 #include "autograd/rooms/room.h"
 
 typedef struct {

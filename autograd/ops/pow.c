@@ -3,8 +3,8 @@
  *   ga = gy · b · aᵇ⁻¹        0 where b = 0
  *   gb = gy · y · ln a        0 where a = 0 and b ≥ 0
  *
- * In backward_ops a is replaced by 1 where b = 0 and 1 / a is not finite: so infinity is never multiplied by 0, in
- * derivatives of any order. */
+ * In backward_ops a is replaced by 1 where b = 0 and 1 / a is not finite, so that derivatives of no order multiply
+ * infinity by 0. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #define TN__TEMPLATE "autograd/ops/pow.c"
@@ -94,7 +94,7 @@ TN__SAMPLES(pow, samples);
 
 tn_tensor *tn_pow(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_pow, a, b, false); }
 
-#else /* ============================================================== kernels: contiguous, one number type */
+#else /* ==================================================================== kernels: contiguous, one dtype */
 
 static void TN__(pow_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {

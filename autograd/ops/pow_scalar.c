@@ -1,8 +1,8 @@
-/* pow_scalar — y = xᵏ for a plain number k; beside integers k is whole and not negative
+/* pow_scalar — y = xᵏ for a plain number k, which must be whole and not negative if x holds integers
  *
- *   gx = gy · k · xᵏ⁻¹ 0 for k = 0, gy for k = 1: so that derivatives of x², x³ … end in 0
+ *   gx = gy · k · xᵏ⁻¹        0 for k = 0, gy for k = 1: so that derivatives of x², x³ … end in 0
  *
- * The powers that models use are products, quotients and roots instead of calls of pow. */
+ * The powers that models use are computed as products, quotients and roots instead of calls of pow. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {
@@ -77,7 +77,7 @@ TN__SAMPLES(pow_scalar, samples);
 
 tn_tensor *tn_pow_scalar(tn_tensor *x, double k) { return tn_apply_args(&tn__op_pow_scalar, &(args_t){k}, x); }
 
-#else /* ============================================================== kernels: contiguous, one number type */
+#else /* ==================================================================== kernels: contiguous, one dtype */
 
 #if TN__IS_REAL
 #define EACH(expr) \

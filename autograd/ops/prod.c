@@ -1,11 +1,11 @@
-/* prod — the product over all dims, or those named; integers and bool multiply as i64
+/* prod — the product over all dims, or the given ones; integers and bool multiply as i64
  *
  *   gx_i = gy · Π_{j ≠ i} x_j
  *
- * With p the product of the elements that are not 0, and z the number of those that are, that is p / x_i for z = 0; p
- * where x_i = 0 for z = 1; and 0 for more. Both are hidden results, for the backward, p in f64 so that an f32 product
- * neither overflows nor underflows on the way. For second derivatives the product of all other elements is made of the
- * cumulative products from both ends, computed by doubling. */
+ * With p the product of the elements that are not 0, and z the number of zeros: gx_i / gy is p / x_i for z = 0; p where
+ * x_i = 0 for z = 1; and 0 otherwise. p and z are hidden results for the backward, p in f64, so that an f32 product
+ * neither overflows nor underflows on the way. For second derivatives the product of all other elements is computed
+ * from the cumulative products from both ends, by doubling. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/sum_lanes.h"
@@ -44,7 +44,7 @@ static void prod_backward(tn_back *b)
                 NULL);
 }
 
-/* Π of the elements before each, along the last dim (of those behind it, for step -1). */
+/* For each element the product of the elements before it along the last dim (after it, for step -1). */
 static tn_tensor *others(tn_tensor *x, int64_t n, int step)
 {
     const int  last = tn_ndim(x) - 1;
@@ -64,7 +64,7 @@ static void prod_backward_ops(tn_back *b)
     const int64_t  n = tn__count_of(x, TN_ARG(b, dims));
     if (tn_shape_numel(x) == 0) return;
     tn_tensor *gy = tn__unreduced(b->gy[0], x, TN_ARG(b, dims), TN_ARG(b, keepdim));
-    /* the reduced dims become one, the last */
+    /* joins the reduced dims into one, the last */
     tn_dims  order = {.n = x.n}, back = order;
     tn_shape moved = {.n = x.n}, joined = {.n = 0};
     int      k = 0;
@@ -116,7 +116,7 @@ tn_tensor *tn_prod_run(tn_reduce_args a)
     return out[0];
 }
 
-#else /* ============================================================ a reducer over blocks of one number type */
+#else /* ================================================================== a reducer over blocks of one dtype */
 
 #if TN__IS_REAL
 typedef double TN__(factor);

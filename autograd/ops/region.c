@@ -1,11 +1,11 @@
-/* region — a part of a tensor as a view: slice, narrow, select, diagonal, unfold; and the op that all their backwards
- * need: region, zeros of a shape with a tensor added at the place of a part
+/* region — a part of a tensor as a view: slice, narrow, select, diagonal, unfold; and the op that their backwards use:
+ * region, zeros of a shape with a tensor added at the place of a part
  *
  *   y = part(x)                      gx = region(gy)
  *   y = region(x)                    gx = part(gy)
  *
- * The fast backward adds gy to its place in the gradient that x has so far, so that the gradients of all rows, taken
- * one by one, cost no more than one pass over x. Windows of unfold may overlap: then each element is the sum over its
+ * The fast backward adds gy at its place to the incomplete gradient of x, so that the gradients of all rows, taken one
+ * by one, cost no more than one sweep over x. Windows of unfold may overlap: then each element is the sum over its
  * windows, in their order. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
@@ -41,7 +41,7 @@ static void add_dense(tn_tensor *to, const tn__layout *place, const tn_tensor *x
     tn__map(TN__NUMBERS(add), TN__LIST(&y), TN__LIST(&y, &more), NULL);
 }
 
-/* Adds x to its place in `to`. */
+/* Adds x at its place in `to`. */
 static void add_region(tn_tensor *to, const tn_op *view, const args_t *a, const tn_tensor *x)
 {
     tn__layout y;
@@ -50,7 +50,7 @@ static void add_region(tn_tensor *to, const tn_op *view, const args_t *a, const 
         add_dense(to, &y, x, &x->l);
         return;
     }
-    /* Either loop adds an element's windows in the same order, from the first to the last. */
+    /* Both loops add an element's windows in the same order, from the first to the last. */
     const int     last = y.shape.n - 1, dim = a->dim < 0 ? a->dim + last : a->dim;
     const int64_t windows = y.shape.d[dim];
     const bool    by_window = windows <= a->size;
@@ -147,7 +147,7 @@ static const tn__sample slice_samples[] = {
     {.in = {{2, {3, 6}}}, .args = &(args_t){1, 0, 1, 5, 2}},
     {.in = {{2, {6, 3}}}, .args = &(args_t){-2, 0, -5, -1, 3}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){1, 0, -100, 100, 1}}, /* clamped */
-    {.in = {{2, {3, 4}}}, .args = &(args_t){0, 0, 2, 1, 1}},         /* nothing */
+    {.in = {{2, {3, 4}}}, .args = &(args_t){0, 0, 2, 1, 1}},         /* empty */
     {.in = {{2, {3, 4}}}, .args = &(args_t){1, 0, 1, INT64_MAX, INT64_MAX}},
     {.in = {{2, {0, 4}}}, .args = &(args_t){0, 0, 0, 3, 1}},
     {.in = {{2, {1, 4}}}, .args = &(args_t){0, 0, 0, 1, 2}},
@@ -282,7 +282,7 @@ tn_tensor *tn_unfold(tn_tensor *x, int dim, int64_t size, int64_t step)
     return tn_apply_args(&tn__op_unfold, (&(args_t){.dim = dim, .size = size, .step = step}), x);
 }
 
-#else /* ============================================================== kernels: contiguous, one number type */
+#else /* ==================================================================== kernels: contiguous, one dtype */
 
 static void TN__(add)(int64_t n, void *const *out, const void *const *in, const void *args)
 {

@@ -38,7 +38,7 @@ TN__SAMPLES(relu, samples);
 tn_tensor *tn_relu(tn_tensor *x) { return tn_apply(&tn__op_relu, x); }
 tn_tensor *tn_relu_(tn_tensor *x) { return tn_apply_args_(&tn__op_relu, NULL, x); }
 
-#else /* ============================================================== kernels: contiguous, one number type */
+#else /* ==================================================================== kernels: contiguous, one dtype */
 
 static void TN__(relu_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
@@ -55,7 +55,7 @@ static void TN__(relu_bwd)(int64_t n, void *const *out, const void *const *in, c
     TN__REAL       *gx = out[0];
     (void)args;
     for (int64_t i = 0; i < n; i++) {
-        const TN__REAL g = gy[i]; /* read in any case, so that no branch is left */
+        const TN__REAL g = gy[i]; /* read unconditionally, so that the loop has no branch */
         gx[i] = y[i] <= 0 ? 0 : g;
     }
 }

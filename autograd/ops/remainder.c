@@ -1,8 +1,8 @@
 /* remainder — y = a - b · ⌊a / b⌋, which has the sign of b, as in Python
  *
- *   ga = gy,  gb = -gy · ⌊a / b⌋        where ⌊a / b⌋ = (a - y) / b, rounded to be whole
+ *   ga = gy,  gb = -gy · ⌊a / b⌋        where ⌊a / b⌋ = (a - y) / b, rounded to an integer
  *
- * For an infinite b that is 0, or -1 where a has the other sign (and y is b). */
+ * For an infinite b the quotient is 0, or -1 where a has the other sign (and y is b). */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #define TN__TEMPLATE "autograd/ops/remainder.c"
@@ -87,7 +87,7 @@ TN__SAMPLES(remainder, samples);
 
 tn_tensor *tn_remainder(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_remainder, a, b, false); }
 
-#else /* ============================================================== kernels: contiguous, one number type */
+#else /* ==================================================================== kernels: contiguous, one dtype */
 
 static void TN__(remainder_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {

@@ -1,5 +1,5 @@
-/* repeat — the whole tensor as tiles, times[i] along dim i; repeat_interleave: each slice of a dim `times` times in a
- * row
+/* repeat — the whole tensor as tiles, times[i] along dim i; repeat_interleave: each slice of a dim, `times` times in
+ * succession
  *
  *   gx = gy summed over the repetitions
  *
@@ -8,7 +8,7 @@
 #include "autograd/rooms/room.h"
 
 typedef struct {
-    tn_shape times; /* repeat_interleave: the one number */
+    tn_shape times; /* repeat_interleave: d[0] only */
     int      dim;   /* repeat_interleave */
 } args_t;
 
@@ -43,8 +43,7 @@ static bool repeat_infer(tn_ctx *c)
     return true;
 }
 
-/* The first tile is copied from x; then, dim by dim, the part that is filled is copied behind itself until the dim is
- * full. */
+/* Copies x to the first tile; then, for each dim, copies the filled part after itself until the dim is full. */
 static void repeat_forward(tn_ctx *c)
 {
     const tn_shape times = TN_ARG(c, times);

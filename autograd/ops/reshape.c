@@ -2,14 +2,14 @@
  *
  *   gx = gy under x's shape
  *
- * A view where strides can express it. Where they cannot, view is an error and the others copy. */
+ * A view if strides can express the shape. If they cannot, view raises and the others copy. */
 #include "autograd/rooms/room.h"
 
 _Static_assert((int)TN__ALL_DIMS == TN_ALL, "core/tensor/view.c knows tn_squeeze's TN_ALL under its own name");
 
 typedef struct {
     tn_shape shape;       /* reshape, view: the new one */
-    int      first, last; /* flatten: the dims that are joined; squeeze, unsqueeze: the dim */
+    int      first, last; /* flatten: the dims to join; squeeze, unsqueeze: the dim */
 } args_t;
 
 static bool target(const tn_ctx *c, tn_shape *to)

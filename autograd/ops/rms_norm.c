@@ -1,9 +1,9 @@
-/* rms_norm — y = x / √(mean(x²) + eps) · weight over the last dims: as many as weight has, or one
+/* rms_norm — y = x / √(mean(x²) + eps) · weight over the last dims: those of weight, or one
  *
  *   With r = 1 / √(mean(x²) + eps), x̂ = x r and g = gy · weight, means over the same dims:
  *   gx = r (g - x̂ · mean(g x̂))        gweight = Σ gy x̂        (over the rows)
  *
- * r is a hidden second result, for the backward. */
+ * r is a hidden second result for the backward. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 

@@ -1,8 +1,8 @@
-/* rnn — a layer of the plain recurrent network over packed sequences (autograd/rooms/recurrent.h says what that is)
+/* rnn — a layer of the plain recurrent network over packed sequences (defined in autograd/rooms/recurrent.h)
  *
  *   h = y = tanh(x + h₋₁ Wᵀ), or relu
  *
- *   With gh = gy + what comes from the next step: gx = gh (1 - h²), or gh where h > 0;
+ *   With gh = gy + the gradient from the next step: gx = gh (1 - h²), or for relu gh where h > 0, else 0;
  *   gh₋₁ = gx W,  gW = gxᵀ h₋₁ over all steps
  *
  * Kept are h and h₋₁. */
@@ -72,7 +72,7 @@ static void TN__(rnn_fwd)(int64_t n, void *const *out, const void *const *in, co
 {
     TN__REAL *const y = out[0], *const k = out[3];
     const TN__REAL *const x = in[0];
-    memcpy(k + n, in[1], (size_t)n * sizeof *k); /* perhaps out[1] itself */
+    memcpy(k + n, in[1], (size_t)n * sizeof *k); /* may be out[1] itself */
     for (int64_t j = 0; j < n; j++) k[j] += x[j];
     if (((const tn_steps *)args)->relu)
         for (int64_t j = 0; j < n; j++) k[j] = k[j] <= 0 ? 0 : k[j]; /* NaN stays */

@@ -1,4 +1,4 @@
-/* roll — y[i] = x[i - shift] along a dim, elements moved past one end coming in at the other
+/* roll — y[i] = x[i - shift] along a dim; elements moved past one end come in at the other
  *
  *   gx = gy rolled back */
 #include "autograd/rooms/room.h"

@@ -1,16 +1,16 @@
-/* rope — rotary positions (Su et al. 2021): pairs of elements in x's last dim, rotated by angles that grow with the
- * position
+/* rope — rotary position embeddings (Su et al. 2021): pairs of elements in x's last dim, rotated by angles that grow
+ * with the position
  *
  *   a' = a cos φ - b sin φ,   b' = b cos φ + a sin φ      of a pair (a, b); φ = position · ω_i for pair i
  *
- * so the product of a query and a key depends on how far apart they are. The gradient is rotated back, by -φ:
+ * so the product of a query and a key depends on their distance. The gradient is rotated back, by -φ:
  *
  *   ga = ga' cos φ + gb' sin φ,   gb = gb' cos φ - ga' sin φ;   gcos = ga' a + gb' b,   gsin = gb' a - ga' b
  *
  * x [..., D], angles [..., R]: R / 2 cosines, then R / 2 sines, broadcast to x's rows. The first R of the D elements
  * are rotated, the others stay. Pairs are (x_i, x_{i + R/2}) as in GPT-NeoX and Hugging Face's LLaMA; interleaved:
- * (x_{2i}, x_{2i + 1}) as in GPT-J and llama2.c. Angles are made in f64 from the position alone: so a position's angle
- * has the same bits in any context. */
+ * (x_{2i}, x_{2i + 1}) as in GPT-J and llama2.c. Angles are computed in f64 from the position alone, so that a
+ * position's angle has the same bits in any context. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {
@@ -50,7 +50,7 @@ static void rope_forward(tn_ctx *c)
 
 static unsigned rope_saves_for(const bool *need) { return TN_SAVE_IN(1) | (need[1] ? TN_SAVE_IN(0) : 0); }
 
-/* The first or the second of each pair: [..., R / 2]. */
+/* The first or the second element of each pair: [..., R / 2]. */
 static tn_tensor *of_pairs(tn_tensor *x, int64_t half, bool interleaved, int which)
 {
     if (!interleaved) return tn_narrow(x, -1, which * half, half);

@@ -1,4 +1,4 @@
-/* round — the nearest whole number; the even one where two are as near
+/* round — the nearest integer; of two equally near ones the even one
  *
  *   gx = 0 */
 #ifndef TN__REAL /* =============================================================================== the room */
@@ -29,7 +29,7 @@ TN__SAMPLES(round, samples);
 
 tn_tensor *tn_round(tn_tensor *x) { return tn_apply(&tn__op_round, x); }
 
-#else /* ============================================================== kernels: contiguous, one number type */
+#else /* ==================================================================== kernels: contiguous, one dtype */
 
 static void TN__(round_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {

@@ -4,7 +4,7 @@
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 
-/* r in f32 has been rounded twice; a step of Newton's in f64 leaves one rounding. Of 0 and infinity r is what it is. */
+/* r in f32 has been rounded twice; a Newton step in f64 leaves one rounding. For x = 0 and infinity r is unchanged. */
 static inline double mended(double x, double r)
 {
     const double off = 1 - x * r * r, y = r + 0.5 * r * off;

@@ -1,4 +1,4 @@
-/* rsub_scalar — y = k - x for a plain number k, whole beside integers
+/* rsub_scalar — y = k - x for a plain number k, which must be whole if x holds integers
  *
  *   gx = -gy */
 #ifndef TN__REAL /* =============================================================================== the room */
@@ -48,7 +48,7 @@ TN__SAMPLES(rsub_scalar, samples);
 
 tn_tensor *tn_rsub_scalar(tn_tensor *x, double k) { return tn_apply_args(&tn__op_rsub_scalar, &(args_t){k}, x); }
 
-#else /* ============================================================== kernels: contiguous, one number type */
+#else /* ==================================================================== kernels: contiguous, one dtype */
 
 static void TN__(rsub_scalar_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {

@@ -1,4 +1,4 @@
-/* scatter_add — y = x, and then y[.., index[.., i, ..], ..] += src[.., i, ..] along one dim, in the order of i
+/* scatter_add — y = x, then y[.., index[.., i, ..], ..] += src[.., i, ..] along one dim, in the order of i
  *
  *   gx = gy        gsrc = gy at the index (gather) */
 #include "autograd/rooms/room.h"

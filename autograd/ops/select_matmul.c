@@ -1,6 +1,6 @@
-/* select_matmul — y = a b as matmul, but a zero in a leaves its term out: it is 0 even where b is NaN or infinite
+/* select_matmul — y = a b as matmul, but terms with a zero of a are skipped: they are 0 even if b is NaN or infinite
  *
- *   ga = gy bᵀ,  gb = aᵀ gy, in which zeros in a leave terms out, too
+ *   ga = gy bᵀ,  gb = aᵀ gy, in which terms with a zero of a are also skipped
  *
  * Attention's sum over the values: a value of weight 0 may hold anything. (ga may then be NaN where a is 0; the
  * backward of attention_weights, which made the zeros, replaces it by 0.) */

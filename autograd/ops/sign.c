@@ -26,7 +26,7 @@ TN__SAMPLES(sign, samples);
 
 tn_tensor *tn_sign(tn_tensor *x) { return tn_apply(&tn__op_sign, x); }
 
-#else /* ============================================================== kernels: contiguous, one number type */
+#else /* ==================================================================== kernels: contiguous, one dtype */
 
 static void TN__(sign_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {

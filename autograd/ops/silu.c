@@ -2,8 +2,7 @@
  *
  *   gx = gy · (s + x s (1 - s))        1 - s = sigmoid(-x)
  *
- * Beyond |x| = 1000 s is 0 or 1 in any number type, and the second term is 0; infinity times 0 must not be computed
- * there. */
+ * Beyond |x| = 1000 s is 0 or 1 in any dtype, and the second term is 0; infinity times 0 must not be computed there. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/vecmath.h"

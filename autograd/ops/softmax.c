@@ -2,8 +2,8 @@
  *
  *   gx = y · (gy - Σ gy·y)          (saves y only)
  *
- * The largest x of the row is subtracted first, so that large inputs do not overflow; sums are kept in f64. An entry of
- * -inf gives 0 and has gradient 0; a row of only -inf gives NaN. */
+ * The largest x of the row is subtracted first, so that large inputs do not overflow; sums are computed in f64. An
+ * element of -inf gives 0 and has gradient 0; a row of only -inf gives NaN. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {

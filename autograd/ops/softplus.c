@@ -1,6 +1,6 @@
-/* softplus — y = ln(1 + exp(βx)) / β, and x where βx > 20, as in PyTorch
+/* softplus — y = ln(1 + exp(βx)) / β, or x where βx > 20, as in PyTorch
  *
- *   gx = gy · sigmoid(βx), and gy where βx > 20 */
+ *   gx = gy · sigmoid(βx), or gy where βx > 20 */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/vecmath.h"

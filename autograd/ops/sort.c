@@ -1,9 +1,9 @@
-/* sort, topk — the k first elements of a row in order, and where they were; sort has k = n
+/* sort, topk — the k first elements of a row in order, and their indices; sort has k = n
  *
- *   gx = zeros, with gy where it came from (scatter_add)
+ *   gx = zeros, with gy at those indices (scatter_add)
  *
- * A heap of the k best so far, the worst on top; then the heap is emptied, the worst first, into the row from its end.
- * Equal elements keep their order, and NaN counts as the largest number. */
+ * A heap holds the k best elements found, the worst on top; at the end it is emptied, the worst first, into the row from
+ * its end. Equal elements keep their order, and NaN counts as the largest number. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {
@@ -110,9 +110,9 @@ tn_pair tn_topk(tn_tensor *x, int64_t k, int dim, bool smallest)
     return pair(&tn__op_topk, x, (args_t){k, dim, !smallest});
 }
 
-#else /* =========================================================== kernels: contiguous rows, one number type */
+#else /* ================================================================= kernels: contiguous rows, one dtype */
 
-/* Does element a come before element b? */
+/* True if element a comes before element b. */
 static inline bool TN__(before)(const TN__REAL *x, int64_t a, int64_t b, bool descending)
 {
     const TN__REAL u = x[a], v = x[b];
@@ -124,7 +124,7 @@ static inline bool TN__(before)(const TN__REAL *x, int64_t a, int64_t b, bool de
     return descending ? u > v : u < v;
 }
 
-/* Restores the heap below i: on top is the element that comes last in the order. */
+/* Restores the heap below i: the element that comes last in the order is on top. */
 static void TN__(sift)(const TN__REAL *x, int64_t *heap, int64_t i, int64_t n, bool descending)
 {
     for (int64_t child; (child = 2 * i + 1) < n; i = child) {

@@ -33,7 +33,7 @@ TN__SAMPLES(square, samples);
 
 tn_tensor *tn_square(tn_tensor *x) { return tn_apply(&tn__op_square, x); }
 
-#else /* ============================================================== kernels: contiguous, one number type */
+#else /* ==================================================================== kernels: contiguous, one dtype */
 
 static void TN__(square_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {

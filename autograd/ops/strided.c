@@ -1,24 +1,24 @@
-/* strided — elements of a tensor chosen by an offset and strides; the gradients of views whose memory an in-place op
- * has changed (tape/history.c) are made of these
+/* strided — elements of a tensor selected by an offset and strides; the gradients of views whose memory an in-place op
+ * has changed (tape/history.c) are made of these ops
  *
  *   strided        y = x[at]                           gx = strided_add(gy)
  *   strided_add    y = 0 but y[at] += x                gx = strided(gy)
  *   strided_clear  y = x but y[at] = 0                 gx = strided_clear(gy)
  *   overwrite      y = x but y[at] = z                 gx = strided_clear(gy),  gz = strided(gy)
  *
- * Places that `at` names more than once (expanded dims, overlapping windows) add up in the order of its elements. */
+ * Places that `at` selects more than once (expanded dims, overlapping windows) are added in the order of its elements. */
 #include "autograd/rooms/room.h"
 
 typedef tn__strided_args args_t;
 
-/* All places of `at` must be elements of a tensor of n. */
+/* For infer: all places of `at` must be elements of a tensor of n elements. */
 static bool inside(const tn_ctx *c, const tn__layout *at, int64_t n)
 {
     if (tn__layout_inside(at, n)) return true;
     return tn_infer_fail(c, TN_EINDEX, "its strides lead out of the %lld elements there are", (long long)n);
 }
 
-/* x under layout `at`, which counts from x's first element; x is contiguous. */
+/* The layout of x, which is contiguous, under `at`, whose offset counts from x's first element. */
 static tn__layout part_of(const tn_tensor *x, const tn__layout *at)
 {
     tn__layout l = *at;

@@ -1,4 +1,4 @@
-/* sub — y = a - b; not for two masks, where "a and not b" may be meant, or "different"
+/* sub — y = a - b; not for two bool tensors, which could mean "a and not b" or "a differs from b"
  *
  *   ga = gy,  gb = -gy */
 #ifndef TN__REAL /* =============================================================================== the room */
@@ -47,7 +47,7 @@ TN__SAMPLES(sub, samples);
 tn_tensor *tn_sub(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_sub, a, b, false); }
 tn_tensor *tn_sub_(tn_tensor *a, tn_tensor *b) { return tn__binary_(&tn__op_sub, a, b, false); }
 
-#else /* ============================================================== kernels: contiguous, one number type */
+#else /* ==================================================================== kernels: contiguous, one dtype */
 
 static void TN__(sub_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {

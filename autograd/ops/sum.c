@@ -1,8 +1,8 @@
-/* sum — over all dims, or those named
+/* sum — the sum over all dims, or the given ones
  *
  *   gx = gy, repeated over the reduced dims
  *
- * Floating sums are kept in f64, in the lanes of core/kernels/sum_lanes.h. */
+ * Floating sums are computed in f64, in the lanes of core/kernels/sum_lanes.h. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/sum_lanes.h"
@@ -59,7 +59,7 @@ tn_tensor *tn_sum_run(tn_reduce_args a)
     return tn_apply_args(&tn__op_sum, (&(args_t){a.dims, a.keepdim}), a.x);
 }
 
-#else /* ============================================================ a reducer over blocks of one number type */
+#else /* ================================================================== a reducer over blocks of one dtype */
 
 #if TN__IS_REAL
 typedef tn__lanes TN__(sum_state);

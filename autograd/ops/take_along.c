@@ -1,4 +1,4 @@
-/* take_along — gather, with x and index broadcast to each other in the other dims; made of expand and gather */
+/* take_along — gather with x and index broadcast to each other in the other dims; made of expand and gather */
 #include "autograd/rooms/room.h"
 
 typedef struct {

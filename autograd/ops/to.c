@@ -1,10 +1,10 @@
-/* to — the same values in another number type
+/* to — the same values in another dtype
  *
- *   gx = gy in x's number type         (no gradient passes through an integer type)
+ *   gx = gy in x's dtype         (no gradient passes through an integer dtype)
  *
- * To a narrower floating type: to nearest. From floating to integer: towards 0; NaN gives 0, numbers out of range give
- * the nearest that fits. From integer to a narrower one, and to u8 from anything: the low bits. To bool: whether it is
- * not 0. */
+ * To a narrower floating dtype: rounded to nearest. From floating to integer: rounded towards 0; NaN gives 0, values out
+ * of range give the nearest one that fits. From integer to a narrower integer, and from any dtype to u8: the low bits.
+ * To bool: true if not 0. */
 #include "autograd/rooms/room.h"
 
 typedef struct {

@@ -1,6 +1,7 @@
-/* tril — the last two dims' lower triangle, up to and with a diagonal; triu: the upper, from a diagonal on; else 0
+/* tril — the lower triangle of the last two dims, up to and including a diagonal; triu: the upper, from a diagonal on;
+ * 0 elsewhere
  *
- *   gx = the same of gy */
+ *   gx = the same triangle of gy */
 #include "autograd/rooms/room.h"
 
 typedef struct {
@@ -14,7 +15,7 @@ static bool tril_infer(tn_ctx *c)
     return tn_infer_like(c, 0, 0);
 }
 
-/* Row by row, of all matrices at once: columns [from, to) are kept. */
+/* Row by row, for all matrices at once: columns [from, to) are kept. */
 static void tril_forward(tn_ctx *c)
 {
     const tn_tensor *x = c->in[0];

@@ -1,12 +1,12 @@
-/* var, std — the variance over all dims, or those named, and its root
+/* var, std — the variance over all dims, or the given ones, and its root
  *
  *   var = Σ (x - mean)² / (n - 1), or / n if biased        std = √var
  *   var:  gx = gy · 2 (x - mean) / (n - 1)
  *   std:  gx = gy · (x - mean) / ((n - 1) std), and 0 where std is 0
  *
- * The statistics of blocks are computed around their own means and combined (Chan, Golub, LeVeque 1983), in f64: a
- * large mean loses no digits. The mean is kept for the backward as two numbers, itself and its rounding error, in
- * hidden results. */
+ * The statistics of blocks are computed around the blocks' means and combined (Chan, Golub, LeVeque 1983), in f64: a
+ * large mean loses no digits. The mean is kept for the backward as two values, itself and its rounding error, in hidden
+ * results. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 #include "core/kernels/sum_lanes.h"

@@ -74,7 +74,7 @@ tn_tensor *tn_where(tn_tensor *condition, tn_tensor *a, tn_tensor *b)
     return tn_apply(&tn__op_where, condition, a, b);
 }
 
-#else /* ============================================================== kernels: contiguous, one number type */
+#else /* ==================================================================== kernels: contiguous, one dtype */
 
 static void TN__(where_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
@@ -82,7 +82,7 @@ static void TN__(where_fwd)(int64_t n, void *const *out, const void *const *in, 
     TN__REAL       *y = out[0];
     (void)args;
     for (int64_t i = 0; i < n; i++) {
-        const TN__REAL yes = a[i], no = b[i]; /* both are read in any case, so that no branch is left */
+        const TN__REAL yes = a[i], no = b[i]; /* read unconditionally, so that the loop has no branch */
         y[i] = condition[i] != 0 ? yes : no;
     }
 }

@@ -1,5 +1,5 @@
-/* attention_args.h — the arguments that attention (ops/attention.c) passes to the ops its weights and its second
- * derivatives are made of. */
+/* attention_args.h — the arguments that attention (ops/attention.c) passes to the ops that compute its weights and its
+ * second derivatives. */
 #ifndef TENON_AUTOGRAD_ROOMS_ATTENTION_ARGS_H
 #define TENON_AUTOGRAD_ROOMS_ATTENTION_ARGS_H
 
@@ -12,8 +12,8 @@ typedef struct {
 
 typedef struct {
     bool    causal;
-    int64_t past;   /* causal: query t sees keys 0 … past + t */
-    int64_t window; /* ... and of these the last so many; 0: all */
+    int64_t past;   /* causal: query t attends to keys 0 … past + t */
+    int64_t window; /* causal: only to the last `window` of these; 0: to all */
 } tn__attention_weights_args;
 
 #endif

@@ -1,5 +1,5 @@
-/* einsum_equation.c — einsum's equation: operands of letters and "...", commas, perhaps "->" and an output. Strict:
- * anything else is an error that quotes the equation and names the place. */
+/* einsum_equation.c — parser of einsum's equation: operands of letters and "...", separated by commas, optionally "->"
+ * and an output. Anything else is an error that quotes the equation and names the place. */
 #include "autograd/rooms/einsum_equation.h"
 
 #define FAIL(code, fmt, ...) tn_infer_fail(c, code, "'%.200s': " fmt, q->text, __VA_ARGS__)
@@ -13,8 +13,8 @@ static const char *skip(const char *p)
     return p;
 }
 
-/* One operand or the output, from *p to the next ',', '->' or the end. rest: how many dims "..." stands for. `what`
- * names it in messages. */
+/* Reads one operand or the output, from *p to the next ',', '->' or the end. rest: the number of dims denoted by "...".
+ * `what` names the term in messages. */
 static bool read_term(const tn_ctx *c, const tn__equation *q, const char **p, const char *what, int rest, tn__term *t,
                       int *letters, bool *dots)
 {
@@ -85,7 +85,7 @@ static bool read_sizes(const tn_ctx *c, tn__equation *q, int i, const tn__term *
     return true;
 }
 
-/* Without "->": the dims of "...", then what occurs once. */
+/* Without "->" the output is the dims of "...", then the letters that occur once. */
 static bool imply_output(const tn_ctx *c, tn__equation *q)
 {
     q->out.n = 0;

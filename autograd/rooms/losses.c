@@ -1,4 +1,4 @@
-/* losses.c — what the rooms of the losses share: options, reductions, and the rules for targets that are classes. */
+/* losses.c — shared code of the losses' rooms: options, reductions, and the rules for targets that are classes. */
 #include "autograd/rooms/losses.h"
 
 /* ---- losses of pairs of elements ---- */
@@ -150,7 +150,7 @@ tn_tensor *tn__class_sums(tn__class_sum *s)
 
 void tn__class_results(const tn__class_sum *s, tn_reduction r, tn_tensor *loss, tn_tensor *weight, tn_tensor *count)
 {
-    /* If no target counts, as all are ignored or of weight 0, the mean is 0. */
+    /* If all targets are ignored or of weight 0, the mean is 0. */
     const double mean = s->weight != 0 ? s->sum / s->weight : 0;
     if (r != TN_NONE) tn__store(tn__ptr(loss), loss->dtype, r == TN_MEAN ? mean : s->sum);
     tn__store(tn__ptr(weight), weight->dtype, s->weight);

@@ -1,17 +1,17 @@
-/* losses.h — what the rooms of the losses share. Private to autograd/. */
+/* losses.h — shared code of the losses' rooms. Private to autograd/. */
 #ifndef TENON_AUTOGRAD_ROOMS_LOSSES_H
 #define TENON_AUTOGRAD_ROOMS_LOSSES_H
 
 #include "autograd/rooms/room.h"
 
-/* ---- losses of pairs of elements: an op gives one loss an element, then they are reduced ---- */
+/* ---- losses of pairs of elements: an op computes a loss for each element, then they are reduced ---- */
 
-/* Is the reduction valid, and no option set that this loss does not have? If not, raises with op's name. */
+/* True if the reduction is valid and no option is set that this loss does not have. False: raised with op's name. */
 enum { TN__LOSS_WEIGHTS = 1, TN__LOSS_DELTA = 2, TN__LOSS_LOG_TARGET = 4, TN__LOSS_BATCHMEAN = 8 };
 bool tn__loss_options(const char *op, const tn_loss_args *a, unsigned has);
-/* mean, sum or y itself */
+/* The mean or the sum of y, or y itself. */
 tn_tensor *tn__loss_reduced(tn_tensor *y, tn_reduction reduction);
-/* Converts both to one floating type, the wider of theirs. On the tape. */
+/* Converts both to one floating dtype, the wider of theirs; recorded. False: raised. */
 bool tn__loss_types(tn_tensor **a, tn_tensor **b);
 
 /* ---- losses over classes: cross_entropy and nll_loss ---- */
@@ -24,26 +24,27 @@ typedef struct {
 } tn__class_args;
 enum { TN__CLASS_X, TN__CLASS_TARGET, TN__CLASS_WEIGHT, TN__CLASS_INPUTS };
 
-/* Is each target a class, or to be ignored? If not: "target 7 at [0] is outside 0…3 …". */
+/* True if each target is a class or is ignored. False: raised, "target 7 at [0] is outside 0…3 …". */
 bool tn__check_targets(const tn_ctx *c, const tn_tensor *t, int64_t classes, int64_t ignore);
-/* Checks everything, each target too, and gives result 0 its type and shape. */
+/* The infer: checks all inputs, including each target, and sets result 0's dtype and shape. probabilities: the target
+ * may also be floating. */
 bool tn__infer_classes(tn_ctx *c, bool probabilities);
-/* Calls op, whose last two results are the sum of the weights and the number of the targets that count. */
+/* Calls op, whose last two results are the sum of the weights and the number of the targets that are not ignored. */
 tn_tensor *tn__class_loss(const tn_op *op, tn__class_args k, tn_cross_entropy_args a, int results);
 
-/* Views for kernels: the target, and tensors of its shape, with a dim of size 1 in place of the classes; the weights
- * along that dim. */
+/* Views for kernels: the target, or a tensor of its shape, with a dim of size 1 in place of the classes; the weights
+ * along the dim of the classes. */
 tn_tensor tn__class_column(const tn_tensor *t, tn_shape x, int dim);
 tn_tensor tn__class_weights(const tn_tensor *w, tn_shape x, int dim);
 
 /* Three sums of f64 on the stack, for tn__rows_sums. */
 typedef struct {
-    double      sum, weight, count; /* of the losses, of the weights, of the targets */
+    double      sum, weight, count; /* sum of the losses, sum of the weights, number of targets */
     tn__storage storage;
     tn_tensor   tensor;
 } tn__class_sum;
 tn_tensor *tn__class_sums(tn__class_sum *s);
-/* Stores the reduced loss (unless it is not reduced) and the other two. */
+/* Stores the reduced loss (unless r is TN_NONE), the sum of the weights and the count. */
 void tn__class_results(const tn__class_sum *s, tn_reduction r, tn_tensor *loss, tn_tensor *weight, tn_tensor *count);
 
 #endif

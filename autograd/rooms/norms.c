@@ -1,5 +1,5 @@
-/* norms.c — what the norms and dropout share: the shape rule, layer norm's gradients made of ops, and how a mask is
- * drawn. */
+/* norms.c — shared code of norms and dropout: the shape rule, layer norm's gradients made of ops, and the drawing of a
+ * dropout mask. */
 #include "autograd/rooms/room.h"
 
 static bool fits(const tn_ctx *c, int i, const char *what, int *dims)

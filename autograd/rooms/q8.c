@@ -1,4 +1,4 @@
-/* q8.c — the rules of ops with weights of 8 bits or f16. */
+/* q8.c — checks for ops whose weights are stored in 8 bits or f16. */
 #include "autograd/rooms/q8.h"
 
 bool tn__need_q8(const tn_ctx *c, int i, tn__q8 *w)

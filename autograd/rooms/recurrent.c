@@ -1,9 +1,9 @@
-/* recurrent.c — see recurrent.h.
+/* recurrent.c — recurrent layers over packed sequences (recurrent.h).
  *
- * Forward: the results h and c hold the current states and are updated in place, step by step. A row is left alone once
- * its sequence has ended (in reverse: until it begins), so that after the last step they hold each sequence's last
- * state. Backward: gh and gc hold the gradients of the current states in the same way, and after the last step those of
- * the first states. The gradient of the weights is one product over all steps.
+ * Forward: the results h and c hold the current states and are updated in place, step by step. A row does not change
+ * after its sequence has ended (in reverse: before it starts), so that after the last step they hold each sequence's
+ * last state. Backward: gh and gc hold the gradients of the current states in the same way, and after the last step
+ * those of the initial states. The gradient of the weights is one product over all steps.
  *
  * Without a tape nothing is kept for the backward, and all steps use the memory of one. */
 #include "autograd/rooms/recurrent.h"
@@ -126,7 +126,7 @@ void tn__steps_free(void *args)
     if (a->sizes) tn__mem_put((void *)(uintptr_t)a->sizes, (size_t)a->steps * sizeof *a->sizes);
 }
 
-/* ---- forward and back -------------------------------------------------------------------------------------------- */
+/* ---- forward and backward ---------------------------------------------------------------------------------------- */
 
 tn_tensor tn__step_weight(tn_tensor *w, int64_t steps)
 {
@@ -201,12 +201,12 @@ void tn__steps_backward(tn_back *b, const tn__cell *cell)
     if (cell->state) b->gx[TN__STEPS_C] = gc;
     if (cell->split) b->gx[TN__STEPS_BIAS] = gp;
     if (b->need[TN__STEPS_WEIGHT]) {
-        tn_tensor *from = tn_narrow(kept, 1, (cell->kept - 1) * hidden, hidden); /* the state before each step */
+        tn_tensor *from = tn_narrow(kept, 1, (cell->kept - 1) * hidden, hidden); /* the states before each step */
         b->gx[TN__STEPS_WEIGHT] = tn_matmul(tn_transpose(gp, 0, 1), tn_to(from, w->dtype));
     }
 }
 
-/* ---- the same with ops ------------------------------------------------------------------------------------------- */
+/* ---- the backward made of ops ------------------------------------------------------------------------------------ */
 
 tn_tensor *tn__step_replaced(tn_tensor *x, tn_tensor *y, int64_t n)
 {
@@ -225,7 +225,7 @@ void tn__steps_backward_ops(tn_back *b, const tn__cell *cell)
     if (!gh) gh = tn_zeros_of(w->dtype, states);
     if (cell->state && !gc) gc = tn_zeros_of(w->dtype, states);
     const size_t bytes = 2 * (size_t)(a->steps + 1) * sizeof(tn_tensor *);
-    tn_tensor  **gx = tn__mem_get(bytes), **gp = gx + a->steps + 1; /* one a step; the last is for no steps at all */
+    tn_tensor  **gx = tn__mem_get(bytes), **gp = gx + a->steps + 1; /* one for each step; the last covers steps = 0 */
     if (!gx) return;
     gx[a->steps] = gp[a->steps] = tn_zeros_of(w->dtype, TN_SHAPE(0, sums.d[1]));
     for (tn__steps_walk s = tn__steps_begin(a, !a->reverse, packed, all); !tn_error() && tn__steps_next(&s);) {

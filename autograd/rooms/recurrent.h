@@ -1,22 +1,22 @@
-/* recurrent.h — what the rooms rnn.c, lstm.c, gru.c and lstm_proj.c share: the walk over the steps of packed sequences,
- * forward and back.
+/* recurrent.h — shared code of the rooms rnn.c, lstm.c, gru.c and lstm_proj.c: the walk over the steps of packed
+ * sequences, forward and backward.
  *
- * Packed means sorted by length and laid out by time: first the first steps of all sequences, the longest one first,
- * then the second steps of those that have one, and so on. Step t has sizes[t] rows, and a step is a product and a
- * kernel over these rows: there is no padding to skip.
+ * Packed means sorted by length and laid out by time: the first steps of all sequences, the longest one first, then the
+ * second steps of the sequences that have one, up to the last step. Step t has sizes[t] rows; a step is a product and a
+ * kernel over these rows, so there is no padding to skip.
  *
- * For the backward a cell keeps K numbers for each unit of every step, in groups of H = hidden: first the values of its
- * G gates, last the state before the step. They are an extra result that only the backward reads. The backward goes
- * from the gradients of the states to those of these numbers (spread), and from there to those of the sums to which the
- * gates' functions were applied (chain). */
+ * For the backward a cell keeps K values for each unit of every step, in groups of H = hidden: first the values of its
+ * G gates, last the state before the step. They are an extra result that only the backward reads. The backward computes
+ * the gradients of these values from those of the states (spread), and from them those of the gates' inputs, the sums
+ * to which the gates' functions were applied (chain). */
 #ifndef TENON_AUTOGRAD_ROOMS_RECURRENT_H
 #define TENON_AUTOGRAD_ROOMS_RECURRENT_H
 
 #include "autograd/rooms/room.h"
 
-/* Inputs and results, in this order; an rnn and a gru have no c. A gru has the bias of the product with the state. */
+/* Inputs and results, in this order. Only an lstm has c; only a gru has a bias, of the product with the state. */
 enum { TN__STEPS_X, TN__STEPS_WEIGHT, TN__STEPS_H, TN__STEPS_C, TN__STEPS_BIAS = TN__STEPS_C };
-enum { TN__STEPS_Y, TN__STEPS_LAST, TN__STEPS_LAST_C }; /* and behind them what was kept */
+enum { TN__STEPS_Y, TN__STEPS_LAST, TN__STEPS_LAST_C }; /* then the kept values */
 
 typedef struct {
     const int64_t *sizes; /* NULL: every step has all rows */
@@ -27,16 +27,16 @@ typedef struct {
 
 enum { TN__MOST_KEPT = 6 };
 typedef struct {
-    int  gates, kept;
-    bool state; /* it has a second state, c */
-    bool split; /* the gradient of the product is not that of x */
-    /* A row each of y, h, c, kept (which holds the product at first), to be written; and of x, h, c, bias. h and c are
-     * updated in place. args: tn_steps. */
+    int  gates, kept; /* G; K */
+    bool state;       /* the cell has a second state, c */
+    bool split;       /* the gradient of the product differs from that of x */
+    /* Writes a row each of y, h, c, kept (which holds the product on entry); reads a row each of x, h, c, bias. h and c
+     * are updated in place. args: tn_steps. */
     tn__kernel_set forward;
-    /* A row each of gx, gproduct (if split), gh, gc, of which the last two are updated; and of kept, gy, gkept, of
-     * which the last two may be absent. What gh gets through the product is added by the caller. */
+    /* Writes a row each of gx, gproduct (if split), and updates gh, gc; reads a row each of kept, gy, gkept, of which
+     * the last two may be absent. The caller adds the part of gh that comes through the product. */
     tn__kernel_set backward;
-    /* The same with ops: k[] is what was kept, g[] are the gradients of that, NULL where there is none. */
+    /* The same, made of ops: k[] are the kept values, g[] their gradients, NULL for zero. */
     void (*spread)(const tn_steps *a, tn_tensor *const *k, tn_tensor *gh, tn_tensor *gc, tn_tensor **g);
     void (*chain)(const tn_steps *a, tn_tensor *const *k, tn_tensor *const *g, tn_tensor **gx, tn_tensor **gproduct);
 } tn__cell;
@@ -48,31 +48,31 @@ void tn__steps_backward_ops(tn_back *b, const tn__cell *cell);
 bool tn__steps_copy(void *to, const void *from); /* of args */
 void tn__steps_free(void *args);
 
-/* ---- for a room whose steps are its own -------------------------------------------------------------------------- */
+/* ---- for a room that computes its steps itself ------------------------------------------------------------------- */
 
-/* The steps one after the other, up or down: for (tn__steps_walk w = tn__steps_begin(…); tn__steps_next(&w);) */
+/* The steps in rising or falling order: for (tn__steps_walk w = tn__steps_begin(…); tn__steps_next(&w);) */
 typedef struct {
     const tn_steps *a;
-    int64_t         t, at, n; /* a step, the first of its rows in what is packed, and how many */
-    int64_t         all;      /* rows of a step, if they are no fewer */
-    bool            down;
+    int64_t         t, at, n; /* the step, its first packed row, its number of rows */
+    int64_t         all;      /* number of rows of every step, if a->sizes is NULL */
+    bool            down;     /* falling order */
 } tn__steps_walk;
 tn__steps_walk tn__steps_begin(const tn_steps *a, bool down, int64_t packed, int64_t all);
 bool           tn__steps_next(tn__steps_walk *w);
-/* Rows [at, at + n) of x, and of those the numbers [from, from + width) (width 0: all). */
+/* A view of rows [at, at + n) of x, and of columns [from, from + width) (width 0: all columns). */
 tn_tensor tn__step_part(const tn_tensor *x, int64_t at, int64_t n, int64_t from, int64_t width);
-/* Wᵀ, as it is read: for more than a few steps as a copy in which rows are vectors. They are a little longer than they
- * need be, since rows a power of 2 apart would fall into the same few sets of the cache. */
+/* Wᵀ: a view, or for more than a few steps a copy with contiguous rows. Its rows are padded, since rows a power of 2
+ * apart would fall into the same few sets of the cache. */
 tn_tensor tn__step_weight(tn_tensor *w, int64_t steps);
-/* The gradient of a state, at first that of the last state g, or 0. */
+/* A new gradient of a state, initialised to the gradient g of the last state, or to 0 if g is NULL. */
 tn_tensor *tn__step_carried(tn_dtype dt, tn_shape s, const tn_tensor *g);
-/* The first n rows of x become those of y. */
+/* x with its first n rows replaced by y. Made of ops. */
 tn_tensor *tn__step_replaced(tn_tensor *x, tn_tensor *y, int64_t n);
-/* For infer: "op: what is [..], but must be [..]: why"; and do the steps' sizes add up? */
+/* For infer: raises "op: what is [..], but must be [..]: why". Checks that the sizes of the steps add up to `packed`. */
 bool tn__steps_fail(const tn_ctx *c, const char *what, const tn_tensor *x, tn_shape want, const char *why);
 bool tn__steps_sizes_fit(const tn_ctx *c, const tn_steps *a, int64_t packed, int64_t rows);
 
-/* The results are NULL; are the options those of this op, which has a state c, or a bias? Raises. */
+/* Sets the outputs to NULL and raises if an option is set that this op does not have. state, bias: it has them. */
 bool       tn__steps_begun(const tn_op *op, const tn_steps_args *a, bool state, bool bias);
 tn_tensor *tn__lstm_proj_call(tn_steps_args a);
 tn_tensor *tn__steps_call(const tn_op *op, tn_steps_args a, bool state, bool bias);
@@ -86,7 +86,7 @@ static inline tn_tensor *tn__tanh_back(tn_tensor *g, tn_tensor *y)
 {
     return tn_mul(g, tn_rsub_scalar(tn_square(y), 1));
 }
-/* a + b, where one of them may be absent. */
+/* a + b; each may be NULL. */
 static inline tn_tensor *tn__plus(tn_tensor *a, tn_tensor *b) { return !a ? b : !b ? a : tn_add(a, b); }
 
 #endif

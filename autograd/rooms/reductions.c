@@ -1,4 +1,4 @@
-/* reductions.c — what the reductions' rooms share: their shape rule, and dims as the skeleton wants them. */
+/* reductions.c — shared code of the reductions' rooms: the shape rule, and dims as the skeleton takes them. */
 #include "autograd/rooms/room.h"
 
 bool tn__infer_reduced(tn_ctx *c, int i, tn_dims dims, bool keepdim, tn_dtype dt)

@@ -1,4 +1,4 @@
-/* registry.c — the library's ops as a table, for tests and tools. */
+/* registry.c — the table of the library's ops, for tests and tools. */
 #include "autograd/rooms/registry.h"
 
 #define OP(name) &tn__op_##name,

@@ -1,5 +1,5 @@
-/* registry.h — the list of the library's ops: one line a room, in the order of ops.h. A test fails when a room in
- * autograd/ops/ is missing here. */
+/* registry.h — the list of the library's ops, in the order of ops.h. A test fails if a room in autograd/ops/ is missing
+ * here. */
 #ifndef TENON_AUTOGRAD_ROOMS_REGISTRY_H
 #define TENON_AUTOGRAD_ROOMS_REGISTRY_H
 

@@ -1,4 +1,4 @@
-/* room.c — the shape rules and conversions that many rooms share. */
+/* room.c — shape rules and conversions shared by many rooms. */
 #include "autograd/rooms/room.h"
 
 bool tn__need_real(const tn_ctx *c, int i)
@@ -32,7 +32,7 @@ bool tn__need_whole(const tn_ctx *c, int i, double k)
 {
     const tn_dtype dt = c->in[i]->dtype;
     if (tn__is_float(dt)) return true;
-    if (k != trunc(k)) /* or NaN */
+    if (k != trunc(k)) /* also true for NaN */
         return tn_infer_fail(c, TN_EDTYPE, "x is %s and %g is not a whole number; convert x with tn_to(x, TN_F32)",
                              tn_dtype_name(dt), k);
     if (k >= -0x1p63 && k < 0x1p63) return true;
@@ -87,7 +87,7 @@ bool tn__infer_view(tn_ctx *c, const tn__layout *y)
     return true;
 }
 
-/* ---- number types ------------------------------------------------------------------------------------------------ */
+/* ---- dtypes ------------------------------------------------------------------------------------------------------ */
 
 static int width(tn_dtype dt)
 {
@@ -101,10 +101,10 @@ tn_dtype tn__promote(const tn_tensor *a, const tn_tensor *b)
 {
     if (a->dtype == b->dtype) return a->dtype;
     const bool a0 = a->l.shape.n == 0, b0 = b->l.shape.n == 0;
-    if (a0 != b0) { /* the tensor with dims decides, unless the 0-d one is of a higher kind (floating above integer) */
+    if (a0 != b0) { /* the tensor with dims decides, unless the 0-d one has a higher kind (floating above integer) */
         const tn_tensor *dims = a0 ? b : a, *single = a0 ? a : b;
         if (kind(single->dtype) <= kind(dims->dtype)) return dims->dtype;
-        if (single->dtype == TN_F64) return TN_F32; /* tn_scalar beside integers */
+        if (single->dtype == TN_F64) return TN_F32; /* tn_scalar with integers */
         return single->dtype;
     }
     return width(a->dtype) > width(b->dtype) ? a->dtype : b->dtype;
@@ -145,7 +145,7 @@ void tn__meet(int n, tn_tensor **t)
         if (!any) all.dtype = t[i]->dtype, all.l.shape = t[i]->l.shape;
         same = same && t[i]->dtype == all.dtype;
         all.dtype = any ? tn__promote(&all, t[i]) : all.dtype;
-        if (t[i]->l.shape.n) all.l.shape = t[i]->l.shape; /* 0-d as long as all are */
+        if (t[i]->l.shape.n) all.l.shape = t[i]->l.shape; /* 0-d only if all are 0-d */
         any = true;
     }
     if (tn__self.mode.autocast && (all.dtype == TN_F32 || all.dtype == TN_BF16)) same = tn__autocast_meets(n, t);

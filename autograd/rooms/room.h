@@ -1,5 +1,5 @@
-/* room.h — what every op's file in autograd/ops/ (a room) can use: shape rules, number types, and helpers for
- * backwards. Not for users: their ops use op.h. */
+/* room.h — helpers for the files in autograd/ops/ (rooms): shape rules, dtypes, and parts of backwards. Private: custom
+ * ops use op.h. */
 #ifndef TENON_AUTOGRAD_ROOMS_ROOM_H
 #define TENON_AUTOGRAD_ROOMS_ROOM_H
 
@@ -15,23 +15,21 @@
 #include <limits.h>
 #include <math.h>
 
-/* What every room begins with: its name, and how it takes its inputs under autocast (op.h). */
-
 /* ---- shape rules, as infer functions ----------------------------------------------------------------------------- */
-bool tn__infer_same(tn_ctx *c);    /* result like input 0, any number type                          */
+bool tn__infer_same(tn_ctx *c);    /* result like input 0, any dtype                                */
 bool tn__infer_real(tn_ctx *c);    /* result like input 0, which must be floating                   */
 bool tn__infer_numbers(tn_ctx *c); /* result like input 0, which must not be bool                   */
-bool tn__infer_binary(tn_ctx *c);  /* inputs 0 and 1 broadcast; they have one number type already   */
-bool tn__infer_compare(tn_ctx *c); /* the same, with a bool result                                  */
+bool tn__infer_binary(tn_ctx *c);  /* inputs 0 and 1 broadcast; they must have one dtype            */
+bool tn__infer_compare(tn_ctx *c); /* like tn__infer_binary, with a bool result                     */
 bool tn__infer_matmul(tn_ctx *c);  /* input 0 times input 1, as tn_matmul takes them (ops/matmul.c) */
-/* "op: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)" */
+/* False: raised "op: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)". */
 bool tn__need_real(const tn_ctx *c, int i);
-/* Inputs 0, 1 and 2 are x, weight and bias, which may be absent: of one floating type. */
+/* Inputs 0, 1 and 2, x, weight and bias, must have one floating dtype; bias may be NULL. */
 bool tn__need_weighted(const tn_ctx *c);
-bool tn__need_index(const tn_ctx *c, int i); /* i64 or i32 */
-/* A plain number beside input i: if that holds integers, k must be whole and fit in 64 bits. */
+bool tn__need_index(const tn_ctx *c, int i); /* input i must be i64 or i32 */
+/* For a plain number k and input i: if the input holds integers, k must be an integer that fits in 64 bits. */
 bool tn__need_whole(const tn_ctx *c, int i, double k);
-/* The position of t's first integer that is bad, -1 if there is none; and a position's indices, "[1, 2]". */
+/* The position of t's first element for which bad() is true; -1: none. The text of a position's indices, "[1, 2]". */
 int64_t     tn__find_i64(const tn_tensor *t, bool (*bad)(int64_t));
 const char *tn__position_text(tn_shape s, int64_t position, char *buf, size_t size);
 /* a to the power b ≥ 0, wrapping. */
@@ -46,68 +44,68 @@ static inline int64_t tn__pow_i64(int64_t a, int64_t b)
 /* For views: the result is input 0 under layout y. */
 bool tn__infer_view(tn_ctx *c, const tn__layout *y);
 
-/* For gather and scatter_add: index (input 1, `small`) has as many dims as `large` and is no larger except
+/* For gather and scatter_add: index (input 1, `small`) must have as many dims as `large` and must not be larger, except
  * along dim. */
 bool tn__infer_along(tn_ctx *c, int dim, const tn_tensor *small, const tn_tensor *large);
 
-/* ---- number types ------------------------------------------------------------------------------------------------ */
-/* The type to which a and b are promoted, by the rule of ops.h. */
+/* ---- dtypes ------------------------------------------------------------------------------------------------------ */
+/* The dtype to which a and b are promoted, by the rule of ops.h. */
 tn_dtype tn__promote(const tn_tensor *a, const tn_tensor *b);
-/* Brings a and b to one type with recorded conversions (for reals: integers become f32), then applies op. */
+/* Converts a and b to one dtype, recorded (real: integers to f32), then applies op. */
 tn_tensor *tn__binary(const tn_op *op, tn_tensor *a, tn_tensor *b, bool real);
-/* The same over a; an error if the result would not have a's type and shape. */
+/* Like tn__binary, but writes the result over a; raises if the result does not have a's dtype and shape. */
 tn_tensor *tn__binary_(const tn_op *op, tn_tensor *a, tn_tensor *b, bool real);
-/* Converts the n operands of a product to the type they are promoted to, with recorded conversions; NULLs stay NULL.
- * Under autocast f32 and bf16 are left as they are: autocast converts them. */
+/* Converts the n operands of a product to the dtype they are promoted to, recorded; NULLs stay NULL. Under autocast f32
+ * and bf16 are not converted here, but by autocast. */
 void tn__meet(int n, tn_tensor **t);
 /* For messages: "encoder.weight [24, 8]", or "[24, 8]" if t has no name. Returns buf; 300 bytes suffice. */
 const char *tn__named(const tn_tensor *t, char *buf, size_t size);
 
 /* ---- reductions -------------------------------------------------------------------------------------------------- */
-/* tn_reduce_args are for all reductions: refuses .biased unless var, and .p (2, or 0 where it was not filled in) unless
- * norm. */
+/* Checks tn_reduce_args, which all reductions share: raises if .biased is set without var, or .p (2, or 0 if not filled
+ * in) without norm. */
 bool tn__reduces_by(const char *who, const tn_reduce_args *a, bool var, bool norm);
-/* Wraps dims (none: all of them) and gives the result's shape. */
+/* Wraps dims (none: all dims) and stores the result's shape in *to. False: raised. */
 bool tn__reduced_shape(const char *op, tn_shape x, tn_dims *dims, bool keepdim, tn_shape *to);
-/* A reduced result (or its gradient) as a view with size-1 dims, so that it broadcasts to shape x. On the tape. */
+/* A reduced result (or its gradient) as a view with dims of size 1, so that it broadcasts to shape x. Recorded. */
 tn_tensor *tn__unreduced(tn_tensor *y, tn_shape x, tn_dims dims, bool keepdim);
-/* For infer: result i is input 0 reduced over dims, of number type dt. */
+/* For infer: result i is input 0 reduced over dims, of dtype dt. */
 bool tn__infer_reduced(tn_ctx *c, int i, tn_dims dims, bool keepdim, tn_dtype dt);
-/* For infer: no dim that goes may be empty: "amax: dim 1 of [3, 0] is empty: there is nothing to choose from". */
+/* For infer: no reduced dim may be empty. */
 bool tn__need_elements(const tn_ctx *c, tn_dims dims);
-/* dims as tn__reduce takes them, after infer; and how many elements make one result. */
+/* After infer: dims as tn__reduce takes them; the number of elements reduced to one result. */
 tn_dims tn__dims_of(const tn_tensor *x, tn_dims dims);
 int64_t tn__count_of(tn_shape x, tn_dims dims);
-/* t with its last k dims joined into one, as kernels that go row by row want it: a view where strides allow. An op: for
- * a forward, between tn_no_grad_begin and tn_scope_end. */
+/* t with its last k dims joined into one, for kernels that work on rows: a view if strides allow, otherwise a copy. It
+ * calls an op: in a forward only between tn_no_grad_begin and tn_scope_end. */
 tn_tensor *tn__joined(tn_tensor *t, int k);
-/* f64 for f64, f32 for the others: what a kernel's statistics are kept in. */
+/* The dtype of a kernel's statistics: f64 for f64, f32 for the others. */
 static inline tn_dtype tn__wide(tn_dtype dt) { return dt == TN_F64 ? TN_F64 : TN_F32; }
 
 /* ---- norms and dropout ------------------------------------------------------------------------------------------- */
-/* The rule for input 0 normalised over the last dims, by the inputs weight and bias (-1: it has none). Result `stat`
- * holds `numbers` numbers a row. */
+/* The infer of input 0 normalised over its last dims; weight and bias are indices of inputs (-1: none). Result `stat`
+ * has `numbers` values for each row. */
 bool tn__infer_norm(tn_ctx *c, int weight, int bias, double eps, int stat, int numbers);
 /* The arguments of the norms' kernels. */
 typedef struct {
     double eps;
-    bool   stream; /* non-temporal stores for what a kernel writes and does not read again */
+    bool   stream; /* non-temporal stores for results that the kernel does not read again */
 } tn__norm_arguments;
-/* stream: if `tensors` tensors like x exceed the caches. Never for bf16, whose rows are made in f32 and then rounded.
- * */
+/* stream is set if `tensors` tensors like x exceed the caches; never for bf16, whose rows are computed in f32 and then
+ * rounded. */
 tn__norm_arguments tn__norm_args(double eps, int tensors, const tn_tensor *x);
-/* Layer norm's gradients over the last dims, made of ops; gx and gw may be NULL. */
+/* Layer norm's gradients over the last `over` dims, made of ops; gx and gw may be NULL. */
 void tn__layer_norm_ops(tn_tensor *x, tn_tensor *weight, tn_tensor *gy, int over, double eps, tn_tensor **gx,
                         tn_tensor **gw);
-/* Dropout with probability p, whose random words begin at the given block of a generator: as kernels take it, and as an
- * op; and how many blocks n elements need. */
+/* Dropout with probability p, whose random words start at block `position` of a generator: the arguments of kernels;
+ * the op; the number of blocks that n elements need. */
 tn__dropped            tn__drop_of(double p, uint64_t seed, uint64_t position);
 tn_tensor             *tn__drop_at(tn_tensor *x, double p, uint64_t seed, uint64_t position);
 static inline uint64_t tn__drop_blocks(int64_t n) { return ((uint64_t)n + 3) / 4; }
 bool                   tn__need_probability(const tn_ctx *c, double p);
 
 /* ---- backward ---------------------------------------------------------------------------------------------------- */
-/* gelu'(x) and its approximation's, made of ops. */
+/* The derivatives of gelu and of gelu_tanh at x, made of ops. */
 tn_tensor *tn__gelu_derivative(tn_tensor *x);
 tn_tensor *tn__gelu_tanh_derivative(tn_tensor *x);
 

@@ -1,11 +1,11 @@
-/* rope_angles.c — the angles by which tn_rope rotates: position · ω_i, ω_i = theta^(-2i / dim), and how checkpoints of
- * longer texts change the ω. All in f64, an angle from its position alone.
+/* rope_angles.c — the angles by which tn_rope rotates: position · ω_i with ω_i = theta^(-2i / dim), and the scalings of
+ * ω for sequences longer than those trained on. Computed in f64, each angle from its position alone.
  *
  *   linear    ω / factor
- *   dynamic   theta · (factor · n / trained - (factor - 1))^(dim / (dim - 2)) in place of theta, from n > trained on,
- *             n being the number of positions
- *   llama3    ω where the wave is short, ω / factor where it is long, and in between a mean of both: with
- *             t = (trained · ω / 2π - low) / (high - low) held between 0 and 1, t ω + (1 - t) ω / factor */
+ *   dynamic   theta · (factor · n / trained - (factor - 1))^(dim / (dim - 2)) in place of theta, if n > trained, with n
+ *             the number of positions
+ *   llama3    ω where the wave is short, ω / factor where it is long, and a weighted mean of both in between:
+ *             t ω + (1 - t) ω / factor with t = (trained · ω / 2π - low) / (high - low), clamped to [0, 1] */
 #include "autograd/autograd.h"
 
 #include <math.h>
@@ -42,7 +42,7 @@ static bool checked(const tn_rope_config *c)
     return true;
 }
 
-/* ω of pair i, where there are n positions. */
+/* ω of pair i for n positions. */
 static double frequency(const tn_rope_config *c, int64_t i, int64_t n)
 {
     const double dim = (double)c->dim, pi = 3.14159265358979323846;

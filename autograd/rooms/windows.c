@@ -1,4 +1,4 @@
-/* windows.c — shape rules and defaults of convolutions and poolings. */
+/* windows.c — shape rules and default options of convolutions and poolings. */
 #include "autograd/rooms/windows.h"
 #include "core/products/convolve.h"
 
@@ -84,7 +84,7 @@ bool tn__pool_fit(const tn_ctx *c, const tn__windows *w, int dims, const int64_t
             return tn_infer_fail(c, TN_EINVAL, "padding %lld is more than half of the window's size %lld",
                                  (long long)w->padding[i], (long long)w->size[i]);
         if (in[i] >= w->dilation[i])
-            continue; /* otherwise a window that begins in the padding may step over the image */
+            continue; /* otherwise a window that starts in the padding may step over the image */
         const tn__image m = {.p.windows = *w, .in = {in[0], in[1]}};
         for (int64_t o = 0, start, first, end; o < out[i] && o * w->stride[i] < w->padding[i]; o++) {
             tn__taps(&m, i, o, &start, &first, &end);

@@ -1,5 +1,5 @@
-/* windows.h — what convolutions and poolings have in common: windows that slide over the last dims of [N, C, L] or
- * [N, C, H, W]. In one dim the windows are those of an image with one row. */
+/* windows.h — shared code of convolutions and poolings: windows that slide over the last dims of [N, C, L] or
+ * [N, C, H, W]. One-dimensional windows are those of an image with one row. */
 #ifndef TENON_AUTOGRAD_ROOMS_WINDOWS_H
 #define TENON_AUTOGRAD_ROOMS_WINDOWS_H
 
@@ -11,11 +11,11 @@
 tn__windows tn__pool_windows(const tn_pool2d_args *a);
 tn__windows tn__pool_windows_1d(const tn_pool1d_args *a);
 
-/* How many windows fit on images of size in[0] by in[1]; complains where the windows make no sense or are too large.
- * dims: 1 or 2, for messages. */
+/* Stores in out[] the number of windows that fit on images of size in[0] by in[1]. False: raised, the windows are
+ * invalid or too large. dims: 1 or 2, for messages. */
 bool tn__windows_fit(const tn_ctx *c, const tn__windows *w, int dims, const int64_t in[2], int64_t out[2]);
 
-/* The args of conv2d_input_grad and conv2d_weight_grad; `in` is the size of the images. */
+/* The args of conv2d_input_grad and conv2d_weight_grad; in: the size of the images. */
 typedef struct {
     tn__windows windows;
     int64_t     in[2];
@@ -26,17 +26,17 @@ bool tn__infer_convolution(tn_ctx *c, int dims);
 /* The args of poolings. */
 typedef struct {
     tn__windows windows;
-    bool        ignore_padding; /* averages: divide by the elements that are there */
-    int64_t     in[2];          /* for avg_pool2d_grad: the size of the images     */
+    bool        ignore_padding; /* averages: divide by the number of elements that are not padding */
+    int64_t     in[2];          /* for avg_pool2d_grad: the size of the images                      */
 } tn_pool;
-/* A maximum passes padding over anyway: .ignore_padding is refused. */
+/* For maxima, which never take padding: raises if .ignore_padding is set. */
 bool tn__no_averages(const char *who, bool ignore_padding);
 /* infer of poolings: input x, args are tn_pool. */
 bool tn__infer_pool(tn_ctx *c, int dims);
-/* The same rule for an image of size in[0] by in[1]; every window has at least one element. */
+/* tn__windows_fit for poolings: also raises if a window has no element inside the image. */
 bool tn__pool_fit(const tn_ctx *c, const tn__windows *w, int dims, const int64_t in[2], int64_t out[2]);
 
-/* What the kernels of poolings see: an image, and the windows of size out[0] by out[1] on it. */
+/* The args of the kernels of poolings: an image of size in[0] by in[1], and out[0] by out[1] windows on it. */
 typedef struct {
     tn_pool p;
     int64_t in[2], out[2];
@@ -51,7 +51,7 @@ static inline void tn__taps(const tn__image *m, int dim, int64_t o, int64_t *sta
     *end = *start >= m->in[dim] ? 0 : tn__min_i64(w->size[dim], (m->in[dim] - *start + step - 1) / step);
 }
 
-/* [N, C, L] → [N, C, 1, L] and back, on the tape. */
+/* [N, C, L] → [N, C, 1, L] and back, recorded. */
 static inline tn_tensor *tn__as_rows(tn_tensor *x) { return tn_unsqueeze(x, 2); }
 static inline tn_tensor *tn__from_rows(tn_tensor *x) { return tn_squeeze(x, 2); }
 

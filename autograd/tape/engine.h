@@ -1,4 +1,4 @@
-/* engine.h — the state of one pass over the tape, shared by engine.c (the walk), run_node.c (one node) and accumulate.c
+/* engine.h — the state of a backward pass, shared by engine.c (the walk), run_node.c (one node) and accumulate.c
  * (destinations of gradients). Private to them. */
 #ifndef TENON_AUTOGRAD_TAPE_ENGINE_H
 #define TENON_AUTOGRAD_TAPE_ENGINE_H

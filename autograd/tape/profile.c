@@ -99,8 +99,7 @@ void tn__timed_begin(const char *module, const char *name, tn__timed what, bool 
 void tn__timed_end(void)
 {
     tn_profile *p = tn__tape.profile;
-    if (!p || !p->depth || --p->depth >= TN__PROFILE_DEPTH)
-        return; /* the profile was opened after the op or span began */
+    if (!p || !p->depth || --p->depth >= TN__PROFILE_DEPTH) return; /* the profile was opened inside the op or span */
     tn__timed_event e = p->under_way[p->depth].e;
     e.ns = now() - e.start;
     if (p->depth) p->under_way[p->depth - 1].inside += e.ns;

@@ -41,7 +41,7 @@ static void end_one(tn__node *n)
     tn__mem_put(n, n->bytes);
 }
 
-/* Freeing a node drops tensors, which drops their nodes, and so on down the tape. So nodes are queued, and only the
+/* Freeing a node drops tensors, which drops their nodes, down to the start of the tape. So nodes are queued, and only the
  * outermost call empties the queue: a tape of a million ops is freed with constant stack. */
 static void node_end(tn__object *o)
 {
