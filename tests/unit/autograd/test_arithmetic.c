@@ -1,6 +1,5 @@
-/* test_arithmetic.c — arithmetic between number types and with plain numbers: in which type two meet, what integers
- * do at their ends, what may be written over what, and the gradients of powers and extremes where they are a matter
- * of choice. */
+/* test_arithmetic.c — arithmetic between dtypes and with plain numbers: the promoted dtype of each pair, integers at
+ * the ends of their ranges, in-place results, and the gradients of powers and extremes where they are a convention. */
 #include "autograd/autograd.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -34,7 +33,7 @@ static void holds(const tn_tensor *t, tn_dtype dt, int n, const int64_t *want)
 #define HOLDS(t, dt, ...) \
     holds(t, dt, (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__})
 
-/* ---- where two number types meet --------------------------------------------------------------------------------- */
+/* ---- promotion of two dtypes ------------------------------------------------------------------------------------- */
 
 START_TEST(all_pairs)
 {
@@ -50,8 +49,8 @@ START_TEST(all_pairs)
 }
 END_TEST
 
-/* Row: the tensor with dims; column: the 0-d one. The dims decide, unless the other is of a higher kind (bool, integer,
- * floating); and tn_scalar's f64 beside integers is f32. */
+/* Row: the tensor with dims; column: the 0-d one. The tensor with dims decides, unless the other has a higher kind
+ * (bool, integer, floating); tn_scalar's f64 counts as f32 with integers. */
 START_TEST(all_pairs_with_a_single_number)
 {
     static const int meet[TYPES][TYPES] = {
@@ -72,7 +71,8 @@ START_TEST(all_pairs_with_a_single_number)
                               tn_dtype_name(type[b]), z ? tn_dtype_name(tn_dtype_of(z)) : tn_error_message());
                 ck_assert_double_eq(tn_get(z, 2), 1);
             }
-    ck_assert_int_eq(tn_dtype_of(tn_add(tn_scalar_of(TN_F32, 1), tn_scalar(1))), TN_F64); /* both 0-d: the wider */
+    ck_assert_int_eq(tn_dtype_of(tn_add(tn_scalar_of(TN_F32, 1), tn_scalar(1))),
+                     TN_F64); /* both 0-d: the wider dtype */
     ck_assert_int_eq(tn_dtype_of(tn_add(tn_scalar_of(TN_I64, 1), tn_scalar_of(TN_BF16, 1))), TN_BF16);
 }
 END_TEST
@@ -183,7 +183,7 @@ START_TEST(plain_numbers_never_widen)
 }
 END_TEST
 
-/* ---- over the first argument ------------------------------------------------------------------------------------- */
+/* ---- in-place ops ------------------------------------------------------------------------------------------------ */
 
 START_TEST(in_place)
 {
@@ -219,7 +219,7 @@ START_TEST(in_place)
 }
 END_TEST
 
-/* What is written over on the tape: the gradients are those of the same op with a result of its own. */
+/* In-place ops on the tape have the gradients of the same ops with separate results. */
 static tn_tensor *bounded(tn_tensor *x, bool over) { return over ? tn_clamp_(x, 0.7, 1.2) : tn_clamp(x, 0.7, 1.2); }
 static tn_tensor *filled(tn_tensor *x, bool over)
 {
@@ -244,7 +244,8 @@ START_TEST(gradients_over_the_first_argument)
             tn_tensor *y = tn_mul(x, b);
             if (f < 6) y = one[f][over](y);
             else if (f < 10) y = two[f - 6][over](y, b);
-            else if (f < 12) y = two[f - 10][over](y, y); /* add, sub: the others save what they would change */
+            else if (f < 12)
+                y = two[f - 10][over](y, y); /* only add and sub: the others save the tensor that they change */
             else if (f < 15) y = plain[f - 12][over](y, 3);
             else y = f == 15 ? bounded(y, over) : filled(y, over);
             tn_backward(tn_sum(tn_mul(tn_square(y), b)));
@@ -256,7 +257,7 @@ START_TEST(gradients_over_the_first_argument)
         ck_assert_double_eq(grad[0][1][0], grad[1][1][0]);
     }
     tn_tensor *x = tn_requires_grad(tn_ones(TN_SHAPE(2))), *y = tn_exp(x);
-    tn_mul_scalar_(y, 2); /* what exp saved */
+    tn_mul_scalar_(y, 2); /* changes the result that exp saved */
     ck_assert_int_eq(tn_backward(tn_sum(y)), TN_ESTATE);
     ck_assert_str_eq(
         tn_error_message(),
@@ -265,7 +266,7 @@ START_TEST(gradients_over_the_first_argument)
 }
 END_TEST
 
-/* ---- gradients that are a matter of choice ----------------------------------------------------------------------- */
+/* ---- gradients that are a convention ----------------------------------------------------------------------------- */
 
 static void slopes(tn_tensor *(*f)(tn_tensor *, tn_tensor *), double a, double b, double want_a, double want_b)
 {

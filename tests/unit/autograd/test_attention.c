@@ -1,5 +1,5 @@
-/* test_attention.c — attention against plain loops, and its rules of masking: what may not be attended takes no part,
- * whatever it holds; a query that may attend to nothing gets 0 and gradient 0; all ways to say the same mask agree. */
+/* test_attention.c — attention against plain loops, and its masks: a masked key has no influence, whatever it holds; a
+ * query whose keys are all masked gets 0 and gradient 0; all ways to express the same mask agree. */
 #include "autograd/autograd.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
@@ -18,7 +18,7 @@ typedef struct {
     tn_tensor *y, *gq, *gk, *gv;
 } outcome;
 
-/* Result and gradients, with a cotangent that is always the same. */
+/* Result and gradients, always with the same cotangent. */
 static outcome run_as(tn_attention_args a, bool create_graph)
 {
     outcome o;
@@ -101,7 +101,7 @@ START_TEST(loops)
         case 1: a.blocked = bools(TN_SHAPE(T, S), 0.5); break;
         case 2: a.blocked = bools(TN_SHAPE(B, 1, T, S), 0.5); break;
         case 3: a.blocked = noise(TN_SHAPE(H, T, S)); break;
-        case 4: a.blocked = tn_uniform(TN_SHAPE(B, 1, 1, S), -3, 3); break; /* an f32 mask beside f64 */
+        case 4: a.blocked = tn_uniform(TN_SHAPE(B, 1, 1, S), -3, 3); break; /* an f32 mask with f64 inputs */
         default: break;
         }
         if (t == 3) a.scale = 1.3;
@@ -114,7 +114,8 @@ END_TEST
 
 /* ---- masks ------------------------------------------------------------------------------------------------------- */
 
-static tn_tensor *zero_rows(tn_tensor *t, const bool *none) /* t [B, H, T, X]: are rows zero exactly where none[T]? */
+static tn_tensor *zero_rows(tn_tensor  *t,
+                            const bool *none) /* t [B, H, T, X]: checks that exactly the rows with none[T] are zero */
 {
     for (int64_t r = 0; r < tn_numel(t); r++) {
         const int64_t x = tn_shape_of(t).d[3];
@@ -124,7 +125,7 @@ static tn_tensor *zero_rows(tn_tensor *t, const bool *none) /* t [B, H, T, X]: a
     return t;
 }
 
-/* Queries 1 and 3 may attend to nothing, in each of the ways that this can come about. */
+/* All keys of queries 1 and 3 are masked, in each possible way. */
 START_TEST(nothing_to_attend)
 {
     const bool none[T] = {false, true, false, true, false};
@@ -139,12 +140,12 @@ START_TEST(nothing_to_attend)
     same(by_bool, by_number);
     tn_attention(q, k, v, .blocked = mask, .weights = &w);
     zero_rows(w, none);
-    tn_tensor *bad = tn_clone(q); /* such a query may itself be NaN */
+    tn_tensor *bad = tn_clone(q); /* such a query may be NaN */
     for (int64_t i = 0; i < tn_numel(bad); i++)
         if (none[i / D % T]) tn_set(bad, i, NAN);
     same(by_bool, run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = bad, .k = k, .v = v, .blocked = mask}));
 
-    /* causal and padding on the left: the first queries see padding alone */
+    /* causal with padding on the left: the first queries attend to padding only */
     const bool first[T] = {true, true, false, false, false};
     tn_tensor *keys = tn_zeros_of(TN_BOOL, TN_SHAPE(B, S));
     for (int64_t b = 0; b < B; b++) tn_set_at(keys, TN_SHAPE(b, 0), 1), tn_set_at(keys, TN_SHAPE(b, 1), 1);
@@ -174,8 +175,7 @@ START_TEST(nothing_to_attend)
 }
 END_TEST
 
-/* What may not be attended may hold anything: results and gradients are those with ordinary numbers there, to the
- * bit. */
+/* A masked key may hold anything: results and gradients have the same bits as with ordinary values there. */
 static void poison(tn_tensor *t, const tn_tensor *keys, int kind) /* t [B, H, S, X] */
 {
     const double bad[] = {NAN, INFINITY, -INFINITY};
@@ -214,7 +214,7 @@ START_TEST(nan_behind_a_mask)
 }
 END_TEST
 
-/* A mask that lets some queries see the NaN: those have it, the others do not. */
+/* With a mask that lets only some queries attend to the NaN, only those results are NaN. */
 START_TEST(nan_reaches_who_may_see_it)
 {
     const tn_dtype dt = (tn_dtype[]){TN_F64, TN_BF16}[_i];
@@ -232,7 +232,7 @@ START_TEST(nan_reaches_who_may_see_it)
             else ck_assert(e == 1 ? isnan(got) : got == -(double)INFINITY);
         }
     for (int64_t i = 0; i < 2 * D; i++) ck_assert_double_eq(tn_get(o.gq, i), tn_get(z.gq, i));
-    for (int64_t i = 0; i < S * D; i++) /* keys 5 and 6 are seen by no query */
+    for (int64_t i = 0; i < S * D; i++) /* no query attends to keys 5 and 6 */
         ck_assert(i < T * D ? !isfinite(tn_get(o.gk, i)) : tn_get(o.gk, i) == 0);
     tn_tensor *gk =
         run_as((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .causal = true}, true).gk;
@@ -240,7 +240,7 @@ START_TEST(nan_reaches_who_may_see_it)
     tn_tensor *values = leaf(v), *y = tn_attention(q, k, values, .causal = true);
     tn_backward(tn_sum(tn_mul(y, y)));
     fine();
-    for (int64_t i = 0; i < S * E; i++) /* a cotangent that is NaN goes to those that were seen */
+    for (int64_t i = 0; i < S * E; i++) /* a NaN in the cotangent reaches the attended keys */
         ck_assert(i / E < T ? i % E != 1 || isnan(tn_get(tn_grad(values), i)) : tn_get(tn_grad(values), i) == 0);
     k = tn_clone(k);
     tn_set_at(k, TN_SHAPE(0, 2, 0), NAN);
@@ -284,7 +284,7 @@ START_TEST(added_mask_has_a_gradient)
     ck_assert_int_eq(tn_dtype_of(tn_grad(m)), TN_F32);
     ck_assert(tn_allclose(tn_grad(m), tn_to(tn_sum(tn_grad(wide), .dims = TN_DIMS(0, 1)), TN_F32), 1e-6, 1e-7));
     ck_assert(tn_item(tn_sum(tn_abs(tn_grad(m)))) > 0.01);
-    ck_assert_double_eq_tol(tn_item(tn_sum(tn_grad(wide))), 0, 1e-12); /* a softmax does not see a constant */
+    ck_assert_double_eq_tol(tn_item(tn_sum(tn_grad(wide))), 0, 1e-12); /* a constant does not change a softmax */
 }
 END_TEST
 
@@ -314,11 +314,11 @@ START_TEST(dropout)
     }
     ck_assert(dropped > 20 && kept > 20);
     ck_assert(tn_allclose(y, tn_matmul(w, v), 1e-13, 1e-14));
-    /* the backward has the same mask: gv is wᵀ gy with the weights that were seen */
+    /* the backward has the same dropout mask: gv is wᵀ gy with the returned weights */
     tn_grad_of(y, 1, in, &gv, .seed = gy);
     ck_assert(tn_allclose(gv, tn_matmul(tn_transpose(tn_detach(w), -1, -2), gy), 1e-13, 1e-14));
     fine();
-    g->position = before; /* the weights make no difference */
+    g->position = before; /* .weights does not change the result */
     ck_assert(tn_same_bits(y, tn_attention(q, k, v, .dropout = 0.4, .causal = true)) && g->position == after);
     ck_assert_double_eq(tn_item(tn_sum(tn_abs(tn_attention(q, k, v, .dropout = 1)))), 0);
     /* weights are on the tape */
@@ -328,7 +328,7 @@ START_TEST(dropout)
 }
 END_TEST
 
-/* A call that fails half-way has drawn nothing, and the retry gives the bits of a first try. */
+/* A call that fails half-way draws no random numbers, and the retry gives the bits of a first try. */
 START_TEST(a_failed_call_draws_nothing)
 {
     tn_tensor         *q = noise(TN_SHAPE(4, 60, 16)), *v = noise(TN_SHAPE(4, 60, 2000)), *first, *weights;
@@ -338,7 +338,7 @@ START_TEST(a_failed_call_draws_nothing)
     fine();
     *g = before;
     tn_trim();
-    /* room for the weights several times, not for the result */
+    /* memory for several tensors like the weights, but not for the result */
     tn_set_memory_limit(tn_memory_now().live + 1000000);
     ck_assert_ptr_null(tn_attention(q, q, v, .dropout = 0.5, .weights = &weights));
     ck_assert_int_eq(tn_error(), TN_ENOMEM);
@@ -349,7 +349,7 @@ START_TEST(a_failed_call_draws_nothing)
     ck_assert(tn_same_bits(first, tn_attention(q, q, v, .dropout = 0.5)));
     const uint64_t after = g->position;
 
-    /* room for the result, not for the blocks */
+    /* memory for the result, but not for the blocks */
     *g = before;
     *g = before;
     tn_trim();
@@ -363,7 +363,7 @@ START_TEST(a_failed_call_draws_nothing)
 }
 END_TEST
 
-/* ---- the same bits, whatever surrounds the work ------------------------------------------------------------------ */
+/* ---- the same bits in any surroundings --------------------------------------------------------------------------- */
 
 START_TEST(alone_and_among_others)
 {
@@ -380,7 +380,7 @@ START_TEST(alone_and_among_others)
         ck_assert(tn_same_bits(tn_narrow(y, 2, t, 1),
                                tn_attention(tn_narrow(q, 2, t, 1), tn_narrow(k, 2, 0, t + 1), tn_narrow(v, 2, 0, t + 1),
                                             .blocked_keys = tn_narrow(keys, 1, 0, t + 1))));
-    /* behind more padding */
+    /* after more padding */
     tn_tensor *more = tn_full_of(dt, TN_SHAPE(3, 2, MORE, WIDE), NAN), *true_ = tn_ones_of(TN_BOOL, TN_SHAPE(3, MORE));
     tn_tensor *plain = tn_attention(q, k, v, .blocked_keys = keys);
     ck_assert(tn_same_bits(
@@ -397,7 +397,7 @@ START_TEST(threads)
     tn_generator  *g = tn_current_generator();
     const uint64_t at = g->position;
     outcome        first = {NULL, NULL, NULL, NULL};
-    tn_set_at(v, TN_SHAPE(1, 1, 100, 7), NAN); /* the slow path as well */
+    tn_set_at(v, TN_SHAPE(1, 1, 100, 7), NAN); /* also takes the slow path */
     for (int n = 1; n <= 7; n += n == 1 ? 1 : 5) {
         tn_set_threads(n);
         g->position = at;

@@ -1,5 +1,5 @@
-/* test_autocast.c — bf16 products over f32 weights: which types come out, how close gradients are, that weights stay
- * f32, and that nothing but the rounding differs: recomputation, no-grad, retries. */
+/* test_autocast.c — bf16 products with f32 weights: the dtypes of results, the error of gradients, that weights stay
+ * f32, and that only the rounding differs: gradient checkpointing, no-grad, retries. */
 #include "tests/common/check_main.h"
 
 #include "nn/nn.h"
@@ -23,7 +23,7 @@ START_TEST(types)
     tn_scope   s = tn_autocast_begin(true);
     tn_tensor *y = tn_linear(x, w, b);
     ck_type(y, bf16);
-    ck_type(tn_linear(y, w, b), bf16); /* bf16 beside f32 */
+    ck_type(tn_linear(y, w, b), bf16); /* bf16 with f32 */
     ck_type(tn_linear_gelu(y, w, b), bf16);
     ck_type(tn_linear_gelu_tanh(x, w, b), bf16);
     ck_type(tn_linear_relu(y, w, NULL), bf16);
@@ -53,7 +53,7 @@ START_TEST(types)
 }
 END_TEST
 
-/* The same numbers as by hand. */
+/* The same values as with explicit conversions. */
 START_TEST(by_hand)
 {
     tn_tensor *x = tn_normal(TN_SHAPE(5, 40), 0, 1), *w = leaf(TN_SHAPE(7, 40)), *b = leaf(TN_SHAPE(7));
@@ -83,9 +83,9 @@ START_TEST(weights)
     ck_assert_double_eq(tn_item(sum), 3000);
     const int64_t before = tn_memory_now().tensors;
     tn_linear(x, w, NULL);
-    ck_assert_int_le(tn_memory_now().tensors - before, 8); /* of the scope and of the tape */
-    tn_backward(sum);                                      /* in the scope is as good as behind it */
-    ck_assert_double_eq(tn_item(tn_grad(w)), 1000);        /* in bf16 it would have stood still at 256 */
+    ck_assert_int_le(tn_memory_now().tensors - before, 8); /* those of the scope and of the tape */
+    tn_backward(sum);                                      /* may be called inside the scope      */
+    ck_assert_double_eq(tn_item(tn_grad(w)), 1000);        /* a sum in bf16 would stop at 256 */
     tn_scope off = tn_no_grad_begin();
     tn_fill(w, 5);
     ck_assert_double_eq(tn_item(tn_linear(x, w, NULL)), 5);
@@ -129,21 +129,21 @@ static tn_tensor *gradients(tn_transformer_encoder_layer *m, bool autocast, bool
     return tn_error() == TN_OK ? tn_detach(tn_cat_list(0, n, list)) : NULL;
 }
 
-/* Each of the roundings on a path from loss to weight and back, 16 at most here, is off by at most 2^-9 of a value;
- * their signs differ, so that their sum is below 16 · 2^-9 of the gradients' norm, but well above nothing. */
+/* Each rounding on a path from loss to weight and back, at most 16 of them, has an error of at most 2^-9 of a value.
+ * Their signs differ, so that the sum is below 16 · 2^-9 of the gradients' norm, but not 0. */
 START_TEST(close_to_f32)
 {
     tn_transformer_encoder_layer *m = model();
     tn_tensor                    *exact = gradients(m, false, false), *g = gradients(m, true, false);
     const double                  off = tn_item(tn_norm(tn_sub(g, exact))) / tn_item(tn_norm(exact));
     ck_assert_msg(off > 1e-5 && off < 16.0 / 512, "the gradients are off by %g", off);
-    ck_assert(tn_same_bits(gradients(m, true, true), g)); /* recomputed, from behind the scope */
+    ck_assert(tn_same_bits(gradients(m, true, true), g)); /* recomputed, after the scope has ended */
     tn_free(m);
 }
 END_TEST
 
-/* Every kind of module runs in it, and means the same: its result is f32's to within 16 roundings of bf16, and each of
- * its parameters gets a gradient of f32. */
+/* Every kind of module runs under autocast: its result equals that in f32 to within 16 roundings of bf16, and each of
+ * its parameters gets an f32 gradient. */
 static tn_tensor *lstm(void *m, tn_tensor *x)
 {
     tn_tensor *lengths = tn_from_data(TN_I64, TN_SHAPE(4), (int64_t[]){10, 3, 0, 7});
@@ -221,7 +221,7 @@ START_TEST(without_a_tape)
 }
 END_TEST
 
-/* At every allocation: an error, no gradient, and the retry gives the same bits. */
+/* If any allocation fails: an error, no gradient, and the retry gives the same bits. */
 START_TEST(memory_fails)
 {
     tn_faulty_memory_begin();
@@ -248,10 +248,9 @@ START_TEST(memory_fails)
 }
 END_TEST
 
-/* ---- what an op chooses -------------------------------------------------------------------------------------------
- * */
+/* ---- what an op chooses ------------------------------------------------------------------------------------------ */
 
-/* A user's op, which says what it has been given. */
+/* A custom op that stores the dtypes of its inputs. */
 static tn_dtype got[3];
 static bool     spy_infer(tn_ctx *c)
 {
@@ -294,7 +293,7 @@ START_TEST(users_ops_take_part)
 }
 END_TEST
 
-/* More inputs than usual are converted, too: parts of any types are joined, and gradients have the parts' types. */
+/* Also more inputs than usual are converted: parts of any dtypes are joined, and each gradient has its part's dtype. */
 START_TEST(many_inputs)
 {
     enum { MANY = 21 };
@@ -318,15 +317,14 @@ START_TEST(many_inputs)
 }
 END_TEST
 
-/* ---- in a parallel loop -------------------------------------------------------------------------------------------
- * */
+/* ---- in a parallel loop ------------------------------------------------------------------------------------------ */
 
 enum { PRODUCTS = 4 };
 typedef struct {
     tn_tensor *x, *w;
-    bool       scope, island; /* with a scope of its own; with an island that it does not end */
+    bool       scope, island; /* the body opens a scope; it opens an island and does not end it */
     tn_dtype   type[PRODUCTS];
-    tn_tensor *y[PRODUCTS]; /* kept */
+    tn_tensor *y[PRODUCTS]; /* owned */
 } products;
 
 static void multiply(int64_t from, int64_t to, void *user)
@@ -342,7 +340,7 @@ static void multiply(int64_t from, int64_t to, void *user)
     if (p->scope) tn_scope_end(s);
 }
 
-/* The modes of the caller are those of every worker, and what a body does to them ends with its block. */
+/* Every worker has the modes of the caller, and changes by a body end with its block. */
 START_TEST(parallel_loops)
 {
     static const int threads[] = {1, 2, 3, 7};
@@ -358,7 +356,7 @@ START_TEST(parallel_loops)
                           i, tn_dtype_name(p.type[i]));
             ck_assert(tn_same_bits(p.y[i], p.y[0]) && !tn_needs_grad(p.y[i]));
         }
-        ck_type(tn_matmul(x, w), bf16); /* the caller's mode is as it was */
+        ck_type(tn_matmul(x, w), bf16); /* the caller's mode is unchanged */
         tn_scope_end(off);
         ck_type(tn_matmul(x, w), bf16);
         ck_assert(tn_needs_grad(tn_matmul(x, w)));
@@ -366,7 +364,7 @@ START_TEST(parallel_loops)
         for (int i = 0; i < PRODUCTS; i++) tn_drop(p.y[i]);
         ck_assert_int_eq(tn_memory_now().tensors, before); /* no worker keeps a weight's copy */
 
-        /* and the worker is left without them */
+        /* and the worker's modes are reset */
         p = (products){.x = x, .w = w, .scope = k / 4 % 2};
         tn_parallel_for(PRODUCTS, 1, multiply, &p);
         for (int i = 0; i < PRODUCTS; i++) ck_assert(p.type[i] == TN_F32 && tn_needs_grad(p.y[i]));
@@ -405,8 +403,8 @@ static double train(bool autocast)
     return last;
 }
 
-/* What is left of the loss: in f32 little; in bf16 no less than rounding the result, up to 2^-9 of 1, and no more than
- * three times f32's besides. */
+/* The final loss: small in f32; in bf16 at least the rounding of the result, up to 2^-9 of 1, and at most three times
+ * the f32 loss in addition. */
 START_TEST(training)
 {
     const double exact = train(false), loss = train(true);

@@ -1,5 +1,5 @@
-/* test_choice.c — comparisons, logic and masks: NaN and infinities, number types that meet, masks that broadcast,
- * what a mask selects from any layout, and when two tensors are close. */
+/* test_choice.c — comparisons, logic and masks: NaN and infinities, promotion of dtypes, masks that broadcast, selection
+ * by a mask from any layout, and tn_allclose. */
 #include "autograd/autograd.h"
 #include "autograd/rooms/registry.h"
 #include "tests/common/check_main.h"
@@ -50,7 +50,7 @@ END_TEST
 
 START_TEST(comparisons_between_types)
 {
-    const int64_t big = (int64_t)1 << 53; /* where f64 has no odd numbers */
+    const int64_t big = (int64_t)1 << 53; /* f64 has no odd numbers above it */
     tn_tensor    *a = tn_full_of(TN_I64, TN_SHAPE(1), 0), *b = tn_full_of(TN_I64, TN_SHAPE(1), 0);
     tn_set_i64(a, 0, big), tn_set_i64(b, 0, big + 1);
     reads(tn_eq(a, b), "0");
@@ -63,7 +63,7 @@ START_TEST(comparisons_between_types)
     reads(tn_isfinite(OF(TN_I64, 1, 2)), "11");
     tn_tensor *y = tn_eq(tn_ones(TN_SHAPE(3, 1)), tn_ones(TN_SHAPE(2, 1, 4)));
     ck_assert(tn_shape_equal(tn_shape_of(y), TN_SHAPE(2, 3, 4)));
-    /* a comparison of what is on the tape is not on it */
+    /* the comparison of a tensor on the tape is not on the tape */
     tn_tensor *x = tn_requires_grad(tn_ones(TN_SHAPE(2)));
     ck_assert(!tn_needs_grad(tn_gt(x, tn_scalar(0))));
     ck_assert(!tn_needs_grad(tn_logical_not(x)));
@@ -77,10 +77,11 @@ START_TEST(logic)
     reads(tn_logical_or(a, b), "0111");
     reads(tn_logical_xor(a, b), "0110");
     reads(tn_logical_not(a), "1100");
-    reads(tn_logical_not(F64(0, -0.0, 0.5, NAN, INFINITY)), "11000"); /* what is not 0 is true */
+    reads(tn_logical_not(F64(0, -0.0, 0.5, NAN, INFINITY)), "11000"); /* true if not 0 */
     reads(tn_logical_and(F64(0.5, NAN, 0, 1), OF(TN_I64, 2, -1, 7, 0)), "1100");
     reads(tn_logical_or(F64(1e-300, 0), tn_zeros(TN_SHAPE(2))), "10");
-    reads(tn_logical_or(tn_scalar(1e-300), tn_zeros(TN_SHAPE(2))), "11"); /* in f32, where they would add, it is 0 */
+    reads(tn_logical_or(tn_scalar(1e-300), tn_zeros(TN_SHAPE(2))),
+          "11"); /* in f32, to which addition would convert, it is 0 */
     reads(tn_logical_xor(OF(TN_I64, 4, 4), OF(TN_I64, 2, 0)), "01");
 }
 END_TEST
@@ -132,7 +133,7 @@ START_TEST(closeness)
     tn_drop(x);
     ck_assert_int_eq(tn_memory_now().tensors, alive);
     tn_raise(TN_EIO, "earlier");
-    ck_assert(!tn_allclose(x, x, 1, 1)); /* an error stands */
+    ck_assert(!tn_allclose(x, x, 1, 1)); /* an error is set */
     tn_clear_error();
 }
 END_TEST
@@ -146,7 +147,7 @@ START_TEST(where_chooses)
     ck_assert_double_eq(tn_get(y, 1), 5);
     ck_assert(isnan(tn_get(y, 2)));
     y = tn_where(OF(TN_U8, 1, 0, 7), tn_scalar(1),
-                 OF(TN_I64, 3, 4, 5)); /* u8 is taken for bool; i64 and a number: f32 */
+                 OF(TN_I64, 3, 4, 5)); /* u8 is accepted as bool; i64 and tn_scalar: f32 */
     ck_assert_int_eq(tn_dtype_of(y), TN_F32);
     ck_assert_double_eq(tn_get(y, 1), 4);
     ck_assert_double_eq(tn_get(y, 2), 1);
@@ -160,7 +161,7 @@ START_TEST(where_chooses)
                      ((int64_t)1 << 62) + 1);
     ck_refused(tn_where(tn_ones(TN_SHAPE(2)), tn_ones(TN_SHAPE(2)), tn_ones(TN_SHAPE(2))), TN_EDTYPE,
                "where: the condition must be bool, got f32; a comparison such as tn_gt(x, y) gives one");
-    /* the side that is not taken gets no gradient, not even from NaN */
+    /* the side that is not chosen gets no gradient, not even from NaN */
     tn_tensor *a = tn_requires_grad(F64(0, 4)), *b = tn_requires_grad(F64(1, 1));
     tn_backward(tn_sum(tn_where(tn_gt(a, tn_scalar(0)), tn_sqrt(a), b)));
     ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
@@ -191,7 +192,7 @@ START_TEST(masked_fill_fills)
 }
 END_TEST
 
-/* Every number type, layouts and broadcasting, beyond one block of the skeleton, beside the plainest loop. */
+/* Every dtype, layouts and broadcasting, beyond one block of the skeleton, against a plain loop. */
 START_TEST(masked_select_selects)
 {
     const tn_dtype types[] = {TN_F32, TN_F64, TN_BF16, TN_I64, TN_I32, TN_U8, TN_BOOL};
@@ -218,7 +219,7 @@ START_TEST(masked_select_selects)
                     ck_assert_int_eq(tn_get_i64(y, at++), tn_get_i64(xx, i));
                 }
             ck_assert_int_eq(at, tn_numel(y));
-            /* and back, from a list that is not dense either */
+            /* and back, from a list that is also not dense */
             tn_tensor *twice = tn_slice(tn_repeat_interleave(y, 2, 0), 0, 0, 2 * at, 2);
             tn_tensor *back = tn_apply_args(&tn__op_masked_spread, &shape, twice, mask);
             ck_assert_msg(back != NULL, "%s", tn_error_message());
@@ -249,7 +250,7 @@ START_TEST(masked_select_gradients)
 {
     tn_tensor *x = tn_requires_grad(F64(1, 2, 3, 4)), *mask = BITS(1, 0, 0, 1), *g;
     tn_tensor *y =
-        tn_sum(tn_mul(tn_masked_select(x, mask), tn_masked_select(tn_square(x), mask))); /* Σ x³ where chosen */
+        tn_sum(tn_mul(tn_masked_select(x, mask), tn_masked_select(tn_square(x), mask))); /* Σ x³ where selected */
     const double want[3][4] = {{3, 0, 0, 48}, {6, 0, 0, 24}, {6, 0, 0, 6}};
     for (int order = 0; order < 3; order++) {
         g = tn_grad_wrt(y, x, true);
@@ -257,7 +258,7 @@ START_TEST(masked_select_gradients)
         for (int i = 0; i < 4; i++) ck_assert_double_eq(tn_get(g, i), want[order][i]);
         y = tn_sum(g);
     }
-    x = tn_requires_grad(F64(1, 2)); /* an x that broadcasts collects from all its places */
+    x = tn_requires_grad(F64(1, 2)); /* an x that is broadcast collects from all its places */
     tn_backward(tn_sum(tn_masked_select(x, tn_reshape(BITS(1, 0, 1, 1), TN_SHAPE(2, 2)))));
     ck_assert_double_eq(tn_get(tn_grad(x), 0), 2);
     ck_assert_double_eq(tn_get(tn_grad(x), 1), 1);

@@ -1,5 +1,5 @@
-/* test_convolution.c — convolutions and poolings against plain loops: random geometry and layouts, images so large that
- * the work is cut into blocks, NaN and infinities in poolings, an image alone and among others. */
+/* test_convolution.c — convolutions and poolings against plain loops: random geometry and layouts, images large enough
+ * to be computed in blocks, NaN and infinities in poolings, an image alone and in a batch. */
 #include "nn/nn.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
@@ -11,7 +11,7 @@ static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_messa
 
 static int64_t pick(int64_t low, int64_t high) { return low + tn_random_below(tn_current_generator(), high - low + 1); }
 
-/* Noise of shape s, dense or seen through a transpose or steps. */
+/* Noise of shape s, dense, or a transposed or strided view. */
 static tn_tensor *noise(tn_dtype dt, tn_shape s)
 {
     tn_shape base = s;
@@ -145,7 +145,7 @@ START_TEST(conv1d_loops)
 }
 END_TEST
 
-/* Ops and modules read sizes alike: what is not said of the width is as of the height; a 0 that is said is 0. */
+/* Ops and modules read sizes in the same way: an omitted width equals the height; an explicit 0 is 0. */
 START_TEST(a_width_is_like_the_height)
 {
     tn_tensor *x = tn_ones(TN_SHAPE(1, 1, 9, 9)), *w = tn_ones(TN_SHAPE(1, 1, 3, 3));
@@ -198,7 +198,7 @@ START_TEST(convolution_defaults_and_types)
 }
 END_TEST
 
-/* Sizes and paddings that no memory could hold, where there is nothing to compute. */
+/* Sizes and paddings beyond any memory, with nothing to compute. */
 START_TEST(huge_and_empty)
 {
     const int64_t huge = (int64_t)1 << 58;
@@ -212,7 +212,8 @@ START_TEST(huge_and_empty)
     ck_assert_ptr_null(tn_conv2d(x, w, NULL, .dilation = INT32_MAX, .dilation_w = 1));
     ck_assert_int_eq(tn_error(), TN_ESHAPE);
     tn_clear_error();
-    x = tn_zeros(TN_SHAPE(1, 0, 2, 2)), w = tn_zeros(TN_SHAPE(2, 0, 3, 3)); /* no channels: the bias, or zeros */
+    x = tn_zeros(TN_SHAPE(1, 0, 2, 2)),
+    w = tn_zeros(TN_SHAPE(2, 0, 3, 3)); /* no channels: the result is the bias, or zeros */
     tn_tensor *y = tn_conv2d(x, w, NULL, .padding = 1), *z = tn_conv2d(x, w, tn_ones(TN_SHAPE(2)), .padding = 1);
     fine();
     for (int i = 0; i < 8; i++) ck_assert(tn_get(y, i) == 0 && tn_get(z, i) == 1);
@@ -298,13 +299,13 @@ START_TEST(poolings_of_what_is_not_finite)
     fine();
     ck_assert(tn_get(y, 0) == -(double)INFINITY && isnan(tn_get(y, 1)) && isnan(tn_get(y, 2)) &&
               tn_get(y, 3) == (double)INFINITY);
-    const int first[8] = {1, 0, 0, 1, 1, 0, 1, 0}; /* of equals, and of NaN, the first */
+    const int first[8] = {1, 0, 0, 1, 1, 0, 1, 0}; /* the first of equal values, and of NaNs */
     for (int i = 0; i < 8; i++) ck_assert_double_eq(tn_get(g, i), first[i]);
     ck_assert(tn_get(wide, 0) == -(double)INFINITY && isnan(tn_get(wide, 1)) && isnan(tn_get(wide, 2)));
 }
 END_TEST
 
-/* ---- the same bits, whatever surrounds the work ------------------------------------------------------------------ */
+/* ---- the same bits in any surroundings --------------------------------------------------------------------------- */
 
 static tn_tensor *network(tn_tensor *x, tn_tensor *const *p)
 {

@@ -1,4 +1,4 @@
-/* test_edges.c — gradients where numbers are at their limits: what is finite in PyTorch is finite here, in a plain
+/* test_edges.c — gradients at the limits of the dtypes: every value that is finite in PyTorch is finite here, in a plain
  * backward and in one that can be differentiated again. */
 #include "autograd/autograd.h"
 #include "tests/common/check_main.h"
@@ -8,7 +8,7 @@
 
 static tn_tensor *leaf(double v) { return tn_requires_grad(tn_scalar_of(TN_F32, v)); }
 
-/* The gradient of y by x, with the seed gy, both ways. */
+/* Checks the gradient of y by x, with the seed gy, by both backwards. */
 static void gives(tn_tensor *y, tn_tensor *x, double gy, double should)
 {
     tn_tensor *seed = tn_scalar_of(TN_F32, gy), *plain = NULL, *again = NULL;
@@ -38,7 +38,7 @@ START_TEST(powers)
         gives(tn_pow(x, tn_scalar_of(TN_F32, 0)), x, 2, 0);
     }
     tn_tensor *x = leaf(4), *e = leaf(0), *g = tn_grad_wrt(tn_pow(x, e), x, true);
-    ck_assert_double_eq(tn_item(tn_grad_wrt(g, e, false)), 0.25); /* of e · xᵉ⁻¹ by e */
+    ck_assert_double_eq(tn_item(tn_grad_wrt(g, e, false)), 0.25); /* the derivative of e · xᵉ⁻¹ by e */
 }
 END_TEST
 
@@ -62,7 +62,7 @@ START_TEST(products_of_one)
 }
 END_TEST
 
-/* A gradient of zeros is one. */
+/* A gradient of zeros is also a gradient. */
 START_TEST(steps)
 {
     tn_tensor *x = leaf(1.5);
@@ -88,7 +88,7 @@ START_TEST(padding)
 }
 END_TEST
 
-/* What the C library's functions do to errno where they overflow or are not defined does not come out. */
+/* Ops do not change errno, although the C library's functions set it where they overflow or are undefined. */
 START_TEST(errno_stays)
 {
     static tn_tensor *(*const of[])(tn_tensor *) = {tn_exp, tn_log,  tn_log1p, tn_expm1,

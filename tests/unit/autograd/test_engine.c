@@ -1,5 +1,5 @@
 #define _POSIX_C_SOURCE 200809L
-/* test_engine.c — the tape and its engine: what is collected, when it fails, what it says, and that nothing stays. */
+/* test_engine.c — the tape and its engine: collected gradients, failures, their messages, and that nothing leaks. */
 #include "autograd/autograd.h"
 #include "core/core.h"
 #include "tests/common/check_main.h"
@@ -17,7 +17,7 @@ static tn_tensor *vector(int n, double from)
     return tn_requires_grad(t);
 }
 
-/* ---- what backward gives ----------------------------------------------------------------------------------------- */
+/* ---- gradients --------------------------------------------------------------------------------------------------- */
 
 START_TEST(product_rule)
 {
@@ -50,14 +50,14 @@ START_TEST(seeds_and_roots)
     tn_tensor *roots[2] = {tn_sum(x), tn_sum(tn_mul(x, x))};
     ck_assert_int_eq(tn_backward(NULL, .count = 2, .roots = roots, .seeds = (tn_tensor *[]){NULL, NULL}), TN_OK);
     for (int i = 0; i < 3; i++) ck_assert_double_eq(tn_get(tn_grad(x), i), 1 + 2 * (1 + i));
-    tn_zero_grad(x); /* a leaf is a root too */
+    tn_zero_grad(x); /* a leaf can be a root */
     ck_assert_int_eq(tn_backward(x, .seed = seed), TN_OK);
     ck_assert_double_eq(tn_get(tn_grad(x), 2), 12);
     ck_assert(!tn_shares_memory(tn_grad(x), seed));
 }
 END_TEST
 
-/* add hands one gradient to both: they must not come to share memory */
+/* add passes one gradient to both: the leaves must not share its memory */
 START_TEST(leaves_own_their_gradients)
 {
     tn_tensor *a = vector(3, 1), *b = vector(3, 2);
@@ -92,7 +92,7 @@ START_TEST(grad_of_chosen)
     ck_assert_int_eq(tn_grad_of(y, 2, ((tn_tensor *[]){other, x}), g), TN_OK);
     ck_assert_ptr_null(g[0]);
     ck_assert_double_eq(tn_item(g[1]), 6);
-    g[0] = tn_grad_wrt(x, x, false); /* of itself */
+    g[0] = tn_grad_wrt(x, x, false); /* the gradient of x by itself */
     ck_assert_double_eq(tn_item(g[0]), 1);
 }
 END_TEST
@@ -145,7 +145,7 @@ START_TEST(retained_gradients)
     ck_assert_ptr_null(tn_grad(h));
     x = leaf(2), h = tn_mul(x, x), y = tn_mul(h, h);
     tn_retain_grad(h);
-    tn_backward(y, .retain = true), tn_backward(y); /* the second adds, as to a leaf's */
+    tn_backward(y, .retain = true), tn_backward(y); /* the second adds, as for a leaf */
     ck_assert_double_eq(tn_item(tn_grad(h)), 16);
     ck_assert_double_eq(tn_item(tn_grad(x)), 64);
 }
@@ -173,7 +173,7 @@ START_TEST(hooks)
 }
 END_TEST
 
-/* ---- mistakes ---------------------------------------------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 START_TEST(needs_a_scalar)
 {
@@ -250,7 +250,7 @@ START_TEST(in_place_is_recorded)
 }
 END_TEST
 
-/* y = x · w saves x; x is then added to by y: without care the node would hold itself for ever */
+/* y = x · w saves x; then y is added to x: without care the node would own itself and never be freed */
 START_TEST(in_place_makes_no_cycle)
 {
     tn_tensor *x = tn_exp(vector(3, 0)), *y = tn_exp(x);
@@ -262,13 +262,13 @@ END_TEST
 START_TEST(old_views)
 {
     tn_tensor *w = vector(3, 1), *x = tn_zeros_of(TN_F64, TN_SHAPE(3)), *view = tn_reshape(x, TN_SHAPE(3, 1));
-    tn_add_(x, w); /* x is on the tape now, and so is what else shows its memory */
+    tn_add_(x, w); /* now x and all other views of its memory are on the tape */
     tn_backward(tn_sum(tn_exp(view)));
     ck_assert_double_eq_tol(tn_get(tn_grad(w), 1), exp(2), 1e-12);
 }
 END_TEST
 
-/* ---- user ops ---------------------------------------------------------------------------------------------------- */
+/* ---- custom ops -------------------------------------------------------------------------------------------------- */
 
 static void cube_f64(int64_t n, void *const *y, const void *const *x, const void *args)
 {
@@ -327,12 +327,12 @@ START_TEST(user_ops)
 }
 END_TEST
 
-/* ---- recomputation ----------------------------------------------------------------------------------------------- */
+/* ---- gradient checkpointing -------------------------------------------------------------------------------------- */
 
 static tn_tensor *segment(tn_tensor *const *in, int n, void *user)
 {
     (void)n;
-    tn_tensor *noise = tn_uniform_of(TN_F64, tn_shape_of(in[0]), 0.5, 1.5); /* stands for dropout */
+    tn_tensor *noise = tn_uniform_of(TN_F64, tn_shape_of(in[0]), 0.5, 1.5); /* simulates dropout */
     return tn_exp(tn_mul(tn_mul(in[0], noise), tn_mul(in[1], (tn_tensor *)user)));
 }
 
@@ -368,7 +368,7 @@ static tn_tensor *matmul_with(tn_tensor *const *in, int n, void *user) { return 
 static tn_tensor *product_of(tn_tensor *const *in, int n, void *user)
 {
     (void)n;
-    return tn_checkpoint(captures, user, 1, in); /* a segment in a segment: both have used the weight */
+    return tn_checkpoint(captures, user, 1, in); /* a segment inside a segment: both use the weight */
 }
 static void write_over(tn_tensor *w)
 {
@@ -383,7 +383,7 @@ START_TEST(checkpoint_of_a_weight_that_changes)
     for (int i = 0; i < 2; i++) {
         tn_tensor *x = vector(3, 0), *w = vector(3, 0.25);
         tn_tensor *y = tn_sum(tn_checkpoint(segments[i], w, 1, &x));
-        write_over(w); /* 3 w is no derivative of x w */
+        write_over(w); /* 3 w is not a derivative of x w */
         ck_assert_int_ne(tn_backward(y), TN_OK);
         ck_error(TN_ESTATE, "backward: mul_scalar_ changed a leaf, which the function of tn_checkpoint used and is to "
                             "use again; change it before the tn_checkpoint, or after the backward");
@@ -392,7 +392,7 @@ START_TEST(checkpoint_of_a_weight_that_changes)
         ck_assert_int_eq(tn_backward(y), TN_OK);
         for (int k = 0; k < 3; k++) ck_assert_double_eq(tn_get(tn_grad(x), k), tn_get(w, k));
     }
-    /* under autocast the op takes a copy of the weight, which is the same one in both uses */
+    /* under autocast the op takes a copy of the weight, the same one in both uses */
     tn_tensor *x = tn_requires_grad(tn_ones(TN_SHAPE(2, 3))), *w = tn_requires_grad(tn_ones(TN_SHAPE(3, 2)));
     tn_scope   s = tn_autocast_begin(true);
     tn_matmul(x, w);
@@ -429,8 +429,8 @@ START_TEST(failed_backward)
     tn_seed(9);
     tn_tensor *first[2];
     for (int attempt = 0; attempt < 2; attempt++) {
-        tn_tensor *h = tn_mul(x, w);                                        /* the tape begins here ... */
-        tn_tensor *y = tn_mul(h, tn_uniform_of(TN_F64, TN_SHAPE(3), 0, 1)); /* ... and this draw is behind it */
+        tn_tensor *h = tn_mul(x, w);                                        /* the tape starts here ... */
+        tn_tensor *y = tn_mul(h, tn_uniform_of(TN_F64, TN_SHAPE(3), 0, 1)); /* ... and this draw comes later */
         first[attempt] = tn_clone(tn_detach(y));
         if (attempt == 0) {
             tn_on_grad(h, refuse, NULL);
@@ -446,7 +446,7 @@ START_TEST(failed_backward)
         }
     }
     for (int i = 0; i < 3; i++) ck_assert_double_eq(tn_get(first[0], i), tn_get(first[1], i));
-    /* who seeds anew has said what comes next */
+    /* a generator that was seeded again is not restored */
     tn_tensor *y = tn_sum(tn_mul(x, w));
     tn_on_grad(x, refuse, NULL);
     tn_seed(42);
@@ -521,7 +521,7 @@ static void *million(void *status)
         y = tn_scope_return(inner, tn_add_scalar(y, 1));
     }
     bool good = tn_backward(y) == TN_OK && tn_item(tn_grad(x)) == 1 && tn_item(y) == n + 1;
-    y = x; /* and one that is thrown away unread */
+    y = x; /* and one that is freed unread */
     for (int i = 0; i < n / 2; i++) y = tn_mul(y, x);
     tn_scope_end(s);
     *(bool *)status = good && tn_error() == TN_OK;
@@ -562,7 +562,7 @@ START_TEST(tapes_belong_to_threads)
     tn_scope   s = tn_scope_begin();
     tn_tensor *z = tn_keep(tn_mul(tn_mul(x, x), x));
     tn_scope_end(s);
-    pthread_create(&t, NULL, drop, z); /* but any thread may throw it away */
+    pthread_create(&t, NULL, drop, z); /* but any thread may free it */
     pthread_join(t, NULL);
 }
 END_TEST
@@ -588,7 +588,7 @@ START_TEST(shared_parameters)
 }
 END_TEST
 
-/* From the second step on, a step of the same shapes asks the allocator for nothing. */
+/* From the second step on, a step with the same shapes does not call the allocator. */
 START_TEST(steps_without_malloc)
 {
     tn_tensor *w = tn_requires_grad(tn_ones(TN_SHAPE(40, 50)));

@@ -1,5 +1,5 @@
-/* test_fused.c — ops that do in one pass what several others do: the same as those, to the bit or as near as the order
- * of sums allows, with any options, and nothing kept that is promised not to be. */
+/* test_fused.c — fused ops against the ops they replace: equal to the bit, or as close as the order of sums allows, with
+ * any options, and without storing what they promise not to store. */
 #include "core/tensor/tensor.h"
 #include "nn/nn.h"
 #include "tests/common/check_main.h"
@@ -41,18 +41,18 @@ static void beside_its_parts(tn_dtype dt, tn_shape s, double p, bool sum_is_used
     for (int i = 0; i < 4; i++) same(one[i], other[i], "a gradient");
 }
 
-/* Loop: the number type, whether the sum is used too, and no dropout. */
+/* Loop: the dtype, whether the sum is also used, and no dropout. */
 START_TEST(residual) { beside_its_parts(_i % 2 ? TN_F64 : TN_F32, TN_SHAPE(7, 5, 37), _i / 4 ? 0 : 0.3, _i & 2); }
 END_TEST
 
-/* What is larger than the caches is written past them; rows that are aligned, and rows that are not. */
+/* Results larger than the caches bypass them; rows that are aligned, and rows that are not. */
 START_TEST(larger_than_the_caches)
 {
     const tn_dtype dt = _i % 2 ? TN_F64 : TN_F32;
     const int64_t  n = _i / 2 ? 1025 : 1024, rows = ((int64_t)64 << 20) / (4 * (int64_t)tn__dtype_bytes(dt)) / 1024 + 4;
     ck_assert(tn__beyond_caches(4 * rows * n * (int64_t)tn__dtype_bytes(dt)));
     beside_its_parts(dt, TN_SHAPE(rows, n), 0.3, false);
-    /* a row of many, beside the same row alone */
+    /* a row of many, compared with the same row alone */
     tn_tensor *x = leaf(tn_normal_of(dt, TN_SHAPE(2 * rows, n), 0, 1)), *gy = tn_normal_of(dt, TN_SHAPE(n), 0, 1),
               *g[2];
     tn_grad_of(tn_layer_norm(x, NULL, NULL, 1e-5), 1, &x, g, .seed = tn_expand(gy, x->l.shape));
@@ -85,7 +85,7 @@ static tn_tensor *seen(tn_module *m, tn_tensor *x, void *user)
     return x;
 }
 
-/* A layer whose parts are watched takes them one by one: the same bits. Loop: which norm comes first. */
+/* A layer with hooks on its parts calls the parts separately: the same bits. Loop: norm_first. */
 START_TEST(hooks_see_the_parts)
 {
     int                           calls = 0;
@@ -133,7 +133,7 @@ static void near_to(const tn_tensor *a, const tn_tensor *b, double tol, const ch
             ck_abort_msg("%s [%d]: %g and %g", what, (int)i, tn_get(a, i), tn_get(b, i));
 }
 
-/* Loop: the number type; mean or sum. */
+/* Loop: the dtype; mean or sum. */
 START_TEST(like_the_two_ops)
 {
     const tn_reduction r = _i / 2 ? TN_SUM : TN_MEAN;
@@ -170,7 +170,7 @@ START_TEST(the_same_bits_for_any_threads)
 }
 END_TEST
 
-/* A block of logits, x and W's gradients, and little more; without gradients the block alone. */
+/* Memory holds a block of logits, the gradients of x and W, and little more; without gradients only the block. */
 START_TEST(holds_a_block)
 {
     make_lm(TN_F32);
@@ -188,7 +188,7 @@ START_TEST(holds_a_block)
 }
 END_TEST
 
-/* A row that is ignored is not even looked at; where all are, the loss is 0. */
+/* An ignored row is not read; if all are ignored, the loss is 0. */
 START_TEST(ignored_rows_cost_nothing)
 {
     tn_tensor     *x = leaf(tn_normal(TN_SHAPE(4, 3), 0, 1)), *w = leaf(tn_normal(TN_SHAPE(6, 3), 0, 1)), *g[2];

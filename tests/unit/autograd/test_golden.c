@@ -1,6 +1,6 @@
-/* test_golden.c — the ops beside PyTorch: tests/golden/ops.safetensors holds what PyTorch 1.13 computes, made by
- * tests/golden/ops.py, which also says which inputs a case has; here stands the call. Inputs come from one formula,
- * coded there and here. */
+/* test_golden.c — the ops compared with PyTorch 1.13, whose results are in tests/golden/ops.safetensors, written by
+ * tests/golden/ops.py. That script lists the inputs of each case; this file lists the calls. Both compute the inputs by
+ * the same formula. */
 #include "autograd/autograd.h"
 #include "tests/common/check_main.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* the same call as in ops.py, on inputs x[0], x[1], … */
+/* The same call as in ops.py, on inputs x[0], x[1], … */
 #define CASES(G)                                                                                                       \
     G(add, tn_add(x[0], x[1]))                                                                                         \
     G(add_broadcast, tn_add(x[0], x[1]))                                                                               \
@@ -303,7 +303,7 @@ static tn_tensor *input(const char *text, int64_t seed, int64_t slot, tn_dtype r
     return kind == 'r' || kind == 'p' ? tn_requires_grad(t) : t;
 }
 
-/* Within tol of the largest golden element; exactly for integers. */
+/* Compares within tol times the largest golden element; exactly for integers. */
 static void compare(const char *name, const char *what, const tn_tensor *got, double tol)
 {
     char key[160];
@@ -327,7 +327,7 @@ START_TEST(ops)
     ck_assert_msg(spec != NULL, "%s is not in ops.safetensors; run tests/golden/ops.py", name);
     char         *after;
     const int64_t seed = strtol(spec, &after, 10);
-    const double  wide = strtod(after, &after); /* a case's own tolerance for f32, 0: the usual one */
+    const double  wide = strtod(after, &after); /* the case's tolerance for f32; 0: the default */
     for (int f64 = 1; f64 >= 0; f64--) {
         tn_scope    s = tn_scope_begin();
         tn_tensor  *x[INPUTS] = {NULL}, *y;
@@ -365,7 +365,7 @@ START_TEST(ops)
 }
 END_TEST
 
-/* Every case of the file is called here. */
+/* Each case of the file is called here. */
 START_TEST(nothing_is_left_out)
 {
     int missing = 0;

@@ -1,5 +1,5 @@
-/* test_grad_rows.c — the gradient of a table that is kept as the rows that were used: it is the dense one, bit for bit,
- * wherever somebody asks for that; it costs what its rows cost; and optimizers step what it says. */
+/* test_grad_rows.c — the gradient of a table, stored as the rows that were used: it equals the dense one, bit for bit,
+ * when that is requested; its cost is that of its rows; and optimizers step these rows. */
 #include "optim/optim.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
@@ -18,7 +18,7 @@ static tn_tensor *table(tn_dtype dt)
 
 static tn_tensor *ints(int n, const int64_t *v) { return tn_from_data(TN_I64, TN_SHAPE(n), v); }
 
-/* Three lookups in two backwards: many rows twice, a transposed i32 index, and padding; then maybe a use as a whole. */
+/* Three lookups in two backwards: many rows twice, a transposed i32 index, and padding; with `whole` also a product. */
 static void use(tn_tensor *w, bool sparse, bool whole)
 {
     const tn_dtype dt = tn_dtype_of(w);
@@ -63,7 +63,7 @@ END_TEST
 START_TEST(few_rows_of_both_kinds_meet)
 {
     tn_tensor *dense = table(TN_F32), *some = table(TN_F32), *list = ints(3, (int64_t[]){7, 2, 7});
-    for (int order = 0; order < 2; order++) { /* rows onto a dense gradient, and the other way round */
+    for (int order = 0; order < 2; order++) { /* rows added to a dense gradient, and the reverse */
         tn_zero_grad(dense), tn_zero_grad(some);
         for (int k = 0; k < 2; k++) {
             tn_backward(tn_sum(tn_embedding(dense, list, -1, false)));
@@ -95,7 +95,7 @@ static tn_tensor *twice(tn_tensor *g, void *user)
     return tn_mul_scalar(g, 2);
 }
 
-/* Who looks at a gradient sees all of it. */
+/* Hooks, targets and anomaly mode receive the dense gradient. */
 START_TEST(hooks_targets_and_anomalies)
 {
     tn_tensor *w = table(TN_F64), *list = ints(3, (int64_t[]){7, 2, 7});
@@ -113,14 +113,14 @@ START_TEST(hooks_targets_and_anomalies)
     tn_detect_anomaly(false);
     ck_assert_int_eq(tn_error(), TN_ENUMERIC);
     tn_clear_error();
-    /* not a leaf: the gradient of what it was made from is dense */
+    /* not a leaf: the gradient of its input is dense */
     tn_backward(tn_sum(tn_embedding(tn_mul_scalar(v, 3), list, -1, true)));
     ck_assert(!tn_grad_rows(v, NULL));
     ck_assert_double_eq(tn_get_at(tn_grad(v), TN_SHAPE(7, 3)), 6);
 }
 END_TEST
 
-/* A leaf that becomes another tensor: what it has collected is the gradient of what it was, as where that is dense. */
+/* tn_adopt gives a leaf another tensor: the collected gradient stays that of the old one, as with a dense gradient. */
 START_TEST(another_shape_is_adopted)
 {
     tn_tensor *w = table(TN_F32), *list = ints(2, (int64_t[]){39, 2});
@@ -144,13 +144,13 @@ static tn_tensor *becomes_small(tn_tensor *g, void *w)
     return (void)g, NULL;
 }
 
-/* … in the middle of a backward pass: its rows would lie outside of it. */
+/* tn_adopt in the middle of a backward pass: the rows of the gradient would be outside the new tensor. */
 START_TEST(another_shape_in_a_hook)
 {
     tn_tensor *w = table(TN_F32), *x = tn_requires_grad(tn_ones(TN_SHAPE(1))), *z = tn_mul_scalar(x, 2);
     tn_on_grad(z, becomes_small, w);
     tn_tensor *y = tn_sum(tn_embedding(w, ints(2, (int64_t[]){39, 2}), -1, true));
-    tn_backward(tn_add(tn_sum(z), y)); /* z is older: its turn comes when w has its rows */
+    tn_backward(tn_add(tn_sum(z), y)); /* z is older: its turn comes when the rows of w are stored */
     ck_assert_int_eq(tn_error(), TN_ESTATE);
     ck_assert_str_eq(tn_error_message(), "backward: a table became another tensor while its gradient was collected; "
                                          "tn_adopt comes before the forward pass or after the backward");
@@ -181,7 +181,7 @@ static double seeded(int i)
 START_TEST(each_allocation_fails) { tn_each_allocation_fails(seeded, _i, 1, 5, 20); }
 END_TEST
 
-/* Nothing of the table's size is made, filled or added up. */
+/* Nothing of the table's size is allocated, filled or added. */
 START_TEST(costs_what_the_rows_cost)
 {
     tn_embedding *e = tn_embedding_new(.count = 200000, .dim = 16, .sparse = true);
@@ -243,7 +243,7 @@ START_TEST(steps_have_the_bits_of_dense_ones)
         tn_module_free(dense), tn_module_free(some);
         dense = trained(_i, floats[k], false, false, true), some = trained(_i, floats[k], true, true, true);
         if (_i != ADAMW) ck_assert(tn_same_bits(dense->weight, some->weight));
-        for (int64_t r = 0; r < 30; r++) /* lazy: each row had a gradient each time, but for the padding row */
+        for (int64_t r = 0; r < 30; r++) /* lazy: each row had a gradient each time, except the padding row */
             ck_assert(r == 3 || tn_same_bits(tn_select(dense->weight, 0, r), tn_select(some->weight, 0, r)));
         tn_module_free(dense), tn_module_free(some);
     }
@@ -265,13 +265,13 @@ START_TEST(lazy_leaves_the_other_rows)
                          r != 0 && r != 4 && r != 5 && r != 29);
     tn_tensor *m = tn_optimizer_state(o, e->weight, "exp_avg");
     ck_assert_double_eq(tn_item(tn_sum(tn_abs(tn_select(m, 0, 6)))), 0);
-    /* and row 4 stands where it stood after its own step, with moments for one */
+    /* and row 4 is unchanged since its own step, with moments for one step */
     ck_assert_double_ne(tn_get_at(m, TN_SHAPE(4, 0)), 0);
     tn_optimizer_free(o), tn_module_free(e);
 }
 END_TEST
 
-/* The norm is that of the dense gradient, but for the order of its sum; a NaN is found, and named. */
+/* The norm is that of the dense gradient, except for the order of its sum; a NaN is found and named. */
 START_TEST(clipping_by_norm)
 {
     double norm[2];

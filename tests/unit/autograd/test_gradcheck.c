@@ -1,5 +1,5 @@
-/* test_gradcheck.c — the test of the test: tn_gradcheck, on which the registry stands, finds planted mistakes and
- * says where they are; and it finds none where there is none. */
+/* test_gradcheck.c — the test of tn_gradcheck, on which the tests of all ops depend: it finds planted mistakes and names
+ * their places, and reports none for correct gradients. */
 #include "autograd/autograd.h"
 #include "core/core.h"
 #include "tests/common/check_main.h"
@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* y = a² b with a backward in which one thing is wrong. */
+/* y = a² b with a backward that has one mistake. */
 typedef enum { NOTHING, FACTOR, SIGN, ELEMENT, MISSING, SWAPPED, NOT_A_NUMBER, SECOND } mistake;
 
 static bool like_input(tn_ctx *c) { return tn_infer_like(c, 0, 0); }
@@ -37,7 +37,7 @@ static void backward(tn_back *b)
     case MISSING: gx = NULL; break;
     case SWAPPED: gy = tn_mul_scalar(tn_mul(x, y), 2), gx = tn_square(x); break;
     case NOT_A_NUMBER: gx = tn_mul_scalar(gx, (double)NAN); break;
-    case SECOND: gx = tn_detach(gx); break; /* right as it is, but off the tape */
+    case SECOND: gx = tn_detach(gx); break; /* correct, but off the tape */
     }
     b->gx[0] = gx ? tn_mul(b->gy[0], gx) : NULL, b->gx[1] = tn_mul(b->gy[0], gy);
 }
@@ -56,7 +56,7 @@ static tn_tensor *planted(tn_tensor *const *in, int n, void *m) { return tn_op_a
 static const struct {
     mistake     m;
     bool        second;
-    const char *says; /* how the message begins; NULL: there is nothing to say */
+    const char *says; /* the start of the message; NULL: no error */
 } rows[] = {
     {NOTHING, false, NULL},
     {NOTHING, true, NULL},
@@ -91,7 +91,7 @@ START_TEST(mistakes_are_found)
 }
 END_TEST
 
-/* "off by how much": a factor of 1 + 1e-5 is a relative difference of 1e-5. */
+/* The relative difference in the message: a factor of 1 + 1e-5 is a difference of 1e-5. */
 START_TEST(how_far_it_is_off)
 {
     mistake    m = FACTOR;
@@ -106,7 +106,7 @@ START_TEST(how_far_it_is_off)
     ck_assert_double_eq_tol(relative, 1e-5, 1e-6);
     tn_clear_error();
     ck_assert_int_eq(tn_gradcheck(planted, .count = 2, .inputs = in, .user = &m, .rtol = 1e-4),
-                     TN_OK); /* within what is allowed */
+                     TN_OK); /* within the tolerance */
 }
 END_TEST
 
@@ -120,7 +120,7 @@ static tn_tensor *chosen(tn_tensor *const *in, int n, void *user)
            tn_add(tn_sum(tn_index_select(in[0], 0, in[1])), tn_sum(tn_mul(tn_detach(in[2]), in[2])));
 }
 
-/* What would compare nothing is refused. */
+/* Calls that would compare nothing are rejected. */
 static tn_tensor *of_one(tn_tensor *const *x, int n, void *user) { return (void)n, (void)user, tn_square(x[0]); }
 START_TEST(what_it_refuses)
 {
@@ -139,16 +139,16 @@ END_TEST
 
 START_TEST(what_surrounds_it_stays)
 {
-    tn_tensor *x = tn_uniform(TN_SHAPE(20), 1, 2); /* f32: checked as f64 copies */
+    tn_tensor *x = tn_uniform(TN_SHAPE(20), 1, 2); /* f32 inputs: checked as f64 copies */
     tn_random_u32(NULL);
     const tn_generator before = *tn_current_generator();
     tn_scope           s = tn_no_grad_begin();
-    ck_assert_int_eq(tn_gradcheck(drawing, .input = x, .second = true), TN_OK); /* the same draws each time */
+    ck_assert_int_eq(tn_gradcheck(drawing, .input = x, .second = true), TN_OK); /* draws the same numbers each time */
     ck_assert(!tn_grad_enabled());
     tn_scope_end(s);
     ck_assert_mem_eq(&before, tn_current_generator(), sizeof before);
     ck_assert(!tn_needs_grad(x) && !tn_grad(x));
-    /* integers are passed on; of the others, those that want a gradient are checked, if any says so */
+    /* integers are passed unchanged; of the others those that require grad are checked, or all if none does */
     tn_tensor *in[3] = {tn_requires_grad(tn_ones(TN_SHAPE(3))), tn_arange(2), tn_ones(TN_SHAPE(2))};
     ck_assert_int_eq(tn_gradcheck(chosen, .count = 3, .inputs = in), TN_OK);
     in[0] = tn_ones(TN_SHAPE(3));

@@ -1,5 +1,5 @@
-/* test_in_place.c — in-place ops and the views of what they write to: each gradient is the one that the same program
- * has when it is written without them; and what cannot be known is refused. */
+/* test_in_place.c — in-place ops and the views of the memory they write to: each gradient equals that of the same program
+ * written without in-place ops; if the history is unknown, the call is rejected. */
 #include "autograd/autograd.h"
 #include "core/tensor/tensor.h"
 #include "tests/common/check_main.h"
@@ -20,9 +20,10 @@ static void       is(const tn_tensor *t, int n, const double *should)
 }
 #define IS(t, ...) is(t, (int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), (double[]){__VA_ARGS__})
 
-/* ---- gradients of what is no leaf ------------------------------------------------------------------------------ */
+/* ---- gradients of tensors that are not leaves ------------------------------------------------------------------ */
 
-/* A gradient that is kept is the one of what the tensor holds, whoever wrote it, and stays when it is written again. */
+/* A retained gradient is that of the tensor's current values, also if another view wrote them, and it is kept when they
+ * are overwritten. */
 START_TEST(kept_gradients_follow)
 {
     tn_tensor *x = vector(4, 1), *y = tn_mul_scalar(x, 1);
@@ -36,7 +37,7 @@ START_TEST(kept_gradients_follow)
     tn_zero_grad(y);
     ck_assert_ptr_null(tn_grad(y));
 
-    for (int part = 0; part < 2; part++) { /* written through a view, and not used again itself */
+    for (int part = 0; part < 2; part++) { /* written through a view, which is not used again */
         y = tn_mul_scalar(x, 1);
         tn_retain_grad(y);
         tn_tensor *v = part ? tn_narrow(y, 0, 0, 2) : tn_view(y, TN_SHAPE(2, 2));
@@ -51,7 +52,7 @@ END_TEST
 
 static tn_tensor *thrice(tn_tensor *g, void *calls) { return ++*(int *)calls, tn_mul_scalar(g, 3); }
 
-/* What flows through a view that was written through flows through what it is a view of. */
+/* The gradient of a view that was written through is a part of the gradient of its base. */
 START_TEST(a_view_leads_to_the_whole)
 {
     for (int part = 0; part < 2; part++) {
@@ -100,7 +101,7 @@ static tn_tensor *returned(tn_tensor *x)
     return tn_scope_return(s, z);
 }
 
-/* What gives back its input as it is gives it back up to date. */
+/* An op that returns its input unchanged returns it up to date. */
 START_TEST(handed_on_as_it_is)
 {
     for (int how = 0; how < 4; how++) {
@@ -115,7 +116,7 @@ START_TEST(handed_on_as_it_is)
 }
 END_TEST
 
-/* ---- all the ways ------------------------------------------------------------------------------------------------ */
+/* ---- all kinds of in-place ops ----------------------------------------------------------------------------------- */
 
 START_TEST(views_of_views)
 {
@@ -130,14 +131,14 @@ START_TEST(views_of_views)
 }
 END_TEST
 
-/* A constant of which a part comes to depend on a leaf; other parts stay constant. */
+/* One part of a constant becomes dependent on a leaf; the other parts stay constant. */
 START_TEST(a_constant_is_filled)
 {
     tn_tensor *w = vector(2, 1), *c = tn_zeros_of(TN_F64, TN_SHAPE(3, 2)), *below = tn_select(c, 0, 2);
     ck_assert(!tn_needs_grad(c));
     for (int64_t i = 0; i < 2; i++) tn_copy_(tn_select(c, 0, i), tn_mul_scalar(w, (double)i + 2));
     ck_assert(tn_needs_grad(c) && tn_needs_grad(below));
-    ck_assert_int_eq(tn_fill(below, 1), TN_ESTATE); /* as of any result */
+    ck_assert_int_eq(tn_fill(below, 1), TN_ESTATE); /* as for any result */
     tn_clear_error();
     tn_backward(tn_sum(tn_mul_scalar(c, 1)), .retain = true);
     IS(tn_grad(w), 5, 5);
@@ -160,7 +161,7 @@ START_TEST(repeating_views)
 }
 END_TEST
 
-/* The gradient's gradient takes the same way: z = x³, and once more times x in its first half. */
+/* Gradients of gradients: z = x³, with its first half multiplied by x once more. */
 START_TEST(second_derivatives)
 {
     tn_tensor *x = vector(2, 2), *z = tn_mul(tn_square(x), x), *half = tn_narrow(z, 0, 0, 1);
@@ -171,7 +172,7 @@ START_TEST(second_derivatives)
 }
 END_TEST
 
-/* A tensor written over as a whole, and one whose base is gone. */
+/* A tensor that is overwritten completely, and one whose base was freed. */
 START_TEST(whole_and_orphaned)
 {
     tn_tensor *x = vector(4, 1), *z = tn_mul_scalar(x, 2), *v = tn_view(z, TN_SHAPE(2, 2)), *row = tn_select(v, 0, 1);
@@ -191,7 +192,7 @@ START_TEST(whole_and_orphaned)
 }
 END_TEST
 
-/* A detached tensor shows the new numbers, and has a history of its own. */
+/* A detached tensor shows the new values, and has a separate history. */
 START_TEST(detached)
 {
     tn_tensor *x = vector(2, 1), *z = tn_mul_scalar(x, 1), *d = tn_detach(z), *w = vector(2, 5);
@@ -199,7 +200,7 @@ START_TEST(detached)
     ck_assert(!tn_needs_grad(d));
     tn_backward(tn_sum(tn_mul(w, d)));
     IS(tn_grad(w), 3, 2);
-    tn_add_(tn_narrow(d, 0, 1, 1), tn_narrow(w, 0, 0, 1)); /* over the memory of z, which does not learn of it */
+    tn_add_(tn_narrow(d, 0, 1, 1), tn_narrow(w, 0, 0, 1)); /* overwrites memory of z without a record in z's history */
     tn_backward(tn_sum(tn_mul_scalar(z, 1)));
     IS(tn_grad(x), 3, 1);
     tn_zero_grad(w);
@@ -208,16 +209,16 @@ START_TEST(detached)
 }
 END_TEST
 
-/* ---- what keeps what alive --------------------------------------------------------------------------------------- */
+/* ---- ownership --------------------------------------------------------------------------------------------------- */
 
-/* A history holds nodes, nodes hold leaves and what they saved: none of it may hold the history in turn. The case
- * fails where a tensor stays alive. */
+/* A history owns nodes; nodes own leaves and saved tensors; none of these may own the history. The case fails if a
+ * tensor is not freed. */
 START_TEST(histories_end)
 {
     tn_tensor *x = vector(3, 1), *d = tn_detach(x);
-    tn_mul_(d, x); /* the node holds x, a leaf in the same memory */
+    tn_mul_(d, x); /* the node owns x, a leaf in the same memory */
     tn_tensor *z = tn_exp(x), *v = tn_narrow(z, 0, 0, 2);
-    tn_sigmoid_(v); /* saves its result, in the memory whose history it is */
+    tn_sigmoid_(v); /* saves its result, which is in the memory of this history */
     tn_tensor *c = tn_zeros_of(TN_F64, TN_SHAPE(3)), *leaf = tn_requires_grad(tn_view(c, TN_SHAPE(3)));
     tn_mul_(c, tn_mul_scalar(leaf, 2));
     z = tn_exp(x);
@@ -228,14 +229,14 @@ START_TEST(histories_end)
 }
 END_TEST
 
-/* ---- off the tape, and what is refused --------------------------------------------------------------------------- */
+/* ---- changes off the tape, and rejected calls -------------------------------------------------------------------- */
 
 START_TEST(off_the_tape)
 {
     tn_tensor *x = vector(2, 1), *z = tn_mul_scalar(x, 1);
     tn_mul_scalar_(tn_narrow(z, 0, 0, 1), 3);
     tn_scope s = tn_no_grad_begin();
-    tn_add_(z, ones(2)); /* z is behind the tape, and stays so */
+    tn_add_(z, ones(2)); /* z is not updated, and stays so */
     tn_scope_end(s);
     tn_backward(tn_sum(z));
     IS(tn_grad(x), 3, 1);
@@ -287,10 +288,10 @@ START_TEST(refused)
 END_TEST
 
 /* ---- random programs ---------------------------------------------------------------------------------------------- *
- * A tensor of N elements and some views of it are changed in place, used, and viewed again. Beside each view goes the
- * list of the places that it shows; the twin keeps the N elements as a tensor that is never written over: what is read
- * through a view is index_select(all, places), and what is written makes a new tensor of them, by index_select from the
- * old elements with the new ones behind. */
+ * A tensor of N elements and some views of it are changed in place, used, and viewed again. Each view has the list of
+ * the places that it shows. The twin keeps the N elements in a tensor that is never overwritten: a view is read as
+ * index_select(all, places), and a write makes a new tensor, by index_select from the old elements followed by the new
+ * ones. */
 
 enum { N = 24, VIEWS = 6, STEPS = 12 };
 typedef struct {
@@ -324,7 +325,7 @@ static tn_tensor *read_twin(tn_tensor *all, const view *v)
     return tn_reshape(tn_index_select(all, 0, flat(v->places)), tn_shape_of(v->t));
 }
 
-/* all with `value` at v's places. */
+/* A copy of `all` with `value` at v's places. */
 static tn_tensor *write_twin(tn_tensor *all, const view *v, tn_tensor *value)
 {
     tn_tensor *from = tn_arange(N);
@@ -333,7 +334,7 @@ static tn_tensor *write_twin(tn_tensor *all, const view *v, tn_tensor *value)
     return tn_index_select(tn_cat(0, all, flat(value)), 0, from);
 }
 
-/* One in-place op on x (or, with in_place false, its value), with what is read from another view and the leaf w. */
+/* One in-place op on x (or, with in_place false, its result), which also reads another view and the leaf w. */
 static tn_tensor *change(int kind, tn_tensor *x, tn_tensor *other, tn_tensor *w, bool in_place)
 {
     switch (kind) {
@@ -349,7 +350,7 @@ static tn_tensor *change(int kind, tn_tensor *x, tn_tensor *other, tn_tensor *w,
     }
 }
 
-/* Two gradients of x; NULL is zeros. */
+/* Compares two gradients of x; NULL means zeros. */
 static void same(const tn_tensor *a, const tn_tensor *b, const tn_tensor *x)
 {
     for (int64_t k = 0; k < tn_numel(x); k++) {
@@ -429,7 +430,7 @@ START_TEST(random_programs)
 }
 END_TEST
 
-/* ---- memory that fails ------------------------------------------------------------------------------------------- */
+/* ---- failing allocations ----------------------------------------------------------------------------------------- */
 
 static double sum_of(const tn_tensor *t)
 {
@@ -444,7 +445,7 @@ static double once(int i)
     tn_scope   s = tn_scope_begin();
     tn_tensor *x = vector(6, 1), *z = tn_mul_scalar(x, 2), *m = tn_view(z, TN_SHAPE(2, 3)), *row = tn_select(m, 0, 1);
     double     before = sum_of(z);
-    if (!tn_mul_scalar_(row, 3)) ck_assert_double_eq(sum_of(z), before); /* what fails changes nothing */
+    if (!tn_mul_scalar_(row, 3)) ck_assert_double_eq(sum_of(z), before); /* a failed call changes nothing */
     before = sum_of(z);
     if (!tn_exp_(m)) ck_assert_double_eq(sum_of(z), before);
     tn_backward(tn_sum(tn_add(row, tn_narrow(z, 0, 1, 3))));

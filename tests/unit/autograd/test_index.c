@@ -1,5 +1,5 @@
-/* test_index.c — by index: what the registry's samples do not say. All number types, equal elements, NaN, padding, and
- * sizes at which the work is shared out. */
+/* test_index.c — ops by index, beyond the registry's samples: all dtypes, equal elements, NaN, padding, and sizes at
+ * which the work is divided among threads. */
 #include "autograd/autograd.h"
 #include "tests/common/check_main.h"
 
@@ -47,7 +47,7 @@ START_TEST(padding_gets_no_gradient)
 }
 END_TEST
 
-/* A table that is also a matrix: both uses meet in one gradient, whichever comes first. */
+/* A table that is also a matrix: both uses are added in one gradient, in any order. */
 START_TEST(tied_table)
 {
     tn_tensor *w = tn_requires_grad(tn_ones(TN_SHAPE(3, 2))), *i = ints(2, (int64_t[]){2, 2});
@@ -109,7 +109,7 @@ START_TEST(nonzero_in_order)
 }
 END_TEST
 
-/* Many rows at one entry: the order of the sum is the index's, for any number of threads. */
+/* Many rows at one index: they are added in the order of the index, for any number of threads. */
 START_TEST(the_same_bits)
 {
     tn_tensor *index = tn_randint(TN_SHAPE(900), 0, 7), *src = tn_uniform(TN_SHAPE(900, 300), -1, 1),

@@ -1,5 +1,5 @@
-/* test_losses.c — losses, normalisation and dropout beside plain loops in f64, at the ends of what numbers hold, and
- * where Tenon departs from PyTorch on purpose. */
+/* test_losses.c — losses, normalisation and dropout compared with plain loops in f64, at the ends of the dtypes' ranges,
+ * and where Tenon differs from PyTorch on purpose. */
 #include "autograd/autograd.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -51,7 +51,7 @@ static bool bits(const tn_tensor *a, const tn_tensor *b)
 
 enum { N = 5, C = 4 };
 
-/* The definition, as PyTorch 1.13 has it, for [N, C]. loss: [N]; slope: [N, C], of the reduced loss. */
+/* The definition, as in PyTorch 1.13, for [N, C]. loss: [N]; slope: [N, C], the gradient of the reduced loss. */
 static double reference(const double *x, const int64_t *t, const double *p, const double *w, double eps, int64_t ignore,
                         tn_reduction r, double *loss, double *slope)
 {
@@ -111,7 +111,7 @@ START_TEST(cross_entropy_by_definition)
             compare(y, r == TN_NONE ? loss : &want, r == TN_NONE ? N : 1, "loss", _i);
             ck_assert_int_eq(counted, classes ? N - 1 : N);
             compare(gradient(tn_sum(y), logits, ops), slope, N * C, "gradient", _i);
-            /* nll_loss of log_softmax is the same */
+            /* nll_loss of log_softmax gives the same */
             if (!classes || smooth) continue;
             y = tn_nll_loss(tn_log_softmax(seen, middle ? 1 : -1), target,
                             .weight = weighted ? tn_from_data(TN_F64, TN_SHAPE(C), w) : NULL,
@@ -140,7 +140,7 @@ START_TEST(cross_entropy_departs)
         }
     EXPECT(tn_cross_entropy(tn_zeros(TN_SHAPE(0, 4)), tn_zeros_of(TN_I64, TN_SHAPE(0))), 0, 0);
 
-    /* what is ignored may be anything */
+    /* an ignored row may hold anything */
     x = tn_requires_grad(tn_from_data(TN_F32, TN_SHAPE(2, 2), (float[]){NAN, INFINITY, 0, 0}));
     for (int ops = 0; ops < 2; ops++)
         EXPECT(gradient(tn_cross_entropy(x, I64(-100, 1), .counted = &counted), x, ops), 1e-7, 0, 0, .5, -.5);
@@ -167,11 +167,11 @@ START_TEST(cross_entropy_of_extremes)
     tn_tensor *y = tn_cross_entropy(x, I64(2, 0), .reduction = TN_NONE);
     EXPECT(y, 1e-7, 1e4, log(2));
     EXPECT(gradient(tn_sum(y), x, false), 1e-7, 1, 0, -1, -.5, .5, 0);
-    /* a class that cannot be, and need not be, costs nothing */
+    /* an impossible class that is not the target adds nothing to the loss */
     x = tn_from_data(TN_F32, TN_SHAPE(1, 3), (float[]){0, 0, -INFINITY});
     EXPECT(tn_cross_entropy(x, tn_from_data(TN_F32, TN_SHAPE(1, 3), (float[]){.5f, .5f, 0})), 1e-7, log(2));
     EXPECT(tn_cross_entropy(x, I64(2)), 0, inf);
-    /* targets of weight 0 leave nothing to average, whatever the smoothing */
+    /* if all targets have weight 0 there is nothing to average, for any smoothing */
     for (int k = 0; k < 2; k++) {
         tn_tensor *w = tn_from_data(TN_F32, TN_SHAPE(3), (float[]){0, 1, 2});
         x = tn_requires_grad(tn_from_data(TN_F32, TN_SHAPE(2, 3), (float[]){1, 2, 3, 0, -1, 5}));
@@ -282,7 +282,7 @@ START_TEST(cosine)
     EXPECT(tn_cosine_similarity(F64(3, 4), F64(4, 3), 0, 0), 1e-15, 24.0 / 25);
     EXPECT(tn_cosine_similarity(F32(3e30f, 4e30f), F32(-3e30f, -4e30f), 0, 0), 1e-6, -1);
     EXPECT(tn_cosine_similarity(I64(1, 0), F64(1, 1), 0, 0), 1e-15, sqrt(.5));
-    for (int ops = 0; ops < 2; ops++) { /* a zero vector is like nothing; its gradient is finite */
+    for (int ops = 0; ops < 2; ops++) { /* the similarity of a zero vector is 0; its gradient is finite */
         tn_tensor *zero = tn_requires_grad(F64(0, 0)), *y = tn_cosine_similarity(zero, F64(3, 4), 0, 1e-2);
         EXPECT(y, 0, 0);
         EXPECT(gradient(y, zero, ops), 1e-13, 60, 80);
@@ -299,11 +299,11 @@ START_TEST(layer_norm_of_extremes)
            1.5 * d);
     EXPECT(tn_rms_norm(F64(1, 7), F64(1, 2), 24), 1e-15, 1 / 7.0, 2);
 
-    /* constant rows are 0, and so bias; whatever eps */
+    /* constant rows are normalised to 0, so the result is the bias, for any eps */
     tn_tensor *x = tn_full(TN_SHAPE(2, 7), 1e4), *w = tn_full(TN_SHAPE(7), 3), *b = tn_to(tn_arange(7), TN_F32);
     EXPECT(tn_layer_norm(x, w, b, 1e-12), 0, 0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 4, 5, 6);
 
-    /* a mean of 1e4, a spread of 1e-2: f32 does what its own numbers allow, gradients too */
+    /* a mean of 1e4, a spread of 1e-2: results and gradients are as accurate as f32 allows */
     const int64_t rows = 70, n = 768;
     x = tn_requires_grad(tn_normal(TN_SHAPE(rows, n), 1e4, 1e-2));
     w = tn_requires_grad(tn_uniform(TN_SHAPE(n), 0.5, 1.5)), b = tn_requires_grad(tn_zeros(TN_SHAPE(n)));
@@ -375,8 +375,7 @@ START_TEST(dropout_is_fair)
         }
         const double sd = sqrt((double)n * p * (1 - p));
         ck_assert_double_le(fabs((double)zeros - (double)n * p), 5 * sd);
-        ck_assert_double_le(fabs((double)pairs - (double)n * p * p),
-                            5 * 2 * sd); /* neighbours know nothing of each other */
+        ck_assert_double_le(fabs((double)pairs - (double)n * p * p), 5 * 2 * sd); /* neighbours are independent */
     }
     ck_assert_ptr_eq(tn_dropout(x, 0), x);
     EXPECT(tn_dropout(F32(1, INFINITY, NAN), 1), 0, 0, 0, 0);
@@ -401,9 +400,9 @@ START_TEST(dropout_has_one_mask)
             ck_assert_msg(bits(tn_ne(g, tn_scalar(0)), want) && bits(g, again), "gradient, layout %d, %d threads", i,
                           threads);
         }
-    /* the next call draws another */
+    /* the next call draws another mask */
     ck_assert(!bits(tn_ne(tn_dropout(x, 0.3), tn_scalar(0)), want));
-    /* a call that fails draws nothing */
+    /* a failed call draws no random numbers */
     const uint64_t position = tn_current_generator()->position;
     ck_refused(tn_dropout(x, 2), TN_EINVAL, "dropout: p is 2, but a probability is from 0 to 1");
     ck_refused(tn_dropout(NULL, 0), TN_EINVAL, "dropout: input 0 is NULL");
@@ -414,7 +413,7 @@ START_TEST(dropout_has_one_mask)
     tn_set_memory_limit(0);
     ck_assert(tn_current_generator()->position == position);
 
-    /* recomputed: the same draws, the same gradient */
+    /* recomputed: the same random numbers, the same gradient */
     tn_requires_grad(x);
     tn_generator g = {.seed = 9}, *own = tn_use_generator(&g);
     tn_tensor   *plain = gradient(tn_sum(drop_half(&x, 1, NULL)), x, false);

@@ -1,6 +1,6 @@
-/* test_misuse.c — every public function of core.h and autograd.h called wrongly: the code and the words of the error,
- * nothing changed by the call, and nothing done at all while another error stands. Ops are taken from the registry and
- * by their names in ops.h. */
+/* test_misuse.c — wrong calls of every public function of core.h and autograd.h: the code and text of the error, nothing
+ * changed by the call, and nothing done while another error is set. Ops are called from the registry and by their names
+ * in ops.h. */
 #include "autograd/autograd.h"
 #include "core/tensor/tensor.h"
 #include "tests/common/check_main.h"
@@ -10,7 +10,7 @@
 #include <limits.h>
 #include <string.h>
 
-/* ---- what must not change ---------------------------------------------------------------------------------------- */
+/* ---- the state that must not change ------------------------------------------------------------------------------ */
 
 static tn_tensor *f, *i3, *w, *taped, *wide, *none, *flags, *small, *one; /* see begin() */
 static tn_tensor *nil, *many[17];
@@ -64,8 +64,8 @@ static void same(const char *call, const char *when, const state *before)
     ck_assert_msg(!memcmp(before, &after, sizeof after), "%s%s has changed something", call, when);
 }
 
-/* The call is an error with this text (a text that ends in … is only how it begins); and it does nothing while an error
- * stands. */
+/* Checks that the call raises this text (if it ends in …, only its start is compared), and that it does nothing while an
+ * error is set. */
 static void check(const char *call, tn_status code, const char *text, const state *before)
 {
     const char  *dots = strstr(text, "…");
@@ -94,7 +94,7 @@ static void check_again(const char *call, const state *before)
         tn_scope_end(scope_);                     \
         check_again(#call, &before_);             \
     } while (0)
-/* The call is harmless, and what it gives is this. */
+/* The call is harmless, and the condition on its result holds. */
 #define FINE(condition)                                                               \
     do {                                                                              \
         const state before_ = look();                                                 \
@@ -103,7 +103,7 @@ static void check_again(const char *call, const state *before)
         same(#condition, "", &before_);                                               \
     } while (0)
 
-/* ---- what the calls need ----------------------------------------------------------------------------------------- */
+/* ---- arguments of the calls -------------------------------------------------------------------------------------- */
 
 static double       numbers[64];
 static char         text[192];
@@ -519,7 +519,7 @@ END_TEST
 
 /* ---- the ops ----------------------------------------------------------------------------------------------------- */
 
-/* A call that must be refused, in words that begin with who says them. */
+/* A call that must raise a message that starts with the op's name. */
 static state    before_call;
 static tn_scope around_call;
 static void     expect(void) { before_call = look(), around_call = tn_scope_begin(); }
@@ -658,7 +658,7 @@ START_TEST(ops_by_name)
 }
 END_TEST
 
-/* Every op of the registry: no inputs that are there, one too many, one result too many, no list, no place. */
+/* Every op of the registry with NULL inputs, one input too many, one result too many, no list, or no `out`. */
 START_TEST(ops_of_the_registry)
 {
     const tn_op *op = tn_op_at(_i);

@@ -1,5 +1,5 @@
 /* test_moves.c — copies and conversions, joining, cutting and moving: each result against index arithmetic, for all
- * number types. What holds for every op alike is in test_ops.c. */
+ * dtypes. Checks that apply to every op are in test_ops.c. */
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
 
@@ -10,9 +10,9 @@
 
 enum { DTYPES = 7 };
 
-/* ---- conversion: every pair of number types ---------------------------------------------------------------------- */
+/* ---- conversion: every pair of dtypes ---------------------------------------------------------------------------- */
 
-/* What each type holds in this test, as a double. All are exact in their type. */
+/* The values of each dtype in this test, as doubles. All are exact in their dtype. */
 static int values_of(tn_dtype dt, double *v)
 {
     static const double real[] = {0,      -0.0, 1,     -1,          2.5,          -2.5,         3.5,    255,
@@ -35,7 +35,7 @@ static int values_of(tn_dtype dt, double *v)
     return n;
 }
 
-/* What the low bits of a whole number say; from 2^63 on it stands for INT64_MAX. */
+/* The value of the low bits of an integer; from 2^63 on the integer counts as INT64_MAX. */
 static double low_bits(double whole, double range, bool sign)
 {
     double low = whole >= 0x1p63 ? range - 1 : whole < -0x1p63 ? 0 : fmod(whole, range);
@@ -43,7 +43,7 @@ static double low_bits(double whole, double range, bool sign)
     return sign && low >= range / 2 ? low - range : low + 0.0;
 }
 
-/* v in another type, said once more. */
+/* v converted to another dtype: the reference. */
 static double converted(double v, tn_dtype from, tn_dtype to)
 {
     if (to == TN_F64) return v;
@@ -109,8 +109,8 @@ START_TEST(what_need_not_be_copied_is_not)
 }
 END_TEST
 
-/* A tensor large enough for whole squares and for what is left at their borders, in every order of its dims: copied
- * from that order, and into it. */
+/* A tensor large enough for full squares and for parts at their borders, in every order of its dims: copied from that
+ * order, and to it. */
 START_TEST(large_copies)
 {
     const tn_dtype dt = (tn_dtype)_i;
@@ -165,7 +165,7 @@ START_TEST(copy_over)
     tn_copy_(tn_select(x, 1, 0), tn_scalar(5));
     ck_assert_int_eq(tn_get_i64(x, 3), 5);
 
-    tn_tensor *row = tn_arange(6); /* over itself, shifted either way */
+    tn_tensor *row = tn_arange(6); /* over itself, shifted in both directions */
     tn_copy_(tn_narrow(row, 0, 1, 5), tn_narrow(row, 0, 0, 5));
     for (int64_t i = 0; i < 6; i++) ck_assert_int_eq(tn_get_i64(row, i), i ? i - 1 : 0);
     tn_copy_(tn_narrow(row, 0, 0, 5), tn_narrow(row, 0, 1, 5));
@@ -192,7 +192,7 @@ START_TEST(copy_on_the_tape)
         ck_assert_double_eq(tn_get(tn_grad(x), i), 2); /* 0.5 · 2x: nothing through y's new values */
     for (int64_t i = 0; i < 3; i++) ck_assert_double_eq(tn_get(tn_grad(src), i), 6);
     ck_assert_int_eq(tn_dtype_of(tn_grad(src)), TN_F64);
-    tn_tensor *plain = tn_zeros(TN_SHAPE(3)); /* a constant joins the tape by being written over */
+    tn_tensor *plain = tn_zeros(TN_SHAPE(3)); /* an overwritten constant is on the tape */
     ck_assert(tn_needs_grad(tn_copy_(plain, src)));
     ck_refused(tn_copy_(x, src), TN_ESTATE,
                "copy_: this tensor collects gradients and cannot be written over on the tape; "
@@ -227,7 +227,7 @@ START_TEST(split_and_chunk)
         ck_assert_int_eq(row, 10);
     }
     static const int counts[] = {0, 1, 2, 3,  4,  5, 5,
-                                 5, 5, 5, 10, 10, 10}; /* PyTorch's: never more than asked for, maybe fewer */
+                                 5, 5, 5, 10, 10, 10}; /* PyTorch's: at most the requested number */
     for (int64_t chunks = 1; chunks <= 12; chunks++) {
         ck_assert_int_eq(tn_chunk(x, chunks, 0, 16, out), counts[chunks]);
         ck_assert_int_eq(tn_size(out[0], 0), (10 + chunks - 1) / chunks);
@@ -263,14 +263,14 @@ START_TEST(split_and_chunk)
 }
 END_TEST
 
-/* ---- joining and moving, in every number type -------------------------------------------------------------------- */
+/* ---- joining and moving, in every dtype -------------------------------------------------------------------------- */
 
 enum { R = 3, C = 5 };
 
-/* Element (i, j) of the input; a few values only, so that every number type holds them. */
+/* Element (i, j) of the input; only a few values, which every dtype can represent. */
 static int64_t value(int64_t i, int64_t j) { return (i * 7 + j * 3) % 11 % 2 + (i + j) % 2; }
 
-/* y against f(i, j), which is compared as the number type has it. */
+/* Compares y with f(i, j), converted to y's dtype. */
 #define EVERY(y, rows, cols, expr)                                                                  \
     do {                                                                                            \
         tn_tensor *y_ = (y);                                                                        \
@@ -287,7 +287,7 @@ static int64_t value(int64_t i, int64_t j) { return (i * 7 + j * 3) % 11 % 2 + (
 START_TEST(moves)
 {
     const tn_dtype dt = (tn_dtype)(_i / 2);
-    tn_tensor     *x = tn_zeros_of(dt, _i % 2 ? TN_SHAPE(C, R) : TN_SHAPE(R, C)); /* odd: seen through a transpose */
+    tn_tensor     *x = tn_zeros_of(dt, _i % 2 ? TN_SHAPE(C, R) : TN_SHAPE(R, C)); /* odd: a transposed view */
     if (_i % 2) x = tn_transpose(x, 0, 1);
     for (int64_t i = 0; i < R; i++)
         for (int64_t j = 0; j < C; j++) tn_set_at(x, TN_SHAPE(i, j), (double)value(i, j));

@@ -1,10 +1,10 @@
-/* test_ops.c — every op of the registry, every sample, many layouts: the same list of checks for all, made from data.
+/* test_ops.c — the same checks for every op of the registry, from its samples, under many layouts.
  *
  *   rows        a good row under each layout: gradients against differences in f64 with a random cotangent, second
  *               derivatives, the fused backward against the one made of ops, f32 against f64, the bits of every layout
  *               against the dense one, 1, 2 and 7 threads, bf16 within its rounding, gradients that add up
- *   mixed       a good row under autocast, with some inputs in bf16: the op's choice, .autocast, is there and suffices
- *   errors      a bad row: the exact text and code, and nothing left behind
+ *   mixed       a good row under autocast, with some inputs in bf16: the op's choice, .autocast, is set and suffices
+ *   errors      a bad row: the exact text and code, and nothing leaked
  *   memory      each allocation of forward and backward fails once, and then from then on: no leak, and the retry gives
  *               the same bits */
 #include "autograd/tape/tape.h"
@@ -47,7 +47,7 @@ static bool differentiable(tn__sample_kind k)
     return k == TN__ARG_REAL || k == TN__ARG_DISTINCT || k == TN__ARG_ROWSUM1;
 }
 
-/* Can this input be laid out so? Expanding makes equal values, which the kinds with distinct ones must not have. */
+/* True if this input can have this layout. Expanding makes equal values, which kinds with distinct ones must not have. */
 static bool can(const case_ *c, int i, layout l)
 {
     tn__sample_kind k = c->s->kind[i];
@@ -58,7 +58,7 @@ static bool can(const case_ *c, int i, layout l)
     return l != TRANSPOSED || n > 1;
 }
 
-/* The memory an input lives in, and the view of it that is the input. */
+/* The shape of the base of an input; the view of the base that is the input. */
 static tn_shape base_shape(tn_shape s, layout l)
 {
     int last = s.n - 1;
@@ -131,8 +131,8 @@ typedef struct {
     const case_ *c;
     layout       l[TN__SAMPLE_INPUTS];
     tn_dtype     dt;
-    int          n;                     /* inputs that are there */
-    int          of[TN__SAMPLE_INPUTS]; /* which they are        */
+    int          n;                     /* number of inputs that are not NULL */
+    int          of[TN__SAMPLE_INPUTS]; /* their indices */
     tn_tensor   *base[TN__SAMPLE_INPUTS];
 } build;
 
@@ -195,7 +195,7 @@ typedef struct {
     tn_tensor *y, *grad[TN__SAMPLE_INPUTS];
 } outcome;
 
-/* Forward, and gradients by a cotangent that is the same for every number type. */
+/* Forward, and gradients by a cotangent that is the same for every dtype. */
 static outcome run(build *b, bool ops)
 {
     outcome    o = {.y = apply(b->base, b->n, b)};
@@ -244,7 +244,7 @@ static void same_bits(const tn_tensor *a, const tn_tensor *b, const char *who, c
     }
 }
 
-/* The gradient of a slice is added to zeros, which makes 0 of -0: the one difference that is allowed. */
+/* The gradient of a slice is added to zeros, which changes -0 to 0: the only allowed difference. */
 static void same_but_for_zero(const tn_tensor *a, const tn_tensor *b, const char *who, const char *what)
 {
     if (a && b)
@@ -255,7 +255,7 @@ static void same_but_for_zero(const tn_tensor *a, const tn_tensor *b, const char
 
 static void ok(const char *who) { ck_assert_msg(tn_error() == TN_OK, "%s: %s", who, tn_error_message()); }
 
-/* Where programs run slower the other layouts' memory is gone through by the rest alone: the arithmetic is the same. */
+/* In slow runs (tn_test_slow) the other layouts are checked without differences: the arithmetic is the same. */
 static void differences(const case_ *c, layout l, build *b, const char *who)
 {
     if (l != DENSE && tn_test_slow()) return;
@@ -294,13 +294,13 @@ START_TEST(rows)
                 outcome slow = run(&b64, true);
                 tn_use_generator(old);
                 ok(who);
-                for (int i = 0; i < b64.n; i++) /* it may all cancel: then 1e-15 of what came in */
+                for (int i = 0; i < b64.n; i++) /* the terms may cancel: then 1e-15 of the inputs */
                     close_to(fast.grad[i], slow.grad[i], 1e-10, 1e-5, who,
                              "the fused gradient beside the one made of ops");
                 fused++;
             }
         }
-        /* f32 near f64; a layout's bits are the dense one's; and so are those of any number of threads */
+        /* f32 is close to f64; each layout and each number of threads gives the bits of the dense one */
         tn_generator g = {.seed = 6}, *old = tn_use_generator(&g);
         make(&b32, c, l, TN_F32);
         outcome o64, o32;
@@ -310,8 +310,7 @@ START_TEST(rows)
         ok(who);
         double tol = c->s->f32_tol != 0 ? c->s->f32_tol : 2e-6;
         if (tn_dtype_is_float(tn_dtype_of(o64.y))) close_to(o64.y, o32.y, tol, 0, who, "the f64 result beside f32's");
-        /* the gradient of an expanded input is a sum that may cancel: then its terms are what the error is
-         * measured by */
+        /* the gradient of an expanded input is a sum that may cancel: the error is relative to its terms */
         for (int i = 0; i < b64.n; i++)
             close_to(o64.grad[i], o32.grad[i], 4 * tol, l == EXPANDED ? 1 : 0, who, "the f64 gradient beside f32's");
         if (l != EXPANDED) {
@@ -326,7 +325,7 @@ START_TEST(rows)
                 same_but_for_zero(d.grad[i], through, who, "the gradient beside the dense one's");
             }
         }
-        tn__self.shrink = 1024; /* small blocks, so that even these few elements are shared out */
+        tn__self.shrink = 1024; /* small blocks, so that even these few elements are divided among threads */
         for (int threads = 1; threads <= 7; threads += threads < 3 ? 1 : 4) {
             tn_set_threads(threads);
             g.position = 0;
@@ -342,13 +341,13 @@ START_TEST(rows)
 }
 END_TEST
 
-/* bf16 is computed in f32 and rounded once at the end: from inputs that bf16 holds exactly, results agree within it. */
+/* bf16 is computed in f32 and rounded once at the end: for inputs exact in bf16, results agree within that rounding. */
 START_TEST(bf16)
 {
     const case_ *c = &good[_i];
     for (int i = 0; i < inputs_of(c); i++)
         if (c->s->kind[i] == TN__ARG_DISTINCT || c->s->kind[i] == TN__ARG_ROWSUM1)
-            return; /* rounding would make equals */
+            return; /* rounding would make values equal */
     tn_scope s = tn_scope_begin();
     build    b16, b32;
     make(&b16, c, DENSE, TN_BF16);
@@ -372,7 +371,7 @@ END_TEST
 
 /* ---- autocast ---------------------------------------------------------------------------------------------------- */
 
-/* Nobody forgets to choose. */
+/* Every op has chosen its .autocast. */
 START_TEST(chooses)
 {
     const tn_op *op = tn_op_at(_i);
@@ -384,8 +383,8 @@ START_TEST(chooses)
 }
 END_TEST
 
-/* In an autocast scope every op takes some inputs in f32 and some in bf16: who wants one type has chosen TN_JOIN or
- * more. What is wide has no result in bf16. */
+/* In an autocast scope every op accepts some inputs in f32 and some in bf16: ops that need one dtype have chosen TN_JOIN
+ * or more. TN_WIDE ops have no bf16 results. */
 START_TEST(mixed)
 {
     const case_ *c = &good[_i];
@@ -408,7 +407,7 @@ START_TEST(mixed)
 }
 END_TEST
 
-/* Two backwards add up, and the second on a retained tape gives what the first gave. */
+/* The gradients of two backwards are added, and the second on a retained tape gives the same as the first. */
 START_TEST(accumulates)
 {
     const case_ *c = &good[_i];
@@ -518,7 +517,7 @@ START_TEST(memory)
 }
 END_TEST
 
-/* ---- the totals: a filter that lost its rows would show here ----------------------------------------------------- */
+/* ---- the totals, to detect a filter that drops rows -------------------------------------------------------------- */
 
 START_TEST(totals)
 {

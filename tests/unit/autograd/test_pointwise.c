@@ -1,6 +1,6 @@
-/* test_pointwise.c — functions of one element at every kind of number: zeros of both signs, infinities, NaN, denormals,
- * large and ordinary values, in f64, f32 and bf16, beside the same function in long double; their slopes at the places
- * where mathematics leaves a choice; and the same bits wherever an element stands. */
+/* test_pointwise.c — functions of one element at every kind of value: zeros of both signs, infinities, NaN, denormals,
+ * large and ordinary values, in f64, f32 and bf16, compared with the same function in long double; their slopes where
+ * mathematics leaves a choice; and the same bits at any position of an element. */
 #include "autograd/autograd.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
@@ -45,13 +45,13 @@ static tn_tensor *f_cube(tn_tensor *x) { return tn_pow_scalar(x, 3); }
 static tn_tensor *f_halves(tn_tensor *x) { return tn_mul_scalar(x, 0.5); }
 static real       r_halves(real x) { return x / 2; }
 
-/* By how many units a rounded argument moves the result: the function's condition, |x f' / f|, where it is large. */
+/* The change of the result, in units, by a rounded argument: the function's condition, |x f' / f|, where it is large. */
 static real flat(real x) { return 0 * x; }
 static real c_gelu(real x) { return x < 0 ? x * x : 0; }
 static real c_gelu_tanh(real x) { return x < 0 ? 4 * fabsl(gelu_z(x)) : 0; }
 
-/* y[]: at 0, -0, infinity and -infinity, exactly. ulps: rounding errors in units of the last place, of which the C
- * functions make one each; 0: none at all. times_x: the last step multiplies by x what may be as small as can be. */
+/* y[]: exact values at 0, -0, infinity and -infinity. ulps: rounding errors in units in the last place; each C function
+ * makes one; 0: none. times_x: the last step multiplies a value that may be the smallest possible by x. */
 static const struct {
     const char *name;
     tn_tensor *(*f)(tn_tensor *);
@@ -88,8 +88,8 @@ static const struct {
     {"gelu_tanh", tn_gelu_tanh, r_gelu_tanh, {0, -0.0, INFINITY, 0}, 5, c_gelu_tanh, true},
     {"silu", tn_silu, r_silu, {0, -0.0, INFINITY, 0}, 4, flat, true},
     {"mish", tn_mish, r_mish, {0, -0.0, INFINITY, 0}, 6, flat, true},
-    {"softplus", f_softplus, r_softplus, {0, 0, INFINITY, 0}, 2, flat, false},        /* here too */
-    {"softplus(2)", f_softplus_2, r_softplus_2, {0, 0, INFINITY, 0}, 3, flat, false}, /* and here */
+    {"softplus", f_softplus, r_softplus, {0, 0, INFINITY, 0}, 2, flat, false},        /* see special() */
+    {"softplus(2)", f_softplus_2, r_softplus_2, {0, 0, INFINITY, 0}, 3, flat, false}, /* see special() */
     {"clamp", f_clamp, r_clamp, {0, -0.0, 2, -0.5}, 0, flat, false},
     {"pow_scalar(3)", f_cube, r_cube, {0, -0.0, INFINITY, -INFINITY}, 1, flat, false},
     {"mul_scalar", f_halves, r_halves, {0, -0.0, INFINITY, -INFINITY}, 0.5, flat, false},
@@ -100,13 +100,13 @@ static const double ordinary[] = {1e-20, 1e-9,  1e-5, 0.001, 0.1, 0.25, 0.5, 0.7
                                   3,     3.5,   4.5,  5.5,   7,   8.5,  9.9, 11,  15,  19.9, 21,   30,
                                   50,    87.25, 88.5, 95,    103, 300,  707, 745, 1e4, 1e9,  1e19, 3e38};
 
-/* The type's own extremes. */
+/* The extremes of the dtype. */
 static double smallest(tn_dtype dt) { return dt == TN_F64 ? 0x1p-1074 : dt == TN_F32 ? 0x1p-149 : 0x1p-133; }
 static double normal(tn_dtype dt) { return dt == TN_F64 ? DBL_MIN : FLT_MIN; }
 static double largest(tn_dtype dt) { return dt == TN_F64 ? DBL_MAX : dt == TN_F32 ? FLT_MAX : 0x1.fep127; }
 static double epsilon(tn_dtype dt) { return dt == TN_F64 ? DBL_EPSILON : dt == TN_F32 ? FLT_EPSILON : 0x1p-7; }
 
-/* Every kind of number that dt has, as dt has it. */
+/* Every kind of value of dt, rounded to dt. */
 static tn_tensor *numbers(tn_dtype dt)
 {
     enum { N = sizeof ordinary / sizeof *ordinary };
@@ -125,7 +125,7 @@ static real rounded(real v, tn_dtype dt) /* to f32 or f64; past the largest: inf
     return dt == TN_F64 ? (real)(double)v : (real)(float)v;
 }
 
-/* Valgrind, and some machines, compute long double as double: then the reference is off by as much as the result. */
+/* Valgrind, and some machines, compute long double as double: then the reference has the same error as the result. */
 static bool reference_is_finer(void)
 {
     volatile real tiny = 0x1p-60L;
@@ -148,7 +148,7 @@ START_TEST(values)
             real units = functions[_i].ulps + functions[_i].condition(at);
             if (dt == TN_F64 && functions[_i].ulps > 0 && !reference_is_finer()) units *= 2;
             real tiny = units * smallest(dt) * (functions[_i].times_x ? fmaxl(1, fabsl(at)) : 1);
-            real slack = units * epsilon(dt) * fabsl(want) + tiny; /* below the normal numbers a unit is fixed */
+            real slack = units * epsilon(dt) * fabsl(want) + tiny; /* among denormals a unit is fixed */
             ck_assert_msg(fabsl(got - want) <= slack, "%s(%.17Lg) in %s: %.17Lg, should be %.17Lg", name, at,
                           tn_dtype_name(dt), got, want);
         }
@@ -197,7 +197,7 @@ START_TEST(bf16_is_rounded_f32)
 }
 END_TEST
 
-/* ---- where an element stands changes nothing --------------------------------------------------------------------- */
+/* ---- the position of an element changes nothing ------------------------------------------------------------------ */
 
 static void same_bits(tn_tensor *whole, int64_t from, const tn_tensor *part, const char *name)
 {
@@ -248,12 +248,12 @@ START_TEST(tails_of_two)
 }
 END_TEST
 
-/* ---- slopes where mathematics leaves a choice, or a formula would meet inf · 0 ----------------------------------- */
+/* ---- slopes where mathematics leaves a choice, or a formula would compute inf · 0 -------------------------------- */
 
 static double slope(tn_tensor *(*f)(tn_tensor *), double at, tn_dtype dt, bool ops)
 {
     tn_tensor *x = tn_requires_grad(tn_scalar_of(dt, at)), *g = tn_grad_wrt(f(x), x, ops);
-    return g ? tn_item(g) : 0; /* none: zero */
+    return g ? tn_item(g) : 0; /* NULL: zero */
 }
 
 START_TEST(slopes)
@@ -336,7 +336,7 @@ START_TEST(slopes)
 }
 END_TEST
 
-/* A bound that f32 has not: the slope there is 0 in f64 and f32, and on either side of it what it should be. */
+/* A bound that f32 cannot represent: the slope there is 0 in f64 and f32, and correct on both sides of it. */
 START_TEST(slopes_at_a_rounded_bound)
 {
     static const double bounds[] = {0.1, 0.3, 0.7, 1.1};
@@ -358,7 +358,7 @@ START_TEST(slopes_at_a_rounded_bound)
 }
 END_TEST
 
-/* ---- mish: as softplus, tanh and a product its slope was NaN at 3e38, and 8 units off in bf16 -------------------- */
+/* ---- mish: as softplus, tanh and a product its slope was NaN at 3e38, and 8 units wrong in bf16 ------------------ */
 
 static real mish_slope(real x)
 {
@@ -367,7 +367,7 @@ static real mish_slope(real x)
     return t + x * r_sigmoid(x) * (4 * r * r / ((1 + r * r) * (1 + r * r)));
 }
 
-/* Where the slope changes its sign its two halves are what is exact, not their difference. */
+/* Where the slope changes its sign its two halves are accurate, but not their difference. */
 static real mish_halves(real x)
 {
     const real t = tanhl(log1pl(expl(x)));
@@ -392,7 +392,7 @@ START_TEST(slope_of_mish)
 }
 END_TEST
 
-/* x, y and slope in bf16 as PyTorch 2.15 gives them, to the last bit. */
+/* x, y and slope in bf16 as computed by PyTorch 2.15, to the last bit. */
 START_TEST(mish_in_bf16)
 {
     static const double rows[][3] = {{-50, -9.63499978e-21, -9.4761811e-21},
@@ -430,7 +430,7 @@ START_TEST(mish_in_bf16)
 }
 END_TEST
 
-/* The chains that backwards are made of must not turn a finite second or third derivative into NaN. */
+/* The ops that backwards are made of must not turn a finite second or third derivative into NaN. */
 START_TEST(third_derivatives)
 {
     static const struct {

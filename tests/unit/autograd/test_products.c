@@ -1,5 +1,5 @@
-/* test_products.c — matmul, linear, outer and einsum against plain loops, for shapes, strides and sizes that the
- * registry's samples are too small for; and the promise that a row has the same bits alone and among others. */
+/* test_products.c — matmul, linear, outer and einsum against plain loops, for shapes, strides and sizes beyond the
+ * registry's samples; and that a row has the same bits alone and among others. */
 #include "autograd/autograd.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -13,7 +13,7 @@ static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_messa
 static tn_tensor *noise(tn_dtype dt, tn_shape s) { return tn_to(tn_uniform_of(TN_F64, s, -1, 1), dt); }
 
 enum { LAYOUTS = 5 };
-/* Noise of shape s: dense, transposed, every other column, cut from a larger one, the first dim repeated. */
+/* Noise of shape s: dense, transposed, every other column, a part of a larger tensor, the first dim expanded. */
 static tn_tensor *laid_out(tn_dtype dt, tn_shape s, int layout)
 {
     tn_shape base = s;
@@ -34,7 +34,7 @@ static tn_tensor *laid_out(tn_dtype dt, tn_shape s, int layout)
     }
 }
 
-/* Element `index` of t, in which dims of size 1 and dims that are missing in front broadcast. */
+/* Element `index` of t, in which dims of size 1 and missing leading dims broadcast. */
 static double element(const tn_tensor *t, const int64_t *index, int n)
 {
     tn_shape at = tn_shape_of(t);
@@ -44,8 +44,8 @@ static double element(const tn_tensor *t, const int64_t *index, int n)
 
 /* ---- matmul ------------------------------------------------------------------------------------------------------ */
 
-/* Every element of y = a b, where both are at least 2-d, within the rounding of a sum of k products of numbers below
- * 1. */
+/* Checks each element of y = a b, where both are at least 2-d, within the rounding of a sum of k products of values
+ * below 1. */
 static void is_product(const tn_tensor *y, const tn_tensor *a, const tn_tensor *b, double unit)
 {
     const tn_shape s = tn_shape_of(y);
@@ -97,7 +97,7 @@ START_TEST(matmul_loops)
             is_product(y, a, b, 0x1p-53);
             tn_tensor *a32 = tn_to(a, TN_F32), *b32 = tn_to(b, TN_F32);
             is_product(tn_matmul(a32, b32), a32, b32, 0x1p-24);
-            /* the bits do not know the layout */
+            /* the bits do not depend on the layout */
             ck_assert(tn_same_bits(y, tn_matmul(tn_clone(a), tn_clone(b))));
             tn_scope_end(scope);
         }
@@ -131,7 +131,7 @@ START_TEST(matmul_types)
     ck_assert_int_eq(tn_dtype_of(tn_outer(tn_arange(2), tn_ones(TN_SHAPE(2)))), TN_F32);
     ck_assert_int_eq(tn_dtype_of(tn_einsum("ij,jk->ik", f32, f64)), TN_F64);
     fine();
-    /* each gradient has the type of its input */
+    /* each gradient has the dtype of its input */
     tn_requires_grad(f32), tn_requires_grad(f64);
     tn_backward(tn_sum(tn_matmul(f32, f64)));
     fine();
@@ -224,7 +224,7 @@ START_TEST(linear_is_matmul_and_add)
 }
 END_TEST
 
-/* One op or two: the same bits forward, the same gradients to rounding; and without a tape nothing is kept. */
+/* One op or two: the same bits forward, the same gradients up to rounding; without a tape nothing is saved. */
 START_TEST(linear_with_a_function)
 {
     tn_tensor *(*const one[])(tn_tensor *, tn_tensor *, tn_tensor *) = {tn_linear_gelu, tn_linear_gelu_tanh,
@@ -258,8 +258,8 @@ END_TEST
 
 /* ---- einsum ------------------------------------------------------------------------------------------------------ */
 
-/* The sum itself: over all values of all letters, whatever the equation. '...' is spelled out as the letters W-Z, of
- * which an operand of size 1 broadcasts. */
+/* The reference: a sum over all values of all letters, for any equation. '...' is spelled out as the letters W-Z, whose
+ * dims of size 1 broadcast. */
 typedef struct {
     const char *equation, *spelled; /* spelled NULL: the same */
     tn_shape    in[4];
@@ -384,7 +384,7 @@ START_TEST(einsum_loops)
 }
 END_TEST
 
-/* What needs no arithmetic needs no memory. */
+/* Equations without arithmetic allocate nothing. */
 START_TEST(einsum_views)
 {
     tn_tensor *x = noise(TN_F32, TN_SHAPE(3, 3));
@@ -395,7 +395,7 @@ START_TEST(einsum_views)
 }
 END_TEST
 
-/* Those of an equation and its shapes are samples of the room; here are the calls that samples cannot make. */
+/* Errors in equations and shapes are samples of the room; here are the calls that samples cannot make. */
 START_TEST(einsum_errors)
 {
     tn_tensor *x = noise(TN_F32, TN_SHAPE(2, 3)), *many[17];

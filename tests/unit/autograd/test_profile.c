@@ -1,5 +1,5 @@
-/* test_profile.c — profiles: what is counted, and under which name; that no moment counts twice; the trace; misuse; and
- * that a profile without memory harms nothing but itself. */
+/* test_profile.c — profiles: what is counted under which name; that no time is counted twice; the trace; misuse; and
+ * that a profile that is out of memory harms only itself. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* setenv, clock_gettime */
 #endif
@@ -19,7 +19,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The row of that module and name; a row of no calls if there is none. */
+/* The row of that module and name; a row of 0 calls if not found. */
 static tn_profile_row row_of(const tn_profile *p, const char *module, const char *name)
 {
     tn_profile_row r;
@@ -72,13 +72,13 @@ START_TEST(rows_are_by_module_and_op)
 {
     net          *m = net_new();
     tn_optimizer *opt = tn_adamw_new(m);
-    steps(m, opt, 1); /* not in it */
+    steps(m, opt, 1); /* not timed */
     const double start = now();
     tn_profile  *p = tn_profile_begin();
     steps(m, opt, 3);
     tn_profile_end(p);
     const double took = now() - start;
-    steps(m, opt, 1); /* not in it either */
+    steps(m, opt, 1); /* also not timed */
 
     tn_profile_row up = row_of(p, "up", "linear"), relu = row_of(p, "", "relu"), step = row_of(p, "", "tn_step");
     tn_profile_row down = row_of(p, "down", "linear"), back = row_of(p, "", "tn_backward");
@@ -96,7 +96,7 @@ START_TEST(rows_are_by_module_and_op)
 }
 END_TEST
 
-/* attention is made of other ops: its forward counts whole, its backward is theirs. */
+/* attention is made of other ops: its forward includes them, its backward is counted as theirs. */
 START_TEST(an_op_counts_whole)
 {
     tn_tensor   *q = tn_requires_grad(tn_uniform(TN_SHAPE(2, 3, 4), -1, 1)), *w = NULL;
@@ -144,7 +144,7 @@ START_TEST(a_span_counts_without_what_is_inside)
 }
 END_TEST
 
-/* Deeper than is told apart: nothing is lost but names. */
+/* Spans deeper than the limit: only names are lost. */
 START_TEST(spans_may_be_deep)
 {
     tn_profile *p = tn_profile_begin();
@@ -154,7 +154,7 @@ START_TEST(spans_may_be_deep)
     tn_exp(tn_ones(TN_SHAPE(2)));
     ck_assert_int_eq(row_of(p, "", "deep").calls, 64);
     ck_assert_int_eq(row_of(p, "", "exp").calls, 1);
-    tn_profile_free(p); /* ends it, too */
+    tn_profile_free(p); /* also ends it */
     ck_assert_ptr_null(tn_profile_from_env());
 }
 END_TEST
@@ -260,7 +260,7 @@ static void *elsewhere(void *p)
     tn_profile_end(p);
     const bool refused = tn_error() == TN_ESTATE;
     tn_clear_error();
-    tn_profile_free(p); /* likewise: it is still open */
+    tn_profile_free(p); /* does nothing: it is still open */
     tn_clear_error();
     tn_scope s = tn_scope_begin();
     tn_exp(tn_ones(TN_SHAPE(2))); /* not timed: the profile is the other thread's */
@@ -302,7 +302,7 @@ START_TEST(another_thread)
 }
 END_TEST
 
-/* Each call of the allocator fails once: a step then works or says that memory is out, and the profile goes whole. */
+/* Each call of the allocator fails once: then a step works or reports that memory is out, and the profile is freed. */
 START_TEST(without_memory)
 {
     tn_faulty_memory_begin();
@@ -343,7 +343,7 @@ int main(void)
     tcase_add_test(c, the_environment_asks);
     tcase_add_test(c, misuse);
     tcase_add_test(c, another_thread);
-    TCase *memory = tcase_create("memory"); /* begins with nothing alive */
+    TCase *memory = tcase_create("memory"); /* starts with no tensor alive */
     tcase_add_test(memory, without_memory);
     suite_add_tcase(s, memory);
     return tn_check_main(s);

@@ -1,6 +1,6 @@
-/* test_reductions.c — what the registry's samples cannot say about reductions, softmax and cumulative sums: long sums,
- * infinities and NaN, ties, zeros in products, integers, and the same bits for every layout and number of threads where
- * a row is longer than a segment. */
+/* test_reductions.c — reductions, softmax and cumulative sums beyond the registry's samples: long sums, infinities and
+ * NaN, ties, zeros in products, integers, and the same bits for every layout and number of threads where a row is longer
+ * than a segment. */
 #include "autograd/autograd.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -64,7 +64,7 @@ START_TEST(long_sums)
     tn_tensor *y = tn_expand(tn_scalar_of(TN_F32, 0.1), TN_SHAPE(n));
     ck_assert(bits(tn_sum(x), tn_sum(y)));
     ck_assert_double_le(fabs(tn_get(tn_cumsum(x, 0), n - 1) / (tenth * (double)n) - 1), 1e-7);
-    /* what cancels comes back: 1e8 is lost to f32, not to f64 */
+    /* the 1 survives the cancellation: f32 would lose it next to 1e8, f64 does not */
     ck_assert_double_eq(tn_item(tn_sum(F32(1e8f, 1, -1e8f))), 1);
     ck_assert_double_eq(tn_item(tn_norm(F32(3e30f, 4e30f))), (double)5e30f);
     EXPECT(tn_mean(F32(3e38f, 3e38f, 3e38f)), 0, (double)3e38f);
@@ -120,7 +120,7 @@ START_TEST(integers)
 }
 END_TEST
 
-/* ---- softmax and what belongs to it ---- */
+/* ---- softmax and related ops ---- */
 
 START_TEST(softmax_of_extremes)
 {
@@ -160,7 +160,7 @@ START_TEST(logsumexp_of_extremes)
     EXPECT(tn_logsumexp(F32(NAN, -INFINITY)), 0, nan_);
     EXPECT(tn_logsumexp(F32(-1e38f, -3e38f)), 0, (double)-1e38f);
 
-    /* over several segments, with a peak in the third and nothing but -inf in the first */
+    /* over several segments, with a peak in the third and only -inf in the first */
     const int64_t n = 3 * 16384 + 5;
     tn_tensor    *x = tn_uniform_of(TN_F64, TN_SHAPE(n), -2, 2);
     double        sum = 0;
@@ -231,7 +231,8 @@ START_TEST(zeros_in_a_product)
         tn_tensor *g = gradient(tn_sum(y), x, ops);
         EXPECT(g, 1e-15, 15, 6, 10, 0, 6, 0, 0, 0, 0, 0, 0, 0);
         if (!ops) continue;
-        /* of the sum of all first derivatives: each entry is Σ over the others of the product without both */
+        /* the gradient of the sum of all first derivatives: for each element Σ over the others of the product without
+         * both */
         EXPECT(gradient(tn_sum(g), x, false), 1e-15, 8, 5, 7, 3, 5, 2, 5, 0, 5, 0, 0, 0);
         EXPECT(gradient(tn_sum(gradient(tn_sum(g), x, true)), x, false), 1e-15, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2);
     }
@@ -246,7 +247,7 @@ START_TEST(zeros_in_a_product)
 }
 END_TEST
 
-/* One list of options for all of them: what one of them has no use for, it refuses. */
+/* All share one struct of options: an op rejects the options it does not have. */
 START_TEST(options_of_others)
 {
     tn_tensor *x = tn_ones(TN_SHAPE(2, 3)), *image = tn_ones(TN_SHAPE(1, 1, 4, 4)), *line = tn_ones(TN_SHAPE(1, 1, 4));
@@ -289,7 +290,7 @@ START_TEST(variance)
     EXPECT(tn_var(F64(7)), 0, nan_);
     EXPECT(tn_var(F64(7), .biased = true), 0, 0);
 
-    /* a mean of 1e4 and a spread of 1e-2, over three segments: f32 keeps what its numbers hold */
+    /* a mean of 1e4 and a spread of 1e-2, over three segments: as accurate as f32 allows */
     const int64_t n = 2 * 16384 + 77;
     tn_tensor    *x = tn_normal(TN_SHAPE(n), 1e4, 1e-2), *wide = tn_to(x, TN_F64);
     double        mean = 0, squares = 0;
@@ -375,7 +376,7 @@ static outcome run(int op, tn_tensor *x)
     return o;
 }
 
-/* [3, 2 · 16384 + 19, 2]: rows are longer than a segment along dim 1, and over all dims. In f64, whose sums would show
+/* [3, 2 · 16384 + 19, 2]: rows are longer than a segment along dim 1, and over all dims. In f64, whose sums would reveal
  * another order, and in f32. */
 START_TEST(same_bits)
 {
@@ -383,7 +384,7 @@ START_TEST(same_bits)
     tn_tensor    *x = tn_normal_of(_i % 2 ? TN_F32 : TN_F64, TN_SHAPE(3, rows, 2), 0.1, 1);
     tn_tensor    *turned = tn_permute(tn_clone(tn_permute(x, TN_DIMS(2, 0, 1))), TN_DIMS(1, 2, 0));
     tn_tensor    *wider =
-        tn_zeros_of(tn_dtype_of(x), TN_SHAPE(4, 2 * rows, 5)); /* a part of something, with steps and an offset */
+        tn_zeros_of(tn_dtype_of(x), TN_SHAPE(4, 2 * rows, 5)); /* a part of a larger tensor, with steps and an offset */
     tn_tensor *part = tn_slice(tn_slice(tn_narrow(wider, 0, 1, 3), 1, 1, 2 * rows, 2), 2, 1, 5, 2);
     ck_assert(!tn_is_contiguous(turned) && !tn_is_contiguous(part));
     tn_copy_from(part, x);

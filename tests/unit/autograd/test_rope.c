@@ -1,5 +1,5 @@
 /* test_rope.c — rotary positions against plain loops: both kinds of pairs, every scaling as Hugging Face's transformers
- * computes it, positions from an offset and from a tensor; the same bits for a position wherever it stands. */
+ * computes it, positions from an offset and from a tensor; the same bits for a position in any context. */
 #include "autograd/autograd.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
@@ -10,7 +10,7 @@ static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_messa
 
 enum { B = 2, H = 3, T = 5, D = 8, R = 6 };
 
-/* As modeling_rope_utils.py: inv_freq first, then what the scaling makes of it. */
+/* As in modeling_rope_utils.py: inv_freq first, then its scaling. */
 static double frequency(tn_rope_config c, int i, double positions)
 {
     const double pi = acos(-1.0);
@@ -64,7 +64,7 @@ START_TEST(loops)
 }
 END_TEST
 
-/* One position alone, several, and named by a tensor: the same bits. */
+/* One position alone, several, and given by a tensor: the same bits. */
 START_TEST(positions)
 {
     const tn_rope_config c = TN_ROPE(.dim = R);

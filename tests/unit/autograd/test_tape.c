@@ -1,7 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
-/* test_tape.c — the tape in odd hands: checkpoints that get one tensor twice or give back what they got, hooks that
- * call backward, write or drop, user ops filled in wrongly, writes that the tape does not see. Each ends in the right
- * gradient or in an error that says what to change, never in a wrong number. */
+/* test_tape.c — unusual uses of the tape: checkpoints that get one tensor twice or return an input, hooks that call
+ * backward, write or drop, custom ops filled in wrongly, writes that the tape does not record. Each ends in the correct
+ * gradient or in an error that names the change to make, never in a wrong value. */
 #include "autograd/autograd.h"
 #include "autograd/tape/tape.h"
 #include "core/core.h"
@@ -18,7 +18,7 @@ static tn_tensor *leaf(double v) { return tn_requires_grad(tn_scalar_of(TN_F64, 
 static tn_tensor *vector(int n, double from) { return tn_requires_grad(tn_arange_of(TN_F64, from, from + n, 1)); }
 #define CLOSE(x, y) ck_assert_double_eq_tol(x, y, 1e-12)
 
-/* ---- recomputation --------------------------------------------------------------------------------------------- */
+/* ---- gradient checkpointing ------------------------------------------------------------------------------------ */
 
 static tn_tensor *product(tn_tensor *const *in, int n, void *w)
 {
@@ -45,7 +45,7 @@ START_TEST(one_tensor_twice)
 }
 END_TEST
 
-/* The input's own node is older than the segment and must be left to the backward around it: m = h² comes later. */
+/* The input's node is older than the segment and belongs to the outer backward: m = h² comes later. */
 START_TEST(given_back_as_it_is)
 {
     tn_tensor *x = leaf(0.5), *h = tn_exp(x), *m = tn_mul(h, h), *c = tn_checkpoint(as_it_is, NULL, 1, &h);
@@ -65,7 +65,7 @@ END_TEST
 START_TEST(an_input_that_leads_nowhere)
 {
     tn_tensor *x = leaf(1), *w = leaf(2), *h = tn_exp(x), *g;
-    ck_assert_int_eq(tn_grad_of(tn_checkpoint(product, w, 1, &h), 1, &w, &g), TN_OK); /* x is not asked for */
+    ck_assert_int_eq(tn_grad_of(tn_checkpoint(product, w, 1, &h), 1, &w, &g), TN_OK); /* x is not a target */
     CLOSE(tn_item(g), exp(1));
     h = tn_exp(x);
     g = tn_grad_wrt(tn_checkpoint(product, w, 1, &h), w, true); /* but the gradient depends on it */
@@ -124,7 +124,7 @@ static tn_tensor *again_for(tn_tensor *g, void *user)
 }
 static tn_tensor *draw_it(tn_tensor *g, void *to) { return (void)g, tn_tape_dot(to, root), NULL; }
 
-/* The tape that is being read holds the marks of the one who reads it. */
+/* The nodes of a tape hold the marks of the pass that reads it. */
 START_TEST(a_tape_is_read_once_at_a_time)
 {
     const tn_grad_hook hooks[] = {again, again_for, draw_it};
@@ -152,7 +152,7 @@ END_TEST
 static tn_tensor *other(tn_tensor *g, void *tape)
 {
     tn_tensor *y = *(tn_tensor **)tape;
-    *(tn_tensor **)tape = NULL; /* once: the other tape ends in the same leaf */
+    *(tn_tensor **)tape = NULL; /* only once: the other tape ends in the same leaf */
     if (y) tn_backward(y);
     return (void)g, NULL;
 }
@@ -212,7 +212,7 @@ END_TEST
 
 static tn_tensor *refuses(tn_tensor *g, void *user) { return (void)g, (void)user, tn_raise(TN_EINVAL, "no"), NULL; }
 
-/* A backward that fails leaves every gradient as it was, those that are retained too. */
+/* A backward that fails changes no gradient, not even a retained one. */
 START_TEST(a_failed_backward_keeps_nothing)
 {
     tn_tensor *x = vector(2, 1), *a = tn_exp(x), *y = tn_sum(tn_mul_scalar(a, 3));
@@ -225,8 +225,8 @@ START_TEST(a_failed_backward_keeps_nothing)
 }
 END_TEST
 
-/* What tn_adopt makes of a leaf that has a gradient already: one of another type collects on in its own; one of another
- * shape is refused before anything is attached, and the advice leads on. */
+/* tn_adopt on a leaf that already has a gradient: with another dtype it continues to collect in the new dtype; with
+ * another shape the backward raises before anything is attached, and its advice works. */
 START_TEST(adopted_beside_a_gradient)
 {
     tn_tensor *x = vector(2, 1), *y = vector(2, 1);
@@ -254,7 +254,7 @@ START_TEST(adopted_beside_a_gradient)
 }
 END_TEST
 
-/* ---- what the tape would not see ------------------------------------------------------------------------------- */
+/* ---- changes that the tape would not notice -------------------------------------------------------------------- */
 
 START_TEST(a_view_of_a_leaf_is_the_leaf)
 {
@@ -267,7 +267,7 @@ START_TEST(a_view_of_a_leaf_is_the_leaf)
         "change it "
         "between tn_no_grad_begin() and tn_scope_end()");
     ck_assert_double_eq(tn_get(w, 0), -3);
-    ck_assert_ptr_eq(tn_relu_(copy), copy); /* has memory of its own */
+    ck_assert_ptr_eq(tn_relu_(copy), copy); /* does not share memory */
     tn_scope s = tn_no_grad_begin();
     ck_assert_ptr_eq(tn_relu_(v), v);
     tn_scope_end(s);
@@ -289,7 +289,7 @@ START_TEST(writers_respect_the_tape)
     ck_assert_double_eq(tn_get(h, 0), 2);
     tn_copy_(h, tn_scalar(0));
     ck_assert_int_eq(tn_backward(tn_sum(h)), TN_OK);
-    ck_assert_ptr_null(tn_grad(x)); /* nothing reaches it */
+    ck_assert_ptr_null(tn_grad(x)); /* no gradient reaches it */
 }
 END_TEST
 
@@ -299,14 +299,14 @@ START_TEST(anomaly_and_in_place)
     tn_tensor *x = vector(2, 1), *h = tn_mul_scalar(x, -1);
     ck_assert_ptr_null(tn_sqrt_(h));
     ck_error(TN_ENUMERIC, "sqrt: the result has the first NaN, at [0] (step 0)");
-    ck_assert_double_eq(tn_get(h, 0), -1); /* as it was, and on the tape where it was */
+    ck_assert_double_eq(tn_get(h, 0), -1); /* unchanged, with the same node */
     tn_detect_anomaly(false);
     tn_backward(tn_sum(h));
     ck_assert_double_eq(tn_get(tn_grad(x), 0), -1);
 }
 END_TEST
 
-/* A view makes no numbers, and may be of memory that is still to be written: who computes with them is named. */
+/* A view computes nothing, and its memory may not have been written yet: the op that computes with it is named. */
 START_TEST(anomaly_and_views)
 {
     tn_tensor *x = tn_full(TN_SHAPE(4), NAN);
@@ -333,7 +333,7 @@ START_TEST(anomaly_in_a_sum_of_gradients)
 }
 END_TEST
 
-/* ---- user ops --------------------------------------------------------------------------------------------------- */
+/* ---- custom ops ------------------------------------------------------------------------------------------------- */
 
 static void copies(tn_ctx *c) { (void)!tn_copy_from(c->out[0], c->in[0]); }
 static void exp_by_hand(tn_ctx *c)
@@ -375,7 +375,7 @@ OP(composed, .inputs = 1, .infer = like_input, .compose = drawing, .inplace = tr
 static const tn_op sizeless = {.name = "sizeless"};
 OP(empty, .inputs = 1);
 
-/* A forward may write through tn_data_mut or use ops; neither counts as a change behind the tape's back. */
+/* A forward may write through tn_data_mut or call ops; neither counts as an unrecorded change. */
 START_TEST(user_forwards)
 {
     tn_tensor *x = vector(3, 0), *h = tn_mul_scalar(x, 2);
@@ -450,10 +450,10 @@ END_TEST
 
 /* ---- memory and threads ----------------------------------------------------------------------------------------- */
 
-/* Whatever allocation fails, the one by which the stack of scopes grows among them, gradients are handed over once. */
+/* If any allocation fails, including the growth of the stack of scopes, gradients are delivered once. */
 START_TEST(handing_over)
 {
-    enum { MANY = 70 }; /* more than the stack has room for at first */
+    enum { MANY = 70 }; /* more than the initial capacity of the stack */
     bool reached = true;
     for (int64_t n = 0; reached; n++) {
         tn_faulty_memory_begin();
@@ -481,16 +481,16 @@ static void         *leaves_one(void *unused)
     tn_scope s = tn_scope_begin();
     pthread_setspecific(late, tn_keep(tn_zeros(TN_SHAPE(3))));
     tn_scope_end(s);
-    tn_ones(TN_SHAPE(100)), tn_no_grad_begin(), tn_scope_begin(); /* and scopes that nobody ends */
+    tn_ones(TN_SHAPE(100)), tn_no_grad_begin(), tn_scope_begin(); /* and scopes that are never ended */
     return NULL;
 }
 
-/* A destructor of the user's own thread data may run after Tenon's. */
+/* A destructor of the user's thread data may run after Tenon's. */
 START_TEST(threads_end_in_any_order)
 {
     tn_faulty_memory_begin();
     tn_set_cache_limit(SIZE_MAX);
-    tn_drop(tn_keep(tn_scalar(0))); /* Tenon's key is made first */
+    tn_drop(tn_keep(tn_scalar(0))); /* creates Tenon's key first */
     ck_assert_int_eq(pthread_key_create(&late, drop_late), 0);
     for (int i = 0; i < 3; i++) {
         pthread_t t;
@@ -499,11 +499,11 @@ START_TEST(threads_end_in_any_order)
     }
     pthread_key_delete(late);
     tn_scope_end((tn_scope){.mark = 0});
-    tn_faulty_memory_end(); /* says so if a block is still out */
+    tn_faulty_memory_end(); /* fails if a block is not freed */
 }
 END_TEST
 
-/* Threads count their passes alike, so a foreign node may bear the number of the pass that meets it. */
+/* Each thread numbers its passes from 1, so another thread's node may have the number of the pass that reaches it. */
 static void *reads_on(void *y)
 {
     tn_tensor *x = leaf(1);

@@ -1,4 +1,4 @@
-/* test_view_chains.c — gradients find their way back through chains of views and into the parts of a tensor. */
+/* test_view_chains.c — gradients through chains of views and into the parts of a tensor. */
 #include "tests/common/check_main.h"
 
 #include "autograd/autograd.h"
@@ -76,8 +76,8 @@ static link draw(tn_shape s)
     }
 }
 
-/* Beside the chain on the base goes the same chain with a dense copy after each step; and the gradient of a weighted
- * sum is, at each place, the sum of the weights of the elements that show it. */
+/* Compares a chain of views with the same chain with a dense copy after each step; the gradient of a weighted sum is, at
+ * each place, the sum of the weights of the elements that show it. */
 START_TEST(chains)
 {
     tn_seed((uint64_t)_i);
@@ -104,7 +104,7 @@ START_TEST(chains)
 }
 END_TEST
 
-/* Taking a tensor apart and using some parts twice: the parts' gradients meet in one buffer, beside other uses. */
+/* Splits a tensor and uses some parts twice: the parts' gradients are added in one buffer, together with other uses. */
 START_TEST(taken_apart)
 {
     enum { T = 300 };
@@ -123,7 +123,7 @@ START_TEST(taken_apart)
 }
 END_TEST
 
-/* Where windows overlap, an element's gradients are added from the first window to the last, however work is cut. */
+/* Where windows overlap, an element's gradients are added from the first window to the last, for any division of work. */
 START_TEST(windows_add_up_in_order)
 {
     for (int64_t window = 2; window <= 23; window += 3) { /* more windows than a window is long, and fewer */

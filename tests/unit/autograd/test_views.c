@@ -1,7 +1,7 @@
-/* test_views.c — views: each shows the elements that index arithmetic says, in the same memory. Chains of them, and
- * their gradients, are in test_view_chains.c; what holds for every op alike is in test_ops.c.
+/* test_views.c — views: each shows the elements given by index arithmetic, in the same memory. Chains of views, and
+ * their gradients, are in test_view_chains.c; checks that apply to every op are in test_ops.c.
  *
- * The bases hold 0, 1, 2 … in their memory, so that an element's value is its place. */
+ * The bases hold 0, 1, 2 … in their memory, so that an element's value is its position. */
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
 
@@ -11,7 +11,7 @@
 
 enum { BASES = 5, D0 = 3, D1 = 4, D2 = 5 };
 
-/* [3, 4, 5]: dense, permuted, cut out of a larger one, with steps, expanded */
+/* [3, 4, 5]: dense, permuted, a part of a larger tensor, with steps, expanded */
 static tn_tensor *base(int kind)
 {
     tn_tensor *x = NULL;
@@ -31,7 +31,7 @@ static tn_tensor *base(int kind)
 static const int64_t size[3] = {D0, D1, D2};
 static int64_t at(const tn_tensor *x, const int64_t *i) { return (int64_t)tn_get_at(x, TN_SHAPE(i[0], i[1], i[2])); }
 
-/* What a view should show, written down element by element. */
+/* The elements that a view should show. */
 static struct {
     int     n;
     int64_t v[4096];
@@ -195,7 +195,7 @@ START_TEST(orders)
 }
 END_TEST
 
-/* The strides that show x's elements, in order, as shape s, found by looking at where they are; false if none do. */
+/* The strides that show x's elements, in order, as shape s, found from their positions; false if no strides do. */
 static bool viewable(const tn_tensor *x, tn_shape s)
 {
     const int64_t n = tn_numel(x);
@@ -240,7 +240,7 @@ START_TEST(reshapes)
                 tn_scope_end(scope);
             }
     ck_assert_int_gt(shown, 0);
-    ck_assert_int_eq(copied == 0, _i == 0); /* only the dense one is seen under every shape */
+    ck_assert_int_eq(copied == 0, _i == 0); /* only the dense one has a view of every shape */
     for (int first = 0; first < 3; first++)
         for (int last = first; last < 3; last++) {
             tn_tensor *y = tn_flatten(x, first, last - 3);
@@ -263,7 +263,7 @@ START_TEST(dims_of_size_one)
         check(y, x, s);
         ck_assert(tn_shape_equal(tn_shape_of(tn_squeeze(y, dim)), tn_shape_of(x)));
         ck_assert(tn_shape_equal(tn_strides_of(tn_squeeze(y, TN_ALL)), tn_strides_of(x)));
-        ck_assert(tn_shape_equal(tn_shape_of(tn_squeeze(y, (d + 1) % 4)), s)); /* another size than 1 stays */
+        ck_assert(tn_shape_equal(tn_shape_of(tn_squeeze(y, (d + 1) % 4)), s)); /* a size other than 1 is kept */
     }
     tn_tensor *one = tn_expand(tn_narrow(x, 1, 2, 1), TN_SHAPE(2, -1, 4, D2));
     for (int64_t r = 0; r < 2; r++)
@@ -310,7 +310,7 @@ START_TEST(old_views_are_up_to_date)
 }
 END_TEST
 
-/* ---- what is refused --------------------------------------------------------------------------------------------- */
+/* ---- rejected calls ---------------------------------------------------------------------------------------------- */
 
 START_TEST(refused)
 {
@@ -333,7 +333,7 @@ START_TEST(refused)
     ck_refused(tn_contiguous(NULL), TN_EINVAL, "contiguous: input 0 is NULL");
     ck_refused(tn_clone(NULL), TN_EINVAL, "clone: input 0 is NULL");
     ck_refused(tn_to(NULL, TN_F64), TN_EINVAL, "to: input 0 is NULL");
-    /* a window of a window of … an expanded tensor: no memory, and still a size that is checked */
+    /* a window of a window of … an expanded tensor: it needs no memory, but its size is still checked */
     tn_tensor *huge = tn_expand(tn_zeros(TN_SHAPE(1)), TN_SHAPE((int64_t)1 << 40));
     ck_assert_ptr_nonnull(huge);
     ck_refused(tn_unfold(huge, 0, (int64_t)1 << 39, 1), TN_ESHAPE,
