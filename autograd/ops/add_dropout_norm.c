@@ -1,5 +1,5 @@
-/* add_dropout_norm — s = x + dropout(h) and y = layer_norm(s): the step between the parts of a Transformer's layer, with
- * one sweep through memory forward and one backward
+/* add_dropout_norm — s = x + dropout(h) and y = layer_norm(s): the step between the parts of a Transformer's layer,
+ * with one sweep through memory forward and one backward
  *
  *   With gs the gradient of s, the sum of its direct gradient and of layer norm's gradient from gy (layer_norm.c):
  *   gx = gs        gh = gs under the mask of h        gweight, gbias as in layer_norm

@@ -3,14 +3,15 @@
  *   gv = wᵀ gy,   gw = gy vᵀ,   gs = w (gw - Σ w gw),   gq = scale · gs k,   gk = scale · gsᵀ q,   gmask = gs
  *
  * q [..., T, D], k [..., S, D], v [..., S, E], leading dims broadcast; or all three packed in one, [B, T, 3, H, D], and
- * then the gradient is also one tensor. For gv, w is taken after the dropout, and the same dropout is applied to gw; for
- * gs, w is taken before it.
+ * then the gradient is also one tensor. For gv, w is taken after the dropout, and the same dropout is applied to gw;
+ * for gs, w is taken before it.
  *
  * Masked keys have no influence, even if they are NaN; a query whose keys are all masked gets 0, and gradient 0. The op
  * is streamed (core/products/attention.c): it computes w one block at a time, and keeps two values of each row for the
  * backward, the largest score and 1 / Σ exp, in a hidden second result. If w is requested, attention_and_weights also
- * computes it, from attention_scores, attention_weights (which implements the masks) and dropout. Gradients of gradients
- * use the same ops and select_matmul. Dropout uses the same random words for element i of w as the op dropout. */
+ * computes it, from attention_scores, attention_weights (which implements the masks) and dropout. Gradients of
+ * gradients use the same ops and select_matmul. Dropout uses the same random words for element i of w as the op
+ * dropout. */
 #include "autograd/rooms/attention_args.h"
 #include "autograd/rooms/room.h"
 #include "core/products/attention.h"

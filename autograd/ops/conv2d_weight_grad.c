@@ -1,5 +1,5 @@
-/* conv2d_weight_grad — the gradient of conv2d by its weight [O, C/groups, KH, KW], from x [N, C, H, W] and gy [N, O, OH,
- * OW]: each element is the product of gy and the x under that tap, summed over images and positions
+/* conv2d_weight_grad — the gradient of conv2d by its weight [O, C/groups, KH, KW], from x [N, C, H, W] and gy [N, O,
+ * OH, OW]: each element is the product of gy and the x under that tap, summed over images and positions
  *
  * With u the gradient of the result:   gx = input_grad(gy, u),  g_gy = conv2d(x, u) */
 #include "autograd/rooms/windows.h"

@@ -6,8 +6,8 @@
  *   mean: the sum of the losses divided by the sum of the w_t, or by the number of rows for probabilities
  *   gx_c = s (Σ a · softmax(x)_c - a_c)        gt_c = -s (1-ε) w_c l_c        s: gy, for the mean gy / that divisor
  *
- * Softmax is not stored: hidden results keep, for the backward, each row's largest x and log Σ exp(x - largest), and the
- * divisor and the count. If all targets are ignored or of weight 0, the mean and its gradient are 0. */
+ * Softmax is not stored: hidden results keep, for the backward, each row's largest x and log Σ exp(x - largest), and
+ * the divisor and the count. If all targets are ignored or of weight 0, the mean and its gradient are 0. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/losses.h"
 #include "core/kernels/vecmath.h"

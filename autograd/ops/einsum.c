@@ -7,8 +7,8 @@
  * The operands are multiplied pair by pair from the left. A letter that is in only one of the pair, and neither in the
  * output nor in a later operand, is summed first. The dims of a pair are sorted into those of both that stay (batch),
  * those of one (left, right) and those that are summed; then the product is a matmul [batch, left, summed] x [batch,
- * summed, right]; or a mul, if no dim is summed. Views of the operands suffice if left, right and summed have one letter
- * each. */
+ * summed, right]; or a mul, if no dim is summed. Views of the operands suffice if left, right and summed have one
+ * letter each. */
 #include "autograd/rooms/einsum_equation.h"
 
 typedef struct {

@@ -5,9 +5,10 @@
  *   gz = s (softmax(z) - a)        gx = gz W        gW = gzᵀ x        gb = Σ gz
  *
  * Rows that are not ignored are processed in blocks: the logits of a block are computed, converted to gz in place, and
- * multiplied into the gradients at once, if a gradient is needed. So memory holds one block of logits and the gradients,
- * which the backward only scales; they are hidden results, empty if not needed. The number of rows in a block depends
- * only on C. For bf16 the loss is f32, as are the sums. If all targets are ignored, the loss and the gradients are 0. */
+ * multiplied into the gradients at once, if a gradient is needed. So memory holds one block of logits and the
+ * gradients, which the backward only scales; they are hidden results, empty if not needed. The number of rows in a
+ * block depends only on C. For bf16 the loss is f32, as are the sums. If all targets are ignored, the loss and the
+ * gradients are 0. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/losses.h"
 #include "autograd/rooms/q8.h"

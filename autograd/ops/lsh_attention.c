@@ -15,7 +15,8 @@
  * models. As in theirs, L is rounded to the dtype, in each round and over the rounds, and the error is not corrected.
  *
  * Dropout is drawn for each element of [B, H, sorted, keys], as by the op dropout. Memory, for one head of one sequence
- * at a time: [sorted, keys] scores and rows of q, k and v; only L, a value for each position, is kept for the backward. */
+ * at a time: [sorted, keys] scores and rows of q, k and v; only L, a value for each position, is kept for the
+ * backward. */
 #include "autograd/long_texts.h"
 #include "autograd/rooms/room.h"
 #include "core/products/lsh_attention.h"

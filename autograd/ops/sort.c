@@ -2,8 +2,8 @@
  *
  *   gx = zeros, with gy at those indices (scatter_add)
  *
- * A heap holds the k best elements found, the worst on top; at the end it is emptied, the worst first, into the row from
- * its end. Equal elements keep their order, and NaN counts as the largest number. */
+ * A heap holds the k best elements found, the worst on top; at the end it is emptied, the worst first, into the row
+ * from its end. Equal elements keep their order, and NaN counts as the largest number. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {

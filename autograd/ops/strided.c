@@ -6,7 +6,8 @@
  *   strided_clear  y = x but y[at] = 0                 gx = strided_clear(gy)
  *   overwrite      y = x but y[at] = z                 gx = strided_clear(gy),  gz = strided(gy)
  *
- * Places that `at` selects more than once (expanded dims, overlapping windows) are added in the order of its elements. */
+ * Places that `at` selects more than once (expanded dims, overlapping windows) are added in the order of its
+ * elements. */
 #include "autograd/rooms/room.h"
 
 typedef tn__strided_args args_t;

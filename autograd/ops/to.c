@@ -2,9 +2,9 @@
  *
  *   gx = gy in x's dtype         (no gradient passes through an integer dtype)
  *
- * To a narrower floating dtype: rounded to nearest. From floating to integer: rounded towards 0; NaN gives 0, values out
- * of range give the nearest one that fits. From integer to a narrower integer, and from any dtype to u8: the low bits.
- * To bool: true if not 0. */
+ * To a narrower floating dtype: rounded to nearest. From floating to integer: rounded towards 0; NaN gives 0, values
+ * out of range give the nearest one that fits. From integer to a narrower integer, and from any dtype to u8: the low
+ * bits. To bool: true if not 0. */
 #include "autograd/rooms/room.h"
 
 typedef struct {

@@ -68,7 +68,8 @@ tn_tensor tn__step_weight(tn_tensor *w, int64_t steps);
 tn_tensor *tn__step_carried(tn_dtype dt, tn_shape s, const tn_tensor *g);
 /* x with its first n rows replaced by y. Made of ops. */
 tn_tensor *tn__step_replaced(tn_tensor *x, tn_tensor *y, int64_t n);
-/* For infer: raises "op: what is [..], but must be [..]: why". Checks that the sizes of the steps add up to `packed`. */
+/* For infer: raises "op: what is [..], but must be [..]: why". Checks that the sizes of the steps add up to
+ * `packed`. */
 bool tn__steps_fail(const tn_ctx *c, const char *what, const tn_tensor *x, tn_shape want, const char *why);
 bool tn__steps_sizes_fit(const tn_ctx *c, const tn_steps *a, int64_t packed, int64_t rows);
 

@@ -1,5 +1,5 @@
-/* samples.h — the type of the test data in each op's file. The library does not refer to the data, so the linker removes
- * it from users' programs; the tests refer to it by name. */
+/* samples.h — the type of the test data in each op's file. The library does not refer to the data, so the linker
+ * removes it from users' programs; the tests refer to it by name. */
 #ifndef TENON_AUTOGRAD_ROOMS_SAMPLES_H
 #define TENON_AUTOGRAD_ROOMS_SAMPLES_H
 

@@ -46,7 +46,8 @@ bool tn__add_to(tn__engine_run *r, tn_tensor **to, tn_tensor *g);
 tn_tensor *tn__own(tn_tensor *g, tn_dtype dt);
 /* Calls the hooks of a result or leaf on its gradient. */
 tn_status tn__hooked(tn__watch *w, int output, tn_tensor **g, const char *who);
-/* Adds g's rows at index, except where the index is skip, to the rows in *grad, *rows (NULL: none yet). False: raised. */
+/* Adds g's rows at index, except where the index is skip, to the rows in *grad, *rows (NULL: none yet). False:
+ * raised. */
 bool tn__rows_add(const tn_tensor *leaf, tn_tensor **grad, tn_tensor **rows, const tn_tensor *index, const tn_tensor *g,
                   int64_t skip);
 /* Runs the backward of n and adds its results to the gradients of the nodes and leaves that its inputs came from. */

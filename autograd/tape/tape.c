@@ -41,8 +41,8 @@ static void end_one(tn__node *n)
     tn__mem_put(n, n->bytes);
 }
 
-/* Freeing a node drops tensors, which drops their nodes, down to the start of the tape. So nodes are queued, and only the
- * outermost call empties the queue: a tape of a million ops is freed with constant stack. */
+/* Freeing a node drops tensors, which drops their nodes, down to the start of the tape. So nodes are queued, and only
+ * the outermost call empties the queue: a tape of a million ops is freed with constant stack. */
 static void node_end(tn__object *o)
 {
     tn__node *n = (tn__node *)(void *)o;

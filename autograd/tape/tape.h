@@ -89,7 +89,8 @@ void tn__autocast(const tn_op *op, int n, tn_tensor **in);
 void tn__used_begin(tn__used *u); /* u: zeroed, or from an earlier begin */
 void tn__used_end(const tn__used *u);
 bool tn__use(int n, tn_tensor *const *in); /* adds the leaves in an op's inputs to tn__tape.used; false: raised */
-/* True if no leaf has changed since it was used; false: raised. who: the tn_ function that ran the caller's function. */
+/* True if no leaf has changed since it was used; false: raised. who: the tn_ function that ran the caller's
+ * function. */
 bool tn__used_unchanged(const tn__used *u, const char *who);
 void tn__used_free(tn__used *u);
 

@@ -1,5 +1,5 @@
-/* test_choice.c — comparisons, logic and masks: NaN and infinities, promotion of dtypes, masks that broadcast, selection
- * by a mask from any layout, and tn_allclose. */
+/* test_choice.c — comparisons, logic and masks: NaN and infinities, promotion of dtypes, masks that broadcast,
+ * selection by a mask from any layout, and tn_allclose. */
 #include "autograd/autograd.h"
 #include "autograd/rooms/registry.h"
 #include "tests/common/check_main.h"

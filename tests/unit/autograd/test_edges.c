@@ -1,5 +1,5 @@
-/* test_edges.c — gradients at the limits of the dtypes: every value that is finite in PyTorch is finite here, in a plain
- * backward and in one that can be differentiated again. */
+/* test_edges.c — gradients at the limits of the dtypes: every value that is finite in PyTorch is finite here, in a
+ * plain backward and in one that can be differentiated again. */
 #include "autograd/autograd.h"
 #include "tests/common/check_main.h"
 

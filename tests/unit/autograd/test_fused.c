@@ -1,5 +1,5 @@
-/* test_fused.c — fused ops against the ops they replace: equal to the bit, or as close as the order of sums allows, with
- * any options, and without storing what they promise not to store. */
+/* test_fused.c — fused ops against the ops they replace: equal to the bit, or as close as the order of sums allows,
+ * with any options, and without storing what they promise not to store. */
 #include "core/tensor/tensor.h"
 #include "nn/nn.h"
 #include "tests/common/check_main.h"

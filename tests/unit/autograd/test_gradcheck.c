@@ -1,5 +1,5 @@
-/* test_gradcheck.c — the test of tn_gradcheck, on which the tests of all ops depend: it finds planted mistakes and names
- * their places, and reports none for correct gradients. */
+/* test_gradcheck.c — the test of tn_gradcheck, on which the tests of all ops depend: it finds planted mistakes and
+ * names their places, and reports none for correct gradients. */
 #include "autograd/autograd.h"
 #include "core/core.h"
 #include "tests/common/check_main.h"

@@ -1,5 +1,5 @@
-/* test_in_place.c — in-place ops and the views of the memory they write to: each gradient equals that of the same program
- * written without in-place ops; if the history is unknown, the call is rejected. */
+/* test_in_place.c — in-place ops and the views of the memory they write to: each gradient equals that of the same
+ * program written without in-place ops; if the history is unknown, the call is rejected. */
 #include "autograd/autograd.h"
 #include "core/tensor/tensor.h"
 #include "tests/common/check_main.h"

@@ -1,5 +1,5 @@
-/* test_losses.c — losses, normalisation and dropout compared with plain loops in f64, at the ends of the dtypes' ranges,
- * and where Tenon differs from PyTorch on purpose. */
+/* test_losses.c — losses, normalisation and dropout compared with plain loops in f64, at the ends of the dtypes'
+ * ranges, and where Tenon differs from PyTorch on purpose. */
 #include "autograd/autograd.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"

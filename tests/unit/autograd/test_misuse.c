@@ -1,6 +1,6 @@
-/* test_misuse.c — wrong calls of every public function of core.h and autograd.h: the code and text of the error, nothing
- * changed by the call, and nothing done while another error is set. Ops are called from the registry and by their names
- * in ops.h. */
+/* test_misuse.c — wrong calls of every public function of core.h and autograd.h: the code and text of the error,
+ * nothing changed by the call, and nothing done while another error is set. Ops are called from the registry and by
+ * their names in ops.h. */
 #include "autograd/autograd.h"
 #include "core/tensor/tensor.h"
 #include "tests/common/check_main.h"
@@ -64,8 +64,8 @@ static void same(const char *call, const char *when, const state *before)
     ck_assert_msg(!memcmp(before, &after, sizeof after), "%s%s has changed something", call, when);
 }
 
-/* Checks that the call raises this text (if it ends in …, only its start is compared), and that it does nothing while an
- * error is set. */
+/* Checks that the call raises this text (if it ends in …, only its start is compared), and that it does nothing while
+ * an error is set. */
 static void check(const char *call, tn_status code, const char *text, const state *before)
 {
     const char  *dots = strstr(text, "…");

@@ -47,7 +47,8 @@ static bool differentiable(tn__sample_kind k)
     return k == TN__ARG_REAL || k == TN__ARG_DISTINCT || k == TN__ARG_ROWSUM1;
 }
 
-/* True if this input can have this layout. Expanding makes equal values, which kinds with distinct ones must not have. */
+/* True if this input can have this layout. Expanding makes equal values, which kinds with distinct ones must not
+ * have. */
 static bool can(const case_ *c, int i, layout l)
 {
     tn__sample_kind k = c->s->kind[i];
@@ -383,8 +384,8 @@ START_TEST(chooses)
 }
 END_TEST
 
-/* In an autocast scope every op accepts some inputs in f32 and some in bf16: ops that need one dtype have chosen TN_JOIN
- * or more. TN_WIDE ops have no bf16 results. */
+/* In an autocast scope every op accepts some inputs in f32 and some in bf16: ops that need one dtype have chosen
+ * TN_JOIN or more. TN_WIDE ops have no bf16 results. */
 START_TEST(mixed)
 {
     const case_ *c = &good[_i];

@@ -45,7 +45,8 @@ static tn_tensor *f_cube(tn_tensor *x) { return tn_pow_scalar(x, 3); }
 static tn_tensor *f_halves(tn_tensor *x) { return tn_mul_scalar(x, 0.5); }
 static real       r_halves(real x) { return x / 2; }
 
-/* The change of the result, in units, by a rounded argument: the function's condition, |x f' / f|, where it is large. */
+/* The change of the result, in units, by a rounded argument: the function's condition, |x f' / f|, where it is
+ * large. */
 static real flat(real x) { return 0 * x; }
 static real c_gelu(real x) { return x < 0 ? x * x : 0; }
 static real c_gelu_tanh(real x) { return x < 0 ? 4 * fabsl(gelu_z(x)) : 0; }

@@ -1,6 +1,6 @@
 /* test_reductions.c — reductions, softmax and cumulative sums beyond the registry's samples: long sums, infinities and
- * NaN, ties, zeros in products, integers, and the same bits for every layout and number of threads where a row is longer
- * than a segment. */
+ * NaN, ties, zeros in products, integers, and the same bits for every layout and number of threads where a row is
+ * longer than a segment. */
 #include "autograd/autograd.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -376,8 +376,8 @@ static outcome run(int op, tn_tensor *x)
     return o;
 }
 
-/* [3, 2 · 16384 + 19, 2]: rows are longer than a segment along dim 1, and over all dims. In f64, whose sums would reveal
- * another order, and in f32. */
+/* [3, 2 · 16384 + 19, 2]: rows are longer than a segment along dim 1, and over all dims. In f64, whose sums would
+ * reveal another order, and in f32. */
 START_TEST(same_bits)
 {
     const int64_t rows = tn_test_slow() ? 16384 + 19 : 2 * 16384 + 19;

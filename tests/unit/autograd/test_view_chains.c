@@ -76,8 +76,8 @@ static link draw(tn_shape s)
     }
 }
 
-/* Compares a chain of views with the same chain with a dense copy after each step; the gradient of a weighted sum is, at
- * each place, the sum of the weights of the elements that show it. */
+/* Compares a chain of views with the same chain with a dense copy after each step; the gradient of a weighted sum is,
+ * at each place, the sum of the weights of the elements that show it. */
 START_TEST(chains)
 {
     tn_seed((uint64_t)_i);
@@ -123,7 +123,8 @@ START_TEST(taken_apart)
 }
 END_TEST
 
-/* Where windows overlap, an element's gradients are added from the first window to the last, for any division of work. */
+/* Where windows overlap, an element's gradients are added from the first window to the last, for any division of
+ * work. */
 START_TEST(windows_add_up_in_order)
 {
     for (int64_t window = 2; window <= 23; window += 3) { /* more windows than a window is long, and fewer */
