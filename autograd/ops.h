@@ -204,8 +204,7 @@ TN_API tn_tensor *tn_stack_list(int dim, int n, tn_tensor *const *in);
  * Return the number of views, at most `room` (more is an error); 0 on error. */
 TN_API int tn_split(tn_tensor *x, int64_t size, int dim, int room, tn_tensor **out);
 TN_API int tn_chunk(tn_tensor *x, int64_t chunks, int dim, int room, tn_tensor **out);
-/* Adds before[i] and after[i] elements of `value` at the ends of dim i; a negative count removes elements. before and
- * after have one entry for each dim. */
+/* Adds before[i] and after[i] elements of `value` at dim i; negative counts remove elements. One entry for each dim. */
 TN_API tn_tensor *tn_pad(tn_tensor *x, tn_shape before, tn_shape after, double value);
 TN_API tn_tensor *tn_tril(tn_tensor *x, int64_t diagonal); /* zero above the diagonal of the last two dims */
 TN_API tn_tensor *tn_triu(tn_tensor *x, int64_t diagonal);

@@ -8,9 +8,8 @@
 extern "C" {
 #endif
 
-/* One layer in one direction over packed sequences: sorted by length and laid out by time. The first steps of all
- * sequences come first, the longest sequence first, then the second steps of the sequences that have one, up to the
- * last step of the longest. */
+/* One layer in one direction over packed sequences, sorted by length and laid out by time: the first step of each
+ * sequence, the longest sequence first, then the second step of each sequence that has one, up to the last step. */
 typedef struct tn_steps_args {
     int            zero_;
     tn_tensor     *x; /* [packed, gates · H]: W_ih x + b of all steps. Gates: rnn 1, lstm 4 (i f g o), gru 3 (r z n) */
