@@ -150,7 +150,7 @@ static bool apply_word(const tn_subword *s, work *k, tn_text word, tn_string *to
     int64_t n = 0;
     tn__point(word.at, word.bytes, &bytes);
     if (bytes == word.bytes || tn__strings_find(&s->glossaries, word.at, word.bytes) >= 0) return write(s, k, word, to);
-    if (word.bytes >= INT32_MAX) return tn_raise(TN_EUNSUPPORTED, "tn_subword_apply: a word of 2 GiB"), false;
+    if (word.bytes >= INT32_MAX) return tn_raise(TN_EUNSUPPORTED, "tn_subword_apply: a word has 2 GiB or more"), false;
     if (!tn__grown((void *)&k->node, &k->node_room, (int64_t)word.bytes + 1, sizeof *k->node)) return false;
     for (size_t at = 0; at < word.bytes; at += bytes, n++) {
         tn__point(word.at + at, word.bytes - at, &bytes);
@@ -295,7 +295,7 @@ tn_status tn_subword_set_separator(tn_subword *s, const char *separator)
     if (tn__blocked()) return tn__self.error;
     if (!s || !separator || !*separator || strchr(separator, ' '))
         return tn_raise(TN_EINVAL, "tn_subword_set_separator: %s",
-                        s ? "the separator must be a text without blanks" : "s is NULL");
+                        s ? "the separator must be a text without spaces" : "s is NULL");
     tn_string text = {0};
     if (tn_string_add(&text, tn_text_of(separator)) != TN_OK) return tn__self.error;
     tn_string_free(&s->separator);
@@ -307,11 +307,11 @@ tn_status tn_subword_set_glossaries(tn_subword *s, int n, const char *const *glo
 {
     if (tn__blocked()) return tn__self.error;
     if (!s || n < 0 || n > 1000 || (n && !glossaries))
-        return tn_raise(TN_EINVAL, "tn_subword_set_glossaries: %s", s ? "give 0 to 1000 texts" : "s is NULL");
+        return tn_raise(TN_EINVAL, "tn_subword_set_glossaries: %s", s ? "expected 0 to 1000 glossaries" : "s is NULL");
     tn__strings all = {0};
     for (int i = 0; i < n && tn__self.error == TN_OK; i++) {
         if (!glossaries[i] || !*glossaries[i] || strchr(glossaries[i], ' '))
-            tn_raise(TN_EINVAL, "tn_subword_set_glossaries: glossary %d must be a text without blanks", i);
+            tn_raise(TN_EINVAL, "tn_subword_set_glossaries: glossary %d must be a text without spaces", i);
         else tn__strings_add(&all, glossaries[i], strlen(glossaries[i]));
     }
     tn__strings *old = tn__self.error == TN_OK ? &s->glossaries : &all;
@@ -334,7 +334,8 @@ tn_status tn_subword_set_vocabulary(tn_subword *s, const tn_word_counts *v, int6
     if (tn__blocked()) return tn__self.error;
     if (!s) return tn_raise(TN_EINVAL, "tn_subword_set_vocabulary: s is NULL");
     if (v && s->version == 1)
-        return tn_raise(TN_EUNSUPPORTED, "tn_subword_set_vocabulary: these codes are of version 0.1; learn them anew");
+        return tn_raise(TN_EUNSUPPORTED,
+                        "tn_subword_set_vocabulary: codes of version 0.1 have no vocabulary; learn new codes");
     size_t    n = s->symbols.n + 1;
     uint8_t  *known = v && v->words.n ? tn__mem_zeroed(n) : NULL;
     tn_string text = {0};

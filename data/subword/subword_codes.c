@@ -69,7 +69,7 @@ tn_status tn_subword_merge_at(const tn_subword *s, int64_t i, tn_text *left, tn_
     if (tn__blocked()) return tn__self.error;
     if (!s || !left || !right) return tn_raise(TN_EINVAL, "tn_subword_merge_at: an argument is NULL");
     if (i < 0 || i >= s->merges)
-        return tn_raise(TN_EINDEX, "tn_subword_merge_at: merge %lld; there are %lld", (long long)i,
+        return tn_raise(TN_EINDEX, "tn_subword_merge_at: i is %lld, but there are %lld merges", (long long)i,
                         (long long)s->merges);
     *left = tn__strings_at(&s->symbols, s->merge[i].left);
     *right = tn__strings_at(&s->symbols, s->merge[i].right);
@@ -87,7 +87,7 @@ static bool all_utf8(const tn_subword *s, const char *path)
             const tn_text t = tn__strings_at(&s->symbols, side ? s->merge[i].right : s->merge[i].left);
             if (tn_utf8_valid(t.at, t.bytes) == t.bytes) continue;
             tn_raise(TN_EFORMAT,
-                     "tn_subword_save: '%s': the piece %s is not UTF-8, as codes are; convert the text that it was "
+                     "tn_subword_save: '%s': the subword %s is not UTF-8; convert the text that it was "
                      "learned from, for example with iconv -f latin1 -t utf-8",
                      path ? path : "", tn__quote(shown, t.at, t.bytes, 40));
             return false;
@@ -136,8 +136,8 @@ static bool read_merge(tn_subword *s, const tn__reader *r, tn_text line)
     char        shown[TN__QUOTED];
     if (tn_utf8_valid(line.at, line.bytes) < line.bytes || !blank || blank == line.at || blank + 1 == end ||
         memchr(blank + 1, ' ', (size_t)(end - blank - 1))) {
-        tn_raise(TN_EFORMAT, "%s: line %lld is %s, expected two pieces of a word in UTF-8 with a blank between them",
-                 r->label, (long long)r->line, tn__quote(shown, line.at, line.bytes, 60));
+        tn_raise(TN_EFORMAT, "%s: line %lld is %s, expected two subwords in UTF-8 separated by a space", r->label,
+                 (long long)r->line, tn__quote(shown, line.at, line.bytes, 60));
         return false;
     }
     if (s->merges >= INT32_MAX) return tn_raise(TN_EFORMAT, "%s: too many merges", r->label), false;
@@ -154,7 +154,7 @@ static bool read_codes(tn_subword *s, tn__reader *r)
         if (r->line == 1 && starts_with(line, "#version:")) {
             char shown[TN__QUOTED];
             if ((s->version = version_of(line))) continue;
-            tn_raise(TN_EUNSUPPORTED, "%s: %s; versions 0.1 and 0.2 are known", r->label,
+            tn_raise(TN_EUNSUPPORTED, "%s: %s, expected version 0.1 or 0.2", r->label,
                      tn__quote(shown, line.at, line.bytes, 60));
             return false;
         }

@@ -47,10 +47,10 @@ tn_status tn_word_counts_add(tn_word_counts *w, tn_text word, int64_t times)
     if (!w || !word.at || !word.bytes || times < 0)
         return tn_raise(TN_EINVAL, "tn_word_counts_add: %s",
                         !w          ? "w is NULL"
-                        : times < 0 ? "a word cannot occur less than 0 times"
+                        : times < 0 ? "times is negative"
                                     : "the word is empty");
     if (memchr(word.at, ' ', word.bytes) || memchr(word.at, '\n', word.bytes))
-        return tn_raise(TN_EINVAL, "tn_word_counts_add: a word with a blank or a line's end in it");
+        return tn_raise(TN_EINVAL, "tn_word_counts_add: the word contains a space or a line end");
     add(w, word, times);
     return tn__self.error;
 }
@@ -72,7 +72,7 @@ static bool add_line(tn_word_counts *w, tn_text line, const char *who, int64_t n
         size_t n = 0;
         while (at + n < line.bytes && !ends_word(line.at[at + n])) n++;
         if (n > MOST_WORD)
-            return tn_raise(TN_EFORMAT, "%s: line %lld has a word of %zu bytes, the limit is %d: is this a text?", who,
+            return tn_raise(TN_EFORMAT, "%s: line %lld has a word of %zu bytes, expected at most %d in a text", who,
                             (long long)number, n, MOST_WORD),
                    false;
         if (n && !add(w, (tn_text){line.at + at, n}, 1)) return false;
@@ -128,7 +128,7 @@ tn_status tn_word_counts_load(tn_word_counts *w, const char *path)
     while (tn__reader_line(&r, &line)) {
         char shown[TN__QUOTED];
         if (!parse(line, &word, &times)) {
-            tn_raise(TN_EFORMAT, "%s: line %lld is %s, expected a word, a blank and how often it occurs", r.label,
+            tn_raise(TN_EFORMAT, "%s: line %lld is %s, expected a word, a space and its count", r.label,
                      (long long)r.line, tn__quote(shown, line.at, line.bytes, 60));
             break;
         }

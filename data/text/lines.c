@@ -36,7 +36,7 @@ static bool read_block(tn__reader *r, size_t left)
 static bool too_long(const tn__reader *r, size_t bytes)
 {
     if (!r->most || (int64_t)bytes <= r->most) return false;
-    tn_raise(TN_EFORMAT, "%s: line %lld has more than %lld bytes: is this a text with line ends?", r->label,
+    tn_raise(TN_EFORMAT, "%s: line %lld has more than %lld bytes; expected a text with line ends", r->label,
              (long long)r->line + 1, (long long)r->most);
     return true;
 }

@@ -9,7 +9,7 @@
 uint32_t tn_utf8_next(const char *text, size_t bytes, size_t *at, bool *valid)
 {
     if (!text || !at || *at >= bytes)
-        return tn_raise(TN_EINVAL, "tn_utf8_next: there is no text at .at"), TN_REPLACEMENT;
+        return tn_raise(TN_EINVAL, "tn_utf8_next: text or at is NULL, or *at is not before the end"), TN_REPLACEMENT;
     const unsigned char *p = (const unsigned char *)text + *at;
     const size_t         n = bytes - *at;
     uint32_t             c = p[0], low = 0x80, high = 0xbf; /* bounds of the second byte */
@@ -33,7 +33,7 @@ uint32_t tn_utf8_next(const char *text, size_t bytes, size_t *at, bool *valid)
 
 int tn_utf8_put(uint32_t c, char to[4])
 {
-    if (!tn__not_null("tn_utf8_put", "the place for the bytes", to)) return 0;
+    if (!tn__not_null("tn_utf8_put", "to", to)) return 0;
     if (c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff)) c = TN_REPLACEMENT;
     if (c < 0x80) return to[0] = (char)c, 1;
     const int n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;

@@ -43,8 +43,8 @@ bool tn__charsmap_read(tn__charsmap *m, const char *who, const void *blob, size_
     const unsigned char *p = blob;
     const size_t         trie = bytes >= 4 ? little_endian(p) : 0;
     if (bytes < 8 || trie % 4 || trie < 4 || trie > bytes - 4)
-        return tn_raise(TN_EFORMAT, "%s: precompiled_charsmap has %zu bytes, its table %zu: it is cut or damaged", who,
-                        bytes, trie),
+        return tn_raise(TN_EFORMAT, "%s: precompiled_charsmap has %zu bytes, its table %zu; it is truncated or damaged",
+                        who, bytes, trie),
                false;
     m->units = trie / 4, m->bytes = bytes - 4 - trie;
     m->unit = tn__mem_get(trie);

@@ -106,7 +106,7 @@ static const struct form *find(const char *who, const char *kind)
     for (int i = 0; i < FORMS; i++)
         if (!strcmp(forms[i].name, kind)) return forms + i;
     tn_raise(TN_EINVAL,
-             "%s: '%.40s' is no form of conversation: expected llama2, llama3, chatml, qwen2, mistral or zephyr", who,
+             "%s: unknown kind of conversation '%.40s', expected llama2, llama3, chatml, qwen2, mistral or zephyr", who,
              kind);
     return NULL;
 }
@@ -134,10 +134,10 @@ static int role_of(const char *who, const struct form *f, const tn_message *m, i
     int r = 0;
     while (r < ROLES && m[i].role && strcmp(role_names[r], m[i].role) != 0) r++;
     if (!m[i].role || !m[i].content || r == ROLES)
-        tn_raise(TN_EINVAL, "%s: message %lld has %s, expected system, user or assistant, and a text", who,
-                 (long long)i, m[i].role && m[i].content ? "another role" : "no role or no text");
+        tn_raise(TN_EINVAL, "%s: message %lld has %s, expected the role system, user or assistant, and a text", who,
+                 (long long)i, m[i].role && m[i].content ? "an unknown role" : "no role or no content");
     else if (r == SYSTEM && (!f->before[SYSTEM] || (f->system_in_user && i)))
-        tn_raise(TN_EINVAL, "%s: %s has no message of the system%s", who, f->name,
+        tn_raise(TN_EINVAL, "%s: %s allows no system message%s", who, f->name,
                  f->before[SYSTEM] ? " but the first" : "");
     else return r;
     return -1;
@@ -158,7 +158,7 @@ static bool write(const char *who, const struct form *f, int64_t n, const tn_mes
             continue;
         }
         if (f->alternate && r != (told++ % 2 ? ASSISTANT : USER))
-            return tn_raise(TN_EINVAL, "%s: message %lld is the %s's, but in %s user and assistant take turns", who,
+            return tn_raise(TN_EINVAL, "%s: message %lld has the role %s, but in %s user and assistant alternate", who,
                             (long long)i, role_names[r], f->name),
                    false;
         if (!add(to, f->before[r])) return false;

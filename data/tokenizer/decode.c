@@ -94,7 +94,7 @@ static bool add_one(const tn_tokenizer *t, int32_t id, const tn_decode_args *o, 
 static bool there(const tn_tokenizer *t, const char *who, int64_t i, int32_t id)
 {
     if (id >= 0 && (uint32_t)id < t->pieces.n) return true;
-    tn_raise(TN_EINDEX, "%s: number %lld is %d, but the pieces have numbers from 0 to %lld", who, (long long)i, id,
+    tn_raise(TN_EINDEX, "%s: ids[%lld] is %d, expected a token id from 0 to %lld", who, (long long)i, id,
              (long long)t->pieces.n - 1);
     return false;
 }
@@ -144,7 +144,7 @@ tn_status tn_tokenizer_decode_next(const tn_tokenizer *t, tn_text_stream *d, int
     if (tn__blocked()) return tn__self.error;
     const char *who = "tn_tokenizer_decode_next";
     if (!t || !d || !to) return tn_raise(TN_EINVAL, "%s: a pointer is NULL", who);
-    if (d->bytes < 0 || d->bytes > 4) return tn_raise(TN_EINVAL, "%s: d did not begin with zeros", who);
+    if (d->bytes < 0 || d->bytes > 4) return tn_raise(TN_EINVAL, "%s: d was not initialised with zeros", who);
     if (!there(t, who, 0, id)) return tn__self.error;
     const tn_decode_args o = {TN_NO_DEFAULTS_};
     if (skipped(t, id, &o)) return tn_string_add(to, (tn_text){"", 0}); /* a text, though empty */
@@ -171,7 +171,8 @@ tn_status tn_tokenizer_decode_end(tn_text_stream *d, tn_string *to)
 {
     if (tn__blocked()) return tn__self.error;
     if (!d || !to || d->bytes < 0 || d->bytes > 4)
-        return tn_raise(TN_EINVAL, "tn_tokenizer_decode_end: %s", d && to ? "d did not begin with zeros" : "NULL");
+        return tn_raise(TN_EINVAL, "tn_tokenizer_decode_end: %s",
+                        d && to ? "d was not initialised with zeros" : "NULL");
     const bool half = d->bytes > 0 && d->held[0] != ' ';
     if (half && tn_string_add_valid(to, (tn_text){d->held, (size_t)d->bytes}) < 0) return tn__self.error;
     *d = (tn_text_stream){0};

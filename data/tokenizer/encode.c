@@ -150,7 +150,7 @@ static bool one_text(const tn_tokenizer *t, tn__encoding *s, const char *text, s
 {
     if (!text && bytes) return tn_raise(TN_EINVAL, "tn_tokenizer_encode: the text is NULL"), false;
     if (bytes > INT32_MAX / 4)
-        return tn_raise(TN_EINVAL, "tn_tokenizer_encode: the text has %zu bytes, more than %d: encode it in parts",
+        return tn_raise(TN_EINVAL, "tn_tokenizer_encode: the text has %zu bytes, more than %d; encode it in parts",
                         bytes, INT32_MAX / 4),
                false;
     const size_t good = bytes ? tn_utf8_valid(text, bytes) : 0, before = s->tokens;
@@ -195,8 +195,8 @@ static bool cut(part text[2], int64_t most, const tn_encode_args *o)
         keep[which] -= over;
         if (keep[which] < 0)
             return tn_raise(TN_EINVAL,
-                            "tn_tokenizer_encode: the %s text has %lld pieces, but %lld must go to fit in "
-                            "max_length, which is %lld: cut the other, too",
+                            "tn_tokenizer_encode: the %s text has %lld tokens, but %lld must be removed to fit "
+                            ".max_length, which is %lld; cut the other text, too",
                             which ? "second" : "first", (long long)text[which].n, (long long)over,
                             (long long)o->max_length),
                    false;
@@ -234,7 +234,7 @@ static bool frame(const tn_tokenizer *t, tn__encoding *s, part text[2], const tn
     int64_t   extra = 0, n = text[0].n + text[1].n;
     for (int i = 0; i < parts; i++) extra += template[i].text < 0;
     if (o->max_length && o->max_length < extra)
-        return tn_raise(TN_EINVAL, "tn_tokenizer_encode: max_length is %lld, but the template alone adds %lld pieces",
+        return tn_raise(TN_EINVAL, "tn_tokenizer_encode: .max_length is %lld, but the template alone adds %lld tokens",
                         (long long)o->max_length, (long long)extra),
                false;
     if (o->max_length && !cut(text, o->max_length - extra, o)) return false;
@@ -242,7 +242,7 @@ static bool frame(const tn_tokenizer *t, tn__encoding *s, part text[2], const tn
     n = text[0].n + text[1].n + extra;
     const int64_t padding = o->pad_to > n ? o->pad_to - n : 0;
     if (padding && t->role.pad < 0)
-        return tn_raise(TN_EINVAL, "tn_tokenizer_encode: pad_to is set, but this tokenizer has no padding token"),
+        return tn_raise(TN_EINVAL, "tn_tokenizer_encode: .pad_to is set, but this tokenizer has no padding token"),
                false;
 
     const size_t total = (size_t)(n + padding), bytes = (total + 3) / 4;
@@ -269,17 +269,18 @@ static bool args_fit(const tn_tokenizer *t, const tn_encode_args *o)
 {
     if (o->max_length < 0 || o->pad_to < 0 || o->pad_to > INT32_MAX)
         return tn_raise(TN_EINVAL, "tn_tokenizer_encode: %s is %lld, expected 0 (none) to %d",
-                        o->max_length < 0 ? "max_length" : "pad_to",
+                        o->max_length < 0 ? ".max_length" : ".pad_to",
                         (long long)(o->max_length < 0 ? o->max_length : o->pad_to), INT32_MAX),
                false;
     if ((o->sample != 0 || o->nth) && (t->kind != TN_UNIGRAM || t->sentence.cut || !(o->sample >= 0) || o->nth < 0))
-        return tn_raise(TN_EINVAL, "tn_tokenizer_encode: sample and nth are 0 or more, and for TN_UNIGRAM of a .model"),
+        return tn_raise(TN_EINVAL,
+                        "tn_tokenizer_encode: .sample and .nth must be 0 or more, and are for TN_UNIGRAM of a .model"),
                false;
     if (o->pairs || (o->pair_bytes && !o->pair) || (unsigned)o->cut > TN_CUT_SECOND)
-        return tn_raise(TN_EINVAL, o->pairs ? "tn_tokenizer_encode: .pairs are for tn_tokenizer_batch: give .pair"
+        return tn_raise(TN_EINVAL, o->pairs ? "tn_tokenizer_encode: .pairs is for tn_tokenizer_batch; use .pair"
                                    : o->pair_bytes && !o->pair
-                                       ? "tn_tokenizer_encode: .pair_bytes is given, but .pair is NULL"
-                                       : "tn_tokenizer_encode: .cut is none of those that there are"),
+                                       ? "tn_tokenizer_encode: .pair_bytes is set, but .pair is NULL"
+                                       : "tn_tokenizer_encode: .cut is not a tn_cut"),
                false;
     return true;
 }
@@ -332,7 +333,7 @@ static bool collect(const tn_tokenizer *t, tn_encoding *e, int64_t n, const char
 {
     const char *const *const pairs = o->pairs;
     if (o->pair || o->pair_bytes)
-        return tn_raise(TN_EINVAL, "tn_tokenizer_batch: .pair is for tn_tokenizer_encode: give .pairs"), false;
+        return tn_raise(TN_EINVAL, "tn_tokenizer_batch: .pair is for tn_tokenizer_encode; use .pairs"), false;
     o->pairs = NULL;
     for (int64_t i = 0; i < n; i++) {
         const char *text = texts[i];
@@ -349,7 +350,7 @@ static bool collect(const tn_tokenizer *t, tn_encoding *e, int64_t n, const char
     }
     if (t->role.pad >= 0 || to->ids.n == n * to->width) return true;
     return tn_raise(TN_EINVAL, "tn_tokenizer_batch: the texts differ in length, but this tokenizer has no padding "
-                               "token: encode them one by one"),
+                               "token; encode them one by one"),
            false;
 }
 

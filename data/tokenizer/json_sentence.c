@@ -52,7 +52,7 @@ static bool base64(const char *who, const char *s, size_t n, tn_string *to)
 
 static bool read_charsmap(tn_tokenizer *t, const char *who, const tn_json *v)
 {
-    if (t->charsmap.units) return tn__unsupported(who, "the normalizer", "Precompiled, twice");
+    if (t->charsmap.units) return tn__unsupported(who, "the normalizer", "a second Precompiled");
     const tn_json *map = tn_json_get(v, "precompiled_charsmap");
     tn_string      blob = {0};
     const char    *s = tn_json_string_or(map, "");
@@ -92,7 +92,7 @@ static bool read_step(tn_tokenizer *t, const char *who, const tn_json *v)
     const char *type = type_of(v);
     tn__step    step = {TN__STEP_LOWER, false, false, "", "", 0, 0, 0};
     if (tn_error() != TN_OK) return false;
-    if (t->steps == TN__STEPS) return tn__unsupported(who, "the normalizer", "too long");
+    if (t->steps == TN__STEPS) return tn__unsupported(who, "the normalizer", "more than 12 steps");
     size_t i = 0;
     while (i < sizeof simple / sizeof *simple && !is(simple[i].name, type)) i++;
     if (i < sizeof simple / sizeof *simple) {
@@ -208,8 +208,7 @@ bool tn__json_unigram(tn_tokenizer *t, const char *who, const tn_json *model)
     t->sentence.fallback = tn_json_bool_or(tn_json_get(model, "byte_fallback"), false);
     t->unknown = (int32_t)tn_json_i64_or(unknown, -1);
     if (t->unknown >= n || t->unknown < -1)
-        return tn_raise(TN_EFORMAT, "%s: unk_id is %d, but the pieces have numbers from 0 to %lld", who, t->unknown,
-                        (long long)n - 1),
+        return tn_raise(TN_EFORMAT, "%s: unk_id is %d, but token ids are 0 to %lld", who, t->unknown, (long long)n - 1),
                false;
     if (!tn__grown((void *)&t->type, &t->type_room, n + 1, 1) ||
         !tn__grown((void *)&t->wide, &t->wide_room, n + 1, sizeof *t->wide))
@@ -220,7 +219,7 @@ bool tn__json_unigram(tn_tokenizer *t, const char *who, const tn_json *model)
         t->wide[i] = tn_json_double(tn_json_at(v, 1));
         if (tn_error() != TN_OK) return false;
         if (!(t->wide[i] > -1e30 && t->wide[i] < 1e30))
-            return tn_raise(TN_EFORMAT, "%s: the score of piece %lld is no number", who, (long long)i), false;
+            return tn_raise(TN_EFORMAT, "%s: the score of token %lld is not a finite number", who, (long long)i), false;
     }
     for (; i < n; i++) t->type[i] = TN_TYPE_CONTROL, t->wide[i] = 0;
     return true;
@@ -241,8 +240,8 @@ static bool read_strip(tn_tokenizer *t, const char *who, const tn_json *v, const
         return tn__unsupported(who, "the content of the decoder's Strip", content);
     if (start < 0 || start > 1 || stop)
         return tn__unsupported(who, "the decoder", "Strip of more than the first space");
-    if (start && !d->fused) return tn__unsupported(who, "the decoder", "Strip of each piece: Fuse is not before it");
-    if (start && t->sentence.decode_space) return tn__unsupported(who, "the decoder", "Strip behind Metaspace");
+    if (start && !d->fused) return tn__unsupported(who, "the decoder", "Strip of each token, without Fuse before it");
+    if (start && t->sentence.decode_space) return tn__unsupported(who, "the decoder", "Strip after Metaspace");
     t->sentence.decode_space |= start == 1;
     return true;
 }
@@ -292,7 +291,6 @@ bool tn__json_decoder(tn_tokenizer *t, const char *who, const tn_json *v)
     for (; at; at = list ? tn_json_next(at) : NULL)
         if (!read_decoder(t, who, at, &d)) return false;
     if (tn_error() != TN_OK) return false;
-    if (!d.spaces) return tn__unsupported(who, "the decoder", "one that leaves \"\xe2\x96\x81\" as it is");
-    return d.bytes || !has_bytes(t) ||
-           tn__unsupported(who, "the decoder", "one without ByteFallback, though pieces are bytes");
+    if (!d.spaces) return tn__unsupported(who, "the decoder", "one that keeps \"\xe2\x96\x81\"");
+    return d.bytes || !has_bytes(t) || tn__unsupported(who, "the decoder", "one without ByteFallback for byte tokens");
 }

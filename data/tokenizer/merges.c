@@ -48,10 +48,10 @@ bool tn__merge_texts(tn_tokenizer *t, const char *who, const char *a, size_t na,
                         tn__quote(qa, a, na, 40), tn__quote(qb, b, nb, 40),
                         left < 0    ? "the first"
                         : right < 0 ? "the second"
-                                    : "what they make"),
+                                    : "the two together"),
                false;
     if (tn__merges_put(&t->merges, (int32_t)left, (int32_t)right, (int32_t)becomes)) return true;
-    return tn_raise(TN_EFORMAT, "%s: the merge of %s and %s is there twice", who, tn__quote(qa, a, na, 40),
+    return tn_raise(TN_EFORMAT, "%s: duplicate merge of %s and %s", who, tn__quote(qa, a, na, 40),
                     tn__quote(qb, b, nb, 40)),
            false;
 }

@@ -66,7 +66,7 @@ static bool read_spec(const char *who, tn_text file, spec *s)
                        : !s->escape                         ? "escape_whitespaces: false"
                        : s->surface.bytes > TN__SURFACE     ? "an unk_surface of more than 64 bytes"
                                                             : NULL;
-    if (what) tn_raise(TN_EUNSUPPORTED, "%s: the model asks for %s, which Tenon does not do", who, what);
+    if (what) tn_raise(TN_EUNSUPPORTED, "%s: the model requires %s, which Tenon does not support", who, what);
     return !what;
 }
 
@@ -86,10 +86,10 @@ static bool read_piece(tn_tokenizer *t, const char *who, tn_text message, bool c
     if (tn_error() != TN_OK) return false;
     if (i >= TN__VOCAB_MOST) return tn_raise(TN_EUNSUPPORTED, "%s: more than %d pieces", who, TN__VOCAB_MOST), false;
     if (!text.bytes || memchr(text.at, 0, text.bytes) || tn_utf8_valid(text.at, text.bytes) < text.bytes)
-        return tn_raise(TN_EFORMAT, "%s: piece %u is %s", who, i,
-                        !text.bytes                      ? "empty"
-                        : memchr(text.at, 0, text.bytes) ? "not without a NUL"
-                                                         : "not UTF-8"),
+        return tn_raise(TN_EFORMAT, "%s: piece %u %s", who, i,
+                        !text.bytes                      ? "is empty"
+                        : memchr(text.at, 0, text.bytes) ? "contains a NUL"
+                                                         : "is not UTF-8"),
                false;
     if (type < TN_TYPE_NORMAL || type > TN_TYPE_BYTE)
         return tn_raise(TN_EFORMAT, "%s: piece %u has the type %lld, expected 1 to 6", who, i, (long long)type), false;
@@ -99,8 +99,8 @@ static bool read_piece(tn_tokenizer *t, const char *who, tn_text message, bool c
     t->type[i] = (uint8_t)type, t->score[i] = score;
     const int64_t id = tn__strings_add(&t->pieces, text.at, text.bytes);
     if (id >= 0 && id != i)
-        tn_raise(TN_EFORMAT, "%s: the piece %s has two numbers, %lld and %u", who,
-                 tn__quote(q, text.at, text.bytes, 40), (long long)id, i);
+        tn_raise(TN_EFORMAT, "%s: the piece %s has two ids, %lld and %u", who, tn__quote(q, text.at, text.bytes, 40),
+                 (long long)id, i);
     if (id != i) return false;
     return type != TN_TYPE_CONTROL ||
            tn__tokenizer_add(t, (tn__added){.id = (int32_t)i, .special = true, .hidden = !control});
@@ -112,8 +112,7 @@ static bool read_model(tn_tokenizer *t, const char *who, tn_text file, const spe
     for (tn__field f; tn__proto_next(&p, &f);)
         if (f.number == PIECES && !read_piece(t, who, tn__proto_text(&p, &f), control)) return false;
     if (tn_error() != TN_OK) return false;
-    if (!t->pieces.n)
-        return tn_raise(TN_EFORMAT, "%s: there are no pieces: this is no model of SentencePiece", who), false;
+    if (!t->pieces.n) return tn_raise(TN_EFORMAT, "%s: no pieces found; not a SentencePiece model", who), false;
     if (!tn__charsmap_read(&t->charsmap, who, s->charsmap.at, s->charsmap.bytes)) return false;
     tn__sentence *r = &t->sentence;
     r->squeeze = s->squeeze, r->space = s->prefix ? TN__SPACE_EACH : TN__SPACE_NEVER;
@@ -122,7 +121,7 @@ static bool read_model(tn_tokenizer *t, const char *who, tn_text file, const spe
     r->decode_space = s->prefix || s->squeeze, r->decode_all = s->squeeze;
     t->step[t->steps++].kind = TN__STEP_SENTENCE;
     if (!tn__tokenizer_ready(t, who)) return false;
-    if (t->unknown < 0) return tn_raise(TN_EFORMAT, "%s: no piece is of the type UNKNOWN", who), false;
+    if (t->unknown < 0) return tn_raise(TN_EFORMAT, "%s: no piece has the type UNKNOWN", who), false;
     const int32_t n = (int32_t)t->pieces.n;
     if (s->bos >= 0 && s->bos < n && t->type[s->bos] == TN_TYPE_CONTROL) t->role.first = (int32_t)s->bos;
     if (s->eos >= 0 && s->eos < n && t->type[s->eos] == TN_TYPE_CONTROL) t->role.last = (int32_t)s->eos;

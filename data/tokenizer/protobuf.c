@@ -15,14 +15,14 @@ static bool varint(tn__proto *p, uint64_t *value)
         if (b < 0x80) return p->rest.at += i + 1, p->rest.bytes -= i + 1, true;
     }
     return tn_raise(TN_EFORMAT,
-                    "%s: a number breaks off, or has more than 64 bits: this is no such file, or a part of one",
+                    "%s: a number is truncated or has more than 64 bits; the file is damaged or of another kind",
                     p->who),
            false;
 }
 
 static bool fixed(tn__proto *p, size_t n, uint64_t *value)
 {
-    if (p->rest.bytes < n) return tn_raise(TN_EFORMAT, "%s: a number breaks off", p->who), false;
+    if (p->rest.bytes < n) return tn_raise(TN_EFORMAT, "%s: a number is truncated", p->who), false;
     *value = 0;
     for (size_t i = 0; i < n; i++) *value |= (uint64_t)(unsigned char)p->rest.at[i] << 8 * i;
     p->rest.at += n, p->rest.bytes -= n;
@@ -35,14 +35,14 @@ bool tn__proto_next(tn__proto *p, tn__field *f)
     if (!p->rest.bytes || tn_error() != TN_OK || !varint(p, &key)) return false;
     *f = (tn__field){.number = (uint32_t)(key >> 3), .wire = (tn__proto_wire)(key & 7)};
     if (key >> 3 == 0 || key >> 3 >= 1u << 29)
-        return tn_raise(TN_EFORMAT, "%s: a field has the number %llu", p->who, (unsigned long long)(key >> 3)), false;
+        return tn_raise(TN_EFORMAT, "%s: invalid field number %llu", p->who, (unsigned long long)(key >> 3)), false;
     switch ((int)f->wire) {
     case TN__PROTO_INT: return varint(p, &f->value);
     case TN__PROTO_64: return fixed(p, 8, &f->value);
     case TN__PROTO_32: return fixed(p, 4, &f->value);
     case TN__PROTO_BYTES: break;
     default:
-        return tn_raise(TN_EFORMAT, "%s: field %u is of kind %d, which no such file has", p->who, f->number,
+        return tn_raise(TN_EFORMAT, "%s: field %u has wire type %d, expected 0, 1, 2 or 5", p->who, f->number,
                         (int)f->wire),
                false;
     }
@@ -60,7 +60,7 @@ bool tn__proto_next(tn__proto *p, tn__field *f)
 static bool is(const tn__proto *p, const tn__field *f, tn__proto_wire wire)
 {
     if (f->wire == wire) return true;
-    tn_raise(TN_EFORMAT, "%s: field %u is of kind %d, expected %d", p->who, f->number, (int)f->wire, (int)wire);
+    tn_raise(TN_EFORMAT, "%s: field %u has wire type %d, expected %d", p->who, f->number, (int)f->wire, (int)wire);
     return false;
 }
 

@@ -57,8 +57,7 @@ static bool score_merges(tn_tokenizer *t, const char *who)
         if (i && t->score[order[i]] != t->score[order[i - 1]]) place = i;
         ok = t->merges.n + LONGEST < TN__VOCAB_MOST
                  ? put_splits(t, order[i], place)
-                 : (tn_raise(TN_EUNSUPPORTED, "%s: the pieces are made of more than %d pairs", who, TN__VOCAB_MOST),
-                    false);
+                 : (tn_raise(TN_EUNSUPPORTED, "%s: the tokens need more than %d merges", who, TN__VOCAB_MOST), false);
     }
     tn__mem_put(order, (n + 1) * sizeof *order);
     return ok;
@@ -84,11 +83,12 @@ static bool check_piece(const tn_tokenizer *t, const char *who, uint32_t i, size
 {
     const int    type = t->type ? t->type[i] : TN_TYPE_NORMAL;
     const size_t most = t->score && type == TN_TYPE_NORMAL ? LONGEST : LONGEST_OTHER;
-    if (n > most) return tn_raise(TN_EUNSUPPORTED, "%s: piece %u has %zu bytes: more than %zu", who, i, n, most), false;
+    if (n > most)
+        return tn_raise(TN_EUNSUPPORTED, "%s: token %u has %zu bytes, expected at most %zu", who, i, n, most), false;
     if (t->score && !isfinite(t->score[i]))
-        return tn_raise(TN_EFORMAT, "%s: the score of piece %u is no number", who, i), false;
+        return tn_raise(TN_EFORMAT, "%s: the score of token %u is not a finite number", who, i), false;
     if (type == TN_TYPE_UNUSED && t->kind == TN_SENTENCE_BPE && has_text(t, i))
-        return tn_raise(TN_EUNSUPPORTED, "%s: piece %u is of the type UNUSED, which byte-pair encoding does not do",
+        return tn_raise(TN_EUNSUPPORTED, "%s: token %u has the type UNUSED, which byte-pair encoding does not support",
                         who, i),
                false;
     return true;

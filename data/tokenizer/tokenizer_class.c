@@ -16,7 +16,7 @@ bool tn__needs_json(const char *who, const char *what, const char *value)
 {
     char q[TN__QUOTED];
     return tn_raise(TN_EUNSUPPORTED,
-                    "%s: %s is %s, which Tenon heeds in a tokenizer.json only: make one with transformers' "
+                    "%s: %s is %s, which Tenon supports only in a tokenizer.json; create one with transformers' "
                     "AutoTokenizer.from_pretrained(folder).save_pretrained(folder)",
                     who, what, tn__quote(q, value, strlen(value), 60)),
            false;
@@ -189,7 +189,7 @@ static bool add_numbers(tn_tokenizer *t, const char *who, const tn__says *s)
         int64_t id = 0;
         for (const char *c = tn_json_key(v); *c; c++) {
             if (*c < '0' || *c > '9' || id > TN__VOCAB_MOST)
-                return tn__needs_json(who, "a number of added_tokens_decoder", tn_json_key(v));
+                return tn__needs_json(who, "a token id of added_tokens_decoder", tn_json_key(v));
             id = 10 * id + (*c - '0');
         }
         if (!add_numbered(t, who, s, tn_json_string(tn_json_need(v, "content")), id, v)) return false;
@@ -241,7 +241,7 @@ bool tn__class_rules(tn_tokenizer *t, const char *who, const tn__says *s, tn__cl
     if (class == TN__CLASS_BERT && id[CLS] >= 0 && id[SEP] >= 0) tn__template_frame(t, id[CLS], id[SEP], false);
     if (class == TN__CLASS_ROBERTA) {
         if (id[CLS] < 0 || id[SEP] < 0)
-            return tn_raise(TN_EFORMAT, "%s: %s, which RoBERTa has around each text, is not in the vocabulary", who,
+            return tn_raise(TN_EFORMAT, "%s: %s, which RoBERTa adds around each text, is not in the vocabulary", who,
                             id[CLS] < 0 ? "<s>" : "</s>"),
                    false;
         tn__template_frame(t, id[CLS], id[SEP], true);
@@ -283,10 +283,11 @@ static bool bert_beside(tn_tokenizer *t, const char *who, const tn__says *s)
     said = is_said(s, "tokenize_chinese_chars", &chinese) || said;
     said = is_said(s, "strip_accents", &strips) || said;
     if (said && !t->normalizes)
-        return tn_raise(TN_EUNSUPPORTED,
-                        "%s: tokenizer_config.json speaks of BERT's normalizer, which tokenizer.json does not have: "
-                        "take do_lower_case, strip_accents and tokenize_chinese_chars out, if the latter is right",
-                        who),
+        return tn_raise(
+                   TN_EUNSUPPORTED,
+                   "%s: tokenizer_config.json has options of BERT's normalizer, which tokenizer.json does not have; "
+                   "remove do_lower_case, strip_accents and tokenize_chinese_chars if tokenizer.json is right",
+                   who),
                false;
     t->lower = lower, t->chinese = chinese;
     if (strip) t->strip_said = is_null(strip) ? TN_FROM_FILE : strips ? TN_YES : TN_NO;

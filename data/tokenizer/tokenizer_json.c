@@ -12,7 +12,7 @@ static bool is(const char *a, const char *b) { return strcmp(a, b) == 0; }
 static bool affix(const char *who, const tn_json *v, char to[TN__AFFIX], uint32_t *bytes)
 {
     const char *text = tn_json_string_or(v, "");
-    if (strlen(text) >= TN__AFFIX) return tn__unsupported(who, "an affix of pieces", text);
+    if (strlen(text) >= TN__AFFIX) return tn__unsupported(who, "an affix of tokens", text);
     *bytes = (uint32_t)strlen(text);
     memcpy(to, text, *bytes);
     return tn_error() == TN_OK;
@@ -30,8 +30,8 @@ static bool fits(const table *x, int64_t id)
 {
     if (id >= 0 && id < x->n) return true;
     if (tn_error() == TN_OK)
-        tn_raise(TN_EFORMAT, "%s: a piece has the number %lld, expected 0 to %lld: so few pieces leave no such gaps",
-                 x->who, (long long)id, (long long)x->n - 1);
+        tn_raise(TN_EFORMAT, "%s: a token has the id %lld, expected 0 to %lld for a vocabulary of this size", x->who,
+                 (long long)id, (long long)x->n - 1);
     return false;
 }
 
@@ -40,7 +40,7 @@ static bool enter(table *x, const char *text, int64_t id)
     char q[TN__QUOTED];
     if (!fits(x, id)) return false;
     if (x->text[id] && !is(x->text[id], text))
-        return tn_raise(TN_EFORMAT, "%s: %s has the number %lld, which another piece has", x->who,
+        return tn_raise(TN_EFORMAT, "%s: %s has the id %lld, which another token has", x->who,
                         tn__quote(q, text, strlen(text), 40), (long long)id),
                false;
     x->text[id] = text;
@@ -68,7 +68,7 @@ static bool fill(tn_tokenizer *t, table *x, const tn_json *vocab, const tn_json 
         const int64_t id = tn__strings_add(&t->pieces, text, strlen(text));
         if (id == i) continue;
         if (id >= 0)
-            tn_raise(TN_EFORMAT, "%s: the piece %s has two numbers, %lld and %lld", x->who,
+            tn_raise(TN_EFORMAT, "%s: the token %s has two ids, %lld and %lld", x->who,
                      tn__quote(q, text, strlen(text), 40), (long long)id, (long long)i);
         return false;
     }
@@ -84,7 +84,7 @@ static bool read_pieces(tn_tokenizer *t, const char *who, const tn_json *vocab, 
                false;
     const int64_t count = tn_json_count(vocab) + tn_json_count(added);
     table         x = {who, NULL, 2 * count + 1000};
-    if (count > TN__VOCAB_MOST) return tn_raise(TN_EUNSUPPORTED, "%s: more than %d pieces", who, TN__VOCAB_MOST), false;
+    if (count > TN__VOCAB_MOST) return tn_raise(TN_EUNSUPPORTED, "%s: more than %d tokens", who, TN__VOCAB_MOST), false;
     x.text = tn__mem_zeroed((size_t)x.n * sizeof(char *));
     const bool ok = x.text && fill(t, &x, vocab, added);
     tn__mem_put(x.text, (size_t)x.n * sizeof(char *));
@@ -109,7 +109,7 @@ bool tn__json_added(tn_tokenizer *t, const char *who, const tn_json *a, int64_t 
 {
     const bool normalized = tn_json_bool_or(tn_json_get(a, "normalized"), !a && !special);
     if (normalized && renames(t, tn_tokenizer_piece(t, id)))
-        return tn__unsupported(who, "an added token that is looked for in normalized text", tn_tokenizer_piece(t, id));
+        return tn__unsupported(who, "an added token to match in normalized text", tn_tokenizer_piece(t, id));
     const tn__added x = {.id = (int32_t)id,
                          .normalized = normalized,
                          .special = tn_json_bool_or(tn_json_get(a, "special"), special),
@@ -145,8 +145,7 @@ static bool read_merges(tn_tokenizer *t, const char *who, const tn_json *merges)
             const char *space = strchr(a, ' ');
             if (!space || strchr(space + 1, ' ')) {
                 if (tn_error() == TN_OK)
-                    tn_raise(TN_EFORMAT, "%s: merge %u is not two pieces with a space between them", who,
-                             t->merges.n + 1);
+                    tn_raise(TN_EFORMAT, "%s: merge %u is not two tokens separated by a space", who, t->merges.n + 1);
                 return false;
             }
             na = (size_t)(space - a), b = space + 1;
@@ -192,7 +191,7 @@ static bool read_regex(tn_tokenizer *t, const char *who, const tn_json *list)
     const tn_json *split = tn_json_at(list, 0), *bytes = tn_json_at(list, 1);
     const char    *type = tn_json_string_or(tn_json_get(split, "type"), "");
     if (tn_json_count(list) != 2 || !is(type, "Split"))
-        return tn__unsupported(who, "the pre_tokenizer", "another sequence than Split and ByteLevel");
+        return tn__unsupported(who, "the pre_tokenizer", "a sequence other than Split and ByteLevel");
     const tn_json *regex = tn_json_get(tn_json_get(split, "pattern"), "Regex");
     const char    *how = tn_json_string_or(regex, "");
     t->splitter = tn__splitter_of(how);
@@ -203,7 +202,7 @@ static bool read_regex(tn_tokenizer *t, const char *who, const tn_json *list)
         return tn__unsupported(who, "the pre_tokenizer", "Split and then ByteLevel's own regex");
     t->split = TN__SPLIT_BYTES, t->kind = TN_BYTE_BPE;
     t->prefix_space = tn_json_bool_or(tn_json_get(bytes, "add_prefix_space"), true);
-    if (t->prefix_space) return tn__unsupported(who, "the pre_tokenizer", "add_prefix_space behind Split");
+    if (t->prefix_space) return tn__unsupported(who, "the pre_tokenizer", "add_prefix_space after Split");
     return tn_error() == TN_OK;
 }
 
@@ -264,13 +263,13 @@ static bool read_parts(tn_tokenizer *t, const char *who, const tn_json *v, const
         if (piece) {
             const tn_json *ids = tn_json_get(tn_json_get(special, id), "ids");
             const int64_t  k = tn_json_count(ids) == 1 ? tn_json_i64(tn_json_at(ids, 0)) : tn_tokenizer_id(t, id);
-            if (tn_json_count(ids) > 1) return tn__unsupported(who, "a special token of several pieces", id);
+            if (tn_json_count(ids) > 1) return tn__unsupported(who, "a special token with several ids", id);
             x.id = k >= 0 && k < tn_tokenizer_size(t) ? (int32_t)k : -1;
         }
         if (tn_error() != TN_OK) return false;
         if (!inner || *n == TN__TEMPLATE_PARTS || segment < 0 || segment > 1 || (piece && x.id < 0) ||
             (text && !is(id, "A") && !is(id, "B")) || (text && is(id, "B") && to == t->single))
-            return tn_raise(TN_EFORMAT, "%s: the post_processor's template: part %d is not a text or a piece", who,
+            return tn_raise(TN_EFORMAT, "%s: the post_processor's template: part %d is not a text or a token", who,
                             *n + 1),
                    false;
         to[(*n)++] = x;
@@ -283,7 +282,7 @@ static int32_t processed(const tn_tokenizer *t, const tn_json *v)
 {
     const int64_t id = tn_json_i64(tn_json_at(v, 1));
     if (tn_error() == TN_OK && (!v || id < 0 || id >= tn_tokenizer_size(t)))
-        tn_raise(TN_EFORMAT, "the post_processor names a piece %lld that is not there", (long long)id);
+        tn_raise(TN_EFORMAT, "the post_processor's token id %lld is not in the vocabulary", (long long)id);
     return (int32_t)id;
 }
 

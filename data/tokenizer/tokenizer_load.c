@@ -85,7 +85,7 @@ static bool read_vocab_txt(tn_tokenizer *t, lines *x)
         const int64_t id = tn__strings_add(&t->pieces, line, n);
         if (id < 0) return false;
         if (id != before)
-            return tn_raise(TN_EFORMAT, "%s: line %lld: %s is there already, in line %lld", x->who, (long long)x->line,
+            return tn_raise(TN_EFORMAT, "%s: line %lld: %s is a duplicate of line %lld", x->who, (long long)x->line,
                             tn__quote(q, line, n, 40), (long long)id + 1),
                    false;
     }
@@ -102,7 +102,7 @@ static bool read_merges_txt(tn_tokenizer *t, lines *x)
         const char  *space = memchr(line, ' ', n);
         const size_t a = space ? (size_t)(space - line) : 0, b = space ? n - a - 1 : 0;
         if (!a || !b || memchr(space + 1, ' ', b))
-            return tn_raise(TN_EFORMAT, "%s: line %lld is not two pieces with a space between them", x->who,
+            return tn_raise(TN_EFORMAT, "%s: line %lld is not two tokens separated by a space", x->who,
                             (long long)x->line),
                    false;
         if (!tn__merge_texts(t, x->who, line, a, space + 1, b)) return false;
@@ -151,7 +151,7 @@ static bool read_vocab_json(tn_tokenizer *t, const char *path)
     const size_t  bytes = (size_t)(n + 1) * sizeof(char *);
     const char  **text = n && n <= TN__VOCAB_MOST ? tn__mem_zeroed(bytes) : NULL;
     if (!text && tn_error() == TN_OK)
-        tn_raise(TN_EFORMAT, "%s: expected an object of at most %d pieces and their numbers", who, TN__VOCAB_MOST);
+        tn_raise(TN_EFORMAT, "%s: expected an object of 1 to %d tokens and their ids", who, TN__VOCAB_MOST);
     for (const tn_json *m = text ? tn_json_first(v) : NULL; m; m = tn_json_next(m)) {
         const int64_t id = tn_json_i64(m);
         if (tn_error() == TN_OK && id >= 0 && id < n && !text[id] && *tn_json_key(m)) {
@@ -159,7 +159,7 @@ static bool read_vocab_json(tn_tokenizer *t, const char *path)
             continue;
         }
         if (tn_error() == TN_OK)
-            tn_raise(TN_EFORMAT, "%s: %s has the number %lld, expected each from 0 to %lld once", who,
+            tn_raise(TN_EFORMAT, "%s: %s has the id %lld, expected each id from 0 to %lld once", who,
                      tn__quote(q, tn_json_key(m), strlen(tn_json_key(m)), 40), (long long)id, (long long)n - 1);
         break;
     }
@@ -294,8 +294,8 @@ tn_tokenizer *tn_tokenizer_load_run(const char *path, tn_tokenizer_config o)
     const bool lowers = o.lowercase && t->lower != (o.lowercase == TN_YES);
     const bool strips = o.strip_accents && t->strip != (o.strip_accents == TN_YES);
     if ((lowers || strips || o.slow) && !t->normalizes) {
-        tn_raise(TN_EINVAL, "tn_tokenizer_load: lowercase, strip_accents and slow are for tokenizers with BERT's "
-                            "normalizer, which this one does not have");
+        tn_raise(TN_EINVAL, "tn_tokenizer_load: .lowercase, .strip_accents and .slow are for tokenizers with "
+                            "BERT's normalizer, which this one does not have");
         return tn_tokenizer_free(t), NULL;
     }
     if (lowers) t->lower = !t->lower, t->strip = t->strip_said ? t->strip : t->lower;

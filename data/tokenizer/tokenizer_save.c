@@ -384,7 +384,7 @@ tn_status tn_tokenizer_save(const tn_tokenizer *t, const char *folder)
 {
     if (tn__blocked()) return tn__self.error;
     if (!t || !folder || !*folder)
-        return tn_raise(TN_EINVAL, "tn_tokenizer_save: %s", t ? "the folder is not named" : "t is NULL");
+        return tn_raise(TN_EINVAL, "tn_tokenizer_save: %s", t ? "folder is NULL or empty" : "t is NULL");
     if (save_lists(t, folder) && save_json(t, folder, "special_tokens_map.json", write_special) &&
         save_json(t, folder, "tokenizer_config.json", write_config))
         save_json(t, folder, "tokenizer.json", write_tokenizer);

@@ -103,7 +103,7 @@ static bool read_source(work *w, const tn__source *source)
         if (!tn__source_read(source, block + carried, at, left)) return false;
         const char *zero = memchr(block + carried, 0, left);
         if (zero)
-            return tn_raise(TN_EFORMAT, "%s: byte %lld is NUL: this is no text, or not in UTF-8", source->label,
+            return tn_raise(TN_EFORMAT, "%s: byte %lld is NUL; expected a text in UTF-8", source->label,
                             (long long)at + (zero - (block + carried))),
                    false;
         at += (int64_t)left, w->read += (int64_t)left;
@@ -140,8 +140,8 @@ static bool count_all(work *w, int n, const tn__source *sources)
     for (int i = 1; i < w->threads; i++)
         if (!add_up(w->counters, w->counters + i)) return false;
     if (w->counters->words.word.n) return true;
-    return tn_raise(TN_EFORMAT, "%s: there is not one word in %s", sources->label,
-                    n > 1 ? "it, nor in the other texts" : "the text"),
+    return tn_raise(TN_EFORMAT, "%s: no words found in %s", sources->label,
+                    n > 1 ? "this or the other texts" : "the text"),
            false;
 }
 
@@ -169,14 +169,14 @@ static bool add_special(tn_tokenizer *t, const tn_tokenizer_train_args *how)
             return false;
     }
     if (t->pieces.n >= how->vocab_size)
-        return tn_raise(TN_EINVAL, "tn_tokenizer_train: vocab_size is %lld, but the special tokens alone are %u",
+        return tn_raise(TN_EINVAL, "tn_tokenizer_train: .vocab_size is %lld, but there are %u special tokens",
                         (long long)how->vocab_size, t->pieces.n),
                false;
     t->unknown = t->kind == TN_BYTE_BPE ? -1 : (int32_t)tn_tokenizer_id(t, unknown);
     if (t->unknown >= 0 || t->kind == TN_BYTE_BPE) return true;
     return tn_raise(TN_EINVAL,
-                    "tn_tokenizer_train: %s is not among the special tokens: what stands for a word that "
-                    "cannot be spelled?",
+                    "tn_tokenizer_train: %s is not among the special tokens; words that cannot be "
+                    "encoded need it",
                     unknown),
            false;
 }
@@ -189,10 +189,10 @@ static bool check(const tn_tokenizer_train_args *how)
                        : (unsigned)how->kind > TN_UNIGRAM                 ? "kind"
                                                                           : NULL;
     if (how->kind == TN_SENTENCE_BPE)
-        return tn_raise(TN_EUNSUPPORTED, "tn_tokenizer_train: TN_SENTENCE_BPE is read, but not trained: TN_UNIGRAM and "
-                                         "TN_BPE are"),
+        return tn_raise(TN_EUNSUPPORTED, "tn_tokenizer_train: TN_SENTENCE_BPE cannot be trained; use TN_UNIGRAM "
+                                         "or TN_BPE"),
                false;
-    if (what) tn_raise(TN_EINVAL, "tn_tokenizer_train: %s is negative or too large", what);
+    if (what) tn_raise(TN_EINVAL, "tn_tokenizer_train: .%s is negative or too large", what);
     return !what;
 }
 

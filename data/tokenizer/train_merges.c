@@ -83,7 +83,7 @@ static int64_t pair_of(work *w, int32_t a, int32_t b)
     size_t         at = tn__mix(key) & (w->slots - 1);
     for (; w->slot[at]; at = (at + 1) & (w->slots - 1))
         if (w->pairs[w->slot[at] - 1].key == key) return w->slot[at] - 1;
-    if (w->n_pairs >= UINT32_MAX / 2) return tn_raise(TN_EUNSUPPORTED, "more than 2^31 pairs of pieces"), -1;
+    if (w->n_pairs >= UINT32_MAX / 2) return tn_raise(TN_EUNSUPPORTED, "more than 2^31 pairs of tokens"), -1;
     if (!tn__grown((void *)&w->pairs, &w->pair_room, (int64_t)w->n_pairs + 1, sizeof *w->pairs)) return -1;
     w->pairs[w->n_pairs] = (pair){.key = key};
     w->slot[at] = (uint32_t)++w->n_pairs;
@@ -97,7 +97,7 @@ static bool add_place(work *w, pair *p, uint32_t word)
     if (at) {
         w->unused = w->places[at].next;
     } else {
-        if (w->n_places >= UINT32_MAX - 1) return tn_raise(TN_EUNSUPPORTED, "too many different words"), false;
+        if (w->n_places >= UINT32_MAX - 1) return tn_raise(TN_EUNSUPPORTED, "too many distinct words"), false;
         if (!tn__grown((void *)&w->places, &w->place_room, (int64_t)w->n_places + 2, sizeof *w->places)) return false;
         at = (uint32_t)++w->n_places;
     }
@@ -243,8 +243,8 @@ static bool add_letters(work *w, const tn__counted *words, letters *x, const tn_
             if (x->id[k][c] && !(x->count[c] ? add_letter(w, x, c, k) : (x->id[k][c] = 0, true))) return false;
     if (w->t->pieces.n > how->vocab_size)
         return tn_raise(TN_EINVAL,
-                        "tn_tokenizer_train: vocab_size is %lld, but the special tokens (%u) and the letters "
-                        "(%u) alone are more: raise it, or lower alphabet",
+                        "tn_tokenizer_train: .vocab_size is %lld, but the special tokens (%u) and the characters "
+                        "(%u) alone are more; raise it, or lower .alphabet",
                         (long long)how->vocab_size, before_letters, w->t->pieces.n - before_letters),
                false;
     return true;

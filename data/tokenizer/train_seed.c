@@ -149,7 +149,7 @@ static int common(const suffixes *x, uint32_t a, uint32_t b)
 static bool add_letter(suffixes *x, uint32_t c, int64_t weight)
 {
     if (x->n >= UINT32_MAX - 64)
-        return tn_raise(TN_EUNSUPPORTED, "tn_tokenizer_train: the different words have too many letters"), false;
+        return tn_raise(TN_EUNSUPPORTED, "tn_tokenizer_train: the distinct words have too many characters"), false;
     if (!tn__grown((void *)&x->letter, &x->letter_room, (int64_t)x->n + 1, sizeof *x->letter) ||
         !tn__grown((void *)&x->weight, &x->weight_room, (int64_t)x->n + 1, sizeof *x->weight))
         return false;
@@ -336,7 +336,8 @@ bool tn__train_unigram(tn_tokenizer *t, const tn__counted *words, const tn_token
     const uint32_t wanted = (uint32_t)how->vocab_size - t->pieces.n;
     bool           ok = tn__unigram_seed(&u, words, how);
     if (ok && u.letters > wanted)
-        tn_raise(TN_EINVAL, "tn_tokenizer_train: vocab_size is %lld, but the text has %u letters and %u special tokens",
+        tn_raise(TN_EINVAL,
+                 "tn_tokenizer_train: .vocab_size is %lld, but the text has %u characters and %u special tokens",
                  (long long)how->vocab_size, u.letters, t->pieces.n),
             ok = false;
     ok = ok && tn__unigram_rounds(&u, (uint32_t)how->vocab_size, how);

@@ -99,7 +99,7 @@ bool tn__unigram_nth(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w
     const int    most = s->nth + 1;
     int64_t      bytes;
     if (most > NTH_MOST || !tn__mul_i64((int64_t)(n + 1) * most, sizeof(way), &bytes))
-        return tn_raise(TN_EINVAL, "tn_tokenizer_encode: nth is %d, expected 0 to %d", s->nth, NTH_MOST - 1), false;
+        return tn_raise(TN_EINVAL, "tn_tokenizer_encode: .nth is %d, expected 0 to %d", s->nth, NTH_MOST - 1), false;
     way *x = tn__mem_get((size_t)bytes);
     if (!x) return false;
     for (size_t i = 0; i < (n + 1) * (size_t)most; i++) x[i] = (way){0, -1, 0, 0};
@@ -111,9 +111,7 @@ bool tn__unigram_nth(const tn_tokenizer *t, tn__encoding *s, const tn__a_word *w
                       (way){x[i * (size_t)most + (size_t)r].sum + k.score, (int32_t)i, k.id, r});
     int  rank = s->nth;
     bool ok = x[n * (size_t)most + (size_t)rank].begin >= 0;
-    if (!ok)
-        tn_raise(TN_EINDEX, "tn_tokenizer_encode: nth is %d, but there are fewer ways to put this text together",
-                 s->nth);
+    if (!ok) tn_raise(TN_EINDEX, "tn_tokenizer_encode: .nth is %d, but this text has fewer segmentations", s->nth);
     for (size_t at = n; ok && at > 0;) {
         const way here = x[at * (size_t)most + (size_t)rank];
         s->path[at].begin = here.begin, s->path[at].id = here.id;

@@ -7,7 +7,7 @@
 bool tn__unsupported(const char *who, const char *where, const char *what)
 {
     char q[TN__QUOTED];
-    return tn_raise(TN_EUNSUPPORTED, "%s: %s is %s, which Tenon does not do", who, where,
+    return tn_raise(TN_EUNSUPPORTED, "%s: %s is %s, which Tenon does not support", who, where,
                     tn__quote(q, what, strlen(what), 60)),
            false;
 }

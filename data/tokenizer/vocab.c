@@ -122,7 +122,7 @@ int64_t tn_vocab_id(const tn_vocab *v, const char *word, size_t bytes)
 static bool there(const char *who, const tn_vocab *v, int64_t id)
 {
     if (v && id >= 0 && id < v->words.n) return true;
-    if (v) tn_raise(TN_EINDEX, "%s: there is no word %lld, only 0 to %u", who, (long long)id, v->words.n - 1);
+    if (v) tn_raise(TN_EINDEX, "%s: the word id is %lld, expected 0 to %u", who, (long long)id, v->words.n - 1);
     return false;
 }
 

@@ -43,12 +43,12 @@ fill=("$bert" fill -k 1 "The [MASK].")
 
 # ---- texts ----
 
-none="'empty': there is not one word in the text"
+none="'empty': no words found in the text"
 says 3 "bert: tn_tokenizer_train: $none" "${train[@]}" --text empty --out none
 says 3 "bert: tn_tokenizer_train: ${none/empty/blank}" "${train[@]}" --text blank --out none
-says 3 "bert: tn_tokenizer_train: 'empty': there is not one word in it, nor in the other texts" \
+says 3 "bert: tn_tokenizer_train: 'empty': no words found in this or the other texts" \
     "${train[@]}" --text empty blank --out none
-says 3 "bert: tn_tokenizer_train: 'binary': byte 5 is NUL: this is no text, or not in UTF-8" \
+says 3 "bert: tn_tokenizer_train: 'binary': byte 5 is NUL; expected a text in UTF-8" \
     "${train[@]}" --text binary --out none
 says 5 "bert: tn_tokenizer_train: 'missing': cannot open: no such file or folder (errno 2)" \
     "${train[@]}" --text text missing --out none
@@ -56,10 +56,10 @@ says 3 "bert: tn_corpus_open: there is no text in empty" "${train[@]}" --text te
 says 3 "bert: 'document' is one document, but guessing the next sentence needs sentences of others: put an empty line \
 between documents, or train with --objective roberta, which needs none" \
     "${given[@]}" --text document --vocab model --out one
-says 3 "bert: tn_corpus_open: 'line': line 1 has more than 16777216 bytes: is this a text with line ends?" \
+says 3 "bert: tn_corpus_open: 'line': line 1 has more than 16777216 bytes; expected a text with line ends" \
     bash -c "ulimit -v 1000000; exec \"\$@\"" - "${given[@]}" --vocab model --text line --out none
-says 1 "bert: tn_tokenizer_train: vocab_size is 20, but the special tokens (5) and the letters (53) alone are more: \
-raise it, or lower alphabet" "${train[@]}" --vocab-size 20 --text text --out none
+says 1 "bert: tn_tokenizer_train: .vocab_size is 20, but the special tokens (5) and the characters (53) alone are more; \
+raise it, or lower .alphabet" "${train[@]}" --vocab-size 20 --text text --out none
 leaves one corpus.tokens
 leaves none corpus.tokens # the text that --valid stood beside was good
 
@@ -93,15 +93,15 @@ head -n 1 err | grep -qF "note: 'latin1': 400 sentences are not UTF-8" ||
 for type in wordpiece bpe byte-bpe; do
     learn=("$tokenize" train --no-progress --type $type --out new)
     says 3 "tokenize: tn_tokenizer_train: $none" "${learn[@]}" empty
-    says 3 "tokenize: tn_tokenizer_train: 'binary': byte 5 is NUL: this is no text, or not in UTF-8" \
+    says 3 "tokenize: tn_tokenizer_train: 'binary': byte 5 is NUL; expected a text in UTF-8" \
         "${learn[@]}" binary
 done
-says 3 "tokenize: tn_tokenizer_train: 'line': there is not one word in the text" \
+says 3 "tokenize: tn_tokenizer_train: 'line': no words found in the text" \
     bash -c "ulimit -v 1000000; exec \"\$@\"" - "${learn[@]}" line
 leaves new
-says 3 "tokenize: tn_word_counts_add_file: 'line': line 1 has a word of 17000000 bytes, the limit is 65536: is this a \
-text?" "$tokenize" train --type subword --out codes line
-[ ! -e codes ] || wrong "tokenize train --type subword leaves codes of a text that is none"
+says 3 "tokenize: tn_word_counts_add_file: 'line': line 1 has a word of 17000000 bytes, expected at most 65536 \
+in a text" "$tokenize" train --type subword --out codes line
+[ ! -e codes ] || wrong "tokenize train --type subword leaves codes of a file that is not a text"
 
 # ---- vocabularies ----
 
@@ -109,7 +109,7 @@ printf '[PAD]\n[UNK]\n[CLS]\n[SEP]\nthe\na\n' >maskless.txt
 says 7 "bert: this tokenizer has no [MASK]: texts of hidden words need [PAD], [CLS], [SEP] and [MASK] in the \
 vocabulary" \
     "${given[@]}" --text text --vocab maskless.txt --out none
-says 1 "tokenize: tn_tokenizer_train: vocab_size is 3, but the special tokens alone are 5" \
+says 1 "tokenize: tn_tokenizer_train: .vocab_size is 3, but there are 5 special tokens" \
     "$tokenize" train --no-progress --type bpe --size 3 --out new text
 says 1 "bert: tn_bert_fill_in: there is no [MASK] in the text: write it where a word is to be found" \
     "$bert" fill --model model "No blank here."

@@ -389,5 +389,5 @@ says 1 "there is no [MASK]" "$bert" fill --model $model "No blank here."
 says 2 "--steps, --epochs and --minutes" "${train[@]}" --minutes 1 --out other
 says 5 "nowhere" "$bert" fill --model nowhere "The [MASK]."
 : >empty.txt
-says 3 "there is not one word" "$bert" train --text empty.txt --out none --steps 1
+says 3 "no words found" "$bert" train --text empty.txt --out none --steps 1
 exit $wrong

@@ -40,9 +40,9 @@ cmp -s text back || wrong "byte-bpe does not give the text back"
 : >empty
 printf 'ab\377\n' >broken
 ends 1 "holds a tokenizer" "$t" train --type bpe --out bpe.1 text
-ends 3 "not one word" "$t" train --type bpe --out new empty
+ends 3 "no words found" "$t" train --type bpe --out new empty
 ends 5 "no such file" "$t" train --type bpe --out new missing
-ends 1 "special tokens alone" "$t" train --type bpe --size 3 --out new text
+ends 1 "there are 5 special tokens" "$t" train --type bpe --size 3 --out new text
 ends 2 "" "$t" train --type trigram --out new text
 for type in byte-bpe unigram subword; do
     ends 2 "--alphabet is for --type wordpiece and bpe" "$t" train --type $type --alphabet 9 --out new text

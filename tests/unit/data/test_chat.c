@@ -62,17 +62,19 @@ START_TEST(refuses)
     const tn_message tool = {"tool", "x"}, none = {"user", NULL}, late[] = {{"user", "a"}, {"system", "b"}};
     tn_string        to = {0};
     tn_chat_text("alpaca", 1, &tool, true, &to);
-    ck_error(TN_EINVAL, "tn_chat_text: 'alpaca' is no form of conversation: expected llama2, llama3, chatml, qwen2, "
+    ck_error(TN_EINVAL, "tn_chat_text: unknown kind of conversation 'alpaca', expected llama2, llama3, chatml, qwen2, "
                         "mistral or zephyr");
     tn_chat_text("chatml", 1, &tool, true, &to);
-    ck_error(TN_EINVAL, "tn_chat_text: message 0 has another role, expected system, user or assistant, and a text");
-    tn_chat_text("chatml", 1, &none, true, &to);
     ck_error(TN_EINVAL,
-             "tn_chat_text: message 0 has no role or no text, expected system, user or assistant, and a text");
+             "tn_chat_text: message 0 has an unknown role, expected the role system, user or assistant, and a text");
+    tn_chat_text("chatml", 1, &none, true, &to);
+    ck_error(
+        TN_EINVAL,
+        "tn_chat_text: message 0 has no role or no content, expected the role system, user or assistant, and a text");
     tn_chat_text("llama2", 2, late, true, &to);
-    ck_error(TN_EINVAL, "tn_chat_text: llama2 has no message of the system but the first");
+    ck_error(TN_EINVAL, "tn_chat_text: llama2 allows no system message but the first");
     tn_chat_text("mistral", 1, late + 1, true, &to);
-    ck_error(TN_EINVAL, "tn_chat_text: mistral has no message of the system");
+    ck_error(TN_EINVAL, "tn_chat_text: mistral allows no system message");
     tn_string_free(&to);
 }
 END_TEST

@@ -190,7 +190,7 @@ START_TEST(refuses)
     ck_assert_int_eq(tn_file_write(files[0], line, 17 << 20), TN_OK);
     free(line);
     refused(open_corpus(1, files, 1, false), TN_EFORMAT,
-            "line 1 has more than 16777216 bytes: is this a text with line ends?");
+            "line 1 has more than 16777216 bytes; expected a text with line ends");
     ck_assert_int_eq(tn_file_write(cache, "my only text\n", 13), TN_OK);
     file("a", "w1\n");
     refused(open_corpus(1, files, 1, false), TN_EINVAL, "cache': there is a file of this name that is no cache");

@@ -149,23 +149,23 @@ START_TEST(pieces_refused)
     const float   infinite[] = {0, (float)(1e300 * 1e300)};
     const int32_t types[] = {1, 7};
     ck_assert_ptr_null(tn_tokenizer_of_pieces(3, twice));
-    ck_error(TN_EFORMAT, "tn_tokenizer_of_pieces: the piece 'a' has two numbers, 0 and 2");
+    ck_error(TN_EFORMAT, "tn_tokenizer_of_pieces: the token 'a' has two ids, 0 and 2");
     ck_assert_ptr_null(tn_tokenizer_of_pieces(2, broken));
-    ck_error(TN_EFORMAT, "tn_tokenizer_of_pieces: piece 1, '\\xff', is not UTF-8");
+    ck_error(TN_EFORMAT, "tn_tokenizer_of_pieces: token 1, '\\xff', is not UTF-8");
     ck_assert_ptr_null(tn_tokenizer_of_pieces(2, twice, .scores = infinite));
-    ck_error(TN_EFORMAT, "tn_tokenizer_of_pieces: the score of piece 1 is no number");
+    ck_error(TN_EFORMAT, "tn_tokenizer_of_pieces: the score of token 1 is not a finite number");
     ck_assert_ptr_null(tn_tokenizer_of_pieces(2, twice, .types = types));
-    ck_error(TN_EFORMAT, "tn_tokenizer_of_pieces: piece 1 has the type 7, expected 1 to 6");
+    ck_error(TN_EFORMAT, "tn_tokenizer_of_pieces: token 1 has the type 7, expected 1 to 6");
     static const char *const merges[] = {"a b"};
     ck_assert_ptr_null(tn_tokenizer_of_pieces(2, twice, .kind = TN_BYTE_BPE, .merges = merges));
-    ck_error(TN_EINVAL, "tn_tokenizer_of_pieces: .n_merges is 0, but .merges are there");
+    ck_error(TN_EINVAL, "tn_tokenizer_of_pieces: .n_merges is 0, but .merges is set");
     ck_assert_ptr_null(tn_tokenizer_of_pieces(2, twice, .kind = TN_SENTENCE_BPE, .merges = merges, .n_merges = 1));
     ck_error(TN_EINVAL, "tn_tokenizer_of_pieces: .merges, .splitter and .whole_words are for TN_BYTE_BPE");
     ck_assert_ptr_null(tn_tokenizer_of_pieces(2, twice, .kind = TN_BYTE_BPE, .scores = infinite));
     ck_error(TN_EINVAL,
-             "tn_tokenizer_of_pieces: .scores are for TN_SENTENCE_BPE and TN_UNIGRAM; TN_BYTE_BPE has .merges");
+             "tn_tokenizer_of_pieces: .scores are for TN_SENTENCE_BPE and TN_UNIGRAM; set .merges for TN_BYTE_BPE");
     ck_assert_ptr_null(tn_tokenizer_of_pieces(2, twice, .first = 2));
-    ck_error(TN_EINVAL, "tn_tokenizer_of_pieces: the first piece is 2, the last -1, but the pieces are 2");
+    ck_error(TN_EINVAL, "tn_tokenizer_of_pieces: the first token is 2, the last -1, but there are 2 tokens");
 }
 END_TEST
 
@@ -205,7 +205,7 @@ START_TEST(splits_by_name)
     splits("qwen2", text, "I|'LL| | see| |1|2|3|4|5|\t|#x| \n\n| it|'s|\r\n|!!\n\n| end|  ");
     splits("llama-bpe", "\xc2\xa0x 'T\xc5\xbf'\xc5\xbf", "\xc2\xa0x| '|T\xc5\xbf|'\xc5\xbf");
     ck_assert_ptr_null(tn_tokenizer_of_pieces(1, (const char *[]){"a"}, .kind = TN_BYTE_BPE, .splitter = "x"));
-    ck_error(TN_EUNSUPPORTED, "tn_tokenizer_of_pieces: the splitter is 'x', expected \"gpt2\", \"gpt4\" or \"qwen2\"");
+    ck_error(TN_EUNSUPPORTED, "tn_tokenizer_of_pieces: .splitter is 'x', expected \"gpt2\", \"gpt4\" or \"qwen2\"");
 }
 END_TEST
 
@@ -344,35 +344,35 @@ static const struct {
     const char *says;
 } refused[] = {
 #define FILE_OF(bytes) bytes, sizeof bytes - 1
-    {FILE_OF(""), "there are no pieces: this is no model of SentencePiece"},
-    {FILE_OF("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), "a number breaks off, or has more than 64 bits"},
+    {FILE_OF(""), "no pieces found; not a SentencePiece model"},
+    {FILE_OF("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), "a number is truncated or has more than 64 bits"},
     {FILE_OF("\x0a\x7f"
              "a"),
      "field 1 has 127 bytes, but only 1 are left"},
-    {FILE_OF("\x0b"), "field 1 is of kind 3, which no such file has"},
-    {FILE_OF("\x08\x01"), "field 1 is of kind 0, expected 2"},
-    {FILE_OF("\x00\x01"), "a field has the number 0"},
+    {FILE_OF("\x0b"), "field 1 has wire type 3, expected 0, 1, 2 or 5"},
+    {FILE_OF("\x08\x01"), "field 1 has wire type 0, expected 2"},
+    {FILE_OF("\x00\x01"), "invalid field number 0"},
     {FILE_OF("\x0a\x02\x0a\x00"), "piece 0 is empty"},
     {FILE_OF("\x0a\x03\x0a\x01\xff"), "piece 0 is not UTF-8"},
     {FILE_OF("\x0a\x05\x0a\x03"
              "a\0b"),
-     "piece 0 is not without a NUL"},
+     "piece 0 contains a NUL"},
     {FILE_OF("\x0a\x05\x0a\x01"
              "a\x18\x07"),
      "piece 0 has the type 7, expected 1 to 6"},
     {FILE_OF("\x0a\x03\x0a\x01"
              "a\x0a\x03\x0a\x01"
              "a"),
-     "the piece 'a' has two numbers, 0 and 1"},
+     "the piece 'a' has two ids, 0 and 1"},
     {FILE_OF("\x0a\x08\x0a\x01"
              "a\x15\0\0\xc0\x7f"),
-     "the score of piece 0 is no number"},
+     "the score of token 0 is not a finite number"},
     {FILE_OF("\x0a\x03\x0a\x01"
              "a"),
-     "no piece is of the type UNKNOWN"},
-    {FILE_OF("\x12\x02\x18\x03"), "a model of words or characters (model_type), which Tenon does not do"},
-    {FILE_OF("\x12\x03\xc0\x01\x01"), "treat_whitespace_as_suffix, which Tenon does not do"},
-    {FILE_OF("\x1a\x02\x28\x00"), "escape_whitespaces: false, which Tenon does not do"},
+     "no piece has the type UNKNOWN"},
+    {FILE_OF("\x12\x02\x18\x03"), "a model of words or characters (model_type), which Tenon does not support"},
+    {FILE_OF("\x12\x03\xc0\x01\x01"), "treat_whitespace_as_suffix, which Tenon does not support"},
+    {FILE_OF("\x1a\x02\x28\x00"), "escape_whitespaces: false, which Tenon does not support"},
     {FILE_OF("\x0a\x05\x0a\x01"
              "a\x18\x02\x1a\x0a\x12\x08\xff\xff\xff\xff"
              "abcd"),
@@ -429,7 +429,7 @@ START_TEST(trains_unigram)
     tn_string_free(&back);
     tn_encoding_free(e), tn_tokenizer_free(t), tn_tokenizer_free(again), tn_tokenizer_free(model);
     ck_assert_ptr_null(trained(1, 100));
-    ck_assert_msg(tn_error() == TN_EINVAL && strstr(tn_error_message(), "letters and 3 special tokens"), "%s",
+    ck_assert_msg(tn_error() == TN_EINVAL && strstr(tn_error_message(), "characters and 3 special tokens"), "%s",
                   tn_error_message());
     tn_clear_error();
 }

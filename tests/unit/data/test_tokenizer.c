@@ -141,24 +141,24 @@ START_TEST(training_refuses)
 {
     const char *const no_unknown[] = {"[PAD]", NULL}, *const empty[] = {"", NULL};
     ck_assert_ptr_null(tn_tokenizer_train_text("a", 1, .vocab_size = 5));
-    ck_error(TN_EINVAL, "tn_tokenizer_train: vocab_size is 5, but the special tokens alone are 5");
+    ck_error(TN_EINVAL, "tn_tokenizer_train: .vocab_size is 5, but there are 5 special tokens");
     ck_assert_ptr_null(tn_tokenizer_train_text("abcdef", 6, .vocab_size = 10));
     ck_error(TN_EINVAL,
-             "tn_tokenizer_train: vocab_size is 10, but the special tokens (5) and the letters (11) alone are "
-             "more: raise it, or lower alphabet");
+             "tn_tokenizer_train: .vocab_size is 10, but the special tokens (5) and the characters (11) alone are "
+             "more; raise it, or lower .alphabet");
     ck_assert_ptr_null(tn_tokenizer_train_text(" \n", 2));
-    ck_error(TN_EFORMAT, "tn_tokenizer_train: there is not one word in the text");
+    ck_error(TN_EFORMAT, "tn_tokenizer_train: no words found in the text");
     ck_assert_ptr_null(tn_tokenizer_train_text("a\0b", 3));
-    ck_error(TN_EFORMAT, "tn_tokenizer_train: byte 1 is NUL: this is no text, or not in UTF-8");
+    ck_error(TN_EFORMAT, "tn_tokenizer_train: byte 1 is NUL; expected a text in UTF-8");
     ck_assert_ptr_null(tn_tokenizer_train_text(NULL, 0));
-    ck_error(TN_EFORMAT, "tn_tokenizer_train: there is not one word in the text");
+    ck_error(TN_EFORMAT, "tn_tokenizer_train: no words found in the text");
     ck_assert_ptr_null(tn_tokenizer_train_text("a", 1, .special = no_unknown));
-    ck_error(TN_EINVAL, "tn_tokenizer_train: [UNK] is not among the special tokens: what stands for a word that cannot "
-                        "be spelled?");
+    ck_error(TN_EINVAL, "tn_tokenizer_train: [UNK] is not among the special tokens; words that cannot be encoded need "
+                        "it");
     ck_assert_ptr_null(tn_tokenizer_train_text("a", 1, .special = empty));
     ck_error(TN_EINVAL, "tn_tokenizer_train: special token 1 is empty");
     ck_assert_ptr_null(tn_tokenizer_train_text("a", 1, .min_count = -1));
-    ck_error(TN_EINVAL, "tn_tokenizer_train: min_count is negative or too large");
+    ck_error(TN_EINVAL, "tn_tokenizer_train: .min_count is negative or too large");
 }
 END_TEST
 
@@ -237,21 +237,21 @@ START_TEST(cuts_the_longest_first)
     ck_assert_str_eq(ENCODED("a a a", .pair = "b b b", .bare = true, .max_length = 4, .cut = TN_CUT_SECOND), "5 5 5 6");
     ck_assert_ptr_null(ENCODED("a a a", .pair = "b", .bare = true, .max_length = 2, .cut = TN_CUT_SECOND));
     ck_error(TN_EINVAL,
-             "tn_tokenizer_encode: the second text has 1 pieces, but 2 must go to fit in max_length, which is "
-             "2: cut the other, too");
+             "tn_tokenizer_encode: the second text has 1 tokens, but 2 must be removed to fit .max_length, which is "
+             "2; cut the other text, too");
     ck_assert_ptr_null(ENCODED("a", .max_length = 1));
-    ck_error(TN_EINVAL, "tn_tokenizer_encode: max_length is 1, but the template alone adds 2 pieces");
+    ck_error(TN_EINVAL, "tn_tokenizer_encode: .max_length is 1, but the template alone adds 2 tokens");
     ck_assert_int_eq(e->n, 0);
     const char *const text = "a";
     tn_token_batch    many;
     tn_tokenizer_encode(t, e, "a", 1, .pairs = &text);
-    ck_error(TN_EINVAL, "tn_tokenizer_encode: .pairs are for tn_tokenizer_batch: give .pair");
+    ck_error(TN_EINVAL, "tn_tokenizer_encode: .pairs is for tn_tokenizer_batch; use .pair");
     tn_tokenizer_encode(t, e, "a", 1, .pair_bytes = 1);
-    ck_error(TN_EINVAL, "tn_tokenizer_encode: .pair_bytes is given, but .pair is NULL");
+    ck_error(TN_EINVAL, "tn_tokenizer_encode: .pair_bytes is set, but .pair is NULL");
     tn_tokenizer_encode(t, e, "a", 1, .cut = (tn_cut)7);
-    ck_error(TN_EINVAL, "tn_tokenizer_encode: .cut is none of those that there are");
+    ck_error(TN_EINVAL, "tn_tokenizer_encode: .cut is not a tn_cut");
     tn_tokenizer_batch(t, &many, 1, &text, .pair = "b", .pair_bytes = 1);
-    ck_error(TN_EINVAL, "tn_tokenizer_batch: .pair is for tn_tokenizer_encode: give .pairs");
+    ck_error(TN_EINVAL, "tn_tokenizer_batch: .pair is for tn_tokenizer_encode; use .pairs");
 }
 END_TEST
 
@@ -322,7 +322,7 @@ START_TEST(questions_and_answers)
     ck_assert_int_eq(tn_tokenizer_decode(t, ids, 5, &back, .keep_special = true, .keep_spaces = true), TN_OK);
     ck_assert_str_eq(back.at, "ad.[CLS] ad . [SEP]");
     ck_assert_int_eq(tn_tokenizer_decode(t, &wrong, 1, &back), TN_EINDEX);
-    ck_error(TN_EINDEX, "tn_tokenizer_decode: number 0 is 11, but the pieces have numbers from 0 to 10");
+    ck_error(TN_EINDEX, "tn_tokenizer_decode: ids[0] is 11, expected a token id from 0 to 10");
     tn_ids     to = {0};
     tn_encoder as = tn_tokenizer_encoder(t, e);
     ck_assert_int_eq(as.encode(as.user, tn_text_of("a b"), &to), TN_OK);
@@ -358,7 +358,7 @@ static const struct {
     {WORDS(",\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":false}"), "ab ,"},
     {WORDS(",\"decoder\":null"), "a ##b ,"},
     {WORDS(",\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"@@\"}"),
-     "the decoder's prefix, which is not the model's, is '@@', which Tenon does not do"},
+     "the decoder's prefix, which is not the model's, is '@@', which Tenon does not support"},
     {PAIRS(SUFFIX, "b</w>", ENDS("</w>")), "ab ,"},
     {PAIRS(SUFFIX, "b</w>", ",\"decoder\":null"), "a b</w> ,"},
     {PAIRS("", "b", ENDS("@@")), "ab,"},
@@ -371,13 +371,13 @@ static const struct {
     {SUMS("c", LIST(REPLACE)), " a bc"},
     {SUMS("c", LIST(REPLACE ",{\"type\":\"Fuse\"}," STRIP(" "))), "a bc"},
     {SUMS("<0x41>", LIST("{\"type\":\"ByteFallback\"},{\"type\":\"Metaspace\"}")), "a bA"},
-    {SUMS("<0x41>", ",\"decoder\":{\"type\":\"Metaspace\"}"), "one without ByteFallback, though pieces are bytes"},
-    {SUMS("c", LIST(REPLACE "," STRIP(" "))), "Strip of each piece: Fuse is not before it"},
+    {SUMS("<0x41>", ",\"decoder\":{\"type\":\"Metaspace\"}"), "one without ByteFallback for byte tokens"},
+    {SUMS("c", LIST(REPLACE "," STRIP(" "))), "Strip of each token, without Fuse before it"},
     {SUMS("c", LIST(REPLACE ",{\"type\":\"Fuse\"}," STRIP("a"))), "the content of the decoder's Strip is 'a'"},
-    {SUMS("c", LIST("{\"type\":\"Metaspace\"},{\"type\":\"Fuse\"}," STRIP(" "))), "Strip behind Metaspace"},
+    {SUMS("c", LIST("{\"type\":\"Metaspace\"},{\"type\":\"Fuse\"}," STRIP(" "))), "Strip after Metaspace"},
     {SUMS("c", LIST("{\"type\":\"Fuse\"}," REPLACE)), "the decoder's order: after others is 'Fuse'"},
     {SUMS("c", ",\"decoder\":{\"type\":\"Fuse\"}"), "the decoder's order: after others is 'Fuse'"},
-    {SUMS("c", ",\"decoder\":{\"type\":\"ByteFallback\"}"), "one that leaves"},
+    {SUMS("c", ",\"decoder\":{\"type\":\"ByteFallback\"}"), "one that keeps"},
 };
 
 START_TEST(decodes_as_the_file_says)

@@ -42,7 +42,7 @@ static const struct {
     {"vocab.json", CLASS("GPT2Tokenizer") ",\"added_tokens_decoder\":{\"4\":" MASK "}}}", NULL, NULL, NULL,
      "11 4 8 15 / 11 11"},
     {"vocab.json", CLASS("XLNetTokenizer") "}", NULL, NULL, NULL,
-     "tokenizer_class is 'XLNetTokenizer', which Tenon heeds in a tokenizer.json only: make one with transformers' "
+     "tokenizer_class is 'XLNetTokenizer', which Tenon supports only in a tokenizer.json; create one with transformers' "
      "AutoTokenizer.from_pretrained(folder).save_pretrained(folder)"},
     {"vocab.json", CLASS("BertTokenizer") "}", NULL, NULL, NULL, "tokenizer_class is 'BertTokenizer', which"},
     {"vocab.json", CLASS("PreTrainedTokenizerFast") "}", NULL, NULL, NULL, "is 'PreTrainedTokenizerFast', which"},
@@ -51,10 +51,10 @@ static const struct {
     {"vocab.json", CLASS("RobertaTokenizer") ",\"add_eos_token\":true}", NULL, NULL, NULL,
      "add_eos_token is 'not false', which"},
     {"vocab.json", CLASS("RobertaTokenizer") ",\"cls_token\":null}", NULL, NULL, NULL,
-     "<s>, which RoBERTa has around each text, is not in the vocabulary"},
+     "<s>, which RoBERTa adds around each text, is not in the vocabulary"},
     {"vocab.json", CLASS("GPT2Tokenizer") "}", NULL, "{\"<new>\":17}", NULL, "an added token is '<new>', which"},
     {"vocab.json", CLASS("GPT2Tokenizer") ",\"added_tokens_decoder\":{\"x\":" MASK "}}}", NULL, NULL, NULL,
-     "a number of added_tokens_decoder is 'x', which"},
+     "a token id of added_tokens_decoder is 'x', which"},
     {"vocab.json", CLASS("GPT2Tokenizer") ",\"additional_special_tokens\":[\"<new>\"]}", NULL, NULL, NULL,
      "one of additional_special_tokens is '<new>', which"},
     {"vocab.json", NULL, "{\"pad_token\":\"<none>\"}", NULL, NULL, "pad_token is '<none>', which"},
@@ -62,9 +62,8 @@ static const struct {
     {"vocab.txt", CLASS("BertTokenizer") ",\"cls_token\":\"<mask>\",\"sep_token\":\"[PAD]\"}", NULL, NULL, NULL,
      "6 5 6 7 0 / 6 5 0 5 0"},
     {"vocab.txt", CLASS("BertTokenizer") ",\"mask_token\":" MASK "}}", NULL, NULL, NULL,
-     "an added token that is looked for in normalized text is '<mask>', which"},
-    {"vocab.txt", NULL, NULL, "{\"[ENT]\":10}", NULL,
-     "an added token that is looked for in normalized text is '[ENT]'"},
+     "an added token to match in normalized text is '<mask>', which"},
+    {"vocab.txt", NULL, NULL, "{\"[ENT]\":10}", NULL, "an added token to match in normalized text is '[ENT]'"},
     {"vocab.txt", CLASS("BertTokenizer") ",\"never_split\":[\"x\"]}", NULL, NULL, NULL, "never_split is 'not empty'"},
     {"vocab.txt", CLASS("MPNetTokenizer") "}", NULL, NULL, NULL, "tokenizer_class is 'MPNetTokenizer', which"},
 };
@@ -209,7 +208,7 @@ static const struct {
     {bert_json, NULL, "{\"pad_token\":\"new\"}", NULL, NULL, "5 7 10 1 9 9 1"},
     {bert_json, NULL, NULL, "{\"[MASK]\":4}", NULL, "5 7 10 1 9 1"},
     {bert_json, BERT("\"pad_token\":\"<pad>\""), NULL, NULL, NULL,
-     "pad_token is '<pad>', which Tenon heeds in a tokenizer.json only: make one with transformers' "
+     "pad_token is '<pad>', which Tenon supports only in a tokenizer.json; create one with transformers' "
      "AutoTokenizer.from_pretrained(folder).save_pretrained(folder)"},
     {bert_json, NULL, "{\"pad_token\":\"<pad>\"}", NULL, NULL, "pad_token is '<pad>', which"},
     {bert_json, NULL, NULL, "{\"<n>\":12}", NULL, "an added token is '<n>', which"},
@@ -222,7 +221,7 @@ static const struct {
     {gpt2_json, NAMED("GPT2Tokenizer", "\"add_prefix_space\":false"), NULL, NULL, NULL, "3"},
     {gpt2_json, NAMED("GPT2Tokenizer", "\"add_prefix_space\":true"), NULL, NULL, NULL, "4"},
     {gpt2_json, FAST("\"add_prefix_space\":true"), NULL, NULL, "gpt2", "3"},
-    {gpt2_json, BERT(LOWER), NULL, NULL, NULL, "tokenizer_config.json speaks of BERT's normalizer, which"},
+    {gpt2_json, BERT(LOWER), NULL, NULL, NULL, "tokenizer_config.json has options of BERT's normalizer, which"},
     {llama_json, NAMED("LlamaTokenizer", "\"add_prefix_space\":true"), NULL, NULL, NULL, "2 0 1"},
     {llama_json, NAMED("LlamaTokenizer", "\"add_prefix_space\":false"), NULL, NULL, NULL,
      "add_prefix_space is 'false', which"},

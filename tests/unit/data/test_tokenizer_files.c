@@ -98,14 +98,14 @@ static const struct {
     const char *says;
 } refused[] = {
     {"{}", TN_EINDEX, "has no 'model'"},
-    {"{\"model\":{\"type\":\"WordLevel\"}}", TN_EUNSUPPORTED, "the model is 'WordLevel', which Tenon does not do"},
+    {"{\"model\":{\"type\":\"WordLevel\"}}", TN_EUNSUPPORTED, "the model is 'WordLevel', which Tenon does not support"},
     {"{\"model\":{\"type\":\"Unigram\",\"vocab\":{}}}", TN_EFORMAT, "model.vocab must be an array"},
-    {"{" UNIGRAM "\"unk_id\":2}}", TN_EFORMAT, "unk_id is 2, but the pieces have numbers from 0 to 1"},
+    {"{" UNIGRAM "\"unk_id\":2}}", TN_EFORMAT, "unk_id is 2, but token ids are 0 to 1"},
     {"{\"normalizer\":{\"type\":\"Nmt\"}," UNIGRAM "\"unk_id\":0}}", TN_EUNSUPPORTED, "the normalizer is 'Nmt'"},
     {"{\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"AAA\"}," UNIGRAM "\"unk_id\":0}}",
      TN_EFORMAT, "precompiled_charsmap is not base64"},
     {"{\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"////////\"}," UNIGRAM "\"unk_id\":0}}",
-     TN_EFORMAT, "it is cut or damaged"},
+     TN_EFORMAT, "it is truncated or damaged"},
     {"{\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"a+\"},\"content\":\"\"}," UNIGRAM "\"unk_id\":0}}",
      TN_EUNSUPPORTED, "the normalizer's regex is 'a+'"},
     {"{\"pre_tokenizer\":{\"type\":\"Digits\"}," UNIGRAM "\"unk_id\":0}}", TN_EUNSUPPORTED,
@@ -121,23 +121,22 @@ static const struct {
      "the post_processor is 'Reverse'"},
     {"{" BERT MODEL(",\"decoder\":{\"type\":\"CTC\"}") "}", TN_EUNSUPPORTED, "the decoder is 'CTC'"},
     {"{" BERT MODEL(",\"added_tokens\":[{\"id\":1,\"content\":\"b\"}]") "}", TN_EFORMAT,
-     "'b' has the number 1, which another piece has"},
-    {"{" BERT MODEL(",\"added_tokens\":[{\"id\":2,\"content\":\"a\"}]") "}", TN_EFORMAT,
-     "'a' has two numbers, 1 and 2"},
+     "'b' has the id 1, which another token has"},
+    {"{" BERT MODEL(",\"added_tokens\":[{\"id\":2,\"content\":\"a\"}]") "}", TN_EFORMAT, "'a' has two ids, 1 and 2"},
     {"{" BERT MODEL(",\"added_tokens\":[{\"id\":2,\"content\":\"\"}]") "}", TN_EFORMAT, "an added token is empty"},
     {"{" BERT MODEL(",\"normalizer\":{\"type\":\"BertNormalizer\"},"
                     "\"added_tokens\":[{\"id\":2,\"content\":\"b\",\"normalized\":true}]") "}",
-     TN_EUNSUPPORTED, "an added token that is looked for in normalized text is 'b'"},
+     TN_EUNSUPPORTED, "an added token to match in normalized text is 'b'"},
     {"{\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":\"x+\"},"
      "\"behavior\":\"Isolated\"},{\"type\":\"ByteLevel\",\"use_regex\":false}]},\"model\":{\"type\":\"BPE\"}}",
-     TN_EUNSUPPORTED, "the pre_tokenizer's Split is 'x+', which Tenon does not do"},
+     TN_EUNSUPPORTED, "the pre_tokenizer's Split is 'x+', which Tenon does not support"},
     {"{" BERT MODEL(",\"added_tokens\":[{\"id\":99999999,\"content\":\"b\"}]") "}", TN_EFORMAT,
-     "a piece has the number 99999999, expected 0 to 1005"},
+     "a token has the id 99999999, expected 0 to 1005"},
     {"{" BERT MODEL(",\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"x\",7],\"cls\":[\"x\",0]}") "}",
-     TN_EFORMAT, "names a piece 7 that is not there"},
+     TN_EFORMAT, "the post_processor's token id 7 is not in the vocabulary"},
     {"{" BERT MODEL(",\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"B\"}}],"
                     "\"pair\":[]}") "}",
-     TN_EFORMAT, "part 1 is not a text or a piece"},
+     TN_EFORMAT, "part 1 is not a text or a token"},
     {"{" BERT MODEL(",\"post_processor\":{\"type\":\"TemplateProcessing\"}") "}", TN_EINDEX, "has no 'single'"},
     {"{" BERT MODEL(",\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[]}") "}", TN_EINDEX,
      "has no 'pair'"},
@@ -147,16 +146,15 @@ static const struct {
     {"{\"decoder\":{\"type\":\"Sequence\"}," UNIGRAM "\"unk_id\":0}}", TN_EINDEX, "has no 'decoders'"},
     {"{" BERT "\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0}}}", TN_EFORMAT,
      "the unknown token, [UNK], is not"},
-    {"{" BERT "\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":-1}}}", TN_EFORMAT, "a piece has the number -1"},
+    {"{" BERT "\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":-1}}}", TN_EFORMAT, "a token has the id -1"},
     {"{" BERT "\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":\"x\"}}}", TN_EFORMAT, "expected an integer"},
-    {"{" BERT "\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0,\"b\":0}}}", TN_EFORMAT,
-     "'b' has the number 0, which"},
+    {"{" BERT "\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0,\"b\":0}}}", TN_EFORMAT, "'b' has the id 0, which"},
     {"{" BERT
      "\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"a\",\"vocab\":{\"a\":0},\"max_input_chars_per_word\":0}}",
      TN_EUNSUPPORTED, "max_input_chars_per_word is 0"},
     {"{" BPE("\"merges\":[\"a b\"]") "}", TN_EFORMAT,
-     "merge 1 of 'a' and 'b': what they make is not in the vocabulary"},
-    {"{" BPE("\"merges\":[\"a\"]") "}", TN_EFORMAT, "merge 1 is not two pieces"},
+     "merge 1 of 'a' and 'b': the two together is not in the vocabulary"},
+    {"{" BPE("\"merges\":[\"a\"]") "}", TN_EFORMAT, "merge 1 is not two tokens"},
     {"{" BPE("\"merges\":[[\"a\",\"c\"]]") "}", TN_EFORMAT, "the second is not in the vocabulary"},
     {"{" BPE("\"dropout\":0.1,\"merges\":[]") "}", TN_EUNSUPPORTED, "'dropout', which"},
     {"{" BPE("\"byte_fallback\":true,\"merges\":[]") "}", TN_EUNSUPPORTED, "'byte_fallback', which"},
@@ -185,7 +183,7 @@ static void refuses_file(const char *name, const char *what, tn_status code, con
 START_TEST(refuses_files)
 {
     refuses_file("v.txt", "a\nb\n", TN_EFORMAT, "the unknown token, [UNK], is not in the vocabulary");
-    refuses_file("v.txt", "[UNK]\na\nb\na\n", TN_EFORMAT, "line 4: 'a' is there already, in line 2");
+    refuses_file("v.txt", "[UNK]\na\nb\na\n", TN_EFORMAT, "line 4: 'a' is a duplicate of line 2");
     refuses_file("v.txt", "[UNK]\n\xff\n", TN_EFORMAT, "line 2 is not UTF-8");
     refuses_file("v.json", "{\"a\":", TN_EFORMAT, "line 1");
     char long_line[2000];
@@ -196,15 +194,15 @@ START_TEST(refuses_files)
     write_file(tn_test_in(dir, "vocab.json"), "{\"a\":0,\"b\":1,\"ab\":2}");
     write_file(tn_test_in(dir, "merges.txt"), "#version: 0.2\na b\na b\n");
     ck_assert_ptr_null(tn_tokenizer_load(dir));
-    ck_assert(strstr(tn_error_message(), "the merge of 'a' and 'b' is there twice"));
+    ck_assert(strstr(tn_error_message(), "duplicate merge of 'a' and 'b'"));
     tn_clear_error();
     write_file(tn_test_in(dir, "merges.txt"), "a  b\n");
     ck_assert_ptr_null(tn_tokenizer_load(dir));
-    ck_assert(strstr(tn_error_message(), "line 1 is not two pieces with a space between them"));
+    ck_assert(strstr(tn_error_message(), "line 1 is not two tokens separated by a space"));
     tn_clear_error();
     write_file(tn_test_in(dir, "vocab.json"), "{\"a\":0,\"b\":2}");
     ck_assert_ptr_null(tn_tokenizer_load(dir));
-    ck_assert(strstr(tn_error_message(), "'b' has the number 2, expected each from 0 to 1 once"));
+    ck_assert(strstr(tn_error_message(), "'b' has the id 2, expected each id from 0 to 1 once"));
     tn_clear_error();
     ck_assert_ptr_null(tn_tokenizer_load(tn_test_folder("empty")));
     ck_assert(tn_error() == TN_EIO &&

@@ -91,7 +91,7 @@ START_TEST(words_have_numbers)
     for (int64_t i = 0; i < 3; i++) ck_assert_int_eq(tn_get_i64(x, i), ids[i]);
     ck_assert_int_eq(tn_numel(tn_vocab_encode(v, "", 0)), 0);
     ck_assert_str_eq(tn_vocab_word(v, 8), "");
-    ck_error(TN_EINDEX, "tn_vocab_word: there is no word 8, only 0 to 7");
+    ck_error(TN_EINDEX, "tn_vocab_word: the word id is 8, expected 0 to 7");
     ck_assert_int_eq(tn_vocab_add(v, "", 0), -1);
     ck_error(TN_EINVAL, "tn_vocab_add: the word is empty");
     tn_vocab_free(v);
