@@ -1,8 +1,8 @@
-/* init.h — initial values, as in torch.nn.init: each fills a tensor in place, off the tape, and returns it, so that
- * tn_param(m, "weight", tn_init_xavier_uniform(tn_empty(shape), 1)) is a line. Part of nn.h: include that.
+/* init.h — initial values, as in torch.nn.init. Each function fills a tensor in place, without recording, and returns
+ * it: tn_param(m, "weight", tn_init_xavier_uniform(tn_empty(shape), 1)). Part of nn.h: include that.
  *
- * A weight is [out, in, kernel...]: fan in = in · kernel, fan out = out · kernel. Draws come from the current
- * generator; a call that fails draws nothing and changes nothing. */
+ * A weight is [out, in, kernel...]: fan in = in · kernel, fan out = out · kernel. Random values come from the current
+ * generator. A call that fails changes neither the generator nor the tensor. */
 #ifndef TENON_NN_INIT_H
 #define TENON_NN_INIT_H
 
@@ -23,8 +23,8 @@ TN_API tn_tensor *tn_init_eye(tn_tensor *t);                         /* 2-d */
 TN_API tn_tensor *tn_init_xavier_uniform(tn_tensor *t, double gain); /* ±gain √(6 / (fan in + fan out)) */
 TN_API tn_tensor *tn_init_xavier_normal(tn_tensor *t, double gain);  /* std gain √(2 / (fan in + fan out)) */
 TN_API tn_tensor *tn_init_orthogonal(tn_tensor *t,
-                                     double     gain); /* rows, or columns if fewer, of length gain at right angles */
-TN_API tn_tensor *tn_init_sparse(tn_tensor *t, double sparsity, double std); /* 2-d: that part of each column is 0 */
+                                     double     gain); /* orthogonal rows (or columns, if fewer) of length gain */
+TN_API tn_tensor *tn_init_sparse(tn_tensor *t, double sparsity, double std); /* 2-d: fraction of zeros in each column */
 
 typedef enum {
     TN_LEAKY_RELU = 0,
@@ -34,14 +34,14 @@ typedef enum {
     TN_SELU,
     TN_NO_NONLINEARITY /* PyTorch's 'linear' and 'conv2d' */
 } tn_nonlinearity;
-/* What keeps the variance through a nonlinearity; param: the slope of a leaky relu (PyTorch's default: 0.01). */
+/* The gain that keeps the variance through a nonlinearity. param: slope of a leaky relu (PyTorch's default: 0.01). */
 TN_API double tn_gain(tn_nonlinearity f, double param);
 
 typedef struct tn_kaiming_args {
     int             zero_;
     tn_tensor      *t;
-    double          a;       /* the slope of the leaky relu after this layer; 0 is PyTorch's default */
-    bool            fan_out; /* keep the variance of the gradients, not of the values */
+    double          a;       /* slope of the leaky relu after this layer; 0, the default, is PyTorch's default */
+    bool            fan_out; /* use fan out: keeps the variance of the gradients; false: that of the values */
     tn_nonlinearity nonlinearity;
     int             end_;
 } TN_KEYWORDS_ONLY tn_kaiming_args;

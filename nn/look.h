@@ -1,23 +1,24 @@
-/* look.h — looking inside a model while it runs: what attention weighs, what each head gives, the result of any module,
- * by their paths; with gradients, and with changes of one's own. And heads taken out. Part of nn.h: include that.
+/* look.h — observing a model while it runs: attention weights, the output of each head and the result of any module, by
+ * path; with their gradients, and with changes by a callback. Also pruning of heads. Part of nn.h: include that.
  *
  *     tn_look *look = tn_look_new();
  *     tn_look_want(look, "**.self_attn.weights");                      // [B, heads, T, S] of every layer
- *     tn_look_want(look, "bert.encoder.layers.*", .grad = true);       // what each layer gives
- *     tn_scope   s = tn_look_begin(look);                              // this thread's models are watched ...
+ *     tn_look_want(look, "bert.encoder.layers.*", .grad = true);       // the result of each layer
+ *     tn_scope   s = tn_look_begin(look);                              // observes this thread's models from here ...
  *     tn_tensor *loss = tn_scope_return(s, tn_bert_loss(bert, .ids = ids, .masked = where, .words = what)); // to here
- *     tn_look_backward(look, loss, NULL);                              // no parameter is touched
+ *     tn_look_backward(look, loss, NULL);                              // changes no parameter's gradient
  *     tn_tensor *w = tn_look_at(look, "bert.encoder.layers.2.self_attn.weights");
  *     tn_tensor *g = tn_look_grad_at(look, "bert.encoder.layers.2");
  *     tn_look_free(look);
  *
- * A module's result goes by the module's path (the model's own is what the call returns); of a tn_mha there are besides
- *     queries, keys, values   [B, heads, n, head_dim], as they are compared
- *     blocked                 the mask, for changes only: NULL, or as of tn_mha_forward
+ * The result of a module has the module's path. (The model's own result is not observed: the call returns it.) A tn_mha
+ * has these parts in addition:
+ *     queries, keys, values   [B, heads, n, head_dim], as they enter the scores
+ *     blocked                 the mask, for changes only: NULL, or the mask passed to tn_mha_forward
  *     weights                 [B, heads, T, S] after dropout
- *     heads                   what each head gives, before out_proj: [B, T, heads, head_dim] (.time_first: [T, B, ...])
- * Where nobody looks, a call costs one test of a flag of the thread. Looking changes no bits; a change does, and so do
- * gradients of the weights, which are then kept. Fused ops are called one by one. */
+ *     heads                   output of each head before out_proj: [B, T, heads, head_dim] (.time_first: [T, B, ...])
+ * Without a look, a call costs one test of a flag of the thread. Observing does not change results. A change callback
+ * does, and so does .grad for the weights, which are then computed in full. Fused ops are replaced with single ops. */
 #ifndef TENON_NN_LOOK_H
 #define TENON_NN_LOOK_H
 
@@ -27,42 +28,46 @@
 extern "C" {
 #endif
 
-typedef struct tn_look tn_look; /* of one thread at a time */
+typedef struct tn_look tn_look; /* used by one thread at a time */
 TN_API tn_look        *tn_look_new(void);
-TN_API void            tn_look_free(tn_look *l); /* outside of its scope */
+TN_API void            tn_look_free(tn_look *l); /* call it outside of the look's scope */
 
-/* What takes the place of t, which goes by this path; NULL: t stays. An error raised here ends the forward. */
+/* Returns the tensor that replaces t, or NULL to keep t. An error raised here ends the forward. */
 typedef tn_tensor *(*tn_look_change)(const char *path, tn_tensor *t, void *user);
 typedef struct tn_look_want_args {
     int            zero_;
-    const char    *path;   /* "*" stands for one part of it, one "**" for any number */
-    bool           grad;   /* on the tape, for tn_look_backward: a leaf where nothing before it has gradients */
-    tn_look_change change; /* what is noted is what it gives */
-    void          *user;   /* for change */
+    const char    *path;   /* a pattern: "*" matches one part, "**" (at most once) any number of parts */
+    bool           grad;   /* for tn_look_backward; the tensor becomes a leaf if it does not require grad */
+    tn_look_change change; /* may be NULL; the tensor it returns is recorded */
+    void          *user;   /* passed to change */
     int            end_;
 } TN_KEYWORDS_ONLY tn_look_want_args;
 TN_API tn_status   tn_look_want_run(tn_look *l, tn_look_want_args a);
 
-/* A scope in which this thread's modules are watched, by at most 8 at once. What is noted is the look's own until it
- * is noted anew or cleared. Loops of tn_parallel_for are not watched. */
+/* Opens a scope in which the look observes this thread's modules; at most 8 looks at once. The look owns the recorded
+ * tensors until it records the same path again or is cleared. Loops of tn_parallel_for are not observed. */
 TN_API tn_scope tn_look_begin(tn_look *l);
-TN_API void     tn_look_clear(tn_look *l); /* forgets what was noted, not what is wanted */
-/* The gradients of the loss (times seed, NULL for one number) with respect to all that was wanted with .grad. */
+TN_API void     tn_look_clear(tn_look *l); /* deletes the records, not the wanted paths */
+/* Computes the gradients of the loss with respect to all tensors recorded with .grad. seed: the gradient of the loss,
+ * or NULL if the loss is one value. */
 TN_API tn_status tn_look_backward(tn_look *l, tn_tensor *loss, tn_tensor *seed);
 
-/* What was noted, in the order of the run; by its path (NULL, and an error, if it was not noted); and its gradient. */
+/* The records: their number; the path of record i, in the order of the run; the tensor and its gradient by path (NULL
+ * and an error if the path was not recorded). */
 TN_API int64_t     tn_look_count(const tn_look *l);
 TN_API const char *tn_look_name(const tn_look *l, int64_t i);
 TN_API tn_tensor  *tn_look_at(const tn_look *l, const char *path);
 TN_API tn_tensor  *tn_look_grad_at(const tn_look *l, const char *path);
-TN_API int64_t tn_look_times(const tn_look *l, const char *path); /* how often it ran: what is kept is of the last */
+TN_API int64_t     tn_look_times(const tn_look *l, const char *path); /* number of times recorded; the last is kept */
 /* ---- heads ------------------------------------------------------------------------------------------------------- */
 
-/* for (tn_each e = tn_modules(net); tn_next(&e);) if ((attn = tn_mha_of(e.module))) ...: NULL if it is no tn_mha. */
+/* m as a tn_mha, or NULL if m is of another type: for (tn_each e = tn_modules(net); tn_next(&e);)
+ * tn_mha_of(e.module). */
 TN_API tn_mha *tn_mha_of(tn_module *m);
-/* Takes these heads out for good: their rows of the projections go, and their columns of the last one. They are called
- * by the numbers that they had before any was taken out; one that has gone is passed over. Heads that share keys go
- * together. All may go: what is left is the last projection's bias. Make optimizers and caches anew. All or none. */
+/* Removes these heads permanently: their rows of the input projections and their columns of the output projection. A
+ * head keeps its original number when others are removed; a head that was removed before is ignored. Heads that share
+ * keys must be removed together. All heads may be removed; the output is then out_proj's bias. Create optimizers and
+ * caches again afterwards. All or none. */
 TN_API tn_status tn_mha_prune(tn_mha *m, int64_t n, const int64_t *heads);
 
 #ifdef __cplusplus

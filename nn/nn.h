@@ -1,5 +1,5 @@
-/* nn.h — modules: what PyTorch calls torch.nn. The base is in module.h, simple modules in modules.h, initialisers in
- * init.h, state dicts in state.h; they and the headers of larger modules come with this one. */
+/* nn.h — modules, as in torch.nn. Includes the base (module.h), simple modules (modules.h), initialisers (init.h),
+ * state dicts (state.h) and the headers of larger modules. */
 #ifndef TENON_NN_NN_H
 #define TENON_NN_NN_H
 

@@ -1,4 +1,4 @@
-/* apply.c — what is done to all parts of a module: counting, freezing, changing the number type. */
+/* apply.c — operations on all parts of a module: counting, freezing, changing the dtype. */
 #include "nn/base/nn_private.h"
 
 int64_t tn_module_count(void *m, bool trainable)
@@ -39,7 +39,8 @@ static tn_tensor *converted(const tn_tensor *t, tn_dtype dt)
     return now;
 }
 
-/* What is packed in 8 bits or f16 gives numbers of the type that it was made of, which its neighbours must keep. */
+/* True unless t is packed (8 bits or f16) and unpacks to another dtype than dt, which the layers around it would
+ * get. */
 static bool may_turn(const tn_each *e, tn_dtype dt)
 {
     if (!tn_is_q8(e->tensor) || tn_weight_dtype(e->tensor) == dt) return true;
@@ -50,7 +51,7 @@ static bool may_turn(const tn_each *e, tn_dtype dt)
     return false;
 }
 
-/* All new tensors are made before the first old one is changed; changing allocates nothing. */
+/* Creates all new tensors before it changes the first old one; the change itself allocates nothing. */
 tn_status tn_module_to(void *module, tn_dtype dt)
 {
     tn_module *m = module;

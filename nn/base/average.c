@@ -1,7 +1,7 @@
-/* average.c — the mean of several state dicts. Sums are of f64, so that the mean of equal numbers is that number. */
+/* average.c — the mean of several state dicts. Sums are computed in f64, so that the mean of equal values is exact. */
 #include "nn/base/nn_private.h"
 
-/* Adds what m has to the sums, one for each tensor, which begin as NULL. */
+/* Adds the saved tensors of m to the sums, one per tensor; NULL is a sum without terms. */
 static bool add(tn_module *m, tn_tensor **sum)
 {
     for (tn_each t = tn_module_each(m, TN_EACH_SAVED); tn_error() == TN_OK && tn_next(&t); sum++) {
@@ -32,7 +32,7 @@ tn_status tn_load_mean(void *m, int n, const tn_load_args *from)
                             "tn_load_mean: each file must fit as a whole, so .allow_... has no meaning here");
     for (tn_each t = tn_module_each(m, TN_EACH_SAVED); tn_next(&t);) count++;
     tn_tensor    **sum = tn_mem_get((count + 1) * sizeof *sum);
-    tn_module     *mean = sum ? tn_module_copy(m) : NULL; /* m is not changed before all files have been read */
+    tn_module     *mean = sum ? tn_module_copy(m) : NULL; /* m does not change before all files have been read */
     const tn_scope s = tn_no_grad_begin();
     bool           ok = mean != NULL;
     for (int k = 0; ok && k < n; k++) ok = tn_load_run(mean, from[k]) == TN_OK && add(mean, sum);

@@ -1,4 +1,4 @@
-/* checks.c — what constructors ask of their configs. */
+/* checks.c — helpers of constructors: the check of .dim and .shape, a shape as text. */
 #include "nn/base/nn_private.h"
 
 bool tn__last_dims(const char *who, int64_t dim, tn_shape shape, tn_shape *to)

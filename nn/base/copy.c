@@ -1,6 +1,6 @@
-/* copy.c — deep copies. A copy of a module's struct still points to the old tensors, children and arrays; so all that
- * is copied is listed as (old, new), and what points to an old one is made to point to its new one. That works for any
- * module's struct, without code by its author. */
+/* copy.c — deep copies. The copied struct of a module still points to the old tensors, children and arrays. Therefore
+ * each copied object is listed as a pair (old, new), and each pointer to an old object is replaced with a pointer to
+ * the new one. This works for any module's struct without code from its author. */
 #include "nn/base/nn_private.h"
 
 typedef struct {
@@ -9,12 +9,12 @@ typedef struct {
 } pair;
 
 typedef struct {
-    pair  *made;   /* in the order in which they were made: tensors, modules, arrays */
-    pair  *sorted; /* the same, by the old addresses */
+    pair  *made;   /* in the order of creation: tensors, modules, arrays */
+    pair  *sorted; /* the same pairs, sorted by old address */
     size_t tensors, modules, arrays, room;
 } copy;
 
-/* Heapsort by the old addresses. */
+/* Heapsort by old address. */
 static void sift(pair *p, size_t at, size_t n)
 {
     const pair v = p[at];
@@ -58,7 +58,7 @@ static void mend(const copy *y, char *p, size_t bytes)
     }
 }
 
-/* ---- each of these raises, and lists what it has made ---------------------------------------------------------- */
+/* ---- the copies: each function lists the pairs it created; false: raised --------------------------------------- */
 
 enum { EVERY_TENSOR = TN_EACH_PARAMETER | TN_EACH_BUFFER };
 
@@ -72,7 +72,8 @@ static bool copy_tensor(copy *y, const tn_tensor *t)
     return true;
 }
 
-/* No .freed may be called for a copy that is not complete: its pointers are still those of the original. */
+/* The class of an incomplete copy. Its pointers are still those of the original, so .freed must not be called for
+ * it. */
 static const tn_class unfinished = {.size = sizeof(tn_class), .name = "copy", .bytes = sizeof(tn_module)};
 
 static bool copy_struct(copy *y, const tn_module *m)
@@ -85,7 +86,7 @@ static bool copy_struct(copy *y, const tn_module *m)
     if (!c) return false;
     memcpy((char *)c + sizeof *c, (const char *)m + sizeof *m, m->kind->bytes - sizeof *m);
     c->training = m->training, c->kind = &unfinished;
-    c->base->refs = 0; /* counted as parents take it */
+    c->base->refs = 0; /* each parent adds one */
     y->made[y->tensors + y->modules++] = (pair){m, c};
     return true;
 }
@@ -110,7 +111,7 @@ static bool copy_arrays_and_hooks(copy *y, const tn_module *m, tn_module *c)
     return true;
 }
 
-/* The slots, now that all that they name has been made. */
+/* Copies the slots, after all objects they refer to have been copied. */
 static bool copy_slots(const copy *y, const tn_module *m, tn_module *c)
 {
     const struct tn__base *from = m->base;
@@ -165,7 +166,7 @@ static bool make(copy *y, tn_module *m)
     return tn_error() == TN_OK;
 }
 
-/* After a failure: frees each module by itself, as they may not own each other yet. */
+/* After a failure: frees each module separately, since they may not own each other yet. */
 static void unmake(copy *y)
 {
     for (size_t i = 0; i < y->modules; i++) {
@@ -190,7 +191,7 @@ void *tn_module_copy(void *module)
     y.sorted = y.made + y.room;
     if (make(&y, m)) root = y.made[y.tensors].now, root->base->refs = 1;
     else unmake(&y);
-    for (size_t i = 0; i < y.tensors; i++) tn_drop(y.made[i].now); /* the slots hold them */
+    for (size_t i = 0; i < y.tensors; i++) tn_drop(y.made[i].now); /* the slots have references of their own */
     tn_mem_put(y.made, 2 * y.room * sizeof *y.made);
     return root;
 }

@@ -1,9 +1,9 @@
-/* each.c — the walk over a module and all that is in it.
+/* each.c — the walk over a module's tensors or modules.
  *
- * A walk holds its whole state in itself: it allocates nothing, may be left at any point, and several may run at once.
- * A module's parameters come first, then its buffers, then its children, each in the order of registration, as in
- * PyTorch. Whether a tied tensor or a shared module has come before is found by a walk from the beginning: that
- * allocates nothing, either, and there are few of them. */
+ * The tn_each struct contains the whole state of a walk. A walk allocates nothing, may stop at any point, and several
+ * may run at once. It visits a module's parameters first, then its buffers, then its children, each in the order of
+ * registration, as in PyTorch. Whether a tied tensor or a shared module was visited before is determined by a second
+ * walk from the start, which allocates nothing either; tied tensors and shared modules are few. */
 #include "nn/base/nn_private.h"
 
 tn_each tn_module_each(void *m, int what)
@@ -15,7 +15,7 @@ tn_each tn_module_each(void *m, int what)
     return e;
 }
 
-/* Is other, which counts `depth` levels, where e is? */
+/* True if `other`, whose current depth is `depth`, is at the same place as e. */
 static bool same_place(const tn_each *other, int depth, const tn_each *e)
 {
     if (depth != e->depth_) return false;
@@ -24,8 +24,8 @@ static bool same_place(const tn_each *other, int depth, const tn_each *e)
     return true;
 }
 
-/* Did this tensor, or else this module, come before the place where e is? (A walk that has met a module stands
- * inside it already; e has not entered m.) */
+/* True if the walk visits tensor t, or if t is NULL module m, before the place of e. (A walk that has visited a module
+ * is already one level inside it; e has not entered m.) */
 static bool came_before(const tn_each *e, const tn_tensor *t, const tn_module *m)
 {
     tn_each other =
@@ -58,7 +58,7 @@ static bool wanted(int what, const tn__slot *s)
            (s->saved && what & TN_EACH_SAVED);
 }
 
-/* Writes the name of a part of the module at hand behind the module's own; returns the length, or -1 (raised). */
+/* Appends a part's name to the path of the current module; returns the new length, or -1 (raised). */
 static int put_name(tn_each *e, const char *name)
 {
     const int    length = e->level_[e->depth_].length, dot = length > 0;

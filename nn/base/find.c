@@ -1,4 +1,4 @@
-/* find.c — a part of a module by its path. */
+/* find.c — finds a part of a module by its path. */
 #include "nn/base/nn_private.h"
 
 tn__slot *tn__slot_within(tn_module *m, const char *path, tn_module **within)
@@ -18,7 +18,7 @@ tn__slot *tn__slot_within(tn_module *m, const char *path, tn_module **within)
     }
 }
 
-/* "there is no 'encodr.weight' in BERT: it has embeddings, encoder, cls" */
+/* Raises "there is no 'encodr.weight' in BERT: it has embeddings, encoder, cls". */
 static void not_there(const char *who, const tn_module *m, const char *path, const tn_module *within)
 {
     char   text[400];

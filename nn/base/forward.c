@@ -1,12 +1,12 @@
-/* forward.c — how a module runs: the frame, which is a scope, a step of the module path and a mark in the random
- * generator; and the call through the module's class, with its hooks. */
+/* forward.c — running a module: the frame of a forward (a scope, a level of the module path, the state of the random
+ * generator) and tn_call, which calls the class's forward with the hooks around it. */
 #include "nn/base/nn_private.h"
 
-/* tn_call opens the frame of the module that it calls. A typed forward that is called so opens one of its own, which
- * must not name the module a second time. */
+/* tn_call opens a frame for the module it calls. The typed forward opens another one, which must not add the module's
+ * name to the path again. */
 static _Thread_local const tn_module *called;
 
-/* The length of a function's name without "_run", which functions behind a macro end with. */
+/* The length of a function's name without "_run", the suffix of functions that a macro calls. */
 static int length_of(const char *who)
 {
     const int n = (int)strlen(who);
@@ -49,7 +49,7 @@ tn_frame tn_module_enter(void *m)
     return open_frame(m);
 }
 
-/* A module's result is seen once: in the frame that is its step of the path. */
+/* Passes a module's result to the looks once: in the frame that added the module's name to the path. */
 tn_tensor *tn__look_result(const tn_frame *f, tn_tensor *y)
 {
     return y && tn__self.path_depth > f->scope.path ? tn__look(NULL, y) : y;
@@ -80,7 +80,7 @@ void tn_leave_list(tn_frame f, int n, tn_tensor **const *y)
     else tn_scope_end(f.scope);
 }
 
-/* Hooks without a function were taken away while some of the module's ran. */
+/* Frees the hooks that were removed (their functions set to NULL) while hooks of the module ran. */
 static void sweep(const tn_module *m)
 {
     for (tn__hook **h = &m->base->hooks; *h;) {
@@ -143,7 +143,7 @@ static tn_status hook(const char *who, tn_module *m, tn_before_hook before, tn_a
 tn_status tn_module_before(void *m, tn_before_hook h, void *user) { return hook("tn_before", m, h, NULL, user); }
 tn_status tn_module_after(void *m, tn_after_hook h, void *user) { return hook("tn_after", m, NULL, h, user); }
 
-/* A hook may take itself away, or others, while they run: they go when all have run. */
+/* A hook may remove itself or others while hooks run; they are freed after the last one has run. */
 void tn_module_unhook(void *module, void *user)
 {
     const tn_module *m = module;

@@ -1,16 +1,16 @@
-/* init.c — initial values, as in torch.nn.init. Each draws a tensor of its own, and copies it when all has gone
- * well. */
+/* init.c — initial values, as in torch.nn.init. Each function draws into a temporary tensor and copies it to t only
+ * after everything has succeeded. */
 #include "nn/base/nn_private.h"
 
 #include <math.h>
 
 typedef struct {
-    tn_scope     scope; /* off the tape */
+    tn_scope     scope; /* without a tape */
     tn_generator before;
-    tn_tensor *as_it_is; /* what a call returns that is not to draw: NULL, an error stands; or t, see tn__blank_begin */
+    tn_tensor   *as_it_is; /* the result if nothing is to be drawn: NULL (an error is set) or t (see tn__blank_begin) */
 } work;
 
-/* May t be filled? If so, the caller ends with filled(). */
+/* True if t may be filled; then the caller ends with filled(). */
 static bool open_for(const char *who, const tn_tensor *t, work *s)
 {
     s->as_it_is = NULL;
@@ -24,7 +24,7 @@ static bool open_for(const char *who, const tn_tensor *t, work *s)
     return true;
 }
 
-/* May numbers be drawn for t? */
+/* True if random values are to be drawn for t; else the caller returns s->as_it_is. */
 static bool draws_for(const char *who, tn_tensor *t, work *s)
 {
     if (!open_for(who, t, s)) return false;
@@ -85,7 +85,7 @@ tn_tensor *tn_init_eye(tn_tensor *t)
     return filled(s, t, two_dims("tn_init_eye", t) ? tn_eye_of(tn_dtype_of(t), tn_size(t, 0), tn_size(t, 1)) : NULL);
 }
 
-/* ---- by fan: how many values an output is made from, how many outputs a value goes into ------------------------ */
+/* ---- by fan: fan in = inputs per output, fan out = outputs per input ------------------------------------------- */
 
 static bool fans(const char *who, const tn_tensor *t, double *in, double *out)
 {
@@ -156,7 +156,7 @@ static tn_tensor *kaiming(const char *who, tn_kaiming_args a, bool normal)
 tn_tensor *tn_init_kaiming_uniform_run(tn_kaiming_args a) { return kaiming("tn_init_kaiming_uniform", a, false); }
 tn_tensor *tn_init_kaiming_normal_run(tn_kaiming_args a) { return kaiming("tn_init_kaiming_normal", a, true); }
 
-/* ---- normal numbers between two bounds ------------------------------------------------------------------------- */
+/* ---- truncated normal ------------------------------------------------------------------------------------------ */
 
 /* c[0] xⁿ⁻¹ + … + c[n-1] */
 static double horner(double x, int n, const double *c)
@@ -166,8 +166,8 @@ static double horner(double x, int n, const double *c)
     return y;
 }
 
-/* Where the normal distribution function reaches p: AS 241 (Wichura 1988), to 1 part in 10^16. Quotients of polynomials
- * of degree 7: for p near 1/2, for the rest, and for the ends. */
+/* Quantile of the normal distribution at p: algorithm AS 241 (Wichura 1988), relative error about 1e-16. Rational
+ * functions of degree 7: one for p near 1/2, one for the middle, one for the tails. */
 static double quantile(double p)
 {
     static const double near_top[] = {2509.0809287301226727, 33430.575583588128105, 67265.770927008700853,
@@ -201,8 +201,8 @@ static double quantile(double p)
 
 static double below(double x) { return 0.5 * tn__libm_erfc(-x / sqrt(2)); } /* the normal distribution function */
 
-/* Uniform numbers between below(low) and below(high), through the quantile. A range above the mean is mirrored: there
- * the function is near 1, and its values too coarse. */
+/* Applies the quantile to uniform values between below(low) and below(high). A range above the mean is mirrored: there
+ * the distribution function is near 1 and its f64 values are too coarse. */
 tn_tensor *tn_init_trunc_normal(tn_tensor *t, double mean, double std, double low, double high)
 {
     const char *who = "tn_init_trunc_normal";
@@ -222,7 +222,7 @@ tn_tensor *tn_init_trunc_normal(tn_tensor *t, double mean, double std, double lo
     double      *v = u ? tn_data_mut(u) : NULL;
     for (int64_t i = 0; v && i < tn_numel(t); i++) {
         const double at = p + v[i] * (q - p);
-        /* so far from the mean that the probability is 0 in f64: all numbers are at the bound that is nearer to it */
+        /* a range of probability 0 in f64, far from the mean: all values are its bound next to the mean */
         double x = at > 0 ? quantile(at) : q > 0 ? from : to;
         x = sign * (x < from ? from : x > to ? to : x) * std + mean;
         v[i] = x < low ? low : x > high ? high : x;
@@ -230,7 +230,7 @@ tn_tensor *tn_init_trunc_normal(tn_tensor *t, double mean, double std, double lo
     return filled(s, t, u ? tn_reshape(u, tn_shape_of(t)) : NULL);
 }
 
-/* ---- zeros in each column -------------------------------------------------------------------------------------- */
+/* ---- sparse: zeros in each column ------------------------------------------------------------------------------ */
 
 tn_tensor *tn_init_sparse(tn_tensor *t, double sparsity, double std)
 {

@@ -1,10 +1,9 @@
 /* init_orthogonal.c — a matrix whose rows (or columns, whichever are fewer) are orthogonal and of length gain: normal
- * numbers, orthogonalised by Gram-Schmidt, as in QR with a positive diagonal.
+ * random values, orthogonalised by Gram-Schmidt, as in QR with a positive diagonal.
  *
- * It is done in f64, in panels of a few rows: from a panel first its projection on the rows that are done is
- * subtracted, by two products of matrices; then its rows are made orthogonal to each other. Each is done twice, which
- * is enough (Giraud, Langou, Rozložník: On the loss of orthogonality in the Gram-Schmidt orthogonalization process;
- * 2005). */
+ * Computed in f64, in panels of PANEL rows. First the panel's projection on the finished rows is subtracted, by two
+ * matrix products; then the panel's rows are made orthogonal to each other. Both steps run twice, which is enough
+ * (Giraud, Langou, Rozložník: On the loss of orthogonality in the Gram-Schmidt orthogonalization process; 2005). */
 #include "nn/base/nn_private.h"
 
 #include <math.h>
@@ -18,8 +17,7 @@ static double dot(int64_t n, const double *x, const double *y)
     return s;
 }
 
-/* q [rows, n], rows <= n: makes rows from..to orthogonal to each other. False if one becomes 0 (which random rows do
- * not). */
+/* q [rows, n], rows <= n: makes rows from … to - 1 orthonormal. False if a row becomes 0, which random rows do not. */
 static bool within(double *q, int64_t n, int64_t from, int64_t to)
 {
     for (int64_t i = from; i < to; i++) {

@@ -1,12 +1,13 @@
-/* look.c — who watches a thread's modules, and what they have noted.
+/* look.c — tn_look: records results and parts of modules while they run, and may change them.
  *
- * The thread's mode says how many watch (scopes put it back, as they do all modes); which they are is in `watching`,
- * the innermost last. A forward asks for that number, which is 0 mostly, and calls what is here only if it is not. */
+ * mode.look of the thread is the number of active looks (scopes restore it like all modes); `watching` contains these
+ * looks, the innermost last. A forward tests mode.look, which is 0 most of the time, and calls tn__look only if it is
+ * not 0. */
 #include "nn/base/nn_private.h"
 #include "nn/look.h"
 
 enum { MOST = 8 };
-static _Thread_local tn_look *watching[MOST]; /* those of number 0 … mode.look - 1 */
+static _Thread_local tn_look *watching[MOST]; /* elements 0 … mode.look - 1 are in use */
 
 typedef struct {
     char          *path;
@@ -17,7 +18,7 @@ typedef struct {
 
 typedef struct {
     char      *path;
-    tn_tensor *t, *grad; /* both kept */
+    tn_tensor *t, *grad; /* both with a reference (tn_keep) */
     bool       wants_grad;
     int64_t    times;
 } note;
@@ -28,7 +29,7 @@ struct tn_look {
     size_t wants, notes, want_room, note_room;
 };
 
-/* ---- beginning and end ------------------------------------------------------------------------------------------- */
+/* ---- creating, clearing, freeing --------------------------------------------------------------------------------- */
 
 tn_look *tn_look_new(void)
 {
@@ -51,13 +52,13 @@ void tn_look_free(tn_look *l)
     tn_look_clear(l);
     for (size_t i = 0; i < l->wants; i++) tn__strfree(l->want[i].path);
     for (int i = 0; i < MOST; i++)
-        if (watching[i] == l) watching[i] = NULL; /* a scope that was left open watches for nobody */
+        if (watching[i] == l) watching[i] = NULL; /* its scope may still be open */
     tn__mem_put(l->want, l->want_room * sizeof *l->want);
     tn__mem_put(l->note, l->note_room * sizeof *l->note);
     tn__mem_put(l, sizeof *l);
 }
 
-/* One more element of an array of `size` bytes each. */
+/* Makes room for one more element of `size` bytes in the array; false: raised. */
 static bool grow(void **array, size_t *room, size_t used, size_t size)
 {
     if (used < *room) return true;
@@ -103,7 +104,7 @@ tn_scope tn_look_begin(tn_look *l)
 
 /* ---- while modules run ------------------------------------------------------------------------------------------- */
 
-/* The module path so far, and the part's name. False: it is too long, and nobody can have asked for it. */
+/* Writes the current module path with the part's name. False if it is too long, so that no look can want it. */
 static bool path_of(const char *part, char path[TN_PATH_BYTES])
 {
     const int depth = tn__self.path_depth;
@@ -137,7 +138,7 @@ tn__wanted tn__look_wants(const char *part)
     return w;
 }
 
-/* Notes t under the path, in place of what was noted there before. */
+/* Records t under the path; replaces an earlier record of that path. */
 static void put(tn_look *l, const char *path, tn_tensor *t, bool grad)
 {
     size_t at = 0;
@@ -156,7 +157,8 @@ static void put(tn_look *l, const char *path, tn_tensor *t, bool grad)
     *n = (note){n->path, t, NULL, grad, n->times + 1};
 }
 
-/* t as one watcher leaves it. A change is made by all wants that match, in their order, and then noted once. */
+/* Passes t through one look and returns the result. All matching wants apply their changes in order; the result is
+ * recorded once. */
 static tn_tensor *look(tn_look *l, const char *path, tn_tensor *t)
 {
     bool wanted = false, grad = false;
@@ -164,7 +166,7 @@ static tn_tensor *look(tn_look *l, const char *path, tn_tensor *t)
         const want x = l->want[i]; /* the change may add wants */
         if (!tn__name_matches(x.path, path)) continue;
         const uint8_t others = tn__self.mode.look;
-        tn__self.mode.look = 0; /* what it calls is not watched */
+        tn__self.mode.look = 0; /* modules called by the change are not observed */
         tn_tensor *other = x.change ? x.change(path, t, x.user) : NULL;
         tn__self.mode.look = others;
         if (other) t = other;
@@ -185,7 +187,7 @@ tn_tensor *tn__look(const char *part, tn_tensor *t)
     return t;
 }
 
-/* ---- gradients, and reading -------------------------------------------------------------------------------------- */
+/* ---- gradients and records --------------------------------------------------------------------------------------- */
 
 tn_status tn_look_backward(tn_look *l, tn_tensor *loss, tn_tensor *seed)
 {

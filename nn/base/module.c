@@ -1,4 +1,4 @@
-/* module.c — how a module comes to be: its record, what is registered in it under which name, and its end. */
+/* module.c — creating a module, registering its parameters, buffers and children by name, and freeing it. */
 #include "nn/base/nn_private.h"
 
 #include <stdarg.h>
@@ -23,7 +23,7 @@ const char *tn_name(const char *fmt, ...)
     return to;
 }
 
-/* ---- failing half-way: nothing is left, and the generator stands where it stood -------------------------------- */
+/* ---- a constructor that fails: free everything, restore the generator ------------------------------------------ */
 
 void tn__draws_back(const tn_generator *g, tn_generator began)
 {
@@ -31,8 +31,7 @@ void tn__draws_back(const tn_generator *g, tn_generator began)
     if (now == g && now->seed == began.seed && now->position > began.position) *now = began;
 }
 
-/* What the base of a freed module points to: until its block in the cache is used again, a use of the module is
- * recognised. */
+/* The base of a freed module points here, so that a use after free is recognised until the cache reuses the block. */
 static const struct tn__base gone;
 
 bool tn__module_gone(const char *who, const tn_module *m)
@@ -42,7 +41,7 @@ bool tn__module_gone(const char *who, const tn_module *m)
     return true;
 }
 
-/* A module that is being built is of no use then; a finished one stays as it was. */
+/* After an error: marks a module under construction as broken; a finished module stays unchanged. Returns NULL. */
 static void *broken(tn_module *m)
 {
     if (m && m->base != &gone && !m->base->built) {
@@ -52,7 +51,7 @@ static void *broken(tn_module *m)
     return NULL;
 }
 
-/* Frees a child that was passed to tn_child and could not be registered. */
+/* Frees a child that tn_child could not register, and undoes its random draws if they were the last ones. */
 static void discard(tn_module *m)
 {
     const tn_generator *g = tn_current_generator(), *end = &m->base->ended;
@@ -61,7 +60,7 @@ static void discard(tn_module *m)
     tn_module_free(m);
 }
 
-/* ---- beginning and end ----------------------------------------------------------------------------------------- */
+/* ---- creating and freeing -------------------------------------------------------------------------------------- */
 
 static size_t in_front(void) { return (sizeof(struct tn__base) + TN__FRONT - 1) / TN__FRONT * TN__FRONT; }
 
@@ -106,7 +105,7 @@ void *tn_module_built(void *module)
     return m;
 }
 
-/* Frees m and what it holds; children without another owner are put in front of the list, which is returned. */
+/* Frees m and the memory it owns. Prepends children without another owner to the list; returns the list. */
 static tn_module *let_go(tn_module *m, tn_module *list)
 {
     struct tn__base *b = m->base;
@@ -153,7 +152,7 @@ tn__slot *tn__slot_of(const tn_module *m, const char *name)
     return NULL;
 }
 
-/* May something be registered in m now? If not, and m is there and being built, it is broken. */
+/* True if something may be registered in m. If not, marks m as broken if it is under construction. */
 static bool open_for(const char *who, tn_module *m)
 {
     if (tn__blocked()) return broken(m), false;
@@ -166,7 +165,7 @@ static bool open_for(const char *who, tn_module *m)
     return true;
 }
 
-/* A free slot of that name, which the caller fills at once; NULL (raised) and m broken. */
+/* Adds an empty slot of that name, which the caller fills at once. On failure returns NULL (raised) and breaks m. */
 static tn__slot *new_slot(const char *who, tn_module *m, const char *name)
 {
     struct tn__base *b = m->base;
@@ -208,7 +207,7 @@ tn_tensor *tn_module_param(void *module, const char *name, tn_tensor *t)
     tn_module *m = module;
     if (!open_for("tn_param", m)) return NULL;
     if (!t) return NULL;
-    const bool leaf = tn_needs_grad(t); /* then it may be somebody's parameter already */
+    const bool leaf = tn_needs_grad(t); /* then it may be a parameter of another module already */
     if (!tn_requires_grad(t) || !tn_set_name(t, last_part(name))) return broken(m);
     tn__slot *s = new_slot("tn_param", m, name);
     if (!s) return NULL;
@@ -246,7 +245,7 @@ tn_tensor *tn_module_buffer_rows(void *module, const char *name, tn_tensor *t)
     return b;
 }
 
-/* Is m a part of c? And how deep do c's modules go? */
+/* True if m is c or inside c. Sets *deepest to the number of levels of c's tree. */
 static bool contains(tn_module *c, const tn_module *m, int *deepest)
 {
     tn_each e = tn_module_each(c, TN_EACH_MODULE | TN_EACH_NAME);
@@ -266,7 +265,7 @@ static int depth(const tn_module *m)
     return n;
 }
 
-/* Registers c as a part of m; what is wrong is said with who. Does not touch c's references. */
+/* Registers c as a child of m; does not change c's reference count. `who` names the public function in messages. */
 static bool adopt(const char *who, tn_module *m, const char *name, tn_module *c)
 {
     int deepest;

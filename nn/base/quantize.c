@@ -1,9 +1,9 @@
-/* quantize.c — the weights of products and tables in 8 bits or f16, for inference. A weight stays the tensor that it
- * was, so that whoever holds it, ties and members of structs, has them so; it is a buffer from then on, and saved as
- * one. */
+/* quantize.c — converts the weights of linear layers and embeddings to 8 bits or f16, for inference. The tensor object
+ * of a weight stays the same, so ties and struct members that point to it remain valid. It becomes a buffer and is
+ * saved as one. */
 #include "nn/base/nn_private.h"
 
-/* Is it a weight that may be turned, and still to be turned? */
+/* True for a weight that tn_weight registered and that is not packed yet. */
 static bool turns(const tn_each *e)
 {
     if (tn_is_q8(e->tensor)) return false;
@@ -14,10 +14,10 @@ static bool turns(const tn_each *e)
     return false;
 }
 
-/* The same walk each time: by all names, as one weight may stand under several. */
+/* The walk that all passes use: by all names, since one weight may have several. */
 static tn_each weights_of(tn_module *m) { return tn_module_each(m, TN_EACH_PARAMETER | TN_EACH_NAME); }
 
-/* What has become of them: no parameters any more. */
+/* Turns the slots of packed parameters into buffers. */
 static void file_as_buffers(tn_module *root)
 {
     for (tn_each e = tn_module_each(root, TN_EACH_MODULE | TN_EACH_NAME); tn_next(&e);)
@@ -27,7 +27,7 @@ static void file_as_buffers(tn_module *root)
         }
 }
 
-/* A packed weight of f64 would remember that type, and no product take rows of it. */
+/* Rejects f64: the packed weight would keep f64 as its dtype, which no product supports. */
 static tn_tensor *packed(const char *who, tn_tensor *t, tn_tensor *(*pack)(const tn_tensor *))
 {
     if (tn_dtype_of(t) != TN_F64) return pack(t);
@@ -38,10 +38,10 @@ static tn_tensor *packed(const char *who, tn_tensor *t, tn_tensor *(*pack)(const
            NULL;
 }
 
-/* All are packed before the first is changed; changing allocates nothing. */
+/* Packs all weights before it changes the first one; the change allocates nothing. */
 static tn_status turn(const char *who, tn_module *m, tn_tensor *(*pack)(const tn_tensor *))
 {
-    size_t n = 0, at = 0; /* all, and those that turn */
+    size_t n = 0, at = 0; /* number of parameters; number of weights to convert */
     if (!tn_module_ready(who, m)) return tn_error();
     for (tn_each e = weights_of(m); tn_next(&e);) n++;
     if (!n) return TN_OK;

@@ -1,4 +1,4 @@
-/* rename.c — names in files against names in modules: patterns of dotted parts. */
+/* rename.c — rewrites names in files to names in modules and back, by patterns of dotted parts. */
 #include "nn/base/nn_private.h"
 
 enum { MOST_PARTS = 64 };
@@ -8,7 +8,7 @@ typedef struct {
     size_t      bytes;
 } part;
 
-/* The dotted parts of a name; how many, or -1 if there are too many. "" has none. */
+/* Splits a name at its dots. Returns the number of parts (0 for ""), or -1 if there are too many. */
 static int split(const char *name, part *to)
 {
     int n = 0;
@@ -27,14 +27,14 @@ static bool rename_same(const part *a, const part *b)
     return a->bytes == b->bytes && !memcmp(a->at, b->at, a->bytes);
 }
 
-/* What the stars of a pattern stand for: parts from..from+n of the name. */
+/* The match of a pattern: star i matches n[i] parts of the name, starting at from[i]. */
 typedef struct {
-    int stars, from[TN__MOST_STARS], n[TN__MOST_STARS], rest; /* rest: the first part that the pattern leaves over */
+    int stars, from[TN__MOST_STARS], n[TN__MOST_STARS], rest; /* rest: index of the first part after the match */
 } found;
 
 static bool match(const part *p, int np, const part *x, int nx, found *f)
 {
-    const int any = nx - (np - 1); /* how many parts a ** takes */
+    const int any = nx - (np - 1); /* number of parts that ** matches */
     f->stars = 0;
     int at = 0;
     for (int i = 0; i < np; i++) {
@@ -89,7 +89,7 @@ int tn__renamed(const char *from, const char *to, char name[TN_PATH_BYTES])
     return 1;
 }
 
-/* How many stars a pattern has; -1 if it has a second **, or too many parts or stars. */
+/* The number of stars in a pattern; -1 if it has two **, or too many parts or stars. */
 static int stars(const char *pattern)
 {
     part      p[MOST_PARTS];

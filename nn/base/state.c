@@ -1,11 +1,11 @@
-/* state.c — loading a state dict: first all names and shapes, then all numbers, and only then the first change. */
+/* state.c — loading a state dict: checks all names and shapes, then reads all values, then changes the module. */
 #include "core/products/q8_fits.h"
 #include "nn/base/nn_private.h"
 
 typedef struct {
-    const tn_tensor *whose;  /* the module's tensor that goes by this name; NULL: none */
-    tn_tensor       *target; /* what is to change: whose, or a part of it; NULL: nothing */
-    tn_tensor       *now;    /* what it becomes: the numbers as read, in target's type */
+    const tn_tensor *whose;  /* the module's tensor of this name; NULL: none */
+    tn_tensor       *target; /* the tensor to change: whose, or a part of it; NULL: none */
+    tn_tensor       *now;    /* the new values, converted to target's dtype */
     int              part, parts;
     bool             transpose;
 } entry;
@@ -15,7 +15,7 @@ typedef struct {
     tn_module          *m;
     tn_safetensors     *f;
     int64_t             n;
-    entry              *e; /* one for each tensor of the file */
+    entry              *e; /* one per tensor in the file */
     tn_load_report      count;
     char                first_missing[200], first_unexpected[200], first_misshapen[500];
 } load;
@@ -31,8 +31,8 @@ static void misfit(load *l, tn_misfit what, const char *name, const char *text)
     if (l->c->misfit) l->c->misfit(what, name, text, l->c->user);
 }
 
-/* The name in the module, made from the name in the file, and what the rules say of the tensor. 0: not wanted, to be
- * skipped; -1: raised. */
+/* Derives the name in the module from the name in the file, and sets e's part and transpose from the rules. Returns 1,
+ * 0 if the tensor is to be skipped, -1 if an error was raised. */
 static int module_name(const load *l, const char *in_file, char name[TN_PATH_BYTES], entry *e)
 {
     const char  *prefix = l->c->prefix ? l->c->prefix : "";
@@ -55,7 +55,7 @@ static int module_name(const load *l, const char *in_file, char name[TN_PATH_BYT
     return 1;
 }
 
-/* The shape in the file that would fit the entry's target. False: there is none. */
+/* Computes the shape that the tensor in the file must have. False if no shape fits (dim 0 not divisible by parts). */
 static bool shape_wanted(const entry *e, tn_shape *s)
 {
     *s = tn_shape_of(e->whose);
@@ -84,7 +84,7 @@ static bool read_one(load *l, int64_t i)
     return e->now != NULL;
 }
 
-/* Where does this tensor of the file go? False: raised. */
+/* Finds the target of tensor i of the file, or counts it as a misfit. False: raised. */
 static bool place(load *l, int64_t i)
 {
     const tn_safetensors_entry in = tn_safetensors_at(l->f, i);
@@ -113,7 +113,7 @@ static bool place(load *l, int64_t i)
     const int64_t rows = e->parts ? tn_size(s->tensor, 0) / e->parts : 0;
     e->target = e->parts ? tn_narrow(s->tensor, 0, e->part * rows, rows) : s->tensor;
     if (!e->target) return false;
-    if (tn_is_q8(s->tensor)) { /* whose shape is among its numbers */
+    if (tn_is_q8(s->tensor)) { /* the original shape is part of the packed data */
         if (!read_one(l, i)) return false;
         if (!tn__q8_fits(s->tensor, e->now, a, b)) {
             e->target = NULL;
@@ -126,7 +126,7 @@ static bool place(load *l, int64_t i)
     return true;
 }
 
-/* Is there something for all of t in the file, be it misshapen? */
+/* True if the file has tensors (also misshapen ones) for every part of t. */
 static bool covered(const load *l, const tn_tensor *t)
 {
     uint64_t parts = 0;
@@ -140,7 +140,7 @@ static bool covered(const load *l, const tn_tensor *t)
     return false;
 }
 
-/* "2 names missing (a, …), 1 unexpected (b)": what is not allowed. */
+/* True if all misfits are allowed. Else raises the list: "2 names missing (a, …), 1 unexpected (b)". */
 static bool state_fits(const load *l, const char *file)
 {
     const tn_load_args *c = l->c;
@@ -168,9 +168,10 @@ static bool state_fits(const load *l, const char *file)
     return false;
 }
 
-/* ---- numbers --------------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------------------------- */
 
-/* A tensor with several names, or read in parts, is in the file several times; whole ones must agree. */
+/* True if the file's entries for one tensor of the module are consistent: copies under several names must be equal, and
+ * a tensor must not be present both whole and in parts. */
 static bool agree(const load *l)
 {
     for (int64_t i = 0; i < l->n; i++) {
@@ -195,7 +196,7 @@ static bool agree(const load *l)
     return true;
 }
 
-/* If all can be written, nothing fails from here on: types and shapes are alike, so nothing is allocated. */
+/* True if all targets can be written. Then nothing fails any more: dtypes and shapes match, so nothing is allocated. */
 static bool writable(const load *l)
 {
     for (int64_t i = 0; i < l->n; i++) {
@@ -212,13 +213,14 @@ static bool writable(const load *l)
     return true;
 }
 
-/* Nobody else can know the tensors of a module that is being made (tn__blank_begin): they become what was read. */
+/* True if the module is being created (tn__blank_begin): no other code has its tensors yet, so they may take over the
+ * memory that was read instead of copying it. */
 static bool is_taken(const entry *e)
 {
     return tn__self.mode.blank && e->target && e->target == e->whose && tn_is_contiguous(e->now);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------- */
+/* ---- the whole load -------------------------------------------------------------------------------------------- */
 
 static void run(load *l, const char *file)
 {

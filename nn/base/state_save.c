@@ -6,8 +6,8 @@ typedef struct {
     tn_safetensors_writer *w;
 } save;
 
-/* The name in the file, by the rules last … first, each from `module` to `file`, except rules with parts; *turned
- * changes with each that transposes. */
+/* Rewrites the name in the module to the name in the file: applies rules last … first, each from `module` to `file`,
+ * except rules with parts. Inverts *turned for each rule that transposes. */
 static bool in_file(const save *s, int last, int first, char name[TN_PATH_BYTES], bool *turned)
 {
     for (int i = last; i >= first; i--) {
@@ -21,8 +21,9 @@ static bool in_file(const save *s, int last, int first, char name[TN_PATH_BYTES]
     return tn_error() == TN_OK;
 }
 
-/* Do the rules, read the way that loading does, turn the matrix of this name in the file back? A general rule takes the
- * name from a special one that stands before it; and what is square would be loaded in silence. */
+/* True if loading with these rules undoes the transposition that saving applied. It may not when two rules rename the
+ * name, a general one and a special one listed before it; a square matrix would then be loaded wrongly without an
+ * error. */
 static bool turns_back(const save *s, const char *path, const char *in_file, bool turned)
 {
     char name[TN_PATH_BYTES];
@@ -31,7 +32,7 @@ static bool turns_back(const save *s, const char *path, const char *in_file, boo
     for (int i = 0; i < s->c->renames; i++) {
         const tn_rename *r = &s->c->rename[i];
         const int        done = tn__renamed(r->file, r->module, name);
-        if (done < 0 || (done && !r->module)) return true; /* it would not be loaded at all */
+        if (done < 0 || (done && !r->module)) return true; /* loading would skip it */
         if (done && r->transpose) back = !back;
     }
     if (strcmp(name, path) != 0 || back == turned) return true;
@@ -43,7 +44,7 @@ static bool turns_back(const save *s, const char *path, const char *in_file, boo
            false;
 }
 
-/* path: the tensor's, of which t may be a part; from: what the rules behind `last` have made of it. */
+/* Writes t: the tensor at `path` in the module, or a part of it. `from` is its name after the rules after `last`. */
 static bool put(const save *s, int last, const char *path, const char *from, bool turned, tn_tensor *t)
 {
     char name[TN_PATH_BYTES], full[2 * TN_PATH_BYTES];
@@ -57,12 +58,13 @@ static bool put(const save *s, int last, const char *path, const char *from, boo
     return tn_safetensors_put(s->w, full, t) == TN_OK;
 }
 
-/* One tensor of the module, whole or in the parts that the rules want. */
+/* Writes one tensor of the module, whole or in the parts that the rules define. */
 static bool put_all(const save *s, const char *name, tn_tensor *t)
 {
     char part[TN_PATH_BYTES];
     bool parts = false;
-    if (tn_is_q8(t) && (t = s->c->renames ? tn_q8_unpack(t) : t) == NULL) return false; /* rules are of matrices */
+    if (tn_is_q8(t) && (t = s->c->renames ? tn_q8_unpack(t) : t) == NULL)
+        return false; /* rules apply to unpacked matrices */
     for (int i = s->c->renames - 1; i >= 0; i--) {
         const tn_rename *r = &s->c->rename[i];
         if (r->load_only || !r->module || !r->parts) continue;
@@ -79,7 +81,7 @@ static bool put_all(const save *s, const char *name, tn_tensor *t)
     return parts || put(s, s->c->renames - 1, name, name, false, t);
 }
 
-/* A name of a tensor that is stored under another one: in the metadata, as safetensors.torch.save_model leaves it. */
+/* Adds a second name of a stored tensor to the metadata, as safetensors.torch.save_model does. */
 static bool note(const save *s, const char *name, const char *stored)
 {
     char a[2 * TN_PATH_BYTES], b[2 * TN_PATH_BYTES], from[TN_PATH_BYTES], to[TN_PATH_BYTES];
@@ -98,7 +100,7 @@ static bool put_names(const save *s, tn_module *m)
     for (tn_each t = tn_module_each(m, TN_EACH_SAVED | (s->c->every_name ? TN_EACH_NAME : 0)); ok && tn_next(&t);)
         ok = put_all(s, t.name, t.tensor);
     if (s->c->every_name) return ok;
-    /* the same walk over first names only, to tell which names are second ones */
+    /* a parallel walk over first names only shows which names are second ones */
     tn_each first = tn_module_each(m, TN_EACH_SAVED);
     bool    more = tn_next(&first);
     for (tn_each every = tn_module_each(m, TN_EACH_SAVED | TN_EACH_NAME); ok && tn_next(&every);) {
