@@ -1,10 +1,11 @@
-/* attention.h — attention as modules, and the cache of keys and values for decoding. Part of nn.h: include that.
+/* attention.h — attention modules, positions, and the cache of keys and values for decoding. Part of nn.h: include
+ * that.
  *
  *     tn_mha    *attn = tn_mha_new(.dim = 512, .heads = 8);
  *     tn_tensor *y = tn_mha_forward(attn, x, x, x, .causal = true);
  *
- * A mask says in its name what true means: what is blocked may not be attended, and takes no part whatever it holds. A
- * query that may attend to nothing gets 0, and gradient 0. */
+ * The name of a mask states what true means: a blocked key may not be attended to, and its values have no effect, even
+ * if they are NaN. A query whose keys are all blocked gets the result 0 and the gradient 0. */
 #ifndef TENON_NN_ATTENTION_H
 #define TENON_NN_ATTENTION_H
 
@@ -17,54 +18,55 @@ extern "C" {
 
 /* ---- masks ------------------------------------------------------------------------------------------------------- */
 
-TN_API tn_tensor *tn_causal_mask(int64_t length); /* f32 [length, length]: -inf above the diagonal, else 0: added */
-TN_API tn_tensor *tn_padding_mask(tn_tensor *tokens, int64_t padding); /* bool like tokens: true where one is padding */
+TN_API tn_tensor *tn_causal_mask(int64_t length); /* f32 [length, length], to add: -inf above the diagonal, else 0 */
+TN_API tn_tensor *tn_padding_mask(tn_tensor *tokens, int64_t padding); /* bool, shape of tokens: token == padding */
 
-/* ---- keys and values of what has been read so far ---------------------------------------------------------------- */
+/* ---- the cache of keys and values of tokens already read --------------------------------------------------------- */
 
-/* Owned by the program: no module holds one. All of its memory is allocated when it is made. To be used without
- * recording (tn_no_grad_begin). Decoding token by token with a cache gives the same bits as reading all at once with
- * .causal. A call that fails leaves the cache as it was. */
+/* Owned by the program, never by a module. All memory is allocated at creation. Use it without recording
+ * (tn_no_grad_begin). Decoding token by token with a cache gives the same bits as one call over the whole text with
+ * .causal. A call that fails leaves the cache unchanged. */
 typedef struct tn_kv_cache tn_kv_cache;
 typedef struct tn_kv_cache_config {
     int            zero_;
     int64_t layers TN_IS(1);
-    int64_t        batch;           /* the most rows ... */
-    int64_t        length;          /* ... and positions of a row */
-    int64_t        memory_length;   /* the most positions of a memory, for cross-attention; 0: none */
-    int64_t        heads, head_dim; /* of the layers' keys and values: kv_heads, and mostly dim / heads */
+    int64_t        batch;           /* maximum number of rows */
+    int64_t        length;          /* maximum number of positions per row */
+    int64_t        memory_length;   /* maximum number of memory positions, for cross-attention; 0: no memory */
+    int64_t        heads, head_dim; /* heads of the keys (kv_heads) and their width (dim / heads, or .head_dim) */
     tn_dtype       dtype;
     int            end_;
 } TN_KEYWORDS_ONLY tn_kv_cache_config;
 #define TN_KV_CACHE_DEFAULTS .layers = 1
 TN_API tn_kv_cache *tn_kv_cache_create(tn_kv_cache_config c);
 TN_API void         tn_kv_cache_free(tn_kv_cache *c);
-TN_API int64_t   tn_kv_cache_length(const tn_kv_cache *c); /* positions that every layer holds: where the next begin */
-TN_API int64_t   tn_kv_cache_rows(const tn_kv_cache *c);   /* of the batch that is in it; 0 if it is empty */
-TN_API tn_status tn_kv_cache_trim(tn_kv_cache *c, int64_t length); /* drops the positions from `length` on */
-TN_API void      tn_kv_cache_clear(tn_kv_cache *c);                /* drops all, the memory too */
-/* Drops `count` positions from `from` on; those behind move up: from 0 on they keep their numbers (rotary). */
+TN_API int64_t   tn_kv_cache_length(const tn_kv_cache *c); /* positions stored in every layer; the next one's index */
+TN_API int64_t   tn_kv_cache_rows(const tn_kv_cache *c);   /* rows of the batch it stores; 0 if it is empty */
+TN_API tn_status tn_kv_cache_trim(tn_kv_cache *c, int64_t length); /* removes positions `length` and later */
+TN_API void      tn_kv_cache_clear(tn_kv_cache *c);                /* removes all positions and the memory */
+/* Removes positions `from` … `from` + `count` - 1 and moves later ones up. If `from` is 0, later positions keep their
+ * numbers for rotary angles; else see tn_blocks_forget. */
 TN_API tn_status tn_kv_cache_forget(tn_kv_cache *c, int64_t from, int64_t count);
-/* Row i becomes what row index[i] was; there may be more or fewer than before. For beams. index: i64 or i32 [rows]. */
+/* Sets row i to the old row index[i]; the number of rows may change. For beam search. index: i64 or i32 [rows]. */
 TN_API tn_status tn_kv_cache_reorder(tn_kv_cache *c, const tn_tensor *index);
 
-/* ---- several heads: PyTorch's MultiheadAttention ----------------------------------------------------------------- */
+/* ---- multi-head attention: PyTorch's MultiheadAttention ---------------------------------------------------------- */
 
 typedef struct tn_mha_config {
     int     zero_;
     int64_t dim, heads;
-    int64_t kdim, vdim; /* 0: dim */
-    /* Heads of keys and values, each shared by heads / kv_heads heads of queries, whose keys are not copied. If
-     * kv_heads is given (even if equal to heads), or head_dim, the projections are three modules, as in Hugging Face's
-     * models. */
-    int64_t        kv_heads, head_dim;   /* 0: heads, dim / heads */
-    double         scale;                /* of the scores; 0: 1/√head_dim */
-    double         dropout;              /* of the weights; 0: none */
-    int64_t        window;               /* query t sees keys t - window + 1 … t, with .causal; 0: keys 0 … t */
-    bool           rotary;               /* queries and keys are rotated by their positions: tn_rope */
-    tn_rope_config rope;                 /* ... how; .dim 0: all of a head */
-    bool           no_bias, no_out_bias; /* none at all; none of the last projection */
-    bool           time_first;           /* [T, B, dim], as is PyTorch's default */
+    int64_t kdim, vdim; /* width of the keys and of the values; 0: dim */
+    /* kv_heads: number of heads of keys and values, each shared by heads / kv_heads query heads without copies; 0:
+     * heads. head_dim: width of a head; 0: dim / heads. If either is set (kv_heads even if equal to heads), the
+     * projections are three tn_linear modules, as in Hugging Face's models. */
+    int64_t        kv_heads, head_dim;
+    double         scale;                /* factor of the scores; 0: 1/√head_dim */
+    double         dropout;              /* dropout probability of the attention weights; 0: none */
+    int64_t        window;               /* with .causal, query t sees keys t - window + 1 … t; 0: keys 0 … t */
+    bool           rotary;               /* rotate queries and keys by their positions (tn_rope) */
+    tn_rope_config rope;                 /* angles of the rotary positions; .dim 0: rotate the whole head */
+    bool           no_bias, no_out_bias; /* no biases; no bias in the output projection */
+    bool           time_first;           /* tensors are [T, B, dim], as by default in PyTorch */
     tn_dtype       dtype;
     int            end_;
 } TN_KEYWORDS_ONLY tn_mha_config;
@@ -72,17 +74,17 @@ typedef struct tn_mha_config {
 typedef struct {
     tn_module      base;
     int64_t        dim, heads, kdim, vdim, kv_heads, head_dim;
-    int64_t        made_heads, made_kv_heads; /* before any was taken out: tn_mha_prune */
-    int64_t       *left;                      /* [heads]: the numbers that those left had then */
+    int64_t        made_heads, made_kv_heads; /* number of heads before tn_mha_prune */
+    int64_t       *left;                      /* [heads]: original number of each remaining head */
     int64_t        window;
     double         scale, dropout;
     bool           time_first, rotary;
     tn_rope_config rope;
-    tn_tensor     *in_proj_weight; /* [3 dim, dim]: of queries, keys, values; or, if kdim ... */
-    tn_tensor     *q_proj_weight, *k_proj_weight,
-        *v_proj_weight;                  /* ... or vdim differ, [dim, dim], [dim, kdim], [dim, vdim] */
-    tn_tensor *in_proj_bias;             /* [3 dim] */
-    tn_linear *q_proj, *k_proj, *v_proj; /* instead of all these, with kv_heads */
+    tn_tensor     *in_proj_weight; /* [3 dim, dim]: projections of queries, keys, values; NULL if stored separately */
+    /* [dim, dim], [dim, kdim], [dim, vdim]: separate projections if kdim or vdim is not dim; else NULL */
+    tn_tensor *q_proj_weight, *k_proj_weight, *v_proj_weight;
+    tn_tensor *in_proj_bias;             /* [3 dim]; NULL without bias or with q_proj, k_proj, v_proj */
+    tn_linear *q_proj, *k_proj, *v_proj; /* the projections if kv_heads or head_dim was set; else NULL */
     tn_linear *out_proj;
 } tn_mha;
 TN_API tn_mha *tn_mha_create(tn_mha_config c); /* tn_call(m, x) is self-attention without a mask */
@@ -90,31 +92,31 @@ TN_API tn_mha *tn_mha_create(tn_mha_config c); /* tn_call(m, x) is self-attentio
 typedef struct tn_mha_args {
     int        zero_;
     tn_tensor *query, *key, *value; /* [B, T, dim], [B, S, kdim], [B, S, vdim] */
-    /* bool (true: may not be attended) or floating (added to the scores): [T, S], PyTorch's [B·heads, T, S], or
-     * [B, heads, T, S], where B and heads may be 1 */
+    /* attention mask: bool (true: may not be attended to) or floating (added to the scores): [T, S], PyTorch's
+     * [B·heads, T, S], or [B, heads, T, S], where B and heads may be 1; may be NULL */
     tn_tensor  *blocked;
-    tn_tensor  *blocked_keys;     /* bool [B, S]: true is padding */
-    bool        causal;           /* query t sees keys 0 … t */
-    tn_tensor **weights;          /* out, may be NULL: [B, T, S], the mean over the heads, after dropout */
-    bool        weights_per_head; /* ... [B, heads, T, S] instead */
-    /* With a cache the keys and values are those of layer `layer` so far, and after them the ones given: S, in the
-     * masks, too, counts all of them, and causal goes on where they end. */
+    tn_tensor  *blocked_keys; /* padding mask, bool [B, S]: true is padding; may be NULL */
+    bool        causal;       /* causal mask: query t sees keys 0 … t */
+    tn_tensor **weights;      /* output, may be NULL: attention weights after dropout, mean of the heads [B, T, S] */
+    bool        weights_per_head; /* weights are [B, heads, T, S] instead of the mean */
+    /* With a cache, keys and values are those stored in layer `layer` followed by those of this call. S counts both,
+     * also in the masks, and the causal mask starts after the stored positions. */
     tn_kv_cache *cache;
     int64_t      layer;
-    bool         memory; /* keys and values are a memory: stored by the first call, later ones may leave them out */
-    tn_tensor   *angles; /* rotary: of x's positions, as tn_rope_angles makes them; NULL: those after the cache's */
+    bool         memory; /* keys and values are a memory: the first call stores it; later calls may pass NULL */
+    tn_tensor   *angles; /* rotary: angles of the positions (tn_rope_angles); NULL: those after the cached positions */
     int          end_;
 } TN_KEYWORDS_ONLY tn_mha_args;
 TN_API tn_tensor  *tn_mha_run(tn_mha *m, tn_mha_args a); /* [B, T, dim] */
-/* The angles of so many positions from offset on, to be given to all layers like m; NULL if m is not rotary. */
+/* Angles of positions offset … offset + length - 1, which all layers like m can share; NULL if m is not rotary. */
 TN_API tn_tensor *tn_mha_angles(const tn_mha *m, int64_t offset, int64_t length);
 
-/* ---- one query against a memory, as decoders of recurrent networks do -------------------------------------------- */
+/* ---- attention of a query to a memory, for decoders of recurrent networks ---------------------------------------- */
 
 /* score(q, h) = q · h; .general: q W h; .scaled: divided by √memory */
 typedef struct tn_dot_attention_config {
     int      zero_;
-    int64_t  query, memory; /* their sizes; query 0: memory */
+    int64_t  query, memory; /* width of a query and of a memory vector; query 0: memory */
     bool     general, scaled;
     tn_dtype dtype;
     int      end_;
@@ -147,21 +149,21 @@ typedef struct tn_memory_args {
     tn_tensor  *query;        /* [B, T, query], or [B, query] */
     tn_tensor  *memory;       /* [B, S, memory] */
     tn_tensor  *blocked_keys; /* bool [B, S]: true is padding */
-    tn_tensor  *keys;         /* what is compared, if not memory: [B, S, memory]; additive: see below */
-    tn_tensor **weights;      /* out, may be NULL: [B, T, S], or [B, S] */
+    tn_tensor  *keys;    /* keys to score instead of memory: [B, S, memory]; additive: tn_additive_attention_keys */
+    tn_tensor **weights; /* output, may be NULL: [B, T, S], or [B, S] */
     int         end_;
 } TN_KEYWORDS_ONLY tn_memory_args;
-/* Σ weight · memory: [B, T, memory], or [B, memory] */
+/* Returns Σ weight · memory: [B, T, memory], or [B, memory]. */
 TN_API tn_tensor *tn_dot_attention_run(tn_dot_attention *m, tn_memory_args a);
 TN_API tn_tensor *tn_additive_attention_run(tn_additive_attention *m, tn_memory_args a);
-/* W_h h + b, [B, S, hidden]: made once and given as .keys, it need not be made again for each query. */
+/* Returns W_h h + b, [B, S, hidden]. Pass it as .keys to all queries, so that it is computed once. */
 TN_API tn_tensor *tn_additive_attention_keys(tn_additive_attention *m, tn_tensor *memory);
 
-/* ---- positions: added to x [B, T, dim] (.time_first: [T, B, dim]), then dropout -------------------------------- */
+/* ---- positions: added to x [B, T, dim] (.time_first: [T, B, dim]), followed by dropout ------------------------- */
 
 typedef struct tn_positions_config {
     int      zero_;
-    int64_t  dim, length; /* length: of the longest x; 0: 5000 for sinusoids */
+    int64_t  dim, length; /* length: maximum number of positions; 0: 5000 for sinusoids, an error for learned ones */
     double   dropout;
     bool     time_first;
     tn_dtype dtype;
@@ -174,18 +176,19 @@ typedef struct {
     bool       time_first;
     tn_tensor *weight; /* [length, dim]: the parameter "weight", or for sinusoids "pe", which is not saved */
 } tn_positions;
-/* pe[t, 2i] = sin(t / 10000^(2i/dim)), pe[t, 2i+1] = cos of the same */
+/* pe[t, 2i] = sin(t / 10000^(2i/dim)), pe[t, 2i+1] = cos(t / 10000^(2i/dim)) */
 TN_API tn_positions *tn_sinusoidal_positions_create(tn_positions_config c);
-TN_API tn_positions *tn_learned_positions_create(tn_positions_config c);                 /* N(0, 1), as an embedding */
-TN_API tn_tensor    *tn_positions_forward(tn_positions *m, tn_tensor *x, int64_t start); /* x[:, 0] stands at `start` */
+TN_API tn_positions *tn_learned_positions_create(tn_positions_config c);              /* initialised from N(0, 1) */
+TN_API tn_tensor *tn_positions_forward(tn_positions *m, tn_tensor *x, int64_t start); /* x[:, 0] has position start */
 
-/* A learned number for each head and distance from a query to a key, added to the scores, as in T5: a bucket for each
- * short distance, then buckets that grow up to the one for `distance` and beyond; half of them each way, or .causal. */
+/* T5's relative positions: a learned bias for each head and distance from a query to a key, added to the scores. Each
+ * short distance has a bucket; longer distances share buckets of growing width; the last bucket is for `distance` and
+ * more. Half of the buckets are for keys after the query, unless .causal is set. */
 typedef struct tn_relative_positions_config {
     int             zero_;
     int64_t         heads;
     int64_t buckets TN_IS(32), distance TN_IS(128);
-    bool            causal; /* keys behind the query share a bucket, as a causal mask hides them */
+    bool            causal; /* for use with a causal mask: all keys after the query share bucket 0 */
     tn_dtype        dtype;
     int             end_;
 } TN_KEYWORDS_ONLY tn_relative_positions_config;
@@ -197,7 +200,7 @@ typedef struct {
     tn_tensor *weight; /* [buckets, heads] */
 } tn_relative_positions;
 TN_API tn_relative_positions *tn_relative_positions_create(tn_relative_positions_config c);
-/* [1, heads, queries, keys], to be given as .blocked; the queries are the last of the keys. */
+/* Returns the bias [1, heads, queries, keys] to pass as .blocked. The queries have the last positions of the keys. */
 TN_API tn_tensor *tn_relative_positions_forward(tn_relative_positions *m, int64_t queries, int64_t keys);
 
 #ifdef __cplusplus

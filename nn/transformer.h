@@ -1,13 +1,13 @@
-/* transformer.h — the Transformer: its block, stacks of blocks, and the head of a masked language model. Part of nn.h:
+/* transformer.h — the Transformer: blocks, stacks of blocks, and the head of a masked language model. Part of nn.h:
  * include that.
  *
  *     tn_transformer *m = tn_transformer_new(.dim = 256, .heads = 8);
  *     tn_tensor *y = tn_transformer_forward(m, src, tgt, .causal = true, .src_blocked_keys = padding,
  *                                           .memory_blocked_keys = padding);
  *
- * Names, defaults and initialisation are PyTorch's, but batches come first, and the layers of a stack begin with
- * draws of their own instead of copies of the first. src and tgt are vectors: embeddings and positions come before,
- * the projection to the vocabulary after. */
+ * Names, defaults and initialisation are PyTorch's, with two differences: the batch is the first dim, and each layer of
+ * a stack draws its own initial values instead of copying the first layer's. src and tgt are embeddings with positions
+ * added; the model has no projection to the vocabulary. */
 #ifndef TENON_NN_TRANSFORMER_H
 #define TENON_NN_TRANSFORMER_H
 
@@ -21,42 +21,47 @@ extern "C" {
 
 typedef enum { TN_NORM_LAYER = 0, TN_NORM_RMS } tn_norm_kind;
 
-/* A block of a Transformer, or a stack of them: as it stands, PyTorch's encoder layer. With .activation_dropout = 0 and
- *     LLaMA: .norm = TN_NORM_RMS, .norm_first, .rotary, .gated, .activation = tn_silu, .no_bias = true, .kv_heads
- *     GPT-2: .norm_first, .activation = tn_gelu_tanh;   GPT-NeoX: and .parallel, .rotary;   GPT-J: and .one_norm */
+/* A Transformer block, or a stack of blocks. The defaults are PyTorch's encoder layer. With .activation_dropout = 0 and
+ *     GPT-2:    .norm_first, .activation = tn_gelu_tanh
+ *     GPT-NeoX: .norm_first, .activation = tn_gelu_tanh, .parallel, .rotary
+ *     GPT-J:    .norm_first, .activation = tn_gelu_tanh, .parallel, .one_norm, .rotary
+ *     LLaMA:    .norm_first, .activation = tn_silu, .norm = TN_NORM_RMS, .rotary, .gated, .no_bias, .kv_heads */
 typedef struct tn_block_config {
     int            zero_;
-    int64_t        layers;     /* of a stack */
-    int64_t        groups;     /* of a stack: its layers share so many blocks, as in ALBERT; 0: each has its own */
-    bool           final_norm; /* of a stack: a norm behind the last layer (in PyTorch it is given as `norm`) */
-    int64_t        dim, heads;
-    int64_t        kv_heads, head_dim; /* as of tn_mha_new */
-    int64_t ff     TN_IS(2048);        /* the width between the two linear layers */
-    bool           gated;              /* linear2(activation(gate(x)) · linear1(x)) */
-    double dropout TN_IS(0.1);
-    double attention_dropout  TN_IS(-1);    /* of the attention's weights; below 0: as dropout */
-    double activation_dropout TN_IS(-1);    /* behind the activation, where few models have one; below 0: as dropout */
-    tn_tensor *(*activation)(tn_tensor *x); /* NULL: tn_relu; tn_gelu, tn_gelu_tanh, tn_silu, or one of your own */
-    tn_norm_kind   norm;
-    double eps     TN_IS(1e-5); /* of the norms */
-    bool           norm_first;  /* x + f(norm(x)), not norm(x + f(x)) */
-    bool           parallel;    /* norm_first: x + attention(norm1(x)) + ff(norm2(x)) */
-    bool           one_norm;    /* ... and norm2 is norm1 */
-    double         scale;       /* of the scores, as of tn_mha_new */
-    int64_t        window;      /* of the self-attention, as of tn_mha_new ... */
-    int64_t        full_layers; /* ... of a stack: the first so many layers have none */
-    bool           memory;      /* a decoder's: between the two it attends to a memory */
-    bool           rotary;      /* positions as of tn_mha_new; sinusoids and tables are added to x before */
-    tn_rope_config rope;
-    int64_t        relative; /* or tn_relative_positions, so many buckets; in a stack the first layer's serve all */
-    int64_t relative_distance TN_IS(128);
-    bool                      relative_causal;
-    bool                      no_bias;           /* of linear layers and norms */
-    bool                      no_attention_bias; /* of the attention */
-    bool     no_out_bias, no_ff_bias;            /* of the attention's last projection; of the linear layers between */
-    bool     time_first;                         /* [T, B, dim] */
-    tn_dtype dtype;
-    int      end_;
+    int64_t        layers;      /* stack: number of layers */
+    int64_t        groups;      /* stack: number of distinct blocks that the layers share (ALBERT); 0: one per layer */
+    bool           final_norm;  /* stack: add a norm after the last layer (PyTorch: argument `norm`) */
+    int64_t        dim;         /* width of x */
+    int64_t        heads;       /* number of attention heads */
+    int64_t        kv_heads;    /* heads of keys and values; 0: heads (see tn_mha_config) */
+    int64_t        head_dim;    /* width of an attention head; 0: dim / heads */
+    int64_t ff     TN_IS(2048); /* width of the hidden layer of the feed-forward */
+    bool           gated;       /* feed-forward is linear2(activation(gate(x)) · linear1(x)) */
+    double dropout TN_IS(0.1);  /* dropout probability of the results of attention and feed-forward */
+    double attention_dropout  TN_IS(-1);    /* dropout probability of the attention weights; below 0: dropout */
+    double activation_dropout TN_IS(-1);    /* dropout probability after the activation; below 0: dropout */
+    tn_tensor *(*activation)(tn_tensor *x); /* of the feed-forward: tn_gelu, tn_silu, custom, …; NULL: tn_relu */
+    tn_norm_kind   norm;                    /* kind of all norms: TN_NORM_LAYER or TN_NORM_RMS */
+    double eps     TN_IS(1e-5);             /* epsilon of the norms */
+    bool           norm_first;              /* x + f(norm(x)) instead of norm(x + f(x)) */
+    bool           parallel;    /* x + attention(norm1(x)) + ff(norm2(x)); needs norm_first, excludes memory */
+    bool           one_norm;    /* parallel blocks: use norm1 in place of norm2 */
+    double         scale;       /* factor of the attention scores; 0: 1/√head_dim */
+    int64_t        window;      /* causal self-attention sees the last `window` keys; 0: all */
+    int64_t        full_layers; /* stack with a window: number of leading layers without it */
+    bool           memory;      /* decoder: attend to a memory between self-attention and feed-forward */
+    bool           rotary;      /* rotary positions in the self-attention; excludes relative */
+    tn_rope_config rope;        /* angles of the rotary positions */
+    int64_t        relative;    /* buckets of T5's relative positions, in a stack one set for all layers; 0: none */
+    int64_t relative_distance TN_IS(128);        /* relative positions: distance from which the last bucket is used */
+    bool                      relative_causal;   /* relative positions: for use with a causal mask */
+    bool                      no_bias;           /* no bias in any linear layer or norm */
+    bool                      no_attention_bias; /* no bias in any projection of the attention */
+    bool                      no_out_bias;       /* no bias in the output projection of the attention */
+    bool                      no_ff_bias;        /* no bias in the linear layers of the feed-forward */
+    bool                      time_first;        /* tensors are [T, B, dim] instead of [B, T, dim] */
+    tn_dtype                  dtype;             /* dtype of the parameters */
+    int                       end_;
 } TN_KEYWORDS_ONLY tn_block_config;
 #define TN_BLOCK_DEFAULTS                                                                       \
     .ff = 2048, .dropout = 0.1, .attention_dropout = -1, .activation_dropout = -1, .eps = 1e-5, \
@@ -66,44 +71,44 @@ typedef struct {
     tn_module base;
     tn_tensor *(*activation)(tn_tensor *x);
     bool                   norm_first, parallel;
-    tn_mha                *self_attn, *multihead_attn; /* from here on NULL where there is none */
-    tn_linear             *linear1, *gate, *linear2;
-    tn_layer_norm         *norm1, *norm2, *norm3; /* or tn_rms_norm, which is the same struct */
-    tn_dropout            *dropout, *dropout1, *dropout2, *dropout3;
-    tn_relative_positions *relative;
+    tn_mha                *self_attn, *multihead_attn; /* multihead_attn: to the memory; NULL without .memory */
+    tn_linear             *linear1, *gate, *linear2;   /* gate: NULL without .gated */
+    tn_layer_norm         *norm1, *norm2, *norm3;      /* the struct of tn_rms_norm, too; absent norms are NULL */
+    tn_dropout            *dropout, *dropout1, *dropout2, *dropout3; /* dropout3: NULL without .memory */
+    tn_relative_positions *relative;                                 /* NULL without .relative */
 } tn_block;
 typedef struct {
     tn_module       base;
     tn_module_list *layers; /* tn_block *block = tn_at(m->layers, 0) */
-    tn_layer_norm  *norm;   /* or NULL */
-    int64_t         depth;  /* layers: more than blocks, where they share */
+    tn_layer_norm  *norm;   /* the final norm; NULL without .final_norm */
+    int64_t         depth;  /* number of layers; more than the length of `layers` if they share blocks */
 } tn_blocks;
 TN_API tn_block  *tn_block_create(tn_block_config c);
 TN_API tn_blocks *tn_blocks_create(tn_block_config c);
 
 typedef struct tn_block_args {
-    int          zero_;
-    tn_tensor   *x;                                    /* [B, T, dim] */
-    tn_tensor   *memory;                               /* [B, S, dim] */
-    tn_tensor   *blocked, *blocked_keys;               /* of the self-attention, as of tn_mha_forward */
-    bool         causal;                               /* likewise */
-    tn_tensor   *memory_blocked, *memory_blocked_keys; /* of the attention to the memory */
-    tn_tensor  **weights, **memory_weights; /* out, may be NULL: [B, heads, T, S]; of a stack an array each, one for
-                                               each layer */
-    tn_kv_cache *cache; /* x is what comes after the positions in it; the memory may be left out after the first call */
-    int64_t      layer; /* of the cache, for a block that is called by itself */
-    tn_tensor   *angles; /* as of tn_mha_forward */
-    tn_tensor   *bias;   /* as of tn_relative_positions_forward; NULL: of the block's own, if it has them */
+    int        zero_;
+    tn_tensor *x;                                    /* [B, T, dim] */
+    tn_tensor *memory;                               /* [B, S, dim] */
+    tn_tensor *blocked, *blocked_keys;               /* masks of the self-attention, as in tn_mha_args; may be NULL */
+    bool       causal;                               /* apply a causal mask in the self-attention */
+    tn_tensor *memory_blocked, *memory_blocked_keys; /* masks of the attention to the memory; may be NULL */
+    /* output, may be NULL: attention weights [B, heads, T, S]; for a stack, arrays with one element per layer */
+    tn_tensor  **weights, **memory_weights;
+    tn_kv_cache *cache; /* x follows the positions stored in it; after the first call memory may be NULL; may be NULL */
+    int64_t      layer; /* the cache's layer to use; for single blocks only */
+    tn_tensor   *angles; /* rotary angles of x's positions; NULL: those after the cached positions */
+    tn_tensor   *bias; /* result of tn_relative_positions_forward; NULL: computed from the block's own, if it has one */
     int          end_;
 } TN_KEYWORDS_ONLY tn_block_args;
 TN_API tn_tensor  *tn_block_run(tn_block *m, tn_block_args a);
 TN_API tn_tensor  *tn_blocks_run(tn_blocks *m, tn_block_args a);
-/* A cache that fits `batch` rows of at most `length` positions, and memory_length of the memory (0: none). */
+/* A cache for at most `batch` rows of `length` positions, and for memory_length memory positions (0: no memory). */
 TN_API tn_kv_cache *tn_blocks_cache(tn_blocks *m, int64_t batch, int64_t length, int64_t memory_length);
-/* tn_kv_cache_forget, and keys behind `from` are turned to the positions that they have now, which must be rotary. */
+/* tn_kv_cache_forget for from > 0: also rotates later keys to their new positions. Needs rotary positions. */
 TN_API tn_status tn_blocks_forget(tn_blocks *m, tn_kv_cache *cache, int64_t from, int64_t count);
 
-/* By PyTorch's names: a block without and with a memory, and stacks of them. */
+/* PyTorch's names: a block without a memory (encoder) and with one (decoder), and stacks of them. */
 typedef tn_block  tn_transformer_encoder_layer, tn_transformer_decoder_layer;
 typedef tn_blocks tn_transformer_encoder, tn_transformer_decoder;
 TN_API tn_block  *tn_transformer_encoder_layer_create(tn_block_config c);
@@ -111,13 +116,13 @@ TN_API tn_block  *tn_transformer_decoder_layer_create(tn_block_config c);
 TN_API tn_blocks *tn_transformer_encoder_create(tn_block_config c);
 TN_API tn_blocks *tn_transformer_decoder_create(tn_block_config c);
 
-/* ---- both -------------------------------------------------------------------------------------------------------- */
+/* ---- encoder and decoder ----------------------------------------------------------------------------------------- */
 
 typedef struct tn_transformer_config {
     int                    zero_;
     int64_t dim            TN_IS(512), heads TN_IS(8);
     int64_t encoder_layers TN_IS(6), decoder_layers TN_IS(6);
-    int64_t ff             TN_IS(2048); /* from here on as of a layer */
+    int64_t ff             TN_IS(2048); /* this member and all below: see tn_block_config */
     double dropout         TN_IS(0.1);
     tn_tensor *(*activation)(tn_tensor *x);
     double eps TN_IS(1e-5);
@@ -129,45 +134,46 @@ typedef struct tn_transformer_config {
     .dim = 512, .heads = 8, .encoder_layers = 6, .decoder_layers = 6, .ff = 2048, .dropout = 0.1, .eps = 1e-5
 typedef struct {
     tn_module               base;
-    tn_transformer_encoder *encoder; /* both with a final norm */
+    tn_transformer_encoder *encoder; /* encoder and decoder have a final norm */
     tn_transformer_decoder *decoder;
 } tn_transformer;
-TN_API tn_transformer *tn_transformer_create(tn_transformer_config c); /* all matrices Xavier-uniform */
+TN_API tn_transformer *tn_transformer_create(tn_transformer_config c); /* matrices are initialised Xavier-uniform */
 
 typedef struct tn_transformer_args {
     int        zero_;
-    tn_tensor *src, *tgt; /* [B, S, dim], [B, T, dim] */
-    tn_tensor *src_blocked, *src_blocked_keys;
-    tn_tensor *blocked, *blocked_keys; /* of tgt */
-    bool       causal;                 /* likewise */
-    tn_tensor *memory_blocked, *memory_blocked_keys;
+    tn_tensor *src, *tgt;                            /* [B, S, dim], [B, T, dim] */
+    tn_tensor *src_blocked, *src_blocked_keys;       /* masks of the encoder's self-attention; may be NULL */
+    tn_tensor *blocked, *blocked_keys;               /* masks of the decoder's self-attention; may be NULL */
+    bool       causal;                               /* apply a causal mask in the decoder's self-attention */
+    tn_tensor *memory_blocked, *memory_blocked_keys; /* masks of the attention to the memory; may be NULL */
     int        end_;
 } TN_KEYWORDS_ONLY tn_transformer_args;
 TN_API tn_tensor  *tn_transformer_run(tn_transformer *m, tn_transformer_args a); /* [B, T, dim] */
 
 /* ---- the head of a masked language model ------------------------------------------------------------------------- */
 
-/* norm(gelu(x W + b)) Eᵀ + bias with the embedding E; named as in Hugging Face's BERT below cls.predictions. */
+/* norm(gelu(x W + b)) Eᵀ + bias with the embedding E. Parameter names are those below cls.predictions in Hugging Face's
+ * BERT. */
 typedef struct tn_mlm_head_config {
     int        zero_;
-    tn_tensor *embedding;                   /* [words, dim]: the decoder's weight, tied */
-    int64_t    in;                          /* x is [..., in]; 0: dim */
+    tn_tensor *embedding;                   /* [words, dim]: the embedding's weight, tied as the output projection */
+    int64_t    in;                          /* width of x, [..., in]; 0: dim */
     tn_tensor *(*activation)(tn_tensor *x); /* NULL: tn_gelu */
-    double eps TN_IS(1e-5);                 /* BERT has 1e-12 */
+    double eps TN_IS(1e-5);                 /* epsilon of the norm; BERT uses 1e-12 */
     int        end_;
 } TN_KEYWORDS_ONLY tn_mlm_head_config;
 #define TN_MLM_HEAD_DEFAULTS .eps = 1e-5
 typedef struct {
     tn_module base;
     tn_tensor *(*activation)(tn_tensor *x);
-    tn_tensor     *weight, *bias; /* decoder.weight [words, dim]; bias [words], also named decoder.bias */
+    tn_tensor     *weight, *bias; /* decoder.weight [words, dim]; bias [words], tied to decoder.bias */
     tn_linear     *dense;         /* transform.dense */
     tn_layer_norm *norm;          /* transform.LayerNorm */
 } tn_mlm_head;
 TN_API tn_mlm_head *tn_mlm_head_create(tn_mlm_head_config c);            /* x [..., in] -> [..., words] */
-TN_API tn_tensor   *tn_mlm_head_transform(tn_mlm_head *m, tn_tensor *x); /* all but the decoder: [..., dim] */
-/* The cross-entropy of its scores, which are never all held at once: tn_mlm_head_loss(m, x, .target = t, ...), with
- * tn_linear_cross_entropy's options. */
+TN_API tn_tensor   *tn_mlm_head_transform(tn_mlm_head *m, tn_tensor *x); /* norm(gelu(x W + b)): [..., dim] */
+/* The cross-entropy of the logits, which are computed block by block and never stored as a whole:
+ * tn_mlm_head_loss(m, x, .target = t, ...), with tn_linear_cross_entropy's options. */
 TN_API tn_tensor *tn_mlm_head_loss_run(tn_mlm_head *m, tn_linear_cross_entropy_args a);
 
 #ifdef __cplusplus

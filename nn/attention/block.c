@@ -1,11 +1,11 @@
-/* block.c — one block of a Transformer: attention, and a feed-forward for each position, each with a norm and a sum.
+/* block.c — a Transformer block: attention and a feed-forward, each with a norm and a residual connection.
  *
  *   x = norm1(x + self_attn(x)),  [x = norm2(x + multihead_attn(x, memory)),]  x = norm(x + ff(x))
  *   norm_first:   x = x + self_attn(norm1(x)),  [x = x + multihead_attn(norm2(x), memory),]  x = x + ff(norm(x))
  *   parallel:     x = x + self_attn(norm1(x)) + ff(norm2(x))
  *
- * with ff(x) = linear2(activation(linear1(x))), or, gated, linear2(activation(gate(x)) · linear1(x)); with dropout.
- * With a causal mask it is the block of a language model, which has no memory. Parts that are left out are NULL. */
+ * with ff(x) = linear2(activation(linear1(x))), or, if gated, linear2(activation(gate(x)) · linear1(x)); with dropout.
+ * With a causal mask and no memory it is the block of a decoder-only language model. Absent parts are NULL. */
 #include "nn/attention/block.h"
 
 #include <math.h>
@@ -134,8 +134,8 @@ tn_tensor *tn__block_bias(const tn_block *m, const tn_block_args *a, int64_t bef
     return tn_relative_positions_forward(m->relative, n, before + n);
 }
 
-/* What is added to the scores: the bias, and the mask, each as attention would take it alone; sums of what does not fit
- * might. An x that does not fit is left to attention. */
+/* The sum of bias and mask, which attention adds to the scores. Each is checked by itself, since the sum of two tensors
+ * of wrong shapes may have a valid shape. An x of a wrong shape is reported by attention. */
 static tn_tensor *added(const tn_mha *m, const tn_tensor *x, const tn_block_args *a)
 {
     tn_tensor *bias = a->bias, *blocked = a->blocked;
@@ -179,7 +179,7 @@ static tn_tensor *in_parallel(tn_block *m, tn_tensor *x, const tn_block_args *a,
 
 static tn_tensor *in_turn(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w, tn_tensor **memory)
 {
-    tn_layer_norm *norm = m->norm3 ? m->norm3 : m->norm2; /* the feed-forward's */
+    tn_layer_norm *norm = m->norm3 ? m->norm3 : m->norm2; /* the norm of the feed-forward */
     tn_dropout    *drop = m->dropout3 ? m->dropout3 : m->dropout2;
     if (m->norm_first) {
         tn_tensor   *h = attended(m, tn_call(m->norm1, x), a, w);

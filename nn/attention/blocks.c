@@ -1,5 +1,5 @@
-/* blocks.c — a stack of Transformer blocks, and a norm after the last. Layers may share blocks: of L layers in G groups
- * the i-th is block ⌊i / (L / G)⌋, divided in f64, as ALBERT's reference has it. */
+/* blocks.c — a stack of Transformer blocks with an optional final norm. Layers may share blocks: with L layers in G
+ * groups, layer i uses block ⌊i / (L / G)⌋, computed in f64 as in ALBERT's reference implementation. */
 #include "nn/attention/block.h"
 
 static tn_tensor *blocks_forward(void *self, tn_tensor *x) { return tn_blocks_forward((tn_blocks *)self, x); }
@@ -32,7 +32,7 @@ static tn_blocks *create(const char *who, const tn_class *kind, tn_block_config 
     for (int64_t i = 0; i < (c.groups ? c.groups : c.layers) && tn_error() == TN_OK; i++) {
         c.window = i < c.full_layers ? 0 : window;
         tn_append(m->layers, tn__block_of(&c));
-        c.relative = 0; /* the first layer's are those of all */
+        c.relative = 0; /* all layers use the first layer's relative positions */
     }
     if (c.final_norm) m->norm = tn_child(m, "norm", tn__block_norm(&c));
     return tn_built(m);
@@ -47,7 +47,7 @@ tn_blocks *tn_transformer_decoder_create(tn_block_config c)
     return create("tn_transformer_decoder_new", &decoder, c, true);
 }
 
-/* tn_leave for y, and the n tensors of each array (NULL: none). All become NULL if an error stands. */
+/* tn_leave for y and for the n tensors of each array (which may be NULL). If an error is set, all become NULL. */
 static tn_tensor *leave_all(tn_frame f, tn_tensor *y, int64_t n, tn_tensor **a, tn_tensor **b)
 {
     if (!a && !b) return tn_leave(f, y);
@@ -68,7 +68,7 @@ static tn_tensor *leave_all(tn_frame f, tn_tensor *y, int64_t n, tn_tensor **a, 
     return y;
 }
 
-/* Rotary positions are the same in all layers. */
+/* The rotary angles of x's positions, which all layers share; NULL without rotary positions. */
 static tn_tensor *angles_of(const tn_blocks *m, const tn_block_args *a, int64_t before)
 {
     const tn_block *block = tn_at(m->layers, 0);
@@ -92,7 +92,7 @@ tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
         return tn_raise(TN_EINVAL, "blocks: .layer is for a block that is called by itself; a stack calls all"), NULL;
     const tn_frame           f = tn_enter(m);
     const tn__cached_lengths before = tn__cache_of(a.cache, 0);
-    tn_tensor               *mine = NULL; /* a layer's result lives until the next has used it */
+    tn_tensor               *mine = NULL; /* the result of the layer before, kept until the next layer has read it */
     tn_block_args            b = a;
     if (!a.angles) b.angles = angles_of(m, &a, tn__cache_gone(a.cache) + before.own);
     if (!a.bias) b.bias = tn__block_bias(tn_at(m->layers, 0), &a, before.own);
@@ -124,7 +124,7 @@ tn_status tn_blocks_forget(tn_blocks *m, tn_kv_cache *cache, int64_t from, int64
         return tn_raise(TN_EINVAL, "tn_blocks_forget: positions must be rotary, and the first ones stay");
     if (tn_kv_cache_forget(cache, from, count) != TN_OK || !count || n <= 0) return tn_error();
     const tn_scope s = tn_no_grad_begin();
-    /* cosines and sines of -count, [1, R]: the sine of the other direction */
+    /* angles of position -count, [1, R], which rotate back by count positions */
     tn_rope_config c = a->rope;
     c.dtype = tn_weight_dtype(a->out_proj->weight);
     tn_tensor *back = tn_rope_angles_at(c, tn_full_of(TN_I64, TN_SHAPE(1), -(double)count));

@@ -1,27 +1,27 @@
-/* kv_cache.c — the keys and values of the positions that have been read. Memory for all positions is allocated at once
- * and filled from the first on.
+/* kv_cache.c — the cache of keys and values of positions already read. Memory for all positions is allocated at
+ * creation and filled from the first position.
  *
- * A layer holds `own` positions. While a token passes through the layers, later layers still hold one position less, so
- * the token's position is the number that all layers hold. A layer that holds more when it is called is called twice,
- * or an earlier pass was not finished: that is raised. */
+ * A layer stores `own` positions. While a token passes through the layers, later layers have one position less, so the
+ * token's position is the number of positions that all layers have. If a layer has more when it is called, it was
+ * called twice or an earlier pass did not finish; that raises an error. */
 #include "nn/attention/kv_cache_private.h"
 #include "nn/base/nn_private.h"
 
 typedef struct {
-    int64_t    own, memory; /* positions; memory -1: none */
-    tn_tensor *of;          /* what the memory was made from */
+    int64_t    own, memory; /* number of positions of each kind; memory -1: no memory stored */
+    tn_tensor *of;          /* the tensor that the memory was computed from */
 } slot;
 
 struct tn_kv_cache {
     tn_kv_cache_config c;
-    int64_t            rows; /* -1: empty, accepts any number */
-    int64_t            gone; /* positions that were dropped from the first on: those that are left keep their numbers */
+    int64_t            rows; /* rows of the stored batch; -1: empty, accepts any number up to .batch */
+    int64_t            gone; /* number of positions removed from the start; later positions keep their numbers */
     size_t             bytes;
     tn_tensor         *keys[2], *values[2]; /* [layers, batch, heads, length, head_dim]: own, memory */
     slot               layer[];
 };
 
-/* ---- beginning and end ------------------------------------------------------------------------------------------- */
+/* ---- creating and freeing ---------------------------------------------------------------------------------------- */
 
 tn_kv_cache *tn_kv_cache_create(tn_kv_cache_config c)
 {
@@ -58,7 +58,7 @@ void tn_kv_cache_free(tn_kv_cache *c)
     tn_mem_put(c, c->bytes);
 }
 
-/* ---- reading and forgetting -------------------------------------------------------------------------------------- */
+/* ---- length, rows and removal ------------------------------------------------------------------------------------ */
 
 int64_t tn_kv_cache_length(const tn_kv_cache *c)
 {
@@ -84,7 +84,7 @@ void tn_kv_cache_clear(tn_kv_cache *c)
     c->rows = -1, c->gone = 0;
 }
 
-/* An empty cache accepts any number of rows. */
+/* Resets the number of rows if the cache is empty. */
 static void if_empty(tn_kv_cache *c)
 {
     for (int64_t i = 0; i < c->c.layers; i++)
@@ -106,7 +106,7 @@ tn_status tn_kv_cache_trim(tn_kv_cache *c, int64_t length)
     return TN_OK;
 }
 
-/* Moves n rows of each head of one layer from `from` to `to`, which is before it. */
+/* Moves n positions of each head of one layer from index `from` to the smaller index `to`. */
 static void move_up(tn_tensor *t, int64_t layer, int64_t rows, int64_t to, int64_t from, int64_t n)
 {
     const tn_shape s = tn_shape_of(t); /* [layers, batch, heads, length, head_dim] */
@@ -148,7 +148,7 @@ tn__cached_lengths tn__cache_of(const tn_kv_cache *c, int64_t layer)
     return (tn__cached_lengths){c->layer[layer].own, c->layer[layer].memory};
 }
 
-/* May a layer of these heads use the cache for a batch of this size? Raises. */
+/* True if a layer with these heads may use the cache for a batch of this size; else raises an error. */
 static bool usable(const tn_kv_cache *c, int64_t layer, int64_t rows, int64_t heads, int64_t head_dim, tn_dtype dt)
 {
     const tn_kv_cache_config *k = &c->c;
@@ -164,7 +164,7 @@ static bool usable(const tn_kv_cache *c, int64_t layer, int64_t rows, int64_t he
         return tn_raise(TN_ESHAPE, "kv_cache: it was made for %lld heads of %lld, this layer has %lld heads of %lld",
                         (long long)k->heads, (long long)k->head_dim, (long long)heads, (long long)head_dim),
                false;
-    if (dt != k->dtype && !(dt == TN_BF16 && k->dtype == TN_F32)) /* as autocast gives them: f32 holds them exactly */
+    if (dt != k->dtype && !(dt == TN_BF16 && k->dtype == TN_F32)) /* bf16 comes from autocast; f32 stores it exactly */
         return tn_raise(TN_EDTYPE, "kv_cache: it was made for %s, these keys are %s; see .dtype of tn_kv_cache_new",
                         tn_dtype_name(k->dtype), tn_dtype_name(dt)),
                false;
@@ -220,13 +220,14 @@ bool tn__cache_read(tn_kv_cache *c, int64_t layer, bool memory, int64_t rows, in
     if (tn_error() != TN_OK || !usable(c, layer, rows, c->c.heads, c->c.head_dim, c->c.dtype)) return false;
     if (c->keys[memory])
         *k = place(c->keys[memory], layer, rows, 0, n), *v = place(c->values[memory], layer, rows, 0, n);
-    else *k = *v = tn_zeros_of(c->c.dtype, TN_SHAPE(rows, c->c.heads, 0, c->c.head_dim)); /* a memory of no positions */
+    else
+        *k = *v = tn_zeros_of(c->c.dtype, TN_SHAPE(rows, c->c.heads, 0, c->c.head_dim)); /* a memory with 0 positions */
     return tn_error() == TN_OK;
 }
 
 bool tn__cache_is_of(const tn_kv_cache *c, int64_t layer, const tn_tensor *of)
 {
-    const tn_tensor *had = c->layer[layer].of; /* another view of the same storage is another memory */
+    const tn_tensor *had = c->layer[layer].of; /* a different view of the same storage counts as a different memory */
     bool same = !of || (had && tn_data(of) == tn_data(had) && tn_shape_equal(tn_shape_of(of), tn_shape_of(had)));
     if (same && (!of || tn_shape_equal(tn_strides_of(of), tn_strides_of(had)))) return true;
     tn_raise(TN_ESTATE,
@@ -247,8 +248,7 @@ void tn__cache_back(tn_kv_cache *c, int64_t layer, tn__cached_lengths before)
 
 /* ---- beams ------------------------------------------------------------------------------------------------------- */
 
-/* Reorders the rows of one layer's keys or values: first all that change are copied to `apart`, then back to their new
- * places. */
+/* Reorders the rows of one layer's keys or values: copies all rows that change to `apart`, then to their new places. */
 static bool move_rows(tn_tensor *t, int64_t layer, int64_t filled, int64_t n, const int64_t *from, char *apart)
 {
     const tn_shape s = tn_shape_of(t);

@@ -1,32 +1,32 @@
-/* kv_cache_private.h — what attention does with a tn_kv_cache. Private to nn/. */
+/* kv_cache_private.h — how attention uses a tn_kv_cache. Private to nn/. */
 #ifndef TENON_NN_ATTENTION_KV_CACHE_PRIVATE_H
 #define TENON_NN_ATTENTION_KV_CACHE_PRIVATE_H
 
 #include "nn/attention.h"
 
-/* What a layer holds: its own positions, and those of a memory, or -1 before there is one. A cache that is NULL and
- * a layer that is not there hold nothing. */
+/* The number of positions stored in a layer: its own, and those of a memory (-1: no memory stored). {0, -1} if the
+ * cache is NULL or the layer does not exist. */
 typedef struct {
     int64_t own, memory;
 } tn__cached_lengths;
 tn__cached_lengths tn__cache_of(const tn_kv_cache *c, int64_t layer);
 
-/* k and v [B, heads, n, head_dim], the first of those that the layer was `made` with, are written behind what the layer
- * holds, or in place of its memory (of != NULL: the tensor that it was made from). They belong to the layer once
- * tn__cache_commit is called, which cannot fail. */
+/* Writes k and v [B, heads, n, head_dim] after the layer's positions or, if `memory`, in place of its memory. The layer
+ * was created with `made` heads; k and v have the first of these. The positions count from tn__cache_commit on, which
+ * cannot fail; its `of` is the tensor that a memory was computed from, else NULL. */
 bool tn__cache_write(tn_kv_cache *c, int64_t layer, bool memory, int64_t made, tn_tensor *k, tn_tensor *v);
 void tn__cache_commit(tn_kv_cache *c, int64_t layer, tn_tensor *of, int64_t rows, int64_t n);
 
-/* The first n positions, of all heads that there is room for: views [rows, heads, n, head_dim]. */
+/* Sets *k and *v to views of the first n positions of all heads of the cache: [rows, heads, n, head_dim]. */
 bool tn__cache_read(tn_kv_cache *c, int64_t layer, bool memory, int64_t rows, int64_t n, tn_tensor **k, tn_tensor **v);
 
-/* Was the layer's memory made from this tensor? If not, raises. NULL is not checked. */
+/* True if the layer's memory was computed from this tensor, or if `of` is NULL; else raises an error. */
 bool tn__cache_is_of(const tn_kv_cache *c, int64_t layer, const tn_tensor *of);
 
-/* Positions before the first that is there: rotary positions count them. */
+/* Number of positions removed from the start, which rotary positions still count. */
 int64_t tn__cache_gone(const tn_kv_cache *c);
 
-/* After a failure: layer holds no more than it did. */
+/* After a failure: removes the positions that the layer did not have before. */
 void tn__cache_back(tn_kv_cache *c, int64_t layer, tn__cached_lengths before);
 
 #endif

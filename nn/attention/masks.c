@@ -1,4 +1,4 @@
-/* masks.c — the two masks that nearly every model needs. */
+/* masks.c — the causal mask and the padding mask. */
 #include "nn/attention.h"
 #include "nn/base/nn_private.h"
 

@@ -1,14 +1,14 @@
-/* memory_attention.c — a query against a memory: weights from a score, softmax(score(q, h_i)), and the memory's
- * weighted sum. With a product of vectors as score (Luong), or with a small network (Bahdanau). */
+/* memory_attention.c — attention of a query to a memory: the memory's sum weighted by softmax(score(q, h_i)). The score
+ * is a dot product (Luong) or a small network (Bahdanau). */
 #include "nn/attention.h"
 #include "nn/base/nn_private.h"
 
-/* ---- what both ask of a call ------------------------------------------------------------------------------------- */
+/* ---- shared by both ---------------------------------------------------------------------------------------------- */
 
 typedef struct {
     const char *who;
-    int64_t     query, memory, keys; /* sizes */
-    bool        one;                 /* a query [B, query]: it becomes [B, 1, query] */
+    int64_t     query, memory, keys; /* widths */
+    bool        one;                 /* the query is [B, query] and is viewed as [B, 1, query] */
 } form;
 
 static bool memory_attention_fits(form *z, tn_memory_args *a)
@@ -44,7 +44,7 @@ static bool memory_attention_fits(form *z, tn_memory_args *a)
     return a->query != NULL;
 }
 
-/* Leaves with what tn_attention_run gives, or with nothing if the arguments do not fit. */
+/* Runs attention and ends the frame; returns NULL if the checks have raised an error. */
 static tn_tensor *attended(tn_frame f, const form *z, tn_attention_args t, tn_tensor **weights)
 {
     tn_tensor *w = NULL, *y = NULL;
@@ -60,7 +60,7 @@ static tn_tensor *attended(tn_frame f, const form *z, tn_attention_args t, tn_te
     return y;
 }
 
-/* ---- a product of vectors ---------------------------------------------------------------------------------------- */
+/* ---- dot product ------------------------------------------------------------------------------------------------- */
 
 static void dot_attention_describe(const void *self, char *text, size_t size)
 {
@@ -140,8 +140,8 @@ tn_tensor *tn_additive_attention_keys(tn_additive_attention *m, tn_tensor *memor
     return tn_leave(f, tn_call(m->memory_proj, memory));
 }
 
-/* Reuses tn_attention for mask, softmax and sum: its queries and keys get width 0, so that their scores are 0, and our
- * scores come in as the added mask. */
+/* Uses tn_attention for mask, softmax and sum: its queries and keys have width 0, so that their scores are 0, and the
+ * scores computed here are passed as the mask that it adds. */
 tn_tensor *tn_additive_attention_run(tn_additive_attention *m, tn_memory_args a)
 {
     if (a.weights) *a.weights = NULL;

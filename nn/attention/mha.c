@@ -1,12 +1,13 @@
-/* mha.c — attention with several heads.
+/* mha.c — multi-head attention.
  *
  *   [q k v] = x W_inᵀ + b,   head h of them: columns h·D … (h+1)·D - 1,   y = [attention of each head] W_outᵀ + b
  *
- * Heads are strided views of the projections, without copies. Where query, key and value are one tensor, one product
- * makes all three, [B, T, 3, heads, D], and its gradient is one tensor, too. The result comes as [B, T, heads, D].
+ * Heads are strided views of the projections, without copies. If query, key and value are one tensor, one product
+ * computes all three, [B, T, 3, heads, D], and their gradient is one tensor, too. The op's result is [B, T, heads, D].
  *
- * With fewer heads of keys than of queries, queries are [B, kv_heads, group, T, D] and keys [B, kv_heads, 1, S, D]: the
- * op broadcasts, and no key is copied. (In the backward each group has a gradient of its keys, and they are summed.) */
+ * With fewer key heads than query heads, queries are [B, kv_heads, group, T, D] and keys [B, kv_heads, 1, S, D]: the op
+ * broadcasts the keys without copying them. (The backward computes a gradient of the keys per group member and sums
+ * these.) */
 #include "nn/attention/block.h"
 #include "nn/look.h"
 
@@ -24,7 +25,7 @@ static tn_tensor *xavier(tn_dtype dt, int64_t out, int64_t in)
     return tn_init_xavier_uniform(tn_empty_of(dt, TN_SHAPE(out, in)), 1);
 }
 
-/* Was anything said of the angles? Of a config made without TN_MHA_DEFAULTS all is 0. */
+/* True if a member of the config differs from its default. In a config made without TN_MHA_DEFAULTS all are 0. */
 static bool is_told(const tn_rope_config *c)
 {
     const tn_rope_config plain = {TN_ROPE_DEFAULTS};
@@ -33,7 +34,7 @@ static bool is_told(const tn_rope_config *c)
            (c->low != 0 && c->low != plain.low) || (c->high != 0 && c->high != plain.high);
 }
 
-/* What makes the scores: their scale, and rotary positions. */
+/* Checks the options of the scores: their scale and the rotary positions. */
 static bool scores_fit(const char *who, tn_mha_config *c)
 {
     const int64_t d = c->head_dim ? c->head_dim : c->dim / c->heads;
@@ -51,7 +52,7 @@ static bool scores_fit(const char *who, tn_mha_config *c)
                false;
     if (!c->rotary) return true;
     const tn_scope s = tn_no_grad_begin();
-    tn_rope_angles(c->rope, 0, 0); /* raises what is wrong with it */
+    tn_rope_angles(c->rope, 0, 0); /* raises an error if the config is invalid */
     tn_scope_end(s);
     return tn_error() == TN_OK;
 }
@@ -77,7 +78,7 @@ static bool complete(const char *who, tn_mha_config *c)
     return scores_fit(who, c);
 }
 
-/* The projections as modules of their own. */
+/* Creates the projections as three modules. */
 static void split(tn_mha *m, const tn_mha_config *c)
 {
     const int64_t q = m->heads * m->head_dim, kv = m->kv_heads * m->head_dim;
@@ -118,16 +119,16 @@ tn_mha *tn_mha_create(tn_mha_config c)
     return tn_built(m);
 }
 
-/* ---- what has to fit --------------------------------------------------------------------------------------------- */
+/* ---- checks of a call's arguments -------------------------------------------------------------------------------- */
 
-/* Of one call. */
+/* The sizes of one call. */
 typedef struct {
-    int64_t batch, queries, given, before, keys; /* keys = before + given: those in the cache, and those of this call */
-    int64_t past;                                /* of a causal call: positions in the cache */
-    bool    recall;                              /* keys and values are a memory that the cache holds */
+    int64_t batch, queries, given, before, keys; /* keys = before (in the cache) + given (of this call) */
+    int64_t past;                                /* causal call: number of positions in the cache; else 0 */
+    bool    recall;                              /* keys and values are a memory stored in the cache */
 } sizes;
 
-/* Is x [B, n, dim] (or [n, B, dim])? */
+/* Checks that x is [B, n, dim] (or [n, B, dim]); returns B and n. */
 static bool input(const tn_mha *m, const char *name, char letter, const tn_tensor *x, int64_t dim, int64_t *batch,
                   int64_t *n)
 {
@@ -152,7 +153,7 @@ static bool differ(const char *a, const tn_tensor *x, const char *b, const tn_te
     return false;
 }
 
-/* Its heads are those that m was made with. */
+/* A mask with heads has the heads that m was created with. */
 bool tn__mha_mask(const tn_mha *m, int64_t batch, int64_t queries, int64_t keys, tn_tensor **blocked)
 {
     char           text[192];
@@ -180,7 +181,7 @@ bool tn__mha_mask(const tn_mha *m, int64_t batch, int64_t queries, int64_t keys,
     return tn_error() == TN_OK;
 }
 
-/* The same, of which the heads are kept that are left. */
+/* Checks the mask and selects the heads that tn_mha_prune has not removed. */
 static bool mask(const tn_mha *m, const sizes *z, tn_tensor **blocked)
 {
     if (!tn__mha_mask(m, z->batch, z->queries, z->keys, blocked)) return false;
@@ -252,14 +253,14 @@ static void heads_of(tn_tensor *y, int count, tn_tensor **heads)
     for (int i = 0; i < count; i++) heads[i] = tn_permute(tn_select(y, 2, i), TN_DIMS(0, 2, 1, 3));
 }
 
-/* Projections `from` … `from + count - 1` (of query, key, value) of one x. */
+/* Projections `from` … `from + count - 1` (0: query, 1: key, 2: value) of one x. */
 static tn_tensor *project(const tn_mha *m, tn_tensor *x, int from, int count, int64_t batch, int64_t n)
 {
     const int64_t    e = m->heads * m->head_dim; /* rows of each projection */
     tn_linear *const module[3] = {m->q_proj, m->k_proj, m->v_proj};
     tn_tensor *w, *b = m->in_proj_bias, *const each[3] = {m->q_proj_weight, m->k_proj_weight, m->v_proj_weight};
     if (m->q_proj) return apart(m, tn_call(module[from], x), batch, n, 1, from ? m->kv_heads : m->heads);
-    if (count < 3 && tn_is_q8(m->in_proj_weight)) { /* which has no views */
+    if (count < 3 && tn_is_q8(m->in_proj_weight)) { /* packed weights have no views */
         tn_tensor *y = tn_linear(x, m->in_proj_weight, b);
         return apart(m, tn_contiguous(tn_narrow(y, -1, from * e, count * e)), batch, n, count, m->heads);
     }
@@ -284,11 +285,11 @@ static void rotate(const tn_mha *m, const tn_mha_args *a, const sizes *z, tn_ten
 {
     tn_tensor *angles = a->angles ? a->angles : tn_mha_angles(m, tn__cache_gone(a->cache) + z->before, z->given);
     if (angles && tn_ndim(angles) == 3)
-        angles = tn_unsqueeze(angles, 1); /* [B, n, R]: rows with positions of their own */
+        angles = tn_unsqueeze(angles, 1); /* [B, n, R]: different positions in each row */
     h[0] = tn_rope(h[0], angles, m->rope.interleaved), h[1] = tn_rope(h[1], angles, m->rope.interleaved);
 }
 
-/* Where several heads of queries share one of keys: views with one more dim, over which attention broadcasts. */
+/* Grouped heads, where several query heads share a key head: views with one more dim, which attention broadcasts. */
 static void group(const tn_mha *m, const sizes *z, tn_attention_args *t)
 {
     const int64_t of = m->heads / m->kv_heads, d = m->head_dim;
@@ -302,8 +303,8 @@ static void group(const tn_mha *m, const sizes *z, tn_attention_args *t)
     t->order = m->time_first ? TN_DIMS(3, 0, 1, 2, 4) : TN_DIMS(0, 3, 1, 2, 4);
 }
 
-/* Queries, keys and values of this call: as one tensor, which is returned, where attention can take them so; else NULL,
- * and heads in h. One product makes what comes from one tensor, if the weights lie in one, too. */
+/* Queries, keys and values of this call. Returns them as one tensor if attention accepts that; else returns NULL and
+ * sets h to the heads. Inputs that are one tensor take one product if in_proj_weight exists. */
 static tn_tensor *projected(const tn_mha *m, const tn_mha_args *a, const sizes *z, tn_tensor *h[3])
 {
     const bool packed = m->in_proj_weight && !z->recall;
@@ -323,14 +324,14 @@ static tn_tensor *projected(const tn_mha *m, const tn_mha_args *a, const sizes *
     return NULL;
 }
 
-/* A cache has room for all heads that its layers were made with: those left are the first. */
+/* A cache has room for all heads that its layers were created with; the remaining heads are the first of them. */
 static bool left_of(const tn_mha *m, tn_tensor **h)
 {
     if (m->kv_heads != m->made_kv_heads) *h = tn_narrow(*h, 1, 0, m->kv_heads);
     return tn_error() == TN_OK;
 }
 
-/* Writes the keys and values of this call to the cache, and replaces them by all that it holds now. */
+/* Writes the keys and values of this call to the cache, and sets k and v to all keys and values in it. */
 static bool through_cache(const tn_mha *m, const tn_mha_args *a, const sizes *z, tn_tensor **k, tn_tensor **v)
 {
     if (!a->cache) return true;
@@ -338,8 +339,8 @@ static bool through_cache(const tn_mha *m, const tn_mha_args *a, const sizes *z,
            tn__cache_read(a->cache, a->layer, a->memory, z->batch, z->keys, k, v) && left_of(m, k) && left_of(m, v);
 }
 
-/* What leads from queries, keys and values to what each head gives, seen and perhaps changed on the way. Where somebody
- * acts on the weights, the result is made of what becomes of them. */
+/* Attention while a tn_look is active: passes the weights and the heads' results to it, which may change them. If it
+ * changes the weights or wants their gradient, the result is computed from the weights that it returned. */
 static tn_tensor *attend_seen(const tn_mha *m, const sizes *z, tn_attention_args t, tn_tensor **weights)
 {
     const tn__wanted wanted = tn__look_wants("weights");
@@ -357,7 +358,7 @@ static tn_tensor *attend_seen(const tn_mha *m, const sizes *z, tn_attention_args
     return tn__look("heads", tn_reshape(y, m->time_first ? time_first : s));
 }
 
-/* The mask, as whoever looks leaves it. */
+/* The mask, after active looks may have replaced it. */
 static tn_tensor *blocked_seen(tn_tensor *blocked) { return tn__looked() ? tn__look("blocked", blocked) : blocked; }
 
 static void projections_seen(tn_tensor **h)
@@ -374,7 +375,7 @@ static tn_tensor *attend(tn_mha *m, const tn_mha_args *a, tn_tensor **weights)
                            .blocked_keys = a->blocked_keys, .causal = a->causal, .window = m->window};
     if (!mha_fits(m, a, &z) || (t.blocked && !mask(m, &z, &t.blocked))) return NULL;
     tn_tensor *all = projected(m, a, &z, h);
-    if (all && looked) heads_of(all, 3, h), all = NULL; /* to be seen one by one */
+    if (all && looked) heads_of(all, 3, h), all = NULL; /* looks get queries, keys and values separately */
     if (m->rotary) rotate(m, a, &z, h);
     if (!through_cache(m, a, &z, &h[1], &h[2])) return NULL;
     if (looked) projections_seen(h);

@@ -1,14 +1,14 @@
-/* mlm_head.c — the head of a masked language model: from a token's vector to a score for each word.
+/* mlm_head.c — the head of a masked language model: from the hidden state of a token to logits over the vocabulary.
  *
- *   y = norm(gelu(x W + b)) Eᵀ + bias          E the embedding's own table
+ *   y = norm(gelu(x W + b)) Eᵀ + bias          E: the weight of the embedding, tied
  *
- * Only masked positions need it: give it those rows, [masked, dim]. tn_mlm_head_loss goes straight to the cross-entropy
- * and never holds all scores. */
+ * Only masked positions need logits: pass these rows, [masked, dim]. tn_mlm_head_loss computes the cross-entropy
+ * without storing all logits. */
 #include "nn/base/nn_private.h"
 #include "nn/layers/fuse.h"
 #include "nn/transformer.h"
 
-/* All but the decoder; the caller has opened the frame. */
+/* norm(gelu(x W + b)); the caller has opened the frame. */
 static tn_tensor *transformed(tn_mlm_head *m, tn_tensor *x)
 {
     return tn_call(m->norm, tn__linear_activated(m->dense, x, m->activation));

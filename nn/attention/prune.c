@@ -1,13 +1,13 @@
-/* prune.c — heads taken out of attention for good.
+/* prune.c — removes attention heads permanently.
  *
- * Head h owns the rows h·D … (h+1)·D - 1 of each projection and the same columns of the last: y = Σ_h W_h head_h + b.
- * So a model without a head gives what it gave with that head's result set to 0, and the arithmetic of the head is
- * gone. */
+ * Head h has the rows h·D … (h+1)·D - 1 of each input projection and the same columns of the output projection:
+ * y = Σ_h W_h head_h + b. Therefore a model without a head returns what it returned with that head's result set to 0,
+ * and does not compute the head. */
 #include "nn/base/nn_private.h"
 #include "nn/look.h"
 
-/* Which rows of a projection stay: those of the heads (of queries or keys) for which `stays` is true, in each of
- * `parts` parts. */
+/* The indices of the rows of a projection that remain: those of the heads (of queries or keys) for which `stays` is
+ * true, in each of its `parts` parts. `of`: query heads per head of this projection. */
 static tn_tensor *rows_left(const bool *stays, int64_t heads, int64_t of, int64_t d, int parts)
 {
     int64_t n = 0;
@@ -27,7 +27,7 @@ typedef struct {
     int        n;
 } change;
 
-/* The rows (dim 0) or columns (1) of t that the index names. t may be absent. */
+/* Lists the replacement of t by its rows (dim 0) or columns (dim 1) at the index. t may be NULL. */
 static void cut(change *c, tn_tensor *t, int dim, tn_tensor *index)
 {
     if (t && index) c->was[c->n] = t, c->now[c->n++] = tn_index_select(t, dim, index);
@@ -37,7 +37,7 @@ static void cut_linear(change *c, const tn_linear *m, tn_tensor *index)
     if (m) cut(c, m->weight, 0, index), cut(c, m->bias, 0, index);
 }
 
-/* Which of the heads that m has stay; how many go, or -1: raised. */
+/* Sets stays[i] to whether head i remains. Returns the number of heads to remove, or -1 (raised). */
 static int64_t choose(const tn_mha *m, int64_t n, const int64_t *heads, bool *stays)
 {
     const int64_t of = m->kv_heads ? m->heads / m->kv_heads : 1;
@@ -88,7 +88,7 @@ static void cut_all(const tn_mha *m, const bool *stays, change *c)
     cut(c, m->out_proj->weight, 1, q);
 }
 
-/* Nothing here can fail. */
+/* Applies the changes; cannot fail. */
 static void take(tn_mha *m, const bool *stays, int64_t gone, const change *c)
 {
     const int64_t of = m->kv_heads ? m->heads / m->kv_heads : 1;

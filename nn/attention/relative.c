@@ -1,10 +1,11 @@
-/* relative.c — T5's relative positions (Raffel et al. 2020): a learned number for each head and distance from a query
- * to a key, added to the score.
+/* relative.c — T5's relative positions (Raffel et al. 2020): a learned bias for each head and distance from a query to
+ * a key, added to the score.
  *
  *   bias[h, t, s] = weight[bucket(s - t), h]
  *
- * Of n buckets (for keys behind the query the other half, or, causal, the one for distance 0) the first n / 2 are for
- * one distance each; the others grow with its logarithm, up to the last, which is for `distance` and all beyond. */
+ * Half of the buckets are for keys after the query; with .causal these keys use the bucket of distance 0. Of the n
+ * buckets of one direction, the first n / 2 have one distance each. The width of the others grows with the logarithm of
+ * the distance; the last one has all distances of at least `distance`. */
 #include "nn/base/nn_private.h"
 
 #include <math.h>
@@ -39,7 +40,7 @@ tn_relative_positions *tn_relative_positions_create(tn_relative_positions_config
     return tn_built(m);
 }
 
-/* far: the key's position less the query's. The logarithm is in f32, as transformers has it. */
+/* far: position of the key minus position of the query. The logarithm is f32, as in Hugging Face's transformers. */
 static int64_t bucket_of(const tn_relative_positions *m, int64_t far)
 {
     int64_t n = m->buckets, from = 0;
@@ -69,7 +70,7 @@ tn_tensor *tn_relative_positions_forward(tn_relative_positions *m, int64_t queri
                         (long long)keys),
                tn_leave(f, NULL);
     tn_tensor *each = tn_empty_of(TN_I64, TN_SHAPE(queries + keys)), *at = tn_empty_of(TN_I64, TN_SHAPE(queries, keys));
-    int64_t   *bucket = each ? tn_data_mut(each) : NULL, *to = at ? tn_data_mut(at) : NULL; /* bucket: of a distance */
+    int64_t   *bucket = each ? tn_data_mut(each) : NULL, *to = at ? tn_data_mut(at) : NULL; /* bucket: by distance */
     for (int64_t i = 0; bucket && i < queries + keys; i++) bucket[i] = bucket_of(m, i - keys + 1);
     for (int64_t t = 0; bucket && to && t < queries; t++)
         for (int64_t s = 0; s < keys; s++) to[t * keys + s] = bucket[s - t + queries - 1];
