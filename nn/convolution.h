@@ -1,5 +1,5 @@
-/* convolution.h — convolution and pooling. Of two sizes, for height and width, the second is like the first unless it
- * is given. Part of nn.h: include that. */
+/* convolution.h — convolution and pooling. In 2-d options, .size is the height and .size_w the width (stride, padding
+ * and dilation alike); a width of -1, the default, equals the height. Part of nn.h: include that. */
 #ifndef TENON_NN_CONVOLUTION_H
 #define TENON_NN_CONVOLUTION_H
 
@@ -45,7 +45,7 @@ TN_API tn_conv2d *tn_conv2d_create(tn_conv2d_config c); /* [N, C, H, W] */
 typedef struct tn_pool1d_config {
     int     zero_;
     int64_t size, stride, padding, dilation TN_IS(1); /* stride 0: size */
-    bool ignore_padding;                              /* average: of the real elements alone */
+    bool ignore_padding;                              /* average pooling: do not count padding */
     int  end_;
 } TN_KEYWORDS_ONLY tn_pool1d_config;
 #define TN_POOL1D_DEFAULTS .dilation = 1
@@ -64,7 +64,7 @@ typedef struct {
 } tn_pool;
 TN_API tn_pool *tn_max_pool1d_create(tn_pool1d_config c);
 TN_API tn_pool *tn_max_pool2d_create(tn_pool2d_config c);
-TN_API tn_pool *tn_avg_pool1d_create(tn_pool1d_config c); /* no dilation */
+TN_API tn_pool *tn_avg_pool1d_create(tn_pool1d_config c); /* .dilation must be 1 */
 TN_API tn_pool *tn_avg_pool2d_create(tn_pool2d_config c);
 
 typedef struct tn_flatten_config {

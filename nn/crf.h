@@ -1,5 +1,5 @@
-/* crf.h — a linear-chain conditional random field (Lafferty et al. 2001) behind a tagger: what a tag scores depends on
- * the tag before it, and a sentence's tags are chosen together. Part of nn.h: include that.
+/* crf.h — a linear-chain conditional random field (Lafferty et al. 2001), the last layer of a tagger: the score of a
+ * tag depends on the tag before it, and all tags of a sentence are predicted together. Part of nn.h: include that.
  *
  *     tn_crf    *crf = tn_crf_new(.labels = 9);
  *     tn_tensor *loss = tn_crf_loss(crf, scores, tags);      // scores [B, T, 9], tags [B, T]
@@ -28,10 +28,10 @@ typedef struct {
 } tn_crf;
 TN_API tn_crf *tn_crf_create(tn_crf_config c);
 
-/* -log p(tags) of all sentences, by their number of tags. A step whose tag is negative is passed over: the tags before
- * and behind it are neighbours. */
+/* Returns -log p(tags) of all sentences divided by the number of tags. A step with a negative tag is skipped: the tags
+ * before and after it count as adjacent. */
 TN_API tn_tensor *tn_crf_loss(tn_crf *m, tn_tensor *scores, tn_tensor *tags);
-/* The likeliest tags of one sentence, scores [T, labels], into to[T]; returns its score, NaN: raised. */
+/* Writes the most probable tags of one sentence, scores [T, labels], to to[T]. Returns their score; NaN: raised. */
 TN_API double tn_crf_best(tn_crf *m, const tn_tensor *scores, int64_t *to);
 
 #ifdef __cplusplus

@@ -1,9 +1,9 @@
-/* language.h — what the language models before the Transformer are made of besides recurrent layers (rnn.h): dropout
- * that stays for a sequence, highways, and the mix of a model's layers. Part of nn.h: include that.
+/* language.h — parts of language models older than the Transformer, in addition to recurrent layers (rnn.h):
+ * variational dropout, highway layers, and the weighted sum of a model's layers. Part of nn.h: include that.
  *
  *     tn_highway    *h = tn_highway_new(.dim = 512, .layers = 2);
  *     tn_scalar_mix *mix = tn_scalar_mix_new(.count = 3);
- *     tn_tensor     *layer[] = {tn_call(h, words), first, second};   // of one shape
+ *     tn_tensor     *layer[] = {tn_call(h, words), first, second};   // tensors of the same shape
  *     tn_tensor     *x = tn_scalar_mix_forward(mix, 3, layer); */
 #ifndef TENON_NN_LANGUAGE_H
 #define TENON_NN_LANGUAGE_H
@@ -25,11 +25,11 @@ typedef struct {
     tn_module base;
     double    p;
     bool      time_first;
-} tn_locked_dropout; /* variational: in training the same numbers are left out in all steps of a sequence */
+} tn_locked_dropout; /* variational dropout: all steps of a sequence share one mask */
 TN_API tn_locked_dropout *tn_locked_dropout_create(tn_locked_dropout_config c);
 
-/* Srivastava and others 2015: of a linear layer's two halves a, b, x becomes g x + (1 - g) f(a) with g = σ(b). The bias
- * of b begins with 1, so that at first most of x goes through. */
+/* A highway layer (Srivastava and others 2015): y = g x + (1 - g) f(a) with g = σ(b), where a and b are the two halves
+ * of a linear layer's result. The bias of b is initialised to 1, so that initially g is near 1 and y near x. */
 typedef struct tn_highway_config {
     int            zero_;
     int64_t        dim;
@@ -47,7 +47,7 @@ typedef struct {
 } tn_highway;
 TN_API tn_highway *tn_highway_create(tn_highway_config c); /* [..., dim] -> [..., dim] */
 
-/* gamma Σ softmax(weight)ᵢ xᵢ: how a task takes what it needs of a model's layers (Peters and others 2018). */
+/* gamma Σ softmax(weight)ᵢ xᵢ: a learned weighted sum of a model's layers (Peters and others 2018). */
 typedef struct tn_scalar_mix_config {
     int      zero_;
     int64_t  count;
@@ -57,10 +57,10 @@ typedef struct tn_scalar_mix_config {
 typedef struct {
     tn_module  base;
     int64_t    count;
-    tn_tensor *weight, *gamma; /* [count] of zeros, [] of 1 */
+    tn_tensor *weight, *gamma; /* [count], initially 0; [], initially 1 */
 } tn_scalar_mix;
 TN_API tn_scalar_mix *tn_scalar_mix_create(tn_scalar_mix_config c);
-TN_API tn_tensor     *tn_scalar_mix_forward(tn_scalar_mix *m, int n, tn_tensor *const *x); /* n is count */
+TN_API tn_tensor     *tn_scalar_mix_forward(tn_scalar_mix *m, int n, tn_tensor *const *x); /* n must be count */
 
 #ifdef __cplusplus
 }

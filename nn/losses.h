@@ -1,5 +1,5 @@
-/* losses.h — losses as modules, whose options are set once: tn_loss_forward(loss, input, target). The losses
- * themselves are ops. Part of nn.h: include that. */
+/* losses.h — losses as modules that store their options: tn_loss_forward(loss, input, target). Each calls an op of the
+ * same name. Part of nn.h: include that. */
 #ifndef TENON_NN_LOSSES_H
 #define TENON_NN_LOSSES_H
 
@@ -11,20 +11,20 @@ extern "C" {
 
 typedef struct tn_class_loss_config {
     int                  zero_;
-    tn_tensor           *weight; /* [C] or NULL; copied, and part of the state dict as in PyTorch */
+    tn_tensor           *weight; /* [C] or NULL; copied into a saved buffer, as in PyTorch */
     int64_t ignore_index TN_IS(-100);
     double               label_smoothing;
     tn_reduction         reduction;
-    int class_dim        TN_IS(-1); /* 1: PyTorch's [N, C, d1, ...] */
+    int class_dim        TN_IS(-1); /* the dim of the classes; 1 for PyTorch's layout [N, C, d1, ...] */
     int                  end_;
 } TN_KEYWORDS_ONLY tn_class_loss_config; /* tn_cross_entropy_loss_new, tn_nll_loss_new (no label_smoothing) */
 #define TN_CLASS_LOSS_DEFAULTS .ignore_index = -100, .class_dim = -1
 typedef struct tn_pair_loss_config {
     int          zero_;
     tn_reduction reduction;
-    double delta TN_IS(1);   /* huber */
-    bool         log_target; /* kl_div */
-    bool         batchmean;  /* kl_div */
+    double delta TN_IS(1);   /* Huber loss only */
+    bool         log_target; /* KL divergence only */
+    bool         batchmean;  /* KL divergence only */
     int          end_;
 } TN_KEYWORDS_ONLY tn_pair_loss_config; /* tn_mse_loss_new, tn_l1_loss_new, tn_huber_loss_new, tn_kl_div_loss_new */
 #define TN_PAIR_LOSS_DEFAULTS .delta = 1
@@ -58,13 +58,14 @@ TN_API tn_loss   *tn_kl_div_loss_create(tn_pair_loss_config c);
 TN_API tn_loss   *tn_bce_with_logits_loss_create(tn_bce_loss_config c);
 TN_API tn_loss   *tn_cosine_embedding_loss_create(tn_cosine_loss_config c);
 TN_API tn_tensor *tn_loss_forward(tn_loss *m, tn_tensor *input, tn_tensor *target);
-/* target [N] of 1 and -1: 1 - cos(x1, x2), or max(0, cos(x1, x2) - margin) */
+/* target [N]: for 1 the loss is 1 - cos(x1, x2), for -1 max(0, cos(x1, x2) - margin). */
 TN_API tn_tensor *tn_cosine_embedding_loss_forward(tn_loss *m, tn_tensor *x1, tn_tensor *x2, tn_tensor *target);
 
 /* ---- large vocabularies ------------------------------------------------------------------------------------------ */
 
-/* Frequent classes first (Grave and others 2017; torch.nn.AdaptiveLogSoftmaxWithLoss): the head scores those before the
- * first cutoff, and each cluster behind with one number; a cluster's own classes are scored only where they are meant.
+/* Adaptive softmax (Grave and others 2017; torch.nn.AdaptiveLogSoftmaxWithLoss). Classes are sorted by frequency, the
+ * most frequent first. The head computes a logit for each class before the first cutoff and one for each cluster of
+ * later classes; the logits of a cluster's classes are computed only for rows whose target is in it.
  *
  *     tn_adaptive_softmax *m = tn_adaptive_softmax_new(.in = 256, .classes = 50000, .cutoffs = {2000, 10000});
  *     tn_tensor           *loss = tn_adaptive_softmax_forward(m, x, target, NULL); */
@@ -72,8 +73,8 @@ enum { TN_CUTOFFS = 8 };
 typedef struct tn_adaptive_softmax_config {
     int              zero_;
     int64_t          in, classes;
-    int64_t          cutoffs[TN_CUTOFFS]; /* rising, below classes; the first 0 ends them */
-    double div_value TN_IS(4);            /* a cluster's vectors are so many times shorter than those before it */
+    int64_t          cutoffs[TN_CUTOFFS]; /* increasing, below classes; ends at the first 0 */
+    double div_value TN_IS(4);            /* cluster i has hidden width in / div_value^(i + 1) */
     bool             head_bias;
     tn_dtype         dtype;
     int              end_;
@@ -82,23 +83,23 @@ typedef struct tn_adaptive_softmax_config {
 typedef struct {
     tn_module       base;
     int64_t         in, classes, clusters;
-    int64_t         cutoffs[TN_CUTOFFS + 1]; /* the last is classes */
+    int64_t         cutoffs[TN_CUTOFFS + 1]; /* the last one equals classes */
     tn_linear      *head;                    /* [cutoffs[0] + clusters, in] */
-    tn_module_list *tail;                    /* of each cluster a tn_sequential of two tn_linear */
+    tn_module_list *tail;                    /* for each cluster a tn_sequential of two tn_linear */
 } tn_adaptive_softmax;
 TN_API tn_adaptive_softmax *tn_adaptive_softmax_create(tn_adaptive_softmax_config c);
-/* x [..., in], target [...]: the mean of -log p(target); *output: log p of each, [...]; output may be NULL. */
+/* x [..., in], target [...]. Returns the mean of -log p(target); *output: log p of each target, [...]; may be NULL. */
 TN_API tn_tensor *tn_adaptive_softmax_forward(tn_adaptive_softmax *m, tn_tensor *x, tn_tensor *target,
                                               tn_tensor **output);
 TN_API tn_tensor *tn_adaptive_softmax_log_prob(tn_adaptive_softmax *m, tn_tensor *x); /* [..., classes] */
 
-/* A class against k others drawn from noise q(w) ~ counts(w)^power, with scores s(w) = x · weight[w] + bias[w]:
- * softplus(-s(target)) + sum over the noise of softplus(s(w)), which is
- * negative sampling (Mikolov 2013) with s as it is, noise-contrastive estimation (Gutmann and Hyvarinen 2010) with
- * s(w) - log(k q(w)), whose scores become log-probabilities by themselves. */
+/* A loss of the target class against k classes sampled from the noise distribution q(w) ~ counts(w)^power. With the
+ * logits s(w) = x · weight[w] + bias[w] it is softplus(-s(target)) + sum over the samples of softplus(s(w)).
+ * Negative sampling (Mikolov 2013) uses s unchanged. Noise-contrastive estimation (Gutmann and Hyvarinen 2010) uses
+ * s(w) - log(k q(w)), so that the logits converge to log-probabilities. */
 typedef struct tn_sampled_loss_config {
     int             zero_;
-    tn_tensor      *counts; /* [classes]: how often each was seen */
+    tn_tensor      *counts; /* [classes]: number of occurrences of each class */
     double power    TN_IS(0.75);
     int64_t samples TN_IS(25); /* k */
     tn_reduction    reduction;
@@ -109,7 +110,7 @@ typedef struct {
     tn_module    base;
     int64_t      classes, samples;
     tn_reduction reduction;
-    double      *cumulative, *probability; /* [classes], of the noise */
+    double      *cumulative, *probability; /* [classes]: the noise distribution; cumulative sums are not normalised */
 } tn_sampled_loss;
 TN_API tn_sampled_loss *tn_nce_loss_create(tn_sampled_loss_config c);
 TN_API tn_sampled_loss *tn_negative_sampling_loss_create(tn_sampled_loss_config c);
@@ -117,7 +118,7 @@ typedef struct tn_sampled_loss_args {
     int        zero_;
     tn_tensor *x, *weight, *bias; /* [N, in], [classes, in], [classes] or NULL */
     tn_tensor *target;            /* i64 [N] */
-    tn_tensor *noise;             /* i64 [k] for all rows, or [N, k]; NULL: k are drawn for all rows */
+    tn_tensor *noise;             /* sampled classes, i64 [k] for all rows or [N, k]; NULL: sample [k] */
     int        end_;
 } TN_KEYWORDS_ONLY tn_sampled_loss_args;
 TN_API tn_tensor  *tn_sampled_loss_run(tn_sampled_loss *m, tn_sampled_loss_args a);

@@ -1,11 +1,11 @@
-/* modules.h — the modules, with PyTorch's names, shapes, defaults and initialisation, so that a state dict moves
+/* modules.h — the simple modules, with PyTorch's names, shapes, defaults and initialisation, so that a state dict moves
  * both ways. Part of nn.h: include that.
  *
  *     tn_linear *fc = tn_linear_new(.in = 256, .out = 1024);
  *
- * Defaults are PyTorch's, and what PyTorch switches off with False is switched off with .no_…; C++ fills the struct
- * and calls the function that ends in _create. All are called with tn_call(m, x), unless a function of their own is
- * named. dtype is that of the parameters, f32 at first. */
+ * Defaults are PyTorch's; an option that PyTorch disables with False is disabled with .no_…; C++ fills the struct and
+ * calls the function that ends in _create. Run a module with tn_call(m, x), unless it has a forward function below.
+ * .dtype is the dtype of the parameters; the default is f32. */
 #ifndef TENON_NN_MODULES_H
 #define TENON_NN_MODULES_H
 
@@ -51,15 +51,15 @@ typedef struct {
 } tn_identity;
 TN_API tn_identity *tn_identity_new(void);
 
-/* ---- tables --------------------------------------------------------------------------------------------------- */
+/* ---- embeddings ----------------------------------------------------------------------------------------------- */
 
 typedef struct tn_embedding_config {
     int             zero_;
     int64_t         count, dim;
-    int64_t padding TN_IS(-1);      /* the row that begins as zero (with .from as there) and stays so; -1: none */
-    tn_tensor      *from;           /* a pretrained [count, dim], which is copied; then count and dim may be left out */
-    bool            frozen, sparse; /* sparse: the gradient is kept as the rows that were used (tn_grad_rows) */
-    double          dropout; /* in training this part of the rows is left out, each at all places of a batch; 0: none */
+    int64_t padding TN_IS(-1);      /* row without gradient, initially zero (with .from: copied); -1: none */
+    tn_tensor      *from;           /* a pretrained table [count, dim] to copy; count and dim may then be omitted */
+    bool            frozen, sparse; /* sparse: the gradient has only the rows that were used (tn_grad_rows) */
+    double          dropout; /* probability in training of dropping a row of the table for the whole batch; 0: none */
     tn_dtype        dtype;
     int             end_;
 } TN_KEYWORDS_ONLY tn_embedding_config;
@@ -72,15 +72,15 @@ typedef struct {
     tn_tensor *weight; /* [count, dim] */
 } tn_embedding;
 TN_API tn_embedding *tn_embedding_create(tn_embedding_config c); /* indices [...] -> [..., dim] */
-/* Rows from … from + n - 1: a view of the table, where it is floating. */
+/* Rows from … from + n - 1: a view of the table, or for a packed table a copy. */
 TN_API tn_tensor *tn_embedding_rows(tn_embedding *m, int64_t from, int64_t n);
 
 typedef enum { TN_BAG_MEAN = 0, TN_BAG_SUM, TN_BAG_MAX } tn_bag_mode;
 typedef struct tn_embedding_bag_config {
     int     zero_;
-    int64_t count, dim, padding TN_IS(-1); /* as above; padding does not count in a bag */
+    int64_t count, dim, padding TN_IS(-1); /* table [count, dim]; bags ignore index `padding`; -1: none */
     tn_bag_mode mode;
-    bool        last_offset; /* offsets end with the number of indices (PyTorch: include_last_offset) */
+    bool        last_offset; /* the last offset is the number of indices (PyTorch: include_last_offset) */
     tn_tensor  *from;
     bool        frozen, sparse;
     tn_dtype    dtype;
@@ -95,8 +95,9 @@ typedef struct {
     tn_tensor  *weight;
 } tn_embedding_bag;
 TN_API tn_embedding_bag *tn_embedding_bag_create(tn_embedding_bag_config c);
-/* One row a bag, [bags, dim]: index [bags, n], and offsets NULL (tn_call does that); or index [n] in which bag i begins
- * at offsets[i]. weights: like index, or NULL; for TN_BAG_SUM alone. An empty bag is 0. */
+/* Returns one row per bag, [bags, dim]. Either index is [bags, n] and offsets NULL (as tn_call does), or index is [n]
+ * and bag i starts at offsets[i]. weights: the shape of index, or NULL; only for TN_BAG_SUM. The row of an empty bag is
+ * 0. */
 TN_API tn_tensor *tn_embedding_bag_forward(tn_embedding_bag *m, tn_tensor *index, tn_tensor *offsets,
                                            tn_tensor *weights);
 
@@ -104,8 +105,8 @@ TN_API tn_tensor *tn_embedding_bag_forward(tn_embedding_bag *m, tn_tensor *index
 
 typedef struct tn_layer_norm_config {
     int        zero_;
-    int64_t    dim;   /* the last dim, or ... */
-    tn_shape   shape; /* ... several */
+    int64_t    dim;   /* size of the last dim, to normalise over it; or set .shape */
+    tn_shape   shape; /* sizes of several last dims, to normalise over all of them; or set .dim */
     double eps TN_IS(1e-5);
     bool       no_affine, no_bias;
     tn_dtype   dtype;
@@ -117,7 +118,7 @@ typedef struct {
     tn_shape   shape;
     double     eps;
     bool       no_affine;
-    tn_tensor *weight, *bias; /* NULL where switched off */
+    tn_tensor *weight, *bias; /* NULL with .no_affine; bias also with .no_bias */
 } tn_layer_norm;
 TN_API tn_layer_norm *tn_layer_norm_create(tn_layer_norm_config c);
 
@@ -125,20 +126,20 @@ typedef struct tn_rms_norm_config {
     int        zero_;
     int64_t    dim;
     tn_shape   shape;
-    double eps TN_IS(-1); /* below 0: the epsilon of x's number type; for bf16 of f32 */
+    double eps TN_IS(-1); /* below 0: the machine epsilon of x's dtype; for bf16 that of f32 */
     bool       no_affine;
     tn_dtype   dtype;
     int        end_;
 } TN_KEYWORDS_ONLY tn_rms_norm_config;
 #define TN_RMS_NORM_DEFAULTS .eps = -1
-typedef tn_layer_norm tn_rms_norm; /* one struct: a block holds either */
+typedef tn_layer_norm tn_rms_norm; /* the same struct, since a tn_block may have either */
 TN_API tn_rms_norm   *tn_rms_norm_create(tn_rms_norm_config c);
 
 typedef struct tn_batch_norm_config {
     int        zero_;
     int64_t    features;
     double eps TN_IS(1e-5), momentum TN_IS(0.1);
-    bool       cumulative; /* the running statistics are plain averages (PyTorch: momentum=None) */
+    bool       cumulative; /* running statistics are averages over all batches (PyTorch: momentum=None) */
     bool       no_affine, no_running;
     tn_dtype   dtype;
     int        end_;
@@ -150,7 +151,7 @@ typedef struct {
     double     eps, momentum;
     bool       cumulative;
     tn_tensor *weight, *bias;
-    tn_tensor *running_mean, *running_var, *num_batches_tracked; /* change when a call in training has succeeded */
+    tn_tensor *running_mean, *running_var, *num_batches_tracked; /* updated by successful calls in training */
 } tn_batch_norm;
 TN_API tn_batch_norm *tn_batch_norm1d_create(tn_batch_norm_config c); /* [N, C] or [N, C, L] */
 TN_API tn_batch_norm *tn_batch_norm2d_create(tn_batch_norm_config c); /* [N, C, H, W] */
@@ -168,7 +169,7 @@ typedef struct tn_instance_norm_config {
     int        zero_;
     int64_t    features;
     double eps TN_IS(1e-5);
-    bool       affine; /* off in PyTorch, too */
+    bool       affine; /* learn weight and bias; off by default, as in PyTorch */
     tn_dtype   dtype;
     int        end_;
 } TN_KEYWORDS_ONLY tn_instance_norm_config;
@@ -193,9 +194,9 @@ typedef struct {
     tn_module base;
     double    p;
 } tn_dropout;
-TN_API tn_dropout *tn_dropout_create(tn_dropout_config c); /* tn_dropout in training, else x itself */
+TN_API tn_dropout *tn_dropout_create(tn_dropout_config c); /* tn_dropout in training; else returns x */
 
-/* ---- functions of one element, and along a dim ----------------------------------------------------------------- */
+/* ---- activations: elementwise, and along a dim ----------------------------------------------------------------- */
 
 typedef struct tn_leaky_relu_config {
     int          zero_;
@@ -211,7 +212,7 @@ typedef struct tn_elu_config {
 #define TN_ELU_DEFAULTS .alpha = 1
 typedef struct tn_gelu_config {
     int  zero_;
-    bool tanh; /* the approximation (PyTorch: approximate='tanh') */
+    bool tanh; /* use the tanh approximation (PyTorch: approximate='tanh') */
     int  end_;
 } TN_KEYWORDS_ONLY tn_gelu_config;
 typedef struct tn_softplus_config {

@@ -1,7 +1,7 @@
-/* activation.c — functions of one element, or along one dim, as modules: for tn_sequential. */
+/* activation.c — activations, elementwise or along one dim, as modules for tn_sequential. */
 #include "nn/base/nn_private.h"
 
-/* With options: F(class's name, constructor's name, what it computes from m and x, its description). */
+/* F(class name, constructor name, expression in m and x); with options also the printf arguments of its description. */
 #define PLAIN(F)                                                                    \
     F(ReLU, relu, tn_relu(x))                                                       \
     F(SELU, selu, tn_mul_scalar(tn_elu(x, 1.6732632423543772), 1.0507009873554805)) \

@@ -1,7 +1,9 @@
-/* adaptive_softmax.c — a softmax over many classes, of which the rare ones stand in clusters (Grave and others 2017).
+/* adaptive_softmax.c — a softmax over many classes whose rare classes are grouped in clusters (Grave and others 2017).
  *
  *   log p(c) = head(x)[c]                                   for a class before the first cutoff
- *   log p(c) = head(x)[cluster] + tail_cluster(x)[c]        for one of a cluster, both behind a log-softmax */
+ *   log p(c) = head(x)[cluster] + tail_cluster(x)[c]        for a class in a cluster
+ *
+ * where head(x) and tail_cluster(x) are log-softmaxes. */
 #include "nn/base/nn_private.h"
 
 #include <math.h>
@@ -9,7 +11,7 @@
 static const tn_class tn_adaptive_softmax_class = {
     .size = sizeof(tn_class), .name = "AdaptiveLogSoftmaxWithLoss", .bytes = sizeof(tn_adaptive_softmax)};
 
-/* How many cutoffs there are; -1: raised. */
+/* The number of cutoffs; -1: raised. */
 static int64_t cutoffs_fit(const char *who, const tn_adaptive_softmax_config *c)
 {
     int64_t n = 0;
@@ -57,7 +59,7 @@ tn_adaptive_softmax *tn_adaptive_softmax_create(tn_adaptive_softmax_config c)
     return tn_built(m);
 }
 
-/* ---- what the targets are ---------------------------------------------------------------------------------------- */
+/* ---- targets ----------------------------------------------------------------------------------------------------- */
 
 static bool input_fits(const tn_adaptive_softmax *m, const tn_tensor *x)
 {
@@ -90,7 +92,7 @@ static bool target_fits(const tn_adaptive_softmax *m, const tn_tensor *x, const 
     return true;
 }
 
-/* What the head should say: the class, or its cluster's number behind the first classes. */
+/* The head's targets: the class itself, or the index of its cluster after the head's classes. */
 static tn_tensor *head_target(const tn_adaptive_softmax *m, const tn_tensor *target)
 {
     const int64_t n = tn_numel(target);
@@ -104,7 +106,7 @@ static tn_tensor *head_target(const tn_adaptive_softmax *m, const tn_tensor *tar
     return t;
 }
 
-/* Which rows are of cluster k, and their classes within it. False: none, or raised. */
+/* Sets *rows to the rows whose target is in cluster k and *classes to their class within it. False: none, or raised. */
 static bool of_cluster(const tn_adaptive_softmax *m, const tn_tensor *target, int64_t k, tn_tensor **rows,
                        tn_tensor **classes)
 {

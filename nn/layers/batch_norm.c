@@ -1,9 +1,10 @@
-/* batch_norm.c — each channel gets mean 0 and variance 1 over the batch; without training, by the running statistics.
+/* batch_norm.c — batch norm: normalises each channel to mean 0 and variance 1 over the batch; in evaluation with the
+ * running statistics.
  *
- * In training the running statistics are changed last, and only if the result has been computed. */
+ * In training the running statistics are updated last, and only if the result has been computed. */
 #include "nn/base/nn_private.h"
 
-/* A number for each channel, to stand beside x [N, C, ...]. */
+/* A view of the per-channel values t [C] that broadcasts with x [N, C, ...]. */
 static tn_tensor *beside(tn_tensor *t, const tn_tensor *x)
 {
     tn_shape s = {.n = tn_ndim(x) - 1, .d = {tn_numel(t)}};
@@ -22,7 +23,7 @@ static tn_tensor *mixed(tn_tensor *old, tn_tensor *now, double share)
     return tn_add(tn_mul_scalar(old, 1 - share), tn_mul_scalar(now, share));
 }
 
-/* The statistics of rows [C, values] become part of the running ones. */
+/* Updates the running statistics with those of rows [C, values]. */
 static void advance(tn_batch_norm *m, tn_tensor *rows)
 {
     const tn_scope s = tn_no_grad_begin();

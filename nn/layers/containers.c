@@ -1,4 +1,4 @@
-/* containers.c — modules that are made of others: one after the other, in a list, or by name. */
+/* containers.c — containers of modules: Sequential, ModuleList, ModuleDict. */
 #include "nn/base/nn_private.h"
 
 static tn_tensor *sequential_forward(void *self, tn_tensor *x)
@@ -35,7 +35,7 @@ void *tn_module_append(void *m, void *child)
 
 void *tn_module_at(void *module, int64_t i)
 {
-    const tn_module *m = module; /* only looked at: what is there is there while an error stands, too */
+    const tn_module *m = module; /* only read, so it also works while an error is set */
     if (!m) return tn_raise(TN_EINVAL, "tn_at: the module is NULL"), NULL;
     const int64_t n = tn_module_length(module), at = i < 0 ? i + n : i;
     if (at < 0 || at >= n)

@@ -1,4 +1,4 @@
-/* conv.c — convolutions of one and of two dims, with U(±1/√(in/groups · kernel)) as initial weights and biases. */
+/* conv.c — 1-d and 2-d convolutions; weights and biases are initialised from U(±1/√(in/groups · kernel)). */
 #include "nn/base/nn_private.h"
 
 #include <math.h>

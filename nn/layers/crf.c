@@ -3,8 +3,8 @@
  *   score(y) = start[y₁] + Σ e[t, y_t] + Σ A[y_{t-1}, y_t] + end[y_T],   p(y) = exp score(y) / Z
  *   α₁ = start + e₁,   α_t[j] = log Σ_i exp(α_{t-1}[i] + A[i, j]) + e_t[j],   log Z = log Σ_j exp(α_T[j] + end[j])
  *
- * The recursion is made of ops, so that the tape gives its gradients. Sentences of a batch that have ended keep
- * their α. Viterbi's algorithm is the same with the largest in place of the sum, and needs no tape. */
+ * The recursion uses ops, so that the tape computes its gradients. The α of a sentence stays unchanged after its end.
+ * Viterbi's algorithm replaces the sum with the maximum and needs no tape. */
 #include "nn/base/nn_private.h"
 #include "nn/crf.h"
 
@@ -30,16 +30,16 @@ tn_crf *tn_crf_create(tn_crf_config c)
     return tn_built(m);
 }
 
-/* ---- the steps that count ---------------------------------------------------------------------------------------- */
+/* ---- the steps with tags ----------------------------------------------------------------------------------------- */
 
-/* Of sentences that have a tag at all, the longest first step by step without gaps. */
+/* The sentences with at least one tag, in the order of the batch, each without its skipped steps. */
 typedef struct {
-    int64_t    rows, width, steps; /* sentences; steps of the longest; of all */
-    tn_tensor *place, *mask; /* i64 [rows · width]: in the flattened [B · T]; bool [rows, width]: it has ended */
-    tn_tensor *tag;          /* i64 [rows · width]; 0 behind the end */
-    tn_tensor *first, *last; /* i64 [rows]: the first tag, the last one */
-    tn_tensor *pair;         /* i64 [steps - rows]: before · labels + behind */
-    tn_tensor *said;         /* i64 [steps]: in the flattened [rows · width · labels] */
+    int64_t    rows, width, steps; /* number of sentences; steps of the longest; steps of all sentences */
+    tn_tensor *place, *mask; /* i64 [rows · width]: index in the flattened [B · T]; bool [rows, width]: after the end */
+    tn_tensor *tag;          /* i64 [rows · width]: the tag; 0 after the end */
+    tn_tensor *first, *last; /* i64 [rows]: the first and the last tag */
+    tn_tensor *pair;         /* i64 [steps - rows]: previous tag · labels + tag */
+    tn_tensor *said;         /* i64 [steps]: index of the tag's score in the flattened [rows · width · labels] */
 } steps;
 
 static int64_t counted(const tn_tensor *tags, int64_t row, int64_t t)
@@ -70,7 +70,7 @@ static bool right_tags(const tn_crf *m, const tn_tensor *scores, const tn_tensor
     return true;
 }
 
-/* Fills in the tensors of s, whose sizes are known. */
+/* Creates and fills the tensors of s; its sizes are set. */
 static void fill_in(const tn_crf *m, const tn_tensor *tags, steps *s)
 {
     const int64_t b = tn_size(tags, 0), t = tn_size(tags, 1), all = s->rows * s->width, n = m->labels;
@@ -134,14 +134,15 @@ tn_tensor *tn_crf_loss(tn_crf *m, tn_tensor *scores, tn_tensor *tags)
             tn_tensor *e = tn_index_select(tn_reshape(scores, TN_SHAPE(-1, m->labels)), 0, s.place);
             e = tn_reshape(e, TN_SHAPE(s.rows, s.width, m->labels));
             y = tn_div_scalar(tn_sub(log_partition(m, e, &s), path_score(m, e, &s)), (double)s.steps);
-        } else y = tn_sum(tn_narrow(scores, 1, 0, 0)); /* 0, with a gradient of zeros, whatever is passed over */
+        } else y = tn_sum(tn_narrow(scores, 1, 0, 0)); /* no tags: 0, with a gradient of zeros */
     }
     return tn_leave(f, y);
 }
 
 /* ---- the best tags ----------------------------------------------------------------------------------------------- */
 
-/* to[t · n + j]: the tag before j at step t on the best way there; scores of the ways that end in each tag in now. */
+/* Sets from[t · n + j] to the tag before tag j at step t on the best path to it, and now[j] to the score of the best
+ * path that ends in tag j. */
 static void forward_best(const tn_crf *m, const tn_tensor *scores, int64_t t, double *now, double *next, int32_t *from)
 {
     const int64_t n = m->labels;

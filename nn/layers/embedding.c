@@ -1,9 +1,10 @@
-/* embedding.c — a table whose rows are looked up by index. The row `padding` starts at zero and gets no gradient. */
+/* embedding.c — Embedding and EmbeddingBag: rows of a table by index. Row `padding` is initialised to zero and gets no
+ * gradient. */
 #include "nn/base/nn_private.h"
 
 #include <math.h>
 
-/* What the two modules with a table have in common. False and raised if something is wrong. */
+/* Checks the options that both modules have, and fills in count and dim from `from`. False: raised. */
 static bool check(const char *who, const tn_tensor *from, int64_t *count, int64_t *dim, int64_t padding, tn_dtype dt)
 {
     char text[192];
@@ -28,7 +29,7 @@ static bool check(const char *who, const tn_tensor *from, int64_t *count, int64_
     return true;
 }
 
-/* N(0, 1) with a zero row, or a copy of from, which is taken as it is. */
+/* The initial table: N(0, 1) with row `padding` set to zero, or an exact copy of `from`. */
 static tn_tensor *table(const tn_tensor *from, int64_t count, int64_t dim, int64_t padding, tn_dtype dt)
 {
     const tn_scope s = tn_no_grad_begin();
@@ -45,9 +46,9 @@ static void describe_table(int64_t count, int64_t dim, int64_t padding, char *te
         snprintf(text + n, size - (size_t)n, ", padding_idx=%lld", (long long)padding);
 }
 
-/* ---- one row an index ------------------------------------------------------------------------------------------ */
+/* ---- Embedding: one row per index ------------------------------------------------------------------------------ */
 
-/* With dropout a row is there or not for a whole batch (Gal and Ghahramani 2016): a draw for each row of the table. */
+/* Dropout drops whole rows of the table, with one mask for the batch (Gal and Ghahramani 2016). */
 static tn_tensor *embedding_forward(void *self, tn_tensor *x)
 {
     const tn_embedding *m = self;
@@ -91,9 +92,9 @@ tn_embedding *tn_embedding_create(tn_embedding_config c)
     return tn_built(m);
 }
 
-/* ---- one row a bag of indices ---------------------------------------------------------------------------------- */
+/* ---- EmbeddingBag: one row per bag of indices ------------------------------------------------------------------ */
 
-/* Bags that are the rows of a matrix, [bags, n]. */
+/* The borders (see borders()) of bags that are the rows of a matrix [bags, n]. */
 static tn_tensor *borders_of_rows(tn_shape shape)
 {
     tn_tensor *at = tn_zeros_of(TN_I64, TN_SHAPE(shape.d[0] + 1));
@@ -101,7 +102,7 @@ static tn_tensor *borders_of_rows(tn_shape shape)
     return at;
 }
 
-/* Bags of n indices in all that begin at offsets, of which the last is the end if m->last_offset says so. */
+/* The borders of bags that start at `offsets` in an index of n elements. With last_offset the last offset is n. */
 static tn_tensor *borders_of_offsets(const tn_embedding_bag *m, const tn_tensor *offsets, int64_t n)
 {
     char text[192];
@@ -132,8 +133,8 @@ static tn_tensor *borders_of_offsets(const tn_embedding_bag *m, const tn_tensor 
     return at;
 }
 
-/* Where each bag begins, and behind the last where it ends; index and weights become 1-d. NULL if something is
- * wrong. */
+/* Returns the start of each bag followed by the end of the last, i64 [bags + 1]; makes index and weights 1-d. NULL:
+ * raised. */
 static tn_tensor *borders(const tn_embedding_bag *m, tn_tensor **index, const tn_tensor *offsets, tn_tensor **weights)
 {
     char           text[192];
@@ -158,7 +159,8 @@ static tn_tensor *borders(const tn_embedding_bag *m, tn_tensor **index, const tn
     return borders_of_offsets(m, offsets, n);
 }
 
-/* The bags as rows of one length: index [bags, longest], and true where there is no index, or padding. */
+/* The bags as rows of equal length: *rows are the indices [bags, longest]; *absent is true for missing indices and
+ * for padding. */
 static void in_rows(const tn_embedding_bag *m, const tn_tensor *index, const tn_tensor *at, tn_tensor **rows,
                     tn_tensor **absent)
 {
@@ -188,7 +190,7 @@ static tn_tensor *bags_of(tn_embedding_bag *m, tn_tensor *index, tn_tensor *offs
         tn_tensor *empty = tn_all(absent, .dims = TN_DIMS(1), .keepdim = true); /* [bags, 1] */
         return tn_masked_fill(tn_max(x, 1, false).values, empty, 0);
     }
-    /* each index adds its row, times its share, to the row of its bag */
+    /* add the row of each index, multiplied by its share, to the row of its bag */
     tn_tensor *bag = tn_zeros_of(TN_I64, TN_SHAPE(tn_numel(index))),
               *share = tn_zeros_of(dt, TN_SHAPE(tn_numel(index), 1));
     for (int64_t b = 0; b < bags && tn_error() == TN_OK; b++) {
@@ -202,7 +204,7 @@ static tn_tensor *bags_of(tn_embedding_bag *m, tn_tensor *index, tn_tensor *offs
     }
     if (weights) share = tn_mul(share, tn_unsqueeze(weights, -1));
     tn_tensor *x = tn_embedding(m->weight, index, m->padding, m->sparse); /* [n, dim] */
-    if (m->padding >= 0) { /* its row may be infinite, which times 0 were NaN */
+    if (m->padding >= 0) { /* its row may be infinite, and infinity times 0 is NaN */
         absent = tn_unsqueeze(tn_eq(index, tn_scalar_of(tn_dtype_of(index), (double)m->padding)), -1);
         x = tn_masked_fill(x, absent, 0), share = tn_masked_fill(share, absent, 0);
     }

@@ -1,5 +1,5 @@
-/* fuse.c — the one place where modules choose a fused op. The bits are those of the modules called one by one; where a
- * hook is set on one of them, or somebody looks inside, they are called so. */
+/* fuse.c — the only place where modules choose a fused op. The result has the same bits as calling the modules one by
+ * one, which is done if one of them has a hook or a tn_look is active. */
 #include "nn/layers/fuse.h"
 #include "nn/base/nn_private.h"
 

@@ -1,5 +1,5 @@
-/* group_norm.c — the channels of one sample are split into groups, each of which gets mean 0 and variance 1. Where each
- * channel is a group of its own that is instance norm. */
+/* group_norm.c — group norm: splits the channels of a sample into groups and normalises each to mean 0 and variance 1.
+ * With one channel per group it is instance norm. */
 #include "nn/base/nn_private.h"
 
 static tn_tensor *normalise_groups(tn_group_norm *m, tn_tensor *x, const char *who, const char *shape, int least,
@@ -13,7 +13,7 @@ static tn_tensor *normalise_groups(tn_group_norm *m, tn_tensor *x, const char *w
                NULL;
     int64_t values = m->channels / m->groups;
     for (int i = 2; i < s.n; i++) values *= s.d[i];
-    if (least == most && values == 1) /* an instance norm, of which only the bias would be left */
+    if (least == most && values == 1) /* instance norm: the result would be the bias */
         return tn_raise(TN_ESHAPE, "%s: each channel needs more than one value, but the input is %s", who,
                         tn_shape_text(s, text, sizeof text)),
                NULL;

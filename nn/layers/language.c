@@ -1,4 +1,4 @@
-/* language.c — variational dropout, highways, and the mix of a model's layers. */
+/* language.c — variational dropout, highway layers, and the weighted sum of a model's layers. */
 #include "nn/base/nn_private.h"
 
 /* ---- variational dropout ----------------------------------------------------------------------------------------- */
@@ -37,7 +37,7 @@ tn_locked_dropout *tn_locked_dropout_create(tn_locked_dropout_config c)
     return tn_built(m);
 }
 
-/* ---- highways ---------------------------------------------------------------------------------------------------- */
+/* ---- highway layers ---------------------------------------------------------------------------------------------- */
 
 static tn_tensor *highway_forward(void *self, tn_tensor *x)
 {
@@ -82,7 +82,7 @@ tn_highway *tn_highway_create(tn_highway_config c)
     return tn_built(m);
 }
 
-/* ---- a mix of layers --------------------------------------------------------------------------------------------- */
+/* ---- weighted sum of layers -------------------------------------------------------------------------------------- */
 
 static void scalar_mix_describe(const void *self, char *text, size_t size)
 {

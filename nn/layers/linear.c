@@ -1,4 +1,4 @@
-/* linear.c — y = x Wᵀ + b over the last dim; and y = x. */
+/* linear.c — Linear, y = x Wᵀ + b over the last dim, and Identity, y = x. */
 #include "nn/base/nn_private.h"
 #include "nn/layers/fuse.h"
 

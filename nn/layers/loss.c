@@ -1,4 +1,4 @@
-/* loss.c — losses as modules: their options are set once. The losses themselves are ops. */
+/* loss.c — losses as modules that store their options; each calls an op. */
 #include "nn/base/nn_private.h"
 
 #define CLASS(variable, Name) \
@@ -43,7 +43,8 @@ tn_tensor *tn_loss_forward(tn_loss *m, tn_tensor *input, tn_tensor *target)
     return tn_leave(f, compute(m, input, target));
 }
 
-/* PyTorch's cosine here, which is not that of its cosine_similarity: a row of zeros, too, has a length, of 1e-6. */
+/* The cosine that PyTorch uses in this loss. It differs from cosine_similarity: 1e-12 is added to each squared
+ * length. */
 static tn_tensor *cosine_of(tn_tensor *x1, tn_tensor *x2)
 {
     const tn_dims rows = TN_DIMS(-1);
@@ -85,7 +86,7 @@ static tn_loss *loss_create(const tn_class *kind, tn_reduction reduction)
     return m;
 }
 
-/* A copy, so that the caller's tensor does not become the module's. */
+/* Registers a copy, so that the caller keeps its tensor. */
 static tn_tensor *copy_of(tn_loss *m, const char *name, const tn_tensor *given)
 {
     tn_tensor *t = tn_empty_of(tn_dtype_of(given), tn_shape_of(given));

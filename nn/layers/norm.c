@@ -1,8 +1,9 @@
-/* norm.c — layer norm and RMS norm, over the last dims: each row gets mean 0 and variance 1, or mean square 1. */
+/* norm.c — layer norm and RMS norm over the last dims: normalise each row to mean 0 and variance 1, or to mean square
+ * 1. / */
 #include "nn/base/nn_private.h"
 #include "nn/layers/fuse.h"
 
-/* Does x end with the dims that are normalised? */
+/* True if the last dims of x are `shape`; else raises an error. */
 static bool norm_fits(const char *who, const tn_tensor *x, tn_shape shape)
 {
     char           a[192], b[192];
@@ -15,7 +16,7 @@ static bool norm_fits(const char *who, const tn_tensor *x, tn_shape shape)
     return false;
 }
 
-/* Without a weight the op normalises one dim: several are made one, and back. */
+/* Joins the dims to normalise: without a weight, the op normalises only the last dim. */
 static tn_tensor *last_dim_one(tn_tensor *x, tn_shape shape)
 {
     return shape.n == 1 ? x : tn_flatten(x, tn_ndim(x) - shape.n, -1);
@@ -68,7 +69,7 @@ tn_layer_norm *tn_layer_norm_create(tn_layer_norm_config c)
 
 /* ---- RMS norm -------------------------------------------------------------------------------------------------- */
 
-/* PyTorch's default: the epsilon of the type that the means are computed in, which for bf16 is f32. */
+/* PyTorch's default: the machine epsilon of the dtype in which means are computed; for bf16 that is f32. */
 static double eps_of(const tn_rms_norm *m, const tn_tensor *x)
 {
     return m->eps >= 0 ? m->eps : tn__dtype_epsilon(tn_dtype_of(x) == TN_F64 ? TN_F64 : TN_F32);
@@ -99,7 +100,7 @@ tn_rms_norm *tn_rms_norm_create(tn_rms_norm_config c)
 {
     tn_shape shape;
     if (!tn__last_dims("tn_rms_norm_new", c.dim, c.shape, &shape) || !tn__floating("tn_rms_norm_new", c.dtype) ||
-        !tn__epsilon("tn_rms_norm_new", c.eps < 0 ? 0 : c.eps)) /* below 0: that of the number type */
+        !tn__epsilon("tn_rms_norm_new", c.eps < 0 ? 0 : c.eps)) /* below 0: chosen by dtype */
         return NULL;
     tn_rms_norm *m = tn_module_new(tn_rms_norm);
     if (!m) return NULL;

@@ -1,4 +1,4 @@
-/* pool.c — the largest or the mean of each window. */
+/* pool.c — max pooling and average pooling. */
 #include "nn/base/nn_private.h"
 
 static tn_tensor *max_pool1d_forward(void *self, tn_tensor *x)
@@ -27,7 +27,7 @@ static tn_tensor *avg_pool2d_forward(void *self, tn_tensor *x)
                          .padding = m->padding[0], .padding_w = m->padding[1], .ignore_padding = m->ignore_padding);
 }
 
-/* "3", or "(3, 2)" where the two differ */
+/* "3", or "(3, 2)" if the two sizes differ. */
 static const char *size_text(const int64_t v[2], char *to, size_t size)
 {
     if (v[0] != v[1]) return tn__tuple(TN_SHAPE(v[0], v[1]), to, size);

@@ -1,10 +1,10 @@
-/* sampled_loss.c — noise-contrastive estimation and negative sampling: losses that look at a few classes of many.
+/* sampled_loss.c — noise-contrastive estimation and negative sampling: losses computed from a few sampled classes.
  *
- *   q(w) = counts(w)^power / Σ,   s(w) = x · W_w + b_w, for NCE less log(k q(w))
- *   loss = softplus(-s(target)) + Σ over k draws from q of softplus(s(w))
+ *   q(w) = counts(w)^power / Σ,   s(w) = x · W_w + b_w, for NCE minus log(k q(w))
+ *   loss = softplus(-s(target)) + Σ over k samples from q of softplus(s(w))
  *
- * With one set of draws for all rows the scores of the noise are a product of matrices. A draw may be the target; that
- * is counted like any other, as the estimate's theory has it. */
+ * If all rows share one set of samples, their logits are one matrix product. A sample may equal the target; it is then
+ * counted like any other, as the theory requires. */
 #include "nn/base/nn_private.h"
 
 #include <math.h>
@@ -60,7 +60,7 @@ static tn_tensor *drawn(const tn_sampled_loss *m)
     const double all = m->cumulative[m->classes - 1];
     for (int64_t i = 0; to && i < m->samples; i++) {
         const double u = tn_random_double(tn_current_generator()) * all;
-        int64_t      low = 0, high = m->classes - 1; /* the first whose sum is above u */
+        int64_t      low = 0, high = m->classes - 1; /* search the first class whose cumulative sum is above u */
         while (low < high) {
             const int64_t middle = low + (high - low) / 2;
             if (m->cumulative[middle] > u) high = middle;
@@ -71,7 +71,7 @@ static tn_tensor *drawn(const tn_sampled_loss *m)
     return t;
 }
 
-/* b_w, less log(k q(w)) for NCE, of these classes; NULL if that is nothing. */
+/* For these classes b_w, for NCE minus log(k q(w)); NULL if there is nothing to add. */
 static tn_tensor *offsets(const tn_sampled_loss *m, tn_tensor *bias, tn_tensor *classes, tn_dtype dt)
 {
     tn_tensor *y =
@@ -81,8 +81,7 @@ static tn_tensor *offsets(const tn_sampled_loss *m, tn_tensor *bias, tn_tensor *
     double      *to = noise ? tn_data_mut(noise) : NULL;
     const double k = (double)m->samples;
     for (int64_t i = 0; to && i < tn_numel(classes); i++)
-        to[i] =
-            -tn__libm_log(fmax(k * m->probability[tn_get_i64(classes, i)], 1e-30)); /* a class that was never seen */
+        to[i] = -tn__libm_log(fmax(k * m->probability[tn_get_i64(classes, i)], 1e-30)); /* a class with count 0 */
     noise = tn_to(noise, dt);
     return y ? tn_add(y, noise) : noise;
 }

@@ -1,5 +1,5 @@
-/* packing.c — sequences of different length, sorted and laid out by time, so that no step computes with padding (see
- * tn_steps_args in autograd/ops.h). */
+/* packing.c — packs sequences of different length by time step, sorted by length, so that no step computes padding (see
+ * tn_steps_args in autograd/steps.h). */
 #include "nn/recurrent/rnn_private.h"
 
 static bool lengths_fit(const char *who, const tn_tensor *lengths, int64_t batch, int64_t length)
@@ -30,14 +30,14 @@ static tn_tensor *indices(int64_t n, int64_t **to)
     return t;
 }
 
-/* Sequences by their length, the longest first, those of one length in the order in which they came. */
+/* Sorts the sequences by length, the longest first; equal lengths keep their order. */
 static bool sort(tn__packing *p, const tn_tensor *lengths, bool time_first)
 {
     int64_t *from, *order, *place;
     p->bytes = (size_t)(2 * p->length + 1) * sizeof *p->sizes;
     p->order = indices(p->batch, &order), p->place = indices(p->batch, &place), p->from = indices(p->packed, &from);
     if (!p->from || !p->order || !p->place || !(p->sizes = tn_mem_get(p->bytes))) return false;
-    int64_t *const next = p->sizes + p->length; /* counting sort: the place of the next sequence of each length */
+    int64_t *const next = p->sizes + p->length; /* counting sort: next free place for each length */
     for (int64_t b = 0; b < p->batch; b++)
         for (int64_t t = tn_get_i64(lengths, b); t-- > 0;) p->sizes[t]++;
     for (int64_t n = 0; n <= p->length; n++) next[n] = n < p->length ? p->sizes[n] : 0;
@@ -87,7 +87,7 @@ tn_tensor *tn__unpack(const tn__packing *p, tn_tensor *y, bool time_first)
     if (p->ragged) y = tn_index_add(tn_zeros_of(tn_dtype_of(y), TN_SHAPE(b * t, n)), 0, p->from, y);
     if (p->ragged && !time_first) return tn_reshape(y, TN_SHAPE(b, t, n));
     y = tn_reshape(y, TN_SHAPE(t, b, n));
-    return time_first ? y : tn_contiguous(tn_transpose(y, 0, 1)); /* contiguous by sequences, as callers read it */
+    return time_first ? y : tn_contiguous(tn_transpose(y, 0, 1)); /* sequences are contiguous, as callers read them */
 }
 
 tn_tensor *tn__pack_states(const tn__packing *p, tn_tensor *h)
@@ -99,7 +99,7 @@ tn_tensor *tn__unpack_states(const tn__packing *p, tn_tensor *h)
     return p->ragged ? tn_index_select(h, -2, p->place) : h;
 }
 
-/* Row i of a step is the same sequence in all steps. */
+/* Row i of each step belongs to the same sequence, so all steps use row i of the mask. */
 tn_tensor *tn__pack_locked(const tn__packing *p, tn_tensor *x, double chance)
 {
     const int64_t n = x ? tn_size(x, 1) : 0;

@@ -1,5 +1,5 @@
-/* rnn.c — layers of recurrent networks: RNN, LSTM, GRU. Sequences are packed once (nn/recurrent/packing.c), then run
- * through all layers, each of which is a product over all steps at once and an op that runs through time
+/* rnn.c — layers of recurrent networks: RNN, LSTM, GRU. Sequences are packed once (nn/recurrent/packing.c) and run
+ * through all layers. A layer is one matrix product for all steps and an op that loops over time
  * (autograd/rooms/recurrent.h). */
 #include "nn/recurrent/rnn_private.h"
 
@@ -105,7 +105,7 @@ static bool is_lstm(int64_t gates) { return gates == 4; }
 
 tn_tensor *tn__recurrent_layer(int64_t gates, const tn__layer_weights *w, tn_tensor *packed, tn_steps_args s)
 {
-    const bool split = gates == 3; /* a GRU's reset gate comes between the product with the state and the sum */
+    const bool split = gates == 3; /* GRU: the reset gate multiplies W_hh h + b_hh before the sum */
     tn_tensor *bias = w->bias_ih && !split ? tn_add(w->bias_ih, w->bias_hh) : w->bias_ih;
     s.x = tn_linear(packed, w->weight_ih, bias), s.weight = w->weight_hh, s.proj = w->weight_hr;
     if (split) s.bias = w->bias_hh;
@@ -142,7 +142,7 @@ static bool rnn_fits(const tn_rnn *m, const tn_rnn_args *a, int64_t *batch, int6
     return states_fit(m, "h0", a->h0, *batch, state_size(m)) && states_fit(m, "c0", a->c0, *batch, m->hidden);
 }
 
-/* The states of one layer in one direction, from those of all, or zeros. */
+/* State i of all layers and directions, or zeros if `all` is NULL. */
 static tn_tensor *state_of(tn_tensor *all, int64_t i, const tn_tensor *x, int64_t batch, int64_t size)
 {
     return all ? tn_select(all, 0, i) : tn_zeros_of(tn_dtype_of(x), TN_SHAPE(batch, size));

@@ -1,5 +1,5 @@
-/* rnn_cell.c — one step of a recurrent network, for programs that go step by step: RNNCell, LSTMCell, GRUCell. A step
- * is a layer over sequences of length 1. */
+/* rnn_cell.c — RNNCell, LSTMCell, GRUCell: one step of a recurrent network, for programs with their own loop over time.
+ * A cell is a layer over sequences of length 1. */
 #include "nn/recurrent/rnn_private.h"
 
 static tn_tensor *rnn_cell_forward(void *self, tn_tensor *x) { return tn_rnn_cell_forward((tn_rnn_cell *)self, x); }
