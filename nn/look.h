@@ -11,8 +11,7 @@
  *     tn_tensor *g = tn_look_grad_at(look, "bert.encoder.layers.2");
  *     tn_look_free(look);
  *
- * The result of a module has the module's path. (The model's own result is not observed: the call returns it.) A tn_mha
- * has these parts in addition:
+ * The result of a module has the module's path (the model's own result is not observed). A tn_mha also has the parts
  *     queries, keys, values   [B, heads, n, head_dim], as they enter the scores
  *     blocked                 the mask, for changes only: NULL, or the mask passed to tn_mha_forward
  *     weights                 [B, heads, T, S] after dropout
@@ -48,12 +47,11 @@ TN_API tn_status   tn_look_want_run(tn_look *l, tn_look_want_args a);
  * tensors until it records the same path again or is cleared. Loops of tn_parallel_for are not observed. */
 TN_API tn_scope tn_look_begin(tn_look *l);
 TN_API void     tn_look_clear(tn_look *l); /* deletes the records, not the wanted paths */
-/* Computes the gradients of the loss with respect to all tensors recorded with .grad. seed: the gradient of the loss,
- * or NULL if the loss is one value. */
+/* Computes the gradients of all tensors recorded with .grad. seed: gradient of the loss; NULL if that is one value. */
 TN_API tn_status tn_look_backward(tn_look *l, tn_tensor *loss, tn_tensor *seed);
 
-/* The records: their number; the path of record i, in the order of the run; the tensor and its gradient by path (NULL
- * and an error if the path was not recorded). */
+/* Records: their number; the path of record i, in run order; tensor and gradient by path (NULL, raised: not
+ * recorded). */
 TN_API int64_t     tn_look_count(const tn_look *l);
 TN_API const char *tn_look_name(const tn_look *l, int64_t i);
 TN_API tn_tensor  *tn_look_at(const tn_look *l, const char *path);
@@ -61,13 +59,12 @@ TN_API tn_tensor  *tn_look_grad_at(const tn_look *l, const char *path);
 TN_API int64_t     tn_look_times(const tn_look *l, const char *path); /* number of times recorded; the last is kept */
 /* ---- heads ------------------------------------------------------------------------------------------------------- */
 
-/* m as a tn_mha, or NULL if m is of another type: for (tn_each e = tn_modules(net); tn_next(&e);)
- * tn_mha_of(e.module). */
+/* Returns m if it is a tn_mha, else NULL: for (tn_each e = tn_modules(net); tn_next(&e);) tn_mha_of(e.module). */
 TN_API tn_mha *tn_mha_of(tn_module *m);
 /* Removes these heads permanently: their rows of the input projections and their columns of the output projection. A
- * head keeps its original number when others are removed; a head that was removed before is ignored. Heads that share
- * keys must be removed together. All heads may be removed; the output is then out_proj's bias. Create optimizers and
- * caches again afterwards. All or none. */
+ * head keeps its original number when others are removed; one that was removed before is ignored. Heads that share keys
+ * must be removed together; all heads may be (the output is then out_proj's bias). Create optimizers and caches again
+ * afterwards. All or none. */
 TN_API tn_status tn_mha_prune(tn_mha *m, int64_t n, const int64_t *heads);
 
 #ifdef __cplusplus

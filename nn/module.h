@@ -55,9 +55,8 @@ struct tn_class {
     void (*freed)(void *m);                    /* called before m is freed: frees memory of the type's own */
 };
 
-/* Defines T_class, which tn_module_new(T) needs. Place it at file level, after the functions of type T. With
- * TN_FORWARD, tn_call runs T_forward(T *m, tn_tensor *x); use TN_MODULE if the forward has other arguments or
- * results. */
+/* Define T_class, which tn_module_new(T) needs; at file level, after the functions of type T. With TN_FORWARD, tn_call
+ * runs T_forward(T *m, tn_tensor *x). TN_MODULE is for forwards with other arguments or results. */
 #define TN_FORWARD(T)                                                                              \
     static inline tn_tensor *T##_virtual(void *m, tn_tensor *x) { return T##_forward((T *)m, x); } \
     TN_CLASS_(T, T##_virtual)
@@ -105,8 +104,7 @@ typedef struct {
 TN_API tn_frame   tn_module_enter(void *m);
 TN_API tn_tensor *tn_leave(tn_frame f, tn_tensor *y); /* moves y to the outer scope; NULL if an error is set */
 TN_API void       tn_leave_list(tn_frame f, int n, tn_tensor **const *y);
-/* False if an error is set, or (raised) if m is NULL or was not built completely. */
-TN_API bool       tn_module_ready(const char *who, void *m);
+TN_API bool       tn_module_ready(const char *who, void *m); /* false: an error is set, or m is NULL or incomplete */
 TN_API tn_tensor *tn_module_call(void *m, tn_tensor *x);
 
 /* Hooks run before or after each tn_call of m, in the order in which they were added. A hook's result replaces x or y;
@@ -119,11 +117,9 @@ TN_API void      tn_module_unhook(void *m, void *user);
 
 /* ---- walking: for (tn_each p = tn_parameters(net); tn_next(&p);) printf("%s\n", p.name); ----------------------- */
 
-/* Limits: bytes of a name and of a path, with the 0 at the end; levels of nested modules. */
-enum { TN_NAME_BYTES = 256, TN_PATH_BYTES = 1024, TN_MAX_DEPTH = 48 };
+enum { TN_NAME_BYTES = 256, TN_PATH_BYTES = 1024, TN_MAX_DEPTH = 48 }; /* size of a name, of a path; nested modules */
 
-/* Flags of tn_module_each: which tensors it visits, or instead the modules. It visits each once, under its first name;
- * with TN_EACH_NAME once per name. */
+/* What tn_module_each visits: each tensor or module once, under its first name; with TN_EACH_NAME once per name. */
 enum { TN_EACH_PARAMETER = 1, TN_EACH_BUFFER = 2, TN_EACH_SAVED = 4, TN_EACH_MODULE = 8, TN_EACH_NAME = 16 };
 
 typedef struct {
@@ -143,8 +139,7 @@ typedef struct {
 TN_API tn_each tn_module_each(void *m, int what);
 TN_API bool    tn_next(tn_each *e);
 
-/* Number of elements of all parameters; trainable: without frozen parameters. */
-TN_API int64_t    tn_module_count(void *m, bool trainable);
+TN_API int64_t    tn_module_count(void *m, bool trainable); /* elements of all parameters; trainable: not frozen ones */
 TN_API tn_module *tn_module_find(void *m, const char *path);        /* "encoder.layers.3"; NULL (raised) if not found */
 TN_API tn_tensor *tn_module_find_tensor(void *m, const char *path); /* "encoder.layers.3.up.weight" */
 
@@ -154,9 +149,8 @@ TN_API void      tn_module_train(void *m, bool on);
 TN_API void      tn_module_freeze(void *m, bool on);
 TN_API void      tn_module_zero_grad(void *m);
 TN_API tn_status tn_module_to(void *m, tn_dtype dt); /* converts floating parameters, buffers, gradients: all or none */
-/* For inference: converts the weights registered with tn_weight to 8 bits in llama.cpp's Q8_0 layout, about a quarter
- * of their size in f32 (docs/quantisation.md). All or none. Freezes all parameters and sets eval mode. To convert the
- * dtype of the module, call tn_module_to before. */
+/* For inference: converts weights (tn_weight) to 8 bits, llama.cpp's Q8_0, a quarter of f32 (docs/quantisation.md). All
+ * or none. Freezes the other parameters and sets eval mode. To change the dtype, call tn_module_to before. */
 TN_API tn_status tn_module_quantize(void *m);
 TN_API void     *tn_module_copy(void *m);
 TN_API void      tn_module_print(FILE *to, void *m);
@@ -250,9 +244,8 @@ template <class... T> inline void tn_leave_n(tn_frame f, T... y)
 #define tn_freeze(m, on) tn_module_freeze(TN_ANY_MODULE_(m), on) /* frozen parameters collect no gradients */
 #define tn_quantize(m) tn_module_quantize(TN_ANY_MODULE_(m))
 #define tn_zero_grads(m) tn_module_zero_grad(TN_ANY_MODULE_(m))
-/* A deep copy of all tensors and children; tied tensors and shared modules stay tied and shared in the copy. Pointers
- * in the structs and in their tn_arrays that pointed into m's tree point to the copies; other members are copied
- * bytewise. */
+/* A deep copy; tied tensors and shared modules are tied and shared in the copy. Pointers in structs and tn_arrays that
+ * pointed into m's tree point to the copies; all other members are copied bytewise. */
 #define tn_copy(m) TN_SAME_(m, tn_module_copy(TN_ANY_MODULE_(m)))
 #define tn_print_module(to, m) tn_module_print(to, TN_ANY_MODULE_(m)) /* as PyTorch prints it */
 #define tn_summary(to, m) tn_module_summary(to, TN_ANY_MODULE_(m))    /* names, shapes, counts, bytes */

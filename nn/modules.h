@@ -95,9 +95,8 @@ typedef struct {
     tn_tensor  *weight;
 } tn_embedding_bag;
 TN_API tn_embedding_bag *tn_embedding_bag_create(tn_embedding_bag_config c);
-/* Returns one row per bag, [bags, dim]. Either index is [bags, n] and offsets NULL (as tn_call does), or index is [n]
- * and bag i starts at offsets[i]. weights: the shape of index, or NULL; only for TN_BAG_SUM. The row of an empty bag is
- * 0. */
+/* Returns a row per bag, [bags, dim]. Either index is [bags, n] and offsets NULL (as with tn_call), or index is [n] and
+ * bag i starts at offsets[i]. weights: the shape of index, or NULL; only for TN_BAG_SUM. An empty bag's row is 0. */
 TN_API tn_tensor *tn_embedding_bag_forward(tn_embedding_bag *m, tn_tensor *index, tn_tensor *offsets,
                                            tn_tensor *weights);
 
