@@ -1,4 +1,4 @@
-/* classify.c — vit classify: what is in images. */
+/* classify.c — vit classify: prints the most probable classes of images. */
 #include "../common/numbers.h"
 #include "../common/texts.h"
 #include "vit.h"
@@ -7,7 +7,7 @@ static const char *dir;
 static int64_t     best = 3;
 static bool        json, negative;
 
-/* "FILE", its characters escaped as JSON has it. */
+/* Prints text as a JSON string. */
 static void put_json(const char *text)
 {
     tn_json_writer *w = tn_json_writer_new(0);

@@ -1,4 +1,4 @@
-/* demo.c — vit demo: patches and convolutions learn the same images, and are compared. */
+/* demo.c — vit demo: trains a ViT and a convolutional network on the same images and compares them. */
 #include "vit.h"
 
 static const char *out = "build/vit", *images, *labels;
@@ -10,7 +10,7 @@ enum { USUAL_MINUTES = 4 };
 
 static const char *const places[] = {"mnist-t10k", "../shared/data/mnist-t10k"};
 
-/* Without --images and --labels: MNIST's ten thousand, where somebody has put them. */
+/* Without --images and --labels: finds the ten thousand test images of MNIST. Returns false if an error is set. */
 static bool find(char image[1024], char label[1024])
 {
     if (images && labels) return true;
@@ -28,7 +28,7 @@ static bool find(char image[1024], char label[1024])
     return false;
 }
 
-/* Trains one and leaves what it knows on the page. False: stopped, or an error stands. */
+/* Trains one model and adds its evaluation to the report. Returns false if it was stopped or an error is set. */
 static bool learn(const char *shape, tn_report *r, double *accuracy)
 {
     char         folder[1024];

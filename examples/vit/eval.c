@@ -1,4 +1,4 @@
-/* eval.c — vit eval: how many of a set of images a model knows, and which it does not. */
+/* eval.c — vit eval: the accuracy of a model on labelled images, and the misclassified images. */
 #include "../common/numbers.h"
 #include "vit.h"
 

@@ -1,4 +1,4 @@
-/* info.c — vit info: what a model is. */
+/* info.c — vit info: prints the architecture of a model. */
 #include "vit.h"
 
 static int run(int count, char **operands)

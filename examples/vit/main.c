@@ -1,4 +1,4 @@
-/* main.c — vit: models that say what is in an image. One file for each command. */
+/* main.c — vit: image classifiers. Each command has its own file. */
 #include "vit.h"
 
 int main(int argc, char **argv)

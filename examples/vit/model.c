@@ -1,4 +1,4 @@
-/* model.c — a model's folder: a ViT's as Hugging Face lays it out, or that of a network of convolutions. */
+/* model.c — opens and saves a model's folder: a ViT in Hugging Face's layout, or a convolutional network. */
 #include "vit.h"
 
 #include <string.h>
@@ -64,7 +64,7 @@ bool model_open(const char *dir, model *m)
     }
     const bool given = m->net && is_there(in_folder(dir, "preprocessor_config.json", path));
     if (given && tn_image_processor_load(dir, &m->processor) != TN_OK) return model_close(m), false;
-    if (m->net && !given) /* as ViT's processor would */
+    if (m->net && !given) /* the defaults of ViT's processor */
         m->processor = (tn_image_processor){.channels = m->vit ? m->vit->config.channels : s.channels,
                                             .height = m->side,
                                             .width = m->side,

@@ -1,4 +1,4 @@
-/* pictures.c — images with labels, from two files of IDX. */
+/* pictures.c — labelled images from two IDX files. */
 #include "vit.h"
 
 bool pictures_open(const char *images, const char *labels, pictures *p)

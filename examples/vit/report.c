@@ -1,5 +1,4 @@
-/* report.c — the pages of vit: what is wrong, as pictures; what the model looks at; which classes it takes for others.
- * */
+/* report.c — the report of vit: misclassified images, the confusion matrix, and attention over patches. */
 #include "vit.h"
 
 #include <string.h>
@@ -8,7 +7,8 @@ enum { ATTENTION = 12, CAPTION = 160, TABLE_MOST = 20 };
 
 static tn_tensor *picture_at(const pictures *p, int64_t i) { return tn_select(p->x, 0, i); }
 
-/* Where the token of the last layer looks, the mean of all heads: [rows, columns], the most being 1; NULL: no ViT. */
+/* The attention from the class token to each patch in the last layer, averaged over heads and divided by its maximum:
+ * [rows, columns]. NULL for a model that is not a ViT, or if an error is set. */
 static tn_tensor *looked_at(const model *m, tn_tensor *image)
 {
     if (!m->vit) return NULL;
@@ -48,7 +48,7 @@ static void put_pictures(tn_report *r, const char *title, const model *m, const 
     tn_scope_end(s);
 }
 
-/* Label by what was said: where a class is right, and what it is taken for. */
+/* The confusion matrix: rows are labels, columns are predictions. */
 static void put_table(tn_report *r, const model *m, const judged *j)
 {
     enum { CELL = 64 };
@@ -92,7 +92,7 @@ void report_attention(tn_report *r, const model *m, const pictures *p, int64_t f
 {
     int64_t which[ATTENTION], found = 0;
     if (!m->vit) return;
-    for (int64_t i = first; i < first + n && found < ATTENTION; i++) { /* of each class one, as far as that goes */
+    for (int64_t i = first; i < first + n && found < ATTENTION; i++) { /* the first image of each class */
         bool seen = false;
         for (int64_t k = 0; k < found; k++) seen = seen || tn_get_i64(p->y, which[k]) == tn_get_i64(p->y, i);
         if (!seen) which[found++] = i;

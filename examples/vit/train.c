@@ -1,4 +1,4 @@
-/* train.c — vit train: what is particular to images; all else is in common/train.c. */
+/* train.c — vit train: the parts of a training that are specific to images; common/train.c has the rest. */
 #include "../common/checksum.h"
 #include "vit.h"
 
@@ -57,7 +57,7 @@ static bool look(training *t)
     return true;
 }
 
-/* What is learned: the smoothed cross-entropy; and what is measured: the plain one. */
+/* The training loss has label smoothing, the validation loss has none. */
 static tn_tensor *loss(void *net, const tn_batch *b, void *user)
 {
     const vit_training *v = user;
@@ -147,7 +147,7 @@ const train_kind vit_kind = {
 
 static vit_training asked = VIT_TRAINING;
 
-/* The page of the run, with what it does not know. */
+/* Writes the report of the run: the evaluation on the held-out images and the training curves. */
 static bool show(const vit_training *v, const char *folder)
 {
     char     path[1024];
