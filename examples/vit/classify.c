@@ -49,7 +49,7 @@ static bool classify(const model *m, const char *file)
     if (negative) turn(image);
     tn_tensor *x = image ? tn_image_ready(image, &m->processor) : NULL;
     if (x && (tn_size(x, 1) != m->side || tn_size(x, 2) != m->side))
-        tn_raise(TN_EFORMAT, "'%s' makes images of %lld x %lld pixels, and the model is for %lld x %lld",
+        tn_raise(TN_EFORMAT, "'%s' produces images of %lld x %lld pixels, but the model needs %lld x %lld",
                  "preprocessor_config.json", (long long)tn_size(x, 1), (long long)tn_size(x, 2), (long long)m->side,
                  (long long)m->side);
     if (x) say(m, file, tn_module_call(m->net, tn_unsqueeze(x, 0)));
@@ -69,14 +69,14 @@ static int run(int count, char **operands)
 
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &dir, MODEL_HELP, .required = true),
-    OPTION_INT("best", 'k', "N", &best, "how many classes to name, best first", .least = 1, .most = 1e6),
-    OPTION_FLAG("negative", 0, &negative, "dark becomes light: for a digit in ink, where the model knows light ones"),
-    OPTION_FLAG("json", 0, &json, "a line of JSON for each image"),
+    OPTION_INT("best", 'k', "N", &best, "print the N most probable classes", .least = 1, .most = 1e6),
+    OPTION_FLAG("negative", 0, &negative, "invert the images, for example dark ink for a model of light digits"),
+    OPTION_FLAG("json", 0, &json, "print one line of JSON per image"),
     {0},
 };
 const command classify_command = COMMAND(
-    "classify", "say what is in images", options, .operands = "FILE...", .least = 1, .most = -1,
+    "classify", "classify image files", options, .operands = "FILE...", .least = 1, .most = -1,
     .text =
-        "Reads PGM, PPM and PNG of any size, and brings them to the model's. A line for each file: its name, then the "
-        "likeliest classes with their probabilities.\n\n"
+        "Reads PGM, PPM and PNG images of any size and resizes them to the model's input. Prints one line per file: "
+        "its name, then the most probable classes with their probabilities.\n\n"
         "  vit classify --model digits --negative scan.png");

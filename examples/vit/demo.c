@@ -22,8 +22,8 @@ static bool find(char image[1024], char label[1024])
         return true;
     }
     tn_raise(TN_EIO,
-             "there are no images: MNIST's t10k-images-idx3-ubyte.gz and t10k-labels-idx1-ubyte.gz are looked for "
-             "in '%s' and '%s'; or name others with --images and --labels",
+             "MNIST's t10k-images-idx3-ubyte.gz and t10k-labels-idx1-ubyte.gz are neither in '%s' nor in '%s'; put "
+             "them there, or name other files with --images and --labels",
              places[0], places[1]);
     return false;
 }
@@ -42,7 +42,7 @@ static bool learn(const char *shape, tn_report *r, double *accuracy)
     a->minutes = steps ? 0 : (vit ? 0.85 : 0.15) * (minutes > 0 ? minutes : USUAL_MINUTES);
     t.base.usual = !steps && !(minutes > 0);
     a->resume = again && is_there(folder);
-    if (!settings.quiet) fprintf(stderr, "%s\n", vit ? "-- patches in a Transformer" : "-- convolutions");
+    if (!settings.quiet) fprintf(stderr, "%s\n", vit ? "-- vision transformer" : "-- convolutional network");
     const tn_fit_result got = train_run(&t.base);
     bool                fine = got.why != TN_FIT_FAILED && got.why != TN_FIT_STOPPED;
     if (got.why == TN_FIT_STOPPED) train_stopped(&got, "vit demo --resume");
@@ -50,8 +50,8 @@ static bool learn(const char *shape, tn_report *r, double *accuracy)
         const int64_t n = train_part(&t, p.n);
         if ((fine = judge(&t.made, &p, n, p.n - n, &j))) {
             *accuracy = (double)j.right / (double)j.n;
-            tn_report_heading(r, vit ? "Patches in a Transformer" : "Convolutions");
-            report_judged(r, &t.made, &p, &j, "images that it has not learned from");
+            tn_report_heading(r, vit ? "Vision transformer" : "Convolutional network");
+            report_judged(r, &t.made, &p, &j, "held-out images");
             report_attention(r, &t.made, &p, n, p.n - n);
             record_curves(r, folder);
         }
@@ -70,9 +70,10 @@ static int run(int count, char **operands)
     double       patches = 0, convolutions = 0;
     const int    code = program_either("steps", "minutes");
     if (code) return code;
-    if (!images != !labels) return program_usage("--images and --labels come together");
+    if (!images != !labels)
+        return program_usage("--%s needs --%s", images ? "images" : "labels", images ? "labels" : "images");
     if (find(image, label) && make_folder(out)) {
-        tn_report *r = tn_report_new("Patches and convolutions");
+        tn_report *r = tn_report_new("Vision transformer and convolutional network");
         if (learn("vit", r, &patches) && learn("convolutions", r, &convolutions)) {
             if (record_report(r, in_folder(out, "report.html", path))) {
                 if (!settings.quiet) fprintf(stderr, "report   %s\n", path);
@@ -85,19 +86,20 @@ static int run(int count, char **operands)
 }
 
 static const option options[] = {
-    OPTION_TEXT("out", 'o', "DIR", &out, "where everything goes"),
+    OPTION_TEXT("out", 'o', "DIR", &out, "folder for the models and the report"),
     OPTION_TEXT("images", 'i', "FILE", &images, IMAGES_HELP),
     OPTION_TEXT("labels", 'l', "FILE", &labels, LABELS_HELP),
-    OPTION_REAL("held", 0, "P", &held, "so much of them, from their end, is not learned from but measured on",
+    OPTION_REAL("held", 0, "P", &held, "fraction of the images held out for evaluation, taken from the end",
                 .least = 0.001, .most = 0.9),
-    OPTION_REAL("minutes", 'm', "N", &minutes, "how long to train, both together; without it, 4", .least = 0.01,
-                .most = 1e4),
-    OPTION_INT("steps", 'n', "N", &steps, "instead: how many steps each", .least = 1, .most = 1e9),
-    OPTION_FLAG("resume", 'r', &again, "go on where it was broken off"),
+    OPTION_REAL("minutes", 'm', "N", &minutes, "minutes of training for both models together (default: 4)",
+                .least = 0.01, .most = 1e4),
+    OPTION_INT("steps", 'n', "N", &steps, "training steps of each model, instead of --minutes", .least = 1,
+               .most = 1e9),
+    OPTION_FLAG("resume", 'r', &again, "resume an interrupted run"),
     {0},
 };
 const command demo_command = COMMAND(
-    "demo", "learn MNIST's digits with patches and with convolutions", options,
+    "demo", "train a ViT and a convolutional network on MNIST and compare them", options,
     .text =
-        "Learns from eight of ten thousand images and measures both models on the other two. The last line says how "
-        "much each knows; DIR/report.html shows what they do not.");
+        "Trains both models on the first 8,000 of MNIST's 10,000 test images and evaluates them on the other 2,000. "
+        "The last line shows the accuracy of each; DIR/report.html shows the misclassified images.");

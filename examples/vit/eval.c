@@ -33,11 +33,12 @@ bool judge(const model *m, const pictures *p, int64_t from, int64_t n, judged *j
 {
     *j = (judged){.classes = m->classes};
     if (p->classes > m->classes)
-        return tn_raise(TN_EINVAL, "the labels go up to %lld, and the model knows %lld classes",
-                        (long long)p->classes - 1, (long long)m->classes),
+        return tn_raise(TN_EINVAL, "the largest label is %lld, but the model has %lld classes, 0 to %lld",
+                        (long long)p->classes - 1, (long long)m->classes, (long long)m->classes - 1),
                false;
     if (p->height != m->side || p->width != m->side || p->channels != m->processor.channels)
-        return tn_raise(TN_EINVAL, "the images are %lld x %lld with %lld channels, the model's %lld x %lld with %lld",
+        return tn_raise(TN_EINVAL,
+                        "the images are %lld x %lld with %lld channels, but the model needs %lld x %lld with %lld",
                         (long long)p->height, (long long)p->width, (long long)p->channels, (long long)m->side,
                         (long long)m->side, (long long)m->processor.channels),
                false;
@@ -76,7 +77,7 @@ void judged_free(judged *j)
 
 static bool page(const model *m, const pictures *p, const judged *j)
 {
-    tn_report *r = tn_report_new("What an image classifier knows");
+    tn_report *r = tn_report_new("Evaluation of an image classifier");
     report_judged(r, m, p, j, "images");
     report_attention(r, m, p, first, p->n - first);
     return record_report(r, html);
@@ -90,8 +91,8 @@ static int run(int operands, char **operand)
     judged   j = {.n = 0};
     if (model_open(dir, &m) && pictures_open(images, labels, &p)) {
         if (first >= p.n)
-            tn_raise(TN_EINVAL, "there are %lld images: none is left from --first %lld on", (long long)p.n,
-                     (long long)first);
+            tn_raise(TN_EINVAL, "--first %lld is out of range: there are %lld images, counted from 0", (long long)first,
+                     (long long)p.n);
         else if (judge(&m, &p, first, p.n - first, &j) && (!html || page(&m, &p, &j))) {
             const double part = (double)j.right / (double)j.n;
             if (json) {
@@ -113,12 +114,12 @@ static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &dir, MODEL_HELP, .required = true),
     OPTION_TEXT("images", 'i', "FILE", &images, IMAGES_HELP, .required = true),
     OPTION_TEXT("labels", 'l', "FILE", &labels, LABELS_HELP, .required = true),
-    OPTION_INT("first", 0, "N", &first, "begin with image N, counted from 0", .least = 0, .most = 1e9),
-    OPTION_TEXT("html", 'o', "FILE", &html, "a page that shows what is wrong, and what the model looks at"),
-    OPTION_FLAG("json", 0, &json, "one line of JSON"),
+    OPTION_INT("first", 0, "N", &first, "start at image N, counted from 0", .least = 0, .most = 1e9),
+    OPTION_TEXT("html", 'o', "FILE", &html, "write a page with the misclassified images and the attention"),
+    OPTION_FLAG("json", 0, &json, "print one line of JSON"),
     {0},
 };
 const command eval_command =
-    COMMAND("eval", "measure a model on images with labels", options,
-            .text = "The images from --first on, with a page:\n\n"
+    COMMAND("eval", "evaluate a model on labelled images", options,
+            .text = "Prints the accuracy and the cross-entropy on the images from --first to the end:\n\n"
                     "  vit eval --model digits --images images.gz --labels labels.gz --first 8000 --html digits.html");

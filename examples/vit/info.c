@@ -7,12 +7,12 @@ static int run(int count, char **operands)
     (void)count;
     if (model_open(operands[0], &m)) {
         const tn_vit_config *c = m.vit ? &m.vit->config : NULL;
-        printf("kind        %s\n", !c             ? "convolutions"
-                                   : c->teacher   ? "DeiT with its teacher's head"
+        printf("kind        %s\n", !c             ? "convolutional network"
+                                   : c->teacher   ? "DeiT with distillation head"
                                    : c->distilled ? "DeiT"
                                                   : "ViT");
         if (c)
-            printf("layers      %lld of %lld heads, %lld wide\npatches     %lld x %lld of %lld pixels\n",
+            printf("layers      %lld, %lld heads, width %lld\npatches     %lld x %lld of %lld pixels\n",
                    (long long)c->layers, (long long)c->heads, (long long)c->dim, (long long)(c->image / c->patch),
                    (long long)(c->image / c->patch), (long long)c->patch);
         else printf("filters     %lld and %lld\n", (long long)m.filters, (long long)(2 * m.filters));
@@ -25,5 +25,5 @@ static int run(int count, char **operands)
     return program_end();
 }
 
-const command info_command = COMMAND("info", "what a model is", NULL, .operands = "DIR", .least = 1, .most = 1,
-                                     .text = "With --verbose, every parameter.");
+const command info_command = COMMAND("info", "print the architecture of a model", NULL, .operands = "DIR", .least = 1,
+                                     .most = 1, .text = "With --verbose, also lists every parameter.");

@@ -6,16 +6,16 @@ int main(int argc, char **argv)
     const command commands[] = {train_command, eval_command, classify_command, info_command, demo_command, {0}};
     const program vit = {
         .name = "vit",
-        .summary = "image classifiers",
+        .summary = "train and use image classifiers",
         .commands = commands,
         .world = PROGRAM_WORLD,
         .text =
-            "Train one on images with labels, measure it, and let it say what is in others:\n\n"
+            "Train a classifier on labelled images, evaluate it, and classify other images:\n\n"
             "  vit train --images images-idx3-ubyte.gz --labels labels-idx1-ubyte.gz --out digits\n"
             "  vit eval --model digits --images other-idx3-ubyte --labels other-idx1-ubyte\n"
             "  vit classify --model digits photo.png\n\n"
-            "vit demo trains two of them, with patches and with convolutions, and compares them. The folder of a ViT "
-            "is what Hugging Face's libraries open, and theirs are opened here: ViT's and DeiT's.",
+            "'vit demo' trains a vision transformer and a convolutional network on MNIST and compares them. Hugging "
+            "Face's libraries open the folder of a ViT, and vit opens their ViT and DeiT models.",
     };
     return program_main(&vit, argc, argv);
 }

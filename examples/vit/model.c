@@ -59,8 +59,8 @@ bool model_open(const char *dir, model *m)
         m->net = m->vit = tn_vit_load(dir);
         if (m->vit) m->side = m->vit->config.image, m->classes = m->vit->config.classes;
         if (m->vit && !m->classes)
-            tn_raise(TN_EUNSUPPORTED, "'%s' holds a model without a classifier: there is nothing that it could say",
-                     dir);
+            tn_raise(TN_EUNSUPPORTED,
+                     "'%s' contains a model without classifier; vit needs a model like ViTForImageClassification", dir);
     }
     const bool given = m->net && is_there(in_folder(dir, "preprocessor_config.json", path));
     if (given && tn_image_processor_load(dir, &m->processor) != TN_OK) return model_close(m), false;

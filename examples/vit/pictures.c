@@ -8,24 +8,24 @@ bool pictures_open(const char *images, const char *labels, pictures *p)
     tn_tensor     *x = tn_idx_load(images), *y = x ? tn_idx_load(labels) : NULL, *last = NULL;
     *p = (pictures){.x = NULL};
     if (y && (tn_dtype_of(x) != TN_U8 || (tn_ndim(x) != 3 && tn_ndim(x) != 4) || !tn_numel(x)))
-        tn_raise(TN_EFORMAT, "'%s' holds %s %s; images are u8 [N, H, W] or [N, C, H, W]", images,
+        tn_raise(TN_EFORMAT, "'%s' contains %s %s; images must be u8 [N, H, W] or [N, C, H, W]", images,
                  tn_dtype_name(tn_dtype_of(x)), tn_shape_text(tn_shape_of(x), text, sizeof text));
     else if (y && (tn_ndim(y) != 1 || tn_dtype_is_float(tn_dtype_of(y)) || tn_size(y, 0) != tn_size(x, 0)))
-        tn_raise(TN_EFORMAT, "'%s' holds %s %s; labels are whole numbers [%lld], one for each image", labels,
+        tn_raise(TN_EFORMAT, "'%s' contains %s %s; labels must be integers [%lld], one for each image", labels,
                  tn_dtype_name(tn_dtype_of(y)), tn_shape_text(tn_shape_of(y), text, sizeof text),
                  (long long)tn_size(x, 0));
     if (tn_error() == TN_OK) {
         if (tn_ndim(x) == 3) x = tn_unsqueeze(x, 1);
         y = tn_to(y, TN_I64), last = tn_amax(y);
-        if (last && tn_item(tn_amin(y)) < 0) tn_raise(TN_EFORMAT, "'%s' holds a label below 0", labels);
-        if (last && tn_item(last) > 9999) tn_raise(TN_EFORMAT, "'%s' holds a label above 9999", labels);
+        if (last && tn_item(tn_amin(y)) < 0) tn_raise(TN_EFORMAT, "'%s' contains a label below 0", labels);
+        if (last && tn_item(last) > 9999) tn_raise(TN_EFORMAT, "'%s' contains a label above 9999", labels);
     }
     if (tn_error() == TN_OK) {
         const tn_shape shape = tn_shape_of(x);
         *p = (pictures){tn_keep(x), tn_keep(y), shape.d[0], shape.d[1], shape.d[2], shape.d[3], 0};
         p->classes = (int64_t)tn_item(last) + 1;
         if (p->channels > 4)
-            tn_raise(TN_EFORMAT, "'%s': %lld channels; at most 4 are read", images, (long long)p->channels);
+            tn_raise(TN_EFORMAT, "'%s': %lld channels, at most 4 are supported", images, (long long)p->channels);
     }
     tn_scope_end(s);
     if (tn_error() == TN_OK) return true;

@@ -37,7 +37,7 @@ static void put_pictures(tn_report *r, const char *title, const model *m, const 
         const int64_t is = tn_get_i64(p->y, which[i]);
         tn_tensor    *image = picture_at(p, which[i]);
         if (said)
-            snprintf(to, CAPTION, "is %.60s, said %.60s, %.0f %%", model_label(m, is), model_label(m, said[i]),
+            snprintf(to, CAPTION, "label %.60s, predicted %.60s, %.0f %%", model_label(m, is), model_label(m, said[i]),
                      100 * sure[i]);
         else snprintf(to, CAPTION, "%.60s", model_label(m, is));
         list[i] = (tn_report_picture){image, look ? looked_at(m, image) : NULL, to};
@@ -57,7 +57,7 @@ static void put_table(tn_report *r, const model *m, const judged *j)
     char         *text = tn_mem_get((size_t)(cells + c + 1) * CELL), *to = text;
     for (int64_t i = 0; i <= c && rows && text; i++) {
         for (int64_t k = 0; k <= c; k++, to += CELL) {
-            if (!i && !k) snprintf(to, CELL, "is \\ said");
+            if (!i && !k) snprintf(to, CELL, "label \\ predicted");
             else if (!i || !k) snprintf(to, CELL, "%.60s", model_label(m, i ? i - 1 : k - 1));
             else if (!j->table[(i - 1) * c + k - 1]) snprintf(to, CELL, "·");
             else snprintf(to, CELL, "%lld", (long long)j->table[(i - 1) * c + k - 1]);
@@ -73,17 +73,17 @@ static void put_table(tn_report *r, const model *m, const judged *j)
 void report_judged(tn_report *r, const model *m, const pictures *p, const judged *j, const char *which)
 {
     char text[300];
-    snprintf(text, sizeof text, "%lld of the %lld %s are right: %.2f %%. The cross-entropy is %.4f.",
+    snprintf(text, sizeof text, "%lld of the %lld %s are classified correctly: %.2f %%. The cross-entropy is %.4f.",
              (long long)j->right, (long long)j->n, which, 100 * (double)j->right / (double)j->n, j->loss);
     tn_report_paragraph(r, text);
     if (j->wrongs) {
-        tn_report_heading(r, "What is wrong");
-        snprintf(text, sizeof text, "%lld%s: what it is, what the model says, and how sure it is.",
-                 (long long)j->wrongs, j->wrongs < j->n - j->right ? ", of more" : "");
+        tn_report_heading(r, "Misclassified images");
+        snprintf(text, sizeof text, "%lld of %lld: label, predicted class, and its probability.", (long long)j->wrongs,
+                 (long long)(j->n - j->right));
         put_pictures(r, text, m, p, j->wrongs, j->wrong, j->said, j->sure, false);
     }
     if (j->classes <= TABLE_MOST) {
-        tn_report_heading(r, "What is taken for what");
+        tn_report_heading(r, "Confusion matrix");
         put_table(r, m, j);
     }
 }
@@ -97,7 +97,7 @@ void report_attention(tn_report *r, const model *m, const pictures *p, int64_t f
         for (int64_t k = 0; k < found; k++) seen = seen || tn_get_i64(p->y, which[k]) == tn_get_i64(p->y, i);
         if (!seen) which[found++] = i;
     }
-    tn_report_heading(r, "What the model looks at");
-    put_pictures(r, "How much the last layer's class token takes from each patch, the mean of all heads.", m, p, found,
+    tn_report_heading(r, "Attention");
+    put_pictures(r, "Attention of the class token to each patch in the last layer, averaged over heads.", m, p, found,
                  which, NULL, NULL, true);
 }

@@ -22,7 +22,7 @@ static bool is_vit(const vit_training *v) { return !strcmp(v->shape, "vit"); }
 static int check(training *t)
 {
     const int i = size_of(t->asked.size);
-    if (i < 0) return program_usage("there is no --size %s", t->asked.size);
+    if (i < 0) return program_usage("--size %s does not exist; use tiny, mini, small or base", t->asked.size);
     if (isnan(t->asked.dropout)) t->asked.dropout = is_vit(of(t)) ? 0 : 0.2;
     if (is_vit(of(t))) return train_shape(t, sizes[i].layers, sizes[i].heads, sizes[i].dim);
     if (t->asked.layers || t->asked.heads) return program_usage("--layers and --heads are for --model vit");
@@ -41,17 +41,19 @@ static bool look(training *t)
     const pictures *p = &v->all;
     const int64_t   n = train_part(v, p->n);
     if (p->height != p->width)
-        return tn_raise(TN_EFORMAT, "the images are %lld x %lld pixels; only square ones are learned from",
+        return tn_raise(TN_EFORMAT, "the images have %lld x %lld pixels; training needs square images",
                         (long long)p->height, (long long)p->width),
                false;
     if (is_vit(v) && p->height < v->patch)
-        return tn_raise(TN_EINVAL, "the images have %lld pixels a side, fewer than --patch %lld", (long long)p->height,
-                        (long long)v->patch),
+        return tn_raise(TN_EINVAL,
+                        "the images have %lld pixels per side, fewer than --patch %lld; choose a smaller --patch",
+                        (long long)p->height, (long long)v->patch),
                false;
     if (!is_vit(v) && p->height < 4)
-        return tn_raise(TN_EFORMAT, "the images have %lld pixels a side; convolutions need 4", (long long)p->height),
+        return tn_raise(TN_EFORMAT, "the images have %lld pixels per side; convolutions need at least 4",
+                        (long long)p->height),
                false;
-    if (n < 1) return tn_raise(TN_EFORMAT, "of %lld images none is left to learn from", (long long)p->n), false;
+    if (n < 1) return tn_raise(TN_EFORMAT, "--held leaves no training image out of %lld", (long long)p->n), false;
     v->made = (model){.side = p->height, .classes = p->classes, .filters = t->asked.dim};
     v->made.processor = pictures_processor(p, n);
     return true;
@@ -105,7 +107,7 @@ static void say(training *t)
 {
     const vit_training *v = of(t);
     const int64_t       n = train_part(v, v->all.n);
-    fprintf(stderr, "images   %lld of %lld x %lld pixels in %lld classes; to measure on: %lld\n", (long long)n,
+    fprintf(stderr, "images   %lld of %lld x %lld pixels in %lld classes; held out: %lld\n", (long long)n,
             (long long)v->all.height, (long long)v->all.width, (long long)v->all.classes, (long long)(v->all.n - n));
 }
 
@@ -141,7 +143,7 @@ static void close_all(training *t)
 }
 
 const train_kind vit_kind = {
-    "An image classifier", 500, 4, check, look, NULL, open_all, make, say, describe, save, close_all};
+    "Training of an image classifier", 500, 4, check, look, NULL, open_all, make, say, describe, save, close_all};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
@@ -158,7 +160,7 @@ static bool show(const vit_training *v, const char *folder)
     bool          fine = !left;
     if (left && judge(&v->made, &p, n, left, &j)) {
         tn_report *r = tn_report_new(vit_kind.title);
-        report_judged(r, &v->made, &p, &j, "images that it has not learned from");
+        report_judged(r, &v->made, &p, &j, "held-out images");
         report_attention(r, &v->made, &p, n, left);
         tn_report_heading(r, "Training");
         record_curves(r, folder);
@@ -194,19 +196,17 @@ static int run(int count, char **operands)
 static const option options[] = {
     OPTION_TEXT("images", 'i', "FILE", &asked.images, IMAGES_HELP, .required = true),
     OPTION_TEXT("labels", 'l', "FILE", &asked.labels, LABELS_HELP, .required = true),
-    OPTION_REAL("held", 0, "P", &asked.held,
-                "so much of the images, from their end, is not learned from but measured on", .least = 0, .most = 0.9),
-    OPTION_TEXT("model", 0, "KIND", &asked.shape, "patches in a Transformer, or convolutions",
+    OPTION_REAL("held", 0, "P", &asked.held, "fraction of the images held out for evaluation, taken from the end",
+                .least = 0, .most = 0.9),
+    OPTION_TEXT("model", 0, "KIND", &asked.shape, "vision transformer or convolutional network",
                 .choices = "vit|convolutions"),
-    OPTION_INT("patch", 'p', "N", &asked.patch, "pixels of a patch's side", .least = 1, .most = 1024),
-    OPTION_INT("batch", 'b', "N", &asked.batch, "images in a step", .least = 1, .most = 65536),
-    OPTION_INT("shift", 0, "N", &asked.shift, "images are moved by at most so many pixels, each time anew", .least = 0,
+    OPTION_INT("patch", 'p', "N", &asked.patch, "width and height of a patch, in pixels", .least = 1, .most = 1024),
+    OPTION_INT("batch", 'b', "N", &asked.batch, "images per step", .least = 1, .most = 65536),
+    OPTION_INT("shift", 0, "N", &asked.shift, "shift each image at random by at most N pixels", .least = 0,
                .most = 1024),
-    OPTION_FLAG("flip", 0, &asked.flip, "and mirrored, every second time"),
-    OPTION_REAL("smoothing", 0, "P", &asked.smoothing, "of the labels: this part is shared by all classes", .least = 0,
-                .most = 0.9),
-    OPTION_REAL("weight-decay", 0, "X", &asked.weight_decay, "how much matrices are pulled towards 0", .least = 0,
-                .most = 10),
+    OPTION_FLAG("flip", 0, &asked.flip, "mirror each image at random, with probability 0.5"),
+    OPTION_REAL("smoothing", 0, "P", &asked.smoothing, "label smoothing", .least = 0, .most = 0.9),
+    OPTION_REAL("weight-decay", 0, "X", &asked.weight_decay, "weight decay of the matrices", .least = 0, .most = 10),
     TRAIN_SIZE(asked.base.asked, 's', "tiny|mini|small|base"),
     TRAIN_HEADS(asked.base.asked),
     TRAIN_WIDTH(asked.base.asked),
@@ -215,9 +215,10 @@ static const option options[] = {
     {0},
 };
 const command train_command = COMMAND(
-    "train", "train a model on images with labels", options,
+    "train", "train a model on labelled images", options,
     .text =
-        "Ctrl-C saves and ends; --resume goes on with the same bits. What was not learned from is measured on at the "
-        "end, and DIR/report.html shows what is wrong.\n\n"
+        "Ctrl-C saves and ends; the same command with --resume continues, and ends with the same bits as an "
+        "uninterrupted run. At the end, the model is evaluated on the held-out images, and DIR/report.html shows the "
+        "misclassified images.\n\n"
         "  vit train --images images-idx3-ubyte.gz --labels labels-idx1-ubyte.gz --out digits --minutes 4\n"
         "  vit train --images images-idx3-ubyte.gz --labels labels-idx1-ubyte.gz --out plain --model convolutions");

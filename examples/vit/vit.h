@@ -16,7 +16,7 @@ typedef struct {
     int64_t            classes, filters;
     tn_image_processor processor;
 } model;
-#define MODEL_HELP "the model's folder"
+#define MODEL_HELP "folder of the model"
 /* Two convolutions, each followed by max pooling, and two linear layers. */
 tn_sequential *convolutions_new(int64_t side, int64_t channels, int64_t filters, int64_t classes, double dropout);
 bool           model_open(const char *dir, model *m); /* returns false if an error is set */
@@ -36,8 +36,8 @@ void pictures_close(pictures *p);
 tn_image_processor pictures_processor(const pictures *p, int64_t n);
 /* A source of the images first … first + n - 1, in order; the caller frees it with tn_images_free. */
 tn_images *pictures_in_order(const pictures *p, const tn_image_processor *how, int64_t first, int64_t n, int64_t batch);
-#define IMAGES_HELP "IDX: images, u8 [N, H, W] or [N, C, H, W], as MNIST's; compressed by gzip or not"
-#define LABELS_HELP "IDX: their labels, from 0 on"
+#define IMAGES_HELP "IDX file of images, u8 [N, H, W] or [N, C, H, W], optionally gzip-compressed"
+#define LABELS_HELP "IDX file of the labels, integers from 0, one per image"
 
 /* ---- evaluation (eval.c) ----------------------------------------------------------------------------------------- */
 

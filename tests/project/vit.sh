@@ -35,7 +35,7 @@ tail -n 1 out | grep -qE '^accuracy 1\.0000 ' || wrong "convolutions end with: $
 for page in patches plain; do grep -q '<svg' $page/report.html || wrong "$page/report.html has no pictures"; done
 grep -q 'data:image/bmp' patches/report.html || wrong "the report shows no image"
 "$vit" info patches | grep -q '^patches     2 x 2 of 4 pixels$' || wrong "vit info: $("$vit" info patches)"
-"$vit" info plain | grep -q '^kind        convolutions$' || wrong "vit info of convolutions: $("$vit" info plain)"
+"$vit" info plain | grep -q '^kind        convolutional network$' || wrong "vit info of convolutions: $("$vit" info plain)"
 
 "$vit" eval --model patches "${data[@]}" --first 48 --json >out || wrong "vit eval failed"
 grep -q '^{"accuracy": 1.000000, .*"images": 12, "wrong": 0}$' out || wrong "vit eval says: $(cat out)"
@@ -128,15 +128,15 @@ says 2 'patch is for --model vit' train "${data[@]}" --out x --model convolution
 says 2 'two ways to say one thing' demo "${data[@]}" --out x --steps 2 --minutes 1
 says 3 'has 3856 bytes, this one 300' train --images cut --labels labels --out x
 says 3 'one for each image' train --images images --labels few --out x
-says 3 'images are u8' train --images labels --labels labels --out x
-says 3 'only square ones' train --images wide --labels few --out x
+says 3 'images must be u8' train --images labels --labels labels --out x
+says 3 'training needs square images' train --images wide --labels few --out x
 says 1 'fewer than --patch 9' train "${data[@]}" --out x --patch 9
 says 1 'holds a model already' train "${data[@]}" --out patches
 says 5 'no such file' train --images nothing --labels labels --out x
 says 5 'no such file' classify --model patches nothing.png
 says 3 'holds 3 bytes of samples' classify --model patches torn.pgm
 says 7 'this is GIF' classify --model patches some.gif
-says 1 'none is left from --first 60' eval --model patches "${data[@]}" --first 60
+says 1 '--first 60 is out of range: there are 60 images' eval --model patches "${data[@]}" --first 60
 "$vit" classify --model patches torn.png >out 2>err && wrong "a torn PNG is classified"
 grep -qE 'damaged|built without libpng' err || wrong "a torn PNG: $(cat err)"
 mkdir odd && echo '{"model_type": "swin"}' >odd/config.json
