@@ -1,4 +1,4 @@
-/* files.c — folders, names in them, and the time. */
+/* files.c — folders, file names, lines of standard input, and the time. */
 #define _POSIX_C_SOURCE 200809L
 #include "files.h"
 
@@ -42,7 +42,7 @@ bool is_there(const char *path)
     return stat(path, &st) == 0;
 }
 
-/* What stands before the name, and where the name begins. */
+/* Copies the folder part of a path ("." if it has none). Returns the file name, a part of path. */
 static const char *folder_of(const char *path, char folder[1024])
 {
     const char *name = strrchr(path, '/');

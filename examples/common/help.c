@@ -6,7 +6,7 @@
 
 enum { WIDTH = 80, COLUMN = 26 };
 
-/* A line's words from column `at` on, broken so that none goes beyond WIDTH; what follows begins in the same column. */
+/* Writes the words of one line from column `begin`, wrapped at WIDTH and indented to `begin`. Returns the next line. */
 static const char *words(FILE *to, int begin, const char *text)
 {
     bool first = true;
@@ -22,7 +22,7 @@ static const char *words(FILE *to, int begin, const char *text)
     return text + (*text == '\n');
 }
 
-/* Lines that begin with a blank are examples, and stay as they are. */
+/* Wraps paragraphs. Lines that start with a blank are examples and are not wrapped. */
 static void paragraphs(FILE *to, const char *text)
 {
     for (fputc('\n', to); *text;) {
@@ -40,7 +40,7 @@ static void entry(FILE *to, const char *left, const char *text)
     words(to, COLUMN, text);
 }
 
-/* A number that nobody can say stands for none. */
+/* A default below the option's range means that the option is not set. */
 static bool is_unsaid(const option *o) { return o->most > o->least && (double)*(int64_t *)o->to < o->least; }
 
 /* " (default: 1000)", or nothing. */
@@ -50,7 +50,7 @@ static void put_default(const option *o, char *to, size_t size)
     *to = 0;
     if (o->kind == KIND_INT && *(int64_t *)o->to && !is_unsaid(o))
         snprintf(to, size, " (default: %lld)", (long long)*(int64_t *)o->to);
-    if (o->kind == KIND_REAL && fabs(*(double *)o->to) > 0) { /* neither 0 nor NaN: not given */
+    if (o->kind == KIND_REAL && fabs(*(double *)o->to) > 0) { /* 0 and NaN: not set */
         tn_format_double(*(double *)o->to, number);
         snprintf(to, size, " (default: %s)", number);
     }

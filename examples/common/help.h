@@ -1,4 +1,4 @@
-/* help.h — --help, as text of 80 columns. */
+/* help.h — writes the text of --help, 80 columns wide. */
 #ifndef TENON_EXAMPLES_COMMON_HELP_H
 #define TENON_EXAMPLES_COMMON_HELP_H
 

@@ -1,5 +1,5 @@
-/* model.c — opening a model: GPT-2, LLaMA, Mistral, Qwen2, Reformer or a recurrent one, with the tokenizer that belongs
- * to it, from a folder, a .gguf or llama2.c's .bin. */
+/* model.c — opens a language model (GPT-2, LLaMA, Mistral, Qwen2, Reformer or a recurrent one) and its tokenizer from a
+ * folder, a .gguf file or a .bin file of llama2.c. */
 #include "model.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ bool model_pack(model *m, const char *type)
     return tn_error() == TN_OK;
 }
 
-/* What the tokenizer puts in front of an empty text: LLaMA's <s>, LLaMA 3's <|begin_of_text|>. */
+/* The token that the tokenizer adds before a text: LLaMA's <s>, LLaMA 3's <|begin_of_text|>. */
 int32_t model_first(const model *m)
 {
     tn_encoding *e = tn_encoding_new();

@@ -1,4 +1,4 @@
-/* numbers.c — what is said where a number that a model gave is none. */
+/* numbers.c — checks and prints numbers that may be NaN or infinite. */
 #include "numbers.h"
 
 #include <math.h>

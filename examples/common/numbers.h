@@ -1,18 +1,18 @@
-/* numbers.h — numbers that a model gave, which need not be any. */
+/* numbers.h — checks and prints results of a model, which may be NaN or infinite. */
 #ifndef TENON_EXAMPLES_COMMON_NUMBERS_H
 #define TENON_EXAMPLES_COMMON_NUMBERS_H
 
 #include <tenon/tenon.h>
 
-/* Raises TN_ENUMERIC for x, which is NaN or infinite where nothing can be said of it; what: "the loss". */
+/* Raises TN_ENUMERIC for x, which is NaN or infinite. what: its name in the message, as "the loss". */
 void numbers_astray(const char *what, double x);
-/* Is x finite? Else it raises that; and so of the n numbers of a vector. */
+/* True if x, or each of n values, is finite; else raises as above. */
 bool numbers_finite(double x, const char *what);
 bool numbers_vector(const float *x, int64_t n);
-/* On standard output, for JSON, which has no word for what is not finite: `before`, and x with so many digits behind
- * its point, or null. */
+/* Prints `before` and x with `digits` decimals to standard output; null if x is not finite, because JSON has no other
+ * value for it. */
 void numbers_json(const char *before, double x, int digits);
-/* That of a writer, but without zeros at the end. */
+/* Puts the same value into a JSON writer, without trailing zeros. */
 void numbers_put(tn_json_writer *w, const char *key, double x, int digits);
 
 #endif

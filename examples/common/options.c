@@ -1,4 +1,4 @@
-/* options.c — reads the command line; help.c writes what it can be. */
+/* options.c — parses the command line; help.c writes --help. */
 #define _GNU_SOURCE
 #include "options.h"
 
@@ -33,14 +33,14 @@ static struct {
     const program *program;
     const command *command;
     int            argc;
-    char         **argv;      /* as it was */
-    option_list   *lists[16]; /* whose memory is ours */
+    char         **argv;      /* a copy of main's */
+    option_list   *lists[16]; /* their values are allocated here */
     int            list_count;
-    const char    *said[128]; /* names of options */
+    const char    *said[128]; /* names of the options on the command line */
     int            said_count;
 } now;
 
-/* ---- what is said ------------------------------------------------------------------------------------------------ */
+/* ---- messages and exit codes ------------------------------------------------------------------------------------- */
 
 int program_usage(const char *fmt, ...)
 {
@@ -92,11 +92,11 @@ bool program_color(FILE *to)
     return isatty(fileno(to)) != 0;
 }
 
-/* ---- what was probably meant ------------------------------------------------------------------------------------- */
+/* ---- suggestions for misspelled names ---------------------------------------------------------------------------- */
 
 enum { WORD = 48 };
 
-/* How many letters to insert, delete, replace or swap with their neighbour. */
+/* The edit distance: number of letters to insert, delete, replace or swap with their neighbour. */
 static int distance(const char *a, const char *b)
 {
     const int m = (int)strlen(a), n = (int)strlen(b);
@@ -120,7 +120,7 @@ const char *program_nearest(const char *word, int n, const char *const *names)
 {
     const char *best = NULL;
     const int   length = (int)strlen(word);
-    int         least = 1 + (length < 3 ? 0 : length / 3); /* further away is another word */
+    int         least = 1 + (length < 3 ? 0 : length / 3); /* a larger distance is not a misspelling */
     for (int i = 0; i < n; i++) {
         const int  d = distance(word, names[i]);
         const bool begins = length >= 3 && !strncmp(word, names[i], (size_t)length);
@@ -211,7 +211,7 @@ static void raise_flag(const option *o)
     *(bool *)o->to = true;
 }
 
-/* Of any kind but a flag. 0, or an exit code. */
+/* Sets an option that is not a flag. Returns 0 or an exit code. */
 static int set(const option *o, const char *value)
 {
     char near[WORD];
@@ -269,7 +269,7 @@ static const option *find(const char *name, size_t length, char letter)
 
 static bool looks_like_option(const char *a) { return a[0] == '-' && a[1]; }
 
-/* The values that follow in argv from *i on: one, or for a list as many as there are. */
+/* Takes the option's value from `attached` or from argv after *i; a list takes all values up to the next option. */
 static int take_values(const option *o, const char *attached, int argc, char **argv, int *i)
 {
     int code = 0;
@@ -306,7 +306,7 @@ static int letters(int argc, char **argv, int *i)
     return 0;
 }
 
-/* Options go where they belong, operands to the front of argv. */
+/* Sets the options and moves the operands to the front of argv. Returns 0 or an exit code. */
 static int parse(int argc, char **argv, int *operands)
 {
     bool over = false;
@@ -374,7 +374,8 @@ static void *run_command(void *user)
     return NULL;
 }
 
-/* Where stacks are small (ulimit -s 64), the command runs on a thread with a larger one, and so do those of OpenMP. */
+/* If the stack limit is small (ulimit -s 64), runs the command on a thread with a larger stack, which OpenMP's threads
+ * get, too. */
 static int on_enough_stack(int count, char **operands)
 {
     enum { LEAST = 256 << 10, BYTES = 2 << 20 };
@@ -412,8 +413,8 @@ static int run(int argc, char **argv)
     return on_enough_stack(operands, argv);
 }
 
-/* A program that is started with a standard stream closed would get its descriptor for the next file it opens, and what
- * is printed would go into that file. */
+/* Opens standard streams that are closed at the start. Otherwise the next file would get their descriptor, and printed
+ * text would be written into it. */
 static void streams_open(void)
 {
     for (int fd = 0; fd <= 2; fd++)

@@ -1,10 +1,10 @@
-/* options.h — the command line of a program: its commands, their options, and --help that teaches.
+/* options.h — the command line of a program: commands, options, and --help.
  *
  *     static int64_t      steps = 1000;                         // the default, which --help shows
  *     static const char  *out;
  *     static const option train_options[] = {
- *         OPTION_TEXT("out", 'o', "DIR", &out, "where the model goes", .required = true),
- *         OPTION_INT("steps", 0, "N", &steps, "how many steps", .least = 1),
+ *         OPTION_TEXT("out", 'o', "DIR", &out, "the model's folder", .required = true),
+ *         OPTION_INT("steps", 0, "N", &steps, "number of training steps", .least = 1),
  *         {0}};
  *     static const command commands[] = {
  *         {.name = "train", .summary = "train a model", .options = train_options, .run = train, .operands = "FILE...",
@@ -13,9 +13,10 @@
  *     static const program bert = {.name = "bert", .summary = "masked language models", .commands = commands};
  *     int main(int argc, char **argv) { return program_main(&bert, argc, argv); }
  *
- * GNU's conventions: --name=value and --name value, -n value and -nvalue, letters of flags together, operands anywhere,
- * -- ends the options. A program of one command gives it no name. A wrong command line is two lines on standard error
- * and exit code 2. Every command also has --help, --version, --quiet, --verbose, --threads, --color, --no-progress. */
+ * GNU's conventions hold: --name=value and --name value, -n value and -nvalue, combined letters of flags, operands
+ * anywhere, and -- ends the options. The command of a program with only one has no name. A wrong command line causes
+ * two lines on standard error and exit code 2. Every command also has --help, --version, --quiet, --verbose, --threads,
+ * --color and --no-progress. */
 #ifndef TENON_EXAMPLES_COMMON_OPTIONS_H
 #define TENON_EXAMPLES_COMMON_OPTIONS_H
 
@@ -23,8 +24,8 @@
 
 typedef enum { KIND_FLAG = 0, KIND_INT, KIND_REAL, KIND_TEXT, KIND_LIST } option_kind;
 
-/* One value or more, up to the next option; the option may come again. With .single it takes one value each time, so
- * that operands may follow. */
+/* The values of an option that takes one or more, up to the next option, and may be repeated. With .single it takes one
+ * value each time, so that operands may follow. */
 typedef struct {
     int          count;
     const char **value;
@@ -34,11 +35,11 @@ typedef struct {
     const char *name;
     char        letter; /* 0: none */
     option_kind kind;
-    const char *value; /* what help calls it: "N", "DIR" */
-    const char *help;  /* what it does, as a phrase */
-    void       *to;    /* holds the default before */
+    const char *value; /* the value's name in --help: "N", "DIR" */
+    const char *help;  /* a noun phrase or an imperative */
+    void       *to;    /* the variable to set; it holds the default */
     bool        required, single;
-    double      least, most; /* of numbers; both 0: any */
+    double      least, most; /* range of a number; both 0: any number */
     const char *choices;     /* of a text: "f32|bf16" */
 } option;
 
@@ -55,14 +56,14 @@ typedef struct {
 
 typedef struct {
     const char   *name, *summary;           /* "train", "train a model from text files" */
-    const option *options;                  /* the last is {0}; or NULL */
-    int (*run)(int count, char **operands); /* returns the exit code: program_end() at its end */
-    const char *text;                       /* paragraphs for --help, examples above all; or NULL */
+    const option *options;                  /* ends with {0}; may be NULL */
+    int (*run)(int count, char **operands); /* returns the exit code, usually program_end() */
+    const char *text;                       /* paragraphs and examples for --help; may be NULL */
     const char *operands;                   /* "FILE..."; NULL: none */
-    int         least, most;                /* how many; most -1: any number */
+    int         least, most;                /* number of operands; most -1: any number */
 } command;
 
-/* A command of a file of its own, whose function is run; perhaps followed by .operands, .least, .most, and .text. */
+/* A command whose function is named run; may be followed by .operands, .least, .most and .text. */
 #define COMMAND(n, s, o, ...)                                                \
     {                                                                        \
         .name = (n), .summary = (s), .options = (o), .run = run, __VA_ARGS__ \
@@ -70,20 +71,20 @@ typedef struct {
 
 typedef struct {
     const char    *name, *summary;
-    const command *commands; /* the last is {0} */
+    const command *commands; /* ends with {0} */
     const char    *text;
-    tn_world *(*world)(const void *communicator); /* PROGRAM_WORLD, in one that knows --ranks */
+    tn_world *(*world)(const void *communicator); /* PROGRAM_WORLD if a command has --ranks; else NULL */
 } program;
 #ifdef PROGRAM_MPI /* linked with tenon::mpi */
 #define PROGRAM_WORLD tn_world_mpi
 #else
 #define PROGRAM_WORLD NULL
 #endif
-/* One of `ranks` processes that do the same, under MPI; one that is not yet starts them, and is replaced by them. 0: as
- * many as there are, NULL if it is only this one. NULL: that, or raised. */
+/* Joins a world of `ranks` processes under MPI. A process that was started alone starts them, and is replaced by them.
+ * ranks 0: the number of processes that mpirun started. Returns NULL for ranks 0 and one process, or raises. */
 tn_world *program_ranks(int64_t ranks);
 
-/* What every command can be told. */
+/* The options that every command has. */
 typedef struct {
     bool        quiet, verbose, no_progress;
     int64_t     threads;
@@ -95,33 +96,34 @@ enum {
     EXIT_OK = 0,
     EXIT_FAILED = 1,
     EXIT_USAGE = 2,
-    EXIT_INPUT = 3, /* a file that is not what it should be */
+    EXIT_INPUT = 3, /* an invalid input file */
     EXIT_MEMORY = 4,
     EXIT_IO = 5,
-    EXIT_NUMERIC = 6, /* NaN: training went astray */
+    EXIT_NUMERIC = 6, /* NaN or Inf, as in training that diverged */
     EXIT_UNSUPPORTED = 7
-    /* 130 and 143: ended by Ctrl-C or SIGTERM, after saving */
+    /* 130 and 143: ended by Ctrl-C or SIGTERM after saving */
 };
 
 int program_main(const program *p, int argc, char **argv);
 
-/* "bert train: ..." and a hint, on standard error; returns EXIT_USAGE. For what options alone cannot say. */
+/* Prints "bert train: ..." and a hint to standard error; returns EXIT_USAGE. For checks of several options. */
 int program_usage(const char *fmt, ...) TN_PRINTF(1, 2);
-/* Was the option on the command line? And 0, or program_usage where it was though it says nothing: "--NAME is for
- * WHAT", which is the option or the kind that is missing. */
+/* program_given: was the option on the command line? program_stray: returns 0 if not; else prints "--NAME is for WHAT"
+ * as program_usage does. `what` names the option or the case without which --NAME has no effect. */
 bool program_given(const char *name);
 int  program_stray(const char *name, const char *what);
-/* The same of several, which `what` is said of; the names end with a NULL. */
+/* program_stray for several names; the list ends with NULL. */
 int program_strays(const char *const *names, const char *what);
-/* 0, or program_usage where both were given: "--ONE and --OTHER are two ways to say one thing: give one of them". */
+/* 0, or program_usage if both options are on the command line. */
 int program_either(const char *one, const char *other);
-/* The exit code: if an error stands, says it on standard error; a signal's if one ended the run. */
+/* The exit code of a command. If an error is set, prints it to standard error; if a signal ended the run, returns the
+ * signal's code. */
 int program_end(void);
 int program_exit_code(tn_status s);
 
-/* The one of the names that was probably meant, or NULL. */
+/* The name that `word` probably misspells, or NULL. */
 const char *program_nearest(const char *word, int n, const char *const *names);
-/* May colours be written to this stream? --color, NO_COLOR, TERM, and whether it is a terminal. */
+/* May colours be written to this stream? Decided by --color, NO_COLOR, TERM, and whether it is a terminal. */
 bool program_color(FILE *to);
 
 #endif

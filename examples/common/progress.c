@@ -1,4 +1,5 @@
-/* progress.c — see progress.h. The rate is smoothed as tqdm does it: 0.3 of the newest, over what is shown. */
+/* progress.c — see progress.h. The rate is smoothed as in tqdm: each time the bar is drawn, the newest rate has weight
+ * 0.3. */
 #define _GNU_SOURCE
 #include "progress.h"
 
@@ -54,7 +55,7 @@ const char *progress_time(double seconds, char to[16])
     return to;
 }
 
-/* Of UTF-8, in characters. */
+/* The number of characters of a UTF-8 string. */
 static int width(const char *s)
 {
     int n = 0;
@@ -152,9 +153,9 @@ void progress_say(progress *p, const char *fmt, ...)
     fflush(p->to);
 }
 
-/* The last line shows the whole, at its mean rate. */
 void progress_part(const char *what, double part, void *bar) { progress_at(bar, (int64_t)(100 * part), what); }
 
+/* The last line shows the total, and the mean rate. */
 void progress_end(progress *p)
 {
     if (p->silent) return;

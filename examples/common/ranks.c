@@ -11,9 +11,9 @@
 #define RANKS_MPIEXEC "" /* built without MPI */
 #endif
 
-/* ---- who has started this process -------------------------------------------------------------------------------- */
+/* ---- how this process was started -------------------------------------------------------------------------------- */
 
-/* Open MPI's mpirun, MPICH's and its relatives', and srun, which starts the ranks of either. */
+/* Environment variables of Open MPI's mpirun; of the mpiexec of MPICH and its derivatives; of Slurm's srun. */
 static const struct {
     const char *rank, *size;
 } launchers[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
@@ -43,9 +43,9 @@ bool ranks_first(void)
 
 /* ---- starting them ----------------------------------------------------------------------------------------------- */
 
-/* Settings for Open MPI, which other MPIs do not read: more ranks than cores, also as root (in containers), not pinned
- * to one core each, and time to save between SIGTERM, which follows Ctrl-C or a rank's end, and SIGKILL. Threads: each
- * rank has its share of those that one process would have. What the user has set stays. */
+/* Sets Open MPI's variables, which other MPIs ignore: more ranks than cores, running as root (in containers), no
+ * pinning to cores, and 3 seconds to save between SIGTERM, which follows Ctrl-C or the end of a rank, and SIGKILL.
+ * Divides the threads of one process among the ranks. Variables that the user has set do not change. */
 static void settings_for(int ranks)
 {
     static const char *const mca[][2] = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
@@ -86,7 +86,7 @@ void ranks_launch(int ranks, const char *path, int argc, char **argv)
     free(words);
 }
 
-/* ---- each of them ------------------------------------------------------------------------------------------------ */
+/* ---- joining the world ------------------------------------------------------------------------------------------- */
 
 tn_world *ranks_join(int ranks, int there, tn_world *(*opener)(const void *communicator))
 {

@@ -1,19 +1,19 @@
-/* ranks.h — a program as several processes ("ranks") under MPI: --ranks K starts them, mpirun does it, too, and each
- * finds the others. Rank 0 alone speaks. */
+/* ranks.h — runs a program as several processes (ranks) under MPI, started by --ranks K or by mpirun. Only rank 0
+ * prints messages. */
 #ifndef TENON_EXAMPLES_COMMON_RANKS_H
 #define TENON_EXAMPLES_COMMON_RANKS_H
 
 #include <tenon/tenon.h>
 
-/* Has something like mpirun or srun started this process as one of several? How many: 1 if not. */
+/* The number of ranks that mpirun or srun started together with this process; 1: none. */
 int ranks_started(void);
-/* Is it the one that speaks? By what the launcher has put into the environment, so that it is known from the start. */
+/* Is this rank 0, or the only process? Known from the start, because it is read from the launcher's environment. */
 bool ranks_first(void);
-/* Becomes `mpiexec -n ranks` of argv, with settings that a person would have to look up; returns only if it cannot:
- * raised. path: the program; NULL: this one. */
+/* Replaces this process by `mpiexec -n ranks` with argv, with suitable settings of Open MPI; returns only after an
+ * error (raised). path: the program; NULL: this one. */
 void ranks_launch(int ranks, const char *path, int argc, char **argv);
-/* The world of this process, which is to be one of so many, and is one of `there`, as far as the launcher says. NULL:
- * raised. opener: tn_world_mpi, or NULL in a program that was built without MPI. */
+/* Joins the world of `ranks` ranks; `there`: the number that the launcher reports. The caller frees it with
+ * tn_world_free. NULL: raised. opener: tn_world_mpi; NULL in a program built without MPI. */
 tn_world *ranks_join(int ranks, int there, tn_world *(*opener)(const void *communicator));
 
 #endif

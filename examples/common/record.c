@@ -1,4 +1,4 @@
-/* record.c — what a training leaves behind. */
+/* record.c — see record.h. */
 #define _GNU_SOURCE
 #include "record.h"
 
@@ -58,8 +58,8 @@ void record_end(record *r)
     *r = (record){.log = NULL};
 }
 
-/* The folder itself is locked, until the process ends: a second run must not even look at it before. Where the file
- * system has no such locks, tn_fit's in the folder of checkpoints is the only one. */
+/* Locks the folder until the process ends, before anything in it is read. On a file system without locks, only tn_fit's
+ * lock of the checkpoint folder protects a run. */
 static bool record_lock(const char *folder)
 {
     const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -69,8 +69,8 @@ static bool record_lock(const char *folder)
     return false;
 }
 
-/* A run writes run.json twice: with "asked": null before anything else, with what was asked for when it can be resumed.
- * False: raised. */
+/* Writes run.json. A run does this twice: at the start with "asked": null, and with the options as soon as it can be
+ * resumed. False: raised. */
 static bool put_run(const char *folder, const char *asked)
 {
     char            path[1024];
@@ -87,7 +87,7 @@ static bool put_run(const char *folder, const char *asked)
     return fine;
 }
 
-/* Was this run broken off before there was anything to go on with? */
+/* Was the run interrupted before it could be resumed ("asked" is null)? */
 static bool is_unfinished(const char *run)
 {
     tn_json   *j = tn_json_load(run);
@@ -96,7 +96,7 @@ static bool is_unfinished(const char *run)
     return is && tn_error() == TN_OK;
 }
 
-/* Is there anything that a run could go on from? */
+/* Does the folder have a training checkpoint? */
 static bool has_checkpoint(const char *folder)
 {
     char path[1024];
@@ -110,7 +110,7 @@ static bool has_checkpoint(const char *folder)
     return found;
 }
 
-/* A run without checkpoints is over, or it was killed before the first. False: raised. */
+/* A run without checkpoints is complete (then there is a model: raises), or was killed before the first checkpoint. */
 static bool is_not_over(const char *folder)
 {
     char path[1024];
@@ -122,8 +122,8 @@ static bool is_not_over(const char *folder)
     return false;
 }
 
-/* What a killed process has left of the files that it was writing: ".model.safetensors.tmp.0123456789ab". The folder is
- * ours, but somebody may be measuring a model in it. */
+/* Deletes the temporary files of a killed process: ".model.safetensors.tmp.0123456789ab". Keeps those of
+ * `bert eval` (".eval.tokens.tmp...."), which may be running in another process. */
 static void sweep(const char *folder)
 {
     DIR *d = opendir(folder);
@@ -141,7 +141,7 @@ static const char *const files[] = {"config.json",          "model.safetensors",
                                     "chat_template.jinja",  "tokenizer.json",    "vocab.txt",
                                     "vocab.json",           "merges.txt",        "special_tokens_map.json",
                                     "tokenizer_config.json"};
-enum { FILES = sizeof files / sizeof *files, OF_MODEL = 5 /* the others stand beside it: they are written anew */ };
+enum { FILES = sizeof files / sizeof *files, OF_MODEL = 5 /* the others are written again by every run */ };
 
 bool record_may_begin(const char *folder, bool *resume)
 {
@@ -217,7 +217,7 @@ int64_t record_count(const char *folder, const char *name)
     return n >= 0 && n < 0x1p53 ? (int64_t)n : 0;
 }
 
-/* What the machine has, or the container if that is less. */
+/* Bytes of memory of the machine, or of the container (cgroup) if that has less. */
 static double memory_there(void)
 {
     char      text[32] = "";
@@ -229,7 +229,7 @@ static double memory_there(void)
     return least;
 }
 
-/* Raises if there is less than is needed; a run that is forced is told and goes on. */
+/* Raises if `needed` bytes are not available; with force, prints a warning and returns true. */
 static bool enough(double needed, double there, bool force, tn_status status, const char *of, const char *advice)
 {
     const bool   large = needed >= 1 << 30;
@@ -285,7 +285,7 @@ double step_seconds(void *module, tn_source s, tn_fit_loss loss, void *user, boo
     tn_module_free(module);
     *g = was;
     qsort(took, TIMED, sizeof *took, by_size);
-    return took[TIMED / 2]; /* so that a moment in which the machine did something else does not count */
+    return took[TIMED / 2]; /* the median: other load on the machine has little effect */
 }
 
 /* ---- curves ------------------------------------------------------------------------------------------------------ */
@@ -320,8 +320,8 @@ bool record_curves(tn_report *r, const char *folder)
     return tn_error() == TN_OK;
 }
 
-/* What is there begins with so many bytes, of at most n; -1: it is no regular file. It is never waited for, as for a
- * pipe that nobody writes into. */
+/* Reads up to n bytes from the start of a file. Returns their number; 0: no such file; -1: not a regular file. Does not
+ * block on a pipe. */
 static int first_bytes(const char *path, char *to, int n)
 {
     struct stat st;

@@ -1,5 +1,5 @@
-/* record.h — what a training leaves behind: run.json says what it is, log.jsonl and log.csv how it went; and the curves
- * of them. */
+/* record.h — the record of a training in its folder: run.json with the options, log.jsonl and log.csv with the values
+ * of each step, and curves. Also the checks before a run: folder, memory, disk space. */
 #ifndef TENON_EXAMPLES_COMMON_RECORD_H
 #define TENON_EXAMPLES_COMMON_RECORD_H
 
@@ -10,45 +10,46 @@ typedef struct {
     progress    bar;
     const char *folder;
     bool        resume;
-    tn_runlog  *log;          /* opened when the run says where it begins */
-    int64_t     every, items; /* steps between two rows; items since the last */
-    double      seconds;      /* of the last row */
+    tn_runlog  *log;          /* opened at TN_FIT_START, which reports the first step */
+    int64_t     every, items; /* steps between two rows; items since the last row */
+    double      seconds;      /* time of the last row */
 } record;
-/* folder must outlive it. If validation has a score (.score of tn_fit), bar.score is to say what it is called. */
+/* folder must outlive the record. If validation has a score (.score of tn_fit), set bar.score to its name. */
 record record_begin(const char *folder, int64_t steps, bool resume);
 void   record_fit(const tn_fit_event *e, void *record); /* a tn_fit_listener */
 void   record_end(record *r);
 
-/* May a run have this folder? To begin, it is made, and nothing of a model may be in it; to resume, a run must be: one
- * that was broken off before there was anything to go on with is begun again. No other process has the folder from now
- * on. False: raised. */
+/* True if a run may use the folder, which is then locked until the process ends. A new run creates it; it must not
+ * contain a model. A resumed run must find a run there; *resume becomes false if that was interrupted before its first
+ * checkpoint, and has to start again. False: raised. */
 bool record_may_begin(const char *folder, bool *resume);
-/* The same for a model that is saved once, at the end: asked before the work. The folder is made. False: raised. */
+/* True if a model may be saved in the folder, which is created and must not contain one. For programs that save once,
+ * at the end; call it before the work. False: raised. */
 bool record_may_save(const char *folder);
-/* The point from which a run can be resumed: its tokenizer, if it has one, and folder/run.json with what made it
- * (version, instruction set, threads) and what was asked for, an object of JSON; a run that is resumed leaves both as
- * they are. */
+/* Makes a run resumable: saves its tokenizer, if t is not NULL, and folder/run.json with the library's build (version,
+ * instruction set, threads) and the options `asked`, a JSON object. A resumed run changes neither. */
 bool record_run(const char *folder, bool resume, const tn_tokenizer *t, const char *asked);
-void record_forget(const char *folder); /* a run that has begun there, and failed before that point */
-/* The steps that folder/run.json names; and another number that was asked for, or 0. */
+void record_forget(const char *folder); /* deletes run.json of a new run that failed before record_run */
+/* Options in folder/run.json: the number of steps; any number; a count. The last two return 0 if it is missing. */
 int64_t record_steps(const char *folder);
 double  record_number(const char *folder, const char *name);
-int64_t record_count(const char *folder, const char *name); /* ... which counts something */
+int64_t record_count(const char *folder, const char *name);
 
-/* Is there memory, or space on the folder's disk, for so many bytes? If not, raises; a run that is forced is told and
- * goes on. */
+/* Checks that the machine's memory, or the folder's disk, has room for `bytes`. If not, raises; with force, prints a
+ * warning and returns true. */
 bool record_memory(double bytes, bool force);
 bool record_space(const char *folder, double bytes, bool force);
 
-/* Seconds that a step takes: a few with this module, which is freed, and this source, which tn_fit will begin
- * anew. */
+/* Seconds per training step, from a few steps with this module, which is freed, and this source, which tn_fit restarts
+ * later. */
 double step_seconds(void *module, tn_source s, tn_fit_loss loss, void *user, bool autocast);
 
-/* Is nothing at path, or what begins so (at most 31 bytes)? what: as the message that it raises calls it. */
+/* True if there is no file at path, or one that starts with `begins` (at most 31 bytes, case ignored). Else raises a
+ * message that calls the expected file `what`. */
 bool record_may_replace(const char *path, const char *begins, const char *what);
-/* Writes a page and frees it; what stands at path and is no page is not written over. False: raised. */
+/* Saves a report as an HTML page and frees it. A file at path that is not an HTML page is kept: raises. */
 bool record_report(tn_report *r, const char *path);
-bool record_curves(tn_report *r, const char *folder);    /* loss, BLEU, learning rate */
-bool record_page(const char *folder, const char *title); /* them alone, as folder/report.html */
+bool record_curves(tn_report *r, const char *folder);    /* adds curves of loss, BLEU and learning rate */
+bool record_page(const char *folder, const char *title); /* saves these curves as folder/report.html */
 
 #endif

@@ -1,4 +1,5 @@
-/* stop.c — see stop.h. The handler does what a handler may: a flag, a write, and the way back to the default. */
+/* stop.c — see stop.h. The signal handler only calls functions that are safe in one: it sets a flag, writes the message
+ * and restores the default actions. */
 #define _GNU_SOURCE
 #include "stop.h"
 #include "options.h"
@@ -17,14 +18,14 @@ static void came(int which)
     const int keep = errno;
     stop_flag = which;
     signal(SIGINT, SIG_DFL), signal(SIGTERM, SIG_DFL); /* the next one ends the program */
-    if (write(STDERR_FILENO, message, length) < 0) {   /* then it cannot be told */
+    if (write(STDERR_FILENO, message, length) < 0) {   /* an error has no consequence */
     }
     errno = keep;
 }
 
 void stop_begin(const char *says)
 {
-    /* a line of its own, also where a progress bar stands */
+    /* starts a new line after a progress bar */
     const int n = snprintf(message, sizeof message, "%s%s\n", isatty(STDERR_FILENO) ? "\n" : "", says ? says : "");
     length = !says || settings.quiet || n < 0 ? 0 : (size_t)n < sizeof message ? (size_t)n : sizeof message - 1;
     stop_flag = 0;

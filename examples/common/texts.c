@@ -1,4 +1,4 @@
-/* texts.c — text files as numbers. */
+/* texts.c — see texts.h. */
 #define _GNU_SOURCE
 #include "texts.h"
 #include "files.h"
@@ -15,7 +15,7 @@ enum { BLOCK = 1 << 16, AT_ONCE = 8 << 20 };
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* What was read of one file: a NUL is in no text, as it is in all of UTF-16; and what is not UTF-8 is told of. */
+/* Checks the text of one file: raises for a NUL, which text in UTF-16 contains; prints a note about invalid UTF-8. */
 static bool sound(const char *path, tn_text text)
 {
     const char *nul = text.bytes ? memchr(text.at, 0, text.bytes) : NULL;
@@ -67,7 +67,7 @@ static bool read_folder(const char *path, tn_string *to, int depth)
     return tn_error() == TN_OK;
 }
 
-/* One file's first line is not the end of another's last. */
+/* Ends the last line, so that the next file starts with a new one. */
 static void end_line(tn_string *to)
 {
     if (to->bytes && to->at[to->bytes - 1] != '\n') tn_string_add(to, tn_text_of("\n"));
@@ -111,7 +111,7 @@ int texts_check(const tn_world *w, const option_list *text, const option_list *v
     if (valid->count && !isnan(*part))
         return program_usage("--valid-part is for a training without --valid: give one of them");
     if (from_stdin > 1) return program_usage("'-' is there %d times: standard input can be read once", from_stdin);
-    if (from_stdin && tn_world_size(w) > 1) /* the launcher gives it to rank 0 alone */
+    if (from_stdin && tn_world_size(w) > 1) /* the launcher passes it only to rank 0 */
         return program_usage("'-' does not go with several ranks, each of which reads the texts: write standard input "
                              "to a file, and name that");
     if (isnan(*part)) *part = usual;
@@ -125,7 +125,7 @@ bool texts_held(const option_list *valid, int64_t held, const char *least)
     return tn_error() == TN_OK;
 }
 
-/* ---- in JSON ----------------------------------------------------------------------------------------------------- */
+/* ---- strings for JSON -------------------------------------------------------------------------------------------- */
 
 char *texts_valid(const char *text)
 {
@@ -156,7 +156,7 @@ bool texts_encode(const tn_tokenizer *t, tn_text text, bool literal, tn_ids *to)
     tn_encoding *e = tn_encoding_new();
     for (size_t at = 0, n; e && at < text.bytes && tn_error() == TN_OK; at += n) {
         n = text.bytes - at;
-        if (n > AT_ONCE) { /* up to a line's end */
+        if (n > AT_ONCE) { /* cut at the end of a line */
             const char *end = memrchr(text.at + at, '\n', AT_ONCE);
             n = end ? (size_t)(end - text.at) + 1 - at : AT_ONCE;
         }
@@ -169,7 +169,7 @@ bool texts_encode(const tn_tokenizer *t, tn_text text, bool literal, tn_ids *to)
 
 /* ---- characters -------------------------------------------------------------------------------------------------- */
 
-/* GPT-2's letter for a byte: those that can be printed stand for themselves, the others for 256 and what follows. */
+/* GPT-2's character for a byte: printable bytes map to themselves, the others to 256, 257, ... */
 static uint32_t letter_of(int byte)
 {
     uint32_t next = 256;
@@ -181,7 +181,7 @@ static uint32_t letter_of(int byte)
     return 0;
 }
 
-/* The first n of some bytes, in those letters. */
+/* The first n bytes as GPT-2's characters. */
 static const char *letters_of(const unsigned char *bytes, int n, char to[16])
 {
     int at = 0;
@@ -190,20 +190,20 @@ static const char *letters_of(const unsigned char *bytes, int n, char to[16])
     return to;
 }
 
-/* One of the text's characters of several bytes; or, of n = 1, a byte. */
+/* A UTF-8 character of n bytes. */
 typedef struct {
     unsigned char at[4];
     int           n;
 } character;
 
-/* The characters as pieces, each grown byte by byte. merges: how; else the pieces with their numbers from 257 on. */
+/* Puts the tokens that build each character byte by byte: as merges, or with their ids, starting at 257. */
 static void put_grown(tn_json_writer *w, const character *c, int count, bool merges)
 {
     char    front[16], last[16], both[40];
     int64_t id = 257;
     for (int i = 0; i < count; i++)
         for (int n = 2; n <= c[i].n; n++) {
-            bool there = false; /* one before it begins with the same bytes */
+            bool there = false; /* an earlier character starts with the same bytes */
             for (int k = i - 1; k >= 0 && !there; k--) there = c[k].n >= n && !memcmp(c[k].at, c[i].at, (size_t)n);
             if (there) continue;
             letters_of(c[i].at, n - 1, front), letters_of(c[i].at + n - 1, 1, last);
@@ -215,7 +215,7 @@ static void put_grown(tn_json_writer *w, const character *c, int count, bool mer
 
 static int by_bytes(const void *a, const void *b) { return memcmp(a, b, sizeof(character)); }
 
-/* The different characters of more than one byte, at most `most`, in the order of their bytes. */
+/* The distinct characters of more than one byte, at most `most`, sorted by their bytes. Returns their number. */
 static int characters_of(tn_text text, character *c, int most)
 {
     uint8_t *seen = tn_mem_get(0x110000 / 8);
@@ -332,7 +332,7 @@ static void put_special(tn_json_writer *w, int64_t id, const char *text)
     tn_json_close(w);
 }
 
-/* WordPiece whose pieces are words: a word that is none of them has no beginning that goes on, and is unknown. */
+/* Puts a WordPiece model of whole words. No token starts with "##", so a word that is not a token is unknown. */
 static void put_words(tn_json_writer *w, const tn_vocab *v)
 {
     tn_json_open_object(w, "model");

@@ -1,35 +1,35 @@
-/* texts.h — text files as numbers, and tokenizers of characters and of words. */
+/* texts.h — reads text files and encodes them as token ids; tokenizers of characters and of words. */
 #ifndef TENON_EXAMPLES_COMMON_TEXTS_H
 #define TENON_EXAMPLES_COMMON_TEXTS_H
 
 #include "options.h"
 
-/* Added to `to`: all of the files, folders (what is in them, sorted by name, and in their folders) and "-", one after
- * the other. False: raised, also where there is nothing in them. */
+/* Appends the contents of all files to `to`: of files, of folders (recursively, sorted by name) and of "-", standard
+ * input. False: raised, also if all are empty. */
 bool texts_read(const option_list *files, tn_string *to);
-/* For the check of a training: may these be learned from and measured on, or, without `valid`, so much of the text
- * (NaN: the usual part is put in)? 0, or program_usage. */
+/* Checks a training's options --text, --valid and --valid-part. *part: the fraction of the text to validate on if there
+ * is no `valid`; NaN: not given, and set to `usual`. Returns 0 or program_usage. */
 int texts_check(const tn_world *w, const option_list *text, const option_list *valid, double *part, double usual);
-/* Raises if there is nothing to measure on, though there are files of it. */
+/* Raises if validation files were given but hold no item (held < 1). least: the smallest valid text, for the
+ * message. */
 bool texts_held(const option_list *valid, int64_t held, const char *least);
-/* Added to `to`; a special token that the text spells becomes one unless literal. */
+/* Appends a text's token ids to `to`. Unless literal, the text of a special token becomes that token. */
 bool texts_encode(const tn_tokenizer *t, tn_text text, bool literal, tn_ids *to);
-/* A tokenizer of bytes whose pieces are the characters of a text: no merges but those inside of them. */
+/* A byte-level BPE tokenizer whose tokens are the bytes and the characters of a text. */
 tn_tokenizer *texts_characters(tn_text text);
-/* A tokenizer of words between white space: the most frequent so many of a text, all others <unk>; and <eos>, which
- * texts_lines puts at the end of each line. texts_are_words: is it such a one? */
+/* A tokenizer of words separated by white space: the `most` most frequent words of a text, with <unk> for all other
+ * words and <eos>, which texts_lines adds to the end of each line. texts_are_words: is t such a tokenizer? */
 tn_tokenizer *texts_words(tn_text text, int64_t most);
 bool          texts_are_words(const tn_tokenizer *t);
-bool          texts_lines(tn_text text, tn_string *to); /* added to `to`; false: an error stands */
+bool          texts_lines(tn_text text, tn_string *to); /* appends to `to`; false: an error is set */
 
-/* The next word of a line, from *at on, as texts_words has them: tn_is_space is between words. False: there
- * is none. */
+/* The next word of a line from byte *at, which is advanced. tn_is_space separates words. False: no more. */
 bool texts_word(tn_text line, size_t *at, tn_text *word);
-/* The same of a line of columns, where all of ASCII's white space is between words: a word may have other in it. */
+/* The same for lines of columns: only ASCII white space separates words; a word may contain other white space. */
 bool texts_column(tn_text line, size_t *at, tn_text *word);
 
-/* For JSON, which can hold nothing else: U+FFFD in place of what is not UTF-8. NULL: raised; the caller frees it. */
+/* A copy with U+FFFD in place of each invalid byte, because JSON must be UTF-8. The caller frees it. NULL: raised. */
 char *texts_valid(const char *text);
-void  texts_put(tn_json_writer *w, const char *key, const char *text); /* tn_json_put_string of that */
+void  texts_put(tn_json_writer *w, const char *key, const char *text); /* tn_json_put_string of that copy */
 
 #endif

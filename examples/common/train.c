@@ -16,7 +16,7 @@ int train_shape(training *t, int64_t layers, int64_t heads, int64_t dim)
                          (long long)a->heads, (long long)a->dim);
 }
 
-/* What can be wrong with options; nothing has been made yet. */
+/* Checks the options, before anything is created. Returns 0 or an exit code. */
 static int checked(training *t)
 {
     train_asked *a = &t->asked;
@@ -34,7 +34,7 @@ static int checked(training *t)
     return code;
 }
 
-/* The one in the folder to go on with, the one that was given, or a new one. */
+/* The tokenizer of the run to resume, the one of --vocab, or a new one. */
 static tn_tokenizer *tokenizer_for(training *t)
 {
     if (!t->kind->tokenizer) return NULL;
@@ -45,7 +45,7 @@ static tn_tokenizer *tokenizer_for(training *t)
     return made;
 }
 
-/* A tokenizer that is named when a run goes on must be the run's own. */
+/* With --resume and --vocab, checks that --vocab is the run's tokenizer. */
 static bool is_its_tokenizer(const training *t)
 {
     const train_asked *a = &t->asked;
@@ -66,21 +66,23 @@ static void *model_for(training *t)
     return tn_error() == TN_OK ? t->kind->make(t) : NULL;
 }
 
-/* The bytes that training takes, about: four numbers for each weight, and what a step keeps for the way back. */
+/* The approximate bytes of memory of the training: four f32 values per weight, and the activations kept for the
+ * backward pass. */
 static double memory_of(const training *t)
 {
     const double inner = (double)t->asked.dim * (22 * (double)t->asked.layers + 8);
     return 16 * (double)tn_module_count(t->net, false) + 4 * (double)t->width * inner;
 }
 
-/* On the disk: checkpoints of three numbers for each weight, one more of them than are kept; the best; the model. */
+/* The approximate bytes on disk: fit.keep + 1 checkpoints of three f32 values per weight, the best weights, and the
+ * model. */
 static double disk_of(const training *t)
 {
     const double checkpoints = t->asked.resume ? 1 : (double)t->fit.keep + 1;
     return 4 * (double)tn_module_count(t->net, false) * (3 * checkpoints + 2) + (1 << 20);
 }
 
-/* Those that a run began with; what is asked for now must say the same. 0: an error stands. */
+/* The number of steps of the run to resume; options that ask for another number raise. 0: an error is set. */
 static int64_t steps_before(const training *t)
 {
     const train_asked *a = &t->asked;
@@ -103,8 +105,8 @@ static int64_t steps_before(const training *t)
     return tn_error() == TN_OK ? before : 0;
 }
 
-/* How many steps; 0: an error stands. Several ranks are as many times faster, about. Where it matters how long one
- * takes, the model is used up and made anew. */
+/* The number of steps; 0: an error is set. If the duration of a step is needed, trains and frees the model to measure
+ * it, and creates a new one. K ranks are assumed to be K times as fast. */
 static int64_t steps_for(training *t, double *seconds)
 {
     const train_asked *a = &t->asked;
@@ -112,7 +114,7 @@ static int64_t steps_for(training *t, double *seconds)
     if (a->resume) return steps_before(t);
     if (a->minutes > 0 || (!settings.quiet && !t->untimed)) {
         void *net = t->net;
-        t->net = NULL; /* there is one at a time */
+        t->net = NULL; /* only one model is in memory at a time */
         *seconds = step_seconds(net, t->fit.train, t->fit.loss, t->fit.user, t->fit.autocast);
         if (tn_error() != TN_OK || !(t->net = model_for(t))) return 0;
     }
@@ -137,7 +139,7 @@ static void announce(training *t, int64_t steps, double seconds)
     fprintf(stderr, "\n");
 }
 
-/* As it was asked for, or as the tokenizer has it that was named; nobody needs to ask for it again. */
+/* The vocabulary size for run.json: of the resumed run, of the --vocab tokenizer, or --vocab-size. */
 static int64_t vocabulary_of(const training *t)
 {
     const train_asked *a = &t->asked;
@@ -145,7 +147,8 @@ static int64_t vocabulary_of(const training *t)
     return a->vocab ? tn_tokenizer_size(t->tokens) : a->vocab_size;
 }
 
-/* What the run is: to resume it, the same must be asked for. The number of steps is part of it. */
+/* The options that define the run, as JSON for run.json; --resume must give the same ones. The number of steps is one
+ * of them. */
 static const char *described(const training *t, int64_t steps, tn_json_writer *w)
 {
     const train_asked *a = &t->asked;
@@ -168,7 +171,7 @@ static const char *described(const training *t, int64_t steps, tn_json_writer *w
     return tn_json_text(w, NULL);
 }
 
-/* A run's shards are part of what it is: one that goes on has those that it began with, also in one process. */
+/* Sets the number of shards. It is part of the run's definition: a resumed run keeps it, even in one process. */
 static bool shards_of(training *t)
 {
     train_asked  *a = &t->asked;
@@ -193,7 +196,7 @@ static bool prepared(training *t)
            record_space(a->out, disk_of(t), a->force);
 }
 
-/* Rank 0, or the only process: all up to the point from which a run can be resumed. NULL: raised. */
+/* Rank 0, or the only process: everything up to the point from which the run can be resumed. NULL: raised. */
 static const char *lead(training *t, tn_json_writer *w, int64_t *steps)
 {
     double seconds;
@@ -204,7 +207,7 @@ static const char *lead(training *t, tn_json_writer *w, int64_t *steps)
     return record_run(t->asked.out, t->asked.resume, t->tokens, config) ? config : NULL;
 }
 
-/* The other ranks: then they read what rank 0 has made. */
+/* The other ranks: wait for rank 0, then read the files it has written. */
 static const char *follow(training *t, tn_json_writer *w, int64_t *steps)
 {
     const train_kind *k = t->kind;
@@ -233,7 +236,7 @@ static void heard(const tn_fit_event *e, void *user)
     if (l->t->on && tn_error() == TN_OK) l->t->on(l->t, e);
 }
 
-/* An optimizer of the training's own has what is otherwise told to tn_fit. */
+/* Resets the arguments that tn_fit rejects together with a custom optimizer, which has its own. */
 static void its_own(tn_fit_args *f)
 {
     const tn_fit_args d = {TN_FIT_ARGS_DEFAULTS};
@@ -262,7 +265,7 @@ static tn_fit_result fitted(training *t, int64_t steps, const char *config)
     return r;
 }
 
-/* What can be done about an error after steps that were not for nothing. */
+/* After an error, names the checkpoints and how to resume. */
 static void advise(const training *t)
 {
     char path[1024];
@@ -308,7 +311,7 @@ tn_fit_result train_run_ranks(training *t)
 {
     t->world = program_ranks(t->asked.ranks);
     tn_fit_result r = train_run(t);
-    tn_world_free(t->world); /* what went wrong anywhere, all know now */
+    tn_world_free(t->world); /* from here, an error on one rank is set on all */
     t->world = NULL;
     if (tn_error() != TN_OK) r.why = TN_FIT_FAILED;
     return r;

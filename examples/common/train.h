@@ -1,5 +1,6 @@
-/* train.h — a training from the command line to the model's folder. What it is made of is said once, in a train_kind;
- * options, folder, lock, tokenizer, run.json, resuming, tn_fit, progress, record and the report are the same for all.
+/* train.h — a training, from the command line to the model's folder. A train_kind contains the functions that are
+ * specific to one kind of model; options, folder, lock, tokenizer, run.json, resuming, tn_fit, progress, record and
+ * report are common to all.
  *
  *     static struct { training base; option_list text; } t = {.base = {.kind = &kind, .asked = {TRAIN_DEFAULTS}}};
  *     static const option options[] = {TRAIN_OPTIONS(t.base.asked, 's', "tiny|small", "20"), {0}};
@@ -12,7 +13,7 @@
 #include "stop.h"
 #include <math.h>
 
-/* What every training is told. 0, and NaN for dropout: as the size has it. */
+/* The options of every training. 0, or NaN for dropout: the value of --size. */
 typedef struct {
     const char *out, *size, *dtype, *vocab;
     int64_t     vocab_size, steps, epochs, seed, layers, heads, dim, ranks, shards;
@@ -23,7 +24,7 @@ typedef struct {
 #define TRAIN_OPTIONS(a, letter_of_size, sizes, minutes_)                                \
     TRAIN_SIZE(a, letter_of_size, sizes), TRAIN_HEADS(a), TRAIN_WIDTH(a), TRAIN_TEXT(a), \
         TRAIN_RUN(a, "texts", minutes_), TRAIN_RANKS(a)
-/* Its parts, for a model without heads, one that does not read texts, or a source that cannot be cut into shards. */
+/* The parts of TRAIN_OPTIONS, for a model without heads or without text, or a source that has no shards. */
 #define TRAIN_SIZE(a, letter_of_size, sizes)                                                                  \
     OPTION_TEXT("out", 'o', "DIR", &(a).out, "where the model goes", .required = true),                       \
         OPTION_TEXT("size", letter_of_size, "NAME", &(a).size, "how large the model is", .choices = (sizes)), \
@@ -56,50 +57,50 @@ typedef struct {
         OPTION_FLAG("zero", 0, &(a).zero, "with --ranks, share out the optimizer's memory, too"),                   \
         OPTION_FLAG("zero3", 0, &(a).zero3, "and the weights")
 
-/* One training. What a kind's functions need besides follows it in a struct of its own. */
+/* One training. A kind puts it first in a struct of its own that has more members. */
 typedef struct train_kind train_kind;
 typedef struct {
     const train_kind *kind;
     tn_world         *world; /* NULL: one process, and no shards */
-    train_asked       asked; /* from the check on with all numbers put in */
+    train_asked       asked; /* complete after check */
     tn_tokenizer     *tokens;
     void             *net;
-    tn_fit_args       fit;            /* open fills in sources, loss, and what says which model is the best */
-    int64_t           batches, width; /* of an epoch; pieces in a step, about: open says */
-    int64_t           every;          /* steps between two checkpoints; 0: by the number of steps */
-    char              each[64];       /* what a step is: "16 examples of at most 128 pieces" */
-    const char       *score;          /* what the validation's value is called; NULL: the loss */
-    bool              untimed;        /* how long it takes is not measured before */
-    bool              usual;          /* how long is nobody's wish: a run that goes on has its own number of steps */
+    tn_fit_args       fit;            /* open sets the sources, the loss, and how the best model is selected */
+    int64_t           batches, width; /* set by open: batches per epoch; approximate tokens per step */
+    int64_t           every;          /* steps between two checkpoints; 0: depends on the number of steps */
+    char              each[64];       /* description of a step: "16 examples of at most 128 tokens" */
+    const char       *score;          /* name of the validation's value; NULL: the loss */
+    bool              untimed;        /* do not measure the duration of a step */
+    bool              usual;          /* the user set no duration: a resumed run keeps its number of steps */
     bool              sized;          /* --vocab-size was given */
-    bool              begun;          /* the folder is ours, and has nothing of a model in it yet */
-    void (*on)(void *training, const tn_fit_event *e); /* hears what the record hears, after it; or NULL */
-    int usage; /* train_run's: not 0 where the options are wrong, which has been said */
+    bool              begun;          /* the folder is locked by this run and does not contain a model yet */
+    void (*on)(void *training, const tn_fit_event *e); /* called after the record's listener; may be NULL */
+    int usage; /* set by train_run: the exit code if the options are wrong, which has been reported; else 0 */
 } training;
 
-/* What is particular, in the order in which it is called. False or NULL: an error stands. */
+/* The functions of one kind, in the order of their calls. False or NULL: an error is set. */
 struct train_kind {
     const char *title;         /* of the report */
-    int         seldom;        /* steps between two checkpoints of a long run */
-    double      minutes;       /* how long a run is that is not told */
-    int (*check)(training *t); /* before anything is made: puts the size's numbers in; 0, or program_usage */
-    bool (*look)(training *t); /* are the texts as they must be? or NULL */
-    tn_tokenizer *(*tokenizer)(training *t, progress *bar); /* a new one from the texts; NULL: there is none */
-    bool (*open)(training *t);                              /* the texts as batches */
-    void *(*make)(training *t);                             /* a fresh model; the generator has been seeded */
-    void (*say)(training *t);                               /* about the texts, on standard error */
-    void (*describe)(const training *t, tn_json_writer *w); /* what the run is besides: to resume, the same */
-    bool (*save)(training *t, tn_fit_why why);              /* into the folder */
+    int         seldom;        /* maximum number of steps between two checkpoints */
+    double      minutes;       /* default duration of a run */
+    int (*check)(training *t); /* before anything is created: sets the size's values; returns 0 or program_usage */
+    bool (*look)(training *t); /* reads and checks the texts; may be NULL */
+    tn_tokenizer *(*tokenizer)(training *t, progress *bar); /* trains one on the texts; member NULL: no tokenizer */
+    bool (*open)(training *t);                              /* prepares the batches */
+    void *(*make)(training *t);                             /* creates the model; the generator has been seeded */
+    void (*say)(training *t);                               /* prints a description of the texts to standard error */
+    void (*describe)(const training *t, tn_json_writer *w); /* puts the kind's options, which --resume must repeat */
+    bool (*save)(training *t, tn_fit_why why);              /* saves the model in the folder */
     void (*close)(training *t);
 };
 
-int           train_main(training *t);      /* the command: the exit code */
-tn_fit_result train_run(training *t);       /* net and tokens stay, until train_free; TN_FIT_FAILED if it went wrong */
-tn_fit_result train_run_ranks(training *t); /* train_run with --ranks; behind it only ranks_first() speaks */
+int           train_main(training *t); /* runs the command; returns the exit code */
+tn_fit_result train_run(training *t);  /* net and tokens are valid until train_free; TN_FIT_FAILED after an error */
+tn_fit_result train_run_ranks(training *t); /* train_run with --ranks; afterwards only ranks_first() prints */
 void          train_free(training *t);
-void train_stopped(const tn_fit_result *r, const char *again); /* says where, and what goes on, if not --quiet */
+void train_stopped(const tn_fit_result *r, const char *again); /* reports step and resume command, if not --quiet */
 
-/* For check: numbers of the size in the place of those that were not asked for, and whether they go together. */
+/* For check: sets the sizes that were not given, and checks that heads divide dim. Returns 0 or program_usage. */
 int train_shape(training *t, int64_t layers, int64_t heads, int64_t dim);
 
 #endif

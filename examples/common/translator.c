@@ -1,4 +1,4 @@
-/* translator.c — lines through a translator, near lengths together, and how good its translations are. */
+/* translator.c — translates lines in batches of similar length, and computes BLEU. */
 #include "translator.h"
 #include "stop.h"
 
@@ -9,7 +9,7 @@
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    int64_t line, n; /* which, and its pieces */
+    int64_t line, n; /* index of the line; its number of tokens */
 } place;
 static int by_length(const void *a, const void *b)
 {
@@ -17,7 +17,7 @@ static int by_length(const void *a, const void *b)
     return x->n != y->n ? (x->n > y->n) - (x->n < y->n) : (x->line > y->line) - (x->line < y->line);
 }
 
-/* The pieces of a line, at most so many. */
+/* Encodes a line, cut to the model's positions. */
 static tn_status encoded(const translator *m, tn_encoding *e, tn_text line)
 {
     const int64_t most = m->net->config.positions - 1;
@@ -31,7 +31,7 @@ static bool is_blank(tn_text line)
     return true;
 }
 
-/* How long it is, and what is wrong with it. */
+/* Counts the tokens of a line in *n (0: blank), and its faults in f, which may be NULL. */
 static bool looked_at(const translator *m, tn_encoding *e, tn_text line, int64_t number, faults *f, int64_t *n)
 {
     *n = 0;
@@ -51,7 +51,7 @@ static bool translate_some(const translator *m, const manner *how, int64_t n, co
     const int64_t width = which[n - 1].n + 1, room = c->kind == TN_SEQ2SEQ_TRANSFORMER ? c->positions : 1 << 20;
     int64_t       length = how->most ? how->most : 2 * width + 20;
     if (length > room) length = room;
-    /* A line's own limit, not its batch's: or a translation would depend on its neighbours. */
+    /* The limit depends on the line, not on its batch, so that a translation does not depend on its neighbours. */
     tn_tensor *limits = tn_empty_of(TN_I64, TN_SHAPE(n));
     for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
         const int64_t own = how->most ? length : 2 * (which[i].n + 1) + 20;
@@ -108,7 +108,7 @@ bool translate_lines(const translator *m, const manner *how, int64_t n, const tn
     return tn_error() == TN_OK;
 }
 
-/* ---- how good ---------------------------------------------------------------------------------------------------- */
+/* ---- BLEU -------------------------------------------------------------------------------------------------------- */
 
 bool judge_open(judge *j, tn_tokenizer *t, const char *source, const char *target, int64_t most)
 {
@@ -121,7 +121,7 @@ void judge_close(judge *j)
     *j = (judge){.source = NULL};
 }
 
-/* Some lines at a time, so that Ctrl-C is not kept waiting. */
+/* Translates SOME lines at a time and checks for Ctrl-C in between. */
 double judge_bleu(void *net, void *user)
 {
     enum { SOME = 256 };

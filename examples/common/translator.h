@@ -1,10 +1,10 @@
-/* translator.h — a translator of `translate train`, with its tokenizer: lines through it, and BLEU. */
+/* translator.h — a model of `translate train` with its tokenizer: translates lines, and computes BLEU. */
 #ifndef TENON_EXAMPLES_COMMON_TRANSLATOR_H
 #define TENON_EXAMPLES_COMMON_TRANSLATOR_H
 
 #include "options.h"
 
-/* Pieces of bytes, so that a text comes back as it was; and these four in front of a new model's. */
+/* The special tokens of a new model; the other tokens are byte-level, so that decoding restores any text. */
 enum { PADDING = 0, UNKNOWN = 1, BEGIN = 2, END = 3 };
 
 typedef struct {
@@ -12,33 +12,35 @@ typedef struct {
     tn_tokenizer *tokens;
 } translator;
 
-/* What was wrong with lines, so that it can be said once for all of them. */
+/* Counts of faulty lines, so that each fault is reported once for all lines. */
 typedef struct {
-    int64_t before;         /* lines that came before these */
-    int64_t cut, first_cut; /* longer than the model's positions: how many lines, and the first one's number, from 1 */
-    int64_t broken, first_break; /* the same for what is not UTF-8 */
+    int64_t before;              /* lines of earlier calls */
+    int64_t cut, first_cut;      /* lines longer than the model's positions: their count; the first one, from 1 */
+    int64_t broken, first_break; /* lines of invalid UTF-8: their count; the first one, from 1 */
 } faults;
 
-/* Translates n lines, near lengths together; line i has best texts from to[i · best] on, best first (empty strings to
- * begin with), and their scores if scores is not NULL. What holds nothing but blanks stays empty. */
+/* Translates n lines, in batches of similar length. Appends the translations of line i, best first, to the strings
+ * to[i · best], ..., and sets their scores, if scores is not NULL. A blank line has an empty translation. */
 typedef struct {
-    int64_t beams, best, batch, most; /* batch: lines at once; most: pieces of a translation */
+    int64_t beams, best, batch, most; /* batch: lines per batch; most: tokens of a translation, 0: by its length */
     double  length_penalty;
     faults *found; /* may be NULL */
 } manner;
 bool translate_lines(const translator *m, const manner *how, int64_t n, const tn_text *lines, tn_string *to,
                      double *scores);
 
-/* ---- how good ---------------------------------------------------------------------------------------------------- */
+/* ---- BLEU -------------------------------------------------------------------------------------------------------- */
 
-/* BLEU of greedy translations of one file beside another, as `translate run --beam 1` and `translate score` have it. */
+/* BLEU of greedy translations of the source file against the target file: the same value as `translate run --beam 1`
+ * and `translate score` compute. */
 typedef struct {
     tn_tokenizer *tokens;
     tn_lines     *source, *target;
     int64_t       most;
 } judge;
-bool   judge_open(judge *j, tn_tokenizer *t, const char *source, const char *target, int64_t most); /* lines; 0: all */
+bool   judge_open(judge *j, tn_tokenizer *t, const char *source, const char *target,
+                  int64_t most); /* most: lines; 0: all */
 void   judge_close(judge *j);
-double judge_bleu(void *net, void *judge); /* a tn_fit_score; breaks off if the program is to stop */
+double judge_bleu(void *net, void *judge); /* a tn_fit_score; NaN if a signal stops the program */
 
 #endif

@@ -1,4 +1,4 @@
-/* words.c — the words of the small world; what is done with them is in world.c. */
+/* words.c — the words of the small world's grammar, which is in world.c. */
 #include "words.h"
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))

@@ -1,4 +1,4 @@
-/* world.c — the grammar of the small world: sentences, documents, and probes of what was learned from them. */
+/* world.c — the grammar of the small world: generates sentences, documents, and probes of a model. */
 #include "world.h"
 #include "words.h"
 
@@ -12,16 +12,16 @@ const char *const world_kind_name[WORLD_KINDS] = {"agreement", "pronoun", "sense
 
 typedef struct {
     tn_generator g;
-    bool         held;       /* make what is held out, or what is not */
-    double       bits;       /* of the choices that can be seen in the text */
-    double       adjectives; /* the same, if these are said */
-    bool         named, kin; /* the document has said of whom it speaks */
+    bool         held;       /* use only held-out combinations, or only the others */
+    double       bits;       /* information of the choices that the text shows */
+    double       adjectives; /* bits of the adjectives, if they appear */
+    bool         named, kin; /* the document has named its person, its relative */
 } maker;
 
 static int         below(maker *m, int n) { return (int)tn_random_below(&m->g, n); }
 static bool        chance(maker *m, double p) { return tn_random_double(&m->g) < p; }
 static const char *one_of(maker *m, int n, const char *const *of) { return of[below(m, n)]; }
-/* A choice can be seen: one of n that were equally likely; or one of probability p. */
+/* Add the bits of a choice that the text shows: one of n equally likely ones; one of probability p. */
 static void seen_of(maker *m, double n) { m->bits += log2(n); }
 static void seen(maker *m, double p) { m->bits -= log2(p); }
 static void seen_whether(maker *m, double p, bool is) { seen(m, is ? p : 1 - p); }
@@ -38,7 +38,7 @@ static void seen_kin(maker *m)
 #define ONE(m, words) one_of(m, (int)(sizeof(words) / sizeof *(words)), words)
 static const char *form(noun n, bool many) { return many ? n.many : n.one; }
 
-/* One in eight combinations is held out, whatever the seed. */
+/* One in eight combinations is held out, independent of the seed. */
 static bool held(int kind, int a, int b)
 {
     uint32_t h = (uint32_t)kind * 2654435761u ^ (uint32_t)a * 2246822519u ^ (uint32_t)b * 3266489917u;
@@ -46,14 +46,14 @@ static bool held(int kind, int a, int b)
     return h % 8 == 0;
 }
 
-/* Two words, of na and nb, that may stand together here. */
+/* Draws two words, of na and nb, whose combination is held out if m->held, else not. */
 static void pair(maker *m, int kind, int na, int nb, int *a, int *b)
 {
     do *a = below(m, na), *b = below(m, nb);
     while (held(kind, *a, *b) != m->held);
 }
 
-/* How many such pairs there are. */
+/* The number of such combinations. */
 static double pairs(const maker *m, int kind, int na, int nb, bool different)
 {
     int n = 0;
@@ -71,7 +71,7 @@ TN_PRINTF(2, 3) static void say(char *to, const char *fmt, ...)
     to[0] = (char)toupper((unsigned char)to[0]);
 }
 
-/* The word that decides a case: itself, or in a probe [MASK], with what is right and what is wrong in its place. */
+/* The word that decides a case. In a probe returns [MASK], and records the right word and the wrong ones. */
 static const char *hide(world_probe *p, const char *word, int nwrong, const char *const *wrong)
 {
     if (!p) return word;
@@ -83,7 +83,7 @@ static const char *hide(world_probe *p, const char *word, int nwrong, const char
 
 /* ---- the three cases --------------------------------------------------------------------------------------------- */
 
-/* "The keys to the cabinet are on the table": one or two nouns of the other number stand between. */
+/* "The keys to the cabinet are on the table": nouns of the other number come between subject and verb. */
 static void agreement(maker *m, const topic *t, char *to, world_probe *p)
 {
     const bool  many = chance(m, 0.5), far = p || chance(m, 0.7), past = chance(m, 0.4);
@@ -101,7 +101,7 @@ static void agreement(maker *m, const topic *t, char *to, world_probe *p)
         seen_of(m, 4 * 6 * 3);
         snprintf(between, sizeof between, "%s the %s in the %s", ONE(m, prepositions), other, ONE(m, t->places));
     } else if (chance(m, 0.25)) {
-        seen(m, 0.75 * 0.25 * (alive ? 1 : 8)); /* not alive: the second word of the pair is not there */
+        seen(m, 0.75 * 0.25 * (alive ? 1 : 8)); /* if not alive, the second word of the pair is not used */
         snprintf(between, sizeof between, "that %s the %s", alive ? "found" : "belonged to",
                  alive         ? other
                  : far != many ? "kings"
@@ -126,7 +126,7 @@ static void agreement(maker *m, const topic *t, char *to, world_probe *p)
     else seen_of(m, 8), say(to, "the %s %s %s %s.", subject, between, is, alive ? ONE(m, feelings) : ONE(m, states));
 }
 
-/* "The girl carried the box because it was heavy", or: because she was strong. */
+/* "The girl carried the box because it was heavy", or "because she was strong". */
 static void pronoun(maker *m, const topic *t, char *to, world_probe *p)
 {
     static const char *const pronouns[] = {"he", "she", "it"};
@@ -139,7 +139,7 @@ static void pronoun(maker *m, const topic *t, char *to, world_probe *p)
     const char   *verb = any ? ONE(m, verbs) : ONE(m, t->verbs);
     const char   *why = thing ? ONE(m, states) : ONE(m, feelings), *thing_name = form(t->things[b], many);
     const char   *subject = animal ? form(animals[a % 8], many) : many ? who->many : who->one;
-    seen_whether(m, 0.2, animal), seen_whether(m, 0.3, many), seen_of(m, 8); /* and one of eight reasons */
+    seen_whether(m, 0.2, animal), seen_whether(m, 0.3, many), seen_of(m, 8); /* 8: the reasons */
     if (animal) seen_of(m, 8 * 2 * 3);
     else seen_of(m, 2 * pairs(m, 2, npeople, 8, false) * (any ? 2 * 6 : 2 * 2));
     if (animal) verb = chance(m, 0.5) ? "crossed" : "left", thing_name = ONE(m, t->places), why = ONE(m, feelings);
@@ -147,8 +147,8 @@ static void pronoun(maker *m, const topic *t, char *to, world_probe *p)
         animal && many ? "were" : was, why);
 }
 
-/* "The old ship sails to the island", and: "The merchants ship wool to the island"; said by whom and where the document
- * is about, so that it belongs there. */
+/* "The old ship sails to the island", or "The merchants ship wool to the island", and who says it where, so that the
+ * sentence belongs to its document. */
 static void sense(maker *m, const topic *t, const named *who, char *to, world_probe *p)
 {
     const ambiguous *w = &senses[below(m, nsenses)];
@@ -196,7 +196,7 @@ static void story(maker *m, const topic *t, const named *who, const person *kin,
     described(m, adjectives, sizeof adjectives);
     const int kind = below(m, 7);
     seen_of(m, 7);
-    if (kind != 2 && kind != 3 && kind != 5) { /* the subject is said: the name, or he or she */
+    if (kind != 2 && kind != 3 && kind != 5) { /* the sentence has the subject: the name, or he or she */
         if (!first) seen_of(m, 2);
         if (called) seen_name(m);
     }
@@ -242,7 +242,7 @@ size_t world_document(uint64_t seed, uint64_t number, char text[WORLD_DOCUMENT],
     const person *kin = &people[npeople - nkin + below(&m, nkin)];
     const int     sentences = 6 + below(&m, 6);
     size_t        at = 0;
-    seen_of(&m, ntopics * 6); /* and the number of sentences */
+    seen_of(&m, ntopics * 6); /* 6: the number of sentences */
     for (int i = 0; i < sentences; i++) {
         char      s[WORLD_SENTENCE];
         const int kind = i ? below(&m, 12) : 11;

@@ -1,10 +1,10 @@
-/* world.h — a small world of English: a grammar whose sentences hold what a masked language model is to learn, so that
- * what it learned can be measured. A number agrees with its subject across nouns of the other number, a pronoun with
- * its antecedent, a word with two senses takes the one its neighbours leave it, adjectives keep their order, and the
- * sentences of a document speak of the same people and things.
+/* world.h — a small world in English: a grammar that generates text with regularities that a masked language model can
+ * learn, and probes that measure them. A verb agrees with its subject across nouns of the other number, a pronoun
+ * agrees with its antecedent, the neighbours of a word with two senses determine its sense, adjectives have a fixed
+ * order, and all sentences of a document are about the same people and things.
  *
- * One in eight combinations of the words that decide such a case is held out: it is never in a document, only in
- * probes. The same seed gives the same text on every machine. */
+ * One in eight combinations of the words that decide a case is held out: it appears only in probes, never in documents.
+ * A seed gives the same text on every machine. */
 #ifndef TENON_EXAMPLES_COMMON_WORLD_H
 #define TENON_EXAMPLES_COMMON_WORLD_H
 
@@ -13,18 +13,20 @@
 
 enum { WORLD_DOCUMENT = 4096, WORLD_SENTENCE = 256, WORLD_CHOICES = 8 };
 
-/* The document of that number: a sentence a line, no empty line. Returns its bytes. bits, if it is not NULL: what the
- * choices that its text shows amount to, -log2 of their probability. A model that knew the grammar, and all that can be
- * known from the text so far, would need so many on average, or a few less: rarely, two ways lead to one text. */
+/* Generates the document with this number: one sentence per line, no empty line. Returns its bytes. *bits, if not NULL,
+ * receives the information of the choices that the text shows, -log2 of their probability: what a model that knows the
+ * grammar and uses the text before each word needs on average. It needs a little less, because rarely two sequences of
+ * choices give the same text. */
 size_t world_document(uint64_t seed, uint64_t number, char text[WORLD_DOCUMENT], double *bits);
-/* Documents first … first + n - 1, with an empty line between them. */
+/* Writes documents first to first + n - 1, separated by empty lines. */
 bool world_write(FILE *f, uint64_t seed, uint64_t first, int64_t n);
-bool world_save(const char *path, uint64_t first, int64_t n); /* of seed 1; false: raised */
+bool world_save(const char *path, uint64_t first, int64_t n); /* seed 1; false: raised */
 
 typedef enum { WORLD_AGREEMENT, WORLD_PRONOUN, WORLD_SENSE, WORLD_KINDS } world_kind;
 extern const char *const world_kind_name[WORLD_KINDS];
 
-/* A held-out sentence with one word hidden. The model is right if a word of `right` is likelier than every `wrong`. */
+/* A held-out sentence with one masked word. A model is right if a word of `right` is more likely than every word of
+ * `wrong`. */
 typedef struct {
     world_kind  kind;
     char        text[WORLD_SENTENCE]; /* "The keys to the cabinet [MASK] on the table." */

@@ -1,19 +1,19 @@
-/* writer.c — numbers become text as they come, and a text that goes on and on. */
+/* writer.c — see writer.h. */
 #include "writer.h"
 
 #include "files.h"
 
 #include <string.h>
 
-/* ---- what may be shown ------------------------------------------------------------------------------------------- */
+/* ---- the stream -------------------------------------------------------------------------------------------------- */
 
 static bool ends_within_character(const tn_string *s)
 {
     return s->bytes >= 3 && !memcmp(s->at + s->bytes - 3, "\xef\xbf\xbd", 3);
 }
 
-/* The bytes at the end of a text that may be the beginning of a stop word; all of it where one is complete: then
- * *found is where it begins. */
+/* The number of bytes at the end of the text that may be the start of a stop word. If the text contains a stop word,
+ * *found points to its start; else NULL. */
 static size_t held_back(const stream *s, const char **found)
 {
     size_t most = 0;
@@ -36,7 +36,7 @@ static bool show(stream *s, size_t bytes)
     return true;
 }
 
-/* Of its last numbers, as far as they are needed: a piece's text may depend on those before it. */
+/* Decodes the last tokens together, because the text of a token may depend on those before it. */
 bool stream_add(stream *s, int32_t id, bool shown)
 {
     enum { MOST = 64, KEPT = 8 };
@@ -47,7 +47,7 @@ bool stream_add(stream *s, int32_t id, bool shown)
         if (shown && text.bytes > s->known)
             tn_string_add(&s->text, (tn_text){text.at + s->known, text.bytes - s->known});
         s->known = text.bytes;
-        if (s->ids.n >= MOST) { /* the text of those that stay is known, too */
+        if (s->ids.n >= MOST) { /* keep only the last tokens and the size of their text */
             memmove(s->ids.at, s->ids.at + s->ids.n - KEPT, KEPT * sizeof *s->ids.at), s->ids.n = KEPT;
             text.bytes = 0;
             tn_tokenizer_decode(s->tokens, s->ids.at, s->ids.n, &text, .keep_spaces = true);
@@ -96,7 +96,7 @@ bool writer_open(writer *w, const model *m, const manner *how)
     w->first = model_first(m);
     w->last = tn_tokenizer_special(m->tokens).last;
     if (how->sinks) w->room = INT32_MAX;
-    if (w->first >= 0) tn_ids_add(&w->text, w->first); /* LLaMA's texts begin with <s> */
+    if (w->first >= 0) tn_ids_add(&w->text, w->first); /* LLaMA's texts start with <s> */
     return tn_error() == TN_OK;
 }
 
@@ -132,7 +132,7 @@ static bool heard(int64_t row, int64_t word, void *user)
 {
     writer *w = user;
     (void)row;
-    if (word == w->first) return false; /* another text would begin: llama2.c's models have no other end */
+    if (word == w->first) return false; /* a new text starts: llama2.c's models have no other end token */
     for (int64_t i = 0; i < w->m->all.ends.n; i++)
         if (word == w->m->all.ends.at[i]) return false;
     return tn_ids_add(&w->text, (int32_t)word) == TN_OK && stream_add(&w->out, (int32_t)word, true);
@@ -143,13 +143,13 @@ static tn_decoding *decoding_of(writer *w)
     const manner *how = w->manner;
     if (how->sinks) return tn_lm_rolling(w->m->net, 1, w->m->about.positions, how->sinks);
     if (!how->draft) return tn_lm_decoding(w->m->net, 1, w->room);
-    const tn_drafted before = w->drafted; /* counts go on */
+    const tn_drafted before = w->drafted; /* keep counting */
     tn_decoding     *d = tn_drafted_decoding(w->m->net, how->draft->net, w->room, how->ahead, &w->drafted);
     if (before.plain > 0) w->drafted = before;
     return d;
 }
 
-/* The decoding is full, or there is none: a new one, which reads the text, or its last half. */
+/* Replaces the decoding, which is full or NULL, with a new one, and cuts a text that is too long to its last half. */
 static bool begin_anew(writer *w)
 {
     tn_decoding_free(w->decoding);
@@ -162,7 +162,7 @@ static bool begin_anew(writer *w)
     return w->decoding != NULL;
 }
 
-/* As much as fits; false: that was the end. */
+/* Generates up to *left tokens, as many as fit in the decoding. False: the text is complete, or an error is set. */
 static bool write_some(writer *w, int64_t *left)
 {
     const tn_scope   s = tn_scope_begin();
@@ -178,7 +178,7 @@ static bool write_some(writer *w, int64_t *left)
     const int64_t      made = w->text.n - begin;
     w->seconds += seconds_now() - began;
     const bool ended = made < a.most && !w->out.stopped;
-    if (g.tokens) w->read = ended ? w->text.n : w->text.n - 1; /* what came last has not been read by the model */
+    if (g.tokens) w->read = ended ? w->text.n : w->text.n - 1; /* the model has not read the last token yet */
     *left -= made;
     tn_scope_end(s);
     return tn_error() == TN_OK && !w->out.stopped && made == a.most;

@@ -1,6 +1,6 @@
 /* train.c — elmo train: the part of a training that is specific to ELMo and skip-thought; the rest is in
- * common/train.c. Each line is a sentence of words separated by blanks. A step takes some lines at random, an epoch each
- * line once. Skip-thought learns to generate the lines before and after a line. */
+ * common/train.c. Each line is a sentence of words separated by blanks. A step takes some lines at random, an epoch
+ * each line once. Skip-thought learns to generate the lines before and after a line. */
 #include "../common/checksum.h"
 #include "elmo.h"
 
@@ -195,7 +195,7 @@ static int check(training *t)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         if (strcmp(t->asked.size, sizes[i].name) != 0) continue;
         if (!g->hidden) g->hidden = t->asked.dim ? 4 * t->asked.dim : sizes[i].hidden;
-        if (t->asked.layers && t->asked.layers != 2) return program_usage("--layers must be 2, the number of layers of ELMo");
+        if (t->asked.layers && t->asked.layers != 2) return program_usage("--layers must be 2 for ELMo");
         return train_shape(t, 2, 1, sizes[i].dim);
     }
     return program_usage("unknown --size %s", t->asked.size);
