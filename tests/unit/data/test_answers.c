@@ -1,4 +1,4 @@
-/* test_answers.c — answers as SQuAD's scripts judge them, beside what tests/golden/answers.py says of a thousand. */
+/* test_answers.c — scores of answers by SQuAD's rules, compared with a thousand results of tests/golden/answers.py. */
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
@@ -63,7 +63,7 @@ START_TEST(thresholds_as_the_script_finds_them)
 }
 END_TEST
 
-/* What is returned is what the threshold gives, also where the scores are differences, and below 0. */
+/* The returned mean is the one the threshold achieves, also for scores that are differences and for negative ones. */
 START_TEST(thresholds_keep_their_word)
 {
     enum { N = 6 };
@@ -77,7 +77,7 @@ START_TEST(thresholds_keep_their_word)
             value[i] = answerable[i] && !empty[i] ? floor(3 * tn_random_double(&g)) / 2 : 0;
         }
         const double best = tn_squad_threshold(N, none, value, empty, answerable, &at);
-        for (int k = -1; k <= N; k++) { /* with the threshold found, and with each that tells the scores apart */
+        for (int k = -1; k <= N; k++) { /* with the threshold found, and with each that separates the scores */
             const double level = k < 0 ? at : k < N ? none[k] : -100;
             double       sum = 0;
             for (int i = 0; i < N; i++)
@@ -93,7 +93,7 @@ END_TEST
 START_TEST(what_is_no_answer)
 {
     tn_squad      s = {.v2 = true}, one = {.v2 = false};
-    const tn_text right = tn_text_of("a"); /* an article alone says nothing: so there is no answer */
+    const tn_text right = tn_text_of("a"); /* an article alone is empty: no answer */
     ck_assert_int_eq(tn_squad_add(&s, tn_text_of(""), 0, NULL), TN_OK);
     ck_assert(s.last_exact && s.last == 1);
     ck_assert_int_eq(tn_squad_add(&s, tn_text_of("the"), 1, &right), TN_OK);

@@ -1,7 +1,6 @@
-/* test_bombs.c — small files that ask for much, and large ones that are made to be slow: they are read or refused in
- * time that grows as their size does, and with little more memory than they have bytes themselves.
- *
- * TENON_TEST_EXHAUSTIVE=1: with 100 MB each, in place of 1. */
+/* test_bombs.c — small files that claim large sizes, and large files made to be slow: they are read or rejected in time
+ * proportional to their size, and with little more memory than their bytes. TENON_TEST_EXHAUSTIVE=1: with 100 MB each
+ * instead of 1. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 
@@ -12,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Fills n bytes, an odd number of them; what is left of them stays 'a'. */
+/* Fills n bytes, an odd number; a remainder stays 'a'. */
 typedef void (*maker)(char *to, size_t n);
 
 static void repeat(char *to, size_t n, const char *unit)
@@ -41,7 +40,7 @@ static void keys(char *to, size_t n)
     for (int i = 0; at + 40 < n; i++) at += (size_t)snprintf(to + at, n - at, "%c\"%d\":0", i ? ',' : '{', i);
     memset(to + at, ' ', n - at), to[n - 1] = '}';
 }
-/* As a header of safetensors: its length in 8 bytes, then tensors of no elements. */
+/* Makes a safetensors header: its length in 8 bytes, then tensors without elements. */
 static void tensors(char *to, size_t n)
 {
     size_t at = 8;
@@ -54,7 +53,7 @@ static void tensors(char *to, size_t n)
 static void letters(char *to, size_t n) { memset(to, 'a', n); }
 static void marks(char *to, size_t n)
 {
-    repeat(to, n, "\xcc\x81\xcc\xa3"); /* two accents that change places */
+    repeat(to, n, "\xcc\x81\xcc\xa3"); /* two accents that are reordered */
     *to = 'a';
 }
 static void lines(char *to, size_t n)
@@ -65,7 +64,7 @@ static void lines(char *to, size_t n)
 }
 static void words(char *to, size_t n) { repeat(to, n, "ab ba "); }
 
-/* What reads them. An error is one of the file, not of memory. */
+/* The readers. An error must be about the file, not about memory. */
 static void json(const char *text, size_t n) { tn_json_free(tn_json_parse(text, n)); }
 static void safetensors(const char *text, size_t n) { tn_safetensors_close(tn_safetensors_read(text, n)); }
 static void npy(const char *text, size_t n) { tn_npy_read(text, n); }
@@ -100,7 +99,7 @@ static const struct {
     const char *name;
     maker       make;
     void (*read)(const char *text, size_t n);
-    double memory; /* at most so many times its bytes, and 64 MiB */
+    double memory; /* memory: at most this multiple of its bytes, plus 64 MiB */
 } bombs[] = {
     {"json: open arrays", open_arrays, json, 1},
     {"json: one string", one_string, json, 4},
@@ -164,7 +163,7 @@ int main(void)
     Suite *s = suite_create("bombs");
     TCase *c = tn_tcase(s, "bombs");
     tcase_set_timeout(c, 300);
-    tcase_add_checked_fixture(c, tn_faulty_files_begin, tn_faulty_files_end); /* without the wait for the disk */
+    tcase_add_checked_fixture(c, tn_faulty_files_begin, tn_faulty_files_end); /* without waiting for the disk */
     tcase_add_loop_test(c, take_time_as_their_size, 0, BOMBS);
     return tn_check_main(s);
 }

@@ -1,5 +1,5 @@
-/* test_corpus.c — texts as batches for a masked language model: the cache, sentences, examples, masks, positions; files
- * that are damaged or no text, no memory, no disk. */
+/* test_corpus.c — batches for a masked language model: the cache, sentences, examples, masks, positions; damaged files,
+ * files that are not text, failing memory and disk. */
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
@@ -39,7 +39,7 @@ static tn_corpus *open_corpus(int n, const char *const *files, uint64_t sum, boo
                           .encoder_sum = sum, .vocabulary = VOCABULARY, .by_rule = by_rule);
 }
 
-/* Documents whose words tell where they stand: word 0 … 249 in a circle through the whole text. */
+/* Documents whose words give their position: word 0 … 249 repeated through the whole text. */
 static const char *story(const char *name, int documents)
 {
     char *text = calloc(1, (size_t)documents * 6000), *p = text;
@@ -115,7 +115,7 @@ START_TEST(damage_is_seen)
         bytes[at] ^= 0x10;
         ck_assert_int_eq(tn_file_write(cache, bytes, (size_t)n), TN_OK);
         c = open_corpus(1, files, 1, false);
-        if (at < 8) { /* not a cache at all: perhaps a file that somebody needs */
+        if (at < 8) { /* not a cache: perhaps a user's file */
             ck_assert(!c && tn_error() == TN_EINVAL && strstr(tn_error_message(), "that is no cache"));
             tn_clear_error();
             bytes[at] ^= 0x10;
@@ -141,7 +141,8 @@ START_TEST(sentences_by_rule)
     const char *files[] = {file("a",
                                 "w1 w2. w3 Mr. W. A. w4 met Dr. w5? \"W6 w6?\" Now w7 e.g. w8 is 3.5 w9\nw10 goes\non. "
                                 "Yes.\n\nw11 ... W12 w12.) «Été» w13\n")};
-    /* no end before lower case and abbreviations; "Now" has a w, which is token 0; "Yes." has none: no sentence */
+    /* no end before lower case or after abbreviations; "Now" has a w, which is token 0; "Yes." has no token: no
+     * sentence */
     static const char wanted[] = "1 2 3 4 5 . 6 . 0 7 8 9 10 . 11 . 12 . 13 . ";
     tn_corpus        *c = open_corpus(1, files, 1, true);
     ck_assert_msg(c && tn_corpus_documents(c) == 2, "%s", tn_error_message());
@@ -156,7 +157,7 @@ START_TEST(sentences_by_rule)
     ck_assert_str_eq(text, wanted);
     tn_ids_free(&ids);
     tn_corpus_close(c);
-    /* a text without an end is cut, and not read into memory */
+    /* an endless text is cut, not read into memory */
     char *endless = malloc(400001);
     for (int i = 0; i < 400000; i++) endless[i] = "w7 "[i % 3];
     endless[400000] = 0;
@@ -199,7 +200,7 @@ START_TEST(refuses)
     refused(open_corpus(1, files, 1, false), TN_EIO, "nowhere': cannot open: no such file");
     refused(open_corpus(0, files, 1, false), TN_EINVAL, "no files were given");
     FILE *f = fopen(cache, "rb");
-    ck_assert_ptr_null(f); /* nothing half-made is left */
+    ck_assert_ptr_null(f); /* no partial file is left */
 }
 END_TEST
 
@@ -224,11 +225,11 @@ static tn_mlm_config plain(void)
 }
 
 typedef struct {
-    int64_t masked, changed[3], tokens, ordinary; /* changed: into mask, into another, not */
+    int64_t masked, changed[3], tokens, ordinary; /* replaced by mask, by another token, unchanged */
     int64_t seen[250], rows, random_next, by_chance;
 } counts;
 
-/* The row with its masked tokens put back; checks what must hold of every batch. */
+/* Restores the masked tokens of a row; checks the invariants of every batch. */
 static void check_batch(const tn_mlm_batch *b, const tn_mlm_config *config, counts *k)
 {
     int64_t  R = tn_size(b->ids, 0), T = tn_size(b->ids, 1), M = tn_size(b->masked_at, 0), tokens = 0;
@@ -243,7 +244,7 @@ static void check_batch(const tn_mlm_batch *b, const tn_mlm_config *config, coun
     for (int64_t i = 0; i < M; i++) {
         int64_t at = tn_get_i64(b->masked_at, i), was = tn_get_i64(b->masked_ids, i);
         ck_assert(at > last && at < R * T && was >= WORDS && was < WORDS + 250);
-        ck_assert(ids[at] == MASK || ids[at] >= WORDS); /* never a special one instead */
+        ck_assert(ids[at] == MASK || ids[at] >= WORDS); /* never replaced by a special token */
         k->changed[ids[at] == MASK ? 0 : ids[at] != was ? 1 : 2]++;
         ids[at] = was, last = at;
     }
@@ -259,7 +260,7 @@ static void check_batch(const tn_mlm_batch *b, const tn_mlm_config *config, coun
             if (row[i] == SEP) continue;
             ordinary++;
             k->seen[row[i] - WORDS]++;
-            if (row[i - 1] >= WORDS) ck_assert_int_eq((row[i] - row[i - 1] + 250) % 250, 1); /* the story goes on */
+            if (row[i - 1] >= WORDS) ck_assert_int_eq((row[i] - row[i - 1] + 250) % 250, 1); /* the text continues */
         }
         ck_assert_int_eq(seps, config->pairs ? 2 : 1);
         int64_t here = 0;
@@ -315,7 +316,7 @@ START_TEST(full_sentences)
         for (int i = 0; i < 3; i++) all.changed[i] += k.changed[i];
     }
     ck_assert(tn_mlm_position(b).epoch == 10);
-    /* 80/10/10 within four standard deviations; another token is by chance the same one in 250 */
+    /* 80/10/10 within four standard deviations; a random token is the original one time in 250 */
     double n = (double)all.masked, sd = 4 * 0.3 * __builtin_sqrt(n);
     ck_assert_msg(n > 5000 && __builtin_fabs((double)all.changed[0] - 0.8 * n) < 4 * 0.4 * __builtin_sqrt(n) &&
                       __builtin_fabs((double)all.changed[1] - 0.1 * n) < sd &&
@@ -367,7 +368,7 @@ START_TEST(whole_words)
         int64_t M = tn_size(x.masked_at, 0), T = tn_size(x.ids, 1);
         for (int64_t i = 0; i < M; i++) {
             int64_t at = tn_get_i64(x.masked_at, i), id = tn_get_i64(x.masked_ids, i);
-            if (id % 3 && at % T > 1) { /* inner: what stands before it is masked, too, or begins the row */
+            if (id % 3 && at % T > 1) { /* inner: the token before it is masked too, or starts the row */
                 bool before = i && tn_get_i64(x.masked_at, i - 1) == at - 1;
                 ck_assert(before || tn_get_i64(x.ids, at - 1) == CLS);
             }
@@ -382,7 +383,7 @@ START_TEST(whole_words)
 }
 END_TEST
 
-/* Two pieces of one document, in their order or not: what is in front says which. */
+/* Two segments of one document, in order or not: `next` gives the order. */
 START_TEST(order_of_pairs)
 {
     const char   *files[] = {story("a", 1)};
@@ -419,8 +420,8 @@ START_TEST(order_of_pairs)
 }
 END_TEST
 
-/* As many tokens as without spans, but more of them side by side: of spans of 1, 2 and 3 with chances of 6, 3 and 2 in
- * 11 a token in 18 / 11 is the last of its span, and by chance the next one is masked, too. */
+/* As many masked tokens as without spans, but more of them adjacent: with spans of 1, 2 and 3 of probabilities 6/11,
+ * 3/11 and 2/11, one token in 18/11 is the last of its span, and the next one may be masked at random too. */
 START_TEST(spans)
 {
     const char   *files[] = {story("a", 80)};
@@ -488,7 +489,7 @@ START_TEST(positions_resume_exactly)
             ck_assert(digest(plainly, 6) == expected);
         }
         tn_set_threads(0);
-        /* masks are drawn anew, or fixed */
+        /* masks are redrawn, or fixed */
         tn_mlm_seek(b, (tn_data_position){0, 0});
         uint64_t first = digest(b, per_epoch + 1), second = digest(b, per_epoch + 1);
         ck_assert(first != second);
@@ -550,7 +551,7 @@ static void no_memory_with(int ahead, bool pairs)
             for (int k = 0; b && k < 3; k++) {
                 tn_mlm_batch x;
                 while (!tn_mlm_next(b, &x) && tn_error() == TN_ENOMEM)
-                    tn_clear_error(), failures++; /* again: the same */
+                    tn_clear_error(), failures++; /* again, with the same result */
                 for (int64_t i = 0; x.ids && i < tn_numel(x.ids); i++) got = got * 31 + (uint64_t)tn_get_i64(x.ids, i);
             }
             tn_mlm_free(b);
@@ -596,7 +597,7 @@ START_TEST(no_disk)
         if (!c) {
             ck_assert_int_eq(tn_error(), TN_EIO);
             tn_clear_error();
-            /* the cache is there only if all of it is */
+            /* the cache exists only if it is complete */
             tn_corpus *whole = open_corpus(1, files, 1, false);
             ck_assert(whole && tn_corpus_sentences(whole) > 20);
             tn_corpus_close(whole);

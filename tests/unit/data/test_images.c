@@ -1,5 +1,5 @@
-/* test_images.c — images: read and written in every form, refused where they are damaged, resized, cropped and
- * normalised with the numbers of Pillow and Hugging Face's processors (tests/golden/images.py). */
+/* test_images.c — images: read and written in every format, rejected if damaged, resized, cropped and normalised with
+ * the numbers of Pillow and Hugging Face's processors (tests/golden/images.py). */
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
@@ -46,7 +46,7 @@ START_TEST(plain_and_binary)
 }
 END_TEST
 
-/* Any largest sample, to any number type. */
+/* Any maximum sample, any dtype. */
 START_TEST(samples_of_any_size)
 {
     tn_tensor *t = read_text("P2 4 1 5 0 1 2 5", 0, TN_U8);
@@ -67,7 +67,7 @@ START_TEST(channels)
 {
     const char *rgb = "P3 1 2 255 200 100 50 0 0 255";
     tn_tensor  *t = read_text(rgb, 1, TN_U8);
-    ck_assert(tn_size(t, 0) == 1 && tn_get(t, 0) == 124 && tn_get(t, 1) == 29); /* as Image.convert("L") */
+    ck_assert(tn_size(t, 0) == 1 && tn_get(t, 0) == 124 && tn_get(t, 1) == 29); /* equal to Image.convert("L") */
     t = read_text(rgb, 4, TN_U8);
     ck_assert(tn_size(t, 0) == 4 && tn_get(t, 0) == 200 && tn_get(t, 1) == 0 && tn_get(t, 6) == 255);
     t = read_text("P2 2 1 255 7 9", 3, TN_U8);
@@ -165,7 +165,7 @@ START_TEST(there_and_back)
 }
 END_TEST
 
-/* Colours of 16 bits lose the low eight, as Pillow has it; a grey is rounded: Pillow has no u8 of it. */
+/* 16-bit colours lose the low eight bits, as in Pillow; grey is rounded: Pillow has no u8 of it. */
 START_TEST(deep_png)
 {
     static const int32_t       deep[] = {0x00ff, 0x0180, 0x7f80, 0xff7f};
@@ -212,7 +212,7 @@ START_TEST(saving_refuses)
 }
 END_TEST
 
-/* A PNG that is cut off or changed at any byte gives an image or an error, and loses nothing. */
+/* A PNG that is truncated or changed at any byte gives an image or an error, and leaks nothing. */
 START_TEST(damaged_png)
 {
     if (!has_png()) {
@@ -244,7 +244,7 @@ START_TEST(damaged_png)
         }
     }
     ck_assert(tn_memory_now().live == before.live);
-    /* a chunk of 1.4 GB, and 10,000 x 10,000 pixels, are no more than promises */
+    /* the headers claim a chunk of 1.4 GB, and 10,000 x 10,000 pixels */
     memcpy(all + 33, "\x54\0\0\x17zTXt", 8);
     tn_reset_peak();
     ck_assert_ptr_null(tn_image_read(all, 60, 0, TN_U8));
@@ -321,7 +321,7 @@ START_TEST(damaged_idx)
 }
 END_TEST
 
-/* 6 bytes [2, 3] by gzip; damaged at any byte it is refused, or it is the same. */
+/* 6 bytes [2, 3] in gzip; damaged at any byte, it is rejected or unchanged. */
 START_TEST(packed_idx)
 {
     static const unsigned char packed[] = {0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03, 0x63, 0x60,
@@ -398,7 +398,7 @@ END_TEST
 
 static const char *const processors[] = {"vit", "deit", "shortest", "plain"};
 
-/* As the file says, and as the file that is written then. */
+/* As read from the file, and from the file that is then written. */
 START_TEST(ready_as_hugging_face)
 {
     const char *kind = processors[_i], *text = tn_safetensors_metadata(answers, kind), *dir = tn_test_file("processor");
@@ -418,7 +418,7 @@ START_TEST(ready_as_hugging_face)
         again = p;
         ck_assert_int_eq(tn_image_processor_save(&p, dir), TN_OK);
     }
-    /* a grey image becomes red, green and blue */
+    /* grey to red, green and blue */
     tn_tensor *one = tn_full_of(TN_U8, TN_SHAPE(1, 30, 20), 77);
     ck_assert(tn_size(tn_image_ready(one, &p), 0) == 3);
     fine();
@@ -478,7 +478,7 @@ START_TEST(crops)
     static const unsigned char six[] = {1, 2, 3, 4, 5, 6};
     tn_tensor                 *t = bytes_of(1, 2, 3, six), *y = tn_image_center_crop(t, 1, 1);
     ck_assert(tn_get(y, 0) == 2);
-    y = tn_image_center_crop(t, 5, 2); /* 2 rows in 5: the half that is more stands above */
+    y = tn_image_center_crop(t, 5, 2); /* 2 rows in 5: the larger half is above */
     ck_assert(tn_size(y, 1) == 5 && tn_get(y, 3) == 0 && tn_get(y, 4) == 1 && tn_get(y, 7) == 5 && tn_get(y, 8) == 0);
     fine();
 }
@@ -512,7 +512,7 @@ static tn_images *some_images(uint64_t seed, int64_t padding, bool flip)
     return s;
 }
 
-/* Each image of a batch is one of the images, moved by at most `padding`, perhaps mirrored, with 0 where nothing is. */
+/* Each image of a batch is one of the images, shifted by at most `padding`, possibly mirrored, and 0 elsewhere. */
 START_TEST(images_are_moved)
 {
     tn_images *s = some_images(1, 2, true);
@@ -568,7 +568,7 @@ START_TEST(images_refused)
 }
 END_TEST
 
-/* Memory that fails anywhere: an error, and nothing lost. */
+/* Any failing allocation gives an error and leaks nothing. */
 static double everything(int which)
 {
     static const char  pgm[] = "P2 5 4 9 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0";

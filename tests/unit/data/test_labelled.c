@@ -1,5 +1,4 @@
-/* test_labelled.c — labelled texts from tables, columns and JSON, what is said of lines that are none, and the features
- * and batches that they become. */
+/* test_labelled.c — labelled texts from tables, columns and JSON, errors of bad lines, and features and batches. */
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
@@ -32,7 +31,7 @@ static const char *shown(const tn_labelled *l)
     return to;
 }
 
-/* ---- what is read ------------------------------------------------------------------------------------------------ */
+/* ---- valid texts ------------------------------------------------------------------------------------------------- */
 
 static const struct {
     const char        *text;
@@ -81,7 +80,7 @@ static const struct {
     {"id,sent1,sent2,ending0,ending1,label\n1,She sat,He,ran,slept,1\n",
      {.kind = TN_LABELLED_CHOICES},
      "She sat|He ran|He slept=1;"},
-    /* a quote inside of a cell is a byte like all, and opens nothing */
+    /* a quote inside a cell is an ordinary byte */
     {"5'11\" tall,1\n6' tall,0\n\"a\"\"\",1\n3\"\" pipe,\"0\"\nb,in\"ch\n",
      {.form = "csv"},
      "5'11\" tall=1;6' tall=0;a\"=1;3\"\" pipe=0;b=in\"ch;"},
@@ -106,7 +105,7 @@ START_TEST(an_answer_knows_its_byte)
 }
 END_TEST
 
-/* ---- what is refused --------------------------------------------------------------------------------------------- */
+/* ---- rejected texts ---------------------------------------------------------------------------------------------- */
 
 static const struct {
     const char        *text;
@@ -172,7 +171,7 @@ START_TEST(bad_lines)
     ck_assert_ptr_null(read(bad[_i].text, how));
     if (bad[_i].says) ck_error(TN_EFORMAT, bad[_i].says);
     tn_clear_error();
-    how.skip = 9; /* and passed over, where that is wanted */
+    how.skip = 9; /* and skipped if requested */
     tn_labelled *l = read(bad[_i].text, how);
     fine();
     ck_assert_int_eq(tn_labelled_skipped(l, &first), 1);
@@ -229,7 +228,7 @@ START_TEST(refused)
 }
 END_TEST
 
-/* Every beginning of every good text, and each with a byte changed, is read or refused. */
+/* Every prefix of every valid text, and each text with one byte changed, is read or rejected. */
 START_TEST(pieces_of_files)
 {
     char text[1024];
@@ -336,7 +335,7 @@ START_TEST(texts_as_features)
 }
 END_TEST
 
-/* A word's first piece bears its tag; one that has no pieces is unknown; a long sentence goes on in another feature. */
+/* A word's first token has its tag; a word without tokens is unknown; a long sentence continues in another feature. */
 START_TEST(words_as_features)
 {
     tn_labelled *l =
@@ -364,7 +363,7 @@ START_TEST(words_as_features)
 }
 END_TEST
 
-/* A batch of sentences has as many pieces as .batch of them have on average, so that a word weighs the same in each. */
+/* A batch of sentences has as many tokens as .batch average ones, so that a word has the same weight in each. */
 START_TEST(sentences_by_their_pieces)
 {
     char text[1024] = "";
@@ -390,8 +389,8 @@ START_TEST(sentences_by_their_pieces)
 }
 END_TEST
 
-/* The sentences of a step are drawn together, whatever their lengths; its batches have like ones, and say of how many
- * words their loss is the mean. Nothing is left over, and each step has as many batches. */
+/* The sentences of a step are drawn together, of any lengths; its batches have similar lengths and give the number of
+ * words that their loss averages. No sentence is omitted, and each step has the same number of batches. */
 START_TEST(steps_in_parts)
 {
     char   text[8192];
@@ -435,7 +434,7 @@ START_TEST(steps_in_parts)
 }
 END_TEST
 
-/* Windows overlap, and each that shows the answer says where. */
+/* Windows overlap, and each that contains the answer gives its position. */
 START_TEST(answers_as_features)
 {
     static const char text[] =
@@ -482,7 +481,7 @@ START_TEST(choices_as_features)
 }
 END_TEST
 
-/* Where a run stood is where it goes on. */
+/* A run resumes at its position. */
 START_TEST(a_position_is_found_again)
 {
     tn_labelled *l = READ("the\tx\ncat\ty\na\tx\nhat\ty\nto\tx\n", .form = "tsv");

@@ -1,4 +1,4 @@
-/* test_metrics.c — BLEU, chrF and TER print what sacreBLEU prints (golden/metrics.json); accuracy and perplexity. */
+/* test_metrics.c — the lines of BLEU, chrF and TER equal sacreBLEU's (golden/metrics.json); accuracy and perplexity. */
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
@@ -11,7 +11,7 @@
 
 /* ---- against sacreBLEU ------------------------------------------------------------------------------------------- */
 
-enum { LINES = 12 }; /* of a case: six of BLEU, four of chrF, two of TER */
+enum { LINES = 12 }; /* lines per case: six of BLEU, four of chrF, two of TER */
 
 typedef struct {
     tn_bleu bleu[6];
@@ -72,7 +72,7 @@ START_TEST(as_sacrebleu_prints)
 }
 END_TEST
 
-/* ---- the files that sacreBLEU's own tests use, where they are ---------------------------------------------------- */
+/* ---- the files of sacreBLEU's own tests, if present -------------------------------------------------------------- */
 
 static void score_file(const char *table, const char *name, double expected, const tn_lines *refs)
 {
@@ -92,7 +92,7 @@ static void score_file(const char *table, const char *name, double expected, con
         else tn_ter_add(&ter, tn_lines_at(out, i), 1, &ref);
     }
     value = kind == 'M' ? tn_bleu_score(&bleu) : kind == 'C' ? tn_chrf_score(&chrf) : tn_ter_score(&ter);
-    /* to as many decimals as the file has: two for BLEU, three for TER, four for chrF */
+    /* with the decimals of the file: two for BLEU, three for TER, four for chrF */
     double unit = kind == 'M' ? 0.01 : kind == 'C' ? 0.01 : 0.001;
     ck_assert_msg(fabs(value - expected) <= unit / 2 + 1e-9, "%s of %s: %.6f, not %.4f", table, name, value, expected);
     tn_lines_free(out);
@@ -137,12 +137,12 @@ START_TEST(words_of_bleu)
         ck_assert_str_eq(words.at, cases[i].words);
     }
     ck_assert_int_eq(tn_bleu_words(TN_BLEU_13A, (tn_text){"a\xff\xc3 b\0c", 7}, &words), TN_OK);
-    ck_assert(words.bytes == 7 && !memcmp(words.at, "a\xff\xc3 b\0c", 7)); /* no byte is lost */
+    ck_assert(words.bytes == 7 && !memcmp(words.at, "a\xff\xc3 b\0c", 7)); /* all bytes are kept */
     tn_string_free(&words);
 }
 END_TEST
 
-/* ---- hostile lines, and no memory -------------------------------------------------------------------------------- */
+/* ---- hostile lines, and failing memory --------------------------------------------------------------------------- */
 
 START_TEST(any_bytes)
 {
@@ -205,7 +205,7 @@ START_TEST(no_memory)
         ck_assert_int_eq(tn_error(), TN_ENOMEM);
         tn_clear_error();
         ck_assert_int_eq(tn_memory_blocks(), 0);
-        /* what comes after the failure is skipped, what failed is as it was */
+        /* calls after the failure are skipped; the failed one changes nothing */
         for (int i = 0; i < 6; i++)
             ck_assert(!memcmp(&s.bleu[i], &before.bleu[i], sizeof s.bleu[i]) ||
                       !memcmp(&s.bleu[i], &expected.bleu[i], sizeof s.bleu[i]));

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A token a byte: its value. "!" is refused. */
+/* One token per byte: its value. "!" is rejected. */
 static tn_status bytes_of(void *user, tn_text line, tn_ids *to)
 {
     (void)user;
@@ -59,7 +59,7 @@ START_TEST(reads_two_files_or_one)
 }
 END_TEST
 
-/* A mark that a file begins with is no part of its first line. */
+/* A byte order mark at the start is not part of the first line. */
 #define MARK "\xef\xbb\xbf"
 START_TEST(byte_order_marks)
 {
@@ -78,7 +78,7 @@ START_TEST(byte_order_marks)
         tn_lines *l = tn_lines_load(file("l", texts[i]));
         ck_assert_int_eq(tn_lines_count(l), lines[i].n);
         ck_assert_uint_eq(tn_lines_at(l, 0).bytes, lines[i].bytes);
-        if (!i) ck_assert_uint_eq(tn_lines_at(l, 1).bytes, 4); /* further on it is text */
+        if (!i) ck_assert_uint_eq(tn_lines_at(l, 1).bytes, 4); /* elsewhere it is text */
         tn_lines_free(l);
     }
 }
@@ -173,7 +173,7 @@ START_TEST(batches_hold_every_pair_once)
         ck_assert(tn_pairs_position(b).epoch == epoch + 1 && tn_pairs_position(b).batch == 0);
     }
     ck_assert(first[0] != first[1]);                                                 /* another order */
-    ck_assert_msg(filled > all * 9 / 10, "%.3f full", (double)filled / (double)all); /* near lengths together */
+    ck_assert_msg(filled > all * 9 / 10, "%.3f full", (double)filled / (double)all); /* similar lengths together */
     ck_assert_int_lt(batches, 2 * 90);
     tn_pairs_batches_free(b);
     tn_pairs_free(p);
@@ -198,7 +198,7 @@ START_TEST(in_order_and_alone)
 }
 END_TEST
 
-/* What the next `n` batches hold, as a number. */
+/* The content of the next `n` batches as one number. */
 static uint64_t digest(tn_pairs_batches *b, int n)
 {
     uint64_t h = 7;
@@ -261,7 +261,7 @@ START_TEST(no_memory)
         tn_pairs_batches *b = p ? tn_pairs_batches_new(p, .tokens = 10) : NULL;
         tn_pairs_batch    x;
         bool              more = b && tn_pairs_next(b, &x);
-        if (b && !more) { /* the same batch comes when there is memory again */
+        if (b && !more) { /* the same batch is returned once memory is available */
             ck_assert(tn_pairs_position(b).batch == 0);
             tn_fail_memory(-1, false);
             tn_error_state aside;

@@ -1,5 +1,5 @@
-/* test_report.c — reports: well-formed, deterministic, safe whatever the texts hold; no memory. With TENON_TEST_REPORT
- * set to a path, the sample is written there, to be looked at. */
+/* test_report.c — reports: well-formed, deterministic, safe for any text; failing memory. With TENON_TEST_REPORT set to
+ * a path, writes the sample there for viewing. */
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Every tag is closed, quotes are even, and nothing but what the report writes stands in angle brackets. */
+/* Every tag is closed, quotes are balanced, and only the report's own markup is in angle brackets. */
 static void well_formed(const char *html)
 {
     char                     open[64][16];
@@ -116,7 +116,7 @@ START_TEST(whole)
     ck_assert_ptr_nonnull(strstr(html, "prefers-color-scheme:dark"));
     const char *to = getenv("TENON_TEST_REPORT");
     ck_assert_int_eq(tn_report_save(r, to ? to : tn_test_file("report.html")), TN_OK);
-    setlocale(LC_ALL, "de_DE.UTF-8"); /* changes nothing, where it is there */
+    setlocale(LC_ALL, "de_DE.UTF-8"); /* no effect where it is supported */
     tn_report *again = tn_report_new("A small BERT");
     sample(again);
     ck_assert_str_eq(tn_report_html(again, NULL), tn_report_html(r, NULL));
@@ -137,9 +137,9 @@ START_TEST(spikes_and_gaps)
     int         moves = 0;
     for (const char *p = path; *p && *p != '>'; p++) moves += *p == 'M';
     ck_assert_int_eq(moves, 3);                  /* two gaps */
-    ck_assert_ptr_nonnull(strstr(path, " 10L")); /* the spike reaches the top of the picture */
+    ck_assert_ptr_nonnull(strstr(path, " 10L")); /* the spike reaches the top of the figure */
     ck_assert_uint_lt(strlen(html), 30000);
-    /* nothing, one point, one value, no numbers at all, huge ones, and such as differ in their last digit alone */
+    /* no points, one point, one value, no numbers, huge values, and values that differ only in their last digit */
     double odd[][2] = {{0, 0},           {1e300, -1e300},  {1.51e308, 2.25}, {-1.7e308, 1.7e308},
                        {1e37, -1e37},    {NAN, INFINITY},  {1e-300, 2e-300}, {5e-324, 1e-323},
                        {1, 1 + 2.3e-16}, {1e16, 1e16 + 2}, {-5, -5}};
@@ -162,7 +162,7 @@ START_TEST(spikes_and_gaps)
         ck_assert_msg(tn_report_surface(r, "", &plane) == TN_OK, "%zu: %s", i, tn_error_message());
     }
     well_formed(html = tn_report_html(r, NULL));
-    ck_assert(!strstr(html, "922337203") && !strstr(html, "nan")); /* where there is no number, and it was drawn */
+    ck_assert(!strstr(html, "922337203") && !strstr(html, "nan")); /* no number at this point, but one was drawn */
     tn_report_free(r);
 }
 END_TEST

@@ -1,5 +1,5 @@
-/* test_report_look.c — the pictures of what is inside a model: choices without a script, ways through the layers, words
- * by their values, surfaces, and a picture as a file of its own. */
+/* test_report_look.c — figures of a model's inside: choices without a script, paths through the layers, words by value,
+ * surfaces, and a figure saved to a file. */
 #include "autograd/autograd.h"
 #include "data/data.h"
 #include "tests/common/check_main.h"
@@ -13,7 +13,7 @@ static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_messa
 
 static const char *const words[] = {"the", "</svg><script>alert(1)</script>", "it\"", "東京"};
 
-/* All of it, into one report. */
+/* Adds all of it to one report. */
 static tn_report *made(void)
 {
     static double   z[9 * 7];
@@ -49,7 +49,7 @@ START_TEST(a_page_without_a_script)
     size_t      n, m;
     const char *html = tn_report_html(r, &n), *same = tn_report_html(again, &m);
     fine();
-    ck_assert(n == m && !memcmp(html, same, n)); /* the same calls, the same bytes */
+    ck_assert(n == m && !memcmp(html, same, n)); /* the same calls produce the same bytes */
     ck_assert_int_eq(count(html, "<script"), 0);
     ck_assert_int_eq(count(html, "http"), 1); /* http-equiv */
     ck_assert_int_eq(count(html, "type=\"radio\""), 4);
@@ -91,7 +91,7 @@ static int64_t dark(const tn_tensor *t, int64_t x0, int64_t y0, int64_t x1, int6
     return n;
 }
 
-/* Each unit is two pixels each way. Rows begin at 3 letters' width, 36, and below the columns' names, 29. */
+/* Each unit is two by two pixels. Rows start after 3 letters' width, 36, and below the columns' names, 29. */
 START_TEST(a_picture_of_pixels)
 {
     static const char *const name[] = {"a", "b"};
@@ -115,7 +115,7 @@ START_TEST(a_picture_of_pixels)
     ck_assert_int_eq(tn_size(t, 2), 2 * (36 + 2 * 26 + 14));
     ck_assert(tn_item(tn_sum(tn_to(tn_ne(t, same), TN_F32))) == 0);
     const int64_t x = 2 * (36 + 12), y = 2 * (29 + 12), next = 2 * 26;
-    ck_assert_int_eq(pixel(t, x, y), 0x2563eb);        /* all of the colour, */
+    ck_assert_int_eq(pixel(t, x, y), 0x2563eb);        /* the full colour, */
     ck_assert_int_eq(pixel(t, x + next, y), 0xffffff); /* none, */
     ck_assert_int_eq(pixel(t, x, y + next), 0x92b1f5); /* a half, */
     ck_assert_int_eq(pixel(t, x + next, y + next), 0xc9d8fa);
@@ -124,7 +124,7 @@ START_TEST(a_picture_of_pixels)
 }
 END_TEST
 
-/* Whatever a report draws: nothing is passed over silently but titles, and images are refused by name. */
+/* For all that a report draws: only titles are skipped silently, and images are rejected by an error. */
 START_TEST(all_pictures_as_pixels)
 {
     tn_report        *r = made();

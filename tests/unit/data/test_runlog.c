@@ -1,4 +1,4 @@
-/* test_runlog.c — run logs: JSON lines, CSV and TensorBoard's events; resuming, torn rows, full disks, no memory. */
+/* test_runlog.c — run logs: JSON lines, CSV and TensorBoard events; resuming, torn rows, full disks, failing memory. */
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
@@ -47,7 +47,7 @@ START_TEST(rows)
     tn_runlog_put(l, -1, 0, NULL, NULL);
     ck_error(TN_EINVAL, "tn_runlog_put: steps count from 0");
     tn_runlog_close(l);
-    l = tn_runlog_open_run(both()); /* anew */
+    l = tn_runlog_open_run(both()); /* a new run */
     put(l, 1, 1, 1);
     tn_runlog_close(l);
     ck_assert(file_is(tn_test_file("log.csv"), "step,loss,lr\n1,1.0,1.0\n"));
@@ -114,7 +114,7 @@ START_TEST(what_is_no_log_is_refused)
         tn_clear_error();
         ck_assert(file_is(tn_test_file("log.jsonl"), logs[i].jsonl) && file_is(tn_test_file("log.csv"), logs[i].csv));
     }
-    /* steps that are not in order, whole numbers that are written with a point, lines without anything */
+    /* steps out of order, integers written with a point, empty lines */
     static const char json[] = "{\"step\":5}\n{\"step\":2.0}\n\n{\"step\":3}\n", csv[] = "step,loss\n5,1\n\n2,1\n";
     ck_assert_int_eq(tn_file_write(tn_test_file("log.jsonl"), json, strlen(json)), TN_OK);
     ck_assert_int_eq(tn_file_write(tn_test_file("log.csv"), csv, strlen(csv)), TN_OK);

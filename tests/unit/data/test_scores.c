@@ -1,5 +1,5 @@
-/* test_scores.c — entities as conlleval and seqeval count them, F1, Matthews, Pearson, Spearman: beside a table made by
- * their rules, and beside counts made the slow way. */
+/* test_scores.c — entities as counted by conlleval and seqeval, F1, Matthews, Pearson, Spearman: compared with a table
+ * made by their rules, and with naive counts. */
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
@@ -16,8 +16,8 @@ static void add(tn_entities *e, const char *gold, const char *predicted)
     ck_assert_int_eq(tn_entities_add(e, tn_text_of(gold), tn_text_of(predicted)), TN_OK);
 }
 
-/* Pairs of gold and predicted; "" ends a sentence. The table is what the rules of conlleval.pl give: made by a program
- * in Perl that follows them. */
+/* Pairs of gold and predicted; "" ends a sentence. The table was made by a Perl program that follows the rules of
+ * conlleval.pl. */
 START_TEST(as_conlleval_prints)
 {
     static const char *const pairs[][2] = {
@@ -71,14 +71,14 @@ typedef struct {
     int from, to, type;
 } chunk;
 
-/* The chunks of a sentence: from each token that begins one, the I of its type that follow. */
+/* The chunks of a sentence: from each token that starts one, the I of its type that follow. */
 static int chunks_of(const int tag[LENGTH], bool strict, chunk to[LENGTH])
 {
     int n = 0;
     for (int i = 0, end; i < LENGTH; i = end) {
         end = i + 1;
         const int  type = (tag[i] - 1) / 2;
-        const bool begins = tag[i] % 2 == 1 || (tag[i] && !strict); /* a chunk before has taken the I that it could */
+        const bool begins = tag[i] % 2 == 1 || (tag[i] && !strict); /* the chunk before has already taken the I */
         if (!begins) continue;
         while (end < LENGTH && tag[end] == 2 * type + 2) end++;
         to[n++] = (chunk){i, end, type};
@@ -137,7 +137,7 @@ START_TEST(entities_misuse)
 }
 END_TEST
 
-static bool whole_way(tn_string *table) /* many types, so that all that grows does */
+static bool whole_way(tn_string *table) /* many types, so that all arrays grow */
 {
     tn_entities *e = tn_entities_new(TN_ENTITIES_CONLL);
     for (int i = 0; i < 40; i++) {

@@ -1,6 +1,6 @@
-/* test_source.c — batches by name, and shards: whatever the number of ranks, together they see the epoch that one sees,
- * each example once and in its batch, also when a run is resumed with another number of ranks; and a source that is
- * written outside of the library does the same. */
+/* test_source.c — batches by name, and shards: for any number of ranks, all together read the epoch that one rank
+ * reads, each example once and in its batch, also when a run resumes with another number of ranks; a user's source
+ * behaves the same. */
 #include "tests/common/check_main.h"
 
 #include "autograd/ops.h"
@@ -19,7 +19,7 @@ START_TEST(names)
     ck_assert_int_eq(tn_batch_put(&b, "mask", t), TN_OK);
     ck_assert_int_eq(tn_batch_put(&b, "types", NULL), TN_OK);
     ck_assert(tn_batch_get(&b, "mask") == t && tn_batch_get(&b, "x") == b.x && !tn_batch_find(&b, "types"));
-    ck_assert_int_eq(tn_batch_put(&b, "mask", u), TN_OK); /* instead */
+    ck_assert_int_eq(tn_batch_put(&b, "mask", u), TN_OK); /* replaced */
     ck_assert_int_eq(tn_batch_put(&b, "y", t), TN_OK);
     ck_assert(tn_batch_get(&b, "mask") == u && b.y == t && !b.fields[1].name);
     ck_assert_ptr_null(tn_batch_get(&b, "labels"));
@@ -59,9 +59,9 @@ START_TEST(cuts)
 }
 END_TEST
 
-/* ---- sources to try ---------------------------------------------------------------------------------------------- */
+/* ---- sources to test --------------------------------------------------------------------------------------------- */
 
-/* One of a user's own: 11 batches of numbers, the last of 3 rows, all others of 7. */
+/* A user's source: 11 batches of numbers, the last of 3 rows, the others of 7. */
 typedef struct {
     int64_t  batch;
     tn_shard shard;
@@ -90,7 +90,7 @@ static tn_status letters_of(void *user, tn_text line, tn_ids *to)
     return TN_OK;
 }
 
-/* Documents of two to six lines of 1 to 20 letters, by chance; for pairs, lines "a<tab>b". */
+/* Random documents of two to six lines of 1 to 20 letters; for pairs, lines "a<tab>b". */
 static const char *text_file(const char *name, uint64_t seed, bool pairs)
 {
     const char  *path = tn_test_file(name);
@@ -145,7 +145,7 @@ static void corpus_open(corpus *c, int kind, uint64_t seed)
                                  .shuffle = kind == ROWS, .seed = seed);
         c->source = tn_dataset_source(c->rows);
     }
-    if (kind == IMAGES) { /* moved by chance; as they are, so that the numbers are whole */
+    if (kind == IMAGES) { /* shifted at random; without scaling, so that the numbers are whole */
         const tn_image_processor as_they_are = {.channels = 2, .scale = 1};
         tn_generator             g = {.seed = seed};
         unsigned char            x[29][2 * 3 * 4];
@@ -181,7 +181,7 @@ static void corpus_close(corpus *c)
     tn_corpus_close(c->corpus);
 }
 
-/* ---- what a batch holds ------------------------------------------------------------------------------------------ */
+/* ---- the content of a batch -------------------------------------------------------------------------------------- */
 
 static void put_number(tn_string *to, int64_t v)
 {
@@ -190,11 +190,11 @@ static void put_number(tn_string *to, int64_t v)
     ck_assert_int_eq(tn_string_add(to, tn_text_of(text)), TN_OK);
 }
 
-/* Row r without the padding at its end, whose width is that of its part of the batch. */
+/* Row r without its padding at the end; the width is that of its part of the batch. */
 static void put_row(tn_string *to, const tn_tensor *t, int64_t r)
 {
     const bool    mask = tn_dtype_of(t) == TN_BOOL;
-    const int64_t width = tn_numel(t) / tn_size(t, 0); /* of whatever dims */
+    const int64_t width = tn_numel(t) / tn_size(t, 0); /* with any number of dims */
     int64_t       n = width;
     while (n > 0 && tn_get_i64(t, r * width + n - 1) == mask) n--;
     for (int64_t i = 0; i < n; i++) put_number(to, tn_get_i64(t, r * width + i));
@@ -219,12 +219,12 @@ static void put_batch(tn_string *to, const tn_batch *b)
     }
 }
 
-/* ---- ranks side by side ------------------------------------------------------------------------------------------ */
+/* ---- several ranks ----------------------------------------------------------------------------------------------- */
 
 enum { MOST = 6 };
 typedef struct {
     corpus c[MOST];
-    int    of, n, parts; /* of each rank, one after the other */
+    int    of, n, parts; /* per rank, in order */
 } ranks;
 
 static ranks *ranks_open(int kind, uint64_t seed, int of, int parts)
@@ -244,7 +244,7 @@ static void ranks_close(ranks *r)
     free(r);
 }
 
-/* The next batch of each, one after the other; false: the epoch is over for all. */
+/* The next batch of each rank, in order; false: end of the epoch for all. */
 static bool ranks_next(ranks *r, tn_string *to)
 {
     const tn_scope s = tn_scope_begin();
@@ -329,7 +329,7 @@ START_TEST(resumed_with_another_number)
         for (int64_t steps = tn_random_below(&chance, 2 * r->c[0].source.batches); steps >= 0; steps--)
             over += !ranks_next(r, &all);
         save(r, 0, &at);
-        for (int i = 1; i < from; i++) { /* any rank's checkpoint is as good */
+        for (int i = 1; i < from; i++) { /* every rank's checkpoint is equal */
             save(r, i, &other);
             ck_assert(at.bytes == other.bytes && !memcmp(at.at, other.at, at.bytes));
         }
@@ -345,7 +345,7 @@ START_TEST(resumed_with_another_number)
 }
 END_TEST
 
-/* From one batch to the next, with batches made ahead. */
+/* From one batch to the next, with batches prepared in advance. */
 START_TEST(another_shard_on_the_way)
 {
     corpus   c, whole;
@@ -407,7 +407,7 @@ START_TEST(refuses)
 }
 END_TEST
 
-/* Rows that do not stand one after the other, of any type. */
+/* Rows that are not contiguous, of any dtype. */
 START_TEST(rows_of_any_layout)
 {
     static const tn_dtype types[] = {TN_F32, TN_F64, TN_BF16, TN_I64, TN_I32, TN_U8, TN_BOOL};

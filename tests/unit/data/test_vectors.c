@@ -1,5 +1,5 @@
-/* test_vectors.c — words as vectors: training gives the same bits for any number of threads, broken off or not, and
- * finds what a small world holds; n-grams are FastText's; questions and scores beside numbers worked out by hand. */
+/* test_vectors.c — word vectors: training gives the same bits for any number of threads, interrupted or not, and learns
+ * a small world; n-grams are FastText's; queries and scores compared with values computed by hand. */
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A text of a world where a letter and its neighbour in the alphabet go together: "a0 a1 a3 b2 …", two words of one
- * topic follow each other far more often than of two. */
+/* A text where a letter and its neighbour in the alphabet go together: in "a0 a1 a3 b2 …", two words of one topic
+ * follow each other far more often than words of two topics. */
 static const char *world(int64_t words, int64_t kinds)
 {
     tn_string text = {0};
@@ -39,7 +39,7 @@ static const struct {
             {TN_VECTORS_CBOW, TN_VECTORS_HIERARCHICAL},
             {TN_VECTORS_SKIPGRAM, TN_VECTORS_NCE},
             {TN_VECTORS_GLOVE, 0},
-            /* test_vectors_softmax.c has what takes too long here */
+            /* test_vectors_softmax.c tests what takes too long here */
             {TN_VECTORS_SKIPGRAM, TN_VECTORS_SOFTMAX},
             {TN_VECTORS_CBOW, TN_VECTORS_SOFTMAX},
             {TN_VECTORS_FASTTEXT, TN_VECTORS_SOFTMAX}};
@@ -57,7 +57,7 @@ static tn_vectors *trained(const char *path, int way, int threads, int64_t epoch
 
 START_TEST(the_same_bits_for_any_number_of_threads)
 {
-    const char   *path = world(30000, 600); /* so many different words that there are several shards */
+    const char   *path = world(30000, 600); /* enough different words for several shards */
     tn_vectors   *one = trained(path, _i, 1, 1);
     const int64_t n = tn_vectors_size(one);
     ck_assert_int_gt(n, 2 * TN__WORDS_A_SHARD);
@@ -71,7 +71,7 @@ START_TEST(the_same_bits_for_any_number_of_threads)
 }
 END_TEST
 
-/* ---- broken off, and gone on with -------------------------------------------------------------------------------- */
+/* ---- interrupted and resumed ------------------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t halt;
 static double                halt_at;
@@ -89,8 +89,8 @@ static tn_vectors *with_checkpoint(const char *path, int way, bool resume, doubl
                             .checkpoint = tn_test_file("checkpoint"), .resume = resume);
 }
 
-/* Stopped in the first epoch (GloVe has learned nothing then), in the second, and in the third. Returns how
- * many words it learned. */
+/* Stopped in the first epoch (when GloVe has learned nothing), in the second, and in the third. Returns the number of
+ * words learned. */
 static int64_t stop_and_go_on(const char *path, int way)
 {
     const bool    glove = ways[way].kind == TN_VECTORS_GLOVE;
@@ -105,7 +105,7 @@ static int64_t stop_and_go_on(const char *path, int way)
     ck_assert_ptr_null(with_checkpoint(path, way, true, 0.6));
     ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
     tn_set_threads(2);
-    for (int again = 0; again < 2; again++) { /* from where it was stopped; and from the end */
+    for (int again = 0; again < 2; again++) { /* from the interruption; and from the end */
         tn_vectors *v = with_checkpoint(path, way, true, 2);
         ck_assert_msg(v, "%s", tn_error_message());
         ck_assert_mem_eq(tn_data(tn_vectors_tensor(whole)), tn_data(tn_vectors_tensor(v)), (size_t)(n * 20) * 4);
@@ -122,7 +122,7 @@ START_TEST(goes_on_to_the_same_bits)
 }
 END_TEST
 
-/* A text of which one shard reads many pieces. */
+/* A text of which one shard reads many chunks. */
 START_TEST(goes_on_in_the_same_order)
 {
     const char *path = world(40000, 9);
@@ -133,8 +133,8 @@ START_TEST(goes_on_in_the_same_order)
 }
 END_TEST
 
-/* A word that stands among a's in the first half of a text, and among b's in the second, is as near to both; read from
- * beginning to end, it was nearer to the b's by 0.8. */
+/* A word among a's in the first half of a text and among b's in the second half is equally near to both; read in order,
+ * it would be nearer to the b's by 0.8. */
 START_TEST(what_was_read_last_is_not_all_it_knows)
 {
     enum { WORDS = 80000, KINDS = 36 };
@@ -168,7 +168,7 @@ static void refused(const char *path, tn_status status, const char *why)
     ck_error_has(status, why);
 }
 
-static void put(const char *path, const void *bytes, int64_t n) /* without the wait for the disk */
+static void put(const char *path, const void *bytes, int64_t n) /* without waiting for the disk */
 {
     FILE *f = fopen(path, "wb");
     ck_assert(f && fwrite(bytes, 1, (size_t)n, f) == (size_t)n);
@@ -182,7 +182,7 @@ START_TEST(goes_on_with_the_same_alone)
     tn_tensor     *file = tn_file_read(saved, 1 << 24), *text = tn_file_read(path, 1 << 24);
     const int64_t  bytes = tn_numel(file);
     unsigned char *b = tn_data_mut(file);
-    for (int64_t at = 0; at < bytes; at += at < 300 ? 3 : bytes / 20) { /* the head, closely, and some of the tables */
+    for (int64_t at = 0; at < bytes; at += at < 300 ? 3 : bytes / 20) { /* the whole header, some tables */
         b[at] ^= 0x10;
         put(saved, b, bytes);
         refused(path, TN_EFORMAT, "it is damaged, or no checkpoint of vectors");
@@ -234,7 +234,7 @@ START_TEST(finds_what_goes_together)
 }
 END_TEST
 
-/* A word drawn by rarity: two files, line ends, words too long, no word at the end of a block. */
+/* Words of skewed frequency: two files, line ends, words too long, no word at the end of a block. */
 START_TEST(reads_words_as_they_stand)
 {
     tn_string text = {0};
@@ -257,13 +257,13 @@ START_TEST(reads_words_as_they_stand)
     ck_assert_int_eq(x.count[4], 3);
     ck_assert_int_eq(tn__lexicon_find(&x, "fiv", 3), -1);
     tn__lexicon_free(&x);
-    ck_assert(tn__lexicon_read(&x, "test", paths[0], 2)); /* rare ones go while it counts */
+    ck_assert(tn__lexicon_read(&x, "test", paths[0], 2)); /* removes rare words while counting */
     ck_assert_uint_le(x.words.n, 2);
     tn__lexicon_free(&x);
 }
 END_TEST
 
-/* The known words of an epoch, whatever the pieces: word2vec counts line ends, too. */
+/* The known words of an epoch, for any division into chunks: word2vec counts line ends too. */
 static int64_t words_seen;
 static void    on(const tn_vectors_event *e, void *user)
 {
@@ -273,7 +273,7 @@ static void    on(const tn_vectors_event *e, void *user)
 
 START_TEST(every_word_is_seen_once_an_epoch)
 {
-    /* several rounds; the second, with more different words, has several shards, whose parts begin anywhere */
+    /* several rounds; the second text, with more different words, has several shards, whose parts start anywhere */
     for (int kinds = 9; kinds <= 900; kinds += 891) {
         const char *paths[] = {world(30000, kinds), tn_test_file("end.txt"), tn_test_file("nothing.txt")};
         ck_assert_int_eq(tn_file_write(paths[1], "aax1 aax2\naax3", 14), TN_OK);
@@ -303,7 +303,7 @@ START_TEST(draws_in_proportion)
 }
 END_TEST
 
-/* Huffman: the lengths of the ways are those of the best code. */
+/* Huffman: the path lengths are those of the optimal code. */
 START_TEST(a_tree_of_the_shortest_ways)
 {
     const int64_t count[] = {40, 30, 15, 10, 5}, length[] = {1, 2, 3, 4, 4};
@@ -315,7 +315,7 @@ START_TEST(a_tree_of_the_shortest_ways)
 }
 END_TEST
 
-/* "<été>" has bytes where no character begins. The hashes are those of FastText's Dictionary::hash. */
+/* "<été>" has continuation bytes. The hashes are those of FastText's Dictionary::hash. */
 START_TEST(ngrams)
 {
     const tn__subwords g = {.min_n = 3, .max_n = 4, .buckets = UINT32_MAX};
@@ -324,7 +324,7 @@ START_TEST(ngrams)
     ck_assert_int_eq(tn__ngrams(tn_text_of("ab"), &g, row, 16), 3); /* <ab ab> <ab> */
     uint32_t h = 2166136261u;
     for (const char *p = "<ab>"; *p; p++) h = (h ^ (unsigned char)*p) * 16777619u;
-    ck_assert_int_eq(row[1], (int64_t)h); /* those that begin first come first */
+    ck_assert_int_eq(row[1], (int64_t)h); /* ordered by their start */
     ck_assert_int_eq(tn__ngrams((tn_text){"</s>", 4}, &g, row, 2), 0);
 }
 END_TEST
@@ -404,7 +404,7 @@ START_TEST(sentences)
 }
 END_TEST
 
-/* Two heaps far apart in many dimensions are two heaps in the plane; and a line keeps its order. */
+/* Two clusters far apart in many dimensions are two clusters in the plane; and a line keeps its order. */
 START_TEST(points_in_the_plane)
 {
     float rows[40][8];
@@ -413,7 +413,7 @@ START_TEST(points_in_the_plane)
             rows[i][k] =
                 (float)(tn__splitmix((uint64_t)(i * 8 + k)) >> 40) * 0x1p-24f + (i < 20 ? 0.0f : 4.0f * (float)(k % 3));
     tn_tensor *x = tn_from_data(TN_F32, TN_SHAPE(40, 8), rows);
-    tn_set_threads(1); /* a thousand small loops: no place for threads that wait for a busy processor */
+    tn_set_threads(1); /* a thousand small loops: too slow with threads that wait for a busy processor */
     for (int way = 0; way < 2; way++) {
         tn_tensor   *points = way ? tn_plane_tsne(x, 8, 1) : tn_plane_pca(x);
         const float *y = tn_data(points);

@@ -1,5 +1,5 @@
-/* test_vectors_files.c — files of vectors: what word2vec, GloVe, gensim and FastText write is read equal in every
- * number, what is written is read again as the same, and what is broken is an error that says where. */
+/* test_vectors_files.c — vector files: files of word2vec, GloVe, gensim and FastText are read with equal values,
+ * written files are read again unchanged, and broken files give an error with the position. */
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
@@ -52,8 +52,8 @@ START_TEST(written_and_read_again)
 }
 END_TEST
 
-/* As the others write them: word2vec.c ends lines with a blank, gensim's binary rows have no line's end, GloVe has no
- * first line, a word may have a blank in it. */
+/* As other programs write them: word2vec.c ends lines with a blank, gensim's binary rows have no line end, GloVe has no
+ * first line, a word may contain a blank. */
 START_TEST(as_others_write_them)
 {
     static const char text[] = "2 2 \nthe 0.5 -1.000000 \nof 2e-1 0 \n", glove[] = "the 0.5 -1\nof 0.2 0\n";
@@ -80,7 +80,7 @@ START_TEST(as_others_write_them)
     tn_vectors *w = tn_vectors_load(path, TN_VECTORS_ANY);
     ck_assert_msg(w, "%s", tn_error_message());
     ck_assert_str_eq(tn_vectors_word(w, 0).at, ". .");
-    /* such a word is written where it can be read again, and refused elsewhere */
+    /* such a word is written where it can be read again, and rejected elsewhere */
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         if (forms[i] == TN_VECTORS_TEXT || forms[i] == TN_VECTORS_SAFETENSORS) {
             ck_assert_int_eq(tn_vectors_save(w, path, forms[i]), TN_OK);
@@ -103,7 +103,7 @@ enum { BUCKETS = 7, BIN_MOST = 1024 };
 typedef struct {
     unsigned char at[BIN_MOST];
     size_t        n;
-    size_t        mark[8]; /* where arguments, dictionary, matrices begin */
+    size_t        mark[8]; /* offsets of the arguments, dictionary and matrices */
 } image;
 
 static void add(image *b, const void *data, size_t bytes)
@@ -162,7 +162,7 @@ START_TEST(fasttext)
         for (int i = 0; i < 5; i++) sum += row_of(2 + bucket(ab[i]), k);
         ck_assert_float_eq_tol(x[k], sum / 6, 1e-6f);
     }
-    ck_assert(tn_vectors_of(v, tn_text_of("b"), x)); /* a word that was never seen */
+    ck_assert(tn_vectors_of(v, tn_text_of("b"), x)); /* an unknown word */
     for (int k = 0; k < 2; k++) {
         float sum = 0;
         for (int i = 0; i < 3; i++) sum += row_of(2 + bucket(b[i]), k);
@@ -176,7 +176,7 @@ START_TEST(fasttext)
 }
 END_TEST
 
-/* The mean of numbers that are as large as floats are, whose sum is larger: it is finite as they are. */
+/* The mean of the largest floats, whose sum overflows, is finite. */
 START_TEST(fasttext_of_huge_numbers)
 {
     const char *path = tn_test_file("huge.bin");
@@ -198,7 +198,7 @@ END_TEST
 
 static int broken;
 
-/* An error of the format (or of size), and nothing is left behind. */
+/* An error of the format (or of size), and no leak. */
 static void refused(const void *data, size_t bytes, tn_vectors_format form, const char *what)
 {
     const char *path = tn_test_file("broken");
@@ -267,7 +267,7 @@ START_TEST(broken_files)
 }
 END_TEST
 
-/* Every number of the header set to values that do not fit, and the file cut off at every length. */
+/* Every number of the header set to invalid values, and the file truncated at every length. */
 START_TEST(broken_models)
 {
     static const struct {

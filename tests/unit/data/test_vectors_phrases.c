@@ -1,5 +1,5 @@
-/* test_vectors_phrases.c — words that belong together become one: beside counts by brute force, whatever room there is
- * for pairs; and what is no text. */
+/* test_vectors_phrases.c — joining of phrases: compared with brute-force counts, for any memory limit for pairs; and
+ * files that are not text. */
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
@@ -23,15 +23,15 @@ static void holds(const char *path, const char *text)
     ck_assert_mem_eq(tn_data(t), text, strlen(text));
 }
 
-/* ---- the same by brute force ------------------------------------------------------------------------------------- */
+/* ---- brute force ------------------------------------------------------------------------------------------------- */
 
 enum { MOST = 1500 };
 static struct {
-    char word[MOST][16]; /* "": a line's end */
+    char word[MOST][16]; /* "": end of a line */
     int  n;
 } said;
 
-static int count_of(const char *a, const char *b) /* b NULL: of the word alone */
+static int count_of(const char *a, const char *b) /* b NULL: count of the word a */
 {
     int n = 0;
     for (int i = 0; i + (b != NULL) < said.n; i++)
@@ -39,11 +39,11 @@ static int count_of(const char *a, const char *b) /* b NULL: of the word alone *
     return n;
 }
 
-/* What word2phrase makes of it; returns how many pairs were joined. */
+/* The output of word2phrase; returns the number of pairs joined. */
 static int joined(int min_count, double threshold, tn_string *to)
 {
     int  all = 0, joins = 0;
-    bool may = false; /* the word before may be joined to this one */
+    bool may = false; /* the previous word may be joined to this one */
     for (int i = 0; i < said.n; i++) all += *said.word[i] != 0;
     to->bytes = 0;
     for (int i = 0; i < said.n; i++) {
@@ -62,7 +62,7 @@ static int joined(int min_count, double threshold, tn_string *to)
     return joins;
 }
 
-/* A text in which some words like to stand together: a hundred different words, w7 often followed by w8. */
+/* A text in which some words often occur together: a hundred different words, w7 often followed by w8. */
 static void say(int n)
 {
     uint64_t state = 5;
@@ -85,7 +85,7 @@ START_TEST(as_by_brute_force)
     static const tn__phrases_limits limits[] = {{1000, 1 << 20, 1000}, {1000, 100, 1000}, {1000, 2, 1000}};
     tn_string                       text = {0}, expected = {0};
     say(MOST);
-    for (int i = 0; i < said.n; i++) { /* blanks of all kinds, which are one blank afterwards */
+    for (int i = 0; i < said.n; i++) { /* all kinds of blanks, each written as one blank */
         static const char *const blank[] = {" ", "  ", "\t", " \r"};
         tn_string_add(&text, tn_text_of(*said.word[i] ? said.word[i] : "\n"));
         if (*said.word[i]) tn_string_add(&text, tn_text_of(blank[i % 4]));
@@ -98,7 +98,7 @@ START_TEST(as_by_brute_force)
         const tn_vectors_phrases_args a = {.min_count = asked[k].min_count, .threshold = asked[k].threshold};
         ck_assert_msg(k == 4 ? n == 0 : n > 20, "%d pairs of %d say little", n, said.n);
         for (int l = 0; l < 3; l++) {
-            if (limits[l].pairs == 2 && k < 3) continue; /* a reading for every other pair */
+            if (limits[l].pairs == 2 && k < 3) continue; /* one pass for every two pairs */
             const tn_vectors_phrased p = tn__phrases_write(3, paths, tn_test_file("out"), &a, &limits[l]);
             ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
             ck_assert_int_eq(p.joined, n);
@@ -110,25 +110,25 @@ START_TEST(as_by_brute_force)
 }
 END_TEST
 
-/* Two at a time, and never across a line's or a file's end; a second reading joins what the first has joined. */
+/* Joins two at a time, never across the end of a line or file; a second run joins what the first has joined. */
 START_TEST(from_left_to_right)
 {
     const char *paths[] = {file_of("a", "new york times\nnew\nyork new york times x y z", 44), tn_test_file("out")};
     const tn_vectors_phrased p = tn_vectors_phrases(1, paths, paths[1], .min_count = 1, .threshold = 1);
     holds(paths[1], "new_york times\nnew\nyork new_york times x y z\n");
     ck_assert_int_eq(p.words, 11);
-    ck_assert_int_eq(p.phrases, 2); /* york times is one, but york has been joined */
+    ck_assert_int_eq(p.phrases, 2); /* york times is a phrase, but york has already been joined */
     ck_assert_int_eq(p.joined, 2);
     tn_vectors_phrases(1, paths + 1, tn_test_file("again"), .min_count = 1, .threshold = 1);
     holds(tn_test_file("again"), "new_york_times\nnew\nyork new_york_times x y z\n");
-    /* x y is met once, unless line and file ends are passed over */
+    /* x y occurs once, unless line and file ends are ignored */
     const char *apart[] = {file_of("a", "x y\nx\n", 6), file_of("b", "y x", 3), file_of("c", "y", 1)};
     ck_assert_int_eq(tn_vectors_phrases(3, apart, paths[1], .min_count = 1, .threshold = 0).joined, 0);
     holds(paths[1], "x y\nx\ny x\ny\n");
 }
 END_TEST
 
-/* Words of more than 255 bytes stay as they are, and none becomes so long. */
+/* Words of more than 255 bytes are unchanged, and no joined word becomes longer. */
 START_TEST(long_words)
 {
     tn_string text = {0};

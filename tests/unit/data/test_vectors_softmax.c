@@ -1,5 +1,5 @@
-/* test_vectors_softmax.c — word vectors that learn by softmax over all words: its slopes, and a whole training, beside
- * the formulas in f64; the same bits for any number of threads, broken off or not; and what it refuses. */
+/* test_vectors_softmax.c — word vectors trained by softmax over all words: gradients and a whole training compared with
+ * the formulas in f64; the same bits for any number of threads, interrupted or not; and rejected arguments. */
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
@@ -62,7 +62,7 @@ START_TEST(a_step_goes_down_the_gradient)
                 slope_of(&x[i][k], ins[_i], (const double(*)[WIDTH])x, (const double(*)[WIDTH])o, word[_i]);
             ck_assert_double_eq_tol((double)in[i][k] - x[i][k], -0.25 * g, 1e-6);
         }
-        for (int j = 0; j < WORDS; j += j < word[_i] && j + 8 > word[_i] ? word[_i] - j : 8) { /* it, too */
+        for (int j = 0; j < WORDS; j += j < word[_i] && j + 8 > word[_i] ? word[_i] - j : 8) { /* the target too */
             const double g =
                 slope_of(&o[j][k], ins[_i], (const double(*)[WIDTH])x, (const double(*)[WIDTH])o, word[_i]);
             ck_assert_double_eq_tol((double)out[j][k] - o[j][k], -0.25 * g, 1e-6);
@@ -75,7 +75,7 @@ END_TEST
 
 enum { DIM = 6, SAID = 9 };
 
-/* Skip-gram with one word to each side, word after word, from the rows that training begins with. */
+/* Skip-gram with one word on each side, word after word, from the initial rows of the training. */
 static void by_hand(const int *said, int words, double rate, uint64_t seed, double (*x)[DIM])
 {
     static double o[SAID][DIM];
@@ -125,14 +125,14 @@ START_TEST(a_training_by_hand)
         ck_assert_double_eq_tol((double)rows[i], x[i / DIM][i % DIM], 1e-6);
         moved = fmax(moved, fabs(x[i / DIM][i % DIM]));
     }
-    ck_assert_double_gt(moved, 0.1); /* it began between -1/12 and 1/12 */
+    ck_assert_double_gt(moved, 0.1); /* initialised between -1/12 and 1/12 */
     tn_vectors_free(v);
 }
 END_TEST
 
-/* ---- threads, and broken off ------------------------------------------------------------------------------------- */
+/* ---- threads, and interruption ----------------------------------------------------------------------------------- */
 
-/* So many words that there are several shards, most of them alone in a line, as each window takes all of them. */
+/* Enough words for several shards, most of them alone on a line, as each window costs a softmax over all of them. */
 static const char *many_words(int words, int lines)
 {
     tn_string   text = {0};
@@ -174,7 +174,7 @@ START_TEST(the_same_bits)
     const size_t          bytes = (size_t)tn_vectors_size(one) * 8 * sizeof(float);
     ck_assert_int_gt(tn_vectors_size(one), 3 * TN__WORDS_A_SHARD);
     ck_assert_ptr_null(train(path, kind, 2, 0.4, false));
-    for (int threads = 2; threads <= 4; threads += tn_test_slow() ? 2 : 1) { /* 4: what was broken off, on one */
+    for (int threads = 2; threads <= 4; threads += tn_test_slow() ? 2 : 1) { /* 4: resumed, on one thread */
         tn_vectors *v = train(path, kind, threads < 4 ? threads : 1, 2, threads == 4);
         ck_assert_ptr_nonnull(v);
         ck_assert_mem_eq(tn_data(tn_vectors_tensor(one)), tn_data(tn_vectors_tensor(v)), bytes);
