@@ -119,7 +119,7 @@ START_TEST(a_picture_of_pixels)
     ck_assert_int_eq(pixel(t, x + next, y), 0xffffff); /* none, */
     ck_assert_int_eq(pixel(t, x, y + next), 0x92b1f5); /* a half, */
     ck_assert_int_eq(pixel(t, x + next, y + next), 0xc9d8fa);
-    ck_assert(dark(t, 0, 2 * 29, 2 * 36, 2 * 55) > 20); /* and a letter beside its row */
+    ck_assert(dark(t, 0, 2 * 29, 2 * 36, 2 * 55) > 20); /* and a letter next to its row */
     tn_report_free(r);
 }
 END_TEST
