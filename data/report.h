@@ -95,7 +95,7 @@ typedef struct {
     bool          slanted; /* a surface in perspective instead of contour lines */
 } tn_report_plane;
 TN_API tn_status tn_report_surface(tn_report *r, const char *title, const tn_report_plane *p);
-/* Saves the figure added last: as .png, drawn with a built-in font, or otherwise as .svg. */
+/* Saves the figure added last; path must end in .svg. */
 TN_API tn_status tn_report_save_picture(tn_report *r, const char *path);
 
 #ifdef __cplusplus

@@ -134,6 +134,7 @@ static int run_attend(int count, char **operands)
     model             m;
     pieces            p = {.n = 0}, said = {.n = 0};
     (void)count;
+    if (no_png(html)) return EXIT_USAGE;
     const tn_scope s = tn_no_grad_begin();
     if (model_open(dir, &m)) {
         tn_tensor *all = NULL, *each[MOST] = {NULL};
@@ -156,11 +157,10 @@ static int run_attend(int count, char **operands)
     return program_end();
 }
 
-#define SHOWN                                                                                              \
-    OPTION_TEXT("model", 'm', "DIR", &dir, "the model", .required = true),                                 \
-        OPTION_TEXT("html", 'o', "FILE", &html, "the page to write; or its last picture, an .svg or .png", \
-                    .required = true),                                                                     \
-        OPTION_INT("layer", 'l', "N", &layer, "which layer is shown large", .least = 1, .most = 1024),     \
+#define SHOWN                                                                                                          \
+    OPTION_TEXT("model", 'm', "DIR", &dir, "the model", .required = true),                                             \
+        OPTION_TEXT("html", 'o', "FILE", &html, "the page to write, or an .svg of its last figure", .required = true), \
+        OPTION_INT("layer", 'l', "N", &layer, "which layer is shown large", .least = 1, .most = 1024),                 \
         OPTION_INT("head", 0, "N", &head, "and which of its heads", .least = 1, .most = 1024)
 static const option attend_options[] = {SHOWN, {0}};
 const command       attend_command = {
@@ -183,6 +183,7 @@ static int run_align(int count, char **operands)
     model             m;
     pieces            p = {.n = 0}, said = {.n = 0};
     (void)count;
+    if (no_png(html)) return EXIT_USAGE;
     const tn_scope s = tn_no_grad_begin();
     if (model_open(dir, &m)) {
         tn_tensor *all = NULL;

@@ -132,8 +132,8 @@ static int run(int count, char **operands)
     pieces p = {.n = 0}, said = {.n = 0};
     (void)count;
     if (!strcmp(method, "gradient") && program_given("steps")) return program_stray("steps", "--method integrated");
-    if (html && is_picture(html))
-        return program_usage("--html '%s': what is written is a page, and no .svg or .png", html);
+    if (no_png(html)) return EXIT_USAGE;
+    if (html && is_picture(html)) return program_usage("--html '%s': attribute writes a page, not an .svg", html);
     const tn_scope s = tn_scope_begin();
     if (model_open(dir, &m)) {
         question   q = {&m, &p, &said, 0, 0};

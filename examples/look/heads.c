@@ -88,6 +88,7 @@ static int run_heads(int count, char **operands)
     texts     t = {.n = 0};
     tn_heads *h = NULL;
     (void)count, (void)operands;
+    if (no_png(html)) return EXIT_USAGE;
     if (model_open(dir, &m)) {
         if (hides(&m) && texts_open(&given, &m, &t)) h = tn_heads_new(m.net);
         if (h && measured(h, &t, 0)) {
@@ -123,7 +124,7 @@ static int run_heads(int count, char **operands)
         OPTION_INT("batch", 'b', "N", &given.together, "so many at a time", .least = 1, .most = 4096),              \
         OPTION_INT("seed", 's', "N", &given.seed, "of the words that are hidden, and of a random order", .least = 0)
 static const option heads_options[] = {
-    TEXTS, OPTION_TEXT("html", 'o', "FILE", &html, "a page with a picture of it; or an .svg or .png"), {0}};
+    TEXTS, OPTION_TEXT("html", 'o', "FILE", &html, "a page with a figure of it, or an .svg of the figure"), {0}};
 const command heads_command = {
     .name = "heads",
     .summary = "how important each head is",

@@ -85,8 +85,9 @@ bool texts_quality(const texts *t, const model *m, quality *q);
 
 /* ---- files (model.c) --------------------------------------------------------------------------------------------- */
 
-/* Ends a report: a page, or with a name that ends in .svg or .png its last picture. */
+/* Ends a report: writes it as a page or, if the name ends in .svg, its last figure. */
 bool written(tn_report *r, const char *path);
 bool is_picture(const char *path);
+int  no_png(const char *path); /* 0, or program_usage for a name that ends in .png */
 
 #endif

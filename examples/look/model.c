@@ -190,15 +190,19 @@ static bool ends_with(const char *path, const char *end)
     const size_t n = path ? strlen(path) : 0, of = strlen(end);
     return n >= of && !strcmp(path + n - of, end);
 }
-bool is_picture(const char *path) { return ends_with(path, ".svg") || ends_with(path, ".png"); }
+bool is_picture(const char *path) { return ends_with(path, ".svg"); }
+
+int no_png(const char *path)
+{
+    if (!ends_with(path, ".png")) return 0;
+    return program_usage("--html '%s': figures are written as .svg; a browser or rsvg-convert makes a PNG of one",
+                         path);
+}
 
 bool written(tn_report *r, const char *path)
 {
-    const bool svg = ends_with(path, ".svg");
     if (!is_picture(path)) return record_report(r, path);
-    if (svg ? record_may_replace(path, "<svg", "SVG that begins with '<svg'")
-            : record_may_replace(path, "\x89PNG\r\n", "PNG"))
-        tn_report_save_picture(r, path);
+    if (record_may_replace(path, "<svg", "SVG that begins with '<svg'")) tn_report_save_picture(r, path);
     tn_report_free(r);
     return tn_error() == TN_OK;
 }

@@ -328,6 +328,7 @@ static int run(int count, char **operands)
     if (dir && !given.file) return program_usage("give texts that the loss is of, by --text");
     if (resume && !table) return program_stray("resume", "a --table, which it goes on with");
     if (depth && (table || other || path.count)) return program_usage("--twins goes without --table, --to and --path");
+    if (no_png(html)) return EXIT_USAGE;
     const int code = stray();
     if (code) return code;
     if (table && !resume && is_there(table)) {
@@ -366,7 +367,7 @@ static const option options[] = {
     OPTION_INT("seed", 's', "N", &seed, "of the directions", .least = 0, .most = 1e9),
     OPTION_TEXT("table", 0, "FILE", &table, "the numbers, which --resume goes on with"),
     OPTION_FLAG("resume", 'r', &resume, "go on with the points that --table has not yet"),
-    OPTION_TEXT("html", 'o', "FILE", &html, "a page with pictures; or the last of them, an .svg or .png"),
+    OPTION_TEXT("html", 'o', "FILE", &html, "a page with figures, or an .svg of the last one"),
     {0}};
 const command surface_command = COMMAND(
     "surface", "how the loss lies around a model", options,

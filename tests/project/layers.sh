@@ -35,7 +35,7 @@ data/vectors     | text                          | core/base/toolbox.h core/kern
                  |                               | core/products/gemm.h
 data/images      | text source                   | core/base/toolbox.h core/files/io.h
 data/metrics     | text                          | core/base/toolbox.h core/tensor/print.h
-data/report      | text images                   | core/base/toolbox.h
+data/report      | text                          | core/base/toolbox.h
 parallel         |                               | core/base/toolbox.h
 parallel/mpi     |                               |
 models/files     |                               | core/base/toolbox.h core/base/checked.h core/files

@@ -99,10 +99,13 @@ done
 page align.html
 "$l" surface --model bert --text text --lines 16 --size 9 --to bert -q >line || wrong "the line to another model"
 "$l" surface --twins 3 --size 5 -q >twins && [ "$(wc -l <twins)" = 5 ] || wrong "twins: $(cat twins)"
-"$l" surface --twins 2 --transformer --size 5 -q -o twins.png >twins 2>err || grep -q libpng err ||
-    wrong "Transformers: $(cat err)"
+"$l" surface --twins 2 --transformer --size 5 -q -o twins.svg >twins 2>err || wrong "Transformers: $(cat err)"
 [ "$(awk -F '\t' 'NR > 1 && $5 >= 0 && $5 <= 1' twins | wc -l)" = 4 ] || wrong "Transformers: $(cat twins)"
-[ ! -e twins.png ] || [ "$(head -c 4 twins.png | tail -c 3)" = PNG ] || wrong "twins.png is no picture"
+[ "$(head -c 4 twins.svg)" = "<svg" ] || wrong "twins.svg is not an SVG file"
+for command in "heads --text text" "attend the" "align the" "attribute the" "surface --text text"; do
+    # shellcheck disable=SC2086 # words
+    ends 2 'figures are written as .svg' "$l" ${command%% *} --model bert ${command#* } --html figure.png
+done
 "$l" probe --model bert --text trees --test trees --sentences 60 --steps 200 >layers || wrong "probe fails"
 awk 'NR == 2 && $2 < 99 { exit 1 }' layers || wrong "the embeddings of a word do not tell its class: $(cat layers)"
 for m in tuned gpt; do
@@ -195,7 +198,7 @@ done
 long=$(printf 'the old man saw the sea %.0s' {1..200})
 ends 1 'pieces, and this model reads' "$l" attend --model bert "$long" --html no.html
 ends 1 'pieces, and this model reads' "$l" attribute --model gpt "$long"
-ends 2 'what is written is a page' "$l" attribute --model gpt "the old" --html no.svg
+ends 2 'attribute writes a page' "$l" attribute --model gpt "the old" --html no.svg
 ends 1 '--pairs is for a model that gives two texts' "$l" heads --model chain --text tags.conll --pairs
 ends 6 'all vectors are one' "$l" surface --model gpt --text text --lines 8 --size 3 --path gpt gpt
 ends 1 'differ in more than their weights' "$l" surface --model gpt --text text --lines 8 --size 3 --to gpt.half
@@ -206,11 +209,9 @@ printf 'the old\0man\n' >nul
 ends 3 'holds a NUL' "$l" heads --model bert --text nul
 
 # A picture takes the place of nothing else.
-for file in kept.svg kept.png; do
-    cp text $file
-    ends 1 "'$file' is there, and is no \(SVG\|PNG\)" "$l" heads --model bert --text text --lines 8 --html $file
-    cmp -s text $file || wrong "$file was a text, and is written over"
-done
+cp text kept.svg
+ends 1 "'kept.svg' is there, and is no SVG" "$l" heads --model bert --text text --lines 8 --html kept.svg
+cmp -s text kept.svg || wrong "kept.svg was a text, and is written over"
 "$l" heads --model bert --text text --lines 8 --html bert.svg >heads || wrong "a picture does not replace one"
 # Weights that are no numbers: every byte is 255.
 cp -r bert nan && rm nan/SHA256SUMS && n=$(od -An -tu8 -N8 bert/model.safetensors)
