@@ -1,4 +1,4 @@
-/* attend.c — look attend and look align: what attention looks at, as a page of pictures. */
+/* attend.c — look attend and look align: pages with figures of the attention weights. */
 #include "look.h"
 
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static bool attentions_of(tn_module *net, const char *part, attentions *a)
     return a->n > 0;
 }
 
-/* All heads [layers, heads, m, n]; those that were taken out are 0. */
+/* The weights of all heads, [layers, heads, m, n]; those of pruned heads are 0. */
 static tn_tensor *together(const attentions *a, const tn_look *l)
 {
     int64_t heads = 1;
@@ -47,7 +47,7 @@ static tn_tensor *together(const attentions *a, const tn_look *l)
     return all;
 }
 
-/* The model runs; its weights go to `all`, and layer by layer, [1, heads, m, n], to each. */
+/* Runs the model. Returns the weights of all heads, and writes those of each layer, [1, heads, m, n], to `each`. */
 static tn_tensor *looked(const model *m, const attentions *a, const pieces *p, const pieces *said, tn_tensor **each)
 {
     tn_look *l = tn_look_new();
@@ -73,7 +73,7 @@ static bool chosen(tn_tensor *all)
 
 /* ---- look attend ------------------------------------------------------------------------------------------------- */
 
-/* ½ (mean of the heads + 1) of each layer, [layers, n, n]. */
+/* ½ (mean of the heads + identity) of each layer, rows normalised to sum 1: [layers, n, n]. */
 static tn_tensor *mixed(tn_tensor *all, const attentions *a)
 {
     const int64_t n = tn_size(all, 2);
@@ -83,14 +83,14 @@ static tn_tensor *mixed(tn_tensor *all, const attentions *a)
     return tn_div(sum, tn_sum(sum, .dims = TN_DIMS(2), .keepdim = true));
 }
 
-/* Shades of the largest. */
+/* Divides by the maximum. */
 static tn_tensor *shaded(tn_tensor *w)
 {
     tn_tensor *most = tn_amax(tn_reshape(w, TN_SHAPE(-1)), .dims = TN_DIMS(0));
     return tn_div(w, tn_add_scalar(most, 1e-9));
 }
 
-/* Pictures that grow too large for a page. */
+/* The maximum number of tokens of figures that grow too large for a page. */
 enum { WAYS = 60, FLOW = 40, WORDS = 200 };
 
 static void left_out(tn_report *r, const char *what, int64_t most)
@@ -194,7 +194,7 @@ static int run_align(int count, char **operands)
             all = looked(&m, &a, &p, &said, NULL);
         if (chosen(all)) {
             tn_report *r = tn_report_new(operands[0]);
-            /* a row for each word that is said: what it looked at stands with the word before */
+            /* one row per output token: the input at that row is the token before it */
             tn_report_attention(r, "Every head", said.n - 1, said.name + 1, p.n, p.name, all, layer - 1, head - 1);
             tn_report_heatmap(r, "The last layer's mean", said.n - 1, said.name + 1, p.n, p.name,
                               tn_mean(tn_select(all, 0, a.n - 1), .dims = TN_DIMS(0)));

@@ -1,4 +1,4 @@
-/* attribute.c — look attribute: what each word adds to an answer. */
+/* attribute.c — look attribute: the contribution of each token to a prediction. */
 #include "look.h"
 
 #include <math.h>
@@ -10,10 +10,10 @@ static int64_t     steps = 32;
 typedef struct {
     const model  *m;
     const pieces *p, *said;
-    int64_t       at, id; /* the place that is asked about, and the answer */
+    int64_t       at, id; /* position of the prediction; id of the predicted token or label */
 } question;
 
-/* The scores at the place: [words]; or of the labels. */
+/* The logits at the position, [vocabulary], or of the labels, [labels]. */
 static tn_tensor *scores(const question *q)
 {
     tn_tensor *y;
@@ -24,16 +24,16 @@ static tn_tensor *scores(const question *q)
     return tn_select(tn_bert_word_scores(q->m->encoder, y, tn_full_of(TN_I64, TN_SHAPE(1), (double)q->at)), 0, 0);
 }
 
-/* The log-probability of the answer. */
+/* The log-probability of the answer; for a translator, the sum over the tokens of the translation. */
 static tn_tensor *score(void *net, void *user)
 {
     const question *q = user;
-    if (q->m->kind == TRANSLATOR) /* of all of the translation */
+    if (q->m->kind == TRANSLATOR)
         return tn_mul_scalar(tn_sum(tn_seq2seq_loss((tn_seq2seq *)net, q->p->ids, q->said->ids, .each = true)), -1);
     return tn_select(tn_log_softmax(scores(q), -1), 0, q->id);
 }
 
-/* The place of what hides a word. */
+/* Finds the position of the mask token. */
 static bool place_found(question *q)
 {
     const int32_t mask = tn_tokenizer_special(q->m->tokens).mask;
@@ -48,7 +48,7 @@ static bool place_found(question *q)
 
 static const tn_tuned *tuned(const question *q) { return (const tn_tuned *)(const void *)q->m->net; }
 
-/* A label's number. */
+/* Finds the index of the label `answer`. */
 static bool label_found(question *q)
 {
     q->id = -1;
@@ -65,7 +65,7 @@ static const char *answer_name(const question *q)
     return q->m->kind == TUNED ? tuned(q)->labels[q->id] : tn_tokenizer_piece(q->m->tokens, (int32_t)q->id);
 }
 
-/* Where is it asked, and what is the answer, if none was named? */
+/* Sets the position and the answer; without --answer, the answer is the prediction with the highest logit. */
 static bool asked(question *q)
 {
     if (q->m->kind == TRANSLATOR) return true;

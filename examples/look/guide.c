@@ -1,7 +1,8 @@
-/* guide.c — look guide: one head is taught syntax: by a loss, minus the logarithm of what it gives the word that a word
- * belongs to; or by a mask, through which a word sees that word, its own ones and itself.
+/* guide.c — look guide: trains one head to attend to syntactic heads: by a loss, minus the logarithm of the attention
+ * weight from each word to its syntactic head; or by a mask that lets a word see only its head, its dependents and
+ * itself.
  *
- * With a head for hidden words their loss is kept, too, so that the model stays a model of language. */
+ * If the model has a masked-LM head, the masked-LM loss is added, so that the model stays a language model. */
 #include "trees.h"
 
 #include <math.h>
@@ -13,9 +14,9 @@ static int64_t     most = 1000, steps = 200, layer = 1, head = 1, together = 8, 
 static double      lr = 5e-4, weight = 1;
 static bool        masks;
 
-/* Sentences that go through the model together, padded to the longest. */
+/* A batch of sentences, padded to the longest. */
 typedef struct {
-    int64_t          n, pieces, words; /* the most that one of them has */
+    int64_t          n, pieces, words; /* sentences; maximum tokens and words of one of them */
     read_sentence   *x;
     const sentence **s;
     tn_tensor       *ids, *blocked;
@@ -27,7 +28,7 @@ typedef struct {
     char          path[TN_PATH_BYTES], weights[TN_PATH_BYTES + 16], blocked[TN_PATH_BYTES + 16];
     const tn_mha *of;
     const trees  *t;
-    const group  *now; /* what is read now */
+    const group  *now; /* the batch in the model; NULL: none */
 } guided;
 
 /* ---- sentences --------------------------------------------------------------------------------------------------- */
@@ -39,7 +40,7 @@ static void group_close(group *g)
     *g = (group){.n = 0};
 }
 
-/* Those of n sentences that are not longer than the model reads; false: there are none, or an error stands. */
+/* Opens those of n sentences that fit into the model. Returns false if none does or an error is set. */
 static bool group_open(const model *m, const trees *t, int64_t n, const int64_t *which, group *g)
 {
     *g = (group){.x = calloc((size_t)n + 1, sizeof *g->x), .s = calloc((size_t)n + 1, sizeof *g->s)};
@@ -74,8 +75,8 @@ static bool group_open(const model *m, const trees *t, int64_t n, const int64_t 
 
 static int64_t head_of(const guided *g, int64_t i, int64_t word) { return g->t->node[g->now->s[i]->first + word].head; }
 
-/* What the head may not see of the sentences, [B, heads, T, T], added to the scores: pieces see those of their word's
- * head and own ones, and what the template adds; the other heads see all. */
+/* The mask of the head, [B, heads, T, T], which is added to the attention scores: a token sees the tokens of its word,
+ * of the word's head and of its dependents, and special tokens. The mask of all other heads is 0. */
 static tn_tensor *mask(const char *path, tn_tensor *t, void *user)
 {
     const guided *g = user;
@@ -96,7 +97,8 @@ static tn_tensor *mask(const char *path, tn_tensor *t, void *user)
 
 /* ---- losses ------------------------------------------------------------------------------------------------------ */
 
-/* Of words and pieces, [B, words, T]: which pieces are the word's (1), and the same with rows that sum to 1. */
+/* Two tensors [B, words, T]: is: 1 where the token belongs to the word, else 0; mean: the same, each row divided by the
+ * number of the word's tokens. */
 static bool pieces_of_words(const group *g, tn_tensor **is, tn_tensor **mean)
 {
     *is = tn_zeros(TN_SHAPE(g->n, g->words, g->pieces)), *mean = tn_zeros_like(*is);
@@ -113,7 +115,7 @@ static bool pieces_of_words(const group *g, tn_tensor **is, tn_tensor **mean)
     return one && part;
 }
 
-/* Minus the mean logarithm of what each word gives to its head. */
+/* Minus the mean logarithm of the attention from each word to its syntactic head. */
 static tn_tensor *syntax_loss(const guided *g)
 {
     const group *of = g->now;
@@ -131,7 +133,7 @@ static tn_tensor *syntax_loss(const guided *g)
     return tn_mul_scalar(tn_sum(tn_mul(tn_log(tn_add_scalar(given, 1e-6)), has)), -1 / (double)asked);
 }
 
-/* One piece in seven is hidden, *counted of them; NULL: the model has no head for that, or nothing was hidden. */
+/* The masked-LM loss with one token in seven masked, *counted in all. NULL: no masked-LM head, or no token masked. */
 static tn_tensor *hidden_loss(const guided *g, int64_t *counted)
 {
     tn_bert      *bert = g->m->encoder;
@@ -158,7 +160,8 @@ static tn_tensor *hidden_loss(const guided *g, int64_t *counted)
     return loss;
 }
 
-/* Both, of n sentences, or NULL; hidden: the sum over the hidden words, *counted of them, added where there are any. */
+/* The sum of both losses over n sentences; NULL: no loss. If hidden is not NULL, adds the sum of the masked-LM loss to
+ * *hidden and the number of masked tokens to *counted. */
 static tn_tensor *loss_of(guided *g, int64_t n, const int64_t *which, double *hidden, int64_t *counted)
 {
     group x;
@@ -177,16 +180,16 @@ static tn_tensor *loss_of(guided *g, int64_t n, const int64_t *which, double *hi
     return sum;
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------- */
+/* ---- training ---------------------------------------------------------------------------------------------------- */
 
-/* Sentences of many steps are drawn at once and cut into steps by their lengths, so that little is padded; the steps
- * are in an order that is drawn, too. */
+/* The sentences of STEPS steps are drawn at once, sorted by length and cut into batches, which reduces padding; the
+ * order of the batches is random. */
 enum { STEPS = 16 };
 typedef struct {
     int64_t *which, *order;
 } plan;
 
-static const trees *sorted; /* qsort has no room for it */
+static const trees *sorted; /* for by_length: qsort passes no argument */
 static int          by_length(const void *a, const void *b)
 {
     const int64_t i = *(const int64_t *)a, j = *(const int64_t *)b;
@@ -226,7 +229,7 @@ static void learn(guided *g)
         if (l && tn_error() == TN_OK && !isfinite(whole))
             tn_raise(TN_ENUMERIC, "the loss is %g at step %lld: a smaller --lr may help", whole, (long long)i + 1);
         tn_scope_end(s);
-        if (l) tn_step(opt), learned++; /* else there was nothing to be learned from these few sentences */
+        if (l) tn_step(opt), learned++; /* without a loss, the step is skipped */
         tn_schedule_step(rate);
         snprintf(note, sizeof note, "loss=%.3f", whole);
         progress_at(&bar, i + 1, note);
@@ -239,7 +242,7 @@ static void learn(guided *g)
     tn_optimizer_free(opt);
 }
 
-/* The mean loss of hidden words, the same ones each time; NaN: the model says none. */
+/* The mean masked-LM loss, with the same masked tokens each time; NaN: no token was masked. */
 static double hidden_of(guided *g, const trees *t)
 {
     double         hidden = 0;
@@ -263,7 +266,7 @@ static double hidden_of(guided *g, const trees *t)
     return n ? hidden / (double)n : NAN;
 }
 
-/* A line of how it stands on the test's sentences. The head is judged without a mask. */
+/* Prints one line of results on the test sentences; the head is evaluated without the mask. */
 static bool stands(guided *g, const trees *t, const char *when)
 {
     double       directed, undirected;

@@ -1,4 +1,4 @@
-/* heads.c — look heads and look prune: which heads matter, and the model without those that do not. */
+/* heads.c — look heads and look prune: the importance of attention heads, and pruning of heads. */
 #include "../common/translator.h"
 #include "look.h"
 
@@ -11,7 +11,7 @@ static texts_config given = TEXTS_CONFIG;
 static double       share = 0.5, lr = 1e-4;
 static int64_t      times = 1, tune, measure;
 
-/* By the first batches, as many as hold `most` lines; 0: by all. */
+/* Measures importance on the first batches, enough for `most` lines; 0: on all batches. */
 static bool measured(tn_heads *h, const texts *t, int64_t most)
 {
     for (int64_t i = 0; i < t->n && (!most || i * given.together < most) && tn_error() == TN_OK; i++)
@@ -21,7 +21,7 @@ static bool measured(tn_heads *h, const texts *t, int64_t most)
     return tn_error() == TN_OK;
 }
 
-/* --seed says which words are hidden, and only one kind of model is asked for those. False: raised. */
+/* Checks that --seed has an effect: it selects the masked tokens of a READER. Returns false if an error is set. */
 static bool hides(const model *m)
 {
     if (m->kind != READER && program_given("seed"))
@@ -31,7 +31,7 @@ static bool hides(const model *m)
 
 /* ---- look heads -------------------------------------------------------------------------------------------------- */
 
-/* The three kinds of attention, by what their paths end with and begin with. */
+/* The kind of an attention module, derived from its path. */
 static const char *kind_name(const model *m, const char *path)
 {
     if (strstr(path, "multihead_attn")) return "decoder to encoder";
@@ -39,7 +39,7 @@ static const char *kind_name(const model *m, const char *path)
     return "heads";
 }
 
-/* Which attention of its kind it is, from 0; those whose heads were all taken out count, too. */
+/* The index of an attention module among those of its kind, from 0; modules without heads count, too. */
 static int64_t layer_of(const model *m, const char *path, const char *kind)
 {
     int64_t n = 0;
@@ -51,7 +51,8 @@ static int64_t layer_of(const model *m, const char *path, const char *kind)
     return n;
 }
 
-/* A matrix of a kind's heads, a row for each layer, as shades of the largest of all. */
+/* A heatmap of the heads of one kind: one row per layer, one column per head, values relative to the maximum of all
+ * kinds. */
 static void picture(tn_report *r, const model *m, const tn_heads *h, const char *kind)
 {
     enum { MOST = 256 };
@@ -135,7 +136,7 @@ const command heads_command = {
 
 /* ---- look prune -------------------------------------------------------------------------------------------------- */
 
-/* n heads go, of those that are left. */
+/* Prunes n of the remaining heads. */
 static bool prune(const model *m, const texts *t, int64_t n, tn_heads_way way)
 {
     tn_heads *h = tn_heads_new(m->net);
@@ -149,7 +150,7 @@ static bool prune(const model *m, const texts *t, int64_t n, tn_heads_way way)
     return tn_error() == TN_OK;
 }
 
-/* Each time it goes on with the batches behind those of the time before. */
+/* Trains for `tune` steps; before: number of earlier steps, so that each call continues with the next batches. */
 static bool retuned(const model *m, const texts *t, int64_t before)
 {
     if (!tune) return true;
@@ -177,7 +178,7 @@ static int64_t heads_of(const model *m)
     return n;
 }
 
-/* What it is measured with: texts, and of a translator their lines, for BLEU. */
+/* The validation set: texts and, for a translator, their lines for BLEU. */
 typedef struct {
     texts texts;
     judge judge;

@@ -1,4 +1,4 @@
-/* look.h — the commands of look, and what they share. */
+/* look.h — the commands of the program look, and the functions that they share. */
 #ifndef TENON_EXAMPLES_LOOK_LOOK_H
 #define TENON_EXAMPLES_LOOK_LOOK_H
 
@@ -13,59 +13,60 @@ extern const command heads_command, prune_command, attend_command, align_command
 /* ---- a model and its tokenizer (model.c) ------------------------------------------------------------------------- */
 
 typedef enum {
-    READER,    /* BERT */
-    TUNED,     /* one with a head for a task */
-    WRITER,    /* GPT-2, LLaMA */
-    TRANSLATOR /* from sequence to sequence */
+    READER,    /* an encoder: BERT */
+    TUNED,     /* an encoder with a task head */
+    WRITER,    /* a causal language model: GPT-2, LLaMA */
+    TRANSLATOR /* a sequence-to-sequence model */
 } model_kind;
 typedef struct {
     model_kind    kind;
     tn_module    *net;     /* a tn_bert, a tn_tuned, a tn_lm or a tn_seq2seq */
-    tn_decoder    writer;  /* of a writer: what was opened, net and tokens among it */
-    tn_bert      *encoder; /* of a reader, tuned or not: it, or a part of it; else NULL */
+    tn_decoder    writer;  /* of a WRITER: the opened decoder; it owns net and tokens */
+    tn_bert      *encoder; /* of a READER or TUNED: net or a part of it; NULL: another kind */
     tn_tokenizer *tokens;
-    const char   *vectors; /* the path of its words' vectors */
-    int64_t       longest; /* pieces of a text */
+    const char   *vectors; /* module path of the token embedding */
+    int64_t       longest; /* maximum tokens per text */
 } model;
-bool      model_open(const char *path, model *m); /* false: an error stands */
-void      model_close(model *m);
-bool      model_may_go_to(const char *dir); /* asked before the work; NULL: it goes nowhere; false: an error stands */
+bool model_open(const char *path, model *m); /* returns false if an error is set */
+void model_close(model *m);
+bool model_may_go_to(const char *dir); /* call before the work; NULL: not saved; returns false if an error is set */
 tn_status model_save(const model *m, const char *dir);
 
-/* A text's pieces, as they are shown. */
+/* The tokens of a text, with the names that a figure shows. */
 typedef struct {
     int64_t      n;
     const char **name;
     tn_string   *text;
     tn_tensor   *ids; /* i64 [1, n] */
 } pieces;
-/* target: of a translation, with its begin. What is longer than the model reads is refused, or with `cut` cut. */
+/* target: the text is a translation and gets the start token. A text that is longer than the model's maximum is
+ * truncated if cut is true, otherwise an error is raised. The caller frees p with pieces_free. */
 bool pieces_of(const model *m, const char *text, bool target, bool cut, pieces *p);
 bool pieces_name(const model *m, tn_tensor *ids, pieces *p);
 void pieces_free(pieces *p);
-/* The translation that the model itself thinks the likeliest. */
+/* The model's greedy translation. */
 bool translated(const model *m, tn_tensor *source, pieces *p);
-/* The model runs on a text; of a translator also on what it has said. What it gives is looked at, not used. */
+/* Runs the model on a text; said: the translation of a TRANSLATOR. The output is not used; a tn_look records it. */
 void run_model(const model *m, tn_tensor *ids, tn_tensor *said);
-/* Was what is noted there noted once? If not, raises: a layer that others share is not told from them. */
+/* Raises an error and returns false if the look has recorded `path` more than once, as in a block that layers share. */
 bool runs_once(const tn_look *l, const char *path);
 
 /* ---- texts as batches (texts.c) ---------------------------------------------------------------------------------- */
 
 typedef struct {
     const model *of;
-    tn_tensor   *ids, *types, *blocked, *where, *what, *target; /* what the kind of model needs; kept */
-    int64_t      words;                                         /* that its loss is the mean of */
+    tn_tensor   *ids, *types, *blocked, *where, *what, *target; /* as the kind of model needs; owned */
+    int64_t      words;                                         /* number of targets that the loss is the mean of */
 } batch;
 typedef struct {
     int64_t n;
     batch  *batch;
 } texts;
 typedef struct {
-    const char *file, *target; /* target: the translations */
-    const char *target_option; /* what names them */
-    bool        pairs;         /* of labelled texts: the second column is a second text */
-    int64_t     most, together;
+    const char *file, *target;  /* target: file of the translations */
+    const char *target_option;  /* the option that names target, for errors */
+    bool        pairs;          /* labelled texts: the second column is a second text */
+    int64_t     most, together; /* maximum lines; lines per batch */
     int64_t     seed;
 } texts_config;
 #define TEXTS_CONFIG                                                        \
@@ -78,16 +79,16 @@ uint64_t   texts_checksum(const texts *t);
 tn_tensor *texts_loss(void *net, void *batch); /* a tn_look_loss */
 
 typedef struct {
-    double  loss, right, seconds; /* of the words to be said, nats and the share that is right; of one pass */
+    double  loss, right, seconds; /* mean loss in nats, accuracy from 0 to 1, seconds per pass */
     int64_t words;
 } quality;
 bool texts_quality(const texts *t, const model *m, quality *q);
 
 /* ---- files (model.c) --------------------------------------------------------------------------------------------- */
 
-/* Ends a report: writes it as a page or, if the name ends in .svg, its last figure. */
+/* Writes and frees a report: an HTML page or, if path ends in .svg, only its last figure. */
 bool written(tn_report *r, const char *path);
 bool is_picture(const char *path);
-int  no_png(const char *path); /* 0, or program_usage for a name that ends in .png */
+int  no_png(const char *path); /* returns 0, or the exit code of program_usage for .png */
 
 #endif

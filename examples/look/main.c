@@ -1,4 +1,4 @@
-/* main.c — look: what is inside a model. One file for each command. */
+/* main.c — look: inspects models. Each command has its own file. */
 #include "look.h"
 
 int main(int argc, char **argv)

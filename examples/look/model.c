@@ -1,4 +1,4 @@
-/* model.c — opening whatever model a path holds, its pieces as words of a picture, and what is written at the end. */
+/* model.c — opens a model of any kind, names tokens for figures, and writes reports. */
 #include "look.h"
 
 #include <string.h>
@@ -11,8 +11,8 @@ static const char *vectors_of_writer(const char *type)
     return !strcmp(type, "reformer") ? "reformer.embeddings.word_embeddings" : "embed_tokens";
 }
 
-/* tn_model_open would leave behind how a writer's texts end and how it talks, which belong into the folder that it is
- * saved in. */
+/* Opens a WRITER with tn_decoder_open: unlike tn_model_open it keeps the end tokens and the chat template, which
+ * model_save must write. */
 static bool writer_open(const char *path, model *m)
 {
     const tn_decoder d = tn_decoder_open(path);
@@ -47,7 +47,7 @@ bool model_open(const char *path, model *m)
     *m = (model){.net = NULL};
     if (tn_error() != TN_OK) return false;
     if (!writer_open(path, m)) {
-        tn_clear_error(); /* it may be another kind; if it is a broken writer, tn_model_open says the same */
+        tn_clear_error(); /* perhaps another kind; for a damaged writer, tn_model_open raises the same error */
         other_open(path, m);
     }
     if (tn_error() == TN_OK && !m->tokens)
@@ -75,9 +75,9 @@ tn_status model_save(const model *m, const char *dir)
     return s == TN_OK ? tn_tokenizer_save(m->tokens, dir) : s;
 }
 
-/* ---- pieces ------------------------------------------------------------------------------------------------------ */
+/* ---- tokens ------------------------------------------------------------------------------------------------------ */
 
-/* What one piece says, with blanks that can be seen; WordPiece's as the vocabulary has them. */
+/* The name of one token: its text with visible blanks, or for an encoder its entry in the vocabulary. */
 static void name_one(const model *m, int32_t id, tn_string *to)
 {
     const char *piece = tn_tokenizer_piece(m->tokens, id);
@@ -183,7 +183,7 @@ bool runs_once(const tn_look *l, const char *path)
     return tn_error() == TN_OK;
 }
 
-/* ---- what is written --------------------------------------------------------------------------------------------- */
+/* ---- reports ----------------------------------------------------------------------------------------------------- */
 
 static bool ends_with(const char *path, const char *end)
 {

@@ -1,8 +1,8 @@
-/* probe.c — look probe: what each layer knows of words' classes, how much of it is there to be read rather than
- * learned by the probe, and how alike the layers are; or which heads are syntactic.
+/* probe.c — look probe: how well a probe predicts parts of speech from each layer, compared with a control task; the
+ * similarity of layers; or which heads are syntactic.
  *
- * The control (Hewitt, Liang 2019): each word, whatever its sentence, has a class drawn by its spelling. A probe that
- * learns that learns words by heart; selectivity is how much better it does on the real classes. */
+ * Control task (Hewitt, Liang 2019): each word has a random class that depends only on its spelling. A probe can solve
+ * it only by memorising words. Selectivity: the accuracy on parts of speech minus the accuracy on the control task. */
 #include "../common/checksum.h"
 #include "trees.h"
 
@@ -14,13 +14,13 @@ static const char *dir, *text, *test, *other;
 static int64_t     most = 500, hidden, steps = 500, seed = 1;
 static bool        heads;
 
-/* ---- vectors of words -------------------------------------------------------------------------------------------- */
+/* ---- vectors of words in context --------------------------------------------------------------------------------- */
 
 enum { MOST = 130 };
 typedef struct {
     int64_t    layers, words;
     char       path[MOST][TN_PATH_BYTES];
-    tn_tensor *x[MOST]; /* [words, D] of each layer */
+    tn_tensor *x[MOST]; /* the words' vectors in each layer, [words, D] */
     tn_tensor *y, *control;
 } examples;
 
@@ -30,15 +30,15 @@ static uint64_t spelled(tn_text w)
     return h ^ h >> 29;
 }
 
-/* Is it what goes into the first layer? */
+/* Returns true if the module's output is the input of the first layer. */
 static bool is_first(const model *m, const char *path)
 {
     const char *words = strstr(path, "bert.embeddings.dropout");
     if (m->encoder) return words && !words[strlen("bert.embeddings.dropout")];
-    return !strcmp(path, "transformer.drop") || !strcmp(path, "dropout"); /* GPT-2's, LLaMA's */
+    return !strcmp(path, "transformer.drop") || !strcmp(path, "dropout"); /* GPT-2, LLaMA */
 }
 
-/* The paths of what goes into the first layer and comes out of each. */
+/* Collects the paths of the modules whose output is the input of the first layer or the output of a layer. */
 static void layers_of(const model *m, examples *to)
 {
     to->layers = 0;
@@ -62,7 +62,7 @@ static bool vectors_of(const model *m, const trees *t, examples *to)
     for (int64_t i = 0; i < t->sentences && row && y && tn_error() == TN_OK; i++) {
         const sentence *s = &t->sentence[i];
         read_sentence   x;
-        if (!sentence_read(m, t, i, &x)) continue; /* longer than the model reads */
+        if (!sentence_read(m, t, i, &x)) continue; /* does not fit into the model */
         tn_look_clear(look);
         const tn_scope in = tn_look_begin(look);
         run_model(m, x.p.ids, NULL);
@@ -107,7 +107,8 @@ static void probe_layers(const examples *a, const examples *b)
     }
 }
 
-/* A row for each layer of the model, a column for each of the other one: how alike they are, of the same words. */
+/* Prints the similarity (CKA) of layers on the same words: one row per layer of the model, one column per layer of the
+ * other model. */
 static void compare_layers(const model *m, const trees *t, examples *a, examples *b)
 {
     model to;

@@ -1,5 +1,5 @@
-/* surface.c — look surface: how the loss lies around a model's weights, between two models, and around two networks
- * that differ in nothing but their residual connections. */
+/* surface.c — look surface: the loss surface around a model's weights, between two models, or around networks that
+ * differ only in residual connections and norms. */
 #include "../common/checksum.h"
 #include "look.h"
 #include "twins.h"
@@ -15,16 +15,16 @@ static double       span = 1;
 static bool         resume, transformer;
 static option_list  path;
 
-/* ---- the numbers, kept in a file --------------------------------------------------------------------------------- */
+/* ---- table of losses --------------------------------------------------------------------------------------------- */
 
 typedef struct {
     tn_surface_args a;
-    double         *way; /* of a training, [steps, 2] */
+    double         *way; /* the path of a training, [steps, 2]; NULL: none */
     int64_t         steps;
-    uint64_t        of_weights, of_texts; /* sums: of all the models that it is of, and of what they are asked */
+    uint64_t        of_weights, of_texts; /* checksums of the weights of all models and of the texts */
 } job;
 
-/* What a table must begin with to be gone on with. */
+/* The first line of the table; --resume continues a table only if it is equal. */
 static void heading(const job *j, char to[256])
 {
     char weights[17], asked[17];
@@ -38,7 +38,7 @@ static double place(double from, double to, int64_t i, int64_t n)
     return n > 1 ? from + (to - from) * (double)i / (double)(n - 1) : from;
 }
 
-/* The first two numbers of a line of five, between tabs, and the last. */
+/* Parses a line of five numbers separated by tabs: the first two and the last. Returns false if the line is invalid. */
 static bool numbers_of(tn_text x, double *column, double *row, double *value)
 {
     double all[5];
@@ -48,7 +48,7 @@ static bool numbers_of(tn_text x, double *column, double *row, double *value)
         const char  *tab = memchr(x.at + at, '\t', x.bytes - at);
         const size_t end = tab ? (size_t)(tab - x.at) : x.bytes;
         if (!tn_parse_double(x.at + at, end - at, &all[n]))
-            all[n] = end - at == 3 && !memcmp(x.at + at, "inf", 3) ? INFINITY : NAN; /* as write_table has it */
+            all[n] = end - at == 3 && !memcmp(x.at + at, "inf", 3) ? INFINITY : NAN; /* as write_table prints it */
         n++, at = end + 1;
     }
     *column = all[0], *row = n > 1 ? all[1] : NAN, *value = n == 5 ? all[4] : NAN;
@@ -99,7 +99,7 @@ static bool write_table(const job *j)
     return ok;
 }
 
-/* Some rows at a time, so that what is broken off can be resumed. */
+/* Computes some rows at a time and saves them, so that an interrupted run can resume. */
 static bool computed(job *j, const char *what)
 {
     const int64_t n = j->a.nx * j->a.ny;
@@ -116,11 +116,11 @@ static bool computed(job *j, const char *what)
     return tn_error() == TN_OK;
 }
 
-/* ---- how rough it is --------------------------------------------------------------------------------------------- */
+/* ---- roughness --------------------------------------------------------------------------------------------------- */
 
-/* The share of inner points where the loss curves downwards in some direction of the plane; how much so: the mean of
- * -λ least / |λ| largest of its Hessian there (0 where it curves upwards; Li et al. 2018, who have it of all
- * directions); and the mean of the second differences of its logarithm (of loss + 0.001). */
+/* Prints the minimum and maximum loss; the percentage of inner points where the loss is concave in some direction of
+ * the plane; the mean over inner points of -λ_min / |λ|_max of the Hessian in the plane (0 where it is convex; Li et
+ * al. 2018 use all directions); and the mean absolute second difference of log(loss + 0.001). */
 static void judged(const job *j, const char *name)
 {
     const int64_t nx = j->a.nx, ny = j->a.ny;
@@ -136,7 +136,7 @@ static void judged(const job *j, const char *name)
             const double  xx = z[1] - 2 * z[0] + z[-1], yy = z[nx] - 2 * z[0] + z[-nx];
             const double  xy = (z[nx + 1] - z[nx - 1] - z[1 - nx] + z[-nx - 1]) / 4;
             const double  middle = (xx + yy) / 2, away = sqrt((xx - yy) * (xx - yy) / 4 + xy * xy);
-            const double  least = middle - away, largest = fabs(middle) + away; /* by its size */
+            const double  least = middle - away, largest = fabs(middle) + away; /* absolute value */
             const double *h = l ? &l[y * nx + x] : z;
             if (!isfinite(least)) continue;
             if (least < 0) ratio += -least / largest;
@@ -148,7 +148,7 @@ static void judged(const job *j, const char *name)
     if (!numbers_finite(low, "the least loss")) return;
     printf("%s\t%.6g\t%.6g\t", name, low, high);
     if (n > 0) printf("%.2f\t%.4f\t%.6f\n", 100 * down / n, ratio / n, rough / n);
-    else printf("-\t-\t-\n"); /* a line has no inner points */
+    else printf("-\t-\t-\n"); /* a line has no inner points in the plane */
     fflush(stdout);
 }
 
@@ -177,9 +177,9 @@ static void drawn(tn_report *r, const job *j, const char *name)
     tn_report_surface(r, "Lines of equal loss", &p);
 }
 
-/* ---- what it is of ----------------------------------------------------------------------------------------------- */
+/* ---- models ------------------------------------------------------------------------------------------------------ */
 
-/* Of all words alike, whatever batch they are in. */
+/* The mean over all targets; each target has the same weight, in any batch. */
 static tn_tensor *mean_loss(void *net, void *user)
 {
     const texts *t = user;
@@ -193,7 +193,7 @@ static tn_tensor *mean_loss(void *net, void *user)
     return tn_mul_scalar(sum, 1 / words);
 }
 
-/* All of a model's weights, which the table is of, too; NULL: an error stands. */
+/* All weights of a model as one vector, added to the checksum of the table; NULL: an error is set. */
 static tn_tensor *weights_of(job *j, const model *m)
 {
     tn_tensor *v = tn_weights_vector(m->net);
@@ -201,7 +201,7 @@ static tn_tensor *weights_of(job *j, const model *m)
     return v;
 }
 
-/* Are two models the same but for the numbers in their weights: by their parameters' names and shapes, and by heads? */
+/* Returns true if two models differ only in the values of their weights: equal names, shapes and numbers of heads. */
 static bool alike(const model *a, const model *b)
 {
     tn_each x = tn_module_each(a->net, TN_EACH_PARAMETER), y = tn_module_each(b->net, TN_EACH_PARAMETER);
@@ -219,7 +219,7 @@ static bool alike(const model *a, const model *b)
     return same;
 }
 
-/* Along the line from the model (0) to another (1), a half beyond each. */
+/* The line from the model (0) to another (1), extended by 0.5 on both sides. */
 static bool line(job *j, const model *from, tn_tensor *here, const char *to)
 {
     model m;
@@ -233,7 +233,7 @@ static bool line(job *j, const model *from, tn_tensor *here, const char *to)
     return tn_error() == TN_OK;
 }
 
-/* The plane of a training's points, which --path names and the model ends. */
+/* The plane of the main directions of a training path: the models of --path, then the model itself. */
 static bool plane_of_path(job *j, tn_tensor *here)
 {
     enum { MOST = 200 };
@@ -308,7 +308,7 @@ static void of_twins(job *j, tn_report *r)
     }
 }
 
-/* Options that say nothing beside others. 0, or program_usage. */
+/* Checks that no option is given that the others make useless. Returns 0 or the exit code of program_usage. */
 static int stray(void)
 {
     static const char *const of_texts[] = {"text", "pairs", "target", "lines", "batch", NULL};

@@ -1,8 +1,8 @@
-/* syntax.c — which heads are syntactic without being told: for each word, does the head's largest weight go to the word
- * that it belongs to (directed), or to that or one that belongs to it (undirected)?
+/* syntax.c — finds attention heads that follow syntax: for each word, the word with the largest attention weight is
+ * compared with its syntactic head (directed), or with its head and its dependents (undirected).
  *
- * As Clark et al. 2019 do it: attention to a word of several pieces is the sum over them, attention from one the mean;
- * pieces that the template adds count for nothing, and no word may choose itself. The root is not asked. */
+ * As in Clark et al. 2019: attention to a word of several tokens is their sum, attention from it their mean; special
+ * tokens and the word itself are excluded. The root of a sentence is not evaluated. */
 #include "trees.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ typedef struct {
     int64_t n, seen[RELATIONS], words;
 } relations;
 
-/* Its number; without what stands behind a colon. */
+/* The index of a relation; a subtype after a colon is ignored. */
 static int64_t relation_of(relations *r, tn_text name)
 {
     const char *colon = memchr(name.at, ':', name.bytes);
@@ -29,11 +29,11 @@ static int64_t relation_of(relations *r, tn_text name)
     return r->n++;
 }
 
-/* Weights of pieces w [T, T] as weights of words [n, n]. */
+/* Converts weights between tokens w [T, T] to weights between words [n, n]; `to` has room for n (n + 1) values. */
 static void by_words(const float *w, const read_sentence *x, int64_t n, double *to)
 {
     const int64_t t = x->p.n;
-    double       *size = to + n * n; /* pieces of each word */
+    double       *size = to + n * n; /* number of tokens of each word */
     memset(to, 0, (size_t)(n * n + n) * sizeof *to);
     for (int64_t p = 0; p < t; p++)
         if (x->word_of[p] >= 0) size[x->word_of[p]]++;
@@ -115,7 +115,7 @@ static void print_all(const work *k)
         for (int64_t h = 0; h < k->heads[a]; h++) {
             const counts *c = &k->of[a * 64 + h];
             int64_t       best = -1;
-            for (int64_t i = 0; i < r->n; i++) /* of relations that are met often enough to be judged */
+            for (int64_t i = 0; i < r->n; i++) /* only relations with at least 100 words */
                 if (r->seen[i] >= 100 && (best < 0 || c->by[i] * r->seen[best] > c->by[best] * r->seen[i])) best = i;
             printf("%.*s\t%lld\t%.4f\t%.4f\t%.*s\t%.4f\n", (int)(strlen(k->path[a]) - strlen(".weights")), k->path[a],
                    (long long)k->mha[a]->left[h], (double)c->directed / (double)r->words,
@@ -124,7 +124,7 @@ static void print_all(const work *k)
         }
 }
 
-/* Judges all heads of the attentions whose path is this, or of all (NULL). */
+/* Evaluates the heads of the attention with the path `only`; NULL: of all attentions. */
 static bool judge_all(work *k, const model *m, const trees *t, const char *only)
 {
     if (!m->encoder)

@@ -1,4 +1,4 @@
-/* texts.c — lines of a file as batches that a model is asked about: hidden words, next words, or translations. */
+/* texts.c — reads the lines of a file as batches for a model: masked tokens, next tokens, translations or labels. */
 #define _POSIX_C_SOURCE 200809L
 #include "../common/checksum.h"
 #include "../common/texts.h"
@@ -14,7 +14,7 @@ static void tensors_of(const batch *b, tn_tensor *to[TENSORS])
     to[0] = b->ids, to[1] = b->types, to[2] = b->blocked, to[3] = b->where, to[4] = b->what, to[5] = b->target;
 }
 
-/* What its loss is the mean of: words that are to be said, or labels. */
+/* The number of targets (tokens or labels) that the loss is the mean of. */
 static int64_t words_of(const batch *b)
 {
     const tn_scope s = tn_no_grad_begin();
@@ -73,9 +73,9 @@ void texts_close(texts *t)
     *t = (texts){.n = 0};
 }
 
-/* ---- hidden words ------------------------------------------------------------------------------------------------ */
+/* ---- masked tokens ----------------------------------------------------------------------------------------------- */
 
-/* One word in seven is hidden, at least one of each text. */
+/* Masks one token in seven, at least one in each text. */
 static bool hide(texts *t, const model *m, const tn_token_batch *b, tn_generator *g)
 {
     const int64_t n = tn_size(b->ids, 0), width = tn_size(b->ids, 1);
@@ -106,7 +106,7 @@ static bool hide(texts *t, const model *m, const tn_token_batch *b, tn_generator
     return tn_error() == TN_OK;
 }
 
-/* A line as a string, which NUL would end; NULL: raised. */
+/* A line as a string, which the caller frees with free. NULL: an error is set, for example for a line with a NUL. */
 static char *line_of(const char *path, tn_lines *l, int64_t i)
 {
     const tn_text x = tn_lines_at(l, i);
@@ -139,9 +139,9 @@ static bool read_hidden(const texts_config *c, const model *m, tn_lines *l, text
     return tn_error() == TN_OK;
 }
 
-/* ---- next words -------------------------------------------------------------------------------------------------- */
+/* ---- next tokens ------------------------------------------------------------------------------------------------- */
 
-/* As gpt eval reads a file: lines with their ends, one behind the other. */
+/* Reads a file as `gpt eval` does: all lines with their line ends as one sequence. */
 static bool read_next(const texts_config *c, const model *m, tn_lines *l, texts *t)
 {
     const int64_t all = tn_lines_count(l) < c->most ? tn_lines_count(l) : c->most;
@@ -167,7 +167,7 @@ static bool read_next(const texts_config *c, const model *m, tn_lines *l, texts 
 
 /* ---- translations ------------------------------------------------------------------------------------------------ */
 
-/* Rows of different lengths as one tensor. */
+/* Rows of different lengths as one padded tensor. */
 static tn_tensor *padded(pieces *p, int64_t n, int64_t padding)
 {
     int64_t width = 1;
@@ -232,7 +232,7 @@ static bool put_labelled(const model *m, tn_features *f, texts *t)
     return tn_error() == TN_OK;
 }
 
-/* What bert tune learns from, by the task; batches of like lengths. */
+/* Reads the training files of `bert tune` for the model's task. */
 static bool read_labelled(const texts_config *c, const model *m, texts *t)
 {
     static const tn_labelled_kind kinds[] = {TN_LABELLED_TEXTS, TN_LABELLED_WORDS, TN_LABELLED_ANSWERS,
@@ -282,7 +282,7 @@ bool texts_open(const texts_config *c, const model *m, texts *t)
     return tn_error() == TN_OK;
 }
 
-/* ---- asked ------------------------------------------------------------------------------------------------------- */
+/* ---- loss and accuracy ------------------------------------------------------------------------------------------- */
 
 static tn_tensor *labels_said(const batch *b, void *net)
 {
@@ -300,14 +300,15 @@ tn_tensor *texts_loss(void *net, void *user)
                         .words = b->what);
 }
 
-/* The scores [N, words] and what should be said [N]. */
+/* The logits [N, classes] and the targets [N]. */
 static tn_tensor *answers(const batch *b, tn_module *net, tn_tensor **what)
 {
     tn_tensor *y;
     *what = b->what;
     if (b->of->kind == TUNED) {
         y = labels_said(b, net);
-        if (((tn_tuned *)(void *)net)->config.task == TN_TASK_ANSWERS) /* each end's pieces, and no padding */
+        if (((tn_tuned *)(void *)net)->config.task ==
+            TN_TASK_ANSWERS) /* start and end logits over tokens, padding masked */
             y = tn_transpose(b->blocked ? tn_masked_fill(y, tn_unsqueeze(b->blocked, 2), -INFINITY) : y, 1, 2);
         *what = tn_reshape(b->what, TN_SHAPE(-1));
         return tn_reshape(y, TN_SHAPE(-1, tn_size(y, -1)));

@@ -1,5 +1,4 @@
-/* trees.c — sentences of a CoNLL-U file, which data/labelled.h reads: a column at a time, so there is one of them for
- * each column that is wanted. */
+/* trees.c — reads the dependency trees of a CoNLL-U file with data/labelled.h, one label column per pass. */
 #include "trees.h"
 
 #include <stdlib.h>
@@ -11,7 +10,7 @@ const char *const upos_name[UPOS] = {"ADJ",  "ADP",  "ADV",   "AUX",   "CCONJ", 
 static const char *const columns[COLUMNS] = {"id", "upos", "head", "deprel"};
 enum { ID, CLASS, HEAD, RELATION };
 
-/* A number of at most 6 digits; -1: none. */
+/* Parses a number of at most 6 digits; returns -1 if s is not one. */
 static int64_t number_of(const char *s)
 {
     int64_t      n = 0;
@@ -65,7 +64,7 @@ bool trees_open(const char *path, int64_t most, int64_t longest, trees *t)
         for (int c = 0; c < COLUMNS; c++) e[c] = tn_labelled_at(t->of[c], i);
         const int64_t first = t->nodes;
         for (int64_t k = 0; k < e->texts && add_word(t, path, e, k);) k++;
-        if (e->texts < 2 || e->texts > longest) t->nodes = first; /* passed over */
+        if (e->texts < 2 || e->texts > longest) t->nodes = first; /* skipped */
         else t->sentence[t->sentences++] = (sentence){first, e->texts};
     }
     if (tn_error() == TN_OK && !t->sentences)
@@ -81,7 +80,7 @@ void trees_close(trees *t)
     *t = (trees){.nodes = 0};
 }
 
-/* ---- through a model --------------------------------------------------------------------------------------------- */
+/* ---- tokens of a sentence ---------------------------------------------------------------------------------------- */
 
 bool sentence_read(const model *m, const trees *t, int64_t i, read_sentence *to)
 {

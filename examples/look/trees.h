@@ -1,4 +1,4 @@
-/* trees.h — sentences of a CoNLL-U file: words, their classes, and whose they are. */
+/* trees.h — sentences of a CoNLL-U file: words, parts of speech, and dependency trees. */
 #ifndef TENON_EXAMPLES_LOOK_TREES_H
 #define TENON_EXAMPLES_LOOK_TREES_H
 
@@ -6,43 +6,44 @@
 
 typedef struct {
     tn_text word, relation;
-    int     upos; /* of UPOS below */
-    int64_t head; /* the word's number in the sentence, from 0; -1: it is the root */
+    int     upos; /* index into upos_name */
+    int64_t head; /* index of the syntactic head in the sentence, from 0; -1: this word is the root */
 } node;
 typedef struct {
-    int64_t first, n; /* of the nodes */
+    int64_t first, n; /* index of its first node; number of words */
 } sentence;
 enum { COLUMNS = 4 };
 typedef struct {
-    tn_labelled *of[COLUMNS]; /* the file, by the columns that count; strings are theirs */
+    tn_labelled *of[COLUMNS]; /* the file, read once for each column; owns the strings of the nodes */
     node        *node;
     sentence    *sentence;
     int64_t      nodes, sentences;
 } trees;
-/* At most so many sentences, of 2 to `longest` words each; others are passed over. False: an error stands. */
+/* Reads at most `most` sentences of 2 to `longest` words; others are skipped. Returns false if an error is set. */
 bool trees_open(const char *path, int64_t most, int64_t longest, trees *t);
 void trees_close(trees *t);
 
 enum { UPOS = 17 };
 extern const char *const upos_name[UPOS];
 
-/* A sentence through a reader: piece p belongs to word word_of[p] of it, -1: to none. Free both. */
+/* The tokens of a sentence: token p belongs to word word_of[p]; -1: a special token. Freed with sentence_free. */
 typedef struct {
     pieces   p;
     int64_t *word_of;
 } read_sentence;
 bool sentence_read(const model *m, const trees *t, int64_t i, read_sentence *to);
 void sentence_free(read_sentence *s);
-/* [n, pieces]: 1 / its pieces where a piece is the word's, else 0. Times vectors of pieces it gives those of words. */
+/* A matrix [n, tokens]: 1 / (number of the word's tokens) where the token belongs to the word, else 0. Multiplied with
+ * the vectors of the tokens, it gives the mean vector of each word. */
 tn_tensor *word_means(const read_sentence *x, int64_t n);
 
 /* ---- heads (syntax.c) -------------------------------------------------------------------------------------------- */
 
-bool syntactic_heads(const model *m, const trees *t); /* prints a line for each head */
-/* Of one head, by its attention's path: how often it goes to the word that a word belongs to; and to that or one of its
- * own. False: an error stands. */
-/* Where a head, from 0, is among those that are left; -1: it was taken out. */
+bool syntactic_heads(const model *m, const trees *t); /* prints one line per head */
+/* The index of a head, numbered from 0 before pruning, among the remaining heads; -1: pruned. */
 int64_t head_place(const tn_mha *m, int64_t head);
+/* Evaluates the head of the attention at `path`: the fraction of words whose largest weight goes to the syntactic head
+ * (directed), or to the head or a dependent (undirected). Returns false if an error is set. */
 bool head_judged(const model *m, const trees *t, const char *path, int64_t head, double *directed, double *undirected);
 
 #endif

@@ -1,12 +1,12 @@
-/* twins.c — deep networks that are alike but for residual connections and norms: layers of relu on two spirals, or
- * Transformers, which learn to write a word backwards. */
+/* twins.c — deep networks that differ only in residual connections and norms: ReLU layers that classify two spirals, or
+ * Transformers that reverse words. */
 #include "twins.h"
 
 #include <math.h>
 
 enum { WIDTH = 24, POINTS = 256, STEPS = 600, HEADS = 3, LETTERS = 6, LENGTH = 8, WORDS = 64 };
 
-/* ---- layers of relu ---------------------------------------------------------------------------------------------- */
+/* ---- ReLU network ------------------------------------------------------------------------------------------------ */
 
 typedef struct {
     tn_module       base;
@@ -47,18 +47,18 @@ static twin *twin_new(int64_t depth, bool residual, bool normed)
     return tn_built(m);
 }
 
-/* ---- a Transformer ----------------------------------------------------------------------------------------------- */
+/* ---- Transformer ------------------------------------------------------------------------------------------------- */
 
 typedef struct {
     tn_module       base;
     tn_embedding   *letters, *places;
-    tn_module_list *attention, *in, *out, *norms; /* norms: two a layer */
+    tn_module_list *attention, *in, *out, *norms; /* norms: two per layer; NULL: none */
     tn_linear      *say;
     int64_t         depth;
     bool            residual;
 } reader;
 
-/* What part k of layer i reads. */
+/* The input of sublayer k (0: attention, 1: feed-forward) of layer i. */
 static tn_tensor *read_by(reader *m, int64_t i, int k, tn_tensor *x)
 {
     return m->norms ? tn_call((tn_layer_norm *)tn_at(m->norms, 2 * i + k), x) : x;
@@ -105,13 +105,13 @@ static reader *reader_new(int64_t depth, bool residual, bool normed)
 static void words(twin_data *d)
 {
     int64_t      x[WORDS * LENGTH], y[WORDS * LENGTH];
-    tn_generator g = {7, 0}; /* the same ones for all twins */
+    tn_generator g = {7, 0}; /* the same words for all twins */
     for (int i = 0; i < WORDS * LENGTH; i++) x[i] = tn_random_below(&g, LETTERS);
     for (int i = 0; i < WORDS * LENGTH; i++) y[i] = x[i / LENGTH * LENGTH + LENGTH - 1 - i % LENGTH];
     d->x = tn_from_data(TN_I64, TN_SHAPE(WORDS, LENGTH), x), d->y = tn_from_data(TN_I64, TN_SHAPE(WORDS * LENGTH), y);
 }
 
-/* ---- both -------------------------------------------------------------------------------------------------------- */
+/* ---- training ---------------------------------------------------------------------------------------------------- */
 
 tn_tensor *twin_loss(void *net, void *user)
 {
@@ -125,7 +125,7 @@ static void spirals(twin_data *d)
     float   x[2 * POINTS];
     int64_t y[POINTS];
     for (int i = 0; i < POINTS; i++) {
-        const int    at = i / 2; /* both arms have as many points */
+        const int    at = i / 2; /* both arms have the same number of points */
         const double t = 0.5 + 15.0 * at / POINTS, turn = i % 2 ? 3.14159265358979 : 0;
         x[2 * i] = (float)(t / 4 * cos(t + turn)), x[2 * i + 1] = (float)(t / 4 * sin(t + turn)), y[i] = i % 2;
     }

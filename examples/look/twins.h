@@ -1,5 +1,5 @@
-/* twins.h — deep networks that are alike but for residual connections and norms: on two spirals, or Transformers that
- * learn to write words backwards. */
+/* twins.h — deep networks that differ only in residual connections and norms, trained on two spirals; or Transformers
+ * trained to reverse words. */
 #ifndef TENON_EXAMPLES_LOOK_TWINS_H
 #define TENON_EXAMPLES_LOOK_TWINS_H
 
@@ -8,7 +8,7 @@
 typedef struct {
     tn_tensor *x, *y;
 } twin_data;
-/* Trained on the data, which belongs to the open scope; NULL: an error stands. */
+/* Returns a trained network, which the caller frees with tn_free; the open scope owns *data. NULL: an error is set. */
 tn_module *twin_trained(int64_t depth, bool transformer, bool residual, bool normed, uint64_t seed, twin_data *data);
 tn_tensor *twin_loss(void *net, void *data); /* a tn_look_loss */
 
