@@ -20,7 +20,7 @@ static const tn__sample samples[] = {
     {.in = {{1, {2}}},
      .kind = {TN__ARG_MASK},
      .status = TN_EDTYPE,
-     .fails = "abs: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
+     .fails = "abs: does not support bool; convert it with tn_to(x, TN_I64)"},
 };
 
 const tn_op tn__op_abs = {TN__ROOM("abs", TN_AS_IS), .inputs = 1,

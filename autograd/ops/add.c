@@ -31,7 +31,7 @@ static const tn__sample samples[] = {
     {.in = {{1, {3}}, {1, {3}}},
      .kind = {TN__ARG_REAL, TN__ARG_INT},
      .status = TN_EDTYPE,
-     .fails = "add: number types differ: f32 and i64"},
+     .fails = "add: dtypes differ: f32 and i64"},
 };
 
 const tn_op tn__op_add = {TN__ROOM("add", TN_JOIN),         .inputs = 2,

@@ -29,8 +29,8 @@ static bool add_dropout_norm_infer(tn_ctx *c)
     char             a[192], b[192];
     if (!tn__infer_real(c) || !tn__need_real(c, H) || !tn_infer_like(c, SUM, X)) return false;
     if (!tn_shape_equal(x->l.shape, h->l.shape) || x->dtype != h->dtype)
-        return tn_infer_fail(c, TN_ESHAPE, "x is %s %s and h %s %s, but must be alike", tn_dtype_name(x->dtype),
-                             tn_shape_text(x->l.shape, a, sizeof a), tn_dtype_name(h->dtype),
+        return tn_infer_fail(c, TN_ESHAPE, "x is %s %s and h %s %s, but must have equal dtype and shape",
+                             tn_dtype_name(x->dtype), tn_shape_text(x->l.shape, a, sizeof a), tn_dtype_name(h->dtype),
                              tn_shape_text(h->l.shape, b, sizeof b));
     return tn__need_probability(c, TN_ARG(c, p)) && tn__infer_norm(c, WEIGHT, BIAS, TN_ARG(c, eps), STAT, 3);
 }
@@ -103,17 +103,16 @@ static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {1, {4}}, {1, {4}}, {1, {4}}},
      ARGS(0.5, 1e-5, 1, 0),
      .status = TN_ESHAPE,
-     .fails = "add_dropout_norm: x is f32 [3, 4] and h f32 [4], but must be alike"},
+     .fails = "add_dropout_norm: x is f32 [3, 4] and h f32 [4], but must have equal dtype and shape"},
     {.in = {{2, {3, 4}}, {2, {3, 4}}, {1, {5}}, {1, {4}}},
      ARGS(0.5, 1e-5, 1, 0),
      .status = TN_ESHAPE,
-     .fails = "add_dropout_norm: weight [5] must have the shape of the last dims of [3, 4]: those over which it "
-              "normalises"},
+     .fails = "add_dropout_norm: weight [5] must have the shape of the last dims of [3, 4], over which it normalises"},
     {.in = {{1, {4}}, {1, {4}}},
      .kind = {[2] = TN__ARG_ABSENT, TN__ARG_ABSENT},
      ARGS(2, 1e-5, 1, 0),
      .status = TN_EINVAL,
-     .fails = "add_dropout_norm: p is 2, but a probability is from 0 to 1"},
+     .fails = "add_dropout_norm: p is 2, but a probability must be from 0 to 1"},
     {.in = {{1, {4}}, {1, {4}}},
      .kind = {[2] = TN__ARG_ABSENT, TN__ARG_ABSENT},
      ARGS(0, -1, 1, 0),

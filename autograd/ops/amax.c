@@ -61,11 +61,11 @@ static const tn__sample max_samples[] = {
     {.in = {{2, {0, 3}}},
      .args = &(args_t){{1, {0}}, false},
      .status = TN_ESHAPE,
-     .fails = "amax: dim 0 of [0, 3] is empty: there is nothing to choose from"},
+     .fails = "amax: dim 0 of [0, 3] is empty: there is no element to choose"},
     {.in = {{2, {3, 0}}},
      .args = &(args_t){{0, {0}}, false},
      .status = TN_ESHAPE,
-     .fails = "amax: dim 1 of [3, 0] is empty: there is nothing to choose from"},
+     .fails = "amax: dim 1 of [3, 0] is empty: there is no element to choose"},
     {.in = {{1, {3}}},
      .args = &(args_t){{1, {1}}, false},
      .status = TN_EINDEX,
@@ -81,7 +81,7 @@ static const tn__sample min_samples[] = {
     {.in = {{2, {3, 0}}},
      .args = &(args_t){{1, {-1}}, false},
      .status = TN_ESHAPE,
-     .fails = "amin: dim 1 of [3, 0] is empty: there is nothing to choose from"},
+     .fails = "amin: dim 1 of [3, 0] is empty: there is no element to choose"},
 };
 
 #define ROOM(title)                                                                                           \

@@ -102,11 +102,11 @@ static bool infer_shapes(const tn_ctx *c, const tn_tensor *part, tn_shape *score
     const int64_t    queries = q->l.shape.d[nq - 2], count = k->l.shape.d[nk - 2];
     tn_shape         s = {0}, y = {0};
     if (k->dtype != q->dtype || v->dtype != q->dtype)
-        return tn_infer_fail(c, TN_EDTYPE, "number types differ: q is %s, k %s, v %s", tn_dtype_name(q->dtype),
+        return tn_infer_fail(c, TN_EDTYPE, "dtypes differ: q is %s, k %s, v %s", tn_dtype_name(q->dtype),
                              tn_dtype_name(k->dtype), tn_dtype_name(v->dtype));
     if (q->l.shape.d[nq - 1] != k->l.shape.d[nk - 1]) return fail(c, "q", q, "k", k, "differ in their last dim");
     if (count != v->l.shape.d[nv - 2])
-        return fail(c, "k", k, "v", v, "differ in the number of keys, their last dim but one");
+        return fail(c, "k", k, "v", v, "differ in the number of keys, their second to last dim");
     if (!lead(lead_of(q), lead_of(k), &s)) return fail(c, "q", q, "k", k, "have leading dims that do not broadcast");
     if (!lead(s, lead_of(v), &y)) return fail(c, "k", k, "v", v, "have leading dims that do not broadcast");
     *scores = with(s, queries, count), *result = with(y, queries, v->l.shape.d[nv - 1]);
@@ -119,9 +119,9 @@ static bool infer_masks(const tn_ctx *c, tn_shape s)
     const int64_t    count = s.d[s.n - 1];
     char             text[192], scores[192];
     if (blocked && blocked->dtype != TN_BOOL && !tn__is_float(blocked->dtype))
-        return tn_infer_fail(
-            c, TN_EDTYPE, "blocked must be bool (true: may not be attended) or floating (added to the scores), got %s",
-            tn_dtype_name(blocked->dtype));
+        return tn_infer_fail(c, TN_EDTYPE,
+                             "blocked must be bool (true: masked) or floating (added to the scores), got %s",
+                             tn_dtype_name(blocked->dtype));
     if (blocked && !tn__broadcastable(blocked->l.shape, s))
         return tn_infer_fail(c, TN_ESHAPE, "blocked %s does not broadcast to the scores' %s",
                              tn_shape_text(blocked->l.shape, text, sizeof text),
@@ -145,7 +145,8 @@ static bool attention_infer(tn_ctx *c)
     if (!infer_parts(c)) return false;
     parts_of(c->in, part);
     if (!infer_shapes(c, part, &s, &y) || !infer_masks(c, s)) return false;
-    if (!(p >= 0 && p <= 1)) return tn_infer_fail(c, TN_EINVAL, "dropout is %g, but a probability is from 0 to 1", p);
+    if (!(p >= 0 && p <= 1))
+        return tn_infer_fail(c, TN_EINVAL, "dropout is %g, but a probability must be from 0 to 1", p);
     if (!(scale - scale == 0)) return tn_infer_fail(c, TN_EINVAL, "scale is %g", scale);
     if (TN_ARG(c, past) < 0 || (TN_ARG(c, past) && !TN_ARG(c, causal)))
         return tn_infer_fail(c, TN_EINVAL, "past is %lld, but must be 0, or at least 1 together with causal",
@@ -364,7 +365,7 @@ static const tn__sample samples[] = {
      NO_MASKS,
      ARGS(false, 0, 1),
      .status = TN_ESHAPE,
-     .fails = "attention: k [4, 2] and v [3, 2] differ in the number of keys, their last dim but one"},
+     .fails = "attention: k [4, 2] and v [3, 2] differ in the number of keys, their second to last dim"},
     {.in = {{3, {2, 3, 2}}, {3, {3, 4, 2}}, {2, {4, 2}}},
      NO_MASKS,
      ARGS(false, 0, 1),
@@ -389,7 +390,7 @@ static const tn__sample samples[] = {
      .kind = {0, 0, 0, TN__ARG_INT, ABSENT},
      ARGS(false, 0, 1),
      .status = TN_EDTYPE,
-     .fails = "attention: blocked must be bool (true: may not be attended) or floating (added to the scores), got i64"},
+     .fails = "attention: blocked must be bool (true: masked) or floating (added to the scores), got i64"},
     {.in = {{3, {2, 3, 2}}, {3, {2, 4, 2}}, {3, {2, 4, 3}}, {0}, {2, {2, 3}}},
      .kind = {0, 0, 0, ABSENT, TN__ARG_MASK},
      ARGS(false, 0, 1),
@@ -404,7 +405,7 @@ static const tn__sample samples[] = {
      NO_MASKS,
      ARGS(false, 1.5, 1),
      .status = TN_EINVAL,
-     .fails = "attention: dropout is 1.5, but a probability is from 0 to 1"},
+     .fails = "attention: dropout is 1.5, but a probability must be from 0 to 1"},
     {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}},
      NO_MASKS,
      ARGS(false, 0, INFINITY),

@@ -17,7 +17,7 @@ static bool avg_pool2d_grad_infer(tn_ctx *c)
     if (!tn__need_real(c, 0)) return false;
     if (!tn__pool_fit(c, &p->windows, 2, p->in, out)) return false;
     if (gy.n != 4 || gy.d[2] != out[0] || gy.d[3] != out[1])
-        return tn_infer_fail(c, TN_ESHAPE, "a gradient %s does not come from windows on %lld by %lld",
+        return tn_infer_fail(c, TN_ESHAPE, "gradient %s does not match windows on %lld by %lld",
                              tn_shape_text(gy, text, sizeof text), (long long)p->in[0], (long long)p->in[1]);
     c->result[0] = (tn_result){c->in[0]->dtype, {4, {gy.d[0], gy.d[1], p->in[0], p->in[1]}}};
     return true;
@@ -52,11 +52,11 @@ static const tn__sample samples[] = {
     {.in = {{4, {2, 2, 2, 2}}},
      POOL(5, 3, 2, 2, 2, 2, 0, 0, 1, 1, false),
      .status = TN_ESHAPE,
-     .fails = "avg_pool2d_grad: a gradient [2, 2, 2, 2] does not come from windows on 5 by 3"},
+     .fails = "avg_pool2d_grad: gradient [2, 2, 2, 2] does not match windows on 5 by 3"},
     {.in = {{3, {2, 2, 2}}},
      POOL(4, 4, 2, 2, 2, 2, 0, 0, 1, 1, false),
      .status = TN_ESHAPE,
-     .fails = "avg_pool2d_grad: a gradient [2, 2, 2] does not come from windows on 4 by 4"},
+     .fails = "avg_pool2d_grad: gradient [2, 2, 2] does not match windows on 4 by 4"},
 };
 
 const tn_op tn__op_avg_pool2d_grad = {

@@ -20,7 +20,7 @@ static bool weights(const tn_ctx *c, int i, const char *what)
         return tn_infer_fail(c, TN_ESHAPE, "%s %s does not broadcast to the input's %s", what,
                              tn_shape_text(w->l.shape, a, sizeof a), tn_shape_text(c->in[0]->l.shape, b, sizeof b));
     if (tn_needs_grad(w) && tn_grad_enabled())
-        return tn_infer_fail(c, TN_EUNSUPPORTED, "%s wants a gradient, and there is none; pass tn_detach(%s)", what,
+        return tn_infer_fail(c, TN_EUNSUPPORTED, "%s requires grad, but has no gradient here; pass tn_detach(%s)", what,
                              what);
     return true;
 }
@@ -90,7 +90,7 @@ static const tn__sample samples[] = {
     {.in = {{1, {3}}, {1, {3}}, {0, {0}}, {1, {3}}},
      .kind = {0, 0, TN__ARG_ABSENT, TN__ARG_REAL},
      .status = TN_EUNSUPPORTED,
-     .fails = "bce_with_logits: pos_weight wants a gradient, and there is none; pass tn_detach(pos_weight)"},
+     .fails = "bce_with_logits: pos_weight requires grad, but has no gradient here; pass tn_detach(pos_weight)"},
 };
 
 const tn_op tn__op_bce_with_logits = {

@@ -41,9 +41,9 @@ static bool cat_infer(tn_ctx *c)
         bool fits = s.n == y.n;
         for (int k = 0; k < s.n && fits; k++) fits = k == dim || s.d[k] == y.d[k];
         if (!fits)
-            return tn_infer_fail(
-                c, TN_ESHAPE, "input %d is %s, input %d is %s; along dim %d they may differ, elsewhere not", i,
-                tn_shape_text(s, a, sizeof a), like, tn_shape_text(c->in[like]->l.shape, b, sizeof b), dim);
+            return tn_infer_fail(c, TN_ESHAPE, "input %d is %s, input %d is %s; only dim %d may differ", i,
+                                 tn_shape_text(s, a, sizeof a), like, tn_shape_text(c->in[like]->l.shape, b, sizeof b),
+                                 dim);
         if (!tn__add_i64(y.d[dim], s.d[dim], &y.d[dim])) return tn_infer_fail(c, TN_ESHAPE, "the result is too large");
     }
     c->result[0].dtype = c->in[0]->dtype, c->result[0].shape = y;
@@ -93,12 +93,12 @@ static const tn__sample cat_samples[] = {
      .in = {{2, {3, 2}}, {2, {2, 2}}},
      .args = &(args_t){1},
      .status = TN_ESHAPE,
-     .fails = "cat: input 1 is [2, 2], input 0 is [3, 2]; along dim 1 they may differ, elsewhere not"},
+     .fails = "cat: input 1 is [2, 2], input 0 is [3, 2]; only dim 1 may differ"},
     {.nin = 2,
      .in = {{2, {3, 2}}, {3, {1, 3, 2}}},
      .args = &(args_t){0},
      .status = TN_ESHAPE,
-     .fails = "cat: input 1 is [1, 3, 2], input 0 is [3, 2]; along dim 0 they may differ, elsewhere not"},
+     .fails = "cat: input 1 is [1, 3, 2], input 0 is [3, 2]; only dim 0 may differ"},
     {.nin = 2,
      .in = {{1, {3}}, {0, {0}}},
      .args = &(args_t){0},
@@ -196,7 +196,7 @@ static bool begin(const char *op, const tn_tensor *x, int *dim, int room, tn_ten
     for (int i = 0; out && i < room; i++) out[i] = NULL;
     if (tn__blocked()) return false;
     if (!x) return tn_raise(TN_EINVAL, "%s: the tensor is NULL", op), false;
-    if (x->l.shape.n == 0) return tn_raise(TN_ESHAPE, "%s: a 0-d tensor has no dim to cut", op), false;
+    if (x->l.shape.n == 0) return tn_raise(TN_ESHAPE, "%s: a 0-d tensor has no dim to split", op), false;
     return tn__wrap_dim(op, dim, x->l.shape.n);
 }
 

@@ -20,7 +20,7 @@ static const tn__sample samples[] = {
     {.in = {{1, {2}}},
      .kind = {TN__ARG_MASK},
      .status = TN_EDTYPE,
-     .fails = "ceil: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
+     .fails = "ceil: does not support bool; convert it with tn_to(x, TN_I64)"},
 };
 
 const tn_op tn__op_ceil = {TN__ROOM("ceil", TN_AS_IS), .inputs = 1, .infer = tn__infer_numbers, .forward = ceil_forward,

@@ -20,7 +20,7 @@ static bool clamp_infer(tn_ctx *c)
     const double   end = dt == TN_I64 ? 0x1p63 : dt == TN_I32 ? 0x1p31 : 0x1p8;
     if (!tn__infer_numbers(c)) return false;
     if (low != low || high != high)
-        return tn_infer_fail(c, TN_EINVAL, "a bound is NaN; an open side is -INFINITY or INFINITY");
+        return tn_infer_fail(c, TN_EINVAL, "a bound is NaN; for no bound pass -INFINITY or INFINITY");
     if (tn__is_float(dt)) return true;
     if (!isinf(low) && !tn__need_whole(c, 0, low)) return false;
     if (!isinf(high) && !tn__need_whole(c, 0, high)) return false;
@@ -62,7 +62,7 @@ static const tn__sample samples[] = {
     {.in = {{1, {2}}},
      .args = &(args_t){0, NAN},
      .status = TN_EINVAL,
-     .fails = "clamp: a bound is NaN; an open side is -INFINITY or INFINITY"},
+     .fails = "clamp: a bound is NaN; for no bound pass -INFINITY or INFINITY"},
     {.in = {{1, {2}}},
      .args = &(args_t){0.5, 2},
      .kind = {TN__ARG_INT},
@@ -77,7 +77,7 @@ static const tn__sample samples[] = {
      .args = &(args_t){0, 1},
      .kind = {TN__ARG_MASK},
      .status = TN_EDTYPE,
-     .fails = "clamp: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
+     .fails = "clamp: does not support bool; convert it with tn_to(x, TN_I64)"},
 };
 
 const tn_op tn__op_clamp = {TN__ROOM("clamp", TN_AS_IS),

@@ -35,7 +35,7 @@ static const tn__sample samples[] = {
     {.in = {{3, {1, 3, 4}}, {3, {2, 3, 0}}, {1, {2}}},
      WINDOWS(1, 1, 0, 0, 1, 1, 1),
      .status = TN_EINVAL,
-     .fails = "conv1d: a window of size 0 in dim 2"},
+     .fails = "conv1d: a window of size 0 in dim 2; it must be at least 1"},
     {.in = {{3, {1, 3, 4}}, {3, {2, 3, 2}}},
      .kind = {TN__ARG_ABSENT, 0, TN__ARG_ABSENT},
      WINDOWS(1, 1, 0, 0, 1, 1, 1),

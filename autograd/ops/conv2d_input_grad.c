@@ -17,12 +17,12 @@ static bool conv2d_input_grad_infer(tn_ctx *c)
     tn_shape_text(gy->l.shape, ys, sizeof ys), tn_shape_text(w->l.shape, ws, sizeof ws);
     if (gy->dtype != w->dtype || gy->l.shape.n != 4 || w->l.shape.n != 4 || groups < 1 || y[1] != k[0] ||
         k[0] % groups || a->in[0] < 0 || a->in[1] < 0 || !tn__mul_i64(k[1], groups, &channels))
-        return tn_infer_fail(c, TN_ESHAPE, "a gradient %s does not come from weight %s in %lld groups", ys, ws,
+        return tn_infer_fail(c, TN_ESHAPE, "gradient %s does not match weight %s in %lld groups", ys, ws,
                              (long long)groups);
     g.size[0] = k[2], g.size[1] = k[3];
     if (!tn__windows_fit(c, &g, 2, a->in, out)) return false;
     if (out[0] != y[2] || out[1] != y[3])
-        return tn_infer_fail(c, TN_ESHAPE, "a gradient %s does not come from windows on %lld by %lld", ys,
+        return tn_infer_fail(c, TN_ESHAPE, "gradient %s does not match windows on %lld by %lld", ys,
                              (long long)a->in[0], (long long)a->in[1]);
     c->result[0] = (tn_result){gy->dtype, {4, {y[0], channels, a->in[0], a->in[1]}}};
     return true;
@@ -62,11 +62,11 @@ static const tn__sample samples[] = {
     {.in = {{4, {1, 2, 2, 2}}, {4, {3, 2, 2, 2}}},
      CONV(3, 3, 1, 1, 0, 0, 1, 1, 1),
      .status = TN_ESHAPE,
-     .fails = "conv2d_input_grad: a gradient [1, 2, 2, 2] does not come from weight [3, 2, 2, 2] in 1 groups"},
+     .fails = "conv2d_input_grad: gradient [1, 2, 2, 2] does not match weight [3, 2, 2, 2] in 1 groups"},
     {.in = {{4, {1, 3, 2, 2}}, {4, {3, 2, 2, 2}}},
      CONV(4, 3, 1, 1, 0, 0, 1, 1, 1),
      .status = TN_ESHAPE,
-     .fails = "conv2d_input_grad: a gradient [1, 3, 2, 2] does not come from windows on 4 by 3"},
+     .fails = "conv2d_input_grad: gradient [1, 3, 2, 2] does not match windows on 4 by 3"},
 };
 
 const tn_op tn__op_conv2d_input_grad = {

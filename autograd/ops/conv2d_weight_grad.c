@@ -17,11 +17,11 @@ static bool conv2d_weight_grad_infer(tn_ctx *c)
     tn_shape_text(gy->l.shape, ys, sizeof ys), tn_shape_text(tx->l.shape, xs, sizeof xs);
     if (gy->dtype != tx->dtype || gy->l.shape.n != 4 || tx->l.shape.n != 4 || g->groups < 1 || y[0] != x[0] ||
         x[1] % g->groups || y[1] % g->groups)
-        return tn_infer_fail(c, TN_ESHAPE, "a gradient %s does not come from x %s in %lld groups", ys, xs,
+        return tn_infer_fail(c, TN_ESHAPE, "gradient %s does not match x %s in %lld groups", ys, xs,
                              (long long)g->groups);
     if (!tn__windows_fit(c, g, 2, (int64_t[]){x[2], x[3]}, out)) return false;
     if (out[0] != y[2] || out[1] != y[3])
-        return tn_infer_fail(c, TN_ESHAPE, "a gradient %s does not come from windows of %lld by %lld on x %s", ys,
+        return tn_infer_fail(c, TN_ESHAPE, "gradient %s does not match windows of %lld by %lld on x %s", ys,
                              (long long)g->size[0], (long long)g->size[1], xs);
     c->result[0] = (tn_result){gy->dtype, {4, {y[1], x[1] / g->groups, g->size[0], g->size[1]}}};
     return true;
@@ -58,11 +58,11 @@ static const tn__sample samples[] = {
     {.in = {{4, {2, 2, 3, 3}}, {4, {1, 2, 2, 2}}},
      CONV(2, 2, 1, 1, 0, 0, 1, 1, 1),
      .status = TN_ESHAPE,
-     .fails = "conv2d_weight_grad: a gradient [1, 2, 2, 2] does not come from x [2, 2, 3, 3] in 1 groups"},
+     .fails = "conv2d_weight_grad: gradient [1, 2, 2, 2] does not match x [2, 2, 3, 3] in 1 groups"},
     {.in = {{4, {1, 2, 3, 3}}, {4, {1, 2, 2, 2}}},
      CONV(3, 2, 1, 1, 0, 0, 1, 1, 1),
      .status = TN_ESHAPE,
-     .fails = "conv2d_weight_grad: a gradient [1, 2, 2, 2] does not come from windows of 3 by 2 on x [1, 2, 3, 3]"},
+     .fails = "conv2d_weight_grad: gradient [1, 2, 2, 2] does not match windows of 3 by 2 on x [1, 2, 3, 3]"},
 };
 
 const tn_op tn__op_conv2d_weight_grad = {

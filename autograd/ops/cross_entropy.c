@@ -25,9 +25,9 @@ static bool cross_entropy_infer(tn_ctx *c)
     const tn_tensor *x = c->in[TN__CLASS_X];
     int              dim = TN_ARG(c, dim);
     if (TN_ARG(c, ignore) >= 0 && tn__is_float(c->in[TN__CLASS_TARGET]->dtype))
-        return tn_infer_fail(c, TN_EINVAL,
-                             "ignore_index is %lld, but a target of probabilities has no index; leave such rows out",
-                             (long long)TN_ARG(c, ignore));
+        return tn_infer_fail(
+            c, TN_EINVAL, "ignore_index is %lld, but a target of probabilities has no index; remove such rows instead",
+            (long long)TN_ARG(c, ignore));
     tn__wrap_dim("cross_entropy", &dim, x->l.shape.n);
     c->result[1] = (tn_result){tn__wide(x->dtype), x->l.shape};
     c->result[1].shape.d[dim] = 2;
@@ -193,22 +193,21 @@ static const tn__sample samples[] = {
      .kind = {0, TN__ARG_REAL, TN__ARG_ABSENT},
      ARGS(-100, 0, TN_MEAN, -1),
      .status = TN_ESHAPE,
-     .fails = "cross_entropy: the target is f32 [2], but for 3 classes in dim 1 of [2, 3] it must be [2, 3], "
-              "a probability each"},
+     .fails = "cross_entropy: the target is f32 [2], but for 3 classes in dim 1 of [2, 3] it must be [2, 3], one "
+              "probability for each class"},
     {.in = {{2, {2, 3}}, {1, {2}}},
      .kind = {0, TN__ARG_MASK, TN__ARG_ABSENT},
      ARGS(-100, 0, TN_MEAN, -1),
      .status = TN_EDTYPE,
      .fails =
-         "cross_entropy: the target must be i64 or i32, the number of a class, or floating, the probability of each; "
-         "got bool"},
+         "cross_entropy: the target must be i64 or i32 (class indices) or floating (class probabilities); got bool"},
     {.in = {{2, {2, 3}}, {1, {2}}, {1, {2}}},
      .kind = {0, TN__ARG_INDEX, TN__ARG_CONST},
      .high = {2, 3, 2},
      .low = {-2},
      ARGS(-100, 0, TN_MEAN, -1),
      .status = TN_ESHAPE,
-     .fails = "cross_entropy: weight is [2], but must be [3]: one number a class"},
+     .fails = "cross_entropy: weight is [2], but must be [3]: one value for each class"},
     {.in = {{2, {2, 3}}, {1, {2}}},
      .kind = {0, TN__ARG_INDEX, TN__ARG_ABSENT},
      .high = {2, 3},
@@ -222,7 +221,7 @@ static const tn__sample samples[] = {
      .low = {-2},
      ARGS(-100, 0, (tn_reduction)7, -1),
      .status = TN_EINVAL,
-     .fails = "cross_entropy: reduction 7 is none of TN_MEAN, TN_SUM, TN_NONE"},
+     .fails = "cross_entropy: reduction 7 is not TN_MEAN, TN_SUM or TN_NONE"},
     {.in = {{0, {0}}, {0, {0}}},
      .kind = {0, TN__ARG_INDEX, TN__ARG_ABSENT},
      .high = {2, 3},
@@ -234,7 +233,7 @@ static const tn__sample samples[] = {
      .kind = {0, TN__ARG_REAL, TN__ARG_ABSENT},
      ARGS(2, 0, TN_MEAN, -1),
      .status = TN_EINVAL,
-     .fails = "cross_entropy: ignore_index is 2, but a target of probabilities has no index; leave such rows out"},
+     .fails = "cross_entropy: ignore_index is 2, but a target of probabilities has no index; remove such rows instead"},
 };
 
 const tn_op tn__op_cross_entropy = {TN__ROOM("cross_entropy", TN_WIDE),

@@ -24,8 +24,7 @@ static bool einsum_infer(tn_ctx *c)
     for (int i = 0; i < c->nin; i++) {
         if (!tn__need_real(c, i)) return false;
         if (c->in[i]->dtype != c->in[0]->dtype)
-            return tn_infer_fail(c, TN_EDTYPE,
-                                 "number types differ: operand 0 is %s, operand %d %s; convert with tn_to",
+            return tn_infer_fail(c, TN_EDTYPE, "dtypes differ: operand 0 is %s, operand %d %s; convert with tn_to",
                                  tn_dtype_name(c->in[0]->dtype), i, tn_dtype_name(c->in[i]->dtype));
     }
     if (!tn__equation_read(c, p, &q)) return false;
@@ -39,10 +38,9 @@ static bool einsum_infer(tn_ctx *c)
         all = (all | s) & tn__equation_needed(&q);
         const int dims = __builtin_popcountll(all);
         if (dims > TN_MAX_DIMS)
-            return tn_infer_fail(
-                c, TN_EUNSUPPORTED,
-                "'%.200s': the product of operands 0 to %d has %d dims, more than %d; put them in another order",
-                q.text, i, dims, TN_MAX_DIMS);
+            return tn_infer_fail(c, TN_EUNSUPPORTED,
+                                 "'%.200s': the product of operands 0 to %d has %d dims, more than %d; reorder them",
+                                 q.text, i, dims, TN_MAX_DIMS);
     }
     return true;
 }
@@ -208,13 +206,16 @@ static const tn__sample samples[] = {
     {.nin = 1,
      .in = {{1, {2}}},
      EQ("...ij->ij"),
-     FAILS(TN_ESHAPE, "'...ij->ij': operand 0 has 2 letters beside '...', its tensor is [2]")},
+     FAILS(TN_ESHAPE, "'...ij->ij': operand 0 has 2 letters and '...', its tensor is [2]")},
     {.nin = 1,
      .in = {{2, {2, 3}}},
      EQ("ij->ik"),
      FAILS(TN_EINVAL, "'ij->ik': letter 'k' of the output is in no operand")},
     {.nin = 1, .in = {{2, {2, 3}}}, EQ("ij->ii"), FAILS(TN_EINVAL, "'ij->ii': letter 'i' is twice in the output")},
-    {.nin = 1, .in = {{2, {2, 3}}}, EQ("ij->i,j"), FAILS(TN_EINVAL, "'ij->i,j': ',' in the output, which is one term")},
+    {.nin = 1,
+     .in = {{2, {2, 3}}},
+     EQ("ij->i,j"),
+     FAILS(TN_EINVAL, "'ij->i,j': ',' in the output, which must be one term")},
     {.nin = 1, .in = {{2, {2, 3}}}, EQ("ij-i"), FAILS(TN_EINVAL, "'ij-i': operand 0 is followed by '-' without '>'")},
     {.nin = 1,
      .in = {{2, {2, 3}}},
@@ -224,7 +225,7 @@ static const tn__sample samples[] = {
     {.nin = 1,
      .in = {{2, {2, 3}}},
      EQ("i2"),
-     FAILS(TN_EINVAL, "'i2': '2' is no letter; an equation is made of letters, ',', '...', '->' and spaces")},
+     FAILS(TN_EINVAL, "'i2': '2' is not a letter; an equation consists of letters, ',', '...', '->' and spaces")},
     {.nin = 1, .in = {{2, {2, 3}}}, EQ("abcdefghi"), FAILS(TN_ESHAPE, "'abcdefghi': operand 0 has more than 8 dims")},
     {.nin = 2,
      .in = {{5, {1, 1, 1, 1, 1}}, {5, {1, 1, 1, 1, 1}}},
@@ -234,8 +235,7 @@ static const tn__sample samples[] = {
      .in = {{5, {1, 1, 1, 1, 1}}, {5, {1, 1, 1, 1, 1}}, {4, {1, 1, 1, 1}}},
      EQ("abcde,fghij,abfg->cdehij"),
      FAILS(TN_EUNSUPPORTED,
-           "'abcde,fghij,abfg->cdehij': the product of operands 0 to 1 has 10 dims, more than 8; put them in another "
-           "order")},
+           "'abcde,fghij,abfg->cdehij': the product of operands 0 to 1 has 10 dims, more than 8; reorder them")},
     {.nin = 1, .in = {{2, {2, 3}}}, EQ(NULL), FAILS(TN_EINVAL, "the equation is NULL")},
     {.nin = 1,
      .in = {{2, {2, 3}}},

@@ -17,9 +17,10 @@ static bool embedding_infer(tn_ctx *c)
     if (!tn__need_index(c, 1)) return false;
     if (w.n != 2)
         return tn_infer_fail(c, TN_ESHAPE, "weight must be [entries, width], got %s", tn_shape_text(w, a, sizeof a));
-    if (i.n + 1 > TN_MAX_DIMS) return tn_infer_fail(c, TN_ESHAPE, "an index of %d dims leaves none for the width", i.n);
+    if (i.n + 1 > TN_MAX_DIMS)
+        return tn_infer_fail(c, TN_ESHAPE, "an index of %d dims leaves no dim for the width", i.n);
     if (padding < -1 || padding >= w.d[0])
-        return tn_infer_fail(c, TN_EINDEX, "padding %lld is none of the %lld entries; -1 means none",
+        return tn_infer_fail(c, TN_EINDEX, "padding %lld is not one of the %lld entries; -1: no padding",
                              (long long)padding, (long long)w.d[0]);
     c->result[0] = (tn_result){c->in[0]->dtype, i};
     c->result[0].shape.d[c->result[0].shape.n++] = w.d[1];
@@ -67,7 +68,7 @@ static const tn__sample samples[] = {
      .kind = INDEX,
      .args = &(args_t){5, false},
      .status = TN_EINDEX,
-     .fails = "embedding: padding 5 is none of the 5 entries; -1 means none"},
+     .fails = "embedding: padding 5 is not one of the 5 entries; -1: no padding"},
     {.in = {{1, {5}}, {1, {2}}},
      .kind = INDEX,
      .args = &(args_t){-1, false},

@@ -7,7 +7,8 @@ static bool embedding_q8_infer(tn_ctx *c)
     const tn_shape i = c->in[1]->l.shape;
     tn__q8         w;
     if (!tn__need_q8(c, 0, &w) || !tn__need_index(c, 1)) return false;
-    if (i.n + 1 > TN_MAX_DIMS) return tn_infer_fail(c, TN_ESHAPE, "an index of %d dims leaves none for the width", i.n);
+    if (i.n + 1 > TN_MAX_DIMS)
+        return tn_infer_fail(c, TN_ESHAPE, "an index of %d dims leaves no dim for the width", i.n);
     c->result[0] = (tn_result){w.dtype, i};
     c->result[0].shape.d[c->result[0].shape.n++] = w.in;
     return tn__index_check("embedding_q8", "index", c->in[1], w.out);
@@ -22,7 +23,8 @@ static const tn__sample samples[] = {
     {.in = {{2, {4, 32}}, {1, {3}}},
      .kind = {TN__ARG_REAL, TN__ARG_INDEX},
      .status = TN_EDTYPE,
-     .fails = "embedding_q8: weight is f32 [4, 32], but must be of 8 bits or f16: tn_q8_pack makes such a one"},
+     .fails = "embedding_q8: weight is f32 [4, 32], but must be stored in 8 bits or f16; pack it with tn_q8_pack or "
+              "tn_f16_pack"},
 };
 
 const tn_op tn__op_embedding_q8 = {TN__ROOM("embedding_q8", TN_AS_IS), .inputs = 2, .infer = embedding_q8_infer,

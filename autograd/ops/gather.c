@@ -15,9 +15,10 @@ bool tn__infer_along(tn_ctx *c, int dim, const tn_tensor *small, const tn_tensor
     bool fits = small->l.shape.n == large->l.shape.n;
     for (int i = 0; fits && i < small->l.shape.n; i++) fits = i == dim || small->l.shape.d[i] <= large->l.shape.d[i];
     if (fits) return true;
-    return tn_infer_fail(c, TN_ESHAPE,
-                         "an index of shape %s does not fit %s: as many dims, and no larger except in dim %d",
-                         tn_shape_text(small->l.shape, a, sizeof a), tn_shape_text(large->l.shape, b, sizeof b), dim);
+    return tn_infer_fail(
+        c, TN_ESHAPE,
+        "an index of shape %s does not fit %s: it must have as many dims, and must not be larger except in dim %d",
+        tn_shape_text(small->l.shape, a, sizeof a), tn_shape_text(large->l.shape, b, sizeof b), dim);
 }
 
 static bool gather_infer(tn_ctx *c)
@@ -75,13 +76,16 @@ static const tn__sample samples[] = {
      .high = {2, 3},
      .args = &(args_t){1},
      .status = TN_ESHAPE,
-     .fails = "gather: an index of shape [4, 2] does not fit [3, 4]: as many dims, and no larger except in dim 1"},
+     .fails = "gather: an index of shape [4, 2] does not fit [3, 4]: it must have as many dims, and must not be larger "
+              "except in dim 1"},
     {.in = {{2, {3, 4}}, {1, {4}}},
      .kind = INDEX,
      .high = {2, 3},
      .args = &(args_t){0},
      .status = TN_ESHAPE,
-     .fails = "gather: an index of shape [4] does not fit [3, 4]: as many dims, and no larger except in dim 0"},
+     .fails =
+         "gather: an index of shape [4] does not fit [3, 4]: it must have as many dims, and must not be larger except "
+         "in dim 0"},
     {.in = {{2, {3, 4}}, {2, {3, 4}}},
      .args = &(args_t){0},
      .status = TN_EDTYPE,

@@ -40,7 +40,7 @@ static bool linear_cross_entropy_infer(tn_ctx *c)
         if (i == BIAS && !bias) continue;
         if (!tn__need_real(c, i)) return false;
         if (c->in[i]->dtype != x->dtype)
-            return tn_infer_fail(c, TN_EDTYPE, "number types differ: x is %s, %s %s", tn_dtype_name(x->dtype),
+            return tn_infer_fail(c, TN_EDTYPE, "dtypes differ: x is %s, %s %s", tn_dtype_name(x->dtype),
                                  i == WEIGHT ? "weight" : "bias", tn_dtype_name(c->in[i]->dtype));
     }
     if (w->l.shape.n != 2)
@@ -50,7 +50,7 @@ static bool linear_cross_entropy_infer(tn_ctx *c)
                              tn__named(x, xs, sizeof xs), tn__named(w, ws, sizeof ws), (long long)w->l.shape.d[1]);
     const int64_t classes = w->l.shape.d[0];
     if (bias && (bias->l.shape.n != 1 || bias->l.shape.d[0] != classes))
-        return tn_infer_fail(c, TN_ESHAPE, "bias is %s, but must be [%lld]: one number a class",
+        return tn_infer_fail(c, TN_ESHAPE, "bias is %s, but must be [%lld]: one value for each class",
                              tn_shape_text(bias->l.shape, xs, sizeof xs), (long long)classes);
     if (a->reduction != TN_MEAN && a->reduction != TN_SUM)
         return tn_infer_fail(c, TN_EINVAL,
@@ -60,10 +60,10 @@ static bool linear_cross_entropy_infer(tn_ctx *c)
     if (!(a->smoothing >= 0 && a->smoothing <= 1))
         return tn_infer_fail(c, TN_EINVAL, "label_smoothing is %g, but must be from 0 to 1", a->smoothing);
     if (t->dtype != TN_I64 && t->dtype != TN_I32)
-        return tn_infer_fail(c, TN_EDTYPE, "the target must be i64 or i32, the number of a class; got %s",
+        return tn_infer_fail(c, TN_EDTYPE, "the target must be i64 or i32 (class indices); got %s",
                              tn_dtype_name(t->dtype));
     if (!tn_shape_equal(t->l.shape, rows))
-        return tn_infer_fail(c, TN_ESHAPE, "the target is %s, but for x %s it must be %s: a class a row",
+        return tn_infer_fail(c, TN_ESHAPE, "the target is %s, but for x %s it must be %s: one class for each row",
                              tn_shape_text(t->l.shape, ws, sizeof ws), tn__named(x, xs, sizeof xs),
                              tn_shape_text(rows, (char[192]){0}, 192));
     c->result[LOSS] = (tn_result){tn__wide(x->dtype), {.n = 0}};
@@ -255,17 +255,17 @@ static const tn__sample samples[] = {
      .kind = INDEX,
      ARGS(-100, 0, TN_MEAN),
      .status = TN_ESHAPE,
-     .fails = "linear_cross_entropy: bias is [3], but must be [4]: one number a class"},
+     .fails = "linear_cross_entropy: bias is [3], but must be [4]: one value for each class"},
     {.in = {{2, {2, 3}}, {2, {4, 3}}, {1, {4}}, {1, {3}}},
      .kind = INDEX,
      ARGS(-100, 0, TN_MEAN),
      .status = TN_ESHAPE,
-     .fails = "linear_cross_entropy: the target is [3], but for x [2, 3] it must be [2]: a class a row"},
+     .fails = "linear_cross_entropy: the target is [3], but for x [2, 3] it must be [2]: one class for each row"},
     {.in = {{2, {2, 3}}, {2, {4, 3}}, {1, {4}}, {1, {2}}},
      .kind = {[3] = TN__ARG_REAL},
      ARGS(-100, 0, TN_MEAN),
      .status = TN_EDTYPE,
-     .fails = "linear_cross_entropy: the target must be i64 or i32, the number of a class; got f32"},
+     .fails = "linear_cross_entropy: the target must be i64 or i32 (class indices); got f32"},
     {.in = {{2, {2, 3}}, {2, {4, 3}}, {1, {4}}, {1, {2}}},
      .kind = INDEX,
      .high = {2, 2, 2, 8},

@@ -16,9 +16,9 @@ static bool linear_q8_infer(tn_ctx *c)
     tn__q8           w;
     if (!tn__need_real(c, 0) || !tn__need_q8(c, 1, &w)) return false;
     if (x->dtype == TN_F64)
-        return tn_infer_fail(c, TN_EDTYPE, "x is f64, but weights of 8 bits or f16 take rows of f32 or bf16");
+        return tn_infer_fail(c, TN_EDTYPE, "x is f64, but weights in 8 bits or f16 need x in f32 or bf16");
     if (bias && bias->dtype != x->dtype)
-        return tn_infer_fail(c, TN_EDTYPE, "number types differ: x is %s, bias %s", tn_dtype_name(x->dtype),
+        return tn_infer_fail(c, TN_EDTYPE, "dtypes differ: x is %s, bias %s", tn_dtype_name(x->dtype),
                              tn_dtype_name(bias->dtype));
     tn_shape y = x->l.shape;
     if (y.n == 0 || y.d[y.n - 1] != w.in)
@@ -47,7 +47,8 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 32}}, {2, {4, 32}}, {1, {4}}},
      NONE,
      .status = TN_EDTYPE,
-     .fails = "linear_q8: weight is f32 [4, 32], but must be of 8 bits or f16: tn_q8_pack makes such a one"},
+     .fails = "linear_q8: weight is f32 [4, 32], but must be stored in 8 bits or f16; pack it with tn_q8_pack or "
+              "tn_f16_pack"},
     {.in = {{2, {2, 32}}, {2, {4, 32}}},
      .kind = {TN__ARG_INT, 0, TN__ARG_ABSENT},
      NONE,

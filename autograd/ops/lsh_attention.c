@@ -34,17 +34,18 @@ static bool infer_sizes(const tn_ctx *c)
     char           x[192], y[192];
     const tn_shape q = c->in[Q]->l.shape, k = c->in[K]->l.shape, v = c->in[V]->l.shape;
     if (q.n != 4 || !tn_shape_equal(q, k))
-        return tn_infer_fail(c, TN_ESHAPE, "q %s and k %s must be [B, H, T, D], both", tn_shape_text(q, x, sizeof x),
+        return tn_infer_fail(c, TN_ESHAPE, "q %s and k %s must both be [B, H, T, D]", tn_shape_text(q, x, sizeof x),
                              tn_shape_text(k, y, sizeof y));
     if (v.n != 4 || v.d[0] != q.d[0] || v.d[1] != q.d[1] || v.d[2] != q.d[2])
         return tn_infer_fail(c, TN_ESHAPE, "v %s must be [B, H, T, E] with q's %s", tn_shape_text(v, x, sizeof x),
                              tn_shape_text(q, y, sizeof y));
     if (a->chunk < 1 || a->before < 0 || a->after < 0 || a->before > 64 || a->after > 64)
-        return tn_infer_fail(c, TN_EINVAL,
-                             "chunk is %lld, before %lld, after %lld; they must be from 1, and from 0 to 64",
-                             (long long)a->chunk, (long long)a->before, (long long)a->after);
+        return tn_infer_fail(
+            c, TN_EINVAL,
+            "chunk is %lld, before %lld, after %lld; chunk must be at least 1, before and after from 0 to 64",
+            (long long)a->chunk, (long long)a->before, (long long)a->after);
     if (q.d[2] > a->chunk && q.d[2] % a->chunk)
-        return tn_infer_fail(c, TN_ESHAPE, "%lld positions are no whole number of chunks of %lld: pad them",
+        return tn_infer_fail(c, TN_ESHAPE, "%lld positions are not a multiple of the chunk size %lld; pad them",
                              (long long)q.d[2], (long long)a->chunk);
     return true;
 }
@@ -57,7 +58,7 @@ static bool lsh_attention_infer(tn_ctx *c)
     for (int i = Q; i <= V; i++)
         if (!tn__need_real(c, i)) return false;
     if (c->in[K]->dtype != c->in[Q]->dtype || c->in[V]->dtype != c->in[Q]->dtype)
-        return tn_infer_fail(c, TN_EDTYPE, "number types differ: q is %s, k %s, v %s", tn_dtype_name(c->in[Q]->dtype),
+        return tn_infer_fail(c, TN_EDTYPE, "dtypes differ: q is %s, k %s, v %s", tn_dtype_name(c->in[Q]->dtype),
                              tn_dtype_name(c->in[K]->dtype), tn_dtype_name(c->in[V]->dtype));
     if (!infer_sizes(c)) return false;
     const tn_shape q = c->in[Q]->l.shape;
@@ -237,12 +238,12 @@ static const tn__sample samples[] = {
      PLAIN,
      .args = &(args_t){2, 1, 0, true, false, 1, 0, 0, 0},
      .status = TN_ESHAPE,
-     .fails = "lsh_attention: 5 positions are no whole number of chunks of 2: pad them"},
+     .fails = "lsh_attention: 5 positions are not a multiple of the chunk size 2; pad them"},
     {.in = {{3, {1, 4, 2}}, {3, {1, 4, 2}}, {3, {1, 4, 2}}},
      PLAIN,
      .args = &(args_t){2, 1, 0, true, false, 1, 0, 0, 0},
      .status = TN_ESHAPE,
-     .fails = "lsh_attention: q [1, 4, 2] and k [1, 4, 2] must be [B, H, T, D], both"},
+     .fails = "lsh_attention: q [1, 4, 2] and k [1, 4, 2] must both be [B, H, T, D]"},
     {.in = {{4, {1, 1, 4, 2}}, {4, {1, 1, 4, 2}}, {4, {1, 1, 3, 2}}},
      PLAIN,
      .args = &(args_t){2, 1, 0, true, false, 1, 0, 0, 0},
@@ -257,7 +258,7 @@ static const tn__sample samples[] = {
      PLAIN,
      .args = &(args_t){0, 1, 0, true, false, 1, 0, 0, 0},
      .status = TN_EINVAL,
-     .fails = "lsh_attention: chunk is 0, before 1, after 0; they must be from 1, and from 0 to 64"},
+     .fails = "lsh_attention: chunk is 0, before 1, after 0; chunk must be at least 1, before and after from 0 to 64"},
     {.in = {OF(1, 1, 4, 2, 2)},
      PLAIN,
      .args = &(args_t){2, 1, 0, true, false, INFINITY, 0, 0, 0},

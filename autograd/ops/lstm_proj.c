@@ -33,7 +33,7 @@ static bool lstm_proj_infer(tn_ctx *c)
     for (int i = 0; i < INPUTS; i++) {
         if (!tn__need_real(c, i)) return false;
         if (c->in[i]->dtype != x->dtype)
-            return tn_infer_fail(c, TN_EDTYPE, "number types differ: x is %s, %s %s", tn_dtype_name(x->dtype), name[i],
+            return tn_infer_fail(c, TN_EDTYPE, "dtypes differ: x is %s, %s %s", tn_dtype_name(x->dtype), name[i],
                                  tn_dtype_name(c->in[i]->dtype));
         recorded = recorded || (tn_grad_enabled() && tn_needs_grad(c->in[i]));
     }
@@ -48,7 +48,7 @@ static bool lstm_proj_infer(tn_ctx *c)
     if (!tn__mul_i64(hidden, GROUPS, &wide)) return tn_infer_fail(c, TN_ESHAPE, "c is too large");
     const tn_shape sums = {2, {packed, 4 * hidden}}, weight = {2, {4 * hidden, p}}, proj = {2, {p, hidden}};
     if (!tn_shape_equal(x->l.shape, sums))
-        return tn__steps_fail(c, "x", x, sums, "a row for each sequence in each step, as wide as all gates together");
+        return tn__steps_fail(c, "x", x, sums, "a row for each sequence in each step, of the width of all gates");
     if (!tn_shape_equal(c->in[WEIGHT]->l.shape, weight))
         return tn__steps_fail(c, "weight", c->in[WEIGHT], weight, "[4 · hidden, projected]");
     if (cell->l.shape.d[0] != rows)
@@ -200,8 +200,8 @@ static const tn__sample samples[] = {
     {.in = {{2, {6, 9}}, {2, {12, 2}}, {2, {3, 2}}, {2, {3, 3}}, {2, {2, 3}}},
      SIZES(NULL, .steps = 2),
      .status = TN_ESHAPE,
-     .fails = "lstm_proj: x is [6, 9], but must be [6, 12]: a row for each sequence in each step, as wide as all gates "
-              "together"},
+     .fails = "lstm_proj: x is [6, 9], but must be [6, 12]: a row for each sequence in each step, of the width of all "
+              "gates"},
     {.in = {{2, {6, 12}}, {2, {12, 3}}, {2, {3, 2}}, {2, {3, 3}}, {2, {2, 3}}},
      SIZES(NULL, .steps = 2),
      .status = TN_ESHAPE,

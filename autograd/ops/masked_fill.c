@@ -15,7 +15,8 @@ static bool masked_fill_infer(tn_ctx *c)
     const tn_dtype dt = c->in[0]->dtype, mask = c->in[1]->dtype;
     const double   value = TN_ARG(c, value);
     if (mask != TN_BOOL)
-        return tn_infer_fail(c, TN_EDTYPE, "the mask must be bool, got %s; a comparison such as tn_gt(x, y) gives one",
+        return tn_infer_fail(c, TN_EDTYPE,
+                             "the mask must be bool, got %s; a comparison such as tn_gt(x, y) returns one",
                              tn_dtype_name(mask));
     if (!tn__need_whole(c, 0, value) || !tn__fits("masked_fill", "value", dt, value)) return false;
     c->result[0].dtype = dt;
@@ -39,7 +40,7 @@ static const tn__sample samples[] = {
     {.in = {{1, {3}}, {1, {3}}},
      .args = &(args_t){1},
      .status = TN_EDTYPE,
-     .fails = "masked_fill: the mask must be bool, got f32; a comparison such as tn_gt(x, y) gives one"},
+     .fails = "masked_fill: the mask must be bool, got f32; a comparison such as tn_gt(x, y) returns one"},
     {.in = {{1, {3}}, {1, {3}}},
      MASK(TN__ARG_INT),
      .args = &(args_t){0.5},

@@ -8,7 +8,8 @@ static bool masked_select_infer(tn_ctx *c)
     const tn_tensor *x = c->in[0], *mask = c->in[1];
     tn_shape         s;
     if (mask->dtype != TN_BOOL)
-        return tn_infer_fail(c, TN_EDTYPE, "the mask must be bool, got %s; a comparison such as tn_gt(x, y) gives one",
+        return tn_infer_fail(c, TN_EDTYPE,
+                             "the mask must be bool, got %s; a comparison such as tn_gt(x, y) returns one",
                              tn_dtype_name(mask->dtype));
     if (!tn__broadcast("masked_select", x->l.shape, mask->l.shape, &s)) return false;
     c->result[0] = (tn_result){x->dtype, {1, {tn__count(mask, s)}}};
@@ -39,7 +40,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {1, {4}}}, MASK(TN__ARG_MASK)},
     {.in = {{1, {3}}, {1, {3}}},
      .status = TN_EDTYPE,
-     .fails = "masked_select: the mask must be bool, got f32; a comparison such as tn_gt(x, y) gives one"},
+     .fails = "masked_select: the mask must be bool, got f32; a comparison such as tn_gt(x, y) returns one"},
     {.in = {{1, {3}}, {1, {4}}},
      MASK(TN__ARG_REAL),
      .status = TN_ESHAPE,

@@ -18,7 +18,7 @@ static bool masked_spread_infer(tn_ctx *c)
         return tn_infer_fail(c, TN_ESHAPE, "a mask of shape %s does not broadcast to %s",
                              tn_shape_text(mask->l.shape, have, sizeof have), tn_shape_text(to, want, sizeof want));
     if (x->l.shape.n != 1 || x->l.shape.d[0] != tn__count(mask, to))
-        return tn_infer_fail(c, TN_ESHAPE, "the mask has %lld places for x, whose shape is %s",
+        return tn_infer_fail(c, TN_ESHAPE, "the mask is true at %lld places, but x is %s",
                              (long long)tn__count(mask, to), tn_shape_text(x->l.shape, have, sizeof have));
     c->result[0] = (tn_result){x->dtype, to};
     return true;
@@ -45,7 +45,7 @@ static const tn__sample samples[] = {
      .kind = {TN__ARG_REAL, TN__ARG_MASK},
      .args = &(tn_shape){2, {0, 4}},
      .status = TN_ESHAPE,
-     .fails = "masked_spread: the mask has 0 places for x, whose shape is [5]"},
+     .fails = "masked_spread: the mask is true at 0 places, but x is [5]"},
 };
 
 const tn_op tn__op_masked_spread = {TN__ROOM("masked_spread", TN_AS_IS),

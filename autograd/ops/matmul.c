@@ -14,7 +14,7 @@ bool tn__infer_matmul(tn_ctx *c)
     char             as[300], bs[300];
     if (!tn__need_real(c, 0) || !tn__need_real(c, 1)) return false;
     if (ta->dtype != tb->dtype)
-        return tn_infer_fail(c, TN_EDTYPE, "number types differ: %s and %s", tn_dtype_name(ta->dtype),
+        return tn_infer_fail(c, TN_EDTYPE, "dtypes differ: %s and %s", tn_dtype_name(ta->dtype),
                              tn_dtype_name(tb->dtype));
     if (!a.n || !b.n)
         return tn_infer_fail(c, TN_ESHAPE,

@@ -58,7 +58,7 @@ static void max_backward_ops(tn_back *b)
         {.in = {{2, {3, 0}}},                                                                                \
          .args = &(args_t){1, false},                                                                        \
          .status = TN_ESHAPE,                                                                                \
-         .fails = name ": dim 1 of [3, 0] is empty: there is nothing to choose from"},                       \
+         .fails = name ": dim 1 of [3, 0] is empty: there is no element to choose"},                         \
     {                                                                                                        \
         .in = {{2, {3, 4}}}, .args = &(args_t){2, false}, .status = TN_EINDEX,                               \
         .fails = name ": dim 2 is out of range for a 2-d tensor"                                             \
@@ -68,7 +68,7 @@ static void max_backward_ops(tn_back *b)
         {.in = {{2, {3, 4}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){TN_ALL, true}}, \
     {                                                                                       \
         .in = {{2, {0, 3}}}, .args = &(args_t){TN_ALL, false}, .status = TN_ESHAPE,         \
-        .fails = name ": dim 0 of [0, 3] is empty: there is nothing to choose from"         \
+        .fails = name ": dim 0 of [0, 3] is empty: there is no element to choose"           \
     }
 static const tn__sample max_samples[] = {COMMON("max")};
 static const tn__sample min_samples[] = {COMMON("min")};

@@ -38,7 +38,7 @@ static const tn__sample samples[] = {
      .args = &(args_t){1},
      .kind = {TN__ARG_MASK},
      .status = TN_EDTYPE,
-     .fails = "mul_scalar: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
+     .fails = "mul_scalar: does not support bool; convert it with tn_to(x, TN_I64)"},
 };
 
 const tn_op tn__op_mul_scalar = {TN__ROOM("mul_scalar", TN_AS_IS),

@@ -19,7 +19,7 @@ static const tn__sample samples[] = {
     {.in = {{1, {2}}},
      .kind = {TN__ARG_MASK},
      .status = TN_EDTYPE,
-     .fails = "neg: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
+     .fails = "neg: does not support bool; convert it with tn_to(x, TN_I64)"},
 };
 
 const tn_op tn__op_neg = {TN__ROOM("neg", TN_AS_IS),        .inputs = 1,

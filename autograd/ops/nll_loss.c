@@ -16,7 +16,7 @@ typedef struct {
 static bool nll_loss_infer(tn_ctx *c)
 {
     if (TN_ARG(c, smoothing) != 0)
-        return tn_infer_fail(c, TN_EINVAL, "has no label smoothing; cross_entropy, on logits, has");
+        return tn_infer_fail(c, TN_EINVAL, "does not support label smoothing; use cross_entropy, on logits");
     if (!tn__infer_classes(c, false)) return false;
     c->result[1] = (tn_result){tn__wide(c->in[0]->dtype), {.n = 0}};
     c->result[2] = (tn_result){TN_I64, {.n = 0}};
@@ -119,14 +119,14 @@ static const tn__sample samples[] = {
      .kind = {0, TN__ARG_REAL, TN__ARG_ABSENT},
      ARGS(-100, 0, TN_MEAN, -1),
      .status = TN_EDTYPE,
-     .fails = "nll_loss: the target must be i64 or i32, the number of a class; got f32"},
+     .fails = "nll_loss: the target must be i64 or i32 (class indices); got f32"},
     {.in = {{2, {2, 3}}, {1, {2}}},
      .kind = {0, TN__ARG_INDEX, TN__ARG_ABSENT},
      .high = {2, 3},
      .low = {-2},
      ARGS(-100, 0.1, TN_MEAN, -1),
      .status = TN_EINVAL,
-     .fails = "nll_loss: has no label smoothing; cross_entropy, on logits, has"},
+     .fails = "nll_loss: does not support label smoothing; use cross_entropy, on logits"},
     {.in = {{2, {2, 3}}, {1, {2}}},
      .kind = {0, TN__ARG_INDEX, TN__ARG_ABSENT},
      .high = {2, 3},

@@ -90,7 +90,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {0, 3}}},
      .args = &(args_t){{1, {0}}, false, -1},
      .status = TN_ESHAPE,
-     .fails = "norm: dim 0 of [0, 3] is empty: there is nothing to choose from"},
+     .fails = "norm: dim 0 of [0, 3] is empty: there is no element to choose"},
     {.in = {{1, {2}}},
      .args = &(args_t){{0, {0}}, false, 2},
      .kind = {TN__ARG_INT},
@@ -105,7 +105,7 @@ static const tn__sample inf_samples[] = {
     {.in = {{2, {0, 3}}},
      .args = &(args_t){{1, {0}}, false, (double)INFINITY},
      .status = TN_ESHAPE,
-     .fails = "norm: dim 0 of [0, 3] is empty: there is nothing to choose from"},
+     .fails = "norm: dim 0 of [0, 3] is empty: there is no element to choose"},
 };
 
 #define ROOM TN__ROOM("norm", TN_WIDE), .inputs = 1, .args_size = sizeof(args_t)

@@ -11,18 +11,16 @@ static bool one_hot_infer(tn_ctx *c)
     int64_t          classes = TN_ARG(c, classes);
     if (!tn__need_index(c, 0)) return false;
     if (index->l.shape.n + 1 > TN_MAX_DIMS)
-        return tn_infer_fail(c, TN_ESHAPE, "an index of %d dims leaves none for the classes", index->l.shape.n);
+        return tn_infer_fail(c, TN_ESHAPE, "an index of %d dims leaves no dim for the classes", index->l.shape.n);
     if (classes == -1) {
         for (int64_t i = 0, n = tn_numel(index); i < n; i++) classes = tn__max_i64(classes, tn_get_i64(index, i));
         if (classes == -1 && tn_numel(index) == 0)
-            return tn_infer_fail(c, TN_EINVAL,
-                                 "an empty index does not say how many classes there are; give the number");
+            return tn_infer_fail(c, TN_EINVAL, "the number of classes of an empty index is unknown; pass it");
         if (classes == INT64_MAX) return tn_infer_fail(c, TN_EINDEX, "index %lld is too large", (long long)classes);
         classes++;
     }
     if (classes < 0)
-        return tn_infer_fail(c, TN_EINVAL,
-                             "%lld classes; give at least 0, or -1 for as many as the largest index needs",
+        return tn_infer_fail(c, TN_EINVAL, "classes is %lld, but must be at least 0, or -1 for the largest index + 1",
                              (long long)classes);
     c->result[0] = (tn_result){TN_I64, index->l.shape};
     c->result[0].shape.d[c->result[0].shape.n++] = classes;
@@ -62,12 +60,12 @@ static const tn__sample samples[] = {
      .kind = {TN__ARG_INDEX},
      .args = &(args_t){-1},
      .status = TN_EINVAL,
-     .fails = "one_hot: an empty index does not say how many classes there are; give the number"},
+     .fails = "one_hot: the number of classes of an empty index is unknown; pass it"},
     {.in = {{1, {2}}},
      .kind = {TN__ARG_INDEX},
      .args = &(args_t){-2},
      .status = TN_EINVAL,
-     .fails = "one_hot: -2 classes; give at least 0, or -1 for as many as the largest index needs"},
+     .fails = "one_hot: classes is -2, but must be at least 0, or -1 for the largest index + 1"},
     {.in = {{1, {2}}},
      .args = &(args_t){3},
      .status = TN_EDTYPE,

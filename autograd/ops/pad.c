@@ -13,8 +13,8 @@ static bool pad_infer(tn_ctx *c)
     const tn_shape x = c->in[0]->l.shape, before = TN_ARG(c, before), after = TN_ARG(c, after);
     if (before.n != x.n || after.n != x.n)
         return tn_infer_fail(c, TN_EINVAL,
-                             "needs one number a dim: the tensor has %d dims, before has %d entries, after %d", x.n,
-                             before.n, after.n);
+                             "needs one entry for each dim: the tensor has %d dims, before has %d entries, after %d",
+                             x.n, before.n, after.n);
     if (!tn__fits("pad", "value", c->in[0]->dtype, TN_ARG(c, value))) return false;
     c->result[0].dtype = c->in[0]->dtype, c->result[0].shape = x;
     for (int i = 0; i < x.n; i++) {
@@ -89,7 +89,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}},
      .args = &(args_t){{1, {1}}, {2, {1, 1}}, 0},
      .status = TN_EINVAL,
-     .fails = "pad: needs one number a dim: the tensor has 2 dims, before has 1 entries, after 2"},
+     .fails = "pad: needs one entry for each dim: the tensor has 2 dims, before has 1 entries, after 2"},
 };
 
 const tn_op tn__op_pad = {TN__ROOM("pad", TN_AS_IS),   .inputs = 1,

@@ -19,11 +19,11 @@ static bool pow_infer(tn_ctx *c)
     int64_t          at;
     if (!tn__infer_binary(c)) return false;
     if (c->result[0].dtype == TN_BOOL)
-        return tn_infer_fail(c, TN_EDTYPE, "makes no sense for bool; convert it with tn_to(x, TN_I64)");
+        return tn_infer_fail(c, TN_EDTYPE, "does not support bool; convert it with tn_to(x, TN_I64)");
     if (tn__is_float(b->dtype) || (at = tn__find_i64(b, is_negative)) < 0) return true;
     return tn_infer_fail(
         c, TN_EINVAL,
-        "an integer to a negative power is no integer: the exponent is %lld at %s; convert a with tn_to(a, TN_F32)",
+        "an integer to a negative power is not an integer: the exponent is %lld at %s; convert a with tn_to(a, TN_F32)",
         (long long)tn_get_i64(b, at), tn__position_text(b->l.shape, at, text, sizeof text));
 }
 static void pow_forward(tn_ctx *c)
@@ -70,13 +70,12 @@ static const tn__sample samples[] = {
      .low = {-9, -1},
      .high = {9, 0},
      .status = TN_EINVAL,
-     .fails =
-         "pow: an integer to a negative power is no integer: the exponent is -1 at [0, 0]; convert a with tn_to(a, "
-         "TN_F32)"},
+     .fails = "pow: an integer to a negative power is not an integer: the exponent is -1 at [0, 0]; convert a with "
+              "tn_to(a, TN_F32)"},
     {.in = {{1, {4}}, {1, {4}}},
      .kind = {TN__ARG_MASK, TN__ARG_MASK},
      .status = TN_EDTYPE,
-     .fails = "pow: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
+     .fails = "pow: does not support bool; convert it with tn_to(x, TN_I64)"},
     {.in = {{1, {3}}, {1, {4}}},
      .status = TN_ESHAPE,
      .fails = "pow: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},

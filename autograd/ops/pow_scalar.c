@@ -17,7 +17,8 @@ static bool pow_scalar_infer(tn_ctx *c)
     const double k = TN_ARG(c, k);
     if (!tn__infer_numbers(c) || !tn__need_whole(c, 0, k)) return false;
     if (tn__is_float(c->in[0]->dtype) || k >= 0) return true;
-    return tn_infer_fail(c, TN_EINVAL, "an integer to the power %g is no integer; convert x with tn_to(x, TN_F32)", k);
+    return tn_infer_fail(c, TN_EINVAL, "an integer to the power %g is not an integer; convert x with tn_to(x, TN_F32)",
+                         k);
 }
 static void pow_scalar_forward(tn_ctx *c)
 {
@@ -61,12 +62,12 @@ static const tn__sample samples[] = {
      .args = &(args_t){-2},
      .kind = {TN__ARG_INT},
      .status = TN_EINVAL,
-     .fails = "pow_scalar: an integer to the power -2 is no integer; convert x with tn_to(x, TN_F32)"},
+     .fails = "pow_scalar: an integer to the power -2 is not an integer; convert x with tn_to(x, TN_F32)"},
     {.in = {{1, {2}}},
      .args = &(args_t){2},
      .kind = {TN__ARG_MASK},
      .status = TN_EDTYPE,
-     .fails = "pow_scalar: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
+     .fails = "pow_scalar: does not support bool; convert it with tn_to(x, TN_I64)"},
 };
 
 const tn_op tn__op_pow_scalar = {TN__ROOM("pow_scalar", TN_WIDE), .inputs = 1,

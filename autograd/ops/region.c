@@ -100,7 +100,7 @@ static bool region_infer(tn_ctx *c)
         !region_geometry("region", a->view, &a->part, &whole, &part))
         return false;
     if (!tn_shape_equal(part.shape, c->in[0]->l.shape))
-        return tn_infer_fail(c, TN_ESHAPE, "a %s of shape %s is to be filled with one of shape %s", a->view->name,
+        return tn_infer_fail(c, TN_ESHAPE, "cannot fill a %s of shape %s with a tensor of shape %s", a->view->name,
                              tn_shape_text(part.shape, should, sizeof should),
                              tn_shape_text(c->in[0]->l.shape, is, sizeof is));
     c->result[0].dtype = c->in[0]->dtype, c->result[0].shape = a->shape;
@@ -134,7 +134,7 @@ static const tn__sample region_samples[] = {
     {.in = {{2, {3, 4}}},
      .args = &(region_args){&tn__op_select, {0, 0, 0, 0, 0}, {2, {3, 5}}},
      .status = TN_ESHAPE,
-     .fails = "region: a select of shape [5] is to be filled with one of shape [3, 4]"},
+     .fails = "region: cannot fill a select of shape [5] with a tensor of shape [3, 4]"},
 };
 const tn_op tn__op_region = {TN__ROOM("region", TN_AS_IS),     .inputs = 1,
                              .args_size = sizeof(region_args), .infer = region_infer,

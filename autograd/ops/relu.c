@@ -26,7 +26,7 @@ static const tn__sample samples[] = {
     {.in = {{1, {2}}},
      .kind = {TN__ARG_MASK},
      .status = TN_EDTYPE,
-     .fails = "relu: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
+     .fails = "relu: does not support bool; convert it with tn_to(x, TN_I64)"},
 };
 
 const tn_op tn__op_relu = {TN__ROOM("relu", TN_AS_IS),        .inputs = 1,

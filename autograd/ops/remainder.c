@@ -17,7 +17,7 @@ static bool remainder_infer(tn_ctx *c)
     int64_t          at;
     if (!tn__infer_binary(c)) return false;
     if (c->result[0].dtype == TN_BOOL)
-        return tn_infer_fail(c, TN_EDTYPE, "makes no sense for bool; convert it with tn_to(x, TN_I64)");
+        return tn_infer_fail(c, TN_EDTYPE, "does not support bool; convert it with tn_to(x, TN_I64)");
     if (tn__is_float(b->dtype) || !tn_shape_numel(c->result[0].shape) || (at = tn__find_i64(b, is_zero)) < 0)
         return true;
     return tn_infer_fail(c, TN_EINVAL, "integer division by zero: the divisor is 0 at %s",
@@ -69,7 +69,7 @@ static const tn__sample samples[] = {
     {.in = {{1, {4}}, {1, {4}}},
      .kind = {TN__ARG_MASK, TN__ARG_MASK},
      .status = TN_EDTYPE,
-     .fails = "remainder: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
+     .fails = "remainder: does not support bool; convert it with tn_to(x, TN_I64)"},
     {.in = {{1, {3}}, {1, {4}}},
      .status = TN_ESHAPE,
      .fails = "remainder: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},

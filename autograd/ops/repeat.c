@@ -31,12 +31,12 @@ static bool repeat_infer(tn_ctx *c)
     char           text[192];
     const int      lead = times.n - x.n;
     if (times.n > TN_MAX_DIMS || lead < 0)
-        return tn_infer_fail(c, TN_ESHAPE, "a tensor of %d dims needs %d to %d numbers, got %d", x.n, x.n, TN_MAX_DIMS,
+        return tn_infer_fail(c, TN_ESHAPE, "a tensor of %d dims needs %d to %d counts, got %d", x.n, x.n, TN_MAX_DIMS,
                              times.n);
     c->result[0].dtype = c->in[0]->dtype, c->result[0].shape = times;
     for (int i = 0; i < times.n; i++) {
         if (times.d[i] < 0)
-            return tn_infer_fail(c, TN_EINVAL, "%s has a negative number", tn_shape_text(times, text, sizeof text));
+            return tn_infer_fail(c, TN_EINVAL, "%s has a negative count", tn_shape_text(times, text, sizeof text));
         if (i >= lead && !tn__mul_i64(times.d[i], x.d[i - lead], &c->result[0].shape.d[i]))
             return tn_infer_fail(c, TN_ESHAPE, "%s times are too many", tn_shape_text(times, text, sizeof text));
     }
@@ -88,11 +88,11 @@ static const tn__sample repeat_samples[] = {
     {.in = {{2, {2, 3}}},
      .args = &(args_t){.times = {1, {2}}},
      .status = TN_ESHAPE,
-     .fails = "repeat: a tensor of 2 dims needs 2 to 8 numbers, got 1"},
+     .fails = "repeat: a tensor of 2 dims needs 2 to 8 counts, got 1"},
     {.in = {{2, {2, 3}}},
      .args = &(args_t){.times = {2, {2, -1}}},
      .status = TN_EINVAL,
-     .fails = "repeat: [2, -1] has a negative number"},
+     .fails = "repeat: [2, -1] has a negative count"},
     {.in = {{2, {2, 3}}},
      .args = &(args_t){.times = {2, {4611686018427387904, 4}}},
      .status = TN_ESHAPE,

@@ -29,10 +29,10 @@ static bool reshape_infer(tn_ctx *c)
     char       strides[192], from[192], to[192];
     if (!target(c, &y.shape)) return false;
     if (c->op == &tn__op_view && !tn__layout_reshape(&c->in[0]->l, y.shape, &y))
-        return tn_infer_fail(c, TN_ESHAPE, "strides %s of %s cannot be seen as %s; tn_reshape copies where it must",
-                             tn_shape_text(tn_strides_of(c->in[0]), strides, sizeof strides),
-                             tn_shape_text(c->in[0]->l.shape, from, sizeof from),
-                             tn_shape_text(y.shape, to, sizeof to));
+        return tn_infer_fail(
+            c, TN_ESHAPE, "strides %s of %s allow no view of shape %s; use tn_reshape, which copies if needed",
+            tn_shape_text(tn_strides_of(c->in[0]), strides, sizeof strides),
+            tn_shape_text(c->in[0]->l.shape, from, sizeof from), tn_shape_text(y.shape, to, sizeof to));
     return tn__infer_view(c, &y);
 }
 

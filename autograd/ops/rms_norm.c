@@ -63,7 +63,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {1, {5}}},
      .args = &(args_t){1e-5},
      .status = TN_ESHAPE,
-     .fails = "rms_norm: weight [5] must have the shape of the last dims of [3, 4]: those over which it normalises"},
+     .fails = "rms_norm: weight [5] must have the shape of the last dims of [3, 4], over which it normalises"},
     {.in = {{0, {0}}},
      .kind = {[1] = TN__ARG_ABSENT},
      .args = &(args_t){1e-5},

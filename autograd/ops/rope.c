@@ -32,10 +32,11 @@ static bool rope_infer(tn_ctx *c)
     const int64_t dim = s.n ? s.d[s.n - 1] : 0, turned = a.n ? a.d[a.n - 1] : 1;
     tn_shape_text(s, text, sizeof text), tn_shape_text(a, angles, sizeof angles);
     if (turned % 2 || turned > dim)
-        return tn_infer_fail(c, TN_ESHAPE,
-                             "the last dim of angles %s must be even and no larger than that of x %s: it is how many "
-                             "elements of a row are turned",
-                             angles, text);
+        return tn_infer_fail(
+            c, TN_ESHAPE,
+            "the last dim of angles %s must be even and no larger than that of x %s: the number of elements of a row "
+            "that are rotated",
+            angles, text);
     a.d[a.n - 1] = dim;
     if (!tn__broadcastable(a, s))
         return tn_infer_fail(c, TN_ESHAPE, "angles %s do not broadcast to the rows of x %s", angles, text);
@@ -85,13 +86,13 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 4}}, {2, {2, 3}}},
      ARGS(false, false),
      .status = TN_ESHAPE,
-     .fails = "rope: the last dim of angles [2, 3] must be even and no larger than that of x [2, 4]: it is how many "
-              "elements of a row are turned"},
+     .fails = "rope: the last dim of angles [2, 3] must be even and no larger than that of x [2, 4]: the number of "
+              "elements of a row that are rotated"},
     {.in = {{2, {2, 4}}, {2, {2, 6}}},
      ARGS(false, false),
      .status = TN_ESHAPE,
-     .fails = "rope: the last dim of angles [2, 6] must be even and no larger than that of x [2, 4]: it is how many "
-              "elements of a row are turned"},
+     .fails = "rope: the last dim of angles [2, 6] must be even and no larger than that of x [2, 4]: the number of "
+              "elements of a row that are rotated"},
     {.in = {{2, {2, 4}}, {2, {3, 4}}},
      ARGS(false, false),
      .status = TN_ESHAPE,

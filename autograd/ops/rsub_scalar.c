@@ -38,7 +38,7 @@ static const tn__sample samples[] = {
      .args = &(args_t){1},
      .kind = {TN__ARG_MASK},
      .status = TN_EDTYPE,
-     .fails = "rsub_scalar: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
+     .fails = "rsub_scalar: does not support bool; convert it with tn_to(x, TN_I64)"},
 };
 
 const tn_op tn__op_rsub_scalar = {TN__ROOM("rsub_scalar", TN_AS_IS), .inputs = 1,

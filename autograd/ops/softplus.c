@@ -14,8 +14,7 @@ static double beta_of(const void *args) { return ((const args_t *)args)->beta; }
 static bool softplus_infer(tn_ctx *c)
 {
     if (!tn__infer_real(c)) return false;
-    return TN_ARG(c, beta) != 0 ||
-           tn_infer_fail(c, TN_EINVAL, "beta is 0, by which it divides; PyTorch's default is 1");
+    return TN_ARG(c, beta) != 0 || tn_infer_fail(c, TN_EINVAL, "beta is 0, but must not be 0; PyTorch's default is 1");
 }
 
 static void softplus_forward(tn_ctx *c)
@@ -49,7 +48,7 @@ static const tn__sample samples[] = {
     {.in = {{1, {2}}},
      .args = &(args_t){0},
      .status = TN_EINVAL,
-     .fails = "softplus: beta is 0, by which it divides; PyTorch's default is 1"},
+     .fails = "softplus: beta is 0, but must not be 0; PyTorch's default is 1"},
 };
 
 const tn_op tn__op_softplus = {TN__ROOM("softplus", TN_AS_IS), .inputs = 1,

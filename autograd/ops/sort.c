@@ -106,7 +106,7 @@ tn_pair tn_sort(tn_tensor *x, int dim, bool descending) { return pair(&tn__op_so
 tn_pair tn_topk(tn_tensor *x, int64_t k, int dim, bool smallest)
 {
     if (k < 0 && !tn_error())
-        return tn_raise(TN_EINVAL, "topk: k is %lld; give at least 0", (long long)k), (tn_pair){NULL, NULL};
+        return tn_raise(TN_EINVAL, "topk: k is %lld, but must be at least 0", (long long)k), (tn_pair){NULL, NULL};
     return pair(&tn__op_topk, x, (args_t){k, dim, !smallest});
 }
 

@@ -23,7 +23,7 @@ static const tn__sample samples[] = {
     {.in = {{1, {2}}},
      .kind = {TN__ARG_MASK},
      .status = TN_EDTYPE,
-     .fails = "square: makes no sense for bool; convert it with tn_to(x, TN_I64)"},
+     .fails = "square: does not support bool; convert it with tn_to(x, TN_I64)"},
 };
 
 const tn_op tn__op_square = {TN__ROOM("square", TN_AS_IS), .inputs = 1,

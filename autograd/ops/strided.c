@@ -16,7 +16,7 @@ typedef tn__strided_args args_t;
 static bool inside(const tn_ctx *c, const tn__layout *at, int64_t n)
 {
     if (tn__layout_inside(at, n)) return true;
-    return tn_infer_fail(c, TN_EINDEX, "its strides lead out of the %lld elements there are", (long long)n);
+    return tn_infer_fail(c, TN_EINDEX, "its strides reach beyond the %lld elements", (long long)n);
 }
 
 /* The layout of x, which is contiguous, under `at`, whose offset counts from x's first element. */
@@ -58,7 +58,8 @@ static bool add_infer(tn_ctx *c)
     if (!tn__shape_check("strided_add", c->in[0]->dtype, a->shape)) return false;
     c->result[0].dtype = c->in[0]->dtype, c->result[0].shape = a->shape;
     if (!tn_shape_equal(c->in[0]->l.shape, a->at.shape))
-        return tn_infer_fail(c, TN_ESHAPE, "x is %s and its places %s", tn_shape_text(c->in[0]->l.shape, is, sizeof is),
+        return tn_infer_fail(c, TN_ESHAPE, "x is %s, but its places are %s",
+                             tn_shape_text(c->in[0]->l.shape, is, sizeof is),
                              tn_shape_text(a->at.shape, should, sizeof should));
     return inside(c, &a->at, tn_shape_numel(a->shape));
 }
@@ -96,10 +97,11 @@ static bool over_infer(tn_ctx *c)
     char is[192], should[192];
     if (!tn_infer_like(c, 0, 0)) return false;
     if (c->in[0]->dtype != c->in[1]->dtype)
-        return tn_infer_fail(c, TN_EDTYPE, "number types differ: %s and %s", tn_dtype_name(c->in[0]->dtype),
+        return tn_infer_fail(c, TN_EDTYPE, "dtypes differ: %s and %s", tn_dtype_name(c->in[0]->dtype),
                              tn_dtype_name(c->in[1]->dtype));
     if (!tn_shape_equal(c->in[1]->l.shape, TN_ARG(c, at).shape))
-        return tn_infer_fail(c, TN_ESHAPE, "z is %s and its places %s", tn_shape_text(c->in[1]->l.shape, is, sizeof is),
+        return tn_infer_fail(c, TN_ESHAPE, "z is %s, but its places are %s",
+                             tn_shape_text(c->in[1]->l.shape, is, sizeof is),
                              tn_shape_text(TN_ARG(c, at).shape, should, sizeof should));
     return inside(c, &TN_ARG(c, at), tn_numel(c->in[0]));
 }
@@ -127,11 +129,11 @@ static const tn__sample strided_samples[] = {
     {.in = {{1, {4}}},
      .args = &(args_t){.at = {{1, {3}}, {2}, 0}},
      .status = TN_EINDEX,
-     .fails = "strided: its strides lead out of the 4 elements there are"},
+     .fails = "strided: its strides reach beyond the 4 elements"},
     {.in = {{1, {4}}},
      .args = &(args_t){.at = {{1, {3}}, {-1}, 1}},
      .status = TN_EINDEX,
-     .fails = "strided: its strides lead out of the 4 elements there are"},
+     .fails = "strided: its strides reach beyond the 4 elements"},
 };
 const tn_op tn__op_strided = {ROOM("strided", 1), .infer = strided_infer, .forward = strided_forward,
                               .backward_ops = strided_back, .view = true};
@@ -145,11 +147,11 @@ static const tn__sample add_samples[] = {
     {.in = {{1, {3}}},
      .args = &(args_t){{{1, {2}}, {1}, 0}, {1, {4}}},
      .status = TN_ESHAPE,
-     .fails = "strided_add: x is [3] and its places [2]"},
+     .fails = "strided_add: x is [3], but its places are [2]"},
     {.in = {{1, {2}}},
      .args = &(args_t){{{1, {2}}, {4}, 0}, {1, {4}}},
      .status = TN_EINDEX,
-     .fails = "strided_add: its strides lead out of the 4 elements there are"},
+     .fails = "strided_add: its strides reach beyond the 4 elements"},
 };
 const tn_op tn__op_strided_add = {ROOM("strided_add", 1), .infer = add_infer, .forward = add_forward,
                                   .backward_ops = take_back};
@@ -161,7 +163,7 @@ static const tn__sample clear_samples[] = {
     {.in = {{1, {4}}},
      .args = &(args_t){.at = {{1, {3}}, {2}, 0}},
      .status = TN_EINDEX,
-     .fails = "strided_clear: its strides lead out of the 4 elements there are"},
+     .fails = "strided_clear: its strides reach beyond the 4 elements"},
 };
 const tn_op tn__op_strided_clear = {ROOM("strided_clear", 1), .infer = clear_infer, .forward = clear_forward,
                                     .backward_ops = clear_back};
@@ -174,11 +176,11 @@ static const tn__sample over_samples[] = {
     {.in = {{1, {4}}, {1, {3}}},
      .args = &(args_t){.at = {{1, {3}}, {2}, 0}},
      .status = TN_EINDEX,
-     .fails = "overwrite: its strides lead out of the 4 elements there are"},
+     .fails = "overwrite: its strides reach beyond the 4 elements"},
     {.in = {{1, {4}}, {1, {2}}},
      .args = &(args_t){.at = {{1, {3}}, {1}, 0}},
      .status = TN_ESHAPE,
-     .fails = "overwrite: z is [2] and its places [3]"},
+     .fails = "overwrite: z is [2], but its places are [3]"},
 };
 const tn_op tn__op_overwrite = {ROOM("overwrite", 2), .infer = over_infer, .forward = over_forward,
                                 .backward_ops = over_back};

@@ -12,7 +12,7 @@ static bool sub_infer(tn_ctx *c)
     if (!tn__infer_binary(c)) return false;
     if (c->result[0].dtype != TN_BOOL) return true;
     return tn_infer_fail(c, TN_EDTYPE,
-                         "makes no sense for bool; say tn_logical_xor(a, b), or tn_logical_not(x) for 1 - x");
+                         "does not support bool; use tn_logical_xor(a, b), or tn_logical_not(x) for 1 - x");
 }
 static void sub_forward(tn_ctx *c)
 {
@@ -37,7 +37,7 @@ static const tn__sample samples[] = {
     {.in = {{1, {3}}, {1, {3}}},
      .kind = {TN__ARG_MASK, TN__ARG_MASK},
      .status = TN_EDTYPE,
-     .fails = "sub: makes no sense for bool; say tn_logical_xor(a, b), or tn_logical_not(x) for 1 - x"},
+     .fails = "sub: does not support bool; use tn_logical_xor(a, b), or tn_logical_not(x) for 1 - x"},
 };
 
 const tn_op tn__op_sub = {TN__ROOM("sub", TN_JOIN),         .inputs = 2,    .infer = sub_infer, .forward = sub_forward,

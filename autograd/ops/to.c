@@ -14,7 +14,7 @@ typedef struct {
 static bool to_infer(tn_ctx *c)
 {
     const tn_dtype dt = TN_ARG(c, dtype);
-    if ((unsigned)dt > TN_BOOL) return tn_infer_fail(c, TN_EDTYPE, "%d is not a number type", (int)dt);
+    if ((unsigned)dt > TN_BOOL) return tn_infer_fail(c, TN_EDTYPE, "%d is not a dtype", (int)dt);
     c->result[0].dtype = dt;
     c->result[0].shape = c->in[0]->l.shape;
     return true;
@@ -30,7 +30,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){TN_F32}},
     {.in = {{2, {3, 4}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){TN_I32}},
     {.in = {{2, {3, 4}}}, .kind = {TN__ARG_MASK}, .args = &(args_t){TN_I64}},
-    {.in = {{1, {3}}}, .args = &(args_t){(tn_dtype)7}, .status = TN_EDTYPE, .fails = "to: 7 is not a number type"},
+    {.in = {{1, {3}}}, .args = &(args_t){(tn_dtype)7}, .status = TN_EDTYPE, .fails = "to: 7 is not a dtype"},
 };
 
 const tn_op tn__op_to = {TN__ROOM("to", TN_AS_IS), .inputs = 1,           .args_size = sizeof(args_t),

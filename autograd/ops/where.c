@@ -13,10 +13,9 @@ static bool where_infer(tn_ctx *c)
     tn_shape       both;
     if (dt != TN_BOOL)
         return tn_infer_fail(c, TN_EDTYPE,
-                             "the condition must be bool, got %s; a comparison such as tn_gt(x, y) gives one",
+                             "the condition must be bool, got %s; a comparison such as tn_gt(x, y) returns one",
                              tn_dtype_name(dt));
-    if (a != b)
-        return tn_infer_fail(c, TN_EDTYPE, "number types differ: %s and %s", tn_dtype_name(a), tn_dtype_name(b));
+    if (a != b) return tn_infer_fail(c, TN_EDTYPE, "dtypes differ: %s and %s", tn_dtype_name(a), tn_dtype_name(b));
     c->result[0].dtype = a;
     return tn__broadcast("where", c->in[1]->l.shape, c->in[2]->l.shape, &both) &&
            tn__broadcast("where", c->in[0]->l.shape, both, &c->result[0].shape);
@@ -43,11 +42,11 @@ static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}, {1, {4}}}, KINDS(TN__ARG_MASK)},
     {.in = {{1, {3}}, {1, {3}}, {1, {3}}},
      .status = TN_EDTYPE,
-     .fails = "where: the condition must be bool, got f32; a comparison such as tn_gt(x, y) gives one"},
+     .fails = "where: the condition must be bool, got f32; a comparison such as tn_gt(x, y) returns one"},
     {.in = {{1, {3}}, {1, {3}}, {1, {3}}},
      .kind = {TN__ARG_MASK, TN__ARG_INT},
      .status = TN_EDTYPE,
-     .fails = "where: number types differ: i64 and f32"},
+     .fails = "where: dtypes differ: i64 and f32"},
     {.in = {{1, {3}}, {1, {4}}, {1, {4}}},
      KINDS(TN__ARG_REAL),
      .status = TN_ESHAPE,

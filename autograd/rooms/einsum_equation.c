@@ -28,10 +28,10 @@ static bool read_term(const tn_ctx *c, const tn__equation *q, const char **p, co
             *dots = true, count = rest, label = TN__LETTERS + rest - 1, s += 2;
         } else if (label < 0 && (*s < '!' || *s > '~')) {
             return FAIL(TN_EINVAL,
-                        "byte 0x%02x is no letter; an equation is made of letters, ',', '...', '->' and spaces",
+                        "byte 0x%02x is not a letter; an equation consists of letters, ',', '...', '->' and spaces",
                         (unsigned)(unsigned char)*s);
         } else if (label < 0) {
-            return FAIL(TN_EINVAL, "'%c' is no letter; an equation is made of letters, ',', '...', '->' and spaces",
+            return FAIL(TN_EINVAL, "'%c' is not a letter; an equation consists of letters, ',', '...', '->' and spaces",
                         *s);
         } else {
             ++*letters;
@@ -56,7 +56,7 @@ bool tn__equation_operand(const tn_ctx *c, const tn__equation *q, const char **p
     snprintf(what, sizeof what, "operand %d", i);
     if (!read_term(c, q, p, what, 0, t, &letters, &dots)) return false;
     if (dots ? letters > x.n : letters != x.n)
-        return FAIL(TN_ESHAPE, "operand %d has %d letters%s, its tensor is %s", i, letters, dots ? " beside '...'" : "",
+        return FAIL(TN_ESHAPE, "operand %d has %d letters%s, its tensor is %s", i, letters, dots ? " and '...'" : "",
                     tn_shape_text(x, text, sizeof text));
     *p = start;
     if (!read_term(c, q, p, what, x.n - letters, t, &letters, &dots)) return false;
@@ -104,7 +104,7 @@ static bool read_output(const tn_ctx *c, tn__equation *q, const char *p)
     int      letters;
     uint64_t seen = 0;
     if (!read_term(c, q, &p, "the output", q->dots, &q->out, &letters, &dots)) return false;
-    if (*p) return FAIL(TN_EINVAL, "'%c' in the output, which is one term", *p);
+    if (*p) return FAIL(TN_EINVAL, "'%c' in the output, which must be one term", *p);
     for (int i = 0; i < q->out.n; i++) {
         const int label = q->out.d[i];
         if (q->size[label] == -1)

@@ -6,7 +6,7 @@
 static bool check_reduction(const char *op, tn_reduction r)
 {
     if (r == TN_MEAN || r == TN_SUM || r == TN_NONE) return true;
-    return tn_raise(TN_EINVAL, "%s: reduction %d is none of TN_MEAN, TN_SUM, TN_NONE", op, (int)r), false;
+    return tn_raise(TN_EINVAL, "%s: reduction %d is not TN_MEAN, TN_SUM or TN_NONE", op, (int)r), false;
 }
 
 bool tn__loss_options(const char *op, const tn_loss_args *a, unsigned has)
@@ -19,7 +19,7 @@ bool tn__loss_options(const char *op, const tn_loss_args *a, unsigned has)
     if (a->batchmean && !(has & TN__LOSS_BATCHMEAN)) what = ".batchmean";
     if (what) return tn_raise(TN_EINVAL, "%s: has no %s", op, what), false;
     if (a->batchmean && a->reduction != TN_MEAN)
-        return tn_raise(TN_EINVAL, "%s: .batchmean is a mean: leave .reduction out", op), false;
+        return tn_raise(TN_EINVAL, "%s: .batchmean is a mean; do not set .reduction", op), false;
     return true;
 }
 
@@ -47,10 +47,11 @@ static bool check_weight(const tn_ctx *c, int64_t classes)
     if (!w) return true;
     if (!tn__need_real(c, TN__CLASS_WEIGHT)) return false;
     if (w->l.shape.n != 1 || w->l.shape.d[0] != classes)
-        return tn_infer_fail(c, TN_ESHAPE, "weight is %s, but must be [%lld]: one number a class",
+        return tn_infer_fail(c, TN_ESHAPE, "weight is %s, but must be [%lld]: one value for each class",
                              tn_shape_text(w->l.shape, text, sizeof text), (long long)classes);
     if (tn_needs_grad(w) && tn_grad_enabled())
-        return tn_infer_fail(c, TN_EUNSUPPORTED, "weight wants a gradient, and there is none; pass tn_detach(weight)");
+        return tn_infer_fail(c, TN_EUNSUPPORTED,
+                             "weight requires grad, but has no gradient here; pass tn_detach(weight)");
     return true;
 }
 
@@ -93,17 +94,17 @@ bool tn__infer_classes(tn_ctx *c, bool probabilities)
 
     const bool floating = tn__is_float(t->dtype);
     if (floating && !probabilities)
-        return tn_infer_fail(c, TN_EDTYPE, "the target must be i64 or i32, the number of a class; got %s",
+        return tn_infer_fail(c, TN_EDTYPE, "the target must be i64 or i32 (class indices); got %s",
                              tn_dtype_name(t->dtype));
     if (!floating && t->dtype != TN_I64 && t->dtype != TN_I32)
-        return tn_infer_fail(c, TN_EDTYPE, "the target must be i64 or i32, the number of a class%s; got %s",
-                             probabilities ? ", or floating, the probability of each" : "", tn_dtype_name(t->dtype));
+        return tn_infer_fail(c, TN_EDTYPE, "the target must be i64 or i32 (class indices)%s; got %s",
+                             probabilities ? " or floating (class probabilities)" : "", tn_dtype_name(t->dtype));
     if (!tn_shape_equal(t->l.shape, floating ? x->l.shape : rows))
         return tn_infer_fail(c, TN_ESHAPE, "the target is %s %s, but for %lld classes in dim %d of %s it must be %s%s",
                              tn_dtype_name(t->dtype), tn_shape_text(t->l.shape, tt, sizeof tt), (long long)classes, dim,
                              tn_shape_text(x->l.shape, tx, sizeof tx),
                              tn_shape_text(floating ? x->l.shape : rows, tr, sizeof tr),
-                             floating ? ", a probability each" : "");
+                             floating ? ", one probability for each class" : "");
     return floating || tn__check_targets(c, t, classes, a->ignore);
 }
 

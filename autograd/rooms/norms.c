@@ -13,9 +13,8 @@ static bool fits(const tn_ctx *c, int i, const char *what, int *dims)
     for (int k = 1; ok && k <= w.n; k++) ok = w.d[w.n - k] == x.d[x.n - k];
     *dims = w.n;
     if (ok) return true;
-    return tn_infer_fail(c, TN_ESHAPE,
-                         "%s %s must have the shape of the last dims of %s: those over which it normalises", what,
-                         tn_shape_text(w, a, sizeof a), tn_shape_text(x, b, sizeof b));
+    return tn_infer_fail(c, TN_ESHAPE, "%s %s must have the shape of the last dims of %s, over which it normalises",
+                         what, tn_shape_text(w, a, sizeof a), tn_shape_text(x, b, sizeof b));
 }
 
 bool tn__infer_norm(tn_ctx *c, int weight, int bias, double eps, int stat, int numbers)
@@ -61,5 +60,5 @@ tn__dropped tn__drop_of(double p, uint64_t seed, uint64_t position)
 
 bool tn__need_probability(const tn_ctx *c, double p)
 {
-    return (p >= 0 && p <= 1) || tn_infer_fail(c, TN_EINVAL, "p is %g, but a probability is from 0 to 1", p);
+    return (p >= 0 && p <= 1) || tn_infer_fail(c, TN_EINVAL, "p is %g, but a probability must be from 0 to 1", p);
 }

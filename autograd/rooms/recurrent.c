@@ -53,14 +53,15 @@ bool tn__steps_fail(const tn_ctx *c, const char *what, const tn_tensor *x, tn_sh
 bool tn__steps_sizes_fit(const tn_ctx *c, const tn_steps *a, int64_t packed, int64_t rows)
 {
     int64_t sum = 0, most = rows;
-    if (a->steps < 0) return tn_infer_fail(c, TN_EINVAL, "steps is %lld", (long long)a->steps);
+    if (a->steps < 0)
+        return tn_infer_fail(c, TN_EINVAL, "steps is %lld, but must not be negative", (long long)a->steps);
     if (!a->sizes && (!tn__mul_i64(a->steps, rows, &sum) || sum != packed))
         return tn_infer_fail(c, TN_ESHAPE, "x has %lld rows, but there are %lld steps of %lld rows", (long long)packed,
                              (long long)a->steps, (long long)rows);
     for (int64_t t = 0; a->sizes && t < a->steps; t++) {
         if (a->sizes[t] < 0 || a->sizes[t] > most)
             return tn_infer_fail(c, TN_EINVAL,
-                                 "step %lld has %lld rows, but sizes fall from step to step, and none is above %lld",
+                                 "step %lld has %lld rows, but sizes must not increase from step to step: at most %lld",
                                  (long long)t, (long long)a->sizes[t], (long long)most);
         most = a->sizes[t];
         if (!tn__add_i64(sum, most, &sum)) break;
@@ -80,7 +81,7 @@ bool tn__steps_infer(tn_ctx *c, const tn__cell *cell)
         if (i == TN__STEPS_BIAS && !c->in[i]) continue;
         if (!tn__need_real(c, i)) return false;
         if (c->in[i]->dtype != x->dtype)
-            return tn_infer_fail(c, TN_EDTYPE, "number types differ: x is %s, %s %s", tn_dtype_name(x->dtype), name[i],
+            return tn_infer_fail(c, TN_EDTYPE, "dtypes differ: x is %s, %s %s", tn_dtype_name(x->dtype), name[i],
                                  tn_dtype_name(c->in[i]->dtype));
     }
     if (h->l.shape.n != 2)
@@ -92,7 +93,7 @@ bool tn__steps_infer(tn_ctx *c, const tn__cell *cell)
     const tn_shape sums = {2, {packed, cell->gates * hidden}}, weight = {2, {cell->gates * hidden, hidden}},
                    bias = {1, {cell->gates * hidden}};
     if (!tn_shape_equal(x->l.shape, sums))
-        return tn__steps_fail(c, "x", x, sums, "a row for each sequence in each step, as wide as all gates together");
+        return tn__steps_fail(c, "x", x, sums, "a row for each sequence in each step, of the width of all gates");
     if (!tn_shape_equal(w->l.shape, weight)) return tn__steps_fail(c, "weight", w, weight, "[gates · hidden, hidden]");
     if (cell->state && !tn_shape_equal(c->in[TN__STEPS_C]->l.shape, h->l.shape))
         return tn__steps_fail(c, "c", c->in[TN__STEPS_C], h->l.shape, "like h");
@@ -260,11 +261,12 @@ bool tn__steps_begun(const tn_op *op, const tn_steps_args *a, bool state, bool b
     const struct {
         bool        given;
         const char *name, *whose;
-    } of_others[] = {{!state && a->c, "c", "an LSTM's"},
-                     {!state && a->last_c, "last_c", "an LSTM's"},
-                     {!state && a->proj, "proj", "an LSTM's"},
-                     {!bias && a->bias, "bias", "a GRU's; elsewhere it is a part of x"},
-                     {(state || bias) && a->relu, "relu", "a plain network's: these gates are what they are"}};
+    } of_others[] = {
+        {!state && a->c, "c", "only for an LSTM"},
+        {!state && a->last_c, "last_c", "only for an LSTM"},
+        {!state && a->proj, "proj", "only for an LSTM"},
+        {!bias && a->bias, "bias", "only for a GRU; elsewhere it is a part of x"},
+        {(state || bias) && a->relu, "relu", "only for a plain network; these gates have fixed functions"}};
     if (a->last_h) *a->last_h = NULL;
     if (a->last_c) *a->last_c = NULL;
     for (size_t i = 0; i < sizeof of_others / sizeof *of_others; i++)

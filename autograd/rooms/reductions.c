@@ -14,7 +14,7 @@ bool tn__need_elements(const tn_ctx *c, tn_dims dims)
     if (!tn__wrap_dims(c->op->name, &dims, x.n)) return false;
     for (int i = 0; i < dims.n; i++)
         if (x.d[dims.d[i]] == 0)
-            return tn_infer_fail(c, TN_ESHAPE, "dim %d of %s is empty: there is nothing to choose from", dims.d[i],
+            return tn_infer_fail(c, TN_ESHAPE, "dim %d of %s is empty: there is no element to choose", dims.d[i],
                                  tn_shape_text(x, text, sizeof text));
     return true;
 }

@@ -16,7 +16,7 @@ bool tn__need_weighted(const tn_ctx *c)
         if (!c->in[i]) continue;
         if (!tn__need_real(c, i)) return false;
         if (c->in[i]->dtype != x->dtype)
-            return tn_infer_fail(c, TN_EDTYPE, "number types differ: x is %s, %s %s", tn_dtype_name(x->dtype),
+            return tn_infer_fail(c, TN_EDTYPE, "dtypes differ: x is %s, %s %s", tn_dtype_name(x->dtype),
                                  i == 1 ? "weight" : "bias", tn_dtype_name(c->in[i]->dtype));
     }
     return true;
@@ -61,7 +61,7 @@ bool tn__infer_real(tn_ctx *c) { return tn__need_real(c, 0) && tn_infer_like(c, 
 bool tn__infer_numbers(tn_ctx *c)
 {
     if (c->in[0]->dtype == TN_BOOL)
-        return tn_infer_fail(c, TN_EDTYPE, "makes no sense for bool; convert it with tn_to(x, TN_I64)");
+        return tn_infer_fail(c, TN_EDTYPE, "does not support bool; convert it with tn_to(x, TN_I64)");
     return tn_infer_like(c, 0, 0);
 }
 
@@ -69,7 +69,7 @@ bool tn__infer_binary(tn_ctx *c)
 {
     c->result[0].dtype = c->in[0]->dtype;
     if (c->in[0]->dtype != c->in[1]->dtype)
-        return tn_infer_fail(c, TN_EDTYPE, "number types differ: %s and %s", tn_dtype_name(c->in[0]->dtype),
+        return tn_infer_fail(c, TN_EDTYPE, "dtypes differ: %s and %s", tn_dtype_name(c->in[0]->dtype),
                              tn_dtype_name(c->in[1]->dtype));
     return tn__broadcast(c->op->name, c->in[0]->l.shape, c->in[1]->l.shape, &c->result[0].shape);
 }
@@ -128,7 +128,7 @@ tn_tensor *tn__binary_(const tn_op *op, tn_tensor *a, tn_tensor *b, bool real)
         tn_dtype dt = tn__promote(a, b);
         if (real && !tn__is_float(dt)) dt = TN_F32;
         if (dt != a->dtype)
-            return tn_raise(TN_EDTYPE, "%s_: the result is %s and cannot be written over a tensor of %s", op->name,
+            return tn_raise(TN_EDTYPE, "%s_: the result is %s and cannot overwrite a tensor of %s", op->name,
                             tn_dtype_name(dt), tn_dtype_name(a->dtype)),
                    NULL;
         b = as(b, dt);
@@ -166,8 +166,8 @@ const char *tn__named(const tn_tensor *t, char *buf, size_t size)
 
 bool tn__reduces_by(const char *who, const tn_reduce_args *a, bool var, bool norm)
 {
-    if (a->biased && !var) return tn_raise(TN_EINVAL, "%s: .biased is for tn_var and tn_std alone", who), false;
-    if (a->p != 2 && a->p != 0 && !norm) return tn_raise(TN_EINVAL, "%s: .p is for tn_norm alone", who), false;
+    if (a->biased && !var) return tn_raise(TN_EINVAL, "%s: .biased is only for tn_var and tn_std", who), false;
+    if (a->p != 2 && a->p != 0 && !norm) return tn_raise(TN_EINVAL, "%s: .p is only for tn_norm", who), false;
     return true;
 }
 

@@ -30,8 +30,8 @@ bool tn__windows_fit(const tn_ctx *c, const tn__windows *w, int dims, const int6
             !within(c, "dilation", w->dilation[i], 1))
             return false;
         if (w->size[i] < 1)
-            return tn_infer_fail(c, TN_EINVAL, "a window of size %lld in dim %d", (long long)w->size[i],
-                                 dims == 1 ? 2 : i + 2);
+            return tn_infer_fail(c, TN_EINVAL, "a window of size %lld in dim %d; it must be at least 1",
+                                 (long long)w->size[i], dims == 1 ? 2 : i + 2);
         const int64_t room = in[i] + 2 * w->padding[i];
         if (!tn__mul_i64(w->size[i] - 1, w->dilation[i], &span) || span >= room)
             return tn_infer_fail(
@@ -60,8 +60,8 @@ bool tn__infer_convolution(tn_ctx *c, int dims)
         return tn_infer_fail(c, TN_ESHAPE, "weight must be %s, got %s", weight_dims[dims], ws);
     if (!within(c, "groups", g.groups, 1)) return false;
     if (xd[1] % g.groups || xd[1] / g.groups != wd[1])
-        return tn_infer_fail(c, TN_ESHAPE, "x %s has %lld channels in %lld group%s, weight %s takes %lld a group", xs,
-                             (long long)xd[1], (long long)g.groups, g.groups == 1 ? "" : "s", ws, (long long)wd[1]);
+        return tn_infer_fail(c, TN_ESHAPE, "x %s has %lld channels in %lld group%s, weight %s takes %lld in each group",
+                             xs, (long long)xd[1], (long long)g.groups, g.groups == 1 ? "" : "s", ws, (long long)wd[1]);
     if (wd[0] % g.groups)
         return tn_infer_fail(c, TN_ESHAPE, "%lld groups do not divide the %lld output channels of weight %s",
                              (long long)g.groups, (long long)wd[0], ws);
@@ -100,7 +100,7 @@ bool tn__pool_fit(const tn_ctx *c, const tn__windows *w, int dims, const int64_t
 bool tn__no_averages(const char *who, bool ignore_padding)
 {
     if (!ignore_padding) return true;
-    return tn_raise(TN_EINVAL, "%s: .ignore_padding is for averages; a maximum never takes padding", who), false;
+    return tn_raise(TN_EINVAL, "%s: .ignore_padding is only for average pooling", who), false;
 }
 
 bool tn__infer_pool(tn_ctx *c, int dims)

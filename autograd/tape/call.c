@@ -26,8 +26,8 @@ bool tn_infer_like(tn_ctx *c, int i, int k)
 {
     if (!tn__not_null("tn_infer_like", "the call", c)) return false;
     if (i < 0 || i >= c->nout || k < 0 || k >= c->nin || !c->in[k])
-        return tn_infer_fail(c, TN_EINVAL, "its infer makes result %d of %d like input %d of %d, which is not there", i,
-                             c->nout, k, c->nin);
+        return tn_infer_fail(c, TN_EINVAL, "its infer makes result %d of %d like input %d of %d, which does not exist",
+                             i, c->nout, k, c->nin);
     c->result[i].dtype = c->in[k]->dtype;
     c->result[i].shape = c->in[k]->l.shape;
     return true;
@@ -39,11 +39,10 @@ static tn_status check_op(const tn_op *op, int nin, tn_tensor *const *in, int no
     if (nin < 0) return tn_raise(TN_EINVAL, "%s: the number of inputs is %d", op->name, nin);
     if (nin && !in) return tn_raise(TN_EINVAL, "%s: the list of %d inputs is NULL", op->name, nin);
     if (nout < 1 || nout > MOST_RESULTS)
-        return tn_raise(TN_EINVAL, "%s: %d results were asked for; an op gives 1 to %d", op->name, nout, MOST_RESULTS);
-    if (!out) return tn_raise(TN_EINVAL, "%s: there is no place for the results: out is NULL", op->name);
+        return tn_raise(TN_EINVAL, "%s: %d results were requested; an op has 1 to %d", op->name, nout, MOST_RESULTS);
+    if (!out) return tn_raise(TN_EINVAL, "%s: the list of results, out, is NULL", op->name);
     if (op->size != sizeof(tn_op)) {
-        if (!op->size)
-            return tn_raise(TN_EINVAL, "%s: the op's first field is missing: .size = sizeof(tn_op)", op->name);
+        if (!op->size) return tn_raise(TN_EINVAL, "%s: the op's field .size is 0; set .size = sizeof(tn_op)", op->name);
         return tn_raise(TN_EUNSUPPORTED,
                         "%s: its tn_op has %zu bytes, this library's has %zu: it was compiled for another version",
                         op->name, op->size, sizeof(tn_op));
@@ -51,7 +50,7 @@ static tn_status check_op(const tn_op *op, int nin, tn_tensor *const *in, int no
     if (op->inputs != TN_ANY && op->inputs != nin)
         return tn_raise(TN_EINVAL, "%s: takes %d inputs, got %d", op->name, op->inputs, nin);
     if (op->outputs != TN_ANY && nout != (op->outputs ? op->outputs : 1))
-        return tn_raise(TN_EINVAL, "%s: gives %d results, %d were asked for", op->name, op->outputs ? op->outputs : 1,
+        return tn_raise(TN_EINVAL, "%s: has %d results, %d were requested", op->name, op->outputs ? op->outputs : 1,
                         nout);
     if (!op->infer || !(op->forward || op->compose))
         return tn_raise(TN_EINVAL, "%s: the op has no .infer or no .forward", op->name);
@@ -91,30 +90,31 @@ static tn_status check_target(const tn_op *op, const tn_ctx *c)
     char             a[192], b[192];
     if (leaf)
         return tn_raise(TN_ESTATE,
-                        "%s_: %s%s%s%s collects gradients and cannot be written over on the tape; change it between "
+                        "%s_: %s%s%s%s collects gradients and cannot be overwritten on the tape; change it between "
                         "tn_no_grad_begin() and tn_scope_end()",
                         op->name, leaf == x ? "" : "the target is a view, and ", leaf->name ? "'" : "",
                         leaf->name  ? leaf->name
                         : leaf == x ? "this tensor"
-                                    : "what it shows",
+                                    : "its base",
                         leaf->name ? "'" : "");
     if (x->storage->homed && !tn__may_write(op->name, x)) return tn__self.error;
     if (x->unrecorded && !tn__self.mode.no_grad)
-        return tn_raise(TN_ESTATE,
-                        "%s_: the target is a view that was made while nothing was recorded, so what it is a view of "
-                        "would not learn of the change; make the view again, outside of tn_no_grad_begin()",
-                        op->name);
+        return tn_raise(
+            TN_ESTATE,
+            "%s_: the target is a view that was made after tn_no_grad_begin(), so the change would not be recorded "
+            "for its base; make the view again while recording",
+            op->name);
     if (!tn__layout_contiguous(&x->l) && tn__layout_repeats(&x->l))
         return tn_raise(
             TN_EINVAL,
-            "%s_: several elements of the target are one number in memory (it is expanded, or made of overlapping "
-            "windows); tn_clone it first",
+            "%s_: several elements of the target share memory (it is expanded, or made of overlapping windows); "
+            "tn_clone it first",
             op->name);
     if (c->result[0].dtype != x->dtype)
-        return tn_raise(TN_EDTYPE, "%s_: the result is %s and cannot be written over a tensor of %s", op->name,
+        return tn_raise(TN_EDTYPE, "%s_: the result is %s and cannot overwrite a tensor of %s", op->name,
                         tn_dtype_name(c->result[0].dtype), tn_dtype_name(x->dtype));
     if (!tn_shape_equal(c->result[0].shape, x->l.shape))
-        return tn_raise(TN_ESHAPE, "%s_: the result has shape %s and cannot be written over one of shape %s", op->name,
+        return tn_raise(TN_ESHAPE, "%s_: the result has shape %s and cannot overwrite one of shape %s", op->name,
                         tn_shape_text(c->result[0].shape, a, sizeof a), tn_shape_text(x->l.shape, b, sizeof b));
     return TN_OK;
 }
@@ -345,7 +345,8 @@ static void carry_out(one_call *o)
     if (check_inputs(o) != TN_OK) return;
     for (int i = 0; i < c->nout; i++) c->result[i].dtype = TN_F32, c->result[i].shape.n = -1;
     if (!c->op->infer(c)) {
-        if (tn__self.error == TN_OK) tn_raise(TN_EINVAL, "%s: infer refused the call without saying why", c->op->name);
+        if (tn__self.error == TN_OK)
+            tn_raise(TN_EINVAL, "%s: infer rejected the call without raising an error", c->op->name);
         return;
     }
     if (c->op->compose) compose(c);
@@ -426,7 +427,7 @@ void tn_op_map(tn_map_kernel f32, tn_map_kernel f64, int ny, tn_tensor *const *y
     if (tn__blocked()) return;
     if (ny < 1 || nx < 0 || ny > TN__MAX_OPERANDS || nx > TN__MAX_OPERANDS - ny || !y || (nx && !x)) {
         tn_raise(TN_EINVAL, "tn_op_map: takes 1 or more results and %d operands in all, got %d results and %d inputs%s",
-                 TN__MAX_OPERANDS, ny, nx, y && (x || !nx) ? "" : ", a list of which is NULL");
+                 TN__MAX_OPERANDS, ny, nx, y && (x || !nx) ? "" : ", and a list is NULL");
         return;
     }
     for (int i = 0; i < ny + nx; i++) {
@@ -435,7 +436,7 @@ void tn_op_map(tn_map_kernel f32, tn_map_kernel f64, int ny, tn_tensor *const *y
         if (t && tn__is_float(t->dtype) && kt != TN_F64) kt = t->dtype == TN_F64 ? TN_F64 : TN_F32;
     }
     if (kt == TN_F32 ? !f32 : kt == TN_F64 ? !f64 : true)
-        tn_raise(TN_EDTYPE, "tn_op_map: there is no kernel for %s; let the op's infer refuse it",
+        tn_raise(TN_EDTYPE, "tn_op_map: no kernel for %s; reject it in the op's infer",
                  kt == TN_I64 ? "integers alone" : tn_dtype_name(kt));
     else tn__map((tn__kernel_set){f32, f64, NULL}, out, in, args);
 }

@@ -43,11 +43,11 @@ static void backward(tn_back *b)
     tn__self.mode = mode;
     if (tn__self.error != TN_OK) goto done;
     if (!out || !tn_shape_equal(out->l.shape, b->gy[0]->l.shape)) {
-        tn_raise(TN_ESHAPE,
-                 "tn_checkpoint: the segment gave %s when it was run again, and %s the first time; it must do the same "
-                 "each time",
-                 out ? tn_shape_text(out->l.shape, x, sizeof x) : "nothing",
-                 tn_shape_text(b->gy[0]->l.shape, y, sizeof y));
+        tn_raise(
+            TN_ESHAPE,
+            "tn_checkpoint: the segment returned %s in its second run, and %s in its first; it must do the same each "
+            "time",
+            out ? tn_shape_text(out->l.shape, x, sizeof x) : "nothing", tn_shape_text(b->gy[0]->l.shape, y, sizeof y));
         goto done;
     }
     if (!tn__wants_grad(out)) goto done; /* in the second run nothing requires grad */
@@ -86,7 +86,7 @@ tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in)
 {
     if (tn__blocked()) return NULL;
     if (!fn || n < 0 || (n && !in))
-        return tn_raise(TN_EINVAL, "tn_checkpoint: needs a function, and its inputs as an array"), NULL;
+        return tn_raise(TN_EINVAL, "tn_checkpoint: needs a function and an array of inputs"), NULL;
     for (int i = 0; i < n; i++)
         if (!in[i]) return tn_raise(TN_EINVAL, "tn_checkpoint: input %d is NULL", i), NULL;
         else if (!tn__self.mode.no_grad && !tn__up_to_date(in[i], "tn_checkpoint", "input", i)) return NULL;

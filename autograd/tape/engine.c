@@ -60,16 +60,13 @@ static tn_status visit(tn__engine_run *r, tn__node **heap, tn__node *n)
     if (n->run == r->id) return TN_OK;
     for (const tn__engine_run *a = r->around; a; a = a->around)
         if (n->run == a->id)
-            return tn_raise(
-                TN_ESTATE,
-                "%s: %s is on a tape that is being read; what a backward calls can read another tape, but not this one",
-                r->p->name, n->op->name);
+            return tn_raise(TN_ESTATE,
+                            "%s: %s is on a tape that is being read; inside a backward only other tapes can be read",
+                            r->p->name, n->op->name);
     if (n->spent)
-        return tn_raise(
-            TN_ESTATE,
-            "%s: the tape of %s was read already and is spent; ask for .retain = true the first time, or run the "
-            "forward again",
-            r->p->name, n->op->name);
+        return tn_raise(TN_ESTATE,
+                        "%s: the tape of %s was already read and freed; set .retain = true, or run the forward again",
+                        r->p->name, n->op->name);
     n->run = r->id;
     n->child = n->sibling = n->next = NULL;
     n->wanted = !r->found;
@@ -103,7 +100,7 @@ static tn_status collect(tn__engine_run *r)
                 tn_raise(
                     TN_ESTATE,
                     "tn_checkpoint: the segment uses a result of %s that was recorded outside and is not among its "
-                    "inputs; pass it in",
+                    "inputs; pass it as an input",
                     up->op->name);
                 break;
             }
@@ -210,7 +207,7 @@ static void settle_kept(const tn__engine_run *r, bool well)
 static tn_status not_of_its_shape(const tn_tensor *leaf, const tn_tensor *grad, const char *what, const char *advice)
 {
     char a[192], b[192];
-    return tn_raise(TN_ESTATE, "backward: %s is %s now, and %s is %s: tn_adopt made another tensor of it; %s",
+    return tn_raise(TN_ESTATE, "backward: %s is %s now, and %s is %s: tn_adopt replaced its tensor; %s",
                     leaf->name ? leaf->name : "a leaf", tn_shape_text(leaf->l.shape, a, sizeof a), what,
                     tn_shape_text(grad->l.shape, b, sizeof b), advice);
 }
@@ -221,7 +218,7 @@ static tn_status meet_old_grad(tn__grad_slot *s)
 {
     tn_tensor *leaf = s->leaf, *sum;
     if (!tn_shape_equal(leaf->grad->l.shape, leaf->l.shape))
-        return not_of_its_shape(leaf, leaf->grad, "the gradient that it has", "tn_zero_grad it first");
+        return not_of_its_shape(leaf, leaf->grad, "its old gradient", "tn_zero_grad it first");
     if (leaf->grad->dtype == leaf->dtype) return TN_OK;
     if (!(sum = tn__new_owned(leaf->dtype, leaf->l.shape))) return tn__self.error;
     tn__copy(sum, leaf->grad);
@@ -293,8 +290,8 @@ static tn_status check_pass(const tn__backward_pass *p)
         if (!tn__wants_grad(root))
             return tn_raise(
                 TN_ESTATE,
-                "%s: the root depends on no tensor that wants a gradient; mark one with tn_requires_grad, and "
-                "compute the root outside tn_no_grad_begin()",
+                "%s: the root depends on no tensor that requires grad; mark one with tn_requires_grad, and compute "
+                "the root outside tn_no_grad_begin()",
                 p->name);
         if (check_seed(p, i) != TN_OK) return tn__self.error;
     }
@@ -302,7 +299,7 @@ static tn_status check_pass(const tn__backward_pass *p)
         if (p->wrt[k] && (!tn__alive(p->name, p->wrt[k]) || !tn__up_to_date(p->wrt[k], p->name, "tensor", k)))
             return tn__self.error;
         if (!p->wrt[k] || !tn__wants_grad(p->wrt[k]))
-            return tn_raise(p->wrt[k] ? TN_ESTATE : TN_EINVAL, "%s: tensor %d of those asked for %s", p->name, k,
+            return tn_raise(p->wrt[k] ? TN_ESTATE : TN_EINVAL, "%s: target %d %s", p->name, k,
                             p->wrt[k] ? "is neither a leaf nor on the tape" : "is NULL");
     }
     return TN_OK;
@@ -479,7 +476,8 @@ tn_status tn_grad_of_run(tn_grad_of_args c)
     for (int k = 0; k < c.count && c.grad; k++) c.grad[k] = NULL;
     if (tn__blocked()) return tn__self.error;
     if (c.count < 1 || !c.wrt || !c.grad)
-        return tn_raise(TN_EINVAL, "tn_grad_of: say what for: a count, the tensors, and where their gradients go");
+        return tn_raise(TN_EINVAL,
+                        "tn_grad_of: needs count, wrt and grad: a number, the tensors, an array for their gradients");
     tn__backward_pass p = {.roots = 1,
                            .root = &c.root,
                            .seed = &c.seed,

@@ -96,8 +96,8 @@ bool tn__rebase_begin(tn__rebase *r, tn_tensor *x, tn__node *node)
     const bool known = base_of(x, r->history, &base);
     if (!all && !known)
         return tn_raise(TN_ESTATE,
-                        "%s_: the target is a part of memory whose other elements have a history that is not known "
-                        "here (a result of tn_checkpoint, or of a tensor that tn_adopt changed); tn_clone it first",
+                        "%s_: the target is a part of memory whose other elements have an unknown history (a result of "
+                        "tn_checkpoint, or of a tensor that tn_adopt changed); tn_clone it first",
                         node->op->name),
                false;
     if (!r->history) {
@@ -159,7 +159,7 @@ bool tn__renew(tn_tensor *x, const char *who, const char *what, int i)
                  "%s: %s%s shows memory that %s_ has since changed on the tape through another tensor, and is %s; make "
                  "this view again after the change",
                  who, what, i < 0 ? "" : number, atomic_load(&x->storage->writer),
-                 x->leaf ? "a leaf" : "a view that was made while nothing was recorded");
+                 x->leaf ? "a leaf" : "a view that was made after tn_no_grad_begin()");
         return false;
     }
     if (is_all_of(x, h)) {

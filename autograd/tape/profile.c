@@ -136,7 +136,7 @@ tn_profile *tn_profile_begin(void)
 {
     if (tn__blocked()) return NULL;
     if (tn__tape.profile) {
-        tn_raise(TN_ESTATE, "tn_profile_begin: a profile of this thread is open already; end it first");
+        tn_raise(TN_ESTATE, "tn_profile_begin: a profile of this thread is already open; end it first");
         return NULL;
     }
     tn_profile *p = tn__mem_zeroed(sizeof *p);
@@ -158,7 +158,7 @@ void tn_profile_end(tn_profile *p)
 {
     if (!p || !p->open) return;
     if (p->thread != tn__thread_id()) {
-        tn_raise(TN_ESTATE, "tn_profile_end: another thread began this profile, and has to end it");
+        tn_raise(TN_ESTATE, "tn_profile_end: this profile belongs to another thread, which must end it");
         return;
     }
     p->ns = now() - p->began;

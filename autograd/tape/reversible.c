@@ -52,7 +52,7 @@ static tn_tensor *run(const args_t *a, int64_t i, tn_tensor *x, const tn_tensor 
     if (memo && memo != had && tn__self.error == TN_OK) a->halves[i].memo = tn_keep(memo), tn_drop(had);
     if (tn__self.error != TN_OK) return NULL;
     if (y && tn_shape_equal(y->l.shape, like->l.shape)) return y;
-    tn_raise(TN_ESHAPE, "tn_reversible: the function of block %lld gave %s, where %s is to be added to",
+    tn_raise(TN_ESHAPE, "tn_reversible: the function of block %lld returned %s, but it is added to %s",
              (long long)(i / 2), y ? tn_shape_text(y->l.shape, s, sizeof s) : "NULL",
              tn_shape_text(like->l.shape, t, sizeof t));
     return NULL;
@@ -172,7 +172,7 @@ tn_status tn_reversible(tn_reversible_fn fn, const void *user, size_t bytes, int
 {
     if (y) y[0] = y[1] = NULL;
     if (tn__blocked()) return tn__self.error;
-    if (!y) return tn_raise(TN_EINVAL, "tn_reversible: the results have nowhere to go");
+    if (!y) return tn_raise(TN_EINVAL, "tn_reversible: the array of results, y, is NULL");
     if (bytes > 1 << 20 || (bytes && !user))
         return tn_raise(TN_EINVAL, "tn_reversible: user has %zu bytes, at most 2^20 are copied", bytes);
     if (!fits(fn, blocks, x)) return tn__self.error;

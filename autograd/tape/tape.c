@@ -214,8 +214,8 @@ tn_tensor *tn_requires_grad(tn_tensor *t)
     if (!tn__up_to_date(t, "tn_requires_grad", "the tensor", -1)) return NULL;
     if (t->node)
         return tn_raise(TN_ESTATE,
-                        "tn_requires_grad: this tensor is the result of a recorded %s and has a gradient already; "
-                        "tn_retain_grad keeps it, tn_detach gives a tensor that can be a leaf",
+                        "tn_requires_grad: this tensor is the result of a recorded %s and already has a gradient; "
+                        "tn_retain_grad keeps it, tn_detach returns a tensor that can be a leaf",
                         tn__node_of(t)->op->name),
                NULL;
     if (!t->leaf && !tn__watch_memory(t)) return NULL;
@@ -230,10 +230,11 @@ tn_tensor *tn_requires_no_grad(tn_tensor *t)
     if (!t) return tn_raise(TN_EINVAL, "tn_requires_no_grad: the tensor is NULL"), NULL;
     if (!tn__alive("tn_requires_no_grad", t)) return NULL;
     if (t->node || tn__newer(t))
-        return tn_raise(TN_ESTATE,
-                        "tn_requires_no_grad: this tensor is the result of a recorded %s, no leaf; tn_detach gives one "
-                        "without a gradient",
-                        t->node ? tn__node_of(t)->op->name : atomic_load(&t->storage->writer)),
+        return tn_raise(
+                   TN_ESTATE,
+                   "tn_requires_no_grad: this tensor is the result of a recorded %s, not a leaf; tn_detach returns "
+                   "one without a gradient",
+                   t->node ? tn__node_of(t)->op->name : atomic_load(&t->storage->writer)),
                NULL;
     t->leaf = false;
     tn__make_guest(t, false);

@@ -41,11 +41,12 @@ bool tn__used_unchanged(const tn__used *u, const char *who)
         const tn_tensor *t = u->list[i].t;
         const char      *writer = atomic_load(&t->storage->writer);
         if (tn__version_of(t) == u->list[i].version) continue;
-        tn_raise(TN_ESTATE,
-                 "backward: %s%s changed %s%s%s, which the function of %s used and is to use again; change it before "
-                 "the %s, or after the backward",
-                 writer, strncmp(writer, "tn_", 3) ? "_" : "", t->name ? "'" : "", t->name ? t->name : "a leaf",
-                 t->name ? "'" : "", who, who);
+        tn_raise(
+            TN_ESTATE,
+            "backward: %s%s changed %s%s%s, which the function of %s used and will use again; change it before the "
+            "%s, or after the backward",
+            writer, strncmp(writer, "tn_", 3) ? "_" : "", t->name ? "'" : "", t->name ? t->name : "a leaf",
+            t->name ? "'" : "", who, who);
         return false;
     }
     return true;

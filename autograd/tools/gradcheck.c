@@ -35,7 +35,7 @@ static double contracted(check *k)
     tn_tensor *y = evaluate(k);
     double     sum = 0;
     if (y && tn_numel(y) != tn_numel(k->weight))
-        tn_raise(TN_ESHAPE, "tn_gradcheck: %s gave results of different shapes", k->c.name);
+        tn_raise(TN_ESHAPE, "tn_gradcheck: %s returned results of different shapes", k->c.name);
     else
         for (int64_t i = 0, n = tn_numel(y); i < n; i++) {
             double w = tn_get(k->weight, i);
@@ -88,7 +88,7 @@ static tn_status first(check *k)
     int        leaves = 0, of[MOST + 1];
     if (!y) goto done;
     if (!tn__is_float(y->dtype)) {
-        tn_raise(TN_EDTYPE, "tn_gradcheck: %s gives %s, which has no gradient", k->c.name, tn_dtype_name(y->dtype));
+        tn_raise(TN_EDTYPE, "tn_gradcheck: %s returned %s, which has no gradient", k->c.name, tn_dtype_name(y->dtype));
         goto done;
     }
     if (!(k->weight = random_like(y))) goto done;

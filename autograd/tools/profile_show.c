@@ -132,7 +132,7 @@ void tn_profile_table(FILE *to, const tn_profile *p)
             (long long)(timed / 1000000));
     title(to, "op, or span without the ops inside it");
     by_time(to, p, same_name, false, whole);
-    title(to, "module, with those inside it");
+    title(to, "module, with its submodules");
     by_module(to, p, whole);
     title(to, "module and op");
     by_time(to, p, itself, true, whole);

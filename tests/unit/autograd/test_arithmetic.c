@@ -207,15 +207,14 @@ START_TEST(in_place)
     ck_assert_double_eq(tn_get(tn_tanh_(x), 0), (double)tanhf(1));
     ck_assert_double_eq(tn_get(tn_sigmoid_(x), 1), 0.5);
 
-    ck_refused(tn_add_(row, x), TN_ESHAPE,
-               "add_: the result has shape [2, 3] and cannot be written over one of shape [3]");
+    ck_refused(tn_add_(row, x), TN_ESHAPE, "add_: the result has shape [2, 3] and cannot overwrite one of shape [3]");
     ck_assert_double_eq(tn_get(row, 0), 3);
     ck_refused(tn_mul_(I64(1, 2), tn_ones(TN_SHAPE(2))), TN_EDTYPE,
-               "mul_: the result is f32 and cannot be written over a tensor of i64");
+               "mul_: the result is f32 and cannot overwrite a tensor of i64");
     ck_refused(tn_div_(I64(1, 2), I64(1, 2)), TN_EDTYPE,
-               "div_: the result is f32 and cannot be written over a tensor of i64");
+               "div_: the result is f32 and cannot overwrite a tensor of i64");
     ck_refused(tn_masked_fill_(row, tn_zeros_of(TN_BOOL, TN_SHAPE(2, 3)), 1), TN_ESHAPE,
-               "masked_fill_: the result has shape [2, 3] and cannot be written over one of shape [3]");
+               "masked_fill_: the result has shape [2, 3] and cannot overwrite one of shape [3]");
 }
 END_TEST
 

@@ -160,7 +160,7 @@ START_TEST(where_chooses)
     ck_assert_int_eq(tn_get_i64(tn_where(BITS(0, 1), big, tn_zeros_of(TN_I64, TN_SHAPE(2))), 1),
                      ((int64_t)1 << 62) + 1);
     ck_refused(tn_where(tn_ones(TN_SHAPE(2)), tn_ones(TN_SHAPE(2)), tn_ones(TN_SHAPE(2))), TN_EDTYPE,
-               "where: the condition must be bool, got f32; a comparison such as tn_gt(x, y) gives one");
+               "where: the condition must be bool, got f32; a comparison such as tn_gt(x, y) returns one");
     /* the side that is not chosen gets no gradient, not even from NaN */
     tn_tensor *a = tn_requires_grad(F64(0, 4)), *b = tn_requires_grad(F64(1, 1));
     tn_backward(tn_sum(tn_where(tn_gt(a, tn_scalar(0)), tn_sqrt(a), b)));
@@ -188,7 +188,7 @@ START_TEST(masked_fill_fills)
     ck_refused(tn_masked_fill(OF(TN_U8, 1, 2), BITS(1, 0), 256), TN_EINVAL,
                "masked_fill: value 256 does not fit u8, which holds 0 to 255");
     ck_refused(tn_masked_fill(F64(1, 2), OF(TN_U8, 1, 0), 0), TN_EDTYPE,
-               "masked_fill: the mask must be bool, got u8; a comparison such as tn_gt(x, y) gives one");
+               "masked_fill: the mask must be bool, got u8; a comparison such as tn_gt(x, y) returns one");
 }
 END_TEST
 
@@ -242,7 +242,7 @@ START_TEST(masked_select_ends)
     ck_assert_double_eq(tn_get(y, 1), 3);
     ck_assert_double_eq(tn_get(y, 2), 4);
     ck_refused(tn_apply_args(&tn__op_masked_spread, &TN_SHAPE(2, 2), F64(1, 2, 3), BITS(1, 0)), TN_ESHAPE,
-               "masked_spread: the mask has 2 places for x, whose shape is [3]");
+               "masked_spread: the mask is true at 2 places, but x is [3]");
 }
 END_TEST
 

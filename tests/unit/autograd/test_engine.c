@@ -184,10 +184,10 @@ START_TEST(needs_a_scalar)
     tn_backward(tn_mul(leaf(1), leaf(2)), .seed = tn_ones_of(TN_F64, TN_SHAPE(2)));
     ck_error(TN_ESHAPE, "tn_backward: the seed is f64 [2], the root f64 []; they must agree");
     tn_backward(tn_ones(TN_SHAPE(1)));
-    ck_error(TN_ESTATE,
-             "tn_backward: the root depends on no tensor that wants a gradient; mark one with tn_requires_grad, and "
-             "compute the root "
-             "outside tn_no_grad_begin()");
+    ck_error(
+        TN_ESTATE,
+        "tn_backward: the root depends on no tensor that requires grad; mark one with tn_requires_grad, and compute "
+        "the root outside tn_no_grad_begin()");
     tn_backward(NULL);
     ck_error(TN_EINVAL, "tn_backward: the root is NULL");
     tn_requires_grad(tn_arange(3));
@@ -202,10 +202,8 @@ START_TEST(spent_tapes)
     tn_backward(y);
     ck_assert_double_eq(tn_item(tn_grad(x)), 8);
     tn_backward(y);
-    ck_error(
-        TN_ESTATE,
-        "tn_backward: the tape of mul was read already and is spent; ask for .retain = true the first time, or run "
-        "the forward again");
+    ck_error(TN_ESTATE,
+             "tn_backward: the tape of mul was already read and freed; set .retain = true, or run the forward again");
 }
 END_TEST
 
@@ -227,15 +225,14 @@ START_TEST(changed_in_place)
         "backward: tn_set changed in place what mul saved (input 0); change it before the mul, or after the backward");
     ck_assert_ptr_null(tn_grad(x));
     tn_add_(x, tn_ones_like(x));
-    ck_error(TN_ESTATE,
-             "add_: this tensor collects gradients and cannot be written over on the tape; change it between "
-             "tn_no_grad_begin() and tn_scope_end()");
+    ck_error(TN_ESTATE, "add_: this tensor collects gradients and cannot be overwritten on the tape; change it between "
+                        "tn_no_grad_begin() and tn_scope_end()");
     tn_set_name(x, "w");
     tn_add_(x, tn_ones_like(x));
     ck_error(
         TN_ESTATE,
-        "add_: 'w' collects gradients and cannot be written over on the tape; change it between tn_no_grad_begin() "
-        "and tn_scope_end()");
+        "add_: 'w' collects gradients and cannot be overwritten on the tape; change it between tn_no_grad_begin() and "
+        "tn_scope_end()");
 }
 END_TEST
 
@@ -385,8 +382,9 @@ START_TEST(checkpoint_of_a_weight_that_changes)
         tn_tensor *y = tn_sum(tn_checkpoint(segments[i], w, 1, &x));
         write_over(w); /* 3 w is not a derivative of x w */
         ck_assert_int_ne(tn_backward(y), TN_OK);
-        ck_error(TN_ESTATE, "backward: mul_scalar_ changed a leaf, which the function of tn_checkpoint used and is to "
-                            "use again; change it before the tn_checkpoint, or after the backward");
+        ck_error(TN_ESTATE,
+                 "backward: mul_scalar_ changed a leaf, which the function of tn_checkpoint used and will use again; "
+                 "change it before the tn_checkpoint, or after the backward");
         ck_assert(!tn_grad(x) && !tn_grad(w));
         y = tn_sum(tn_checkpoint(segments[i], w, 1, &x));
         ck_assert_int_eq(tn_backward(y), TN_OK);
@@ -407,12 +405,13 @@ START_TEST(checkpoint_mistakes)
 {
     tn_tensor *x = vector(3, 0), *hidden = tn_exp(x);
     tn_backward(tn_sum(tn_checkpoint(captures, hidden, 1, &x)));
-    ck_error(TN_ESTATE,
-             "tn_checkpoint: the segment uses a result of exp that was recorded outside and is not among its inputs; "
-             "pass it in");
+    ck_error(
+        TN_ESTATE,
+        "tn_checkpoint: the segment uses a result of exp that was recorded outside and is not among its inputs; pass "
+        "it as an input");
     ck_assert_ptr_null(tn_grad(x));
     ck_assert_ptr_null(tn_checkpoint(NULL, NULL, 1, &x));
-    ck_error(TN_EINVAL, "tn_checkpoint: needs a function, and its inputs as an array");
+    ck_error(TN_EINVAL, "tn_checkpoint: needs a function and an array of inputs");
 }
 END_TEST
 

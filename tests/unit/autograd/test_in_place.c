@@ -247,8 +247,8 @@ START_TEST(off_the_tape)
     tn_scope_end(s);
     ck_assert_ptr_null(tn_mul_scalar_(v, 3));
     ck_error(TN_ESTATE,
-             "mul_scalar_: the target is a view that was made while nothing was recorded, so what it is a view "
-             "of would not learn of the change; make the view again, outside of tn_no_grad_begin()");
+             "mul_scalar_: the target is a view that was made after tn_no_grad_begin(), so the change would not be "
+             "recorded for its base; make the view again while recording");
     ck_assert_int_eq(tn_fill(v, 3), TN_ESTATE);
     tn_clear_error();
     IS(z, 1, 2);
@@ -257,7 +257,7 @@ START_TEST(off_the_tape)
     ck_error(
         TN_ESTATE,
         "exp: input 0 shows memory that mul_scalar_ has since changed on the tape through another tensor, and is a "
-        "view that was made while nothing was recorded; make this view again after the change");
+        "view that was made after tn_no_grad_begin(); make this view again after the change");
     tn_drop(v);
 }
 END_TEST
@@ -271,10 +271,9 @@ START_TEST(refused)
 {
     tn_tensor *x = vector(4, 0), *y = tn_checkpoint(first_half, NULL, 1, &x);
     ck_assert_ptr_null(tn_mul_scalar_(tn_narrow(y, 0, 0, 1), 2));
-    ck_error(
-        TN_ESTATE,
-        "mul_scalar_: the target is a part of memory whose other elements have a history that is not known here (a "
-        "result of tn_checkpoint, or of a tensor that tn_adopt changed); tn_clone it first");
+    ck_error(TN_ESTATE,
+             "mul_scalar_: the target is a part of memory whose other elements have an unknown history (a result of "
+             "tn_checkpoint, or of a tensor that tn_adopt changed); tn_clone it first");
     ck_assert_double_eq(tn_get(y, 0), 1);
     tn_tensor *c = tn_zeros_of(TN_F64, TN_SHAPE(4)), *leaf = tn_requires_grad(tn_narrow(c, 0, 0, 2));
     tn_add_(c, x);
@@ -425,7 +424,7 @@ START_TEST(random_programs)
         one_program(i % 5 == 4, i % 3 == 0);
         tn_scope_end(s);
     }
-    ck_assert_msg(compared > programs * 2 / 3, "of %d programs %d were compared, %d refused", programs, compared,
+    ck_assert_msg(compared > programs * 2 / 3, "of %d programs %d were compared, %d rejected", programs, compared,
                   refusals);
 }
 END_TEST

@@ -78,7 +78,7 @@ START_TEST(sort_is_stable_and_nan_is_largest)
         }
     }
     tn_topk(x, -1, 0, false);
-    ck_assert_str_eq(tn_error_message(), "topk: k is -1; give at least 0");
+    ck_assert_str_eq(tn_error_message(), "topk: k is -1, but must be at least 0");
     tn_clear_error();
 }
 END_TEST

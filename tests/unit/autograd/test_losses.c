@@ -155,7 +155,8 @@ START_TEST(cross_entropy_departs)
     ck_refused(tn_cross_entropy(tn_zeros(TN_SHAPE(1, 3)), I64(-1), .ignore_index = 0), TN_EINDEX,
                "cross_entropy: target -1 at [0] is outside 0…2 and is not ignore_index 0");
     ck_refused(tn_cross_entropy(tn_zeros(TN_SHAPE(1, 3)), I64(0), .weight = tn_requires_grad(tn_ones(TN_SHAPE(3)))),
-               TN_EUNSUPPORTED, "cross_entropy: weight wants a gradient, and there is none; pass tn_detach(weight)");
+               TN_EUNSUPPORTED,
+               "cross_entropy: weight requires grad, but has no gradient here; pass tn_detach(weight)");
     ck_refused(tn_cross_entropy(NULL, I64(0)), TN_EINVAL, "cross_entropy: input 0 is NULL");
 }
 END_TEST
@@ -233,7 +234,7 @@ START_TEST(losses_of_pairs)
         EXPECT(gradient(tn_huber_loss(a, b, .reduction = TN_SUM, .delta = 2.5), a, ops), 0, 0, -2, 2.5);
     }
     ck_refused(tn_mse_loss(a, b, .reduction = (tn_reduction)5), TN_EINVAL,
-               "mse_loss: reduction 5 is none of TN_MEAN, TN_SUM, TN_NONE");
+               "mse_loss: reduction 5 is not TN_MEAN, TN_SUM or TN_NONE");
     ck_refused(tn_mse_loss(a, b, .weight = b), TN_EINVAL, "mse_loss: has no weights");
     ck_refused(tn_l1_loss(a, b, .delta = 2), TN_EINVAL, "l1_loss: has no .delta");
     ck_refused(tn_huber_loss(a, b, .log_target = true), TN_EINVAL, "huber_loss: has no .log_target");
@@ -261,7 +262,7 @@ START_TEST(divergence)
     ck_refused(tn_kl_div(tn_scalar(1), tn_scalar(1), .batchmean = true), TN_ESHAPE,
                "kl_div: batchmean divides by the size of the first dim, and a 0-d input has none");
     ck_refused(tn_kl_div(x, t, .reduction = TN_NONE, .batchmean = true), TN_EINVAL,
-               "kl_div: .batchmean is a mean: leave .reduction out");
+               "kl_div: .batchmean is a mean; do not set .reduction");
 }
 END_TEST
 
@@ -404,7 +405,7 @@ START_TEST(dropout_has_one_mask)
     ck_assert(!bits(tn_ne(tn_dropout(x, 0.3), tn_scalar(0)), want));
     /* a failed call draws no random numbers */
     const uint64_t position = tn_current_generator()->position;
-    ck_refused(tn_dropout(x, 2), TN_EINVAL, "dropout: p is 2, but a probability is from 0 to 1");
+    ck_refused(tn_dropout(x, 2), TN_EINVAL, "dropout: p is 2, but a probability must be from 0 to 1");
     ck_refused(tn_dropout(NULL, 0), TN_EINVAL, "dropout: input 0 is NULL");
     tn_set_memory_limit(tn_memory_now().live + 1000);
     ck_assert_ptr_null(tn_dropout(x, 0.5));

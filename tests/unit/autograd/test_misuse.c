@@ -80,7 +80,7 @@ static void check_again(const char *call, const state *before)
     ck_assert_msg(tn_error() == TN_EIO && !strncmp(tn_error_message(), "mine", 4), "%s: '%s'", call,
                   tn_error_message());
     tn_clear_error();
-    same(call, " while an error stood", before);
+    same(call, " while an error was set", before);
 }
 #define BAD(call, code, text)                     \
     do {                                          \
@@ -383,13 +383,13 @@ START_TEST(the_tape)
     BAD(tn_requires_grad(i3), TN_EDTYPE, "tn_requires_grad: only floating tensors have gradients, this one is i64");
     BAD(tn_requires_grad(flags), TN_EDTYPE, "tn_requires_grad: only floating tensors have gradients, this one is bool");
     BAD(tn_requires_grad(taped), TN_ESTATE,
-        "tn_requires_grad: this tensor is the result of a recorded mul_scalar and has a gradient already; "
-        "tn_retain_grad keeps it, tn_detach gives a tensor that can be a leaf");
+        "tn_requires_grad: this tensor is the result of a recorded mul_scalar and already has a gradient; "
+        "tn_retain_grad keeps it, tn_detach returns a tensor that can be a leaf");
     BAD(tn_detach(NULL), TN_EINVAL, "tn_detach: the tensor is NULL");
     BAD(tn_backward(NULL), TN_EINVAL, "tn_backward: the root is NULL");
     BAD(tn_backward(f), TN_ESTATE,
-        "tn_backward: the root depends on no tensor that wants a gradient; mark one with tn_requires_grad, and "
-        "compute the root outside tn_no_grad_begin()");
+        "tn_backward: the root depends on no tensor that requires grad; mark one with tn_requires_grad, and compute "
+        "the root outside tn_no_grad_begin()");
     BAD(tn_backward(taped), TN_ESHAPE,
         "tn_backward: the root has shape [2, 3], so it needs a seed of that shape; or reduce it first with tn_sum "
         "or tn_mean");
@@ -410,19 +410,18 @@ START_TEST(the_tape)
         "tn_backward: give either one root (and .seed), or .count and .roots (and .seeds)");
     BAD(tn_grad_of(NULL, 1, &w, &out), TN_EINVAL, "tn_grad_of: the root is NULL");
     BAD(tn_grad_of(taped, 0, &w, &out), TN_EINVAL,
-        "tn_grad_of: say what for: a count, the tensors, and where their gradients go");
+        "tn_grad_of: needs count, wrt and grad: a number, the tensors, an array for their gradients");
     BAD(tn_grad_of(taped, -1, &w, &out), TN_EINVAL,
-        "tn_grad_of: say what for: a count, the tensors, and where their gradients go");
+        "tn_grad_of: needs count, wrt and grad: a number, the tensors, an array for their gradients");
     BAD(tn_grad_of(taped, 1, NULL, &out), TN_EINVAL,
-        "tn_grad_of: say what for: a count, the tensors, and where their gradients go");
+        "tn_grad_of: needs count, wrt and grad: a number, the tensors, an array for their gradients");
     BAD(tn_grad_of(taped, 1, &w, NULL), TN_EINVAL,
-        "tn_grad_of: say what for: a count, the tensors, and where their gradients go");
+        "tn_grad_of: needs count, wrt and grad: a number, the tensors, an array for their gradients");
     BAD(tn_grad_of(taped, 1, &w, &out), TN_ESHAPE,
         "tn_grad_of: the root has shape [2, 3], so it needs a seed of that shape; or reduce it first with tn_sum or "
         "tn_mean");
-    BAD(tn_grad_of(taped, 1, &nil, &out, .seed = f), TN_EINVAL, "tn_grad_of: tensor 0 of those asked for is NULL");
-    BAD(tn_grad_of(taped, 1, &f, &out, .seed = f), TN_ESTATE,
-        "tn_grad_of: tensor 0 of those asked for is neither a leaf nor on the tape");
+    BAD(tn_grad_of(taped, 1, &nil, &out, .seed = f), TN_EINVAL, "tn_grad_of: target 0 is NULL");
+    BAD(tn_grad_of(taped, 1, &f, &out, .seed = f), TN_ESTATE, "tn_grad_of: target 0 is neither a leaf nor on the tape");
     BAD(tn_grad_wrt(NULL, w, false), TN_EINVAL, "tn_grad_of: the root is NULL");
     BAD(tn_grad_wrt(taped, NULL, false), TN_ESHAPE,
         "tn_grad_of: the root has shape [2, 3], so it needs a seed of that shape; or reduce it first with tn_sum or "
@@ -439,10 +438,9 @@ START_TEST(the_tape)
         "tn_retain_grad: no gradient will reach this tensor: it is neither a leaf nor on the tape");
     BAD(tn_retain_grad(i3), TN_ESTATE,
         "tn_retain_grad: no gradient will reach this tensor: it is neither a leaf nor on the tape");
-    BAD(tn_checkpoint(NULL, NULL, 1, &f), TN_EINVAL, "tn_checkpoint: needs a function, and its inputs as an array");
-    BAD(tn_checkpoint(segment, NULL, -1, &f), TN_EINVAL, "tn_checkpoint: needs a function, and its inputs as an array");
-    BAD(tn_checkpoint(segment, NULL, 1, NULL), TN_EINVAL,
-        "tn_checkpoint: needs a function, and its inputs as an array");
+    BAD(tn_checkpoint(NULL, NULL, 1, &f), TN_EINVAL, "tn_checkpoint: needs a function and an array of inputs");
+    BAD(tn_checkpoint(segment, NULL, -1, &f), TN_EINVAL, "tn_checkpoint: needs a function and an array of inputs");
+    BAD(tn_checkpoint(segment, NULL, 1, NULL), TN_EINVAL, "tn_checkpoint: needs a function and an array of inputs");
     BAD(tn_checkpoint(segment, NULL, 1, &nil), TN_EINVAL, "tn_checkpoint: input 0 is NULL");
     BAD(tn_checkpoint(segment, NULL, 1, &f), TN_EINVAL, "tn_checkpoint: the segment returned NULL");
     BAD(tn_tape_dot(NULL, taped), TN_EINVAL, "tn_tape_dot: the file or the tensor is NULL");
@@ -459,7 +457,7 @@ START_TEST(the_tape)
         "tn_gradcheck: 17 inputs are more than the 16 it can take");
     BAD(tn_gradcheck(segment, .count = 1, .inputs = &nil), TN_EINVAL, "tn_gradcheck: input 0 is NULL");
     BAD(tn_gradcheck(segment, .input = f), TN_EINVAL, "tn_gradcheck: function returned NULL");
-    BAD(tn_gradcheck(integers, .input = f), TN_EDTYPE, "tn_gradcheck: function gives i64, which has no gradient");
+    BAD(tn_gradcheck(integers, .input = f), TN_EDTYPE, "tn_gradcheck: function returned i64, which has no gradient");
 }
 END_TEST
 
@@ -495,22 +493,22 @@ START_TEST(lists)
     BAD(tn_sum(f, .dims = (tn_dims){.n = 9}), TN_EINVAL, "sum: a list of dims has 0 to 8 entries, this one says 9");
     BAD(tn_sum(f, .dims = TN_DIMS(0, -2)), TN_EINVAL, "sum: dim 0 is listed twice");
     BAD(tn_flip(f, (tn_dims){.n = -1}), TN_EINVAL, "flip: a list of dims has 0 to 8 entries, this one says -1");
-    BAD(tn_repeat(f, (tn_shape){.n = 100}), TN_ESHAPE, "repeat: a tensor of 2 dims needs 2 to 8 numbers, got 100");
-    BAD(tn_repeat(f, TN_SHAPE(2, -1)), TN_EINVAL, "repeat: [2, -1] has a negative number");
+    BAD(tn_repeat(f, (tn_shape){.n = 100}), TN_ESHAPE, "repeat: a tensor of 2 dims needs 2 to 8 counts, got 100");
+    BAD(tn_repeat(f, TN_SHAPE(2, -1)), TN_EINVAL, "repeat: [2, -1] has a negative count");
     BAD(tn_pad(f, (tn_shape){.n = 100}, (tn_shape){.n = 100}, 0), TN_EINVAL,
-        "pad: needs one number a dim: the tensor has 2 dims, before has 100 entries, after 100");
+        "pad: needs one entry for each dim: the tensor has 2 dims, before has 100 entries, after 100");
     BAD(tn_expand(f, (tn_shape){.n = 100}), TN_ESHAPE,
         "expand: [2, 3] has 2 dims; it expands to as many or more, at most 8, not to 100");
     BAD(tn_reshape(f, (tn_shape){.n = 9}), TN_ESHAPE, "reshape: a shape has 0 to 8 dims, this one says 9");
     BAD(tn_view(f, TN_SHAPE(4, -1)), TN_ESHAPE, "view: [2, 3] has 6 elements, which do not make [4, -1]");
-    BAD(tn_mul_(small, i3), TN_EDTYPE, "mul_: the result is i64 and cannot be written over a tensor of u8");
+    BAD(tn_mul_(small, i3), TN_EDTYPE, "mul_: the result is i64 and cannot overwrite a tensor of u8");
     BAD(tn_mul_(w, f), TN_ESTATE,
-        "mul_: 'w' collects gradients and cannot be written over on the tape; change it between tn_no_grad_begin() "
-        "and tn_scope_end()");
-    BAD(tn_add_(i3, f), TN_EDTYPE, "add_: the result is f32 and cannot be written over a tensor of i64");
+        "mul_: 'w' collects gradients and cannot be overwritten on the tape; change it between tn_no_grad_begin() and "
+        "tn_scope_end()");
+    BAD(tn_add_(i3, f), TN_EDTYPE, "add_: the result is f32 and cannot overwrite a tensor of i64");
     BAD(tn_add_(wide, wide), TN_EINVAL,
-        "add_: several elements of the target are one number in memory (it is expanded, or made of overlapping "
-        "windows); tn_clone it first");
+        "add_: several elements of the target share memory (it is expanded, or made of overlapping windows); tn_clone "
+        "it first");
     BAD(tn_add_(none, f), TN_ESHAPE,
         "add: shapes [0, 3] and [2, 3] do not broadcast: dim -2 is 0 in one and 2 in the other");
     BAD(tn_copy_(small, f), TN_ESHAPE, "copy: [2, 3] does not broadcast to [2]");

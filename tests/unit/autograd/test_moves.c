@@ -195,15 +195,15 @@ START_TEST(copy_on_the_tape)
     tn_tensor *plain = tn_zeros(TN_SHAPE(3)); /* an overwritten constant is on the tape */
     ck_assert(tn_needs_grad(tn_copy_(plain, src)));
     ck_refused(tn_copy_(x, src), TN_ESTATE,
-               "copy_: this tensor collects gradients and cannot be written over on the tape; "
-               "change it between tn_no_grad_begin() and tn_scope_end()");
+               "copy_: this tensor collects gradients and cannot be overwritten on the tape; change it between "
+               "tn_no_grad_begin() and tn_scope_end()");
     ck_refused(tn_copy_(tn_expand(tn_zeros(TN_SHAPE(1)), TN_SHAPE(3)), src), TN_EINVAL,
-               "copy_: several elements of the target are one number in memory (it is expanded, or made of overlapping "
-               "windows); tn_clone it first");
+               "copy_: several elements of the target share memory (it is expanded, or made of overlapping windows); "
+               "tn_clone it first");
     ck_refused(
         tn_mul_scalar_(tn_unfold(tn_ones(TN_SHAPE(5)), 0, 3, 1), 2), TN_EINVAL,
-        "mul_scalar_: several elements of the target are one number in memory (it is expanded, or made of overlapping "
-        "windows); tn_clone it first");
+        "mul_scalar_: several elements of the target share memory (it is expanded, or made of overlapping windows); "
+        "tn_clone it first");
     ck_refused(tn_copy_(tn_zeros(TN_SHAPE(3)), NULL), TN_EINVAL, "copy: input 1 is NULL");
     ck_refused(tn_copy_(NULL, src), TN_EINVAL, "copy_: the target is NULL");
 }
@@ -252,7 +252,7 @@ START_TEST(split_and_chunk)
     ck_assert_int_eq(tn_chunk(x, 2, 2, 16, out), 0);
     ck_refused(NULL, TN_EINDEX, "chunk: dim 2 is out of range for a 2-d tensor");
     ck_assert_int_eq(tn_chunk(tn_scalar(1), 2, 0, 16, out), 0);
-    ck_refused(NULL, TN_ESHAPE, "chunk: a 0-d tensor has no dim to cut");
+    ck_refused(NULL, TN_ESHAPE, "chunk: a 0-d tensor has no dim to split");
     ck_assert_int_eq(tn_split(NULL, 2, 0, 16, out), 0);
     ck_refused(NULL, TN_EINVAL, "split: the tensor is NULL");
 

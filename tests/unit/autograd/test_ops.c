@@ -218,7 +218,7 @@ static outcome run(build *b, bool ops)
 static void close_to(const tn_tensor *a, const tn_tensor *b, double tol, double scale, const char *who,
                      const char *what)
 {
-    ck_assert_msg(!a == !b, "%s: %s is there once and missing once", who, what);
+    ck_assert_msg(!a == !b, "%s: %s is NULL once and not NULL once", who, what);
     if (!a) return;
     ck_assert_msg(tn_shape_equal(tn_shape_of(a), tn_shape_of(b)), "%s: %s has two shapes", who, what);
     double largest = scale;
@@ -235,7 +235,7 @@ static void close_to(const tn_tensor *a, const tn_tensor *b, double tol, double 
 }
 static void same_bits(const tn_tensor *a, const tn_tensor *b, const char *who, const char *what)
 {
-    ck_assert_msg(!a == !b, "%s: %s is there once and missing once", who, what);
+    ck_assert_msg(!a == !b, "%s: %s is NULL once and not NULL once", who, what);
     if (!a) return;
     ck_assert_msg(tn_shape_equal(tn_shape_of(a), tn_shape_of(b)), "%s: %s has two shapes", who, what);
     for (int64_t i = 0; i < tn_numel(a); i++) {
@@ -297,7 +297,7 @@ START_TEST(rows)
                 ok(who);
                 for (int i = 0; i < b64.n; i++) /* the terms may cancel: then 1e-15 of the inputs */
                     close_to(fast.grad[i], slow.grad[i], 1e-10, 1e-5, who,
-                             "the fused gradient beside the one made of ops");
+                             "the fused gradient against the one made of ops");
                 fused++;
             }
         }
@@ -310,20 +310,20 @@ START_TEST(rows)
         g.position = 0, o32 = run(&b32, false);
         ok(who);
         double tol = c->s->f32_tol != 0 ? c->s->f32_tol : 2e-6;
-        if (tn_dtype_is_float(tn_dtype_of(o64.y))) close_to(o64.y, o32.y, tol, 0, who, "the f64 result beside f32's");
+        if (tn_dtype_is_float(tn_dtype_of(o64.y))) close_to(o64.y, o32.y, tol, 0, who, "the f64 result against f32's");
         /* the gradient of an expanded input is a sum that may cancel: the error is relative to its terms */
         for (int i = 0; i < b64.n; i++)
-            close_to(o64.grad[i], o32.grad[i], 4 * tol, l == EXPANDED ? 1 : 0, who, "the f64 gradient beside f32's");
+            close_to(o64.grad[i], o32.grad[i], 4 * tol, l == EXPANDED ? 1 : 0, who, "the f64 gradient against f32's");
         if (l != EXPANDED) {
             build dense;
             make(&dense, c, DENSE, TN_F32);
             g.position = 0;
             outcome d = run(&dense, false);
-            same_bits(d.y, o32.y, who, "the result beside the dense one's");
+            same_bits(d.y, o32.y, who, "the result against the dense one's");
             for (int i = 0; i < b32.n; i++) {
                 if (!o32.grad[i]) continue;
                 tn_tensor *through = seen_through(o32.grad[i], shape_of(c, b32.of[i]), b32.l[b32.of[i]]);
-                same_but_for_zero(d.grad[i], through, who, "the gradient beside the dense one's");
+                same_but_for_zero(d.grad[i], through, who, "the gradient against the dense one's");
             }
         }
         tn__self.shrink = 1024; /* small blocks, so that even these few elements are divided among threads */
@@ -365,7 +365,7 @@ START_TEST(bf16)
     tn_use_generator(old);
     ok(label(c, DENSE));
     if (tn_dtype_is_float(tn_dtype_of(y32)))
-        close_to(y32, y16, 0.02, 0, label(c, DENSE), "the f32 result beside bf16's");
+        close_to(y32, y16, 0.02, 0, label(c, DENSE), "the f32 result against bf16's");
     tn_scope_end(s);
 }
 END_TEST
@@ -447,13 +447,13 @@ START_TEST(errors)
     tn_memory    before = tn_memory_now();
     tn_generator g = *tn_current_generator();
     tn_tensor   *y = apply(b.base, b.n, &b);
-    ck_assert_msg(!y, "%s: should fail with '%s'", who, c->s->fails);
-    ck_assert_msg(!strcmp(tn_error_message(), c->s->fails), "%s: says '%s', should say '%s'", who, tn_error_message(),
+    ck_assert_msg(!y, "%s: should raise '%s'", who, c->s->fails);
+    ck_assert_msg(!strcmp(tn_error_message(), c->s->fails), "%s: raised '%s', expected '%s'", who, tn_error_message(),
                   c->s->fails);
-    ck_assert_msg(tn_error() == c->s->status, "%s: raises %s, should raise %s", who, tn_status_name(tn_error()),
+    ck_assert_msg(tn_error() == c->s->status, "%s: raised %s, expected %s", who, tn_status_name(tn_error()),
                   tn_status_name(c->s->status));
-    ck_assert_msg(tn_memory_now().tensors == before.tensors && tn_memory_now().live == before.live,
-                  "%s: left something behind", who);
+    ck_assert_msg(tn_memory_now().tensors == before.tensors && tn_memory_now().live == before.live, "%s: leaked memory",
+                  who);
     ck_assert_msg(tn_current_generator()->position == g.position, "%s: advanced the generator", who);
     tn_clear_error();
     tn_scope_end(s);

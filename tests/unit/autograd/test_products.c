@@ -410,16 +410,16 @@ START_TEST(einsum_errors)
                "einsum: 'ij,ij->': the equation has 2 operands, 1 tensor was given");
     ck_refused(
         tn_einsum("i\xc3\xa9", x), TN_EINVAL,
-        "einsum: 'i\xc3\xa9': byte 0xc3 is no letter; an equation is made of letters, ',', '...', '->' and spaces");
-    ck_refused(tn_einsum("ij->ij->", x), TN_EINVAL, "einsum: 'ij->ij->': '-' in the output, which is one term");
+        "einsum: 'i\xc3\xa9': byte 0xc3 is not a letter; an equation consists of letters, ',', '...', '->' and spaces");
+    ck_refused(tn_einsum("ij->ij->", x), TN_EINVAL, "einsum: 'ij->ij->': '-' in the output, which must be one term");
     ck_refused(tn_einsum("i>j", x), TN_EINVAL,
-               "einsum: 'i>j': '>' is no letter; an equation is made of letters, ',', '...', '->' and spaces");
+               "einsum: 'i>j': '>' is not a letter; an equation consists of letters, ',', '...', '->' and spaces");
     ck_refused(tn_einsum("ij-", x), TN_EINVAL, "einsum: 'ij-': operand 0 is followed by '-' without '>'");
     ck_refused(tn_einsum("ij->i-", x), TN_EINVAL, "einsum: 'ij->i-': the output is followed by '-' without '>'");
     for (int i = 0; i < 17; i++) many[i] = x;
     many[3] = tn_to(x, TN_F64);
     ck_refused(tn_einsum_list("ij", 17, many), TN_EDTYPE,
-               "einsum: number types differ: operand 0 is f32, operand 3 f64; convert with tn_to");
+               "einsum: dtypes differ: operand 0 is f32, operand 3 f64; convert with tn_to");
     memset(text, 'i', sizeof text);
     text[399] = 0;
     snprintf(want, sizeof want, "einsum: '%.200s': operand 0 has more than 8 dims", text);

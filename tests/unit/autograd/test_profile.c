@@ -272,7 +272,7 @@ START_TEST(misuse)
 {
     tn_profile *p = tn_profile_begin();
     ck_assert_ptr_null(tn_profile_begin());
-    ck_assert_str_eq(tn_error_message(), "tn_profile_begin: a profile of this thread is open already; end it first");
+    ck_assert_str_eq(tn_error_message(), "tn_profile_begin: a profile of this thread is already open; end it first");
     tn_clear_error();
     tn_profile_end(NULL);
     tn_profile_free(NULL);

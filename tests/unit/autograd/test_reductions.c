@@ -85,11 +85,11 @@ START_TEST(of_nothing)
     ck_assert_int_eq(tn_numel(tn_amax(x, .dims = TN_DIMS(0))), 0);
     ck_assert_int_eq(tn_numel(tn_softmax(x, 1)), 0);
     ck_assert_ptr_null(tn_amax(none));
-    fails("amax: dim 0 of [0] is empty: there is nothing to choose from");
+    fails("amax: dim 0 of [0] is empty: there is no element to choose");
     ck_assert_ptr_null(tn_max(x, -1, false).values);
-    fails("max: dim 1 of [2, 0] is empty: there is nothing to choose from");
+    fails("max: dim 1 of [2, 0] is empty: there is no element to choose");
     ck_assert_ptr_null(tn_norm(none, .p = inf));
-    fails("norm: dim 0 of [0] is empty: there is nothing to choose from");
+    fails("norm: dim 0 of [0] is empty: there is no element to choose");
 }
 END_TEST
 
@@ -265,20 +265,20 @@ START_TEST(options_of_others)
                        : i == 7 ? tn_all(x, .biased = true)
                                 : tn_norm(x, .biased = true);
         ck_assert_ptr_null(y);
-        snprintf(text, sizeof text, "tn_%s: .biased is for tn_var and tn_std alone", biased[i]);
+        snprintf(text, sizeof text, "tn_%s: .biased is only for tn_var and tn_std", biased[i]);
         ck_error(TN_EINVAL, text);
     }
     with_p[0] = tn_sum(x, .p = 1);
-    ck_error(TN_EINVAL, "tn_sum: .p is for tn_norm alone");
+    ck_error(TN_EINVAL, "tn_sum: .p is only for tn_norm");
     with_p[1] = tn_std(x, .p = 1);
-    ck_error(TN_EINVAL, "tn_std: .p is for tn_norm alone");
+    ck_error(TN_EINVAL, "tn_std: .p is only for tn_norm");
     with_p[2] = tn_var(x, .p = INFINITY);
-    ck_error(TN_EINVAL, "tn_var: .p is for tn_norm alone");
+    ck_error(TN_EINVAL, "tn_var: .p is only for tn_norm");
     for (int i = 0; i < 3; i++) ck_assert_ptr_null(with_p[i]);
     ck_assert_ptr_null(tn_max_pool2d(image, .size = 2, .ignore_padding = true));
-    ck_error(TN_EINVAL, "tn_max_pool2d: .ignore_padding is for averages; a maximum never takes padding");
+    ck_error(TN_EINVAL, "tn_max_pool2d: .ignore_padding is only for average pooling");
     ck_assert_ptr_null(tn_max_pool1d(line, .size = 2, .ignore_padding = true));
-    ck_error(TN_EINVAL, "tn_max_pool1d: .ignore_padding is for averages; a maximum never takes padding");
+    ck_error(TN_EINVAL, "tn_max_pool1d: .ignore_padding is only for average pooling");
 }
 END_TEST
 

@@ -88,15 +88,15 @@ START_TEST(refused)
         const char    *why;
     } bad[] = {
         {TN_ROPE(.dim = 3), "rope: .dim is 3, but must be even and at least 2"},
-        {TN_ROPE(.dim = 4, .factor = 8), "rope: .factor is 8, but there is no .scaling that it is of"},
+        {TN_ROPE(.dim = 4, .factor = 8), "rope: .factor is 8, but no .scaling is set; set .scaling or remove .factor"},
         {TN_ROPE(.dim = 4, .theta = 0), "rope: .theta is 0, but must be more than 0"},
         {TN_ROPE(.dim = 4, .scaling = TN_ROPE_LINEAR, .factor = -1), "rope: .factor is -1, but must be more than 0"},
         {TN_ROPE(.dim = 4, .scaling = TN_ROPE_DYNAMIC),
-         "rope: .trained is 0; this scaling needs the positions of the training"},
+         "rope: .trained is 0, but this scaling needs the number of positions in training"},
         {TN_ROPE(.dim = 2, .scaling = TN_ROPE_DYNAMIC, .trained = 8),
          "rope: .dim is 2, but dynamic scaling needs at least 4"},
         {TN_ROPE(.dim = 4, .scaling = TN_ROPE_LLAMA3, .trained = 8, .low = 4),
-         "rope: .low is 4 and .high 4, but .high must be more than .low, and that than 0"},
+         "rope: .low is 4 and .high 4, but 0 < .low < .high must hold"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ck_assert_ptr_null(tn_rope_angles(bad[i].c, 0, 2));
@@ -105,10 +105,11 @@ START_TEST(refused)
     }
     const tn_rope_config c = TN_ROPE(.dim = 4);
     ck_assert_ptr_null(tn_rope_angles(c, -1, 2));
-    ck_assert_str_eq(tn_error_message(), "rope: 2 positions from -1 on");
+    ck_assert_str_eq(tn_error_message(),
+                     "rope: 2 positions from -1 on: neither may be negative, and the sum must fit in 64 bits");
     tn_clear_error();
     ck_assert_ptr_null(tn_rope_angles_at(c, tn_ones(TN_SHAPE(2))));
-    ck_assert_str_eq(tn_error_message(), "rope: positions must be i64 or i32, of less than 8 dims");
+    ck_assert_str_eq(tn_error_message(), "rope: positions must be i64 or i32, with fewer than 8 dims");
     tn_clear_error();
 }
 END_TEST

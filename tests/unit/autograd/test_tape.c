@@ -56,9 +56,10 @@ START_TEST(given_back_as_it_is)
     ck_assert_double_eq(tn_item(tn_grad(x)), 1);
     h = tn_exp(x);
     tn_backward(tn_checkpoint(as_it_is, h, 1, &x));
-    ck_error(TN_ESTATE,
-             "tn_checkpoint: the segment uses a result of exp that was recorded outside and is not among its inputs; "
-             "pass it in");
+    ck_error(
+        TN_ESTATE,
+        "tn_checkpoint: the segment uses a result of exp that was recorded outside and is not among its inputs; pass "
+        "it as an input");
 }
 END_TEST
 
@@ -129,11 +130,9 @@ START_TEST(a_tape_is_read_once_at_a_time)
 {
     const tn_grad_hook hooks[] = {again, again_for, draw_it};
     const char *const  text[] = {
-         "tn_backward: add is on a tape that is being read; what a backward calls can read another tape, but not "
-          "this one",
-         "tn_grad_of: add is on a tape that is being read; what a backward calls can read another tape, but not "
-          "this one",
-         "tn_tape_dot: a backward is under way; draw the tape before or after it"};
+         "tn_backward: add is on a tape that is being read; inside a backward only other tapes can be read",
+         "tn_grad_of: add is on a tape that is being read; inside a backward only other tapes can be read",
+         "tn_tape_dot: a backward is running; call this before or after it"};
     char  drawn[64] = "";
     FILE *to = fmemopen(drawn, sizeof drawn, "w");
     for (int i = 0; i < 3; i++) {
@@ -238,8 +237,8 @@ START_TEST(adopted_beside_a_gradient)
     tn_adopt(x, tn_ones(TN_SHAPE(3)));
     tn_backward(tn_add(tn_sum(y), tn_sum(x)));
     ck_error(TN_ESTATE,
-             "backward: a leaf is [3] now, and the gradient that it has is [2]: tn_adopt made another tensor of "
-             "it; tn_zero_grad it first");
+             "backward: a leaf is [3] now, and its old gradient is [2]: tn_adopt replaced its tensor; tn_zero_grad it "
+             "first");
     ck_assert_double_eq(tn_get(tn_grad(y), 1), 2);
     tn_zero_grad(x);
     ck_assert_int_eq(tn_backward(tn_add(tn_sum(y), tn_sum(x))), TN_OK);
@@ -248,9 +247,10 @@ START_TEST(adopted_beside_a_gradient)
     tn_adopt(x, tn_ones(TN_SHAPE(2)));
     tn_zero_grad(x);
     tn_backward(l);
-    ck_error(TN_ESTATE,
-             "backward: a leaf is [2] now, and its gradient is [3]: tn_adopt made another tensor of it; adopt "
-             "before the forward pass or after the backward");
+    ck_error(
+        TN_ESTATE,
+        "backward: a leaf is [2] now, and its gradient is [3]: tn_adopt replaced its tensor; adopt before the forward "
+        "pass or after the backward");
 }
 END_TEST
 
@@ -263,9 +263,8 @@ START_TEST(a_view_of_a_leaf_is_the_leaf)
     ck_assert_ptr_null(tn_relu_(v));
     ck_error(
         TN_ESTATE,
-        "relu_: the target is a view, and what it shows collects gradients and cannot be written over on the tape; "
-        "change it "
-        "between tn_no_grad_begin() and tn_scope_end()");
+        "relu_: the target is a view, and its base collects gradients and cannot be overwritten on the tape; change "
+        "it between tn_no_grad_begin() and tn_scope_end()");
     ck_assert_double_eq(tn_get(w, 0), -3);
     ck_assert_ptr_eq(tn_relu_(copy), copy); /* does not share memory */
     tn_scope s = tn_no_grad_begin();
@@ -401,13 +400,13 @@ START_TEST(user_ops_filled_in_wrongly)
     ck_assert_ptr_null(tn_apply(&no_shape, x));
     ck_error(TN_EINVAL, "no_shape: its infer left result 0 without a shape");
     ck_assert_ptr_null(tn_apply(&wrong_like, x));
-    ck_error(TN_EINVAL, "wrong_like: its infer makes result 0 of 1 like input 1 of 1, which is not there");
+    ck_error(TN_EINVAL, "wrong_like: its infer makes result 0 of 1 like input 1 of 1, which does not exist");
     ck_assert_int_eq(tn_op_call(&any_number, 1, &f, 300, out, NULL), TN_EINVAL);
-    ck_error(TN_EINVAL, "any_number: 300 results were asked for; an op gives 1 to 255");
+    ck_error(TN_EINVAL, "any_number: 300 results were requested; an op has 1 to 255");
     ck_assert_int_eq(tn_op_call(&any_number, 1, &f, 0, out, NULL), TN_EINVAL);
     tn_clear_error();
     ck_assert_int_eq(tn_op_call(&any_number, 1, &f, 1, NULL, NULL), TN_EINVAL);
-    ck_error(TN_EINVAL, "any_number: there is no place for the results: out is NULL");
+    ck_error(TN_EINVAL, "any_number: the list of results, out, is NULL");
     ck_assert_ptr_null(tn_op_apply(&any_number, NULL, 2, NULL));
     ck_error(TN_EINVAL, "any_number: the list of 2 inputs is NULL");
     ck_assert_ptr_null(tn_op_apply(&any_number, NULL, -1, &x));
@@ -417,7 +416,7 @@ START_TEST(user_ops_filled_in_wrongly)
     ck_assert_ptr_null(tn_op_apply_(&composed, NULL, 1, &f));
     ck_error(TN_EINVAL, "composed: has no in-place form");
     ck_assert_ptr_null(tn_apply(&sizeless, f));
-    ck_error(TN_EINVAL, "sizeless: the op's first field is missing: .size = sizeof(tn_op)");
+    ck_error(TN_EINVAL, "sizeless: the op's field .size is 0; set .size = sizeof(tn_op)");
     ck_assert_ptr_null(tn_apply(&empty, f));
     ck_error(TN_EINVAL, "empty: the op has no .infer or no .forward");
     ck_assert_int_eq(tn_op_call(NULL, 0, NULL, 0, NULL, NULL), TN_EINVAL);
@@ -431,9 +430,9 @@ START_TEST(op_map_checks_its_operands)
     for (int i = 0; i < 13; i++) many[i] = f;
     ck_assert_double_eq(tn_get(tn_apply(&mapped, f, tn_ones(TN_SHAPE(1))), 2), 1);
     tn_apply(&mapped, tn_ones_of(TN_I64, TN_SHAPE(3)));
-    ck_error(TN_EDTYPE, "tn_op_map: there is no kernel for integers alone; let the op's infer refuse it");
+    ck_error(TN_EDTYPE, "tn_op_map: no kernel for integers alone; reject it in the op's infer");
     tn_apply(&mapped, tn_ones_of(TN_F64, TN_SHAPE(3)));
-    ck_error(TN_EDTYPE, "tn_op_map: there is no kernel for f64; let the op's infer refuse it");
+    ck_error(TN_EDTYPE, "tn_op_map: no kernel for f64; reject it in the op's infer");
     tn_apply(&mapped, f, tn_ones(TN_SHAPE(2)));
     ck_error(TN_ESHAPE, "tn_op_map: input 1 is [2] and does not fit result 0, [3]");
     tn_op_apply(&mapped, NULL, 12, many);
@@ -441,8 +440,7 @@ START_TEST(op_map_checks_its_operands)
     tn_op_map(kernel, kernel, 1, NULL, 0, NULL, NULL);
     ck_error(
         TN_EINVAL,
-        "tn_op_map: takes 1 or more results and 12 operands in all, got 1 results and 0 inputs, a list of which is "
-        "NULL");
+        "tn_op_map: takes 1 or more results and 12 operands in all, got 1 results and 0 inputs, and a list is NULL");
     tn_op_map(kernel, kernel, 1, (tn_tensor *[]){NULL}, 0, NULL, NULL);
     ck_error(TN_EINVAL, "tn_op_map: result 0 is NULL and does not fit result 0, NULL");
 }

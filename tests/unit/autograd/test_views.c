@@ -316,7 +316,7 @@ START_TEST(refused)
 {
     tn_tensor *x = tn_zeros(TN_SHAPE(3, 4)), *t = tn_transpose(x, 0, 1);
     ck_refused(tn_view(t, TN_SHAPE(12)), TN_ESHAPE,
-               "view: strides [1, 4] of [4, 3] cannot be seen as [12]; tn_reshape copies where it must");
+               "view: strides [1, 4] of [4, 3] allow no view of shape [12]; use tn_reshape, which copies if needed");
     ck_refused(tn_view(NULL, TN_SHAPE(1)), TN_EINVAL, "view: input 0 is NULL");
     ck_refused(tn_reshape(NULL, TN_SHAPE(1)), TN_EINVAL, "reshape: input 0 is NULL");
     ck_refused(tn_flatten(NULL, 0, -1), TN_EINVAL, "flatten: input 0 is NULL");
@@ -340,7 +340,7 @@ START_TEST(refused)
                "unfold: [549755813889, 549755813888] is too large: its bytes do not fit in 63 bits");
     ck_refused(tn_expand(huge, TN_SHAPE((int64_t)1 << 40, (int64_t)1 << 40)), TN_ESHAPE,
                "expand: [1099511627776, 1099511627776] is too large: its bytes do not fit in 63 bits");
-    tn_raise(TN_EINVAL, "standing");
+    tn_raise(TN_EINVAL, "set before");
     ck_assert(!tn_contiguous(x) && !tn_to(x, TN_F32) && !tn_select(x, 0, 0) && !tn_clone(x) &&
               !tn_reshape(x, TN_SHAPE(12)));
     tn_clear_error();

@@ -347,14 +347,14 @@ START_TEST(ops)
     ck_assert_ptr_null(tn_linear(x, q, tn_zeros(TN_SHAPE(3))));
     ck_error_has(TN_ESHAPE, "bias [3] does not fit weight [70, 64] ([out, in]): it must be [70]");
     ck_assert_ptr_null(tn_linear(tn_to(x, TN_F64), q, NULL));
-    ck_error_has(TN_EDTYPE, "x is f64, but weights of 8 bits or f16 take rows of f32 or bf16");
+    ck_error_has(TN_EDTYPE, "x is f64, but weights in 8 bits or f16 need x in f32 or bf16");
     ck_assert_ptr_null(tn_embedding(q, tn_full_of(TN_I64, TN_SHAPE(1), 70), -1, false));
     ck_error_has(TN_EINDEX, "embedding_q8: index 70 at [0] is outside 0 … 69");
     ck_assert_ptr_null(tn_matmul(x, q));
     ck_error_has(TN_ESHAPE, "matmul");
     tn_requires_grad(x);
     ck_assert_ptr_null(tn_linear(x, q, NULL));
-    ck_error_has(TN_EUNSUPPORTED, "weights of 8 bits or f16 are for inference");
+    ck_error_has(TN_EUNSUPPORTED, "weights in 8 bits or f16 are for inference");
     tn_no_grad_begin();
     ck_assert_ptr_nonnull(tn_linear(x, q, NULL));
     tn_scope_end(s);

@@ -461,8 +461,10 @@ START_TEST(wrong_use)
     REFUSED(TN_ESHAPE, "in validation, .measure returned a tensor of several, but must return one number", USUAL,
             .steps = 1, .valid = c.valid, .measure = many);
     ck_assert_int_eq(tn_fit(c.net, .train = c.train, .loss = constant, .steps = 1).why, TN_FIT_FAILED);
-    ck_error(TN_ESTATE, "tn_backward: the root depends on no tensor that wants a gradient; mark one with "
-                        "tn_requires_grad, and compute the root outside tn_no_grad_begin()");
+    ck_error(
+        TN_ESTATE,
+        "tn_backward: the root depends on no tensor that requires grad; mark one with tn_requires_grad, and compute "
+        "the root outside tn_no_grad_begin()");
     fit_case other = fit_case_begin(0);
     REFUSED(TN_EINVAL, "the optimizer has none of the module's parameters: it was made for another one", USUAL,
             .steps = 1, .optimizer = other.o);

@@ -281,7 +281,7 @@ START_TEST(reversible_mistakes)
     ck_error_has(TN_EINVAL, "tn_reversible: needs a function");
     ck_assert_int_ne(tn_reversible(shorter, NULL, 0, 2, x, y), TN_OK);
     ck_assert(!y[0] && !y[1]);
-    ck_error_has(TN_ESHAPE, "tn_reversible: the function of block 0 gave [1, 3], where [2, 3] is to be added to");
+    ck_error_has(TN_ESHAPE, "tn_reversible: the function of block 0 returned [1, 3], but it is added to [2, 3]");
     x[1] = tn_zeros_of(TN_I64, TN_SHAPE(2, 3));
     ck_assert_int_ne(tn_reversible(shorter, NULL, 0, 2, x, y), TN_OK);
     ck_error_has(TN_EDTYPE, "tn_reversible: x[1] must be floating, got i64");

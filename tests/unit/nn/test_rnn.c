@@ -421,16 +421,16 @@ START_TEST(options_of_others)
     ck_assert(!tn_##kind##_steps(tn_zeros(TN_SHAPE(2, (gates)*4)), tn_zeros(TN_SHAPE((gates)*4, 4)), h, .steps = 1, \
                                  .option)),                                                                         \
         ck_error_has(TN_EINVAL, #kind ": ." whose)
-    OF_OTHERS(rnn, 1, c = h, "c is an LSTM's");
-    OF_OTHERS(rnn, 1, last_c = &last, "last_c is an LSTM's");
-    OF_OTHERS(rnn, 1, proj = h, "proj is an LSTM's");
-    OF_OTHERS(rnn, 1, bias = h, "bias is a GRU's; elsewhere it is a part of x");
-    OF_OTHERS(gru, 3, c = h, "c is an LSTM's");
-    OF_OTHERS(gru, 3, relu = true, "relu is a plain network's: these gates are what they are");
-    OF_OTHERS(lstm, 4, relu = true, "relu is a plain network's: these gates are what they are");
-    OF_OTHERS(lstm, 4, bias = h, "bias is a GRU's; elsewhere it is a part of x");
+    OF_OTHERS(rnn, 1, c = h, "c is only for an LSTM");
+    OF_OTHERS(rnn, 1, last_c = &last, "last_c is only for an LSTM");
+    OF_OTHERS(rnn, 1, proj = h, "proj is only for an LSTM");
+    OF_OTHERS(rnn, 1, bias = h, "bias is only for a GRU; elsewhere it is a part of x");
+    OF_OTHERS(gru, 3, c = h, "c is only for an LSTM");
+    OF_OTHERS(gru, 3, relu = true, "relu is only for a plain network; these gates have fixed functions");
+    OF_OTHERS(lstm, 4, relu = true, "relu is only for a plain network; these gates have fixed functions");
+    OF_OTHERS(lstm, 4, bias = h, "bias is only for a GRU; elsewhere it is a part of x");
     ck_assert(!tn_lstm_steps(h, h, h, .c = h, .proj = h, .relu = true));
-    ck_error(TN_EINVAL, "lstm_proj: .relu is a plain network's: these gates are what they are");
+    ck_error(TN_EINVAL, "lstm_proj: .relu is only for a plain network; these gates have fixed functions");
 }
 END_TEST
 
