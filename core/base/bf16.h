@@ -1,4 +1,4 @@
-/* bf16.h — the upper half of an f32, and the one rounding to it. (Vectors round in the same way in v_store_bf16 of
+/* bf16.h — the upper half of an f32, and the only rounding to it. (Vectors round in the same way in v_store_bf16 of
  * core/kernels/simd.h, rows in tn__narrow_row of core/kernels/bf16_rows.h.) */
 #ifndef TENON_CORE_BASE_BF16_H
 #define TENON_CORE_BASE_BF16_H

@@ -1,11 +1,11 @@
-/* checked.h — arithmetic on sizes that says when it would wrap. */
+/* checked.h — arithmetic on sizes that reports overflow. */
 #ifndef TENON_CORE_BASE_CHECKED_H
 #define TENON_CORE_BASE_CHECKED_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* a + b, a * b; false if it would wrap or is negative */
+/* a + b, a * b; false if it would overflow or is negative */
 static inline bool    tn__add_i64(int64_t a, int64_t b, int64_t *r) { return !__builtin_add_overflow(a, b, r); }
 static inline bool    tn__mul_i64(int64_t a, int64_t b, int64_t *r) { return !__builtin_mul_overflow(a, b, r); }
 static inline int64_t tn__min_i64(int64_t a, int64_t b) { return a < b ? a : b; }

@@ -1,4 +1,4 @@
-/* clock.c — how much time goes by. */
+/* clock.c — elapsed time. */
 #define _GNU_SOURCE /* clock_gettime */
 #include "core/base/clock.h"
 

@@ -1,8 +1,8 @@
-/* cpus.c — how many threads this process can use with profit: the least of the CPUs it may run on, the physical
+/* cpus.c — number of threads that this process can use efficiently: the minimum of the CPUs it may run on, the physical
  * cores among them, the cgroup's quota and OMP_NUM_THREADS.
  *
- * A source that cannot be read or understood sets no limit. The paths begin with `root`, which is "" outside the tests.
- * Nothing is allocated: the files are a few lines long, and what does not fit a buffer is not looked at. */
+ * A source that cannot be read or parsed sets no limit. Paths start with `root`, which is "" outside the tests. Nothing
+ * is allocated: the files are a few lines long, and anything that exceeds a buffer is ignored. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched_getaffinity */
 #endif
@@ -20,7 +20,7 @@
 
 enum { MAX_ANSWER = 1 << 20 };
 
-/* The decimal number at *s, which moves behind it; -1 if there is none. Large ones are cut at 10^15. */
+/* Reads the decimal number at *s and moves *s past it; -1 if there is no number. Caps the result at 10^15. */
 static int64_t number(const char **s)
 {
     while (**s == ' ' || **s == '\t') ++*s;
@@ -31,13 +31,13 @@ static int64_t number(const char **s)
     return v;
 }
 
-static int least(int a, int b) /* 0 is no limit */
+static int least(int a, int b) /* 0 means no limit */
 {
     if (!a || !b) return a + b;
     return a < b ? a : b;
 }
 
-/* "4", or "4,2" for nested regions, of which the first counts. 0 if it says nothing that OpenMP would take. */
+/* "4", or "4,2" for nested regions, of which the first counts. 0 if OpenMP would not accept the text. */
 int tn__env_threads(const char *text)
 {
     if (!text) return 0;
@@ -52,7 +52,7 @@ int tn__env_threads(const char *text)
 
 enum { PATH_SIZE = 4096, MAX_CPUS = 8192 };
 
-/* The file's beginning as a string; false if there is nothing to read. */
+/* The start of the file as a string; false if there is nothing to read. */
 static bool read_text(const char *path, char *text, size_t size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -69,7 +69,7 @@ static bool read_text(const char *path, char *text, size_t size)
     return at > 0;
 }
 
-/* The CPUs that a quota of microseconds in every period amounts to, rounded up. 0: no limit. */
+/* The number of CPUs that a quota of microseconds in every period amounts to, rounded up. 0: no limit. */
 static int whole_cpus(int64_t quota, int64_t period)
 {
     if (quota <= 0 || period <= 0) return 0;
@@ -92,7 +92,7 @@ static int quota_v2(const char *folder)
 static int quota_v1(const char *folder)
 {
     char path[PATH_SIZE], quota[64], period[64];
-    snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder); /* -1: none */
+    snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder); /* -1: no quota */
     if (!read_text(path, quota, sizeof quota)) return 0;
     snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
     if (!read_text(path, period, sizeof period)) return 0;
@@ -100,8 +100,8 @@ static int quota_v1(const char *folder)
     return whole_cpus(number(&q), number(&p));
 }
 
-/* The least quota of the group and of all above it. In a container the path is often the host's and not there: then
- * only the root counts, which is the container's own group. */
+/* The minimum quota of the group and of all its ancestors. In a container the path is often the host's and does not
+ * exist: then only the root counts, which is the container's own group. */
 static int quota_upwards(const char *root, const char *mount, const char *group, int (*quota)(const char *folder))
 {
     char   folder[PATH_SIZE - 32];
@@ -118,7 +118,7 @@ static int quota_upwards(const char *root, const char *mount, const char *group,
     }
 }
 
-/* Is "cpu" one of the words of "cpu,cpuacct"? */
+/* True if "cpu" is an item of a list such as "cpu,cpuacct". */
 static bool names_cpu(const char *list)
 {
     for (const char *s = list; s; s = strchr(s, ',')) {
@@ -153,8 +153,8 @@ int tn__cgroup_cpus(const char *root)
 
 /* ---- cores ---------------------------------------------------------------------------------------------------- */
 
-/* The kernel names a core by the list of its hardware threads, so its first thread stands for it. A CPU of which
- * nothing is known counts as a core. */
+/* The kernel describes a core by the list of its hardware threads, so a core is counted at its first thread. A CPU
+ * without such a list counts as a core. */
 int tn__cores(const char *root, const unsigned char *allowed, int cpus)
 {
     static const char *const file[] = {"core_cpus_list", "thread_siblings_list"}; /* since 5.3, and before */
@@ -176,7 +176,7 @@ int tn__cores(const char *root, const unsigned char *allowed, int cpus)
     return n;
 }
 
-/* The affinity mask, one bit a CPU. Returns how many are set, 0 if the system does not say. */
+/* The affinity mask, one bit a CPU. Returns the number of bits set, 0 if unknown. */
 static int allowed_cpus(unsigned char *bits)
 {
     cpu_set_t set[MAX_CPUS / CPU_SETSIZE];
@@ -191,7 +191,7 @@ static int allowed_cpus(unsigned char *bits)
     return n;
 }
 
-/* ---- the answer ----------------------------------------------------------------------------------------------- */
+/* ---- the result ----------------------------------------------------------------------------------------------- */
 
 tn__cpu_limits tn__cpus(void)
 {
@@ -208,7 +208,7 @@ tn__cpu_limits tn__cpus(void)
     return c;
 }
 
-#else /* a system whose files we do not know */
+#else /* other systems: their files are unknown */
 
 tn__cpu_limits tn__cpus(void)
 {

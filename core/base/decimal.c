@@ -1,13 +1,13 @@
-/* decimal.c — numbers as decimal text and back, exactly: no locale, no rounding mode, no floating point on the way.
+/* decimal.c — converts numbers to decimal text and back, exactly, without locale, rounding mode or floating point.
  *
  * Reading: the text is w·10^e. If w has at most 19 digits and |e| ≤ 27, then w·5^e is one 128-bit product or quotient
- * and is rounded from there. Otherwise both sides of the fraction become big integers, and 64 bits of their quotient
- * and whether anything remains decide the rounding. 800 digits decide any double; of what follows it only matters
- * whether it is all zeros.
+ * and is rounded from there. Otherwise both sides of the fraction become big integers; 64 bits of their quotient, and
+ * whether the remainder is 0, decide the rounding. 800 digits decide any double; of the digits after them it only
+ * matters whether all are zeros.
  *
- * Writing: the shortest digits that read back as the same number, and of those the nearest, by the method of Steele
- * and White as Burger and Dybvig give it (1996): v = r/s, the gaps to its neighbours m-/s and m+/s, all big integers;
- * digits come out until the rest is inside the gap. */
+ * Writing: the shortest digits that read back as the same number, and of those the nearest, by the method of Steele and
+ * White as given by Burger and Dybvig (1996): v = r/s, the gaps to its neighbours m-/s and m+/s, all big integers;
+ * digits are produced until the rest is inside the gap. */
 #include "core/core.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 
 __extension__ typedef unsigned __int128 u128;
 
-/* ---- big integers: enough of them for 800 digits, or for 5^1126 shifted by 64 bits ------------------------------- */
+/* ---- big integers: for up to 800 digits, or 5^1126 shifted by 64 bits ------------------------------------------- */
 
 enum { LIMBS = 96, DIGITS = 800 };
 typedef struct {
@@ -99,7 +99,7 @@ static void big_add(big *a, const big *b)
     if (carry) a->limb[a->n++] = (uint32_t)carry;
 }
 
-static int big_compare_sum(big *a, const big *b, const big *c) /* a + b with c; a is as before */
+static int big_compare_sum(big *a, const big *b, const big *c) /* compares a + b with c; a is unchanged at return */
 {
     big_add(a, b);
     int r = big_compare(a, c);
@@ -109,17 +109,16 @@ static int big_compare_sum(big *a, const big *b, const big *c) /* a + b with c; 
 
 /* ---- text to double ---------------------------------------------------------------------------------------------- */
 
-/* q·2^e, or a little more if sticky, as the nearest double, ties to even; q has its top bit set. Infinity if it is
- * too large. */
+/* The double nearest to q·2^e (slightly more if sticky), ties to even; q has its top bit set. Infinity if too large. */
 static double round_to_double(uint64_t q, int64_t e, bool sticky)
 {
     int64_t top = e + 63; /* 2^top <= value < 2^(top+1) */
     if (top > 1023) return HUGE_VAL;
-    int      drop = top >= -1022 ? 11 : (int)(top < -1022 - 54 ? 65 : 11 + (-1022 - top)); /* bits that do not fit */
+    int      drop = top >= -1022 ? 11 : (int)(top < -1022 - 54 ? 65 : 11 + (-1022 - top)); /* bits dropped */
     uint64_t m, rest, half;
     if (drop < 64) {
         m = q >> drop, rest = q & (((uint64_t)1 << drop) - 1), half = (uint64_t)1 << (drop - 1);
-    } else { /* under the smallest double: a half of it at drop 64 */
+    } else { /* below the smallest double: half of it at drop 64 */
         m = 0, rest = drop == 64 ? q : 0, half = (uint64_t)1 << 63;
     }
     if (rest > half || (rest == half && (sticky || (m & 1)))) m++;
@@ -132,10 +131,10 @@ static double round_to_double(uint64_t q, int64_t e, bool sticky)
 }
 
 typedef struct {
-    uint64_t first; /* the first 19 digits                      */
-    int64_t  e10;   /* of the last digit that is kept           */
-    int      n;     /* digits kept, leading zeros left out      */
-    bool     more;  /* something other than 0 was not kept      */
+    uint64_t first; /* the first 19 digits                        */
+    int64_t  e10;   /* exponent of the last digit kept            */
+    int      n;     /* digits kept, without leading zeros         */
+    bool     more;  /* true if a digit that was not kept is not 0 */
     bool     negative;
     char     digit[DIGITS];
 } decimal;
@@ -173,7 +172,7 @@ static bool scan(const char *p, size_t n, decimal *d)
         if (p < end && (*p == '-' || *p == '+')) minus = *p++ == '-';
         if (p == end) return false;
         for (; p < end && is_digit(*p); p++)
-            if (e < INT64_MAX / 100) e = 10 * e + (*p - '0'); /* past that no text is long enough to matter */
+            if (e < INT64_MAX / 100) e = 10 * e + (*p - '0'); /* a larger exponent would need a longer text to matter */
         d->e10 += minus ? -e : e;
     }
     return p == end;
@@ -214,7 +213,7 @@ static double small(const decimal *d)
     int64_t               e = d->e10;
     if (e >= 0) {
         x = (u128)d->first * pow5[e];
-    } else { /* as many bits as can be: at least 64 remain after the division by at most 2^63 */
+    } else { /* as many bits as possible: at least 64 remain after the division by at most 2^63 */
         int shift = __builtin_clzll(d->first);
         x = (u128)(d->first << shift) << 64;
         rest = x % pow5[-e], x /= pow5[-e];
@@ -246,7 +245,7 @@ static double large(const decimal *d)
     if (e >= 0) big_mul_pow5(&a, e);
     else big_mul_pow5(&b, -e);
 
-    int shift = big_bits(&a) - big_bits(&b); /* now b·2^shift is about a; make it at most a, and more than half of it */
+    int shift = big_bits(&a) - big_bits(&b); /* first b·2^shift is about a; then at most a, and more than half of it */
     if (shift > 0) big_shl(&b, shift);
     else big_shl(&a, -shift);
     if (big_compare(&a, &b) < 0) big_shl(&a, 1), shift--;
@@ -271,14 +270,14 @@ bool tn_parse_double(const char *text, size_t bytes, double *value)
 
 /* ---- double to text ---------------------------------------------------------------------------------------------- */
 
-/* The first guess at k is ceil(log10(2^top)) and at most one too small; 1262611 / 2^22 is log10(2), cut off. */
+/* The first estimate of k is ceil(log10(2^top)), at most one too small; 1262611 / 2^22 is log10(2), truncated. */
 static int guess(uint64_t m, int e)
 {
     const int top = e + 63 - __builtin_clzll(m);
     return (int)((top * (int64_t)1262611 + (1 << 22) - 1) >> 22);
 }
 
-/* The same for numbers of a middling size, all that most texts hold: no sum in here is above 2^124. */
+/* The fast path for numbers of medium size, which are most numbers in texts: no sum here exceeds 2^124. */
 enum { SMALL_LEAST = -110, SMALL_MOST = 60 };
 static int shortest_small(uint64_t m, int e, bool uneven, char *digit, int *k)
 {
@@ -302,11 +301,12 @@ static int shortest_small(uint64_t m, int e, bool uneven, char *digit, int *k)
     }
 }
 
-/* The digits of m·2^e, at most 17, into digit; value = 0.d1d2… · 10^k. uneven: the gap below is half of that above. */
+/* Writes the digits of m·2^e, at most 17, to digit; value = 0.d1d2… · 10^k. uneven: the gap below m is half the gap
+ * above it. */
 static int shortest(uint64_t m, int e, bool uneven, char *digit, int *k)
 {
     if (e >= SMALL_LEAST && e <= SMALL_MOST) return shortest_small(m, e, uneven, digit, k);
-    bool even = !(m & 1); /* then the borders of the gap read back as m, too */
+    bool even = !(m & 1); /* then the bounds of the gap also read back as m */
     big  r, s, up, down;
     big_set(&r, m), big_set(&s, 1), big_set(&up, 1), big_set(&down, 1);
     big_shl(&r, 1 + uneven + (e > 0 ? e : 0));
@@ -332,7 +332,7 @@ static int shortest(uint64_t m, int e, bool uneven, char *digit, int *k)
         int  low = big_compare(&r, &down);
         int  high = big_compare_sum(&r, &up, &s);
         bool stop_low = low < 0 || (low == 0 && even), stop_high = high > 0 || (high == 0 && even);
-        if (stop_low && stop_high) { /* both this digit and the next one read back: the nearer */
+        if (stop_low && stop_high) { /* both this digit and the next one read back: choose the nearer */
             big_shl(&r, 1);
             int c2 = big_compare(&r, &s);
             stop_high = c2 > 0 || (c2 == 0 && (d & 1));

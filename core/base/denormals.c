@@ -1,4 +1,4 @@
-/* denormals.c — see denormals.h: a register of the CPU, for each thread. */
+/* denormals.c — see denormals.h; sets a CPU register of the calling thread. */
 #include "core/base/denormals.h"
 
 #if defined(__SSE2__)

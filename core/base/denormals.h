@@ -5,11 +5,11 @@
 
 #include <stdint.h>
 
-/* Operands and results that are denormal count as 0 from here on (FTZ and DAZ), where the CPU can do so; elsewhere
- * nothing happens. The mode is the thread's, and so that of the host program: give it back what this returns. */
+/* Treats denormal operands and results as 0 from now on (FTZ and DAZ), if the CPU supports it; otherwise does nothing.
+ * The mode belongs to the thread, and so to the host program: restore it with the value returned. */
 uint64_t tn__denormals_off(void);
 void     tn__denormals_restore(uint64_t before);
-/* The thread's mode as it is, with the direction of rounding: what another thread is given that works for it. */
+/* The thread's current mode and rounding direction, for another thread that works for it. */
 uint64_t tn__float_mode(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* dtype.c — the public calls on number types. */
+/* dtype.c — the public calls on dtypes. */
 #include "core/base/dtype.h"
 
 const char *tn_dtype_name(tn_dtype dt)

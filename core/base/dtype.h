@@ -1,4 +1,4 @@
-/* dtype.h — number types: how large, which are floating, and how fine those are. */
+/* dtype.h — sizes of dtypes, which are floating, and their precision. */
 #ifndef TENON_CORE_BASE_DTYPE_H
 #define TENON_CORE_BASE_DTYPE_H
 
@@ -12,7 +12,7 @@ static inline size_t tn__dtype_bytes(tn_dtype dt)
 }
 static inline bool tn__is_float(tn_dtype dt) { return dt <= TN_BF16; }
 
-/* Of a floating type: from 1 to the next number, as torch.finfo(dtype).eps. */
+/* The distance from 1 to the next value of a floating dtype, as torch.finfo(dtype).eps. */
 static inline double tn__dtype_epsilon(tn_dtype dt)
 {
     return dt == TN_F64 ? 0x1p-52 : dt == TN_BF16 ? 0x1p-7 : 0x1p-23;

@@ -1,4 +1,4 @@
-/* error.c — the sticky error of each thread, and the module path that stands before its text. */
+/* error.c — the first error of each thread, and the module path that precedes its text. */
 #include "core/base/memory.h"
 #include "core/base/plain.h"
 #include "core/base/thread.h"
@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* Kept apart from tn__self, so that what every call reads stays in two cache lines. */
+/* Separate from tn__self, so that the fields every call reads fit in two cache lines. */
 static _Thread_local struct {
     char          text[sizeof((tn_error_state *)0)->text];
     char          shown[sizeof((tn_error_state *)0)->text + 80];
@@ -49,10 +49,10 @@ void tn_on_error(tn_error_hook hook, void *user)
 
 __attribute__((noinline)) void tn_error_break(void)
 {
-    __asm__ volatile(""); /* so that the call is not folded away and a breakpoint here is hit */
+    __asm__ volatile(""); /* keeps the call from being optimised away, so that a breakpoint here is hit */
 }
 
-/* The path so far, "encoder.layers.3: ", cut at the end of the buffer. Returns its length. */
+/* Writes the current module path, "encoder.layers.3: ", truncated to the buffer. Returns its length. */
 static size_t put_path(char *to, size_t size)
 {
     size_t at = 0;
@@ -78,7 +78,7 @@ tn_status tn_raise(tn_status code, const char *fmt, ...)
         tn__self.skipped++;
         return tn__self.error;
     }
-    char    text[sizeof message.text]; /* the arguments may be a part of the old message */
+    char    text[sizeof message.text]; /* the arguments may be part of the old message */
     size_t  at = put_path(text, sizeof text / 2);
     va_list ap;
     if (!fmt) fmt = "(no text)";
@@ -93,7 +93,7 @@ tn_status tn_raise(tn_status code, const char *fmt, ...)
     tn_error_break();
     if (message.hook) {
         message.hook(code, message.text, message.user);
-        memcpy(message.text, text, sizeof text); /* whatever the hook did, it cannot veto */
+        memcpy(message.text, text, sizeof text); /* a hook cannot veto: restore the message whatever it did */
         tn__self.error = code;
     }
     return code;

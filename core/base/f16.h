@@ -1,10 +1,10 @@
-/* f16.h — IEEE's 16-bit floats, as files hold them: to f32 exactly, and from it by the one rounding. */
+/* f16.h — IEEE's 16-bit floats, as in files: converted exactly to f32, and back by the only rounding. */
 #ifndef TENON_CORE_BASE_F16_H
 #define TENON_CORE_BASE_F16_H
 
 #include <stdint.h>
 
-/* The bits of the f32: every f16 is one; a NaN keeps its sign and payload. */
+/* Returns the bits of the f32. Exact for every f16; a NaN keeps its sign and payload. */
 static inline uint32_t tn__f16_widen(uint16_t h)
 {
     const uint32_t sign = (uint32_t)(h & 0x8000) << 16, e = h >> 10 & 31, m = h & 0x3ff;
@@ -24,7 +24,7 @@ static inline float tn__f16_to_f32(uint16_t h)
     return b.f;
 }
 
-/* To nearest, ties to even; beyond 65519 infinite; NaN stays NaN. */
+/* Rounds to nearest, ties to even; beyond 65519 to infinity; NaN stays NaN. */
 static inline uint16_t tn__f32_to_f16(float f)
 {
     union {
@@ -35,7 +35,7 @@ static inline uint16_t tn__f32_to_f16(float f)
     if (u > 0x7f800000u) return (uint16_t)(sign | 0x7e00u | (u >> 13 & 0x3ffu));
     if (u >= 0x477ff000u) return (uint16_t)(sign | 0x7c00u);
     if (u >= 0x38800000u) return (uint16_t)(sign | ((u - 0x38000000u + 0xfffu + (u >> 13 & 1u)) >> 13));
-    if (u < 0x33000000u) return (uint16_t)sign; /* at most half of the least subnormal, but for what follows */
+    if (u < 0x33000000u) return (uint16_t)sign; /* at most half of the smallest subnormal, if the f16 below is even */
     const uint32_t m = (u & 0x7fffffu) | 0x800000u, down = 126u - (u >> 23); /* in units of 2^-24: m >> down */
     const uint32_t half = 1u << (down - 1), rest = m & ((1u << down) - 1), whole = m >> down;
     return (uint16_t)(sign | (whole + (rest > half || (rest == half && (whole & 1u)))));

@@ -1,5 +1,5 @@
-/* fnv.h — FNV-1a over 64 bits: a checksum of bytes that may arrive in pieces. Not for tables that others fill: they
- * can make keys that collide. Part of toolbox.h. */
+/* fnv.h — FNV-1a over 64 bits: a hash of bytes that may arrive in parts. Not for tables with keys from outside: an
+ * attacker can make keys that collide. Part of toolbox.h. */
 #ifndef TENON_CORE_BASE_FNV_H
 #define TENON_CORE_BASE_FNV_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define TN__FNV1A UINT64_C(0xcbf29ce484222325) /* what a sum begins with */
+#define TN__FNV1A UINT64_C(0xcbf29ce484222325) /* initial value */
 
 static inline uint64_t tn__fnv1a(uint64_t sum, const void *data, size_t bytes)
 {
@@ -16,14 +16,14 @@ static inline uint64_t tn__fnv1a(uint64_t sum, const void *data, size_t bytes)
     return sum;
 }
 
-/* The bytes of a number, the lowest first. */
+/* Adds the bytes of a number, the lowest first. */
 static inline uint64_t tn__fnv1a_i64(uint64_t sum, int64_t x)
 {
     for (int i = 0; i < 64; i += 8) sum = (sum ^ ((uint64_t)x >> i & 255)) * UINT64_C(0x100000001b3);
     return sum;
 }
 
-/* Numbers by their bits; bytes of a struct would have what stands between its members. */
+/* Adds n numbers by their bits; hashing a struct's bytes would include its padding. */
 static inline uint64_t tn__fnv1a_f64(uint64_t sum, int n, const double *x)
 {
     for (int i = 0; i < n; i++) {
@@ -34,8 +34,8 @@ static inline uint64_t tn__fnv1a_f64(uint64_t sum, int n, const double *x)
     return sum;
 }
 
-/* For much data: eight such sums side by side, of words of 8 bytes as they are in memory, then the sum of those. Each
- * step can be undone, so a change in one word changes the result. */
+/* For large data: eight such hashes, interleaved, of 8-byte words as they are in memory, then the hash of those. Each
+ * step is invertible, so a change in one word changes the result. */
 static inline uint64_t tn__fnv1a_words(uint64_t sum, const void *data, size_t bytes)
 {
     enum { LANES = 8, BLOCK = LANES * sizeof(uint64_t) };

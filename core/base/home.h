@@ -1,5 +1,5 @@
-/* home.h — memory whose numbers may be elsewhere until somebody needs them: a weight of which each rank keeps a part
- * (parallel/spread.c). Ops and readers of elements ask for them first. */
+/* home.h — weights whose elements may be on other ranks until they are needed: each rank keeps a part
+ * (parallel/spread.c). Ops and readers of elements fetch them first. */
 #ifndef TENON_CORE_BASE_HOME_H
 #define TENON_CORE_BASE_HOME_H
 
@@ -8,16 +8,15 @@
 
 typedef struct tn__home {
     tn__object object;
-    bool       open; /* may be written over: by the optimizer's step */
-    /* The numbers are here behind it, and stay for as long as that call lasts; call 0: until the library is told
-     * otherwise. False: raised. */
+    bool       open; /* may be written: in the optimizer's step */
+    /* Fetches the elements until the end of that call; call 0: until the library releases them. False: raised. */
     bool (*bring)(struct tn__home *h, uint64_t call);
 } tn__home;
 
-/* False, and raised, for a tensor whose other parts ranks have: who would change it, or make it another, asks first. */
+/* False, and raised, for a tensor sharded over ranks. Call before modifying or replacing it. */
 bool tn__may_write(const char *who, const tn_tensor *t);
 
-/* A tensor in the open scope, on memory whose owner the home is: it is ended with it. Raises. */
+/* A tensor in the open scope on memory that h owns: h is freed with the tensor. Raises. */
 tn_tensor *tn__homed(tn_dtype dt, tn_shape s, void *data, tn__home *h);
 
 #endif

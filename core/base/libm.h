@@ -1,9 +1,9 @@
-/* libm.h — functions of the C library that would set errno where a result underflows, overflows or is a pole: here it
- * stays, as after each call of ours. Part of toolbox.h.
+/* libm.h — functions of the C library that would set errno where a result underflows, overflows or is a pole; these
+ * keep errno, as every call of Tenon does. Part of toolbox.h.
  *
- * The compiler is told that mathematics leaves errno alone (-fno-math-errno), and would drop "errno = keep" as a store
- * of what is there already, or call the function behind it. The empty asm needs the result, and says that memory may
- * have changed. */
+ * The compiler assumes that mathematics does not set errno (-fno-math-errno), and would drop "errno = keep" as a store
+ * of the value already in it, or call the function after it. The empty asm needs the result, and declares that memory
+ * may have changed. */
 #ifndef TENON_CORE_BASE_LIBM_H
 #define TENON_CORE_BASE_LIBM_H
 

@@ -1,11 +1,11 @@
-/* memory.c — all memory of the library: one allocator, and in front of it a cache of freed blocks for each thread.
+/* memory.c — all memory of the library: one allocator, and for each thread a cache of freed blocks.
  *
- * A step of a training loop asks for the same sizes as the step before, so freed blocks are kept in lists by size
- * class and handed out again: from the second step on, and once 64 tensors have ended (their handles wait in a
- * quarantine, so that who uses them still can be told), nothing reaches the allocator. Classes are the multiples of 64
- * up to 1024 bytes, then eight to a doubling, and from 256 KiB on two: what is unused at the end of a large block is
- * pages that nobody touches, and batches of about the same length have blocks of the same class. The size is told again
- * when a block comes back, so blocks carry no header and stay aligned to a cache line. */
+ * A step of a training loop requests the same sizes as the step before, so freed blocks are kept in lists by size class
+ * and reused: from the second step on, once 64 tensors have ended (their handles wait in a quarantine, so that use
+ * after free can be reported), nothing calls the allocator. Classes are the multiples of 64 up to 1024 bytes, then
+ * eight to a doubling, and from 256 KiB on two: the unused end of a large block is untouched pages, and batches of
+ * similar length use blocks of the same class. The caller passes the size again to free a block, so blocks carry no
+ * header and stay aligned to a cache line. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* madvise, posix_memalign */
 #endif
@@ -27,7 +27,7 @@
 #endif
 #endif
 #ifdef WITH_ASAN
-#include <sanitizer/asan_interface.h> /* a block in the cache is as forbidden as one that was freed */
+#include <sanitizer/asan_interface.h> /* a cached block is as inaccessible as a freed one */
 #define HIDE(p, n) ASAN_POISON_MEMORY_REGION(p, n)
 #define SHOW(p, n) ASAN_UNPOISON_MEMORY_REGION(p, n)
 #else
@@ -41,23 +41,22 @@ typedef struct block {
     struct block *next;
 } block;
 
-/* A tensor that has ended, behind whose head the memory is forbidden. Long enough for a mistake to be met by the next
- * few ops, and short enough to stay in the first cache. */
+/* A freed tensor, of which only the head is accessible. Enough entries for the next few ops to detect a use after free,
+ * and few enough to stay in the first-level cache. */
 enum { QUARANTINE = 64 };
 static _Thread_local struct {
     block   *free[CLASSES];
-    size_t   bytes; /* of these and of the quarantine */
+    size_t   bytes; /* of the free lists and the quarantine */
     block   *ended[QUARANTINE];
-    unsigned at;           /* the oldest of these */
-    int class;             /* of them all */
-    int64_t live, tensors; /* what this thread has added to the accounts and not yet told */
-    bool    ends;          /* end_thread will be called: it gives all this back and tells the rest */
+    unsigned at;           /* index of the oldest of these */
+    int class;             /* size class of all of these */
+    int64_t live, tensors; /* added by this thread and not yet reported to the process's statistics */
+    bool    ends;          /* end_thread is registered: it frees all this and reports the rest */
 } cache;
 
 enum { HUGE_PAGE = 2 << 20 };
 
-/* Large blocks lie on huge pages where the system has them for the asking: one fault in place of 512 at first touch,
- * and fewer misses in the table of pages ever after. */
+/* Large blocks use huge pages if the system has them: one page fault instead of 512 at first touch, and fewer later. */
 static void *default_alloc(void *user, size_t bytes)
 {
     void *p;
@@ -65,7 +64,7 @@ static void *default_alloc(void *user, size_t bytes)
     if (bytes < (size_t)HUGE_PAGE) return aligned_alloc(64, bytes); /* class sizes are multiples of 64 */
     if (posix_memalign(&p, HUGE_PAGE, bytes) != 0) return NULL;
 #ifdef MADV_HUGEPAGE
-    (void)madvise(p, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE); /* advice: if it is not taken, no harm is done */
+    (void)madvise(p, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE); /* advice: it may be ignored */
 #endif
     return p;
 }
@@ -75,25 +74,25 @@ static void default_free(void *user, void *p, size_t bytes)
     free(p);
 }
 
-/* The process's own: the allocator, set before anything is alive, and the accounts. */
+/* State of the process: the allocator, set before anything is alive, and the statistics. */
 static tn_allocator      allocator = {default_alloc, default_free, NULL};
-static _Atomic(int64_t)  live, peak, tensors; /* told by the threads; in sum at least 0, though not at each moment */
-static _Atomic(size_t)   held;                /* obtained from the allocator and not given back */
+static _Atomic(int64_t)  live, peak, tensors; /* reported by the threads; may be below 0 for a moment */
+static _Atomic(size_t)   held;                /* obtained from the allocator and not freed */
 static _Atomic(size_t)   memory_limit, cache_limit = SIZE_MAX;
 static _Atomic(uint64_t) mallocs;
 
-/* ---- accounts ---------------------------------------------------------------------------------------------------- */
+/* ---- statistics -------------------------------------------------------------------------------------------------- */
 
-/* An op of a few elements makes and ends four blocks and two tensors, and an atomic addition for each was a fifth of
- * its time. So a thread keeps its own sums, and tells them when they have grown to this many bytes or tensors, when a
- * parallel loop has run on it, and at its end; at once while there is a memory limit, and while nobody would tell them
- * at its end. What one thread does is thus exact to itself, and to all after a join. */
+/* An op of a few elements allocates and frees four blocks and two tensors; an atomic addition for each was a fifth of
+ * its time. So a thread keeps its own sums, and reports them when they have grown to this many bytes or tensors, after
+ * a parallel loop on it, and at its end; immediately if there is a memory limit, or if its end would not report them.
+ * The statistics are thus exact for the thread itself, and for all threads after a join. */
 enum { UNTOLD_BYTES = 64 << 10, UNTOLD_TENSORS = 256 };
 
 static inline int64_t own_live(void) { return atomic_load_explicit(&live, memory_order_relaxed) + cache.live; }
 static inline size_t  at_least_0(int64_t n) { return n > 0 ? (size_t)n : 0; }
 
-/* Returns what is live then. */
+/* Returns the live bytes after it. */
 static __attribute__((noinline, cold)) int64_t tell(void)
 {
     const int64_t bytes = cache.live, handles = cache.tensors;
@@ -104,14 +103,14 @@ static __attribute__((noinline, cold)) int64_t tell(void)
 }
 void tn__mem_tell(void) { tell(); }
 
-/* May a sum wait that has come to n? */
+/* True if the report of a sum that has reached n may be delayed. */
 static inline bool may_wait(int64_t n, int64_t most)
 {
     return __builtin_expect(n < most && n > -most && cache.ends, 1) &&
            __builtin_expect(!atomic_load_explicit(&memory_limit, memory_order_relaxed), 1);
 }
 
-/* Returns what is live then, as far as this thread knows. */
+/* Returns the live bytes known to this thread. */
 static inline int64_t add_live(int64_t bytes)
 {
     cache.live += bytes;
@@ -146,10 +145,10 @@ static size_t class_bytes(int c)
     if (coarse >= 0) return ((size_t)1 << (COARSE - 1) << coarse / 2) * (size_t)(2 + coarse % 2 + 1);
     return ((size_t)1 << (FINE - 3) << fine / 8) * (size_t)(8 + fine % 8 + 1);
 }
-/* What a block of `bytes` counts in the accounts. */
+/* The bytes that the statistics count for a block of `bytes`. */
 static int64_t counted(size_t bytes) { return (int64_t)((bytes + 63) & ~(size_t)63); }
 
-/* errno stays as it was: malloc changes it, too, when it finds memory in another place than it looked first. */
+/* errno is unchanged: malloc sets it even if it then finds memory elsewhere. */
 static void *obtain(size_t bytes)
 {
     const int keep = errno;
@@ -168,18 +167,18 @@ static void give_back(block *b, size_t bytes)
     errno = keep;
 }
 
-/* A block that nobody uses goes to the cache, or back. */
+/* Returns a free block to the cache or the allocator. */
 static inline void put_away(block *b, int c)
 {
     const size_t n = class_bytes(c), keep = atomic_load_explicit(&cache_limit, memory_order_relaxed);
-    if (cache.bytes + n > keep || !cache.ends) { /* nobody would free it */
+    if (cache.bytes + n > keep || !cache.ends) { /* no code would free it later */
         give_back(b, n);
         return;
     }
     b->next = cache.free[c];
     cache.free[c] = b;
     cache.bytes += n;
-    HIDE(b + 1, n - sizeof *b); /* not the link: a search for leaks follows it */
+    HIDE(b + 1, n - sizeof *b); /* except the link: leak checkers follow it */
 }
 
 static void end_quarantine(void)
@@ -208,7 +207,7 @@ void tn_trim(void)
 
 static void end_thread(void)
 {
-    cache.ends = false; /* what is still to come is nobody's to end */
+    cache.ends = false; /* blocks freed after this are not cached */
     tn_trim();
     tell();
 }
@@ -234,7 +233,7 @@ void *tn__mem_try(size_t bytes)
     }
     if (!cache.ends) tn__at_thread_end(TN__END_MEMORY, end_thread), cache.ends = true;
     b = obtain(n);
-    if (!b && cache.bytes) { /* perhaps what we keep for later is what is missing now */
+    if (!b && cache.bytes) { /* perhaps this thread's cache holds the missing memory */
         tn_trim();
         b = obtain(n);
     }
@@ -272,11 +271,10 @@ void tn__mem_put(void *p, size_t bytes)
     put_away(p, class_of(bytes));
 }
 
-/* What lies in the quarantine stays readable: a call may look at the number type of a tensor that is gone before it is
- * told so. */
+/* A struct in the quarantine stays readable: a call may read the dtype of a freed tensor before it raises. */
 void tn__mem_retire(tn__object *o, size_t bytes)
 {
-    const int    c = (int)((bytes - 1) / 64); /* as class_of: it is a small struct */
+    const int    c = (int)((bytes - 1) / 64); /* as class_of does for small structs */
     const size_t n = (size_t)(c + 1) * 64;
     block       *b = (block *)(void *)o, **place = &cache.ended[cache.at++ % QUARANTINE], *old = *place;
     cache.live -= counted(bytes);
@@ -345,7 +343,7 @@ tn_status tn_set_allocator(const tn_allocator *a)
 {
     if (tn__blocked()) return tn__self.error;
     if (a && (!a->alloc || !a->free)) return tn_raise(TN_EINVAL, "tn_set_allocator: alloc and free must both be set");
-    if (tn__self.stack && !tn__self.top) { /* the empty scope stack is ours to give back */
+    if (tn__self.stack && !tn__self.top) { /* this file frees the empty scope stack */
         tn__mem_put(tn__self.stack, tn__self.capacity * sizeof *tn__self.stack);
         tn__self.stack = NULL, tn__self.capacity = 0;
     }

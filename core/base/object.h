@@ -1,5 +1,5 @@
-/* object.h — a count of references and a way to end. A lower layer holds what a higher one made through this, without
- * knowing what it is: the scope stack its tensors, a tensor the tape's node, a thread its caches. */
+/* object.h — a reference count and a destructor. Through it a lower layer holds objects of a higher one without knowing
+ * their type: the scope stack holds tensors, a tensor holds the tape's node, a thread its caches. */
 #ifndef TENON_CORE_BASE_OBJECT_H
 #define TENON_CORE_BASE_OBJECT_H
 
@@ -10,14 +10,13 @@
 
 typedef struct tn__object {
     atomic_int refs;
-    uint32_t   serial; /* of a tensor: tells it from another that lies in the same place later; 0: gone */
+    uint32_t   serial; /* of a tensor: distinguishes it from a later one at the same address; 0: freed */
     void (*end)(struct tn__object *);
 } tn__object;
 
-/* The count of one that has ended, for as long as its memory lies in the thread's quarantine (memory.c): what happens
- * to it then is a mistake that can be told. */
+/* The count of a freed object while the thread's quarantine (memory.c) holds its memory: its use can be reported. */
 enum { TN__GONE = -(1 << 30) };
-void tn__object_misused(const char *who, const char *what); /* raises: "who: what was dropped before ..." */
+void               tn__object_misused(const char *who, const char *what); /* raises an error for who */
 static inline bool tn__object_gone(const tn__object *o)
 {
     return __builtin_expect(atomic_load_explicit(&o->refs, memory_order_relaxed) < 0, 0);

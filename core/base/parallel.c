@@ -1,17 +1,17 @@
-/* parallel.c — the one place where work is spread over threads, and the only file with OpenMP pragmas.
+/* parallel.c — the only place where work is spread over threads, and the only file with OpenMP pragmas.
  *
- * Work is cut into blocks by the grain alone, so what a block computes never depends on how many threads there are.
- * Threads come from OpenMP, with care:
- *   - only by num_threads clauses: the settings of the process that we are a guest in stay as they are;
- *   - always a whole team, even for fewer blocks, because gcc's OpenMP ends the threads that a smaller team has no
- *     place for, and would have to make them again;
- *   - gcc's OpenMP ends the process when it cannot make a thread, so before the first team of a size we try that many
- *     plain threads, and stay serial if we do not get them;
+ * Work is cut into blocks by the grain alone, so the results of a block never depend on the number of threads.
+ * Threads come from OpenMP, with these rules:
+ *   - the number is set only by num_threads clauses: the settings of the host process stay unchanged;
+ *   - a team is always complete, even for fewer blocks, because gcc's OpenMP ends the threads that a smaller team does
+ *     not use, and would have to create them again;
+ *   - gcc's OpenMP ends the process if it cannot create a thread, so before the first team of a size we try that many
+ *     plain threads, and stay serial if that fails;
  *   - in a child forked after a parallel region gcc's OpenMP hangs, so there all loops are serial;
  *   - inside a parallel region, ours or the user's, loops are serial;
- *   - errno stays as it was: clang's OpenMP sets it when it begins and when it makes threads.
- * What this file keeps for the whole process: the default number of threads, found once; whether the fork handler is
- * set, and whether we are such a child. */
+ *   - errno is unchanged: clang's OpenMP sets it when it starts and when it creates threads.
+ * State for the whole process: the default number of threads, determined once; whether the fork handler is set, and
+ * whether we are such a child. */
 #include "core/base/checked.h"
 #include "core/base/denormals.h"
 #include "core/base/memory.h"
@@ -27,12 +27,11 @@
 
 enum { MAX_THREADS = 512 };
 
-static _Thread_local int worker; /* in a body of tn_parallel_for: which one; 0 outside */
+static _Thread_local int worker; /* index of the worker in a body of tn_parallel_for; 0 outside */
 
 int tn__worker(void) { return worker; }
 
-/* A block leaves nothing behind: what it made goes, as at the end of a scope, and so do a path that it did not
- * pop and a mode that it did not put back. */
+/* Runs one block. At its end, its tensors are freed as in a scope, and its path and modes are those of its start. */
 static inline void run(void (*body)(int64_t, int64_t, void *), void *user, int64_t n, int64_t grain, int64_t block)
 {
     const tn_scope s = tn_scope_begin();
@@ -45,14 +44,14 @@ static inline void run(void (*body)(int64_t, int64_t, void *), void *user, int64
 static void serial(void (*body)(int64_t, int64_t, void *), void *user, int64_t n, int64_t grain, int64_t blocks)
 {
     const int outer = worker;
-    worker = 0; /* a loop inside a worker is a team of one */
+    worker = 0; /* so that a loop inside a worker is a team of one */
     for (int64_t b = 0; b < blocks; b++) run(body, user, n, grain, b);
     worker = outer;
 }
 
 #ifdef _OPENMP
 
-static atomic_int        found; /* the default number of threads; 0: not yet asked */
+static atomic_int        found; /* the default number of threads; 0: not determined yet */
 static atomic_bool       in_child, guarded;
 static pthread_once_t    guard_once = PTHREAD_ONCE_INIT;
 static _Thread_local int team = 1; /* the size of this thread's last team: gcc's OpenMP keeps its threads */
@@ -68,7 +67,7 @@ static void *wait_at_gate(void *gate)
     return NULL;
 }
 
-/* Can n more threads live at once? */
+/* True if n more threads can be alive at once. */
 static bool can_make(int n)
 {
     pthread_t       made[MAX_THREADS];
@@ -82,7 +81,7 @@ static bool can_make(int n)
     return have == n;
 }
 
-/* May this thread open a team of this size now? */
+/* True if this thread may open a team of this size now. */
 static bool ready(int threads)
 {
     if (threads <= team) return true;
@@ -93,7 +92,7 @@ static bool ready(int threads)
     return false;
 }
 
-/* The first question to OpenMP is also what begins it. */
+/* The first query also initialises OpenMP. */
 static bool in_region(void)
 {
     const int  keep = errno;
@@ -115,7 +114,7 @@ int tn_threads(void)
     return n;
 }
 
-/* An error that a worker met comes back to the caller: of several, the one of the first block. */
+/* An error of a worker is raised again in the caller; of several, the one of the first block. */
 typedef struct {
     tn_error_state error;
     int64_t        block;
@@ -124,7 +123,7 @@ typedef struct {
 static void collect(failure *first, int64_t block)
 {
     tn_error_state e;
-    tn_error_push(&e); /* the worker is left without it */
+    tn_error_push(&e); /* clears it in the worker */
 #pragma omp critical(tn__failure)
     if (block < first->block) first->error = e, first->block = block;
 }
@@ -134,7 +133,7 @@ static void parallel(void (*body)(int64_t, int64_t, void *), void *user, int64_t
 {
     failure        first;
     const tn_mode  mode = tn__self.mode;
-    const uint64_t floats = tn__float_mode(); /* workers round as their caller does, whatever they did before */
+    const uint64_t floats = tn__float_mode(); /* workers round as their caller does */
     first.block = blocks;
 #pragma omp parallel num_threads(threads)
     {
@@ -142,15 +141,15 @@ static void parallel(void (*body)(int64_t, int64_t, void *), void *user, int64_t
         const uint64_t own = tn__float_mode();
         if (worker) tn__denormals_restore(floats);
         const tn_scope s = tn_scope_begin();
-        tn__self.mode = mode; /* a body that uses ops finds the modes of its caller */
+        tn__self.mode = mode; /* ops in a body run in the modes of the caller */
 #pragma omp for schedule(static) nowait
         for (int64_t b = 0; b < blocks; b++) {
             run(body, user, n, grain, b);
             if (worker && tn__self.error != TN_OK) collect(&first, b);
         }
         if (worker) {
-            tn_scope_end(s); /* with what its modes kept: autocast's copies of weights */
-            tn__mem_tell();  /* it may wait for its next loop for ever */
+            tn_scope_end(s); /* frees what its modes kept: autocast's copies of weights */
+            tn__mem_tell();  /* it may wait for its next loop forever */
             tn__denormals_restore(own);
         }
         worker = 0;
@@ -191,7 +190,7 @@ void tn_parallel_for(int64_t n, int64_t grain, void (*body)(int64_t from, int64_
     const int64_t blocks = (n - 1) / grain + 1;
     const uint8_t look = tn__self.mode.look;
     bool          done = false;
-    tn__self.mode.look = 0; /* watching is of one thread: a body is never watched, so that their number does not show */
+    tn__self.mode.look = 0; /* observers belong to one thread: no body is observed, whatever the number of threads */
 #ifdef _OPENMP
     if (blocks > 1) {
         const int threads = tn_threads(), keep = errno;

@@ -1,11 +1,11 @@
-/* plain.c — C's locale for a moment. See plain.h. */
+/* plain.c — sets the C locale temporarily. See plain.h. */
 #define _POSIX_C_SOURCE 200809L
 #include "core/base/plain.h"
 
 #include <errno.h>
 #include <locale.h>
 
-/* C's is there already: it takes no memory, and there is nothing to give back. */
+/* The C locale always exists: it takes no memory and is not freed. */
 tn__plain tn__plain_begin(void)
 {
     const int      keep = errno;

@@ -1,10 +1,10 @@
-/* plain.h — texts for people in which 1.5 is 1.5, whatever the process's locale says. Part of toolbox.h. */
+/* plain.h — formats text in the C locale, so that 1.5 is printed as 1.5. Part of toolbox.h. */
 #ifndef TENON_CORE_BASE_PLAIN_H
 #define TENON_CORE_BASE_PLAIN_H
 
-/* What this thread formats in between has C's locale. Another thread, and the process, see nothing of it. */
+/* Between begin and end, this thread formats in the C locale. Other threads, and the process, are unaffected. */
 typedef struct {
-    void *locale; /* of the thread before */
+    void *locale; /* the thread's previous locale */
 } tn__plain;
 tn__plain tn__plain_begin(void);
 void      tn__plain_end(tn__plain was);

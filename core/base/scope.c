@@ -1,10 +1,10 @@
-/* scope.c — what owns a tensor: a stack of references for each thread, on which a scope is a watermark. Nothing here
- * looks into a tensor: to this file it is an object, which has a count and ends when that falls to 0. */
+/* scope.c — ownership of tensors: a stack of references for each thread, on which a scope is a watermark. Here a tensor
+ * is only an object with a count, which ends when the count falls to 0. */
 #include "core/base/checks.h"
 #include "core/base/memory.h"
 #include "core/base/thread.h"
 
-static tn__object *object_of(tn_tensor *t) { return (tn__object *)(void *)t; } /* its first member */
+static tn__object *object_of(tn_tensor *t) { return (tn__object *)(void *)t; } /* tn_tensor's first member */
 
 void tn__object_misused(const char *who, const char *what)
 {
@@ -15,7 +15,7 @@ void tn__object_misused(const char *who, const char *what)
         who, what);
 }
 
-/* Is what this place of the stack stands for still there? */
+/* True if the object of this stack entry is still alive. */
 static inline bool there(const tn__owned *w) { return w->serial == w->object->serial; }
 
 void tn__drop_owned(size_t mark)
@@ -61,7 +61,7 @@ void tn_scope_end(tn_scope s)
     }
 }
 
-/* At the thread's end. */
+/* Called at the thread's end. */
 static void end_all(void)
 {
     tn__drop_owned(0);
@@ -69,7 +69,7 @@ static void end_all(void)
     tn__self.stack = NULL, tn__self.capacity = 0;
 }
 
-/* Room for one more reference; raises. */
+/* Reserves one more reference; raises. */
 static bool reserve(void)
 {
     if (tn__self.top < tn__self.capacity) return true;
@@ -90,8 +90,8 @@ tn_tensor *tn__scoped(tn_tensor *t)
     return t;
 }
 
-/* t takes a place on the stack that the scope gives up, so this needs no memory and cannot fail; but a tensor that the
- * scope does not own (a parameter, a result from outside) must not come to be owned twice. */
+/* Moves t to an entry of the stack that the scope frees, so this needs no memory and cannot fail; but a tensor that the
+ * scope does not own (a parameter, a result from outside) must not become owned twice. */
 static void move_out(tn_scope *s, tn_tensor *t)
 {
     for (size_t i = tn__self.top; t && i-- > s->mark;) {
@@ -126,7 +126,7 @@ tn_tensor *tn_keep(tn_tensor *t)
     return t;
 }
 
-/* Leaves a hole: scopes are counted in places. */
+/* Leaves an empty entry: scopes count entries. */
 tn_tensor *tn_take(tn_tensor *t)
 {
     for (size_t i = tn__self.top; t && i-- > 0;) {

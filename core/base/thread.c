@@ -1,4 +1,4 @@
-/* thread.c — the state of each thread: where it lives, and what ends with it. */
+/* thread.c — the state of each thread: its location, and what is freed at the thread's end. */
 #include "core/base/thread.h"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@ static _Atomic(uint64_t) last_id;
 static void thread_end(void *self)
 {
     (void)self;
-    tn__self.id = 0; /* if anything is made from here on, this is called again */
+    tn__self.id = 0; /* if anything is created after this, thread_end is called again */
     for (int i = 0; i < TN__ENDS; i++) {
         void (*end)(void) = tn__self.at_end[i];
         tn__self.at_end[i] = NULL;
@@ -36,8 +36,8 @@ void tn__at_thread_end(tn__end which, void (*end)(void))
     tn__self.at_end[which] = end;
 }
 
-/* The main thread has no end of its own, and an unloaded library must not be called back. Other threads may still run:
- * main has returned, and nobody has freed what they work for. */
+/* The main thread has no exit callback, and an unloaded library must not be called back. Other threads may still run
+ * here: main has returned without freeing their resources. */
 __attribute__((destructor)) static void library_end(void)
 {
     if (tn__self.id) thread_end(NULL);

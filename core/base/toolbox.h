@@ -1,6 +1,6 @@
-/* toolbox.h — what every folder of the library may use of core beyond its public headers: the guard against a standing
- * error, memory and texts, arithmetic on sizes, checks of arguments, number types and bf16, denormals, checksums, a
- * clock, mathematics that leaves errno alone, texts that heed no locale. Private, not installed. */
+/* toolbox.h — the private parts of core that every folder of the library may use: the guard against a set error, memory
+ * and strings, arithmetic on sizes, argument checks, dtypes and bf16, denormals, hashes, a clock, mathematics that
+ * keeps errno, and formatting in the C locale. Not installed. */
 #ifndef TENON_CORE_BASE_TOOLBOX_H
 #define TENON_CORE_BASE_TOOLBOX_H
 
