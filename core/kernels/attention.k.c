@@ -1,9 +1,9 @@
-/* attention.k.c — what attention does to a block of scores between its products, row by row: the running softmax, its
- * derivative, dropout. And what surrounds the blocks: rows times numbers, dot products of rows, is all of it finite?
+/* attention.k.c — the work on a block of attention scores between its products, row by row: the running softmax, its
+ * derivative, dropout. Also helpers for the blocks: scaling rows, dot products of rows, checks for finite elements.
  *
- * A row of n numbers is read and written up to the end of its last vector; there is room, and what is written behind
- * n are zeros. Where sums run over a row, element j goes to lane j mod (elements of a vector), so that a row has the
- * same sum whatever else stands in its block. */
+ * A row of n elements is read and written to the end of its last vector; there is room, and zeros are written after n.
+ * In sums over a row, element j goes to lane j mod (elements of a vector), so that the sum of a row does not depend on
+ * the rest of its block. */
 #include "core/kernels/exp.h"
 #include "core/kernels/exp_f64.h"
 #include "core/kernels/kernels.h"
@@ -22,9 +22,9 @@ TN__INLINE v_f32  max_f32(v_f32 x, v_f32 top) { return v_max(top, x); } /* top w
 TN__INLINE v_f64  max_f64(v_f64 x, v_f64 top) { return v_choose_f64(v_less_f64(top, x), x, top); }
 TN__INLINE v_f64  exp_f64(v_f64 x) { return v_exp_f64(x); }
 
-/* eˣ for x ≤ 0 or NaN: 0 below the smallest normal number. As v_exp of exp.h, but with multiply-adds and nothing
- * carried along, which is half the work, and within 1 ULP: its bits are the instruction set's, like
- * those of the products that come before and after it. */
+/* eˣ for x ≤ 0 or NaN: 0 below the smallest normal number. Like v_exp of exp.h, but with multiply-adds and without
+ * error compensation, which is half the work, and within 1 ULP: its bits depend on the instruction set, as those of the
+ * products before and after it do. */
 TN__INLINE v_f32 exp_f32(v_f32 x)
 {
     const v_f32 y = v_max(x, v_set1(-88)), sum = v_fma_f32(y, v_set1(0x1.715476p+0f), v_set1(0x1.8p23f));
@@ -43,7 +43,7 @@ TN__INLINE v_f32 exp_f32(v_f32 x)
 
 static const TN__REAL TN__(iota)[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
-/* How many keys row i sees, and where its last vector ends. */
+/* The number of keys that row i may attend to, and the end of its last vector. */
 TN__INLINE int64_t TN__(keys_in_sight)(const tn__attention_step *t, int64_t i)
 {
     const int64_t n = t->first + i * t->step;
@@ -51,7 +51,7 @@ TN__INLINE int64_t TN__(keys_in_sight)(const tn__attention_step *t, int64_t i)
 }
 TN__INLINE int64_t TN__(whole_vectors)(int64_t n) { return (n + TN__(v_n) - 1) / TN__(v_n) * TN__(v_n); }
 
-/* The scores at s[j …]: what is blocked, or not seen, is -inf whatever the product is. */
+/* The scores at s[j …]: -inf for blocked or unseen keys, whatever the product is. */
 TN__INLINE TN__(v) TN__(score)(const TN__REAL *s, TN__(v) scale, const TN__REAL *add, int64_t j, int64_t n)
 {
     const TN__REAL least = -(TN__REAL)INFINITY;
@@ -68,7 +68,7 @@ TN__INLINE TN__(v) TN__(score)(const TN__REAL *s, TN__(v) scale, const TN__REAL 
 
 /* clang-format off: it takes TN__UNROLL for a function */
 
-/* Of N vectors, the largest of each, NaN apart; the sum of each. */
+/* Of N vectors, the maximum of each, ignoring NaN; the sum of each. */
 TN__INLINE TN__(v) TN__(row_max)(TN__(v) * x)
 {
     TN__(v_transpose)(x);
@@ -178,7 +178,7 @@ static void TN__(dot_columns)(int64_t rows, int64_t n, const void *a, const void
     }
 }
 
-/* 0 times a number is 0, and NaN for what is none: was it 0 each time? */
+/* Each term was a value times 0, which is 0 if the value is finite and otherwise NaN: true if all were 0. */
 TN__INLINE bool TN__(is_zero)(TN__(v) total)
 {
     TN__REAL lane[TN__(v_n)], sum = 0;
@@ -187,7 +187,7 @@ TN__INLINE bool TN__(is_zero)(TN__(v) total)
     return sum == 0;
 }
 
-/* The first n numbers at p, fewer than a vector, and zeros. */
+/* The first n elements at p, fewer than a vector, followed by zeros. */
 TN__INLINE TN__(v) TN__(load_some)(const TN__REAL *p, int64_t n, int64_t step)
 {
     TN__REAL part[TN__(v_n)] = {0};

@@ -1,7 +1,7 @@
 /* bf16.amx.k.c — products of bf16 by AMX, whose instruction multiplies a tile of 16 rows of 32 terms with one of 32
- * terms by 16 columns. Of each group of 32 terms, counted from the first of k, those at even places are summed up
- * from 0 and those at odd places, in order, with one rounding each; the two sums are added to each other, and that to
- * the element. Denormals count as 0. The last group is filled up with zeros. */
+ * terms by 16 columns. Of each group of 32 terms, counted from the first of k, the terms at even positions are summed
+ * from 0, and those at odd positions, in order, with one rounding each; the two sums are added to each other, and the
+ * result to the element. Denormals count as 0. The last group is padded with zeros. */
 #include "core/kernels/kernels.h"
 #include "core/kernels/simd.h"
 
@@ -10,8 +10,8 @@
 enum {
     SIDE = 16,       /* rows of a tile, and units in one of its rows */
     LINE = SIDE * 4, /* bytes of such a row */
-    MR = 2 * SIDE,   /* the micro-tile: two tiles down, ... */
-    NV = 2,          /* ... two across */
+    MR = 2 * SIDE,   /* the micro-tile: two tiles down ... */
+    NV = 2,          /* ... by two across */
     STEPS = 192      /* in a block of k: a strip of a is half of L1 */
 };
 
@@ -22,7 +22,7 @@ typedef struct {
     uint8_t  rows[SIDE];
 } shapes;
 
-/* The shapes for a strip of u upper and l lower rows. */
+/* The tile shapes for a strip of u upper and l lower rows. */
 #define SHAPES(u, l)                                                                                           \
     {                                                                                                          \
         .palette = 1, .bytes = {LINE, LINE, (l) ? LINE : 0, (l) ? LINE : 0, LINE, (l) ? LINE : 0, LINE, LINE}, \
@@ -42,7 +42,7 @@ typedef struct {
 #define TO_16(X) X(1), X(2), X(3), X(4), X(5), X(6), X(7), X(8), X(9), X(10), X(11), X(12), X(13), X(14), X(15), X(16)
 static const _Alignas(64) shapes shapes_of[MR] = {TO_16(UPPER), TO_16(LOWER)};
 
-/* One group: a tile or two of a by as many of b. */
+/* One group: one or two tiles of a by one or two of b. */
 TN__INLINE void group(const int down, const int across, const char *a, int64_t a_row, const char *b, int64_t b_row)
 {
     _tile_loadd(6, b, b_row);
@@ -59,7 +59,7 @@ TN__INLINE void group(const int down, const int across, const char *a, int64_t a
     }
 }
 
-/* The last group, of fewer than 32 terms: copied, and filled up. */
+/* The last group, of fewer than 32 terms: copied and padded. */
 TN__INLINE void last_group(const int down, const int across, int64_t rows, int64_t units, const char *a, int64_t a_row,
                            const char *b, int64_t b_row)
 {
@@ -72,7 +72,7 @@ TN__INLINE void last_group(const int down, const int across, int64_t rows, int64
             _mm512_store_si512(
                 full_b + (p * NV + v) * LINE,
                 _mm512_maskz_loadu_epi32(p < units ? 0xffff : 0, p < units ? b + p * b_row + v * LINE : b));
-    __asm__ volatile("" : : "r"(full_a), "r"(full_b) : "memory"); /* gcc's loads of tiles do not say that they read */
+    __asm__ volatile("" : : "r"(full_a), "r"(full_b) : "memory"); /* gcc does not know that tile loads read memory */
     group(down, across, full_a, LINE, full_b, NV * LINE);
 }
 
@@ -99,8 +99,8 @@ TN__INLINE void store_sums(const int down, const int across, char *to, int64_t r
     if (down > 1 && across > 1) _tile_stored(3, to + SIDE * row + LINE, row);
 }
 
-/* Rounded to bf16, a whole strip: by way of memory, as tiles have no other way to vectors. Sums are never denormal; for
- * those this would differ from tn__f32_to_bf16. */
+/* Stores a whole strip rounded to bf16, through memory: tiles cannot be moved to vectors directly. Sums are never
+ * denormal; for denormals this would differ from tn__f32_to_bf16. */
 TN__INLINE void store_rounded(const int across, uint16_t *to, int64_t row)
 {
     _Alignas(64) char sums[MR * NV * LINE];
@@ -126,7 +126,7 @@ TN__INLINE void tile(const int down, const int across, const tn__gemm_step *s)
     else store_sums(down, across, s->to, 4 * s->to_row);
 }
 
-/* The registers' shapes are set once for all strips of so many rows: it takes as long as a group or two. */
+/* The registers' shapes are set once for all strips of mr rows: it takes as long as one or two groups. */
 static void begin(int mr) { _tile_loadconfig(&shapes_of[mr - 1]); }
 static void end(void) { _tile_release(); }
 

@@ -32,7 +32,7 @@ TN__INLINE v_f32 v_fma_pair(v_f32 a, v_f32 b, v_f32 sum)
 TN__INLINE __mmask32 first_of_32(int64_t n) { return n >= 32 ? ~0u : n <= 0 ? 0 : (1u << n) - 1; }
 TN__INLINE __mmask16 first_of_16(int64_t n) { return (__mmask16)first_of_32(n < 16 ? n : 16); }
 
-/* For permutex2var: 16 elements of each of two vectors, interleaved, from element `from` on. */
+/* For permutex2var: 16 elements of each of two vectors, interleaved, starting at element `from`. */
 TN__INLINE __m512i in_turn(int from)
 {
     const __m512i i = _mm512_add_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
@@ -40,7 +40,7 @@ TN__INLINE __m512i in_turn(int from)
     return _mm512_or_si512(i, _mm512_slli_epi32(_mm512_add_epi32(i, _mm512_set1_epi32(32)), 16));
 }
 
-/* Pairs of 32 dense columns, one step of k behind the other, into four strips. */
+/* Packs pairs of 32 dense columns, step by step of k, into four strips. */
 static void zip_strips(const tn__pack_step *s)
 {
     const __m512i   lower = in_turn(0), upper = in_turn(16);
@@ -57,7 +57,7 @@ static void zip_strips(const tn__pack_step *s)
     }
 }
 
-/* Pairs of rows, which are dense: two rows become one of units. */
+/* Packs pairs of dense rows: two rows become one row of units. */
 static void zip_rows(const tn__pack_step *s)
 {
     const uint16_t *x = s->from;
@@ -67,7 +67,7 @@ static void zip_rows(const tn__pack_step *s)
         return;
     }
     const __m512i lower = in_turn(0), upper = in_turn(16);
-    if (s->width == 8 && s->cols == 8) { /* a strip of a: its units are half a line */
+    if (s->width == 8 && s->cols == 8) { /* a strip of a: its units are half a cache line */
         for (; first + 2 <= s->rows; first += 2, x += 2 * s->from_row) {
             const __m128i l = _mm_loadu_si128((const __m128i *)(const void *)x);
             const __m128i u = _mm_loadu_si128((const __m128i *)(const void *)(x + s->from_row));
@@ -96,7 +96,7 @@ static void zip_rows(const tn__pack_step *s)
     }
 }
 
-/* Pairs in dense columns: units lie there already, and are transposed in squares. */
+/* Packs pairs from dense columns: they are already units there, and are transposed in squares. */
 /* clang-format off: it takes TN__UNROLL for a function */
 static void transpose_columns(const tn__pack_step *s)
 {
@@ -119,8 +119,8 @@ static void transpose_columns(const tn__pack_step *s)
 }
 /* clang-format on */
 
-/* Terms in columns to rows of pairs, 16 rows by 16 pairs at a time: 32 pieces of dense columns are zipped, and the
- * square of units is transposed. */
+/* Packs terms in columns to rows of pairs, 16 rows by 16 pairs at a time: 32 pieces of dense columns are zipped, and
+ * the square of units is transposed. */
 /* clang-format off: it takes TN__UNROLL for a function */
 static void turn_columns(const tn__pack_step *s)
 {
@@ -187,7 +187,7 @@ void tn__pack_pairs_avx512bf16(const tn__pack_step *s)
     }
 }
 
-/* The same from dense rows of f32, rounded; denormals become 0. */
+/* Like tn__pack_pairs, from dense rows of f32, which are rounded; denormals become 0. */
 void tn__pack_pairs_f32_avx512bf16(const tn__pack_step *s);
 void tn__pack_pairs_f32_avx512bf16(const tn__pack_step *s)
 {

@@ -1,4 +1,4 @@
-/* bf16_rows.h — rows of f32 rounded to bf16, and rows of bf16 widened, for kernels. */
+/* bf16_rows.h — rounds rows of f32 to bf16, and widens rows of bf16, for kernels. */
 #ifndef TENON_CORE_KERNELS_BF16_ROWS_H
 #define TENON_CORE_KERNELS_BF16_ROWS_H
 

@@ -1,6 +1,6 @@
-/* column_tables.c — what columns.h reads: of each function the points, the constants, and the coefficients from r¹ on.
- * Scales: gelu's two 6.4, the tail of gelu_tanh 8, of sigmoid and silu 3.2, of
- * tanh 3.484375, of erf 8. */
+/* column_tables.c — the tables of columns.h: for each function the points, the constants, and the coefficients of r¹
+ * and higher powers. Scales: 6.4 for both tables of gelu, 8 for the tail of gelu_tanh, 3.2 for that of sigmoid and
+ * silu, 3.484375 for tanh, 8 for erf. */
 #include "core/kernels/vecmath_table.h"
 
 /* clang-format off */

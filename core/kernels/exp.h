@@ -1,21 +1,21 @@
-/* exp.h — eˣ, as the functions of f32 need it.
+/* exp.h — eˣ for the functions of f32.
  *
- *   x = n ln 2 + r  with n whole and |r| ≤ ln 2 / 2,  so  eˣ = 2ⁿ eʳ
+ *   x = n ln 2 + r  with n an integer and |r| ≤ ln 2 / 2,  so  eˣ = 2ⁿ eʳ
  *   eʳ = 1 + r + r² q(r),  q of degree 4 by minimax: 2⁻²⁸ of eʳ
  *
- * x / ln 2 is rounded to n by adding a number so large that no bits are left behind the point; n is then in the lowest
- * bits of the sum. ln 2 has two parts, of which n times the first is exact; what is lost in r and in 1 + r is carried
- * along, so that the result is off by little more than the last rounding. */
+ * x / ln 2 is rounded to n by adding a number that leaves no bits after the binary point; n is then in the lowest bits
+ * of the sum. ln 2 has two parts; n times the first is exact. The rounding errors of r and 1 + r are compensated, so
+ * that the error is little more than the last rounding. */
 #ifndef TENON_CORE_KERNELS_EXP_H
 #define TENON_CORE_KERNELS_EXP_H
 
 #include "core/kernels/vector.h"
 
-/* q, from r⁰ on. */
+/* coefficients of q, starting at r⁰ */
 static const float v_exp_q[] = {0.49999994f, 0.166665196f, 0.0416683927f, 0.00836874638f, 0.00138145278f};
 
-/* e to the power x + more, divided by 2ⁿ, plus *rest, which is smaller than its last bit. *n23: n at the place of the
- * exponent. For |x| up to 2²⁰, |more| up to 0.1; elsewhere what comes out means nothing, but NaN gives NaN. */
+/* e to the power x + more, divided by 2ⁿ, plus *rest, which is smaller than its last bit. *n23: n shifted to the
+ * exponent bits. For |x| up to 2²⁰, |more| up to 0.1; otherwise the result is undefined, except that NaN gives NaN. */
 TN__INLINE v_f32 v_exp_parts(v_f32 x, v_f32 more, v_u32 *n23, v_f32 *rest)
 {
     const v_f32 sum = x * 0x1.715476p+0f + 0x1.8p23f, n = sum - 0x1.8p23f;
@@ -27,7 +27,7 @@ TN__INLINE v_f32 v_exp_parts(v_f32 x, v_f32 more, v_u32 *n23, v_f32 *rest)
     return y;
 }
 
-/* 2 to the power n + k, where that is a normal number. */
+/* 2 to the power n + k, if that is a normal number. */
 TN__INLINE v_f32 v_power_of_2(v_u32 n23, int k) { return v_float(n23 + ((uint32_t)(127 + k) << 23)); }
 
 TN__INLINE v_f32 v_exp(v_f32 x)
@@ -36,13 +36,13 @@ TN__INLINE v_f32 v_exp(v_f32 x)
     v_u32        n23;
     v_f32        rest;
     const v_f32  y = v_exp_parts(v_min(v_max(x, v_set1(-104)), v_set1(89)), v_zero_f32(), &n23, &rest);
-    /* 2ⁿ in two steps, of which the first is exact: 2ⁿ alone may be denormal or overflow. And nothing below half the
-     * smallest denormal is ever computed: some CPUs take a hundred cycles for it. */
+    /* 2ⁿ in two steps, the first of them exact: 2ⁿ alone may be denormal or overflow. No number below half the smallest
+     * denormal is ever computed: some CPUs take a hundred cycles for it. */
     const v_f32 first = v_choose(large, v_power_of_2(n23, -2), v_power_of_2(n23, 64));
     return y * first * v_choose(large, v_set1(4), v_choose(none, v_zero_f32(), v_set1(0x1p-64f)));
 }
 
-/* The same for x ≤ 0 or NaN. */
+/* v_exp for x ≤ 0 or NaN. */
 TN__INLINE v_f32 v_exp_down(v_f32 x)
 {
     const v_f32 last = v_choose(v_less(x, v_set1(-104)), v_zero_f32(), v_set1(0x1p-64f));
@@ -51,9 +51,9 @@ TN__INLINE v_f32 v_exp_down(v_f32 x)
     return v_exp_parts(v_max(x, v_set1(-104)), v_zero_f32(), &n23, &rest) * v_power_of_2(n23, 64) * last;
 }
 
-/* For softmax: eˣ for x ≤ 0 or NaN, within 1.5 ULP, and 0 below -87, where it is nothing beside the largest, 1. Of
- * several vectors, in place and in step: each operation waits for the one before, and a CPU does not look far enough
- * ahead to find the next vector's by itself. */
+/* For softmax: eˣ for x ≤ 0 or NaN, within 1.5 ULP, and 0 below -87, where it is negligible next to the maximum, 1. Of
+ * several vectors, in place and interleaved: each operation waits for the one before, and a CPU does not look far
+ * enough ahead to find the next vector's by itself. */
 /* clang-format off: it takes TN__UNROLL for a function */
 TN__INLINE void v_exp_soft(const int n, v_f32 *x)
 {
@@ -75,8 +75,8 @@ TN__INLINE void v_exp_soft(const int n, v_f32 *x)
 }
 /* clang-format on */
 
-/* e to the power x + more, times 2⁶⁴, for x from -128 to 0 or NaN. So a factor can be multiplied in before the result
- * is rounded to the few bits that a denormal has; the last multiplication is by V_DOWN. */
+/* e to the power x + more, times 2⁶⁴, for x from -128 to 0 or NaN. So the result can be multiplied by a factor before
+ * it is rounded to the few bits of a denormal; the last multiplication is by V_DOWN. */
 #define V_DOWN 0x1p-64f
 TN__INLINE v_f32 v_exp_raised(v_f32 x, v_f32 more)
 {

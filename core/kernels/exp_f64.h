@@ -1,17 +1,17 @@
-/* exp_f64.h — eˣ in f64, and what functions of f64 are made of beside simd.h. As in exp.h, with
- * eʳ = 1 + r + r² q(r), q of degree 9: 2⁻⁵⁸. */
+/* exp_f64.h — eˣ in f64, and building blocks for functions of f64 that simd.h lacks. As in exp.h, with eʳ = 1 + r + r²
+ * q(r), q of degree 9: 2⁻⁵⁸. */
 #ifndef TENON_CORE_KERNELS_EXP_F64_H
 #define TENON_CORE_KERNELS_EXP_F64_H
 
 #include "core/kernels/vector.h"
 
 TN__INLINE v_f64 v_set1_f64(double c) { return v_broadcast_f64(&c); }
-TN__INLINE v_u64 v_less_f64(v_f64 a, v_f64 b) { return (v_u64)(a < b); } /* false where one is NaN */
+TN__INLINE v_u64 v_less_f64(v_f64 a, v_f64 b) { return (v_u64)(a < b); } /* false if either is NaN */
 TN__INLINE v_f64 v_choose_f64(v_u64 m, v_f64 a, v_f64 b) { return (v_f64)((m & (v_u64)a) | (~m & (v_u64)b)); }
 TN__INLINE v_f64 v_minus_f64(v_f64 x) { return (v_f64)((v_u64)x | UINT64_C(1) << 63); }
 TN__INLINE v_f64 v_power_of_2_f64(v_u64 n52, int k) { return (v_f64)(n52 + ((uint64_t)(1023 + k) << 52)); }
 
-/* eˣ = 2ⁿ (1 + r + the result), which is small beside 1. */
+/* eˣ = 2ⁿ (1 + r + the result), which is small compared with 1. */
 /* clang-format off: it takes TN__UNROLL for a function */
 TN__INLINE v_f64 v_exp_parts_f64(v_f64 x, v_u64 *n52, v_f64 *r)
 {
@@ -28,7 +28,7 @@ TN__INLINE v_f64 v_exp_parts_f64(v_f64 x, v_u64 *n52, v_f64 *r)
 }
 /* clang-format on */
 
-/* The same as 2ⁿ times the result; *rest is smaller than its last bit. */
+/* eˣ as 2ⁿ times the result; *rest is smaller than its last bit. */
 TN__INLINE v_f64 v_exp_whole_f64(v_f64 x, v_u64 *n52, v_f64 *rest)
 {
     v_f64       r, small = v_exp_parts_f64(x, n52, &r);

@@ -1,21 +1,20 @@
-/* f16.k.c — rows of f32 times weights of f16. An f16 is exact in f32, and then each sum is the chain of multiply-adds
- * that gemm.k.c makes of the same numbers in f32: so both give the same bits, and a row has them alone and among
- * others. */
+/* f16.k.c — rows of f32 times weights of f16. An f16 is exact in f32, and each sum is the same chain of multiply-adds
+ * as gemm.k.c's for these values in f32: so both give the same bits, for a row alone and among others. */
 #include "core/kernels/kernels.h"
 #include "core/kernels/simd.h"
 
-/* How many rows a pass takes, by four vectors of columns. */
+/* Rows per pass, by four vectors of columns. */
 #if defined(__AVX512F__) || defined(__aarch64__) /* 32 registers */
 enum { ROWS = 4 };
 #else
 enum { ROWS = 2 };
 #endif
-enum { N = v_n_f32, NV = 4, COLUMN = 2 * TN__Q8_PANEL }; /* COLUMN: bytes that a column of the weights has in a panel */
-enum { AHEAD = 4096 };                                   /* how far bytes are prefetched: see q8.k.c */
+enum { N = v_n_f32, NV = 4, COLUMN = 2 * TN__Q8_PANEL }; /* COLUMN: bytes of one column of the weights in a panel */
+enum { AHEAD = 4096 };                                   /* bytes prefetched ahead: see q8.k.c */
 
 /* clang-format off: it takes TN__UNROLL for a function */
 
-/* m rows from `row` on by four vectors of columns, from column j of the panel on. */
+/* m rows starting at `row` by four vectors of columns, starting at column j of the panel. */
 TN__INLINE void some(const int m, const tn__q8_step *s, int64_t row, int j)
 {
     const uint8_t *w = s->blocks + 2 * j;

@@ -5,11 +5,11 @@
  *   gelu'     = Φ(x) + x φ(x)            with D = Φ(-a) - a φ(a):   1 - D, or D where x < 0
  *   gelu_tanh = x sigmoid(z) with z = √(8/π) (x + 0.044715 x³), and its slope: as silu (sigmoid.h)
  *
- * Up to 4.9, where nearly all numbers are, T and D come from tables (columns.h); D changes its sign at a = 0.7517…, so
- * from the fourth column on its distance from there is a factor. Beyond, T and D are exp(-a²/2) times
- * functions that change slowly, polynomials in (a - k) / (a + k). Where a² or z is an exponent, what an f32 cannot hold
- * of it is carried along: an error in the exponent is a relative error of the result. The polynomials are by minimax,
- * 2⁻²⁶ of the function or better. */
+ * Up to 4.9, where nearly all values are, T and D come from tables (columns.h); D changes its sign at a = 0.7517…, so
+ * from the fourth column on the distance from there is a factor. Beyond 4.9, T and D are exp(-a²/2) times slowly
+ * changing functions, polynomials in (a - k) / (a + k). Where a² or z is an exponent, its rounding error in f32 is
+ * compensated: an error in the exponent is a relative error of the result. The polynomials are by minimax, 2⁻²⁶ of the
+ * function or better. */
 #ifndef TENON_CORE_KERNELS_GELU_H
 #define TENON_CORE_KERNELS_GELU_H
 
@@ -27,7 +27,7 @@ TN__INLINE v_f32 v_bell(v_f32 a)
     return v_exp_raised(-0.5f * (h * h), -0.5f * ((a + h) * (a - h)));
 }
 
-/* a Φ(-a) in f64, where few numbers are. */
+/* a Φ(-a) in f64, for the range of few values. */
 TN__INLINE v_f64 v_gelu_far_tail(v_f64 a)
 {
     static const double t[] = {0.360179424,    0.120670222,   -0.145280749,   0.0841380581,    -0.0181013066,
@@ -72,7 +72,7 @@ TN__INLINE v_f32 v_gelu_slope(v_f32 x)
 #define ROOT 0x1.9884533d43651p+0 /* √(8/π) */
 #define CUBE 0x1.2444f2a4d8b4bp-4 /* √(8/π) · 0.044715 */
 
-/* z, a up to 11, taken in f64: rounded, and what that lost. */
+/* z, a up to 11, computed in f64: its rounded value, and the rounding error. */
 TN__INLINE v_f64 v_gelu_z(v_f64 a) { return a * (a * a * CUBE + ROOT); }
 TN__INLINE v_f32 v_gelu_z_parts(v_f32 a, v_f32 *less)
 {

@@ -1,7 +1,7 @@
-/* gemm.k.c — the innermost loops of a product of matrices. A micro-tile of the result stays in registers while k runs:
- * each step loads a few vectors of a row of b, and multiplies and adds them with one element of a for each row. So each
- * element of the result is one chain of multiply-adds in the order of k, whatever the tile around it; a row alone
- * (m = 1) keeps the same chains and is arranged to read b as memory likes it. */
+/* gemm.k.c — the innermost loops of a matrix product. A micro-tile of the result stays in registers while k runs: each
+ * step loads a few vectors of a row of b, and multiplies and adds them with one element of a for each row. So each
+ * element of the result is one chain of multiply-adds in the order of k, whatever the tile around it; a row alone (m =
+ * 1) keeps the same chains but reads b in an order that suits memory. */
 #include "core/kernels/vecmath.h"
 #include "core/kernels/bf16_rows.h"
 #include "core/kernels/gelu.h"
@@ -20,7 +20,7 @@
 
 #include "core/kernels/tile.h"
 
-/* y += the next rows of b, each times its element of a. */
+/* Adds the next rows of b to y, each times its element of a. */
 TN__INLINE void TN__(add_rows)(const int rows, const tn__gemv_step *s, int64_t p, bool first)
 {
     enum { N = TN__(v_n) };
@@ -35,8 +35,8 @@ TN__INLINE void TN__(add_rows)(const int rows, const tn__gemv_step *s, int64_t p
     }
 }
 
-/* A few vectors of columns at a time, whose sums stay in registers. ahead: how many steps before it is read b is
- * prefetched, where it streams from memory; 0: not. */
+/* A few vectors of columns at a time, whose sums stay in registers. ahead: number of steps that b is prefetched ahead
+ * if it streams from memory; 0: not prefetched. */
 TN__INLINE void TN__(add_panel)(const int nv, const tn__gemv_step *s, int64_t j, const int64_t ahead)
 {
     enum { N = TN__(v_n) };
@@ -54,7 +54,7 @@ TN__INLINE void TN__(add_panel)(const int nv, const tn__gemv_step *s, int64_t j,
     TN__UNROLL for (int i = 0; i < nv; i++) TN__(v_store)(y + i * N, sum[i]);
 }
 
-/* Columns of b that are dense: transposed in registers, square by square. Each vector of columns is a chain of its own,
+/* For a b with dense columns: transposed in registers, square by square. Each vector of columns is a chain of its own,
  * so several are computed at once. */
 TN__INLINE void TN__(add_columns)(const int nv, const tn__gemv_step *s, int64_t j)
 {
@@ -98,14 +98,14 @@ static void TN__(row)(const tn__gemv_step *s)
     if (s->b_col != 1) {
         for (; j + 2 * N <= s->n; j += 2 * N) TN__(add_columns)(2, s, j);
         for (; j < s->n; j += N) TN__(add_columns)(1, s, j);
-    } else if (s->beyond_l2 && s->n == KEPT * N && s->b_row == s->n) { /* a panel of a b that is kept */
+    } else if (s->beyond_l2 && s->n == KEPT * N && s->b_row == s->n) { /* a panel of a b kept packed */
         TN__(add_panel)(KEPT, s, 0, AHEAD);
-    } else if (!s->beyond_l2) { /* jumps cost little */
+    } else if (!s->beyond_l2) { /* strided access costs little */
         for (; j + WIDE * N <= s->n; j += WIDE * N) TN__(add_panel)(WIDE, s, j, 0);
         for (; j + KEPT * N <= s->n; j += KEPT * N) TN__(add_panel)(KEPT, s, j, 0);
         for (; j + 4 * N <= s->n; j += 4 * N) TN__(add_panel)(4, s, j, 0);
         for (; j < s->n; j += N) TN__(add_panel)(1, s, j, 0);
-    } else { /* as memory streams */
+    } else { /* in memory order */
         int64_t p = 0;
         bool    first = s->first;
         for (; p + 8 <= s->k; p += 8, first = false) TN__(add_rows)(8, s, p, first);
@@ -125,7 +125,7 @@ static inline void TN__(write)(void *p, int64_t i, bool bf16, TN__REAL v)
     else ((TN__REAL *)p)[i] = v;
 }
 
-#if TN__BF16_TOO /* this instruction set's own functions, whichever is in use; those of f64 are the C library's */
+#if TN__BF16_TOO /* always this instruction set's functions, not those selected at run time; for f64 the C library's */
 extern const tn__vecmath_f32 TN__FOR_ISA(tn__functions_f32);
 #define GELU TN__FOR_ISA(tn__functions_f32).gelu
 #define GELU_TANH TN__FOR_ISA(tn__functions_f32).gelu_tanh
@@ -143,7 +143,7 @@ static void TN__(activate)(tn__act act, int64_t n, TN__REAL *v)
 }
 
 #if TN__BF16_TOO
-/* Numbers at p[j]: f32, or bf16 where half; some: how many there are from here. */
+/* Loads elements at p[j]: f32, or bf16 if half; some: number of elements available. */
 TN__INLINE v_f32 take(const bool half, const void *p, int64_t j, int64_t some)
 {
     if (!half) return some >= v_n_f32 ? v_load_f32((const float *)p + j) : v_load_some((const float *)p + j, some);
@@ -157,14 +157,14 @@ TN__INLINE void put(const bool half, void *p, int64_t j, int64_t some, v_f32 x)
     if (half) {
         float all[v_n_f32];
         v_store_f32(all, x);
-        if (some >= v_n_f32) tn__narrow_row(v_n_f32, (uint16_t *)p + j, all); /* so many is known when it is compiled */
+        if (some >= v_n_f32) tn__narrow_row(v_n_f32, (uint16_t *)p + j, all); /* a constant length */
         else tn__narrow_row(some, (uint16_t *)p + j, all);
     } else if (some >= v_n_f32) v_store_f32((float *)p + j, x);
     else v_store_some((float *)p + j, some, x);
 }
 
-/* Dense rows, vector by vector: what is kept of them and what comes of them leave the registers once, and the
- * activation's table is read once for all rows. half: all but the sums is bf16. */
+/* Dense rows, vector by vector: the saved pre-activation and the results leave the registers once, and the activation's
+ * table is read once for all rows. half: everything except the sums is bf16. */
 TN__INLINE void finish_rows(const tn__act act, const bool half, const tn__epilogue_step *s, const void *bias,
                             const void *old)
 {
@@ -185,7 +185,7 @@ TN__INLINE void finish_rows(const tn__act act, const bool half, const tn__epilog
         }
     }
 }
-/* Functions of their own, by activation: otherwise the compiler makes one loop of all. */
+/* Separate functions for each activation: otherwise the compiler merges them into one loop. */
 typedef void rows_finisher(const tn__epilogue_step *s, const void *bias, const void *old);
 #define FINISHER(name, act, half)                                                   \
     static void name(const tn__epilogue_step *s, const void *bias, const void *old) \
@@ -204,7 +204,7 @@ static rows_finisher *const rows_of_f32[] = {NULL, relu_rows, gelu_rows, gelu_ta
 static rows_finisher *const rows_of_bf16[] = {plain_rows_bf16, relu_rows_bf16, gelu_rows_bf16, gelu_tanh_rows_bf16};
 #endif
 
-/* One row, where all is dense and of the sums' own type: loops that compilers make vectors of. */
+/* One row, if everything is dense and of the sums' dtype: loops that compilers vectorise. */
 static void TN__(finish_dense)(int64_t n, TN__REAL *v, TN__REAL *c, TN__REAL *pre, const TN__REAL *bias,
                                const TN__REAL *old, const tn__epilogue_step *s)
 {
@@ -231,7 +231,7 @@ static void TN__(finish_dense)(int64_t n, TN__REAL *v, TN__REAL *c, TN__REAL *pr
     else memcpy(c, v, (size_t)n * sizeof *v);
 }
 
-/* Row r of a block of any strides; v: its sums, NULL: zeros. */
+/* Row r of a block with any strides; v: its sums, NULL: zeros. */
 static void TN__(finish_strided)(const tn__epilogue_step *s, int64_t r, TN__REAL *v, const void *bias, const void *old)
 {
     const TN__REAL alpha = (TN__REAL)s->alpha, beta = (TN__REAL)s->beta;
@@ -249,7 +249,7 @@ static void TN__(finish_strided)(const tn__epilogue_step *s, int64_t r, TN__REAL
     }
 }
 
-/* Row r where all is dense. */
+/* Row r if everything is dense. */
 static void TN__(finish_dense_row)(const tn__epilogue_step *s, int64_t r, TN__REAL *v, const void *bias,
                                    const void *old)
 {
@@ -266,7 +266,7 @@ void TN__FOR_ISA(TN__(tn__gemm_epilogue))(const tn__epilogue_step *s)
     bool dense = s->c_col == 1 && s->acc && (!s->pre || s->pre_col == 1);
     dense = dense && (!bias || s->bias_col == 1) && (!old || s->old_col == 1);
 #if TN__BF16_TOO
-    if (s->bf16 && dense && !bias && !old && !s->pre && !s->act && (TN__REAL)s->alpha == 1) { /* most often just this */
+    if (s->bf16 && dense && !bias && !old && !s->pre && !s->act && (TN__REAL)s->alpha == 1) { /* the usual case */
         for (int64_t r = 0; r < s->rows; r++)
             tn__narrow_row(s->cols, (uint16_t *)s->c + r * s->c_row, (const float *)s->acc + r * s->acc_row);
         return;

@@ -6,8 +6,8 @@
 
 #include "core/kernels/exp.h"
 
-/* ln x + more for a positive normal x, in three parts: *large + *f + what is returned, which is at most a quarter of
- * the others. less_k is taken from k. For x from 1 to 2, *large + *f is exact. */
+/* ln x + more for a positive normal x, in three parts: *large + *f + the result, which is at most a quarter of the
+ * others. less_k is subtracted from k. For x from 1 to 2, *large + *f is exact. */
 TN__INLINE v_f32 v_log_parts(v_f32 x, v_f32 less_k, v_f32 more, v_f32 *large, v_f32 *f)
 {
     static const float p[] = {0.333333313f, -0.250008225f, 0.200012237f, -0.166233361f,
@@ -31,8 +31,8 @@ TN__INLINE v_f32 v_log(v_f32 x)
     return v_choose(finite, some, x); /* NaN is not finite */
 }
 
-/* ln(1 + x): what 1 + x loses of the two, found by Knuth's two-sum, counts 1 / (1 + x) times, the slope. Where 1 + x is
- * 1, that is x; the smallest are x, -0 too, and what is not finite is its own logarithm, but for -infinity. */
+/* ln(1 + x): the rounding error of 1 + x, computed by Knuth's two-sum, counts 1 / (1 + x) times, the slope. Where 1 + x
+ * is 1, the result is x; so it is for the smallest x, -0 included, and for NaN and +infinity. */
 TN__INLINE v_f32 v_log1p(v_f32 x)
 {
     const v_f32 sum = 1.0f + x, of_x = sum - 1.0f, lost = (1.0f - (sum - of_x)) + (x - of_x);
@@ -44,8 +44,8 @@ TN__INLINE v_f32 v_log1p(v_f32 x)
     return v_choose(v_less(x, v_set1(INFINITY)), tiny, x); /* NaN is not less */
 }
 
-/* ln(1 + eˣ) = max(x, 0) + ln(1 + e), e = exp(-|x|). What 1 + e loses of e counts 1 / (1 + e) times, the slope; what
- * the sum of the two loses is found by Knuth's two-sum, as either may be larger. Below -10, e - e²/2. */
+/* ln(1 + eˣ) = max(x, 0) + ln(1 + e), e = exp(-|x|). The rounding error of 1 + e counts 1 / (1 + e) times, the slope;
+ * that of the sum of the two is computed by Knuth's two-sum, because either may be larger. Below -10, e - e²/2. */
 TN__INLINE v_f32 v_softplus(v_f32 x)
 {
     const v_f32 z = v_max(v_minus(x), v_set1(-104)), above = v_max(x, v_zero_f32());

@@ -1,9 +1,9 @@
-/* pack.k.c — a block of a matrix copied to dense rows, as the micro-tiles of a product like to read it: from dense
+/* pack.k.c — copies a block of a matrix to dense rows, the form that the micro-tiles of a product read: from dense
  * rows, from dense columns (transposed in squares, in registers), or from any strides. Instantiated by including itself
  * for f32, f64 and bf16, which is widened to f32. */
 #ifdef FROM
 
-/* FROM and TO are types and, in the names of functions, themselves: LOAD is v_load_bf16. */
+/* FROM and TO are types, and parts of the names of functions: LOAD is v_load_bf16. */
 #define NAMED_(name, type) name##_##type
 #define NAMED(name, type) NAMED_(name, type)
 #define VECTOR NAMED(v, TO)
@@ -28,7 +28,7 @@ void TN__FOR_ISA(NAMED(tn__pack, FROM))(const tn__pack_step *s)
                 STORE(y + c, LOAD(x + c));
             }
             for (; c + 8 <= cols; c += 8) {
-                TO eight[8]; /* all are read before one is written, so that these are vectors, too */
+                TO eight[8]; /* all are read before one is written, so that these are vectorised, too */
                 for (int i = 0; i < 8; i++) eight[i] = NUMBER(x[c + i]);
                 memcpy(y + c, eight, sizeof eight);
             }

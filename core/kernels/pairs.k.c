@@ -1,4 +1,4 @@
-/* pairs.k.c — words as vectors: all pairs of a few rows learn at once; means of rows; GloVe's step. See pairs.h. */
+/* pairs.k.c — kernels for word vectors: a step for all pairs of some rows; means of rows; GloVe. See pairs.h. */
 #include "core/kernels/kernels.h"
 #include "core/kernels/sigmoid.h"
 
@@ -6,8 +6,8 @@ enum { N = v_n_f32, MOST = TN__PAIRS_IN * TN__PAIRS_OUT + 2 * 16 };
 
 /* clang-format off: it takes TN__UNROLL for a function */
 
-/* to[l] = the sum of the lanes of x[l], for a square of vectors, which is written over. Halves are added as soon as two
- * vectors can be laid into one: that takes half as many shuffles as transposing the square. */
+/* to[l] = the sum of the lanes of x[l], for a square of vectors, which is overwritten. Halves are added as soon as two
+ * vectors fit into one: that takes half as many shuffles as transposing the square. */
 TN__INLINE void sum_square(v_f32 *x, float *to)
 {
     TN__UNROLL for (int i = 0; i < N; i += 4)
@@ -22,7 +22,7 @@ TN__INLINE void sum_square(v_f32 *x, float *to)
     v_store_f32(to, sum);
 }
 
-/* dot[j * ins + i] for some rows of out at a time; their pointers beyond the last are those of the last. */
+/* dot[j * ins + i] for some rows of out at a time; pointers after the last repeat the last. */
 TN__INLINE void some_dots(const int ins, const int some, const tn__pairs_step *s, int j0, float *dot)
 {
     enum { SQUARES = (24 + N - 1) / N };
@@ -42,11 +42,11 @@ TN__INLINE void some_dots(const int ins, const int some, const tn__pairs_step *s
     for (int t = 0; t < ins * some; t += N) sum_square(sum + t, dot + j0 * ins + t);
 }
 
-/* What the dots become: g. */
+/* Converts the dots to g. */
 TN__INLINE void slopes(const int ins, const tn__pairs_step *s, float *g)
 {
     const v_f32 rate = v_broadcast_f32(&s->rate);
-    for (int t = ins * s->outs; t % N; t++) g[t] = 0; /* the rest of the last vector, which is computed with it */
+    for (int t = ins * s->outs; t % N; t++) g[t] = 0; /* the rest of the last vector, which is also computed */
     for (int j = 0; s->shift && j < s->outs; j++)
         for (int i = 0; i < ins; i++) g[j * ins + i] -= s->shift[j];
     for (int t = 0; t < ins * s->outs; t += N) v_store_f32(g + t, v_zero_f32() - v_sigmoid(v_load_f32(g + t)) * rate);
@@ -55,7 +55,7 @@ TN__INLINE void slopes(const int ins, const tn__pairs_step *s, float *g)
             for (int i = 0; i < ins; i++) g[j * ins + i] += s->label[j] * s->rate;
 }
 
-/* `to` is s->in, or sums beside it. */
+/* `to` is s->in, or separate sums. */
 TN__INLINE void update(const int ins, const tn__pairs_step *s, const float *g, float *const *to)
 {
     for (int64_t k = 0; k < s->width; k += N) {
@@ -73,7 +73,7 @@ TN__INLINE void update(const int ins, const tn__pairs_step *s, const float *g, f
             }
             v_store_f32(s->out[j] + k, now);
         }
-        /* The same row may come twice: what the first added is read again. */
+        /* A row may occur twice: read again what its first occurrence added. */
         TN__UNROLL for (int i = 0; i < ins; i++) v_store_f32(to[i] + k, v_load_f32(to[i] + k) + more[i]);
     }
 }
@@ -154,7 +154,7 @@ static void add(int64_t n, float *to, const float *x)
 
 /* ---- GloVe ------------------------------------------------------------------------------------------------------- */
 
-/* One element: x -= rate · slope / √squares, then squares += slope². */
+/* Updates one element: x -= rate · slope / √squares, then squares += slope². */
 static void learn_bias(float *x, float *squares, float slope)
 {
     *x -= slope / sqrtf(*squares);

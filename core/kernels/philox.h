@@ -1,9 +1,8 @@
-/* philox.h — Philox 4x32-10 (core/tensor/generator.c) for many blocks at a time: in each of a few vectors one a
- * 64-bit lane.
+/* philox.h — Philox 4x32-10 (core/tensor/generator.c) for many blocks at a time: a block per 64-bit lane, in each of a
+ * few vectors.
  *
- * Each of the counter's four words has a vector of its own, in the lower half of the lanes; what is in the upper half
- * means nothing, as the products do not read it. Each step waits for the one before, so several vectors go side by
- * side. */
+ * Each of the counter's four words has its own vector, in the lower half of the lanes; the upper halves are undefined,
+ * and the products ignore them. Each step waits for the one before, so several vectors are interleaved. */
 #ifndef TENON_CORE_KERNELS_PHILOX_H
 #define TENON_CORE_KERNELS_PHILOX_H
 
@@ -15,12 +14,12 @@ enum {
     PHILOX_WORDS = 4 * PHILOX_BLOCKS
 };
 
-/* The words of PHILOX_BLOCKS blocks from position on. */
+/* The words of PHILOX_BLOCKS blocks starting at position. */
 /* clang-format off: it takes TN__UNROLL for a function */
 TN__INLINE void v_philox(uint64_t seed, uint64_t position, uint32_t *out)
 {
     const v_u64 first = (v_u64){0} + 0xD2511F53u, second = (v_u64){0} + 0xCD9E8D57u;
-    v_u64       place = {0}; /* of the blocks in the lanes: so that what is interleaved at the end is in order */
+    v_u64       place = {0}; /* of the blocks in the lanes: interleaved at the end, they are in order */
     for (int l = 0; l < v_n_f64; l++) place[l] = (uint64_t)(l % 2 * (v_n_f64 / 2) + l / 2);
     v_u64    c0[PHILOX_VECTORS], c1[PHILOX_VECTORS], c2[PHILOX_VECTORS], c3[PHILOX_VECTORS];
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);

@@ -1,11 +1,11 @@
-/* q8.k.c — rows of f32 times weights of 8 bits. A byte becomes an f32 and is multiplied by its scale, which is exact (8
- * bits by 11), and then each sum is the chain of multiply-adds that gemm.k.c makes of the same numbers in f32: so both
- * give the same bits, and a row has them alone and among others. */
+/* q8.k.c — rows of f32 times weights of 8 bits. A byte is converted to f32 and multiplied by its scale, which is exact
+ * (8 bits by 11); then each sum is the same chain of multiply-adds as gemm.k.c's for these values in f32: so both give
+ * the same bits, for a row alone and among others. */
 #include "core/kernels/kernels.h"
 #include "core/kernels/simd.h"
 
-/* Bytes come as 2^15 + byte, which is MIDDLE and the signed number that is meant. Where a multiply-add rounds once,
- * x · d - MIDDLE · d is exact all the same, as MIDDLE · d is, and so is the result; elsewhere MIDDLE goes first. */
+/* Bytes arrive as 2^15 + byte, which is MIDDLE plus the signed weight. Where a multiply-add rounds once,
+ * x · d - MIDDLE · d is exact, because MIDDLE · d is, and so is the result; elsewhere MIDDLE is subtracted first. */
 #define MIDDLE (32768.0f + 128)
 TN__INLINE v_f32 less_of(v_f32 d) { return d * -MIDDLE; }
 TN__INLINE v_f32 weight_of(v_f32 x, v_f32 d, v_f32 less)
@@ -17,20 +17,20 @@ TN__INLINE v_f32 weight_of(v_f32 x, v_f32 d, v_f32 less)
 #endif
 }
 
-/* How many rows a pass takes, and how many vectors of bytes; one row alone takes ALONE of these. */
+/* Rows per pass, and vectors of bytes per pass; a single row takes ALONE of these. */
 #if defined(__AVX512F__) || defined(__aarch64__) /* 32 registers */
 enum { ROWS = 4 };
 #else
 enum { ROWS = 2 };
 #endif
-/* How far ahead bytes are prefetched, which doubles the rate from memory: a line takes so much arithmetic that the CPU
- * sees only a few of them at a time. */
+/* Bytes prefetched ahead, which doubles the rate from memory: a line takes enough arithmetic that the CPU looks only a
+ * few lines ahead. */
 enum { AHEAD = 4096 };
 enum { N = v_n_f32, QUADS = 16 / N, ALONE = QUADS < 2 ? QUADS : 2 };
 
 /* clang-format off: it takes TN__UNROLL for a function */
 
-/* m rows from `row` on by nq vectors of bytes, each four vectors of columns: 16 v + j … */
+/* m rows starting at `row` by nq vectors of bytes, each four vectors of columns: 16 v + j … */
 TN__INLINE void some(const int m, const int nq, const tn__q8_step *s, int64_t row, int j)
 {
     const uint8_t *block = s->blocks;

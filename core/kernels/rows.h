@@ -1,6 +1,6 @@
-/* rows.h — kernels for whole rows of contiguous numbers, and for random numbers: what softmax, the norms and dropout
- * are made of. Sums are kept in f64, element i in lane i mod 16 as in sum_lanes.h, and nothing is multiplied and
- * added in one step: the bits are the same on every instruction set. What may be NULL says so. */
+/* rows.h — kernels for whole rows of contiguous elements, and for random numbers: the building blocks of softmax, norms
+ * and dropout. Sums are kept in f64, element i in lane i mod 16 as in sum_lanes.h, and there are no fused
+ * multiply-adds: the bits are the same on every instruction set. Arguments that may be NULL are documented so. */
 #ifndef TN__REAL
 #ifndef TENON_CORE_KERNELS_ROWS_H
 #define TENON_CORE_KERNELS_ROWS_H
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Dropout's mask: words of Philox from block `position` on. */
+/* Dropout's mask: words of Philox starting at block `position`. */
 typedef struct {
     uint64_t seed, position;
     bool     all; /* p = 0: all are kept */
@@ -24,13 +24,13 @@ typedef void tn__philox_kernel(uint64_t seed, uint64_t position, int64_t blocks,
 
 #endif
 
-#else /* ============================================================================== one number type */
+#else /* ===================================================================================== one dtype */
 
-/* A row's norm: y = x̂ · weight + bias, x̂ = (x - mean) r. stat comes out: the mean as two numbers, itself and what its
- * rounding lost; and r = 1 / √(variance + eps). With rms the mean is 0. weight and bias may be NULL.
+/* A row's norm: y = x̂ · weight + bias, x̂ = (x - mean) r. stat is an output: the mean as two numbers, its value and
+ * its rounding error; and r = 1 / √(variance + eps). With rms the mean is 0. weight and bias may be NULL.
  *
- * stream: y (or gx) goes to memory by non-temporal stores, as what is larger than the caches (tn__beyond_caches)
- * should. They are weakly ordered: the caller issues a fence (core/skeletons/rows.c). */
+ * stream: y (or gx) is written by non-temporal stores, as data larger than the caches (tn__beyond_caches) should be.
+ * They are weakly ordered: the caller issues a fence (core/skeletons/rows.c). */
 typedef struct {
     TN__REAL       *y, *stat;
     const TN__REAL *x, *weight, *bias;
@@ -38,8 +38,8 @@ typedef struct {
     bool            rms, stream;
 } TN__(tn__norm_row);
 
-/* Its derivative, with g = gy · weight: gx = r (g - mean(g) - x̂ · mean(g x̂)), gw += gy · x̂, gb += gy. Any of gx, gw,
- * gb and weight may be NULL. */
+/* The derivative of norm, with g = gy · weight: gx = r (g - mean(g) - x̂ · mean(g x̂)), gw += gy · x̂, gb += gy. Any of
+ * gx, gw, gb and weight may be NULL. */
 typedef struct {
     TN__REAL       *gx, *gw, *gb;
     const TN__REAL *gy, *x, *weight, *stat;
@@ -57,9 +57,9 @@ typedef struct {
     void (*log_softmax_back)(int64_t n, TN__REAL *gx, const TN__REAL *gy);
     void (*norm)(int64_t n, const TN__(tn__norm_row) * a);
     void (*norm_back)(int64_t n, const TN__(tn__norm_back_row) * a);
-    /* y = x · scale where the word of an element is above limit (or all), else 0; plus add, which may be NULL. Words
-     * are counted from d->position on; x[0] has the first-th. y is neither x nor add. y_stream, x_stream: may be NULL;
-     * y and x are stored there, too, by non-temporal stores. */
+    /* y = x · scale where the word of an element is above limit (or all), otherwise 0; plus add, which may be NULL.
+     * Words are counted from d->position; x[0] has word number first. y is neither x nor add. y_stream, x_stream: y and
+     * x are also stored there, by non-temporal stores; may be NULL. */
     void (*dropout)(int64_t n, TN__REAL *y, const TN__REAL *x, const TN__REAL *add, const tn__dropped *d, int64_t first,
                     TN__REAL *y_stream, TN__REAL *x_stream);
     /* sum[(at + i) mod 16][k] += x[i · step + k] for n lines of count numbers (f32 or f64, or with bf16 set, bf16); sum

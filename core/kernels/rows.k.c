@@ -1,9 +1,9 @@
-/* rows.k.c — softmax's and the norms' rows, written once for f32 and f64. See rows.h.
+/* rows.k.c — the rows of softmax and norms, written once for f32 and f64. See rows.h.
  *
- * A row is taken 16 elements at a time, which are VECTORS vectors. What is done to one vector is an inline function,
- * a step; EACH_VECTOR(n, step, arguments …) calls step(at, some, k, arguments …) for each vector: `at` is its first
- * element, `some` how many it has (fewer than a vector only at the end of the row), k its number among the 16 elements.
- * Sums stay in registers while whole vectors last. */
+ * A row is processed 16 elements at a time, which are VECTORS vectors. The work on one vector is an inline function, a
+ * step; EACH_VECTOR(n, step, arguments …) calls step(at, some, k, arguments …) for each vector: `at` is its first
+ * element, `some` its number of elements (fewer than a vector only at the end of the row), k its index among the 16
+ * elements. Sums stay in registers while whole vectors last. */
 #ifndef TN__REAL
 #include "core/kernels/kernels.h"
 #include "core/base/bf16.h"
@@ -22,7 +22,7 @@ enum { WIDE = TN__LANES / v_n_f64 }; /* vectors of f64 that hold the 16 lanes of
     } while (0)
 /* clang-format on */
 
-/* What differs between f32 and f64: how a vector is widened, and its ends. */
+/* The differences between f32 and f64: how a vector is widened, and its ends. */
 TN__INLINE void add_f32(v_f64 *sum, v_f32 v) { sum[0] += v_lower(v), sum[1] += v_upper(v); }
 TN__INLINE void add_f64(v_f64 *sum, v_f64 v) { sum[0] += v; }
 TN__INLINE void add_product_f32(v_f64 *sum, v_f32 a, v_f32 b)
@@ -31,7 +31,7 @@ TN__INLINE void add_product_f32(v_f64 *sum, v_f32 a, v_f32 b)
 }
 TN__INLINE void          add_product_f64(v_f64 *sum, v_f64 a, v_f64 b) { sum[0] += a * b; }
 TN__INLINE v_f32         load_bf16_f32(const uint16_t *p) { return v_load_bf16(p); }
-TN__INLINE v_f64         load_bf16_f64(const uint16_t *p) { return (void)p, v_zero_f64(); } /* there is no such call */
+TN__INLINE v_f64         load_bf16_f64(const uint16_t *p) { return (void)p, v_zero_f64(); } /* never called */
 TN__INLINE v_f32         subtract_f32(v_f32 x, double by) { return v_join(v_lower(x) - by, v_upper(x) - by); }
 TN__INLINE v_f64         subtract_f64(v_f64 x, double by) { return x - by; }
 extern tn__philox_kernel TN__FOR_ISA(tn__philox);
@@ -55,15 +55,15 @@ extern const tn__row_kernels_f64 TN__FOR_ISA(tn__rows_f64);
 const tn__row_kernels_f32 TN__FOR_ISA(tn__rows_f32) = TABLE(f32);
 const tn__row_kernels_f64 TN__FOR_ISA(tn__rows_f64) = TABLE(f64);
 
-#else /* ============================================================================== one number type */
+#else /* ===================================================================================== one dtype */
 
 enum { TN__(vn) = TN__(v_n), TN__(vectors) = TN__LANES / TN__(v_n) };
 #define VN TN__(vn)
 #define VECTORS TN__(vectors)
 #define VECTOR TN__(v)
-#define SUM_AT(k) ((k) * (WIDE / VECTORS)) /* where the lanes of vector k stand in a sum of WIDE vectors */
+#define SUM_AT(k) ((k) * (WIDE / VECTORS)) /* position of the lanes of vector k in a sum of WIDE vectors */
 
-/* The first `some` elements; the others are 0 and not read, or not written. */
+/* The first `some` elements; the others are 0 when loaded, and not stored. */
 TN__INLINE VECTOR TN__(load)(const TN__REAL *p, int64_t some)
 {
     TN__REAL whole[VN] = {0};
@@ -107,14 +107,13 @@ static void TN__(scale)(int64_t n, TN__REAL *y, const TN__REAL *x, TN__REAL by)
     EACH_VECTOR(n, TN__(scale_step), y, x, by);
 }
 
-/* ---- softmax ------------------------------------------------------------------------------------------------------
- * */
+/* ---- softmax ----------------------------------------------------------------------------------------------------- */
 
 TN__INLINE void TN__(sum_step)(int64_t at, int64_t some, int k, v_f64 *sum, const TN__REAL *x)
 {
     TN__(add)(sum + SUM_AT(k), TN__(load)(x + at, some));
 }
-/* |y| ≤ 1: a product is as good in TN__REAL. */
+/* y| ≤ 1: a product in TN__REAL is precise enough. */
 TN__INLINE void TN__(sum_products_step)(int64_t at, int64_t some, int k, v_f64 *sum, const TN__REAL *x,
                                         const TN__REAL *y)
 {
@@ -162,8 +161,7 @@ static void TN__(log_softmax_back)(int64_t n, TN__REAL *gx, const TN__REAL *gy)
     EACH_VECTOR(n, TN__(log_softmax_back_step), gx, gy, all);
 }
 
-/* ---- norms --------------------------------------------------------------------------------------------------------
- * */
+/* ---- norms ------------------------------------------------------------------------------------------------------- */
 
 /* A row's statistics: its mean in two numbers, and r = 1 / √(variance + eps). */
 typedef struct {
@@ -209,7 +207,7 @@ static void TN__(norm)(int64_t n, const TN__(tn__norm_row) * row)
     EACH_VECTOR(n, TN__(norm_step), n, &a, m, stream);
 }
 
-/* The sums of g and of g · x̂ over a piece of a row, from element `from` on. What is 0 at the end stays 0. */
+/* The sums of g and of g · x̂ over a part of a row, starting at element `from`. Zeros at the end stay 0. */
 TN__INLINE void TN__(norm_sums_step)(int64_t at, int64_t some, int k, int64_t from, const TN__(tn__norm_back_row) * a,
                                      TN__(moments) m, VECTOR *g_sum, VECTOR *along_sum)
 {
@@ -257,13 +255,12 @@ static void TN__(norm_back)(int64_t n, const TN__(tn__norm_back_row) * row)
     EACH_VECTOR(n, TN__(norm_back_step), n, &a, m, mean_g, mean_along, stream);
 }
 
-/* ---- sums over lines, dropout -------------------------------------------------------------------------------------
- * */
+/* ---- sums over lines, dropout ------------------------------------------------------------------------------------ */
 
 static void TN__(add_lines)(int64_t n, int64_t at, int64_t count, const void *x, int64_t step, bool bf16, double *sum,
                             int64_t width)
 {
-    enum { N = v_n_f64, AHEAD = 8 }; /* lines far apart, which no prefetcher sees coming */
+    enum { N = v_n_f64, AHEAD = 8 }; /* lines far apart, which no hardware prefetcher predicts */
     bf16 = bf16 && sizeof(TN__REAL) == sizeof(float);
     const int64_t size = bf16 ? 2 : (int64_t)sizeof(TN__REAL);
     const char   *line = x;
@@ -286,8 +283,8 @@ static void TN__(add_lines)(int64_t n, int64_t at, int64_t count, const void *x,
     }
 }
 
-/* y = x · scale where the word is above the limit, else 0; plus add, which may be NULL. x is read in any case, so that
- * a compiler can use vectors. */
+/* y = x · scale where the word is above the limit, otherwise 0; plus add, which may be NULL. x is always read, so that
+ * a compiler can vectorise. */
 TN__INLINE void TN__(drop_words)(int64_t n, TN__REAL *restrict y, const TN__REAL *restrict x,
                                  const TN__REAL *restrict add, const uint32_t *word, uint32_t limit, TN__REAL scale)
 {
@@ -299,8 +296,8 @@ TN__INLINE void TN__(drop_words)(int64_t n, TN__REAL *restrict y, const TN__REAL
         for (int64_t k = 0; k < n; k++) y[k] += add[k];
 }
 
-/* PHILOX_WORDS numbers by non-temporal stores, as soon as they are made: while random numbers are computed, memory has
- * time to take them. */
+/* Stores PHILOX_WORDS elements by non-temporal stores, as soon as they are computed: memory accepts them while random
+ * numbers are computed. */
 TN__INLINE void TN__(stream_words)(TN__REAL *to, const TN__REAL *from)
 {
     const bool stream = TN__(aligned)(to);
@@ -311,8 +308,8 @@ TN__INLINE void TN__(copy_if)(TN__REAL *to, const TN__REAL *from, int64_t at, in
     if (to) memcpy(to + at, from + at, (size_t)n * sizeof *to);
 }
 
-/* As many words at a time as a few vectors of f32 have elements. A row seldom begins with a block of four words: its
- * head is done by itself. */
+/* Processes as many words at a time as a few vectors of f32 have elements. A row seldom starts at a block of four
+ * words: its head is processed separately. */
 static void TN__(dropout)(int64_t n, TN__REAL *restrict y, const TN__REAL *restrict x, const TN__REAL *restrict add,
                           const tn__dropped *d, int64_t first, TN__REAL *y_stream, TN__REAL *x_stream)
 {

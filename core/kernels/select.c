@@ -1,4 +1,4 @@
-/* select.c — which instruction set's kernels are used: asked of the CPU once, capped by TENON_ISA. */
+/* select.c — the choice of the instruction set's kernels: determined by the CPU once, capped by TENON_ISA. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* syscall */
 #endif
@@ -12,7 +12,7 @@
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#ifndef SYS_arch_prctl /* not Linux: nobody to ask for the registers */
+#ifndef SYS_arch_prctl /* not Linux: the registers cannot be requested */
 #undef TN__HAVE_AMX
 #endif
 #endif
@@ -36,8 +36,7 @@ enum { BASELINE, AVX2, AVX512, AVX512BF16, AMX, ISAS };
 static const char *const names[ISAS] = {"baseline", "avx2", "avx512", "avx512bf16", "amx"};
 
 #ifdef TN__HAVE_AMX
-/* The 8 KB of its registers are a process's only once it has asked the system for them: for all its threads, and for
- * good. */
+/* The 8 KB of AMX registers must be requested from the system, once for the process; that is permanent. */
 static bool amx_granted(void)
 {
     enum { ASK_FOR_REGISTERS = 0x1023, TILES = 18 }; /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
@@ -45,9 +44,9 @@ static bool amx_granted(void)
     static atomic_int answer;
     int               known = atomic_load_explicit(&answer, memory_order_relaxed);
     if (known == NOT_ASKED) {
-        const int      before = errno; /* of the caller */
+        const int      before = errno; /* of the caller: restored */
         unsigned       a, b, c, d = 0;
-        const unsigned has = 1u << 22 | 1u << 24; /* products of bf16, tiles */
+        const unsigned has = 1u << 22 | 1u << 24; /* bf16 products, tiles */
         known = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & has) == has &&
                         syscall(SYS_arch_prctl, ASK_FOR_REGISTERS, TILES) == 0
                     ? GRANTED
@@ -59,7 +58,7 @@ static bool amx_granted(void)
 }
 #endif
 
-/* NULL if this build or this CPU lacks it. The compiler's question includes whether the system saves the registers. */
+/* NULL if this build or this CPU lacks it. The compiler's built-in also checks that the system saves the registers. */
 static const tn__kernel_table *table(int isa)
 {
     switch (isa) {
@@ -101,7 +100,7 @@ static const char *const reasons[] = {
         "the best that this CPU has; TENON_ISA was ignored, as it is none of baseline, avx2, avx512, avx512bf16, amx",
 };
 
-/* The process's choice, made by whoever asks first: isa and reason, 0 while there is none. */
+/* The process's choice, made at the first call: isa and reason; 0: not made yet. */
 static atomic_int chosen;
 enum { MADE = 0x100, REASON = 16 };
 

@@ -1,4 +1,4 @@
-/* sigmoid.h — sigmoid, tanh, silu and mish for f32. They see a = |x|, so that nothing overflows, and e = exp(-a):
+/* sigmoid.h — sigmoid, tanh, silu and mish for f32. They use a = |x|, so that nothing overflows, and e = exp(-a):
  *
  *   sigmoid = 1 / (1 + e), or e / (1 + e) where x < 0
  *   tanh    = (1 - e²) / (1 + e²) with the sign of x
@@ -6,9 +6,9 @@
  *   silu'   = ½ + x s(x²) up to ¾; beyond, with D = e (1 + e - a) / (1 + e)²:  1 - D, or D where x < 0
  *   mish    = x (1 + 2e) / (1 + 2e + 2e²), or x (2e + e²) / (2 + 2e + e²) where x < 0
  *
- * tanh, and the others up to 9.8, where nearly all numbers are, come from tables (columns.h): of e / (1 + e), which is
- * the sigmoid or taken from 1, and of a e / (1 + e), which is taken from max(x, 0). D changes its sign at a = 1.278…,
- * where its formula would leave nothing but rounding errors: from ¾ to 2 D is its distance from there times a
+ * tanh, and the others up to 9.8, where nearly all values are, come from tables (columns.h): of e / (1 + e), which is
+ * the sigmoid or 1 minus it, and of a e / (1 + e), which is subtracted from max(x, 0). D changes its sign at a =
+ * 1.278…, where its formula would lose all digits to rounding: from ¾ to 2, D is its distance from there times a
  * polynomial. All polynomials are by minimax, 2⁻²⁷ of the function or better. */
 #ifndef TENON_CORE_KERNELS_SIGMOID_H
 #define TENON_CORE_KERNELS_SIGMOID_H
@@ -20,11 +20,11 @@
 #define V_SIGMOID_NEAR 9.8f
 #define V_SIGMOID_SCALE 3.2f
 
-/* sigmoid(z + more) in two parts, of which the first has 12 bits or fewer: together right to some 30 bits. Where z < 0
- * both are 2⁶⁴ times as large, as by v_exp_raised. z from -128 to where exp(-z) counts no more, or NaN.
+/* sigmoid(z + more) in two parts, the first of at most 12 bits: together correct to some 30 bits. If z < 0 both are
+ * scaled by 2⁶⁴, as by v_exp_raised. z from -128 to where exp(-z) is negligible, or NaN.
  *
- * The quotient's first 12 bits, times halves of the divisor, are exact; so what they leave over is known. That counts
- * 1 / (1 + e) times, which is the quotient where z ≥ 0, and else 1 - e / (1 + e). */
+ * The quotient's first 12 bits, times halves of the divisor, are exact; so the remainder is known. It counts
+ * 1 / (1 + e) times, which is the quotient if z ≥ 0, and otherwise 1 - e / (1 + e). */
 TN__INLINE v_f32 v_sigmoid_parts(v_f32 z, v_f32 more, v_mask below, v_f32 *rest)
 {
     v_u32       n23;
@@ -57,7 +57,7 @@ TN__INLINE v_f32 v_sigmoid(v_f32 x)
     return v_all(near) ? y : v_choose(near, y, v_sigmoid_far(x));
 }
 
-/* x sigmoid(z + more), z = -|x| or what grows faster; x itself beyond 100, and finite below 0. */
+/* x sigmoid(z + more), z = -|x| or a faster growing function; x itself beyond 100, and finite below 0. */
 TN__INLINE v_f32 v_times_sigmoid(v_f32 x, v_f32 z, v_f32 more)
 {
     const v_mask below = v_less(x, v_zero_f32());

@@ -1,12 +1,12 @@
-/* simd.h — the vectors that kernels are written in: one set of names, and behind it AVX-512, AVX2 with FMA, or vectors
- * of 16 bytes that gcc and clang compile to SSE2, NEON or what the machine has. Only *.k.c files include it; each is
- * compiled once for each instruction set.
+/* simd.h — the vectors that kernels are written in: one set of names, implemented by AVX-512, by AVX2 with FMA, or by
+ * vectors of 16 bytes that gcc and clang compile to SSE2, NEON or the machine's own. Only *.k.c files include it; each
+ * is compiled once for each instruction set.
  *
  * A vector of floats is v_f32, of doubles v_f64:
  *   v_n_T            elements in a vector         v_zero_T()         all 0
  *   v_load_T         n elements from memory       v_broadcast_T(p)   *p in each element
  *   v_store_T        n elements to memory         v_fma_T(a, b, c)   a·b + c
- *   v_stream_T       the same by a non-temporal store, where p is aligned to whole vectors; see rows.h
+ *   v_stream_T       stores n elements by a non-temporal store, if p is aligned to whole vectors; see rows.h
  *   v_transpose_T(x) transposes the square x[0] … x[n-1]
  *   v_unpacklo_T, v_unpackhi_T(a, b)   interleave the lower (upper) halves of a and b within each 128-bit lane
  *   v_transpose_lanes_T(x)             transposes the 128-bit lanes of x[0], x[e], x[2e] …, e elements to a lane
@@ -26,7 +26,7 @@
 
 #define TN__INLINE static inline __attribute__((always_inline))
 
-/* Prefetches the cache line n elements behind p, wherever that is. */
+/* Prefetches the cache line n elements after p, whether or not p is valid there. */
 #define v_prefetch(p, n) __builtin_prefetch((const void *)((uintptr_t)(p) + (uintptr_t)(n) * sizeof *(p)))
 
 #if defined(__AVX2__) && defined(__FMA__)
@@ -73,7 +73,7 @@ TN__INLINE v_f32 v_load_bf16(const uint16_t *p)
     __m256i h = _mm256_loadu_si256((const __m256i *)(const void *)p);
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
 }
-/* A byte in the middle of a mantissa, below the exponent of 2^15: one operation, where converting takes two. */
+/* Puts a byte in the middle of a mantissa, below the exponent of 2^15: one operation, where converting takes two. */
 TN__INLINE v_f32 v_put_byte(__m512i x) /* (x & 0xff00) | exponent */
 {
     const __m512i exponent = _mm512_set1_epi32(0x47000000), byte = _mm512_set1_epi32(0xff00);
@@ -135,7 +135,7 @@ TN__INLINE v_f32 v_load_bf16(const uint16_t *p)
     __m128i h = _mm_loadu_si128((const __m128i *)(const void *)p);
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
 }
-/* A byte in the middle of a mantissa, below the exponent of 2^15. */
+/* Puts a byte in the middle of a mantissa, below the exponent of 2^15. */
 TN__INLINE v_f32 v_put_byte(__m256i x)
 {
     const __m256i exponent = _mm256_set1_epi32(0x47000000), byte = _mm256_set1_epi32(0xff00);
@@ -147,13 +147,13 @@ TN__INLINE void v_load_quads(const uint8_t *p, v_f32 x[4])
     x[0] = v_put_byte(_mm256_slli_epi32(u, 8)), x[1] = v_put_byte(u);
     x[2] = v_put_byte(_mm256_srli_epi32(u, 8)), x[3] = v_put_byte(_mm256_srli_epi32(u, 16));
 }
-/* As tn__f16_widen: without F16C, which is a flag of its own, and whatever the mode for denormals. */
+/* Like tn__f16_widen: without F16C, which is a separate CPU flag, and independent of the denormal mode. */
 TN__INLINE v_f32 v_load_f16(const uint8_t *p)
 {
     const __m256i h = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
     const __m256i e = _mm256_and_si256(h, _mm256_set1_epi32(0x7c00)), top = _mm256_set1_epi32(112 << 23);
     const __m256i sign = _mm256_slli_epi32(_mm256_and_si256(h, _mm256_set1_epi32(0x8000)), 16);
-    const __m256i beyond = _mm256_cmpeq_epi32(e, _mm256_set1_epi32(0x7c00)); /* infinite, or NaN */
+    const __m256i beyond = _mm256_cmpeq_epi32(e, _mm256_set1_epi32(0x7c00)); /* infinite or NaN */
     __m256i       u = _mm256_slli_epi32(_mm256_and_si256(h, _mm256_set1_epi32(0x7fff)), 13);
     u = _mm256_add_epi32(u, _mm256_add_epi32(top, _mm256_and_si256(beyond, top)));
     const __m256 small =
@@ -221,7 +221,7 @@ TN__INLINE v_f32 v_load_bf16(const uint16_t *p)
     memcpy(&v, u, sizeof v);
     return v;
 }
-/* A byte in the middle of a mantissa, below the exponent of 2^15. */
+/* Puts bytes in the middle of mantissas, below the exponent of 2^15. */
 typedef uint32_t v_u32 __attribute__((vector_size(16)));
 TN__INLINE void  v_load_quads(const uint8_t *p, v_f32 x[4])
 {
@@ -242,14 +242,14 @@ TN__INLINE v_f32 v_load_f16(const uint8_t *p)
 
 #endif
 
-/* Loops over the registers of a micro-tile must be unrolled whole, or the tile lives in memory. */
+/* Loops over the registers of a micro-tile must be completely unrolled, or the tile is kept in memory. */
 #ifdef __clang__
 #define TN__UNROLL _Pragma("unroll")
 #else
 #define TN__UNROLL _Pragma("GCC unroll 16")
 #endif
 
-/* First within squares of 128-bit lanes, then the lanes. */
+/* Transposes first within squares of 128-bit lanes, then the lanes. */
 TN__INLINE void v_transpose_f32(v_f32 x[v_n_f32])
 {
     TN__UNROLL for (int i = 0; i < v_n_f32; i += 4)

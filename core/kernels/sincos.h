@@ -1,17 +1,17 @@
 /* sincos.h — sin and cos for f32, computed in f64.
  *
- *   x = q π/2 + r  with q whole and |r| ≤ π/4;  by q mod 4, sin x = sin r, cos r, -sin r, -cos r; cos x: one further
+ *   x = q π/2 + r  with q an integer and |r| ≤ π/4;  by q mod 4, sin x = sin r, cos r, -sin r, -cos r; cos x: the next
  *   sin r = r (1 + r² s(r²)),  cos r = 1 - r²/2 + r⁴ c(r²),  s and c of degree 3 by minimax: 2⁻³⁷
  *
- * Up to 2²⁸, q is rounded as in exp.h and π/2 has three parts, of which q times the first two is exact. Beyond, whole
- * turns are taken off in integers, from as many digits of 1/(2π) as it takes. */
+ * Up to 2²⁸, q is rounded as in exp.h and π/2 has three parts; q times the first two is exact. Beyond, whole turns are
+ * subtracted in integers, with as many digits of 1/(2π) as needed. */
 #ifndef TENON_CORE_KERNELS_SINCOS_H
 #define TENON_CORE_KERNELS_SINCOS_H
 
 #include "core/kernels/vector.h"
 
 #define V_CIRCLE_MOST 0x1p28f
-/* of r², a number or a vector */
+/* of r², a scalar or a vector */
 #define V_SIN(z)                                                                                          \
     (1.0 + z * (((2.7181136007030976e-06 * z + -0.00019839311419808577) * z + 0.008333329302158297) * z + \
                 -0.16666666640773156))
@@ -30,8 +30,8 @@ TN__INLINE v_f64 v_circle_half(v_f64 x, uint64_t ahead)
     return (v_f64)(((odd & (v_u64)c) | (~odd & (v_u64)s)) ^ (q & 2u) << 62);
 }
 
-/* One element: any that the other cannot do. x = m 2ᵉ with a whole m; in x/(2π) the bits of 1/(2π) before the e-th only
- * make whole turns. */
+/* One element outside the range of v_circle_half. x = m 2ᵉ with an integer m; the bits of 1/(2π) before the e-th only
+ * contribute whole turns to x/(2π). */
 static inline float v_circle_far(float x, uint64_t ahead)
 {
     static const uint32_t turn[] = {0x28be60db, 0x9391054a, 0x7f09d5f4, 0x7d4d3770, 0x36d8a566, 0x4f10e410, 0x7f9458ea};

@@ -1,12 +1,12 @@
-/* sum_lanes.h — sums and extremes over contiguous numbers, for kernels. Element i goes to lane i mod 16, so that the
+/* sum_lanes.h — sums and extremes over contiguous elements, for kernels. Element i goes to lane i mod 16, so that the
  * compiler can use vectors without changing the order of the additions; the lanes are added in pairs at the end. Sums
  * of f32 and f64 are kept in f64, those of int64 wrap.
  *
  *     tn__sum_f32(n, x)            Σ x_i
  *     tn__dot_f32(n, x, y)         Σ x_i y_i
- *     tn__add_lanes_f32(&s, n, x), tn__dot_lanes_f32(&s, n, x, y), then tn__lanes_total(s): the same in
- *                                  pieces, of which all but the last have a multiple of 16 elements
- *     tn__highest_f32(n, x)        NaN if there is one, -inf if n is 0; tn__lowest_f32 likewise
+ *     tn__add_lanes_f32(&s, n, x), tn__dot_lanes_f32(&s, n, x, y), then tn__lanes_total(s): in parts,
+ *                                  all but the last of a multiple of 16 elements
+ *     tn__highest_f32(n, x)        NaN if there is one, -inf if n is 0; for tn__lowest_f32, inf
  *     tn__isnan_f32(v)             false for integers */
 #ifndef TN__REAL
 #ifndef TENON_CORE_KERNELS_SUM_LANES_H
@@ -25,8 +25,8 @@ typedef struct {
     uint64_t lane[TN__LANES];
 } tn__ilanes;
 
-/* Adds the upper half of 2 · half lanes to the lower one. Halved until one is left: in this order all sums of lanes are
- * added up, those in vectors, too (v_lanes_total). With `half` known to the compiler these are additions of vectors. */
+/* Adds the upper half of 2 · half lanes to the lower one. Repeated until one lane is left: all sums of lanes are added
+ * in this order, also those in vectors (v_lanes_total). If `half` is a constant these are vector additions. */
 static inline __attribute__((always_inline)) void tn__halve_lanes(tn__lanes *s, const int half)
 {
     for (int k = 0; k < half; k++) s->lane[k] += s->lane[k + half];
@@ -49,7 +49,7 @@ static inline int64_t tn__ilanes_total(const tn__ilanes *s)
 #undef TN__WITH_I64
 #endif
 
-#else /* ============================================================================== one number type */
+#else /* ===================================================================================== one dtype */
 
 #if TN__IS_REAL
 static inline void TN__(tn__add_lanes)(tn__lanes *s, int64_t n, const TN__REAL *x)
@@ -98,8 +98,8 @@ static inline bool TN__(tn__isnan)(int64_t v) { return (void)v, false; }
 #define HIGHEST INT64_MAX
 #endif
 
-/* The largest, or the smallest, in lanes. A NaN is neither more nor less than anything, so it is looked for beside the
- * comparison. Inlined where `largest` is known. */
+/* The maximum, or the minimum, in lanes. Comparisons with NaN are false, so NaN is detected separately. Inlined where
+ * `largest` is known. */
 static inline TN__REAL TN__(tn__better)(bool largest, TN__REAL v, TN__REAL best)
 {
     return largest ? (v > best ? v : best) : (v < best ? v : best);

@@ -1,4 +1,4 @@
-/* table.amx.k.c — AMX: its own products of bf16, and the kernels of the instruction sets below it else. */
+/* table.amx.k.c — the table of AMX: its own bf16 products, otherwise avx512bf16's kernels. */
 #define TABLE tn__table_amx
 #define TABLE_ISA amx
 #define BF16_PRODUCTS tn__gemm_bf16_amx

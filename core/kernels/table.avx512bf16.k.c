@@ -1,4 +1,4 @@
-/* table.avx512bf16.k.c — AVX-512 with dot products of bf16: its own products of bf16, and avx512's kernels else. */
+/* table.avx512bf16.k.c — the table of AVX-512 with bf16 dot products: its own bf16 products, otherwise avx512's. */
 #define TABLE tn__table_avx512bf16
 #define TABLE_ISA avx512bf16
 #define BF16_PRODUCTS tn__gemm_bf16_avx512bf16

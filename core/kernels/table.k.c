@@ -1,7 +1,7 @@
-/* table.k.c — the kernels of one instruction set, gathered. */
+/* table.k.c — the table of the kernels of one instruction set. */
 #include "core/kernels/kernels.h"
 
-/* An instruction set may add products of bf16 to another one, and those of pairs with which attention computes:
+/* An instruction set may add bf16 products to another one, and the products of pairs for attention:
  * table.avx512bf16.k.c. */
 #ifndef TABLE
 #define TABLE TN__FOR_ISA(tn__table)

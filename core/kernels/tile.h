@@ -1,8 +1,8 @@
-/* tile.h — the micro-tile of a product, for whatever TN__(v) holds: numbers, or pairs of bf16 (bf16.avx512bf16.k.c).
- * Included with TN__REAL and TN_ defined, after tile_size.h; nothing of it is left but TN__(any_tile). */
+/* tile.h — the micro-tile of a product, for the elements of TN__(v): plain values, or pairs of bf16
+ * (bf16.avx512bf16.k.c). Include with TN__REAL and TN_ defined, after tile_size.h; it defines only TN__(any_tile). */
 /* clang-format off: it takes TN__UNROLL for a function */
 
-/* Row i of a lies i % 3 strides from the pointer i / 3: few pointers to advance, and addresses that x86 can encode. */
+/* Row i of a is i % 3 strides from the pointer i / 3: few pointers to advance, and addresses that x86 can encode. */
 TN__INLINE void TN__(tile)(const int mr, const int nv, const tn__gemm_step *s)
 {
     enum { N = TN__(v_n) };

@@ -2,10 +2,10 @@
 #ifndef TENON_CORE_KERNELS_TILE_SIZE_H
 #define TENON_CORE_KERNELS_TILE_SIZE_H
 
-/* The micro-tile: as many sums as the registers hold beside one row's vectors of b and an element of a. WIDE: as many
- * beside an element of a alone. KEPT: vectors in a panel of a b that is kept for one row: enough chains of
- * multiply-adds to hide how long one takes, and panels that threads can share out evenly. K_BLOCK: steps of k for which
- * a strip of a is a quarter of L1. */
+/* The micro-tile: as many sums as the registers hold in addition to one row's vectors of b and an element of a. WIDE:
+ * in addition to an element of a only. KEPT: vectors in a panel of a b that is kept packed for one row: enough chains
+ * of multiply-adds to hide their latency, and panels that can be distributed evenly over threads. K_BLOCK: steps of k
+ * for which a strip of a is a quarter of L1. */
 /* clang-format off */
 #define TO_4(X, nv) X(1, nv) X(2, nv) X(3, nv) X(4, nv)
 #define TO_6(X, nv) TO_4(X, nv) X(5, nv) X(6, nv)

@@ -1,4 +1,4 @@
-/* vecmath.c — what softmax needs of a row of f64. See vecmath.h. */
+/* vecmath.c — softmax's functions of a row of f64. See vecmath.h. */
 #include "core/kernels/vecmath.h"
 #include "core/kernels/sum_lanes.h"
 

@@ -6,7 +6,7 @@
  *     TN__(tn__exp_sum)(n, y, x, shift)         Σ exp(x - shift), as tn__sum adds; the terms to y unless that is NULL
  *     TN__(tn__divide)(n, y, x, by)             y = x / by
  *
- * For f32 they are kernels (core/kernels/vecmath_table.h says how exact). For f64, exp, tanh and sigmoid are; the
+ * For f32 they are kernels (precision: core/kernels/vecmath_table.h). For f64, exp, tanh and sigmoid are kernels; the
  * others call the C library. softplus is ln(1 + eˣ). */
 #ifndef TENON_CORE_KERNELS_VECMATH_H
 #define TENON_CORE_KERNELS_VECMATH_H

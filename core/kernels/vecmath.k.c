@@ -1,4 +1,4 @@
-/* vecmath.k.c — functions of one element over arrays of f32, and what rows need beside them. */
+/* vecmath.k.c — functions of one element over arrays of f32, and softmax's functions of rows. */
 #include "core/kernels/sincos.h"
 #include "core/kernels/gelu.h"
 #include "core/kernels/kernels.h"
@@ -30,7 +30,7 @@ TN__EACH_SLOPE(SLOPE)
 
 /* ---- rows ---- */
 
-/* v_max(b, v) leaves b as it is where v is NaN, so that is looked for beside it. Several chains, for speed. */
+/* v_max(b, v) returns b if v is NaN, so NaN is detected separately. Several chains, for speed. */
 enum { CHAINS = 4 };
 
 /* clang-format off: it takes TN__UNROLL for a function */
@@ -50,10 +50,10 @@ static float highest_f32(int64_t n, const float *x)
         const v_f32 v = v_load_f32(x + i);
         best[0] = v_max(best[0], v), strange = v_choose(v_equal(v, v), strange, v);
         i += v_n_f32;
-        if (i < n && i + v_n_f32 > n) i = n - v_n_f32; /* the last ones, some of them again */
+        if (i < n && i + v_n_f32 > n) i = n - v_n_f32; /* the last elements; some are processed twice */
     }
     float most = -INFINITY, b[v_n_f32], s[v_n_f32];
-    for (; i < n; i++) { /* of less than a vector */
+    for (; i < n; i++) { /* if less than a vector */
         if (x[i] != x[i]) return x[i];
         if (x[i] > most) most = x[i];
     }
@@ -66,7 +66,7 @@ static float highest_f32(int64_t n, const float *x)
 }
 /* clang-format on */
 
-enum { VECTORS = TN__LANES / v_n_f32, SIDE = 4 }; /* of 16 lanes; side by side, a multiple of VECTORS */
+enum { VECTORS = TN__LANES / v_n_f32, SIDE = 4 }; /* of 16 lanes; interleaved: a multiple of VECTORS */
 
 TN__INLINE void add(v_f64 *sum, v_f32 y) { sum[0] += v_lower(y), sum[1] += v_upper(y); }
 
@@ -92,7 +92,7 @@ static double exp_sum_f32(int64_t n, float *y, const float *x, float shift)
     for (int k = 0; k < 2 * VECTORS; k++) sum[k] = v_zero_f64();
     for (; i + SIDE * v_n_f32 <= n; i += SIDE * v_n_f32) {
         for (int k = 0; k < SIDE; k++)
-            v_prefetch(x + i + k * v_n_f32, n); /* the row behind this one, likely the next */
+            v_prefetch(x + i + k * v_n_f32, n); /* the row after this one, probably the next */
         exp_step(SIDE, y ? y + i : NULL, x + i, by, sum);
     }
     for (; SIDE > VECTORS && i + TN__LANES <= n; i += TN__LANES) exp_step(VECTORS, y ? y + i : NULL, x + i, by, sum);

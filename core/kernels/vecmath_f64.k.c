@@ -1,5 +1,5 @@
-/* vecmath_f64.k.c — functions of one element over arrays of f64: exp and what stands on it, as in sigmoid.h. What is
- * not here is done by the C library (core/kernels/vecmath.c). */
+/* vecmath_f64.k.c — functions of one element over arrays of f64: exp and the functions built on it, as in sigmoid.h.
+ * The other functions call the C library (core/kernels/vecmath.c). */
 #include "core/kernels/exp_f64.h"
 #include "core/kernels/kernels.h"
 
@@ -16,7 +16,7 @@ TN__INLINE v_f64 f_sigmoid(v_f64 x)
     return r + (v_choose_f64(below, rest, v_zero_f64()) - r * lost) * v_choose_f64(below, 1.0 - r, r);
 }
 
-/* With m = exp(2|x|) - 1: y = m / (m + 2). As above y is mended, where it is less than ½; 1 / (m + 2) = (1 - y) / 2. */
+/* With m = exp(2|x|) - 1: y = m / (m + 2), corrected as in f_sigmoid if less than ½; 1 / (m + 2) = (1 - y) / 2. */
 TN__INLINE v_f64 f_tanh(v_f64 x)
 {
     const v_u64 sign = (v_u64)x & UINT64_C(1) << 63;

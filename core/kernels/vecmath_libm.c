@@ -1,6 +1,6 @@
-/* vecmath_libm.c — functions of one element over arrays of f64, made of the C library's. See vecmath.h.
+/* vecmath_libm.c — functions of one element over arrays of f64, built on the C library's. See vecmath.h.
  *
- * Far from 0, sigmoid and Φ are 0 or 1, and the density beside them is 0: there infinity must not meet 0. */
+ * Far from 0, sigmoid and Φ are 0 or 1, and the density is 0: there it must not be multiplied by infinity. */
 #include "core/kernels/vecmath.h"
 
 #include <math.h>
@@ -63,7 +63,7 @@ static double gelu_tanh_slope(double x)
     return s.s + (s.slope == 0 ? 0 : x * s.slope * (ROOT * (1 + 3 * CUBE * x * x)));
 }
 
-/* As in sigmoid.h. Far below 0 it is x eˣ, of which eˣ alone would have few bits left, or none. */
+/* As in sigmoid.h. Far below 0 it is x eˣ, where eˣ alone would have few bits left, or none. */
 static double mish(double x)
 {
     if (x < -700) {

@@ -1,9 +1,8 @@
-/* vecmath_table.h — the kernels for functions of one element, and what softmax needs of rows: contiguous numbers.
+/* vecmath_table.h — the kernels for functions of one element, and softmax's functions of rows: contiguous elements.
  *
- * y[i] = f(x[i]), where y may be x: at most 1 ULP from the exact value, the slopes at most 4.
- * Zeros, infinities, NaN and numbers below the normal ones are as mathematics has them. A result
- * depends on its element alone: the bits are the same at any place, in arrays of any length, and on every instruction
- * set, of other machines too. */
+ * y[i] = f(x[i]), where y may be x: at most 1 ULP from the exact value, the slopes at most 4. Zeros, infinities, NaN
+ * and denormals give the mathematical results. A result depends on its element alone: the bits are the same at any
+ * position, in arrays of any length, on every instruction set and every machine. */
 #ifndef TENON_CORE_KERNELS_VECMATH_TABLE_H
 #define TENON_CORE_KERNELS_VECMATH_TABLE_H
 
@@ -25,15 +24,15 @@ typedef struct {
     TN__EACH_FUNCTION(TN__FUNCTION_MEMBER)
     TN__EACH_SLOPE(TN__SLOPE_MEMBER) /* gx[i] = gy[i] · f'(x[i]) */
 
-    /* The largest, NaN if there is one, -inf if n is 0. */
+    /* The maximum, NaN if there is one, -inf if n is 0. */
     float (*highest)(int64_t n, const float *x);
-    /* y = exp(x - shift), unless y is NULL; their sum, as tn__sum_f32 adds it (core/kernels/sum_lanes.h). No x is
-     * above shift; what is 87 below it gives 0. */
+    /* y = exp(x - shift), unless y is NULL; returns their sum, added as by tn__sum_f32 (core/kernels/sum_lanes.h). No x
+     * is above shift; 87 or more below it gives 0. */
     double (*exp_sum)(int64_t n, float *y, const float *x, float shift);
     void (*divide)(int64_t n, float *y, const float *x, float by);
 } tn__vecmath_f32;
 
-/* The same for f64, of those functions that are met most: within 2 units. */
+/* Functions of f64 that have kernels, the most frequent: within 2 units. */
 #define TN__EACH_FUNCTION_F64(X) X(exp) X(tanh) X(sigmoid)
 #define TN__FUNCTION_F64_MEMBER(name) void (*name)(int64_t n, double *y, const double *x);
 typedef struct {

@@ -1,9 +1,9 @@
-/* vector.h — what functions of one element are made of, beside simd.h and the operators of C: masks, bits, halves in
- * f64, and the ends of arrays. Vectors of f32 throughout.
+/* vector.h — building blocks of functions of one element, in addition to simd.h and C's operators: masks, bits, halves
+ * in f64, and the ends of arrays. All vectors are f32.
  *
  * Nothing in this file or in those that build on it multiplies and adds in one step, and each operation is one that
- * IEEE 754 defines to the bit. So a function made of them gives the same bits on every instruction set, in every lane
- * and wherever an element stands.
+ * IEEE 754 defines to the bit. So a function built on them gives the same bits on every instruction set, in every lane
+ * and at every position.
  *
  *   v_mask                   one truth a lane           v_less(a, b)              false where one is NaN
  *   v_choose(m, a, b)        a where m, else b          v_min(x, c), v_max(x, c)  NaN where x is
@@ -11,7 +11,7 @@
  *   v_all(m)                 true in each lane
  *   v_bits(x), v_float(u)    the bits of a float        v_with_sign(x, s)         x ≥ 0 with the sign of s
  *   v_lower(x), v_upper(x)   half of the lanes in f64   v_join(l, u)              both rounded to f32
- *   v_top(x)                 its first 12 bits: products of two such are exact, and so is what is left of x
+ *   v_top(x)                 its first 12 bits: products of two such are exact, and so is the rest of x
  *   v_set1(c)                c in each lane             v_poly(x, n, c)           c[0] + c[1] x + … + c[n-1] xⁿ⁻¹
  *   v_pick(t, i)             t[i mod 32]                v_mul_low32(a, b)         64 bits: of the lower halves
  *   v_lanes_total(sum)       of 16 sums in f64, added up as by tn__lanes_total
@@ -39,7 +39,7 @@ TN__INLINE v_mask v_less(v_f32 a, v_f32 b) { return _mm512_cmp_ps_mask(a, b, _CM
 TN__INLINE v_f32  v_choose(v_mask m, v_f32 a, v_f32 b) { return _mm512_mask_blend_ps(m, b, a); }
 TN__INLINE v_mask v_equal(v_f32 a, v_f32 b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
 TN__INLINE bool   v_all(v_mask m) { return m == 0xffff; }
-TN__INLINE v_f32  v_min(v_f32 x, v_f32 c) { return _mm512_min_ps(c, x); } /* of two the second, if one is NaN */
+TN__INLINE v_f32  v_min(v_f32 x, v_f32 c) { return _mm512_min_ps(c, x); } /* x if one is NaN */
 TN__INLINE v_f32  v_max(v_f32 x, v_f32 c) { return _mm512_max_ps(c, x); }
 TN__INLINE v_f64  v_lower(v_f32 x) { return _mm512_cvtps_pd(_mm512_castps512_ps256(x)); }
 TN__INLINE v_f64  v_upper(v_f32 x) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1)); }
@@ -64,12 +64,12 @@ TN__INLINE v_mask v_less(v_f32 a, v_f32 b) { return _mm256_cmp_ps(a, b, _CMP_LT_
 TN__INLINE v_f32  v_choose(v_mask m, v_f32 a, v_f32 b) { return _mm256_blendv_ps(b, a, m); }
 TN__INLINE v_mask v_equal(v_f32 a, v_f32 b) { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }
 TN__INLINE bool   v_all(v_mask m) { return _mm256_movemask_ps(m) == 0xff; }
-TN__INLINE v_f32  v_min(v_f32 x, v_f32 c) { return _mm256_min_ps(c, x); } /* of two the second, if one is NaN */
+TN__INLINE v_f32  v_min(v_f32 x, v_f32 c) { return _mm256_min_ps(c, x); } /* x if one is NaN */
 TN__INLINE v_f32  v_max(v_f32 x, v_f32 c) { return _mm256_max_ps(c, x); }
 TN__INLINE v_f64  v_lower(v_f32 x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
 TN__INLINE v_f64  v_upper(v_f32 x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
 TN__INLINE v_f32  v_join(v_f64 l, v_f64 u) { return _mm256_set_m128(_mm256_cvtpd_ps(u), _mm256_cvtpd_ps(l)); }
-TN__INLINE v_f32  v_pick(const float *t, v_u32 i) /* the lowest three bits within eight, the next two which eight */
+TN__INLINE v_f32  v_pick(const float *t, v_u32 i) /* bits 0-2 within eight; bits 3-4: which eight */
 {
     const __m256i in = (__m256i)i;
     const __m256  odd = (__m256)(i << 28), upper = (__m256)(i << 27);
@@ -92,7 +92,7 @@ TN__INLINE v_f32  v_choose(v_mask m, v_f32 a, v_f32 b)
 #ifdef __SSE2__
 #include <emmintrin.h>
 TN__INLINE bool  v_all(v_mask m) { return _mm_movemask_ps((__m128)m) == 15; }
-TN__INLINE v_f32 v_min(v_f32 x, v_f32 c) { return (v_f32)_mm_min_ps((__m128)c, (__m128)x); } /* as above */
+TN__INLINE v_f32 v_min(v_f32 x, v_f32 c) { return (v_f32)_mm_min_ps((__m128)c, (__m128)x); } /* x if one is NaN */
 TN__INLINE v_f32 v_max(v_f32 x, v_f32 c) { return (v_f32)_mm_max_ps((__m128)c, (__m128)x); }
 TN__INLINE v_f64 v_lower(v_f32 x) { return (v_f64)_mm_cvtps_pd((__m128)x); }
 TN__INLINE v_f64 v_upper(v_f32 x) { return (v_f64)_mm_cvtps_pd(_mm_movehl_ps((__m128)x, (__m128)x)); }
@@ -138,7 +138,7 @@ TN__INLINE v_f32 v_minus(v_f32 x) { return v_float(v_bits(x) | 0x80000000u); }
 TN__INLINE v_f32 v_top(v_f32 x) { return v_float(v_bits(x) & 0xfffff000u); }
 TN__INLINE v_f32 v_with_sign(v_f32 x, v_f32 s) { return v_float(v_bits(x) | (v_bits(s) & 0x80000000u)); }
 
-/* 16 lanes in vectors; the stores and loads that this says are not made, as the compiler sees through them. */
+/* The total of 16 lanes in vectors; the compiler optimises these stores and loads away. */
 TN__INLINE double v_lanes_total(const v_f64 sum[TN__LANES / v_n_f64])
 {
     tn__lanes s;
