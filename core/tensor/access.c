@@ -1,5 +1,5 @@
-/* access.c — what a tensor is, and its elements one by one. Readers work while an error stands; writers do not, and go
- * through tn__writable. */
+/* access.c — properties of a tensor, and access to single elements. Readers work while an error is set; writers do not,
+ * and call tn__writable. */
 #include "core/tensor/convert.h"
 #include "core/tensor/tensor.h"
 
@@ -44,14 +44,14 @@ tn_tensor *tn_set_name(tn_tensor *t, const char *name)
     return t;
 }
 
-/* ---- where an element is -------------------------------------------------------------------------------------- */
+/* ---- locating an element ----------------------------------------------------------------------------------------- */
 
 static void *at_offset(const tn_tensor *t, int64_t offset)
 {
     return (char *)tn__ptr(t) + offset * (int64_t)tn__dtype_bytes(t->dtype);
 }
 
-/* The element at a position; NULL and raised if there is none. */
+/* Pointer to the element at a position; NULL and raised if out of range. */
 static void *at_position(const char *who, const tn_tensor *t, int64_t position)
 {
     const int64_t n = tn_shape_numel(t->l.shape);
@@ -69,7 +69,7 @@ static void *at_position(const char *who, const tn_tensor *t, int64_t position)
     return at_offset(t, offset);
 }
 
-/* The element at an index, whose entries may count from the end. */
+/* Pointer to the element at an index, whose negative entries count from the end; NULL and raised if out of range. */
 static void *at_index(const char *who, const tn_tensor *t, tn_shape index)
 {
     char    text[192], shape[192];
@@ -173,7 +173,7 @@ void *tn_data_mut(tn_tensor *t)
     return tn__ptr(t);
 }
 
-/* place: NULL and raised if it was not found. */
+/* place: the element; NULL if not found, which is already raised. */
 static tn_status set(const char *who, tn_tensor *t, void *place, double value)
 {
     if (!place || !tn__fits(who, "value", t->dtype, value)) return tn__self.error;

@@ -1,4 +1,4 @@
-/* convert.c — one element, or a strided run of them, from one number type to another. */
+/* convert.c — converts one element, or a strided run of them, from one dtype to another. */
 #include "core/base/bf16.h"
 #include "core/tensor/convert.h"
 #include "core/tensor/tensor.h"
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* As C converts, but defined everywhere: NaN gives 0, what is out of range gives the nearest that is in. Integers wrap
+/* Like C's conversion, but always defined: NaN gives 0, a value out of range gives the nearest in range. Integers wrap
  * in narrower integers, as in PyTorch. */
 static inline int64_t to_i64(double v)
 {
@@ -68,7 +68,7 @@ void tn__store_i64(void *p, tn_dtype dt, int64_t v)
     }
 }
 
-/* The pairs that kernels' packing meets, each a plain loop; anything else goes through double or int64. */
+/* The pairs used by the kernels' packing, each a plain loop; all other pairs go through double or int64. */
 #define RUN(from, to, expr)               \
     do {                                  \
         const from *X = x;                \
@@ -105,7 +105,7 @@ static bool convert_pair(int64_t n, void *y, tn_dtype ydt, int64_t ys, const voi
     }
 }
 
-/* The element at y, n times: what filling is, in loops that compilers make vectors of. */
+/* Stores the element at y n times, in loops that compilers vectorise. */
 #define REPEAT(type)                                 \
     do {                                             \
         type one, *to = y;                           \
@@ -158,7 +158,7 @@ void tn__convert(int64_t n, void *y, tn_dtype ydt, int64_t ys, const void *x, tn
 bool tn__fits(const char *who, const char *what, tn_dtype dt, double v)
 {
     static const struct {
-        double      least, end; /* v is cut towards zero, so it may be in the open interval (least - 1, end) */
+        double      least, end; /* v is truncated towards zero, so it may be in the open interval (least - 1, end) */
         const char *text;
     } range[] = {[TN_I64] = {-0x1p63, 0x1p63, "-2^63 to 2^63 - 1"},
                  [TN_I32] = {-0x1p31, 0x1p31, "-2147483648 to 2147483647"},

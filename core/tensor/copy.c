@@ -1,7 +1,7 @@
-/* copy.c — from one layout to another, with conversion between any two number types.
+/* copy.c — copies from one layout to another, with conversion between any two dtypes.
  *
- * The dims are taken in the order in which they lie in y, so that y is written from front to back. Where x lies the
- * other way round, as in a transpose, whole squares go through a buffer, so that both sides meet memory in lines. */
+ * The dims are processed in their memory order in y, so that y is written from front to back. If x has the opposite
+ * order, as in a transpose, whole squares go through a buffer, so that x and y are both accessed by cache lines. */
 #include "core/tensor/strided_walk.h"
 
 #include <string.h>
@@ -13,10 +13,10 @@ typedef struct {
     char    *y, *x;
     tn__walk w;            /* operand 0 is y, 1 is x */
     int64_t  rows, strips; /* of squares: the dim that is dense in x, cut into strips */
-    int64_t  yrow;         /* y's stride there */
+    int64_t  yrow;         /* y's stride in it */
 } job;
 
-/* The elements from … to of the walk. */
+/* Copies elements [from, to) of the walk. */
 static void lines(int64_t from, int64_t to, void *user)
 {
     const job      *j = user;
@@ -51,7 +51,7 @@ SQUARE(uint16_t)
 SQUARE(uint32_t)
 SQUARE(uint64_t)
 
-/* Strips from … to: a strip is TILE rows of one of the matrices that the walk's other dims count. */
+/* Copies strips [from, to): a strip is TILE rows of one of the matrices that the walk's other dims count. */
 static void squares(int64_t from, int64_t to, void *user)
 {
     const job      *j = user;
@@ -77,7 +77,7 @@ static void squares(int64_t from, int64_t to, void *user)
     }
 }
 
-/* The dim, other than the last, along which x is dense, if squares are worth while; else -1. */
+/* The dim, other than the last, along which x is dense, if copying by squares is worthwhile; otherwise -1. */
 static int dense_in_x(const job *j)
 {
     const tn__walk *w = &j->w;

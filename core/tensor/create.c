@@ -1,5 +1,5 @@
-/* create.c — new tensors: constant, or counted. Those from the host's memory are in transfer.c and tensor.c, random
- * ones in random.c. */
+/* create.c — new tensors: constant, or counted. Tensors from host memory are in transfer.c and tensor.c, random ones in
+ * random.c. */
 #include "core/base/bf16.h"
 #include "core/tensor/convert.h"
 #include "core/tensor/tensor.h"
@@ -10,7 +10,7 @@
 tn_tensor *tn__make(const char *who, tn_dtype dt, tn_shape s)
 {
     if (tn__blocked() || !tn__shape_check(who, dt, s)) return NULL;
-    for (int i = s.n; i < TN_MAX_DIMS; i++) s.d[i] = 0; /* what stands behind the dims of a shape from outside */
+    for (int i = s.n; i < TN_MAX_DIMS; i++) s.d[i] = 0; /* unused entries of the caller's shape */
     return tn__new(dt, s);
 }
 
@@ -59,8 +59,8 @@ tn_tensor *tn_full_like(const tn_tensor *t, double value) { return full_like("tn
 
 enum { GRAIN = 16384 };
 
-/* Element i is first + i · step; from the middle on it is last - (n - 1 - i) · step, so that both ends are exact and
- * linspace is its own mirror image. arange has no last: half = n. */
+/* Element i is first + i · step; in the second half it is last - (n - 1 - i) · step, so that both ends are exact and
+ * linspace is symmetric. arange has no last: half = n. */
 typedef struct {
     tn_tensor *t;
     double     first, last, step;
@@ -123,7 +123,7 @@ tn_tensor *tn_arange_of(tn_dtype dt, double start, double end, double step)
     const double length = ceil((end - start) / step);
     if (!(length < 0x1p62))
         return tn_raise(TN_EINVAL, "%s: from %g to %g by steps of %g is too long", who, start, end, step), NULL;
-    int64_t n = (int64_t)length; /* 4 for 1, 1.1 … 1.3, as the division is rounded; but end itself is not counted */
+    int64_t n = (int64_t)length; /* 4 for 1, 1.1 … 1.3, because the division is rounded; but end itself is excluded */
     const double last = start + (double)(n - 1) * step;
     if (n && (step > 0 ? last >= end : last <= end)) n--;
     if (n &&

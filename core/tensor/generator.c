@@ -1,9 +1,9 @@
 /* generator.c — Philox 4x32-10 and the generator: a seed and a position, counted in blocks of four 32-bit words.
  *
  * Philox (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; 2011) is a function of a counter and
- * a key. Here the key is the seed and the counter is (position, attempt): block p of a generator is the same whoever
- * asks for it, and when. Numbers that must not be biased reject some words; they try again with the next attempt at the
- * same position, so that every draw takes as many blocks as is written at its head, whatever it rejects.
+ * a key. Here the key is the seed and the counter is (position, attempt): block p of a generator does not depend on who
+ * computes it, or when. Draws that must not be biased reject some words; they retry with the next attempt at the same
+ * position, so that every draw uses the number of blocks documented at its head, whatever it rejects.
  *
  * One block a call: tn_random_u32 (word 0), tn_random_double (words 0 and 1), tn_random_below (words 0 and 1). */
 #include "core/base/thread.h"
@@ -39,8 +39,8 @@ void tn__philox_blocks(uint64_t seed, uint64_t position, int64_t blocks, uint32_
     tn__kernels()->philox(seed, position, blocks, out);
 }
 
-/* 2^64 mod n numbers at the top of the range would favour some remainders: they are refused. At worst every second try
- * fails, so the loop ends. */
+/* The top 2^64 mod n values of the range would favour some remainders: they are rejected. In the worst case every
+ * second try fails, so the loop ends. */
 uint64_t tn__below(uint64_t seed, uint64_t position, int word, uint64_t first, uint64_t n)
 {
     const uint64_t refused = (UINT64_MAX % n + 1) % n;
@@ -57,7 +57,7 @@ uint64_t tn__below(uint64_t seed, uint64_t position, int word, uint64_t first, u
 
 tn_generator *tn_current_generator(void) { return tn__self.generator ? tn__self.generator : &tn__self.own; }
 
-/* Works while an error stands: what was put in must be taken out again before it ends. */
+/* Works while an error is set: cleanup code must be able to restore the previous generator. */
 tn_generator *tn_use_generator(tn_generator *g)
 {
     tn_generator *before = tn_current_generator();

@@ -1,9 +1,9 @@
-/* home.c — memory whose numbers may be elsewhere: they come before somebody reads them, and nobody writes over them. */
+/* home.c — fetches elements that may be on other ranks before they are read, and protects them from being written. */
 #include "core/tensor/tensor.h"
 
 static tn__home *home_of(const tn_tensor *t) { return (tn__home *)(void *)t->storage->owner; }
 
-/* Calls are counted, so that what one of them reads does not go while it runs. */
+/* Calls are numbered, so that elements read by one of them stay until it ends. */
 bool tn__bring(int n, tn_tensor *const *t)
 {
     static _Thread_local uint64_t calls;

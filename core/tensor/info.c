@@ -1,4 +1,4 @@
-/* info.c — what this library is, and what it uses on this machine and why. */
+/* info.c — the version of the library, and what it uses on this machine and why. */
 #include "core/base/parallel.h"
 #include "core/base/thread.h"
 #include "core/kernels/kernels.h"

@@ -35,7 +35,7 @@ bool tn__shape_check(const char *op, tn_dtype dt, tn_shape s)
     if (s.n < 0 || s.n > TN_MAX_DIMS)
         return tn_raise(TN_ESHAPE, "%s: a shape has 0 to %d dims, this one says %d", op, TN_MAX_DIMS, s.n), false;
     char text[192];
-    /* Zeros are passed over, so that the product of the others is checked too: [0, 2^62, 2^62] has no strides. */
+    /* Zeros are skipped, so that the product of the other dims is also checked: [0, 2^62, 2^62] has no strides. */
     int64_t n = (int64_t)tn__dtype_bytes(dt);
     for (int i = 0; i < s.n; i++) {
         if (s.d[i] < 0)
@@ -102,7 +102,7 @@ bool tn__wrap_dims(const char *op, tn_dims *dims, int ndim)
     int n = 0;
     for (int i = 0; i < ndim; i++)
         if (used[i]) dims->d[n++] = i;
-    dims->n = n; /* 0 for the one dim of a 0-d tensor */
+    dims->n = n; /* 0 for the only dim of a 0-d tensor */
     return true;
 }
 
@@ -147,8 +147,7 @@ tn__layout tn__layout_insert(tn__layout l, int at)
     return l;
 }
 
-/* The old dims are cut into groups that are contiguous in themselves; each group must hold a whole number of
- * new dims. */
+/* Splits the old dims into groups that are contiguous; each group must hold a whole number of new dims. */
 bool tn__layout_reshape(const tn__layout *l, tn_shape to, tn__layout *r)
 {
     *r = (tn__layout){.shape = to, .offset = l->offset};
@@ -179,8 +178,8 @@ bool tn__layout_reshape(const tn__layout *l, tn_shape to, tn__layout *r)
     return true;
 }
 
-/* Is some element shown at two indices? Ordered by stride, each dim must step over all that the dims before it reach.
- * That is so for every view of a contiguous tensor but those that expand and those whose windows overlap. */
+/* True if an element is reachable by two indices. Ordered by stride, each dim must step over all elements that the dims
+ * before it reach. Every view of a contiguous tensor does, except expanded dims and overlapping windows. */
 bool tn__layout_repeats(const tn__layout *l)
 {
     int     order[TN_MAX_DIMS], n = 0;
@@ -203,7 +202,7 @@ bool tn__layout_inside(const tn__layout *l, int64_t n)
 {
     int64_t low = l->offset, high = l->offset, far;
     for (int i = 0; i < l->shape.n; i++)
-        if (l->shape.d[i] < 1) return true; /* it has none */
+        if (l->shape.d[i] < 1) return true; /* t has no elements */
     for (int i = 0; i < l->shape.n; i++) {
         if (!tn__mul_i64(l->shape.d[i] - 1, l->stride[i], &far)) return false;
         if (!tn__add_i64(far < 0 ? low : high, far, far < 0 ? &low : &high)) return false;

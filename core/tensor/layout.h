@@ -1,4 +1,4 @@
-/* layout.h — a shape, strides and an offset, without data (layout.c); and what each view shows of one (view.c). */
+/* layout.h — a shape, strides and an offset, without data (layout.c); and the layouts of views (view.c). */
 #ifndef TENON_CORE_TENSOR_LAYOUT_H
 #define TENON_CORE_TENSOR_LAYOUT_H
 
@@ -10,31 +10,31 @@ typedef struct {
     int64_t  offset;
 } tn__layout;
 
-/* Checks a shape from outside: dims not negative, at most 8, bytes within int64. Raises with op's name. */
+/* Checks a shape from the caller: dims not negative, at most 8, bytes within int64. Raises with op's name. */
 bool       tn__shape_check(const char *op, tn_dtype dt, tn_shape s);
 tn__layout tn__layout_of_shape(tn_shape s); /* contiguous, offset 0 */
 bool       tn__layout_contiguous(const tn__layout *l);
-/* A dim from outside, made non-negative; raises "op: dim 2 is out of range for a 2-d tensor". */
+/* Makes a dim from the caller non-negative; raises "op: dim 2 is out of range for a 2-d tensor". */
 bool tn__wrap_dim(const char *op, int *dim, int ndim);
-/* Each dim wrapped, no dim twice; n = 0 becomes all dims. Sorted. */
+/* Wraps each dim and sorts them; a duplicate is an error. n = 0 becomes all dims. */
 bool tn__wrap_dims(const char *op, tn_dims *dims, int ndim);
 /* The shape that a and b broadcast to; raises "op: [2, 3] and [4] do not broadcast: dim ...". */
 bool tn__broadcast(const char *op, tn_shape a, tn_shape b, tn_shape *to);
 bool tn__broadcastable(tn_shape from, tn_shape to); /* from expands to to; raises nothing */
-/* l seen as a tensor of shape to: new and size-1 dims get stride 0. The caller has checked. */
+/* Views l as a tensor of shape to: new and size-1 dims get stride 0. The caller has checked the shapes. */
 tn__layout tn__layout_expand(const tn__layout *l, tn_shape to);
-tn__layout tn__layout_insert(tn__layout l, int at); /* with one more dim, of size 1, before dim `at` (0 … n) */
-/* Are several elements one number in memory (an expanded dim, overlapping windows)? Exact for what views can make. */
+tn__layout tn__layout_insert(tn__layout l, int at); /* inserts a dim of size 1 before dim `at` (0 … n) */
+/* True if several elements share one address (an expanded dim, overlapping windows). Exact for all views. */
 bool tn__layout_repeats(const tn__layout *l);
-/* Are all its elements among the first n of its storage? */
+/* True if all elements are among the first n of the storage. */
 bool tn__layout_inside(const tn__layout *l, int64_t n);
-/* The strides that show l's elements in order under another shape of as many elements; false if none exist. */
+/* Computes strides that view l's elements in order under a shape with as many elements; false if none exist. */
 bool tn__layout_reshape(const tn__layout *l, tn_shape to, tn__layout *r);
 
-/* ---- views (core/tensor/view.c): what each shows of x, as a layout; raise with op's name; y is not x ------------- */
+/* ---- views (core/tensor/view.c): the layout of each view of x; raise with op's name; y is not x ------------------ */
 
 enum { TN__ALL_DIMS = 2147483647 }; /* TN_ALL of ops.h */
-/* Puts the size that is meant by a -1 into *to, and checks that both have as many elements. */
+/* Replaces a -1 in *to by the size it means, and checks that both shapes have the same number of elements. */
 bool tn__view_shape(const char *op, tn_shape from, tn_shape *to);
 bool tn__view_flatten(const char *op, tn_shape x, int first, int last, tn_shape *to);
 bool tn__view_squeeze(const char *op, tn_shape x, int dim, tn_shape *to);

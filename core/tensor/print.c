@@ -1,11 +1,11 @@
-/* print.c — tn_print, which shows a tensor as PyTorch does (1.13, with its default print options).
+/* print.c — tn_print, which prints a tensor as PyTorch does (1.13, with its default print options).
  *
- * Floating numbers have one form for the whole tensor, found from those that are shown, finite and not 0:
+ * Floating values have one format for the whole tensor, chosen from the shown values that are finite and not 0:
  *   all are whole       "1.", and scientific if the largest is above 10^8 or above 1000 times the smallest
- *   else                "0.1000", and scientific for these reasons or if the smallest is below 10^-4
- * and are padded to the widest of them. Beyond 1000 elements only three at each end of a dim are shown.
+ *   otherwise           "0.1000", and scientific for these reasons or if the smallest is below 10^-4
+ * They are padded to the widest of them. Beyond 1000 elements only three at each end of a dim are shown.
  *
- * Nothing is allocated, nothing is raised, and the program's locale does not show. */
+ * Nothing is allocated, nothing is raised, and the program's locale has no effect. */
 #include "core/tensor/convert.h"
 #include "core/tensor/print.h"
 #include "core/tensor/tensor.h"
@@ -20,7 +20,7 @@ typedef enum { WHOLE, FIXED, SCIENTIFIC } form;
 typedef struct {
     FILE            *to;
     const tn_tensor *t;
-    int              column; /* where the next character goes */
+    int              column; /* column of the next character */
     bool             summary;
     form             form;
     int              width;
@@ -40,7 +40,7 @@ static void put_spaces(printer *p, int n)
 
 /* ---- one element ---------------------------------------------------------------------------------------------- */
 
-/* printf writes the decimal point of the locale, which is whatever stands between the first and the next digits. */
+/* printf writes the decimal point of the locale, which is the text between the first and the next digits. */
 void tn__plain_point(char *s)
 {
     char *point = s + (*s == '-');
@@ -74,9 +74,9 @@ static void put_element(printer *p, const void *at)
     put(p, text);
 }
 
-/* ---- which elements are shown --------------------------------------------------------------------------------- */
+/* ---- elements that are shown ------------------------------------------------------------------------------------- */
 
-/* How many entries of a dim are shown, and the index of the k-th. */
+/* The number of entries of a dim that are shown, and the index of the k-th. */
 static int64_t shown(const printer *p, int dim)
 {
     const int64_t d = p->t->l.shape.d[dim];
@@ -95,7 +95,7 @@ static const void *element(const printer *p, const int64_t k[TN_MAX_DIMS])
     return (const char *)tn__ptr(p->t) + offset * (int64_t)tn__dtype_bytes(p->t->dtype);
 }
 
-/* Counts k on in dims 0 … last; returns the dim that moved, -1 at the end. */
+/* Increments index k in dims 0 … last; returns the dim that changed, -1 at the end. */
 static int next(const printer *p, int64_t k[TN_MAX_DIMS], int last)
 {
     for (int i = last; i >= 0; i--) {
@@ -133,9 +133,9 @@ static void choose_form(printer *p)
     } while (next(p, k, last) >= 0);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------ */
+/* ---- the whole tensor -------------------------------------------------------------------------------------------- */
 
-/* The elements of the last dim, in lines of as many as fit; k says which row. */
+/* Prints the elements of the last dim, as many per line as fit; k: index of the row. */
 static void put_row(printer *p, int64_t k[TN_MAX_DIMS], int indent)
 {
     const int dim = p->t->l.shape.n - 1, fit = (LINE - indent) / (p->width + 2);
@@ -158,7 +158,7 @@ static void put_row(printer *p, int64_t k[TN_MAX_DIMS], int indent)
     put(p, "]");
 }
 
-/* The comma between two entries of a dim that lies above the rows. */
+/* Prints the comma between two entries of a dim above the rows. */
 static void put_break(printer *p, int dim, int indent)
 {
     put(p, ",");
@@ -187,7 +187,7 @@ static void put_elements(printer *p, int indent)
     }
 }
 
-/* ", dtype=f64", on a line of its own where it would be too long. */
+/* Prints ", dtype=f64", on a new line if the line would be too long. */
 static void put_suffix(printer *p, const char *text, int *length, int indent)
 {
     const int n = (int)strlen(text);

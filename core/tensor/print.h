@@ -1,10 +1,10 @@
-/* print.h — numbers as text, whatever the locale (print.c). */
+/* print.h — numbers as text, independent of the locale (print.c). */
 #ifndef TENON_CORE_TENSOR_PRINT_H
 #define TENON_CORE_TENSOR_PRINT_H
 
 #include "core/core.h"
 
-/* What printf("%f") and ("%e") wrote, with a point for whatever the locale has there (core/tensor/print.c). */
+/* Replaces the locale's decimal point by '.' in a text written by printf("%f") or ("%e") (core/tensor/print.c). */
 void tn__plain_point(char *s);
 
 #endif

@@ -1,16 +1,15 @@
 /* random.c — tensors of random numbers.
  *
- * Element i of a draw of n is made from fixed words of a fixed block, counted from where the generator is at the call:
+ * Element i of a draw of n uses fixed words of a fixed block, counted from the generator's position at the call:
  *   uniform, normal of f32 and bf16     block i / 4, word i mod 4                       ⌈n/4⌉ blocks
  *   uniform, normal of f64              block i / 2, words 2 (i mod 2) and the next     ⌈n/2⌉ blocks
- *   randint; bernoulli of any type      block i / 2, words 2 (i mod 2) and the next     ⌈n/2⌉ blocks
+ *   randint; bernoulli of any dtype     block i / 2, words 2 (i mod 2) and the next     ⌈n/2⌉ blocks
  *   permutation (i: a step of its loop) block i / 2, words 2 (i mod 2) and the next     ⌈n/2⌉ blocks
- * so threads do not matter. (Normal numbers come in pairs 2j, 2j + 1 that share their words.) The position moves on
- * only when the draw has succeeded.
+ * so the number of threads has no effect. (Normal numbers come in pairs 2j, 2j + 1 that share their words.) The
+ * position advances only when the draw has succeeded.
  *
- * The arithmetic is done in double, with + - · / and sqrt alone, which IEEE 754 defines to the last bit (and which
- * the build keeps from being contracted): the same seed gives the same numbers on every machine and with every C
- * library. */
+ * The arithmetic is in double, with only + - · / and sqrt, which IEEE 754 defines to the last bit (and which the build
+ * keeps from being contracted): the same seed gives the same numbers on every machine and with every C library. */
 #include "core/base/bf16.h"
 #include "core/tensor/convert.h"
 #include "core/tensor/random.h"
@@ -18,14 +17,14 @@
 
 #include <math.h>
 
-enum { WORDS = 1024, GRAIN = 4096 }; /* a chunk is 1024 or 512 elements; blocks of work begin with a Philox block */
+enum { WORDS = 1024, GRAIN = 4096 }; /* a chunk is 1024 or 512 elements; blocks of work start at a Philox block */
 
 typedef struct draw {
-    /* n numbers from the words w of the blocks from `position` on; y: double, for randint int64_t */
+    /* n numbers from the words w of the blocks at `position` and later; y: double, for randint int64_t */
     void (*make)(const struct draw *d, int64_t n, const uint32_t *w, uint64_t position, void *y);
     int          per_block;   /* elements */
     double       a, b;        /* low and range; mean and std; p */
-    double       least, most; /* what a uniform number may be at the ends */
+    double       least, most; /* limits of a uniform number */
     int64_t      low;         /* randint: low, and high - low */
     uint64_t     range;
     tn_generator from;
@@ -51,7 +50,7 @@ static void fill(int64_t from, int64_t to, void *user)
     }
 }
 
-/* All checks of the caller have been passed. */
+/* The caller has checked all arguments. */
 static tn_tensor *drawn(const char *who, tn_dtype dt, tn_shape s, draw d)
 {
     if (!(d.y = tn__make(who, dt, s))) return NULL;
@@ -91,7 +90,7 @@ static double rounded(tn_dtype dt, double v)
     return tn__load(&u, dt);
 }
 
-/* The next smaller number of the type. */
+/* The next smaller value of the dtype. */
 static double below(tn_dtype dt, double v)
 {
     if (dt == TN_F64) return nextafter(v, -INFINITY);
@@ -119,8 +118,8 @@ static tn_tensor *uniform(const char *who, tn_dtype dt, tn_shape s, double low, 
     if (low > high) return tn_raise(TN_EINVAL, "%s: low %g is above high %g", who, low, high), NULL;
     if (!isfinite(high - low))
         return tn_raise(TN_EINVAL, "%s: from low %g to high %g is more than an f64 can hold", who, low, high), NULL;
-    /* The numbers are those of the type in [low, high): rounding may lead to neither end's other side. Where the type
-     * has none in there, or low = high, all are low. */
+    /* All values are of the dtype and in [low, high): rounding must not leave the interval. If the dtype has no value
+     * in it, or low = high, all are low. */
     draw d = {.make = make_uniform, .per_block = dt == TN_F64 ? 2 : 4, .a = low, .b = high - low};
     d.least = rounded(dt, low), d.most = rounded(dt, high);
     if (d.least < low) d.least = -below(dt, -d.least);
@@ -137,8 +136,8 @@ tn_tensor *tn_uniform_of(tn_dtype dt, tn_shape s, double low, double high)
 
 /* ---- normal: Box and Muller ----------------------------------------------------------------------------------- */
 
-/* ln u for u in [2^-53, 1]: u = m 2^e with m near 1, and ln m = 2 artanh((m - 1) / (m + 1)), a series in odd powers
- * of at most 0.172. */
+/* ln u for u in [2^-53, 1]: u = m 2^e with m near 1, and ln m = 2 artanh((m - 1) / (m + 1)), a series in odd powers of
+ * a number of at most 0.172. */
 static inline double ln(double u)
 {
     union {
@@ -209,7 +208,7 @@ static void make_randint(const draw *d, int64_t n, const uint32_t *w, uint64_t p
     for (int64_t i = 0; i < n; i++) {
         const uint64_t first = tn__word64(w + 2 * i), at = position + (uint64_t)(i / 2);
         const uint64_t v = tn__below(d->from.seed, at, (int)(i % 2) * 2, first, d->range);
-        y[i] = (int64_t)((uint64_t)d->low + v); /* unsigned: high - low may be more than an int64_t holds */
+        y[i] = (int64_t)((uint64_t)d->low + v); /* unsigned: high - low may exceed an int64_t */
     }
 }
 
@@ -241,7 +240,7 @@ static tn_tensor *bernoulli(const char *who, tn_dtype dt, tn_shape s, double p)
 tn_tensor *tn_bernoulli(tn_shape s, double p) { return bernoulli("tn_bernoulli", TN_F32, s, p); }
 tn_tensor *tn_bernoulli_of(tn_dtype dt, tn_shape s, double p) { return bernoulli("tn_bernoulli_of", dt, s, p); }
 
-/* Fisher and Yates, from the inside out: step i puts i at a random place of 0 … i, and what was there at i. */
+/* Fisher and Yates, inside-out: step i puts i at a random place of 0 … i, and the element from there at i. */
 tn_tensor *tn_permutation(int64_t n)
 {
     if (tn__blocked()) return NULL;

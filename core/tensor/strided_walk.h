@@ -1,4 +1,4 @@
-/* strided_walk.h — how the skeletons go through several strided operands at once: the dims they share, coalesced. */
+/* strided_walk.h — iteration over several strided operands at once: their common dims, coalesced. For the skeletons. */
 #ifndef TENON_CORE_TENSOR_STRIDED_WALK_H
 #define TENON_CORE_TENSOR_STRIDED_WALK_H
 
@@ -14,7 +14,7 @@ typedef struct {
     int64_t stride[TN__MAX_OPERANDS][TN_MAX_DIMS]; /* in elements */
 } tn__walk;
 
-/* Adds a dim behind the others, merging it with the last where every operand's strides allow. */
+/* Adds a dim after the others, merging it with the last where every operand's strides allow. */
 static inline void tn__walk_dim(tn__walk *w, int64_t size, const int64_t *stride)
 {
     if (size == 1) return;
@@ -48,7 +48,7 @@ static inline int64_t tn__stride_in(const tn_tensor *t, int i, int n)
     return k < 0 || t->l.shape.d[k] == 1 ? 0 : t->l.stride[k];
 }
 
-/* Where element `at` of the walk lies for operand o, and its indices. */
+/* Offset of element `at` of the walk in operand o; sets index to its indices. */
 static inline int64_t tn__walk_at(const tn__walk *w, int o, int64_t at, int64_t *index)
 {
     int64_t offset = 0;
@@ -60,7 +60,7 @@ static inline int64_t tn__walk_at(const tn__walk *w, int o, int64_t at, int64_t 
     return offset;
 }
 
-/* Elements [at, at + n) of operand o: from memory into a dense buffer of type `to` (out = false), or back. */
+/* Copies elements [at, at + n) of operand o from memory into a dense buffer of type ddt (out = false), or back. */
 static inline void tn__walk_copy(const tn__walk *w, int o, int64_t at, int64_t n, char *base, tn_dtype dt, void *dense,
                                  tn_dtype ddt, bool out)
 {

@@ -1,10 +1,10 @@
-/* tensor.c — the life of handles and storages. */
+/* tensor.c — creating and freeing handles and storages. */
 #include "core/tensor/tensor.h"
 
 #include <string.h>
 
-/* Small data stands right behind its storage struct, in one block; large data has a block of its own, because a
- * struct in front would push a power of two into the next size class. */
+/* Small data directly follows its storage struct, in one block; large data has a separate block, because the struct
+ * would push a power of two into the next size class. */
 enum { INLINE_MAX = 4096, HEADER = 64 };
 _Static_assert(sizeof(tn__storage) <= HEADER, "data behind the struct must stay aligned");
 
@@ -71,7 +71,7 @@ static void storage_end(tn__storage *s)
     }
 }
 
-/* t gives up its place in its storage, which ends with the last. */
+/* Removes t from its storage, which is freed with its last handle. */
 static void storage_leave(tn_tensor *t)
 {
     tn__storage *s = t->storage;
@@ -88,15 +88,15 @@ void tn__move(tn_tensor *t, const tn_tensor *to)
 
 /* ---- handles ----------------------------------------------------------------------------------------------------- */
 
-/* The gradient of a gradient of a … ends in a loop, not by recursion. */
+/* A loop, not recursion, frees the gradient of a gradient of a … */
 static void tensor_end(tn__object *o)
 {
     while (o) {
         tn_tensor *t = (tn_tensor *)(void *)o, *grad = t->grad;
-        tn__object_drop(t->node); /* does not recurse: the tape ends its nodes from a list */
+        tn__object_drop(t->node); /* does not recurse: the tape frees its nodes from a list */
         tn__object_drop(t->hooks);
         tn__strfree(t->name);
-        tn_drop(t->rows); /* has none itself */
+        tn_drop(t->rows); /* has no rows itself */
         storage_leave(t);
         tn__mem_retire(&t->object, sizeof *t);
         o = grad && atomic_fetch_sub_explicit(&grad->object.refs, 1, memory_order_acq_rel) == 1 ? &grad->object : NULL;
@@ -146,7 +146,7 @@ tn_tensor *tn__alias_guest(const tn_tensor *x) { return alias(x, &x->l, true); }
 tn_tensor *tn__new(tn_dtype dt, tn_shape s) { return tn__scoped(tn__new_owned(dt, s)); }
 tn_tensor *tn__alias(const tn_tensor *t, const tn__layout *l) { return tn__scoped(tn__alias_owned(t, l)); }
 
-/* Whom borrowed memory is from. */
+/* The owner of borrowed memory. */
 typedef struct {
     tn__object object;
     void (*release)(void *data, void *user);
@@ -175,7 +175,7 @@ tn_tensor *tn_borrow(tn_dtype dt, tn_shape s, void *data, void (*release)(void *
     if (!of) return tn__mem_put(st, HEADER), NULL;
     of->object.end = lender_end, of->data = data, of->user = user;
     atomic_init(&of->object.refs, 1);
-    /* until all has succeeded the memory stays the caller's: release is not called on failure */
+    /* until all has succeeded the caller owns the memory: release is not called on failure */
     *st = (tn__storage){
         .refs = 1, .bytes = (size_t)n * tn__dtype_bytes(dt), .data = data, .borrowed = true, .owner = &of->object};
     tn_tensor *t = handle(dt, st);
@@ -202,7 +202,7 @@ tn_tensor *tn__homed(tn_dtype dt, tn_shape s, void *data, tn__home *h)
     return tn__scoped(t);
 }
 
-/* A handle that is behind the tape stays so: its history is brought up to date when it is used there. */
+/* An outdated handle stays outdated: its history is updated when the tape uses it. */
 void tn__written(tn_tensor *t, const char *who)
 {
     const bool outdated = tn__outdated(t);

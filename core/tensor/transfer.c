@@ -1,6 +1,6 @@
-/* transfer.c — all elements of a tensor at once: from and to the host's memory, from another tensor, one value.
+/* transfer.c — all elements of a tensor at once: to and from host memory, from another tensor, one value.
  *
- * Host memory is contiguous, may lie at any address, and is read and written as bytes. */
+ * Host memory is contiguous, may have any alignment, and is read and written as bytes. */
 #include "core/tensor/strided_walk.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ typedef struct {
     tn__walk    w;
     char       *base;
     tn_dtype    mine, theirs;
-    const char *in; /* one of the two */
+    const char *in; /* one of in and out */
     char       *out;
 } job;
 
@@ -26,7 +26,7 @@ static void move(int64_t from, int64_t to, void *user)
         n = tn__min_i64(to - at, BLOCK);
         if (j->in) {
             memcpy(block, j->in + (size_t)at * size, (size_t)n * size);
-            if (j->theirs == TN_BOOL) /* whatever is not 0 is true */
+            if (j->theirs == TN_BOOL) /* any non-zero value is true */
                 for (int64_t i = 0; i < n; i++) block[i] = block[i] != 0;
             tn__walk_copy(&j->w, 0, at, n, j->base, j->mine, block, j->theirs, true);
         } else {
@@ -45,7 +45,7 @@ static void transfer(const tn_tensor *t, tn_dtype dt, const void *in, void *out)
     tn_parallel_for(n, GRAIN, move, &j);
 }
 
-/* Is there memory of the right size? */
+/* Checks that data is not NULL and has the right size. */
 static bool check_host(const char *who, const tn_tensor *t, tn_dtype dt, const void *data, size_t bytes)
 {
     if (!tn__shape_check(who, dt, t->l.shape)) return false;
@@ -80,7 +80,7 @@ tn_status tn_copy_in(tn_tensor *t, tn_dtype dt, const void *data, size_t bytes)
     return TN_OK;
 }
 
-/* A reader: it works while an error stands, and then says TN_OK like any other time. */
+/* A reader: it works while an error is set, and then returns TN_OK as usual. */
 tn_status tn_copy_out(const tn_tensor *t, tn_dtype dt, void *data, size_t bytes)
 {
     if (!tn__given("tn_copy_out", "t", t) || !check_host("tn_copy_out", t, dt, data, bytes)) return tn__self.error;
@@ -117,7 +117,7 @@ tn_status tn_copy_from(tn_tensor *t, const tn_tensor *src)
         return tn_raise(TN_ESHAPE, "tn_copy_from: src of shape %s does not broadcast to t of shape %s",
                         tn_shape_text(src->l.shape, from, sizeof from), tn_shape_text(t->l.shape, to, sizeof to));
     }
-    if (tn_shape_numel(t->l.shape) && may_overlap(t, src)) { /* as if all were read before any is written */
+    if (tn_shape_numel(t->l.shape) && may_overlap(t, src)) { /* behaves as if all were read before any is written */
         tn_tensor *apart = tn__new_owned(src->dtype, src->l.shape);
         if (!apart) return tn__self.error;
         tn__copy(apart, src);

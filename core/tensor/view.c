@@ -1,7 +1,7 @@
-/* view.c — the geometry of views: from the layout of a tensor to the layout of what a view shows of it. Pure
- * functions, touching no data; a request that makes no sense is raised with the op's name.
+/* view.c — the geometry of views: from the layout of a tensor to the layout of its view. Pure functions that touch no
+ * data; an invalid request is raised with the op's name.
  *
- * Where nothing is shown the offset stays as it was, so that no address outside the storage is ever formed. */
+ * For empty views the offset is unchanged, so that no address outside the storage is ever formed. */
 #include "core/base/checked.h"
 #include "core/tensor/layout.h"
 
@@ -36,7 +36,7 @@ static void cut(const tn__layout *x, int dim, int64_t start, int64_t count, int6
 {
     *y = *x;
     y->shape.d[dim] = count;
-    if (count > 1) y->stride[dim] *= step; /* with one element or none the step may be any number */
+    if (count > 1) y->stride[dim] *= step; /* with at most one element the step is arbitrary */
     if (tn_shape_numel(y->shape)) y->offset += start * x->stride[dim];
 }
 
@@ -113,7 +113,7 @@ bool tn__view_unsqueeze(const char *op, tn_shape x, int dim, tn_shape *to)
     return true;
 }
 
-/* ---- the dims in another order --------------------------------------------------------------------------------- */
+/* ---- permuted dims ----------------------------------------------------------------------------------------------- */
 
 bool tn__view_permute(const char *op, const tn__layout *x, tn_dims order, tn__layout *y)
 {
