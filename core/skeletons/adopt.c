@@ -1,5 +1,5 @@
-/* adopt.c — a tensor that becomes another in place; and the gradient of a table that is kept as the rows that were
- * used, made dense. They stand here, above tensors, because making it dense is a sum by index. */
+/* adopt.c — tn_adopt, which replaces a tensor in place; and conversion of a gradient kept as rows of a table to a dense
+ * one. They are here, above tensor/, because the conversion is a sum by index. */
 #include "core/skeletons/skeletons.h"
 
 bool tn__rows_fit(const tn_tensor *leaf, const tn_tensor *grad, const tn_tensor *rows)
@@ -27,8 +27,7 @@ bool tn__rows_spread(const tn_tensor *leaf, tn_tensor **grad, tn_tensor **rows)
     return true;
 }
 
-/* The tape keeps leaves as they are and remembers their storage's version: the new storage gets one that it has not
- * seen. */
+/* The tape records leaves by their storage's version: the new storage gets a version that the tape has not seen. */
 tn_status tn_adopt(tn_tensor *t, const tn_tensor *src)
 {
     if (tn__blocked()) return tn__self.error;
@@ -41,7 +40,7 @@ tn_status tn_adopt(tn_tensor *t, const tn_tensor *src)
     if (t->leaf && !tn__is_float(src->dtype))
         return tn_raise(TN_EDTYPE, "tn_adopt: t collects gradients and cannot become %s", tn_dtype_name(src->dtype));
     if (t->rows && (t->dtype != src->dtype || !tn_shape_equal(t->l.shape, src->l.shape)) &&
-        !tn__rows_spread(t, &t->grad, &t->rows)) /* rows of what t is no more */
+        !tn__rows_spread(t, &t->grad, &t->rows)) /* rows of the tensor that t was before */
         return tn__self.error;
     const uint32_t was = atomic_load_explicit(&t->storage->version, memory_order_relaxed);
     const uint32_t is = atomic_load_explicit(&src->storage->version, memory_order_relaxed);

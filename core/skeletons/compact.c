@@ -1,4 +1,4 @@
-/* compact.c — the skeleton for masks that choose elements: counting, gathering what is chosen, putting it back. */
+/* compact.c — the skeleton for masks that select elements: counting, gathering the selected, scattering them again. */
 #include "core/tensor/strided_walk.h"
 #include "core/skeletons/skeletons.h"
 
@@ -29,10 +29,10 @@ int64_t tn__count(const tn_tensor *mask, tn_shape s)
         tn__walk_copy(&w, 0, at, run, tn__ptr(mask), mask->dtype, chosen, TN_BOOL, false);
         for (int64_t i = 0; i < run; i++) count += chosen[i] != 0; /* a borrowed bool may be 2 */
     }
-    return count * (all / n); /* each is repeated as often */
+    return count * (all / n); /* each is repeated that many times */
 }
 
-/* Between the chosen elements of `whole`, seen in shape s, and the 1-d `list`. */
+/* Copies between the selected elements of `whole`, expanded to shape s, and the 1-d `list`. */
 static void move(tn_tensor *list, const tn_tensor *whole, const tn_tensor *mask, tn_shape s, bool gather)
 {
     const tn_dtype    dt = whole->dtype;

@@ -1,6 +1,6 @@
-/* index.c — the skeletons that move elements and rows by index: gather and scatter-add along a dim, rows taken and rows
- * added. Indices have been checked by then. What is added is added in the order of the indices, whatever the threads:
- * the work is cut across the dim that is indexed, never along it. */
+/* index.c — the skeletons that move elements and rows by index: gather and scatter-add along a dim, rows read and rows
+ * added. The caller has checked the indices. Additions are in the order of the indices, for any number of threads: the
+ * work is cut across the indexed dim, never along it. */
 #include "core/tensor/strided_walk.h"
 #include "core/base/bf16.h"
 #include "core/skeletons/skeletons.h"
@@ -50,7 +50,7 @@ typedef struct {
     tn__walk         w; /* y, index, x over the other dims */
 } job;
 
-/* The lines along dim: how long, and how the operands step; the walk is over all other dims of index. */
+/* Sets the lines along dim: their length, and the operands' steps; the walk is over all other dims of index. */
 static int64_t lines(job *j, int dim)
 {
     const tn_shape s = j->index->l.shape;
@@ -99,7 +99,7 @@ void tn__gather(tn_tensor *y, const tn_tensor *x, int dim, const tn_tensor *inde
     tn_parallel_for(count, tn__max_i64(1, GRAIN / j.n), gather, &j);
 }
 
-/* y += x for n elements; in the type itself for f32, f64 and integers, in f32 for bf16 */
+/* y += x for n elements; in the dtype itself for f32, f64 and integers, in f32 for bf16 */
 static void add(int64_t n, char *y, int64_t ys, const char *x, int64_t xs, tn_dtype dt)
 {
 #define ADD(type)                   \
@@ -147,7 +147,7 @@ void tn__scatter_add(tn_tensor *y, int dim, const tn_tensor *index, const tn_ten
     tn_parallel_for(count, tn__max_i64(1, GRAIN / j.n), scatter_add, &j);
 }
 
-/* ---- whole rows: in `rows`, the dim of `table` that is indexed is replaced by the dims of index ------------------ */
+/* ---- whole rows: in `rows`, the indexed dim of `table` is replaced by the dims of index -------------------------- */
 
 typedef struct {
     tn_tensor       *y;
@@ -159,7 +159,7 @@ typedef struct {
 static void rows_setup(rows_job *j, const tn_tensor *table, const tn_tensor *rows, int dim)
 {
     const tn__layout *index = &j->index->l, *t = &table->l, *r = &rows->l;
-    const int         extra = r->shape.n - (t->shape.n ? t->shape.n - 1 : 0); /* how many of rows' dims are index's */
+    const int         extra = r->shape.n - (t->shape.n ? t->shape.n - 1 : 0); /* dims of index in rows */
     j->n = tn_shape_numel(index->shape);
     j->step = t->shape.n ? t->stride[dim] : 0;
     j->columns = 1;
@@ -174,7 +174,7 @@ static void rows_setup(rows_job *j, const tn_tensor *table, const tn_tensor *row
     tn__walk_done(&j->at), tn__walk_done(&j->w);
 }
 
-/* Elements [from, to) of the row at `row` and of the table's at `entry`: the row is read, or added to the entry. */
+/* Reads elements [from, to) of the row at `row` from the table's entry at `entry`, or adds them to the entry. */
 static void along_row(const rows_job *j, char *row, char *entry, int64_t from, int64_t to, bool adding)
 {
     const tn_dtype dt = j->y->dtype;
@@ -190,7 +190,7 @@ static void along_row(const rows_job *j, char *row, char *entry, int64_t from, i
     }
 }
 
-/* Row i, and the entry of the table that it belongs to; NULL: to be skipped. */
+/* Row i, and the table's entry that it belongs to; NULL: skip it. */
 static char *row_at(const rows_job *j, const tn_tensor *rows, const tn_tensor *table, int64_t i, char **entry)
 {
     const int64_t size = (int64_t)tn__dtype_bytes(j->y->dtype);

@@ -1,7 +1,7 @@
-/* map.c — the pointwise skeleton: y = k(x), any strides, broadcasting and number types, in parallel.
+/* map.c — the pointwise skeleton: y = k(x), with any strides, broadcasting and dtypes, in parallel.
  *
- * Where every operand is dense and of the kernel's type the kernel runs on the tensors' own memory; otherwise blocks
- * of a few hundred elements are gathered into buffers on the stack, computed, and scattered. */
+ * If every operand is dense and of the kernel's dtype, the kernel runs on the tensors' own memory; otherwise blocks of
+ * a few hundred elements are gathered into buffers on the stack, computed, and scattered. */
 #include "core/tensor/strided_walk.h"
 #include "core/skeletons/number_type.h"
 
@@ -55,7 +55,7 @@ static void strided(int64_t from, int64_t to, void *user)
                 if (direct[o]) {
                     p = j->base[o] + tn__walk_at(&j->w, o, at, index) * (int64_t)tn__dtype_bytes(j->dtype[o]);
                 } else if (o >= j->ny) {
-                    bool same = true; /* one element for all: gathered once */
+                    bool same = true; /* one element for all: gathered only once */
                     for (int i = 0; i < j->w.nd; i++) same = same && j->w.stride[o][i] == 0;
                     if (!same) tn__walk_copy(&j->w, o, at, n, j->base[o], j->dtype[o], p, j->kernel_dtype[o], false);
                     else if (!filled[o])

@@ -1,4 +1,4 @@
-/* number_type.h — which number type a kernel sees its operands in; skeletons.h says by which rule. */
+/* number_type.h — the dtype in which a kernel receives its operands, by the rule in skeletons.h. */
 #ifndef TENON_CORE_SKELETONS_NUMBER_TYPE_H
 #define TENON_CORE_SKELETONS_NUMBER_TYPE_H
 

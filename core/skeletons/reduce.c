@@ -1,8 +1,8 @@
 /* reduce.c — the streaming reductions. The elements of one result are taken in the order of their indices and cut into
  * segments of SEGMENT and blocks of BLOCK elements, counted from the row's beginning, whatever the strides: so the
- * kernel folds the same numbers in the same order for every layout and every number of threads.
+ * kernel folds the same values in the same order for every layout and every number of threads.
  *
- * A tile of neighbouring results is worked on together: when the reduced elements lie far apart and the results close
+ * Neighbouring results are processed together as a tile: if the reduced elements are far apart and the results close
  * together (a sum over the rows of a matrix), one cache line then serves the whole tile. */
 #include "core/kernels/kernels.h"
 #include "core/skeletons/number_type.h"
@@ -70,8 +70,8 @@ static void fold(const job *j, int64_t first, int64_t count, int64_t s, char *st
     }
 }
 
-/* The same for a wide tile of sums that lie next to each other: each line of it is added at once, to the lane that its
- * place in the segment gives it. */
+/* Like fold, for a wide tile of sums that are adjacent in memory: adds each line of it at once, to the lane given by
+ * its place in the segment. */
 static void add_lines(const job *j, int64_t first, int64_t count, int64_t s, char *states)
 {
     double        lane[TN__LANES][WIDE] = {{0}};
@@ -106,7 +106,7 @@ static void finish(const job *j, int64_t result, const char *state)
 static void tile(int64_t from, int64_t to, void *user)
 {
     const job        *j = user;
-    _Alignas(64) char local[WIDE * sizeof(tn__lanes)]; /* TILE of the largest states are smaller */
+    _Alignas(64) char local[WIDE * sizeof(tn__lanes)]; /* large enough for TILE of the largest states */
     for (int64_t task = from; task < to; task++) {
         const int64_t first = task / j->segments * j->tile, s = task % j->segments;
         const int64_t count = tn__min_i64(j->tile, j->m - first);

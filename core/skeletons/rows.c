@@ -1,5 +1,5 @@
-/* rows.c — the skeleton for kernels that need a whole row along one dim: softmax, norms, sorting, cumulative sums; and
- * the same with sums over the rows, which layer_norm's weights and the losses need. */
+/* rows.c — the skeleton for kernels that need a whole row along one dim: softmax, norms, sorting, cumulative sums;
+ * optionally with sums over the rows, which the weights of layer_norm and the losses need. */
 #include "core/tensor/strided_walk.h"
 #include "core/base/parallel.h"
 #include "core/skeletons/number_type.h"
@@ -10,13 +10,13 @@
 #endif
 
 enum {
-    WORK = 16384,  /* elements that are worth a task */
+    WORK = 16384,  /* minimum elements per task */
     STACK = 16384, /* bytes of scratch on the stack */
-    PARTS = 32,    /* most partial sums */
-    LEAST = 4,     /* rows in a partial sum, at least */
+    PARTS = 32,    /* maximum number of partial sums */
+    LEAST = 4,     /* minimum rows in a partial sum */
     TOGETHER = 32  /* rows added in f32 before their sum is widened to f64 */
 };
-#define TOO_LONG ((int64_t)1 << 44) /* a row, expanded perhaps, for which there is no memory anywhere */
+#define TOO_LONG ((int64_t)1 << 44) /* a row, perhaps expanded, too long for any memory */
 
 typedef struct {
     tn__kernel    k;
@@ -30,18 +30,18 @@ typedef struct {
     int64_t       length[TN__MAX_OPERANDS], step[TN__MAX_OPERANDS]; /* along dim */
     int64_t       size[TN__MAX_OPERANDS];                           /* of an element */
     bool          direct[TN__MAX_OPERANDS];
-    int64_t       place[TN__MAX_OPERANDS]; /* of the buffer in the scratch */
-    int64_t       n, count, scratch;       /* the row's length; rows; bytes of scratch a worker */
+    int64_t       place[TN__MAX_OPERANDS]; /* offset of the buffer in the scratch */
+    int64_t       n, count, scratch;       /* the row's length; number of rows; bytes of scratch a worker */
     char         *heap;
-    bool          plain;       /* the kernel runs on the tensors' own memory, each a row behind the other */
+    bool          plain;       /* the kernel runs on the tensors' own memory, whose rows are adjacent */
     tn__walk      w;           /* over the rows */
     double       *sums;        /* [parts, width] */
-    int64_t       parts, part; /* how many, and the rows of each */
-    int64_t       width;       /* doubles of a part: all the sums, one after the other */
+    int64_t       parts, part; /* number of parts, and rows in each */
+    int64_t       width;       /* doubles of a part: all sums in sequence */
     int64_t       place_of_sum[TN__MAX_OPERANDS];
 } job;
 
-/* A fence behind non-temporal stores: other threads see them before they learn that this one is done. */
+/* A fence after non-temporal stores: other threads see them before they learn that this one is done. */
 static void stores_are_done(void)
 {
 #ifdef __SSE2__
@@ -109,7 +109,7 @@ static void parts(int64_t from, int64_t to, void *user)
     }
 }
 
-/* What the operands say; NULL operands have base NULL. */
+/* Fills j from the operands; NULL operands have base NULL. */
 static void look(job *j, int dim, tn__list y, tn__list x)
 {
     const tn_shape space = (y.n && y.t[0] ? y.t[0] : x.t[0])->l.shape;
@@ -136,7 +136,7 @@ static void look(job *j, int dim, tn__list y, tn__list x)
     tn__walk_done(&j->w);
 }
 
-/* Adds the parts up in their order. */
+/* Adds the parts in order. */
 static void total(const job *j, int64_t count, tn__list sums)
 {
     for (int64_t i = 1; i < count; i++)
@@ -178,7 +178,7 @@ static void over_rows(tn__kernel_set k, tn__kernel_set_at at, int dim, tn__list 
         if (sums.t[i]) j.width += tn_numel(sums.t[i]);
     }
     if (j.count == 0 && j.width == 0) return;
-    /* Where the parts begin depends on the number of rows alone. */
+    /* the borders of parts depend on the number of rows alone */
     j.part = tn__max_i64(LEAST, (j.count + PARTS - 1) / PARTS);
     const int64_t count = tn__max_i64(1, (j.count + j.part - 1) / j.part);
     j.parts = count;
