@@ -1,34 +1,35 @@
-/* attention.c — softmax(scale · q kᵀ + masks) v without the matrix in the middle.
+/* attention.c — softmax(scale · q kᵀ + masks) v without storing the matrix of scores.
  *
- * The scores exist for a block of QUERIES by KEYS at a time. A row keeps a maximum m, a sum l and an unfinished result
- * o; a block of keys with scores s moves them on, and at the end y = o / l:
+ * The scores exist for a block of QUERIES by KEYS at a time. A row keeps a maximum m, a sum l and a partial result o; a
+ * block of keys with scores s updates them, and at the end y = o / l:
  *
  *   m' = max(m, max s),   p = exp(s - m'),   f = exp(m - m'),   l' = f l + Σ p,   o' = f o + p v
  *
- * What is left for the backward is m and 1 / l, so that w = exp(s - m) / l can be made again, block by block:
+ * The backward keeps only m and 1 / l, from which w = exp(s - m) / l is recomputed, block by block:
  *
  *   gv = wᵀ gy,   gw = gy vᵀ,   gs = w (gw - gy·y),   gq = scale · gs k,   gk = scale · gsᵀ q
  *
  * (Σ w gw over a row is gy·y.) With dropout p v is (p d) v, gv = (w d)ᵀ gy and gw = (gy vᵀ) d, d being 0 or 1 / (1-p).
  *
  * A block of keys is packed once for many blocks of queries: k transposed, all of it dense, in rows that do not map to
- * the same cache sets. The products are those of the GEMM's micro-kernels, one chain of multiply-adds an
- * element, in the order of the keys or of the queries. Blocks of keys are counted from key 0 and always as large, and
- * what a row may not see is exactly 0 in the chain. So a row's bits depend on the keys that it sees alone: not on how
- * many follow them, the rows beside it, or which thread computes it. How the work is cut is a matter of speed:
+ * the same cache sets. The products are those of the GEMM's micro-kernels: one chain of multiply-adds an element, in
+ * the order of the keys or of the queries. Blocks of keys are counted from key 0 and have a fixed size, and keys that a
+ * row may not attend to contribute exactly 0 to the chain. So a row's bits depend only on the keys it attends to: not
+ * on the number of keys after them, the other rows, or the thread that computes it. How the work is cut only affects
+ * speed:
  *
  *   forward    a task is a matrix (of the batch and the heads) and some of its queries
- *   backward   a matrix, where there are enough of them; else some keys, for gk and gv, or some queries, for gq, at the
- *              price of making w and gw twice
+ *   backward   a matrix, if there are enough of them; otherwise some keys, for gk and gv, or some queries, for gq, at
+ *              the price of computing w and gw twice
  *
- * Blocks that a causal mask or a window hides as a whole are skipped: a window of w costs T · (w + KEYS).
+ * Blocks that are hidden as a whole by a causal mask or a window are skipped: a window of w costs T · (w + KEYS).
  *
- * Where the CPU has dot products of pairs, bf16 goes through them: a chain then takes two terms at a time, and weights
- * and gs, which are made in f32, are rounded to bf16 before they are multiplied; sums stay in f32.
+ * If the CPU has dot products of pairs, bf16 uses them: a chain then takes two terms at a time, and weights and gs,
+ * which are computed in f32, are rounded to bf16 before they are multiplied; sums stay in f32.
  *
- * What is blocked may hold anything: a weight of 0 selects, as in gemm_finite.c. Mostly all is finite, and then the
- * plain products are right. If it were not, the results would show it, and the task is done again: with zeros in place
- * of what is not finite, and its terms added for those weights that are not 0.
+ * Blocked elements may have any value: a weight of 0 selects, as in gemm_finite.c. Usually everything is finite, and
+ * then the plain products are correct. Otherwise the results would contain NaN or infinity, and the task is repeated:
+ * with zeros in place of the non-finite elements, whose terms are then added for the weights that are not 0.
  *
  * Instantiated by including itself for f32 and f64. */
 #ifndef TN__REAL
@@ -36,20 +37,20 @@
 #include "core/base/parallel.h"
 #include "core/products/cost.h"
 
-/* A task's part of a matrix: queries [t0, t1), keys [s0, s1), and, for the backward, whose gradients. */
+/* A task's part of a matrix: queries [t0, t1), keys [s0, s1), and, for the backward, the gradients to compute. */
 typedef struct {
     int64_t i; /* the matrix */
     int64_t t0, t1, s0, s1;
     bool    of_queries, of_keys;
-    bool    careful; /* something is not finite */
+    bool    careful; /* some elements are not finite */
 } part;
 
 /* Task n's part of a matrix. */
 static part part_of(const attention_job *job, int64_t n)
 {
-    const bool    halves = job->back && !job->whole; /* the queries' gradients by one task, the keys' by another */
+    const bool    halves = job->back && !job->whole; /* one task computes the queries' gradients, another the keys' */
     const int64_t task = halves ? n / 2 : n, c = task % job->chunks;
-    /* from both ends: with .causal the later queries have more to do, and neighbours go to one thread */
+    /* from both ends: with .causal later queries take more work, and neighbours go to one thread */
     const int64_t start = (c % 2 ? job->chunks - 1 - c / 2 : c / 2) * job->chunk, end = start + job->chunk;
     part p = {task / job->chunks, 0, job->queries, 0, job->keys, !halves || n % 2 == 0, !halves || n % 2 != 0, false};
     if (!job->back || (halves && p.of_queries))
@@ -58,7 +59,7 @@ static part part_of(const attention_job *job, int64_t n)
     return p;
 }
 
-/* What this task will write, and the next matrix's will read. */
+/* Prefetches the memory that this task will write and the next matrix's task will read. */
 static void prefetch_operands(const attention_job *job, prefetch_queue *queue, const part *p)
 {
     const tn__attention_call *c = job->c;
@@ -83,7 +84,7 @@ static int64_t packed_row(int64_t n, int64_t size) { return (ceil_div(n * size, 
 static void tasks_f32(int64_t from, int64_t to, void *user) { run_f32(user, from, to); }
 static void tasks_f64(int64_t from, int64_t to, void *user) { run_f64(user, from, to); }
 
-/* Kernels and sizes. */
+/* Sets the kernels and sizes. */
 static void set_up(attention_job *job, const tn__attention_call *c)
 {
     const tn__kernel_table *table = c->kernels ? c->kernels : tn__kernels();
@@ -100,7 +101,7 @@ static void set_up(attention_job *job, const tn__attention_call *c)
     job->key_row = packed_row(tn__min_i64(KEYS, job->keys), size);
 }
 
-/* How the work is cut into tasks, of which there are `*tasks`; grain: how many to hand over at a time. */
+/* Cuts the work into *tasks tasks; grain: number of tasks passed to a thread at a time. */
 static void cut_work(attention_job *job, int64_t *tasks, int64_t *grain)
 {
     const bool    causal = job->c->causal, back = job->back;
@@ -111,7 +112,7 @@ static void cut_work(attention_job *job, int64_t *tasks, int64_t *grain)
     const int64_t length = back ? tn__max_i64(job->queries, job->keys) : job->queries;
     job->parallel = threads > 1 && tn__worth_sharing(time);
     job->whole = back && (!job->parallel || ceil_div(job->matrices, threads) * threads * 5 <= job->matrices * 7);
-    int64_t pieces = tn__max_i64(1, job->parallel ? TASKS / job->matrices : 1); /* of a matrix, at least */
+    int64_t pieces = tn__max_i64(1, job->parallel ? TASKS / job->matrices : 1); /* of a matrix; minimum */
     if (!back) pieces = tn__max_i64(pieces, ceil_div(job->queries, QUERIES_MOST));
     const int64_t unit = back ? KEYS : QUERIES;
     job->chunk = job->whole ? length : ceil_div(ceil_div(length, pieces), unit) * unit;
@@ -143,9 +144,9 @@ static void attend(const tn__attention_call *c, bool back)
 void tn__attend(const tn__attention_call *c) { attend(c, false); }
 void tn__attend_back(const tn__attention_call *c) { attend(c, true); }
 
-#else /* ============================================================================== one number type */
+#else /* ===================================================================================== one dtype */
 
-/* What the kernels are told of a block: rows [r, …) of the task's. */
+/* The arguments of the kernels for a block: rows [r, …) of the task's. */
 static tn__attention_step TN__(step_of)(const attention_job *job, const TN__(workspace) * ws, const block *b, int64_t r)
 {
     return (tn__attention_step){.rows = b->rows,
@@ -169,7 +170,7 @@ static bool TN__(forward)(const attention_job *job, const TN__(workspace) * ws, 
     const int64_t             end = c->causal ? tn__min_i64(job->keys, c->past + t1) : job->keys;
     const TN__(lines) q = job->pairs ? TN__(pairs_of)(&query, t0, rows, job->dim, ws->q_pairs, job->d_row / 2)
                                      : TN__(pack)(job, &query, t0, rows, job->dim, ws->q, job->d_row, NULL);
-    bool first = true, nonfinite = false; /* first: of the blocks of keys that count */
+    bool first = true, nonfinite = false; /* first: no block of keys has contributed yet */
     for (int64_t r = 0; r < rows; r++) ws->max[r] = -(TN__REAL)INFINITY, ws->sum[r] = 0;
     for (int64_t j = first_in_sight(job, t0) / KEYS * KEYS; j < end; j += KEYS) {
         block      b = {.j = j, .keys = tn__min_i64(KEYS, job->keys - j)};
@@ -207,21 +208,20 @@ static bool TN__(forward)(const attention_job *job, const TN__(workspace) * ws, 
 
 /* ---- backward ---------------------------------------------------------------------------------------------------- */
 
-/* What queries [t0, t1) and keys [s0, s1) have to do with each other: gradients of those queries, or of those keys, or
- * of both. */
+/* The work on queries [t0, t1) and keys [s0, s1): gradients of those queries, or of those keys, or of both. */
 typedef struct {
     const attention_job *job;
     const TN__(workspace) * ws;
     const part *p;
     matrix      mask[2], query, key, value, y, stat, gy, gq, gk, gv, gs;
-    bool        to_q, to_k, to_v;  /* which gradients are made */
-    int64_t     t0, rows;          /* the queries that count: p->t0, or later */
-    TN__(lines) q_units, gy_units; /* to multiply with keys and values */
-    TN__(lines) q_terms, gy_terms; /* to be added up, weighted */
+    bool        to_q, to_k, to_v;  /* the gradients to compute */
+    int64_t     t0, rows;          /* the queries that take part: p->t0, or later */
+    TN__(lines) q_units, gy_units; /* multiplied with keys and values */
+    TN__(lines) q_terms, gy_terms; /* summed, weighted */
     TN__(lines) k_terms;
-    bool nonfinite_q, nonfinite_gy, nonfinite_k; /* which of these terms are not finite everywhere */
+    bool nonfinite_q, nonfinite_gy, nonfinite_k; /* true if some of these terms are not finite */
     bool started;                                /* ws->o holds sums */
-    bool finite;                                 /* all that was stored */
+    bool finite;                                 /* all stored elements */
 } TN__(gradients);
 
 static TN__(gradients) TN__(gradients_of)(const attention_job *job, const TN__(workspace) * ws, const part *p)
@@ -235,7 +235,7 @@ static TN__(gradients) TN__(gradients_of)(const attention_job *job, const TN__(w
     d.gs = matrix_of(c->gs, p->i);
     d.to_q = p->of_queries && d.gq.p, d.to_k = p->of_keys && d.gk.p, d.to_v = p->of_keys && d.gv.p;
     d.t0 = p->t0;
-    if (c->causal && !p->of_queries) /* those before see none of the keys */
+    if (c->causal && !p->of_queries) /* earlier queries see none of the keys */
         d.t0 = tn__min_i64(p->t1, tn__max_i64(d.t0, (p->s0 - c->past) / QUERIES * QUERIES));
     d.rows = p->t1 - d.t0;
     return d;
@@ -271,8 +271,8 @@ static void TN__(take_queries)(TN__(gradients) * d)
     }
 }
 
-/* A block of queries by keys: the weights and their gradients once more, and what they add to gq, gk and gv. first: of
- * the blocks with these keys. */
+/* A block of queries by keys: recomputes the weights and their gradients, and adds their contributions to gq, gk and
+ * gv. first: no earlier block has these keys. */
 static void TN__(back_block)(TN__(gradients) * d, const block *b, bool common, bool first)
 {
     const attention_job      *job = d->job;
@@ -298,7 +298,7 @@ static void TN__(back_block)(TN__(gradients) * d, const block *b, bool common, b
                        d->nonfinite_k});
 }
 
-/* The gradients of keys [j, j + all), and what they add to those of the queries. */
+/* The gradients of keys [j, j + all), and their contributions to those of the queries. */
 static void TN__(back_keys)(TN__(gradients) * d, int64_t j)
 {
     const attention_job      *job = d->job;
@@ -326,7 +326,7 @@ static void TN__(back_keys)(TN__(gradients) * d, int64_t j)
             first = false;
         } else if (d->to_q && !d->started) memset(o, 0, (size_t)(b.rows * job->d_row) * sizeof *o);
     }
-    const int64_t zeros = first ? 0 : b.keys; /* from there on, no query has seen them */
+    const int64_t zeros = first ? 0 : b.keys; /* from there on, no query has seen the keys */
     if (d->to_k) memset(ws->gk + zeros * job->d_row, 0, (size_t)((all - zeros) * job->d_row) * sizeof(TN__REAL));
     if (d->to_v) memset(ws->gv + zeros * job->e_row, 0, (size_t)((all - zeros) * job->e_row) * sizeof(TN__REAL));
     if (d->to_k) d->finite &= TN__(store_rows)(job, &d->gk, j, all, job->dim, ws->gk, job->d_row, &scale, 0);
@@ -334,7 +334,7 @@ static void TN__(back_keys)(TN__(gradients) * d, int64_t j)
     d->started = d->started || b.keys;
 }
 
-/* Returns: was all that it stored finite? */
+/* Returns true if all stored elements are finite. */
 static bool TN__(backward)(const attention_job *job, const TN__(workspace) * ws, const part *p)
 {
     TN__(gradients) d = TN__(gradients_of)(job, ws, p);
@@ -361,7 +361,7 @@ static void TN__(run)(const attention_job *job, int64_t from, int64_t to)
         if (!whole && (p.of_queries ? p.t0 == p.t1 : p.s0 == p.s1)) continue;
         prefetch_operands(job, &queue, &p);
         for (int again = 0; again < 2; again++) {
-            p.careful = again; /* what is not finite shows in the result; then once more, with a closer look */
+            p.careful = again; /* non-finite elements show in the result: then repeat the task carefully */
             if (job->back ? TN__(backward)(job, &ws, &p) : TN__(forward)(job, &ws, &p)) break;
         }
     }

@@ -11,21 +11,21 @@ typedef struct {
     const tn_tensor *mask[2];   /* [..., T, S], bool (true: blocked) or floating (added); or NULL */
     bool             causal;    /* query t sees the keys 0 … past + t */
     int64_t          past;
-    int64_t          window; /* causal: and of these the last so many; 0: all */
+    int64_t          window; /* with causal: only the last `window` of these keys; 0: all */
     double           scale;
-    tn__dropped      drop; /* of element i of [..., T, S], where i is what draw has for its place */
+    tn__dropped      drop; /* of element i of [..., T, S]; draw determines i */
     tn__layout       draw;
     const tn_tensor *y;    /* [..., T, E] */
-    const tn_tensor *stat; /* [..., T, 2], f64 or f32: a row's largest score and 1 / Σ; dense */
+    const tn_tensor *stat; /* [..., T, 2], f64 or f32: a row's maximum score and 1 / Σ; dense */
 
-    /* for the derivative; gradients that are not wanted are NULL */
-    const tn_tensor *gy, *gq, *gk, *gv, *gs; /* gs [..., T, S]: of the scores, in the type of stat; zeros come in */
+    /* for the backward; unwanted gradients are NULL */
+    const tn_tensor *gy, *gq, *gk, *gv, *gs; /* gs [..., T, S]: of the scores, in the dtype of stat; zero on entry */
 
-    const void *kernels; /* NULL: those in use; tests name another tn__kernel_table */
+    const void *kernels; /* NULL: the table in use; tests pass another tn__kernel_table */
 } tn__attention_call;
 
 /* May raise TN_ENOMEM; then nothing has been written. */
 void tn__attend(const tn__attention_call *c);      /* writes y and stat */
-void tn__attend_back(const tn__attention_call *c); /* reads them, writes the gradients */
+void tn__attend_back(const tn__attention_call *c); /* reads y and stat, writes the gradients */
 
 #endif

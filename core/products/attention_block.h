@@ -1,4 +1,4 @@
-/* attention_block.h — a block of attention: the job, a thread's workspace, what goes in and out, masks and dropout (see
+/* attention_block.h — a block of attention: the job, a thread's workspace, loading and storing, masks and dropout (see
  * attention.c). Private to that file, which instantiates it for f32 and f64. */
 #ifndef TN__REAL
 #ifndef TENON_CORE_PRODUCTS_ATTENTION_BLOCK_H
@@ -14,28 +14,28 @@
 #include <string.h>
 
 enum {
-    KEYS = 128, /* in a block: part of the definition of the result */
+    KEYS = 128, /* keys of a block: part of the definition of the result */
     QUERIES = 64,
-    QUERIES_MOST = 1024,           /* in a task of the forward */
-    TASKS = 16,                    /* at least, so that many threads have work */
+    QUERIES_MOST = 1024,           /* maximum queries in a task of the forward */
+    TASKS = 16,                    /* minimum number, so that many threads have work */
     TRANSPOSED_ROW = QUERIES + 16, /* length of a packed row of queries */
     LINE = 64,                     /* bytes of a cache line */
     SET_BYTES = 4096,              /* rows at a multiple of this distance map to the same L1 set */
     AHEAD = 28,                    /* lines that are prefetched with each micro-tile */
-    AHEAD_MOST = 64 << 10          /* bytes of an operand that is prefetched */
+    AHEAD_MOST = 64 << 10          /* maximum bytes of an operand that is prefetched */
 };
 
 typedef struct {
     const tn__attention_call    *c;
     const tn__attention_kernels *kn;
-    const tn__gemm_kernels      *gemm, *pairs;            /* pairs: of bf16 numbers, two terms at a time; or NULL */
+    const tn__gemm_kernels      *gemm, *pairs;            /* pairs: of bf16, two terms at a time; or NULL */
     int64_t                      queries, keys, dim, out; /* T, S, D, E */
     int64_t                      d_row, e_row, key_row;   /* lengths of packed rows */
-    int64_t                      matrices, chunk, chunks; /* of queries; backward: chunks of keys are as large */
-    int64_t                      most;                    /* queries of a task */
-    bool                         back;                    /* the derivative */
+    int64_t                      matrices, chunk, chunks; /* of queries; backward: chunks of keys have the same size */
+    int64_t                      most;                    /* maximum queries of a task */
+    bool                         back;                    /* computes gradients */
     bool                         whole;                   /* backward: a task is a matrix */
-    bool                         parallel;                /* tasks are shared out to threads */
+    bool                         parallel;                /* tasks are distributed over threads */
     char                        *workspaces;              /* one for each thread */
     size_t                       workspace_bytes;
     const tn__kernel_table      *table;
@@ -66,11 +66,11 @@ static inline void *entry(const matrix *m, int64_t r, int64_t c)
     return m->p + (r * m->row + c * m->col) * (int64_t)tn__dtype_bytes(m->dtype);
 }
 
-/* Software prefetch queue: each micro-tile prefetches AHEAD lines of what will be read or written next. Its rows lie
- * too far apart for the hardware prefetcher. */
+/* Software prefetch queue: each micro-tile prefetches AHEAD lines of the rows that will be read or written next. They
+ * are too far apart for the hardware prefetcher. */
 typedef struct {
     const char *p;
-    int64_t     rows, step, bytes, stride; /* step: rows with each micro-tile */
+    int64_t     rows, step, bytes, stride; /* step: rows prefetched with each micro-tile */
 } prefetch_entry;
 typedef struct {
     prefetch_entry entry[8];
@@ -99,12 +99,12 @@ static inline void prefetch_step(prefetch_queue *queue)
     if (end == e->rows) queue->row = 0, queue->now++;
 }
 
-/* The block at work: keys from j, queries from t; the i-th of them sees the keys before first + i · step. */
+/* The current block: keys from j, queries from t; the i-th of them sees the keys before first + i · step. */
 typedef struct {
     int64_t j, keys, t, rows, first, step;
 } block;
 
-/* The first key that query t sees: what lies before it has slid out of the window. */
+/* The first key that query t sees: earlier keys are outside the window. */
 static inline int64_t first_in_sight(const attention_job *job, int64_t t)
 {
     return job->c->window ? tn__max_i64(0, job->c->past + t - job->c->window + 1) : 0;
@@ -123,7 +123,7 @@ static inline bool block_in_sight(const attention_job *job, block *b)
 #include "core/real.h"
 #endif
 
-#else /* ============================================================================== one number type */
+#else /* ===================================================================================== one dtype */
 
 static const tn_dtype TN__(own) = sizeof(TN__REAL) == sizeof(float) ? TN_F32 : TN_F64;
 
@@ -164,16 +164,16 @@ static inline size_t TN__(lay_out)(const attention_job *job, char *base, TN__(wo
 #undef PART
 }
 
-/* ---- in and out -------------------------------------------------------------------------------------------------- */
+/* ---- loading and storing ----------------------------------------------------------------------------------------- */
 
-/* Rows of numbers, dense up to the end of a vector. */
+/* Rows of elements, dense up to the end of a vector. */
 typedef struct {
     const TN__REAL *p;
     int64_t         row;
 } TN__(lines);
 
-/* Rows of a matrix: as they lie, where the kernels can read that, or packed. *nonfinite: is any of it not finite? NULL:
- * not checked. */
+/* Rows of a matrix: in place, if the kernels can read them, or packed. *nonfinite: set to true if an element is not
+ * finite. NULL: not checked. */
 static inline TN__(lines) TN__(pack)(const attention_job *job, const matrix *m, int64_t r0, int64_t rows, int64_t cols,
                                      TN__REAL *to, int64_t to_row, bool *nonfinite)
 {
@@ -189,7 +189,7 @@ static inline TN__(lines) TN__(pack)(const attention_job *job, const matrix *m, 
     return (TN__(lines)){to, to_row};
 }
 
-/* The same transposed: to [cols, rows]. scratch has room for the rows. */
+/* Packs rows of a matrix transposed: to [cols, rows]. scratch has room for the rows. */
 static inline void TN__(transpose)(const attention_job *job, const matrix *m, int64_t r0, int64_t rows, int64_t cols,
                                    TN__REAL *to, int64_t to_row, TN__REAL *scratch, int64_t row)
 {
@@ -199,7 +199,7 @@ static inline void TN__(transpose)(const attention_job *job, const matrix *m, in
     job->kn->transpose(rows, cols, x.p, x.row, to, to_row);
 }
 
-/* Operands in the units that the products take: a number, or a pair of bf16. Rows, whose columns are the terms, as
+/* Operands in the units of the products: an element, or a pair of bf16. This packs rows whose columns are the terms as
  * pairs. */
 static inline TN__(lines)
     TN__(pairs_of)(const matrix *m, int64_t r0, int64_t rows, int64_t cols, TN__REAL *to, int64_t to_row)
@@ -214,7 +214,7 @@ static inline TN__(lines)
     }
     return (TN__(lines)){to, to_row};
 }
-/* Rows that are the terms. nonfinite as above; with pairs it is not known, and said to be so. */
+/* Packs rows that are the terms. nonfinite as in pack; with pairs it is not checked, and set to true. */
 static inline TN__(lines) TN__(terms_of)(const attention_job *job, const matrix *m, int64_t r0, int64_t rows,
                                          int64_t cols, TN__REAL *to, int64_t to_row, bool *nonfinite)
 {
@@ -224,7 +224,7 @@ static inline TN__(lines) TN__(terms_of)(const attention_job *job, const matrix 
     if (nonfinite) *nonfinite = true;
     return (TN__(lines)){to, to_row};
 }
-/* Rows whose columns are the terms, transposed. scratch as above. */
+/* Packs rows whose columns are the terms, transposed. scratch has room for the rows. */
 static inline void TN__(transposed_terms)(const attention_job *job, const matrix *m, int64_t r0, int64_t rows,
                                           int64_t cols, TN__REAL *to, TN__REAL *scratch, int64_t row)
 {
@@ -233,8 +233,8 @@ static inline void TN__(transposed_terms)(const attention_job *job, const matrix
     else TN__(transpose)(job, m, r0, rows, cols, to, job->key_row, scratch, row);
 }
 
-/* to = x · factor. Adds +0, so that an underflow to -0 becomes +0 and the bits do not depend on how many masked terms
- * follow. Returns: is all of it finite? */
+/* to = x · factor. Adds +0, so that an underflow to -0 becomes +0 and the bits do not depend on the number of masked
+ * terms after it. Returns true if all of it is finite. */
 static inline bool TN__(store_rows)(const attention_job *job, const matrix *to, int64_t r0, int64_t rows, int64_t cols,
                                     TN__REAL *x, int64_t x_row, const TN__REAL *factor, int64_t step)
 {
@@ -261,8 +261,8 @@ static inline void TN__(add_mask_row)(const matrix *m, int64_t t, int64_t j, int
     for (int64_t i = 0; i < n; i++) to[i] = to[i] == none || row[i] == none ? none : to[i] + row[i];
 }
 
-/* What all queries have in common: true if there is such a mask. Keys behind the last one that may be seen do not
- * count: b->keys is less, perhaps 0. */
+/* Adds the masks that are common to all queries; true if there are any. Keys after the last one that may be seen are
+ * excluded: b->keys is reduced, perhaps to 0. */
 static inline bool TN__(common)(const attention_job *job, const TN__(workspace) * ws, const matrix *mask, block *b)
 {
     bool any = false;
@@ -276,7 +276,7 @@ static inline bool TN__(common)(const attention_job *job, const TN__(workspace) 
     return any;
 }
 
-/* Each query gets a row of its own to be added, which begins with what all have in common. */
+/* Gives each query its own row to add, which starts with the common masks. */
 static inline void TN__(own_rows)(const attention_job *job, const TN__(workspace) * ws, bool common, const block *b,
                                   tn__attention_step *s)
 {
@@ -300,13 +300,13 @@ static inline void TN__(masks)(const attention_job *job, const TN__(workspace) *
     }
     if (first_in_sight(job, b->t + b->rows - 1) <= b->j) return;
     TN__(own_rows)(job, ws, common, b, s);
-    for (int64_t r = 0; r < b->rows; r++) { /* the window's first key may lie within the block */
+    for (int64_t r = 0; r < b->rows; r++) { /* the window's first key may be within the block */
         const int64_t n = tn__min_i64(b->keys, first_in_sight(job, b->t + r) - b->j);
         for (int64_t j = 0; j < n; j++) ws->add[r * job->key_row + j] = -(TN__REAL)INFINITY;
     }
 }
 
-/* Drops weights in s; or, where keep is given, tells there what they are multiplied by. */
+/* Drops weights in s; or, if keep is given, stores there the factors that they are multiplied by. */
 static inline void TN__(dropout)(const attention_job *job, const TN__(workspace) * ws, int64_t i, const block *b,
                                  TN__REAL *s, TN__REAL *keep)
 {

@@ -1,5 +1,5 @@
-/* attention_products.h — the products of a block of attention: scores, and sums weighted by them, by the GEMM's
- * micro-kernels. Private to attention.c, which instantiates it for f32 and f64. */
+/* attention_products.h — the products of a block of attention: scores, and sums weighted by them, computed by the
+ * GEMM's micro-kernels. Private to attention.c, which instantiates it for f32 and f64. */
 #ifndef TN__REAL
 #ifndef TENON_CORE_PRODUCTS_ATTENTION_PRODUCTS_H
 #define TENON_CORE_PRODUCTS_ATTENTION_PRODUCTS_H
@@ -7,8 +7,8 @@
 #include "core/products/attention_block.h"
 
 typedef enum {
-    SCORES,      /* queries by keys: those in sight are wanted */
-    OVER_KEYS,   /* rows are queries, the terms keys: those in sight count */
+    SCORES,      /* queries by keys: only those in sight are computed */
+    OVER_KEYS,   /* rows are queries, the terms keys: only those in sight contribute */
     OVER_QUERIES /* rows are keys, the terms queries */
 } product_kind;
 
@@ -16,7 +16,7 @@ typedef enum {
 #include "core/real.h"
 #endif
 
-#else /* ============================================================================== one number type */
+#else /* ===================================================================================== one dtype */
 
 /* c = a b, or c += a b: [rows, cols] with k units of terms, whole vectors of columns. */
 typedef struct {
@@ -59,16 +59,16 @@ static __attribute__((noinline)) void TN__(tiles)(const attention_job *job, cons
     }
 }
 
-/* A number of a unit. */
+/* Element i of a unit. */
 static inline TN__REAL TN__(number)(const attention_job *job, const TN__REAL *unit, int i)
 {
     return job->pairs ? (TN__REAL)tn__bf16_to_f32(((const uint16_t *)(const void *)unit)[i]) : *unit;
 }
 
-/* Copies the terms of b to ws->clean, with zeros in place of what is not finite. */
+/* Copies the terms of b to ws->clean, with zeros in place of non-finite elements. */
 static void TN__(copy_finite)(const attention_job *job, const TN__(workspace) * ws, const TN__(product_args) * f)
 {
-    const int64_t lanes = job->gemm->lanes, whole = (f->cols + lanes - 1) / lanes * lanes; /* what the tiles read */
+    const int64_t lanes = job->gemm->lanes, whole = (f->cols + lanes - 1) / lanes * lanes; /* the tiles' width */
     const int     pair = job->pairs ? 2 : 1;
     const size_t  size = sizeof(TN__REAL) / (size_t)pair;
     for (int64_t p = 0; p < f->k; p++)
@@ -80,7 +80,7 @@ static void TN__(copy_finite)(const attention_job *job, const TN__(workspace) * 
         }
 }
 
-/* Adds the terms of b that are not finite, for those weights that are not 0. */
+/* Adds the terms of b that are not finite, for the weights that are not 0. */
 static void TN__(add_nonfinite)(const attention_job *job, const TN__(product_args) * f)
 {
     const int pair = job->pairs ? 2 : 1;
@@ -96,7 +96,7 @@ static void TN__(add_nonfinite)(const attention_job *job, const TN__(product_arg
         }
 }
 
-/* A weight of 0 selects: its term is 0 whatever b holds. */
+/* A weight of 0 selects: its term is 0 whatever b contains. */
 static inline void TN__(product)(const attention_job *job, const TN__(workspace) * ws, const block *b,
                                  const TN__(product_args) * f)
 {
@@ -111,7 +111,7 @@ static inline void TN__(product)(const attention_job *job, const TN__(workspace)
     TN__(add_nonfinite)(job, f);
 }
 
-/* s = a bᵀ of those queries and keys that are in sight: rows [r, …) of a, b transposed; k terms. */
+/* s = a bᵀ for queries and keys that are in sight: rows [r, …) of a, b transposed; k terms. */
 static inline void TN__(scores)(const attention_job *job, const TN__(workspace) * ws, const block *b, int64_t k,
                                 TN__(lines) a, int64_t r, const TN__REAL *transposed, TN__REAL *s)
 {
@@ -122,7 +122,7 @@ static inline void TN__(scores)(const attention_job *job, const TN__(workspace) 
     TN__(tiles)(job, ws, b, &f);
 }
 
-/* A sum weighted by s, the block's weights or their gradients: to = s x or sᵀ x, or, unless first, added to it. */
+/* A sum weighted by s, the block's weights or their gradients: to = s x or sᵀ x, or added to `to` unless first. */
 typedef struct {
     const TN__REAL *s;
     TN__(lines) x;

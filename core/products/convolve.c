@@ -1,11 +1,11 @@
-/* convolve.c — convolutions as products of matrices. For each output position the inputs under its window are laid out
- * as one column [C/groups · KH · KW]; with these columns beside each other
+/* convolve.c — convolutions as matrix products. For each output position the inputs under its window are laid out as
+ * one column [C/groups · KH · KW]; with these columns as a matrix
  *
- *   y = w · columns,   x gets wᵀ · y put back where the columns came from,   w gets y · columnsᵀ
+ *   y = w · columns,   gradient of x = wᵀ · y, added at the columns' places,   gradient of w = y · columnsᵀ
  *
- * for each group. The columns are made for a block of images (or of output rows, where one image is large) at a time.
- * How the blocks are cut depends on the shapes alone. One tap of the window is a view of x with steps, so that columns
- * are made, and put back, by one strided copy a tap; padding is what no tap reaches. */
+ * for each group. The columns are made for a block of images (or of output rows, if one image is large) at a time. The
+ * cuts depend on the shapes alone. One tap of the window is a view of x with steps, so that columns are made, and added
+ * back, by one strided copy a tap; no tap reads the padding. */
 #include "core/products/convolve.h"
 #include "core/products/gemm.h"
 #include "core/skeletons/skeletons.h"
@@ -16,7 +16,7 @@ typedef struct {
     tn__windows g;
     int64_t     n, c, in[2], o, out[2];
     int64_t     taps, group_in, group_out; /* taps a window; channels a group */
-    int64_t     images, rows;              /* of a block, at most */
+    int64_t     images, rows;              /* of a block, maximum */
     bool        padded;
 } job;
 
@@ -34,7 +34,7 @@ static job plan(const tn__windows *g, const tn_tensor *x, const tn_tensor *y)
 
 static bool too_large(tn_dtype dt, tn_shape s) { return !tn__shape_check("convolution", dt, s); }
 
-/* t as a tensor of shape `to`: a glance where its strides allow, otherwise at a copy, to be dropped by the caller. */
+/* Views t as a tensor of shape `to`: a glance if its strides allow, otherwise a copy, which the caller drops. */
 static bool folded(const tn_tensor *t, tn_shape to, tn_tensor *as, tn_tensor **copy)
 {
     tn__layout l;
@@ -48,7 +48,7 @@ static bool folded(const tn_tensor *t, tn_shape to, tn_tensor *as, tn_tensor **c
     return true;
 }
 
-/* [n, groups, channels, positions]: the part of a block. */
+/* The part of t in a block: [n, groups, channels, positions]. */
 static tn_tensor part(const tn_tensor *t, int64_t n0, int64_t n, int64_t p0, int64_t p)
 {
     tn__layout l = t->l;
@@ -59,8 +59,7 @@ static tn_tensor part(const tn_tensor *t, int64_t n0, int64_t n, int64_t p0, int
 
 /* ---- columns, as [images, channels, taps, rows, columns] in any order of memory --------------------------------- */
 
-/* Tap t of the windows from output row r0 on: the part of x that it touches and where that stands among the columns.
- * False if it touches none. */
+/* Tap t of the windows from output row r0 on: the part of x it reads, and its place among the columns; false: none. */
 static bool tap(const job *j, int64_t r0, int64_t t, const tn__layout *x, const tn__layout *columns, tn__layout *in,
                 tn__layout *at)
 {
@@ -135,7 +134,7 @@ static bool direct(const job *j, const tn_tensor *x, tn_tensor *as)
     return true;
 }
 
-/* y = w · columns + beta · y, or, with `back`, x from wᵀ · y: one of x and y is written, through glances. */
+/* y = w · columns + beta · y, or, with `back`, x from wᵀ · y: writes one of x and y, through glances. */
 static void product(const tn__windows *g, const tn_tensor *x, const tn_tensor *w, double beta, const tn_tensor *y,
                     bool back)
 {
@@ -183,7 +182,7 @@ void tn__convolve(const tn__windows *g, const tn_tensor *x, const tn_tensor *w, 
     else if (beta == 0) tn__fill(y, 0); /* no channels: nothing to sum */
 }
 
-/* bf16 sums are kept in f32 until the end. */
+/* A copy in f32: bf16 sums are kept in f32 until the end. */
 static tn_tensor *wide(const tn_tensor *t)
 {
     tn_tensor *y = tn__new_owned(TN_F32, t->l.shape);
@@ -215,7 +214,7 @@ void tn__convolve_weight(const tn__windows *g, const tn_tensor *x, tn_tensor *w,
     }
     tn__fill(w, 0);
     if (!tn_numel(x) || !tn_numel(w) || !tn_numel(y)) return;
-    /* One product a block: all its positions are one long sum. So here the images stand inside the taps. */
+    /* One product a block: all its positions are one long sum. So here the images are inside the taps. */
     const job        j = plan(g, x, y);
     const int64_t    depth = j.group_in * j.taps, width = j.out[1];
     const tn_shape   most = {5, {j.c, j.taps, j.images, j.rows, width}}, ymost = {4, {j.o, j.images, j.rows, width}};

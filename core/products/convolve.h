@@ -4,13 +4,13 @@
 
 #include "core/tensor/tensor.h"
 
-/* Windows that slide over the rows [0] and columns [1] of images. */
+/* Sliding windows over the rows [0] and columns [1] of images. */
 typedef struct {
     int64_t size[2], stride[2], padding[2], dilation[2], groups;
 } tn__windows;
-/* x [N, C, H, W] and w [O, C/groups, size] make y [N, O, OH, OW], of one floating dtype and any strides; what is
- * written is contiguous. The caller has checked that all fit. May raise TN_ENOMEM.
- * y = x convolved with w + beta · y, where beta is 0 or 1; and, for the gradients, what a y contributes to x and w. */
+/* x [N, C, H, W] and w [O, C/groups, size] give y [N, O, OH, OW], of one floating dtype and any strides; written
+ * tensors are contiguous. The caller has checked that shapes match. May raise TN_ENOMEM. tn__convolve: y = x convolved
+ * with w + beta · y, where beta is 0 or 1. The other two compute the gradients of x and w from y's. */
 void tn__convolve(const tn__windows *g, const tn_tensor *x, const tn_tensor *w, double beta, tn_tensor *y);
 void tn__convolve_input(const tn__windows *g, tn_tensor *x, const tn_tensor *w, const tn_tensor *y);
 void tn__convolve_weight(const tn__windows *g, const tn_tensor *x, tn_tensor *w, const tn_tensor *y);

@@ -1,16 +1,16 @@
-/* gemm.c — products of matrices, in the manner of BLIS.
+/* gemm.c — matrix products, after BLIS.
  *
  * The result is cut into micro-tiles of MR rows (a strip) by NV vectors of columns (a panel), which a kernel keeps in
- * registers while k runs. A task is a block of strips and panels; tasks run in parallel and share nothing but what they
- * read. In a task k is cut into blocks of kc, so that the block of b [kc, columns] stays in L2 and the strip of a
- * [MR, kc] in L1. A kernel reads a element by element, so a is mostly read in place; b it reads by vectors along a row:
- * dense rows are read in place, anything else is first packed into panels, transposed where need be, and zero-filled to
- * whole vectors.
+ * registers while k runs. A task is a block of strips and panels; tasks run in parallel and share only their inputs. In
+ * a task k is cut into blocks of kc, so that the block of b [kc, columns] stays in L2 and the strip of a [MR, kc] in
+ * L1. A kernel reads a element by element, so a is usually read in place; it reads b by vectors along a row: dense rows
+ * are read in place, other layouts are first packed into panels, transposed if needed, and zero-filled to whole
+ * vectors.
  *
  * Each element of c is one chain of multiply-adds, p = 0 … k-1, started from 0: from one block of k to the next the
- * sums travel through memory in full precision, and the epilogue (alpha, bias, activation, beta) comes once, at the
+ * sums go through memory in full precision, and the epilogue (alpha, bias, activation, beta) is applied once, at the
  * end. So the bits depend on k, the dtype and the kernels alone, and every choice below (what is packed, where the cuts
- * are, which operand's rows run along the vectors) is a matter of speed. */
+ * are, which operand's rows run along the vectors) only affects speed. */
 #include "core/products/gemm_plan.h"
 #include "core/base/parallel.h"
 #include "core/products/packed.h"
@@ -18,12 +18,12 @@
 #include <string.h>
 
 enum {
-    SMALL_BYTES = 8 << 10, /* of workspace that lies on the stack */
-    NEAR_BYTES = 2 << 20,  /* a b that L2 holds, or nearly */
+    SMALL_BYTES = 8 << 10, /* bytes of workspace on the stack */
+    NEAR_BYTES = 2 << 20,  /* a b that fits in L2, or nearly */
     GROUP = 128            /* rows in a task of share_a */
 };
 
-/* A product at work: its plan, and its memory. */
+/* A product in progress: its plan and its memory. */
 typedef struct {
     const tn__gemm_plan *plan;
     char                *shared_b, *shared_a; /* packed for all tasks */
@@ -36,7 +36,7 @@ typedef struct {
     char       *c, *bias, *pre, *old;
 } operands;
 
-/* Where the kernel finds a strip of a: packed, or as it lies. */
+/* Sets the address of a strip of a for the kernel: packed, or in place. */
 static void place_a(const tn__gemm_plan *plan, const char *a, int64_t k0, int64_t row, const char *packed,
                     tn__gemm_step *step)
 {
@@ -49,7 +49,7 @@ static void place_a(const tn__gemm_plan *plan, const char *a, int64_t k0, int64_
     else step->a_row = step->k + TN__GEMM_PAD, step->a_col = 1;
 }
 
-/* The next strip of a, while this one is computed: rows, or columns too far apart for the hardware prefetcher. */
+/* Prefetches the next strip of a while this one is computed: rows, or columns too far apart for the hardware. */
 static void prefetch_strip(const tn__gemm_plan *plan, const char *a, int64_t k0, int64_t kc, int64_t s)
 {
     const tn__gemm_call *g = &plan->call;
@@ -61,7 +61,7 @@ static void prefetch_strip(const tn__gemm_plan *plan, const char *a, int64_t k0,
         tn__prefetch_rows(a, some, g->a_col * plan->in_bytes, rows * plan->in_bytes, false);
 }
 
-/* The epilogue of the block of c that begins at (row, col); acc: its sums, NULL: none. */
+/* The epilogue of the block of c at (row, col); acc: its sums, NULL: none. */
 static void finish(const tn__gemm_plan *plan, const operands *m, int64_t row, int64_t col, int64_t rows, int64_t cols,
                    void *acc, int64_t acc_row)
 {
@@ -85,14 +85,14 @@ typedef struct {
     const tn__gemm_plan *plan;
     const operands      *m;
     int64_t              s0, s1, p0, p1;
-    int64_t              row0, col0, cols;                  /* where they begin in c; cols: up to whole vectors */
+    int64_t              row0, col0, cols;                  /* position in c; cols: up to whole vectors */
     char                *packed_b, *packed_a, *sums, *tile; /* the task's workspace */
 
-    /* the block of k at work: steps [k0, k0 + kc) */
+    /* the current block of k: steps [k0, k0 + kc) */
     int64_t     k0, kc;
     bool        last;
-    const char *next_b; /* a kept b: what the next block, or the next task, reads; NULL: nothing */
-    int        *begun;  /* the rows for which the kernel was told to begin */
+    const char *next_b; /* with a kept b: data that the next block, or the next task, reads; NULL: none */
+    int        *begun;  /* the mr of the last call of the kernel's begin */
 } tile_task;
 
 static tile_task task_of(const gemm_job *job, char *workspace, const operands *m, int64_t s0, int64_t s1, int64_t p0,
@@ -106,15 +106,15 @@ static tile_task task_of(const gemm_job *job, char *workspace, const operands *m
     return t;
 }
 
-/* Where a kept or shared b has step k0 of the panel that begins at column col, in a block of kc steps. */
+/* Address of step k0 of the panel at column col in a kept or shared b, in a block of kc steps. */
 static const char *shared_b_at(const gemm_job *job, int64_t k0, int64_t kc, int64_t col)
 {
     const tn__gemm_plan *plan = job->plan;
     return job->shared_b + (k0 * plan->vectors * plan->kernels->lanes + col * kc) * plan->unit_bytes;
 }
 
-/* Of a kept b, what is read after this block: the next block of the same panels, else the panels of the next task. It
- * is prefetched while all strips but the first are computed, whose own lines lie in L2. */
+/* Address of the data of a kept b that is read after this block: the next block of the same panels, or the panels of
+ * the next task. It is prefetched while all strips but the first are computed, whose own lines are in L2. */
 static const char *next_kept(const tile_task *t)
 {
     const tn__gemm_plan *plan = t->plan;
@@ -124,18 +124,18 @@ static const char *next_kept(const tile_task *t)
     return shared_b_at(t->job, k, tn__min_i64(plan->kc, plan->steps - k), tn__panel_at(plan, k ? t->p0 : t->p1));
 }
 
-/* A block of k begins: b is packed, if this task has to. */
+/* Starts a block of k: packs b if this task must. */
 static void prepare_block(tile_task *t, int64_t k0)
 {
     const tn__gemm_plan *plan = t->plan;
     t->k0 = k0, t->kc = tn__min_i64(plan->kc, plan->steps - k0), t->last = k0 + t->kc == plan->steps;
     if (plan->packs_b && !plan->shares_b) tn__gemm_pack_b(plan, t->m->b, k0, t->kc, t->p0, t->p1, t->packed_b);
-    else if (!plan->packs_b && t->col0 + t->cols > plan->call.n) /* only the last panel, which is not whole */
+    else if (!plan->packs_b && t->col0 + t->cols > plan->call.n) /* only the last panel, which is partial */
         tn__gemm_pack_b(plan, t->m->b, k0, t->kc, t->p1 - 1, t->p1, t->packed_b);
     t->next_b = plan->keeps_b ? next_kept(t) : NULL;
 }
 
-/* A strip of a: packed, if this task has to, and where the kernel finds it. */
+/* A strip of a: packed if this task must; sets its address for the kernel. */
 static void prepare_strip(const tile_task *t, int64_t s, int64_t row, tn__gemm_step *step)
 {
     const tn__gemm_plan *plan = t->plan;
@@ -148,7 +148,7 @@ static void prepare_strip(const tile_task *t, int64_t s, int64_t row, tn__gemm_s
     if (!plan->packs_a && s + 1 < t->s1) prefetch_strip(plan, t->m->a, t->k0, t->kc, s + 1);
 }
 
-/* Where the kernel finds the panel of b that begins at column col: packed, or as it lies. */
+/* Sets the address of the panel of b at column col for the kernel: packed, or in place. */
 static void place_b(const tile_task *t, int64_t col, int64_t width, tn__gemm_step *step)
 {
     const tn__gemm_plan *plan = t->plan;
@@ -162,7 +162,7 @@ static void place_b(const tile_task *t, int64_t col, int64_t width, tn__gemm_ste
     }
 }
 
-/* The lines of c and `pre` that the tile at (row, col) will be written to: a cache miss takes as long as a tile. */
+/* Prefetches the lines of c and `pre` that the tile at (row, col) will write: a cache miss takes as long as a tile. */
 static void prefetch_output(const tile_task *t, int64_t row, int64_t col, int64_t rows, int64_t width)
 {
     const tn__gemm_call *g = &t->plan->call;
@@ -173,10 +173,10 @@ static void prefetch_output(const tile_task *t, int64_t row, int64_t col, int64_
         tn__prefetch_rows(t->m->pre + (row * g->pre.row + col) * size, rows, g->pre.row * size, width * size, true);
 }
 
-/* The tile of strip s, which begins at row, and panel p. Its sums go to the next block of k, or straight to c if there
- * is no epilogue, or through a tile in the workspace. All panels of a strip fill in one step anew: copying the struct
- * would load, 16 bytes at a time, what narrower stores have just written, and the CPU cannot forward that (a stall a
- * tile, 5 % of a training step). */
+/* Computes the tile of strip s, at row, and panel p. Its sums go to the next block of k, or directly to c if there is
+ * no epilogue, or through a tile in the workspace. All panels of a strip reuse one step, set member by member: copying
+ * the struct would load, 16 bytes at a time, what narrower stores have just written, and the CPU cannot forward that (a
+ * stall a tile, 5 % of a training step). */
 static void compute_tile(const tile_task *t, int64_t s, int64_t row, int64_t p, tn__gemm_step *step)
 {
     const tn__gemm_plan *plan = t->plan;
@@ -188,7 +188,7 @@ static void compute_tile(const tile_task *t, int64_t s, int64_t row, int64_t p, 
     char *const sum = t->sums + ((row - t->row0) * t->cols + (col - t->col0)) * plan->unit_bytes;
     step->nv = (int)(width / plan->kernels->lanes);
     place_b(t, col, width, step);
-    /* a line of the next b with each step of k */
+    /* one line of the next b with each step of k */
     const int64_t fetched = ((s - t->s0 - 1) * (t->p1 - t->p0) + p - t->p0) * 64;
     const bool    fetches = t->next_b && fetched >= 0 && fetched < t->cols * plan->unit_bytes;
     step->prefetch = fetches ? t->next_b + fetched * t->kc : NULL;
@@ -202,7 +202,7 @@ static void compute_tile(const tile_task *t, int64_t s, int64_t row, int64_t p, 
     if (t->last && !straight) finish(plan, t->m, row, col, step->mr, tn__min_i64(width, g->n - col), t->tile, width);
 }
 
-/* k = 0: what remains of a product without terms. */
+/* k = 0: the result of a product without terms. */
 static void finish_empty(const tile_task *t)
 {
     const tn__gemm_plan *plan = t->plan;
@@ -240,7 +240,7 @@ static void run_tiles(tile_task *t)
 
 /* ---- a task of one row ------------------------------------------------------------------------------------------- */
 
-/* One row of c. Here a panel is as wide as L1 holds its sums, and b is read once, as it lies. */
+/* One row of c. Here a panel is as wide as L1 holds its sums, and b is read once, in place. */
 static void row_task(const tn__gemm_plan *plan, char *slot, const operands *m, int64_t p0, int64_t p1)
 {
     const tn__gemm_call *g = &plan->call;
@@ -255,7 +255,7 @@ static void row_task(const tn__gemm_plan *plan, char *slot, const operands *m, i
         if (whole) plan->kernels->row(&s);
         s.y = sums + whole * plan->unit_bytes, s.n = lanes;
         s.b = packed, s.b_row = lanes, s.b_col = 1;
-        for (int64_t k0 = 0; rest && k0 < g->k; k0 += plan->kc) { /* less than a vector is left: filled up */
+        for (int64_t k0 = 0; rest && k0 < g->k; k0 += plan->kc) { /* the rest, less than a vector: padded */
             s.k = tn__min_i64(plan->kc, g->k - k0);
             tn__gemm_pack(plan, false, s.k, rest, lanes,
                           m->b + (k0 * g->b_row + (col + whole) * g->b_col) * plan->in_bytes, g->b_row, g->b_col,
@@ -267,7 +267,7 @@ static void row_task(const tn__gemm_plan *plan, char *slot, const operands *m, i
     }
 }
 
-/* The same where b is kept packed: panels of whole vectors, one behind the other. */
+/* row_task for a kept b: panels of whole vectors in sequence. */
 static void kept_row_task(const gemm_job *job, char *sums, const operands *m, int64_t p0, int64_t p1)
 {
     const tn__gemm_plan *plan = job->plan;
@@ -356,15 +356,14 @@ static void share_a(int64_t from, int64_t to, void *user)
     }
 }
 
-/* Packs what all tasks share. */
+/* Packs the operands that all tasks share. */
 static void share(gemm_job *job, int64_t blocks, void (*pack_block)(int64_t from, int64_t to, void *user))
 {
     if (job->plan->parallel) tn_parallel_for(blocks, 1, pack_block, job);
     else pack_block(0, blocks, job);
 }
 
-/* Finds b packed, or memory to pack it for good; then the plan is for such a b. NULL: neither; raised if there is no
- * memory. */
+/* Finds the packed b, or memory to keep it packed; then adapts the plan. NULL: neither; raised if out of memory. */
 static tn__packed *kept_b(tn__gemm_plan *plan, bool *fresh)
 {
     const tn__gemm_call *g = &plan->call;

@@ -1,31 +1,31 @@
-/* gemm.h — products of matrices: of tensors, and of plain pointers, which the rooms that fuse products stand on. */
+/* gemm.h — matrix products: of tensors, and of plain pointers, on which the rooms that fuse products are built. */
 #ifndef TENON_CORE_PRODUCTS_GEMM_H
 #define TENON_CORE_PRODUCTS_GEMM_H
 
 #include "core/kernels/kernels.h"
 #include "core/tensor/tensor.h"
 
-/* ---- of tensors ---- */
+/* ---- tensors ----------------------------------------------------------------------------------------------------- */
 
 /* c[i] = alpha · a[i] b[i] + beta · c[i] for each matrix of a batch: c [..., m, n], a [..., m, k], b [..., k, n]; the
  * leading dims of a and b broadcast to c's; any strides; one floating dtype. Each element's terms are added in an
  * order that depends on k, the dtype and the instruction set alone. beta = 0 does not read c. May raise TN_ENOMEM. */
 void tn__gemm(double alpha, const tn_tensor *a, const tn_tensor *b, double beta, tn_tensor *c);
-/* The same with something done to the sums while they are in the cache: v = a b + bias, pre = v, c = act(v) + more.
- * bias and more broadcast to c, pre is like c; each may be NULL. */
+/* tn__gemm with an epilogue on the sums while they are in the cache: v = a b + bias, pre = v, c = act(v) + more. bias
+ * and more broadcast to c, pre has c's shape; each may be NULL. */
 typedef struct {
     const tn_tensor *bias, *more;
     tn_tensor       *pre;
     tn__act          act;
 } tn__epilogue;
 void tn__gemm_with(const tn_tensor *a, const tn_tensor *b, tn_tensor *c, const tn__epilogue *e);
-/* c = a b, where a term whose a is 0 counts as 0 even if its b is NaN or infinite: zeros of a select
- * (gemm_finite.c). With finite b the same bits as tn__gemm. c is contiguous. */
+/* c = a b, where a term whose a is 0 counts as 0 even if its b is NaN or infinite: zeros of a select (gemm_finite.c).
+ * With finite b the same bits as tn__gemm. c is contiguous. */
 void tn__gemm_finite(const tn_tensor *a, const tn_tensor *b, tn_tensor *c);
 
-/* ---- of plain pointers ---- */
+/* ---- plain pointers ---------------------------------------------------------------------------------------------- */
 
-/* Something that lies beside c, element by element, and has c's type. Strides may be 0, but not in `pre`. */
+/* An operand of c's dtype, read or written along with c, element by element. Strides may be 0, but not in `pre`. */
 typedef struct {
     void   *at; /* NULL: none */
     int64_t row, col, batch[TN_MAX_DIMS];
@@ -35,11 +35,11 @@ typedef struct {
  *
  *     v = alpha · a b + bias,   pre = v,   c = act(v) + beta · old
  *
- * Strides count elements and may be 0 in a and b; c's elements are distinct and lie in neither. Without an `old` it is
- * c itself; beta = 0 reads neither, alpha = 0 neither a nor b. */
+ * Strides count elements and may be 0 in a and b; c's elements are distinct and do not overlap a or b. If `old` is
+ * unset, it is c itself; beta = 0 reads neither, alpha = 0 reads neither a nor b. */
 typedef struct {
     tn_dtype    dtype; /* of a and b: f32, f64 or bf16 (summed in f32) */
-    tn_dtype    ctype; /* dtype, or bf16 beside f32 and f32 beside bf16 */
+    tn_dtype    ctype; /* dtype, or bf16 for f32 and f32 for bf16 */
     int64_t     m, n, k;
     const void *a, *b;
     void       *c;
@@ -52,9 +52,9 @@ typedef struct {
     tn__gemm_side bias, pre, old;
     tn__act       act;
 
-    tn__storage *storage; /* b's, if b changes only with the storage's version and may be kept packed; NULL: not so */
+    tn__storage *storage; /* b's, if b changes only with its version and may be kept packed; or NULL */
 
-    const tn__kernel_table *kernels; /* NULL: those in use; tests name others */
+    const tn__kernel_table *kernels; /* NULL: the table in use; tests pass others */
 } tn__gemm_call;
 
 /* False: out of memory, raised, and nothing has been written. */

@@ -1,10 +1,9 @@
-/* gemm_finite.c — a product of matrices in which zeros of a select: they keep NaN and infinities of b out of the
- * sum, as multiplying by 0 would not. Attention needs this where weights are 0 because something may not be
- * attended.
+/* gemm_finite.c — a matrix product in which zeros of a select: they exclude NaN and infinities of b from the sum, which
+ * multiplying by 0 would not. Attention needs this where weights are 0 because a key is blocked.
  *
- * Mostly b is finite, and then the plain product is right. If it were not, the result would show it, so the result is
- * looked at, not b. Only when it has NaN or infinities is the product done again with a b that has zeros in their
- * place, and the terms that were left out and whose a is not 0 are added. */
+ * Usually b is finite, and then the plain product is correct. Otherwise the result would contain NaN or infinity, so
+ * the result is checked, not b. Only if it does is the product repeated with a b that has zeros in their place, and the
+ * omitted terms whose a is not 0 are added. */
 #ifndef TN__REAL
 #include "core/kernels/sum_lanes.h"
 #include "core/products/gemm.h"
@@ -32,7 +31,7 @@ typedef struct {
     int64_t          m, n, k;
 } job;
 
-/* Where row `row` of matrix `matrix` of c's batch begins in t, which broadcasts to that batch. */
+/* Offset of row `row` of matrix `matrix` of c's batch in t, which broadcasts to that batch. */
 static int64_t at(const tn_tensor *t, const tn_tensor *c, int64_t matrix, int64_t row)
 {
     const int nd = c->l.shape.n, last = t->l.shape.n - 1;
@@ -92,9 +91,9 @@ void tn__gemm_finite(const tn_tensor *a, const tn_tensor *b, tn_tensor *c)
     tn_drop(clean), tn_drop(odd);
 }
 
-#else /* ============================================================== kernels: contiguous, one real type */
+#else /* ============================================================== kernels: contiguous, one dtype */
 
-/* x · 0 is 0 for a finite x and NaN for others, and so are sums of them. */
+/* x · 0 is 0 for a finite x and NaN otherwise; so are sums of such products. */
 static void TN__(finite_init)(void *s, const void *args)
 {
     (void)args;
@@ -123,7 +122,7 @@ static void TN__(finite_finish)(int64_t n, const void *s, void *const *out, cons
     *(TN__REAL *)out[0] = sum == 0;
 }
 
-/* A row with zeros for what is not finite, and whether there was such a thing. */
+/* Copies a row with zeros in place of non-finite elements, and reports whether there were any. */
 static void TN__(clean)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN__REAL *x = in[0];

@@ -1,7 +1,7 @@
-/* gemm_pack.c — blocks of a and b as the kernels like to read them. */
+/* gemm_pack.c — packs blocks of a and b into the form that the kernels read. */
 #include "core/products/gemm_plan.h"
 
-/* A block of a or b to dense rows of width units, zero-filled. */
+/* Copies a block of a or b to dense rows of width units, zero-filled. */
 void tn__gemm_pack(const tn__gemm_plan *plan, bool terms_in_rows, int64_t rows, int64_t cols, int64_t width,
                    const char *from, int64_t row, int64_t col, char *to)
 {
@@ -10,16 +10,16 @@ void tn__gemm_pack(const tn__gemm_plan *plan, bool terms_in_rows, int64_t rows, 
     else plan->kernels->pack(&s);
 }
 
-/* Steps of k to pack at once: few where the row stride is a multiple of TN__SET_BYTES, as all rows then map to the same
- * L1 sets. turned: rows become columns, of which whole lines are written. */
+/* Steps of k to pack at once: few if the row stride is a multiple of TN__SET_BYTES, because all rows then map to the
+ * same L1 sets. turned: rows become columns, which are written in whole lines. */
 static int64_t steps_at_once(const tn__gemm_plan *plan, int64_t row, bool turned)
 {
     if (turned) return 32;
     return row * plan->in_bytes % TN__SET_BYTES == 0 ? 8 / plan->pair : 32;
 }
 
-/* Steps [k0, k0 + kc) of panels [p0, p1) of b to memory, panel by panel, zero-filled to whole vectors. Dense rows are
- * gone through a few at a time for all panels, so that a cache line that two panels share is fetched once. */
+/* Packs steps [k0, k0 + kc) of panels [p0, p1) of b, panel by panel, zero-filled to whole vectors. Dense rows are read
+ * a few at a time for all panels, so that a cache line shared by two panels is fetched once. */
 void tn__gemm_pack_b(const tn__gemm_plan *plan, const char *b, int64_t k0, int64_t kc, int64_t p0, int64_t p1, char *to)
 {
     const tn__gemm_call *g = &plan->call;
@@ -43,15 +43,15 @@ void tn__gemm_pack_b(const tn__gemm_plan *plan, const char *b, int64_t k0, int64
     }
 }
 
-/* Are strips s … s + 3 whole ones of dense columns of bf16, so that a kernel of pairs can pack them in one go? */
+/* True if strips s … s + 3 are whole strips of dense bf16 columns, which a kernel of pairs can pack at once. */
 static bool four_strips(const tn__gemm_plan *plan, int64_t s, int64_t s1)
 {
     return plan->pair == 2 && plan->call.dtype == TN_BF16 && plan->call.a_row == 1 && plan->kernels->mr == 8 &&
            s + 4 <= s1 && tn__strip_at(plan, s + 4) - tn__strip_at(plan, s) == 32;
 }
 
-/* Steps [k0, k0 + kc) of strips [s0, s1) of a to memory. Dense rows stay rows; anything else becomes dense columns, or
- * rows for kernels that want those. */
+/* Packs steps [k0, k0 + kc) of strips [s0, s1) of a. Dense rows stay rows; other layouts become dense columns, or rows
+ * for kernels that need rows. */
 void tn__gemm_pack_a(const tn__gemm_plan *plan, const char *a, int64_t k0, int64_t kc, int64_t s0, int64_t s1, char *to)
 {
     const tn__gemm_call *g = &plan->call;

@@ -1,24 +1,24 @@
-/* gemm_plan.c — which way a product goes, and how its work is cut. docs/gemm.md says why each size is what it is. */
+/* gemm_plan.c — chooses how a product is computed and how its work is cut. docs/gemm.md gives reasons for the sizes. */
 #include "core/products/gemm_plan.h"
 #include "core/products/cost.h"
 
 enum {
     B_BYTES = 200 << 10,       /* of b in a task: a fifth of L2, and few enough pages */
-    SUM_BYTES = 256 << 10,     /* of sums on their way from one block of k to the next */
+    SUM_BYTES = 256 << 10,     /* of sums between blocks of k */
     SHARED_BYTES = 1 << 20,    /* of a b that is packed once for all tasks */
-    SHARED_A_BYTES = 16 << 20, /* the same of an a */
-    FAR_BYTES = 1024,          /* between rows: b then lies on so many pages that packing it is faster, if ... */
+    SHARED_A_BYTES = 16 << 20, /* of an a that is packed once for all tasks */
+    FAR_BYTES = 1024,          /* between rows: b then covers enough pages that packing it is faster, if ... */
     MANY_ROWS = 100,           /* ... there are enough rows of a to use it */
     A_ROWS = 128,              /* of dense columns, packed at a time: strips share cache lines, each fetched once */
-    KEPT_ROWS = 64,            /* of a: with more, packing b costs little beside the product ... */
-    KEPT_LEAST = 4096,         /* ... and with fewer elements of b, everything else costs more */
-    FEW_EACH = 4,              /* tasks of a thread, of which one more or less is much */
+    KEPT_ROWS = 64,            /* rows of a: with more, packing b costs little compared with the product ... */
+    KEPT_LEAST = 4096,         /* ... and with fewer elements of b, all other work costs more */
+    FEW_EACH = 4,              /* tasks of a thread, of which one more or less matters */
     ROW_VECTORS = 128          /* columns of a matrix-vector product that are summed at a time */
 };
 
-static const double MUCH = 1.25; /* more work for one thread than for the mean one */
+static const double MUCH = 1.25; /* ratio of one thread's work to the mean that is too much */
 
-static int64_t common(int64_t a, int64_t b) /* their greatest divisor */
+static int64_t common(int64_t a, int64_t b) /* greatest common divisor */
 {
     while (b) {
         const int64_t rest = a % b;
@@ -27,7 +27,7 @@ static int64_t common(int64_t a, int64_t b) /* their greatest divisor */
     return a;
 }
 
-/* The largest of `shares` shares of some things, as a multiple of the mean share. */
+/* The largest of `shares` shares of `things` things, as a multiple of the mean share. */
 static double uneven(int64_t things, int64_t shares)
 {
     return things < shares ? 2 : (double)(tn__ceil_div(things, shares) * shares) / (double)things;
@@ -40,7 +40,7 @@ enum { SIDES = 3 };
 static bool stacks(const tn__gemm_side *s, int d, int64_t m) { return !s->at || m == 1 || s->batch[d] == m * s->row; }
 static bool abuts(const tn__gemm_side *s, int d, int64_t n) { return !s->at || n == 1 || s->batch[d] == n * s->col; }
 
-/* Dim d of the batch goes; the others move up. */
+/* Removes dim d of the batch; later dims move up. */
 static void drop_dim(tn__gemm_call *g, tn__gemm_side *const side[SIDES], int d)
 {
     g->dims--;
@@ -51,8 +51,8 @@ static void drop_dim(tn__gemm_call *g, tn__gemm_side *const side[SIDES], int d)
     }
 }
 
-/* Matrices that lie below (beside) each other and share b (a) are one taller (wider) matrix: dim d of the batch goes
- * into m (n), if it can. */
+/* Matrices that are below (next to) each other and share b (a) are one taller (wider) matrix: merges dim d of the batch
+ * into m (n), if possible. */
 static bool merge_dim(tn__gemm_call *g, tn__gemm_side *const side[SIDES], int d)
 {
     const int64_t size = g->batch[d];
@@ -92,7 +92,7 @@ static void transpose(tn__gemm_call *g, tn__gemm_side *const side[SIDES])
     }
 }
 
-/* The call as another that has the same result: as few dims in the batch as possible, rows of c along the vectors. */
+/* Rewrites the call with the same result: as few dims in the batch as possible, rows of c along the vectors. */
 static void simplify(tn__gemm_call *g)
 {
     tn__gemm_side *const side[SIDES] = {&g->bias, &g->pre, &g->old};
@@ -106,7 +106,7 @@ static void simplify(tn__gemm_call *g)
     for (int d = g->dims - 1; d >= 0; d--)
         if (merge_dim(g, side, d)) {
             drop_dim(g, side, d);
-            d = g->dims; /* the others may fit now */
+            d = g->dims; /* now other dims may be mergeable */
         }
     if (g->m > 1 && (g->n == 1 || (g->c_col != 1 && g->c_row == 1))) transpose(g, side);
 }
@@ -123,7 +123,7 @@ static void plan_row(tn__gemm_plan *plan, double traffic)
     plan->ws.total = plan->ws.sums + tn__lines(plan->kc * lanes, plan->unit_bytes);
 }
 
-/* Does a lie in units as it is? */
+/* True if a consists of units in place. */
 static bool in_pairs(const tn__gemm_call *g)
 {
     bool even = g->a_col == 1 && g->k % 2 == 0 && g->a_row % 2 == 0 && (uintptr_t)g->a % 4 == 0;
@@ -137,12 +137,12 @@ static void plan_operands(tn__gemm_plan *plan)
     const tn__gemm_call *g = &plan->call;
     plan->packs_a = g->dtype == TN_BF16 && !(plan->pair == 2 && in_pairs(g));
     plan->a_columns = g->a_col != 1 && (g->a_row == 1 || plan->pair == 2);
-    /* dense rows are read as fast in place, except where each lies on a page of its own */
+    /* dense rows are read as fast in place, unless each is on a separate page */
     const bool apart = g->b_row * plan->in_bytes >= FAR_BYTES && g->m >= MANY_ROWS;
     plan->packs_b = g->dtype == TN_BF16 || g->b_col != 1 || apart;
 }
 
-/* Is b one matrix for the whole batch, and small enough to be packed before the tasks? */
+/* True if b is one matrix for the whole batch, and small enough to be packed before the tasks. */
 static bool b_is_small(const tn__gemm_plan *plan)
 {
     const tn__gemm_call *g = &plan->call;
@@ -151,7 +151,7 @@ static bool b_is_small(const tn__gemm_plan *plan)
     return g->k > 0 && plan->vectors * plan->kernels->lanes <= SHARED_BYTES / plan->unit_bytes / plan->steps;
 }
 
-/* Is the same true of an a that is packed by columns? */
+/* True if a, packed by columns, is one matrix for the whole batch and small enough to be packed before the tasks. */
 static bool a_is_small(const tn__gemm_plan *plan)
 {
     const tn__gemm_call *g = &plan->call;
@@ -160,8 +160,8 @@ static bool a_is_small(const tn__gemm_plan *plan)
     return plan->packs_a && plan->a_columns && g->m <= SHARED_A_BYTES / plan->unit_bytes / tn__max_i64(plan->steps, 1);
 }
 
-/* Into how many pieces the strips (down) and the panels (across) of a matrix are cut: small enough for the caches, and
- * enough of them for the threads. */
+/* The number of parts into which the strips (down) and the panels (across) of a matrix are cut: small enough for the
+ * caches, and enough of them for the threads. */
 static void cut_tasks(const tn__gemm_plan *plan, double time, int64_t *down, int64_t *across)
 {
     const tn__gemm_call *g = &plan->call;
@@ -174,8 +174,8 @@ static void cut_tasks(const tn__gemm_plan *plan, double time, int64_t *down, int
         const int64_t sums = SUM_BYTES / (tn__ceil_div(panels, *across) * most * plan->kernels->mr * plan->unit_bytes);
         *down = tn__ceil_div(strips, tn__max_i64(8, sums));
     }
-    /* Give each thread the same, and at least tn__cost_task. Cut m if b need not be packed again in each task and a has
-     * more than KEPT_ROWS rows, else n; the other one if that balances much better. */
+    /* Give each thread the same work, at least tn__cost_task. Cut m if b need not be packed again in each task and a
+     * has more than KEPT_ROWS rows, otherwise n; or the other one if that balances much better. */
     const int64_t threads = tn__max_i64(1, tn__min_i64(tn_threads(), (int64_t)(time / tn__cost_task)));
     if (plan->matrices >= FEW_EACH * threads) return;
     const int64_t parts = threads / common(threads, plan->matrices); /* of a matrix, or a multiple */
@@ -212,7 +212,7 @@ static void plan_tiles(tn__gemm_plan *plan, double time)
     plan->ws.total = plan->ws.b + plan->ws.a + plan->ws.sums + tn__lines(kn->mr * most, plan->unit_bytes);
 }
 
-/* The kernels, and what follows from the call alone. */
+/* Chooses the kernels, and the sizes that follow from the call alone. */
 static void plan_sizes(tn__gemm_plan *plan, const tn__kernel_table *table)
 {
     const tn__gemm_call *g = &plan->call;
@@ -255,8 +255,7 @@ void tn__gemm_make_plan(tn__gemm_plan *plan, const tn__gemm_call *call)
 
 /* ---- b is kept packed -------------------------------------------------------------------------------------------- */
 
-/* The panels of a b that is kept packed. For one row: as its kernel likes them, each over all of k. For tiles: as they
- * are planned. */
+/* The panels of a b that is kept packed. For one row: as its kernel reads them, all of k. For tiles: as planned. */
 static tn__cut kept_panels(const tn__gemm_plan *plan)
 {
     return plan->gemv ? (tn__cut){tn__ceil_div(plan->vectors, plan->kernels->kept), plan->kernels->kept, 0}

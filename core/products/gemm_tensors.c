@@ -1,4 +1,4 @@
-/* gemm_tensors.c — products of tensors: their strides and batches told to tn__gemm_run. */
+/* gemm_tensors.c — matrix products of tensors: passes their strides and batches to tn__gemm_run. */
 #include "core/products/gemm.h"
 #include "core/tensor/layout.h"
 
@@ -12,7 +12,7 @@ static tn__gemm_call call_of(const tn_tensor *a, const tn_tensor *b, const tn_te
     g.b = tn__ptr(b), g.b_row = b->l.stride[bn - 2], g.b_col = b->l.stride[bn - 1];
     g.c = tn__ptr(c), g.c_row = l->stride[nd - 2], g.c_col = l->stride[nd - 1];
     for (int d = 0; d < g.dims; d++) {
-        const int da = d - nd + an, db = d - nd + bn; /* the dims of a and b that stand under c's */
+        const int da = d - nd + an, db = d - nd + bn; /* the dims of a and b that correspond to c's */
         g.batch[d] = l->shape.d[d], g.c_batch[d] = l->stride[d];
         g.a_batch[d] = da >= 0 && a->l.shape.d[da] != 1 ? a->l.stride[da] : 0;
         g.b_batch[d] = db >= 0 && b->l.shape.d[db] != 1 ? b->l.stride[db] : 0;
@@ -43,7 +43,7 @@ void tn__gemm_with(const tn_tensor *a, const tn_tensor *b, tn_tensor *c, const t
 {
     if (tn__blocked()) return;
     tn__gemm_call g = call_of(a, b, c);
-    g.storage = b->storage->borrowed ? NULL : b->storage; /* borrowed memory may change when nobody says so */
+    g.storage = b->storage->borrowed ? NULL : b->storage; /* borrowed memory may change without a new version */
     g.bias = side_of(e->bias, c), g.pre = side_of(e->pre, c), g.old = side_of(e->more, c);
     g.act = e->act, g.beta = e->more ? 1 : 0;
     tn__gemm_run(&g);

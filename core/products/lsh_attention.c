@@ -1,6 +1,6 @@
-/* lsh_attention.c — attention among few, for one head of one text at a time (autograd/ops/lsh_attention.c has its
- * mathematics): positions are sorted, their rows laid in that order, and one batch of products of matrices makes the
- * scores of all chunks, whose keys are overlapping stretches of the sorted ones. */
+/* lsh_attention.c — LSH attention, one head of one sequence at a time (autograd/ops/lsh_attention.c describes the
+ * mathematics): positions are sorted, their rows copied in that order, and one batch of matrix products computes the
+ * scores of all chunks, whose keys are overlapping ranges of the sorted ones. */
 #ifndef TN__REAL /* =============================================================================== the products */
 #include "core/products/lsh_attention.h"
 #include "core/kernels/vecmath.h"
@@ -12,14 +12,14 @@
 
 #define ALONE TN__LSH_ALONE
 
-/* Of a call, and of one head of one text (unit). */
+/* Sizes of a call, and the current head of one sequence (unit). */
 typedef struct {
     const tn__lsh_call *a;
     int64_t             batch, heads, length, dim, out, rounds;
-    int64_t             chunk, chunks, met, before, sorted; /* met: keys of a chunk; sorted: rounds · length */
+    int64_t             chunk, chunks, met, before, sorted; /* met: keys per chunk; sorted: rounds · length */
     int64_t             b, h;
-    int32_t *order, *place; /* position of the i-th; where round r, position t has gone: place[r · length + t] */
-    int64_t  at;            /* of the unit's first weight, among all */
+    int32_t *order, *place; /* position of the i-th; index of position t in round r: place[r · length + t] */
+    int64_t  at;            /* index of the unit's first weight, among all */
 } sizes;
 
 static sizes sizes_of(const tn__lsh_call *a)
@@ -36,7 +36,7 @@ static sizes sizes_of(const tn__lsh_call *a)
     return z;
 }
 
-/* ---- one head of one text ---------------------------------------------------------------------------------------- */
+/* ---- one head of one sequence ------------------------------------------------------------------------------------ */
 
 typedef struct {
     int64_t bucket;
@@ -73,7 +73,7 @@ static void sort_rounds(int64_t from, int64_t to, void *user)
     }
 }
 
-/* Turns to a unit: its order. */
+/* Selects a unit and computes its order. */
 static void turn_to(sizes *z, int64_t unit, bucketed *room)
 {
     sorting j = {z, room};
@@ -83,14 +83,14 @@ static void turn_to(sizes *z, int64_t unit, bucketed *room)
         for (int64_t t = 0; t < z->length; t++) z->order[t] = z->place[t] = (int32_t)t;
 }
 
-/* The sorted place that i is, where i may be before the first or behind the last. */
+/* Maps i to a sorted index; i may be before the first or after the last. */
 static inline int64_t wrapped(const sizes *z, int64_t i)
 {
     i %= z->sorted;
     return i < 0 ? i + z->sorted : i;
 }
 
-/* May position t attend to u? */
+/* True if position t may attend to u. */
 static inline bool sees(const sizes *z, int64_t t, int64_t u)
 {
     const tn_tensor *x = z->a->blocked;
@@ -98,7 +98,7 @@ static inline bool sees(const sizes *z, int64_t t, int64_t u)
     return !x || !((const bool *)tn__ptr(x))[z->b * x->l.stride[0] + u * x->l.stride[1]];
 }
 
-/* What a kernel below works on; which members it reads stands beside it. */
+/* Arguments of the kernels below; each kernel documents the members that it reads. */
 typedef struct {
     const sizes *z;
     const void  *x, *y, *l;
@@ -120,12 +120,12 @@ static const kernels  of_f64 = {lsh_take_f64, lsh_weigh_f64, lsh_join_f64, lsh_s
 static const kernels *kernels_of(tn_dtype dt) { return dt == TN_F64 ? &of_f64 : &of_f32; }
 
 enum { GRAIN = 32 };                                      /* rows of a task */
-static void *first_of(const tn_tensor *x, const sizes *z) /* of a unit of [B, H, …] */
+static void *first_of(const tn_tensor *x, const sizes *z) /* address of a unit of [B, H, …] */
 {
     return (char *)tn__ptr(x) + (z->b * x->l.stride[0] + z->h * x->l.stride[1]) * (int64_t)tn__dtype_bytes(x->dtype);
 }
 
-/* The rows of x [B, H, T, width] in sorted order; with `around`, those of the chunks before and behind as well. */
+/* Copies the rows of x [B, H, T, width] in sorted order; with `around`, also those of the chunks before and after. */
 static void take(const sizes *z, const tn_tensor *x, bool around, tn_tensor *to)
 {
     work j = {.z = z,
@@ -138,7 +138,7 @@ static void take(const sizes *z, const tn_tensor *x, bool around, tn_tensor *to)
     tn_parallel_for(around ? z->sorted + z->met - z->chunk : z->sorted, GRAIN, kernels_of(to->dtype)->take, &j);
 }
 
-/* For each chunk c = alpha · a b + beta · c: where a chunk's matrix begins, and its strides. */
+/* For each chunk c = alpha · a b + beta · c: offsets and strides of its matrices. */
 typedef struct {
     tn_tensor *t;
     int64_t    at, chunk, row, col; /* in elements */
@@ -170,13 +170,13 @@ static bool multiply(const sizes *z, matrix c, matrix a, matrix b, int64_t m, in
                              .c_batch = {c.chunk}};
     return tn__gemm_run(&g);
 }
-/* Rows of a chunk; of those that it meets; their transpose; scores [chunk, met], and what they say to the keys of the
- * w-th chunk that is met. */
+/* Rows of a chunk; rows of its keys; those transposed; scores [chunk, met], and scores for the keys of the w-th of its
+ * chunks of keys. */
 static matrix own(const sizes *z, tn_tensor *t, int64_t width) { return (matrix){t, 0, z->chunk * width, width, 1}; }
 static matrix turned(const sizes *z, tn_tensor *t, int64_t width) { return (matrix){t, 0, z->chunk * width, 1, width}; }
 static matrix scores(const sizes *z, tn_tensor *t) { return (matrix){t, 0, z->chunk * z->met, z->met, 1}; }
 
-/* Σ over the chunks that meet them of (scores)ᵀ · rows, [sorted and around, width]. */
+/* Σ over the chunks that attend to the keys of (scores)ᵀ · rows, [sorted and around, width]. */
 static bool to_keys(const sizes *z, tn_tensor *to, tn_tensor *s, tn_tensor *rows, int64_t width, double alpha)
 {
     tn__fill(to, 0);
@@ -188,7 +188,7 @@ static bool to_keys(const sizes *z, tn_tensor *to, tn_tensor *s, tn_tensor *rows
     return true;
 }
 
-/* Of all rows of a position in x, sorted and, around, more than once, the sum: into a unit of gx [B, H, T, width]. */
+/* Sums all rows of a position in x, sorted and, with around, repeated, into a unit of gx [B, H, T, width]. */
 static void fold(const sizes *z, const tn_tensor *x, bool around, tn_tensor *gx)
 {
     work j = {.z = z,
@@ -217,7 +217,7 @@ static bool buffers_new(sizes *z, tn_dtype dt, buffers *b)
 }
 _Static_assert(sizeof(bucketed) <= 2 * sizeof(int64_t), "a bucketed position has room in two numbers");
 
-/* The unit's rows, and its scores. */
+/* Computes the unit's sorted rows and its scores. */
 static bool meet(sizes *z, int64_t unit, const buffers *b)
 {
     turn_to(z, unit, tn__ptr(b->room));
@@ -226,7 +226,7 @@ static bool meet(sizes *z, int64_t unit, const buffers *b)
                     z->a->scale, 0);
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------- */
+/* ---- all units --------------------------------------------------------------------------------------------------- */
 
 int64_t tn__lsh_weights(const tn__lsh_call *a)
 {
@@ -260,8 +260,8 @@ void tn__lsh_attend(const tn__lsh_call *a, tn_tensor *y, tn_tensor *l)
     tn_scope_end(s);
 }
 
-/* What the backward of a unit works on, beside the buffers: gradients of scores, sorted rows of gy, and of each of q, k
- * and v. */
+/* Memory of the backward of a unit, in addition to the buffers: gradients of scores, sorted rows of gy, and of each of
+ * q, k and v. */
 typedef struct {
     const tn_tensor *y, *l, *gy;
     tn_tensor *gw, *gys, *rows[3], *const *gx;
@@ -327,9 +327,9 @@ bool tn__lsh_indices(const tn__lsh_call *a, tn_tensor **own_at, tn_tensor **met_
     return true;
 }
 
-#else /* ================================================= kernels: rows from … to - 1 of one unit, one real type */
+#else /* ================================================= kernels: rows from … to - 1 of one unit, one dtype */
 
-/* to [rows, width] = rows of x, of strides row and col, in sorted order from the skip-th before the first on. */
+/* to [rows, width] = rows of x, of strides row and col, in sorted order, starting `skip` before the first. */
 static void TN__(lsh_take)(int64_t from, int64_t to, void *user)
 {
     const work *j = user;
@@ -342,7 +342,7 @@ static void TN__(lsh_take)(int64_t from, int64_t to, void *user)
     }
 }
 
-/* The i-th row of scores, with what is blocked and what is constant put in. */
+/* The i-th row of scores, with blocked and constant scores filled in. */
 static TN__REAL *TN__(lsh_masked)(const sizes *z, TN__REAL *w, int64_t i)
 {
     const int64_t t = z->order[i], first = (i / z->chunk - z->before) * z->chunk;
@@ -365,21 +365,21 @@ static void TN__(lsh_drop)(const sizes *z, TN__REAL *w, int64_t i)
     }
 }
 
-/* The i-th row of scores as weights of its round, times exp(own - *over), where own = ln Σ exp of the row, which is
- * returned; over NULL: times 1. */
+/* Converts the i-th row of scores to weights of its round, times exp(own - *over), where own = ln Σ exp of the row,
+ * which is returned; over NULL: times 1. */
 static TN__REAL TN__(lsh_softmax)(const sizes *z, TN__REAL *w, int64_t i, const TN__REAL *over)
 {
     w = TN__(lsh_masked)(z, w, i);
     const int64_t  n = z->met;
     const TN__REAL most = TN__(tn__row_max)(n, w);
-    if (!(most > -(TN__REAL)INFINITY)) return memset(w, 0, (size_t)n * sizeof *w), most; /* nothing to attend to */
+    if (!(most > -(TN__REAL)INFINITY)) return memset(w, 0, (size_t)n * sizeof *w), most; /* no key to attend to */
     const TN__REAL own = (TN__REAL)((double)most + log((double)TN__(tn__exp_sum)(n, w, w, most)));
     const TN__REAL by = TN__M(exp)(most - own) * (over ? TN__M(exp)(own - *over) : 1);
     for (int64_t k = 0; k < n; k++) w[k] *= by;
     return own;
 }
 
-/* to: scores become weights of their round; stat: ln Σ exp of a row. */
+/* to: scores, converted to weights of their round; stat: ln Σ exp of a row. */
 static void TN__(lsh_weigh)(int64_t from, int64_t to, void *user)
 {
     const work *j = user;
@@ -389,7 +389,7 @@ static void TN__(lsh_weigh)(int64_t from, int64_t to, void *user)
     }
 }
 
-/* to [T, width]: of a position the rows of all rounds in x, weighted by l; stat [T]: ln Σ exp over them. */
+/* to [T, width]: the rows of a position in all rounds of x, weighted by l; stat [T]: ln Σ exp over them. */
 static void TN__(lsh_join)(int64_t from, int64_t to, void *user)
 {
     const work     *j = user;
@@ -413,8 +413,8 @@ static void TN__(lsh_join)(int64_t from, int64_t to, void *user)
     }
 }
 
-/* to: scores become weights after dropout; more: gy · v becomes the scores' gradient. x: gy's sorted rows; y: the
- * result, of strides row and col; l: ln Σ exp. */
+/* to: scores, converted to weights after dropout; more: gy · v, converted to the scores' gradient. x: gy's sorted rows;
+ * y: the result, of strides row and col; l: ln Σ exp. */
 static void TN__(lsh_slope)(int64_t from, int64_t to, void *user)
 {
     const work     *j = user;
@@ -435,7 +435,7 @@ static void TN__(lsh_slope)(int64_t from, int64_t to, void *user)
     }
 }
 
-/* to [T, width]: the sum of a position's rows in x, of all rounds, and of all places where a row stands again. */
+/* to [T, width]: the sum of a position's rows in x, over all rounds and all copies of a row. */
 static void TN__(lsh_fold)(int64_t from, int64_t to, void *user)
 {
     const work *j = user;

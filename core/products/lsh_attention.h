@@ -1,4 +1,4 @@
-/* lsh_attention.h — attention among few: the computation behind the op of that name (lsh_attention.c). */
+/* lsh_attention.h — the computation of the lsh_attention op (lsh_attention.c). */
 #ifndef TENON_CORE_PRODUCTS_LSH_ATTENTION_H
 #define TENON_CORE_PRODUCTS_LSH_ATTENTION_H
 
@@ -6,9 +6,9 @@
 #include "core/kernels/rows.h"
 #include "core/tensor/tensor.h"
 
-#define TN__LSH_ALONE (-1e5) /* the score of a position with itself, where it should see others */
+#define TN__LSH_ALONE (-1e5) /* the score of a position with itself, if it should attend to others */
 typedef struct {
-    const tn_tensor *q, *k, *v;         /* [B, H, T, D], the same, [B, H, T, E]: f32, or f64; any strides */
+    const tn_tensor *q, *k, *v;         /* [B, H, T, D], [B, H, T, D], [B, H, T, E]: f32 or f64; any strides */
     const tn_tensor *buckets, *blocked; /* i64 or i32 [B, H, rounds, T]; bool [B, T]; or NULL */
     int64_t          chunk, before, after;
     bool             causal, apart;
@@ -16,14 +16,14 @@ typedef struct {
     tn__dropped      drop; /* of element i of [B, H, sorted, met] */
 } tn__lsh_call;
 
-int64_t tn__lsh_weights(const tn__lsh_call *a); /* how many, of all that meet */
+int64_t tn__lsh_weights(const tn__lsh_call *a); /* number of weights, of all pairs attended to */
 /* y, contiguous [B, H, T, E], and l [B, H, T], ln of the sum of exp. May raise TN_ENOMEM. */
 void tn__lsh_attend(const tn__lsh_call *a, tn_tensor *y, tn_tensor *l);
-/* Gradients of q, k and v, contiguous; those that are NULL are not wanted. May raise TN_ENOMEM. */
+/* Gradients of q, k and v, contiguous; NULL: not wanted. May raise TN_ENOMEM. */
 void tn__lsh_attend_back(const tn__lsh_call *a, const tn_tensor *y, const tn_tensor *l, const tn_tensor *gy,
                          tn_tensor *const gx[3]);
-/* For each sorted place its position, and those of all that it meets: i64 [B, H, chunks, chunk], [.., chunks, met]; and
- * where a position has gone, [B, H, rounds, T]. Raises. */
+/* For each sorted index its position, and the positions of its keys: i64 [B, H, chunks, chunk], [.., chunks, met]; and
+ * the sorted index of each position, [B, H, rounds, T]. Raises. */
 bool tn__lsh_indices(const tn__lsh_call *a, tn_tensor **own_at, tn_tensor **met_at, tn_tensor **place);
 
 #endif

@@ -1,10 +1,10 @@
-/* packed.c — see packed.h. The list hangs on the storage; a lock for all storages is held while it is looked through
- * (nanoseconds, against the microseconds of a product), never while anything is packed or computed. Who writes to a
- * storage while another thread multiplies with it is wrong with or without this. */
+/* packed.c — see packed.h. The list belongs to the storage; one lock for all storages is held while it is searched
+ * (nanoseconds, against the microseconds of a product), never while anything is packed or computed. Writing to a
+ * storage while another thread multiplies with it is an error with or without this. */
 #include "core/products/packed.h"
 
 enum {
-    MOST = 4, /* packed forms of a storage: views of a matrix are matrices of their own */
+    MOST = 4, /* packed forms of a storage: views of a matrix count as separate matrices */
     HEADER = 128
 };
 _Static_assert(sizeof(tn__packed) <= HEADER, "data behind the header must stay aligned");
@@ -23,7 +23,7 @@ static bool same(const tn__packed_key *a, const tn__packed_key *b)
            a->kernels == b->kernels && a->row == b->row;
 }
 
-/* A number for a matrix and its version, to know it again. */
+/* A hash of a matrix and its version, to recognise it. */
 static uint32_t mark(const tn__packed_key *k, uint32_t version)
 {
     uint64_t       h = version;
@@ -32,7 +32,7 @@ static uint32_t mark(const tn__packed_key *k, uint32_t version)
                              (uint64_t)k->row};
     for (size_t i = 0; i < sizeof part / sizeof *part; i++)
         h = (h ^ part[i]) * UINT64_C(0x9E3779B97F4A7C15), h ^= h >> 29;
-    return (uint32_t)h | 1; /* never 0, which says: none yet */
+    return (uint32_t)h | 1; /* never 0, which means: none yet */
 }
 
 void tn__packed_drop(tn__packed *p)
@@ -40,7 +40,7 @@ void tn__packed_drop(tn__packed *p)
     if (p && atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) == 1) tn__mem_put(p, HEADER + p->bytes);
 }
 
-/* The list of a storage, which ends with it. */
+/* The list of a storage, freed with it. */
 typedef struct {
     tn__object  object;
     tn__packed *first;
@@ -87,7 +87,7 @@ tn__packed *tn__packed_find(tn__storage *s, const tn__packed_key *key, size_t by
     return p;
 }
 
-/* What is out of date goes, and the oldest if there are too many. */
+/* Removes outdated forms, and the oldest if there are too many. */
 void tn__packed_publish(tn__storage *s, tn__packed *p)
 {
     tn__packed *gone = NULL;

@@ -1,8 +1,8 @@
-/* q8.c — weights of 8 bits or of f16 as a tensor: made of floating ones, and of the blocks that GGUF files have, and
- * back.
+/* q8.c — weights of 8 bits or of f16 as a tensor: converted from floating weights and from the blocks of GGUF files,
+ * and back.
  *
- * The numbers are those of llama.cpp's Q8_0: 32 weights of a row share the scale d = max |w| / 127, kept in f16, and
- * are round(w / d), halves away from zero, where the d is still that in f32. Those of f16 are what f32 rounds to. */
+ * The format is llama.cpp's Q8_0: 32 weights of a row share the scale d = max |w| / 127, stored in f16, and are round(w
+ * / d), halves away from zero, with the f32 value of d. Weights of f16 are rounded from f32. */
 #include "core/products/q8.h"
 #include "core/base/f16.h"
 #include "core/products/q8_fits.h"
@@ -13,10 +13,10 @@
 #include <string.h>
 
 enum { HEAD = 64, FILE_BLOCK = 2 + TN__Q8_GROUP };
-/* And its 0; then out and in as i64, little-endian, and the dtype as a byte. Of 8 bits; of f16. */
+/* With its final NUL; followed by out and in as i64, little-endian, and the dtype as a byte. 8 bits; f16. */
 static const char magic[2][8] = {"TN Q8_0", "TN F16"};
 
-/* ---- the head ---------------------------------------------------------------------------------------------------- */
+/* ---- the header -------------------------------------------------------------------------------------------------- */
 
 static int64_t read_i64(const uint8_t *p)
 {
@@ -29,7 +29,7 @@ static void write_i64(uint8_t *p, int64_t v)
     for (int i = 0; i < 8; i++) p[i] = (uint8_t)((uint64_t)v >> 8 * i);
 }
 
-/* The whole tensor's bytes; false if they are too many. Fills in the sizes of and the number of blocks. */
+/* The size of the whole tensor in bytes; false if it overflows. Sets the sizes and the number of blocks. */
 static bool measure(tn__q8 *q, int64_t *bytes)
 {
     q->group = q->f16 ? 1 : TN__Q8_GROUP, q->block = q->f16 ? 2 * TN__Q8_PANEL : TN__Q8_BLOCK;
@@ -53,7 +53,7 @@ bool tn__q8_of(const tn_tensor *t, tn__q8 *q)
            bytes == t->l.shape.d[0];
 }
 
-/* A new one in the open scope, its blocks not yet filled; q: what it is. NULL: raised. */
+/* A new weight in the open scope, its blocks uninitialised; q: its description. NULL: raised. */
 static tn_tensor *make(const char *who, bool f16, tn_dtype dt, tn_shape s, tn__q8 *q)
 {
     int64_t bytes;
@@ -79,9 +79,9 @@ static tn_tensor *make(const char *who, bool f16, tn_dtype dt, tn_shape s, tn__q
     return t;
 }
 
-/* ---- there ------------------------------------------------------------------------------------------------------- */
+/* ---- packing ----------------------------------------------------------------------------------------------------- */
 
-/* One at work: where its groups come from, weights or a file's blocks; and where they go. */
+/* A conversion in progress: its source, weights or a file's blocks; and its destination. */
 typedef struct {
     tn__q8           q;
     const tn_tensor *from;
@@ -89,7 +89,7 @@ typedef struct {
     atomic_bool      bad;
 } job;
 
-/* n weights, one of each column, to row `row` of the blocks of f16 from `block` on. False: one is not finite there. */
+/* Writes n weights, one of each column, to row `row` of the f16 blocks at `block`. False: one is not finite in f16. */
 static bool halve(int64_t n, const float *w, uint8_t *block, int64_t row)
 {
     bool finite = true;
@@ -102,7 +102,7 @@ static bool halve(int64_t n, const float *w, uint8_t *block, int64_t row)
     return finite;
 }
 
-/* 32 weights to row `row` of a block. False if they do not fit: NaN, infinite, or too large for the scale. */
+/* Writes 32 weights to row `row` of a block. False if they do not fit: NaN, infinite, or too large for the scale. */
 static bool quantize(const float *w, uint8_t *block, int row)
 {
     float max = 0;
@@ -128,7 +128,7 @@ static void place(const uint8_t *file, uint8_t *block, int row)
         block[TN__Q8_SCALES + i * TN__Q8_PANEL + TN__Q8_BYTE(row)] = file[2 + i] ^ 0x80;
 }
 
-/* Row r of a panel: row `row` of the weights. */
+/* Fills row r of a panel with row `row` of the weights. */
 static void fill_row(job *j, uint8_t *panel, int64_t row, int64_t r)
 {
     const tn__q8    *q = &j->q;
@@ -193,9 +193,9 @@ tn_tensor *tn_q8_from_blocks(tn_dtype dt, tn_shape s, const void *blocks, size_t
     return t;
 }
 
-/* ---- and back ---------------------------------------------------------------------------------------------------- */
+/* ---- unpacking --------------------------------------------------------------------------------------------------- */
 
-/* Columns [col, col + n) of a row, as f32: a group of 8 bits, or so many of f16. */
+/* Reads columns [col, col + n) of a row as f32: a group of 8 bits, or any n of f16. */
 static void read_some(const tn__q8 *q, int64_t row, int64_t col, int64_t n, float *to)
 {
     const uint8_t *block = tn__q8_panel(q, row / TN__Q8_PANEL) + col / q->group * q->block;
@@ -252,7 +252,7 @@ static bool given(const char *who, const tn_tensor *t, tn__q8 *q)
 
 typedef struct {
     const tn__q8    *q;
-    const tn_tensor *index; /* which rows; NULL: all */
+    const tn_tensor *index; /* the rows; NULL: all */
     tn_tensor       *y;
 } rows_job;
 

@@ -1,37 +1,36 @@
-/* q8.h — weights of 8 bits or of f16, as a tensor holds them (q8.c), and products with them (q8_linear.c). */
+/* q8.h — weights of 8 bits or of f16 as a tensor (q8.c), and products with them (q8_linear.c). */
 #ifndef TENON_CORE_PRODUCTS_Q8_H
 #define TENON_CORE_PRODUCTS_Q8_H
 
 #include "core/kernels/kernels.h"
 #include "core/tensor/tensor.h"
 
-/* A matrix [out, in] in 8 bits or f16: panels of 64 rows, the last one filled up with zeros, one behind the other,
- * each `in / group` blocks (core/kernels/kernels.h). The tensor is u8 and has one dim: a head of 64 bytes, then the
- * blocks. */
+/* A matrix [out, in] in 8 bits or f16: panels of 64 rows in sequence, the last one padded with zeros, each of `in /
+ * group` blocks (core/kernels/kernels.h). The tensor is u8 and has one dim: a header of 64 bytes, then the blocks. */
 typedef struct {
     bool           f16;
     int64_t        out, in;
-    tn_dtype       dtype;          /* of the weights that it was made of */
+    tn_dtype       dtype;          /* of the weights that it was converted from */
     int64_t        panels, groups; /* groups: blocks of a panel */
     int64_t        group, block;   /* columns and bytes of a block */
     const uint8_t *blocks;
 } tn__q8;
 
-/* Does t hold such a matrix? Everything that its head says has been held against its size then. Raises nothing. */
+/* True if t is such a matrix: its header is consistent with its size. Raises nothing. */
 bool                         tn__q8_of(const tn_tensor *t, tn__q8 *q);
 static inline const uint8_t *tn__q8_panel(const tn__q8 *q, int64_t panel)
 {
     return q->blocks + panel * q->groups * q->block;
 }
 
-/* All of it as floating [out, in]. NULL: raised. */
+/* Converts all of it to a floating [out, in]. NULL: raised. */
 tn_tensor *tn__q8_unpacked(const tn_tensor *t, tn_dtype dt);
 
-/* y = act(x Wᵀ + bias): x [..., in] and y [..., out] of f32 or of bf16, y contiguous, bias [out] of their type, or
+/* y = act(x Wᵀ + bias): x [..., in] and y [..., out] of f32 or of bf16, y contiguous, bias [out] of their dtype, or
  * NULL. The bits are those of the same product with the weights in f32. False: out of memory, raised. */
 bool tn__q8_linear(const tn_tensor *x, const tn__q8 *w, const tn_tensor *bias, tn__act act, tn_tensor *y,
                    const tn__kernel_table *kernels);
-/* y[i] = row index[i] of W, as y's type; index has been checked. */
+/* y[i] = row index[i] of W, in y's dtype; the caller has checked index. */
 void tn__q8_rows(const tn__q8 *w, const tn_tensor *index, tn_tensor *y);
 
 #endif

@@ -1,9 +1,9 @@
 /* q8_linear.c — products of rows with weights of 8 bits or f16.
  *
- * A few rows meet each panel as it lies: it is read once, in one stream, and that is what the product takes, memory's
- * time. Where rows are many, the arithmetic counts: a task makes f32 of some panels, in L2, and leaves the product to
- * gemm.c. Either way an element is the same chain of multiply-adds, so that neither the number of rows nor the threads
- * change its bits, and they are those of weights that were f32 with the same values. */
+ * With few rows, each panel is multiplied in place: it is read once, in one stream, and the product is bound by memory
+ * bandwidth. With many rows it is bound by arithmetic: a task converts some panels to f32, in L2, and calls gemm.c.
+ * Either way an element is the same chain of multiply-adds, so that neither the number of rows nor of threads changes
+ * its bits, which are those of f32 weights with the same values. */
 #include "core/products/cost.h"
 #include "core/products/gemm.h"
 #include "core/products/q8.h"
@@ -11,7 +11,7 @@
 #include "core/base/parallel.h"
 
 enum {
-    FEW_ROWS = 16,         /* that meet a panel as it lies: with more, making f32 of it once is less work */
+    FEW_ROWS = 16,         /* multiplied with a panel in place: with more, converting it once to f32 is less work */
     PANEL_BYTES = 1 << 19, /* of panels in f32 that a task holds at a time: half of L2 */
     MOST_PANELS = 3        /* 192 columns: four of the widest micro-tiles */
 };
@@ -19,7 +19,7 @@ enum {
 typedef struct {
     const tn__q8           *w;
     const tn__kernel_table *kernels;
-    const tn__q8_kernels   *kn; /* of this kind of weights */
+    const tn__q8_kernels   *kn; /* for this kind of weights */
     const float            *x;  /* [rows, in], dense */
     int64_t                 rows;
     char                   *y; /* [rows, out], dense */
@@ -27,11 +27,11 @@ typedef struct {
     int64_t                 bias_col, size; /* bytes of an element of y and bias */
     bool                    bf16;
     tn__act                 act;
-    float                  *space;   /* for each thread */
-    int64_t                 at_once; /* panels of a task, where rows are many */
+    float                  *space;   /* one for each thread */
+    int64_t                 at_once; /* panels of a task, if there are many rows */
 } job;
 
-/* Panels [from, to) by a few rows. */
+/* Multiplies panels [from, to) by a few rows. */
 static void few(int64_t from, int64_t to, void *user)
 {
     const job         *j = user;
