@@ -1,11 +1,11 @@
-/* blocks.c — blocks of numbers that share a scale, as ggml packs them, to f32, and f32 to Q8_0.
+/* blocks.c — converts ggml's blocks of quantised elements, which share a scale, to f32, and f32 to Q8_0.
  *
- *     Q4_0  32 numbers: f16 d; 4 bits each, number i beside i + 16          d (q - 8)
- *     Q8_0  32 numbers: f16 d; 8 bits each                                  d q
+ *     Q4_0  32 elements: f16 d; 4 bits each, element i with i + 16          d (q - 8)
+ *     Q8_0  32 elements: f16 d; 8 bits each                                 d q
  *     Q4_K  256 = 8 times 32: f16 d, f16 e; 8 s and 8 m of 6 bits; 4 bits   (d s) q - (e m)
  *     Q6_K  256 = 16 times 16: 4 low bits, 2 high bits; 16 s of 8 bits; f16 d   (d s) (q - 32)
  *
- * The products are taken in the order in which ggml takes them, so that the results are its, to the bit. */
+ * The multiplications are in ggml's order, so that the results have the same bits. */
 #include "core/files/blocks.h"
 #include "core/base/bf16.h"
 #include "core/base/f16.h"
@@ -32,7 +32,7 @@ static void widen_q8_0(const unsigned char *b, float *to)
     for (int i = 0; i < 32; i++) to[i] = d * (float)(int8_t)b[2 + i];
 }
 
-/* Scale and least number of the j-th of 8 groups: 6 bits each; the last four have two of theirs with the first four. */
+/* Scale and minimum of the j-th of 8 groups: 6 bits each; the last four store two of them with the first four. */
 static void scale_q4_k(const unsigned char *s, int j, int *scale, int *least)
 {
     if (j < 4) *scale = s[j] & 63, *least = s[j + 4] & 63;
@@ -87,7 +87,7 @@ int tn__block_of_element(int element)
     return -1;
 }
 
-enum { AT_ONCE = 1 << 16, WIDEST = 256 }; /* bytes that are read together; numbers of the largest block */
+enum { AT_ONCE = 1 << 16, WIDEST = 256 }; /* bytes read at a time; elements of the largest block */
 
 tn_tensor *tn__block_read(const tn__source *s, int64_t at, int block, tn_dtype as, tn_shape shape, const char *what)
 {

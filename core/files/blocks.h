@@ -1,4 +1,4 @@
-/* blocks.h — the number types of GGUF: plain ones, and blocks of numbers that share a scale (blocks.c). Private. */
+/* blocks.h — GGUF's types: plain ones, and blocks of elements that share a scale (blocks.c). Private. */
 #ifndef TENON_CORE_FILES_BLOCKS_H
 #define TENON_CORE_FILES_BLOCKS_H
 
@@ -8,18 +8,18 @@ typedef struct {
     const char *name;                                     /* "Q8_0"; NULL: no type has this number */
     uint16_t    values;                                   /* in a block ... */
     uint16_t    bytes;                                    /* ... and its bytes */
-    int8_t      element;                                  /* of tn__elements, if blocks are plain numbers; else -1 */
-    void (*widen)(const unsigned char *block, float *to); /* NULL: known, but not read */
+    int8_t      element;                                  /* in tn__elements, if blocks are plain elements; or -1 */
+    void (*widen)(const unsigned char *block, float *to); /* NULL: known, but not supported */
 } tn__block;
 enum { TN__BLOCKS = 42, TN__Q8_0 = 8 };
 extern const tn__block tn__blocks[TN__BLOCKS]; /* by GGUF's number */
 
-int tn__block_of_element(int element); /* the plain type; -1 */
+int tn__block_of_element(int element); /* the plain type; -1: none */
 
-/* A new tensor, f32 or bf16, of blocks at `at`; rows hold whole blocks. what: for messages. Raises. */
+/* A new tensor, f32 or bf16, from blocks at `at`; rows consist of whole blocks. what: for messages. Raises. */
 tn_tensor *tn__block_read(const tn__source *s, int64_t at, int block, tn_dtype as, tn_shape shape, const char *what);
-/* n numbers, a multiple of 32, as blocks of Q8_0 of 34 bytes: the largest becomes ±127, the others are rounded to the
- * nearest, halves away from zero, as ggml does it. */
+/* Converts n elements, a multiple of 32, to blocks of Q8_0 of 34 bytes: the largest becomes ±127, the others are
+ * rounded to the nearest, halves away from zero, as in ggml. */
 void tn__block_q8_0(const float *from, int64_t n, unsigned char *to);
 
 #endif

@@ -1,8 +1,8 @@
-/* file.c — every file that the library touches: where bytes come from and go to, through calls that can be replaced.
+/* file.c — all file access of the library: sources and sinks of bytes, through system calls that can be replaced.
  *
- * Saving is atomic and durable: a new file in the same folder takes all the bytes and is synced and closed; then it is
- * renamed over the old one, and the folder is synced. Until the rename the old file is as it was; whatever fails, the
- * new one is removed. A failed fsync is not tried again: the kernel may have dropped the pages it could not write. */
+ * Saving is atomic and durable: a new file in the same folder receives all the bytes and is synced and closed; then it
+ * is renamed over the old one, and the folder is synced. Until the rename the old file is unchanged; on any failure the
+ * new one is removed. A failed fsync is not retried: the kernel may have dropped the pages it could not write. */
 #define _GNU_SOURCE /* fallocate, posix_fadvise */
 #include "core/files/io.h"
 #include "core/tensor/tensor.h"
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- the system's own calls: -errno instead of errno, which stays as it was -------------------------------------- */
+/* ---- the system's own calls: they return -errno, and leave errno unchanged --------------------------------------- */
 
 #define CALL(type, expr)         \
     int  keep = errno;           \
@@ -44,7 +44,7 @@ static int64_t sys_pread(void *u, int fd, void *to, size_t n, int64_t at)
     (void)u;
     CALL(int64_t, pread(fd, to, n, (off_t)at));
 }
-/* Writing past RLIMIT_FSIZE would send SIGXFSZ, which ends the process; so we look first. */
+/* Writing past RLIMIT_FSIZE would send SIGXFSZ, which ends the process; so the limit is checked first. */
 static bool beyond_limit(int64_t bytes)
 {
     struct rlimit most;
@@ -110,7 +110,7 @@ tn_status tn_set_io(const tn_io *x)
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
 
-/* Our own table, as strerror's text depends on the locale. */
+/* A table, because strerror's text depends on the locale. */
 static const char *reason(int64_t r)
 {
     static const struct {
@@ -152,7 +152,7 @@ static void fail(const char *label, const char *what, int64_t r)
     tn_raise(TN_EIO, "%s: %s: %s (errno %d)", label, what, reason(r), (int)-r);
 }
 
-/* The length of the character at p if it can be shown as it is, else 0. */
+/* The length of the character at p if it can be printed as it is, otherwise 0. */
 static size_t showable(const char *p, size_t n)
 {
     if ((unsigned char)*p < 0x20 || *p == 0x7f) return 0;
@@ -161,7 +161,7 @@ static size_t showable(const char *p, size_t n)
     return 0;
 }
 
-/* Appends n bytes of p to to[at…size), each as \xNN if need be; stops where no more fits. */
+/* Appends n bytes of p to to[at…size), each as \xNN if needed; stops at the end of the buffer. */
 static size_t append(char *to, size_t size, size_t at, const char *p, size_t n)
 {
     for (size_t i = 0; i < n;) {
@@ -181,7 +181,7 @@ static size_t quote(char *to, size_t size, const char *text, size_t n, size_t ke
     to[at++] = '\'';
     if (n <= keep) {
         at = append(to, room, at, text, n);
-    } else { /* the end of a name or a path tells more than its beginning */
+    } else { /* the end of a name or a path is more informative than its beginning */
         size_t head = keep / 4, tail = n - (keep - head);
         while (head && ((unsigned char)text[head] & 0xc0) == 0x80) head--;
         while (tail < n && ((unsigned char)text[tail] & 0xc0) == 0x80) tail++;
@@ -213,7 +213,7 @@ const char *tn__label(char to[TN__LABEL], const char *who, const char *path)
 
 /* ---- sources ----------------------------------------------------------------------------------------------------- */
 
-enum { TRIES = 1000, MOST = 1 << 30 }; /* of a call that is interrupted; bytes in one call */
+enum { TRIES = 1000, MOST = 1 << 30 }; /* maximum retries of an interrupted call; maximum bytes in one call */
 
 static int open_file(const char *path, int flags, unsigned mode)
 {
@@ -258,7 +258,7 @@ static bool open_source(tn__source *s, const char *label, const char *path, int 
 {
     *s = (tn__source){.label = label, .fd = -1};
     if (!check_path(label, path)) return false;
-    s->fd = open_file(path, O_RDONLY | O_NONBLOCK | flags, 0); /* a pipe must not keep us waiting for its writer */
+    s->fd = open_file(path, O_RDONLY | O_NONBLOCK | flags, 0); /* do not block on a pipe without a writer */
     if (s->fd < 0) return fail(label, "cannot open", s->fd), false;
     struct stat st;
     int         r = io.fstat(io.user, s->fd, &st);
@@ -281,7 +281,7 @@ bool tn__source_open_beside(tn__source *s, const char *label, const char *path)
     const int r = io.lstat(io.user, path, &st), keep = errno;
     if (r < 0) return fail(label, "cannot open", r), false;
     if (!S_ISLNK(st.st_mode)) return open_source(s, label, path, O_NOFOLLOW);
-    const ssize_t n = readlink(path, to, sizeof to - 1); /* what cannot be read leads nowhere */
+    const ssize_t n = readlink(path, to, sizeof to - 1); /* an unreadable link counts as leading nowhere */
     to[n < 0 ? 0 : n] = 0, errno = keep;
     const char *name = to + sizeof blobs - 1, *slash = strrchr(path, '/');
     const int   folder = slash ? (int)(slash - path) + 1 : 0;
@@ -326,7 +326,7 @@ bool tn__source_read(const tn__source *s, void *to, int64_t at, size_t bytes)
 
 void tn__source_prefetch(const tn__source *s, int64_t at, int64_t bytes)
 {
-    if (s->memory || io.pread != sys_pread) return; /* calls that were replaced have descriptors of their own */
+    if (s->memory || io.pread != sys_pread) return; /* replaced calls have their own descriptors */
 #ifdef POSIX_FADV_WILLNEED
     (void)posix_fadvise(s->fd, (off_t)at, (off_t)bytes, POSIX_FADV_WILLNEED);
 #endif
@@ -350,7 +350,7 @@ static void put_hex(char *to, uint64_t v)
     for (int i = 0; i < 12; i++, v >>= 4) to[i] = "0123456789abcdef"[v & 15];
 }
 
-/* Opens a new file beside path: ".name.tmp.<12 hex digits>". Its permissions are at most those of the old file. */
+/* Opens a new file in path's folder: ".name.tmp.<12 hex digits>". Its permissions are at most those of the old file. */
 static bool open_temporary(tn__sink *s, unsigned mode)
 {
     const char *slash = strrchr(s->path, '/'), *base = slash ? slash + 1 : s->path;
@@ -434,7 +434,7 @@ bool tn__sink_append(tn__sink *s, const char *label, const char *path)
 
 bool tn__sink_write(tn__sink *s, const void *from, size_t bytes)
 {
-    if ((uint64_t)bytes > (uint64_t)(s->size - s->at)) /* cannot happen; but memory is at stake */
+    if ((uint64_t)bytes > (uint64_t)(s->size - s->at)) /* cannot happen; but it would corrupt memory */
         return tn_raise(TN_ESTATE, "%s: more is written than was announced", s->label), false;
     if (s->memory) {
         if (bytes) memcpy(s->memory + s->at, from, bytes);
@@ -445,7 +445,7 @@ bool tn__sink_write(tn__sink *s, const void *from, size_t bytes)
     for (int tries = 0; bytes;) {
         int64_t r = io.write(io.user, s->fd, p, bytes < MOST ? bytes : MOST);
         if (r == -EINTR && ++tries < TRIES) continue;
-        if (r == 0) r = -ENOSPC; /* POSIX does not say; nothing was taken */
+        if (r == 0) r = -ENOSPC; /* POSIX does not define this; no byte was written */
         if (r < 0) return fail(s->label, "cannot write", r), false;
         p += r, s->at += r, bytes -= (size_t)r, tries = 0;
     }
@@ -464,9 +464,9 @@ static bool commit_file(tn__sink *s)
     r = io.rename(io.user, s->temporary, s->path);
     if (r < 0) return fail(s->label, "cannot put the new file in the old one's place", r), false;
     s->temporary = NULL;
-    r = s->dir < 0 ? 0 : -EINTR; /* a folder that may not be read cannot be synced */
+    r = s->dir < 0 ? 0 : -EINTR; /* a folder without read permission cannot be synced */
     for (int i = 0; i < TRIES && r == -EINTR; i++) r = io.fsync(io.user, s->dir);
-    if (r < 0 && r != -EINVAL && r != -EOPNOTSUPP) /* some file systems have no such thing */
+    if (r < 0 && r != -EINVAL && r != -EOPNOTSUPP) /* some file systems cannot sync folders */
         return fail(s->label, "the new file is in place, but its folder was not brought to the disk", r), false;
     return true;
 }

@@ -1,14 +1,14 @@
-/* file_dtypes.c — the number types of files and what becomes of them here: read into a tensor, and written from one.
+/* file_dtypes.c — the element types of files, and their conversion: read into a tensor, and written from one.
  *
- * A tensor's bytes are read straight into its memory. Where the file's type is narrower, they are read into the last
- * part of that memory and widened from the front: element i is written no further than where element i + 1 stands. */
+ * A tensor's bytes are read directly into its memory. If the file's type is narrower, they are read into the last part
+ * of that memory and widened from the front: writing element i never reaches the position of element i + 1. */
 #include "core/files/io.h"
 #include "core/base/f16.h"
 #include "core/tensor/tensor.h"
 
 #include <string.h>
 
-/* In the order of safetensors, which sorts what it writes by it: the largest first. */
+/* in safetensors' order, by which it sorts tensors when writing: the largest first */
 const tn__element tn__elements[TN__ELEMENTS] = {
     {"BOOL", "b1", 8, TN_BOOL}, {"F4", "", 4, -1},          {"F6_E2M3", "", 6, -1},     {"F6_E3M2", "", 6, -1},
     {"U8", "u1", 8, TN_U8},     {"I8", "i1", 8, TN_I32},    {"F8_E5M2", "", 8, -1},     {"F8_E4M3", "", 8, -1},
@@ -39,7 +39,7 @@ int tn__element_of_npy(const char *name)
     return -1;
 }
 
-/* ---- bytes and numbers ------------------------------------------------------------------------------------------- */
+/* ---- bytes and elements ------------------------------------------------------------------------------------------ */
 
 static bool host_is_big(void)
 {
@@ -66,8 +66,8 @@ static void swap(unsigned char *p, int64_t n, int size)
         memcpy(dst + i * (int64_t)sizeof w, &w, sizeof w); \
     }
 
-/* n elements at src, in the host's byte order, to dst, where src is the end of dst or dst itself. Gives the first
- * element whose value is not allowed, -1 if there is none. */
+/* Converts n elements at src, in the host's byte order, to dst, where src is the end of dst or dst itself. Returns the
+ * index of the first element with an invalid value, or -1. */
 static int64_t decode(int element, int64_t n, unsigned char *dst, const unsigned char *src)
 {
     switch (element) {
@@ -139,7 +139,7 @@ bool tn__element_write(tn__sink *s, const tn_tensor *t)
     if (tn__layout_contiguous(&t->l)) return write_run(s, tn__ptr(t), bytes, (int)size);
     tn_tensor *c = tn__new_owned(t->dtype, t->l.shape);
     if (!c) return false;
-    tn__copy(c, t); /* within one type bits are copied as they are */
+    tn__copy(c, t); /* bits of the same dtype are copied unchanged */
     bool ok = tn__self.error == TN_OK && write_run(s, tn__ptr(c), bytes, (int)size);
     tn_drop(c);
     return ok;

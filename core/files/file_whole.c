@@ -1,4 +1,4 @@
-/* file_whole.c — files as users read and write them: all of their bytes at once. */
+/* file_whole.c — reading and writing all bytes of a file at once, for users. */
 #include "core/files/io.h"
 #include "core/tensor/tensor.h"
 

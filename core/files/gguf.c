@@ -1,4 +1,4 @@
-/* gguf.c — GGUF files, read: what is in them. gguf_header.c checks the header. */
+/* gguf.c — reads the contents of GGUF files. gguf_header.c checks the header. */
 #include "core/base/checks.h"
 #include "core/files/gguf_private.h"
 #include "core/tensor/tensor.h"
@@ -48,13 +48,13 @@ void tn_gguf_close(tn_gguf *g)
 
 tn_safetensors *tn_gguf_tensors(const tn_gguf *g) { return g ? g->tensors : NULL; }
 
-/* The number of a tensor; -1: raised. */
+/* The index of a tensor; -1: raised. */
 static int64_t find(const tn_gguf *g, const char *who, const char *name)
 {
     if (tn__blocked()) return -1;
     if (!g || !name) return tn_raise(TN_EINVAL, "%s: the %s is NULL", who, g ? "name" : "file"), -1;
     const int64_t i = tn_safetensors_find(g->tensors, name);
-    if (i < 0) tn_safetensors_get(g->tensors, name); /* says that it is not there */
+    if (i < 0) tn_safetensors_get(g->tensors, name); /* raises that it is missing */
     return i;
 }
 
@@ -171,7 +171,7 @@ const char *tn_gguf_string_or(const tn_gguf *g, const char *key, const char *fal
     return not_a(g, key, p->type == TN_GGUF_STRING ? "UTF-8 without a NUL" : "string"), fallback;
 }
 
-/* An array of items that are numbers, or are strings; NULL: raised. */
+/* An array whose items are numbers, or strings; NULL: raised. */
 static const tn__gguf_pair *array(const tn_gguf *g, const char *who, const char *key, bool strings)
 {
     if (tn__blocked()) return NULL;

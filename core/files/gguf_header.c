@@ -1,10 +1,10 @@
-/* gguf_header.c — the header of a GGUF file, checked and made into tables.
+/* gguf_header.c — checks the header of a GGUF file and converts it to tables.
  *
  *     "GGUF" | u32 version | u64 tensors | u64 pairs | each pair: string key, u32 type, value
  *     each tensor: string name, u32 dims, u64 dim …, the innermost first, u32 type, u64 offset | padding | the tensors
  *
- * How long it is nobody says: a part of the file is parsed, and a larger one if it ends too early. Then twice: once to
- * check and to count, once to fill tables of the size needed. */
+ * The file does not contain the header's length: a part of the file is parsed, and a larger part if it ends too early.
+ * Then it is parsed twice: once to check and count, once to fill tables of the required size. */
 #include "core/files/gguf_private.h"
 #include "core/base/checked.h"
 #include "core/base/memory.h"
@@ -23,7 +23,7 @@ typedef struct {
     state                is;
 } cursor;
 
-/* Are there so many bytes? If only in the file, not in this part of it, the state is SHORT. */
+/* True if `bytes` more bytes exist. If they exist only in the file, not in the part read, the state is SHORT. */
 static bool have(cursor *c, uint64_t bytes)
 {
     if (c->is != GOOD) return false;
@@ -80,7 +80,7 @@ static void skip_items(cursor *c, uint8_t item, uint64_t count)
         for (; count && c->is == GOOD; count--) string(c, &bytes);
 }
 
-/* The items of an array, whose own items may be arrays. */
+/* Skips the items of an array, which may be arrays. */
 static void skip_array(cursor *c, uint8_t item, uint64_t count)
 {
     uint64_t left[TN__GGUF_DEPTH] = {0};
@@ -101,7 +101,7 @@ static void skip_array(cursor *c, uint8_t item, uint64_t count)
     }
 }
 
-/* A text of the header, with a NUL behind it. */
+/* Copies a text of the header and appends a NUL. */
 static const char *kept(tn_gguf *g, const char *text, uint64_t bytes)
 {
     if (!g->filling) return g->strings_room += (size_t)bytes + 1, NULL;
@@ -207,7 +207,7 @@ static void put_tensor(tn_gguf *g, cursor *c, int64_t *end)
     *end -= *end % g->align;
 }
 
-/* ---- the whole --------------------------------------------------------------------------------------------------- */
+/* ---- the whole header -------------------------------------------------------------------------------------------- */
 
 static void counts(tn_gguf *g, cursor *c)
 {
@@ -230,7 +230,7 @@ static void counts(tn_gguf *g, cursor *c)
     const uint64_t tensors = number(c, 8), pairs = number(c, 8);
     if (tensors > TN__GGUF_TENSORS) wrong(c, 8, "at most 100000 tensors are supported", tensors);
     if (pairs > TN__GGUF_KEYS) wrong(c, 16, "at most 100000 keys are supported", pairs);
-    if (c->is == GOOD) have(c, tensors * 24 + pairs * 13); /* each has so many bytes at least */
+    if (c->is == GOOD) have(c, tensors * 24 + pairs * 13); /* each has at least that many bytes */
     g->tensor_count = (int64_t)tensors, g->pair_count = (int64_t)pairs;
 }
 
@@ -247,7 +247,7 @@ static void alignment(tn_gguf *g, cursor *c)
     else g->align = (int64_t)n;
 }
 
-/* The tensors' places are checked when the alignment is known, which is when the pairs have been filled in. */
+/* Tensor offsets are checked when the alignment is known, after the pairs have been filled in. */
 static state parse(tn_gguf *g, cursor *c)
 {
     int64_t end = 0;
@@ -291,7 +291,7 @@ static bool tables(tn_gguf *g)
            (g->strings = tn__mem_get(g->strings_room));
 }
 
-/* Passes over the tensors, and counts the bytes of their names. */
+/* Skips the tensors, and counts the bytes of their names. */
 static state walk(const tn_gguf *g, cursor c, size_t *names)
 {
     uint64_t bytes;
@@ -310,7 +310,7 @@ bool tn__gguf_header(tn_gguf *g)
     const tn__source *s = &g->tensors->source;
     cursor            c = {.size = s->size, .label = g->tensors->label};
     size_t            names = 0, room = s->memory ? (size_t)s->size : 1 << 20;
-    for (state is = SHORT; is != GOOD;) { /* until all of the header is there */
+    for (state is = SHORT; is != GOOD;) { /* until the whole header has been read */
         const size_t n = (int64_t)room < s->size ? room : (size_t)s->size;
         if (room > TN__GGUF_HEADER && !s->memory)
             return tn_raise(TN_EUNSUPPORTED, "%s: a header of more than %d bytes", c.label, TN__GGUF_HEADER), false;

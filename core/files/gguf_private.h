@@ -1,4 +1,4 @@
-/* gguf_private.h — what the parts of the GGUF reader and writer share. Private. */
+/* gguf_private.h — declarations shared by the parts of the GGUF reader and writer. Private. */
 #ifndef TENON_CORE_FILES_GGUF_PRIVATE_H
 #define TENON_CORE_FILES_GGUF_PRIVATE_H
 
@@ -17,29 +17,29 @@ enum {
 
 typedef struct {
     const char *key;
-    const char *text; /* of a string; NULL: it holds a NUL, or this is none */
+    const char *text; /* of a string; NULL: contains a NUL, or not a string */
     uint32_t    key_bytes;
     uint8_t     type, item;
     int64_t     count;
-    size_t      at; /* in the header, of the value; of an array, of its first item */
+    size_t      at; /* position in the header of the value, or of an array's first item */
 } tn__gguf_pair;
 
 struct tn_gguf {
-    tn_safetensors *tensors; /* the source is its */
+    tn_safetensors *tensors; /* owns the source */
     unsigned char  *header;
     size_t          header_bytes;
-    bool            owned; /* header is */
+    bool            owned; /* owns header */
     tn__gguf_pair  *pairs;
-    char           *strings; /* keys and strings that are no items */
+    char           *strings; /* keys, and strings that are not items */
     size_t          strings_room, strings_used;
     tn__names       keys;
-    int64_t         tensor_count, pair_count; /* as the file says */
+    int64_t         tensor_count, pair_count; /* counts in the file */
     int64_t         align;
-    bool            filling; /* the second time that the header is parsed */
-    int64_t         named;   /* pairs that are filled in */
+    bool            filling; /* the header is being parsed a second time */
+    int64_t         named;   /* number of pairs filled in */
 };
 
-extern const uint8_t   tn__gguf_bytes[TN_GGUF_NONE]; /* of a number; 0: a string or an array */
+extern const uint8_t   tn__gguf_bytes[TN_GGUF_NONE]; /* bytes of a number; 0: a string or an array */
 static inline uint64_t tn__little(const unsigned char *p, int bytes)
 {
     uint64_t v = 0;
@@ -47,7 +47,7 @@ static inline uint64_t tn__little(const unsigned char *p, int bytes)
     return v;
 }
 
-/* Reads the header of g's open source and fills in everything. Raises. */
+/* Reads the header of g's open source and fills g. Raises. */
 bool tn__gguf_header(tn_gguf *g);
 
 #endif

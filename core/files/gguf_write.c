@@ -1,5 +1,5 @@
-/* gguf_write.c — GGUF files, written, in version 3: keys in the order in which they were put, then the tensors, each
- * from a multiple of 32 bytes on. */
+/* gguf_write.c — writes GGUF files, version 3: keys in the order of the put calls, then the tensors at multiples of
+ * 32 bytes. */
 #include "core/files/gguf_private.h"
 #include "core/tensor/tensor.h"
 
@@ -9,9 +9,9 @@
 
 struct tn_gguf_writer {
     tn_safetensors_writer *tensors;
-    char                  *at; /* the pairs, as they are in the file */
+    char                  *at; /* the pairs in the file's format */
     size_t                 bytes, room;
-    int64_t                pairs, strings_left; /* of the array that is open */
+    int64_t                pairs, strings_left; /* strings still missing in the open array */
 };
 
 tn_gguf_writer *tn_gguf_writer_new(void)
@@ -64,7 +64,7 @@ static void put_text(tn_gguf_writer *w, const char *text, size_t bytes)
     w->bytes += bytes;
 }
 
-/* Room for a pair whose value has so many bytes, and its key and type. */
+/* Reserves memory for a pair with a value of `bytes` bytes, and writes its key and type. */
 static bool open_pair(tn_gguf_writer *w, const char *who, const char *key, tn_gguf_type type, size_t bytes)
 {
     if (tn__blocked()) return false;
@@ -170,13 +170,13 @@ tn_status tn_gguf_add_string(tn_gguf_writer *w, const char *text, size_t bytes)
 typedef struct {
     const struct tn__st_item *items;
     uint32_t                  count;
-    int                       packed; /* of tn__blocks; -1: as the tensors are */
-    int64_t                   data;   /* the bytes behind the header, padding included */
+    int                       packed; /* index in tn__blocks; -1: as the tensors are */
+    int64_t                   data;   /* bytes after the header, padding included */
 } plan;
 
 static int64_t rounded(int64_t n) { return (n + TN__GGUF_ALIGN - 1) / TN__GGUF_ALIGN * TN__GGUF_ALIGN; }
 
-/* The type that a tensor is stored as, of tn__blocks. */
+/* The type that a tensor is stored as, an index in tn__blocks. */
 static int kind_of(const plan *p, const tn_tensor *t)
 {
     const tn_shape s = t->l.shape;
@@ -249,11 +249,11 @@ static bool write_tensor(tn__sink *s, const tn_tensor *t, int kind)
     return ok;
 }
 
-/* To a file, or (path NULL) to a new tensor of bytes. */
+/* Writes to a file, or (path NULL) to a new tensor of bytes. */
 static tn_tensor *write_all(tn_gguf_writer *w, const char *label, const char *path, plan *p)
 {
     static const char zeros[TN__GGUF_ALIGN] = {0};
-    const size_t      pairs = w->bytes; /* the tensors' entries come behind, for as long as this takes */
+    const size_t      pairs = w->bytes; /* the tensors' entries follow, temporarily */
     const bool        fits = put_tensors(w, p, label);
     const size_t      header = w->bytes;
     const int64_t     first = rounded((int64_t)header + 24);

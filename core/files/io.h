@@ -1,5 +1,5 @@
-/* io.h — what the file formats share and users do not see: files as sources and sinks, the strict JSON scanner, names
- * found by hashing, number types as files know them, and texts for messages. Not installed. */
+/* io.h — the private parts shared by the file formats: files as sources and sinks, the strict JSON scanner, names found
+ * by hashing, element types of files, and texts for messages. Not installed. */
 #ifndef TENON_CORE_FILES_IO_H
 #define TENON_CORE_FILES_IO_H
 
@@ -7,15 +7,15 @@
 
 /* ---- texts for messages (core/files/file.c) ---------------------------------------------------------------------- */
 
-/* 'text', shortened in its middle to about `keep` bytes, and with what cannot be shown as \xNN; returns to. */
+/* Writes 'text', shortened in its middle to about `keep` bytes, with unprintable bytes as \xNN; returns to. */
 enum { TN__QUOTED = 200 };
 const char *tn__quote(char to[TN__QUOTED], const char *text, size_t bytes, size_t keep);
 
-/* "tn_npy_load: 'path'", what every message about a file begins with; path may be NULL. */
+/* Writes "tn_npy_load: 'path'", with which every message about a file starts; path may be NULL. */
 enum { TN__LABEL = 280 };
 const char *tn__label(char to[TN__LABEL], const char *who, const char *path);
 
-/* ---- where bytes come from and go to (core/files/file.c) --------------------------------------------------------- */
+/* ---- sources (core/files/file.c) --------------------------------------------------------------------------------- */
 
 typedef struct {
     const char          *label;
@@ -24,65 +24,64 @@ typedef struct {
     int64_t              size;
 } tn__source;
 
-/* Is there anything of this name? Raises nothing. */
+/* True if a file of this name exists. Raises nothing. */
 bool tn__is_there(const char *path);
-/* 1: there is; 0: there is not, or it cannot be reached; -1: the system cannot tell. */
+/* 1: it exists; 0: it does not, or is inaccessible; -1: unknown, because the system call failed. */
 int tn__look_for(const char *path);
 
-tn_status tn__file_remove(const char *label, const char *path); /* one that is not there is no error */
+tn_status tn__file_remove(const char *label, const char *path); /* no error if it is missing */
 
-/* A regular file of any size; or memory. label must outlive the source. Raises. */
+/* A regular file of any size; or memory. Borrows label. Raises. */
 bool tn__source_open(tn__source *s, const char *label, const char *path);
-/* The same of a name that another file has given: no symbolic link is followed but those of Hugging Face's cache. */
+/* Opens a name that came from another file: no symbolic link is followed except those of Hugging Face's cache. */
 bool tn__source_open_beside(tn__source *s, const char *label, const char *path);
 bool tn__source_memory(tn__source *s, const char *label, const void *data, size_t bytes);
 bool tn__source_read(const tn__source *s, void *to, int64_t at, size_t bytes); /* all of them; raises */
-void tn__source_prefetch(const tn__source *s, int64_t at, int64_t bytes);      /* advice: they will be read soon */
+void tn__source_prefetch(const tn__source *s, int64_t at, int64_t bytes);      /* a hint: they will be read soon */
 void tn__source_close(tn__source *s);
 
 typedef struct {
     const char    *label, *path;
     unsigned char *memory; /* or, if NULL, */
     int            fd, dir;
-    char          *names; /* the folder and the temporary name, one after the other */
+    char          *names; /* the folder and the temporary name, in sequence */
     const char    *temporary;
     size_t         names_bytes;
     int64_t        size, at;
 } tn__sink;
 
-/* A file that takes path's place when it is committed and not before; or memory. size: of all that will be written. */
+/* A file that replaces path when it is committed, not earlier; or memory. size: total bytes to be written. */
 bool tn__sink_open(tn__sink *s, const char *label, const char *path, int64_t size);
 void tn__sink_memory(tn__sink *s, const char *label, void *to, int64_t size);
-/* A regular file, made if it is not there, whose end the bytes are added to at once; it is closed without a commit. */
+/* A regular file, created if missing, to which bytes are appended immediately; close it without a commit. */
 bool      tn__sink_append(tn__sink *s, const char *label, const char *path);
 bool      tn__sink_write(tn__sink *s, const void *from, size_t bytes); /* raises */
-tn_status tn__sink_end(tn__sink *s, bool commit); /* frees everything; without commit the old file stays */
+tn_status tn__sink_end(tn__sink *s, bool commit); /* frees everything; without commit the old file is unchanged */
 
-/* ---- SHA256SUMS, which says what a folder's small files were (core/files/sums.c) --------------------------------- */
+/* ---- SHA256SUMS, the checksums of a folder's small files (core/files/sums.c) ------------------------------------- */
 
-/* Are these bytes what SHA256SUMS beside path says, if it says anything? Else raises; false. */
+/* Compares the bytes with path's line in the SHA256SUMS of its folder, if any. False: raised, because they differ. */
 bool tn__sums_agree(const char *path, const void *data, size_t bytes);
-/* Writes path: data and behind it `end`. In a folder that has a SHA256SUMS it gets its line there; begin: also in one
- * that has none yet. */
+/* Writes path: data, then `end`. If its folder has a SHA256SUMS, adds a line for path; begin: creates SHA256SUMS. */
 tn_status tn__sums_write(const char *label, const char *path, const void *data, size_t bytes, const char *end,
                          bool begin);
-tn_status tn__sums_remove(const char *path); /* the file, and its line; one that is not there is no error */
-tn_status tn__json_save_summed(tn_json_writer *w, const char *path); /* tn_json_save that begins a SHA256SUMS */
+tn_status tn__sums_remove(const char *path); /* the file, and its line; no error if it is missing */
+tn_status tn__json_save_summed(tn_json_writer *w, const char *path); /* tn_json_save that also creates SHA256SUMS */
 
-/* ---- number types of files (core/files/file_dtypes.c) ------------------------------------------------------------ */
+/* ---- element types of files (core/files/file_dtypes.c) ----------------------------------------------------------- */
 
 typedef struct {
-    const char *safetensors; /* "F16"; sorted as that format sorts, smallest first */
+    const char *safetensors; /* "F16"; in the order of that format, smallest first */
     char        npy[3];      /* "f2", "" if npy has none */
     uint8_t     bits;
-    int8_t      dtype; /* what it loads as, -1: it does not */
+    int8_t      dtype; /* the dtype it loads as; -1: not loadable */
 } tn__element;
 enum { TN__ELEMENTS = 22 };
 extern const tn__element tn__elements[TN__ELEMENTS];
 
-int tn__element_of_dtype(tn_dtype dt);                   /* its own type in files */
-int tn__element_of_name(const char *name, size_t bytes); /* of safetensors; -1 */
-int tn__element_of_npy(const char *name);                /* "f4"; -1 */
+int tn__element_of_dtype(tn_dtype dt);                   /* the type that stores it in files */
+int tn__element_of_name(const char *name, size_t bytes); /* safetensors' name; -1: unknown */
+int tn__element_of_npy(const char *name);                /* "f4"; -1: unknown */
 
 /* A new tensor from the elements at `at`; checks bool and u8 values. what: "tensor 'a'", for messages. Raises. */
 tn_tensor *tn__element_read(const tn__source *s, int64_t at, int element, bool big_endian, tn_shape shape,
@@ -92,8 +91,8 @@ bool tn__element_write(tn__sink *s, const tn_tensor *t);
 
 /* ---- names (core/files/name_table.c) ----------------------------------------------------------------------------- */
 
-/* Finds i by its name. The names themselves stay where they are: name(owner, i, &bytes) tells them. The table is
- * seeded, so that a file cannot be made to collide. */
+/* Finds i by its name. The names are stored elsewhere: name(owner, i, &bytes) returns them. The table is seeded, so
+ * that a file cannot provoke collisions. */
 typedef struct {
     uint32_t *slot; /* i + 1, or 0 */
     uint32_t  mask; /* slots - 1 */
@@ -103,12 +102,12 @@ typedef struct {
 } tn__names;
 uint32_t tn__names_slots(uint32_t n); /* for n names */
 void     tn__names_seed(tn__names *x);
-int64_t  tn__names_find(const tn__names *x, const char *text, size_t bytes); /* -1 */
-int64_t  tn__names_add(tn__names *x, uint32_t i); /* -1, or the i that has this name already */
-/* The i whose name looks most like text, for "did you mean"; -1 if none does. */
+int64_t  tn__names_find(const tn__names *x, const char *text, size_t bytes); /* -1: missing */
+int64_t  tn__names_add(tn__names *x, uint32_t i); /* -1, or the i that already has this name */
+/* The i whose name is most similar to text, for "did you mean"; -1: none is similar. */
 int64_t tn__names_nearest(const tn__names *x, uint32_t n, const char *text);
 
-/* Sorts in place without memory and in n log n whatever the order. */
+/* Sorts in place, without memory, in n log n for any input order. */
 void tn__sort(uint32_t *x, size_t n, bool (*less)(const void *owner, uint32_t a, uint32_t b), const void *owner);
 
 /* ---- the JSON scanner (core/files/json_scan.c) ------------------------------------------------------------------- */
@@ -132,7 +131,7 @@ typedef struct {
     const char *label;
     const char *text;
     size_t      bytes, at;
-    int64_t     base; /* where in the file the text begins, for messages */
+    int64_t     base; /* position of the text in the file, for messages */
     int         depth, max_depth;
     int         expect;
     uint64_t    object[TN_JSON_MAX_DEPTH / 64]; /* bit d: the container at depth d is an object */
@@ -150,16 +149,16 @@ typedef struct {
     double        real;
 } tn__json_token;
 
-/* Checks the UTF-8 of the whole text at once; then each call gives the next token of a text that is well-formed so
- * far. Memory: none. False: raised. */
+/* Checks the UTF-8 of the whole text; then each call returns the next token of a text that is well-formed up to there.
+ * Uses no memory. False: raised. */
 bool tn__json_begin(tn__json_scan *s, const char *label, const char *text, size_t bytes, int64_t base, int max_depth);
 bool tn__json_next(tn__json_scan *s, tn__json_token *t);
-void tn__json_unescape(const tn__json_token *t, char *to); /* t->bytes of them, no NUL */
+void tn__json_unescape(const tn__json_token *t, char *to); /* writes t->bytes bytes, no NUL */
 /* Raises "label: line 1, column 2 (byte 1): ..."; false. */
 bool        tn__json_fail(const tn__json_scan *s, size_t at, const char *fmt, ...) TN_PRINTF(3, 4);
 const char *tn__json_shown(char to[TN__QUOTED], const tn__json_token *t); /* a string token, quoted for a message */
 
-/* Any number, for which JSON has no words: "inf" and "-inf" are strings, and NaN is left out. */
+/* Any number, also those that JSON lacks: "inf" and "-inf" are strings, and NaN is omitted. */
 void   tn__json_put_number(tn_json_writer *w, const char *key, double v);
 double tn__json_number(const tn_json *o, const char *key);
 

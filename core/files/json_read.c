@@ -1,4 +1,4 @@
-/* json_read.c — what can be asked of a JSON document: members, types, values; and what is said if the answer is no. */
+/* json_read.c — queries of a JSON document: members, types, values; and their error messages. */
 #include "core/files/json_tree.h"
 
 #include <math.h>
@@ -48,8 +48,8 @@ const tn_json *tn_json_get(const tn_json *v, const char *key)
 
 /* ---- messages ---------------------------------------------------------------------------------------------------- */
 
-/* "'config.json': layers[2].size (byte 45)": values begin in the text in the order of the tree, so the way down to v is
- * always the last child that begins no later. */
+/* "'config.json': layers[2].size (byte 45)": values start in the text in the order of the tree, so the way down to v is
+ * always the last child that does not start later. */
 enum { PLACE = 600 };
 static const char *place(char to[PLACE], const tn_json *v)
 {
@@ -168,7 +168,7 @@ const char *tn_json_string_or(const tn_json *v, const char *fallback)
     return wrong(v, "a string"), fallback;
 }
 
-/* Without a fallback null is as wrong as any other type. */
+/* Without a fallback, null is as wrong as any other type. */
 static bool null_instead_of(const tn_json *v, const char *expected)
 {
     if (!v || v->type != TN_JSON_NULL) return false;

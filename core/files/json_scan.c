@@ -1,5 +1,5 @@
-/* json_scan.c — a strict JSON text (RFC 8259), token by token: one loop over a state and a stack of bits, no recursion
- * and no memory. Everything that reads JSON stands on this. */
+/* json_scan.c — a strict JSON text (RFC 8259), token by token: one loop over a state and a stack of bits, without
+ * recursion or memory. All reading of JSON uses it. */
 #include "core/files/io.h"
 
 #include <stdarg.h>
@@ -84,8 +84,8 @@ static int hex4(const char *p, const char *end)
     return v;
 }
 
-/* The code point of the \u escape at p (past the 'u'), two of them for what lies beyond U+FFFF; how many bytes of text
- * it takes. -1: bad digits; -2: half of a pair. */
+/* The code point of the \u escape at p (after the 'u'), of two escapes above U+FFFF; taken: bytes of text. -1: bad
+ * digits; -2: half of a pair. */
 static int unicode_escape(const char *p, const char *end, int *taken)
 {
     int v = hex4(p, end);
@@ -99,7 +99,7 @@ static int unicode_escape(const char *p, const char *end, int *taken)
     return 0x10000 + ((v - 0xd800) << 10) + (low - 0xdc00);
 }
 
-/* s->at is past the opening quote. */
+/* s->at is after the opening quote. */
 static bool string(tn__json_scan *s, tn__json_token *t)
 {
     const char *p = s->text + s->at, *end = s->text + s->bytes;
@@ -142,7 +142,7 @@ static bool string(tn__json_scan *s, tn__json_token *t)
 
 void tn__json_unescape(const tn__json_token *t, char *to)
 {
-    if (t->bytes == t->raw_bytes) { /* an escape is longer than what it stands for: there is none */
+    if (t->bytes == t->raw_bytes) { /* escapes are longer than their characters: no escape */
         if (t->bytes) memcpy(to, t->raw, t->bytes);
         return;
     }

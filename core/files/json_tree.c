@@ -1,9 +1,9 @@
-/* json_tree.c — a JSON text becomes a tree of values.
+/* json_tree.c — builds a tree of values from a JSON text.
  *
- * The text is scanned twice. The first pass checks it and counts; then one block of exactly the size needed is taken,
- * and the second pass fills it. The values of what is still open are a stack at the start of their array; when a
- * container closes, its children move from the stack's top to the array's end, which fills downwards. Both together
- * never hold more than all values. */
+ * The text is scanned twice. The first pass checks and counts; then one block of exactly the required size is
+ * allocated, and the second pass fills it. The values of open containers form a stack at the start of the array of
+ * values; when a container closes, its children move from the stack's top to the array's end, which fills downwards.
+ * Both together never hold more than all values. */
 #include "core/files/json_tree.h"
 #include "core/base/memory.h"
 #include "core/base/thread.h"
@@ -44,7 +44,7 @@ static bool first_pass(tn__json_scan *s, tn_json_limits l, counts *c)
 typedef struct {
     tn__json_document *d;
     uint32_t           top;  /* the stack of values whose container is open: value[0 … top) */
-    uint32_t           high; /* value[high …] are in their last place */
+    uint32_t           high; /* value[high …] are in their final place */
     uint32_t           strings, slots;
 } builder;
 
@@ -65,7 +65,7 @@ static uint32_t put_string(builder *b, const tn__json_token *t)
     return at;
 }
 
-/* The children of v: value[first … first + n), their keys among them. Raises if two are the same. */
+/* Makes a table of the children of v, value[first … first + n), for their keys. Raises if two are equal. */
 static bool index_keys(const tn__json_scan *s, builder *b, tn_json *v, uint32_t n)
 {
     tn__json_document *d = b->d;
@@ -100,7 +100,7 @@ static bool index_keys(const tn__json_scan *s, builder *b, tn_json *v, uint32_t 
                          tn__quote(shown, key, bytes, 80), (long long)s->base + child[twin].at);
 }
 
-/* The container at value[at], an element of the stack, closes: what stands above it are its children. */
+/* Closes the container at value[at], an entry of the stack: its children are the entries above it. */
 static bool close_container(const tn__json_scan *s, builder *b, uint32_t at)
 {
     tn_json *value = b->d->value, *v = value + at;
@@ -141,7 +141,7 @@ static bool second_pass(tn__json_scan *s, builder *b)
             v->type = TN_JSON_STRING;
             v->string.at = put_string(b, &t), v->string.bytes = (uint32_t)t.bytes;
             break;
-        case TN__JSON_INTEGER: /* negative: at most 2^63, which has this complement */
+        case TN__JSON_INTEGER: /* negative: at most 2^63, whose complement this is */
             v->type = TN_JSON_INTEGER;
             v->u = t.negative ? 0 - t.magnitude : t.magnitude;
             v->flags = t.negative && t.magnitude ? TN__JSON_NEGATIVE : 0;

@@ -1,7 +1,7 @@
-/* json_tree.h — a JSON document in memory, for the two files that know its form. Private.
+/* json_tree.h — a JSON document in memory, for the two files that use its layout. Private.
  *
  * One block: header | values | tables that find the keys of large objects | strings. The children of an array or object
- * stand side by side, so that the i-th is found at once. */
+ * are adjacent, so that the i-th is found directly. */
 #ifndef TENON_CORE_FILES_JSON_TREE_H
 #define TENON_CORE_FILES_JSON_TREE_H
 
@@ -12,9 +12,9 @@
 struct tn_json { /* 24 bytes */
     uint8_t  type;
     uint8_t  flags;
-    uint32_t index; /* in the document: leads back to the header */
-    uint32_t at;    /* where it begins in the text, for messages */
-    uint32_t key;   /* where its name is among the strings */
+    uint32_t index; /* in the document: to find the header */
+    uint32_t at;    /* position in the text, for messages */
+    uint32_t key;   /* offset of its name among the strings */
     union {
         int64_t  i;
         uint64_t u;
@@ -23,7 +23,7 @@ struct tn_json { /* 24 bytes */
             uint32_t at, bytes;
         } string;
         struct {
-            uint32_t first, count; /* of a large object: where its table is, which begins with the count */
+            uint32_t first, count; /* of a large object: offset of its table, which starts with count */
         } child;
     };
 };
@@ -31,7 +31,7 @@ struct tn_json { /* 24 bytes */
 enum {
     TN__JSON_LAST = 1,     /* of its siblings */
     TN__JSON_LARGE = 2,    /* an object with a table: count, mask, slots */
-    TN__JSON_NEGATIVE = 4, /* an integer to be read as signed */
+    TN__JSON_NEGATIVE = 4, /* an integer that is read as signed */
     TN__JSON_SMALL = 8     /* objects of up to this many members are searched one by one */
 };
 #define TN__JSON_NO_KEY UINT32_MAX
@@ -40,7 +40,7 @@ typedef struct {
     size_t   bytes; /* of the block */
     uint32_t values, table_at, string_at;
     uint64_t seed[2];
-    char     name[TN__QUOTED]; /* the file's, for messages */
+    char     name[TN__QUOTED]; /* of the file, for messages */
     tn_json  value[];
 } tn__json_document;
 

@@ -1,4 +1,4 @@
-/* json_write.c — JSON text, written value by value: commas, indents and escapes are the writer's business. */
+/* json_write.c — writes JSON text, value by value, with commas, indents and escapes. */
 #include "core/files/io.h"
 #include "core/base/memory.h"
 #include "core/base/thread.h"
@@ -10,9 +10,9 @@ struct tn_json_writer {
     char    *text;
     size_t   used, capacity;
     int      indent, depth;
-    bool     begun; /* something stands before the next value in its container */
+    bool     begun; /* a value precedes the next one in its container */
     bool     done;  /* the outermost value is complete */
-    bool     gap;   /* a call was skipped: no text any more */
+    bool     gap;   /* a call was skipped: no text is returned */
     uint64_t object[TN_JSON_MAX_DEPTH / 64];
 };
 
@@ -66,7 +66,7 @@ static void new_line(tn_json_writer *w) /* reserved */
     w->used += n;
 }
 
-/* The letter of a two-character escape, 'u' for the longer ones, 0 if c stands for itself. */
+/* The letter of a two-character escape, 'u' for longer ones, 0 if c needs no escape. */
 static char escape_of(char c)
 {
     switch (c) {
@@ -114,7 +114,7 @@ static bool in_object(const tn_json_writer *w)
     return w->depth && (w->object[(w->depth - 1) / 64] >> (w->depth - 1) % 64 & 1);
 }
 
-/* A call that fails changes nothing and can be made again; one that an error skips leaves a gap behind. */
+/* A call that fails changes nothing and can be repeated; one skipped because of an error leaves a gap. */
 static bool usable(const tn_json_writer *w, const char *who)
 {
     if (!w) return tn_raise(TN_EINVAL, "%s: the writer is NULL", who), false;
@@ -143,7 +143,7 @@ static bool check_text(const char *who, const char *what, const char *p, size_t 
     return false;
 }
 
-/* Everything that stands before a value, and room for `more` bytes of it. */
+/* Writes everything that precedes a value, and reserves `more` bytes for it. */
 static bool begin(tn_json_writer *w, const char *who, const char *key, size_t more)
 {
     size_t key_bytes = key ? strlen(key) : 0;
@@ -281,7 +281,7 @@ tn_status tn_json_put_bytes(tn_json_writer *w, const char *key, const char *v, s
     return put_text(w, "tn_json_put_bytes", key, v, bytes);
 }
 
-/* One value without its children. True: it is an array or object, now open. */
+/* Writes one value without its children. True: it is an array or object, now open. */
 static bool put_shallow(tn_json_writer *w, const char *key, const tn_json *v)
 {
     switch (tn_json_type_of(v)) {
@@ -291,7 +291,7 @@ static bool put_shallow(tn_json_writer *w, const char *key, const tn_json *v)
     case TN_JSON_STRING: return tn_json_put_bytes(w, key, tn_json_string(v), (size_t)tn_json_string_bytes(v)), false;
     case TN_JSON_ARRAY: return tn_json_open_array(w, key), true;
     case TN_JSON_OBJECT: return tn_json_open_object(w, key), true;
-    default: break; /* integers: u64 reaches further up, i64 further down */
+    default: break; /* integers: u64 has a larger maximum, i64 a lower minimum */
     }
     if (tn_json_double(v) < 0) tn_json_put_i64(w, key, tn_json_i64(v));
     else tn_json_put_u64(w, key, tn_json_u64(v));

@@ -1,11 +1,11 @@
-/* name_table.c — finding things by name: a hash table that a file cannot make collide, "did you mean", and a sort. */
+/* name_table.c — finds entries by name, in a hash table without provoked collisions; "did you mean"; and a sort. */
 #include "core/files/io.h"
 #include "core/base/thread.h"
 
 #include <string.h>
 #include <time.h>
 
-/* ---- SipHash-1-3 (Aumasson and Bernstein): a keyed hash: without its key nobody can choose collisions ------ */
+/* ---- SipHash-1-3 (Aumasson and Bernstein): a keyed hash: without its key, collisions cannot be constructed ------- */
 
 static uint64_t rotl(uint64_t x, int by) { return x << by | x >> (64 - by); }
 
@@ -39,7 +39,7 @@ static uint64_t hash(const uint64_t seed[2], const char *p, size_t n)
     return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-/* Nothing that is computed depends on the seed, only where names stand in a table. */
+/* The seed affects only the order of names in a table, no result. */
 void tn__names_seed(tn__names *x)
 {
     struct timespec now = {0, 0};
@@ -55,7 +55,7 @@ uint32_t tn__names_slots(uint32_t n)
     return slots;
 }
 
-/* The slot that holds the name, or the free one where it would go. */
+/* The slot that holds the name, or the free slot for it. */
 static uint32_t *probe(const tn__names *x, const char *text, size_t bytes)
 {
     for (uint32_t at = (uint32_t)hash(x->seed, text, bytes) & x->mask;; at = (at + 1) & x->mask) {
@@ -84,7 +84,7 @@ int64_t tn__names_add(tn__names *x, uint32_t i)
 
 /* ---- did you mean ------------------------------------------------------------------------------------------------ */
 
-enum { NEAR_BYTES = 96, NEAR_NAMES = 4096 }; /* beyond these the search would take long and help nobody */
+enum { NEAR_BYTES = 96, NEAR_NAMES = 4096 }; /* beyond these a search would take long and rarely help */
 
 static int distance(const char *a, size_t na, const char *b, size_t nb) /* Levenshtein's */
 {

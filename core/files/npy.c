@@ -2,8 +2,8 @@
  *
  *     \x93NUMPY 1 0 | u16 length | {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }      \n | elements
  *
- * Versions 2 and 3 have a length of 32 bits. The dict is read by a parser of its own that knows these three keys and
- * nothing else of Python. What is written is byte for byte what NumPy writes. */
+ * Versions 2 and 3 have a length of 32 bits. The dict is read by a special parser for these three keys. The written
+ * bytes are identical to NumPy's. */
 #include "core/files/io.h"
 #include "core/tensor/tensor.h"
 
@@ -114,7 +114,7 @@ static bool parse_dim(header *h, int64_t *dim)
             return fail(h, TN_EFORMAT, start, "a size must fit in 63 bits");
     if (h->at == start) return fail(h, TN_EFORMAT, start, "a size must be an integer that is not negative");
     if (h->text[start] == '0' && h->at - start > 1) return fail(h, TN_EFORMAT, start, "a size must not begin with 0");
-    if (h->at < h->bytes && h->text[h->at] == 'L') h->at++; /* as Python 2 wrote it */
+    if (h->at < h->bytes && h->text[h->at] == 'L') h->at++; /* written by Python 2 */
     return true;
 }
 
@@ -175,7 +175,7 @@ static bool parse_dict(header *h)
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* The bytes that the elements take; false if their number wraps, with zeros passed over: [0, 2^62, 2^62] has none. */
+/* The bytes of all elements; false if their product overflows, even without zeros: [0, 2^62, 2^62] is invalid. */
 static bool data_bytes(const header *h, int64_t *bytes)
 {
     int64_t n = tn__elements[h->element].bits / 8;
@@ -188,7 +188,7 @@ static bool data_bytes(const header *h, int64_t *bytes)
     return true;
 }
 
-static tn_tensor *transposed(tn_tensor *t) /* takes t over */
+static tn_tensor *transposed(tn_tensor *t) /* takes ownership of t */
 {
     tn__layout l = t->l;
     for (int i = 0; i < l.shape.n; i++) {
@@ -274,7 +274,7 @@ tn_tensor *tn_npy_read(const void *data, size_t bytes)
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-enum { HEADER = 512 }; /* 8 sizes of at most 19 digits fit twice */
+enum { HEADER = 512 }; /* twice 8 sizes of at most 19 digits fit */
 
 static size_t put_header(char to[HEADER], const tn_tensor *t)
 {
@@ -290,7 +290,7 @@ static size_t put_header(char to[HEADER], const tn_tensor *t)
         if (!i) first = at - first;
     }
     at += (size_t)snprintf(to + at, HEADER - at, s.n == 1 ? ",), }" : "), }");
-    if (s.n) { /* as NumPy does, room for the first size to grow to 21 digits in place */
+    if (s.n) { /* as in NumPy, room for the first size to grow to 21 digits in place */
         memset(to + at, ' ', 21 - first);
         at += 21 - first;
     }
@@ -302,7 +302,7 @@ static size_t put_header(char to[HEADER], const tn_tensor *t)
     return at;
 }
 
-/* The header of t's file, and the bytes of the whole; raises. */
+/* Writes the header of t's file, and computes the total bytes; raises. */
 static bool begin(const char *label, const tn_tensor *t, char head[HEADER], size_t *head_bytes, int64_t *all)
 {
     if (!t) return tn_raise(TN_EINVAL, "%s: the tensor is NULL", label), false;

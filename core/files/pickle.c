@@ -1,6 +1,6 @@
-/* pickle.c — a machine with a stack that reads pickles of protocol 2 of state dicts: numbers, strings, tuples, lists,
- * dicts, and of all that a pickle can name only what stands in a table here. A name that is called makes a value that
- * remembers its arguments; nothing is called. */
+/* pickle.c — a stack machine that reads pickles of protocol 2 of state dicts: numbers, strings, tuples, lists, dicts,
+ * and only those global names that are in a table here. Calling a name makes a value that stores its arguments; nothing
+ * is executed. */
 #include "core/files/pickle.h"
 #include "core/base/memory.h"
 #include "core/base/thread.h"
@@ -158,7 +158,7 @@ static bool pop(tn__pickle *p, int32_t *v)
     *v = p->stack[--p->stacked];
     return true;
 }
-/* How many values stand above the last mark; -1: raised. */
+/* The number of values above the last mark; -1: raised. */
 static int64_t above_mark(tn__pickle *p)
 {
     int64_t n = 0;
@@ -180,7 +180,7 @@ static bool tuple(tn__pickle *p, int64_t n, bool marked)
     return push(p, t);
 }
 
-/* The n values on top into the list or dict below them (and below a mark). */
+/* Puts the n values on top into the list or dict below them (and below a mark). */
 static bool put_items(tn__pickle *p, int64_t n, bool marked, tn__py_kind kind)
 {
     if (n < 0) return false;
@@ -194,7 +194,7 @@ static bool put_items(tn__pickle *p, int64_t n, bool marked, tn__py_kind kind)
     return true;
 }
 
-/* A name with its arguments. */
+/* A call: a name with its arguments. */
 static bool called(tn__pickle *p)
 {
     int32_t arguments, of;

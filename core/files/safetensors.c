@@ -1,11 +1,11 @@
-/* safetensors.c — many tensors by name, read.
+/* safetensors.c — reads many tensors by name.
  *
  *     u64 n, little-endian | n bytes of JSON | the tensors' bytes, without gaps, to the end of the file
  *     {"__metadata__": {"format": "pt"}, "a": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, …}
  *
- * Opening reads the header alone and checks all of it: what the reference refuses is refused, duplicate keys, gaps,
- * overlaps and bytes left over among it. The header is scanned twice, without a tree: once to check and to count, once
- * to fill tables of exactly the size needed. */
+ * Opening reads only the header and checks all of it: everything that the reference rejects is an error, including
+ * duplicate keys, gaps, overlaps and trailing bytes. The header is scanned twice, without a tree: once to check and
+ * count, once to fill tables of exactly the required size. */
 #include "core/files/blocks.h"
 #include "core/files/safetensors.h"
 #include "core/tensor/tensor.h"
@@ -34,7 +34,7 @@ tn_safetensors *tn_safetensors_read(const void *data, size_t bytes)
     return f ? tn__st_finish(f, tn__source_memory(&f->source, f->label, data, bytes)) : NULL;
 }
 
-/* ---- what is in it ----------------------------------------------------------------------------------------------- */
+/* ---- contents ---------------------------------------------------------------------------------------------------- */
 
 int64_t tn_safetensors_count(const tn_safetensors *f) { return f ? f->count : 0; }
 int64_t tn_safetensors_metadata_count(const tn_safetensors *f) { return f ? f->pair_count : 0; }
@@ -84,8 +84,8 @@ const char *tn_safetensors_metadata_at(const tn_safetensors *f, int64_t i, const
 
 /* ---- tensors ----------------------------------------------------------------------------------------------------- */
 
-/* The rows 0 2 4 … 1 3 5 … of each head, of rows 0 1 2 3 …: files that turn neighbours by one angle, where Hugging Face
- * turns what is half a head apart. */
+/* Reorders the rows 0 1 2 3 … of each head to 0 2 4 … 1 3 5 …: for files that rotate neighbours by one angle, while
+ * Hugging Face rotates elements half a head apart. */
 static tn_tensor *in_halves(tn_tensor *t, int32_t heads)
 {
     tn_tensor *to = t ? tn__new_owned(t->dtype, t->l.shape) : NULL;
@@ -102,7 +102,7 @@ static tn_tensor *in_halves(tn_tensor *t, int32_t heads)
     return to;
 }
 
-/* A tensor whose elements do not stand in order: how many there are from the first to the last; and they, in order. */
+/* A tensor whose elements are not in order: the number of elements from the first to the last; and they, in order. */
 static int64_t span(const tn__st_entry *e)
 {
     int64_t n = 1;

@@ -1,4 +1,4 @@
-/* safetensors_header.c — the header of a safetensors file: JSON of one exact form, read token by token. */
+/* safetensors_header.c — parses the header of a safetensors file: JSON of one exact form, token by token. */
 #include "core/files/safetensors.h"
 #include "core/base/checked.h"
 
@@ -67,7 +67,7 @@ static bool parse_metadata(tn_safetensors *f, tn__json_scan *s)
 
 /* ---- tensors ----------------------------------------------------------------------------------------------------- */
 
-static bool is_long_integer(const tn__json_token *t) /* it did not fit, and so is a real */
+static bool is_long_integer(const tn__json_token *t) /* a long integer is scanned as a real */
 {
     return t->kind == TN__JSON_REAL && !memchr(t->raw, '.', t->raw_bytes) && !memchr(t->raw, 'e', t->raw_bytes) &&
            !memchr(t->raw, 'E', t->raw_bytes);
@@ -113,8 +113,8 @@ static bool parse_dtype(tn__json_scan *s, int32_t *element)
     return *element >= 0 || tn__json_fail(s, t.at, "the dtype %s is unknown", tn__json_shown(shown, &t));
 }
 
-/* The bytes that an entry needs by its shape and type, -1 if these are no whole number; false if the number wraps, in
- * the order of the sizes or with the zeros left out. */
+/* The bytes that an entry needs by its shape and type, -1 if not a whole number; false if the product overflows, in the
+ * order of the sizes or without the zeros. */
 static bool needed_bytes(const tn__st_entry *e, int64_t *bytes)
 {
     int64_t n = 1, solid = 64; /* no element has more bits */
@@ -222,5 +222,5 @@ bool tn__st_parse(tn_safetensors *f)
         metadata = true;
         if (!parse_metadata(f, &s)) return false;
     }
-    return tn__json_next(&s, &t); /* nothing but spaces may follow */
+    return tn__json_next(&s, &t); /* only spaces may follow */
 }

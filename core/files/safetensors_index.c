@@ -1,8 +1,8 @@
-/* safetensors_index.c — the tensors of a model that is too large for one file: an index says which file each is in.
+/* safetensors_index.c — the tensors of a model in several files: an index names the file of each.
  *
  *     {"metadata": {"total_size": 24}, "weight_map": {"a": "model-00001-of-00002.safetensors", "b": …}}
  *
- * The index must say all and no more: each tensor of each file, once. */
+ * The index must name each tensor of each file exactly once, and no other. */
 #include "core/files/safetensors.h"
 #include "core/base/memory.h"
 #include "core/base/thread.h"
@@ -19,7 +19,7 @@ static bool wrong(const tn_safetensors *f, const char *tensor, const char *file,
     return false;
 }
 
-/* A name and nothing else: no folder, nothing hidden. */
+/* True if v is a plain file name: no folder, not hidden. */
 static bool is_name(const tn_json *v)
 {
     static const char end[] = ".safetensors";
@@ -31,7 +31,7 @@ static bool is_name(const tn_json *v)
     return !strcmp(s + n - (sizeof end - 1), end);
 }
 
-/* Opens each file that the map names, once. names: of the files, in the order in which they are open. */
+/* Opens each file that the map names, once. names: of the files, in the order of opening. */
 static bool open_all(tn_safetensors *f, const tn_json *map, const char *path, const char **names)
 {
     const char  *slash = strrchr(path, '/');
@@ -40,7 +40,7 @@ static bool open_all(tn_safetensors *f, const tn_json *map, const char *path, co
         uint32_t    k = 0;
         const char *name = tn_json_string(v);
         if (tn__self.error != TN_OK) return false;
-        if (f->shard_count && !strcmp(names[f->shard_count - 1], name)) continue; /* as a rule */
+        if (f->shard_count && !strcmp(names[f->shard_count - 1], name)) continue; /* the usual case */
         while (k < f->shard_count && strcmp(names[k], name) != 0) k++;
         if (k < f->shard_count) continue;
         if (!is_name(v)) return wrong(f, tn_json_key(v), name, "not the name of a .safetensors file in this folder:");
@@ -69,7 +69,7 @@ static bool get_table(tn_safetensors *f)
     return tn__st_index_names(f);
 }
 
-/* Does the map say where each tensor is, and the metadata how many bytes there are? */
+/* True if the map is right about each tensor, and the metadata about the number of bytes. */
 static bool agree(tn_safetensors *f, const tn_json *doc, const tn_json *map, const char *const *names)
 {
     int64_t bytes = 0;

@@ -1,5 +1,5 @@
-/* safetensors_read.c — opens one file: its header, of which the tables are made, and what must be true of all entries
- * together. What must be true of each is in safetensors_header.c. */
+/* safetensors_read.c — opens one file: reads its header, fills the tables, and checks the conditions on all entries
+ * together. safetensors_header.c checks each entry. */
 #include "core/files/safetensors.h"
 #include "core/base/memory.h"
 #include "core/base/thread.h"
@@ -65,7 +65,7 @@ static bool earlier(const void *owner, uint32_t a, uint32_t b)
     return x->begin != y->begin ? x->begin < y->begin : x->end != y->end ? x->end < y->end : a < b;
 }
 
-/* Sorted by offset, the first tensor begins at 0, each other where the one before ends, and the last ends the file. */
+/* Sorted by offset, the first tensor must start at 0, each other at the end of the previous, the last end the file. */
 static bool check_offsets(const tn_safetensors *f, uint32_t *order)
 {
     int64_t data = f->source.size - 8 - f->header_bytes, at = 0;
@@ -104,7 +104,7 @@ tn__st_entry *tn__st_add(tn_safetensors *f, const char *name, size_t bytes)
     for (size_t i = 0; i < bytes && !wrong; i++)
         if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f) wrong = "has a control character";
     if (!wrong && (f->count == f->room || f->string_room - f->strings_used <= bytes))
-        wrong = "is more than was announced"; /* cannot happen; but memory is at stake */
+        wrong = "is more than was announced"; /* cannot happen; but it would corrupt memory */
     if (wrong)
         return tn_raise(TN_EFORMAT, "%s: the tensor's name %s %s", f->label, tn__quote(shown, name, bytes, 100), wrong),
                NULL;

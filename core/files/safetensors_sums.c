@@ -1,7 +1,7 @@
-/* safetensors_sums.c — a checksum of each tensor, in the metadata of the file that it is in: as "tenon.sums" 16 digits
- * for each, in the header's order. It is of the tensor's name, type, shape and bytes. What tn_hf_write writes has
- * them, and whoever reads a tensor that has one compares it; files of others have none. A machine that stores the
- * highest byte first neither writes nor compares them, as words would be others there. */
+/* safetensors_sums.c — a checksum of each tensor, in its file's metadata: "tenon.sums" holds 16 digits for each, in the
+ * header's order. It covers the tensor's name, type, shape and bytes. tn_hf_write writes checksums, and reading a
+ * tensor compares its checksum if there is one; other programs' files have none. Big-endian machines neither write nor
+ * compare them, because their words would differ. */
 #include "core/files/safetensors.h"
 #include "core/base/fnv.h"
 #include "core/base/memory.h"

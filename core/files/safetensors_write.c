@@ -1,5 +1,5 @@
-/* safetensors_write.c — many tensors by name, written as the reference writes them: sorted by type, the largest first,
- * then by name; the header padded with spaces to a multiple of 8. */
+/* safetensors_write.c — writes many tensors by name, as the reference does: sorted by type, the largest first, then by
+ * name; the header padded with spaces to a multiple of 8. */
 #include "core/files/safetensors.h"
 #include "core/tensor/tensor.h"
 
@@ -57,7 +57,7 @@ static const char *name_of_item(const void *owner, uint32_t i, size_t *bytes)
     return name;
 }
 
-/* Room for one item more, and a table of names that is never full. */
+/* Reserves one more item, and a table of names that is never full. */
 static bool reserve(tn_safetensors_writer *w)
 {
     if (w->count < w->room) return true;
@@ -124,7 +124,7 @@ tn_status tn_safetensors_note(tn_safetensors_writer *w, const char *key, const c
     uint32_t i = 0;
     while (i < w->note_count && strcmp(w->notes[i].key, key)) i++;
     if (i < w->note_count) old = strlen(w->notes[i].value) + nk;
-    else if (i == TN__ST_PAIRS - 1) /* one is left for "format" */
+    else if (i == TN__ST_PAIRS - 1) /* one is reserved for "format" */
         return tn_raise(TN_EUNSUPPORTED, "%s: %s would be one more than the limit of %d notes", who, shown,
                         TN__ST_PAIRS - 1);
     if (w->note_bytes - old + nk + nv > TN__ST_METADATA - 16)
@@ -169,7 +169,7 @@ static void put_metadata(const tn_safetensors_writer *w, tn_json_writer *j)
     tn_json_close(j);
 }
 
-/* The whole header, and the number of bytes that follow it; false: raised. */
+/* Writes the whole header, and computes the number of bytes after it; false: raised. */
 static bool put_header(const tn_safetensors_writer *w, const char *label, const uint32_t *order, tn_json_writer *j,
                        int64_t *data)
 {
@@ -196,7 +196,7 @@ static bool put_header(const tn_safetensors_writer *w, const char *label, const 
     return tn__self.error == TN_OK;
 }
 
-/* To a file, or (path NULL) to a new tensor of bytes. */
+/* Writes to a file, or (path NULL) to a new tensor of bytes. */
 static tn_tensor *write_all(const tn_safetensors_writer *w, const char *label, const char *path, const uint32_t *order,
                             tn_json_writer *j)
 {

@@ -1,4 +1,4 @@
-/* sha256.h — SHA-256 (FIPS 180-4), for what other programs compare with theirs: sha256sum. */
+/* sha256.h — SHA-256 (FIPS 180-4), for checksums that sha256sum can verify. */
 #ifndef TENON_CORE_FILES_SHA256_H
 #define TENON_CORE_FILES_SHA256_H
 

@@ -1,10 +1,10 @@
-/* sums.c — SHA256SUMS: what the small files of a model's folder were when they were saved, in the form that
- * `sha256sum -c` reads. (model.safetensors has a checksum of each tensor in itself: safetensors_sums.c.)
+/* sums.c — SHA256SUMS: checksums of the small files of a model's folder at the time of saving, in the format of
+ * `sha256sum -c`. (model.safetensors contains a checksum of each tensor: safetensors_sums.c.)
  *
- * A file is written in three steps, each of which is on the disk before the next one: its line is taken out, the file
- * is written, its new line is added. So a file that has a line is what the line says, wherever a run was killed; and
- * one without a line is read as it is, as are all files of a folder without SHA256SUMS. Other people keep such files,
- * too, in other forms and of any length: what is no line of ours counts only where it has the file's name in it. */
+ * A file is written in three steps, each on disk before the next: its line is removed, the file is written, its new
+ * line is added. So a file with a line always matches it, even if the process was killed; and a file without a line is
+ * read unchecked, as are all files of a folder without SHA256SUMS. Other programs keep such files, too, in other
+ * formats and of any length: a line in another format only matters if it contains the file's name. */
 #include "core/base/memory.h"
 #include "core/files/io.h"
 #include "core/files/sha256.h"
@@ -18,10 +18,10 @@ static const char sums_name[] = "SHA256SUMS";
 typedef struct {
     char       *path; /* of SHA256SUMS */
     size_t      path_bytes;
-    const char *name; /* of the file that it is asked about */
+    const char *name; /* of the file to check or write */
     char       *text;
     size_t      bytes, room;
-    bool        foreign; /* so long that it is not Tenon's: nobody reads it, nothing is written into it */
+    bool        foreign; /* too long to be Tenon's: it is not read, and nothing is written into it */
     char        label[TN__LABEL];
 } sums;
 
@@ -44,7 +44,7 @@ static bool read_sums(sums *s, size_t more)
     return ok;
 }
 
-/* The sums beside path, with room for so many bytes more; there: is the file there? */
+/* Reads the SHA256SUMS of path's folder, with room for `more` bytes; there: true if it exists. */
 static bool open_sums(sums *s, const char *path, size_t more, bool *there)
 {
     const char  *slash = strrchr(path, '/');
@@ -69,7 +69,7 @@ static bool open_sums(sums *s, const char *path, size_t more, bool *there)
 
 typedef struct {
     const char *at, *name;
-    size_t      bytes, name_bytes; /* with its end; name_bytes is 0 if it is no such line */
+    size_t      bytes, name_bytes; /* with its line end; name_bytes is 0 if it is not such a line */
 } line;
 
 static bool next_line(const sums *s, line *l)
@@ -144,7 +144,7 @@ static bool write_file(const char *label, const char *path, const void *data, si
     return tn__sink_end(&s, tn__sink_write(&s, data, bytes) && tn__sink_write(&s, end, strlen(end))) == TN_OK;
 }
 
-/* Takes the lines of the file out; other lines stay as they are, whatever they are. */
+/* Removes the lines of the file; other lines stay unchanged in any case. */
 static bool take_out(sums *s)
 {
     size_t kept = 0;
@@ -161,7 +161,7 @@ tn_status tn__sums_write(const char *label, const char *path, const void *data, 
     sums   s;
     bool   there;
     size_t n = (path ? strlen(path) : 0) + DIGITS + 4;
-    if (!path || !*path) return write_file(label, path, data, bytes, end), tn__self.error; /* which says so */
+    if (!path || !*path) return write_file(label, path, data, bytes, end), tn__self.error; /* which raises */
     if (!open_sums(&s, path, n, &there)) return tn__self.error;
     bool ok = !take_out(&s) || write_file(s.label, s.path, s.text, s.bytes, "");
     ok = ok && write_file(label, path, data, bytes, end);

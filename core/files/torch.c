@@ -1,11 +1,11 @@
-/* torch.c — what torch.save has written of a state dict, read as a table of tensors: the zip file that it writes now,
- * and the older form, which is pickles one behind the other and then the numbers.
+/* torch.c — reads state dicts written by torch.save as a table of tensors: the zip format of today, and the older
+ * format, which is several pickles followed by the elements.
  *
- *     zip:  ROOT/data.pkl, a pickle whose tensors name storages; ROOT/data/KEY, the numbers of each, stored as they are
+ *     zip:  ROOT/data.pkl, a pickle whose tensors name storages; ROOT/data/KEY, the elements of each, uncompressed
  *     old:  pickles of a magic number, a version, the machine, the state dict, a list of keys;
- *           then for each key u64 count, the numbers
+ *           then for each key u64 count, the elements
  *
- * A tensor is a view of a storage: where it begins, and strides. */
+ * A tensor is a view of a storage: an offset, and strides. */
 #include "core/files/pickle.h"
 #include "core/files/safetensors.h"
 #include "core/base/checked.h"
@@ -16,18 +16,18 @@
 
 enum { PICKLE_MOST = 256 << 20, FOLDER_MOST = 256 << 20, BLOBS_MOST = 1000000, END_MOST = 65557, STEP = 1 << 20 };
 
-/* The numbers of a storage. */
+/* The elements of a storage. */
 typedef struct {
     const char *name;
     uint32_t    name_bytes;
-    int64_t     at, bytes; /* of zip: of the local header, until it is looked at */
+    int64_t     at, bytes; /* of zip: of the local header, until that is read */
     bool        found;
-    int         element; /* -1: nobody has named it */
+    int         element; /* -1: not referenced yet */
 } blob;
 
 typedef struct {
     tn_safetensors *f;
-    unsigned char  *folder; /* of zip: the central directory; the names are in it */
+    unsigned char  *folder; /* of zip: the central directory, which contains the names */
     size_t          folder_bytes;
     unsigned char  *text; /* the pickles */
     size_t          text_bytes;
@@ -35,7 +35,7 @@ typedef struct {
     int64_t         count, room;
     tn__names       names;
     tn__pickle      pickle;
-    int64_t         top; /* the dict of tensors */
+    int64_t         top; /* value of the dict of tensors */
 } reader;
 
 static bool fail(const reader *r, const char *what)
@@ -87,7 +87,7 @@ typedef struct {
     uint64_t count, bytes, at;
 } folder_place;
 
-/* The last record of the file: 22 bytes, and up to 65,535 of comment. Where it begins in the n bytes; -1: nowhere. */
+/* Finds the last record of the file: 22 bytes, and up to 65,535 of comment. Its position in the n bytes; -1: none. */
 static int64_t zip_end(const unsigned char *p, size_t n)
 {
     for (size_t at = n < 22 ? 0 : n - 21; at-- > 0;)
@@ -95,7 +95,7 @@ static int64_t zip_end(const unsigned char *p, size_t n)
     return -1;
 }
 
-/* What did not fit in the last record stands in a larger one, which a record in front of it tells the place of. */
+/* Values too large for the last record are in a larger one, whose position is in a record before it. */
 static bool zip_end_large(const reader *r, int64_t end, folder_place *to)
 {
     unsigned char     where[20], record[56];
@@ -110,7 +110,7 @@ static bool zip_end_large(const reader *r, int64_t end, folder_place *to)
     return true;
 }
 
-/* Where the central directory is. */
+/* Finds the central directory. */
 static bool zip_folder(const reader *r, folder_place *to)
 {
     const tn__source *s = &r->f->source;
@@ -130,7 +130,7 @@ static bool zip_folder(const reader *r, folder_place *to)
     return true;
 }
 
-/* The sizes that did not fit in 32 bits stand in a field of their own. */
+/* Sizes that do not fit in 32 bits are in a separate field. */
 static void zip_large(const unsigned char *extra, size_t n, uint64_t *size, uint64_t *packed, uint64_t *at)
 {
     for (size_t i = 0; i + 4 <= n;) {
@@ -174,7 +174,7 @@ static bool zip_read_folder(reader *r)
     return true;
 }
 
-/* Behind its own header, whose fields need not be as long as those in the directory. */
+/* The data is after the local header, whose fields may differ in length from those in the directory. */
 static bool zip_find(const reader *r, blob *b)
 {
     unsigned char head[30];
@@ -213,7 +213,7 @@ static bool zip_open(reader *r)
     return (r->top = tn__pickle_next(&r->pickle)) >= 0;
 }
 
-/* ---- the older form ---------------------------------------------------------------------------------------------- */
+/* ---- the older format -------------------------------------------------------------------------------------------- */
 
 static bool is_text(const tn__pickle *p, int32_t v, const char *s)
 {
@@ -221,7 +221,7 @@ static bool is_text(const tn__pickle *p, int32_t v, const char *s)
            !memcmp(p->value[v].text, s, strlen(s));
 }
 
-/* Five pickles; the last's value is the list of keys. -1: raised, or more of the file is needed. */
+/* Reads five pickles; the last one's value is the list of keys. -1: raised, or more of the file is needed. */
 static int64_t old_pickles(reader *r)
 {
     tn__pickle *p = &r->pickle;
@@ -240,7 +240,7 @@ static int64_t old_pickles(reader *r)
 
 static bool storage_of(const reader *r, int32_t v, const tn__py_value **key, int *element, int64_t *count);
 
-/* Which type each storage has, and so where the next begins. */
+/* Determines the type of each storage, and so the position of the next. */
 static bool old_places(reader *r, int64_t keys)
 {
     const tn__pickle   *p = &r->pickle;
@@ -322,7 +322,7 @@ static bool sizes(const tn__pickle *p, int32_t v, tn_shape *to)
     return true;
 }
 
-/* Does the view lie within a storage of so many elements? */
+/* True if the view is within a storage of `count` elements. */
 static bool within(const tn__st_entry *e, int64_t first, int64_t count)
 {
     int64_t n = 1, last = first, step;
@@ -351,7 +351,7 @@ static bool refused(const reader *r, const tn__st_entry *e, tn_status status, co
     return false;
 }
 
-/* What torch.save says of a tensor that stands for the negated or conjugated numbers of its storage: {"neg": True}. */
+/* torch.save marks a tensor that represents the negated or conjugated elements of its storage with {"neg": True}. */
 static bool as_stored(const reader *r, int32_t flags, const tn__st_entry *e)
 {
     const tn__pickle *p = &r->pickle;
@@ -363,8 +363,8 @@ static bool as_stored(const reader *r, int32_t flags, const tn__st_entry *e)
                             ".resolve_conj()");
 }
 
-/* The arguments of _rebuild_tensor_v2: storage, first element, sizes, strides, whether it wants a gradient, hooks, and
- * in newer files flags. */
+/* The arguments of _rebuild_tensor_v2: storage, first element, sizes, strides, requires_grad, hooks; in newer files
+ * flags. */
 static bool tensor_of(const reader *r, const tn__py_value *v, tn__st_entry *e)
 {
     const tn__pickle   *p = &r->pickle;
@@ -391,7 +391,7 @@ static bool tensor_of(const reader *r, const tn__py_value *v, tn__st_entry *e)
     if (r->folder && !zip_find(r, b)) return false;
     if (count > b->bytes / size) count = b->bytes / size;
     if (!within(e, p->value[first].n, count)) return refused(r, e, TN_EFORMAT, "is not within its storage");
-    if (tn_shape_numel(e->shape) > count) /* a few bytes could ask for any amount of memory */
+    if (tn_shape_numel(e->shape) > count) /* else a few bytes could request any amount of memory */
         return refused(r, e, TN_EUNSUPPORTED,
                        "has numbers in common with itself, as expand() makes them: save its .clone()");
     e->strided = !contiguous(e);
@@ -400,7 +400,7 @@ static bool tensor_of(const reader *r, const tn__py_value *v, tn__st_entry *e)
     return true;
 }
 
-/* How many tensors a dict has, and the bytes of their names. */
+/* The number of tensors in a dict, and the bytes of their names. */
 static int64_t tensors_in(const tn__pickle *p, int64_t dict, size_t *bytes)
 {
     int64_t n = 0;
@@ -420,7 +420,7 @@ static bool table(reader *r)
     size_t            bytes;
     int64_t           n = tensors_in(p, r->top, &bytes);
     if (n < 0) return fail(r, "what was saved is no dict of tensors, as state_dict() gives it");
-    for (int32_t k = p->value[r->top].first; !n && k >= 0; k = p->node[k].next) /* a checkpoint around the state dict */
+    for (int32_t k = p->value[r->top].first; !n && k >= 0; k = p->node[k].next) /* a whole checkpoint */
         if (is_text(p, p->node[k].key, "state_dict") || is_text(p, p->node[k].key, "model_state_dict") ||
             is_text(p, p->node[k].key, "model")) {
             r->top = p->node[k].value;
