@@ -1,11 +1,11 @@
-/* core.h — tensors without gradients, and what every layer stands on: errors, scopes, memory, random numbers,
- * threads. The files that hold tensors (npy, safetensors) and JSON are in core/files.h, included at the end.
+/* core.h — tensors without gradients, and the services used by every layer: errors, scopes, memory, random numbers,
+ * threads. Files of tensors (npy, safetensors) and JSON are in core/files.h, included at the end.
  *
- * Three rules, said once:
- *   1. The first error of a thread stands until tn_clear_error(). While it stands, calls return NULL (or the error's
- *      status) at once and change nothing; so check where it matters, not after each call.
- *   2. A tensor belongs to the scope it was made in and goes with it, unless it is returned outward or kept.
- *   3. NULL goes in and comes out: tn_drop(NULL), tn_item(NULL) and the like are harmless. */
+ * Three rules:
+ *   1. The first error of a thread is kept until tn_clear_error(). While it is set, calls return NULL (or the error's
+ *      status) at once and change nothing; so check where you act on a result, not after each call.
+ *   2. A tensor belongs to the scope it was made in and is freed with it, unless it is returned outward or kept.
+ *   3. NULL is accepted and passed through: tn_drop(NULL) and tn_item(NULL) are harmless. */
 #ifndef TENON_CORE_CORE_H
 #define TENON_CORE_CORE_H
 
@@ -34,7 +34,7 @@ extern "C" {
 #define TN_VERSION_MINOR 1
 #define TN_VERSION_PATCH 0
 
-/* "0.1.0"; a line on what is in use and why (compiler, instructions, threads); whether products in bf16 are fast. */
+/* "0.1.0"; one line on the compiler, instructions and threads in use, with reasons; true if bf16 products are fast. */
 TN_API const char *tn_version(void);
 TN_API const char *tn_build_info(void);
 TN_API bool        tn_has_bf16(void);
@@ -43,33 +43,33 @@ TN_API bool        tn_has_bf16(void);
 
 typedef enum {
     TN_OK = 0,
-    TN_ENOMEM,       /* out of memory, or over the limit that the program set              */
-    TN_EINVAL,       /* an argument that makes no sense                                    */
-    TN_ESHAPE,       /* shapes that do not fit                                             */
-    TN_EDTYPE,       /* number types that do not fit                                       */
-    TN_EINDEX,       /* an index, a dim or a name that is not there                        */
-    TN_ESTATE,       /* not now: a changed saved tensor, a spent tape, another thread's    */
-    TN_EIO,          /* the operating system said no                                       */
-    TN_EFORMAT,      /* a file or a text that breaks its format                            */
-    TN_EUNSUPPORTED, /* valid, but Tenon does not do it                                    */
-    TN_ENUMERIC      /* NaN or Inf where anomaly mode looks for it                         */
+    TN_ENOMEM,       /* out of memory, or over the limit that the program set */
+    TN_EINVAL,       /* invalid argument */
+    TN_ESHAPE,       /* shapes that do not fit */
+    TN_EDTYPE,       /* dtypes that do not fit */
+    TN_EINDEX,       /* an index, dim or name that does not exist */
+    TN_ESTATE,       /* not allowed now: a saved tensor was changed, the tape is consumed or another thread's */
+    TN_EIO,          /* the operating system reported a failure */
+    TN_EFORMAT,      /* a file or a text that violates its format */
+    TN_EUNSUPPORTED, /* valid, but not supported by Tenon */
+    TN_ENUMERIC      /* NaN or Inf found by anomaly mode */
 } tn_status;
 
-TN_API tn_status   tn_error(void);         /* the standing error, or TN_OK                                        */
-TN_API const char *tn_error_message(void); /* its text, "" if none; says how many later calls were skipped        */
+TN_API tn_status   tn_error(void);         /* the error that is set, or TN_OK */
+TN_API const char *tn_error_message(void); /* its text, "" if none, with the number of calls skipped since */
 TN_API void        tn_clear_error(void);
 TN_API const char *tn_status_name(tn_status s); /* "TN_ESHAPE" */
 
-/* Raises an error: keeps it if it is the first, calls the hook, returns the standing status. The text gets the module
- * path in front. User code may raise too. */
+/* Raises an error: keeps it if it is the first, calls the hook, returns the status that is set. The text is prefixed
+ * with the module path. User code may raise errors too. */
 TN_API tn_status tn_raise(tn_status code, const char *fmt, ...) TN_PRINTF(2, 3);
-TN_API void      tn_error_break(void); /* every first error passes here: a place for a breakpoint */
+TN_API void      tn_error_break(void); /* called for every first error: set a breakpoint here */
 
 typedef void (*tn_error_hook)(tn_status code, const char *message, void *user);
-TN_API void tn_on_error(tn_error_hook hook, void *user); /* of this thread; NULL ends it; for logs, it cannot veto */
+TN_API void tn_on_error(tn_error_hook hook, void *user); /* of this thread; NULL removes it; for logs, it cannot veto */
 
-/* Code that must run although an error stands, or that may fail without harm, goes between push and pop: push puts the
- * standing error aside, pop brings it back and forgets what happened between. */
+/* Code that must run while an error is set, or that may fail without harm, goes between push and pop: push sets the
+ * error aside, pop restores it and discards any error raised in between. */
 typedef struct {
     tn_status code;
     uint64_t  skipped;
@@ -78,11 +78,11 @@ typedef struct {
 TN_API void tn_error_push(tn_error_state *aside);
 TN_API void tn_error_pop(const tn_error_state *aside);
 
-/* The step of the module path: messages raised until the pop begin with it. tn_enter and tn_leave (nn) do this. */
-TN_API void tn_path_push(const char *name); /* name must live until the pop */
+/* One step of the module path: messages raised until the pop start with it. tn_enter and tn_leave (nn) do this. */
+TN_API void tn_path_push(const char *name); /* borrows name until the pop */
 TN_API void tn_path_pop(void);
 
-/* ---- number types and shapes ------------------------------------------------------------------------------------- */
+/* ---- dtypes and shapes ------------------------------------------------------------------------------------------- */
 
 typedef enum { TN_F32 = 0, TN_F64, TN_BF16, TN_I64, TN_I32, TN_U8, TN_BOOL } tn_dtype;
 TN_API const char *tn_dtype_name(tn_dtype dt); /* "f32" */
@@ -93,7 +93,7 @@ TN_API bool        tn_dtype_is_float(tn_dtype dt);
 typedef struct {
     int     n;
     int64_t d[TN_MAX_DIMS];
-} tn_shape; /* a plain value; also an index, and a list of strides */
+} tn_shape; /* a plain value; also used for an index and for strides */
 
 /* A list of dims, e.g. for a reduction; negative dims count from the end. n = 0: all of them. */
 typedef struct {
@@ -117,16 +117,16 @@ TN_API const char *tn_shape_text(tn_shape s, char *buf, size_t size);
 
 typedef struct tn_tensor tn_tensor; /* opaque, reference-counted, owned by the open scope */
 
-/* The modes of a thread, all off at first. Scopes put them back; the workers of a parallel loop have its caller's. */
+/* The modes of a thread, all off by default. Scopes restore them; the workers of a parallel loop use their caller's. */
 typedef struct {
     bool    no_grad;  /* nothing is recorded */
     bool    autocast; /* products are computed in bf16 */
-    bool    blank;    /* uniform, normal: no draws, but undefined contents: a file has the numbers */
-    uint8_t look;     /* how many watch the modules: tn_look_begin; none in the workers of a loop */
+    bool    blank;    /* uniform and normal draw nothing and leave contents undefined: a file is read next */
+    uint8_t look;     /* number of tn_look_begin observers of modules; 0 in the workers of a loop */
 } tn_mode;
 
-/* A watermark, not an allocation. Ending a scope drops every tensor made since it began, on this thread; it closes
- * scopes inside it that were left open, and restores the modes and the module path of its beginning. */
+/* A watermark, not an allocation. Ending a scope drops every tensor made on this thread since its start; it also ends
+ * inner scopes left open, and restores the modes and the module path of its start. */
 typedef struct {
     size_t  mark;
     int     path;
@@ -135,12 +135,12 @@ typedef struct {
 TN_API tn_scope   tn_scope_begin(void);
 TN_API tn_scope   tn_no_grad_begin(void); /* a scope in which nothing is recorded */
 TN_API void       tn_scope_end(tn_scope s);
-TN_API tn_tensor *tn_scope_return(tn_scope s, tn_tensor *t); /* ends s; t lives on in the scope around it */
-TN_API void       tn_scope_return_list(tn_scope s, int n, tn_tensor *const *t); /* the same for several */
+TN_API tn_tensor *tn_scope_return(tn_scope s, tn_tensor *t); /* ends s; the outer scope then owns t */
+TN_API void       tn_scope_return_list(tn_scope s, int n, tn_tensor *const *t); /* returns n tensors */
 TN_API tn_tensor *tn_keep(tn_tensor *t);                                        /* t outlives its scope ... */
-TN_API void       tn_drop(tn_tensor *t);                                        /* ... until it is dropped  */
-/* A tensor that is gone (scope ended, dropped too often) is an error where it is used, until 64 more have gone. */
-TN_API tn_tensor *tn_take(tn_tensor *t); /* tn_keep, but the scope forgets t: it lives until it is dropped, no longer */
+TN_API void       tn_drop(tn_tensor *t);                                        /* ... until it is dropped */
+/* Using a freed tensor (scope ended, dropped too often) is an error, until 64 more have been freed. */
+TN_API tn_tensor *tn_take(tn_tensor *t); /* like tn_keep, but the scope releases t: only tn_drop frees it */
 TN_API bool       tn_grad_enabled(void);
 
 /* ---- tensors ----------------------------------------------------------------------------------------------------- */
@@ -154,11 +154,11 @@ TN_API tn_tensor *tn_empty(tn_shape s);
 TN_API tn_tensor *tn_zeros(tn_shape s);
 TN_API tn_tensor *tn_ones(tn_shape s);
 TN_API tn_tensor *tn_full(tn_shape s, double value);
-TN_API tn_tensor *tn_empty_like(const tn_tensor *t); /* same dtype and shape */
+TN_API tn_tensor *tn_empty_like(const tn_tensor *t); /* dtype and shape of t */
 TN_API tn_tensor *tn_zeros_like(const tn_tensor *t);
 TN_API tn_tensor *tn_ones_like(const tn_tensor *t);
 TN_API tn_tensor *tn_full_like(const tn_tensor *t, double value);
-/* A 0-d f64: beside a tensor of any floating type it takes that type, so tn_pow(x, tn_scalar(3)) keeps x's. */
+/* A 0-d f64. Combined with a tensor of any floating dtype it takes that dtype: tn_pow(x, tn_scalar(3)) keeps x's. */
 TN_API tn_tensor *tn_scalar(double value);
 TN_API tn_tensor *tn_scalar_of(tn_dtype dt, double value);
 TN_API tn_tensor *tn_arange(int64_t n);                                             /* 0 … n-1 */
@@ -168,31 +168,31 @@ TN_API tn_tensor *tn_linspace_of(tn_dtype dt, double start, double end, int64_t 
 TN_API tn_tensor *tn_eye(int64_t rows, int64_t cols);
 TN_API tn_tensor *tn_eye_of(tn_dtype dt, int64_t rows, int64_t cols);
 
-/* From host memory: copied; or borrowed, in which case data must stay valid until release is called (NULL: never). When
- * tn_borrow fails, release is not called: the memory is still the caller's. */
+/* From host memory. tn_from_data copies it. tn_borrow borrows it: data must stay valid until release is called (NULL:
+ * never). If tn_borrow fails, it does not call release: the caller still owns the memory. */
 TN_API tn_tensor *tn_from_data(tn_dtype dt, tn_shape s, const void *data);
 TN_API tn_tensor *tn_borrow(tn_dtype dt, tn_shape s, void *data, void (*release)(void *data, void *user), void *user);
 
-/* Readers work while an error stands. A position is counted in the order of the indices, whatever the strides; the
- * entries of an index may be negative, which counts from the end. */
+/* Readers work while an error is set. A position counts elements in the order of the indices, whatever the strides;
+ * negative entries of an index count from the end. */
 TN_API tn_dtype  tn_dtype_of(const tn_tensor *t);
 TN_API tn_shape  tn_shape_of(const tn_tensor *t);
 TN_API int       tn_ndim(const tn_tensor *t);
-TN_API int64_t   tn_size(const tn_tensor *t, int dim); /* -1 and an error for a dim that is not there */
+TN_API int64_t   tn_size(const tn_tensor *t, int dim); /* -1 and an error if t has no such dim */
 TN_API int64_t   tn_numel(const tn_tensor *t);
 TN_API tn_shape  tn_strides_of(const tn_tensor *t); /* in elements */
 TN_API bool      tn_is_contiguous(const tn_tensor *t);
-TN_API bool      tn_shares_memory(const tn_tensor *a, const tn_tensor *b); /* the same storage */
+TN_API bool      tn_shares_memory(const tn_tensor *a, const tn_tensor *b); /* true if they share a storage */
 TN_API double    tn_item(const tn_tensor *t);                              /* the only element; NaN for NULL */
 TN_API double    tn_get(const tn_tensor *t, int64_t position);
 TN_API double    tn_get_at(const tn_tensor *t, tn_shape index);
 TN_API int64_t   tn_get_i64(const tn_tensor *t, int64_t position);                                  /* exact for i64 */
 TN_API tn_status tn_copy_out(const tn_tensor *t, tn_dtype dt, void *data, size_t bytes) TN_CHECKED; /* contiguous */
 
-/* Writers bump the version that the tape checks. tn_data_mut does so at the call: write before the next op. It is
- * NULL and an error for what may not be written: an expanded tensor; a leaf or one of the tape, but for
- * tn_no_grad_begin(); and while an error stands. */
-TN_API const void *tn_data(const tn_tensor *t); /* the first element; mind tn_strides_of */
+/* Writers increment the version that the tape checks. tn_data_mut does so at the call: write before the next op. It
+ * returns NULL and raises for a tensor that may not be written (an expanded tensor; a leaf or a tensor on the tape,
+ * except under tn_no_grad_begin()), and while an error is set. */
+TN_API const void *tn_data(const tn_tensor *t); /* the first element; see tn_strides_of */
 TN_API void       *tn_data_mut(tn_tensor *t);
 TN_API tn_status   tn_set(tn_tensor *t, int64_t position, double value);
 TN_API tn_status   tn_set_at(tn_tensor *t, tn_shape index, double value);
@@ -200,29 +200,29 @@ TN_API tn_status   tn_set_i64(tn_tensor *t, int64_t position, int64_t value);
 TN_API tn_status   tn_copy_in(tn_tensor *t, tn_dtype dt, const void *data, size_t bytes); /* contiguous, into any t */
 TN_API tn_status   tn_copy_from(tn_tensor *t, const tn_tensor *src); /* src broadcasts and converts; off the tape */
 TN_API tn_status   tn_fill(tn_tensor *t, double value);
-/* t becomes another tensor in place: whoever holds t sees src's memory, number type and shape from now on. Neither may
- * be the result of a recorded op. t keeps its name, its place as a leaf and its gradient. */
+/* Replaces t in place: every holder of t then sees src's memory, dtype and shape. Neither may be the result of a
+ * recorded op. t keeps its name, its place as a leaf and its gradient. */
 TN_API tn_status tn_adopt(tn_tensor *t, const tn_tensor *src);
 
-/* A name for messages ("encoder.weight"); copied. */
+/* Sets a name for messages ("encoder.weight"); copies it. */
 TN_API tn_tensor  *tn_set_name(tn_tensor *t, const char *name);
 TN_API const char *tn_name_of(const tn_tensor *t); /* "" if none */
 
-/* As PyTorch shows it: rounded to 4 digits, columns aligned, summarised beyond 1000 elements. */
+/* Prints t as PyTorch does: rounded to 4 digits, columns aligned, summarised beyond 1000 elements. */
 TN_API void tn_print(FILE *to, const tn_tensor *t);
 
 /* ---- random numbers ---------------------------------------------------------------------------------------------- */
 
-/* Philox 4x32-10, counter-based: a generator is a value that can be copied, saved and set back. What is drawn depends
- * on seed and position alone, for any number of threads. Each thread starts with its own generator of seed 0. */
+/* Philox 4x32-10, counter-based: a generator is a value that can be copied, saved and restored. The numbers drawn
+ * depend on seed and position alone, for any number of threads. Each thread starts with its own generator of seed 0. */
 typedef struct {
     uint64_t seed;
     uint64_t position; /* in blocks of four 32-bit words */
 } tn_generator;
-TN_API void          tn_seed(uint64_t seed);                      /* the current generator starts anew */
+TN_API void          tn_seed(uint64_t seed);                      /* restarts the current generator */
 TN_API tn_generator *tn_current_generator(void);                  /* of this thread */
 TN_API tn_generator *tn_use_generator(tn_generator *g);           /* returns the one before; NULL: the thread's own */
-TN_API uint32_t      tn_random_u32(tn_generator *g);              /* plain numbers, one block a call */
+TN_API uint32_t      tn_random_u32(tn_generator *g);              /* a plain number; uses one block per call */
 TN_API double        tn_random_double(tn_generator *g);           /* [0, 1) */
 TN_API int64_t       tn_random_below(tn_generator *g, int64_t n); /* 0 … n-1 without bias; 0 for n < 1 */
 

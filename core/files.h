@@ -1,11 +1,10 @@
-/* files.h — what is read from and written to files: JSON, npy, safetensors, and numbers as text. Part of core.h:
- * include that.
+/* files.h — reading and writing files: JSON, npy, safetensors; and numbers as text. Part of core.h: include that.
  *
- *   - Whatever a file holds, however hostile, reading it corrupts no memory, runs nothing, touches no other file and
- *     stays within the limits stated here; what breaks a format is TN_EFORMAT, and the message says where.
+ *   - Reading any file, however hostile, corrupts no memory, runs no code, touches no other file and stays within the
+ *     limits stated here; a format violation is TN_EFORMAT, and the message names the position.
  *   - Saving is all or nothing: the file is written under another name in the same folder, synced, and then renamed,
- *     so a crash, a full disk or an error leaves the old file as it was. Only regular files are read or replaced.
- *   - No locale changes what is read or written. */
+ *     so a crash, a full disk or an error leaves the old file unchanged. Only regular files are read or replaced.
+ *   - The locale has no effect on reading or writing. */
 #ifndef TENON_CORE_FILES_H
 #define TENON_CORE_FILES_H
 
@@ -25,13 +24,13 @@ extern "C" {
  *     tn_json_free(c);
  *
  * Strict: UTF-8 only, no comments, no trailing commas, no NaN, no key twice in one object (and, Tenon's own limit, no
- * key with \u0000 in it). A value that is not of the type asked for is an error that names the file and the place:
+ * key with \u0000 in it). Reading a value as another type is an error that names the file and the position:
  * "'config.json': layers[2].size (byte 186) is the string 'x', expected an integer from -2^63 to 2^63 - 1". */
 
 typedef struct tn_json tn_json; /* a value; the document's first value owns them all */
 
 typedef enum {
-    TN_JSON_NONE = 0, /* of NULL */
+    TN_JSON_NONE = 0, /* the type of NULL */
     TN_JSON_NULL,
     TN_JSON_BOOL,
     TN_JSON_INTEGER, /* exact, from -2^63 to 2^64 - 1 */
@@ -43,9 +42,9 @@ typedef enum {
 
 enum { TN_JSON_MAX_DEPTH = 1024 };
 typedef struct {
-    int     depth;  /* of arrays and objects in each other; 0: 64; at most TN_JSON_MAX_DEPTH */
-    int64_t bytes;  /* of the text; 0: 256 MiB; at most 4 GiB - 1 */
-    int64_t values; /* in the whole document; 0: as many as fit in the bytes */
+    int     depth;  /* maximum nesting of arrays and objects; 0: 64; at most TN_JSON_MAX_DEPTH */
+    int64_t bytes;  /* maximum bytes of text; 0: 256 MiB; at most 4 GiB - 1 */
+    int64_t values; /* maximum values in the document; 0: only limited by the bytes */
 } tn_json_limits;
 
 TN_API tn_json *tn_json_load(const char *path);
@@ -54,23 +53,24 @@ TN_API tn_json *tn_json_load_within(const char *path, tn_json_limits limits);
 TN_API tn_json *tn_json_parse_within(const char *text, size_t bytes, tn_json_limits limits);
 TN_API void     tn_json_free(tn_json *document);
 
-/* Finding values: NULL for what is not there, and for anything asked of NULL. */
+/* Finding values: NULL if the value does not exist, and for every query of NULL. */
 TN_API tn_json_type   tn_json_type_of(const tn_json *v);
-TN_API int64_t        tn_json_count(const tn_json *v); /* of an array or object; else 0 */
+TN_API int64_t        tn_json_count(const tn_json *v); /* of an array or object; otherwise 0 */
 TN_API const tn_json *tn_json_get(const tn_json *object, const char *key);
-TN_API const tn_json *tn_json_need(const tn_json *object, const char *key); /* raises TN_EINDEX if it is not there */
+TN_API const tn_json *tn_json_need(const tn_json *object, const char *key); /* raises TN_EINDEX if missing */
 TN_API const tn_json *tn_json_at(const tn_json *array, int64_t i);          /* also the i-th member of an object */
 TN_API const tn_json *tn_json_first(const tn_json *v);
 TN_API const tn_json *tn_json_next(const tn_json *v);
-TN_API const char    *tn_json_key(const tn_json *v); /* a member's name; "" for anything else */
+TN_API const char    *tn_json_key(const tn_json *v); /* a member's name; otherwise "" */
 
-/* Reading them. NULL gives 0, false, "" or the fallback (which null gives, too); another type raises TN_EFORMAT. */
+/* Reading values. NULL returns 0, false, "" or the fallback (JSON null also returns the fallback); another type raises
+ * TN_EFORMAT. */
 TN_API int64_t     tn_json_i64(const tn_json *v);
 TN_API uint64_t    tn_json_u64(const tn_json *v);
 TN_API double      tn_json_double(const tn_json *v); /* of any number */
 TN_API bool        tn_json_bool(const tn_json *v);
-TN_API const char *tn_json_string(const tn_json *v);       /* UTF-8, ended by a NUL; lives as long as the document */
-TN_API int64_t     tn_json_string_bytes(const tn_json *v); /* without that NUL: a string may hold NULs of its own */
+TN_API const char *tn_json_string(const tn_json *v);       /* UTF-8, NUL-terminated; valid as long as the document */
+TN_API int64_t     tn_json_string_bytes(const tn_json *v); /* without that NUL; the string may contain NULs */
 TN_API int64_t     tn_json_i64_or(const tn_json *v, int64_t fallback);
 TN_API double      tn_json_double_or(const tn_json *v, double fallback);
 TN_API bool        tn_json_bool_or(const tn_json *v, bool fallback);
@@ -89,8 +89,8 @@ TN_API const char *tn_json_string_or(const tn_json *v, const char *fallback);
  *     tn_json_writer_free(w);
  *
  * In an object every value has a key, elsewhere none (NULL). A call that fails (NaN, a string that is not UTF-8, a key
- * in an array) changes nothing and can be made again; calls that a standing error skips leave a gap, and the writer
- * gives no text until it is cleared. That the keys of an object differ is up to the caller. */
+ * in an array) changes nothing and can be repeated. Calls skipped because an error is set leave a gap: the writer then
+ * returns no text until it is cleared. The caller must not repeat a key within an object. */
 
 typedef struct tn_json_writer tn_json_writer;
 
@@ -99,24 +99,24 @@ TN_API void            tn_json_writer_clear(tn_json_writer *w);
 TN_API void            tn_json_writer_free(tn_json_writer *w);
 TN_API tn_status       tn_json_open_object(tn_json_writer *w, const char *key);
 TN_API tn_status       tn_json_open_array(tn_json_writer *w, const char *key);
-TN_API tn_status       tn_json_close(tn_json_writer *w); /* the innermost that is open */
+TN_API tn_status       tn_json_close(tn_json_writer *w); /* closes the innermost open object or array */
 TN_API tn_status       tn_json_put_null(tn_json_writer *w, const char *key);
 TN_API tn_status       tn_json_put_bool(tn_json_writer *w, const char *key, bool v);
 TN_API tn_status       tn_json_put_i64(tn_json_writer *w, const char *key, int64_t v);
 TN_API tn_status       tn_json_put_u64(tn_json_writer *w, const char *key, uint64_t v);
-TN_API tn_status       tn_json_put_double(tn_json_writer *w, const char *key, double v); /* reads back as the same */
+TN_API tn_status       tn_json_put_double(tn_json_writer *w, const char *key, double v); /* reads back as v */
 TN_API tn_status       tn_json_put_float(tn_json_writer *w, const char *key, float v);   /* 0.1f is written as 0.1 */
 TN_API tn_status       tn_json_put_string(tn_json_writer *w, const char *key, const char *v);
 TN_API tn_status       tn_json_put_bytes(tn_json_writer *w, const char *key, const char *v, size_t bytes);
-TN_API tn_status       tn_json_put(tn_json_writer *w, const char *key, const tn_json *v); /* a copy of all of v */
-/* The finished text, ended by a NUL, the writer's until the next call on it; NULL (raised) if it is not finished. */
+TN_API tn_status       tn_json_put(tn_json_writer *w, const char *key, const tn_json *v); /* copies all of v */
+/* The finished text, NUL-terminated; the writer owns it, valid until its next call. NULL (raised) if unfinished. */
 TN_API const char *tn_json_text(tn_json_writer *w, size_t *bytes);
-TN_API tn_status   tn_json_save(tn_json_writer *w, const char *path) TN_CHECKED; /* with a line's end */
+TN_API tn_status   tn_json_save(tn_json_writer *w, const char *path) TN_CHECKED; /* ends with a newline */
 
 /* ---- npy: one tensor ---------------------------------------------------------------------------------------------- *
  *
- * Types that Tenon lacks become the next that holds all their values: f2 f32; i1, i2, u2 i32; u4, u8 i64 (a u8 beyond
- * 2^63 - 1 is an error). Either byte order. fortran_order gives a transposed view. bf16 has no name in this format. */
+ * Types that Tenon lacks are read as the next type that holds all their values: f2 as f32; i1, i2, u2 as i32; u4, u8 as
+ * i64 (a u8 beyond 2^63 - 1 is an error). Either byte order. fortran_order gives a transposed view. No bf16. */
 
 TN_API tn_tensor *tn_npy_load(const char *path);
 TN_API tn_tensor *tn_npy_read(const void *data, size_t bytes);
@@ -129,12 +129,12 @@ TN_API tn_tensor *tn_npy_write(const tn_tensor *t); /* the file's bytes, as a u8
  *     tn_tensor *w = tn_safetensors_get(f, "encoder.weight");
  *     tn_safetensors_close(f);
  *
- * Opening reads and checks the header alone; each tensor is read when it is asked for. F16 becomes f32, and small
- * integers become wider ones as with npy; F8, F6, F4 and C64 tensors are listed but not loaded. Limits: a header of
- * 100 MB, 1,000,000 tensors with names of 1 to 1024 bytes, 10,000 metadata pairs of 16 MiB together.
+ * Opening reads and checks only the header; a tensor is read when it is requested. F16 is read as f32, and small
+ * integers as wider ones (see npy); F8, F6, F4 and C64 tensors are listed but not loaded. Limits: a header of 100 MB,
+ * 1,000,000 tensors with names of 1 to 1024 bytes, 10,000 metadata pairs of 16 MiB together.
  *
- * A path that ends in ".index.json" is an index: its tensors are in up to 1,000 files beside it, and all of these are
- * opened. Each tensor must be in the file that the index says, and in no other. There is no metadata then. */
+ * A path that ends in ".index.json" is an index: its tensors are in up to 1,000 files in the same folder, which are all
+ * opened. Each tensor must be in the file that the index names, and in no other. An index has no metadata. */
 
 typedef struct tn_safetensors tn_safetensors;
 typedef struct {
@@ -150,19 +150,19 @@ TN_API tn_safetensors *tn_safetensors_open(const char *path);
 TN_API tn_safetensors *tn_safetensors_read(const void *data, size_t bytes); /* borrows data until it is closed */
 TN_API void            tn_safetensors_close(tn_safetensors *f);
 
-/* The same of what torch.save has written of a state dict, pytorch_model.bin: the zip file of now, and the older form.
- * A pickle is a program; of it is read what state dicts of plain tensors need, nothing is run, and what else it names
- * is refused. Checkpoints that hold one as "state_dict", "model_state_dict" or "model" are read, too. */
+/* Opens what torch.save wrote of a state dict, pytorch_model.bin: today's zip format and the older one. A pickle is a
+ * program: only the part that state dicts of plain tensors need is read, nothing is run, and any other name in it is an
+ * error. Checkpoints that hold a state dict as "state_dict", "model_state_dict" or "model" are read, too. */
 TN_API tn_safetensors *tn_torch_open(const char *path);
 TN_API tn_safetensors *tn_torch_read(const void *data, size_t bytes); /* borrows data until it is closed */
 
 TN_API int64_t              tn_safetensors_count(const tn_safetensors *f);
 TN_API tn_safetensors_entry tn_safetensors_at(const tn_safetensors *f, int64_t i);          /* in the header's order */
-TN_API int64_t              tn_safetensors_find(const tn_safetensors *f, const char *name); /* its i, or -1 */
+TN_API int64_t              tn_safetensors_find(const tn_safetensors *f, const char *name); /* its index i, or -1 */
 TN_API tn_tensor           *tn_safetensors_get(const tn_safetensors *f, const char *name);
 TN_API tn_tensor           *tn_safetensors_get_at(const tn_safetensors *f, int64_t i);
 
-TN_API const char *tn_safetensors_metadata(const tn_safetensors *f, const char *key); /* NULL if it is not there */
+TN_API const char *tn_safetensors_metadata(const tn_safetensors *f, const char *key); /* NULL if missing */
 TN_API int64_t     tn_safetensors_metadata_count(const tn_safetensors *f);
 TN_API const char *tn_safetensors_metadata_at(const tn_safetensors *f, int64_t i, const char **value); /* the key */
 
@@ -172,9 +172,9 @@ TN_API const char *tn_safetensors_metadata_at(const tn_safetensors *f, int64_t i
  *     if (tn_safetensors_save(w, "model.safetensors") != TN_OK) fprintf(stderr, "%s\n", tn_error_message());
  *     tn_safetensors_writer_free(w);
  *
- * The writer holds on to the tensors; their elements are read when it saves. Each name is stored in full, even if two
- * names share one storage: whoever knows that weights are tied leaves the second name out. The metadata has
- * "format": "pt" unless another format is noted, as Hugging Face's readers ask for it. */
+ * The writer keeps the tensors; their elements are read when it saves. Each name is stored in full, even if two names
+ * share one storage: skip the second name of tied weights yourself. The metadata has "format": "pt" unless another
+ * format is noted, because Hugging Face's readers require it. */
 
 typedef struct tn_safetensors_writer tn_safetensors_writer;
 
@@ -187,11 +187,11 @@ TN_API void                   tn_safetensors_writer_free(tn_safetensors_writer *
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
-/* How many bytes from the start are well-formed UTF-8: `bytes` if all are. */
+/* Number of bytes from the start that are valid UTF-8: `bytes` if all are. */
 TN_API size_t tn_utf8_valid(const char *text, size_t bytes);
 
-/* The whole of text as a decimal number, rounded correctly: [+-] digits [. digits] [e [+-] digits]. False if it is not
- * one, or is beyond the largest double. */
+/* Parses all of text as a decimal number, rounded correctly: [+-] digits [. digits] [e [+-] digits]. False if it is not
+ * one, or exceeds the largest double. */
 TN_API bool tn_parse_double(const char *text, size_t bytes, double *value);
 /* The shortest text that reads back as the same number ("0.1", "1e-07", "3.0"; "inf", "nan"); returns its length. */
 TN_API int tn_format_double(double v, char to[32]);
@@ -199,12 +199,12 @@ TN_API int tn_format_float(float v, char to[32]);
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-TN_API tn_tensor *tn_file_read(const char *path, int64_t max_bytes); /* as a u8 tensor; a larger file is refused */
+TN_API tn_tensor *tn_file_read(const char *path, int64_t max_bytes); /* as a u8 tensor; a larger file is an error */
 TN_API tn_status  tn_file_write(const char *path, const void *data, size_t bytes) TN_CHECKED;
 
-/* Every call of the operating system that the library makes for what files hold. Each returns what the POSIX call of
- * its name does, or -errno. A program may put its own in place, for tests above all, while no file is open; NULL brings
- * back the system's. All members must be set. */
+/* Every system call that the library makes to read and write files. Each returns the result of the POSIX call of its
+ * name, or -errno. A program may replace them, mainly for tests, while no file is open; NULL restores the system's. All
+ * members must be set. */
 struct stat;
 typedef struct {
     int (*open)(void *user, const char *path, int flags, unsigned mode);
@@ -212,7 +212,7 @@ typedef struct {
     int (*lstat)(void *user, const char *path, struct stat *st);
     int64_t (*pread)(void *user, int fd, void *to, size_t bytes, int64_t at);
     int64_t (*write)(void *user, int fd, const void *from, size_t bytes);
-    int (*reserve)(void *user, int fd, int64_t bytes); /* posix_fallocate; also sees the limit on file sizes */
+    int (*reserve)(void *user, int fd, int64_t bytes); /* posix_fallocate; also detects the limit on file sizes */
     int (*fsync)(void *user, int fd);
     int (*close)(void *user, int fd);
     int (*rename)(void *user, const char *from, const char *to);
@@ -220,7 +220,7 @@ typedef struct {
     void *user;
 } tn_io;
 TN_API tn_status    tn_set_io(const tn_io *io);
-TN_API const tn_io *tn_system_io(void); /* the system's own, to be wrapped */
+TN_API const tn_io *tn_system_io(void); /* the system's own, for wrapping */
 
 #ifdef __cplusplus
 } /* extern "C" */

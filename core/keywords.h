@@ -1,14 +1,14 @@
-/* keywords.h — how calls with keywords are made. Part of core.h: include that.
+/* keywords.h — how calls with keyword arguments work. Part of core.h: include that.
  *
- * tn_linear_new(.in = 3, .out = 4): the macro fills a struct, whose defaults stand in
- * front of what the caller writes, so that what is written is meant, 0 too. A value without its name is refused by the
- * compiler (by clang if it comes first, by gcc anywhere): each such struct begins with `int zero_`, ends with `int
- * end_` and is TN_KEYWORDS_ONLY. In C++20 it is filled as tn_linear_config{.in = 3}, by hand from tn_linear_config c{};
- * TN_IS gives its members the same defaults there. Who fills one by hand in C begins with its defaults, which is what
- * TN_X_DEFAULTS of tn_x_config (and TN_X_ARGS_DEFAULTS of tn_x_args) lists:
+ * tn_linear_new(.in = 3, .out = 4): the macro fills a struct and puts the defaults before the caller's initialisers, so
+ * that the caller's values always apply, 0 included. A value without its name does not compile (clang rejects it if it
+ * is the first, gcc anywhere): each such struct starts with `int zero_`, ends with `int end_` and is TN_KEYWORDS_ONLY.
+ * In C++20, write tn_linear_config{.in = 3}, or fill tn_linear_config c{}; TN_IS gives its members the same defaults
+ * there. To fill a struct in C, start from its defaults: TN_X_DEFAULTS of tn_x_config (TN_X_ARGS_DEFAULTS of
+ * tn_x_args):
  *     tn_dropout_config c = {TN_DROPOUT_DEFAULTS};
  *     tn_bert_config    b = TN_WITH(tn_bert_config, TN_BERT_DEFAULTS, .vocab = 8000, .layers = 6);
- * Where there is no such list, all defaults are 0. */
+ * If there is no such list, all defaults are 0. */
 #ifndef TENON_CORE_KEYWORDS_H
 #define TENON_CORE_KEYWORDS_H
 
@@ -17,7 +17,7 @@
 #if defined(__cplusplus)
 #define TN_KEYWORDS_ONLY
 #define TN_IS(value) = value
-#if defined(__clang__) /* says that C knows no such defaults, for a function that returns a struct with them */
+#if defined(__clang__) /* clang warns that C has no such defaults where a function returns a struct with them */
 #define TN_RETURNS_CONFIG_(...)                                                                      \
     _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wreturn-type-c-linkage\"") \
         __VA_ARGS__ _Pragma("clang diagnostic pop")
@@ -29,7 +29,7 @@
 #define TN_RETURNS_CONFIG_(...) __VA_ARGS__
 #if defined(__clang__)
 #define TN_KEYWORDS_ONLY
-#define TN_NAMED_ .end_ = 0 /* what follows the last member is excess, */
+#define TN_NAMED_ .end_ = 0 /* anything after the last member is excess */
 #define TN_CALL_(...)                                                                                    \
     __extension__({                                                                                      \
         _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Winitializer-overrides\"") \
@@ -38,7 +38,7 @@
     })
 #else
 #define TN_KEYWORDS_ONLY __attribute__((designated_init))
-#define TN_NAMED_ .zero_ = 0 /* and what follows the first has no name */
+#define TN_NAMED_ .zero_ = 0 /* and a value after the first has no name */
 #define TN_CALL_(...)                                                                        \
     __extension__({                                                                          \
         _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Woverride-init\"") \
@@ -47,8 +47,8 @@
     })
 #endif
 
-/* For headers: what the macros are made of. The struct with defaults (TN_NO_DEFAULTS_: all are 0), then 1 to 4 members
- * that need no name and must be there, then those with names. `.zero_ = 0` comes behind, as `...` must not be empty. */
+/* For headers: the building blocks of these macros. First the struct's defaults (TN_NO_DEFAULTS_: all 0), then 1 to 4
+ * required members without names, then the named ones. `.zero_ = 0` precedes them because `...` must not be empty. */
 #define TN_NO_DEFAULTS_ .zero_ = 0
 #define TN_WITH(type, defaults, ...) TN_CALL_((type){defaults, TN_NAMED_, __VA_ARGS__})
 #define TN_NEW_(create, type, defaults, ...) TN_CALL_(create((type){defaults, TN_NAMED_, __VA_ARGS__}))

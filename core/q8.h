@@ -1,5 +1,5 @@
-/* q8.h — weights in 8 bits or in f16, for inference. Part of core.h: include that. tn_quantize (nn/module.h) and
- * tn_halve (nn/state.h) turn all such weights of a module. */
+/* q8.h — weights in 8 bits or f16, for inference. Part of core.h: include that. tn_quantize (nn/module.h) and tn_halve
+ * (nn/state.h) convert all such weights of a module. */
 #ifndef TENON_CORE_Q8_H
 #define TENON_CORE_Q8_H
 
@@ -9,18 +9,18 @@
 extern "C" {
 #endif
 
-/* A matrix [out, in] as llama.cpp's Q8_0 has it, a quarter of f32: 32 elements of a row share a scale in f16. As a u8
- * tensor of one dim, laid out for products: tn_linear, tn_embedding and tn_linear_cross_entropy take it in place of a
- * floating weight, and nothing else does. `in` must be a multiple of 32. */
+/* Packs a matrix [out, in] as llama.cpp's Q8_0, a quarter of f32: each 32 elements of a row share an f16 scale. The
+ * result is a u8 tensor of one dim, laid out for products: only tn_linear, tn_embedding and tn_linear_cross_entropy
+ * accept it, in place of a floating weight. `in` must be a multiple of 32. */
 TN_API tn_tensor *tn_q8_pack(const tn_tensor *weight);
-/* The same in f16, half of f32: of any width, and exact where the weights were f16 in a file. Only its numbers differ:
- * what is said of weights of 8 bits holds for it. */
+/* Packs a matrix in f16, half of f32: any width, and exact where the weights were f16 in a file. Apart from the
+ * elements, it is used as an 8-bit weight is. */
 TN_API tn_tensor *tn_f16_pack(const tn_tensor *weight);
-TN_API tn_tensor *tn_q8_unpack(const tn_tensor *q8);   /* [out, in], of the type that it was made of */
-TN_API bool       tn_is_q8(const tn_tensor *t);        /* of 8 bits, or of f16 */
-TN_API tn_dtype   tn_weight_dtype(const tn_tensor *t); /* of any tensor: what tn_q8_unpack would give */
+TN_API tn_tensor *tn_q8_unpack(const tn_tensor *q8);   /* [out, in], in the dtype it was packed from */
+TN_API bool       tn_is_q8(const tn_tensor *t);        /* 8 bits or f16 */
+TN_API tn_dtype   tn_weight_dtype(const tn_tensor *t); /* of any tensor: the dtype that tn_q8_unpack would return */
 TN_API tn_shape   tn_weight_shape(const tn_tensor *t);
-/* From and to the blocks of GGUF's Q8_0, 34 bytes for 32 elements, row by row; dt: what they stand for. */
+/* From and to the blocks of GGUF's Q8_0, 34 bytes for 32 elements, row by row; dt: the dtype they represent. */
 TN_API tn_tensor *tn_q8_from_blocks(tn_dtype dt, tn_shape s, const void *blocks, size_t bytes);
 TN_API tn_status  tn_q8_to_blocks(const tn_tensor *q8, void *blocks, size_t bytes) TN_CHECKED;
 

@@ -1,4 +1,4 @@
-/* real.h — instantiates the kernel section of a room, once for each number type.
+/* real.h — instantiates the kernel section of a room, once for each dtype.
  *
  * The room defines TN__TEMPLATE as its own path (and TN__WITH_I64 if integers make sense) and includes this file; the
  * section under `#ifdef TN__REAL` is then compiled with
