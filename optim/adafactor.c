@@ -1,12 +1,13 @@
-/* adafactor.c — as torch.optim.Adafactor (Shazeer and Stern, 2018): of the second moments of a matrix [.., R, C] only
- * the means of its rows and of its columns are kept. At the weight's step t, with c = t^beta2_decay:
+/* adafactor.c — Adafactor, as in torch.optim (Shazeer and Stern, 2018): stores only the row and column means of the
+ * second moments of a matrix [.., R, C]. At update t of a weight, with c = t^beta2_decay:
  *
  *     row ← (1 - c) · row + c · mean of g² over C      col ← (1 - c) · col + c · mean of g² over R
  *     v = row · col / max(mean of row, eps1)           for vectors v ← (1 - c) · v + c · g²
  *     u = g / √max(v, eps1²)
  *     p ← p · (1 - lr · weight_decay) - max(eps2, RMS(p)) · min(lr, 1/√t) / max(1, RMS(u) / d) · u
  *
- * RMS(p) is that from before. Means of squares first, then a pass for the two RMS, then one that updates. */
+ * RMS(p) is that before the update. First the means of squares are computed, then both RMS in one pass, then a pass
+ * updates p. */
 #ifndef TN__REAL
 #include "optim/optim_private.h"
 
@@ -63,7 +64,7 @@ static void rows(int64_t from, int64_t to, void *user)
     }
 }
 
-/* Blocks of neighbouring columns, each down all rows; several matrices one after the other. */
+/* Processes blocks of COLUMNS adjacent columns, each over all rows; block indices continue from matrix to matrix. */
 static void columns(int64_t from, int64_t to, void *user)
 {
     const tn__segment *s = user;
@@ -180,19 +181,19 @@ tn_optimizer *tn_adafactor_create(tn_adafactor_config c)
 }
 
 /* clang-format off */
-#else /* ============================================================================== one number type */
+#else /* ==================================================================================== per dtype */
 /* clang-format on */
 
-/* Elements of a piece that lie in one row of a matrix, whose second moments are row · col[k]. */
+/* Elements of a piece that are in the same row of a matrix; the second moment of element k is row · col[k]. */
 typedef struct {
     int64_t         n;
     TN__REAL        row;
     const TN__REAL *col;
-    int64_t         matrix;    /* the one they lie in; -1: none yet */
-    double          over_mean; /* of that matrix */
+    int64_t         matrix;    /* index of the matrix; -1: not set yet */
+    double          over_mean; /* over_mean() of that matrix */
 } TN__(stretch);
 
-/* The stretch that begins at element `at`, of at most `left` elements; t: the one before. */
+/* Sets t, the previous stretch, to the stretch that starts at element `at` and has at most `left` elements. */
 static inline void TN__(next_stretch)(const tn__segment *s, int64_t at, int64_t left, TN__(stretch) * t)
 {
     const tn__adafactor_numbers *c = &s->number.adafactor;
@@ -204,7 +205,7 @@ static inline void TN__(next_stretch)(const tn__segment *s, int64_t at, int64_t 
     t->col = (const TN__REAL *)s->state[1] + matrix * c->cols + col;
 }
 
-/* u = g / √max(v, eps1²), g clipped */
+/* u = g / √max(v, eps1²), with g clipped. */
 typedef struct {
     TN__REAL scale, bound, least;
 } TN__(gradient_rule);
@@ -241,7 +242,7 @@ static void TN__(measure)(const tn__segment *s, int64_t at, int64_t n, void *wei
             TN__(add_squares)(pp + (i + k) % LANES, uu + (i + k) % LANES, p[i + k], u);
         }
     }
-    if (!c->cols) { /* a vector: its second moments are its own */
+    if (!c->cols) { /* a vector stores its second moments in full */
         TN__REAL *restrict v = (TN__REAL *)s->state[2] + at;
         const TN__REAL beta2 = (TN__REAL)c->beta2, rest2 = (TN__REAL)c->rest2;
         for (int64_t i = 0; i < n; i++) {

@@ -1,4 +1,4 @@
-/* adagrad.c — as torch.optim.Adagrad: at the weight's step t, with g the gradient plus weight_decay · p,
+/* adagrad.c — Adagrad, as in torch.optim: at update t of a weight, with g = gradient + weight_decay · p,
  *
  *     sum ← sum + g²
  *     p ← p - lr / (1 + (t - 1) · lr_decay) · g / (√sum + eps) */
@@ -16,7 +16,7 @@ static void numbers(const tn_optimizer *o, const tn__weight *w, const double *op
     to->eps = option[TN_OPT_EPS];
 }
 
-/* Without decay a gradient of zero changes nothing. */
+/* Without weight decay, a gradient of zero changes nothing. */
 static bool by_rows(const tn_optimizer *o, const double *option) { return (void)o, option[TN_OPT_WEIGHT_DECAY] == 0; }
 
 static void run(tn_optimizer *o) { tn__sweep_run(&o->sweep, TN__PASS(adagrad, TN__WRITES_P)); }
@@ -53,7 +53,7 @@ tn_optimizer *tn_adagrad_create(tn_adagrad_config c)
 }
 
 /* clang-format off */
-#else /* ============================================================================== one number type */
+#else /* ==================================================================================== per dtype */
 /* clang-format on */
 
 static void TN__(adagrad)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,

@@ -1,11 +1,11 @@
-/* adam.c — Adam and AdamW, as torch.optim has them: at the weight's step t, with g the gradient,
+/* adam.c — Adam and AdamW, as in torch.optim: at update t of a weight, with gradient g,
  *
  *     Adam:  g ← g + weight_decay · p                  AdamW:  p ← p · (1 - lr · weight_decay)
  *     m ← beta1 · m + (1 - beta1) · g
  *     v ← beta2 · v + (1 - beta2) · g²                 AMSGrad:  v in the next line is the largest v so far
  *     p ← p - lr / (1 - beta1^t) · m / (√v / √(1 - beta2^t) + eps)
  *
- * One pass over p, g, m and v; the clipping factor is part of it. */
+ * One pass over p, g, m and v, which also multiplies g by the clipping factor. */
 #ifndef TN__REAL
 #include "optim/optim_private.h"
 
@@ -107,7 +107,7 @@ tn_optimizer *tn_adamw_create(tn_adamw_config c)
 }
 
 /* clang-format off */
-#else /* ============================================================================== one number type */
+#else /* ==================================================================================== per dtype */
 /* clang-format on */
 
 typedef struct {

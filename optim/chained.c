@@ -1,7 +1,7 @@
-/* chained.c — schedules made of schedules: at the same time, or one after the other. */
+/* chained.c — schedules composed of other schedules: chained (all at once) or sequential (one after the other). */
 #include "optim/schedule_private.h"
 
-/* Takes the parts in; raises if one cannot be. */
+/* Sets the parts of s; false (raised) if a part is not allowed. */
 static bool take_parts(tn_schedule *s, const tn__course *course, tn_schedule *const part[TN_PARTS])
 {
     const char *name = course->name;
@@ -25,7 +25,7 @@ static bool take_parts(tn_schedule *s, const tn__course *course, tn_schedule *co
     return true;
 }
 
-/* ---- at the same time -------------------------------------------------------------------------------------------- */
+/* ---- chained ----------------------------------------------------------------------------------------------------- */
 
 static double chained_lr(const tn_schedule *s, double base, int64_t t, int group)
 {
@@ -58,9 +58,9 @@ tn_schedule *tn_chained_lr_create(tn_chained_lr_config c)
     return tn__schedule_make(&tn__chained, s);
 }
 
-/* ---- one after the other ----------------------------------------------------------------------------------------- */
+/* ---- sequential -------------------------------------------------------------------------------------------------- */
 
-/* The part whose turn it is, and the step that it is at. */
+/* Returns the active part at step *t and sets *t to the step of that part. */
 static const tn_schedule *turn(const tn_schedule *s, int64_t *t)
 {
     int i = 0;

@@ -1,9 +1,9 @@
-/* checkpoint.c — a whole training run in one file: saving, opening, checking. checkpoint_restore.c puts it back. */
+/* checkpoint.c — saving, opening and checking a training checkpoint. Restoring is in checkpoint_restore.c. */
 #include "optim/checkpoint_private.h"
 
 enum { SCHEMA = 1 };
 
-/* ---- which tensors ----------------------------------------------------------------------------------------------- */
+/* ---- the tensors to save ----------------------------------------------------------------------------------------- */
 
 typedef struct {
     const tn_checkpoint_save_args *c;
@@ -24,7 +24,7 @@ static bool visit(save *s, const char *prefix, const char *name, const char *dot
     return s->visit(s, full, t);
 }
 
-/* All of them, in the same order each time; false: raised. */
+/* Visits all tensors to save, always in the same order; false: raised. */
 static bool each(save *s)
 {
     const tn_checkpoint_save_args *c = s->c;
@@ -128,7 +128,7 @@ static bool check(const tn_checkpoint_save_args *c)
     return tn_error() == TN_OK;
 }
 
-/* The user's JSON as a member of the record. */
+/* Adds the program's JSON to the record as member `key`. */
 static bool put_json(tn_json_writer *w, const char *where, const char *key, const char *text)
 {
     if (!text) return true;
@@ -235,7 +235,7 @@ static bool read_record(tn_checkpoint_file *f)
     return tn_error() == TN_OK;
 }
 
-/* Every tensor has its checksum, every checksum its tensor. */
+/* True if every tensor has a checksum and every checksum a tensor. */
 static bool list_fits(const tn_checkpoint_file *f)
 {
     const tn_json *crc = tn_json_need(f->record, "crc32");

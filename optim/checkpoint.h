@@ -1,5 +1,5 @@
-/* checkpoint.h — one file with everything that a training run needs to go on exactly: weights, optimizer and schedules,
- * averages, random generators, the user's place in the data, the config. Part of optim.h: include that.
+/* checkpoint.h — training checkpoints: one file with everything that a run needs to resume exactly: weights, optimizer,
+ * schedules, averages, random generators, the position in the data, the config. Part of optim.h: include that.
  *
  *     tn_checkpoint_save("run/last.ckpt", .module = net, .optimizer = opt, .step = step, .data = "{\"epoch\": 3}");
  *
@@ -8,12 +8,13 @@
  *     tn_checkpoint_restore(f, .module = net, .optimizer = opt);
  *     tn_checkpoint_close(f);
  *
- * A resumed run gives the same bits as one that was never interrupted. Saving is atomic and durable: whatever happens
- * meanwhile, the file is the old one or the new one, whole. Each tensor has a CRC-32 (zlib's), and so has the rest:
- * damage is found before it is used. Restoring changes nothing unless everything fits, and else says what does not.
+ * A resumed run computes the same bits as an uninterrupted one. Saving is atomic and durable: after any interruption
+ * the path holds the complete old file or the complete new one. Each tensor has a CRC-32 (zlib's), and so has the JSON,
+ * so that damage is found before the data are used. Restoring is all or nothing; the error lists everything that
+ * differs.
  *
- * The file is a safetensors file: model.<name>, optim.<name>.<state>, ema.<name>, data.<name>; what is no tensor is
- * JSON in its metadata, under tenon.checkpoint. PyTorch can read it. */
+ * The file is a safetensors file with the tensors model.<name>, optim.<name>.<state>, ema.<name>, data.<name>; all
+ * other data are JSON in its metadata under tenon.checkpoint. PyTorch can read it. */
 #ifndef TENON_OPTIM_CHECKPOINT_H
 #define TENON_OPTIM_CHECKPOINT_H
 
@@ -34,32 +35,32 @@ typedef struct {
 typedef struct tn_checkpoint_save_args {
     int                        zero_;
     const char                *path;
-    void                      *module;    /* its parameters and saved buffers */
-    const struct tn_optimizer *optimizer; /* and its schedules */
+    void                      *module;    /* saves its parameters and saved buffers */
+    const struct tn_optimizer *optimizer; /* saves its state and schedules */
     const struct tn_ema       *ema;
-    int64_t                    step;    /* yours to count */
-    const char                *config;  /* JSON: what the model is made from */
-    const char                *data;    /* JSON: where in the data you are, and whatever else you need */
-    const tn_named            *tensors; /* the same as tensors */
+    int64_t                    step;    /* the program's step count */
+    const char                *config;  /* JSON: the configuration of the model */
+    const char                *data;    /* JSON: the position in the data and anything else the program needs */
+    const tn_named            *tensors; /* further tensors that the program needs */
     int                        tensor_count;
-    tn_generator *const       *generators; /* besides the current one */
+    tn_generator *const       *generators; /* generators to save in addition to the current one */
     int                        generator_count;
     int                        end_;
 } TN_KEYWORDS_ONLY tn_checkpoint_save_args;
-/* Between two steps: gradients are not saved, so that none may be waiting for a step. */
+/* Call it between two steps. Gradients are not saved; a gradient that no step has used is an error. */
 TN_API tn_status tn_checkpoint_save_run(tn_checkpoint_save_args c) TN_CHECKED;
 
 typedef struct tn_checkpoint_file tn_checkpoint_file;
-TN_API tn_checkpoint_file        *tn_checkpoint_open(const char *path); /* checks all but the tensors' bytes */
-TN_API void                       tn_checkpoint_close(tn_checkpoint_file *f);
-TN_API tn_status      tn_checkpoint_verify(const tn_checkpoint_file *f) TN_CHECKED; /* the tensors' bytes, too */
-TN_API int64_t        tn_checkpoint_step(const tn_checkpoint_file *f);
-TN_API const tn_json *tn_checkpoint_config(const tn_checkpoint_file *f); /* the file's, as is what they are in; */
-TN_API const tn_json *tn_checkpoint_data(const tn_checkpoint_file *f);   /* NULL if there is none */
-TN_API tn_tensor     *tn_checkpoint_tensor(const tn_checkpoint_file *f, const char *name); /* of .tensors */
+TN_API tn_checkpoint_file *tn_checkpoint_open(const char *path); /* checks everything except the tensors' bytes */
+TN_API void                tn_checkpoint_close(tn_checkpoint_file *f);
+TN_API tn_status           tn_checkpoint_verify(const tn_checkpoint_file *f) TN_CHECKED; /* checks the tensors' bytes */
+TN_API int64_t             tn_checkpoint_step(const tn_checkpoint_file *f);
+TN_API const tn_json *tn_checkpoint_config(const tn_checkpoint_file *f); /* config and data: valid until the file is */
+TN_API const tn_json *tn_checkpoint_data(const tn_checkpoint_file *f);   /* closed; NULL if the file has none */
+TN_API tn_tensor     *tn_checkpoint_tensor(const tn_checkpoint_file *f, const char *name); /* one of .tensors */
 
-/* What is asked for is restored, and must be there; the rest of the file is left alone. How gradients are clipped, and
- * in how many parts (tn_accumulate), is the program's. */
+/* Restores the objects that are passed, which the file must contain; ignores the rest of the file. Clipping and
+ * accumulation (tn_accumulate) are not restored: they are set by the program. */
 typedef struct tn_checkpoint_restore_args {
     int                       zero_;
     const tn_checkpoint_file *file;
@@ -68,8 +69,8 @@ typedef struct tn_checkpoint_restore_args {
     struct tn_ema            *ema;
     tn_generator *const      *generators;
     int                       generator_count;
-    bool                      keep_options; /* the options of groups, schedules and averages stay as in this program */
-    bool                      keep_generator; /* the current generator stays as it is */
+    bool                      keep_options;   /* keep this program's options of groups, schedules and averages */
+    bool                      keep_generator; /* do not restore the current generator */
     int                       end_;
 } TN_KEYWORDS_ONLY tn_checkpoint_restore_args;
 TN_API tn_status   tn_checkpoint_restore_run(tn_checkpoint_restore_args c) TN_CHECKED;

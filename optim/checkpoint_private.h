@@ -1,4 +1,4 @@
-/* checkpoint_private.h — what the files behind checkpoint.h share. Private. */
+/* checkpoint_private.h — private declarations of checkpoint*.c and crc.c. */
 #ifndef TENON_OPTIM_CHECKPOINT_PRIVATE_H
 #define TENON_OPTIM_CHECKPOINT_PRIVATE_H
 
@@ -6,7 +6,7 @@
 #include "optim/ema.h"
 
 enum { TN__NAME_ROOM = TN_PATH_BYTES + 64 };
-#define TN__RECORD "tenon.checkpoint" /* the metadata with the JSON; its CRC-32 is under this and ".crc32" */
+#define TN__RECORD "tenon.checkpoint" /* metadata key of the JSON; the key of its CRC-32 is TN__RECORD ".crc32" */
 
 struct tn_checkpoint_file {
     tn_safetensors *tensors;
@@ -21,12 +21,11 @@ typedef struct {
 } tn__crc;
 void     tn__crc_init(tn__crc *c);
 uint32_t tn__crc_bytes(const tn__crc *c, const void *data, size_t bytes);
-/* crc[i] is that of t[i]'s elements as they stand in a file; those that are NULL are passed over. All are contiguous.
- * */
+/* Sets crc[i] to the CRC-32 of t[i]'s elements as stored in a file; skips t[i] == NULL. All t[i] are contiguous. */
 void tn__crc_tensors(int64_t n, tn_tensor *const *t, uint32_t *crc);
 void tn__crc_text(uint32_t crc, char to[9]); /* "cbf43926" */
 
-/* ---- what does not fit, collected for one message ---------------------------------------------------------------- */
+/* ---- misfits, collected for one message -------------------------------------------------------------------------- */
 
 typedef struct {
     int64_t missing, unexpected, other;
@@ -35,13 +34,14 @@ typedef struct {
 void tn__misfit_missing(tn__misfits *m, const char *name);
 void tn__misfit_unexpected(tn__misfits *m, const char *name);
 void tn__misfit_other(tn__misfits *m, const char *fmt, ...) TN_PRINTF(2, 3);
-/* True if there is none; else raises "tn_checkpoint_restore: 'a' holds another <what>: 2 names missing (…), …". */
+/* True if there are no misfits; else raises "tn_checkpoint_restore: 'a' holds another <what>: 2 names missing (…),
+ * …". */
 bool tn__misfit_none(const tn__misfits *m, const char *path, const char *what, const char *others);
 
-/* ---- what is no tensor (checkpoint_write.c) ---------------------------------------------------------------------- */
+/* ---- data other than tensors (checkpoint_write.c) ---------------------------------------------------------------- */
 
 void tn__record_optimizer(tn_json_writer *w, const char *key, const tn_optimizer *o);
-/* Does it fit? Raises. Then applying it cannot fail. keep: options stay as they are. */
+/* True if the record fits the optimizer; then applying it cannot fail. False: raised. keep: keep o's options. */
 bool tn__optimizer_fits(const tn_optimizer *o, const tn_json *record, const char *path, bool keep);
 void tn__optimizer_apply(tn_optimizer *o, const tn_json *record, bool keep);
 void tn__record_generator(tn_json_writer *w, const tn_generator *g);

@@ -1,5 +1,6 @@
-/* checkpoint_restore.c — a checkpoint's tensors, read and checked; and a training run put back to where it was: first
- * all names, shapes and counts, then all numbers and their checksums, and only then the first change. */
+/* checkpoint_restore.c — reads a checkpoint's tensors with their checksums, and restores a training run: first it
+ * checks all names, shapes and counts, then it reads all values and checks their checksums, then it makes all
+ * changes. */
 #include "optim/checkpoint_private.h"
 #include "core/products/q8_fits.h"
 
@@ -52,26 +53,27 @@ tn_tensor *tn_checkpoint_tensor(const tn_checkpoint_file *f, const char *name)
     return read_one(call, f, entry);
 }
 
-/* ---- what is to change ------------------------------------------------------------------------------------------- */
+/* ---- the planned changes ----------------------------------------------------------------------------------------- */
 
 typedef struct {
-    tn_tensor  *target; /* its elements change, or ...   */
-    tn_tensor **slot;   /* ... it becomes another tensor */
-    int64_t     entry;  /* of the file; -1: the slot becomes empty */
+    tn_tensor  *target; /* the tensor whose elements change; or NULL, if slot is set */
+    tn_tensor **slot;   /* the pointer to replace with a new tensor; or NULL, if target is set */
+    int64_t     entry;  /* index of the tensor in the file; -1: set the slot to NULL */
 } change;
 
 typedef struct {
     const tn_checkpoint_restore_args *c;
     const tn_checkpoint_file         *f;
     change                           *change;
-    tn_tensor                       **now; /* what each becomes */
+    tn_tensor                       **now; /* the new values of each change */
     uint32_t                         *crc;
-    bool                             *used; /* of the file's tensors */
+    bool                             *used; /* [entries]: the tensor of the file has a target */
     int64_t                           changes, room, entries;
     tn__misfits                       misfits;
 } restore;
 
-/* A tensor of ours, and where in the file it should be. One that is optional and not there leaves its slot empty. */
+/* Plans the change of one tensor from the file's tensor of that name. A missing tensor is a misfit or, for a slot,
+ * means that the state does not exist. False: raised. */
 static bool expect(restore *r, const char *prefix, const char *name, const char *suffix, tn_dtype dt, tn_shape shape,
                    change x)
 {
@@ -100,7 +102,7 @@ static bool expect(restore *r, const char *prefix, const char *name, const char 
     return true;
 }
 
-/* What the file has under this prefix and we have not. */
+/* Adds the file's unused tensors with this prefix to the misfits; true if there are no misfits, else raises them. */
 static bool part_fits(restore *r, const char *prefix, const char *what)
 {
     for (int64_t i = 0; i < r->entries; i++) {
@@ -114,7 +116,7 @@ static bool part_fits(restore *r, const char *prefix, const char *what)
     return fits;
 }
 
-/* A strided tensor might show an element twice, and refuse to be written: then it says so now. */
+/* False (raised) if the tensor cannot be written, for example because it is expanded. */
 static bool writable(tn_tensor *t) { return tn_is_contiguous(t) || !tn_numel(t) || tn_data_mut(t); }
 
 static bool module_fits(restore *r)
@@ -202,14 +204,14 @@ static bool all_fits(restore *r)
            (!c->ema || (there(r, "ema", "averages (.ema)") && ema_fits(r))) && generators_fit(r);
 }
 
-/* Weights of 8 bits or f16, whose shape is among their numbers. */
+/* Checks packed weights (8 bits or f16), whose original shape is part of their data. */
 static bool packed_fit(restore *r)
 {
     char is[TN__Q8_TEXT], other[TN__Q8_TEXT];
     for (int64_t i = 0; i < r->changes; i++) {
         const change *x = &r->change[i];
         if (!x->target || tn__q8_fits(x->target, r->now[i], is, other)) continue;
-        const char *name = strchr(tn_safetensors_at(r->f->tensors, x->entry).name, '.') + 1; /* behind "model." */
+        const char *name = strchr(tn_safetensors_at(r->f->tensors, x->entry).name, '.') + 1; /* after "model." */
         tn__misfit_other(&r->misfits, "%s is %s, the file has %s", name, is, other);
     }
     return tn__misfit_none(&r->misfits, r->f->path, "model", "of another shape or number type");

@@ -1,5 +1,5 @@
-/* checkpoint_write.c — what a checkpoint holds besides tensors, as JSON: the optimizer's groups and counts, its
- * schedules, random generators. Everything is checked before anything is changed. */
+/* checkpoint_write.c — the data of a checkpoint other than tensors, as JSON: the optimizer's groups and step counts,
+ * its schedules, random generators. All checks come before the first change. */
 #include "core/files/io.h"
 #include "optim/checkpoint_private.h"
 
@@ -58,7 +58,7 @@ void tn__generator_apply(tn_generator *g, const tn_json *record)
     if (tn_error() == TN_OK) g->seed = seed, g->position = position;
 }
 
-/* ---- schedules, the oldest first --------------------------------------------------------------------------------- */
+/* ---- schedules, in order of creation ----------------------------------------------------------------------------- */
 
 static int schedules(const tn_optimizer *o)
 {
@@ -97,7 +97,7 @@ static void record_schedule(tn_json_writer *w, const tn_schedule *s)
     tn_json_close(w);
 }
 
-/* -1: none */
+/* The index of the schedule that this one is a part of; -1: none. */
 static int64_t part_of(const tn_json *record) { return tn_json_i64_or(tn_json_get(record, "part_of"), -1); }
 
 static void schedule_fits(const tn_schedule *s, int at, const tn_json *r, bool keep, tn__misfits *m)

@@ -1,4 +1,4 @@
-/* clip.c — the gradients of a module, clipped in place, as torch.nn.utils does it. */
+/* clip.c — clips the gradients of a module in place, as in torch.nn.utils. */
 #ifndef TN__REAL
 #include "optim/optim_private.h"
 
@@ -7,7 +7,7 @@
 
 static const char who[] = "tn_clip_grads";
 
-/* Gradients are the leaves' own, and no leaf is written: their elements may be. */
+/* Lists all gradients in the sweep. They may be written in place, since they are not leaves themselves. */
 static void gather(void *module, tn__sweep *w)
 {
     for (tn_each p = tn_module_each(module, TN_EACH_PARAMETER); tn_next(&p) && w->count < w->most;) {
@@ -73,7 +73,7 @@ double tn_clip_grads_run(tn_clip_grads_args c)
 }
 
 /* clang-format off */
-#else /* ============================================================================== one number type */
+#else /* ==================================================================================== per dtype */
 /* clang-format on */
 
 static void TN__(cut)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients, double sum[TN__SUMS])

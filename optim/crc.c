@@ -1,5 +1,5 @@
-/* crc.c — CRC-32 as zlib computes it (IEEE 802.3, reflected), eight bytes at a time: table[k][b] is what byte b leaves
- * when k more bytes have gone by. It finds every flipped bit, and anybody can check it: zlib.crc32 in Python. */
+/* crc.c — CRC-32 as in zlib (IEEE 802.3, reflected), eight bytes at a time: table[k][b] is the contribution of byte b
+ * after k more bytes. It detects every single flipped bit; zlib.crc32 in Python computes the same value. */
 #include "optim/checkpoint_private.h"
 
 void tn__crc_init(tn__crc *c)
@@ -34,7 +34,7 @@ uint32_t tn__crc_bytes(const tn__crc *c, const void *data, size_t bytes)
     return ~crc;
 }
 
-/* Files are little-endian. */
+/* The CRC-32 of elements of `size` bytes in the byte order of the file, which is little-endian. */
 static uint32_t elements(const tn__crc *c, const void *data, size_t bytes, size_t size)
 {
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__

@@ -1,5 +1,5 @@
-/* ema.c — averages of the weights that forget: average += (1 - decay) · (weight - average); or means, with
- * 1 - decay = 1 / n at update n, and 1 before they begin. */
+/* ema.c — exponential moving averages of the weights: average += (1 - decay) · (weight - average); or plain means, with
+ * 1 - decay = 1 / n at update n, and 1 before tn_ema_begin. */
 #ifndef TN__REAL
 #include "optim/ema.h"
 
@@ -59,7 +59,8 @@ void tn_ema_free(tn_ema *e)
     tn_mem_put(e, sizeof *e);
 }
 
-/* A bf16 or strided weight meets its average through `aside`, a dense copy of the weight. */
+/* Lists all weights with their averages in the sweep; a bf16 or strided weight takes part as `aside`, a contiguous
+ * copy. / */
 static bool gather(const char *who, tn_ema *e, bool writes)
 {
     tn__sweep_clear(&e->sweep);
@@ -79,7 +80,7 @@ static bool gather(const char *who, tn_ema *e, bool writes)
         if (a->aside && !e->swapped) (void)tn_copy_from(a->aside, a->t);
         if (a->aside && writes) continue;
         tn_tensor *p = a->aside ? a->aside : a->t;
-        /* what is only read is not said to be written */
+        /* only a pass that writes may increment the weight's version */
         tn__segment *s = tn__sweep_add(&e->sweep, tn_dtype_of(p), tn_numel(p),
                                        writes ? tn_data_mut(p) : (void *)(uintptr_t)tn_data(p), NULL);
         s->state[0] = tn_data_mut(a->average);
@@ -118,8 +119,8 @@ tn_status tn_ema_begin(tn_ema *e)
 }
 bool tn_ema_begun(const tn_ema *e) { return e && (!e->mean || e->updates); }
 
-/* Dense f32 and f64 weights change places with their averages. Others go aside and come back, as an average does not
- * fit into bf16. */
+/* Contiguous f32 and f64 weights are exchanged with their averages. Other weights are copied to `aside` and back, since
+ * bf16 cannot represent the average. */
 tn_status tn_ema_swap(tn_ema *e)
 {
     static const char who[] = "tn_ema_swap";
@@ -146,7 +147,7 @@ bool tn_ema_has(const tn_ema *e, const tn_tensor *t)
 }
 
 /* clang-format off */
-#else /* ============================================================================== one number type */
+#else /* ==================================================================================== per dtype */
 /* clang-format on */
 
 static void TN__(blend)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
@@ -156,7 +157,7 @@ static void TN__(blend)(const tn__segment *s, int64_t at, int64_t n, void *weigh
     const TN__REAL c = (TN__REAL)s->number.ema_rest;
     const TN__REAL *restrict p = weights;
     TN__REAL *restrict average = (TN__REAL *)s->state[0] + at;
-    if (c == 1) { /* the difference would round, and keep an Inf that is gone as a NaN */
+    if (c == 1) { /* the formula would round, and turn an old Inf into a NaN */
         memcpy(average, p, (size_t)n * sizeof *p);
         return;
     }

@@ -1,4 +1,4 @@
-/* ema.h — what tn_ema holds: for ema.c, and for checkpoints. Private. */
+/* ema.h — the struct of tn_ema, for ema.c and checkpoints. Private. */
 #ifndef TENON_OPTIM_EMA_H
 #define TENON_OPTIM_EMA_H
 
@@ -6,15 +6,15 @@
 
 typedef struct {
     char      *name;
-    tn_tensor *t;       /* kept */
-    tn_tensor *average; /* f32 for bf16, else of the weight's type */
-    tn_tensor *aside;   /* for a bf16 or strided weight, a dense copy of it; else NULL */
+    tn_tensor *t;       /* the parameter, with a reference (tn_keep) */
+    tn_tensor *average; /* f32 for bf16 weights, else of the weight's dtype */
+    tn_tensor *aside;   /* contiguous copy of a bf16 or strided weight; else NULL */
 } tn__average;
 
 struct tn_ema {
     double       decay;
     bool         warmup, mean, swapped;
-    int64_t      items, updates; /* with mean: 0 until tn_ema_begin, then one more than there were */
+    int64_t      items, updates; /* updates with mean: 0 before tn_ema_begin, then 1 + number of updates */
     tn__average *item;
     tn__sweep    sweep;
 };

@@ -138,13 +138,14 @@ static bool check(const char *who, const tn_group_config *c)
     return c->lr == -1 || tn__option_check(who, o->kind, TN_OPT_LR, c->lr);
 }
 
-/* What becomes of a group: how many parameters it has, how many are taken, and where those go. */
+/* The change to a group: number of its parameters, number of those that match, and their new group. */
 typedef struct {
     int64_t count, take;
     int     now;
 } fate;
 
-/* Room for all that is to come; then nothing can fail. Returns the group of the first that is taken, or -1. */
+/* Finds the matching parameters, allocates the new groups, then changes the options, which cannot fail. Returns the
+ * group of the first match, or -1. */
 static int split(const tn_group_config *c, fate *f, bool *taken)
 {
     tn_optimizer *o = c->optimizer;

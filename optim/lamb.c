@@ -1,10 +1,10 @@
-/* lamb.c — Adam's step, made as long as lr times the weights (You and others: Large batch optimization for deep
- * learning, 2020): with m and v as in Adam, at the weight's step t,
+/* lamb.c — LAMB: Adam with the step's norm scaled to lr times the weight's norm (You and others: Large batch
+ * optimization for deep learning, 2020): with m and v as in Adam, at update t of a weight,
  *
  *     r = (m / (1 - beta1^t)) / (√(v / (1 - beta2^t)) + eps) + weight_decay · p
- *     p ← p - lr · (‖p‖ / ‖r‖) · r                     the ratio is 1 where one of the norms is 0
+ *     p ← p - lr · (‖p‖ / ‖r‖) · r                     the ratio is 1 if one of the norms is 0
  *
- * Two passes: the first brings m and v up to date and takes the norms, the second computes r again. */
+ * Two passes: the first updates m and v and computes the norms, the second recomputes r and updates p. */
 #ifndef TN__REAL
 #include "optim/optim_private.h"
 
@@ -56,7 +56,7 @@ tn_optimizer *tn_lamb_create(tn_lamb_config c)
 }
 
 /* clang-format off */
-#else /* ============================================================================== one number type */
+#else /* ==================================================================================== per dtype */
 /* clang-format on */
 
 typedef struct {
@@ -75,7 +75,7 @@ static inline TN__REAL TN__(step_of)(const TN__(lamb_numbers) * c, TN__REAL m, T
     return c->first * m / (TN__M(sqrt)(v) * c->root + c->eps) + c->add * p;
 }
 
-/* Brings an element's moments up to date; adds p² and r². */
+/* Updates the moments of an element; adds p² and r² to pp and rr. */
 static inline void TN__(moment)(const TN__(lamb_numbers) * c, TN__REAL p, TN__REAL g, TN__REAL *m, TN__REAL *v,
                                 double *pp, double *rr)
 {

@@ -1,4 +1,4 @@
-/* lr_functions.c — the courses that a learning rate can take: each a function of its base and the step t, as in
+/* lr_functions.c — schedules whose learning rate is a function of the base rate and the step t, as in
  * torch.optim.lr_scheduler. */
 #include "optim/schedule_private.h"
 
@@ -16,7 +16,7 @@ static bool not_negative(const char *name, const char *what, double v)
 static double least(double a, double b) { return a < b ? a : b; }
 static double most(double a, double b) { return a > b ? a : b; }
 
-/* ---- straight lines ---------------------------------------------------------------------------------------------- */
+/* ---- constant, linear, polynomial -------------------------------------------------------------------------------- */
 
 static double constant_lr(const tn_schedule *s, double base, int64_t t, int group)
 {
@@ -39,7 +39,7 @@ static double linear_lr(const tn_schedule *s, double base, int64_t t, int group)
 {
     const double start = s->number[0], end = s->number[1], steps = s->number[2];
     (void)group;
-    if ((double)t >= steps) return base * end; /* start + (end - start) may miss it, and a 0 by less than 0 */
+    if ((double)t >= steps) return base * end; /* start + (end - start) may differ by rounding, even below 0 */
     return base * (start + (end - start) * (double)t / steps);
 }
 static const tn__course linear = {.name = "linear", .number = {"start", "end", "steps"}, .lr = linear_lr};
@@ -175,8 +175,8 @@ tn_schedule *tn_cosine_restarts_lr_create(tn_cosine_restarts_lr_config c)
 
 enum { MAX_LR, STEPS, WARMUP, STRAIGHT, PHASES, LOW, HIGH, DIV, FINAL };
 
-/* Which phase step t is in, and how much of it is over. The step behind the last, which the usual loop takes, stays at
- * the end (PyTorch's goes beyond it, to a negative learning rate even). */
+/* Returns the phase of step t and sets *part to the fraction of the phase that is over. Step `steps`, which the usual
+ * loop reaches after its last batch, has the final value (PyTorch's OneCycleLR continues, even below 0). */
 static int phase_at(const tn_schedule *s, int64_t t, double *part)
 {
     const double steps = s->number[STEPS], up = s->number[WARMUP] * steps - 1;
@@ -258,7 +258,7 @@ tn_schedule *tn_one_cycle_lr_create(tn_one_cycle_lr_config c)
                                                        .numbers = 9});
 }
 
-/* ---- for transformers -------------------------------------------------------------------------------------------- */
+/* ---- warmup schedules of Transformers ---------------------------------------------------------------------------- */
 
 static double warmup_lr(const tn_schedule *s, double base, int64_t t, int group)
 {
@@ -323,7 +323,7 @@ tn_schedule *tn_inverse_sqrt_lr_create(tn_inverse_sqrt_lr_config c)
     return tn__schedule_make(&inverse_sqrt, (tn_schedule){.owner = c.optimizer, .number = {(double)up}, .numbers = 1});
 }
 
-/* ---- the user's own ---------------------------------------------------------------------------------------------- */
+/* ---- a function of the user -------------------------------------------------------------------------------------- */
 
 static double lambda_lr(const tn_schedule *s, double base, int64_t t, int group)
 {

@@ -1,4 +1,4 @@
-/* optim_private.h — what the files of optim/ share and users do not see. Stands on the public headers below. */
+/* optim_private.h — private declarations shared by the files of optim/. */
 #ifndef TENON_OPTIM_OPTIM_PRIVATE_H
 #define TENON_OPTIM_OPTIM_PRIVATE_H
 
@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* What is kept of t's gradient: all, or the rows that are not zero. NULL: there is none. */
+/* The stored gradient of t: dense, or the rows of a row-sparse one; NULL: no gradient. */
 static inline tn_tensor *tn__gradient(const tn_tensor *t)
 {
     tn_tensor *rows = tn_grad_rows(t, NULL);
@@ -17,39 +17,39 @@ static inline tn_tensor *tn__gradient(const tn_tensor *t)
 
 /* ---- a sweep over many tensors at once (sweep.c) ------------------------------------------------------------------ *
  *
- * The tensors are laid end to end in one list, which is cut into chunks of a fixed size: a chunk is what one thread
- * does at a time, whatever tensors it meets. Sums are kept for each piece, the part of one tensor in one chunk, and
- * added in the order of the list: so nothing depends on the number of threads. */
+ * All tensors form one list of elements, which is cut into chunks of a fixed size. A thread works on one chunk at a
+ * time, which may contain several tensors. Each piece (the part of one tensor in one chunk) has its own sums, which are
+ * added in the order of the list; so the results do not depend on the number of threads. */
 
 enum { TN__STATES = 3, TN__SUMS = 2 };
 
-/* What a kernel is told about its tensor. rest1 = 1 - beta1: the share of what is new. */
+/* The parameters of a kernel for one tensor. rest1 = 1 - beta1, rest2 = 1 - beta2. */
 typedef struct {
-    double  beta2, rest2;         /* of the second moments */
-    double  min_size, max_change; /* eps2 and d: of RMS(p), RMS(u) */
-    double  over_mean;            /* 1 / max(mean of the rows' means, eps1), if there is one matrix */
-    int64_t rows, cols;           /* of a matrix; cols 0: it is none */
+    double  beta2, rest2;         /* decay of the second moments */
+    double  min_size, max_change; /* eps2, the minimum of RMS(p); d, the maximum of RMS(u) */
+    double  over_mean;            /* 1 / max(mean of the rows' means, eps1), if the tensor is one matrix */
+    int64_t rows, cols;           /* of a matrix; cols 0: a vector */
 } tn__adafactor_numbers;
 typedef struct {
-    double beta1, rest1, beta2, rest2; /* of the first and second moments */
-    double first, root; /* corrections for their start at 0: times the first, times the root of the second (LAMB; Adam
-                           has the first in lr) */
+    double beta1, rest1, beta2, rest2; /* decay of the first and second moments */
+    double first, root; /* bias corrections: factor of the first moment (LAMB; for Adam it is part of lr) and of the
+                           square root of the second */
 } tn__adam_numbers;
 typedef struct {
-    double momentum, fresh; /* of the buffer; of the gradient, 1 - dampening */
+    double momentum, fresh; /* factor of the buffer; factor of the gradient, 1 - dampening */
     bool   nesterov;
 } tn__sgd_numbers;
 typedef struct {
     double alpha, rest, momentum;
 } tn__rmsprop_numbers;
 typedef struct {
-    double scale, bound; /* of the gradient: first times scale, then cut to [-bound, bound] */
-    double add_weight;   /* times the weight, added to the gradient                         */
-    double keep;         /* times the weight, before the step                               */
+    double scale, bound; /* the gradient is multiplied by scale, then clipped to [-bound, bound] */
+    double add_weight;   /* add_weight · weight is added to the gradient */
+    double keep;         /* the weight is multiplied by keep before the step */
     double lr, eps;
     union {
         tn__adafactor_numbers adafactor;
-        tn__adam_numbers      adam; /* LAMB's, too */
+        tn__adam_numbers      adam; /* also for LAMB */
         tn__sgd_numbers       sgd;
         tn__rmsprop_numbers   rmsprop;
         double                ema_rest; /* 1 - decay */
@@ -58,20 +58,20 @@ typedef struct {
 
 typedef struct {
     int64_t     n;
-    tn_dtype    dtype; /* f32, f64 or bf16, of p and g; state is f64 for f64, else f32 */
-    void       *p;     /* dense */
-    void       *g;     /* dense, or NULL */
+    tn_dtype    dtype; /* of p and g: f32, f64 or bf16; state is f64 for f64, else f32 */
+    void       *p;     /* weights, contiguous */
+    void       *g;     /* gradient, contiguous; may be NULL */
     void       *state[TN__STATES];
     tn__numbers number;
-    int64_t     index; /* which of the owner's tensors this is */
-    int64_t     first; /* where in that tensor it begins */
+    int64_t     index; /* index of the tensor in the owner's list */
+    int64_t     first; /* index of the first element in that tensor */
     double      sum[TN__SUMS];
 } tn__segment;
 
-/* n elements from element `at` of s; p and g are those elements, as float for f32 and bf16, else as double. sum begins
- * with zeros: the sums of this piece. */
+/* Processes n elements of s from element `at`. p and g point to these elements, as float for f32 and bf16, as double
+ * for f64. Adds to sum, the sums of this piece, initially 0. */
 typedef void (*tn__sweep_kernel)(const tn__segment *s, int64_t at, int64_t n, void *p, void *g, double sum[TN__SUMS]);
-enum { TN__READS = 0, TN__WRITES_P = 1, TN__WRITES_G = 2, TN__LARGEST = 4 /* the sums are maxima */ };
+enum { TN__READS = 0, TN__WRITES_P = 1, TN__WRITES_G = 2, TN__LARGEST = 4 /* combine sums with the maximum */ };
 typedef struct {
     tn__sweep_kernel f32, f64;
     unsigned         flags;
@@ -79,27 +79,27 @@ typedef struct {
 #define TN__PASS(k, flags) ((tn__sweep_pass){k##_f32, k##_f64, flags})
 
 typedef struct {
-    int64_t      most, room;   /* segments and pieces that there is room for */
-    int64_t      count, total; /* segments, and their elements */
+    int64_t      most, room;   /* capacity: number of segments and of pieces */
+    int64_t      count, total; /* number of segments and of their elements */
     tn__segment *segment;
-    int64_t     *from; /* of each segment, in the list */
-    double      *piece;
+    int64_t     *from;  /* index in the list of each segment's first element */
+    double      *piece; /* the sums of each piece */
 } tn__sweep;
-bool         tn__sweep_init(tn__sweep *w, int64_t segments, int64_t elements); /* raises */
-bool         tn__sweep_room(tn__sweep *w, int64_t segments, int64_t elements); /* at least for so many; raises */
+bool         tn__sweep_init(tn__sweep *w, int64_t segments, int64_t elements); /* allocates; false: raised */
+bool         tn__sweep_room(tn__sweep *w, int64_t segments, int64_t elements); /* grows if needed; false: raised */
 void         tn__sweep_free(tn__sweep *w);
 void         tn__sweep_clear(tn__sweep *w);
-tn__segment *tn__sweep_add(tn__sweep *w, tn_dtype dt, int64_t n, void *p, void *g); /* within the room of init */
-void         tn__sweep_run(tn__sweep *w, tn__sweep_pass k); /* with sums in segment[i].sum; cannot fail */
+tn__segment *tn__sweep_add(tn__sweep *w, tn_dtype dt, int64_t n, void *p, void *g); /* within the capacity */
+void         tn__sweep_run(tn__sweep *w, tn__sweep_pass k); /* sets segment[i].sum; cannot fail */
 
-/* The norm of all g times scale; and, if asked for, whether all is well: no NaN, no Inf, and (squared) none whose
- * square is beyond its state's type, f32 or f64. If not, *bad is the first segment that is not. */
+/* Returns the norm of all g times scale. If bad is not NULL, sets *bad to the first segment with a NaN or an Inf or, if
+ * `squared`, with a norm whose square overflows its state's dtype, f32 or f64; -1: none. */
 double      tn__sweep_norm(tn__sweep *w, double scale, bool largest, bool squared, int64_t *bad);
 const char *tn__sweep_why(const tn__segment *bad);             /* "has a NaN or Inf in it" */
-bool        tn__clip_check(const char *who, const tn_clip *c); /* raises */
+bool        tn__clip_check(const char *who, const tn_clip *c); /* false: raised */
 
-/* The sum of a piece's lanes, from the first to the last: training that goes on from a checkpoint depends on this order
- * (that of core/kernels/sum_lanes.h is another). */
+/* The sum of a piece's lanes, from the first to the last. This order determines the bits of resumed runs
+ * (core/kernels/sum_lanes.h uses a different one). */
 enum { TN__SUM_LANES = 16 };
 static inline double tn__lanes_in_order(const double lane[TN__SUM_LANES])
 {
@@ -108,7 +108,7 @@ static inline double tn__lanes_in_order(const double lane[TN__SUM_LANES])
     return total;
 }
 
-/* For kernels: x cut to [-bound, bound]; a NaN stays one. */
+/* For kernels: clips x to [-bound, bound]; NaN stays NaN. */
 #define TN__CUT(x, bound) ((x) < -(bound) ? -(bound) : (x) > (bound) ? (bound) : (x))
 
 /* ---- optimizers -------------------------------------------------------------------------------------------------- */
@@ -117,14 +117,14 @@ typedef struct tn__kind tn__kind;
 
 typedef struct {
     char      *name;
-    tn_tensor *t;                 /* kept */
-    tn_tensor *dense;             /* a copy to work on if t is not contiguous, else NULL */
-    tn_tensor *state[TN__STATES]; /* owned, NULL until they are needed */
-    unsigned   made;              /* which of them the step under way has made, as bits */
+    tn_tensor *t;                 /* the parameter, with a reference (tn_keep) */
+    tn_tensor *dense;             /* contiguous copy to work on if t is not contiguous, else NULL */
+    tn_tensor *state[TN__STATES]; /* owned; NULL until needed */
+    unsigned   made;              /* bit k: state k was created by the running step */
     tn_dtype   dtype;
     tn_shape   shape;
-    int64_t    n, steps;
-    int64_t    from, to; /* which elements are stepped here, and have states: 0 and n, but for tn_optimizer_share */
+    int64_t    n, steps; /* number of elements; number of updates */
+    int64_t    from, to; /* elements that are updated here and have state: 0 and n, or as set by tn_optimizer_share */
     int        group;
 } tn__weight;
 
@@ -138,50 +138,52 @@ struct tn_optimizer {
     const tn__kind *kind;
     unsigned        flags;
     tn_clip         clip;
-    double          initial; /* where new states begin */
+    double          initial; /* initial value of new states */
     tn__weight     *weight;
     int64_t         weights;
     tn__group      *group;
     int             groups;
-    int64_t         steps, accumulate, waiting;
-    double          norm;
+    int64_t         steps, accumulate, waiting; /* updates; tn_steps per update; tn_steps since the last update */
+    double          norm;                       /* gradient norm of the last update */
     tn__sweep       sweep;
-    tn_schedule    *schedules; /* all, the newest first */
-    tn_schedule    *follower;
+    tn_schedule    *schedules; /* list of all schedules, the newest first */
+    tn_schedule    *follower;  /* schedule that each update steps (tn_schedule_follow), or NULL */
 };
 
 struct tn__kind {
     const char *name;           /* "AdamW" */
     const char *call;           /* "tn_adamw_new" */
-    unsigned    options;        /* which of tn_opt, as bits */
+    unsigned    options;        /* bit i: has option i of tn_opt */
     bool        squares;        /* the squares of gradients must be finite */
-    bool        by_element;     /* an element's step depends on no other's: states are of the weight's shape */
-    bool        eps_of_type;    /* TN_OPT_EPS may be below 0: the epsilon of the weight's number type */
-    bool        moves_momentum; /* OneCycleLR may set TN_OPT_MOMENTUM, or TN_OPT_BETA1 if there is one */
+    bool        by_element;     /* updates elements independently; states have the weight's shape */
+    bool        eps_of_type;    /* TN_OPT_EPS may be below 0: the machine epsilon of the weight's dtype */
+    bool        moves_momentum; /* OneCycleLR may set TN_OPT_MOMENTUM, or TN_OPT_BETA1 if it exists */
     struct {
         const char *name;
-        /* Is this state wanted for this weight, with its options? Its shape, wanted or not. */
+        /* Sets *s to the state's shape; returns true if this weight, with its options, needs the state. */
         bool (*shape)(const tn_optimizer *o, const tn__weight *w, tn_shape *s);
     } state[TN__STATES];
-    /* Where the gradient is a few rows: is it enough to step these? NULL: never. */
+    /* True if it is enough to update the rows of a row-sparse gradient. NULL: never. */
     bool (*by_rows)(const tn_optimizer *o, const double *option);
-    /* What the kernel needs for the weight's t-th step, beyond scale and bound. */
+    /* Sets the kernel's parameters for update number t of the weight, except scale and bound. */
     void (*numbers)(const tn_optimizer *o, const tn__weight *w, const double *option, double t, tn__numbers *to);
-    void (*run)(tn_optimizer *o); /* the sweeps; cannot fail */
+    void (*run)(tn_optimizer *o); /* runs the sweeps; cannot fail */
 };
 
 extern const char *const tn__option_names[TN_OPTS];
 static inline bool       tn__has(const tn_optimizer *o, tn_opt which) { return o->kind->options >> which & 1; }
-bool                     tn__option_check(const char *who, const tn__kind *kind, tn_opt which, double v); /* raises */
+/* False (raised) if v is not a valid value of the option. */
+bool tn__option_check(const char *who, const tn__kind *kind, tn_opt which, double v);
 
-/* Makes an optimizer of all the module's parameters, in one group with these options. Raises. */
+/* Creates an optimizer of all parameters of the module, in one group with these options. NULL: raised. */
 tn_optimizer *tn__optimizer_make(const tn__kind *kind, void *module, unsigned flags, const double option[TN_OPTS],
                                  const tn_clip *clip);
-int64_t       tn__weight_find(const tn_optimizer *o, const tn_tensor *t);     /* -1: none */
-bool tn__state_same(const tn_optimizer *o, const tn__weight *w, tn_shape *s); /* the weight's own shape: for .shape */
-/* Of that shape, or of the elements that are stepped here. Owned; raises. */
+int64_t       tn__weight_find(const tn_optimizer *o, const tn_tensor *t);     /* index in o->weight; -1: not found */
+bool tn__state_same(const tn_optimizer *o, const tn__weight *w, tn_shape *s); /* for .shape: the shape of the weight */
+/* Creates a state of that shape or, if only some elements are updated here, of those. Owned by the caller. NULL:
+ * raised. */
 tn_tensor *tn__state_make(const tn_optimizer *o, const tn__weight *w, tn_shape s);
-tn_status  tn__schedule_next(tn_schedule *s);        /* tn_schedule_step, of the optimizer that s follows */
-void       tn__schedule_ready(const tn_schedule *s); /* raises what tn_schedule_step would, as far as that is known */
+tn_status  tn__schedule_next(tn_schedule *s);        /* the schedule's step after an update of its optimizer */
+void       tn__schedule_ready(const tn_schedule *s); /* raises the foreseeable errors of tn__schedule_next */
 
 #endif

@@ -1,4 +1,4 @@
-/* optimizer.c — the life of an optimizer: which parameters it has, and its end. */
+/* optimizer.c — creating and freeing an optimizer, and its parameters and state. */
 #include "optim/optim_private.h"
 
 /* ---- state ------------------------------------------------------------------------------------------------------- */
@@ -17,7 +17,7 @@ bool tn__state_same(const tn_optimizer *o, const tn__weight *w, tn_shape *s)
     return true;
 }
 
-/* ---- beginning and end ------------------------------------------------------------------------------------------- */
+/* ---- creating and freeing ---------------------------------------------------------------------------------------- */
 
 static bool take_weights(tn_optimizer *o, void *module)
 {

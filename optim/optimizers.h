@@ -14,7 +14,7 @@ typedef struct tn_adagrad_config {
     double lr  TN_IS(1e-2);
     double     lr_decay;
     double     weight_decay; /* added to the gradient */
-    double     initial;      /* where the sums of squares begin */
+    double     initial;      /* initial value of the sums of squares */
     double eps TN_IS(1e-10);
     bool       maximize;
     tn_clip    clip;
@@ -38,16 +38,16 @@ typedef struct tn_rmsprop_config {
 #define TN_RMSPROP_DEFAULTS .lr = 1e-2, .alpha = 0.99, .eps = 1e-8
 TN_API tn_optimizer *tn_rmsprop_create(tn_rmsprop_config c);
 
-/* Sublinear memory: of a matrix's second moments the means of rows and columns are kept. As torch.optim.Adafactor: the
- * step is min(lr, 1/√t) times the root mean square of the weights. */
+/* Sublinear memory: stores only the row and column means of a matrix's second moments. As in torch.optim.Adafactor, the
+ * step size is min(lr, 1/√t) times the root mean square of the weights. */
 typedef struct tn_adafactor_config {
     int                zero_;
     void              *module;
     double lr          TN_IS(1e-2);
     double beta2_decay TN_IS(-0.8);
-    double eps         TN_IS(-1), eps2 TN_IS(1e-3); /* eps below 0: the number type's epsilon */
-    double d           TN_IS(1);                    /* updates with a larger root mean square are scaled down to it */
-    double             weight_decay;                /* times lr off the weights */
+    double eps         TN_IS(-1), eps2 TN_IS(1e-3); /* eps below 0: the machine epsilon of the weight's dtype */
+    double d           TN_IS(1);                    /* maximum root mean square of an update; larger ones are scaled */
+    double             weight_decay;                /* decoupled: weights are multiplied by 1 - lr · weight_decay */
     bool               maximize;
     tn_clip            clip;
     int                end_;
@@ -55,14 +55,14 @@ typedef struct tn_adafactor_config {
 #define TN_ADAFACTOR_DEFAULTS .lr = 1e-2, .beta2_decay = -0.8, .eps = -1, .eps2 = 1e-3, .d = 1
 TN_API tn_optimizer *tn_adafactor_create(tn_adafactor_config c);
 
-/* Adam whose step is, for each parameter, as long as lr times the parameter (You and others, 2020). */
+/* Adam with the norm of each parameter's step scaled to lr times the parameter's norm (You and others, 2020). */
 typedef struct tn_lamb_config {
     int                 zero_;
     void               *module;
     double lr           TN_IS(1e-3);
     double beta1        TN_IS(0.9), beta2 TN_IS(0.999);
     double eps          TN_IS(1e-6);
-    double weight_decay TN_IS(0.01); /* times the weights, added to the step */
+    double weight_decay TN_IS(0.01); /* weight_decay · weight is added to the step */
     bool                maximize;
     tn_clip             clip;
     int                 end_;
@@ -72,21 +72,21 @@ TN_API tn_optimizer *tn_lamb_create(tn_lamb_config c);
 
 /* ---- averages of the weights ------------------------------------------------------------------------------------- */
 
-/* After each step average += (1 - decay) (weight - average); the averages begin as the weights. Buffers are not
- * averaged.
+/* Exponential moving averages of the parameters: average += (1 - decay) (weight - average) after each step. The
+ * averages are initialised to the weights. Buffers are not averaged.
  *
  *     tn_ema *ema = tn_ema_new(net, .decay = 0.999);
  *         tn_step(opt), tn_ema_update(ema);
- *     tn_ema_swap(ema);                                       // net computes with the averages ...
- *     tn_ema_swap(ema);                                       // ... and goes on learning */
+ *     tn_ema_swap(ema);                                       // net computes with the averages
+ *     tn_ema_swap(ema);                                       // net has its weights again; training continues */
 typedef struct tn_ema tn_ema;
 typedef struct tn_ema_config {
     int          zero_;
     void        *module;
     double decay TN_IS(0.999);
-    bool         warmup; /* the decay of update t is at most (1 + t) / (10 + t), t from 0 */
-    bool         mean; /* instead: plain means (averaged SGD) from tn_ema_begin on; until then the weights themselves */
-    int          end_;
+    bool         warmup; /* limit the decay of update t to (1 + t) / (10 + t), t from 0 */
+    bool mean; /* instead of decay: plain means (averaged SGD) after tn_ema_begin; before it, copy the weights */
+    int  end_;
 } TN_KEYWORDS_ONLY tn_ema_config;
 #define TN_EMA_DEFAULTS .decay = 0.999
 TN_API tn_ema   *tn_ema_create(tn_ema_config c);
@@ -94,24 +94,25 @@ TN_API void      tn_ema_free(tn_ema *e);
 TN_API tn_status tn_ema_update(tn_ema *e);
 TN_API tn_status tn_ema_begin(tn_ema *e); /* with .mean: the next update is the first of the mean */
 TN_API bool      tn_ema_begun(const tn_ema *e);
-TN_API tn_status tn_ema_swap(tn_ema *e); /* weights and averages change places; takes no memory */
+TN_API tn_status tn_ema_swap(tn_ema *e); /* exchanges weights and averages; allocates nothing */
 TN_API bool      tn_ema_swapped(const tn_ema *e);
-TN_API bool      tn_ema_has(const tn_ema *e, const tn_tensor *t); /* is t one of those that it averages? */
+TN_API bool      tn_ema_has(const tn_ema *e, const tn_tensor *t); /* true if e averages t */
 
-/* ---- for who steps another's optimizer: tn_fit, and one process of several (tn_replica) -------------------------- */
+/* ---- for code that drives an optimizer it does not own: tn_fit, tn_replica --------------------------------------- */
 
 TN_API tn_clip   tn_optimizer_clip(const tn_optimizer *o);
-TN_API int64_t   tn_optimizer_parts(const tn_optimizer *o); /* of a step, as tn_accumulate was told */
-TN_API uint64_t  tn_optimizer_sum(const tn_optimizer *o); /* of its kind, its clip and its groups' options; 0 of NULL */
-TN_API tn_status tn_step_share(tn_optimizer *o); /* tn_step; without any gradient counts and schedules go on alone */
-/* Steps of t only elements from ... to - 1, and has only their state, from now on; 0 and tn_numel(t): all. Only
- * where each element is stepped for itself (SGD, Adam, RMSprop, Adagrad). What it has of the state goes along. */
+TN_API int64_t   tn_optimizer_parts(const tn_optimizer *o); /* tn_steps per update, set with tn_accumulate */
+TN_API uint64_t  tn_optimizer_sum(const tn_optimizer *o);   /* FNV-1a of its kind, clip and groups' options; NULL: 0 */
+TN_API tn_status tn_step_share(tn_optimizer *o); /* tn_step; without gradients only advances step count and schedule */
+/* From now on updates only elements from … to - 1 of t and stores only their state (0 and tn_numel(t): all). Only for
+ * optimizers that update elements independently (SGD, Adam, RMSprop, Adagrad). Existing state of these is kept. */
 TN_API tn_status tn_optimizer_share(tn_optimizer *o, const tn_tensor *t, int64_t from, int64_t to);
-TN_API bool      tn_optimizer_by_element(const tn_optimizer *o);
-/* What it has of one parameter's state, as bytes for this optimizer in another process: how many; to NULL: no more. */
+TN_API bool      tn_optimizer_by_element(const tn_optimizer *o); /* true if it updates elements independently */
+/* Write one parameter's state to `to` as bytes for the same optimizer in another process, and read it. Pack returns the
+ * number of bytes; with to = NULL it only counts them. */
 TN_API int64_t   tn_optimizer_pack(const tn_optimizer *o, const tn_tensor *t, void *to);
 TN_API tn_status tn_optimizer_unpack(tn_optimizer *o, const tn_tensor *t, const void *from, int64_t bytes);
-TN_API void      tn_optimizer_forget(tn_optimizer *o, const tn_tensor *t); /* as before its first step */
+TN_API void      tn_optimizer_forget(tn_optimizer *o, const tn_tensor *t); /* deletes t's state and step count */
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
-/* plateau.c — the learning rate goes down when a value has stopped improving, as in ReduceLROnPlateau. Its state is how
- * often it has gone down: so it works as a part of other schedules, too. */
+/* plateau.c — reduces the learning rate when a value stops improving, as in ReduceLROnPlateau. The rate is computed
+ * from the number of reductions, so a plateau may also be a part of other schedules. */
 #include "optim/schedule_private.h"
 
 enum { FACTOR, PATIENCE, THRESHOLD, ABSOLUTE, RISING, COOLDOWN, MIN_LR, EPS };

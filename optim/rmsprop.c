@@ -1,4 +1,4 @@
-/* rmsprop.c — as torch.optim.RMSprop: with g the gradient plus weight_decay · p,
+/* rmsprop.c — RMSprop, as in torch.optim: with g = gradient + weight_decay · p,
  *
  *     v ← alpha · v + (1 - alpha) · g²
  *     d = g / (√v + eps)                               centered:  a ← alpha · a + (1 - alpha) · g;  √(v - a²)
@@ -54,16 +54,16 @@ tn_optimizer *tn_rmsprop_create(tn_rmsprop_config c)
 }
 
 /* clang-format off */
-#else /* ============================================================================== one number type */
+#else /* ==================================================================================== per dtype */
 /* clang-format on */
 
-/* The weights of a piece and their state; a and b may be NULL. */
+/* The weights, gradients and states of a piece; a and b may be NULL. */
 typedef struct {
     TN__REAL       *p, *v, *a, *b;
     const TN__REAL *g;
 } TN__(operands);
 
-/* Inlined for each of the four kinds, so that each is a loop of its own, which a compiler can make vectors of. */
+/* Inlined once for each of the four cases, so that compilers can vectorise each loop. */
 static inline __attribute__((always_inline)) void TN__(rmsprop_loop)(const bool centered, const bool by_momentum,
                                                                      const tn__numbers *c, int64_t n,
                                                                      const TN__(operands) * o)

@@ -1,8 +1,8 @@
-/* schedule.c — how schedules live and run: the courses they take are in lr_functions.c, chained.c and
- * plateau.c. */
+/* schedule.c — creating, freeing and running schedules. Their formulas are in lr_functions.c, chained.c and plateau.c.
+ */
 #include "optim/schedule_private.h"
 
-/* ---- beginning and end ------------------------------------------------------------------------------------------- */
+/* ---- creating and freeing ---------------------------------------------------------------------------------------- */
 
 bool tn__schedule_check(const char *name, const char *what, bool good, double v, const char *must)
 {
@@ -41,7 +41,7 @@ tn_schedule *tn__schedule_make(const tn__course *course, tn_schedule like)
     return NULL;
 }
 
-/* At most TN__DEPTH deep. */
+/* Frees s and its parts. The recursion is at most TN__DEPTH deep. */
 static void forget_all(tn_schedule *s)
 {
     for (int i = 0; i < s->parts; i++) forget_all(s->part[i]);
@@ -89,7 +89,7 @@ bool tn__schedule_go(tn_schedule *s, int64_t t)
     return true;
 }
 
-/* May it be moved on its own? */
+/* True if s may be stepped by itself; else raises an error. */
 static bool at_the_helm(const char *who, const tn_schedule *s)
 {
     if (!s) return tn_raise(TN_EINVAL, "%s: the schedule is NULL", who), false;

@@ -1,4 +1,4 @@
-/* schedule_private.h — what a schedule is inside: for schedule.c, lr_functions.c, chained.c, plateau.c and checkpoints.
+/* schedule_private.h — the struct of a schedule, for schedule.c, lr_functions.c, chained.c, plateau.c and checkpoints.
  * Private. */
 #ifndef TENON_OPTIM_SCHEDULE_PRIVATE_H
 #define TENON_OPTIM_SCHEDULE_PRIVATE_H
@@ -9,40 +9,41 @@ enum { TN__SCHEDULE_NUMBERS = TN_MILESTONES + 2, TN__DEPTH = 4 };
 
 typedef struct {
     const char *name; /* "cosine": as in tn_cosine_lr_new */
-    /* What the numbers are called, for messages and checkpoints; those beyond are more of the last. */
+    /* Names of the numbers, for messages and checkpoints; further numbers have the last name. */
     const char *number[9];
-    /* The learning rate at step t of a group whose own is `base`; may raise. */
+    /* Returns the learning rate at step t of a group with base rate `base`; may raise. */
     double (*lr)(const tn_schedule *s, double base, int64_t t, int group);
-    bool (*momentum)(const tn_schedule *s, int64_t t, double *to); /* NULL, or false: it is left alone */
-    bool by_values;                                 /* goes by what it is told, not by steps: a plateau */
-    bool (*ready)(const tn_schedule *s, int64_t t); /* NULL: always; else raises why not */
+    bool (*momentum)(const tn_schedule *s, int64_t t, double *to); /* NULL, or returns false: momentum unchanged */
+    bool by_values;                                 /* changes with values (tn_plateau_step), not with steps */
+    bool (*ready)(const tn_schedule *s, int64_t t); /* false (raised): step t is not possible; NULL: always true */
 } tn__course;
 
 struct tn_schedule {
     const tn__course *course;
     tn_optimizer     *owner;
-    tn_schedule      *next;  /* of the owner's, older */
-    tn_schedule      *whole; /* what it is a part of, or NULL */
+    tn_schedule      *next;  /* next older schedule of the owner */
+    tn_schedule      *whole; /* the schedule that this one is a part of, or NULL */
     int64_t           t;
-    double            number[TN__SCHEDULE_NUMBERS]; /* as the config has them, defaults filled in */
+    double            number[TN__SCHEDULE_NUMBERS]; /* the options of the config */
     int               numbers;
     tn_schedule      *part[TN_PARTS];
     int               parts, depth;
-    tn_lr_factor      factor; /* the user's */
+    tn_lr_factor      factor; /* of tn_lambda_lr_new */
     void             *user;
-    double            best; /* of plateau: so far; NaN before the first value */
-    int64_t           worse, rest, reductions;
-    double           *value; /* room for a learning rate for each group */
+    double            best;                    /* plateau: best value; NaN before the first value */
+    int64_t           worse, rest, reductions; /* plateau: values without improvement; left to ignore; reductions */
+    double           *value;                   /* [groups]: scratch memory for learning rates */
 };
 
 extern const tn__course tn__plateau, tn__chained, tn__sequential;
 
-/* A new schedule of the optimizer, at its step 0. Raises; then nothing has changed. */
+/* Creates a schedule of the optimizer and sets it to step 0. NULL: raised, nothing has changed. */
 tn_schedule *tn__schedule_make(const tn__course *course, tn_schedule like);
-/* Sets its learning rate for step t; raises, and then leaves everything as it was. */
+/* Sets the learning rate of step t. False: raised, nothing has changed. */
 bool tn__schedule_go(tn_schedule *s, int64_t t);
-bool tn__schedule_try(const tn_schedule *s, int64_t t); /* only raises what that would */
-bool tn__schedule_check(const char *name, const char *what, bool good, double v, const char *must); /* raises */
+bool tn__schedule_try(const tn_schedule *s, int64_t t); /* only the checks of tn__schedule_go */
+/* Raises "tn_<name>_lr_new: .<what> is <v>, but must <must>" unless good; returns good. */
+bool tn__schedule_check(const char *name, const char *what, bool good, double v, const char *must);
 
 static inline bool tn__course_ready(const tn_schedule *s, int64_t t)
 {

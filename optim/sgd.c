@@ -1,6 +1,6 @@
-/* sgd.c — stochastic gradient descent, as torch.optim.SGD: with g the gradient plus weight_decay · p,
+/* sgd.c — stochastic gradient descent, as in torch.optim: with g = gradient + weight_decay · p,
  *
- *     buf ← momentum · buf + (1 - dampening) · g      (the first time: buf ← g)
+ *     buf ← momentum · buf + (1 - dampening) · g      (first update: buf ← g)
  *     p ← p - lr · buf                                (Nesterov: p - lr · (g + momentum · buf))
  *
  * and without momentum p ← p - lr · g. */
@@ -25,7 +25,7 @@ static void numbers(const tn_optimizer *o, const tn__weight *w, const double *op
     to->sgd.nesterov = o->flags & TN__NESTEROV;
 }
 
-/* Without decay and momentum a gradient of zero changes nothing. */
+/* Without weight decay and momentum, a gradient of zero changes nothing. */
 static bool by_rows(const tn_optimizer *o, const double *option)
 {
     return (void)o, option[TN_OPT_WEIGHT_DECAY] == 0 && option[TN_OPT_MOMENTUM] == 0;
@@ -61,7 +61,7 @@ tn_optimizer *tn_sgd_create(tn_sgd_config c)
 }
 
 /* clang-format off */
-#else /* ============================================================================== one number type */
+#else /* ==================================================================================== per dtype */
 /* clang-format on */
 
 static void TN__(sgd)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients, double sum[TN__SUMS])

@@ -1,5 +1,5 @@
-/* share.c — an optimizer of which this process steps a share: a step that may have nothing to do, and the state of one
- * parameter as bytes, which goes to another process, or is forgotten here. */
+/* share.c — an optimizer that updates a part of the parameters or elements in this process (ZeRO-1): a step without
+ * gradients, and the state of a parameter as bytes for another process. */
 #include "optim/optim_private.h"
 
 tn_clip tn_optimizer_clip(const tn_optimizer *o) { return o ? o->clip : (tn_clip){0}; }
@@ -20,8 +20,8 @@ tn_status tn_step_share(tn_optimizer *o)
 /* ---- one parameter's state --------------------------------------------------------------------------------------- */
 
 typedef struct {
-    int64_t steps, from, to;   /* of these elements */
-    uint8_t there[TN__STATES]; /* which states follow */
+    int64_t steps, from, to;   /* number of updates; the states are those of elements from … to - 1 */
+    uint8_t there[TN__STATES]; /* 1 for each state that follows */
 } head;
 
 static tn__weight *weight_of(const tn_optimizer *o, const tn_tensor *t)
@@ -32,7 +32,7 @@ static tn__weight *weight_of(const tn_optimizer *o, const tn_tensor *t)
 
 static int64_t bytes_of(const tn_tensor *t) { return tn_numel(t) * (int64_t)tn_dtype_size(tn_dtype_of(t)); }
 
-/* State k of a weight by element, of other elements; NULL: raised. */
+/* A state k for elements from … to - 1, with the values of those that w has already. NULL: raised. */
 static tn_tensor *state_for(const tn_optimizer *o, const tn__weight *w, int k, int64_t from, int64_t to)
 {
     tn__weight    other = *w;
@@ -94,7 +94,7 @@ void tn_optimizer_forget(tn_optimizer *o, const tn_tensor *t)
     w->steps = 0;
 }
 
-/* Bytes of state k that a share of these elements has: all of it, if states are not by element. */
+/* Size in bytes of state k for the elements of h; the whole state if the optimizer is not by_element. */
 static int64_t share_bytes(const tn_optimizer *o, const tn__weight *w, int k, const head *h)
 {
     return o->kind->by_element ? (h->to - h->from) * (w->dtype == TN_F64 ? 8 : 4) : bytes_of(w->state[k]);

@@ -1,4 +1,4 @@
-/* step.c — one step of an optimizer: what can fail comes first, then the sweeps, which cannot. */
+/* step.c — one step of an optimizer: first all work that can fail, then the sweeps, which cannot fail. */
 #include "optim/optim_private.h"
 
 static const char who[] = "tn_step";
@@ -23,7 +23,7 @@ static bool unchanged(const tn_optimizer *o, const tn__weight *w, const tn_tenso
     return false;
 }
 
-/* A weight that is not dense is worked on as a dense copy. */
+/* Creates missing states, and for a weight that is not contiguous a contiguous copy. False: raised. */
 static bool ready_weight(tn_optimizer *o, tn__weight *w)
 {
     tn_shape shape;
@@ -33,7 +33,7 @@ static bool ready_weight(tn_optimizer *o, tn__weight *w)
         w->made |= 1u << k;
     }
     if (tn_is_contiguous(w->t)) return true;
-    if (!tn_data_mut(w->t) && w->n) return false; /* if it may not be written at all, it says so now */
+    if (!tn_data_mut(w->t) && w->n) return false; /* raises an error if it may not be written */
     if (!w->dense) w->dense = tn_take(tn_empty_of(w->dtype, w->shape));
     return w->dense != NULL;
 }
@@ -49,7 +49,7 @@ static void add_segment(tn_optimizer *o, int64_t index, int64_t first, int64_t n
         s->state[k] = w->state[k] ? (char *)(uintptr_t)tn_data(w->state[k]) + (first - w->from) * state : NULL;
 }
 
-/* The gradient if it is a few rows and these are all that must be stepped, else NULL. Neighbours are one segment. */
+/* The rows of the gradient if it is row-sparse and only these rows need an update; else NULL. */
 static const tn_tensor *by_rows(const tn_optimizer *o, const tn__weight *w, tn_tensor **rows)
 {
     const tn_tensor *g = tn_grad_rows(w->t, rows);
@@ -69,7 +69,7 @@ static void add_rows(tn_optimizer *o, int64_t index, const tn_tensor *g, const t
     }
 }
 
-/* Who takes part, with room for everything. */
+/* Lists the weights with a gradient as segments of the sweep and allocates everything. False: raised. */
 static bool prepare(tn_optimizer *o)
 {
     int64_t    taking_part = 0, segments = 0, elements = 0;
@@ -96,7 +96,7 @@ static bool prepare(tn_optimizer *o)
     return taking_part;
 }
 
-/* What the gradients are multiplied with; false: raised, as one is not finite. */
+/* Computes the norm and the factor of the gradients. False: raised because a gradient is not finite. */
 static bool measure(tn_optimizer *o, double *scale, double *norm)
 {
     const tn_clip *c = &o->clip;
@@ -112,14 +112,14 @@ static bool measure(tn_optimizer *o, double *scale, double *norm)
                  o->weight[s->index].name, tn__sweep_why(s));
         return false;
     }
-    if (c->norm > 0 && c->norm < INFINITY) { /* NaN and Inf go their way, as in PyTorch */
+    if (c->norm > 0 && c->norm < INFINITY) { /* NaN and Inf propagate, as in PyTorch */
         const double k = c->norm / (*norm + 1e-6);
         *scale *= k < 1 || k != k ? k : 1;
     }
     return true;
 }
 
-/* Every weight that takes part will be written: says so to the tape. */
+/* Gets write access to each weight, which increments its version for the tape, and sets the kernel's parameters. */
 static void open_weights(tn_optimizer *o, double scale)
 {
     for (int64_t i = 0; i < o->sweep.count; i++) {
@@ -127,7 +127,7 @@ static void open_weights(tn_optimizer *o, double scale)
         tn__weight        *w = o->weight + s->index;
         const tn__segment *before = i ? s - 1 : NULL;
         const int64_t      size = (int64_t)tn_dtype_size(w->dtype);
-        if (before && before->index == s->index) { /* more rows of the same weight */
+        if (before && before->index == s->index) { /* further rows of the same weight */
             s->p = (char *)before->p + (s->first - before->first) * size;
             s->number = before->number;
             continue;

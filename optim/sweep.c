@@ -1,11 +1,11 @@
-/* sweep.c — one pass over the elements of many tensors, shared out over the threads as if they were one list. The
- * passes that only read gradients, for their norm, are here, too. */
+/* sweep.c — one pass over the elements of many tensors, distributed over the threads as if they were one list. Also the
+ * passes that compute the norm of the gradients. */
 #ifndef TN__REAL
 #include "optim/optim_private.h"
 
 enum { CHUNK = 16384, BLOCK = 512, LANES = TN__SUM_LANES };
 
-/* ---- room -------------------------------------------------------------------------------------------------------- */
+/* ---- allocation -------------------------------------------------------------------------------------------------- */
 
 static size_t piece_bytes(const tn__sweep *w) { return (size_t)w->room * TN__SUMS * sizeof *w->piece; }
 
@@ -50,7 +50,7 @@ tn__segment *tn__sweep_add(tn__sweep *w, tn_dtype dt, int64_t n, void *p, void *
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
-/* In blocks through f32. */
+/* bf16: converts blocks to f32 and back. */
 static void narrow_piece(const tn__segment *s, const tn__sweep_pass *k, int64_t at, int64_t n, double sum[TN__SUMS])
 {
     _Alignas(64) float p[BLOCK] = {0}, g[BLOCK] = {0};
@@ -77,7 +77,7 @@ static void run_piece(const tn__segment *s, const tn__sweep_pass *k, int64_t at,
                                            s->g ? (char *)s->g + at * size : NULL, sum);
 }
 
-/* The segment that element `at` of the list belongs to. */
+/* The index of the segment with element `at` of the list. */
 static int64_t segment_at(const tn__sweep *w, int64_t at)
 {
     int64_t low = 0, high = w->count;
@@ -94,8 +94,9 @@ typedef struct {
     tn__sweep_pass   k;
 } job;
 
-/* From one piece to the next, chunk, segment or both go up by one: their sum numbers the pieces. Moments of a weight
- * without gradient decay into denormals, on which arithmetic is about 100 times slower: so they count as 0 here. */
+/* From one piece to the next, the chunk index, the segment index or both increase by one, so their sum is the index of
+ * the piece. Moments of a weight without gradients decay to denormals, on which arithmetic is about 100 times slower;
+ * therefore denormals are treated as 0 here. */
 static void run_chunks(int64_t from, int64_t to, void *user)
 {
     const job       *j = user;
@@ -116,7 +117,7 @@ static void run_chunks(int64_t from, int64_t to, void *user)
     tn__denormals_restore(before);
 }
 
-static double larger(double a, double b) { return a >= b || a != a ? a : b; } /* NaN, if one is NaN */
+static double larger(double a, double b) { return a >= b || a != a ? a : b; } /* NaN if either is NaN */
 
 void tn__sweep_run(tn__sweep *w, tn__sweep_pass k)
 {
@@ -141,7 +142,7 @@ void tn__sweep_run(tn__sweep *w, tn__sweep_pass k)
 #define TN__TEMPLATE "optim/sweep.c"
 #include "core/real.h"
 
-/* All sums of the gradients times unit; together they give the norm. */
+/* The sum of squares of all gradients times unit, or their largest magnitude. */
 static double sums(tn__sweep *w, double unit, bool by_largest)
 {
     double all = 0;
@@ -157,7 +158,8 @@ double tn__sweep_norm(tn__sweep *w, double scale, bool by_largest, bool squared,
     double unit = 1, all = sums(w, unit, by_largest);
     bool   f64 = false;
     for (int64_t s = 0; s < w->count; s++) f64 |= w->segment[s].dtype == TN_F64;
-    if (!by_largest && f64 && isinf(all)) unit = 0x1p-600, all = sums(w, unit, false); /* a square was beyond f64 */
+    if (!by_largest && f64 && isinf(all))
+        unit = 0x1p-600, all = sums(w, unit, false); /* the sum of squares overflowed */
     if (bad) *bad = -1;
     for (int64_t s = 0; bad && s < w->count && *bad < 0; s++) {
         const tn__segment *segment = w->segment + s;
@@ -191,10 +193,10 @@ bool tn__clip_check(const char *who, const tn_clip *c)
 }
 
 /* clang-format off */
-#else /* ============================================================================== one number type */
+#else /* ==================================================================================== per dtype */
 /* clang-format on */
 
-/* Lane by lane, so that a compiler can use vectors and the order stays. */
+/* Sums in lanes, so that compilers can use vectors and the order is fixed. */
 static void TN__(squares)(const tn__segment *s, int64_t at, int64_t n, void *p, void *g, double sum[TN__SUMS])
 {
     (void)at, (void)p;
