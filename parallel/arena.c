@@ -1,5 +1,5 @@
-/* arena.c — a range of addresses that is larger than the memory behind it: a page has memory from when it is first
- * written until it is given back. Not of the allocator, which knows no such thing. */
+/* arena.c — a range of addresses larger than its memory: a page has memory from its first write until madvise
+ * frees it. Uses mmap instead of the allocator, which has no such operation. */
 #define _GNU_SOURCE /* madvise, MAP_ANONYMOUS */
 #include "parallel/parallel_private.h"
 

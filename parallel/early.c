@@ -1,15 +1,15 @@
-/* early.c — a tied table sets out before its gradient is complete.
+/* early.c — starts the all-reduce of a tied embedding before its gradient is complete.
  *
- * A table of words that is also the matrix of the scores has the products' part of its gradient at the beginning of a
- * backward pass, and its lookups', which are a few rows, at the end. It is often the largest parameter. So it sets out
- * as it is at the beginning; at the end the ranks tell each other which blocks have changed since, and these alone are
- * added once more, from the branches of all ranks, along the same tree. So the bits are those of the whole gradient.
- * Which table, the batch before has shown: all ranks choose alike, whatever their tapes of this batch look like. */
+ * An embedding that is also the output projection gets the projection's part of its gradient at the start of a backward
+ * pass, and the part of its lookups, a few rows, at the end. It is often the largest parameter. Therefore its gradient
+ * is sent as it is at the start. At the end the ranks exchange which blocks have changed since; only these are added
+ * again, from the branches of all ranks, along the same tree. So the bits are those of the complete gradient. The table
+ * is chosen from the tape of the previous batch, so that all ranks choose the same one. */
 #include "parallel/parallel_private.h"
 
 #include <string.h>
 
-enum { LINE = 64, PART = 8 }; /* a table is worth it from an eighth of all gradients on */
+enum { LINE = 64, PART = 8 }; /* a table must have at least 1 / PART of the bytes of all gradients */
 
 static int64_t bytes_of(const tn_replica *r, int64_t place)
 {
@@ -27,7 +27,7 @@ char *tn__sum_of(const tn_replica *r, int64_t place)
     return place == r->early.place ? r->early.sum[0] : r->sum[0] + r->place[place].at;
 }
 
-/* ---- which one --------------------------------------------------------------------------------------------------- */
+/* ---- choosing the table ------------------------------------------------------------------------------------------ */
 
 void tn__early_choose(tn_replica *r)
 {
@@ -46,7 +46,7 @@ void tn__early_free(tn_replica *r)
     r->early.memory = NULL, r->early.memory_place = -1;
 }
 
-/* Memory stays for as long as it is the same table. */
+/* Keeps the memory while the table is the same. */
 bool tn__early_begin(tn_replica *r)
 {
     tn__early *e = &r->early;
@@ -77,7 +77,7 @@ int64_t tn__early_next(const tn_replica *r, int64_t to)
     return tn__max_i64(to - r->bucket, r->place[r->early.place].at);
 }
 
-/* Bytes of a dense gradient; NULL: it has to be copied out as a whole. */
+/* The elements of a contiguous gradient; NULL: it must be copied as a whole. */
 static const char *plain(const tn_tensor *grad) { return tn_is_contiguous(grad) ? tn_data(grad) : NULL; }
 
 void tn__early_add(tn_replica *r, const tn_tensor *grad, int64_t from, int64_t to)
@@ -88,7 +88,7 @@ void tn__early_add(tn_replica *r, const tn_tensor *grad, int64_t from, int64_t t
     const char      *now = grad ? plain(grad) : NULL;
     char            *top = r->sum[e->top];
     const int        last = e->left <= e->top ? e->left - 1 : e->top;
-    if (e->left > e->top + 1) { /* the pass has been added already */
+    if (e->left > e->top + 1) { /* all shards are in the branches already */
     } else if (now) {
         memcpy(top + from, now + (from - at), (size_t)n);
     } else if (to >= end && (!grad || tn_copy_out(grad, TN_F32, top + at, (size_t)(end - at)) != TN_OK)) {
@@ -133,10 +133,10 @@ void tn__early_change(tn_replica *r, const tn_tensor *grad, const tn_tensor *ind
     }
 }
 
-/* ---- on the thread that sends ------------------------------------------------------------------------------------ */
+/* ---- on the sending thread --------------------------------------------------------------------------------------- */
 
-/* The changed blocks of this rank's branches, whole and side by side where the table's gradients were; then the sum
- * over all ranks, each block in its place. */
+/* Packs the changed blocks of this rank's branches at the start of the table's gradients, all-reduces them, and copies
+ * each block of the result to its place in sum[0]. */
 bool tn__early_follow(tn_replica *r)
 {
     tn__early    *e = &r->early;

@@ -1,6 +1,6 @@
-/* exchange.c — gradients on their way: of each bucket, each rank gets a piece of the branches of all ranks, adds them
- * along the tree, and gives the sum to all. Sums are made element by element, so neither the buckets nor the pieces
- * change a bit of them; only the tree does, and that is the same for any number of ranks. */
+/* exchange.c — the all-reduce of gradients: each rank receives a piece of each bucket from the branches of all ranks,
+ * adds the branches along the tree, and sends the sum to all. Sums are elementwise, so buckets and pieces do not affect
+ * the bits; only the tree does, and it is the same for any number of ranks. */
 #include "parallel/parallel_private.h"
 
 #include <string.h>
@@ -43,7 +43,7 @@ static void scale(int64_t from, int64_t to, void *user)
     }
 }
 
-/* The floats of [from, to), then the doubles. */
+/* Runs the body over the f32 part of [from, to), then over the f64 part. */
 static void each(const tn_replica *r, task t, int64_t from, int64_t to, void (*body)(int64_t, int64_t, void *))
 {
     enum { GRAIN = 1 << 16 };
@@ -64,11 +64,11 @@ void tn__gradients_scale(const tn_replica *r, char *a, double by, int64_t from, 
     each(r, (task){.a = a, .by = by}, from, to, scale);
 }
 
-/* ---- numbers that go with them ----------------------------------------------------------------------------------- */
+/* ---- losses, weights and flags ----------------------------------------------------------------------------------- */
 
 static int first_shard(const tn_replica *r, int rank) { return tn__first_shard(r->shards, rank, r->world->t.size); }
 
-/* The losses and weights of all shards, on all ranks, and their sums in the shards' order. */
+/* Exchanges the losses and weights of all shards and adds them in the order of the shards. */
 bool tn__replica_weigh(tn_replica *r)
 {
     tn_world     *w = r->world;
@@ -90,7 +90,7 @@ bool tn__replica_weigh(tn_replica *r)
     return true;
 }
 
-/* Which parameters have gradients, on any rank. */
+/* Combines the flags of the parameters that have gradients over all ranks. */
 bool tn__replica_finish(tn_replica *r)
 {
     tn_world *w = r->world;
@@ -104,7 +104,7 @@ bool tn__replica_finish(tn_replica *r)
 
 /* ---- a bucket ---------------------------------------------------------------------------------------------------- */
 
-/* What of bucket [from, to) is rank i's to add up: [*lo, *hi). Cut at whole cache lines. */
+/* The piece [*lo, *hi) of bucket [from, to) that rank i adds; cut at cache lines. */
 static void piece(int64_t from, int64_t to, int i, int size, int64_t *lo, int64_t *hi)
 {
     const int64_t lines = (to - from + LINE - 1) / LINE;
@@ -128,7 +128,7 @@ static mail mail_of(const tn_replica *r)
     return m;
 }
 
-/* Each rank's piece of this rank's branches, one after the other; of a single branch they lie so already. */
+/* Packs the pieces of this rank's branches by rank. A single branch has them in that order already. */
 static const char *pack(const tn_replica *r, mail *m, char *const *sum, int64_t origin, int64_t from, int64_t to)
 {
     int64_t at = 0, lo, hi;
@@ -142,7 +142,7 @@ static const char *pack(const tn_replica *r, mail *m, char *const *sum, int64_t 
     return r->waiting > 1 ? m->out : sum[0] + (from - origin);
 }
 
-/* The branches of all ranks in m->in, from the left, [lo, hi) of each: added into the first. */
+/* Adds the branches of all ranks, [lo, hi) of each, which are in m->in from the left, into the first one. */
 static void add_up(const tn_replica *r, const mail *m, int64_t lo, int64_t hi)
 {
     tn__branch stack[2 * TN__BRANCHES], some[TN__BRANCHES];
@@ -189,7 +189,7 @@ bool tn__replica_travel(tn_replica *r, char *const *sum, int64_t origin, int64_t
         add_up(r, &m, own, end);
         tn__gradients_scale(r, m.in, r->by, own, end);
     }
-    for (int i = 0; i < size; i++) { /* the same piece for everyone, and everyone's into its place */
+    for (int i = 0; i < size; i++) { /* send the sum to every rank, receive the others' sums */
         piece(from, to, i, size, &lo, &hi);
         m.out_bytes[i] = (int)(end - own), m.out_at[i] = 0;
         m.in_bytes[i] = (int)(hi - lo), m.in_at[i] = (int)(lo - from);
@@ -197,7 +197,7 @@ bool tn__replica_travel(tn_replica *r, char *const *sum, int64_t origin, int64_t
     return swap(r, &m, m.in, sum[0] + (from - origin));
 }
 
-/* ---- zeros that stay at home ------------------------------------------------------------------------------------- */
+/* ---- .sparse: blocks of zeros are not sent ----------------------------------------------------------------------- */
 
 static bool is_zero(const char *block)
 {
@@ -209,7 +209,7 @@ static bool is_zero(const char *block)
     return !any;
 }
 
-/* Which blocks are not zero on some rank. */
+/* Sets touched[i] for blocks that are not zero on at least one rank. */
 static bool find_touched(tn_replica *r)
 {
     tn_world *w = r->world;
@@ -224,8 +224,8 @@ static bool find_touched(tn_replica *r)
     return true;
 }
 
-/* Moves the touched blocks of a branch together, and apart again, with zeros between them. Returns their bytes up to
- * `to`. */
+/* Pack the touched blocks of a branch, and unpack them again with zeros in between. move_together returns the number of
+ * bytes of touched blocks before `to`; with a NULL it only counts. */
 static int64_t move_together(const tn_replica *r, char *a, int64_t to)
 {
     int64_t at = 0;
@@ -254,7 +254,7 @@ static bool travel_all(tn_replica *r)
     return true;
 }
 
-/* For a while the replica is as small as what travels. */
+/* Exchanges only the touched blocks: packs them and shrinks the replica's sizes meanwhile. */
 static bool travel_touched(tn_replica *r)
 {
     const int64_t bytes = r->bytes, f64_at = r->f64_at;
@@ -268,7 +268,7 @@ static bool travel_touched(tn_replica *r)
     return went;
 }
 
-/* Without the promise of bits: one branch of this rank's, and the rest is the transport's. */
+/* .fast: adds this rank's branches, then uses the transport's all-reduce. The bits depend on the number of ranks. */
 static bool add_fast(tn_replica *r)
 {
     tn_world *w = r->world;

@@ -1,9 +1,9 @@
-/* overlap.c — gradients that travel while the backward pass of a rank's last shard makes the others.
+/* overlap.c — sends gradients while the backward pass of a rank's last shard computes further ones.
  *
- * The tape says when a leaf's gradient is complete; it becomes part of this rank's sums, and once all of a bucket is
- * there, a thread gives it to the others. Buckets go from the last parameter to the first, as backward passes mostly
- * make them, in the same order on all ranks; the sums are those that a rank would make behind the pass, so that no bit
- * changes. While the thread is under way it alone uses the transport. */
+ * The tape reports when a leaf's gradient is complete. It is then added to this rank's sums, and when a bucket is
+ * complete, a thread exchanges it. Buckets are sent from the last parameter to the first, the usual order of backward
+ * passes, in the same order on all ranks. The sums are the same as after the pass, so the bits do not change. While the
+ * thread runs, only it uses the transport. */
 #define _GNU_SOURCE
 #include "parallel/parallel_private.h"
 
@@ -12,16 +12,16 @@
 #include <string.h>
 
 struct tn__flight {
-    bool            begun, started; /* is it under way; on a thread of its own? */
+    bool            begun, started; /* the exchange is running; it has a thread */
     pthread_t       thread;
     pthread_mutex_t lock;
     pthread_cond_t  changed;
-    int64_t         whole;     /* from this byte on the sums are complete; locked */
-    int64_t         early;     /* likewise of the early table; -1 when it will not change any more */
-    int64_t         next;      /* places from `next` on are complete */
-    int             top, left; /* the newest branch, and how many there are when it has been added */
-    uint8_t        *done;      /* [places] */
-    tn_status       failed;    /* of the thread, with its text */
+    int64_t         whole;     /* sums are complete from this offset on; protected by lock */
+    int64_t         early;     /* the early table's sums are complete from here on; -1: final; protected by lock */
+    int64_t         next;      /* places with index `next` and above are complete */
+    int             top, left; /* index of the newest branch; number of branches after it is added */
+    uint8_t        *done;      /* [places]: complete */
+    tn_status       failed;    /* the thread's error, with its text */
     char            text[sizeof((tn_error_state *)0)->text];
 };
 
@@ -89,7 +89,7 @@ void tn__flight_begin(tn_replica *r)
     sigset_t    all, old;
     f->begun = true, f->failed = TN_OK, f->whole = r->bytes, f->next = r->places, f->early = INT64_MAX;
     memset(f->done, 0, (size_t)r->places);
-    if (r->early.place >= 0) f->done[r->early.place] = 1; /* it goes its own way */
+    if (r->early.place >= 0) f->done[r->early.place] = 1; /* it is sent separately */
     f->top = r->waiting;
     r->branch[r->waiting++] = (tn__branch){r->next, r->next + 1};
     while (r->waiting > 1 && tn__siblings(r->shards, r->branch[r->waiting - 2], r->branch[r->waiting - 1])) {
@@ -97,13 +97,13 @@ void tn__flight_begin(tn_replica *r)
         r->waiting--;
     }
     f->left = r->waiting;
-    sigfillset(&all); /* signals are for the program's own threads */
+    sigfillset(&all); /* leave signals to the program's threads */
     if (pthread_sigmask(SIG_SETMASK, &all, &old)) return;
-    f->started = !pthread_create(&f->thread, NULL, work, r); /* without one, it goes behind the pass */
+    f->started = !pthread_create(&f->thread, NULL, work, r); /* without a thread, tn__flight_end sends */
     pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
-/* ---- what the backward pass tells -------------------------------------------------------------------------------- */
+/* ---- on the thread of the backward pass -------------------------------------------------------------------------- */
 
 static void add(tn_replica *r, int64_t i)
 {
@@ -113,7 +113,8 @@ static void add(tn_replica *r, int64_t i)
     f->done[i] = 1;
 }
 
-/* Places lie in the order of their bytes, but for doubles among floats: then all is told of at the end. */
+/* Publishes the offset from which sums are complete. Places are in the order of their offsets, except if there are f64
+ * parameters; then nothing is published before the end. */
 static void publish(tn_replica *r)
 {
     tn__flight *f = r->flight;
@@ -133,7 +134,7 @@ static void tell(tn__flight *f, int64_t early)
     pthread_mutex_unlock(&f->lock);
 }
 
-/* The table sets out, bucket by bucket, with what its gradient is now. */
+/* Adds the table's gradient so far and publishes it, bucket by bucket. */
 static void set_out(tn_replica *r, const tn_tensor *grad, int top, int left)
 {
     const int64_t at = r->place[r->early.place].at;
@@ -173,7 +174,7 @@ void tn__flight_ready(const tn_tensor *leaf, const tn_tensor *grad, const tn_ten
     if (i == r->flight->next - 1) publish(r);
 }
 
-/* Also where an error stands: the others wait for these bytes, whatever they are. */
+/* Runs also while an error is set: the other ranks wait for these bytes, whatever their values. */
 void tn__flight_rest(tn_replica *r)
 {
     tn__flight *f = r->flight;
@@ -218,7 +219,7 @@ bool tn__flight_end(tn_replica *r)
     return tn_error() == TN_OK;
 }
 
-/* One that is under way is brought to its end: the others wait for it. */
+/* Completes a running exchange first, since the other ranks wait for it. */
 void tn__flight_free(tn_replica *r)
 {
     tn__flight *f = r->flight;

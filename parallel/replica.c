@@ -1,5 +1,5 @@
-/* replica.c — a rank's share of a batch: shard after shard, each with its own gradients and its own random numbers, and
- * the sums of those that are neighbours in the tree. */
+/* replica.c — a rank's shards of a batch: runs them one after the other, each with its own gradients and random
+ * numbers, and adds the gradients of siblings in the tree. */
 #include "parallel/parallel_private.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 enum { LINE = 64, MOST_BUCKET = 64 << 20 };
 
-/* ---- making one -------------------------------------------------------------------------------------------------- */
+/* ---- creating and freeing ---------------------------------------------------------------------------------------- */
 
 static bool check(const tn_replica_config *c)
 {
@@ -34,7 +34,7 @@ static bool check(const tn_replica_config *c)
 
 static bool learns(const tn_each *p) { return p->parameter && tn_dtype_is_float(tn_dtype_of(p->tensor)); }
 
-/* Where the gradients of each parameter lie: those that are added as floats, then the doubles. */
+/* Sets the offset of each parameter's gradient: first those that are added in f32, then those in f64. */
 static bool lay_out(tn_replica *r)
 {
     for (tn_each p = tn_module_each(r->module, TN_EACH_PARAMETER); tn_next(&p);) r->places += learns(&p);
@@ -59,13 +59,13 @@ static bool lay_out(tn_replica *r)
         r->bytes = (r->bytes + TN__BLOCK - 1) / TN__BLOCK * TN__BLOCK;
         if (!f64) r->f64_at = r->bytes;
     }
-    for (int64_t i = 0; i < n; i++) /* who has its middle in its part of all bytes */
+    for (int64_t i = 0; i < n; i++) /* the rank whose part has the middle of the parameter */
         r->place[i].owner =
             (int)((double)(r->place[i].at + r->place[i].n * 2) / ((double)r->bytes + 1) * tn_world_size(r->world));
     return true;
 }
 
-/* How many branches can wait at once, the newest leaf with them. */
+/* The maximum number of branches on the stack, including the newest leaf. */
 static int depth_of(const tn_replica *r)
 {
     tn__branch some[TN__BRANCHES];
@@ -94,7 +94,7 @@ static bool take_memory(tn_replica *r)
                                     (size + 1) * r->blocks);
     if (!tn__mul_i64(depth, r->bytes, &r->memory_bytes))
         return tn_raise(TN_ENOMEM, "tn_replica_new: the gradients are too large"), false;
-    r->memory = tn__mem_zeroed((size_t)r->memory_bytes + 1); /* what lies between two parameters stays zero */
+    r->memory = tn__mem_zeroed((size_t)r->memory_bytes + 1); /* the gaps between parameters stay zero */
     r->part = tn_mem_get((size_t)r->shards * 2 * sizeof *r->part);
     r->some = tn_mem_get((size_t)r->places + 1);
     r->room = tn_mem_get((size_t)r->room_bytes + 1);
@@ -119,7 +119,7 @@ void tn_replica_free(tn_replica *r)
     tn_mem_put(r, sizeof *r);
 }
 
-/* What a forward pass changes besides the gradients would be each rank's own, and other bits than one rank's. */
+/* False (raised) if the module has batch norms: each rank would have running statistics of its own. */
 static bool keeps_no_statistics(const tn_replica_config *c)
 {
     for (tn_each b = tn_module_each(c->module, TN_EACH_SAVED); c->world->t.size > 1 && tn_next(&b);) {
@@ -153,7 +153,8 @@ static tn_replica *make(const tn_replica_config *c)
     return NULL;
 }
 
-/* Another version, compiler or instruction set may make other bits; another number of threads does not. */
+/* Compares the builds: another version, compiler or instruction set may compute other bits; another number of threads
+ * does not, so the text is cut before it. */
 static void same_build(tn_world *w)
 {
     char text[200];
@@ -180,7 +181,7 @@ tn_replica *tn_replica_create(tn_replica_config c)
 
 /* ---- one shard --------------------------------------------------------------------------------------------------- */
 
-/* A generator that differs from others in step and shard (splitmix64 of both). */
+/* The generator of a shard: its seed is splitmix64 of the batch's key and the shard. */
 static tn_generator draws_of(const tn_replica *r, int shard)
 {
     uint64_t z = r->key + UINT64_C(0x9E3779B97F4A7C15) * ((uint64_t)shard + 1);
@@ -243,7 +244,7 @@ tn_status tn_replica_backward(tn_replica *r, tn_tensor *loss, double weight)
     return tn_backward_telling(loss, seed, tn__flight_ready, r);
 }
 
-/* The gradients of the shard that is done, as the newest branch; then those that are whole are added. */
+/* Pushes the gradients of the finished shard as the newest branch; then adds branches that are siblings. */
 static void end_shard(tn_replica *r)
 {
     if (tn__flight_begun(r)) {
@@ -274,7 +275,7 @@ static void end_shard(tn_replica *r)
 
 /* ---- the whole batch --------------------------------------------------------------------------------------------- */
 
-/* The sums become the parameters' gradients: each parameter is a root whose seed is its sum. */
+/* Sets the parameters' gradients to the sums, by a backward pass with each parameter as a root and its sum as seed. */
 static void put_gradients(tn_replica *r)
 {
     int            n = 0;
@@ -292,7 +293,8 @@ static void put_gradients(tn_replica *r)
     tn_scope_end(s);
 }
 
-/* With .overlap a rank whose last shard is empty has not set out yet; what went wrong on the way is told behind it. */
+/* Exchanges the gradients. With .overlap, a rank whose last shard is empty has not started sending yet; an error during
+ * sending reaches the other ranks in the collective call after it. */
 static bool exchange(tn_replica *r)
 {
     if (!r->flight) return tn__world_meet(r->world, TN__PART, 0, NULL) && tn__replica_exchange(r);

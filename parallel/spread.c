@@ -1,37 +1,37 @@
-/* spread.c — weights of which each rank keeps a part (ZeRO-3: Rajbhandari and others, 2020). All of them lie in one
- * range of addresses (arena.c), of which a rank has memory for its own parts alone. Before an op, or somebody else,
- * reads a weight, the other ranks' parts of it are read from their memory, without their doing (one-sided
- * communication): so ranks need not go through the same ops at the same time, and an empty shard keeps nobody waiting.
- * Behind it the pages are given back when others need the room, those that were read longest ago first. */
+/* spread.c — weights that are sharded over the ranks (ZeRO-3: Rajbhandari and others, 2020). All weights are in one
+ * range of addresses (arena.c), in which a rank has memory only for its own parts. Before an op or other code reads a
+ * weight, its other parts are read from the memory of the other ranks by one-sided communication, in which those ranks
+ * do not take part. Therefore ranks need not run the same ops at the same time, and no rank waits for one with an empty
+ * shard. The pages are freed when others need the memory, those that were read longest ago first. */
 #include "parallel/parallel_private.h"
 
 #include <string.h>
 
-/* Smaller weights stay whole on each rank: a message for each would cost more than their memory. And what the last few
- * calls read stays whatever it takes, as an op may be made of ops. */
+/* Weights of fewer than SMALL bytes stay whole on each rank, since a message for each would cost more than the memory.
+ * Weights read by the last LAST_CALLS op calls are never freed, as an op may consist of ops. */
 enum { SMALL = 16384, LAST_CALLS = 16, LINE = 64 };
 
 typedef struct {
-    tn__home    home; /* owned by the tensor's storage, and by the spread */
-    tn__spread *of;   /* NULL: it has ended, and what was not here is lost */
+    tn__home    home; /* owned by the tensor's storage and by the spread */
+    tn__spread *of;   /* NULL: it was freed, and parts that were not here are lost */
     tn__arena  *arena;
-    int64_t     place, at, bytes; /* in the arena */
-    bool        here, stays;
-    uint64_t    used; /* the last call that read it */
+    int64_t     place, at, bytes; /* index of its tn__place; offset and size in the arena */
+    bool        here, stays;      /* all parts are here; and must not be freed */
+    uint64_t    used;             /* number of the last op call that read it */
 } weight;
 
 struct tn__spread {
     tn_replica *r;
-    const void *thread; /* whose world it is */
+    const void *thread; /* the thread of the world */
     tn__arena  *arena;
-    weight    **weight;   /* [places]; NULL: a small one */
-    int64_t     resident; /* bytes of weights that are here whole */
-    uint64_t    call;     /* the last that read one */
+    weight    **weight;   /* [places]; NULL: not sharded */
+    int64_t     resident; /* bytes of weights whose parts are all here */
+    uint64_t    call;     /* number of the last op call that read a weight */
 };
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 
-/* Each weight is cut into as many parts as there are ranks: so all ranks send when one layer is read. */
+/* Each weight has one part per rank, so that all ranks send when a layer is read. */
 void tn__spread_part(const tn_replica *r, const tn__place *p, int rank, int64_t *from, int64_t *to)
 {
     const int64_t lines = (p->n + LINE - 1) / LINE, ranks = r->world->t.size;
@@ -44,7 +44,7 @@ bool tn__spread_is_worth(const tn_tensor *t)
     return tn_numel(t) * (int64_t)tn_dtype_size(tn_dtype_of(t)) >= SMALL && tn_is_contiguous(t);
 }
 
-/* A weight begins with a page. */
+/* The size of a weight in the arena: whole pages. */
 static int64_t room_of(int64_t bytes)
 {
     const int64_t page = tn__arena_page();
@@ -68,7 +68,7 @@ static void leave(weight *w)
     tn__arena_give_back(w->arena, w->at + to * size, w->at + room_of(w->bytes));
 }
 
-/* Room for so many bytes beside those that must stay. */
+/* Frees other ranks' parts, least recently read first, until `bytes` more fit into .resident. */
 static void make_room(const tn__spread *s, int64_t bytes)
 {
     while (s->resident && s->resident + bytes > s->r->resident) {
@@ -89,7 +89,7 @@ static bool fetch(const weight *w)
     const tn_replica *r = w->of->r;
     tn_world         *world = r->world;
     const int64_t     size = size_of(r, w->place);
-    for (int k = 1; k < world->t.size; k++) { /* each begins with the next: not all with the first */
+    for (int k = 1; k < world->t.size; k++) { /* start with the next rank, so that not all read from rank 0 first */
         const int rank = (world->t.rank + k) % world->t.size;
         int64_t   from, to;
         tn__spread_part(r, r->place + w->place, rank, &from, &to);
@@ -105,7 +105,7 @@ static bool fetch(const weight *w)
     return true;
 }
 
-/* May it be fetched? Threads of a loop cannot: one could give back what another reads. */
+/* True if the weight may be fetched; else raises. Other threads may not, as one could free what another reads. */
 static bool may_come(const weight *w)
 {
     if (!w->of)
@@ -121,7 +121,7 @@ static bool may_come(const weight *w)
 static bool bring(tn__home *h, uint64_t call)
 {
     weight *w = (weight *)(void *)h;
-    if (w->here && !w->of) return true; /* whole, from before the end */
+    if (w->here && !w->of) return true; /* complete since before the spread was freed */
     if (tn_error() != TN_OK) return w->here;
     if (!may_come(w)) return false;
     if (call) w->of->call = call;
@@ -141,7 +141,7 @@ static void weight_end(tn__object *o)
     tn_mem_put(w, sizeof *w);
 }
 
-/* ---- sharing out ------------------------------------------------------------------------------------------------- */
+/* ---- sharding ---------------------------------------------------------------------------------------------------- */
 
 static void spread_free(tn__spread *s)
 {
@@ -156,7 +156,7 @@ static void spread_free(tn__spread *s)
     tn_mem_put(s, sizeof *s);
 }
 
-/* Where each weight will lie: at the beginning of a page. */
+/* Sets the offset of each weight in the arena, at the start of a page, and allocates the arena. */
 static bool lay_out(tn__spread *s)
 {
     tn_replica *r = s->r;
@@ -177,7 +177,7 @@ static bool lay_out(tn__spread *s)
     return true;
 }
 
-/* This rank's part of a weight, as a tensor whose other parts are elsewhere. */
+/* A tensor in the arena with this rank's part of a weight; its other parts are on the other ranks. */
 static tn_tensor *part_of(tn_replica *r, weight *w)
 {
     int64_t       from, to;
@@ -191,7 +191,7 @@ static tn_tensor *part_of(tn_replica *r, weight *w)
     return tn__homed(tn_dtype_of(t), tn_shape_of(t), w->arena->at + w->at, &w->home);
 }
 
-/* What can fail on one rank alone: before the ranks meet. */
+/* All work that may fail on a single rank, before the collective call. */
 static tn__spread *prepare(tn_replica *r, tn_tensor **parts)
 {
     tn__spread *s = tn_mem_get(sizeof *s);
@@ -212,7 +212,7 @@ static void share_out(tn_replica *r, tn_tensor **parts)
         tn_raise(TN_ESTATE,
                  "tn_replica_next: the weights of another replica of this world are shared out, or could not be made "
                  "whole; one with .zero3 at a time");
-    const bool ready = s && s->arena; /* else an error stands */
+    const bool ready = s && s->arena; /* if false, an error is set */
     if (tn__world_meet(w, TN__SPREAD, 0, NULL) && ready &&
         tn__world_went(w, w->t.expose(w->t.user, s->arena->at, (int64_t)s->arena->bytes))) {
         w->exposed = s->arena;
@@ -249,8 +249,8 @@ void tn__spread_let_go(tn_replica *r)
         if (r->spread->weight[i] && r->spread->weight[i]->stays) leave(r->spread->weight[i]);
 }
 
-/* While it is open the optimizer may change this rank's parts. Then all weights are new, by the versions that the tape
- * and others' caches go by, too, and what is here of other ranks' parts is old. */
+/* While it is open, the optimizer may change this rank's parts. Closing it increments the version of each weight, on
+ * which the tape and caches depend, and frees the other ranks' parts, which are out of date. */
 void tn__spread_open(tn_replica *r, bool open)
 {
     const tn_scope s = tn_no_grad_begin();
@@ -273,7 +273,7 @@ void tn__spread_bring_all(tn_replica *r)
         if (r->spread->weight[i]) tn_data(r->place[i].t);
 }
 
-/* ---- and together again ------------------------------------------------------------------------------------------ */
+/* ---- gathering --------------------------------------------------------------------------------------------------- */
 
 static void take_back(tn_replica *r, weight *w)
 {
@@ -282,7 +282,7 @@ static void take_back(tn_replica *r, weight *w)
     w->home.open = true;
     if (whole) {
         tn_adopt(t, whole);
-        leave(w); /* but for this rank's part, which others may still read */
+        leave(w); /* keeps this rank's part, which other ranks may still read */
     }
     tn_scope_end(s);
 }

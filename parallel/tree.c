@@ -1,4 +1,4 @@
-/* tree.c — the tree along which gradients are added: fixed by the number of shards. */
+/* tree.c — the tree along which gradients are added; it depends only on the number of shards. */
 #include "parallel/parallel_private.h"
 
 static tn__branch first_child(tn__branch b) { return (tn__branch){b.lo, b.lo + (b.hi - b.lo + 1) / 2}; }
@@ -14,7 +14,7 @@ tn__branch tn__branch_parent(int shards, tn__branch b)
     return p;
 }
 
-/* The largest branch that begins at lo and ends at hi or before. */
+/* The largest branch that starts at leaf lo and ends at or before hi. */
 static tn__branch largest(int shards, int lo, int hi)
 {
     tn__branch at = {0, shards};

@@ -1,8 +1,8 @@
-/* world.c — ranks: how they meet, what they tell each other, and how an error of one becomes an error of all.
+/* world.c — ranks and collective calls; an error of one rank becomes an error of all.
  *
- * Before anything travels, all ranks exchange a greeting: their status, which call this is, and a mark of its
- * arguments. So a rank with an error takes part in the next call of the others, whatever call it is in itself, and
- * ranks that do different things hear of it instead of waiting for each other. */
+ * Each collective call starts with an exchange of the ranks' status, the call, and a hash of its arguments. So a rank
+ * with an error takes part in the next call of the other ranks, whichever call it makes itself, and ranks that make
+ * different calls get an error instead of waiting for each other. */
 #define _GNU_SOURCE /* nanosleep */
 #include "parallel/parallel_private.h"
 
@@ -66,7 +66,7 @@ void tn_world_slow(tn_world *w, double seconds, double bytes_per_second)
     if (w) w->latency = seconds, w->rate = bytes_per_second;
 }
 
-/* ---- meeting ----------------------------------------------------------------------------------------------------- */
+/* ---- the start of a collective call ------------------------------------------------------------------------------ */
 
 bool tn__world_went(tn_world *w, tn_status said)
 {
@@ -90,7 +90,7 @@ bool tn__world_send(tn_world *w, void *data, int64_t bytes, int from)
     return true;
 }
 
-/* The words of the first rank that has failed, for all. */
+/* Raises the error of the first rank that has failed on all ranks. */
 static void pass_on(tn_world *w, int from, const tn_error_state *own)
 {
     char text[TEXT] = "";
@@ -107,7 +107,7 @@ static int first_that_failed(const tn_world *w)
     return -1;
 }
 
-/* No rank has failed: do all do the same? */
+/* After no rank has failed: raises if the ranks' calls or arguments differ. */
 static void compare(const tn_world *w, const char *differs)
 {
     const tn__greeting *a = w->all, *b;
@@ -131,7 +131,7 @@ static void meet(tn_world *w, tn__greeting mine, const char *differs, const tn_e
     if (!tn__world_went(w, w->t.gather(w->t.user, &mine, w->all, (int)sizeof mine))) return;
     w->wished = false;
     for (int i = 0; i < w->t.size; i++) {
-        if (w->all[i].call == TN__FREE) w->broken = true; /* it is the last that this rank says */
+        if (w->all[i].call == TN__FREE) w->broken = true; /* that rank takes part in no further call */
         w->wished = w->wished || w->all[i].wish;
     }
     const int failed = first_that_failed(w);
@@ -155,7 +155,7 @@ bool tn__world_meet(tn_world *w, tn__world_call call, uint64_t mark, const char 
     return tn_error() == TN_OK;
 }
 
-/* ---- what all ranks may do --------------------------------------------------------------------------------------- */
+/* ---- public collective calls ------------------------------------------------------------------------------------- */
 
 static bool there(const tn_world *w, const char *who)
 {
@@ -202,7 +202,7 @@ uint64_t tn__world_hash_module(void *module)
     return h;
 }
 
-/* What can fail on one rank alone is tried before the ranks meet. */
+/* Makes the checks that may fail on a single rank, before the collective call. */
 static void try_tensors(void *module)
 {
     const tn_scope s = tn_no_grad_begin();

@@ -1,12 +1,13 @@
-/* zero.c — the step of a replica: clipping by the norm of whole gradients, and with .zero (ZeRO-1: Rajbhandari and
- * others, 2020) each rank steps its share of the parameters and gives their weights to all. */
+/* zero.c — the step of a replica: clips by the norm of whole gradients. With .zero (ZeRO-1: Rajbhandari and others,
+ * 2020) each rank updates its part of the parameters and broadcasts their weights. */
 #include "parallel/parallel_private.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Which elements of a parameter a rank steps: of all gradients side by side each rank has as many bytes. Where an
- * optimizer steps whole parameters (LAMB, Adafactor), those whose middle is in its part. */
+/* The elements of a parameter that a rank updates. The gradients of all parameters, as one sequence, are divided into
+ * equal numbers of bytes. An optimizer that needs whole parameters (LAMB, Adafactor) updates those whose middle is in
+ * the rank's part. */
 static void share_of(const tn_replica *r, const tn_optimizer *o, const tn__place *p, int rank, int64_t *from,
                      int64_t *to)
 {
@@ -22,7 +23,7 @@ static void share_of(const tn_replica *r, const tn_optimizer *o, const tn__place
     *to = tn__min_i64(tn__max_i64((lines * (rank + 1) / ranks * LINE - p->at) / size, 0), p->n);
 }
 
-/* This rank's share of each parameter; on rank 0, if so asked, all of it. */
+/* Makes the optimizer store and update this rank's part of each parameter or, if `whole`, all of it. */
 static void take_shares(const tn_replica *r, tn_optimizer *o, bool whole)
 {
     for (int64_t i = 0; i < r->places; i++) {
@@ -35,8 +36,8 @@ static void take_shares(const tn_replica *r, tn_optimizer *o, bool whole)
     }
 }
 
-/* Every rank has the whole gradients, and so finds the same norm; then it forgets those of the others' parameters,
- * which the optimizer leaves alone, and makes no state for. */
+/* Updates this rank's part. Deletes the gradients of parameters that other ranks update, so that the optimizer skips
+ * them and creates no state for them. Every rank has all gradients, so all compute the same norm before. */
 static void step_share(const tn_replica *r, tn_optimizer *o)
 {
     const tn_clip own = tn_optimizer_clip(o);
@@ -59,7 +60,7 @@ static void step_share(const tn_replica *r, tn_optimizer *o)
     tn_step_share(o);
 }
 
-/* Each parameter that has been stepped, from those who have stepped it to all. */
+/* Broadcasts the updated elements of each parameter from the ranks that updated them. */
 static void share_weights(tn_replica *r, const tn_optimizer *o)
 {
     const tn_scope s = tn_no_grad_begin();
@@ -68,7 +69,7 @@ static void share_weights(tn_replica *r, const tn_optimizer *o)
         const tn__place *p = r->place + i;
         const int64_t    size = (int64_t)tn_dtype_size(tn_dtype_of(p->t));
         int64_t          from, to;
-        if (p->spread) continue; /* the others get them when they need them */
+        if (p->spread) continue; /* other ranks read it when an op needs it */
         for (int rank = 0; rank < r->world->t.size && going && (r->some[i] & TN__WHOLE); rank++) {
             share_of(r, o, p, rank, &from, &to);
             if (to > from)
@@ -82,7 +83,7 @@ tn_status tn_replica_step(tn_replica *r, tn_optimizer *o)
 {
     if (!r) return tn_error() == TN_OK ? tn_raise(TN_EINVAL, "tn_replica_step: r is NULL") : tn_error();
     if (tn_error() == TN_OK && !o) tn_raise(TN_EINVAL, "tn_replica_step: the optimizer is NULL");
-    const uint64_t sum = tn_optimizer_sum(o); /* before its schedules go on */
+    const uint64_t sum = tn_optimizer_sum(o); /* before its schedule advances */
     if (tn_error() == TN_OK && (r->clip.norm > 0 || r->clip.value > 0))
         r->norm = tn_clip_grads_run((tn_clip_grads_args){.module = r->module, .clip = r->clip});
     if (tn_error() == TN_OK) {
@@ -98,9 +99,9 @@ tn_status tn_replica_step(tn_replica *r, tn_optimizer *o)
     return tn_error();
 }
 
-/* ---- whole checkpoints ------------------------------------------------------------------------------------------- */
+/* ---- complete state for checkpoints ------------------------------------------------------------------------------ */
 
-/* At least what any share of a parameter takes, packed: states are at most four doubles for an element. */
+/* An upper bound of the packed state of any rank's part of a parameter: at most four doubles per element. */
 static int64_t largest_state(const tn_replica *r, const tn_optimizer *o)
 {
     int64_t most = 1, from, to;
@@ -112,7 +113,7 @@ static int64_t largest_state(const tn_replica *r, const tn_optimizer *o)
     return most;
 }
 
-/* A rank's share of one parameter's state to rank 0, in pieces. */
+/* Sends the owner's part of one parameter's state to rank 0, in pieces. */
 static bool send_state(const tn_replica *r, tn_optimizer *o, const tn__place *p, int owner, char *room, int *numbers)
 {
     enum { PIECE = 1 << 28 };
@@ -125,16 +126,17 @@ static bool send_state(const tn_replica *r, tn_optimizer *o, const tn__place *p,
         const int n = (int)tn__min_i64(bytes - at, PIECE);
         if (w->t.rank == owner) out[0] = n;
         if (w->t.rank == 0) in[owner] = n;
-        char nothing[2]; /* what goes out and what comes in must lie apart, also where it is none: MPI */
+        char nothing[2]; /* MPI requires distinct send and receive buffers, even if they are empty */
         if (!tn__world_went(w, w->t.swap(w->t.user, out[0] ? room + at : nothing, out, none,
                                          in[owner] ? room + at : nothing + 1, in, none)))
             return false;
     }
-    if (w->t.rank == 0) tn_optimizer_unpack(o, p->t, room, bytes); /* raised: the others hear of it when they meet */
+    if (w->t.rank == 0)
+        tn_optimizer_unpack(o, p->t, room, bytes); /* an error reaches the other ranks in the next call */
     return true;
 }
 
-/* Rank 0 receives the rest, too, when it has failed: the others send it. The first error stays. */
+/* After an error rank 0 still receives the rest, since the other ranks send it. The first error stays set. */
 static bool send_states(const tn_replica *r, tn_optimizer *o, const tn__place *p, char *room, int *numbers)
 {
     bool    going = true;
@@ -150,8 +152,8 @@ static bool send_states(const tn_replica *r, tn_optimizer *o, const tn__place *p
     return going;
 }
 
-/* Buffers of which each rank has changed the rows of its shards: all rows for all. Right behind a meeting, where no
- * rank has an error: one that had would not write, and the others would wait for it. */
+/* Broadcasts the rows of per-row buffers (tn_buffer_rows) from the ranks that changed them. Call it right after a
+ * collective call in which no rank had an error: a rank with an error would not send, and the others would wait. */
 static bool collect_rows(const tn_replica *r)
 {
     tn_world      *w = r->world;

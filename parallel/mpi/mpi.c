@@ -1,8 +1,8 @@
-/* mpi.c — a world of MPI's ranks: the only file that knows MPI, and a library of its own (tenon::mpi), so that programs
- * of one process need none. It stands on Tenon's public headers.
+/* mpi.c — the transport for MPI: the only file that uses MPI, in a separate library (tenon::mpi), so that programs with
+ * one process need no MPI. Includes only Tenon's public headers.
  *
- * Each call is the non-blocking form of a collective, and waits for it with pauses that grow to a tenth of a
- * millisecond: where there are more ranks than cores, one that waits leaves the core to one that works. */
+ * Each function calls the non-blocking form of a collective and waits for it with pauses of up to 0.1 ms. With more
+ * ranks than cores, a waiting rank so leaves the core to a computing one. */
 #define _GNU_SOURCE /* nanosleep */
 #include "parallel/parallel.h"
 
@@ -12,8 +12,8 @@
 
 typedef struct {
     MPI_Comm comm;
-    MPI_Win  window;  /* memory that others may read; MPI_WIN_NULL: none */
-    bool     started; /* MPI, by us */
+    MPI_Win  window;  /* memory that other ranks may read; MPI_WIN_NULL: none */
+    bool     started; /* this world called MPI_Init_thread */
 } ranks;
 
 static tn_status judge(int code, const char *what)
@@ -43,7 +43,7 @@ static tn_status mpi_gather(void *user, const void *mine, void *all, int bytes)
 {
     const ranks *r = user;
     MPI_Request  q = MPI_REQUEST_NULL;
-    if (r->window != MPI_WIN_NULL) MPI_Win_sync(r->window); /* what was written before is for all to see behind it */
+    if (r->window != MPI_WIN_NULL) MPI_Win_sync(r->window); /* makes earlier writes visible to all ranks */
     return finish(&q, MPI_Iallgather(mine, bytes, MPI_BYTE, all, bytes, MPI_BYTE, r->comm, &q), "MPI_Iallgather");
 }
 
@@ -93,7 +93,7 @@ static tn_status mpi_get(void *user, void *to, int bytes, int from, int64_t at)
     return finish(&q, code, "MPI_Rget");
 }
 
-/* A world that ends well ends MPI, too. */
+/* Finalises MPI if this world has started it. */
 static void mpi_free(void *user)
 {
     ranks *r = user;
@@ -105,7 +105,7 @@ static void mpi_free(void *user)
     tn_mem_put(r, sizeof *r);
 }
 
-/* Do all share memory? */
+/* True if all ranks are on one machine (share memory). */
 static bool one_machine(const ranks *r, int size)
 {
     MPI_Comm near = MPI_COMM_NULL;
