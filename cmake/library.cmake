@@ -4,7 +4,7 @@
 set(sources)
 set(kernels)
 foreach(folder IN LISTS TENON_FOLDERS)
-  file(GLOB found CONFIGURE_DEPENDS ${folder}/*.c ${folder}/*/*.c)
+  file(GLOB found CONFIGURE_DEPENDS ${folder}/*.c ${folder}/*/*.c ${folder}/*/*/*.c)
   list(APPEND sources ${found})
 endforeach()
 list(FILTER sources EXCLUDE REGEX "/parallel/mpi/") # a library of its own: mpi.cmake

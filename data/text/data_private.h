@@ -45,7 +45,7 @@ typedef struct {
     uint64_t   sum;              /* checksum of the bytes that were read, see tn__sum */
     int64_t    most;             /* maximum bytes of a line, 0: no limit; more is an error */
 } tn__reader;
-bool tn__reader_open(tn__reader *r, const char *who, const char *path);
+bool tn__reader_open(tn__reader *r, const char *caller, const char *path);
 /* The next line without its "\n", the first without a byte order mark, valid until the next call; false at the end, or
  * if an error was raised. */
 bool tn__reader_line(tn__reader *r, tn_text *line);

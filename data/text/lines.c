@@ -13,10 +13,10 @@ uint64_t tn__sum(uint64_t sum, const void *data, size_t bytes)
 
 enum { BLOCK = 1 << 18 };
 
-bool tn__reader_open(tn__reader *r, const char *who, const char *path)
+bool tn__reader_open(tn__reader *r, const char *caller, const char *path)
 {
     memset(r, 0, sizeof *r);
-    tn__label(r->label, who, path);
+    tn__label(r->label, caller, path);
     return tn__source_open(&r->source, r->label, path);
 }
 

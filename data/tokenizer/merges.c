@@ -6,7 +6,7 @@
 
 bool tn__merges_room(tn__merges *m, size_t n)
 {
-    if (n > TN__VOCAB_MOST) return tn_raise(TN_EUNSUPPORTED, "more than %d merges", TN__VOCAB_MOST), false;
+    if (n > TN__VOCAB_MAX) return tn_raise(TN_EUNSUPPORTED, "more than %d merges", TN__VOCAB_MAX), false;
     const size_t slots = tn__names_slots((uint32_t)n);
     m->pair = tn__mem_zeroed(slots * sizeof *m->pair);
     m->rank = m->pair ? tn__mem_get(slots * sizeof *m->rank) : NULL;
@@ -32,26 +32,26 @@ bool tn__merges_put(tn__merges *m, int32_t a, int32_t b, int32_t becomes)
     return true;
 }
 
-bool tn__merge_texts(tn_tokenizer *t, const char *who, const char *a, size_t na, const char *b, size_t nb)
+bool tn__merge_texts(tn_tokenizer *t, const char *caller, const char *a, size_t na, const char *b, size_t nb)
 {
     char          qa[TN__QUOTED], qb[TN__QUOTED];
-    const int64_t left = tn__strings_find(&t->pieces, a, na), right = tn__strings_find(&t->pieces, b, nb);
+    const int64_t left = tn__strings_find(&t->vocab, a, na), right = tn__strings_find(&t->vocab, b, nb);
     const size_t  skip = t->prefix_bytes <= nb && !memcmp(b, t->prefix, t->prefix_bytes) ? t->prefix_bytes : 0;
     tn_string     both = {0};
     if (tn_string_add(&both, (tn_text){a, na}) != TN_OK ||
         tn_string_add(&both, (tn_text){b + skip, nb - skip}) != TN_OK)
         return tn_string_free(&both), false;
-    const int64_t becomes = tn__strings_find(&t->pieces, both.at, both.bytes);
+    const int64_t becomes = tn__strings_find(&t->vocab, both.at, both.bytes);
     tn_string_free(&both);
     if (left < 0 || right < 0 || becomes < 0)
-        return tn_raise(TN_EFORMAT, "%s: merge %u of %s and %s: %s is not in the vocabulary", who, t->merges.n + 1,
+        return tn_raise(TN_EFORMAT, "%s: merge %u of %s and %s: %s is not in the vocabulary", caller, t->merges.n + 1,
                         tn__quote(qa, a, na, 40), tn__quote(qb, b, nb, 40),
                         left < 0    ? "the first"
                         : right < 0 ? "the second"
                                     : "the two together"),
                false;
     if (tn__merges_put(&t->merges, (int32_t)left, (int32_t)right, (int32_t)becomes)) return true;
-    return tn_raise(TN_EFORMAT, "%s: duplicate merge of %s and %s", who, tn__quote(qa, a, na, 40),
+    return tn_raise(TN_EFORMAT, "%s: duplicate merge of %s and %s", caller, tn__quote(qa, a, na, 40),
                     tn__quote(qb, b, nb, 40)),
            false;
 }

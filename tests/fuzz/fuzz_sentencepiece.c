@@ -1,6 +1,6 @@
 /* fuzz_sentencepiece.c — any bytes as a .model: an error, or a tokenizer that encodes any bytes, decodes its own token
  * ids, and is the same after writing and reading it. */
-#include "data/tokenizer/tokenizer_files.h"
+#include "data/tokenizer/files/tokenizer_files.h"
 #include <stdlib.h>
 
 #define CHECK(x) ((x) ? (void)0 : abort())

@@ -58,8 +58,8 @@ between documents, or train with --objective roberta, which needs none" \
     "${given[@]}" --text document --vocab model --out one
 says 3 "bert: tn_corpus_open: 'line': line 1 has more than 16777216 bytes; expected a text with line ends" \
     bash -c "ulimit -v 1000000; exec \"\$@\"" - "${given[@]}" --vocab model --text line --out none
-says 1 "bert: tn_tokenizer_train: .vocab_size is 20, but the special tokens (5) and the characters (53) alone are more; \
-raise it, or lower .alphabet" "${train[@]}" --vocab-size 20 --text text --out none
+says 1 "bert: tn_tokenizer_train: .vocab_size is 20, but the special tokens (5) and the characters (53) alone are \
+more; raise it, or lower .alphabet" "${train[@]}" --vocab-size 20 --text text --out none
 leaves one corpus.tokens
 leaves none corpus.tokens # the text that --valid stood beside was good
 

@@ -25,12 +25,15 @@ nn/attention     | base layers                   | core/base/toolbox.h
 optim            |                               | core/base/toolbox.h core/files/io.h core/real.h
                  |                               | core/products/q8_fits.h
 data/text        |                               | core/base/toolbox.h core/files/io.h
-data/tokenizer   | text                          | core/base/toolbox.h core/base/parallel.h
+data/tokenizer   | text                          | core/base/toolbox.h
+data/tokenizer/encode | text tokenizer           | core/base/toolbox.h
+data/tokenizer/files | text tokenizer tokenizer/encode | core/base/toolbox.h
+data/tokenizer/train | text tokenizer tokenizer/encode | core/base/toolbox.h core/base/parallel.h
 data/subword     | text                          | core/base/toolbox.h
 data/source      | text                          | core/base/toolbox.h
 data/corpus      | text source                   | core/base/toolbox.h
 data/pairs       | text source corpus            | core/base/toolbox.h
-data/labelled    | text source corpus tokenizer  | core/base/toolbox.h
+data/labelled    | text source corpus tokenizer tokenizer/encode | core/base/toolbox.h
 data/vectors     | text                          | core/base/toolbox.h core/kernels/kernels.h
                  |                               | core/products/gemm.h
 data/images      | text source                   | core/base/toolbox.h core/files/io.h

@@ -1,0 +1,334 @@
+/* tokenizer_class.c — finds the class whose rules apply to a folder without a tokenizer.json, from
+ * tokenizer_config.json, special_tokens_map.json and added_tokens.json; and applies these files next to a
+ * tokenizer.json, as transformers' AutoTokenizer does. An option that Tenon supports only in a tokenizer.json is
+ * rejected; the error names it: another class gives other ids for the same vocabulary. */
+#include "data/tokenizer/files/tokenizer_files.h"
+#include "data/text/unicode.h"
+#include "core/base/toolbox.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool is(const char *a, const char *b) { return strcmp(a, b) == 0; }
+static bool is_null(const tn_json *v) { return !v || tn_json_type_of(v) == TN_JSON_NULL; }
+
+bool tn__needs_json(const char *caller, const char *what, const char *value)
+{
+    char q[TN__QUOTED];
+    return tn_raise(TN_EUNSUPPORTED,
+                    "%s: %s is %s, which Tenon supports only in a tokenizer.json; create one with transformers' "
+                    "AutoTokenizer.from_pretrained(folder).save_pretrained(folder)",
+                    caller, what, tn__quote(q, value, strlen(value), 60)),
+           false;
+}
+
+/* ---- the class --------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name, *model; /* name: its tokenizer_class, without "Fast"; model: config.json's model_type */
+    tn__class class;
+} classes[] = {
+    {"BertTokenizer", "bert", TN__CLASS_BERT},
+    {"DistilBertTokenizer", "distilbert", TN__CLASS_BERT},
+    {"ElectraTokenizer", "electra", TN__CLASS_BERT},
+    {"GPT2Tokenizer", "gpt2", TN__CLASS_GPT2},
+    {"RobertaTokenizer", "roberta", TN__CLASS_ROBERTA},
+    {"Qwen2Tokenizer", "qwen2", TN__CLASS_QWEN2},
+    {"LlamaTokenizer", "llama", TN__CLASS_LLAMA},
+    {"AlbertTokenizer", "albert", TN__CLASS_NONE},
+    {"T5Tokenizer", "t5", TN__CLASS_NONE},
+};
+enum { CLASSES = sizeof classes / sizeof *classes };
+
+/* True for the class of any tokenizer: a .model holds its rules. */
+static bool is_any(const char *name) { return is(name, "PreTrainedTokenizerFast") || is(name, "TokenizersBackend"); }
+
+static tn__class class_named(const char *name)
+{
+    const size_t n = strlen(name), fast = n > 4 && is(name + n - 4, "Fast") ? 4 : 0;
+    for (int i = 0; i < CLASSES; i++)
+        if (strlen(classes[i].name) == n - fast && !memcmp(classes[i].name, name, n - fast)) return classes[i].class;
+    return TN__CLASS_NONE;
+}
+
+bool tn__class_find(const tn__side_files *s, const char *caller, const tn__class fit[3], tn__class *class)
+{
+    const char *name = tn_json_string_or(tn_json_get(s->config, "tokenizer_class"), "");
+    const char *model = tn_json_string_or(tn_json_get(s->model, "model_type"), "");
+    const bool  specified = *name && !(is_any(name) && fit[0] == TN__CLASS_LLAMA);
+    *class = fit[0];
+    if (tn_error() != TN_OK) return false;
+    if (specified) {
+        *class = class_named(name);
+        for (int i = 0; i < 3; i++)
+            if (*class != TN__CLASS_NONE && fit[i] == *class) return true;
+        return tn__needs_json(caller, "tokenizer_class", name);
+    }
+    for (int i = 0; i < CLASSES; i++) {
+        if (!is(classes[i].model, model)) continue;
+        for (int k = 1; k < 3; k++)
+            if (fit[k] == classes[i].class) *class = fit[k];
+        if (classes[i].class == TN__CLASS_NONE && fit[0] == TN__CLASS_LLAMA)
+            return tn__needs_json(caller, "model_type", model);
+    }
+    return true;
+}
+
+/* ---- options that change token ids ------------------------------------------------------------------------------- */
+
+static bool bool_is(const tn__side_files *s, const char *caller, const char *key, bool value)
+{
+    const tn_json *v = tn_json_get(s->config, key);
+    return is_null(v) || (tn_json_type_of(v) == TN_JSON_BOOL && tn_json_bool(v) == value) ||
+           tn__needs_json(caller, key, value ? "not true" : "not false");
+}
+
+static bool check_options(const tn__side_files *s, const char *caller, const tn_tokenizer *t, tn__class class)
+{
+    const bool     framed = class == TN__CLASS_BERT || class == TN__CLASS_ROBERTA;
+    const tn_json *never = tn_json_get(s->config, "never_split"), *options = tn_json_get(s->config, "sp_model_kwargs");
+    if (class == TN__CLASS_BERT && (!bool_is(s, caller, "do_basic_tokenize", true))) return false;
+    if (class == TN__CLASS_BERT && tn_json_count(never)) return tn__needs_json(caller, "never_split", "not empty");
+    if (class == TN__CLASS_LLAMA && tn_json_count(options))
+        return tn__needs_json(caller, "sp_model_kwargs", "not empty");
+    if (class == TN__CLASS_LLAMA && !bool_is(s, caller, "add_prefix_space", t->sentence.space != TN__SPACE_NEVER))
+        return false;
+    if (class == TN__CLASS_QWEN2 && !bool_is(s, caller, "add_prefix_space", false)) return false;
+    return !framed || (bool_is(s, caller, "add_bos_token", false) && bool_is(s, caller, "add_eos_token", false));
+}
+
+/* ---- special and added tokens ------------------------------------------------------------------------------------ */
+
+enum { PAD, UNK, CLS, SEP, MASK, BOS, EOS, ROLES };
+static const char *const keys[ROLES] = {"pad_token",  "unk_token", "cls_token", "sep_token",
+                                        "mask_token", "bos_token", "eos_token"};
+static const char *const default_tokens[TN__CLASSES][ROLES] = {
+    [TN__CLASS_BERT] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "", ""},
+    [TN__CLASS_GPT2] = {"", "<|endoftext|>", "", "", "", "<|endoftext|>", "<|endoftext|>"},
+    [TN__CLASS_ROBERTA] = {"<pad>", "<unk>", "<s>", "</s>", "<mask>", "<s>", "</s>"},
+    [TN__CLASS_QWEN2] = {"<|endoftext|>", "<|endoftext|>", "", "", "", "", "<|endoftext|>"},
+    [TN__CLASS_LLAMA] = {"", "", "", "", "", "", ""},
+};
+
+static tn__added *added_as(const tn_tokenizer *t, int32_t id)
+{
+    for (uint32_t i = 0; i < t->added.n; i++)
+        if (t->added.token[i].id == id) return t->added.token + i;
+    return NULL;
+}
+
+/* Makes a token special. If it is already matched in texts, it keeps its other options. */
+static bool add_known(tn_tokenizer *t, int32_t id)
+{
+    tn__added *known = added_as(t, id);
+    return known ? known->special = true : tn__tokenizer_add(t, (tn__added){.id = id, .special = true});
+}
+
+/* True if the vocabulary file specifies which tokens are matched in texts, as SentencePiece's does. */
+static bool file_decides(const tn_tokenizer *t, const tn__side_files *s)
+{
+    return t->split == TN__SPLIT_SENTENCE && !s->json;
+}
+
+/* Adds a token of a role: v is its text, or an object with options; *id: its token id. */
+static bool add_special(tn_tokenizer *t, const char *caller, const tn__side_files *s, const char *key, const tn_json *v,
+                        int32_t *id)
+{
+    const tn_json *content = tn_json_type_of(v) == TN_JSON_OBJECT ? tn_json_need(v, "content") : v;
+    const char    *text = tn_json_string(content);
+    if (tn_error() != TN_OK) return false;
+    *id = (int32_t)tn_tokenizer_id(t, text);
+    if (*id < 0) return tn__needs_json(caller, key, text);
+    if (file_decides(t, s)) return t->type[*id] != TN_TYPE_NORMAL || tn__needs_json(caller, key, text);
+    if (s->json && added_as(t, *id)) return true;
+    return content == v ? add_known(t, *id) : tn__json_added(t, caller, v, *id, true);
+}
+
+/* Returns the member of the config, else of the map; NULL: not even null. */
+static const tn_json *option_of(const tn__side_files *s, const char *key)
+{
+    const tn_json *v = tn_json_get(s->config, key);
+    return v ? v : tn_json_get(s->map, key);
+}
+
+static bool add_roles(tn_tokenizer *t, const char *caller, const tn__side_files *s, tn__class class, int32_t id[ROLES])
+{
+    static const char *const lists[] = {"additional_special_tokens", "extra_special_tokens",
+                                        "model_specific_special_tokens"};
+    int32_t                  unused;
+    char                     key[64];
+    for (int i = 0; i < ROLES; i++) {
+        const char    *name = s->json ? "" : default_tokens[class][i];
+        const tn_json *v = option_of(s, keys[i]);
+        id[i] = v ? -1 : (int32_t)tn_tokenizer_id(t, name);
+        if (is_null(v) ? id[i] >= 0 && !add_known(t, id[i]) : !add_special(t, caller, s, keys[i], v, id + i))
+            return false;
+    }
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        snprintf(key, sizeof key, "one of %s", lists[i]);
+        for (const tn_json *v = tn_json_first(option_of(s, lists[i])); v; v = tn_json_next(v))
+            if (!add_special(t, caller, s, key, v, &unused)) return false;
+    }
+    return tn_error() == TN_OK;
+}
+
+/* Adds a token with an id; one that directly follows the vocabulary extends it. */
+static bool add_numbered(tn_tokenizer *t, const char *caller, const tn__side_files *s, const char *text, int64_t id,
+                         const tn_json *options)
+{
+    const bool sentence = file_decides(t, s);
+    if (tn_error() != TN_OK) return false;
+    if (id == t->vocab.n && *text && !sentence && !s->json && tn_tokenizer_id(t, text) < 0 &&
+        tn__strings_add(&t->vocab, text, strlen(text)) < 0)
+        return false;
+    if (tn_tokenizer_id(t, text) != id || (sentence && t->type[id] == TN_TYPE_NORMAL))
+        return tn__needs_json(caller, "an added token", text);
+    return sentence || (s->json && !options && added_as(t, (int32_t)id)) ||
+           tn__json_added(t, caller, options, id, false);
+}
+
+/* Adds the lists of added tokens: in one the ids are keys, in the other values. */
+static bool add_numbers(tn_tokenizer *t, const char *caller, const tn__side_files *s)
+{
+    const tn_json *by_number = tn_json_get(s->config, "added_tokens_decoder");
+    for (const tn_json *v = tn_json_first(by_number); v; v = tn_json_next(v)) {
+        int64_t id = 0;
+        for (const char *c = tn_json_key(v); *c; c++) {
+            if (*c < '0' || *c > '9' || id > TN__VOCAB_MAX)
+                return tn__needs_json(caller, "a token id of added_tokens_decoder", tn_json_key(v));
+            id = 10 * id + (*c - '0');
+        }
+        if (!add_numbered(t, caller, s, tn_json_string(tn_json_need(v, "content")), id, v)) return false;
+    }
+    for (const tn_json *v = tn_json_first(s->added); v && !tn_json_count(by_number); v = tn_json_next(v))
+        if (!add_numbered(t, caller, s, tn_json_key(v), tn_json_i64(v), NULL)) return false;
+    return tn_error() == TN_OK;
+}
+
+/* ---- all rules --------------------------------------------------------------------------------------------------- */
+
+/* Applies add_bos_token and add_eos_token, if specified. */
+static bool add_ends(tn_tokenizer *t, const char *caller, const tn__side_files *s, const int32_t id[ROLES])
+{
+    const tn_json *bos = tn_json_get(s->config, "add_bos_token"), *eos = tn_json_get(s->config, "add_eos_token");
+    if (is_null(bos) && is_null(eos)) return true;
+    const int32_t first = id[BOS] >= 0 ? id[BOS] : t->role.first, last = id[EOS] >= 0 ? id[EOS] : t->role.last;
+    const bool    as_is = t->single.n && t->single.part[0].text < 0;
+    const bool    front = tn_json_bool_or(bos, as_is), back = tn_json_bool_or(eos, false);
+    if (tn_error() != TN_OK) return false;
+    if ((front && first < 0) || (back && last < 0))
+        return tn__needs_json(caller, front && first < 0 ? "add_bos_token" : "add_eos_token", "true, without a token");
+    if (t->split == TN__SPLIT_SENTENCE || front || back) tn__template_ends(t, front ? first : -1, back ? last : -1);
+    return true;
+}
+
+static void name_roles(tn_tokenizer *t, const int32_t id[ROLES])
+{
+    tn_tokenizer_roles *r = &t->role;
+    const int32_t       first = id[CLS] >= 0 ? id[CLS] : id[BOS];
+    if (id[PAD] >= 0) r->pad = id[PAD];
+    if (first >= 0) r->first = first;
+    if (id[SEP] >= 0) r->separator = id[SEP];
+    if (id[MASK] >= 0) r->mask = id[MASK];
+    if (id[EOS] >= 0) r->last = id[EOS];
+}
+
+bool tn__class_rules(tn_tokenizer *t, const char *caller, const tn__side_files *s, tn__class class)
+{
+    int32_t id[ROLES];
+    if (!check_options(s, caller, t, class)) return false;
+    t->bytes.prefix_space =
+        class != TN__CLASS_LLAMA && tn_json_bool_or(tn_json_get(s->config, "add_prefix_space"), false);
+    if (class == TN__CLASS_QWEN2) {
+        t->bytes.splitter = tn__splitter_named("qwen2");
+        t->step[t->steps++] = (tn__step){.kind = TN__STEP_FORM, .form = UTF8PROC_STABLE | UTF8PROC_COMPOSE};
+    }
+    if (!add_numbers(t, caller, s) || !add_roles(t, caller, s, class, id) || !add_ends(t, caller, s, id)) return false;
+    if (class == TN__CLASS_BERT) t->unknown = id[UNK];
+    if (class == TN__CLASS_BERT && id[CLS] >= 0 && id[SEP] >= 0) tn__template_frame(t, id[CLS], id[SEP], false);
+    if (class == TN__CLASS_ROBERTA) {
+        if (id[CLS] < 0 || id[SEP] < 0)
+            return tn_raise(TN_EFORMAT, "%s: %s, which RoBERTa adds around each text, is not in the vocabulary", caller,
+                            id[CLS] < 0 ? "<s>" : "</s>"),
+                   false;
+        tn__template_frame(t, id[CLS], id[SEP], true);
+        t->bytes.trim = tn_json_bool_or(tn_json_get(s->config, "trim_offsets"), true);
+    }
+    if (tn_error() != TN_OK || (class != TN__CLASS_LLAMA && !tn__tokenizer_finish(t, caller))) return false;
+    if (s->config && id[UNK] >= 0 && (class == TN__CLASS_BERT || class == TN__CLASS_ROBERTA)) t->role.unknown = id[UNK];
+    if (s->config) name_roles(t, id);
+    return true;
+}
+
+/* ---- files next to a tokenizer.json ------------------------------------------------------------------------------ */
+
+/* The class by which transformers recreates the tokenizer; for other classes, and if none is specified, transformers
+ * uses the file's rules. */
+static tn__class json_class(const tn__side_files *s)
+{
+    const char *name = tn_json_string_or(tn_json_get(s->config, "tokenizer_class"), "");
+    const char *model = tn_json_string_or(tn_json_get(s->model, "model_type"), "");
+    if (*name) return class_named(name);
+    for (int i = 0; i < CLASSES; i++)
+        if (is(classes[i].model, model) && classes[i].class != TN__CLASS_LLAMA) return classes[i].class;
+    return TN__CLASS_NONE;
+}
+
+static bool bool_option(const tn__side_files *s, const char *key, bool *value)
+{
+    const tn_json *v = tn_json_get(s->config, key);
+    if (tn_json_type_of(v) != TN_JSON_BOOL) return false;
+    return *value = tn_json_bool(v), true;
+}
+
+/* strip_accents null: strip if lower-casing; not specified: as in the file. */
+static bool apply_bert(tn_tokenizer *t, const char *caller, const tn__side_files *s)
+{
+    const tn_json *strip = tn_json_get(s->config, "strip_accents");
+    bool           lower = t->bert.lower, chinese = t->bert.chinese, strips = false;
+    bool           specified = bool_option(s, "do_lower_case", &lower);
+    specified = bool_option(s, "tokenize_chinese_chars", &chinese) || specified;
+    specified = bool_option(s, "strip_accents", &strips) || specified;
+    if (specified && !t->bert.enabled)
+        return tn_raise(
+                   TN_EUNSUPPORTED,
+                   "%s: tokenizer_config.json has options of BERT's normalizer, which tokenizer.json does not have; "
+                   "remove do_lower_case, strip_accents and tokenize_chinese_chars if tokenizer.json is right",
+                   caller),
+               false;
+    t->bert.lower = lower, t->bert.chinese = chinese;
+    if (strip) t->bert.strip_option = is_null(strip) ? TN_FROM_FILE : strips ? TN_YES : TN_NO;
+    t->bert.strip = t->bert.strip_option ? t->bert.strip_option == TN_YES : lower;
+    return true;
+}
+
+static bool prepends(const tn_tokenizer *t)
+{
+    for (int i = 0; i < t->steps; i++)
+        if (t->step[i].kind == TN__STEP_PREPEND) return true;
+    return t->sentence.escape && t->sentence.space != TN__SPACE_NEVER;
+}
+
+static bool apply_prefix_space(tn_tokenizer *t, const char *caller, const tn__side_files *s, tn__class class)
+{
+    const bool bytes = t->split == TN__SPLIT_BYTES, sentence = t->split == TN__SPLIT_SENTENCE;
+    const bool is_now = bytes ? t->bytes.prefix_space : prepends(t);
+    bool       space;
+    if (!bool_option(s, "add_prefix_space", &space) || space == is_now) return true;
+    if (bytes && class != TN__CLASS_LLAMA && !(space && t->bytes.splitter)) return t->bytes.prefix_space = space, true;
+    return !(class == TN__CLASS_LLAMA ? sentence : bytes) ||
+           tn__needs_json(caller, "add_prefix_space", space ? "true" : "false");
+}
+
+bool tn__side_files_apply(tn_tokenizer *t, const char *caller, tn__side_files *s)
+{
+    int32_t id[ROLES];
+    const tn__class class = json_class(s);
+    s->json = true;
+    if (tn_error() != TN_OK || (class == TN__CLASS_BERT && !apply_bert(t, caller, s))) return false;
+    if (class != TN__CLASS_NONE && class != TN__CLASS_BERT && !apply_prefix_space(t, caller, s, class)) return false;
+    if (!add_numbers(t, caller, s) || !add_roles(t, caller, s, class, id)) return false;
+    tn__added_index(t);
+    name_roles(t, id);
+    return true;
+}

@@ -1,0 +1,67 @@
+/* tokenizer_files.h — shared by the readers and writers of tokenizer files. Private. */
+#ifndef TENON_DATA_TOKENIZER_FILES_TOKENIZER_FILES_H
+#define TENON_DATA_TOKENIZER_FILES_TOKENIZER_FILES_H
+
+#include "data/tokenizer/tokenizer_private.h"
+
+enum { TN__WORD_CHARS_MAX = 10000 };
+
+bool tn__unsupported(const char *caller, const char *where, const char *what); /* raises: false */
+
+/* Readers of parts of a tokenizer.json: the normalizer as steps; the pre_tokenizer of SentencePiece's kinds; Unigram's
+ * scores; the decoder of SentencePiece's kinds. They raise. */
+bool tn__json_steps(tn_tokenizer *t, const char *caller, const tn_json *v);
+bool tn__json_metaspace(tn_tokenizer *t, const char *caller, const tn_json *v);
+bool tn__json_unigram(tn_tokenizer *t, const char *caller, const tn_json *model);
+bool tn__json_decoder(tn_tokenizer *t, const char *caller, const tn_json *v);
+#define TN__SPACES_AT_ENDS "\\A +|[ " TN__SPACE "]+\\z" /* the regex of the spaces that SentencePiece strips */
+#define TN__REGEX_SIGNS "\\^$.|?*+()[]{}"               /* characters that a "\" makes literal */
+/* Reads the user-defined tokens that are split off before merges: sets their types. Call after the tokens are read. */
+bool tn__json_user_tokens(tn_tokenizer *t, const char *caller, const tn_json *v);
+/* True if byte-pair encoding has such tokens. */
+static inline bool tn__has_user_tokens(const tn_tokenizer *t) { return t->kind == TN_SENTENCE_BPE && t->user.n; }
+/* Writers of these parts. The writer w keeps the first error. */
+void        tn__json_put_steps(const tn_tokenizer *t, tn_json_writer *w);
+void        tn__json_put_metaspace(const tn_tokenizer *t, tn_json_writer *w);
+const char *tn__form_name(int form);          /* of a TN__STEP_FORM */
+const char *tn__step_name(const tn__step *s); /* of any step but TN__STEP_SENTENCE */
+/* A rule that GGUF cannot express, named as in a tokenizer.json; NULL: none. For the two kinds of GGUF. */
+const char *tn__gguf_missing_rule(const tn_tokenizer *t);
+bool        tn__json_put_unigram(const tn_tokenizer *t, tn_json_writer *w);
+void        tn__json_put_decoder(const tn_tokenizer *t, tn_json_writer *w);
+
+/* Adds a token that the object a describes; a NULL: only the token's text is known. It raises. */
+bool tn__json_added(tn_tokenizer *t, const char *caller, const tn_json *a, int64_t id, bool special);
+
+/* The class whose rules apply to a folder without a tokenizer.json, and the files that specify it; NULL: no such
+ * file. */
+typedef enum {
+    TN__CLASS_NONE,
+    TN__CLASS_BERT,
+    TN__CLASS_GPT2,
+    TN__CLASS_ROBERTA,
+    TN__CLASS_QWEN2,
+    TN__CLASS_LLAMA,
+    TN__CLASSES
+} tn__class;
+typedef struct {
+    tn_json *config, *map, *added, *model; /* tokenizer_config, special_tokens_map, added_tokens, config */
+    bool     json;                         /* next to a tokenizer.json */
+} tn__side_files;
+bool tn__needs_json(const char *caller, const char *what, const char *value); /* raises: false */
+/* Finds the class among those that fit the vocabulary files; the first if no file specifies one. It raises. */
+bool tn__class_find(const tn__side_files *s, const char *caller, const tn__class fit[3], tn__class *class);
+/* Applies the rules of a class: call after the tokens are read, or after a .model is complete; completes the other
+ * kinds. */
+bool tn__class_rules(tn_tokenizer *t, const char *caller, const tn__side_files *s, tn__class class);
+/* Applies the files next to a tokenizer.json that change token ids, and finds the tokens that start and end a text. It
+ * raises. */
+bool tn__side_files_apply(tn_tokenizer *t, const char *caller, tn__side_files *s);
+
+tn_tokenizer *tn__tokenizer_read(const char *caller, const tn_json *v); /* from a tokenizer.json */
+
+/* Reads SentencePiece's .model; control: find "<s>" and other control tokens in texts. The writer needs scores. */
+tn_tokenizer *tn__sentencepiece_read(const char *caller, const void *data, size_t bytes, bool control);
+bool          tn__sentencepiece_write(const tn_tokenizer *t, tn_string *to);
+
+#endif

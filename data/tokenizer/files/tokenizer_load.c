@@ -1,0 +1,305 @@
+/* tokenizer_load.c — loads a tokenizer from a folder or a file: tokenizer.json; SentencePiece's .model; BERT's
+ * vocab.txt; GPT-2's vocab.json (or encoder.json) and merges.txt (or vocab.bpe). */
+#include "data/tokenizer/files/tokenizer_files.h"
+#include "core/base/toolbox.h"
+
+#include <string.h>
+
+enum { LONGEST_LINE = 1024 };
+
+/* Returns folder/name; NULL: raised. The caller frees it with tn__strfree. */
+static char *join(const char *folder, const char *name)
+{
+    const size_t a = strlen(folder), b = strlen(name), slash = a && folder[a - 1] != '/';
+    char        *path = tn__mem_get(a + slash + b + 1);
+    if (!path) return NULL;
+    memcpy(path, folder, a);
+    if (slash) path[a] = '/';
+    memcpy(path + a + slash, name, b + 1);
+    return path;
+}
+
+/* True if path can be read as a file. */
+static bool is_file(const char *path)
+{
+    tn_error_state aside;
+    tn__source     s;
+    tn_error_push(&aside);
+    const bool readable = tn__source_open(&s, path, path);
+    if (readable) tn__source_close(&s);
+    tn_error_pop(&aside);
+    return readable;
+}
+
+/* Returns the path of the first of these names that is a file in the folder; NULL: none, or raised. */
+static char *find_file(const char *folder, const char *a, const char *b)
+{
+    char *path = join(folder, a);
+    if (!path || is_file(path)) return path;
+    tn__strfree(path);
+    path = b ? join(folder, b) : NULL;
+    if (!path || is_file(path)) return path;
+    return tn__strfree(path), NULL;
+}
+
+/* ---- files of lines ---------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const char *caller, *text;
+    size_t      bytes, at;
+    int64_t     line; /* the last returned line, from 1 */
+} lines;
+
+/* The next line without its line end; false: none, or raised. */
+static bool next_line(lines *x, const char **line, size_t *n)
+{
+    if (x->at >= x->bytes || tn_error() != TN_OK) return false;
+    *line = x->text + x->at;
+    const char *end = memchr(*line, '\n', x->bytes - x->at);
+    *n = end ? (size_t)(end - *line) : x->bytes - x->at;
+    x->at += *n + 1, x->line++;
+    if (*n && (*line)[*n - 1] == '\r') --*n;
+    const size_t good = tn_utf8_valid(*line, *n);
+    if (good < *n || memchr(*line, 0, *n) || *n > LONGEST_LINE)
+        return tn_raise(TN_EFORMAT, "%s: line %lld %s", x->caller, (long long)x->line,
+                        good < *n           ? "is not UTF-8"
+                        : *n > LONGEST_LINE ? "has more than 1024 bytes"
+                                            : "has a NUL in it"),
+               false;
+    return true;
+}
+
+static bool read_vocab_txt(tn_tokenizer *t, lines *x)
+{
+    const char *line;
+    size_t      n;
+    char        q[TN__QUOTED];
+    while (next_line(x, &line, &n)) {
+        const uint32_t before = t->vocab.n;
+        if (before >= TN__VOCAB_MAX)
+            return tn_raise(TN_EUNSUPPORTED, "%s: more than %d lines", x->caller, TN__VOCAB_MAX), false;
+        if (!n) {
+            if (!tn__add_empty_token(t)) return false;
+            continue;
+        }
+        const int64_t id = tn__strings_add(&t->vocab, line, n);
+        if (id < 0) return false;
+        if (id != before)
+            return tn_raise(TN_EFORMAT, "%s: line %lld: %s is a duplicate of line %lld", x->caller, (long long)x->line,
+                            tn__quote(q, line, n, 40), (long long)id + 1),
+                   false;
+    }
+    return tn_error() == TN_OK;
+}
+
+static bool read_merges_txt(tn_tokenizer *t, lines *x)
+{
+    size_t count = 1, n;
+    for (size_t i = 0; i < x->bytes; i++) count += x->text[i] == '\n';
+    if (!tn__merges_room(&t->merges, count)) return false;
+    for (const char *line; next_line(x, &line, &n);) {
+        if (!n || (n >= 8 && !memcmp(line, "#version", 8))) continue;
+        const char  *space = memchr(line, ' ', n);
+        const size_t a = space ? (size_t)(space - line) : 0, b = space ? n - a - 1 : 0;
+        if (!a || !b || memchr(space + 1, ' ', b))
+            return tn_raise(TN_EFORMAT, "%s: line %lld is not two tokens separated by a space", x->caller,
+                            (long long)x->line),
+                   false;
+        if (!tn__merge_texts(t, x->caller, line, a, space + 1, b)) return false;
+    }
+    return tn_error() == TN_OK;
+}
+
+/* Calls read(t, lines of the file). */
+static bool with_lines(tn_tokenizer *t, const char *path, bool (*read)(tn_tokenizer *, lines *))
+{
+    char           label[TN__LABEL];
+    const tn_scope scope = tn_scope_begin();
+    tn_tensor     *file = tn_file_read(path, (int64_t)256 << 20);
+    lines          x = {.caller = tn__label(label, "tn_tokenizer_load", path)};
+    if (file) x.text = tn_data(file), x.bytes = (size_t)tn_numel(file);
+    const bool ok = file && tn__sums_agree(path, x.text, x.bytes) && read(t, &x);
+    tn_scope_end(scope);
+    return ok;
+}
+
+/* ---- kinds of tokenizer files ------------------------------------------------------------------------------------ */
+
+static tn_tokenizer *load_bert(const char *path, tn_tokenizer_config o, const tn__side_files *side, bool chinese)
+{
+    static const tn__class fit[3] = {TN__CLASS_BERT};
+    char                   label[TN__LABEL];
+    const char            *caller = tn__label(label, "tn_tokenizer_load", path);
+    tn__class class;
+    tn_tokenizer *t = tn__class_find(side, caller, fit, &class) ? tn__tokenizer_new(TN_WORDPIECE) : NULL;
+    if (!t) return NULL;
+    t->bert.chinese = chinese;
+    t->bert.lower = o.lowercase != TN_NO;
+    t->bert.strip_option = o.strip_accents;
+    t->bert.strip = o.strip_accents ? o.strip_accents == TN_YES : t->bert.lower;
+    if (with_lines(t, path, read_vocab_txt) && tn__class_rules(t, caller, side, class)) return t;
+    return tn_tokenizer_free(t), NULL;
+}
+
+static bool read_vocab_json(tn_tokenizer *t, const char *path)
+{
+    char     label[TN__LABEL], q[TN__QUOTED];
+    tn_json *v = tn_json_load(path);
+    if (!v) return false;
+    const char   *caller = tn__label(label, "tn_tokenizer_load", path);
+    const int64_t n = tn_json_type_of(v) == TN_JSON_OBJECT ? tn_json_count(v) : 0;
+    const size_t  bytes = (size_t)(n + 1) * sizeof(char *);
+    const char  **text = n && n <= TN__VOCAB_MAX ? tn__mem_zeroed(bytes) : NULL;
+    if (!text && tn_error() == TN_OK)
+        tn_raise(TN_EFORMAT, "%s: expected an object of 1 to %d tokens and their ids", caller, TN__VOCAB_MAX);
+    for (const tn_json *m = text ? tn_json_first(v) : NULL; m; m = tn_json_next(m)) {
+        const int64_t id = tn_json_i64(m);
+        if (tn_error() == TN_OK && id >= 0 && id < n && !text[id] && *tn_json_key(m)) {
+            text[id] = tn_json_key(m);
+            continue;
+        }
+        if (tn_error() == TN_OK)
+            tn_raise(TN_EFORMAT, "%s: %s has the id %lld, expected each id from 0 to %lld once", caller,
+                     tn__quote(q, tn_json_key(m), strlen(tn_json_key(m)), 40), (long long)id, (long long)n - 1);
+        break;
+    }
+    bool ok = text && tn_error() == TN_OK;
+    for (int64_t i = 0; ok && i < n; i++) ok = tn__strings_add(&t->vocab, text[i], strlen(text[i])) == i;
+    tn__mem_put(text, bytes);
+    tn_json_free(v);
+    return ok;
+}
+
+static tn_tokenizer *load_gpt2(const char *vocab, const char *merges, const tn__side_files *side)
+{
+    static const tn__class fit[3] = {TN__CLASS_GPT2, TN__CLASS_ROBERTA, TN__CLASS_QWEN2};
+    char                   label[TN__LABEL];
+    const char            *caller = tn__label(label, "tn_tokenizer_load", vocab);
+    tn__class class;
+    tn_tokenizer *t = tn__class_find(side, caller, fit, &class) ? tn__tokenizer_new(TN_BYTE_BPE) : NULL;
+    if (!t) return NULL;
+    if (read_vocab_json(t, vocab) && with_lines(t, merges, read_merges_txt) && tn__class_rules(t, caller, side, class))
+        return t;
+    return tn_tokenizer_free(t), NULL;
+}
+
+static tn_tokenizer *load_json(const char *path)
+{
+    char          label[TN__LABEL];
+    tn_json      *v = tn_json_load(path);
+    tn_tokenizer *t = v ? tn__tokenizer_read(tn__label(label, "tn_tokenizer_load", path), v) : NULL;
+    tn_json_free(v);
+    return t;
+}
+
+static tn_tokenizer *load_model(const char *path, tn_tokenizer_config o, const tn__side_files *side)
+{
+    static const tn__class fit[3] = {TN__CLASS_LLAMA};
+    char                   label[TN__LABEL];
+    const char            *caller = tn__label(label, "tn_tokenizer_load", path);
+    tn__class class;
+    if (!tn__class_find(side, caller, fit, &class)) return NULL;
+    const tn_scope scope = tn_scope_begin();
+    tn_tensor     *file = tn_file_read(path, (int64_t)256 << 20);
+    const size_t   n = file ? (size_t)tn_numel(file) : 0;
+    const bool     ok = file && tn__sums_agree(path, tn_data(file), n);
+    tn_tokenizer  *t = ok ? tn__sentencepiece_read(caller, tn_data(file), n, o.control_in_text == TN_YES) : NULL;
+    tn_scope_end(scope);
+    if (!t || tn__class_rules(t, caller, side, class)) return t;
+    return tn_tokenizer_free(t), NULL;
+}
+
+/* Returns the document of this name in the folder; NULL: not found, or raised. */
+static tn_json *read_document(const char *folder, const char *name)
+{
+    char    *path = tn_error() == TN_OK ? find_file(folder, name, NULL) : NULL;
+    tn_json *v = path ? tn_json_load(path) : NULL;
+    tn__strfree(path);
+    return v;
+}
+
+/* Reads tokenizer_config.json: its options apply where the caller set none. */
+static bool read_config(const tn_json *v, tn_tokenizer_config *o, int64_t *model_max, bool *chinese)
+{
+    const tn_json *lower = tn_json_get(v, "do_lower_case"), *strip = tn_json_get(v, "strip_accents");
+    const double   most = tn_json_double_or(tn_json_get(v, "model_max_length"), 0);
+    if (!o->lowercase && tn_json_type_of(lower) == TN_JSON_BOOL) o->lowercase = tn_json_bool(lower) ? TN_YES : TN_NO;
+    if (!o->strip_accents && tn_json_type_of(strip) == TN_JSON_BOOL)
+        o->strip_accents = tn_json_bool(strip) ? TN_YES : TN_NO;
+    *chinese = tn_json_bool_or(tn_json_get(v, "tokenize_chinese_chars"), true);
+    if (most >= 1 && most < 1e9) *model_max = (int64_t)most;
+    return tn_error() == TN_OK;
+}
+
+/* Loads the vocabulary files of a folder without a tokenizer.json. */
+static tn_tokenizer *load_lists(const char *folder, tn_tokenizer_config o, const tn__side_files *side, bool chinese)
+{
+    tn_tokenizer *t = NULL;
+    char         *txt = NULL, *vocab = NULL, *merges = NULL, *model = NULL;
+    if (tn_error() == TN_OK && (model = find_file(folder, "tokenizer.model", "spiece.model")))
+        t = load_model(model, o, side);
+    else if (tn_error() == TN_OK && (txt = find_file(folder, "vocab.txt", NULL))) t = load_bert(txt, o, side, chinese);
+    else if (tn_error() == TN_OK && (vocab = find_file(folder, "vocab.json", "encoder.json")) &&
+             (merges = find_file(folder, "merges.txt", "vocab.bpe")))
+        t = load_gpt2(vocab, merges, side);
+    else if (tn_error() == TN_OK)
+        tn_raise(TN_EIO,
+                 "tn_tokenizer_load: '%.200s' is neither a file nor a folder with a tokenizer.json, a "
+                 "tokenizer.model, a vocab.txt, or a vocab.json and a merges.txt",
+                 folder);
+    tn__strfree(model), tn__strfree(txt), tn__strfree(vocab), tn__strfree(merges);
+    return t;
+}
+
+static tn_tokenizer *load_json_folder(const char *json, tn__side_files *side)
+{
+    char          label[TN__LABEL];
+    tn_tokenizer *t = load_json(json);
+    if (!t || tn__side_files_apply(t, tn__label(label, "tn_tokenizer_load", json), side)) return t;
+    return tn_tokenizer_free(t), NULL;
+}
+
+static tn_tokenizer *load_folder(const char *folder, tn_tokenizer_config o)
+{
+    tn_tokenizer  *t = NULL;
+    int64_t        model_max = 0;
+    bool           chinese = true;
+    tn__side_files side = {.config = read_document(folder, "tokenizer_config.json"),
+                           .map = read_document(folder, "special_tokens_map.json"),
+                           .added = read_document(folder, "added_tokens.json"),
+                           .model = read_document(folder, "config.json")};
+    if (tn_error() == TN_OK && read_config(side.config, &o, &model_max, &chinese)) {
+        char *json = find_file(folder, "tokenizer.json", NULL);
+        if (json) t = load_json_folder(json, &side);
+        else if (tn_error() == TN_OK) t = load_lists(folder, o, &side, chinese);
+        tn__strfree(json);
+    }
+    tn_json_free(side.config), tn_json_free(side.map), tn_json_free(side.added), tn_json_free(side.model);
+    if (t) t->model_max = model_max;
+    return t;
+}
+
+tn_tokenizer *tn_tokenizer_load_run(const char *path, tn_tokenizer_config o)
+{
+    if (tn__blocked()) return NULL;
+    if (!path || !*path) return tn_raise(TN_EINVAL, "tn_tokenizer_load: the path is %s", path ? "empty" : "NULL"), NULL;
+    const size_t n = strlen(path);
+    const bool   json = n > 5 && !memcmp(path + n - 5, ".json", 5), model = n > 6 && !memcmp(path + n - 6, ".model", 6);
+    static const tn__side_files nothing;
+    tn_tokenizer               *t = !is_file(path) ? load_folder(path, o)
+                                    : json         ? load_json(path)
+                                    : model        ? load_model(path, o, &nothing)
+                                                   : load_bert(path, o, &nothing, true);
+    if (!t) return NULL;
+    const bool lowers = o.lowercase && t->bert.lower != (o.lowercase == TN_YES);
+    const bool strips = o.strip_accents && t->bert.strip != (o.strip_accents == TN_YES);
+    if ((lowers || strips || o.slow) && !t->bert.enabled) {
+        tn_raise(TN_EINVAL, "tn_tokenizer_load: .lowercase, .strip_accents and .slow are for tokenizers with "
+                            "BERT's normalizer, which this one does not have");
+        return tn_tokenizer_free(t), NULL;
+    }
+    if (lowers) t->bert.lower = !t->bert.lower, t->bert.strip = t->bert.strip_option ? t->bert.strip : t->bert.lower;
+    if (o.strip_accents) t->bert.strip_option = o.strip_accents, t->bert.strip = o.strip_accents == TN_YES;
+    t->bert.slow = o.slow;
+    return t;
+}
