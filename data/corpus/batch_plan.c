@@ -7,7 +7,7 @@
 bool tn__batching_check(const char *who, const tn__batching *how)
 {
     if (how->tokens > 0 && how->examples >= 0) return true;
-    tn_raise(TN_EINVAL, "%s: .tokens and .examples of a batch are %lld and %lld; expected at least 1 and 0", who,
+    tn_raise(TN_EINVAL, "%s: .tokens is %lld and .examples is %lld; expected at least 1 and at least 0", who,
              (long long)how->tokens, (long long)how->examples);
     return false;
 }

@@ -46,7 +46,9 @@ static bool is_cache(tn_corpus *c)
     size_t n = (size_t)tn__min_i64(c->source.size, sizeof head);
     if (!tn__source_read(&c->source, head, 0, n)) return false;
     if (memcmp(head, "TNCORPUS", n) != 0)
-        return tn_raise(TN_EINVAL, "%s: there is a file of this name that is no cache", c->label), false;
+        return tn_raise(TN_EINVAL, "%s: the file exists and is not a corpus cache; choose another name or remove it",
+                        c->label),
+               false;
     return true;
 }
 
@@ -117,14 +119,14 @@ static bool read_cache(tn_corpus *c, const tn_corpus_config *config, uint64_t te
 
 static bool check(const tn_corpus_config *c)
 {
-    const char *wrong = c->n < 1 || !c->files                    ? "no files were given"
-                        : !c->cache || !*c->cache                ? "cache must name a file"
-                        : !c->encoder.encode                     ? "there is no encoder"
-                        : c->vocabulary < 1                      ? "vocabulary must be at least 1"
-                        : c->vocabulary > (int64_t)INT32_MAX + 1 ? "vocabulary is larger than 2^31"
+    const char *wrong = c->n < 1 || !c->files                    ? ".files is empty; name at least one text file"
+                        : !c->cache || !*c->cache                ? ".cache is empty; name the cache file"
+                        : !c->encoder.encode                     ? ".encoder is missing"
+                        : c->vocabulary < 1                      ? ".vocabulary must be at least 1"
+                        : c->vocabulary > (int64_t)INT32_MAX + 1 ? ".vocabulary is larger than 2^31"
                                                                  : NULL;
     for (int i = 0; !wrong && i < c->n; i++)
-        if (!c->files[i]) wrong = "a file's name is NULL";
+        if (!c->files[i]) wrong = "an entry of .files is NULL";
     if (wrong) tn_raise(TN_EINVAL, "tn_corpus_open: %s", wrong);
     return !wrong;
 }
@@ -145,7 +147,8 @@ tn_corpus *tn_corpus_open_run(tn_corpus_config config)
         c->made = true;
         done = done && tn__corpus_build(&config, c->label) && read_cache(c, &config, texts);
         if (!done && tn__self.error == TN_OK)
-            tn_raise(TN_EIO, "%s: the texts changed while they were read, or what was written is not what is read",
+            tn_raise(TN_EIO,
+                     "%s: the written cache differs from what is read, or the texts changed meanwhile; try again",
                      c->label);
     }
     if (!done) tn_corpus_close(c), c = NULL;
@@ -162,7 +165,9 @@ bool tn__corpus_read(const tn_corpus *c, int64_t from, int64_t n, int32_t *to)
     for (int64_t i = 0; i < n; i++) {
         uint64_t id = little(p + i * c->width, c->width);
         if (id >= c->footer.vocabulary)
-            return tn_raise(TN_EFORMAT, "%s: a token outside the vocabulary: the file was changed", c->label), false;
+            return tn_raise(TN_EFORMAT, "%s: a token is outside the vocabulary; the file was changed, remove it",
+                            c->label),
+                   false;
         to[i] = (int32_t)id;
     }
     return true;
@@ -173,8 +178,8 @@ tn_status tn_corpus_sentence(const tn_corpus *c, int64_t i, tn_ids *to)
     if (tn__blocked()) return tn__self.error;
     if (!c || !to) return tn_raise(TN_EINVAL, "tn_corpus_sentence: %s is NULL", c ? "to" : "c");
     if (i < 0 || i >= tn_corpus_sentences(c))
-        return tn_raise(TN_EINDEX, "tn_corpus_sentence: sentence %lld; there are %lld", (long long)i,
-                        (long long)tn_corpus_sentences(c));
+        return tn_raise(TN_EINDEX, "tn_corpus_sentence: no sentence %lld; the corpus has %lld, counted from 0",
+                        (long long)i, (long long)tn_corpus_sentences(c));
     int64_t n = c->start[i + 1] - c->start[i];
     if (tn__ids_room(to, n) && tn__corpus_read(c, c->start[i], n, to->at + to->n)) to->n += n;
     return tn__self.error;

@@ -160,9 +160,9 @@ tn_status tn_mlm_seek(tn_mlm *b, tn_data_position to)
 {
     if (tn__blocked()) return tn__self.error;
     if (!b || to.epoch < 0 || to.batch < 0 || to.epoch >= (int64_t)1 << 27)
-        return tn_raise(TN_EINVAL, "tn_mlm_seek: %s", b ? "epoch and batch count from 0" : "b is NULL");
+        return tn_raise(TN_EINVAL, "tn_mlm_seek: %s", b ? "epoch and batch must be at least 0" : "b is NULL");
     if (to.batch > b->count)
-        return tn_raise(TN_EINDEX, "tn_mlm_seek: batch %lld; an epoch has %lld", (long long)to.batch,
+        return tn_raise(TN_EINDEX, "tn_mlm_seek: no batch %lld; an epoch has %lld", (long long)to.batch,
                         (long long)b->count);
     stop(b);
     b->next = to, b->taken = 0;

@@ -42,12 +42,12 @@ static bool add_sentence(maker *m, const tn__reader *r, tn_text text)
     m->ids.n = 0;
     tn_status s = m->config->encoder.encode(m->config->encoder.user, text, &m->ids);
     if (tn__self.error == TN_OK && s != TN_OK)
-        tn_raise(s, "%s: line %lld was refused by the encoder", r->label, (long long)r->line);
+        tn_raise(s, "%s: line %lld: the encoder returned an error", r->label, (long long)r->line);
     if (tn__self.error != TN_OK) return false;
     if (!m->ids.n) return true; /* no known characters */
     for (int64_t i = 0; i < m->ids.n; i++) {
         if (m->ids.at[i] < 0 || m->ids.at[i] >= m->config->vocabulary) {
-            tn_raise(TN_EINDEX, "%s: line %lld: the encoder gave token %d, outside 0 … %lld", r->label,
+            tn_raise(TN_EINDEX, "%s: line %lld: the encoder returned token %d, outside 0 … %lld", r->label,
                      (long long)r->line, (int)m->ids.at[i], (long long)m->config->vocabulary - 1);
             return false;
         }
@@ -105,8 +105,7 @@ static bool add_line(maker *m, const tn__reader *r, tn_text line)
 {
     while (line.bytes && strchr(" \t\r", line.at[line.bytes - 1]) && line.at[line.bytes - 1]) line.bytes--;
     if (memchr(line.at, 0, line.bytes)) {
-        tn_raise(TN_EFORMAT, "%s: line %lld has a NUL byte: this is no text, or not in UTF-8", r->label,
-                 (long long)r->line);
+        tn_raise(TN_EFORMAT, "%s: line %lld has a NUL byte; expected text in UTF-8", r->label, (long long)r->line);
         return false;
     }
     size_t blank = 0;
@@ -156,7 +155,7 @@ bool tn__corpus_build(const tn_corpus_config *c, const char *label)
     done = done && put(&m, TN__CORPUS_VERSION, 4) && put(&m, (uint64_t)m.width, 4);
     for (int i = 0; done && i < c->n; i++) done = add_file(&m, c->files[i]);
     if (done && !m.footer.tokens)
-        done = false, tn_raise(TN_EFORMAT, "tn_corpus_open: there is no text in %s%s", c->files[0],
+        done = false, tn_raise(TN_EFORMAT, "tn_corpus_open: no text found in %s%s", c->files[0],
                                c->n > 1 ? " and the other files" : "");
     done = done && add_rest(&m);
     if (opened) tn__sink_end(&m.sink, done);

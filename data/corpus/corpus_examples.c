@@ -20,21 +20,23 @@ static bool check(const tn_mlm_config *m, const tn_corpus *c)
     const char   *names[] = {"pad", "cls", "sep", "mask"};
     for (int i = 0; i < 4; i++)
         if (ids[i] < 0 || ids[i] >= v)
-            return tn_raise(TN_EINDEX, "tn_mlm_new: %s is token %d, outside 0 … %lld", names[i], (int)ids[i],
+            return tn_raise(TN_EINDEX, "tn_mlm_new: .%s is token %d, outside 0 … %lld", names[i], (int)ids[i],
                             (long long)v - 1),
                    false;
     if (m->max_tokens < special + 2 || m->max_tokens > 16384)
-        return tn_raise(TN_EINVAL, "tn_mlm_new: max_tokens is %lld, expected %lld to 16384", (long long)m->max_tokens,
+        return tn_raise(TN_EINVAL, "tn_mlm_new: .max_tokens is %lld, expected %lld to 16384", (long long)m->max_tokens,
                         (long long)special + 2),
                false;
-    if (!(m->rate > 0 && m->rate <= 1) || m->ahead < 0 || m->ahead > 64)
-        return tn_raise(TN_EINVAL, "tn_mlm_new: rate must be in (0, 1], ahead 0 to 64"), false;
+    if (!(m->rate > 0 && m->rate <= 1))
+        return tn_raise(TN_EINVAL, "tn_mlm_new: .rate is %g, expected above 0 and at most 1", m->rate), false;
+    if (m->ahead < 0 || m->ahead > 64)
+        return tn_raise(TN_EINVAL, "tn_mlm_new: .ahead is %d, expected 0 to 64", m->ahead), false;
     if (m->spans < 0 || m->spans > 64)
-        return tn_raise(TN_EINVAL, "tn_mlm_new: spans is %lld, expected 0 to 64", (long long)m->spans), false;
-    if (m->order && !m->pairs) return tn_raise(TN_EINVAL, "tn_mlm_new: order goes with pairs"), false;
+        return tn_raise(TN_EINVAL, "tn_mlm_new: .spans is %lld, expected 0 to 64", (long long)m->spans), false;
+    if (m->order && !m->pairs) return tn_raise(TN_EINVAL, "tn_mlm_new: .order needs .pairs"), false;
     if (m->pairs && !m->order && c->footer.documents < 2)
-        return tn_raise(TN_EINVAL, "tn_mlm_new: pairs need at least two documents (separated by empty lines), or where "
-                                   "would the sentences come from that do not follow?"),
+        return tn_raise(TN_EINVAL, "tn_mlm_new: .pairs takes sentences from other documents and needs at least two, "
+                                   "separated by empty lines"),
                false;
     const tn__batching how = tn__mlm_batching(m);
     return tn__batching_check("tn_mlm_new", &how);
@@ -87,7 +89,7 @@ bool tn__examples_new(tn__examples *x, const tn_corpus *c, const tn_mlm_config *
     x->config.kinds = NULL;
     for (uint32_t d = 0; done && d < c->footer.documents; d++) done = add_document(x, d);
     if (done && !x->n)
-        done = false, tn_raise(TN_EINVAL, "tn_mlm_new: no document has two sentences, of which pairs could be made");
+        done = false, tn_raise(TN_EINVAL, "tn_mlm_new: no document has the two sentences that .pairs needs");
     if (!done) tn__examples_free(x);
     return done;
 }

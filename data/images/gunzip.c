@@ -27,7 +27,8 @@ bool tn__gunzip(const char *label, const unsigned char *data, size_t size, void 
     z_stream z = {.zalloc = get_memory, .zfree = put_memory};
     z.next_in = (z_const Bytef *)data, z.avail_in = (uInt)size;
     z.next_out = to, z.avail_out = (uInt)bytes;
-    if (inflateInit2(&z, 15 + 16) != Z_OK) return tn_raise(TN_ENOMEM, "%s: zlib could not begin", label), false;
+    if (inflateInit2(&z, 15 + 16) != Z_OK)
+        return tn_raise(TN_ENOMEM, "%s: zlib could not be initialised", label), false;
     int  r = inflate(&z, Z_NO_FLUSH);
     bool whole = !z.avail_out;
     if (whole && !some && r == Z_OK) { /* read to the end, which has a checksum */
@@ -38,12 +39,12 @@ bool tn__gunzip(const char *label, const unsigned char *data, size_t size, void 
     }
     if (tn_error() != TN_OK) whole = false;
     else if (!whole && (r == Z_OK || r == Z_BUF_ERROR || r == Z_STREAM_END))
-        tn_raise(TN_EFORMAT, "%s: it holds fewer than the %zu bytes that its header promises", label, bytes);
+        tn_raise(TN_EFORMAT, "%s: the file holds fewer than the %zu bytes that its header specifies", label, bytes);
     else if (!whole || (!some && r == Z_DATA_ERROR))
-        tn_raise(TN_EFORMAT, "%s: its compressed data are damaged", label), whole = false;
+        tn_raise(TN_EFORMAT, "%s: the compressed data are damaged", label), whole = false;
     else if (!some && (r != Z_STREAM_END || z.avail_in))
-        tn_raise(TN_EFORMAT, "%s: it %s", label,
-                 r != Z_STREAM_END ? "does not end where its header says" : "holds more than one file"),
+        tn_raise(TN_EFORMAT, "%s: the file %s", label,
+                 r != Z_STREAM_END ? "does not end where its header specifies" : "holds more than one compressed file"),
             whole = false;
     inflateEnd(&z);
     return whole;
@@ -55,8 +56,8 @@ bool tn__gunzip(const char *label, const unsigned char *data, size_t size, void 
 {
     (void)data, (void)size, (void)to, (void)bytes, (void)some;
     tn_raise(TN_EUNSUPPORTED,
-             "%s: it is compressed by gzip, and Tenon was built without libpng and its zlib: install them (Debian: "
-             "libpng-dev) and configure anew, or unpack it with gunzip",
+             "%s: the file is compressed by gzip, but Tenon was built without libpng and zlib; install them (Debian: "
+             "libpng-dev) and configure again, or unpack the file with gunzip",
              label);
     return false;
 }

@@ -112,7 +112,7 @@ static bool check(const tn_images_config *c)
                         tn_shape_text(tn_shape_of(c->y), text, sizeof text)),
                false;
     if (c->processor && c->processor->channels != channels)
-        return tn_raise(TN_EINVAL, "%s: the processor is for %lld channels, the images have %lld", who,
+        return tn_raise(TN_EINVAL, "%s: .processor is for %lld channels, but the images have %lld", who,
                         (long long)c->processor->channels, (long long)channels),
                false;
     return tn__within(who, "padding", c->padding, 0, TN__IMAGE_SIDE);

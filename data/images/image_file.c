@@ -29,10 +29,11 @@ static tn_tensor *decoded(const char *label, const unsigned char *data, size_t b
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (bytes >= others[i].at + others[i].n && !memcmp(data + others[i].at, others[i].bytes, others[i].n))
             return tn_raise(TN_EUNSUPPORTED,
-                            "%s: this is %s; PGM, PPM and PNG are read: convert it, with ImageMagick, say", label,
+                            "%s: the file is %s; convert it to PGM, PPM or PNG, for example with ImageMagick", label,
                             others[i].what),
                    NULL;
-    return tn_raise(TN_EFORMAT, "%s: this is no image: it begins neither as PGM or PPM (P2, P3, P5, P6) nor as PNG",
+    return tn_raise(TN_EFORMAT,
+                    "%s: not an image: the first bytes are neither those of PGM or PPM (P2, P3, P5, P6) nor of PNG",
                     label),
            NULL;
 }
@@ -40,9 +41,9 @@ static tn_tensor *decoded(const char *label, const unsigned char *data, size_t b
 static bool asked_rightly(const char *who, int64_t channels, tn_dtype dt)
 {
     if (channels < 0 || channels > 4)
-        return tn_raise(TN_EINVAL, "%s: channels is %lld, but must be from 0 to 4", who, (long long)channels), false;
+        return tn_raise(TN_EINVAL, "%s: channels is %lld, expected 0 to 4", who, (long long)channels), false;
     if (dt == TN_U8 || dt == TN_I32 || dt == TN_F32) return true;
-    return tn_raise(TN_EINVAL, "%s: the number type is %s, but must be u8, i32 or f32", who, tn_dtype_name(dt)), false;
+    return tn_raise(TN_EINVAL, "%s: the dtype is %s, expected u8, i32 or f32", who, tn_dtype_name(dt)), false;
 }
 
 tn_tensor *tn_image_read(const void *data, size_t bytes, int64_t channels, tn_dtype dt)
@@ -88,8 +89,7 @@ static bool gathered(const char *label, const tn_tensor *image, tn__pixels *p)
         for (int c = 0; c < p->channels; c++) {
             const int64_t v = tn_get_i64(image, c * plane + at);
             if (v < 0 || v > 65535)
-                return tn_raise(TN_EINVAL, "%s: a sample is %lld, but must be from 0 to 65535", label, (long long)v),
-                       false;
+                return tn_raise(TN_EINVAL, "%s: a sample is %lld, expected 0 to 65535", label, (long long)v), false;
             if (deep) *to++ = (unsigned char)(v >> 8);
             *to++ = (unsigned char)v;
         }
@@ -116,12 +116,12 @@ static bool writable(const char *label, const char *path, const tn_tensor *image
     const bool     pgm = ends(path, ".pgm"), ppm = ends(path, ".ppm");
     *png = ends(path, ".png");
     if ((n != 2 && n != 3) || channels < 1 || channels > 4 || (dt != TN_I32 && dt != TN_U8))
-        tn_raise(TN_ESHAPE, "%s: an image is u8 or i32, [H, W] or [1 to 4, H, W]; this is %s %s", label,
+        tn_raise(TN_ESHAPE, "%s: expected an image in u8 or i32, [H, W] or [1 to 4, H, W], not %s %s", label,
                  tn_dtype_name(dt), tn_shape_text(tn_shape_of(image), text, sizeof text));
-    else if (!pgm && !ppm && !*png) tn_raise(TN_EINVAL, "%s: the name of an image ends in .pgm, .ppm or .png", label);
+    else if (!pgm && !ppm && !*png) tn_raise(TN_EINVAL, "%s: the file name must end in .pgm, .ppm or .png", label);
     else if (!*png && channels != (pgm ? 1 : 3))
-        tn_raise(TN_EINVAL, "%s: %s has %d, this image %lld; .png takes any number", label, pgm ? ".pgm" : ".ppm",
-                 pgm ? 1 : 3, (long long)channels);
+        tn_raise(TN_EINVAL, "%s: %s has %d channels, this image %lld; .png takes any number", label,
+                 pgm ? ".pgm" : ".ppm", pgm ? 1 : 3, (long long)channels);
     return tn_error() == TN_OK && tn__image_sides(label, tn_size(image, -1), tn_size(image, -2));
 }
 

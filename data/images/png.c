@@ -57,7 +57,7 @@ static void put_memory(png_structp png, png_voidp p)
 static void feed(png_structp png, png_bytep to, size_t bytes)
 {
     job *j = png_get_io_ptr(png);
-    if (bytes > j->left) png_error(png, "it ends too early");
+    if (bytes > j->left) png_error(png, "the file is too short");
     memcpy(to, j->from, bytes);
     j->from += bytes, j->left -= bytes;
 }
@@ -83,7 +83,7 @@ static bool begin(job *j, int64_t channels, tn_dtype dt, size_t file)
     const int64_t need = height * (int64_t)(png_get_rowbytes(png, j->info) + 1);
     if (!tn__image_sides(j->label, width, height)) return false;
     if (need / TN__INFLATION > (int64_t)file)
-        return tn_raise(TN_EFORMAT, "%s: an image of %lld x %lld pixels does not fit in its %zu bytes", j->label,
+        return tn_raise(TN_EFORMAT, "%s: an image of %lld x %lld pixels cannot be stored in %zu bytes", j->label,
                         (long long)width, (long long)height, file),
                false;
     png_set_expand(png); /* palette to colours, 1 … 4 bits to 8, transparent colour to opacity */
@@ -110,7 +110,7 @@ static void put_row(job *j, int64_t y, const unsigned char *row)
 static void read_all(job *j, int64_t channels, tn_dtype dt, size_t file)
 {
     if (setjmp(png_jmpbuf(j->png))) {
-        if (tn_error() == TN_OK) tn_raise(TN_EFORMAT, "%s: this PNG is damaged: %s", j->label, j->text);
+        if (tn_error() == TN_OK) tn_raise(TN_EFORMAT, "%s: the PNG is damaged: %s", j->label, j->text);
         return;
     }
     if (!begin(j, channels, dt, file)) return;
@@ -132,7 +132,7 @@ tn_tensor *tn__png_read(const char *label, const unsigned char *data, size_t byt
     j.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &j, on_error, on_warning, NULL, get_memory, put_memory);
     if (j.png) j.info = png_create_info_struct(j.png);
     if (j.info) read_all(&j, channels, dt, bytes);
-    else tn_raise(TN_ENOMEM, "%s: libpng could not begin", label);
+    else tn_raise(TN_ENOMEM, "%s: libpng could not be initialised", label);
     if (j.png) png_destroy_read_struct(&j.png, &j.info, NULL);
     if (j.rows) tn__mem_put(j.rows, j.rows_bytes);
     if (j.samples) tn__mem_put(j.samples, j.samples_bytes);
@@ -167,7 +167,7 @@ tn_status tn__png_write(const char *label, const char *path, const tn__pixels *p
     j.png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, &j, on_error, on_warning, NULL, get_memory, put_memory);
     if (j.png) j.info = png_create_info_struct(j.png);
     if (j.info) fine = write_all(&j, p);
-    else tn_raise(TN_ENOMEM, "%s: libpng could not begin", label);
+    else tn_raise(TN_ENOMEM, "%s: libpng could not be initialised", label);
     if (j.png) png_destroy_write_struct(&j.png, &j.info);
     if (fine && tn__sink_open(&to, label, path, (int64_t)j.file.bytes)) {
         const bool written = tn__sink_write(&to, j.file.at, j.file.bytes);
@@ -181,11 +181,10 @@ tn_status tn__png_write(const char *label, const char *path, const tn__pixels *p
 
 static void missing(const char *label)
 {
-    tn_raise(
-        TN_EUNSUPPORTED,
-        "%s: this is PNG, and Tenon was built without libpng: install it (Debian: libpng-dev) and configure anew, or "
-        "use PPM",
-        label);
+    tn_raise(TN_EUNSUPPORTED,
+             "%s: the format is PNG, but Tenon was built without libpng; install it (Debian: libpng-dev) and "
+             "configure again, or use PPM",
+             label);
 }
 tn_tensor *tn__png_read(const char *label, const unsigned char *data, size_t bytes, int64_t channels, tn_dtype dt)
 {

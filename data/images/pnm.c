@@ -28,8 +28,8 @@ static int64_t number(reader *r, const char *what, int64_t most)
         v = 10 * v + (r->data[r->at] - '0');
     if (digits && v <= most) return v;
     if (digits) tn_raise(TN_EFORMAT, "%s: byte %zu: %s is larger than %lld", r->label, r->at, what, (long long)most);
-    else if (r->at < r->bytes) tn_raise(TN_EFORMAT, "%s: byte %zu: %s is no number", r->label, r->at, what);
-    else tn_raise(TN_EFORMAT, "%s: it ends at byte %zu, where %s should be", r->label, r->at, what);
+    else if (r->at < r->bytes) tn_raise(TN_EFORMAT, "%s: byte %zu: %s is not a number", r->label, r->at, what);
+    else tn_raise(TN_EFORMAT, "%s: the file ends at byte %zu, expected %s", r->label, r->at, what);
     return -1;
 }
 
@@ -38,7 +38,7 @@ static bool holds(const reader *r, int64_t samples, bool plain, int64_t largest)
 {
     const int64_t left = (int64_t)(r->bytes - r->at), need = plain ? 2 * samples - 1 : samples * (1 + (largest > 255));
     if (left >= need) return true;
-    tn_raise(TN_EFORMAT, "%s: it holds %lld bytes of samples, and an image of its size has at least %lld", r->label,
+    tn_raise(TN_EFORMAT, "%s: the file has %lld bytes of samples, expected at least %lld for its size", r->label,
              (long long)left, (long long)need);
     return false;
 }
@@ -56,7 +56,7 @@ static bool row(reader *r, bool plain, int64_t largest, int64_t n, uint16_t *to)
             if (largest > 255) v = v << 8 | r->data[r->at++];
         }
         if (v > largest)
-            return tn_raise(TN_EFORMAT, "%s: byte %zu: a sample is %lld, and the largest is to be %lld", r->label, at,
+            return tn_raise(TN_EFORMAT, "%s: byte %zu: a sample is %lld, above the maximum %lld", r->label, at,
                             (long long)v, (long long)largest),
                    false;
         to[i] = (uint16_t)v;
@@ -69,7 +69,7 @@ static void end(reader *r)
 {
     while (r->at < r->bytes && blank(r->data[r->at])) r->at++;
     if (r->at < r->bytes)
-        tn_raise(TN_EUNSUPPORTED, "%s: behind its image, at byte %zu, comes more; only files of one image are read",
+        tn_raise(TN_EUNSUPPORTED, "%s: data after the image, at byte %zu; only files with one image are supported",
                  r->label, r->at);
 }
 
@@ -80,12 +80,11 @@ tn_tensor *tn__pnm_read(const char *label, const unsigned char *data, size_t byt
     const int     stored = data[1] == '3' || data[1] == '6' ? 3 : 1;
     const int64_t width = number(&r, "the width", INT32_MAX),
                   height = width < 0 ? -1 : number(&r, "the height", INT32_MAX),
-                  largest = height < 0 ? -1 : number(&r, "the largest sample", 65535);
+                  largest = height < 0 ? -1 : number(&r, "the maximum sample", 65535);
     if (largest < 0 || !tn__image_sides(label, width, height)) return NULL;
-    if (!largest) return tn_raise(TN_EFORMAT, "%s: the largest sample is 0", label), NULL;
+    if (!largest) return tn_raise(TN_EFORMAT, "%s: the maximum sample is 0", label), NULL;
     if (r.at >= bytes || !blank(data[r.at]))
-        return tn_raise(TN_EFORMAT, "%s: byte %zu: white space is missing behind the largest sample", label, r.at),
-               NULL;
+        return tn_raise(TN_EFORMAT, "%s: byte %zu: white space is missing after the maximum sample", label, r.at), NULL;
     r.at++;
     if (!holds(&r, width * height * stored, plain, largest)) return NULL;
     tn__raster   to;

@@ -18,11 +18,13 @@ static bool sensible(const char *who, const tn_image_processor *p)
                 tn__within(who, "crop_width", p->crop_width, 0, TN__IMAGE_SIDE);
     if (fine && (!p->height != !p->width || !p->crop_height != !p->crop_width || (p->shortest && p->height)))
         return tn_raise(TN_EINVAL,
-                        "%s: .height and .width come together, and so do those of the crop; .shortest is instead", who),
+                        "%s: set .height and .width together, and .crop_height and .crop_width; or .shortest instead "
+                        "of the first two",
+                        who),
                false;
     for (int c = 0; fine && c < p->channels; c++)
         if (!isfinite(p->mean[c]) || !isfinite(p->std[c]) || !isfinite(p->scale))
-            return tn_raise(TN_EINVAL, "%s: .scale, .mean and .std are finite numbers", who), false;
+            return tn_raise(TN_EINVAL, "%s: .scale, .mean and .std must be finite", who), false;
     return fine;
 }
 
@@ -77,7 +79,7 @@ tn_tensor *tn_image_ready(const tn_tensor *image, const tn_image_processor *p)
     if (!sensible(who, p)) return NULL;
     const tn_shape s = tn_shape_of(image);
     if (s.n != 3 || s.d[0] < 1 || s.d[0] > 4 || tn_dtype_of(image) != TN_U8 || !tn_numel(image))
-        return tn_raise(TN_ESHAPE, "%s: an image is u8 [1 to 4, H, W]; this is %s %s", who,
+        return tn_raise(TN_ESHAPE, "%s: expected an image in u8 [1 to 4, H, W], not %s %s", who,
                         tn_dtype_name(tn_dtype_of(image)), tn_shape_text(s, text, sizeof text)),
                NULL;
     const tn_scope scope = tn_scope_begin();
@@ -111,7 +113,7 @@ static int64_t side(const tn_json *v, const char *path, const char *key)
 {
     const int64_t n = tn_json_i64(v);
     if (tn_error() == TN_OK && (n < 1 || n > TN__IMAGE_SIDE))
-        tn_raise(TN_EFORMAT, "'%s': %s is %lld, but must be from 1 to %d", path, key, (long long)n, TN__IMAGE_SIDE);
+        tn_raise(TN_EFORMAT, "'%s': %s is %lld, expected 1 to %d", path, key, (long long)n, TN__IMAGE_SIDE);
     return n;
 }
 
@@ -137,8 +139,7 @@ static void each_channel(const tn_json *v, const char *path, const char *key, tn
 {
     const bool    list = tn_json_type_of(v) == TN_JSON_ARRAY;
     const int64_t n = list ? tn_json_count(v) : 4;
-    if (n < 1 || n > 4)
-        tn_raise(TN_EFORMAT, "'%s': %s has %lld numbers, but must have from 1 to 4", path, key, (long long)n);
+    if (n < 1 || n > 4) tn_raise(TN_EFORMAT, "'%s': %s has %lld numbers, expected 1 to 4", path, key, (long long)n);
     for (int64_t c = 0; c < n && tn_error() == TN_OK; c++) {
         to[c] = tn_json_double(list ? tn_json_at(v, c) : v);
         if (to == p->std && !(to[c] > 0))
@@ -158,8 +159,9 @@ static bool defaults(const tn_json *doc, const char *path, tn_image_processor *p
     if ((!deit && strncmp(type, "ViT", 3) != 0) ||
         (strcmp(rest, "ImageProcessor") && strcmp(rest, "ImageProcessorFast") && strcmp(rest, "ImageProcessorPil") &&
          strcmp(rest, "FeatureExtractor")))
-        return tn_raise(TN_EUNSUPPORTED, "'%s': this is of a %s; ViTImageProcessor and DeiTImageProcessor are read",
-                        path, type),
+        return tn_raise(TN_EUNSUPPORTED,
+                        "'%s': the type %s is not supported; expected ViTImageProcessor or DeiTImageProcessor", path,
+                        type),
                false;
     *p = (tn_image_processor){.channels = 3,
                               .height = deit ? 256 : 224,
@@ -187,7 +189,7 @@ static void read_members(const tn_json *doc, const char *path, tn_image_processo
     if ((v = tn_json_get(doc, "resample"))) {
         const int64_t how = tn_json_i64(v);
         if (tn_error() == TN_OK && how != TN_BILINEAR && how != TN_BICUBIC)
-            tn_raise(TN_EUNSUPPORTED, "'%s': resample is %lld; 2, bilinear, and 3, bicubic, are supported", path,
+            tn_raise(TN_EUNSUPPORTED, "'%s': resample is %lld; expected 2 (bilinear) or 3 (bicubic)", path,
                      (long long)how);
         p->resample = how == TN_BICUBIC ? TN_BICUBIC : TN_BILINEAR;
     }
@@ -212,7 +214,8 @@ tn_status tn_image_processor_load(const char *dir, tn_image_processor *p)
     if (tn__blocked() || !path_of(who, dir, path)) return tn_error();
     if (!p) return tn_raise(TN_EINVAL, "%s: p is NULL", who);
     tn_json *doc = tn_json_load_within(path, limits);
-    if (doc && tn_json_type_of(doc) != TN_JSON_OBJECT) tn_raise(TN_EFORMAT, "'%s' holds no object", path);
+    if (doc && tn_json_type_of(doc) != TN_JSON_OBJECT)
+        tn_raise(TN_EFORMAT, "'%s' does not contain a JSON object", path);
     if (doc && tn_error() == TN_OK && defaults(doc, path, &found)) read_members(doc, path, &found);
     tn_json_free(doc);
     if (tn_error() == TN_OK && sensible(who, &found)) *p = found;

@@ -147,13 +147,13 @@ tn_tensor *tn_image_resize(const tn_tensor *image, int64_t height, int64_t width
     tn_shape   s = tn_shape_of(image);
     const bool bytes = tn_dtype_of(image) == TN_U8;
     if (s.n < 2 || (!bytes && tn_dtype_of(image) != TN_F32) || tn_shape_numel(s) == 0)
-        return tn_raise(TN_ESHAPE, "%s: an image is u8 or f32 [..., H, W]; this is %s %s", who,
+        return tn_raise(TN_ESHAPE, "%s: expected an image in u8 or f32 [..., H, W], not %s %s", who,
                         tn_dtype_name(tn_dtype_of(image)), tn_shape_text(s, text, sizeof text)),
                NULL;
     if (!tn__within(who, "height", height, 1, TN__IMAGE_SIDE) || !tn__within(who, "width", width, 1, TN__IMAGE_SIDE))
         return NULL;
     if (how != TN_BILINEAR && how != TN_BICUBIC)
-        return tn_raise(TN_EINVAL, "%s: how is %d, which is neither TN_BILINEAR nor TN_BICUBIC", who, (int)how), NULL;
+        return tn_raise(TN_EINVAL, "%s: how is %d, expected TN_BILINEAR or TN_BICUBIC", who, (int)how), NULL;
     const int64_t  h = s.d[s.n - 2], w = s.d[s.n - 1], n = tn_shape_numel(s) / (h * w);
     const tn_scope scope = tn_scope_begin();
     tn_tensor     *x = tn_empty_like(image), *y;
@@ -178,7 +178,8 @@ tn_tensor *tn_image_center_crop(const tn_tensor *image, int64_t height, int64_t 
     if (!image) return tn_raise(TN_EINVAL, "%s: the image is NULL", who), NULL;
     tn_shape s = tn_shape_of(image);
     if (s.n < 2)
-        return tn_raise(TN_ESHAPE, "%s: an image is [..., H, W]; this is %s", who, tn_shape_text(s, text, sizeof text)),
+        return tn_raise(TN_ESHAPE, "%s: expected an image [..., H, W], not %s", who,
+                        tn_shape_text(s, text, sizeof text)),
                NULL;
     if (!tn__within(who, "height", height, 1, TN__IMAGE_SIDE) || !tn__within(who, "width", width, 1, TN__IMAGE_SIDE))
         return NULL;

@@ -58,9 +58,9 @@ static bool cell(tn__cells *c, tn_text all, size_t *i, size_t end, const char **
         }
         c->text.at[c->text.bytes++] = all.at[*i];
     }
-    if (quoted && *i >= end) *bad = "a quote that is opened is never closed";
+    if (quoted && *i >= end) *bad = "an opening quote is never closed";
     else if (quoted && ++*i < end && all.at[*i] != ',')
-        *bad = "something stands between the quote that ends a cell and the next comma; a quote in a cell is doubled";
+        *bad = "text between a closing quote and the next comma; double the quotes inside a cell";
     if (*bad) return false;
     return tn__cells_add(c, (tn_text){c->text.at + from, c->text.bytes - from});
 }

@@ -49,18 +49,18 @@ static bool right_config(const tn_labelled *l, const tn_tokenizer *t, const tn_l
     if (tn__blocked()) return false;
     if (!l || !t) return tn_raise(TN_EINVAL, "%s: the %s NULL", who, l ? "tokenizer is" : "labelled texts are"), false;
     if ((unsigned)c->problem > TN_REGRESSION)
-        return tn_raise(TN_EINVAL, "%s: .problem %d is none", who, c->problem), false;
+        return tn_raise(TN_EINVAL, "%s: .problem %d does not exist", who, c->problem), false;
     if (l->config.kind == TN_LABELLED_TEXTS && !c->no_label && c->problem != l->config.problem)
-        return tn_raise(TN_EINVAL, "%s: .problem is %s, but %s was read as %s: give both the same", who,
+        return tn_raise(TN_EINVAL, "%s: .problem is %s, but %s was read as %s; set both to the same", who,
                         problems[c->problem], l->label, problems[l->config.problem]),
                false;
     const bool named = l->config.kind <= TN_LABELLED_WORDS && c->problem != TN_REGRESSION && !c->no_label;
-    if (named && !labels) return tn_raise(TN_EINVAL, "%s: the labels are NULL; tn_labels_of gives them", who), false;
+    if (named && !labels) return tn_raise(TN_EINVAL, "%s: the labels are NULL; tn_labels_of returns them", who), false;
     for (int64_t i = 0; named && i < l->n; i++) {
         const tn_example x = tn_labelled_at(l, i);
         for (int64_t k = 0; k < x.labels; k++)
             if (tn_labels_find(labels, x.label[k]) < 0)
-                return tn_raise(TN_EINVAL, "%s, line %lld: the label '%.60s' is none of those given", l->label,
+                return tn_raise(TN_EINVAL, "%s, line %lld: the label '%.60s' is not among the given labels", l->label,
                                 (long long)x.line, x.label[k]),
                        false;
     }
@@ -212,7 +212,8 @@ static void source_begin(void *user, const tn_json *at)
     if (tn__blocked()) return;
     f->next = to;
     if (plan(f) && to.batch > f->plan.batches)
-        tn_raise(TN_EINDEX, "the run stood at batch %lld, but an epoch has %lld: are these the texts it began with?",
+        tn_raise(TN_EINDEX,
+                 "the checkpoint is at batch %lld, but an epoch has %lld; resume with the same texts and options",
                  (long long)to.batch, (long long)f->plan.batches);
 }
 static void source_save(void *user, tn_json_writer *w) { tn__position_write(((tn_features *)user)->next, w); }

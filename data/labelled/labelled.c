@@ -132,12 +132,12 @@ static bool pointed(tn_labels *s)
 tn_labels *tn_labels_new(int64_t n, const char *const *names)
 {
     if (tn__blocked()) return NULL;
-    if (n < 0 || (n && !names)) return tn_raise(TN_EINVAL, "tn_labels_new: there are no names"), NULL;
+    if (n < 0 || (n && !names)) return tn_raise(TN_EINVAL, "tn_labels_new: names is NULL, or n is negative"), NULL;
     tn_labels *s = tn__mem_zeroed(sizeof *s);
     bool       fine = s != NULL;
     for (int64_t i = 0; fine && i < n; i++)
         if (tn__strings_find(&s->names, names[i], strlen(names[i])) >= 0)
-            tn_raise(TN_EINVAL, "tn_labels_new: '%s' is there twice", names[i]), fine = false;
+            tn_raise(TN_EINVAL, "tn_labels_new: '%s' is given twice", names[i]), fine = false;
         else fine = tn__strings_add(&s->names, names[i], strlen(names[i])) >= 0;
     if (fine && pointed(s)) return s;
     tn_labels_free(s);
@@ -190,10 +190,9 @@ tn_status tn_labelled_only(tn_labelled *l, const tn_labels *known)
         for (int64_t k = 0; k < e.labels && !strange; k++)
             if (tn_labels_find(known, e.label[k]) < 0) strange = e.label[k];
         if (!strange) l->row[kept++] = l->row[i];
-        else if (!tn__labelled_bad(l, e.line, "the label '%.60s' is none of the %lld that were learned%s", strange,
+        else if (!tn__labelled_bad(l, e.line, "the label '%.60s' is not among the %lld of the training set%s", strange,
                                    (long long)tn_labels_count(known),
-                                   l->config.kind == TN_LABELLED_WORDS ? " (it is in the sentence that begins here)"
-                                                                       : ""))
+                                   l->config.kind == TN_LABELLED_WORDS ? " (in the sentence that starts here)" : ""))
             return tn_error();
     }
     l->n = kept;
@@ -204,8 +203,7 @@ tn_status tn_labelled_first(tn_labelled *l, int64_t most)
 {
     if (tn__blocked()) return tn_error();
     if (!l || most < 0)
-        return tn_raise(TN_EINVAL, "tn_labelled_first: %s",
-                        l ? "fewer than none cannot be left" : "the texts are NULL");
+        return tn_raise(TN_EINVAL, "tn_labelled_first: %s", l ? "most is negative" : "the texts are NULL");
     if (l->n > most) l->n = most;
     return TN_OK;
 }

@@ -38,9 +38,9 @@ static bool read_form(tn_labelled *l, tn_text all)
         if (!strcmp(form, "squad")) return tn__labelled_read_squad(l, all);
         break;
     }
-    tn_raise(TN_EINVAL, "%s: there is no form '%s' of what is asked for; %s", l->label, form,
-             l->config.kind == TN_LABELLED_WORDS ? "words with tags are conll or conllu"
-                                                 : "questions with answers are squad");
+    tn_raise(TN_EINVAL, "%s: the format '%s' does not exist for this kind; %s", l->label, form,
+             l->config.kind == TN_LABELLED_WORDS ? "expected conll or conllu for words with tags"
+                                                 : "expected squad for questions with answers");
     return false;
 }
 
@@ -70,13 +70,13 @@ static tn_labelled *read_all(const char *path, tn_text all, tn_labelled_config c
     if (!c.form) l->config.form = form_of(path, c.kind);
     const char *nul = all.bytes ? memchr(all.at, 0, all.bytes) : NULL;
     if (nul)
-        tn_raise(TN_EFORMAT, "%s%sbyte %lld is a NUL: this is no text", l->label, path ? ": " : "",
+        tn_raise(TN_EFORMAT, "%s%sbyte %lld is NUL; expected text in UTF-8", l->label, path ? ": " : "",
                  (long long)(nul - all.at));
     else if (path && of_old_mac(all, c.kind))
-        tn_raise(TN_EFORMAT, "%s: its lines end in \\r alone, and in no \\n: make them \\n, as by tr '\\r' '\\n'",
+        tn_raise(TN_EFORMAT, "%s: lines end in \\r alone; convert them to \\n, for example with tr '\\r' '\\n'",
                  l->label);
     if (tn_error() == TN_OK && read_form(l, all) && !l->n && path)
-        tn_raise(TN_EFORMAT, "%s holds nothing to learn from or to be measured on", l->label);
+        tn_raise(TN_EFORMAT, "%s contains no examples", l->label);
     if (tn_error() == TN_OK && point(l)) return l;
     tn_labelled_free(l);
     return NULL;
@@ -86,19 +86,20 @@ static bool right_config(const tn_labelled_config *c)
 {
     if (tn__blocked()) return false;
     if ((unsigned)c->kind > TN_LABELLED_CHOICES || (unsigned)c->problem > TN_REGRESSION || c->skip < 0)
-        return tn_raise(TN_EINVAL, "tn_labelled_load: .kind, .problem or .skip is none of those that there are"), false;
+        return tn_raise(TN_EINVAL, "tn_labelled_load: .kind or .problem does not exist, or .skip is negative"), false;
     const bool texts = c->kind == TN_LABELLED_TEXTS, words = c->kind == TN_LABELLED_WORDS;
     const struct {
         bool        given;
         const char *what;
-    } of_others[] = {{!texts && (c->text || c->pair || c->pairs), ".text, .pair and .pairs are"},
-                     {!texts && c->problem != TN_ONE_LABEL, ".problem is"},
-                     {!texts && !words && c->label, ".label is"},
-                     {c->label && c->no_label, ".label, beside .no_label, is"},
-                     {!words && c->bio, ".bio is"}};
+    } of_others[] = {{!texts && (c->text || c->pair || c->pairs), ".text, .pair and .pairs have"},
+                     {!texts && c->problem != TN_ONE_LABEL, ".problem has"},
+                     {!texts && !words && c->label, ".label has"},
+                     {c->label && c->no_label, ".label with .no_label has"},
+                     {!words && c->bio, ".bio has"}};
     for (size_t i = 0; i < sizeof of_others / sizeof *of_others; i++)
         if (of_others[i].given)
-            return tn_raise(TN_EINVAL, "tn_labelled_load: %s of no use to this .kind", of_others[i].what), false;
+            return tn_raise(TN_EINVAL, "tn_labelled_load: %s no effect for this .kind; remove it", of_others[i].what),
+                   false;
     return true;
 }
 

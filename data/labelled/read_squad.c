@@ -23,12 +23,12 @@ static bool text_of(const tn_json *v, tn_text *to)
 static int64_t place(tn_text context, const tn_json *answer, tn_text *text, const char **bad)
 {
     const tn_json *start = tn_json_get(answer, "answer_start");
-    *bad = "an answer has no \"text\" and \"answer_start\"";
+    *bad = "an answer lacks \"text\" or \"answer_start\"";
     if (!text_of(tn_json_get(answer, "text"), text) || tn_json_type_of(start) != TN_JSON_INTEGER) return -1;
     *bad = "an answer is empty";
     if (!text->bytes) return -1;
     const int64_t at = byte_of(context, tn_json_i64(start));
-    *bad = "does not stand there";
+    *bad = "is not found there";
     if (at < 0 || tn_error() != TN_OK || (int64_t)context.bytes - at < (int64_t)text->bytes ||
         memcmp(context.at + at, text->at, text->bytes) != 0)
         return -1;
@@ -51,17 +51,17 @@ static bool add_question(tn_labelled *l, tn_text context, const tn_json *q, cons
     if (tn_json_type_of(wanted) == TN_JSON_STRING) id = tn_json_string(wanted);
     if (!tn__labelled_begin(l, 0, id)) return false;
     if (!text_of(tn_json_get(q, "question"), &question) || !says_something(question))
-        return tn__labelled_bad(l, 0, "%s has no question, or an empty one", where);
+        return tn__labelled_bad(l, 0, "%s has no question or an empty one", where);
     tn__labelled_text(l, question), tn__labelled_text(l, context);
     if (l->config.no_label) return tn__labelled_end(l);
     const tn_json *none = tn_json_get(q, "is_impossible");
     const bool     impossible = tn_json_type_of(none) == TN_JSON_BOOL && tn_json_bool(none);
     if (!impossible && !tn_json_count(answers) && !none)
-        return tn__labelled_bad(l, 0, "%s has no answers, and no \"is_impossible\"", where);
+        return tn__labelled_bad(l, 0, "%s has neither answers nor \"is_impossible\"", where);
     for (const tn_json *a = impossible ? NULL : tn_json_first(answers); a && !bad; a = tn_json_next(a)) {
         const int64_t at = place(context, a, &answer, &bad);
-        if (bad && at < 0 && strcmp(bad, "does not stand there") == 0)
-            return tn__labelled_bad(l, 0, "%s: '%.*s' does not stand at character %lld of its text", where,
+        if (bad && at < 0 && strcmp(bad, "is not found there") == 0)
+            return tn__labelled_bad(l, 0, "%s: '%.*s' is not found at character %lld of its text", where,
                                     (int)(answer.bytes < 60 ? answer.bytes : 60), answer.at,
                                     (long long)tn_json_i64(tn_json_get(a, "answer_start")));
         if (!bad && !tn__labelled_label(l, answer, at)) return false;
@@ -88,7 +88,7 @@ bool tn__labelled_read_squad(tn_labelled *l, tn_text all)
             snprintf(where, sizeof where, "data[%lld].paragraphs[%lld]", (long long)i, (long long)k);
             if (!text_of(tn_json_get(p, "context"), &context) || !says_something(context)) {
                 fine =
-                    tn__labelled_begin(l, 0, "") && tn__labelled_bad(l, 0, "%s has no context, or an empty one", where);
+                    tn__labelled_begin(l, 0, "") && tn__labelled_bad(l, 0, "%s has no context or an empty one", where);
                 continue;
             }
             for (const tn_json *q = tn_json_first(tn_json_get(p, "qas")); q && fine; q = tn_json_next(q), n++) {

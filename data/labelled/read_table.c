@@ -81,7 +81,7 @@ static bool choices(table *t, const tn__cells *header)
     }
     t->at[t->texts] = column(header, "label");
     if (t->at[0] >= 0 && t->texts >= 4 && (t->at[t->texts] >= 0 || t->l->config.no_label)) return true;
-    tn_raise(TN_EFORMAT, "%s: the first line must name the columns sent1, ending0, ending1, …%s; sent2 may be there",
+    tn_raise(TN_EFORMAT, "%s: the first line must name the columns sent1, ending0, ending1, …%s; sent2 is optional",
              t->l->label, t->l->config.no_label ? "" : " and label");
     return false;
 }
@@ -95,10 +95,10 @@ static bool all_differ(const table *t, int64_t things)
             if (t->json ? t->name[i] && t->name[k] && !strcmp(t->name[i], t->name[k]) : t->at[i] == t->at[k]) {
                 const char *const what = i == t->texts ? "label" : said[i];
                 if (t->json)
-                    tn_raise(TN_EINVAL, "%s: the member \"%s\" would be both the %s and the %s: say which are which",
+                    tn_raise(TN_EINVAL, "%s: the member \"%s\" would be both the %s and the %s; name two members",
                              t->l->label, t->name[i], said[k], what);
                 else
-                    tn_raise(TN_EINVAL, "%s: column %lld would be both the %s and the %s: say which columns they are",
+                    tn_raise(TN_EINVAL, "%s: column %lld would be both the %s and the %s; name two columns",
                              t->l->label, (long long)t->at[i] + 1, said[k], what);
                 return false;
             }
@@ -162,7 +162,7 @@ static const char *add_label(tn_labelled *l, tn_text cell)
     }
     if (!cell.bytes) return "the label is empty";
     if (l->config.problem == TN_REGRESSION && (!tn_parse_double(cell.at, cell.bytes, &v) || v - v != 0))
-        return "the label is no number, which a regression needs";
+        return "the label is not a number, which a regression needs";
     tn__labelled_label(l, cell, 0);
     return NULL;
 }
@@ -174,13 +174,10 @@ static const char *misfit(const table *t, const tn__cells *c, char *to, size_t s
     for (int64_t i = 0; i <= t->texts; i++)
         if ((i < t->texts || !t->l->config.no_label) && t->at[i] >= least) least = t->at[i] + 1;
     if (c->n >= least && (t->loose || c->n == t->width)) return NULL;
-    if (c->n == 1 && !t->csv)
-        snprintf(to, size, "there is no tab in it, where %lld columns are needed", (long long)t->width);
+    if (c->n == 1 && !t->csv) snprintf(to, size, "no tab found, expected %lld columns", (long long)t->width);
     else
-        snprintf(to, size, "%lld columns, where the first line has %lld%s", (long long)c->n, (long long)t->width,
-                 c->n > t->width
-                     ? t->csv ? ": is there a comma in a text that is in no quotes?" : ": is there a tab inside a text?"
-                     : "");
+        snprintf(to, size, "%lld columns, but the first line has %lld%s", (long long)c->n, (long long)t->width,
+                 c->n > t->width ? t->csv ? "; put texts with commas in quotes" : "; remove tabs inside texts" : "");
     return to;
 }
 
@@ -209,7 +206,7 @@ static bool add_choice(table *t, const tn__cells *c, int64_t line)
     if (l->config.no_label || tn_error() != TN_OK) return tn_error() == TN_OK && tn__labelled_end(l);
     const tn_text label = stripped(c->cell[t->at[t->texts]]);
     if (!right_choice(t, label))
-        return tn__labelled_bad(l, line, "the label '%.*s' is no number from 0 to %lld: which ending is right?",
+        return tn__labelled_bad(l, line, "the label '%.*s' is not the number of an ending, 0 to %lld",
                                 (int)(label.bytes < 40 ? label.bytes : 40), label.at, (long long)t->texts - 3);
     return tn__labelled_label(l, label, 0) && tn__labelled_end(l);
 }
@@ -244,7 +241,7 @@ static const char *json_name(tn_labelled *l, tn_text label)
 {
     if (memchr(label.at, 0, label.bytes)) return "the label holds a NUL";
     if (l->config.problem != TN_ANY_LABELS) return add_label(l, label);
-    if (blank(label)) return "a label is empty; where there is none, the labels are []";
+    if (blank(label)) return "a label is empty; use [] for no labels";
     return tn__labelled_label(l, label, 0), NULL;
 }
 
@@ -258,7 +255,7 @@ static const char *json_label(tn_labelled *l, const tn_json *v)
     case TN_JSON_REAL: tn_format_double(tn_json_double(v), number); break;
     case TN_JSON_BOOL: snprintf(number, sizeof number, "%d", tn_json_bool(v)); break;
     case TN_JSON_ARRAY: return l->config.problem == TN_ANY_LABELS ? NULL : "the label is an array";
-    default: return "it has no label: a member \"label\", or what --label names";
+    default: return "no label found: add a member \"label\", or name another one with --label";
     }
     return add_label(l, tn_text_of(number));
 }
@@ -270,12 +267,12 @@ static const char *json_example(table *t, const tn_json *o)
                                                "question2", "sentence",  NULL},
                              *const labels[] = {"label", "labels", "gold_label", "class", "score", NULL};
     tn_labelled                    *l = t->l;
-    if (tn_json_type_of(o) != TN_JSON_OBJECT) return "it is no object of JSON";
+    if (tn_json_type_of(o) != TN_JSON_OBJECT) return "not a JSON object";
     for (int i = 0; i < t->texts; i++) {
         const tn_json *v = member(o, t->name[i], i ? pairs : texts);
         if (tn_json_type_of(v) != TN_JSON_STRING)
-            return i ? "it has no second text: a member \"pair\", or what --pair names"
-                     : "it has no text: a member \"text\", or what --text names";
+            return i ? "no second text found: add a member \"pair\", or name another one with --pair"
+                     : "no text found: add a member \"text\", or name another one with --text";
         const tn_text s = {tn_json_string(v), (size_t)tn_json_string_bytes(v)};
         if (blank(s)) return "the text is empty";
         if (memchr(s.at, 0, s.bytes)) return "the text holds a NUL";
@@ -301,7 +298,7 @@ static bool read_json(table *t, tn_text all)
         char           said[300] = "";
         tn_error_push(&aside); /* a line that is not JSON may be skipped */
         tn_json *o = tn_json_parse(line.at, line.bytes);
-        if (!o) snprintf(said, sizeof said, "it is no JSON: %.200s", tn_error_message());
+        if (!o) snprintf(said, sizeof said, "not JSON: %.200s", tn_error_message());
         tn_error_pop(&aside);
         if (!o && !tn__labelled_bad(t->l, number, "%s", said)) return false;
         if (!o) continue;
@@ -358,8 +355,8 @@ bool tn__labelled_read_table(tn_labelled *l, tn_text all)
         if (!strcasecmp(c.form, glue[i].name)) g = &glue[i];
     if (!g && !t.csv && !t.json && strcmp(c.form, "tsv") != 0)
         return tn_raise(TN_EINVAL,
-                        "%s: there is no form '%s'; there are tsv, csv, jsonl, and of GLUE cola, sst-2, mrpc, sts-b, "
-                        "qqp, mnli, qnli, rte and wnli",
+                        "%s: the format '%s' does not exist; expected tsv, csv, jsonl, or GLUE's cola, sst-2, mrpc, "
+                        "sts-b, qqp, mnli, qnli, rte or wnli",
                         l->label, c.form),
                false;
     if (g && !strcmp(g->name, "sts-b")) l->config.problem = TN_REGRESSION;

@@ -99,14 +99,14 @@ static const char *columns(reader *r, tn_text *word, tn_text *tag, char *to, siz
     const bool       bare = r->l->config.no_label;
     if (!r->width) r->width = c->n;
     if (c->n != r->width || (r->conllu && c->n != CONLLU)) {
-        snprintf(to, size, "%lld columns, where there must be %lld: is a tag missing, or a blank inside a word?",
+        snprintf(to, size, "%lld columns, expected %lld; add the missing tag or remove blanks inside words",
                  (long long)c->n, (long long)(r->conllu ? CONLLU : r->width));
         return to;
     }
-    if (c->n < 2 && !bare) return "one column, and it takes two: the word first, the tag last";
+    if (c->n < 2 && !bare) return "one column, expected two: the word first, the tag last";
     const int64_t at = r->column >= 0 ? r->column : c->n - 1;
     if (at >= c->n && !bare) {
-        snprintf(to, size, "there is no column %lld for the tag", (long long)at + 1);
+        snprintf(to, size, "no column %lld for the tag", (long long)at + 1);
         return to;
     }
     *word = c->cell[r->conllu], *tag = bare ? tn_text_of("") : c->cell[at];
@@ -149,8 +149,8 @@ bool tn__labelled_read_tags(tn_labelled *l, tn_text all)
         char *end;
         r.column = strtol(column, &end, 10) - 1;
         if (*end || end == column || r.column < 0)
-            return tn_raise(TN_EINVAL, "%s: there is no column '%s'; columns have numbers from 1%s", l->label, column,
-                            r.conllu ? ", or names as upos" : ""),
+            return tn_raise(TN_EINVAL, "%s: no column '%s'; columns are numbered from 1%s", l->label, column,
+                            r.conllu ? ", or named, for example upos" : ""),
                    false;
     }
     for (size_t at = 0; fine && tn__labelled_line(all, &at, &line);) {

@@ -57,7 +57,7 @@ double tn_f1(tn_f1_mean how, int64_t n, const int64_t *gold, const int64_t *pred
 {
     int64_t labels, right = 0;
     double  binary = 0, sum = 0;
-    if ((unsigned)how > TN_F1_MACRO) return tn_raise(TN_EINVAL, "tn_f1: how is no mean"), NAN;
+    if ((unsigned)how > TN_F1_MACRO) return tn_raise(TN_EINVAL, "tn_f1: how is not a tn_f1_mean"), NAN;
     decision *d = decisions("tn_f1", n, gold, predicted, &labels);
     if (!d) return NAN;
     for (int64_t i = 0; i < labels; i++) {

@@ -107,7 +107,7 @@ tn_status tn_bleu_words(tn_bleu_tokenizer how, tn_text line, tn_string *words)
     if (!words || (line.bytes && !line.at) || (unsigned)how > TN_BLEU_NONE)
         return tn_raise(TN_EINVAL, "tn_bleu_words: %s",
                         !words              ? "words is NULL"
-                        : (unsigned)how > 2 ? "no such tokenizer"
+                        : (unsigned)how > 2 ? "how is not a tn_bleu_tokenizer"
                                             : "the line is NULL");
     tn__points p = {0}, spare = {0};
     bool       done = tn__points_decode(&p, line);
@@ -204,7 +204,8 @@ tn_status tn_bleu_add(tn_bleu *b, tn_text output, int n, const tn_text *referenc
 {
     if (tn__blocked()) return tn__self.error;
     if (!tn__metric_check("tn_bleu_add", b, output, n, references)) return tn__self.error;
-    if ((unsigned)b->tokenize > TN_BLEU_NONE) return tn_raise(TN_EINVAL, "tn_bleu_add: tokenize is no tokenizer");
+    if ((unsigned)b->tokenize > TN_BLEU_NONE)
+        return tn_raise(TN_EINVAL, "tn_bleu_add: .tokenize is not a tn_bleu_tokenizer");
     work    w = {0};
     tn_bleu to = *b;
     if (add_line(&w, b, output, n, references, &to)) {

@@ -126,7 +126,7 @@ tn_status tn_chrf_add(tn_chrf *c, tn_text output, int n, const tn_text *referenc
     if (tn__blocked()) return tn__self.error;
     if (!tn__metric_check("tn_chrf_add", c, output, n, references)) return tn__self.error;
     if (c->word_order < 0 || c->word_order > 2)
-        return tn_raise(TN_EINVAL, "tn_chrf_add: word_order is %d; 0 is chrF, 2 is chrF++", c->word_order);
+        return tn_raise(TN_EINVAL, "tn_chrf_add: .word_order is %d; expected 0 (chrF), 1 or 2 (chrF++)", c->word_order);
     work  w = {0};
     stats s = {0};
     if (add_line(&w, c, output, n, references, &s)) {

@@ -56,7 +56,7 @@ static void split(tn_text text, tn_text *front, tn_text *type)
 static bool split_strictly(tn_text text, tn_text *front, tn_text *type)
 {
     if (!text.bytes || !memchr("BIO", text.at[0], 3)) {
-        tn_raise(TN_EFORMAT, "tn_entities_add: '%.*s' is no tag of BIO: strict tags are O, B-TYPE and I-TYPE",
+        tn_raise(TN_EFORMAT, "tn_entities_add: '%.*s' is not a BIO tag; expected O, B-TYPE or I-TYPE",
                  (int)tn__min_i64((int64_t)text.bytes, 60), text.at ? text.at : "");
         return false;
     }
@@ -137,7 +137,8 @@ static void step(tn_entities *e, tag gold, tag found)
 tn_entities *tn_entities_new(tn_entities_rule rule)
 {
     if (tn__blocked()) return NULL;
-    if ((unsigned)rule > TN_ENTITIES_STRICT) return tn_raise(TN_EINVAL, "tn_entities_new: no such rule"), NULL;
+    if ((unsigned)rule > TN_ENTITIES_STRICT)
+        return tn_raise(TN_EINVAL, "tn_entities_new: rule is not a tn_entities_rule"), NULL;
     tn_entities *e = tn__mem_zeroed(sizeof *e);
     if (!e) return NULL;
     e->rule = rule, e->gold = e->found = outside;

@@ -132,8 +132,8 @@ tn_status tn_accuracy_add(tn_accuracy *a, const tn_tensor *predicted, const tn_t
     if (scores) front.n--;
     if (!tn_shape_equal(front, l) || classes < 1)
         return tn_raise(TN_ESHAPE,
-                        "tn_accuracy_add: predicted is %s, labels %s; the same shape for labels, or one more dim at "
-                        "its end for scores",
+                        "tn_accuracy_add: predicted is %s, labels %s; expected the same shape for labels, or one "
+                        "more, last dim for scores",
                         tn_shape_text(p, ptext, sizeof ptext), tn_shape_text(l, ltext, sizeof ltext));
     if (tn_dtype_is_float(tn_dtype_of(labels)) || (!scores && tn_dtype_is_float(tn_dtype_of(predicted))))
         return tn_raise(TN_EDTYPE, "tn_accuracy_add: labels must be integers, not %s",

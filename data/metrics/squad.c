@@ -66,7 +66,7 @@ static bool put_utf8(tn_string *to, uint32_t c)
 tn_status tn_squad_words(tn_text answer, tn_string *words)
 {
     if (tn__blocked()) return tn_error();
-    if (!words || (answer.bytes && !answer.at)) return tn_raise(TN_EINVAL, "tn_squad_words: one of both is NULL");
+    if (!words || (answer.bytes && !answer.at)) return tn_raise(TN_EINVAL, "tn_squad_words: an argument is NULL");
     tn__points p = {.n = 0};
     bool       fine = tn__points_decode(&p, answer) && normalised(&p), gap = false;
     words->bytes = 0;
@@ -148,7 +148,7 @@ tn_status tn_squad_add(tn_squad *s, tn_text answer, int n, const tn_text *right)
     if (!s) return tn_raise(TN_EINVAL, "tn_squad_add: s is NULL");
     if (n < 0 || (n && !right) || (answer.bytes && !answer.at))
         return tn_raise(TN_EINVAL, "tn_squad_add: the answers are NULL");
-    if (!s->v2 && !n) return tn_raise(TN_EINVAL, "tn_squad_add: no right answer, which only .v2 knows");
+    if (!s->v2 && !n) return tn_raise(TN_EINVAL, "tn_squad_add: no right answer; set .v2 to allow this");
     match      m = {.v2 = s->v2};
     const bool fine = match_all(&m, answer, n, right);
     tn__grams_free(&m.g);
@@ -178,7 +178,8 @@ double tn_squad_threshold(int64_t n, const double *none, const double *value, co
 {
     if (tn__blocked()) return NAN;
     if (n < 1 || !none || !value || !empty || !answerable)
-        return tn_raise(TN_EINVAL, "tn_squad_threshold: %s", n < 1 ? "there are no questions" : "an array is NULL"),
+        return tn_raise(TN_EINVAL, "tn_squad_threshold: %s",
+                        n < 1 ? "n is 0; expected at least 1 question" : "an array is NULL"),
                NAN;
     int64_t bytes;
     if (!tn__mul_i64(n, (int64_t)sizeof(entry), &bytes)) bytes = INT64_MAX;

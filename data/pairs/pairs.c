@@ -54,7 +54,7 @@ static bool add_pair(tn_pairs *p, const tn_text text[2], const tn__reader *const
         before[i] = ids->n;
         tn_status s = encoder[i]->encode(encoder[i]->user, text[i], ids);
         if (tn__self.error != TN_OK) return false;
-        if (s != TN_OK || ids->n < before[i]) return refuse(from[i], s ? s : TN_EINVAL, "was refused by the encoder");
+        if (s != TN_OK || ids->n < before[i]) return refuse(from[i], s ? s : TN_EINVAL, "is rejected by the encoder");
         n[i] = ids->n - before[i];
         if (!n[i] && p->config.refuse_empty) return refuse(from[i], TN_EFORMAT, "is empty");
         if (n[i] > INT32_MAX - 2) return refuse(from[i], TN_EUNSUPPORTED, "has more than 2^31 tokens");
@@ -87,11 +87,11 @@ static tn_text without_cr(tn_text t)
 
 static tn_pairs *pairs_new(const char *who, const tn_pairs_config *c)
 {
-    const char *wrong = !c->source.encode || !c->target.encode           ? "source and target need an encoder each"
-                        : c->max_tokens && c->max_tokens < c->min_tokens ? "max_tokens is less than min_tokens"
-                        : c->min_tokens < 0 || c->max_tokens < 0   ? "min_tokens and max_tokens cannot be negative"
-                        : c->pad < 0 || c->begin < 0 || c->end < 0 ? "pad, begin and end cannot be negative"
-                        : !(c->max_ratio >= 0)                     ? "max_ratio cannot be negative"
+    const char *wrong = !c->source.encode || !c->target.encode           ? ".source and .target need an encoder each"
+                        : c->max_tokens && c->max_tokens < c->min_tokens ? ".max_tokens is less than .min_tokens"
+                        : c->min_tokens < 0 || c->max_tokens < 0   ? ".min_tokens and .max_tokens must not be negative"
+                        : c->pad < 0 || c->begin < 0 || c->end < 0 ? ".pad, .begin and .end must not be negative"
+                        : !(c->max_ratio >= 0)                     ? ".max_ratio must not be negative"
                                                                    : NULL;
     if (wrong) return tn_raise(TN_EINVAL, "%s: %s", who, wrong), NULL;
     tn_pairs *p = tn__mem_zeroed(sizeof *p);
@@ -115,8 +115,8 @@ static bool read_two(tn_pairs *p, tn__reader *a, tn__reader *b)
             if (tn__self.error != TN_OK) return false;
             const char *other = strchr(ends->label, '\'');
             tn_raise(TN_EFORMAT,
-                     "%s: it has %lld lines, but its counterpart %s ends after line %lld; line i of one must mean line "
-                     "i of the other",
+                     "%s: the file has %lld lines, but its counterpart %s ends after line %lld; line i of one must be "
+                     "the translation of line i of the other",
                      goes_on->label, (long long)goes_on->line, other ? other : ends->label, (long long)lines);
             return false;
         }

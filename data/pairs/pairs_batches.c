@@ -27,7 +27,7 @@ tn_pairs_batches *tn_pairs_batches_create(const tn_pairs *p, tn_pairs_batches_co
     const tn__batching how = {.tokens = c.tokens, .examples = c.examples, .seed = c.seed, .in_order = c.in_order};
     if (tn__blocked()) return NULL;
     if (!p || !p->n) {
-        tn_raise(TN_EINVAL, "tn_pairs_batches_new: %s", p ? "there are no pairs" : "p is NULL");
+        tn_raise(TN_EINVAL, "tn_pairs_batches_new: %s", p ? "no pairs are left" : "p is NULL");
         return NULL;
     }
     if (!tn__batching_check("tn_pairs_batches_new", &how)) return NULL;
@@ -53,12 +53,12 @@ tn_status tn_pairs_seek(tn_pairs_batches *b, tn_data_position to)
 {
     if (tn__blocked()) return tn__self.error;
     if (!b || to.epoch < 0 || to.batch < 0 || to.epoch >= (int64_t)1 << 27)
-        return tn_raise(TN_EINVAL, "tn_pairs_seek: %s", b ? "epoch and batch count from 0" : "b is NULL");
+        return tn_raise(TN_EINVAL, "tn_pairs_seek: %s", b ? "epoch and batch must be at least 0" : "b is NULL");
     tn_data_position old = b->next;
     b->next = to, b->shard.done_ = 0;
     if (!plan(b) || to.batch > b->plan.batches) {
         if (tn__self.error == TN_OK)
-            tn_raise(TN_EINDEX, "tn_pairs_seek: batch %lld; epoch %lld has %lld", (long long)to.batch,
+            tn_raise(TN_EINDEX, "tn_pairs_seek: no batch %lld; epoch %lld has %lld", (long long)to.batch,
                      (long long)to.epoch, (long long)b->plan.batches);
         b->next = old;
     }

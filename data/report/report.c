@@ -220,7 +220,7 @@ tn_status tn_report_table(tn_report *r, int columns, const char *const *names, i
     size_t mark;
     if (!tn__report_begin(r, "tn_report_table", rows > 0 ? (const void *)cells : names, &mark)) return tn__self.error;
     if (!names || columns < 1 || rows < 0)
-        return tn_raise(TN_EINVAL, "tn_report_table: a table has columns with names, and no fewer than 0 rows");
+        return tn_raise(TN_EINVAL, "tn_report_table: expected named columns, at least one, and at least 0 rows");
     tn__report_put(r, "<figure><table>\n<tr>");
     for (int c = 0; c < columns; c++) {
         tn__report_put(r, rows > 0 && is_number(cells[c]) ? "<th class=\"n\">" : "<th>");
@@ -241,7 +241,7 @@ static bool are_numbers(int n, const tn_report_word *words)
 {
     for (int i = 0; i < n; i++)
         if (isnan(words[i].probability))
-            return tn_raise(TN_ENUMERIC, "tn_report_filled: the probability of a word, number %d, is NaN", i), false;
+            return tn_raise(TN_ENUMERIC, "tn_report_filled: the probability of word %d is NaN", i), false;
     return true;
 }
 static int percent(double probability) { return (int)(100 * fmin(probability, 1) + 0.5); }
@@ -251,7 +251,8 @@ tn_status tn_report_filled(tn_report *r, int n, const tn_report_word *words, int
     size_t mark;
     if (!tn__report_begin(r, "tn_report_filled", words, &mark)) return tn__self.error;
     if (n < 0 || others < 0 || (others && !other))
-        return tn_raise(TN_EINVAL, "tn_report_filled: give words, and as many others as you say");
+        return tn_raise(TN_EINVAL, "tn_report_filled: n and others must be at least 0, and other not NULL if others "
+                                   "is above 0");
     if (!are_numbers(n, words) || !are_numbers(others, other)) return tn__self.error;
     tn__report_put(r, "<div class=\"s\">");
     for (int i = 0; i < n; i++) {

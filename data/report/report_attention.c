@@ -24,7 +24,7 @@ static bool check(const char *who, const tn_tensor *w, tn_shape expected)
 {
     char a[192], b[192];
     if (tn_shape_equal(tn_shape_of(w), expected) && tn_dtype_is_float(tn_dtype_of(w))) return true;
-    tn_raise(TN_ESHAPE, "%s: weights is %s of %s, expected floats of %s", who,
+    tn_raise(TN_ESHAPE, "%s: weights is %s of dtype %s, expected a floating dtype and %s", who,
              tn_shape_text(tn_shape_of(w), a, sizeof a), tn_dtype_name(tn_dtype_of(w)),
              tn_shape_text(expected, b, sizeof b));
     return false;
@@ -101,9 +101,10 @@ tn_status tn_report_attention(tn_report *r, const char *title, int64_t m, const 
     double  a = (double)(widest(m, left) + widest(n, right)) * 8 + GAP + 28;
     tn__report_svg(r, title, a, (double)rows * ROW + 6);
     put_large(r, m, left, n, right, w, (layer * heads + head) * m * n, (int)(head % TN__REPORT_COLOURS));
-    tn__report_put(
-        r, "</svg><small>layer %lld, head %lld: each word on the left looks at those on the right</small></figure>\n",
-        (long long)layer + 1, (long long)head + 1);
+    tn__report_put(r,
+                   "</svg><small>layer %lld, head %lld: attention from each word on the left to the words on the "
+                   "right</small></figure>\n",
+                   (long long)layer + 1, (long long)head + 1);
 
     double height = fmin(fmax((double)rows * 5, 30), 120);
     tn__report_svg(r, "Every layer and head", (double)heads * (SMALL + 6) + 40, (double)layers * (height + 6) + 24);
@@ -138,7 +139,7 @@ tn_status tn_report_heatmap(tn_report *r, const char *title, int64_t m, const ch
     if (!tn__report_begin(r, "tn_report_heatmap", w, &mark)) return tn__self.error;
     if (!rows || !columns) return tn_raise(TN_EINVAL, "tn_report_heatmap: the words are NULL");
     if (!check("tn_report_heatmap", w, (tn_shape){2, {m, n}})) return tn__self.error;
-    if (m < 1 || n < 1) return tn_raise(TN_EINVAL, "tn_report_heatmap: there are no words");
+    if (m < 1 || n < 1) return tn_raise(TN_EINVAL, "tn_report_heatmap: m and n must be at least 1");
     int64_t left = widest(m, rows) * 8 + 12, top = widest(n, columns) * 7 + 8;
     tn__report_svg(r, title, (double)(left + n * (ROW + 4)) + (double)top / 2, (double)(top + m * (ROW + 4) + 4));
     for (int64_t j = 0; j < n; j++) {

@@ -19,8 +19,7 @@ tn_status tn_report_choose(tn_report *r, const char *title, const char *name, bo
         tn__report_text(r, title ? title : "");
         tn__report_put(r, "</legend></fieldset><div class=\"t\">\n");
     } else if (!r->choosing) {
-        return tn_raise(TN_ESTATE,
-                        "tn_report_choose: no choice is open: the first alternative comes with first = true");
+        return tn_raise(TN_ESTATE, "tn_report_choose: no choice is open; pass first = true with the first alternative");
     } else tn__report_put(r, "</div>\n");
     r->alternatives = first ? 0 : r->alternatives + 1;
     tn__report_put(r, "<input type=\"radio\" name=\"g%d\" id=\"g%d_%d\"%s><label for=\"g%d_%d\">", r->choices,
@@ -48,13 +47,13 @@ static bool is_weights(const char *who, const tn_tensor *w, int64_t n, int64_t w
 {
     char text[192];
     if (tn_ndim(w) != 3 || tn_size(w, 1) != n || tn_size(w, 2) != n || !tn_dtype_is_float(tn_dtype_of(w)))
-        return tn_raise(TN_ESHAPE, "%s: weights is %s of %s, expected floats of [layers, %lld, %lld]", who,
-                        tn_shape_text(tn_shape_of(w), text, sizeof text), tn_dtype_name(tn_dtype_of(w)), (long long)n,
-                        (long long)n),
+        return tn_raise(TN_ESHAPE, "%s: weights is %s of dtype %s, expected a floating dtype and [layers, %lld, %lld]",
+                        who, tn_shape_text(tn_shape_of(w), text, sizeof text), tn_dtype_name(tn_dtype_of(w)),
+                        (long long)n, (long long)n),
                false;
     if (n < 1 || n > MOST_WORDS || word < 0 || word >= n || tn_size(w, 0) < 1 || tn_size(w, 0) > MOST_LAYERS)
-        return tn_raise(TN_EINDEX, "%s: word %lld of %lld words, which are at most %d, and %lld layers, at most %d",
-                        who, (long long)word, (long long)n, MOST_WORDS, (long long)tn_size(w, 0), MOST_LAYERS),
+        return tn_raise(TN_EINDEX, "%s: word %lld of %lld words (at most %d) and %lld layers (1 to %d)", who,
+                        (long long)word, (long long)n, MOST_WORDS, (long long)tn_size(w, 0), MOST_LAYERS),
                false;
     return true;
 }
@@ -111,8 +110,8 @@ tn_status tn_report_ways(tn_report *r, const char *title, int64_t n, const char 
         tn__report_put(r, "</text>\n");
     }
     tn__report_put(r,
-                   "</svg><small>from the last layer on the right down to the words on the left: a line is as strong "
-                   "as what arrives on it</small></figure>\n");
+                   "</svg><small>from the last layer on the right to the words on the left; the strength of a line is "
+                   "its flow</small></figure>\n");
     return tn__report_end(r, mark);
 }
 
@@ -123,7 +122,7 @@ tn_status tn_report_values(tn_report *r, const char *title, int64_t n, const cha
     size_t mark;
     double most = 0;
     if (!tn__report_begin(r, "tn_report_values", words, &mark)) return tn__self.error;
-    if (!values || n < 1) return tn_raise(TN_EINVAL, "tn_report_values: give words, and a value for each");
+    if (!values || n < 1) return tn_raise(TN_EINVAL, "tn_report_values: n is below 1, or values is NULL");
     for (int64_t i = 0; i < n; i++) most = fmax(most, isfinite(values[i]) ? fabs(values[i]) : 0);
     tn__report_put(r, "<figure><figcaption>");
     tn__report_text(r, title ? title : "");

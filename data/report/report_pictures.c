@@ -81,12 +81,13 @@ static bool fits(const tn_report_picture *p)
     if (!image)
         return tn_raise(
                    TN_ESHAPE,
-                   "tn_report_pictures: an image is u8, [H, W] or [C, H, W], of at most %d pixels a side; this is %s",
+                   "tn_report_pictures: expected an image in u8, [H, W] or [C, H, W], at most %d pixels per side, not "
+                   "%s",
                    MOST_SIDE, p->image ? tn_shape_text(tn_shape_of(p->image), text, sizeof text) : "NULL"),
                false;
     if (!p->shade || (tn_ndim(p->shade) == 2 && tn_dtype_is_float(tn_dtype_of(p->shade)) && tn_numel(p->shade) > 0))
         return true;
-    return tn_raise(TN_ESHAPE, "tn_report_pictures: shades are floats [rows, columns]; these are %s",
+    return tn_raise(TN_ESHAPE, "tn_report_pictures: expected shades of a floating dtype, [rows, columns], not %s",
                     tn_shape_text(tn_shape_of(p->shade), text, sizeof text)),
            false;
 }

@@ -111,7 +111,10 @@ tn_status tn_report_curves(tn_report *r, const char *title, const char *x, const
     double low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY};
     for (int k = 0; k < n; k++) {
         if (s[k].n < 0 || (s[k].n && (!s[k].x || !s[k].y)) || !(s[k].smooth >= 0 && s[k].smooth < 1))
-            return tn_raise(TN_EINVAL, "tn_report_curves: series %d has no points, or smooth is outside [0, 1)", k);
+            return tn_raise(TN_EINVAL,
+                            "tn_report_curves: series %d: .x or .y is NULL, .n is negative, or .smooth is outside [0, "
+                            "1)",
+                            k);
         for (int64_t i = 0; i < s[k].n; i++) {
             if (!tn__is_drawn(s[k].x[i]) || !tn__is_drawn(s[k].y[i])) continue;
             low[0] = fmin(low[0], s[k].x[i]), high[0] = fmax(high[0], s[k].x[i]);
@@ -141,12 +144,13 @@ tn_status tn_report_bars(tn_report *r, const char *title, int n, const char *con
     enum { ROW = 26, MOST = 40 };
     size_t mark;
     if (!tn__report_begin(r, "tn_report_bars", names, &mark)) return tn__self.error;
-    if (!names || !values || n < 1) return tn_raise(TN_EINVAL, "tn_report_bars: there are no bars");
+    if (!names || !values || n < 1)
+        return tn_raise(TN_EINVAL, "tn_report_bars: n is below 1, or names or values is NULL");
     double  most = 0;
     int64_t columns = 4;
     for (int i = 0; i < n; i++) {
         if (!(values[i] >= 0) || !isfinite(values[i]))
-            return tn_raise(TN_EINVAL, "tn_report_bars: value %d is negative, or no number", i);
+            return tn_raise(TN_EINVAL, "tn_report_bars: value %d is negative or not finite", i);
         most = fmax(most, values[i]);
         columns = tn__max_i64(columns, tn__min_i64(tn__report_width(names[i]), MOST));
     }

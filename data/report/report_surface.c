@@ -139,12 +139,11 @@ tn_status tn_report_surface(tn_report *r, const char *title, const tn_report_pla
     if (!p->z || p->nx < 2 || p->ny < 2 || p->nx > MOST || p->ny > MOST || !(p->x0 < p->x1) || !(p->y0 < p->y1) ||
         !tn__is_drawn(p->x0) || !tn__is_drawn(p->x1) || !tn__is_drawn(p->y0) || !tn__is_drawn(p->y1))
         return tn_raise(TN_EINVAL,
-                        "tn_report_surface: a surface has 2 to %d numbers each way, and bounds that rise, from -1e37 "
-                        "to 1e37",
+                        "tn_report_surface: expected .z, 2 to %d values in each direction, and increasing bounds in "
+                        "-1e37 … 1e37",
                         MOST);
     field f = {.nx = p->nx, .ny = p->ny, .z = p->z};
-    if (!field_of(&f))
-        return tn_raise(TN_ENUMERIC, "tn_report_surface: none of the numbers can be drawn: from -1e37 to 1e37");
+    if (!field_of(&f)) return tn_raise(TN_ENUMERIC, "tn_report_surface: no value is in -1e37 … 1e37");
     if (p->slanted) {
         tn__report_svg(r, title, SIDE + 2 * EDGE, 496);
         put_slanted(r, &f);
@@ -154,7 +153,7 @@ tn_status tn_report_surface(tn_report *r, const char *title, const tn_report_pla
         put_contours(r, &f);
         put_path(r, p);
     }
-    tn__report_put(r, "</svg><small>least %s, lines at equal steps of the logarithm</small></figure>\n",
+    tn__report_put(r, "</svg><small>minimum %s, contours at equal steps of the logarithm</small></figure>\n",
                    tn__short(f.least).text);
     return tn__report_end(r, mark);
 }

@@ -62,7 +62,7 @@ static int64_t step_of(tn_text line, bool csv)
     }
     const bool no_memory = tn_error() == TN_ENOMEM;
     tn_error_pop(&aside);
-    if (no_memory) tn_raise(TN_ENOMEM, "tn_runlog_open: there is no memory for a row of a log");
+    if (no_memory) tn_raise(TN_ENOMEM, "tn_runlog_open: out of memory for a row of a log");
     return step;
 }
 
@@ -105,7 +105,7 @@ static bool keep(parts *p, int64_t from, int64_t to)
 static bool foreign(const char *path, int64_t line)
 {
     return tn_raise(TN_EFORMAT,
-                    "tn_runlog_open: '%s', line %lld is no row of a run's log: name another file, or leave .resume out",
+                    "tn_runlog_open: '%s', line %lld is not a row of a run's log; choose another file or unset .resume",
                     path, (long long)line),
            false;
 }
@@ -192,10 +192,10 @@ static bool config_fits(const tn_runlog_config *c)
 {
     static const char *const who = "tn_runlog_open";
     if (c->n < 0 || !c->n != !c->columns)
-        return tn_raise(TN_EINVAL, "%s: .n is %d, but .columns are %s", who, c->n, c->columns ? "there" : "NULL"),
+        return tn_raise(TN_EINVAL, "%s: .n is %d, but .columns is %s", who, c->n, c->columns ? "not NULL" : "NULL"),
                false;
     if (c->csv && c->jsonl && !strcmp(c->csv, c->jsonl))
-        return tn_raise(TN_EINVAL, "%s: .csv and .jsonl are one file, '%s'", who, c->csv), false;
+        return tn_raise(TN_EINVAL, "%s: .csv and .jsonl are the same file, '%s'", who, c->csv), false;
     for (int i = 0; i < c->n; i++) {
         if (!plain_name(c->columns[i]))
             return tn_raise(TN_EINVAL, "%s: column %d must be a name in UTF-8 without commas and quotes", who, i),
@@ -277,8 +277,8 @@ tn_status tn_runlog_put(tn_runlog *l, int64_t step, int n, const char *const *na
     if (!l || step < 0 || n < 0 || n > 1000 || (n && (!names || !values)))
         return tn_raise(TN_EINVAL, "tn_runlog_put: %s",
                         !l         ? "l is NULL"
-                        : step < 0 ? "steps count from 0"
-                                   : "give 0 to 1000 names, and as many values");
+                        : step < 0 ? "step is negative"
+                                   : "n must be 0 to 1000, and names and values not NULL");
     for (int i = 0; i < n; i++)
         if (!plain_name(names[i]))
             return tn_raise(TN_EINVAL,

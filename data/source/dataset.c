@@ -17,7 +17,8 @@ static bool check(const tn_dataset_config *c, const tn_field part[PARTS])
     static const char who[] = "tn_dataset_new";
     char              text[192];
     if (!c->x) return tn_raise(TN_EINVAL, "%s: .x is NULL", who), false;
-    if (c->batch < 1) return tn_raise(TN_EINVAL, "%s: .batch is %lld", who, (long long)c->batch), false;
+    if (c->batch < 1)
+        return tn_raise(TN_EINVAL, "%s: .batch is %lld, expected at least 1", who, (long long)c->batch), false;
     for (int i = 0; i < PARTS; i++) {
         const tn_tensor *t = part[i].tensor;
         if (t && !part[i].name) return tn_raise(TN_EINVAL, "%s: a tensor of .fields has no name", who), false;
@@ -25,7 +26,7 @@ static bool check(const tn_dataset_config *c, const tn_field part[PARTS])
             return tn_raise(TN_EINVAL, "%s: the field '%.60s' is NULL", who, part[i].name), false;
         for (int k = 0; i > 1 && t && k < i; k++)
             if (part[k].name && part[k].tensor && !strcmp(part[k].name, part[i].name))
-                return tn_raise(TN_EINVAL, "%s: '%.60s' is named twice", who, part[i].name), false;
+                return tn_raise(TN_EINVAL, "%s: the field '%.60s' is given twice", who, part[i].name), false;
         if (!t) continue;
         if (!tn_ndim(t)) return tn_raise(TN_ESHAPE, "%s: a 0-d tensor has no rows", who), false;
         if (tn_size(t, 0) != tn_size(c->x, 0))
@@ -120,8 +121,8 @@ static void begin(void *user, const tn_json *at)
     const int64_t row = at ? tn_json_i64(tn_json_need(at, "row")) : 0,
                   rows = at ? tn_json_i64(tn_json_need(at, "of")) : 0;
     if (tn_error() == TN_OK && at && (rows != r->rows || epoch < 0 || row < 0 || row > r->rows))
-        tn_raise(TN_EINVAL, "tn_dataset_new: the run to go on with had %lld rows, these are %lld", (long long)rows,
-                 (long long)r->rows);
+        tn_raise(TN_EINVAL, "tn_dataset_new: the checkpoint is of a run with %lld rows, but the dataset has %lld",
+                 (long long)rows, (long long)r->rows);
     if (tn_error() != TN_OK) return;
     r->epoch = epoch, r->at = row, r->shard.done_ = 0;
     tn_drop(r->order), r->order = NULL;

@@ -41,7 +41,7 @@ tn_status tn_batch_put(tn_batch *b, const char *name, tn_tensor *t)
     if (!strcmp(name, "y")) return b->y = t, TN_OK;
     for (int i = 0; i < TN_BATCH_FIELDS; i++)
         if (!b->fields[i].name || !strcmp(b->fields[i].name, name)) return b->fields[i] = (tn_field){name, t}, TN_OK;
-    return tn_raise(TN_EUNSUPPORTED, "tn_batch_put: '%.60s' is one more than the %d fields of a batch", name,
+    return tn_raise(TN_EUNSUPPORTED, "tn_batch_put: no room for '%.60s'; a batch has at most %d fields", name,
                     (int)TN_BATCH_FIELDS);
 }
 
@@ -70,20 +70,20 @@ bool tn__shard_check(const char *who, tn_shard s)
     const bool whole = s.of == 0 && s.rank == 0 && s.count <= 1;
     if (s.count >= 0 && (whole || (s.of > 0 && s.rank >= 0 && s.rank < s.of && s.count <= s.of - s.rank))) return true;
     if (s.count > 1)
-        tn_raise(TN_EINVAL, "%s: %d shards from %d on, of %d; ranks count from 0", who, s.count, s.rank, s.of);
-    else tn_raise(TN_EINVAL, "%s: shard %d of %d; ranks count from 0", who, s.rank, s.of);
+        tn_raise(TN_EINVAL, "%s: .count is %d and .rank %d, of %d shards; ranks start at 0", who, s.count, s.rank,
+                 s.of);
+    else tn_raise(TN_EINVAL, "%s: .rank is %d of %d shards; ranks start at 0", who, s.rank, s.of);
     return false;
 }
 
 tn_status tn_source_shard(const tn_source *s, tn_shard shard)
 {
     if (tn__blocked()) return tn_error();
-    if (!s || !s->next) return tn_raise(TN_EINVAL, "tn_source_shard: there is no source");
+    if (!s || !s->next) return tn_raise(TN_EINVAL, "tn_source_shard: the source is NULL");
     if (!tn__shard_check("tn_source_shard", shard)) return tn_error();
     shard.done_ = 0;
     if (s->shard) s->shard(s->user, shard);
-    else if (shard.of > 1)
-        return tn_raise(TN_EUNSUPPORTED, "tn_source_shard: the source cannot be cut: it has no .shard");
+    else if (shard.of > 1) return tn_raise(TN_EUNSUPPORTED, "tn_source_shard: the source has no .shard function");
     return tn_error();
 }
 
@@ -92,7 +92,7 @@ bool tn_source_next(const tn_source *s, tn_batch *b)
     if (!tn__not_null("tn_source_next", "the batch", b)) return false;
     *b = (tn_batch){0};
     if (tn__blocked()) return false;
-    if (!s || !s->next) return tn_raise(TN_EINVAL, "tn_source_next: there is no source"), false;
+    if (!s || !s->next) return tn_raise(TN_EINVAL, "tn_source_next: the source is NULL"), false;
     return s->next(s->user, b) && tn_error() == TN_OK;
 }
 

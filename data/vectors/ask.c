@@ -125,7 +125,7 @@ int64_t tn_vectors_analogous(const tn_vectors *v, const int64_t abc[3], bool pro
         return tn_raise(TN_EINVAL, "tn_vectors_analogous: v, abc or to is NULL, or n is 0"), 0;
     for (int k = 0; k < 3; k++)
         if (abc[k] < 0 || abc[k] >= (int64_t)v->words.n)
-            return tn_raise(TN_EINDEX, "tn_vectors_analogous: there is no word %lld", (long long)abc[k]), 0;
+            return tn_raise(TN_EINDEX, "tn_vectors_analogous: no word %lld", (long long)abc[k]), 0;
     const int64_t one[1][3] = {{abc[0], abc[1], abc[2]}};
     int64_t       found = 0;
     return tn__analogies(v, 1, one, product, n, to, &found) ? found : 0;

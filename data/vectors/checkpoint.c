@@ -60,11 +60,11 @@ static bool same_asked(const char *label, const head *h, const tn_vectors_train_
     for (int i = 0; i < ASKED; i++) {
         if (h->asked[i] == now[i]) continue;
         if (asked[i].real)
-            tn_raise(TN_EINVAL, "%s: it was begun with .%s %g, not %g: go on with the same", label, asked[i].name,
-                     real_of(h->asked[i]), real_of(now[i]));
+            tn_raise(TN_EINVAL, "%s: the training started with .%s %g, not %g; resume with the same", label,
+                     asked[i].name, real_of(h->asked[i]), real_of(now[i]));
         else
-            tn_raise(TN_EINVAL, "%s: it was begun with .%s %lld, not %lld: go on with the same", label, asked[i].name,
-                     (long long)h->asked[i], (long long)now[i]);
+            tn_raise(TN_EINVAL, "%s: the training started with .%s %lld, not %lld; resume with the same", label,
+                     asked[i].name, (long long)h->asked[i], (long long)now[i]);
         return false;
     }
     return true;
@@ -72,7 +72,7 @@ static bool same_asked(const char *label, const head *h, const tn_vectors_train_
 
 static bool damaged(const char *label)
 {
-    tn_raise(TN_EFORMAT, "%s: it is damaged, or no checkpoint of vectors: begin again, without .resume", label);
+    tn_raise(TN_EFORMAT, "%s: damaged, or not a checkpoint of vectors; unset .resume to start again", label);
     return false;
 }
 
@@ -134,7 +134,7 @@ bool tn__checkpoint_load(const tn__trainer *t, tn__run *r, const tn__saved table
     texts_of(t, r, texts);
     bool fine = read_head(&s, t, &h);
     if (fine && memcmp(texts, h.texts, sizeof texts) != 0)
-        fine = false, tn_raise(TN_EINVAL, "%s: it was begun with other texts: go on with the same", label);
+        fine = false, tn_raise(TN_EINVAL, "%s: the training started with other texts; resume with the same", label);
     fine = fine && read_tables(&s, &h, table);
     tn__source_close(&s);
     if (!fine) return false;

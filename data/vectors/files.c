@@ -14,7 +14,8 @@ static tn_vectors *of_rows(tn_text words, tn_tensor *rows, bool (*is_end)(char c
 {
     if (tn__blocked()) return NULL;
     if (!rows || tn_ndim(rows) != 2 || !words.at || !tn_dtype_is_float(tn_dtype_of(rows)))
-        return tn_raise(TN_EINVAL, "tn_vectors_from: rows must be [words, dim] of a floating type, and words a text"),
+        return tn_raise(TN_EINVAL,
+                        "tn_vectors_from: rows must be [words, dim] of a floating dtype, and words not NULL"),
                NULL;
     const int64_t n = tn_size(rows, 0), dim = tn_size(rows, 1);
     tn_vectors   *v = tn__vectors_new(n, dim);
@@ -26,8 +27,8 @@ static tn_vectors *of_rows(tn_text words, tn_tensor *rows, bool (*is_end)(char c
         at += at == from;
     }
     if (v && tn__self.error == TN_OK && (found != n || v->words.n != found))
-        tn_raise(TN_EINVAL, "tn_vectors_from: %lld rows, but %lld words, %u of them different", (long long)n,
-                 (long long)found, v->words.n);
+        tn_raise(TN_EINVAL, "tn_vectors_from: %lld rows, but %lld words (%u different)", (long long)n, (long long)found,
+                 v->words.n);
     bool done = v && tn_copy_out(rows, TN_F32, v->row, (size_t)(n * dim) * sizeof *v->row) == TN_OK;
     for (int64_t i = 0; done && i < n * dim; i++) done = isfinite(v->row[i]);
     if (v && !done) tn_raise(TN_EINVAL, "tn_vectors_from: a number is not finite");
@@ -44,8 +45,7 @@ static tn_vectors *read_safetensors(const char *path)
     tn_tensor     *rows = tn_safetensors_get(f, "vectors"), *words = tn_safetensors_get(f, "words");
     tn_vectors    *v = NULL;
     if (tn__self.error == TN_OK && (tn_dtype_of(words) != TN_U8 || !tn_is_contiguous(words)))
-        tn_raise(TN_EFORMAT, "tn_vectors_load: '%s': \"words\" must be u8, the words with a line's end behind each",
-                 path);
+        tn_raise(TN_EFORMAT, "tn_vectors_load: '%s': \"words\" must be u8, each word followed by a line end", path);
     if (tn__self.error == TN_OK) v = of_rows((tn_text){tn_data(words), (size_t)tn_numel(words)}, rows, is_line_end);
     tn_scope_end(s);
     tn_safetensors_close(f);
@@ -79,7 +79,7 @@ tn_vectors *tn_vectors_load(const char *path, tn_vectors_format format)
     tn__vectors_in f;
     tn_vectors    *v = NULL;
     if ((int)format < 0 || format > TN_VECTORS_SAFETENSORS)
-        return tn_raise(TN_EINVAL, "tn_vectors_load: format %d is not known", (int)format), NULL;
+        return tn_raise(TN_EINVAL, "tn_vectors_load: format %d does not exist", (int)format), NULL;
     if (!tn__in_open(&f, path)) return NULL;
     if (format == TN_VECTORS_ANY) format = guess(&f);
     if (format == TN_VECTORS_TEXT || format == TN_VECTORS_GLOVE_TEXT)
@@ -127,10 +127,10 @@ static bool can_have(const tn_vectors *v, tn_vectors_format format)
         char          shown[TN__QUOTED];
         if (!memchr(w.at, ' ', w.bytes) && (format == TN_VECTORS_BINARY || !memchr(w.at, '\t', w.bytes))) continue;
         tn_raise(TN_EINVAL,
-                 "tn_vectors_save: %s has a blank in it, which %s cannot have: save TN_VECTORS_TEXT or "
+                 "tn_vectors_save: %s contains a blank, which %s must not; save as TN_VECTORS_TEXT or "
                  "TN_VECTORS_SAFETENSORS",
                  tn__quote(shown, w.at, w.bytes, 40),
-                 format == TN_VECTORS_BINARY ? "a word of the binary form" : "GloVe's first word");
+                 format == TN_VECTORS_BINARY ? "a word in the binary format" : "GloVe's first word");
         return false;
     }
     return true;
@@ -145,9 +145,9 @@ tn_status tn_vectors_save(const tn_vectors *v, const char *path, tn_vectors_form
                                                   [TN_VECTORS_FASTTEXT_BIN] = tn__write_fasttext};
     if (tn__blocked()) return tn__self.error;
     if (!v || (int)format < 0 || format > TN_VECTORS_SAFETENSORS)
-        return tn_raise(TN_EINVAL, "tn_vectors_save: %s", v ? "the format is not known" : "v is NULL");
+        return tn_raise(TN_EINVAL, "tn_vectors_save: %s", v ? "the format does not exist" : "v is NULL");
     if (format == TN_VECTORS_FASTTEXT_BIN && !v->grams.max_n)
-        return tn_raise(TN_EINVAL, "tn_vectors_save: these vectors have no n-grams, which a FastText model is made of");
+        return tn_raise(TN_EINVAL, "tn_vectors_save: the vectors have no n-grams, which a FastText model needs");
     if (!can_have(v, format)) return tn__self.error;
     if (format == TN_VECTORS_SAFETENSORS) return write_safetensors(v, path);
     tn__vectors_out *o = tn__mem_zeroed(sizeof *o);

@@ -30,7 +30,7 @@ bool tn__in_fail(const tn__vectors_in *f, const char *fmt, ...)
 bool tn__in_take(tn__vectors_in *f, void *to, int64_t bytes)
 {
     if (f->source.size - f->at < bytes)
-        return tn__in_fail(f, "the file ends, where %lld bytes more should be", (long long)bytes);
+        return tn__in_fail(f, "the file ends; expected %lld more bytes", (long long)bytes);
     if (!tn__source_read(&f->source, to, f->at, (size_t)bytes)) return false;
     f->at += bytes;
     return true;
@@ -57,7 +57,7 @@ tn_vectors *tn__in_vectors(const tn__vectors_in *f, int64_t words, int64_t dim, 
         return NULL;
     }
     if (!tn__mul_i64(words, least_bytes, &need) || need > f->source.size - f->at) {
-        tn__in_fail(f, "%lld words of %lld numbers do not fit in the %lld bytes that follow", (long long)words,
+        tn__in_fail(f, "%lld words of %lld numbers do not fit in the remaining %lld bytes", (long long)words,
                     (long long)dim, (long long)(f->source.size - f->at));
         return NULL;
     }
@@ -69,16 +69,16 @@ bool tn__in_name(const tn__vectors_in *f, tn_vectors *v, const char *word, int64
     const uint32_t before = v->words.n;
     char           shown[TN__QUOTED];
     if (bytes < 1) return tn__in_fail(f, "word %u is empty", before + 1);
-    if (memchr(word, 0, (size_t)bytes)) return tn__in_fail(f, "word %u has a NUL in it", before + 1);
+    if (memchr(word, 0, (size_t)bytes)) return tn__in_fail(f, "word %u contains a NUL", before + 1);
     if (tn__strings_add(&v->words, word, (size_t)bytes) < 0) return false;
     if (v->words.n > before) return true;
-    return tn__in_fail(f, "%s is there twice", tn__quote(shown, word, (size_t)bytes, 60));
+    return tn__in_fail(f, "%s occurs twice", tn__quote(shown, word, (size_t)bytes, 60));
 }
 
 bool tn__in_finite(const tn__vectors_in *f, const float *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
-        if (!isfinite(x[i])) return tn__in_fail(f, "a vector holds a number that is not finite");
+        if (!isfinite(x[i])) return tn__in_fail(f, "a vector contains a number that is not finite");
     return true;
 }
 

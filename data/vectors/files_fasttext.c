@@ -29,17 +29,19 @@ static bool take_head(tn__vectors_in *f, int32_t arg[ARGS], double *sample, int3
     int32_t head[2];
     if (!tn__in_take(f, head, sizeof head)) return false;
     if (head[0] != MAGIC || head[1] < 11 || head[1] > VERSION)
-        return tn__in_fail(f, "version %d of FastText's format; 11 and 12 are read", head[1]);
+        return tn__in_fail(f, "version %d of FastText's format; expected 11 or 12", head[1]);
     if (!tn__in_take(f, arg, ARGS * sizeof *arg) || !tn__in_take(f, sample, sizeof *sample) ||
         !tn__in_take(f, size, 3 * sizeof *size) || !tn__in_take(f, count, 2 * sizeof *count))
         return false;
     if (arg[MODEL] != 1 && arg[MODEL] != 2)
-        return tn__in_fail(f, "a classifier; models of words (skipgram, cbow) are read");
+        return tn__in_fail(f, "a classifier; expected a model of words (skipgram, cbow)");
     if (!is_plain(arg, size, count))
-        return tn__in_fail(f, "%d numbers a row, %d entries, %d words, %d labels, %lld kept n-grams: not a plain model",
+        return tn__in_fail(f,
+                           "%d numbers per row, %d entries, %d words, %d labels, %lld kept n-grams: not a plain model",
                            arg[DIM], size[0], size[1], size[2], (long long)count[1]);
     if (!has_sound_grams(arg) || !isfinite(*sample))
-        return tn__in_fail(f, "n-grams of %d to %d characters in %d buckets", arg[MIN_N], arg[MAX_N], arg[BUCKETS]);
+        return tn__in_fail(f, "invalid n-grams of %d to %d characters in %d buckets", arg[MIN_N], arg[MAX_N],
+                           arg[BUCKETS]);
     return true;
 }
 
@@ -53,7 +55,8 @@ static bool take_words(tn__vectors_in *f, tn_vectors *v, int32_t n)
             !tn__in_take(f, &type, 1))
             return false;
         if (v->count[i] < 0 || type)
-            return tn__in_fail(f, "word %d has the count %lld and type %d", i + 1, (long long)v->count[i], type);
+            return tn__in_fail(f, "word %d has count %lld and type %d; expected at least 0 and 0", i + 1,
+                               (long long)v->count[i], type);
     }
     return true;
 }
@@ -64,7 +67,7 @@ static float *take_rows(tn__vectors_in *f, int64_t rows, int64_t dim)
     uint8_t quantized;
     int64_t size[2], all, bytes;
     if (!tn__in_take(f, &quantized, 1)) return NULL;
-    if (quantized) return tn__in_fail(f, "the rows are quantized, which is not read"), NULL;
+    if (quantized) return tn__in_fail(f, "the rows are quantized, which is not supported"), NULL;
     if (!tn__in_take(f, size, sizeof size)) return NULL;
     if (size[0] != rows || size[1] != dim)
         return tn__in_fail(f, "a matrix of %lld by %lld, expected %lld by %lld", (long long)size[0], (long long)size[1],
@@ -103,7 +106,7 @@ tn_vectors *tn__read_fasttext(tn__vectors_in *f)
         v->grams = g, v->grams.in = in;
         v->grams.buckets = buckets ? buckets : arg[BUCKETS];
         if (in) v->grams.out = take_rows(f, size[0], arg[DIM]);
-        if (in && v->grams.out && f->at != f->source.size) tn__in_fail(f, "more follows than a model has");
+        if (in && v->grams.out && f->at != f->source.size) tn__in_fail(f, "data after the end of the model");
         if (tn__self.error == TN_OK) tn__vectors_compose(v);
     }
     if (v && tn__self.error == TN_OK) return v;

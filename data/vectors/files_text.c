@@ -48,7 +48,7 @@ static bool read_head(tn__reader *r, int64_t *words, int64_t *dim)
     if (!tn__reader_line(r, &line)) return tn__self.error == TN_OK ? fail(r, "is missing: the file is empty") : false;
     if (last_field(&line, &b) && last_field(&line, &a) && !last_field(&line, &none) && whole(a, words) && whole(b, dim))
         return true;
-    return fail(r, "should say how many words there are and how many numbers each has");
+    return fail(r, "must give the number of words and of numbers per word");
 }
 
 /* The word is everything before the numbers, including blanks, which some files have in words. */
@@ -56,7 +56,7 @@ static bool read_row(tn__reader *r, tn_vectors *v, tn_text line)
 {
     tn_text field;
     float  *row = v->row + (int64_t)v->words.n * v->dim;
-    if ((int64_t)v->words.n == v->room) return fail(r, "is one more than the first line says");
+    if ((int64_t)v->words.n == v->room) return fail(r, "exceeds the number of words given by the first line");
     for (int64_t k = v->dim; k-- > 0;) {
         double x;
         char   text[200];
@@ -67,17 +67,18 @@ static bool read_row(tn__reader *r, tn_vectors *v, tn_text line)
         }
         if (!tn_parse_double(field.at, field.bytes, &x) || x > 3.4e38 || x < -3.4e38) {
             char shown[TN__QUOTED];
-            snprintf(text, sizeof text, "has %s where a number should be", tn__quote(shown, field.at, field.bytes, 40));
+            snprintf(text, sizeof text, "has %s, expected a number", tn__quote(shown, field.at, field.bytes, 40));
             return fail(r, text);
         }
         row[k] = (float)x;
     }
     line = stripped(line);
     const uint32_t before = v->words.n;
-    if (!line.bytes || line.bytes > MOST_WORD) return fail(r, line.bytes ? "has a word too long" : "has no word");
+    if (!line.bytes || line.bytes > MOST_WORD)
+        return fail(r, line.bytes ? "has a word of more than 4096 bytes" : "has no word");
     if (memchr(line.at, 0, line.bytes)) return fail(r, "has a NUL in its word");
     if (tn__strings_add(&v->words, line.at, line.bytes) < 0) return false;
-    return v->words.n > before || fail(r, "has a word that has been there");
+    return v->words.n > before || fail(r, "repeats a word");
 }
 
 /* True if the word ends in a number. A single word may; if all do, the first line gives too few numbers per word. */
@@ -119,7 +120,7 @@ tn_vectors *tn__read_text(const char *path, bool headed)
     /* a number takes at least a digit and a blank */
     if (good && (words < 1 || dim < 1 || words >= INT32_MAX / 2 || dim > 1 << 20 ||
                  !tn__mul_i64(words, 2 * dim, &need) || need > r.source.size))
-        good = fail(&r, "speaks of more than the file can hold, or of nothing");
+        good = fail(&r, "gives sizes that are 0 or larger than the file");
     if (good) v = tn__vectors_new(words, dim);
     int64_t longer = 0;
     while (v && tn__reader_line(&r, &line)) {
@@ -127,10 +128,11 @@ tn_vectors *tn__read_text(const char *path, bool headed)
         if (!read_row(&r, v, line)) break;
         longer += ends_in_number(tn__strings_at(&v->words, v->words.n - 1));
     }
-    if (v && tn__self.error == TN_OK && (int64_t)v->words.n < words) fail(&r, "is the last, and more were announced");
+    if (v && tn__self.error == TN_OK && (int64_t)v->words.n < words)
+        fail(&r, "is the last; the first line gives more words");
     if (v && tn__self.error == TN_OK && longer == words) {
         r.line = 1;
-        fail(&r, "says how many numbers each word has, and all words have more");
+        fail(&r, "gives fewer numbers per word than all words have");
     }
     tn__reader_close(&r);
     if (tn__self.error == TN_OK) return v;
@@ -170,7 +172,7 @@ tn_vectors *tn__read_binary(tn__vectors_in *f)
     tn_text       head = line, a, b;
     if (n < 0) return NULL;
     if (!last_field(&head, &b) || !last_field(&head, &a) || !whole(a, &words) || !whole(b, &dim) || dim > 1 << 20) {
-        tn__in_fail(f, "the first line should say how many words there are and how many numbers each has");
+        tn__in_fail(f, "the first line must give the number of words and of numbers per word");
         return NULL;
     }
     tn_vectors *v = tn__in_vectors(f, words, dim, 4 * dim + 2);
@@ -181,7 +183,7 @@ tn_vectors *tn__read_binary(tn__vectors_in *f)
         if (n < 0 || !tn__in_name(f, v, word, n)) break;
         if (!tn__in_take(f, v->row + i * dim, 4 * dim) || !tn__in_finite(f, v->row + i * dim, dim)) break;
     }
-    if (tn__self.error == TN_OK && f->source.size - f->at > 1) tn__in_fail(f, "more follows than was announced");
+    if (tn__self.error == TN_OK && f->source.size - f->at > 1) tn__in_fail(f, "data after the last word");
     if (tn__self.error == TN_OK) return v;
     tn_vectors_free(v);
     return NULL;

@@ -63,7 +63,7 @@ static bool refill(reader *r)
     const int64_t left = r->have - r->used, n = tn__min_i64(BLOCK - left, r->source.size - r->at);
     if (r->a->stop && *r->a->stop) return false;
     if (!n) {
-        tn_raise(TN_EFORMAT, "%s: from byte %lld on there is no blank in %d bytes: this is no text", r->label,
+        tn_raise(TN_EFORMAT, "%s: from byte %lld on, no blank in %d bytes; expected text", r->label,
                  (long long)(r->at - left), BLOCK);
         return false;
     }
@@ -82,7 +82,7 @@ static found next_of(reader *r, tn_text *word)
         while (r->used < r->have && tn__is_gap(r->buffer[r->used])) {
             const char c = r->buffer[r->used++];
             if (!c) {
-                tn_raise(TN_EFORMAT, "%s: byte %lld is NUL: this is no text, or not in UTF-8", r->label,
+                tn_raise(TN_EFORMAT, "%s: byte %lld is NUL; expected text in UTF-8", r->label,
                          (long long)(r->at - r->have + r->used - 1));
                 return NOTHING;
             }
@@ -178,13 +178,13 @@ static bool count_words(phrases *p)
         if (!tn__lexicon_count(&p->words, w.at, w.bytes, 1)) return false;
         if (p->words.words.n > p->limits->words) {
             tn_raise(TN_EUNSUPPORTED,
-                     WHO ": there are more than %lld different words, which are counted exactly: give a part of the "
-                         "texts, or write numbers and the like as one word",
+                     WHO ": more than %lld different words; pass part of the texts, or replace numbers and other rare "
+                         "tokens by one word",
                      (long long)p->limits->words);
             return false;
         }
     }
-    if (!p->all) return tn_raise(TN_EFORMAT, "%s: there is no word in it", p->r.label), false;
+    if (!p->all) return tn_raise(TN_EFORMAT, "%s: no words found", p->r.label), false;
     p->r.bytes = p->r.done;
     return tn__lexicon_trim(&p->words, p->a->min_count);
 }
@@ -217,7 +217,7 @@ static bool choose(phrases *p)
         const size_t bytes = tn__strings_at(&p->words.words, a).bytes + 1 + tn__strings_at(&p->words.words, b).bytes;
         if (score <= p->a->threshold || bytes > TN__WORD_MOST) continue;
         if (p->phrases.n >= p->limits->phrases) {
-            tn_raise(TN_EUNSUPPORTED, WHO ": there are more than %lld phrases: raise .threshold or .min_count",
+            tn_raise(TN_EUNSUPPORTED, WHO ": more than %lld phrases; raise .threshold or .min_count",
                      (long long)p->limits->phrases);
             return false;
         }
@@ -272,11 +272,11 @@ static bool write_out(phrases *p, const char *to)
 
 static bool check(int n, const char *const *paths, const tn_vectors_phrases_args *a)
 {
-    if (n < 1 || !paths) tn_raise(TN_EINVAL, WHO ": there is no text to read");
+    if (n < 1 || !paths) tn_raise(TN_EINVAL, WHO ": no texts given");
     else if (a->min_count < 1 || a->min_count > (int64_t)1e15)
-        tn_raise(TN_EINVAL, WHO ": .min_count is %lld, but must be 1 to 1e15", (long long)a->min_count);
+        tn_raise(TN_EINVAL, WHO ": .min_count is %lld, expected 1 to 1e15", (long long)a->min_count);
     else if (!(a->threshold >= 0 && a->threshold <= 1e15))
-        tn_raise(TN_EINVAL, WHO ": .threshold is %g, but must be 0 to 1e15", a->threshold);
+        tn_raise(TN_EINVAL, WHO ": .threshold is %g, expected 0 to 1e15", a->threshold);
     return tn__self.error == TN_OK;
 }
 

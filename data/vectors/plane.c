@@ -33,7 +33,7 @@ static bool points_of(const char *who, const tn_tensor *rows)
     if (rows && tn_ndim(rows) == 2 && tn_dtype_is_float(tn_dtype_of(rows)) && tn_size(rows, 0) > 1 &&
         tn_size(rows, 1) > 0)
         return true;
-    tn_raise(TN_EINVAL, "%s: rows must be [n, dim] of a floating type, of two rows or more", who);
+    tn_raise(TN_EINVAL, "%s: rows must be [n, dim] of a floating dtype, with at least two rows", who);
     return false;
 }
 
@@ -186,7 +186,8 @@ tn_tensor *tn_plane_tsne(const tn_tensor *rows, double perplexity, uint64_t seed
     const int64_t n = tn_size(rows, 0), dim = tn_size(rows, 1);
     if (n > MOST_ROWS || !(perplexity >= 1) || perplexity > (double)(n - 1))
         return tn_raise(TN_EINVAL,
-                        "tn_plane_tsne: %lld rows with perplexity %g: up to %d rows, perplexity 1 to rows - 1",
+                        "tn_plane_tsne: %lld rows with perplexity %g; expected at most %d rows, and perplexity 1 to "
+                        "rows - 1",
                         (long long)n, perplexity, MOST_ROWS),
                NULL;
     const size_t bytes = (size_t)(n * n + 9 * n) * sizeof(double);

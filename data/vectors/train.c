@@ -11,22 +11,24 @@ enum { MOST_WORDS = 21000000 }; /* while counting, as in word2vec; beyond it the
 static bool in_range(const char *name, double value, double least, double most)
 {
     if (value >= least && value <= most) return true;
-    tn_raise(TN_EINVAL, TN__TRAIN ": .%s is %g, but must be %g to %g", name, value, least, most);
+    tn_raise(TN_EINVAL, TN__TRAIN ": .%s is %g, expected %g to %g", name, value, least, most);
     return false;
 }
 
 static bool check(int n, const char *const *paths, const tn_vectors_train_args *a)
 {
-    if (n < 1 || !paths) return tn_raise(TN_EINVAL, TN__TRAIN ": there is no text to learn from"), false;
+    if (n < 1 || !paths) return tn_raise(TN_EINVAL, TN__TRAIN ": no texts given"), false;
     if ((int)a->kind < 0 || a->kind > TN_VECTORS_FASTTEXT || (int)a->loss < 0 || a->loss > TN_VECTORS_SOFTMAX)
-        return tn_raise(TN_EINVAL, TN__TRAIN ": .kind %d with .loss %d is not known", (int)a->kind, (int)a->loss),
+        return tn_raise(TN_EINVAL, TN__TRAIN ": .kind %d with .loss %d does not exist", (int)a->kind, (int)a->loss),
                false;
     if (a->kind == TN_VECTORS_GLOVE && a->loss != TN_VECTORS_NEGATIVE)
-        return tn_raise(TN_EINVAL, TN__TRAIN ": GloVe learns from counts of pairs, and has no other .loss"), false;
+        return tn_raise(TN_EINVAL, TN__TRAIN ": GloVe learns from counts of pairs and takes no other .loss; leave it "
+                                             "at TN_VECTORS_NEGATIVE"),
+               false;
     if (a->kind == TN_VECTORS_FASTTEXT && (a->min_n < 1 || a->max_n < a->min_n || a->max_n - a->min_n > 15))
         return tn_raise(TN_EINVAL,
                         TN__TRAIN
-                        ": .min_n %lld and .max_n %lld: n-grams have 1 character or more, in 16 lengths at most",
+                        ": .min_n is %lld and .max_n %lld; expected at least 1 character, and at most 16 lengths",
                         (long long)a->min_n, (long long)a->max_n),
                false;
     return in_range("dim", (double)a->dim, 1, 16384) && in_range("window", (double)a->window, 1, 255) &&
@@ -35,7 +37,7 @@ static bool check(int n, const char *const *paths, const tn_vectors_train_args *
            in_range("lr", a->lr, 0, 10) && in_range("buckets", (double)a->buckets, 1, 1e9) &&
            in_range("x_max", a->x_max, 1e-6, 1e15) &&
            (a->checkpoint || !a->resume ||
-            tn_raise(TN_EINVAL, TN__TRAIN ": .resume goes on from a .checkpoint: name it") == TN_OK);
+            tn_raise(TN_EINVAL, TN__TRAIN ": .resume needs .checkpoint; set it") == TN_OK);
 }
 
 /* ---- set-up ------------------------------------------------------------------------------------------------------ */
@@ -47,13 +49,14 @@ static bool count_words(tn__trainer *t, int n, const char *const *paths)
     if (!tn__lexicon_trim(&t->words, t->a.min_count)) return false;
     if (tn__is_softmax(t) && t->words.words.n > TN__SOFTMAX_MOST)
         return tn_raise(TN_EUNSUPPORTED,
-                        TN__TRAIN ": softmax over %u words is too slow, it takes up to %d: raise .min_count, or "
-                                  "take TN_VECTORS_HIERARCHICAL or TN_VECTORS_NEGATIVE",
+                        TN__TRAIN ": softmax over %u words is too slow, at most %d; raise .min_count, or use "
+                                  "TN_VECTORS_HIERARCHICAL or TN_VECTORS_NEGATIVE",
                         t->words.words.n, TN__SOFTMAX_MOST),
                false;
     if (t->words.words.n >= 2) return true;
     tn_raise(TN_EINVAL,
-             TN__TRAIN ": %u words occur %lld times or more, and two must: is this a text, is .min_count too much?",
+             TN__TRAIN ": %u words occur at least %lld times, expected at least 2 such words; check the text or lower "
+                       ".min_count",
              t->words.words.n, (long long)t->a.min_count);
     return false;
 }
@@ -141,7 +144,7 @@ static bool make_table(tn__table *to, int64_t rows, int64_t width, bool zeroed)
 {
     int64_t all, bytes;
     if (!tn__mul_i64(rows, width, &all) || !tn__mul_i64(all, sizeof *to->x, &bytes) || rows >= INT32_MAX / 2)
-        return tn_raise(TN_ENOMEM, TN__TRAIN ": %lld rows of %lld numbers are too much", (long long)rows,
+        return tn_raise(TN_ENOMEM, TN__TRAIN ": %lld rows of %lld numbers are too large", (long long)rows,
                         (long long)width),
                false;
     to->rows = rows;

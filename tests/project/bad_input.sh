@@ -52,7 +52,7 @@ says 3 "bert: tn_tokenizer_train: 'binary': byte 5 is NUL; expected a text in UT
     "${train[@]}" --text binary --out none
 says 5 "bert: tn_tokenizer_train: 'missing': cannot open: no such file or folder (errno 2)" \
     "${train[@]}" --text text missing --out none
-says 3 "bert: tn_corpus_open: there is no text in empty" "${train[@]}" --text text --valid empty --out none
+says 3 "bert: tn_corpus_open: no text found in empty" "${train[@]}" --text text --valid empty --out none
 says 3 "bert: 'document' is one document, but guessing the next sentence needs sentences of others: put an empty line \
 between documents, or train with --objective roberta, which needs none" \
     "${given[@]}" --text document --vocab model --out one
@@ -63,8 +63,8 @@ more; raise it, or lower .alphabet" "${train[@]}" --vocab-size 20 --text text --
 leaves one corpus.tokens
 leaves none corpus.tokens # the text that --valid stood beside was good
 
-says 3 "bert: tn_corpus_open: there is no text in blank" "$bert" eval --model model blank
-says 3 "bert: tn_corpus_open: 'binary': line 2 has a NUL byte: this is no text, or not in UTF-8" \
+says 3 "bert: tn_corpus_open: no text found in blank" "$bert" eval --model model blank
+says 3 "bert: tn_corpus_open: 'binary': line 2 has a NUL byte; expected text in UTF-8" \
     "$bert" eval --model model binary
 says 3 "bert: 'document' is one document, but guessing the next sentence needs sentences of others: put an empty line \
 between documents" "$bert" eval --model model document

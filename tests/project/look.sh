@@ -285,7 +285,7 @@ ends 3 "holds no text" "$l" heads --model bert --text empty
 printf '1\tthe\t_\tDET\t_\t_\t9\tdet\t_\t_\n2\tman\t_\tNOUN\t_\t_\t0\troot\t_\t_\n\n' >far
 ends 3 "word 1 belongs to word 9, of 2 words" "$l" probe --model bert --heads --text far
 printf '1\tthe\tDET\n\n' >short
-ends 3 "short', line 1: 3 columns, where there must be 10" "$l" probe --model bert --heads --text short
+ends 3 "short', line 1: 3 columns, expected 10" "$l" probe --model bert --heads --text short
 printf '2\tthe\t_\tDET\t_\t_\t0\troot\t_\t_\n\n' >two
 ends 3 "numbered from 1" "$l" probe --model bert --heads --text two
 printf '1\tthe\t_\tWORD\t_\t_\t0\troot\t_\t_\n\n' >class

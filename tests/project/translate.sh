@@ -151,7 +151,7 @@ says 1 "is no page of HTML" "$translate" align --model whole --html whole/model.
 cmp weights whole/model.safetensors || wrong "translate align --html writes over the weights"
 says 5 "nowhere" "$translate" run --model nowhere
 one=("$translate" train --steps 1 --size tiny --dim 32 --layers 1 --out other)
-says 3 "'demo/dates.txt': it has 400 lines, but its counterpart 'short.txt' ends after line 3; line i of one must" \
+says 3 "'demo/dates.txt': the file has 400 lines, but its counterpart 'short.txt' ends after line 3; line i of one must" \
     "${one[@]}" --src demo/dates.txt --tgt short.txt
 says 3 "'short.txt' ends after line 3" \
     "${one[@]}" --src demo/dates.txt --tgt demo/dates.iso --valid-src short.txt --valid-tgt valid.iso

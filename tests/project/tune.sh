@@ -142,7 +142,7 @@ usage "--longest is for answer" tag --train words.conll --longest 4
 
 # Files that are not as they should be: the line and the reason; left out, where that is asked for.
 printf 'a\tx\nb\tz\n' >strange.tsv
-says 3 "'strange.tsv', line 2: the label 'z' is none of the 2 that were learned" \
+says 3 "'strange.tsv', line 2: the label 'z' is not among the 2 of the training set" \
     "${tune[@]}" classify --train train.tsv --test strange.tsv --out never
 bad() # TASK FILE TEXT WHAT: refused with these words, and without that line it goes on
 {
@@ -151,17 +151,17 @@ bad() # TASK FILE TEXT WHAT: refused with these words, and without that line it 
     rm -rf goes && "${tune[@]}" "$1" --train "$2" --skip-bad 1 --test "$2" --json --out goes >goes.txt 2>/dev/null &&
         json goes.txt skipped || wrong "--skip-bad does not go on: $4"
 }
-bad classify a.tsv 'a\tx\nb\ty\nc\n' "'a.tsv', line 3: there is no tab in it"
-bad classify b.tsv 'a\tx\nb\ty\nc\td\tx\n' "'b.tsv', line 3: 3 columns, where the first line has 2"
-bad classify c.csv 'a,x\nb,y\nc, d,x\n' "'c.csv', line 3: 3 columns, where the first line has 2: is there a comma"
-bad classify d.csv 'a,x\nb,y\n"c"d,x\n' "'d.csv', line 3: something stands between the quote"
+bad classify a.tsv 'a\tx\nb\ty\nc\n' "'a.tsv', line 3: no tab found"
+bad classify b.tsv 'a\tx\nb\ty\nc\td\tx\n' "'b.tsv', line 3: 3 columns, but the first line has 2"
+bad classify c.csv 'a,x\nb,y\nc, d,x\n' "'c.csv', line 3: 3 columns, but the first line has 2; put texts with commas"
+bad classify d.csv 'a,x\nb,y\n"c"d,x\n' "'d.csv', line 3: text between a closing quote"
 bad classify k.tsv 'a\tx\nb\ty\nc\tn\xe9g\n' "'k.tsv', line 3: the label is not UTF-8; convert the file"
-bad tag e.conll 'a X\nb Y\n\nc\n' "'e.conll', line 4: 1 columns, where there must be 2"
+bad tag e.conll 'a X\nb Y\n\nc\n' "'e.conll', line 4: 1 columns, expected 2"
 bad answer f.json '{"data":[{"paragraphs":[{"context":"the cat","qas":[
 {"id":"1","question":"what","answers":[{"text":"cat","answer_start":4}]},
 {"id":"2","question":"what","answers":[{"text":"cat","answer_start":3}]}]}]}]}' \
-    "'f.json', data[0].paragraphs[0].qas[1]: 'cat' does not stand at character 3 of its text"
-bad choose g.csv 'sent1,ending0,ending1,label\na,b,c,1\nd,e,f,2\n' "'g.csv', line 3: the label '2' is no number from 0"
+    "'f.json', data[0].paragraphs[0].qas[1]: 'cat' is not found at character 3 of its text"
+bad choose g.csv 'sent1,ending0,ending1,label\na,b,c,1\nd,e,f,2\n' "'g.csv', line 3: the label '2' is not the number of an ending"
 reads() # TASK FILE TEXT: nothing is wrong with it
 {
     printf '%b' "$3" >"$2"

@@ -101,7 +101,7 @@ ends 2 '--most is for the form with three words' "$v" analogy --vectors more.vec
 [ "$(cat projector/metadata.tsv | wc -l)" = 50 ] && [ "$(awk -F'\t' 'NF == 20' projector/vectors.tsv | wc -l)" = 50 ] ||
     wrong "the projector's files do not have 50 words of 20 numbers"
 ends 1 'already exists; name another file or use --force' "$v" train --text text --out more.vec
-ends 3 'should say how many words' "$v" similarity --vectors text --format text pairs
+ends 3 'must give the number of words' "$v" similarity --vectors text --format text pairs
 ends 5 'no such file' "$v" neighbours --vectors nowhere x
 ends 2 'vectors' "$v" neighbours x
 ends 1 "has no word 'never'" "$v" neighbours --vectors more.vec never
@@ -120,11 +120,11 @@ wait $! && wrong "a run ended by a signal ends well"
 grep -q 'the same command with --resume continues' err || wrong "an ended run says: $(cat err)"
 [ -e saved ] && [ ! -e ended ] || wrong "an ended run leaves no checkpoint, or vectors"
 ends 1 'already contains a run; continue it with --resume' $long --out ended --checkpoint saved
-ends 1 'begun with .window 5, not 4' $long --out ended --checkpoint saved --resume --window 4
-ends 1 'begun with other texts' $long --out ended --checkpoint saved --resume --text pairs text
+ends 1 'started with .window 5, not 4' $long --out ended --checkpoint saved --resume --window 4
+ends 1 'started with other texts' $long --out ended --checkpoint saved --resume --text pairs text
 cp saved kept
 printf 'x' | dd of=kept bs=1 seek=2000 conv=notrunc status=none
-ends 3 'is damaged' $long --out ended --checkpoint kept --resume
+ends 3 'damaged, or not a checkpoint' $long --out ended --checkpoint kept --resume
 $long --out ended --checkpoint saved --resume --threads 1 -q >line
 cmp -s undisturbed ended || wrong "a run that went on gives another file"
 [ ! -e saved ] || wrong "the checkpoint stays"
@@ -161,8 +161,8 @@ grep -qxE 'words 3600 phrases [0-9]+ joined [0-9]+' line || wrong "phrases says 
 [ "$(grep -c 'in_new_york_city$' joined)" = 150 ] || wrong "two passes join: $(grep -m 1 york joined)"
 [ -z "$(ls joined.pass* 2>/dev/null)" ] || wrong "a pass is left behind"
 ends 1 'already exists; name another file or use --force' "$v" phrases --text told --out joined
-printf 'a\0b' >nul && ends 3 'byte 1 is NUL: this is no text' "$v" phrases --text nul --out never
-: >empty && ends 3 'there is no word in it' "$v" phrases --text empty --out never
+printf 'a\0b' >nul && ends 3 'byte 1 is NUL; expected text' "$v" phrases --text nul --out never
+: >empty && ends 3 'no words found' "$v" phrases --text empty --out never
 [ ! -e never ] || wrong "phrases writes what it has refused"
 
 # The table of a sentence: of two words with vectors (3, 4) and (4, 3) the cosine is 0.96, and e^(24/√2) beside

@@ -101,13 +101,13 @@ START_TEST(what_is_no_answer)
     ck_assert_int_eq(tn_squad_add(&s, tn_text_of("word"), 0, NULL), TN_OK);
     ck_assert(!s.last_exact && s.last == 0 && s.n == 3);
     ck_assert_int_eq(tn_squad_add(&one, tn_text_of("word"), 0, NULL), TN_EINVAL);
-    ck_error(TN_EINVAL, "tn_squad_add: no right answer, which only .v2 knows");
+    ck_error(TN_EINVAL, "tn_squad_add: no right answer; set .v2 to allow this");
     tn_squad_add(NULL, tn_text_of("word"), 0, NULL);
     ck_error(TN_EINVAL, "tn_squad_add: s is NULL");
     ck_assert(isnan(tn_squad_threshold(0, NULL, NULL, NULL, NULL, NULL)));
-    ck_error(TN_EINVAL, "tn_squad_threshold: there are no questions");
+    ck_error(TN_EINVAL, "tn_squad_threshold: n is 0; expected at least 1 question");
     tn_squad_words(tn_text_of("x"), NULL);
-    ck_error(TN_EINVAL, "tn_squad_words: one of both is NULL");
+    ck_error(TN_EINVAL, "tn_squad_words: an argument is NULL");
     ck_assert(one.n == 0 && tn_squad_f1(&one) == 0 && tn_squad_exact(NULL) == 0);
 }
 END_TEST

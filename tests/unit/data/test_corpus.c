@@ -85,7 +85,7 @@ START_TEST(made_once_and_found_again)
     ck_assert(ids.n == 5 && ids.at[0] == 14 && ids.at[2] == 16 && ids.at[3] == 11 && ids.at[4] == 12);
     tn_ids_free(&ids);
     tn_corpus_sentence(c, 6, &ids);
-    ck_error(TN_EINDEX, "tn_corpus_sentence: sentence 6; there are 6");
+    ck_error(TN_EINDEX, "tn_corpus_sentence: no sentence 6; the corpus has 6, counted from 0");
     uint64_t before = ids_of(c), sum = tn_corpus_checksum(c);
     tn_corpus_close(c);
     c = open_corpus(2, files, 1, false);
@@ -116,7 +116,7 @@ START_TEST(damage_is_seen)
         ck_assert_int_eq(tn_file_write(cache, bytes, (size_t)n), TN_OK);
         c = open_corpus(1, files, 1, false);
         if (at < 8) { /* not a cache: perhaps a user's file */
-            ck_assert(!c && tn_error() == TN_EINVAL && strstr(tn_error_message(), "that is no cache"));
+            ck_assert(!c && tn_error() == TN_EINVAL && strstr(tn_error_message(), "not a corpus cache"));
             tn_clear_error();
             bytes[at] ^= 0x10;
             continue;
@@ -179,11 +179,11 @@ START_TEST(refuses)
 {
     const char *files[] = {file("a", "")}, *cache = tn_test_file("cache");
     remove(cache);
-    refused(open_corpus(1, files, 1, false), TN_EFORMAT, "there is no text in ");
+    refused(open_corpus(1, files, 1, false), TN_EFORMAT, "no text found in ");
     file("a", "w1\nw2 !\n");
     refused(open_corpus(1, files, 1, false), TN_EFORMAT, "no shouting");
     file("a", "w1\nw2\nw290\n");
-    refused(open_corpus(1, files, 1, false), TN_EINDEX, "line 3: the encoder gave token 300, outside 0 … 299");
+    refused(open_corpus(1, files, 1, false), TN_EINDEX, "line 3: the encoder returned token 300, outside 0 … 299");
     ck_assert_int_eq(tn_file_write(files[0], "w1\nw\0002\n", 7), TN_OK);
     refused(open_corpus(1, files, 1, false), TN_EFORMAT, "line 2 has a NUL byte");
     char *line = malloc(17 << 20);
@@ -194,11 +194,13 @@ START_TEST(refuses)
             "line 1 has more than 16777216 bytes; expected a text with line ends");
     ck_assert_int_eq(tn_file_write(cache, "my only text\n", 13), TN_OK);
     file("a", "w1\n");
-    refused(open_corpus(1, files, 1, false), TN_EINVAL, "cache': there is a file of this name that is no cache");
+    refused(open_corpus(1, files, 1, false), TN_EINVAL,
+            "cache': the file exists and is not a corpus cache; choose "
+            "another name or remove it");
     remove(cache);
     files[0] = tn_test_file("nowhere");
     refused(open_corpus(1, files, 1, false), TN_EIO, "nowhere': cannot open: no such file");
-    refused(open_corpus(0, files, 1, false), TN_EINVAL, "no files were given");
+    refused(open_corpus(0, files, 1, false), TN_EINVAL, ".files is empty; name at least one text file");
     FILE *f = fopen(cache, "rb");
     ck_assert_ptr_null(f); /* no partial file is left */
 }
@@ -348,8 +350,8 @@ START_TEST(sentence_pairs)
     files[0] = file("a", "w1\nw2\n");
     c = open_corpus(1, files, 1, false);
     ck_assert_ptr_null(tn_mlm_create(c, config));
-    ck_error(TN_EINVAL, "tn_mlm_new: pairs need at least two documents (separated by empty lines), or where would the "
-                        "sentences come from that do not follow?");
+    ck_error(TN_EINVAL, "tn_mlm_new: .pairs takes sentences from other documents and needs at least two, separated by "
+                        "empty lines");
     tn_corpus_close(c);
 }
 END_TEST
@@ -415,7 +417,7 @@ START_TEST(order_of_pairs)
     tn_mlm_free(b);
     config.pairs = false;
     ck_assert_ptr_null(tn_mlm_create(c, config));
-    ck_error(TN_EINVAL, "tn_mlm_new: order goes with pairs");
+    ck_error(TN_EINVAL, "tn_mlm_new: .order needs .pairs");
     tn_corpus_close(c);
 }
 END_TEST
@@ -445,7 +447,7 @@ START_TEST(spans)
     ck_assert_msg(beside[1] > 0.3 && beside[1] < 0.6, "%g", beside[1]);
     config.spans = 65;
     ck_assert_ptr_null(tn_mlm_create(c, config));
-    ck_error(TN_EINVAL, "tn_mlm_new: spans is 65, expected 0 to 64");
+    ck_error(TN_EINVAL, "tn_mlm_new: .spans is 65, expected 0 to 64");
     tn_corpus_close(c);
 }
 END_TEST
@@ -513,10 +515,10 @@ START_TEST(misuse)
     tn_mlm_config config = plain();
     config.mask = 300;
     ck_assert_ptr_null(tn_mlm_create(c, config));
-    ck_error(TN_EINDEX, "tn_mlm_new: mask is token 300, outside 0 … 299");
+    ck_error(TN_EINDEX, "tn_mlm_new: .mask is token 300, outside 0 … 299");
     config = plain(), config.max_tokens = 3;
     ck_assert_ptr_null(tn_mlm_create(c, config));
-    ck_error(TN_EINVAL, "tn_mlm_new: max_tokens is 3, expected 4 to 16384");
+    ck_error(TN_EINVAL, "tn_mlm_new: .max_tokens is 3, expected 4 to 16384");
     config = plain();
     tn_mlm *b = tn_mlm_create(c, config);
     tn_mlm_seek(b, (tn_data_position){0, 1000});

@@ -76,9 +76,9 @@ START_TEST(channels)
     ck_assert(tn_size(t, 0) == 2 && tn_get(t, 1) == 1);
     fine();
     read_text(rgb, 5, TN_U8);
-    ck_error(TN_EINVAL, "tn_image_read: channels is 5, but must be from 0 to 4");
+    ck_error(TN_EINVAL, "tn_image_read: channels is 5, expected 0 to 4");
     read_text(rgb, 0, TN_F64);
-    ck_error(TN_EINVAL, "tn_image_read: the number type is f64, but must be u8, i32 or f32");
+    ck_error(TN_EINVAL, "tn_image_read: the dtype is f64, expected u8, i32 or f32");
 }
 END_TEST
 
@@ -87,37 +87,37 @@ static const struct {
     tn_status   code;
     const char *says;
 } damaged[] = {
-    {"P2", TN_EFORMAT, "this is no image: it begins neither as PGM or PPM (P2, P3, P5, P6) nor as PNG"},
-    {"P2 ", TN_EFORMAT, "it ends at byte 3, where the width should be"},
-    {"P2 x", TN_EFORMAT, "byte 3: the width is no number"},
-    {"P2 -3 1 1 1", TN_EFORMAT, "byte 3: the width is no number"},
-    {"P2 2", TN_EFORMAT, "it ends at byte 4, where the height should be"},
-    {"P2 0 4 255 ", TN_EFORMAT, "an image of 0 x 4 pixels has none"},
+    {"P2", TN_EFORMAT, "not an image: the first bytes are neither those of PGM or PPM (P2, P3, P5, P6) nor of PNG"},
+    {"P2 ", TN_EFORMAT, "the file ends at byte 3, expected the width"},
+    {"P2 x", TN_EFORMAT, "byte 3: the width is not a number"},
+    {"P2 -3 1 1 1", TN_EFORMAT, "byte 3: the width is not a number"},
+    {"P2 2", TN_EFORMAT, "the file ends at byte 4, expected the height"},
+    {"P2 0 4 255 ", TN_EFORMAT, "an image of 0 x 4 pixels is empty"},
     {"P2 99999999999999999999 1 255 ", TN_EFORMAT, "byte 13: the width is larger than 2147483647"},
     {"P5 70000 1 255 ", TN_EUNSUPPORTED,
-     "70000 x 1 pixels are too many: at most 65535 a side are read, and 134217728 in all"},
+     "70000 x 1 pixels are too many: at most 65535 per side and 134217728 in total"},
     {"P5 20000 20000 255 ", TN_EUNSUPPORTED,
-     "20000 x 20000 pixels are too many: at most 65535 a side are read, and 134217728 in all"},
-    {"P5 10000 10000 255 abc", TN_EFORMAT,
-     "it holds 3 bytes of samples, and an image of its size has at least 100000000"},
-    {"P6 10000 10000 65535 ", TN_EFORMAT,
-     "it holds 0 bytes of samples, and an image of its size has at least 600000000"},
-    {"P3 2 2 255 1 2 3", TN_EFORMAT, "it holds 5 bytes of samples, and an image of its size has at least 23"},
-    {"P2 1 1 0 0", TN_EFORMAT, "the largest sample is 0"},
-    {"P2 1 1 65536 0", TN_EFORMAT, "byte 12: the largest sample is larger than 65535"},
-    {"P5 1 1 255x", TN_EFORMAT, "byte 10: white space is missing behind the largest sample"},
+     "20000 x 20000 pixels are too many: at most 65535 per side and 134217728 in total"},
+    {"P5 10000 10000 255 abc", TN_EFORMAT, "the file has 3 bytes of samples, expected at least 100000000 for its size"},
+    {"P6 10000 10000 65535 ", TN_EFORMAT, "the file has 0 bytes of samples, expected at least 600000000 for its size"},
+    {"P3 2 2 255 1 2 3", TN_EFORMAT, "the file has 5 bytes of samples, expected at least 23 for its size"},
+    {"P2 1 1 0 0", TN_EFORMAT, "the maximum sample is 0"},
+    {"P2 1 1 65536 0", TN_EFORMAT, "byte 12: the maximum sample is larger than 65535"},
+    {"P5 1 1 255x", TN_EFORMAT, "byte 10: white space is missing after the maximum sample"},
     {"P2 2 1 9 10 1", TN_EFORMAT, "byte 11: a sample is larger than 9"},
-    {"P2 2 1 9 1      ", TN_EFORMAT, "it ends at byte 16, where a sample should be"},
-    {"P2 2 1 9 1 a    ", TN_EFORMAT, "byte 11: a sample is no number"},
-    {"P5 1 1 9 z", TN_EFORMAT, "byte 9: a sample is 122, and the largest is to be 9"},
+    {"P2 2 1 9 1      ", TN_EFORMAT, "the file ends at byte 16, expected a sample"},
+    {"P2 2 1 9 1 a    ", TN_EFORMAT, "byte 11: a sample is not a number"},
+    {"P5 1 1 9 z", TN_EFORMAT, "byte 9: a sample is 122, above the maximum 9"},
     {"P5 1 1 255 aP5 1 1 255 a", TN_EUNSUPPORTED,
-     "behind its image, at byte 12, comes more; only files of one image are read"},
-    {"P1 1 1 0", TN_EUNSUPPORTED, "this is PBM; PGM, PPM and PNG are read: convert it, with ImageMagick, say"},
-    {"P7\nWIDTH 1", TN_EUNSUPPORTED, "this is PAM; PGM, PPM and PNG are read: convert it, with ImageMagick, say"},
-    {"GIF89a", TN_EUNSUPPORTED, "this is GIF; PGM, PPM and PNG are read: convert it, with ImageMagick, say"},
-    {"\xff\xd8\xff\xe0", TN_EUNSUPPORTED, "this is JPEG; PGM, PPM and PNG are read: convert it, with ImageMagick, say"},
-    {"RIFFabcdWEBPVP8", TN_EUNSUPPORTED, "this is WebP; PGM, PPM and PNG are read: convert it, with ImageMagick, say"},
-    {"", TN_EFORMAT, "this is no image: it begins neither as PGM or PPM (P2, P3, P5, P6) nor as PNG"},
+     "data after the image, at byte 12; only files with one image are supported"},
+    {"P1 1 1 0", TN_EUNSUPPORTED, "the file is PBM; convert it to PGM, PPM or PNG, for example with ImageMagick"},
+    {"P7\nWIDTH 1", TN_EUNSUPPORTED, "the file is PAM; convert it to PGM, PPM or PNG, for example with ImageMagick"},
+    {"GIF89a", TN_EUNSUPPORTED, "the file is GIF; convert it to PGM, PPM or PNG, for example with ImageMagick"},
+    {"\xff\xd8\xff\xe0", TN_EUNSUPPORTED,
+     "the file is JPEG; convert it to PGM, PPM or PNG, for example with ImageMagick"},
+    {"RIFFabcdWEBPVP8", TN_EUNSUPPORTED,
+     "the file is WebP; convert it to PGM, PPM or PNG, for example with ImageMagick"},
+    {"", TN_EFORMAT, "not an image: the first bytes are neither those of PGM or PPM (P2, P3, P5, P6) nor of PNG"},
 };
 enum { DAMAGED = sizeof damaged / sizeof *damaged };
 
@@ -192,14 +192,14 @@ START_TEST(saving_refuses)
 {
     tn_tensor *t = tn_zeros_of(TN_U8, TN_SHAPE(3, 1, 1));
     ck_assert_int_eq(tn_image_save("x.jpg", t), TN_EINVAL);
-    ck_error(TN_EINVAL, "tn_image_save: 'x.jpg': the name of an image ends in .pgm, .ppm or .png");
+    ck_error(TN_EINVAL, "tn_image_save: 'x.jpg': the file name must end in .pgm, .ppm or .png");
     ck_assert_int_eq(tn_image_save("x.pgm", t), TN_EINVAL);
-    ck_error(TN_EINVAL, "tn_image_save: 'x.pgm': .pgm has 1, this image 3; .png takes any number");
+    ck_error(TN_EINVAL, "tn_image_save: 'x.pgm': .pgm has 1 channels, this image 3; .png takes any number");
     ck_assert_int_eq(tn_image_save("x.png", tn_zeros(TN_SHAPE(3, 1, 1))), TN_ESHAPE);
     ck_error(TN_ESHAPE,
-             "tn_image_save: 'x.png': an image is u8 or i32, [H, W] or [1 to 4, H, W]; this is f32 [3, 1, 1]");
+             "tn_image_save: 'x.png': expected an image in u8 or i32, [H, W] or [1 to 4, H, W], not f32 [3, 1, 1]");
     ck_assert_int_eq(tn_image_save("x.pgm", tn_full_of(TN_I32, TN_SHAPE(1, 1), 65536)), TN_EINVAL);
-    ck_error(TN_EINVAL, "tn_image_save: 'x.pgm': a sample is 65536, but must be from 0 to 65535");
+    ck_error(TN_EINVAL, "tn_image_save: 'x.pgm': a sample is 65536, expected 0 to 65535");
     ck_assert_int_eq(tn_image_save(NULL, t), TN_EINVAL);
     ck_error(TN_EINVAL, "tn_image_save: the path is NULL");
     ck_assert_int_eq(tn_image_save("x.pgm", NULL), TN_EINVAL);
@@ -460,16 +460,17 @@ START_TEST(processors_refused)
     p = (tn_image_processor){.channels = 3, .height = 4};
     tn_image_ready(tn_zeros_of(TN_U8, TN_SHAPE(3, 2, 2)), &p);
     ck_error(TN_EINVAL,
-             "tn_image_ready: .height and .width come together, and so do those of the crop; .shortest is instead");
+             "tn_image_ready: set .height and .width together, and .crop_height and .crop_width; or .shortest instead "
+             "of the first two");
     p = (tn_image_processor){.channels = 3};
     tn_image_ready(tn_zeros(TN_SHAPE(3, 2, 2)), &p);
-    ck_error(TN_ESHAPE, "tn_image_ready: an image is u8 [1 to 4, H, W]; this is f32 [3, 2, 2]");
+    ck_error(TN_ESHAPE, "tn_image_ready: expected an image in u8 [1 to 4, H, W], not f32 [3, 2, 2]");
     tn_image_resize(tn_zeros_of(TN_U8, TN_SHAPE(3, 2, 2)), 0, 3, TN_BILINEAR);
     ck_error(TN_EINVAL, "tn_image_resize: .height is 0, but must be from 1 to 65535");
     tn_image_resize(tn_zeros_of(TN_U8, TN_SHAPE(3, 2, 2)), 3, 3, (tn_resample)0);
-    ck_error(TN_EINVAL, "tn_image_resize: how is 0, which is neither TN_BILINEAR nor TN_BICUBIC");
+    ck_error(TN_EINVAL, "tn_image_resize: how is 0, expected TN_BILINEAR or TN_BICUBIC");
     tn_image_resize(tn_zeros_of(TN_I32, TN_SHAPE(2, 2)), 3, 3, TN_BILINEAR);
-    ck_error(TN_ESHAPE, "tn_image_resize: an image is u8 or f32 [..., H, W]; this is i32 [2, 2]");
+    ck_error(TN_ESHAPE, "tn_image_resize: expected an image in u8 or f32 [..., H, W], not i32 [2, 2]");
 }
 END_TEST
 
@@ -562,7 +563,7 @@ START_TEST(images_refused)
     ck_error(TN_ESHAPE, "tn_dataset_new: .x has 3 rows, but .y [2] has 2");
     const tn_image_processor p = {.channels = 3};
     ck_assert_ptr_null(tn_images_new(.x = x, .processor = &p));
-    ck_error(TN_EINVAL, "tn_images_new: the processor is for 3 channels, the images have 1");
+    ck_error(TN_EINVAL, "tn_images_new: .processor is for 3 channels, but the images have 1");
     ck_assert(!tn_images_source(NULL).next);
     tn_images_free(NULL);
 }

@@ -113,20 +113,23 @@ static const struct {
     const char        *says;
 } bad[] = {
     {"a\tx\n \ty\n", {.form = "tsv"}, "line 2: the text is empty"},
-    {"a\tx\nb\n", {.form = "tsv"}, "line 2: there is no tab in it, where 2 columns are needed"},
-    {"a\tx\nb\tc\ty\n",
-     {.form = "tsv"},
-     "line 2: 3 columns, where the first line has 2: is there a tab inside a text?"},
+    {"a\tx\nb\n", {.form = "tsv"}, "line 2: no tab found, expected 2 columns"},
+    {"a\tx\nb\tc\ty\n", {.form = "tsv"}, "line 2: 3 columns, but the first line has 2; remove tabs inside texts"},
     {"a\tx\nb\t \n", {.form = "tsv"}, "line 2: the label is empty"},
-    {"a\tx\n", {.form = "tsv", .problem = TN_REGRESSION}, "line 1: the label is no number, which a regression needs"},
-    {"a,x\n\"b,y\n", {.form = "csv"}, "line 2: a quote that is opened is never closed"},
+    {"a\tx\n",
+     {.form = "tsv", .problem = TN_REGRESSION},
+     "line 1: the label is not a number, which a regression needs"},
+    {"a,x\n\"b,y\n", {.form = "csv"}, "line 2: an opening quote is never closed"},
     {"a,x\n\"b\"c,y\n",
      {.form = "csv"},
-     "line 2: something stands between the quote that ends a cell and the next comma; a quote in a cell is doubled"},
-    {"a,x\n\"b\n\n\",y\nc\n", {.form = "csv"}, "line 5: 1 columns, where the first line has 2"},
+     "line 2: text between a closing quote and the next comma; double the quotes inside a cell"},
+    {"a,x\n\"b\n\n\",y\nc\n", {.form = "csv"}, "line 5: 1 columns, but the first line has 2"},
     {"{\"text\":\"a\",\"label\":1}\n{\n", {.form = "jsonl"}, NULL},
-    {"[1]\n", {.form = "jsonl"}, "line 1: it is no object of JSON"},
-    {"{\"text\":\"a\"}\n", {.form = "jsonl"}, "line 1: it has no label: a member \"label\", or what --label names"},
+    {"[1]\n", {.form = "jsonl"}, "line 1: not a JSON object"},
+    {"{\"text\":\"a\"}\n",
+     {.form = "jsonl"},
+     "line 1: no label found: add a member \"label\", or name another one "
+     "with --label"},
     {"a\tx\nb\tn\xe9g\n",
      {.form = "tsv"},
      "line 2: the label is not UTF-8; convert the file, for example with iconv -f latin1 -t utf-8"},
@@ -136,25 +139,25 @@ static const struct {
     {"{\"text\":\"a\",\"label\":\"b\\u0000c\"}\n", {.form = "jsonl"}, "line 1: the label holds a NUL"},
     {"{\"text\":\"a\",\"label\":[\"\"]}\n",
      {.form = "jsonl", .problem = TN_ANY_LABELS},
-     "line 1: a label is empty; where there is none, the labels are []"},
+     "line 1: a label is empty; use [] for no labels"},
     {"a O\nb\n",
      {.kind = TN_LABELLED_WORDS},
-     "line 2: 1 columns, where there must be 2: is a tag missing, or a blank inside a word?"},
-    {"a\n", {.kind = TN_LABELLED_WORDS}, "line 1: one column, and it takes two: the word first, the tag last"},
+     "line 2: 1 columns, expected 2; add the missing tag or remove blanks inside words"},
+    {"a\n", {.kind = TN_LABELLED_WORDS}, "line 1: one column, expected two: the word first, the tag last"},
     {"{\"data\":[{\"paragraphs\":[{\"context\":\"a cat\",\"qas\":[{\"question\":\"who\",\"answers\":[{\"text\":\"cat\","
      "\"answer_start\":3}]}]}]}]}",
      {.kind = TN_LABELLED_ANSWERS},
-     "data[0].paragraphs[0].qas[0]: 'cat' does not stand at character 3 of its text"},
+     "data[0].paragraphs[0].qas[0]: 'cat' is not found at character 3 of its text"},
     {"{\"data\":[{\"paragraphs\":[{\"context\":\"a cat\",\"qas\":[{\"question\":\" \"}]}]}]}",
      {.kind = TN_LABELLED_ANSWERS},
-     "data[0].paragraphs[0].qas[0] has no question, or an empty one"},
+     "data[0].paragraphs[0].qas[0] has no question or an empty one"},
     {"{\"data\":[{\"paragraphs\":[{\"context\":\"\",\"qas\":[]}]}]}",
      {.kind = TN_LABELLED_ANSWERS},
-     "data[0].paragraphs[0] has no context, or an empty one"},
-#define NO_ENDING(label)                                                                     \
-    {                                                                                        \
-        "sent1,ending0,ending1,label\na,b,c," label "\n", {.kind = TN_LABELLED_CHOICES},     \
-            "line 2: the label '" label "' is no number from 0 to 1: which ending is right?" \
+     "data[0].paragraphs[0] has no context or an empty one"},
+#define NO_ENDING(label)                                                                 \
+    {                                                                                    \
+        "sent1,ending0,ending1,label\na,b,c," label "\n", {.kind = TN_LABELLED_CHOICES}, \
+            "line 2: the label '" label "' is not the number of an ending, 0 to 1"       \
     }
     NO_ENDING("2"),
     NO_ENDING("2e30"),
@@ -186,44 +189,44 @@ START_TEST(refused)
     tn_clear_error();
     ck_assert_ptr_null(READ("a\tx\n", .form = "tsv", .label = "gold"));
     ck_error(TN_EINVAL, " has no column 'gold'; its first line has 2");
-    static const char *const one = ": column 1 would be both the text and the label: say which columns they are";
+    static const char *const one = ": column 1 would be both the text and the label; name two columns";
     ck_assert_ptr_null(READ("good film\nbad\n", .form = "csv"));
     ck_error_has(TN_EINVAL, one);
     ck_assert_ptr_null(READ("a\tb\tx\n", .form = "tsv", .label = "1"));
     ck_error_has(TN_EINVAL, one);
     ck_assert_ptr_null(READ("a,x\n", .form = "csv", .pairs = true));
-    ck_error_has(TN_EINVAL, ": column 2 would be both the second text and the label: say which columns they are");
+    ck_error_has(TN_EINVAL, ": column 2 would be both the second text and the label; name two columns");
     ck_assert_ptr_null(READ("a\tb\tx\n", .form = "tsv", .pair = "1"));
-    ck_error_has(TN_EINVAL, ": column 1 would be both the text and the second text: say which columns they are");
+    ck_error_has(TN_EINVAL, ": column 1 would be both the text and the second text; name two columns");
     ck_assert_ptr_null(READ("{\"l\": \"a\"}\n", .form = "jsonl", .text = "l", .label = "l"));
-    ck_error_has(TN_EINVAL, ": the member \"l\" would be both the text and the label: say which are which");
+    ck_error_has(TN_EINVAL, ": the member \"l\" would be both the text and the label; name two members");
     ck_assert_ptr_null(READ("a x\n", .kind = TN_LABELLED_WORDS, .text = "2"));
-    ck_error(TN_EINVAL, "tn_labelled_load: .text, .pair and .pairs are of no use to this .kind");
+    ck_error(TN_EINVAL, "tn_labelled_load: .text, .pair and .pairs have no effect for this .kind; remove it");
     ck_assert_ptr_null(READ("a x\n", .kind = TN_LABELLED_WORDS, .problem = TN_ANY_LABELS));
-    ck_error(TN_EINVAL, "tn_labelled_load: .problem is of no use to this .kind");
+    ck_error(TN_EINVAL, "tn_labelled_load: .problem has no effect for this .kind; remove it");
     ck_assert_ptr_null(READ("{}", .kind = TN_LABELLED_ANSWERS, .label = "x"));
-    ck_error(TN_EINVAL, "tn_labelled_load: .label is of no use to this .kind");
+    ck_error(TN_EINVAL, "tn_labelled_load: .label has no effect for this .kind; remove it");
     ck_assert_ptr_null(READ("a\tx\n", .bio = true));
-    ck_error(TN_EINVAL, "tn_labelled_load: .bio is of no use to this .kind");
+    ck_error(TN_EINVAL, "tn_labelled_load: .bio has no effect for this .kind; remove it");
     ck_assert_ptr_null(READ("a\tx\n", .label = "2", .no_label = true));
-    ck_error(TN_EINVAL, "tn_labelled_load: .label, beside .no_label, is of no use to this .kind");
+    ck_error(TN_EINVAL, "tn_labelled_load: .label with .no_label has no effect for this .kind; remove it");
     ck_assert_ptr_null(READ("{\"data\":", .kind = TN_LABELLED_ANSWERS));
     tn_clear_error();
     ck_assert_ptr_null(READ("a,b\n", .kind = TN_LABELLED_CHOICES));
     tn_clear_error();
     ck_assert_ptr_null(tn_labelled_parse("a\0b", 3, .form = "tsv"));
-    ck_error(TN_EFORMAT, "byte 1 is a NUL: this is no text");
+    ck_error(TN_EFORMAT, "byte 1 is NUL; expected text in UTF-8");
     ck_assert_ptr_null(tn_labelled_load("not there"));
     ck_assert_int_eq(tn_error(), TN_EIO);
     tn_clear_error();
     const char *path = tn_test_file("empty.tsv");
     ck_assert_int_eq(tn_file_write(path, "a\tx\rb\ty\r", 8), TN_OK);
     ck_assert_ptr_null(tn_labelled_load(path));
-    ck_assert(strstr(tn_error_message(), ": its lines end in \\r alone, and in no \\n: make them \\n"));
+    ck_assert(strstr(tn_error_message(), ": lines end in \\r alone; convert them to \\n"));
     tn_clear_error();
     ck_assert_int_eq(tn_file_write(path, "\n", 1), TN_OK);
     ck_assert_ptr_null(tn_labelled_load(path));
-    ck_assert(strstr(tn_error_message(), "holds nothing to learn from"));
+    ck_assert(strstr(tn_error_message(), "contains no examples"));
     tn_clear_error();
 }
 END_TEST
@@ -260,20 +263,20 @@ START_TEST(labels)
     ck_assert_int_eq(tn_labels_find(s, "y"), -1);
     other = READ("a\tx\nb\ty\n", .form = "tsv");
     ck_assert_int_eq(tn_labelled_only(other, s), TN_EFORMAT);
-    ck_error(TN_EFORMAT, "line 2: the label 'y' is none of the 4 that were learned");
+    ck_error(TN_EFORMAT, "line 2: the label 'y' is not among the 4 of the training set");
     tn_labelled_free(other);
     other = READ("a\tx\nb\ty\n", .form = "tsv", .skip = 1);
     ck_assert_int_eq(tn_labelled_only(other, s), TN_OK);
     const int64_t all = tn_labelled_count(other);
     ck_assert(tn_labelled_first(other, all + 1) == TN_OK && tn_labelled_count(other) == all);
     ck_assert(tn_labelled_first(other, -1) == TN_EINVAL);
-    ck_error(TN_EINVAL, "tn_labelled_first: fewer than none cannot be left");
+    ck_error(TN_EINVAL, "tn_labelled_first: most is negative");
     ck_assert_str_eq(shown(other), "a=x;");
     ck_assert_int_eq(tn_labelled_skipped(other, NULL), 1);
     tn_labelled_free(l), tn_labelled_free(other), tn_labels_free(s);
     static const char *const twice[] = {"a", "a"};
     ck_assert_ptr_null(tn_labels_new(2, twice));
-    ck_error(TN_EINVAL, "tn_labels_new: 'a' is there twice");
+    ck_error(TN_EINVAL, "tn_labels_new: 'a' is given twice");
 }
 END_TEST
 
@@ -324,13 +327,13 @@ START_TEST(texts_as_features)
     whole_epoch(f, 3), whole_epoch(f, 3);
     tn_features_free(f);
     ck_assert_ptr_null(tn_features_new(l, tokens, NULL));
-    ck_error(TN_EINVAL, "tn_features_new: the labels are NULL; tn_labels_of gives them");
+    ck_error(TN_EINVAL, "tn_features_new: the labels are NULL; tn_labels_of returns them");
     ck_assert_ptr_null(tn_features_new(l, tokens, s, .length = 3));
     ck_error(TN_EINVAL, "tn_features_new: .length is 3, but must be from 8 to 1048576");
     ck_assert_ptr_null(tn_features_new(l, tokens, s, .problem = (tn_problem)9));
-    ck_error(TN_EINVAL, "tn_features_new: .problem 9 is none");
+    ck_error(TN_EINVAL, "tn_features_new: .problem 9 does not exist");
     ck_assert_ptr_null(tn_features_new(l, tokens, s, .problem = TN_REGRESSION));
-    ck_error_has(TN_EINVAL, " was read as TN_ONE_LABEL: give both the same");
+    ck_error_has(TN_EINVAL, " was read as TN_ONE_LABEL; set both to the same");
     tn_labelled_free(l), tn_labels_free(s);
 }
 END_TEST

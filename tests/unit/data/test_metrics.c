@@ -231,7 +231,7 @@ START_TEST(misuse)
     tn_ter_add(&(tn_ter){0}, t, 1, &no);
     ck_error(TN_EINVAL, "tn_ter_add: a reference is NULL");
     tn_chrf_add(&c, t, 1, &t);
-    ck_error(TN_EINVAL, "tn_chrf_add: word_order is 3; 0 is chrF, 2 is chrF++");
+    ck_error(TN_EINVAL, "tn_chrf_add: .word_order is 3; expected 0 (chrF), 1 or 2 (chrF++)");
     ck_assert_double_eq(tn_bleu_score(NULL) + tn_chrf_score(NULL) + tn_ter_score(NULL), 0);
 }
 END_TEST
@@ -254,8 +254,8 @@ START_TEST(accuracy)
     ck_assert(a.counted == 7 && a.right == 5);
     tn_accuracy_add(&a, scores3, guess, 0);
     tn_accuracy_add(&a, labels, tn_arange(3), 0);
-    ck_error(TN_ESHAPE, "tn_accuracy_add: predicted is [2, 2], labels [3]; the same shape for labels, or one more dim "
-                        "at its end for scores");
+    ck_error(TN_ESHAPE, "tn_accuracy_add: predicted is [2, 2], labels [3]; expected the same shape for labels, or one "
+                        "more, last dim for scores");
     tn_accuracy_add(&a, scores3, scores3, 0);
     ck_error(TN_EDTYPE, "tn_accuracy_add: labels must be integers, not f32");
     ck_assert_double_eq(tn_accuracy_value(NULL), 0);

@@ -50,7 +50,7 @@ START_TEST(reads_two_files_or_one)
     one = tn_pairs_load_run(tn_test_file("a"), tn_test_file("b"), c);
     ck_assert(tn_pairs_count(one) == 0 && tn_pairs_dropped(one) == 4);
     ck_assert_ptr_null(tn_pairs_batches_new(one));
-    ck_error(TN_EINVAL, "tn_pairs_batches_new: there are no pairs");
+    ck_error(TN_EINVAL, "tn_pairs_batches_new: no pairs are left");
     tn_pairs_free(one);
     tn_pairs_free(two);
     two = pairs_of("", "", plain);
@@ -93,7 +93,7 @@ static void refused(tn_pairs *p, tn_status code, const char *part)
 START_TEST(refuses)
 {
     refused(pairs_of("a\nb\nc\n", "x\ny\n", plain), TN_EFORMAT, "/b' ends after line 2; line i of one must");
-    refused(pairs_of("a\n", "x\ny\nz\n", plain), TN_EFORMAT, "/b': it has 3 lines, but its counterpart '");
+    refused(pairs_of("a\n", "x\ny\nz\n", plain), TN_EFORMAT, "/b': the file has 3 lines, but its counterpart '");
     refused(pairs_of("a\nb!\n", "x\ny\n", plain), TN_EFORMAT, "no shouting");
     refused(tn_pairs_tsv_load_run(file("t", "a\tb\nc\n"), plain), TN_EFORMAT, "line 2 has no tab");
     refused(tn_pairs_tsv_load_run(file("t", "a\tb\tc\n"), plain), TN_EFORMAT, "line 1 has more than one tab");
@@ -102,8 +102,9 @@ START_TEST(refuses)
     c.refuse_empty = true;
     refused(pairs_of("a\nb\n", "x\n\n", c), TN_EFORMAT, "/b': line 2 is empty");
     c.min_tokens = 5, c.max_tokens = 3;
-    refused(pairs_of("a\nb\n", "x\ny\n", c), TN_EINVAL, "max_tokens is less than min_tokens");
-    refused(pairs_of("a\n", "x\n", (tn_pairs_config){.zero_ = 0}), TN_EINVAL, "source and target need an encoder each");
+    refused(pairs_of("a\nb\n", "x\ny\n", c), TN_EINVAL, ".max_tokens is less than .min_tokens");
+    refused(pairs_of("a\n", "x\n", (tn_pairs_config){.zero_ = 0}), TN_EINVAL,
+            ".source and .target need an encoder each");
 }
 END_TEST
 
@@ -236,7 +237,7 @@ START_TEST(positions_resume_exactly)
     ck_assert_int_eq(tn_error(), TN_EINDEX);
     tn_clear_error();
     tn_pairs_seek(b, (tn_data_position){-1, 0});
-    ck_error(TN_EINVAL, "tn_pairs_seek: epoch and batch count from 0");
+    ck_error(TN_EINVAL, "tn_pairs_seek: epoch and batch must be at least 0");
     ck_assert(tn_pairs_position(b).epoch == here.epoch && tn_pairs_position(b).batch == here.batch);
     how.seed = 10;
     tn_pairs_batches *other = tn_pairs_batches_create(p, how);

@@ -212,20 +212,21 @@ START_TEST(misuse)
     size_t     before, after;
     tn_report_html(r, &before);
     tn_report_bars(r, "t", 2, (const char *[]){"a", "b"}, (double[]){1, -1});
-    ck_error(TN_EINVAL, "tn_report_bars: value 1 is negative, or no number");
+    ck_error(TN_EINVAL, "tn_report_bars: value 1 is negative or not finite");
     const char *w[] = {"a", "b"};
     tn_report_attention(r, "t", 2, w, 2, w, tn_ones(TN_SHAPE(1, 2, 2, 3)), 0, 0);
-    ck_error(TN_ESHAPE, "tn_report_attention: weights is [1, 2, 2, 3] of f32, expected floats of [1, 2, 2, 2]");
+    ck_error(TN_ESHAPE, "tn_report_attention: weights is [1, 2, 2, 3] of dtype f32, expected a floating dtype and [1, "
+                        "2, 2, 2]");
     tn_report_attention(r, "t", 2, w, 2, w, tn_ones(TN_SHAPE(1, 2, 2, 2)), 0, 2);
     ck_error(TN_EINDEX, "tn_report_attention: layer 0, head 2 of 1 layers and 2 heads, 2 words");
     tn_report_pictures(r, "t", 1, &(tn_report_picture){.image = tn_ones(TN_SHAPE(2, 2))});
-    ck_error(TN_ESHAPE, "tn_report_pictures: an image is u8, [H, W] or [C, H, W], of at most 1024 pixels a side; this "
-                        "is [2, 2]");
+    ck_error(TN_ESHAPE, "tn_report_pictures: expected an image in u8, [H, W] or [C, H, W], at most 1024 pixels per "
+                        "side, not [2, 2]");
     tn_tensor *image = tn_zeros_of(TN_U8, TN_SHAPE(2, 2));
     tn_report_pictures(r, "t", 1, &(tn_report_picture){.image = image, .shade = image});
-    ck_error(TN_ESHAPE, "tn_report_pictures: shades are floats [rows, columns]; these are [2, 2]");
+    ck_error(TN_ESHAPE, "tn_report_pictures: expected shades of a floating dtype, [rows, columns], not [2, 2]");
     tn_report_filled(r, 1, &(tn_report_word){"a", -1, false}, 2, (tn_report_word[]){{"b", 2, true}, {"c", NAN, false}});
-    ck_error(TN_ENUMERIC, "tn_report_filled: the probability of a word, number 1, is NaN");
+    ck_error(TN_ENUMERIC, "tn_report_filled: the probability of word 1 is NaN");
     tn_report_heading(NULL, "x");
     ck_error(TN_EINVAL, "tn_report_heading: r is NULL");
     tn_report_html(r, &after);

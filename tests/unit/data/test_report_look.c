@@ -79,19 +79,21 @@ START_TEST(what_is_said_of_mistakes)
 {
     tn_report *r = tn_report_new("look");
     tn_report_choose(r, NULL, "second", false);
-    ck_error(TN_ESTATE, "tn_report_choose: no choice is open: the first alternative comes with first = true");
+    ck_error(TN_ESTATE, "tn_report_choose: no choice is open; pass first = true with the first alternative");
     tn_report_ways(r, "t", 4, words, tn_ones(TN_SHAPE(2, 4, 3)), 0);
-    ck_error(TN_ESHAPE, "tn_report_ways: weights is [2, 4, 3] of f32, expected floats of [layers, 4, 4]");
+    ck_error(TN_ESHAPE, "tn_report_ways: weights is [2, 4, 3] of dtype f32, expected a floating dtype and [layers, 4, "
+                        "4]");
     tn_report_ways(r, "t", 4, words, tn_ones(TN_SHAPE(2, 4, 4)), 4);
-    ck_error(TN_EINDEX, "tn_report_ways: word 4 of 4 words, which are at most 200, and 2 layers, at most 128");
+    ck_error(TN_EINDEX, "tn_report_ways: word 4 of 4 words (at most 200) and 2 layers (1 to 128)");
     tn_report_values(r, "t", 4, words, NULL);
-    ck_error(TN_EINVAL, "tn_report_values: give words, and a value for each");
+    ck_error(TN_EINVAL, "tn_report_values: n is below 1, or values is NULL");
     tn_report_surface(r, "t", &(tn_report_plane){.nx = 1, .ny = 2, .z = (double[2]){0}, .x1 = 1, .y1 = 1});
-    ck_error(TN_EINVAL,
-             "tn_report_surface: a surface has 2 to 401 numbers each way, and bounds that rise, from -1e37 to 1e37");
+    ck_error(
+        TN_EINVAL,
+        "tn_report_surface: expected .z, 2 to 401 values in each direction, and increasing bounds in -1e37 … 1e37");
     double none[4] = {NAN, NAN, INFINITY, NAN};
     tn_report_surface(r, "t", &(tn_report_plane){.nx = 2, .ny = 2, .z = none, .x1 = 1, .y1 = 1});
-    ck_error(TN_ENUMERIC, "tn_report_surface: none of the numbers can be drawn: from -1e37 to 1e37");
+    ck_error(TN_ENUMERIC, "tn_report_surface: no value is in -1e37 … 1e37");
     tn_report_save_picture(r, tn_test_file("none.svg"));
     ck_error(TN_ESTATE, "tn_report_save_picture: the report has no figure yet; add one first");
     tn_report_save_picture(r, "figure.png");

@@ -45,20 +45,20 @@ START_TEST(rows)
     tn_runlog_put(l, 4, 1, (const char *[]){"a,b"}, (double[]){7});
     ck_error(TN_EINVAL, "tn_runlog_put: name 0 must be in UTF-8, without commas and quotes, and not \"step\"");
     tn_runlog_put(l, -1, 0, NULL, NULL);
-    ck_error(TN_EINVAL, "tn_runlog_put: steps count from 0");
+    ck_error(TN_EINVAL, "tn_runlog_put: step is negative");
     tn_runlog_close(l);
     l = tn_runlog_open_run(both()); /* a new run */
     put(l, 1, 1, 1);
     tn_runlog_close(l);
     ck_assert(file_is(tn_test_file("log.csv"), "step,loss,lr\n1,1.0,1.0\n"));
     ck_assert_ptr_null(tn_runlog_open(.csv = tn_test_file("log.csv"), .columns = names));
-    ck_error(TN_EINVAL, "tn_runlog_open: .n is 0, but .columns are there");
+    ck_error(TN_EINVAL, "tn_runlog_open: .n is 0, but .columns is not NULL");
     ck_assert_ptr_null(tn_runlog_open(.csv = tn_test_file("log.csv"), .n = 2));
-    ck_error(TN_EINVAL, "tn_runlog_open: .n is 2, but .columns are NULL");
+    ck_error(TN_EINVAL, "tn_runlog_open: .n is 2, but .columns is NULL");
     ck_assert_ptr_null(tn_runlog_open(.csv = "log", .n = 2, .columns = (const char *[]){"lr", "lr"}));
     ck_error(TN_EINVAL, "tn_runlog_open: column 'lr' is given twice");
     ck_assert_ptr_null(tn_runlog_open(.csv = "log", .jsonl = "log"));
-    ck_error(TN_EINVAL, "tn_runlog_open: .csv and .jsonl are one file, 'log'");
+    ck_error(TN_EINVAL, "tn_runlog_open: .csv and .jsonl are the same file, 'log'");
     ck_assert(file_is(tn_test_file("log.csv"), "step,loss,lr\n1,1.0,1.0\n"));
     ck_assert_ptr_null(tn_runlog_open(.csv = tn_test_file(".")));
     ck_assert_int_ne(tn_error(), TN_OK);

@@ -121,15 +121,15 @@ START_TEST(entities_misuse)
     tn_entities_add(e, t, (tn_text){NULL, 2});
     ck_error(TN_EINVAL, "tn_entities_add: predicted is NULL");
     tn_entities_add(e, tn_text_of("B-a"), tn_text_of("S-PER"));
-    ck_error(TN_EFORMAT, "tn_entities_add: 'S-PER' is no tag of BIO: strict tags are O, B-TYPE and I-TYPE");
+    ck_error(TN_EFORMAT, "tn_entities_add: 'S-PER' is not a BIO tag; expected O, B-TYPE or I-TYPE");
     tn_entities_add(e, tn_text_of(""), t);
-    ck_error(TN_EFORMAT, "tn_entities_add: '' is no tag of BIO: strict tags are O, B-TYPE and I-TYPE");
+    ck_error(TN_EFORMAT, "tn_entities_add: '' is not a BIO tag; expected O, B-TYPE or I-TYPE");
     ck_assert_int_eq(tn_entities_tokens(e).counted, 0);
     ck_assert_int_eq(tn_entities_of(e, NULL).gold, 0);
     tn_entities_text(e, NULL);
     ck_error(TN_EINVAL, "tn_entities_text: to is NULL");
     ck_assert_ptr_null(tn_entities_new((tn_entities_rule)2));
-    ck_error(TN_EINVAL, "tn_entities_new: no such rule");
+    ck_error(TN_EINVAL, "tn_entities_new: rule is not a tn_entities_rule");
     tn_entities_free(e);
     tn_entities_free(NULL);
     tn_entities_end_sentence(NULL);
@@ -210,7 +210,7 @@ START_TEST(labels)
     ck_assert(isnan(tn_matthews(-1, NULL, NULL)));
     ck_error(TN_EINVAL, "tn_matthews: n is -1");
     ck_assert(isnan(tn_f1((tn_f1_mean)3, 0, NULL, NULL)));
-    ck_error(TN_EINVAL, "tn_f1: how is no mean");
+    ck_error(TN_EINVAL, "tn_f1: how is not a tn_f1_mean");
 }
 END_TEST
 

@@ -30,7 +30,7 @@ START_TEST(names)
     static const char *const many[] = {"a", "b", "c", "d", "e", "f", "g"};
     for (int i = 0; i < 7; i++) ck_assert_int_eq(tn_batch_put(&b, many[i], t), TN_OK);
     tn_batch_put(&b, "h", t);
-    ck_error(TN_EUNSUPPORTED, "tn_batch_put: 'h' is one more than the 8 fields of a batch");
+    ck_error(TN_EUNSUPPORTED, "tn_batch_put: no room for 'h'; a batch has at most 8 fields");
     tn_batch_put(NULL, "h", t);
     ck_error(TN_EINVAL, "tn_batch_put: b is NULL");
     ck_assert_ptr_null(tn_batch_get(&b, NULL));
@@ -375,27 +375,28 @@ START_TEST(refuses)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char text[80];
         tn_source_shard(&c.source, wrong[i]);
-        snprintf(text, sizeof text, "tn_source_shard: shard %d of %d; ranks count from 0", wrong[i].rank, wrong[i].of);
+        snprintf(text, sizeof text, "tn_source_shard: .rank is %d of %d shards; ranks start at 0", wrong[i].rank,
+                 wrong[i].of);
         ck_error(TN_EINVAL, text);
     }
     tn_source_shard(&c.source, (tn_shard){.rank = 1, .of = 3, .count = 3});
-    ck_error(TN_EINVAL, "tn_source_shard: 3 shards from 1 on, of 3; ranks count from 0");
+    ck_error(TN_EINVAL, "tn_source_shard: .count is 3 and .rank 1, of 3 shards; ranks start at 0");
     tn_source plain = {.next = c.source.next, .user = c.source.user};
     ck_assert_int_eq(tn_source_shard(&plain, (tn_shard){.rank = 0, .of = 1}), TN_OK);
     tn_source_shard(&plain, (tn_shard){.rank = 0, .of = 2});
-    ck_error(TN_EUNSUPPORTED, "tn_source_shard: the source cannot be cut: it has no .shard");
+    ck_error(TN_EUNSUPPORTED, "tn_source_shard: the source has no .shard function");
     tn_source_shard(&(tn_source){.next = NULL}, (tn_shard){.rank = 0, .of = 2});
-    ck_error(TN_EINVAL, "tn_source_shard: there is no source");
+    ck_error(TN_EINVAL, "tn_source_shard: the source is NULL");
     tn_batch b;
     ck_assert(!tn_source_next(&(tn_source){.next = NULL}, &b));
-    ck_error(TN_EINVAL, "tn_source_next: there is no source");
+    ck_error(TN_EINVAL, "tn_source_next: the source is NULL");
     tn_tensor *x = tn_ones(TN_SHAPE(3));
     ck_assert(!tn_dataset_new(.x = x, .batch = 1, .fields = {{"x", x}}));
-    ck_error(TN_EINVAL, "tn_dataset_new: 'x' is named twice");
+    ck_error(TN_EINVAL, "tn_dataset_new: the field 'x' is given twice");
     ck_assert(!tn_dataset_new(.x = x, .batch = 1, .fields = {{"a", x}, {"a", x}}));
-    ck_error(TN_EINVAL, "tn_dataset_new: 'a' is named twice");
+    ck_error(TN_EINVAL, "tn_dataset_new: the field 'a' is given twice");
     ck_assert(!tn_dataset_new(.x = x, .batch = 0));
-    ck_error(TN_EINVAL, "tn_dataset_new: .batch is 0");
+    ck_error(TN_EINVAL, "tn_dataset_new: .batch is 0, expected at least 1");
     ck_assert(!tn_dataset_new(.x = x, .fields = {{"mask", NULL}}));
     ck_error(TN_EINVAL, "tn_dataset_new: the field 'mask' is NULL");
     ck_assert(!tn_dataset_new(.x = x, .fields = {{NULL, x}}));

@@ -185,25 +185,25 @@ START_TEST(goes_on_with_the_same_alone)
     for (int64_t at = 0; at < bytes; at += at < 300 ? 3 : bytes / 20) { /* the whole header, some tables */
         b[at] ^= 0x10;
         put(saved, b, bytes);
-        refused(path, TN_EFORMAT, "it is damaged, or no checkpoint of vectors");
+        refused(path, TN_EFORMAT, "damaged, or not a checkpoint of vectors");
         b[at] ^= 0x10;
     }
     for (int64_t some = 0; some < bytes; some = 2 * some + 1) {
         put(saved, b, some);
-        refused(path, TN_EFORMAT, "it is damaged, or no checkpoint of vectors");
+        refused(path, TN_EFORMAT, "damaged, or not a checkpoint of vectors");
     }
     put(saved, b, bytes);
     ck_assert_ptr_null(
         tn_vectors_train(1, &path, .checkpoint = saved, .resume = true, .dim = 20, .epochs = 3, .sample = 1e-3));
-    ck_assert(strstr(tn_error_message(), "it was begun with .sample 0.01, not 0.001: go on with the same"));
+    ck_assert(strstr(tn_error_message(), "the training started with .sample 0.01, not 0.001; resume with the same"));
     tn_clear_error();
     ck_assert_ptr_null(tn_vectors_train(1, &path, .checkpoint = saved, .resume = true, .dim = 24));
-    ck_assert(strstr(tn_error_message(), "it was begun with .dim 20, not 24: go on with the same"));
+    ck_assert(strstr(tn_error_message(), "the training started with .dim 20, not 24; resume with the same"));
     tn_clear_error();
     char *t = tn_data_mut(text), *x = strstr(t, "0 ");
     *x = '1';
     put(path, t, tn_numel(text));
-    refused(path, TN_EINVAL, "it was begun with other texts: go on with the same");
+    refused(path, TN_EINVAL, "the training started with other texts; resume with the same");
     *x = '0';
     put(path, t, tn_numel(text));
     tn_vectors *v = with_checkpoint(path, 0, true, 2);
@@ -212,7 +212,7 @@ START_TEST(goes_on_with_the_same_alone)
     ck_assert_int_eq(remove(saved), 0);
     refused(path, TN_EIO, "no such file");
     ck_assert_ptr_null(tn_vectors_train(1, &path, .resume = true));
-    ck_error(TN_EINVAL, "tn_vectors_train: .resume goes on from a .checkpoint: name it");
+    ck_error(TN_EINVAL, "tn_vectors_train: .resume needs .checkpoint; set it");
 }
 END_TEST
 
@@ -350,7 +350,7 @@ START_TEST(nearest_and_analogies)
     }
     const int64_t bad[] = {0, 1, 6};
     ck_assert_int_eq(tn_vectors_analogous(v, bad, false, 2, near), 0);
-    ck_error(TN_EINDEX, "tn_vectors_analogous: there is no word 6");
+    ck_error(TN_EINDEX, "tn_vectors_analogous: no word 6");
     ck_assert_int_eq(tn_vectors_find(v, tn_text_of("up")), -1);
     tn_vectors_free(v);
 }
@@ -435,9 +435,10 @@ START_TEST(points_in_the_plane)
     ck_assert_float_eq_tol(fabsf(y[4] - y[0]), 10, 1e-4f);
     ck_assert_float_eq_tol(y[2], 0, 1e-4f);
     ck_assert_ptr_null(tn_plane_tsne(x, 40, 1));
-    ck_error(TN_EINVAL, "tn_plane_tsne: 40 rows with perplexity 40: up to 5000 rows, perplexity 1 to rows - 1");
+    ck_error(TN_EINVAL, "tn_plane_tsne: 40 rows with perplexity 40; expected at most 5000 rows, and perplexity 1 to "
+                        "rows - 1");
     ck_assert_ptr_null(tn_plane_pca(tn_zeros(TN_SHAPE(3))));
-    ck_error(TN_EINVAL, "tn_plane_pca: rows must be [n, dim] of a floating type, of two rows or more");
+    ck_error(TN_EINVAL, "tn_plane_pca: rows must be [n, dim] of a floating dtype, with at least two rows");
 }
 END_TEST
 
@@ -445,21 +446,21 @@ START_TEST(wrong_calls)
 {
     const char *path = file_of("short", "only once");
     ck_assert_ptr_null(tn_vectors_train(0, NULL));
-    ck_error(TN_EINVAL, "tn_vectors_train: there is no text to learn from");
+    ck_error(TN_EINVAL, "tn_vectors_train: no texts given");
     ck_assert_ptr_null(tn_vectors_train(1, &path, .window = 0));
-    ck_error(TN_EINVAL, "tn_vectors_train: .window is 0, but must be 1 to 255");
+    ck_error(TN_EINVAL, "tn_vectors_train: .window is 0, expected 1 to 255");
     ck_assert_ptr_null(tn_vectors_train(1, &path));
     ck_error(TN_EINVAL,
-             "tn_vectors_train: 0 words occur 5 times or more, and two must: is this a text, is .min_count too "
-             "much?");
+             "tn_vectors_train: 0 words occur at least 5 times, expected at least 2 such words; check the text or "
+             "lower .min_count");
     ck_assert_ptr_null(tn_vectors_train(1, &path, .kind = TN_VECTORS_FASTTEXT, .min_n = 4, .max_n = 3));
     ck_error(TN_EINVAL,
-             "tn_vectors_train: .min_n 4 and .max_n 3: n-grams have 1 character or more, in 16 lengths at most");
+             "tn_vectors_train: .min_n is 4 and .max_n 3; expected at least 1 character, and at most 16 lengths");
     ck_assert_ptr_null(tn_vectors_from(tn_text_of("one two three"), tn_zeros(TN_SHAPE(2, 3))));
-    ck_error(TN_EINVAL, "tn_vectors_from: 2 rows, but 3 words, 2 of them different");
+    ck_error(TN_EINVAL, "tn_vectors_from: 2 rows, but 3 words (2 different)");
     tn_vectors *v = square();
     ck_assert_int_ne(tn_vectors_save(v, tn_test_file("x"), TN_VECTORS_FASTTEXT_BIN), TN_OK);
-    ck_error(TN_EINVAL, "tn_vectors_save: these vectors have no n-grams, which a FastText model is made of");
+    ck_error(TN_EINVAL, "tn_vectors_save: the vectors have no n-grams, which a FastText model needs");
     tn_vectors_free(v);
 }
 END_TEST

@@ -157,12 +157,12 @@ static void refused(const char *text, size_t bytes, tn_status status, const char
 
 START_TEST(what_is_no_text)
 {
-    refused("", 0, TN_EFORMAT, "there is no word in it");
-    refused(" \n\n ", 4, TN_EFORMAT, "there is no word in it");
-    refused("one two\0three", 13, TN_EFORMAT, "byte 7 is NUL: this is no text, or not in UTF-8");
+    refused("", 0, TN_EFORMAT, "no words found");
+    refused(" \n\n ", 4, TN_EFORMAT, "no words found");
+    refused("one two\0three", 13, TN_EFORMAT, "byte 7 is NUL; expected text in UTF-8");
     tn_string big = {0};
     for (int i = 0; i < 1 << 17; i++) tn_string_add(&big, tn_text_of("aaaaaaaaaa"));
-    refused(big.at, big.bytes, TN_EFORMAT, "from byte 0 on there is no blank in 1048576 bytes: this is no text");
+    refused(big.at, big.bytes, TN_EFORMAT, "from byte 0 on, no blank in 1048576 bytes; expected text");
     big.at[7] = ' ', big.at[1 << 20] = ' ';
     const char *path = file_of("big", big.at, big.bytes); /* just short enough */
     ck_assert_int_eq(tn_vectors_phrases(1, &path, tn_test_file("out")).words, 3);
@@ -177,16 +177,16 @@ START_TEST(what_is_too_much)
     const tn_vectors_phrases_args a = {.min_count = 1};
     const tn__phrases_limits      words = {2, 64, 64}, few = {64, 64, 2};
     tn__phrases_write(1, &path, tn_test_file("out"), &a, &words);
-    ck_error(TN_EUNSUPPORTED, "tn_vectors_phrases: there are more than 2 different words, which are counted exactly: "
-                              "give a part of the texts, or write numbers and the like as one word");
+    ck_error(TN_EUNSUPPORTED, "tn_vectors_phrases: more than 2 different words; pass part of the texts, or replace "
+                              "numbers and other rare tokens by one word");
     tn__phrases_write(1, &path, tn_test_file("out"), &a, &few);
-    ck_error(TN_EUNSUPPORTED, "tn_vectors_phrases: there are more than 2 phrases: raise .threshold or .min_count");
+    ck_error(TN_EUNSUPPORTED, "tn_vectors_phrases: more than 2 phrases; raise .threshold or .min_count");
     ck_assert_int_eq(tn_vectors_phrases(0, NULL, "out").words, 0);
-    ck_error(TN_EINVAL, "tn_vectors_phrases: there is no text to read");
+    ck_error(TN_EINVAL, "tn_vectors_phrases: no texts given");
     tn_vectors_phrases(1, &path, tn_test_file("out"), .min_count = 0);
-    ck_error(TN_EINVAL, "tn_vectors_phrases: .min_count is 0, but must be 1 to 1e15");
+    ck_error(TN_EINVAL, "tn_vectors_phrases: .min_count is 0, expected 1 to 1e15");
     tn_vectors_phrases(1, &path, tn_test_file("out"), .threshold = -1);
-    ck_error(TN_EINVAL, "tn_vectors_phrases: .threshold is -1, but must be 0 to 1e15");
+    ck_error(TN_EINVAL, "tn_vectors_phrases: .threshold is -1, expected 0 to 1e15");
     const volatile sig_atomic_t stop = 1;
     remove(tn_test_file("out"));
     ck_assert_int_eq(tn_vectors_phrases(1, &path, tn_test_file("out"), .stop = &stop).words, 0);

@@ -188,10 +188,11 @@ START_TEST(what_it_refuses)
 {
     const char *path = many_words(TN__SOFTMAX_MOST + 1, 2);
     ck_assert_ptr_null(tn_vectors_train(1, &path, .loss = TN_VECTORS_SOFTMAX, .min_count = 1));
-    ck_error(TN_EUNSUPPORTED, "tn_vectors_train: softmax over 32769 words is too slow, it takes up to 32768: raise "
-                              ".min_count, or take TN_VECTORS_HIERARCHICAL or TN_VECTORS_NEGATIVE");
+    ck_error(TN_EUNSUPPORTED, "tn_vectors_train: softmax over 32769 words is too slow, at most 32768; raise "
+                              ".min_count, or use TN_VECTORS_HIERARCHICAL or TN_VECTORS_NEGATIVE");
     ck_assert_ptr_null(tn_vectors_train(1, &path, .kind = TN_VECTORS_GLOVE, .loss = TN_VECTORS_SOFTMAX));
-    ck_error(TN_EINVAL, "tn_vectors_train: GloVe learns from counts of pairs, and has no other .loss");
+    ck_error(TN_EINVAL, "tn_vectors_train: GloVe learns from counts of pairs and takes no other .loss; leave it at "
+                        "TN_VECTORS_NEGATIVE");
 }
 END_TEST
 

@@ -269,7 +269,7 @@ static void wrongly(tn_world *w, void *user)
 START_TEST(mistakes)
 {
     static const char *const said[] = {
-        "tn_source_shard: the source cannot be cut: it has no .shard",
+        "tn_source_shard: the source has no .shard function",
         "tn_fit: .train gave rows 0 to 2 of 24 for part 1 of 12; does it call tn_shard_next behind each?",
         "tn_fit: .accumulate is for one process alone: with .world, take larger batches and as many times more .shards",
         "tn_fit: .shards, .zero and .zero3 are for several ranks: they need a .world",
