@@ -141,7 +141,7 @@ tn_tensor *tn_add_dropout_norm_run(tn_add_dropout_norm_args a)
 {
     tn_tensor    *in[2] = {a.x, a.h}, *out[3] = {NULL};
     tn_generator *g = tn_current_generator();
-    tn__meet(2, in);
+    tn__promote_all(2, in);
     const args_t args = {a.p, a.eps, g->seed, g->position};
     tn_op_call(&tn__op_add_dropout_norm, 4, (tn_tensor *[]){in[0], in[1], a.weight, a.bias}, 3, out, &args);
     if (out[Y] && a.p > 0) g->position += tn__drop_blocks(tn_numel(out[Y]));
@@ -154,7 +154,7 @@ tn_tensor *tn_add_dropout_norm_run(tn_add_dropout_norm_args a)
 /* The place in a buffer on the stack for a row that stays in L1 while it is written to memory by non-temporal stores. A
  * load waits for earlier stores to addresses with the same lower 12 bits (4K aliasing), for example in rows of a
  * multiple of 4096 bytes: so the buffer's row starts at a different offset in its page. */
-static TN__REAL *TN__(beside)(TN__REAL *buffer, const TN__REAL *row)
+static TN__REAL *TN__(row_buffer)(TN__REAL *buffer, const TN__REAL *row)
 {
     return buffer + ((uintptr_t)row + PAGE / 4 - (uintptr_t)buffer) % PAGE / sizeof *buffer;
 }
@@ -186,12 +186,12 @@ __attribute__((noinline)) static void TN__(fwd_near)(int64_t row, int64_t n, voi
                                                      const kernel_args *a)
 {
     TN__REAL buffer[NEAR + PAGE / sizeof(TN__REAL)];
-    TN__(add_dropout_norm_forward)(row, n, out, in, a, TN__(beside)(buffer, out[SUM]));
+    TN__(add_dropout_norm_forward)(row, n, out, in, a, TN__(row_buffer)(buffer, out[SUM]));
 }
 __attribute__((noinline)) static void TN__(bwd_near)(int64_t row, int64_t n, void *const *out, const void *const *in,
                                                      const kernel_args *a)
 {
-    TN__REAL buffer[2 * NEAR + PAGE / sizeof(TN__REAL)], *gs = TN__(beside)(buffer, out[0]);
+    TN__REAL buffer[2 * NEAR + PAGE / sizeof(TN__REAL)], *gs = TN__(row_buffer)(buffer, out[0]);
     TN__(add_dropout_norm_backward)(row, n, out, in, a, gs, gs + NEAR);
 }
 

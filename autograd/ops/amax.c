@@ -93,10 +93,10 @@ TN__SAMPLES(amax, max_samples);
 const tn_op tn__op_amin = {ROOM("amin")};
 TN__SAMPLES(amin, min_samples);
 
-static tn_tensor *amax_call(const char *who, const tn_op *op, tn_reduce_args a)
+static tn_tensor *amax_call(const char *caller, const tn_op *op, tn_reduce_args a)
 {
     tn_tensor *out[2];
-    if (!tn__reduces_by(who, &a, false, false)) return NULL;
+    if (!tn__reduce_options(caller, &a, false, false)) return NULL;
     tn_op_call(op, 1, &a.x, 2, out, &(args_t){a.dims, a.keepdim});
     return out[0];
 }

@@ -46,12 +46,12 @@ TN__SAMPLES(all, all_samples);
 
 tn_tensor *tn_any_run(tn_reduce_args a)
 {
-    if (!tn__reduces_by("tn_any", &a, false, false)) return NULL;
+    if (!tn__reduce_options("tn_any", &a, false, false)) return NULL;
     return tn_apply_args(&tn__op_any, (&(args_t){a.dims, a.keepdim}), a.x);
 }
 tn_tensor *tn_all_run(tn_reduce_args a)
 {
-    if (!tn__reduces_by("tn_all", &a, false, false)) return NULL;
+    if (!tn__reduce_options("tn_all", &a, false, false)) return NULL;
     return tn_apply_args(&tn__op_all, (&(args_t){a.dims, a.keepdim}), a.x);
 }
 

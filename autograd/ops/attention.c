@@ -8,10 +8,9 @@
  *
  * Masked keys have no influence, even if they are NaN; a query whose keys are all masked gets 0, and gradient 0. The op
  * is streamed (core/products/attention.c): it computes w one block at a time, and keeps two values of each row for the
- * backward, the largest score and 1 / Σ exp, in a hidden second result. If w is requested, attention_and_weights also
- * computes it, from attention_scores, attention_weights (which implements the masks) and dropout. Gradients of
- * gradients use the same ops and select_matmul. Dropout uses the same random words for element i of w as the op
- * dropout. */
+ * backward, the largest score and 1 / Σ exp, in a hidden second result. attention_and_weights also computes w, from
+ * attention_scores, attention_weights (which implements the masks) and dropout. Gradients of gradients use the same ops
+ * and select_matmul. Dropout uses the same random words for element i of w as the op dropout. */
 #include "autograd/rooms/attention_args.h"
 #include "autograd/rooms/room.h"
 #include "core/products/attention.h"
@@ -25,15 +24,15 @@ typedef struct {
 } args_t;
 
 static bool fail(const tn_ctx *c, const char *a, const tn_tensor *x, const char *b, const tn_tensor *y,
-                 const char *what)
+                 const char *problem)
 {
     char xs[192], ys[192];
     return tn_infer_fail(c, TN_ESHAPE, "%s %s and %s %s %s", a, tn_shape_text(x->l.shape, xs, sizeof xs), b,
-                         tn_shape_text(y->l.shape, ys, sizeof ys), what);
+                         tn_shape_text(y->l.shape, ys, sizeof ys), problem);
 }
 
 /* The leading dims of a and b, broadcast. */
-static bool lead(tn_shape a, tn_shape b, tn_shape *to)
+static bool broadcast_lead(tn_shape a, tn_shape b, tn_shape *to)
 {
     *to = (tn_shape){.n = a.n > b.n ? a.n : b.n};
     for (int i = 1; i <= to->n; i++) {
@@ -107,8 +106,9 @@ static bool infer_shapes(const tn_ctx *c, const tn_tensor *part, tn_shape *score
     if (q->l.shape.d[nq - 1] != k->l.shape.d[nk - 1]) return fail(c, "q", q, "k", k, "differ in their last dim");
     if (count != v->l.shape.d[nv - 2])
         return fail(c, "k", k, "v", v, "differ in the number of keys, their second to last dim");
-    if (!lead(lead_of(q), lead_of(k), &s)) return fail(c, "q", q, "k", k, "have leading dims that do not broadcast");
-    if (!lead(s, lead_of(v), &y)) return fail(c, "k", k, "v", v, "have leading dims that do not broadcast");
+    if (!broadcast_lead(lead_of(q), lead_of(k), &s))
+        return fail(c, "q", q, "k", k, "have leading dims that do not broadcast");
+    if (!broadcast_lead(s, lead_of(v), &y)) return fail(c, "k", k, "v", v, "have leading dims that do not broadcast");
     *scores = with(s, queries, count), *result = with(y, queries, v->l.shape.d[nv - 1]);
     return tn__shape_check(c->op->name, q->dtype, *scores);
 }
@@ -171,7 +171,7 @@ static bool attention_infer(tn_ctx *c)
 /* ---- streamed ---------------------------------------------------------------------------------------------------- */
 
 /* A view of x expanded to the leading dims of the result; NULL stays NULL. */
-static const tn_tensor *wide(const tn_tensor *x, tn_shape lead, int64_t rows, tn_tensor *to)
+static const tn_tensor *expanded(const tn_tensor *x, tn_shape lead, int64_t rows, tn_tensor *to)
 {
     if (!x) return NULL;
     const tn__layout l = tn__layout_expand(&x->l, with(lead, rows, x->l.shape.n ? x->l.shape.d[x->l.shape.n - 1] : 1));
@@ -179,7 +179,7 @@ static const tn_tensor *wide(const tn_tensor *x, tn_shape lead, int64_t rows, tn
     return to;
 }
 /* The result (or its gradient) with its dims in the order [..., T, E]. */
-static const tn_tensor *permuted_back(const tn_tensor *y, tn_dims order, tn_tensor *to)
+static const tn_tensor *unpermuted(const tn_tensor *y, tn_dims order, tn_tensor *to)
 {
     tn__layout l = y->l;
     for (int i = 0; i < order.n; i++) {
@@ -204,17 +204,17 @@ static void attention_prepare(call *k, const args_t *a, tn_tensor *const *in, tn
     c->window = tn__min_i64(a->window, INT64_MAX / 4); /* so that sums with it do not overflow */
     c->past = tn__min_i64(a->past, c->window ? INT64_MAX / 4 : k->part[1].l.shape.d[k->part[1].l.shape.n - 2]);
     c->drop = tn__drop_of(a->dropout, a->seed, a->position);
-    c->y = permuted_back(y, a->order, &k->x[0]);
+    c->y = unpermuted(y, a->order, &k->x[0]);
     k->lead = lead_of(c->y);
     const int64_t queries = k->part[0].l.shape.d[k->part[0].l.shape.n - 2];
     const int64_t keys = k->part[1].l.shape.d[k->part[1].l.shape.n - 2];
     tn_shape      s;
-    lead(lead_of(&k->part[0]), lead_of(&k->part[1]), &s);
+    broadcast_lead(lead_of(&k->part[0]), lead_of(&k->part[1]), &s);
     const tn__layout scores = tn__layout_of_shape(with(s, queries, keys));
     c->draw = tn__layout_expand(&scores, with(k->lead, queries, keys));
-    c->q = wide(&k->part[0], k->lead, queries, &k->x[1]);
-    c->k = wide(&k->part[1], k->lead, keys, &k->x[2]);
-    c->v = wide(&k->part[2], k->lead, keys, &k->x[3]);
+    c->q = expanded(&k->part[0], k->lead, queries, &k->x[1]);
+    c->k = expanded(&k->part[1], k->lead, keys, &k->x[2]);
+    c->v = expanded(&k->part[2], k->lead, keys, &k->x[3]);
     if (in[3]) {
         const tn__layout l = tn__layout_expand(&in[3]->l, c->draw.shape);
         k->x[4] = tn__glance(in[3], &l), c->mask[0] = &k->x[4];
@@ -251,7 +251,7 @@ static void attention_backward(tn_back *b)
         *to[i] = &k.x[6 + i];
     }
     if (b->need[3] && !(k.c.gs = b->gx[3] = tn_zeros_of(tn__wide(k.c.q->dtype), k.c.draw.shape))) return;
-    k.c.gy = permuted_back(b->gy[0], a->order, &k.x[9]);
+    k.c.gy = unpermuted(b->gy[0], a->order, &k.x[9]);
     tn__attend_back(&k.c);
 }
 
@@ -481,7 +481,7 @@ tn_tensor *tn_attention_run(tn_attention_args a)
     tn_tensor    *in[5] = {a.q, a.k, a.v, a.blocked, a.blocked_keys}, *out[2];
     tn_generator *g = tn_current_generator();
     args_t        args = {a.causal, a.past, a.dropout, a.scale, g->seed, g->position, a.order, a.window};
-    tn__meet(3, in);
+    tn__promote_all(3, in);
     if (a.scale < 0) {
         const int64_t d = in[0] && in[0]->l.shape.n ? in[0]->l.shape.d[in[0]->l.shape.n - 1] : 1;
         args.scale = 1 / sqrt(d > 0 ? (double)d : 1);
@@ -491,7 +491,7 @@ tn_tensor *tn_attention_run(tn_attention_args a)
         tn_tensor part[3];
         tn_shape  s;
         parts_of(in, part);
-        lead(lead_of(&part[0]), lead_of(&part[1]), &s);
+        broadcast_lead(lead_of(&part[0]), lead_of(&part[1]), &s);
         s = with(s, part[0].l.shape.d[part[0].l.shape.n - 2], part[1].l.shape.d[part[1].l.shape.n - 2]);
         g->position += tn__drop_blocks(tn_shape_numel(s));
     }

@@ -10,18 +10,18 @@
 #define TN__TEMPLATE "autograd/ops/bce_with_logits.c"
 #include "core/real.h"
 
-static bool weights(const tn_ctx *c, int i, const char *what)
+static bool weights(const tn_ctx *c, int i, const char *name)
 {
     const tn_tensor *w = c->in[i];
     char             a[192], b[192];
     if (!w) return true;
     if (!tn__need_real(c, i)) return false;
     if (!tn__broadcastable(w->l.shape, c->in[0]->l.shape))
-        return tn_infer_fail(c, TN_ESHAPE, "%s %s does not broadcast to the input's %s", what,
+        return tn_infer_fail(c, TN_ESHAPE, "%s %s does not broadcast to the input's %s", name,
                              tn_shape_text(w->l.shape, a, sizeof a), tn_shape_text(c->in[0]->l.shape, b, sizeof b));
     if (tn_needs_grad(w) && tn_grad_enabled())
-        return tn_infer_fail(c, TN_EUNSUPPORTED, "%s requires grad, but has no gradient here; pass tn_detach(%s)", what,
-                             what);
+        return tn_infer_fail(c, TN_EUNSUPPORTED, "%s requires grad, but has no gradient here; pass tn_detach(%s)", name,
+                             name);
     return true;
 }
 static bool bce_with_logits_infer(tn_ctx *c)

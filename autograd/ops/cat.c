@@ -20,7 +20,7 @@ static bool same_types(const tn_ctx *c)
 /* ---- cat ---- */
 
 /* As in PyTorch tensors of shape [0] are ignored, so that a loop can start with an empty one. */
-static bool passed_over(tn_shape s) { return s.n == 1 && s.d[0] == 0; }
+static bool is_empty_1d(tn_shape s) { return s.n == 1 && s.d[0] == 0; }
 
 static bool cat_infer(tn_ctx *c)
 {
@@ -28,7 +28,7 @@ static bool cat_infer(tn_ctx *c)
     if (!same_types(c)) return false;
     int like = 0, dim = TN_ARG(c, dim);
     for (int i = c->nin - 1; i >= 0; i--)
-        if (!passed_over(c->in[i]->l.shape)) like = i;
+        if (!is_empty_1d(c->in[i]->l.shape)) like = i;
     tn_shape y = c->in[like]->l.shape;
     for (int i = 0; i < c->nin; i++)
         if (c->in[i]->l.shape.n == 0)
@@ -37,7 +37,7 @@ static bool cat_infer(tn_ctx *c)
     y.d[dim] = 0;
     for (int i = 0; i < c->nin; i++) {
         tn_shape s = c->in[i]->l.shape;
-        if (passed_over(s)) continue;
+        if (is_empty_1d(s)) continue;
         bool fits = s.n == y.n;
         for (int k = 0; k < s.n && fits; k++) fits = k == dim || s.d[k] == y.d[k];
         if (!fits)
@@ -56,7 +56,7 @@ static void cat_forward(tn_ctx *c)
     int64_t   at = 0;
     for (int i = 0; i < c->nin; i++) {
         tn__layout l;
-        if (passed_over(c->in[i]->l.shape)) continue;
+        if (is_empty_1d(c->in[i]->l.shape)) continue;
         const int64_t size = c->in[i]->l.shape.d[dim];
         if (!tn__view_narrow("cat", &c->out[0]->l, dim, at, size, &l)) return;
         tn_tensor part = tn__glance(c->out[0], &l);
@@ -70,7 +70,7 @@ static void cat_backward_ops(tn_back *b)
     const int n = b->gy[0]->l.shape.n, dim = TN_ARG(b, dim) < 0 ? TN_ARG(b, dim) + n : TN_ARG(b, dim);
     int64_t   at = 0;
     for (int i = 0; i < b->nin; i++) {
-        if (passed_over(b->in_shape[i])) continue;
+        if (is_empty_1d(b->in_shape[i])) continue;
         if (b->need[i]) b->gx[i] = tn_narrow(b->gy[0], dim, at, b->in_shape[i].d[dim]);
         at += b->in_shape[i].d[dim];
     }

@@ -51,6 +51,6 @@ tn_tensor *tn_conv1d_run(tn_conv1d_args a)
 {
     tn_tensor        *in[3] = {a.x, a.weight, a.bias};
     const tn__windows g = {{0, 0}, {1, a.stride}, {0, a.padding}, {1, a.dilation}, a.groups};
-    tn__meet(3, in);
+    tn__promote_all(3, in);
     return tn_op_apply(&tn__op_conv1d, &g, 3, in);
 }

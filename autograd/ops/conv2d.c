@@ -131,6 +131,6 @@ tn_tensor *tn_conv2d_run(tn_conv2d_args a)
     tn__windows g = {.groups = a.groups};
     tn__pair(a.stride, a.stride_w, g.stride), tn__pair(a.padding, a.padding_w, g.padding);
     tn__pair(a.dilation, a.dilation_w, g.dilation);
-    tn__meet(3, in);
+    tn__promote_all(3, in);
     return tn_op_apply(&tn__op_conv2d, &g, 3, in);
 }

@@ -254,7 +254,7 @@ tn_tensor *tn_einsum_list(const char *equation, int n, tn_tensor *const *in)
     if (n > 0 && !in) return tn_raise(TN_EINVAL, "einsum: the list of %d tensors is NULL", n), NULL;
     if (n > 0 && n <= 16) {
         for (int i = 0; i < n; i++) met[i] = in[i];
-        tn__meet(n, met);
+        tn__promote_all(n, met);
         in = met;
     }
     return tn_op_apply(&tn__op_einsum, &(args_t){equation}, n, in);

@@ -29,10 +29,10 @@ static void gru_spread(const tn_steps *a, tn_tensor *const *k, tn_tensor *gh, tn
 static void gru_chain(const tn_steps *a, tn_tensor *const *k, tn_tensor *const *g, tn_tensor **gx, tn_tensor **gproduct)
 {
     tn_tensor *n = tn__tanh_back(g[N], k[N]), *z = tn__sigmoid_back(g[Z], k[Z]);
-    tn_tensor *r = tn__sigmoid_back(tn__plus(g[R], tn_mul(n, k[S])), k[R]);
+    tn_tensor *r = tn__sigmoid_back(tn__add_optional(g[R], tn_mul(n, k[S])), k[R]);
     (void)a;
     *gx = tn_cat(1, r, z, n);
-    *gproduct = tn_cat(1, r, z, tn__plus(g[S], tn_mul(n, k[R])));
+    *gproduct = tn_cat(1, r, z, tn__add_optional(g[S], tn_mul(n, k[R])));
 }
 
 static const tn__cell cell = {.gates = 3,

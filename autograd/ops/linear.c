@@ -15,7 +15,7 @@ bool tn__infer_linear(tn_ctx *c)
                              tn_shape_text(w->l.shape, ws, sizeof ws));
     if (y.n == 0 || y.d[y.n - 1] != w->l.shape.d[1])
         return tn_infer_fail(c, TN_ESHAPE, "x %s does not fit weight %s ([out, in]): its last dim must be %lld",
-                             tn__named(x, xs, sizeof xs), tn_shape_text(w->l.shape, ws, sizeof ws),
+                             tn__describe(x, xs, sizeof xs), tn_shape_text(w->l.shape, ws, sizeof ws),
                              (long long)w->l.shape.d[1]);
     if (bias && (bias->l.shape.n != 1 || bias->l.shape.d[0] != w->l.shape.d[0]))
         return tn_infer_fail(c, TN_ESHAPE, "bias %s does not fit weight %s ([out, in]): it must be [%lld]",
@@ -108,6 +108,6 @@ tn_tensor *tn_linear_run(tn_tensor *x, tn_tensor *weight, tn_tensor *bias)
 {
     if (tn_is_q8(weight)) return tn__linear_q8(x, weight, bias, TN__ACT_NONE);
     tn_tensor *in[3] = {x, weight, bias};
-    tn__meet(3, in);
+    tn__promote_all(3, in);
     return tn_op_apply(&tn__op_linear, NULL, 3, in);
 }

@@ -29,7 +29,7 @@ static bool linear_gelu_infer(tn_ctx *c)
 {
     bool tape = false;
     if (!tn__infer_linear(c)) return false;
-    for (int i = 0; i < 3; i++) tape = tape || (c->in[i] && tn__wants_grad(c->in[i]));
+    for (int i = 0; i < 3; i++) tape = tape || (c->in[i] && tn__needs_grad(c->in[i]));
     c->result[1] = c->result[0];
     if (!tape || tn__self.mode.no_grad) c->result[1].shape = TN_SHAPE(0);
     return true;
@@ -89,7 +89,7 @@ static tn_tensor *linear_gelu(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, 
 {
     if (tn_is_q8(weight)) return tn__linear_q8(x, weight, bias, tanh ? TN__ACT_GELU_TANH : TN__ACT_GELU);
     tn_tensor *in[3] = {x, weight, bias}, *out[2];
-    tn__meet(3, in);
+    tn__promote_all(3, in);
     tn_op_call(&tn__op_linear_gelu, 3, in, 2, out, &(args_t){tanh});
     return out[0];
 }
@@ -143,7 +143,7 @@ tn_tensor *tn_linear_relu(tn_tensor *x, tn_tensor *weight, tn_tensor *bias)
 {
     if (tn_is_q8(weight)) return tn__linear_q8(x, weight, bias, TN__ACT_RELU);
     tn_tensor *in[3] = {x, weight, bias};
-    tn__meet(3, in);
+    tn__promote_all(3, in);
     return tn_op_apply(&tn__op_linear_relu, NULL, 3, in);
 }
 

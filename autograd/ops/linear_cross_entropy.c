@@ -44,10 +44,11 @@ static bool linear_cross_entropy_infer(tn_ctx *c)
                                  i == WEIGHT ? "weight" : "bias", tn_dtype_name(c->in[i]->dtype));
     }
     if (w->l.shape.n != 2)
-        return tn_infer_fail(c, TN_ESHAPE, "weight must be [classes, in], got %s", tn__named(w, ws, sizeof ws));
+        return tn_infer_fail(c, TN_ESHAPE, "weight must be [classes, in], got %s", tn__describe(w, ws, sizeof ws));
     if (rows.n == 0 || rows.d[--rows.n] != w->l.shape.d[1])
         return tn_infer_fail(c, TN_ESHAPE, "x %s does not fit weight %s ([classes, in]): its last dim must be %lld",
-                             tn__named(x, xs, sizeof xs), tn__named(w, ws, sizeof ws), (long long)w->l.shape.d[1]);
+                             tn__describe(x, xs, sizeof xs), tn__describe(w, ws, sizeof ws),
+                             (long long)w->l.shape.d[1]);
     const int64_t classes = w->l.shape.d[0];
     if (bias && (bias->l.shape.n != 1 || bias->l.shape.d[0] != classes))
         return tn_infer_fail(c, TN_ESHAPE, "bias is %s, but must be [%lld]: one value for each class",
@@ -64,7 +65,7 @@ static bool linear_cross_entropy_infer(tn_ctx *c)
                              tn_dtype_name(t->dtype));
     if (!tn_shape_equal(t->l.shape, rows))
         return tn_infer_fail(c, TN_ESHAPE, "the target is %s, but for x %s it must be %s: one class for each row",
-                             tn_shape_text(t->l.shape, ws, sizeof ws), tn__named(x, xs, sizeof xs),
+                             tn_shape_text(t->l.shape, ws, sizeof ws), tn__describe(x, xs, sizeof xs),
                              tn_shape_text(rows, (char[192]){0}, 192));
     c->result[LOSS] = (tn_result){tn__wide(x->dtype), {.n = 0}};
     c->result[COUNT] = (tn_result){TN_I64, {.n = 0}};
@@ -76,7 +77,7 @@ static bool linear_cross_entropy_infer(tn_ctx *c)
 }
 
 /* The indices of the rows that are not ignored; *count: their number. */
-static tn_tensor *counting(const tn_tensor *t, int64_t ignore, int64_t *count)
+static tn_tensor *counted_rows(const tn_tensor *t, int64_t ignore, int64_t *count)
 {
     const int64_t n = tn_numel(t);
     tn_tensor    *rows = tn_empty_of(TN_I64, TN_SHAPE(n));
@@ -95,7 +96,7 @@ typedef struct {
 } block;
 
 /* A view of rows [from, from + n) of t. */
-static tn_tensor some(const tn_tensor *t, int64_t from, int64_t n)
+static tn_tensor rows_of(const tn_tensor *t, int64_t from, int64_t n)
 {
     tn__layout l = t->l;
     l.offset += from * l.stride[0], l.shape.d[0] = n;
@@ -110,8 +111,8 @@ static tn_tensor transposed(const tn_tensor *t)
 
 static void one_block(tn_ctx *c, const block *b, int64_t from, int64_t n, const kernel_args *k, tn_tensor *loss)
 {
-    tn_tensor rows = some(b->rows, from, n), x = some(b->x, 0, n), target = some(b->target, 0, n);
-    tn_tensor z = some(b->z, 0, n), gz = some(b->gz, 0, n), gx, w = transposed(c->in[WEIGHT]);
+    tn_tensor rows = rows_of(b->rows, from, n), x = rows_of(b->x, 0, n), target = rows_of(b->target, 0, n);
+    tn_tensor z = rows_of(b->z, 0, n), gz = rows_of(b->gz, 0, n), gx, w = transposed(c->in[WEIGHT]);
     tn__take_rows(&x, b->all_x, 0, &rows), tn__take_rows(&target, b->all_target, 0, &rows);
     tn__gemm(1, &x, &w, 0, &z);
     tn__rows_sums(TN__REALS(row), -1, TN__LIST(&z, b->gz != b->z ? &gz : NULL), TN__LIST(loss),
@@ -122,7 +123,7 @@ static void one_block(tn_ctx *c, const block *b, int64_t from, int64_t n, const 
         tn_shape  flat = {.n = 2, .d = {tn_numel(b->all_target), c->in[WEIGHT]->l.shape.d[1]}};
         to.l = tn__layout_of_shape(flat);
         to.l.offset = c->out[GRADIENTS + X]->l.offset;
-        gx = some(b->gx, 0, n);
+        gx = rows_of(b->gx, 0, n);
         tn__gemm(1, &gz, c->in[WEIGHT], 0, &gx);
         tn__add_rows(&to, 0, &rows, &gx, -1);
     }
@@ -146,7 +147,7 @@ static void linear_cross_entropy_forward(tn_ctx *c)
     const tn_dtype   dt = c->in[X]->dtype, wide = tn__wide(dt);
     double           sum = 0;
     int64_t          count, most = BLOCK / tn__max_i64(1, classes);
-    block            b = {.rows = counting(t, a->ignore, &count)};
+    block            b = {.rows = counted_rows(t, a->ignore, &count)};
     kernel_args      k = {a->reduction == TN_MEAN && count ? 1 / (double)count : 1, a->smoothing, false};
     for (int i = 0; i < 3; i++) {
         tn_tensor *g = c->out[GRADIENTS + i];
@@ -305,7 +306,7 @@ tn_tensor *tn_linear_cross_entropy_run(tn_linear_cross_entropy_args a)
     tn_tensor   *in[4] = {a.x, a.weight, a.bias, a.target}, *out[5] = {NULL};
     const args_t args = {a.ignore_index, a.label_smoothing, a.reduction};
     if (tn_is_q8(a.weight)) in[WEIGHT] = tn__q8_unpacked(a.weight, TN_F32); /* it is used for every block of rows */
-    tn__meet(3, in);
+    tn__promote_all(3, in);
     tn_op_call(&tn__op_linear_cross_entropy, 4, in, 5, out, &args);
     if (a.counted && out[LOSS]) *a.counted = tn_get_i64(out[COUNT], 0);
     return out[LOSS];

@@ -25,7 +25,7 @@ static bool linear_q8_infer(tn_ctx *c)
         return tn_infer_fail(c, TN_ESHAPE,
                              "x %s does not fit weight [%lld, %lld] ([out, in]): its last dim must be "
                              "%lld",
-                             tn__named(x, xs, sizeof xs), (long long)w.out, (long long)w.in, (long long)w.in);
+                             tn__describe(x, xs, sizeof xs), (long long)w.out, (long long)w.in, (long long)w.in);
     if (bias && (bias->l.shape.n != 1 || bias->l.shape.d[0] != w.out))
         return tn_infer_fail(c, TN_ESHAPE, "bias %s does not fit weight [%lld, %lld] ([out, in]): it must be [%lld]",
                              tn_shape_text(bias->l.shape, bs, sizeof bs), (long long)w.out, (long long)w.in,

@@ -28,7 +28,7 @@ TN__SAMPLES(logical_not, samples_not);
 tn_tensor *tn_logical_not(tn_tensor *x) { return tn_apply(&tn__op_logical_not, x); }
 
 /* Each input is converted to bool separately: converting to the wider dtype first could round a small value to 0. */
-static tn_tensor *both(const tn_op *op, tn_tensor *a, tn_tensor *b)
+static tn_tensor *on_bools(const tn_op *op, tn_tensor *a, tn_tensor *b)
 {
     if (a && b && a->dtype != b->dtype) a = tn_to(a, TN_BOOL), b = tn_to(b, TN_BOOL);
     return tn_apply(op, a, b);
@@ -54,7 +54,7 @@ static tn_tensor *both(const tn_op *op, tn_tensor *a, tn_tensor *b)
     const tn_op tn__op_logical_##op = {TN__ROOM("logical_" #op, TN_JOIN), .inputs = 2, .infer = tn__infer_compare, \
                                        .forward = logical_##op##_forward};                                         \
     TN__SAMPLES(logical_##op, samples_##op);                                                                       \
-    tn_tensor *tn_logical_##op(tn_tensor *a, tn_tensor *b) { return both(&tn__op_logical_##op, a, b); }
+    tn_tensor *tn_logical_##op(tn_tensor *a, tn_tensor *b) { return on_bools(&tn__op_logical_##op, a, b); }
 
 ROOM(and)
 ROOM(or)

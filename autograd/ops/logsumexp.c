@@ -68,7 +68,7 @@ TN__SAMPLES(logsumexp, samples);
 
 tn_tensor *tn_logsumexp_run(tn_reduce_args a)
 {
-    if (!tn__reduces_by("tn_logsumexp", &a, false, false)) return NULL;
+    if (!tn__reduce_options("tn_logsumexp", &a, false, false)) return NULL;
     return tn_apply_args(&tn__op_logsumexp, (&(args_t){a.dims, a.keepdim}), a.x);
 }
 

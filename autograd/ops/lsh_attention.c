@@ -146,17 +146,17 @@ static tn_tensor *back_at(tn_tensor *g, tn_tensor *at, const tn_shape *like)
 
 /* The weights before dropout. *none: mask of blocked keys; *fixed: mask of constant scores. */
 static tn_tensor *weights_of(const args_t *a, tn_tensor *keys, tn_tensor *q, tn_tensor *k, tn_tensor *own_at,
-                             tn_tensor *met_at, tn_tensor *place, tn_tensor **none, tn_tensor **fixed)
+                             tn_tensor *keys_at, tn_tensor *place, tn_tensor **none, tn_tensor **fixed)
 {
     const tn_shape o = tn_shape_of(own_at), p = tn_shape_of(place);
-    const int64_t  batch = o.d[0], heads = o.d[1], met = tn_size(met_at, -1);
-    const tn_shape s = TN_SHAPE(batch, heads, o.d[2], o.d[3], met);
-    tn_tensor     *t = tn_unsqueeze(own_at, -1), *u = tn_unsqueeze(met_at, -2);
+    const int64_t  batch = o.d[0], heads = o.d[1], nkeys = tn_size(keys_at, -1);
+    const tn_shape s = TN_SHAPE(batch, heads, o.d[2], o.d[3], nkeys);
+    tn_tensor     *t = tn_unsqueeze(own_at, -1), *u = tn_unsqueeze(keys_at, -2);
     *none = tn_expand(a->causal ? tn_gt(u, t) : tn_zeros_of(TN_BOOL, TN_SCALAR), s);
     if (keys) {
         tn_tensor *of = tn_expand(tn_reshape(keys, TN_SHAPE(batch, 1, p.d[3])), TN_SHAPE(batch, heads, p.d[3]));
-        tn_tensor *at = tn_reshape(met_at, TN_SHAPE(batch, heads, -1));
-        of = tn_reshape(tn_gather(of, 2, at), TN_SHAPE(batch, heads, o.d[2], 1, met));
+        tn_tensor *at = tn_reshape(keys_at, TN_SHAPE(batch, heads, -1));
+        of = tn_reshape(tn_gather(of, 2, at), TN_SHAPE(batch, heads, o.d[2], 1, nkeys));
         *none = tn_logical_or(*none, of);
     }
     *fixed = a->apart ? tn_expand(tn_eq(t, u), s) : tn_zeros_of(TN_BOOL, s);
@@ -178,26 +178,26 @@ static tn_tensor *dropped(const args_t *a, tn_tensor *w)
 
 static void lsh_attention_backward_ops(tn_back *b)
 {
-    tn_tensor         *own_at, *met_at, *place, *none, *fixed, *in[3];
+    tn_tensor         *own_at, *keys_at, *place, *none, *fixed, *in[3];
     const args_t      *a = b->args;
     const tn__lsh_call call = call_of(a, b->in);
     for (int i = Q; i <= V; i++) in[i] = b->in[i]->dtype == TN_BF16 ? tn_to(b->in[i], TN_F32) : b->in[i];
     if (tn_error() != TN_OK) return;
-    const bool some = tn__lsh_weights(&call) > 0;
-    for (int i = Q; i <= V && !some; i++)
+    const bool any = tn__lsh_weights(&call) > 0;
+    for (int i = Q; i <= V && !any; i++)
         if (b->need[i]) b->gx[i] = tn_zeros_of(b->in_dtype[i], b->in_shape[i]);
-    if (!some || !tn__lsh_indices(&call, &own_at, &met_at, &place)) return;
-    tn_tensor *q = chunks_at(in[Q], own_at), *k = chunks_at(in[K], met_at), *v = chunks_at(in[V], met_at);
+    if (!any || !tn__lsh_indices(&call, &own_at, &keys_at, &place)) return;
+    tn_tensor *q = chunks_at(in[Q], own_at), *k = chunks_at(in[K], keys_at), *v = chunks_at(in[V], keys_at);
     tn_tensor *gy = tn_to(b->gy[0], tn_dtype_of(q)), *gys = chunks_at(gy, own_at);
-    tn_tensor *w = weights_of(a, b->in[BLOCKED], q, k, own_at, met_at, place, &none, &fixed);
+    tn_tensor *w = weights_of(a, b->in[BLOCKED], q, k, own_at, keys_at, place, &none, &fixed);
     tn_tensor *same = tn_sum(tn_mul(gy, tn_to(b->out[0], tn_dtype_of(q))), .dims = TN_DIMS(-1), .keepdim = true);
     tn_tensor *gw = dropped(a, tn_matmul(gys, tn_transpose(v, -1, -2)));
     tn_tensor *gs = tn_masked_fill(tn_mul(w, tn_sub(gw, chunks_at(same, own_at))), fixed, 0);
     if (tn_error() != TN_OK) return;
     gs = tn_mul_scalar(gs, a->scale);
     if (b->need[Q]) b->gx[Q] = back_at(tn_matmul(gs, k), own_at, &b->in_shape[Q]);
-    if (b->need[K]) b->gx[K] = back_at(tn_matmul(tn_transpose(gs, -1, -2), q), met_at, &b->in_shape[K]);
-    if (b->need[V]) b->gx[V] = back_at(tn_matmul(tn_transpose(dropped(a, w), -1, -2), gys), met_at, &b->in_shape[V]);
+    if (b->need[K]) b->gx[K] = back_at(tn_matmul(tn_transpose(gs, -1, -2), q), keys_at, &b->in_shape[K]);
+    if (b->need[V]) b->gx[V] = back_at(tn_matmul(tn_transpose(dropped(a, w), -1, -2), gys), keys_at, &b->in_shape[V]);
 }
 
 #define ABSENT TN__ARG_ABSENT
@@ -283,7 +283,7 @@ tn_tensor *tn_lsh_attention_run(tn_lsh_attention_args a)
     tn_tensor    *in[INPUTS] = {a.q, a.k, a.v, a.buckets, a.blocked_keys}, *out[2];
     tn_generator *g = tn_current_generator();
     args_t        args = {a.chunk, a.before, a.after, a.causal, a.apart, a.scale, a.dropout, g->seed, g->position};
-    tn__meet(3, in);
+    tn__promote_all(3, in);
     if (a.scale < 0 && in[Q] && in[Q]->l.shape.n) {
         const int64_t d = in[Q]->l.shape.d[in[Q]->l.shape.n - 1];
         args.scale = 1 / sqrt(d > 0 ? (double)d : 1);

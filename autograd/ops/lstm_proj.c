@@ -104,8 +104,8 @@ static void lstm_proj_backward(tn_back *b)
     const tn_shape sums = b->in_shape[X], states = b->in_shape[STATE], cells = b->in_shape[CELL];
     const int64_t  packed = sums.d[0], all = states.d[0];
     tn_tensor     *gx = tn_empty_of(w->dtype, sums), *gall = tn_empty_of(w->dtype, TN_SHAPE(packed, states.d[1]));
-    tn_tensor     *gh = tn__step_carried(kept->dtype, states, b->gy[LAST]), *gm = tn_empty_of(kept->dtype, cells);
-    tn_tensor     *gc = tn__step_carried(kept->dtype, cells, b->gy[LAST_C]);
+    tn_tensor     *gh = tn__step_state_grad(kept->dtype, states, b->gy[LAST]), *gm = tn_empty_of(kept->dtype, cells);
+    tn_tensor     *gc = tn__step_state_grad(kept->dtype, cells, b->gy[LAST_C]);
     for (tn__steps_walk s = tn__steps_begin(a, !a->reverse, packed, all); !tn_error() && tn__steps_next(&s);) {
         tn_tensor gxt = tn__step_part(gx, s.at, s.n, 0, 0), gat = tn__step_part(gall, s.at, s.n, 0, 0);
         tn_tensor ght = tn__step_part(gh, 0, s.n, 0, 0), gct = tn__step_part(gc, 0, s.n, 0, 0);
@@ -128,7 +128,8 @@ static void lstm_proj_backward(tn_back *b)
 }
 
 /* The backward of one step, made of ops: replaces gh and gc by those of the step before. */
-static tn_tensor *one_back(const tn_back *b, const tn__steps_walk *s, tn_tensor **gh, tn_tensor **gc, tn_tensor **gx)
+static tn_tensor *step_backward(const tn_back *b, const tn__steps_walk *s, tn_tensor **gh, tn_tensor **gc,
+                                tn_tensor **gx)
 {
     const int64_t    hidden = b->in_shape[CELL].d[1];
     tn_tensor *const gy = b->gy[Y], *const gkept = b->gy[KEPT], *const gbefore = b->gy[BEFORE],
@@ -138,18 +139,18 @@ static tn_tensor *one_back(const tn_back *b, const tn__steps_walk *s, tn_tensor 
         k[i] = tn_narrow(tn_narrow(b->out[KEPT], 0, s->at, s->n), 1, i * hidden, hidden);
         if (gkept) g[i] = tn_narrow(tn_narrow(gkept, 0, s->at, s->n), 1, i * hidden, hidden);
     }
-    tn_tensor *all = tn__plus(tn_narrow(*gh, 0, 0, s->n), gy ? tn_narrow(gy, 0, s->at, s->n) : NULL);
-    tn_tensor *gm = tn__plus(tn_matmul(all, b->in[PROJ]), g[M]);
+    tn_tensor *all = tn__add_optional(tn_narrow(*gh, 0, 0, s->n), gy ? tn_narrow(gy, 0, s->at, s->n) : NULL);
+    tn_tensor *gm = tn__add_optional(tn_matmul(all, b->in[PROJ]), g[M]);
     tn_tensor *t = tn_tanh(tn_add(tn_mul(k[F], k[C]), tn_mul(k[I], k[G])));
     tn_tensor *g_c = tn_add(tn_narrow(*gc, 0, 0, s->n), tn__tanh_back(tn_mul(gm, k[O]), t));
-    tn_tensor *gi = tn__plus(tn_mul(g_c, k[G]), g[I]), *gf = tn__plus(tn_mul(g_c, k[C]), g[F]);
-    tn_tensor *gg = tn__plus(tn_mul(g_c, k[I]), g[G]), *go = tn__plus(tn_mul(gm, t), g[O]);
+    tn_tensor *gi = tn__add_optional(tn_mul(g_c, k[G]), g[I]), *gf = tn__add_optional(tn_mul(g_c, k[C]), g[F]);
+    tn_tensor *gg = tn__add_optional(tn_mul(g_c, k[I]), g[G]), *go = tn__add_optional(tn_mul(gm, t), g[O]);
     *gx = tn_cat(1, tn__sigmoid_back(gi, k[I]), tn__sigmoid_back(gf, k[F]), tn__tanh_back(gg, k[G]),
                  tn__sigmoid_back(go, k[O]));
     tn_tensor *before =
-        tn__plus(tn_matmul(tn_to(*gx, w->dtype), w), gbefore ? tn_narrow(gbefore, 0, s->at, s->n) : NULL);
-    *gh = tn__step_replaced(*gh, before, s->n);
-    *gc = tn__step_replaced(*gc, tn__plus(tn_mul(g_c, k[F]), g[C]), s->n);
+        tn__add_optional(tn_matmul(tn_to(*gx, w->dtype), w), gbefore ? tn_narrow(gbefore, 0, s->at, s->n) : NULL);
+    *gh = tn__step_replace_rows(*gh, before, s->n);
+    *gc = tn__step_replace_rows(*gc, tn__add_optional(tn_mul(g_c, k[F]), g[C]), s->n);
     return all;
 }
 
@@ -173,7 +174,7 @@ static void lstm_proj_backward_ops(tn_back *b)
     gx[n - 1] = tn_zeros_of(w->dtype, TN_SHAPE(0, 4 * hidden)),
            all[n - 1] = tn_zeros_of(w->dtype, TN_SHAPE(0, states.d[1]));
     for (tn__steps_walk s = tn__steps_begin(a, !a->reverse, packed, states.d[0]); !tn_error() && tn__steps_next(&s);)
-        all[s.t] = one_back(b, &s, &gh, &gc, &gx[s.t]);
+        all[s.t] = step_backward(b, &s, &gh, &gc, &gx[s.t]);
     if (!tn_error()) {
         tn_tensor *sums = tn_cat_list(0, n, gx), *gall = tn_cat_list(0, n, all),
                   *m = tn_narrow(kept, 1, M * hidden, hidden);
@@ -247,8 +248,8 @@ tn_tensor *tn__lstm_proj_call(tn_steps_args a)
 {
     tn_tensor     *in[INPUTS] = {a.x, a.weight, a.h, a.c, a.proj}, *out[RESULTS];
     const tn_steps s = {a.sizes, a.steps, a.reverse, a.relu};
-    if (!tn__steps_begun(&tn__op_lstm_proj, &a, true, false)) return NULL;
-    tn__meet(INPUTS, in);
+    if (!tn__steps_options(&tn__op_lstm_proj, &a, true, false)) return NULL;
+    tn__promote_all(INPUTS, in);
     if (tn_op_call(&tn__op_lstm_proj, INPUTS, in, RESULTS, out, &s) != TN_OK) return NULL;
     if (a.last_h) *a.last_h = out[LAST];
     if (a.last_c) *a.last_c = out[LAST_C];

@@ -19,18 +19,19 @@ bool tn__infer_matmul(tn_ctx *c)
     if (!a.n || !b.n)
         return tn_infer_fail(c, TN_ESHAPE,
                              "needs at least one dim on each side, got %s by %s; tn_mul multiplies by a number",
-                             tn__named(ta, as, sizeof as), tn__named(tb, bs, sizeof bs));
+                             tn__describe(ta, as, sizeof as), tn__describe(tb, bs, sizeof bs));
     const int     la = a.n > 2 ? a.n - 2 : 0, lb = b.n > 2 ? b.n - 2 : 0; /* leading dims */
     const int64_t ka = a.d[a.n - 1], kb = b.d[b.n > 1 ? b.n - 2 : 0];
     if (ka != kb)
-        return tn_infer_fail(c, TN_ESHAPE, "inner sizes differ: %s by %s: %lld and %lld", tn__named(ta, as, sizeof as),
-                             tn__named(tb, bs, sizeof bs), (long long)ka, (long long)kb);
+        return tn_infer_fail(c, TN_ESHAPE, "inner sizes differ: %s by %s: %lld and %lld",
+                             tn__describe(ta, as, sizeof as), tn__describe(tb, bs, sizeof bs), (long long)ka,
+                             (long long)kb);
     tn_shape y = {.n = la > lb ? la : lb};
     for (int i = 1; i <= y.n; i++) {
         const int64_t da = i <= la ? a.d[la - i] : 1, db = i <= lb ? b.d[lb - i] : 1;
         if (da != db && da != 1 && db != 1)
             return tn_infer_fail(c, TN_ESHAPE, "leading dims do not broadcast: %s by %s: %lld and %lld",
-                                 tn__named(ta, as, sizeof as), tn__named(tb, bs, sizeof bs), (long long)da,
+                                 tn__describe(ta, as, sizeof as), tn__describe(tb, bs, sizeof bs), (long long)da,
                                  (long long)db);
         y.d[y.n - i] = da == 1 ? db : da;
     }
@@ -124,6 +125,6 @@ TN__SAMPLES(matmul, samples);
 tn_tensor *tn_matmul(tn_tensor *a, tn_tensor *b)
 {
     tn_tensor *in[2] = {a, b};
-    tn__meet(2, in);
+    tn__promote_all(2, in);
     return tn_op_apply(&tn__op_matmul, NULL, 2, in);
 }

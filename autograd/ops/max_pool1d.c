@@ -48,6 +48,6 @@ TN__SAMPLES(max_pool1d, samples);
 tn_tensor *tn_max_pool1d_run(tn_pool1d_args a)
 {
     const tn_pool p = {tn__pool_windows_1d(&a), false, {0}};
-    if (!tn__no_averages("tn_max_pool1d", a.ignore_padding)) return NULL;
+    if (!tn__no_ignore_padding("tn_max_pool1d", a.ignore_padding)) return NULL;
     return tn_apply_args(&tn__op_max_pool1d, &p, a.x);
 }

@@ -88,7 +88,7 @@ tn_tensor *tn_max_pool2d_run(tn_pool2d_args a)
 {
     const tn_pool p = {.windows = tn__pool_windows(&a)};
     tn_tensor    *y[2];
-    if (!tn__no_averages("tn_max_pool2d", a.ignore_padding)) return NULL;
+    if (!tn__no_ignore_padding("tn_max_pool2d", a.ignore_padding)) return NULL;
     tn_op_call(&tn__op_max_pool2d, 1, &a.x, 2, y, &p);
     return y[0];
 }

@@ -55,7 +55,7 @@ TN__SAMPLES(mean, samples);
 
 tn_tensor *tn_mean_run(tn_reduce_args a)
 {
-    if (!tn__reduces_by("tn_mean", &a, false, false)) return NULL;
+    if (!tn__reduce_options("tn_mean", &a, false, false)) return NULL;
     return tn_apply_args(&tn__op_mean, (&(args_t){a.dims, a.keepdim}), a.x);
 }
 

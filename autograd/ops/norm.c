@@ -121,7 +121,7 @@ TN__SAMPLES(norm_inf, inf_samples);
 
 tn_tensor *tn_norm_run(tn_reduce_args a)
 {
-    if (!tn__reduces_by("tn_norm", &a, false, true)) return NULL;
+    if (!tn__reduce_options("tn_norm", &a, false, true)) return NULL;
     return tn_apply_args(isinf(a.p) ? &tn__op_norm_inf : &tn__op_norm, (&(args_t){a.dims, a.keepdim, a.p}), a.x);
 }
 

@@ -6,8 +6,8 @@ static bool outer_infer(tn_ctx *c)
     const tn_tensor *a = c->in[0], *b = c->in[1];
     char             as[300], bs[300];
     if (a->l.shape.n != 1 || b->l.shape.n != 1)
-        return tn_infer_fail(c, TN_ESHAPE, "takes two 1-d tensors, got %s and %s", tn__named(a, as, sizeof as),
-                             tn__named(b, bs, sizeof bs));
+        return tn_infer_fail(c, TN_ESHAPE, "takes two 1-d tensors, got %s and %s", tn__describe(a, as, sizeof as),
+                             tn__describe(b, bs, sizeof bs));
     c->result[0] = (tn_result){tn__promote(a, b), TN_SHAPE(a->l.shape.d[0], b->l.shape.d[0])};
     return true;
 }

@@ -111,7 +111,7 @@ TN__SAMPLES(prod, samples);
 tn_tensor *tn_prod_run(tn_reduce_args a)
 {
     tn_tensor *out[3];
-    if (!tn__reduces_by("tn_prod", &a, false, false)) return NULL;
+    if (!tn__reduce_options("tn_prod", &a, false, false)) return NULL;
     tn_op_call(&tn__op_prod, 1, &a.x, 3, out, &(args_t){a.dims, a.keepdim});
     return out[0];
 }

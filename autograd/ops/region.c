@@ -35,9 +35,9 @@ static bool region_geometry(const char *name, const tn_op *view, const args_t *a
     return tn__view_unfold(name, x, a->dim, a->size, a->step, y);
 }
 
-static void add_dense(tn_tensor *to, const tn__layout *place, const tn_tensor *x, const tn__layout *what)
+static void add_dense(tn_tensor *to, const tn__layout *place, const tn_tensor *x, const tn__layout *source)
 {
-    tn_tensor y = tn__glance(to, place), more = tn__glance(x, what);
+    tn_tensor y = tn__glance(to, place), more = tn__glance(x, source);
     tn__map(TN__NUMBERS(add), TN__LIST(&y), TN__LIST(&y, &more), NULL);
 }
 
@@ -55,11 +55,11 @@ static void add_region(tn_tensor *to, const tn_op *view, const args_t *a, const 
     const int64_t windows = y.shape.d[dim];
     const bool    by_window = windows <= a->size;
     for (int64_t i = 0, n = by_window ? windows : a->size; i < n; i++) {
-        tn__layout    place, what;
+        tn__layout    place, source;
         const int     along = by_window ? dim : last;
         const int64_t at = by_window ? i : n - 1 - i;
-        if (tn__view_select("unfold", &y, along, at, &place) && tn__view_select("unfold", &x->l, along, at, &what))
-            add_dense(to, &place, x, &what);
+        if (tn__view_select("unfold", &y, along, at, &place) && tn__view_select("unfold", &x->l, along, at, &source))
+            add_dense(to, &place, x, &source);
     }
 }
 

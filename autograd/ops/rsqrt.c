@@ -5,7 +5,7 @@
 #include "autograd/rooms/room.h"
 
 /* r in f32 has been rounded twice; a Newton step in f64 leaves one rounding. For x = 0 and infinity r is unchanged. */
-static inline double mended(double x, double r)
+static inline double refined(double x, double r)
 {
     const double off = 1 - x * r * r, y = r + 0.5 * r * off;
     return y == y ? y : r;
@@ -56,7 +56,7 @@ static void TN__(rsqrt_fwd)(int64_t n, void *const *out, const void *const *in, 
     (void)args;
     for (int64_t i = 0; i < n; i++) {
         const TN__REAL r = 1 / TN__M(sqrt)(x[i]);
-        y[i] = sizeof r == sizeof(float) ? (TN__REAL)mended((double)x[i], (double)r) : r;
+        y[i] = sizeof r == sizeof(float) ? (TN__REAL)refined((double)x[i], (double)r) : r;
     }
 }
 

@@ -102,10 +102,10 @@ TN__SAMPLES(var, var_samples);
 const tn_op tn__op_std = {ROOM("std")};
 TN__SAMPLES(std, std_samples);
 
-static tn_tensor *var_call(const char *who, const tn_op *op, tn_reduce_args a)
+static tn_tensor *var_call(const char *caller, const tn_op *op, tn_reduce_args a)
 {
     tn_tensor *out[3];
-    if (!tn__reduces_by(who, &a, true, false)) return NULL;
+    if (!tn__reduce_options(caller, &a, true, false)) return NULL;
     tn_op_call(op, 1, &a.x, 3, out, &(args_t){a.dims, a.keepdim, a.biased});
     return out[0];
 }

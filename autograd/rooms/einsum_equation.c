@@ -14,8 +14,8 @@ static const char *skip(const char *p)
 }
 
 /* Reads one operand or the output, from *p to the next ',', '->' or the end. rest: the number of dims denoted by "...".
- * `what` names the term in messages. */
-static bool read_term(const tn_ctx *c, const tn__equation *q, const char **p, const char *what, int rest, tn__term *t,
+ * `name` names the term in messages. */
+static bool read_term(const tn_ctx *c, const tn__equation *q, const char **p, const char *name, int rest, tn__term *t,
                       int *letters, bool *dots)
 {
     const char *s = skip(*p);
@@ -23,8 +23,8 @@ static bool read_term(const tn_ctx *c, const tn__equation *q, const char **p, co
     for (; *s && *s != ',' && *s != '-'; s = skip(s + 1)) {
         int count = 1, label = label_of(*s);
         if (*s == '.') {
-            if (s[1] != '.' || s[2] != '.') return FAIL(TN_EINVAL, "%s has a dot that is not part of '...'", what);
-            if (*dots) return FAIL(TN_EINVAL, "%s has '...' twice", what);
+            if (s[1] != '.' || s[2] != '.') return FAIL(TN_EINVAL, "%s has a dot that is not part of '...'", name);
+            if (*dots) return FAIL(TN_EINVAL, "%s has '...' twice", name);
             *dots = true, count = rest, label = TN__LETTERS + rest - 1, s += 2;
         } else if (label < 0 && (*s < '!' || *s > '~')) {
             return FAIL(TN_EINVAL,
@@ -37,11 +37,11 @@ static bool read_term(const tn_ctx *c, const tn__equation *q, const char **p, co
             ++*letters;
         }
         for (int i = 0; i < count; i++) {
-            if (t->n == TN_MAX_DIMS) return FAIL(TN_ESHAPE, "%s has more than %d dims", what, TN_MAX_DIMS);
+            if (t->n == TN_MAX_DIMS) return FAIL(TN_ESHAPE, "%s has more than %d dims", name, TN_MAX_DIMS);
             t->d[t->n++] = label - i;
         }
     }
-    if (*s == '-' && s[1] != '>') return FAIL(TN_EINVAL, "%s is followed by '-' without '>'", what);
+    if (*s == '-' && s[1] != '>') return FAIL(TN_EINVAL, "%s is followed by '-' without '>'", name);
     *p = s;
     return true;
 }
@@ -50,16 +50,16 @@ bool tn__equation_operand(const tn_ctx *c, const tn__equation *q, const char **p
 {
     const tn_shape    x = c->in[i]->l.shape;
     const char *const start = *p;
-    char              what[32], text[192];
+    char              name[32], text[192];
     int               letters;
     bool              dots;
-    snprintf(what, sizeof what, "operand %d", i);
-    if (!read_term(c, q, p, what, 0, t, &letters, &dots)) return false;
+    snprintf(name, sizeof name, "operand %d", i);
+    if (!read_term(c, q, p, name, 0, t, &letters, &dots)) return false;
     if (dots ? letters > x.n : letters != x.n)
         return FAIL(TN_ESHAPE, "operand %d has %d letters%s, its tensor is %s", i, letters, dots ? " and '...'" : "",
                     tn_shape_text(x, text, sizeof text));
     *p = start;
-    if (!read_term(c, q, p, what, x.n - letters, t, &letters, &dots)) return false;
+    if (!read_term(c, q, p, name, x.n - letters, t, &letters, &dots)) return false;
     if (**p == ',') ++*p;
     return true;
 }

@@ -11,13 +11,13 @@ static bool check_reduction(const char *op, tn_reduction r)
 
 bool tn__loss_options(const char *op, const tn_loss_args *a, unsigned has)
 {
-    const char *what = NULL;
+    const char *missing = NULL;
     if (tn__blocked() || !check_reduction(op, a->reduction)) return false;
-    if ((a->weight || a->pos_weight) && !(has & TN__LOSS_WEIGHTS)) what = "weights";
-    if (a->delta != (tn_loss_args){TN_LOSS_ARGS_DEFAULTS}.delta && !(has & TN__LOSS_DELTA)) what = ".delta";
-    if (a->log_target && !(has & TN__LOSS_LOG_TARGET)) what = ".log_target";
-    if (a->batchmean && !(has & TN__LOSS_BATCHMEAN)) what = ".batchmean";
-    if (what) return tn_raise(TN_EINVAL, "%s: has no %s", op, what), false;
+    if ((a->weight || a->pos_weight) && !(has & TN__LOSS_WEIGHTS)) missing = "weights";
+    if (a->delta != (tn_loss_args){TN_LOSS_ARGS_DEFAULTS}.delta && !(has & TN__LOSS_DELTA)) missing = ".delta";
+    if (a->log_target && !(has & TN__LOSS_LOG_TARGET)) missing = ".log_target";
+    if (a->batchmean && !(has & TN__LOSS_BATCHMEAN)) missing = ".batchmean";
+    if (missing) return tn_raise(TN_EINVAL, "%s: has no %s", op, missing), false;
     if (a->batchmean && a->reduction != TN_MEAN)
         return tn_raise(TN_EINVAL, "%s: .batchmean is a mean; do not set .reduction", op), false;
     return true;

@@ -2,7 +2,7 @@
  * dropout mask. */
 #include "autograd/rooms/room.h"
 
-static bool fits(const tn_ctx *c, int i, const char *what, int *dims)
+static bool fits(const tn_ctx *c, int i, const char *name, int *dims)
 {
     const tn_shape x = c->in[0]->l.shape;
     char           a[192], b[192];
@@ -14,7 +14,7 @@ static bool fits(const tn_ctx *c, int i, const char *what, int *dims)
     *dims = w.n;
     if (ok) return true;
     return tn_infer_fail(c, TN_ESHAPE, "%s %s must have the shape of the last dims of %s, over which it normalises",
-                         what, tn_shape_text(w, a, sizeof a), tn_shape_text(x, b, sizeof b));
+                         name, tn_shape_text(w, a, sizeof a), tn_shape_text(x, b, sizeof b));
 }
 
 bool tn__infer_norm(tn_ctx *c, int weight, int bias, double eps, int stat, int numbers)

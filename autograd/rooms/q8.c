@@ -8,7 +8,7 @@ bool tn__need_q8(const tn_ctx *c, int i, tn__q8 *w)
     if (tn__q8_of(t, w)) return true;
     return tn_infer_fail(c, TN_EDTYPE,
                          "weight is %s %s, but must be stored in 8 bits or f16; pack it with tn_q8_pack or tn_f16_pack",
-                         tn_dtype_name(t->dtype), tn__named(t, text, sizeof text));
+                         tn_dtype_name(t->dtype), tn__describe(t, text, sizeof text));
 }
 
 bool tn__need_no_gradient(const tn_ctx *c, const tn_tensor *t)

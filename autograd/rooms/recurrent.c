@@ -43,10 +43,10 @@ static tn_tensor rows(const tn_tensor *x, int64_t at, int64_t n, int64_t width)
 
 /* ---- shapes ------------------------------------------------------------------------------------------------------ */
 
-bool tn__steps_fail(const tn_ctx *c, const char *what, const tn_tensor *x, tn_shape want, const char *why)
+bool tn__steps_fail(const tn_ctx *c, const char *name, const tn_tensor *x, tn_shape want, const char *why)
 {
     char a[192], b[192];
-    return tn_infer_fail(c, TN_ESHAPE, "%s is %s, but must be %s: %s", what, tn_shape_text(x->l.shape, a, sizeof a),
+    return tn_infer_fail(c, TN_ESHAPE, "%s is %s, but must be %s: %s", name, tn_shape_text(x->l.shape, a, sizeof a),
                          tn_shape_text(want, b, sizeof b), why);
 }
 
@@ -170,7 +170,7 @@ void tn__steps_forward(tn_ctx *c, const tn__cell *cell)
     tn_scope_end(s);
 }
 
-tn_tensor *tn__step_carried(tn_dtype dt, tn_shape s, const tn_tensor *g)
+tn_tensor *tn__step_state_grad(tn_dtype dt, tn_shape s, const tn_tensor *g)
 {
     tn_tensor *y = tn_zeros_of(dt, s);
     if (y && g) tn__copy(y, g);
@@ -185,8 +185,8 @@ void tn__steps_backward(tn_back *b, const tn__cell *cell)
     const tn_shape   sums = b->in_shape[TN__STEPS_X], states = b->in_shape[TN__STEPS_H];
     const int64_t    packed = sums.d[0], all = states.d[0], hidden = states.d[1];
     tn_tensor       *gx = tn_empty_of(w->dtype, sums), *gp = cell->split ? tn_empty_of(w->dtype, sums) : gx;
-    tn_tensor       *gh = tn__step_carried(kept->dtype, states, b->gy[TN__STEPS_LAST]), *gc = NULL;
-    if (cell->state) gc = tn__step_carried(kept->dtype, states, b->gy[TN__STEPS_LAST_C]);
+    tn_tensor       *gh = tn__step_state_grad(kept->dtype, states, b->gy[TN__STEPS_LAST]), *gc = NULL;
+    if (cell->state) gc = tn__step_state_grad(kept->dtype, states, b->gy[TN__STEPS_LAST_C]);
     for (tn__steps_walk s = tn__steps_begin(a, !a->reverse, packed, all); !tn_error() && tn__steps_next(&s);) {
         tn_tensor gxt = rows(gx, s.at, s.n, 0), gpt = rows(gp, s.at, s.n, 0), ght = rows(gh, 0, s.n, 0), gct;
         tn_tensor kt = rows(kept, s.at, s.n, 0), gyt, gkt;
@@ -209,7 +209,7 @@ void tn__steps_backward(tn_back *b, const tn__cell *cell)
 
 /* ---- the backward made of ops ------------------------------------------------------------------------------------ */
 
-tn_tensor *tn__step_replaced(tn_tensor *x, tn_tensor *y, int64_t n)
+tn_tensor *tn__step_replace_rows(tn_tensor *x, tn_tensor *y, int64_t n)
 {
     const int64_t all = x ? x->l.shape.d[0] : n;
     return n == all ? y : tn_cat(0, y, tn_narrow(x, 0, n, all - n));
@@ -233,12 +233,14 @@ void tn__steps_backward_ops(tn_back *b, const tn__cell *cell)
         tn_tensor *k[TN__MOST_KEPT], *g[TN__MOST_KEPT] = {NULL}, *kt = tn_narrow(kept, 0, s.at, s.n);
         tn_tensor *gkt = gkept ? tn_narrow(gkept, 0, s.at, s.n) : NULL;
         for (int i = 0; i < cell->kept; i++) k[i] = tn_narrow(kt, 1, i * hidden, hidden);
-        tn_tensor *ght = tn__plus(tn_narrow(gh, 0, 0, s.n), gy ? tn_narrow(gy, 0, s.at, s.n) : NULL);
+        tn_tensor *ght = tn__add_optional(tn_narrow(gh, 0, 0, s.n), gy ? tn_narrow(gy, 0, s.at, s.n) : NULL);
         cell->spread(a, k, ght, gc ? tn_narrow(gc, 0, 0, s.n) : NULL, g);
-        for (int i = 0; gkt && i < cell->kept; i++) g[i] = tn__plus(g[i], tn_narrow(gkt, 1, i * hidden, hidden));
+        for (int i = 0; gkt && i < cell->kept; i++)
+            g[i] = tn__add_optional(g[i], tn_narrow(gkt, 1, i * hidden, hidden));
         cell->chain(a, k, g, &gx[s.t], &gp[s.t]);
-        gh = tn__step_replaced(gh, tn__plus(g[cell->kept - 1], tn_matmul(tn_to(gp[s.t], w->dtype), w)), s.n);
-        if (gc) gc = tn__step_replaced(gc, g[cell->kept - 2], s.n);
+        gh =
+            tn__step_replace_rows(gh, tn__add_optional(g[cell->kept - 1], tn_matmul(tn_to(gp[s.t], w->dtype), w)), s.n);
+        if (gc) gc = tn__step_replace_rows(gc, g[cell->kept - 2], s.n);
     }
     const int n = a->steps < INT_MAX ? (int)a->steps + 1 : 0;
     if (!n) tn_raise(TN_EUNSUPPORTED, "%s: too many steps for gradients of gradients", b->op->name);
@@ -256,7 +258,7 @@ void tn__steps_backward_ops(tn_back *b, const tn__cell *cell)
 
 /* ---- the call ---------------------------------------------------------------------------------------------------- */
 
-bool tn__steps_begun(const tn_op *op, const tn_steps_args *a, bool state, bool bias)
+bool tn__steps_options(const tn_op *op, const tn_steps_args *a, bool state, bool bias)
 {
     const struct {
         bool        given;
@@ -278,8 +280,8 @@ bool tn__steps_begun(const tn_op *op, const tn_steps_args *a, bool state, bool b
 tn_tensor *tn__steps_call(const tn_op *op, tn_steps_args a, bool state, bool bias)
 {
     tn_tensor *in[4] = {a.x, a.weight, a.h, state ? a.c : bias ? a.bias : NULL}, *out[4];
-    if (!tn__steps_begun(op, &a, state, bias)) return NULL;
-    tn__meet(4, in);
+    if (!tn__steps_options(op, &a, state, bias)) return NULL;
+    tn__promote_all(4, in);
     const tn_steps s = {a.sizes, a.steps, a.reverse, a.relu};
     if (tn_op_call(op, state || bias ? 4 : 3, in, state ? 4 : 3, out, &s) != TN_OK) return NULL;
     if (a.last_h) *a.last_h = out[TN__STEPS_LAST];

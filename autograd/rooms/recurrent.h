@@ -65,16 +65,16 @@ tn_tensor tn__step_part(const tn_tensor *x, int64_t at, int64_t n, int64_t from,
  * apart would fall into the same few sets of the cache. */
 tn_tensor tn__step_weight(tn_tensor *w, int64_t steps);
 /* A new gradient of a state, initialised to the gradient g of the last state, or to 0 if g is NULL. */
-tn_tensor *tn__step_carried(tn_dtype dt, tn_shape s, const tn_tensor *g);
+tn_tensor *tn__step_state_grad(tn_dtype dt, tn_shape s, const tn_tensor *g);
 /* x with its first n rows replaced by y. Made of ops. */
-tn_tensor *tn__step_replaced(tn_tensor *x, tn_tensor *y, int64_t n);
+tn_tensor *tn__step_replace_rows(tn_tensor *x, tn_tensor *y, int64_t n);
 /* For infer: raises "op: what is [..], but must be [..]: why". Checks that the sizes of the steps add up to
  * `packed`. */
-bool tn__steps_fail(const tn_ctx *c, const char *what, const tn_tensor *x, tn_shape want, const char *why);
+bool tn__steps_fail(const tn_ctx *c, const char *name, const tn_tensor *x, tn_shape want, const char *why);
 bool tn__steps_sizes_fit(const tn_ctx *c, const tn_steps *a, int64_t packed, int64_t rows);
 
 /* Sets the outputs to NULL and raises if an option is set that this op does not have. state, bias: it has them. */
-bool       tn__steps_begun(const tn_op *op, const tn_steps_args *a, bool state, bool bias);
+bool       tn__steps_options(const tn_op *op, const tn_steps_args *a, bool state, bool bias);
 tn_tensor *tn__lstm_proj_call(tn_steps_args a);
 tn_tensor *tn__steps_call(const tn_op *op, tn_steps_args a, bool state, bool bias);
 
@@ -88,6 +88,6 @@ static inline tn_tensor *tn__tanh_back(tn_tensor *g, tn_tensor *y)
     return tn_mul(g, tn_rsub_scalar(tn_square(y), 1));
 }
 /* a + b; each may be NULL. */
-static inline tn_tensor *tn__plus(tn_tensor *a, tn_tensor *b) { return !a ? b : !b ? a : tn_add(a, b); }
+static inline tn_tensor *tn__add_optional(tn_tensor *a, tn_tensor *b) { return !a ? b : !b ? a : tn_add(a, b); }
 
 #endif

@@ -110,14 +110,14 @@ tn_dtype tn__promote(const tn_tensor *a, const tn_tensor *b)
     return width(a->dtype) > width(b->dtype) ? a->dtype : b->dtype;
 }
 
-static tn_tensor *as(tn_tensor *x, tn_dtype dt) { return x->dtype == dt ? x : tn_to(x, dt); }
+static tn_tensor *converted(tn_tensor *x, tn_dtype dt) { return x->dtype == dt ? x : tn_to(x, dt); }
 
 tn_tensor *tn__binary(const tn_op *op, tn_tensor *a, tn_tensor *b, bool real)
 {
     if (a && b && (a->dtype != b->dtype || (real && !tn__is_float(a->dtype)))) {
         tn_dtype dt = tn__promote(a, b);
         if (real && !tn__is_float(dt)) dt = TN_F32;
-        a = as(a, dt), b = as(b, dt);
+        a = converted(a, dt), b = converted(b, dt);
     }
     return tn_apply(op, a, b);
 }
@@ -131,12 +131,12 @@ tn_tensor *tn__binary_(const tn_op *op, tn_tensor *a, tn_tensor *b, bool real)
             return tn_raise(TN_EDTYPE, "%s_: the result is %s and cannot overwrite a tensor of %s", op->name,
                             tn_dtype_name(dt), tn_dtype_name(a->dtype)),
                    NULL;
-        b = as(b, dt);
+        b = converted(b, dt);
     }
     return tn_op_apply_(op, NULL, 2, (tn_tensor *[]){a, b});
 }
 
-void tn__meet(int n, tn_tensor **t)
+void tn__promote_all(int n, tn_tensor **t)
 {
     tn_tensor all = {.dtype = TN_F32};
     bool      same = true, any = false;
@@ -148,12 +148,12 @@ void tn__meet(int n, tn_tensor **t)
         if (t[i]->l.shape.n) all.l.shape = t[i]->l.shape; /* 0-d only if all are 0-d */
         any = true;
     }
-    if (tn__self.mode.autocast && (all.dtype == TN_F32 || all.dtype == TN_BF16)) same = tn__autocast_meets(n, t);
+    if (tn__self.mode.autocast && (all.dtype == TN_F32 || all.dtype == TN_BF16)) same = tn__autocast_covers(n, t);
     for (int i = 0; i < n && !same; i++)
-        if (t[i]) t[i] = as(t[i], all.dtype);
+        if (t[i]) t[i] = converted(t[i], all.dtype);
 }
 
-const char *tn__named(const tn_tensor *t, char *buf, size_t size)
+const char *tn__describe(const tn_tensor *t, char *buf, size_t size)
 {
     char shape[192];
     tn_shape_text(t->l.shape, shape, sizeof shape);
@@ -164,10 +164,10 @@ const char *tn__named(const tn_tensor *t, char *buf, size_t size)
 
 /* ---- reductions -------------------------------------------------------------------------------------------------- */
 
-bool tn__reduces_by(const char *who, const tn_reduce_args *a, bool var, bool norm)
+bool tn__reduce_options(const char *caller, const tn_reduce_args *a, bool var, bool norm)
 {
-    if (a->biased && !var) return tn_raise(TN_EINVAL, "%s: .biased is only for tn_var and tn_std", who), false;
-    if (a->p != 2 && a->p != 0 && !norm) return tn_raise(TN_EINVAL, "%s: .p is only for tn_norm", who), false;
+    if (a->biased && !var) return tn_raise(TN_EINVAL, "%s: .biased is only for tn_var and tn_std", caller), false;
+    if (a->p != 2 && a->p != 0 && !norm) return tn_raise(TN_EINVAL, "%s: .p is only for tn_norm", caller), false;
     return true;
 }
 

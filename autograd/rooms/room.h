@@ -5,7 +5,7 @@
 
 #include "autograd/autograd.h"
 #include "autograd/rooms/registry.h"
-#include "autograd/tape/for_rooms.h"
+#include "autograd/tape/op_api.h"
 #include "core/kernels/vecmath.h"
 #include "core/base/bf16.h"
 #include "core/products/gemm.h"
@@ -57,14 +57,14 @@ tn_tensor *tn__binary(const tn_op *op, tn_tensor *a, tn_tensor *b, bool real);
 tn_tensor *tn__binary_(const tn_op *op, tn_tensor *a, tn_tensor *b, bool real);
 /* Converts the n operands of a product to the dtype they are promoted to, recorded; NULLs stay NULL. Under autocast f32
  * and bf16 are not converted here, but by autocast. */
-void tn__meet(int n, tn_tensor **t);
+void tn__promote_all(int n, tn_tensor **t);
 /* For messages: "encoder.weight [24, 8]", or "[24, 8]" if t has no name. Returns buf; 300 bytes suffice. */
-const char *tn__named(const tn_tensor *t, char *buf, size_t size);
+const char *tn__describe(const tn_tensor *t, char *buf, size_t size);
 
 /* ---- reductions -------------------------------------------------------------------------------------------------- */
 /* Checks tn_reduce_args, which all reductions share: raises if .biased is set without var, or .p (2, or 0 if not filled
  * in) without norm. */
-bool tn__reduces_by(const char *who, const tn_reduce_args *a, bool var, bool norm);
+bool tn__reduce_options(const char *caller, const tn_reduce_args *a, bool var, bool norm);
 /* Wraps dims (none: all dims) and stores the result's shape in *to. False: raised. */
 bool tn__reduced_shape(const char *op, tn_shape x, tn_dims *dims, bool keepdim, tn_shape *to);
 /* A reduced result (or its gradient) as a view with dims of size 1, so that it broadcasts to shape x. Recorded. */

@@ -10,10 +10,10 @@
 
 #include <math.h>
 
-static bool positive(const char *what, double v)
+static bool positive(const char *name, double v)
 {
     if (v > 0 && v - v == 0) return true;
-    tn_raise(TN_EINVAL, "rope: .%s is %g, but must be more than 0", what, v);
+    tn_raise(TN_EINVAL, "rope: .%s is %g, but must be more than 0", name, v);
     return false;
 }
 static bool checked(const tn_rope_config *c)

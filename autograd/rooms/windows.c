@@ -14,10 +14,10 @@ tn__windows tn__pool_windows_1d(const tn_pool1d_args *a)
     return (tn__windows){{1, a->size}, {1, a->stride == 0 ? a->size : a->stride}, {0, a->padding}, {1, a->dilation}, 1};
 }
 
-static bool within(const tn_ctx *c, const char *what, int64_t v, int64_t least)
+static bool within(const tn_ctx *c, const char *name, int64_t v, int64_t least)
 {
     if (v >= least && v <= INT32_MAX) return true;
-    return tn_infer_fail(c, TN_EINVAL, "%s must be %lld to %d, got %lld", what, (long long)least, INT32_MAX,
+    return tn_infer_fail(c, TN_EINVAL, "%s must be %lld to %d, got %lld", name, (long long)least, INT32_MAX,
                          (long long)v);
 }
 
@@ -97,10 +97,10 @@ bool tn__pool_fit(const tn_ctx *c, const tn__windows *w, int dims, const int64_t
     return true;
 }
 
-bool tn__no_averages(const char *who, bool ignore_padding)
+bool tn__no_ignore_padding(const char *caller, bool ignore_padding)
 {
     if (!ignore_padding) return true;
-    return tn_raise(TN_EINVAL, "%s: .ignore_padding is only for average pooling", who), false;
+    return tn_raise(TN_EINVAL, "%s: .ignore_padding is only for average pooling", caller), false;
 }
 
 bool tn__infer_pool(tn_ctx *c, int dims)

@@ -30,7 +30,7 @@ typedef struct {
     int64_t     in[2];          /* for avg_pool2d_grad: the size of the images                      */
 } tn_pool;
 /* For maxima, which never take padding: raises if .ignore_padding is set. */
-bool tn__no_averages(const char *who, bool ignore_padding);
+bool tn__no_ignore_padding(const char *caller, bool ignore_padding);
 /* infer of poolings: input x, args are tn_pool. */
 bool tn__infer_pool(tn_ctx *c, int dims);
 /* tn__windows_fit for poolings: also raises if a window has no element inside the image. */

@@ -1,7 +1,7 @@
 /* accumulate.c — destinations of gradients while the tape is read: the node that computed an input, a leaf's slot, or a
  * target of tn_grad_of; and the sums of gradients there. */
 #include "autograd/tape/engine.h"
-#include "autograd/tape/for_rooms.h"
+#include "autograd/tape/op_api.h"
 
 /* ---- slots for leaves -------------------------------------------------------------------------------------------- */
 
@@ -101,7 +101,7 @@ tn_tensor **tn__target(tn__engine_run *r, const tn__node *n, int i, bool *bad)
     return NULL;
 }
 
-bool tn__leads_on(tn__engine_run *r, const tn__node *n, int i)
+bool tn__grad_needed(tn__engine_run *r, const tn__node *n, int i)
 {
     tn_tensor **target, *leaf = n->edge[i].leaf;
     bool        bad;
@@ -147,7 +147,7 @@ tn_tensor *tn__grad_buffer(tn_back *b, int i)
 
 bool tn__creates_graph(const tn_back *b) { return ((tn__engine_run *)((void **)b->engine)[0])->p->create_graph; }
 
-tn_status tn__hooked(tn__watch *w, int output, tn_tensor **g, const char *who)
+tn_status tn__call_hooks(tn__watch *w, int output, tn_tensor **g, const char *caller)
 {
     for (; w && tn__self.error == TN_OK; w = w->next) {
         if (w->output != output || !w->fn || !*g) continue;
@@ -155,7 +155,7 @@ tn_status tn__hooked(tn__watch *w, int output, tn_tensor **g, const char *who)
         if (!to || to == *g) continue;
         char a[192], b[192];
         if (!tn_shape_equal(to->l.shape, (*g)->l.shape) || to->dtype != (*g)->dtype)
-            return tn_raise(TN_ESHAPE, "%s: a hook returned %s %s for a gradient that is %s %s", who,
+            return tn_raise(TN_ESHAPE, "%s: a hook returned %s %s for a gradient that is %s %s", caller,
                             tn_dtype_name(to->dtype), tn_shape_text(to->l.shape, a, sizeof a),
                             tn_dtype_name((*g)->dtype), tn_shape_text((*g)->l.shape, b, sizeof b));
         tn_keep(to);
@@ -165,7 +165,7 @@ tn_status tn__hooked(tn__watch *w, int output, tn_tensor **g, const char *who)
     return tn__self.error;
 }
 
-tn_tensor *tn__own(tn_tensor *g, tn_dtype dt)
+tn_tensor *tn__unshared(tn_tensor *g, tn_dtype dt)
 {
     if (exclusive(g) && g->dtype == dt) return tn_keep(g);
     tn_tensor *copy = tn__new_owned(dt, g->l.shape);

@@ -2,7 +2,7 @@
  *
  * A weight (an f32 leaf) is converted once in an autocast scope: its bf16 copy is reused until the weight's version
  * changes. Each use of the copy has its own node, so that the gradients of the uses are added in f32. */
-#include "autograd/tape/for_rooms.h"
+#include "autograd/tape/op_api.h"
 #include "autograd/tape/tape.h"
 
 #include <string.h>
@@ -98,7 +98,7 @@ static bool any(int n, tn_tensor *const *in, tn_dtype dt)
     return false;
 }
 
-bool tn__autocast_meets(int n, tn_tensor *const *t)
+bool tn__autocast_covers(int n, tn_tensor *const *t)
 {
     for (int i = 0; i < n; i++)
         if (t[i] && t[i]->dtype != TN_F32 && t[i]->dtype != TN_BF16) return false;

@@ -64,12 +64,12 @@ static tn_status check_input(const tn_op *op, int i, tn_tensor *x)
         return tn_raise(TN_EINVAL, "%s: input %d is NULL", op->name, i);
     }
     if (tn__object_gone(&x->object)) {
-        char what[32];
-        snprintf(what, sizeof what, "input %d", i);
-        tn__object_misused(op->name, what);
+        char role[32];
+        snprintf(role, sizeof role, "input %d", i);
+        tn__object_misused(op->name, role);
         return tn__self.error;
     }
-    if (tn__outdated(x) && !tn__self.mode.no_grad) tn__renew(x, op->name, "input", i);
+    if (tn__outdated(x) && !tn__self.mode.no_grad) tn__update_node(x, op->name, "input", i);
     return tn__self.error;
 }
 
@@ -192,7 +192,7 @@ static tn_status check_inputs(one_call *o)
     for (int i = 0; i < c->nin; i++) {
         if (check_input(c->op, i, c->in[i]) != TN_OK) return tn__self.error;
         homed = homed || (c->in[i] && c->in[i]->storage->homed);
-        o->need[i] = c->in[i] && tn__wants_grad(c->in[i]);
+        o->need[i] = c->in[i] && tn__needs_grad(c->in[i]);
         o->record = o->record || o->need[i];
     }
     o->record = o->record && !tn__self.mode.no_grad;
@@ -266,7 +266,7 @@ static void look_at_view(const tn_ctx *c, tn__node *node)
     const tn_tensor *x = c->in[0];
     const bool       same = c->out[0]->storage == x->storage;
     if (node) node->copied = !same;
-    else if (same && tn__self.mode.no_grad && (tn__wants_grad(x) || tn__outdated(x))) c->out[0]->unrecorded = true;
+    else if (same && tn__self.mode.no_grad && (tn__needs_grad(x) || tn__outdated(x))) c->out[0]->unrecorded = true;
 }
 
 /* After the forward: raises the version of an overwritten target, and links the results to their node. */
@@ -326,7 +326,7 @@ static void run(const one_call *o)
     if (allocate(o, &w) && (!o->record || (node = written_down(o, &w))) && compute(o, &w) == TN_OK &&
         results_pass(o, &w))
         attach(o, &w, node);
-    if (w.rebased) tn__rebase_forget(&w.rebase);
+    if (w.rebased) tn__rebase_free(&w.rebase);
     tn__node_drop(node);
     tn_drop(w.original), tn_drop(w.undo);
     for (int i = 0; i < FEW; i++) tn_drop(w.apart[i]);
@@ -362,7 +362,7 @@ static tn_status checked(const tn_op *op, int nin, tn_tensor *const *in, int nou
     one_call o;
     o.c = (tn_ctx){.op = op, .args = args, .nin = nin, .nout = nout, .in = in, .result = o.result_few, .out = out};
     o.inplace = inplace, o.record = false, o.need = o.need_few, o.cast = NULL;
-    if (!(__builtin_expect(tn__tape.used != NULL, 0) && !tn__use(nin, in)) && /* before autocast replaces inputs */
+    if (!(__builtin_expect(tn__tape.used != NULL, 0) && !tn__used_add(nin, in)) && /* before autocast replaces inputs */
         !(nin > FEW && !(o.need = tn__mem_get((size_t)nin))) &&
         !(nout > FEW && !(o.c.result = tn__mem_get((size_t)nout * sizeof *o.c.result))) &&
         (__builtin_expect(!tn__self.mode.autocast, 1) || cast_inputs(&o) == TN_OK))

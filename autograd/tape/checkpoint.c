@@ -50,7 +50,7 @@ static void backward(tn_back *b)
             out ? tn_shape_text(out->l.shape, x, sizeof x) : "nothing", tn_shape_text(b->gy[0]->l.shape, y, sizeof y));
         goto done;
     }
-    if (!tn__wants_grad(out)) goto done; /* in the second run nothing requires grad */
+    if (!tn__needs_grad(out)) goto done; /* in the second run nothing requires grad */
     for (int i = 0; i < b->nin; i++)
         if (b->need[i]) wrt[count++] = b->in[i];
     tn__backward_pass p = {.roots = 1,
@@ -104,7 +104,7 @@ tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in)
     bool       few[16], *need = few;
     tn_tensor *out = NULL;
     if (n > 16 && !(need = tn__mem_get((size_t)n))) return NULL;
-    for (int i = 0; i < n; i++) need[i] = tn__wants_grad(in[i]);
+    for (int i = 0; i < n; i++) need[i] = tn__needs_grad(in[i]);
     tn__node *node = tn__record(&op, n, in, 1, need, &args);
     if (need != few) tn__mem_put(need, (size_t)n);
     if (node && tn__record_saved(node, in, NULL)) {

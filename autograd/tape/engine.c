@@ -8,7 +8,7 @@
  * Incomplete gradients are stored in the nodes. Gradients of leaves and of tn_grad_of's targets are collected in slots
  * and delivered at the very end, when nothing can fail any more. */
 #include "autograd/tape/engine.h"
-#include "autograd/tape/for_rooms.h"
+#include "autograd/tape/op_api.h"
 #include "autograd/tape/profile.h"
 
 /* ---- the pairing heap -------------------------------------------------------------------------------------------- */
@@ -183,7 +183,7 @@ static tn_status keep_grads(tn__engine_run *r, tn__node *n)
     for (tn__watch *w = n->watches; w; w = w->next) {
         tn_tensor *g = n->grad[w->output], *kept = n->kept[w->output];
         if (w->fn || !g || r->found) continue;
-        if (!(w->grad = tn__own(g, g->dtype))) break;
+        if (!(w->grad = tn__unshared(g, g->dtype))) break;
         r->keeps = true;
         if (kept && !tn__add_to(r, &w->grad, kept)) break;
     }
@@ -204,11 +204,12 @@ static void settle_kept(const tn__engine_run *r, bool well)
 }
 
 /* Raises: a gradient does not have its leaf's shape, because tn_adopt has replaced the leaf's tensor meanwhile. */
-static tn_status not_of_its_shape(const tn_tensor *leaf, const tn_tensor *grad, const char *what, const char *advice)
+static tn_status not_of_its_shape(const tn_tensor *leaf, const tn_tensor *grad, const char *grad_name,
+                                  const char *advice)
 {
     char a[192], b[192];
     return tn_raise(TN_ESTATE, "backward: %s is %s now, and %s is %s: tn_adopt replaced its tensor; %s",
-                    leaf->name ? leaf->name : "a leaf", tn_shape_text(leaf->l.shape, a, sizeof a), what,
+                    leaf->name ? leaf->name : "a leaf", tn_shape_text(leaf->l.shape, a, sizeof a), grad_name,
                     tn_shape_text(grad->l.shape, b, sizeof b), advice);
 }
 
@@ -242,10 +243,10 @@ static tn_status ready_slot(tn__grad_slot *s)
     }
     if (leaf->grad && (!tn__rows_spread(leaf, &leaf->grad, &leaf->rows) || !tn__rows_spread(leaf, &s->grad, &s->rows)))
         return tn__self.error;
-    if (tn__hooked(tn__leaf_watches(leaf), 0, &s->grad, "backward") != TN_OK) return tn__self.error;
+    if (tn__call_hooks(tn__leaf_watches(leaf), 0, &s->grad, "backward") != TN_OK) return tn__self.error;
     if (!s->rows && !tn_shape_equal(leaf->l.shape, s->grad->l.shape))
         return not_of_its_shape(leaf, s->grad, "its gradient", "adopt before the forward pass or after the backward");
-    if (!(s->ready = tn__own(s->grad, leaf->dtype)) || !leaf->grad) return tn__self.error;
+    if (!(s->ready = tn__unshared(s->grad, leaf->dtype)) || !leaf->grad) return tn__self.error;
     if (meet_old_grad(s) != TN_OK || !tn__tape.anomaly) return tn__self.error;
     tn__tape.inside++;
     /* anomaly mode checks the sum before any gradient is attached */
@@ -287,7 +288,7 @@ static tn_status check_pass(const tn__backward_pass *p)
         if (!root) return tn_raise(TN_EINVAL, "%s: the root is NULL", p->name);
         if (!tn__given(p->name, "the root", root) || !tn__up_to_date(root, p->name, "the root", -1))
             return tn__self.error;
-        if (!tn__wants_grad(root))
+        if (!tn__needs_grad(root))
             return tn_raise(
                 TN_ESTATE,
                 "%s: the root depends on no tensor that requires grad; mark one with tn_requires_grad, and compute "
@@ -298,7 +299,7 @@ static tn_status check_pass(const tn__backward_pass *p)
     for (int k = 0; k < p->count; k++) {
         if (p->wrt[k] && (!tn__alive(p->name, p->wrt[k]) || !tn__up_to_date(p->wrt[k], p->name, "tensor", k)))
             return tn__self.error;
-        if (!p->wrt[k] || !tn__wants_grad(p->wrt[k]))
+        if (!p->wrt[k] || !tn__needs_grad(p->wrt[k]))
             return tn_raise(p->wrt[k] ? TN_ESTATE : TN_EINVAL, "%s: target %d %s", p->name, k,
                             p->wrt[k] ? "is neither a leaf nor on the tape" : "is NULL");
     }
@@ -312,7 +313,7 @@ static tn_status pass_node(tn__engine_run *r, tn__node *n)
     bool any = false;
     for (int i = 0; i < n->nout; i++) {
         any = any || n->grad[i];
-        if (tn__hooked(n->watches, i, &n->grad[i], n->op->name) != TN_OK) return tn__self.error;
+        if (tn__call_hooks(n->watches, i, &n->grad[i], n->op->name) != TN_OK) return tn__self.error;
     }
     catch_targets(r, n);
     if (any && n->wanted) {
@@ -374,7 +375,7 @@ static tn_status pass(tn__engine_run *r)
         if (!p->retain && !p->create_graph && !p->count) tn__node_release(n);
     }
     for (int k = 0; r->found && !r->outer && k < p->count; k++)
-        if (p->wrt[k]->leaf && tn__hooked(tn__leaf_watches(p->wrt[k]), 0, &r->found[k], p->name) != TN_OK) break;
+        if (p->wrt[k]->leaf && tn__call_hooks(tn__leaf_watches(p->wrt[k]), 0, &r->found[k], p->name) != TN_OK) break;
 done:
     if (tn__self.error != TN_OK) undo(r);
     tn_scope_end(outer);
@@ -408,11 +409,11 @@ static void hand_over(tn__engine_run *r)
 
 static tn_status run_telling(const tn__backward_pass *p, tn_grad_ready ready, void *user)
 {
-    tn__engine_run r = {.p = p, .around = tn__tape.under_way, .ready = ready, .ready_user = user};
+    tn__engine_run r = {.p = p, .around = tn__tape.running, .ready = ready, .ready_user = user};
     for (int k = 0; k < p->count; k++) p->grad[k] = NULL;
     if (check_pass(p) != TN_OK) return tn__self.error;
     tn_span_begin(p->name);
-    tn__tape.under_way = &r;
+    tn__tape.running = &r;
     for (int i = 0; i < p->roots; i++) tn_keep(p->root[i]); /* a hook may drop them */
     if (pass(&r) == TN_OK && p->count == 0) {
         tn_scope s = tn_no_grad_begin();
@@ -427,7 +428,7 @@ static tn_status run_telling(const tn__backward_pass *p, tn_grad_ready ready, vo
     hand_over(&r);
     if (tn__self.error == TN_OK && p->count && !p->retain && !p->create_graph)
         for (tn__node *n = r.list; n; n = n->next) tn__node_release(n);
-    tn__tape.under_way = r.around;
+    tn__tape.running = r.around;
     for (int i = 0; i < p->roots; i++) tn_drop(p->root[i]);
     end_run(&r);
     tn_span_end();
@@ -446,12 +447,12 @@ tn_status tn_backward_telling(tn_tensor *root, tn_tensor *seed, tn_grad_ready re
 
 tn_status tn__backward_inside(const tn__backward_pass *p, void *engine, uint64_t floor)
 {
-    tn__engine_run r = {.p = p, .outer = ((void **)engine)[0], .around = tn__tape.under_way, .floor = floor};
+    tn__engine_run r = {.p = p, .outer = ((void **)engine)[0], .around = tn__tape.running, .floor = floor};
     for (int k = 0; k < p->count; k++) p->grad[k] = NULL;
-    tn__tape.under_way = &r;
+    tn__tape.running = &r;
     pass(&r);
     hand_over(&r);
-    tn__tape.under_way = r.around;
+    tn__tape.running = r.around;
     end_run(&r);
     return tn__self.error;
 }

@@ -39,13 +39,13 @@ tn_tensor **tn__leaf_target(tn__engine_run *r, tn_tensor *leaf, bool *bad);
 /* The place of the gradient of input i of node n; NULL as for tn__leaf_target. */
 tn_tensor **tn__target(tn__engine_run *r, const tn__node *n, int i, bool *bad);
 /* True if that gradient is needed. */
-bool tn__leads_on(tn__engine_run *r, const tn__node *n, int i);
+bool tn__grad_needed(tn__engine_run *r, const tn__node *n, int i);
 /* Adds g to *to, which may be NULL; in place if no other handle shares its memory. False: raised. */
 bool tn__add_to(tn__engine_run *r, tn_tensor **to, tn_tensor *g);
 /* g, or a copy of it: dense, of dtype dt, and sharing memory with no other handle. The caller owns it. NULL: raised. */
-tn_tensor *tn__own(tn_tensor *g, tn_dtype dt);
+tn_tensor *tn__unshared(tn_tensor *g, tn_dtype dt);
 /* Calls the hooks of a result or leaf on its gradient. */
-tn_status tn__hooked(tn__watch *w, int output, tn_tensor **g, const char *who);
+tn_status tn__call_hooks(tn__watch *w, int output, tn_tensor **g, const char *caller);
 /* Adds g's rows at index, except where the index is skip, to the rows in *grad, *rows (NULL: none yet). False:
  * raised. */
 bool tn__rows_add(const tn_tensor *leaf, tn_tensor **grad, tn_tensor **rows, const tn_tensor *index, const tn_tensor *g,

@@ -9,7 +9,7 @@
  * was written through gets such a node at once, because its gradient is a part of the gradient of the whole memory.
  *
  * The base of the history is found from the target's node back through its views, to the tensor that was viewed. */
-#include "autograd/tape/for_rooms.h"
+#include "autograd/tape/op_api.h"
 #include "autograd/tape/tape.h"
 
 #include <string.h>
@@ -78,7 +78,7 @@ static void add_history(tn__storage *s, tn__history *h)
     atomic_store_explicit(&s->history, h, memory_order_release);
 }
 
-bool tn__watch_memory(tn_tensor *t)
+bool tn__start_history(tn_tensor *t)
 {
     if (members(t) == 1 || tn__history_of(t)) return true;
     tn__history *h = new_history(t); /* empty: nothing was overwritten yet */
@@ -115,14 +115,14 @@ bool tn__rebase_begin(tn__rebase *r, tn_tensor *x, tn__node *node)
     r->node = tn__record(&tn__op_overwrite, 2, (tn_tensor *[]){&base, &part}, 1, (bool[]){base.node && !all, true},
                          &(tn__strided_args){.at = x->l});
     if (r->node) r->part = view_of(x, &r->node->object, 0, r->shape);
-    if (!r->part) return tn__rebase_forget(r), false;
+    if (!r->part) return tn__rebase_free(r), false;
     if (!base.node) return true;
     r->base = (tn__node *)base.node, r->base_output = base.output;
     atomic_fetch_add_explicit(&base.node->refs, 1, memory_order_relaxed);
     return true;
 }
 
-void tn__rebase_forget(tn__rebase *r)
+void tn__rebase_free(tn__rebase *r)
 {
     if (r->fresh) tn__mem_put(r->history, sizeof *r->history);
     tn__node_drop(r->node), tn__node_drop(r->part), tn__node_drop(r->base);
@@ -135,7 +135,7 @@ void tn__rebase_commit(tn__rebase *r, tn_tensor *x)
     x->version = atomic_load_explicit(&s->version, memory_order_relaxed);
     atomic_store_explicit(&s->taped, x->version, memory_order_relaxed);
     if (!r->node) return;
-    if (r->base) tn__retained_moves(r->base, r->base_output, r->node, 0);
+    if (r->base) tn__move_retained(r->base, r->base_output, r->node, 0);
     tn__node_drop(r->part), tn__node_drop(r->base);
     tn__object *old = r->history->node;
     r->history->node = &r->node->object, r->history->output = 0;
@@ -145,7 +145,7 @@ void tn__rebase_commit(tn__rebase *r, tn_tensor *x)
     tn__object_drop(old);
 }
 
-bool tn__renew(tn_tensor *x, const char *who, const char *what, int i)
+bool tn__update_node(tn_tensor *x, const char *caller, const char *role, int i)
 {
     const tn__history *h = tn__newer(x);
     if (!h) { /* the storage's histories belong to other families */
@@ -158,7 +158,7 @@ bool tn__renew(tn_tensor *x, const char *who, const char *what, int i)
         tn_raise(TN_ESTATE,
                  "%s: %s%s shows memory that %s_ has since changed on the tape through another tensor, and is %s; make "
                  "this view again after the change",
-                 who, what, i < 0 ? "" : number, atomic_load(&x->storage->writer),
+                 caller, role, i < 0 ? "" : number, atomic_load(&x->storage->writer),
                  x->leaf ? "a leaf" : "a view that was made after tn_no_grad_begin()");
         return false;
     }
@@ -174,7 +174,7 @@ bool tn__renew(tn_tensor *x, const char *who, const char *what, int i)
     return true;
 }
 
-tn__node *tn__node_now(const tn_tensor *t, int *output)
+tn__node *tn__current_node(const tn_tensor *t, int *output)
 {
     const tn__history *h = tn__outdated(t) ? tn__newer(t) : NULL;
     const bool         newer = h && h->node && t->node && is_all_of(t, h);

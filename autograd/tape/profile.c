@@ -18,9 +18,9 @@ static int64_t now(void)
 
 /* ---- entries: a module, a name and a kind ------------------------------------------------------------------------ */
 
-static uint64_t hash_of(const char *module, const char *name, tn__timed what)
+static uint64_t hash_of(const char *module, const char *name, tn__timed_kind kind)
 {
-    uint64_t h = 14695981039346656037u + (uint64_t)what;
+    uint64_t h = 14695981039346656037u + (uint64_t)kind;
     for (const char *s = module; *s; s++) h = (h ^ (unsigned char)*s) * 1099511628211u;
     h = (h ^ 256) * 1099511628211u;
     for (const char *s = name; *s; s++) h = (h ^ (unsigned char)*s) * 1099511628211u;
@@ -35,12 +35,12 @@ static char *text(const char *s)
     return p;
 }
 
-static int64_t slot_of(const tn_profile *p, uint64_t hash, const char *module, const char *name, tn__timed what)
+static int64_t slot_of(const tn_profile *p, uint64_t hash, const char *module, const char *name, tn__timed_kind kind)
 {
     const uint64_t mask = 2 * (uint64_t)p->capacity - 1;
     for (uint64_t at = hash & mask;; at = (at + 1) & mask) {
         const tn__timing *e = p->table[at] ? p->entry + p->table[at] - 1 : NULL;
-        if (!e || (e->hash == hash && e->what == what && !strcmp(e->module, module) && !strcmp(e->name, name)))
+        if (!e || (e->hash == hash && e->kind == kind && !strcmp(e->module, module) && !strcmp(e->name, name)))
             return (int64_t)at;
     }
 }
@@ -61,17 +61,17 @@ static bool more_entries(tn_profile *p)
     tn__mem_put(old, 2 * (size_t)p->capacity * sizeof *old);
     p->entry = entry, p->table = table, p->capacity = n;
     for (int32_t i = 0; i < p->entries; i++)
-        table[slot_of(p, entry[i].hash, entry[i].module, entry[i].name, entry[i].what)] = i + 1;
+        table[slot_of(p, entry[i].hash, entry[i].module, entry[i].name, entry[i].kind)] = i + 1;
     return true;
 }
 
-static int32_t entry_of(tn_profile *p, const char *module, const char *name, tn__timed what)
+static int32_t entry_of(tn_profile *p, const char *module, const char *name, tn__timed_kind kind)
 {
-    const uint64_t hash = hash_of(module, name, what);
+    const uint64_t hash = hash_of(module, name, kind);
     if (p->entries == p->capacity && !more_entries(p)) return -1;
-    const int64_t at = slot_of(p, hash, module, name, what);
+    const int64_t at = slot_of(p, hash, module, name, kind);
     if (p->table[at]) return p->table[at] - 1;
-    tn__timing e = {.module = text(module), .name = text(name), .hash = hash, .what = what};
+    tn__timing e = {.module = text(module), .name = text(name), .hash = hash, .kind = kind};
     if (!e.module || !e.name) return tn__strfree(e.module), tn__strfree(e.name), -1;
     p->entry[p->entries] = e;
     p->table[at] = (int32_t)++p->entries;
@@ -80,33 +80,33 @@ static int32_t entry_of(tn_profile *p, const char *module, const char *name, tn_
 
 /* ---- timing ------------------------------------------------------------------------------------------------------ */
 
-void tn__timed_begin(const char *module, const char *name, tn__timed what, bool backward)
+void tn__timed_begin(const char *module, const char *name, tn__timed_kind kind, bool backward)
 {
     tn_profile *p = tn__tape.profile;
     char        path[512];
     if (p->depth++ >= TN__PROFILE_DEPTH) return;
-    for (int i = p->depth - 2; i >= 0 && what != TN__TIMED_INNER; i--) {
-        const int32_t outer = p->under_way[i].e.entry;
-        if (outer < 0 || p->entry[outer].what == TN__TIMED_SPAN) continue;
-        what = TN__TIMED_INNER, module = p->entry[outer].module, backward = p->under_way[i].e.backward;
+    for (int i = p->depth - 2; i >= 0 && kind != TN__TIMED_INNER; i--) {
+        const int32_t outer = p->open_calls[i].e.entry;
+        if (outer < 0 || p->entry[outer].kind == TN__TIMED_SPAN) continue;
+        kind = TN__TIMED_INNER, module = p->entry[outer].module, backward = p->open_calls[i].e.backward;
     }
     if (!module) tn__path_text(path, sizeof path), module = path;
-    const int32_t entry = entry_of(p, module, name, what);
-    p->under_way[p->depth - 1].inside = 0;
-    p->under_way[p->depth - 1].e = (tn__timed_event){.entry = entry, .backward = backward, .start = now()};
+    const int32_t entry = entry_of(p, module, name, kind);
+    p->open_calls[p->depth - 1].inside = 0;
+    p->open_calls[p->depth - 1].e = (tn__timed_event){.entry = entry, .backward = backward, .start = now()};
 }
 
 void tn__timed_end(void)
 {
     tn_profile *p = tn__tape.profile;
     if (!p || !p->depth || --p->depth >= TN__PROFILE_DEPTH) return; /* the profile was opened inside the op or span */
-    tn__timed_event e = p->under_way[p->depth].e;
+    tn__timed_event e = p->open_calls[p->depth].e;
     e.ns = now() - e.start;
-    if (p->depth) p->under_way[p->depth - 1].inside += e.ns;
+    if (p->depth) p->open_calls[p->depth - 1].inside += e.ns;
     if (e.entry >= 0) {
         tn__timing *t = p->entry + e.entry;
         t->calls[e.backward]++;
-        t->ns[e.backward] += t->what == TN__TIMED_SPAN ? e.ns - p->under_way[p->depth].inside : e.ns;
+        t->ns[e.backward] += t->kind == TN__TIMED_SPAN ? e.ns - p->open_calls[p->depth].inside : e.ns;
     }
     if (p->events == p->event_capacity && p->events < TN__PROFILE_EVENTS) {
         const int64_t    n = p->events ? 2 * p->events : 1024;

@@ -7,13 +7,13 @@
 
 #include "autograd/tape/tape.h"
 
-typedef enum { TN__TIMED_OP, TN__TIMED_SPAN, TN__TIMED_INNER } tn__timed;
+typedef enum { TN__TIMED_OP, TN__TIMED_SPAN, TN__TIMED_INNER } tn__timed_kind;
 
 typedef struct {
-    char     *module, *name; /* owned */
-    uint64_t  hash;
-    tn__timed what;
-    int64_t   calls[2], ns[2]; /* forward, backward */
+    char          *module, *name; /* owned */
+    uint64_t       hash;
+    tn__timed_kind kind;
+    int64_t        calls[2], ns[2]; /* forward, backward */
 } tn__timing;
 
 typedef struct {
@@ -40,12 +40,12 @@ struct tn_profile {
     struct {
         tn__timed_event e;
         int64_t         inside; /* ns of the ops and spans inside it */
-    } under_way[TN__PROFILE_DEPTH];
+    } open_calls[TN__PROFILE_DEPTH];
     int depth; /* may exceed TN__PROFILE_DEPTH; deeper levels are not timed */
 };
 
 /* Called before and after an op or span, if tn__tape.profile is set. module: NULL for the current path. */
-void tn__timed_begin(const char *module, const char *name, tn__timed what, bool backward);
+void tn__timed_begin(const char *module, const char *name, tn__timed_kind kind, bool backward);
 void tn__timed_end(void);
 
 #endif

@@ -71,7 +71,7 @@ static tn_tensor *run_back(tn_back *b, int64_t i, tn_tensor *x, tn_tensor *g, tn
     if (leaf) y = run(a, i, leaf, x);
     tn__self.mode = mode;
     *h = y ? tn_detach(y) : NULL;
-    if (y && tn__wants_grad(y) && tn__self.error == TN_OK) {
+    if (y && tn__needs_grad(y) && tn__self.error == TN_OK) {
         tn_tensor              *seed = tn_to(g, y->dtype);
         const tn__backward_pass p = {
             .roots = 1, .root = &y, .seed = &seed, .count = 1, .wrt = &leaf, .grad = &grad, .name = "tn_reversible"};
@@ -184,7 +184,7 @@ tn_status tn_reversible(tn_reversible_fn fn, const void *user, size_t bytes, int
     tn_tensor *own[2] = {NULL, NULL};
     if (!(args.halves = tn__mem_zeroed(args.bytes))) return tn__self.error;
     if (bytes) memcpy(args.halves + 2 * blocks, user, bytes);
-    const bool need[2] = {tn__wants_grad(x[0]), tn__wants_grad(x[1])}, taped = !tn__self.mode.no_grad;
+    const bool need[2] = {tn__needs_grad(x[0]), tn__needs_grad(x[1])}, taped = !tn__self.mode.no_grad;
     tn__node  *node = taped ? tn__record(&op, 2, x, 2, need, &args) : NULL;
     if (node) {
         tn__used *used = &((args_t *)node->args)->used;

@@ -17,17 +17,19 @@ static tn_tensor *sum_to(tn_tensor *g, tn_shape s)
     return tn_reshape(g, s);
 }
 
-static tn_status check_version(const tn__node *n, const tn__saved *s, const char *what, int i)
+static tn_status check_version(const tn__node *n, const tn__saved *s, const char *role, int i)
 {
     if (!s->t || atomic_load(&s->t->storage->version) == s->version) return TN_OK;
-    const char *who = atomic_load(&s->t->storage->writer);
-    if (!strncmp(who, "tn_", 3))
+    const char *writer = atomic_load(&s->t->storage->writer);
+    if (!strncmp(writer, "tn_", 3))
         return tn_raise(
             TN_ESTATE,
-            "backward: %s changed in place what %s saved (%s %d); change it before the %s, or after the backward", who,
-            n->op->name, what, i, n->op->name);
-    return tn_raise(TN_ESTATE, "backward: %s_ changed in place what %s saved (%s %d); use %s, or move it before the %s",
-                    who, n->op->name, what, i, who, n->op->name);
+            "backward: %s changed in place the tensor saved by %s (%s %d); change it before the %s, or after the "
+            "backward",
+            writer, n->op->name, role, i, n->op->name);
+    return tn_raise(TN_ESTATE,
+                    "backward: %s_ changed in place the tensor saved by %s (%s %d); use %s, or move it before the %s",
+                    writer, n->op->name, role, i, writer, n->op->name);
 }
 
 /* g in the shape and dtype of input i of n. */
@@ -46,12 +48,12 @@ static tn_tensor *fitted(const tn__node *n, int i, tn_tensor *g)
 
 enum { FEW = 8 };
 
-/* Fills in what the backward reads: the saved tensors, and the inputs whose gradient is needed. */
+/* Fills in the arguments of the backward: the saved tensors, and the inputs whose gradient is needed. */
 static tn_status fill(tn__engine_run *r, tn__node *n, bool *need, tn_tensor **in, tn_tensor **out)
 {
     bool homed = false;
     for (int i = 0; i < n->nin; i++) {
-        need[i] = n->need[i] && tn__leads_on(r, n, i);
+        need[i] = n->need[i] && tn__grad_needed(r, n, i);
         if (check_version(n, &n->saved_in[i], "input", i) != TN_OK) return tn__self.error;
         in[i] = n->saved_in[i].t;
         homed = homed || (in[i] && in[i]->storage->homed);
@@ -71,11 +73,11 @@ static tn_status fill(tn__engine_run *r, tn__node *n, bool *need, tn_tensor **in
 /* In anomaly mode: raises if the gradient of input i is not finite. */
 static bool finite_gradient(const tn__node *n, int i, const tn_tensor *g)
 {
-    char       what[64], who[600];
+    char       role[64], prefix[600];
     const bool path = n->path && *n->path;
-    snprintf(what, sizeof what, "the gradient of input %d", i);
-    snprintf(who, sizeof who, "%s%sbackward of %s", path ? n->path : "", path ? ": " : "", n->op->name);
-    return tn__check_finite(g, who, what);
+    snprintf(role, sizeof role, "the gradient of input %d", i);
+    snprintf(prefix, sizeof prefix, "%s%sbackward of %s", path ? n->path : "", path ? ": " : "", n->op->name);
+    return tn__check_finite(g, prefix, role);
 }
 
 /* Adds the gradients returned by the backward to those of the nodes and leaves that the inputs came from. */

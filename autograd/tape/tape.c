@@ -59,7 +59,7 @@ static void node_end(tn__object *o)
 
 void tn__node_drop(tn__node *n) { tn__object_drop((tn__object *)n); }
 
-void tn__retained_moves(tn__node *n, int output, tn__node *to, int to_output)
+void tn__move_retained(tn__node *n, int output, tn__node *to, int to_output)
 {
     if (n == to) return;
     for (tn__watch **at = &n->watches, *w; (w = *at);) {
@@ -79,7 +79,7 @@ void tn__retained_moves(tn__node *n, int output, tn__node *to, int to_output)
 void tn__node_link(tn_tensor *x, tn__object *node, uint8_t output)
 {
     tn__node *old = tn__node_of(x);
-    if (old) tn__retained_moves(old, x->output, (tn__node *)node, output);
+    if (old) tn__move_retained(old, x->output, (tn__node *)node, output);
     atomic_fetch_add_explicit(&node->refs, 1, memory_order_relaxed);
     x->node = node, x->output = output;
     if (old) tn__node_drop(old);
@@ -218,7 +218,7 @@ tn_tensor *tn_requires_grad(tn_tensor *t)
                         "tn_retain_grad keeps it, tn_detach returns a tensor that can be a leaf",
                         tn__node_of(t)->op->name),
                NULL;
-    if (!t->leaf && !tn__watch_memory(t)) return NULL;
+    if (!t->leaf && !tn__start_history(t)) return NULL;
     t->leaf = true;
     tn__make_guest(t, true);
     return t;
@@ -242,13 +242,13 @@ tn_tensor *tn_requires_no_grad(tn_tensor *t)
     return t;
 }
 
-bool tn_needs_grad(const tn_tensor *t) { return tn__alive("tn_needs_grad", t) && (tn__wants_grad(t) || tn__newer(t)); }
+bool tn_needs_grad(const tn_tensor *t) { return tn__alive("tn_needs_grad", t) && (tn__needs_grad(t) || tn__newer(t)); }
 
 tn_tensor *tn_grad(const tn_tensor *t)
 {
     if (!tn__alive("tn_grad", t)) return NULL;
     int             output;
-    const tn__node *n = tn__node_now(t, &output);
+    const tn__node *n = tn__current_node(t, &output);
     if (n) return n->kept[output];
     if (t->rows) { /* t is const to the caller: a dense gradient has the same values */
         tn_tensor *leaf = (tn_tensor *)(uintptr_t)t;
@@ -268,7 +268,7 @@ void tn_zero_grad(tn_tensor *t)
 {
     if (tn__blocked() || !tn__alive("tn_zero_grad", t)) return;
     int         output;
-    tn__node   *n = tn__node_now(t, &output);
+    tn__node   *n = tn__current_node(t, &output);
     tn_tensor **slot = n ? &n->kept[output] : &t->grad;
     tn_drop(*slot);
     *slot = NULL;
@@ -311,7 +311,7 @@ static tn_status watch(const char *name, tn_tensor *t, tn_grad_hook fn, void *us
     if (!t) return tn_raise(TN_EINVAL, "%s: the tensor is NULL", name);
     if (!tn__alive(name, t)) return tn__self.error;
     if (!tn__up_to_date(t, name, "the tensor", -1)) return tn__self.error;
-    if (!tn__wants_grad(t))
+    if (!tn__needs_grad(t))
         return tn_raise(TN_ESTATE, "%s: no gradient will reach this tensor: it is neither a leaf nor on the tape",
                         name);
     if (t->node && tn__node_of(t)->thread != tn__thread_id())
@@ -361,7 +361,7 @@ void tn_detect_anomaly(bool on)
     tn__tape.steps = 0;
 }
 
-bool tn__check_finite(const tn_tensor *t, const char *who, const char *what)
+bool tn__check_finite(const tn_tensor *t, const char *caller, const char *role)
 {
     if (!t || !tn__is_float(t->dtype)) return true;
     const int64_t n = tn_shape_numel(t->l.shape);
@@ -372,7 +372,7 @@ bool tn__check_finite(const tn_tensor *t, const char *who, const char *what)
         int64_t  rest = i;
         for (int d = at.n - 1; d >= 0; d--) at.d[d] = rest % t->l.shape.d[d], rest /= t->l.shape.d[d];
         char text[192];
-        tn_raise(TN_ENUMERIC, "%s: %s has the first %s, at %s (step %llu)", who, what, v != v ? "NaN" : "Inf",
+        tn_raise(TN_ENUMERIC, "%s: %s has the first %s, at %s (step %llu)", caller, role, v != v ? "NaN" : "Inf",
                  tn_shape_text(at, text, sizeof text), (unsigned long long)tn__tape.steps);
         return false;
     }

@@ -20,7 +20,7 @@ typedef struct {
     uint32_t   version;
 } tn__saved;
 
-/* The leaves used by a function that will run again (twice.c). With nested lists, a use is added to all of them. */
+/* The leaves used by a function that will run again (unchanged.c). With nested lists, a use is added to all of them. */
 typedef struct tn__used {
     struct tn__used *outer;
     tn__saved       *list; /* owns its tensors */
@@ -68,7 +68,7 @@ struct tn__node {
 
 /* The thread's tape. */
 typedef struct {
-    struct tn__engine_run *under_way; /* the engine's running passes, innermost first */
+    struct tn__engine_run *running; /* the engine's running passes, innermost first */
     uint64_t               seq, runs, families;
     bool                   anomaly;
     tn__used              *used;    /* ops add the leaves that they use; may be NULL */
@@ -84,14 +84,14 @@ extern _Thread_local tn__tape_state tn__tape;
 /* autocast.c: converts the inputs as the op's .autocast states; the conversions are recorded. */
 void tn__autocast(const tn_op *op, int n, tn_tensor **in);
 
-/* ---- parameters of functions that run again in the backward (twice.c) -------------------------------------------- */
+/* ---- parameters of functions that run again in the backward (unchanged.c) ---------------------------------------- */
 
 void tn__used_begin(tn__used *u); /* u: zeroed, or from an earlier begin */
 void tn__used_end(const tn__used *u);
-bool tn__use(int n, tn_tensor *const *in); /* adds the leaves in an op's inputs to tn__tape.used; false: raised */
-/* True if no leaf has changed since it was used; false: raised. who: the tn_ function that ran the caller's
+bool tn__used_add(int n, tn_tensor *const *in); /* adds the leaves in an op's inputs to tn__tape.used; false: raised */
+/* True if no leaf has changed since it was used; false: raised. caller: the tn_ function that ran the caller's
  * function. */
-bool tn__used_unchanged(const tn__used *u, const char *who);
+bool tn__used_unchanged(const tn__used *u, const char *caller);
 void tn__used_free(tn__used *u);
 
 #define TN__SAVE_ALL_IN (1u << 15) /* in tn_op.saves: all inputs */
@@ -101,7 +101,7 @@ static inline uint32_t tn__version_of(const tn_tensor *t)
     return atomic_load_explicit(&t->storage->version, memory_order_relaxed);
 }
 static inline tn__node *tn__node_of(const tn_tensor *t) { return (tn__node *)t->node; }
-static inline bool      tn__wants_grad(const tn_tensor *t) { return t->leaf || t->node; }
+static inline bool      tn__needs_grad(const tn_tensor *t) { return t->leaf || t->node; }
 
 /* tn__record returns a new node for an op; need[i]: input i requires grad. tn__record_saved stores the inputs that the
  * backward reads; original, borrowed, is a copy of input 0 from before an in-place op overwrote it, or NULL.
@@ -113,13 +113,13 @@ tn__watch *tn__leaf_watches(const tn_tensor *t);
 void       tn__node_drop(tn__node *n);
 /* Gives x a new node in place of its old one. What tn_retain_grad requested and stored moves to the new node. */
 void tn__node_link(tn_tensor *x, tn__object *node, uint8_t output);
-void tn__retained_moves(tn__node *n, int output, tn__node *to, int to_output);
+void tn__move_retained(tn__node *n, int output, tn__node *to, int to_output);
 void tn__node_release(tn__node *n); /* drops the saved tensors */
 
 /* ---- memory changed in place (history.c) ------------------------------------------------------------------------- */
 
 /* A change of the storage's history by an in-place op on x: _begin does everything that can fail, before the op runs;
- * _commit is called after it, _forget frees what _begin made. */
+ * _commit is called after it, _free frees the nodes of _begin. */
 typedef struct {
     tn__node    *node; /* the history's next node, owned; NULL: no history is needed */
     tn__node    *part; /* the target's next node, a view of that history, owned; NULL: the op's node */
@@ -131,28 +131,28 @@ typedef struct {
 } tn__rebase;
 bool tn__rebase_begin(tn__rebase *r, tn_tensor *x, tn__node *node);
 void tn__rebase_commit(tn__rebase *r, tn_tensor *x);
-void tn__rebase_forget(tn__rebase *r);
+void tn__rebase_free(tn__rebase *r);
 
 /* Called before t becomes a leaf: if other handles share its memory, starts a history, so that changes recorded through
  * them are noticed. False: raised. */
-bool tn__watch_memory(tn_tensor *t);
+bool tn__start_history(tn_tensor *t);
 
 /* The node of t's current values, which may be newer than t->node. NULL: t has none. */
-tn__node *tn__node_now(const tn_tensor *t, int *output);
+tn__node *tn__current_node(const tn_tensor *t, int *output);
 
 /* Gives x the node that follows from its memory's history. False: raised, and x is unchanged; the message calls x
- * `what`, with the number i unless it is -1. */
-bool               tn__renew(tn_tensor *x, const char *who, const char *what, int i);
-static inline bool tn__up_to_date(tn_tensor *x, const char *who, const char *what, int i)
+ * role, with the number i unless it is -1. */
+bool               tn__update_node(tn_tensor *x, const char *caller, const char *role, int i);
+static inline bool tn__up_to_date(tn_tensor *x, const char *caller, const char *role, int i)
 {
-    return !tn__outdated(x) || tn__renew(x, who, what, i);
+    return !tn__outdated(x) || tn__update_node(x, caller, role, i);
 }
 
 /* Writes the current module path, "encoder.layers.3". */
 void tn__path_text(char *to, size_t size);
 
-/* Raises if t holds a NaN or Inf: "who: <what> has a NaN at [1, 2] (step 3)". */
-bool tn__check_finite(const tn_tensor *t, const char *who, const char *what);
+/* Raises if t holds a NaN or Inf: "caller: <role> has a NaN at [1, 2] (step 3)". */
+bool tn__check_finite(const tn_tensor *t, const char *caller, const char *role);
 
 /* ---- one pass of the engine -------------------------------------------------------------------------------------- */
 typedef struct {

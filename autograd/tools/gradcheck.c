@@ -94,7 +94,7 @@ static tn_status first(check *k)
     if (!(k->weight = random_like(y))) goto done;
     for (int i = 0; i < k->n; i++)
         if (k->x[i]->leaf) leaf[leaves] = k->x[i], of[leaves++] = i;
-    if (tn__wants_grad(y)) {
+    if (tn__needs_grad(y)) {
         tn_tensor *seed = tn_to(k->weight, y->dtype);
         tn_grad_of_run((tn_grad_of_args){.root = y, .seed = seed, .count = leaves, .wrt = leaf, .grad = grad});
     }
@@ -126,7 +126,7 @@ static tn_tensor *second_fn(tn_tensor *const *in, int n, void *user)
     tn_tensor *y = k->c.fn(in, n - 1, k->c.user);
     for (int i = 0; i < n - 1; i++)
         if (in[i]->leaf) leaf[leaves] = in[i], of[leaves++] = i;
-    if (y && tn__wants_grad(y)) {
+    if (y && tn__needs_grad(y)) {
         tn_grad_of_run((tn_grad_of_args){
             .root = y, .seed = in[n - 1], .count = leaves, .wrt = leaf, .grad = grad, .create_graph = true});
         for (int i = 0; i < leaves && tn__self.error == TN_OK; i++) {
@@ -181,7 +181,7 @@ tn_status tn_gradcheck_run(tn_gradcheck_args c)
     bool              marked = false;
     for (int i = 0; i < n; i++) {
         if (!in[i]) return tn_raise(TN_EINVAL, "tn_gradcheck: input %d is NULL", i);
-        marked = marked || tn__wants_grad(in[i]);
+        marked = marked || tn__needs_grad(in[i]);
     }
     /* Copies in f64 that share no memory. Checked are those that require grad, or all floating ones if none does. */
     tn_generator before = *tn_current_generator();
@@ -194,7 +194,7 @@ tn_status tn_gradcheck_run(tn_gradcheck_args c)
         k.x[i] = tn__new(real ? TN_F64 : in[i]->dtype, in[i]->l.shape);
         if (!k.x[i]) break;
         tn__copy(k.x[i], in[i]);
-        if (real && (!marked || tn__wants_grad(in[i]))) tn_requires_grad(k.x[i]);
+        if (real && (!marked || tn__needs_grad(in[i]))) tn_requires_grad(k.x[i]);
     }
     if (tn__self.error == TN_OK) first(&k);
     if (tn__self.error == TN_OK && c.second) second(&k);

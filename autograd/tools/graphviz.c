@@ -24,7 +24,7 @@ tn_status tn_tape_dot(FILE *to, tn_tensor *root)
 {
     if (tn__blocked()) return tn__self.error;
     if (!to || !root) return tn_raise(TN_EINVAL, "tn_tape_dot: the file or the tensor is NULL");
-    if (tn__tape.under_way)
+    if (tn__tape.running)
         return tn_raise(TN_ESTATE, "tn_tape_dot: a backward is running; call this before or after it");
     if (!tn__up_to_date(root, "tn_tape_dot", "the tensor", -1)) return tn__self.error;
     const uint64_t mark = ++tn__tape.runs;

@@ -10,10 +10,10 @@ bool tn_profile_row_at(const tn_profile *p, int64_t i, tn_profile_row *row)
     *row = (tn_profile_row){0};
     for (int64_t k = 0; p && k < p->entries; k++) {
         const tn__timing *e = p->entry + k;
-        if (e->what == TN__TIMED_INNER || i-- > 0) continue;
+        if (e->kind == TN__TIMED_INNER || i-- > 0) continue;
         *row = (tn_profile_row){.module = e->module,
                                 .name = e->name,
-                                .span = e->what == TN__TIMED_SPAN,
+                                .span = e->kind == TN__TIMED_SPAN,
                                 .calls = e->calls[0],
                                 .backward_calls = e->calls[1],
                                 .seconds = 1e-9 * (double)e->ns[0],
@@ -25,14 +25,14 @@ bool tn_profile_row_at(const tn_profile *p, int64_t i, tn_profile_row *row)
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
-static int64_t all(const tn__timing *e) { return e->ns[0] + e->ns[1]; }
+static int64_t total_ns(const tn__timing *e) { return e->ns[0] + e->ns[1]; }
 
 static void add(tn__timing *sum, const tn__timing *e)
 {
     for (int i = 0; i < 2; i++) sum->calls[i] += e->calls[i], sum->ns[i] += e->ns[i];
 }
 
-static void one_way(FILE *to, int64_t calls, int64_t ns)
+static void calls_and_ms(FILE *to, int64_t calls, int64_t ns)
 {
     const int64_t tenths = (ns + 50000) / 100000; /* of a millisecond */
     if (calls) fprintf(to, "%9lld %8lld.%lld", (long long)calls, (long long)(tenths / 10), (long long)(tenths % 10));
@@ -41,10 +41,10 @@ static void one_way(FILE *to, int64_t calls, int64_t ns)
 
 static void line(FILE *to, const tn__timing *e, int64_t whole, const char *first, const char *second)
 {
-    const int64_t share = whole > 0 ? (1000 * all(e) + whole / 2) / whole : 0; /* per mille */
+    const int64_t share = whole > 0 ? (1000 * total_ns(e) + whole / 2) / whole : 0; /* per mille */
     fprintf(to, "%4lld.%lld ", (long long)(share / 10), (long long)(share % 10));
-    one_way(to, e->calls[0], e->ns[0]);
-    one_way(to, e->calls[1], e->ns[1]);
+    calls_and_ms(to, e->calls[0], e->ns[0]);
+    calls_and_ms(to, e->calls[1], e->ns[1]);
     fprintf(to, "  %s%s%s\n", first, *second ? "  " : "", second);
 }
 
@@ -65,21 +65,21 @@ typedef bool match(const tn__timing *e, const tn__timing *like, size_t length);
 static bool  same_name(const tn__timing *e, const tn__timing *like, size_t length)
 {
     (void)length;
-    return e->what == like->what && !strcmp(e->name, like->name);
+    return e->kind == like->kind && !strcmp(e->name, like->name);
 }
 static bool same_module(const tn__timing *e, const tn__timing *like, size_t length)
 {
-    return e->what == TN__TIMED_OP && within(e->module, like->module, length);
+    return e->kind == TN__TIMED_OP && within(e->module, like->module, length);
 }
-static bool itself(const tn__timing *e, const tn__timing *like, size_t length) { return (void)length, e == like; }
+static bool same_entry(const tn__timing *e, const tn__timing *like, size_t length) { return (void)length, e == like; }
 
 /* The sum over all rows that match `like`. *first: no earlier entry matches, so this sum was not printed before. */
 static tn__timing sum_of(const tn_profile *p, match *m, const tn__timing *like, size_t length, bool *first)
 {
-    tn__timing sum = {.what = like->what};
+    tn__timing sum = {.kind = like->kind};
     *first = true;
     for (const tn__timing *e = p->entry; e < p->entry + p->entries; e++) {
-        if (e->what == TN__TIMED_INNER || !m(e, like, length)) continue;
+        if (e->kind == TN__TIMED_INNER || !m(e, like, length)) continue;
         *first = *first && e >= like;
         add(&sum, e);
     }
@@ -95,13 +95,13 @@ static void by_time(FILE *to, const tn_profile *p, match *m, bool modules, int64
         int64_t    best_at = -1;
         for (int64_t i = 0; i < p->entries; i++) {
             bool first;
-            if (p->entry[i].what == TN__TIMED_INNER) continue;
+            if (p->entry[i].kind == TN__TIMED_INNER) continue;
             const tn__timing s = sum_of(p, m, p->entry + i, 0, &first);
-            const bool       later = all(&s) < last || (all(&s) == last && i > last_at);
-            if (first && later && all(&s) > all(&best)) best = s, best_at = i;
+            const bool       later = total_ns(&s) < last || (total_ns(&s) == last && i > last_at);
+            if (first && later && total_ns(&s) > total_ns(&best)) best = s, best_at = i;
         }
         if (best_at < 0) return;
-        last = all(&best), last_at = best_at;
+        last = total_ns(&best), last_at = best_at;
         const tn__timing *e = p->entry + best_at;
         line(to, &best, whole, modules ? (*e->module ? e->module : "-") : e->name, modules ? e->name : "");
     }
@@ -110,7 +110,7 @@ static void by_time(FILE *to, const tn_profile *p, match *m, bool modules, int64
 static void by_module(FILE *to, const tn_profile *p, int64_t whole)
 {
     for (const tn__timing *e = p->entry; e < p->entry + p->entries; e++)
-        for (size_t length = strcspn(e->module, "."); e->what == TN__TIMED_OP && *e->module;) {
+        for (size_t length = strcspn(e->module, "."); e->kind == TN__TIMED_OP && *e->module;) {
             bool             first;
             char             path[512];
             const tn__timing s = sum_of(p, same_module, e, length, &first);
@@ -126,7 +126,7 @@ void tn_profile_table(FILE *to, const tn_profile *p)
     if (!to || !p) return;
     int64_t timed = 0, whole = p->ns;
     for (int64_t i = 0; i < p->entries; i++)
-        if (p->entry[i].what != TN__TIMED_INNER) timed += all(p->entry + i);
+        if (p->entry[i].kind != TN__TIMED_INNER) timed += total_ns(p->entry + i);
     if (p->open || whole < timed) whole = timed;
     fprintf(to, "profile: %lld ms, of which %lld in ops and spans\n", (long long)(whole / 1000000),
             (long long)(timed / 1000000));
@@ -135,7 +135,7 @@ void tn_profile_table(FILE *to, const tn_profile *p)
     title(to, "module, with its submodules");
     by_module(to, p, whole);
     title(to, "module and op");
-    by_time(to, p, itself, true, whole);
+    by_time(to, p, same_entry, true, whole);
 }
 
 /* ---- the trace --------------------------------------------------------------------------------------------------- */
@@ -155,7 +155,7 @@ tn_status tn_profile_trace(const tn_profile *p, const char *path)
         const tn__timing      *t = p->entry + e->entry;
         tn_json_open_object(w, NULL);
         tn_json_put_string(w, "name", t->name);
-        tn_json_put_string(w, "cat", t->what == TN__TIMED_SPAN ? "span" : kinds[e->backward]);
+        tn_json_put_string(w, "cat", t->kind == TN__TIMED_SPAN ? "span" : kinds[e->backward]);
         tn_json_put_string(w, "ph", "X"); /* a complete event: start and duration, in microseconds */
         tn_json_put_double(w, "ts", (double)(e->start - p->began) / 1e3);
         tn_json_put_double(w, "dur", (double)e->ns / 1e3);

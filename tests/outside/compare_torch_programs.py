@@ -27,7 +27,7 @@ from compare_torch import Both, tried
 
 # Messages of what Tenon refuses where PyTorch does not, each named in docs/departures.md.
 REFUSALS = ["view that was made after tn_no_grad_begin()", "several elements of the target share memory",
-            "changed in place what div saved (result 0)"]
+            "changed in place the tensor saved by div (result 0)"]
 tn = None
 
 

@@ -260,7 +260,8 @@ START_TEST(gradients_over_the_first_argument)
     ck_assert_int_eq(tn_backward(tn_sum(y)), TN_ESTATE);
     ck_assert_str_eq(
         tn_error_message(),
-        "backward: mul_scalar_ changed in place what exp saved (result 0); use mul_scalar, or move it before the exp");
+        "backward: mul_scalar_ changed in place the tensor saved by exp (result 0); use mul_scalar, or move it before "
+        "the exp");
     tn_clear_error();
 }
 END_TEST

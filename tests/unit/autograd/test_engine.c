@@ -213,7 +213,7 @@ START_TEST(changed_in_place)
     tn_relu_(a);
     tn_backward(tn_sum(y));
     ck_error(TN_ESTATE,
-             "backward: relu_ changed in place what mul saved (input 0); use relu, or move it before the mul");
+             "backward: relu_ changed in place the tensor saved by mul (input 0); use relu, or move it before the mul");
     a = tn_exp(x);
     y = tn_mul(a, x);
     tn_scope s = tn_no_grad_begin();
@@ -222,7 +222,8 @@ START_TEST(changed_in_place)
     tn_backward(tn_sum(y));
     ck_error(
         TN_ESTATE,
-        "backward: tn_set changed in place what mul saved (input 0); change it before the mul, or after the backward");
+        "backward: tn_set changed in place the tensor saved by mul (input 0); change it before the mul, or after the "
+        "backward");
     ck_assert_ptr_null(tn_grad(x));
     tn_add_(x, tn_ones_like(x));
     ck_error(TN_ESTATE, "add_: this tensor collects gradients and cannot be overwritten on the tape; change it between "

@@ -396,7 +396,7 @@ static void one_program(bool constant, bool graph)
     tn_tensor *wrt[] = {x, w}, *g[2], *should[2];
     tn_grad_of(twin_loss, 2, wrt, should, .create_graph = graph, .retain = true);
     tn_grad_of(loss, 2, wrt, g, .create_graph = graph);
-    if (tn_error() == TN_ESTATE && strstr(tn_error_message(), "changed in place what")) { /* as in PyTorch */
+    if (tn_error() == TN_ESTATE && strstr(tn_error_message(), "changed in place the tensor")) { /* as in PyTorch */
         tn_clear_error();
         refusals++;
         return;

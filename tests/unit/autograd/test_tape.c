@@ -81,7 +81,8 @@ START_TEST(a_segment_that_writes_over_its_input)
     tn_backward(tn_sum(tn_checkpoint(doubled, NULL, 1, &h)));
     ck_error(
         TN_ESTATE,
-        "backward: mul_scalar_ changed in place what checkpoint saved (input 0); use mul_scalar, or move it before "
+        "backward: mul_scalar_ changed in place the tensor saved by checkpoint (input 0); use mul_scalar, or move it "
+        "before "
         "the checkpoint");
 }
 END_TEST

@@ -1,6 +1,6 @@
-/* for_rooms.h — what the library's own ops may use of the tape, in addition to op.h. Part of rooms/room.h. */
-#ifndef TENON_AUTOGRAD_TAPE_FOR_ROOMS_H
-#define TENON_AUTOGRAD_TAPE_FOR_ROOMS_H
+/* op_api.h — what the library's own ops may use of the tape, in addition to op.h. Part of rooms/room.h. */
+#ifndef TENON_AUTOGRAD_TAPE_OP_API_H
+#define TENON_AUTOGRAD_TAPE_OP_API_H
 
 #include "autograd/autograd.h"
 #include "core/tensor/layout.h"
@@ -13,7 +13,7 @@
 #define TN__FEW_ROWS (1u << 31)
 
 /* True if these are only f32 and bf16, so that autocast converts them to one dtype. NULLs are skipped. */
-bool tn__autocast_meets(int n, tn_tensor *const *t);
+bool tn__autocast_covers(int n, tn_tensor *const *t);
 
 /* For an op whose gradient fills a part of input i (a slice, a row): the incomplete gradient of input i, initially
  * zeros, to which the op adds in place. NULL on error. Only in `backward`, never in `backward_ops`. */

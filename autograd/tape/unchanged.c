@@ -1,5 +1,6 @@
-/* twice.c — checks that parameters do not change between a checkpointed function's two runs, the first without a tape,
- * the second in the backward: with other values the second run would give the gradient of a result never computed. */
+/* unchanged.c — checks that parameters do not change between a checkpointed function's two runs, the first without a
+ * tape, the second in the backward: with other values the second run would give the gradient of a result never
+ * computed. */
 #include "autograd/tape/tape.h"
 
 #include <string.h>
@@ -25,7 +26,7 @@ static bool note(tn__used *u, tn_tensor *leaf)
     return true;
 }
 
-bool tn__use(int n, tn_tensor *const *in)
+bool tn__used_add(int n, tn_tensor *const *in)
 {
     for (int i = 0; i < n; i++) {
         if (!in[i] || tn__object_gone(&in[i]->object) || !in[i]->leaf) continue;
@@ -35,7 +36,7 @@ bool tn__use(int n, tn_tensor *const *in)
     return true;
 }
 
-bool tn__used_unchanged(const tn__used *u, const char *who)
+bool tn__used_unchanged(const tn__used *u, const char *caller)
 {
     for (size_t i = 0; i < u->count; i++) {
         const tn_tensor *t = u->list[i].t;
@@ -46,7 +47,7 @@ bool tn__used_unchanged(const tn__used *u, const char *who)
             "backward: %s%s changed %s%s%s, which the function of %s used and will use again; change it before the "
             "%s, or after the backward",
             writer, strncmp(writer, "tn_", 3) ? "_" : "", t->name ? "'" : "", t->name ? t->name : "a leaf",
-            t->name ? "'" : "", who, who);
+            t->name ? "'" : "", caller, caller);
         return false;
     }
     return true;
