@@ -3,7 +3,7 @@
 #include "data/corpus/corpus_private.h"
 #include "core/base/toolbox.h"
 
-enum { MOST_LINE = 16 << 20, MOST_SENTENCE = 1 << 16, SPOOL = 1 << 16 };
+enum { MAX_LINE = 16 << 20, MAX_SENTENCE = 1 << 16, SPOOL = 1 << 16 };
 
 typedef struct {
     const tn_corpus_config *config;
@@ -75,8 +75,8 @@ static bool cut_text(maker *m, const tn__reader *r, bool end)
         if (!add_sentence(m, r, (tn_text){text + from, stop})) return false;
         from += stop;
     }
-    while (bytes - from > MOST_SENTENCE) { /* an implausibly long sentence: cut at a blank */
-        for (stop = MOST_SENTENCE; stop > MOST_SENTENCE / 2 && text[from + stop] != ' ';) stop--;
+    while (bytes - from > MAX_SENTENCE) { /* an implausibly long sentence: cut at a blank */
+        for (stop = MAX_SENTENCE; stop > MAX_SENTENCE / 2 && text[from + stop] != ' ';) stop--;
         while (((unsigned char)text[from + stop] & 0xc0) == 0x80 && stop > 1) stop--; /* not inside a UTF-8 character */
         if (!add_sentence(m, r, (tn_text){text + from, stop})) return false;
         from += stop;
@@ -121,7 +121,7 @@ static bool add_file(maker *m, const char *path)
     tn__reader r;
     tn_text    line;
     if (!tn__reader_open(&r, "tn_corpus_open", path)) return false;
-    r.most = MOST_LINE;
+    r.most = MAX_LINE;
     bool done = true;
     while (done && tn__reader_line(&r, &line)) done = add_line(m, &r, line);
     done = done && tn__self.error == TN_OK && end_document(m, &r);

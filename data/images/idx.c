@@ -9,7 +9,7 @@ static const struct {
     tn_dtype      written;
 } types[] = {{0x08, "u1", 1, TN_U8},  {0x09, "i1", 1, TN_BOOL}, {0x0b, "i2", 2, TN_BOOL},
              {0x0c, "i4", 4, TN_I32}, {0x0d, "f4", 4, TN_F32},  {0x0e, "f8", 8, TN_F64}}; /* TN_BOOL: not written */
-enum { TYPES = sizeof types / sizeof *types, MOST = INT32_MAX };
+enum { TYPES = sizeof types / sizeof *types, MAX = INT32_MAX };
 
 typedef struct {
     int      type, bytes; /* index into types; bytes of the header */
@@ -44,7 +44,7 @@ static bool head_end(const char *label, const unsigned char *p, head *h)
         h->shape.d[i] = big(p + 4 + 4 * i);
         fits = tn__mul_i64(n, h->shape.d[i], &n) && fits;
     }
-    if (!fits || n > MOST)
+    if (!fits || n > MAX)
         return tn_raise(TN_EUNSUPPORTED, "%s: %s elements of %d bytes exceed 2^31 bytes", label,
                         tn_shape_text(h->shape, text, sizeof text), types[h->type].bytes),
                false;
@@ -52,7 +52,7 @@ static bool head_end(const char *label, const unsigned char *p, head *h)
     return true;
 }
 
-static bool right_size(const char *label, const head *h, int64_t size)
+static bool check_size(const char *label, const head *h, int64_t size)
 {
     char text[192];
     if (h->size == size) return true;
@@ -75,7 +75,7 @@ static tn_tensor *plain(const tn__source *s)
         return tn_raise(TN_EFORMAT, "%s: %lld bytes are too few for an IDX file", s->label, (long long)s->size), NULL;
     if (!tn__source_read(s, p, 0, 4) || !head_begin(s->label, p, &h)) return NULL;
     if (s->size < h.bytes) return tn_raise(TN_EFORMAT, "%s: the file ends within its header", s->label), NULL;
-    if (!tn__source_read(s, p, 0, (size_t)h.bytes) || !head_end(s->label, p, &h) || !right_size(s->label, &h, s->size))
+    if (!tn__source_read(s, p, 0, (size_t)h.bytes) || !head_end(s->label, p, &h) || !check_size(s->label, &h, s->size))
         return NULL;
     return elements(s, &h);
 }
@@ -112,7 +112,7 @@ tn_tensor *tn_idx_load(const char *path)
     tn_tensor        *t = NULL;
     if (tn__blocked() || !tn__source_open(&s, path ? tn__label(label, who, path) : who, path)) return NULL;
     if (s.size < 2 || tn__source_read(&s, first, 0, 2)) {
-        const bool     packed = first[0] == 0x1f && first[1] == 0x8b && s.size <= MOST;
+        const bool     packed = first[0] == 0x1f && first[1] == 0x8b && s.size <= MAX;
         unsigned char *all = packed ? tn__mem_get((size_t)s.size) : NULL;
         if (!packed) t = plain(&s);
         else if (all && tn__source_read(&s, all, 0, (size_t)s.size)) t = compressed(&s, all);

@@ -59,15 +59,15 @@ static bool next(void *user, tn_batch *b)
     const tn_shape   shape = tn_shape_of(b->x);
     const tn_tensor *index = tn_batch_get(b, "index");
     const int64_t    n = shape.d[0], c = shape.d[1], plane = shape.d[2] * shape.d[3];
-    const bool       chance = s->padding || s->flip;
-    tn_tensor       *y = tn_empty(shape), *room = chance ? tn_empty_of(TN_U8, TN_SHAPE(plane)) : NULL;
+    const bool       random = s->padding || s->flip;
+    tn_tensor       *y = tn_empty(shape), *room = random ? tn_empty_of(TN_U8, TN_SHAPE(plane)) : NULL;
     float           *to = y ? tn_data_mut(y) : NULL;
     unsigned char   *scratch = room ? tn_data_mut(room) : NULL;
-    for (int64_t i = 0; i < n && to && (scratch || !chance); i++) {
-        const move m = chance ? move_of(s, tn_get_i64(index, i)) : (move){0, 0, false};
+    for (int64_t i = 0; i < n && to && (scratch || !random); i++) {
+        const move m = random ? move_of(s, tn_get_i64(index, i)) : (move){0, 0, false};
         for (int64_t k = 0; k < c; k++) {
             const unsigned char *from = (const unsigned char *)tn_data(b->x) + (i * c + k) * plane;
-            if (chance) moved(&m, shape.d[2], shape.d[3], from, scratch), from = scratch;
+            if (random) moved(&m, shape.d[2], shape.d[3], from, scratch), from = scratch;
             tn__image_normalize(s->plain ? NULL : &s->processor, (int)k, plane, from, to + (i * c + k) * plane);
         }
     }

@@ -38,7 +38,7 @@ static tn_tensor *decoded(const char *label, const unsigned char *data, size_t b
            NULL;
 }
 
-static bool asked_rightly(const char *who, int64_t channels, tn_dtype dt)
+static bool valid_request(const char *who, int64_t channels, tn_dtype dt)
 {
     if (channels < 0 || channels > 4)
         return tn_raise(TN_EINVAL, "%s: channels is %lld, expected 0 to 4", who, (long long)channels), false;
@@ -50,20 +50,20 @@ tn_tensor *tn_image_read(const void *data, size_t bytes, int64_t channels, tn_dt
 {
     static const char who[] = "tn_image_read";
     tn__source        s;
-    if (tn__blocked() || !asked_rightly(who, channels, dt) || !tn__source_memory(&s, who, data, bytes)) return NULL;
+    if (tn__blocked() || !valid_request(who, channels, dt) || !tn__source_memory(&s, who, data, bytes)) return NULL;
     const tn_scope scope = tn_scope_begin(); /* frees a partly read image */
     return tn_scope_return(scope, decoded(who, s.memory, bytes, channels, dt));
 }
 
-enum { FILE_MOST = 1 << 30 };
+enum { FILE_MAX = 1 << 30 };
 
 tn_tensor *tn_image_load(const char *path, int64_t channels, tn_dtype dt)
 {
     static const char who[] = "tn_image_load";
     char              label[TN__LABEL];
-    if (tn__blocked() || !asked_rightly(who, channels, dt)) return NULL;
+    if (tn__blocked() || !valid_request(who, channels, dt)) return NULL;
     const tn_scope s = tn_scope_begin();
-    tn_tensor     *file = tn_file_read(path, FILE_MOST);
+    tn_tensor     *file = tn_file_read(path, FILE_MAX);
     tn_tensor     *image = NULL;
     if (file) image = decoded(tn__label(label, who, path), tn_data(file), (size_t)tn_numel(file), channels, dt);
     return tn_scope_return(s, image);
@@ -78,7 +78,7 @@ static bool ends(const char *path, const char *with)
 }
 
 /* Gathers the samples in the order of files. */
-static bool gathered(const char *label, const tn_tensor *image, tn__pixels *p)
+static bool gather(const char *label, const tn_tensor *image, tn__pixels *p)
 {
     const bool     deep = tn_dtype_of(image) == TN_I32;
     const int64_t  plane = p->width * p->height;
@@ -137,7 +137,7 @@ tn_status tn_image_save(const char *path, const tn_tensor *image)
                     .height = tn_size(image, -2),
                     .channels = tn_ndim(image) == 3 ? (int)tn_size(image, 0) : 1,
                     .depth = tn_dtype_of(image) == TN_I32 ? 16 : 8};
-    if (gathered(label, image, &p)) (png ? tn__png_write : pnm_write)(label, path, &p);
+    if (gather(label, image, &p)) (png ? tn__png_write : pnm_write)(label, path, &p);
     if (p.data) tn__mem_put(p.data, p.bytes);
     return tn_error();
 }

@@ -10,7 +10,7 @@
 /* FIRST: bytes before a block that store its size. CHUNK_MOST: maximum bytes of a non-pixel chunk. BLOCK_MOST: maximum
  * bytes of a block, because libpng 1.6.39 allocates the length that a chunk claims before it checks that the file is
  * long enough. */
-enum { FIRST = 64, CHUNK_MOST = 4 << 20, BLOCK_MOST = 16 << 20 };
+enum { FIRST = 64, CHUNK_MAX = 4 << 20, BLOCK_MAX = 16 << 20 };
 
 /* ---- callbacks of libpng ----------------------------------------------------------------------------------------- */
 
@@ -40,7 +40,7 @@ static void on_warning(png_structp png, png_const_charp text) { (void)png, (void
 static png_voidp get_memory(png_structp png, png_alloc_size_t bytes)
 {
     (void)png;
-    unsigned char *p = bytes <= BLOCK_MOST ? tn__mem_get(bytes + FIRST) : NULL;
+    unsigned char *p = bytes <= BLOCK_MAX ? tn__mem_get(bytes + FIRST) : NULL;
     if (!p) return NULL;
     memcpy(p, &bytes, sizeof bytes);
     return p + FIRST;
@@ -76,7 +76,7 @@ static bool begin(job *j, int64_t channels, tn_dtype dt, size_t file)
     png_structp png = j->png;
     png_set_read_fn(png, j, feed);
     png_set_user_limits(png, TN__IMAGE_SIDE, TN__IMAGE_SIDE);
-    png_set_chunk_malloc_max(png, CHUNK_MOST);
+    png_set_chunk_malloc_max(png, CHUNK_MAX);
     png_set_chunk_cache_max(png, 128);
     png_read_info(png, j->info);
     const int64_t width = png_get_image_width(png, j->info), height = png_get_image_height(png, j->info);

@@ -8,7 +8,7 @@
 
 static double or_else(double v, double otherwise) { return v == 0 ? otherwise : v; }
 
-static bool sensible(const char *who, const tn_image_processor *p)
+static bool valid_processor(const char *who, const tn_image_processor *p)
 {
     bool fine = tn__within(who, "channels", p->channels, 1, 4) &&
                 tn__within(who, "height", p->height, 0, TN__IMAGE_SIDE) &&
@@ -76,7 +76,7 @@ tn_tensor *tn_image_ready(const tn_tensor *image, const tn_image_processor *p)
     int64_t           height, width;
     if (tn__blocked()) return NULL;
     if (!image || !p) return tn_raise(TN_EINVAL, "%s: %s is NULL", who, image ? "the processor" : "the image"), NULL;
-    if (!sensible(who, p)) return NULL;
+    if (!valid_processor(who, p)) return NULL;
     const tn_shape s = tn_shape_of(image);
     if (s.n != 3 || s.d[0] < 1 || s.d[0] > 4 || tn_dtype_of(image) != TN_U8 || !tn_numel(image))
         return tn_raise(TN_ESHAPE, "%s: expected an image in u8 [1 to 4, H, W], not %s %s", who,
@@ -218,7 +218,7 @@ tn_status tn_image_processor_load(const char *dir, tn_image_processor *p)
         tn_raise(TN_EFORMAT, "'%s' does not contain a JSON object", path);
     if (doc && tn_error() == TN_OK && defaults(doc, path, &found)) read_members(doc, path, &found);
     tn_json_free(doc);
-    if (tn_error() == TN_OK && sensible(who, &found)) *p = found;
+    if (tn_error() == TN_OK && valid_processor(who, &found)) *p = found;
     return tn_error();
 }
 
@@ -242,7 +242,7 @@ tn_status tn_image_processor_save(const tn_image_processor *p, const char *dir)
     char              path[1024];
     if (tn__blocked() || !path_of(who, dir, path)) return tn_error();
     if (!p) return tn_raise(TN_EINVAL, "%s: p is NULL", who);
-    if (!sensible(who, p)) return tn_error();
+    if (!valid_processor(who, p)) return tn_error();
     tn_json_writer *w = tn_json_writer_new(2);
     tn_json_open_object(w, NULL);
     if (p->crop_height) put_size(w, "crop_size", p->crop_height, p->crop_width);

@@ -42,7 +42,7 @@ static bool first_plan(tn_features *f)
 
 static const char *const problems[] = {"TN_ONE_LABEL", "TN_ANY_LABELS", "TN_REGRESSION"};
 
-static bool right_config(const tn_labelled *l, const tn_tokenizer *t, const tn_labels *labels,
+static bool valid_config(const tn_labelled *l, const tn_tokenizer *t, const tn_labels *labels,
                          const tn_features_config *c)
 {
     static const char *const who = "tn_features_new";
@@ -71,7 +71,7 @@ static bool right_config(const tn_labelled *l, const tn_tokenizer *t, const tn_l
 tn_features *tn_features_create(const tn_labelled *l, const tn_tokenizer *t, const tn_labels *labels,
                                 tn_features_config c)
 {
-    if (!right_config(l, t, labels, &c)) return NULL;
+    if (!valid_config(l, t, labels, &c)) return NULL;
     tn_features *f = tn__mem_zeroed(sizeof *f);
     if (!f) return NULL;
     f->config = c, f->from = l, f->tokens = t, f->labels = labels, f->planned = -1, f->group = 1;

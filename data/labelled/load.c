@@ -55,7 +55,7 @@ static bool point(tn_labelled *l)
 }
 
 /* True if lines end in "\r" only (old Macs, some "CSV (Macintosh)" exports): the file would be one line. */
-static bool of_old_mac(tn_text all, tn_labelled_kind kind)
+static bool has_mac_lines(tn_text all, tn_labelled_kind kind)
 {
     const char *cr = kind != TN_LABELLED_ANSWERS && all.bytes ? memchr(all.at, '\r', all.bytes - 1) : NULL;
     return cr && !memchr(all.at, '\n', all.bytes);
@@ -72,7 +72,7 @@ static tn_labelled *read_all(const char *path, tn_text all, tn_labelled_config c
     if (nul)
         tn_raise(TN_EFORMAT, "%s%sbyte %lld is NUL; expected text in UTF-8", l->label, path ? ": " : "",
                  (long long)(nul - all.at));
-    else if (path && of_old_mac(all, c.kind))
+    else if (path && has_mac_lines(all, c.kind))
         tn_raise(TN_EFORMAT, "%s: lines end in \\r alone; convert them to \\n, for example with tr '\\r' '\\n'",
                  l->label);
     if (tn_error() == TN_OK && read_form(l, all) && !l->n && path)
@@ -82,7 +82,7 @@ static tn_labelled *read_all(const char *path, tn_text all, tn_labelled_config c
     return NULL;
 }
 
-static bool right_config(const tn_labelled_config *c)
+static bool valid_config(const tn_labelled_config *c)
 {
     if (tn__blocked()) return false;
     if ((unsigned)c->kind > TN_LABELLED_CHOICES || (unsigned)c->problem > TN_REGRESSION || c->skip < 0)
@@ -91,21 +91,21 @@ static bool right_config(const tn_labelled_config *c)
     const struct {
         bool        given;
         const char *what;
-    } of_others[] = {{!texts && (c->text || c->pair || c->pairs), ".text, .pair and .pairs have"},
-                     {!texts && c->problem != TN_ONE_LABEL, ".problem has"},
-                     {!texts && !words && c->label, ".label has"},
-                     {c->label && c->no_label, ".label with .no_label has"},
-                     {!words && c->bio, ".bio has"}};
-    for (size_t i = 0; i < sizeof of_others / sizeof *of_others; i++)
-        if (of_others[i].given)
-            return tn_raise(TN_EINVAL, "tn_labelled_load: %s no effect for this .kind; remove it", of_others[i].what),
+    } options[] = {{!texts && (c->text || c->pair || c->pairs), ".text, .pair and .pairs have"},
+                   {!texts && c->problem != TN_ONE_LABEL, ".problem has"},
+                   {!texts && !words && c->label, ".label has"},
+                   {c->label && c->no_label, ".label with .no_label has"},
+                   {!words && c->bio, ".bio has"}};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (options[i].given)
+            return tn_raise(TN_EINVAL, "tn_labelled_load: %s no effect for this .kind; remove it", options[i].what),
                    false;
     return true;
 }
 
 tn_labelled *tn_labelled_load_run(const char *path, tn_labelled_config c)
 {
-    if (!right_config(&c)) return NULL;
+    if (!valid_config(&c)) return NULL;
     const tn_scope s = tn_no_grad_begin();
     tn_tensor     *file = tn_file_read(path, (int64_t)1 << 32);
     tn_labelled   *l = file ? read_all(path, (tn_text){tn_data(file), (size_t)tn_numel(file)}, c) : NULL;
@@ -115,7 +115,7 @@ tn_labelled *tn_labelled_load_run(const char *path, tn_labelled_config c)
 
 tn_labelled *tn_labelled_parse_run(const char *text, size_t bytes, tn_labelled_config c)
 {
-    if (!right_config(&c)) return NULL;
+    if (!valid_config(&c)) return NULL;
     if (!text && bytes) return tn_raise(TN_EINVAL, "tn_labelled_parse: the text is NULL"), NULL;
     return read_all(NULL, (tn_text){text, bytes}, c);
 }

@@ -36,7 +36,7 @@ static int64_t place(tn_text context, const tn_json *answer, tn_text *text, cons
 }
 
 /* True if the text has anything but white space. */
-static bool says_something(tn_text s)
+static bool has_text(tn_text s)
 {
     for (size_t i = 0; i < s.bytes; i++)
         if (!strchr(" \t\r\n", s.at[i])) return true;
@@ -50,7 +50,7 @@ static bool add_question(tn_labelled *l, tn_text context, const tn_json *q, cons
     const tn_json *answers = tn_json_get(q, "answers"), *wanted = tn_json_get(q, "id");
     if (tn_json_type_of(wanted) == TN_JSON_STRING) id = tn_json_string(wanted);
     if (!tn__labelled_begin(l, 0, id)) return false;
-    if (!text_of(tn_json_get(q, "question"), &question) || !says_something(question))
+    if (!text_of(tn_json_get(q, "question"), &question) || !has_text(question))
         return tn__labelled_bad(l, 0, "%s has no question or an empty one", where);
     tn__labelled_text(l, question), tn__labelled_text(l, context);
     if (l->config.no_label) return tn__labelled_end(l);
@@ -86,7 +86,7 @@ bool tn__labelled_read_squad(tn_labelled *l, tn_text all)
             int64_t n = 0;
             char    where[96];
             snprintf(where, sizeof where, "data[%lld].paragraphs[%lld]", (long long)i, (long long)k);
-            if (!text_of(tn_json_get(p, "context"), &context) || !says_something(context)) {
+            if (!text_of(tn_json_get(p, "context"), &context) || !has_text(context)) {
                 fine =
                     tn__labelled_begin(l, 0, "") && tn__labelled_bad(l, 0, "%s has no context or an empty one", where);
                 continue;

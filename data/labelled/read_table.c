@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-enum { CHOICES_MOST = 64, COLUMNS = CHOICES_MOST + 3 };
+enum { CHOICES_MAX = 64, COLUMNS = CHOICES_MAX + 3 };
 
 /* The files of GLUE: names or numbers of the relevant columns. */
 static const struct layout {
@@ -89,17 +89,17 @@ static bool choices(table *t, const tn__cells *header)
 /* Rejects a column used twice: a classifier whose text is also the label would know all answers. */
 static bool all_differ(const table *t, int64_t things)
 {
-    static const char *const said[] = {"text", "second text"};
+    static const char *const message[] = {"text", "second text"};
     for (int64_t i = 0; i < things; i++)
         for (int64_t k = 0; k < i; k++)
             if (t->json ? t->name[i] && t->name[k] && !strcmp(t->name[i], t->name[k]) : t->at[i] == t->at[k]) {
-                const char *const what = i == t->texts ? "label" : said[i];
+                const char *const what = i == t->texts ? "label" : message[i];
                 if (t->json)
                     tn_raise(TN_EINVAL, "%s: the member \"%s\" would be both the %s and the %s; name two members",
-                             t->l->label, t->name[i], said[k], what);
+                             t->l->label, t->name[i], message[k], what);
                 else
                     tn_raise(TN_EINVAL, "%s: column %lld would be both the %s and the %s; name two columns",
-                             t->l->label, (long long)t->at[i] + 1, said[k], what);
+                             t->l->label, (long long)t->at[i] + 1, message[k], what);
                 return false;
             }
     return true;
@@ -168,7 +168,7 @@ static const char *add_label(tn_labelled *l, tn_text cell)
 }
 
 /* The error of a row with a wrong number of cells; NULL: correct. */
-static const char *misfit(const table *t, const tn__cells *c, char *to, size_t size)
+static const char *column_error(const table *t, const tn__cells *c, char *to, size_t size)
 {
     int64_t least = 0;
     for (int64_t i = 0; i <= t->texts; i++)
@@ -182,7 +182,7 @@ static const char *misfit(const table *t, const tn__cells *c, char *to, size_t s
 }
 
 /* True if the cell is the number of an ending. */
-static bool right_choice(const table *t, tn_text cell)
+static bool is_ending(const table *t, tn_text cell)
 {
     double v;
     return tn_parse_double(cell.at, cell.bytes, &v) && v >= 0 && v < (double)(t->texts - 2) && v == (double)(int64_t)v;
@@ -205,7 +205,7 @@ static bool add_choice(table *t, const tn__cells *c, int64_t line)
     tn_string_free(&ending);
     if (l->config.no_label || tn_error() != TN_OK) return tn_error() == TN_OK && tn__labelled_end(l);
     const tn_text label = stripped(c->cell[t->at[t->texts]]);
-    if (!right_choice(t, label))
+    if (!is_ending(t, label))
         return tn__labelled_bad(l, line, "the label '%.*s' is not the number of an ending, 0 to %lld",
                                 (int)(label.bytes < 40 ? label.bytes : 40), label.at, (long long)t->texts - 3);
     return tn__labelled_label(l, label, 0) && tn__labelled_end(l);
@@ -215,8 +215,8 @@ static bool add_choice(table *t, const tn__cells *c, int64_t line)
 static bool add_row(table *t, const tn__cells *c, int64_t line)
 {
     tn_labelled *l = t->l;
-    char         said[160];
-    const char  *bad = misfit(t, c, said, sizeof said);
+    char         message[160];
+    const char  *bad = column_error(t, c, message, sizeof message);
     if (!bad && l->config.kind == TN_LABELLED_CHOICES) return add_choice(t, c, line);
     if (!tn__labelled_begin(l, line, NULL)) return false;
     for (int64_t i = 0; !bad && i < t->texts; i++) {
@@ -295,12 +295,12 @@ static bool read_json(table *t, tn_text all)
         number++;
         if (blank(line)) continue;
         tn_error_state aside;
-        char           said[300] = "";
+        char           message[300] = "";
         tn_error_push(&aside); /* a line that is not JSON may be skipped */
         tn_json *o = tn_json_parse(line.at, line.bytes);
-        if (!o) snprintf(said, sizeof said, "not JSON: %.200s", tn_error_message());
+        if (!o) snprintf(message, sizeof message, "not JSON: %.200s", tn_error_message());
         tn_error_pop(&aside);
-        if (!o && !tn__labelled_bad(t->l, number, "%s", said)) return false;
+        if (!o && !tn__labelled_bad(t->l, number, "%s", message)) return false;
         if (!o) continue;
         tn__labelled_begin(t->l, number, NULL);
         const char *bad = json_example(t, o);

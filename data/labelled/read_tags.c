@@ -119,14 +119,14 @@ static const char *columns(reader *r, tn_text *word, tn_text *tag, char *to, siz
 static bool add_word(reader *r, tn_text line, int64_t number)
 {
     tn_text word, tag;
-    char    said[160];
+    char    message[160];
     if (!split(&r->cells, line)) return false;
     const tn__cells *c = &r->cells;
     if (r->conllu && c->n == CONLLU && !is_word(c->cell[0])) return true;
     if (!r->conllu && c->n && c->cell[0].bytes == 10 && !memcmp(c->cell[0].at, "-DOCSTART-", 10)) return true;
     if (!begin_sentence(r, number)) return false;
     if (r->bad) return true;
-    const char *bad = columns(r, &word, &tag, said, sizeof said);
+    const char *bad = columns(r, &word, &tag, message, sizeof message);
     if (bad) return r->bad = true, tn__labelled_bad(r->l, number, "%s", bad);
     r->words++;
     if (!tn__labelled_text(r->l, word)) return false;

@@ -134,7 +134,11 @@ tn_status tn_bleu_words(tn_bleu_tokenizer how, tn_text line, tn_string *words)
 
 /* ---- counting ---------------------------------------------------------------------------------------------------- */
 
-enum { OUTPUT, MOST, HERE }; /* counts of an n-gram: in the output, maximum of the references, this reference */
+enum {
+    IN_OUTPUT,
+    MAX_REFERENCE,
+    IN_REFERENCE
+}; /* counts of an n-gram: in the output, maximum of the references, this reference */
 
 typedef struct {
     tn__grams  grams;
@@ -165,7 +169,7 @@ static bool count(work *w, int which, bool reset)
             if (!(at = tn__grams_add(&w->grams, at, w->words.at[i + n]))) return false;
             int32_t *c = w->grams.gram[at].count;
             if (reset) c[which] = 0;
-            else if (++c[which] > c[MOST] && which == HERE) c[MOST] = c[HERE];
+            else if (++c[which] > c[MAX_REFERENCE] && which == IN_REFERENCE) c[MAX_REFERENCE] = c[IN_REFERENCE];
         }
     }
     return true;
@@ -179,8 +183,8 @@ static bool collect(work *w, int64_t matches[4], int64_t total[4])
         for (int64_t n = 0; n < 4 && i + n < w->words.n; n++) {
             if (!(at = tn__grams_add(&w->grams, at, w->words.at[i + n]))) return false;
             int32_t *c = w->grams.gram[at].count;
-            matches[n] += tn__min_i64(c[OUTPUT], c[MOST]); /* once for each different n-gram */
-            c[OUTPUT] = 0;
+            matches[n] += tn__min_i64(c[IN_OUTPUT], c[MAX_REFERENCE]); /* once for each different n-gram */
+            c[IN_OUTPUT] = 0;
             total[n]++;
         }
     }
@@ -189,10 +193,11 @@ static bool collect(work *w, int64_t matches[4], int64_t total[4])
 
 static bool add_line(work *w, const tn_bleu *b, tn_text output, int n, const tn_text *references, tn_bleu *to)
 {
-    if (!read_words(w, b, output) || !count(w, OUTPUT, false)) return false;
+    if (!read_words(w, b, output) || !count(w, IN_OUTPUT, false)) return false;
     int64_t length = w->words.n, nearest = -1;
     for (int i = 0; i < n; i++) {
-        if (!read_words(w, b, references[i]) || !count(w, HERE, true) || !count(w, HERE, false)) return false;
+        if (!read_words(w, b, references[i]) || !count(w, IN_REFERENCE, true) || !count(w, IN_REFERENCE, false))
+            return false;
         int64_t away = llabs(w->words.n - length), best = llabs(nearest - length);
         if (nearest < 0 || away < best || (away == best && w->words.n < nearest)) nearest = w->words.n;
     }

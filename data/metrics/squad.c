@@ -114,28 +114,28 @@ static double bag_f1(const tn__points *a, const tn__points *b, bool v2)
 /* Scoring of one answer against the right ones. */
 typedef struct {
     tn__grams  g;
-    tn__points points, said, sorted, wanted; /* word numbers: the answer's, these sorted, the right answer's */
-    bool       v2, exact, some;              /* some: a right answer is not empty */
+    tn__points points, answer, sorted, right; /* word numbers: the answer's, these sorted, the right answer's */
+    bool       v2, exact, some;               /* some: a right answer is not empty */
     double     best;
 } match;
 
 /* Compares with one more right answer; none: in 2.0, "no answer". False: raised. */
 static bool matched(match *m, tn_text right, bool none)
 {
-    if (!word_numbers(right, &m->g, &m->points, &m->wanted)) return false;
-    if (m->v2 && !m->wanted.n && !none) return true;
+    if (!word_numbers(right, &m->g, &m->points, &m->right)) return false;
+    if (m->v2 && !m->right.n && !none) return true;
     m->some = true;
-    m->exact = m->exact || same(&m->said, &m->wanted);
-    if (m->wanted.n) qsort(m->wanted.at, (size_t)m->wanted.n, sizeof *m->wanted.at, by_number);
-    m->best = fmax(m->best, bag_f1(&m->sorted, &m->wanted, m->v2));
+    m->exact = m->exact || same(&m->answer, &m->right);
+    if (m->right.n) qsort(m->right.at, (size_t)m->right.n, sizeof *m->right.at, by_number);
+    m->best = fmax(m->best, bag_f1(&m->sorted, &m->right, m->v2));
     return true;
 }
 
 static bool match_all(match *m, tn_text answer, int n, const tn_text *right)
 {
-    if (!word_numbers(answer, &m->g, &m->points, &m->said)) return false;
-    for (int64_t i = 0; i < m->said.n; i++)
-        if (!tn__points_add(&m->sorted, m->said.at[i])) return false;
+    if (!word_numbers(answer, &m->g, &m->points, &m->answer)) return false;
+    for (int64_t i = 0; i < m->answer.n; i++)
+        if (!tn__points_add(&m->sorted, m->answer.at[i])) return false;
     if (m->sorted.n) qsort(m->sorted.at, (size_t)m->sorted.n, sizeof *m->sorted.at, by_number);
     for (int i = 0; i < n; i++)
         if (!matched(m, right[i], false)) return false;
@@ -152,7 +152,7 @@ tn_status tn_squad_add(tn_squad *s, tn_text answer, int n, const tn_text *right)
     match      m = {.v2 = s->v2};
     const bool fine = match_all(&m, answer, n, right);
     tn__grams_free(&m.g);
-    tn__points_free(&m.points), tn__points_free(&m.said), tn__points_free(&m.sorted), tn__points_free(&m.wanted);
+    tn__points_free(&m.points), tn__points_free(&m.answer), tn__points_free(&m.sorted), tn__points_free(&m.right);
     if (fine) s->n++, s->exact += m.exact, s->f1 += m.best, s->last = m.best, s->last_exact = m.exact;
     return tn_error();
 }

@@ -88,9 +88,9 @@ static int32_t distance(const table *t, const table *base, const uint32_t *words
 typedef struct {
     int64_t *align;                  /* per word of the reference */
     int32_t *line_wrong, *ref_wrong; /* [k]: wrong words among the first k */
-} verdict;
+} alignment;
 
-static void judge(const table *t, verdict *v)
+static void trace(const table *t, alignment *v)
 {
     int64_t i = t->n, j = t->m;
     while (i > 0 || j > 0) {
@@ -146,7 +146,7 @@ static bool better(const move *a, const move *b)
 
 /* Tries the moves of w[start …] to the matching words of the reference at `place`; updates *best and counts them in
  * *tried. */
-static void try_moves(const table *t, const table *spare, const uint32_t *w, uint32_t *moved, const verdict *v,
+static void try_moves(const table *t, const table *spare, const uint32_t *w, uint32_t *moved, const alignment *v,
                       int32_t now, int64_t start, int64_t place, int64_t length, int *tried, move *best)
 {
     if (v->line_wrong[start + length] == v->line_wrong[start]) return; /* the phrase is already correct */
@@ -165,7 +165,7 @@ static void try_moves(const table *t, const table *spare, const uint32_t *w, uin
 }
 
 /* One round: the best move; length 0: none found. */
-static move best_move(const table *t, const table *spare, const uint32_t *w, uint32_t *moved, const verdict *v,
+static move best_move(const table *t, const table *spare, const uint32_t *w, uint32_t *moved, const alignment *v,
                       int32_t now, int *tried)
 {
     move best = {0};
@@ -184,12 +184,12 @@ static move best_move(const table *t, const table *spare, const uint32_t *w, uin
     return best;
 }
 
-static int64_t search(const table *t, const table *spare, uint32_t *w, uint32_t *moved, verdict *v)
+static int64_t search(const table *t, const table *spare, uint32_t *w, uint32_t *moved, alignment *v)
 {
     int64_t shifts = 0;
     int32_t now = distance(t, t, w, 1);
     for (int tried = 0;;) {
-        judge(t, v);
+        trace(t, v);
         move best = best_move(t, spare, w, moved, v, now, &tried);
         if (tried >= MAX_TRIED || best.gain <= 0) return shifts + now;
         shifts++;
@@ -203,9 +203,9 @@ int64_t tn__ter_edits(const tn__points *words, const tn__points *reference)
 {
     int64_t n = words->n, m = reference->n, edits = -1;
     if (!n || !m) return n + m;
-    table   t, spare = {0}; /* for the current line and for a tried shift */
-    verdict v = {0};
-    bool    done = table_new(&t, words, reference) && table_new(&spare, words, reference);
+    table     t, spare = {0}; /* for the current line and for a tried shift */
+    alignment v = {0};
+    bool      done = table_new(&t, words, reference) && table_new(&spare, words, reference);
     /* one block: align[m], then wrong words [n + 1] and [m + 1], then the words twice */
     size_t bytes = (size_t)m * sizeof(int64_t) + (size_t)(3 * n + m + 2) * sizeof(int32_t);
     char  *block = done ? tn__mem_get(bytes) : NULL;

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-enum { ROW = 22, GAP = 200, MOST_COLUMNS = 24, SMALL = 64 };
+enum { ROW = 22, GAP = 200, MAX_COLUMNS = 24, SMALL = 64 };
 
 static double weight_at(const tn_tensor *w, int64_t at)
 {
@@ -17,7 +17,7 @@ static int64_t widest(int64_t n, const char *const *words)
 {
     int64_t most = 3;
     for (int64_t i = 0; i < n; i++) most = tn__max_i64(most, tn__report_width(words[i]));
-    return tn__min_i64(most, MOST_COLUMNS);
+    return tn__min_i64(most, MAX_COLUMNS);
 }
 
 static bool check(const char *who, const tn_tensor *w, tn_shape expected)

@@ -41,7 +41,7 @@ tn_status tn_report_chosen(tn_report *r)
 
 /* ---- from layer to layer ----------------------------------------------------------------------------------------- */
 
-enum { STEP = 22, TOP = 26, MOST_WORDS = 200, MOST_LAYERS = 128 };
+enum { STEP = 22, TOP = 26, MAX_WORDS = 200, MAX_LAYERS = 128 };
 
 static bool is_weights(const char *who, const tn_tensor *w, int64_t n, int64_t word)
 {
@@ -51,9 +51,9 @@ static bool is_weights(const char *who, const tn_tensor *w, int64_t n, int64_t w
                         who, tn_shape_text(tn_shape_of(w), text, sizeof text), tn_dtype_name(tn_dtype_of(w)),
                         (long long)n, (long long)n),
                false;
-    if (n < 1 || n > MOST_WORDS || word < 0 || word >= n || tn_size(w, 0) < 1 || tn_size(w, 0) > MOST_LAYERS)
+    if (n < 1 || n > MAX_WORDS || word < 0 || word >= n || tn_size(w, 0) < 1 || tn_size(w, 0) > MAX_LAYERS)
         return tn_raise(TN_EINDEX, "%s: word %lld of %lld words (at most %d) and %lld layers (1 to %d)", who,
-                        (long long)word, (long long)n, MOST_WORDS, (long long)tn_size(w, 0), MOST_LAYERS),
+                        (long long)word, (long long)n, MAX_WORDS, (long long)tn_size(w, 0), MAX_LAYERS),
                false;
     return true;
 }
@@ -62,7 +62,7 @@ static bool is_weights(const char *who, const tn_tensor *w, int64_t n, int64_t w
  * layer l. */
 static void put_step(tn_report *r, const tn_tensor *w, int64_t l, int64_t n, double x0, double x1, double *here)
 {
-    double below[MOST_WORDS] = {0};
+    double below[MAX_WORDS] = {0};
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < n; j++) {
             const double v = tn_get(w, (l * n + i) * n + j), flow = here[i] * (v > 0 ? fmin(v, 1) : 0);
@@ -82,7 +82,7 @@ tn_status tn_report_ways(tn_report *r, const char *title, int64_t n, const char 
                          int64_t word)
 {
     size_t  mark;
-    double  here[MOST_WORDS] = {0};
+    double  here[MAX_WORDS] = {0};
     int64_t wide = 3;
     if (!tn__report_begin(r, "tn_report_ways", w, &mark)) return tn__self.error;
     if (!words) return tn_raise(TN_EINVAL, "tn_report_ways: the words are NULL");

@@ -141,7 +141,7 @@ tn_status tn_report_curves(tn_report *r, const char *title, const char *x, const
 
 tn_status tn_report_bars(tn_report *r, const char *title, int n, const char *const *names, const double *values)
 {
-    enum { ROW = 26, MOST = 40 };
+    enum { ROW = 26, MAX = 40 };
     size_t mark;
     if (!tn__report_begin(r, "tn_report_bars", names, &mark)) return tn__self.error;
     if (!names || !values || n < 1)
@@ -152,7 +152,7 @@ tn_status tn_report_bars(tn_report *r, const char *title, int n, const char *con
         if (!(values[i] >= 0) || !isfinite(values[i]))
             return tn_raise(TN_EINVAL, "tn_report_bars: value %d is negative or not finite", i);
         most = fmax(most, values[i]);
-        columns = tn__max_i64(columns, tn__min_i64(tn__report_width(names[i]), MOST));
+        columns = tn__max_i64(columns, tn__min_i64(tn__report_width(names[i]), MAX));
     }
     int left = (int)columns * 8 + 12;
     tn__report_svg(r, title, WIDTH, n * ROW + 8);

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { SIDE = 520, EDGE = 46, LINES = 14, LOWER = 7, MOST = 401 };
+enum { SIDE = 520, EDGE = 46, LINES = 14, LOWER = 7, MAX = 401 };
 
 typedef struct {
     int64_t       nx, ny;
@@ -136,12 +136,12 @@ tn_status tn_report_surface(tn_report *r, const char *title, const tn_report_pla
 {
     size_t mark;
     if (!tn__report_begin(r, "tn_report_surface", p, &mark)) return tn__self.error;
-    if (!p->z || p->nx < 2 || p->ny < 2 || p->nx > MOST || p->ny > MOST || !(p->x0 < p->x1) || !(p->y0 < p->y1) ||
+    if (!p->z || p->nx < 2 || p->ny < 2 || p->nx > MAX || p->ny > MAX || !(p->x0 < p->x1) || !(p->y0 < p->y1) ||
         !tn__is_drawn(p->x0) || !tn__is_drawn(p->x1) || !tn__is_drawn(p->y0) || !tn__is_drawn(p->y1))
         return tn_raise(TN_EINVAL,
                         "tn_report_surface: expected .z, 2 to %d values in each direction, and increasing bounds in "
                         "-1e37 … 1e37",
-                        MOST);
+                        MAX);
     field f = {.nx = p->nx, .ny = p->ny, .z = p->z};
     if (!field_of(&f)) return tn_raise(TN_ENUMERIC, "tn_report_surface: no value is in -1e37 … 1e37");
     if (p->slanted) {

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-enum { MOST_ROW = 1 << 20 }; /* bytes; a longer line was not written by this file */
+enum { MAX_ROW = 1 << 20 }; /* bytes; a longer line was not written by this file */
 
 struct tn_runlog {
     tn__log_file    jsonl, csv, events;
@@ -28,7 +28,7 @@ void tn_runlog_close(tn_runlog *l)
 
 /* ---- resuming ---------------------------------------------------------------------------------------------------- */
 
-static bool is_there(const char *path) /* and is not empty */
+static bool exists(const char *path) /* and is not empty */
 {
     tn_error_state aside;
     tn__source     s;
@@ -93,7 +93,7 @@ typedef struct {
     int64_t n, room, bytes;
 } parts;
 
-static bool keep(parts *p, int64_t from, int64_t to)
+static bool keep_range(parts *p, int64_t from, int64_t to)
 {
     p->bytes += to - from;
     if (p->n && p->at[p->n - 1].to == from) return p->at[p->n - 1].to = to, true;
@@ -127,20 +127,20 @@ static bool find_parts(tn_runlog *l, tn__reader *r, const char *path, bool csv, 
         if (torn && line.bytes && step >= 0) return foreign(path, torn);
         if (head && !read_columns(l, line)) return false;
         if (step < 0 && !torn) torn = r->line;
-        if (!torn && step <= last && !keep(p, at, next)) return false;
+        if (!torn && step <= last && !keep_range(p, at, next)) return false;
     }
     return tn__self.error == TN_OK;
 }
 
 /* Rewrites the file if rows must be removed. */
-static bool cut_back(tn_runlog *l, const char *path, bool csv, int64_t last)
+static bool truncate_log(tn_runlog *l, const char *path, bool csv, int64_t last)
 {
     enum { BLOCK = 1 << 16 };
     tn__reader r;
     tn__sink   to;
     parts      p = {NULL, 0, 0, 0};
     if (!tn__reader_open(&r, "tn_runlog_open", path)) return false;
-    r.most = MOST_ROW;
+    r.most = MAX_ROW;
     bool  done = find_parts(l, &r, path, csv, last, &p);
     char *block = NULL;
     if (done && p.bytes < r.source.size && (done = tn__sink_open(&to, r.label, path, p.bytes))) {
@@ -172,7 +172,7 @@ static bool write_columns(tn_runlog *l)
     return l->has_columns = tn__self.error == TN_OK && tn__sink_write(&l->csv.sink, l->text.at, l->text.bytes);
 }
 
-static bool plain_name(const char *name)
+static bool valid_name(const char *name)
 {
     if (!name || !*name || tn_utf8_valid(name, strlen(name)) < strlen(name) || !strcmp(name, "step")) return false;
     for (const char *p = name; *p; p++)
@@ -182,8 +182,8 @@ static bool plain_name(const char *name)
 
 static bool open_text(tn_runlog *l, tn__log_file *f, const char *path, const tn_runlog_config *c)
 {
-    bool there = is_there(path);
-    if (there && c->resume && !cut_back(l, path, f == &l->csv, c->step)) return false;
+    bool there = exists(path);
+    if (there && c->resume && !truncate_log(l, path, f == &l->csv, c->step)) return false;
     if (there && !c->resume && tn_file_write(path, NULL, 0) != TN_OK) return false;
     return tn__log_append(f, path);
 }
@@ -197,7 +197,7 @@ static bool config_fits(const tn_runlog_config *c)
     if (c->csv && c->jsonl && !strcmp(c->csv, c->jsonl))
         return tn_raise(TN_EINVAL, "%s: .csv and .jsonl are the same file, '%s'", who, c->csv), false;
     for (int i = 0; i < c->n; i++) {
-        if (!plain_name(c->columns[i]))
+        if (!valid_name(c->columns[i]))
             return tn_raise(TN_EINVAL, "%s: column %d must be a name in UTF-8 without commas and quotes", who, i),
                    false;
         for (int k = 0; k < i; k++)
@@ -280,7 +280,7 @@ tn_status tn_runlog_put(tn_runlog *l, int64_t step, int n, const char *const *na
                         : step < 0 ? "step is negative"
                                    : "n must be 0 to 1000, and names and values not NULL");
     for (int i = 0; i < n; i++)
-        if (!plain_name(names[i]))
+        if (!valid_name(names[i]))
             return tn_raise(TN_EINVAL,
                             "tn_runlog_put: name %d must be in UTF-8, without commas and quotes, and not \"step\"", i);
     bool done = !l->jsonl.open || put_json(l, step, n, names, values);

@@ -38,7 +38,7 @@ static bool check(const tn_dataset_config *c, const tn_field part[PARTS])
 }
 
 /* A kept contiguous tensor: t or a copy of it. */
-static tn_tensor *held(tn_tensor *t)
+static tn_tensor *kept(tn_tensor *t)
 {
     if (!t || tn_is_contiguous(t)) return tn_keep(t);
     tn_tensor *copy = tn_empty_like(t);
@@ -53,7 +53,7 @@ tn_dataset *tn_dataset_create(tn_dataset_config c)
     if (tn__blocked() || !check(&c, part)) return NULL;
     tn_dataset *r = tn_mem_get(sizeof *r);
     if (!r) return NULL;
-    for (int i = 0; i < PARTS; i++) r->part[i] = (tn_field){part[i].name, held(part[i].tensor)};
+    for (int i = 0; i < PARTS; i++) r->part[i] = (tn_field){part[i].name, kept(part[i].tensor)};
     r->rows = tn_size(c.x, 0), r->batch = c.batch;
     r->shuffle = c.shuffle, r->drop_last = c.drop_last, r->seed = c.seed;
     if (tn_error() != TN_OK) tn_dataset_free(r), r = NULL;

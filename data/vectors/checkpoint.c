@@ -6,18 +6,19 @@
 #include "core/base/toolbox.h"
 #include "data/vectors/train_private.h"
 
-enum { ASKED = 14, TEXTS = 5 };
+enum { ARGUMENTS = 14, TEXTS = 5 };
 
 static const struct {
     const char *name;
     bool        real;
-} asked[ASKED] = {{"kind", false},  {"loss", false},    {"dim", false},       {"window", false}, {"negatives", false},
-                  {"sample", true}, {"epochs", false},  {"min_count", false}, {"lr", true},      {"min_n", false},
-                  {"max_n", false}, {"buckets", false}, {"x_max", true},      {"seed", false}};
+} arguments[ARGUMENTS] = {{"kind", false},      {"loss", false},  {"dim", false},    {"window", false},
+                          {"negatives", false}, {"sample", true}, {"epochs", false}, {"min_count", false},
+                          {"lr", true},         {"min_n", false}, {"max_n", false},  {"buckets", false},
+                          {"x_max", true},      {"seed", false}};
 
 typedef struct {
     uint64_t magic;
-    int64_t  asked[ASKED]; /* for real numbers their bits */
+    int64_t  arguments[ARGUMENTS]; /* for real numbers their bits */
     int64_t  texts[TEXTS];
     /* the position */
     int64_t  epoch, words, place[TN__SHARDS];
@@ -43,9 +44,9 @@ static double real_of(int64_t bits)
     return x;
 }
 
-static void ask(const tn_vectors_train_args *a, int64_t to[ASKED])
+static void arguments_of(const tn_vectors_train_args *a, int64_t to[ARGUMENTS])
 {
-    const int64_t all[ASKED] = {
+    const int64_t all[ARGUMENTS] = {
         (int64_t)a->kind, (int64_t)a->loss, a->dim,   a->window, a->negatives, bits_of(a->sample), a->epochs,
         a->min_count,     bits_of(a->lr),   a->min_n, a->max_n,  a->buckets,   bits_of(a->x_max),  (int64_t)a->seed};
     memcpy(to, all, sizeof all);
@@ -53,18 +54,18 @@ static void ask(const tn_vectors_train_args *a, int64_t to[ASKED])
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-static bool same_asked(const char *label, const head *h, const tn_vectors_train_args *a)
+static bool same_arguments(const char *label, const head *h, const tn_vectors_train_args *a)
 {
-    int64_t now[ASKED];
-    ask(a, now);
-    for (int i = 0; i < ASKED; i++) {
-        if (h->asked[i] == now[i]) continue;
-        if (asked[i].real)
+    int64_t now[ARGUMENTS];
+    arguments_of(a, now);
+    for (int i = 0; i < ARGUMENTS; i++) {
+        if (h->arguments[i] == now[i]) continue;
+        if (arguments[i].real)
             tn_raise(TN_EINVAL, "%s: the training started with .%s %g, not %g; resume with the same", label,
-                     asked[i].name, real_of(h->asked[i]), real_of(now[i]));
+                     arguments[i].name, real_of(h->arguments[i]), real_of(now[i]));
         else
             tn_raise(TN_EINVAL, "%s: the training started with .%s %lld, not %lld; resume with the same", label,
-                     asked[i].name, (long long)h->asked[i], (long long)now[i]);
+                     arguments[i].name, (long long)h->arguments[i], (long long)now[i]);
         return false;
     }
     return true;
@@ -81,21 +82,21 @@ static bool read_head(const tn__source *s, const tn__trainer *t, head *h)
     if (s->size < (int64_t)sizeof *h || !tn__source_read(s, h, 0, sizeof *h) || h->magic != MAGIC ||
         h->sum != sum_of(h))
         return tn__self.error == TN_OK && damaged(s->label);
-    return same_asked(s->label, h, &t->a);
+    return same_arguments(s->label, h, &t->a);
 }
 
-static bool open_it(tn__source *s, char label[TN__LABEL], const tn__trainer *t)
+static bool open_checkpoint(tn__source *s, char label[TN__LABEL], const tn__trainer *t)
 {
     return tn__source_open(s, tn__label(label, TN__TRAIN, t->a.checkpoint), t->a.checkpoint);
 }
 
-bool tn__checkpoint_look(const tn__trainer *t)
+bool tn__checkpoint_check(const tn__trainer *t)
 {
     char       label[TN__LABEL];
     tn__source s;
     head       h;
     if (!t->a.resume) return true;
-    if (!open_it(&s, label, t)) return false;
+    if (!open_checkpoint(&s, label, t)) return false;
     const bool fine = read_head(&s, t, &h);
     tn__source_close(&s);
     return fine;
@@ -130,7 +131,7 @@ bool tn__checkpoint_load(const tn__trainer *t, tn__run *r, const tn__saved table
     int64_t    texts[TEXTS];
     r->saved = tn__seconds();
     if (!t->a.resume) return true;
-    if (!open_it(&s, label, t)) return false;
+    if (!open_checkpoint(&s, label, t)) return false;
     texts_of(t, r, texts);
     bool fine = read_head(&s, t, &h);
     if (fine && memcmp(texts, h.texts, sizeof texts) != 0)
@@ -151,7 +152,7 @@ bool tn__checkpoint_save(const tn__trainer *t, tn__run *r, const tn__saved table
     char     label[TN__LABEL];
     tn__sink s;
     head     h = {.magic = MAGIC, .epoch = r->epoch, .words = r->words, .seconds = tn__seconds() - r->began};
-    ask(&t->a, h.asked);
+    arguments_of(&t->a, h.arguments);
     texts_of(t, r, h.texts);
     memcpy(h.place, r->place, sizeof h.place);
     uint64_t sum;

@@ -32,7 +32,7 @@ static tn_vectors *of_rows(tn_text words, tn_tensor *rows, bool (*is_end)(char c
     bool done = v && tn_copy_out(rows, TN_F32, v->row, (size_t)(n * dim) * sizeof *v->row) == TN_OK;
     for (int64_t i = 0; done && i < n * dim; i++) done = isfinite(v->row[i]);
     if (v && !done) tn_raise(TN_EINVAL, "tn_vectors_from: a number is not finite");
-    if (done && tn__vectors_done(v)) return v;
+    if (done && tn__vectors_finish(v)) return v;
     tn_vectors_free(v);
     return NULL;
 }
@@ -88,7 +88,7 @@ tn_vectors *tn_vectors_load(const char *path, tn_vectors_format format)
     else if (format == TN_VECTORS_FASTTEXT_BIN) v = tn__read_fasttext(&f);
     else if (format == TN_VECTORS_SAFETENSORS) v = read_safetensors(path);
     tn__in_close(&f);
-    if (v && tn__self.error == TN_OK && tn__vectors_done(v)) return v;
+    if (v && tn__self.error == TN_OK && tn__vectors_finish(v)) return v;
     tn_vectors_free(v);
     return NULL;
 }
@@ -118,7 +118,7 @@ static tn_status write_safetensors(const tn_vectors *v, const char *path)
 
 /* True if the format can store the words: a word with blanks needs a format in which a word ends otherwise, by the
  * known count of numbers or by a line end. */
-static bool can_have(const tn_vectors *v, tn_vectors_format format)
+static bool can_store(const tn_vectors *v, tn_vectors_format format)
 {
     const int64_t first = format == TN_VECTORS_GLOVE_TEXT ? tn__min_i64(1, v->words.n) : v->words.n;
     if (format != TN_VECTORS_GLOVE_TEXT && format != TN_VECTORS_BINARY) return true;
@@ -148,7 +148,7 @@ tn_status tn_vectors_save(const tn_vectors *v, const char *path, tn_vectors_form
         return tn_raise(TN_EINVAL, "tn_vectors_save: %s", v ? "the format does not exist" : "v is NULL");
     if (format == TN_VECTORS_FASTTEXT_BIN && !v->grams.max_n)
         return tn_raise(TN_EINVAL, "tn_vectors_save: the vectors have no n-grams, which a FastText model needs");
-    if (!can_have(v, format)) return tn__self.error;
+    if (!can_store(v, format)) return tn__self.error;
     if (format == TN_VECTORS_SAFETENSORS) return write_safetensors(v, path);
     tn__vectors_out *o = tn__mem_zeroed(sizeof *o);
     char             label[TN__LABEL];

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-enum { MAGIC = 793712314, VERSION = 12, MOST_WORD = 1 << 12 };
+enum { MAGIC = 793712314, VERSION = 12, MAX_WORD = 1 << 12 };
 /* Positions of the arguments. */
 enum { DIM, WINDOW, EPOCHS, MIN_COUNT, NEGATIVES, WORD_GRAMS, LOSS, MODEL, BUCKETS, MIN_N, MAX_N, RATE_EVERY, ARGS };
 
@@ -47,10 +47,10 @@ static bool take_head(tn__vectors_in *f, int32_t arg[ARGS], double *sample, int3
 
 static bool take_words(tn__vectors_in *f, tn_vectors *v, int32_t n)
 {
-    char word[MOST_WORD + 2];
+    char word[MAX_WORD + 2];
     for (int32_t i = 0; i < n; i++) {
         int8_t        type;
-        const int64_t bytes = tn__in_word(f, word, MOST_WORD, 0);
+        const int64_t bytes = tn__in_word(f, word, MAX_WORD, 0);
         if (bytes < 0 || !tn__in_name(f, v, word, bytes) || !tn__in_take(f, &v->count[i], 8) ||
             !tn__in_take(f, &type, 1))
             return false;

@@ -3,7 +3,7 @@
 #include "data/vectors/files.h"
 #include "core/base/toolbox.h"
 
-enum { MOST_WORD = 1 << 12, MOST_LINE = 1 << 24 };
+enum { MAX_WORD = 1 << 12, MAX_LINE = 1 << 24 };
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
@@ -74,7 +74,7 @@ static bool read_row(tn__reader *r, tn_vectors *v, tn_text line)
     }
     line = stripped(line);
     const uint32_t before = v->words.n;
-    if (!line.bytes || line.bytes > MOST_WORD)
+    if (!line.bytes || line.bytes > MAX_WORD)
         return fail(r, line.bytes ? "has a word of more than 4096 bytes" : "has no word");
     if (memchr(line.at, 0, line.bytes)) return fail(r, "has a NUL in its word");
     if (tn__strings_add(&v->words, line.at, line.bytes) < 0) return false;
@@ -110,12 +110,12 @@ tn_vectors *tn__read_text(const char *path, bool headed)
     tn_text     line;
     int64_t     words = 0, dim = 0, need = 0;
     if (!tn__reader_open(&r, "tn_vectors_load", path)) return NULL;
-    r.most = MOST_LINE;
+    r.most = MAX_LINE;
     bool good = headed ? read_head(&r, &words, &dim) : measure(&r, &words, &dim);
     if (good && !headed) {
         tn__reader_close(&r);
         if (!tn__reader_open(&r, "tn_vectors_load", path)) return NULL;
-        r.most = MOST_LINE;
+        r.most = MAX_LINE;
     }
     /* a number takes at least a digit and a blank */
     if (good && (words < 1 || dim < 1 || words >= INT32_MAX / 2 || dim > 1 << 20 ||
@@ -166,7 +166,7 @@ bool tn__write_glove(tn__vectors_out *o, const tn_vectors *v) { return write_row
 
 tn_vectors *tn__read_binary(tn__vectors_in *f)
 {
-    char          text[MOST_WORD + 2];
+    char          text[MAX_WORD + 2];
     int64_t       n = tn__in_word(f, text, 64, '\n'), words = 0, dim = 0;
     const tn_text line = {text, n < 0 ? 0 : (size_t)n};
     tn_text       head = line, a, b;
@@ -177,7 +177,7 @@ tn_vectors *tn__read_binary(tn__vectors_in *f)
     }
     tn_vectors *v = tn__in_vectors(f, words, dim, 4 * dim + 2);
     for (int64_t i = 0; v && i < words; i++) {
-        n = tn__in_word(f, text, MOST_WORD, ' ');
+        n = tn__in_word(f, text, MAX_WORD, ' ');
         const char *word = text;
         if (n > 0 && *word == '\n') word++, n--; /* word2vec writes it after each row, gensim does not */
         if (n < 0 || !tn__in_name(f, v, word, n)) break;

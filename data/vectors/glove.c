@@ -16,20 +16,20 @@
 
 #include <math.h>
 
-enum { PARTS = TN__SHARDS, SLICES = 8, MOST_SLOTS = 1 << 23 /* per table: 100 MB while pairs are counted */ };
+enum { PARTS = TN__SHARDS, SLICES = 8, MAX_SLOTS = 1 << 23 /* per table: 100 MB while pairs are counted */ };
 
 /* Two words that co-occur, the more frequent one first. */
 typedef struct {
     uint32_t low, high; /* low: index + 1; 0: a free slot */
     float    count;
-} tally;
+} pair_count;
 
 typedef struct {
-    tally   *slot;
-    int64_t  slots, n;
-    float    least; /* pairs with smaller counts have been dropped to save memory */
-    uint64_t seed;  /* seed of their order */
-} counted;
+    pair_count *slot;
+    int64_t     slots, n;
+    float       least; /* pairs with smaller counts have been dropped to save memory */
+    uint64_t    seed;  /* seed of their order */
+} counts;
 
 typedef struct {
     int32_t low, high;
@@ -37,7 +37,7 @@ typedef struct {
 } pair;
 
 struct tn__pairs {
-    counted   table[PARTS]; /* indexed by low */
+    counts    table[PARTS]; /* indexed by low */
     pair     *block[PARTS][PARTS];
     int64_t   in_block[PARTS][PARTS];
     int       diagonal, slice;
@@ -47,46 +47,46 @@ struct tn__pairs {
 
 /* ---- counting ---------------------------------------------------------------------------------------------------- */
 
-static void counted_free(counted *c)
+static void counts_free(counts *c)
 {
     tn__mem_put(c->slot, (size_t)c->slots * sizeof *c->slot);
-    *c = (counted){0};
+    *c = (counts){0};
 }
 
-static uint64_t hash_of(const counted *c, const tally *p)
+static uint64_t hash_of(const counts *c, const pair_count *p)
 {
     return tn__splitmix(((uint64_t)p->low << 32 | p->high) ^ c->seed);
 }
 
-static tally *slot_of(const counted *c, const tally *p, uint64_t hash)
+static pair_count *slot_of(const counts *c, const pair_count *p, uint64_t hash)
 {
     for (uint64_t at = hash;; at++) {
-        tally *slot = c->slot + (at & (uint64_t)(c->slots - 1));
+        pair_count *slot = c->slot + (at & (uint64_t)(c->slots - 1));
         if (!slot->low || (slot->low == p->low && slot->high == p->high)) return slot;
     }
 }
 
 /* Moves the pairs to a table of `slots` slots, without those counted less than `least`. */
-static bool resettle(counted *c, int64_t slots, float least)
+static bool resettle(counts *c, int64_t slots, float least)
 {
-    counted to = {.slots = slots, .least = least, .seed = c->seed};
+    counts to = {.slots = slots, .least = least, .seed = c->seed};
     if (!(to.slot = tn__mem_zeroed((size_t)slots * sizeof *to.slot))) return false;
-    for (const tally *p = c->slot, *end = p + c->slots; p < end; p++) {
+    for (const pair_count *p = c->slot, *end = p + c->slots; p < end; p++) {
         if (!p->low || p->count < least) continue;
         *slot_of(&to, p, hash_of(c, p)) = *p, to.n++;
     }
-    counted_free(c);
+    counts_free(c);
     *c = to;
     return true;
 }
 
-static bool add_pair(counted *c, const tally *p, uint64_t hash)
+static bool add_pair(counts *c, const pair_count *p, uint64_t hash)
 {
     if (3 * c->n >= 2 * c->slots) {
-        const bool full = c->slots >= MOST_SLOTS;
+        const bool full = c->slots >= MAX_SLOTS;
         if (!resettle(c, full ? c->slots : 2 * c->slots, full ? 2 * c->least + 0.25f : c->least)) return false;
     }
-    tally *slot = slot_of(c, p, hash);
+    pair_count *slot = slot_of(c, p, hash);
     if (slot->low) slot->count += p->count;
     else *slot = *p, c->n++;
     return true;
@@ -95,13 +95,13 @@ static bool add_pair(counted *c, const tally *p, uint64_t hash)
 /* A queue of pairs for a table: nearly each slot is in distant memory and is prefetched WAIT pairs earlier. */
 enum { WAIT = 32 };
 typedef struct {
-    counted *to;
-    tally    pair[WAIT];
-    uint64_t hash[WAIT];
-    uint64_t n;
+    counts    *to;
+    pair_count pair[WAIT];
+    uint64_t   hash[WAIT];
+    uint64_t   n;
 } queue;
 
-static bool enter(queue *q, tally p)
+static bool push(queue *q, pair_count p)
 {
     const uint64_t at = q->n++ % WAIT;
     if (q->n > WAIT && !add_pair(q->to, &q->pair[at], q->hash[at])) return false;
@@ -131,7 +131,7 @@ static bool count_before(queue *q, const tn__shard *s, int64_t at, int64_t windo
         const uint32_t other = (uint32_t)s->token[at - d], low = own < other ? own : other;
         if (low % PARTS != table) continue;
         const float by = own == other ? 2.0f : 1.0f; /* both directions are one pair */
-        if (!enter(q, (tally){low + 1, own ^ other ^ low, by / (float)d})) return false;
+        if (!push(q, (pair_count){low + 1, own ^ other ^ low, by / (float)d})) return false;
     }
     return true;
 }
@@ -156,9 +156,9 @@ static void count_table(int64_t from, int64_t to, void *user)
 /* Allocates blocks of exact size for a table's pairs. */
 static bool make_blocks(struct tn__pairs *g, int64_t table)
 {
-    const counted *c = &g->table[table];
-    int64_t       *n = g->in_block[table];
-    for (const tally *x = c->slot, *end = x + c->slots; x < end; x++)
+    const counts *c = &g->table[table];
+    int64_t      *n = g->in_block[table];
+    for (const pair_count *x = c->slot, *end = x + c->slots; x < end; x++)
         if (x->low) n[x->high % PARTS]++;
     for (int k = 0; k < PARTS; k++)
         if (n[k] && !(g->block[table][k] = tn__mem_get((size_t)n[k] * sizeof(pair)))) return false;
@@ -171,15 +171,15 @@ static int64_t rows_of_part(const tn__trainer *t) { return (t->words.words.n + P
 static int64_t row_of(const tn__trainer *t, int64_t word) { return word % PARTS * rows_of_part(t) + word / PARTS; }
 
 /* Distributes pairs in table order, that is by a hash with the seed, so that neighbours are unrelated. */
-static void deal(int64_t from, int64_t to, void *user)
+static void distribute(int64_t from, int64_t to, void *user)
 {
     const tn__trainer *t = user;
     struct tn__pairs  *g = t->pairs;
     for (int64_t table = from; table < to; table++) {
-        counted *c = &g->table[table];
-        int64_t  n[PARTS] = {0};
+        counts *c = &g->table[table];
+        int64_t n[PARTS] = {0};
         if (!make_blocks(g, table)) return;
-        for (const tally *x = c->slot, *end = x + c->slots; x < end; x++) {
+        for (const pair_count *x = c->slot, *end = x + c->slots; x < end; x++) {
             if (!x->low) continue;
             const double  count = (double)x->count;
             const int64_t k = x->high % PARTS;
@@ -187,7 +187,7 @@ static void deal(int64_t from, int64_t to, void *user)
                 (pair){(int32_t)row_of(t, (int64_t)x->low - 1), (int32_t)row_of(t, x->high), (float)tn__libm_log(count),
                        (float)fmin(1, tn__libm_pow(count / t->a.x_max, 0.75))};
         }
-        counted_free(c);
+        counts_free(c);
     }
 }
 
@@ -200,7 +200,7 @@ static bool count_pairs(tn__trainer *t, tn__run *r)
     }
     t->work = read_words, t->after = count_table;
     const bool on = tn__read_through(t, r);
-    if (on) tn_parallel_for(PARTS, 1, deal, t);
+    if (on) tn_parallel_for(PARTS, 1, distribute, t);
     return on && tn__self.error == TN_OK;
 }
 
@@ -287,7 +287,7 @@ static void pairs_free(tn__trainer *t)
 {
     struct tn__pairs *g = t->pairs;
     tn__table *const  tables[] = {&g->word, &g->context, &g->word_squares, &g->context_squares};
-    for (int i = 0; i < PARTS; i++) counted_free(&g->table[i]);
+    for (int i = 0; i < PARTS; i++) counts_free(&g->table[i]);
     for (int i = 0; i < PARTS; i++)
         for (int k = 0; k < PARTS; k++) tn__mem_put(g->block[i][k], (size_t)g->in_block[i][k] * sizeof(pair));
     for (int i = 0; i < 4; i++) tn__mem_put(tables[i]->x, (size_t)(tables[i]->rows * g->stride) * sizeof *tables[i]->x);
@@ -323,7 +323,7 @@ tn_vectors *tn__glove_train(tn__trainer *t, tn__run *r)
     while (on && r->epoch < t->a.epochs && (on = learn_epoch(t, r, tables))) {
         r->words += words, r->epoch++, r->place[0] = 0;
         on = tn__checkpoint_save(t, r, tables);
-        if (on) tn__tell(t, r, (double)r->epoch / (double)t->a.epochs);
+        if (on) tn__notify(t, r, (double)r->epoch / (double)t->a.epochs);
     }
     if (on) add_up(t), v = tn__trainer_vectors(t);
     pairs_free(t);

@@ -10,21 +10,21 @@ static uint64_t load_some(const char *p, size_t n) /* n < 8 */
     return x;
 }
 
-static uint64_t folded(uint64_t a, uint64_t b)
+static uint64_t fold(uint64_t a, uint64_t b)
 {
     __extension__ const unsigned __int128 p = (unsigned __int128)a * b;
     return (uint64_t)p ^ (uint64_t)(p >> 64);
 }
 
 /* Hashes eight bytes at a time by a 128-bit product, folded; seeded, so that a text cannot be made to collide. */
-static uint64_t hashed(uint64_t seed, const char *p, size_t n)
+static uint64_t hash_of(uint64_t seed, const char *p, size_t n)
 {
     uint64_t h = seed ^ n * 0x9e3779b97f4a7c15u, word;
     for (; n >= 8; p += 8, n -= 8) {
         memcpy(&word, p, 8);
-        h = folded(h ^ word, 0xa0761d6478bd642fu);
+        h = fold(h ^ word, 0xa0761d6478bd642fu);
     }
-    return folded(h ^ load_some(p, n), 0xe7037ed1a0b428dbu ^ seed);
+    return fold(h ^ load_some(p, n), 0xe7037ed1a0b428dbu ^ seed);
 }
 
 static struct tn__lexicon_slot *probe(const tn__lexicon *x, uint64_t hash, const char *text, size_t bytes)
@@ -42,7 +42,7 @@ static struct tn__lexicon_slot *probe(const tn__lexicon *x, uint64_t hash, const
 
 int64_t tn__lexicon_find(const tn__lexicon *x, const char *text, size_t bytes)
 {
-    return x->slots ? (int64_t)probe(x, hashed(x->seed, text, bytes), text, bytes)->word - 1 : -1;
+    return x->slots ? (int64_t)probe(x, hash_of(x->seed, text, bytes), text, bytes)->word - 1 : -1;
 }
 
 static bool rehash(tn__lexicon *x, uint64_t slots)
@@ -56,7 +56,7 @@ static bool rehash(tn__lexicon *x, uint64_t slots)
     for (uint32_t i = 0; i < x->words.n; i++) {
         size_t         n;
         const char    *word = tn__strings_text(&x->words, i, &n);
-        const uint64_t h = hashed(x->seed, word, n);
+        const uint64_t h = hash_of(x->seed, word, n);
         *probe(x, h, word, n) = (struct tn__lexicon_slot){(uint32_t)(h >> 32), i + 1};
     }
     return true;
@@ -80,7 +80,7 @@ static bool add_string(tn__strings *s, const char *text, size_t bytes)
 bool tn__lexicon_count(tn__lexicon *x, const char *text, size_t bytes, int64_t times)
 {
     if ((uint64_t)x->words.n * 2 >= x->slots && !rehash(x, x->slots ? x->slots * 2 : 1 << 12)) return false;
-    const uint64_t           h = hashed(x->seed, text, bytes);
+    const uint64_t           h = hash_of(x->seed, text, bytes);
     struct tn__lexicon_slot *s = probe(x, h, text, bytes);
     if (!s->word || !x->count) {
         if (!tn__grown((void *)&x->count, &x->count_room, (int64_t)x->words.n + 1, sizeof *x->count) ||
@@ -97,7 +97,7 @@ bool tn__lexicon_count(tn__lexicon *x, const char *text, size_t bytes, int64_t t
 /* ---- fewer words ------------------------------------------------------------------------------------------------- */
 
 /* Keeps the words listed in `order`, in that order. */
-static bool reordered(tn__lexicon *x, const uint32_t *order, uint32_t n)
+static bool reorder(tn__lexicon *x, const uint32_t *order, uint32_t n)
 {
     tn__lexicon y = {.seed = x->seed, .lines = x->lines, .sum = x->sum};
     bool        done = rehash(&y, 1 << 12);
@@ -106,9 +106,9 @@ static bool reordered(tn__lexicon *x, const uint32_t *order, uint32_t n)
         const char *word = tn__strings_text(&x->words, order[i], &bytes);
         done = tn__lexicon_count(&y, word, bytes, x->count[order[i]]);
     }
-    tn__lexicon      *gone = done ? x : &y;
+    tn__lexicon      *old = done ? x : &y;
     const tn__lexicon made = y;
-    tn__lexicon_free(gone);
+    tn__lexicon_free(old);
     if (done) *x = made;
     return done;
 }
@@ -119,7 +119,7 @@ static bool more_frequent(const void *owner, uint32_t a, uint32_t b)
     return x->count[a] != x->count[b] ? x->count[a] > x->count[b] : a < b;
 }
 
-static bool thinned(tn__lexicon *x, int64_t min_count, bool sorted)
+static bool remove_rare(tn__lexicon *x, int64_t min_count, bool sorted)
 {
     if (!x->words.start || !x->count) return true; /* no words */
     const size_t bytes = ((size_t)x->words.n + 1) * sizeof(uint32_t);
@@ -128,12 +128,12 @@ static bool thinned(tn__lexicon *x, int64_t min_count, bool sorted)
     for (uint32_t i = 0; i < x->words.n; i++)
         if (x->count[i] >= min_count) order[n++] = i;
     if (sorted) tn__sort(order, n, more_frequent, x);
-    const bool done = reordered(x, order, n);
+    const bool done = reorder(x, order, n);
     tn__mem_put(order, bytes);
     return done;
 }
 
-bool tn__lexicon_trim(tn__lexicon *x, int64_t min_count) { return thinned(x, min_count, true); }
+bool tn__lexicon_trim(tn__lexicon *x, int64_t min_count) { return remove_rare(x, min_count, true); }
 
 void tn__lexicon_free(tn__lexicon *x)
 {
@@ -156,7 +156,7 @@ static int64_t count_block(tn__lexicon *x, const char *p, int64_t n, bool end)
         const int64_t from = at;
         while (at < n && !tn__is_gap(p[at])) at++;
         if (at == n && !end) return n - from;
-        if (at > from && at - from <= TN__WORD_MOST && !tn__lexicon_count(x, p + from, (size_t)(at - from), 1)) break;
+        if (at > from && at - from <= TN__WORD_MAX && !tn__lexicon_count(x, p + from, (size_t)(at - from), 1)) break;
     }
     return 0;
 }
@@ -170,7 +170,7 @@ bool tn__lexicon_read(tn__lexicon *x, const char *who, const char *path, int64_t
     int64_t left = 0, least = 1;
     x->sum = tn__fnv1a_i64(x->sum, s.size);
     for (int64_t at = 0; buffer && at < s.size && tn__self.error == TN_OK;) {
-        if (left > BLOCK / 2) left = TN__WORD_MOST + 1; /* already too long to be a word */
+        if (left > BLOCK / 2) left = TN__WORD_MAX + 1; /* already too long to be a word */
         const int64_t n = tn__min_i64(s.size - at, BLOCK - left);
         if (!tn__source_read(&s, buffer + left, at, (size_t)n)) break;
         at += n;
@@ -178,7 +178,7 @@ bool tn__lexicon_read(tn__lexicon *x, const char *who, const char *path, int64_t
         const int64_t have = left + n;
         left = count_block(x, buffer, have, at == s.size);
         memmove(buffer, buffer + have - left, (size_t)left);
-        while (tn__self.error == TN_OK && x->words.n > most && thinned(x, ++least, false)) continue;
+        while (tn__self.error == TN_OK && x->words.n > most && remove_rare(x, ++least, false)) continue;
     }
     tn__mem_put(buffer, BLOCK);
     tn__source_close(&s);

@@ -17,7 +17,7 @@
 
 #define WHO "tn_vectors_phrases"
 
-enum { BLOCK = 1 << 20, MOST_WORDS = 21000000, MOST_PAIRS = 1 << 24 /* 1 GB while the table is rebuilt */ };
+enum { BLOCK = 1 << 20, MAX_WORDS = 21000000, MAX_PAIRS = 1 << 24 /* 1 GB while the table is rebuilt */ };
 
 /* ---- texts, word by word ----------------------------------------------------------------------------------------- */
 
@@ -174,7 +174,7 @@ static bool count_words(phrases *p)
         p->size += f == LINE ? 1 : (int64_t)w.bytes + !first;
         first = f == LINE;
         p->all += f == WORD;
-        if (f == LINE || w.bytes > TN__WORD_MOST) continue;
+        if (f == LINE || w.bytes > TN__WORD_MAX) continue;
         if (!tn__lexicon_count(&p->words, w.at, w.bytes, 1)) return false;
         if (p->words.words.n > p->limits->words) {
             tn_raise(TN_EUNSUPPORTED,
@@ -192,7 +192,7 @@ static bool count_words(phrases *p)
 /* The index of a word that may be in a phrase, or -1. */
 static int64_t number_of(const phrases *p, tn_text w)
 {
-    return w.bytes > TN__WORD_MOST ? -1 : tn__lexicon_find(&p->words, w.at, w.bytes);
+    return w.bytes > TN__WORD_MAX ? -1 : tn__lexicon_find(&p->words, w.at, w.bytes);
 }
 
 static bool count_pair(phrases *p, int64_t a, int64_t b)
@@ -215,7 +215,7 @@ static bool choose(phrases *p)
         const double   score = (double)(s->count - p->a->min_count) / (double)p->words.count[a] /
                              (double)p->words.count[b] * (double)p->all;
         const size_t bytes = tn__strings_at(&p->words.words, a).bytes + 1 + tn__strings_at(&p->words.words, b).bytes;
-        if (score <= p->a->threshold || bytes > TN__WORD_MOST) continue;
+        if (score <= p->a->threshold || bytes > TN__WORD_MAX) continue;
         if (p->phrases.n >= p->limits->phrases) {
             tn_raise(TN_EUNSUPPORTED, WHO ": more than %lld phrases; raise .threshold or .min_count",
                      (long long)p->limits->phrases);
@@ -297,6 +297,6 @@ tn_vectors_phrased tn__phrases_write(int n, const char *const *paths, const char
 
 tn_vectors_phrased tn_vectors_phrases_run(int n, const char *const *paths, const char *to, tn_vectors_phrases_args args)
 {
-    const tn__phrases_limits limits = {MOST_WORDS, MOST_PAIRS, MOST_PAIRS};
+    const tn__phrases_limits limits = {MAX_WORDS, MAX_PAIRS, MAX_PAIRS};
     return tn__phrases_write(n, paths, to, &args, &limits);
 }

@@ -4,14 +4,14 @@
 
 #include <math.h>
 
-void tn__tell(const tn__trainer *t, const tn__run *r, double done)
+void tn__notify(const tn__trainer *t, const tn__run *r, double done)
 {
     const tn_vectors_event e = {
         done, (double)t->rate, r->words, r->began - r->asked, tn__seconds() - r->began, t->words.words.n};
     if (t->a.on) t->a.on(&e, t->a.on_user);
 }
 
-enum { TOLD_EVERY = 64 };
+enum { PROGRESS_EVERY = 64 };
 
 /* Next position of a shard that has read `read` bytes of its part. Steps of the golden ratio soon visit all regions of
  * the part, repeatedly; the remainder smaller than a chunk comes last. */
@@ -31,7 +31,7 @@ static void prefetch(const tn__shard *s, const tn__run *r)
     const int64_t read = s->read + (int64_t)PREFETCHED * TN__SHARD_BYTES;
     const int64_t at = read < s->bytes ? place_of(s, read) - r->start[s->file] : -1;
     if (at >= 0 && at < s->file_end)
-        tn__source_prefetch(&s->source, tn__max_i64(0, at - TN__AROUND), TN__SHARD_BYTES + 2 * TN__AROUND);
+        tn__source_prefetch(&s->source, tn__max_i64(0, at - TN__CONTEXT), TN__SHARD_BYTES + 2 * TN__CONTEXT);
 }
 
 /* The step through `pieces` chunks; coprime to their number, so that it visits each once. */
@@ -67,12 +67,12 @@ static bool next_piece(tn__shard *s, const tn__run *r, int64_t epoch)
     s->to = tn__min_i64(s->from + tn__min_i64(left, s->bytes - s->read), s->file_end);
     s->read += s->to - s->from;
     prefetch(s, r);
-    s->text_at = tn__max_i64(0, s->from - TN__AROUND), s->text_end = tn__min_i64(s->to + TN__AROUND, s->file_end);
+    s->text_at = tn__max_i64(0, s->from - TN__CONTEXT), s->text_end = tn__min_i64(s->to + TN__CONTEXT, s->file_end);
     return tn__source_read(&s->source, s->text, s->text_at, (size_t)(s->text_end - s->text_at));
 }
 
 /* Divides the texts into equal parts, one per shard; returns the bytes already read before a resume. */
-static int64_t deal_texts(tn__trainer *t, tn__run *r)
+static int64_t divide_texts(tn__trainer *t, tn__run *r)
 {
     const int64_t part = tn__max_i64(TN__SHARD_BYTES, (r->bytes + t->shards - 1) / t->shards);
     int64_t       before = 0;
@@ -99,7 +99,7 @@ static bool save(const tn__trainer *t, tn__run *r)
 enum { SAVED_EVERY = 600 }; /* seconds */
 
 /* False: stopped, after saving, or raised. */
-static bool goes_on(const tn__trainer *t, tn__run *r)
+static bool may_continue(const tn__trainer *t, tn__run *r)
 {
     const bool stop = t->a.stop && *t->a.stop;
     const bool due = stop || (t->a.checkpoint && tn__seconds() - r->saved > SAVED_EVERY);
@@ -109,17 +109,17 @@ static bool goes_on(const tn__trainer *t, tn__run *r)
 bool tn__read_through(tn__trainer *t, tn__run *r)
 {
     bool on = true;
-    for (int64_t at = deal_texts(t, r), round = 0; on && at < r->bytes && tn__self.error == TN_OK; round++) {
+    for (int64_t at = divide_texts(t, r), round = 0; on && at < r->bytes && tn__self.error == TN_OK; round++) {
         /* GloVe reads the texts once to count and reports its epochs later */
         const double done = (double)(r->before + at) / ((double)r->bytes * (double)t->a.epochs);
-        if (!(on = goes_on(t, r))) break;
+        if (!(on = may_continue(t, r))) break;
         t->rate = (float)(t->a.lr * fmax(1e-4, 1 - done));
         for (int64_t i = 0; on && i < t->shards; i++) on = next_piece(&t->shard[i], r, r->epoch);
         if (!on) break;
         tn_parallel_for(t->shards, 1, t->work, t);
         tn_parallel_for(t->after ? t->shards : 0, 1, t->after, t);
         for (int64_t i = 0; i < t->shards; i++) r->words += t->shard[i].words, at += t->shard[i].to - t->shard[i].from;
-        if (round % TOLD_EVERY == 0) tn__tell(t, r, done);
+        if (round % PROGRESS_EVERY == 0) tn__notify(t, r, done);
     }
     r->before += r->bytes;
     for (int64_t i = 0; i < t->shards; i++) {
@@ -153,7 +153,7 @@ bool tn__rounds(tn__trainer *t, tn__run *r)
         on = tn__checkpoint_save(t, r, tables);
     }
     on = on && !(t->a.stop && *t->a.stop);
-    if (on) tn__tell(t, r, 1);
+    if (on) tn__notify(t, r, 1);
     return on;
 }
 
@@ -201,7 +201,7 @@ tn_vectors *tn__trainer_vectors(const tn__trainer *t)
     bool done = v && tn__self.error == TN_OK;
     if (done && t->gram) done = keep_grams(v, t);
     else if (done) copy_rows(v->row, &t->in, n, t);
-    if (done && tn__vectors_done(v)) return v;
+    if (done && tn__vectors_finish(v)) return v;
     tn_vectors_free(v);
     return NULL;
 }

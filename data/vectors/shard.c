@@ -93,7 +93,7 @@ void tn__shard_merge(tn__trainer *t, int64_t part)
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 /* A word takes at least a letter and a blank. */
-enum { TEXT = TN__SHARD_BYTES + 2 * TN__AROUND, TOKENS = TEXT / 2 + 2 };
+enum { TEXT = TN__SHARD_BYTES + 2 * TN__CONTEXT, TOKENS = TEXT / 2 + 2 };
 
 static int64_t least(int64_t a, int64_t rows) { return tn__min_i64(a, rows) + 1; }
 
@@ -133,7 +133,7 @@ void tn__shard_free(tn__shard *s)
 static void take(tn__shard *s, int64_t at, const char *word, int64_t bytes, bool own)
 {
     const tn__trainer *t = s->t;
-    const int64_t      id = bytes > TN__WORD_MOST ? -1 : tn__lexicon_find(&t->words, word, (size_t)bytes);
+    const int64_t      id = bytes > TN__WORD_MAX ? -1 : tn__lexicon_find(&t->words, word, (size_t)bytes);
     if (id < 0) return;
     s->words += own;
     const uint64_t random = tn__splitmix(s->key ^ (uint64_t)at * 0xd1342543de82ef95u);

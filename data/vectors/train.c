@@ -6,7 +6,7 @@
 
 /* ---- arguments --------------------------------------------------------------------------------------------------- */
 
-enum { MOST_WORDS = 21000000 }; /* while counting, as in word2vec; beyond it the rarest are removed */
+enum { MAX_WORDS = 21000000 }; /* while counting, as in word2vec; beyond it the rarest are removed */
 
 static bool in_range(const char *name, double value, double least, double most)
 {
@@ -45,13 +45,13 @@ static bool check(int n, const char *const *paths, const tn_vectors_train_args *
 static bool count_words(tn__trainer *t, int n, const char *const *paths)
 {
     for (int i = 0; i < n; i++)
-        if (!tn__lexicon_read(&t->words, TN__TRAIN, paths[i], MOST_WORDS)) return false;
+        if (!tn__lexicon_read(&t->words, TN__TRAIN, paths[i], MAX_WORDS)) return false;
     if (!tn__lexicon_trim(&t->words, t->a.min_count)) return false;
-    if (tn__is_softmax(t) && t->words.words.n > TN__SOFTMAX_MOST)
+    if (tn__is_softmax(t) && t->words.words.n > TN__SOFTMAX_MAX)
         return tn_raise(TN_EUNSUPPORTED,
                         TN__TRAIN ": softmax over %u words is too slow, at most %d; raise .min_count, or use "
                                   "TN_VECTORS_HIERARCHICAL or TN_VECTORS_NEGATIVE",
-                        t->words.words.n, TN__SOFTMAX_MOST),
+                        t->words.words.n, TN__SOFTMAX_MAX),
                false;
     if (t->words.words.n >= 2) return true;
     tn_raise(TN_EINVAL,
@@ -173,14 +173,14 @@ static int64_t shards_for(const tn__trainer *t, int64_t bytes)
                                  : tn__libm_pow((double)t->words.count[0], 0.75) / noise * (double)t->a.negatives;
     const double  pairs = t->a.kind == TN_VECTORS_CBOW ? 1 : (double)t->a.window + 1;
     const double  pull = kept / (double)bytes * TN__SHARD_BYTES * pairs * (top / kept + negative) * t->a.lr;
-    const int64_t most = tn__min_i64(n / TN__WORDS_A_SHARD, 1 + (int64_t)fmin(100, most_pull / pull));
+    const int64_t most = tn__min_i64(n / TN__WORDS_PER_SHARD, 1 + (int64_t)fmin(100, most_pull / pull));
 
     int64_t shards = TN__SHARDS;
     while (shards > 1 && shards > most) shards /= 2;
     return shards;
 }
 
-static bool make_ready(tn__trainer *t, int64_t bytes)
+static bool set_up(tn__trainer *t, int64_t bytes)
 {
     const int64_t n = t->words.words.n;
     const bool    grams = t->a.kind == TN_VECTORS_FASTTEXT;
@@ -205,7 +205,7 @@ tn_vectors *tn_vectors_train_run(int n, const char *const *paths, tn_vectors_tra
     tn__trainer t = {.a = args, .kernels = tn__kernels()->pairs};
     tn__run     r = {.files = n, .path = paths, .asked = tn__seconds()};
     tn_vectors *v = NULL;
-    if (tn__checkpoint_look(&t) && count_words(&t, n, paths) && sizes(&r) && make_ready(&t, r.bytes)) {
+    if (tn__checkpoint_check(&t) && count_words(&t, n, paths) && sizes(&r) && set_up(&t, r.bytes)) {
         r.began = tn__seconds();
         if (args.kind == TN_VECTORS_GLOVE) v = tn__glove_train(&t, &r);
         else if (tn__rounds(&t, &r)) v = tn__trainer_vectors(&t);

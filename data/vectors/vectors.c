@@ -33,7 +33,7 @@ void tn_vectors_free(tn_vectors *v)
     tn__mem_put(v, sizeof *v);
 }
 
-bool tn__vectors_done(tn_vectors *v)
+bool tn__vectors_finish(tn_vectors *v)
 {
     v->total = 0;
     for (int64_t i = 0; i < v->words.n; i++) {
@@ -78,7 +78,10 @@ static uint32_t ngram_hash(const char *p, int64_t n)
     return h;
 }
 
-static bool goes_on(char c) { return ((unsigned)(unsigned char)c & 0xc0u) == 0x80; } /* a continuation byte of UTF-8 */
+static bool is_continuation(char c)
+{
+    return ((unsigned)(unsigned char)c & 0xc0u) == 0x80;
+} /* a continuation byte of UTF-8 */
 
 int64_t tn__ngrams(tn_text word, const tn__subwords *g, int64_t *to, int64_t most)
 {
@@ -89,9 +92,9 @@ int64_t tn__ngrams(tn_text word, const tn__subwords *g, int64_t *to, int64_t mos
     text[0] = '<', text[n - 1] = '>';
     if (word.bytes) memcpy(text + 1, word.at, word.bytes);
     for (int64_t from = 0; from < n; from++) {
-        if (goes_on(text[from])) continue;
+        if (is_continuation(text[from])) continue;
         for (int64_t end = from, chars = 1; end < n && chars <= g->max_n; chars++) {
-            for (end++; end < n && goes_on(text[end]);) end++;
+            for (end++; end < n && is_continuation(text[end]);) end++;
             if (chars < g->min_n || (chars == 1 && (from == 0 || end == n))) continue;
             if (found < most) to[found] = (int64_t)(ngram_hash(text + from, end - from) % (uint32_t)g->buckets);
             found++;

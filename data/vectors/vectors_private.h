@@ -26,12 +26,12 @@ struct tn_vectors {
     int64_t     *count;     /* occurrences of each word; zeros: unknown */
     double       total;     /* sum of the counts */
     float       *row;       /* [words, dim] */
-    float       *length;    /* length of each row, set by tn__vectors_done */
+    float       *length;    /* length of each row, set by tn__vectors_finish */
     tn__subwords grams;     /* max_n 0: no n-grams */
 };
 tn_vectors        *tn__vectors_new(int64_t words, int64_t dim); /* with room for them; raises */
 static inline bool tn__text_is(tn_text t, const char *s) { return t.bytes == strlen(s) && !memcmp(t.at, s, t.bytes); }
-bool               tn__vectors_done(tn_vectors *v); /* after all words and rows are set: computes the lengths */
+bool               tn__vectors_finish(tn_vectors *v); /* after all words and rows are set: computes the lengths */
 /* Computes the rows of a FastText model from its input rows. */
 void tn__vectors_compose(tn_vectors *v);
 
@@ -41,7 +41,7 @@ int64_t tn__ngrams(tn_text word, const tn__subwords *g, int64_t *to, int64_t mos
 
 /* ---- fast word lookup (lexicon.c) -------------------------------------------------------------------------------- */
 
-enum { TN__WORD_MOST = 255 }; /* bytes; longer words are ignored */
+enum { TN__WORD_MAX = 255 }; /* bytes; longer words are ignored */
 
 /* Words with counts. All zeros: an empty lexicon. */
 typedef struct {
@@ -174,8 +174,8 @@ struct tn__trainer {
  * reads its part of the texts in chunks of BYTES; a round is one chunk of each shard, all starting from the same rows;
  * AROUND bytes on both sides serve as context. Parts are far from each other, and so are consecutive chunks of a part,
  * so that neither a round nor recent rounds come from one region of the texts. */
-enum { TN__SHARDS = 8, TN__SHARD_BYTES = 4096, TN__AROUND = 512, TN__WORDS_A_SHARD = 2000 };
-enum { TN__SOFTMAX_MOST = 1 << 15 }; /* words: each pair of words costs 6 · dim operations per word */
+enum { TN__SHARDS = 8, TN__SHARD_BYTES = 4096, TN__CONTEXT = 512, TN__WORDS_PER_SHARD = 2000 };
+enum { TN__SOFTMAX_MAX = 1 << 15 }; /* words: each pair of words costs 6 · dim operations per word */
 static inline bool tn__is_softmax(const tn__trainer *t) { return t->a.loss == TN_VECTORS_SOFTMAX; }
 /* Draws in a shard's pool of negatives, powers of two. FastText's draws are nearly uniform over all words; a small pool
  * would be pushed away by every window of a shard and not be drawn again for long, so its pool is large. CBOW draws

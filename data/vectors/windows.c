@@ -12,11 +12,11 @@ typedef struct {
     float *out[OUTS];
     float  label[OUTS], shift[OUTS];
     int    n;
-} against;
+} targets;
 
 static uint64_t draw(tn__shard *s) { return tn__splitmix(s->random += 0x9e3779b97f4a7c15u); }
 
-static void hold_tree(const tn__shard *s, int32_t id, against *a)
+static void tree_targets(const tn__shard *s, int32_t id, targets *a)
 {
     const tn__tree *tree = &s->t->tree;
     a->n = 0;
@@ -29,11 +29,11 @@ static void hold_tree(const tn__shard *s, int32_t id, against *a)
     }
 }
 
-static void hold_against(tn__shard *s, int64_t i, against *a)
+static void targets_of(tn__shard *s, int64_t i, targets *a)
 {
     const tn__trainer *t = s->t;
     if (t->tree.node) {
-        hold_tree(s, s->token[i], a);
+        tree_targets(s, s->token[i], a);
         return;
     }
     const int32_t self = s->out_at[i];
@@ -47,7 +47,7 @@ static void hold_against(tn__shard *s, int64_t i, against *a)
     }
 }
 
-static void learn(const tn__shard *s, int ins, float *const *in, const against *a)
+static void learn(const tn__shard *s, int ins, float *const *in, const targets *a)
 {
     const tn__trainer   *t = s->t;
     const tn__pairs_step step = {ins, a->n, t->width, in, a->out, a->label, t->shift ? a->shift : NULL, t->rate};
@@ -92,11 +92,11 @@ void tn__learn_softmax(const tn__shard *s, int32_t word, int ins, float *const *
 /* Each of the rows predicts token i. */
 static void predict(tn__shard *s, int64_t i, int ins, float *const *in)
 {
-    against a;
+    targets a;
     if (tn__is_softmax(s->t)) {
         tn__learn_softmax(s, s->token[i], ins, in);
     } else {
-        hold_against(s, i, &a);
+        targets_of(s, i, &a);
         learn(s, ins, in, &a);
     }
 }

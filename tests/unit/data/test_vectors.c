@@ -60,7 +60,7 @@ START_TEST(the_same_bits_for_any_number_of_threads)
     const char   *path = world(30000, 600); /* enough different words for several shards */
     tn_vectors   *one = trained(path, _i, 1, 1);
     const int64_t n = tn_vectors_size(one);
-    ck_assert_int_gt(n, 2 * TN__WORDS_A_SHARD);
+    ck_assert_int_gt(n, 2 * TN__WORDS_PER_SHARD);
     const float *a = tn_data(tn_vectors_tensor(one));
     for (int threads = 2; threads <= (tn_test_slow() ? 2 : 7); threads += threads == 3 ? 4 : 1) {
         tn_vectors *many = trained(path, _i, threads, 1);
@@ -118,7 +118,7 @@ static int64_t stop_and_go_on(const char *path, int way)
 
 START_TEST(goes_on_to_the_same_bits)
 {
-    ck_assert_int_gt(stop_and_go_on(world(9000, 500), _i), 2 * TN__WORDS_A_SHARD); /* several shards */
+    ck_assert_int_gt(stop_and_go_on(world(9000, 500), _i), 2 * TN__WORDS_PER_SHARD); /* several shards */
 }
 END_TEST
 
@@ -282,7 +282,7 @@ START_TEST(every_word_is_seen_once_an_epoch)
         tn__lexicon x = {0};
         for (int i = 0; i < 5; i++) ck_assert(tn__lexicon_read(&x, "test", order[i], 100000));
         tn_vectors *v = tn_vectors_train(5, order, .dim = 4, .epochs = 3, .min_count = 1, .on = on);
-        ck_assert(kinds == 9 || tn_vectors_size(v) > 2 * TN__WORDS_A_SHARD);
+        ck_assert(kinds == 9 || tn_vectors_size(v) > 2 * TN__WORDS_PER_SHARD);
         ck_assert_int_eq(words_seen, 3 * (x.total + x.lines));
         tn_vectors_free(v);
         tn__lexicon_free(&x);

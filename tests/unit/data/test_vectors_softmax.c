@@ -169,10 +169,10 @@ static tn_vectors *train(const char *path, tn_vectors_kind kind, int threads, do
 START_TEST(the_same_bits)
 {
     const tn_vectors_kind kind = (tn_vectors_kind)_i;
-    const char           *path = many_words(3 * TN__WORDS_A_SHARD + 100, 60);
+    const char           *path = many_words(3 * TN__WORDS_PER_SHARD + 100, 60);
     tn_vectors           *one = train(path, kind, 1, 2, false);
     const size_t          bytes = (size_t)tn_vectors_size(one) * 8 * sizeof(float);
-    ck_assert_int_gt(tn_vectors_size(one), 3 * TN__WORDS_A_SHARD);
+    ck_assert_int_gt(tn_vectors_size(one), 3 * TN__WORDS_PER_SHARD);
     ck_assert_ptr_null(train(path, kind, 2, 0.4, false));
     for (int threads = 2; threads <= 4; threads += tn_test_slow() ? 2 : 1) { /* 4: resumed, on one thread */
         tn_vectors *v = train(path, kind, threads < 4 ? threads : 1, 2, threads == 4);
@@ -186,7 +186,7 @@ END_TEST
 
 START_TEST(what_it_refuses)
 {
-    const char *path = many_words(TN__SOFTMAX_MOST + 1, 2);
+    const char *path = many_words(TN__SOFTMAX_MAX + 1, 2);
     ck_assert_ptr_null(tn_vectors_train(1, &path, .loss = TN_VECTORS_SOFTMAX, .min_count = 1));
     ck_error(TN_EUNSUPPORTED, "tn_vectors_train: softmax over 32769 words is too slow, at most 32768; raise "
                               ".min_count, or use TN_VECTORS_HIERARCHICAL or TN_VECTORS_NEGATIVE");

@@ -1,11 +1,11 @@
-/* report_pictures.c — images in a report, side by side, each with a caption; shades over an image can show, for
+/* report_images.c — images in a report, side by side, each with a caption; shades over an image can show, for
  * example, a model's attention. Images are embedded as BMP, which needs no encoder library. */
 #include "data/report/report_private.h"
 #include "core/base/toolbox.h"
 
 #include <math.h>
 
-enum { SIDE = 112, MOST_SIDE = 1024 }; /* pixels: longer side on the page; longest side of an image */
+enum { SIDE = 112, MAX_SIDE = 1024 }; /* pixels: longer side on the page; longest side of an image */
 
 /* ---- base64, three bytes at a time ------------------------------------------------------------------------------- */
 
@@ -76,14 +76,13 @@ static bool fits(const tn_report_picture *p)
 {
     char       text[192];
     const bool image = p->image && tn_dtype_of(p->image) == TN_U8 && tn_ndim(p->image) > 1 && tn_ndim(p->image) < 4 &&
-                       tn_numel(p->image) > 0 && tn_size(p->image, -1) <= MOST_SIDE &&
-                       tn_size(p->image, -2) <= MOST_SIDE;
+                       tn_numel(p->image) > 0 && tn_size(p->image, -1) <= MAX_SIDE && tn_size(p->image, -2) <= MAX_SIDE;
     if (!image)
         return tn_raise(
                    TN_ESHAPE,
                    "tn_report_pictures: expected an image in u8, [H, W] or [C, H, W], at most %d pixels per side, not "
                    "%s",
-                   MOST_SIDE, p->image ? tn_shape_text(tn_shape_of(p->image), text, sizeof text) : "NULL"),
+                   MAX_SIDE, p->image ? tn_shape_text(tn_shape_of(p->image), text, sizeof text) : "NULL"),
                false;
     if (!p->shade || (tn_ndim(p->shade) == 2 && tn_dtype_is_float(tn_dtype_of(p->shade)) && tn_numel(p->shade) > 0))
         return true;

@@ -1,10 +1,10 @@
-/* judge.c — evaluation of vectors: rank correlation with human similarity scores; analogies; and sentence vectors. */
-#include "data/vectors/ask.h"
+/* evaluate.c — evaluation of vectors: rank correlation with human scores; analogies; and sentence vectors. */
+#include "data/vectors/queries.h"
 #include "core/base/toolbox.h"
 
 #include <math.h>
 
-enum { MOST_LINE = 1 << 16, FIELDS = 5 };
+enum { MAX_LINE = 1 << 16, FIELDS = 5 };
 
 static int fields_of(tn_text line, tn_text to[FIELDS])
 {
@@ -21,7 +21,7 @@ static int fields_of(tn_text line, tn_text to[FIELDS])
 /* Looks up a word as it is, then in lower case (ASCII only; files with other letters can be adapted). */
 static int64_t look_up(const tn_vectors *v, tn_text word)
 {
-    char          text[TN__WORD_MOST];
+    char          text[TN__WORD_MAX];
     const int64_t i = tn_vectors_find(v, word);
     if (i >= 0 || word.bytes > sizeof text) return i;
     for (size_t k = 0; k < word.bytes; k++) {
@@ -97,19 +97,19 @@ tn_vectors_score tn_vectors_similarity(const tn_vectors *v, const char *path)
     if (tn__blocked()) return score;
     if (!v) return tn_raise(TN_EINVAL, "tn_vectors_similarity: v is NULL"), score;
     if (!tn__reader_open(&r, "tn_vectors_similarity", path)) return score;
-    r.most = MOST_LINE;
+    r.most = MAX_LINE;
     while (tn__reader_line(&r, &line)) {
-        double    said;
+        double    rating;
         const int n = fields_of(line, field);
         if (!n || (n > 0 && *line.at == '#')) continue;
-        if (n < 3 || !tn_parse_double(field[2].at, field[2].bytes, &said)) {
+        if (n < 3 || !tn_parse_double(field[2].at, field[2].bytes, &rating)) {
             if (r.line == 1) continue; /* column names */
             tn_raise(TN_EFORMAT, "%s: line %lld: expected two words and a number", r.label, (long long)r.line);
             break;
         }
         const int64_t a = look_up(v, field[0]), b = look_up(v, field[1]);
         if (a < 0 || b < 0) score.missing++;
-        else if (!add(&ours, cosine(v, a, b)) || !add(&theirs, said)) break;
+        else if (!add(&ours, cosine(v, a, b)) || !add(&theirs, rating)) break;
     }
     tn__reader_close(&r);
     score.asked = theirs.n;
@@ -131,7 +131,7 @@ static bool read_questions(const tn_vectors *v, const char *path, questions *q, 
     tn__reader r;
     tn_text    line, field[FIELDS];
     if (!tn__reader_open(&r, "tn_vectors_analogies", path)) return false;
-    r.most = MOST_LINE;
+    r.most = MAX_LINE;
     while (tn__reader_line(&r, &line)) {
         const int n = fields_of(line, field);
         if (!n || field[0].at[0] == ':') continue;

@@ -1,6 +1,6 @@
-/* ask.h — answers many analogies at once (ask.c), for judge.c. Private. */
-#ifndef TENON_DATA_VECTORS_ASK_H
-#define TENON_DATA_VECTORS_ASK_H
+/* queries.h — answers many analogies at once (queries.c), for evaluate.c. Private. */
+#ifndef TENON_DATA_VECTORS_QUERIES_H
+#define TENON_DATA_VECTORS_QUERIES_H
 
 #include "data/vectors/vectors_private.h"
 

@@ -1,4 +1,4 @@
-/* plane.c — projects rows to points in the plane for figures: along the two directions of
+/* projection.c — projects rows to points in the plane for figures: along the two directions of
  * largest variance (PCA), or preserving neighbours (t-SNE, van der Maaten and Hinton 2008).
  *
  * t-SNE: rows i and j are neighbours with p_ij, a normal distribution around each row, as wide as gives `perplexity`
@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-enum { MOST_ROWS = 5000 /* for t-SNE: all pairs are stored */, STEPS = 500, EARLY = 100, POWER_STEPS = 300 };
+enum { MAX_ROWS = 5000 /* for t-SNE: all pairs are stored */, STEPS = 500, EARLY = 100, POWER_STEPS = 300 };
 
 /* Rows in f64 minus their mean. */
 static double *centred(const tn_tensor *rows, int64_t n, int64_t dim)
@@ -115,7 +115,7 @@ static void neighbours(double *p, int64_t n, int64_t self, double perplexity)
 
 typedef struct {
     const double *x;
-    double       *p, *y, *speed, *gain, *slope, *sums;
+    double       *p, *y, *speed, *gain, *gradient, *sums;
     int64_t       n, dim;
     double        perplexity, all, by; /* all: Σ 1 / (1 + |y_i - y_j|²); by: factor of p */
 } embedding;
@@ -136,7 +136,7 @@ static void distances(int64_t from, int64_t to, void *user)
     }
 }
 
-static double near(const embedding *e, int64_t i, int64_t j)
+static double similarity(const embedding *e, int64_t i, int64_t j)
 {
     const double a = e->y[2 * i] - e->y[2 * j], b = e->y[2 * i + 1] - e->y[2 * j + 1];
     return 1 / (1 + a * a + b * b);
@@ -147,35 +147,35 @@ static void row_sums(int64_t from, int64_t to, void *user)
     embedding *e = user;
     for (int64_t i = from; i < to; i++) {
         e->sums[i] = -1; /* minus the term of itself */
-        for (int64_t j = 0; j < e->n; j++) e->sums[i] += near(e, i, j);
+        for (int64_t j = 0; j < e->n; j++) e->sums[i] += similarity(e, i, j);
     }
 }
 
-static void slopes(int64_t from, int64_t to, void *user)
+static void gradients(int64_t from, int64_t to, void *user)
 {
     embedding *e = user;
     for (int64_t i = from; i < to; i++) {
         double a = 0, b = 0;
         for (int64_t j = 0; j < e->n; j++) {
-            const double q = near(e, i, j), p = (e->p[i * e->n + j] + e->p[j * e->n + i]) / (2 * (double)e->n);
+            const double q = similarity(e, i, j), p = (e->p[i * e->n + j] + e->p[j * e->n + i]) / (2 * (double)e->n);
             const double by = 4 * (e->by * p - q / e->all) * q;
             a += by * (e->y[2 * i] - e->y[2 * j]), b += by * (e->y[2 * i + 1] - e->y[2 * j + 1]);
         }
-        e->slope[2 * i] = a, e->slope[2 * i + 1] = b;
+        e->gradient[2 * i] = a, e->gradient[2 * i + 1] = b;
     }
 }
 
-static void go_down(embedding *e, int step)
+static void descend(embedding *e, int step)
 {
     const double keep = step < 250 ? 0.5 : 0.8, rate = fmax(10, (double)e->n / 12);
     e->by = step < EARLY ? 12 : 1; /* early exaggeration */
     tn_parallel_for(e->n, 16, row_sums, e);
     e->all = 0;
     for (int64_t i = 0; i < e->n; i++) e->all += e->sums[i];
-    tn_parallel_for(e->n, 16, slopes, e);
+    tn_parallel_for(e->n, 16, gradients, e);
     for (int64_t k = 0; k < 2 * e->n; k++) {
-        e->gain[k] = (e->slope[k] > 0) == (e->speed[k] > 0) ? fmax(0.01, e->gain[k] * 0.8) : e->gain[k] + 0.2;
-        e->speed[k] = keep * e->speed[k] - rate * e->gain[k] * e->slope[k];
+        e->gain[k] = (e->gradient[k] > 0) == (e->speed[k] > 0) ? fmax(0.01, e->gain[k] * 0.8) : e->gain[k] + 0.2;
+        e->speed[k] = keep * e->speed[k] - rate * e->gain[k] * e->gradient[k];
         e->y[k] += e->speed[k];
     }
 }
@@ -184,24 +184,24 @@ tn_tensor *tn_plane_tsne(const tn_tensor *rows, double perplexity, uint64_t seed
 {
     if (!points_of("tn_plane_tsne", rows)) return NULL;
     const int64_t n = tn_size(rows, 0), dim = tn_size(rows, 1);
-    if (n > MOST_ROWS || !(perplexity >= 1) || perplexity > (double)(n - 1))
+    if (n > MAX_ROWS || !(perplexity >= 1) || perplexity > (double)(n - 1))
         return tn_raise(TN_EINVAL,
                         "tn_plane_tsne: %lld rows with perplexity %g; expected at most %d rows, and perplexity 1 to "
                         "rows - 1",
-                        (long long)n, perplexity, MOST_ROWS),
+                        (long long)n, perplexity, MAX_ROWS),
                NULL;
     const size_t bytes = (size_t)(n * n + 9 * n) * sizeof(double);
     double      *x = centred(rows, n, dim), *all = tn__mem_zeroed(bytes);
     tn_tensor   *y = NULL;
     if (x && all) {
         embedding e = {.x = x, .p = all, .y = all + n * n, .n = n, .dim = dim, .perplexity = perplexity};
-        e.speed = e.y + 2 * n, e.gain = e.speed + 2 * n, e.slope = e.gain + 2 * n, e.sums = e.slope + 2 * n;
+        e.speed = e.y + 2 * n, e.gain = e.speed + 2 * n, e.gradient = e.gain + 2 * n, e.sums = e.gradient + 2 * n;
         for (int64_t k = 0; k < 2 * n; k++) {
             e.y[k] = ((double)(tn__splitmix(tn__splitmix(seed) + (uint64_t)k) >> 40) * 0x1p-24 - 0.5) * 1e-3;
             e.gain[k] = 1;
         }
         tn_parallel_for(n, 16, distances, &e);
-        for (int step = 0; step < STEPS; step++) go_down(&e, step);
+        for (int step = 0; step < STEPS; step++) descend(&e, step);
         y = tn_empty((tn_shape){2, {n, 2}});
         float *to = y ? tn_data_mut(y) : NULL;
         for (int64_t k = 0; to && k < 2 * n; k++) to[k] = (float)e.y[k];

@@ -1,6 +1,6 @@
-/* encode.c — encodes labelled texts as rows of tokens. Texts use the tokenizer's template; a sentence's words are
- * encoded one by one, and the first token of each gets its tag; a long text with a question is divided into overlapping
- * windows. */
+/* features_encode.c — encodes labelled texts as rows of tokens. Texts use the tokenizer's template; a sentence's words
+ * are encoded one by one, and the first token of each gets its tag; a long text with a question is divided into
+ * overlapping windows. */
 #include "data/labelled/features.h"
 
 static bool begin_row(tn_features *f, int64_t example)
