@@ -34,7 +34,7 @@ tn_bert_config tn_bert_size(const char *name)
         if (!strcmp(name, sizes[i].name))
             return TN_WITH(tn_bert_config, TN_BERT_DEFAULTS, .dim = sizes[i].dim, .layers = sizes[i].layers,
                            .heads = sizes[i].heads);
-    tn_raise(TN_EINVAL, "tn_bert_size: there is no size '%s'; the sizes are tiny, mini, small, medium, base and large",
+    tn_raise(TN_EINVAL, "tn_bert_size: unknown size '%s'; the sizes are tiny, mini, small, medium, base and large",
              name ? name : "NULL");
     return (tn_bert_config){.zero_ = 0};
 }
@@ -151,7 +151,7 @@ static tn_tensor *embedded(tn_bert *m, const tn_bert_args *a)
     }
     const int64_t length = tn_size(a->ids, 1);
     if (length > m->config.positions) {
-        tn_raise(TN_ESHAPE, "bert: a text of %lld pieces is longer than the model's %lld positions: cut it",
+        tn_raise(TN_ESHAPE, "bert: a sequence of %lld tokens is longer than the model's %lld positions; truncate it",
                  (long long)length, (long long)m->config.positions);
         return NULL;
     }
@@ -188,9 +188,9 @@ tn_tensor *tn_bert_run(tn_bert *m, tn_bert_args a)
 /* True if y and the head are not NULL; else raises, naming the missing one. */
 static bool has(const tn_tensor *y, const void *head, const char *which)
 {
-    if (!y) return tn_raise(TN_EINVAL, "bert: the vectors are NULL; tn_bert_forward gives them"), false;
+    if (!y) return tn_raise(TN_EINVAL, "bert: the hidden states are NULL; pass the result of tn_bert_forward"), false;
     if (head) return true;
-    tn_raise(TN_ESTATE, "bert: this model has no %s; build it with one, or load a directory that holds its weights",
+    tn_raise(TN_ESTATE, "bert: this model has no %s; create it with one, or load a directory that contains its weights",
              which);
     return false;
 }
@@ -204,7 +204,7 @@ tn_tensor *tn_bert_word_scores(tn_bert *m, tn_tensor *y, tn_tensor *where)
 {
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    return tn_leave(f, has(y, m->head, "head for hidden words") ? tn_call(m->head, rows(m, y, where)) : NULL);
+    return tn_leave(f, has(y, m->head, "head for masked tokens") ? tn_call(m->head, rows(m, y, where)) : NULL);
 }
 tn_tensor *tn_bert_pooled(tn_bert *m, tn_tensor *y)
 {
@@ -224,7 +224,7 @@ tn_tensor *tn_bert_replaced_scores(tn_bert *m, tn_tensor *y)
 {
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    if (!has(y, m->replaced, "head for replaced words")) return tn_leave(f, NULL);
+    if (!has(y, m->replaced, "head for replaced tokens")) return tn_leave(f, NULL);
     tn_tensor *x = tn_hf_activation(m->config.activation)(tn_call(m->replaced, y));
     x = tn_call(m->replaced_out, x);
     return tn_leave(f, x ? tn_squeeze(x, -1) : NULL);
@@ -233,7 +233,7 @@ tn_tensor *tn_bert_replaced_scores(tn_bert *m, tn_tensor *y)
 /* The projection to the vocabulary is part of the loss, so that the logits are never stored all at once. */
 static tn_tensor *word_loss(tn_bert *m, tn_tensor *y, const tn_bert_loss_args *b)
 {
-    if (!has(y, m->head, "head for hidden words")) return NULL;
+    if (!has(y, m->head, "head for masked tokens")) return NULL;
     tn_tensor *x = tn_mlm_head_transform(m->head, rows(m, y, b->masked));
     return tn_linear_cross_entropy(x, m->head->weight, m->head->bias, b->words);
 }
@@ -255,9 +255,10 @@ static tn_tensor *replaced_loss(tn_bert *m, tn_tensor *y, const tn_bert_loss_arg
 static bool has_targets(const tn_bert_loss_args *b)
 {
     if (!b->masked != !b->words)
-        tn_raise(TN_EINVAL, "bert: masked and words come together: the places of the hidden words, and which they are");
+        tn_raise(TN_EINVAL, "bert: .masked and .words must be set together: the positions of the masked tokens and "
+                            "their token ids");
     if (tn_error() == TN_OK && !b->masked && !b->next && !b->replaced)
-        tn_raise(TN_EINVAL, "bert: there is nothing to learn: give masked and words, or next, or replaced");
+        tn_raise(TN_EINVAL, "bert: no targets; set .masked and .words, .next or .replaced");
     return tn_error() == TN_OK;
 }
 

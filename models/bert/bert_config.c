@@ -10,7 +10,7 @@ typedef tn__bert_stored stored;
 const char *tn_bert_kind_name(tn_bert_kind kind)
 {
     static const char *const names[] = {"BERT", "RoBERTa", "XLM-RoBERTa", "DistilBERT", "ALBERT", "ELECTRA"};
-    return (unsigned)kind <= TN_ELECTRA ? names[kind] : "no such kind";
+    return (unsigned)kind <= TN_ELECTRA ? names[kind] : "unknown kind";
 }
 
 /* Fills in a kind's defaults and switches off the parts that it does not have. */
@@ -34,22 +34,25 @@ static bool is_kind(const char *who, const tn_bert_config *c)
     const bool  albert = c->kind == TN_ALBERT, electra = c->kind == TN_ELECTRA;
     const char *name = tn_bert_kind_name(c->kind);
     if (c->embedding != c->dim && !albert && !electra)
-        tn_raise(TN_EINVAL, "%s: .embedding is %lld and .dim %lld, but in %s they are one: leave .embedding out", who,
-                 (long long)c->embedding, (long long)c->dim, name);
+        tn_raise(TN_EINVAL,
+                 "%s: .embedding is %lld and .dim is %lld, but in %s they must be equal; omit "
+                 ".embedding",
+                 who, (long long)c->embedding, (long long)c->dim, name);
     else if (c->groups && !albert)
-        tn_raise(TN_EINVAL, "%s: .groups is %lld, but only the layers of ALBERT share weights, not those of %s", who,
-                 (long long)c->groups, name);
+        tn_raise(TN_EINVAL,
+                 "%s: .groups is %lld, but only ALBERT's layers share weights, not those of %s; omit "
+                 ".groups",
+                 who, (long long)c->groups, name);
     else if (albert && (c->groups < 1 || c->groups > c->layers))
         tn_raise(TN_EINVAL, "%s: .groups is %lld, but must be from 1 to .layers, which is %lld", who,
                  (long long)c->groups, (long long)c->layers);
     else if (c->norm_first && c->kind != TN_BERT)
-        tn_raise(TN_EINVAL, "%s: .norm_first goes with .kind = TN_BERT, not with %s", who, name);
-    else if (c->replaced && !electra)
-        tn_raise(TN_EINVAL, "%s: .replaced goes with .kind = TN_ELECTRA, not with %s", who, name);
+        tn_raise(TN_EINVAL, "%s: .norm_first needs .kind = TN_BERT, not %s", who, name);
+    else if (c->replaced && !electra) tn_raise(TN_EINVAL, "%s: .replaced needs .kind = TN_ELECTRA, not %s", who, name);
     else if (c->kind == TN_DISTILBERT && c->eps != 1e-12)
-        tn_raise(TN_EINVAL, "%s: .eps is %g, but %s has 1e-12", who, c->eps, name);
+        tn_raise(TN_EINVAL, "%s: .eps is %g, but must be 1e-12 for %s", who, c->eps, name);
     else if ((c->kind == TN_ROBERTA || c->kind == TN_XLM_ROBERTA) && c->padding < 0)
-        tn_raise(TN_EINVAL, "%s: %s counts its positions from the padding's id: give .padding", who, name);
+        tn_raise(TN_EINVAL, "%s: %s counts positions from the padding id; set .padding", who, name);
     return tn_error() == TN_OK;
 }
 
@@ -57,7 +60,7 @@ bool tn__bert_complete(const char *who, tn_bert_config *c)
 {
     stored s;
     if ((unsigned)c->kind > TN_ELECTRA)
-        return tn_raise(TN_EINVAL, "%s: .kind is %d, which is none of the six", who, (int)c->kind), false;
+        return tn_raise(TN_EINVAL, "%s: .kind is %d, which is not a tn_bert_kind", who, (int)c->kind), false;
     fill_in(c);
     if (!is_kind(who, c)) return false;
     s = (stored){.c = *c, .places = 1};
@@ -67,8 +70,10 @@ bool tn__bert_complete(const char *who, tn_bert_config *c)
         !tn__within(who, "positions", c->positions, 1, 10000000))
         return false;
     if (c->padding >= c->vocab)
-        return tn_raise(TN_EINVAL, "%s: .padding is %lld, but there are %lld words", who, (long long)c->padding,
-                        (long long)c->vocab),
+        return tn_raise(TN_EINVAL,
+                        "%s: .padding is %lld, but must be less than .vocab, which is "
+                        "%lld",
+                        who, (long long)c->padding, (long long)c->vocab),
                false;
     return true;
 }
@@ -86,17 +91,21 @@ static void consistent(const stored *s, const char *dir)
                  (long long)c->dim);
     else if (c->positions < 1)
         tn_raise(TN_EFORMAT,
-                 "'%s/config.json': max_position_embeddings is %lld, but the first is that behind pad_token_id %lld",
-                 dir, (long long)s->places, (long long)c->padding);
+                 "'%s/config.json': max_position_embeddings is %lld, but positions start after pad_token_id %lld", dir,
+                 (long long)s->places, (long long)c->padding);
     else if (c->padding >= c->vocab)
-        tn_raise(TN_EFORMAT, "'%s/config.json': pad_token_id is %lld, but vocab_size %lld", dir, (long long)c->padding,
-                 (long long)c->vocab);
+        tn_raise(TN_EFORMAT,
+                 "'%s/config.json': pad_token_id is %lld, but must be less than vocab_size "
+                 "%lld",
+                 dir, (long long)c->padding, (long long)c->vocab);
     else if (!strcmp(s->type, "roberta-prelayernorm") && strcmp(c->activation, "gelu") != 0)
         tn_raise(TN_EUNSUPPORTED, "'%s/config.json': hidden_act is '%s'; only 'gelu' is supported in '%s'", dir,
                  c->activation, s->type);
     else if (c->groups > c->layers)
-        tn_raise(TN_EFORMAT, "'%s/config.json': num_hidden_groups is %lld, but num_hidden_layers %lld", dir,
-                 (long long)c->groups, (long long)c->layers);
+        tn_raise(TN_EFORMAT,
+                 "'%s/config.json': num_hidden_groups is %lld, but must be at most num_hidden_layers "
+                 "%lld",
+                 dir, (long long)c->groups, (long long)c->layers);
 }
 
 tn_bert_config tn_bert_config_load(const char *dir)

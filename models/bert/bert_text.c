@@ -8,8 +8,10 @@ static bool together(const char *who, const tn_bert *m, const tn_tokenizer *t)
 {
     if (!t) return tn_raise(TN_EINVAL, "%s: the tokenizer is NULL", who), false;
     if (tn_tokenizer_size(t) <= m->config.vocab) return true;
-    tn_raise(TN_EINVAL, "%s: the tokenizer has %lld pieces, the model only %lld: they do not belong together", who,
-             (long long)tn_tokenizer_size(t), (long long)m->config.vocab);
+    tn_raise(TN_EINVAL,
+             "%s: the tokenizer has %lld tokens, but the model only %lld; use the model's own "
+             "tokenizer",
+             who, (long long)tn_tokenizer_size(t), (long long)m->config.vocab);
     return false;
 }
 
@@ -33,11 +35,13 @@ int64_t tn_bert_fill_in(tn_bert *m, const tn_tokenizer *t, const char *text, int
         for (int64_t i = 0; place && i < n; i++)
             if (tn_get_i64(b.ids, i) == mask) place[found++] = i;
         if (place && !found)
-            tn_raise(TN_EINVAL, "%s: there is no %s in the text%s: write it where a word is to be found", who,
-                     tn_tokenizer_piece(t, mask), b.cut ? " that was left when it was cut" : "");
+            tn_raise(TN_EINVAL, "%s: no %s in the text%s; write it where a token is missing", who,
+                     tn_tokenizer_piece(t, mask), b.cut ? " after truncation" : "");
         if (place && found > most / k)
-            tn_raise(TN_EINVAL, "%s: %lld words for each of %lld masks do not fit in %lld", who, (long long)k,
-                     (long long)found, (long long)most);
+            tn_raise(TN_EINVAL,
+                     "%s: %lld tokens for each of %lld masks do not fit in the output of "
+                     "%lld",
+                     who, (long long)k, (long long)found, (long long)most);
         if (tn_error() == TN_OK) {
             tn_tensor *y = tn_bert_forward(m, b.ids, .types = b.segments);
             tn_pair best = tn_topk(tn_softmax(tn_bert_word_scores(m, y, tn_narrow(at, 0, 0, found)), -1), k, -1, false);
@@ -51,7 +55,7 @@ int64_t tn_bert_fill_in(tn_bert *m, const tn_tokenizer *t, const char *text, int
 
 tn_tensor *tn_bert_sentences(tn_tensor *y, tn_tensor *blocked_keys, tn_bert_pooling pooling)
 {
-    if (!y && tn_error() == TN_OK) tn_raise(TN_EINVAL, "tn_bert_sentences: the pieces' vectors are NULL");
+    if (!y && tn_error() == TN_OK) tn_raise(TN_EINVAL, "tn_bert_sentences: the hidden states are NULL");
     tn_tensor *padding = blocked_keys ? tn_unsqueeze(blocked_keys, 2) : NULL;
     if (tn_error() != TN_OK) return NULL;
     if (pooling == TN_POOL_FIRST) return tn_select(y, 1, 0);

@@ -41,7 +41,7 @@ static tn_tokenizer *of_file(const char *path)
     tn_scope_end(s);
     if (tn_error() != TN_OK || llama2c) return t;
     t = gguf ? of_gguf(path) : tn_tokenizer_load(path);
-    if (!t && tn_error() == TN_OK) tn_raise(TN_EFORMAT, "'%s' holds no tokenizer", path);
+    if (!t && tn_error() == TN_OK) tn_raise(TN_EFORMAT, "'%s' does not contain a tokenizer", path);
     return t;
 }
 
@@ -73,8 +73,9 @@ static void check_fit(const tn_decoder *d, const char *path)
     const int64_t pieces = tn_tokenizer_size(d->tokenizer), words = tn_lm_about(d->model).vocab;
     if (pieces > words)
         tn_raise(TN_EFORMAT,
-                 "'%s': the model has %lld words, but the tokenizer %lld pieces: they do not belong together", path,
-                 (long long)words, (long long)pieces);
+                 "'%s': the model has %lld token ids, but the tokenizer has %lld tokens; use the model's own "
+                 "tokenizer",
+                 path, (long long)words, (long long)pieces);
 }
 
 /* ---- opening and saving ------------------------------------------------------------------------------------------ */
@@ -116,7 +117,7 @@ tn_status tn_decoder_save_run(const tn_decoder *d, const char *path, tn_decoder_
     int          type = 0;
     while (a.type && types[type] && strcmp(types[type], a.type) != 0) type++;
     if (a.type && !gguf)
-        return tn_raise(TN_EINVAL, "tn_decoder_save: .type is for a path that ends in .gguf, this is '%s'", path);
+        return tn_raise(TN_EINVAL, "tn_decoder_save: .type needs a path that ends in .gguf, got '%s'", path);
     if (!types[type])
         return tn_raise(TN_EINVAL, "tn_decoder_save: .type is '%.20s', but must be f32, bf16 or q8_0", a.type);
     tn_decoder         all = *d;

@@ -18,7 +18,7 @@ enum { OTHERS = 5, PATH_ROOM = 1024 };
 
 static void keep(tn_decoder *d, const char *path, const char *text, size_t bytes)
 {
-    if (bytes && memchr(text, 0, bytes)) tn_raise(TN_EFORMAT, "'%s': the chat template holds a NUL", path);
+    if (bytes && memchr(text, 0, bytes)) tn_raise(TN_EFORMAT, "'%s': the chat template contains a NUL", path);
     else tn_string_add(&d->chat_template, (tn_text){text, bytes});
 }
 
@@ -111,8 +111,8 @@ tn_status tn__manner_put(tn_gguf_writer *w, const tn_decoder *d)
     const int64_t all = d->ends.n + (last >= 0 && !ends_with(d, last));
     if (all > 1 + OTHERS)
         return tn_raise(TN_EUNSUPPORTED,
-                        "the model's texts end at %lld different pieces, and GGUF has room for %d: write a folder, or "
-                        "take pieces out of the eos_token_id of its generation_config.json",
+                        "the model has %lld different end tokens, but GGUF can store at most %d; save to a directory, "
+                        "or remove tokens from eos_token_id in its generation_config.json",
                         (long long)all, 1 + OTHERS);
     if (last != own) tn_gguf_put_u32(w, eos, last); /* else written with the tokenizer */
     for (int64_t i = 0, n = 0; i < d->ends.n; i++)

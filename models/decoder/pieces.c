@@ -36,7 +36,10 @@ static const char *pieces_keep(pieces *p, const char *path, int64_t i, const voi
 {
     char *to = p->text + p->bytes;
     if (bytes > LONGEST || (bytes && memchr(text, 0, bytes)) || bytes >= p->room - p->bytes)
-        return tn_raise(TN_EFORMAT, "'%s': piece %lld holds a NUL, or more than %d bytes", path, (long long)i, LONGEST),
+        return tn_raise(TN_EFORMAT,
+                        "'%s': token %lld contains a NUL, or more than %d "
+                        "bytes",
+                        path, (long long)i, LONGEST),
                NULL;
     if (bytes) memcpy(to, text, bytes);
     to[bytes] = 0, p->bytes += bytes + 1;
@@ -86,7 +89,9 @@ tn_tokenizer *tn__llama2c_tokenizer(const char *path, const void *data, size_t n
     pieces               p = {.n = 0};
     tn_tokenizer        *t = NULL;
     if (count < 4 || count > MOST)
-        return tn_raise(TN_EFORMAT, "'%s' is no tokenizer of llama2.c: it does not hold pieces with scores to its end",
+        return tn_raise(TN_EFORMAT,
+                        "'%s' is not a tokenizer of llama2.c: it must consist of tokens with scores up to "
+                        "its end",
                         path),
                NULL;
     bool ok = pieces_new(&p, count, n + (size_t)count);
@@ -137,7 +142,10 @@ static int32_t gguf_id(const tn_gguf *g, const char *path, const char *key, int6
 {
     const int64_t id = tn_gguf_i64_or(g, key, otherwise);
     if (id >= n)
-        tn_raise(TN_EFORMAT, "'%s': %s is %lld, but there are %lld pieces", path, key, (long long)id, (long long)n);
+        tn_raise(TN_EFORMAT,
+                 "'%s': %s is %lld, but there are only %lld "
+                 "tokens",
+                 path, key, (long long)id, (long long)n);
     return id < 0 || id >= n ? -1 : (int32_t)id;
 }
 
@@ -201,7 +209,7 @@ tn_tokenizer *tn__gguf_tokenizer(const tn_gguf *g, const char *path)
     tn_tokenizer *t = NULL;
     if (tn_error() != TN_OK || !*model || !strcmp(model, none)) return NULL;
     if (!bytes && strcmp(model, "llama") != 0)
-        return tn_raise(TN_EUNSUPPORTED, "'%s': " KEY("model") " is '%.40s'; this reads 'llama' and 'gpt2'", path,
+        return tn_raise(TN_EUNSUPPORTED, "'%s': " KEY("model") " is '%.40s'; supported: 'llama' and 'gpt2'", path,
                         model),
                NULL;
     if (gguf_strings(g, path, KEY("tokens"), &p)) t = gguf_made(g, path, &p, &merges, bytes);
@@ -271,10 +279,12 @@ tn_status tn__gguf_put_tokenizer(tn_gguf_writer *w, const tn_tokenizer *t, int64
     const int64_t             own = tn_tokenizer_size(t), n = words > own ? words : own;
     if (kind != TN_SENTENCE_BPE && kind != TN_BYTE_BPE)
         return tn_raise(TN_EUNSUPPORTED,
-                        "this kind of tokenizer is not written to GGUF: only SentencePiece's BPE and GPT-2's");
+                        "this kind of tokenizer cannot be written to GGUF, only SentencePiece BPE and byte-level BPE; "
+                        "save to a directory");
     if (m.untold)
         return tn_raise(TN_EUNSUPPORTED,
-                        "the tokenizer's %s has no place in GGUF, where other pieces would come out: write a folder",
+                        "GGUF cannot represent the tokenizer's %s, which changes the tokens of a text; save to a "
+                        "directory",
                         m.untold);
     const tn_scope s = tn_scope_begin();
     tn_tensor     *scores = tn_full(TN_SHAPE(n), -1000), *types = tn_empty_of(TN_I32, TN_SHAPE(n));

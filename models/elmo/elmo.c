@@ -50,7 +50,7 @@ tn_elmo *tn_elmo_create(tn_elmo_config c)
     if (tn_error() != TN_OK || !tn_hf_config_within("tn_elmo_new", &table, &c)) return NULL;
     if (c.dim >= c.hidden)
         return tn_raise(TN_EINVAL,
-                        "tn_elmo_new: .dim is %lld, but must be less than .hidden, %lld, from which it is projected",
+                        "tn_elmo_new: .dim is %lld, but must be less than .hidden %lld, from which it is projected",
                         (long long)c.dim, (long long)c.hidden),
                NULL;
     tn_elmo *m = tn_module_new(tn_elmo);
@@ -83,7 +83,7 @@ static bool batch_fits(const tn_elmo *m, const tn_elmo_batch *b)
         tn_size(b->words, 1) == m->config.longest + 2 && tn_size(b->rows, 1) >= 2 &&
         tn_numel(b->lengths) == tn_size(b->rows, 0))
         return true;
-    return tn_raise(TN_EINVAL, "elmo: the sentences are not what tn_elmo_sentences made for this model"), false;
+    return tn_raise(TN_EINVAL, "elmo: the batch was not made by tn_elmo_sentences for this model"), false;
 }
 
 /* One vector for each distinct word, [U, dim]. */
@@ -141,7 +141,7 @@ static bool layers(tn_elmo *m, const tn_elmo_batch *b, tn_tensor **x, tn_tensor 
 bool tn_elmo_vectors(tn_elmo *m, const tn_elmo_batch *b, tn_tensor *layer[TN_ELMO_LAYERS])
 {
     tn_tensor *x, *left[2], *right[2];
-    if (!tn__not_null("tn_elmo_vectors", "the place for the layers", layer)) return false;
+    if (!tn__not_null("tn_elmo_vectors", "the output for the layers", layer)) return false;
     for (int i = 0; i < TN_ELMO_LAYERS; i++) layer[i] = NULL;
     if (!tn_ready(m)) return false;
     const tn_frame f = tn_enter(m);
@@ -173,7 +173,7 @@ tn_tensor *tn_elmo_loss(tn_elmo *m, const tn_elmo_batch *b, tn_tensor *targets)
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     if (batch_fits(m, b) && targets && !tn_shape_equal(tn_shape_of(targets), tn_shape_of(b->rows)))
-        tn_raise(TN_ESHAPE, "elmo: the targets are not of the sentences' shape");
+        tn_raise(TN_ESHAPE, "elmo: the targets must have the shape of the batch's rows");
     if (tn_error() == TN_OK && !targets) tn_raise(TN_EINVAL, "elmo: the targets are NULL");
     if (tn_error() == TN_OK && layers(m, b, &x, left, right)) {
         const int64_t n = tn_size(b->rows, 1) - 1;
@@ -230,7 +230,7 @@ tn_elmo_batch tn_elmo_sentences(const tn_elmo *m, int64_t n, const tn_text *line
 {
     tn_elmo_batch b = {.words = NULL};
     if (!tn_module_ready(__func__, (void *)(uintptr_t)m)) return b;
-    if (n < 1 || !lines) return tn_raise(TN_EINVAL, "tn_elmo_sentences: there are no lines"), b;
+    if (n < 1 || !lines) return tn_raise(TN_EINVAL, "tn_elmo_sentences: no lines"), b;
     const tn_scope s = tn_scope_begin();
     tn_vocab      *v = tn_vocab_new();
     b.lengths = tn_zeros_of(TN_I64, TN_SHAPE(n));

@@ -6,7 +6,7 @@
 
 bool tn__path_in(const char *dir, const char *name, char *path, size_t size)
 {
-    if (!dir) return tn_raise(TN_EINVAL, "the directory is NULL; it is where '%s' lies", name), false;
+    if (!dir) return tn_raise(TN_EINVAL, "the directory is NULL; expected the one that contains '%s'", name), false;
     const size_t d = strlen(dir), n = strlen(name);
     if (d + n + 2 > size) return tn_raise(TN_EINVAL, "the path of '%s' is too long", name), false;
     memcpy(path, dir, d);
@@ -31,8 +31,8 @@ bool tn__none_is_packed(void *m, const char *dir)
         if (tn_is_q8(t.tensor))
             return tn_raise(
                        TN_EUNSUPPORTED,
-                       "'%s': the weight '%s' is packed (tn_quantize, tn_halve), and a directory of Hugging Face's "
-                       "form holds none: save the model before it is packed, or this one by tn_save",
+                       "'%s': the weight '%s' is packed (tn_quantize, tn_halve), which Hugging Face's format does not "
+                       "support; save the model before packing it, or use tn_save",
                        dir, t.name),
                    false;
     return true;

@@ -58,7 +58,7 @@ static void put_scaling(const target *t, int64_t head)
         tn_gguf_put_float(t->w, key(t, TN__GGUF_HIGH, k), high);
         tn_gguf_put_u32(t->w, key(t, TN__GGUF_TRAINED, k), trained);
     } else
-        tn_raise(TN_EUNSUPPORTED, "'%s': rotary positions of scaling '%s' have no place in GGUF of %s", t->path, type,
+        tn_raise(TN_EUNSUPPORTED, "'%s': GGUF cannot represent rotary positions with scaling '%s' of %s", t->path, type,
                  t->arch->name);
 }
 
@@ -67,11 +67,10 @@ static bool fits_its_window(const target *t)
 {
     const int64_t window = number(t, "sliding_window"), positions = number(t, "max_position_embeddings");
     if (window < 1 || window >= positions) return true;
-    tn_raise(
-        TN_EUNSUPPORTED,
-        "'%s': a sliding window of %lld has no place in GGUF, where texts of %lld words are read without one: write "
-        "a folder, or set its max_position_embeddings to the window",
-        t->path, (long long)window, (long long)positions);
+    tn_raise(TN_EUNSUPPORTED,
+             "'%s': GGUF cannot represent a sliding window of %lld tokens, less than the %lld positions; save to a "
+             "directory, or set max_position_embeddings to the window",
+             t->path, (long long)window, (long long)positions);
     return false;
 }
 
@@ -84,7 +83,7 @@ static bool put_values(const target *t, const char *packed)
     char          k[128];
     if (strcmp(activation, is_gpt2 ? "gelu_new" : "silu") != 0 &&
         strcmp(activation, is_gpt2 ? "gelu_pytorch_tanh" : "swish") != 0)
-        return tn_raise(TN_EUNSUPPORTED, "'%s': the activation '%s' has no place in GGUF", t->path, activation), false;
+        return tn_raise(TN_EUNSUPPORTED, "'%s': GGUF cannot represent the activation '%s'", t->path, activation), false;
     if (!fits_its_window(t)) return false;
     tn_gguf_put_string(t->w, "general.architecture", t->arch->name);
     tn_gguf_put_string(t->w, "general.type", "model");
@@ -118,7 +117,7 @@ static bool put_tensor(const target *t, const struct tn__st_item *item)
     const tn__gguf_name *row = tn__gguf_rename(t->arch, item->name, false, name, sizeof name);
     tn_tensor           *x = item->tensor;
     if (!row)
-        return tn_raise(TN_EUNSUPPORTED, "'%s': the weight '%s' has no place in GGUF", t->path, item->name), false;
+        return tn_raise(TN_EUNSUPPORTED, "'%s': GGUF has no name for the weight '%s'", t->path, item->name), false;
     const tn_scope s = tn_scope_begin();
     if (row->layout == TN__TURNED && tn_ndim(x) == 2) x = tn_transpose(x, 0, 1);
     if (t->arch->pairs && row->layout == TN__QUERIES) x = in_pairs(x, number(t, "num_attention_heads"));

@@ -69,8 +69,8 @@ const tn__gguf_arch *tn__gguf_arch_of(const char *path, const char *name)
 {
     for (size_t i = 0; i < sizeof archs / sizeof *archs; i++)
         if (!strcmp(archs[i].name, name)) return &archs[i];
-    tn_raise(TN_EUNSUPPORTED, "'%s': general.architecture is '%.60s'; of GGUF this reads 'llama', 'qwen2' and 'gpt2'",
-             path, name);
+    tn_raise(TN_EUNSUPPORTED, "'%s': general.architecture is '%.60s'; supported are 'llama', 'qwen2' and 'gpt2'", path,
+             name);
     return NULL;
 }
 

@@ -19,8 +19,7 @@ static bool source_open(source *s, const char *path)
     const char *name = s->g ? tn_gguf_string_or(s->g, "general.architecture", "") : NULL;
     if (name && tn_error() == TN_OK) s->arch = tn__gguf_arch_of(path, name);
     if (s->arch && tn_gguf_i64_or(s->g, "split.count", 1) > 1)
-        tn_raise(TN_EUNSUPPORTED, "'%s': it is one of several files; join them with llama.cpp's gguf-split --merge",
-                 path);
+        tn_raise(TN_EUNSUPPORTED, "'%s' is one of several files; join them with llama.cpp's gguf-split --merge", path);
     return s->arch && tn_error() == TN_OK;
 }
 
@@ -128,10 +127,10 @@ static bool put_factors(const source *s, tn_json_writer *w, bool linear)
         for (int64_t i = 0; i < n; i++) fits = fits && fabsf(is[i] - want[i]) <= 1e-5F * fabsf(want[i]);
     }
     if (want && !ones && linear)
-        tn_raise(TN_EUNSUPPORTED, "'%s': it scales its angles twice, by rope.scaling.factor and by rope_freqs.weight",
+        tn_raise(TN_EUNSUPPORTED, "'%s': angles are scaled twice, by rope.scaling.factor and by rope_freqs.weight",
                  s->path);
     else if (want && !ones && !fits)
-        tn_raise(TN_EUNSUPPORTED, "'%s': rope_freqs.weight is not what LLaMA 3's scaling makes", s->path);
+        tn_raise(TN_EUNSUPPORTED, "'%s': rope_freqs.weight does not match LLaMA 3's scaling", s->path);
     else if (want && !ones) {
         tn_json_open_object(w, "rope_scaling");
         tn_json_put_string(w, "rope_type", "llama3");
@@ -181,7 +180,7 @@ static void put_config(const source *s, tn_json_writer *w)
     if (!is_gpt2 && tn_gguf_find(s->g, key(s, "attention.head_count_kv", k)).type == TN_GGUF_NONE)
         tn_json_put_i64(w, "num_key_value_heads", number(s, "attention.head_count", 1));
     const int64_t i = tn_safetensors_find(tn_gguf_tensors(s->g), "token_embd.weight");
-    if (i < 0) tn_raise(TN_EFORMAT, "'%s': there is no tensor token_embd.weight", s->path);
+    if (i < 0) tn_raise(TN_EFORMAT, "'%s': the tensor token_embd.weight is missing", s->path);
     else {
         const tn_shape table = tn_safetensors_at(tn_gguf_tensors(s->g), i).shape;
         tn_json_put_i64(w, "vocab_size", table.n ? table.d[0] : 0);
@@ -222,8 +221,7 @@ static bool laid_out(const source *s, tn__st_entry *e, tn__gguf_layout layout)
     }
     if ((layout != TN__QUERIES && layout != TN__KEYS) || !s->arch->pairs) return true;
     if (n < 1 || n > INT32_MAX || !e->shape.n || e->shape.d[0] % (2 * n))
-        return tn_raise(TN_EFORMAT, "'%s': the rows of '%s' are not those of %lld heads", s->path, e->name,
-                        (long long)n),
+        return tn_raise(TN_EFORMAT, "'%s': the rows of '%s' do not match %lld heads", s->path, e->name, (long long)n),
                false;
     e->heads = (int32_t)n;
     return true;

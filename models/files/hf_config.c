@@ -70,12 +70,12 @@ static const char *text_of(const tn_hf_row *r, const tn_json *v, const char *key
     if (tn_error() != TN_OK) return NULL;
     if (r->kind == TN_HF_ACTIVATION) {
         const char *name = tn__activation_name(v ? s : r->text);
-        if (!name) tn_raise(TN_EUNSUPPORTED, "'%s': %s is '%s'; known are " TN__ACTIVATIONS, path, key, s);
+        if (!name) tn_raise(TN_EUNSUPPORTED, "'%s': %s is '%s'; expected " TN__ACTIVATIONS, path, key, s);
         return name;
     }
     for (int i = 0; choices[i]; i++)
         if (!strcmp(s, choices[i])) return choices[i];
-    const char *what = r->kind == TN_HF_TYPE ? "this reads " : "only ",
+    const char *what = r->kind == TN_HF_TYPE ? "supported: " : "only ",
                *end = r->kind == TN_HF_TYPE ? "" : " is supported";
     tn_raise(TN_EUNSUPPORTED, "'%s': %s is '%s'; %s%s%s", path, key, s, r->says ? r->says : what,
              r->says ? "" : listed(choices, list, sizeof list), r->says ? "" : end);
@@ -124,7 +124,7 @@ static double number(const tn_hf_row *r, const tn_json *v, const char *key, cons
 static tn_hf_layers layers(const tn_hf_row *r, const tn_json *v, const char *key, const char *path)
 {
     tn_hf_layers n = {0, v ? tn_json_count(v) : 0};
-    if (v && tn_json_type_of(v) != TN_JSON_ARRAY) tn_raise(TN_EFORMAT, "'%s': %s is no array", path, key);
+    if (v && tn_json_type_of(v) != TN_JSON_ARRAY) tn_raise(TN_EFORMAT, "'%s': %s is not an array", path, key);
     int64_t i = 0;
     for (const tn_json *x = tn_json_first(v); x && tn_error() == TN_OK; x = tn_json_next(x), i++) {
         const char *s = tn_json_string(x);
@@ -179,7 +179,7 @@ static void letters(const tn_hf_row *r, const tn_json *v, const char *key, const
 static void must_be_empty(const tn_json *v, const char *key, const char *path)
 {
     if (tn_json_count(v) || (v && tn_json_type_of(v) != TN_JSON_OBJECT && tn_json_type_of(v) != TN_JSON_ARRAY))
-        tn_raise(TN_EUNSUPPORTED, "'%s': %s holds something, which is not supported", path, key);
+        tn_raise(TN_EUNSUPPORTED, "'%s': %s is not empty, which is not supported", path, key);
 }
 
 /* Stores v at `to`, or checks it, depending on the row's kind. v NULL: missing; numbers are set to `absent`. */
@@ -218,7 +218,7 @@ static void read_row(const tn_hf_row *r, const tn_json *doc, const char *path, c
     if (!v && r->needed) tn_raise(TN_EFORMAT, "'%s': %s is missing", path, r->key);
     if (tn_error() == TN_OK) take(r, v, f.key, path, null && r->nullable ? r->low : r->otherwise, config + r->at);
     if (*f.other && tn_error() == TN_OK)
-        tn_raise(TN_EFORMAT, "'%s': %s and %s disagree: keep the right one", path, f.key, f.other);
+        tn_raise(TN_EFORMAT, "'%s': %s and %s have different values; remove the wrong one", path, f.key, f.other);
 }
 
 tn_json *tn__config_open(const char *dir, char path[1024])
@@ -228,7 +228,7 @@ tn_json *tn__config_open(const char *dir, char path[1024])
     else if (!tn__path_in(dir, "config.json", path, 1024)) return NULL;
     const tn_json_limits limits = {.depth = 32, .bytes = 16 << 20, .values = 1 << 21};
     tn_json             *doc = file ? tn__file_config(dir) : tn_json_load_within(path, limits);
-    if (doc && tn_json_type_of(doc) != TN_JSON_OBJECT) tn_raise(TN_EFORMAT, "'%s' holds no object", path);
+    if (doc && tn_json_type_of(doc) != TN_JSON_OBJECT) tn_raise(TN_EFORMAT, "'%s' does not contain an object", path);
     return doc;
 }
 
@@ -347,8 +347,8 @@ static void write_rows(void *m, const tn_hf_files *f, tn_json_writer *w, const c
     if (more && more->members) more->members(w, more->user);
     tn_json_close(w);
     if (!pruned)
-        tn_raise(TN_EUNSUPPORTED, "tn_hf_write: heads were taken out of this model, which its config.json cannot say: "
-                                  "its table of members needs a row pruned_heads of TN_HF_PRUNED");
+        tn_raise(TN_EUNSUPPORTED, "tn_hf_write: the model has pruned heads, but its table has no row for them; add a "
+                                  "row pruned_heads of kind TN_HF_PRUNED");
 }
 
 /* Writes the weights of the model and of more's parts. */
@@ -391,8 +391,7 @@ tn_status tn__hf_write_as(void *m, const char *dir, const tn_hf_files *f, const 
     tn_json_writer *w = tn_json_writer_new(2);
     write_rows(m, f, w, config, NULL);
     if (tn__is_pruned(m))
-        tn_raise(TN_EUNSUPPORTED, "'%s': GGUF cannot say that heads were taken out of a model; save it to a directory",
-                 dir);
+        tn_raise(TN_EUNSUPPORTED, "'%s': GGUF cannot represent pruned heads; save the model to a directory", dir);
     size_t      bytes;
     const char *text = tn_json_text(w, &bytes);
     tn_json    *doc = text ? tn_json_parse(text, bytes) : NULL;
@@ -427,8 +426,8 @@ tn_safetensors *tn__weights_open(const char *dir, char path[1024])
     if (!tn__path_in(dir, "pytorch_model.bin", path, 1024)) return NULL;
     if (torch) return tn_torch_open(path);
     return tn_raise(TN_EUNSUPPORTED,
-                    "'%s' holds its weights in several files of PyTorch's; save it with transformers' "
-                    "save_pretrained, which writes safetensors",
+                    "'%s' has its weights in several PyTorch files; save it with transformers' save_pretrained, which "
+                    "writes safetensors",
                     dir),
            NULL;
 }
@@ -489,7 +488,7 @@ bool tn__init_and_activation(const char *who, double init, const char **activati
     if (!(init >= 0 && init <= 1))
         return tn_raise(TN_EINVAL, "%s: .init is %g, but must be from 0 to 1", who, init), false;
     if (!tn_hf_activation(*activation))
-        return tn_raise(TN_EINVAL, "%s: there is no activation '%s'; use " TN__ACTIVATIONS, who, *activation), false;
+        return tn_raise(TN_EINVAL, "%s: unknown activation '%s'; use " TN__ACTIVATIONS, who, *activation), false;
     *activation = tn__activation_name(*activation);
     return true;
 }

@@ -11,7 +11,9 @@ bool tn__labels_read(const tn_json *map, const char *path, int64_t n, const char
         char         *end;
         const int64_t i = strtoll(key, &end, 10);
         if (*end || end == key || i < 0 || i >= n || names[i])
-            tn_raise(TN_EFORMAT, "'%s': id2label has '%.40s', where the numbers from 0 to %lld are needed, each once",
+            tn_raise(TN_EFORMAT,
+                     "'%s': id2label has the key '%.40s', but must have the numbers from 0 to %lld, each "
+                     "once",
                      path, key, (long long)n - 1);
         else names[i] = tn_json_string(v);
     }

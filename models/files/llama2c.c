@@ -54,11 +54,11 @@ static const char *wrong(const unsigned char *header, int64_t size, shape *s)
         n[i] = v < 0x80000000u ? (int64_t)v : (int64_t)v - ((int64_t)1 << 32);
     }
     *s = (shape){n[0], n[1], n[2], n[3], n[4], n[5] < 0 ? -n[5] : n[5], n[6], n[5] < 0};
-    if (n[0] == 0x616b3432) return "this is llama2.c's second form ('ak42'): export its first, version 0";
+    if (n[0] == 0x616b3432) return "this is llama2.c's second format ('ak42'); export with version 0";
     if (s->dim < 1 || s->dim > 65536 || s->hidden < 1 || s->hidden > 1048576 || s->layers < 1 || s->layers > 1024 ||
         s->heads < 1 || s->heads > 1024 || s->kv_heads < 1 || s->vocab < 1 || s->vocab > 10000000 || s->positions < 1 ||
         s->positions > 10000000 || s->dim % s->heads || s->heads % s->kv_heads || s->dim / s->heads % 2)
-        return "this is no model of llama2.c: its first seven numbers are not the sizes of one";
+        return "not a model of llama2.c: its first seven numbers are not the sizes of a model";
     part    p[PARTS];
     int64_t bytes = HEADER;
     parts(s, p);
@@ -66,7 +66,7 @@ static const char *wrong(const unsigned char *header, int64_t size, shape *s)
         const int64_t each = p[i].rows * (p[i].cols ? p[i].cols : 1) * 4;
         bytes += each * (in_layers(&p[i]) ? s->layers : 1);
     }
-    return bytes == size ? NULL : "its size is not that of the model which its first seven numbers describe";
+    return bytes == size ? NULL : "the file size does not match the model that its first seven numbers describe";
 }
 
 static bool llama2c_open(tn__source *from, const char *label, const char *path, shape *s, const char **why)
@@ -74,7 +74,7 @@ static bool llama2c_open(tn__source *from, const char *label, const char *path, 
     unsigned char header[HEADER];
     *why = NULL;
     if (!tn__source_open(from, label, path)) return false;
-    if (from->size < HEADER) *why = "this is no model of llama2.c: it has less than 28 bytes";
+    if (from->size < HEADER) *why = "not a model of llama2.c: it has less than 28 bytes";
     else if (tn__source_read(from, header, 0, HEADER)) *why = wrong(header, from->size, s);
     if (tn_error() == TN_OK && !*why) return true;
     tn__source_close(from);

@@ -35,12 +35,12 @@ static const struct {
     const char *bytes, *what;
     size_t      at, n;
 } others[] = {
-    {"PK\x03\x04", "a zip file, as PyTorch's .bin and .pt are: give the directory that it is in", 0, 4},
-    {"{\"", "safetensors: give the directory that it is in, with its config.json", 8, 2},
-    {"tjgg", "an old file of llama.cpp, from before GGUF: convert it with an old llama.cpp", 0, 4},
-    {"lmgg", "an old file of llama.cpp, from before GGUF: convert it with an old llama.cpp", 0, 4},
-    {"\x80\x02", "a file of Python's pickle, as PyTorch's old .bin is: give the directory that it is in", 0, 2},
-    {"24ka", "llama2.c's second form ('ak42'): export its first, version 0", 0, 4},
+    {"PK\x03\x04", "a zip file, as PyTorch's .bin and .pt; pass its directory instead", 0, 4},
+    {"{\"", "a safetensors file; pass its directory instead, which must contain config.json", 8, 2},
+    {"tjgg", "an old llama.cpp file, from before GGUF; convert it with an old llama.cpp", 0, 4},
+    {"lmgg", "an old llama.cpp file, from before GGUF; convert it with an old llama.cpp", 0, 4},
+    {"\x80\x02", "a Python pickle file, as PyTorch's old .bin; pass its directory instead", 0, 2},
+    {"24ka", "a file in llama2.c's second format ('ak42'); export with version 0", 0, 4},
 };
 
 /* The index in forms; -1: raised. */
@@ -58,11 +58,10 @@ static int form_of(const char *path)
         if (others[i].n && !memcmp(first + others[i].at, others[i].bytes, others[i].n))
             return tn_raise(TN_EUNSUPPORTED, "'%s' is %s", path, others[i].what), -1;
     if (tn__llama2c_is(path)) return 1;
-    tn_raise(
-        TN_EFORMAT,
-        "'%s' is no model that can be opened: those are directories as Hugging Face lays them out, .gguf files, and "
-        "llama2.c's .bin (whose first seven numbers and size must fit)",
-        path);
+    tn_raise(TN_EFORMAT,
+             "'%s' is not a supported model; supported are directories in Hugging Face's format, .gguf files, and "
+             "llama2.c's .bin (whose size must match its first seven numbers)",
+             path);
     return -1;
 }
 

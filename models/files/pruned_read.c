@@ -15,10 +15,10 @@ bool tn__pruned_open(const char *dir, tn__pruned *p)
     p->heads = tn_json_get(p->doc, "pruned_heads");
     if (p->heads && tn_json_type_of(p->heads) == TN_JSON_NULL) p->heads = NULL;
     if (p->heads && tn_json_type_of(p->heads) != TN_JSON_OBJECT)
-        tn_raise(TN_EFORMAT, "'%s': pruned_heads is no object", path);
+        tn_raise(TN_EFORMAT, "'%s': pruned_heads is not an object", path);
     for (const tn_json *x = tn_json_first(p->heads); x && tn_error() == TN_OK; x = tn_json_next(x)) {
         if (tn_json_type_of(x) != TN_JSON_ARRAY)
-            tn_raise(TN_EFORMAT, "'%s': pruned_heads of '%.40s' is no array", path, tn_json_key(x));
+            tn_raise(TN_EFORMAT, "'%s': pruned_heads of '%.40s' is not an array", path, tn_json_key(x));
         p->count += tn_json_count(x);
     }
     if (tn_error() != TN_OK) tn__pruned_close(p);
@@ -36,7 +36,7 @@ bool tn__enough(const tn_safetensors *f, const char *path, int64_t want)
     int64_t have = 0;
     for (int64_t i = 0; i < tn_safetensors_count(f); i++) have += tn_shape_numel(tn_safetensors_at(f, i).shape);
     if (want <= have) return true;
-    tn_raise(TN_EFORMAT, "'%s' holds %lld numbers; the model that config.json describes has at least %lld", path,
+    tn_raise(TN_EFORMAT, "'%s' has %lld elements, but the model that config.json describes has at least %lld", path,
              (long long)have, (long long)want);
     return false;
 }
@@ -48,7 +48,7 @@ bool tn__enough_pruned(const tn_safetensors *f, const char *path, int64_t want, 
     for (int64_t i = 0; p->count && i < tn_safetensors_count(f); i++)
         have += tn_shape_numel(tn_safetensors_at(f, i).shape);
     if (p->count && want / 8 > have) /* the model is built whole before it is pruned */
-        return tn_raise(TN_EFORMAT, "'%s' holds %lld numbers; before its heads were pruned the model had %lld", path,
+        return tn_raise(TN_EFORMAT, "'%s' has %lld elements, too few for a model that had %lld before pruning", path,
                         (long long)have, (long long)want),
                false;
     return tn__enough(f, path, want - gone);
@@ -67,7 +67,11 @@ static tn_mha *attention_of(void *m, const char *key)
         tn_mha *a = tn_mha_of(e.module);
         if (a && (digits ? at++ == number : !strcmp(e.name, key))) return a;
     }
-    return tn_raise(TN_EFORMAT, "config.json: pruned_heads names '%.80s', which is no layer of this model", key), NULL;
+    return tn_raise(TN_EFORMAT,
+                    "config.json: pruned_heads names '%.80s', which is not a layer of this "
+                    "model",
+                    key),
+           NULL;
 }
 
 void tn__pruned_apply(const tn__pruned *p, void *m)

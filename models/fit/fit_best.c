@@ -47,8 +47,8 @@ bool tn__fit_best_load(void *module, const char *path)
     const char     *should = tn_safetensors_metadata(f, note);
     if (f && sum_of(f, sum) && should && strcmp(sum, should) != 0)
         tn_raise(TN_EFORMAT,
-                 "tn_fit: '%.200s' is damaged: its checksum is %s, but should be %.16s. Without .restore_best, the "
-                 "model has the weights of the last step",
+                 "tn_fit: '%.200s' is damaged: its checksum is %s, expected %.16s; the model has the weights of the "
+                 "last step, unset .restore_best to accept them",
                  path, sum, should);
     tn_safetensors_close(f);
     return tn_error() == TN_OK && tn_load_run(module, (tn_load_args){.path = path}) == TN_OK;

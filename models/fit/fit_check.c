@@ -20,10 +20,9 @@ static bool numbers_fit(const tn_fit_args *c)
             return tn_raise(TN_EINVAL, "tn_fit: .%s is %lld, but must be at least %lld", n[i].name,
                             (long long)n[i].value, (long long)n[i].least),
                    false;
-    if (c->accumulate > 1 << 20)
-        return no(".accumulate is more than 1048576 batches: larger batches are what is meant");
-    if (!(c->min_delta >= 0 && c->min_delta < INFINITY)) return no(".min_delta must be a number, and not negative");
-    if (isnan(c->enough)) return no(".enough is NaN, which no value reaches");
+    if (c->accumulate > 1 << 20) return no(".accumulate is more than 1048576 batches; use larger batches instead");
+    if (!(c->min_delta >= 0 && c->min_delta < INFINITY)) return no(".min_delta must be finite and at least 0");
+    if (isnan(c->enough)) return no(".enough is NaN, but must be a number");
     return true;
 }
 
@@ -31,23 +30,21 @@ static bool ranks_fit(const tn_fit_args *c)
 {
     const tn_fit_args d = {TN_FIT_ARGS_DEFAULTS};
     if (!c->world && (c->shards != d.shards || c->zero || c->zero3))
-        return no(".shards, .zero and .zero3 are for several ranks: they need a .world");
-    if (c->zero3 && c->ema)
-        return no(".zero3 is not for .ema, which reads all weights at each step; .zero does with it");
+        return no(".shards, .zero and .zero3 need a .world");
+    if (c->zero3 && c->ema) return no(".zero3 does not support .ema, which reads all weights at each step; use .zero");
     if (c->world && c->accumulate != 1)
-        return no(
-            ".accumulate is for one process alone: with .world, take larger batches and as many times more .shards");
+        return no(".accumulate does not support .world; use larger batches and multiply .shards instead");
     return true;
 }
 
 static bool sources_fit(const tn_fit_args *c)
 {
     if (!c->train.next)
-        return no(".train has no next, so there are no batches; tn_dataset_source makes a source of tensors");
+        return no(".train has no .next and so gives no batches; tn_dataset_source makes a source from tensors");
     if (c->valid.next == c->train.next && c->valid.user == c->train.user && c->valid.user)
-        return no(".valid is the source that .train is, and each validation would begin it again: give .valid one of "
-                  "its own");
-    return c->valid.next || !c->measure || no(".measure needs .valid, whose batches it gets");
+        return no(".valid and .train are the same source, and each validation would restart it; pass a separate "
+                  "source as .valid");
+    return c->valid.next || !c->measure || no(".measure needs .valid, the source of its batches");
 }
 
 /* Raises for options that have no effect without another one. */
@@ -57,12 +54,11 @@ static bool options_fit(const tn_fit_args *c)
     const bool        mine = c->lr != d.lr || c->weight_decay != d.weight_decay || c->clip != d.clip ||
                       c->warmup != d.warmup || c->decay != d.decay;
     if (c->optimizer && mine)
-        return no(".lr, .weight_decay, .clip, .warmup and .decay are for the optimizer that tn_fit makes; there is an "
-                  ".optimizer, so give them to that, and to its schedule");
-    if (!c->optimizer && (c->schedule || c->plateau))
-        return no("a schedule belongs to an optimizer, but there is no .optimizer");
+        return no(".lr, .weight_decay, .clip, .warmup and .decay have no effect with an .optimizer; set them in the "
+                  "optimizer and its schedule");
+    if (!c->optimizer && (c->schedule || c->plateau)) return no(".schedule and .plateau need an .optimizer");
     if (!tn__fit_validates(c)) {
-        if (c->plateau) return no(".plateau needs .valid or .score, whose values it gets");
+        if (c->plateau) return no(".plateau needs .valid or .score, the source of its values");
         if (c->patience || c->restore_best || c->valid_every || c->rising || c->min_delta != 0 || c->enough != 0)
             return no(".patience, .enough, .restore_best, .valid_every, .rising and .min_delta need .valid or .score");
     }
@@ -79,28 +75,30 @@ static bool optimizer_fits(const tn_fit_args *c)
         steps = steps || tn_group_of(c->optimizer, p.tensor) >= 0;
         averages = averages || tn_ema_has(c->ema, p.tensor);
     }
-    if (c->ema && tn_ema_swapped(c->ema)) return no("the .ema is swapped in: tn_ema_swap it back before the training");
-    if (!steps) return no("the optimizer has none of the module's parameters: it was made for another one");
-    return averages || no("the .ema has none of the module's parameters: it was made for another one");
+    if (c->ema && tn_ema_swapped(c->ema))
+        return no("the averages of .ema are swapped in; call tn_ema_swap before "
+                  "training");
+    if (!steps) return no(".optimizer has none of the module's parameters; create it for this module");
+    return averages || no(".ema has none of the module's parameters; create it for this module");
 }
 
 static bool schedules_fit(const tn_fit_args *c)
 {
     if (c->schedule && tn_schedule_optimizer(c->schedule) != c->optimizer)
-        return no(".schedule is of another optimizer, whose rate it sets: make it for .optimizer");
+        return no(".schedule belongs to another optimizer; create it for .optimizer");
     if (c->plateau && tn_schedule_optimizer(c->plateau) != c->optimizer)
-        return no(".plateau is of another optimizer, whose rate it sets: make it for .optimizer");
+        return no(".plateau belongs to another optimizer; create it for .optimizer");
     if (tn_schedule_by_values(c->schedule))
-        return no(".schedule is a plateau, which goes by values, not by steps: give it as .plateau");
+        return no(".schedule is a plateau schedule, which needs values; pass it as .plateau");
     return !c->plateau || tn_schedule_by_values(c->plateau) ||
-           no(".plateau is a schedule that goes by steps, and gets no values: give it as .schedule");
+           no(".plateau is a schedule by steps, not by values; pass it as .schedule");
 }
 
 void tn__fit_no_steps(const tn__fit *f)
 {
     tn_raise(TN_EINVAL,
-             "tn_fit: .accumulate is %lld batches to a step, but .epochs = %lld hold fewer, so nothing would be "
-             "learned: make it smaller, or .epochs larger",
+             "tn_fit: .accumulate is %lld batches per step, but .epochs = %lld has fewer batches, which makes no "
+             "step; decrease .accumulate or increase .epochs",
              (long long)f->c.accumulate, (long long)f->c.epochs);
 }
 
@@ -108,9 +106,9 @@ bool tn__fit_check(tn__fit *f)
 {
     tn_fit_args *c = &f->c;
     if (!c->module) return no("the module is NULL: its constructor failed and the error was cleared");
-    if (!c->loss) return no(".loss is NULL; it is the function that makes the loss of a batch");
-    if (!tn_grad_enabled()) return no("called after tn_no_grad_begin(), where nothing can be learned");
-    if (!c->steps && !c->epochs) return no("when is it to end? Say .steps or .epochs");
+    if (!c->loss) return no(".loss is NULL, but must be the function that computes the loss of a batch");
+    if (!tn_grad_enabled()) return no("called in a scope of tn_no_grad_begin(), where no gradients are recorded");
+    if (!c->steps && !c->epochs) return no(".steps and .epochs are both 0; set one of them");
     if (!sources_fit(c) || !numbers_fit(c) || !options_fit(c) || !ranks_fit(c) || !optimizer_fits(c) ||
         !schedules_fit(c))
         return false;

@@ -9,8 +9,7 @@ bool tn__fit_draw(tn__fit *f, tn_batch *b)
         return true;
     }
     if (tn_error() != TN_OK) return false;
-    if (!f->seen)
-        return tn_raise(TN_EINVAL, "tn_fit: .train ended an epoch without a single batch: it is empty"), false;
+    if (!f->seen) return tn_raise(TN_EINVAL, "tn_fit: .train is empty: it ended an epoch without a batch"), false;
     f->seen = 0, f->r.epochs++;
     f->epoch_over = f->unsaved = true;
     return false;
@@ -22,7 +21,7 @@ bool tn__fit_loss_fits(const tn__fit *f, const tn_tensor *loss)
     if (tn_error() != TN_OK) return false;
     if (!loss) return tn_raise(TN_EINVAL, "tn_fit: .loss returned NULL, but raised no error"), false;
     if (tn_numel(loss) != 1)
-        return tn_raise(TN_ESHAPE, "tn_fit: .loss returned %s, but must return one number; see tn_mean",
+        return tn_raise(TN_ESHAPE, "tn_fit: .loss returned %s, but must return one element; see tn_mean",
                         tn_shape_text(tn_shape_of(loss), text, sizeof text)),
                false;
     const double v = tn_item(loss);

@@ -16,12 +16,12 @@ static const char front[] = "step-", back[] = ".ckpt", best[] = "best.safetensor
 
 static bool fail(const char *path, const char *what, int code)
 {
-    const char *why = code == EACCES || code == EPERM     ? "it is not permitted"
-                      : code == ENOENT                    ? "it is not there"
-                      : code == ENOTDIR || code == EEXIST ? "a part of it is a file"
-                      : code == ENOSPC || code == EDQUOT  ? "there is no space left"
+    const char *why = code == EACCES || code == EPERM     ? "permission denied"
+                      : code == ENOENT                    ? "it does not exist"
+                      : code == ENOTDIR || code == EEXIST ? "a part of the path is a file"
+                      : code == ENOSPC || code == EDQUOT  ? "no space left"
                       : code == EROFS                     ? "it is on a read-only file system"
-                                                          : "the system said no";
+                                                          : "system error";
     tn_raise(TN_EIO, "tn_fit: '%.200s': %s: %s (errno %d)", path, what, why, code);
     return false;
 }
@@ -126,7 +126,7 @@ static bool make_folders(const char *path)
         memcpy(part, path, i), part[i] = 0;
         struct stat st;
         if (mkdir(part, 0777) != 0 && (errno != EEXIST || stat(part, &st) != 0 || !S_ISDIR(st.st_mode)))
-            return fail(part, "cannot make the folder", errno);
+            return fail(part, "cannot create the folder", errno);
     }
     return true;
 }
@@ -136,14 +136,13 @@ static bool take(tn__folder *f, const char *file)
 {
     char text[32] = "";
     if ((f->lock = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666)) < 0)
-        return fail(file, "cannot open the file of the lock", errno);
+        return fail(file, "cannot open the lock file", errno);
     if (flock(f->lock, LOCK_EX | LOCK_NB) != 0) {
         if (errno != EWOULDBLOCK) return fail(file, "cannot lock it", errno);
         if (pread(f->lock, text, sizeof text - 1, 0) < 0) text[0] = 0;
         text[strcspn(text, "\n")] = 0;
         tn_raise(TN_ESTATE,
-                 "tn_fit: '%.200s' is in use by another run (process %s); wait for its end, or give this one a folder "
-                 "of its own",
+                 "tn_fit: '%.200s' is in use by another run (process %s); wait for its end, or use another folder",
                  f->path, *text ? text : "unknown");
         return false;
     }
@@ -159,7 +158,7 @@ bool tn__folder_open(tn__folder *f, const char *path)
     survey s = {0};
     *f = (tn__folder){.path = path, .lock = -1};
     if (!*path || strlen(path) > LONGEST)
-        return tn_raise(TN_EINVAL, "tn_fit: .folder is a path of %zu bytes, but must have from 1 to %d", strlen(path),
+        return tn_raise(TN_EINVAL, "tn_fit: .folder is a path of %zu bytes, but must have 1 to %d", strlen(path),
                         LONGEST),
                false;
     const int  keep = errno;

@@ -45,7 +45,8 @@ static bool is_part(const tn_batch *b, tn_shard shard)
     tn_batch_cut(&should, shard, b->whole);
     if (!b->whole || (b->first == should.first && b->rows == should.rows)) return true;
     tn_raise(TN_EINVAL,
-             "tn_fit: .train gave rows %lld to %lld of %lld for part %d of %d; does it call tn_shard_next behind each?",
+             "tn_fit: .train returned rows %lld to %lld of %lld for shard %d of %d; its .next must call tn_shard_next "
+             "after each batch",
              (long long)b->first, (long long)(b->first + b->rows), (long long)b->whole, shard.rank, shard.of);
     return false;
 }

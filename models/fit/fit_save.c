@@ -62,8 +62,8 @@ static bool read_place(tn__fit *f, const tn_json *place, const char *path)
     const bool rising = tn_json_bool(tn_json_need(o, "rising"));
     if (tn_error() == TN_OK && f->r.best == f->r.best && tn__fit_validates(&f->c) && rising != f->c.rising)
         tn_raise(TN_EINVAL,
-                 "tn_fit: '%.160s' is of a run whose best value was the %s, by its .rising, and this run's is the %s: "
-                 "give the same, or take another folder",
+                 "tn_fit: '%.160s' is from a run whose best value is the %s (.rising), but this run's is the %s; use "
+                 "the same .rising or another folder",
                  path, rising ? "largest" : "smallest", f->c.rising ? "largest" : "smallest");
     return tn_error() == TN_OK;
 }
@@ -73,7 +73,7 @@ static const char *text_of(const tn_json *v, char to[80])
 {
     tn_json_writer *w = tn_json_writer_new(0);
     if (v) tn_json_put(w, NULL, v);
-    const char *text = v ? tn_json_text(w, NULL) : "nothing";
+    const char *text = v ? tn_json_text(w, NULL) : "absent";
     snprintf(to, 80, "%s", text ? text : "");
     tn_json_writer_free(w);
     return to;
@@ -86,8 +86,8 @@ static bool differs(const tn_json *here, const tn_json *there, const char *key, 
     if (tn_error() != TN_OK) return true;
     if (!strcmp(a, b)) return false;
     tn_raise(TN_EINVAL,
-             "tn_fit: '%.160s' is of another run: its %.60s is %s, this run has %s; take another folder, or go on with "
-             "the same",
+             "tn_fit: '%.160s' is from another run: its %.60s is %s, but this run's is %s; use the same value or "
+             "another folder",
              path, key, b, a);
     return true;
 }
@@ -98,8 +98,8 @@ static bool same_config(const tn__fit *f, const tn_json *there, const char *path
     if (!f->c.config) {
         if (!there || tn_json_type_of(there) == TN_JSON_NULL) return true;
         return tn_raise(TN_EINVAL,
-                        "tn_fit: '%.160s' was begun with a .config, and this run has none: give the same, or take "
-                        "another folder",
+                        "tn_fit: '%.160s' is from a run with a .config, but this run has none; pass the same .config "
+                        "or use another folder",
                         path),
                false;
     }
@@ -127,7 +127,7 @@ static tn_checkpoint_file *find(tn__fit *f, int64_t step, char path[TN__FILE_ROO
         if (file && tn_checkpoint_verify(file) == TN_OK) return file;
         tn_checkpoint_close(file);
         if (!is_damage(tn_error())) return NULL;
-        snprintf(note, sizeof note, "passed over: %s", tn_error_message());
+        snprintf(note, sizeof note, "skipped: %s", tn_error_message());
         if (!*first) snprintf(first, sizeof first, "%.600s", tn_error_message());
         tn_clear_error();
         tn__fit_tell(f, TN_FIT_NOTE, note, false);
@@ -135,8 +135,8 @@ static tn_checkpoint_file *find(tn__fit *f, int64_t step, char path[TN__FILE_ROO
     }
     if (tn_error() == TN_OK)
         tn_raise(TN_EFORMAT,
-                 "tn_fit: none of the checkpoints in '%.200s' is whole; to begin anew, take another folder or empty "
-                 "it. The newest: %s",
+                 "tn_fit: all checkpoints in '%.200s' are damaged; to start a new run, use another folder or empty "
+                 "it; the newest: %s",
                  f->c.folder, first);
     return NULL;
 }
@@ -158,8 +158,8 @@ static bool say_rate(tn__fit *f, double was, const char *path)
     char         text[400];
     if (f->own || f->c.schedule || f->c.plateau || lr == was) return true;
     snprintf(text, sizeof text,
-             "the learning rate is %g, as '%.160s' has it, not this program's %g; to change it, call tn_set_lr when "
-             "TN_FIT_START is told",
+             "the learning rate is %g, from '%.160s', not this program's %g; to change it, call tn_set_lr at "
+             "TN_FIT_START",
              lr, path, was);
     tn__fit_tell(f, TN_FIT_NOTE, text, false);
     return tn_error() == TN_OK;
@@ -186,7 +186,10 @@ static bool restore(tn__fit *f, int64_t newest)
     const tn_json      *data = tn_checkpoint_data(file), *source = tn_json_get(data, "source");
     bool                ok = file && same_config(f, tn_checkpoint_config(file), path) && read_place(f, data, path);
     if (ok && c->train.save && !source)
-        tn_raise(TN_EFORMAT, "tn_fit: '%.200s' does not say where in its data that run was, so it cannot go on", path);
+        tn_raise(TN_EFORMAT,
+                 "tn_fit: '%.200s' does not contain the position of .train, so the run cannot be "
+                 "resumed",
+                 path);
     const double lr = tn_lr(c->optimizer, 0);
     ok = ok && tn_error() == TN_OK &&
          tn_checkpoint_restore(file, .module = c->module, .optimizer = c->optimizer, .ema = c->ema,
@@ -208,8 +211,8 @@ bool tn__fit_resume(tn__fit *f)
     double newest = tn__fit_writes(f) ? (double)tn__folder_newest(&f->folder, INT64_MAX) : -1;
     if (newest >= 0 && !f->c.resume && tn_error() == TN_OK)
         tn_raise(TN_ESTATE,
-                 "tn_fit: '%.200s' holds a run of %lld steps already; go on with it by .resume = true, or take "
-                 "another folder",
+                 "tn_fit: '%.200s' already contains a run of %lld steps; set .resume to continue it, or use another "
+                 "folder",
                  f->c.folder, (long long)newest);
     if (tn_error() != TN_OK || !tn__fit_ranks_agree(f, &newest)) return false;
     if (newest >= 0) return restore(f, (int64_t)newest);

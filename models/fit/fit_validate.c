@@ -33,8 +33,8 @@ static bool measure_part(const tn__fit *f, double sum[2])
         const double n = c->measure ? (double)tn__fit_items(&b) : tn__fit_weight(&b);
         sum[0] += n * tn_item(v), sum[1] += n;
     } else {
-        tn_raise(v ? TN_ESHAPE : TN_EINVAL, "tn_fit: in validation, .%s returned %s, but must return one number",
-                 c->measure ? "measure" : "loss", v ? "a tensor of several" : "NULL");
+        tn_raise(v ? TN_ESHAPE : TN_EINVAL, "tn_fit: in validation, .%s returned %s, but must return one element",
+                 c->measure ? "measure" : "loss", v ? "several elements" : "NULL");
     }
     tn_scope_end(narrow), tn_scope_end(s);
     return more && tn_error() == TN_OK;

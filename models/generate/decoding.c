@@ -88,8 +88,8 @@ tn_decoding *tn_rolling_decoding(void *model, tn_decoder_step step, tn_decoder_t
     decoding *d = (decoding *)tn_cached_decoding(model, step, cache, rows, INT64_MAX / 4);
     if (d && (!turn || sinks < 1 || room < sinks + 4))
         tn_raise(TN_EINVAL,
-                 "tn_rolling_decoding: %lld positions of which %lld stay; there must be one that stays, and "
-                 "4 more",
+                 "tn_rolling_decoding: room is %lld and sinks is %lld; sinks must be at least 1, and room at least "
+                 "sinks + 4",
                  (long long)room, (long long)sinks);
     if (d) d->room = room, d->sinks = sinks, d->turn = turn;
     if (tn_error() == TN_OK) return &d->base;
@@ -103,13 +103,13 @@ tn_status tn_cached_decoding_trim(tn_decoding *base, int64_t length)
     if (tn__blocked()) return tn_error();
     if (!d) return tn_raise(TN_EINVAL, "%s: this decoding was not made by tn_cached_decoding", who);
     if (length < 0 || length > d->read)
-        return tn_raise(TN_EINVAL, "%s: length is %lld, but %lld words have been read", who, (long long)length,
+        return tn_raise(TN_EINVAL, "%s: length is %lld, but %lld tokens have been read", who, (long long)length,
                         (long long)d->read);
     const int64_t forgotten = d->read - tn_kv_cache_length(d->cache), stays = d->window ? d->window - 1 : d->sinks;
     if (forgotten && length - forgotten < stays)
         return tn_raise(TN_ESTATE,
-                        "%s: what follows word %lld would see words that are forgotten already: of %lld that were read "
-                        "%lld are; read the text anew",
+                        "%s: tokens after position %lld need dropped ones: of %lld tokens read %lld were dropped; "
+                        "read the text again",
                         who, (long long)length, (long long)d->read, (long long)forgotten);
     if (tn_kv_cache_trim(d->cache, length - forgotten) == TN_OK) d->read = length;
     return tn_error();

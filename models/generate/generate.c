@@ -39,7 +39,7 @@ static void *get(state *s, int64_t n, size_t size)
     size_t bytes;
     if (tn_error() != TN_OK) return NULL;
     if (__builtin_mul_overflow((size_t)n, size, &bytes))
-        return tn_raise(TN_ENOMEM, "tn_generate: so many texts do not fit in memory"), NULL;
+        return tn_raise(TN_ENOMEM, "tn_generate: the texts do not fit in memory"), NULL;
     void *p = tn_mem_get(bytes ? bytes : 1);
     if (p) s->memory[s->blocks] = p, s->bytes[s->blocks++] = bytes ? bytes : 1;
     return p;
@@ -78,7 +78,7 @@ static bool prompt_fits(const tn_generate_args *a)
                false;
     if (before &&
         (tn_ndim(before) != 2 || tn_size(before, 0) != tn_size(a->prompt, 0) || tn_size(before, 1) != a->read))
-        return tn_raise(TN_ESHAPE, "tn_generate: .before must be [%lld, %lld], the .read words of each prompt, got %s",
+        return tn_raise(TN_ESHAPE, "tn_generate: .before must be [%lld, %lld], the .read tokens of each prompt, got %s",
                         (long long)tn_size(a->prompt, 0), (long long)a->read,
                         tn_shape_text(tn_shape_of(before), shape, sizeof shape)),
                false;
@@ -98,10 +98,10 @@ static bool decoding_suffices(const state *s)
                false;
     if (prompt > room || s->most > room - prompt || s->most < 1)
         return tn_raise(TN_EINVAL,
-                        "tn_generate: a prompt of %lld words and %lld new ones do not fit the decoding's length of "
+                        "tn_generate: a prompt of %lld tokens and %lld new ones do not fit the decoding's length of "
                         "%lld%s",
                         (long long)prompt, (long long)s->most, (long long)d->length,
-                        s->a.read ? ", of which a part has been read" : ""),
+                        s->a.read ? ", part of which has been read" : ""),
                false;
     return true;
 }
@@ -123,8 +123,8 @@ static bool sampling_fits(const tn_generate_args *a)
                false;
     if (!a->sample && (a->top_k || a->top_p < 1 || a->min_p > 0 || a->temperature != 1))
         return tn_raise(TN_EINVAL,
-                        "tn_generate: .temperature, .top_k, .top_p and .min_p say how words are drawn, but without "
-                        ".sample = true none is: the likeliest are taken"),
+                        "tn_generate: .temperature, .top_k, .top_p and .min_p have no effect without .sample; set "
+                        ".sample = true"),
                false;
     if (!isfinite(a->length_penalty))
         return tn_raise(TN_EINVAL, "tn_generate: .length_penalty is %g, but must be finite", a->length_penalty), false;
@@ -144,8 +144,8 @@ static bool fits(state *s)
     if (s->beams < 1 || s->beams > MOST_BEAMS) return refuse("beams", a->beams, "from 1 to 64");
     if (best < 1 || best > s->beams) return refuse("best", a->best, "from 1 to .beams");
     if (a->sample && s->beams > 1) return refuse("beams", a->beams, "1 for sampling");
-    if (a->each && s->beams > 1) return refuse("beams", a->beams, "1 where .each is called");
-    if (a->most < 0) return refuse("most", a->most, "at least 0, which is as many as there is room for");
+    if (a->each && s->beams > 1) return refuse("beams", a->beams, "1 with .each");
+    if (a->most < 0) return refuse("most", a->most, "at least 0");
     if (s->least < 0 || s->least > s->most) return refuse("least", a->least, "from 0 to .most");
     if (a->no_repeat < 0) return refuse("no_repeat", a->no_repeat, "at least 0");
     return sampling_fits(a) && decoding_suffices(s);
@@ -160,7 +160,7 @@ static bool each_fits(const state *s)
     const tn_tensor *t = s->a.most_each;
     if (!t) return true;
     if (tn_dtype_of(t) != TN_I64 || tn_ndim(t) != 1 || tn_numel(t) != s->prompts)
-        return tn_raise(TN_ESHAPE, "tn_generate: .most_each must be i64 [%lld], a number for each prompt, got %s %s",
+        return tn_raise(TN_ESHAPE, "tn_generate: .most_each must be i64 [%lld], one number per prompt, got %s %s",
                         (long long)s->prompts, tn_dtype_name(tn_dtype_of(t)),
                         tn_shape_text(tn_shape_of(t), shape, sizeof shape)),
                false;
@@ -315,8 +315,8 @@ static bool are_numbers(const state *s, const float *scores, const float *p)
             for (int64_t w = 0; isnan(p[row]) && w < s->vocab; w++)
                 if (!(scores[row + w] < INFINITY))
                     return tn_raise(TN_ENUMERIC,
-                                    "tn_generate: the score of word %lld, behind %lld words of prompt %lld, is %g: "
-                                    "look for NaN and Inf in the model's weights",
+                                    "tn_generate: the logit of token %lld, after %lld tokens of prompt %lld, is %g; "
+                                    "check the model's weights for NaN and Inf",
                                     (long long)w, (long long)s->alive[b * s->beams + i].n, (long long)b,
                                     (double)scores[row + w]),
                            false;

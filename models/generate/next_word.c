@@ -25,7 +25,7 @@ tn_tensor *tn__next_word_loss(const char *who, tn_tensor *y, tn_tensor *out, tn_
     if (y && !targets) {
         const int64_t n = tn_size(ids, 1);
         if (n < 2)
-            return tn_raise(TN_ESHAPE, "%s: a text of %lld words has no next one to learn; give targets", who,
+            return tn_raise(TN_ESHAPE, "%s: a sequence of length %lld has no next token as target; pass targets", who,
                             (long long)n),
                    NULL;
         y = tn_narrow(y, 1, 0, n - 1), targets = tn_narrow(ids, 1, 1, n - 1);

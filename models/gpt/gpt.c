@@ -100,7 +100,9 @@ static tn_tensor *vectors(tn_gpt *m, tn_tensor *ids, tn_kv_cache *cache)
     if (!tn__ids_fit("gpt", ids)) return NULL;
     const int64_t n = tn_size(ids, 1), at = tn_kv_cache_length(cache);
     if (n > m->config.positions - at)
-        return tn_raise(TN_ESHAPE, "gpt: a text of %lld words is longer than the model's %lld positions: cut it",
+        return tn_raise(TN_ESHAPE,
+                        "gpt: a sequence of %lld tokens is longer than the model's %lld positions; "
+                        "truncate it",
                         (long long)(at + n), (long long)m->config.positions),
                NULL;
     tn_tensor *x = tn_add(tn_call(m->words, ids), tn_embedding_rows(m->positions, at, n));
@@ -134,7 +136,7 @@ tn_decoding *tn_gpt_decoding(tn_gpt *m, int64_t rows, int64_t length)
 {
     if (!tn_ready(m)) return NULL;
     if (length > m->config.positions)
-        return tn_raise(TN_EINVAL, "tn_gpt_decoding: a text of %lld words is longer than the model's %lld positions",
+        return tn_raise(TN_EINVAL, "tn_gpt_decoding: length is %lld, but the model has only %lld positions",
                         (long long)length, (long long)m->config.positions),
                NULL;
     return tn_cached_decoding(m, go_on, tn_blocks_cache(m->blocks, rows, length, 0), rows, length);

@@ -46,7 +46,7 @@ static tn_bert *trimmed(tn_bert *old, bool pooler)
     for (tn_each b = tn_module_each(old, TN_EACH_SAVED); tn_error() == TN_OK && tn_next(&b);)
         if (tn_is_q8(b.tensor))
             tn_raise(TN_EUNSUPPORTED,
-                     "tn_tuned_new: the encoder's '%s' is packed (tn_quantize, tn_halve): pack the tuned model instead",
+                     "tn_tuned_new: the encoder's '%s' is packed (tn_quantize, tn_halve); pack the tuned model instead",
                      b.name);
     for (tn_each p = tn_parameters(m); tn_error() == TN_OK && tn_next(&p);) {
         const tn_tensor *has = named(old, p.name);
@@ -62,9 +62,14 @@ static bool right_config(tn_tuned_config *c)
 {
     static const char *const who = "tn_tuned_new";
     if ((unsigned)c->task > TN_TASK_CHOICES || (unsigned)c->problem > TN_REGRESSION)
-        return tn_raise(TN_EINVAL, "%s: .task or .problem is none of those that there are", who), false;
+        return tn_raise(TN_EINVAL, "%s: .task or .problem is not a value of its enum", who), false;
     if (c->task != TN_TASK_CLASSES) c->problem = TN_ONE_LABEL;
-    if (c->crf && c->task != TN_TASK_TAGS) return tn_raise(TN_EINVAL, "%s: .crf is for tags", who), false;
+    if (c->crf && c->task != TN_TASK_TAGS)
+        return tn_raise(TN_EINVAL,
+                        "%s: .crf needs .task = "
+                        "TN_TASK_TAGS",
+                        who),
+               false;
     if (c->task == TN_TASK_ANSWERS) c->n = 2;
     if (c->task == TN_TASK_CHOICES || (c->problem == TN_REGRESSION && !c->n)) c->n = 1;
     return tn__within(who, "n", c->n, 1, 1 << 20) && (c->dropout < 0 || tn__chance(who, "dropout", c->dropout));

@@ -8,7 +8,7 @@
 tn_status tn_tuned_each(tn_tuned *m, tn_features *f, tn_tuned_listener take, void *user)
 {
     if (tn_error() != TN_OK || !tn_ready(m)) return tn_error();
-    if (!f || !take) return tn_raise(TN_EINVAL, "tn_tuned_each: the features or the listener are NULL");
+    if (!f || !take) return tn_raise(TN_EINVAL, "tn_tuned_each: the features or the listener is NULL");
     const bool      was = m->base.training;
     const tn_source s = tn_features_source(f);
     tn_eval(m);
@@ -34,7 +34,7 @@ tn_status tn_tuned_tags(tn_tuned *m, tn_features *f, int64_t i, const float *sco
     if (tn_error() != TN_OK || !tn_ready(m)) return tn_error();
     const tn_feature x = tn_features_at(f, i);
     if (x.example < 0 || !scores || !to)
-        return tn_raise(TN_EINVAL, "tn_tuned_tags: there is no feature %lld", (long long)i);
+        return tn_raise(TN_EINVAL, "tn_tuned_tags: feature %lld does not exist, or an argument is NULL", (long long)i);
     const int64_t  n = m->config.n;
     const tn_scope s = tn_no_grad_begin();
     tn_tensor     *y = tn_empty(TN_SHAPE(x.pieces, n)), *tags = tn_empty_of(TN_I64, TN_SHAPE(x.pieces));
@@ -98,7 +98,11 @@ int64_t tn_answers_best(tn_features *f, int64_t first, int64_t n, const float *c
         !tn__within(who, "longest", longest, 1, 1 << 20))
         return -1;
     if (!f || !scores || !to || first < 0 || n < 1 || n > tn_features_count(f) - first)
-        return tn_raise(TN_EINVAL, "%s: there are no features from %lld on", who, (long long)first), -1;
+        return tn_raise(TN_EINVAL,
+                        "%s: the features from %lld do not exist, or an argument is "
+                        "NULL",
+                        who, (long long)first),
+               -1;
     for (int64_t i = 0; i < n; i++) {
         const tn_feature x = tn_features_at(f, first + i);
         if (tn_error() != TN_OK) return -1;

@@ -22,8 +22,8 @@ tn_status tn_tuned_save(tn_tuned *m, const char *dir)
     if (!tn_ready(m)) return tn_error();
     if (m->lora)
         return tn_raise(TN_EUNSUPPORTED,
-                        "tn_tuned_save: the model has adapters, which its directory would not hold: merge "
-                        "them first (tn_tuned_merge), or save them (tn_tuned_save_adapter)");
+                        "tn_tuned_save: the model has adapters, which its directory cannot contain; merge them first "
+                        "(tn_tuned_merge), or save them (tn_tuned_save_adapter)");
     const tn__head    h = tn__head_of(&m->encoder->config, m->config.task);
     const tn__hf_more more = {
         tn__task_name(m->config.task), put_members, m, {{m->dense, h.dense}, {m->classifier, h.out}, {m->crf, "crf"}}};
@@ -47,7 +47,7 @@ static tn_problem problem_of(const tn_json *doc, int64_t n, const char *path)
     const char *said = tn_json_string_or(tn_json_get(doc, "problem_type"), NULL);
     for (int i = 0; said && i < 3; i++)
         if (!strcmp(said, problems[i])) return (tn_problem)i;
-    if (said) tn_raise(TN_EUNSUPPORTED, "'%s': problem_type is '%.60s'", path, said);
+    if (said) tn_raise(TN_EUNSUPPORTED, "'%s': problem_type is '%.60s', which is not supported", path, said);
     return n == 1 ? TN_REGRESSION : TN_ONE_LABEL; /* as in transformers */
 }
 
@@ -77,7 +77,7 @@ bool tn__tuned_in(const char *dir)
 static tn_bert *with_pooler(tn_bert *m, tn_task task, const char *dir)
 {
     if (!m || m->pooler || !tn__head_of(&m->config, task).pooled) return m;
-    tn_raise(TN_EFORMAT, "'%s': the weights of a pooler are missing, which …%s reads", dir, tn__task_name(task));
+    tn_raise(TN_EFORMAT, "'%s': the weights of the pooler are missing, which …%s needs", dir, tn__task_name(task));
     return tn_free(m), NULL;
 }
 
@@ -90,7 +90,7 @@ static tn_tuned *built(const char *dir, const tn_json *doc, const char *path, tn
     if (tn_error() != TN_OK) return NULL;
     if (!task_of(architecture, &c.task))
         return tn_raise(TN_EUNSUPPORTED,
-                        "'%s': architectures is '%.60s'; this reads …ForSequenceClassification, "
+                        "'%s': architectures is '%.60s'; supported are …ForSequenceClassification, "
                         "…ForTokenClassification, …ForQuestionAnswering and …ForMultipleChoice",
                         path, architecture),
                NULL;

@@ -53,11 +53,13 @@ tn_status tn_tuned_adapt(tn_tuned *m, int64_t rank, double alpha)
     if (!tn_ready(m)) return tn_error();
     if (!tn__within(who, "rank", rank, 1, m->encoder->config.dim)) return tn_error();
     if (!(alpha > 0 && alpha < 1e6)) return tn_raise(TN_EINVAL, "%s: alpha is %g, but must be above 0", who, alpha);
-    if (m->lora) return tn_raise(TN_ESTATE, "%s: this model has adapters already", who);
+    if (m->lora) return tn_raise(TN_ESTATE, "%s: this model already has adapters", who);
     for (tn_each e = tn_modules(m); tn_next(&e);)
         if (!strcmp(e.name, "lora"))
             return tn_raise(TN_ESTATE,
-                            "%s: this model had adapters that were merged; save it, and adapt what is opened", who);
+                            "%s: this model had adapters that were merged; save it, load it again, and adapt "
+                            "that",
+                            who);
     const int64_t layers = tn_length(m->encoder->encoder->layers);
     for (int64_t i = 0; i < layers; i++)
         if (!attention_of(m, i) || !attention_of(m, i)->in_proj_weight)
@@ -66,7 +68,7 @@ tn_status tn_tuned_adapt(tn_tuned *m, int64_t rank, double alpha)
         else if (!tn_shape_equal(tn_shape_of(attention_of(m, i)->in_proj_weight),
                                  TN_SHAPE(3 * m->encoder->config.dim, m->encoder->config.dim)))
             return tn_raise(TN_EUNSUPPORTED,
-                            "%s: the attention of layer %lld is packed (tn_quantize, tn_halve) or has lost heads", who,
+                            "%s: the attention of layer %lld is packed (tn_quantize, tn_halve) or pruned", who,
                             (long long)i);
     const tn_dtype dt = tn_dtype_of(attention_of(m, 0)->in_proj_weight) == TN_F64 ? TN_F64 : TN_F32;
     m->lora = tn_child(m, "lora", made(&m->encoder->config, layers, rank, alpha, dt));
@@ -162,7 +164,7 @@ tn_status tn_tuned_save_adapter(tn_tuned *m, const char *dir)
 {
     char path[1024];
     if (!tn_ready(m)) return tn_error();
-    if (!m->lora) return tn_raise(TN_ESTATE, "tn_tuned_save_adapter: this model has no adapters: see tn_tuned_adapt");
+    if (!m->lora) return tn_raise(TN_ESTATE, "tn_tuned_save_adapter: this model has no adapters; see tn_tuned_adapt");
     const tn__head         h = tn__head_of(&m->encoder->config, m->config.task);
     tn_json_writer        *j = tn_json_writer_new(2);
     tn_safetensors_writer *w = tn_safetensors_writer_new();
@@ -190,15 +192,15 @@ static bool plain_adapters(const tn_json *doc, const char *path)
     static const char *const flags[] = {"use_rslora", "use_dora", "fan_in_fan_out"}, *const maps[] = {"alpha_pattern",
                                                                                                       "rank_pattern"};
     if (strcmp(tn_json_string_or(tn_json_get(doc, "peft_type"), "LORA"), "LORA") != 0)
-        return tn_raise(TN_EUNSUPPORTED, "'%s': only adapters of the peft_type LORA are read", path), false;
+        return tn_raise(TN_EUNSUPPORTED, "'%s': peft_type must be LORA; other adapters are not supported", path), false;
     if (strcmp(tn_json_string_or(tn_json_get(doc, "bias"), "none"), "none") != 0)
-        return tn_raise(TN_EUNSUPPORTED, "'%s': adapters with a bias are not read", path), false;
+        return tn_raise(TN_EUNSUPPORTED, "'%s': adapters with a bias are not supported", path), false;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (tn_json_bool_or(tn_json_get(doc, flags[i]), false))
-            return tn_raise(TN_EUNSUPPORTED, "'%s': adapters with %s are not read", path, flags[i]), false;
+            return tn_raise(TN_EUNSUPPORTED, "'%s': adapters with %s are not supported", path, flags[i]), false;
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
         if (tn_json_first(tn_json_get(doc, maps[i])))
-            return tn_raise(TN_EUNSUPPORTED, "'%s': adapters with %s are not read", path, maps[i]), false;
+            return tn_raise(TN_EUNSUPPORTED, "'%s': adapters with %s are not supported", path, maps[i]), false;
     return tn_error() == TN_OK;
 }
 
@@ -214,7 +216,7 @@ static bool adapters_fit(const tn_tuned *m, const tn_safetensors *f, int64_t lay
         const tn_scope s = tn_scope_begin();
         tn_tensor     *from = tn_safetensors_get(f, name_of(m, i / 2, b));
         if (from && !tn_shape_equal(tn_shape_of(from), want))
-            tn_raise(TN_ESHAPE, "%s is %s, and this model's is %s", name_of(m, i / 2, b),
+            tn_raise(TN_ESHAPE, "%s is %s, expected %s", name_of(m, i / 2, b),
                      tn_shape_text(tn_shape_of(from), x, sizeof x), tn_shape_text(want, y, sizeof y));
         tn_scope_end(s);
     }
@@ -224,7 +226,7 @@ static bool adapters_fit(const tn_tuned *m, const tn_safetensors *f, int64_t lay
     }
     if (tn_error() == TN_OK && there != 2 * TN__ADAPTED * layers)
         tn_raise(TN_EUNSUPPORTED,
-                 "the file has adapters of other weights than queries and values: %lld tensors, not %lld",
+                 "the file has adapters of other weights than queries and values: %lld tensors, expected %lld",
                  (long long)there, (long long)(2 * TN__ADAPTED * layers));
     return tn_error() == TN_OK;
 }

@@ -94,7 +94,7 @@ bool tn__llama_complete(const char *who, tn_llama_config *c)
     if (!c->ff && c->dim > 0 && c->dim <= 65536) c->ff = (c->dim * 8 / 3 + 31) / 32 * 32;
     if (!tn__init_and_activation(who, c->init, &c->activation) || !within(who, c)) return false;
     if (!c->head_dim && c->dim % c->heads)
-        return tn_raise(TN_EINVAL, "%s: .heads is %lld, which does not divide .dim %lld; give .head_dim", who,
+        return tn_raise(TN_EINVAL, "%s: .heads is %lld, which does not divide .dim %lld; set .head_dim", who,
                         (long long)c->heads, (long long)c->dim),
                false;
     if (!c->head_dim) c->head_dim = c->dim / c->heads;
@@ -102,17 +102,16 @@ bool tn__llama_complete(const char *who, tn_llama_config *c)
         return tn_raise(TN_EINVAL, "%s: .kv_heads is %lld, but must divide .heads, which is %lld", who,
                         (long long)c->kv_heads, (long long)c->heads),
                false;
-    if (c->out_bias && !c->qkv_bias) return tn_raise(TN_EINVAL, "%s: .out_bias goes with .qkv_bias", who), false;
+    if (c->out_bias && !c->qkv_bias) return tn_raise(TN_EINVAL, "%s: .out_bias needs .qkv_bias", who), false;
     if (c->full_layers && !c->window)
-        return tn_raise(TN_EINVAL, "%s: .full_layers is %lld, but there is no .window", who, (long long)c->full_layers),
-               false;
+        return tn_raise(TN_EINVAL, "%s: .full_layers is %lld, but .window is 0", who, (long long)c->full_layers), false;
     if (!c->rope.dim) c->rope.dim = c->head_dim;
     if (!c->rope.trained) c->rope.trained = c->positions;
     const char *type = type_of(c);
     if (c->type && !type)
         return tn_raise(TN_EINVAL,
-                        "%s: .type is '%s', which is none of 'llama', 'mistral' and 'qwen2', or has no such "
-                        "window or biases",
+                        "%s: .type is '%s', but must be 'llama', 'mistral' or 'qwen2', and support the window and "
+                        "biases",
                         who, c->type),
                false;
     c->type = type;
@@ -148,8 +147,8 @@ static bool rope(stored *s, const char *dir)
     if (s->trained) r->trained = s->trained;
     if (r->low > 0 && r->high > r->low) return true;
     tn_raise(TN_EFORMAT,
-             "'%s/config.json': rope_scaling is of type llama3, so low_freq_factor must be more than 0 and "
-             "high_freq_factor more than that, got %g and %g",
+             "'%s/config.json': with rope_scaling llama3 low_freq_factor must be above 0 and high_freq_factor above "
+             "that, got %g and %g",
              dir, r->low, r->high);
     return false;
 }
@@ -164,8 +163,8 @@ static bool consistent(const stored *s, const char *dir)
         tn_raise(TN_EFORMAT, "'%s/config.json': num_key_value_heads %lld does not divide num_attention_heads %lld", dir,
                  (long long)c->kv_heads, (long long)c->heads);
     else if (c->head_dim % 2)
-        tn_raise(TN_EFORMAT, "'%s/config.json': head_dim is %lld, but rotary positions turn pairs: it must be even",
-                 dir, (long long)c->head_dim);
+        tn_raise(TN_EFORMAT, "'%s/config.json': head_dim is %lld, but must be even for rotary positions", dir,
+                 (long long)c->head_dim);
     else if (s->window == 0)
         tn_raise(TN_EFORMAT, "'%s/config.json': sliding_window is 0, but must be null or at least 1", dir);
     else if (c->type != llama && s->layers.count && s->layers.count != c->layers)
@@ -192,21 +191,19 @@ bool tn__llama_config_write(const tn_llama_config *c, const char *dir, tn__llama
     const bool of_llama = c->type == llama, of_qwen2 = c->type == qwen2, three = c->rope.scaling == TN_ROPE_LLAMA3;
     if (!c->type)
         return tn_raise(TN_EUNSUPPORTED,
-                        "neither Llama nor Mistral nor Qwen2 has such a window and such biases: "
-                        "'%s' cannot be written; tn_save keeps the weights",
+                        "none of Llama, Mistral and Qwen2 supports this window and these biases, so '%s' cannot be "
+                        "written; use tn_save",
                         dir),
                false;
     if (c->rope.dim != c->head_dim || c->rope.interleaved)
         return tn_raise(TN_EUNSUPPORTED,
-                        "none of these models turns a part of a head or neighbours: '%s' cannot be "
-                        "written; tn_save keeps the weights",
+                        "none of Llama, Mistral and Qwen2 supports .rope.dim below head_dim or .rope.interleaved, so "
+                        "'%s' cannot be written; use tn_save",
                         dir),
                false;
     if (c->rope.scaling == TN_ROPE_DYNAMIC && c->rope.trained != c->positions)
-        return tn_raise(
-                   TN_EUNSUPPORTED,
-                   "dynamic rotary positions begin at max_position_embeddings there, which is .positions: .trained "
-                   "cannot be written apart"),
+        return tn_raise(TN_EUNSUPPORTED, "with dynamic rotary positions .rope.trained must equal .positions, which is "
+                                         "max_position_embeddings in the file"),
                false;
     *s = (stored){.c = *c, .scaling = scalings[c->rope.scaling]};
     s->architecture = of_llama ? "LlamaForCausalLM" : of_qwen2 ? "Qwen2ForCausalLM" : "MistralForCausalLM";

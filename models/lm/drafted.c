@@ -60,7 +60,10 @@ static tn_tensor *drafted_scores(tn_decoding *base, tn_tensor *tokens)
         return row(d, tn_size(d->rows, 1) - 1 - d->left);
     }
     if (news > base->length - d->n)
-        return tn_raise(TN_EINVAL, "tn_drafted_decoding: a text longer than its %lld words", (long long)base->length),
+        return tn_raise(TN_EINVAL,
+                        "tn_drafted_decoding: the text is longer than the decoding's length of %lld "
+                        "tokens",
+                        (long long)base->length),
                NULL;
     if (tn_kv_cache_length(d->large.cache) > old) tn_kv_cache_trim(d->large.cache, old);
     for (int64_t i = 0; i < news; i++) d->words[d->n++] = tn_get_i64(tokens, i);
@@ -83,7 +86,7 @@ static tn_tensor *drafted_scores(tn_decoding *base, tn_tensor *tokens)
 static tn_status drafted_reorder(tn_decoding *base, tn_tensor *index)
 {
     (void)base;
-    return tn_numel(index) == 1 ? TN_OK : tn_raise(TN_EINVAL, "tn_drafted_decoding: it has one row");
+    return tn_numel(index) == 1 ? TN_OK : tn_raise(TN_EINVAL, "tn_drafted_decoding: only one row is supported");
 }
 static void drafted_end(tn_decoding *base)
 {
@@ -103,8 +106,8 @@ static bool drafted_fits(void *m, void *draft, int64_t length, int64_t ahead, co
     if (tn_error() != TN_OK) return false;
     if (a.vocab != b.vocab)
         return tn_raise(TN_EINVAL,
-                        "tn_drafted_decoding: the model has %lld words and its draft %lld: they must share a "
-                        "tokenizer",
+                        "tn_drafted_decoding: the model has %lld token ids and its draft %lld; they must have the "
+                        "same tokenizer",
                         (long long)a.vocab, (long long)b.vocab),
                false;
     for (int k = 0; k < 2; k++) {
@@ -112,20 +115,19 @@ static bool drafted_fits(void *m, void *draft, int64_t length, int64_t ahead, co
         const tn_block  *block = of ? tn_at(of->layers, 0) : NULL;
         if (block && block->self_attn->rotary && block->self_attn->rope.scaling == TN_ROPE_DYNAMIC)
             return tn_raise(TN_EUNSUPPORTED,
-                            "tn_drafted_decoding: the angles of %s go by how much has been read (dynamic scaling), so "
-                            "that words read together are not those read one by one",
+                            "tn_drafted_decoding: %s has rotary positions with dynamic scaling, which is not "
+                            "supported: its logits depend on the number of tokens read at once",
                             k ? "the draft" : "the model"),
                    false;
     }
     if (length < 1 || length > INT64_MAX / 16 || ahead < 1 || ahead > 64 || !count)
         return tn_raise(TN_EINVAL,
-                        "tn_drafted_decoding: %lld words, %lld ahead; from 1 to 64, and there must be a place "
-                        "to count",
+                        "tn_drafted_decoding: length is %lld and ahead %lld; length must be at least 1, ahead from 1 "
+                        "to 64, and count not NULL",
                         (long long)length, (long long)ahead),
                false;
     if ((a.limited && length > a.positions) || (b.limited && length > b.positions))
-        return tn_raise(TN_EINVAL,
-                        "tn_drafted_decoding: a text of %lld words is longer than the positions of both models",
+        return tn_raise(TN_EINVAL, "tn_drafted_decoding: length is %lld, more than the positions of one of the models",
                         (long long)length),
                false;
     return true;

@@ -49,7 +49,10 @@ static tn_lm_info rnn_about(const void *m)
 }
 static tn_tensor *rnn_run(void *m, tn_decoder_args a)
 {
-    if (a.cache) return tn_raise(TN_EUNSUPPORTED, "tn_lm_run: a recurrent model has states, no cache of keys"), NULL;
+    if (a.cache)
+        return tn_raise(TN_EUNSUPPORTED, "tn_lm_run: a recurrent model has no key/value cache; omit "
+                                         ".cache"),
+               NULL;
     return tn_rnn_lm_forward((tn_rnn_lm *)m, a.ids, .last = a.last, .vectors = a.vectors);
 }
 static tn_tensor *rnn_loss(void *m, tn_tensor *ids, tn_tensor *targets)
@@ -59,12 +62,12 @@ static tn_tensor *rnn_loss(void *m, tn_tensor *ids, tn_tensor *targets)
 static tn_blocks *rnn_blocks(void *m)
 {
     (void)m;
-    return tn_raise(TN_EUNSUPPORTED, "tn_lm_blocks: a recurrent model is not made of blocks"), NULL;
+    return tn_raise(TN_EUNSUPPORTED, "tn_lm_blocks: a recurrent model has no tn_blocks"), NULL;
 }
 static tn_decoding *rnn_decoding(void *m, int64_t rows, int64_t n) { return tn_rnn_lm_decoding(m, rows, n); }
 static tn_status    rnn_save(void *m, const char *to, const tn__gguf_how *how)
 {
-    if (how) return tn_raise(TN_EUNSUPPORTED, "'%s': GGUF has no recurrent models: save it to a folder", to);
+    if (how) return tn_raise(TN_EUNSUPPORTED, "'%s': GGUF does not support recurrent models; save to a directory", to);
     return tn_rnn_lm_save(m, to);
 }
 
@@ -81,7 +84,8 @@ static tn_tensor *reformer_loss(void *m, tn_tensor *ids, tn_tensor *targets)
 static tn_blocks *reformer_blocks(void *m)
 {
     (void)m;
-    return tn_raise(TN_EUNSUPPORTED, "a Reformer has no tn_blocks, and so no cache of keys; see tn_reformer_decoding"),
+    return tn_raise(TN_EUNSUPPORTED, "tn_lm_blocks: a Reformer has no tn_blocks and no key/value cache; see "
+                                     "tn_reformer_decoding"),
            NULL;
 }
 static tn_decoding *reformer_decoding(void *m, int64_t rows, int64_t n) { return tn_reformer_decoding(m, rows, n); }
@@ -104,7 +108,7 @@ static const kind *kind_of(const char *who, void *m)
     if (!tn_module_ready(who, m)) return NULL;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (((tn_module *)m)->kind == kinds[i].of) return &kinds[i];
-    tn_raise(TN_EINVAL, "a %s is no language model: it must be a tn_gpt, a tn_llama, a tn_reformer or a tn_rnn_lm",
+    tn_raise(TN_EINVAL, "a %s is not a language model; expected a tn_gpt, tn_llama, tn_reformer or tn_rnn_lm",
              ((tn_module *)m)->kind->name);
     return NULL;
 }
@@ -149,8 +153,8 @@ tn_decoding *tn_lm_rolling(void *m, int64_t rows, int64_t room, int64_t sinks)
     tn_blocks  *blocks = k ? k->blocks(m) : NULL;
     if (!blocks) return NULL;
     if (!((tn_block *)tn_at(blocks->layers, 0))->self_attn->rotary)
-        return tn_raise(TN_EUNSUPPORTED, "tn_lm_rolling: this model's positions are a part of its words' vectors: only "
-                                         "rotary ones can be moved"),
+        return tn_raise(TN_EUNSUPPORTED, "tn_lm_rolling: this model has position embeddings; only rotary positions "
+                                         "are supported"),
                NULL;
     return tn_rolling_decoding(m, go_on, turn, tn_blocks_cache(blocks, rows, room, 0), rows, room, sinks);
 }

@@ -47,8 +47,8 @@ static double score_at(course *c, double alpha, double weight, tn_tensor **gradi
     if (!y && tn_error() == TN_OK) tn_raise(TN_EINVAL, "tn_attribute: the score is NULL");
     if (y && !c->x && tn_error() == TN_OK)
         tn_raise(TN_EINDEX,
-                 "tn_attribute: no module '%s' gave anything while the score was computed; .path names the "
-                 "one that makes the words' vectors",
+                 "tn_attribute: no module '%s' ran while the score was computed; set .path to the path of the token "
+                 "embedding",
                  c->a->path);
     if (y && tn_error() == TN_OK) value = tn_item(y);
     tn_tensor *g = gradient && tn_error() == TN_OK ? tn_grad_wrt(y, c->here, false) : NULL;
@@ -152,9 +152,8 @@ static tn_tensor *mean_gradient(course *c, double at_words, double at_baseline)
         if (!more && tn_error() == TN_OK)
             tn_raise(
                 TN_ENUMERIC,
-                "tn_attribute: %d steps do not make the parts add up to the difference, %s: a model that draws, as "
-                "with dropout, must be in evaluation (tn_eval); else another .baseline may be nearer to the words, "
-                "or a larger .within do",
+                "tn_attribute: after %d steps the sum still differs from the difference %s by more than .within; put "
+                "a model with dropout in eval mode (tn_eval), use another .baseline, or increase .within",
                 MOST, tn__number(difference));
     }
     return NULL;
@@ -166,8 +165,8 @@ static tn_tensor *attributed(course *c, double at_words, double at_baseline)
     if (tn_error() == TN_OK && !isfinite(at_words - at_baseline))
         return tn_raise(
                    TN_ENUMERIC,
-                   "tn_attribute: the score is %s at the words and %s at the baseline: look for NaN and Inf in the "
-                   "model's weights",
+                   "tn_attribute: the score is %s at the input and %s at the baseline; check the model's weights for "
+                   "NaN and Inf",
                    tn__number(at_words), tn__number(at_baseline)),
                NULL;
     if (c->a->steps > 1) g = mean_gradient(c, at_words, at_baseline);

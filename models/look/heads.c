@@ -61,9 +61,7 @@ tn_heads *tn_heads_new(void *model)
     int64_t attentions, units;
     if (!tn_module_ready("tn_heads_new", model)) return NULL;
     list(model, NULL, &attentions, &units);
-    if (!attentions)
-        return tn_raise(TN_EINVAL, "tn_heads_new: there is no attention of several heads (a tn_mha) in this model"),
-               NULL;
+    if (!attentions) return tn_raise(TN_EINVAL, "tn_heads_new: this model has no multi-head attention (tn_mha)"), NULL;
     tn_heads *h = tn__mem_zeroed(sizeof *h);
     if (!h) return NULL;
     h->model = model, h->attentions = attentions, h->units = units;
@@ -124,7 +122,7 @@ void tn_heads_mask(tn_heads *h, int64_t i, bool masked)
 {
     if (tn__blocked()) return;
     if (!h || i < 0 || i >= h->units)
-        tn_raise(TN_EINDEX, "tn_heads_mask: there is no head %lld; there are %lld", (long long)i,
+        tn_raise(TN_EINDEX, "tn_heads_mask: head %lld does not exist; the model has %lld", (long long)i,
                  (long long)tn_heads_count(h));
     else h->unit[i].masked = masked;
 }
@@ -166,8 +164,8 @@ tn_status tn_heads_add(tn_heads *h, tn_look_loss loss, void *user)
         if (y && tn_look_times(h->grads, h->attention[i].part) > 1)
             tn_raise(
                 TN_EUNSUPPORTED,
-                "tn_heads_add: '%s' runs %lld times for one loss, as a layer that others share does: how much each "
-                "run's heads matter cannot be told apart",
+                "tn_heads_add: '%s' runs %lld times for one loss, as a shared layer does; the importance of its heads "
+                "is not defined",
                 h->attention[i].path, (long long)tn_look_times(h->grads, h->attention[i].part));
     }
     if (tn_error() == TN_OK && tn_look_backward(h->grads, l, NULL) == TN_OK)
@@ -205,8 +203,10 @@ tn_status tn_heads_prune(tn_heads *h, int64_t n, const int64_t *heads)
     if (!h || (n > 0 && !heads)) return tn_raise(TN_EINVAL, "tn_heads_prune: the list of heads is NULL");
     for (int64_t i = 0; i < n; i++)
         if (heads[i] < 0 || heads[i] >= h->units)
-            return tn_raise(TN_EINDEX, "tn_heads_prune: there is no head %lld; there are %lld", (long long)heads[i],
-                            (long long)h->units);
+            return tn_raise(TN_EINDEX,
+                            "tn_heads_prune: head %lld does not exist; the model has "
+                            "%lld",
+                            (long long)heads[i], (long long)h->units);
     for (int64_t k = 0; k < h->attentions && tn_error() == TN_OK; k++) {
         const attention *a = &h->attention[k];
         const int64_t    of = shared_by(a->of);

@@ -59,10 +59,9 @@ double tn_probe_run(tn_probe_args a)
     double right = NAN;
     if (tn__blocked() || !rows_fit("x", a.x, "y", a.y) || !rows_fit("test_x", a.test_x, "test_y", a.test_y))
         return right;
-    if (classes_of(a.y) < 1)
-        return tn_raise(TN_EINVAL, "tn_probe: .y names no class: there is nothing to learn"), right;
+    if (classes_of(a.y) < 1) return tn_raise(TN_EINVAL, "tn_probe: .y has no class of at least 0"), right;
     if (a.steps < 1 || a.hidden < 0 || !(a.lr > 0))
-        return tn_raise(TN_EINVAL, "tn_probe: .steps and .lr must be more than 0, .hidden not less"), right;
+        return tn_raise(TN_EINVAL, "tn_probe: .steps and .lr must be above 0, .hidden at least 0"), right;
     const tn_scope s = tn_scope_begin();
     tn_generator   g = {a.seed, 0}, *before = tn_use_generator(&g);
     tn_tensor     *x = tn_detach(a.x), *test = tn_detach(a.test_x);
@@ -75,7 +74,7 @@ double tn_probe_run(tn_probe_args a)
     tn_append(net, tn_linear_new(.in = a.hidden ? a.hidden : d, .out = classes));
     standard(&x, &test);
     if (tn_error() == TN_OK && !isfinite(tn_item(tn_sum(x)) + tn_item(tn_sum(test))))
-        tn_raise(TN_ENUMERIC, "tn_probe: .x or .test_x holds what is not finite");
+        tn_raise(TN_ENUMERIC, "tn_probe: .x or .test_x has values that are not finite");
     if (tn_error() == TN_OK) learn(net, &a, x);
     tn_tensor *said = tn_error() == TN_OK ? tn_argmax(tn_call(net, test), -1, false) : NULL;
     if (said) right = tn_item(tn_mean(tn_to(tn_eq(said, a.test_y), TN_F64)));
@@ -89,7 +88,7 @@ double tn_cka(tn_tensor *x, tn_tensor *y)
 {
     if (tn__blocked()) return NAN;
     if (!x || !y || tn_ndim(x) != 2 || tn_ndim(y) != 2 || tn_size(x, 0) != tn_size(y, 0) || tn_size(x, 0) < 2)
-        return tn_raise(TN_ESHAPE, "tn_cka: two tensors [N, D] and [N, E] of at least 2 rows are compared"), NAN;
+        return tn_raise(TN_ESHAPE, "tn_cka: x and y must be [N, D] and [N, E] with at least 2 rows"), NAN;
     const tn_scope s = tn_no_grad_begin();
     tn_tensor     *t[2] = {tn_to(x, TN_F64), tn_to(y, TN_F64)};
     for (int i = 0; i < 2; i++) t[i] = tn_sub(t[i], tn_mean(t[i], .dims = TN_DIMS(0), .keepdim = true));
@@ -99,6 +98,6 @@ double tn_cka(tn_tensor *x, tn_tensor *y)
     tn_scope_end(s);
     const double alike = tn_error() == TN_OK ? p[2] * p[2] / (p[0] * p[1]) : NAN;
     if (tn_error() == TN_OK && !isfinite(alike))
-        tn_raise(TN_ENUMERIC, "tn_cka: the rows of one tensor are all the same, or not finite");
+        tn_raise(TN_ENUMERIC, "tn_cka: the rows of one tensor are all equal, or not finite");
     return tn_error() == TN_OK ? alike : NAN;
 }

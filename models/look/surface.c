@@ -104,7 +104,7 @@ static tn_tensor *main_directions(tn_tensor *x)
     const double  most = tn_item(tn_amax(tn_abs(tn_reshape(x, TN_SHAPE(-1))), .dims = TN_DIMS(0)));
     if (tn_error() != TN_OK) return NULL;
     if (!(most > 0 && most < INFINITY))
-        return tn_raise(TN_ENUMERIC, most == 0 ? "tn_weights_path: all vectors are one: there is no way between them"
+        return tn_raise(TN_ENUMERIC, most == 0 ? "tn_weights_path: all vectors are equal"
                                                : "tn_weights_path: the vectors are not all finite"),
                NULL;
     x = tn_mul_scalar(x, 1 / most);
@@ -116,8 +116,8 @@ static tn_tensor *main_directions(tn_tensor *x)
     if (part && tn_copy_out(tn_matmul(x, tn_transpose(x, 0, 1)), TN_F64, a, (size_t)(n * n) * sizeof *a) == TN_OK) {
         const double first = eigen(a, n, v), second = eigen(a, n, v + n);
         if (!(second > 1e-6 * first))
-            tn_raise(TN_ENUMERIC, "tn_weights_path: the vectors lie on one line, which spans no plane: give more of "
-                                  "them, or such as the way turns at");
+            tn_raise(TN_ENUMERIC, "tn_weights_path: the vectors lie on one line and span no plane; pass more or other "
+                                  "vectors");
         tn_copy_in(part, TN_F64, v, (size_t)(2 * n) * sizeof *v);
     }
     tn__mem_put(a, bytes);
@@ -129,7 +129,8 @@ tn_status tn_weights_path(int64_t n, tn_tensor *const *vectors, tn_tensor **dire
 {
     if (tn__blocked()) return tn_error();
     if (!vectors || !directions || !places || n < 3 || n > 1024)
-        return tn_raise(TN_EINVAL, "tn_weights_path: a way has from 3 to 1024 vectors, and goes out by two addresses");
+        return tn_raise(TN_EINVAL, "tn_weights_path: n must be from 3 to 1024, and vectors, directions and places not "
+                                   "NULL");
     const tn_scope s = tn_no_grad_begin();
     *directions = *places = NULL;
     tn_tensor *x = tn_stack_list(0, (int)n, vectors);
@@ -194,12 +195,12 @@ static bool fits(const tn_surface_args *a)
         return tn_raise(TN_EINVAL, "tn_surface: .%s is missing", !a->loss ? "loss" : !a->x ? "x" : "values"), false;
     if (a->nx < 1 || a->nx > 10000 || a->ny < 1 || a->ny > 10000 || (!a->y && a->ny != 1))
         return tn_raise(TN_EINVAL,
-                        "tn_surface: %lld by %lld points; there are 1 to 10000 each way, and one row without .y",
+                        "tn_surface: %lld by %lld points; .nx and .ny must be from 1 to 10000, and .ny 1 without .y",
                         (long long)a->nx, (long long)a->ny),
                false;
     for (int i = 0; i < 2; i++)
         if (d[i] && (tn_ndim(d[i]) != 1 || tn_numel(d[i]) != tn_module_count(a->model, false)))
-            return tn_raise(TN_ESHAPE, "tn_surface: the direction .%s is not [%lld], an element for each parameter",
+            return tn_raise(TN_ESHAPE, "tn_surface: the direction .%s must be [%lld], one element per parameter",
                             i ? "y" : "x", (long long)tn_module_count(a->model, false)),
                    false;
     return true;

@@ -35,7 +35,8 @@ static void fits(const tn_model *m, const char *dir, int64_t words)
     const int64_t pieces = m->tokenizer ? tn_tokenizer_size(m->tokenizer) : 0;
     if (pieces > words && tn_error() == TN_OK)
         tn_raise(TN_EFORMAT,
-                 "'%s': the tokenizer has %lld pieces, the model only %lld words: these files are not of one model",
+                 "'%s': the tokenizer has %lld tokens, but the model only %lld token ids; the files are from "
+                 "different models",
                  dir, (long long)pieces, (long long)words);
 }
 

@@ -112,9 +112,11 @@ static tn_tensor *vectors(tn_reformer *m, tn_tensor *ids, const tn_kv_cache *cac
 {
     if (!tn__ids_fit("reformer", ids)) return NULL;
     const int64_t n = tn_size(ids, 1), all = padded(m, n), most = m->config.positions;
-    if (cache) return tn_raise(TN_EUNSUPPORTED, "reformer: there is no cache of keys; see tn_reformer_decoding"), NULL;
+    if (cache) return tn_raise(TN_EUNSUPPORTED, "reformer: .cache is not supported; see tn_reformer_decoding"), NULL;
     if (n > most)
-        return tn_raise(TN_ESHAPE, "reformer: a text of %lld words is longer than the model's %lld positions: cut it",
+        return tn_raise(TN_ESHAPE,
+                        "reformer: a sequence of %lld tokens is longer than the model's %lld positions; "
+                        "truncate it",
                         (long long)n, (long long)most),
                NULL;
     const double            p = m->base.training ? m->config.dropout : 0;
@@ -151,7 +153,9 @@ tn_decoding *tn_reformer_decoding(tn_reformer *m, int64_t rows, int64_t length)
     if (!tn_ready(m)) return NULL;
     if (rows >= 1 && length >= 1 && length <= m->config.positions)
         return tn__rereading_decoding(m, read_all, rows, length);
-    return tn_raise(TN_EINVAL, "tn_reformer_decoding: %lld rows of %lld words; there must be a row, and from 1 to %lld",
+    return tn_raise(TN_EINVAL,
+                    "tn_reformer_decoding: %lld rows of length %lld; rows must be at least 1, length from "
+                    "1 to %lld",
                     (long long)rows, (long long)length, (long long)m->config.positions),
            NULL;
 }

@@ -27,7 +27,7 @@ static const tn_hf_row rows[] = {
     TN_HF("hidden_size", stored, c.dim, .otherwise = 256, .low = 1, .high = 65536),
     TN_HF("initializer_range", stored, c.init, .otherwise = 0.02, .high = 1),
     {"is_decoder", TN_HF_MUST, .otherwise = true,
-     .says = "is_decoder is false: a Reformer that sees what comes is not supported"},
+     .says = "is_decoder is false, which is not supported: only causal models are"},
     TN_HF("layer_norm_eps", stored, c.eps, .otherwise = 1e-12, .high = 0.1),
     TN_HF("local_attention_probs_dropout_prob", stored, c.local_dropout, .otherwise = 0.05, .high = 1, .below = true),
     TN_HF("local_attn_chunk_length", stored, c.local_chunk, .otherwise = 64, .low = 1, .high = WIDE),
@@ -83,7 +83,7 @@ static bool kinds_of(tn_reformer_config *c, char kinds[TN_REFORMER_LAYERS + 1])
     if (c->layers < 1 || c->layers > TN_REFORMER_LAYERS)
         return wrong(".layers is %lld, but must be from 1 to %lld", (long long)c->layers, TN_REFORMER_LAYERS);
     if (!*of || of[strspn(of, "lh")])
-        return wrong(".kinds must be letters: l for local, h for hashing%.0lld%.0lld", 0, 0);
+        return wrong(".kinds must consist of the letters l (local) and h (LSH)%.0lld%.0lld", 0, 0);
     for (int64_t i = 0; i < c->layers; i++) kinds[i] = of[(size_t)i % strlen(of)];
     c->kinds = kinds;
     return true;
@@ -94,10 +94,12 @@ static bool axial_fits(tn_reformer_config *c)
     const int64_t *s = c->axial;
     if (!s[0] && !s[1]) return true;
     if (s[0] < 1 || s[1] < 1 || s[0] > 10000000 || s[1] > 10000000)
-        return wrong(".axial is {%lld, %lld}, but must be rows and columns", (long long)s[0], (long long)s[1]);
+        return wrong(".axial is {%lld, %lld}, but must be rows and columns from 1 to "
+                     "10000000",
+                     (long long)s[0], (long long)s[1]);
     if (!c->axial_dim[0] && !c->axial_dim[1]) c->axial_dim[0] = c->dim / 4, c->axial_dim[1] = c->dim - c->dim / 4;
     if (c->axial_dim[0] < 1 || c->axial_dim[1] < 1 || c->axial_dim[0] != c->dim - c->axial_dim[1])
-        return wrong(".axial_dim is {%lld, %lld}, but must make up .dim", (long long)c->axial_dim[0],
+        return wrong(".axial_dim is {%lld, %lld}, but its sum must be .dim", (long long)c->axial_dim[0],
                      (long long)c->axial_dim[1]);
     if (s[0] * s[1] < c->positions) c->positions = s[0] * s[1];
     return true;
@@ -108,7 +110,7 @@ static bool buckets_fit(const tn_reformer_config *c)
     const int64_t *n = c->buckets;
     const bool     fine = n[0] >= 0 && n[1] >= 0 && n[0] % 2 == 0 && n[1] % 2 == 0 && n[0] <= WIDE && n[1] <= WIDE;
     return (fine && (n[0] || !n[1])) ||
-           wrong(".buckets is {%lld, %lld}, but must be even numbers", (long long)n[0], (long long)n[1]);
+           wrong(".buckets is {%lld, %lld}, but must be even numbers up to 1048576", (long long)n[0], (long long)n[1]);
 }
 
 bool tn__reformer_complete(tn_reformer_config *c, char kinds[TN_REFORMER_LAYERS + 1])

@@ -26,7 +26,7 @@ tn_columns *tn_columns_create(const int32_t *ids, int64_t n, tn_columns_config c
     if (!ids || n < 2 * c.batch)
         return tn_raise(
                    TN_EINVAL,
-                   "tn_columns_new: %lld words are too few for %lld columns: take a longer text or a smaller .batch",
+                   "tn_columns_new: %lld tokens are too few for %lld columns; use a longer text or a smaller .batch",
                    (long long)n, (long long)c.batch),
                NULL;
     tn_columns *s = tn_mem_get(sizeof *s);

@@ -58,8 +58,12 @@ static bool complete(tn_rnn_lm_config *c)
     c->cell = cells[k];
     if (!tn_hf_config_within(who, &table, c)) return false;
     if (c->cutoffs[0] && !c->untied)
-        return tn_raise(TN_EINVAL, "%s: .cutoffs need .untied: an adaptive softmax has tables of its own", who), false;
-    if (c->cutoffs[3]) return tn_raise(TN_EINVAL, "%s: .cutoffs are at most 3", who), false;
+        return tn_raise(TN_EINVAL,
+                        "%s: .cutoffs need .untied, because an adaptive softmax has its own "
+                        "weights",
+                        who),
+               false;
+    if (c->cutoffs[3]) return tn_raise(TN_EINVAL, "%s: .cutoffs has more than 3 values", who), false;
     return true;
 }
 
@@ -177,7 +181,10 @@ tn_tensor *tn_rnn_lm_loss_run(tn_rnn_lm *m, tn_rnn_lm_args a)
     if (!a.targets && tn__ids_fit("rnn_lm", a.ids)) { /* each token from those before it */
         const int64_t n = tn_size(a.ids, 1);
         if (n < 2)
-            tn_raise(TN_ESHAPE, "rnn_lm: a text of %lld words has no next one to learn; give targets", (long long)n);
+            tn_raise(TN_ESHAPE,
+                     "rnn_lm: a sequence of length %lld has no next token as target; pass "
+                     "targets",
+                     (long long)n);
         else a.targets = tn_narrow(a.ids, 1, 1, n - 1), a.ids = tn_narrow(a.ids, 1, 0, n - 1);
     }
     tn_tensor *raw = tn_error() == TN_OK ? vectors(m, a.ids, a.states ? now : NULL) : NULL;
@@ -237,7 +244,7 @@ tn_decoding *tn_rnn_lm_decoding(tn_rnn_lm *m, int64_t rows, int64_t length)
 {
     if (!tn_ready(m)) return NULL;
     if (rows < 1 || length < 1)
-        return tn_raise(TN_EINVAL, "tn_rnn_lm_decoding: %lld rows of %lld words, but both must be at least 1",
+        return tn_raise(TN_EINVAL, "tn_rnn_lm_decoding: %lld rows of length %lld, but both must be at least 1",
                         (long long)rows, (long long)length),
                NULL;
     decoding *d = tn_mem_get(sizeof *d);

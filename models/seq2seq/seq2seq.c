@@ -10,7 +10,7 @@
 static void describe(const void *self, char *text, size_t size)
 {
     const tn_seq2seq *m = self;
-    snprintf(text, size, "%s, %lld to %lld words, dim=%lld", tn_seq2seq_kind_name(m->config.kind),
+    snprintf(text, size, "%s, %lld to %lld tokens, dim=%lld", tn_seq2seq_kind_name(m->config.kind),
              (long long)m->config.source_words, (long long)m->config.target_words, (long long)m->config.dim);
 }
 static const tn_class tn_seq2seq_class = {
@@ -85,7 +85,7 @@ tn_tensor *tn_seq2seq_run(tn_seq2seq *m, tn_seq2seq_args a)
     tn__reading    r;
     tn_tensor     *y = NULL, *w = NULL;
     if (a.alignment && m->config.kind == TN_SEQ2SEQ_RNN)
-        tn_raise(TN_EINVAL, "seq2seq: this model has no attention, and so no alignment");
+        tn_raise(TN_EINVAL, "seq2seq: this model has no attention and no alignment; omit .alignment");
     if (tn_error() == TN_OK) read_sources(m, a.source, &r);
     if (tn_error() == TN_OK) y = go_on(m, &r, a.target, a.alignment ? &w : NULL);
     if (y) y = tn_linear(y, m->out, m->out_bias);
@@ -100,7 +100,7 @@ tn_tensor *tn_seq2seq_loss_run(tn_seq2seq *m, tn_seq2seq_loss_args a)
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     if (sequence("the target", a.target) && tn_size(a.target, 1) < 2)
-        tn_raise(TN_ESHAPE, "seq2seq: the target must hold the begin, words and the end, got a length of 1");
+        tn_raise(TN_ESHAPE, "seq2seq: the target must start with .begin and finish with .end, got a length of 1");
     if (tn_error() != TN_OK) return tn_leave(f, NULL);
     const int64_t n = tn_size(a.target, 1);
     tn__reading   r;

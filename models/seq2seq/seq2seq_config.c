@@ -7,12 +7,12 @@
 static const char *const kinds[] = {"transformer", "bahdanau", "luong", "rnn", NULL}; /* by tn_seq2seq_kind */
 enum { KINDS = sizeof kinds / sizeof *kinds - 1 };
 
-const char *tn_seq2seq_kind_name(tn_seq2seq_kind kind) { return (unsigned)kind < KINDS ? kinds[kind] : "no such kind"; }
+const char *tn_seq2seq_kind_name(tn_seq2seq_kind kind) { return (unsigned)kind < KINDS ? kinds[kind] : "unknown kind"; }
 tn_seq2seq_kind tn_seq2seq_kind_of(const char *name)
 {
     for (int i = 0; name && i < KINDS; i++)
         if (!strcmp(name, kinds[i])) return (tn_seq2seq_kind)i;
-    tn_raise(TN_EINVAL, "there is no model '%s'; the models are transformer, bahdanau, luong and rnn",
+    tn_raise(TN_EINVAL, "unknown model '%s'; the models are transformer, bahdanau, luong and rnn",
              name ? name : "NULL");
     return TN_SEQ2SEQ_TRANSFORMER;
 }
@@ -31,7 +31,7 @@ tn_seq2seq_config tn_seq2seq_size(const char *name)
         if (!strcmp(name, sizes[i].name))
             return TN_WITH(tn_seq2seq_config, TN_SEQ2SEQ_DEFAULTS, .dim = sizes[i].dim, .layers = sizes[i].layers,
                            .heads = sizes[i].heads, .ff = sizes[i].ff, .dropout = sizes[i].dropout);
-    tn_raise(TN_EINVAL, "tn_seq2seq_size: there is no size '%s'; the sizes are tiny, small, base and big",
+    tn_raise(TN_EINVAL, "tn_seq2seq_size: unknown size '%s'; the sizes are tiny, small, base and big",
              name ? name : "NULL");
     return (tn_seq2seq_config){.zero_ = 0};
 }
@@ -42,7 +42,7 @@ typedef tn__seq2seq_stored stored;
 /* clang-format off */
 static const tn_hf_row rows[] = {
     {"model_type", TN_HF_TYPE, .text = "tenon-seq2seq", .needed = true,
-     .says = "a model from sequence to sequence has 'tenon-seq2seq': is this the folder of another program's model?"},
+     .says = "a translation model has 'tenon-seq2seq'; use the program that made this model"},
     {"kind", TN_HF_CHOICE, .at = offsetof(stored, kind), .choices = kinds},
     TN_HF("source_words", stored, c.source_words, .needed = true, .low = 1, .high = 10000000),
     TN_HF("target_words", stored, c.target_words, .needed = true, .low = 1, .high = 10000000),
@@ -81,7 +81,7 @@ static void fill_in(tn_seq2seq_config *c)
 bool tn__seq2seq_complete(const char *who, tn_seq2seq_config *c)
 {
     if ((unsigned)c->kind >= KINDS)
-        return tn_raise(TN_EINVAL, "%s: .kind is %d, which is none of the four", who, (int)c->kind), false;
+        return tn_raise(TN_EINVAL, "%s: .kind is %d, which is not a tn_seq2seq_kind", who, (int)c->kind), false;
     fill_in(c);
     const stored  s = {.c = *c};
     const int64_t words = c->source_words < c->target_words ? c->source_words : c->target_words;
@@ -90,11 +90,13 @@ bool tn__seq2seq_complete(const char *who, tn_seq2seq_config *c)
         !tn__within(who, "end", c->end, 0, c->target_words - 1))
         return false;
     if (c->shared && c->source_words != c->target_words)
-        return tn_raise(TN_EINVAL, "%s: .shared needs one vocabulary, but there are %lld and %lld words", who,
-                        (long long)c->source_words, (long long)c->target_words),
+        return tn_raise(TN_EINVAL,
+                        "%s: .shared needs equal vocabularies, but .source_words is %lld and .target_words "
+                        "%lld",
+                        who, (long long)c->source_words, (long long)c->target_words),
                false;
     if (c->kind == TN_SEQ2SEQ_BAHDANAU && c->decoder_layers != 1 && c->decoder_layers != c->layers)
-        return tn_raise(TN_EINVAL, "%s: Bahdanau's decoder has one layer; leave .decoder_layers out", who), false;
+        return tn_raise(TN_EINVAL, "%s: Bahdanau's decoder has one layer; omit .decoder_layers", who), false;
     if (c->kind == TN_SEQ2SEQ_BAHDANAU) c->decoder_layers = 1;
     return true;
 }

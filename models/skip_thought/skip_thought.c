@@ -75,7 +75,7 @@ static tn_tensor *decoded(tn_skip_thought *m, tn_gru *decoder, tn_tensor *vector
 {
     char text[192];
     if (!target || tn_ndim(target) != 2 || tn_size(target, 0) != tn_size(vector, 0))
-        return tn_raise(TN_ESHAPE, "skip_thought: the sentences around must be i64 [%lld, T], got %s",
+        return tn_raise(TN_ESHAPE, "skip_thought: the neighbouring sentences must be i64 [%lld, T], got %s",
                         (long long)tn_size(vector, 0),
                         target ? tn_shape_text(tn_shape_of(target), text, sizeof text) : "NULL"),
                NULL;

@@ -110,12 +110,12 @@ static bool image_fits(const tn_vit *m, const tn_vit_args *a)
     const int64_t height = tn_size(a->x, 2), width = tn_size(a->x, 3);
     if (!a->interpolate && (height != c->image || width != c->image))
         return tn_raise(TN_ESHAPE,
-                        "vit: images of %lld x %lld pixels, and the model was made for %lld x %lld: resize them, or "
-                        "say .interpolate = true",
+                        "vit: images of %lld x %lld pixels, but the model expects %lld x %lld; resize them, or set "
+                        ".interpolate",
                         (long long)height, (long long)width, (long long)c->image, (long long)c->image),
                false;
     if (height >= c->patch && width >= c->patch) return true;
-    return tn_raise(TN_ESHAPE, "vit: an image of %lld x %lld pixels has no whole patch of %lld", (long long)height,
+    return tn_raise(TN_ESHAPE, "vit: an image of %lld x %lld pixels is smaller than a patch of %lld", (long long)height,
                     (long long)width, (long long)c->patch),
            false;
 }
@@ -156,8 +156,8 @@ tn_tensor *tn_vit_pooled(tn_vit *m, tn_tensor *y)
 {
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    if (!y) tn_raise(TN_EINVAL, "vit: the vectors are NULL; tn_vit_forward gives them");
-    else if (!m->pooler) tn_raise(TN_ESTATE, "vit: this model has no pooler; make it with .pooler");
+    if (!y) tn_raise(TN_EINVAL, "vit: the hidden states are NULL; pass the result of tn_vit_forward");
+    else if (!m->pooler) tn_raise(TN_ESTATE, "vit: this model has no pooler; create it with .pooler");
     return tn_leave(f, tn_error() == TN_OK ? tn_tanh(tn_call(m->pooler, tn_select(y, 1, 0))) : NULL);
 }
 
@@ -167,10 +167,10 @@ tn_tensor *tn_vit_scores(tn_vit *m, tn_tensor *y, tn_tensor *parts[2])
     if (parts) parts[0] = parts[1] = NULL;
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    if (!y) tn_raise(TN_EINVAL, "vit: the vectors are NULL; tn_vit_forward gives them");
-    else if (!m->classifier) tn_raise(TN_ESTATE, "vit: this model has no classifier; make it with .classes");
+    if (!y) tn_raise(TN_EINVAL, "vit: the hidden states are NULL; pass the result of tn_vit_forward");
+    else if (!m->classifier) tn_raise(TN_ESTATE, "vit: this model has no classifier; create it with .classes");
     else if (parts && !m->taught)
-        tn_raise(TN_ESTATE, "vit: this model has one classifier, and so no parts of scores; make it with .teacher");
+        tn_raise(TN_ESTATE, "vit: this model has one classifier, so .parts must be NULL; create it with .teacher");
     if (tn_error() == TN_OK) {
         mean = x[0] = tn_call(m->classifier, tn_select(y, 1, 0));
         if (m->taught) x[1] = tn_call(m->taught, tn_select(y, 1, 1)), mean = tn_mul_scalar(tn_add(x[0], x[1]), 0.5);

@@ -63,7 +63,7 @@ static void load_labels(tn_vit *m, const char *dir)
     const int64_t  n = m->config.classes;
     const size_t   bytes = (size_t)(n + 1) * sizeof(char *);
     if (tn_json_type_of(map) == TN_JSON_OBJECT && tn_json_count(map) != n)
-        tn_raise(TN_EFORMAT, "'%s': id2label has %lld names, and the weights are for %lld classes", path,
+        tn_raise(TN_EFORMAT, "'%s': id2label has %lld names, but the weights are for %lld classes", path,
                  (long long)tn_json_count(map), (long long)n);
     else if (tn_json_type_of(map) == TN_JSON_OBJECT) {
         const char **names = tn__mem_zeroed(bytes);

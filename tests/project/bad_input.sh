@@ -111,7 +111,7 @@ vocabulary" \
     "${given[@]}" --text text --vocab maskless.txt --out none
 says 1 "tokenize: tn_tokenizer_train: .vocab_size is 3, but there are 5 special tokens" \
     "$tokenize" train --no-progress --type bpe --size 3 --out new text
-says 1 "bert: tn_bert_fill_in: there is no [MASK] in the text: write it where a word is to be found" \
+says 1 "bert: tn_bert_fill_in: no [MASK] in the text; write it where a token is missing" \
     "$bert" fill --model model "No blank here."
 broken bad
 sed -i '/"mask_token"/d; s/\[MASK\]/[HIDE]/g' bad/tokenizer.json bad/tokenizer_config.json \
@@ -128,7 +128,7 @@ broken bad && cp model/SHA256SUMS bad && sed -i 's/"hidden_size": 128/"hidden_si
 says 3 "bert: 'bad/config.json' is not what was saved: its SHA-256 is not the one in SHA256SUMS beside it; if it was \
 changed on purpose, delete its line there" "${fill[@]}" --model bad
 broken bad && sed -i 's/"hidden_size": 128/"hidden_size": 256/' bad/config.json
-says 3 "bert: 'bad/model.safetensors' holds 522314 numbers; the model that config.json describes has at least 1233408" \
+says 3 "bert: 'bad/model.safetensors' has 522314 elements, but the model that config.json describes has at least 1233408" \
     "${fill[@]}" --model bad
 broken bad && sed -i 's/"vocab_size": 200/"vocab_size": 199/' bad/config.json
 says 3 "bert: tn_load: 'bad/model.safetensors' holds another model: 2 of another shape: \
@@ -152,12 +152,12 @@ sum() { (cd "$1" && find . -type f ! -name lock -exec md5sum {} + | sort); }
 sum model >before
 says 1 "bert: 'model' holds a model already: choose another folder, or go on with --resume" \
     "${train[@]}" --text text --out model
-says 1 "bert: tn_fit: 'model/checkpoints/step-000000000002.ckpt' is of another run: its lr is 0.001, this run has \
-0.01; take another folder, or go on with the same" "${train[@]}" --text text --out model --resume --lr 0.01
+says 1 "bert: tn_fit: 'model/checkpoints/step-000000000002.ckpt' is from another run: its lr is 0.001, but this \
+run's is 0.01; use the same value or another folder" "${train[@]}" --text text --out model --resume --lr 0.01
 sum model | diff before - >difference || wrong "a run that was refused changes the model: $(cat difference)"
 "$bert" sample-corpus -n 50 >other
 "${train[@]}" --text other --out model --resume 2>err && wrong "bert train --resume takes another text"
-grep -q "is of another run: its text is" err || wrong "another text: $(cat err)"
+grep -q "is from another run: its text is" err || wrong "another text: $(cat err)"
 mkdir theirs && echo '{"model_type": "gpt2"}' >theirs/config.json
 says 1 "bert: 'theirs' holds another model, or a part of one: there is 'config.json'; choose another folder" \
     "${train[@]}" --text text --out theirs
@@ -176,7 +176,7 @@ broken bad && head -c 1000000 model/checkpoints/step-000000000002.ckpt >bad/chec
 cmp model/model.safetensors bad/model.safetensors || wrong "from the checkpoint before, it ends with other bits"
 broken bad && for file in bad/checkpoints/*.ckpt; do truncate -s 1000000 "$file"; done
 "${train[@]}" --text text --out bad --resume >/dev/null 2>err && wrong "no checkpoint is whole, and it goes on"
-grep -q "^bert: tn_fit: none of the checkpoints in 'bad/checkpoints' is whole; to begin anew, take another" err ||
+grep -q "^bert: tn_fit: all checkpoints in 'bad/checkpoints' are damaged; to start a new run, use another" err ||
     wrong "checkpoints that are cut off: $(cat err)"
 cmp model/model.safetensors bad/model.safetensors || wrong "checkpoints that are cut off: the model is lost"
 

@@ -182,9 +182,9 @@ says 1 "'over' is a run of 24 steps, and --steps 30 asks for 30" "${again[@]}" -
 says 1 "'over' is a run of 24 steps, and --epochs 99 asks for" "${again[@]}" --out over --epochs 99
 says 1 "'over' is a run of 24 steps, and --minutes 5 asks for another" \
     "${again[@]}" --out over --minutes 5
-says 1 "its vocab_size is 300, this run has 400" "${again[@]}" --out over --vocab-size 400
-says 1 "its cased is false, this run has true" "${again[@]}" --out over --cased
-says 1 "its valid is nothing, this run has" "${again[@]}" --out over --valid demo/held-out.txt
+says 1 "its vocab_size is 300, but this run's is 400" "${again[@]}" --out over --vocab-size 400
+says 1 "its cased is false, but this run's is true" "${again[@]}" --out over --cased
+says 1 "its valid is absent, but this run's is" "${again[@]}" --out over --valid demo/held-out.txt
 says 1 "'over' has another tokenizer than 'demo/model'" "${again[@]}" --out over --vocab demo/model
 "${again[@]}" --out over --vocab whole >/dev/null || wrong "--resume with the run's own tokenizer failed"
 "${again[@]/--resume/--minutes=0.01}" --out timed >/dev/null && "${again[@]}" --out timed --minutes 0.01 >/dev/null ||
@@ -213,7 +213,7 @@ grep -q '"initializer_range": 0.0883' albert/config.json || wrong "ALBERT's weig
 "${train[@]}" --steps 4 --objective electra --out electra >/dev/null || wrong "--objective electra failed"
 "$bert" info electra | grep -q '^heads       replaced words' || wrong "ELECTRA has not its head"
 "$bert" fill --model electra/generator -k 2 "The [MASK] is old." >/dev/null || wrong "ELECTRA's generator does not fill"
-says 1 "no head for hidden words" "$bert" fill --model electra "The [MASK] is old."
+says 1 "no head for masked tokens" "$bert" fill --model electra "The [MASK] is old."
 says 2 "embedding is for --objective albert and electra" "${train[@]}" --embedding 8 --out nothing
 says 2 "--embedding is for --objective albert" "$bert" demo --embedding 8 --out nothing
 says 2 "--steps and --minutes are two ways" "$bert" demo --steps 2 --minutes 1 --out nothing
@@ -237,9 +237,9 @@ contrast=("$bert" contrast --quiet --model whole --pairs pairs.tsv --length 24)
     wrong "bert contrast does not leave what bert embed reads"
 printf 'no pair\n' >bad.tsv
 tac pairs.tsv >other.tsv
-says 1 "is of another run: its pairs is" "${contrast[@]}" --out near --valid pairs.tsv --steps 12 --batch 8 --lr 1e-3 \
+says 1 "is from another run: its pairs is" "${contrast[@]}" --out near --valid pairs.tsv --steps 12 --batch 8 --lr 1e-3 \
     --pairs other.tsv --resume
-says 1 "is of another run: its valid is" "${contrast[@]}" --out near --valid other.tsv --steps 12 --batch 8 --lr 1e-3 \
+says 1 "is from another run: its valid is" "${contrast[@]}" --out near --valid other.tsv --steps 12 --batch 8 --lr 1e-3 \
     --resume
 says 3 "bad.tsv: line 1: this is no pair" "${contrast[@]}" --pairs bad.tsv --out nothing
 

@@ -20,7 +20,7 @@ grep -qE ' ms each, about ' said.txt || wrong "elmo train does not say how long 
 cmp model/model.safetensors again/model.safetensors || wrong "another number of threads, other weights"
 
 tac text.txt >turned.txt
-says 1 "is of another run: its text is" "${train[@]}" --lr 0.01 --out model --resume --text turned.txt
+says 1 "is from another run: its text is" "${train[@]}" --lr 0.01 --out model --resume --text turned.txt
 "${train[@]}" --quiet --lr 0.01 --out model --resume >/dev/null || wrong "elmo train --resume failed"
 
 if [ "${TENON_HAS_MPI:-}" ] && [[ $TENON_HAS_MPI != OFF && $TENON_HAS_MPI != FALSE ]]; then

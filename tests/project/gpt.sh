@@ -137,9 +137,9 @@ printf 'größer\n' | "$gpt" write "${talk[@]}" --model answering --chat --stop 
 "$gpt" write "${talk[@]}" --prompt größer --draft letters 2>said.txt | cmp - plain.txt || wrong "--draft, another text"
 grep -qE '^draft +[0-9]+ of [0-9]+ proposed tokens accepted' said.txt && grep -q '^speedup ' said.txt ||
     wrong "--draft says: $(cat said.txt)"
-says 1 "they must share a tokenizer" "$gpt" write "${talk[@]}" --prompt x --draft $model
+says 1 "they must have the same tokenizer" "$gpt" write "${talk[@]}" --prompt x --draft $model
 says 2 "--draft and --sinks cannot be combined" "$gpt" write "${talk[@]}" --prompt x --draft letters --sinks 4
-says 7 "only rotary ones can be moved" "$gpt" write "${talk[@]}" --prompt x --sinks 4
+says 7 "only rotary positions are supported" "$gpt" write "${talk[@]}" --prompt x --sinks 4
 
 # What is measured: windows and their stride change what is seen, not what is counted.
 counted() { "$gpt" eval --model $model demo/held-out.txt --json --quiet "$@" | grep -o '"tokens.*'; }
@@ -246,13 +246,13 @@ endless=("$gpt" write --model llama --prompt größer --temperature 0 --sinks 4)
 two=("${small[@]}" --steps 3 --out two)
 "${two[@]}" --text folder/a.txt --valid folder/inner/b.txt >/dev/null || wrong "gpt train --valid failed"
 "${two[@]}" --text folder/a.txt --valid folder/inner/b.txt --resume >/dev/null || wrong "--valid: --resume failed"
-says 1 "is of another run: its text is" "${two[@]}" --text folder/inner/b.txt --valid folder/a.txt --resume
-says 1 "is of another run: its valid is" "${two[@]}" --text folder/a.txt --valid folder/a.txt --resume
-says 1 "its pieces is \"characters\", this run has \"bpe\"" \
+says 1 "is from another run: its text is" "${two[@]}" --text folder/inner/b.txt --valid folder/a.txt --resume
+says 1 "is from another run: its valid is" "${two[@]}" --text folder/a.txt --valid folder/a.txt --resume
+says 1 "its pieces is \"characters\", but this run's is \"bpe\"" \
     "${two[@]}" --text folder/a.txt --valid folder/inner/b.txt --resume --pieces bpe
 says 1 "is a run of 3 steps, and --steps 5 asks for 5" "${two[@]}" --text folder/a.txt --resume --steps 5
 "${two[@]}" --text folder/a.txt --valid folder/a.txt --out same >/dev/null || wrong "gpt train of one text twice failed"
-says 1 "is of another run: its text is" \
+says 1 "is from another run: its text is" \
     "${two[@]}" --text folder/inner/b.txt --valid folder/inner/b.txt --out same --resume
 
 # Mistakes, each with what to change.
@@ -285,7 +285,7 @@ says 3 "'one.txt' of --valid is too short to measure on: it takes two tokens" \
 long=$(printf 'word %.0s' $(seq 400))
 says 1 "the prompt has" "$gpt" write --model $model --prompt "$long"
 says 1 "and the model reads 128 at most: shorten it" "$gpt" write --model $model --prompt "$long"
-says 3 "but the tokenizer 1000 pieces: they do not belong together" \
+says 3 "but the tokenizer has 1000 tokens; use the model's own tokenizer" \
     "$gpt" write --model letters --tokenizer $model --prompt x
 says 2 "--chat reads messages from standard input" "$gpt" write --model $model --chat --prompt x
 "$build/bin/bert" demo --quiet --out bert --steps 1 --documents 40 --probes 1 >/dev/null || wrong "bert demo failed"

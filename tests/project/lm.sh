@@ -69,13 +69,13 @@ cmp whole/model.safetensors part/model.safetensors || wrong "stopped and gone on
 again=("${train[@]}" --lr 0.02 --out words --resume)
 "${again[@]}" >/dev/null || wrong "lm train --resume without --steps failed"
 says 1 "'words' is a run of 80 steps, and --steps 90 asks for 90" "${again[@]}" --steps 90
-says 1 "its pieces is \"words\", this run has \"bpe\"" "${again[@]}" --pieces bpe
-says 1 "its vocab_size is 8000, this run has 20" "${again[@]}" --vocab-size 20
-says 1 "is of another run: its text is" "${again[@]}" --text other.txt
+says 1 "its pieces is \"words\", but this run's is \"bpe\"" "${again[@]}" --pieces bpe
+says 1 "its vocab_size is 8000, but this run's is 20" "${again[@]}" --vocab-size 20
+says 1 "is from another run: its text is" "${again[@]}" --text other.txt
 "${train[@]}" --steps 3 --valid other.txt --out two >/dev/null || wrong "lm train --valid failed"
 tac other.txt >turned.txt
-says 1 "is of another run: its valid is" "${train[@]}" --valid turned.txt --out two --resume
-says 1 "is of another run: its text is" "${train[@]}" --text other.txt --valid text.txt --out two --resume
+says 1 "is from another run: its valid is" "${train[@]}" --valid turned.txt --out two --resume
+says 1 "is from another run: its text is" "${train[@]}" --text other.txt --valid text.txt --out two --resume
 
 # Other cells, pieces, tables.
 "${train[@]}" --steps 20 --cell gru --pieces characters --out gru >/dev/null || wrong "--cell gru failed"

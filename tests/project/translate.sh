@@ -130,8 +130,8 @@ says 2 "--last is for folders of checkpoints" "$translate" average --out none --
 
 # A run goes on with its own texts.
 tac demo/dates.iso >turned.iso && tac valid.txt >turned.txt
-says 1 "is of another run: its tgt is" "${train[@]}" --out whole --resume --tgt turned.iso
-says 1 "is of another run: its valid-src is" \
+says 1 "is from another run: its tgt is" "${train[@]}" --out whole --resume --tgt turned.iso
+says 1 "is from another run: its valid-src is" \
     "${train[@]}" "${valid[@]}" --stop-on bleu --out bleu --resume --valid-src turned.txt
 
 # What is wrong is said before anything is made, with what to change.
@@ -174,7 +174,7 @@ says 3 "'four.txt' and 'four.txt' have no pair of lines of at most 1 tokens" \
     "${one[@]}" --no-progress --src four.txt --tgt four.txt --longest 1 --out none
 "$build/bin/bert" demo --quiet --out bert --steps 1 --documents 40 --probes 1 >/dev/null || wrong "bert demo failed"
 says 3 "of this tokenizer is not <pad>; translate needs <pad>, <unk>, <s> and </s> as its first tokens" "${one[@]}" --src short.txt --tgt short.txt --vocab bert/model --out odd
-says 7 "'bert/model/config.json': model_type is 'roberta-prelayernorm'; a model from sequence to sequence has" \
+says 7 "'bert/model/config.json': model_type is 'roberta-prelayernorm'; a translation model has" \
     "$translate" run --model bert/model
 
 # Lines that are odd keep their place: empty ones, symbols that training never saw, too long ones, no UTF-8, NULs.

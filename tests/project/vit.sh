@@ -69,7 +69,7 @@ cmp -s patches/model.safetensors broken/model.safetensors || wrong "a run that w
 
 cp labels others && printf '\1' | dd of=others bs=1 seek=20 conv=notrunc status=none
 cmp -s labels others && printf '\0' | dd of=others bs=1 seek=20 conv=notrunc status=none
-says 1 "is of another run: its labels is" \
+says 1 "is from another run: its labels is" \
     "$vit" train --images images --labels others --out patches "${small[@]}" --steps 80 --shift 1 --resume
 
 # Several processes: the same bits, and one speaks.
@@ -140,6 +140,6 @@ says 1 '--first 60 is out of range: there are 60 images' eval --model patches "$
 "$vit" classify --model patches torn.png >out 2>err && wrong "a torn PNG is classified"
 grep -qE 'damaged|built without libpng' err || wrong "a torn PNG: $(cat err)"
 mkdir odd && echo '{"model_type": "swin"}' >odd/config.json
-says 7 "this reads 'vit' and 'deit'" info odd
+says 7 "supported: 'vit' and 'deit'" info odd
 ! [ -e x/run.json ] || wrong "a run that could not begin left run.json"
 exit $wrong

@@ -89,8 +89,8 @@ START_TEST(encoder_answers_as_hugging_face)
     ck_assert_double_le(apart(w[1], "encoder.attention"), 2e-5);
     ck_assert_ptr_null(tn_bert_word_scores(m, y, NULL));
     ck_error(TN_ESTATE,
-             "bert: this model has no head for hidden words; build it with one, or load a directory that holds its "
-             "weights");
+             "bert: this model has no head for masked tokens; create it with one, or load a directory that contains "
+             "its weights");
     tn_free(m);
 }
 END_TEST
@@ -292,21 +292,21 @@ static const struct {
     {"vocab_size", NULL, TN_EFORMAT, "'%s/config.json': vocab_size is missing"},
     {"hidden_size", "0", TN_EFORMAT, "'%s/config.json': hidden_size is 0, but must be from 1 to 65536"},
     {"num_attention_heads", "3", TN_EFORMAT, "'%s/config.json': num_attention_heads 3 does not divide hidden_size 16"},
-    {"pad_token_id", "37", TN_EFORMAT, "'%s/config.json': pad_token_id is 37, but vocab_size 37"},
+    {"pad_token_id", "37", TN_EFORMAT, "'%s/config.json': pad_token_id is 37, but must be less than vocab_size 37"},
     {"hidden_dropout_prob", "1", TN_EFORMAT,
      "'%s/config.json': hidden_dropout_prob is 1, but must be from 0 to less than 1"},
     {"model_type", "\"gpt2\"", TN_EUNSUPPORTED,
-     "'%s/config.json': model_type is 'gpt2'; this reads 'bert', 'roberta-prelayernorm', 'tenon-bert', 'roberta', "
+     "'%s/config.json': model_type is 'gpt2'; supported: 'bert', 'roberta-prelayernorm', 'tenon-bert', 'roberta', "
      "'xlm-roberta', 'distilbert', 'albert' and 'electra'"},
     {"position_embedding_type", "\"relative_key\"", TN_EUNSUPPORTED,
      "'%s/config.json': position_embedding_type is 'relative_key'; only 'absolute' is supported"},
     {"is_decoder", "true", TN_EUNSUPPORTED,
      "'%s/config.json': is_decoder and add_cross_attention are not supported: this is an encoder"},
     {"hidden_act", "\"mish\"", TN_EUNSUPPORTED,
-     "'%s/config.json': hidden_act is 'mish'; known are gelu, gelu_new, gelu_fast, gelu_python, gelu_pytorch_tanh, "
+     "'%s/config.json': hidden_act is 'mish'; expected gelu, gelu_new, gelu_fast, gelu_python, gelu_pytorch_tanh, "
      "relu, silu, swish or tanh"},
     {"num_hidden_layers", "1024", TN_EFORMAT,
-     "'%s/model.safetensors' holds 5415 numbers; the model that config.json describes has at least 1901360"},
+     "'%s/model.safetensors' has 5415 elements, but the model that config.json describes has at least 1901360"},
     {"num_hidden_layers", "1", TN_EFORMAT, NULL},
     {"vocab_size", "36", TN_EFORMAT, NULL},
     {"hidden_act", "\"relu\"", TN_EUNSUPPORTED,
@@ -389,9 +389,10 @@ START_TEST(losses)
     loss = tn_bert_loss(m, .ids = ids, .masked = none, .words = none);
     ck_assert_double_eq(tn_item(loss), 0);
     ck_assert_ptr_null(tn_bert_loss(m, .ids = ids));
-    ck_error(TN_EINVAL, "bert: there is nothing to learn: give masked and words, or next, or replaced");
+    ck_error(TN_EINVAL, "bert: no targets; set .masked and .words, .next or .replaced");
     ck_assert_ptr_null(tn_bert_loss(m, .ids = ids, .masked = none));
-    ck_error(TN_EINVAL, "bert: masked and words come together: the places of the hidden words, and which they are");
+    ck_error(TN_EINVAL, "bert: .masked and .words must be set together: the positions of the masked tokens and their "
+                        "token ids");
     tn_free(m);
 }
 END_TEST
@@ -498,9 +499,9 @@ START_TEST(blanks_are_filled_in)
         ck_assert_double_eq_tol(f[3 * mask].probability, tn_item(tn_amax(p, .dims = TN_DIMS(0, 1))), 1e-6);
     }
     ck_assert_int_eq(tn_bert_fill_in(m, t, "No blank.", 3, 6, f), -1);
-    ck_error(TN_EINVAL, "tn_bert_fill_in: there is no [MASK] in the text: write it where a word is to be found");
+    ck_error(TN_EINVAL, "tn_bert_fill_in: no [MASK] in the text; write it where a token is missing");
     ck_assert_int_eq(tn_bert_fill_in(m, t, text, 4, 6, f), -1);
-    ck_error(TN_EINVAL, "tn_bert_fill_in: 4 words for each of 2 masks do not fit in 6");
+    ck_error(TN_EINVAL, "tn_bert_fill_in: 4 tokens for each of 2 masks do not fit in the output of 6");
     ck_assert_int_eq(tn_bert_fill_in(m, NULL, text, 1, 6, f), -1);
     ck_error(TN_EINVAL, "tn_bert_fill_in: the tokenizer is NULL");
     ck_assert_int_eq(tn_bert_fill_in(m, t, NULL, 1, 6, f), -1);
@@ -509,7 +510,7 @@ START_TEST(blanks_are_filled_in)
     m = tn_bert_new(.vocab = 9, .dim = 16, .layers = 1, .heads = 2);
     char says[160];
     snprintf(says, sizeof says,
-             "tn_bert_fill_in: the tokenizer has %d pieces, the model only 9: they do not belong together",
+             "tn_bert_fill_in: the tokenizer has %d tokens, but the model only 9; use the model's own tokenizer",
              (int)tn_tokenizer_size(t));
     ck_assert_int_eq(tn_bert_fill_in(m, t, text, 1, 6, f), -1);
     ck_error(TN_EINVAL, says);
@@ -531,7 +532,7 @@ START_TEST(pieces_make_a_sentence)
         }
     fine();
     ck_assert_ptr_null(tn_bert_sentences(NULL, padding, TN_POOL_MEAN));
-    ck_error(TN_EINVAL, "tn_bert_sentences: the pieces' vectors are NULL");
+    ck_error(TN_EINVAL, "tn_bert_sentences: the hidden states are NULL");
 }
 END_TEST
 
@@ -565,8 +566,7 @@ START_TEST(sizes)
     c.vocab = 30522;
     ck_assert(c.dim == 768 && c.layers == 12 && c.heads == 12);
     c = tn_bert_size("huge");
-    ck_error(TN_EINVAL,
-             "tn_bert_size: there is no size 'huge'; the sizes are tiny, mini, small, medium, base and large");
+    ck_error(TN_EINVAL, "tn_bert_size: unknown size 'huge'; the sizes are tiny, mini, small, medium, base and large");
     c = tn_bert_size("tiny");
     c.vocab = 100;
     tn_bert *m = tn_bert_create(c);
@@ -589,13 +589,13 @@ START_TEST(wrong_use)
     ck_assert_int_eq(tn_error(), TN_EINVAL);
     tn_clear_error();
     ck_assert_ptr_null(tn_bert_new(.vocab = 9, .activation = "mish"));
-    ck_error(TN_EINVAL, "tn_bert_new: there is no activation 'mish'; use gelu, gelu_new, gelu_fast, gelu_python, "
+    ck_error(TN_EINVAL, "tn_bert_new: unknown activation 'mish'; use gelu, gelu_new, gelu_fast, gelu_python, "
                         "gelu_pytorch_tanh, relu, silu, swish or tanh");
     ck_assert_ptr_null(tn_bert_new(.vocab = 9, .padding = 9));
-    ck_error(TN_EINVAL, "tn_bert_new: .padding is 9, but there are 9 words");
+    ck_error(TN_EINVAL, "tn_bert_new: .padding is 9, but must be less than .vocab, which is 9");
     tn_bert *m = small(false);
     ck_assert_ptr_null(tn_bert_forward(m, tn_zeros_of(TN_I64, TN_SHAPE(1, 13))));
-    ck_error(TN_ESHAPE, "bert: a text of 13 pieces is longer than the model's 12 positions: cut it");
+    ck_error(TN_ESHAPE, "bert: a sequence of 13 tokens is longer than the model's 12 positions; truncate it");
     ck_assert_ptr_null(tn_bert_forward(m, tn_zeros_of(TN_I64, TN_SHAPE(8))));
     ck_error(TN_ESHAPE, "bert: ids must be [batch, length], got [8]");
     ck_assert_ptr_null(tn_bert_forward(m, tn_full_of(TN_I64, TN_SHAPE(1, 2), 37)));

@@ -171,13 +171,13 @@ START_TEST(has_no_place_in_gguf)
     const tn_decoder relu = {.model = tn_gpt_new(SIZES, .activation = "relu")};
     const char      *path = tn_test_file("none.gguf");
     ck_assert(tn_decoder_save(&dynamic, path) != TN_OK);
-    ck_error_has(TN_EUNSUPPORTED, "rotary positions of scaling 'dynamic' have no place in GGUF");
+    ck_error_has(TN_EUNSUPPORTED, "GGUF cannot represent rotary positions with scaling 'dynamic'");
     ck_assert(tn_decoder_save(&relu, path) != TN_OK);
-    ck_error_has(TN_EUNSUPPORTED, "the activation 'relu' has no place in GGUF");
+    ck_error_has(TN_EUNSUPPORTED, "GGUF cannot represent the activation 'relu'");
     ck_assert(tn_decoder_save(&relu, path, .type = "q4_0") != TN_OK);
     ck_error_has(TN_EINVAL, ".type is 'q4_0', but must be f32, bf16 or q8_0");
     ck_assert(tn_decoder_save(&relu, tn_test_file("."), .type = "f32") != TN_OK);
-    ck_error_has(TN_EINVAL, ".type is for a path that ends in .gguf");
+    ck_error_has(TN_EINVAL, ".type needs a path that ends in .gguf");
     struct stat st;
     ck_assert(stat(path, &st) != 0);
     tn_module_free(dynamic.model), tn_module_free(relu.model);
@@ -251,7 +251,7 @@ START_TEST(keeps_its_manner)
     ck_assert(!other.chat_template.bytes);
     ck_assert_int_eq(tn_file_write(tn_test_in(dir, "chat_template.jinja"), "a\0b", 3), TN_OK);
     ck_assert(!tn_decoder_open(dir, .no_tokenizer = true).model);
-    ck_error_has(TN_EFORMAT, "the chat template holds a NUL");
+    ck_error_has(TN_EFORMAT, "the chat template contains a NUL");
     puts_in(dir, "chat_template.jinja", talk);
     puts_in(tn_test_file("back"), "chat_template.jinja", "<|im_start|>");
     ck_assert(!tn_decoder_open(tn_test_file("back"), .no_tokenizer = true).model);
@@ -327,13 +327,13 @@ static void refused(const char *bytes, size_t n, tn_status status, const char *p
 
 START_TEST(says_what_it_is)
 {
-    refused("", 0, TN_EFORMAT, "is no model that can be opened: those are directories as Hugging Face lays them out");
-    refused("hello, world, this is a text", 28, TN_EFORMAT, "is no model that can be opened");
-    refused("PK\3\4xxxxxxxxxxxx", 16, TN_EUNSUPPORTED, "is a zip file, as PyTorch's .bin and .pt are");
-    refused("\x40\0\0\0\0\0\0\0{\"a\":", 13, TN_EUNSUPPORTED, "is safetensors: give the directory that it is in");
-    refused("tjggxxxxxxxx", 12, TN_EUNSUPPORTED, "is an old file of llama.cpp, from before GGUF");
-    refused("24kaxxxxxxxx", 12, TN_EUNSUPPORTED, "is llama2.c's second form ('ak42')");
-    refused("\x80\2}q", 4, TN_EUNSUPPORTED, "is a file of Python's pickle");
+    refused("", 0, TN_EFORMAT, "is not a supported model; supported are directories in Hugging Face's format");
+    refused("hello, world, this is a text", 28, TN_EFORMAT, "is not a supported model");
+    refused("PK\3\4xxxxxxxxxxxx", 16, TN_EUNSUPPORTED, "is a zip file, as PyTorch's .bin and .pt");
+    refused("\x40\0\0\0\0\0\0\0{\"a\":", 13, TN_EUNSUPPORTED, "is a safetensors file; pass its directory instead");
+    refused("tjggxxxxxxxx", 12, TN_EUNSUPPORTED, "is an old llama.cpp file, from before GGUF");
+    refused("24kaxxxxxxxx", 12, TN_EUNSUPPORTED, "is a file in llama2.c's second format ('ak42')");
+    refused("\x80\2}q", 4, TN_EUNSUPPORTED, "is a Python pickle file");
     refused("GGUF\1\0\0\0", 8, TN_EUNSUPPORTED, "of version 1");
     tn_decoder d = tn_decoder_open(tn_test_file("absent"));
     ck_assert(!d.model);
@@ -358,11 +358,11 @@ START_TEST(says_what_of_gguf)
         tn_status   status;
         const char *says;
     } rows[] = {
-        {"mamba", NULL, 0, TN_EUNSUPPORTED, "general.architecture is 'mamba'; of GGUF this reads 'llama', 'qwen2' and"},
+        {"mamba", NULL, 0, TN_EUNSUPPORTED, "general.architecture is 'mamba'; supported are 'llama', 'qwen2' and"},
         {"llama", NULL, 0, TN_EFORMAT, "llama.context_length is missing"},
         {"llama", "llama.expert_count", 8, TN_EUNSUPPORTED, "llama.expert_count has a value that is not supported"},
         {"qwen2", "qwen2.rope.dimension_count", 8, TN_EUNSUPPORTED, "qwen2.rope.dimension_count has a value"},
-        {"gpt2", "split.count", 2, TN_EUNSUPPORTED, "it is one of several files"},
+        {"gpt2", "split.count", 2, TN_EUNSUPPORTED, "is one of several files"},
     };
     tn_gguf_writer *w = tn_gguf_writer_new();
     tn_gguf_put_string(w, "general.architecture", rows[_i].arch);
@@ -387,7 +387,7 @@ START_TEST(llama2c_sizes)
         tn_decoder d = tn_decoder_open(path);
         ck_assert_int_eq(d.model != NULL, n == N);
         if (d.model) fine();
-        else ck_error_has(TN_EFORMAT, "is no model that can be opened");
+        else ck_error_has(TN_EFORMAT, "is not a supported model");
         tn_decoder_close(&d);
     }
     static const int32_t bad[][2] = {{0, 0}, {0, -8}, {0, 1 << 30}, {1, 0},  {2, 0},  {2, 1025}, {3, 0},       {3, 3},
@@ -396,7 +396,7 @@ START_TEST(llama2c_sizes)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         const int32_t keep = file[bad[i][0]];
         file[bad[i][0]] = bad[i][1];
-        refused((const char *)file, N, TN_EFORMAT, "is no model that can be opened");
+        refused((const char *)file, N, TN_EFORMAT, "is not a supported model");
         file[bad[i][0]] = keep;
     }
 }

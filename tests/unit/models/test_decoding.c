@@ -87,10 +87,9 @@ START_TEST(trimmed_by_words)
     ck_assert(
         tn_same_bits(d->kind->scores(d, again), tn_contiguous(tn_select(tn_llama_forward(m, text), 1, LONG + 9))));
     tn_cached_decoding_trim(d, 40);
-    ck_error_has(TN_ESTATE, "tn_cached_decoding_trim: what follows word 40 would see words that are forgotten already: "
-                            "of 710 that were read");
+    ck_error_has(TN_ESTATE, "tn_cached_decoding_trim: tokens after position 40 need dropped ones: of 710 tokens read");
     tn_cached_decoding_trim(d, LONG + 11);
-    ck_error(TN_EINVAL, "tn_cached_decoding_trim: length is 711, but 710 words have been read");
+    ck_error(TN_EINVAL, "tn_cached_decoding_trim: length is 711, but 710 tokens have been read");
     tn_decoding_free(d);
 
     tn_decoding *r = tn_lm_rolling(full, 1, 32, 4), *same = tn_lm_rolling(full, 1, 32, 4);
@@ -99,7 +98,7 @@ START_TEST(trimmed_by_words)
     ck_assert(tn_same_bits(r->kind->scores(r, tn_narrow(again, 1, 0, 1)),
                            same->kind->scores(same, tn_narrow(again, 1, 0, 1))));
     tn_cached_decoding_trim(r, 20);
-    ck_error_has(TN_ESTATE, "tn_cached_decoding_trim: what follows word 20 would see words that are forgotten already");
+    ck_error_has(TN_ESTATE, "tn_cached_decoding_trim: tokens after position 20 need dropped ones");
     tn_decoding_free(r), tn_decoding_free(same);
     fine();
     tn_scope_end(s);
@@ -133,9 +132,9 @@ START_TEST(what_stays_is_turned_to_its_new_place)
     tn_scope_end(s);
     tn_gpt *g = tn_gpt_new(.vocab = 37, .dim = 32, .layers = 1, .heads = 2, .positions = 16);
     ck_assert(!tn_lm_rolling(g, 1, 16, 4));
-    ck_error_has(TN_EUNSUPPORTED, "tn_lm_rolling: this model's positions are a part of its words' vectors");
+    ck_error_has(TN_EUNSUPPORTED, "tn_lm_rolling: this model has position embeddings");
     ck_assert(!tn_lm_rolling(m, 1, 7, 4));
-    ck_error_has(TN_EINVAL, "tn_rolling_decoding: 7 positions of which 4 stay");
+    ck_error_has(TN_EINVAL, "tn_rolling_decoding: room is 7 and sinks is 4");
     tn_free(g), tn_free(m);
 }
 END_TEST
@@ -178,12 +177,12 @@ START_TEST(a_draft_changes_no_bit)
     tn_gpt    *g = tn_gpt_new(.vocab = 36, .dim = 32, .layers = 1, .heads = 2);
     ck_assert(!tn_drafted_decoding(m, g, 64, 4, &n));
     ck_error_has(TN_EINVAL,
-                 "tn_drafted_decoding: the model has 37 words and its draft 36: they must share a tokenizer");
+                 "tn_drafted_decoding: the model has 37 token ids and its draft 36; they must have the same tokenizer");
     ck_assert(!tn_drafted_decoding(m, near, 64, 0, &n));
-    ck_error_has(TN_EINVAL, "tn_drafted_decoding: 64 words, 0 ahead");
+    ck_error_has(TN_EINVAL, "tn_drafted_decoding: length is 64 and ahead 0");
     tn_llama *dynamic = tn_llama_new(SIZES, .positions = 64, .rope = {TN_ROPE_DEFAULTS, .scaling = TN_ROPE_DYNAMIC});
     ck_assert(!tn_drafted_decoding(m, dynamic, 64, 4, &n));
-    ck_error_has(TN_EUNSUPPORTED, "tn_drafted_decoding: the angles of the draft go by how much has been read");
+    ck_error_has(TN_EUNSUPPORTED, "tn_drafted_decoding: the draft has rotary positions with dynamic scaling");
     tn_free(dynamic);
     tn_free(g), tn_free(m), tn_free(other), tn_free(near);
 }

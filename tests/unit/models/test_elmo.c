@@ -191,13 +191,13 @@ END_TEST
 START_TEST(mistakes)
 {
     ck_assert_ptr_null(tn_elmo_new(.vocab = 9, .dim = 8, .hidden = 8));
-    ck_error(TN_EINVAL, "tn_elmo_new: .dim is 8, but must be less than .hidden, 8, from which it is projected");
+    ck_error(TN_EINVAL, "tn_elmo_new: .dim is 8, but must be less than .hidden 8, from which it is projected");
     tn_elmo            *m = small(), *other = tn_elmo_new(.vocab = 9, .dim = 4, .hidden = 6);
     const tn_elmo_batch b = SENTENCES(other, "a b");
     ck_assert_ptr_null(tn_elmo_loss(m, &b, b.rows));
-    ck_error(TN_EINVAL, "elmo: the sentences are not what tn_elmo_sentences made for this model");
+    ck_error(TN_EINVAL, "elmo: the batch was not made by tn_elmo_sentences for this model");
     ck_assert_ptr_null(tn_elmo_sentences(m, 0, NULL).rows);
-    ck_error(TN_EINVAL, "tn_elmo_sentences: there are no lines");
+    ck_error(TN_EINVAL, "tn_elmo_sentences: no lines");
     tn_free(m), tn_free(other);
 }
 END_TEST
@@ -237,7 +237,7 @@ START_TEST(thoughts)
     fine();
     ck_assert(tn_same_bits(v, tn_skip_thought_encode(n, tn_call(n->words, ids), lengths)));
     ck_assert_ptr_null(tn_skip_thought_loss(m, ids, lengths, before, NULL));
-    ck_error(TN_ESHAPE, "skip_thought: the sentences around must be i64 [2, T], got NULL");
+    ck_error(TN_ESHAPE, "skip_thought: the neighbouring sentences must be i64 [2, T], got NULL");
     tn_optimizer_free(o);
     tn_free(m), tn_free(n);
 }

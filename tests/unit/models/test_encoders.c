@@ -219,8 +219,8 @@ START_TEST(replaced_words_are_learned)
     fine();
     ck_assert_msg(last < 0.1 * first, "from %g to %g", first, last);
     ck_assert_ptr_null(tn_bert_word_scores(m, read_by(m), NULL));
-    ck_error(TN_ESTATE, "bert: this model has no head for hidden words; build it with one, or load a directory that "
-                        "holds its weights");
+    ck_error(TN_ESTATE, "bert: this model has no head for masked tokens; create it with one, or load a directory that "
+                        "contains its weights");
     tn_optimizer_free(o);
     tn_free(m);
 }
@@ -234,18 +234,17 @@ static const struct {
     tn_bert_config c;
     const char    *says;
 } wrong_configs[] = {
-    {{WHOLE, .kind = (tn_bert_kind)6}, "tn_bert_new: .kind is 6, which is none of the six"},
+    {{WHOLE, .kind = (tn_bert_kind)6}, "tn_bert_new: .kind is 6, which is not a tn_bert_kind"},
     {{WHOLE, .embedding = 4},
-     "tn_bert_new: .embedding is 4 and .dim 8, but in BERT they are one: leave .embedding out"},
+     "tn_bert_new: .embedding is 4 and .dim is 8, but in BERT they must be equal; omit .embedding"},
     {{WHOLE, .kind = TN_ROBERTA, .groups = 1},
-     "tn_bert_new: .groups is 1, but only the layers of ALBERT share weights, not those of RoBERTa"},
+     "tn_bert_new: .groups is 1, but only ALBERT's layers share weights, not those of RoBERTa; omit .groups"},
     {{WHOLE, .kind = TN_ALBERT, .groups = 3}, "tn_bert_new: .groups is 3, but must be from 1 to .layers, which is 2"},
-    {{WHOLE, .kind = TN_ELECTRA, .norm_first = true},
-     "tn_bert_new: .norm_first goes with .kind = TN_BERT, not with ELECTRA"},
+    {{WHOLE, .kind = TN_ELECTRA, .norm_first = true}, "tn_bert_new: .norm_first needs .kind = TN_BERT, not ELECTRA"},
     {{WHOLE, .kind = TN_XLM_ROBERTA, .replaced = true},
-     "tn_bert_new: .replaced goes with .kind = TN_ELECTRA, not with XLM-RoBERTa"},
+     "tn_bert_new: .replaced needs .kind = TN_ELECTRA, not XLM-RoBERTa"},
     {{WHOLE, .kind = TN_ROBERTA, .padding = -1},
-     "tn_bert_new: RoBERTa counts its positions from the padding's id: give .padding"},
+     "tn_bert_new: RoBERTa counts positions from the padding id; set .padding"},
 };
 
 START_TEST(wrong_config)
@@ -258,7 +257,7 @@ END_TEST
 START_TEST(distilbert_has_one_eps)
 {
     ck_assert_ptr_null(tn_bert_new(SMALL, .kind = TN_DISTILBERT, .eps = 1e-5));
-    ck_error(TN_EINVAL, "tn_bert_new: .eps is 1e-05, but DistilBERT has 1e-12");
+    ck_error(TN_EINVAL, "tn_bert_new: .eps is 1e-05, but must be 1e-12 for DistilBERT");
 }
 END_TEST
 
@@ -304,12 +303,14 @@ static const struct {
     const char *says;
 } bad_configs[] = {
     {ALBERT, "inner_group_num", "2", TN_EUNSUPPORTED, "'%s/config.json': inner_group_num is 2; only 1 is supported"},
-    {ALBERT, "num_hidden_groups", "6", TN_EFORMAT, "'%s/config.json': num_hidden_groups is 6, but num_hidden_layers 5"},
+    {ALBERT, "num_hidden_groups", "6", TN_EFORMAT,
+     "'%s/config.json': num_hidden_groups is 6, but must be at most "
+     "num_hidden_layers 5"},
     {ALBERT, "embedding_size", "0", TN_EFORMAT, "'%s/config.json': embedding_size is 0, but must be from 1 to 65536"},
     {DISTILBERT, "n_heads", "5", TN_EFORMAT, "'%s/config.json': n_heads 5 does not divide dim 12"},
     {DISTILBERT, "dim", "null", TN_EFORMAT, "'%s/config.json': dim is missing"},
     {ROBERTA, "max_position_embeddings", "2", TN_EFORMAT,
-     "'%s/config.json': max_position_embeddings is 2, but the first is that behind pad_token_id 1"},
+     "'%s/config.json': max_position_embeddings is 2, but positions start after pad_token_id 1"},
     {ROBERTA, "is_decoder", "true", TN_EUNSUPPORTED,
      "'%s/config.json': is_decoder and add_cross_attention are not supported: this is an encoder"},
     {ROBERTA, "tie_word_embeddings", "false", TN_EUNSUPPORTED,
@@ -319,7 +320,7 @@ static const struct {
     {GENERATOR, "model_type", "\"bert\"", TN_EFORMAT, NULL},
     {ROBERTA, "model_type", "\"roberta-prelayernorm\"", TN_EFORMAT, NULL},
     {ROBERTA, "model_type", "\"deberta-v2\"", TN_EUNSUPPORTED,
-     "'%s/config.json': model_type is 'deberta-v2'; this reads 'bert', 'roberta-prelayernorm', 'tenon-bert', "
+     "'%s/config.json': model_type is 'deberta-v2'; supported: 'bert', 'roberta-prelayernorm', 'tenon-bert', "
      "'roberta', 'xlm-roberta', 'distilbert', 'albert' and 'electra'"},
 };
 
@@ -415,7 +416,7 @@ START_TEST(a_translator_and_its_tokenizer)
     net = tn_seq2seq_new(.source_words = 9, .dim = 8, .heads = 2, .layers = 1);
     ck_assert_int_eq(tn_seq2seq_save(net, dir), TN_OK);
     ck_assert(tn_model_open(dir).module == NULL);
-    ck_assert(strstr(tn_error_message(), "these files are not of one model") != NULL);
+    ck_assert(strstr(tn_error_message(), "the files are from different models") != NULL);
     tn_clear_error();
     tn_free(net);
     tn_tokenizer_free(t);
@@ -428,7 +429,7 @@ START_TEST(what_it_is_not)
     const char *dir = copied(ROBERTA, "model_type", "\"t5\"");
     ck_assert(!tn_model_open(dir).family);
     ck_assert_int_eq(tn_error(), TN_EUNSUPPORTED);
-    ck_assert(strstr(tn_error_message(), "model_type is 't5'; this reads 'bert', ") &&
+    ck_assert(strstr(tn_error_message(), "model_type is 't5'; supported: 'bert', ") &&
               strstr(tn_error_message(), "'llama'") && strstr(tn_error_message(), "and 'tenon-seq2seq'"));
     tn_clear_error();
     dir = copied(ROBERTA, "model_type", "null");

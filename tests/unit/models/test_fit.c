@@ -178,9 +178,9 @@ START_TEST(good_enough)
         }
         tn_fit(d.net, .train = d.train, .loss = fit_case_loss, .user = &d, .steps = 100, .valid = d.valid, .rising = !i,
                .folder = folder, .resume = true);
-        ck_error_has(TN_EINVAL, i ? "of a run whose best value was the largest, by its .rising, and this run's is the "
-                                    "smallest: give the same, or take another folder"
-                                  : "was the smallest, by its .rising, and this run's is the largest");
+        ck_error_has(TN_EINVAL, i ? "from a run whose best value is the largest (.rising), but this run's is the "
+                                    "smallest; use the same .rising or another folder"
+                                  : "is the smallest (.rising), but this run's is the largest");
         fit_case_end(&c), fit_case_end(&d);
     }
 }
@@ -327,8 +327,8 @@ START_TEST(steps_of_many_batches)
         if (each <= 10) continue;
         char text[200];
         snprintf(text, sizeof text,
-                 "tn_fit: .accumulate is %lld batches to a step, but .epochs = 2 hold fewer, so nothing would be "
-                 "learned: make it smaller, or .epochs larger",
+                 "tn_fit: .accumulate is %lld batches per step, but .epochs = 2 has fewer batches, which makes no "
+                 "step; decrease .accumulate or increase .epochs",
                  (long long)each);
         ck_error(TN_EINVAL, text);
     }
@@ -418,7 +418,8 @@ START_TEST(a_source_of_its_own)
     fit_case        c = fit_case_begin(0);
     const tn_source train = {.next = row_of_train, .user = &c}, valid = {.next = row_of_valid, .user = &c};
     REFUSED(TN_EINVAL,
-            ".valid is the source that .train is, and each validation would begin it again: give .valid one of its own",
+            ".valid and .train are the same source, and each validation would restart it; pass a separate source as "
+            ".valid",
             USUAL, .epochs = 2, .valid = c.train, .valid_every = 100);
     const tn_fit_result r = tn_fit(c.net, .train = train, .loss = fit_case_loss, .user = &c, .optimizer = c.o,
                                    .epochs = 2, .valid = valid, .valid_every = 1);
@@ -432,33 +433,35 @@ START_TEST(wrong_use)
     fit_case c = fit_case_begin(0);
     REFUSED(TN_EINVAL, "the module is NULL: its constructor failed and the error was cleared", (tn_sequential *)NULL,
             .steps = 1);
-    REFUSED(TN_EINVAL, ".train has no next, so there are no batches; tn_dataset_source makes a source of tensors",
+    REFUSED(TN_EINVAL, ".train has no .next and so gives no batches; tn_dataset_source makes a source from tensors",
             c.net, .loss = fit_case_loss, .steps = 1);
-    REFUSED(TN_EINVAL, ".loss is NULL; it is the function that makes the loss of a batch", c.net, .train = c.train);
-    REFUSED(TN_EINVAL, "when is it to end? Say .steps or .epochs", USUAL);
-    REFUSED(TN_EINVAL, ".steps is -1, but must be at least 0", USUAL, .steps = -1);
-    REFUSED(TN_EINVAL, ".enough is NaN, which no value reaches", USUAL, .steps = 1, .enough = (double)NAN);
-    REFUSED(TN_EINVAL, ".min_delta must be a number, and not negative", USUAL, .steps = 1, .min_delta = NAN);
     REFUSED(TN_EINVAL,
-            ".lr, .weight_decay, .clip, .warmup and .decay are for the optimizer that tn_fit makes; there is an "
-            ".optimizer, so give them to that, and to its schedule",
+            ".loss is NULL, but must be the function that computes the loss of a "
+            "batch",
+            c.net, .train = c.train);
+    REFUSED(TN_EINVAL, ".steps and .epochs are both 0; set one of them", USUAL);
+    REFUSED(TN_EINVAL, ".steps is -1, but must be at least 0", USUAL, .steps = -1);
+    REFUSED(TN_EINVAL, ".enough is NaN, but must be a number", USUAL, .steps = 1, .enough = (double)NAN);
+    REFUSED(TN_EINVAL, ".min_delta must be finite and at least 0", USUAL, .steps = 1, .min_delta = NAN);
+    REFUSED(TN_EINVAL,
+            ".lr, .weight_decay, .clip, .warmup and .decay have no effect with an .optimizer; set them in the "
+            "optimizer and its schedule",
             USUAL, .steps = 1, .optimizer = c.o, .lr = 1);
-    REFUSED(TN_EINVAL, "a schedule belongs to an optimizer, but there is no .optimizer", USUAL, .steps = 1,
-            .schedule = c.lr);
-    REFUSED(TN_EINVAL, ".plateau needs .valid or .score, whose values it gets", USUAL, .steps = 1, .optimizer = c.o,
+    REFUSED(TN_EINVAL, ".schedule and .plateau need an .optimizer", USUAL, .steps = 1, .schedule = c.lr);
+    REFUSED(TN_EINVAL, ".plateau needs .valid or .score, the source of its values", USUAL, .steps = 1, .optimizer = c.o,
             .plateau = c.plateau);
     REFUSED(TN_EINVAL, ".patience, .enough, .restore_best, .valid_every, .rising and .min_delta need .valid or .score",
             USUAL, .steps = 1, .patience = 1);
-    REFUSED(TN_EINVAL, ".measure needs .valid, whose batches it gets", USUAL, .steps = 1, .measure = fit_case_loss);
+    REFUSED(TN_EINVAL, ".measure needs .valid, the source of its batches", USUAL, .steps = 1, .measure = fit_case_loss);
     REFUSED(TN_EINVAL, ".resume, .save_every, .keep and .config need a .folder", USUAL, .steps = 1, .resume = true);
-    REFUSED(TN_EINVAL, ".train ended an epoch without a single batch: it is empty", c.net, .train = {.next = empty},
+    REFUSED(TN_EINVAL, ".train is empty: it ended an epoch without a batch", c.net, .train = {.next = empty},
             .loss = fit_case_loss, .steps = 1);
     REFUSED(TN_EINVAL, ".valid is empty", USUAL, .steps = 1, .valid = {.next = empty});
     REFUSED(TN_EINVAL, ".loss returned NULL, but raised no error", c.net, .train = c.train, .loss = nothing,
             .steps = 1);
-    REFUSED(TN_ESHAPE, ".loss returned [5, 3], but must return one number; see tn_mean", c.net, .train = c.train,
+    REFUSED(TN_ESHAPE, ".loss returned [5, 3], but must return one element; see tn_mean", c.net, .train = c.train,
             .loss = many, .steps = 1);
-    REFUSED(TN_ESHAPE, "in validation, .measure returned a tensor of several, but must return one number", USUAL,
+    REFUSED(TN_ESHAPE, "in validation, .measure returned several elements, but must return one element", USUAL,
             .steps = 1, .valid = c.valid, .measure = many);
     ck_assert_int_eq(tn_fit(c.net, .train = c.train, .loss = constant, .steps = 1).why, TN_FIT_FAILED);
     ck_error(
@@ -466,10 +469,10 @@ START_TEST(wrong_use)
         "tn_backward: the root depends on no tensor that requires grad; mark one with tn_requires_grad, and compute "
         "the root outside tn_no_grad_begin()");
     fit_case other = fit_case_begin(0);
-    REFUSED(TN_EINVAL, "the optimizer has none of the module's parameters: it was made for another one", USUAL,
-            .steps = 1, .optimizer = other.o);
+    REFUSED(TN_EINVAL, ".optimizer has none of the module's parameters; create it for this module", USUAL, .steps = 1,
+            .optimizer = other.o);
     const tn_scope s = tn_no_grad_begin();
-    REFUSED(TN_EINVAL, "called after tn_no_grad_begin(), where nothing can be learned", USUAL, .steps = 1);
+    REFUSED(TN_EINVAL, "called in a scope of tn_no_grad_begin(), where no gradients are recorded", USUAL, .steps = 1);
     tn_scope_end(s);
     tn_raise(TN_EIO, "from before");
     ck_assert_int_eq(tn_fit(USUAL, .steps = 1).why, TN_FIT_FAILED);

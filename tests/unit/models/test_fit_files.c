@@ -82,7 +82,7 @@ START_TEST(rate_of_the_checkpoint)
         fine(tn_fit(c.net, .train = c.train, .loss = fit_case_loss, .user = &c, .optimizer = o, .steps = 2 + 2 * i,
                     .folder = folder, .resume = true, .on = fit_case_listen, .on_user = &c));
         ck_assert(tn_lr(o, 0) == 0.125);
-        ck_assert_msg(i == 1 ? strstr(c.note, "the learning rate is 0.125, as '") && strstr(c.note, "program's 0.5;")
+        ck_assert_msg(i == 1 ? strstr(c.note, "the learning rate is 0.125, from '") && strstr(c.note, "program's 0.5;")
                              : !*c.note,
                       "%s", c.note);
         tn_optimizer_free(o);
@@ -203,7 +203,7 @@ START_TEST(passes_over_what_is_damaged)
     tn_fit_result r = run(&c, folder, 8);
     fine(r);
     ck_assert_int_eq(r.begin, 2);
-    ck_assert_msg(strstr(c.note, "passed over: ") && strstr(c.note, "step-000000000004.ckpt"), "%s", c.note);
+    ck_assert_msg(strstr(c.note, "skipped: ") && strstr(c.note, "step-000000000004.ckpt"), "%s", c.note);
     ck_assert(fit_case_same_bits(&whole, &c));
     ck_assert_str_eq(names(folder), "step-000000000006.ckpt step-000000000008.ckpt ");
     fit_case_end(&c);
@@ -212,7 +212,8 @@ START_TEST(passes_over_what_is_damaged)
     c = fit_case_begin(0);
     ck_assert_int_eq(run(&c, folder, 8).why, TN_FIT_FAILED);
     ck_assert_int_eq(tn_error(), TN_EFORMAT);
-    ck_assert_msg(strstr(tn_error_message(), "is whole; to begin anew, take another folder or empty it. The newest: "),
+    ck_assert_msg(strstr(tn_error_message(), "are damaged; to start a new run, use another folder or empty it; the "
+                                             "newest: "),
                   "%s", tn_error_message());
     tn_clear_error();
     ck_assert_int_eq(c.told[TN_FIT_NOTE], 2);
@@ -248,15 +249,14 @@ START_TEST(one_at_a_time)
                 .folder = tn_test_file("locked")));
     ck_assert_int_eq(inner, TN_ESTATE);
     snprintf(text, sizeof text,
-             "tn_fit: '%s' is in use by another run (process %ld); wait for its end, or give this one a folder of its "
-             "own",
+             "tn_fit: '%s' is in use by another run (process %ld); wait for its end, or use another folder",
              tn_test_file("locked"), (long)getpid());
     ck_assert_str_eq(inner_text, text);
     fit_case_end(&c);
     c = fit_case_begin(0);
     ck_assert_int_eq(tn_fit(USUAL(&c), .steps = 2, .folder = tn_test_file("locked")).why, TN_FIT_FAILED);
     snprintf(text, sizeof text,
-             "tn_fit: '%s' holds a run of 1 steps already; go on with it by .resume = true, or take another folder",
+             "tn_fit: '%s' already contains a run of 1 steps; set .resume to continue it, or use another folder",
              tn_test_file("locked"));
     ck_error(TN_ESTATE, text);
     fit_case_end(&c);
@@ -269,18 +269,17 @@ START_TEST(another_config)
     static const struct {
         const char *config, *says;
     } t[] = {{"{\"dim\": 8, \"heads\": 2}", NULL},
-             {"{\"dim\": 9, \"heads\": 2}", "its dim is 8, this run has 9"},
-             {"{\"dim\": 8}", "its heads is 2, this run has nothing"},
-             {"{\"dim\": 8, \"heads\": 2, \"x\": [1]}", "its x is nothing, this run has [1]"},
-             {"[]", "its config is {\"dim\":8,\"heads\":2}, this run has []"}};
+             {"{\"dim\": 9, \"heads\": 2}", "its dim is 8, but this run's is 9"},
+             {"{\"dim\": 8}", "its heads is 2, but this run's is absent"},
+             {"{\"dim\": 8, \"heads\": 2, \"x\": [1]}", "its x is absent, but this run's is [1]"},
+             {"[]", "its config is {\"dim\":8,\"heads\":2}, but this run's is []"}};
     for (int i = 0; i < 5; i++) {
         fit_case      c = fit_case_begin(0);
         tn_fit_result r = tn_fit(USUAL(&c), .steps = 2 + i, .folder = folder, .resume = true, .config = t[i].config);
         ck_assert_int_eq(r.why, i ? TN_FIT_FAILED : TN_FIT_DONE);
         char text[1200];
         if (i) {
-            snprintf(text, sizeof text,
-                     "tn_fit: '%s' is of another run: %s; take another folder, or go on with the same",
+            snprintf(text, sizeof text, "tn_fit: '%s' is from another run: %s; use the same value or another folder",
                      tn_test_in(folder, "step-000000000002.ckpt"), t[i].says);
             ck_error(TN_EINVAL, text);
         }
@@ -288,7 +287,7 @@ START_TEST(another_config)
     }
     fit_case c = fit_case_begin(0);
     ck_assert_int_eq(tn_fit(USUAL(&c), .steps = 9, .folder = folder, .resume = true).why, TN_FIT_FAILED);
-    ck_error_has(TN_EINVAL, "was begun with a .config, and this run has none");
+    ck_error_has(TN_EINVAL, "is from a run with a .config, but this run has none");
     fit_case_end(&c);
     c = fit_case_begin(0);
     ck_assert_int_eq(tn_fit(USUAL(&c), .steps = 1, .folder = folder, .config = "{").why, TN_FIT_FAILED);
@@ -304,11 +303,11 @@ START_TEST(no_folder)
     fit_case c = fit_case_begin(0);
     ck_assert_int_eq(tn_file_write(tn_test_file("file"), "x", 1), TN_OK);
     ck_assert_int_eq(run(&c, tn_test_in(tn_test_file("file"), "run"), 1).why, TN_FIT_FAILED);
-    snprintf(text, sizeof text, "tn_fit: '%s': cannot make the folder: a part of it is a file (errno %d)",
+    snprintf(text, sizeof text, "tn_fit: '%s': cannot create the folder: a part of the path is a file (errno %d)",
              tn_test_file("file"), EEXIST);
     ck_error(TN_EIO, text);
     ck_assert_int_eq(run(&c, "", 1).why, TN_FIT_FAILED);
-    ck_error(TN_EINVAL, "tn_fit: .folder is a path of 0 bytes, but must have from 1 to 800");
+    ck_error(TN_EINVAL, "tn_fit: .folder is a path of 0 bytes, but must have 1 to 800");
     fit_case_end(&c);
 }
 END_TEST

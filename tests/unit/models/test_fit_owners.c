@@ -91,20 +91,19 @@ START_TEST(of_another)
     fit_case      c = fit_case_begin(0), other = fit_case_begin(0), before = fit_case_begin(0);
     tn_optimizer *o = tn_sgd_new(c.net, .lr = 0.1);
     tn_schedule  *cosine = tn_cosine_lr_new(o, .steps = 9);
-    REFUSED(".schedule is of another optimizer, whose rate it sets: make it for .optimizer", .optimizer = c.o,
-            .schedule = other.lr);
-    REFUSED(".plateau is of another optimizer, whose rate it sets: make it for .optimizer", .optimizer = c.o,
+    REFUSED(".schedule belongs to another optimizer; create it for .optimizer", .optimizer = c.o, .schedule = other.lr);
+    REFUSED(".plateau belongs to another optimizer; create it for .optimizer", .optimizer = c.o,
             .plateau = other.plateau, .valid = c.valid);
-    REFUSED(".plateau is a schedule that goes by steps, and gets no values: give it as .schedule", .optimizer = o,
-            .plateau = cosine, .valid = c.valid);
+    REFUSED(".plateau is a schedule by steps, not by values; pass it as .schedule", .optimizer = o, .plateau = cosine,
+            .valid = c.valid);
     tn_schedule_free(cosine);
     tn_schedule *plateau = tn_plateau_lr_new(o);
-    REFUSED(".schedule is a plateau, which goes by values, not by steps: give it as .plateau", .optimizer = o,
+    REFUSED(".schedule is a plateau schedule, which needs values; pass it as .plateau", .optimizer = o,
             .schedule = plateau);
-    REFUSED("the .ema has none of the module's parameters: it was made for another one", .ema = other.ema);
+    REFUSED(".ema has none of the module's parameters; create it for this module", .ema = other.ema);
     tn_ema *swapped = tn_ema_new(c.net);
     tn_ema_swap(swapped);
-    REFUSED("the .ema is swapped in: tn_ema_swap it back before the training", .ema = swapped);
+    REFUSED("the averages of .ema are swapped in; call tn_ema_swap before training", .ema = swapped);
     tn_ema_swap(swapped);
     tn_ema_free(swapped);
     ck_assert(fit_case_same_bits(&c, &before) && fit_case_same_bits(&other, &before));

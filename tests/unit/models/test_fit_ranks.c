@@ -270,13 +270,14 @@ START_TEST(mistakes)
 {
     static const char *const said[] = {
         "tn_source_shard: the source has no .shard function",
-        "tn_fit: .train gave rows 0 to 2 of 24 for part 1 of 12; does it call tn_shard_next behind each?",
-        "tn_fit: .accumulate is for one process alone: with .world, take larger batches and as many times more .shards",
-        "tn_fit: .shards, .zero and .zero3 are for several ranks: they need a .world",
+        "tn_fit: .train returned rows 0 to 2 of 24 for shard 1 of 12; its .next must call tn_shard_next after each "
+        "batch",
+        "tn_fit: .accumulate does not support .world; use larger batches and multiply .shards instead",
+        "tn_fit: .shards, .zero and .zero3 need a .world",
         "tn_replica_new: .shards is 1; it must be one for each of 2 ranks or more, at most 4096",
         "tn_replica_new: rank 1 has another number of .shards, .bucket, or other switches than rank 0",
         "tn_replica_step: with .zero an optimizer's own .clip would see a share of the gradients; clip in the",
-        "tn_fit: .zero3 is not for .ema, which reads all weights at each step; .zero does with it"};
+        "tn_fit: .zero3 does not support .ema, which reads all weights at each step; use .zero"};
     char text[RANKS][1100];
     for (int what = 0; what < 8; what++) {
         tn_thread_ranks(2, wrongly, &what, 0, text);

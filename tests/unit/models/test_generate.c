@@ -322,18 +322,17 @@ START_TEST(scores_that_are_no_numbers)
         strange = k % 2 ? (double)INFINITY : (double)NAN;
         tn_generated g = tn_generate(&d, ones(1), .most = 2, .sample = k / 2 == 1, .beams = k / 2 == 2 ? 2 : 1);
         ck_assert_ptr_null(g.tokens);
-        ck_error(TN_ENUMERIC, k % 2 ? "tn_generate: the score of word 2, behind 1 words of prompt 0, is inf: look for "
-                                      "NaN and Inf in the model's weights"
-                                    : "tn_generate: the score of word 2, behind 1 words of prompt 0, is nan: look for "
-                                      "NaN and Inf in the model's weights");
+        ck_error(TN_ENUMERIC, k % 2 ? "tn_generate: the logit of token 2, after 1 tokens of prompt 0, is inf; check "
+                                      "the model's weights for NaN and Inf"
+                                    : "tn_generate: the logit of token 2, after 1 tokens of prompt 0, is nan; check "
+                                      "the model's weights for NaN and Inf");
     }
 }
 END_TEST
 
 START_TEST(wrong_use)
 {
-    REFUSED(TN_EINVAL, ".most is -1, but must be at least 0, which is as many as there is room for", &model, ones(1),
-            .most = -1);
+    REFUSED(TN_EINVAL, ".most is -1, but must be at least 0", &model, ones(1), .most = -1);
     REFUSED(TN_EINVAL, ".temperature is inf, but must be greater than 0, and finite", &model, ones(1),
             .temperature = (double)INFINITY);
     REFUSED(TN_EINVAL, ".repetition_penalty is inf, but must be greater than 0, and finite", &model, ones(1),
@@ -348,16 +347,14 @@ START_TEST(wrong_use)
     REFUSED(TN_EINVAL, ".beams is 65, but must be from 1 to 64", &model, ones(1), .beams = 65);
     REFUSED(TN_EINVAL, ".best is 3, but must be from 1 to .beams", &model, ones(1), .beams = 2, .best = 3);
     REFUSED(TN_EINVAL, ".beams is 2, but must be 1 for sampling", &model, ones(1), .beams = 2, .sample = true);
-    REFUSED(TN_EINVAL, ".beams is 2, but must be 1 where .each is called", &model, ones(1), .beams = 2, .each = hear);
+    REFUSED(TN_EINVAL, ".beams is 2, but must be 1 with .each", &model, ones(1), .beams = 2, .each = hear);
     REFUSED(TN_EINVAL, ".least is 5, but must be from 0 to .most", &model, ones(1), .most = 4, .least = 5);
-    REFUSED(TN_ESHAPE, ".most_each must be i64 [1], a number for each prompt, got i64 [2]", &model, ones(1), .most = 4,
+    REFUSED(TN_ESHAPE, ".most_each must be i64 [1], one number per prompt, got i64 [2]", &model, ones(1), .most = 4,
             .most_each = tn_ones_of(TN_I64, TN_SHAPE(2)));
     REFUSED(TN_EINVAL, ".most_each is 5 for prompt 0, but must be from 1 to 4", &model, ones(1), .most = 4,
             .most_each = tn_full_of(TN_I64, TN_SHAPE(1), 5));
     REFUSED(TN_EINVAL, ".top_p is 1.5, but must be above 0 and at most 1", &model, ones(1), .top_p = 1.5);
-#define UNDRAWN                                                                                             \
-    ".temperature, .top_k, .top_p and .min_p say how words are drawn, but without .sample = true none is: " \
-    "the likeliest are taken"
+#define UNDRAWN ".temperature, .top_k, .top_p and .min_p have no effect without .sample; set .sample = true"
     REFUSED(TN_EINVAL, UNDRAWN, &model, ones(1), .temperature = 0.5);
     REFUSED(TN_EINVAL, UNDRAWN, &model, ones(1), .top_k = 3);
     REFUSED(TN_EINVAL, UNDRAWN, &model, ones(1), .top_p = 0.5);
@@ -365,19 +362,21 @@ START_TEST(wrong_use)
     REFUSED(TN_EINVAL, ".min_p is -1, but must be from 0 to 1", &model, ones(1), .min_p = -1);
     REFUSED(TN_EINVAL, ".repetition_penalty is 0, but must be greater than 0, and finite", &model, ones(1),
             .repetition_penalty = 0);
-    REFUSED(TN_ESHAPE, ".before must be [1, 2], the .read words of each prompt, got [1, 1]", &model, ones(1), .read = 2,
-            .before = ones(1));
+    REFUSED(TN_ESHAPE,
+            ".before must be [1, 2], the .read tokens of each prompt, got [1, "
+            "1]",
+            &model, ones(1), .read = 2, .before = ones(1));
     REFUSED(TN_EDTYPE, ".before must hold integers, i64 or i32", &model, ones(1), .read = 1,
             .before = tn_zeros(TN_SHAPE(1, 1)));
     REFUSED(TN_EINVAL, ".read is -1, but must be at least 0", &model, ones(1), .read = -1);
     REFUSED(TN_EINVAL,
-            "a prompt of 1 words and 9 new ones do not fit the decoding's length of 16, of which a part has been read",
+            "a prompt of 1 tokens and 9 new ones do not fit the decoding's length of 16, part of which has been read",
             &model, ones(1), .most = 9, .read = 7);
     REFUSED(TN_EINVAL, ".temperature is -1, but must be greater than 0, and finite", &model, ones(1),
             .temperature = -1);
     REFUSED(TN_EINVAL, "3000 prompts with 2 beams each need 6000 rows; the decoding has 4096", &model, ones(3000),
             .beams = 2);
-    REFUSED(TN_EINVAL, "a prompt of 1 words and 16 new ones do not fit the decoding's length of 16", &model, ones(1),
+    REFUSED(TN_EINVAL, "a prompt of 1 tokens and 16 new ones do not fit the decoding's length of 16", &model, ones(1),
             .most = 16);
 }
 END_TEST

@@ -123,9 +123,9 @@ START_TEST(scales_once)
     w = with_factors(1), scale(w, NULL, 4, -1);
     ck_assert(tn_same_bits(scored(w), four));
     w = with_factors(8), scale(w, "linear", 4, -1);
-    refused(w, TN_EUNSUPPORTED, "it scales its angles twice, by rope.scaling.factor and by rope_freqs.weight");
+    refused(w, TN_EUNSUPPORTED, "angles are scaled twice, by rope.scaling.factor and by rope_freqs.weight");
     w = with_factors(8), scale(w, NULL, -1, 4);
-    refused(w, TN_EUNSUPPORTED, "it scales its angles twice");
+    refused(w, TN_EUNSUPPORTED, "angles are scaled twice");
 }
 END_TEST
 
@@ -231,7 +231,7 @@ START_TEST(fills_up_its_pieces)
     ck_error_has(TN_EIO, "tokenizer.model");
     d = with(bytes, 7);
     ck_assert(tn_decoder_save(&d, path) != TN_OK);
-    ck_error_has(TN_EFORMAT, "the model has 7 words, but the tokenizer 8 pieces");
+    ck_error_has(TN_EFORMAT, "the model has 7 token ids, but the tokenizer has 8 tokens");
     tn_decoder_close(&d);
 }
 END_TEST
@@ -334,7 +334,7 @@ START_TEST(leaves_out_no_rule)
         if (!rows[i].named) ck_assert_msg(tn_decoder_save(&d, path) == TN_OK, "%zu: %s", i, tn_error_message());
         else {
             char part[128];
-            snprintf(part, sizeof part, "the tokenizer's %s has no place in GGUF", rows[i].named);
+            snprintf(part, sizeof part, "GGUF cannot represent the tokenizer's %s", rows[i].named);
             ck_assert_msg(tn_decoder_save(&d, path) != TN_OK, "%s is written", rows[i].named);
             ck_error_has(TN_EUNSUPPORTED, part);
         }
@@ -361,7 +361,7 @@ START_TEST(leaves_out_no_rule_of_a_model)
     tn_tokenizer_free(e.tokenizer), e.tokenizer = tn_tokenizer_load(other);
     fine();
     ck_assert(tn_decoder_save(&e, tn_test_file("squeezed.gguf")) != TN_OK);
-    ck_error_has(TN_EUNSUPPORTED, "the tokenizer's remove_extra_whitespaces has no place in GGUF");
+    ck_error_has(TN_EUNSUPPORTED, "GGUF cannot represent the tokenizer's remove_extra_whitespaces");
     tn_decoder_close(&d), tn_decoder_close(&e);
 }
 END_TEST
@@ -438,7 +438,7 @@ START_TEST(ends_at_six)
     for (int i = 0; i < 6; i++) ck_assert_int_eq(ggml_id(path, keys[i]), 11 - i);
     tn_ids_add(&d.ends, 0);
     ck_assert(tn_decoder_save(&d, path) != TN_OK);
-    ck_error_has(TN_EUNSUPPORTED, "end at 7 different pieces, and GGUF has room for 6");
+    ck_error_has(TN_EUNSUPPORTED, "7 different end tokens, but GGUF can store at most 6");
     tn_decoder_close(&d);
 }
 END_TEST
@@ -457,9 +457,10 @@ START_TEST(leaves_out_no_window)
         tn_llama_new(SIZES, .type = "mistral", .window = 64),
         tn_llama_new(SIZES, .type = "qwen2", .qkv_bias = true, .window = 64),
     };
-    static const char *const what[] = {"a sliding window of 63 has no place in GGUF, where texts of 64 words are read",
-                                       "a sliding window of 8 has no place in GGUF",
-                                       "rotary positions of scaling 'llama3' have no place in GGUF of qwen2"};
+    static const char *const what[] = {"GGUF cannot represent a sliding window of 63 tokens, less than the 64 "
+                                       "positions",
+                                       "GGUF cannot represent a sliding window of 8",
+                                       "GGUF cannot represent rotary positions with scaling 'llama3' of qwen2"};
     const char              *path = tn_test_file("window.gguf");
     fine();
     for (int i = 0; i < 5; i++) {

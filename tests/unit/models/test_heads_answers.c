@@ -204,17 +204,17 @@ START_TEST(answers_that_are_refused)
         const char *says;
     } bad[] = {{0, 1, 0, 1, "tn_answers_best: .longest is 0, but must be from 1 to 1048576"},
                {0, 1, 1, 0, "tn_answers_best: .most is 0, but must be from 1 to 1048576"},
-               {-1, 1, 1, 1, "tn_answers_best: there are no features from -1 on"},
+               {-1, 1, 1, 1, "tn_answers_best: the features from -1 do not exist, or an argument is NULL"},
                {n, 1, 1, 1, NULL},
-               {0, 0, 1, 1, "tn_answers_best: there are no features from 0 on"},
-               {0, n + 1, 1, 1, "tn_answers_best: there are no features from 0 on"}};
+               {0, 0, 1, 1, "tn_answers_best: the features from 0 do not exist, or an argument is NULL"},
+               {0, n + 1, 1, 1, "tn_answers_best: the features from 0 do not exist, or an argument is NULL"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ck_assert_int_eq(tn_answers_best(f, bad[i].first, bad[i].n, scores, bad[i].longest, bad[i].most, &one), -1);
         if (bad[i].says) ck_error(TN_EINVAL, bad[i].says);
         tn_clear_error();
     }
     ck_assert_int_eq(tn_answers_best(f, 0, 1, NULL, 1, 1, &one), -1);
-    ck_error(TN_EINVAL, "tn_answers_best: there are no features from 0 on");
+    ck_error(TN_EINVAL, "tn_answers_best: the features from 0 do not exist, or an argument is NULL");
     tn_features_free(f), tn_labelled_free(l), tn_tokenizer_free(t);
 }
 END_TEST

@@ -157,7 +157,7 @@ START_TEST(trimmed)
     ck_assert_int_eq(tn_cached_decoding_trim(d, 2), TN_OK);
     ck_assert(tn_same_bits(first, d->kind->scores(d, tn_narrow(ids, 1, 2, 4))));
     tn_cached_decoding_trim(d, 11);
-    ck_error(TN_EINVAL, "tn_cached_decoding_trim: length is 11, but 6 words have been read");
+    ck_error(TN_EINVAL, "tn_cached_decoding_trim: length is 11, but 6 tokens have been read");
     tn_decoding_free(d);
     tn_scope_end(s);
     tn_free(m);
@@ -267,11 +267,11 @@ END_TEST
 static const struct {
     const char *key, *value, *says;
 } refused[] = {
-    {"model_type", "\"mistral\"", "model_type is 'mistral'; this reads 'llama'"},
+    {"model_type", "\"mistral\"", "model_type is 'mistral'; supported: 'llama'"},
     {"attention_bias", "true", "attention_bias is true, which is not supported"},
-    {"rope_scaling", "{\"rope_type\": \"yarn\"}", "rope_scaling holds something, which is not supported"},
+    {"rope_scaling", "{\"rope_type\": \"yarn\"}", "rope_scaling is not empty, which is not supported"},
     {"hidden_act", "\"mish\"",
-     "hidden_act is 'mish'; known are gelu, gelu_new, gelu_fast, gelu_python, gelu_pytorch_tanh, relu, silu, swish or "
+     "hidden_act is 'mish'; expected gelu, gelu_new, gelu_fast, gelu_python, gelu_pytorch_tanh, relu, silu, swish or "
      "tanh"},
     {"rope_theta", "0", "rope_theta is 0, but must be from 1 to 1000000000"},
     {"num_hidden_layers", "0", "num_hidden_layers is 0, but must be from 1 to 1024"},

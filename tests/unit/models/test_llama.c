@@ -190,16 +190,16 @@ START_TEST(any_model_that_writes)
     fine();
     tn_linear *l = tn_linear_new(.in = 2, .out = 2);
     ck_assert_ptr_null(tn_lm_forward(l, ids));
-    ck_error(TN_EINVAL, "a Linear is no language model: it must be a tn_gpt, a tn_llama, a tn_reformer or a tn_rnn_lm");
+    ck_error(TN_EINVAL, "a Linear is not a language model; expected a tn_gpt, tn_llama, tn_reformer or tn_rnn_lm");
     ck_assert_ptr_null(tn_lm_load(tn_test_data("golden/bert/masked")));
     char says[1200];
     snprintf(says, sizeof says,
-             "'%s/config.json': model_type is 'bert'; this reads 'gpt2', 'llama', 'mistral', 'qwen2', 'reformer' and "
+             "'%s/config.json': model_type is 'bert'; supported: 'gpt2', 'llama', 'mistral', 'qwen2', 'reformer' and "
              "'tenon_rnn_lm'",
              tn_test_data("golden/bert/masked"));
     ck_error(TN_EUNSUPPORTED, says);
     ck_assert_ptr_null(tn_lm_load(NULL));
-    ck_error(TN_EINVAL, "the directory is NULL; it is where 'config.json' lies");
+    ck_error(TN_EINVAL, "the directory is NULL; expected the one that contains 'config.json'");
     tn_decoding_free(d), tn_free(gpt), tn_free(llama), tn_free(l);
 }
 END_TEST
@@ -231,10 +231,10 @@ START_TEST(wrong_use)
     ck_assert_ptr_null(tn_llama_new(.dim = 16));
     ck_error(TN_EINVAL, "tn_llama_new: .vocab is 0, but must be from 1 to 10000000");
     ck_assert_ptr_null(tn_llama_new(SIZES, .type = "gemma"));
-    ck_error(TN_EINVAL, "tn_llama_new: .type is 'gemma', which is none of 'llama', 'mistral' and 'qwen2', or has no "
-                        "such window or biases");
+    ck_error(TN_EINVAL, "tn_llama_new: .type is 'gemma', but must be 'llama', 'mistral' or 'qwen2', and support the "
+                        "window and biases");
     ck_assert_ptr_null(tn_llama_new(.vocab = 9, .heads = 6, .dim = 25));
-    ck_error(TN_EINVAL, "tn_llama_new: .heads is 6, which does not divide .dim 25; give .head_dim");
+    ck_error(TN_EINVAL, "tn_llama_new: .heads is 6, which does not divide .dim 25; set .head_dim");
     ck_assert_ptr_null(tn_llama_new(.vocab = 9, .heads = 6, .dim = 24, .kv_heads = 4));
     ck_error(TN_EINVAL, "tn_llama_new: .kv_heads is 4, but must divide .heads, which is 6");
 }

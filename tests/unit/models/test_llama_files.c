@@ -101,7 +101,7 @@ static const struct {
     tn_status   status;
     const char *says;
 } bad[] = {
-    {"model_type", "\"gemma\"", TN_EUNSUPPORTED, "model_type is 'gemma'; this reads 'llama', 'mistral' and 'qwen2'"},
+    {"model_type", "\"gemma\"", TN_EUNSUPPORTED, "model_type is 'gemma'; supported: 'llama', 'mistral' and 'qwen2'"},
     {"rope_scaling", "{\"rope_type\":\"yarn\",\"factor\":4}", TN_EUNSUPPORTED,
      "rope_scaling.rope_type is 'yarn'; only 'default', 'linear', 'dynamic' and 'llama3' is supported"},
     {"rope_scaling", "{\"type\":\"su\"}", TN_EUNSUPPORTED,
@@ -111,20 +111,19 @@ static const struct {
     {"rope_parameters", "{\"rope_theta\":0}", TN_EFORMAT,
      "rope_parameters.rope_theta is 0, but must be from 1 to 1000000000000"},
     {"rope_parameters", "{\"full_attention\":{\"rope_theta\":5}}", TN_EUNSUPPORTED,
-     "rope_parameters.full_attention holds something, which is not supported"},
+     "rope_parameters.full_attention is not empty, which is not supported"},
     {"rope_scaling", "{\"rope_type\":\"llama3\",\"factor\":4,\"low_freq_factor\":4,\"high_freq_factor\":4}", TN_EFORMAT,
-     "rope_scaling is of type llama3, so low_freq_factor must be more than 0 and high_freq_factor more than that, "
-     "got 4 and 4"},
+     "with rope_scaling llama3 low_freq_factor must be above 0 and high_freq_factor above that, got 4 and 4"},
     {"partial_rotary_factor", "0.5", TN_EUNSUPPORTED, "partial_rotary_factor is 0.5; only 1 is supported"},
     {"quantization_config", "{\"bits\":4}", TN_EUNSUPPORTED,
-     "quantization_config holds something, which is not supported"},
-    {"per_layer_config", "{\"0\":{}}", TN_EUNSUPPORTED, "per_layer_config holds something, which is not supported"},
+     "quantization_config is not empty, which is not supported"},
+    {"per_layer_config", "{\"0\":{}}", TN_EUNSUPPORTED, "per_layer_config is not empty, which is not supported"},
     {"is_encoder_decoder", "true", TN_EUNSUPPORTED, "is_encoder_decoder is true, which is not supported"},
-    {"head_dim", "3", TN_EFORMAT, "head_dim is 3, but rotary positions turn pairs: it must be even"},
+    {"head_dim", "3", TN_EFORMAT, "head_dim is 3, but must be even for rotary positions"},
     {"num_key_value_heads", "4", TN_EFORMAT, "num_key_value_heads 4 does not divide num_attention_heads 6"},
     {"attention_dropout", "1", TN_EFORMAT, "attention_dropout is 1, but must be from 0 to less than 1"},
     {"hidden_act", "\"relu2\"", TN_EUNSUPPORTED,
-     "hidden_act is 'relu2'; known are gelu, gelu_new, gelu_fast, gelu_python, gelu_pytorch_tanh, relu, silu, swish or "
+     "hidden_act is 'relu2'; expected gelu, gelu_new, gelu_fast, gelu_python, gelu_pytorch_tanh, relu, silu, swish or "
      "tanh"},
 };
 /* Two keys of one member with different values are an error; null counts as absent. */
@@ -134,15 +133,15 @@ START_TEST(spellings_that_disagree)
         const char *scaling, *parameters, *says; /* says NULL: they agree */
     } at[] = {
         {"{\"type\":\"linear\",\"rope_type\":\"dynamic\",\"factor\":4}", NULL,
-         "rope_scaling.type and rope_scaling.rope_type disagree: keep the right one"},
+         "rope_scaling.type and rope_scaling.rope_type have different values; remove the wrong one"},
         {NULL, "{\"type\":\"linear\",\"rope_type\":\"default\",\"factor\":4}",
-         "rope_parameters.rope_type and rope_parameters.type disagree: keep the right one"},
+         "rope_parameters.rope_type and rope_parameters.type have different values; remove the wrong one"},
         {"{\"type\":\"linear\",\"factor\":4}", "{\"rope_type\":\"default\",\"rope_theta\":10000}",
-         "rope_parameters.rope_type and rope_scaling.type disagree: keep the right one"},
+         "rope_parameters.rope_type and rope_scaling.type have different values; remove the wrong one"},
         {"{\"rope_type\":\"linear\",\"factor\":4}", "{\"rope_type\":\"linear\",\"factor\":2}",
-         "rope_parameters.factor and rope_scaling.factor disagree: keep the right one"},
+         "rope_parameters.factor and rope_scaling.factor have different values; remove the wrong one"},
         {"{\"rope_type\":\"linear\",\"factor\":4,\"rope_theta\":5}", "{\"factor\":4,\"rope_theta\":6}",
-         "rope_parameters.rope_theta and rope_scaling.rope_theta disagree: keep the right one"},
+         "rope_parameters.rope_theta and rope_scaling.rope_theta have different values; remove the wrong one"},
         {"{\"rope_type\":\"linear\",\"factor\":4}", "{\"type\":\"linear\",\"factor\":4.0}", NULL},
         {"{\"rope_type\":\"linear\",\"type\":\"linear\",\"factor\":4}", "null", NULL},
         {"{\"rope_type\":\"linear\",\"type\":null,\"factor\":4}", "{\"rope_type\":null,\"factor\":null}", NULL},
@@ -226,8 +225,8 @@ START_TEST(windows_of_mistral)
         ck_assert_int_eq(m->config.full_layers, at[i].full);
         if (at[i].full) {
             snprintf(says, sizeof says,
-                     "neither Llama nor Mistral nor Qwen2 has such a window and such biases: '%s' cannot be written; "
-                     "tn_save keeps the weights",
+                     "none of Llama, Mistral and Qwen2 supports this window and these biases, so '%s' cannot be "
+                     "written; use tn_save",
                      dir);
             ck_assert_int_eq(tn_llama_save(m, dir), TN_EUNSUPPORTED);
             ck_error(TN_EUNSUPPORTED, says);

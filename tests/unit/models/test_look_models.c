@@ -149,8 +149,8 @@ START_TEST(layers_that_share_one_block)
     tn_blocks *m = tn_blocks_new(.layers = 3, .groups = 1, .dim = 8, .heads = 2, .ff = 16, .dropout = 0);
     tn_heads  *h = tn_heads_new(m);
     ck_assert_int_ne(tn_heads_add(h, sum_of_blocks, tn_normal(TN_SHAPE(2, 3, 8), 0, 1)), TN_OK);
-    ck_error(TN_EUNSUPPORTED, "tn_heads_add: 'layers.0.self_attn' runs 3 times for one loss, as a layer that others "
-                              "share does: how much each run's heads matter cannot be told apart");
+    ck_error(TN_EUNSUPPORTED, "tn_heads_add: 'layers.0.self_attn' runs 3 times for one loss, as a shared layer does; "
+                              "the importance of its heads is not defined");
     tn_heads_free(h);
     tn_free(m);
 }
@@ -241,10 +241,10 @@ START_TEST(what_a_config_may_not_say)
     static const struct {
         const char *says, *error;
     } cases[] = {
-        {"[1]", "pruned_heads is no object"},
-        {"{\"0\": 1}", "pruned_heads of '0' is no array"},
-        {"{\"7\": [0]}", "pruned_heads names '7', which is no layer of this model"},
-        {"{\"bert\": [0]}", "pruned_heads names 'bert', which is no layer of this model"},
+        {"[1]", "pruned_heads is not an object"},
+        {"{\"0\": 1}", "pruned_heads of '0' is not an array"},
+        {"{\"7\": [0]}", "pruned_heads names '7', which is not a layer of this model"},
+        {"{\"bert\": [0]}", "pruned_heads names 'bert', which is not a layer of this model"},
         {"{\"0\": [2]}", "tn_mha_prune: there is no head 2; they are 0 to 1"},
         {"{\"0\": [-1]}", "tn_mha_prune: there is no head -1; they are 0 to 1"},
         {"{\"0\": [\"a\"]}", "is the string 'a'"},
@@ -323,11 +323,11 @@ START_TEST(rollout_and_flow_as_their_formulas)
     ck_assert_double_le(apart(tn_select(r, 0, 0), answer("rollout")), 2e-6);
     ck_assert_double_le(apart(tn_select(f, 0, 0), answer("flow")), 2e-6);
     tn_attention_rollout(0, w);
-    ck_error(TN_EINVAL, "tn_attention_rollout: there are no weights");
+    ck_error(TN_EINVAL, "tn_attention_rollout: weights is NULL or layers is less than 1");
     w[1] = tn_zeros(TN_SHAPE(1, 2, 8, 7));
     tn_attention_flow(2, w);
     ck_error(TN_ESHAPE, "tn_attention_flow: weights of layer 1 are [1, 2, 8, 7], those of the first [1, 2, 8, 8], but "
-                        "must be [B, heads, T, T], of self-attention");
+                        "must be [B, heads, T, T] of self-attention");
     tn_scope_end(s);
     tn_free(m);
 }
@@ -372,7 +372,7 @@ START_TEST(a_way_that_is_steep)
     tn_set(norm->weight, 0, NAN);
     tn_scope_end(s);
     ck_assert_ptr_null(tn_attribute(.model = m, .path = "0", .score = scaled_score, .user = &u));
-    ck_error_has(TN_ENUMERIC, "the score is nan at the words");
+    ck_error_has(TN_ENUMERIC, "the score is nan at the input");
     tn_free(m);
 }
 END_TEST
@@ -392,8 +392,8 @@ START_TEST(integrated_gradients)
     ck_assert_double_le(apart(y, answer("gradient")), 1e-4);
     for (tn_each p = tn_parameters(m); tn_next(&p);) ck_assert_ptr_null(tn_grad(p.tensor));
     tn_attribute(.model = m, .path = "bert.words", .score = score_of_five);
-    ck_error(TN_EINDEX, "tn_attribute: no module 'bert.words' gave anything while the score was computed; .path names "
-                        "the one that makes the words' vectors");
+    ck_error(TN_EINDEX, "tn_attribute: no module 'bert.words' ran while the score was computed; set .path to the path "
+                        "of the token embedding");
     tn_attribute(.model = m, .path = path);
     ck_error(TN_EINVAL, "tn_attribute: .score is missing");
     tn_attribute(.model = m, .path = path, .score = score_of_five, .steps = 0);

@@ -281,10 +281,10 @@ static const struct forward {
     {"tn_rnn", "LSTM: x is NULL", an_lstm, lstm, 2},
     {"tn_rnn_cell", "LSTMCell: x is NULL", a_cell, cell, 1},
     {"tn_bert", "bert: ids must be [batch, length], got NULL", a_bert, bert, 2},
-    {"tn_bert_word_scores", "bert: the vectors are NULL", a_bert, word_scores, 0},
-    {"tn_bert_pooled", "bert: the vectors are NULL", a_bert, pooled, 0},
-    {"tn_bert_next_scores", "bert: the vectors are NULL", a_bert, next_scores, 0},
-    {"tn_bert_replaced_scores", "bert: the vectors are NULL", a_bert, replaced, 0},
+    {"tn_bert_word_scores", "bert: the hidden states are NULL", a_bert, word_scores, 0},
+    {"tn_bert_pooled", "bert: the hidden states are NULL", a_bert, pooled, 0},
+    {"tn_bert_next_scores", "bert: the hidden states are NULL", a_bert, next_scores, 0},
+    {"tn_bert_replaced_scores", "bert: the hidden states are NULL", a_bert, replaced, 0},
     {"tn_bert_loss", "bert: ids must be [batch, length], got NULL", a_bert, bert_loss, 2},
     {"tn_bert_fill_in", "tn_bert_fill_in: the tokenizer is NULL", a_bert, fill_in, 0},
     {"tn_bert_embed", "tn_bert_embed: the tokenizer is NULL", a_bert, embed, 0},
@@ -292,8 +292,8 @@ static const struct forward {
     {"tn_tuned", "encoder: bert: ids must be [batch, length], got NULL", a_tuned, tuned, 0},
     {"tn_tuned_loss", "tuned: the scores are NULL", a_tuned, tuned_loss, 0},
     {"tn_tuned_scores", "encoder: bert: ids must be [batch, length], got NULL", a_tuned, tuned_scores, 0},
-    {"tn_tuned_each", "tn_tuned_each: the features or the listener are NULL", a_tuned, tuned_each, 0},
-    {"tn_tuned_tags", "tn_tuned_tags: there is no feature 0", a_tuned, tuned_tags, 0},
+    {"tn_tuned_each", "tn_tuned_each: the features or the listener is NULL", a_tuned, tuned_each, 0},
+    {"tn_tuned_tags", "tn_tuned_tags: feature 0 does not exist, or an argument is NULL", a_tuned, tuned_tags, 0},
     {"tn_tuned_adapt", "tn_tuned_adapt: .rank is 0, but must be from 1 to 4", a_tuned, tuned_adapt, 0},
     {"tn_tuned_save_adapter", "tn_tuned_save_adapter: this model has no adapters", a_tuned, tuned_save_adapter, 0},
     {"tn_tuned_load_adapter", "the directory is NULL", a_tuned, tuned_load_adapter, 0},
@@ -318,17 +318,17 @@ static const struct forward {
     {"tn_lm_decoding", "tn_kv_cache_new: .batch is 0", a_gpt, lm_decoding, 0},
     {"tn_blocks_forget", "tn_blocks_forget: positions must be rotary", stack, blocks_forget, 0},
     {"tn_lm_rolling", "tn_kv_cache_new: .batch is 0", a_llama, lm_rolling, 0},
-    {"tn_drafted_decoding", "tn_drafted_decoding: 0 words", a_llama, drafted, 0},
+    {"tn_drafted_decoding", "tn_drafted_decoding: length is 0", a_llama, drafted, 0},
     {"tn_lm_save", "the directory is NULL", a_llama, lm_save, 0},
     {"tn_rnn_lm", "rnn_lm: ids must be [batch, length], got NULL", an_rnn_lm, rnn_lm, 0},
     {"tn_rnn_lm_loss", "rnn_lm: ids must be [batch, length], got NULL", an_rnn_lm, rnn_lm_loss, 0},
-    {"tn_rnn_lm_decoding", "tn_rnn_lm_decoding: 0 rows of 4 words, but both must be at least 1", an_rnn_lm,
+    {"tn_rnn_lm_decoding", "tn_rnn_lm_decoding: 0 rows of length 4, but both must be at least 1", an_rnn_lm,
      rnn_lm_decoding, 0},
     {"tn_rnn_lm_save", "the directory is NULL", an_rnn_lm, rnn_lm_save, 0},
     {"tn_carried_lm_loss", "model: rnn_lm: ids must be [batch, length], got NULL", a_carried, carried_loss, 0},
-    {"tn_elmo_sentences", "tn_elmo_sentences: there are no lines", an_elmo, elmo_sentences, 0},
-    {"tn_elmo_vectors", "elmo: the sentences are not what", an_elmo, elmo_vectors, 3},
-    {"tn_elmo_loss", "elmo: the sentences are not what", an_elmo, elmo_loss, 0},
+    {"tn_elmo_sentences", "tn_elmo_sentences: no lines", an_elmo, elmo_sentences, 0},
+    {"tn_elmo_vectors", "elmo: the batch was not made by", an_elmo, elmo_vectors, 3},
+    {"tn_elmo_loss", "elmo: the batch was not made by", an_elmo, elmo_loss, 0},
     {"tn_elmo_save", "the directory is NULL", an_elmo, elmo_save, 0},
     {"tn_skip_thought_encode", "encoder: GRU: x is NULL", a_thought, thought, 0},
     {"tn_skip_thought_loss", "words: Embedding: the input is NULL", a_thought, thought_loss, 0},
@@ -338,9 +338,9 @@ static const struct forward {
     {"tn_seq2seq_decoding", "seq2seq: the source must be [batch, length]", a_seq2seq, seq2seq_decoding, 0},
     {"tn_seq2seq_save", "the directory is NULL", a_seq2seq, seq2seq_save, 0},
     {"tn_vit", "vit: x must be [batch, 3, height, width], got NULL", a_vit, vit, 2},
-    {"tn_vit_pooled", "vit: the vectors are NULL", a_vit, vit_pooled, 0},
+    {"tn_vit_pooled", "vit: the hidden states are NULL", a_vit, vit_pooled, 0},
     {"tn_vit_save", "the directory is NULL", a_vit, vit_save, 0},
-    {"tn_vit_scores", "vit: the vectors are NULL", a_vit, vit_scores, 2},
+    {"tn_vit_scores", "vit: the hidden states are NULL", a_vit, vit_scores, 2},
     {"tn_vit_set_labels", "tn_vit_set_labels: names is NULL", a_vit, vit_labels, 0},
 };
 enum { FORWARDS = sizeof forwards / sizeof *forwards };
@@ -639,7 +639,7 @@ END_TEST
 
 START_TEST(no_directory)
 {
-    static const char *const want = "the directory is NULL; it is where 'config.json' lies";
+    static const char *const want = "the directory is NULL; expected the one that contains 'config.json'";
     ck_assert(!tn_bert_load(NULL) && !strncmp(tn_error_message(), want, strlen(want)));
     tn_clear_error();
     ck_assert(!tn_gpt_load(NULL) && !strncmp(tn_error_message(), want, strlen(want)));

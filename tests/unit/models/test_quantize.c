@@ -36,12 +36,11 @@ START_TEST(packed_where_it_cannot_be)
     ck_assert_int_eq(tn_bert_save(b, dir), TN_OK);
     ck_assert_int_eq(tn_quantize(b), TN_OK);
     ck_assert_int_eq(tn_bert_save(b, dir), TN_EUNSUPPORTED);
-    ck_error_has(TN_EUNSUPPORTED,
-                 "is packed (tn_quantize, tn_halve), and a directory of Hugging Face's form holds none");
+    ck_error_has(TN_EUNSUPPORTED, "is packed (tn_quantize, tn_halve), which Hugging Face's format does not support");
     tn_bert *again = tn_bert_load(dir); /* the existing directory is intact */
     ok();
     ck_assert_ptr_null(tn_tuned_new(b, .n = 2));
-    ck_error_has(TN_EUNSUPPORTED, "is packed (tn_quantize, tn_halve): pack the tuned model instead");
+    ck_error_has(TN_EUNSUPPORTED, "is packed (tn_quantize, tn_halve); pack the tuned model instead");
     tn_eval(again), tn_freeze(again, true);
     tn_tuned *t = tn_tuned_new(again, .n = 2);
     ok();

@@ -173,7 +173,7 @@ START_TEST(writes)
     fine();
     tn_decoding_free(d);
     ck_assert(!tn_reformer_decoding(m, 1, 33));
-    ck_error_has(TN_EINVAL, "tn_reformer_decoding: 1 rows of 33 words; there must be a row, and from 1 to 32");
+    ck_error_has(TN_EINVAL, "tn_reformer_decoding: 1 rows of length 33; rows must be at least 1, length from 1 to 32");
     tn_free(m);
 }
 END_TEST
@@ -325,7 +325,7 @@ START_TEST(mistakes)
         const char        *says;
     } rows[] = {
         {{TN_REFORMER_DEFAULTS, .vocab = 0}, "tn_reformer_new: .vocab is 0, but must be from 1"},
-        {{TN_REFORMER_DEFAULTS, .vocab = 9, .kinds = "lx"}, "tn_reformer_new: .kinds must be letters"},
+        {{TN_REFORMER_DEFAULTS, .vocab = 9, .kinds = "lx"}, "tn_reformer_new: .kinds must consist of the letters"},
         {{TN_REFORMER_DEFAULTS, .vocab = 9, .axial = {0, 3}}, "tn_reformer_new: .axial is {0, 3}"},
         {{TN_REFORMER_DEFAULTS, .vocab = 9, .axial = {2, 3}, .axial_dim = {4, 4}},
          "tn_reformer_new: .axial_dim is {4, 4}"},
@@ -339,7 +339,7 @@ START_TEST(mistakes)
     tn_reformer *m = golden();
     tn_tensor   *ids = tn_zeros_of(TN_I64, TN_SHAPE(1, 33));
     ck_assert(!tn_reformer_forward(m, ids));
-    ck_error_has(TN_ESHAPE, "reformer: a text of 33 words is longer than the model's 32 positions: cut it");
+    ck_error_has(TN_ESHAPE, "reformer: a sequence of 33 tokens is longer than the model's 32 positions; truncate it");
     ck_assert(!tn_lm_blocks(m));
     ck_error_has(TN_EUNSUPPORTED, "a Reformer has no tn_blocks");
     tn_reformer *copy = tn_copy(m);

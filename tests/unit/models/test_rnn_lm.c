@@ -120,7 +120,7 @@ START_TEST(columns_side_by_side)
     ck_assert(!tn_source_next(&source, &b) && tn_source_next(&source, &b) && tn_batch_find(&b, "fresh"));
     tn_columns_free(s);
     ck_assert_ptr_null(tn_columns_new(text, 25, .batch = 20));
-    ck_error(TN_EINVAL, "tn_columns_new: 25 words are too few for 20 columns: take a longer text or a smaller .batch");
+    ck_error(TN_EINVAL, "tn_columns_new: 25 tokens are too few for 20 columns; use a longer text or a smaller .batch");
 }
 END_TEST
 
@@ -248,7 +248,7 @@ START_TEST(mistakes)
     ck_assert_ptr_null(tn_rnn_lm_new(.vocab = 5, .cell = "lstn"));
     ck_error(TN_EINVAL, "tn_rnn_lm_new: .cell is 'lstn', but must be lstm, gru or elman");
     ck_assert_ptr_null(tn_rnn_lm_new(.vocab = 5, .cutoffs = {2}));
-    ck_error(TN_EINVAL, "tn_rnn_lm_new: .cutoffs need .untied: an adaptive softmax has tables of its own");
+    ck_error(TN_EINVAL, "tn_rnn_lm_new: .cutoffs need .untied, because an adaptive softmax has its own weights");
     ck_assert_ptr_null(tn_rnn_lm_new(.vocab = 5, .layers = 33));
     ck_assert_int_eq(tn_error(), TN_EINVAL);
     tn_clear_error();
@@ -256,7 +256,7 @@ START_TEST(mistakes)
     ck_error(TN_EINVAL, "tn_carried_lm_new: the model is NULL");
     tn_rnn_lm *m = tn_rnn_lm_new(.vocab = 5, .dim = 4, .hidden = 4, .layers = 1);
     ck_assert_ptr_null(tn_lm_blocks(m));
-    ck_error(TN_EUNSUPPORTED, "tn_lm_blocks: a recurrent model is not made of blocks");
+    ck_error(TN_EUNSUPPORTED, "tn_lm_blocks: a recurrent model has no tn_blocks");
     const char *dir = scratch();
     ck_assert_int_eq(tn_rnn_lm_save(m, dir), TN_OK);
     /* a config that does not match the weights, or is not a model's, is an error and allocates little memory */

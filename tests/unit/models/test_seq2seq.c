@@ -55,7 +55,7 @@ START_TEST(scores_and_alignments)
             if (!sources[i / (T * S) * S + i % S]) ck_assert_double_eq(tn_get(w, i), 0); /* not at padding */
     } else {
         ck_assert_ptr_null(tn_seq2seq_forward(m, source(), target(), .alignment = &w));
-        ck_error(TN_EINVAL, "seq2seq: this model has no attention, and so no alignment");
+        ck_error(TN_EINVAL, "seq2seq: this model has no attention and no alignment; omit .alignment");
     }
     /* each sequence alone, without padding; and with other numbers of threads */
     for (int64_t b = 0; b < B; b++) {
@@ -209,22 +209,22 @@ START_TEST(wrong_use)
     ck_assert_ptr_null(tn_seq2seq_new(.dim = 8));
     ck_error(TN_EINVAL, "tn_seq2seq_new: .source_words is 0, but must be from 1 to 10000000");
     ck_assert_ptr_null(tn_seq2seq_new(.source_words = 9, .target_words = 8, .shared = true));
-    ck_error(TN_EINVAL, "tn_seq2seq_new: .shared needs one vocabulary, but there are 9 and 8 words");
+    ck_error(TN_EINVAL, "tn_seq2seq_new: .shared needs equal vocabularies, but .source_words is 9 and .target_words 8");
     ck_assert_ptr_null(tn_seq2seq_new(.source_words = 9, .kind = (tn_seq2seq_kind)4));
-    ck_error(TN_EINVAL, "tn_seq2seq_new: .kind is 4, which is none of the four");
+    ck_error(TN_EINVAL, "tn_seq2seq_new: .kind is 4, which is not a tn_seq2seq_kind");
     ck_assert_ptr_null(tn_seq2seq_new(.source_words = 9, .kind = TN_SEQ2SEQ_BAHDANAU, .decoder_layers = 2));
-    ck_error(TN_EINVAL, "tn_seq2seq_new: Bahdanau's decoder has one layer; leave .decoder_layers out");
+    ck_error(TN_EINVAL, "tn_seq2seq_new: Bahdanau's decoder has one layer; omit .decoder_layers");
     tn_seq2seq_size("huge");
-    ck_error(TN_EINVAL, "tn_seq2seq_size: there is no size 'huge'; the sizes are tiny, small, base and big");
+    ck_error(TN_EINVAL, "tn_seq2seq_size: unknown size 'huge'; the sizes are tiny, small, base and big");
     tn_seq2seq_kind_of("lstm");
-    ck_error(TN_EINVAL, "there is no model 'lstm'; the models are transformer, bahdanau, luong and rnn");
+    ck_error(TN_EINVAL, "unknown model 'lstm'; the models are transformer, bahdanau, luong and rnn");
     tn_seq2seq *m = model(0, 0);
     ck_assert_ptr_null(tn_seq2seq_forward(m, tn_ones_of(TN_I64, TN_SHAPE(1, 21)), target()));
-    ck_error(TN_ESHAPE, "seq2seq: a sequence of 21 words is longer than the model's 20 positions: cut it");
+    ck_error(TN_ESHAPE, "seq2seq: a sequence of 21 tokens is longer than the model's 20 positions; truncate it");
     ck_assert_ptr_null(tn_seq2seq_forward(m, source(), NULL));
     ck_error(TN_ESHAPE, "seq2seq: the target must be [batch, length] with a length of at least 1, got NULL");
     ck_assert_ptr_null(tn_seq2seq_loss(m, source(), tn_ones_of(TN_I64, TN_SHAPE(B, 1))));
-    ck_error(TN_ESHAPE, "seq2seq: the target must hold the begin, words and the end, got a length of 1");
+    ck_error(TN_ESHAPE, "seq2seq: the target must start with .begin and finish with .end, got a length of 1");
     ck_assert_ptr_null(tn_seq2seq_load(tn_test_data("golden/gpt/torch")));
     ck_assert_int_eq(tn_error(), TN_EUNSUPPORTED);
     tn_clear_error();

@@ -91,7 +91,7 @@ START_TEST(a_known_surface)
     }
     ck_assert(tn_allclose(tn_weights_vector(m), tn_ones(TN_SHAPE(n)), 0, 0)); /* the model is unchanged */
     tn_surface(.model = m, .loss = far_from_one, .x = unit(3, 0), .nx = 5, .values = z);
-    ck_error(TN_ESHAPE, "tn_surface: the direction .x is not [32], an element for each parameter");
+    ck_error(TN_ESHAPE, "tn_surface: the direction .x must be [32], one element per parameter");
     tn_surface(.model = m, .loss = far_from_one, .nx = 5, .values = z);
     ck_error(TN_EINVAL, "tn_surface: .x is missing");
     tn_free(m);
@@ -134,7 +134,7 @@ START_TEST(the_way_of_a_training)
     ck_assert_double_eq_tol(fabs(tn_get(p, 0)), 25, 1e-2);
     ck_assert_double_eq_tol(tn_get(p, 10), 0, 1e-6); /* the last vector is the origin of the plane */
     tn_weights_path(2, v, &d, &p);
-    ck_error(TN_EINVAL, "tn_weights_path: a way has from 3 to 1024 vectors, and goes out by two addresses");
+    ck_error(TN_EINVAL, "tn_weights_path: n must be from 3 to 1024, and vectors, directions and places not NULL");
     tn_tensor *far[6]; /* the same, scaled so that squares overflow f32 */
     for (int k = 0; k < 2; k++) {
         for (int i = 0; i < 6; i++) far[i] = tn_mul_scalar(v[i], k ? 1e25 : 1e-25);
@@ -144,11 +144,10 @@ START_TEST(the_way_of_a_training)
     }
     for (int i = 0; i < 6; i++) far[i] = tn_mul_scalar(v[1], i);
     tn_weights_path(6, far, &d, &p);
-    ck_error(TN_ENUMERIC, "tn_weights_path: the vectors lie on one line, which spans no plane: give more of them, or "
-                          "such as the way turns at");
+    ck_error(TN_ENUMERIC, "tn_weights_path: the vectors lie on one line and span no plane; pass more or other vectors");
     for (int i = 0; i < 6; i++) far[i] = v[1];
     tn_weights_path(6, far, &d, &p);
-    ck_error(TN_ENUMERIC, "tn_weights_path: all vectors are one: there is no way between them");
+    ck_error(TN_ENUMERIC, "tn_weights_path: all vectors are equal");
 }
 END_TEST
 
@@ -168,11 +167,11 @@ START_TEST(probes_and_alignment)
     tn_tensor *small = tn_mul_scalar(x, 1e-12), *still = tn_mul_scalar(test, 1e-12);
     ck_assert_double_eq_tol(right, tn_probe(.x = small, .y = y, .test_x = still, .test_y = other, .steps = 200), 0.02);
     ck_assert(isnan(tn_probe(.x = x, .y = tn_full_of(TN_I64, TN_SHAPE(300), -100), .test_x = test, .test_y = other)));
-    ck_error(TN_EINVAL, "tn_probe: .y names no class: there is nothing to learn");
+    ck_error(TN_EINVAL, "tn_probe: .y has no class of at least 0");
     ck_assert(isnan(tn_probe(.x = tn_full_like(x, NAN), .y = y, .test_x = test, .test_y = other)));
-    ck_error(TN_ENUMERIC, "tn_probe: .x or .test_x holds what is not finite");
+    ck_error(TN_ENUMERIC, "tn_probe: .x or .test_x has values that are not finite");
     ck_assert(isnan(tn_cka(x, tn_ones(TN_SHAPE(300, 2)))));
-    ck_error(TN_ENUMERIC, "tn_cka: the rows of one tensor are all the same, or not finite");
+    ck_error(TN_ENUMERIC, "tn_cka: the rows of one tensor are all equal, or not finite");
     ck_assert(isnan(tn_probe(.x = x, .y = other, .test_x = test, .test_y = other)));
     ck_error(TN_ESHAPE, "tn_probe: .x must be [N, D] and .y i64 [N], got [300, 6] and [200]");
     /* equal up to rotation and scale; and different ones */

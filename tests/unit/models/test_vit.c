@@ -175,16 +175,16 @@ START_TEST(configs_refused)
         tn_status   code;
         const char *says;
     } wrong[] = {
-        {"\"model_type\": \"swin\"", TN_EUNSUPPORTED, "model_type is 'swin'; this reads 'vit' and 'deit'"},
+        {"\"model_type\": \"swin\"", TN_EUNSUPPORTED, "model_type is 'swin'; supported: 'vit' and 'deit'"},
         {"\"qkv_bias\": false", TN_EUNSUPPORTED, "qkv_bias is false, which is not supported"},
         {"\"pooler_act\": \"relu\"", TN_EUNSUPPORTED, "pooler_act is 'relu'; only 'tanh' is supported"},
         {"\"hidden_size\": 13", TN_EFORMAT, ""}, /* a duplicate key */
         {"\"hidden_act\": \"quick_gelu\"", TN_EUNSUPPORTED, ""},
         {"\"layer_norm_eps\": 5", TN_EFORMAT, "layer_norm_eps is 5, but must be from 1e-15 to 0.1"},
-        {"\"id2label\": {\"0\": \"a\"}", TN_EFORMAT, "id2label has 1 names, and the weights are for 3 classes"},
+        {"\"id2label\": {\"0\": \"a\"}", TN_EFORMAT, "id2label has 1 names, but the weights are for 3 classes"},
         {"\"id2label\": {\"0\": \"a\", \"1\": \"b\", \"3\": \"c\"}", TN_EFORMAT,
-         "id2label has '3', where the numbers from 0 to 2 are needed, each once"},
-        {"\"pruned_heads\": {\"0\": [1]}", TN_EUNSUPPORTED, "pruned_heads holds something, which is not supported"},
+         "id2label has the key '3', but must have the numbers from 0 to 2, each once"},
+        {"\"pruned_heads\": {\"0\": [1]}", TN_EUNSUPPORTED, "pruned_heads is not empty, which is not supported"},
     };
     const char *dir = tn_test_file("wrong");
     mkdir(dir, 0777);
@@ -218,7 +218,7 @@ END_TEST
 START_TEST(refuses)
 {
     ck_assert_ptr_null(tn_vit_new(.image = 8, .patch = 9));
-    ck_error(TN_EINVAL, "tn_vit_new: .patch is 9, larger than .image 8");
+    ck_error(TN_EINVAL, "tn_vit_new: .patch is 9, but must be at most .image 8");
     ck_assert_ptr_null(tn_vit_new(.teacher = true));
     ck_error(TN_EINVAL, "tn_vit_new: .teacher needs .classes");
     ck_assert_ptr_null(tn_vit_new(.layers = 0));
@@ -231,18 +231,17 @@ START_TEST(refuses)
     tn_vit_forward(m, tn_ones(TN_SHAPE(1, 3, 9, 9)));
     ck_error(TN_ESHAPE, "vit: x must be [batch, 2, height, width], got [1, 3, 9, 9]");
     tn_vit_forward(m, tn_ones(TN_SHAPE(1, 2, 9, 10)));
-    ck_error(TN_ESHAPE, "vit: images of 9 x 10 pixels, and the model was made for 9 x 9: resize them, or say "
-                        ".interpolate = true");
+    ck_error(TN_ESHAPE, "vit: images of 9 x 10 pixels, but the model expects 9 x 9; resize them, or set .interpolate");
     tn_vit_forward(m, tn_ones(TN_SHAPE(1, 2, 2, 10)), .interpolate = true);
-    ck_error(TN_ESHAPE, "vit: an image of 2 x 10 pixels has no whole patch of 3");
+    ck_error(TN_ESHAPE, "vit: an image of 2 x 10 pixels is smaller than a patch of 3");
     tn_tensor *y = tn_ones(TN_SHAPE(1, 10, 12)), *parts[2] = {y, y};
     tn_vit_scores(m, y, NULL);
-    ck_error(TN_ESTATE, "vit: this model has no classifier; make it with .classes");
+    ck_error(TN_ESTATE, "vit: this model has no classifier; create it with .classes");
     tn_vit_scores(c, y, parts);
-    ck_error(TN_ESTATE, "vit: this model has one classifier, and so no parts of scores; make it with .teacher");
+    ck_error(TN_ESTATE, "vit: this model has one classifier, so .parts must be NULL; create it with .teacher");
     ck_assert(!parts[0] && !parts[1]);
     tn_vit_pooled(c, y);
-    ck_error(TN_ESTATE, "vit: this model has no pooler; make it with .pooler");
+    ck_error(TN_ESTATE, "vit: this model has no pooler; create it with .pooler");
     ck_assert_int_eq(tn_vit_set_labels(m, labels), TN_EINVAL);
     ck_error(TN_EINVAL, "tn_vit_set_labels: this model has no classes");
     tn_free(m), tn_free(c);
