@@ -519,7 +519,7 @@ START_TEST(rows)
     ck_assert(!tn_dataset_new(.x = tn_scalar(1)));
     ck_error(TN_ESHAPE, "tn_dataset_new: a 0-d tensor has no rows");
     ck_assert(!tn_dataset_new(.x = x, .batch = -2));
-    ck_error(TN_EINVAL, "tn_dataset_new: .batch is -2");
+    ck_error(TN_EINVAL, "tn_dataset_new: .batch is -2, expected at least 1");
     ck_assert(!tn_dataset_source(NULL).next);
 }
 END_TEST
