@@ -26,7 +26,7 @@ static bool attentions_of(tn_module *net, const char *part, attentions *a)
         a->of[a->n] = m;
         snprintf(a->path[a->n++], sizeof a->path[0], "%s.weights", e.name);
     }
-    if (!a->n) tn_raise(TN_EINVAL, "this model has no such attention to be shown");
+    if (!a->n) tn_raise(TN_EINVAL, "this model has no attention of this kind");
     return a->n > 0;
 }
 
@@ -66,8 +66,8 @@ static bool chosen(tn_tensor *all)
     if (!all) return false;
     if (layer <= tn_size(all, 0) && head <= tn_size(all, 1))
         return numbers_finite(tn_item(tn_sum(all)), "the attention");
-    tn_raise(TN_EINVAL, "this model has %lld layers of %lld heads; there is no --layer %lld --head %lld",
-             (long long)tn_size(all, 0), (long long)tn_size(all, 1), (long long)layer, (long long)head);
+    tn_raise(TN_EINVAL, "--layer %lld --head %lld does not exist: this model has %lld layers of %lld heads",
+             (long long)layer, (long long)head, (long long)tn_size(all, 0), (long long)tn_size(all, 1));
     return false;
 }
 
@@ -96,7 +96,7 @@ enum { WAYS = 60, FLOW = 40, WORDS = 200 };
 static void left_out(tn_report *r, const char *what, int64_t most)
 {
     char text[128];
-    snprintf(text, sizeof text, "%s: of a text of at most %lld pieces.", what, (long long)most);
+    snprintf(text, sizeof text, "%s for texts of at most %lld tokens.", what, (long long)most);
     tn_report_paragraph(r, text);
 }
 
@@ -104,28 +104,28 @@ static void ways(tn_report *r, const pieces *p, tn_tensor *each)
 {
     const int64_t most = p->n < WAYS ? p->n : WAYS;
     for (int64_t i = 0; i < most && tn_error() == TN_OK; i++) {
-        tn_report_choose(r, "From layer to layer, for the word", p->name[i], i == 0);
+        tn_report_choose(r, "From layer to layer, for the token", p->name[i], i == 0);
         tn_report_ways(r, p->name[i], p->n, p->name, each, i);
     }
     tn_report_chosen(r);
-    if (p->n > WAYS) left_out(r, "Those are the ways of the first words; of all of them", WAYS);
+    if (p->n > WAYS) left_out(r, "Only the first tokens are shown; all are shown", WAYS);
 }
 
 static void page(tn_report *r, const pieces *p, tn_tensor *all, const attentions *a, tn_tensor **each)
 {
     tn_tensor *one = tn_select(tn_select(all, 0, layer - 1), 0, head - 1);
     tn_tensor *rollout = tn_select(tn_attention_rollout(a->n, each), 0, 0);
-    tn_report_heading(r, "Every head");
+    tn_report_heading(r, "All heads");
     tn_report_attention(r, "Lines", p->n, p->name, p->n, p->name, all, layer - 1, head - 1);
-    tn_report_heatmap(r, "The same head as a matrix: rows look at columns", p->n, p->name, p->n, p->name, one);
+    tn_report_heatmap(r, "The selected head as a matrix: rows attend to columns", p->n, p->name, p->n, p->name, one);
     tn_report_heading(r, "Through all layers");
     ways(r, p, mixed(all, a));
-    tn_report_heatmap(r, "Roll-out: what of each word on the left comes from each on top, beside the most", p->n,
-                      p->name, p->n, p->name, shaded(rollout));
-    if (p->n > FLOW) left_out(r, "Flow, which takes long to compute", FLOW);
+    tn_report_heatmap(r, "Attention rollout: from the token on the left to the tokens on top, relative to the maximum",
+                      p->n, p->name, p->n, p->name, shaded(rollout));
+    if (p->n > FLOW) left_out(r, "Attention flow takes long to compute and is shown only", FLOW);
     else
-        tn_report_heatmap(r, "Flow: the same, where attention is a capacity", p->n, p->name, p->n, p->name,
-                          shaded(tn_select(tn_attention_flow(a->n, each), 0, 0)));
+        tn_report_heatmap(r, "Attention flow: the maximum flow with attention weights as capacities", p->n, p->name,
+                          p->n, p->name, shaded(tn_select(tn_attention_flow(a->n, each), 0, 0)));
 }
 
 static int run_attend(int count, char **operands)
@@ -140,7 +140,7 @@ static int run_attend(int count, char **operands)
         tn_tensor *all = NULL, *each[MOST] = {NULL};
         const bool translates = m.kind == TRANSLATOR;
         if (pieces_of(&m, operands[0], false, false, &p) && p.n > WORDS)
-            tn_raise(TN_EINVAL, "the text has %lld pieces, and a page shows at most %d: give a shorter one",
+            tn_raise(TN_EINVAL, "the text has %lld tokens, but a page shows at most %d; give a shorter text",
                      (long long)p.n, WORDS);
         if (tn_error() == TN_OK && (!translates || translated(&m, p.ids, &said)) &&
             attentions_of(m.net, translates ? "encoder.layers" : "self_attn", &a))
@@ -157,23 +157,24 @@ static int run_attend(int count, char **operands)
     return program_end();
 }
 
-#define SHOWN                                                                                                          \
-    OPTION_TEXT("model", 'm', "DIR", &dir, "the model", .required = true),                                             \
-        OPTION_TEXT("html", 'o', "FILE", &html, "the page to write, or an .svg of its last figure", .required = true), \
-        OPTION_INT("layer", 'l', "N", &layer, "which layer is shown large", .least = 1, .most = 1024),                 \
-        OPTION_INT("head", 0, "N", &head, "and which of its heads", .least = 1, .most = 1024)
+#define SHOWN                                                                                           \
+    OPTION_TEXT("model", 'm', "DIR", &dir, "folder of the model", .required = true),                    \
+        OPTION_TEXT("html", 'o', "FILE", &html, "HTML page to write, or .svg file for its last figure", \
+                    .required = true),                                                                  \
+        OPTION_INT("layer", 'l', "N", &layer, "layer to show large", .least = 1, .most = 1024),         \
+        OPTION_INT("head", 0, "N", &head, "head of this layer to show large", .least = 1, .most = 1024)
 static const option attend_options[] = {SHOWN, {0}};
 const command       attend_command = {
           .name = "attend",
-          .summary = "show what each word looks at",
+          .summary = "plot the attention between the tokens of a text",
           .options = attend_options,
           .operands = "TEXT",
           .least = 1,
           .most = 1,
           .run = run_attend,
-          .text = "Writes one page that needs nothing from the network: every head small and one large, as lines "
-                        "and as a matrix; from layer to layer for each word; roll-out and flow. Words are chosen with "
-                        "the mouse or the arrow keys. Of a translator it is the encoder."};
+          .text = "Writes a self-contained HTML page: all heads small and one large, as lines and as a matrix; the "
+                        "attention from layer to layer for each token; attention rollout and attention flow. Select "
+                        "tokens with the mouse or the arrow keys. For a translation model, it shows the encoder."};
 
 /* ---- look align -------------------------------------------------------------------------------------------------- */
 
@@ -187,7 +188,7 @@ static int run_align(int count, char **operands)
     const tn_scope s = tn_no_grad_begin();
     if (model_open(dir, &m)) {
         tn_tensor *all = NULL;
-        if (m.kind != TRANSLATOR) tn_raise(TN_EINVAL, "'%s' does not translate: look attend shows its attention", dir);
+        if (m.kind != TRANSLATOR) tn_raise(TN_EINVAL, "'%s' is not a translation model; use look attend", dir);
         else if (pieces_of(&m, operands[0], false, false, &p) &&
                  (target ? pieces_of(&m, target, true, false, &said) : translated(&m, p.ids, &said)) &&
                  attentions_of(m.net, "multihead_attn", &a))
@@ -195,8 +196,8 @@ static int run_align(int count, char **operands)
         if (chosen(all)) {
             tn_report *r = tn_report_new(operands[0]);
             /* one row per output token: the input at that row is the token before it */
-            tn_report_attention(r, "Every head", said.n - 1, said.name + 1, p.n, p.name, all, layer - 1, head - 1);
-            tn_report_heatmap(r, "The last layer's mean", said.n - 1, said.name + 1, p.n, p.name,
+            tn_report_attention(r, "All heads", said.n - 1, said.name + 1, p.n, p.name, all, layer - 1, head - 1);
+            tn_report_heatmap(r, "Last layer, mean of the heads", said.n - 1, said.name + 1, p.n, p.name,
                               tn_mean(tn_select(all, 0, a.n - 1), .dims = TN_DIMS(0)));
             if (written(r, html)) {
                 for (int64_t i = 1; i + 1 < said.n; i++) printf("%s%s", i > 1 ? " " : "", said.name[i]);
@@ -211,14 +212,14 @@ static int run_align(int count, char **operands)
 }
 
 static const option align_options[] = {
-    SHOWN, OPTION_TEXT("target", 0, "TEXT", &target, "a translation; else the model's own"), {0}};
+    SHOWN, OPTION_TEXT("target", 0, "TEXT", &target, "translation of TEXT (default: the model's own)"), {0}};
 const command align_command = {
     .name = "align",
-    .summary = "show where a translator looks for each word",
+    .summary = "plot the attention from a translation to its source text",
     .options = align_options,
     .operands = "TEXT",
     .least = 1,
     .most = 1,
     .run = run_align,
-    .text = "Prints the translation's pieces, and writes a page: every head of the attention from translation to text, "
-            "and the last layer's mean as shades."};
+    .text = "Prints the tokens of the translation and writes a page: all heads of the attention from translation to "
+            "text, and a heatmap of the mean of the last layer."};

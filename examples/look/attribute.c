@@ -41,7 +41,7 @@ static bool place_found(question *q)
     for (int64_t i = 0; i < q->p->n && q->at < 0; i++)
         if (tn_get_i64(q->p->ids, i) == mask) q->at = i;
     if (q->at < 0)
-        tn_raise(TN_EINVAL, "the text has no %s: write it where the answer is to stand",
+        tn_raise(TN_EINVAL, "the text has no %s; write it at the position to predict",
                  mask < 0 ? "[MASK]" : tn_tokenizer_piece(q->m->tokens, mask));
     return q->at >= 0;
 }
@@ -70,14 +70,13 @@ static bool asked(question *q)
 {
     if (q->m->kind == TRANSLATOR) return true;
     if (q->m->kind == TUNED && (tuned(q)->config.task != TN_TASK_CLASSES || tuned(q)->config.problem != TN_ONE_LABEL))
-        return tn_raise(TN_EUNSUPPORTED, "of tuned models, those that give a text one label are explained"), false;
+        return tn_raise(TN_EUNSUPPORTED, "attribute supports only tuned models that assign one label to a text"), false;
     if (q->m->kind == READER && !place_found(q)) return false;
     if (answer && q->m->kind == TUNED) return label_found(q);
     if (answer) q->id = tn_tokenizer_id(q->m->tokens, answer);
     if (answer && q->id < 0)
         return tn_raise(TN_EINVAL,
-                        "'%s' is no piece of this model's; an answer is one piece, spelled as its vocabulary "
-                        "has it",
+                        "--answer '%s' is not a token of this model; name one token, spelled as in its vocabulary",
                         answer),
                false;
     if (!answer) {
@@ -91,12 +90,12 @@ static bool asked(question *q)
 static void shown(const question *q, const double *value, double difference)
 {
     char       title[256];
-    tn_report *r = tn_report_new("What each word adds");
-    if (q->m->kind == TRANSLATOR) snprintf(title, sizeof title, "to the translation: %.4g nats in all", difference);
-    else snprintf(title, sizeof title, "to '%.100s': %.4g nats in all", answer_name(q), difference);
+    tn_report *r = tn_report_new("Contribution of each token");
+    if (q->m->kind == TRANSLATOR) snprintf(title, sizeof title, "to the translation: %.4g nats in total", difference);
+    else snprintf(title, sizeof title, "to '%.100s': %.4g nats in total", answer_name(q), difference);
     tn_report_paragraph(r,
-                        "The answer's log-probability beside that of a text of no words, shared out among the words: "
-                        "green is for it, amber against it.");
+                        "The log-probability of the answer minus its log-probability for a text without tokens, split "
+                        "into the contributions of the tokens: green for the answer, amber against it.");
     tn_report_values(r, title, q->p->n, q->p->name, value);
     if (q->said->n) {
         tn_report_heading(r, "The translation");
@@ -117,8 +116,8 @@ static void answer_all(question *q)
     tn_tensor *y = tn_attribute(.model = q->m->net, .path = q->m->vectors, .score = score, .user = q,
                                 .steps = strcmp(method, "gradient") ? steps : 1, .difference = &difference);
     for (int64_t i = 0; y && value && i < q->p->n; i++) sum += value[i] = tn_get(y, i);
-    if (y && (!numbers_finite(difference, "the answer's log-probability") ||
-              !numbers_finite(sum, "what the words add to it")))
+    if (y && (!numbers_finite(difference, "the log-probability of the answer") ||
+              !numbers_finite(sum, "the contribution of the tokens")))
         y = NULL;
     for (int64_t i = 0; y && value && i < q->p->n; i++) printf("%s\t%.6g\n", q->p->name[i], value[i]);
     if (y && value) printf("sum\t%.6g\ndifference\t%.6g\n", sum, difference);
@@ -133,7 +132,8 @@ static int run(int count, char **operands)
     (void)count;
     if (!strcmp(method, "gradient") && program_given("steps")) return program_stray("steps", "--method integrated");
     if (no_png(html)) return EXIT_USAGE;
-    if (html && is_picture(html)) return program_usage("--html '%s': attribute writes a page, not an .svg", html);
+    if (html && is_picture(html))
+        return program_usage("--html '%s': attribute writes a page, not an .svg; name an .html file", html);
     const tn_scope s = tn_scope_begin();
     if (model_open(dir, &m)) {
         question   q = {&m, &p, &said, 0, 0};
@@ -150,16 +150,17 @@ static int run(int count, char **operands)
 }
 
 static const option options[] = {
-    OPTION_TEXT("model", 'm', "DIR", &dir, "the model", .required = true),
-    OPTION_TEXT("answer", 'a', "TEXT", &answer, "the piece, label or translation to be explained; else the likeliest"),
+    OPTION_TEXT("model", 'm', "DIR", &dir, "folder of the model", .required = true),
+    OPTION_TEXT("answer", 'a', "TEXT", &answer, "token, label or translation to explain (default: the most probable)"),
     OPTION_TEXT("method", 0, "NAME", &method, "integrated gradients, or gradient times input",
                 .choices = "integrated|gradient"),
-    OPTION_INT("steps", 'n', "N", &steps, "of the integral, at first; more of them where its sum is not right",
+    OPTION_INT("steps", 'n', "N", &steps, "initial steps of the integral; increased until the sum is accurate",
                .least = 2, .most = 1024),
-    OPTION_TEXT("html", 'o', "FILE", &html, "a page with the words in colours"),
+    OPTION_TEXT("html", 'o', "FILE", &html, "write a page with coloured tokens"),
     {0}};
 const command attribute_command = COMMAND(
-    "attribute", "what each word adds to an answer", options, .operands = "TEXT", .least = 1, .most = 1,
-    .text = "Prints each piece of the text and what it adds to the answer's log-probability, in nats; then the sum "
-            "of these, and the difference that they should add up to. The answer is the word behind [MASK], the "
-            "piece that comes next, the translation, or the label that a tuned model gives.");
+    "attribute", "compute the contribution of each token to a prediction", options, .operands = "TEXT", .least = 1,
+    .most = 1,
+    .text = "Prints each token of the text with its contribution to the log-probability of the answer, in nats; then "
+            "the sum of the contributions and the exact difference that it approximates. The answer is the token at "
+            "[MASK], the next token, the translation, or the label of a tuned model.");

@@ -46,7 +46,7 @@ static bool group_open(const model *m, const trees *t, int64_t n, const int64_t 
     *g = (group){.x = calloc((size_t)n + 1, sizeof *g->x), .s = calloc((size_t)n + 1, sizeof *g->s)};
     if (!g->x || !g->s) {
         group_close(g);
-        return tn_raise(TN_ENOMEM, "there is no memory for %lld sentences", (long long)n), false;
+        return tn_raise(TN_ENOMEM, "no memory for %lld sentences", (long long)n), false;
     }
     for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
         if (!sentence_read(m, t, which[i], &g->x[g->n])) {
@@ -143,7 +143,7 @@ static tn_tensor *hidden_loss(const guided *g, int64_t *counted)
     int64_t       n = 0, *at = calloc((size_t)(2 * all) + 1, sizeof *at), *what = at ? at + all : NULL;
     tn_tensor    *ids = tn_clone(of->ids), *loss = NULL;
     int64_t      *id = ids ? tn_data_mut(ids) : NULL;
-    if (!at) return tn_raise(TN_ENOMEM, "there is no memory for the words that are hidden"), NULL;
+    if (!at) return tn_raise(TN_ENOMEM, "no memory for the masked tokens"), NULL;
     for (int64_t p = 0; id && bert->head && hides >= 0 && p < all; p++) {
         const read_sentence *x = &of->x[p / of->pieces];
         const int64_t        q = p % of->pieces;
@@ -217,7 +217,7 @@ static void learn(guided *g)
     int64_t      *room = calloc((size_t)(STEPS * (together + 1)), sizeof *room);
     plan          p = {room, room ? room + STEPS * together : NULL};
     progress      bar = progress_begin("guide", steps, "step");
-    if (!room) tn_raise(TN_ENOMEM, "there is no memory for a plan of the steps");
+    if (!room) tn_raise(TN_ENOMEM, "no memory for the order of the batches");
     int64_t learned = 0;
     for (int64_t i = 0; room && i < steps && tn_error() == TN_OK; i++) {
         char   note[64];
@@ -227,7 +227,7 @@ static void learn(guided *g)
         tn_tensor     *l = loss_of(g, together, p.which + p.order[i % STEPS] * together, NULL, NULL);
         if (l) whole = tn_item(l), tn_backward(l);
         if (l && tn_error() == TN_OK && !isfinite(whole))
-            tn_raise(TN_ENUMERIC, "the loss is %g at step %lld: a smaller --lr may help", whole, (long long)i + 1);
+            tn_raise(TN_ENUMERIC, "the loss is %g at step %lld; try a smaller --lr", whole, (long long)i + 1);
         tn_scope_end(s);
         if (l) tn_step(opt), learned++; /* without a loss, the step is skipped */
         tn_schedule_step(rate);
@@ -236,7 +236,8 @@ static void learn(guided *g)
     }
     progress_end(&bar);
     if (!learned && tn_error() == TN_OK)
-        tn_raise(TN_EFORMAT, "nothing was learned: no step's sentences asked anything; give more of them to a --batch");
+        tn_raise(TN_EFORMAT,
+                 "no step had a loss: no sentence of a batch has a word with a syntactic head; raise --batch");
     free(room);
     tn_schedule_free(rate);
     tn_optimizer_free(opt);
@@ -262,7 +263,7 @@ static double hidden_of(guided *g, const trees *t)
     g->t = before;
     tn_scope_end(s);
     tn_use_generator(own);
-    if (n && tn_error() == TN_OK) numbers_finite(hidden, "the loss of hidden words");
+    if (n && tn_error() == TN_OK) numbers_finite(hidden, "the loss of masked tokens");
     return n ? hidden / (double)n : NAN;
 }
 
@@ -281,9 +282,9 @@ static bool found(guided *g, const model *m)
 {
     int64_t at = 0;
     if (m->kind == TUNED)
-        return tn_raise(TN_EUNSUPPORTED, "this model is tuned for a task already; guide the one that it was before"),
+        return tn_raise(TN_EUNSUPPORTED, "this model is already tuned for a task; guide the model before tuning"),
                false;
-    if (m->kind != READER) return tn_raise(TN_EUNSUPPORTED, "only a model that reads both ways is guided"), false;
+    if (m->kind != READER) return tn_raise(TN_EUNSUPPORTED, "guide needs a bidirectional encoder such as BERT"), false;
     for (tn_each e = tn_modules(m->net); tn_next(&e);) {
         const tn_mha *a = tn_mha_of(e.module);
         if (!a || ++at != layer) continue;
@@ -294,16 +295,17 @@ static bool found(guided *g, const model *m)
     }
     const bool says = g->m->encoder->head && tn_tokenizer_special(m->tokens).mask >= 0;
     if (!says && (masks || program_given("weight")))
-        return tn_raise(TN_EINVAL, "this model does not say hidden words, and without their loss %s: leave it away",
-                        masks ? "nothing is learned through --mask" : "--weight has nothing to weigh against"),
+        return tn_raise(TN_EINVAL, "this model has no masked-LM head, so that %s; omit --%s",
+                        masks ? "there is no loss to train through the mask" : "there is no loss to weigh against",
+                        masks ? "mask" : "weight"),
                false;
     if (!g->of || head > g->of->made_heads)
-        return tn_raise(TN_EINVAL, "this model has %lld layers; there is no --layer %lld --head %lld", (long long)at,
-                        (long long)layer, (long long)head),
+        return tn_raise(TN_EINVAL, "--layer %lld --head %lld does not exist: this model has %lld layers",
+                        (long long)layer, (long long)head, (long long)at),
                false;
     if (head_place(g->of, head - 1) < 0)
-        return tn_raise(TN_EINVAL, "head %lld of layer %lld was taken out of this model", (long long)head,
-                        (long long)layer),
+        return tn_raise(TN_EINVAL, "head %lld of layer %lld was pruned from this model; choose another --head",
+                        (long long)head, (long long)layer),
                false;
     tn_look_want(g->look, g->weights);
     if (masks) tn_look_want(g->look, g->blocked, .change = mask, .user = g);
@@ -316,21 +318,22 @@ static int run(int count, char **operands)
     trees  t = {.nodes = 0}, u = {.nodes = 0};
     guided g = {.m = &m, .t = &t};
     (void)count, (void)operands;
-    if (masks && program_given("weight")) return program_stray("weight", "the loss that --mask goes without");
+    if (masks && program_given("weight")) return program_stray("weight", "the loss, which --mask does not use");
     g.look = tn_look_new();
     const tn_scope s = tn_scope_begin();
     tn_seed((uint64_t)seed);
     if (model_open(dir, &m)) {
         if (model_may_go_to(out) && trees_open(text, most, 100, &t) && trees_open(test, most, 100, &u) &&
             found(&g, &m)) {
-            printf("when\tdirected\tundirected\thidden words\n");
+            printf("when\tdirected\tundirected\tmasked-LM loss\n");
             if (stands(&g, &u, "before")) {
                 tn_train(m.net, true);
                 learn(&g);
                 tn_eval(m.net);
                 if (tn_error() == TN_OK) stands(&g, &u, "after");
             }
-            if (out && tn_error() == TN_OK && model_save(&m, out) != TN_OK) fprintf(stderr, "nothing was saved\n");
+            if (out && tn_error() == TN_OK && model_save(&m, out) != TN_OK)
+                fprintf(stderr, "the model was not saved\n");
         }
         trees_close(&t), trees_close(&u);
         model_close(&m);
@@ -341,22 +344,24 @@ static int run(int count, char **operands)
 }
 
 static const option options[] = {
-    OPTION_TEXT("model", 'm', "DIR", &dir, "the model", .required = true),
-    OPTION_TEXT("text", 't', "FILE", &text, "sentences in CoNLL-U, to learn from", .required = true),
-    OPTION_TEXT("test", 0, "FILE", &test, "others, to test with", .required = true),
-    OPTION_TEXT("out", 'o', "DIR", &out, "where the guided model goes"),
-    OPTION_INT("layer", 'l', "N", &layer, "of the head", .least = 1, .most = 1024),
-    OPTION_INT("head", 0, "N", &head, "which of its heads", .least = 1, .most = 64),
-    OPTION_FLAG("mask", 0, &masks, "by a mask, not by a loss"),
-    OPTION_REAL("weight", 0, "X", &weight, "of the loss beside that of hidden words", .least = 0, .most = 1000),
+    OPTION_TEXT("model", 'm', "DIR", &dir, "folder of the model", .required = true),
+    OPTION_TEXT("text", 't', "FILE", &text, "training sentences in CoNLL-U", .required = true),
+    OPTION_TEXT("test", 0, "FILE", &test, "test sentences in CoNLL-U", .required = true),
+    OPTION_TEXT("out", 'o', "DIR", &out, "folder for the trained model (default: not saved)"),
+    OPTION_INT("layer", 'l', "N", &layer, "layer of the head", .least = 1, .most = 1024),
+    OPTION_INT("head", 0, "N", &head, "head of this layer", .least = 1, .most = 64),
+    OPTION_FLAG("mask", 0, &masks, "train through an attention mask instead of an attention loss"),
+    OPTION_REAL("weight", 0, "X", &weight, "weight of the attention loss relative to the masked-LM loss", .least = 0,
+                .most = 1000),
     OPTION_INT("steps", 0, "N", &steps, "training steps", .least = 1, .most = 1e8),
-    OPTION_INT("batch", 'b', "N", &together, "sentences in a step", .least = 1, .most = 4096),
-    OPTION_REAL("lr", 0, "RATE", &lr, "the highest learning rate", .least = 0, .most = 1),
-    OPTION_INT("sentences", 'n', "N", &most, "so many at most, of each file", .least = 1, .most = 1e7),
-    OPTION_INT("seed", 's', "N", &seed, "of what is drawn", .least = 0),
+    OPTION_INT("batch", 'b', "N", &together, "sentences per step", .least = 1, .most = 4096),
+    OPTION_REAL("lr", 0, "RATE", &lr, "maximum learning rate", .least = 0, .most = 1),
+    OPTION_INT("sentences", 'n', "N", &most, "read at most N sentences of each file", .least = 1, .most = 1e7),
+    OPTION_INT("seed", 's', "N", &seed, "random seed", .least = 0),
     {0}};
 const command guide_command = COMMAND(
-    "guide", "teach a head syntax", options,
-    .text = "Trains the model so that one head looks from each word at the word that it belongs to, by a loss, or "
-            "through a mask. Prints, before and after, how often the head does so on the test's sentences "
-            "(directed; or at that word or one of its own), and the loss of hidden words, if the model says any.");
+    "guide", "train an attention head to follow syntax", options,
+    .text = "Trains the model so that one head attends from each word to its syntactic head, by a loss on its "
+            "attention or through a mask. Prints three results on the test sentences, before and after training: the "
+            "percentage of words whose largest weight goes to their syntactic head (directed), to the head or a "
+            "dependent (undirected), and the masked-LM loss, if the model has such a head.");

@@ -25,7 +25,7 @@ static bool measured(tn_heads *h, const texts *t, int64_t most)
 static bool hides(const model *m)
 {
     if (m->kind != READER && program_given("seed"))
-        tn_raise(TN_EINVAL, "--seed is for a model of hidden words, and this one has none: leave it away");
+        tn_raise(TN_EINVAL, "--seed is for masked language models; omit it for this model");
     return tn_error() == TN_OK;
 }
 
@@ -100,10 +100,10 @@ static int run_heads(int count, char **operands)
             }
         }
         if (h && html && tn_error() == TN_OK) {
-            tn_report *r = tn_report_new("Which heads matter");
+            tn_report *r = tn_report_new("Importance of attention heads");
             tn_report_paragraph(r,
-                                "How much the loss notices each head: E |Att(x)ᵀ ∂L/∂Att(x)|, a row for each layer, a "
-                                "column for each head, as shades of the largest.");
+                                "The importance of each head for the loss, E |Att(x)ᵀ ∂L/∂Att(x)|: one row per layer, "
+                                "one column per head, relative to the maximum.");
             picture(r, &m, h, "heads"), picture(r, &m, h, "encoder"), picture(r, &m, h, "decoder");
             picture(r, &m, h, "decoder to encoder");
             written(r, html);
@@ -115,24 +115,25 @@ static int run_heads(int count, char **operands)
     return program_end();
 }
 
-#define TEXTS                                                                                                       \
-    OPTION_TEXT("model", 'm', "DIR", &dir, "the model", .required = true),                                          \
-        OPTION_TEXT("text", 't', "FILE", &given.file,                                                               \
-                    "texts to ask it about, one a line; of a tuned model as bert tune has them", .required = true), \
-        OPTION_FLAG("pairs", 0, &given.pairs, "of a tuned model: lines hold two texts and a label"),                \
-        OPTION_TEXT("target", 0, "FILE", &given.target, "of a translator: their translations, line by line"),       \
-        OPTION_INT("lines", 'n', "N", &given.most, "so many lines at most", .least = 1, .most = 1e7),               \
-        OPTION_INT("batch", 'b', "N", &given.together, "so many at a time", .least = 1, .most = 4096),              \
-        OPTION_INT("seed", 's', "N", &given.seed, "of the words that are hidden, and of a random order", .least = 0)
+#define TEXTS                                                                                                     \
+    OPTION_TEXT("model", 'm', "DIR", &dir, "folder of the model", .required = true),                              \
+        OPTION_TEXT("text", 't', "FILE", &given.file,                                                             \
+                    "texts, one per line; for a tuned model, labelled texts as for bert tune", .required = true), \
+        OPTION_FLAG("pairs", 0, &given.pairs, "each line has two texts and a label (tuned models only)"),         \
+        OPTION_TEXT("target", 0, "FILE", &given.target,                                                           \
+                    "translations of --text, line by line (translation models only)"),                            \
+        OPTION_INT("lines", 'n', "N", &given.most, "read at most N lines", .least = 1, .most = 1e7),              \
+        OPTION_INT("batch", 'b', "N", &given.together, "lines per batch", .least = 1, .most = 4096),              \
+        OPTION_INT("seed", 's', "N", &given.seed, "random seed", .least = 0)
 static const option heads_options[] = {
-    TEXTS, OPTION_TEXT("html", 'o', "FILE", &html, "a page with a figure of it, or an .svg of the figure"), {0}};
+    TEXTS, OPTION_TEXT("html", 'o', "FILE", &html, "HTML page to write, or .svg file for its last figure"), {0}};
 const command heads_command = {
     .name = "heads",
-    .summary = "how important each head is",
+    .summary = "measure the importance of each attention head",
     .options = heads_options,
     .run = run_heads,
-    .text = "Prints each attention's heads and how much the loss notices them: of hidden words, of the next word, of "
-            "the translation, or of the labels that a model is tuned for. Heads that share their keys are one."};
+    .text = "Prints the importance of each head for the loss: of masked tokens, next tokens, translations, or labels, "
+            "depending on the model. Heads that share keys (grouped-query attention) count as one."};
 
 /* ---- look prune -------------------------------------------------------------------------------------------------- */
 
@@ -222,10 +223,10 @@ static void prune_all(const model *m, const texts *t, held_out *held)
     const int64_t      all = heads_of(m), goal = (int64_t)(share * (double)all + 0.5);
     int64_t            gone = 0;
     if (!all) {
-        tn_raise(TN_EINVAL, "this model has no heads left");
+        tn_raise(TN_EINVAL, "this model has no heads to prune");
         return;
     }
-    printf("heads\tleft\tloss\tright\tparameters\tms%s\n", held->translates ? "\tBLEU" : "");
+    printf("heads\tfraction\tloss\taccuracy\tparameters\tms%s\n", held->translates ? "\tBLEU" : "");
     if (!said(m, held, all)) return;
     for (int64_t i = 1; i <= times; i++) {
         const int64_t now = goal * i / times - gone;
@@ -242,13 +243,13 @@ static int run_prune(int count, char **operands)
     (void)count, (void)operands;
     const bool by_chance = !strcmp(order, "random");
     int        code = valid ? 0 : program_stray("valid-target", "the translations of --valid");
-    if (!code && by_chance) code = program_stray("measure", "importance, which --order random does not ask for");
-    if (!code && !tune) code = program_stray("lr", "the training that --tune asks for");
+    if (!code && by_chance) code = program_stray("measure", "importance, which --order random does not use");
+    if (!code && !tune) code = program_stray("lr", "the training steps of --tune");
     if (code) return code;
     if (model_open(dir, &m)) {
         const bool may = (by_chance || hides(&m)) && model_may_go_to(out);
         if (may && texts_open(&given, &m, &t) && held_open(&m, &held)) prune_all(&m, &t, &held);
-        if (out && tn_error() == TN_OK && model_save(&m, out) != TN_OK) fprintf(stderr, "nothing was saved\n");
+        if (out && tn_error() == TN_OK && model_save(&m, out) != TN_OK) fprintf(stderr, "the model was not saved\n");
         texts_close(&t), held_close(&held);
         model_close(&m);
     }
@@ -257,25 +258,27 @@ static int run_prune(int count, char **operands)
 
 static const option prune_options[] = {
     TEXTS,
-    OPTION_TEXT("valid", 0, "FILE", &valid, "texts to measure it with; else those of --text"),
-    OPTION_TEXT("valid-target", 0, "FILE", &valid_target, "and their translations"),
-    OPTION_TEXT("out", 'o', "DIR", &out, "where the smaller model goes"),
-    OPTION_REAL("share", 0, "P", &share, "what part of the heads goes", .least = 0, .most = 1),
-    OPTION_TEXT("order", 0, "WAY", &order, "least important first, or by chance, or the most important first",
+    OPTION_TEXT("valid", 0, "FILE", &valid, "texts of the validation set (default: those of --text)"),
+    OPTION_TEXT("valid-target", 0, "FILE", &valid_target, "translations of --valid, line by line"),
+    OPTION_TEXT("out", 'o', "DIR", &out, "folder for the pruned model (default: not saved)"),
+    OPTION_REAL("share", 0, "P", &share, "fraction of the heads to prune", .least = 0, .most = 1),
+    OPTION_TEXT("order", 0, "ORDER", &order,
+                "heads to prune first: the least important, random heads, or the most important",
                 .choices = "importance|random|worst"),
-    OPTION_INT("times", 0, "N", &times, "not at once, but in so many steps, each measured anew", .least = 1,
+    OPTION_INT("times", 0, "N", &times, "prune in N steps and measure importance again before each", .least = 1,
                .most = 1000),
-    OPTION_INT("measure", 0, "N", &measure, "lines that importance is measured with; 0: all of --text", .least = 0,
+    OPTION_INT("measure", 0, "N", &measure, "lines to measure importance on; 0: all of --text", .least = 0,
                .most = 1e7),
-    OPTION_INT("tune", 0, "N", &tune, "training steps on --text after each", .least = 0, .most = 1e8),
-    OPTION_REAL("lr", 0, "RATE", &lr, "of that training", .least = 0, .most = 1),
+    OPTION_INT("tune", 0, "N", &tune, "training steps on --text after each pruning step; 0: none", .least = 0,
+               .most = 1e8),
+    OPTION_REAL("lr", 0, "RATE", &lr, "learning rate of --tune", .least = 0, .most = 1),
     {0}};
 const command prune_command = {
     .name = "prune",
-    .summary = "take heads out of a model",
+    .summary = "remove attention heads from a model",
     .options = prune_options,
     .run = run_prune,
-    .text = "Prints a line for the whole model and one after each step: heads left and their share, the loss and the "
-            "percentage of words that are right, parameters, milliseconds a batch, and of a translator BLEU, greedily. "
-            "What is saved says in config.json which heads went (pruned_heads), and opens wherever the whole model "
-            "did."};
+    .text = "Prints a line for the unpruned model and one after each step: remaining heads and their fraction, loss, "
+            "accuracy in percent, parameters, milliseconds per batch, and for a translation model the BLEU of greedy "
+            "translations. The config.json of the saved model lists the removed heads (pruned_heads); the model opens "
+            "like the original."};

@@ -8,15 +8,15 @@ int main(int argc, char **argv)
                                 probe_command, guide_command,     {0}};
     const program look = {
         .name = "look",
-        .summary = "what is inside a model",
+        .summary = "inspect and prune Transformer models",
         .commands = commands,
-        .text = "Which heads matter, and the model without the others; what attention looks at; what each word adds to "
-                "an answer; how the loss lies around the weights; what a layer knows:\n\n"
+        .text = "Measures and prunes attention heads, plots attention and loss surfaces, attributes predictions to "
+                "tokens, and probes layers:\n\n"
                 "  look heads --model book --text test.txt\n"
                 "  look prune --model book --text train.txt --valid test.txt --share 0.5 --out smaller\n"
                 "  look attend --model book \"The old man went to the sea.\" --html look.html\n"
                 "  look attribute --model book \"The old [MASK] went to the sea.\"\n\n"
-                "A model is the folder of bert, gpt or translate, or one of Hugging Face's.",
+                "A model is a folder written by bert, gpt, translate, or Hugging Face's libraries.",
     };
     return program_main(&look, argc, argv);
 }

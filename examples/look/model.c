@@ -37,7 +37,9 @@ static void other_open(const char *path, model *m)
         m->kind = TUNED, m->encoder = t.tuned->encoder, m->vectors = "encoder.bert.embeddings.word_embeddings";
         break;
     case TN_MODEL_SEQ2SEQ: m->kind = TRANSLATOR, m->longest = t.seq2seq->config.positions, m->vectors = "source"; break;
-    default: tn_raise(TN_EUNSUPPORTED, "'%s' is no model of words: look is for those that read or write texts", path);
+    default:
+        tn_raise(TN_EUNSUPPORTED,
+                 "'%s' is not a model for texts; look needs an encoder, a language model or a translation model", path);
     }
     if (m->encoder) m->longest = m->encoder->config.positions;
 }
@@ -51,7 +53,7 @@ bool model_open(const char *path, model *m)
         other_open(path, m);
     }
     if (tn_error() == TN_OK && !m->tokens)
-        tn_raise(TN_EFORMAT, "'%s' holds no tokenizer: put its tokenizer.json into the folder", path);
+        tn_raise(TN_EFORMAT, "'%s' contains no tokenizer; copy its tokenizer.json to the folder", path);
     if (tn_error() == TN_OK) return true;
     model_close(m);
     return false;
@@ -122,8 +124,8 @@ bool pieces_of(const model *m, const char *text, bool target, bool cut, pieces *
                                   .max_length = cut ? most : 0) != TN_OK)
         return tn_encoding_free(e), false;
     if (e->n > most) {
-        tn_raise(TN_EINVAL, "the text has %lld pieces, and this model reads %lld: give a shorter one", (long long)e->n,
-                 (long long)most);
+        tn_raise(TN_EINVAL, "the text has %lld tokens, but this model reads at most %lld; give a shorter text",
+                 (long long)e->n, (long long)most);
         return tn_encoding_free(e), false;
     }
     const int64_t n = e->n + (bare ? 1 + target : 0);
@@ -178,8 +180,8 @@ bool runs_once(const tn_look *l, const char *path)
     const int64_t times = tn_look_times(l, path);
     if (times > 1)
         tn_raise(TN_EUNSUPPORTED,
-                 "'%s' runs %lld times, as in ALBERT, whose layers share one block: only the last would be seen", path,
-                 (long long)times);
+                 "'%s' runs %lld times, as in ALBERT, whose layers share one block; only the last run would be shown",
+                 path, (long long)times);
     return tn_error() == TN_OK;
 }
 
@@ -195,7 +197,7 @@ bool is_picture(const char *path) { return ends_with(path, ".svg"); }
 int no_png(const char *path)
 {
     if (!ends_with(path, ".png")) return 0;
-    return program_usage("--html '%s': figures are written as .svg; a browser or rsvg-convert makes a PNG of one",
+    return program_usage("--html '%s': figures are written as .svg; convert one to PNG with a browser or rsvg-convert",
                          path);
 }
 

@@ -48,7 +48,7 @@ static void layers_of(const model *m, examples *to)
             last && strstr(e.name, ".layers.") == last - strlen(".layers") && last[1] >= '0' && last[1] <= '9';
         if (layer || is_first(m, e.name)) snprintf(to->path[to->layers++], TN_PATH_BYTES, "%s", e.name);
     }
-    if (to->layers < 2) tn_raise(TN_EUNSUPPORTED, "only layers of BERT's kind, GPT-2 and LLaMA's kind are probed");
+    if (to->layers < 2) tn_raise(TN_EUNSUPPORTED, "probe supports models like BERT, GPT-2 and LLaMA only");
 }
 
 static bool vectors_of(const model *m, const trees *t, examples *to)
@@ -85,7 +85,7 @@ static bool vectors_of(const model *m, const trees *t, examples *to)
     out[n++] = to->control = tn_from_data(TN_I64, TN_SHAPE(to->words), control);
     tn_scope_return_list(outer, tn_error() == TN_OK ? n : 0, out);
     for (int64_t l = 0; l < to->layers && tn_error() == TN_OK; l++)
-        numbers_finite(tn_item(tn_sum(to->x[l])), "what a layer gives");
+        numbers_finite(tn_item(tn_sum(to->x[l])), "the output of a layer");
     free(row), free(y);
     tn_look_free(look);
     return tn_error() == TN_OK;
@@ -95,7 +95,7 @@ static bool vectors_of(const model *m, const trees *t, examples *to)
 
 static void probe_layers(const examples *a, const examples *b)
 {
-    printf("layer\tright\tcontrol\tselectivity\talike\n");
+    printf("layer\taccuracy\tcontrol\tselectivity\tsimilarity\n");
     for (int64_t l = 0; l < a->layers && tn_error() == TN_OK; l++) {
         const double right = tn_probe(.x = a->x[l], .y = a->y, .test_x = b->x[l], .test_y = b->y, .hidden = hidden,
                                       .steps = steps, .seed = (uint64_t)seed);
@@ -114,7 +114,7 @@ static void compare_layers(const model *m, const trees *t, examples *a, examples
     model to;
     if (!model_open(other, &to)) return;
     if (vectors_of(m, t, a) && vectors_of(&to, t, b) && a->words != b->words)
-        tn_raise(TN_EINVAL, "one of the models cannot read all the sentences, as some are too long: give shorter ones");
+        tn_raise(TN_EINVAL, "some sentences are too long for one of the models; remove them from --text");
     for (int64_t k = -1; k < a->layers && tn_error() == TN_OK; k++) {
         if (k < 0) printf("layer");
         else printf("%lld", (long long)k);
@@ -133,10 +133,9 @@ static int run(int count, char **operands)
     trees                    t = {.nodes = 0}, u = {.nodes = 0};
     static const char *const of_probes[] = {"test", "hidden", "steps", "seed", NULL};
     (void)count, (void)operands;
-    if (!heads && !test && !other)
-        return program_usage("give sentences to test with, by --test; or --heads, or another model, by --to");
-    if (other && (heads || test)) return program_usage("--to compares two models: without --test and --heads");
-    const int code = heads || other ? program_strays(of_probes, "probes, which --heads and --to go without") : 0;
+    if (!heads && !test && !other) return program_usage("none of --test, --heads and --to is given; give one of them");
+    if (other && (heads || test)) return program_usage("--to compares two models; omit --test and --heads");
+    const int code = heads || other ? program_strays(of_probes, "probes, which --heads and --to do not use") : 0;
     if (code) return code;
     const tn_scope s = tn_scope_begin();
     if (model_open(dir, &m)) {
@@ -154,22 +153,23 @@ static int run(int count, char **operands)
 }
 
 static const option options[] = {
-    OPTION_TEXT("model", 'm', "DIR", &dir, "the model", .required = true),
-    OPTION_TEXT("text", 't', "FILE", &text, "sentences in CoNLL-U, to learn from", .required = true),
-    OPTION_TEXT("test", 0, "FILE", &test, "others, to test with"),
-    OPTION_FLAG("heads", 0, &heads, "instead: how often each head looks at the word that a word belongs to"),
-    OPTION_TEXT("to", 0, "DIR", &other, "instead: how alike its layers are to those of this model"),
-    OPTION_INT("sentences", 'n', "N", &most, "so many at most, of each file", .least = 1, .most = 1e7),
-    OPTION_INT("hidden", 0, "N", &hidden, "the probe has a layer of so many between; 0: it is linear", .least = 0,
+    OPTION_TEXT("model", 'm', "DIR", &dir, "folder of the model", .required = true),
+    OPTION_TEXT("text", 't', "FILE", &text, "training sentences in CoNLL-U", .required = true),
+    OPTION_TEXT("test", 0, "FILE", &test, "test sentences in CoNLL-U"),
+    OPTION_FLAG("heads", 0, &heads, "test which heads follow syntax, instead of probing"),
+    OPTION_TEXT("to", 0, "DIR", &other, "compare the layers with those of the model in DIR, instead of probing"),
+    OPTION_INT("sentences", 'n', "N", &most, "read at most N sentences of each file", .least = 1, .most = 1e7),
+    OPTION_INT("hidden", 0, "N", &hidden, "width of the hidden layer of the probe; 0: linear probe", .least = 0,
                .most = 65536),
-    OPTION_INT("steps", 0, "N", &steps, "training steps of a probe", .least = 1, .most = 1e7),
-    OPTION_INT("seed", 's', "N", &seed, "of the probe, and of the control's classes", .least = 0),
+    OPTION_INT("steps", 0, "N", &steps, "training steps of each probe", .least = 1, .most = 1e7),
+    OPTION_INT("seed", 's', "N", &seed, "random seed of the probe and of the control task", .least = 0),
     {0}};
 const command probe_command = COMMAND(
-    "probe", "what each layer knows of words' classes, or each head of syntax", options,
-    .text = "Prints, for the embeddings (0) and each layer: the percentage of parts of speech that a probe says "
-            "right, the same of classes that are drawn by the words' spelling, the difference, and how alike the "
-            "layer is to the one before (centred kernel alignment). With --to, how alike each of its layers, a row, is "
-            "to each of another model's, a column. With --heads, for each head: how often a "
-            "word's largest weight goes to the word that it belongs to, or to that or one of its own, and the "
-            "relation that the head knows best of those met a hundred times.");
+    "probe", "test what each layer or head encodes about parts of speech or syntax", options,
+    .text = "Prints for the embeddings (0) and each layer: the accuracy of a probe on parts of speech in percent; its "
+            "accuracy on a control task, random classes that depend on the spelling of a word; the difference "
+            "(selectivity); and the similarity to the layer before (centred kernel alignment).\n"
+            "With --to, prints the similarity of each layer (row) to each layer of another model (column).\n"
+            "With --heads, prints for each head: the fraction of words whose largest attention weight goes to their "
+            "syntactic head (directed), or to the head or a dependent (undirected), and the dependency relation that "
+            "the head follows best, of those with at least 100 words.");

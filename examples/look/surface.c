@@ -64,7 +64,7 @@ static bool read_table(const job *j)
     const tn_text first = tn_lines_at(l, 0);
     if (l && (first.bytes != strlen(head) || memcmp(first.at, head, first.bytes) != 0))
         tn_raise(TN_EFORMAT,
-                 "'%s' was begun with another size, span or seed, other weights or other texts: its first line "
+                 "'%s' was started with another --size, --span or --seed, other weights or other texts: its first line "
                  "must be '%s'; give --table another name",
                  table, head);
     for (int64_t i = 1; i < tn_lines_count(l) && tn_error() == TN_OK; i++) {
@@ -72,11 +72,11 @@ static bool read_table(const job *j)
         double        column, row, value;
         if (!numbers_of(x, &column, &row, &value) || !(row >= 0 && row < (double)j->a.ny) ||
             !(column >= 0 && column < (double)j->a.nx) || row != floor(row) || column != floor(column))
-            tn_raise(TN_EFORMAT, "'%s', line %lld is no point of this surface", table, (long long)i + 1);
+            tn_raise(TN_EFORMAT, "'%s', line %lld is not a point of this surface", table, (long long)i + 1);
         else j->a.values[(int64_t)row * j->a.nx + (int64_t)column] = value, known++;
     }
     tn_lines_free(l);
-    if (known && !settings.quiet) fprintf(stderr, "%lld points are there already\n", (long long)known);
+    if (known && !settings.quiet) fprintf(stderr, "%lld points read from the table\n", (long long)known);
     return tn_error() == TN_OK;
 }
 
@@ -145,7 +145,7 @@ static void judged(const job *j, const char *name)
             n++;
         }
     free(l);
-    if (!numbers_finite(low, "the least loss")) return;
+    if (!numbers_finite(low, "the minimum loss")) return;
     printf("%s\t%.6g\t%.6g\t", name, low, high);
     if (n > 0) printf("%.2f\t%.4f\t%.6f\n", 100 * down / n, ratio / n, rough / n);
     else printf("-\t-\t-\n"); /* a line has no inner points in the plane */
@@ -166,15 +166,16 @@ static void drawn(tn_report *r, const job *j, const char *name)
     if (j->a.ny == 1) {
         double *x = malloc((size_t)p.nx * sizeof *x);
         for (int64_t i = 0; x && i < p.nx; i++) x[i] = place(p.x0, p.x1, i, p.nx);
-        if (x) tn_report_curves(r, name, "way", "loss", 1, &(tn_series){.name = "loss", .n = p.nx, .x = x, .y = p.z});
+        if (x)
+            tn_report_curves(r, name, "position", "loss", 1, &(tn_series){.name = "loss", .n = p.nx, .x = x, .y = p.z});
         free(x);
         return;
     }
     tn_report_heading(r, name);
     p.slanted = true;
-    tn_report_surface(r, "The surface", &p);
+    tn_report_surface(r, "Surface", &p);
     p.slanted = false;
-    tn_report_surface(r, "Lines of equal loss", &p);
+    tn_report_surface(r, "Contour lines", &p);
 }
 
 /* ---- models ------------------------------------------------------------------------------------------------------ */
@@ -226,7 +227,8 @@ static bool line(job *j, const model *from, tn_tensor *here, const char *to)
     if (!model_open(to, &m)) return false;
     tn_tensor *there = weights_of(j, &m);
     if (there && !alike(from, &m))
-        tn_raise(TN_EINVAL, "'%s' and '%s' differ in more than their weights: there is no line between them", dir, to);
+        tn_raise(TN_EINVAL, "'%s' and '%s' differ in more than their weights; --to needs a model of the same shape",
+                 dir, to);
     else if (there) j->a.x = tn_sub(there, here);
     j->a.ny = 1, j->a.x0 = -0.5, j->a.x1 = 1.5;
     model_close(&m);
@@ -240,8 +242,7 @@ static bool plane_of_path(job *j, tn_tensor *here)
     tn_tensor *v[MOST + 1], *d, *at;
     int        n = 0;
     if (path.count > MOST)
-        return tn_raise(TN_EINVAL, "--path names %d models, and at most %d span a plane: leave some out",
-                        (int)path.count, MOST),
+        return tn_raise(TN_EINVAL, "--path names %d models, at most %d are allowed; omit some", (int)path.count, MOST),
                false;
     for (; n < path.count && tn_error() == TN_OK; n++) {
         model m;
@@ -313,34 +314,35 @@ static int stray(void)
 {
     static const char *const of_texts[] = {"text", "pairs", "target", "lines", "batch", NULL};
     static const char *const drawn[] = {"seed", "span", NULL};
-    if (depth) return program_strays(of_texts, "--model, and --twins goes without it");
-    if (other && path.count) return program_usage("--to is a line, and --path a plane: give one of them");
+    if (depth) return program_strays(of_texts, "--model, which --twins does not use");
+    if (other && path.count) return program_usage("--to gives a line and --path a plane; give one of them");
     if (path.count == 1)
-        return program_usage("--path takes two earlier models or more: with --model they span a plane");
-    return other || path.count ? program_strays(drawn, "random directions, and --to and --path name others") : 0;
+        return program_usage("--path names 1 model; at least 2 are needed to span a plane with --model");
+    return other || path.count ? program_strays(drawn, "random directions; --to and --path replace them") : 0;
 }
 
 static int run(int count, char **operands)
 {
     (void)count, (void)operands;
-    if (!depth == !dir) return program_usage("give a model and texts, by --model and --text; or --twins");
-    if (transformer && !depth) return program_usage("--transformer is of --twins");
-    if (dir && !given.file) return program_usage("give texts that the loss is of, by --text");
-    if (resume && !table) return program_stray("resume", "a --table, which it goes on with");
-    if (depth && (table || other || path.count)) return program_usage("--twins goes without --table, --to and --path");
+    if (!depth == !dir) return program_usage("give either --model and --text, or --twins");
+    if (transformer && !depth) return program_usage("--transformer needs --twins");
+    if (dir && !given.file) return program_usage("--model needs --text, the texts for the loss");
+    if (resume && !table) return program_usage("--resume needs --table");
+    if (depth && (table || other || path.count))
+        return program_usage("--twins does not work with --table, --to and --path");
     if (no_png(html)) return EXIT_USAGE;
     const int code = stray();
     if (code) return code;
     if (table && !resume && is_there(table)) {
-        tn_raise(TN_EINVAL, "'%s' is there already: go on with --resume, or give --table another name", table);
+        tn_raise(TN_EINVAL, "'%s' already exists; continue it with --resume, or give --table another name", table);
         return program_end();
     }
     job j = {.a = {.nx = size, .ny = size, .x0 = -span, .x1 = span, .y0 = -span, .y1 = span}, .of_weights = CHECKSUM};
     const tn_scope s = tn_scope_begin();
     j.a.values = malloc((size_t)(size * size) * sizeof *j.a.values);
-    tn_report *r = html ? tn_report_new("How the loss lies") : NULL;
-    printf("of\tleast\tlargest\tconcave %%\tratio\trough\n");
-    if (!j.a.values) tn_raise(TN_ENOMEM, "there is no memory for the surface");
+    tn_report *r = html ? tn_report_new("Loss surface") : NULL;
+    printf("model\tmin\tmax\tconcave %%\tratio\trough\n");
+    if (!j.a.values) tn_raise(TN_ENOMEM, "no memory for the surface");
     else if (depth) of_twins(&j, r);
     else of_model(&j, r);
     if (r) written(r, html);
@@ -350,28 +352,32 @@ static int run(int count, char **operands)
 }
 
 static const option options[] = {
-    OPTION_TEXT("model", 'm', "DIR", &dir, "the model"),
+    OPTION_TEXT("model", 'm', "DIR", &dir, "folder of the model"),
     OPTION_TEXT("text", 't', "FILE", &given.file,
-                "texts whose loss it is, one a line; of a tuned model as bert tune has them"),
-    OPTION_FLAG("pairs", 0, &given.pairs, "of a tuned model: lines hold two texts and a label"),
-    OPTION_TEXT("target", 0, "FILE", &given.target, "of a translator: their translations, line by line"),
-    OPTION_INT("lines", 'n', "N", &given.most, "so many lines at most", .least = 1, .most = 1e7),
-    OPTION_INT("batch", 'b', "N", &given.together, "so many at a time", .least = 1, .most = 4096),
-    OPTION_TEXT("to", 0, "DIR", &other, "not a plane, but the line to this model"),
-    OPTION_LIST("path", 0, "DIR", &path, "earlier models of a training: the plane of their two main directions"),
-    OPTION_INT("twins", 0, "DEPTH", &depth, "instead: networks so deep, with and without residuals and norms",
+                "texts for the loss, one per line; for a tuned model, labelled texts as for bert tune"),
+    OPTION_FLAG("pairs", 0, &given.pairs, "each line has two texts and a label (tuned models only)"),
+    OPTION_TEXT("target", 0, "FILE", &given.target, "translations of --text, line by line (translation models only)"),
+    OPTION_INT("lines", 'n', "N", &given.most, "read at most N lines", .least = 1, .most = 1e7),
+    OPTION_INT("batch", 'b', "N", &given.together, "lines per batch", .least = 1, .most = 4096),
+    OPTION_TEXT("to", 0, "DIR", &other, "evaluate the line to the model in DIR instead of a plane"),
+    OPTION_LIST("path", 0, "DIR", &path,
+                "earlier models of a training; evaluate the plane of their two main directions"),
+    OPTION_INT("twins", 0, "DEPTH", &depth,
+               "train and compare networks of DEPTH layers, with and without residual connections and norms",
                .least = 0, .most = 200),
-    OPTION_FLAG("transformer", 0, &transformer, "the twins are Transformers, which write words backwards"),
-    OPTION_INT("size", 0, "N", &size, "so many points each way", .least = 3, .most = 401),
-    OPTION_REAL("span", 0, "X", &span, "as far as so many times the weights", .least = 1e-6, .most = 1000),
-    OPTION_INT("seed", 's', "N", &seed, "of the directions", .least = 0, .most = 1e9),
-    OPTION_TEXT("table", 0, "FILE", &table, "the numbers, which --resume goes on with"),
-    OPTION_FLAG("resume", 'r', &resume, "go on with the points that --table has not yet"),
-    OPTION_TEXT("html", 'o', "FILE", &html, "a page with figures, or an .svg of the last one"),
+    OPTION_FLAG("transformer", 0, &transformer, "use Transformers that reverse words for --twins"),
+    OPTION_INT("size", 0, "N", &size, "points along each direction", .least = 3, .most = 401),
+    OPTION_REAL("span", 0, "X", &span, "extent in each direction, relative to the norm of the weights", .least = 1e-6,
+                .most = 1000),
+    OPTION_INT("seed", 's', "N", &seed, "random seed of the directions", .least = 0, .most = 1e9),
+    OPTION_TEXT("table", 0, "FILE", &table, "file for the computed losses, which --resume continues"),
+    OPTION_FLAG("resume", 'r', &resume, "compute only the points that are missing in --table"),
+    OPTION_TEXT("html", 'o', "FILE", &html, "HTML page to write, or .svg file for its last figure"),
     {0}};
 const command surface_command = COMMAND(
-    "surface", "how the loss lies around a model", options,
-    .text = "Goes from the model's weights in two random directions, each filter as long as the model's own (Li et "
-            "al. 2018), and prints the least and the largest loss, the percentage of points where the loss curves "
-            "downwards in some direction, the mean ratio of that curvature to the largest one, and how rough it is: "
-            "the mean second difference of its logarithm.");
+    "surface", "compute the loss surface around a model", options,
+    .text = "Evaluates the loss on a plane through the model's weights, along two random directions scaled filter by "
+            "filter to the norm of the weights (Li et al. 2018). Prints the minimum and maximum loss, the percentage "
+            "of points where the loss is concave in some direction, the mean ratio of that curvature to the largest "
+            "one, and the roughness: the mean second difference of the logarithm of the loss. Give --model and --text, "
+            "or --twins.");

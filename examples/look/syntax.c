@@ -110,7 +110,7 @@ static void each_sentence(work *k)
 static void print_all(const work *k)
 {
     const relations *r = &k->relations;
-    printf("attention\thead\tdirected\tundirected\tbest\tof it\n");
+    printf("attention\thead\tdirected\tundirected\trelation\taccuracy\n");
     for (int64_t a = 0; a < k->attentions; a++)
         for (int64_t h = 0; h < k->heads[a]; h++) {
             const counts *c = &k->of[a * 64 + h];
@@ -127,8 +127,7 @@ static void print_all(const work *k)
 /* Evaluates the heads of the attention with the path `only`; NULL: of all attentions. */
 static bool judge_all(work *k, const model *m, const trees *t, const char *only)
 {
-    if (!m->encoder)
-        return tn_raise(TN_EUNSUPPORTED, "only the heads of a model that reads both ways are judged"), false;
+    if (!m->encoder) return tn_raise(TN_EUNSUPPORTED, "--heads needs a bidirectional encoder such as BERT"), false;
     *k = (work){.m = m, .t = t, .look = tn_look_new()};
     for (tn_each e = tn_modules(m->encoder); tn_next(&e);) {
         const tn_mha *a = tn_mha_of(e.module);
@@ -140,7 +139,7 @@ static bool judge_all(work *k, const model *m, const trees *t, const char *only)
     k->of = calloc((size_t)(64 * k->attentions + 1), sizeof *k->of);
     if (k->of) each_sentence(k);
     if (k->of && tn_error() == TN_OK && !k->relations.words)
-        tn_raise(TN_EFORMAT, "the sentences hold no word that belongs to another: nothing can be judged by them");
+        tn_raise(TN_EFORMAT, "no word of the sentences has a syntactic head; give sentences with dependency trees");
     return k->of && tn_error() == TN_OK;
 }
 

@@ -34,7 +34,7 @@ static int64_t words_of(const batch *b)
 static bool put(texts *t, const model *m, batch b)
 {
     void *more = realloc(t->batch, (size_t)(t->n + 1) * sizeof *t->batch);
-    if (!more) return tn_raise(TN_ENOMEM, "there is no memory for another batch of texts"), false;
+    if (!more) return tn_raise(TN_ENOMEM, "no memory for a batch of texts"), false;
     t->batch = more;
     b.of = m;
     b.words = words_of(&b);
@@ -83,7 +83,7 @@ static bool hide(texts *t, const model *m, const tn_token_batch *b, tn_generator
     tn_tensor    *ids = tn_clone(b->ids);
     int64_t      *id = ids ? tn_data_mut(ids) : NULL, hidden = 0;
     int64_t      *at = malloc((size_t)(2 * n * width) * sizeof *at), *what = at ? at + n * width : NULL;
-    if (mask < 0) tn_raise(TN_EFORMAT, "the tokenizer has no piece that hides a word, as [MASK]");
+    if (mask < 0) tn_raise(TN_EFORMAT, "the tokenizer has no mask token such as [MASK]");
     for (int64_t row = 0; row < n && id && at && mask >= 0; row++) {
         int64_t       words = 0, chosen = -1;
         const int64_t before = hidden;
@@ -111,9 +111,11 @@ static char *line_of(const char *path, tn_lines *l, int64_t i)
 {
     const tn_text x = tn_lines_at(l, i);
     if (memchr(x.at, 0, x.bytes))
-        return tn_raise(TN_EFORMAT, "'%s', line %lld holds a NUL: this is no text", path, (long long)i + 1), NULL;
+        return tn_raise(TN_EFORMAT, "'%s', line %lld contains a NUL byte; it is not a text file", path,
+                        (long long)i + 1),
+               NULL;
     char *text = strndup(x.at, x.bytes);
-    if (!text) tn_raise(TN_ENOMEM, "there is no memory for a line of '%s'", path);
+    if (!text) tn_raise(TN_ENOMEM, "no memory for a line of '%s'", path);
     return text;
 }
 
@@ -183,11 +185,11 @@ static bool read_pairs(const texts_config *c, const model *m, tn_lines *l, texts
     const int64_t padding = ((tn_seq2seq *)(void *)m->net)->config.padding;
     tn_lines     *other = c->target ? tn_lines_load(c->target) : NULL;
     if (!c->target)
-        tn_raise(TN_EINVAL, "this model translates: give the translations of the lines in '%s', too, with %s", c->file,
-                 c->target_option);
+        tn_raise(TN_EINVAL, "a translation model needs the translations of the lines in '%s'; give them with %s",
+                 c->file, c->target_option);
     if (other && tn_lines_count(other) != tn_lines_count(l))
-        tn_raise(TN_EFORMAT, "'%s' has %lld lines, '%s' %lld: they must belong together, line by line", c->file,
-                 (long long)tn_lines_count(l), c->target, (long long)tn_lines_count(other));
+        tn_raise(TN_EFORMAT, "'%s' has %lld lines, '%s' %lld; line i of one must belong to line i of the other",
+                 c->file, (long long)tn_lines_count(l), c->target, (long long)tn_lines_count(other));
     const int64_t all = tn_lines_count(l) < c->most ? tn_lines_count(l) : c->most;
     pieces       *p = calloc((size_t)(2 * c->together), sizeof *p);
     for (int64_t from = 0; p && other && from < all && tn_error() == TN_OK; from += c->together) {
@@ -240,13 +242,11 @@ static bool read_labelled(const texts_config *c, const model *m, texts *t)
     const tn_tuned               *net = (const tn_tuned *)(const void *)m->net;
     const int64_t                 longest = net->config.task == TN_TASK_ANSWERS ? 384 : 128;
     if (c->pairs && net->config.task != TN_TASK_CLASSES)
-        return tn_raise(TN_EINVAL,
-                        "--pairs is for a model that gives two texts a label, and this one does not: leave it "
-                        "away"),
+        return tn_raise(TN_EINVAL, "--pairs is for models that assign a label to two texts; omit it for this model"),
                false;
     if (net->config.problem != TN_ONE_LABEL)
         return tn_raise(TN_EUNSUPPORTED,
-                        "this model says several labels, or a number; look asks those that choose one"),
+                        "this model predicts several labels or a number; look supports models with one label"),
                false;
     tn_labelled *l = tn_labelled_load(c->file, .kind = kinds[net->config.task], .pairs = c->pairs);
     tn_labels   *labels = l ? tn_labels_new(net->config.n, (const char *const *)net->labels) : NULL;
@@ -266,18 +266,16 @@ bool texts_open(const texts_config *c, const model *m, texts *t)
 {
     *t = (texts){.n = 0};
     if (c->pairs && m->kind != TUNED)
-        return tn_raise(TN_EINVAL, "--pairs is for a model that is tuned for a task, and its labelled texts"), false;
+        return tn_raise(TN_EINVAL, "--pairs is for tuned models and labelled texts; omit it for this model"), false;
     if (c->target && m->kind != TRANSLATOR)
-        return tn_raise(TN_EINVAL, "%s is for a model that translates, and this one does not: leave it away",
-                        c->target_option),
-               false;
+        return tn_raise(TN_EINVAL, "%s is for translation models; omit it for this model", c->target_option), false;
     if (m->kind == TUNED) read_labelled(c, m, t);
     tn_lines *l = m->kind == TUNED ? NULL : tn_lines_load(c->file);
     if (l && m->kind == READER) read_hidden(c, m, l, t);
     if (l && m->kind == WRITER) read_next(c, m, l, t);
     if (l && m->kind == TRANSLATOR) read_pairs(c, m, l, t);
     tn_lines_free(l);
-    if (tn_error() == TN_OK && !t->n) tn_raise(TN_EFORMAT, "'%s' holds no text", c->file);
+    if (tn_error() == TN_OK && !t->n) tn_raise(TN_EFORMAT, "'%s' contains no text", c->file);
     if (tn_error() != TN_OK) texts_close(t);
     return tn_error() == TN_OK;
 }
@@ -332,8 +330,7 @@ bool texts_quality(const texts *t, const model *m, quality *q)
     double        loss = 0, right = 0, words = 0;
     const double  begin = seconds_now();
     if (m->kind == TUNED && ((tn_tuned *)(void *)m->net)->crf)
-        return tn_raise(TN_EUNSUPPORTED, "this model chooses the tags of a sentence together (CRF), which look prune "
-                                         "does not measure; look heads asks it"),
+        return tn_raise(TN_EUNSUPPORTED, "this model has a CRF, which look prune does not support; use look heads"),
                false;
     for (int64_t i = 0; i < t->n && tn_error() == TN_OK; i++) {
         const tn_scope s = tn_no_grad_begin();

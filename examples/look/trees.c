@@ -33,16 +33,17 @@ static bool add_word(trees *t, const char *path, const tn_example *e, int64_t k)
 {
     const int64_t head = number_of(e[HEAD].label[k]);
     const int     upos = class_of(e[CLASS].label[k]);
-    const char   *wrong = number_of(e[ID].label[k]) != k + 1 ? "words are numbered from 1 on, one by one"
-                          : head < 0                         ? "the seventh field is no number of a word"
-                          : upos < 0 ? "the fourth field is none of the universal parts of speech"
-                                     : NULL;
+    const char   *wrong = number_of(e[ID].label[k]) != k + 1 ? "the first field must number the words from 1"
+                          : head < 0                         ? "the seventh field must be the number of a word"
+                          : upos < 0                         ? "the fourth field must be a universal part of speech"
+                                                             : NULL;
     if (wrong)
         return tn_raise(TN_EFORMAT, "'%s', word %lld of the sentence at line %lld: %s", path, (long long)k + 1,
                         (long long)e->line, wrong),
                false;
     if (head > e->texts)
-        return tn_raise(TN_EFORMAT, "'%s', the sentence at line %lld: word %lld belongs to word %lld, of %lld words",
+        return tn_raise(TN_EFORMAT,
+                        "'%s', sentence at line %lld: the head of word %lld is word %lld, but there are %lld words",
                         path, (long long)e->line, (long long)k + 1, (long long)head, (long long)e->texts),
                false;
     t->node[t->nodes++] = (node){tn_text_of(e->text[k]), tn_text_of(e[RELATION].label[k]), upos, head - 1};
@@ -58,7 +59,7 @@ bool trees_open(const char *path, int64_t most, int64_t longest, trees *t)
     if (tn_error() == TN_OK) n = tn_labelled_count(t->of[0]);
     for (int64_t i = 0; i < n; i++) words += tn_labelled_at(t->of[0], i).texts;
     t->node = calloc((size_t)words + 1, sizeof *t->node), t->sentence = calloc((size_t)n + 1, sizeof *t->sentence);
-    if (!t->node || !t->sentence) tn_raise(TN_ENOMEM, "there is no memory for the sentences of '%s'", path);
+    if (!t->node || !t->sentence) tn_raise(TN_ENOMEM, "no memory for the sentences of '%s'", path);
     for (int64_t i = 0; i < n && t->sentences < most && tn_error() == TN_OK; i++) {
         tn_example e[COLUMNS];
         for (int c = 0; c < COLUMNS; c++) e[c] = tn_labelled_at(t->of[c], i);
@@ -68,7 +69,7 @@ bool trees_open(const char *path, int64_t most, int64_t longest, trees *t)
         else t->sentence[t->sentences++] = (sentence){first, e->texts};
     }
     if (tn_error() == TN_OK && !t->sentences)
-        tn_raise(TN_EFORMAT, "'%s' holds no sentence of 2 to %lld words", path, (long long)longest);
+        tn_raise(TN_EFORMAT, "'%s' contains no sentence of 2 to %lld words", path, (long long)longest);
     if (tn_error() != TN_OK) trees_close(t);
     return tn_error() == TN_OK;
 }

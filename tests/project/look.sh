@@ -90,7 +90,7 @@ for m in bert tuned gpt tran; do
     head -n 9 $m.tsv >again.tsv
     "$l" surface --model $m --text $text "${more[@]}" --lines 16 --size 5 --table again.tsv --resume -q >more
     cmp -s $m.tsv again.tsv || wrong "$m: a surface that is resumed has other numbers"
-    begun() { ends 3 "was begun with another size" "$l" surface --model $m --text $text --table again.tsv -r "$@"; }
+    begun() { ends 3 "was started with another --size" "$l" surface --model $m --text $text --table again.tsv -r "$@"; }
     begun "${more[@]}" --lines 16 --size 7
     begun "${more[@]}" --lines 40 --size 5
     begun "${more[@]}" --lines 16 --size 5 --model $m.half
@@ -123,7 +123,7 @@ awk '$1 == "sum" { exit !($2 < 0) }' thing || wrong "a man is thought to be a th
 awk -F '\t' 'NR == 3 && $2 < 60 { exit 1 }' lines || wrong "a guided head does not find heads: $(cat lines)"
 # The numbers of a table are those of the models and the texts that it was begun with, and no others.
 head -n 9 bert.tsv >again.tsv
-begun() { ends 3 "was begun with another size" "$l" surface --text text --lines 16 --size 5 --table again.tsv -r "$@"; }
+begun() { ends 3 "was started with another --size" "$l" surface --text text --lines 16 --size 5 --table again.tsv -r "$@"; }
 begun --model guided
 begun --model bert --text trees
 begun --model bert --batch 8
@@ -132,7 +132,7 @@ begun --model bert --seed 2
 cp line.tsv again.tsv
 begun --model bert --to bert
 "$l" surface --model bert --text text --lines 16 --size 5 --to guided --table line.tsv -r -q >line || wrong "and again"
-ends 1 "'line.tsv' is there already" "$l" surface --model bert --text text --lines 16 --size 5 --table line.tsv
+ends 1 "'line.tsv' already exists" "$l" surface --model bert --text text --lines 16 --size 5 --table line.tsv
 cmp -s line.tsv again.tsv || wrong "a table is written over"
 # A model goes nowhere where one is, whole or in part, nor where there is a file, and that is said before the work.
 cp -r gpt there && mkdir part && cp gpt/vocab.json part
@@ -148,7 +148,7 @@ done
 diff -rq there before || wrong "a model was written into another's folder"
 "$l" guide --model bert --text trees --test trees --sentences 20 --mask --steps 2 -q >lines ||
     wrong "guide --mask fails"
-ends 1 "there is no --layer 3" "$l" guide --model bert --text trees --test trees --layer 3
+ends 1 "--layer 3 --head 1 does not exist" "$l" guide --model bert --text trees --test trees --layer 3
 
 # Lines have ends: a writer's text is not the same without them.
 printf 'the old man saw\n a ship\n' >cut && printf 'the old man saw a ship\n' >whole
@@ -190,23 +190,23 @@ for head in 1 2; do
         got=0
         "$l" guide --model bert.half --text trees --test trees --sentences 20 --layer $((layer + 1)) --head $head \
             $mask --steps 2 -q >out 2>err || got=$?
-        [ $got = $code ] && { [ $code = 0 ] || grep -q 'was taken out of this model' err; } ||
+        [ $got = $code ] && { [ $code = 0 ] || grep -q 'was pruned from this model' err; } ||
             wrong "guide --head $head $mask of a pruned model ends with $got, not $code: $(cat err)"
     done
 done
 # What says nothing is refused.
 long=$(printf 'the old man saw the sea %.0s' {1..200})
-ends 1 'pieces, and this model reads' "$l" attend --model bert "$long" --html no.html
-ends 1 'pieces, and this model reads' "$l" attribute --model gpt "$long"
+ends 1 'tokens, but this model reads at most' "$l" attend --model bert "$long" --html no.html
+ends 1 'tokens, but this model reads at most' "$l" attribute --model gpt "$long"
 ends 2 'attribute writes a page' "$l" attribute --model gpt "the old" --html no.svg
-ends 1 '--pairs is for a model that gives two texts' "$l" heads --model chain --text tags.conll --pairs
+ends 1 '--pairs is for models that assign a label to two texts' "$l" heads --model chain --text tags.conll --pairs
 ends 6 'all vectors are one' "$l" surface --model gpt --text text --lines 8 --size 3 --path gpt gpt
 ends 1 'differ in more than their weights' "$l" surface --model gpt --text text --lines 8 --size 3 --to gpt.half
 printf '%s\tman\t_\tNOUN\t_\t_\t0\troot\t_\t_\n' 1 2 >roots && echo >>roots
-ends 3 'no word that belongs to another' "$l" probe --model bert --heads --text roots
-ends 3 'no word that belongs to another' "$l" guide --model bert --text trees --test roots
+ends 3 'no word of the sentences has a syntactic head' "$l" probe --model bert --heads --text roots
+ends 3 'no word of the sentences has a syntactic head' "$l" guide --model bert --text trees --test roots
 printf 'the old\0man\n' >nul
-ends 3 'holds a NUL' "$l" heads --model bert --text nul
+ends 3 'contains a NUL byte' "$l" heads --model bert --text nul
 
 # A picture takes the place of nothing else.
 cp text kept.svg
@@ -226,19 +226,19 @@ no_number attend "the man" --html nan.html
 no_number probe --text trees --test trees --sentences 10
 no_number probe --text trees --heads --sentences 10
 no_number guide --text trees --test trees --sentences 10 --steps 2
-ends 2 "--weight is for the loss that --mask goes without" "$l" guide --model bert --text trees --test trees --mask \
+ends 2 "--weight is for the loss, which --mask does not use" "$l" guide --model bert --text trees --test trees --mask \
     --weight 2
 train "$build/bin/bert" train --text text --out headless --size tiny --steps 2 --length 16 --vocab-size 90 \
     --objective electra
 for option in --mask "--weight 2"; do # shellcheck disable=SC2086
-    ends 1 "does not say hidden words" "$l" guide --model headless --text trees --test trees --steps 2 $option
+    ends 1 "has no masked-LM head" "$l" guide --model headless --text trees --test trees --steps 2 $option
 done
-ends 2 "--resume is for a --table" "$l" surface --model bert --text text --resume
+ends 2 "--resume needs --table" "$l" surface --model bert --text text --resume
 for option in "text text" pairs "target other" "lines 9" "batch 9"; do # shellcheck disable=SC2086
-    ends 2 "--${option% *} is for --model, and --twins goes" "$l" surface --twins 1 --$option
+    ends 2 "--${option% *} is for --model, which --twins does not use" "$l" surface --twins 1 --$option
 done
-ends 2 "--to is a line, and --path a plane" "$l" surface --model bert --text text --to bert --path bert bert
-ends 2 "--path takes two earlier models" "$l" surface --model bert --text text --path bert
+ends 2 "--to gives a line and --path a plane" "$l" surface --model bert --text text --to bert --path bert bert
+ends 2 "--path names 1 model; at least 2 are needed" "$l" surface --model bert --text text --path bert
 for option in seed span; do
     ends 2 "--$option is for random directions" "$l" surface --model bert --text text --to bert --$option 2
     ends 2 "--$option is for random directions" "$l" surface --model bert --text text --path bert bert --$option 2
@@ -250,53 +250,53 @@ done
 ends 2 "--test is for probes" "$l" probe --model bert --heads --text trees --test trees
 ends 2 "--steps is for --method integrated" "$l" attribute --model bert --method gradient --steps 9 "the [MASK]"
 ends 2 "--measure is for importance" "$l" prune --model bert --text text --order random --measure 9
-ends 2 "--lr is for the training that --tune" "$l" prune --model bert --text text --lr 0.1
+ends 2 "--lr is for the training steps of --tune" "$l" prune --model bert --text text --lr 0.1
 for command in heads prune; do
-    ends 1 "--seed is for a model of hidden words" "$l" $command --model gpt --text text --seed 2
+    ends 1 "--seed is for masked language models" "$l" $command --model gpt --text text --seed 2
 done
-ends 2 "is of --twins" "$l" surface --model bert --text text --transformer
+ends 2 "--transformer needs --twins" "$l" surface --model bert --text text --transformer
 "$l" probe --model bert --to bert --text trees --sentences 20 >alike || wrong "probe --to fails"
 awk 'NR == 1 { next } $NR != "1.000" { exit 1 } NR == 2 && !($3 > 0 && $3 < 1) { exit 1 }' alike ||
     wrong "a model beside itself: $(cat alike)"
 "$l" probe --model tuned --to gpt --text trees --sentences 20 >alike || wrong "probe --to of another kind fails"
-ends 2 "without --test and --heads" "$l" probe --model bert --to gpt --text trees --heads
-ends 2 "give sentences to test with" "$l" probe --model bert --text trees
-ends 2 "give a model and texts" "$l" surface
-ends 2 "give texts" "$l" surface --model bert
-ends 1 "does not translate" "$l" align --model bert "a" --html x.html
-ends 1 "give the translations" "$l" heads --model tran --text text
-ends 1 "of the lines in 'text', too, with --valid-target" "$l" prune --model tran --text text --target other \
+ends 2 "omit --test and --heads" "$l" probe --model bert --to gpt --text trees --heads
+ends 2 "none of --test, --heads and --to is given" "$l" probe --model bert --text trees
+ends 2 "give either --model and --text, or --twins" "$l" surface
+ends 2 "--model needs --text" "$l" surface --model bert
+ends 1 "is not a translation model" "$l" align --model bert "a" --html x.html
+ends 1 "a translation model needs the translations" "$l" heads --model tran --text text
+ends 1 "of the lines in 'text'; give them with --valid-target" "$l" prune --model tran --text text --target other \
     --valid text
 ends 2 "--valid-target is for the translations of --valid" "$l" prune --model tran --text text --target other \
     --valid-target other
 for command in heads prune surface; do
-    ends 1 "--target is for a model that translates" "$l" $command --model gpt --text text --target nothing
+    ends 1 "--target is for translation models" "$l" $command --model gpt --text text --target nothing
 done
 ends 1 "--valid-target is for" "$l" prune --model gpt --text text --valid text --valid-target nothing
 head -n 3 other >three
-ends 3 "'text' has 300 lines, 'three' 3: they must belong together" "$l" heads --model tran --text text --target three
+ends 3 "'text' has 300 lines, 'three' 3; line i of one must belong" "$l" heads --model tran --text text --target three
 ends 1 "has no \[MASK\]" "$l" attribute --model bert "the old man"
-ends 1 "is no piece" "$l" attribute --model bert "the [MASK]" --answer unheardof
-ends 1 "there is no --layer 9" "$l" attend --model bert "a" --layer 9 --html x.html
+ends 1 "is not a token of this model" "$l" attribute --model bert "the [MASK]" --answer unheardof
+ends 1 "--layer 9 --head 1 does not exist" "$l" attend --model bert "a" --layer 9 --html x.html
 ends 5 "none" "$l" heads --model none --text text
 ends 5 "nothing" "$l" heads --model bert --text nothing
 : >empty
-ends 3 "holds no text" "$l" heads --model bert --text empty
+ends 3 "contains no text" "$l" heads --model bert --text empty
 printf '1\tthe\t_\tDET\t_\t_\t9\tdet\t_\t_\n2\tman\t_\tNOUN\t_\t_\t0\troot\t_\t_\n\n' >far
-ends 3 "word 1 belongs to word 9, of 2 words" "$l" probe --model bert --heads --text far
+ends 3 "the head of word 1 is word 9, but there are 2 words" "$l" probe --model bert --heads --text far
 printf '1\tthe\tDET\n\n' >short
 ends 3 "short', line 1: 3 columns, expected 10" "$l" probe --model bert --heads --text short
 printf '2\tthe\t_\tDET\t_\t_\t0\troot\t_\t_\n\n' >two
-ends 3 "numbered from 1" "$l" probe --model bert --heads --text two
+ends 3 "must number the words from 1" "$l" probe --model bert --heads --text two
 printf '1\tthe\t_\tWORD\t_\t_\t0\troot\t_\t_\n\n' >class
-ends 3 "universal parts of speech" "$l" probe --model bert --heads --text class
-ends 7 "reads both ways" "$l" probe --model gpt --heads --text trees
-ends 7 "are probed" "$l" probe --model tran --text trees --test trees
-ends 7 "is tuned for a task already" "$l" guide --model tuned --text trees --test trees
+ends 3 "must be a universal part of speech" "$l" probe --model bert --heads --text class
+ends 7 "needs a bidirectional encoder" "$l" probe --model gpt --heads --text trees
+ends 7 "probe supports models like BERT" "$l" probe --model tran --text trees --test trees
+ends 7 "is already tuned for a task" "$l" guide --model tuned --text trees --test trees
 ends 1 "has no label 'who'" "$l" attribute --model tuned --answer who "the old man"
-ends 1 "is for a model that is tuned" "$l" heads --model bert --text pairs --pairs
+ends 1 "is for tuned models" "$l" heads --model bert --text pairs --pairs
 "$l" heads --model chain --text tags.conll --lines 20 >heads || wrong "of a CRF: heads fails"
-ends 7 "does not measure; look heads" "$l" prune --model chain --text tags.conll --lines 20
+ends 7 "does not support; use look heads" "$l" prune --model chain --text tags.conll --lines 20
 printf 'the old man\tnobody\n' >unknown
 ends 3 "nobody" "$l" heads --model tuned --text unknown
 exit $wrong
