@@ -1,4 +1,4 @@
-/* bench.h — what the measurements share. A workload is a function of its own and a line in main.c. */
+/* bench.h — options, sizes and helpers of all measurements. Each workload is a function and a line in main.c. */
 #ifndef TENON_BENCH_BENCH_H
 #define TENON_BENCH_BENCH_H
 
@@ -13,68 +13,68 @@ typedef struct {
 } bench_sizes;
 
 typedef struct {
-    const char *self;    /* how this program was called */
+    const char *self;    /* argv[0] */
     int         threads; /* 0: the library's default */
-    double      seconds; /* how long to measure; 0: as long as is usual */
+    double      seconds; /* duration of the measurement; 0: the workload's default */
     tn_dtype    dtype;
-    bool        q8, f16; /* weights of 8 bits or f16, and f32 beside them */
-    const char *gguf;    /* a model's file, of llama; NULL: random weights */
-    bench_sizes sizes;   /* 0: the workload's own */
+    bool        q8, f16; /* 8-bit or f16 weights; everything else is f32 */
+    const char *gguf;    /* model file of the workload llama; NULL: random weights */
+    bench_sizes sizes;   /* 0: the workload's default */
 
-    tn_world *world; /* of `bench ranks`; else NULL */
+    tn_world *world; /* of `bench ranks`; NULL: another command */
     int64_t   steps;
     int       shards;                                /* 0: 12 */
-    bool      zero, zero3, fast, sparse, no_overlap; /* of tn_replica_config */
-    int64_t   resident;                              /* bytes, of .zero3 */
-    double    delay_us, delay_mb; /* of a slower network: microseconds, and MB a second; 0: as it is */
+    bool      zero, zero3, fast, sparse, no_overlap; /* members of tn_replica_config; no_overlap: not .overlap */
+    int64_t   resident;                              /* bytes, for .zero3 */
+    double    delay_us, delay_mb; /* simulated network: microseconds per message, MB per second; 0: no delay */
 
-    bool        json, no_peers; /* of kernels */
+    bool        json, no_peers; /* of `bench kernels` */
     const char *only, *size;
 } bench_options;
 
-/* A workload measures for about o->seconds and prints its members of the JSON object, each ended by ", ". It returns
- * 0, or 1 with the library's error standing. */
+/* A workload measures for about o->seconds and prints its members of the JSON object, each followed by ", ". It returns
+ * 0, or 1 if an error of the library is set. */
 typedef int    bench_workload(const bench_options *o, FILE *json);
 bench_workload bench_overhead, bench_bert, bench_bert_small, bench_encoder_infer, bench_gpt, bench_gpt_gen, bench_llama,
     bench_seq2seq, bench_lstm, bench_reduce;
 
-int bench_ranks(int argc, char **argv);    /* ranks.c: likewise */
-int bench_kernels(const bench_options *o); /* kernels.c: a program in itself; returns the exit status */
+int bench_ranks(int argc, char **argv);    /* ranks.c; returns the exit status */
+int bench_kernels(const bench_options *o); /* kernels.c; returns the exit status */
 
-double bench_now(void); /* seconds, from a clock that does not jump */
+double bench_now(void); /* seconds of a monotonic clock */
 
-/* The workload's own sizes, but for those that the user has given; ffn is 4 d_model if nobody says otherwise. */
+/* The workload's default sizes, overridden by those of the user; ffn defaults to 4 · d_model. */
 bench_sizes bench_sizes_of(const bench_options *o, bench_sizes own);
 int64_t     bench_tokens(const bench_sizes *s);
 
-/* Operations of a training step in 10^9 are 6 for each weight of a product and each of the rows that meet it, 2 forward
- * and 4 backward, and those of the attentions: `layers` of them, T queries on T keys, masked ones counted, too. The
- * weights are those of one encoder layer. */
+/* Operations of a training step: for each weight of a matrix product 6 per input row (2 forward, 4 backward), and those
+ * of the attentions. bench_encoder_weights: the weights of one encoder layer. bench_attention: 10^9 operations of
+ * `layers` attentions of T queries and T keys; masked pairs count, too. */
 double bench_encoder_weights(const bench_sizes *s);
 double bench_attention(const bench_sizes *s, double layers);
 
-/* What a workload reads: words of the vocabulary, and n of the numbers below `of`, each once. */
+/* Random input: token ids below `vocab`; n different integers below `of`. */
 tn_tensor *bench_words(tn_shape s, int64_t vocab);
 tn_tensor *bench_some(int64_t of, int64_t n);
 
-/* Takes the option at argv[0] (main.c); how many words it took, 0 if it is none that we know. */
+/* Parses the option at argv[0] (main.c). Returns the number of arguments used; 0: unknown option or invalid value. */
 int bench_option(bench_options *o, char **argv);
 
-/* A training job: loss() is one forward pass of what module learns. part() is the same for `rows` rows of the batch
- * from row `first` on; *weight: how many terms its mean has. */
+/* A training job: loss() is one forward pass. part() is the forward pass of `rows` rows of the batch from row `first`;
+ * *weight: number of terms of its mean. */
 typedef struct {
     void *module;
     tn_tensor *(*loss)(void *job);
     tn_tensor *(*part)(void *job, int64_t first, int64_t rows, double *weight);
     void   *job;
     int64_t batch;  /* rows */
-    int64_t tokens; /* in a batch */
-    double  gflop;  /* of a step */
+    int64_t tokens; /* per batch */
+    double  gflop;  /* 10^9 operations per step */
 } bench_job;
 int        bench_train(const bench_options *o, FILE *json, const bench_job *j);
 int        bench_train_ranks(const bench_options *o, FILE *json, const bench_job *j); /* ranks.c */
-tn_tensor *bench_rows(tn_tensor *t, int64_t first, int64_t rows);                     /* contiguous */
+tn_tensor *bench_rows(tn_tensor *t, int64_t first, int64_t rows);                     /* a contiguous copy of rows */
 
-void bench_sha256(void *module, char hex[65]); /* sha256.c: of all parameters, in their order */
+void bench_sha256(void *module, char hex[65]); /* sha256.c: the hash of all parameters in order */
 
 #endif

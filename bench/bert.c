@@ -1,5 +1,5 @@
-/* bert.c — a BERT encoder with a tied head for masked words: trained (bert, bert-small), and asked for a sentence
- * (encoder-infer). Only masked positions, 15 in 100, meet the vocabulary. */
+/* bert.c — a BERT encoder with a tied masked-LM head: training (bert, bert-small) and inference for one sequence
+ * (encoder-infer). Only masked positions, 15 in 100, are projected to the vocabulary. */
 #include "bench/bench.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ typedef struct {
     tn_mlm_head            *head;
 } bert;
 
-/* words, segments [B, T]; where: the positions of interest in [B·T] -> [positions, dim] */
+/* words, segments [B, T]; where: n positions in [B·T]. Returns [n, dim]. */
 static tn_tensor *bert_forward(bert *m, tn_tensor *words, tn_tensor *segments, tn_tensor *where)
 {
     if (!tn_ready(m)) return NULL;
@@ -55,7 +55,7 @@ static tn_tensor *loss(void *given)
     return tn_linear_cross_entropy(x, head->weight, head->bias, j->targets);
 }
 
-/* Of the masked positions those in the rows, in their order. */
+/* The loss of the masked positions in these rows, in order. */
 static tn_tensor *part(void *given, int64_t first, int64_t rows, double *weight)
 {
     const job    *all = given;
@@ -123,7 +123,7 @@ int bench_encoder_infer(const bench_options *o, FILE *json)
     tn_tensor   *words = bench_words(TN_SHAPE(s.batch, s.seq), s.vocab);
     tn_tensor   *segments = tn_zeros_of(TN_I64, TN_SHAPE(s.batch, s.seq)), *where = tn_arange(4);
     if (m) tn_eval(m);
-    tn_autocast_begin(o->dtype == TN_BF16); /* ended with the scope around it */
+    tn_autocast_begin(o->dtype == TN_BF16); /* ends with the scope `all` */
     for (int runs = 0; m && tn_error() == TN_OK && (runs < 10 || bench_now() < end); runs++) {
         const double start = bench_now();
         tn_scope     one = tn_scope_begin();

@@ -1,4 +1,4 @@
-/* contenders.c — the children of `bench kernels`, each with a pipe to it and one from it. */
+/* contenders.c — the child processes of `bench kernels`, each with an input and an output pipe. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* pipe2 */
 #endif
@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* In the child. All contenders run as their own authors have set them up: whoever calls may have settings of OpenMP
- * that suit one of them. How many threads are used is said in each job. */
+/* In the child: removes the caller's settings of OpenMP and BLAS libraries, which may favour a contender, and runs the
+ * program with its defaults. Each job specifies the number of threads. */
 static void become(char *const *argv, const char *setting, int in, int out)
 {
     static const char *const unset[] = {"OMP_NUM_THREADS",  "OMP_WAIT_POLICY",      "GOMP_SPINCOUNT",
@@ -34,7 +34,7 @@ void contender_start(contender *c, char *const *argv, const char *setting)
 {
     int to[2], from[2];
     *c = (contender){0};
-    signal(SIGPIPE, SIG_IGN); /* writing to one that has ended is an error like any other */
+    signal(SIGPIPE, SIG_IGN); /* writing to a child that has ended returns an error */
     if (pipe2(to, O_CLOEXEC)) return;
     if (pipe2(from, O_CLOEXEC)) {
         close(to[0]), close(to[1]);
@@ -53,7 +53,7 @@ void contender_stop(contender *c)
 {
     if (c->to) fclose(c->to);
     if (c->from) fclose(c->from);
-    if (c->pid > 0) waitpid(c->pid, NULL, 0); /* it ends with its input */
+    if (c->pid > 0) waitpid(c->pid, NULL, 0); /* it ends at the end of its input */
     c->pid = 0, c->to = c->from = NULL;
 }
 

@@ -1,5 +1,5 @@
-/* gpt.c — a GPT with tied embeddings, norms first: trained (gpt), and writing one token after the other with a cache of
- * keys and values (gpt-gen). */
+/* gpt.c — a GPT with tied embeddings and pre-norm layers: training (gpt) and greedy generation with a key-value cache
+ * (gpt-gen). */
 #include "bench/bench.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@ typedef struct {
     tn_layer_norm          *norm;
 } gpt;
 
-/* words [B, T], the first at position `start` -> [B, T, dim], which meets the words' own table */
+/* words [B, T], the first at position `start`. Returns hidden states [B, T, dim], before the tied output projection. */
 static tn_tensor *gpt_forward(gpt *m, tn_tensor *words, tn_kv_cache *cache, int64_t start)
 {
     if (!tn_ready(m)) return NULL;
@@ -93,7 +93,7 @@ static void generate(gpt *m, tn_kv_cache *cache, int64_t length)
     tn_scope_end(s);
 }
 
-/* One token at a time, always the likeliest. gb_s: the weights are read once for each. */
+/* Greedy, one token at a time. gb_s: the weights are read once per token. */
 int bench_gpt_gen(const bench_options *o, FILE *json)
 {
     const bench_sizes s = bench_sizes_of(o, own);
@@ -104,7 +104,7 @@ int bench_gpt_gen(const bench_options *o, FILE *json)
     tn_kv_cache      *cache = tn_kv_cache_new(.layers = s.layers, .batch = 1, .length = s.seq, .heads = s.heads,
                                               .head_dim = s.d_model / s.heads, .dtype = o->dtype);
     if (m) tn_eval(m);
-    tn_autocast_begin(o->dtype == TN_BF16); /* ended with the scope around it */
+    tn_autocast_begin(o->dtype == TN_BF16); /* ends with the scope `all` */
     generate(m, cache, length < 20 ? length : 20);
     const double end = bench_now() + (o->seconds > 0 ? o->seconds : 5);
     for (int runs = 0; tn_error() == TN_OK && (runs < 3 || bench_now() < end); runs++) {

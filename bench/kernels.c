@@ -1,6 +1,6 @@
-/* kernels.c — `bench kernels`: every kernel of the table, by Tenon and by whoever else is here, beside what the machine
- * can do. The contenders take turns, a window each, several times over, and the best window of each counts: machines
- * are shared, and a comparison should not hang on who was interrupted. */
+/* kernels.c — `bench kernels`: each kernel of the table, measured in Tenon and in the installed peers and compared with
+ * the peak of the machine. The contenders run alternately, one window at a time, several times; the best window of each
+ * counts, so that the comparison does not depend on interruptions on a shared machine. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* FNM_CASEFOLD */
 #endif
@@ -18,7 +18,7 @@ enum { WINDOWS = 5, MOST_LINES = 512, ISAS = 4, PEAKS = 3 * ISAS + 2 };
 
 static const char *const keys[CONTENDERS] = {"tenon", "onednn", "openblas", "openblas_default", "pytorch"};
 
-/* ---- what is measured -------------------------------------------------------------------------------------------- */
+/* ---- table of kernels -------------------------------------------------------------------------------------------- */
 
 static const char *const products[] = {"64x64x64",      "128x128x64",    "512x128x128",   "2048x256x256",
                                        "4096x256x256",  "4096x1024x256", "256x1024x4096", "1024x768x768",
@@ -29,8 +29,8 @@ static const struct {
     const char *kernel, *limit;
 } dtypes[] = {{"gemm_f32", "peak_f32"}, {"gemm_bf16", "peak_bf16"}, {"gemm_f64", "peak_f64"}};
 
-/* Each tensor counts once, however often it is read: what must move. add_dropout_norm reads two and writes two, its
- * sum and the norm; backward reads the sum beside the gradient and writes two. */
+/* The number of tensors that must be read or written, each counted once. add_dropout_norm reads two and writes two, the
+ * sum and the norm; its backward reads the sum and the gradient and writes two. */
 static const struct {
     const char *kernel;
     int         tensors;
@@ -40,7 +40,7 @@ static const struct {
 typedef struct {
     const bench_options *o;
     kernel_line         *line;
-    int                  lines, counts[2], count; /* of threads: 1, and as many as may be used */
+    int                  lines, counts[2], count; /* counts: numbers of threads, 1 and the maximum; count: 1 or 2 */
 } table;
 
 static void add(table *t, const char *kernel, const char *size, const char *layout, const char *limit, double work)
@@ -90,14 +90,14 @@ static void add_others(table *t)
     add(t, "embedding_fwd", "30522x256x2048", "-", "triad", 2 * 4 * 2048.0 * 256);
     add(t, "embedding_bwd", "30522x256x2048", "-", "triad", 2 * 4 * 2048.0 * 256);
     add(t, "adamw", "10000000", "-", "triad",
-        8 * 4 * 1e7); /* the norm reads g; the step g, p, m, v, and writes three */
+        8 * 4 * 1e7); /* clipping reads g; the step reads g, p, m, v and writes p, m, v */
 }
 
 /* ---- the contenders ---------------------------------------------------------------------------------------------- */
 
 typedef struct {
     contender   c[CONTENDERS], peak;
-    const char *core; /* of OpenBLAS */
+    const char *core; /* fastest core type of OpenBLAS; NULL: no OpenBLAS */
 } ring;
 
 static const char *in_folder(char *to, size_t size, const char *self, const char *name)
@@ -107,7 +107,8 @@ static const char *in_folder(char *to, size_t size, const char *self, const char
     return to;
 }
 
-/* The core type with which OpenBLAS is fastest here; those that this CPU cannot run end, which does no harm. */
+/* Starts OpenBLAS with the core type that is fastest on this CPU, and once with its default. A process with a core type
+ * that the CPU does not support ends; it is ignored. */
 static void start_openblas(ring *r, char *path, int threads)
 {
     static const char *const cores[] = {"SKYLAKEX", "COOPERLAKE", "ZEN", "HASWELL"};
@@ -196,18 +197,18 @@ static int measure_peaks(ring *r, const table *t, double window, peak *p)
     return n;
 }
 
-static double peak_for(const peak *p, int n, const char *kernel, int threads) /* of the widest instructions */
+static double peak_for(const peak *p, int n, const char *kernel, int threads) /* the maximum over instruction sets */
 {
     double most = 0;
     for (int i = 0; i < n; i++)
         if (!strcmp(p[i].kernel, kernel) && p[i].threads == threads && p[i].value > most) most = p[i].value;
-    /* without instructions for bf16 its products are f32's */
+    /* without bf16 instructions, bf16 products are computed in f32 */
     return most == 0 && !strcmp(kernel, "peak_bf16") ? peak_for(p, n, "peak_f32", threads) : most;
 }
 
-/* One that is hopelessly behind is asked no more: its best window is known well enough. The machine's own memory takes
- * its turn, too: what it can do changes with who else uses it (twofold within a run has been seen), so what is held
- * against the triad is held against the triad of the same minute. */
+/* Measures one line. A contender that is 20 times slower than the best is not measured again. The triad runs between
+ * the windows: the memory bandwidth of a shared machine varies (by a factor of 2 within a run), so kernels are compared
+ * with a triad of the same minute. */
 static void measure(ring *r, kernel_line *l, double window, const peak *p, int n)
 {
     char   job[256];
@@ -233,7 +234,7 @@ static void measure(ring *r, kernel_line *l, double window, const peak *p, int n
     l->peak = triad.value > 0 ? triad.value : peak_for(p, n, l->limit, l->threads);
 }
 
-/* ---- what is printed --------------------------------------------------------------------------------------------- */
+/* ---- output ------------------------------------------------------------------------------------------------------ */
 
 double kernel_best_peer(const kernel_line *l, const char *which)
 {

@@ -1,5 +1,5 @@
-/* llama.c — a LLaMA of 110 M weights that a token reads: how fast it reads a prompt and how fast it writes, one token
- * after the other, with f32, bf16, f16 or 8-bit weights; and how fast memory is read, which writing comes to. */
+/* llama.c — a LLaMA of which each token reads 110 M weights: the speed of prompt processing and of generation, token by
+ * token, with f32, bf16, f16 or 8-bit weights; and the read bandwidth of memory, which limits generation. */
 #include "bench/bench.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@ enum { WRITTEN = 64, RUNS = 3 };
 
 static double faster(double best, double start) { return bench_now() - start < best ? bench_now() - start : best; }
 
-/* Tokens after what the cache holds: the scores of the next one, as who writes needs them. False: an error stands. */
+/* Runs tokens after those in the cache and computes the logits of the next token. Returns false if an error is set. */
 static bool reads(tn_llama *m, tn_kv_cache *cache, tn_tensor *ids)
 {
     const tn_scope s = tn_scope_begin();
@@ -31,7 +31,7 @@ static double prompt_seconds(tn_llama *m, tn_kv_cache *cache, tn_tensor *ids, do
     return best;
 }
 
-/* Of one token, behind two. */
+/* Seconds per generated token, after a prompt of two. */
 static double token_seconds(tn_llama *m, tn_kv_cache *cache, tn_tensor *ids, double seconds)
 {
     double       best = INFINITY;
@@ -50,7 +50,7 @@ static double token_seconds(tn_llama *m, tn_kv_cache *cache, tn_tensor *ids, dou
 
 typedef struct {
     const uint64_t *from;
-    uint64_t        sum[64]; /* of each part, so that nobody leaves the reading out */
+    uint64_t        sum[64]; /* of each part; keeps the compiler from removing the loop */
 } reading;
 enum { READ = 256 << 20, PARTS = 64 };
 
@@ -83,7 +83,7 @@ static double read_rate(void)
 
 /* ---- the workload ------------------------------------------------------------------------------------------------ */
 
-/* Bytes of all that a token reads: the weights, but for the table of words. */
+/* Bytes that a token reads: all weights except the token embedding, unless it is tied. */
 static double bytes_read(tn_llama *m)
 {
     double all = 0;
@@ -93,7 +93,7 @@ static double bytes_read(tn_llama *m)
     return all;
 }
 
-/* The file's LLaMA; NULL, and an error: it holds none. */
+/* Opens the LLaMA of a file; NULL: an error is set. */
 static tn_llama *opened(const char *path)
 {
     tn_decoder d = tn_decoder_open(path, .no_tokenizer = true);

@@ -1,4 +1,4 @@
-/* lstm.c — a language model of stacked LSTM layers: an embedding, the layers, a projection to the words. */
+/* lstm.c — an LSTM language model: an embedding, stacked LSTM layers, a projection to the vocabulary. */
 #include "bench/bench.h"
 
 typedef struct {

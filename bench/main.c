@@ -1,4 +1,4 @@
-/* main.c — bench WORKLOAD [options]: measures, and ends with one line of JSON. bench kernels prints its own. */
+/* main.c — bench WORKLOAD [options]: measures a workload and prints one line of JSON; bench kernels prints a table. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* clock_gettime, getrusage */
 #endif
@@ -54,7 +54,7 @@ static int usage(FILE *to)
     return to == stdout ? 0 : 2;
 }
 
-/* A number of at least 0 and at most most; -1 if text is not one. */
+/* Parses a number from 0 to `most`; returns -1 if text is not one. */
 static double number(const char *text, double most)
 {
     char  *end;

@@ -1,5 +1,5 @@
-/* overhead.c — what one op costs when there is next to nothing to compute: 1,000 times y = y·0.999 + 0.001 on a 4x4
- * tensor, then the backward of its sum. 2,000 ops; the time of the best run, divided by them. */
+/* overhead.c — the overhead of an op: 1,000 times y = y·0.999 + 0.001 on a 4x4 tensor, then the backward pass of its
+ * sum. The result is the time of the best run divided by its 2,000 ops. */
 #include "bench/bench.h"
 
 #include <tenon/tenon.h>

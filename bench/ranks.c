@@ -1,5 +1,5 @@
-/* ranks.c — bench ranks: a workload's training by several processes under MPI, with one thread each; one rank runs
- * without MPI. It ends with one line of JSON, in which `weights` is the same for any number of ranks. */
+/* ranks.c — bench ranks: trains a workload with several processes under MPI, one thread each; one rank runs without
+ * MPI. Prints one line of JSON, in which `weights` is the same for any number of ranks. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* setenv, getrusage */
 #endif
@@ -19,7 +19,7 @@
 #endif
 enum { SHARDS = 12, MOST_RANKS = 12 };
 
-/* Batches of a multiple of the shards' number, so that each shard has as many rows. */
+/* The batch sizes are multiples of the number of shards, so that all shards have the same number of rows. */
 static const struct {
     const char     *name;
     bench_workload *run;
@@ -65,7 +65,8 @@ static tn_replica *replica_of(const bench_options *o, const bench_job *j, bool o
                                                  .overlap = overlap});
 }
 
-/* Of the last exchange, the time of the rank that came last: the others' holds what they waited for it. */
+/* The minimum time of the last exchange over the ranks, which is that of the rank that came last: the others' times
+ * include their waiting for it. */
 static double least_wait(tn_world *w, const tn_replica *r)
 {
     double all[MOST_RANKS] = {0}, least = INFINITY;
@@ -74,7 +75,7 @@ static double least_wait(tn_world *w, const tn_replica *r)
     return least;
 }
 
-/* What the optimizer remembers of its parameters, on this rank. */
+/* MiB of the optimizer's state on this rank. */
 static double state_mib(const tn_optimizer *opt, void *module)
 {
     static const char *const names[] = {"exp_avg", "exp_avg_sq"};
@@ -87,20 +88,20 @@ static double state_mib(const tn_optimizer *opt, void *module)
     return bytes / 1048576;
 }
 
-/* The memory of this process as it is now, as Linux says; NaN elsewhere. */
+/* The resident memory of this process in MiB, on Linux; NaN on other systems. */
 static double held_mib(void)
 {
     char   line[128] = "";
-    FILE  *f = fopen("/proc/self/statm", "r"); /* pages: of addresses, and of memory */
+    FILE  *f = fopen("/proc/self/statm", "r"); /* pages: address space, resident */
     char  *at = f && fgets(line, sizeof line, f) ? strchr(line, ' ') : NULL;
     double pages = at ? (double)strtoll(at, NULL, 10) : NAN;
     if (f) fclose(f);
     return pages * (double)sysconf(_SC_PAGESIZE) / 1048576;
 }
 
-/* Steps with gradients that wait for the whole backward pass, up to half of them, and then, unless it is asked for
- * otherwise, with those that travel meanwhile: the bits are the same, and how much is hidden is the difference. The
- * first step of each does not count: it makes the optimizer's state, and finds out what may travel early. */
+/* Trains the first half of the steps with an exchange after the backward pass, and the second half with an exchange
+ * that overlaps it, unless --no-overlap is given; the bits are the same, and the difference is the hidden part. The
+ * first step of each half does not count: it allocates the optimizer's state and finds which gradients can be early. */
 int bench_train_ranks(const bench_options *o, FILE *json, const bench_job *j)
 {
     tn_optimizer *opt = tn_adamw_new((tn_module *)j->module, .lr = 1e-4);
@@ -171,10 +172,10 @@ static int run(int which, bench_options *o, int ranks)
     return failed;
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------- */
+/* ---- all ranks --------------------------------------------------------------------------------------------------- */
 
 #ifndef BENCH_MPI
-/* peers/bench_mpi in the folder of this program, which argv[0] need not name. */
+/* The path of peers/bench_mpi in the folder of this program; argv[0] may lack the folder. */
 static void peer_path(char *to, size_t size, const char *self)
 {
     char          own[3000];
@@ -205,7 +206,7 @@ static int usage(const char *word)
     return 2;
 }
 
-/* "100,300": microseconds a message, megabytes a second. */
+/* Parses "100,300": microseconds per message, megabytes per second. */
 static bool delay(const char *text, bench_options *o)
 {
     char *end;
@@ -215,7 +216,7 @@ static bool delay(const char *text, bench_options *o)
     return end > text && !*end && o->delay_us >= 0 && o->delay_mb > 0;
 }
 
-/* A word that switches something on. */
+/* Sets the option of a flag; returns false for any other argument. */
 static bool flag(const char *word, bench_options *o)
 {
     const struct {

@@ -1,5 +1,5 @@
-/* reduce.c — bench ranks --workload reduce: what it costs that gradients are added in a fixed order, beside MPI's own
- * allreduce of as many bytes, in turn. The figures are those of the rank that came last: the others wait for it. */
+/* reduce.c — bench ranks --workload reduce: the replica's exchange, which adds gradients in a fixed order, against an
+ * MPI_Allreduce of the same number of bytes, alternately. Times are those of the rank that came last. */
 #include "bench/bench.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include <mpi.h>
 #endif
 
-enum { ROWS = 11250, WIDTH = 1000, MOST_RANKS = 12 }; /* 45 MB; --vocab: so many rows instead */
+enum { ROWS = 11250, WIDTH = 1000, MOST_RANKS = 12 }; /* 45 MB; --vocab overrides ROWS */
 
 #ifdef BENCH_MPI
 static double least(tn_world *w, double mine)
@@ -19,7 +19,7 @@ static double least(tn_world *w, double mine)
     return least;
 }
 
-/* One batch whose gradients are the weights themselves: the sum of half their squares. */
+/* One exchange with gradients equal to the weights: the loss is half the sum of their squares. */
 static double ordered(tn_world *w, tn_replica *r, tn_embedding *m)
 {
     const tn_scope s = tn_scope_begin();
@@ -57,7 +57,7 @@ int bench_reduce(const bench_options *o, FILE *json)
     float        *data = x ? tn_data_mut(x) : NULL;
     tn_world_slow(o->world, o->delay_us * 1e-6, o->delay_mb * 1e6);
     tn_replica *r = tn_replica_new(o->world, m, .shards = tn_world_size(o->world));
-    for (int64_t i = -1; i < steps && data && tn_error() == TN_OK; i++) { /* the first warms up */
+    for (int64_t i = -1; i < steps && data && tn_error() == TN_OK; i++) { /* the first is a warm-up */
         const double a = ordered(o->world, r, m), b = of_mpi(o->world, data, (int)n);
         if (i >= 0) took[0][i] = a, took[1][i] = b;
     }

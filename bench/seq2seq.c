@@ -1,5 +1,5 @@
-/* seq2seq.c — a Transformer that translates: three layers on either side, one table of words for both and for the
- * output, padding, label smoothing. */
+/* seq2seq.c — a Transformer for translation: three encoder and three decoder layers, one embedding shared by both sides
+ * and the output, padding, label smoothing. */
 #include "bench/bench.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@ static translator *translator_new(const bench_sizes *s)
 typedef struct {
     translator *m;
     tn_tensor  *source, *target, *next; /* [B, T] */
-    tn_tensor  *padding;                /* bool [B, T], of the source: true is padding */
+    tn_tensor  *padding;                /* bool [B, T], source padding mask: true is padding */
 } job;
 
 static tn_tensor *loss(void *given)
@@ -63,7 +63,8 @@ int bench_seq2seq(const bench_options *o, FILE *json)
     j.next = bench_words(TN_SHAPE(s.batch, s.seq), s.vocab);
     const int64_t real = s.seq * 5 / 6; /* 20 of 24 */
     j.padding = tn_expand(tn_ge(tn_arange(s.seq), tn_scalar_of(TN_I64, (double)real)), TN_SHAPE(s.batch, s.seq));
-    const double    d = (double)s.d_model, layer = 2 * bench_encoder_weights(&s) + 4 * d * d; /* one on either side */
+    const double d = (double)s.d_model,
+                 layer = 2 * bench_encoder_weights(&s) + 4 * d * d; /* one encoder and one decoder layer */
     const double    weights = layer * (double)s.layers + d * (double)s.vocab;
     const double    gflop = 6e-9 * weights * (double)bench_tokens(&s) + bench_attention(&s, 3 * (double)s.layers);
     const bench_job work = {.module = j.m,

@@ -1,4 +1,4 @@
-/* sha256.c — SHA-256 of the weights of a module: what says that two runs ended with the same bits. */
+/* sha256.c — SHA-256 of the weights of a module, to check that two runs ended with the same bits. */
 #include "core/files/sha256.h"
 #include "bench/bench.h"
 

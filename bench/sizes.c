@@ -1,4 +1,4 @@
-/* sizes.c — the sizes of a workload, how many operations its step takes, and rows of its batch. */
+/* sizes.c — the sizes of a workload, the operations of its step, and rows of its batch. */
 #include "bench/bench.h"
 
 bench_sizes bench_sizes_of(const bench_options *o, bench_sizes own)

@@ -1,5 +1,5 @@
-/* train.c — the training step that all workloads share: forward, backward, the gradients' norm clipped to 1, AdamW. The
- * best step counts; the mallocs are those of the third step and all after it. */
+/* train.c — the training step of all workloads: forward, backward, clipping of the gradient norm to 1, AdamW. The best
+ * step counts; mallocs are counted after the first three steps. */
 #include "bench/bench.h"
 
 #include <math.h>

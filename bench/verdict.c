@@ -1,5 +1,5 @@
-/* verdict.c — the last lines of `bench kernels`: what is asked of the kernels, each with its figure and whether it is
- * met. A demand of which not all lines were measured is left out of the count, and says so. */
+/* verdict.c — the last lines of `bench kernels`: required ratios, each with its measured value and whether it is met. A
+ * ratio without measured lines is printed as "not measured" and does not count. */
 #include "bench/kernels.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@ typedef struct {
     int   failed, open;
 } verdict;
 
-/* A geometric mean under way, and the worst of several. */
+/* Accumulates a geometric mean. */
 typedef struct {
     double logs;
     int    n;
@@ -27,7 +27,7 @@ static void say(verdict *v, const char *what, double found, const char *than, do
     v->open += !known, v->failed += known && !met;
 }
 
-static bool same_case(const kernel_line *a, const kernel_line *b) /* but for the number type */
+static bool same_case(const kernel_line *a, const kernel_line *b) /* except the dtype */
 {
     return !strcmp(a->size, b->size) && !strcmp(a->layout, b->layout) && a->threads == b->threads;
 }
@@ -39,7 +39,7 @@ static const kernel_line *twin(const kernel_line *line, int lines, const kernel_
     return NULL;
 }
 
-/* Of one ratio of all lines of a kernel: the mean over everything, and the worst size's over layouts and threads. */
+/* The geometric mean of a ratio over all lines of a kernel, and the lowest mean of a size over layouts and threads. */
 typedef double ratio(const kernel_line *line, int lines, const kernel_line *l);
 
 static void over_sizes(const kernel_line *line, int lines, const char *kernel, ratio *of, mean *all, double *worst,
@@ -68,7 +68,7 @@ static double to_products(const kernel_line *line, int lines, const kernel_line 
     return best > 0 ? l->value[TENON] / best : 0;
 }
 
-/* From 512x128x128 up, by the number of multiplications. */
+/* bf16 to f32, for products with at least the multiplications of 512x128x128; 0: not measured. */
 static double to_f32(const kernel_line *line, int lines, const kernel_line *l)
 {
     const kernel_line *f = l->work >= 2.0 * 512 * 128 * 128 ? twin(line, lines, l, "gemm_f32") : NULL;
@@ -108,7 +108,7 @@ int kernels_verdict(FILE *to, const kernel_line *line, int lines)
         if (!strcmp(l->kernel, "attention") && theirs > 0) {
             least(&attention, &at[2], ours / theirs, l, text[2], sizeof text[2]);
             if (!strcmp(l->size, "64x512x64") && l->extra[PYTORCH] > 0 && l->extra[TENON] >= 0) {
-                double part = -(l->extra[TENON] / l->extra[PYTORCH]); /* the largest is the worst */
+                double part = -(l->extra[TENON] / l->extra[PYTORCH]); /* negative: the largest ratio is the worst */
                 least(&memory, &at[3], part, l, text[3], sizeof text[3]);
             }
         }

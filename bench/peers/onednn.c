@@ -1,6 +1,6 @@
-/* onednn.c — oneDNN 2 as a contender: its matmul primitive on plain row-major memory, described by strides, so that
- * all layouts and batches are one case. Primitive and memory objects are made once, outside the time; the call is timed
- * with its wait. */
+/* onednn.c — oneDNN 2 as a contender: its matmul primitive on plain row-major memory, described by strides, so that one
+ * case covers all layouts and batches. Primitive and memory objects are created once and not timed; a call is timed
+ * including its wait. */
 #include "bench/peers/peer.h"
 
 #include <dnnl.h>
@@ -17,12 +17,12 @@ static bool run(void)
     return dnnl_primitive_execute(product, stream, 3, arg) == dnnl_success && dnnl_stream_wait(stream) == dnnl_success;
 }
 
-/* [batch, rows, cols]; transposed: the columns lie one behind the other. */
+/* Describes [batch, rows, cols]; transposed: column-major. */
 static bool describe(dnnl_memory_desc_t *d, dnnl_data_type_t dt, const peer_job *j, int64_t rows, int64_t cols, bool t)
 {
     dnnl_dims_t dims = {j->batch, rows, cols};
     dnnl_dims_t strides = {rows * cols, t ? 1 : cols, t ? rows : 1};
-    const int   from = j->batch == 1; /* one product has two dims */
+    const int   from = j->batch == 1; /* a single product has two dims */
     return dnnl_memory_desc_init_by_strides(d, 3 - from, dims + from, dt, strides + from) == dnnl_success;
 }
 

@@ -1,5 +1,5 @@
 /* openblas.c — OpenBLAS as a contender: cblas_sgemm and cblas_dgemm; a batch is a parallel loop over one-threaded
- * calls. Which kernels it uses is up to OPENBLAS_CORETYPE, which the coordinator sets. */
+ * calls. OPENBLAS_CORETYPE, which `bench kernels` sets, selects its kernels. */
 #include "bench/peers/peer.h"
 
 #include <cblas.h>
@@ -42,7 +42,7 @@ static const char *prepare(const peer_job *j, peer_work *w)
     c = peer_array(2, j->batch * j->m * j->n, bytes, false);
     if (!a || !b || !c) return "out of memory";
     openblas_set_num_threads(j->threads);
-    omp_set_num_threads(j->threads); /* of a batch's loop, and of what OpenBLAS starts in it */
+    omp_set_num_threads(j->threads); /* for the loop over a batch and for OpenBLAS itself */
     w->run = run;
     return NULL;
 }

@@ -1,6 +1,6 @@
-/* peak.c — what the machine can do: independent fused multiply-adds in registers, as many as hide their latency, in
- * the widest form that the named instruction set has; the triad a = b + s c on arrays far larger than the caches, and
- * reading alone. The layout says the instruction set: "amx", "avx512", "avx2", "baseline". */
+/* peak.c — the peak rates of the machine: independent fused multiply-adds in registers, enough to hide the latency, in
+ * the widest form of an instruction set; the triad a = b + s c on arrays far larger than the caches; and reading alone.
+ * The layout of the job names the instruction set: "amx", "avx512", "avx2", "baseline". */
 #define _GNU_SOURCE /* syscall */
 #include "bench/peers/peer.h"
 
@@ -16,13 +16,13 @@
 #include <unistd.h>
 #endif
 
-enum { ROUNDS = 4096, CHAINS = 12, TRIAD = 16 << 20 }; /* 64 MiB an array */
+enum { ROUNDS = 4096, CHAINS = 12, TRIAD = 16 << 20 }; /* 64 MiB per array */
 
 static int    threads;
 static float *x, *y, *z;
-static double sunk; /* what the loops computed goes here, or they would be left out */
+static double sunk; /* receives the results of the loops, so that the compiler keeps them */
 
-/* A loop of ROUNDS times CHAINS multiply-adds of one vector; what they gave must not be thrown away. */
+/* A loop of ROUNDS times CHAINS multiply-adds of one vector; returns the sum of the results, which the caller uses. */
 #define FMA_LOOP(name, isa, vector, number, load, add, fma)                                   \
     __attribute__((target(isa))) static double name(void)                                     \
     {                                                                                         \
@@ -45,7 +45,7 @@ FMA_LOOP(bf16_avx512, "avx512f,avx512bw,avx512bf16", __m512, float, _mm512_set1_
 FMA_LOOP(f32_avx2, "avx2,fma", __m256, float, _mm256_set1_ps, _mm256_add_ps, _mm256_fmadd_ps)
 FMA_LOOP(f64_avx2, "avx2,fma", __m256d, double, _mm256_set1_pd, _mm256_add_pd, _mm256_fmadd_pd)
 
-/* Tiles of 16 x 16 sums, by 32 terms; four of them at work hide the latency. */
+/* Tiles of 16 x 16 sums with 32 terms per instruction; four tiles hide the latency. */
 __attribute__((target("amx-tile,amx-bf16"))) static double bf16_amx(void)
 {
     static const _Alignas(64) struct {
@@ -67,7 +67,7 @@ __attribute__((target("amx-tile,amx-bf16"))) static double bf16_amx(void)
 }
 #endif
 
-/* Without fused instructions: four lanes by the compiler's own vectors, a product and a sum. */
+/* Without fused instructions: four lanes of the compiler's vectors, a multiplication and an addition. */
 typedef float  f32x4 __attribute__((vector_size(16)));
 typedef double f64x2 __attribute__((vector_size(16)));
 
@@ -94,7 +94,7 @@ static double f64_baseline(void)
 static const struct {
     const char *kernel, *isa;
     double (*loop)(void);
-    int lanes; /* multiply-adds in one instruction */
+    int lanes; /* multiply-adds per instruction */
 } loops[] = {
 #if defined(__x86_64__)
     {"peak_bf16", "amx", bf16_amx, 16 * 16 * 32},
@@ -131,7 +131,7 @@ static bool run_triad(void)
     return true;
 }
 
-/* Sums of 64-bit words: exact in any order, so that the compiler may use its vectors. */
+/* Sums of 64-bit integers: exact in any order, so that the compiler can vectorise. */
 static bool run_read(void)
 {
     const uint64_t *words = (const uint64_t *)(const void *)y;
@@ -147,7 +147,7 @@ static bool run_read(void)
 static bool has(const char *kernel, const char *isa)
 {
 #if defined(__x86_64__)
-    if (!strcmp(isa, "amx")) { /* the system lends a process its registers: ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
+    if (!strcmp(isa, "amx")) { /* ask Linux for the tile registers: ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
         unsigned       a, b, c, d = 0;
         const unsigned tiles = 1u << 22 | 1u << 24;
         return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & tiles) == tiles &&
@@ -179,7 +179,7 @@ static const char *prepare(const peer_job *j, peer_work *w)
         if (strcmp(loops[at].kernel, j->kernel) != 0 || strcmp(loops[at].isa, j->layout) != 0) continue;
         if (!has(j->kernel, j->layout)) break;
         w->run = run_fma;
-        w->extra = 16.0 * ROUNDS * CHAINS * 2 * loops[at].lanes * threads; /* operations of a call */
+        w->extra = 16.0 * ROUNDS * CHAINS * 2 * loops[at].lanes * threads; /* operations per call */
         return NULL;
     }
     return "this CPU does not have it";

@@ -1,4 +1,4 @@
-/* peer.c — a contender's main loop: jobs in, times out. */
+/* peer.c — the main loop of a contender: reads jobs, prints times. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* clock_gettime */
 #endif
@@ -41,7 +41,7 @@ void *peer_array(int slot, int64_t count, int64_t bytes, bool bf16_bits)
     return held[slot];
 }
 
-/* The next word of a line, cut out of it; "" at its end. */
+/* Returns the next word of a line, terminated in place, and advances *line; "" at the end. */
 static char *word(char **line)
 {
     char *s = *line + strspn(*line, " \n"), *end = s + strcspn(s, " \n");
@@ -50,7 +50,7 @@ static char *word(char **line)
     return s;
 }
 
-/* A size is "512x128x128", and "64x128x128x64" of a batch; transposed where the layout has a T. */
+/* Parses a job. A size is "512x128x128", for a batch "64x128x128x64"; T in the layout means transposed. */
 static bool parse(char *line, peer_job *j, double *seconds)
 {
     *j = (peer_job){.batch = 1};
@@ -76,12 +76,12 @@ static bool parse(char *line, peer_job *j, double *seconds)
     return j->threads > 0 && *seconds > 0;
 }
 
-/* The best of all calls; short ones are timed several at once, so that the clock counts for little. */
+/* The best time of a call, in seconds. Short calls are timed in groups, so that reading the clock has little effect. */
 static double best_call(const peer_work *w, double seconds)
 {
     enum { MOST = 1000 };
     double took = 0, best = INFINITY;
-    for (int i = 0; i < 2; i++) { /* the second finds everything warm */
+    for (int i = 0; i < 2; i++) { /* the second call runs with warm caches */
         if (w->before && !w->before()) return -1;
         double start = peer_now();
         if (!w->run()) return -1;

@@ -1,6 +1,6 @@
-/* tenon.c — Tenon as a contender, through its public API alone: what a user's call costs, with its checks and the
- * memory of its result, which comes from the cache. Products run without a tape; the forward of other ops with one, as
- * in training; a backward is tn_grad_of on a tape that is retained. */
+/* tenon.c — Tenon as a contender, through its public API only: the cost of a user's call, including its checks and the
+ * memory of its result, which comes from the cache. Products run without a tape; the forward pass of other ops with
+ * one, as in training; a backward pass is tn_grad_of on a retained tape. */
 #include "bench/peers/peer.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 enum { MOST = 4, PARTS = 10 };
 
-static tn_scope   held; /* the job's operands live in it */
+static tn_scope   held; /* owns the job's operands */
 static tn_tensor *in[MOST], *seed, *out, *index;
 static int        inputs; /* in[0 … inputs-1] get gradients */
 
@@ -108,7 +108,7 @@ static bool make_weights(int64_t count)
 static const struct {
     const char *name;
     call       *forward;
-    int         inputs, norms; /* operands of the job's shape that get gradients, then weights of a norm */
+    int         inputs, norms; /* operands of the job's shape with gradients; weights of a norm */
 } ops[] = {
     {"layer_norm", layer_norm, 1, 2},
     {"softmax", softmax, 1, 0},
@@ -129,7 +129,7 @@ static void gemm(const peer_job *j, tn_dtype dt)
     if (j->tb) in[1] = tn_transpose(in[1], -2, -1);
 }
 
-/* How much more than the operands and results is alive at the worst moment of a forward and backward. */
+/* The peak memory of a forward and backward pass in MiB, minus operands and results. */
 static double extra_mib(size_t results)
 {
     tn_trim();
@@ -150,7 +150,7 @@ static void prepare_attention(const peer_job *j, peer_work *w)
     w->extra = extra_mib(4 * (size_t)tn_shape_numel(s) * 4); /* the output and three gradients */
 }
 
-/* The table [words, dim] stands first in the size: 30522x256x2048 is 2,048 rows of it. */
+/* The size starts with the table [vocabulary, dim]: 30522x256x2048 selects 2,048 of its rows. */
 static void prepare_embedding(const peer_job *j)
 {
     in[0] = leaf(TN_SHAPE(j->number[0], j->number[1]));
