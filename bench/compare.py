@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""bench/run compare: the workloads on Tenon and on PyTorch in turn, each run a process of its own, and what came of it
-as docs/performance.md with its charts. Without PyTorch it measures Tenon alone.
+"""bench/run compare: runs the workloads on Tenon and on PyTorch alternately, each run in a separate process, and writes
+docs/performance.md with its charts. Without PyTorch it measures only Tenon.
 
-Each pair alternates three times and the best step of each counts. Both get the same threads; PyTorch gets OpenBLAS's
-OpenMP build and its fastest core type, as found by bench kernels in the same run; the best peer there is also the rate
-that the arithmetic of a step is held against."""
+Each pair alternates three times, and the best step of each counts. Both get the same number of threads. PyTorch gets
+OpenBLAS's OpenMP build and its fastest core type, found by bench kernels in the same run. The rate of a step's
+operations is compared with the matrix products of the best peer there."""
 import argparse
 import datetime
 import json
@@ -19,7 +19,7 @@ ROOT = os.path.dirname(HERE)
 BENCH = os.path.join(ROOT, "build", "bin", "bench")
 TURNS = 3
 
-# Times PyTorch that are asked for, where the best peer multiplies at 400 GFLOP/s or more, and where it does not.
+# The required speedups over PyTorch: if the best peer multiplies at 400 GFLOP/s or more, and otherwise.
 ASKED = {"bert": (2.3, 1.6), "bert-small": (2.5, 1.6), "seq2seq": (2.0, 1.4), "gpt": (2.3, 1.6), "lstm": (1.8, 1.4),
          "encoder-infer": (2.5, 1.6), "gpt-gen": (2.5, 2.0), "overhead": (12, 12)}
 LARGE = ("bert", "gpt", "seq2seq")
@@ -28,7 +28,7 @@ GROWTH = [
     ("width", "--d-model", (128, 256, 512), []),
     ("depth", "--layers", (2, 4, 8), []),
     ("batch", "--batch", (4, 8, 16, 32), []),
-    ("words", "--vocab", (8000, 30522, 61044), []),
+    ("vocabulary", "--vocab", (8000, 30522, 61044), []),
 ]
 
 
@@ -36,24 +36,24 @@ def options():
     p = argparse.ArgumentParser(prog="bench/run compare", description=__doc__,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
-    p.add_argument("--seconds", type=float, default=15, help="for each workload and contender (15)")
+    p.add_argument("--seconds", type=float, default=15, help="seconds per workload and contender (default: 15)")
     p.add_argument("--only", default=",".join(ASKED), help="workloads, separated by commas")
-    p.add_argument("--no-growth", action="store_true", help="leave out how time and memory grow")
-    p.add_argument("--out", default=os.path.join(ROOT, "docs"), help="the folder of performance.md and its charts")
+    p.add_argument("--no-growth", action="store_true", help="skip the tables of the growth of time and memory")
+    p.add_argument("--out", default=os.path.join(ROOT, "docs"), help="folder for performance.md and its charts")
     return p.parse_args()
 
 
 def kept_section(path):
-    """What bench/llamacpp.py has put into the page, which this program leaves there."""
+    """The section that bench/llamacpp.py has written to the page, which this program keeps."""
     if not os.path.exists(path):
         return ""
     with open(path, encoding="utf-8") as f:
-        found = re.search(r"## Beside llama\.cpp\n.*?(?=\n## |\Z)", f.read(), re.S)
+        found = re.search(r"## Compared with llama\.cpp\n.*?(?=\n## |\Z)", f.read(), re.S)
     return found.group() if found else ""
 
 
 def last_json(command, environment):
-    """The object on the last line of output, or None."""
+    """Runs a command; returns the JSON object on the last line of its output, or None if it fails."""
     print("  " + " ".join(command[-8:]), file=sys.stderr)
     r = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if r.returncode:
@@ -63,7 +63,7 @@ def last_json(command, environment):
 
 
 class Machine:
-    """What it is, and what its best peer multiplies."""
+    """The description of the machine, and the rate of matrix products of its best peer."""
 
     def __init__(self, threads):
         plain = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_", "OPENBLAS_", "LD_LIBRARY"))}
@@ -89,15 +89,15 @@ class Machine:
             self.torch_environment["LD_LIBRARY_PATH"] = folder.group(1)
         self.torch = subprocess.run([os.path.join(HERE, "peers/python"), "-c", "pass"]).returncode == 0
 
-    def run(self, who, workload, arguments):
-        if who == "tenon":
+    def run(self, side, workload, arguments):
+        if side == "tenon":
             return last_json([BENCH, workload, *arguments], self.environment)
         script = [os.path.join(HERE, "peers", name) for name in ("python", "torch_workloads.py")]
         return last_json([*script, workload, *arguments], self.torch_environment) if self.torch else None
 
 
 def figure(r):
-    """What is compared; smaller is better."""
+    """The value to compare; lower is better."""
     if "step_ms" in r or "ms" in r:
         return r.get("step_ms", r.get("ms"))
     return r["ns_per_op_fwd_bwd"] if "ns_per_op_fwd_bwd" in r else 1e3 / r["tok_s"]
@@ -113,13 +113,13 @@ def in_words(r):
     return "%.0f ns" % r["ns_per_op_fwd_bwd"] if "ns_per_op_fwd_bwd" in r else "%.0f tokens/s" % r["tok_s"]
 
 
-def alternate(machine, workload, arguments, seconds, turns=TURNS, whom=("tenon", "torch")):
+def alternate(machine, workload, arguments, seconds, turns=TURNS):
     best = {}
     for _ in range(turns):
-        for who in whom:
-            r = machine.run(who, workload, [*arguments, "--seconds", "%g" % (seconds / turns)])
-            if r and (who not in best or figure(r) < figure(best[who])):
-                best[who] = dict(r, rss_mib=max(r["rss_mib"], best.get(who, r)["rss_mib"]))
+        for side in ("tenon", "torch"):
+            r = machine.run(side, workload, [*arguments, "--seconds", "%g" % (seconds / turns)])
+            if r and (side not in best or figure(r) < figure(best[side])):
+                best[side] = dict(r, rss_mib=max(r["rss_mib"], best.get(side, r)["rss_mib"]))
     return best
 
 
@@ -145,8 +145,8 @@ def legend(x, y):
 
 
 def bars(results):
-    """Each workload's time and memory, PyTorch's being 1."""
-    body, y, scale = [text(20, 24, "Time and memory of each workload; PyTorch is 1", more=' font-size="14"')], 60, 420
+    """A chart of the time and memory of each workload, relative to PyTorch."""
+    body, y, scale = [text(20, 24, "Time and memory relative to PyTorch", more=' font-size="14"')], 60, 420
     body += legend(430, 24)
     pairs = [(w, r) for w, r in results.items() if "tenon" in r and "torch" in r]
     for workload, r in pairs:
@@ -164,13 +164,13 @@ def bars(results):
 
 
 def curves(growth):
-    """Step time and memory over what grows, a row of two panels for each."""
+    """A chart of step time and memory over each growing parameter, two panels per row."""
     body, top = legend(480, 24), 40
-    body.append(text(20, 24, "How a training step of bert grows", more=' font-size="14"'))
+    body.append(text(20, 24, "Growth of a training step of bert", more=' font-size="14"'))
     for title, points in growth:
-        for column, (name, of) in enumerate((("ms a step", figure), ("MiB", lambda r: r["rss_mib"]))):
+        for column, (name, of) in enumerate((("ms per step", figure), ("MiB", lambda r: r["rss_mib"]))):
             left, wide, high = 60 + 320 * column, 230, 110
-            values = [(x, of(r[who]), who) for x, r in points for who in ("tenon", "torch") if who in r]
+            values = [(x, of(r[side]), side) for x, r in points for side in ("tenon", "torch") if side in r]
             if not values:
                 continue
             most_x, most_y = max(v[0] for v in values), max(v[1] for v in values)
@@ -183,9 +183,9 @@ def curves(growth):
                     continue
                 free = wide * x / most_x + 28
                 body.append(text(left + wide * x / most_x, top + high + 35, x, "middle", ' font-size="10"'))
-            for who, colour in (("tenon", TENON), ("torch", TORCH)):
+            for side, colour in (("tenon", TENON), ("torch", TORCH)):
                 line = [(left + wide * x / most_x, top + 22 + high * (1 - y / most_y))
-                        for x, y, w in values if w == who]
+                        for x, y, w in values if w == side]
                 body.append('<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>' %
                             (" ".join("%.1f,%.1f" % p for p in line), colour))
                 body += ['<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>' % (*p, colour) for p in line]
@@ -201,7 +201,7 @@ def table(head, rows):
 
 
 def mark(found, asked, least=True):
-    return "%.2f (asked: %s %g) %s" % (found, "≥" if least else "≤", asked,
+    return "%.2f (required: %s %g) %s" % (found, "≥" if least else "≤", asked,
                                        "met" if (found >= asked if least else found <= asked) else "**missed**")
 
 
@@ -211,9 +211,11 @@ def compared(machine, results):
         t, p = r.get("tenon"), r.get("torch")
         times = mark(figure(p) / figure(t), ASKED[w][machine.rate < 400]) if t and p else "–"
         part = t["gflop_s"] / machine.rate if t and "gflop_s" in t and machine.peer else None
-        roof = "–" if part is None else mark(part, 0.7) if w in LARGE else "%.2f" % part
+        roof = "–"
+        if part is not None:
+            roof = mark(part, 0.7) if w in LARGE else "%.2f" % part
         if t and "gb_s" in t:
-            part = t["gb_s"] / machine.read  # asked: as many times faster, or this
+            part = t["gb_s"] / machine.read  # required: the speedup, or this rate
             roof = "weights read at %.2f of the bandwidth (or: ≥ 0.8)" % part
         memory = "–"
         if t and p:
@@ -221,8 +223,8 @@ def compared(machine, results):
             memory = mark(ratio, 0.5, False) if w in LARGE else "%.2f" % ratio
         rows.append((w, in_words(t), in_words(p), times, roof, "%d" % t["rss_mib"] if t else "–",
                      "%d" % p["rss_mib"] if p else "–", memory, t.get("mallocs_per_step", "–") if t else "–"))
-    return table(("workload", "Tenon", "PyTorch", "times faster", "of the best peer's GEMM rate", "Tenon MiB",
-                  "PyTorch MiB", "of PyTorch's", "mallocs a step"), rows)
+    return table(("workload", "Tenon", "PyTorch", "speedup", "fraction of the best peer's GEMM rate", "Tenon MiB",
+                  "PyTorch MiB", "Tenon / PyTorch", "mallocs per step"), rows)
 
 
 def main():
@@ -238,38 +240,39 @@ def main():
         (title, [(x, alternate(machine, "bert", [*threads, *more, name, str(x)], o.seconds / 5, 1)) for x in values])
         for title, name, values, more in GROWTH]
 
-    versions = {who: next((r[who]["version"] for r in results.values() if who in r), "nothing: it is not here")
-                for who in ("tenon", "torch")}
+    versions = {side: next((r[side]["version"] for r in results.values() if side in r), "PyTorch (not installed)")
+                for side in ("tenon", "torch")}
     page = ["# Performance\n",
-            "Written by `bench/run compare --threads %d --seconds %g` on %s; Tenon %s beside %s.\n"
-            "What is measured and how is in [bench/README.md](../bench/README.md): whole training steps and whole\n"
-            "generations, each run a process of its own, in turn, the best of all steps.\n" %
+            "Written by `bench/run compare --threads %d --seconds %g` on %s; Tenon %s compared with %s.\n"
+            "[bench/README.md](../bench/README.md) describes what is measured and how: whole training steps and whole\n"
+            "generations, each run a process of its own, alternating, the best of all steps.\n" %
             (o.threads, o.seconds, datetime.date.today(), versions["tenon"], versions["torch"]),
             "```\n%s\n%s %s\n```\n" % (machine.words, platform.system(), platform.release().split("-")[0]),
             "The best peer's products of 2048x1024x256 run at %.0f GFLOP/s on %d threads, Tenon's at %.0f.\n" %
-            (machine.rate, o.threads, machine.own_rate) if machine.peer else "No peer of matrix products is here.\n",
-            "## Beside PyTorch\n", compared(machine, results)]
+            (machine.rate, o.threads, machine.own_rate) if machine.peer else "No peer for matrix products is found.\n",
+            "## Compared with PyTorch\n", compared(machine, results)]
     if any("torch" in r and "tenon" in r for r in results.values()):
         page.append("![time and memory](performance.svg)\n")
     if single and o.threads > 1:
         page += ["## One thread and %d\n" % o.threads,
-                 table(("workload", "one", str(o.threads), "Tenon gains", "PyTorch gains"),
+                 table(("workload", "1 thread", "%d threads" % o.threads, "speedup", "speedup of PyTorch"),
                        [(w, in_words(s.get("tenon")), in_words(results[w].get("tenon")),
                          mark(figure(s["tenon"]) / figure(results[w]["tenon"]), 1.8),
                          "%.2f" % (figure(s["torch"]) / figure(results[w]["torch"])) if "torch" in s else "–")
                         for w, s in single.items()])]
     if half:
         page += ["## bf16\n",
-                 table(("workload", "f32", "bf16", "Tenon gains", "PyTorch, bf16", "its gain"),
+                 table(("workload", "f32", "bf16", "speedup", "PyTorch, bf16", "speedup of PyTorch"),
                        [(w, in_words(results[w].get("tenon")), in_words(h.get("tenon")),
                          mark(figure(results[w]["tenon"]) / figure(h["tenon"]), 1.4) if "tenon" in h else "–",
                          in_words(h.get("torch")),
                          "%.2f" % (figure(results[w]["torch"]) / figure(h["torch"])) if "torch" in h else "–")
                         for w, h in half.items()])]
     if growth:
-        page.append("## How a training step grows\n\nThe step of `bert`, but for what is named.\n")
+        page.append("## Growth of a training step\n\n"
+                    "The step of `bert`, except for the parameter named in each table.\n")
         for title, points in growth:
-            page.append(table((title, "Tenon", "PyTorch", "times faster", "Tenon MiB", "PyTorch MiB"),
+            page.append(table((title, "Tenon", "PyTorch", "speedup", "Tenon MiB", "PyTorch MiB"),
                               [(x, in_words(r.get("tenon")), in_words(r.get("torch")),
                                 "%.2f" % (figure(r["torch"]) / figure(r["tenon"])) if len(r) == 2 else "–",
                                 r["tenon"]["rss_mib"] if "tenon" in r else "–",

@@ -86,7 +86,7 @@ bool contender_ask(contender *c, const char *job, double *ns, double *extra)
     fprintf(c->to, "%s\n", job);
     fflush(c->to);
     if (!read_line(c, line, sizeof line)) {
-        fprintf(stderr, "bench: %s has ended at: %s\n", c->name, job);
+        fprintf(stderr, "bench: %s ended during the job: %s\n", c->name, job);
         return false;
     }
     char *end = line;

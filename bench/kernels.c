@@ -288,8 +288,8 @@ static void print_json(FILE *to, const kernel_line *l)
 static void print_title(FILE *to)
 {
     fprintf(to, "%-21s %-15s %-6s %2s %8s %-7s %8s %5s", "kernel", "size", "layout", "t", "Tenon", "unit", "peak",
-            "of it");
-    fprintf(to, " %8s %8s %8s %8s %6s\n", "oneDNN", "OpenBLAS", "default", "PyTorch", "ratio");
+            "/peak");
+    fprintf(to, " %8s %8s %8s %8s %6s\n", "oneDNN", "OpenBLAS", "default", "PyTorch", "/best");
 }
 
 static void print_line(FILE *to, const kernel_line *l)
@@ -324,7 +324,8 @@ int bench_kernels(const bench_options *o)
     peak         peaks[2 * PEAKS];
     start_all(&r, o, t.counts[t.count - 1]);
     if (!r.c[TENON].pid || !r.peak.pid) {
-        fprintf(stderr, "bench kernels: its programs are not beside %s: build target bench_all\n", o->self);
+        fprintf(stderr, "bench kernels: the programs in peers/ next to %s are missing; build the target bench_all\n",
+                o->self);
         return 1;
     }
     const int n = measure_peaks(&r, &t, window, peaks);
@@ -339,7 +340,7 @@ int bench_kernels(const bench_options *o)
     for (int i = 0; i < t.lines; i++) failed += lines[i].value[TENON] <= 0;
     for (int i = 0; i < CONTENDERS; i++) contender_stop(&r.c[i]);
     contender_stop(&r.peak);
-    if (failed) fprintf(stderr, "bench kernels: Tenon failed at %d of %d lines\n", failed, t.lines);
+    if (failed) fprintf(stderr, "bench kernels: Tenon failed in %d of %d lines\n", failed, t.lines);
     fputc('\n', words);
     kernels_verdict(words, lines, t.lines);
     return failed ? 1 : 0;

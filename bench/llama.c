@@ -99,7 +99,7 @@ static tn_llama *opened(const char *path)
     tn_decoder d = tn_decoder_open(path, .no_tokenizer = true);
     tn_llama  *m = NULL;
     if (d.model && strcmp(tn_lm_about(d.model).type, "gpt2") != 0) m = d.model, d.model = NULL;
-    else if (d.model) tn_raise(TN_EUNSUPPORTED, "%s holds a GPT-2, and this is measured with a LLaMA", path);
+    else if (d.model) tn_raise(TN_EUNSUPPORTED, "'%s' contains a GPT-2; the workload llama needs a LLaMA", path);
     tn_decoder_close(&d);
     return m;
 }

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""bench/run llama beside llama.cpp, in turn, on the same GGUF files.
+"""Compares bench/run llama with llama.cpp, alternately, on the same GGUF files.
 
     PYTHON bench/llamacpp.py FOLDER [--threads 2] [--rounds 3] [--only F32,F16,Q8_0] [--page docs/performance.md]
 
-FOLDER holds l110-F32.gguf, l110-F16.gguf and l110-Q8_0.gguf: a LLaMA of 12 layers of 768 with 12 heads and 32,000
-words; what is not there is made, with random weights. Prints a table, or puts it into the page as its section "Beside
-llama.cpp". Each round is a process of llama.cpp and one of Tenon, which read a prompt of 512 tokens and write 64 behind
-two, several times; the best of all counts. Needs llama-cpp-python (seen with 0.3.36) and gguf, else it ends with 77."""
+FOLDER contains l110-F32.gguf, l110-F16.gguf and l110-Q8_0.gguf: a LLaMA of 12 layers of width 768 with 12 heads and a
+vocabulary of 32,000; missing files are created with random weights. Prints a table, or writes it to the page as its
+section "Compared with llama.cpp". Each round runs a process of llama.cpp and one of Tenon, which read a prompt of 512
+tokens and generate 64 after two, several times; the best of all counts. Needs llama-cpp-python (tested with 0.3.36) and
+gguf; without them it exits with 77."""
 import argparse
 import json
 import os
@@ -20,7 +21,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BENCH = os.path.join(ROOT, "build", "bin", "bench")
 L, D, H, V, FF, PROMPT, WRITTEN = 12, 768, 12, 32000, 2048, 512, 64
 KINDS = {"F32": ("f32", 0), "F16": ("f16", 1), "Q8_0": ("q8_0", 7)}
-HEADING = "## Beside llama.cpp\n"
+HEADING = "## Compared with llama.cpp\n"
 
 
 def make(path, kind):
@@ -53,7 +54,7 @@ def make(path, kind):
 
 
 def theirs(path, threads, plain):
-    """In a process of its own: one line of JSON. plain: with weights as the file has them."""
+    """Measures llama.cpp in this process and prints one line of JSON. plain: without repacked weights."""
     import llama_cpp
     usual = llama_cpp.llama_cpp.llama_model_default_params
 
@@ -97,11 +98,11 @@ def measured(o, kind):
         make(path, kind)
     best = {"tenon": {}, "llama.cpp": {}}
     for _ in range(o.rounds):
-        for who, command in (("llama.cpp", [sys.executable, __file__, "--theirs", path]),
+        for side, command in (("llama.cpp", [sys.executable, __file__, "--theirs", path]),
                              ("tenon", [BENCH, "llama", "--dtype", KINDS[kind][0], "--gguf", path, "--seconds", "2"])):
             for name, value in last_json(command + ["--threads", str(o.threads)]).items():
-                better = isinstance(value, float) and name in best[who]
-                best[who][name] = max(best[who][name], value) if better else value
+                better = isinstance(value, float) and name in best[side]
+                best[side][name] = max(best[side][name], value) if better else value
     return best
 
 
@@ -118,7 +119,7 @@ def main():
     try:
         import llama_cpp
     except ImportError:
-        print("skipped: llama-cpp-python is not here")
+        print("skipped: llama-cpp-python is not installed")
         sys.exit(77)
     if o.theirs:
         return theirs(o.theirs, o.threads, o.plain)
@@ -131,19 +132,21 @@ def main():
             us["prompt_tok_s"] / them["prompt_tok_s"], us["gb_s"], us["read_gb_s"], us["gb_s"] / us["read_gb_s"]))
     text = "\n".join([
         HEADING,
-        "Tokens a second of a LLaMA of 110 million weights (12 layers of 768, 12 heads, 32,000 words) on the same\n"
-        "GGUF file, with %d threads, in turn, the best of %d rounds (`bench/llamacpp.py`, llama-cpp-python %s):\n"
-        "writing one by one, and reading a prompt of 512. GB/s: the weights that a token reads times tokens, beside\n"
-        "the rate at which as many threads read memory in the same process: near 1, memory is the limit.%s\n" %
+        "Tokens per second of a LLaMA of 110 million weights (12 layers of 768, 12 heads, vocabulary 32,000) on the\n"
+        "same GGUF file, with %d threads, alternating, the best of %d rounds (`bench/llamacpp.py`, llama-cpp-python\n"
+        "%s): generating one by one, and reading a prompt of 512. GB/s: the weights read per token times tokens, and\n"
+        "the rate at which the same number of threads reads memory in the same process: near 1, memory is the\n"
+        "limit.%s\n" %
         (o.threads, o.rounds, llama_cpp.__version__, "\n(llama.cpp without its repacked weights, with which it ends "
-         "by an illegal instruction here: %s.)" % ", ".join(plain) if plain else ""),
-        "| weights | Tenon writes | llama.cpp | times | Tenon reads | llama.cpp | times | GB/s of what there is |",
+         "with an illegal instruction on this machine: %s.)" % ", ".join(plain) if plain else ""),
+        "| weights | Tenon writes | llama.cpp | speedup | Tenon reads | llama.cpp | speedup | GB/s of memory |",
         "|---|---|---|---|---|---|---|---|", *rows, ""])
     if not o.page:
         print(text)
         return
     with open(o.page, encoding="utf-8") as f:
-        page = re.sub(r"## Beside llama\.cpp\n.*?(?=\n## |\Z)", "", f.read(), flags=re.S).rstrip("\n") + "\n\n" + text
+        page = re.sub(r"## Compared with llama\.cpp\n.*?(?=\n## |\Z)", "", f.read(), flags=re.S)
+    page = page.rstrip("\n") + "\n\n" + text
     with open(o.page, "w", encoding="utf-8") as f:
         f.write(page)
 

@@ -15,16 +15,16 @@ static const struct {
     const char     *name, *what;
     bench_workload *run;
 } workloads[] = {
-    {"bert", "BERT's masked words, 4 layers of 256, 30,522 words: a training step", bench_bert},
-    {"bert-small", "the same, 2 layers of 128, 8,000 words", bench_bert_small},
-    {"seq2seq", "a Transformer that translates, 3 + 3 layers of 256: a training step", bench_seq2seq},
-    {"gpt", "a GPT, 6 layers of 256, 256 tokens: a training step", bench_gpt},
-    {"lstm", "a language model of two LSTM layers of 256: a training step", bench_lstm},
-    {"encoder-infer", "BERT, 6 layers of 384, one sentence of 32 tokens, without a tape", bench_encoder_infer},
-    {"gpt-gen", "the GPT writing 250 tokens, one by one, with its cache", bench_gpt_gen},
-    {"llama", "a LLaMA of 12 layers of 768, 32,000 words: a prompt of 512, and writing; also --dtype q8_0|f16",
+    {"bert", "training step of a masked BERT: 4 layers of width 256, vocabulary 30,522", bench_bert},
+    {"bert-small", "training step of a masked BERT: 2 layers of width 128, vocabulary 8,000", bench_bert_small},
+    {"seq2seq", "training step of a translation Transformer: 3 + 3 layers of width 256", bench_seq2seq},
+    {"gpt", "training step of a GPT: 6 layers of width 256, 256 tokens", bench_gpt},
+    {"lstm", "training step of an LSTM language model: 2 layers of width 256", bench_lstm},
+    {"encoder-infer", "inference of a BERT: 6 layers of width 384, one sequence of 32 tokens", bench_encoder_infer},
+    {"gpt-gen", "generation of 250 tokens with the GPT and its key-value cache", bench_gpt_gen},
+    {"llama", "a LLaMA of 12 layers of width 768: a prompt of 512 tokens, then generation; also --dtype q8_0|f16",
      bench_llama},
-    {"overhead", "the cost of an op and its tape: 2,000 ops on a 4x4 tensor, forward and backward", bench_overhead},
+    {"overhead", "overhead of an op and its tape: 2,000 ops on a 4x4 tensor, forward and backward", bench_overhead},
 };
 enum { WORKLOADS = sizeof workloads / sizeof *workloads };
 
@@ -39,18 +39,20 @@ static int usage(FILE *to)
 {
     fputs(
         "Usage: bench WORKLOAD [--threads N] [--dtype f32|bf16] [--seconds S] [--layers N] [--d-model N] [--heads N]\n"
-        "             [--ffn N] [--vocab N] [--batch N] [--seq N]; llama: [--dtype q8_0|f16] [--gguf FILE]\n",
+        "             [--ffn N] [--vocab N] [--batch N] [--seq N]\n"
+        "       bench llama ... [--dtype q8_0|f16] [--gguf FILE]\n"
+        "       bench kernels [--json] [--threads N] [--seconds S] [--only PATTERN] [--size MxNxK] [--no-peers]\n"
+        "       bench ranks --ranks K --workload bert|gpt|seq2seq|lstm --steps N [--dtype f32|bf16] [--zero|--zero3]\n"
+        "             [--fast] [--sparse] [--no-overlap] [--delay US,MB/S] [sizes]\n\n"
+        "Workloads:\n",
         to);
     for (int i = 0; i < WORKLOADS; i++) fprintf(to, "  %-14s %s\n", workloads[i].name, workloads[i].what);
-    fputs(
-        "       bench kernels [--json] [--threads N] [--seconds S] [--only PATTERN] [--size MxNxK] [--no-peers]\n"
-        "  --seconds S      for each contender and line (0.3)\n"
-        "  --only PATTERN   of \"gemm_f32 512x128x128 NT 2\", with * and ?\n"
-        "  --size MxNxK     products of this size in place of the table; BxMxNxK: a batch\n"
-        "  --no-peers       Tenon alone\n"
-        "       bench ranks --ranks K --workload bert|gpt|seq2seq|lstm --steps N [--dtype f32|bf16] [--zero|--zero3]\n"
-        "             [--fast] [--sparse] [--no-overlap] [--delay US,MB/S] [sizes]\n",
-        to);
+    fputs("\nOptions of bench kernels:\n"
+          "  --seconds S      seconds per contender and line (default: 0.3)\n"
+          "  --only PATTERN   measure only lines such as \"gemm_f32 512x128x128 NT 2\"; * and ? are wildcards\n"
+          "  --size MxNxK     measure matrix products of this size instead of the table; BxMxNxK: a batch\n"
+          "  --no-peers       measure only Tenon\n",
+          to);
     return to == stdout ? 0 : 2;
 }
 
@@ -137,11 +139,11 @@ int main(int argc, char **argv)
     for (int i = 2, took; i < argc; i += took) {
         took = bench_option(&o, argv + i);
         if (took) continue;
-        fprintf(stderr, "bench: cannot use %s %s\n", argv[i], i + 1 < argc ? argv[i + 1] : "");
+        fprintf(stderr, "bench: unknown option or invalid value: %s %s\n", argv[i], i + 1 < argc ? argv[i + 1] : "");
         return usage(stderr);
     }
     if ((o.q8 || o.f16 || o.gguf) && (kernels || workloads[w].run != bench_llama)) {
-        fprintf(stderr, "bench: --dtype q8_0, f16 and --gguf are for llama alone\n");
+        fprintf(stderr, "bench: --dtype q8_0, --dtype f16 and --gguf are for the workload llama\n");
         return usage(stderr);
     }
     tn_set_threads(o.threads);

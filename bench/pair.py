@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""bench/run pair OLD NEW: the workloads on two versions of Tenon in turn, each run a process of its own: is the newer
-one slower? OLD and NEW are revisions of this repository or folders that hold a checkout; both are built, under
+"""bench/run pair OLD NEW: runs the workloads on two versions of Tenon alternately, each run in a separate process, and
+fails if NEW is slower. OLD and NEW are revisions of this repository or folders with a checkout; both are built under
 build/pair.
 
-A round runs every workload on both, the odd rounds OLD first, the even ones NEW; the ratio of the two times is taken
-within the round, so that a machine that is slower for a while is so for both. What counts is the median of the rounds'
-ratios. It fails if one is above 1 + --most / 100."""
+A round runs every workload on both versions, in odd rounds OLD first, in even rounds NEW first. The ratio of the two
+times is computed within the round, so that a slow phase of the machine affects both. The result of a workload is the
+median ratio of the rounds; it fails if the median is above 1 + --most / 100."""
 import argparse
 import os
 import statistics
@@ -19,19 +19,19 @@ WORKLOADS = [w for w in ASKED if w != "bert-small"]
 def options():
     p = argparse.ArgumentParser(prog="bench/run pair", description=__doc__,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("old", help="a revision or a folder with a checkout; bench/run builds it and passes on where")
-    p.add_argument("new", help="the same")
+    p.add_argument("old", help="a revision or a folder with a checkout; bench/run builds it and passes its folder")
+    p.add_argument("new", help="a revision or a folder with a checkout")
     p.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
     p.add_argument("--dtype", choices=("f32", "bf16"), default="f32")
-    p.add_argument("--seconds", type=float, default=5, help="for each workload, version and round (5)")
+    p.add_argument("--seconds", type=float, default=5, help="seconds per workload, version and round (default: 5)")
     p.add_argument("--rounds", type=int, default=3)
-    p.add_argument("--most", type=float, default=3, help="by how much NEW may be slower, in percent (3)")
+    p.add_argument("--most", type=float, default=3, help="maximum slowdown of NEW in percent (default: 3)")
     p.add_argument("--only", default=",".join(WORKLOADS), help="workloads, separated by commas")
     return p.parse_args()
 
 
 def time_of(folder, workload, o):
-    """Of a step, a call, a token or an op, in the unit of the workload."""
+    """The time of a step, a call, a token or an op, in the unit of the workload."""
     r = last_json([os.path.join(folder, "bin", "bench"), workload, "--threads", str(o.threads), "--dtype", o.dtype,
                    "--seconds", "%g" % o.seconds], None)
     return figure(r) if r else sys.exit("bench/run pair: %s failed in %s" % (workload, folder))

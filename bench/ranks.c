@@ -198,7 +198,7 @@ static int launch(int ranks, int argc, char **argv)
 static int usage(const char *word)
 {
     fprintf(stderr,
-            "bench: cannot use %s\n"
+            "bench: unknown option or invalid value: %s\n"
             "Usage: bench ranks --ranks K --workload bert|gpt|seq2seq|lstm|reduce --steps N [--dtype f32|bf16]\n"
             "                   [--zero|--zero3] [--fast] [--sparse] [--no-overlap] [--shards N] [--resident MIB]\n"
             "                   [--delay MICROSECONDS,MB/S] [sizes]\n",
@@ -261,7 +261,7 @@ int bench_ranks(int argc, char **argv)
             return usage(argv[i]);
         }
     }
-    if (which < 0) return usage("no --workload");
+    if (which < 0) return usage("--workload is missing");
     tn_set_threads(o.threads);
 #ifndef BENCH_MPI
     if (ranks > 1) return launch(ranks, argc, argv);

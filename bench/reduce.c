@@ -74,6 +74,6 @@ int bench_reduce(const bench_options *o, FILE *json)
     return tn_error() != TN_OK;
 #else
     (void)o, (void)json;
-    return tn_raise(TN_EINVAL, "--workload reduce needs two ranks or more, and MPI") != TN_OK;
+    return tn_raise(TN_EINVAL, "--workload reduce needs MPI and at least two ranks") != TN_OK;
 #endif
 }

@@ -1,6 +1,6 @@
-"""bench/run scale: how a training step grows with the number of machines. A model of a few measured numbers, held
-against what this machine does with 2, 3 and 4 ranks, and then asked about up to 1,024 nodes. bench/README.md says what
-it is."""
+"""bench/run scale: predicts the time of a training step for a number of machines. A model with a few measured
+parameters is compared with 2, 3 and 4 ranks on this machine, and then applied to up to 1,024 nodes. bench/README.md
+describes the model."""
 import argparse
 import json
 import math
@@ -9,17 +9,17 @@ import subprocess
 import sys
 import time
 
-SHARDS, BUCKET = 12, 2 << 20  # of bench ranks
-SIZES = {'mini': (4, 256, 30522), 'base': (12, 768, 30522), 'large': (24, 1024, 30522)}  # BERT's: layers, width, words
-BATCH = 256 * 512  # tokens of a batch, as BERT had it; 15 in 100 meet the words
+SHARDS, BUCKET = 12, 2 << 20  # as in bench ranks
+SIZES = {'mini': (4, 256, 30522), 'base': (12, 768, 30522), 'large': (24, 1024, 30522)}  # layers, width, vocabulary
+BATCH = 256 * 512  # tokens per batch, as for BERT; 15 in 100 are projected to the vocabulary
 
 
 class Late(Exception):
     pass
 
 
-def bench(a, *words, beside=0):
-    """The JSON of a run of bench ranks, while so many others do the same."""
+def bench(a, *words, copies=0):
+    """The JSON of a run of bench ranks, while `copies` more processes run the same."""
     left = a.end - time.monotonic()
     if left <= 1:
         raise Late
@@ -28,7 +28,7 @@ def bench(a, *words, beside=0):
         env[name] = 'lo'
     command = [a.bench, 'ranks', *map(str, words)]
     others = [subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-              for _ in range(beside)]
+              for _ in range(copies)]
     try:
         said = subprocess.run(command, env=env, capture_output=True, text=True, timeout=left)
     except subprocess.TimeoutExpired:
@@ -42,13 +42,13 @@ def bench(a, *words, beside=0):
     return json.loads(said.stdout.strip().splitlines()[-1])
 
 
-# ---- what is measured
+# ---- measurements
 # --------------------------------------------------------------------------------------------------
 
 
 def line_of(a):
-    """Latency of a message in seconds and bytes a second, of two ranks: a bucket is two messages, and half of it goes
-    and comes each time."""
+    """Latency of a message in seconds, and bytes per second, between two ranks: a bucket is two messages, each with
+    half of it in both directions."""
     small, large = 250, 11250  # thousands of floats: 1 MB, which is one bucket, and 45 MB
     t = {n: bench(a, '--ranks', 2, '--workload', 'reduce', '--steps', 15, '--vocab', n)['ordered_ms'] / 1e3
          for n in (small, large)}
@@ -58,11 +58,11 @@ def line_of(a):
 
 
 def step_of(a):
-    """Seconds of a shard, and of what a step has once: 12 shards against 24 of the same size. On each core one process
-    does it, as the ranks will: they share the memory, and its rate."""
+    """Seconds per shard, and seconds per step that do not depend on shards: 12 shards compared with 24 of the same
+    size. One process runs on each core, as the ranks will: they share the bandwidth of memory."""
     rows = {'gpt': 12, 'bert': 24}[a.workload]
     one, two = (bench(a, '--ranks', 1, '--workload', a.workload, '--steps', 3, '--shards', k * SHARDS,
-                      '--batch', k * rows, *a.small, beside=min(a.cores, 4) - 1)['step_ms'] / 1e3 for k in (1, 2))
+                      '--batch', k * rows, *a.small, copies=min(a.cores, 4) - 1)['step_ms'] / 1e3 for k in (1, 2))
     shard = max((two - one) / SHARDS, one / SHARDS / 2)
     return shard, max(one - SHARDS * shard, 0)
 
@@ -72,8 +72,8 @@ def step_of(a):
 
 
 def exchange(size, nodes, latency, rate, bucket, message=0.0):
-    """Seconds in which `size` bytes are added up: each bucket is a reduce-scatter and an all-gather, in which a node
-    sends nodes - 1 messages at once, of the bucket's nodes-th part."""
+    """Seconds to sum `size` bytes over nodes: each bucket is a reduce-scatter and an all-gather, in which a node sends
+    nodes - 1 messages at once, each with 1 / nodes of the bucket."""
     if nodes == 1:
         return 0.0
     buckets = math.ceil(size / bucket)
@@ -81,10 +81,10 @@ def exchange(size, nodes, latency, rate, bucket, message=0.0):
 
 
 def predicted(ranks, shard, once, size, latency, rate, cores):
-    """A step of so many ranks here: they share the cores, and the memory that is their network."""
+    """Seconds of a step of `ranks` ranks on this machine, which share the cores and the memory."""
     crowd = max(1.0, ranks / cores)
-    travel = exchange(size, ranks, latency, rate, BUCKET) * crowd
-    exposed = max(travel - shard * crowd * 2 / 3, 0)  # two thirds of a shard's time are its backward pass
+    transfer = exchange(size, ranks, latency, rate, BUCKET) * crowd
+    exposed = max(transfer - shard * crowd * 2 / 3, 0)  # two thirds of a shard's time are its backward pass
     return once * crowd + math.ceil(SHARDS / ranks) * shard * crowd + exposed
 
 
@@ -105,20 +105,20 @@ def held_against(a):
 
 
 def model(name):
-    """Bytes of all gradients, and operations of a batch."""
+    """Bytes of all gradients, and operations per batch."""
     layers, width, words = SIZES[name]
     inner = layers * 12 * width * width + width * width
     return 4.0 * (inner + words * width), 6.0 * BATCH * (inner + 0.15 * words * width)
 
 
 def forecast(a, name, gbit, nodes, bucket, larger=1):
-    """Each node has one shard of the batch: seconds of it, those in which it waits, and the part of it that is not
-    waiting."""
+    """Each node has one shard of the batch. Returns the seconds of a shard, the seconds of waiting, and the fraction of
+    a step that is not waiting."""
     size, work = model(name)
     shard = larger * work / nodes / (a.gflops * 1e9)
-    travel = exchange(size, nodes, a.latency * 1e-6, gbit * 1e9 / 8, bucket, a.message * 1e-6)
-    last = travel / math.ceil(size / bucket)  # of the first layer: nothing is left to hide it behind
-    exposed = max(travel - shard * 2 / 3, last)
+    transfer = exchange(size, nodes, a.latency * 1e-6, gbit * 1e9 / 8, bucket, a.message * 1e-6)
+    last = transfer / math.ceil(size / bucket)  # the bucket of the first layer: no computation is left to hide it
+    exposed = max(transfer - shard * 2 / 3, last)
     return shard, exposed, shard / (shard + exposed)
 
 
@@ -137,7 +137,7 @@ def forecasts(a):
     return rows
 
 
-# ---- in words
+# ---- output
 # ----------------------------------------------------------------------------------------------------------
 
 
@@ -146,23 +146,23 @@ def advice(r):
         return 'nothing'
     if r['bucket_64_at_1024'] >= 0.8:
         return 'buckets of 64 MiB'
-    return f'buckets of 64 MiB, a batch {r["batch_times"]} times as large'
+    return f'buckets of 64 MiB, batch size times {r["batch_times"]}'
 
 
 def tell(here, rows, a):
-    print(f'This machine: a message takes {here["latency_us"]:.0f} us, then {here["mb_s"]:.0f} MB/s; '
-          f'a shard of {a.workload} {here["shard_ms"]:.1f} ms, and {here["once_ms"]:.1f} ms once a step.\n')
+    print(f'This machine: {here["latency_us"]:.0f} us per message, {here["mb_s"]:.0f} MB/s; '
+          f'{a.workload}: {here["shard_ms"]:.1f} ms per shard, {here["once_ms"]:.1f} ms once per step.\n')
     print('| ranks | predicted, ms | measured, ms | measured/predicted | exchange, ms | hidden |')
     print('|---' * 6 + '|')
     for r in here['rows']:
         print(f'| {r["ranks"]} | {r["predicted_ms"]:.0f} | {r["measured_ms"]:.0f} | '
               f'{r["measured_ms"] / r["predicted_ms"]:.2f} | {r["exchange_ms"]:.1f} | {r["hidden"]:.2f} |')
     print(f'\nForecast: a batch of {BATCH:,} tokens over nodes of {a.gflops:.0f} GFLOP/s, one shard each; '
-          f'{a.latency:.0f} us, {a.message:g} us a message, '
-          f'buckets of 4 MiB.\nOf a step, the part that is not waiting:\n')
+          f'latency {a.latency:.0f} us, {a.message:g} us per message, '
+          f'buckets of 4 MiB.\nThe fraction of a step that is not waiting:\n')
     shown = (2, 8, 32, 128, 1024)
     print('| size | Gbit/s | one node, s | ' + ' | '.join(f'{n} nodes' for n in shown) +
-          ' | below 0.8 from | what to change at 1024 |')
+          ' | below 0.8 from | to change at 1024 |')
     print('|---' * (len(shown) + 5) + '|')
     for r in rows:
         print(f'| {r["size"]} | {r["gbit"]} | {r["step_s"]:.1f} | ' +
@@ -171,22 +171,22 @@ def tell(here, rows, a):
 
 def main():
     p = argparse.ArgumentParser(prog='bench/run scale', description=__doc__)
-    p.add_argument('--bench', default='build/bin/bench', help='the program')
-    p.add_argument('--workload', choices=('gpt', 'bert'), default='gpt', help='what is measured here')
-    p.add_argument('--seconds', type=float, default=60, help='for all measurements, at most')
-    p.add_argument('--cores', type=int, default=os.cpu_count(), help='that the ranks share here')
-    p.add_argument('--gflops', type=float, default=350, help='of a node, in training')
-    p.add_argument('--latency', type=float, default=20, help='of the network, microseconds')
-    p.add_argument('--message', type=float, default=1, help='what each message costs a node, microseconds')
-    p.add_argument('--json', action='store_true', help='one object in place of the tables')
-    p.add_argument('--tiny', action='store_true', help='a small model, for the test')
+    p.add_argument('--bench', default='build/bin/bench', help='path of the bench program')
+    p.add_argument('--workload', choices=('gpt', 'bert'), default='gpt', help='workload to measure on this machine')
+    p.add_argument('--seconds', type=float, default=60, help='maximum seconds of all measurements')
+    p.add_argument('--cores', type=int, default=os.cpu_count(), help='cores that the ranks share on this machine')
+    p.add_argument('--gflops', type=float, default=350, help='GFLOP/s of a node in training')
+    p.add_argument('--latency', type=float, default=20, help='latency of the network in microseconds')
+    p.add_argument('--message', type=float, default=1, help='cost of each message for a node in microseconds')
+    p.add_argument('--json', action='store_true', help='print one JSON object instead of tables')
+    p.add_argument('--tiny', action='store_true', help='use a small model, for tests')
     a = p.parse_args()
     a.end = time.monotonic() + a.seconds
     a.small = ['--layers', 1, '--d-model', 32, '--heads', 2, '--vocab', 100, '--seq', 8] if a.tiny else []
     try:
         here = held_against(a)
     except Late:
-        sys.exit(f'scale: {a.seconds:.0f} seconds are too few for this machine: --seconds')
+        sys.exit(f'scale: {a.seconds:.0f} seconds are not enough for the measurements on this machine; raise --seconds')
     rows = forecasts(a)
     if a.json:
         print(json.dumps({'here': here, 'forecast': rows}))

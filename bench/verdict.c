@@ -22,7 +22,7 @@ static void say(verdict *v, const char *what, double found, const char *than, do
 {
     const bool known = !isnan(found), met = known && (than[0] == '<' ? found <= asked : found >= asked);
     fprintf(v->to, "%-6s %-62s ", !known ? "-" : met ? "met" : "MISSED", what);
-    if (known) fprintf(v->to, "%7.3f, asked: %s %g%s%s\n", found, than, asked, where[0] ? "; " : "", where);
+    if (known) fprintf(v->to, "%7.3f, required: %s %g%s%s\n", found, than, asked, where[0] ? "; " : "", where);
     else fprintf(v->to, "not measured\n");
     v->open += !known, v->failed += known && !met;
 }
@@ -92,11 +92,11 @@ int kernels_verdict(FILE *to, const kernel_line *line, int lines)
     char        text[5][160];
 
     over_sizes(line, lines, "gemm_f32", to_products, &all, &worst, &where);
-    say(&v, "f32 products to the best of oneDNN and OpenBLAS, mean", value(&all), ">=", 0.95, "");
-    say(&v, "  ... of the worst size", worst, ">=", 0.8, where);
+    say(&v, "f32 products / best of oneDNN and OpenBLAS, mean", value(&all), ">=", 0.95, "");
+    say(&v, "  ... worst size", worst, ">=", 0.8, where);
     over_sizes(line, lines, "gemm_bf16", to_f32, &all, &worst, &where);
-    say(&v, "bf16 products to f32, from 512x128x128 up, mean", value(&all), ">=", 1.6, "");
-    say(&v, "  ... of the worst size", worst, ">=", 1.6, where);
+    say(&v, "bf16 products / f32, from 512x128x128 up, mean", value(&all), ">=", 1.6, "");
+    say(&v, "  ... worst size", worst, ">=", 1.6, where);
 
     for (int i = 0; i < lines; i++) {
         const kernel_line *l = &line[i];
@@ -114,10 +114,10 @@ int kernels_verdict(FILE *to, const kernel_line *line, int lines)
         }
         if (!strcmp(l->kernel, "adamw")) least(&adamw, &at[4], ours / l->peak, l, text[4], sizeof text[4]);
     }
-    say(&v, "rows of 8192x1024 to the triad, worst", triad, ">=", 0.6, at[0]);
-    say(&v, "rows to PyTorch, worst", torch, ">=", 1, at[1]);
-    say(&v, "attention forward and backward to PyTorch, worst", attention, ">=", 2, at[2]);
-    say(&v, "  ... its extra memory at T = 512 to PyTorch's, worst", -memory, "<=", 0.1, at[3]);
-    say(&v, "AdamW with clipping, 10 million parameters, to the triad, worst", adamw, ">=", 0.7, at[4]);
+    say(&v, "rows of 8192x1024 / triad, worst", triad, ">=", 0.6, at[0]);
+    say(&v, "rows / PyTorch, worst", torch, ">=", 1, at[1]);
+    say(&v, "attention forward and backward / PyTorch, worst", attention, ">=", 2, at[2]);
+    say(&v, "  ... extra memory at T = 512 / PyTorch, worst", -memory, "<=", 0.1, at[3]);
+    say(&v, "AdamW with clipping, 10 million parameters / triad, worst", adamw, ">=", 0.7, at[4]);
     return v.failed;
 }

@@ -1,4 +1,4 @@
-# Installs packages of the distribution, saying which and what for; tests/run and bench/run --install-peers share it.
+# Installs packages of the distribution and prints the purpose of each. Used by tests/run, examples/run and bench/run.
 # shellcheck shell=bash
 
 stop() # WORDS...
@@ -7,17 +7,18 @@ stop() # WORDS...
     exit 1
 }
 
-# install_missing LIST WHO THEN: LIST has a line "package|what for" for each; WHO needs them; THEN is what to run once
-# they are there, where there is no apt-get. With none missing the network is not touched.
+# install_missing LIST WHO THEN: installs the missing packages of LIST, which has a line "package|purpose" for each.
+# Without apt-get it stops: WHO starts the message, as in "Tenon's tests need"; THEN is the command to run after a manual
+# installation. If no package is missing, the network is not used.
 install_missing()
 {
     local list=$1 who=$2 then=$3 missing=() package why as_root=()
     if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-        echo "$0 knows only Debian's package manager, which is not here. $who, by Debian's names:" >&2
+        echo "$0: apt-get is not available. $who these packages (Debian's names):" >&2
         while IFS='|' read -r package why; do
             [ -z "$package" ] || printf '  %-22s %s\n' "$package" "$why" >&2
         done <<<"$list"
-        stop "install these in your system's way, then run: $then"
+        stop "install them with the package manager of your system, then run: $then"
     fi
     while IFS='|' read -r package why; do
         [ -z "$package" ] && continue
@@ -34,11 +35,11 @@ install_missing()
     [ ${#missing[@]} -gt 0 ] || return 0
     if [ "$(id -u)" != 0 ]; then
         command -v sudo >/dev/null ||
-            stop "this needs root, and there is no sudo. As root: apt-get install --no-install-recommends ${missing[*]}"
+            stop "root is required and sudo is missing; run as root: apt-get install --no-install-recommends ${missing[*]}"
         as_root=(sudo)
     fi
     local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q)
-    "${apt[@]}" update || echo "$0: apt-get update failed; trying with the lists that are there" >&2
+    "${apt[@]}" update || echo "$0: apt-get update failed; using the existing package lists" >&2
     "${apt[@]}" install -y --no-install-recommends "${missing[@]}" ||
-        stop "apt-get could not install ${missing[*]}"
+        stop "apt-get failed to install ${missing[*]}"
 }

@@ -29,7 +29,7 @@ static bool describe(dnnl_memory_desc_t *d, dnnl_data_type_t dt, const peer_job 
 static const char *prepare(const peer_job *j, peer_work *w)
 {
     const bool f32 = peer_is_gemm(j, "f32");
-    if (!f32 && !peer_is_gemm(j, "bf16")) return "only f32 and bf16 products";
+    if (!f32 && !peer_is_gemm(j, "bf16")) return "only f32 and bf16 products are supported";
     for (int i = 0; i < 3; i++) {
         if (arg[i].memory) dnnl_memory_destroy(arg[i].memory);
         arg[i].memory = NULL;
@@ -47,10 +47,10 @@ static const char *prepare(const peer_job *j, peer_work *w)
     dnnl_primitive_desc_t  chosen;
     if (!describe(&d[0], dt, j, j->m, j->k, j->ta) || !describe(&d[1], dt, j, j->k, j->n, j->tb) ||
         !describe(&d[2], dt, j, j->m, j->n, false))
-        return "a shape it does not take";
+        return "this shape is not supported";
     if (dnnl_matmul_desc_init(&op, &d[0], &d[1], NULL, &d[2]) != dnnl_success ||
         dnnl_primitive_desc_create(&chosen, &op, NULL, engine, NULL) != dnnl_success)
-        return "a product it does not have";
+        return "this product is not supported";
     const dnnl_status_t made = dnnl_primitive_create(&product, chosen);
     dnnl_primitive_desc_destroy(chosen);
     if (made != dnnl_success) return "out of memory";

@@ -34,7 +34,7 @@ static bool run(void)
 static const char *prepare(const peer_job *j, peer_work *w)
 {
     const bool f32 = peer_is_gemm(j, "f32");
-    if (!f32 && !peer_is_gemm(j, "f64")) return "only f32 and f64 products";
+    if (!f32 && !peer_is_gemm(j, "f64")) return "only f32 and f64 products are supported";
     job = *j;
     const int64_t bytes = f32 ? 4 : 8;
     a = peer_array(0, j->batch * j->m * j->k, bytes, false);

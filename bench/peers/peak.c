@@ -182,7 +182,7 @@ static const char *prepare(const peer_job *j, peer_work *w)
         w->extra = 16.0 * ROUNDS * CHAINS * 2 * loops[at].lanes * threads; /* operations per call */
         return NULL;
     }
-    return "this CPU does not have it";
+    return "this CPU does not support it";
 }
 
 int main(void) { return peer_main("peak", prepare); }

@@ -1,6 +1,6 @@
-"""PyTorch as a contender of `bench kernels`: reads jobs and answers with times, as bench/peers/peer.h says. The same
-work as tenon.c does: products into a result that is there already, forwards with a graph, backwards by
-autograd.grad on a graph that is retained, the optimizer's step with its clipping."""
+"""PyTorch as a contender of `bench kernels`: reads jobs and prints times; bench/peers/peer.h describes the protocol. It
+does the same work as tenon.c: products into an existing result, forward passes that record a graph, backward passes by
+autograd.grad on a retained graph, and the optimizer's step with clipping."""
 import math
 import sys
 import time
@@ -31,7 +31,7 @@ def gemm(size, layout, dtype):
 
 
 def attention(size, layout):
-    """What PyTorch 1.13 users write: matmul, softmax, matmul."""
+    """Attention as users of PyTorch 1.13 write it: matmul, softmax, matmul."""
     heads, t, d = size
     q, k, v = (leaf(8, heads // 8, t, d) for _ in range(3))
     g = torch.empty(8, heads // 8, t, d).uniform_(-1, 1)
@@ -46,7 +46,7 @@ def attention(size, layout):
 
 
 def extra_mib(run, results):
-    """The most that was allocated at once beyond the results, from the profiler's record of every allocation."""
+    """The peak memory in addition to the results, from the profiler's record of every allocation; -1: unknown."""
     from torch.profiler import ProfilerActivity, profile
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as p:
         run()
@@ -90,7 +90,7 @@ def adamw(count):
 
 
 def prepare(kernel, size, layout):
-    """run, before, MiB; or None."""
+    """Returns (run, before, MiB), or None for an unknown kernel."""
     if kernel.startswith("gemm_"):
         return gemm(size, layout, DTYPES[kernel[5:]]), None, -1
     if kernel == "attention":
@@ -148,7 +148,7 @@ def main():
             work = None
             try:
                 work = prepare(kernel, [int(n) for n in size.split("x")], layout)
-            except Exception as e:  # whatever this version of PyTorch does not do
+            except Exception as e:  # a kernel that this version of PyTorch does not support
                 print(f"pytorch.py: {line.strip()}: {e}", file=sys.stderr)
             last = line.split()[:4]
         if work:

@@ -1,5 +1,5 @@
-"""The workloads of bench/, as a PyTorch user writes them: the same models, sizes, losses, clipping and optimizer,
-measured in the same way and told in the same line of JSON. bench/compare.py runs it beside Tenon.
+"""The workloads of bench/ in PyTorch, written like user code: the same models, sizes, losses, clipping and optimizer,
+measured in the same way and printed as the same line of JSON. bench/compare.py runs it alternately with Tenon.
 
     bench/peers/python bench/peers/torch_workloads.py bert --threads 2 --seconds 5
 """
@@ -36,8 +36,9 @@ def options():
         p.add_argument("--" + name, type=int)
     o = p.parse_args()
     for name, value in OWN[o.workload].items():
-        if getattr(o, name) is None:
-            setattr(o, name, value)
+        if getattr(o, name) is not None:
+            continue
+        setattr(o, name, value)
     o.ffn = o.ffn or 4 * o.d_model
     return o
 
@@ -179,7 +180,7 @@ def encoder_infer():
 
 
 def gpt_gen():
-    """One token at a time, by hand: PyTorch's own layers keep no cache of keys and values."""
+    """One token at a time, with explicit code: PyTorch's own layers have no key-value cache."""
     d, heads, length = o.d_model, o.heads, o.seq - 6
     m = Gpt().eval()
 
