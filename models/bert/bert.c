@@ -56,7 +56,7 @@ static void initialise(tn_bert *m)
 
 static void add_embeddings(tn_bert *m, const tn_bert_config *c)
 {
-    const int64_t first = tn__first_place(c);
+    const int64_t first = tn__bert_first_position(c);
     m->words = tn_child(m, "bert.embeddings.word_embeddings",
                         tn_embedding_new(.count = c->vocab, .dim = c->embedding, .padding = c->padding,
                                          .sparse = true)); /* a sequence has few distinct tokens */
@@ -123,15 +123,15 @@ tn_bert *tn_bert_create(tn_bert_config c)
 /* RoBERTa's position embeddings: tokens are counted from padding + 1, and padding tokens have position `padding`. If
  * those are masked and at the end, their positions do not matter: rows in order are enough, [T, dim] instead of
  * [B, T, dim]. */
-static tn_tensor *places(tn_bert *m, const tn_bert_args *a)
+static tn_tensor *position_embeddings(tn_bert *m, const tn_bert_args *a)
 {
-    const int64_t rows = tn_size(a->ids, 0), n = tn_size(a->ids, 1), first = tn__first_place(&m->config);
+    const int64_t batch = tn_size(a->ids, 0), n = tn_size(a->ids, 1), first = tn__bert_first_position(&m->config);
     const bool    masked = a->blocked_keys && tn_shape_equal(tn_shape_of(a->blocked_keys), tn_shape_of(a->ids));
     bool          plain = true;
     if (!first) return tn_embedding_rows(m->positions, 0, n);
-    tn_tensor *at = tn_empty_of(TN_I64, TN_SHAPE(rows, n));
+    tn_tensor *at = tn_empty_of(TN_I64, TN_SHAPE(batch, n));
     int64_t   *to = at ? tn_data_mut(at) : NULL;
-    for (int64_t row = 0, i = 0; to && row < rows; row++)
+    for (int64_t row = 0, i = 0; to && row < batch; row++)
         for (int64_t next = first, end = i + n; i < end; i++) {
             const bool padding = tn_get_i64(a->ids, i) == first - 1;
             if (padding ? !masked || !tn_get_i64(a->blocked_keys, i) : next < first + n - (end - i)) plain = false;
@@ -141,7 +141,7 @@ static tn_tensor *places(tn_bert *m, const tn_bert_args *a)
 }
 
 /* The sum of the embeddings of ids [B, T]. */
-static tn_tensor *embedded(tn_bert *m, const tn_bert_args *a)
+static tn_tensor *embed(tn_bert *m, const tn_bert_args *a)
 {
     if (!a->ids || tn_ndim(a->ids) != 2) {
         char text[192];
@@ -155,7 +155,7 @@ static tn_tensor *embedded(tn_bert *m, const tn_bert_args *a)
                  (long long)length, (long long)m->config.positions);
         return NULL;
     }
-    tn_tensor *place = places(m, a);
+    tn_tensor *place = position_embeddings(m, a);
     if (m->types) {
         tn_tensor *type = a->types ? tn_call(m->types, a->types) : tn_embedding_rows(m->types, 0, 1);
         place = tn_add(place, type);
@@ -168,7 +168,7 @@ tn_tensor *tn_bert_run(tn_bert *m, tn_bert_args a)
     for (int64_t i = 0; m && a.weights && i < m->config.layers; i++) a.weights[i] = NULL;
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    tn_tensor     *x = embedded(m, &a);
+    tn_tensor     *x = embed(m, &a);
     if (tn_error() == TN_OK) x = tn_call(m->dropout, tn_call(m->norm, x));
     if (tn_error() == TN_OK && m->project) x = tn_call(m->project, x);
     if (tn_error() == TN_OK)
@@ -195,7 +195,7 @@ static bool has(const tn_tensor *y, const void *head, const char *which)
     return false;
 }
 
-static tn_tensor *rows(tn_bert *m, tn_tensor *y, tn_tensor *where)
+static tn_tensor *selected_rows(tn_bert *m, tn_tensor *y, tn_tensor *where)
 {
     y = tn_reshape(y, TN_SHAPE(-1, m->config.dim));
     return where ? tn_index_select(y, 0, where) : y;
@@ -204,7 +204,7 @@ tn_tensor *tn_bert_word_scores(tn_bert *m, tn_tensor *y, tn_tensor *where)
 {
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    return tn_leave(f, has(y, m->head, "head for masked tokens") ? tn_call(m->head, rows(m, y, where)) : NULL);
+    return tn_leave(f, has(y, m->head, "head for masked tokens") ? tn_call(m->head, selected_rows(m, y, where)) : NULL);
 }
 tn_tensor *tn_bert_pooled(tn_bert *m, tn_tensor *y)
 {
@@ -234,7 +234,7 @@ tn_tensor *tn_bert_replaced_scores(tn_bert *m, tn_tensor *y)
 static tn_tensor *word_loss(tn_bert *m, tn_tensor *y, const tn_bert_loss_args *b)
 {
     if (!has(y, m->head, "head for masked tokens")) return NULL;
-    tn_tensor *x = tn_mlm_head_transform(m->head, rows(m, y, b->masked));
+    tn_tensor *x = tn_mlm_head_transform(m->head, selected_rows(m, y, b->masked));
     return tn_linear_cross_entropy(x, m->head->weight, m->head->bias, b->words);
 }
 

@@ -29,7 +29,7 @@ static void fill_in(tn_bert_config *c)
 }
 
 /* Checks options that only some kinds have; raises. */
-static bool is_kind(const char *who, const tn_bert_config *c)
+static bool check_kind(const char *who, const tn_bert_config *c)
 {
     const bool  albert = c->kind == TN_ALBERT, electra = c->kind == TN_ELECTRA;
     const char *name = tn_bert_kind_name(c->kind);
@@ -62,11 +62,11 @@ bool tn__bert_complete(const char *who, tn_bert_config *c)
     if ((unsigned)c->kind > TN_ELECTRA)
         return tn_raise(TN_EINVAL, "%s: .kind is %d, which is not a tn_bert_kind", who, (int)c->kind), false;
     fill_in(c);
-    if (!is_kind(who, c)) return false;
-    s = (stored){.c = *c, .places = 1};
+    if (!check_kind(who, c)) return false;
+    s = (stored){.c = *c, .position_rows = 1};
     if (c->padding < 0) s.c.padding = TN__BERT_ABSENT;
     if (!tn__init_and_activation(who, c->init, &c->activation) ||
-        !tn_hf_config_within(who, &tn__bert_form_of(c)->files, &s) ||
+        !tn_hf_config_within(who, &tn__bert_format_of(c)->files, &s) ||
         !tn__within(who, "positions", c->positions, 1, 10000000))
         return false;
     if (c->padding >= c->vocab)
@@ -81,7 +81,7 @@ bool tn__bert_complete(const char *who, tn_bert_config *c)
 /* ---- in a file --------------------------------------------------------------------------------------------------- */
 
 /* Raises if the values of config.json contradict each other. */
-static void consistent(const stored *s, const char *dir)
+static void check_consistent(const stored *s, const char *dir)
 {
     const tn_bert_config *c = &s->c;
     const bool            distil = c->kind == TN_DISTILBERT;
@@ -92,7 +92,7 @@ static void consistent(const stored *s, const char *dir)
     else if (c->positions < 1)
         tn_raise(TN_EFORMAT,
                  "'%s/config.json': max_position_embeddings is %lld, but positions start after pad_token_id %lld", dir,
-                 (long long)s->places, (long long)c->padding);
+                 (long long)s->position_rows, (long long)c->padding);
     else if (c->padding >= c->vocab)
         tn_raise(TN_EFORMAT,
                  "'%s/config.json': pad_token_id is %lld, but must be less than vocab_size "
@@ -115,19 +115,19 @@ tn_bert_config tn_bert_config_load(const char *dir)
     static const tn_hf_files which = {type, 1, NULL, 0};
     stored                   s = {.c = {TN_BERT_DEFAULTS}};
     tn_bert_config          *c = &s.c;
-    const tn__bert_form     *f = tn_hf_config_read(dir, &which, &s) ? tn__bert_form_named(s.type) : NULL;
+    const tn__bert_format   *f = tn_hf_config_read(dir, &which, &s) ? tn__bert_format_of_type(s.type) : NULL;
     if (f && tn_hf_config_read(dir, &f->files, &s)) {
         c->kind = f->kind;
         if (c->padding == TN__BERT_ABSENT) c->padding = f->padding;
         c->norm_first = f->kind == TN_BERT && (s.norm_first || !strcmp(f->type, "roberta-prelayernorm"));
         if (c->kind == TN_DISTILBERT) c->types = 0;
-        c->positions = s.places - tn__first_place(c);
-        consistent(&s, dir);
+        c->positions = s.position_rows - tn__bert_first_position(c);
+        check_consistent(&s, dir);
     }
     return tn_error() == TN_OK ? *c : (tn_bert_config){.zero_ = 0};
 }
 
-static const char *architecture_of(const tn_bert_config *c, const tn__bert_form *f)
+static const char *architecture_of(const tn_bert_config *c, const tn__bert_format *f)
 {
     const bool next = !c->no_next;
     if (c->replaced || (!c->no_words && next && f->pretraining)) return f->pretraining;
@@ -137,10 +137,10 @@ static const char *architecture_of(const tn_bert_config *c, const tn__bert_form 
 
 tn__bert_stored tn__bert_to_store(const tn_bert_config *c)
 {
-    const tn__bert_form *f = tn__bert_form_of(c);
-    stored               s = {.c = *c, .type = f->type, .norm_first = !strcmp(f->type, "tenon-bert")};
+    const tn__bert_format *f = tn__bert_format_of(c);
+    stored                 s = {.c = *c, .type = f->type, .norm_first = !strcmp(f->type, "tenon-bert")};
     s.architecture = architecture_of(c, f);
-    s.places = s.c.positions + tn__first_place(c);
+    s.position_rows = s.c.positions + tn__bert_first_position(c);
     if (c->padding < 0) s.c.padding = TN__BERT_ABSENT;
     return s;
 }

@@ -8,7 +8,7 @@
 
 /* The row of the position embedding for the first token. For RoBERTa, and for a BERT with norm_first, which Hugging
  * Face opens as RobertaPreLayerNorm, it is padding + 1: the rows up to padding are for padding tokens. */
-static inline int64_t tn__first_place(const tn_bert_config *c)
+static inline int64_t tn__bert_first_position(const tn_bert_config *c)
 {
     const bool behind = c->kind == TN_ROBERTA || c->kind == TN_XLM_ROBERTA || (c->kind == TN_BERT && c->norm_first);
     return behind && c->padding >= 0 ? c->padding + 1 : 0;
@@ -18,7 +18,7 @@ static inline int64_t tn__first_place(const tn_bert_config *c)
 typedef struct {
     tn_bert_config c;
     const char    *type, *architecture;
-    int64_t        places; /* rows of the position embedding */
+    int64_t        position_rows; /* rows of the position embedding */
     bool           norm_first;
 } tn__bert_stored;
 enum { TN__BERT_ABSENT = -2 }; /* c.padding if the file has no pad_token_id */
@@ -33,15 +33,15 @@ typedef struct {
     const char  *prefix;                           /* of the encoder's weights */
     const char  *pooler, *words, *next, *replaced; /* name of one weight of each head; NULL: no such head */
     int64_t      padding;                          /* default pad_token_id */
-} tn__bert_form;
+} tn__bert_format;
 extern const char *const tn__bert_types[]; /* all model_types; NULL-terminated */
-const tn__bert_form     *tn__bert_form_named(const char *type);
-const tn__bert_form     *tn__bert_form_of(const tn_bert_config *c);
+const tn__bert_format   *tn__bert_format_of_type(const char *type);
+const tn__bert_format   *tn__bert_format_of(const tn_bert_config *c);
 
 tn__bert_stored tn__bert_to_store(const tn_bert_config *c);
 
 /* tn_bert_save, with the additional parts of a tuned model; more may be NULL. */
-tn_status tn__bert_save_with(tn_bert *m, const char *dir, const tn__hf_more *more);
+tn_status tn__bert_save_extra(tn_bert *m, const char *dir, const tn__hf_extra *more);
 
 /* Fills in defaults; raises for invalid values. */
 bool tn__bert_complete(const char *who, tn_bert_config *c);

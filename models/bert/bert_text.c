@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-static bool together(const char *who, const tn_bert *m, const tn_tokenizer *t)
+static bool check_tokenizer(const char *who, const tn_bert *m, const tn_tokenizer *t)
 {
     if (!t) return tn_raise(TN_EINVAL, "%s: the tokenizer is NULL", who), false;
     if (tn_tokenizer_size(t) <= m->config.vocab) return true;
@@ -18,7 +18,7 @@ static bool together(const char *who, const tn_bert *m, const tn_tokenizer *t)
 int64_t tn_bert_fill_in(tn_bert *m, const tn_tokenizer *t, const char *text, int64_t k, int64_t most, tn_bert_fill *to)
 {
     static const char *const who = "tn_bert_fill_in";
-    if (!tn_ready(m) || !together(who, m, t)) return -1;
+    if (!tn_ready(m) || !check_tokenizer(who, m, t)) return -1;
     if (!text || !tn__within(who, "k", k, 1, m->config.vocab)) {
         if (!text) tn_raise(TN_EINVAL, "%s: the text is NULL", who);
         return -1;
@@ -69,7 +69,7 @@ tn_tensor *tn_bert_sentences(tn_tensor *y, tn_tensor *blocked_keys, tn_bert_pool
 tn_tensor *tn_bert_embed(tn_bert *m, const tn_tokenizer *t, int64_t n, const char *const *texts,
                          tn_bert_pooling pooling)
 {
-    if (!tn_ready(m) || !together("tn_bert_embed", m, t)) return NULL;
+    if (!tn_ready(m) || !check_tokenizer("tn_bert_embed", m, t)) return NULL;
     const tn_scope s = tn_no_grad_begin();
     tn_token_batch b;
     tn_tensor     *y = NULL;

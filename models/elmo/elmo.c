@@ -87,7 +87,7 @@ static bool batch_fits(const tn_elmo *m, const tn_elmo_batch *b)
 }
 
 /* One vector for each distinct word, [U, dim]. */
-static tn_tensor *spelt(tn_elmo *m, tn_tensor *words)
+static tn_tensor *encode_words(tn_elmo *m, tn_tensor *words)
 {
     tn_tensor *x = tn_transpose(tn_call(m->letters, words), 1, 2), *part[TN_ELMO_WIDTHS]; /* [U, letters, bytes] */
     for (int64_t i = 0; i < m->config.widths && tn_error() == TN_OK; i++)
@@ -97,7 +97,7 @@ static tn_tensor *spelt(tn_elmo *m, tn_tensor *words)
 }
 
 /* The index that reverses each row of length n + 2: n + 1 - position; positions after the end map to themselves. */
-static tn_tensor *turned(const tn_elmo_batch *b)
+static tn_tensor *reversing_index(const tn_elmo_batch *b)
 {
     const int64_t rows = tn_size(b->rows, 0), width = tn_size(b->rows, 1);
     tn_tensor    *t = tn_empty_of(TN_I64, TN_SHAPE(rows, width));
@@ -109,12 +109,12 @@ static tn_tensor *turned(const tn_elmo_batch *b)
     return t;
 }
 
-static tn_tensor *around(tn_tensor *x, tn_tensor *turn)
+static tn_tensor *reversed(tn_tensor *x, tn_tensor *turn)
 {
     return x ? tn_take_along(x, tn_expand(tn_unsqueeze(turn, 2), tn_shape_of(x)), 1) : NULL;
 }
 
-static tn_tensor *dropped(const tn_elmo *m, tn_tensor *x)
+static tn_tensor *drop(const tn_elmo *m, tn_tensor *x)
 {
     return m->base.training && m->config.dropout > 0 ? tn_dropout(x, m->config.dropout) : x;
 }
@@ -122,19 +122,19 @@ static tn_tensor *dropped(const tn_elmo *m, tn_tensor *x)
 /* Runs one direction: the outputs of both layers, [B, T + 2, dim]. */
 static void direction(tn_elmo *m, tn_lstm *const *lstm, tn_tensor *x, tn_tensor *lengths, tn_tensor *to[2])
 {
-    to[0] = tn_lstm_forward(lstm[0], dropped(m, x), .lengths = lengths);
-    to[1] = to[0] ? tn_add(tn_lstm_forward(lstm[1], dropped(m, to[0]), .lengths = lengths), to[0]) : NULL;
+    to[0] = tn_lstm_forward(lstm[0], drop(m, x), .lengths = lengths);
+    to[1] = to[0] ? tn_add(tn_lstm_forward(lstm[1], drop(m, to[0]), .lengths = lengths), to[0]) : NULL;
 }
 
 /* The word vectors, and the outputs of both layers, forward (left) and backward (right). */
-static bool layers(tn_elmo *m, const tn_elmo_batch *b, tn_tensor **x, tn_tensor *left[2], tn_tensor *right[2])
+static bool run_layers(tn_elmo *m, const tn_elmo_batch *b, tn_tensor **x, tn_tensor *left[2], tn_tensor *right[2])
 {
-    tn_tensor *rows = tn_embedding(spelt(m, b->words), b->rows, -1, false), *turn = turned(b);
+    tn_tensor *rows = tn_embedding(encode_words(m, b->words), b->rows, -1, false), *turn = reversing_index(b);
     tn_tensor *whole = tn_add_scalar(b->lengths, 2);
     *x = rows;
     direction(m, m->forward, rows, whole, left);
-    direction(m, m->backward, around(rows, turn), whole, right);
-    for (int i = 0; i < 2 && tn_error() == TN_OK; i++) right[i] = around(right[i], turn);
+    direction(m, m->backward, reversed(rows, turn), whole, right);
+    for (int i = 0; i < 2 && tn_error() == TN_OK; i++) right[i] = reversed(right[i], turn);
     return tn_error() == TN_OK;
 }
 
@@ -145,7 +145,7 @@ bool tn_elmo_vectors(tn_elmo *m, const tn_elmo_batch *b, tn_tensor *layer[TN_ELM
     for (int i = 0; i < TN_ELMO_LAYERS; i++) layer[i] = NULL;
     if (!tn_ready(m)) return false;
     const tn_frame f = tn_enter(m);
-    if (batch_fits(m, b) && layers(m, b, &x, left, right)) {
+    if (batch_fits(m, b) && run_layers(m, b, &x, left, right)) {
         const int64_t n = tn_size(b->rows, 1) - 2;
         layer[0] = tn_narrow(tn_cat(2, x, x), 1, 1, n);
         for (int i = 0; i < 2; i++) layer[i + 1] = tn_narrow(tn_cat(2, left[i], right[i]), 1, 1, n);
@@ -155,7 +155,7 @@ bool tn_elmo_vectors(tn_elmo *m, const tn_elmo_batch *b, tn_tensor *layer[TN_ELM
 }
 
 /* The targets of one direction; -100 after the end of a row. */
-static tn_tensor *guessed(const tn_elmo_batch *b, const tn_tensor *targets, bool from_left)
+static tn_tensor *direction_targets(const tn_elmo_batch *b, const tn_tensor *targets, bool from_left)
 {
     const int64_t rows = tn_size(b->rows, 0), width = tn_size(b->rows, 1);
     tn_tensor    *t = tn_empty_of(TN_I64, TN_SHAPE(rows, width - 1));
@@ -175,12 +175,12 @@ tn_tensor *tn_elmo_loss(tn_elmo *m, const tn_elmo_batch *b, tn_tensor *targets)
     if (batch_fits(m, b) && targets && !tn_shape_equal(tn_shape_of(targets), tn_shape_of(b->rows)))
         tn_raise(TN_ESHAPE, "elmo: the targets must have the shape of the batch's rows");
     if (tn_error() == TN_OK && !targets) tn_raise(TN_EINVAL, "elmo: the targets are NULL");
-    if (tn_error() == TN_OK && layers(m, b, &x, left, right)) {
+    if (tn_error() == TN_OK && run_layers(m, b, &x, left, right)) {
         const int64_t n = tn_size(b->rows, 1) - 1;
-        tn_tensor    *next = tn_linear_cross_entropy(dropped(m, tn_narrow(left[1], 1, 0, n)), m->out, m->bias,
-                                                     guessed(b, targets, true));
-        tn_tensor    *before = tn_linear_cross_entropy(dropped(m, tn_narrow(right[1], 1, 1, n)), m->out, m->bias,
-                                                       guessed(b, targets, false));
+        tn_tensor    *next = tn_linear_cross_entropy(drop(m, tn_narrow(left[1], 1, 0, n)), m->out, m->bias,
+                                                     direction_targets(b, targets, true));
+        tn_tensor    *before = tn_linear_cross_entropy(drop(m, tn_narrow(right[1], 1, 1, n)), m->out, m->bias,
+                                                       direction_targets(b, targets, false));
         loss = tn_mul_scalar(tn_add(next, before), 0.5);
     }
     return tn_leave(f, loss);
@@ -188,7 +188,7 @@ tn_tensor *tn_elmo_loss(tn_elmo *m, const tn_elmo_batch *b, tn_tensor *targets)
 
 /* ---- sentences --------------------------------------------------------------------------------------------------- */
 
-static void spell(const tn_elmo *m, const char *word, size_t bytes, int64_t *to)
+static void encode_word(const tn_elmo *m, const char *word, size_t bytes, int64_t *to)
 {
     const int64_t longest = m->config.longest;
     int64_t       n = 0;
@@ -199,7 +199,7 @@ static void spell(const tn_elmo *m, const char *word, size_t bytes, int64_t *to)
 }
 
 /* Adds all words to v, which splits the lines; returns the maximum number of words in a line. */
-static int64_t numbered(tn_vocab *v, int64_t n, const tn_text *lines, int64_t *lengths)
+static int64_t add_words(tn_vocab *v, int64_t n, const tn_text *lines, int64_t *lengths)
 {
     int64_t most = 0;
     for (int64_t i = 0; i < n && tn_vocab_read(v, lines[i].at, lines[i].bytes) == TN_OK; i++) {
@@ -212,17 +212,17 @@ static int64_t numbered(tn_vocab *v, int64_t n, const tn_text *lines, int64_t *l
 
 /* The row of a word in the batch, where 0 and 1 are begin and end. v's own ids 0 and 1, "<pad>" and "<unk>", are
  * ordinary words if a text contains them, and get the rows after all others. */
-static int64_t place_of(const tn_vocab *v, int64_t id) { return id < TN_VOCAB_FIRST ? tn_vocab_size(v) + id : id; }
+static int64_t row_of(const tn_vocab *v, int64_t id) { return id < TN_VOCAB_FIRST ? tn_vocab_size(v) + id : id; }
 static bool    is_read(const tn_vocab *v, int64_t id) { return tn_vocab_count(v, id) > 0; }
 
-static void spell_all(const tn_elmo *m, const tn_vocab *v, int64_t *to)
+static void encode_all(const tn_elmo *m, const tn_vocab *v, int64_t *to)
 {
     const int64_t width = m->config.longest + 2;
-    spell(m, "", 0, to), spell(m, "", 0, to + width);
+    encode_word(m, "", 0, to), encode_word(m, "", 0, to + width);
     to[1] = LETTER_FIRST, to[width + 1] = LETTER_LAST, to[2] = to[width + 2] = LETTER_END;
     for (int64_t id = 0; id < tn_vocab_size(v); id++) {
         const char *word = tn_vocab_word(v, id);
-        if (is_read(v, id)) spell(m, word, strlen(word), to + place_of(v, id) * width);
+        if (is_read(v, id)) encode_word(m, word, strlen(word), to + row_of(v, id) * width);
     }
 }
 
@@ -234,17 +234,17 @@ tn_elmo_batch tn_elmo_sentences(const tn_elmo *m, int64_t n, const tn_text *line
     const tn_scope s = tn_scope_begin();
     tn_vocab      *v = tn_vocab_new();
     b.lengths = tn_zeros_of(TN_I64, TN_SHAPE(n));
-    const int64_t most = v && b.lengths ? numbered(v, n, lines, tn_data_mut(b.lengths)) : 0;
+    const int64_t most = v && b.lengths ? add_words(v, n, lines, tn_data_mut(b.lengths)) : 0;
     const bool    special = v && (is_read(v, TN_VOCAB_PADDING) || is_read(v, TN_VOCAB_UNKNOWN));
     const int64_t words = tn_vocab_size(v) + (special ? TN_VOCAB_FIRST : 0);
     b.rows = tn_ones_of(TN_I64, TN_SHAPE(n, most + 2));
     b.words = tn_zeros_of(TN_I64, TN_SHAPE(words, m->config.longest + 2));
     int64_t *row = b.rows ? tn_data_mut(b.rows) : NULL, *to = b.words ? tn_data_mut(b.words) : NULL;
-    if (row && to && tn_error() == TN_OK) spell_all(m, v, to);
+    if (row && to && tn_error() == TN_OK) encode_all(m, v, to);
     for (int64_t i = 0; row && to && i < n && tn_error() == TN_OK; i++, row += most + 2) {
         const tn_tensor *ids = tn_vocab_encode(v, lines[i].at, lines[i].bytes);
         row[0] = 0;
-        for (int64_t k = 0; ids && k < tn_numel(ids); k++) row[k + 1] = place_of(v, tn_get_i64(ids, k));
+        for (int64_t k = 0; ids && k < tn_numel(ids); k++) row[k + 1] = row_of(v, tn_get_i64(ids, k));
     }
     tn_vocab_free(v);
     const bool failed = tn_error() != TN_OK;
@@ -263,7 +263,7 @@ tn_elmo *tn_elmo_load(const char *dir)
     const int64_t   all = filters_in_all(&c), lstm = 4 * c.hidden * 2 * c.dim + c.hidden * c.dim;
     tn_elmo        *m = NULL;
     const tn_scope  blank = tn__blank_begin();
-    if (f && tn__enough(f, path, c.vocab * c.dim + 4 * lstm + all * (2 * all * c.highways + c.dim)))
+    if (f && tn__has_elements(f, path, c.vocab * c.dim + 4 * lstm + all * (2 * all * c.highways + c.dim)))
         m = tn_elmo_create(c);
     tn_scope_end(blank);
     return tn__model_read(m, f, path, &table);

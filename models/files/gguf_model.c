@@ -10,19 +10,19 @@ typedef struct {
     const tn__gguf_arch *arch;
     const tn_json       *config;
     tn_gguf_writer      *w;
-} target;
+} output;
 
-static int64_t number(const target *t, const char *member) { return tn_json_i64_or(tn_json_get(t->config, member), 0); }
+static int64_t number(const output *t, const char *member) { return tn_json_i64_or(tn_json_get(t->config, member), 0); }
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
-static const char *key(const target *t, const char *name, char to[128])
+static const char *key(const output *t, const char *name, char to[128])
 {
     snprintf(to, 128, "%s.%s", t->arch->name, name);
     return to;
 }
 
-static void put_members(const target *t)
+static void put_members(const output *t)
 {
     char k[128];
     for (const tn__gguf_member *m = t->arch->members; m->gguf && tn_error() == TN_OK; m++) {
@@ -34,7 +34,7 @@ static void put_members(const target *t)
 }
 
 /* The scaling of rotary positions: linear is a value, LLaMA 3's is a tensor, dynamic is not supported by GGUF. */
-static void put_scaling(const target *t, int64_t head)
+static void put_scaling(const output *t, int64_t head)
 {
     const tn_json *r = tn_json_get(t->config, "rope_scaling");
     const char    *type = tn_json_string_or(tn_json_get(r, "rope_type"), "default");
@@ -63,7 +63,7 @@ static void put_scaling(const target *t, int64_t head)
 }
 
 /* llama.cpp's llama and qwen2 ignore a sliding window: raises if a text can be longer than the window. */
-static bool fits_its_window(const target *t)
+static bool fits_its_window(const output *t)
 {
     const int64_t window = number(t, "sliding_window"), positions = number(t, "max_position_embeddings");
     if (window < 1 || window >= positions) return true;
@@ -74,7 +74,7 @@ static bool fits_its_window(const target *t)
     return false;
 }
 
-static bool put_values(const target *t, const char *packed)
+static bool put_values(const output *t, const char *packed)
 {
     const bool  is_gpt2 = !strcmp(t->arch->name, "gpt2");
     const char *activation =
@@ -111,7 +111,7 @@ static tn_tensor *in_pairs(tn_tensor *t, int64_t heads)
     return tn_ndim(t) > 1 ? tn_reshape(y, TN_SHAPE(rows, cols)) : tn_reshape(y, TN_SHAPE(rows));
 }
 
-static bool put_tensor(const target *t, const struct tn__st_item *item)
+static bool put_tensor(const output *t, const struct tn__st_item *item)
 {
     char                 name[256];
     const tn__gguf_name *row = tn__gguf_rename(t->arch, item->name, false, name, sizeof name);
@@ -119,7 +119,7 @@ static bool put_tensor(const target *t, const struct tn__st_item *item)
     if (!row)
         return tn_raise(TN_EUNSUPPORTED, "'%s': GGUF has no name for the weight '%s'", t->path, item->name), false;
     const tn_scope s = tn_scope_begin();
-    if (row->layout == TN__TURNED && tn_ndim(x) == 2) x = tn_transpose(x, 0, 1);
+    if (row->layout == TN__TRANSPOSED && tn_ndim(x) == 2) x = tn_transpose(x, 0, 1);
     if (t->arch->pairs && row->layout == TN__QUERIES) x = in_pairs(x, number(t, "num_attention_heads"));
     if (t->arch->pairs && row->layout == TN__KEYS) x = in_pairs(x, number(t, "num_key_value_heads"));
     if (x) tn_safetensors_put(tn_gguf_writer_tensors(t->w), name, x);
@@ -127,7 +127,7 @@ static bool put_tensor(const target *t, const struct tn__st_item *item)
     return tn_error() == TN_OK;
 }
 
-static bool put_weights(const target *t, void *m, const tn_hf_files *f)
+static bool put_weights(const output *t, void *m, const tn_hf_files *f)
 {
     tn_safetensors_writer *w = tn_safetensors_writer_new();
     uint32_t               n = 0;
@@ -139,15 +139,15 @@ static bool put_weights(const target *t, void *m, const tn_hf_files *f)
 }
 
 tn_status tn__gguf_write(void *m, const char *path, const tn_hf_files *f, const tn_json *config,
-                         const tn__gguf_how *how)
+                         const tn__gguf_options *gguf)
 {
     const char    *type = tn_json_string_or(tn_json_get(config, "model_type"), "");
     const tn_scope no_grad = tn_no_grad_begin();
-    target         t = {.path = path, .config = config};
+    output         t = {.path = path, .config = config};
     t.arch = tn__gguf_arch_of(path, !strcmp(type, "mistral") ? "llama" : type);
-    if (t.arch && (t.w = tn_gguf_writer_new()) && put_values(&t, how->packed) &&
-        (!how->more || how->more(t.w, how->user) == TN_OK) && put_weights(&t, m, f) &&
-        tn_gguf_save(t.w, path, how->packed) != TN_OK)
+    if (t.arch && (t.w = tn_gguf_writer_new()) && put_values(&t, gguf->packed) &&
+        (!gguf->more || gguf->more(t.w, gguf->user) == TN_OK) && put_weights(&t, m, f) &&
+        tn_gguf_save(t.w, path, gguf->packed) != TN_OK)
         t.arch = NULL;
     tn_gguf_writer_free(t.w);
     tn_scope_end(no_grad);

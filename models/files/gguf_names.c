@@ -51,11 +51,11 @@ static const tn__gguf_name gpt2_top[] = {
 };
 static const tn__gguf_name gpt2_layer[] = {
     {"attn_norm", "ln_1", TN__PLAIN},
-    {"attn_qkv", "attn.c_attn", TN__TURNED},
-    {"attn_output", "attn.c_proj", TN__TURNED},
+    {"attn_qkv", "attn.c_attn", TN__TRANSPOSED},
+    {"attn_output", "attn.c_proj", TN__TRANSPOSED},
     {"ffn_norm", "ln_2", TN__PLAIN},
-    {"ffn_up", "mlp.c_fc", TN__TURNED},
-    {"ffn_down", "mlp.c_proj", TN__TURNED},
+    {"ffn_up", "mlp.c_fc", TN__TRANSPOSED},
+    {"ffn_down", "mlp.c_proj", TN__TRANSPOSED},
     {NULL, NULL, TN__PLAIN},
 };
 

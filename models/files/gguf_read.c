@@ -33,14 +33,14 @@ static int64_t number(const source *s, const char *name, int64_t fallback)
     char k[128];
     return tn_gguf_i64_or(s->g, key(s, name, k), fallback);
 }
-static bool there(const source *s, const char *tensor)
+static bool has_tensor(const source *s, const char *tensor)
 {
     return tn_safetensors_find(tn_gguf_tensors(s->g), tensor) >= 0;
 }
 
 /* ---- unsupported options ----------------------------------------------------------------------------------------- */
 
-static bool refused(const source *s, const char *name)
+static bool unsupported(const source *s, const char *name)
 {
     char k[128];
     tn_raise(TN_EUNSUPPORTED, "'%s': %s has a value that is not supported", s->path, key(s, name, k));
@@ -59,7 +59,7 @@ static bool is_neutral(const source *s, const char *name, double neutral)
                    : (double)tn_gguf_i64_or(s->g, k, -1)) == neutral;
 }
 
-static bool all_done(const source *s)
+static bool is_supported(const source *s)
 {
     static const struct {
         const char *name;
@@ -79,12 +79,12 @@ static bool all_done(const source *s)
                 {NULL, 0}};
     char k[128];
     for (int i = 0; none[i].name; i++)
-        if (!is_neutral(s, none[i].name, none[i].neutral)) return refused(s, none[i].name);
-    if (!tn_gguf_bool_or(s->g, key(s, "attention.causal", k), true)) return refused(s, "attention.causal");
+        if (!is_neutral(s, none[i].name, none[i].neutral)) return unsupported(s, none[i].name);
+    if (!tn_gguf_bool_or(s->g, key(s, "attention.causal", k), true)) return unsupported(s, "attention.causal");
     const int64_t heads = number(s, "attention.head_count", 0);
     const int64_t head = number(s, "attention.key_length", heads > 0 ? number(s, "embedding_length", 0) / heads : 0);
-    if (number(s, "attention.value_length", head) != head) return refused(s, "attention.value_length");
-    if (number(s, "rope.dimension_count", head) != head) return refused(s, "rope.dimension_count");
+    if (number(s, "attention.value_length", head) != head) return unsupported(s, "attention.value_length");
+    if (number(s, "rope.dimension_count", head) != head) return unsupported(s, "rope.dimension_count");
     return tn_error() == TN_OK;
 }
 
@@ -108,7 +108,7 @@ static void put_members(const source *s, tn_json_writer *w)
 static bool put_factors(const source *s, tn_json_writer *w, bool linear)
 {
     static const char name[] = "rope_freqs.weight";
-    if (!there(s, name)) return true;
+    if (!has_tensor(s, name)) return true;
     char             k[128];
     const tn_scope   scope = tn_scope_begin();
     const tn_tensor *t = tn_gguf_get_as(s->g, name, TN_F32);
@@ -155,7 +155,7 @@ static void put_scaling(const source *s, tn_json_writer *w)
                  factor = tn_gguf_double_or(s->g, key(s, "rope.scaling.factor", k), older);
     const bool is_linear = !strcmp(type, "linear"), scales = is_linear && factor != 0 && factor != 1;
     if (tn_error() != TN_OK || !put_factors(s, w, scales)) return;
-    if (!is_linear && strcmp(type, "none") != 0) refused(s, "rope.scaling.type");
+    if (!is_linear && strcmp(type, "none") != 0) unsupported(s, "rope.scaling.type");
     if (!scales || tn_error() != TN_OK) return;
     tn_json_open_object(w, "rope_scaling");
     tn_json_put_string(w, "rope_type", "linear");
@@ -185,9 +185,9 @@ static void put_config(const source *s, tn_json_writer *w)
         const tn_shape table = tn_safetensors_at(tn_gguf_tensors(s->g), i).shape;
         tn_json_put_i64(w, "vocab_size", table.n ? table.d[0] : 0);
     }
-    tn_json_put_bool(w, "tie_word_embeddings", !there(s, "output.weight"));
-    if (is_llama) tn_json_put_bool(w, "attention_bias", there(s, "blk.0.attn_q.bias"));
-    if (is_llama) tn_json_put_bool(w, "mlp_bias", there(s, "blk.0.ffn_up.bias"));
+    tn_json_put_bool(w, "tie_word_embeddings", !has_tensor(s, "output.weight"));
+    if (is_llama) tn_json_put_bool(w, "attention_bias", has_tensor(s, "blk.0.attn_q.bias"));
+    if (is_llama) tn_json_put_bool(w, "mlp_bias", has_tensor(s, "blk.0.ffn_up.bias"));
     if (!is_gpt2) put_scaling(s, w);
     tn_json_close(w);
 }
@@ -196,7 +196,7 @@ tn_json *tn__gguf_config(const char *path)
 {
     source   s;
     tn_json *doc = NULL;
-    if (source_open(&s, path) && all_done(&s)) {
+    if (source_open(&s, path) && is_supported(&s)) {
         tn_json_writer *w = tn_json_writer_new(0);
         size_t          bytes;
         if (w) put_config(&s, w);
@@ -211,11 +211,11 @@ tn_json *tn__gguf_config(const char *path)
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
 /* Sets how a tensor is converted on reading: transposed, or with the rows of its heads reordered. False: raised. */
-static bool laid_out(const source *s, tn__st_entry *e, tn__gguf_layout layout)
+static bool set_layout(const source *s, tn__st_entry *e, tn__gguf_layout layout)
 {
     const int64_t heads = number(s, "attention.head_count", 0), kv = number(s, "attention.head_count_kv", heads);
     const int64_t n = layout == TN__QUERIES ? heads : kv;
-    if (layout == TN__TURNED && e->shape.n == 2) {
+    if (layout == TN__TRANSPOSED && e->shape.n == 2) {
         const int64_t out = e->shape.d[0], in = e->shape.d[1];
         e->shape = TN_SHAPE(in, out), e->stride = TN_SHAPE(1, in), e->strided = true;
     }
@@ -242,7 +242,7 @@ static bool rename_all(const source *s, tn_safetensors *f, const tn_safetensors 
         tn__st_entry *mine = tn__st_add(f, name, strlen(name));
         if (!mine) return false;
         mine->shape = e->shape, mine->element = e->element, mine->begin = e->begin, mine->end = e->end;
-        if (row && !laid_out(s, mine, row->layout)) return false;
+        if (row && !set_layout(s, mine, row->layout)) return false;
     }
     return tn__st_index_names(f);
 }

@@ -21,10 +21,10 @@ static const char *listed(const char *const *choices, char *to, size_t size)
 typedef struct {
     const tn_json *v;
     char           key[80], other[80];
-} found;
+} lookup;
 
 /* The member of the key's first n characters; "object.member" names a member of an object. */
-static const tn_json *member(const tn_json *doc, const char *key, size_t n, found *to)
+static const tn_json *find_member(const tn_json *doc, const char *key, size_t n, lookup *to)
 {
     snprintf(to->key, sizeof to->key, "%.*s", (int)n, key);
     char *point = strchr(to->key, '.');
@@ -37,7 +37,7 @@ static const tn_json *member(const tn_json *doc, const char *key, size_t n, foun
     return tn_json_get(doc, point ? point + 1 : to->key);
 }
 /* Absent or null. */
-static bool is_unsaid(const tn_json *v) { return tn_json_type_of(v) <= TN_JSON_NULL; }
+static bool is_absent(const tn_json *v) { return tn_json_type_of(v) <= TN_JSON_NULL; }
 static bool agree(const tn_json *a, const tn_json *b)
 {
     const bool text = tn_json_type_of(a) == TN_JSON_STRING, other = tn_json_type_of(b) == TN_JSON_STRING;
@@ -45,15 +45,15 @@ static bool agree(const tn_json *a, const tn_json *b)
            (text ? !strcmp(tn_json_string(a), tn_json_string(b)) : tn_json_double(a) == tn_json_double(b));
 }
 /* Uses the first key that has a value; values in objects must agree. */
-static found find(const tn_hf_row *r, const tn_json *doc)
+static lookup find(const tn_hf_row *r, const tn_json *doc)
 {
-    found f = {NULL, "", ""}, g = f;
-    bool  last = !r->also;
+    lookup f = {NULL, "", ""}, g = f;
+    bool   last = !r->also;
     for (const char *s = last ? r->key : r->also; *s;) {
         const size_t n = strcspn(s, " ");
-        g.v = member(doc, s, n, &g);
-        if (is_unsaid(f.v) && (g.v || !f.v)) f = g;
-        else if (!is_unsaid(g.v) && strchr(f.key, '.') && strchr(g.key, '.') && !agree(f.v, g.v))
+        g.v = find_member(doc, s, n, &g);
+        if (is_absent(f.v) && (g.v || !f.v)) f = g;
+        else if (!is_absent(g.v) && strchr(f.key, '.') && strchr(g.key, '.') && !agree(f.v, g.v))
             memcpy(f.other, g.key, sizeof f.other);
         s += n + strspn(s + n, " ");
         if (!*s && !last) s = r->key, last = true;
@@ -83,7 +83,7 @@ static const char *text_of(const tn_hf_row *r, const tn_json *v, const char *key
 }
 
 /* Raises if a member does not have the only supported value. */
-static void must(const tn_hf_row *r, const tn_json *v, const char *key, const char *path)
+static void check_fixed(const tn_hf_row *r, const tn_json *v, const char *key, const char *path)
 {
     const tn_json_type type = tn_json_type_of(v);
     if (r->text) {
@@ -103,10 +103,10 @@ static bool in_range(const tn_hf_row *r, double x) { return x >= r->low && (r->b
 /* "0, but must be from 1 to 65536" */
 typedef struct {
     char s[100];
-} words;
-static words not_in_range(const tn_hf_row *r, double x)
+} message;
+static message range_message(const tn_hf_row *r, double x)
 {
-    words w;
+    message w;
     if (r->kind == TN_HF_I64) snprintf(w.s, sizeof w.s, "%.0f, but must be from %.0f to %.0f", x, r->low, r->high);
     else
         snprintf(w.s, sizeof w.s, "%s, but must be from %s to %s%s", tn__number(x), tn__number(r->low),
@@ -117,11 +117,11 @@ static double number(const tn_hf_row *r, const tn_json *v, const char *key, cons
 {
     const double x = r->kind == TN_HF_I64 ? (double)tn_json_i64(v) : tn_json_double(v);
     if (tn_error() == TN_OK && (!in_range(r, x) || (r->kind == TN_HF_I64 && x >= 0x1p63)))
-        tn_raise(TN_EFORMAT, "'%s': %s is %s", path, key, not_in_range(r, x).s);
+        tn_raise(TN_EFORMAT, "'%s': %s is %s", path, key, range_message(r, x).s);
     return tn_error() == TN_OK ? x : 0; /* converting a value outside i64 would be undefined */
 }
 
-static tn_hf_layers layers(const tn_hf_row *r, const tn_json *v, const char *key, const char *path)
+static tn_hf_layers read_layers(const tn_hf_row *r, const tn_json *v, const char *key, const char *path)
 {
     tn_hf_layers n = {0, v ? tn_json_count(v) : 0};
     if (v && tn_json_type_of(v) != TN_JSON_ARRAY) tn_raise(TN_EFORMAT, "'%s': %s is not an array", path, key);
@@ -140,7 +140,7 @@ static tn_hf_layers layers(const tn_hf_row *r, const tn_json *v, const char *key
 }
 
 /* Reads an array of at most two numbers, or one number; write_pair writes it. */
-static void pair_of(const tn_hf_row *r, const tn_json *v, const char *key, const char *path, int64_t to[2])
+static void read_pair(const tn_hf_row *r, const tn_json *v, const char *key, const char *path, int64_t to[2])
 {
     const bool array = v && tn_json_type_of(v) == TN_JSON_ARRAY;
     to[0] = to[1] = 0;
@@ -157,7 +157,7 @@ static void pair_of(const tn_hf_row *r, const tn_json *v, const char *key, const
         to[i++] = (int64_t)number(r, x, key, path);
 }
 
-static void letters(const tn_hf_row *r, const tn_json *v, const char *key, const char *path, char *to)
+static void read_letters(const tn_hf_row *r, const tn_json *v, const char *key, const char *path, char *to)
 {
     int64_t i = 0;
     memset(to, 0, TN_HF_LETTERS_MOST);
@@ -176,14 +176,14 @@ static void letters(const tn_hf_row *r, const tn_json *v, const char *key, const
     }
 }
 
-static void must_be_empty(const tn_json *v, const char *key, const char *path)
+static void check_empty(const tn_json *v, const char *key, const char *path)
 {
     if (tn_json_count(v) || (v && tn_json_type_of(v) != TN_JSON_OBJECT && tn_json_type_of(v) != TN_JSON_ARRAY))
         tn_raise(TN_EUNSUPPORTED, "'%s': %s is not empty, which is not supported", path, key);
 }
 
 /* Stores v at `to`, or checks it, depending on the row's kind. v NULL: missing; numbers are set to `absent`. */
-static void take(const tn_hf_row *r, const tn_json *v, const char *key, const char *path, double absent, void *to)
+static void store(const tn_hf_row *r, const tn_json *v, const char *key, const char *path, double absent, void *to)
 {
     const char *type;
     switch (r->kind) {
@@ -192,17 +192,17 @@ static void take(const tn_hf_row *r, const tn_json *v, const char *key, const ch
     case TN_HF_BOOL: *(bool *)to = (v ? tn_json_bool(v) : r->otherwise != 0) != r->opposite; break;
     case TN_HF_ACTIVATION:
     case TN_HF_CHOICE: *(const char **)to = text_of(r, v, key, path); break;
-    case TN_HF_LAYERS: *(tn_hf_layers *)to = layers(r, v, key, path); break;
-    case TN_HF_PAIR: pair_of(r, v, key, path, to); break;
-    case TN_HF_LETTERS: letters(r, v, key, path, to); break;
+    case TN_HF_LAYERS: *(tn_hf_layers *)to = read_layers(r, v, key, path); break;
+    case TN_HF_PAIR: read_pair(r, v, key, path, to); break;
+    case TN_HF_LETTERS: read_letters(r, v, key, path, to); break;
     case TN_HF_TYPE:
         type = text_of(r, v, key, path);
         if (r->choices) *(const char **)to = type;
         break;
     case TN_HF_MUST:
-        if (v) must(r, v, key, path);
+        if (v) check_fixed(r, v, key, path);
         break;
-    case TN_HF_EMPTY: must_be_empty(v, key, path); break;
+    case TN_HF_EMPTY: check_empty(v, key, path); break;
     case TN_HF_NAME:
     case TN_HF_PRUNED:
     case TN_HF_ANY: break;
@@ -212,11 +212,11 @@ static void take(const tn_hf_row *r, const tn_json *v, const char *key, const ch
 static void read_row(const tn_hf_row *r, const tn_json *doc, const char *path, char *config)
 {
     if (r->kind == TN_HF_NAME || r->kind == TN_HF_PRUNED || r->kind == TN_HF_ANY) return;
-    const found    f = find(r, doc);
+    const lookup   f = find(r, doc);
     const bool     null = f.v && tn_json_type_of(f.v) == TN_JSON_NULL;
     const tn_json *v = null ? NULL : f.v;
     if (!v && r->needed) tn_raise(TN_EFORMAT, "'%s': %s is missing", path, r->key);
-    if (tn_error() == TN_OK) take(r, v, f.key, path, null && r->nullable ? r->low : r->otherwise, config + r->at);
+    if (tn_error() == TN_OK) store(r, v, f.key, path, null && r->nullable ? r->low : r->otherwise, config + r->at);
     if (*f.other && tn_error() == TN_OK)
         tn_raise(TN_EFORMAT, "'%s': %s and %s have different values; remove the wrong one", path, f.key, f.other);
 }
@@ -247,7 +247,7 @@ bool tn_hf_config_read(const char *dir, const tn_hf_files *f, void *config)
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 /* True if the row is not written. */
-static bool left_out(const tn_hf_row *r, const char *at)
+static bool is_omitted(const tn_hf_row *r, const char *at)
 {
     if (r->silent || r->kind == TN_HF_EMPTY || r->kind == TN_HF_ANY || r->kind == TN_HF_LAYERS) return true;
     if (!r->omitted) return false;
@@ -323,7 +323,7 @@ static tn_dtype type_of(void *m)
     return tn_next(&p) && tn_dtype_of(p.tensor) == TN_BF16 ? TN_BF16 : TN_F32;
 }
 
-static void write_rows(void *m, const tn_hf_files *f, tn_json_writer *w, const char *config, const tn__hf_more *more)
+static void write_rows(void *m, const tn_hf_files *f, tn_json_writer *w, const char *config, const tn__hf_extra *more)
 {
     char           open[80] = "";              /* key of the object being written; "": none */
     bool           pruned = !tn__is_pruned(m); /* nothing to write, or written */
@@ -333,7 +333,7 @@ static void write_rows(void *m, const tn_hf_files *f, tn_json_writer *w, const c
         const tn_hf_row *r = &f->rows[i];
         const char      *point = strchr(r->key, '.'), *key = point ? point + 1 : r->key;
         const size_t     n = (size_t)(key - r->key);
-        if (left_out(r, config + r->at)) continue;
+        if (is_omitted(r, config + r->at)) continue;
         if (strlen(open) + (point != NULL) != n || strncmp(open, r->key, strlen(open)) != 0) {
             if (*open) tn_json_close(w);
             snprintf(open, sizeof open, "%.*s", point ? (int)n - 1 : 0, r->key);
@@ -352,7 +352,7 @@ static void write_rows(void *m, const tn_hf_files *f, tn_json_writer *w, const c
 }
 
 /* Writes the weights of the model and of more's parts. */
-static void write_weights(void *m, const char *path, const tn_hf_files *f, const tn__hf_more *more)
+static void write_weights(void *m, const char *path, const tn_hf_files *f, const tn__hf_extra *more)
 {
     char                   prefix[80];
     tn_safetensors_writer *w = tn_safetensors_writer_new();
@@ -372,10 +372,11 @@ bool tn__config_save(tn_json_writer *w, const char *dir, const char *name)
     return tn_error() == TN_OK && tn__path_in(dir, name, path, sizeof path) && tn__json_save_summed(w, path) == TN_OK;
 }
 
-tn_status tn__hf_write_more(void *m, const char *dir, const tn_hf_files *f, const void *config, const tn__hf_more *more)
+tn_status tn__hf_write_extra(void *m, const char *dir, const tn_hf_files *f, const void *config,
+                             const tn__hf_extra *more)
 {
     char path[1024];
-    if (!tn_module_ready("tn_hf_write", m) || !tn__none_is_packed(m, dir)) return tn_error();
+    if (!tn_module_ready("tn_hf_write", m) || !tn__has_no_packed(m, dir)) return tn_error();
     tn_json_writer *w = tn_json_writer_new(2);
     write_rows(m, f, w, config, more);
     if (tn_error() == TN_OK && tn__path_in(dir, "model.safetensors", path, sizeof path))
@@ -384,9 +385,10 @@ tn_status tn__hf_write_more(void *m, const char *dir, const tn_hf_files *f, cons
     tn_json_writer_free(w);
     return tn_error();
 }
-tn_status tn__hf_write_as(void *m, const char *dir, const tn_hf_files *f, const void *config, const tn__gguf_how *how)
+tn_status tn__hf_write_as(void *m, const char *dir, const tn_hf_files *f, const void *config,
+                          const tn__gguf_options *gguf)
 {
-    if (!how) return tn__hf_write_more(m, dir, f, config, NULL);
+    if (!gguf) return tn__hf_write_extra(m, dir, f, config, NULL);
     if (!tn_module_ready("tn_hf_write", m)) return tn_error();
     tn_json_writer *w = tn_json_writer_new(2);
     write_rows(m, f, w, config, NULL);
@@ -395,7 +397,7 @@ tn_status tn__hf_write_as(void *m, const char *dir, const tn_hf_files *f, const 
     size_t      bytes;
     const char *text = tn_json_text(w, &bytes);
     tn_json    *doc = text ? tn_json_parse(text, bytes) : NULL;
-    if (doc) tn__gguf_write(m, dir, f, doc, how);
+    if (doc) tn__gguf_write(m, dir, f, doc, gguf);
     tn_json_free(doc);
     tn_json_writer_free(w);
     return tn_error();
@@ -404,7 +406,7 @@ tn_status tn__hf_write_as(void *m, const char *dir, const tn_hf_files *f, const 
 tn_status tn_hf_write(void *m, const char *dir, const tn_hf_files *f, const void *config)
 {
     if (!tn__not_null("tn_hf_write", "the table of files", f)) return tn_error();
-    return tn__hf_write_more(m, dir, f, config, NULL);
+    return tn__hf_write_extra(m, dir, f, config, NULL);
 }
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
@@ -432,7 +434,7 @@ tn_safetensors *tn__weights_open(const char *dir, char path[1024])
            NULL;
 }
 
-void tn__names_under(const tn_safetensors *f, const char *const *first, char *to, size_t size)
+void tn__list_weights(const tn_safetensors *f, const char *const *first, char *to, size_t size)
 {
     size_t at = 0;
     for (int64_t i = 0; i < tn_safetensors_count(f); i++) {
@@ -478,7 +480,7 @@ bool tn_hf_config_within(const char *who, const tn_hf_files *f, const void *conf
         const void  *at = (const char *)config + r->at;
         const double x = r->kind == TN_HF_I64 ? (double)*(const int64_t *)at : *(const double *)at;
         if (!in_range(r, x) && (x != r->otherwise || r->needed))
-            tn_raise(TN_EINVAL, "%s: .%s is %s", who, name, not_in_range(r, x).s);
+            tn_raise(TN_EINVAL, "%s: .%s is %s", who, name, range_message(r, x).s);
     }
     return tn_error() == TN_OK;
 }

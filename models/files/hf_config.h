@@ -12,11 +12,11 @@ tn_safetensors *tn__weights_open(const char *dir, char path[1024]);
 
 /* Lists the file's tensors whose name starts with one of `first` (NULL-terminated): "classifier.weight,
  * classifier.bias". */
-void tn__names_under(const tn_safetensors *f, const char *const *first, char *to, size_t size);
+void tn__list_weights(const tn_safetensors *f, const char *const *first, char *to, size_t size);
 
 /* True if the file has at least `want` elements; else raises, before a config that does not match the weights makes the
  * model allocate memory. */
-bool tn__enough(const tn_safetensors *f, const char *path, int64_t want);
+bool tn__has_elements(const tn_safetensors *f, const char *path, int64_t want);
 
 /* config.json of a directory, or the equivalent of a model file; path: the file. NULL: raised. */
 tn_json *tn__config_open(const char *dir, char path[1024]);
@@ -30,12 +30,13 @@ typedef struct {
 } tn__pruned;
 bool tn__pruned_open(const char *dir, tn__pruned *p); /* false: raised */
 void tn__pruned_close(tn__pruned *p);
-bool tn__enough_pruned(const tn_safetensors *f, const char *path, int64_t want, const tn__pruned *p, int64_t head);
+bool tn__has_elements_pruned(const tn_safetensors *f, const char *path, int64_t want, const tn__pruned *p,
+                             int64_t head);
 void tn__pruned_apply(const tn__pruned *p, void *m);
-void tn__pruned_as(void *m, void *other); /* prunes the heads of m that are pruned in other, a model of its shape */
+void tn__prune_like(void *m, void *other); /* prunes the heads of m that are pruned in other, a model of its shape */
 bool tn__is_pruned(void *m);
-/* True if no weight is packed; else raises: Hugging Face's format has no packed weights. (folder.c) */
-bool tn__none_is_packed(void *m, const char *dir);
+/* True if no weight is packed; else raises: Hugging Face's format has no packed weights. (directory.c) */
+bool tn__has_no_packed(void *m, const char *dir);
 void tn__pruned_write(tn_json_writer *w, const char *key, void *m, bool paths);
 
 /* Completes loading: reads the weights of f (at path) into m, which may be NULL, closes f, and sets eval mode. If an
@@ -57,21 +58,22 @@ typedef struct {
         void       *module; /* NULL: none */
         const char *name;
     } part[3];
-} tn__hf_more;
-tn_status tn__hf_write_more(void *m, const char *dir, const tn_hf_files *f, const void *config,
-                            const tn__hf_more *more);
+} tn__hf_extra;
+tn_status tn__hf_write_extra(void *m, const char *dir, const tn_hf_files *f, const void *config,
+                             const tn__hf_extra *more);
 
 /* Writes a config as the file `name` of the directory, and its line in SHA256SUMS; false: raised. */
 bool tn__config_save(tn_json_writer *w, const char *dir, const char *name);
 
 /* tn_hf_write; if how is not NULL, writes a GGUF file at that path instead. */
-tn_status tn__hf_write_as(void *m, const char *dir, const tn_hf_files *f, const void *config, const tn__gguf_how *how);
+tn_status tn__hf_write_as(void *m, const char *dir, const tn_hf_files *f, const void *config,
+                          const tn__gguf_options *gguf);
 
 /* Sets path to dir/name; false: raised, dir is NULL or the path too long. */
 bool tn__path_in(const char *dir, const char *name, char *path, size_t size);
 
 /* True if the directory has one of the files that tn_tokenizer_load reads. */
-bool tn__holds_tokenizer(const char *dir);
+bool tn__has_tokenizer(const char *dir);
 
 /* The name of an activation as a static string; NULL: unknown. */
 const char *tn__activation_name(const char *name);

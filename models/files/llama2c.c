@@ -45,7 +45,7 @@ static void parts(const shape *s, part p[PARTS])
 
 static bool in_layers(const part *p) { return p->name && strchr(p->name, '%'); }
 
-static const char *wrong(const unsigned char *header, int64_t size, shape *s)
+static const char *header_error(const unsigned char *header, int64_t size, shape *s)
 {
     int64_t n[7];
     for (int i = 0; i < 7; i++) {
@@ -75,7 +75,7 @@ static bool llama2c_open(tn__source *from, const char *label, const char *path, 
     *why = NULL;
     if (!tn__source_open(from, label, path)) return false;
     if (from->size < HEADER) *why = "not a model of llama2.c: it has less than 28 bytes";
-    else if (tn__source_read(from, header, 0, HEADER)) *why = wrong(header, from->size, s);
+    else if (tn__source_read(from, header, 0, HEADER)) *why = header_error(header, from->size, s);
     if (tn_error() == TN_OK && !*why) return true;
     tn__source_close(from);
     return false;
@@ -89,7 +89,7 @@ static bool llama2c_open_or_raise(tn__source *from, const char *label, const cha
     return false;
 }
 
-bool tn__llama2c_is(const char *path)
+bool tn__is_llama2c(const char *path)
 {
     tn__source  f;
     shape       s = {0};

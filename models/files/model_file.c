@@ -7,34 +7,34 @@
 #include <sys/stat.h>
 
 /* stat, with errno unchanged; false: the path does not exist. */
-static bool look(const char *path, struct stat *st)
+static bool get_status(const char *path, struct stat *st)
 {
     const int  keep = errno;
     const bool there = path && !stat(path, st);
     errno = keep;
     return there;
 }
-bool tn__is_path(const char *path) { return look(path, &(struct stat){0}); }
+bool tn__path_exists(const char *path) { return get_status(path, &(struct stat){0}); }
 bool tn__is_file(const char *path)
 {
     struct stat st;
-    return look(path, &st) && !S_ISDIR(st.st_mode);
+    return get_status(path, &st) && !S_ISDIR(st.st_mode);
 }
 
 static const struct {
     const char *name;
     tn_json *(*config)(const char *path);
     tn_safetensors *(*tensors)(const char *path);
-} forms[] = {
+} formats[] = {
     {"gguf", tn__gguf_config, tn__gguf_tensors},
     {"llama2.c", tn__llama2c_config, tn__llama2c_tensors},
 };
 
 /* Formats that are detected by their first bytes but cannot be opened. */
 static const struct {
-    const char *bytes, *what;
+    const char *bytes, *description;
     size_t      at, n;
-} others[] = {
+} unsupported[] = {
     {"PK\x03\x04", "a zip file, as PyTorch's .bin and .pt; pass its directory instead", 0, 4},
     {"{\"", "a safetensors file; pass its directory instead, which must contain config.json", 8, 2},
     {"tjgg", "an old llama.cpp file, from before GGUF; convert it with an old llama.cpp", 0, 4},
@@ -44,7 +44,7 @@ static const struct {
 };
 
 /* The index in forms; -1: raised. */
-static int form_of(const char *path)
+static int detect(const char *path)
 {
     char       first[16] = {0};
     tn__source s;
@@ -54,10 +54,10 @@ static int form_of(const char *path)
     tn__source_close(&s);
     if (!read) return -1;
     if (!memcmp(first, "GGUF", 4)) return 0;
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (others[i].n && !memcmp(first + others[i].at, others[i].bytes, others[i].n))
-            return tn_raise(TN_EUNSUPPORTED, "'%s' is %s", path, others[i].what), -1;
-    if (tn__llama2c_is(path)) return 1;
+    for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++)
+        if (unsupported[i].n && !memcmp(first + unsupported[i].at, unsupported[i].bytes, unsupported[i].n))
+            return tn_raise(TN_EUNSUPPORTED, "'%s' is %s", path, unsupported[i].description), -1;
+    if (tn__is_llama2c(path)) return 1;
     tn_raise(TN_EFORMAT,
              "'%s' is not a supported model; supported are directories in Hugging Face's format, .gguf files, and "
              "llama2.c's .bin (whose size must match its first seven numbers)",
@@ -65,18 +65,18 @@ static int form_of(const char *path)
     return -1;
 }
 
-const char *tn__file_form(const char *path)
+const char *tn__file_format(const char *path)
 {
-    const int i = form_of(path);
-    return i < 0 ? NULL : forms[i].name;
+    const int i = detect(path);
+    return i < 0 ? NULL : formats[i].name;
 }
 tn_json *tn__file_config(const char *path)
 {
-    const int i = form_of(path);
-    return i < 0 ? NULL : forms[i].config(path);
+    const int i = detect(path);
+    return i < 0 ? NULL : formats[i].config(path);
 }
 tn_safetensors *tn__file_tensors(const char *path)
 {
-    const int i = form_of(path);
-    return i < 0 ? NULL : forms[i].tensors(path);
+    const int i = detect(path);
+    return i < 0 ? NULL : formats[i].tensors(path);
 }

@@ -6,10 +6,10 @@
 #include "models/models.h"
 
 /* True if the path exists; true if it exists and is not a directory. */
-bool tn__is_path(const char *path);
+bool tn__path_exists(const char *path);
 bool tn__is_file(const char *path);
 /* The format, config.json and tensors of a model file. NULL: raised; the message names a known unsupported format. */
-const char     *tn__file_form(const char *path); /* "gguf" or "llama2.c" */
+const char     *tn__file_format(const char *path); /* "gguf" or "llama2.c" */
 tn_json        *tn__file_config(const char *path);
 tn_safetensors *tn__file_tensors(const char *path);
 
@@ -20,12 +20,12 @@ typedef struct {
     const char *packed;                               /* "F32", "BF16", "Q8_0"; NULL: the weights' own dtype */
     tn_status (*more)(tn_gguf_writer *w, void *user); /* writes more values; may be NULL */
     void *user;
-} tn__gguf_how;
+} tn__gguf_options;
 tn_json        *tn__gguf_config(const char *path);
 tn_safetensors *tn__gguf_tensors(const char *path);
 /* config: the model's config.json. */
 tn_status tn__gguf_write(void *m, const char *path, const tn_hf_files *f, const tn_json *config,
-                         const tn__gguf_how *how);
+                         const tn__gguf_options *gguf);
 
 /* An architecture of GGUF: its names and Hugging Face's. */
 typedef struct {
@@ -33,7 +33,7 @@ typedef struct {
     bool        real, needed;
 } tn__gguf_member;
 /* QUERIES, KEYS: the rows of heads are in pairs; TURNED: a [in, out] matrix in transformers. */
-typedef enum { TN__PLAIN, TN__QUERIES, TN__KEYS, TN__TURNED } tn__gguf_layout;
+typedef enum { TN__PLAIN, TN__QUERIES, TN__KEYS, TN__TRANSPOSED } tn__gguf_layout;
 typedef struct {
     const char     *gguf, *hf; /* without ".weight" or ".bias"; in a layer: the part after its number */
     tn__gguf_layout layout;
@@ -58,7 +58,7 @@ void tn__gguf_factors(double theta, double factor, double low, double high, doub
 
 /* ---- llama2.c (llama2c.c) ---------------------------------------------------------------------------------------- */
 
-bool            tn__llama2c_is(const char *path); /* true if the header and the file size match; raises nothing */
+bool            tn__is_llama2c(const char *path); /* true if the header and the file size match; raises nothing */
 tn_json        *tn__llama2c_config(const char *path);
 tn_safetensors *tn__llama2c_tensors(const char *path);
 

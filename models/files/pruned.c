@@ -44,7 +44,7 @@ static tn_mha *attention_at(void *m, int64_t i)
     return NULL;
 }
 
-void tn__pruned_as(void *m, void *other)
+void tn__prune_like(void *m, void *other)
 {
     tn_mha *from, *to;
     for (int64_t i = 0; (from = attention_at(other, i)) && (to = attention_at(m, i)) && tn_error() == TN_OK; i++) {

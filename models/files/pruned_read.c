@@ -31,7 +31,7 @@ void tn__pruned_close(tn__pruned *p)
     *p = (tn__pruned){NULL, NULL, 0};
 }
 
-bool tn__enough(const tn_safetensors *f, const char *path, int64_t want)
+bool tn__has_elements(const tn_safetensors *f, const char *path, int64_t want)
 {
     int64_t have = 0;
     for (int64_t i = 0; i < tn_safetensors_count(f); i++) have += tn_shape_numel(tn_safetensors_at(f, i).shape);
@@ -41,7 +41,7 @@ bool tn__enough(const tn_safetensors *f, const char *path, int64_t want)
     return false;
 }
 
-bool tn__enough_pruned(const tn_safetensors *f, const char *path, int64_t want, const tn__pruned *p, int64_t head)
+bool tn__has_elements_pruned(const tn_safetensors *f, const char *path, int64_t want, const tn__pruned *p, int64_t head)
 {
     int64_t gone, have = 0;
     if (__builtin_mul_overflow(p->count, head, &gone) || gone > want) gone = want;
@@ -51,7 +51,7 @@ bool tn__enough_pruned(const tn_safetensors *f, const char *path, int64_t want, 
         return tn_raise(TN_EFORMAT, "'%s' has %lld elements, too few for a model that had %lld before pruning", path,
                         (long long)have, (long long)want),
                false;
-    return tn__enough(f, path, want - gone);
+    return tn__has_elements(f, path, want - gone);
 }
 
 /* The attention of a path, or of an index in module order; NULL: raised. */

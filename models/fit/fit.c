@@ -1,18 +1,19 @@
 /* fit.c — the training loop: a step consists of one or more batches; validation and saving happen between two steps.
  *
- * The state that a resumed run needs is f->r, seen, worse, valid_at and owed; each training checkpoint contains it. A
- * pause first sets `owed`, then validates, so that a run stopped in between validates after it is resumed. */
+ * The state that a resumed run needs is f->r, seen, since_best, valid_at and valid_due; each training checkpoint
+ * contains it. A pause first sets `valid_due`, then validates, so that a run stopped in between validates after it is
+ * resumed. */
 #include "models/fit/fit_private.h"
 
 /* ---- one step ---------------------------------------------------------------------------------------------------- */
 
 /* Adds a batch to a step: `share` is its weight in the step's mean loss. */
-static void learn(const tn__fit *f, const tn_batch *b, double share, double *mean)
+static void add_batch(const tn__fit *f, const tn_batch *b, double share, double *mean)
 {
     const tn_fit_args *c = &f->c;
     const tn_scope     s = tn_scope_begin(), narrow = tn_autocast_begin(c->autocast);
     tn_tensor         *loss = tn_scope_return(narrow, c->loss(c->module, b, c->user));
-    if (tn__fit_loss_fits(f, loss)) {
+    if (tn__fit_loss_is_valid(f, loss)) {
         *mean += share * tn_item(loss);
         tn_backward(loss, .seed = share < 1 ? tn_full_like(loss, share) : NULL);
     }
@@ -21,16 +22,16 @@ static void learn(const tn__fit *f, const tn_batch *b, double share, double *mea
 
 /* Draws all batches of a step, because their shares depend on the sum of weights; false: an epoch ended before the
  * first batch, or raised. */
-static bool draw(tn__fit *f, tn_batch *b, double *weight)
+static bool next_batches(tn__fit *f, tn_batch *b, double *weight)
 {
     const tn_fit_args *c = &f->c;
     for (int64_t done = 0; done < c->accumulate;)
-        if (tn__fit_draw(f, b + done)) *weight += tn__fit_weight(b + done++);
+        if (tn__fit_next_batch(f, b + done)) *weight += tn__fit_weight(b + done++);
         else if (tn_error() != TN_OK || !done || (c->epochs && f->r.epochs >= c->epochs)) return false;
     return tn_error() == TN_OK;
 }
 
-static void forget_parts(tn__fit *f)
+static void discard_gradients(tn__fit *f)
 {
     tn_error_state aside;
     tn_error_push(&aside);
@@ -52,15 +53,15 @@ static bool exchange(const tn__fit *f)
     return tn_error() == TN_OK;
 }
 
-static bool parts(tn__fit *f)
+static bool accumulate_step(tn__fit *f)
 {
     const int64_t  n = f->c.accumulate;
     const tn_scope s = tn_scope_begin();
     double         weight = 0;
     f->mean = 0;
-    const bool got = draw(f, f->part, &weight);
+    const bool got = next_batches(f, f->part, &weight);
     for (int64_t i = 0; got && i < n && tn_error() == TN_OK; i++)
-        if (!tn__fit_is_empty(f->part + i)) learn(f, f->part + i, tn__fit_weight(f->part + i) / weight, &f->mean);
+        if (!tn__fit_is_empty(f->part + i)) add_batch(f, f->part + i, tn__fit_weight(f->part + i) / weight, &f->mean);
     tn_scope_end(s);
     return got && tn_error() == TN_OK;
 }
@@ -71,12 +72,12 @@ static void step(tn__fit *f)
     const tn_fit_args *c = &f->c;
     const tn_generator before = *tn_current_generator();
     f->items = 0;
-    const bool   whole = c->world ? tn__fit_ranks_parts(f) : parts(f);
+    const bool   whole = c->world ? tn__fit_ranks_gradients(f) : accumulate_step(f);
     const double lr = tn_lr(c->optimizer, 0);
     if (!whole || !exchange(f) ||
         (c->world ? tn_replica_step(f->replica, c->optimizer) : tn_step(c->optimizer)) != TN_OK) {
         if (tn_error() == TN_OK) return;
-        forget_parts(f);
+        discard_gradients(f);
         *tn_current_generator() = before;
         return;
     }
@@ -85,24 +86,24 @@ static void step(tn__fit *f)
     f->r.steps++, f->r.loss = f->mean, f->lr = lr;
     f->all += f->items;
     f->stepped = f->unsaved = true;
-    tn__fit_tell(f, TN_FIT_STEP, NULL, false);
+    tn__fit_report(f, TN_FIT_STEP, NULL, false);
 }
 
 /* ---- between two steps ------------------------------------------------------------------------------------------- */
 
-static bool is_due(int64_t every, int64_t step) { return every && step % every == 0; }
+static bool is_multiple(int64_t every, int64_t step) { return every && step % every == 0; }
 
 /* Validates and saves if due. A step number counts only directly after that step. */
 static void pause_between(tn__fit *f)
 {
     const tn_fit_args *c = &f->c;
     const int64_t      at = f->r.steps;
-    if (tn__fit_validates(c) && (c->valid_every ? f->stepped && is_due(c->valid_every, at) : f->epoch_over))
-        f->owed = true;
-    bool save =
-        c->save_every ? f->stepped && is_due(c->save_every, at) : f->owed || (!tn__fit_validates(c) && f->epoch_over);
+    if (tn__fit_validates(c) && (c->valid_every ? f->stepped && is_multiple(c->valid_every, at) : f->epoch_over))
+        f->valid_due = true;
+    bool save = c->save_every ? f->stepped && is_multiple(c->save_every, at)
+                              : f->valid_due || (!tn__fit_validates(c) && f->epoch_over);
     f->stepped = f->epoch_over = false;
-    if (f->owed && !tn__fit_stop(f)) tn__fit_validate(f);
+    if (f->valid_due && !tn__fit_is_stopped(f)) tn__fit_validate(f);
     if (save && c->folder && f->unsaved && tn_error() == TN_OK) tn__fit_save(f);
 }
 
@@ -113,8 +114,8 @@ static tn_fit_why train(tn__fit *f)
         pause_between(f);
         if (tn_error() != TN_OK) break;
         if (c->enough != 0 && (c->rising ? f->r.best >= c->enough : f->r.best <= c->enough)) return TN_FIT_ENOUGH;
-        if (c->patience && f->worse >= c->patience) return TN_FIT_PATIENCE;
-        if (tn__fit_stop(f)) return TN_FIT_STOPPED;
+        if (c->patience && f->since_best >= c->patience) return TN_FIT_PATIENCE;
+        if (tn__fit_is_stopped(f)) return TN_FIT_STOPPED;
         if ((c->steps && f->r.steps >= c->steps) || (c->epochs && f->r.epochs >= c->epochs)) {
             if (f->r.steps) return TN_FIT_DONE;
             tn__fit_no_steps(f); /* a source without .batches */
@@ -140,14 +141,14 @@ static bool begin(tn__fit *f)
     if (c->restore_best && !c->folder && !(f->best = tn_module_copy(m))) return false;
     if (c->folder) {
         f->folder.path = c->folder;
-        if ((tn__fit_writes(f) && !tn__folder_open(&f->folder, c->folder)) || !tn__fit_resume(f)) return false;
+        if ((tn__fit_is_writer(f) && !tn__folder_open(&f->folder, c->folder)) || !tn__fit_resume(f)) return false;
     } else if (c->train.begin) {
         c->train.begin(c->train.user, NULL);
     }
     f->r.begin = f->r.steps;
     if (tn_error() != TN_OK) return false;
-    f->told = true;
-    tn__fit_tell(f, TN_FIT_START, NULL, false);
+    f->started = true;
+    tn__fit_report(f, TN_FIT_START, NULL, false);
     return tn_error() == TN_OK && (!c->folder || f->r.steps || !f->unsaved || tn__fit_save(f));
 }
 
@@ -156,30 +157,30 @@ static void finish(tn__fit *f)
     const tn_fit_args *c = &f->c;
     char               path[TN__FILE_ROOM];
     if (f->r.why == TN_FIT_DONE && tn__fit_validates(c) && f->valid_at != f->r.steps) {
-        f->owed = true;
+        f->valid_due = true;
         tn__fit_validate(f);
-        if (f->owed && tn_error() == TN_OK) f->r.why = TN_FIT_STOPPED;
+        if (f->valid_due && tn_error() == TN_OK) f->r.why = TN_FIT_STOPPED;
     }
     if (c->folder && f->unsaved && tn_error() == TN_OK) tn__fit_save(f);
     if (!c->restore_best || f->r.best != f->r.best || tn_error() != TN_OK) return;
     if (f->replica && tn_replica_whole(f->replica) != TN_OK) return; /* whole weights, to overwrite them */
     if (f->best) tn_module_assign(c->module, f->best);
-    else if (tn__fit_writes(f)) tn__fit_best_load(c->module, tn__folder_best(&f->folder, path));
+    else if (tn__fit_is_writer(f)) tn__fit_best_load(c->module, tn__folder_best(&f->folder, path));
     if (c->world) tn_world_module_broadcast(c->world, c->module);
 }
 
 /* Restores the optimizer's own accumulation count, also on failure. */
-static void put_parts_back(const tn__fit *f)
+static void restore_accumulate(const tn__fit *f)
 {
     tn_error_state aside;
     tn_error_push(&aside);
-    if (f->parts) tn_accumulate(f->c.optimizer, f->parts);
+    if (f->accumulate_before) tn_accumulate(f->c.optimizer, f->accumulate_before);
     tn_error_pop(&aside);
 }
 
 tn_fit_result tn_fit_run(tn_fit_args c)
 {
-    tn__fit f = {.c = c, .folder.lock = -1, .valid_at = -1, .between = -1, .unsaved = true, .began = tn__seconds()};
+    tn__fit f = {.c = c, .folder.lock = -1, .valid_at = -1, .unscheduled = -1, .unsaved = true, .start = tn__seconds()};
     f.r.loss = f.r.value = f.r.best = f.lr = f.measured = f.mean = NAN;
     if (tn__blocked()) return f.r;
     const tn_scope s = tn_scope_begin();
@@ -189,9 +190,9 @@ tn_fit_result tn_fit_run(tn_fit_args c)
         if (f.r.why != TN_FIT_FAILED && c.world) tn_world_barrier(c.world); /* so that all ranks see the last error */
         if (tn_error() != TN_OK) f.r.why = TN_FIT_FAILED;
     }
-    if (f.told) tn__fit_tell(&f, TN_FIT_END, tn_fit_why_text(f.r.why), false);
+    if (f.started) tn__fit_report(&f, TN_FIT_END, tn_fit_why_text(f.r.why), false);
     if (tn_error() != TN_OK) f.r.why = TN_FIT_FAILED;
-    put_parts_back(&f);
+    restore_accumulate(&f);
     tn__fit_ranks_end(&f);
     tn__folder_close(&f.folder);
     tn_module_free(f.best);

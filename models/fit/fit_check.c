@@ -1,13 +1,13 @@
 /* fit_check.c — checks the arguments of tn_fit, and creates its default optimizer. */
 #include "models/fit/fit_private.h"
 
-static bool no(const char *text)
+static bool invalid(const char *text)
 {
     tn_raise(TN_EINVAL, "tn_fit: %s", text);
     return false;
 }
 
-static bool numbers_fit(const tn_fit_args *c)
+static bool check_numbers(const tn_fit_args *c)
 {
     const struct {
         const char *name;
@@ -20,55 +20,58 @@ static bool numbers_fit(const tn_fit_args *c)
             return tn_raise(TN_EINVAL, "tn_fit: .%s is %lld, but must be at least %lld", n[i].name,
                             (long long)n[i].value, (long long)n[i].least),
                    false;
-    if (c->accumulate > 1 << 20) return no(".accumulate is more than 1048576 batches; use larger batches instead");
-    if (!(c->min_delta >= 0 && c->min_delta < INFINITY)) return no(".min_delta must be finite and at least 0");
-    if (isnan(c->enough)) return no(".enough is NaN, but must be a number");
+    if (c->accumulate > 1 << 20) return invalid(".accumulate is more than 1048576 batches; use larger batches instead");
+    if (!(c->min_delta >= 0 && c->min_delta < INFINITY)) return invalid(".min_delta must be finite and at least 0");
+    if (isnan(c->enough)) return invalid(".enough is NaN, but must be a number");
     return true;
 }
 
-static bool ranks_fit(const tn_fit_args *c)
+static bool check_ranks(const tn_fit_args *c)
 {
     const tn_fit_args d = {TN_FIT_ARGS_DEFAULTS};
     if (!c->world && (c->shards != d.shards || c->zero || c->zero3))
-        return no(".shards, .zero and .zero3 need a .world");
-    if (c->zero3 && c->ema) return no(".zero3 does not support .ema, which reads all weights at each step; use .zero");
+        return invalid(".shards, .zero and .zero3 need a .world");
+    if (c->zero3 && c->ema)
+        return invalid(".zero3 does not support .ema, which reads all weights at each step; use .zero");
     if (c->world && c->accumulate != 1)
-        return no(".accumulate does not support .world; use larger batches and multiply .shards instead");
+        return invalid(".accumulate does not support .world; use larger batches and multiply .shards instead");
     return true;
 }
 
-static bool sources_fit(const tn_fit_args *c)
+static bool check_sources(const tn_fit_args *c)
 {
     if (!c->train.next)
-        return no(".train has no .next and so gives no batches; tn_dataset_source makes a source from tensors");
+        return invalid(".train has no .next and so gives no batches; tn_dataset_source makes a source from tensors");
     if (c->valid.next == c->train.next && c->valid.user == c->train.user && c->valid.user)
-        return no(".valid and .train are the same source, and each validation would restart it; pass a separate "
-                  "source as .valid");
-    return c->valid.next || !c->measure || no(".measure needs .valid, the source of its batches");
+        return invalid(".valid and .train are the same source, and each validation would restart it; pass a separate "
+                       "source as .valid");
+    return c->valid.next || !c->measure || invalid(".measure needs .valid, the source of its batches");
 }
 
 /* Raises for options that have no effect without another one. */
-static bool options_fit(const tn_fit_args *c)
+static bool check_options(const tn_fit_args *c)
 {
     const tn_fit_args d = {TN_FIT_ARGS_DEFAULTS};
     const bool        mine = c->lr != d.lr || c->weight_decay != d.weight_decay || c->clip != d.clip ||
                       c->warmup != d.warmup || c->decay != d.decay;
     if (c->optimizer && mine)
-        return no(".lr, .weight_decay, .clip, .warmup and .decay have no effect with an .optimizer; set them in the "
-                  "optimizer and its schedule");
-    if (!c->optimizer && (c->schedule || c->plateau)) return no(".schedule and .plateau need an .optimizer");
+        return invalid(
+            ".lr, .weight_decay, .clip, .warmup and .decay have no effect with an .optimizer; set them in the "
+            "optimizer and its schedule");
+    if (!c->optimizer && (c->schedule || c->plateau)) return invalid(".schedule and .plateau need an .optimizer");
     if (!tn__fit_validates(c)) {
-        if (c->plateau) return no(".plateau needs .valid or .score, the source of its values");
+        if (c->plateau) return invalid(".plateau needs .valid or .score, the source of its values");
         if (c->patience || c->restore_best || c->valid_every || c->rising || c->min_delta != 0 || c->enough != 0)
-            return no(".patience, .enough, .restore_best, .valid_every, .rising and .min_delta need .valid or .score");
+            return invalid(
+                ".patience, .enough, .restore_best, .valid_every, .rising and .min_delta need .valid or .score");
     }
     if (!c->folder && (c->resume || c->save_every || c->keep != d.keep || c->config))
-        return no(".resume, .save_every, .keep and .config need a .folder");
+        return invalid(".resume, .save_every, .keep and .config need a .folder");
     return true;
 }
 
 /* The optimizer and the .ema may have only some of the module's parameters, but must have at least one. */
-static bool optimizer_fits(const tn_fit_args *c)
+static bool check_optimizer(const tn_fit_args *c)
 {
     bool steps = !c->optimizer, averages = !c->ema;
     for (tn_each p = tn_module_each(c->module, TN_EACH_PARAMETER); tn_next(&p) && !(steps && averages);) {
@@ -76,22 +79,22 @@ static bool optimizer_fits(const tn_fit_args *c)
         averages = averages || tn_ema_has(c->ema, p.tensor);
     }
     if (c->ema && tn_ema_swapped(c->ema))
-        return no("the averages of .ema are swapped in; call tn_ema_swap before "
-                  "training");
-    if (!steps) return no(".optimizer has none of the module's parameters; create it for this module");
-    return averages || no(".ema has none of the module's parameters; create it for this module");
+        return invalid("the averages of .ema are swapped in; call tn_ema_swap before "
+                       "training");
+    if (!steps) return invalid(".optimizer has none of the module's parameters; create it for this module");
+    return averages || invalid(".ema has none of the module's parameters; create it for this module");
 }
 
-static bool schedules_fit(const tn_fit_args *c)
+static bool check_schedules(const tn_fit_args *c)
 {
     if (c->schedule && tn_schedule_optimizer(c->schedule) != c->optimizer)
-        return no(".schedule belongs to another optimizer; create it for .optimizer");
+        return invalid(".schedule belongs to another optimizer; create it for .optimizer");
     if (c->plateau && tn_schedule_optimizer(c->plateau) != c->optimizer)
-        return no(".plateau belongs to another optimizer; create it for .optimizer");
+        return invalid(".plateau belongs to another optimizer; create it for .optimizer");
     if (tn_schedule_by_values(c->schedule))
-        return no(".schedule is a plateau schedule, which needs values; pass it as .plateau");
+        return invalid(".schedule is a plateau schedule, which needs values; pass it as .plateau");
     return !c->plateau || tn_schedule_by_values(c->plateau) ||
-           no(".plateau is a schedule by steps, not by values; pass it as .schedule");
+           invalid(".plateau is a schedule by steps, not by values; pass it as .schedule");
 }
 
 void tn__fit_no_steps(const tn__fit *f)
@@ -105,12 +108,12 @@ void tn__fit_no_steps(const tn__fit *f)
 bool tn__fit_check(tn__fit *f)
 {
     tn_fit_args *c = &f->c;
-    if (!c->module) return no("the module is NULL: its constructor failed and the error was cleared");
-    if (!c->loss) return no(".loss is NULL, but must be the function that computes the loss of a batch");
-    if (!tn_grad_enabled()) return no("called in a scope of tn_no_grad_begin(), where no gradients are recorded");
-    if (!c->steps && !c->epochs) return no(".steps and .epochs are both 0; set one of them");
-    if (!sources_fit(c) || !numbers_fit(c) || !options_fit(c) || !ranks_fit(c) || !optimizer_fits(c) ||
-        !schedules_fit(c))
+    if (!c->module) return invalid("the module is NULL: its constructor failed and the error was cleared");
+    if (!c->loss) return invalid(".loss is NULL, but must be the function that computes the loss of a batch");
+    if (!tn_grad_enabled()) return invalid("called in a scope of tn_no_grad_begin(), where no gradients are recorded");
+    if (!c->steps && !c->epochs) return invalid(".steps and .epochs are both 0; set one of them");
+    if (!check_sources(c) || !check_numbers(c) || !check_options(c) || !check_ranks(c) || !check_optimizer(c) ||
+        !check_schedules(c))
         return false;
     if (c->config) {
         tn_path_push("tn_fit: .config");
@@ -133,7 +136,7 @@ bool tn__fit_optimizer(tn__fit *f)
     if (c->optimizer) {
         const int64_t before = tn_optimizer_parts(c->optimizer);
         if (tn_accumulate(c->optimizer, 1) != TN_OK) return false; /* tn_fit itself accumulates */
-        f->parts = before;
+        f->accumulate_before = before;
         if (c->schedule) tn_schedule_follow(c->schedule);
         return tn_error() == TN_OK;
     }

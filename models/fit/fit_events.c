@@ -2,7 +2,7 @@
 #include "models/fit/fit_private.h"
 
 /* Each rank contributes its own flag; all ranks stop after the next collective. */
-bool tn__fit_stop(const tn__fit *f)
+bool tn__fit_is_stopped(const tn__fit *f)
 {
     const bool asked = f->c.stop && __atomic_load_n(f->c.stop, __ATOMIC_RELAXED);
     if (!f->c.world) return asked;
@@ -16,9 +16,9 @@ const char *tn_fit_why_text(tn_fit_why why)
     return (unsigned)why <= TN_FIT_STOPPED ? text[why] : "";
 }
 
-void tn__fit_tell(tn__fit *f, tn_fit_what what, const char *text, bool improved)
+void tn__fit_report(tn__fit *f, tn_fit_what what, const char *text, bool improved)
 {
-    f->r.seconds = tn__seconds() - f->began;
+    f->r.seconds = tn__seconds() - f->start;
     if (!f->c.on) return;
     const tn_fit_event e = {.what = what,
                             .step = f->r.steps,

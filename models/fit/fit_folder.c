@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum { DIGITS = 12, LONGEST = 800 };
-static const char front[] = "step-", back[] = ".ckpt", best[] = "best.safetensors";
+static const char prefix[] = "step-", suffix[] = ".ckpt", best[] = "best.safetensors";
 
 static bool fail(const char *path, const char *what, int code)
 {
@@ -36,7 +36,7 @@ static const char *join(const tn__folder *f, const char *name, char to[TN__FILE_
 const char *tn__folder_file(const tn__folder *f, int64_t step, char to[TN__FILE_ROOM])
 {
     char name[64];
-    snprintf(name, sizeof name, "%s%0*lld%s", front, DIGITS, (long long)step, back);
+    snprintf(name, sizeof name, "%s%0*lld%s", prefix, DIGITS, (long long)step, suffix);
     return join(f, name, to);
 }
 const char *tn__folder_best(const tn__folder *f, char to[TN__FILE_ROOM]) { return join(f, best, to); }
@@ -44,9 +44,9 @@ const char *tn__folder_best(const tn__folder *f, char to[TN__FILE_ROOM]) { retur
 /* The step in a checkpoint's file name; -1: not a checkpoint. */
 static int64_t step_of(const char *name)
 {
-    const size_t n = strlen(name), f = sizeof front - 1, b = sizeof back - 1;
+    const size_t n = strlen(name), f = sizeof prefix - 1, b = sizeof suffix - 1;
     int64_t      step = 0;
-    if (n != f + DIGITS + b || strncmp(name, front, f) != 0 || strcmp(name + n - b, back) != 0) return -1;
+    if (n != f + DIGITS + b || strncmp(name, prefix, f) != 0 || strcmp(name + n - b, suffix) != 0) return -1;
     for (size_t i = f; i < f + DIGITS; i++) {
         if (name[i] < '0' || name[i] > '9') return -1;
         step = 10 * step + (name[i] - '0');
@@ -55,7 +55,7 @@ static int64_t step_of(const char *name)
 }
 
 /* True for a temporary file of a process killed while saving: ".step-000000000300.ckpt.tmp.0123456789ab". */
-static bool is_left_over(const char *name)
+static bool is_temporary(const char *name)
 {
     const char *tmp = strstr(name, ".tmp.");
     if (name[0] != '.' || !tmp || strlen(tmp) != 5 + 12) return false;
@@ -72,7 +72,7 @@ typedef struct {
 } survey;
 
 /* Surveys the folder; false: raised. With tidy, removes temporary files of killed processes. */
-static bool look(const tn__folder *f, survey *s, bool tidy)
+static bool survey_folder(const tn__folder *f, survey *s, bool tidy)
 {
     DIR *d = opendir(f->path);
     char file[TN__FILE_ROOM];
@@ -80,7 +80,7 @@ static bool look(const tn__folder *f, survey *s, bool tidy)
     if (!d) return fail(f->path, "cannot open the folder", errno);
     for (const struct dirent *e; (e = readdir(d));) {
         const int64_t step = step_of(e->d_name);
-        if (tidy && is_left_over(e->d_name)) unlink(join(f, e->d_name, file));
+        if (tidy && is_temporary(e->d_name)) unlink(join(f, e->d_name, file));
         if (step >= s->below) s->beyond = step;
         if (step < 0 || step >= s->below) continue;
         s->count++;
@@ -95,12 +95,12 @@ int64_t tn__folder_newest(const tn__folder *f, int64_t below)
 {
     const int keep = errno;
     survey    s = {.below = below};
-    look(f, &s, false);
+    survey_folder(f, &s, false);
     errno = keep;
     return s.newest;
 }
 
-static bool discard(const tn__folder *f, int64_t step)
+static bool delete_checkpoint(const tn__folder *f, int64_t step)
 {
     char file[TN__FILE_ROOM];
     return unlink(tn__folder_file(f, step, file)) == 0 || errno == ENOENT ||
@@ -108,17 +108,17 @@ static bool discard(const tn__folder *f, int64_t step)
 }
 
 /* Checkpoints beyond step were damaged, else this run would have resumed from them; it will write them again. */
-void tn__folder_prune(const tn__folder *f, int64_t step, int64_t keep, int64_t between)
+void tn__folder_prune(const tn__folder *f, int64_t step, int64_t keep, int64_t unscheduled)
 {
     const int was = errno;
     survey    s = {.below = step + 1};
-    bool      ok = between < 0 || between >= step || discard(f, between);
-    while (ok && look(f, &s, false) && (s.beyond >= 0 || s.count > keep))
-        ok = discard(f, s.beyond >= 0 ? s.beyond : s.oldest);
+    bool      ok = unscheduled < 0 || unscheduled >= step || delete_checkpoint(f, unscheduled);
+    while (ok && survey_folder(f, &s, false) && (s.beyond >= 0 || s.count > keep))
+        ok = delete_checkpoint(f, s.beyond >= 0 ? s.beyond : s.oldest);
     errno = was;
 }
 
-static bool make_folders(const char *path)
+static bool create_folders(const char *path)
 {
     char part[TN__FILE_ROOM];
     for (size_t i = 1; i <= strlen(path); i++) {
@@ -132,7 +132,7 @@ static bool make_folders(const char *path)
 }
 
 /* Locks the folder; the lock file contains the owner's process id. False: raised. */
-static bool take(tn__folder *f, const char *file)
+static bool lock_folder(tn__folder *f, const char *file)
 {
     char text[32] = "";
     if ((f->lock = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666)) < 0)
@@ -162,7 +162,7 @@ bool tn__folder_open(tn__folder *f, const char *path)
                         LONGEST),
                false;
     const int  keep = errno;
-    const bool ok = make_folders(path) && take(f, join(f, "lock", file)) && look(f, &s, true);
+    const bool ok = create_folders(path) && lock_folder(f, join(f, "lock", file)) && survey_folder(f, &s, true);
     errno = keep;
     return ok;
 }

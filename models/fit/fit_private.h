@@ -20,7 +20,7 @@ bool    tn__folder_open(tn__folder *f, const char *path); /* creates it if missi
 void    tn__folder_close(tn__folder *f);
 int64_t tn__folder_newest(const tn__folder *f, int64_t below); /* the largest step below; -1: none, or raised */
 /* Deletes checkpoint `between` (-1: none), all beyond `step`, and of the others all but the newest `keep`. */
-void        tn__folder_prune(const tn__folder *f, int64_t step, int64_t keep, int64_t between);
+void        tn__folder_prune(const tn__folder *f, int64_t step, int64_t keep, int64_t unscheduled);
 const char *tn__folder_file(const tn__folder *f, int64_t step, char to[TN__FILE_ROOM]);
 const char *tn__folder_best(const tn__folder *f, char to[TN__FILE_ROOM]);
 
@@ -35,19 +35,19 @@ typedef struct {
     bool         *modes;
     int64_t       modules;
     tn_batch     *part;                /* [accumulate]: the batches of a step */
-    int64_t       parts;               /* the optimizer's tn_accumulate count before tn_fit; 0: not changed */
+    int64_t       accumulate_before;   /* the optimizer's tn_accumulate count before tn_fit; 0: not changed */
     int64_t       steps;               /* in all; 0: not known */
     int64_t       seen;                /* batches of this epoch */
-    int64_t       worse;               /* validations since the best */
+    int64_t       since_best;          /* validations since the best */
     int64_t       valid_at;            /* step of the last validation */
     int64_t       items, all;          /* items in the batches of the last step, of all steps of this call */
-    int64_t       between;             /* step of a checkpoint written only because of .stop; -1: none */
-    double        began, lr, mean;     /* start time in seconds; learning rate and loss of the last step */
+    int64_t       unscheduled;         /* step of a checkpoint written only because of .stop; -1: none */
+    double        start, lr, mean;     /* start time in seconds; learning rate and loss of the last step */
     double        measured;            /* mean over .valid in the last validation */
     bool          epoch_over, stepped; /* since the last pause */
-    bool          owed;                /* a validation is due */
+    bool          valid_due;           /* a validation is due */
     bool          unsaved;             /* something has changed since the last checkpoint */
-    bool          told;                /* TN_FIT_START has been reported */
+    bool          started;             /* TN_FIT_START has been reported */
     tn_replica   *replica;             /* with .world */
     bool          shared;              /* validation is also split over the ranks */
 } tn__fit;
@@ -66,8 +66,8 @@ static inline int64_t tn__fit_items(const tn_batch *b)
 static inline double tn__fit_weight(const tn_batch *b) { return b->weight > 0 ? b->weight : (double)tn__fit_items(b); }
 
 /* Reports an event to .on; true if the run was asked to stop (fit_events.c). */
-void               tn__fit_tell(tn__fit *f, tn_fit_what what, const char *text, bool improved);
-bool               tn__fit_stop(const tn__fit *f);
+void               tn__fit_report(tn__fit *f, tn_fit_what what, const char *text, bool improved);
+bool               tn__fit_is_stopped(const tn__fit *f);
 static inline bool tn__fit_validates(const tn_fit_args *c) { return c->valid.next || c->score; }
 void               tn__fit_validate(tn__fit *f); /* (fit_validate.c) */
 
@@ -75,18 +75,18 @@ void               tn__fit_validate(tn__fit *f); /* (fit_validate.c) */
 bool tn__fit_best_save(void *module, const char *path);
 bool tn__fit_best_load(void *module, const char *path);
 
-/* The next batch; false: an epoch is over, or raised (fit_draw.c). */
-bool tn__fit_draw(tn__fit *f, tn_batch *b);
-bool tn__fit_loss_fits(const tn__fit *f, const tn_tensor *loss);
+/* The next batch; false: an epoch is over, or raised (fit_batch.c). */
+bool tn__fit_next_batch(tn__fit *f, tn_batch *b);
+bool tn__fit_loss_is_valid(const tn__fit *f, const tn_tensor *loss);
 
 /* Several ranks (fit_ranks.c). Without .world they do nothing and return true. */
-bool tn__fit_ranks_begin(tn__fit *f);             /* creates the replica, shards the sources */
-void tn__fit_ranks_end(tn__fit *f);               /* undoes that */
-bool tn__fit_ranks_parts(tn__fit *f);             /* the gradients of a batch; false: the epoch is over, or raised */
-bool tn__fit_ranks_agree(tn__fit *f, double *v);  /* broadcasts rank 0's value */
-bool tn__fit_ranks_mean(tn__fit *f, double *sum); /* adds [2 shards], sum and items of each, into sum[0], sum[1] */
+bool tn__fit_ranks_begin(tn__fit *f);                /* creates the replica, shards the sources */
+void tn__fit_ranks_end(tn__fit *f);                  /* undoes that */
+bool tn__fit_ranks_gradients(tn__fit *f);            /* the gradients of a batch; false: the epoch is over, or raised */
+bool tn__fit_ranks_broadcast(tn__fit *f, double *v); /* broadcasts rank 0's value */
+bool tn__fit_ranks_mean(tn__fit *f, double *sum);    /* adds [2 shards], sum and items of each, into sum[0], sum[1] */
 /* True if this process writes files: the only one, or rank 0. */
-static inline bool tn__fit_writes(const tn__fit *f) { return tn_world_rank(f->c.world) == 0; }
+static inline bool tn__fit_is_writer(const tn__fit *f) { return tn_world_rank(f->c.world) == 0; }
 
 /* Training checkpoints (fit_save.c). */
 bool tn__fit_save(tn__fit *f);

@@ -39,7 +39,7 @@ void tn__fit_ranks_end(tn__fit *f)
 }
 
 /* True if the batch is the expected shard; a source that ignores .count would return another one. */
-static bool is_part(const tn_batch *b, tn_shard shard)
+static bool is_expected_shard(const tn_batch *b, tn_shard shard)
 {
     tn_batch should = {0};
     tn_batch_cut(&should, shard, b->whole);
@@ -52,21 +52,21 @@ static bool is_part(const tn_batch *b, tn_shard shard)
 }
 
 /* Runs a shard's loss and backward pass, with its weight. */
-static void learn(tn__fit *f, const tn_batch *b)
+static void run_shard(tn__fit *f, const tn_batch *b)
 {
     const tn_fit_args *c = &f->c;
     const tn_scope     narrow = tn_autocast_begin(c->autocast);
     tn_tensor         *loss = tn_scope_return(narrow, c->loss(c->module, b, c->user));
-    if (!tn__fit_loss_fits(f, loss)) return;
+    if (!tn__fit_loss_is_valid(f, loss)) return;
     tn_replica_backward(f->replica, loss, tn__fit_weight(b));
 }
 
-bool tn__fit_ranks_parts(tn__fit *f)
+bool tn__fit_ranks_gradients(tn__fit *f)
 {
     const tn_shard mine = tn_replica_shard(f->replica);
     for (tn_part p = {0}; tn_replica_next(f->replica, &p);) {
         tn_batch b;
-        if (!tn__fit_draw(f, &b)) {
+        if (!tn__fit_next_batch(f, &b)) {
             if (tn_error() == TN_OK && p.shard.rank == mine.rank) { /* as on all other ranks */
                 tn_replica_cancel(f->replica, &p);
                 return false;
@@ -74,15 +74,15 @@ bool tn__fit_ranks_parts(tn__fit *f)
             if (tn_error() == TN_OK) tn_raise(TN_EINVAL, "tn_fit: .train ended an epoch in the middle of a batch");
             continue;
         }
-        if (is_part(&b, p.shard) && !tn__fit_is_empty(&b)) learn(f, &b);
+        if (is_expected_shard(&b, p.shard) && !tn__fit_is_empty(&b)) run_shard(f, &b);
     }
-    f->seen -= mine.count - 1; /* tn__fit_draw counted each shard as a batch */
+    f->seen -= mine.count - 1; /* tn__fit_next_batch counted each shard as a batch */
     f->items = (int64_t)((double)f->items * mine.of / mine.count);
     f->mean = tn_replica_loss(f->replica);
     return tn_error() == TN_OK;
 }
 
-bool tn__fit_ranks_agree(tn__fit *f, double *v)
+bool tn__fit_ranks_broadcast(tn__fit *f, double *v)
 {
     tn_world    *w = f->c.world;
     const size_t bytes = (size_t)tn_world_size(w) * sizeof *v;

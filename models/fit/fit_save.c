@@ -2,16 +2,16 @@
 #include "core/files/io.h"
 #include "models/fit/fit_private.h"
 
-static void put_place(tn__fit *f, tn_json_writer *w)
+static void put_state(tn__fit *f, tn_json_writer *w)
 {
     tn_json_open_object(w, NULL);
     tn_json_open_object(w, "fit");
     tn_json_put_i64(w, "epochs", f->r.epochs);
     tn_json_put_i64(w, "seen", f->seen);
-    tn_json_put_i64(w, "worse", f->worse);
+    tn_json_put_i64(w, "worse", f->since_best);
     tn_json_put_i64(w, "best_step", f->r.best_step);
     tn_json_put_i64(w, "valid_at", f->valid_at);
-    tn_json_put_bool(w, "owed", f->owed);
+    tn_json_put_bool(w, "owed", f->valid_due);
     tn_json_put_bool(w, "rising", f->c.rising);
     tn__json_put_number(w, "loss", f->r.loss);
     tn__json_put_number(w, "value", f->r.value);
@@ -29,34 +29,34 @@ bool tn__fit_save(tn__fit *f)
 {
     char path[TN__FILE_ROOM];
     if (f->replica && tn_replica_collect(f->replica, f->c.optimizer) != TN_OK) return false;
-    if (!tn__fit_writes(f)) return f->unsaved = false, f->between = -1, true;
+    if (!tn__fit_is_writer(f)) return f->unsaved = false, f->unscheduled = -1, true;
     tn_json_writer *w = tn_json_writer_new(0);
-    put_place(f, w);
-    const char *place = tn_json_text(w, NULL);
+    put_state(f, w);
+    const char *state = tn_json_text(w, NULL);
     tn__folder_file(&f->folder, f->r.steps, path);
-    if (place && tn_checkpoint_save(path, .module = f->c.module, .optimizer = f->c.optimizer, .ema = f->c.ema,
-                                    .step = f->r.steps, .config = f->c.config, .data = place) == TN_OK) {
+    if (state && tn_checkpoint_save(path, .module = f->c.module, .optimizer = f->c.optimizer, .ema = f->c.ema,
+                                    .step = f->r.steps, .config = f->c.config, .data = state) == TN_OK) {
         f->unsaved = false;
-        tn__folder_prune(&f->folder, f->r.steps, f->c.keep, f->between);
-        f->between = -1;
+        tn__folder_prune(&f->folder, f->r.steps, f->c.keep, f->unscheduled);
+        f->unscheduled = -1;
     }
     tn_json_writer_free(w);
     if (f->replica) tn_replica_forget(f->replica, f->c.optimizer);
-    if (tn_error() == TN_OK) tn__fit_tell(f, TN_FIT_SAVED, path, false);
+    if (tn_error() == TN_OK) tn__fit_report(f, TN_FIT_SAVED, path, false);
     return tn_error() == TN_OK;
 }
 
 /* ---- resuming ---------------------------------------------------------------------------------------------------- */
 
-static bool read_place(tn__fit *f, const tn_json *place, const char *path)
+static bool read_state(tn__fit *f, const tn_json *state, const char *path)
 {
-    const tn_json *o = tn_json_need(place, "fit");
+    const tn_json *o = tn_json_need(state, "fit");
     f->r.epochs = tn_json_i64(tn_json_need(o, "epochs"));
     f->r.best_step = tn_json_i64(tn_json_need(o, "best_step"));
     f->seen = tn_json_i64(tn_json_need(o, "seen"));
-    f->worse = tn_json_i64(tn_json_need(o, "worse"));
+    f->since_best = tn_json_i64(tn_json_need(o, "worse"));
     f->valid_at = tn_json_i64(tn_json_need(o, "valid_at"));
-    f->owed = tn_json_bool(tn_json_need(o, "owed"));
+    f->valid_due = tn_json_bool(tn_json_need(o, "owed"));
     f->r.loss = tn__json_number(o, "loss"), f->r.value = tn__json_number(o, "value");
     f->r.best = tn__json_number(o, "best");
     const bool rising = tn_json_bool(tn_json_need(o, "rising"));
@@ -119,7 +119,7 @@ static bool same_config(const tn__fit *f, const tn_json *there, const char *path
 static bool is_damage(tn_status s) { return s == TN_EFORMAT || s == TN_EUNSUPPORTED || s == TN_EINDEX; }
 
 /* The newest intact checkpoint; damaged ones are skipped, with a TN_FIT_NOTE. */
-static tn_checkpoint_file *find(tn__fit *f, int64_t step, char path[TN__FILE_ROOM])
+static tn_checkpoint_file *newest_intact(tn__fit *f, int64_t step, char path[TN__FILE_ROOM])
 {
     char note[1200] = "", first[700] = "";
     for (; step >= 0; step = tn__folder_newest(&f->folder, step)) {
@@ -130,7 +130,7 @@ static tn_checkpoint_file *find(tn__fit *f, int64_t step, char path[TN__FILE_ROO
         snprintf(note, sizeof note, "skipped: %s", tn_error_message());
         if (!*first) snprintf(first, sizeof first, "%.600s", tn_error_message());
         tn_clear_error();
-        tn__fit_tell(f, TN_FIT_NOTE, note, false);
+        tn__fit_report(f, TN_FIT_NOTE, note, false);
         if (tn_error() != TN_OK) return NULL;
     }
     if (tn_error() == TN_OK)
@@ -147,12 +147,12 @@ static bool was_due(const tn__fit *f)
 {
     const tn_fit_args *c = &f->c;
     if (c->save_every) return f->r.steps % c->save_every == 0;
-    return !f->r.steps || (tn__fit_validates(c) ? f->owed || f->valid_at == f->r.steps : !f->seen);
+    return !f->r.steps || (tn__fit_validates(c) ? f->valid_due || f->valid_at == f->r.steps : !f->seen);
 }
 
 /* The caller's optimizer gets the checkpoint's options. A schedule's options are compared; for a rate without a
  * schedule a TN_FIT_NOTE reports the change. */
-static bool say_rate(tn__fit *f, double was, const char *path)
+static bool note_learning_rate(tn__fit *f, double was, const char *path)
 {
     const double lr = tn_lr(f->c.optimizer, 0);
     char         text[400];
@@ -161,16 +161,16 @@ static bool say_rate(tn__fit *f, double was, const char *path)
              "the learning rate is %g, from '%.160s', not this program's %g; to change it, call tn_set_lr at "
              "TN_FIT_START",
              lr, path, was);
-    tn__fit_tell(f, TN_FIT_NOTE, text, false);
+    tn__fit_report(f, TN_FIT_NOTE, text, false);
     return tn_error() == TN_OK;
 }
 
 /* Rank 0 chooses the checkpoint; the other ranks open the same one. */
 static tn_checkpoint_file *choose(tn__fit *f, int64_t newest, char path[TN__FILE_ROOM])
 {
-    tn_checkpoint_file *file = tn__fit_writes(f) ? find(f, newest, path) : NULL;
+    tn_checkpoint_file *file = tn__fit_is_writer(f) ? newest_intact(f, newest, path) : NULL;
     double              step = (double)tn_checkpoint_step(file);
-    if (!tn__fit_ranks_agree(f, &step) || file) return file;
+    if (!tn__fit_ranks_broadcast(f, &step) || file) return file;
     file = tn_checkpoint_open(tn__folder_file(&f->folder, (int64_t)step, path));
     if (file && tn_checkpoint_verify(file) == TN_OK) return file;
     tn_checkpoint_close(file);
@@ -184,7 +184,7 @@ static bool restore(tn__fit *f, int64_t newest)
     char                path[TN__FILE_ROOM];
     tn_checkpoint_file *file = choose(f, newest, path);
     const tn_json      *data = tn_checkpoint_data(file), *source = tn_json_get(data, "source");
-    bool                ok = file && same_config(f, tn_checkpoint_config(file), path) && read_place(f, data, path);
+    bool                ok = file && same_config(f, tn_checkpoint_config(file), path) && read_state(f, data, path);
     if (ok && c->train.save && !source)
         tn_raise(TN_EFORMAT,
                  "tn_fit: '%.200s' does not contain the position of .train, so the run cannot be "
@@ -194,12 +194,12 @@ static bool restore(tn__fit *f, int64_t newest)
     ok = ok && tn_error() == TN_OK &&
          tn_checkpoint_restore(file, .module = c->module, .optimizer = c->optimizer, .ema = c->ema,
                                .keep_options = f->own != NULL) == TN_OK &&
-         say_rate(f, lr, path);
+         note_learning_rate(f, lr, path);
     if (ok && f->replica) tn_replica_forget(f->replica, c->optimizer);
     if (ok) {
         f->r.steps = tn_checkpoint_step(file);
         f->unsaved = false;
-        if (!was_due(f)) f->between = f->r.steps;
+        if (!was_due(f)) f->unscheduled = f->r.steps;
         if (c->train.begin) c->train.begin(c->train.user, source);
     }
     tn_checkpoint_close(file);
@@ -208,13 +208,13 @@ static bool restore(tn__fit *f, int64_t newest)
 
 bool tn__fit_resume(tn__fit *f)
 {
-    double newest = tn__fit_writes(f) ? (double)tn__folder_newest(&f->folder, INT64_MAX) : -1;
+    double newest = tn__fit_is_writer(f) ? (double)tn__folder_newest(&f->folder, INT64_MAX) : -1;
     if (newest >= 0 && !f->c.resume && tn_error() == TN_OK)
         tn_raise(TN_ESTATE,
                  "tn_fit: '%.200s' already contains a run of %lld steps; set .resume to continue it, or use another "
                  "folder",
                  f->c.folder, (long long)newest);
-    if (tn_error() != TN_OK || !tn__fit_ranks_agree(f, &newest)) return false;
+    if (tn_error() != TN_OK || !tn__fit_ranks_broadcast(f, &newest)) return false;
     if (newest >= 0) return restore(f, (int64_t)newest);
     if (f->c.train.begin) f->c.train.begin(f->c.train.user, NULL);
     return tn_error() == TN_OK;

@@ -5,14 +5,14 @@
 static const tn_generator own = {.seed = 0x76616c6964617465u, .position = 0};
 
 /* Saves each module's mode, so that modules in eval mode during training stay in it. */
-static void remember_modes(tn__fit *f)
+static void save_modes(tn__fit *f)
 {
     int64_t i = 0;
     for (tn_each e = tn_module_each(f->c.module, TN_EACH_MODULE); tn_next(&e) && i < f->modules;)
         f->modes[i++] = e.module->training;
     tn_module_train(f->c.module, false);
 }
-static void recall_modes(tn__fit *f)
+static void restore_modes(tn__fit *f)
 {
     int64_t i = 0;
     for (tn_each e = tn_module_each(f->c.module, TN_EACH_MODULE); tn_next(&e) && i < f->modules;)
@@ -50,7 +50,7 @@ static bool measure(tn__fit *f, double *mean)
     double            *sum = tn_mem_get(bytes);
     bool               more = sum != NULL;
     if (c->valid.begin) c->valid.begin(c->valid.user, NULL);
-    while (more && tn_error() == TN_OK && !tn__fit_stop(f)) {
+    while (more && tn_error() == TN_OK && !tn__fit_is_stopped(f)) {
         for (int i = 0; i < mine.count && more; i++) more = measure_part(f, sum + (ptrdiff_t)2 * (mine.rank + i));
         if (c->world) tn_world_barrier(c->world);
     }
@@ -64,7 +64,7 @@ static bool measure(tn__fit *f, double *mean)
 }
 
 /* The value to compare; false: stopped, or raised. A .score that stops early because of *.stop may return any value. */
-static bool look(tn__fit *f, double *v)
+static bool evaluate(tn__fit *f, double *v)
 {
     const tn_fit_args *c = &f->c;
     if (c->valid.next && !measure(f, v)) return false;
@@ -73,17 +73,17 @@ static bool look(tn__fit *f, double *v)
     const tn_scope s = tn_no_grad_begin();
     *v = c->score(c->module, c->user);
     tn_scope_end(s);
-    return tn__fit_ranks_agree(f, v) && !tn__fit_stop(f);
+    return tn__fit_ranks_broadcast(f, v) && !tn__fit_is_stopped(f);
 }
 
 /* Records the value; returns true if it is better than the best. NaN is never better. */
-static bool judge(tn__fit *f, double v)
+static bool record_value(tn__fit *f, double v)
 {
     const double best = f->r.best, d = f->c.min_delta;
     const bool   first = best != best, better = v == v && (first || (f->c.rising ? v > best + d : v < best - d));
     f->r.value = v, f->valid_at = f->r.steps;
-    f->owed = false, f->unsaved = true;
-    f->worse = better ? 0 : f->worse + 1;
+    f->valid_due = false, f->unsaved = true;
+    f->since_best = better ? 0 : f->since_best + 1;
     if (better) f->r.best = v, f->r.best_step = f->r.steps;
     return better;
 }
@@ -92,7 +92,7 @@ static void keep_best(tn__fit *f)
 {
     char path[TN__FILE_ROOM];
     if (f->best) tn_module_assign(f->best, f->c.module);
-    if (f->c.folder && tn__fit_writes(f)) tn__fit_best_save(f->c.module, tn__folder_best(&f->folder, path));
+    if (f->c.folder && tn__fit_is_writer(f)) tn__fit_best_save(f->c.module, tn__folder_best(&f->folder, path));
 }
 
 void tn__fit_validate(tn__fit *f)
@@ -103,16 +103,16 @@ void tn__fit_validate(tn__fit *f)
     double             v = NAN;
     bool               done = false, better = false;
     tn_error_state     aside;
-    remember_modes(f);
+    save_modes(f);
     if (!swap || tn_ema_swap(c->ema) == TN_OK) {
-        if ((done = look(f, &v)) && (better = judge(f, v))) keep_best(f);
+        if ((done = evaluate(f, &v)) && (better = record_value(f, v))) keep_best(f);
         tn_error_push(&aside);
         if (swap) tn_ema_swap(c->ema);
         tn__error_first(&aside);
     }
-    recall_modes(f);
+    restore_modes(f);
     tn_use_generator(before);
     if (!done || tn_error() != TN_OK) return;
     if (c->plateau) tn_plateau_step(c->plateau, v);
-    tn__fit_tell(f, TN_FIT_VALID, NULL, better);
+    tn__fit_report(f, TN_FIT_VALID, NULL, better);
 }

@@ -34,7 +34,7 @@ typedef struct {
     int              blocks;
 } state;
 
-static void *get(state *s, int64_t n, size_t size)
+static void *allocate(state *s, int64_t n, size_t size)
 {
     size_t bytes;
     if (tn_error() != TN_OK) return NULL;
@@ -47,15 +47,15 @@ static void *get(state *s, int64_t n, size_t size)
 static text *texts(state *s)
 {
     const int64_t n = s->prompts * s->beams, length = s->begin + s->most;
-    int64_t      *words = n <= INT64_MAX / (length + 1) ? get(s, n * length, sizeof *words) : NULL;
-    text         *t = words ? get(s, n, sizeof *t) : NULL;
+    int64_t      *words = n <= INT64_MAX / (length + 1) ? allocate(s, n * length, sizeof *words) : NULL;
+    text         *t = words ? allocate(s, n, sizeof *t) : NULL;
     for (int64_t i = 0; t && i < n; i++) t[i].words = words + i * length;
     return t;
 }
 
 /* ---- checks of the arguments ------------------------------------------------------------------------------------- */
 
-static bool refuse(const char *what, int64_t got, const char *expected)
+static bool invalid(const char *what, int64_t got, const char *expected)
 {
     tn_raise(TN_EINVAL, "tn_generate: .%s is %lld, but must be %s", what, (long long)got, expected);
     return false;
@@ -67,7 +67,7 @@ static bool are_integers(const char *what, const tn_tensor *t)
     return tn_raise(TN_EDTYPE, "tn_generate: %s must hold integers, i64 or i32", what), false;
 }
 
-static bool prompt_fits(const tn_generate_args *a)
+static bool check_prompt(const tn_generate_args *a)
 {
     char             shape[192];
     const tn_tensor *before = a->before;
@@ -86,11 +86,11 @@ static bool prompt_fits(const tn_generate_args *a)
 }
 
 /* True if the decoding has enough rows and length; else raises. */
-static bool decoding_suffices(const state *s)
+static bool check_decoding(const state *s)
 {
     const tn_decoding *d = s->a.from;
     const int64_t      room = d->length - s->a.read, prompt = s->begin - s->before;
-    if (s->a.read < 0) return refuse("read", s->a.read, "at least 0");
+    if (s->a.read < 0) return invalid("read", s->a.read, "at least 0");
     if (s->prompts > d->rows / s->beams)
         return tn_raise(
                    TN_EINVAL, "tn_generate: %lld prompts with %lld beams each need %lld rows; the decoding has %lld",
@@ -106,9 +106,9 @@ static bool decoding_suffices(const state *s)
     return true;
 }
 
-static bool sampling_fits(const tn_generate_args *a)
+static bool check_sampling(const tn_generate_args *a)
 {
-    if (a->top_k < 0) return refuse("top_k", a->top_k, "at least 0");
+    if (a->top_k < 0) return invalid("top_k", a->top_k, "at least 0");
     if (!(a->top_p > 0 && a->top_p <= 1))
         return tn_raise(TN_EINVAL, "tn_generate: .top_p is %g, but must be above 0 and at most 1", a->top_p), false;
     if (!(a->min_p >= 0 && a->min_p <= 1))
@@ -131,30 +131,30 @@ static bool sampling_fits(const tn_generate_args *a)
     return true;
 }
 
-static bool fits(state *s)
+static bool check_arguments(state *s)
 {
     const tn_generate_args *a = &s->a;
-    if (tn_error() != TN_OK || !prompt_fits(a)) return false;
+    if (tn_error() != TN_OK || !check_prompt(a)) return false;
     const int64_t prompt = tn_size(a->prompt, 1);
     s->prompts = tn_size(a->prompt, 0), s->before = a->before ? a->read : 0, s->begin = s->before + prompt;
     s->beams = a->beams, s->most = a->most ? a->most : a->from->length - a->read - prompt;
     s->least = a->least, s->end = a->end;
     s->penalty = a->length_penalty;
     const int64_t best = a->best;
-    if (s->beams < 1 || s->beams > MOST_BEAMS) return refuse("beams", a->beams, "from 1 to 64");
-    if (best < 1 || best > s->beams) return refuse("best", a->best, "from 1 to .beams");
-    if (a->sample && s->beams > 1) return refuse("beams", a->beams, "1 for sampling");
-    if (a->each && s->beams > 1) return refuse("beams", a->beams, "1 with .each");
-    if (a->most < 0) return refuse("most", a->most, "at least 0");
-    if (s->least < 0 || s->least > s->most) return refuse("least", a->least, "from 0 to .most");
-    if (a->no_repeat < 0) return refuse("no_repeat", a->no_repeat, "at least 0");
-    return sampling_fits(a) && decoding_suffices(s);
+    if (s->beams < 1 || s->beams > MOST_BEAMS) return invalid("beams", a->beams, "from 1 to 64");
+    if (best < 1 || best > s->beams) return invalid("best", a->best, "from 1 to .beams");
+    if (a->sample && s->beams > 1) return invalid("beams", a->beams, "1 for sampling");
+    if (a->each && s->beams > 1) return invalid("beams", a->beams, "1 with .each");
+    if (a->most < 0) return invalid("most", a->most, "at least 0");
+    if (s->least < 0 || s->least > s->most) return invalid("least", a->least, "from 0 to .most");
+    if (a->no_repeat < 0) return invalid("no_repeat", a->no_repeat, "at least 0");
+    return check_sampling(a) && check_decoding(s);
 }
 
 /* The maximum number of new tokens of prompt b's texts. */
 static int64_t most_of(const state *s, int64_t b) { return s->a.most_each ? tn_get_i64(s->a.most_each, b) : s->most; }
 
-static bool each_fits(const state *s)
+static bool check_most_each(const state *s)
 {
     char             shape[192];
     const tn_tensor *t = s->a.most_each;
@@ -176,7 +176,7 @@ static bool each_fits(const state *s)
 static bool begin(state *s)
 {
     s->alive = texts(s), s->next = texts(s), s->done = texts(s);
-    s->nalive = get(s, 2 * s->prompts, sizeof *s->nalive);
+    s->nalive = allocate(s, 2 * s->prompts, sizeof *s->nalive);
     if (tn_error() != TN_OK) return false;
     s->ndone = s->nalive + s->prompts;
     s->g = *tn_current_generator();
@@ -220,7 +220,7 @@ static void finish(state *s, int64_t b, const text *t, double score, int64_t wor
 }
 
 /* Extends the texts of prompt b by the best tokens. p: the rows' log-probabilities. */
-static void grow(state *s, int64_t b, float *p)
+static void extend(state *s, int64_t b, float *p)
 {
     typedef struct {
         tn__choice c;
@@ -238,7 +238,7 @@ static void grow(state *s, int64_t b, float *p)
         int64_t m;
         if (s->a.sample) {
             tn_generator g = {s->g.seed, s->g.position + (uint64_t)(b * s->most + made)};
-            m = tn__choose_by_chance(row, s->vocab, &s->a, tn_random_double(&g), s->room, &s->room[0]);
+            m = tn__sample(row, s->vocab, &s->a, tn_random_double(&g), s->room, &s->room[0]);
         } else m = tn__choose_best(row, s->vocab, 2 * s->beams, s->room);
         for (int64_t k = 0; k < m; k++) {
             const candidate c = {{t->score + s->room[k].score, s->room[k].word}, t};
@@ -267,7 +267,7 @@ static void grow(state *s, int64_t b, float *p)
 }
 
 /* Reorders the decoding's rows to match the texts that are alive. Returns their number; *tokens: their last tokens. */
-static int64_t follow(state *s, tn_tensor **tokens)
+static int64_t reorder_rows(state *s, tn_tensor **tokens)
 {
     int64_t rows = 0, n = 0;
     bool    same = true;
@@ -292,7 +292,7 @@ static int64_t follow(state *s, tn_tensor **tokens)
 }
 
 /* The logits y with the repetition penalty applied. */
-static tn_tensor *penalised(const state *s, tn_tensor *y)
+static tn_tensor *apply_penalty(const state *s, tn_tensor *y)
 {
     tn_tensor    *z = tn_clone(y);
     const float  *from = z ? tn_data(y) : NULL;
@@ -329,7 +329,7 @@ static bool step(state *s, tn_tensor **tokens)
     tn_tensor *y = s->a.from->kind->scores(s->a.from, *tokens);
     if (!y || tn_error() != TN_OK) return false;
     y = tn_contiguous(tn_to(y, TN_F32));
-    if (s->a.repetition_penalty != 1) y = penalised(s, y);
+    if (s->a.repetition_penalty != 1) y = apply_penalty(s, y);
     const float *scores = y ? tn_data(y) : NULL;
     y = tn_contiguous(tn_log_softmax(y, -1));
     float *p = tn_error() == TN_OK ? tn_data_mut(y) : NULL;
@@ -337,10 +337,10 @@ static bool step(state *s, tn_tensor **tokens)
     s->vocab = tn_size(y, 1);
     if (s->vocab && !are_numbers(s, scores, p)) return false;
     const int64_t wide = s->a.sample ? s->vocab : 2 * s->beams;
-    if (!s->room && !(s->room = get(s, wide > s->vocab ? wide : s->vocab, sizeof *s->room))) return false;
+    if (!s->room && !(s->room = allocate(s, wide > s->vocab ? wide : s->vocab, sizeof *s->room))) return false;
     for (int64_t b = 0; b < s->prompts; b++)
-        if (s->nalive[b]) grow(s, b, p);
-    const int64_t rows = follow(s, tokens);
+        if (s->nalive[b]) extend(s, b, p);
+    const int64_t rows = reorder_rows(s, tokens);
     if (rows == 0) *tokens = NULL;
     return rows >= 0;
 }
@@ -383,7 +383,7 @@ tn_generated tn_generate_run(tn_generate_args a)
     state          s = {.a = a};
     tn_generated   r = {NULL, NULL, NULL};
     const tn_scope outer = tn_no_grad_begin();
-    if (fits(&s) && each_fits(&s) && begin(&s)) {
+    if (check_arguments(&s) && check_most_each(&s) && begin(&s)) {
         tn_tensor *tokens = tn_keep(tn_to(a.prompt, TN_I64));
         while (tokens && tn_error() == TN_OK) {
             const tn_scope inner = tn_scope_begin();

@@ -2,7 +2,7 @@
  *
  *   x = dropout(word + position),  y = norm(blocks(x)),  logits = y Eᵀ, or, untied, y Wᵀ */
 #include "models/files/hf_config.h"
-#include "models/generate/next_word.h"
+#include "models/generate/next_token.h"
 #include "models/gpt/gpt_private.h"
 
 #include <stdio.h>
@@ -88,14 +88,14 @@ tn_gpt *tn_gpt_create(tn_gpt_config c)
                                        .eps = c.eps, .norm_first = true, .final_norm = true));
     if (c.untied) m->out = tn_weight(m, "lm_head.weight", tn_empty(TN_SHAPE(c.vocab, c.dim)));
     else if (m->words) m->out = m->words->weight;
-    if (tn_error() == TN_OK) tn__next_word_init(m, c.init, c.layers);
+    if (tn_error() == TN_OK) tn__next_token_init(m, c.init, c.layers);
     return tn_built(m);
 }
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
 /* The hidden states after the last norm. */
-static tn_tensor *vectors(tn_gpt *m, tn_tensor *ids, tn_kv_cache *cache)
+static tn_tensor *hidden_states(tn_gpt *m, tn_tensor *ids, tn_kv_cache *cache)
 {
     if (!tn__ids_fit("gpt", ids)) return NULL;
     const int64_t n = tn_size(ids, 1), at = tn_kv_cache_length(cache);
@@ -113,21 +113,21 @@ tn_tensor *tn_gpt_run(tn_gpt *m, tn_gpt_args a)
 {
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    tn_tensor     *y = vectors(m, a.ids, a.cache);
-    return tn_leave(f, y ? tn__next_word_scores(y, m->out, NULL, &a) : NULL);
+    tn_tensor     *y = hidden_states(m, a.ids, a.cache);
+    return tn_leave(f, y ? tn__next_token_logits(y, m->out, NULL, &a) : NULL);
 }
 
 tn_tensor *tn_gpt_loss(tn_gpt *m, tn_tensor *ids, tn_tensor *targets)
 {
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    tn_tensor     *y = vectors(m, ids, NULL);
-    return tn_leave(f, y ? tn__next_word_loss("gpt", y, m->out, NULL, ids, targets) : NULL);
+    tn_tensor     *y = hidden_states(m, ids, NULL);
+    return tn_leave(f, y ? tn__next_token_loss("gpt", y, m->out, NULL, ids, targets) : NULL);
 }
 
 /* ---- generating -------------------------------------------------------------------------------------------------- */
 
-static tn_tensor *go_on(void *m, tn_tensor *ids, tn_kv_cache *cache)
+static tn_tensor *next_logits(void *m, tn_tensor *ids, tn_kv_cache *cache)
 {
     return tn_gpt_forward((tn_gpt *)m, ids, .cache = cache, .last = true);
 }
@@ -139,7 +139,7 @@ tn_decoding *tn_gpt_decoding(tn_gpt *m, int64_t rows, int64_t length)
         return tn_raise(TN_EINVAL, "tn_gpt_decoding: length is %lld, but the model has only %lld positions",
                         (long long)length, (long long)m->config.positions),
                NULL;
-    return tn_cached_decoding(m, go_on, tn_blocks_cache(m->blocks, rows, length, 0), rows, length);
+    return tn_cached_decoding(m, next_logits, tn_blocks_cache(m->blocks, rows, length, 0), rows, length);
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
@@ -185,15 +185,15 @@ tn_gpt *tn_gpt_load(const char *dir)
     const int64_t   all = tables * c.dim + c.layers * c.dim * (4 * c.dim + 2 * ff);
     tn_gpt         *m = NULL;
     const tn_scope  blank = tn__blank_begin();
-    if (f && tn__enough_pruned(f, path, all, &pruned, c.dim / c.heads * (4 * c.dim + 3))) m = tn_gpt_create(c);
+    if (f && tn__has_elements_pruned(f, path, all, &pruned, c.dim / c.heads * (4 * c.dim + 3))) m = tn_gpt_create(c);
     tn_scope_end(blank);
     tn__pruned_apply(&pruned, m);
     tn__pruned_close(&pruned);
     return tn__model_read(m, f, path, c.untied ? &untied : &tied);
 }
 
-tn_status tn__gpt_save_as(tn_gpt *m, const char *to, const tn__gguf_how *how)
+tn_status tn__gpt_save_as(tn_gpt *m, const char *to, const tn__gguf_options *gguf)
 {
-    return tn__hf_write_as(m, to, m->config.untied ? &untied : &tied, &m->config, how);
+    return tn__hf_write_as(m, to, m->config.untied ? &untied : &tied, &m->config, gguf);
 }
 tn_status tn_gpt_save(tn_gpt *m, const char *dir) { return tn_ready(m) ? tn__gpt_save_as(m, dir, NULL) : tn_error(); }

@@ -8,6 +8,6 @@
 extern const tn_class tn__gpt_class;
 
 /* m is not NULL. Saves to a directory, or if how is not NULL to a GGUF file. */
-tn_status tn__gpt_save_as(tn_gpt *m, const char *to, const tn__gguf_how *how);
+tn_status tn__gpt_save_as(tn_gpt *m, const char *to, const tn__gguf_options *gguf);
 
 #endif

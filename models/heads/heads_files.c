@@ -24,10 +24,10 @@ tn_status tn_tuned_save(tn_tuned *m, const char *dir)
         return tn_raise(TN_EUNSUPPORTED,
                         "tn_tuned_save: the model has adapters, which its directory cannot contain; merge them first "
                         "(tn_tuned_merge), or save them (tn_tuned_save_adapter)");
-    const tn__head    h = tn__head_of(&m->encoder->config, m->config.task);
-    const tn__hf_more more = {
+    const tn__head     h = tn__head_for(&m->encoder->config, m->config.task);
+    const tn__hf_extra more = {
         tn__task_name(m->config.task), put_members, m, {{m->dense, h.dense}, {m->classifier, h.out}, {m->crf, "crf"}}};
-    return tn__bert_save_with(m->encoder, dir, &more);
+    return tn__bert_save_extra(m->encoder, dir, &more);
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
@@ -63,7 +63,7 @@ static tn_json *config_of(const char *dir, char path[1024])
     return tn__path_in(dir, "config.json", path, 1024) ? tn_json_load_within(path, limits) : NULL;
 }
 
-bool tn__tuned_in(const char *dir)
+bool tn__is_tuned_directory(const char *dir)
 {
     char       path[1024];
     tn_task    task;
@@ -74,15 +74,16 @@ bool tn__tuned_in(const char *dir)
 }
 
 /* Raises if the head needs a pooler and the file has none, because a randomly initialised one would be useless. */
-static tn_bert *with_pooler(tn_bert *m, tn_task task, const char *dir)
+static tn_bert *check_pooler(tn_bert *m, tn_task task, const char *dir)
 {
-    if (!m || m->pooler || !tn__head_of(&m->config, task).pooled) return m;
+    if (!m || m->pooler || !tn__head_for(&m->config, task).pooled) return m;
     tn_raise(TN_EFORMAT, "'%s': the weights of the pooler are missing, which …%s needs", dir, tn__task_name(task));
     return tn_free(m), NULL;
 }
 
 /* Creates the model that config.json describes, with its encoder loaded; *f: the file with the head's weights. */
-static tn_tuned *built(const char *dir, const tn_json *doc, const char *path, tn_safetensors **f, char weights[1024])
+static tn_tuned *create_model(const char *dir, const tn_json *doc, const char *path, tn_safetensors **f,
+                              char weights[1024])
 {
     tn_tuned_config c = {TN_TUNED_DEFAULTS};
     const tn_json  *map = tn_json_get(doc, "id2label");
@@ -104,7 +105,7 @@ static tn_tuned *built(const char *dir, const tn_json *doc, const char *path, tn
     if (!named || (names && tn__labels_read(map, path, c.n, names))) {
         *f = tn__weights_open(dir, weights);
         c.labels = names, c.crf = *f && tn_safetensors_find(*f, "crf.transitions") >= 0;
-        m = tn_tuned_create(with_pooler(tn_bert_load(dir), c.task, dir), c);
+        m = tn_tuned_create(check_pooler(tn_bert_load(dir), c.task, dir), c);
     }
     if (names) tn__mem_put(names, bytes);
     return m;
@@ -117,16 +118,16 @@ static void read_part(void *m, tn_safetensors *f, const char *path, const char *
     tn_load_run(m, (tn_load_args){.path = path, .file = f, .prefix = prefix});
 }
 
-static tn_tuned *loaded(const char *dir)
+static tn_tuned *load(const char *dir)
 {
     char path[1024], weights[1024];
     if (tn_error() != TN_OK) return NULL;
     tn_json        *doc = config_of(dir, path);
     tn_safetensors *f = NULL;
-    tn_tuned       *m = doc ? built(dir, doc, path, &f, weights) : NULL;
+    tn_tuned       *m = doc ? create_model(dir, doc, path, &f, weights) : NULL;
     tn_json_free(doc);
     if (m) {
-        const tn__head h = tn__head_of(&m->encoder->config, m->config.task);
+        const tn__head h = tn__head_for(&m->encoder->config, m->config.task);
         if (m->dense) read_part(m->dense, f, weights, h.dense);
         read_part(m->classifier, f, weights, h.out);
         if (m->crf) read_part(m->crf, f, weights, "crf");
@@ -140,7 +141,7 @@ static tn_tuned *loaded(const char *dir)
 tn_tuned *tn_tuned_load(const char *dir)
 {
     const tn_scope blank = tn__blank_begin();
-    tn_tuned      *m = loaded(dir);
+    tn_tuned      *m = load(dir);
     tn_scope_end(blank);
     return m;
 }

@@ -16,15 +16,15 @@ typedef struct {
     bool        drop_out; /* dropout before the output layer */
     const char *out;
 } tn__head;
-tn__head tn__head_of(const tn_bert_config *encoder, tn_task task);
+tn__head tn__head_for(const tn_bert_config *encoder, tn_task task);
 
 /* Replaces the encoder's weights by their sums with the adapters; restores them. */
 enum { TN__ADAPTED = 2 };
-void tn__lora_on(tn_tuned *m);
-void tn__lora_off(tn_tuned *m);
+void tn__lora_apply(tn_tuned *m);
+void tn__lora_remove(tn_tuned *m);
 
 /* True if an encoder's directory contains a tuned model. False also if an error is set. */
-bool tn__tuned_in(const char *dir);
+bool tn__is_tuned_directory(const char *dir);
 
 /* The suffix of the architecture's name: "ForTokenClassification". */
 const char *tn__task_name(tn_task task);

@@ -28,7 +28,7 @@ static tn_mha *attention_of(const tn_tuned *m, int64_t i)
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
 /* Adapters have dtype dt: f64 for an f64 encoder, else f32, as in PEFT, since they are small. */
-static tn_lora *made(const tn_bert_config *e, int64_t layers, int64_t rank, double alpha, tn_dtype dt)
+static tn_lora *new_adapters(const tn_bert_config *e, int64_t layers, int64_t rank, double alpha, tn_dtype dt)
 {
     tn_lora *l = tn_module_new(tn_lora);
     if (!l) return NULL;
@@ -71,7 +71,7 @@ tn_status tn_tuned_adapt(tn_tuned *m, int64_t rank, double alpha)
                             "%s: the attention of layer %lld is packed (tn_quantize, tn_halve) or pruned", who,
                             (long long)i);
     const tn_dtype dt = tn_dtype_of(attention_of(m, 0)->in_proj_weight) == TN_F64 ? TN_F64 : TN_F32;
-    m->lora = tn_child(m, "lora", made(&m->encoder->config, layers, rank, alpha, dt));
+    m->lora = tn_child(m, "lora", new_adapters(&m->encoder->config, layers, rank, alpha, dt));
     if (m->lora) tn_freeze(m->encoder, true);
     return tn_error();
 }
@@ -79,7 +79,7 @@ tn_status tn_tuned_adapt(tn_tuned *m, int64_t rank, double alpha)
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
 /* The addend of a layer's packed matrix: [3 dim, dim] of its dtype, with zeros for the keys. */
-static tn_tensor *added(const tn_tuned *m, int64_t layer)
+static tn_tensor *addend(const tn_tuned *m, int64_t layer)
 {
     const tn_lora *l = m->lora;
     const int64_t  dim = m->encoder->config.dim, i = TN__ADAPTED * layer;
@@ -88,16 +88,16 @@ static tn_tensor *added(const tn_tuned *m, int64_t layer)
     return tn_to(tn_mul_scalar(tn_cat(0, q, none, v), l->scale), tn_dtype_of(attention_of(m, layer)->in_proj_weight));
 }
 
-void tn__lora_on(tn_tuned *m)
+void tn__lora_apply(tn_tuned *m)
 {
     for (int64_t i = 0; m->lora && i < m->lora->layers; i++) {
         tn_mha *a = attention_of(m, i);
         m->lora->kept[i] = a->in_proj_weight;
-        tn_tensor *sum = tn_error() == TN_OK ? tn_add(a->in_proj_weight, added(m, i)) : NULL;
+        tn_tensor *sum = tn_error() == TN_OK ? tn_add(a->in_proj_weight, addend(m, i)) : NULL;
         if (sum) a->in_proj_weight = sum;
     }
 }
-void tn__lora_off(tn_tuned *m)
+void tn__lora_remove(tn_tuned *m)
 {
     for (int64_t i = 0; m->lora && i < m->lora->layers; i++) attention_of(m, i)->in_proj_weight = m->lora->kept[i];
 }
@@ -107,7 +107,7 @@ tn_status tn_tuned_merge(tn_tuned *m)
     if (!tn_ready(m)) return tn_error();
     const tn_scope s = tn_no_grad_begin();
     for (int64_t i = 0; m->lora && i < m->lora->layers && tn_error() == TN_OK; i++)
-        tn_add_(attention_of(m, i)->in_proj_weight, added(m, i));
+        tn_add_(attention_of(m, i)->in_proj_weight, addend(m, i));
     tn_scope_end(s);
     if (tn_error() != TN_OK || !m->lora) return tn_error();
     m->lora = NULL; /* it stays an unused child */
@@ -118,10 +118,10 @@ tn_status tn_tuned_merge(tn_tuned *m)
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
 /* The weight's name in PEFT. */
-static const char *name_of(const tn_tuned *m, int64_t i, bool b)
+static const char *peft_name(const tn_tuned *m, int64_t i, bool b)
 {
     const tn_bert_config *e = &m->encoder->config;
-    const char           *prefix = tn__bert_form_of(e)->prefix;
+    const char           *prefix = tn__bert_format_of(e)->prefix;
     const long long       layer = (long long)(i / TN__ADAPTED);
     const int             k = (int)(i % TN__ADAPTED);
     const char            letter = b ? 'B' : 'A';
@@ -138,7 +138,7 @@ static void put_config(const tn_tuned *m, tn_json_writer *w)
 {
     static const char *const tasks[] = {"SEQ_CLS", "TOKEN_CLS", "QUESTION_ANS", "SEQ_CLS"};
     const tn_bert_config    *e = &m->encoder->config;
-    const tn__head           h = tn__head_of(e, m->config.task);
+    const tn__head           h = tn__head_for(e, m->config.task);
     tn_json_open_object(w, NULL);
     tn_json_put_string(w, "peft_type", "LORA");
     tn_json_put_string(w, "task_type", tasks[m->config.task]);
@@ -165,13 +165,13 @@ tn_status tn_tuned_save_adapter(tn_tuned *m, const char *dir)
     char path[1024];
     if (!tn_ready(m)) return tn_error();
     if (!m->lora) return tn_raise(TN_ESTATE, "tn_tuned_save_adapter: this model has no adapters; see tn_tuned_adapt");
-    const tn__head         h = tn__head_of(&m->encoder->config, m->config.task);
+    const tn__head         h = tn__head_for(&m->encoder->config, m->config.task);
     tn_json_writer        *j = tn_json_writer_new(2);
     tn_safetensors_writer *w = tn_safetensors_writer_new();
     put_config(m, j);
     for (int64_t i = 0; i < TN__ADAPTED * m->lora->layers; i++) {
-        tn_safetensors_put(w, name_of(m, i, false), m->lora->a[i]);
-        tn_safetensors_put(w, name_of(m, i, true), m->lora->b[i]);
+        tn_safetensors_put(w, peft_name(m, i, false), m->lora->a[i]);
+        tn_safetensors_put(w, peft_name(m, i, true), m->lora->b[i]);
     }
     if (m->dense) tn_save_run(m->dense, (tn_save_args){.writer = w, .prefix = tn_name("%s%s.", head_prefix, h.dense)});
     tn_save_run(m->classifier, (tn_save_args){.writer = w, .prefix = tn_name("%s%s.", head_prefix, h.out)});
@@ -187,7 +187,7 @@ tn_status tn_tuned_save_adapter(tn_tuned *m, const char *dir)
 }
 
 /* Raises for PEFT options that are not supported. */
-static bool plain_adapters(const tn_json *doc, const char *path)
+static bool check_options(const tn_json *doc, const char *path)
 {
     static const char *const flags[] = {"use_rslora", "use_dora", "fan_in_fan_out"}, *const maps[] = {"alpha_pattern",
                                                                                                       "rank_pattern"};
@@ -205,7 +205,7 @@ static bool plain_adapters(const tn_json *doc, const char *path)
 }
 
 /* Called before the model is changed: raises unless the file has exactly the adapters of these shapes. */
-static bool adapters_fit(const tn_tuned *m, const tn_safetensors *f, int64_t layers, int64_t rank)
+static bool check_adapters(const tn_tuned *m, const tn_safetensors *f, int64_t layers, int64_t rank)
 {
     const int64_t dim = m->encoder->config.dim;
     int64_t       there = 0;
@@ -214,9 +214,9 @@ static bool adapters_fit(const tn_tuned *m, const tn_safetensors *f, int64_t lay
         const bool     b = i % 2 == 1;
         const tn_shape want = b ? TN_SHAPE(dim, rank) : TN_SHAPE(rank, dim);
         const tn_scope s = tn_scope_begin();
-        tn_tensor     *from = tn_safetensors_get(f, name_of(m, i / 2, b));
+        tn_tensor     *from = tn_safetensors_get(f, peft_name(m, i / 2, b));
         if (from && !tn_shape_equal(tn_shape_of(from), want))
-            tn_raise(TN_ESHAPE, "%s is %s, expected %s", name_of(m, i / 2, b),
+            tn_raise(TN_ESHAPE, "%s is %s, expected %s", peft_name(m, i / 2, b),
                      tn_shape_text(tn_shape_of(from), x, sizeof x), tn_shape_text(want, y, sizeof y));
         tn_scope_end(s);
     }
@@ -235,7 +235,7 @@ static void read_adapter(tn_tuned *m, const tn_safetensors *f)
 {
     for (int64_t i = 0; i < 2 * TN__ADAPTED * m->lora->layers && tn_error() == TN_OK; i++) {
         const bool b = i % 2 == 1;
-        tn_copy_from(b ? m->lora->b[i / 2] : m->lora->a[i / 2], tn_safetensors_get(f, name_of(m, i / 2, b)));
+        tn_copy_from(b ? m->lora->b[i / 2] : m->lora->a[i / 2], tn_safetensors_get(f, peft_name(m, i / 2, b)));
     }
 }
 
@@ -248,12 +248,12 @@ tn_status tn_tuned_load_adapter(tn_tuned *m, const char *dir)
     tn_json             *doc = tn_json_load_within(path, limits);
     const int64_t        rank = tn_json_i64(tn_json_need(doc, "r"));
     const double         alpha = tn_json_double(tn_json_need(doc, "lora_alpha"));
-    if (tn_error() == TN_OK) plain_adapters(doc, path);
+    if (tn_error() == TN_OK) check_options(doc, path);
     tn_json_free(doc);
-    const tn__head  h = tn__head_of(&m->encoder->config, m->config.task);
+    const tn__head  h = tn__head_for(&m->encoder->config, m->config.task);
     tn_safetensors *f =
         tn__path_in(dir, "adapter_model.safetensors", path, sizeof path) ? tn_safetensors_open(path) : NULL;
-    const bool fits = f && adapters_fit(m, f, tn_length(m->encoder->encoder->layers), m->lora ? m->lora->rank : rank);
+    const bool fits = f && check_adapters(m, f, tn_length(m->encoder->encoder->layers), m->lora ? m->lora->rank : rank);
     if (!fits || (!m->lora && tn_tuned_adapt(m, rank, alpha) != TN_OK)) return tn_safetensors_close(f), tn_error();
     const tn_scope s = tn_no_grad_begin();
     m->lora->scale = alpha / (double)m->lora->rank;

@@ -3,7 +3,7 @@
  *
  *   x = dropout(word),  y = norm(blocks(x)),  logits = y Wᵀ, or, tied, y Eᵀ
  *   block: x + attention(norm1(x)), then x + down(silu(gate(n)) · up(n)) with n = norm2(x) */
-#include "models/generate/next_word.h"
+#include "models/generate/next_token.h"
 #include "models/llama/llama_private.h"
 
 #include <stdio.h>
@@ -38,14 +38,14 @@ tn_llama *tn_llama_create(tn_llama_config c)
                                        .attention_dropout = c.attention_dropout, .activation_dropout = 0));
     if (!c.tied) m->out = tn_weight(m, "lm_head.weight", tn_empty(TN_SHAPE(c.vocab, c.dim)));
     else if (m->words) m->out = m->words->weight;
-    if (tn_error() == TN_OK) tn__next_word_init(m, c.init, c.layers);
+    if (tn_error() == TN_OK) tn__next_token_init(m, c.init, c.layers);
     return tn_built(m);
 }
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
 /* The hidden states after the last norm. */
-static tn_tensor *vectors(tn_llama *m, tn_tensor *ids, tn_kv_cache *cache)
+static tn_tensor *hidden_states(tn_llama *m, tn_tensor *ids, tn_kv_cache *cache)
 {
     if (!tn__ids_fit("llama", ids)) return NULL;
     tn_tensor *x = tn_call(m->dropout, tn_call(m->words, ids));
@@ -56,19 +56,19 @@ tn_tensor *tn_llama_run(tn_llama *m, tn_llama_args a)
 {
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    tn_tensor     *y = vectors(m, a.ids, a.cache);
-    return tn_leave(f, y ? tn__next_word_scores(y, m->out, NULL, &a) : NULL);
+    tn_tensor     *y = hidden_states(m, a.ids, a.cache);
+    return tn_leave(f, y ? tn__next_token_logits(y, m->out, NULL, &a) : NULL);
 }
 
 tn_tensor *tn_llama_loss(tn_llama *m, tn_tensor *ids, tn_tensor *targets)
 {
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    tn_tensor     *y = vectors(m, ids, NULL);
-    return tn_leave(f, y ? tn__next_word_loss("llama", y, m->out, NULL, ids, targets) : NULL);
+    tn_tensor     *y = hidden_states(m, ids, NULL);
+    return tn_leave(f, y ? tn__next_token_loss("llama", y, m->out, NULL, ids, targets) : NULL);
 }
 
-static tn_tensor *go_on(void *m, tn_tensor *ids, tn_kv_cache *cache)
+static tn_tensor *next_logits(void *m, tn_tensor *ids, tn_kv_cache *cache)
 {
     return tn_llama_forward((tn_llama *)m, ids, .cache = cache, .last = true);
 }
@@ -77,7 +77,7 @@ tn_decoding *tn_llama_decoding(tn_llama *m, int64_t rows, int64_t length)
 {
     if (!tn_ready(m)) return NULL;
     const int64_t window = m->config.full_layers ? 0 : m->config.window;
-    if (!window) return tn_cached_decoding(m, go_on, tn_blocks_cache(m->blocks, rows, length, 0), rows, length);
+    if (!window) return tn_cached_decoding(m, next_logits, tn_blocks_cache(m->blocks, rows, length, 0), rows, length);
     tn_kv_cache *cache = tn_blocks_cache(m->blocks, rows, tn__windowed_room(length, window), 0);
-    return tn_windowed_decoding(m, go_on, cache, rows, length, window);
+    return tn_windowed_decoding(m, next_logits, cache, rows, length, window);
 }

@@ -121,7 +121,7 @@ bool tn__llama_complete(const char *who, tn_llama_config *c)
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* Applies the defaults of the model_type's class in transformers, and ignores members that the class does not have. */
-static void assume(stored *s)
+static void apply_defaults(stored *s)
 {
     tn_llama_config *c = &s->c;
     const bool       is_llama = c->type == llama, is_qwen2 = c->type == qwen2;
@@ -153,7 +153,7 @@ static bool rope(stored *s, const char *dir)
     return false;
 }
 
-static bool consistent(const stored *s, const char *dir)
+static bool check_consistent(const stored *s, const char *dir)
 {
     const tn_llama_config *c = &s->c;
     if (!c->head_dim && c->dim % c->heads)
@@ -177,8 +177,8 @@ bool tn__llama_config_read(const char *dir, tn_llama_config *c)
 {
     stored s = {.c = {TN_LLAMA_DEFAULTS}};
     if (!tn_hf_config_read(dir, &table, &s)) return false;
-    assume(&s);
-    if (!rope(&s, dir) || !consistent(&s, dir)) return false;
+    apply_defaults(&s);
+    if (!rope(&s, dir) || !check_consistent(&s, dir)) return false;
     if (s.c.type == mistral && s.c.full_layers) s.c.type = NULL; /* MistralConfig cannot represent it */
     *c = s.c;
     return true;

@@ -39,19 +39,19 @@ tn_llama *tn_llama_load(const char *dir)
     const int64_t     all = c.vocab * c.dim * (c.tied ? 1 : 2) + c.layers * layer;
     tn_llama         *m = NULL;
     const tn_scope    blank = tn__blank_begin();
-    if (f && tn__enough_pruned(f, path, all, &pruned, d * (4 * c.dim + 3))) m = tn_llama_create(c);
+    if (f && tn__has_elements_pruned(f, path, all, &pruned, d * (4 * c.dim + 3))) m = tn_llama_create(c);
     tn_scope_end(blank);
     tn__pruned_apply(&pruned, m);
     tn__pruned_close(&pruned);
     return tn__model_read(m, f, path, &files);
 }
 
-tn_status tn__llama_save_as(tn_llama *m, const char *to, const tn__gguf_how *how)
+tn_status tn__llama_save_as(tn_llama *m, const char *to, const tn__gguf_options *gguf)
 {
     tn__llama_stored s;
     if (!tn__llama_config_write(&m->config, to, &s)) return tn_error();
     const tn_hf_files files = files_of(&m->config);
-    return tn__hf_write_as(m, to, &files, &s, how);
+    return tn__hf_write_as(m, to, &files, &s, gguf);
 }
 tn_status tn_llama_save(tn_llama *m, const char *dir)
 {

@@ -25,6 +25,6 @@ bool tn__llama_config_read(const char *dir, tn_llama_config *c);
 bool tn__llama_config_write(const tn_llama_config *c, const char *dir, tn__llama_stored *s);
 
 /* m is not NULL. Saves to a directory, or if how is not NULL to a GGUF file. */
-tn_status tn__llama_save_as(tn_llama *m, const char *to, const tn__gguf_how *how);
+tn_status tn__llama_save_as(tn_llama *m, const char *to, const tn__gguf_options *gguf);
 
 #endif

@@ -15,7 +15,7 @@ typedef struct {
     tn_tensor *(*loss)(void *m, tn_tensor *ids, tn_tensor *targets);
     tn_blocks *(*blocks)(void *m);
     tn_decoding *(*decoding)(void *m, int64_t rows, int64_t length);
-    tn_status (*save)(void *m, const char *to, const tn__gguf_how *how);
+    tn_status (*save)(void *m, const char *to, const tn__gguf_options *gguf);
 } kind;
 
 static tn_lm_info gpt_about(const void *m)
@@ -27,7 +27,10 @@ static tn_tensor   *gpt_run(void *m, tn_decoder_args a) { return tn_gpt_run(m, a
 static tn_tensor   *gpt_loss(void *m, tn_tensor *ids, tn_tensor *targets) { return tn_gpt_loss(m, ids, targets); }
 static tn_blocks   *gpt_blocks(void *m) { return ((tn_gpt *)m)->blocks; }
 static tn_decoding *gpt_decoding(void *m, int64_t rows, int64_t n) { return tn_gpt_decoding(m, rows, n); }
-static tn_status    gpt_save(void *m, const char *to, const tn__gguf_how *how) { return tn__gpt_save_as(m, to, how); }
+static tn_status    gpt_save(void *m, const char *to, const tn__gguf_options *gguf)
+{
+    return tn__gpt_save_as(m, to, gguf);
+}
 
 static tn_lm_info llama_about(const void *m)
 {
@@ -38,7 +41,10 @@ static tn_tensor   *llama_run(void *m, tn_decoder_args a) { return tn_llama_run(
 static tn_tensor   *llama_loss(void *m, tn_tensor *ids, tn_tensor *targets) { return tn_llama_loss(m, ids, targets); }
 static tn_blocks   *llama_blocks(void *m) { return ((tn_llama *)m)->blocks; }
 static tn_decoding *llama_decoding(void *m, int64_t rows, int64_t n) { return tn_llama_decoding(m, rows, n); }
-static tn_status llama_save(void *m, const char *to, const tn__gguf_how *how) { return tn__llama_save_as(m, to, how); }
+static tn_status    llama_save(void *m, const char *to, const tn__gguf_options *gguf)
+{
+    return tn__llama_save_as(m, to, gguf);
+}
 
 /* Sequences may have any length; the length used in training is not stored. */
 static tn_lm_info rnn_about(const void *m)
@@ -65,9 +71,9 @@ static tn_blocks *rnn_blocks(void *m)
     return tn_raise(TN_EUNSUPPORTED, "tn_lm_blocks: a recurrent model has no tn_blocks"), NULL;
 }
 static tn_decoding *rnn_decoding(void *m, int64_t rows, int64_t n) { return tn_rnn_lm_decoding(m, rows, n); }
-static tn_status    rnn_save(void *m, const char *to, const tn__gguf_how *how)
+static tn_status    rnn_save(void *m, const char *to, const tn__gguf_options *gguf)
 {
-    if (how) return tn_raise(TN_EUNSUPPORTED, "'%s': GGUF does not support recurrent models; save to a directory", to);
+    if (gguf) return tn_raise(TN_EUNSUPPORTED, "'%s': GGUF does not support recurrent models; save to a directory", to);
     return tn_rnn_lm_save(m, to);
 }
 
@@ -89,9 +95,9 @@ static tn_blocks *reformer_blocks(void *m)
            NULL;
 }
 static tn_decoding *reformer_decoding(void *m, int64_t rows, int64_t n) { return tn_reformer_decoding(m, rows, n); }
-static tn_status    reformer_save(void *m, const char *to, const tn__gguf_how *how)
+static tn_status    reformer_save(void *m, const char *to, const tn__gguf_options *gguf)
 {
-    return tn__reformer_save_as(m, to, how);
+    return tn__reformer_save_as(m, to, gguf);
 }
 
 static const kind kinds[] = {
@@ -139,11 +145,11 @@ tn_decoding *tn_lm_decoding(void *m, int64_t rows, int64_t length)
     return k ? k->decoding(m, rows, length) : NULL;
 }
 /* The logits of the next token, for any model with a cache. */
-static tn_tensor *go_on(void *m, tn_tensor *ids, tn_kv_cache *cache)
+static tn_tensor *next_logits(void *m, tn_tensor *ids, tn_kv_cache *cache)
 {
     return tn_lm_run(m, (tn_decoder_args){.ids = ids, .cache = cache, .last = true});
 }
-static tn_status turn(void *m, tn_kv_cache *cache, int64_t from, int64_t count)
+static tn_status rotate_keys(void *m, tn_kv_cache *cache, int64_t from, int64_t count)
 {
     return tn_blocks_forget(tn_lm_blocks(m), cache, from, count);
 }
@@ -156,13 +162,13 @@ tn_decoding *tn_lm_rolling(void *m, int64_t rows, int64_t room, int64_t sinks)
         return tn_raise(TN_EUNSUPPORTED, "tn_lm_rolling: this model has position embeddings; only rotary positions "
                                          "are supported"),
                NULL;
-    return tn_rolling_decoding(m, go_on, turn, tn_blocks_cache(blocks, rows, room, 0), rows, room, sinks);
+    return tn_rolling_decoding(m, next_logits, rotate_keys, tn_blocks_cache(blocks, rows, room, 0), rows, room, sinks);
 }
 
-tn_status tn__lm_save_as(void *m, const char *to, const tn__gguf_how *how)
+tn_status tn__lm_save_as(void *m, const char *to, const tn__gguf_options *gguf)
 {
     const kind *k = kind_of("tn_lm_save", m);
-    return k ? k->save(m, to, how) : tn_error();
+    return k ? k->save(m, to, gguf) : tn_error();
 }
 tn_status tn_lm_save(void *m, const char *dir) { return tn__lm_save_as(m, dir, NULL); }
 

@@ -7,6 +7,6 @@
 extern const char *const tn__lm_types[]; /* model_types; NULL-terminated */
 
 /* Saves to a directory, or if how is not NULL to a GGUF file. */
-tn_status tn__lm_save_as(void *m, const char *to, const tn__gguf_how *how);
+tn_status tn__lm_save_as(void *m, const char *to, const tn__gguf_options *gguf);
 
 #endif

@@ -18,11 +18,11 @@ typedef struct {
     tn_tensor               *x, *b; /* token embeddings, baseline of the same shape; owned; NULL: not known yet */
     tn_tensor               *here;  /* their replacement in this run, a leaf; owned */
     double                   alpha;
-} course;
+} path_state;
 
-static tn_tensor *moved(const char *path, tn_tensor *t, void *user)
+static tn_tensor *replace_embeddings(const char *path, tn_tensor *t, void *user)
 {
-    course *c = user;
+    path_state *c = user;
     (void)path;
     if (c->here) return NULL; /* a shared embedding: replace only its first result */
     if (!c->x) {
@@ -37,7 +37,7 @@ static tn_tensor *moved(const char *path, tn_tensor *t, void *user)
 }
 
 /* The score at alpha. If gradient is not NULL, adds weight times the gradient of the embeddings to *gradient. */
-static double score_at(course *c, double alpha, double weight, tn_tensor **gradient)
+static double score_at(path_state *c, double alpha, double weight, tn_tensor **gradient)
 {
     const tn_scope s = gradient ? tn_scope_begin() : tn_no_grad_begin();
     c->alpha = alpha;
@@ -67,7 +67,7 @@ static double score_at(course *c, double alpha, double weight, tn_tensor **gradi
 }
 
 /* The contributions [B, T]: (x - b) · gradient, summed over the embedding. */
-static tn_tensor *by_word(const course *c, tn_tensor *g)
+static tn_tensor *contributions(const path_state *c, tn_tensor *g)
 {
     return tn_sum(tn_mul(tn_to(tn_sub(c->x, c->b), TN_F64), g), .dims = TN_DIMS(-1));
 }
@@ -78,7 +78,7 @@ typedef struct {
 } piece;
 
 /* The integral of the gradient over the interval, owned by the caller; NULL: raised. */
-static tn_tensor *over(course *c, const piece *p)
+static tn_tensor *integral(path_state *c, const piece *p)
 {
     static const double place[] = {-0.7745966692414834, 0, 0.7745966692414834}; /* ±√(3/5) */
     static const double part[] = {5. / 18, 8. / 18, 5. / 18};
@@ -90,7 +90,7 @@ static tn_tensor *over(course *c, const piece *p)
     return NULL;
 }
 
-static void take_over(tn_tensor **sum, tn_tensor *g)
+static void add_to(tn_tensor **sum, tn_tensor *g)
 {
     const tn_scope s = tn_scope_begin();
     tn_tensor     *both = *sum ? tn_add(*sum, g) : NULL;
@@ -102,7 +102,7 @@ static void take_over(tn_tensor **sum, tn_tensor *g)
 
 /* Adds the integral over p to *sum, halving intervals until each one's error is at most `close`; *left: remaining
  * number of gradients. False: not enough, or raised. */
-static bool integrate(course *c, piece p, double close, int64_t *left, tn_tensor **sum)
+static bool integrate(path_state *c, piece p, double close, int64_t *left, tn_tensor **sum)
 {
     enum { DEPTH = 48 };
     piece   stack[DEPTH];
@@ -110,12 +110,12 @@ static bool integrate(course *c, piece p, double close, int64_t *left, tn_tensor
     for (stack[n++] = p; n && tn_error() == TN_OK;) {
         p = stack[--n];
         if ((*left -= 3) < 0) return false;
-        tn_tensor     *g = over(c, &p);
+        tn_tensor     *g = integral(c, &p);
         const tn_scope s = tn_no_grad_begin();
-        const double   found = g ? tn_item(tn_sum(by_word(c, g))) : NAN, middle = (p.from + p.to) / 2;
+        const double   found = g ? tn_item(tn_sum(contributions(c, g))) : NAN, middle = (p.from + p.to) / 2;
         tn_scope_end(s);
         if (fabs(found - (p.at_to - p.at_from)) <= close || n + 2 > DEPTH) {
-            if (g) take_over(sum, g);
+            if (g) add_to(sum, g);
             continue;
         }
         tn_drop(g);
@@ -127,7 +127,7 @@ static bool integrate(course *c, piece p, double close, int64_t *left, tn_tensor
 }
 
 /* The mean gradient on the path, owned by the caller; NULL: raised. Errors of the size of rounding are accepted. */
-static tn_tensor *mean_gradient(course *c, double at_words, double at_baseline)
+static tn_tensor *mean_gradient(path_state *c, double at_words, double at_baseline)
 {
     enum { MOST = 1024 };
     const double  difference = at_words - at_baseline, rounding = 1e-6 * (1 + fabs(at_words) + fabs(at_baseline));
@@ -145,7 +145,7 @@ static tn_tensor *mean_gradient(course *c, double at_words, double at_baseline)
             more = integrate(c, p, fmax(close, rounding), &left, &g);
         }
         const tn_scope s = tn_no_grad_begin();
-        if (more) sum = tn_item(tn_sum(by_word(c, g)));
+        if (more) sum = tn_item(tn_sum(contributions(c, g)));
         tn_scope_end(s);
         if (more && tn_error() == TN_OK && (fabs(sum - difference) <= within || close <= rounding)) return g;
         tn_drop(g);
@@ -159,7 +159,7 @@ static tn_tensor *mean_gradient(course *c, double at_words, double at_baseline)
     return NULL;
 }
 
-static tn_tensor *attributed(course *c, double at_words, double at_baseline)
+static tn_tensor *attribute(path_state *c, double at_words, double at_baseline)
 {
     tn_tensor *g = NULL;
     if (tn_error() == TN_OK && !isfinite(at_words - at_baseline))
@@ -171,7 +171,7 @@ static tn_tensor *attributed(course *c, double at_words, double at_baseline)
                NULL;
     if (c->a->steps > 1) g = mean_gradient(c, at_words, at_baseline);
     else score_at(c, 1, 1, &g);
-    tn_tensor *y = g && tn_error() == TN_OK ? tn_to(by_word(c, g), TN_F32) : NULL;
+    tn_tensor *y = g && tn_error() == TN_OK ? tn_to(contributions(c, g), TN_F32) : NULL;
     tn_drop(g);
     return y;
 }
@@ -184,11 +184,11 @@ tn_tensor *tn_attribute_run(tn_attribute_args a)
     if (a.steps < 1 || a.steps > 1024)
         return tn_raise(TN_EINVAL, "tn_attribute: .steps is %lld, but must be from 1 to 1024", (long long)a.steps),
                NULL;
-    course         c = {.a = &a, .look = tn_look_new()};
+    path_state     c = {.a = &a, .look = tn_look_new()};
     const tn_scope s = tn_scope_begin();
-    tn_look_want(c.look, a.path, .change = moved, .user = &c);
+    tn_look_want(c.look, a.path, .change = replace_embeddings, .user = &c);
     const double at_words = score_at(&c, 1, 0, NULL), at_baseline = score_at(&c, 0, 0, NULL);
-    tn_tensor   *y = tn_error() == TN_OK ? attributed(&c, at_words, at_baseline) : NULL;
+    tn_tensor   *y = tn_error() == TN_OK ? attribute(&c, at_words, at_baseline) : NULL;
     if (a.difference) *a.difference = at_words - at_baseline;
     y = tn_scope_return(s, tn_error() == TN_OK ? y : NULL);
     tn_look_free(c.look);

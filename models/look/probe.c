@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-static bool rows_fit(const char *x_name, const tn_tensor *x, const char *y_name, const tn_tensor *y)
+static bool check_rows(const char *x_name, const tn_tensor *x, const char *y_name, const tn_tensor *y)
 {
     char a[192], b[192];
     if (x && y && tn_ndim(x) == 2 && tn_ndim(y) == 1 && tn_size(x, 0) == tn_numel(y) && tn_numel(y) > 0 &&
@@ -27,7 +27,7 @@ static int64_t classes_of(const tn_tensor *y)
 }
 
 /* Standardises columns to mean 0 and deviation 1, with the statistics of the training set. */
-static void standard(tn_tensor **x, tn_tensor **test)
+static void standardise(tn_tensor **x, tn_tensor **test)
 {
     tn_tensor *mean = tn_mean(*x, .dims = TN_DIMS(0), .keepdim = true);
     tn_tensor *std = tn_std(*x, .dims = TN_DIMS(0), .keepdim = true, .biased = true);
@@ -36,7 +36,7 @@ static void standard(tn_tensor **x, tn_tensor **test)
     *x = tn_div(tn_sub(*x, mean), std), *test = tn_div(tn_sub(*test, mean), std);
 }
 
-static void learn(tn_sequential *net, const tn_probe_args *a, tn_tensor *x)
+static void train(tn_sequential *net, const tn_probe_args *a, tn_tensor *x)
 {
     const int64_t n = tn_size(x, 0), batch = n < 512 ? n : 512;
     tn_optimizer *opt = tn_adamw_new(net, .lr = a->lr, .weight_decay = a->decay);
@@ -57,7 +57,7 @@ static void learn(tn_sequential *net, const tn_probe_args *a, tn_tensor *x)
 double tn_probe_run(tn_probe_args a)
 {
     double right = NAN;
-    if (tn__blocked() || !rows_fit("x", a.x, "y", a.y) || !rows_fit("test_x", a.test_x, "test_y", a.test_y))
+    if (tn__blocked() || !check_rows("x", a.x, "y", a.y) || !check_rows("test_x", a.test_x, "test_y", a.test_y))
         return right;
     if (classes_of(a.y) < 1) return tn_raise(TN_EINVAL, "tn_probe: .y has no class of at least 0"), right;
     if (a.steps < 1 || a.hidden < 0 || !(a.lr > 0))
@@ -72,10 +72,10 @@ double tn_probe_run(tn_probe_args a)
         tn_append(net, tn_gelu_new());
     }
     tn_append(net, tn_linear_new(.in = a.hidden ? a.hidden : d, .out = classes));
-    standard(&x, &test);
+    standardise(&x, &test);
     if (tn_error() == TN_OK && !isfinite(tn_item(tn_sum(x)) + tn_item(tn_sum(test))))
         tn_raise(TN_ENUMERIC, "tn_probe: .x or .test_x has values that are not finite");
-    if (tn_error() == TN_OK) learn(net, &a, x);
+    if (tn_error() == TN_OK) train(net, &a, x);
     tn_tensor *said = tn_error() == TN_OK ? tn_argmax(tn_call(net, test), -1, false) : NULL;
     if (said) right = tn_item(tn_mean(tn_to(tn_eq(said, a.test_y), TN_F64)));
     tn_free(net);

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-static bool fit(const char *who, int64_t layers, tn_tensor *const *w)
+static bool check_weights(const char *who, int64_t layers, tn_tensor *const *w)
 {
     char a[192], b[192];
     if (tn__blocked()) return false;
@@ -33,7 +33,7 @@ static bool fit(const char *who, int64_t layers, tn_tensor *const *w)
 }
 
 /* A of a layer, [B, T, T]; for a layer without heads the identity. */
-static tn_tensor *mixed(tn_tensor *w)
+static tn_tensor *layer_matrix(tn_tensor *w)
 {
     const int64_t n = tn_size(w, 3);
     tn_tensor    *one = tn_eye_of(tn_dtype_of(w), n, n);
@@ -44,10 +44,10 @@ static tn_tensor *mixed(tn_tensor *w)
 
 tn_tensor *tn_attention_rollout(int64_t layers, tn_tensor *const *weights)
 {
-    if (!fit("tn_attention_rollout", layers, weights)) return NULL;
+    if (!check_weights("tn_attention_rollout", layers, weights)) return NULL;
     const tn_scope s = tn_no_grad_begin();
-    tn_tensor     *all = mixed(weights[0]);
-    for (int64_t l = 1; l < layers; l++) all = tn_matmul(mixed(weights[l]), all);
+    tn_tensor     *all = layer_matrix(weights[0]);
+    for (int64_t l = 1; l < layers; l++) all = tn_matmul(layer_matrix(weights[l]), all);
     return tn_scope_return(s, all);
 }
 
@@ -86,7 +86,7 @@ static bool search(const net *g, int64_t source, int64_t sink)
 }
 
 /* The residual capacity of an edge, and that of its reverse. */
-static void edge(const net *g, int64_t from, int64_t to, double **room, double **back)
+static void residual(const net *g, int64_t from, int64_t to, double **room, double **back)
 {
     const int64_t l = from / g->n, m = to / g->n, i = from % g->n, j = to % g->n;
     const bool    down = m < l;
@@ -95,7 +95,7 @@ static void edge(const net *g, int64_t from, int64_t to, double **room, double *
 }
 
 /* The maximum flow (Edmonds, Karp): each path found saturates an edge. */
-static double largest(net *g, const double *capacity, int64_t source, int64_t sink)
+static double maximum_flow(net *g, const double *capacity, int64_t source, int64_t sink)
 {
     const size_t bytes = (size_t)(g->layers * g->n * g->n) * sizeof(double);
     double       sum = 0, *room, *back;
@@ -104,11 +104,11 @@ static double largest(net *g, const double *capacity, int64_t source, int64_t si
     while (search(g, source, sink)) {
         double most = 2;
         for (int64_t v = sink; v != source; v = g->from[v]) {
-            edge(g, g->from[v], v, &room, &back);
+            residual(g, g->from[v], v, &room, &back);
             if (*room < most) most = *room;
         }
         for (int64_t v = sink; v != source; v = g->from[v]) {
-            edge(g, g->from[v], v, &room, &back);
+            residual(g, g->from[v], v, &room, &back);
             *room -= most, *back += most;
         }
         sum += most;
@@ -120,14 +120,14 @@ static void flow_rows(net *g, const double *capacity, double *to)
 {
     for (int64_t i = 0; i < g->n; i++) {
         double all = 0;
-        for (int64_t j = 0; j < g->n; j++) all += to[i * g->n + j] = largest(g, capacity, g->layers * g->n + i, j);
+        for (int64_t j = 0; j < g->n; j++) all += to[i * g->n + j] = maximum_flow(g, capacity, g->layers * g->n + i, j);
         for (int64_t j = 0; j < g->n && all > 0; j++) to[i * g->n + j] /= all;
     }
 }
 
 tn_tensor *tn_attention_flow(int64_t layers, tn_tensor *const *weights)
 {
-    if (!fit("tn_attention_flow", layers, weights)) return NULL;
+    if (!check_weights("tn_attention_flow", layers, weights)) return NULL;
     const int64_t n = tn_size(weights[0], 2), rows = tn_size(weights[0], 0);
     if (n > 256) /* n² searches of layers · n² edges, each several times */
         return tn_raise(TN_EUNSUPPORTED, "tn_attention_flow: %lld tokens; at most 256 are supported", (long long)n),
@@ -142,7 +142,7 @@ tn_tensor *tn_attention_flow(int64_t layers, tn_tensor *const *weights)
     if (out) g.queue = g.from + nodes;
     for (int64_t b = 0; b < rows && out && tn_error() == TN_OK; b++) {
         for (int64_t l = 0; l < layers && tn_error() == TN_OK; l++) {
-            all[0] = tn_to(tn_select(mixed(weights[l]), 0, b), TN_F64);
+            all[0] = tn_to(tn_select(layer_matrix(weights[l]), 0, b), TN_F64);
             if (tn_copy_out(all[0], TN_F64, memory + l * n * n, (size_t)(n * n) * sizeof(double)) != TN_OK) break;
         }
         if (tn_error() == TN_OK) flow_rows(&g, memory, out + b * n * n);

@@ -45,11 +45,11 @@ tn_status tn_weights_set(void *model, tn_tensor *vector)
 }
 
 /* d, of w's shape, with its rows scaled to the norms of w's rows; 0 for 1-d parameters. */
-static tn_tensor *filters(tn_tensor *d, tn_tensor *w)
+static tn_tensor *filter_normalised(tn_tensor *d, tn_tensor *w)
 {
-    const int64_t n = tn_numel(w), rows = tn_size(w, 0);
+    const int64_t n = tn_numel(w), compute_rows = tn_size(w, 0);
     if (tn_ndim(w) < 2) return tn_zeros(TN_SHAPE(n));
-    const tn_shape s = TN_SHAPE(rows, rows ? n / rows : 0);
+    const tn_shape s = TN_SHAPE(compute_rows, compute_rows ? n / compute_rows : 0);
     tn_tensor     *a = tn_norm(tn_reshape(w, s), .dims = TN_DIMS(1), .keepdim = true);
     tn_tensor     *b = tn_norm(tn_reshape(d, s), .dims = TN_DIMS(1), .keepdim = true);
     d = tn_mul(tn_reshape(d, s), tn_div(tn_to(a, TN_F32), tn_add_scalar(b, 1e-10)));
@@ -66,7 +66,7 @@ tn_tensor *tn_weights_direction(void *model, uint64_t seed)
     for (tn_each p = tn_module_each(model, TN_EACH_PARAMETER); tn_error() == TN_OK && tn_next(&p);) {
         const int64_t n = tn_numel(p.tensor);
         tn_tensor    *d = tn_normal(tn_shape_of(p.tensor), 0, 1);
-        tn_copy_from(tn_narrow(v, 0, at, n), filters(d, p.tensor));
+        tn_copy_from(tn_narrow(v, 0, at, n), filter_normalised(d, p.tensor));
         at += n;
     }
     tn_use_generator(before);
@@ -150,7 +150,7 @@ typedef struct {
     tn_generator           numbers; /* the caller's: random numbers, as of dropout, are the same at each point */
 } plane;
 
-static double place(double from, double to, int64_t i, int64_t n)
+static double coordinate(double from, double to, int64_t i, int64_t n)
 {
     return n > 1 ? from + (to - from) * (double)i / (double)(n - 1) : from;
 }
@@ -163,7 +163,7 @@ static bool row_is_done(const tn_surface_args *a, int64_t y)
 }
 
 /* Computes a range of rows on one thread, with its own copy of the model. */
-static void rows(int64_t from, int64_t to, void *user)
+static void compute_rows(int64_t from, int64_t to, void *user)
 {
     const plane           *p = user;
     const tn_surface_args *a = p->a;
@@ -174,8 +174,8 @@ static void rows(int64_t from, int64_t to, void *user)
             if (!isnan(*to_value)) continue;
             const tn_scope s = tn_no_grad_begin();
             tn_generator   numbers = p->numbers, *before = tn_use_generator(&numbers);
-            tn_tensor     *v = tn_add(p->at, tn_mul_scalar(a->x, place(a->x0, a->x1, x, a->nx)));
-            if (a->y) v = tn_add(v, tn_mul_scalar(a->y, place(a->y0, a->y1, p->row[i], a->ny)));
+            tn_tensor     *v = tn_add(p->at, tn_mul_scalar(a->x, coordinate(a->x0, a->x1, x, a->nx)));
+            if (a->y) v = tn_add(v, tn_mul_scalar(a->y, coordinate(a->y0, a->y1, p->row[i], a->ny)));
             tn_tensor *loss = tn_weights_set(m, v) == TN_OK ? a->loss(m, a->user) : NULL;
             if (!loss && tn_error() == TN_OK) tn_raise(TN_EINVAL, "tn_surface: the loss is NULL");
             const double value = loss ? tn_item(loss) : NAN;
@@ -186,7 +186,7 @@ static void rows(int64_t from, int64_t to, void *user)
     tn_module_free(m);
 }
 
-static bool fits(const tn_surface_args *a)
+static bool check_arguments(const tn_surface_args *a)
 {
     const double bounds = a->x0 + a->x1 + a->y0 + a->y1;
     if (bounds - bounds != 0) return tn_raise(TN_EINVAL, "tn_surface: .x0, .x1, .y0 and .y1 must be finite"), false;
@@ -210,7 +210,7 @@ tn_status tn_surface_run(tn_surface_args a)
 {
     if (!tn_module_ready("tn_surface", a.model)) return tn_error();
     if (a.ny == 0 && !a.y) a.ny = 1;
-    if (!fits(&a)) return tn_error();
+    if (!check_arguments(&a)) return tn_error();
     int64_t        n = 0;
     const size_t   bytes = (size_t)a.ny * sizeof(int64_t);
     int64_t       *row = tn__mem_get(bytes);
@@ -218,7 +218,7 @@ tn_status tn_surface_run(tn_surface_args a)
     for (int64_t y = 0; row && y < a.ny && (a.most <= 0 || n < a.most); y++)
         if (!row_is_done(&a, y)) row[n++] = y;
     plane p = {.a = &a, .at = tn_weights_vector(a.model), .row = row, .numbers = *tn_current_generator()};
-    if (tn_error() == TN_OK) tn_parallel_for(n, 1, rows, &p);
+    if (tn_error() == TN_OK) tn_parallel_for(n, 1, compute_rows, &p);
     tn_scope_end(s);
     if (row) tn__mem_put(row, bytes);
     return tn_error();

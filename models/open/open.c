@@ -9,7 +9,7 @@
 
 static const char *const translators[] = {"tenon-seq2seq", NULL};
 
-static bool listed(const char *const *types, const char *type)
+static bool is_listed(const char *const *types, const char *type)
 {
     int i = 0;
     while (type && types[i] && strcmp(types[i], type) != 0) i++;
@@ -30,7 +30,7 @@ static const char *type_of(const char *dir)
     return tn_hf_config_read(dir, &files, &type) ? type : NULL;
 }
 
-static void fits(const tn_model *m, const char *dir, int64_t words)
+static void check_sizes(const tn_model *m, const char *dir, int64_t words)
 {
     const int64_t pieces = m->tokenizer ? tn_tokenizer_size(m->tokenizer) : 0;
     if (pieces > words && tn_error() == TN_OK)
@@ -50,21 +50,21 @@ static void open_decoder(tn_model *m, const char *path)
 }
 
 /* Opens an encoder, with or without a task head, or a translation model. */
-static void open_reader(tn_model *m, const char *dir)
+static void open_other(tn_model *m, const char *dir)
 {
     int64_t words = 0;
-    if (!listed(tn__bert_types, m->type)) {
+    if (!is_listed(tn__bert_types, m->type)) {
         m->family = TN_MODEL_SEQ2SEQ, m->seq2seq = tn_seq2seq_load(dir);
         if (m->seq2seq) words = m->seq2seq->config.source_words;
-    } else if (tn__tuned_in(dir)) {
+    } else if (tn__is_tuned_directory(dir)) {
         m->family = TN_MODEL_TUNED, m->tuned = tn_tuned_load(dir);
         if (m->tuned) words = m->tuned->encoder->config.vocab;
     } else {
         m->family = TN_MODEL_ENCODER, m->bert = tn_bert_load(dir);
         if (m->bert) words = m->bert->config.vocab;
     }
-    if (m->module && tn__holds_tokenizer(dir)) m->tokenizer = tn_tokenizer_load(dir);
-    if (m->module) fits(m, dir, words);
+    if (m->module && tn__has_tokenizer(dir)) m->tokenizer = tn_tokenizer_load(dir);
+    if (m->module) check_sizes(m, dir, words);
 }
 
 tn_model tn_model_open(const char *dir)
@@ -73,9 +73,10 @@ tn_model tn_model_open(const char *dir)
     if (tn_error() != TN_OK) return m;
     if (!dir || !*dir) return tn_raise(TN_EINVAL, "tn_model_open: the directory is %s", dir ? "empty" : "NULL"), m;
     m.type = tn__is_file(dir) ? NULL : type_of(dir);
-    if (tn_error() == TN_OK && (!m.type || listed(tn__lm_types, m.type))) open_decoder(&m, dir);
-    else if (tn_error() == TN_OK && listed(tn__vit_types, m.type)) m.family = TN_MODEL_IMAGES, m.vit = tn_vit_load(dir);
-    else if (tn_error() == TN_OK) open_reader(&m, dir);
+    if (tn_error() == TN_OK && (!m.type || is_listed(tn__lm_types, m.type))) open_decoder(&m, dir);
+    else if (tn_error() == TN_OK && is_listed(tn__vit_types, m.type))
+        m.family = TN_MODEL_IMAGES, m.vit = tn_vit_load(dir);
+    else if (tn_error() == TN_OK) open_other(&m, dir);
     if (tn_error() != TN_OK) tn_model_close(&m);
     return m;
 }

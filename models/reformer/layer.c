@@ -31,12 +31,12 @@ tn__reformer_layer *tn__reformer_layer_new(const tn_reformer_config *c, bool has
 }
 
 /* [B, T, heads · head_dim] to [B, heads, T, head_dim], and the inverse. */
-static tn_tensor *apart(const tn_reformer_config *c, tn_tensor *y)
+static tn_tensor *split_heads(const tn_reformer_config *c, tn_tensor *y)
 {
     y = tn_view(y, TN_SHAPE(tn_size(y, 0), tn_size(y, 1), c->heads, c->head_dim));
     return tn_permute(y, TN_DIMS(0, 2, 1, 3));
 }
-static tn_tensor *together(const tn_reformer_config *c, tn_tensor *y)
+static tn_tensor *merge_heads(const tn_reformer_config *c, tn_tensor *y)
 {
     y = tn_permute(y, TN_DIMS(0, 2, 1, 3));
     return tn_reshape(y, TN_SHAPE(tn_size(y, 0), tn_size(y, 1), c->heads * c->head_dim));
@@ -55,7 +55,7 @@ static tn_tensor *attend(tn__reformer_layer *l, tn_tensor *x, tn_tensor **memo, 
     const tn_reformer_config *c = &call->m->config;
     const bool                training = call->m->base.training;
     x = tn_call(l->norm1, x);
-    tn_tensor *q = apart(c, tn_call(l->query, x)), *v = apart(c, tn_call(l->value, x)),
+    tn_tensor *q = split_heads(c, tn_call(l->query, x)), *v = split_heads(c, tn_call(l->value, x)),
               *blocked = padding(x, call->length);
     tn_tensor *y;
     if (l->hashed) {
@@ -65,9 +65,9 @@ static tn_tensor *attend(tn__reformer_layer *l, tn_tensor *x, tn_tensor **memo, 
         y = tn_lsh_attention(q, k, v, .buckets = *memo, .blocked_keys = blocked, .chunk = c->chunk, .before = c->before,
                              .causal = true, .apart = true, .dropout = training ? c->attention_dropout : 0);
     } else
-        y = tn_lsh_attention(q, apart(c, tn_call(l->key, x)), v, .blocked_keys = blocked, .chunk = c->local_chunk,
+        y = tn_lsh_attention(q, split_heads(c, tn_call(l->key, x)), v, .blocked_keys = blocked, .chunk = c->local_chunk,
                              .before = c->local_before, .causal = true, .dropout = training ? c->local_dropout : 0);
-    return tn_dropout(tn_call(l->out, together(c, y)), training ? c->dropout : 0);
+    return tn_dropout(tn_call(l->out, merge_heads(c, y)), training ? c->dropout : 0);
 }
 
 /* ---- feed-forward ------------------------------------------------------------------------------------------------ */
@@ -86,7 +86,7 @@ static tn_tensor *feed(const feeding *f, tn_tensor *x)
 
 /* The feed-forward in parts of ff_chunk positions, with gradient checkpointing: only one part's inner activations are
  * in memory at a time. */
-static tn_tensor *part(tn_tensor *const *in, int n, void *user)
+static tn_tensor *feed_part(tn_tensor *const *in, int n, void *user)
 {
     const tn_reformer *m = user;
     const int64_t      i = tn_get_i64(in[1], 0);
@@ -94,7 +94,7 @@ static tn_tensor *part(tn_tensor *const *in, int n, void *user)
     (void)n;
     return feed(&f, in[0]);
 }
-static tn_tensor *fed_forward(tn_reformer *m, int64_t block, tn_tensor *x)
+static tn_tensor *feed_forward(tn_reformer *m, int64_t block, tn_tensor *x)
 {
     const int64_t all = tn_size(x, 1), most = m->config.ff_chunk;
     const feeding f = {tn_at(m->layers, block), m};
@@ -104,7 +104,7 @@ static tn_tensor *fed_forward(tn_reformer *m, int64_t block, tn_tensor *x)
     tn_tensor    *y = NULL, *index = tn_full_of(TN_I64, TN_SHAPE(1), (double)block), **each = tn_mem_get(bytes);
     for (int64_t i = 0; each && i < parts && tn_error() == TN_OK; i++) {
         tn_tensor *const in[2] = {tn_narrow(x, 1, i * most, i + 1 < parts ? most : all - i * most), index};
-        each[i] = tn_checkpoint(part, m, 2, in);
+        each[i] = tn_checkpoint(feed_part, m, 2, in);
     }
     if (tn_error() == TN_OK) y = tn_cat_list(1, (int)parts, each);
     tn_mem_put(each, each ? bytes : 0);
@@ -118,7 +118,7 @@ tn_tensor *tn__reformer_half(int64_t block, int half, tn_tensor *x, tn_tensor **
     if (!tn_ready(l)) return NULL;
     const tn_frame f = tn_enter(l);
     tn_tensor     *kept = *memo;
-    tn_tensor     *y = half ? fed_forward(call->m, block, x) : attend(l, x, &kept, call);
+    tn_tensor     *y = half ? feed_forward(call->m, block, x) : attend(l, x, &kept, call);
     if (kept == *memo) return tn_leave(f, y);
     tn_leave_n(f, &y, &kept);
     *memo = kept;

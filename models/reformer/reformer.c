@@ -7,8 +7,8 @@
  * (transformers applies dropout to token and position embeddings separately, and to whole rows of axial positions.)
  *
  * A sequence longer than the shortest chunk is padded to a multiple of all chunks; the padding is masked. */
-#include "models/generate/next_word.h"
-#include "models/generate/rereading.h"
+#include "models/generate/next_token.h"
+#include "models/generate/uncached.h"
 #include "models/reformer/reformer_private.h"
 
 #include <stdio.h>
@@ -49,7 +49,7 @@ static void positions_new(tn_reformer *m, const tn_reformer_config *c)
 }
 
 /* Matrices and tables normal, biases 0. */
-static void begin_with(tn_reformer *m, double init)
+static void initialise(tn_reformer *m, double init)
 {
     for (tn_each p = tn_parameters(m); tn_error() == TN_OK && tn_next(&p);) {
         if (p.tensor == m->axial[0] || p.tensor == m->axial[1]) continue;
@@ -74,7 +74,7 @@ tn_reformer *tn_reformer_create(tn_reformer_config c)
     m->norm = tn_child(m, "reformer.encoder.layer_norm", tn_layer_norm_new(.dim = 2 * c.dim, .eps = c.eps));
     m->out = tn_weight(m, "lm_head.decoder.weight", tn_empty(TN_SHAPE(c.vocab, 2 * c.dim)));
     m->bias = tn_param(m, "lm_head.bias", tn_zeros(TN_SHAPE(c.vocab)));
-    if (tn_error() == TN_OK) begin_with(m, c.init);
+    if (tn_error() == TN_OK) initialise(m, c.init);
     return tn_built(m);
 }
 
@@ -108,7 +108,7 @@ static int64_t padded(const tn_reformer *m, int64_t n)
 }
 
 /* The hidden states after the last norm, [B, T, 2 dim]. */
-static tn_tensor *vectors(tn_reformer *m, tn_tensor *ids, const tn_kv_cache *cache)
+static tn_tensor *hidden_states(tn_reformer *m, tn_tensor *ids, const tn_kv_cache *cache)
 {
     if (!tn__ids_fit("reformer", ids)) return NULL;
     const int64_t n = tn_size(ids, 1), all = padded(m, n), most = m->config.positions;
@@ -134,16 +134,16 @@ tn_tensor *tn_reformer_run(tn_reformer *m, tn_decoder_args a)
 {
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    tn_tensor     *y = vectors(m, a.ids, a.cache);
-    return tn_leave(f, y ? tn__next_word_scores(y, m->out, m->bias, &a) : NULL);
+    tn_tensor     *y = hidden_states(m, a.ids, a.cache);
+    return tn_leave(f, y ? tn__next_token_logits(y, m->out, m->bias, &a) : NULL);
 }
 
 tn_tensor *tn_reformer_loss(tn_reformer *m, tn_tensor *ids, tn_tensor *targets)
 {
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    tn_tensor     *y = vectors(m, ids, NULL);
-    return tn_leave(f, y ? tn__next_word_loss("reformer", y, m->out, m->bias, ids, targets) : NULL);
+    tn_tensor     *y = hidden_states(m, ids, NULL);
+    return tn_leave(f, y ? tn__next_token_loss("reformer", y, m->out, m->bias, ids, targets) : NULL);
 }
 
 static tn_tensor *read_all(void *m, tn_tensor *ids) { return tn_reformer_forward((tn_reformer *)m, ids, .last = true); }
@@ -152,7 +152,7 @@ tn_decoding *tn_reformer_decoding(tn_reformer *m, int64_t rows, int64_t length)
 {
     if (!tn_ready(m)) return NULL;
     if (rows >= 1 && length >= 1 && length <= m->config.positions)
-        return tn__rereading_decoding(m, read_all, rows, length);
+        return tn__uncached_decoding(m, read_all, rows, length);
     return tn_raise(TN_EINVAL,
                     "tn_reformer_decoding: %lld rows of length %lld; rows must be at least 1, length from "
                     "1 to %lld",

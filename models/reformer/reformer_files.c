@@ -17,16 +17,17 @@ tn_reformer *tn_reformer_load(const char *dir)
     const int64_t   positions = s.axial ? 0 : c->positions * c->dim;
     tn_reformer    *m = NULL;
     const tn_scope  blank = tn__blank_begin();
-    if (f && tn__enough(f, path, 3 * c->vocab * c->dim + positions + c->layers * inner)) m = tn_reformer_create(*c);
+    if (f && tn__has_elements(f, path, 3 * c->vocab * c->dim + positions + c->layers * inner))
+        m = tn_reformer_create(*c);
     tn_scope_end(blank);
     return tn__model_read(m, f, path, f ? tn__reformer_table_of(f) : tn__reformer_table());
 }
 
-tn_status tn__reformer_save_as(tn_reformer *m, const char *to, const tn__gguf_how *how)
+tn_status tn__reformer_save_as(tn_reformer *m, const char *to, const tn__gguf_options *gguf)
 {
     tn__reformer_stored s = {.c = m->config, .axial = m->axial[0] != NULL};
     memcpy(s.kinds, m->kinds, sizeof s.kinds);
-    return tn__hf_write_as(m, to, tn__reformer_table(), &s, how);
+    return tn__hf_write_as(m, to, tn__reformer_table(), &s, gguf);
 }
 tn_status tn_reformer_save(tn_reformer *m, const char *dir)
 {

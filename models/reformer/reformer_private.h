@@ -41,6 +41,6 @@ const tn_hf_files *tn__reformer_table_of(const tn_safetensors *f); /* for readin
 bool tn__reformer_complete(tn_reformer_config *c, char kinds[TN_REFORMER_LAYERS + 1]);
 
 /* m is not NULL. Saves to a directory, or if how is not NULL to a GGUF file. */
-tn_status tn__reformer_save_as(tn_reformer *m, const char *to, const tn__gguf_how *how);
+tn_status tn__reformer_save_as(tn_reformer *m, const char *to, const tn__gguf_options *gguf);
 
 #endif

@@ -97,14 +97,14 @@ tn_source tn_columns_source(tn_columns *s)
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 
-static void forget_apart(tn_carried_lm *m)
+static void free_apart(tn_carried_lm *m)
 {
     for (int i = 0; m->apart && i < TN_RNN_LM_STATES; i++) {
         if (m->apart[i]) tn_drop(m->apart[i]);
         m->apart[i] = NULL;
     }
 }
-static void freed(void *self) { forget_apart(self); }
+static void freed(void *self) { free_apart(self); }
 static void copied(void *self, const void *from)
 {
     tn_carried_lm *m = self;
@@ -133,20 +133,20 @@ tn_carried_lm *tn_carried_lm_new(tn_rnn_lm *lm, int64_t batch)
 }
 
 /* The states of a batch's columns; the batch may be a shard. */
-static tn_tensor *part(tn_tensor *all, const tn_batch *b)
+static tn_tensor *columns_of(tn_tensor *all, const tn_batch *b)
 {
     return all && b->whole ? tn_narrow(all, 0, b->first, b->rows) : all;
 }
 
 /* Stores the states `now` in the buffers of training or of validation. */
-static void carry(tn_carried_lm *m, const tn_batch *b, tn_tensor **now)
+static void store_states(tn_carried_lm *m, const tn_batch *b, tn_tensor **now)
 {
     const tn_scope s = tn_no_grad_begin();
     for (int i = 0; i < TN_RNN_LM_STATES; i++) {
         if (!now[i]) continue;
         if (!m->base.training && !m->apart[i])
             m->apart[i] = tn_take(tn_zeros(TN_SHAPE(b->whole ? b->whole : tn_size(now[i], 0), tn_size(now[i], 1))));
-        tn_copy_from(part(m->base.training ? m->state[i] : m->apart[i], b), now[i]);
+        tn_copy_from(columns_of(m->base.training ? m->state[i] : m->apart[i], b), now[i]);
     }
     tn_scope_end(s);
 }
@@ -159,15 +159,15 @@ tn_tensor *tn_carried_lm_loss(void *carried_lm, const tn_batch *b, void *user)
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     const bool     fresh = tn_batch_find(b, "fresh") != NULL, train = m->base.training;
-    if (fresh && !train && !b->first) forget_apart(m);
+    if (fresh && !train && !b->first) free_apart(m);
     for (int i = 0; i < TN_RNN_LM_STATES && !fresh; i++) {
-        tn_tensor *from = part(train ? m->state[i] : m->apart[i], b);
+        tn_tensor *from = columns_of(train ? m->state[i] : m->apart[i], b);
         if (from) now[i] = tn_clone(from); /* a copy: the buffer is overwritten before the backward pass */
     }
     tn_tensor *loss =
         tn_rnn_lm_loss(m->lm, b->x, b->y, .states = now, .alpha = train ? m->alpha : 0, .beta = train ? m->beta : 0);
     tn_tensor *share = train ? tn_batch_find(b, "share") : NULL;
-    if (loss) carry(m, b, now);
+    if (loss) store_states(m, b, now);
     if (loss && share) loss = tn_mul(loss, tn_reshape(share, TN_SCALAR));
     return tn_leave(f, loss);
 }

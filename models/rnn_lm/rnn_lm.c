@@ -3,7 +3,7 @@
  *   x = drop(E w),  hᵢ = rnnᵢ(drop(hᵢ₋₁)),  logits = drop(h) Eᵀ + b, or, untied, drop(h) Wᵀ + b or an adaptive softmax
  *   loss + α mean(drop(h)²) + β mean((hₜ₊₁ - hₜ)²) */
 #include "models/files/hf_config.h"
-#include "models/generate/next_word.h"
+#include "models/generate/next_token.h"
 #include "models/rnn_lm/rnn_lm_private.h"
 
 #include <stdio.h>
@@ -116,7 +116,7 @@ static tn_tensor *state_in(tn_tensor *state) { return state ? tn_unsqueeze(state
 static tn_tensor *state_out(tn_tensor *state) { return state ? tn_detach(tn_select(state, 0, 0)) : NULL; }
 
 /* The last layer's hidden states [B, T, n], before dropout; updates `states` if not NULL. */
-static tn_tensor *vectors(tn_rnn_lm *m, tn_tensor *ids, tn_tensor **states)
+static tn_tensor *hidden_states(tn_rnn_lm *m, tn_tensor *ids, tn_tensor **states)
 {
     const tn_rnn_lm_config *c = &m->config;
     if (!tn__ids_fit("rnn_lm", ids)) return NULL;
@@ -144,7 +144,7 @@ static tn_tensor *leave(const tn_rnn_lm *m, tn_frame f, tn_tensor *y, tn_tensor 
     return y;
 }
 
-static void take(const tn_rnn_lm *m, tn_tensor **now, tn_tensor **states)
+static void copy_states(const tn_rnn_lm *m, tn_tensor **now, tn_tensor **states)
 {
     for (int64_t i = 0; states && i < 2 * m->config.layers; i++) now[i] = states[i];
 }
@@ -153,9 +153,9 @@ tn_tensor *tn_rnn_lm_run(tn_rnn_lm *m, tn_rnn_lm_args a)
 {
     tn_tensor *now[TN_RNN_LM_STATES] = {NULL};
     if (!tn_ready(m)) return NULL;
-    take(m, now, a.states);
+    copy_states(m, now, a.states);
     const tn_frame f = tn_enter(m);
-    tn_tensor     *y = dropped(m, vectors(m, a.ids, a.states ? now : NULL), m->config.dropout);
+    tn_tensor     *y = dropped(m, hidden_states(m, a.ids, a.states ? now : NULL), m->config.dropout);
     if (y && a.last) y = tn_narrow(y, 1, tn_size(y, 1) - 1, 1);
     if (y && !a.vectors) y = m->adaptive ? tn_adaptive_softmax_log_prob(m->adaptive, y) : tn_linear(y, m->out, m->bias);
     return leave(m, f, y, now, a.states);
@@ -176,7 +176,7 @@ tn_tensor *tn_rnn_lm_loss_run(tn_rnn_lm *m, tn_rnn_lm_args a)
 {
     tn_tensor *now[TN_RNN_LM_STATES] = {NULL}, *loss = NULL;
     if (!tn_ready(m)) return NULL;
-    take(m, now, a.states);
+    copy_states(m, now, a.states);
     const tn_frame f = tn_enter(m);
     if (!a.targets && tn__ids_fit("rnn_lm", a.ids)) { /* each token from those before it */
         const int64_t n = tn_size(a.ids, 1);
@@ -187,7 +187,7 @@ tn_tensor *tn_rnn_lm_loss_run(tn_rnn_lm *m, tn_rnn_lm_args a)
                      (long long)n);
         else a.targets = tn_narrow(a.ids, 1, 1, n - 1), a.ids = tn_narrow(a.ids, 1, 0, n - 1);
     }
-    tn_tensor *raw = tn_error() == TN_OK ? vectors(m, a.ids, a.states ? now : NULL) : NULL;
+    tn_tensor *raw = tn_error() == TN_OK ? hidden_states(m, a.ids, a.states ? now : NULL) : NULL;
     tn_tensor *y = dropped(m, raw, m->config.dropout);
     if (y) {
         loss = m->adaptive ? tn_adaptive_softmax_forward(m->adaptive, y, a.targets, NULL)
@@ -205,7 +205,7 @@ typedef struct {
     tn_tensor  *state[TN_RNN_LM_STATES]; /* NULL before the first tokens */
 } decoding;
 
-static void hold(tn_tensor **place, tn_tensor *t)
+static void replace(tn_tensor **place, tn_tensor *t)
 {
     if (t) tn_keep(t);
     if (*place) tn_drop(*place);
@@ -218,7 +218,7 @@ static tn_tensor *scores(tn_decoding *base, tn_tensor *tokens)
     tn_tensor *now[TN_RNN_LM_STATES];
     memcpy(now, d->state, sizeof now);
     tn_tensor *y = tn_rnn_lm_forward(d->m, tokens, .states = now, .last = true);
-    for (int i = 0; y && i < TN_RNN_LM_STATES; i++) hold(&d->state[i], now[i]);
+    for (int i = 0; y && i < TN_RNN_LM_STATES; i++) replace(&d->state[i], now[i]);
     return tn_select(y, 1, 0);
 }
 
@@ -228,14 +228,14 @@ static tn_status reorder(tn_decoding *base, tn_tensor *index)
     tn_tensor *now[TN_RNN_LM_STATES] = {NULL};
     for (int i = 0; i < TN_RNN_LM_STATES; i++)
         if (d->state[i]) now[i] = tn_index_select(d->state[i], 0, index);
-    for (int i = 0; tn_error() == TN_OK && i < TN_RNN_LM_STATES; i++) hold(&d->state[i], now[i]);
+    for (int i = 0; tn_error() == TN_OK && i < TN_RNN_LM_STATES; i++) replace(&d->state[i], now[i]);
     return tn_error();
 }
 
 static void end(tn_decoding *base)
 {
     decoding *d = (decoding *)base;
-    for (int i = 0; i < TN_RNN_LM_STATES; i++) hold(&d->state[i], NULL);
+    for (int i = 0; i < TN_RNN_LM_STATES; i++) replace(&d->state[i], NULL);
     tn_mem_put(d, sizeof *d);
 }
 static const tn_decoding_kind kind = {sizeof(tn_decoding_kind), scores, reorder, end};
@@ -264,7 +264,7 @@ tn_rnn_lm *tn_rnn_lm_load(const char *dir)
     int64_t         n = c.vocab * c.dim;
     for (int64_t i = 0; i < c.layers; i++) n += width(&c, i) * ((i ? width(&c, i - 1) : c.dim) + width(&c, i));
     const tn_scope blank = tn__blank_begin();
-    tn_rnn_lm     *m = f && tn__enough(f, path, n) ? tn_rnn_lm_create(c) : NULL;
+    tn_rnn_lm     *m = f && tn__has_elements(f, path, n) ? tn_rnn_lm_create(c) : NULL;
     tn_scope_end(blank);
     return tn__model_read(m, f, path, &table);
 }

@@ -38,8 +38,8 @@ tn_seq2seq *tn_seq2seq_create(tn_seq2seq_config c)
     m->source = tn_child(m, "source", table(m, c.source_words));
     m->target = c.shared ? tn_share(m, "target", m->source) : tn_child(m, "target", table(m, c.target_words));
     m->dropout = tn_child(m, "dropout", tn_dropout_new(.p = c.dropout));
-    if (c.kind == TN_SEQ2SEQ_TRANSFORMER) tn__transformer_parts(m);
-    else tn__recurrent_parts(m);
+    if (c.kind == TN_SEQ2SEQ_TRANSFORMER) tn__transformer_build(m);
+    else tn__recurrent_build(m);
     if (c.untied && !c.shared)
         m->out = tn_param(m, "out.weight",
                           tn_init_normal(tn_empty(TN_SHAPE(c.target_words, c.dim)), 0, 1 / sqrt((double)c.dim)));
@@ -50,7 +50,7 @@ tn_seq2seq *tn_seq2seq_create(tn_seq2seq_config c)
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
-static bool sequence(const char *what, tn_tensor *t)
+static bool check_sequence(const char *what, tn_tensor *t)
 {
     char text[192];
     if (tn_error() != TN_OK) return false;
@@ -60,19 +60,19 @@ static bool sequence(const char *what, tn_tensor *t)
     return false;
 }
 
-static void read_sources(tn_seq2seq *m, tn_tensor *source, tn__reading *r)
+static void encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
 {
-    *r = (tn__reading){.memory = NULL};
-    if (!sequence("the source", source)) return;
+    *r = (tn__seq2seq_state){.memory = NULL};
+    if (!check_sequence("the source", source)) return;
     r->blocked = tn_eq(source, tn_full_like(source, (double)m->config.padding));
-    if (m->config.kind == TN_SEQ2SEQ_TRANSFORMER) tn__transformer_read(m, source, r);
-    else tn__recurrent_read(m, source, r);
+    if (m->config.kind == TN_SEQ2SEQ_TRANSFORMER) tn__transformer_encode(m, source, r);
+    else tn__recurrent_encode(m, source, r);
 }
-static tn_tensor *go_on(tn_seq2seq *m, tn__reading *r, tn_tensor *target, tn_tensor **alignment)
+static tn_tensor *decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
 {
-    if (!sequence("the target", target)) return NULL;
-    tn_tensor *y = m->config.kind == TN_SEQ2SEQ_TRANSFORMER ? tn__transformer_go(m, r, target, alignment)
-                                                            : tn__recurrent_go(m, r, target, alignment);
+    if (!check_sequence("the target", target)) return NULL;
+    tn_tensor *y = m->config.kind == TN_SEQ2SEQ_TRANSFORMER ? tn__transformer_decode(m, r, target, alignment)
+                                                            : tn__recurrent_decode(m, r, target, alignment);
     r->at += tn_size(target, 1);
     return y;
 }
@@ -81,13 +81,13 @@ tn_tensor *tn_seq2seq_run(tn_seq2seq *m, tn_seq2seq_args a)
 {
     if (a.alignment) *a.alignment = NULL;
     if (!tn_ready(m)) return NULL;
-    const tn_frame f = tn_enter(m);
-    tn__reading    r;
-    tn_tensor     *y = NULL, *w = NULL;
+    const tn_frame    f = tn_enter(m);
+    tn__seq2seq_state r;
+    tn_tensor        *y = NULL, *w = NULL;
     if (a.alignment && m->config.kind == TN_SEQ2SEQ_RNN)
         tn_raise(TN_EINVAL, "seq2seq: this model has no attention and no alignment; omit .alignment");
-    if (tn_error() == TN_OK) read_sources(m, a.source, &r);
-    if (tn_error() == TN_OK) y = go_on(m, &r, a.target, a.alignment ? &w : NULL);
+    if (tn_error() == TN_OK) encode(m, a.source, &r);
+    if (tn_error() == TN_OK) y = decode(m, &r, a.target, a.alignment ? &w : NULL);
     if (y) y = tn_linear(y, m->out, m->out_bias);
     if (!a.alignment) return tn_leave(f, y);
     tn_leave_n(f, &y, &w);
@@ -99,13 +99,13 @@ tn_tensor *tn_seq2seq_loss_run(tn_seq2seq *m, tn_seq2seq_loss_args a)
 {
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    if (sequence("the target", a.target) && tn_size(a.target, 1) < 2)
+    if (check_sequence("the target", a.target) && tn_size(a.target, 1) < 2)
         tn_raise(TN_ESHAPE, "seq2seq: the target must start with .begin and finish with .end, got a length of 1");
     if (tn_error() != TN_OK) return tn_leave(f, NULL);
-    const int64_t n = tn_size(a.target, 1);
-    tn__reading   r;
-    read_sources(m, a.source, &r);
-    tn_tensor *y = tn_error() == TN_OK ? go_on(m, &r, tn_narrow(a.target, 1, 0, n - 1), NULL) : NULL;
+    const int64_t     n = tn_size(a.target, 1);
+    tn__seq2seq_state r;
+    encode(m, a.source, &r);
+    tn_tensor *y = tn_error() == TN_OK ? decode(m, &r, tn_narrow(a.target, 1, 0, n - 1), NULL) : NULL;
     if (!y) return tn_leave(f, NULL);
     tn_tensor    *words = tn_narrow(a.target, 1, 1, n - 1);
     const int64_t ignore = m->config.padding;
@@ -120,13 +120,13 @@ tn_tensor *tn_seq2seq_loss_run(tn_seq2seq *m, tn_seq2seq_loss_args a)
 /* ---- generating -------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    tn_decoding base;
-    tn_seq2seq *m;
-    tn__reading r; /* owns its tensors and the cache */
+    tn_decoding       base;
+    tn_seq2seq       *m;
+    tn__seq2seq_state r; /* owns its tensors and the cache */
 } decoding;
 
 /* Replaces the tensor that *place owns. */
-static void hold(tn_tensor **place, tn_tensor *t)
+static void replace(tn_tensor **place, tn_tensor *t)
 {
     if (t == *place) return;
     if (t) tn_keep(t);
@@ -136,21 +136,21 @@ static void hold(tn_tensor **place, tn_tensor *t)
 
 static tn_tensor *scores(tn_decoding *base, tn_tensor *tokens)
 {
-    decoding   *d = (decoding *)base;
-    tn_seq2seq *m = d->m;
-    tn__reading next = d->r;
+    decoding         *d = (decoding *)base;
+    tn_seq2seq       *m = d->m;
+    tn__seq2seq_state next = d->r;
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    tn_tensor     *y = go_on(m, &next, tokens, NULL);
+    tn_tensor     *y = decode(m, &next, tokens, NULL);
     if (y) y = tn_linear(tn_select(y, 1, tn_size(tokens, 1) - 1), m->out, m->out_bias);
     if (y) {
-        hold(&d->r.h, next.h), hold(&d->r.c, next.c);
+        replace(&d->r.h, next.h), replace(&d->r.c, next.c);
         d->r.at = next.at;
     }
     return tn_leave(f, y);
 }
 
-static tn_tensor *chosen(tn_tensor *t, int dim, tn_tensor *index)
+static tn_tensor *select_rows(tn_tensor *t, int dim, tn_tensor *index)
 {
     return t && tn_error() == TN_OK ? tn_index_select(t, dim, index) : t;
 }
@@ -159,12 +159,12 @@ static tn_status reorder(tn_decoding *base, tn_tensor *index)
     decoding *d = (decoding *)base;
     const int dim = d->m->recurrent && d->m->recurrent->cell ? 0 : 1; /* batch dimension of the states */
     if (d->r.cache && tn_kv_cache_reorder(d->r.cache, index) != TN_OK) return tn_error();
-    tn_tensor *memory = d->r.cache ? d->r.memory : chosen(d->r.memory, 0, index);
-    tn_tensor *blocked = chosen(d->r.blocked, 0, index), *keys = chosen(d->r.keys, 0, index);
-    tn_tensor *h = chosen(d->r.h, dim, index), *c = chosen(d->r.c, dim, index);
+    tn_tensor *memory = d->r.cache ? d->r.memory : select_rows(d->r.memory, 0, index);
+    tn_tensor *blocked = select_rows(d->r.blocked, 0, index), *keys = select_rows(d->r.keys, 0, index);
+    tn_tensor *h = select_rows(d->r.h, dim, index), *c = select_rows(d->r.c, dim, index);
     if (tn_error() != TN_OK) return tn_error();
-    hold(&d->r.memory, memory), hold(&d->r.blocked, blocked), hold(&d->r.keys, keys);
-    hold(&d->r.h, h), hold(&d->r.c, c);
+    replace(&d->r.memory, memory), replace(&d->r.blocked, blocked), replace(&d->r.keys, keys);
+    replace(&d->r.h, h), replace(&d->r.c, c);
     return TN_OK;
 }
 
@@ -187,10 +187,10 @@ tn_decoding *tn_seq2seq_decoding(tn_seq2seq *m, tn_tensor *source, int64_t beams
     decoding *d = tn_mem_get(sizeof *d);
     if (!d) return NULL;
     *d = (decoding){.base = {&kind, 0, length}, .m = m};
-    const tn_scope s = tn_no_grad_begin();
-    const tn_frame f = tn_enter(m);
-    tn__reading    r;
-    read_sources(m, source, &r);
+    const tn_scope    s = tn_no_grad_begin();
+    const tn_frame    f = tn_enter(m);
+    tn__seq2seq_state r;
+    encode(m, source, &r);
     if (tn_error() == TN_OK) {
         d->base.rows = tn_size(source, 0) * beams;
         if (m->transformer)
@@ -198,8 +198,8 @@ tn_decoding *tn_seq2seq_decoding(tn_seq2seq *m, tn_tensor *source, int64_t beams
                 tn_transformer_decoder_cache(m->transformer->decoder, d->base.rows, length, tn_size(source, 1));
     }
     if (tn_error() == TN_OK) {
-        hold(&d->r.memory, r.memory), hold(&d->r.blocked, r.blocked), hold(&d->r.keys, r.keys);
-        hold(&d->r.h, r.h), hold(&d->r.c, r.c);
+        replace(&d->r.memory, r.memory), replace(&d->r.blocked, r.blocked), replace(&d->r.keys, r.keys);
+        replace(&d->r.h, r.h), replace(&d->r.c, r.c);
     }
     tn_leave(f, NULL);
     tn_scope_end(s);

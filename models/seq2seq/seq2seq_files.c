@@ -22,7 +22,7 @@ tn_seq2seq *tn_seq2seq_load(const char *dir)
     c = s.c, c.kind = tn_seq2seq_kind_of(s.kind);
     tn_safetensors *f = tn__weights_open(dir, path);
     const tn_scope  blank = tn__blank_begin();
-    if (f && tn__enough_pruned(f, path, elements(&c), &pruned, c.dim / c.heads * (4 * c.dim + 3)))
+    if (f && tn__has_elements_pruned(f, path, elements(&c), &pruned, c.dim / c.heads * (4 * c.dim + 3)))
         m = tn_seq2seq_create(c);
     tn_scope_end(blank);
     tn__pruned_apply(&pruned, m);

@@ -12,7 +12,7 @@ typedef struct {
     tn_tensor   *h, *c;   /* recurrent: the decoder's states [layers, B, dim]; Bahdanau [B, dim] */
     tn_tensor   *keys;    /* Bahdanau: attention keys of the memory                         */
     int64_t      at;      /* tokens that the decoder has read                               */
-} tn__reading;
+} tn__seq2seq_state;
 
 /* The config as stored in config.json. */
 typedef struct {
@@ -26,15 +26,15 @@ const tn_hf_files *tn__seq2seq_files(void);
 bool tn__seq2seq_complete(const char *who, tn_seq2seq_config *c);
 
 /* Add the submodules of a kind, for the constructor. False: raised. */
-bool tn__transformer_parts(tn_seq2seq *m);
-bool tn__recurrent_parts(tn_seq2seq *m);
+bool tn__transformer_build(tn_seq2seq *m);
+bool tn__recurrent_build(tn_seq2seq *m);
 
 /* Run the encoder: set memory and the decoder's first states from source and blocked. */
-void tn__transformer_read(tn_seq2seq *m, tn_tensor *source, tn__reading *r);
-void tn__recurrent_read(tn_seq2seq *m, tn_tensor *source, tn__reading *r);
+void tn__transformer_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r);
+void tn__recurrent_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r);
 
 /* Run the decoder on the next tokens, target: the input of the output layer, [B, T, dim]. */
-tn_tensor *tn__transformer_go(tn_seq2seq *m, tn__reading *r, tn_tensor *target, tn_tensor **alignment);
-tn_tensor *tn__recurrent_go(tn_seq2seq *m, tn__reading *r, tn_tensor *target, tn_tensor **alignment);
+tn_tensor *tn__transformer_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment);
+tn_tensor *tn__recurrent_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment);
 
 #endif

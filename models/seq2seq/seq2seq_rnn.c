@@ -5,7 +5,7 @@
  *   neither:  y = s */
 #include "models/seq2seq/seq2seq_private.h"
 
-bool tn__recurrent_parts(tn_seq2seq *m)
+bool tn__recurrent_build(tn_seq2seq *m)
 {
     const tn_seq2seq_config *c = &m->config;
     const int64_t            dim = c->dim, memory = c->one_way ? dim : 2 * dim;
@@ -37,7 +37,7 @@ bool tn__recurrent_parts(tn_seq2seq *m)
 /* Maps the encoder's last states [layers · directions, B, dim], with both directions of a layer concatenated, to the
  * decoder's first states: Bahdanau's from the last layer, [B, dim]; else [layers, B, dim], repeating the last layer if
  * the decoder has more. */
-static tn_tensor *bridged(tn_seq2seq *m, tn_linear *bridge, tn_tensor *last)
+static tn_tensor *bridge_states(tn_seq2seq *m, tn_linear *bridge, tn_tensor *last)
 {
     const tn_seq2seq_recurrent *p = m->recurrent;
     const int64_t               batch = tn_size(last, 1), layers = m->config.layers, want = m->config.decoder_layers;
@@ -50,20 +50,20 @@ static tn_tensor *bridged(tn_seq2seq *m, tn_linear *bridge, tn_tensor *last)
     return tn_cat(0, x, more);
 }
 
-void tn__recurrent_read(tn_seq2seq *m, tn_tensor *source, tn__reading *r)
+void tn__recurrent_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
 {
     const tn_seq2seq_recurrent *p = m->recurrent;
     tn_tensor *lengths = tn_sum(tn_to(tn_logical_not(r->blocked), TN_I64), .dims = TN_DIMS(1)), *h = NULL, *c = NULL;
     tn_tensor *x = tn_call(m->dropout, tn_call(m->source, source));
     r->memory = tn_rnn_forward(p->encoder, x, .lengths = lengths, .h_n = &h, .c_n = p->bridge_c ? &c : NULL);
     if (tn_error() != TN_OK) return;
-    r->h = bridged(m, p->bridge_h, h);
-    if (p->bridge_c) r->c = bridged(m, p->bridge_c, c);
+    r->h = bridge_states(m, p->bridge_h, h);
+    if (p->bridge_c) r->c = bridge_states(m, p->bridge_c, c);
     if (p->additive) r->keys = tn_additive_attention_keys(p->additive, r->memory);
 }
 
 /* Bahdanau's decoder runs token by token, because its attention's query is the previous state. */
-static tn_tensor *word_by_word(tn_seq2seq *m, tn__reading *r, tn_tensor *words, tn_tensor **alignment)
+static tn_tensor *bahdanau_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *words, tn_tensor **alignment)
 {
     const tn_seq2seq_recurrent *p = m->recurrent;
     const int64_t               n = tn_size(words, 1);
@@ -87,11 +87,11 @@ static tn_tensor *word_by_word(tn_seq2seq *m, tn__reading *r, tn_tensor *words, 
     return all;
 }
 
-tn_tensor *tn__recurrent_go(tn_seq2seq *m, tn__reading *r, tn_tensor *target, tn_tensor **alignment)
+tn_tensor *tn__recurrent_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
 {
     const tn_seq2seq_recurrent *p = m->recurrent;
     tn_tensor                  *x = tn_call(m->dropout, tn_call(m->target, target)), *h = NULL, *c = NULL;
-    if (p->cell) return tn_call(m->dropout, word_by_word(m, r, x, alignment));
+    if (p->cell) return tn_call(m->dropout, bahdanau_decode(m, r, x, alignment));
     x = tn_rnn_forward(p->decoder, x, .h0 = r->h, .c0 = r->c, .h_n = &h, .c_n = p->bridge_c ? &c : NULL);
     r->h = h, r->c = c;
     if (p->dot) {

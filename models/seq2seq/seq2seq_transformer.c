@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-bool tn__transformer_parts(tn_seq2seq *m)
+bool tn__transformer_build(tn_seq2seq *m)
 {
     const tn_seq2seq_config *c = &m->config;
     m->positions = tn_child(m, "positions", tn_sinusoidal_positions_new(.dim = c->dim, .length = c->positions));
@@ -28,7 +28,7 @@ static tn_tensor *embedded(tn_seq2seq *m, tn_embedding *words, tn_tensor *ids, i
     return tn_call(m->dropout, tn_positions_forward(m->positions, x, at));
 }
 
-void tn__transformer_read(tn_seq2seq *m, tn_tensor *source, tn__reading *r)
+void tn__transformer_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
 {
     tn_tensor *x = embedded(m, m->source, source, 0);
     tn_path_push("transformer"); /* encoder and decoder are called separately */
@@ -36,7 +36,7 @@ void tn__transformer_read(tn_seq2seq *m, tn_tensor *source, tn__reading *r)
     tn_path_pop();
 }
 
-tn_tensor *tn__transformer_go(tn_seq2seq *m, tn__reading *r, tn_tensor *target, tn_tensor **alignment)
+tn_tensor *tn__transformer_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
 {
     tn_tensor *x = embedded(m, m->target, target, r->at), *y, **weights = NULL;
     if (!x) return NULL;

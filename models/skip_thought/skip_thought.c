@@ -44,7 +44,7 @@ tn_skip_thought *tn_skip_thought_create(tn_skip_thought_config c)
     return tn_built(m);
 }
 
-static tn_tensor *encoded(tn_skip_thought *m, tn_tensor *x, tn_tensor *lengths)
+static tn_tensor *encode(tn_skip_thought *m, tn_tensor *x, tn_tensor *lengths)
 {
     tn_tensor *last = NULL;
     tn_gru_forward(m->encoder, x, .lengths = lengths, .h_n = &last);
@@ -55,11 +55,11 @@ tn_tensor *tn_skip_thought_encode(tn_skip_thought *m, tn_tensor *x, tn_tensor *l
 {
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    return tn_leave(f, encoded(m, x, lengths));
+    return tn_leave(f, encode(m, x, lengths));
 }
 
 /* The input of a decoder: BEGIN, then the target without its last word; word 0 after the end. */
-static tn_tensor *shifted(const tn_tensor *target)
+static tn_tensor *decoder_input(const tn_tensor *target)
 {
     const int64_t rows = tn_size(target, 0), n = tn_size(target, 1);
     tn_tensor    *t = tn_empty_of(TN_I64, TN_SHAPE(rows, n));
@@ -71,7 +71,7 @@ static tn_tensor *shifted(const tn_tensor *target)
     return t;
 }
 
-static tn_tensor *decoded(tn_skip_thought *m, tn_gru *decoder, tn_tensor *vector, tn_tensor *target)
+static tn_tensor *decoder_loss(tn_skip_thought *m, tn_gru *decoder, tn_tensor *vector, tn_tensor *target)
 {
     char text[192];
     if (!target || tn_ndim(target) != 2 || tn_size(target, 0) != tn_size(vector, 0))
@@ -79,7 +79,7 @@ static tn_tensor *decoded(tn_skip_thought *m, tn_gru *decoder, tn_tensor *vector
                         (long long)tn_size(vector, 0),
                         target ? tn_shape_text(tn_shape_of(target), text, sizeof text) : "NULL"),
                NULL;
-    tn_tensor *x = tn_call(m->words, shifted(target));
+    tn_tensor *x = tn_call(m->words, decoder_input(target));
     tn_tensor *with = tn_expand(tn_unsqueeze(vector, 1), TN_SHAPE(-1, tn_size(target, 1), -1));
     return tn_linear_cross_entropy(tn_call(decoder, tn_cat(2, x, with)), m->out, m->bias, target);
 }
@@ -89,8 +89,9 @@ tn_tensor *tn_skip_thought_loss(tn_skip_thought *m, tn_tensor *ids, tn_tensor *l
 {
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    tn_tensor     *v = encoded(m, tn_call(m->words, ids), lengths), *loss = NULL;
-    if (v) loss = tn_mul_scalar(tn_add(decoded(m, m->before, v, before), decoded(m, m->after, v, after)), 0.5);
+    tn_tensor     *v = encode(m, tn_call(m->words, ids), lengths), *loss = NULL;
+    if (v)
+        loss = tn_mul_scalar(tn_add(decoder_loss(m, m->before, v, before), decoder_loss(m, m->after, v, after)), 0.5);
     return tn_leave(f, loss);
 }
 
@@ -102,7 +103,7 @@ tn_skip_thought *tn_skip_thought_load(const char *dir)
     tn_safetensors  *f = tn__weights_open(dir, path);
     const int64_t    n = c.vocab * (c.dim + c.hidden) + 3 * c.hidden * (3 * c.dim + 5 * c.hidden);
     const tn_scope   blank = tn__blank_begin();
-    tn_skip_thought *m = f && tn__enough(f, path, n) ? tn_skip_thought_create(c) : NULL;
+    tn_skip_thought *m = f && tn__has_elements(f, path, n) ? tn_skip_thought_create(c) : NULL;
     tn_scope_end(blank);
     return tn__model_read(m, f, path, &table);
 }

@@ -69,7 +69,7 @@ tn_vit *tn_vit_create(tn_vit_config c)
 
 /* The matrix [new, old] of PyTorch's bicubic interpolation from `old` to `new` points, a = -¾; points beyond the edge
  * repeat the outermost one. */
-static tn_tensor *stretch(int64_t old, int64_t new)
+static tn_tensor *bicubic_matrix(int64_t old, int64_t new)
 {
     const double a = -0.75, scale = (double)old / (double)new;
     tn_tensor   *w = tn_zeros(TN_SHAPE(new, old));
@@ -94,12 +94,12 @@ static tn_tensor *positions(tn_vit *m, int64_t rows, int64_t columns)
     const int64_t grid = tn__vit_grid(&m->config), tokens = tn__vit_tokens(&m->config), d = m->config.dim;
     if (rows == grid && columns == grid) return m->positions;
     tn_tensor *p = tn_reshape(tn_narrow(m->positions, 1, tokens, grid * grid), TN_SHAPE(grid, grid, d));
-    p = tn_matmul(stretch(grid, columns), p);                                       /* [grid, columns, d] */
-    p = tn_matmul(stretch(grid, rows), tn_reshape(p, TN_SHAPE(grid, columns * d))); /* [rows, columns · d] */
+    p = tn_matmul(bicubic_matrix(grid, columns), p);                                       /* [grid, columns, d] */
+    p = tn_matmul(bicubic_matrix(grid, rows), tn_reshape(p, TN_SHAPE(grid, columns * d))); /* [rows, columns · d] */
     return tn_cat(1, tn_narrow(m->positions, 1, 0, tokens), tn_reshape(p, TN_SHAPE(1, rows * columns, d)));
 }
 
-static bool image_fits(const tn_vit *m, const tn_vit_args *a)
+static bool check_image(const tn_vit *m, const tn_vit_args *a)
 {
     const tn_vit_config *c = &m->config;
     char                 text[192];
@@ -120,7 +120,7 @@ static bool image_fits(const tn_vit *m, const tn_vit_args *a)
            false;
 }
 
-static tn_tensor *embedded(tn_vit *m, const tn_vit_args *a)
+static tn_tensor *embed(tn_vit *m, const tn_vit_args *a)
 {
     const int64_t n = tn_size(a->x, 0), d = m->config.dim;
     tn_tensor    *p = tn_call(m->patches, a->x); /* [B, dim, rows, columns] */
@@ -138,7 +138,7 @@ tn_tensor *tn_vit_run(tn_vit *m, tn_vit_args a)
     for (int64_t i = 0; m && a.weights && i < m->config.layers; i++) a.weights[i] = NULL;
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    tn_tensor     *x = image_fits(m, &a) ? embedded(m, &a) : NULL;
+    tn_tensor     *x = check_image(m, &a) ? embed(m, &a) : NULL;
     if (x) x = tn_blocks_forward(m->encoder, x, .weights = a.weights);
     if (!a.weights || tn_error() != TN_OK) return tn_leave(f, x);
     /* Return the attention weights and x from the frame in one list. */

@@ -128,7 +128,7 @@ tn_vit *tn_vit_load(const char *dir)
     if (tn_error() != TN_OK || !config_load(dir, &s)) return NULL;
     tn_safetensors *f = tn__weights_open(dir, path);
     tn_vit         *m = NULL;
-    if (f && tn__enough(f, path, elements(&s.c))) {
+    if (f && tn__has_elements(f, path, elements(&s.c))) {
         s.c.teacher = s.c.distilled && rows_of(f, "distillation_classifier.weight");
         s.c.classes = rows_of(f, s.c.teacher ? "cls_classifier.weight" : "classifier.weight");
         s.c.pooler = rows_of(f, "pooler.dense.weight");
@@ -147,7 +147,7 @@ tn_status tn_vit_save(tn_vit *m, const char *dir)
 {
     if (!tn_ready(m)) return tn_error();
     const tn_vit_config *c = &m->config;
-    const tn__hf_more    more = {.members = put_labels, .user = m};
+    const tn__hf_extra   more = {.members = put_labels, .user = m};
     const tn_hf_files    files = files_of(c->distilled);
     tn__vit_stored       s = {.c = *c, .type = c->distilled ? tn__deit_type : tn__vit_type};
     s.pooled = c->pooler ? c->pooler : c->dim;
@@ -155,5 +155,5 @@ tn_status tn_vit_save(tn_vit *m, const char *dir)
                      : c->teacher   ? "DeiTForImageClassificationWithTeacher"
                      : c->distilled ? "DeiTForImageClassification"
                                     : "ViTForImageClassification";
-    return tn__hf_write_more(m, dir, &files, &s, &more);
+    return tn__hf_write_extra(m, dir, &files, &s, &more);
 }

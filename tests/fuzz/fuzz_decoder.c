@@ -1,7 +1,7 @@
 /* fuzz_decoder.c — any bytes as a model in one file: GGUF and llama2.c's first form, as config.json and a table of
  * tensors, and as the tokenizers in them. Nothing stays allocated. */
 #define _GNU_SOURCE
-#include "models/decoder/decoder_private.h"
+#include "models/open/open_private.h"
 #include "tests/fuzz/memory_file.h"
 
 #define CHECK(x) ((x) ? (void)0 : abort())
@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memory_files(data, size);
     const size_t   before = tn_memory_now().live;
     const tn_scope s = tn_scope_begin();
-    const char    *form = tn__file_form("in");
+    const char    *form = tn__file_format("in");
     CHECK((form != NULL) == (tn_error() == TN_OK));
     refused();
     tn_json *config = form ? tn__file_config("in") : NULL;

@@ -2,7 +2,7 @@
  * tokenizer, the end tokens and a chat template. A model that loads runs: its result has the shape that the config
  * specifies. Nothing stays allocated. */
 #define _GNU_SOURCE
-#include "models/decoder/decoder_private.h"
+#include "models/open/open_private.h"
 #include "models/models.h"
 #include "tests/fuzz/memory_folder.h"
 #include "tests/fuzz/use_tokenizer.h"
@@ -31,10 +31,10 @@ static void *bert(void)
 static bool manner(tn_lm *m, int64_t vocab)
 {
     tn_decoder d = {.model = m, .form = "huggingface"}, e = d;
-    tn__manner_read(&d, "folder");
+    tn__chat_read(&d, "folder");
     for (int64_t i = 0; i < d.ends.n; i++) CHECK(d.ends.at[i] >= 0 && d.ends.at[i] < vocab);
-    if (tn_error() == TN_OK && tn__manner_save(&d, "folder") == TN_OK) {
-        tn__manner_read(&e, "folder");
+    if (tn_error() == TN_OK && tn__chat_save(&d, "folder") == TN_OK) {
+        tn__chat_read(&e, "folder");
         if (tn_error() == TN_OK) CHECK(e.ends.n == d.ends.n && e.chat_template.bytes == d.chat_template.bytes);
         else
             CHECK(folder_find("folder/SHA256SUMS") >= 0 && tn_error() == TN_EFORMAT); /* it has a line that is not a

@@ -37,10 +37,11 @@ BASE = {
 ALWAYS = ("model_type", "per_layer_config", "quantization_config")
 
 TABLES = {  # a file, and the name of a table in it
-    ("models/bert/bert_forms.c", "bert_rows"): (BertConfig, RobertaConfig, RobertaPreLayerNormConfig, XLMRobertaConfig),
-    ("models/bert/bert_forms.c", "electra_rows"): (ElectraConfig,),
-    ("models/bert/bert_forms.c", "albert_rows"): (AlbertConfig,),
-    ("models/bert/bert_forms.c", "distilbert_rows"): (DistilBertConfig,),
+    ("models/bert/bert_formats.c", "bert_rows"): (
+        BertConfig, RobertaConfig, RobertaPreLayerNormConfig, XLMRobertaConfig),
+    ("models/bert/bert_formats.c", "electra_rows"): (ElectraConfig,),
+    ("models/bert/bert_formats.c", "albert_rows"): (AlbertConfig,),
+    ("models/bert/bert_formats.c", "distilbert_rows"): (DistilBertConfig,),
     ("models/gpt/gpt.c", "members"): (GPT2Config,),
     ("models/llama/llama_config.c", "rows"): (LlamaConfig, MistralConfig, Qwen2Config),
     ("models/vit/vit_config.c", "rows"): (ViTConfig, DeiTConfig),

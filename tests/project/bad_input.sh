@@ -128,7 +128,8 @@ broken bad && cp model/SHA256SUMS bad && sed -i 's/"hidden_size": 128/"hidden_si
 says 3 "bert: 'bad/config.json' is not what was saved: its SHA-256 is not the one in SHA256SUMS beside it; if it was \
 changed on purpose, delete its line there" "${fill[@]}" --model bad
 broken bad && sed -i 's/"hidden_size": 128/"hidden_size": 256/' bad/config.json
-says 3 "bert: 'bad/model.safetensors' has 522314 elements, but the model that config.json describes has at least 1233408" \
+says 3 "bert: 'bad/model.safetensors' has 522314 elements, but the model that config.json \
+describes has at least 1233408" \
     "${fill[@]}" --model bad
 broken bad && sed -i 's/"vocab_size": 200/"vocab_size": 199/' bad/config.json
 says 3 "bert: tn_load: 'bad/model.safetensors' holds another model: 2 of another shape: \

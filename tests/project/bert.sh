@@ -237,10 +237,10 @@ contrast=("$bert" contrast --quiet --model whole --pairs pairs.tsv --length 24)
     wrong "bert contrast does not leave what bert embed reads"
 printf 'no pair\n' >bad.tsv
 tac pairs.tsv >other.tsv
-says 1 "is from another run: its pairs is" "${contrast[@]}" --out near --valid pairs.tsv --steps 12 --batch 8 --lr 1e-3 \
-    --pairs other.tsv --resume
-says 1 "is from another run: its valid is" "${contrast[@]}" --out near --valid other.tsv --steps 12 --batch 8 --lr 1e-3 \
-    --resume
+says 1 "is from another run: its pairs is" "${contrast[@]}" --out near --valid pairs.tsv --steps 12 --batch 8 \
+    --lr 1e-3 --pairs other.tsv --resume
+says 1 "is from another run: its valid is" "${contrast[@]}" --out near --valid other.tsv --steps 12 --batch 8 \
+    --lr 1e-3 --resume
 says 3 "bad.tsv: line 1: this is no pair" "${contrast[@]}" --pairs bad.tsv --out nothing
 
 # What is no UTF-8, JSON has as U+FFFD, be it a line, a query or a name, also that of a folder in run.json.

@@ -55,8 +55,7 @@ models/skip_thought | files                      | core/base/toolbox.h
 models/lm        | files generate gpt llama reformer rnn_lm | core/base/toolbox.h
 models/seq2seq   | files                         | core/base/toolbox.h
 models/vit       | files                         | core/base/toolbox.h
-models/decoder   | files lm                      | core/base/toolbox.h core/files/io.h
-models/open      | files bert heads lm decoder seq2seq vit | core/base/toolbox.h
+models/open      | files bert heads lm seq2seq vit | core/base/toolbox.h core/files/io.h
 models/fit       |                               | core/base/toolbox.h core/files/io.h
 models/look      |                               | core/base/toolbox.h
 '

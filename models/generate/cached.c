@@ -1,7 +1,7 @@
-/* decoding.c — the tn_decoding of any model with a key/value cache: reads the prompt, then the chosen tokens; beams
+/* cached.c — the tn_decoding of any model with a key/value cache: reads the prompt, then the chosen tokens; beams
  * reorder the cache, and rejected tokens are trimmed from it. */
 #include "core/base/toolbox.h"
-#include "models/generate/next_word.h"
+#include "models/generate/next_token.h"
 
 typedef struct {
     tn_decoding     base;

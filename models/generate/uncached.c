@@ -1,14 +1,14 @@
-/* rereading.c — the tn_decoding of a model without a cache: reads the whole text again for each token. */
-#include "models/generate/rereading.h"
+/* uncached.c — the tn_decoding of a model without a cache: reads the whole text again for each token. */
+#include "models/generate/uncached.h"
 
 typedef struct {
     tn_decoding base;
     void       *model;
     tn_tensor *(*run)(void *model, tn_tensor *ids);
     tn_tensor *ids; /* the texts, [rows, tokens], owned; NULL: nothing read yet */
-} rereading;
+} uncached;
 
-static void set(rereading *d, tn_tensor *ids)
+static void set(uncached *d, tn_tensor *ids)
 {
     tn_drop(d->ids);
     d->ids = ids;
@@ -16,7 +16,7 @@ static void set(rereading *d, tn_tensor *ids)
 
 static tn_tensor *scores(tn_decoding *base, tn_tensor *tokens)
 {
-    rereading     *d = (rereading *)base;
+    uncached      *d = (uncached *)base;
     const tn_scope s = tn_scope_begin();
     tn_tensor     *more = tn_to(tokens, TN_I64), *all = d->ids ? tn_cat(1, d->ids, more) : more;
     tn_tensor     *y = all ? tn_select(d->run(d->model, all), 1, 0) : NULL;
@@ -25,7 +25,7 @@ static tn_tensor *scores(tn_decoding *base, tn_tensor *tokens)
 }
 static tn_status reorder(tn_decoding *base, tn_tensor *index)
 {
-    rereading     *d = (rereading *)base;
+    uncached      *d = (uncached *)base;
     const tn_scope s = tn_no_grad_begin();
     tn_tensor     *ids = d->ids ? tn_index_select(d->ids, 0, index) : NULL;
     if (tn_error() == TN_OK && ids) set(d, tn_keep(ids));
@@ -34,15 +34,15 @@ static tn_status reorder(tn_decoding *base, tn_tensor *index)
 }
 static void end(tn_decoding *base)
 {
-    tn_drop(((rereading *)base)->ids);
-    tn_mem_put(base, sizeof(rereading));
+    tn_drop(((uncached *)base)->ids);
+    tn_mem_put(base, sizeof(uncached));
 }
 static const tn_decoding_kind kind = {sizeof(tn_decoding_kind), scores, reorder, end};
 
-tn_decoding *tn__rereading_decoding(void *model, tn_tensor *(*run)(void *model, tn_tensor *ids), int64_t rows,
-                                    int64_t length)
+tn_decoding *tn__uncached_decoding(void *model, tn_tensor *(*run)(void *model, tn_tensor *ids), int64_t rows,
+                                   int64_t length)
 {
-    rereading *d = tn_error() == TN_OK ? tn_mem_get(sizeof *d) : NULL;
-    if (d) *d = (rereading){{&kind, rows, length}, model, run, NULL};
+    uncached *d = tn_error() == TN_OK ? tn_mem_get(sizeof *d) : NULL;
+    if (d) *d = (uncached){{&kind, rows, length}, model, run, NULL};
     return d ? &d->base : NULL;
 }

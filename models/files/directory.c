@@ -1,4 +1,4 @@
-/* folder.c — paths in a model's directory, and checks of its content. */
+/* directory.c — paths in a model's directory, and checks of its content. */
 #include "core/files/io.h"
 #include "models/files/hf_config.h"
 
@@ -15,7 +15,7 @@ bool tn__path_in(const char *dir, const char *name, char *path, size_t size)
     return true;
 }
 
-bool tn__holds_tokenizer(const char *dir)
+bool tn__has_tokenizer(const char *dir)
 {
     static const char *const names[] = {
         "tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "encoder.json", "vocab.txt", NULL};
@@ -25,7 +25,7 @@ bool tn__holds_tokenizer(const char *dir)
     return false;
 }
 
-bool tn__none_is_packed(void *m, const char *dir)
+bool tn__has_no_packed(void *m, const char *dir)
 {
     for (tn_each t = tn_module_each(m, TN_EACH_SAVED); tn_next(&t);)
         if (tn_is_q8(t.tensor))

@@ -1,4 +1,4 @@
-/* heads.c — importance, masking and pruning of attention heads.
+/* attention_heads.c — importance, masking and pruning of attention heads.
  *
  * A gate ξ_h = 1 on the output of head h has the derivative ∂L/∂ξ_h = Att_h(x)ᵀ ∂L/∂Att_h(x): importance is the
  * sensitivity of the loss to the head. It is computed for each sequence, and the absolute values are averaged. */
@@ -31,12 +31,12 @@ struct tn_heads {
 
 /* ---- create and free --------------------------------------------------------------------------------------------- */
 
-static int64_t shared_by(const tn_mha *m) { return m->kv_heads ? m->heads / m->kv_heads : 1; }
+static int64_t query_heads(const tn_mha *m) { return m->kv_heads ? m->heads / m->kv_heads : 1; }
 
-static tn_tensor *gated(const char *path, tn_tensor *t, void *user);
+static tn_tensor *mask_output(const char *path, tn_tensor *t, void *user);
 
 /* Counts the attentions and heads of the model; if h is not NULL, also lists them in it. */
-static void list(void *model, tn_heads *h, int64_t *attentions, int64_t *units)
+static void list_heads(void *model, tn_heads *h, int64_t *attentions, int64_t *units)
 {
     *attentions = *units = 0;
     for (tn_each e = tn_module_each(model, TN_EACH_MODULE); tn_error() == TN_OK && tn_next(&e);) {
@@ -48,8 +48,8 @@ static void list(void *model, tn_heads *h, int64_t *attentions, int64_t *units)
             snprintf(part, sizeof part, "%s%sheads", e.name, *e.name ? "." : "");
             *a = (attention){h, m, tn__strdup(e.name), tn__strdup(part), *units};
             for (int64_t k = 0; k < m->kv_heads; k++)
-                h->unit[*units + k] = (unit){.attention = *attentions, .at = k * shared_by(m)};
-            if (a->part) tn_look_want(h->gates, a->part, .change = gated, .user = a);
+                h->unit[*units + k] = (unit){.attention = *attentions, .at = k * query_heads(m)};
+            if (a->part) tn_look_want(h->gates, a->part, .change = mask_output, .user = a);
             if (a->part) tn_look_want(h->grads, a->part, .grad = true);
         }
         ++*attentions, *units += m->kv_heads;
@@ -60,7 +60,7 @@ tn_heads *tn_heads_new(void *model)
 {
     int64_t attentions, units;
     if (!tn_module_ready("tn_heads_new", model)) return NULL;
-    list(model, NULL, &attentions, &units);
+    list_heads(model, NULL, &attentions, &units);
     if (!attentions) return tn_raise(TN_EINVAL, "tn_heads_new: this model has no multi-head attention (tn_mha)"), NULL;
     tn_heads *h = tn__mem_zeroed(sizeof *h);
     if (!h) return NULL;
@@ -68,7 +68,7 @@ tn_heads *tn_heads_new(void *model)
     h->gates = tn_look_new(), h->grads = tn_look_new();
     h->attention = tn__mem_zeroed((size_t)attentions * sizeof *h->attention);
     h->unit = tn__mem_zeroed((size_t)(units ? units : 1) * sizeof *h->unit);
-    if (tn_error() == TN_OK) list(model, h, &attentions, &units);
+    if (tn_error() == TN_OK) list_heads(model, h, &attentions, &units);
     if (tn_error() != TN_OK) tn_heads_free(h), h = NULL;
     return h;
 }
@@ -94,7 +94,7 @@ tn_head tn_heads_at(const tn_heads *h, int64_t i)
     return (tn_head){.path = a->path,
                      .of = a->of,
                      .head = a->of->left[u->at],
-                     .shared = shared_by(a->of),
+                     .shared = query_heads(a->of),
                      .importance = h->texts ? u->sum / (double)h->texts : 0,
                      .masked = u->masked};
 }
@@ -102,11 +102,11 @@ tn_head tn_heads_at(const tn_heads *h, int64_t i)
 /* ---- masks ------------------------------------------------------------------------------------------------------- */
 
 /* The output of the heads, [B, T, heads, D], with 0 for masked ones; NULL: none is masked. */
-static tn_tensor *gated(const char *path, tn_tensor *t, void *user)
+static tn_tensor *mask_output(const char *path, tn_tensor *t, void *user)
 {
     const attention *a = user;
     const tn_heads  *h = a->all;
-    const int64_t    of = shared_by(a->of);
+    const int64_t    of = query_heads(a->of);
     bool             any = false;
     (void)path;
     tn_tensor *gate = tn_ones_of(tn_dtype_of(t), TN_SHAPE(a->of->heads, 1));
@@ -132,12 +132,12 @@ tn_scope tn_heads_begin(tn_heads *h) { return tn_look_begin(h ? h->gates : NULL)
 /* ---- importance -------------------------------------------------------------------------------------------------- */
 
 /* Adds |Σ_td head · gradient| · factor for each sequence b and head. */
-static void add(tn_heads *h, const attention *a, double factor)
+static void add_importance(tn_heads *h, const attention *a, double factor)
 {
     tn_tensor *y = tn_look_at(h->grads, a->part), *g = y ? tn_look_grad_at(h->grads, a->part) : NULL;
     if (!g) return;
     const int     batch = a->of->time_first, time = !batch;
-    const int64_t of = shared_by(a->of);
+    const int64_t of = query_heads(a->of);
     tn_tensor    *dot = tn_sum(tn_to(tn_mul(tn_detach(y), g), TN_F64), .dims = TN_DIMS(time, 3)); /* [B, heads] */
     if (!dot) return;
     for (int64_t b = 0; b < tn_size(dot, 0); b++)
@@ -170,7 +170,7 @@ tn_status tn_heads_add(tn_heads *h, tn_look_loss loss, void *user)
     }
     if (tn_error() == TN_OK && tn_look_backward(h->grads, l, NULL) == TN_OK)
         for (int64_t i = 0; i < h->attentions && tn_error() == TN_OK; i++)
-            if (h->attention[i].of->heads) add(h, &h->attention[i], (double)texts);
+            if (h->attention[i].of->heads) add_importance(h, &h->attention[i], (double)texts);
     tn_scope_end(outer);
     tn_look_clear(h->grads);
     if (tn_error() == TN_OK) h->texts += texts;
@@ -209,7 +209,7 @@ tn_status tn_heads_prune(tn_heads *h, int64_t n, const int64_t *heads)
                             (long long)heads[i], (long long)h->units);
     for (int64_t k = 0; k < h->attentions && tn_error() == TN_OK; k++) {
         const attention *a = &h->attention[k];
-        const int64_t    of = shared_by(a->of);
+        const int64_t    of = query_heads(a->of);
         int64_t          count = 0, *gone = tn__mem_get((size_t)(a->of->heads + 1) * sizeof *gone);
         const size_t     bytes = (size_t)(a->of->heads + 1) * sizeof *gone;
         for (int64_t j = 0; gone && j < a->of->kv_heads; j++) {

@@ -1,4 +1,4 @@
-/* bert_forms.c — the file format of each kind: the members of config.json, the names of the weights, and which weight
+/* bert_formats.c — the file format of each kind: the members of config.json, the names of the weights, and which weight
  * shows that a file has a head. */
 #include "models/bert/bert_private.h"
 
@@ -17,7 +17,7 @@ typedef tn__bert_stored stored;
     TN_HF("pad_token_id", stored, c.padding, .otherwise = TN__BERT_ABSENT, .omitted = true, .low = 0, .high = 10000000)
 #define INIT TN_HF("initializer_range", stored, c.init, .otherwise = 0.02, .high = 1)
 #define EPS TN_HF("layer_norm_eps", stored, c.eps, .otherwise = 1e-12, .low = 1e-15, .high = 0.1)
-#define PLACES TN_HF("max_position_embeddings", stored, places, .otherwise = 512, .low = 1, .high = 10000000)
+#define POSITIONS TN_HF("max_position_embeddings", stored, position_rows, .otherwise = 512, .low = 1, .high = 10000000)
 #define SEGMENTS TN_HF("type_vocab_size", stored, c.types, .otherwise = 2, .low = 1, .high = 1024)
 #define EMBEDDING TN_HF("embedding_size", stored, c.embedding, .otherwise = 128, .low = 1, .high = 65536)
 #define OF_HEADS \
@@ -48,7 +48,7 @@ static const tn_hf_row bert_rows[] = { /* and RoBERTa, XLM-RoBERTa */
     INIT,
     SIZE("intermediate_size", ff, 1048576),
     EPS,
-    PLACES,
+    POSITIONS,
     TYPE,
     TN_HF("norm_first", stored, norm_first, .omitted = true),
     SIZE("num_attention_heads", heads, 1024),
@@ -73,7 +73,7 @@ static const tn_hf_row electra_rows[] = {
     INIT,
     SIZE("intermediate_size", ff, 1048576),
     EPS,
-    PLACES,
+    POSITIONS,
     TYPE,
     SIZE("num_attention_heads", heads, 1024),
     SIZE("num_hidden_layers", layers, 1024),
@@ -102,7 +102,7 @@ static const tn_hf_row albert_rows[] = {
     {"inner_group_num", TN_HF_MUST, .otherwise = 1, .silent = true},
     SIZE("intermediate_size", ff, 1048576),
     EPS,
-    PLACES,
+    POSITIONS,
     TYPE,
     SIZE("num_attention_heads", heads, 1024),
     TN_HF("num_hidden_groups", stored, c.groups, .otherwise = 1, .low = 1, .high = 1024),
@@ -124,7 +124,7 @@ static const tn_hf_row distilbert_rows[] = {
     PART("dropout", dropout, 0.1),
     SIZE("hidden_dim", ff, 1048576),
     INIT,
-    PLACES,
+    POSITIONS,
     TYPE,
     SIZE("n_heads", heads, 1024),
     SIZE("n_layers", layers, 1024),
@@ -240,7 +240,7 @@ static const tn_rename electra_names[] = {
 
 #define DENSE ".dense.weight"
 /* clang-format off */
-static const tn__bert_form forms[] = {
+static const tn__bert_format formats[] = {
     {"bert", TN_BERT, TN_HF_FILES(bert_rows, bert_names), "BertModel", "BertForMaskedLM", "BertForPreTraining",
      "BertForNextSentencePrediction", "bert.", "bert.pooler" DENSE, "cls.predictions.transform" DENSE,
      "cls.seq_relationship.weight", NULL, 0},
@@ -267,19 +267,19 @@ static const tn__bert_form forms[] = {
 const char *const tn__bert_types[] = {
     "bert", "roberta-prelayernorm", "tenon-bert", "roberta", "xlm-roberta", "distilbert", "albert", "electra", NULL};
 
-const tn__bert_form *tn__bert_form_named(const char *type)
+const tn__bert_format *tn__bert_format_of_type(const char *type)
 {
     int i = 0;
-    while (strcmp(forms[i].type, type) != 0) i++;
-    return &forms[i];
+    while (strcmp(formats[i].type, type) != 0) i++;
+    return &formats[i];
 }
 
 /* With norm_first the format is RobertaPreLayerNorm, whose masked-token head only has gelu and whose positions start
  * after padding; configs that fit neither that nor BERT get Tenon's own model_type, "tenon-bert". */
-const tn__bert_form *tn__bert_form_of(const tn_bert_config *c)
+const tn__bert_format *tn__bert_format_of(const tn_bert_config *c)
 {
     int i = 0;
-    if (c->kind == TN_BERT && c->norm_first) return &forms[c->padding >= 0 && !strcmp(c->activation, "gelu") ? 1 : 2];
-    while (forms[i].kind != c->kind) i++;
-    return &forms[i];
+    if (c->kind == TN_BERT && c->norm_first) return &formats[c->padding >= 0 && !strcmp(c->activation, "gelu") ? 1 : 2];
+    while (formats[i].kind != c->kind) i++;
+    return &formats[i];
 }

@@ -1,6 +1,6 @@
-/* pieces.c — reads tokenizers from GGUF and llama2.c's tokenizer.bin, and writes them to GGUF. */
+/* file_tokenizer.c — reads tokenizers from GGUF and llama2.c's tokenizer.bin, and writes them to GGUF. */
 #include "core/base/toolbox.h"
-#include "models/decoder/decoder_private.h"
+#include "models/open/open_private.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,16 +15,16 @@ typedef struct {
     const char **piece;
     float       *score;
     int32_t     *type;
-} pieces;
+} token_list;
 
-static bool pieces_new(pieces *p, int64_t n, size_t room)
+static bool token_list_new(token_list *p, int64_t n, size_t room)
 {
-    *p = (pieces){.n = n, .room = room};
+    *p = (token_list){.n = n, .room = room};
     return (p->text = tn__mem_get(room)) && (p->piece = tn__mem_get((size_t)n * sizeof *p->piece)) &&
            (p->score = tn__mem_zeroed((size_t)n * sizeof *p->score)) &&
            (p->type = tn__mem_zeroed((size_t)n * sizeof *p->type));
 }
-static void pieces_free(pieces *p)
+static void token_list_free(token_list *p)
 {
     tn__mem_put(p->text, p->text ? p->room : 0);
     tn__mem_put(p->piece, p->piece ? (size_t)p->n * sizeof *p->piece : 0);
@@ -32,7 +32,7 @@ static void pieces_free(pieces *p)
     tn__mem_put(p->type, p->type ? (size_t)p->n * sizeof *p->type : 0);
 }
 /* Copies a text and terminates it with a NUL. Raises for a text that contains a NUL. */
-static const char *pieces_keep(pieces *p, const char *path, int64_t i, const void *text, size_t bytes)
+static const char *token_list_add(token_list *p, const char *path, int64_t i, const void *text, size_t bytes)
 {
     char *to = p->text + p->bytes;
     if (bytes > LONGEST || (bytes && memchr(text, 0, bytes)) || bytes >= p->room - p->bytes)
@@ -48,7 +48,7 @@ static const char *pieces_keep(pieces *p, const char *path, int64_t i, const voi
 
 /* ---- llama2.c: i32 longest, then for each piece f32 score, i32 bytes, the bytes ---------------------------------- */
 
-static uint32_t little(const unsigned char *p)
+static uint32_t read_u32(const unsigned char *p)
 {
     return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
@@ -57,11 +57,11 @@ static uint32_t little(const unsigned char *p)
 static int64_t llama2c_count(const unsigned char *at, size_t n)
 {
     int64_t count = 0;
-    if (n < 12 || little(at) > LONGEST || !little(at)) return 0;
-    const uint32_t longest = little(at);
+    if (n < 12 || read_u32(at) > LONGEST || !read_u32(at)) return 0;
+    const uint32_t longest = read_u32(at);
     for (size_t i = 4; i < n; count++) {
         if (n - i < 8) return 0;
-        const uint32_t bytes = little(at + i + 4);
+        const uint32_t bytes = read_u32(at + i + 4);
         if (bytes > longest || bytes > n - i - 8) return 0;
         i += 8 + bytes;
     }
@@ -86,7 +86,7 @@ tn_tokenizer *tn__llama2c_tokenizer(const char *path, const void *data, size_t n
 {
     const unsigned char *at = data;
     const int64_t        count = llama2c_count(at, n);
-    pieces               p = {.n = 0};
+    token_list           p = {.n = 0};
     tn_tokenizer        *t = NULL;
     if (count < 4 || count > MOST)
         return tn_raise(TN_EFORMAT,
@@ -94,17 +94,17 @@ tn_tokenizer *tn__llama2c_tokenizer(const char *path, const void *data, size_t n
                         "its end",
                         path),
                NULL;
-    bool ok = pieces_new(&p, count, n + (size_t)count);
+    bool ok = token_list_new(&p, count, n + (size_t)count);
     for (int64_t i = 0; ok && i < count; i++) {
         if (!i) at += 4;
-        const uint32_t bits = little(at), bytes = little(at + 4);
+        const uint32_t bits = read_u32(at), bytes = read_u32(at + 4);
         memcpy(&p.score[i], &bits, sizeof bits);
-        if ((ok = (p.piece[i] = pieces_keep(&p, path, i, at + 8, bytes)) != NULL))
+        if ((ok = (p.piece[i] = token_list_add(&p, path, i, at + 8, bytes)) != NULL))
             p.type[i] = llama2c_type(i, &p.piece[i]);
         at += 8 + bytes;
     }
     if (ok) t = tn_tokenizer_of_pieces(count, p.piece, .scores = p.score, .types = p.type, .first = 1, .last = 2);
-    pieces_free(&p);
+    token_list_free(&p);
     return t;
 }
 
@@ -114,13 +114,13 @@ tn_tokenizer *tn__llama2c_tokenizer(const char *path, const void *data, size_t n
 static const char none[] = "none"; /* value of KEY("model") in a file without a tokenizer */
 
 /* Reads the texts from an array of strings. */
-static bool gguf_strings(const tn_gguf *g, const char *path, const char *key, pieces *p)
+static bool gguf_strings(const tn_gguf *g, const char *path, const char *key, token_list *p)
 {
     size_t bytes = 1;
     for (tn_gguf_strings s = tn_gguf_strings_of(g, key); tn_gguf_next(&s);) bytes += s.bytes + 1;
-    if (tn_error() != TN_OK || !pieces_new(p, tn_gguf_find(g, key).count, bytes)) return false;
+    if (tn_error() != TN_OK || !token_list_new(p, tn_gguf_find(g, key).count, bytes)) return false;
     for (tn_gguf_strings s = tn_gguf_strings_of(g, key); tn_gguf_next(&s);)
-        if (!(p->piece[s.i] = pieces_keep(p, path, s.i, s.text, s.bytes))) return false;
+        if (!(p->piece[s.i] = token_list_add(p, path, s.i, s.text, s.bytes))) return false;
     return true;
 }
 
@@ -161,22 +161,22 @@ static bool is_llama3(const char *splitter)
 
 /* The text of an id without a token, as llama.cpp's converter writes it: llama.cpp takes the number of tokens as the
  * model's vocabulary size, and allows no empty tokens. */
-static void padding(char to[PADDING], int64_t i) { snprintf(to, PADDING, "[PAD%lld]", (long long)i); }
+static void padding_text(char to[PADDING], int64_t i) { snprintf(to, PADDING, "[PAD%lld]", (long long)i); }
 
 /* The number of tokens without the padding at the end; padding between tokens becomes an empty text. */
-static int64_t without_padding(pieces *p)
+static int64_t trim_padding(token_list *p)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < p->n; i++) {
         char name[PADDING];
-        padding(name, i);
+        padding_text(name, i);
         if (p->type[i] == TN_TYPE_UNUSED && !strcmp(p->piece[i], name)) p->piece[i] = "";
         else n = i + 1;
     }
     return n;
 }
 
-static tn_tokenizer *gguf_made(const tn_gguf *g, const char *path, pieces *p, pieces *merges, bool bytes)
+static tn_tokenizer *gguf_create(const tn_gguf *g, const char *path, token_list *p, token_list *merges, bool bytes)
 {
     const bool  scores = tn_gguf_find(g, KEY("scores")).type != TN_GGUF_NONE && !bytes;
     const bool  types = tn_gguf_find(g, KEY("token_type")).type != TN_GGUF_NONE;
@@ -188,7 +188,7 @@ static tn_tokenizer *gguf_made(const tn_gguf *g, const char *path, pieces *p, pi
         (types && !gguf_numbers(g, path, KEY("token_type"), TN_I32, p->n, p->type)) ||
         (bytes && !gguf_strings(g, path, KEY("merges"), merges)))
         return NULL;
-    const int64_t n = without_padding(p);
+    const int64_t n = trim_padding(p);
     /* without these keys, llama.cpp uses ids 1 and 2 for a SentencePiece tokenizer */
     const bool    usual = !bytes && n > 2 && p->type[1] == TN_TYPE_CONTROL && p->type[2] == TN_TYPE_CONTROL;
     const int32_t first = gguf_id(g, path, KEY("bos_token_id"), n, usual ? 1 : -1),
@@ -205,15 +205,15 @@ tn_tokenizer *tn__gguf_tokenizer(const tn_gguf *g, const char *path)
 {
     const char   *model = tn_gguf_string_or(g, KEY("model"), "");
     const bool    bytes = !strcmp(model, "gpt2");
-    pieces        p = {.n = 0}, merges = {.n = 0};
+    token_list    p = {.n = 0}, merges = {.n = 0};
     tn_tokenizer *t = NULL;
     if (tn_error() != TN_OK || !*model || !strcmp(model, none)) return NULL;
     if (!bytes && strcmp(model, "llama") != 0)
         return tn_raise(TN_EUNSUPPORTED, "'%s': " KEY("model") " is '%.40s'; supported: 'llama' and 'gpt2'", path,
                         model),
                NULL;
-    if (gguf_strings(g, path, KEY("tokens"), &p)) t = gguf_made(g, path, &p, &merges, bytes);
-    pieces_free(&merges), pieces_free(&p);
+    if (gguf_strings(g, path, KEY("tokens"), &p)) t = gguf_create(g, path, &p, &merges, bytes);
+    token_list_free(&merges), token_list_free(&p);
     return t;
 }
 
@@ -242,7 +242,7 @@ static void put_id(tn_gguf_writer *w, const char *key, int32_t id)
 }
 
 /* llama.cpp searches for user-defined tokens in the raw text, so their spaces are written as spaces, not as ▁. */
-static void put_found(tn_gguf_writer *w, const char *piece)
+static void put_user_token(tn_gguf_writer *w, const char *piece)
 {
     static const char space[] = "\xe2\x96\x81";
     tn_string         s = {0};
@@ -257,15 +257,15 @@ static void put_found(tn_gguf_writer *w, const char *piece)
     tn_string_free(&s);
 }
 
-static void put_pieces(tn_gguf_writer *w, const tn_tokenizer *t, int64_t n, const int32_t *type)
+static void put_tokens(tn_gguf_writer *w, const tn_tokenizer *t, int64_t n, const int32_t *type)
 {
     const bool sentence = tn_tokenizer_kind_of(t) == TN_SENTENCE_BPE;
     tn_gguf_open_strings(w, KEY("tokens"), n);
     for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
         char        name[PADDING];
         const char *piece = tn_tokenizer_piece(t, i);
-        if (!*piece) padding(name, i), piece = name;
-        if (sentence && type[i] == TN_TYPE_USER) put_found(w, piece);
+        if (!*piece) padding_text(name, i), piece = name;
+        if (sentence && type[i] == TN_TYPE_USER) put_user_token(w, piece);
         else tn_gguf_add_string(w, piece, strlen(piece));
     }
 }
@@ -293,7 +293,7 @@ tn_status tn__gguf_put_tokenizer(tn_gguf_writer *w, const tn_tokenizer *t, int64
     tn_gguf_put_string(w, KEY("pre"), m.splitter ? m.splitter : "default");
     const int64_t merges = tn_error() == TN_OK ? tn_tokenizer_parts(t, tn_data_mut(scores), type, NULL) : 0;
     for (int64_t i = own; type && i < n; i++) type[i] = TN_TYPE_UNUSED;
-    if (type) put_pieces(w, t, n, type);
+    if (type) put_tokens(w, t, n, type);
     if (kind == TN_SENTENCE_BPE) tn_gguf_put_numbers(w, KEY("scores"), scores);
     tn_gguf_put_numbers(w, KEY("token_type"), types);
     if (kind == TN_BYTE_BPE && tn_error() == TN_OK) put_merges(w, t, merges);

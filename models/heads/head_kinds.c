@@ -1,4 +1,4 @@
-/* kinds.c — the head of each task and encoder kind, as in Hugging Face's classes. */
+/* head_kinds.c — the head of each task and encoder kind, as in Hugging Face's classes. */
 #include "models/heads/heads_private.h"
 
 const char *tn__task_name(tn_task task)
@@ -8,7 +8,7 @@ const char *tn__task_name(tn_task task)
     return names[task];
 }
 
-tn__head tn__head_of(const tn_bert_config *e, tn_task task)
+tn__head tn__head_for(const tn_bert_config *e, tn_task task)
 {
     const tn__head pooled = {.pooled = true, .drop_out = true, .out = "classifier"};
     const tn__head own = {

@@ -1,5 +1,5 @@
-/* next_word.c — shared by the decoder-only models: checks of ids, logits, the loss, initial weights. */
-#include "models/generate/next_word.h"
+/* next_token.c — shared by the decoder-only models: checks of ids, logits, the loss, initial weights. */
+#include "models/generate/next_token.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,14 +13,14 @@ bool tn__ids_fit(const char *who, const tn_tensor *ids)
     return false;
 }
 
-tn_tensor *tn__next_word_scores(tn_tensor *y, tn_tensor *out, tn_tensor *bias, const tn_decoder_args *a)
+tn_tensor *tn__next_token_logits(tn_tensor *y, tn_tensor *out, tn_tensor *bias, const tn_decoder_args *a)
 {
     if (y && a->last) y = tn_narrow(y, 1, tn_size(y, 1) - 1, 1);
     return y && !a->vectors ? tn_linear(y, out, bias) : y;
 }
 
-tn_tensor *tn__next_word_loss(const char *who, tn_tensor *y, tn_tensor *out, tn_tensor *bias, tn_tensor *ids,
-                              tn_tensor *targets)
+tn_tensor *tn__next_token_loss(const char *who, tn_tensor *y, tn_tensor *out, tn_tensor *bias, tn_tensor *ids,
+                               tn_tensor *targets)
 {
     if (y && !targets) {
         const int64_t n = tn_size(ids, 1);
@@ -33,7 +33,7 @@ tn_tensor *tn__next_word_loss(const char *who, tn_tensor *y, tn_tensor *out, tn_
     return y ? tn_linear_cross_entropy(y, out, bias, targets) : NULL;
 }
 
-void tn__next_word_init(void *m, double init, int64_t layers)
+void tn__next_token_init(void *m, double init, int64_t layers)
 {
     const double last = init / sqrt(2 * (double)layers);
     for (tn_each p = tn_module_each(m, TN_EACH_PARAMETER); tn_error() == TN_OK && tn_next(&p);) {

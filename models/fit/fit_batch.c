@@ -1,7 +1,7 @@
-/* fit_draw.c — draws the next batch, and checks the value of a loss. */
+/* fit_batch.c — draws the next batch, and checks the value of a loss. */
 #include "models/fit/fit_private.h"
 
-bool tn__fit_draw(tn__fit *f, tn_batch *b)
+bool tn__fit_next_batch(tn__fit *f, tn_batch *b)
 {
     if (tn_source_next(&f->c.train, b)) {
         f->seen++;
@@ -15,7 +15,7 @@ bool tn__fit_draw(tn__fit *f, tn_batch *b)
     return false;
 }
 
-bool tn__fit_loss_fits(const tn__fit *f, const tn_tensor *loss)
+bool tn__fit_loss_is_valid(const tn__fit *f, const tn_tensor *loss)
 {
     char text[192];
     if (tn_error() != TN_OK) return false;

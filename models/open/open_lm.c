@@ -1,6 +1,6 @@
-/* decoder.c — detects a path's format, and loads and saves the model and tokenizer. */
+/* open_lm.c — detects a path's format, and loads and saves the model and tokenizer. */
 #include "core/base/toolbox.h"
-#include "models/decoder/decoder_private.h"
+#include "models/open/open_private.h"
 #include "models/files/hf_config.h"
 #include "models/lm/lm_private.h"
 
@@ -17,7 +17,7 @@ void tn_decoder_close(tn_decoder *d)
 
 /* ---- tokenizers -------------------------------------------------------------------------------------------------- */
 
-static tn_tokenizer *of_gguf(const char *path)
+static tn_tokenizer *gguf_tokenizer(const char *path)
 {
     tn_gguf      *g = tn_gguf_open(path);
     tn_tokenizer *t = g ? tn__gguf_tokenizer(g, path) : NULL;
@@ -28,7 +28,7 @@ static tn_tokenizer *of_gguf(const char *path)
 /* Loads a tokenizer file, whose format is detected by its first bytes. tn_tokenizer_load detects tokenizer.json,
  * SentencePiece's .model and vocab.txt; llama2.c's file starts with the length of its longest token, a little-endian
  * i32 below 2^16, whose last two bytes are 0. */
-static tn_tokenizer *of_file(const char *path)
+static tn_tokenizer *file_tokenizer(const char *path)
 {
     enum { MOST = 256 << 20 };
     const tn_scope   s = tn_scope_begin();
@@ -40,19 +40,19 @@ static tn_tokenizer *of_file(const char *path)
     if (file && llama2c) t = tn__llama2c_tokenizer(path, at, (size_t)n);
     tn_scope_end(s);
     if (tn_error() != TN_OK || llama2c) return t;
-    t = gguf ? of_gguf(path) : tn_tokenizer_load(path);
+    t = gguf ? gguf_tokenizer(path) : tn_tokenizer_load(path);
     if (!t && tn_error() == TN_OK) tn_raise(TN_EFORMAT, "'%s' does not contain a tokenizer", path);
     return t;
 }
 
-static tn_tokenizer *tokenizer_of(const char *path, const char *form)
+static tn_tokenizer *own_tokenizer(const char *path, const char *form)
 {
-    if (!strcmp(form, "gguf")) return of_gguf(path);
-    return !strcmp(form, "huggingface") && tn__holds_tokenizer(path) ? tn_tokenizer_load(path) : NULL;
+    if (!strcmp(form, "gguf")) return gguf_tokenizer(path);
+    return !strcmp(form, "huggingface") && tn__has_tokenizer(path) ? tn_tokenizer_load(path) : NULL;
 }
 
 /* The stored dtype of all matrices of a file; NULL: they differ. */
-static const char *type_of_matrices(const char *path)
+static const char *stored_dtype(const char *path)
 {
     char            file[1024];
     tn_safetensors *f = tn__weights_open(path, file);
@@ -68,7 +68,7 @@ static const char *type_of_matrices(const char *path)
     return several ? NULL : type;
 }
 
-static void check_fit(const tn_decoder *d, const char *path)
+static void check_sizes(const tn_decoder *d, const char *path)
 {
     const int64_t pieces = tn_tokenizer_size(d->tokenizer), words = tn_lm_about(d->model).vocab;
     if (pieces > words)
@@ -85,25 +85,26 @@ tn_decoder tn_decoder_open_run(const char *path, tn_decoder_config c)
     tn_decoder d = {.model = NULL};
     if (tn_error() != TN_OK) return d;
     if (!path || !*path) return tn_raise(TN_EINVAL, "tn_decoder_open: the path is %s", path ? "empty" : "NULL"), d;
-    if (!tn__is_path(path)) return tn_raise(TN_EIO, "tn_decoder_open: '%s': no such file or directory", path), d;
-    const char *form = tn__is_file(path) ? tn__file_form(path) : "huggingface";
+    if (!tn__path_exists(path)) return tn_raise(TN_EIO, "tn_decoder_open: '%s': no such file or directory", path), d;
+    const char *form = tn__is_file(path) ? tn__file_format(path) : "huggingface";
     if (form) d.model = tn_lm_load(path);
     if (d.model && !c.no_tokenizer) {
-        if (c.tokenizer) d.tokenizer = tn__is_file(c.tokenizer) ? of_file(c.tokenizer) : tn_tokenizer_load(c.tokenizer);
-        else d.tokenizer = tokenizer_of(path, form);
+        if (c.tokenizer)
+            d.tokenizer = tn__is_file(c.tokenizer) ? file_tokenizer(c.tokenizer) : tn_tokenizer_load(c.tokenizer);
+        else d.tokenizer = own_tokenizer(path, form);
     }
-    if (d.tokenizer) check_fit(&d, path);
+    if (d.tokenizer) check_sizes(&d, path);
     d.form = form;
-    if (d.model) d.stored = type_of_matrices(path), tn__manner_read(&d, path);
+    if (d.model) d.stored = stored_dtype(path), tn__chat_read(&d, path);
     if (tn_error() != TN_OK) tn_decoder_close(&d);
     return d;
 }
 
-static tn_status put_more(tn_gguf_writer *w, void *decoder)
+static tn_status put_tokenizer(tn_gguf_writer *w, void *decoder)
 {
     const tn_decoder *d = decoder;
     const int64_t     words = tn_lm_about(d->model).vocab;
-    return tn__gguf_put_tokenizer(w, d->tokenizer, words) == TN_OK ? tn__manner_put(w, d) : tn_error();
+    return tn__gguf_put_tokenizer(w, d->tokenizer, words) == TN_OK ? tn__chat_put_gguf(w, d) : tn_error();
 }
 
 tn_status tn_decoder_save_run(const tn_decoder *d, const char *path, tn_decoder_save_args a)
@@ -120,10 +121,10 @@ tn_status tn_decoder_save_run(const tn_decoder *d, const char *path, tn_decoder_
         return tn_raise(TN_EINVAL, "tn_decoder_save: .type needs a path that ends in .gguf, got '%s'", path);
     if (!types[type])
         return tn_raise(TN_EINVAL, "tn_decoder_save: .type is '%.20s', but must be f32, bf16 or q8_0", a.type);
-    tn_decoder         all = *d;
-    const tn__gguf_how how = {a.type ? packed[type] : NULL, put_more, &all};
-    if (gguf && d->tokenizer) check_fit(d, path);
-    if (gguf) return tn__lm_save_as(d->model, path, &how);
-    const bool written = tn__manner_save(d, path) == TN_OK && tn__lm_save_as(d->model, path, NULL) == TN_OK;
+    tn_decoder             all = *d;
+    const tn__gguf_options options = {a.type ? packed[type] : NULL, put_tokenizer, &all};
+    if (gguf && d->tokenizer) check_sizes(d, path);
+    if (gguf) return tn__lm_save_as(d->model, path, &options);
+    const bool written = tn__chat_save(d, path) == TN_OK && tn__lm_save_as(d->model, path, NULL) == TN_OK;
     return written && d->tokenizer && !a.no_tokenizer ? tn_tokenizer_save(d->tokenizer, path) : tn_error();
 }

@@ -1,4 +1,4 @@
-/* heads_answers.c — runs a tuned model over features, and finds answers: over all windows of a text, the pairs of a
+/* answers.c — runs a tuned model over features, and finds answers: over all windows of a text, the pairs of a
  * first and a last token whose logits have the largest sum. */
 #include "models/heads/heads_private.h"
 
@@ -57,7 +57,7 @@ tn_status tn_tuned_tags(tn_tuned *m, tn_features *f, int64_t i, const float *sco
 /* ---- answers ----------------------------------------------------------------------------------------------------- */
 
 /* Keeps the best `most`, best first; of equal ones the earlier. An answer found in two windows is kept once. */
-static int64_t keep(tn_answer *to, int64_t n, int64_t most, tn_answer a)
+static int64_t insert(tn_answer *to, int64_t n, int64_t most, tn_answer a)
 {
     for (int64_t i = 0; i < n; i++) {
         if (to[i].start != a.start || to[i].end != a.end) continue;
@@ -75,14 +75,15 @@ static int64_t keep(tn_answer *to, int64_t n, int64_t most, tn_answer a)
     return n + 1;
 }
 
-static int64_t look(const tn_feature *x, const float *scores, int64_t longest, int64_t most, tn_answer *to, int64_t n)
+static int64_t search_window(const tn_feature *x, const float *scores, int64_t longest, int64_t most, tn_answer *to,
+                             int64_t n)
 {
     for (int64_t s = 0; s < x->pieces; s++) {
         if (!x->end[s]) continue;
         for (int64_t e = s; e < x->pieces && e - s < longest && x->end[e]; e++) {
             const double sum = (double)scores[2 * s] + (double)scores[2 * e + 1];
             if (n < most || sum > to[n - 1].score)
-                n = keep(to, n, most, (tn_answer){.start = x->start[s], .end = x->end[e], .score = sum});
+                n = insert(to, n, most, (tn_answer){.start = x->start[s], .end = x->end[e], .score = sum});
         }
     }
     return n;
@@ -107,7 +108,7 @@ int64_t tn_answers_best(tn_features *f, int64_t first, int64_t n, const float *c
         const tn_feature x = tn_features_at(f, first + i);
         if (tn_error() != TN_OK) return -1;
         none = fmin(none, (double)scores[i][0] + (double)scores[i][1]);
-        found = look(&x, scores[i], longest, most, to, found);
+        found = search_window(&x, scores[i], longest, most, to, found);
     }
     /* Softmax over the found answers and "no answer". */
     const double top = found && to[0].score > none ? to[0].score : none;

@@ -1,4 +1,4 @@
-/* drafted.c — speculative decoding: a small model proposes tokens, and the large one reads them all in one pass, so
+/* speculative.c — speculative decoding: a small model proposes tokens, and the large one reads them all in one pass, so
  * that a chosen token that was proposed needs no pass of its own. A row of logits has the same bits whether its token
  * is read alone or with others, so the text is the same as without a draft. */
 #include "core/base/toolbox.h"
@@ -20,10 +20,10 @@ typedef struct {
     int64_t    *words; /* [length]: the text, then the proposed tokens */
 } drafted;
 
-static size_t bytes_of(const drafted *d) { return (size_t)d->base.length * sizeof *d->words; }
+static size_t words_bytes(const drafted *d) { return (size_t)d->base.length * sizeof *d->words; }
 
 /* Runs a model on tokens from … to - 1: logits [1, to - from, vocab], or with last [1, 1, vocab]. */
-static tn_tensor *read_on(const drafted *d, const reader *r, int64_t from, int64_t to, bool last)
+static tn_tensor *run_tokens(const drafted *d, const reader *r, int64_t from, int64_t to, bool last)
 {
     tn_tensor *ids = tn_empty_of(TN_I64, TN_SHAPE(1, to - from));
     int64_t   *x = ids ? tn_data_mut(ids) : NULL;
@@ -39,7 +39,7 @@ static int64_t propose(drafted *d, int64_t k, int64_t same)
     if (from > same) tn_kv_cache_trim(d->small.cache, from = same);
     for (int64_t i = 0; i < k && tn_error() == TN_OK; i++) {
         const tn_scope s = tn_scope_begin();
-        tn_tensor     *best = tn_argmax(read_on(d, &d->small, from, d->n + i, true), -1, false);
+        tn_tensor     *best = tn_argmax(run_tokens(d, &d->small, from, d->n + i, true), -1, false);
         if (best) d->words[d->n + i] = tn_get_i64(best, 0);
         from = d->n + i;
         tn_scope_end(s);
@@ -73,7 +73,7 @@ static tn_tensor *drafted_scores(tn_decoding *base, tn_tensor *tokens)
     const double   began = tn__seconds();
     const int64_t  proposed = news > 1 || plain ? 0 : propose(d, k, old);
     const tn_scope s = tn_scope_begin();
-    tn_tensor     *y = tn_error() == TN_OK ? read_on(d, &d->large, old, d->n + proposed, news > 1) : NULL;
+    tn_tensor     *y = tn_error() == TN_OK ? run_tokens(d, &d->large, old, d->n + proposed, news > 1) : NULL;
     tn_drop(d->rows);
     d->rows = y ? tn_keep(y) : NULL;
     tn_scope_end(s);
@@ -93,12 +93,12 @@ static void drafted_end(tn_decoding *base)
     drafted *d = (drafted *)base;
     tn_kv_cache_free(d->large.cache), tn_kv_cache_free(d->small.cache);
     tn_drop(d->rows);
-    tn_mem_put(d->words, d->words ? bytes_of(d) : 0);
+    tn_mem_put(d->words, d->words ? words_bytes(d) : 0);
     tn_mem_put(d, sizeof *d);
 }
 static const tn_decoding_kind drafted_kind = {sizeof(tn_decoding_kind), drafted_scores, drafted_reorder, drafted_end};
 
-static bool drafted_fits(void *m, void *draft, int64_t length, int64_t ahead, const tn_drafted *count)
+static bool check_arguments(void *m, void *draft, int64_t length, int64_t ahead, const tn_drafted *count)
 {
     static const char *const who = "tn_drafted_decoding";
     if (!tn_module_ready(who, m) || !tn_module_ready(who, draft)) return false;
@@ -135,13 +135,13 @@ static bool drafted_fits(void *m, void *draft, int64_t length, int64_t ahead, co
 
 tn_decoding *tn_drafted_decoding(void *m, void *draft, int64_t length, int64_t ahead, tn_drafted *count)
 {
-    if (!drafted_fits(m, draft, length, ahead, count)) return NULL;
+    if (!check_arguments(m, draft, length, ahead, count)) return NULL;
     drafted *d = tn_mem_get(sizeof *d);
     if (!d) return NULL;
     *count = (tn_drafted){0};
     *d = (drafted){
         .base = {&drafted_kind, 1, length}, .large = {m, NULL}, .small = {draft, NULL}, .ahead = ahead, .count = count};
-    d->words = tn_mem_get(bytes_of(d));
+    d->words = tn_mem_get(words_bytes(d));
     d->large.cache = tn_blocks_cache(tn_lm_blocks(m), 1, length, 0);
     d->small.cache = tn_blocks_cache(tn_lm_blocks(draft), 1, length, 0);
     if (tn_error() == TN_OK) return &d->base;

@@ -1,6 +1,6 @@
-/* decoder_private.h — shared by the files of models/decoder. */
-#ifndef TENON_MODELS_DECODER_DECODER_PRIVATE_H
-#define TENON_MODELS_DECODER_DECODER_PRIVATE_H
+/* open_private.h — shared by the files of models/open. */
+#ifndef TENON_MODELS_OPEN_OPEN_PRIVATE_H
+#define TENON_MODELS_OPEN_OPEN_PRIVATE_H
 
 #include "models/files/model_file.h"
 
@@ -10,9 +10,9 @@ tn_tokenizer *tn__llama2c_tokenizer(const char *path, const void *data, size_t n
 /* t NULL: writes that there is no tokenizer. words: size of the model's vocabulary; the last ids may have no token. */
 tn_status tn__gguf_put_tokenizer(tn_gguf_writer *w, const tn_tokenizer *t, int64_t words);
 
-/* .ends and .chat_template (manner.c): read in the format d->form, written to GGUF, written to a folder. */
-void      tn__manner_read(tn_decoder *d, const char *path);
-tn_status tn__manner_put(tn_gguf_writer *w, const tn_decoder *d);
-tn_status tn__manner_save(const tn_decoder *d, const char *folder);
+/* .ends and .chat_template (chat.c): read in the format d->form, written to GGUF, written to a folder. */
+void      tn__chat_read(tn_decoder *d, const char *path);
+tn_status tn__chat_put_gguf(tn_gguf_writer *w, const tn_decoder *d);
+tn_status tn__chat_save(const tn_decoder *d, const char *folder);
 
 #endif

@@ -1,4 +1,4 @@
-/* heads.c — tn_tuned, an encoder with a task head: construction, forward pass and loss. */
+/* task_heads.c — tn_tuned, an encoder with a task head: construction, forward pass and loss. */
 #include "models/heads/heads_private.h"
 
 #include <string.h>
@@ -26,7 +26,7 @@ static const tn_class tn_tuned_class = {.size = sizeof(tn_class),
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
-static tn_tensor *named(tn_bert *m, const char *name)
+static tn_tensor *find_parameter(tn_bert *m, const char *name)
 {
     for (tn_each p = tn_parameters(m); tn_next(&p);)
         if (!strcmp(p.name, name)) return p.tensor;
@@ -34,13 +34,13 @@ static tn_tensor *named(tn_bert *m, const char *name)
 }
 
 /* The encoder with or without a pooler, and without its pre-training heads: a new one that takes over the weights. */
-static tn_bert *trimmed(tn_bert *old, bool pooler)
+static tn_bert *without_heads(tn_bert *old, bool pooler)
 {
     if (!old || (!old->head && !old->next && !old->replaced && (old->pooler != NULL) == pooler)) return old;
     tn_bert_config c = old->config;
     c.no_words = c.no_next = true, c.no_pooler = !pooler, c.replaced = false;
     tn_bert *m = tn_bert_create(c);
-    if (m) tn__pruned_as(m, old);
+    if (m) tn__prune_like(m, old);
     bool frozen = true;
     for (tn_each p = tn_parameters(old); tn_next(&p);) frozen = frozen && !tn_needs_grad(p.tensor);
     for (tn_each b = tn_module_each(old, TN_EACH_SAVED); tn_error() == TN_OK && tn_next(&b);)
@@ -49,7 +49,7 @@ static tn_bert *trimmed(tn_bert *old, bool pooler)
                      "tn_tuned_new: the encoder's '%s' is packed (tn_quantize, tn_halve); pack the tuned model instead",
                      b.name);
     for (tn_each p = tn_parameters(m); tn_error() == TN_OK && tn_next(&p);) {
-        const tn_tensor *has = named(old, p.name);
+        const tn_tensor *has = find_parameter(old, p.name);
         if (has) tn_adopt(p.tensor, has);
     }
     if (m) tn_train(m, old->base.training);
@@ -58,7 +58,7 @@ static tn_bert *trimmed(tn_bert *old, bool pooler)
     return m;
 }
 
-static bool right_config(tn_tuned_config *c)
+static bool check_config(tn_tuned_config *c)
 {
     static const char *const who = "tn_tuned_new";
     if ((unsigned)c->task > TN_TASK_CHOICES || (unsigned)c->problem > TN_REGRESSION)
@@ -91,7 +91,7 @@ static void keep_labels(tn_tuned *m)
     m->config.labels = NULL;
 }
 
-static tn_linear *fresh(tn_tuned *m, const char *name, int64_t out, const tn_bert_config *e)
+static tn_linear *new_linear(tn_tuned *m, const char *name, int64_t out, const tn_bert_config *e)
 {
     tn_linear *x = tn_child(m, name, tn_linear_new(.in = e->dim, .out = out));
     if (x) tn_init_normal(x->weight, 0, e->init), tn_init_zeros(x->bias);
@@ -99,7 +99,7 @@ static tn_linear *fresh(tn_tuned *m, const char *name, int64_t out, const tn_ber
 }
 
 /* DistilBERT's head_dropout applies only to tasks on whole texts. */
-static double usual_dropout(const tn_bert_config *e, tn_task task)
+static double default_dropout(const tn_bert_config *e, tn_task task)
 {
     const bool whole = task == TN_TASK_CLASSES || task == TN_TASK_CHOICES;
     return e->head_dropout >= 0 && (whole || e->kind != TN_DISTILBERT) ? e->head_dropout : e->dropout;
@@ -108,18 +108,18 @@ static double usual_dropout(const tn_bert_config *e, tn_task task)
 tn_tuned *tn_tuned_create(tn_bert *encoder, tn_tuned_config c)
 {
     if (tn_error() == TN_OK && !encoder) tn_raise(TN_EINVAL, "tn_tuned_new: the encoder is NULL");
-    tn_tuned *m = tn_error() == TN_OK && right_config(&c) ? tn_module_new(tn_tuned) : NULL;
+    tn_tuned *m = tn_error() == TN_OK && check_config(&c) ? tn_module_new(tn_tuned) : NULL;
     if (!m) return tn_free(encoder), NULL;
-    const tn__head h = tn__head_of(&encoder->config, c.task);
+    const tn__head h = tn__head_for(&encoder->config, c.task);
     m->config = c;
-    m->encoder = tn_child(m, "encoder", trimmed(encoder, h.pooled));
+    m->encoder = tn_child(m, "encoder", without_heads(encoder, h.pooled));
     if (m->encoder) {
         tn_bert_config *e = &m->encoder->config;
         if (c.dropout >= 0) e->head_dropout = c.dropout;
-        else m->config.dropout = usual_dropout(e, c.task);
+        else m->config.dropout = default_dropout(e, c.task);
         m->dropout = tn_child(m, "dropout", tn_dropout_new(.p = m->config.dropout));
-        if (h.dense) m->dense = fresh(m, h.dense, e->dim, e);
-        m->classifier = fresh(m, h.out, c.n, e);
+        if (h.dense) m->dense = new_linear(m, h.dense, e->dim, e);
+        m->classifier = new_linear(m, h.out, c.n, e);
         if (c.crf) m->crf = tn_child(m, "crf", tn_crf_new(.labels = c.n));
         keep_labels(m);
     }
@@ -132,9 +132,9 @@ tn_tuned *tn_tuned_create(tn_bert *encoder, tn_tuned_config c)
 static tn_tensor *flat(tn_tensor *x) { return x && tn_ndim(x) == 3 ? tn_reshape(x, TN_SHAPE(-1, tn_size(x, 2))) : x; }
 
 /* Applies the head to hidden states [B, T, dim]. */
-static tn_tensor *scored(tn_tuned *m, tn_tensor *y)
+static tn_tensor *apply_head(tn_tuned *m, tn_tensor *y)
 {
-    const tn__head h = tn__head_of(&m->encoder->config, m->config.task);
+    const tn__head h = tn__head_for(&m->encoder->config, m->config.task);
     if (h.pooled) y = tn_bert_pooled(m->encoder, y);
     if (h.first) y = tn_select(y, 1, 0);
     if (h.drop) y = tn_call(m->dropout, y);
@@ -156,10 +156,10 @@ tn_tensor *tn_tuned_run(tn_tuned *m, tn_tuned_args a)
     tn_tensor    *y = NULL;
     if (tn_error() == TN_OK) {
         if (choose) a.ids = flat(a.ids), a.types = flat(a.types), a.blocked_keys = flat(a.blocked_keys);
-        tn__lora_on(m);
+        tn__lora_apply(m);
         y = tn_bert_forward(m->encoder, a.ids, .types = a.types, .blocked_keys = a.blocked_keys);
-        tn__lora_off(m);
-        y = scored(m, y);
+        tn__lora_remove(m);
+        y = apply_head(m, y);
         if (choices) y = tn_reshape(y, TN_SHAPE(-1, choices));
     }
     return tn_leave(f, y);

@@ -1,28 +1,28 @@
-/* manner.c — a model's end tokens and chat template: read from a path, written to a folder or GGUF. */
+/* chat.c — a model's end tokens and chat template: read from a path, written to a folder or GGUF. */
 #include "core/base/toolbox.h"
 #include "core/files/io.h"
-#include "models/decoder/decoder_private.h"
+#include "models/open/open_private.h"
 #include "models/files/hf_config.h"
 
 #include <string.h>
 
-static const char endings[] = "generation_config.json", talks[] = "chat_template.jinja",
-                  told[] = "tokenizer.chat_template", eos[] = "tokenizer.ggml.eos_token_id";
+static const char generation_file[] = "generation_config.json", chat_file[] = "chat_template.jinja",
+                  chat_key[] = "tokenizer.chat_template", eos_key[] = "tokenizer.ggml.eos_token_id";
 /* GGUF keys of further tokens at which llama.cpp ends a text, in addition to eos_token_id. llama.cpp also stops at some
  * token names, as "<|eot_id|>", "<|im_end|>" and "<|endoftext|>", regardless of the file; Tenon does not. The fim keys
  * come last: in fill-in-the-middle models they have another meaning. */
-static const char *const others[] = {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id",
-                                     "tokenizer.ggml.fim_pad_token_id", "tokenizer.ggml.fim_rep_token_id",
-                                     "tokenizer.ggml.fim_sep_token_id"};
-enum { OTHERS = 5, PATH_ROOM = 1024 };
+static const char *const other_eos_keys[] = {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id",
+                                             "tokenizer.ggml.fim_pad_token_id", "tokenizer.ggml.fim_rep_token_id",
+                                             "tokenizer.ggml.fim_sep_token_id"};
+enum { OTHER_KEYS = 5, PATH_ROOM = 1024 };
 
-static void keep(tn_decoder *d, const char *path, const char *text, size_t bytes)
+static void set_template(tn_decoder *d, const char *path, const char *text, size_t bytes)
 {
     if (bytes && memchr(text, 0, bytes)) tn_raise(TN_EFORMAT, "'%s': the chat template contains a NUL", path);
     else tn_string_add(&d->chat_template, (tn_text){text, bytes});
 }
 
-static bool ends_with(const tn_decoder *d, int64_t id)
+static bool has_end(const tn_decoder *d, int64_t id)
 {
     for (int64_t i = 0; i < d->ends.n; i++)
         if (d->ends.at[i] == id) return true;
@@ -30,25 +30,25 @@ static bool ends_with(const tn_decoder *d, int64_t id)
 }
 
 /* Ignores ids outside the model's vocabulary: a config may contain the default of its class. */
-static void ends_at(tn_decoder *d, int64_t id)
+static void add_end(tn_decoder *d, int64_t id)
 {
-    if (id >= 0 && id < tn_lm_about(d->model).vocab && !ends_with(d, id)) tn_ids_add(&d->ends, (int32_t)id);
+    if (id >= 0 && id < tn_lm_about(d->model).vocab && !has_end(d, id)) tn_ids_add(&d->ends, (int32_t)id);
 }
 
 /* ---- read -------------------------------------------------------------------------------------------------------- */
 
-static void of_gguf(tn_decoder *d, const char *path)
+static void read_gguf(tn_decoder *d, const char *path)
 {
     tn_gguf    *g = tn_gguf_open(path);
-    const char *chat = g ? tn_gguf_string_or(g, told, "") : "";
-    keep(d, path, chat, strlen(chat));
-    if (g) ends_at(d, tn_gguf_i64_or(g, eos, -1));
-    for (int i = 0; g && i < OTHERS; i++) ends_at(d, tn_gguf_i64_or(g, others[i], -1));
+    const char *chat = g ? tn_gguf_string_or(g, chat_key, "") : "";
+    set_template(d, path, chat, strlen(chat));
+    if (g) add_end(d, tn_gguf_i64_or(g, eos_key, -1));
+    for (int i = 0; g && i < OTHER_KEYS; i++) add_end(d, tn_gguf_i64_or(g, other_eos_keys[i], -1));
     tn_gguf_close(g);
 }
 
 /* Of several named templates, the one that transformers uses for a conversation without tools, or else the first. */
-static const tn_json *chat_among(const tn_json *list)
+static const tn_json *pick_template(const tn_json *list)
 {
     const tn_json *best = tn_json_get(tn_json_first(list), "template");
     for (const tn_json *x = tn_json_first(list); x; x = tn_json_next(x))
@@ -56,72 +56,73 @@ static const tn_json *chat_among(const tn_json *list)
     return best;
 }
 
-static bool holds(const char *folder, const char *name, char file[PATH_ROOM])
+static bool has_file(const char *folder, const char *name, char file[PATH_ROOM])
 {
     return tn__path_in(folder, name, file, PATH_ROOM) && tn__is_there(file);
 }
 
-static void chat_of(tn_decoder *d, const char *folder)
+static void read_chat(tn_decoder *d, const char *folder)
 {
     enum { MOST = 16 << 20 };
     char file[PATH_ROOM];
-    if (holds(folder, talks, file)) {
+    if (has_file(folder, chat_file, file)) {
         const tn_scope   s = tn_scope_begin();
         const tn_tensor *t = tn_file_read(file, MOST);
         const size_t     n = t ? (size_t)tn_numel(t) : 0;
-        if (t && tn__sums_agree(file, tn_data(t), n)) keep(d, file, tn_data(t), n);
+        if (t && tn__sums_agree(file, tn_data(t), n)) set_template(d, file, tn_data(t), n);
         tn_scope_end(s);
-    } else if (holds(folder, "tokenizer_config.json", file)) {
+    } else if (has_file(folder, "tokenizer_config.json", file)) {
         tn_json       *doc = tn_json_load(file);
         const tn_json *t = doc ? tn_json_get(doc, "chat_template") : NULL;
-        if (tn_json_type_of(t) == TN_JSON_ARRAY) t = chat_among(t);
-        if (tn_json_type_of(t) == TN_JSON_STRING) keep(d, file, tn_json_string(t), (size_t)tn_json_string_bytes(t));
+        if (tn_json_type_of(t) == TN_JSON_ARRAY) t = pick_template(t);
+        if (tn_json_type_of(t) == TN_JSON_STRING)
+            set_template(d, file, tn_json_string(t), (size_t)tn_json_string_bytes(t));
         tn_json_free(doc);
     }
 }
 
 /* eos_token_id, a number or an array, of generation_config.json, or if that has none, of config.json. */
-static void ends_of(tn_decoder *d, const char *folder)
+static void read_ends(tn_decoder *d, const char *folder)
 {
-    const char *const names[] = {endings, "config.json"};
+    const char *const names[] = {generation_file, "config.json"};
     char              file[PATH_ROOM];
     for (int i = 0; i < 2 && !d->ends.n && tn_error() == TN_OK; i++) {
-        if (!holds(folder, names[i], file)) continue;
+        if (!has_file(folder, names[i], file)) continue;
         tn_json       *doc = tn_json_load(file);
         const tn_json *end = doc ? tn_json_get(doc, "eos_token_id") : NULL;
         const bool     several = tn_json_type_of(end) == TN_JSON_ARRAY;
         for (const tn_json *x = several ? tn_json_first(end) : end; x; x = several ? tn_json_next(x) : NULL)
-            ends_at(d, tn_json_i64_or(x, -1));
+            add_end(d, tn_json_i64_or(x, -1));
         tn_json_free(doc);
     }
 }
 
-void tn__manner_read(tn_decoder *d, const char *path)
+void tn__chat_read(tn_decoder *d, const char *path)
 {
-    if (!strcmp(d->form, "gguf")) of_gguf(d, path);
-    else if (!strcmp(d->form, "huggingface")) chat_of(d, path), ends_of(d, path);
+    if (!strcmp(d->form, "gguf")) read_gguf(d, path);
+    else if (!strcmp(d->form, "huggingface")) read_chat(d, path), read_ends(d, path);
 }
 
 /* ---- written ----------------------------------------------------------------------------------------------------- */
 
-tn_status tn__manner_put(tn_gguf_writer *w, const tn_decoder *d)
+tn_status tn__chat_put_gguf(tn_gguf_writer *w, const tn_decoder *d)
 {
     const int32_t own = d->tokenizer ? tn_tokenizer_special(d->tokenizer).last : -1;
     const int32_t last = own < 0 && d->ends.n ? d->ends.at[0] : own;
-    const int64_t all = d->ends.n + (last >= 0 && !ends_with(d, last));
-    if (all > 1 + OTHERS)
+    const int64_t all = d->ends.n + (last >= 0 && !has_end(d, last));
+    if (all > 1 + OTHER_KEYS)
         return tn_raise(TN_EUNSUPPORTED,
                         "the model has %lld different end tokens, but GGUF can store at most %d; save to a directory, "
                         "or remove tokens from eos_token_id in its generation_config.json",
-                        (long long)all, 1 + OTHERS);
-    if (last != own) tn_gguf_put_u32(w, eos, last); /* else written with the tokenizer */
+                        (long long)all, 1 + OTHER_KEYS);
+    if (last != own) tn_gguf_put_u32(w, eos_key, last); /* else written with the tokenizer */
     for (int64_t i = 0, n = 0; i < d->ends.n; i++)
-        if (d->ends.at[i] != last) tn_gguf_put_u32(w, others[n++], d->ends.at[i]);
-    if (d->chat_template.bytes) tn_gguf_put_string(w, told, d->chat_template.at);
+        if (d->ends.at[i] != last) tn_gguf_put_u32(w, other_eos_keys[n++], d->ends.at[i]);
+    if (d->chat_template.bytes) tn_gguf_put_string(w, chat_key, d->chat_template.at);
     return tn_error();
 }
 
-static void put_role(tn_json_writer *w, const char *key, int32_t id)
+static void put_token(tn_json_writer *w, const char *key, int32_t id)
 {
     if (id >= 0) tn_json_put_i64(w, key, id);
 }
@@ -130,7 +131,7 @@ static void put_ends(tn_json_writer *w, const tn_decoder *d, int32_t last)
 {
     static const char key[] = "eos_token_id";
     if (d->ends.n < 2) {
-        put_role(w, key, d->ends.n ? d->ends.at[0] : last);
+        put_token(w, key, d->ends.n ? d->ends.at[0] : last);
         return;
     }
     tn_json_open_array(w, key);
@@ -145,9 +146,9 @@ static tn_status save_ends(const tn_decoder *d, const char *file)
     if (!d->ends.n && r.first < 0 && r.last < 0) return tn__sums_remove(file);
     tn_json_writer *w = tn_json_writer_new(2);
     tn_json_open_object(w, NULL);
-    put_role(w, "bos_token_id", r.first);
+    put_token(w, "bos_token_id", r.first);
     put_ends(w, d, r.last);
-    put_role(w, "pad_token_id", r.pad);
+    put_token(w, "pad_token_id", r.pad);
     tn_json_close(w);
     const tn_status s = tn__json_save_summed(w, file);
     tn_json_writer_free(w);
@@ -162,11 +163,11 @@ static tn_status save_chat(const tn_string *t, const char *file)
 }
 
 /* Removes a file that the model does not need: another model may have left it in the folder. */
-tn_status tn__manner_save(const tn_decoder *d, const char *folder)
+tn_status tn__chat_save(const tn_decoder *d, const char *folder)
 {
     char file[PATH_ROOM];
-    if (tn__path_in(folder, talks, file, sizeof file) && save_chat(&d->chat_template, file) == TN_OK &&
-        tn__path_in(folder, endings, file, sizeof file))
+    if (tn__path_in(folder, chat_file, file, sizeof file) && save_chat(&d->chat_template, file) == TN_OK &&
+        tn__path_in(folder, generation_file, file, sizeof file))
         save_ends(d, file);
     return tn_error();
 }
