@@ -238,7 +238,7 @@ static void extend(state *s, int64_t b, float *p)
         int64_t m;
         if (s->a.sample) {
             tn_generator g = {s->g.seed, s->g.position + (uint64_t)(b * s->most + made)};
-            m = tn__sample(row, s->vocab, &s->a, tn_random_double(&g), s->room, &s->room[0]);
+            m = tn__sample_token(row, s->vocab, &s->a, tn_random_double(&g), s->room, &s->room[0]);
         } else m = tn__choose_best(row, s->vocab, 2 * s->beams, s->room);
         for (int64_t k = 0; k < m; k++) {
             const candidate c = {{t->score + s->room[k].score, s->room[k].word}, t};

@@ -49,7 +49,8 @@ static int by_score(const void *a, const void *b)
     return x->word < y->word ? -1 : x->word > y->word;
 }
 
-bool tn__sample(const float *p, int64_t vocab, const tn_generate_args *a, double u, tn__choice *room, tn__choice *to)
+bool tn__sample_token(const float *p, int64_t vocab, const tn_generate_args *a, double u, tn__choice *room,
+                      tn__choice *to)
 {
     const double temperature = a->temperature;
     int64_t      n = 0;

@@ -20,6 +20,7 @@ void tn__penalise(const float *from, float *to, int64_t vocab, const int64_t *wo
 int64_t tn__choose_best(const float *p, int64_t vocab, int64_t most, tn__choice *to);
 
 /* Samples one token: u is a random number in [0, 1); room has space for vocab choices. False: all tokens are -inf. */
-bool tn__sample(const float *p, int64_t vocab, const tn_generate_args *a, double u, tn__choice *room, tn__choice *to);
+bool tn__sample_token(const float *p, int64_t vocab, const tn_generate_args *a, double u, tn__choice *room,
+                      tn__choice *to);
 
 #endif
