@@ -2,8 +2,8 @@
  *
  * A weight (an f32 leaf) is converted once in an autocast scope: its bf16 copy is reused until the weight's version
  * changes. Each use of the copy has its own node, so that the gradients of the uses are added in f32. */
+#include "autograd/tape/call.h"
 #include "autograd/tape/op_api.h"
-#include "autograd/tape/tape.h"
 
 #include <string.h>
 
@@ -117,11 +117,23 @@ static void widened(int n, tn_tensor **in)
         if (in[i] && in[i]->dtype == TN_BF16) in[i] = tn_to(in[i], TN_F32);
 }
 
-void tn__autocast(const tn_op *op, int n, tn_tensor **in)
+static void convert(const tn_op *op, int n, tn_tensor **in)
 {
     const int first = op->autocast == TN_NARROW(TN_ANY) ? n : op->autocast - TN_NARROW(0);
     if (op->autocast >= TN_NARROW(0)) narrowed(first < n ? first : n, in);
     else if (op->autocast == TN_WIDE || (op->autocast == TN_JOIN && any(n, in, TN_F32))) widened(n, in);
+}
+
+tn_status tn__autocast(tn__call *o)
+{
+    tn_ctx *c = &o->c;
+    if (c->op->autocast <= TN_AS_IS || o->inplace || !c->nin) return TN_OK;
+    tn_tensor **list = o->cast_few;
+    if (c->nin > TN__FEW && !(list = o->cast = tn__mem_get((size_t)c->nin * sizeof *list))) return tn__self.error;
+    memcpy(list, c->in, (size_t)c->nin * sizeof *list);
+    c->in = list;
+    convert(c->op, c->nin, list);
+    return tn__self.error;
 }
 
 tn_scope tn_autocast_begin(bool on)

@@ -3,7 +3,8 @@
  *
  * The second run uses a copy of the generator from before the first, so that dropout draws the same mask. Leaves used
  * inside (parameters) collect in the running backward. */
-#include "autograd/tape/tape.h"
+#include "autograd/tape/history.h"
+#include "autograd/tape/unchanged.h"
 
 typedef struct {
     tn_segment   fn;

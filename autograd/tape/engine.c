@@ -1,14 +1,27 @@
-/* engine.c — the backward pass: reads the tape from its end.
+/* engine.c — the backward pass: reads the tape from its end. The idea, in 12 lines:
+ *
+ *   backward(root):
+ *       root.node.grad = seed
+ *       heap = {root.node}
+ *       while heap is not empty:
+ *           n = heap.remove(the node with the largest number)
+ *           gx = n.op.backward(n.saved, n.grad)                the chain rule
+ *           for each input i of n:
+ *               if input i is a leaf:  leaf.grad += gx[i]
+ *               else:                  m = the node that computed input i
+ *                                      m.grad += gx[i],  heap.add(m)
+ *           drop n.saved and n.grad
  *
  * Nodes are numbered as they are recorded, so an op has a larger number than the ops that computed its inputs. Taking
- * the largest number first visits each node after all nodes that depend on it. Nodes waiting for their turn are in a
- * pairing heap that is linked through the nodes themselves: no memory, no recursion. Nodes taken from the heap first go
- * into a list, so that all are checked, and those that lead to no target excluded, before anything is computed.
+ * the largest number first visits each node after all nodes that depend on it: by then its gradient is complete.
  *
- * Incomplete gradients are stored in the nodes. Gradients of leaves and of tn_grad_of's targets are collected in slots
- * and delivered at the very end, when nothing can fail any more. */
+ * The code does this in two steps: `collect` puts the nodes in a list and checks them, then `pass` computes. Gradients
+ * of leaves are collected in slots and attached at the very end, when nothing can fail any more: a failed backward
+ * changes no leaf. The heap is linked through the nodes: no memory, no recursion.
+ *
+ * In other files: run_node.c runs the backward of a node; accumulate.c adds gradients; engine_leaves.c attaches those
+ * of leaves; engine_targets.c is tn_grad_of; engine_ready.c reports complete gradients; engine_check.c checks roots. */
 #include "autograd/tape/engine.h"
-#include "autograd/tape/op_api.h"
 #include "autograd/tape/profile.h"
 
 /* ---- the pairing heap -------------------------------------------------------------------------------------------- */
@@ -110,53 +123,7 @@ static tn_status collect(tn__engine_run *r)
     return tn__self.error;
 }
 
-/* For tn_grad_of: marks the nodes that lead to a target; the others are not computed. Reverses the list while it works,
- * so that inputs come first. */
-static void mark_wanted(tn__engine_run *r)
-{
-    const tn__backward_pass *p = r->p;
-    tn__node                *back = NULL, *n = r->list;
-    while (n) {
-        tn__node *next = n->next;
-        n->next = back;
-        back = n;
-        n = next;
-    }
-    for (r->list = NULL; back;) {
-        n = back;
-        n->wanted =
-            (n->op->saves & TN__SAVE_ALL_IN) != 0; /* a checkpoint: its leaves are not known before it runs again */
-        for (int i = 0; i < n->nin && !n->wanted; i++) {
-            const tn__edge *e = &n->edge[i];
-            n->wanted = (e->node && e->node->run == r->id && e->node->wanted) || (r->outer && e->leaf);
-            for (int k = 0; k < p->count && !n->wanted; k++)
-                n->wanted = e->leaf ? p->wrt[k] == e->leaf
-                                    : e->node && p->wrt[k]->node == &e->node->object && p->wrt[k]->output == e->output;
-        }
-        back = n->next;
-        n->next = r->list;
-        r->list = n;
-    }
-}
-
-static tn_status check_seed(const tn__backward_pass *p, int i)
-{
-    const tn_tensor *root = p->root[i], *seed = p->seed ? p->seed[i] : NULL;
-    char             a[192], b[192];
-    if (!seed && tn_shape_numel(root->l.shape) == 1) return TN_OK;
-    if (!seed)
-        return tn_raise(
-            TN_ESHAPE,
-            "%s: the root has shape %s, so it needs a seed of that shape; or reduce it first with tn_sum or tn_mean",
-            p->name, tn_shape_text(root->l.shape, a, sizeof a));
-    if (!tn_shape_equal(seed->l.shape, root->l.shape) || seed->dtype != root->dtype)
-        return tn_raise(TN_ESHAPE, "%s: the seed is %s %s, the root %s %s; they must agree", p->name,
-                        tn_dtype_name(seed->dtype), tn_shape_text(seed->l.shape, a, sizeof a),
-                        tn_dtype_name(root->dtype), tn_shape_text(root->l.shape, b, sizeof b));
-    return TN_OK;
-}
-
-static tn_status plant_seeds(tn__engine_run *r)
+static tn_status seed_roots(tn__engine_run *r)
 {
     const tn__backward_pass *p = r->p;
     for (int i = 0; i < p->roots; i++) {
@@ -166,103 +133,6 @@ static tn_status plant_seeds(tn__engine_run *r)
         if (bad || (to && !tn__add_to(r, to, seed))) return tn__self.error;
     }
     return TN_OK;
-}
-
-/* Stores the gradients of tn_grad_of's targets that are results of n: they are complete when n's turn comes. */
-static void catch_targets(tn__engine_run *r, const tn__node *n)
-{
-    for (int k = 0; r->found && k < r->p->count; k++) {
-        const tn_tensor *w = r->p->wrt[k];
-        if (w->node == &n->object && n->grad[w->output] && !r->found[k]) r->found[k] = tn_keep(n->grad[w->output]);
-    }
-}
-
-/* For tn_retain_grad: sets n's gradients aside, added to those retained before, until nothing can fail any more. */
-static tn_status keep_grads(tn__engine_run *r, tn__node *n)
-{
-    for (tn__watch *w = n->watches; w; w = w->next) {
-        tn_tensor *g = n->grad[w->output], *kept = n->kept[w->output];
-        if (w->fn || !g || r->found) continue;
-        if (!(w->grad = tn__unshared(g, g->dtype))) break;
-        r->keeps = true;
-        if (kept && !tn__add_to(r, &w->grad, kept)) break;
-    }
-    return tn__self.error;
-}
-
-/* Ends keep_grads: makes the gradients set aside the retained ones; after a failure drops them. */
-static void settle_kept(const tn__engine_run *r, bool well)
-{
-    for (tn__node *n = r->keeps ? r->list : NULL; n; n = n->next)
-        for (tn__watch *w = n->watches; w; w = w->next) {
-            if (!w->grad) continue;
-            tn_tensor **kept = &n->kept[w->output], *gone = well ? *kept : w->grad;
-            if (well) *kept = w->grad;
-            w->grad = NULL;
-            tn_drop(gone);
-        }
-}
-
-/* Raises: a gradient does not have its leaf's shape, because tn_adopt has replaced the leaf's tensor meanwhile. */
-static tn_status not_of_its_shape(const tn_tensor *leaf, const tn_tensor *grad, const char *grad_name,
-                                  const char *advice)
-{
-    char a[192], b[192];
-    return tn_raise(TN_ESTATE, "backward: %s is %s now, and %s is %s: tn_adopt replaced its tensor; %s",
-                    leaf->name ? leaf->name : "a leaf", tn_shape_text(leaf->l.shape, a, sizeof a), grad_name,
-                    tn_shape_text(grad->l.shape, b, sizeof b), advice);
-}
-
-/* Handles a leaf that tn_adopt changed after its old gradient was made: another shape is an error; for another dtype
- * the sum with the old gradient is computed here, in the leaf's dtype. */
-static tn_status meet_old_grad(tn__grad_slot *s)
-{
-    tn_tensor *leaf = s->leaf, *sum;
-    if (!tn_shape_equal(leaf->grad->l.shape, leaf->l.shape))
-        return not_of_its_shape(leaf, leaf->grad, "its old gradient", "tn_zero_grad it first");
-    if (leaf->grad->dtype == leaf->dtype) return TN_OK;
-    if (!(sum = tn__new_owned(leaf->dtype, leaf->l.shape))) return tn__self.error;
-    tn__copy(sum, leaf->grad);
-    tn__tape.inside++;
-    tn_add_(sum, s->ready);
-    tn__tape.inside--;
-    tn_drop(s->ready);
-    s->ready = sum, s->whole = true;
-    return tn__self.error;
-}
-
-static tn_status ready_slot(tn__grad_slot *s)
-{
-    if (!s->grad) return TN_OK;
-    tn_tensor *leaf = s->leaf;
-    if (s->rows && !tn__rows_fit(leaf, s->grad, s->rows)) return tn__self.error;
-    if (s->rows && leaf->rows) { /* both are stored as few rows: so is the sum, and leaf->grad is not changed yet */
-        s->whole = tn__rows_add(leaf, &s->grad, &s->rows, leaf->rows, leaf->grad, -1);
-        s->ready = s->whole ? tn_keep(s->grad) : NULL;
-        return tn__self.error;
-    }
-    if (leaf->grad && (!tn__rows_spread(leaf, &leaf->grad, &leaf->rows) || !tn__rows_spread(leaf, &s->grad, &s->rows)))
-        return tn__self.error;
-    if (tn__call_hooks(tn__leaf_watches(leaf), 0, &s->grad, "backward") != TN_OK) return tn__self.error;
-    if (!s->rows && !tn_shape_equal(leaf->l.shape, s->grad->l.shape))
-        return not_of_its_shape(leaf, s->grad, "its gradient", "adopt before the forward pass or after the backward");
-    if (!(s->ready = tn__unshared(s->grad, leaf->dtype)) || !leaf->grad) return tn__self.error;
-    if (meet_old_grad(s) != TN_OK || !tn__tape.anomaly) return tn__self.error;
-    tn__tape.inside++;
-    /* anomaly mode checks the sum before any gradient is attached */
-    tn_tensor *sum = s->whole ? s->ready : tn_add(leaf->grad, s->ready);
-    tn__tape.inside--;
-    tn__check_finite(sum, "backward", "the sum of a leaf's gradients");
-    return tn__self.error;
-}
-
-static void attach(tn__grad_slot *s)
-{
-    if (!s->ready) return;
-    if (s->leaf->grad && !s->whole && tn_add_(s->leaf->grad, s->ready)) return; /* in place: takes no memory */
-    tn_drop(s->leaf->grad), tn_drop(s->leaf->rows);
-    s->leaf->grad = s->ready, s->leaf->rows = s->rows;
-    s->ready = s->rows = NULL;
 }
 
 /* After a failure: consumes the tape and restores the generators' states from its start (a second forward pass draws
@@ -281,81 +151,26 @@ static void undo(tn__engine_run *r)
     }
 }
 
-static tn_status check_pass(const tn__backward_pass *p)
-{
-    for (int i = 0; i < p->roots; i++) {
-        tn_tensor *root = p->root[i];
-        if (!root) return tn_raise(TN_EINVAL, "%s: the root is NULL", p->name);
-        if (!tn__given(p->name, "the root", root) || !tn__up_to_date(root, p->name, "the root", -1))
-            return tn__self.error;
-        if (!tn__needs_grad(root))
-            return tn_raise(
-                TN_ESTATE,
-                "%s: the root depends on no tensor that requires grad; mark one with tn_requires_grad, and compute "
-                "the root outside tn_no_grad_begin()",
-                p->name);
-        if (check_seed(p, i) != TN_OK) return tn__self.error;
-    }
-    for (int k = 0; k < p->count; k++) {
-        if (p->wrt[k] && (!tn__alive(p->name, p->wrt[k]) || !tn__up_to_date(p->wrt[k], p->name, "tensor", k)))
-            return tn__self.error;
-        if (!p->wrt[k] || !tn__needs_grad(p->wrt[k]))
-            return tn_raise(p->wrt[k] ? TN_ESTATE : TN_EINVAL, "%s: target %d %s", p->name, k,
-                            p->wrt[k] ? "is neither a leaf nor on the tape" : "is NULL");
-    }
-    return TN_OK;
-}
-
-/* Processes a node whose gradients are complete: calls its hooks, stores those of targets, and runs the op's backward,
- * which computes the gradients of its inputs. */
+/* Processes a node whose gradients are complete: calls its hooks, and runs the op's backward, which computes the
+ * gradients of its inputs. */
 static tn_status pass_node(tn__engine_run *r, tn__node *n)
 {
     bool any = false;
     for (int i = 0; i < n->nout; i++) {
         any = any || n->grad[i];
-        if (tn__call_hooks(n->watches, i, &n->grad[i], n->op->name) != TN_OK) return tn__self.error;
+        if (n->watches && tn__call_hooks(n->watches, i, &n->grad[i], n->op->name) != TN_OK) return tn__self.error;
     }
-    catch_targets(r, n);
+    if (r->found) tn__take_targets(r, n);
     if (any && n->wanted) {
         tn_scope s = tn_scope_begin();
         if (tn__tape.profile) tn__timed_begin(n->path ? n->path : "", n->op->name, TN__TIMED_OP, true);
         tn__run_node(r, n);
         if (tn__tape.profile) tn__timed_end();
         tn_scope_end(s);
-        if (tn__self.error != TN_OK || keep_grads(r, n) != TN_OK) return tn__self.error;
+        if (tn__self.error != TN_OK || (n->watches && tn__set_aside(r, n) != TN_OK)) return tn__self.error;
     }
     for (int i = 0; i < n->nout; i++) tn_drop(n->grad[i]), n->grad[i] = NULL;
     return TN_OK;
-}
-
-/* Counts the uses of each leaf in the list. A checkpoint may use any leaf: then r->ready is not called at all. */
-static tn_status count_uses(tn__engine_run *r)
-{
-    for (const tn__node *n = r->list; n && r->ready; n = n->next) {
-        if (n->op->saves & TN__SAVE_ALL_IN) r->ready = NULL;
-        for (int i = 0; i < n->nin && r->ready; i++) {
-            tn__grad_slot *s = n->edge[i].leaf ? tn__leaf_slot(r, n->edge[i].leaf) : NULL;
-            if (s) s->uses++, s->products += !(n->op->saves & TN__FEW_ROWS);
-            if (tn__self.error != TN_OK) return tn__self.error;
-        }
-    }
-    return TN_OK;
-}
-
-/* Called after node n: reports the leaves whose last use it was, or whose other uses are all lookups. */
-static void tell_ready(tn__engine_run *r, const tn__node *n)
-{
-    for (int i = 0; i < n->nin && tn__self.error == TN_OK; i++) {
-        tn_tensor     *leaf = n->edge[i].leaf;
-        tn__grad_slot *s = leaf ? tn__leaf_slot(r, leaf) : NULL;
-        const bool     product = !(n->op->saves & TN__FEW_ROWS);
-        if (!s) continue;
-        s->uses--, s->products -= product;
-        if ((s->uses && s->products) || !s->grad || s->rows || s->grad->dtype != leaf->dtype ||
-            tn__leaf_watches(leaf) || !tn_shape_equal(s->grad->l.shape, leaf->l.shape))
-            continue;
-        r->ready(leaf, s->grad, product ? NULL : n->saved_in[1].t, !s->uses, r->ready_user);
-    }
 }
 
 static tn_status pass(tn__engine_run *r)
@@ -366,16 +181,16 @@ static tn_status pass(tn__engine_run *r)
     tn__self.mode = (tn_mode){.no_grad = !p->create_graph}; /* autocast off: the tape holds the conversions */
     if (p->count && !(r->found = tn__mem_zeroed((size_t)p->count * sizeof *r->found))) goto done;
     if (collect(r) != TN_OK) goto done;
-    if (r->found) mark_wanted(r);
-    if (plant_seeds(r) != TN_OK || count_uses(r) != TN_OK) goto done;
-    for (tn__node *n = r->list, *next; n && tn__self.error == TN_OK; n = next) {
+    if (r->found) tn__mark_wanted(r);
+    if (seed_roots(r) != TN_OK || (r->ready && tn__count_uses(r) != TN_OK)) goto done;
+    for (tn__node *n = r->list, *next; n; n = next) {
         next = n->next;
-        if (pass_node(r, n) != TN_OK) break;
-        if (r->ready) tell_ready(r, n);
+        if (pass_node(r, n) != TN_OK) goto done;
+        if (r->ready) tn__report_ready(r, n);
         if (!p->retain && !p->create_graph && !p->count) tn__node_release(n);
+        if (tn__self.error != TN_OK) goto done;
     }
-    for (int k = 0; r->found && !r->outer && k < p->count; k++)
-        if (p->wrt[k]->leaf && tn__call_hooks(tn__leaf_watches(p->wrt[k]), 0, &r->found[k], p->name) != TN_OK) break;
+    if (r->found && !r->outer) tn__target_hooks(r);
 done:
     if (tn__self.error != TN_OK) undo(r);
     tn_scope_end(outer);
@@ -392,40 +207,22 @@ static void end_run(tn__engine_run *r)
     tn__mem_put(r->found, (size_t)r->p->count * sizeof *r->found);
 }
 
-/* Moves tn_grad_of's gradients to the caller's scope. */
-static void hand_over(tn__engine_run *r)
+tn_status tn__backward(const tn__backward_pass *p)
 {
-    const tn__backward_pass *p = r->p;
-    for (int k = 0; k < p->count && r->found; k++) {
-        for (int j = 0; j < k && !r->found[k] && !r->outer; j++) /* the same target twice */
-            if (p->wrt[j] == p->wrt[k] && p->grad[j]) r->found[k] = tn_keep(p->grad[j]);
-        if (tn__self.error != TN_OK) break;
-        p->grad[k] = tn__scoped(r->found[k]); /* which drops it if it fails */
-        r->found[k] = NULL;
-    }
-    if (tn__self.error != TN_OK)
-        for (int k = 0; k < p->count; k++) p->grad[k] = NULL;
-}
-
-static tn_status run_telling(const tn__backward_pass *p, tn_grad_ready ready, void *user)
-{
-    tn__engine_run r = {.p = p, .around = tn__tape.running, .ready = ready, .ready_user = user};
+    tn__engine_run r = {.p = p, .around = tn__tape.running, .ready = p->ready};
     for (int k = 0; k < p->count; k++) p->grad[k] = NULL;
-    if (check_pass(p) != TN_OK) return tn__self.error;
+    if (tn__check_pass(p) != TN_OK) return tn__self.error;
     tn_span_begin(p->name);
     tn__tape.running = &r;
     for (int i = 0; i < p->roots; i++) tn_keep(p->root[i]); /* a hook may drop them */
     if (pass(&r) == TN_OK && p->count == 0) {
         tn_scope s = tn_no_grad_begin();
-        for (int64_t i = 0; i < r.nslots && tn__self.error == TN_OK; i++) ready_slot(&r.slots[i]);
-        if (tn__self.error != TN_OK) undo(&r);
-        tn__tape.inside++;
-        for (int64_t i = 0; i < r.nslots && tn__self.error == TN_OK; i++) attach(&r.slots[i]);
-        tn__tape.inside--;
+        if (tn__prepare_leaves(&r) == TN_OK) tn__attach_leaves(&r);
+        else undo(&r);
         tn_scope_end(s);
     }
-    settle_kept(&r, tn__self.error == TN_OK);
-    hand_over(&r);
+    tn__retain(&r, tn__self.error == TN_OK);
+    tn__deliver_targets(&r);
     if (tn__self.error == TN_OK && p->count && !p->retain && !p->create_graph)
         for (tn__node *n = r.list; n; n = n->next) tn__node_release(n);
     tn__tape.running = r.around;
@@ -436,28 +233,19 @@ static tn_status run_telling(const tn__backward_pass *p, tn_grad_ready ready, vo
     return tn__self.error;
 }
 
-tn_status tn__backward(const tn__backward_pass *p) { return run_telling(p, NULL, NULL); }
-
-tn_status tn_backward_telling(tn_tensor *root, tn_tensor *seed, tn_grad_ready ready, void *user)
-{
-    if (tn__blocked()) return tn__self.error;
-    return run_telling(&(tn__backward_pass){.roots = 1, .root = &root, .seed = &seed, .name = "tn_backward"}, ready,
-                       user);
-}
-
 tn_status tn__backward_inside(const tn__backward_pass *p, void *engine, uint64_t floor)
 {
     tn__engine_run r = {.p = p, .outer = ((void **)engine)[0], .around = tn__tape.running, .floor = floor};
     for (int k = 0; k < p->count; k++) p->grad[k] = NULL;
     tn__tape.running = &r;
     pass(&r);
-    hand_over(&r);
+    tn__deliver_targets(&r);
     tn__tape.running = r.around;
     end_run(&r);
     return tn__self.error;
 }
 
-/* ---- the public calls -------------------------------------------------------------------------------------------- */
+bool tn__creates_graph(const tn_back *b) { return ((tn__engine_run *)((void **)b->engine)[0])->p->create_graph; }
 
 tn_status tn_backward_run(tn_backward_args c)
 {
@@ -470,30 +258,4 @@ tn_status tn_backward_run(tn_backward_args c)
                            .retain = c.retain,
                            .name = "tn_backward"};
     return tn__backward(&p);
-}
-
-tn_status tn_grad_of_run(tn_grad_of_args c)
-{
-    for (int k = 0; k < c.count && c.grad; k++) c.grad[k] = NULL;
-    if (tn__blocked()) return tn__self.error;
-    if (c.count < 1 || !c.wrt || !c.grad)
-        return tn_raise(TN_EINVAL,
-                        "tn_grad_of: needs count, wrt and grad: a number, the tensors, an array for their gradients");
-    tn__backward_pass p = {.roots = 1,
-                           .root = &c.root,
-                           .seed = &c.seed,
-                           .count = c.count,
-                           .wrt = c.wrt,
-                           .grad = c.grad,
-                           .retain = c.retain || c.create_graph,
-                           .create_graph = c.create_graph,
-                           .name = "tn_grad_of"};
-    return tn__backward(&p);
-}
-
-tn_tensor *tn_grad_wrt(tn_tensor *root, tn_tensor *wrt, bool create_graph)
-{
-    tn_tensor *g;
-    tn_grad_of_run((tn_grad_of_args){.root = root, .count = 1, .wrt = &wrt, .grad = &g, .create_graph = create_graph});
-    return g;
 }

@@ -10,7 +10,7 @@
  *
  * The base of the history is found from the target's node back through its views, to the tensor that was viewed. */
 #include "autograd/tape/op_api.h"
-#include "autograd/tape/tape.h"
+#include "autograd/tape/history.h"
 
 #include <string.h>
 

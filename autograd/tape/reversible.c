@@ -4,7 +4,8 @@
  *   h = g(y1) on a tape,  x2 = y2 - h,  gy1 += ∂h/∂y1 · gy2;   h = f(x2) on a tape,  x1 = y1 - h,  gy2 += ∂h/∂x2 · gy1
  *
  * Leaves used inside (parameters) collect in the running backward, as in checkpoint.c. */
-#include "autograd/tape/tape.h"
+#include "autograd/tape/history.h"
+#include "autograd/tape/unchanged.h"
 
 #include <string.h>
 

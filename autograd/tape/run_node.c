@@ -70,16 +70,6 @@ static tn_status fill(tn__engine_run *r, tn__node *n, bool *need, tn_tensor **in
     return tn__self.error;
 }
 
-/* In anomaly mode: raises if the gradient of input i is not finite. */
-static bool finite_gradient(const tn__node *n, int i, const tn_tensor *g)
-{
-    char       role[64], prefix[600];
-    const bool path = n->path && *n->path;
-    snprintf(role, sizeof role, "the gradient of input %d", i);
-    snprintf(prefix, sizeof prefix, "%s%sbackward of %s", path ? n->path : "", path ? ": " : "", n->op->name);
-    return tn__check_finite(g, prefix, role);
-}
-
 /* Adds the gradients returned by the backward to those of the nodes and leaves that the inputs came from. */
 static void pass_on(tn__engine_run *r, tn__node *n, const bool *need, tn_tensor *const *gx)
 {
@@ -87,7 +77,7 @@ static void pass_on(tn__engine_run *r, tn__node *n, const bool *need, tn_tensor 
         if (!need[i] || !gx[i]) continue;
         bool       bad;
         tn_tensor *g = fitted(n, i, gx[i]);
-        if (!g || (tn__tape.anomaly && !finite_gradient(n, i, g))) return;
+        if (!g || (tn__tape.anomaly && !tn__finite_gradient(n, i, g))) return;
         tn_tensor **to = tn__target(r, n, i, &bad);
         if (to && !tn__add_to(r, to, g)) return;
     }

@@ -20,14 +20,8 @@ typedef struct {
     uint32_t   version;
 } tn__saved;
 
-/* The leaves used by a function that will run again (unchanged.c). With nested lists, a use is added to all of them. */
-typedef struct tn__used {
-    struct tn__used *outer;
-    tn__saved       *list; /* owns its tensors */
-    size_t           count, room;
-} tn__used;
-
-typedef struct tn__watch { /* a hook on a result; fn NULL: retain its gradient (tn_retain_grad) */
+/* A hook on a result or leaf; fn NULL: retain the gradient (tn_retain_grad). */
+typedef struct tn__watch {
     struct tn__watch *next;
     int               output;
     tn_grad_hook      fn;
@@ -40,7 +34,7 @@ struct tn__node {
     uint64_t      seq;    /* position in the order of recording: larger than those of the nodes it depends on */
     uint64_t      thread;
     const tn_op  *op;
-    int           nin, nout, args_at;
+    int           nin, nout;
     bool          spent;     /* its saved tensors have been released */
     bool          copied;    /* a view op that had to copy: its result does not share the input's memory */
     tn_generator *generator; /* the current one when the op ran, and its state then */
@@ -71,7 +65,7 @@ typedef struct {
     struct tn__engine_run *running; /* the engine's running passes, innermost first */
     uint64_t               seq, runs, families;
     bool                   anomaly;
-    tn__used              *used;    /* ops add the leaves that they use; may be NULL */
+    struct tn__used       *used;    /* ops add the leaves that they use (unchanged.h); may be NULL */
     struct tn_profile     *profile; /* the open profile, which times ops (profile.h); may be NULL */
     /* above 0 while the library calls ops in a backward: anomaly mode then reports the backward, not these ops */
     int       inside;
@@ -80,19 +74,6 @@ typedef struct {
     bool      ending;
 } tn__tape_state;
 extern _Thread_local tn__tape_state tn__tape;
-
-/* autocast.c: converts the inputs as the op's .autocast states; the conversions are recorded. */
-void tn__autocast(const tn_op *op, int n, tn_tensor **in);
-
-/* ---- parameters of functions that run again in the backward (unchanged.c) ---------------------------------------- */
-
-void tn__used_begin(tn__used *u); /* u: zeroed, or from an earlier begin */
-void tn__used_end(const tn__used *u);
-bool tn__used_add(int n, tn_tensor *const *in); /* adds the leaves in an op's inputs to tn__tape.used; false: raised */
-/* True if no leaf has changed since it was used; false: raised. caller: the tn_ function that ran the caller's
- * function. */
-bool tn__used_unchanged(const tn__used *u, const char *caller);
-void tn__used_free(tn__used *u);
 
 #define TN__SAVE_ALL_IN (1u << 15) /* in tn_op.saves: all inputs */
 
@@ -116,55 +97,29 @@ void tn__node_link(tn_tensor *x, tn__object *node, uint8_t output);
 void tn__move_retained(tn__node *n, int output, tn__node *to, int to_output);
 void tn__node_release(tn__node *n); /* drops the saved tensors */
 
-/* ---- memory changed in place (history.c) ------------------------------------------------------------------------- */
-
-/* A change of the storage's history by an in-place op on x: _begin does everything that can fail, before the op runs;
- * _commit is called after it, _free frees the nodes of _begin. */
-typedef struct {
-    tn__node    *node; /* the history's next node, owned; NULL: no history is needed */
-    tn__node    *part; /* the target's next node, a view of that history, owned; NULL: the op's node */
-    tn__node    *base; /* the history's node until now, owned; NULL: none, or the target is the whole memory */
-    int          base_output;
-    tn__history *history; /* the history to change; may be new */
-    tn_shape     shape;
-    bool         fresh; /* history is not in the storage's list yet */
-} tn__rebase;
-bool tn__rebase_begin(tn__rebase *r, tn_tensor *x, tn__node *node);
-void tn__rebase_commit(tn__rebase *r, tn_tensor *x);
-void tn__rebase_free(tn__rebase *r);
-
-/* Called before t becomes a leaf: if other handles share its memory, starts a history, so that changes recorded through
- * them are noticed. False: raised. */
-bool tn__start_history(tn_tensor *t);
-
-/* The node of t's current values, which may be newer than t->node. NULL: t has none. */
-tn__node *tn__current_node(const tn_tensor *t, int *output);
-
-/* Gives x the node that follows from its memory's history. False: raised, and x is unchanged; the message calls x
- * role, with the number i unless it is -1. */
-bool               tn__update_node(tn_tensor *x, const char *caller, const char *role, int i);
-static inline bool tn__up_to_date(tn_tensor *x, const char *caller, const char *role, int i)
-{
-    return !tn__outdated(x) || tn__update_node(x, caller, role, i);
-}
-
 /* Writes the current module path, "encoder.layers.3". */
 void tn__path_text(char *to, size_t size);
 
-/* Raises if t holds a NaN or Inf: "caller: <role> has a NaN at [1, 2] (step 3)". */
+/* anomaly.c: raises if t, or the gradient g of input i of n, holds a NaN or Inf: "caller: <role> has the first NaN, at
+ * [1, 2] (step 3)". */
 bool tn__check_finite(const tn_tensor *t, const char *caller, const char *role);
+bool tn__finite_gradient(const tn__node *n, int i, const tn_tensor *g);
+bool tn__results_finite(const tn_ctx *c); /* the results of a call */
 
-/* ---- one pass of the engine -------------------------------------------------------------------------------------- */
+/* ---- the backward pass (engine.c) -------------------------------------------------------------------------------- */
+
 typedef struct {
     int               roots;
-    tn_tensor *const *root, *const *seed;
-    int               count; /* number of tn_grad_of's targets, in wrt[] */
-    tn_tensor *const *wrt;
-    tn_tensor       **grad;
+    tn_tensor *const *root, *const *seed; /* [roots]; seed, or an entry of it, may be NULL: ones */
+    const char       *name;               /* for messages */
     bool              retain, create_graph;
-    const char       *name;   /* for messages */
-    int               inputs; /* a checkpoint's inputs, at which its tape ends */
+    int               count;  /* number of tn_grad_of's targets; 0: leaves collect */
+    tn_tensor *const *wrt;    /* [count]: the targets */
+    tn_tensor       **grad;   /* [count]: out */
+    int               inputs; /* number of a checkpoint's inputs, at which its tape ends */
     tn_tensor *const *input;
+    tn_grad_ready     ready; /* called for complete gradients; may be NULL */
+    void             *ready_user;
 } tn__backward_pass;
 tn_status tn__backward(const tn__backward_pass *p);
 /* The pass inside a checkpoint's backward: leaves collect in the outer pass, and nodes recorded before `floor` are not

@@ -1,7 +1,7 @@
 /* unchanged.c — checks that parameters do not change between a checkpointed function's two runs, the first without a
  * tape, the second in the backward: with other values the second run would give the gradient of a result never
  * computed. */
-#include "autograd/tape/tape.h"
+#include "autograd/tape/unchanged.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* graphviz.c — writes the tape as a graph: ops as boxes, leaves as ellipses, arrows from inputs to results. */
-#include "autograd/tape/tape.h"
+#include "autograd/tape/history.h"
 
 #include <inttypes.h>
 

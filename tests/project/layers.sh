@@ -63,8 +63,8 @@ models/look      |                               | core/base/toolbox.h
 # Calls that point up all the same: the mathematics of gradients, which are sums of tensors, made by ops. Each is
 # needed: a line that no call needs any more is an error, too.
 up='
-autograd/tape/accumulate.c  | autograd/ops/add.c        | gradients that meet are added
-autograd/tape/engine.c      | autograd/ops/add.c        | gradients that meet are added
+autograd/tape/accumulate.c  | autograd/ops/add.c        | gradients of several uses are added
+autograd/tape/engine_leaves.c | autograd/ops/add.c      | the old and new gradients of leaves are added
 autograd/tape/sparse_grad.c | autograd/ops/sort.c       | rows of equal index are brought together ...
 autograd/tape/sparse_grad.c | autograd/ops/region.c     | ... and cut out
 autograd/tape/run_node.c    | autograd/ops/reshape.c    | a gradient gets the shape of its input,
@@ -106,9 +106,7 @@ autograd/ops/masked_select.c autograd/ops/masked_spread.c
 autograd/ops/avg_pool2d.c    autograd/ops/avg_pool2d_grad.c
 autograd/ops/conv2d.c        autograd/ops/conv2d_input_grad.c autograd/ops/conv2d_weight_grad.c
 autograd/tape/autocast.c     autograd/tape/call.c
-autograd/tape/history.c      autograd/tape/tape.c
-' # The last two: a call converts its inputs, and a conversion is a call. A node is recorded of memory whose history may
-# have to be recorded first.
+' # The last: a call converts its inputs, and a conversion is a call.
 
 # ---- the tables, as the checks ask them ----
 
