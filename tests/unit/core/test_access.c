@@ -1,4 +1,4 @@
-/* test_access.c — what a tensor is, and its elements one by one. */
+/* test_access.c — properties of a tensor, and access to single elements. */
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
 
@@ -17,7 +17,7 @@ static void refused(tn_status got, tn_status code, const char *text)
 
 static uint32_t version(const tn_tensor *t) { return t->storage->version; }
 
-/* A view of [4, 3] in column order, with a gap before, behind and between: elements 0 … 11 by position. */
+/* A view of [4, 3] in column order, with a gap before, after and between: elements 0 … 11 by position. */
 static tn_tensor *odd_view(tn_dtype dt)
 {
     tn_tensor *base = tn_full_of(dt, TN_SHAPE(40), dt == TN_BOOL ? 1 : 99);
@@ -153,7 +153,7 @@ START_TEST(readers_work_while_an_error_stands)
     ck_assert_int_eq(tn_copy_out(t, TN_F64, out, sizeof out), TN_OK);
     for (int i = 0; i < 12; i++) ck_assert_double_eq(out[i], i);
     ck_assert_str_eq(tn_error_message(), "planted");
-    ck_assert(isnan(tn_get(t, 12))); /* a second mistake does not hide the first */
+    ck_assert(isnan(tn_get(t, 12))); /* a second error does not hide the first */
     ck_assert_int_eq(tn_copy_out(t, TN_F64, out, 1), TN_EINVAL);
     ck_assert_str_eq(tn_error_message(), "planted (2 later calls skipped)");
     tn_clear_error();
@@ -247,14 +247,14 @@ START_TEST(data_mut)
     float     *p = tn_data_mut(t);
     ck_assert_uint_eq(version(t), v + 1);
     ck_assert_ptr_eq(p, tn_data(t));
-    ck_assert_uint_eq(version(t), v + 1); /* tn_data is no write */
+    ck_assert_uint_eq(version(t), v + 1); /* tn_data does not count as a write */
     p[10] = -5;
     ck_assert_double_eq(tn_get_at(t, TN_SHAPE(0, 1)), -5);
     ck_assert_ptr_nonnull(tn_data_mut(tn_scalar(3)));
 }
 END_TEST
 
-/* Every writer asks tn__writable before anything else, and changes nothing when it says no. */
+/* Every writer calls tn__writable first, and changes nothing if that fails. */
 static void all_refuse(tn_tensor *t, tn_status code, const char *text)
 {
     char     message[400];
@@ -312,7 +312,7 @@ START_TEST(repeated_elements_are_not_written)
     all_refuse(tn_set_name(tn__alias(base, &windows), "w"), TN_EINVAL,
                "this tensor (w) shows some elements more than once (shape [5, 4], strides [2, 1]); write to the tensor "
                "that it is a view of, or to a contiguous copy");
-    /* no element twice: a dim of size 1, no elements, windows side by side, a diagonal, dims in any order */
+    /* no element twice: a dim of size 1, no elements, adjacent windows, a diagonal, dims in any order */
     tn__layout fine[] = {{.shape = {2, {1, 3}}, .stride = {0, 1}}, {.shape = {3, {1, 0, 5}}, .stride = {0, 0, 0}},
                          {.shape = {2, {3, 4}}, .stride = {4, 1}}, {.shape = {2, {3, 2}}, .stride = {3, 2}},
                          {.shape = {1, {3}}, .stride = {4}},       {.shape = {3, {2, 2, 3}}, .stride = {1, 6, 2}}};

@@ -1,6 +1,6 @@
-/* test_attention_blocks.c — attention in blocks: every size from 0 to 130 on every instruction set, beside plain loops,
- * with each operand flush against a page that may not be touched; the borders of blocks; the same bits however the work
- * is cut; three in one tensor; memory. The rules of masking are test_attention.c's business. */
+/* test_attention_blocks.c — attention in blocks: every size from 0 to 130 on every instruction set, compared with plain
+ * loops, with each operand adjacent to an inaccessible page; the borders of blocks; the same bits however the work is
+ * cut; three in one tensor; memory. test_attention.c tests the rules of masking. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #endif
@@ -68,7 +68,7 @@ static tn_tensor *placed(int r, bool at_end, bool columns, tn_dtype dt, int64_t 
     return &o->t;
 }
 
-/* What operand r holds now, beside what it should be. */
+/* Compares operand r with its expected values. */
 static void expect(int r, const double *want, double tolerance, const char *what)
 {
     const tn_tensor *t = &operand[r].t;
@@ -122,8 +122,8 @@ static void check_sizes(const tn__kernel_table *table, int x, int64_t t, int64_t
                 gq[i * d + k] += gs * operand[K].value[j * d + k], gk[j * d + k] += gs * operand[Q].value[i * d + k];
             }
     }
-    /* Each number is a sum of at most 130 terms of products of such sums; bf16: Σ g·w is made from a rounded y, and
-     * where products take pairs their weights are rounded, too: of what is below 1 they weigh 1 for y, more for gv. */
+    /* Each value is a sum of at most 130 terms of products of such sums; bf16: Σ g·w is computed from a rounded y, and
+     * if products take pairs their weights are rounded, too: below 1 they weigh 1 for y, more for gv. */
     const double unit = dt == TN_F64 ? 0x1p-53 : 0x1p-24, near = 500 * unit, far = dt == TN_BF16 ? 0x1p-6 : 4 * near;
     const bool   rounded = table->gemm_bf16->pair == 2;
     double       heaviest = 0;
@@ -172,7 +172,7 @@ static outcome run(tn_attention_args a, bool ops)
     return o;
 }
 
-/* The gradients of kernels are those that ops make, and the result is that of the weights. */
+/* The gradients of the kernels equal those of the ops, and the result equals that of the weights. */
 START_TEST(as_ops_make_it)
 {
     static const int64_t sizes[][3] = {{64, 128, 16}, {65, 129, 17}, {130, 127, 3}, {3, 300, 33}, {200, 260, 8}};
@@ -209,7 +209,7 @@ static void same(outcome a, outcome b)
     for (int i = 0; i < 4; i++) ck_assert_msg(!a.g[i] || tn_same_bits(a.g[i], b.g[i]), "gradient %d", i);
 }
 
-/* A matrix alone (cut into queries and keys, for more threads) and among others (one task each), and any threads. */
+/* A matrix alone (cut into queries and keys, for more threads) and among others (one task each), with any threads. */
 START_TEST(cuts)
 {
     const tn_dtype dt = (tn_dtype[]){TN_F32, TN_F64, TN_BF16}[_i];
@@ -233,7 +233,7 @@ START_TEST(cuts)
                           false));
         }
         tn_set_threads(0);
-        /* a batch row's gradients do not see its neighbours */
+        /* a batch row's gradients do not depend on its neighbours */
         for (int i = 0; i < 3; i++) part[i] = tn_requires_grad(tn_clone((tn_tensor *[]){q, k, v}[i]));
         tn_tensor *y = tn_attention(part[0], part[1], part[2], .causal = causal, .window = window), *g[3], *one[3],
                   *seed;
@@ -249,8 +249,8 @@ START_TEST(cuts)
 }
 END_TEST
 
-/* With a window, too, a query has the same bits alone and among others, and whatever stands before and behind what it
- * sees, though it be NaN. */
+/* With a window, too, a query has the same bits alone and among others, whatever precedes and follows the keys that it
+ * sees, even NaN. */
 START_TEST(windows)
 {
     static const int64_t sizes[] = {1, 7, 64, 128, 129, 300};
@@ -273,14 +273,14 @@ START_TEST(windows)
     ck_assert(tn_same_bits(tn_attention(q, k, v, .causal = true),
                            tn_attention(q, k, v, .causal = true, .window = INT64_MAX)));
     tn_tensor *y = tn_attention(q, k, v, .causal = true, .past = INT64_MAX, .window = 5);
-    ck_assert(tn_item(tn_sum(tn_abs(y))) == 0); /* the window lies behind all keys */
+    ck_assert(tn_item(tn_sum(tn_abs(y))) == 0); /* the window is after all keys */
     fine();
     ck_assert(!tn_attention(q, k, v, .past = 2));
     ck_error(TN_EINVAL, "attention: past is 2, but must be 0, or at least 1 together with causal");
 }
 END_TEST
 
-/* Padding behind the last key, however much of it, changes no bit of any gradient, and its own is 0. */
+/* Padding after the last key, of any length, changes no bit of any gradient, and its own is 0. */
 START_TEST(padding)
 {
     enum { REAL = 140, MORE = 200, T = 70, WIDE = 16 };
@@ -334,7 +334,7 @@ static double extra(bool weights)
     const size_t before = tn_memory_now().live;
     tn_reset_peak();
     tn_tensor *y = tn_attention(in[0], in[1], in[2]);
-    if (weights) { /* as one would without the op */
+    if (weights) { /* as without the op */
         w = tn_mul_scalar(tn_matmul(in[0], tn_transpose(in[1], -1, -2)), 0.125);
         y = tn_matmul(tn_softmax(w, -1), in[2]);
     }

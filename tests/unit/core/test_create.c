@@ -1,4 +1,4 @@
-/* test_create.c — new tensors of every kind, and what is refused. */
+/* test_create.c — new tensors of every kind, and invalid requests. */
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
 
@@ -82,7 +82,7 @@ START_TEST(special_values)
     ck_assert_double_eq(tn_item(tn_full(TN_SHAPE(1), 1e-45)), 0x1p-149);
     ck_assert_double_eq(tn_item(tn_full(TN_SHAPE(1), FLT_MAX)), FLT_MAX);
     ck_assert_double_eq(tn_item(tn_full_of(TN_F64, TN_SHAPE(1), DBL_MAX)), DBL_MAX);
-    ck_assert_double_eq(tn_item(tn_full_of(TN_I64, TN_SHAPE(1), 2.9)), 2); /* cut towards zero, as in PyTorch */
+    ck_assert_double_eq(tn_item(tn_full_of(TN_I64, TN_SHAPE(1), 2.9)), 2); /* truncated towards zero, as in PyTorch */
     ck_assert_double_eq(tn_item(tn_full_of(TN_I32, TN_SHAPE(1), -2.9)), -2);
     ck_assert_double_eq(tn_item(tn_full_of(TN_U8, TN_SHAPE(1), 255.9)), 255);
     ck_assert_double_eq(tn_item(tn_full_of(TN_U8, TN_SHAPE(1), -0.9)), 0);
@@ -278,7 +278,7 @@ START_TEST(eye)
 }
 END_TEST
 
-/* ---- from the host's memory ----------------------------------------------------------------------------------- */
+/* ---- from host memory -------------------------------------------------------------------------------------------- */
 
 START_TEST(from_data)
 {
@@ -343,7 +343,7 @@ START_TEST(borrow)
 }
 END_TEST
 
-/* What could not be borrowed stays with the caller: release is not called. */
+/* Memory that could not be borrowed stays with the caller: release is not called. */
 START_TEST(borrow_that_fails)
 {
     double data[2] = {1, 2};

@@ -1,4 +1,4 @@
-/* test_errors.c — the standing error: kept, shown, told to a hook, put aside, brought back; and the path before it. */
+/* test_errors.c — the error of a thread: kept, shown, passed to a hook, set aside, restored; and the path before it. */
 #include "autograd/autograd.h"
 #include "core/core.h"
 #include "tests/common/check_main.h"
@@ -26,7 +26,7 @@ START_TEST(the_first_stands)
 }
 END_TEST
 
-/* Wrapping an error in one's own words is what one does with it. */
+/* An error may be wrapped in another text. */
 START_TEST(a_new_error_may_quote_the_old)
 {
     tn_raise(TN_EIO, "the disk is full, and so on and so forth");
@@ -63,7 +63,7 @@ START_TEST(hooks_listen_and_cannot_veto)
     tn_path_push("encoder");
     tn_mul(tn_ones(TN_SHAPE(2)), tn_ones(TN_SHAPE(3)));
     tn_path_pop();
-    ck_assert_int_eq(h.calls, 1); /* of the first error alone */
+    ck_assert_int_eq(h.calls, 1); /* only for the first error */
     ck_assert_int_eq(h.code, TN_ESHAPE);
     ck_assert_str_eq(h.text,
                      "encoder: mul: shapes [2] and [3] do not broadcast: dim -1 is 2 in one and 3 in the other");
@@ -109,7 +109,7 @@ START_TEST(paths)
     tn_path_push("encoder"), tn_path_push(""), tn_path_push(NULL), tn_path_push("layers.3");
     tn_raise(TN_EINVAL, "here");
     says(TN_EINVAL, "encoder.layers.3: here");
-    tn_scope_end(s); /* pops what was left */
+    tn_scope_end(s); /* pops the rest */
     tn_raise(TN_EINVAL, "nowhere");
     says(TN_EINVAL, "nowhere");
     for (int i = 0; i < 200; i++) tn_path_push("x"); /* the first 64 are named */
@@ -117,9 +117,9 @@ START_TEST(paths)
     ck_assert_uint_eq(strlen(tn_error_message()), 2 * 64 - 1 + strlen(": deep"));
     tn_clear_error();
     for (int i = 0; i < 200; i++) tn_path_pop();
-    tn_path_pop(); /* one too many is harmless */
+    tn_path_pop(); /* one pop too many is harmless */
     tn_path_push(long_name);
-    tn_raise(TN_EINVAL, "%s%s", long_name, long_name); /* cut, and ended */
+    tn_raise(TN_EINVAL, "%s%s", long_name, long_name); /* truncated, and NUL-terminated */
     ck_assert_uint_eq(strlen(tn_error_message()), sizeof((tn_error_state *)0)->text - 1);
     tn_path_pop();
     tn_clear_error();

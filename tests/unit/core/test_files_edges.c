@@ -1,5 +1,5 @@
-/* test_files_edges.c — the corners of core/files.h: long names in messages, names that are taken, sizes that wrap, and
- * what is skipped while an error stands. */
+/* test_files_edges.c — edge cases of core/files.h: long names in messages, duplicate names, sizes that overflow, and
+ * calls skipped while an error is set. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -31,7 +31,7 @@ START_TEST(long_names)
         ck_assert(dots - strchr(m, '\'') < 45 && strlen(m) < 280);
         tn_clear_error();
     }
-    memset(name, 1, 160), name[160] = 0; /* each shown as four: the quotation stops where its buffer ends */
+    memset(name, 1, 160), name[160] = 0; /* each is shown as four: the quotation stops at the end of its buffer */
     ck_assert_ptr_null(tn_json_load(name));
     ck_assert_ptr_nonnull(strstr(tn_error_message(), "\\x01\\x01': cannot open"));
     tn_clear_error();
@@ -114,14 +114,14 @@ START_TEST(none_of_none)
 }
 END_TEST
 
-/* ---- names that are taken, writes of nothing --------------------------------------------------------------------- */
+/* ---- existing names, writes of nothing --------------------------------------------------------------------------- */
 
 static int  taken;
 static char last[600];
 
 static int open_taken(void *user, const char *path, int flags, unsigned mode)
 {
-    if (flags & O_CREAT) { /* never into a file, or through a link, that somebody else put there */
+    if (flags & O_CREAT) { /* never into a file, or through a link, that another process created */
         if ((flags & (O_EXCL | O_NOFOLLOW)) != (O_EXCL | O_NOFOLLOW)) ck_abort_msg("opened without O_EXCL: %s", path);
         if (!strcmp(last, path)) ck_abort_msg("the same name again: %s", path);
         snprintf(last, sizeof last, "%s", path);
@@ -197,7 +197,7 @@ START_TEST(more_than_any_disk)
 }
 END_TEST
 
-/* Each control character takes six bytes of JSON: 16 MiB of them pass the limit of the header. */
+/* Each control character takes six bytes of JSON: 16 MiB of them exceed the limit of the header. */
 START_TEST(a_header_too_large)
 {
     size_t n = (16 << 20) - 100;
@@ -216,7 +216,7 @@ START_TEST(no_dims_at_all)
 {
     const unsigned char f[] =
         "\x93NUMPY\x01\x00\x41\x00{'descr': '|i1', 'fortran_order': False, 'shape': (0, 2305843009213693952)}";
-    ck_assert_ptr_null(tn_npy_read(f, 0)); /* and a type that is wider here: its size must fit, too */
+    ck_assert_ptr_null(tn_npy_read(f, 0)); /* and a type that is wider here: its size must also fit */
     tn_clear_error();
     unsigned char copy[sizeof f];
     memcpy(copy, f, sizeof f);
@@ -226,7 +226,7 @@ START_TEST(no_dims_at_all)
 }
 END_TEST
 
-/* ---- while an error stands --------------------------------------------------------------------------------------- */
+/* ---- while an error is set --------------------------------------------------------------------------------------- */
 
 START_TEST(nothing_happens)
 {
@@ -257,11 +257,11 @@ START_TEST(nothing_happens)
     ck_assert_ptr_null(tn_safetensors_write(w));
     ck_assert_int_eq(tn_json_put_double(NULL, NULL, 0.0 / 1), TN_ENUMERIC);
     ck_assert_str_eq(tn_error_message(), "the first (16 later calls skipped)");
-    /* what only looks goes on */
+    /* readers still work */
     ck_assert_int_eq(tn_json_i64(tn_json_first(tn_json_get(v, "a"))), 1);
     ck_assert_int_eq(tn_safetensors_count(f), 1);
     ck_assert_str_eq(tn_safetensors_at(f, 0).name, "x");
-    /* and what frees */
+    /* and so does freeing */
     tn_json_free(v);
     tn_json_writer_free(j);
     tn_safetensors_close(f);
@@ -284,7 +284,7 @@ static void *read_all(void *file)
             wrong += tn_get(tn_safetensors_get(f, tn_safetensors_at(f, i).name), 0) != (double)i;
             tn_scope_end(inner);
         }
-    tn_safetensors_get(f, "none"); /* an error of this thread alone */
+    tn_safetensors_get(f, "none"); /* an error of this thread only */
     wrong += tn_error() != TN_EINDEX;
     tn_scope_end(s);
     return (void *)wrong;

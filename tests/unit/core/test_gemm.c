@@ -1,13 +1,13 @@
-/* test_gemm.c — products of matrices: every element is, to the bit, its chain of multiply-adds in the order of k, for
- * every instruction set that this CPU has, every layout, size, path and number of threads; and within the bound of such
- * a sum from mathematics. */
+/* test_gemm.c — matrix products: every element is, to the bit, its chain of multiply-adds in the order of k, for every
+ * instruction set that this CPU has, every layout, size, path and number of threads; and within the error bound of such
+ * a sum. */
 #include "core/products/gemm_plan.h"
 #include "core/tensor/convert.h"
 #include "tests/common/gemm_reference.h"
 
 static const tn_dtype types[] = {TN_F32, TN_F64, TN_BF16};
 
-/* Runs the call and compares the whole buffer of c, gaps included, with what it must be. */
+/* Runs the call and compares the whole buffer of c, gaps included, with the expected one. */
 static void check(const tn__kernel_table *t, double alpha, const matrix *a, const matrix *b, double beta,
                   const matrix *c)
 {
@@ -38,7 +38,7 @@ static void check_new(const tn__kernel_table *t, tn_dtype dt, tn_dtype ct, int64
                       int lb, int lc, double alpha, double beta)
 {
     matrix a = matrix_new(dt, m, k, la), b = matrix_new(dt, k, n, lb), c = matrix_new(ct, m, n, lc);
-    if (beta == 0) /* c may hold anything */
+    if (beta == 0) /* c may contain anything */
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j < n; j++) tn__store(element(&c, i, j), ct, NAN);
     check(t, alpha, &a, &b, beta, &c);
@@ -79,7 +79,7 @@ START_TEST(layouts)
 }
 END_TEST
 
-/* Sizes that take every way through the code: one and several blocks of k; b in place, packed, shared; a in place and
+/* Sizes that reach every path of the code: one and several blocks of k; b in place, packed, shared; a in place and
  * packed by rows and columns; a row alone, a column alone; few and many tasks. Each for several numbers of threads. */
 static const struct {
     int64_t m, n, k;
@@ -226,7 +226,7 @@ START_TEST(batches)
     for (int x = 0; x < 6; x++) {
         const tn_dtype dt = types[x % 3];
         const double   alpha = x < 3 ? 1 : 0.7, beta = x < 3 ? 0 : 1.3;
-        /* as many matrices of each; a weight for all; dims of 1 that repeat, on either side; missing dims */
+        /* equal numbers of matrices; a weight for all; dims of 1 that repeat, on either side; missing dims */
         check_batch(alpha, noisy(dt, TN_SHAPE(3, 2, 5, 7)), noisy(dt, TN_SHAPE(3, 2, 7, 4)), beta,
                     noisy(dt, TN_SHAPE(3, 2, 5, 4)));
         check_batch(alpha, noisy(dt, TN_SHAPE(3, 2, 5, 7)), noisy(dt, TN_SHAPE(7, 40)), beta,
@@ -240,7 +240,7 @@ START_TEST(batches)
                     noisy(dt, TN_SHAPE(9, 1, 20)));
         check_batch(alpha, noisy(dt, TN_SHAPE(2, 3, 4, 5, 6)), noisy(dt, TN_SHAPE(3, 1, 6, 2)), beta,
                     noisy(dt, TN_SHAPE(2, 3, 4, 5, 2)));
-        /* matrices that lie as one taller or wider matrix does in memory, in all operands or in some only */
+        /* matrices that are one taller or wider matrix in memory, in all operands or only in some */
         tn_tensor *stacked = noisy(dt, TN_SHAPE(3, 5, 7)), *strewn = swapped(noisy(dt, TN_SHAPE(5, 3, 7)), 0, 1);
         tn_tensor *apart = noisy(dt, TN_SHAPE(3, 7, 4)), *abreast = swapped(noisy(dt, TN_SHAPE(7, 3, 4)), 0, 1);
         tn_tensor *one_a = noisy(dt, TN_SHAPE(5, 7)), *one_b = noisy(dt, TN_SHAPE(7, 4));
@@ -251,7 +251,7 @@ START_TEST(batches)
             check_batch(alpha, one_a, y ? apart : abreast, beta, below);
             check_batch(alpha, one_a, y ? apart : abreast, beta, beside);
         }
-        /* heads as views: [B, T, H, D] seen as [B, H, T, D], times the same turned to [B, H, D, T], and written back */
+        /* heads as views: [B, T, H, D] viewed as [B, H, T, D], times their transpose [B, H, D, T], and written back */
         tn_tensor *plan = noisy(dt, TN_SHAPE(2, 19, 3, 16)), *k = noisy(dt, TN_SHAPE(2, 19, 3, 16));
         tn_tensor *s = noisy(dt, TN_SHAPE(2, 3, 19, 19)), *y = noisy(dt, TN_SHAPE(2, 19, 3, 16));
         check_batch(alpha, swapped(plan, 1, 2), swapped(swapped(k, 1, 2), 2, 3), beta, s);
@@ -307,7 +307,7 @@ START_TEST(no_memory)
     ck_assert_int_eq(tn_error(), TN_ENOMEM);
     for (int64_t i = 0; i < 60000; i++) expect(same(tn_get(c, i), 1));
     tn_set_memory_limit(0);
-    tn__gemm(1, a, b, 0, c); /* while the error stands, nothing happens */
+    tn__gemm(1, a, b, 0, c); /* while the error is set, nothing happens */
     for (int64_t i = 0; i < 60000; i++) expect(same(tn_get(c, i), 1));
     tn_clear_error();
     tn__gemm(1, a, b, 0, c);
@@ -315,7 +315,7 @@ START_TEST(no_memory)
 }
 END_TEST
 
-/* How much more the busiest of so many threads has to do than the mean, tasks being handed out in equal runs. */
+/* The ratio of the busiest of `team` threads' work to the mean, if tasks are distributed in equal runs. */
 static double busiest(int team, int64_t m, int64_t n, int64_t k, bool turned)
 {
     static float  ground;
@@ -324,7 +324,7 @@ static double busiest(int team, int64_t m, int64_t n, int64_t k, bool turned)
     g.a = g.b = g.c = &ground, g.a_row = k, g.a_col = 1, g.c_row = n, g.c_col = 1;
     g.b_row = turned ? 1 : n, g.b_col = turned ? k : 1;
     tn_set_threads(team);
-    if (tn_threads() < team) return 1; /* a build that knows only one */
+    if (tn_threads() < team) return 1; /* a build without threads */
     tn__gemm_make_plan(&plan, &g);
     const int64_t blocks = tn__ceil_div(plan.tasks, plan.grain);
     int64_t       most = 0, next = 0;
@@ -342,7 +342,7 @@ static double busiest(int team, int64_t m, int64_t n, int64_t k, bool turned)
     return (double)most * team / ((double)m * (double)n);
 }
 
-START_TEST(even) /* on two threads; of more, each may get a panel or a strip more than another */
+START_TEST(even) /* on two threads; with more, each may get a panel or a strip more than another */
 {
     const int64_t of[][3] = {{2048, 1024, 256}, {2048, 256, 1024}, {2048, 768, 256},  {2048, 256, 256},
                              {256, 1024, 2048}, {768, 256, 2048},  {256, 256, 2048},  {307, 30522, 256},

@@ -1,6 +1,5 @@
-/* test_gemm_fused.c — what a product does with its sums while they are in the cache: bias, pre-activation, activation
- * and residual have the bits of the same steps taken one after the other, for every instruction set, layout, path and
- * number of threads. */
+/* test_gemm_fused.c — a product's epilogue on sums in the cache: bias, pre-activation, activation and residual have the
+ * bits of the same steps one after the other, for every instruction set, layout, path and number of threads. */
 #include "tests/common/gemm_reference.h"
 #include "core/core.h"
 #include "core/base/bf16.h"
@@ -67,7 +66,7 @@ static tn__gemm_call fused_call(const fused_case *f)
     return g;
 }
 
-/* Element (i, j) of c, from c as it was; *pre: what pre must hold. */
+/* Element (i, j) of c, computed from its old value; *pre: the expected value of pre. */
 static double wanted(const fused_case *f, const matrix *was, int64_t i, int64_t j, double *pre)
 {
     const matrix sums = {f->dt == TN_F64 ? TN_F64 : TN_F32, f->c.rows, f->c.cols, 0, 0, 1, NULL};
@@ -168,7 +167,7 @@ START_TEST(paths)
 }
 END_TEST
 
-/* Batches that are one taller or wider matrix, and such that are not because of what lies beside them. */
+/* Batches that are one taller or wider matrix, and batches that are not because of their neighbours in memory. */
 START_TEST(batches)
 {
     enum { B = 3, M = 5, N = 7, K = 4 };
@@ -183,7 +182,7 @@ START_TEST(batches)
         tn__gemm_call g = {.dtype = dt, .ctype = dt, .m = M, .n = N, .k = K, .a = a.data, .b = b.data, .c = c.data};
         g.a_row = K, g.a_col = 1, g.b_row = N, g.b_col = 1, g.c_row = N, g.c_col = 1, g.alpha = 1, g.beta = 1;
         g.dims = 1, g.batch[0] = B, g.a_batch[0] = M * K, g.b_batch[0] = one_b ? 0 : K * N, g.c_batch[0] = M * N;
-        if (wide) g.c_row = B * N, g.c_batch[0] = N, g.a_batch[0] = 0; /* side by side */
+        if (wide) g.c_row = B * N, g.c_batch[0] = N, g.a_batch[0] = 0; /* next to each other */
         g.bias = (tn__gemm_side){.at = bias.data, .col = 1, .batch = {x / 12 == 1 ? N : 0}};
         if (x / 12 == 2) g.bias.row = N, g.bias.batch[0] = 0, g.m = B; /* a bias a row, the same in each matrix */
         g.pre = (tn__gemm_side){.at = pre.data, .row = N, .col = 1, .batch = {M * N}};
@@ -211,7 +210,7 @@ START_TEST(batches)
 }
 END_TEST
 
-/* For tensors: a bias that broadcasts, and something to add. */
+/* For tensors: a bias that broadcasts, and a tensor to add. */
 START_TEST(tensors)
 {
     tn_tensor *a = tn_uniform(TN_SHAPE(2, 3, 5, 7), -1, 1), *b = tn_uniform(TN_SHAPE(7, 9), -1, 1);

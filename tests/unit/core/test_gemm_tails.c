@@ -1,6 +1,6 @@
-/* test_gemm_tails.c — products read and write nothing beside their operands: each operand lies flush against a page
- * that may not be touched, behind it or before it, for every size from 0 to 130. Elements are checked by sample; all of
- * them, and the gaps between them, are test_gemm.c's business. */
+/* test_gemm_tails.c — products read and write nothing outside their operands: each operand is adjacent to an
+ * inaccessible page, after it or before it, for every size from 0 to 130. Elements are checked by sample; test_gemm.c
+ * checks all of them, and the gaps between them. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #endif

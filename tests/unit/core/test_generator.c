@@ -1,5 +1,5 @@
-/* test_generator.c — Philox against the published vectors, and what the generator promises: which numbers a draw takes,
- * whatever the threads, and that a failed one takes none. */
+/* test_generator.c — Philox compared with the published vectors, and the guarantees of the generator: the numbers that
+ * a draw uses, for any number of threads, and that a failed draw uses none. */
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
 
@@ -71,7 +71,7 @@ START_TEST(blocks_in_bulk_are_the_same)
 }
 END_TEST
 
-/* Of 2^64 words the last 2^64 mod n are refused, no more and no less. */
+/* Of 2^64 words exactly the last 2^64 mod n are rejected. */
 START_TEST(what_is_refused)
 {
     static const struct {
@@ -81,9 +81,9 @@ START_TEST(what_is_refused)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const uint64_t n = rows[i].n, last = UINT64_MAX - rows[i].refused;
         ck_assert_uint_eq(tn__below(9, 4, 0, 0, n), 0);
-        ck_assert_uint_eq(tn__below(9, 4, 0, last, n), n - 1); /* the end of a whole number of turns */
+        ck_assert_uint_eq(tn__below(9, 4, 0, last, n), n - 1); /* the end of a whole number of cycles */
         if (!rows[i].refused) continue;
-        for (int word = 0; word <= 2; word += 2) { /* then the same words of the next attempt count */
+        for (int word = 0; word <= 2; word += 2) { /* then the same words of the next attempt are used */
             uint32_t w[4];
             tn__philox_words((uint32_t[4]){4, 0, 1, 0}, (uint32_t[2]){9, 0}, w);
             ck_assert_uint_le(tn__word64(w + word), last);
@@ -163,7 +163,7 @@ START_TEST(plain_numbers)
 }
 END_TEST
 
-/* ---- what a draw takes, and when it takes nothing --------------------------------------------------------------- */
+/* ---- the blocks that a draw uses, and draws that use none -------------------------------------------------------- */
 
 START_TEST(positions)
 {
@@ -182,7 +182,7 @@ START_TEST(positions)
         ck_assert_uint_eq(g->position, quarter);
         tn_seed(i), tn_normal_of(TN_F64, TN_SHAPE(n), 0, 1);
         ck_assert_uint_eq(g->position, half);
-        tn_seed(i), tn_randint(TN_SHAPE(n), 0, 3 * ((int64_t)1 << 61)); /* which rejects every fourth */
+        tn_seed(i), tn_randint(TN_SHAPE(n), 0, 3 * ((int64_t)1 << 61)); /* rejects every fourth */
         ck_assert_uint_eq(g->position, half);
         tn_seed(i), tn_bernoulli(TN_SHAPE(n), 0.5);
         ck_assert_uint_eq(g->position, half);
@@ -192,7 +192,7 @@ START_TEST(positions)
 }
 END_TEST
 
-START_TEST(elements_come_from_their_own_blocks) /* a long draw begins as a short one; the next one goes on after it */
+START_TEST(elements_come_from_their_own_blocks) /* a long draw starts like a short one; the next follows */
 {
     tn_seed(11);
     tn_tensor *all = tn_uniform(TN_SHAPE(5000), -1, 3), *all64 = tn_normal_of(TN_F64, TN_SHAPE(5000), 1, 2);
@@ -277,8 +277,8 @@ START_TEST(threads_do_not_matter)
 }
 END_TEST
 
-/* The numbers of today are the numbers of tomorrow, on any machine. These were computed by another program, in Python,
- * from what the head of core/tensor/random.c says. */
+/* The numbers must never change, on any machine. They were computed by another program, in Python, from the comment at
+ * the head of core/tensor/random.c. */
 START_TEST(frozen)
 {
     static const double expected[DRAWINGS][5] = {

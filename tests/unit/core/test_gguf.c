@@ -1,5 +1,5 @@
-/* test_gguf.c — GGUF files: what PyPI's gguf has written is read to the bit, what is written is read again, and what
- * breaks the format is refused in words that say where. */
+/* test_gguf.c — GGUF files: files written by PyPI's gguf are read to the bit, written files are read again, and format
+ * violations are errors that name the position. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what others have written ------------------------------------------------------------------------------------ */
+/* ---- files of other programs ------------------------------------------------------------------------------------- */
 
 static tn_gguf *golden(void)
 {
@@ -183,9 +183,9 @@ START_TEST(writes_and_reads)
 }
 END_TEST
 
-/* ---- what is refused --------------------------------------------------------------------------------------------- */
+/* ---- format violations ------------------------------------------------------------------------------------------- */
 
-/* A file in the making. */
+/* A file under construction. */
 static struct {
     size_t        n;
     unsigned char at[1 << 16];
@@ -197,7 +197,7 @@ static void put(uint64_t v, int bytes)
 }
 static void put_string(const char *s, size_t n) { put(n, 8), memcpy(file.at + file.n, s, n), file.n += n; }
 
-/* What a malformed file changes: a good one has all members as `good` has them. */
+/* The changes of a malformed file: a good one has all members as in `good`. */
 typedef struct {
     uint64_t    magic, version, tensors, pairs;       /* in the header */
     const char *key;                                  /* of the first pair */
@@ -210,7 +210,7 @@ typedef struct {
     uint64_t    name_bytes, dims, dim[4], kind, from; /* ... */
     const char *name2;                                /* and of the second, F32 [2] */
     uint64_t    from2;
-    int64_t     data; /* bytes behind the header's padding */
+    int64_t     data; /* bytes after the header's padding */
     tn_status   status;
     const char *says;
 } malformed;
@@ -239,7 +239,7 @@ static void make(const malformed *m)
     for (int64_t i = 0; i < m->data; i++) put(1, 1);
 }
 
-/* Reads a copy of exactly n bytes, so that a sanitizer sees a byte too many, and all that is in it. */
+/* Reads a copy of exactly n bytes, so that a sanitizer detects a read past the end, and everything in it. */
 static bool reads(size_t n)
 {
     tn_scope scope = tn_scope_begin();
@@ -262,7 +262,7 @@ static bool reads(size_t n)
     {                                                 \
         .status = status_, .says = says_, __VA_ARGS__ \
     }
-/* A member that is 0 here is as in `good`; ZERO stands for 0. */
+/* A member that is 0 here is as in `good`; ZERO means 0. */
 #define ZERO ((uint64_t)0x5a45524f)
 static const malformed rows[] = {
     ROW(F, "it does not begin with 'GGUF'", .magic = 0x46554746),
@@ -385,7 +385,7 @@ static const malformed rows[] = {
     ROW(F, "1000 bytes are left over behind the tensors", .data = 1064),
 };
 
-/* The row's member where it has one. */
+/* The row's member if it is set. */
 #define TAKE(member) \
     if (r->member) m.member = r->member == ZERO ? 0 : r->member
 
@@ -458,7 +458,7 @@ START_TEST(every_truncation_and_bit)
 }
 END_TEST
 
-/* A header that is longer than what is read at first, from a file. */
+/* A header longer than the first part that is read, from a file. */
 START_TEST(long_header)
 {
     tn_gguf_writer *w = tn_gguf_writer_new();

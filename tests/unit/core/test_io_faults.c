@@ -1,5 +1,5 @@
-/* test_io_faults.c — files that fail: at every call, once and for ever, the old file survives, nothing is left behind,
- * and the retry gives the same bytes. And what is no regular file is neither read nor replaced. */
+/* test_io_faults.c — files that fail: at every call, once and permanently, the old file survives, no temporary file
+ * remains, and the retry gives the same bytes. And files that are not regular are neither read nor replaced. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- what is saved and loaded ------------------------------------------------------------------------------------ */
+/* ---- saving and loading ------------------------------------------------------------------------------------------ */
 
 static tn_status save_npy(const char *path) { return tn_npy_save(path, tn__sample(TN_F32, 1)); }
 
@@ -125,12 +125,12 @@ static void save_with_faults(int format, int code, bool for_ever, bool old)
         ck_assert_msg(s == TN_OK || s == TN_EIO, "%s", what);
         tn_clear_error();
         failures += s != TN_OK;
-        /* the file is the old one or the new one, whole; a success means the new one */
+        /* the file is the complete old or new one; success means the new one */
         bool is_new = access(path, F_OK) == 0 && tn_same_bits(tn_file_read(path, 1 << 20), expected);
         bool is_old = old ? holds_plain(path, before) : access(path, F_OK) != 0;
         tn_clear_error();
         ck_assert_msg(s == TN_OK ? is_new : is_old || is_new, "%s", what);
-        /* after the rename only the folder is synced and closed; before it, the old file must be there */
+        /* after the rename only the folder is synced and closed; before it, the old file must exist */
         if (s != TN_OK && is_new) ck_assert_msg(strstr(what, "the new file is in place, but its folder"), "%s", what);
         ck_assert_msg(tn_names_beside(path) == beside + (is_new || old), "something is left behind: %s", what);
         ck_assert_msg(tn_open_files() == 0, "%s", what);
@@ -180,7 +180,7 @@ START_TEST(loading)
 }
 END_TEST
 
-/* Even the clean-up fails: nothing worse than a name left behind. */
+/* Even the clean-up fails: at worst a temporary name remains. */
 START_TEST(nothing_can_be_removed)
 {
     for (int format = 0; format < FORMATS; format++) {
@@ -246,7 +246,7 @@ START_TEST(messages)
 }
 END_TEST
 
-/* Where a file system cannot reserve space or sync a folder, saving works all the same. */
+/* If a file system cannot reserve space or sync a folder, saving still works. */
 START_TEST(what_is_only_a_precaution)
 {
     static const struct {
@@ -274,7 +274,7 @@ START_TEST(what_is_only_a_precaution)
 }
 END_TEST
 
-/* ---- the real thing ---------------------------------------------------------------------------------------------- */
+/* ---- real failures ----------------------------------------------------------------------------------------------- */
 
 START_TEST(a_limit_on_file_sizes)
 {
@@ -305,7 +305,7 @@ static int open_full(void *user, const char *path, int flags, unsigned mode)
 
 START_TEST(a_full_device)
 {
-    if (access("/dev/full", W_OK)) return; /* not on this system */
+    if (access("/dev/full", W_OK)) return; /* not available on this system */
     const char *path = tn_test_file("full.npy");
     tn_io       io = *tn_system_io();
     io.open = open_full;
@@ -390,7 +390,7 @@ START_TEST(paths_of_all_kinds)
         if (n > 255) ck_error_has(TN_EIO, "the name is too long");
         else ck_assert(load_npy(path));
     }
-    snprintf(path, sizeof path, "%s/a 'b'\n\xff\xc3\xa9", folder); /* any bytes, shown as they can be */
+    snprintf(path, sizeof path, "%s/a 'b'\n\xff\xc3\xa9", folder); /* any bytes, shown as far as possible */
     ck_assert_int_eq(save_npy(path), TN_OK);
     ck_assert_ptr_null(tn_json_load(path));
     ck_assert_ptr_nonnull(

@@ -1,4 +1,4 @@
-/* test_isa.c — the choice of an instruction set: the best there is, or what TENON_ISA allows. */
+/* test_isa.c — the choice of an instruction set: the best available, or the one that TENON_ISA permits. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* readlink */
 #endif
@@ -32,7 +32,7 @@ START_TEST(tables)
 }
 END_TEST
 
-/* What TENON_ISA must lead to on this CPU. A process chooses once, so the next test lets others choose. */
+/* The result of TENON_ISA on this CPU. A process chooses once, so the next test starts other processes. */
 START_TEST(as_told)
 {
     const char *wish = getenv("TENON_ISA"), *name = isas[0], *reason = "the best";
@@ -51,7 +51,7 @@ START_TEST(as_told)
 END_TEST
 
 /* f32 to bf16 by each table: every way to round (each upper half of a number, with lower halves on both sides of the
- * middle and on it), and every length. What is behind the end stays. */
+ * middle and on it), and every length. Elements after the end are unchanged. */
 START_TEST(narrows)
 {
     static const uint32_t low[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
@@ -78,7 +78,7 @@ START_TEST(narrows)
 END_TEST
 
 #ifdef __x86_64__ /* elsewhere there is no choice */
-/* One test in a process of its own, with a setting, or without. */
+/* One test in a separate process, with or without a setting. */
 static void child(char *test, const char *name, const char *value)
 {
     static char path[4096], no_fork[] = "CK_FORK=no";
@@ -102,8 +102,8 @@ START_TEST(wishes)
 }
 END_TEST
 
-/* A program whose stack for signals could not hold AMX's registers is not given them: it goes on without, and errno
- * stays as it was. */
+/* A program whose signal stack is too small for AMX's registers does not get them: it runs without AMX, and errno is
+ * unchanged. */
 START_TEST(small_stack)
 {
     static char stack[8192];

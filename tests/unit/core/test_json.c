@@ -1,4 +1,4 @@
-/* test_json.c — the JSON reader: what is accepted, what is refused and in which words; values, limits, sizes. */
+/* test_json.c — the JSON reader: valid and invalid texts with their messages; values, limits, sizes. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The text again, from the tree; to be freed. */
+/* The text again, written from the tree; the caller frees it. */
 static char *rewritten(const tn_json *v, int indent)
 {
     tn_json_writer *w = tn_json_writer_new(indent);
@@ -21,7 +21,7 @@ static char *rewritten(const tn_json *v, int indent)
     return copy;
 }
 
-/* ---- what is accepted: the text, and the same value as the writer writes it -------------------------------------- */
+/* ---- valid: the text, and the same value as the writer writes it ------------------------------------------------- */
 
 static const char *const accepted[][2] = {
     {"null", "null"},
@@ -38,7 +38,7 @@ static const char *const accepted[][2] = {
     {"-9223372036854775808", "-9223372036854775808"},
     {"18446744073709551616", "1.8446744073709552e+19"},
     {"-9223372036854775809", "-9.223372036854776e+18"},
-    {"1000000000000000019884624838656", "1e+30"}, /* what Hugging Face writes for "no limit" */
+    {"1000000000000000019884624838656", "1e+30"}, /* Hugging Face's value for "no limit" */
     {"1.0", "1.0"},
     {"1e3", "1000.0"},
     {"1E+3", "1000.0"},
@@ -75,7 +75,7 @@ START_TEST(accepts)
 }
 END_TEST
 
-/* ---- what is refused --------------------------------------------------------------------------------------------- */
+/* ---- invalid ----------------------------------------------------------------------------------------------------- */
 
 static const char *const refused[][2] = {
     {"", "line 1, column 1 (byte 0): the text ends, expected a value"},
@@ -159,7 +159,7 @@ static const char *const refused[][2] = {
     {"\"\xc3\"", "not valid UTF-8"},
     {"\"\xc0\x80\"", "not valid UTF-8"},                   /* overlong */
     {"\"\xed\xa0\x80\"", "not valid UTF-8"},               /* a surrogate */
-    {"\"\xf4\x90\x80\x80\"", "not valid UTF-8"},           /* past U+10FFFF */
+    {"\"\xf4\x90\x80\x80\"", "not valid UTF-8"},           /* above U+10FFFF */
     {"[\"\xc3\xa9\", x]", "column 7 (byte 7): found 'x'"}, /* columns count characters */
     {"[1,\n 2,\n  x]", "line 3, column 3 (byte 10)"},
     {"[\x01]", "found '\\x01', expected a value"},
@@ -188,7 +188,7 @@ START_TEST(nul_is_no_end)
 }
 END_TEST
 
-/* Every beginning of a valid text is refused, unless it is a whole value already. */
+/* Every prefix of a valid text is an error, unless it is a complete value. */
 START_TEST(every_truncation)
 {
     static const char text[] =
@@ -230,14 +230,14 @@ START_TEST(values)
     ck_assert(tn_json_i64(tn_json_get(c, "low")) == INT64_MIN);
     ck_assert_double_eq(tn_json_double(tn_json_get(c, "low")), -9223372036854775808.0);
 
-    /* absent, or null: the fallback */
+    /* missing, or null: the fallback */
     ck_assert_int_eq(tn_json_i64_or(tn_json_get(c, "pad"), 7), 7);
     ck_assert_int_eq(tn_json_i64_or(tn_json_get(c, "none"), 8), 8);
     ck_assert_double_eq(tn_json_double_or(NULL, 0.5), 0.5);
     ck_assert(tn_json_bool_or(tn_json_get(c, "none"), true));
     ck_assert_str_eq(tn_json_string_or(tn_json_get(c, "pad"), "f"), "f");
 
-    /* nothing of nothing */
+    /* queries of NULL */
     ck_assert_ptr_null(tn_json_get(NULL, "a"));
     ck_assert_ptr_null(tn_json_get(c, NULL));
     ck_assert_ptr_null(tn_json_get(tn_json_get(c, "name"), "a"));
@@ -314,7 +314,7 @@ START_TEST(wrong_types)
 }
 END_TEST
 
-/* What JSON has no words for, and what is none of those. */
+/* Numbers that JSON lacks, and strings that are not such numbers. */
 START_TEST(endless_numbers)
 {
     static const double v[] = {1.5, -0.0, INFINITY, -INFINITY, NAN};
@@ -366,7 +366,7 @@ START_TEST(limits)
         ck_assert_int_eq(tn_error(), TN_EINVAL);
         tn_clear_error();
     }
-    /* exactly as deep as allowed, for the default and the most */
+    /* the maximum depth, for the default and the highest limit */
     for (int most = 64; most <= TN_JSON_MAX_DEPTH; most += TN_JSON_MAX_DEPTH - 64)
         for (int depth = most; depth <= most + 1; depth++) {
             char *text = malloc(2 * (size_t)depth);
@@ -419,11 +419,11 @@ START_TEST(a_million_keys)
     }
     ck_assert_ptr_null(tn_json_get(v, "key"));
     ck_assert_ptr_null(tn_json_get(v, "key-1"));
-    tn_json_string(tn_json_at(v, n - 1)); /* the way to a value is found without walking */
+    tn_json_string(tn_json_at(v, n - 1)); /* the path of a value is found without visiting all values */
     ck_assert_ptr_nonnull(strstr(tn_error_message(), tn_json_key(tn_json_at(v, n - 1))));
     tn_clear_error();
     tn_json_free(v);
-    p = end + sprintf(end, ",\"key%d\":0}", n / 2); /* once more */
+    p = end + sprintf(end, ",\"key%d\":0}", n / 2); /* the same key again */
     ck_assert_ptr_null(tn_json_parse(text, (size_t)(p - text)));
     ck_assert_ptr_nonnull(strstr(tn_error_message(), "is in this object twice"));
     tn_clear_error();
@@ -431,7 +431,7 @@ START_TEST(a_million_keys)
 }
 END_TEST
 
-/* Sizes around the one where a table of keys takes over. */
+/* Sizes around the threshold of key tables. */
 START_TEST(keys_of_all_sizes)
 {
     for (int n = 0; n < 40; n++)
@@ -455,7 +455,7 @@ START_TEST(keys_of_all_sizes)
 }
 END_TEST
 
-/* Where a locale writes a comma, nothing changes here. */
+/* In a locale with a decimal comma nothing changes here. */
 START_TEST(locale_changes_nothing)
 {
     static const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "de_DE", "fr_FR.UTF-8", "fr_FR.utf8", "fr_FR"};

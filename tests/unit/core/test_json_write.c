@@ -1,4 +1,4 @@
-/* test_json_write.c — the JSON writer: what it writes, what it refuses; files; memory that fails. */
+/* test_json_write.c — the JSON writer: its output and its errors; files; memory that fails. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -22,7 +22,7 @@ START_TEST(writes)
 {
     for (int indent = 0; indent <= 2; indent += 2) {
         tn_json_writer *w = tn_json_writer_new(indent);
-        for (int round = 0; round < 2; round++) { /* a cleared writer is as new */
+        for (int round = 0; round < 2; round++) { /* a cleared writer is like a new one */
             tn_json_writer_clear(w);
             tn_json_open_object(w, NULL);
             tn_json_put_string(w, "model_type", "b\"\\\n\x01\x1f\xc3\xa9");
@@ -65,7 +65,7 @@ START_TEST(writes)
 }
 END_TEST
 
-/* A refused call changes nothing: what is right afterwards is written as if it had not been. */
+/* A call that fails changes nothing: valid calls after it are written as if it had not happened. */
 START_TEST(writer_refuses)
 {
     tn_json_writer *w = tn_json_writer_new(0);
@@ -117,11 +117,11 @@ START_TEST(writer_refuses)
     tn_json_put_i64(w, NULL, 2);
     ck_assert_str_eq(tn_json_text(w, NULL), "2");
     tn_raise(TN_EINVAL, "something else");
-    ck_assert_ptr_null(tn_json_text(w, NULL)); /* asking is not writing: no gap */
+    ck_assert_ptr_null(tn_json_text(w, NULL)); /* a query does not leave a gap */
     tn_clear_error();
     ck_assert_str_eq(tn_json_text(w, NULL), "2");
 
-    /* as deep as it gets */
+    /* the maximum depth */
     tn_json_writer_clear(w);
     for (int i = 0; i < TN_JSON_MAX_DEPTH; i++) tn_json_open_array(w, NULL);
     ck_assert_int_eq(tn_error(), TN_OK);
@@ -257,7 +257,7 @@ START_TEST(memory_fails)
             if (failed) ck_assert_msg(tn_error() == TN_ENOMEM, "%s", tn_error_message());
             tn_clear_error();
             tn_fail_memory(-1, false);
-            if (failed && v && w) { /* the same writer goes on */
+            if (failed && v && w) { /* the same writer continues */
                 tn_json_writer_clear(w);
                 tn_json_open_array(w, NULL);
                 tn_json_put_string(w, NULL, "first");
@@ -274,7 +274,7 @@ START_TEST(memory_fails)
             tn_json_free(v);
             ck_assert_int_eq(tn_memory_blocks(), before);
             if (at >= 0 && !failed) {
-                ck_assert_int_gt(at, 5); /* it took more than this */
+                ck_assert_int_gt(at, 5); /* it took more allocations than this */
                 break;
             }
         }
@@ -283,7 +283,7 @@ START_TEST(memory_fails)
 }
 END_TEST
 
-/* A tree that cannot be copied whole is not copied at all. */
+/* A tree that cannot be copied completely is not copied at all. */
 START_TEST(a_copy_is_whole)
 {
     char *text = malloc(200000), *p = text;

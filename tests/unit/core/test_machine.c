@@ -1,4 +1,4 @@
-/* test_machine.c — what decides the number of threads, with a folder that stands for the machine; and tn_build_info. */
+/* test_machine.c — the limits on the number of threads, with a folder that simulates the machine; and tn_build_info. */
 #include "tests/common/check_main.h"
 
 #include "core/base/parallel.h"
@@ -42,13 +42,13 @@ START_TEST(cgroup_2)
         machine("v2", "/proc/self/cgroup", "0::/\n");
         ck_assert_int_eq(tn__cgroup_cpus(machine("v2", "/sys/fs/cgroup/cpu.max", rows[i].text)), rows[i].cpus);
     }
-    /* the least of the group and of those above it */
+    /* the minimum of the group and of its ancestors */
     machine("v2-deep", "/proc/self/cgroup", "0::/a.slice/b/c.scope\n");
     machine("v2-deep", "/sys/fs/cgroup/a.slice/b/c.scope/cpu.max", "max 100000\n");
     ck_assert_int_eq(tn__cgroup_cpus(machine("v2-deep", "/sys/fs/cgroup/a.slice/cpu.max", "300000 100000\n")), 3);
     ck_assert_int_eq(tn__cgroup_cpus(machine("v2-deep", "/sys/fs/cgroup/a.slice/b/cpu.max", "250000 50000\n")), 3);
     ck_assert_int_eq(tn__cgroup_cpus(machine("v2-deep", "/sys/fs/cgroup/a.slice/b/c.scope/cpu.max", "7 5\n")), 2);
-    /* in a container: the host's path, of which only the root is there */
+    /* in a container: the host's path, of which only the root exists */
     machine("v2-box", "/proc/self/cgroup", "0::/docker/0123456789abcdef\n");
     ck_assert_int_eq(tn__cgroup_cpus(machine("v2-box", "/sys/fs/cgroup/cpu.max", "400000 100000\n")), 4);
     machine("v2-up", "/proc/self/cgroup", "0::/../../other\n");
@@ -81,7 +81,7 @@ START_TEST(cores)
 {
     const unsigned char all[2] = {0xff, 0x00}, odd[2] = {0xaa, 0}, half[2] = {0x0f, 0}, none[2] = {0, 0};
     const char         *root = tn_test_file("cores");
-    ck_assert_int_eq(tn__cores(root, all, 16), 8); /* of which nothing is known */
+    ck_assert_int_eq(tn__cores(root, all, 16), 8); /* without any information */
     for (int cpu = 0; cpu < 8; cpu++) {            /* four cores of two threads: 0 and 4, 1 and 5 … */
         char path[100], list[20];
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/core_cpus_list", cpu);
@@ -92,7 +92,7 @@ START_TEST(cores)
     ck_assert_int_eq(tn__cores(root, odd, 16), 2);
     ck_assert_int_eq(tn__cores(root, half, 16), 4);
     ck_assert_int_eq(tn__cores(root, none, 16), 0);
-    for (int cpu = 0; cpu < 4; cpu++) { /* an older kernel; a range; and a list that makes no sense */
+    for (int cpu = 0; cpu < 4; cpu++) { /* an older kernel; a range; and an invalid list */
         char path[100];
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
         machine("old cores", path, cpu < 2 ? "0-1\n" : cpu == 2 ? "99999999\n" : "\n");
@@ -124,7 +124,7 @@ START_TEST(the_default_is_the_least)
     ck_assert_int_eq(c.use, least);
     ck_assert_int_ge(c.allowed, c.cores);
     tn_set_threads(2);
-    const bool threads = tn_threads() == 2; /* else this is a build without OpenMP */
+    const bool threads = tn_threads() == 2; /* otherwise this is a build without OpenMP */
     tn_set_threads(0);
     ck_assert_int_eq(tn_threads(), !threads ? 1 : c.use < 512 ? c.use : 512);
 }

@@ -1,6 +1,6 @@
-/* test_memory.c — whole scenarios in which each allocation fails once, and then all from that one on: nothing crashes,
- * nothing leaks, nothing is half done, the error says what happened, and the retry gives the same bits. And the cache,
- * its accounts and its limits. */
+/* test_memory.c — complete scenarios in which each allocation fails once, and then all allocations from it on: no
+ * crash, no leak, no partial result, an error that describes what happened, and the same bits on retry. And the cache,
+ * its statistics and its limits. */
 #define _POSIX_C_SOURCE 200809L /* barriers */
 #include "autograd/autograd.h"
 #include "core/core.h"
@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <string.h>
 
-/* ---- scenarios: each returns a number made of everything it computed; NaN if it failed --------------------------- */
+/* ---- scenarios: each returns a number computed from all its results; NaN if it failed ---------------------------- */
 
 static tn_tensor *param(int64_t a, int64_t b) { return tn_requires_grad(tn_uniform(TN_SHAPE(a, b), -0.5, 0.5)); }
 static double     digest(tn_tensor *t) { return t ? tn_item(tn_sum(tn_mul(tn_detach(t), tn_detach(t)))) : NAN; }
@@ -188,7 +188,7 @@ START_TEST(total)
 }
 END_TEST
 
-/* A step that fails half way is repeated with the same draws: the generators stand where the tape began. */
+/* A step that fails half way is repeated with the same draws: generators are reset to the start of the tape. */
 START_TEST(a_failed_step_can_be_repeated)
 {
     tn_faulty_memory_begin();
@@ -200,7 +200,7 @@ START_TEST(a_failed_step_can_be_repeated)
         tn_tensor *w = param(6, 6), *x = tn_normal(TN_SHAPE(5, 6), 0, 1);
         for (int attempt = 0; attempt < 2; attempt++) {
             tn_scope   s = tn_scope_begin();
-            tn_tensor *y = tn_sum(tn_dropout(tn_matmul(x, w), 0.5)); /* the forward succeeds; the backward runs out */
+            tn_tensor *y = tn_sum(tn_dropout(tn_matmul(x, w), 0.5)); /* only the backward runs out of memory */
             if (attempt == 0) tn_fail_memory(n, false);
             tn_status status = tn_backward(y);
             if (attempt == 0) reached = n < 0 || tn_memory_calls() > n;
@@ -221,13 +221,13 @@ START_TEST(a_failed_step_can_be_repeated)
 }
 END_TEST
 
-/* ---- the cache and its accounts ---------------------------------------------------------------------------------- */
+/* ---- the cache and its statistics -------------------------------------------------------------------------------- */
 
 START_TEST(accounts)
 {
-    tn_zeros(TN_SCALAR); /* the scope stack has its memory from here on */
+    tn_zeros(TN_SCALAR); /* allocates the scope stack */
     tn_trim();
-    for (int i = 0; i < 66; i++) { /* and the quarantine is full */
+    for (int i = 0; i < 66; i++) { /* fills the quarantine */
         const tn_scope each = tn_scope_begin();
         tn_zeros(TN_SCALAR);
         tn_scope_end(each);
@@ -273,7 +273,7 @@ START_TEST(limits)
     tn_scope_end(s);
     ck_assert_uint_eq(tn_memory_now().cached, 0);
     tn_set_cache_limit(SIZE_MAX);
-    tn_empty(TN_SHAPE(1LL << 40, 8)); /* 2^45 bytes: no machine has them */
+    tn_empty(TN_SHAPE(1LL << 40, 8)); /* 2^45 bytes: more than any machine has */
     ck_assert_int_eq(tn_error(), TN_ENOMEM);
     tn_clear_error();
 }
@@ -315,7 +315,7 @@ static void *another(void *unused)
     tn_tensor *t = tn_zeros(TN_SHAPE(500, 500));
     tn_keep(t);
     tn_scope_end(s);
-    return t; /* its scope stack and its cache go with it, the tensor stays */
+    return t; /* its scope stack and its cache are freed with it, the tensor stays */
 }
 
 START_TEST(threads_leave_nothing)
@@ -349,11 +349,11 @@ static void *makes_and_waits(void *user)
     return NULL;
 }
 
-/* A thread that runs may keep its last 64 KiB to itself; one that has ended may not, whoever ends what it made. */
+/* A running thread may withhold its last 64 KiB; one that has ended may not, whichever thread frees its tensors. */
 START_TEST(accounts_of_another_thread)
 {
     static handover h;
-    const size_t    each = 1000; /* at least */
+    const size_t    each = 1000; /* minimum */
     pthread_t       t;
     tn_memory       before = tn_memory_now();
     pthread_barrier_init(&h.made, NULL, 2), pthread_barrier_init(&h.seen, NULL, 2);
@@ -385,7 +385,7 @@ static void *makes_until_it_may_not(void *made)
     return NULL;
 }
 
-/* With a limit every byte is told at once, so several threads cannot pass it together. */
+/* With a limit every byte is reported immediately, so several threads cannot exceed it together. */
 START_TEST(a_limit_is_for_all_threads)
 {
     pthread_t t;

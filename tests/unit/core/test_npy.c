@@ -1,4 +1,4 @@
-/* test_npy.c — npy files: what NumPy writes is read, and what is written is what NumPy writes. */
+/* test_npy.c — npy files: NumPy's files are read, and written files equal NumPy's. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 
@@ -29,7 +29,7 @@ static const bytes *npy(int major, const char *dict, int n)
     return &f;
 }
 
-static tn_tensor *read_exact(const void *data, size_t n) /* so that a sanitizer sees a byte too many */
+static tn_tensor *read_exact(const void *data, size_t n) /* so that a sanitizer detects a read past the end */
 {
     void *exact = malloc(n ? n : 1);
     memcpy(exact, data, n);
@@ -38,7 +38,7 @@ static tn_tensor *read_exact(const void *data, size_t n) /* so that a sanitizer 
     return t;
 }
 
-/* ---- what is accepted -------------------------------------------------------------------------------------------- */
+/* ---- valid files ------------------------------------------------------------------------------------------------- */
 
 START_TEST(headers_as_others_write_them)
 {
@@ -62,7 +62,7 @@ START_TEST(headers_as_others_write_them)
 }
 END_TEST
 
-/* Every type in both orders: the bytes 0 1 2 … read as numbers, by arithmetic of the test's own. */
+/* Every type in both byte orders: the bytes 0 1 2 … read as numbers, by separate arithmetic. */
 START_TEST(types_and_orders)
 {
     static const struct {
@@ -113,7 +113,7 @@ START_TEST(u8_beyond_i64)
 }
 END_TEST
 
-/* All 65536 of them, by the definition. */
+/* All 65536 of them, compared with the definition. */
 START_TEST(every_f16)
 {
     size_t       n = 65536;
@@ -165,16 +165,16 @@ START_TEST(fortran_order_is_a_transposed_view)
 }
 END_TEST
 
-/* ---- what is written --------------------------------------------------------------------------------------------- */
+/* ---- written files ----------------------------------------------------------------------------------------------- */
 
-/* As numpy.save of NumPy 1.24 and later writes it: 128 bytes before the data, room for the first size to grow. */
+/* Like numpy.save of NumPy 1.24 and later: 128 bytes before the data, room for the first size to grow. */
 START_TEST(written_as_numpy_writes)
 {
     static const struct {
         tn_dtype    dt;
         tn_shape    shape;
         const char *dict;
-        int         spaces; /* NumPy's: 21 less the first size's digits, then up to 64 */
+        int         spaces; /* NumPy's: 21 minus the first size's digits, then up to 64 */
     } rows[] = {{TN_F32, {2, {2, 3}}, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", 58},
                 {TN_F64, {0, {0}}, "{'descr': '<f8', 'fortran_order': False, 'shape': (), }", 62},
                 {TN_I64, {1, {12}}, "{'descr': '<i8', 'fortran_order': False, 'shape': (12,), }", 59},

@@ -1,4 +1,4 @@
-/* test_npy_refused.c — what breaks the npy format is refused, in words that say where. */
+/* test_npy_refused.c — violations of the npy format are errors that name the position. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 
@@ -27,7 +27,7 @@ static const bytes *npy(int major, const char *dict, int n)
     return &f;
 }
 
-static tn_tensor *read_exact(const void *data, size_t n) /* so that a sanitizer sees a byte too many */
+static tn_tensor *read_exact(const void *data, size_t n) /* so that a sanitizer detects a read past the end */
 {
     void *exact = malloc(n ? n : 1);
     memcpy(exact, data, n);
@@ -36,7 +36,7 @@ static tn_tensor *read_exact(const void *data, size_t n) /* so that a sanitizer 
     return t;
 }
 
-/* ---- what is refused --------------------------------------------------------------------------------------------- */
+/* ---- invalid files ----------------------------------------------------------------------------------------------- */
 
 #define D(descr, fortran, shape) "{'descr': " descr ", 'fortran_order': " fortran ", 'shape': " shape ", }\n"
 static const struct {
@@ -216,7 +216,7 @@ START_TEST(every_truncation)
 }
 END_TEST
 
-/* Each bit of a header, turned: read or refused, but never anything else. */
+/* Each bit of a header, flipped: the file is read, or rejected with an error; nothing else happens. */
 START_TEST(every_bit_of_the_header)
 {
     tn_tensor     *f = tn_npy_write(tn__sample(TN_I64, 2));

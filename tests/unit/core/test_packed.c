@@ -1,5 +1,5 @@
-/* test_packed.c — a matrix that few rows are multiplied with is kept packed: the same bits as without, whoever computes
- * and how; and never those of an earlier version. */
+/* test_packed.c — a matrix multiplied by few rows is kept packed: the same bits as without, for every thread and
+ * method; and never those of an earlier version. */
 #include "autograd/autograd.h"
 #include "core/core.h"
 #include "tests/common/bits.h"
@@ -15,7 +15,7 @@ enum { SIZES = sizeof sizes / sizeof *sizes };
 
 static tn_tensor *random_of(tn_dtype dt, tn_shape s) { return tn_to(tn_normal(s, 0, 1), dt); }
 
-/* x Wᵀ as if W had never been seen. */
+/* x Wᵀ with a W that was not used before. */
 static tn_tensor *anew(tn_tensor *x, tn_tensor *w) { return tn_linear(x, tn_clone(w), NULL); }
 
 START_TEST(same_bits)
@@ -65,7 +65,7 @@ START_TEST(every_change_is_seen)
     seen(x, m, "a write through a view");
     tn_adopt(w, random_of(TN_F32, TN_SHAPE(90, 100)));
     seen(x, m, "tn_adopt");
-    /* memory that is not the library's may change when nobody says so */
+    /* borrowed memory may change without a new version */
     static float own[9000];
     w = tn_borrow(TN_F32, TN_SHAPE(90, 100), own, NULL, NULL);
     seen(x, m, "nothing");
@@ -74,7 +74,7 @@ START_TEST(every_change_is_seen)
 }
 END_TEST
 
-/* Parts of one matrix are matrices of their own, more of them than are kept. */
+/* Parts of one matrix count as separate matrices, more of them than are kept. */
 START_TEST(parts)
 {
     tn_tensor *all = random_of(TN_F32, TN_SHAPE(600, 64)), *x = random_of(TN_F32, TN_SHAPE(3, 64)), *y[6];
@@ -88,7 +88,7 @@ START_TEST(parts)
 }
 END_TEST
 
-/* It is given back with the matrix, and taken only when it is used again. */
+/* The memory is freed with the matrix, and allocated only at its second use. */
 START_TEST(memory)
 {
     const tn_scope s = tn_scope_begin();

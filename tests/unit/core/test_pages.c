@@ -1,4 +1,4 @@
-/* test_pages.c — memory and the system: after its first steps a training loop touches no page for the first time. */
+/* test_pages.c — memory and the system: after its first steps a training loop touches no new page. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -16,9 +16,8 @@ static long faults(void)
 
 enum { STEPS = 16, SETTLED = 10, DIM = 64, WORDS = 9000 };
 
-/* A layer, a vocabulary's loss in blocks (of 22 MB), AdamW: what a step gives back, the next one takes. Blocks of a
- * class change places at first, and what needs a larger part of its block touches the rest of it once; then that is
- * over. */
+/* A layer, a vocabulary's loss in blocks (of 22 MB), AdamW: memory freed by a step is reused by the next. Blocks of a
+ * class change owners at first, and a larger use of a block touches the rest of it once; after that no page is new. */
 START_TEST(no_faults_after_the_first_steps)
 {
     tn_transformer_encoder_layer *m = tn_transformer_encoder_layer_new(.dim = DIM, .heads = 4, .ff = 256);
@@ -39,8 +38,8 @@ START_TEST(no_faults_after_the_first_steps)
         ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
         tn_scope_end(s);
     }
-    ck_assert_int_le(faults() - before, 150);                      /* of some 15,000 that the blocks have */
-    if (!tn_test_slow()) ck_assert_int_le(faults() - settled, 20); /* a sanitizer's own; one block is 16 a step */
+    ck_assert_int_le(faults() - before, 150);                      /* of some 15,000 of the blocks */
+    if (!tn_test_slow()) ck_assert_int_le(faults() - settled, 20); /* the sanitizer's; one block is 16 a step */
     tn_optimizer_free(o);
     tn_free(head), tn_free(m);
 }

@@ -1,4 +1,4 @@
-/* test_pairs_kernels.c — the kernels for words as vectors, of each instruction set, beside the formulas in f64. */
+/* test_pairs_kernels.c — the kernels for word vectors, of each instruction set, compared with the formulas in f64. */
 #include "tests/common/check_main.h"
 
 #include "core/kernels/kernels.h"
@@ -29,7 +29,7 @@ static void fill(rows *r, uint64_t seed)
     }
 }
 
-/* Σ of -log p over the pairs, whose gradient a step goes down. */
+/* Σ of -log p over the pairs, which a step decreases along its gradient. */
 static double loss_of(const rows *r, int ins, int outs, bool shifted)
 {
     double loss = 0;
@@ -49,7 +49,7 @@ static double slope(const rows *r, int i, int j, bool shifted)
     return (double)r->label[j] - 1 / (1 + exp(-f));
 }
 
-/* One step from `before`: every element moved by rate · Σ slope · the other row. */
+/* One step from `before`: every element changes by rate · Σ slope · the other row. */
 static void one_step(const tn__pairs_kernels *kernels, int ins, int outs, bool shifted)
 {
     static rows before, now;
@@ -85,7 +85,7 @@ START_TEST(a_step_is_that_of_the_formula)
 }
 END_TEST
 
-/* And the formula is the gradient: differences of the loss, in f64. */
+/* The formula is the gradient: compared with differences of the loss, in f64. */
 START_TEST(the_formula_is_the_gradient)
 {
     static rows r;
@@ -105,7 +105,7 @@ START_TEST(the_formula_is_the_gradient)
 }
 END_TEST
 
-/* A row that comes twice learns twice. */
+/* A row that occurs twice is updated twice. */
 START_TEST(the_same_row_twice)
 {
     for (int isa = 0; isa < 3; isa++) {
@@ -149,7 +149,7 @@ START_TEST(means_and_sums)
 }
 END_TEST
 
-/* What softmax is made of: sums of products, and both sides moved by slopes that are given, more[i] beside in[i]. */
+/* The parts of softmax: sums of products, and both sides updated by given slopes, more[i] in addition to in[i]. */
 START_TEST(dots_and_slopes)
 {
     static const int ins[] = {1, TN__PAIRS_IN}, outs[] = {1, 5, TN__PAIRS_OUT};

@@ -1,4 +1,4 @@
-/* test_print.c — tn_print against PyTorch's own texts (print_texts.h), and what PyTorch has no text for. */
+/* test_print.c — tn_print compared with PyTorch's texts (print_texts.h), and cases without a PyTorch text. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* open_memstream */
 #endif
@@ -13,7 +13,7 @@
 
 #include "tests/common/print_texts.h"
 
-/* What tn_print writes, until the next call. */
+/* The output of tn_print, valid until the next call. */
 static const char *printed(const tn_tensor *t)
 {
     static char text[20000];
@@ -47,7 +47,7 @@ static tn_tensor *tensor_of_case(int i)
 START_TEST(looks_like_pytorch) { ck_assert_str_eq(printed(tensor_of_case(_i)), texts[_i].text); }
 END_TEST
 
-/* The same through strides: the tensor is laid out with its dims in reverse order, with gaps. */
+/* With strides: the tensor is laid out with its dims in reverse order, with gaps. */
 START_TEST(strides_do_not_show)
 {
     tn_tensor *t = tensor_of_case(_i);

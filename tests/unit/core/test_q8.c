@@ -1,6 +1,6 @@
-/* test_q8.c — weights of 8 bits and of f16: their numbers beside a scalar reference of llama.cpp's Q8_0, the blocks of
- * files and back, and products bit for bit beside those with the same weights in f32: every instruction set, odd sizes,
- * any threads, a row alone and among others, against pages that may not be touched. */
+/* test_q8.c — weights of 8 bits and of f16: their values compared with a scalar reference of llama.cpp's Q8_0, the
+ * blocks of files and back, and products compared bit for bit with those of the same weights in f32: every instruction
+ * set, odd sizes, any threads, a row alone and among others, next to inaccessible pages. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #endif
@@ -21,7 +21,7 @@ enum { ISAS = 5, GROUP = 32, BLOCK = 34 };
 
 static void ok(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
 
-/* A row's blocks as llama.cpp's quantize_row_q8_0_ref makes them. */
+/* A row's blocks as computed by llama.cpp's quantize_row_q8_0_ref. */
 static void reference(const float *x, int64_t n, uint8_t *to)
 {
     for (int64_t g = 0; g < n / GROUP; g++, x += GROUP, to += BLOCK) {
@@ -45,10 +45,10 @@ START_TEST(numbers)
         const int64_t out = sizes[i][0], in = sizes[i][1];
         tn_scope      s = tn_scope_begin();
         tn_tensor    *w = weights(out, in);
-        tn_set(w, 0, -0.25), tn_set(w, 1, 0.25 / 254), tn_set(w, 2, -0.25 / 254); /* halves go away from zero */
+        tn_set(w, 0, -0.25), tn_set(w, 1, 0.25 / 254), tn_set(w, 2, -0.25 / 254); /* halves: away from zero */
         if (out > 1) tn_fill(tn_narrow(w, 0, 1, 1), 0);
-        if (out > 2) tn_fill(tn_narrow(w, 0, 2, 1), 3e-9); /* a scale below all of f16 */
-        if (out > 3) tn_fill(tn_narrow(w, 0, 3, 1), 1e-5); /* and one that is denormal in it */
+        if (out > 2) tn_fill(tn_narrow(w, 0, 2, 1), 3e-9); /* a scale below the range of f16 */
+        if (out > 3) tn_fill(tn_narrow(w, 0, 3, 1), 1e-5); /* and one that is denormal in f16 */
         tn_tensor *q = tn_q8_pack(w);
         ok();
         for (int64_t r = 0; r < out; r++) reference((const float *)tn_data(w) + r * in, in, theirs + blocks_of(r, in));
@@ -64,7 +64,7 @@ START_TEST(numbers)
             const float    d = tn__f16_to_f32((uint16_t)(b[0] | b[1] << 8));
             ck_assert(tn_get(wide, k) == (double)((float)(int8_t)b[2 + k % GROUP] * d));
         }
-        /* strides, and other types of the same numbers */
+        /* strides, and other dtypes of the same values */
         tn_tensor *turned = tn_transpose(tn_contiguous(tn_transpose(w, 0, 1)), 0, 1);
         ck_assert_mem_eq(tn_data(tn_q8_pack(turned)), tn_data(q), (size_t)tn_numel(q));
         tn_tensor *q64 = tn_q8_pack(tn_to(w, TN_F64));
@@ -102,13 +102,13 @@ START_TEST(refused)
     ck_error_has(TN_EINVAL, "must be 136 bytes");
     ck_assert_ptr_null(tn_q8_unpack(w));
     ck_error_has(TN_EINVAL, "no weight of 8 bits or f16");
-    /* a head that does not say what there is */
+    /* a header that does not match the tensor */
     ck_assert(tn_is_q8(q) && !tn_is_q8(w) && !tn_is_q8(NULL));
     for (int byte = 0; byte < 25; byte++)
         for (int bit = 0; bit < 8; bit++) {
             t = tn_clone(q);
             tn_set(t, byte, (double)((int)tn_get(t, byte) ^ 1 << bit));
-            /* other rows within the last panel, and another type, are such weights, too */
+            /* other rows within the last panel, and another dtype, are also valid weights */
             if (tn_is_q8(t)) ck_assert_msg(byte == 8 || byte == 24, "byte %d, bit %d", byte, bit);
         }
     ck_assert(!tn_is_q8(tn_narrow(q, 0, 0, tn_numel(q) - 1)));
@@ -117,7 +117,7 @@ START_TEST(refused)
 }
 END_TEST
 
-/* What f32 rounds to, at any width; where it was f16 in f32, the very same. */
+/* Rounded from f32, at any width; unchanged if they were f16 in f32. */
 START_TEST(halves)
 {
     char           text[64];
@@ -145,7 +145,7 @@ START_TEST(halves)
         ck_assert_ptr_null(tn_f16_pack(w));
         ck_error_has(TN_EINVAL, "tn_f16_pack: the weights [2, 40] hold NaN, an infinity, or more than 65504");
     }
-    for (int byte = 0; byte < 25; byte++) /* a head that does not say what there is */
+    for (int byte = 0; byte < 25; byte++) /* a header that does not match the tensor */
         for (int bit = 0; bit < 8; bit++) {
             tn_tensor *t = tn_clone(h);
             tn_set(t, byte, (double)((int)tn_get(t, byte) ^ 1 << bit));
@@ -223,7 +223,7 @@ START_TEST(products)
 }
 END_TEST
 
-/* The kernels read and write nothing beside their operands. */
+/* The kernels read and write nothing outside their operands. */
 START_TEST(tails)
 {
     const tn__kernel_table *t = tn__kernels_of(isas[_i]);
@@ -267,7 +267,7 @@ START_TEST(tails)
 }
 END_TEST
 
-/* All numbers that f16 has, by each table, and nothing read behind the last. */
+/* All f16 values, by each table, and nothing read after the last. */
 START_TEST(tails_f16)
 {
     const tn__kernel_table *t = tn__kernels_of(isas[_i]);
@@ -299,7 +299,7 @@ START_TEST(tails_f16)
 }
 END_TEST
 
-/* All scales that f16 has, by each table: what a hostile file holds becomes no more than a wrong number. */
+/* All f16 scales, by each table: a hostile file can cause wrong numbers, nothing worse. */
 START_TEST(scales)
 {
     static uint8_t          block[TN__Q8_BLOCK];

@@ -10,12 +10,9 @@
 /* For loops: Check's own assertions each write to a pipe, whether they hold or not. */
 #define EACH(holds) ((holds) ? (void)0 : ck_abort_msg("%s", #holds))
 
-/* The tests of distributions use fixed seeds, so each either passes for ever or fails for ever. The bounds are those
- * of a test at level 1e-6 or so: a right generator passes any seed, a wrong one is far off. */
+/* The tests of distributions use fixed seeds, so each always passes or always fails. The bounds are those of a test at
+ * level 1e-6 or so: a correct generator passes with any seed, a wrong one is far off. */
 enum { MANY = 200000 };
-
-/* For loops: Check's own assertions each write to a pipe, whether they hold or not. */
-#define EACH(holds) ((holds) ? (void)0 : ck_abort_msg("%s", #holds))
 
 static int64_t many(void) { return tn_test_slow() ? MANY / 10 : MANY; }
 
@@ -55,7 +52,7 @@ static double moment(const tn_tensor *t, double about, int power)
     return sum / (double)n;
 }
 
-/* Do neighbours `lag` apart know of each other? The correlation times √n is a standard normal number. */
+/* The correlation of neighbours `lag` apart, times √n: a standard normal number if they are independent. */
 static double correlation(const tn_tensor *t, int64_t lag)
 {
     const int64_t n = tn_numel(t) - lag;
@@ -98,7 +95,7 @@ START_TEST(normal_is_normal)
 }
 END_TEST
 
-/* Box and Muller again, by the C library: ours, made of + - · / and sqrt, differs by a few last bits at most. */
+/* Box and Muller again, with the C library: the library's, from + - · / and sqrt, differs by a few last bits at most. */
 START_TEST(normal_is_box_and_muller)
 {
     const double turn = 8 * atan(1);
@@ -157,7 +154,7 @@ START_TEST(uniform_keeps_its_bounds)
         ck_assert_msg(least >= rows[r].low && most < rows[r].high, "row %d: [%a, %a]", (int)r, least, most);
         ck_assert_msg(least < most, "row %d: all are %a", (int)r, least);
     }
-    /* where the type has no number between the bounds, and where there is none at all */
+    /* where the dtype has no value between the bounds, and where no number exists */
     tn_tensor *t = tn_uniform(TN_SHAPE(100), 0.1, 0.1 + 1e-12);
     for (int64_t i = 0; i < 100; i++) EACH(tn_get(t, i) == (double)0.1f);
     t = tn_uniform(TN_SHAPE(100), 2.5, 2.5);
@@ -165,7 +162,7 @@ START_TEST(uniform_keeps_its_bounds)
 }
 END_TEST
 
-/* The sum of (found - expected)²/expected over cells of equal chance has mean cells - 1 and variance 2 (cells - 1). */
+/* The sum of (found - expected)²/expected over equally likely cells has mean cells - 1 and variance 2 (cells - 1). */
 static double chi_square(const int64_t *found, int cells, int64_t n)
 {
     const double expected = (double)n / cells;
@@ -194,13 +191,13 @@ START_TEST(randint_is_fair)
 }
 END_TEST
 
-/* Of 3·2^62 numbers, x mod n without rejection would give the first third twice as often as the others. */
+/* Of 3·2^62 numbers, x mod n without rejection would return the first third twice as often as the others. */
 START_TEST(no_bias_for_huge_ranges)
 {
     int64_t found[3] = {0};
     tn_seed(8);
     const int64_t low = INT64_MIN, third = (int64_t)1 << 62;
-    tn_tensor    *t = tn_randint(TN_SHAPE(many()), low, low + third + third + third); /* as 3·2^62 is too large */
+    tn_tensor    *t = tn_randint(TN_SHAPE(many()), low, low + third + third + third); /* because 3·2^62 is too large */
     for (int64_t i = 0; i < many(); i++) {
         const uint64_t v = (uint64_t)tn_get_i64(t, i) - (uint64_t)low;
         EACH(v >> 62 < 3);
@@ -217,7 +214,7 @@ START_TEST(no_bias_for_huge_ranges)
     }
     ck_assert_double_lt(fabs(chi_square(below, 3, many())), 6);
 
-    t = tn_randint(TN_SHAPE(1000), INT64_MIN, INT64_MAX); /* the widest there is */
+    t = tn_randint(TN_SHAPE(1000), INT64_MIN, INT64_MAX); /* the widest range */
     int64_t negative = 0;
     for (int64_t i = 0; i < 1000; i++) negative += tn_get_i64(t, i) < 0;
     ck_assert(negative > 400 && negative < 600);
@@ -237,7 +234,7 @@ START_TEST(bernoulli_is_fair)
             ones += tn_get(t, k);
         }
         ck_assert_double_le(fabs(ones - p[i] * (double)many()), 5 * sqrt(p[i] * (1 - p[i]) * (double)many()));
-        for (int d = 0; d < 7; d++) { /* every type gets the same */
+        for (int d = 0; d < 7; d++) { /* every dtype gets the same */
             tn_seed(100 + (uint64_t)i);
             tn_tensor *u = tn_bernoulli_of(types[d], TN_SHAPE(1000), p[i]);
             ck_assert_int_eq(tn_dtype_of(u), types[d]);
@@ -267,7 +264,7 @@ START_TEST(permutations_are_permutations)
 }
 END_TEST
 
-START_TEST(permutations_are_fair) /* each of the 24 of 4, and each place of 513 for the first element */
+START_TEST(permutations_are_fair) /* each of the 24 of 4, and each position of 513 for the first element */
 {
     int64_t found[24] = {0};
     tn_seed(3);

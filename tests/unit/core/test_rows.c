@@ -1,5 +1,5 @@
-/* test_rows.c — the kernels of softmax's, the norms' and dropout's rows: near the formula in f64, the same bits on
- * every instruction set, for every length of the last vector; nothing read or written beside the arrays. */
+/* test_rows.c — the kernels of the rows of softmax, norms and dropout: near the formula in f64, the same bits on every
+ * instruction set, for every length of the last vector; nothing read or written outside the arrays. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #endif
@@ -18,7 +18,7 @@
 static const char *const isas[] = {"baseline", "avx2", "avx512"};
 enum { ISAS = 3, MOST = 130, ROOMS = 8 };
 
-/* ---- rooms that end where memory ends, or begin where it begins ---- */
+/* ---- arrays that end at the end of memory, or start at its start ------------------------------------------------- */
 
 static struct {
     char  *begin;
@@ -52,7 +52,7 @@ static bool untouched(int p, int64_t n, size_t size, bool front)
     return true;
 }
 
-/* ---- one row through all kernels of a type ---- */
+/* ---- one row through all kernels of a dtype ---------------------------------------------------------------------- */
 
 enum { X, GY, W, B, Y, GX, GW, GB };
 static const tn__dropped drop = {7, UINT64_MAX - 3, false, 0x60000000u, 1.6};
@@ -65,7 +65,7 @@ END_TEST
 START_TEST(f64) { rows_f64(); }
 END_TEST
 
-/* The words that dropout looks at are Philox's, wherever a row begins; and all blocks are as a single one. */
+/* The words that dropout uses are Philox's, wherever a row starts; and many blocks at once equal single blocks. */
 START_TEST(words)
 {
     uint32_t all[4 * 300], one[4];

@@ -1,4 +1,4 @@
-/* test_safetensors.c — safetensors files: what the reference writes is read, and what is written is what it writes. */
+/* test_safetensors.c — safetensors files: the reference's files are read, and written files equal the reference's. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -27,7 +27,7 @@ static const bytes *file(const char *header, int n)
     return &f;
 }
 
-/* Opens a copy of exactly n bytes, so that a sanitizer sees a byte too many; all tensors are read. */
+/* Opens a copy of exactly n bytes, so that a sanitizer detects a read past the end; all tensors are read. */
 static tn_safetensors *open_exact(const void *data, size_t n, void **copy)
 {
     *copy = malloc(n ? n : 1);
@@ -42,7 +42,7 @@ static tn_safetensors *open_exact(const void *data, size_t n, void **copy)
     "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
 #define F TN_EFORMAT
 #define U TN_EUNSUPPORTED
-/* ---- what is accepted -------------------------------------------------------------------------------------------- */
+/* ---- valid files ------------------------------------------------------------------------------------------------- */
 
 START_TEST(as_others_write_them)
 {
@@ -180,7 +180,7 @@ START_TEST(did_you_mean)
                                         "cls.predictions.bias", "x"};
     static const char *const asked[][2] = {
         {"bert.encoder.layer.0.output.dense.wieght", "'bert.encoder.layer.0.output.dense.weight'"},
-        {"pooler.dense.weight", "'bert.pooler.dense.weight'"},    /* the front is missing */
+        {"pooler.dense.weight", "'bert.pooler.dense.weight'"},    /* the start is missing */
         {"model.cls.predictions.bias", "'cls.predictions.bias'"}, /* or too long */
         {"cls.prediction.bias", "'cls.predictions.bias'"},
         {"decoder.something.else", NULL},
@@ -205,10 +205,10 @@ START_TEST(did_you_mean)
 }
 END_TEST
 
-/* ---- what is written --------------------------------------------------------------------------------------------- */
+/* ---- written files ----------------------------------------------------------------------------------------------- */
 
-/* The reference's own serialisation of the same tensors (its test_serialization and the rule of its order), with the
- * metadata that Hugging Face's readers ask for. */
+/* The reference's serialisation of the same tensors (its test_serialization and its rule of the order), with the
+ * metadata that Hugging Face's readers require. */
 START_TEST(written_as_the_reference_writes)
 {
     tn_safetensors_writer *w = tn_safetensors_writer_new();
@@ -252,7 +252,7 @@ START_TEST(written_as_the_reference_writes)
     w = tn_safetensors_writer_new();
     tn_safetensors_note(w, "format", "np");
     tn_safetensors_note(w, "step", "1");
-    tn_safetensors_note(w, "step", "2 \"\n\xc3\xa9"); /* the later note counts */
+    tn_safetensors_note(w, "step", "2 \"\n\xc3\xa9"); /* the later note replaces the first */
     f = tn_safetensors_write(w);
     header = "{\"__metadata__\":{\"format\":\"np\",\"step\":\"2 \\\"\\n\xc3\xa9\"}}";
     ck_assert_mem_eq((const char *)tn_data(f) + 8, header, strlen(header));
@@ -293,7 +293,7 @@ START_TEST(round_trips)
 }
 END_TEST
 
-/* The writer outlives the scopes of what it was given, and reads it when it saves. */
+/* The writer outlives the scopes of its tensors, and reads them when it saves. */
 START_TEST(writer_holds_its_tensors)
 {
     tn_safetensors_writer *w = tn_safetensors_writer_new();
@@ -338,7 +338,7 @@ START_TEST(writer_refuses)
     tn_safetensors_put(w, "a", t);
     ck_error_has(TN_EINVAL, "tn_safetensors_put: the name 'a' has a tensor already");
     char other[16];
-    for (int i = 0; i < 80; i++) { /* still known after the tables have grown */
+    for (int i = 0; i < 80; i++) { /* still found after the tables have grown */
         snprintf(other, sizeof other, "%d", i / 2);
         ck_assert_int_eq(tn_safetensors_put(w, other, t), i % 2 ? TN_EINVAL : TN_OK);
         tn_clear_error();
@@ -378,7 +378,7 @@ START_TEST(writer_refuses)
     tn_safetensors_note(w, "one more", "");
     ck_error_has(TN_EUNSUPPORTED, "'one more' would be one more than the limit of 9999 notes");
     ck_assert_int_eq(tn_safetensors_note(w, "17", "again"), TN_OK);
-    tn_tensor      *f = tn_safetensors_write(w); /* and the reader takes all that the writer took */
+    tn_tensor      *f = tn_safetensors_write(w); /* and the reader accepts all tensors that the writer accepted */
     tn_safetensors *r = tn_safetensors_read(tn_data(f), (size_t)tn_numel(f));
     ck_assert_int_eq(tn_safetensors_metadata_count(r), 10000);
     ck_assert_str_eq(tn_safetensors_metadata(r, "17"), "again");
@@ -405,7 +405,7 @@ static tn_status scenario(const char *path, tn_tensor *a, tn_tensor *b, tn_tenso
         tn_safetensors_put(w, name, b);
         tn_safetensors_note(w, name, "noted");
     }
-    if (tn_safetensors_save(w, path) != TN_OK) { /* skipped, if something failed before */
+    if (tn_safetensors_save(w, path) != TN_OK) { /* skipped if a call before it failed */
     }
     tn_tensor      *m = tn_safetensors_write(w);
     tn_safetensors *f = tn_safetensors_open(path), *g = m ? tn_safetensors_read(tn_data(m), (size_t)tn_numel(m)) : NULL;

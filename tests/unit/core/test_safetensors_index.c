@@ -1,5 +1,5 @@
-/* test_safetensors_index.c — the tensors of a model in several files: read through their index as from one file; and an
- * index that does not say what is so, or names what it must not, is refused. */
+/* test_safetensors_index.c — the tensors of a model in several files: read through their index like one file; and
+ * errors for an index that does not match its files, or names files that it must not. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -123,7 +123,7 @@ START_TEST(what_is_not_so_is_refused)
     char text[400];
     snprintf(text, sizeof text, "{\"weight_map\": {\"a\": \"%0300d.safetensors\"}}", 7);
     refused(text, TN_EFORMAT, "not the name of");
-    tn_safetensors_writer *w = tn_safetensors_writer_new(); /* a tensor that two of the files have */
+    tn_safetensors_writer *w = tn_safetensors_writer_new(); /* a tensor that is in two of the files */
     tn_safetensors_put(w, "a", row(1, (float[]){9}));
     ck_assert_int_eq(tn_safetensors_save(w, at("z.safetensors")), TN_OK);
     tn_safetensors_writer_free(w);
@@ -134,7 +134,7 @@ START_TEST(what_is_not_so_is_refused)
 }
 END_TEST
 
-/* As Hugging Face's cache has it: snapshots/1/x.safetensors -> ../../blobs/0a1b. */
+/* As in Hugging Face's cache: snapshots/1/x.safetensors -> ../../blobs/0a1b. */
 START_TEST(links)
 {
     setup();

@@ -1,4 +1,4 @@
-/* test_safetensors_refused.c — what breaks the safetensors format is refused, in words that say where. */
+/* test_safetensors_refused.c — violations of the safetensors format are errors that name the position. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -25,7 +25,7 @@ static const bytes *file(const char *header, int n)
     return &f;
 }
 
-/* Opens a copy of exactly n bytes, so that a sanitizer sees a byte too many; all tensors are read. */
+/* Opens a copy of exactly n bytes, so that a sanitizer detects a read past the end; all tensors are read. */
 static tn_safetensors *open_exact(const void *data, size_t n, void **copy)
 {
     *copy = malloc(n ? n : 1);
@@ -44,7 +44,7 @@ static void refused(const void *data, size_t n, tn_status code, const char *part
     ck_error_has(code, part);
 }
 
-/* ---- what is refused --------------------------------------------------------------------------------------------- */
+/* ---- invalid files ----------------------------------------------------------------------------------------------- */
 
 #define S "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}"
 #define T(dtype, shape, offsets) "{\"a\":{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
@@ -101,7 +101,7 @@ static const struct {
     {"{\"\\u001b[31m\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, F, "has a control character"},
     {"{\"a\x7f\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, F,
      "the tensor's name 'a\\x7f' has a control character"},
-    /* keys twice */
+    /* duplicate keys */
     {"{" E("a", "F32", "[1]", "[0,4]") "," E("a", "F32", "[1]", "[4,8]") "}", 8, F,
      "tensor 'a' is there twice, at byte 9 and at byte 62"},
     {"{" E("a", "F32", "[1]", "[0,4]") "," E("a", "F32", "[1]", "[0,4]") "}", 4, F, "tensor 'a' is there twice"},
@@ -209,7 +209,7 @@ static const struct {
     {T("\"F6_E2M3\"", "[2]", "[0,2]"), 2, F, "shape [2] of F6_E2M3 does not fill whole bytes"},
     {T("\"F6_E3M2\"", "[4]", "[0,4]"), 4, F, "hold 4 bytes, F6_E3M2 [4] needs 3"},
     {T("\"C64\"", "[2]", "[0,8]"), 8, F, "C64 [2] needs 16"},
-    /* how tensors lie in the file */
+    /* offsets of tensors in the file */
     {S, 7, F, "its tensors have 8 bytes, but 7 follow the header: the file is cut off"},
     {S, 0, F, "its tensors have 8 bytes, but 0 follow the header: the file is cut off"},
     {S, 9, F, "its tensors have 8 bytes, but 9 follow the header: there are bytes left over"},
@@ -308,7 +308,7 @@ START_TEST(names_of_all_lengths)
 }
 END_TEST
 
-/* n entries that are empty tensors, or n metadata pairs; to be freed. */
+/* n entries that are empty tensors, or n metadata pairs; the caller frees it. */
 static unsigned char *many(int n, bool pairs, int value_bytes, size_t *size)
 {
     char *text = malloc(64 + (size_t)n * (size_t)(80 + value_bytes)), *p = text + 8;
@@ -336,7 +336,7 @@ START_TEST(as_many_as_allowed)
         tn_safetensors_close(s);
         if (i) ck_error_has(F, "more metadata than the limit of 10000 pairs");
         free(f);
-        f = many(15 + 2 * i, true, 1 << 20, &n); /* 16 MiB of values alone is over */
+        f = many(15 + 2 * i, true, 1 << 20, &n); /* 16 MiB of values alone exceed the limit */
         s = tn_safetensors_read(f, n);
         ck_assert_int_eq(s != NULL, i == 0);
         tn_safetensors_close(s);

@@ -1,5 +1,5 @@
-/* test_sums.c — SHA256SUMS: no bit of a small file flips unseen, a file that was edited is refused with the way out,
- * and wherever a save is cut off, the folder can be read: it has the old file or the new one. */
+/* test_sums.c — SHA256SUMS: every flipped bit of a small file is detected, the error for an edited file says how to
+ * accept it, and wherever a save is interrupted, the folder can be read: it has the old file or the new one. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -43,7 +43,7 @@ static tn_status save(int64_t layers)
     tn_json_writer_free(w);
     return s;
 }
-/* -1: an error stands. */
+/* -1: an error is set. */
 static int64_t load(void)
 {
     tn_json      *doc = tn_json_load(file);
@@ -79,7 +79,7 @@ START_TEST(known_answers) /* of FIPS 180-4 */
               "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
              {"aaaaaaaaaa", 100000, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"}};
     for (int i = 0; i < 4; i++)
-        for (size_t step = 1; step < 100; step += 37) { /* in pieces of any size */
+        for (size_t step = 1; step < 100; step += 37) { /* in parts of any size */
             char       hex[65];
             tn__sha256 s = tn__sha256_begin();
             for (int k = 0; k < v[i].times; k++)
@@ -108,7 +108,7 @@ START_TEST(no_bit_flips_unseen)
         text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
     }
     put(file, text, n);
-    for (size_t bit = 0; bit < 8 * m; bit++) { /* of the sums: the file is refused, or another name is guarded */
+    for (size_t bit = 0; bit < 8 * m; bit++) { /* of the checksums: an error, or another name is protected */
         line[bit / 8] = (char)(line[bit / 8] ^ 1 << bit % 8);
         put(sums, line, m);
         const int64_t got = load();
@@ -135,7 +135,7 @@ START_TEST(the_way_out)
     ck_assert_int_eq(load(), 3);
     unlink(sums);
     ck_assert_int_eq(load(), 3);
-    /* Saving gives it a line again, and leaves the others. */
+    /* Saving adds its line again, and keeps the others. */
     snprintf(more, sizeof more, "%.64s  other.txt\n%.64s *./config.json\nwhat\n# config.json?\n", line, line);
     put(sums, more, strlen(more));
     ck_assert_int_eq(save(12), TN_OK);
@@ -164,17 +164,17 @@ START_TEST(lines_that_are_none)
         ck_assert_int_eq(load(), -1);
         ck_error_has(TN_EFORMAT, i == 1 ? "SHA256SUMS': line 2 is not a sum" : "SHA256SUMS': line 1 is not a sum");
     }
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) { /* somebody else's */
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) { /* other programs' files */
         put(sums, others[i], strlen(others[i]));
         ck_assert_int_eq(load(), 12);
     }
-    for (size_t n = 1; n < m; n++) { /* cut off: with the whole name a damaged line, before that nothing's */
+    for (size_t n = 1; n < m; n++) { /* truncated: a damaged line if it has the whole name, otherwise ignored */
         put(sums, line, n);
         ck_assert_int_eq(load(), n < m - 1 ? 12 : -1);
         if (n == m - 1) ck_error_has(TN_EFORMAT, "SHA256SUMS': line 1 is not a sum");
     }
     put(sums, line, m);
-    ck_assert_int_eq(truncate(sums, 2 << 20), 0); /* too long to be ours: not read, and nothing is written into it */
+    ck_assert_int_eq(truncate(sums, 2 << 20), 0); /* too long to be Tenon's: not read, and nothing is written into it */
     ck_assert_int_eq(load(), 12);
     ck_assert_int_eq(save(13), TN_OK);
     struct stat st;
@@ -187,7 +187,7 @@ START_TEST(lines_that_are_none)
 }
 END_TEST
 
-/* A file that is saved again, with one call failing, or all from there on. */
+/* Saves a file again, with one call failing, or all calls from there on. */
 START_TEST(a_save_that_fails)
 {
     begin();

@@ -1,4 +1,4 @@
-/* test_text.c — text: which bytes are UTF-8, and numbers as decimals, against the C library and by definition. */
+/* test_text.c — text: valid UTF-8, and numbers as decimals, compared with the C library and the definition. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A sanitizer's run is about memory: it needs no million of random numbers. */
+/* Runs with a sanitizer check memory: they do not need a million random numbers. */
 static bool small(void) { return TN_TEST_SANITIZED || tn_test_slow(); }
 
 static uint64_t state = 88172645463325252u;
@@ -53,7 +53,7 @@ START_TEST(every_code_point)
 }
 END_TEST
 
-/* The well-formed bytes at the start of p[0 … 4), by decoding. */
+/* The valid bytes at the start of p[0 … 4), by decoding. */
 static size_t well_formed(const unsigned char p[4])
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -73,7 +73,7 @@ static size_t well_formed(const unsigned char p[4])
     return good;
 }
 
-/* All sequences of three bytes, each with a few fourth ones; and where a fault stands in a long text. */
+/* All sequences of three bytes, each with a few fourth bytes; and the position of an error in a long text. */
 START_TEST(every_short_sequence)
 {
     static const unsigned char fourth[] = {0x80, 'a'};
@@ -123,7 +123,7 @@ START_TEST(doubles_read_and_written)
         double   d, back;
         memcpy(&d, &bits, sizeof d);
         if (!isfinite(d)) continue;
-        if (i % 4 == 0) d = (double)(int64_t)rnd() / 1e6; /* numbers as people write them, too */
+        if (i % 4 == 0) d = (double)(int64_t)rnd() / 1e6; /* also numbers of the kind that people write */
         snprintf(text, sizeof text, "%.*g", i % 20 + 1, d);
         check_read(text);
         int len = tn_format_double(d, text);
@@ -136,7 +136,7 @@ START_TEST(doubles_read_and_written)
             snprintf(other, sizeof other, "%.*e", shown - 2, d);
             if (strtod(other, NULL) == d) ck_abort_msg("%s is longer than %s", text, other);
         }
-        if (shown == 17) continue; /* with all digits there is nothing to choose */
+        if (shown == 17) continue; /* with all digits there is no choice */
         snprintf(other, sizeof other, "%.*e", shown ? shown - 1 : 0, d);
         if (strtod(other, NULL) == d && strtod(text, NULL) == d && i % 16 == 2) {
             long double a = fabsl(strtold(text, NULL) - (long double)d),
@@ -215,7 +215,7 @@ START_TEST(hard_numbers)
     ck_assert(tn_parse_double("0012", 4, &v) && v == 12);
     ck_assert(!tn_parse_double(NULL, 1, &v));
 
-    /* exactly half-way between two doubles, and a little off it in the 800th digit and far beyond */
+    /* exactly half-way between two doubles, and slightly off in the 800th digit and far beyond */
     char text[2200];
     int  n = small() ? 100 : 5000;
     for (int i = 0; i < n; i++) {
@@ -233,7 +233,7 @@ START_TEST(hard_numbers)
             check_read(text);
         }
     }
-    /* every power of two, where the gap below is the smaller one; every power of ten */
+    /* every power of two, where the gap below is smaller; every power of ten */
     for (int e = -1074; e < 1024; e++) {
         double d = ldexp(1, e), back;
         tn_format_double(d, text);
@@ -311,7 +311,7 @@ START_TEST(written_as_expected)
 }
 END_TEST
 
-/* The program's rounding mode is its own affair: texts mean the same in each. */
+/* The program's rounding mode has no effect on texts. */
 START_TEST(rounding_modes_change_nothing)
 {
     static const int         modes[] = {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};

@@ -1,7 +1,7 @@
 /* test_threads.c — tn_parallel_for with any number of threads and in every situation: nested, inside a user's parallel
- * region, in children, without threads to be had, and from several threads at once. */
+ * region, in children, when no threads can be created, and from several threads at once. */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* setrlimit and what it is given */
+#define _GNU_SOURCE /* setrlimit and its arguments */
 #endif
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -21,7 +21,7 @@
 #include <omp.h>
 #endif
 
-/* Built with OpenMP? Without it every loop is serial and tn_threads() is 1. */
+/* True if built with OpenMP. Without it every loop is serial and tn_threads() is 1. */
 static bool threaded(void)
 {
     tn_set_threads(2);
@@ -32,7 +32,7 @@ static bool threaded(void)
 
 /* ---- in a child ----------------------------------------------------------------------------------------------- */
 
-/* The exit status of body run in a child; a child that hangs is ended after a while and gives -1. */
+/* The exit status of body run in a child; a child that hangs is ended after a while: -1. */
 static int in_child(int (*body)(void))
 {
     fflush(NULL);
@@ -100,7 +100,7 @@ static bool  a_thread_can_be_had(void)
     pthread_join(t, NULL);
     return true;
 }
-/* Makes the system refuse threads: no process slots for a user without privileges, or no address space for stacks. */
+/* Makes the system deny threads: no process slots for a user without privileges, or no address space for stacks. */
 static bool refuse_threads(void)
 {
     const struct rlimit none = {0, 0};
@@ -124,7 +124,7 @@ static int child_without_threads(void)
     if (!refuse_threads()) return CANNOT_REFUSE;
     for (int n = 2; n <= 7; n++) {
         tn_set_threads(n);
-        if (!loop_works()) return 1; /* gcc's OpenMP would have ended us */
+        if (!loop_works()) return 1; /* gcc's OpenMP would have ended the process */
         if (!loop_works()) return 2;
     }
     return tn_error() == TN_OK ? 0 : 3;
@@ -154,7 +154,7 @@ START_TEST(a_child_forked_after_a_team_is_serial)
     ck_assert(loop_works());
     ck_assert_int_eq(in_child(threaded() ? child_of_a_parallel_process : child_of_a_serial_process), 0);
     tn_set_threads(3);
-    ck_assert(loop_works()); /* and the parent goes on as before */
+    ck_assert(loop_works()); /* and the parent continues as before */
     ck_assert(!threaded() || two_threads_meet());
 }
 END_TEST
@@ -323,7 +323,7 @@ START_TEST(an_error_in_a_body_reaches_the_caller)
     ck_assert_int_eq(tn_error(), TN_EINDEX);
     ck_assert_msg(!strncmp(text, "encoder: block 5", 16) && (text[16] == 0 || text[16] == ' '), "%s", text);
     tn_clear_error();
-    ck_assert(loop_works()); /* the workers are rid of it */
+    ck_assert(loop_works()); /* the error is cleared in the workers */
     ck_assert_int_eq(tn_error(), TN_OK);
 
     tn_raise(TN_EIO, "planted"); /* the first error stays */
@@ -346,7 +346,7 @@ START_TEST(what_a_body_makes_goes_with_its_block)
     tn_tensor    *kept[16] = {NULL};
     const int64_t before = tn_memory_now().tensors;
     tn_set_threads(_i);
-    tn_scope s = tn_no_grad_begin(); /* and a body finds the mode of its caller */
+    tn_scope s = tn_no_grad_begin(); /* and a body runs in the mode of its caller */
     tn_parallel_for(16, 1, makes_tensors, kept);
     ck_assert_int_eq(tn_memory_now().tensors, before + 16);
     ck_assert(!tn_grad_enabled());
@@ -376,13 +376,13 @@ START_TEST(errors)
     ck_error(TN_EINVAL, "tn_set_threads: n is 513, but must be 1 to 512, or 0 for the default");
     tn_raise(TN_EINVAL, "planted");
     tn_set_threads(5);
-    ck_assert(loop_works()); /* a loop is no op: kernels run for readers too */
+    ck_assert(loop_works()); /* a loop is not an op: kernels also run for readers */
     tn_clear_error();
     ck_assert_int_eq(tn_threads(), n);
 }
 END_TEST
 
-/* ---- several threads of the user's ------------------------------------------------------------------------------ */
+/* ---- several user threads ---------------------------------------------------------------------------------------- */
 
 typedef struct {
     pthread_t thread;
@@ -453,7 +453,7 @@ START_TEST(the_number_is_the_threads_own)
 }
 END_TEST
 
-/* A host that rounds otherwise, after workers have been made: they round as it does, and the bits are those of one. */
+/* A host that changes the rounding mode after workers exist: they round as it does, with the bits of one thread. */
 static void thirds(int64_t from, int64_t to, void *user)
 {
     volatile double one = 1, three = 3;
@@ -481,7 +481,7 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("threads");
-    /* These come first: two need a process without a team, and in a child the memory is lost that workers hold. */
+    /* These run first: two need a process without a team, and in a child the memory of workers is lost. */
     TCase *c = tn_tcase(s, "children");
     tcase_set_timeout(c, 120);
     tcase_add_test(c, a_child_forked_before_the_first_team_has_threads);

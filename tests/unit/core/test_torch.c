@@ -1,5 +1,5 @@
-/* test_torch.c — what torch.save has written is read as safetensors has the same; and pickles and zip files that are
- * not that are refused, in words that say what they are. */
+/* test_torch.c — torch.save's files are read as safetensors files of the same tensors; and errors for other pickles and
+ * zip files, which name the violation. */
 #define _GNU_SOURCE
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
@@ -29,9 +29,9 @@ START_TEST(reads_what_torch_writes)
 }
 END_TEST
 
-/* ---- what is refused --------------------------------------------------------------------------------------------- */
+/* ---- invalid files ----------------------------------------------------------------------------------------------- */
 
-/* Reads a copy of exactly n bytes, so that a sanitizer sees a byte too many, and all its tensors. */
+/* Reads a copy of exactly n bytes, so that a sanitizer detects a read past the end, and all its tensors. */
 static bool reads(const void *data, size_t n)
 {
     const tn_scope scope = tn_scope_begin();
@@ -75,7 +75,7 @@ static const struct {
     tn_status   status;
     const char *says;
 } rows[] = {
-    /* not of torch.save */
+    /* not torch.save's */
     ROW(F, "torch.save has not written this", ""),
     ROW(F, "torch.save has not written this", "P"),
     ROW(F, "torch.save has not written this", "{\"a\": 1}"),
@@ -90,7 +90,7 @@ static const struct {
     ROW(F, "it is not of version 1001", START "\x80\2}." MACHINE),
     ROW(F, "it does not begin as a pickle", START VERSION "}"),
     ROW(U, "it is of protocol 4, and only 2 is read", START VERSION "\x80\4}."),
-    /* what would run */
+    /* code that a pickle would execute */
     BAD(U, "it names 'os\\x0asystem', which no state dict of plain tensors needs", "cos\nsystem\n(X\2\0\0\0lstR"),
     BAD(U, "it names 'builtins\\x0aeval'", "cbuiltins\neval\n(tR"),
     BAD(U, "it names 'posix\\x0asystem'", "}cposix\nsystem\n"),
@@ -144,7 +144,7 @@ static const struct {
     BAD(F, "it calls a name with wrong arguments", "ctorch._utils\n_rebuild_parameter\n(K\1tR"),
     BAD(F, "it calls a name with wrong arguments", "ctorch\nFloatStorage\n)R"),
     BAD(F, "it calls a name with wrong arguments", "ccollections\nOrderedDict\n(K\1tR"),
-    /* what is saved */
+    /* the saved value */
     BAD(F, "what was saved is no dict of tensors", "(" GOOD "t"),
     BAD(F, "what was saved is no dict of tensors", "]" GOOD "a"),
     BAD(F, "what was saved is no dict of tensors", GOOD),
@@ -203,7 +203,7 @@ static const struct {
     BAD(U, "tensor 'w' is saved as a view that negates or conjugates its numbers: save its .resolve_neg()",
         "}" NAME("w") FLAGGED("\x88") "s"),
     BAD(F, "its state dict is no dict of tensors", "}X\5\0\0\0modelK\1s" NAME("x") FLOATS "s"),
-    /* behind the pickles */
+    /* after the pickles */
     ROW(F, "there are bytes left over", OLD("}" NAME("w") GOOD "s") "x"),
     ROW(F, "it is cut off", START VERSION MACHINE "\x80\2}" NAME("w") GOOD "s." KEYS),
     ROW(F, "it is cut off", START VERSION MACHINE "\x80\2}" NAME("w") GOOD "s." KEYS "\6\0\0\0\0\0\0\0aaaa"),
@@ -238,7 +238,7 @@ START_TEST(accepts)
 }
 END_TEST
 
-/* Cut off anywhere, and with any byte changed: an error, or numbers, but nothing else. */
+/* Truncated anywhere, and with any byte changed: an error, or numbers, and nothing else. */
 START_TEST(every_truncation_and_byte)
 {
     tn_tensor     *file = tn_file_read(tn_test_data(files[_i]), 1 << 20);

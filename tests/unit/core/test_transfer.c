@@ -1,4 +1,4 @@
-/* test_transfer.c — all elements at once: to and from the host's memory, from another tensor, one value. */
+/* test_transfer.c — all elements at once: to and from host memory, from another tensor, one value. */
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
 
@@ -20,7 +20,7 @@ static void refused(tn_status got, tn_status code, const char *text)
 
 static uint32_t version(const tn_tensor *t) { return t->storage->version; }
 
-/* A view of [4, 3] in column order, with a gap before, behind and between: elements 0 … 11 by position. */
+/* A view of [4, 3] in column order, with a gap before, after and between: elements 0 … 11 by position. */
 static tn_tensor *odd_view(tn_dtype dt)
 {
     tn_tensor *base = tn_full_of(dt, TN_SHAPE(40), dt == TN_BOOL ? 1 : 99);
@@ -34,7 +34,7 @@ static tn_tensor *odd_view(tn_dtype dt)
 
 static double value_of(tn_dtype dt, int64_t i) { return (double)(dt == TN_BOOL ? i % 2 : i); }
 
-/* From any type to any other and back, through a strided view and through misaligned memory. */
+/* From any dtype to any other and back, through a strided view and through misaligned memory. */
 START_TEST(copy_in_and_out)
 {
     const tn_dtype mine = types[_i];
@@ -125,9 +125,8 @@ START_TEST(copy_from_broadcasts_and_converts)
     for (int64_t i = 0; i < 12; i++) ck_assert_double_eq(tn_get(t, i), i / 3 != 2);
     ck_assert_int_eq(tn_copy_from(t, tn_scalar(1)), TN_OK);
     for (int64_t i = 0; i < 12; i++) ck_assert_double_eq(tn_get(t, i), 1);
-    const tn_tensor *base =
-        tn__alias(t, &(tn__layout){.shape = {1, {40}}, .stride = {1}}); /* the gaps were left alone */
-    int outside = 0;
+    const tn_tensor *base = tn__alias(t, &(tn__layout){.shape = {1, {40}}, .stride = {1}}); /* the gaps are unchanged */
+    int              outside = 0;
     for (int64_t i = 0; i < 40; i++) outside += tn_get(base, i) == (dt == TN_BOOL ? 1 : 99);
     ck_assert_int_eq(outside, dt == TN_BOOL ? 40 : 28);
 }
@@ -144,11 +143,11 @@ START_TEST(copy_from_overlapping_memory) /* as if all were read before any is wr
         ck_assert_double_eq(tn_get(base, 0), 0);
         ck_assert_double_eq(tn_get(base, 49999), 49999);
     }
-    tn_tensor *square = tn_linspace_of(TN_F32, 0, 15, 16); /* a matrix becomes its transpose */
+    tn_tensor *square = tn_linspace_of(TN_F32, 0, 15, 16); /* a matrix is replaced by its transpose */
     tn__layout rows = {.shape = {2, {4, 4}}, .stride = {4, 1}}, columns = {.shape = {2, {4, 4}}, .stride = {1, 4}};
     ck_assert_int_eq(tn_copy_from(tn__alias(square, &rows), tn__alias(square, &columns)), TN_OK);
     for (int64_t i = 0; i < 16; i++) ck_assert_double_eq(tn_get(square, i), (double)(i % 4 * 4 + i / 4));
-    /* apart in the same memory: no copy between, so no memory is needed */
+    /* separate ranges of the same memory: no copy between, so no memory is needed */
     tn__layout first = {.shape = {1, {8}}, .stride = {1}}, second = {.shape = {1, {8}}, .stride = {1}, .offset = 8};
     tn_tensor *a = tn__alias(square, &first), *b = tn__alias(square, &second);
     uint64_t   live = tn_memory_now().live;

@@ -1,9 +1,9 @@
-/* test_vecmath.c — functions of one element as kernels: how far from the exact value, in units of the last place, over
- * all kinds of numbers and on each instruction set; the same bits on all of them, at any place and in arrays of any
- * length; nothing read or written beside the arrays, and nothing of the floating-point environment or errno changed.
+/* test_vecmath.c — functions of one element as kernels: the error in units of the last place, over all kinds of numbers
+ * and on each instruction set; the same bits on all of them, at any position and in arrays of any length; nothing read
+ * or written outside the arrays, and neither the floating-point environment nor errno changed.
  *
- * TENON_TEST_EXHAUSTIVE=1 has all 2^32 numbers tried instead of a sample: a few minutes a function. With the name of a
- * function in place of 1, that one alone. */
+ * TENON_TEST_EXHAUSTIVE=1 tests all 2^32 numbers instead of a sample: a few minutes a function. Set it to the name of a
+ * function to test only that one. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #endif
@@ -22,14 +22,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* ck_assert for what is asked a million times: Check writes a line to a file at each of its own. */
+/* ck_assert for conditions that are checked a million times: Check writes a line to a file at each ck_assert. */
 #define expect(truth, ...) ((truth) ? (void)0 : ck_abort_msg(__VA_ARGS__))
 
 static const char *const isas[] = {"baseline", "avx2", "avx512"};
 enum { ISAS = 3 };
 
 /* ---- the functions, in f64 -------------------------------------------------------------------------------------- */
-/* Where a slope changes its sign, f64 has hardly more digits left than f32: there it is taken in long double. */
+/* Where a slope changes its sign, f64 has hardly more correct digits than f32: there it is computed in long double. */
 
 static double r_silu_slope(double x)
 {
@@ -67,7 +67,7 @@ static double r_gelu_tanh_slope(double x)
 enum { CHUNK = 4096, MOST = 130 };
 static float ones[CHUNK];
 
-/* A slope as a function: what it makes of gradients of 1. */
+/* A slope as a function: its result for gradients of 1. */
 #define SLOPE_OF(name)                                                                          \
     static void name##_slope_of(const tn__kernel_table *t, int64_t n, float *y, const float *x) \
     {                                                                                           \
@@ -78,7 +78,7 @@ static float ones[CHUNK];
 TN__EACH_FUNCTION(FUNCTION_OF)
 TN__EACH_SLOPE(SLOPE_OF)
 
-/* y: at 0, -0, infinity, -infinity. units: how far from the exact value it may be, of the last place. */
+/* y: at 0, -0, infinity, -infinity. units: the permitted error in units of the last place. */
 static const struct {
     const char *name;
     void (*f)(const tn__kernel_table *, int64_t, float *, const float *);
@@ -122,14 +122,14 @@ START_TEST(units)
 }
 END_TEST
 
-/* ---- how exact -------------------------------------------------------------------------------------------------- */
+/* ---- precision --------------------------------------------------------------------------------------------------- */
 
 typedef struct {
     double worst;
     float  at;
 } verdict;
 
-/* n numbers, at most CHUNK, through each instruction set's kernel. */
+/* Passes n numbers, at most CHUNK, through each instruction set's kernel. */
 static void look(int f, int64_t n, const float *x, verdict *v)
 {
     static float y[CHUNK], other[CHUNK];
@@ -149,7 +149,7 @@ static void look(int f, int64_t n, const float *x, verdict *v)
     }
 }
 
-/* Where kernels change from one formula to another, where they clamp, and where results leave the normal numbers. */
+/* Numbers where kernels change from one formula to another, where they clamp, and where results become denormal. */
 static const float seams[] = {0x1p-149f, 0x1p-126f, 0x1p-25f,  0x1p-24f, 0x1p-12f,  0.34657f, 0.35f,    0.375f,
                               0.5f,      0.625f,    0.693147f, 0.70711f, 0.75f,     0.75179f, 0.75246f, 1,
                               1.25f,     1.27846f,  1.375f,    1.41421f, 1.5708f,   2,        3.14159f, 3.9f,
@@ -202,7 +202,7 @@ START_TEST(specials)
 }
 END_TEST
 
-/* Numbers below the normal ones, in and out, are numbers like others: exactly. */
+/* Denormal numbers, as arguments and as results, are exact like others. */
 START_TEST(below_the_normal_numbers)
 {
     for (int isa = 0; isa < ISAS; isa++) {
@@ -220,14 +220,14 @@ START_TEST(below_the_normal_numbers)
         for (int i = 0; i < 4; i++) ck_assert(same(y[i], (float)exp((double)e[i])));
         t->f32->silu(4, y, e);
         for (int i = 0; i < 4; i++) ck_assert(units_off(y[i], (double)e[i] * exp((double)e[i])) <= 1 && y[i] < 0);
-        const float h[] = {0x1p-149f, 0x1p-148f, 0x1p-127f, 0x1.8p-140f}; /* a half of each: the first goes to 0 */
+        const float h[] = {0x1p-149f, 0x1p-148f, 0x1p-127f, 0x1.8p-140f}; /* half of each: the first is rounded to 0 */
         t->f32->gelu(4, y, h);
         for (int i = 0; i < 4; i++) ck_assert(same(y[i], h[i] / 2));
     }
 }
 END_TEST
 
-/* ---- where an element stands ------------------------------------------------------------------------------------ */
+/* ---- position of an element -------------------------------------------------------------------------------------- */
 
 enum { PLACES = 3 };
 static struct {
@@ -252,7 +252,7 @@ static void unmap_places(void)
     for (int p = 0; p < PLACES; p++) munmap(place[p].begin - place[p].bytes, 3 * place[p].bytes);
 }
 
-/* Room for n elements: flush against the page behind, or `offset` elements from the page before; all else is 0x55. */
+/* Memory for n elements: adjacent to the page after it, or `offset` elements from the page before; all else is 0x55. */
 static void *room(int p, int64_t n, size_t size, int64_t offset)
 {
     memset(place[p].begin, 0x55, place[p].bytes);
@@ -354,7 +354,7 @@ START_TEST(rows)
             for (int64_t i = 0; i < n; i++) expect(same(out[i], e[i] / (float)sum), "divide: element %d", (int)i);
             ck_assert(n > MOST || untouched(1, out, (size_t)n * sizeof *out));
 
-            for (int64_t i = 0; i < n; i += 1 + n / 5) { /* NaN, wherever it is */
+            for (int64_t i = 0; i < n; i += 1 + n / 5) { /* NaN, at any position */
                 const float was = in[i];
                 in[i] = NAN;
                 ck_assert(isnan(t->f32->highest(n, in)) && isnan(t->f32->exp_sum(n, NULL, in, 0)));
@@ -373,7 +373,7 @@ END_TEST
 
 static long double r_sigmoid_l(long double x) { return x < 0 ? expl(x) / (1 + expl(x)) : 1 / (1 + expl(-x)); }
 
-/* Valgrind, and some machines, compute long double as double: then the reference is off by as much as the result. */
+/* Valgrind, and some machines, compute long double as double: then the reference has the same error as the result. */
 static bool reference_is_finer(void)
 {
     volatile long double tiny = 0x1p-60L;
@@ -431,7 +431,7 @@ START_TEST(doubles)
 }
 END_TEST
 
-/* ---- nothing beside --------------------------------------------------------------------------------------------- */
+/* ---- nothing else ------------------------------------------------------------------------------------------------ */
 
 START_TEST(leaves_the_rest_alone)
 {
@@ -446,7 +446,7 @@ START_TEST(leaves_the_rest_alone)
     }
     ck_assert_int_eq(errno, 77);
     ck_assert_int_eq(fegetround(), mode);
-    ck_assert(small / 2 > 0); /* denormals are not off */
+    ck_assert(small / 2 > 0); /* denormals are not disabled */
 }
 END_TEST
 
