@@ -154,7 +154,7 @@ static const tn__sample slice_samples[] = {
     {.in = {{1, {4}}},
      .args = &(args_t){0, 0, 3, 0, -1},
      .status = TN_EINVAL,
-     .fails = "slice: the step must be at least 1, got -1; tn_flip turns a dim around"},
+     .fails = "slice: the step must be at least 1, got -1; tn_flip reverses a dim"},
     {.in = {{1, {4}}},
      .args = &(args_t){1, 0, 0, 4, 1},
      .status = TN_EINDEX,
@@ -162,7 +162,7 @@ static const tn__sample slice_samples[] = {
     {.in = {{0, {0}}},
      .args = &(args_t){0, 0, 0, 1, 1},
      .status = TN_ESHAPE,
-     .fails = "slice: a 0-d tensor has no dim to cut; give it one with tn_unsqueeze(x, 0)"},
+     .fails = "slice: a 0-d tensor has no dim to slice; add one with tn_unsqueeze(x, 0)"},
 };
 const tn_op tn__op_slice = {ROOM("slice")};
 TN__SAMPLES(slice, slice_samples);
@@ -188,7 +188,7 @@ static const tn__sample narrow_samples[] = {
     {.in = {{0, {0}}},
      .args = &(args_t){0, 0, 0, 1, 0},
      .status = TN_ESHAPE,
-     .fails = "narrow: a 0-d tensor has no dim to cut; give it one with tn_unsqueeze(x, 0)"},
+     .fails = "narrow: a 0-d tensor has no dim to slice; add one with tn_unsqueeze(x, 0)"},
 };
 const tn_op tn__op_narrow = {ROOM("narrow")};
 TN__SAMPLES(narrow, narrow_samples);
@@ -210,7 +210,7 @@ static const tn__sample select_samples[] = {
     {.in = {{0, {0}}},
      .args = &(args_t){.dim = 0},
      .status = TN_ESHAPE,
-     .fails = "select: a 0-d tensor has no dim to cut; give it one with tn_unsqueeze(x, 0)"},
+     .fails = "select: a 0-d tensor has no dim to slice; add one with tn_unsqueeze(x, 0)"},
 };
 const tn_op tn__op_select = {ROOM("select")};
 TN__SAMPLES(select, select_samples);

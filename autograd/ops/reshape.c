@@ -62,7 +62,7 @@ static const tn__sample view_samples[] = {
     {.in = {{2, {3, 4}}},
      .args = &(args_t){.shape = {1, {5}}},
      .status = TN_ESHAPE,
-     .fails = "view: [3, 4] has 12 elements, which do not make [5]"},
+     .fails = "view: [3, 4] has 12 elements, which do not fill [5]"},
 };
 const tn_op tn__op_view = {ROOM("view")};
 TN__SAMPLES(view, view_samples);
@@ -78,7 +78,7 @@ static const tn__sample reshape_samples[] = {
     {.in = {{2, {3, 4}}},
      .args = &(args_t){.shape = {2, {5, -1}}},
      .status = TN_ESHAPE,
-     .fails = "reshape: [3, 4] has 12 elements, which do not make [5, -1]"},
+     .fails = "reshape: [3, 4] has 12 elements, which do not fill [5, -1]"},
     {.in = {{2, {3, 4}}},
      .args = &(args_t){.shape = {2, {-1, -1}}},
      .status = TN_ESHAPE,
@@ -86,7 +86,7 @@ static const tn__sample reshape_samples[] = {
     {.in = {{2, {0, 3}}},
      .args = &(args_t){.shape = {2, {0, -1}}},
      .status = TN_ESHAPE,
-     .fails = "reshape: beside a size of 0 the -1 in [0, -1] could be anything; write the size"},
+     .fails = "reshape: with a size of 0 the -1 in [0, -1] is ambiguous; write the size"},
     {.in = {{1, {4}}},
      .args = &(args_t){.shape = {2, {-2, -1}}},
      .status = TN_ESHAPE,
@@ -94,7 +94,7 @@ static const tn__sample reshape_samples[] = {
     {.in = {{1, {4}}},
      .args = &(args_t){.shape = {9, {4}}},
      .status = TN_ESHAPE,
-     .fails = "reshape: a shape has 0 to 8 dims, this one says 9"},
+     .fails = "reshape: a shape has 0 to 8 dims, got 9"},
 };
 const tn_op tn__op_reshape = {ROOM("reshape")};
 TN__SAMPLES(reshape, reshape_samples);
@@ -142,7 +142,7 @@ static const tn__sample unsqueeze_samples[] = {
     {.in = {{2, {3, 4}}},
      .args = &(args_t){.first = 3},
      .status = TN_EINDEX,
-     .fails = "unsqueeze: dim 3 is out of range: a new dim of a 2-d tensor is one of -3 to 2"},
+     .fails = "unsqueeze: dim 3 is out of range: a new dim of a 2-d tensor must be from -3 to 2"},
     {.in = {{8, {1, 1, 1, 1, 1, 1, 1, 2}}},
      .args = &(args_t){.first = 0},
      .status = TN_ESHAPE,

@@ -382,7 +382,7 @@ static int special(const char *text, char *to)
 int tn_format_double(double v, char to[32])
 {
     uint64_t bits;
-    if (!to) return tn_raise(TN_EINVAL, "tn_format_double: the place for the text is NULL"), 0;
+    if (!to) return tn_raise(TN_EINVAL, "tn_format_double: the buffer is NULL"), 0;
     memcpy(&bits, &v, sizeof bits);
     bool     negative = bits >> 63;
     int      e = (int)(bits >> 52 & 0x7ff);
@@ -400,7 +400,7 @@ int tn_format_double(double v, char to[32])
 int tn_format_float(float v, char to[32])
 {
     uint32_t bits;
-    if (!to) return tn_raise(TN_EINVAL, "tn_format_float: the place for the text is NULL"), 0;
+    if (!to) return tn_raise(TN_EINVAL, "tn_format_float: the buffer is NULL"), 0;
     memcpy(&bits, &v, sizeof bits);
     bool     negative = bits >> 31;
     int      e = (int)(bits >> 23 & 0xff);

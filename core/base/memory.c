@@ -251,9 +251,9 @@ void *tn__mem_get(size_t bytes)
     if (limit && (now > limit || bytes > limit - now))
         tn_raise(
             TN_ENOMEM,
-            "out of memory: %zu more bytes would pass the limit of %zu that tn_set_memory_limit set, %zu are in use",
+            "out of memory: %zu more bytes would exceed the limit of %zu that tn_set_memory_limit set, %zu are in use",
             bytes, limit, now);
-    else tn_raise(TN_ENOMEM, "out of memory: the system gave no %zu bytes (%zu are in use)", bytes, now);
+    else tn_raise(TN_ENOMEM, "out of memory: the system could not provide %zu bytes (%zu are in use)", bytes, now);
     return NULL;
 }
 
@@ -351,7 +351,7 @@ tn_status tn_set_allocator(const tn_allocator *a)
     if (atomic_load(&held))
         return tn_raise(TN_ESTATE,
                         "tn_set_allocator: %zu bytes of the old allocator are still in use; set the allocator before "
-                        "anything is made, or after everything is freed (and other threads' caches trimmed)",
+                        "the library allocates, or after everything is freed (and other threads' caches trimmed)",
                         atomic_load(&held));
     allocator = a ? *a : (tn_allocator){default_alloc, default_free, NULL};
     return TN_OK;

@@ -10,8 +10,8 @@ void tn__object_misused(const char *who, const char *what)
 {
     tn_raise(
         TN_ESTATE,
-        "%s: %s is no more: its scope ended, or it was dropped more often than it was kept; what a scope owns goes "
-        "with the scope, tn_drop is for what tn_keep or tn_take gave",
+        "%s: %s was freed: its scope ended, or it was dropped more often than it was kept; a scope frees what it owns, "
+        "call tn_drop only after tn_keep or tn_take",
         who, what);
 }
 

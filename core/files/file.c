@@ -121,7 +121,7 @@ static const char *reason(int64_t r)
                  {EPERM, "not permitted"},
                  {EISDIR, "it is a folder"},
                  {ENOTDIR, "a part of the path is not a folder"},
-                 {EEXIST, "it exists already"},
+                 {EEXIST, "it already exists"},
                  {ENOSPC, "no space left on the device"},
                  {EDQUOT, "the disk quota is used up"},
                  {EFBIG, "the file would be larger than the process or the file system allows"},
@@ -131,20 +131,20 @@ static const char *reason(int64_t r)
                  {ENFILE, "the system has too many files open"},
                  {ENAMETOOLONG, "the name is too long"},
                  {ELOOP, "too many symbolic links"},
-                 {ENXIO, "no such device, or nobody reads the pipe"},
+                 {ENXIO, "no such device, or the pipe has no reader"},
                  {ENODEV, "no such device"},
-                 {EINTR, "interrupted again and again"},
-                 {EAGAIN, "temporarily not possible"},
+                 {EINTR, "interrupted repeatedly"},
+                 {EAGAIN, "temporarily unavailable"},
                  {EBUSY, "it is busy"},
                  {ENOMEM, "the system is out of memory"},
                  {EXDEV, "another file system"},
                  {ETXTBSY, "it is a running program"},
-                 {EINVAL, "the system calls this invalid"},
+                 {EINVAL, "invalid argument for the system"},
                  {EBADF, "the file is not open"},
-                 {EPIPE, "nobody reads the pipe"}};
+                 {EPIPE, "the pipe has no reader"}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].code == (int)-r) return known[i].text;
-    return "the system refused";
+    return "unknown system error";
 }
 
 static void fail(const char *label, const char *what, int64_t r)
@@ -287,7 +287,7 @@ bool tn__source_open_beside(tn__source *s, const char *label, const char *path)
     const int   folder = slash ? (int)(slash - path) + 1 : 0;
     if (strncmp(to, blobs, sizeof blobs - 1) != 0 || !*name || *name == '.' || strchr(name, '/') || folder > 1000) {
         tn_raise(TN_EUNSUPPORTED,
-                 "%s: this is a symbolic link; those that are followed lead to ../../blobs, as in Hugging Face's cache",
+                 "%s: this is a symbolic link; only links to ../../blobs are followed, as in Hugging Face's cache",
                  label);
         return false;
     }
@@ -299,7 +299,7 @@ bool tn__source_memory(tn__source *s, const char *label, const void *data, size_
 {
     *s = (tn__source){.label = label, .memory = data ? data : (const void *)"", .fd = -1, .size = (int64_t)bytes};
     if (data || !bytes) return true;
-    tn_raise(TN_EINVAL, "%s: data is NULL, but %zu bytes are announced", label, bytes);
+    tn_raise(TN_EINVAL, "%s: data is NULL, but bytes is %zu", label, bytes);
     return false;
 }
 
@@ -315,7 +315,7 @@ bool tn__source_read(const tn__source *s, void *to, int64_t at, size_t bytes)
         if (r == -EINTR && ++tries < TRIES) continue;
         if (r < 0) return fail(s->label, "cannot read", r), false;
         if (r == 0) {
-            tn_raise(TN_EIO, "%s: it ends at byte %lld, but had %lld bytes when it was opened: something shortened it",
+            tn_raise(TN_EIO, "%s: it ends at byte %lld, but had %lld bytes when it was opened: it was truncated since",
                      s->label, (long long)at, (long long)s->size);
             return false;
         }
@@ -398,11 +398,11 @@ bool tn__sink_open(tn__sink *s, const char *label, const char *path, int64_t siz
     struct stat old;
     unsigned    mode = 0666;
     int         r = io.lstat(io.user, path, &old);
-    if (r < 0 && r != -ENOENT) return fail(label, "cannot look for an old file", r), false;
+    if (r < 0 && r != -ENOENT) return fail(label, "cannot check for an old file", r), false;
     if (r >= 0) {
         if (!S_ISREG(old.st_mode)) {
             tn_raise(TN_EINVAL, "%s: there is %s of this name; only a regular file is replaced%s", label,
-                     kind(old.st_mode), S_ISLNK(old.st_mode) ? " (name what the link points to)" : "");
+                     kind(old.st_mode), S_ISLNK(old.st_mode) ? " (pass the link's target)" : "");
             return false;
         }
         mode = old.st_mode & 0777;
@@ -435,7 +435,7 @@ bool tn__sink_append(tn__sink *s, const char *label, const char *path)
 bool tn__sink_write(tn__sink *s, const void *from, size_t bytes)
 {
     if ((uint64_t)bytes > (uint64_t)(s->size - s->at)) /* cannot happen; but it would corrupt memory */
-        return tn_raise(TN_ESTATE, "%s: more is written than was announced", s->label), false;
+        return tn_raise(TN_ESTATE, "%s: more bytes are written than declared", s->label), false;
     if (s->memory) {
         if (bytes) memcpy(s->memory + s->at, from, bytes);
         s->at += (int64_t)bytes;
@@ -454,20 +454,20 @@ bool tn__sink_write(tn__sink *s, const void *from, size_t bytes)
 
 static bool commit_file(tn__sink *s)
 {
-    if (s->at != s->size) return tn_raise(TN_ESTATE, "%s: less was written than was announced", s->label), false;
+    if (s->at != s->size) return tn_raise(TN_ESTATE, "%s: fewer bytes were written than declared", s->label), false;
     int r = -EINTR;
     for (int i = 0; i < TRIES && r == -EINTR; i++) r = io.fsync(io.user, s->fd);
-    if (r < 0) return fail(s->label, "cannot bring it to the disk (fsync)", r), false;
+    if (r < 0) return fail(s->label, "cannot sync it to the disk (fsync)", r), false;
     r = io.close(io.user, s->fd);
     s->fd = -1;
     if (r < 0 && r != -EINTR) return fail(s->label, "cannot close it", r), false; /* interrupted: closed, and synced */
     r = io.rename(io.user, s->temporary, s->path);
-    if (r < 0) return fail(s->label, "cannot put the new file in the old one's place", r), false;
+    if (r < 0) return fail(s->label, "cannot rename the new file over the old one", r), false;
     s->temporary = NULL;
     r = s->dir < 0 ? 0 : -EINTR; /* a folder without read permission cannot be synced */
     for (int i = 0; i < TRIES && r == -EINTR; i++) r = io.fsync(io.user, s->dir);
     if (r < 0 && r != -EINVAL && r != -EOPNOTSUPP) /* some file systems cannot sync folders */
-        return fail(s->label, "the new file is in place, but its folder was not brought to the disk", r), false;
+        return fail(s->label, "the new file is in place, but its folder was not synced to the disk", r), false;
     return true;
 }
 

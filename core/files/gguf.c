@@ -63,7 +63,8 @@ tn_tensor *tn_gguf_get_as(const tn_gguf *g, const char *name, tn_dtype dtype)
     static const char who[] = "tn_gguf_get_as";
     const int64_t     i = find(g, who, name);
     if (i < 0) return NULL;
-    if (dtype != TN_F32 && dtype != TN_BF16) return tn_raise(TN_EDTYPE, "%s: as f32 or bf16", who), NULL;
+    if (dtype != TN_F32 && dtype != TN_BF16)
+        return tn_raise(TN_EDTYPE, "%s: dtype is %s, but must be f32 or bf16", who, tn_dtype_name(dtype)), NULL;
     tn_tensor *t = tn__st_read(g->tensors, who, i, dtype);
     if (!t || t->dtype == dtype) return t;
     tn_tensor *to = tn__make(who, dtype, t->l.shape);
@@ -99,7 +100,9 @@ static tn_gguf_value value(const tn__gguf_pair *p)
 tn_gguf_value tn_gguf_at(const tn_gguf *g, int64_t i)
 {
     if (g && i >= 0 && i < g->pair_count) return value(&g->pairs[i]);
-    if (g) tn_raise(TN_EINDEX, "tn_gguf_at: %lld is not among its %lld keys", (long long)i, (long long)g->pair_count);
+    if (g)
+        tn_raise(TN_EINDEX, "tn_gguf_at: index %lld is out of range for %lld keys", (long long)i,
+                 (long long)g->pair_count);
     return nothing;
 }
 
@@ -113,7 +116,7 @@ tn_gguf_value tn_gguf_find(const tn_gguf *g, const char *key) { return value(pai
 
 static void not_a(const tn_gguf *g, const char *key, const char *what)
 {
-    tn_raise(TN_EFORMAT, "%s: %s is no %s", g->tensors->label, key, what);
+    tn_raise(TN_EFORMAT, "%s: %s is not %s", g->tensors->label, key, what);
 }
 
 int64_t tn_gguf_i64_or(const tn_gguf *g, const char *key, int64_t fallback)
@@ -135,7 +138,7 @@ int64_t tn_gguf_i64_or(const tn_gguf *g, const char *key, int64_t fallback)
         break;
     default: break;
     }
-    return not_a(g, key, "integer of 63 bits"), fallback;
+    return not_a(g, key, "an integer of at most 63 bits"), fallback;
 }
 
 double tn_gguf_double_or(const tn_gguf *g, const char *key, double fallback)
@@ -151,7 +154,7 @@ double tn_gguf_double_or(const tn_gguf *g, const char *key, double fallback)
     }
     double f = fallback;
     if (p->type == TN_GGUF_F64) memcpy(&f, &v, sizeof f);
-    else not_a(g, key, "f32 or f64");
+    else not_a(g, key, "an f32 or f64");
     return f;
 }
 
@@ -160,7 +163,7 @@ bool tn_gguf_bool_or(const tn_gguf *g, const char *key, bool fallback)
     const tn__gguf_pair *p = pair(g, key);
     if (!p) return fallback;
     if (p->type == TN_GGUF_BOOL) return g->header[p->at];
-    return not_a(g, key, "bool"), fallback;
+    return not_a(g, key, "a bool"), fallback;
 }
 
 const char *tn_gguf_string_or(const tn_gguf *g, const char *key, const char *fallback)
@@ -168,7 +171,7 @@ const char *tn_gguf_string_or(const tn_gguf *g, const char *key, const char *fal
     const tn__gguf_pair *p = pair(g, key);
     if (!p) return fallback;
     if (p->text) return p->text;
-    return not_a(g, key, p->type == TN_GGUF_STRING ? "UTF-8 without a NUL" : "string"), fallback;
+    return not_a(g, key, p->type == TN_GGUF_STRING ? "UTF-8 without a NUL" : "a string"), fallback;
 }
 
 /* An array whose items are numbers, or strings; NULL: raised. */
@@ -177,8 +180,8 @@ static const tn__gguf_pair *array(const tn_gguf *g, const char *who, const char 
     if (tn__blocked()) return NULL;
     if (!g || !key) return tn_raise(TN_EINVAL, "%s: the %s is NULL", who, g ? "key" : "file"), NULL;
     const tn__gguf_pair *p = pair(g, key);
-    const char          *what = strings ? "array of strings" : "array of numbers";
-    if (!p) return tn_raise(TN_EINDEX, "%s: %s: there is no %s", g->tensors->label, key, what), NULL;
+    const char          *what = strings ? "an array of strings" : "an array of numbers";
+    if (!p) return tn_raise(TN_EINDEX, "%s: %s is missing, expected %s", g->tensors->label, key, what), NULL;
     const bool fits = p->type == TN_GGUF_ARRAY && (strings ? p->item == TN_GGUF_STRING : tn__gguf_bytes[p->item] > 0);
     if (!fits) not_a(g, key, what);
     return fits ? p : NULL;

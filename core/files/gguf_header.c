@@ -30,7 +30,7 @@ static bool have(cursor *c, uint64_t bytes)
     if (bytes <= c->n - c->at) return true;
     c->is = bytes > (uint64_t)c->size - c->at ? BAD : SHORT;
     if (c->is == BAD)
-        tn_raise(TN_EFORMAT, "%s: byte %zu: %llu bytes are announced here, but the file ends before", c->label, c->at,
+        tn_raise(TN_EFORMAT, "%s: byte %zu: %llu bytes are needed here, but the file ends earlier", c->label, c->at,
                  (unsigned long long)bytes);
     return false;
 }
@@ -73,7 +73,7 @@ static void skip_items(cursor *c, uint8_t item, uint64_t count)
     const uint64_t least = tn__gguf_bytes[item] ? tn__gguf_bytes[item] : 8;
     uint64_t       bytes;
     if (c->is == GOOD && count > (uint64_t)c->size / least)
-        wrong(c, c->at - 8, "an array has more items than the file bytes for them", count);
+        wrong(c, c->at - 8, "an array has more items than the file has bytes", count);
     if (tn__gguf_bytes[item]) {
         if (have(c, count * least)) c->at += (size_t)(count * least);
     } else
@@ -96,7 +96,7 @@ static void skip_array(cursor *c, uint8_t item, uint64_t count)
         const uint8_t  inner = type(c);
         const uint64_t n = number(c, 8);
         if (inner != TN_GGUF_ARRAY) skip_items(c, inner, n);
-        else if (depth == TN__GGUF_DEPTH) wrong(c, c->at - 8, "arrays in arrays may be 8 deep", 9);
+        else if (depth == TN__GGUF_DEPTH) wrong(c, c->at - 8, "arrays may be nested 8 deep", 9);
         else left[depth++] = n;
     }
 }
@@ -142,8 +142,7 @@ static void put_pair(tn_gguf *g, cursor *c)
     if (tn__names_add(&g->keys, (uint32_t)g->named++) < 0) return;
     char shown[TN__QUOTED];
     c->is = BAD;
-    tn_raise(TN_EFORMAT, "%s: byte %zu: the key %s is there twice", c->label, start,
-             tn__quote(shown, p.key, p.key_bytes, 100));
+    tn_raise(TN_EFORMAT, "%s: byte %zu: duplicate key %s", c->label, start, tn__quote(shown, p.key, p.key_bytes, 100));
 }
 
 /* ---- tensors ----------------------------------------------------------------------------------------------------- */
@@ -151,7 +150,7 @@ static void put_pair(tn_gguf *g, cursor *c)
 static bool shape(cursor *c, tn_shape *s)
 {
     const uint64_t n = number(c, 4);
-    if (n > 4) return wrong(c, c->at - 4, "a tensor may have 4 dims", n);
+    if (n > 4) return wrong(c, c->at - 4, "a tensor may have at most 4 dims", n);
     *s = (tn_shape){.n = (int)n};
     for (int d = (int)n - 1; d >= 0; d--) {
         const uint64_t size = number(c, 8);
@@ -164,16 +163,16 @@ static bool shape(cursor *c, tn_shape *s)
 /* The bytes of a tensor; -1: raised. */
 static int64_t packed_bytes(cursor *c, const tn_shape *s, uint64_t kind, size_t at)
 {
-    if (kind >= TN__BLOCKS || !tn__blocks[kind].name) return wrong(c, at, "there is no such type of numbers", kind), -1;
+    if (kind >= TN__BLOCKS || !tn__blocks[kind].name) return wrong(c, at, "unknown tensor type", kind), -1;
     const tn__block *b = &tn__blocks[kind];
     int64_t          n = 1;
     bool             fits = true;
     for (int d = 0; d < s->n; d++) fits = fits && tn__mul_i64(n, s->d[d], &n);
-    if (!fits || n > INT64_MAX / 512) return wrong(c, at, "a tensor has more than 2^54 numbers", kind), -1;
+    if (!fits || n > INT64_MAX / 512) return wrong(c, at, "a tensor has more than 2^54 elements", kind), -1;
     if (b->values > 1 && (!s->n || s->d[s->n - 1] % b->values)) {
         c->is = BAD;
-        tn_raise(TN_EFORMAT, "%s: byte %zu: rows of %s hold blocks of %d numbers, but one has %lld", c->label, at,
-                 b->name, b->values, s->n ? (long long)s->d[s->n - 1] : 1LL);
+        tn_raise(TN_EFORMAT, "%s: byte %zu: rows of %s consist of blocks of %d elements, but a row has %lld", c->label,
+                 at, b->name, b->values, s->n ? (long long)s->d[s->n - 1] : 1LL);
         return -1;
     }
     return n / b->values * b->bytes;
@@ -192,7 +191,8 @@ static void put_tensor(tn_gguf *g, cursor *c, int64_t *end)
     const int64_t size = packed_bytes(c, &s, kind, c->at - 12);
     if (size < 0) return;
     if (offset != (uint64_t)*end) {
-        wrong(c, c->at - 8, "a tensor must begin where the one before ends, rounded up to general.alignment", offset);
+        wrong(c, c->at - 8, "a tensor must start at the end of the previous one, rounded up to general.alignment",
+              offset);
         return;
     }
     tn__st_entry *e = tn__st_add(g->tensors, name, (size_t)bytes);
@@ -203,7 +203,8 @@ static void put_tensor(tn_gguf *g, cursor *c, int64_t *end)
     e->shape = s, e->begin = *end, e->end = *end + size;
     e->element = tn__blocks[kind].element >= 0 ? tn__blocks[kind].element : TN__ELEMENTS + (int)kind;
     if (!tn__add_i64(*end, size + g->align - 1, end)) wrong(c, c->at, "the tensors have more than 2^63 bytes", 0);
-    else if (*end > c->size + g->align) wrong(c, c->at - 8, "a tensor ends behind the file's end; it begins", offset);
+    else if (*end > c->size + g->align)
+        wrong(c, c->at - 8, "a tensor must not end beyond the end of the file; its offset", offset);
     *end -= *end % g->align;
 }
 
@@ -214,7 +215,7 @@ static void counts(tn_gguf *g, cursor *c)
     if (!have(c, 4)) return;
     if (memcmp(c->p, "GGUF", 4) != 0) {
         c->is = BAD;
-        tn_raise(TN_EFORMAT, "%s: this is no GGUF file: it does not begin with 'GGUF'", c->label);
+        tn_raise(TN_EFORMAT, "%s: not a GGUF file: it does not start with 'GGUF'", c->label);
         return;
     }
     c->at = 4;
@@ -223,7 +224,7 @@ static void counts(tn_gguf *g, cursor *c)
         c->is = BAD;
         tn_raise(TN_EUNSUPPORTED, "%s: GGUF %s, only little-endian files of versions 2 and 3 are supported", c->label,
                  version == 1       ? "of version 1"
-                 : version & 0xffff ? "of a version that is not known"
+                 : version & 0xffff ? "of an unknown version"
                                     : "in big-endian order");
         return;
     }
@@ -262,12 +263,12 @@ static state parse(tn_gguf *g, cursor *c)
     if (g->tensors->count) last = g->tensors->entries[g->tensors->count - 1].end;
     g->tensors->base = ((int64_t)c->at + g->align - 1) / g->align * g->align;
     if (g->tensors->count && g->tensors->base + last > c->size) {
-        tn_raise(TN_EFORMAT, "%s: its tensors end at byte %lld, but the file has %lld: it is cut off", c->label,
+        tn_raise(TN_EFORMAT, "%s: its tensors end at byte %lld, but the file has %lld: it is truncated", c->label,
                  (long long)(g->tensors->base + last), (long long)c->size);
         return BAD;
     }
     if (c->size > g->tensors->base + end) {
-        tn_raise(TN_EFORMAT, "%s: %lld bytes are left over behind the tensors", c->label,
+        tn_raise(TN_EFORMAT, "%s: %lld unexpected bytes after the tensors", c->label,
                  (long long)(c->size - g->tensors->base - end));
         return BAD;
     }

@@ -76,8 +76,7 @@ static bool open_pair(tn_gguf_writer *w, const char *who, const char *key, tn_gg
                         tn__quote(shown, key, n, 100)),
                false;
     if (w->strings_left)
-        return tn_raise(TN_ESTATE, "%s: %lld strings of the array that is open are missing", who,
-                        (long long)w->strings_left),
+        return tn_raise(TN_ESTATE, "%s: %lld strings of the open array are missing", who, (long long)w->strings_left),
                false;
     if (w->pairs == TN__GGUF_KEYS) return tn_raise(TN_EUNSUPPORTED, "%s: at most 100000 keys", who), false;
     if (!grow(w, 8 + n + 4 + bytes)) return false;
@@ -91,9 +90,9 @@ tn_status tn_gguf_put_u32(tn_gguf_writer *w, const char *key, int64_t v)
 {
     static const char who[] = "tn_gguf_put_u32";
     if (v < 0 || v > UINT32_MAX)
-        return tn__blocked()
-                   ? tn__self.error
-                   : tn_raise(TN_EINVAL, "%s: %s is %lld, which is no u32", who, key ? key : "", (long long)v);
+        return tn__blocked() ? tn__self.error
+                             : tn_raise(TN_EINVAL, "%s: %s is %lld, but must be a u32, 0 to 2^32 - 1", who,
+                                        key ? key : "", (long long)v);
     if (open_pair(w, who, key, TN_GGUF_U32, 4)) put(w, (uint64_t)v, 4);
     return tn__self.error;
 }
@@ -104,7 +103,7 @@ tn_status tn_gguf_put_float(tn_gguf_writer *w, const char *key, double v)
     uint32_t    bits;
     memcpy(&bits, &f, sizeof bits);
     if (v - v == 0 && !(fabs(v) <= FLT_MAX))
-        return tn_raise(TN_EINVAL, "tn_gguf_put_float: '%s' is %g, beyond all f32", key ? key : "NULL", v);
+        return tn_raise(TN_EINVAL, "tn_gguf_put_float: '%s' is %g, beyond the range of f32", key ? key : "NULL", v);
     if (open_pair(w, "tn_gguf_put_float", key, TN_GGUF_F32, 4)) put(w, bits, 4);
     return tn__self.error;
 }
@@ -145,7 +144,8 @@ tn_status tn_gguf_put_numbers(tn_gguf_writer *w, const char *key, const tn_tenso
 tn_status tn_gguf_open_strings(tn_gguf_writer *w, const char *key, int64_t count)
 {
     static const char who[] = "tn_gguf_open_strings";
-    if (!tn__blocked() && count < 0) return tn_raise(TN_EINVAL, "%s: the count is %lld", who, (long long)count);
+    if (!tn__blocked() && count < 0)
+        return tn_raise(TN_EINVAL, "%s: the count is %lld, but must not be negative", who, (long long)count);
     if (!open_pair(w, who, key, TN_GGUF_ARRAY, 12)) return tn__self.error;
     put(w, TN_GGUF_STRING, 4);
     put(w, (uint64_t)count, 8);
@@ -282,8 +282,7 @@ static tn_tensor *checked(tn_gguf_writer *w, const char *label, const char *path
     plan p = {.packed = -1};
     if (!w) return tn_raise(TN_EINVAL, "%s: the writer is NULL", label), NULL;
     if (w->strings_left)
-        return tn_raise(TN_ESTATE, "%s: %lld strings of the array that is open are missing", label,
-                        (long long)w->strings_left),
+        return tn_raise(TN_ESTATE, "%s: %lld strings of the open array are missing", label, (long long)w->strings_left),
                NULL;
     if (packed) p.packed = !strcmp(packed, "F32") ? 0 : !strcmp(packed, "BF16") ? 30 : TN__Q8_0;
     if (packed && strcmp(packed, tn__blocks[p.packed].name) != 0)

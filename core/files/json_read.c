@@ -114,7 +114,7 @@ const tn_json *tn_json_need(const tn_json *v, const char *key)
     if (!key) return tn_raise(TN_EINVAL, "tn_json_need: the key is NULL"), NULL;
     char where[PLACE], asked[TN__QUOTED], near[TN__QUOTED] = "";
     tn__quote(asked, key, strlen(key), 80);
-    if (!v) return tn_raise(TN_EINDEX, "tn_json_need: there is no object to look for %s in", asked), NULL;
+    if (!v) return tn_raise(TN_EINDEX, "tn_json_need: the object to search for %s is NULL", asked), NULL;
     if (v->type != TN_JSON_OBJECT) return wrong(v, "an object"), NULL;
     tn__names x = {.name = tn__json_child_name, .owner = tn_json_first(v)};
     int64_t   i = tn__names_nearest(&x, (uint32_t)tn_json_count(v), key);

@@ -14,7 +14,7 @@ bool tn__json_begin(tn__json_scan *s, const char *label, const char *text, size_
     if (good < bytes)
         return tn__json_fail(s, good, "the byte 0x%02x is not valid UTF-8 here", (unsigned char)text[good]);
     if (bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3))
-        return tn__json_fail(s, 0, "the text begins with a byte order mark; save it as UTF-8 without one");
+        return tn__json_fail(s, 0, "the text starts with a byte order mark; save it as UTF-8 without one");
     return true;
 }
 
@@ -58,12 +58,12 @@ static bool unexpected(const tn__json_scan *s, size_t at)
     const char *hint = "", *p = s->text + at;
     size_t      n = s->bytes - at;
     if (!n) return tn__json_fail(s, at, "the text ends, expected %s", expected(s));
-    if (*p == '\'') hint = "; strings stand in double quotes";
+    if (*p == '\'') hint = "; strings need double quotes";
     else if (*p == '/' || *p == '#') hint = "; JSON has no comments";
-    else if (*p == '+' || *p == '.') hint = "; a number begins with a digit or '-'";
+    else if (*p == '+' || *p == '.') hint = "; a number starts with a digit or '-'";
     else if (*p == 'N' || *p == 'I') hint = "; JSON has no NaN and no Infinity";
-    else if (*p == 'T' || *p == 'F') hint = "; true and false are written small";
-    else if ((*p == '}' || *p == ']') && after_comma(s, at)) hint = "; no comma stands before a closing bracket";
+    else if (*p == 'T' || *p == 'F') hint = "; true and false are lower case";
+    else if ((*p == '}' || *p == ']') && after_comma(s, at)) hint = "; a comma must not precede a closing bracket";
     char   shown[TN__QUOTED];
     size_t len = 1;
     while (len < n && ((unsigned char)p[len] & 0xc0) == 0x80) len++;
@@ -108,18 +108,18 @@ static bool string(tn__json_scan *s, tn__json_token *t)
         const char *run = p;
         while (p < end && *p != '"' && *p != '\\' && (unsigned char)*p >= 0x20) p++;
         t->bytes += (size_t)(p - run);
-        if (p == end) return tn__json_fail(s, t->at, "this string does not end");
+        if (p == end) return tn__json_fail(s, t->at, "unterminated string");
         size_t at = (size_t)(p - s->text);
         if (*p == '"') break;
         if (*p != '\\')
-            return tn__json_fail(s, at, "the control character 0x%02x stands in a string; write it as \\u%04x", *p, *p);
-        if (++p == end) return tn__json_fail(s, t->at, "this string does not end");
+            return tn__json_fail(s, at, "control character 0x%02x in a string; write it as \\u%04x", *p, *p);
+        if (++p == end) return tn__json_fail(s, t->at, "unterminated string");
         if (*p == 'u') {
             int taken, v = unicode_escape(++p, end, &taken);
-            if (v == -1) return tn__json_fail(s, at, "\\u takes four hexadecimal digits");
+            if (v == -1) return tn__json_fail(s, at, "\\u needs four hexadecimal digits");
             if (v == -2)
                 return tn__json_fail(s, at,
-                                     "half of a surrogate pair; it takes \\ud800 to \\udbff, then "
+                                     "half of a surrogate pair; a pair is \\ud800 to \\udbff, then "
                                      "\\udc00 to \\udfff");
             t->has_nul |= v == 0;
             t->bytes += v < 0x80 ? 1 : v < 0x800 ? 2 : v < 0x10000 ? 3 : 4;
@@ -129,7 +129,7 @@ static bool string(tn__json_scan *s, tn__json_token *t)
                 char   shown[TN__QUOTED];
                 size_t len = 1;
                 while (p + len < end && ((unsigned char)p[len] & 0xc0) == 0x80) len++;
-                return tn__json_fail(s, at, "a backslash before %s means nothing; a backslash itself is written \\\\",
+                return tn__json_fail(s, at, "unknown escape: a backslash before %s; a backslash is written \\\\",
                                      tn__quote(shown, p, len, 8));
             }
             t->bytes++, p++;
@@ -185,7 +185,7 @@ static bool number(tn__json_scan *s, tn__json_token *t)
     t->negative = s->text[at] == '-';
     at += t->negative;
     if (!digit(s, at)) return tn__json_fail(s, at, "a digit must follow '-'");
-    if (s->text[at] == '0' && digit(s, at + 1)) return tn__json_fail(s, at, "a number must not begin with 0");
+    if (s->text[at] == '0' && digit(s, at + 1)) return tn__json_fail(s, at, "a number must not start with 0");
     for (; digit(s, at); at++) {
         uint64_t ten;
         fits = fits && !__builtin_mul_overflow(t->magnitude, (uint64_t)10, &ten) &&

@@ -96,7 +96,7 @@ static bool index_keys(const tn__json_scan *s, builder *b, tn_json *v, uint32_t 
     size_t      bytes;
     char        shown[TN__QUOTED];
     const char *key = tn__json_key_of(d, child + i - 1, &bytes);
-    return tn__json_fail(s, child[i - 1].at, "the key %s is in this object twice; its first value is at byte %lld",
+    return tn__json_fail(s, child[i - 1].at, "duplicate key %s in this object; its first value is at byte %lld",
                          tn__quote(shown, key, bytes, 80), (long long)s->base + child[twin].at);
 }
 

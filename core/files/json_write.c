@@ -120,8 +120,8 @@ static bool usable(const tn_json_writer *w, const char *who)
     if (!w) return tn_raise(TN_EINVAL, "%s: the writer is NULL", who), false;
     if (!w->gap) return true;
     tn_raise(TN_ESTATE,
-             "%s: calls on this writer were skipped while an error stood, so its text has a gap; clear the "
-             "writer and begin again",
+             "%s: calls on this writer were skipped while an error was set, so its text has a gap; clear the "
+             "writer and start again",
              who);
     return false;
 }
@@ -148,12 +148,12 @@ static bool begin(tn_json_writer *w, const char *who, const char *key, size_t mo
 {
     size_t key_bytes = key ? strlen(key) : 0;
     bool   object = in_object(w);
-    if (w->done) return tn_raise(TN_ESTATE, "%s: the text is complete already", who), false;
+    if (w->done) return tn_raise(TN_ESTATE, "%s: the text is already complete", who), false;
     if (object && !key)
-        return tn_raise(TN_EINVAL, "%s: a value in an object needs a key, this one has NULL", who), false;
+        return tn_raise(TN_EINVAL, "%s: a value in an object needs a key, but the key is NULL", who), false;
     if (!object && key) {
         char shown[TN__QUOTED];
-        tn_raise(TN_EINVAL, "%s: the key %s is given, but only values in an object have keys; give NULL", who,
+        tn_raise(TN_EINVAL, "%s: the key is %s, but only values in an object have keys; pass NULL", who,
                  tn__quote(shown, key, key_bytes, 60));
         return false;
     }
@@ -242,7 +242,7 @@ static tn_status put_real(tn_json_writer *w, const char *who, const char *key, b
 {
     if (finite) return put(w, who, key, text, (size_t)bytes);
     if (!ready(w, who)) return tn__self.error;
-    return tn_raise(TN_EINVAL, "%s: %s%s%s is %s, for which JSON has no word; leave it out or write null", who,
+    return tn_raise(TN_EINVAL, "%s: %s%s%s is %s, which JSON cannot represent; omit it or write null", who,
                     key ? "'" : "the value", key ? key : "", key ? "'" : "", text);
 }
 tn_status tn_json_put_double(tn_json_writer *w, const char *key, double v)
@@ -330,7 +330,7 @@ const char *tn_json_text(tn_json_writer *w, size_t *bytes)
     if (bytes) *bytes = 0;
     if (tn__blocked() || !usable(w, "tn_json_text")) return NULL;
     if (w->depth) return tn_raise(TN_ESTATE, "tn_json_text: %d arrays or objects are still open", w->depth), NULL;
-    if (!w->done) return tn_raise(TN_ESTATE, "tn_json_text: nothing was written"), NULL;
+    if (!w->done) return tn_raise(TN_ESTATE, "tn_json_text: no value was written"), NULL;
     w->text[w->used] = 0;
     if (bytes) *bytes = w->used;
     return w->text;

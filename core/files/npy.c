@@ -87,7 +87,7 @@ static bool parse_descr(header *h)
         return fail(h, TN_EUNSUPPORTED, start,
                     "descr is a list: structured arrays are not supported; save each field alone");
     if (!take_string(h, d, sizeof d, "descr must be a short string such as '<f4'")) return false;
-    if (!strchr("<>=|", d[0]) || !d[0]) return fail(h, TN_EFORMAT, start, "descr must begin with '<', '>', '=' or '|'");
+    if (!strchr("<>=|", d[0]) || !d[0]) return fail(h, TN_EFORMAT, start, "descr must start with '<', '>', '=' or '|'");
     h->element = tn__element_of_npy(d + 1);
     const uint16_t one = 1;
     bool           native_big = *(const unsigned char *)&one == 0;
@@ -97,10 +97,10 @@ static bool parse_descr(header *h)
         if (tail == d + 2 && !tail[strspn(tail, "0123456789[]fnmushDMWY")]) /* "U3", "M8[ns]" */
             return fail(h, TN_EUNSUPPORTED, start,
                         "this descr is not supported (b1, i1 to i8, u1 to u8, f2 to f8 are); convert with astype");
-        return fail(h, TN_EFORMAT, start, "this descr is no number type of NumPy");
+        return fail(h, TN_EFORMAT, start, "this descr is not a numeric type of NumPy");
     }
     if (d[0] == '|' && tn__elements[h->element].bits > 8)
-        return fail(h, TN_EFORMAT, start, "a descr of more than one byte must tell its byte order, '<' or '>'");
+        return fail(h, TN_EFORMAT, start, "a descr of more than one byte must specify its byte order, '<' or '>'");
     return true;
 }
 
@@ -112,8 +112,8 @@ static bool parse_dim(header *h, int64_t *dim)
     for (; h->at < h->bytes && h->text[h->at] >= '0' && h->text[h->at] <= '9'; h->at++)
         if (!tn__mul_i64(*dim, 10, dim) || !tn__add_i64(*dim, h->text[h->at] - '0', dim))
             return fail(h, TN_EFORMAT, start, "a size must fit in 63 bits");
-    if (h->at == start) return fail(h, TN_EFORMAT, start, "a size must be an integer that is not negative");
-    if (h->text[start] == '0' && h->at - start > 1) return fail(h, TN_EFORMAT, start, "a size must not begin with 0");
+    if (h->at == start) return fail(h, TN_EFORMAT, start, "a size must be a non-negative integer");
+    if (h->text[start] == '0' && h->at - start > 1) return fail(h, TN_EFORMAT, start, "a size must not start with 0");
     if (h->at < h->bytes && h->text[h->at] == 'L') h->at++; /* written by Python 2 */
     return true;
 }
@@ -134,7 +134,7 @@ static bool parse_shape(header *h)
         h->shape.d[h->shape.n++] = dim;
         comma = take(h, ',');
     }
-    if (h->shape.n == 1 && !comma) return fail(h, TN_EFORMAT, start, "a tuple of one is written with a comma, (3,)");
+    if (h->shape.n == 1 && !comma) return fail(h, TN_EFORMAT, start, "a tuple of one item needs a comma: (3,)");
     return true;
 }
 
@@ -153,7 +153,7 @@ static bool parse_dict(header *h)
         if (!take_string(h, key, sizeof key, "the key 'descr', 'fortran_order' or 'shape' is expected")) return false;
         while (k < 3 && strcmp(keys[k], key)) k++;
         if (k == 3) return fail(h, TN_EFORMAT, start, "the key 'descr', 'fortran_order' or 'shape' is expected");
-        if (seen >> k & 1) return fail(h, TN_EFORMAT, start, "this key is there twice");
+        if (seen >> k & 1) return fail(h, TN_EFORMAT, start, "this key is a duplicate");
         seen |= 1u << k;
         if (!take(h, ':')) return fail(h, TN_EFORMAT, h->at, "':' is expected after a key");
         if (k == 0 && !parse_descr(h)) return false;
@@ -166,7 +166,7 @@ static bool parse_dict(header *h)
         comma = take(h, ',');
     }
     skip_space(h);
-    if (h->at < h->bytes) return fail(h, TN_EFORMAT, h->at, "nothing may follow the dict but spaces");
+    if (h->at < h->bytes) return fail(h, TN_EFORMAT, h->at, "only spaces may follow the dict");
     for (int k = 0; k < 3; k++)
         if (!(seen >> k & 1))
             return tn_raise(TN_EFORMAT, "%s: header: the key '%s' is missing", h->label, keys[k]), false;
@@ -228,7 +228,7 @@ static tn_tensor *read_npy(const tn__source *s)
     }
     if (!tn__source_read(s, p, 0, s->size < 12 ? 10 : 12)) return NULL;
     if (memcmp(p, "\x93NUMPY", 6))
-        return tn_raise(TN_EFORMAT, "%s: this is no npy file: it does not begin with \\x93NUMPY", s->label), NULL;
+        return tn_raise(TN_EFORMAT, "%s: not an npy file: it does not start with \\x93NUMPY", s->label), NULL;
     if (p[6] < 1 || p[6] > 3 || p[7] != 0)
         return tn_raise(TN_EFORMAT, "%s: byte 6: version %d.%d, expected 1.0, 2.0 or 3.0", s->label, p[6], p[7]), NULL;
     if (p[6] > 1 && s->size < 12) {

@@ -84,7 +84,7 @@ int32_t tn__pickle_item(const tn__pickle *p, int32_t of, int64_t i)
 static bool have(tn__pickle *p, uint64_t bytes)
 {
     if (bytes <= p->n - p->at) return true;
-    if (bytes > (uint64_t)p->size - p->at) return fail(p, p->at, "it ends in the middle");
+    if (bytes > (uint64_t)p->size - p->at) return fail(p, p->at, "the pickle is truncated");
     p->short_ = true;
     return false;
 }
@@ -143,8 +143,8 @@ static bool name(tn__pickle *p)
     }
     char shown[TN__QUOTED];
     tn_raise(TN_EUNSUPPORTED,
-             "%s: byte %zu of the pickle: it names %s, which no state dict of plain tensors needs: only such are read, "
-             "and nothing is run",
+             "%s: byte %zu of the pickle: the name %s is not used by state dicts of plain tensors, which alone are "
+             "read; nothing was executed",
              p->label, start, tn__quote(shown, at, n - 1, 100));
     return false;
 }
@@ -154,7 +154,7 @@ static bool name(tn__pickle *p)
 static bool pop(tn__pickle *p, int32_t *v)
 {
     if (!p->stacked || p->value[p->stack[p->stacked - 1]].kind == TN__PY_MARK)
-        return fail(p, p->at - 1, "it takes from an empty stack");
+        return fail(p, p->at - 1, "a value is popped from an empty stack");
     *v = p->stack[--p->stacked];
     return true;
 }
@@ -163,17 +163,18 @@ static int64_t above_mark(tn__pickle *p)
 {
     int64_t n = 0;
     while (n < p->stacked && p->value[p->stack[p->stacked - 1 - n]].kind != TN__PY_MARK) n++;
-    return n < p->stacked ? n : (fail(p, p->at - 1, "there is no mark"), -1);
+    return n < p->stacked ? n : (fail(p, p->at - 1, "a mark is missing"), -1);
 }
 
 static bool tuple(tn__pickle *p, int64_t n, bool marked)
 {
     if (n < 0) return false;
-    if (n + marked > p->stacked) return fail(p, p->at - 1, "it takes from an empty stack");
+    if (n + marked > p->stacked) return fail(p, p->at - 1, "a value is popped from an empty stack");
     const int32_t t = new_value(p, (tn__py_value){.kind = TN__PY_TUPLE, .first = -1, .last = -1});
     if (t < 0) return false;
     for (int64_t i = p->stacked - n; i < p->stacked; i++) {
-        if (p->value[p->stack[i]].kind == TN__PY_MARK) return fail(p, p->at - 1, "it takes from an empty stack");
+        if (p->value[p->stack[i]].kind == TN__PY_MARK)
+            return fail(p, p->at - 1, "a value is popped from an empty stack");
         if (!append(p, t, -1, p->stack[i])) return false;
     }
     p->stacked -= n + marked;
@@ -187,7 +188,9 @@ static bool put_items(tn__pickle *p, int64_t n, bool marked, tn__py_kind kind)
     const int64_t below = p->stacked - n - marked - 1;
     const int     step = kind == TN__PY_DICT ? 2 : 1;
     if (below < 0 || p->value[p->stack[below]].kind != kind || n % step)
-        return fail(p, p->at - 1, kind == TN__PY_DICT ? "pairs for what is no dict" : "items for what is no list");
+        return fail(p, p->at - 1,
+                    kind == TN__PY_DICT ? "pairs for a value that is not a dict"
+                                        : "items for a value that is not a list");
     for (int64_t i = p->stacked - n; i < p->stacked; i += step)
         if (!append(p, p->stack[below], step == 2 ? p->stack[i] : -1, p->stack[i + step - 1])) return false;
     p->stacked = below + 1;
@@ -200,7 +203,7 @@ static bool called(tn__pickle *p)
     int32_t arguments, of;
     if (!pop(p, &arguments) || !pop(p, &of)) return false;
     if (p->value[of].kind != TN__PY_GLOBAL || p->value[arguments].kind != TN__PY_TUPLE)
-        return fail(p, p->at - 1, "it calls what is no name");
+        return fail(p, p->at - 1, "it calls a value that is not a name");
     if (p->value[of].n == TN__PY_DICT_CLASS && !p->value[arguments].n)
         return push_value(p, (tn__py_value){.kind = TN__PY_DICT, .first = -1, .last = -1});
     if (p->value[of].n == TN__PY_REBUILD)
@@ -216,12 +219,13 @@ static bool remembered(tn__pickle *p, int bytes, bool put)
     uint64_t i;
     if (!number(p, bytes, &i)) return false;
     if (!put) {
-        if (i >= (uint64_t)p->memo_room || p->memo[i] < 0) return fail(p, p->at - 1, "it recalls what was not kept");
+        if (i >= (uint64_t)p->memo_room || p->memo[i] < 0)
+            return fail(p, p->at - 1, "it reads a memo entry that was not stored");
         return push(p, p->memo[i]);
     }
     int32_t v;
     if (!pop(p, &v) || !push(p, v)) return false;
-    if (i >= TN__PY_MOST) return fail(p, p->at - 1, "it keeps more than 4,000,000 values");
+    if (i >= TN__PY_MOST) return fail(p, p->at - 1, "it stores more than 4,000,000 memo entries");
     const int64_t had = p->memo_room;
     void         *at = p->memo;
     if (!room(p, &at, &p->memo_room, (int64_t)i + 1, sizeof *p->memo)) return false;
@@ -301,7 +305,7 @@ static bool step(tn__pickle *p, unsigned char op)
     case 'b': return pop(p, &v); /* the state of an OrderedDict: its metadata */
     case 'Q':
         if (!pop(p, &v)) return false;
-        if (p->value[v].kind != TN__PY_TUPLE) return fail(p, p->at - 1, "a persistent id that is no tuple");
+        if (p->value[v].kind != TN__PY_TUPLE) return fail(p, p->at - 1, "a persistent id that is not a tuple");
         return push_value(p, (tn__py_value){.kind = TN__PY_STORAGE, .first = v, .last = -1});
     default: return leaf(p, op);
     }
@@ -312,8 +316,8 @@ static bool of_protocol_2(tn__pickle *p, uint64_t version)
     if (version == 2) return true;
     if (tn__self.error != TN_OK) return false;
     tn_raise(TN_EUNSUPPORTED,
-             "%s: byte %zu of the pickle: it is of protocol %d, and only 2 is read, which torch.save writes without "
-             "pickle_protocol: torch.save what torch.load gives",
+             "%s: byte %zu of the pickle: protocol %d, expected 2, the default of torch.save; torch.load the file and "
+             "torch.save it without pickle_protocol",
              p->label, p->at - 1, (int)version);
     return false;
 }
@@ -323,12 +327,12 @@ int64_t tn__pickle_next(tn__pickle *p)
     uint64_t op, version;
     p->stacked = 0, p->short_ = false;
     for (int64_t i = 0; i < p->memo_room; i++) p->memo[i] = -1;
-    if (!number(p, 1, &op) || (op != 0x80 && !fail(p, p->at - 1, "it does not begin as a pickle of protocol 2")) ||
+    if (!number(p, 1, &op) || (op != 0x80 && !fail(p, p->at - 1, "it does not start as a pickle of protocol 2")) ||
         !number(p, 1, &version) || !of_protocol_2(p, version))
         return -1;
     while (number(p, 1, &op) && op != '.')
         if (!step(p, (unsigned char)op)) return -1;
     int32_t v = -1;
     if (tn__self.error != TN_OK || p->short_ || !pop(p, &v)) return -1;
-    return p->stacked ? (fail(p, p->at - 1, "values are left over"), -1) : v;
+    return p->stacked ? (fail(p, p->at - 1, "unused values remain"), -1) : v;
 }

@@ -43,7 +43,7 @@ static bool in_range(const tn_safetensors *f, const char *who, int64_t i, uint32
 {
     if (!f || (i >= 0 && i < count)) return f != NULL;
     if (count) tn_raise(TN_EINDEX, "%s: %lld is outside 0 … %u", who, (long long)i, count - 1);
-    else tn_raise(TN_EINDEX, "%s: %lld, but there are none", who, (long long)i);
+    else tn_raise(TN_EINDEX, "%s: %lld, but the file has none", who, (long long)i);
     return false;
 }
 
@@ -160,7 +160,7 @@ tn_tensor *tn_safetensors_get(const tn_safetensors *f, const char *name)
     tn__quote(asked, name, strlen(name), 100);
     i = tn__names_nearest(&f->names, f->count, name);
     if (i >= 0) tn__quote(meant, f->entries[i].name, f->entries[i].name_bytes, 100);
-    tn_raise(TN_EINDEX, "%s: %s%sthere is no tensor %s among its %u%s%s%s", who, f->source.memory ? "" : f->path,
+    tn_raise(TN_EINDEX, "%s: %s%sno tensor %s among its %u%s%s%s", who, f->source.memory ? "" : f->path,
              f->source.memory ? "" : ": ", asked, f->count, i >= 0 ? "; did you mean " : "", meant, i >= 0 ? "?" : "");
     return NULL;
 }

@@ -84,12 +84,12 @@ static bool parse_integers(tn__json_scan *s, const char *what, int most, int64_t
         if (!tn__json_next(s, &t)) return false;
         if (t.kind == TN__JSON_CLOSE_ARRAY) return true;
         if (is_long_integer(&t)) return tn__json_fail(s, t.at, "%s has an integer that does not fit in 64 bits", what);
-        if (t.kind != TN__JSON_INTEGER) return tn__json_fail(s, t.at, "%s must hold integers alone", what);
+        if (t.kind != TN__JSON_INTEGER) return tn__json_fail(s, t.at, "%s must contain only integers", what);
         if (t.negative) return tn__json_fail(s, t.at, "%s has a negative integer", what);
         if (t.magnitude > (uint64_t)largest)
             return tn__json_fail(s, t.at, "%s has %llu, the limit is %lld", what, (unsigned long long)t.magnitude,
                                  (long long)largest);
-        if (*n == most && most == 2) return tn__json_fail(s, start, "%s must hold two integers", what);
+        if (*n == most && most == 2) return tn__json_fail(s, start, "%s must contain two integers", what);
         if (*n == most) {
             tn_raise(TN_EUNSUPPORTED, "%s: byte %lld: %s has more than %d dims, which is Tenon's limit", s->label,
                      (long long)s->base + (long long)start, what, most);
@@ -137,7 +137,7 @@ static bool check_entry(const tn_safetensors *f, const tn__st_entry *e, const ch
     if (!needed_bytes(e, &bytes))
         return tn__st_fail(f, name, e->at, "shape %s of %s is too large: its bits do not fit in 63 bits", text, type);
     if (bytes < 0) return tn__st_fail(f, name, e->at, "shape %s of %s does not fill whole bytes", text, type);
-    if (begin > end) return tn__st_fail(f, name, e->at, "data_offsets [%lld, %lld] end before they begin", begin, end);
+    if (begin > end) return tn__st_fail(f, name, e->at, "data_offsets [%lld, %lld] end before they start", begin, end);
     if (end - begin != bytes)
         return tn__st_fail(f, name, e->at, "data_offsets [%lld, %lld] hold %lld bytes, %s %s needs %lld", begin, end,
                            end - begin, type, text, (long long)bytes);
@@ -164,14 +164,14 @@ static bool parse_fields(const tn_safetensors *f, tn__json_scan *s, const char *
             return tn__json_fail(s, t.at, "tensor %s has the unknown field %s, expected dtype, shape and data_offsets",
                                  tn__quote(quoted, name, strlen(name), 60), tn__json_shown(shown, &t));
         }
-        if (seen >> k & 1) return tn__json_fail(s, t.at, "the field '%s' is there twice", fields[k]);
+        if (seen >> k & 1) return tn__json_fail(s, t.at, "duplicate field '%s'", fields[k]);
         seen |= 1u << k;
         if (k == 0 && !parse_dtype(s, &e->element)) return false;
         if (k == 1 && !parse_integers(s, fields[k], TN_MAX_DIMS, ((int64_t)1 << 48) - 1, e->shape.d, &e->shape.n))
             return false;
         if (k == 2) {
             if (!parse_integers(s, fields[k], 2, INT64_MAX, offsets, &n)) return false;
-            if (n < 2) return tn__json_fail(s, t.at, "data_offsets must hold two integers");
+            if (n < 2) return tn__json_fail(s, t.at, "data_offsets must contain two integers");
             e->begin = offsets[0], e->end = offsets[1];
         }
     }
@@ -218,7 +218,7 @@ bool tn__st_parse(tn_safetensors *f)
             if (!parse_entry(f, &s, &t)) return false;
             continue;
         }
-        if (metadata) return tn__json_fail(&s, t.at, "the key '__metadata__' is there twice");
+        if (metadata) return tn__json_fail(&s, t.at, "duplicate key '__metadata__'");
         metadata = true;
         if (!parse_metadata(f, &s)) return false;
     }

@@ -100,7 +100,7 @@ bool tn__st_open_index(tn_safetensors *f, const char *path)
     const char         **names = NULL;
     bool                 ok = doc != NULL;
     if (ok && tn_json_type_of(map) != TN_JSON_OBJECT)
-        ok = false, tn_raise(TN_EFORMAT, "%s: there is no weight_map, which says where each tensor is", f->label);
+        ok = false, tn_raise(TN_EFORMAT, "%s: weight_map, which names the file of each tensor, is missing", f->label);
     ok = ok && (names = tn__mem_get(SHARDS * sizeof *names));
     if (ok && (f->shards = tn__mem_zeroed(SHARDS * sizeof *f->shards))) f->shard_room = SHARDS;
     ok = ok && f->shards && open_all(f, map, path, names) && get_table(f) && agree(f, doc, map, names);

@@ -26,10 +26,10 @@ static bool twice(const tn_safetensors *f, const char *what, const char *name, s
 {
     char shown[TN__QUOTED];
     if (f->shards || !first)
-        return tn_raise(TN_EFORMAT, "%s: %s %s is %s", f->label, what, tn__quote(shown, name, bytes, 100),
-                        f->shards ? "in two of the files" : "there twice"),
+        return tn_raise(TN_EFORMAT, "%s: duplicate %s %s%s", f->label, what, tn__quote(shown, name, bytes, 100),
+                        f->shards ? ", in two of the files" : ""),
                false;
-    tn_raise(TN_EFORMAT, "%s: %s %s is there twice, at byte %lld and at byte %lld", f->label, what,
+    tn_raise(TN_EFORMAT, "%s: duplicate %s %s, at byte %lld and at byte %lld", f->label, what,
              tn__quote(shown, name, bytes, 100), 8 + (long long)first, 8 + (long long)at);
     return false;
 }
@@ -74,13 +74,13 @@ static bool check_offsets(const tn_safetensors *f, uint32_t *order)
     for (uint32_t i = 0; i < f->count; i++) {
         const tn__st_entry *e = f->entries + order[i];
         if (e->begin != at)
-            return tn__st_fail(f, e->name, e->at, "its data begins at %lld, expected %lld: %s", (long long)e->begin,
-                               (long long)at, e->begin < at ? "it overlaps the tensor before" : "there is a gap");
+            return tn__st_fail(f, e->name, e->at, "its data starts at %lld, expected %lld: %s", (long long)e->begin,
+                               (long long)at, e->begin < at ? "it overlaps the previous tensor" : "there is a gap");
         at = e->end;
     }
     if (at == data) return true;
     tn_raise(TN_EFORMAT, "%s: its tensors have %lld bytes, but %lld follow the header: %s", f->label, (long long)at,
-             (long long)data, at > data ? "the file is cut off" : "there are bytes left over");
+             (long long)data, at > data ? "the file is truncated" : "there are unexpected bytes");
     return false;
 }
 
@@ -104,7 +104,7 @@ tn__st_entry *tn__st_add(tn_safetensors *f, const char *name, size_t bytes)
     for (size_t i = 0; i < bytes && !wrong; i++)
         if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f) wrong = "has a control character";
     if (!wrong && (f->count == f->room || f->string_room - f->strings_used <= bytes))
-        wrong = "is more than was announced"; /* cannot happen; but it would corrupt memory */
+        wrong = "exceeds the declared number"; /* cannot happen; but it would corrupt memory */
     if (wrong)
         return tn_raise(TN_EFORMAT, "%s: the tensor's name %s %s", f->label, tn__quote(shown, name, bytes, 100), wrong),
                NULL;
@@ -144,7 +144,8 @@ static bool read_header(tn_safetensors *f)
     if (!tn__source_read(&f->source, eight, 0, 8)) return false;
     for (int i = 7; i >= 0; i--) n = n << 8 | eight[i];
     if (n > TN__ST_HEADER) {
-        tn_raise(TN_EFORMAT, "%s: byte 0: a header of %llu bytes, the limit is %d; is this a safetensors file?",
+        tn_raise(TN_EFORMAT,
+                 "%s: byte 0: a header of %llu bytes, the limit is %d: not a safetensors file, or a damaged one",
                  f->label, (unsigned long long)n, TN__ST_HEADER);
         return false;
     }

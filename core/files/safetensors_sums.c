@@ -55,8 +55,8 @@ bool tn__st_take_sums(tn_safetensors *f)
     const char *sums = f->pairs[at].value;
     if (strlen(sums) != (size_t)f->count * DIGITS) {
         tn_raise(TN_EFORMAT,
-                 "%s: is damaged: %s in its metadata has %zu digits, expected %d for each of its %u tensors", f->label,
-                 key, strlen(sums), DIGITS, f->count);
+                 "%s: the file is damaged: %s in its metadata has %zu digits, expected %d for each of its %u tensors",
+                 f->label, key, strlen(sums), DIGITS, f->count);
         return false;
     }
     for (uint32_t i = 0; i < f->count; i++) f->entries[i].sum = sums + (size_t)i * DIGITS;
@@ -69,10 +69,9 @@ bool tn__st_sound(const char *label, const tn__st_entry *e, const tn_tensor *t)
     if (!e->sum || !t) return true;
     sum_of(e->name, t, is);
     if (!memcmp(is, e->sum, DIGITS)) return true;
-    tn_raise(
-        TN_EFORMAT,
-        "%s: tensor %s is damaged: its checksum is %s, but should be %.16s. Copy the file again from where it came, or "
-        "make it anew; if a program changed it on purpose, that has to leave \"%s\" out of its metadata",
-        label, tn__quote(shown, e->name, e->name_bytes, 100), is, e->sum, key);
+    tn_raise(TN_EFORMAT,
+             "%s: tensor %s is damaged: its checksum is %s, expected %.16s; copy the file from its source again, or "
+             "create it again; a program that changes tensors must remove \"%s\" from the metadata",
+             label, tn__quote(shown, e->name, e->name_bytes, 100), is, e->sum, key);
     return false;
 }

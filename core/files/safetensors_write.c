@@ -81,7 +81,7 @@ static bool check_name(const char *who, const char *name)
     const char *wrong = NULL;
     if (n < 1 || n > TN__ST_NAME) wrong = "must have 1 to 1024 bytes";
     else if (good < n) wrong = "is not valid UTF-8";
-    else if (!strcmp(name, "__metadata__")) wrong = "is the format's own; tn_safetensors_note writes metadata";
+    else if (!strcmp(name, "__metadata__")) wrong = "is reserved by the format; tn_safetensors_note writes metadata";
     for (size_t i = 0; i < n && !wrong; i++)
         if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f) wrong = "has a control character";
     if (wrong) tn_raise(TN_EINVAL, "%s: the name %s %s", who, tn__quote(shown, name, n, 100), wrong);
@@ -98,7 +98,7 @@ tn_status tn_safetensors_put(tn_safetensors_writer *w, const char *name, const t
     tn__quote(shown, name, strlen(name), 100);
     if (!t) return tn_raise(TN_EINVAL, "%s: the tensor for %s is NULL", who, shown);
     if (tn__names_find(&w->names, name, strlen(name)) >= 0)
-        return tn_raise(TN_EINVAL, "%s: the name %s has a tensor already", who, shown);
+        return tn_raise(TN_EINVAL, "%s: duplicate name %s", who, shown);
     if (w->count == TN__ST_TENSORS)
         return tn_raise(TN_EUNSUPPORTED, "%s: %s would be one more than the limit of %d tensors", who, shown,
                         TN__ST_TENSORS);
@@ -128,7 +128,7 @@ tn_status tn_safetensors_note(tn_safetensors_writer *w, const char *key, const c
         return tn_raise(TN_EUNSUPPORTED, "%s: %s would be one more than the limit of %d notes", who, shown,
                         TN__ST_PAIRS - 1);
     if (w->note_bytes - old + nk + nv > TN__ST_METADATA - 16)
-        return tn_raise(TN_EUNSUPPORTED, "%s: with %s the metadata passes the limit of %d bytes", who, shown,
+        return tn_raise(TN_EUNSUPPORTED, "%s: with %s the metadata exceeds the limit of %d bytes", who, shown,
                         TN__ST_METADATA);
     if (i == w->note_room) {
         void    *notes = w->notes;

@@ -56,7 +56,7 @@ static bool open_sums(sums *s, const char *path, size_t more, bool *there)
     tn__label(s->label, "SHA256SUMS", s->path);
     const int found = tn__look_for(s->path);
     *there = found > 0;
-    if (found < 0) tn_raise(TN_EIO, "%s: the system cannot tell whether it is there", s->label);
+    if (found < 0) tn_raise(TN_EIO, "%s: the system cannot determine whether it exists", s->label);
     if (found < 0 || (*there && !read_sums(s, more))) return close_sums(s), false;
     if (!*there && more) {
         s->room = more;
@@ -120,15 +120,15 @@ bool tn__sums_agree(const char *path, const void *data, size_t bytes)
         if (!l.name_bytes && mentions(&l, s.name))
             tn_raise(
                 TN_EFORMAT,
-                "%s: line %lld is not a sum, two spaces and a name, as sha256sum writes them; delete this line, or "
-                "all of the file: what it says nothing about is read as it is",
+                "%s: line %lld is not a checksum, two spaces and a name, as written by sha256sum; delete this line or "
+                "the file: files without a line are not checked",
                 s.label + sizeof sums_name + 1, (long long)i);
         if (!is_of(&l, s.name)) continue;
         if (!*hex) sum_of(data, bytes, "", hex);
         if (memcmp(hex, l.at, DIGITS) != 0)
             tn_raise(TN_EFORMAT,
-                     "%s is not what was saved: its SHA-256 is not the one in SHA256SUMS beside it; if it was changed "
-                     "on purpose, delete its line there",
+                     "%s was changed after it was saved: its SHA-256 differs from SHA256SUMS in its folder; if the "
+                     "change is intended, delete its line there",
                      tn__quote(q, path, strlen(path), 160));
     }
     close_sums(&s);
@@ -186,7 +186,7 @@ tn_status tn__sums_remove(const char *path)
     char label[TN__LABEL];
     if (tn__self.error != TN_OK || !tn__is_there(path) || !open_sums(&s, path, 0, &there)) return tn__self.error;
     if (!take_out(&s) || write_file(s.label, s.path, s.text, s.bytes, ""))
-        tn__file_remove(tn__label(label, "what another model left", path), path);
+        tn__file_remove(tn__label(label, "removal of an old file", path), path);
     close_sums(&s);
     return tn__self.error;
 }

@@ -71,7 +71,7 @@ static bool blobs_new(reader *r, int64_t most)
 static bool blobs_add(reader *r, const char *name, size_t bytes, int64_t at, int64_t size)
 {
     r->blobs[r->count] = (blob){name, (uint32_t)bytes, at, size, false, -1};
-    if (tn__names_add(&r->names, (uint32_t)r->count) >= 0) return fail(r, "a storage is there twice");
+    if (tn__names_add(&r->names, (uint32_t)r->count) >= 0) return fail(r, "duplicate storage");
     r->count++;
     return true;
 }
@@ -120,7 +120,9 @@ static bool zip_folder(const reader *r, folder_place *to)
     const int64_t     at = read ? zip_end(p, n) : -1;
     if (at >= 0) *to = (folder_place){little(p + at + 10, 2), little(p + at + 12, 4), little(p + at + 16, 4)};
     tn__mem_put(p, n);
-    if (at < 0) return read ? fail(r, "it begins as a zip file, but does not end as one: it is cut off") : false;
+    if (at < 0)
+        return read ? fail(r, "it starts like a zip file, but has no directory at its end: the file is truncated")
+                    : false;
     const bool large = to->count == 0xffff || to->bytes == 0xffffffff || to->at == 0xffffffff;
     if (large && !zip_end_large(r, s->size - (int64_t)n + at, to)) return false;
     if (to->at > (uint64_t)s->size || to->bytes > (uint64_t)s->size - to->at || to->bytes > FOLDER_MOST)
@@ -161,9 +163,9 @@ static bool zip_read_folder(reader *r)
         uint64_t size = little(e + 24, 4), packed = little(e + 20, 4), from = little(e + 42, 4);
         zip_large(e + 46 + n, extra, &size, &packed, &from);
         if (little(e + 8, 2) & 1 || little(e + 10, 2) != 0 || size != packed)
-            return fail(r, "a file in the zip is packed or encrypted; torch.save stores them as they are");
+            return fail(r, "a file in the zip is compressed or encrypted; torch.save does neither");
         if (from > (uint64_t)r->f->source.size || size > (uint64_t)r->f->source.size - from)
-            return fail(r, "a file in the zip is not within the file");
+            return fail(r, "a file in the zip extends beyond the end");
         const char *name = (const char *)e + 46, *slash = memchr(name, '/', n);
         if (!i) root = slash ? (size_t)(slash - name) + 1 : 0;
         if (n < root || memcmp(name, (const char *)r->folder + 46, root) != 0)
@@ -179,11 +181,11 @@ static bool zip_find(const reader *r, blob *b)
 {
     unsigned char head[30];
     if (b->found) return true;
-    if (r->f->source.size - b->at < 30) return fail(r, "a file in the zip is not within the file");
+    if (r->f->source.size - b->at < 30) return fail(r, "a file in the zip extends beyond the end");
     if (!tn__source_read(&r->f->source, head, b->at, 30)) return false;
     const int64_t skip = 30 + (int64_t)little(head + 26, 2) + (int64_t)little(head + 28, 2);
     if (memcmp(head, "PK\3\4", 4) != 0 || r->f->source.size - b->at - skip < b->bytes)
-        return fail(r, "a file in the zip is not where its directory says");
+        return fail(r, "a file in the zip is not at the offset in the zip's directory");
     b->at += skip, b->found = true;
     return true;
 }
@@ -193,17 +195,17 @@ static bool zip_order(reader *r)
     char  text[8] = "";
     blob *b = blobs_find(r, "byteorder", 9);
     if (!b) return true;
-    if (b->bytes > 7) return fail(r, "byteorder is neither little nor big");
+    if (b->bytes > 7) return fail(r, "byteorder must be little or big");
     if (!zip_find(r, b) || !tn__source_read(&r->f->source, text, b->at, (size_t)b->bytes)) return false;
     r->f->big_endian = !strcmp(text, "big");
-    return r->f->big_endian || !strcmp(text, "little") || fail(r, "byteorder is neither little nor big");
+    return r->f->big_endian || !strcmp(text, "little") || fail(r, "byteorder must be little or big");
 }
 
 static bool zip_open(reader *r)
 {
     if (!zip_read_folder(r) || !zip_order(r)) return false;
     blob *b = blobs_find(r, "data.pkl", 8);
-    if (!b) return fail(r, "this zip file has no data.pkl: torch.save has not written it");
+    if (!b) return fail(r, "the zip file has no data.pkl: not written by torch.save");
     if (b->bytes > PICKLE_MOST) return fail(r, "data.pkl has more than 256 MiB");
     if (!zip_find(r, b)) return false;
     r->text_bytes = (size_t)b->bytes;
@@ -228,9 +230,9 @@ static int64_t old_pickles(reader *r)
     int64_t     v = tn__pickle_next(p);
     if (v < 0) return -1;
     if (!is_text(p, (int32_t)v, "\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"))
-        return fail(r, "it is a pickle, but not of torch.save"), -1;
+        return fail(r, "a pickle, but not written by torch.save"), -1;
     if ((v = tn__pickle_next(p)) < 0) return -1;
-    if (p->value[v].kind != TN__PY_INT || p->value[v].n != 1001) return fail(r, "it is not of version 1001"), -1;
+    if (p->value[v].kind != TN__PY_INT || p->value[v].n != 1001) return fail(r, "its version is not 1001"), -1;
     if ((v = tn__pickle_next(p)) < 0) return -1;
     for (int32_t k = p->value[v].kind == TN__PY_DICT ? p->value[v].first : -1; k >= 0; k = p->node[k].next)
         if (is_text(p, p->node[k].key, "little_endian") && p->value[p->node[k].value].kind == TN__PY_BOOL)
@@ -247,11 +249,11 @@ static bool old_places(reader *r, int64_t keys)
     const tn__py_value *list = &p->value[keys], *key;
     int64_t             at = (int64_t)p->at, count;
     int                 element;
-    if (list->kind != TN__PY_LIST || list->n > BLOBS_MOST) return fail(r, "the keys of its storages are no list");
+    if (list->kind != TN__PY_LIST || list->n > BLOBS_MOST) return fail(r, "the keys of its storages are not a list");
     if (!blobs_new(r, list->n)) return false;
     for (int32_t k = list->first; k >= 0; k = p->node[k].next) {
         const tn__py_value *v = &p->value[p->node[k].value];
-        if (v->kind != TN__PY_STRING || v->n > TN__ST_NAME) return fail(r, "a key of its storages is no string");
+        if (v->kind != TN__PY_STRING || v->n > TN__ST_NAME) return fail(r, "a key of its storages is not a string");
         if (!blobs_add(r, v->text, (size_t)v->n, 0, 0)) return false;
     }
     for (int64_t i = 0; i < p->values; i++) {
@@ -263,17 +265,17 @@ static bool old_places(reader *r, int64_t keys)
     for (int64_t i = 0; i < r->count; i++) {
         blob         *b = &r->blobs[i];
         unsigned char eight[8];
-        if (b->element < 0) return fail(r, "there is a storage that no tensor is in");
-        if (r->f->source.size - at < 8) return fail(r, "it is cut off");
+        if (b->element < 0) return fail(r, "no tensor uses one of its storages");
+        if (r->f->source.size - at < 8) return fail(r, "the file is truncated");
         if (!tn__source_read(&r->f->source, eight, at, 8)) return false;
         const uint64_t n = little(eight, 8), size = (uint64_t)tn__elements[b->element].bits / 8;
         at += 8;
         if (n > (uint64_t)(r->f->source.size - at) / size)
-            return fail(r, "it is cut off, or a storage's size is wrong");
+            return fail(r, "the file is truncated, or a storage's size is wrong");
         b->at = at, b->bytes = (int64_t)(n * size), b->found = true;
         at += b->bytes;
     }
-    return at == r->f->source.size || fail(r, "there are bytes left over behind its storages");
+    return at == r->f->source.size || fail(r, "unexpected bytes after its storages");
 }
 
 static bool old_open(reader *r)
@@ -359,7 +361,7 @@ static bool as_stored(const reader *r, int32_t flags, const tn__st_entry *e)
     while (k >= 0 && p->value[p->node[k].value].kind == TN__PY_BOOL && !p->value[p->node[k].value].n)
         k = p->node[k].next;
     return k < 0 || refused(r, e, TN_EUNSUPPORTED,
-                            "is saved as a view that negates or conjugates its numbers: save its .resolve_neg() or "
+                            "is saved as a view that negates or conjugates its elements: save its .resolve_neg() or "
                             ".resolve_conj()");
 }
 
@@ -375,7 +377,7 @@ static bool tensor_of(const reader *r, const tn__py_value *v, tn__st_entry *e)
     if (storage < 0 || first < 0 || p->value[storage].kind != TN__PY_STORAGE || p->value[first].kind != TN__PY_INT ||
         p->value[first].n < 0 || !sizes(p, tn__pickle_item(p, v->first, 2), &e->shape) ||
         !sizes(p, tn__pickle_item(p, v->first, 3), &e->stride) || e->shape.n != e->stride.n)
-        return fail(r, "a tensor's storage, sizes or strides are not what they must be");
+        return fail(r, "a tensor's storage, sizes or strides are invalid");
     if (!as_stored(r, tn__pickle_item(p, v->first, 6), e) || !storage_of(r, storage, &key, &e->element, &count))
         return false;
     if (key->n > TN__ST_NAME) return fail(r, "a storage's key has more than 1024 bytes");
@@ -383,17 +385,16 @@ static bool tensor_of(const reader *r, const tn__py_value *v, tn__st_entry *e)
                             : snprintf(name, sizeof name, "%.*s", (int)key->n, key->text);
     blob     *b = blobs_find(r, name, (size_t)n);
     if (!b) {
-        tn_raise(TN_EFORMAT, "%s: the storage %s is not there", r->f->label,
+        tn_raise(TN_EFORMAT, "%s: the storage %s is missing", r->f->label,
                  tn__quote(shown, key->text, (size_t)key->n, 100));
         return false;
     }
     const int64_t size = tn__elements[e->element].bits / 8;
     if (r->folder && !zip_find(r, b)) return false;
     if (count > b->bytes / size) count = b->bytes / size;
-    if (!within(e, p->value[first].n, count)) return refused(r, e, TN_EFORMAT, "is not within its storage");
+    if (!within(e, p->value[first].n, count)) return refused(r, e, TN_EFORMAT, "extends beyond its storage");
     if (tn_shape_numel(e->shape) > count) /* else a few bytes could request any amount of memory */
-        return refused(r, e, TN_EUNSUPPORTED,
-                       "has numbers in common with itself, as expand() makes them: save its .clone()");
+        return refused(r, e, TN_EUNSUPPORTED, "has overlapping elements, as expand() makes: save its .clone()");
     e->strided = !contiguous(e);
     e->begin = b->at + p->value[first].n * size, e->end = e->begin + tn_shape_numel(e->shape) * size;
     if (!tn_shape_numel(e->shape)) e->begin = e->end = b->at, e->strided = false;
@@ -419,12 +420,12 @@ static bool table(reader *r)
     const tn__pickle *p = &r->pickle;
     size_t            bytes;
     int64_t           n = tensors_in(p, r->top, &bytes);
-    if (n < 0) return fail(r, "what was saved is no dict of tensors, as state_dict() gives it");
+    if (n < 0) return fail(r, "the saved value is not a dict of tensors, as state_dict() returns");
     for (int32_t k = p->value[r->top].first; !n && k >= 0; k = p->node[k].next) /* a whole checkpoint */
         if (is_text(p, p->node[k].key, "state_dict") || is_text(p, p->node[k].key, "model_state_dict") ||
             is_text(p, p->node[k].key, "model")) {
             r->top = p->node[k].value;
-            if ((n = tensors_in(p, r->top, &bytes)) < 0) return fail(r, "its state dict is no dict of tensors");
+            if ((n = tensors_in(p, r->top, &bytes)) < 0) return fail(r, "its state dict is not a dict of tensors");
             break;
         }
     if (n > TN__ST_TENSORS) return fail(r, "more tensors than the limit of 1,000,000");
@@ -447,7 +448,7 @@ static bool read_all(reader *r)
     if (!tn__source_read(&r->f->source, first, 0, n)) return false;
     if (!memcmp(first, "PK\3\4", 4)) return zip_open(r) && table(r);
     if (first[0] == 0x80 && first[1] >= 2 && first[1] <= 5) return old_open(r) && table(r);
-    return fail(r, "torch.save has not written this: it begins neither as a zip file nor as a pickle");
+    return fail(r, "not written by torch.save: it starts neither as a zip file nor as a pickle");
 }
 
 static tn_safetensors *finish(tn_safetensors *f, bool opened)

@@ -93,11 +93,11 @@ static int find(const char *name)
 
 enum { BEST, CAPPED, LACKING, UNKNOWN };
 static const char *const reasons[] = {
-    [BEST] = "the best that this CPU has",
+    [BEST] = "the best that this CPU supports",
     [CAPPED] = "set by TENON_ISA",
-    [LACKING] = "TENON_ISA asks for more than this CPU has",
+    [LACKING] = "TENON_ISA names more than this CPU supports",
     [UNKNOWN] =
-        "the best that this CPU has; TENON_ISA was ignored, as it is none of baseline, avx2, avx512, avx512bf16, amx",
+        "the best that this CPU supports; TENON_ISA was ignored: expected baseline, avx2, avx512, avx512bf16 or amx",
 };
 
 /* The process's choice, made at the first call: isa and reason; 0: not made yet. */

@@ -215,7 +215,7 @@ static bool buffers_new(sizes *z, tn_dtype dt, buffers *b)
     z->order = tn__ptr(b->order), z->place = tn__ptr(b->place);
     return true;
 }
-_Static_assert(sizeof(bucketed) <= 2 * sizeof(int64_t), "a bucketed position has room in two numbers");
+_Static_assert(sizeof(bucketed) <= 2 * sizeof(int64_t), "a bucketed position fits in two int64_t");
 
 /* Computes the unit's sorted rows and its scores. */
 static bool meet(sizes *z, int64_t unit, const buffers *b)

@@ -7,7 +7,7 @@ enum {
     MOST = 4, /* packed forms of a storage: views of a matrix count as separate matrices */
     HEADER = 128
 };
-_Static_assert(sizeof(tn__packed) <= HEADER, "data behind the header must stay aligned");
+_Static_assert(sizeof(tn__packed) <= HEADER, "data after the header must stay aligned");
 
 static atomic_flag lock = ATOMIC_FLAG_INIT;
 

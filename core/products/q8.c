@@ -64,11 +64,11 @@ static tn_tensor *make(const char *who, bool f16, tn_dtype dt, tn_shape s, tn__q
     if (s.n != 2 || s.d[0] < 1 || s.d[1] < 1)
         return tn_raise(TN_ESHAPE, "%s: weights must be [out, in], got %s", who, text), NULL;
     if (!f16 && s.d[1] % TN__Q8_GROUP)
-        return tn_raise(TN_ESHAPE, "%s: the width of the weights %s must be a multiple of 32: so many share a scale",
-                        who, text),
+        return tn_raise(TN_ESHAPE, "%s: the width of the weights %s must be a multiple of 32, which share a scale", who,
+                        text),
                NULL;
     *q = (tn__q8){.f16 = f16, .out = s.d[0], .in = s.d[1], .dtype = dt};
-    if (!measure(q, &bytes)) return tn_raise(TN_ESHAPE, "%s: weights %s are too many", who, text), NULL;
+    if (!measure(q, &bytes)) return tn_raise(TN_ESHAPE, "%s: weights %s are too large", who, text), NULL;
     tn_tensor *t = tn__make(who, TN_U8, TN_SHAPE(bytes));
     if (!t) return NULL;
     uint8_t *p = tn__ptr(t);
@@ -186,7 +186,7 @@ tn_tensor *tn_q8_from_blocks(tn_dtype dt, tn_shape s, const void *blocks, size_t
     tn_tensor *t = make(who, false, dt, s, &j.q);
     if (!t) return NULL;
     if (bytes != (size_t)(j.q.out * j.q.groups) * FILE_BLOCK)
-        return tn_raise(TN_EINVAL, "%s: %zu bytes given, but weights [%lld, %lld] are %zu", who, bytes,
+        return tn_raise(TN_EINVAL, "%s: bytes is %zu, but weights [%lld, %lld] need %zu", who, bytes,
                         (long long)j.q.out, (long long)j.q.in, (size_t)(j.q.out * j.q.groups) * FILE_BLOCK),
                NULL;
     tn_parallel_for(j.q.panels, 1, fill_panels, &j);
@@ -247,7 +247,7 @@ static bool given(const char *who, const tn_tensor *t, tn__q8 *q)
 {
     if (!tn__given(who, "the weight", t)) return false;
     if (tn__q8_of(t, q)) return true;
-    return tn_raise(TN_EINVAL, "%s: this is no weight of 8 bits or f16; tn_q8_pack makes one", who), false;
+    return tn_raise(TN_EINVAL, "%s: not a weight of 8 bits or f16; tn_q8_pack creates one", who), false;
 }
 
 typedef struct {
@@ -293,10 +293,10 @@ tn_status tn_q8_to_blocks(const tn_tensor *weight, void *blocks, size_t bytes)
 {
     tn__q8 q;
     if (tn__blocked() || !given("tn_q8_to_blocks", weight, &q)) return tn_error();
-    if (q.f16) return tn_raise(TN_EINVAL, "tn_q8_to_blocks: the weight is of f16; tn_q8_pack makes one of 8 bits");
+    if (q.f16) return tn_raise(TN_EINVAL, "tn_q8_to_blocks: the weight is in f16; tn_q8_pack creates one in 8 bits");
     const size_t all = (size_t)(q.out * q.groups) * FILE_BLOCK;
     if (!blocks || bytes != all)
-        return tn_raise(TN_EINVAL, "tn_q8_to_blocks: there must be %zu bytes for weights [%lld, %lld], not %zu", all,
+        return tn_raise(TN_EINVAL, "tn_q8_to_blocks: expected %zu bytes for weights [%lld, %lld], got %zu", all,
                         (long long)q.out, (long long)q.in, blocks ? bytes : 0);
     uint8_t *to = blocks;
     for (int64_t row = 0; row < q.out; row++) {

@@ -9,8 +9,8 @@ bool tn__rows_fit(const tn_tensor *leaf, const tn_tensor *grad, const tn_tensor 
     if (leaf->dtype == grad->dtype && s->n == 2 && s->d[1] == grad->l.shape.d[1] &&
         (!n || ((const int64_t *)tn__ptr(rows))[n - 1] < s->d[0]))
         return true;
-    tn_raise(TN_ESTATE, "backward: a table became another tensor while its gradient was collected; tn_adopt comes "
-                        "before the forward pass or after the backward");
+    tn_raise(TN_ESTATE, "backward: tn_adopt replaced a table while its gradient was collected; call it before the "
+                        "forward pass or after the backward");
     return false;
 }
 
@@ -38,7 +38,8 @@ tn_status tn_adopt(tn_tensor *t, const tn_tensor *src)
         return tn_raise(TN_ESTATE, "tn_adopt: %s is the result of a recorded op; tn_detach it first",
                         made ? "t" : "src");
     if (t->leaf && !tn__is_float(src->dtype))
-        return tn_raise(TN_EDTYPE, "tn_adopt: t collects gradients and cannot become %s", tn_dtype_name(src->dtype));
+        return tn_raise(TN_EDTYPE, "tn_adopt: t requires grad and cannot become a tensor of dtype %s",
+                        tn_dtype_name(src->dtype));
     if (t->rows && (t->dtype != src->dtype || !tn_shape_equal(t->l.shape, src->l.shape)) &&
         !tn__rows_spread(t, &t->grad, &t->rows)) /* rows of the tensor that t was before */
         return tn__self.error;

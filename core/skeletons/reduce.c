@@ -10,7 +10,8 @@
 #include "core/tensor/strided_walk.h"
 
 enum { SEGMENT = 16384, BLOCK = 256, TILE = 16, WIDE = 64, WORK = 16384 };
-_Static_assert((size_t)WIDE * sizeof(tn__lanes) >= (size_t)TILE * TN__MAX_STATE, "the states of a tile have one place");
+_Static_assert((size_t)WIDE * sizeof(tn__lanes) >= (size_t)TILE * TN__MAX_STATE,
+               "the states of a tile fit in one buffer");
 
 typedef struct {
     const tn__reducer *r;

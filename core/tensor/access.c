@@ -145,22 +145,21 @@ bool tn__writable(const char *who, const tn_tensor *t)
     const char *open = t->name ? " (" : "", *name = t->name ? t->name : "", *close = t->name ? ")" : "";
     if (t->leaf && !tn__self.mode.no_grad)
         return tn_raise(TN_ESTATE,
-                        "%s: this tensor%s%s%s collects gradients; change it inside tn_no_grad_begin() and "
+                        "%s: this tensor%s%s%s requires grad; change it inside tn_no_grad_begin() and "
                         "tn_scope_end()",
                         who, open, name, close),
                false;
     if ((t->node || t->unrecorded || tn__newer(t)) && !tn__self.mode.no_grad)
-        return tn_raise(
-                   TN_ESTATE,
-                   "%s: this tensor%s%s%s was made on the tape, which would not know of the change; use tn_copy_, or "
-                   "change it inside tn_no_grad_begin() and tn_scope_end()",
-                   who, open, name, close),
+        return tn_raise(TN_ESTATE,
+                        "%s: this tensor%s%s%s is the result of a recorded op, and the tape would miss the change; use "
+                        "tn_copy_, or change it inside tn_no_grad_begin() and tn_scope_end()",
+                        who, open, name, close),
                false;
     if (tn__layout_contiguous(&t->l) || !tn__layout_repeats(&t->l)) return true;
     char shape[192], strides[192];
     tn_raise(TN_EINVAL,
-             "%s: this tensor%s%s%s shows some elements more than once (shape %s, strides %s); write to the "
-             "tensor that it is a view of, or to a contiguous copy",
+             "%s: this tensor%s%s%s has elements at several indices (shape %s, strides %s); write to the tensor "
+             "that it is a view of, or to a contiguous copy",
              who, open, name, close, tn_shape_text(t->l.shape, shape, sizeof shape),
              tn_shape_text(tn_strides_of(t), strides, sizeof strides));
     return false;

@@ -105,20 +105,20 @@ static bool finite_number(const char *who, const char *what, double v)
 static bool whole_number(const char *who, const char *what, tn_dtype dt, double v)
 {
     if (tn__is_float(dt) || v == trunc(v)) return true;
-    return tn_raise(TN_EINVAL, "%s: %s is %g, but %s counts in whole numbers", who, what, v, tn_dtype_name(dt)), false;
+    return tn_raise(TN_EINVAL, "%s: %s is %g, but must be an integer for %s", who, what, v, tn_dtype_name(dt)), false;
 }
 
 tn_tensor *tn_arange_of(tn_dtype dt, double start, double end, double step)
 {
     const char *who = "tn_arange_of";
     if (tn__blocked() || !tn__shape_check(who, dt, TN_SCALAR)) return NULL;
-    if (dt == TN_BOOL) return tn_raise(TN_EDTYPE, "%s: a bool tensor cannot count", who), NULL;
+    if (dt == TN_BOOL) return tn_raise(TN_EDTYPE, "%s: dtype bool cannot count", who), NULL;
     if (!finite_number(who, "start", start) || !finite_number(who, "end", end) || !finite_number(who, "step", step))
         return NULL;
     if (!whole_number(who, "start", dt, start) || !whole_number(who, "step", dt, step)) return NULL;
     if (step == 0) return tn_raise(TN_EINVAL, "%s: step is 0", who), NULL;
     if (step > 0 ? start > end : start < end)
-        return tn_raise(TN_EINVAL, "%s: from %g to %g by steps of %g leads away from the end", who, start, end, step),
+        return tn_raise(TN_EINVAL, "%s: from %g to %g by steps of %g never reaches the end", who, start, end, step),
                NULL;
     const double length = ceil((end - start) / step);
     if (!(length < 0x1p62))
@@ -137,7 +137,7 @@ tn_tensor *tn_arange_of(tn_dtype dt, double start, double end, double step)
 static tn_tensor *linspace(const char *who, tn_dtype dt, double start, double end, int64_t steps)
 {
     if (tn__blocked() || !tn__shape_check(who, dt, TN_SCALAR)) return NULL;
-    if (dt == TN_BOOL) return tn_raise(TN_EDTYPE, "%s: a bool tensor cannot count", who), NULL;
+    if (dt == TN_BOOL) return tn_raise(TN_EDTYPE, "%s: dtype bool cannot count", who), NULL;
     if (steps < 0)
         return tn_raise(TN_EINVAL, "%s: steps is %lld, but must not be negative", who, (long long)steps), NULL;
     if (!finite_number(who, "start", start) || !finite_number(who, "end", end)) return NULL;

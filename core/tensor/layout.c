@@ -31,9 +31,9 @@ const char *tn_shape_text(tn_shape s, char *buf, size_t size)
 
 bool tn__shape_check(const char *op, tn_dtype dt, tn_shape s)
 {
-    if ((size_t)dt > TN_BOOL) return tn_raise(TN_EDTYPE, "%s: %d is not a number type", op, (int)dt), false;
+    if ((size_t)dt > TN_BOOL) return tn_raise(TN_EDTYPE, "%s: %d is not a dtype", op, (int)dt), false;
     if (s.n < 0 || s.n > TN_MAX_DIMS)
-        return tn_raise(TN_ESHAPE, "%s: a shape has 0 to %d dims, this one says %d", op, TN_MAX_DIMS, s.n), false;
+        return tn_raise(TN_ESHAPE, "%s: a shape has 0 to %d dims, got %d", op, TN_MAX_DIMS, s.n), false;
     char text[192];
     /* Zeros are skipped, so that the product of the other dims is also checked: [0, 2^62, 2^62] has no strides. */
     int64_t n = (int64_t)tn__dtype_bytes(dt);
@@ -85,9 +85,7 @@ bool tn__wrap_dim(const char *op, int *dim, int ndim)
 bool tn__wrap_dims(const char *op, tn_dims *dims, int ndim)
 {
     if (dims->n < 0 || dims->n > TN_MAX_DIMS)
-        return tn_raise(TN_EINVAL, "%s: a list of dims has 0 to %d entries, this one says %d", op, TN_MAX_DIMS,
-                        dims->n),
-               false;
+        return tn_raise(TN_EINVAL, "%s: a list of dims has 0 to %d entries, got %d", op, TN_MAX_DIMS, dims->n), false;
     if (dims->n == 0) {
         dims->n = ndim;
         for (int i = 0; i < ndim; i++) dims->d[i] = i;

@@ -66,7 +66,7 @@ static tn_tensor *drawn(const char *who, tn_dtype dt, tn_shape s, draw d)
 static bool check_float(const char *who, tn_dtype dt)
 {
     if (tn__is_float(dt)) return true;
-    return tn_raise(TN_EDTYPE, "%s: the result must be f32, f64 or bf16, not %s; for integers there is tn_randint", who,
+    return tn_raise(TN_EDTYPE, "%s: the result must be f32, f64 or bf16, not %s; for integers use tn_randint", who,
                     tn_dtype_name(dt)),
            false;
 }
@@ -216,7 +216,7 @@ tn_tensor *tn_randint(tn_shape s, int64_t low, int64_t high)
 {
     if (tn__blocked()) return NULL;
     if (low >= high)
-        return tn_raise(TN_EINVAL, "tn_randint: low %lld must be less than high %lld, which is not drawn itself",
+        return tn_raise(TN_EINVAL, "tn_randint: low %lld must be less than high %lld, which is excluded",
                         (long long)low, (long long)high),
                NULL;
     return drawn("tn_randint", TN_I64, s,

@@ -6,7 +6,7 @@
 /* Small data directly follows its storage struct, in one block; large data has a separate block, because the struct
  * would push a power of two into the next size class. */
 enum { INLINE_MAX = 4096, HEADER = 64 };
-_Static_assert(sizeof(tn__storage) <= HEADER, "data behind the struct must stay aligned");
+_Static_assert(sizeof(tn__storage) <= HEADER, "data after the struct must stay aligned");
 
 static size_t storage_block(size_t bytes) { return bytes <= INLINE_MAX ? HEADER + bytes : HEADER; }
 
@@ -103,7 +103,7 @@ static void tensor_end(tn__object *o)
     }
 }
 
-_Static_assert(sizeof(tn_tensor) <= 1024, "tn__mem_retire takes it for a small struct");
+_Static_assert(sizeof(tn_tensor) <= 1024, "tn__mem_retire needs a small struct");
 static tn_tensor *handle(tn_dtype dt, tn__storage *s)
 {
     tn_tensor *t = tn__mem_get(sizeof *t);

@@ -8,7 +8,7 @@
 static bool no_dims(const char *op, const tn__layout *x)
 {
     if (x->shape.n) return false;
-    tn_raise(TN_ESHAPE, "%s: a 0-d tensor has no dim to cut; give it one with tn_unsqueeze(x, 0)", op);
+    tn_raise(TN_ESHAPE, "%s: a 0-d tensor has no dim to slice; add one with tn_unsqueeze(x, 0)", op);
     return true;
 }
 
@@ -48,7 +48,7 @@ bool tn__view_shape(const char *op, tn_shape from, tn_shape *to)
     int     open = -1;
     int64_t known = 1;
     if (to->n < 0 || to->n > TN_MAX_DIMS)
-        return tn_raise(TN_ESHAPE, "%s: a shape has 0 to %d dims, this one says %d", op, TN_MAX_DIMS, to->n), false;
+        return tn_raise(TN_ESHAPE, "%s: a shape has 0 to %d dims, got %d", op, TN_MAX_DIMS, to->n), false;
     for (int i = 0; i < to->n; i++) {
         if (to->d[i] != -1) continue;
         if (open >= 0)
@@ -63,11 +63,11 @@ bool tn__view_shape(const char *op, tn_shape from, tn_shape *to)
     known = tn_shape_numel(rest);
     const int64_t n = tn_shape_numel(from);
     if (open >= 0 && known == 0)
-        return tn_raise(TN_ESHAPE, "%s: beside a size of 0 the -1 in %s could be anything; write the size", op,
+        return tn_raise(TN_ESHAPE, "%s: with a size of 0 the -1 in %s is ambiguous; write the size", op,
                         tn_shape_text(*to, text_to, sizeof text_to)),
                false;
     if (open >= 0 ? n % known != 0 : n != known)
-        return tn_raise(TN_ESHAPE, "%s: %s has %lld elements, which do not make %s", op,
+        return tn_raise(TN_ESHAPE, "%s: %s has %lld elements, which do not fill %s", op,
                         tn_shape_text(from, text_from, sizeof text_from), (long long)n,
                         tn_shape_text(*to, text_to, sizeof text_to)),
                false;
@@ -104,8 +104,8 @@ bool tn__view_unsqueeze(const char *op, tn_shape x, int dim, tn_shape *to)
     const int n = x.n + 1;
     if (too_many(op, n)) return false;
     if (dim < -n || dim >= n)
-        return tn_raise(TN_EINDEX, "%s: dim %d is out of range: a new dim of a %d-d tensor is one of %d to %d", op, dim,
-                        x.n, -n, n - 1),
+        return tn_raise(TN_EINDEX, "%s: dim %d is out of range: a new dim of a %d-d tensor must be from %d to %d", op,
+                        dim, x.n, -n, n - 1),
                false;
     if (dim < 0) dim += n;
     *to = (tn_shape){.n = n};
@@ -148,7 +148,7 @@ bool tn__view_expand(const char *op, const tn__layout *x, tn_shape to, tn__layou
     char      text_from[192], text_to[192];
     const int lead = to.n - x->shape.n;
     if (to.n > TN_MAX_DIMS || lead < 0)
-        return tn_raise(TN_ESHAPE, "%s: %s has %d dims; it expands to as many or more, at most %d, not to %d", op,
+        return tn_raise(TN_ESHAPE, "%s: %s has %d dims and expands to at least that many, at most %d, not to %d", op,
                         tn_shape_text(x->shape, text_from, sizeof text_from), x->shape.n, TN_MAX_DIMS, to.n),
                false;
     tn_shape asked = to;
@@ -173,7 +173,7 @@ bool tn__view_slice(const char *op, const tn__layout *x, int dim, int64_t start,
 {
     if (no_dims(op, x) || !tn__wrap_dim(op, &dim, x->shape.n)) return false;
     if (step < 1)
-        return tn_raise(TN_EINVAL, "%s: the step must be at least 1, got %lld; tn_flip turns a dim around", op,
+        return tn_raise(TN_EINVAL, "%s: the step must be at least 1, got %lld; tn_flip reverses a dim", op,
                         (long long)step),
                false;
     const int64_t n = x->shape.d[dim];

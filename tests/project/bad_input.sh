@@ -125,8 +125,8 @@ broken bad && cp more/* bad/
 says 3 "bert: 'bad': its tokenizer has 300 pieces, its model a vocabulary of 200: these files are not of one model" \
     "${fill[@]}" --model bad
 broken bad && cp model/SHA256SUMS bad && sed -i 's/"hidden_size": 128/"hidden_size": 256/' bad/config.json
-says 3 "bert: 'bad/config.json' is not what was saved: its SHA-256 is not the one in SHA256SUMS beside it; if it was \
-changed on purpose, delete its line there" "${fill[@]}" --model bad
+says 3 "bert: 'bad/config.json' was changed after it was saved: its SHA-256 differs from SHA256SUMS in its folder; if \
+the change is intended, delete its line there" "${fill[@]}" --model bad
 broken bad && sed -i 's/"hidden_size": 128/"hidden_size": 256/' bad/config.json
 says 3 "bert: 'bad/model.safetensors' has 522314 elements, but the model that config.json \
 describes has at least 1233408" \
@@ -138,7 +138,7 @@ broken bad && head -c 1000000 model/model.safetensors >bad/model.safetensors
 size=$(stat -c %s model/model.safetensors)
 header=$((size - 2089256))
 says 3 "bert: tn_safetensors_open: 'bad/model.safetensors': its tensors have 2089256 bytes, but $((1000000 - header)) \
-follow the header: the file is cut off" "${fill[@]}" --model bad
+follow the header: the file is truncated" "${fill[@]}" --model bad
 broken bad && rm bad/model.safetensors
 says 5 "bert: tn_safetensors_open: 'bad/model.safetensors': cannot open: no such file or folder (errno 2)" \
     "$bert" info bad

@@ -121,42 +121,42 @@ static tn_tensor   *integers(tn_tensor *const *in, int n, void *user)
 START_TEST(creation)
 {
     BAD(tn_empty(TN_SHAPE(2, -1)), TN_ESHAPE, "tn_empty: [2, -1] has a negative size in dim 1");
-    BAD(tn_empty((tn_shape){.n = 9}), TN_ESHAPE, "tn_empty: a shape has 0 to 8 dims, this one says 9");
-    BAD(tn_empty((tn_shape){.n = -1}), TN_ESHAPE, "tn_empty: a shape has 0 to 8 dims, this one says -1");
+    BAD(tn_empty((tn_shape){.n = 9}), TN_ESHAPE, "tn_empty: a shape has 0 to 8 dims, got 9");
+    BAD(tn_empty((tn_shape){.n = -1}), TN_ESHAPE, "tn_empty: a shape has 0 to 8 dims, got -1");
     BAD(tn_zeros(TN_SHAPE(-2)), TN_ESHAPE, "tn_zeros: [-2] has a negative size in dim 0");
     BAD(tn_zeros(TN_SHAPE(1LL << 31, 1LL << 31)), TN_ESHAPE,
         "tn_zeros: [2147483648, 2147483648] is too large: its bytes do not fit in 63 bits");
     BAD(tn_zeros(TN_SHAPE(0, 1LL << 62, 1LL << 62)), TN_ESHAPE,
         "tn_zeros: [0, 4611686018427387904, 4611686018427387904] is too large: its bytes do not fit in 63 bits");
-    BAD(tn_zeros((tn_shape){.n = 100}), TN_ESHAPE, "tn_zeros: a shape has 0 to 8 dims, this one says 100");
+    BAD(tn_zeros((tn_shape){.n = 100}), TN_ESHAPE, "tn_zeros: a shape has 0 to 8 dims, got 100");
     BAD(tn_ones(TN_SHAPE(-1)), TN_ESHAPE, "tn_ones: [-1] has a negative size in dim 0");
     BAD(tn_ones(TN_SHAPE(INT64_MAX)), TN_ESHAPE,
         "tn_ones: [9223372036854775807] is too large: its bytes do not fit in 63 bits");
     BAD(tn_ones(TN_SHAPE(INT64_MIN)), TN_ESHAPE, "tn_ones: [-9223372036854775808] has a negative size in dim 0");
     BAD(tn_full(TN_SHAPE(-1), 0), TN_ESHAPE, "tn_full: [-1] has a negative size in dim 0");
     BAD(tn_full(TN_SHAPE(2), 1e300), TN_EINVAL, "tn_full: value 1e+300 is too large for f32");
-    BAD(tn_full((tn_shape){.n = 9}, 0), TN_ESHAPE, "tn_full: a shape has 0 to 8 dims, this one says 9");
-    BAD(tn_empty_of((tn_dtype)7, TN_SHAPE(2)), TN_EDTYPE, "tn_empty_of: 7 is not a number type");
-    BAD(tn_empty_of((tn_dtype)-1, TN_SCALAR), TN_EDTYPE, "tn_empty_of: -1 is not a number type");
+    BAD(tn_full((tn_shape){.n = 9}, 0), TN_ESHAPE, "tn_full: a shape has 0 to 8 dims, got 9");
+    BAD(tn_empty_of((tn_dtype)7, TN_SHAPE(2)), TN_EDTYPE, "tn_empty_of: 7 is not a dtype");
+    BAD(tn_empty_of((tn_dtype)-1, TN_SCALAR), TN_EDTYPE, "tn_empty_of: -1 is not a dtype");
     BAD(tn_empty_of(TN_F64, TN_SHAPE(1LL << 60)), TN_ESHAPE,
         "tn_empty_of: [1152921504606846976] is too large: its bytes do not fit in 63 bits");
-    BAD(tn_zeros_of((tn_dtype)7, TN_SHAPE(2)), TN_EDTYPE, "tn_zeros_of: 7 is not a number type");
+    BAD(tn_zeros_of((tn_dtype)7, TN_SHAPE(2)), TN_EDTYPE, "tn_zeros_of: 7 is not a dtype");
     BAD(tn_zeros_of(TN_I32, TN_SHAPE(-1)), TN_ESHAPE, "tn_zeros_of: [-1] has a negative size in dim 0");
     BAD(tn_zeros_of(TN_F64, TN_SHAPE(1LL << 60)), TN_ESHAPE,
         "tn_zeros_of: [1152921504606846976] is too large: its bytes do not fit in 63 bits");
-    BAD(tn_ones_of((tn_dtype)99, TN_SHAPE(2)), TN_EDTYPE, "tn_ones_of: 99 is not a number type");
+    BAD(tn_ones_of((tn_dtype)99, TN_SHAPE(2)), TN_EDTYPE, "tn_ones_of: 99 is not a dtype");
     BAD(tn_ones_of(TN_BOOL, TN_SHAPE(1LL << 62, 2)), TN_ESHAPE,
         "tn_ones_of: [4611686018427387904, 2] is too large: its bytes do not fit in 63 bits");
-    BAD(tn_ones_of(TN_U8, (tn_shape){.n = 12}), TN_ESHAPE, "tn_ones_of: a shape has 0 to 8 dims, this one says 12");
+    BAD(tn_ones_of(TN_U8, (tn_shape){.n = 12}), TN_ESHAPE, "tn_ones_of: a shape has 0 to 8 dims, got 12");
     BAD(tn_full_of(TN_U8, TN_SHAPE(2), 256), TN_EINVAL, "tn_full_of: value 256 does not fit u8, which holds 0 to 255");
     BAD(tn_full_of(TN_I32, TN_SHAPE(2), (double)NAN), TN_EINVAL,
         "tn_full_of: value nan does not fit i32, which holds -2147483648 to 2147483647");
     BAD(tn_full_of(TN_BF16, TN_SHAPE(2), 1e39), TN_EINVAL, "tn_full_of: value 1e+39 is too large for bf16");
-    BAD(tn_full_of((tn_dtype)7, TN_SHAPE(2), 1), TN_EDTYPE, "tn_full_of: 7 is not a number type");
+    BAD(tn_full_of((tn_dtype)7, TN_SHAPE(2), 1), TN_EDTYPE, "tn_full_of: 7 is not a dtype");
     BAD(tn_scalar_of(TN_U8, -1), TN_EINVAL, "tn_scalar_of: value -1 does not fit u8, which holds 0 to 255");
     BAD(tn_scalar_of(TN_I64, 1e19), TN_EINVAL,
         "tn_scalar_of: value 1e+19 does not fit i64, which holds -2^63 to 2^63 - 1");
-    BAD(tn_scalar_of((tn_dtype)7, 1), TN_EDTYPE, "tn_scalar_of: 7 is not a number type");
+    BAD(tn_scalar_of((tn_dtype)7, 1), TN_EDTYPE, "tn_scalar_of: 7 is not a dtype");
     BAD(tn_empty_like(NULL), TN_EINVAL, "tn_empty_like: t is NULL");
     BAD(tn_zeros_like(NULL), TN_EINVAL, "tn_zeros_like: t is NULL");
     BAD(tn_ones_like(NULL), TN_EINVAL, "tn_ones_like: t is NULL");
@@ -168,34 +168,34 @@ START_TEST(creation)
     BAD(tn_arange(INT64_MAX), TN_ESHAPE,
         "tn_arange: [9223372036854775807] is too large: its bytes do not fit in 63 bits");
     BAD(tn_arange_of(TN_F32, 0, 1, 0), TN_EINVAL, "tn_arange_of: step is 0");
-    BAD(tn_arange_of(TN_F32, 0, 1, -1), TN_EINVAL, "tn_arange_of: from 0 to 1 by steps of -1 leads away from the end");
+    BAD(tn_arange_of(TN_F32, 0, 1, -1), TN_EINVAL, "tn_arange_of: from 0 to 1 by steps of -1 never reaches the end");
     BAD(tn_arange_of(TN_F32, 0, (double)INFINITY, 1), TN_EINVAL, "tn_arange_of: end is inf, but must be finite");
-    BAD(tn_arange_of(TN_I64, 0, 5, 0.5), TN_EINVAL, "tn_arange_of: step is 0.5, but i64 counts in whole numbers");
+    BAD(tn_arange_of(TN_I64, 0, 5, 0.5), TN_EINVAL, "tn_arange_of: step is 0.5, but must be an integer for i64");
     BAD(tn_arange_of(TN_U8, 0, 1000, 1), TN_EINVAL,
         "tn_arange_of: the last element 999 does not fit u8, which holds 0 to 255");
-    BAD(tn_arange_of(TN_BOOL, 0, 1, 1), TN_EDTYPE, "tn_arange_of: a bool tensor cannot count");
+    BAD(tn_arange_of(TN_BOOL, 0, 1, 1), TN_EDTYPE, "tn_arange_of: dtype bool cannot count");
     BAD(tn_linspace(0, 1, -1), TN_EINVAL, "tn_linspace: steps is -1, but must not be negative");
     BAD(tn_linspace(0, (double)NAN, 3), TN_EINVAL, "tn_linspace: end is nan, but must be finite");
     BAD(tn_linspace(0, 1e300, 3), TN_EINVAL, "tn_linspace: end 1e+300 is too large for f32");
-    BAD(tn_linspace_of(TN_BOOL, 0, 1, 2), TN_EDTYPE, "tn_linspace_of: a bool tensor cannot count");
-    BAD(tn_linspace_of((tn_dtype)7, 0, 1, 2), TN_EDTYPE, "tn_linspace_of: 7 is not a number type");
+    BAD(tn_linspace_of(TN_BOOL, 0, 1, 2), TN_EDTYPE, "tn_linspace_of: dtype bool cannot count");
+    BAD(tn_linspace_of((tn_dtype)7, 0, 1, 2), TN_EDTYPE, "tn_linspace_of: 7 is not a dtype");
     BAD(tn_linspace_of(TN_U8, 0, 256, 2), TN_EINVAL, "tn_linspace_of: end 256 does not fit u8, which holds 0 to 255");
     BAD(tn_eye(-1, 2), TN_ESHAPE, "tn_eye: [-1, 2] has a negative size in dim 0");
     BAD(tn_eye(2, -1), TN_ESHAPE, "tn_eye: [2, -1] has a negative size in dim 1");
     BAD(tn_eye(1LL << 40, 1LL << 40), TN_ESHAPE,
         "tn_eye: [1099511627776, 1099511627776] is too large: its bytes do not fit in 63 bits");
-    BAD(tn_eye_of((tn_dtype)7, 2, 2), TN_EDTYPE, "tn_eye_of: 7 is not a number type");
+    BAD(tn_eye_of((tn_dtype)7, 2, 2), TN_EDTYPE, "tn_eye_of: 7 is not a dtype");
     BAD(tn_eye_of(TN_I64, -1, -1), TN_ESHAPE, "tn_eye_of: [-1, -1] has a negative size in dim 0");
     BAD(tn_eye_of(TN_I64, INT64_MAX, 1), TN_ESHAPE,
         "tn_eye_of: [9223372036854775807, 1] is too large: its bytes do not fit in 63 bits");
     BAD(tn_from_data(TN_F32, TN_SHAPE(2), NULL), TN_EINVAL, "tn_from_data: data is NULL, but the shape has 2 elements");
-    BAD(tn_from_data((tn_dtype)7, TN_SHAPE(2), "12345678"), TN_EDTYPE, "tn_from_data: 7 is not a number type");
+    BAD(tn_from_data((tn_dtype)7, TN_SHAPE(2), "12345678"), TN_EDTYPE, "tn_from_data: 7 is not a dtype");
     BAD(tn_from_data(TN_F32, TN_SHAPE(-2), "12345678"), TN_ESHAPE, "tn_from_data: [-2] has a negative size in dim 0");
     BAD(tn_borrow(TN_F32, TN_SHAPE(2), NULL, NULL, NULL), TN_EINVAL,
         "tn_borrow: data is NULL, but the shape has 2 elements");
     BAD(tn_borrow(TN_I64, TN_SHAPE(1), (char *)numbers + 1, NULL, NULL), TN_EINVAL,
         "tn_borrow: data is not aligned for i64; copy it with tn_from_data");
-    BAD(tn_borrow((tn_dtype)7, TN_SHAPE(1), numbers, NULL, NULL), TN_EDTYPE, "tn_borrow: 7 is not a number type");
+    BAD(tn_borrow((tn_dtype)7, TN_SHAPE(1), numbers, NULL, NULL), TN_EDTYPE, "tn_borrow: 7 is not a dtype");
     BAD(tn_borrow(TN_F64, TN_SHAPE(-1), numbers, NULL, NULL), TN_ESHAPE,
         "tn_borrow: [-1] has a negative size in dim 0");
 }
@@ -248,7 +248,7 @@ START_TEST(reading)
     BAD(!tn_copy_out(f, TN_F32, numbers, 23), TN_EINVAL,
         "tn_copy_out: shape [2, 3] as f32 takes 24 bytes, but bytes is 23");
     BAD(!tn_copy_out(f, TN_F32, NULL, 24), TN_EINVAL, "tn_copy_out: data is NULL");
-    BAD(!tn_copy_out(f, (tn_dtype)7, numbers, 24), TN_EDTYPE, "tn_copy_out: 7 is not a number type");
+    BAD(!tn_copy_out(f, (tn_dtype)7, numbers, 24), TN_EDTYPE, "tn_copy_out: 7 is not a dtype");
 }
 END_TEST
 
@@ -256,58 +256,58 @@ START_TEST(writing)
 {
     BAD(tn_data_mut(NULL), TN_EINVAL, "tn_data_mut: t is NULL");
     BAD(tn_data_mut(w), TN_ESTATE,
-        "tn_data_mut: this tensor (w) collects gradients; change it inside tn_no_grad_begin() and tn_scope_end()");
+        "tn_data_mut: this tensor (w) requires grad; change it inside tn_no_grad_begin() and tn_scope_end()");
     BAD(tn_data_mut(taped), TN_ESTATE,
-        "tn_data_mut: this tensor was made on the tape, which would not know of the change; use tn_copy_, or change "
+        "tn_data_mut: this tensor is the result of a recorded op, and the tape would miss the change; use tn_copy_, or change "
         "it inside tn_no_grad_begin() and tn_scope_end()");
     BAD(tn_data_mut(wide), TN_EINVAL,
-        "tn_data_mut: this tensor shows some elements more than once (shape [4, 3], strides [0, 1]); write to the "
+        "tn_data_mut: this tensor has elements at several indices (shape [4, 3], strides [0, 1]); write to the "
         "tensor that it is a view of, or to a contiguous copy");
     BAD(tn_set(NULL, 0, 1), TN_EINVAL, "tn_set: t is NULL");
     BAD(tn_set(f, 6, 1), TN_EINDEX, "tn_set: position 6 is out of range for shape [2, 3], which has 6 elements");
     BAD(tn_set(w, 0, 1), TN_ESTATE,
-        "tn_set: this tensor (w) collects gradients; change it inside tn_no_grad_begin() and tn_scope_end()");
+        "tn_set: this tensor (w) requires grad; change it inside tn_no_grad_begin() and tn_scope_end()");
     BAD(tn_set(small, 0, -1), TN_EINVAL, "tn_set: value -1 does not fit u8, which holds 0 to 255");
     BAD(tn_set(wide, 0, 1), TN_EINVAL,
-        "tn_set: this tensor shows some elements more than once (shape [4, 3], strides [0, 1]); write to the tensor "
+        "tn_set: this tensor has elements at several indices (shape [4, 3], strides [0, 1]); write to the tensor "
         "that it is a view of, or to a contiguous copy");
     BAD(tn_set_at(NULL, TN_SCALAR, 1), TN_EINVAL, "tn_set_at: t is NULL");
     BAD(tn_set_at(f, TN_SHAPE(0), 1), TN_EINDEX, "tn_set_at: an index of 1 entries for a 2-d tensor of shape [2, 3]");
     BAD(tn_set_at(f, TN_SHAPE(0, 3), 1), TN_EINDEX,
         "tn_set_at: index [0, 3] is out of range for shape [2, 3] in dim 1");
     BAD(tn_set_at(taped, TN_SHAPE(0, 0), 1), TN_ESTATE,
-        "tn_set_at: this tensor was made on the tape, which would not know of the change; use tn_copy_, or change "
+        "tn_set_at: this tensor is the result of a recorded op, and the tape would miss the change; use tn_copy_, or change "
         "it inside tn_no_grad_begin() and tn_scope_end()");
     BAD(tn_set_i64(NULL, 0, 1), TN_EINVAL, "tn_set_i64: t is NULL");
     BAD(tn_set_i64(i3, -1, 1), TN_EINDEX,
         "tn_set_i64: position -1 is out of range for shape [3], which has 3 elements");
     BAD(tn_set_i64(small, 0, 256), TN_EINVAL, "tn_set_i64: value 256 does not fit u8, which holds 0 to 255");
     BAD(tn_set_i64(w, 0, 1), TN_ESTATE,
-        "tn_set_i64: this tensor (w) collects gradients; change it inside tn_no_grad_begin() and tn_scope_end()");
+        "tn_set_i64: this tensor (w) requires grad; change it inside tn_no_grad_begin() and tn_scope_end()");
     BAD(tn_copy_in(NULL, TN_F32, numbers, 24), TN_EINVAL, "tn_copy_in: t is NULL");
     BAD(tn_copy_in(f, TN_F32, numbers, 25), TN_EINVAL,
         "tn_copy_in: shape [2, 3] as f32 takes 24 bytes, but bytes is 25");
     BAD(tn_copy_in(f, TN_F32, NULL, 24), TN_EINVAL, "tn_copy_in: data is NULL");
-    BAD(tn_copy_in(f, (tn_dtype)7, numbers, 24), TN_EDTYPE, "tn_copy_in: 7 is not a number type");
+    BAD(tn_copy_in(f, (tn_dtype)7, numbers, 24), TN_EDTYPE, "tn_copy_in: 7 is not a dtype");
     BAD(tn_copy_in(wide, TN_F32, numbers, 48), TN_EINVAL,
-        "tn_copy_in: this tensor shows some elements more than once (shape [4, 3], strides [0, 1]); write to the "
+        "tn_copy_in: this tensor has elements at several indices (shape [4, 3], strides [0, 1]); write to the "
         "tensor that it is a view of, or to a contiguous copy");
     BAD(tn_copy_from(NULL, f), TN_EINVAL, "tn_copy_from: t is NULL");
     BAD(tn_copy_from(f, NULL), TN_EINVAL, "tn_copy_from: src is NULL");
     BAD(tn_copy_from(f, small), TN_ESHAPE, "tn_copy_from: src of shape [2] does not broadcast to t of shape [2, 3]");
     BAD(tn_copy_from(w, f), TN_ESTATE,
-        "tn_copy_from: this tensor (w) collects gradients; change it inside tn_no_grad_begin() and tn_scope_end()");
+        "tn_copy_from: this tensor (w) requires grad; change it inside tn_no_grad_begin() and tn_scope_end()");
     BAD(tn_copy_from(wide, f), TN_EINVAL,
-        "tn_copy_from: this tensor shows some elements more than once (shape [4, 3], strides [0, 1]); write to the "
+        "tn_copy_from: this tensor has elements at several indices (shape [4, 3], strides [0, 1]); write to the "
         "tensor that it is a view of, or to a contiguous copy");
     BAD(tn_fill(NULL, 0), TN_EINVAL, "tn_fill: t is NULL");
     BAD(tn_fill(small, 256), TN_EINVAL, "tn_fill: value 256 does not fit u8, which holds 0 to 255");
     BAD(tn_fill(f, 1e39), TN_EINVAL, "tn_fill: value 1e+39 is too large for f32");
     BAD(tn_fill(taped, 0), TN_ESTATE,
-        "tn_fill: this tensor was made on the tape, which would not know of the change; use tn_copy_, or change it "
+        "tn_fill: this tensor is the result of a recorded op, and the tape would miss the change; use tn_copy_, or change it "
         "inside tn_no_grad_begin() and tn_scope_end()");
     BAD(tn_fill(w, 0), TN_ESTATE,
-        "tn_fill: this tensor (w) collects gradients; change it inside tn_no_grad_begin() and tn_scope_end()");
+        "tn_fill: this tensor (w) requires grad; change it inside tn_no_grad_begin() and tn_scope_end()");
 }
 END_TEST
 
@@ -318,27 +318,27 @@ START_TEST(random_numbers)
     BAD(tn_uniform(TN_SHAPE(2), 1, 0), TN_EINVAL, "tn_uniform: low 1 is above high 0");
     BAD(tn_uniform(TN_SHAPE(2), 0, (double)NAN), TN_EINVAL, "tn_uniform: high is nan, but must be finite");
     BAD(tn_uniform_of(TN_I64, TN_SHAPE(2), 0, 1), TN_EDTYPE,
-        "tn_uniform_of: the result must be f32, f64 or bf16, not i64; for integers there is tn_randint");
+        "tn_uniform_of: the result must be f32, f64 or bf16, not i64; for integers use tn_randint");
     BAD(tn_uniform_of((tn_dtype)7, TN_SHAPE(2), 0, 1), TN_EDTYPE,
-        "tn_uniform_of: the result must be f32, f64 or bf16, not unknown dtype; for integers there is tn_randint");
+        "tn_uniform_of: the result must be f32, f64 or bf16, not unknown dtype; for integers use tn_randint");
     BAD(tn_uniform_of(TN_BF16, TN_SHAPE(2), 0, 1e39), TN_EINVAL, "tn_uniform_of: high 1e+39 is too large for bf16");
     BAD(tn_normal(TN_SHAPE(-1), 0, 1), TN_ESHAPE, "tn_normal: [-1] has a negative size in dim 0");
     BAD(tn_normal(TN_SHAPE(2), 0, -1), TN_EINVAL, "tn_normal: std is -1, but must not be negative");
     BAD(tn_normal(TN_SHAPE(2), (double)INFINITY, 1), TN_EINVAL, "tn_normal: mean is inf, but must be finite");
     BAD(tn_normal_of(TN_BOOL, TN_SHAPE(2), 0, 1), TN_EDTYPE,
-        "tn_normal_of: the result must be f32, f64 or bf16, not bool; for integers there is tn_randint");
+        "tn_normal_of: the result must be f32, f64 or bf16, not bool; for integers use tn_randint");
     BAD(tn_normal_of(TN_F64, (tn_shape){.n = 9}, 0, 1), TN_ESHAPE,
-        "tn_normal_of: a shape has 0 to 8 dims, this one says 9");
+        "tn_normal_of: a shape has 0 to 8 dims, got 9");
     BAD(tn_normal_of(TN_F64, TN_SHAPE(2), 0, (double)NAN), TN_EINVAL, "tn_normal_of: std is nan, but must be finite");
     BAD(tn_randint(TN_SHAPE(-1), 0, 1), TN_ESHAPE, "tn_randint: [-1] has a negative size in dim 0");
     BAD(tn_randint(TN_SHAPE(2), 1, 1), TN_EINVAL,
-        "tn_randint: low 1 must be less than high 1, which is not drawn itself");
+        "tn_randint: low 1 must be less than high 1, which is excluded");
     BAD(tn_randint(TN_SHAPE(2), 1, INT64_MIN), TN_EINVAL,
-        "tn_randint: low 1 must be less than high -9223372036854775808, which is not drawn itself");
+        "tn_randint: low 1 must be less than high -9223372036854775808, which is excluded");
     BAD(tn_bernoulli(TN_SHAPE(2), 1.5), TN_EINVAL, "tn_bernoulli: p is 1.5, but must be from 0 to 1");
     BAD(tn_bernoulli(TN_SHAPE(2), (double)NAN), TN_EINVAL, "tn_bernoulli: p is nan, but must be from 0 to 1");
     BAD(tn_bernoulli(TN_SHAPE(-1), 0.5), TN_ESHAPE, "tn_bernoulli: [-1] has a negative size in dim 0");
-    BAD(tn_bernoulli_of((tn_dtype)7, TN_SHAPE(2), 0.5), TN_EDTYPE, "tn_bernoulli_of: 7 is not a number type");
+    BAD(tn_bernoulli_of((tn_dtype)7, TN_SHAPE(2), 0.5), TN_EDTYPE, "tn_bernoulli_of: 7 is not a dtype");
     BAD(tn_bernoulli_of(TN_U8, TN_SHAPE(2), -0.1), TN_EINVAL, "tn_bernoulli_of: p is -0.1, but must be from 0 to 1");
     BAD(tn_bernoulli_of(TN_U8, TN_SHAPE(-2), 0.1), TN_ESHAPE, "tn_bernoulli_of: [-2] has a negative size in dim 0");
     BAD(tn_permutation(-1), TN_EINVAL, "tn_permutation: n is -1, but must not be negative");
@@ -471,7 +471,7 @@ START_TEST(lists)
     BAD(tn_stack_list(0, 0, many), TN_EINVAL, "stack: needs at least one tensor");
     BAD(tn_stack_list(0, 2, NULL), TN_EINVAL, "stack: the list of 2 inputs is NULL");
     BAD(tn_stack_list(5, 2, many), TN_EINDEX,
-        "stack: dim 5 is out of range: a new dim of a 2-d tensor is one of -3 to 2");
+        "stack: dim 5 is out of range: a new dim of a 2-d tensor must be from -3 to 2");
     BAD(tn_einsum_list(NULL, 1, &f), TN_EINVAL, "einsum: the equation is NULL");
     BAD(tn_einsum_list("ij->ij", 1, NULL), TN_EINVAL, "einsum: the list of 1 tensors is NULL");
     BAD(tn_einsum_list("ij->ij", -1, &f), TN_EINVAL, "einsum: the number of inputs is -1");
@@ -490,17 +490,17 @@ START_TEST(lists)
     BAD(tn_chunk(f, 2, 0, 1, &out), TN_EINVAL, "chunk: dim 0 of size 2 gives 2 parts, out has room for 1");
     BAD(tn_chunk(f, 2, -3, 1, &out), TN_EINDEX, "chunk: dim -3 is out of range for a 2-d tensor");
     BAD(tn_permute(f, (tn_dims){.n = 100}), TN_EINVAL, "permute: the order lists 100 dims, the tensor has 2");
-    BAD(tn_sum(f, .dims = (tn_dims){.n = 9}), TN_EINVAL, "sum: a list of dims has 0 to 8 entries, this one says 9");
+    BAD(tn_sum(f, .dims = (tn_dims){.n = 9}), TN_EINVAL, "sum: a list of dims has 0 to 8 entries, got 9");
     BAD(tn_sum(f, .dims = TN_DIMS(0, -2)), TN_EINVAL, "sum: dim 0 is listed twice");
-    BAD(tn_flip(f, (tn_dims){.n = -1}), TN_EINVAL, "flip: a list of dims has 0 to 8 entries, this one says -1");
+    BAD(tn_flip(f, (tn_dims){.n = -1}), TN_EINVAL, "flip: a list of dims has 0 to 8 entries, got -1");
     BAD(tn_repeat(f, (tn_shape){.n = 100}), TN_ESHAPE, "repeat: a tensor of 2 dims needs 2 to 8 counts, got 100");
     BAD(tn_repeat(f, TN_SHAPE(2, -1)), TN_EINVAL, "repeat: [2, -1] has a negative count");
     BAD(tn_pad(f, (tn_shape){.n = 100}, (tn_shape){.n = 100}, 0), TN_EINVAL,
         "pad: needs one entry for each dim: the tensor has 2 dims, before has 100 entries, after 100");
     BAD(tn_expand(f, (tn_shape){.n = 100}), TN_ESHAPE,
-        "expand: [2, 3] has 2 dims; it expands to as many or more, at most 8, not to 100");
-    BAD(tn_reshape(f, (tn_shape){.n = 9}), TN_ESHAPE, "reshape: a shape has 0 to 8 dims, this one says 9");
-    BAD(tn_view(f, TN_SHAPE(4, -1)), TN_ESHAPE, "view: [2, 3] has 6 elements, which do not make [4, -1]");
+        "expand: [2, 3] has 2 dims and expands to at least that many, at most 8, not to 100");
+    BAD(tn_reshape(f, (tn_shape){.n = 9}), TN_ESHAPE, "reshape: a shape has 0 to 8 dims, got 9");
+    BAD(tn_view(f, TN_SHAPE(4, -1)), TN_ESHAPE, "view: [2, 3] has 6 elements, which do not fill [4, -1]");
     BAD(tn_mul_(small, i3), TN_EDTYPE, "mul_: the result is i64 and cannot overwrite a tensor of u8");
     BAD(tn_mul_(w, f), TN_ESTATE,
         "mul_: 'w' collects gradients and cannot be overwritten on the tape; change it between tn_no_grad_begin() and "

@@ -286,11 +286,10 @@ START_TEST(leaves_are_written_in_no_grad_only)
 {
     tn_tensor *t = tn_ones(TN_SHAPE(2, 3));
     t->leaf = true;
-    all_refuse(t, TN_ESTATE, "this tensor collects gradients; change it inside tn_no_grad_begin() and tn_scope_end()");
+    all_refuse(t, TN_ESTATE, "this tensor requires grad; change it inside tn_no_grad_begin() and tn_scope_end()");
     tn_set_name(t, "encoder.weight");
-    all_refuse(
-        t, TN_ESTATE,
-        "this tensor (encoder.weight) collects gradients; change it inside tn_no_grad_begin() and tn_scope_end()");
+    all_refuse(t, TN_ESTATE,
+               "this tensor (encoder.weight) requires grad; change it inside tn_no_grad_begin() and tn_scope_end()");
     tn_scope s = tn_no_grad_begin();
     ck_assert_int_eq(tn_set(t, 0, 2), TN_OK);
     ck_assert_int_eq(tn_fill(t, 3), TN_OK);
@@ -305,12 +304,11 @@ START_TEST(repeated_elements_are_not_written)
 {
     tn_tensor *base = tn_ones(TN_SHAPE(12));
     tn__layout expanded = {.shape = {2, {4, 3}}, .stride = {0, 1}}, windows = {.shape = {2, {5, 4}}, .stride = {2, 1}};
-    all_refuse(
-        tn__alias(base, &expanded), TN_EINVAL,
-        "this tensor shows some elements more than once (shape [4, 3], strides [0, 1]); write to the tensor that "
-        "it is a view of, or to a contiguous copy");
+    all_refuse(tn__alias(base, &expanded), TN_EINVAL,
+               "this tensor has elements at several indices (shape [4, 3], strides [0, 1]); write to the tensor that "
+               "it is a view of, or to a contiguous copy");
     all_refuse(tn_set_name(tn__alias(base, &windows), "w"), TN_EINVAL,
-               "this tensor (w) shows some elements more than once (shape [5, 4], strides [2, 1]); write to the tensor "
+               "this tensor (w) has elements at several indices (shape [5, 4], strides [2, 1]); write to the tensor "
                "that it is a view of, or to a contiguous copy");
     /* no element twice: a dim of size 1, no elements, adjacent windows, a diagonal, dims in any order */
     tn__layout fine[] = {{.shape = {2, {1, 3}}, .stride = {0, 1}}, {.shape = {3, {1, 0, 5}}, .stride = {0, 0, 0}},

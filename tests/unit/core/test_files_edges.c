@@ -77,10 +77,10 @@ START_TEST(long_characters_found)
     ck_assert_ptr_null(tn_json_parse("[\xe2\x82\xac]", 5));
     ck_error_has(TN_EFORMAT, "found '\xe2\x82\xac', expected a value or ']'");
     ck_assert_ptr_null(tn_json_parse("[\"\\\xe2\x82\xac\"]", 7));
-    ck_error_has(TN_EFORMAT, "a backslash before '\xe2\x82\xac' means nothing");
+    ck_error_has(TN_EFORMAT, "unknown escape: a backslash before '\xe2\x82\xac'");
     ck_assert_ptr_null(tn_json_parse("[1,\r\n\t ]", 8));
     ck_error_has(TN_EFORMAT,
-                 "line 2, column 3 (byte 7): found ']', expected a value; no comma stands before a closing bracket");
+                 "line 2, column 3 (byte 7): found ']', expected a value; a comma must not precede a closing bracket");
 }
 END_TEST
 
@@ -88,13 +88,13 @@ START_TEST(none_of_none)
 {
     tn_safetensors *f = tn_safetensors_read("\2\0\0\0\0\0\0\0{}", 10);
     ck_assert_str_eq(tn_safetensors_at(f, 0).name, "");
-    ck_error_has(TN_EINDEX, "tn_safetensors_at: 0, but there are none");
+    ck_error_has(TN_EINDEX, "tn_safetensors_at: 0, but the file has none");
     ck_assert_ptr_null(tn_safetensors_get_at(f, 0));
-    ck_error_has(TN_EINDEX, "tn_safetensors_get_at: 0, but there are none");
+    ck_error_has(TN_EINDEX, "tn_safetensors_get_at: 0, but the file has none");
     ck_assert_str_eq(tn_safetensors_metadata_at(f, 0, NULL), "");
-    ck_error_has(TN_EINDEX, "tn_safetensors_metadata_at: 0, but there are none");
+    ck_error_has(TN_EINDEX, "tn_safetensors_metadata_at: 0, but the file has none");
     ck_assert_ptr_null(tn_safetensors_get(f, "x"));
-    ck_error_has(TN_EINDEX, "there is no tensor 'x' among its 0");
+    ck_error_has(TN_EINDEX, "no tensor 'x' among its 0");
     ck_assert_ptr_null(tn_safetensors_metadata(f, "x"));
     ck_assert_ptr_null(tn_safetensors_metadata(f, NULL));
     ck_assert_ptr_null(tn_safetensors_get_at(NULL, 0));
@@ -109,7 +109,7 @@ START_TEST(none_of_none)
     f = tn_safetensors_open(path);
     ck_assert_ptr_null(tn_safetensors_get(f, "wight"));
     ck_assert_msg(!strncmp(tn_error_message(), "tn_safetensors_get: '", 21), "%s", tn_error_message());
-    ck_error_has(TN_EINDEX, "one.safetensors': there is no tensor 'wight' among its 1; did you mean 'weight'?");
+    ck_error_has(TN_EINDEX, "one.safetensors': no tensor 'wight' among its 1; did you mean 'weight'?");
     tn_safetensors_close(f);
 }
 END_TEST
@@ -148,7 +148,7 @@ START_TEST(names_that_are_taken)
     tn_set_io(NULL);
     ck_assert_int_eq(s, TN_OK);
     ck_assert_int_eq(never, TN_EIO);
-    ck_error_has(TN_EIO, "taken.bin': cannot create a file in its folder: it exists already");
+    ck_error_has(TN_EIO, "taken.bin': cannot create a file in its folder: it already exists");
 
     io = *tn_system_io();
     io.write = write_nothing;

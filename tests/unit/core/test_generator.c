@@ -322,18 +322,16 @@ START_TEST(errors)
     ck_assert_ptr_null(tn_uniform_of(TN_F64, s, -1e308, 1e308));
     ck_error(TN_EINVAL, "tn_uniform_of: from low -1e+308 to high 1e+308 is more than an f64 can hold");
     ck_assert_ptr_null(tn_uniform_of(TN_I64, s, 0, 5));
-    ck_error(TN_EDTYPE,
-             "tn_uniform_of: the result must be f32, f64 or bf16, not i64; for integers there is tn_randint");
+    ck_error(TN_EDTYPE, "tn_uniform_of: the result must be f32, f64 or bf16, not i64; for integers use tn_randint");
     refused(tn_uniform_of((tn_dtype)99, s, 0, 5), TN_EDTYPE);
     ck_assert_ptr_null(tn_normal(s, 0, -1));
     ck_error(TN_EINVAL, "tn_normal: std is -1, but must not be negative");
     ck_assert_ptr_null(tn_normal(s, 0, NAN));
     ck_error(TN_EINVAL, "tn_normal: std is nan, but must be finite");
     ck_assert_ptr_null(tn_normal_of(TN_BOOL, s, 0, 1));
-    ck_error(TN_EDTYPE,
-             "tn_normal_of: the result must be f32, f64 or bf16, not bool; for integers there is tn_randint");
+    ck_error(TN_EDTYPE, "tn_normal_of: the result must be f32, f64 or bf16, not bool; for integers use tn_randint");
     ck_assert_ptr_null(tn_randint(s, 5, 5));
-    ck_error(TN_EINVAL, "tn_randint: low 5 must be less than high 5, which is not drawn itself");
+    ck_error(TN_EINVAL, "tn_randint: low 5 must be less than high 5, which is excluded");
     ck_assert_ptr_null(tn_bernoulli(s, 1.5));
     ck_error(TN_EINVAL, "tn_bernoulli: p is 1.5, but must be from 0 to 1");
     ck_assert_ptr_null(tn_bernoulli_of(TN_BOOL, s, NAN));

@@ -35,16 +35,16 @@ START_TEST(reads_values)
     ck_assert(tn_gguf_double_or(g, "absent", 7) == 7 && tn_gguf_bool_or(g, "absent", true));
     ck_assert_str_eq(tn_gguf_string_or(g, "absent", "x"), "x");
     ck_assert_int_eq(tn_error(), TN_OK);
-    tn_gguf_i64_or(g, "u64", 0), ck_error_has(TN_EFORMAT, "u64 is no integer of 63 bits");
-    tn_gguf_i64_or(g, "string", 0), ck_error_has(TN_EFORMAT, "string is no integer");
-    tn_gguf_double_or(g, "i8", 0), ck_error_has(TN_EFORMAT, "i8 is no f32 or f64");
-    tn_gguf_bool_or(g, "u8", false), ck_error_has(TN_EFORMAT, "u8 is no bool");
-    tn_gguf_string_or(g, "words", ""), ck_error_has(TN_EFORMAT, "words is no string");
+    tn_gguf_i64_or(g, "u64", 0), ck_error_has(TN_EFORMAT, "u64 is not an integer of at most 63 bits");
+    tn_gguf_i64_or(g, "string", 0), ck_error_has(TN_EFORMAT, "string is not an integer");
+    tn_gguf_double_or(g, "i8", 0), ck_error_has(TN_EFORMAT, "i8 is not an f32 or f64");
+    tn_gguf_bool_or(g, "u8", false), ck_error_has(TN_EFORMAT, "u8 is not a bool");
+    tn_gguf_string_or(g, "words", ""), ck_error_has(TN_EFORMAT, "words is not a string");
     tn_gguf_value v = tn_gguf_find(g, "words");
     ck_assert(v.type == TN_GGUF_ARRAY && v.item == TN_GGUF_STRING && v.count == 3);
     ck_assert(tn_gguf_find(g, "absent").type == TN_GGUF_NONE);
     ck_assert_str_eq(tn_gguf_at(g, 0).key, "general.architecture");
-    tn_gguf_at(g, tn_gguf_count(g)), ck_error_has(TN_EINDEX, "is not among its");
+    tn_gguf_at(g, tn_gguf_count(g)), ck_error_has(TN_EINDEX, "is out of range for 16 keys");
     static const char *const words[] = {"a", "", "zw\xc3\xb6lf"};
     int                      n = 0;
     for (tn_gguf_strings s = tn_gguf_strings_of(g, "words"); tn_gguf_next(&s); n++)
@@ -54,11 +54,11 @@ START_TEST(reads_values)
     ck_assert(tn_dtype_of(floats) == TN_F32 && ((const float *)tn_data(floats))[2] == 3.25F);
     ck_assert(tn_dtype_of(ints) == TN_I32 && ((const int32_t *)tn_data(ints))[1] == -2);
     ck_assert_ptr_null(tn_gguf_numbers(g, "words"));
-    ck_error_has(TN_EFORMAT, "words is no array of numbers");
+    ck_error_has(TN_EFORMAT, "words is not an array of numbers");
     ck_assert(!tn_gguf_strings_of(g, "ints").count);
-    ck_error_has(TN_EFORMAT, "ints is no array of strings");
+    ck_error_has(TN_EFORMAT, "ints is not an array of strings");
     ck_assert_ptr_null(tn_gguf_numbers(g, "absent"));
-    ck_error_has(TN_EINDEX, "absent: there is no array of numbers");
+    ck_error_has(TN_EINDEX, "absent is missing, expected an array of numbers");
     tn_gguf_close(g);
 }
 END_TEST
@@ -92,7 +92,7 @@ START_TEST(reads_tensors)
     ck_assert(same(tn_gguf_get_as(g, "BF16", TN_F32), tn_safetensors_get(f, "BF16.f32")));
     ck_assert(tn_dtype_of(tn_safetensors_get(f, "BF16")) == TN_BF16);
     ck_assert(tn_gguf_get_as(g, "Q8_0", TN_I32) == NULL);
-    ck_error_has(TN_EDTYPE, "as f32 or bf16");
+    ck_error_has(TN_EDTYPE, "dtype is i32, but must be f32 or bf16");
     ck_assert_ptr_null(tn_safetensors_get(f, "other"));
     ck_error_has(TN_EUNSUPPORTED, "tensor 'other' is of type Q4_1, which Tenon does not load");
     ck_assert_ptr_null(tn_gguf_get_packed(g, "Q8_00"));
@@ -168,13 +168,13 @@ START_TEST(writes_and_reads)
     tn_gguf_writer *w = tn_gguf_writer_new();
     ck_assert_ptr_null(tn_gguf_write(w, "Q4_0"));
     ck_error_has(TN_EINVAL, "packed is 'Q4_0', but must be F32, BF16 or Q8_0");
-    tn_gguf_put_u32(w, "n", -1), ck_error_has(TN_EINVAL, "n is -1, which is no u32");
+    tn_gguf_put_u32(w, "n", -1), ck_error_has(TN_EINVAL, "n is -1, but must be a u32");
     tn_gguf_put_u32(w, "", 1), ck_error_has(TN_EINVAL, "a key must have 1 to 65535 bytes");
     tn_gguf_add_string(w, "", 0), ck_error_has(TN_ESTATE, "no array of strings is open");
     tn_gguf_open_strings(w, "words", 2);
-    tn_gguf_put_u32(w, "n", 1), ck_error_has(TN_ESTATE, "2 strings of the array that is open are missing");
+    tn_gguf_put_u32(w, "n", 1), ck_error_has(TN_ESTATE, "2 strings of the open array are missing");
     ck_assert_ptr_null(tn_gguf_write(w, NULL));
-    ck_error_has(TN_ESTATE, "2 strings of the array");
+    ck_error_has(TN_ESTATE, "2 strings of the open array");
     tn_gguf_add_string(w, "x", 1), tn_gguf_add_string(w, "y", 1);
     tn_safetensors_put(tn_gguf_writer_tensors(w), "five", tn_ones(TN_SHAPE(1, 1, 1, 1, 1)));
     ck_assert_ptr_null(tn_gguf_write(w, NULL));
@@ -265,38 +265,38 @@ static bool reads(size_t n)
 /* A member that is 0 here is as in `good`; ZERO means 0. */
 #define ZERO ((uint64_t)0x5a45524f)
 static const malformed rows[] = {
-    ROW(F, "it does not begin with 'GGUF'", .magic = 0x46554746),
-    ROW(F, "it does not begin with 'GGUF'", .magic = 0x47475546),
-    ROW(F, "it does not begin with 'GGUF'", .magic = 0x04034b50),
-    ROW(F, "it does not begin with 'GGUF'", .magic = ZERO),
-    ROW(U, "of a version that is not known", .version = 4),
+    ROW(F, "it does not start with 'GGUF'", .magic = 0x46554746),
+    ROW(F, "it does not start with 'GGUF'", .magic = 0x47475546),
+    ROW(F, "it does not start with 'GGUF'", .magic = 0x04034b50),
+    ROW(F, "it does not start with 'GGUF'", .magic = ZERO),
+    ROW(U, "of an unknown version", .version = 4),
     ROW(U, "of version 1", .version = 1),
     ROW(U, "in big-endian order", .version = 0x03000000),
-    ROW(U, "of a version that is not known", .version = 0xffffffff),
+    ROW(U, "of an unknown version", .version = 0xffffffff),
     ROW(U, "in big-endian order", .version = ZERO),
     ROW(F, "at most 100000 tensors are supported, got 100001", .tensors = 100001),
     ROW(F, "at most 100000 tensors are supported", .tensors = BIG),
     ROW(F, "at most 100000 tensors are supported", .tensors = (uint64_t)1 << 63),
-    ROW(F, "bytes are announced here, but the file ends before", .tensors = 100000),
-    ROW(F, "there is no such type of numbers", .tensors = 3),
-    ROW(F, "bytes are left over behind the tensors", .tensors = 1),
-    ROW(F, "bytes are left over behind the tensors", .tensors = ZERO),
+    ROW(F, "bytes are needed here, but the file ends earlier", .tensors = 100000),
+    ROW(F, "unknown tensor type", .tensors = 3),
+    ROW(F, "unexpected bytes after the tensors", .tensors = 1),
+    ROW(F, "unexpected bytes after the tensors", .tensors = ZERO),
     ROW(F, "at most 100000 keys are supported", .pairs = 100001),
     ROW(F, "at most 100000 keys are supported", .pairs = BIG),
-    ROW(F, "bytes are announced here", .pairs = 100000),
+    ROW(F, "bytes are needed here", .pairs = 100000),
     ROW(F, "", .pairs = 3),
     ROW(F, "", .pairs = 1),
     ROW(F, "", .pairs = ZERO),
     /* keys */
     ROW(F, "byte 24: a key must have 1 to 65535 bytes, got 0", .key = "", .key_bytes = ZERO),
-    ROW(F, "bytes are announced here", .key_bytes = 65536),
-    ROW(F, "byte 32: 18446744073709551615 bytes are announced here, but the file ends before", .key_bytes = BIG),
-    ROW(F, "bytes are announced here", .key_bytes = (uint64_t)1 << 63),
+    ROW(F, "bytes are needed here", .key_bytes = 65536),
+    ROW(F, "byte 32: 18446744073709551615 bytes are needed here, but the file ends earlier", .key_bytes = BIG),
+    ROW(F, "bytes are needed here", .key_bytes = (uint64_t)1 << 63),
     ROW(F, "", .key_bytes = 2),
     ROW(F, "byte 32: a key must be UTF-8", .key = "\xff"),
     ROW(F, "a key must be UTF-8", .key = "\xc0\x80", .key_bytes = 2),
     ROW(F, "a key must be UTF-8", .key = "a\xed\xa0\x80", .key_bytes = 4),
-    ROW(F, "the key 'general.alignment' is there twice", .key = "general.alignment", .key_bytes = 17, .value = 32),
+    ROW(F, "duplicate key 'general.alignment'", .key = "general.alignment", .key_bytes = 17, .value = 32),
     /* values */
     ROW(F, "byte 33: the type of a value must be from 0 to 12, got 13", .type = 13),
     ROW(F, "the type of a value must be from 0 to 12", .type = 0xffffffff),
@@ -306,12 +306,12 @@ static const malformed rows[] = {
     ROW(F, "", .type = TN_GGUF_U16),
     ROW(F, "", .type = TN_GGUF_U64),
     ROW(F, "", .type = TN_GGUF_F64),
-    ROW(F, "bytes are announced here", .type = TN_GGUF_STRING, .text_bytes = 4096),
-    ROW(F, "bytes are announced here", .type = TN_GGUF_STRING, .text_bytes = BIG),
-    ROW(F, "bytes are announced here", .type = TN_GGUF_STRING, .text_bytes = (uint64_t)1 << 63),
+    ROW(F, "bytes are needed here", .type = TN_GGUF_STRING, .text_bytes = 4096),
+    ROW(F, "bytes are needed here", .type = TN_GGUF_STRING, .text_bytes = BIG),
+    ROW(F, "bytes are needed here", .type = TN_GGUF_STRING, .text_bytes = (uint64_t)1 << 63),
     ROW(F, "", .type = TN_GGUF_STRING, .text_bytes = ZERO),
     ROW(F, "", .type = TN_GGUF_STRING, .text_bytes = 2),
-    ROW(F, "an array has more items than the file bytes for them", .type = TN_GGUF_ARRAY, .count = 1000),
+    ROW(F, "an array has more items than the file has bytes", .type = TN_GGUF_ARRAY, .count = 1000),
     ROW(F, "an array has more items", .type = TN_GGUF_ARRAY, .count = BIG),
     ROW(F, "an array has more items", .type = TN_GGUF_ARRAY, .count = (uint64_t)1 << 62),
     ROW(F, "an array has more items", .type = TN_GGUF_ARRAY, .count = ((uint64_t)1 << 62) + 1),
@@ -322,8 +322,8 @@ static const malformed rows[] = {
     ROW(F, "the type of a value must be from 0 to 12, got 13", .type = TN_GGUF_ARRAY, .item = 13, .count = 1),
     ROW(F, "the type of a value must be from 0 to 12", .type = TN_GGUF_ARRAY, .item = TN_GGUF_ARRAY, .count = 1,
         .value = 77),
-    ROW(F, "arrays in arrays may be 8 deep", .type = TN_GGUF_ARRAY, .deep = 9, .count = 1),
-    ROW(F, "arrays in arrays may be 8 deep", .type = TN_GGUF_ARRAY, .deep = 1000, .count = 1),
+    ROW(F, "arrays may be nested 8 deep", .type = TN_GGUF_ARRAY, .deep = 9, .count = 1),
+    ROW(F, "arrays may be nested 8 deep", .type = TN_GGUF_ARRAY, .deep = 1000, .count = 1),
     ROW(F, "an array has more items", .type = TN_GGUF_ARRAY, .deep = 3, .count = BIG),
     ROW(F, "", .type = TN_GGUF_ARRAY, .item = TN_GGUF_ARRAY, .count = BIG, .value = 4),
     /* alignment */
@@ -332,57 +332,57 @@ static const malformed rows[] = {
     ROW(F, "got 2097152", .align = 1 << 21),
     ROW(F, "got 4294967295", .align = 0xffffffff),
     ROW(F, "got 2147483648", .align = 0x80000000),
-    ROW(F, "a tensor must begin where the one before ends", .align = 8),
-    ROW(F, "a tensor must begin where the one before ends", .align = 64),
+    ROW(F, "a tensor must start at the end of the previous one", .align = 8),
+    ROW(F, "a tensor must start at the end of the previous one", .align = 64),
     ROW(F, "", .align = 1 << 20),
     /* names of tensors */
     ROW(F, "the tensor's name '' must have 1 to 1024 bytes", .name = "", .name_bytes = ZERO),
-    ROW(F, "bytes are announced here", .name_bytes = 1025),
-    ROW(F, "bytes are announced here", .name_bytes = BIG),
+    ROW(F, "bytes are needed here", .name_bytes = 1025),
+    ROW(F, "bytes are needed here", .name_bytes = BIG),
     ROW(F, "", .name_bytes = 2),
     ROW(F, "the tensor's name '\\xff' is not valid UTF-8", .name = "\xff"),
     ROW(F, "the tensor's name '\\x0a' has a control character", .name = "\n"),
     ROW(F, "the tensor's name '\\x7f' has a control character", .name = "\x7f"),
     ROW(F, "has a control character", .name = "\x1b[31m", .name_bytes = 5),
-    ROW(F, "tensor 'b' is there twice", .name = "b"),
-    ROW(F, "tensor 'a' is there twice", .name2 = "a"),
+    ROW(F, "duplicate tensor 'b'", .name = "b"),
+    ROW(F, "duplicate tensor 'a'", .name2 = "a"),
     ROW(F, "the tensor's name '' must have 1 to 1024 bytes", .name2 = ""),
     /* shapes */
-    ROW(F, "a tensor may have 4 dims, got 5", .dims = 5),
-    ROW(F, "a tensor may have 4 dims", .dims = 0xffffffff),
-    ROW(F, "a tensor must begin where", .dims = 1, .dim = {9}),
-    ROW(F, "a tensor must begin where", .dims = 3, .dim = {2, 3, 2}),
-    ROW(F, "a tensor must begin where", .dims = ZERO, .kind = 28, .from = 1),
+    ROW(F, "a tensor may have at most 4 dims, got 5", .dims = 5),
+    ROW(F, "a tensor may have at most 4 dims", .dims = 0xffffffff),
+    ROW(F, "a tensor must start at the end", .dims = 1, .dim = {9}),
+    ROW(F, "a tensor must start at the end", .dims = 3, .dim = {2, 3, 2}),
+    ROW(F, "a tensor must start at the end", .dims = ZERO, .kind = 28, .from = 1),
     ROW(F, "a dim must be less than 2^62, got 18446744073709551615", .dim = {BIG, 3}),
     ROW(F, "a dim must be less than 2^62", .dim = {2, (uint64_t)1 << 63}),
-    ROW(F, "a tensor has more than 2^54 numbers", .dim = {(uint64_t)1 << 61, 3}),
-    ROW(F, "a tensor has more than 2^54 numbers", .dim = {(uint64_t)1 << 32, (uint64_t)1 << 32}),
-    ROW(F, "a tensor has more than 2^54 numbers", .dims = 4,
+    ROW(F, "a tensor has more than 2^54 elements", .dim = {(uint64_t)1 << 61, 3}),
+    ROW(F, "a tensor has more than 2^54 elements", .dim = {(uint64_t)1 << 32, (uint64_t)1 << 32}),
+    ROW(F, "a tensor has more than 2^54 elements", .dims = 4,
         .dim = {(uint64_t)1 << 31, (uint64_t)1 << 31, (uint64_t)1 << 31, (uint64_t)1 << 31}),
-    ROW(F, "a tensor ends behind the file's end", .dim = {1 << 20, 1 << 20}),
-    ROW(F, "a tensor must begin where the one before ends", .dim = {2, 9}),
-    ROW(F, "a tensor must begin where the one before ends", .dim = {ZERO, 3}),
+    ROW(F, "a tensor must not end beyond the end of the file", .dim = {1 << 20, 1 << 20}),
+    ROW(F, "a tensor must start at the end of the previous one", .dim = {2, 9}),
+    ROW(F, "a tensor must start at the end of the previous one", .dim = {ZERO, 3}),
     /* types */
-    ROW(F, "there is no such type of numbers, got 4", .kind = 4),
-    ROW(F, "there is no such type of numbers, got 31", .kind = 31),
-    ROW(F, "there is no such type of numbers, got 42", .kind = 42),
-    ROW(F, "there is no such type of numbers, got 4294967295", .kind = 0xffffffff),
-    ROW(F, "rows of Q8_0 hold blocks of 32 numbers, but one has 2", .kind = 8),
-    ROW(F, "rows of Q4_K hold blocks of 256 numbers, but one has 32", .kind = 12, .dim = {32, 8}),
-    ROW(F, "rows of Q4_0 hold blocks of 32 numbers, but one has 1", .kind = 2, .dims = ZERO),
+    ROW(F, "unknown tensor type, got 4", .kind = 4),
+    ROW(F, "unknown tensor type, got 31", .kind = 31),
+    ROW(F, "unknown tensor type, got 42", .kind = 42),
+    ROW(F, "unknown tensor type, got 4294967295", .kind = 0xffffffff),
+    ROW(F, "rows of Q8_0 consist of blocks of 32 elements, but a row has 2", .kind = 8),
+    ROW(F, "rows of Q4_K consist of blocks of 256 elements, but a row has 32", .kind = 12, .dim = {32, 8}),
+    ROW(F, "rows of Q4_0 consist of blocks of 32 elements, but a row has 1", .kind = 2, .dims = ZERO),
     ROW(U, "tensor 'a' is of type Q4_1, which Tenon does not load", .kind = 3, .dim = {32, 1}),
     ROW(U, "tensor 'a' is of type IQ4_NL, which Tenon does not load", .kind = 20, .dim = {32, 1}),
-    ROW(F, "a tensor must begin where", .kind = 28),
+    ROW(F, "a tensor must start at the end", .kind = 28),
     /* places */
-    ROW(F, "byte 107: a tensor must begin where the one before ends", .from = 32),
-    ROW(F, "a tensor must begin where the one before ends", .from = BIG),
-    ROW(F, "a tensor must begin where the one before ends", .from2 = ZERO),
-    ROW(F, "a tensor must begin where the one before ends", .from2 = 24),
-    ROW(F, "a tensor must begin where the one before ends", .from2 = 64),
+    ROW(F, "byte 107: a tensor must start at the end of the previous one", .from = 32),
+    ROW(F, "a tensor must start at the end of the previous one", .from = BIG),
+    ROW(F, "a tensor must start at the end of the previous one", .from2 = ZERO),
+    ROW(F, "a tensor must start at the end of the previous one", .from2 = 24),
+    ROW(F, "a tensor must start at the end of the previous one", .from2 = 64),
     ROW(F, "but the file has", .data = 39),
     ROW(F, "but the file has", .data = 1),
-    ROW(F, "1 bytes are left over behind the tensors", .data = 65),
-    ROW(F, "1000 bytes are left over behind the tensors", .data = 1064),
+    ROW(F, "1 unexpected bytes after the tensors", .data = 65),
+    ROW(F, "1000 unexpected bytes after the tensors", .data = 1064),
 };
 
 /* The row's member if it is set. */

@@ -211,7 +211,7 @@ START_TEST(interrupted_for_ever)
     tn_faulty_files_begin();
     tn_fail_file(0, EINTR, true);
     ck_assert_ptr_null(tn_file_read(path, 10));
-    ck_error_has(TN_EIO, "interrupted.bin': cannot open: interrupted again and again (errno 4)");
+    ck_error_has(TN_EIO, "interrupted.bin': cannot open: interrupted repeatedly (errno 4)");
     tn_faulty_files_end();
 }
 END_TEST
@@ -222,15 +222,15 @@ START_TEST(messages)
         const char *call;
         int         code;
         const char *says;
-    } rows[] = {{"lstat", EACCES, "cannot look for an old file: permission denied (errno 13)"},
+    } rows[] = {{"lstat", EACCES, "cannot check for an old file: permission denied (errno 13)"},
                 {"open", EMFILE, "cannot open its folder: this process has too many files open (errno 24)"},
                 {"reserve", ENOSPC, "cannot reserve 10 bytes: no space left on the device (errno 28)"},
                 {"reserve", EDQUOT, "cannot reserve 10 bytes: the disk quota is used up"},
                 {"write", EIO, "cannot write: input/output error (errno 5)"},
-                {"fsync", EIO, "cannot bring it to the disk (fsync): input/output error (errno 5)"},
+                {"fsync", EIO, "cannot sync it to the disk (fsync): input/output error (errno 5)"},
                 {"close", EIO, "cannot close it: input/output error"},
-                {"rename", EXDEV, "cannot put the new file in the old one's place: another file system (errno 18)"},
-                {"rename", 4095, "the system refused (errno 4095)"}};
+                {"rename", EXDEV, "cannot rename the new file over the old one: another file system (errno 18)"},
+                {"rename", 4095, "unknown system error (errno 4095)"}};
     const char *path = tn_test_file("message.bin");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         tn_faulty_files_begin();
@@ -355,9 +355,8 @@ START_TEST(what_is_no_regular_file)
     ck_assert_int_eq(save_npy(pipe_name), TN_EINVAL);
     ck_error_has(TN_EINVAL, "pipe': there is a pipe of this name");
     ck_assert_int_eq(save_npy(link_name), TN_EINVAL);
-    ck_error_has(
-        TN_EINVAL,
-        "there is a symbolic link of this name; only a regular file is replaced (name what the link points to)");
+    ck_error_has(TN_EINVAL,
+                 "there is a symbolic link of this name; only a regular file is replaced (pass the link's target)");
     ck_assert_int_eq(save_npy(tn_test_file("folder/")), TN_EINVAL);
     ck_error_has(TN_EINVAL, "folder/': this names a folder, not a file");
     ck_assert_int_eq(save_npy(tn_test_file("none/x.npy")), TN_EIO);
@@ -367,9 +366,9 @@ START_TEST(what_is_no_regular_file)
     ck_assert_int_eq(save_npy(NULL), TN_EINVAL);
     ck_error_has(TN_EINVAL, "tn_npy_save: the path is NULL");
     ck_assert_int_eq(tn_file_write(target, NULL, 3), TN_EINVAL);
-    ck_error_has(TN_EINVAL, "data is NULL, but 3 bytes are announced");
+    ck_error_has(TN_EINVAL, "data is NULL, but bytes is 3");
     ck_assert_ptr_null(tn_file_read(target, 10));
-    ck_error_has(TN_EINVAL, "more than the 10 that were allowed");
+    ck_error_has(TN_EINVAL, "more than the limit of 10");
 }
 END_TEST
 

@@ -88,8 +88,8 @@ static const char *const refused[][2] = {
     {"{\"a\":", "the text ends, expected a value"},
     {"{\"a\":1", "the text ends, expected ',' or '}'"},
     {"{\"a\":1,", "the text ends, expected a key in double quotes"},
-    {"[1,]", "column 4 (byte 3): found ']', expected a value; no comma stands before a closing bracket"},
-    {"{\"a\":1,}", "found '}', expected a key in double quotes; no comma stands before a closing bracket"},
+    {"[1,]", "column 4 (byte 3): found ']', expected a value; a comma must not precede a closing bracket"},
+    {"{\"a\":1,}", "found '}', expected a key in double quotes; a comma must not precede a closing bracket"},
     {"{\"a\":}", "found '}', expected a value"},
     {"[,1]", "found ',', expected a value or ']'"},
     {"[1 2]", "found '2', expected ',' or ']'"},
@@ -97,8 +97,8 @@ static const char *const refused[][2] = {
     {"{\"a\" 1}", "':' must follow the key 'a'"},
     {"{a:1}", "found 'a', expected a key in double quotes or '}'"},
     {"{1:1}", "found '1', expected a key in double quotes"},
-    {"{'a':1}", "strings stand in double quotes"},
-    {"['a']", "strings stand in double quotes"},
+    {"{'a':1}", "strings need double quotes"},
+    {"['a']", "strings need double quotes"},
     {"[1}", "found '}', expected ',' or ']'"},
     {"{\"a\":1]", "found ']', expected ',' or '}'"},
     {"]", "found ']', expected a value"},
@@ -112,47 +112,47 @@ static const char *const refused[][2] = {
     {"nul", "found 'n', expected a value"},
     {"nulL", "found 'n', expected a value"},
     {"nulll", "expected nothing after the value"},
-    {"True", "true and false are written small"},
-    {"False", "true and false are written small"},
+    {"True", "true and false are lower case"},
+    {"False", "true and false are lower case"},
     {"truefalse", "expected nothing after the value"},
     {"undefined", "found 'u', expected a value"},
     {"NaN", "JSON has no NaN and no Infinity"},
     {"Infinity", "JSON has no NaN and no Infinity"},
     {"-Infinity", "a digit must follow '-'"},
     {"-", "a digit must follow '-'"},
-    {"+1", "a number begins with a digit or '-'"},
-    {".5", "a number begins with a digit or '-'"},
+    {"+1", "a number starts with a digit or '-'"},
+    {".5", "a number starts with a digit or '-'"},
     {"5.", "a digit must follow the decimal point"},
     {"5.e1", "a digit must follow the decimal point"},
     {"1e", "a digit must follow the exponent's 'e'"},
     {"1e+", "a digit must follow the exponent's 'e'"},
-    {"01", "a number must not begin with 0"},
-    {"-01", "a number must not begin with 0"},
+    {"01", "a number must not start with 0"},
+    {"-01", "a number must not start with 0"},
     {"0x10", "expected nothing after the value"},
     {"1_000", "expected nothing after the value"},
     {"1e400", "the number '1e400' is too large for a double"},
     {"-1e400", "the number '-1e400' is too large for a double"},
-    {"\"", "this string does not end"},
-    {"\"a", "this string does not end"},
-    {"\"a\\", "this string does not end"},
-    {"\"a\nb\"", "the control character 0x0a stands in a string; write it as \\u000a"},
-    {"\"\t\"", "the control character 0x09"},
-    {"\"\\x41\"", "a backslash before 'x' means nothing"},
-    {"\"\\'\"", "a backslash before ''' means nothing"},
-    {"\"\\u12\"", "\\u takes four hexadecimal digits"},
-    {"\"\\u12g4\"", "\\u takes four hexadecimal digits"},
+    {"\"", "unterminated string"},
+    {"\"a", "unterminated string"},
+    {"\"a\\", "unterminated string"},
+    {"\"a\nb\"", "control character 0x0a in a string; write it as \\u000a"},
+    {"\"\t\"", "control character 0x09"},
+    {"\"\\x41\"", "unknown escape: a backslash before 'x'"},
+    {"\"\\'\"", "unknown escape: a backslash before '''"},
+    {"\"\\u12\"", "\\u needs four hexadecimal digits"},
+    {"\"\\u12g4\"", "\\u needs four hexadecimal digits"},
     {"\"\\ud800\"", "half of a surrogate pair"},
     {"\"\\udc00\"", "half of a surrogate pair"},
     {"\"\\ud800\\u0041\"", "half of a surrogate pair"},
     {"\"\\ud800x\"", "half of a surrogate pair"},
     {"\"\\ud800\\ud800\"", "half of a surrogate pair"},
     {"\"\\udc00\\udc00\"", "half of a surrogate pair"},
-    {"\"\\ud800\\udc0\"", "\\u takes four hexadecimal digits"},
+    {"\"\\ud800\\udc0\"", "\\u needs four hexadecimal digits"},
     {"\"\\ud800\\u\"", "half of a surrogate pair"},
-    {"\"\\ud800\\udc0z\"", "\\u takes four hexadecimal digits"},
-    {"{\"a\":1,\"a\":2}", "(byte 11): the key 'a' is in this object twice; its first value is at byte 5"},
-    {"{\"a\":1,\"\\u0061\":2}", "the key 'a' is in this object twice"},
-    {"[{},{\"k\":{\"x\":1,\"y\":2,\"x\":3}}]", "the key 'x' is in this object twice"},
+    {"\"\\ud800\\udc0z\"", "\\u needs four hexadecimal digits"},
+    {"{\"a\":1,\"a\":2}", "(byte 11): duplicate key 'a' in this object; its first value is at byte 5"},
+    {"{\"a\":1,\"\\u0061\":2}", "duplicate key 'a' in this object"},
+    {"[{},{\"k\":{\"x\":1,\"y\":2,\"x\":3}}]", "duplicate key 'x' in this object"},
     {"{\"a\\u0000b\":1}", "a key with \\u0000 in it is not supported"},
     {"\xef\xbb\xbf{}", "byte order mark"},
     {"\"\xff\"", "(byte 1): the byte 0xff is not valid UTF-8"},
@@ -307,7 +307,7 @@ START_TEST(wrong_types)
     tn_json_need(layers, "size");
     ck_error(TN_EFORMAT, "'json': layers (byte 162) is an array, expected an object");
     tn_json_need(NULL, "size");
-    ck_error(TN_EINDEX, "tn_json_need: there is no object to look for 'size' in");
+    ck_error(TN_EINDEX, "tn_json_need: the object to search for 'size' is NULL");
     tn_json_free((tn_json *)(uintptr_t)layers);
     ck_error(TN_EINVAL, "tn_json_free: this is a value inside a document; free the document");
     tn_json_free(c);
@@ -425,7 +425,7 @@ START_TEST(a_million_keys)
     tn_json_free(v);
     p = end + sprintf(end, ",\"key%d\":0}", n / 2); /* the same key again */
     ck_assert_ptr_null(tn_json_parse(text, (size_t)(p - text)));
-    ck_assert_ptr_nonnull(strstr(tn_error_message(), "is in this object twice"));
+    ck_assert_ptr_nonnull(strstr(tn_error_message(), "in this object"));
     tn_clear_error();
     free(text);
 }

@@ -70,18 +70,18 @@ START_TEST(writer_refuses)
 {
     tn_json_writer *w = tn_json_writer_new(0);
     tn_json_text(w, NULL);
-    ck_error(TN_ESTATE, "tn_json_text: nothing was written");
+    ck_error(TN_ESTATE, "tn_json_text: no value was written");
     tn_json_close(w);
     ck_error(TN_ESTATE, "tn_json_close: no array or object is open");
     tn_json_put_i64(w, "a", 1);
-    ck_error(TN_EINVAL, "tn_json_put_i64: the key 'a' is given, but only values in an object have keys; give NULL");
+    ck_error(TN_EINVAL, "tn_json_put_i64: the key is 'a', but only values in an object have keys; pass NULL");
     tn_json_open_object(w, NULL);
     tn_json_put_i64(w, NULL, 1);
-    ck_error(TN_EINVAL, "tn_json_put_i64: a value in an object needs a key, this one has NULL");
+    ck_error(TN_EINVAL, "tn_json_put_i64: a value in an object needs a key, but the key is NULL");
     tn_json_put_double(w, "loss", NAN);
-    ck_error(TN_EINVAL, "tn_json_put_double: 'loss' is nan, for which JSON has no word; leave it out or write null");
+    ck_error(TN_EINVAL, "tn_json_put_double: 'loss' is nan, which JSON cannot represent; omit it or write null");
     tn_json_put_float(w, "loss", -INFINITY);
-    ck_error(TN_EINVAL, "tn_json_put_float: 'loss' is -inf, for which JSON has no word; leave it out or write null");
+    ck_error(TN_EINVAL, "tn_json_put_float: 'loss' is -inf, which JSON cannot represent; omit it or write null");
     tn_json_put_string(w, "s", "ab\xff");
     ck_error(TN_EFORMAT, "tn_json_put_string: the string 'ab\\xff' is not valid UTF-8 at its byte 2");
     tn_json_put_string(w, "\xc3", "x");
@@ -98,7 +98,7 @@ START_TEST(writer_refuses)
     tn_json_close(w);
     ck_assert_str_eq(tn_json_text(w, NULL), "{\"loss\":null}");
     tn_json_put_null(w, NULL);
-    ck_error(TN_ESTATE, "tn_json_put_null: the text is complete already");
+    ck_error(TN_ESTATE, "tn_json_put_null: the text is already complete");
     ck_assert_str_eq(tn_json_text(w, NULL), "{\"loss\":null}");
 
     /* calls that are skipped leave a gap */

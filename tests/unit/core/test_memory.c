@@ -262,7 +262,7 @@ START_TEST(limits)
     ck_assert_ptr_nonnull(tn_zeros(TN_SHAPE(1000)));
     ck_assert_ptr_null(tn_zeros(TN_SHAPE(1000, 1000)));
     ck_assert_int_eq(tn_error(), TN_ENOMEM);
-    ck_assert_msg(strstr(tn_error_message(), "would pass the limit of"), "%s", tn_error_message());
+    ck_assert_msg(strstr(tn_error_message(), "would exceed the limit of"), "%s", tn_error_message());
     tn_clear_error();
     tn_set_memory_limit(0);
     ck_assert_ptr_nonnull(tn_zeros(TN_SHAPE(1000, 1000)));

@@ -95,13 +95,13 @@ START_TEST(refused)
     ck_assert_ptr_null(tn_q8_pack(w));
     ck_error_has(TN_EINVAL, "8.3e6");
     ck_assert_ptr_null(tn_q8_from_blocks(TN_F32, TN_SHAPE(2, 32), all, BLOCK));
-    ck_error_has(TN_EINVAL, "34 bytes given, but weights [2, 32] are 68");
+    ck_error_has(TN_EINVAL, "bytes is 34, but weights [2, 32] need 68");
     ck_assert_ptr_null(tn_q8_from_blocks(TN_F32, TN_SHAPE(INT64_MAX / 2, 64), all, BLOCK));
-    ck_error_has(TN_ESHAPE, "too many");
+    ck_error_has(TN_ESHAPE, "are too large");
     ck_assert_int_eq(tn_q8_to_blocks(q, all, BLOCK), TN_EINVAL);
-    ck_error_has(TN_EINVAL, "must be 136 bytes");
+    ck_error_has(TN_EINVAL, "expected 136 bytes");
     ck_assert_ptr_null(tn_q8_unpack(w));
-    ck_error_has(TN_EINVAL, "no weight of 8 bits or f16");
+    ck_error_has(TN_EINVAL, "not a weight of 8 bits or f16");
     /* a header that does not match the tensor */
     ck_assert(tn_is_q8(q) && !tn_is_q8(w) && !tn_is_q8(NULL));
     for (int byte = 0; byte < 25; byte++)
@@ -139,7 +139,7 @@ START_TEST(halves)
     }
     tn_tensor *w = weights(2, 40), *h = tn_f16_pack(w);
     ck_assert_int_eq(tn_q8_to_blocks(h, text, sizeof text), TN_EINVAL);
-    ck_error_has(TN_EINVAL, "tn_q8_to_blocks: the weight is of f16");
+    ck_error_has(TN_EINVAL, "tn_q8_to_blocks: the weight is in f16");
     for (int i = 0; i < 3; i++) {
         tn_set(w, 40, i == 0 ? NAN : i == 1 ? -INFINITY : 65520);
         ck_assert_ptr_null(tn_f16_pack(w));

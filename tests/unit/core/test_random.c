@@ -95,7 +95,7 @@ START_TEST(normal_is_normal)
 }
 END_TEST
 
-/* Box and Muller again, with the C library: the library's, from + - · / and sqrt, differs by a few last bits at most. */
+/* Box and Muller again, with the C library: ours, from + - · / and sqrt, differs by a few last bits at most. */
 START_TEST(normal_is_box_and_muller)
 {
     const double turn = 8 * atan(1);

@@ -193,9 +193,8 @@ START_TEST(did_you_mean)
     tn_safetensors *s = tn_safetensors_read(tn_data(f), (size_t)tn_numel(f));
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
         char expected[200];
-        snprintf(expected, sizeof expected, "tn_safetensors_get: there is no tensor '%s' among its 5%s%s%s",
-                 asked[i][0], asked[i][1] ? "; did you mean " : "", asked[i][1] ? asked[i][1] : "",
-                 asked[i][1] ? "?" : "");
+        snprintf(expected, sizeof expected, "tn_safetensors_get: no tensor '%s' among its 5%s%s%s", asked[i][0],
+                 asked[i][1] ? "; did you mean " : "", asked[i][1] ? asked[i][1] : "", asked[i][1] ? "?" : "");
         ck_assert_ptr_null(tn_safetensors_get(s, asked[i][0]));
         ck_assert_str_eq(tn_error_message(), expected);
         ck_error_has(TN_EINDEX, "");
@@ -323,7 +322,7 @@ START_TEST(writer_refuses)
         {"a\nb", "the name 'a\\x0ab' has a control character"},
         {"a\x7f", "has a control character"},
         {"\xff", "the name '\\xff' is not valid UTF-8"},
-        {"__metadata__", "is the format's own; tn_safetensors_note writes metadata"}};
+        {"__metadata__", "is reserved by the format; tn_safetensors_note writes metadata"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         ck_assert_int_eq(tn_safetensors_put(w, wrong[i][0], t), TN_EINVAL);
         ck_error_has(TN_EINVAL, wrong[i][1]);
@@ -336,7 +335,7 @@ START_TEST(writer_refuses)
     ck_error_has(TN_EINVAL, "tn_safetensors_put: the writer is NULL");
     ck_assert_int_eq(tn_safetensors_put(w, "a", t), TN_OK);
     tn_safetensors_put(w, "a", t);
-    ck_error_has(TN_EINVAL, "tn_safetensors_put: the name 'a' has a tensor already");
+    ck_error_has(TN_EINVAL, "tn_safetensors_put: duplicate name 'a'");
     char other[16];
     for (int i = 0; i < 80; i++) { /* still found after the tables have grown */
         snprintf(other, sizeof other, "%d", i / 2);
@@ -368,7 +367,7 @@ START_TEST(writer_refuses)
     char *huge = malloc((16 << 20) + 1);
     memset(huge, 'v', 16 << 20), huge[16 << 20] = 0;
     tn_safetensors_note(w, "huge", huge);
-    ck_error_has(TN_EUNSUPPORTED, "with 'huge' the metadata passes the limit of 16777216 bytes");
+    ck_error_has(TN_EUNSUPPORTED, "with 'huge' the metadata exceeds the limit of 16777216 bytes");
     free(huge);
     char key[16];
     for (int i = 0; i < 9999; i++) {

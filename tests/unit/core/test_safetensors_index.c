@@ -77,7 +77,7 @@ START_TEST(read_as_one_file)
         ck_assert(tn_get(tn_safetensors_get(f, "a"), 1) == 2 && tn_get(tn_safetensors_get(f, "b"), 0) == 3);
         ck_assert(tn_get(tn_safetensors_get(f, "c"), 2) == 6);
         ck_assert_ptr_null(tn_safetensors_get(f, "d"));
-        ck_assert_ptr_nonnull(strstr(tn_error_message(), "there is no tensor 'd' among its 3"));
+        ck_assert_ptr_nonnull(strstr(tn_error_message(), "no tensor 'd' among its 3"));
         tn_clear_error();
         tn_safetensors_close(f);
     }
@@ -93,10 +93,10 @@ START_TEST(what_is_not_so_is_refused)
         const char *part;
     } rows[] = {
         {"", TN_EFORMAT, "the text ends, expected a value"},
-        {"[]", TN_EFORMAT, "there is no weight_map, which says where each tensor is"},
-        {"{\"weight_map\": 1}", TN_EFORMAT, "there is no weight_map"},
+        {"[]", TN_EFORMAT, "weight_map, which names the file of each tensor, is missing"},
+        {"{\"weight_map\": 1}", TN_EFORMAT, "weight_map, which names the file of each tensor, is missing"},
         {"{\"weight_map\": {\"a\": 1}}", TN_EFORMAT, "weight_map.a (byte 21) is the integer 1, expected a string"},
-        {"{\"weight_map\": {\"a\": \"x.safetensors\", \"a\": \"x.safetensors\"}}", TN_EFORMAT, "twice"},
+        {"{\"weight_map\": {\"a\": \"x.safetensors\", \"a\": \"x.safetensors\"}}", TN_EFORMAT, "duplicate key 'a'"},
         {"{\"weight_map\": {\"a\": \"x.safetensors\"}}", TN_EFORMAT,
          "tensor 'b': the index does not name it, but it is in 'x.safetensors'"},
         {"{\"weight_map\": {\"a\": \"x.safetensors\", \"b\": \"y.safetensors\", \"c\": \"y.safetensors\"}}", TN_EFORMAT,
@@ -128,7 +128,7 @@ START_TEST(what_is_not_so_is_refused)
     ck_assert_int_eq(tn_safetensors_save(w, at("z.safetensors")), TN_OK);
     tn_safetensors_writer_free(w);
     refused("{\"weight_map\": {\"a\": \"x.safetensors\", \"b\": \"x.safetensors\", \"c\": \"z.safetensors\"}}",
-            TN_EFORMAT, "tensor 'a' is in two of the files");
+            TN_EFORMAT, "duplicate tensor 'a', in two of the files");
     put("z.safetensors", "cut off");
     refused("{\"weight_map\": {\"a\": \"z.safetensors\"}}", TN_EFORMAT, "z.safetensors'");
 }

@@ -103,8 +103,9 @@ START_TEST(no_bit_flips_unseen)
         text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
         put(file, text, n);
         ck_assert_int_eq(load(), -1);
-        ck_error_has(TN_EFORMAT, "summed/config.json' is not what was saved: its SHA-256 is not the one in SHA256SUMS "
-                                 "beside it; if it was changed on purpose, delete its line there");
+        ck_error_has(TN_EFORMAT,
+                     "summed/config.json' was changed after it was saved: its SHA-256 differs from SHA256SUMS in "
+                     "its folder; if the change is intended, delete its line there");
         text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
     }
     put(file, text, n);
@@ -144,8 +145,8 @@ START_TEST(the_way_out)
     ck_assert_str_eq(line, more);
     ck_assert_int_eq(load(), -1);
     ck_error_has(TN_EFORMAT,
-                 "summed/SHA256SUMS': line 3 is not a sum, two spaces and a name, as sha256sum writes them; "
-                 "delete this line, or all of the file");
+                 "summed/SHA256SUMS': line 3 is not a checksum, two spaces and a name, as written by sha256sum; "
+                 "delete this line or the file");
     end();
 }
 END_TEST
@@ -162,7 +163,8 @@ START_TEST(lines_that_are_none)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         put(sums, bad[i], strlen(bad[i]));
         ck_assert_int_eq(load(), -1);
-        ck_error_has(TN_EFORMAT, i == 1 ? "SHA256SUMS': line 2 is not a sum" : "SHA256SUMS': line 1 is not a sum");
+        ck_error_has(TN_EFORMAT,
+                     i == 1 ? "SHA256SUMS': line 2 is not a checksum" : "SHA256SUMS': line 1 is not a checksum");
     }
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) { /* other programs' files */
         put(sums, others[i], strlen(others[i]));
@@ -171,7 +173,7 @@ START_TEST(lines_that_are_none)
     for (size_t n = 1; n < m; n++) { /* truncated: a damaged line if it has the whole name, otherwise ignored */
         put(sums, line, n);
         ck_assert_int_eq(load(), n < m - 1 ? 12 : -1);
-        if (n == m - 1) ck_error_has(TN_EFORMAT, "SHA256SUMS': line 1 is not a sum");
+        if (n == m - 1) ck_error_has(TN_EFORMAT, "SHA256SUMS': line 1 is not a checksum");
     }
     put(sums, line, m);
     ck_assert_int_eq(truncate(sums, 2 << 20), 0); /* too long to be Tenon's: not read, and nothing is written into it */

@@ -93,7 +93,7 @@ START_TEST(copies_refuse)
     refused(tn_copy_in(t, TN_BF16, v, 48), TN_EINVAL,
             "tn_copy_in: shape [2, 3] as bf16 takes 12 bytes, but bytes is 48");
     refused(tn_copy_in(t, TN_F64, NULL, 48), TN_EINVAL, "tn_copy_in: data is NULL");
-    refused(tn_copy_in(t, (tn_dtype)9, v, 48), TN_EDTYPE, "tn_copy_in: 9 is not a number type");
+    refused(tn_copy_in(t, (tn_dtype)9, v, 48), TN_EDTYPE, "tn_copy_in: 9 is not a dtype");
     refused(tn_copy_out(t, TN_F64, v, 56), TN_EINVAL,
             "tn_copy_out: shape [2, 3] as f64 takes 48 bytes, but bytes is 56");
     refused(tn_copy_out(t, TN_F64, NULL, 48), TN_EINVAL, "tn_copy_out: data is NULL");

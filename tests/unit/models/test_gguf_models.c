@@ -31,7 +31,7 @@ static tn_gguf_writer *begun(void)
     for (int i = 0; i < 5; i++) tn_gguf_put_u32(w, keys[i], values[i]);
     tn_gguf_put_float(w, "llama.attention.layer_norm_rms_epsilon", 1e-5);
     ck_assert_int_eq(tn_gguf_put_float(w, "large", 1e300), TN_EINVAL);
-    ck_error(TN_EINVAL, "tn_gguf_put_float: 'large' is 1e+300, beyond all f32");
+    ck_error(TN_EINVAL, "tn_gguf_put_float: 'large' is 1e+300, beyond the range of f32");
     puts_tensor(w, "token_embd.weight", TN_SHAPE(WORDS, DIM));
     puts_tensor(w, "output_norm.weight", TN_SHAPE(DIM));
     puts_tensor(w, "blk.0.attn_norm.weight", TN_SHAPE(DIM)), puts_tensor(w, "blk.0.ffn_norm.weight", TN_SHAPE(DIM));

@@ -317,7 +317,7 @@ START_TEST(refused)
     ck_assert_int_eq(tn_quantize(m), TN_ESHAPE);
     ck_assert_str_eq(tn_error_message(),
                      "transformer.wte.weight: tn_q8_pack: the width of the weights [101, 72] must be a "
-                     "multiple of 32: so many share a scale");
+                     "multiple of 32, which share a scale");
     tn_clear_error();
     ck_assert(!tn_is_q8(m->out) && tn_needs_grad(m->out) && m->base.training);
     tn_scope n = tn_no_grad_begin();

@@ -8,9 +8,9 @@
 
 #include <math.h>
 
-#define ADVICE                                                                                                      \
-    " is no more: its scope ended, or it was dropped more often than it was kept; what a scope owns goes with the " \
-    "scope, tn_drop is for what tn_keep or tn_take gave"
+#define ADVICE                                                                                                 \
+    " was freed: its scope ended, or it was dropped more often than it was kept; a scope frees what it owns, " \
+    "call tn_drop only after tn_keep or tn_take"
 
 static int64_t living(void) { return tn_memory_now().tensors; }
 

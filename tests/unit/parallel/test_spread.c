@@ -226,13 +226,13 @@ static void        mistakes_body(tn_world *w, void *user)
     learn(w, r, m, o, j, 0);
     const tn_scope s = tn_no_grad_begin();
     tn_fill(m->layer[0]->weight, 1);
-    ck_error_has(TN_ESTATE, "is a weight of which each rank has a part");
+    ck_error_has(TN_ESTATE, "is a weight sharded over the ranks");
     tn_mul_scalar_(m->layer[0]->weight, 2);
     ck_error_has(TN_ESTATE, "tn_replica_whole");
     ck_assert(!tn_data_mut(m->layer[0]->weight));
     ck_error_has(TN_ESTATE, "tn_data_mut");
     tn_copy_from(tn_view(m->layer[0]->weight, TN_SHAPE(DIM * DIM)), tn_zeros(TN_SHAPE(1)));
-    ck_error_has(TN_ESTATE, "a part");
+    ck_error_has(TN_ESTATE, "sharded");
     tn_module_to(m, TN_BF16); /* all or none */
     ck_error_has(TN_ESTATE, "tn_module_to: this tensor (weight) is a weight");
     ck_assert_int_eq(tn_dtype_of(m->layer[0]->bias), TN_F32);
