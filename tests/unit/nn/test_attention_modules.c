@@ -1,5 +1,5 @@
-/* test_attention_modules.c — multi-head attention and attention over a memory: beside PyTorch, on the examples of the
- * lectures, gradients, masks, sizes at the edge, memory that fails, and what a wrong call is told. */
+/* test_attention_modules.c — multi-head attention and attention to a memory: compared with PyTorch, on the examples of
+ * the lectures, gradients, masks, empty and smallest sizes, failing allocations, and the errors of wrong calls. */
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -23,7 +23,7 @@ static tn_tensor *marks(int64_t rows, int64_t cols, const char *text)
     ck_assert_int_eq(i, rows * cols);
     return t;
 }
-static tn_tensor *padding(int64_t n) /* the second of two sentences is shorter by two */
+static tn_tensor *padding(int64_t n) /* the second of two sequences is shorter by two */
 {
     tn_tensor *t = tn_zeros_of(TN_BOOL, TN_SHAPE(2, n));
     tn_set_at(t, TN_SHAPE(1, -1), 1), tn_set_at(t, TN_SHAPE(1, -2), 1);
@@ -37,7 +37,7 @@ static tn_tensor *holes(int64_t t, int64_t s)
     return m;
 }
 
-/* ---- beside PyTorch ---------------------------------------------------------------------------------------------- */
+/* ---- compared with PyTorch --------------------------------------------------------------------------------------- */
 
 static tn_safetensors *golden;
 static void  open_golden(void) { golden = tn_safetensors_open(tn_test_data("golden/transformer.safetensors")); }
@@ -138,7 +138,7 @@ enum { CASES = sizeof cases / sizeof *cases };
 START_TEST(as_pytorch) { tn_golden_check(golden, &cases[_i]); }
 END_TEST
 
-/* Every case of the file is run here or in test_transformer.c, whose names begin otherwise. */
+/* Every case of the golden file runs here or in test_transformer.c, whose cases have another prefix. */
 START_TEST(nothing_is_left_out)
 {
     fine();
@@ -153,9 +153,9 @@ START_TEST(nothing_is_left_out)
 }
 END_TEST
 
-/* ---- the lectures ------------------------------------------------------------------------------------------------ */
+/* ---- examples of the lectures ------------------------------------------------------------------------------------ */
 
-/* Four words with the matrices of numpy.random.seed(42), randint(3, size=(3, 3)): Q = x W_Q, so in_proj_weight holds
+/* Four words with the matrices of numpy.random.seed(42), randint(3, size=(3, 3)): Q = x W_Q, so in_proj_weight contains
  * W_Qᵀ. */
 static const double words[] = {1, 0, 0, 0, 1, 0, 1, 1, 0, 0, 0, 1};
 static const double w_q[] = {2, 0, 2, 2, 0, 0, 2, 1, 2}, w_k[] = {2, 2, 2, 0, 2, 1, 0, 1, 1},
@@ -195,7 +195,8 @@ START_TEST(four_words)
 }
 END_TEST
 
-/* "<start> I am no man <end>": 0 on the diagonal and below, -inf above; and the model sees no word before its time. */
+/* "<start> I am no man <end>": 0 on and below the diagonal, -inf above; the result at a word does not depend on later
+ * words. */
 START_TEST(causal_mask)
 {
     enum { WORDS = 6 };
@@ -210,7 +211,7 @@ START_TEST(causal_mask)
     ck_assert(tn_same_bits(y, tn_mha_forward(m, x, x, x, .causal = true)));
     for (int64_t i = 0; i < WORDS; i++)
         for (int64_t j = 0; j < WORDS; j++) ck_assert((tn_get_at(w, TN_SHAPE(0, i, j)) > 0) == (j <= i));
-    tn_set_at(x, TN_SHAPE(0, 4, 0), 9); /* "man" becomes another word: nothing before it changes */
+    tn_set_at(x, TN_SHAPE(0, 4, 0), 9); /* replace "man" with another word: no result before it changes */
     tn_tensor *other = tn_mha_forward(m, x, x, x, .causal = true);
     ck_assert(tn_same_bits(tn_narrow(y, 1, 0, 4), tn_narrow(other, 1, 0, 4)));
     ck_assert(!tn_same_bits(tn_narrow(y, 1, 4, 1), tn_narrow(other, 1, 4, 1)));
@@ -229,7 +230,8 @@ START_TEST(causal_mask)
 }
 END_TEST
 
-/* Index 0 pads two sentences of different length: the shorter gives what it gives alone, whatever the padding holds. */
+/* Index 0 pads two sequences of different length: the shorter one has the result it has alone, for any values of
+ * padding. */
 START_TEST(padding_mask)
 {
     const int64_t index[] = {5, 3, 9, 2, 7, 4, 8, 6, 0, 0};
@@ -252,7 +254,7 @@ START_TEST(padding_mask)
 }
 END_TEST
 
-/* ---- how it begins ----------------------------------------------------------------------------------------------- */
+/* ---- initial values ---------------------------------------------------------------------------------------------- */
 
 static void spread(const tn_tensor *t, double bound)
 {
@@ -274,7 +276,7 @@ static void zeros(const tn_tensor *t)
 START_TEST(initial_weights)
 {
     tn_mha *m = tn_mha_new(.dim = 64, .heads = 4);
-    spread(m->in_proj_weight, sqrt(6.0 / (64 + 3 * 64))); /* Xavier over all three: the fan out is 3 · 64 */
+    spread(m->in_proj_weight, sqrt(6.0 / (64 + 3 * 64))); /* Xavier over all three matrices: the fan out is 3 · 64 */
     spread(m->out_proj->weight, 1.0 / 8);
     zeros(m->in_proj_bias), zeros(m->out_proj->bias);
     tn_free(m);
@@ -304,7 +306,7 @@ START_TEST(printed)
 }
 END_TEST
 
-/* ---- gradients: of inputs and parameters, f64, by differences ---------------------------------------------------- */
+/* ---- gradients of inputs and parameters, f64, by finite differences ---------------------------------------------- */
 
 typedef struct {
     tn_mha    *m;
@@ -312,7 +314,7 @@ typedef struct {
     bool       causal, cross;
 } mha_call;
 
-/* in: query, key, value, in_proj_weight, in_proj_bias, out_proj.weight. The result: output and weights in one. */
+/* in: query, key, value, in_proj_weight, in_proj_bias, out_proj.weight. Returns output and weights as one tensor. */
 static tn_tensor *mha_of(tn_tensor *const *in, int n, void *user)
 {
     const mha_call *k = user;
@@ -334,7 +336,7 @@ START_TEST(mha_gradients)
         const char *keys;
         double      dropout;
     } rows[] = {
-        {2, 3, 3, false, false, true, NULL, 0},      {2, 3, 3, true, false, false, "..x xx.", 0}, /* some see nothing */
+        {2, 3, 3, false, false, true, NULL, 0},      {2, 3, 3, true, false, false, "..x xx.", 0}, /* no keys */
         {2, 2, 3, false, true, false, ".x. xxx", 0}, {2, 1, 1, false, false, false, NULL, 0},
         {0, 3, 3, true, false, false, NULL, 0},      {2, 0, 3, false, true, false, NULL, 0},
         {2, 3, 0, false, true, false, NULL, 0},      {1, 3, 3, true, false, false, NULL, 0.4},
@@ -358,7 +360,7 @@ START_TEST(mha_gradients)
 }
 END_TEST
 
-/* in: query, memory, then the parameters */
+/* in: query, memory, then the parameters. */
 static tn_tensor *additive_of(tn_tensor *const *in, int n, void *user)
 {
     tn_additive_attention *m = user;
@@ -406,7 +408,7 @@ START_TEST(memory_gradients)
 }
 END_TEST
 
-/* A sentence of padding alone, and padding that holds anything finite: weight 0, and nothing of it comes through. */
+/* A sequence that is all padding, and padding with any finite values: its weight is 0 and it has no effect. */
 START_TEST(padding_changes_nothing)
 {
     tn_additive_attention *m = tn_additive_attention_new(.query = 3, .memory = D);
@@ -456,7 +458,7 @@ START_TEST(any_threads_any_batch)
 }
 END_TEST
 
-/* All ways to give a mask agree. */
+/* All forms of a mask give the same result. */
 START_TEST(masks_agree)
 {
     tn_mha    *m = tn_mha_new(.dim = D, .heads = H);
@@ -475,7 +477,7 @@ START_TEST(masks_agree)
 }
 END_TEST
 
-/* Dropout takes weights away in training only; the weights handed out are those that were used. */
+/* Dropout affects the weights in training only; the weights returned are those that were used. */
 START_TEST(dropout)
 {
     tn_mha    *m = tn_mha_new(.dim = D, .heads = H, .dropout = 0.5);
@@ -492,7 +494,7 @@ START_TEST(dropout)
 }
 END_TEST
 
-/* ---- memory that fails ------------------------------------------------------------------------------------------- */
+/* ---- failing allocations ----------------------------------------------------------------------------------------- */
 
 static double digest(tn_tensor *t) { return t ? tn_item(tn_sum(tn_mul(tn_detach(t), tn_detach(t)))) : NAN; }
 

@@ -1,4 +1,5 @@
-/* test_average.c — the mean of several files of weights: as by hand, and what does not fit changes nothing. */
+/* test_average.c — the mean of several weight files: equals the mean computed by hand; a file that does not fit changes
+ * nothing. */
 #include "tests/common/check_main.h"
 
 #include "models/models.h"
@@ -8,7 +9,7 @@
 
 #include <stdio.h>
 
-/* A module with floating numbers, a counter (batches tracked) and statistics that are saved. */
+/* A module with floating values, a counter (batches tracked) and saved statistics. */
 static tn_sequential *net_of(int i)
 {
     tn_seed((uint64_t)i + 1);
@@ -50,7 +51,7 @@ START_TEST(by_hand)
                  m = tn_module_each((tn_module *)mean, TN_EACH_SAVED);
          tn_next(&a) && tn_next(&b) && tn_next(&c) && tn_next(&m);) {
         if (!tn_dtype_is_float(tn_dtype_of(m.tensor))) {
-            ck_assert_int_eq(tn_get_i64(m.tensor, 0), 3); /* the last file's */
+            ck_assert_int_eq(tn_get_i64(m.tensor, 0), 3); /* from the last file */
             continue;
         }
         for (int64_t i = 0; i < tn_numel(m.tensor); i++, checked++)
@@ -64,7 +65,7 @@ START_TEST(by_hand)
 }
 END_TEST
 
-/* Of one file, or of the same one several times: its bits. And parts of a mean may be checkpoints. */
+/* The mean of one file, or of the same file several times, has its bits. A checkpoint may be one of the files. */
 START_TEST(of_equals)
 {
     const tn_scope s = tn_scope_begin();

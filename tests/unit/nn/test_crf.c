@@ -1,5 +1,5 @@
-/* test_crf.c — the conditional random field beside all paths, one by one: the partition, the best path, and the
- * gradients, which are differences of probabilities. */
+/* test_crf.c — the conditional random field compared with an enumeration of all paths: the partition function, the best
+ * path, and the gradients, which are differences of probabilities. */
 #include "nn/crf.h"
 #include "nn/nn.h"
 #include "tests/common/check_main.h"
@@ -31,7 +31,7 @@ static double path_of(const tn_crf *m, const double *e, int64_t t, const int64_t
     return s;
 }
 
-/* The next of all paths; false: that was the last. */
+/* Advances to the next path; false: that was the last one. */
 static bool next(int64_t *y, int64_t t, int64_t n)
 {
     for (int64_t k = 0; k < t; k++) {
@@ -41,7 +41,7 @@ static bool next(int64_t *y, int64_t t, int64_t n)
     return false;
 }
 
-/* Of one sentence: log Z, the best path, and what is expected of each tag at each step, of each pair. */
+/* For one sentence: log Z, the best path, the expected number of each tag at each step, and of each pair. */
 typedef struct {
     double  log_z, best, tag[MOST * MOST], pair[MOST * MOST];
     int64_t path[MOST];
@@ -68,7 +68,7 @@ static void look_at_all(const tn_crf *m, const double *e, int64_t t, all_paths *
 
 static void near(double got, double want) { ck_assert_double_le(fabs(got - want), 1e-10 * fmax(fabs(want), 1)); }
 
-/* Rows of a batch with gaps and ends of their own, one without any tag. */
+/* Rows of a batch with gaps and different ends, one of them without any tag. */
 START_TEST(as_all_paths_say)
 {
     static const int64_t tags[] = {1,         0,    2,    2,    1,    0,    /**/ -100, 2,    -100, -100, 1,    -1,
@@ -123,7 +123,7 @@ START_TEST(one_label_and_no_tags)
 }
 END_TEST
 
-/* Scores of steps that are passed over may be anything, and get a gradient of 0. */
+/* Scores of skipped steps may have any value, and get a gradient of 0. */
 START_TEST(passed_over)
 {
     static const double ill[] = {-INFINITY, INFINITY, NAN};

@@ -1,5 +1,5 @@
-/* test_golden_modules.c — the simple modules beside PyTorch: results, gradients of inputs and parameters, running
- * statistics, and how they are printed. tests/golden/modules.py makes the data. */
+/* test_golden_modules.c — the simple modules compared with PyTorch: results, gradients of inputs and parameters,
+ * running statistics, and printed text. tests/golden/modules.py writes the data. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 #include "tests/common/golden_case.h"
@@ -233,7 +233,7 @@ static tn_safetensors *golden;
 START_TEST(modules) { tn_golden_check(golden, &cases[_i]); }
 END_TEST
 
-/* What PyTorch 1.13 prints in another way than PyTorch 2, but for quotation marks; and what it does not have. */
+/* Text that PyTorch 1.13 prints differently from PyTorch 2, apart from quotation marks; and modules that it lacks. */
 static const char *const newer[][2] = {{"softplus", "Softplus(beta=1.0, threshold=20.0)"},
                                        {"softplus_3", "Softplus(beta=3.0, threshold=20.0)"},
                                        {"sinusoidal", "SinusoidalPositions(20, 6, dropout=0.0)"},
@@ -267,7 +267,7 @@ START_TEST(texts)
 }
 END_TEST
 
-/* Every case of the file is run here. */
+/* Every case of the golden file runs here. */
 START_TEST(nothing_is_left_out)
 {
     for (int64_t i = 0; i < tn_safetensors_count(golden); i++) {

@@ -1,5 +1,5 @@
-/* test_golden_rnn.c — recurrent networks and cells beside PyTorch: outputs and last states, one behind the other, the
- * gradients of inputs, first states and parameters, and how they are printed. tests/golden/rnn.py makes the data. */
+/* test_golden_rnn.c — recurrent networks and cells compared with PyTorch: outputs and last states concatenated, the
+ * gradients of inputs, initial states and parameters, and printed text. tests/golden/rnn.py writes the data. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 #include "tests/common/golden_case.h"
@@ -9,7 +9,7 @@
 
 enum { B = 3, T = 5, IN = 4, HIDDEN = 6 };
 
-/* All of these one behind the other. */
+/* Concatenates all of these. */
 static tn_tensor *flat(tn_tensor *y, tn_tensor *h, tn_tensor *c)
 {
     tn_tensor *t[3];
@@ -49,7 +49,7 @@ static tn_tensor *projected(tn_golden *k, tn_lstm *m)
     return flat(y, h, c);
 }
 
-/* The masks are those of this seed, which tests/golden/rnn.py draws as Tenon does. */
+/* The masks are those of this seed, which tests/golden/rnn.py draws with Tenon's algorithm. */
 static tn_tensor *weight_dropped(tn_golden *k, tn_rnn *m, bool lengths)
 {
     tn_golden_fill(k, m);
@@ -141,7 +141,7 @@ START_TEST(texts)
 }
 END_TEST
 
-/* Every case of the file is run here. */
+/* Every case of the golden file runs here. */
 START_TEST(nothing_is_left_out)
 {
     for (int64_t i = 0; i < tn_safetensors_count(golden); i++) {

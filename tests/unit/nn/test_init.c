@@ -1,5 +1,5 @@
-/* test_init.c — initial values: how they are distributed, what the modules start with, and that a call that fails draws
- * nothing. Seeds are fixed; the bounds are five standard deviations of what is estimated. */
+/* test_init.c — initial values: their distribution, the initial values of modules, and that a call that fails draws
+ * nothing. Seeds are fixed; the bounds are five standard deviations of the estimate. */
 #include "core/base/thread.h"
 #include "nn/nn.h"
 #include "tests/common/check_main.h"
@@ -31,7 +31,7 @@ static void is_uniform(const tn_tensor *t, double k)
     const double n = (double)tn_numel(t), var = k * k / 3;
     ck_assert_double_le(s.most, k);
     ck_assert_double_ge(s.least, -k);
-    ck_assert_double_ge(s.most, k * (1 - 20 / n)); /* e^-20 that none of n is above */
+    ck_assert_double_ge(s.most, k * (1 - 20 / n)); /* probability e^-20 that none of n values is above */
     ck_assert_double_le(s.least, -k * (1 - 20 / n));
     ck_assert_double_le(fabs(s.mean), 5 * sqrt(var / n));
     ck_assert_double_le(fabs(s.var - var), 5 * var * sqrt(0.8 / n));
@@ -70,7 +70,7 @@ START_TEST(plain_ones)
     for (int64_t i = 0; i < 100; i++)
         for (int64_t j = 0; j < 200; j++) ck_assert_double_eq(tn_get_at(t, TN_SHAPE(i, j)), i == j);
     ck_assert(tn_needs_grad(t));
-    /* a draw is that of tn_uniform_of, and t may lie as it likes */
+    /* the draw is that of tn_uniform_of, for any strides of t */
     tn_seed(7);
     tn_tensor *u = tn_uniform_of(TN_F64, TN_SHAPE(3, 4), 0, 1),
               *turned = tn_transpose(tn_zeros_of(TN_F64, TN_SHAPE(4, 3)), 0, 1);
@@ -110,7 +110,7 @@ END_TEST
 
 static double normal_below(double x) { return 0.5 * erfc(-x / sqrt(2)); }
 
-/* The distribution function at eleven places. */
+/* Compares the distribution function at eleven points. */
 static void is_truncated(tn_tensor *t, double mean, double std, double low, double high)
 {
     ck_assert(tn_init_trunc_normal(t, mean, std, low, high) == t);
@@ -130,13 +130,13 @@ START_TEST(truncated)
 {
     tn_tensor *t = tn_zeros_of(TN_F64, TN_SHAPE(100, 200));
     is_truncated(t, 0, 1, -2, 2);
-    is_truncated(t, 0, 0.02, -2, 2); /* far beyond what there is */
+    is_truncated(t, 0, 0.02, -2, 2); /* the bounds are far in the tails */
     is_truncated(t, 1, 2, -1, 1.5);
     is_truncated(t, 0, 1, 3, 4); /* the upper tail */
     is_truncated(t, 0, 1, -9, -8);
     is_truncated(t, 0, 1, 7, 7.5);
-    const stats s = of(tn_init_trunc_normal(t, 0, 1, 50, 51)); /* where nothing is left of the distribution */
-    ck_assert(s.least == 50 && s.most == 50);                  /* the bound that is nearer to the mean */
+    const stats s = of(tn_init_trunc_normal(t, 0, 1, 50, 51)); /* the range has probability 0 in f64 */
+    ck_assert(s.least == 50 && s.most == 50);                  /* the bound next to the mean */
     const stats below = of(tn_init_trunc_normal(t, 0, 1, -51, -50));
     ck_assert(below.least == -50 && below.most == -50);
     ck_assert_ptr_null(tn_init_trunc_normal(t, NAN, 1, 0, 2));
@@ -150,7 +150,7 @@ START_TEST(truncated)
 }
 END_TEST
 
-/* The rows, or the columns, whichever are fewer: lengths and angles. */
+/* The rows, or the columns if fewer: lengths and angles. */
 static void is_orthogonal(tn_shape s, double gain)
 {
     tn_tensor *t = tn_zeros_of(TN_F64, s);
@@ -172,7 +172,7 @@ START_TEST(orthogonal)
     is_orthogonal(TN_SHAPE(130, 64), 1);
     is_orthogonal(TN_SHAPE(8, 3, 2, 2), 1);
     is_orthogonal(TN_SHAPE(1, 1), 3);
-    /* one row of it is a direction: in n dims its elements have variance 1/n */
+    /* a row of it is a random direction: in n dims its elements have variance 1/n */
     tn_tensor  *t = tn_init_orthogonal(tn_zeros(TN_SHAPE(100, 100)), 1);
     const stats s = of(t);
     ck_assert_double_le(fabs(s.mean), 5 * 0.1 / 100);
@@ -199,7 +199,7 @@ START_TEST(sparse)
         ck_assert_int_eq(zeros, 17); /* ⌈0.33 · 50⌉ */
     }
     ck_assert_double_eq_tol(squares / (400 * 33), 0.01, 5 * 0.01 * sqrt(2.0 / (400 * 33)));
-    ck_assert_double_le(fabs((double)first / 400 - 0.34), 5 * sqrt(0.34 * 0.66 / 400)); /* anywhere in the column */
+    ck_assert_double_le(fabs((double)first / 400 - 0.34), 5 * sqrt(0.34 * 0.66 / 400)); /* at any place in the column */
     ck_assert_ptr_null(tn_init_sparse(t, 1.5, 1));
     ck_error(TN_EINVAL, "tn_init_sparse: .sparsity is 1.5, but a probability is from 0 to 1");
     ck_assert_ptr_null(tn_init_sparse(tn_zeros(TN_SHAPE(3)), 0.5, 1));
@@ -207,7 +207,7 @@ START_TEST(sparse)
 }
 END_TEST
 
-/* ---- what the modules start with ------------------------------------------------------------------------------- */
+/* ---- initial values of modules --------------------------------------------------------------------------------- */
 
 START_TEST(modules_start_as_pytorchs_do)
 {
@@ -242,7 +242,7 @@ START_TEST(modules_start_as_pytorchs_do)
 }
 END_TEST
 
-/* ---- what fails draws nothing ---------------------------------------------------------------------------------- */
+/* ---- a call that fails draws nothing --------------------------------------------------------------------------- */
 
 static tn_tensor *fill(int i, tn_tensor *t)
 {
@@ -287,7 +287,7 @@ START_TEST(memory_that_fails)
 }
 END_TEST
 
-/* Inside: a model that is read from a file next. Constants stay, as nothing is gained without them. */
+/* In the scope of a model that is then read from a file, nothing is drawn; constants are set as usual. */
 START_TEST(nothing_drawn_in_vain)
 {
     const tn_scope s = tn__blank_begin();

@@ -1,7 +1,6 @@
-/* test_kv_cache.c — decoding with the keys and values of what has been read: bit for bit what reading all at once
- * gives, token by token, in pieces, for every number type, any number of threads, with padding, with beams that
- * change places; and the cache itself: what it takes, what it forgets, and that a call that fails leaves it as it
- * was. */
+/* test_kv_cache.c — decoding with cached keys and values gives the bits of one call over the whole text: token by
+ * token, in pieces, for every dtype, any number of threads, with padding, with reordered beams. And the cache itself:
+ * its errors, removal of positions, and that a call that fails leaves it unchanged. */
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -19,7 +18,7 @@ static tn_tensor *noise(tn_dtype dt, int64_t b, int64_t t, int64_t d)
 {
     return tn_to(tn_normal(TN_SHAPE(b, t, d), 0, 1), dt);
 }
-static tn_tensor *part(tn_tensor *x, int64_t from, int64_t n) { return tn_narrow(x, 1, from, n); } /* of [B, T, D] */
+static tn_tensor *part(tn_tensor *x, int64_t from, int64_t n) { return tn_narrow(x, 1, from, n); } /* x is [B, T, D] */
 
 static tn_transformer_encoder *gpt(tn_dtype dt)
 {
@@ -78,8 +77,7 @@ START_TEST(as_without)
 }
 END_TEST
 
-/* Keys beyond what a product of matrices takes in one go, where the order of its sums could change; one layer by
- * itself. */
+/* More keys than one block of a matrix product, beyond which the order of sums could change; a single layer. */
 START_TEST(long_texts)
 {
     enum { LENGTH = 1300 };
@@ -104,7 +102,7 @@ START_TEST(long_texts)
 }
 END_TEST
 
-/* Prompts of different length, padded on the left, and masks of the caller's own: they count all positions. */
+/* Prompts of different length with padding on the left, and masks of the caller: masks count all positions. */
 START_TEST(with_masks)
 {
     enum { LENGTH = 12 };
@@ -158,7 +156,7 @@ static tn_tensor *rows(tn_tensor *x, int n, const int64_t *index)
     return tn_index_select(x, 0, tn_from_data(TN_I64, TN_SHAPE(n), index));
 }
 
-/* Rows are doubled, change places, and get fewer; what is decoded is what each row's own past gives. */
+/* Rows are duplicated, reordered and removed; the results depend on each row's own past only. */
 START_TEST(beams)
 {
     static const int64_t order[][6] = {
@@ -189,7 +187,7 @@ START_TEST(beams)
         fine();
         ck_assert_msg(tn_same_bits(y, part(want, tn_size(want, 1) - tn_size(x, 1), tn_size(x, 1))), "reordering %d", i);
     }
-    tn_kv_cache_reorder(c, tn_zeros_of(TN_I64, TN_SHAPE(0))); /* the last beam has ended */
+    tn_kv_cache_reorder(c, tn_zeros_of(TN_I64, TN_SHAPE(0))); /* no beam remains */
     ck_assert_int_eq(tn_kv_cache_rows(c), 0);
     fine();
     tn_kv_cache_free(c);
@@ -198,7 +196,7 @@ START_TEST(beams)
 }
 END_TEST
 
-/* ---- forgetting -------------------------------------------------------------------------------------------------- */
+/* ---- removing positions ------------------------------------------------------------------------------------------ */
 
 START_TEST(trimmed_and_cleared)
 {
@@ -222,7 +220,7 @@ START_TEST(trimmed_and_cleared)
     tn_tensor *few = part(tn_narrow(x, 0, 0, 2), 0, 4);
     ck_assert(tn_same_bits(tn_transformer_decoder_forward(d, few, third, .causal = true, .cache = c),
                            tn_transformer_decoder_forward(d, few, third, .causal = true)));
-    tn_kv_cache_forget(c, 0, 4); /* empty but for the memory; and without one any batch is taken */
+    tn_kv_cache_forget(c, 0, 4); /* empty except for the memory; after it is removed, any batch is accepted */
     ck_assert(tn_kv_cache_length(c) == 0 && tn_kv_cache_rows(c) == 2);
     for (int64_t n = 0; n < 4; n++) {
         tn_kv_cache *k = tn_kv_cache_new(.batch = B, .length = 8, .heads = H, .head_dim = D / H);
@@ -240,7 +238,7 @@ START_TEST(trimmed_and_cleared)
 }
 END_TEST
 
-/* What is trimmed away whole is a new text, whose positions begin with 0, also after some were forgotten. */
+/* After a complete trim a new text starts at position 0, also if positions were removed before. */
 START_TEST(begins_anew)
 {
     tn_mha        *m = tn_mha_new(.dim = D, .heads = H, .rotary = true);
@@ -250,7 +248,7 @@ START_TEST(begins_anew)
     tn_tensor     *want = tn_mha_forward(m, first, first, first, .causal = true, .cache = c);
     tn_kv_cache_forget(c, 0, 3), tn_kv_cache_trim(c, 0);
     ck_assert(tn_same_bits(want, tn_mha_forward(m, first, first, first, .causal = true, .cache = c)));
-    tn_kv_cache_trim(c, 2); /* not whole: what comes behind keeps its number */
+    tn_kv_cache_trim(c, 2); /* not complete: later positions keep their numbers */
     tn_tensor *next = part(x, 4, 2), *both = tn_cat(1, part(x, 0, 2), next);
     ck_assert(tn_same_bits(tn_mha_forward(m, next, next, next, .causal = true, .cache = c),
                            part(tn_mha_forward(m, both, both, both, .causal = true), 2, 2)));
@@ -283,9 +281,9 @@ START_TEST(nothing)
 }
 END_TEST
 
-/* ---- memory ------------------------------------------------------------------------------------------------------ */
+/* ---- memory use -------------------------------------------------------------------------------------------------- */
 
-/* All of it is taken at the beginning, and modules hold none. */
+/* All memory is allocated at creation; modules have none of it. */
 START_TEST(takes_its_memory_once)
 {
     tn_transformer_encoder *e = gpt(TN_F32);
@@ -310,7 +308,7 @@ START_TEST(takes_its_memory_once)
 }
 END_TEST
 
-/* Views of one storage are different memories. */
+/* Different views of one storage are different memories. */
 START_TEST(memories_of_one_batch)
 {
     tn_transformer_decoder *d = seq2seq(TN_F32);
@@ -331,7 +329,7 @@ START_TEST(memories_of_one_batch)
 }
 END_TEST
 
-/* What moves up is turned back in all layers, also where they share one block. */
+/* Keys that move up are rotated back in all layers, also if layers share a block. */
 START_TEST(forgetting_in_shared_blocks)
 {
     tn_blocks *one = tn_blocks_new(.layers = 3, .groups = 1, .dim = D, .heads = H, .ff = 24, .rotary = true);
@@ -367,8 +365,8 @@ static tn_tensor *step(const world *w, tn_kv_cache *c, int64_t at, int64_t n, tn
                                           .memory_weights = seen);
 }
 
-/* Each allocation fails once, and then all from that one on: in the first step, in a later one, while rows change
- * places. The cache stands where it stood, and the call that is made again gives the same bits. */
+/* Each allocation fails once, then all from it on fail: in the first step, in a later one, during a reorder. The cache
+ * stays unchanged, and repeating the call gives the same bits. */
 START_TEST(memory_fails)
 {
     tn_set_threads(1);
@@ -383,7 +381,7 @@ START_TEST(memory_fails)
             for (int for_ever = 0; for_ever < (at < 0 ? 1 : 2); for_ever++) {
                 const tn_scope s = tn_scope_begin();
                 tn_kv_cache   *c = NULL;
-                for (int k = 0; k < 4; k++) { /* made, a first step, rows that change places, another step */
+                for (int k = 0; k < 4; k++) { /* create, a first step, a reorder, another step */
                     const int64_t length = tn_kv_cache_length(c), held = tn_kv_cache_rows(c);
                     for (int again = 0; again < 2; again++) {
                         tn_tensor *y = NULL;
@@ -423,7 +421,7 @@ END_TEST
 
 static tn_tensor *broken(tn_tensor *x) { return (void)x, tn_raise(TN_EINVAL, "broken"), NULL; }
 
-/* The same for a layer or attention that is called by itself, and fails when its keys have been written. */
+/* A single layer or attention that fails after its keys were written leaves the cache unchanged, too. */
 START_TEST(parts_that_fail)
 {
     tn_transformer_decoder_layer *d = tn_transformer_decoder_layer_new(.dim = D, .heads = H, .ff = 8);
@@ -433,7 +431,7 @@ START_TEST(parts_that_fail)
     const tn_scope s = tn_no_grad_begin();
     tn_kv_cache   *c = tn_kv_cache_new(.batch = B, .length = 4, .memory_length = 3, .heads = H, .head_dim = D / H);
     tn_tensor     *x = noise(TN_F32, B, 3, D), *next = noise(TN_F32, B, 1, D);
-    for (int64_t length = 0; length < 4; length += 3) { /* with an empty cache, and with one that is not */
+    for (int64_t length = 0; length < 4; length += 3) { /* with an empty cache, and with one that has positions */
         tn_tensor *now = length ? next : x;
         tn_eval(d);
         d->activation = broken;
@@ -555,7 +553,7 @@ START_TEST(wrong_use)
 }
 END_TEST
 
-/* A memory that nobody reads is not passed over. */
+/* A memory that no attention reads is an error. */
 START_TEST(memory_of_no_use)
 {
     tn_blocks        *plain = tn_blocks_new(.dim = 8, .heads = 2, .layers = 2);

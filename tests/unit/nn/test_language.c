@@ -1,6 +1,6 @@
-/* test_language.c — what language models before the Transformer are made of: dropout that stays for a sequence or for a
- * word, weight drop, projected states; adaptive softmax beside its own table of probabilities, losses of samples; and
- * what a wrong call is told. test_golden_modules.c and test_golden_rnn.c have them beside PyTorch. */
+/* test_language.c — parts of language models older than the Transformer: dropout with one mask per sequence or per
+ * word, weight drop, projected states; adaptive softmax compared with its table of probabilities, sampled losses; and
+ * the errors of wrong calls. test_golden_modules.c and test_golden_rnn.c compare them with PyTorch. */
 #include "nn/nn.h"
 #include "optim/optim.h"
 #include "tests/common/bits.h"
@@ -53,7 +53,7 @@ START_TEST(words_are_left_out_whole)
         for (int64_t k = 0; k < 6; k++) {
             const double want = out ? 0 : 2 * tn_get(m->weight, 6 * id[i] + k);
             ck_assert_double_le(fabs(tn_get(y, 6 * i + k) - want), 1e-6);
-            ck_assert((tn_get(y, 6 * (i % 40) + k) == 0) == out); /* at all of its places */
+            ck_assert((tn_get(y, 6 * (i % 40) + k) == 0) == out); /* in all places of the word */
         }
     }
     ck_assert(gone > 5 && gone < 35);
@@ -63,7 +63,7 @@ START_TEST(words_are_left_out_whole)
 }
 END_TEST
 
-/* The same as the network whose weights were dropped by hand, with the same draws. */
+/* The result equals that of a network whose weights were dropped by hand, with the same random draws. */
 START_TEST(weight_drop)
 {
     tn_lstm   *m = tn_lstm_new(.in = 5, .hidden = 6, .weight_drop = 0.5), *plain = tn_lstm_new(.in = 5, .hidden = 6);
@@ -85,14 +85,14 @@ START_TEST(weight_drop)
 }
 END_TEST
 
-/* With lengths, too: between the layers a sequence has one mask in all its steps. */
+/* With lengths, too, dropout between layers has one mask for all steps of a sequence. */
 START_TEST(locked_between_layers)
 {
     tn_rnn        *m = tn_rnn_new(.in = 3, .hidden = 8, .layers = 2, .dropout = 0.5, .locked = true);
     const tn_scope s = tn_no_grad_begin();
     tn_fill(m->weight_hh[0], 0), tn_fill(m->weight_hh[1], 0), tn_fill(m->bias_hh[0], 0), tn_fill(m->bias_ih[0], 0);
     tn_tensor *one = tn_ones(TN_SHAPE(4, 5, 3)), *lengths = ints(TN_SHAPE(4), (int64_t[]){5, 2, 4, 5});
-    for (int k = 0; k < 2; k++) { /* the same input in each step, and no state: so all steps give the same */
+    for (int k = 0; k < 2; k++) { /* equal inputs and no state, so all steps give equal results */
         tn_tensor *y = tn_rnn_forward(m, one, .lengths = k ? lengths : NULL);
         fine();
         for (int64_t i = 0; i < tn_numel(y); i++) {
@@ -100,7 +100,7 @@ START_TEST(locked_between_layers)
             if (!k || t < tn_get_i64(lengths, row)) ck_assert(tn_get(y, i) == tn_get(y, row * 40 + n));
             else ck_assert(tn_get(y, i) == 0);
         }
-        bool differ = false; /* and each row has a mask of its own */
+        bool differ = false; /* each row has its own mask */
         for (int64_t n = 0; n < 8; n++) differ |= tn_get(y, n) != tn_get(y, 120 + n);
         ck_assert(differ);
     }
@@ -111,18 +111,18 @@ END_TEST
 
 /* ---- projected states -------------------------------------------------------------------------------------------- */
 
-/* With R the identity's first rows it is a network whose state is the first part of h. */
+/* If R is the first rows of the identity, the state is the first part of h. */
 START_TEST(projection)
 {
     tn_lstm *m = tn_lstm_new(.in = 4, .hidden = 6, .proj_size = 3, .layers = 2, .bidirectional = true);
-    ck_assert_int_eq(tn_size(m->weight_ih[2], 1), 6); /* both directions of h */
+    ck_assert_int_eq(tn_size(m->weight_ih[2], 1), 6); /* h of both directions */
     ck_assert_int_eq(tn_size(m->weight_hr[3], 0), 3);
     tn_tensor *h, *c, *y = tn_lstm_forward(m, tn_uniform(TN_SHAPE(2, 5, 4), -1, 1), .h_n = &h, .c_n = &c);
     fine();
     ck_assert_int_eq(tn_size(y, 2), 6);
     ck_assert_int_eq(tn_size(h, 2), 3);
     ck_assert_int_eq(tn_size(c, 2), 6);
-    /* going on where it stopped gives what one call gives */
+    /* continuing from the last states equals one call */
     tn_lstm   *one = tn_lstm_new(.in = 4, .hidden = 6, .proj_size = 3);
     tn_tensor *x = tn_uniform(TN_SHAPE(2, 5, 4), -1, 1), *all = tn_call(one, x), *front, *back;
     front = tn_lstm_forward(one, tn_narrow(x, 1, 0, 2), .h_n = &h, .c_n = &c);
@@ -132,7 +132,7 @@ START_TEST(projection)
 }
 END_TEST
 
-/* ---- losses of large vocabularies -------------------------------------------------------------------------------- */
+/* ---- losses for large vocabularies ------------------------------------------------------------------------------- */
 
 START_TEST(adaptive_adds_up)
 {
@@ -147,7 +147,7 @@ START_TEST(adaptive_adds_up)
 }
 END_TEST
 
-/* Noise-contrastive estimation finds the logarithms of the frequencies, without a sum over all classes. */
+/* Noise-contrastive estimation converges to the log frequencies, without a sum over all classes. */
 START_TEST(nce_learns_probabilities)
 {
     tn_seed(3);
@@ -173,7 +173,7 @@ START_TEST(nce_learns_probabilities)
 }
 END_TEST
 
-/* ---- mistakes ---------------------------------------------------------------------------------------------------- */
+/* ---- wrong use --------------------------------------------------------------------------------------------------- */
 
 START_TEST(what_is_said)
 {

@@ -1,5 +1,5 @@
-/* test_look.c — looking inside: what is noted and under which paths, that looking changes no bits, gradients, changes,
- * and heads that are taken out. */
+/* test_look.c — tn_look: the recorded tensors and their paths, no change of bits by observing, gradients, changes, and
+ * pruned heads. */
 #include "nn/nn.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
@@ -30,7 +30,7 @@ static tn_blocks *stack(tn_dtype dt)
 }
 static tn_tensor *input(tn_dtype dt) { return tn_normal_of(dt, TN_SHAPE(2, 5, 8), 0, 1); }
 
-/* ---- what is noted ----------------------------------------------------------------------------------------------- */
+/* ---- recorded tensors -------------------------------------------------------------------------------------------- */
 
 START_TEST(results_and_parts_by_their_paths)
 {
@@ -41,26 +41,26 @@ START_TEST(results_and_parts_by_their_paths)
     tn_scope   s = tn_look_begin(l);
     tn_tensor *y = tn_scope_return(s, tn_blocks_forward(m, x));
     fine();
-    same(y, plain); /* looking changes no bits */
+    same(y, plain); /* observing does not change the bits */
     ck_assert(!strcmp(tn_look_name(l, 0), "layers.0.self_attn.queries"));
-    same(tn_look_at(l, "layers.1"), y); /* the last layer's result is the stack's */
+    same(tn_look_at(l, "layers.1"), y); /* the result of the last layer is that of the stack */
     tn_blocks_forward(m, x, .weights = w);
-    ck_assert_int_eq(tn_look_times(l, "layers.1"), 1); /* the second run was not watched */
+    ck_assert_int_eq(tn_look_times(l, "layers.1"), 1); /* the second run was not observed */
     same(tn_look_at(l, "layers.0.self_attn.weights"), w[0]);
     same(tn_look_at(l, "layers.1.self_attn.weights"), w[1]);
     const tn_shape heads = tn_shape_of(tn_look_at(l, "layers.1.self_attn.heads"));
     ck_assert(tn_shape_equal(heads, TN_SHAPE(2, 5, 4, 2)));
-    /* a head's result is its weights times its values */
+    /* the result of a head is its weights times its values */
     tn_tensor *h = tn_matmul(w[0], tn_look_at(l, "layers.0.self_attn.values"));
     ck_assert_double_le(apart(tn_permute(h, TN_DIMS(0, 2, 1, 3)), tn_look_at(l, "layers.0.self_attn.heads")), 1e-6);
     tn_block  *first = tn_at(m->layers, 0);
     tn_tensor *made =
         tn_call(first->self_attn->out_proj, tn_reshape(tn_look_at(l, "layers.0.self_attn.heads"), TN_SHAPE(2, 5, 8)));
     same(made, tn_look_at(l, "layers.0.self_attn"));
-    ck_assert_ptr_nonnull(tn_look_at(l, "layers.0.linear1")); /* where a fused op would have passed it by */
+    ck_assert_ptr_nonnull(tn_look_at(l, "layers.0.linear1")); /* a fused op would have skipped this part */
     ck_assert_ptr_nonnull(tn_look_at(l, "layers.0.norm1"));
     const int64_t n = tn_look_count(l);
-    tn_blocks_forward(m, input(TN_F32)); /* behind the scope: not watched */
+    tn_blocks_forward(m, input(TN_F32)); /* after the scope: not observed */
     ck_assert_int_eq(tn_look_count(l), n);
     same(tn_look_at(l, "layers.1"), y);
     tn_look_clear(l);
@@ -126,7 +126,7 @@ static tn_tensor *shifted(const char *path, tn_tensor *t, void *user)
     return tn_add(t, *(tn_tensor **)user);
 }
 
-/* ∂loss/∂(part) by differences: a little of each element is added to the part. */
+/* ∂loss/∂(part) by finite differences: a small value is added to each element of the part. */
 static void check_gradient(const char *path)
 {
     tn_blocks *m = stack(TN_F64);
@@ -251,7 +251,7 @@ START_TEST(what_is_said_of_mistakes)
     tn_blocks_forward(m, input(TN_F32));
     fine();
     s = tn_look_begin(l);
-    tn_look_free(l); /* within its scope: then nobody looks */
+    tn_look_free(l); /* freed within its scope: then no look is active */
     tn_blocks_forward(m, input(TN_F32));
     tn_scope_end(s);
     fine();
@@ -259,13 +259,13 @@ START_TEST(what_is_said_of_mistakes)
 }
 END_TEST
 
-/* ---- heads taken out --------------------------------------------------------------------------------------------- */
+/* ---- pruned heads ------------------------------------------------------------------------------------------------ */
 
 typedef struct {
     int64_t        n;
     const int64_t *heads;
 } masked;
-/* The heads' results become 0. */
+/* Sets the results of these heads to 0. */
 static tn_tensor *without(const char *path, tn_tensor *t, void *user)
 {
     (void)path;
@@ -295,7 +295,7 @@ static tn_mha *of_kind(int kind)
 }
 START_TEST(pruned_is_as_masked)
 {
-    static const int64_t heads[] = {2, 3, 0, 1}; /* those of kind 3 share keys in pairs */
+    static const int64_t heads[] = {2, 3, 0, 1}; /* in case 3, pairs of heads share keys */
     tn_mha              *m = of_kind(_i);
     tn_tensor           *x = tn_normal(TN_SHAPE(2, 5, 12), 0, 1);
     tn_tensor           *memory = _i == 1 ? tn_normal(TN_SHAPE(2, 3, 7), 0, 1) : x;
@@ -303,7 +303,7 @@ START_TEST(pruned_is_as_masked)
         masked     k = {n, heads};
         tn_mha    *p = tn_copy(m);
         tn_tensor *want = run_masked(m, x, memory, &k);
-        ck_assert(tn_mha_prune(p, 2, heads) == TN_OK); /* at once or in two steps */
+        ck_assert(tn_mha_prune(p, 2, heads) == TN_OK); /* in one call or in two */
         ck_assert(tn_mha_prune(p, n, heads) == TN_OK);
         fine();
         ck_assert_int_eq(p->heads, 4 - n);
@@ -322,7 +322,7 @@ START_TEST(pruned_is_as_masked)
 }
 END_TEST
 
-/* Layers of different numbers of heads, a mask for each head, a cache, and relative positions. */
+/* Layers with different numbers of heads, a mask per head, a cache, and relative positions. */
 START_TEST(pruned_in_a_stack)
 {
     tn_blocks *m = tn_blocks_new(.layers = 2, .dim = 8, .heads = 4, .ff = 12, .dropout = 0, .relative = 8,

@@ -1,5 +1,5 @@
-/* test_module.c — the base of modules: building, names, walking, running with hooks and paths, changing all, printing,
- * and what is said when something is wrong. Tying, sharing and copying are in test_module_trees.c. */
+/* test_module.c — the base of modules: building, names, walks, running with hooks and paths, changing whole modules,
+ * printing, and error messages. Tying, sharing and copying are in test_module_trees.c. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -40,7 +40,7 @@ START_TEST(parameters_belong_to_the_module_alone)
     mlp    *m = mlp_new(3);
     ck_assert_int_eq(tn_memory_now().tensors, before + 4);
     tn_free(m);
-    ck_assert_int_eq(tn_memory_now().tensors, before); /* although the scope in which they were made is open */
+    ck_assert_int_eq(tn_memory_now().tensors, before); /* although the scope in which they were created is still open */
 }
 END_TEST
 
@@ -54,7 +54,7 @@ START_TEST(names_are_dotted_and_in_order)
     ck_assert_str_eq(names(tn_modules(m)),
                      "words layers.0 layers.0.up layers.0.down layers.1 layers.1.up layers.1.down head");
     ck_assert_str_eq(names(tn_module_each(m->layers[1], TN_EACH_PARAMETER)), "up.weight up.bias down.weight down.bias");
-    /* every name: the tied and the shared ones, too; what is not saved is left out */
+    /* all names, including tied and shared ones; without unsaved ones */
     ck_assert_str_eq(
         names(tn_module_each(m, TN_EACH_SAVED | TN_EACH_NAME)),
         "scale seen words.weight layers.0.up.weight layers.0.up.bias layers.0.down.weight layers.0.down.bias "
@@ -109,7 +109,7 @@ START_TEST(messages_begin_with_the_path)
     mlp           *m = tn_append(net, mlp_new(3));
     tn_append(net, tn_relu_new());
     tn_tensor *x = tn_ones(TN_SHAPE(2, 5));
-    ck_assert_ptr_null(tn_call(net, x)); /* the typed forward inside names its module once */
+    ck_assert_ptr_null(tn_call(net, x)); /* the typed forward inside adds its module's name to the path once */
     ck_error(TN_ESHAPE, "0.up: linear: x [2, 5] does not fit weight [12, 3] ([out, in]): its last dim must be 3");
     ck_assert_ptr_null(mlp_forward(m, x));
     ck_error(TN_ESHAPE, "0.up: linear: x [2, 5] does not fit weight [12, 3] ([out, in]): its last dim must be 3");
@@ -121,7 +121,7 @@ START_TEST(messages_begin_with_the_path)
 }
 END_TEST
 
-/* Two results; the second part may fail after the first has drawn. */
+/* Two results; the second part may fail after the first has drawn random values. */
 typedef struct {
     tn_module   base;
     tn_dropout *drop;
@@ -161,14 +161,14 @@ START_TEST(a_forward_that_fails_has_drawn_nothing)
         ck_assert_uint_eq(g->position, before.position);
         ck_assert_ptr_nonnull(noisy_forward(m, good, &again));
         ck_assert_double_eq(first, again);
-        ck_assert_uint_gt(g->position, before.position); /* what succeeds has drawn */
+        ck_assert_uint_gt(g->position, before.position); /* a successful call has drawn */
         tn_use_generator(old);
     }
     tn_free(m), tn_free(net);
 }
 END_TEST
 
-/* Many threads may run a module at once; each has its own scopes, path and errors. */
+/* Several threads may run a module at once; each has its own scopes, path and errors. */
 typedef struct {
     model     *m;
     tn_tensor *x;
@@ -247,7 +247,7 @@ START_TEST(hooks_see_and_replace)
 }
 END_TEST
 
-/* ---- changing all ---------------------------------------------------------------------------------------------- */
+/* ---- changing whole modules ------------------------------------------------------------------------------------ */
 
 START_TEST(train_eval_and_freeze_reach_all)
 {
@@ -286,7 +286,7 @@ START_TEST(all_of_a_module_changes_its_number_type)
     ck_assert_int_eq(tn_dtype_of(m->mask), TN_F64);
     ck_assert_int_eq(tn_dtype_of(m->seen), TN_I64);
     ck_assert(tn_get(w, 7) == first && tn_get(tn_grad(w), 7) == grad);
-    /* the tape of before saved numbers that are no more */
+    /* the tape recorded before has saved values that no longer exist */
     ck_assert_int_ne(tn_backward(loss), TN_OK);
     ck_assert_ptr_nonnull(strstr(tn_error_message(), "tn_adopt"));
     tn_clear_error();
@@ -299,7 +299,7 @@ START_TEST(all_of_a_module_changes_its_number_type)
 }
 END_TEST
 
-/* ---- on paper -------------------------------------------------------------------------------------------------- */
+/* ---- printing -------------------------------------------------------------------------------------------------- */
 
 START_TEST(it_prints_as_pytorch_does)
 {
@@ -365,17 +365,17 @@ START_TEST(containers_hold_modules)
 }
 END_TEST
 
-/* ---- mistakes -------------------------------------------------------------------------------------------------- */
+/* ---- wrong use ------------------------------------------------------------------------------------------------- */
 
 static mlp *bare(void) { return tn_module_new(mlp); }
 
-/* What is finished stays as it was when something cannot be added to it, and adding it again succeeds. */
+/* A finished module stays unchanged if something cannot be added to it; adding it again succeeds. */
 START_TEST(a_finished_module_stays)
 {
     tn_sequential *net = tn_sequential_new();
     tn_append(net, tn_linear_new(.in = 2, .out = 2));
     tn_tensor *x = tn_ones(TN_SHAPE(1, 2));
-    tn_matmul(x, x); /* an error that has nothing to do with it */
+    tn_matmul(x, x); /* an unrelated error */
     ck_assert_ptr_null(tn_append(net, tn_relu_new()));
     tn_clear_error();
     ck_assert_ptr_null(tn_append(net, tn_linear_new(.in = -1, .out = 2)));
@@ -387,8 +387,8 @@ START_TEST(a_finished_module_stays)
     ck_assert_ptr_nonnull(tn_append(net, tn_relu_new()));
     ck_assert_ptr_nonnull(tn_call(net, x));
     tn_free(net);
-#if !defined(__SANITIZE_ADDRESS__) /* it forbids the look at what was freed, and says so itself */
-    /* one that was freed says so to those who build, too */
+#if !defined(__SANITIZE_ADDRESS__) /* AddressSanitizer forbids reading freed memory and reports it itself */
+    /* a freed module is also recognised by the functions that build */
     ck_assert_ptr_null(tn_append(net, tn_relu_new()));
     ck_assert_int_eq(tn_error(), TN_ESTATE);
     tn_clear_error();
@@ -404,7 +404,7 @@ START_TEST(a_finished_module_stays)
 }
 END_TEST
 
-/* A hook that takes itself away, as those do that run once; with no cache, what is freed is gone. */
+/* A hook that removes itself, as hooks that run once do; without a cache, freed memory is returned at once. */
 static tn_tensor *counts(tn_module *m, tn_tensor *x, tn_tensor *y, void *user)
 {
     (void)m, (void)x, (void)y;
@@ -531,7 +531,7 @@ START_TEST(mistakes_in_running)
 }
 END_TEST
 
-/* While an error stands nothing is built and nothing is changed, and nothing leaks. */
+/* While an error is set, nothing is built or changed, and nothing leaks. */
 START_TEST(an_error_stops_everything)
 {
     model *m = model_new(1);
@@ -545,7 +545,7 @@ START_TEST(an_error_stops_everything)
     tn_eval(m);
     tn_freeze(m, true);
     ck_assert_int_eq(tn_module_to(m, TN_F64), TN_EINVAL);
-    ck_assert_str_eq(names(tn_buffers(m)), "seen mask"); /* readers read */
+    ck_assert_str_eq(names(tn_buffers(m)), "seen mask"); /* readers work */
     tn_free(half);
     tn_clear_error();
     ck_assert(m->base.training && tn_needs_grad(m->scale) && tn_dtype_of(m->scale) == TN_F32);
@@ -553,7 +553,7 @@ START_TEST(an_error_stops_everything)
 }
 END_TEST
 
-/* A child that was made before the error is freed by the parent that cannot take it. */
+/* A child created before the error is freed by the parent that cannot take it. */
 START_TEST(no_child_is_lost)
 {
     tn_generator before = *tn_current_generator();
@@ -568,7 +568,7 @@ START_TEST(no_child_is_lost)
 }
 END_TEST
 
-/* Nor are its draws, if its new parent has no memory for its name. */
+/* Its random draws are undone, too, if its new parent has no memory for its name. */
 START_TEST(a_failed_append_leaves_no_trace)
 {
     tn_faulty_memory_begin();

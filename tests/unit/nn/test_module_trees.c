@@ -1,4 +1,4 @@
-/* test_module_trees.c — modules that hold each other: tied tensors, shared modules, deep copies, and who ends what. */
+/* test_module_trees.c — modules that refer to each other: tied tensors, shared modules, deep copies, and ownership. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -13,7 +13,7 @@ START_TEST(tied_tensors_are_one)
     ck_assert(m->head->weight == m->words->weight);
     tn_tensor *x = tn_from_data(TN_I64, TN_SHAPE(2), (int64_t[]){1, 2});
     ck_assert_int_eq(tn_backward(tn_sum(tn_square(model_forward(m, x, NULL)))), TN_OK);
-    ck_assert_double_ne(tn_get_at(tn_grad(m->words->weight), TN_SHAPE(7, 0)), 0); /* by the head alone */
+    ck_assert_double_ne(tn_get_at(tn_grad(m->words->weight), TN_SHAPE(7, 0)), 0); /* from the head alone */
     /* under a name of its own */
     tn_tensor *t = tn_tie(m, "second", m->scale);
     ck_assert(t == m->scale && tn_find_tensor(m, "second") == t);
@@ -22,8 +22,8 @@ START_TEST(tied_tensors_are_one)
 }
 END_TEST
 
-/* What holds a copy of a replaced pointer follows, wherever in the tree it is; nothing that is tied is met twice, in
- * whichever order. */
+/* All pointers equal to a replaced one are updated, anywhere in the tree; a tied tensor is visited once, in any order
+ * of registration. */
 START_TEST(a_tie_reaches_every_member)
 {
     model *m = model_new(2);
@@ -37,7 +37,7 @@ START_TEST(a_tie_reaches_every_member)
                      "scale words.weight layers.0.up.weight layers.0.up.bias layers.0.down.weight layers.0.down.bias "
                      "layers.1.down.weight layers.1.down.bias");
     tn_free(m);
-    /* the same tensor registered twice is tied, too */
+    /* a tensor that is registered twice is tied, too */
     mlp *twice_there = tn_module_new(mlp);
     tn_param(twice_there, "b", tn_param(twice_there, "a", tn_ones(TN_SHAPE(3))));
     ck_assert_int_eq(tn_count(twice_there), 3);
@@ -62,14 +62,14 @@ START_TEST(many_ties_are_told_apart)
 }
 END_TEST
 
-/* A constructor with arrays, ties and shared parts that runs out of memory: each point of it, and what is left. */
+/* A constructor with arrays, ties and shared modules runs out of memory at each allocation; nothing is left. */
 START_TEST(a_failed_tree_leaves_no_trace)
 {
     tn_faulty_memory_begin();
     tn_scope s = tn_scope_begin();
     bool     reached = true;
     int64_t  n = 0, tensors = tn_memory_now().tensors;
-    tn_zeros(TN_SCALAR); /* the scope stack has its memory */
+    tn_zeros(TN_SCALAR); /* allocates the scope stack */
     for (model *m = NULL; reached; n++) {
         const int64_t blocks = tn_memory_blocks();
         tn_fail_memory(n, false);
@@ -102,7 +102,7 @@ START_TEST(a_shared_module_ends_when_all_let_it_go)
     ck_assert_ptr_nonnull(tn_call(b, tn_ones(TN_SHAPE(1, 2))));
     tn_free(b);
 
-    l = tn_linear_new(.in = 2, .out = 2); /* a root that is shared remains its maker's */
+    l = tn_linear_new(.in = 2, .out = 2); /* a root that is shared is still owned by its creator */
     b = tn_sequential_new();
     tn_share(b, "0", l);
     tn_free(b);
@@ -138,7 +138,7 @@ START_TEST(a_copy_is_deep)
     ck_assert(!tn_needs_grad(c->layers[0]->up->weight) && tn_needs_grad(c->scale) && tn_get(c->mask, 1) == 7);
     ck_assert_str_eq(tn_name_of(c->layers[1]->up->weight), "weight");
     ck_assert_int_eq(tn_count(c), tn_count(m));
-    /* and nothing is shared */
+    /* nothing is shared with the original */
     tn_scope s = tn_no_grad_begin();
     for (tn_each p = tn_parameters(m); tn_next(&p);) tn_fill(p.tensor, 0);
     z = model_forward(c, x, NULL);
@@ -146,7 +146,7 @@ START_TEST(a_copy_is_deep)
     (void)z;
     tn_free(m);
     ck_assert(tn_allclose(y, model_forward(c, x, NULL), 0, 0));
-    /* a part of a tree becomes a root; a tensor that was tied outside is its own there */
+    /* a part of a tree becomes a root; a tensor tied outside of it is its own in the copy */
     tn_linear *head = tn_copy(c->head);
     ck_assert(head->weight != c->head->weight);
     tn_free(c);
@@ -155,7 +155,7 @@ START_TEST(a_copy_is_deep)
 }
 END_TEST
 
-/* Memory of the module's own: what copied and freed are for. */
+/* Memory of the module's own: the purpose of .copied and .freed. */
 typedef struct {
     tn_module base;
     int      *number;
@@ -197,7 +197,7 @@ START_TEST(a_module_may_own_more_than_tensors)
 }
 END_TEST
 
-/* A copy that runs out of memory half-way ends nothing that is the original's. */
+/* A copy that runs out of memory halfway frees nothing of the original. */
 START_TEST(a_failed_copy_leaves_no_trace)
 {
     tn_faulty_memory_begin();

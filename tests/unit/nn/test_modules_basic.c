@@ -1,5 +1,5 @@
-/* test_modules_basic.c — the simple modules: gradients by differences, at the edges of sizes too; what each does in
- * training and in evaluation; memory that fails; and what a wrong call is told. Values are in test_golden_modules.c. */
+/* test_modules_basic.c — the simple modules: gradients by finite differences, also of empty and smallest sizes;
+ * training and evaluation; failing allocations; and the errors of wrong calls. Values are in test_golden_modules.c. */
 #include "nn/base/nn_private.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -211,12 +211,12 @@ START_TEST(an_empty_bag_is_zero)
     for (int mode = TN_BAG_MEAN; mode <= TN_BAG_MAX; mode++) {
         tn_embedding_bag *m = tn_embedding_bag_new(.count = 4, .dim = 2, .mode = (tn_bag_mode)mode, .padding = 3);
         const tn_scope    s = tn_no_grad_begin();
-        tn_fill(tn_select(m->weight, 0, 3), INFINITY); /* the row for padding, whatever is in it */
+        tn_fill(tn_select(m->weight, 0, 3), INFINITY); /* the padding row may have any values */
         tn_scope_end(s);
         tn_tensor *y = tn_embedding_bag_forward(m, ints(TN_SHAPE(3), (int64_t[]){1, 3, 3}),
                                                 ints(TN_SHAPE(3), (int64_t[]){0, 0, 1}), NULL);
         for (int i = 0; i < 2; i++) {
-            ck_assert_double_eq(tn_get_at(y, TN_SHAPE(0, i)), 0);                                    /* nothing in it */
+            ck_assert_double_eq(tn_get_at(y, TN_SHAPE(0, i)), 0);                                    /* an empty bag */
             ck_assert_double_eq(tn_get_at(y, TN_SHAPE(1, i)), tn_get_at(m->weight, TN_SHAPE(1, i))); /* row 1 */
             ck_assert_double_eq(tn_get_at(y, TN_SHAPE(2, i)), 0);                                    /* padding alone */
         }
@@ -232,7 +232,7 @@ START_TEST(an_empty_bag_is_zero)
 }
 END_TEST
 
-/* ---- memory that fails: a net is built, runs forward and backward, changes its type and is copied -------------- */
+/* ---- failing allocations: build, forward, backward, convert and copy a net ------------------------------------- */
 
 static double digest(tn_tensor *t) { return t ? tn_item(tn_sum(tn_square(tn_to(tn_detach(t), TN_F64)))) : NAN; }
 
@@ -264,7 +264,7 @@ static double scenario(int i)
             for (tn_each p = tn_parameters(net); tn_next(&p);) d += digest(tn_grad(p.tensor));
         } else if (i == 1) {
             copy = tn_copy(net);
-            if (copy) d = digest(y = tn_call(copy, x)); /* the copy draws as the net would */
+            if (copy) d = digest(y = tn_call(copy, x)); /* the copy draws the same random values as the net */
         } else {
             tn_module_to(net, TN_F64);
             d = digest(y = tn_call(net, x));
@@ -315,8 +315,7 @@ START_TEST(every_allocation)
 }
 END_TEST
 
-/* A constructor that fails puts the generator back to where it stood, so that a retry without a new seed gives the same
- * bits. */
+/* A constructor that fails restores the generator, so that a retry without a new seed gives the same bits. */
 static void *built(int i)
 {
     switch (i) {
@@ -360,7 +359,7 @@ START_TEST(a_failed_constructor_leaves_no_trace)
 }
 END_TEST
 
-/* ---- what a wrong call is told --------------------------------------------------------------------------------- */
+/* ---- errors of wrong calls ------------------------------------------------------------------------------------- */
 
 #define refuses(code, text, ...)         \
     do {                                 \
@@ -436,7 +435,7 @@ START_TEST(wrong_configs)
 }
 END_TEST
 
-/* Of a row of one small number: x / √(x² + eps). Left out it is PyTorch's, for bf16 too; a written 0 is 0. */
+/* The norm of a row of one small value: x / √(x² + eps). Without .eps it is PyTorch's default, for bf16 too; 0 is 0. */
 START_TEST(epsilon_of_rms_norm)
 {
     static const tn_dtype types[] = {TN_F32, TN_BF16, TN_F64};

@@ -1,5 +1,5 @@
-/* test_ownership.c — what is dropped or freed once too often, or used when it is gone, is an error with advice, and the
- * program goes on. */
+/* test_ownership.c — dropping or freeing once too often, or using freed objects, is an error with advice, and the
+ * program continues. */
 #include "autograd/autograd.h"
 #include "core/tensor/tensor.h"
 #include "nn/nn.h"
@@ -20,8 +20,8 @@ START_TEST(dropped_though_the_scope_owns_it)
     tn_scope      s = tn_scope_begin();
     tn_tensor    *x = tn_ones(TN_SHAPE(3));
     tn_drop(x);
-    ck_assert_int_eq(tn_error(), TN_OK);                /* it might have been the last reference of many */
-    for (int i = 0; i < 300; i++) tn_ones(TN_SHAPE(3)); /* one of these lies where x was */
+    ck_assert_int_eq(tn_error(), TN_OK);                /* it could have been the last of many references */
+    for (int i = 0; i < 300; i++) tn_ones(TN_SHAPE(3)); /* one of these reuses the memory of x */
     tn_scope_end(s);
     ck_error(TN_ESTATE, "tn_scope_end: a tensor that this scope owns" ADVICE);
     ck_assert_int_eq(living(), before);
@@ -74,7 +74,7 @@ START_TEST(used_after_its_scope)
 }
 END_TEST
 
-/* What lies where a dead tensor of the scope was is not mistaken for it. */
+/* A new tensor in the memory of a dead tensor of the scope is not mistaken for it. */
 START_TEST(another_in_its_place)
 {
     tn_scope   s = tn_scope_begin(), inner = tn_scope_begin();
@@ -88,13 +88,13 @@ START_TEST(another_in_its_place)
     tn_scope_end(inner);
     ck_assert_int_eq(tn_error(), TN_ESTATE);
     tn_clear_error();
-    ck_assert_double_eq(tn_get(y, 2), 1); /* still there */
+    ck_assert_double_eq(tn_get(y, 2), 1); /* still alive */
     tn_drop(y);
     tn_scope_end(s);
 }
 END_TEST
 
-#if !defined(__SANITIZE_ADDRESS__) /* it forbids the look at what was freed, and says so itself */
+#if !defined(__SANITIZE_ADDRESS__) /* AddressSanitizer forbids reading freed memory and reports it itself */
 START_TEST(a_module_freed_twice)
 {
     tn_linear *m = tn_linear_new(.in = 2, .out = 2);

@@ -1,5 +1,5 @@
-/* test_relative.c — T5's relative positions: buckets and an encoder beside Hugging Face's (tests/golden/t5.py),
- * gradients by differences, masks beside the bias, the same bits with a cache and without, and what is refused. */
+/* test_relative.c — T5's relative positions: buckets and an encoder compared with Hugging Face's (tests/golden/t5.py),
+ * gradients by finite differences, masks together with the bias, the same bits with and without a cache, and errors. */
 #include "nn/nn.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
@@ -92,7 +92,7 @@ START_TEST(as_an_encoder_of_transformers)
 }
 END_TEST
 
-/* A mask of each kind beside the bias is what both are as one. */
+/* A mask of each kind plus the bias equals both as one mask. */
 START_TEST(masks)
 {
     tn_blocks *m = t5();
@@ -109,7 +109,7 @@ START_TEST(masks)
 }
 END_TEST
 
-/* A mask that attention does not take alone, it does not take beside a bias either. */
+/* A mask that attention rejects alone is also rejected together with a bias. */
 START_TEST(masks_that_do_not_fit)
 {
     static const struct {

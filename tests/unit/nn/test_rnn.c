@@ -1,6 +1,6 @@
-/* test_rnn.c — recurrent networks and cells: how they begin, gradients, sizes at the edge, the same bits with and
- * without padding and however they are run, memory that fails, and what a wrong call is told. test_golden_rnn.c has
- * them beside PyTorch. */
+/* test_rnn.c — recurrent networks and cells: initial values, gradients, empty and smallest sizes, the same bits with
+ * and without padding and in any number of calls, failing allocations, and the errors of wrong calls. test_golden_rnn.c
+ * compares them with PyTorch. */
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -38,9 +38,9 @@ static out run(tn_rnn *m, tn_tensor *x, tn_tensor *lengths)
     return o;
 }
 
-/* ---- how they begin ---------------------------------------------------------------------------------------------- */
+/* ---- initial values ---------------------------------------------------------------------------------------------- */
 
-/* U(-k, k): bounds, mean and variance, within five standard deviations of what is estimated. */
+/* U(-k, k): bounds, mean and variance, within five standard deviations of the estimate. */
 static void is_uniform(const tn_tensor *t, double k)
 {
     const double n = (double)tn_numel(t), var = k * k / 3;
@@ -77,7 +77,7 @@ START_TEST(begins_as_pytorchs)
 }
 END_TEST
 
-/* A failed constructor draws nothing; a copy owns its own; a state dict's names find their way. */
+/* A constructor that fails draws nothing; a copy owns its tensors; a state dict has the expected names. */
 START_TEST(are_modules)
 {
     const tn_generator before = *tn_current_generator();
@@ -102,8 +102,8 @@ typedef struct {
     tn_tensor *lengths;
 } checked;
 
-/* All that comes out, as one. in: x, h0, the first layer's weights, its bias_hh, c0. What is left out of the recurrent
- * weights is the same in each call. */
+/* All results as one tensor. in: x, h0, the first layer's weights, its bias_hh, c0. The dropped recurrent weights are
+ * the same in each call. */
 static tn_tensor *network_of(tn_tensor *const *in, int n, void *user)
 {
     const checked     *k = user;
@@ -179,7 +179,7 @@ END_TEST
 /* The states of sequence b. */
 static tn_tensor *of(tn_tensor *h, int64_t b) { return tn_narrow(h, 1, b, 1); }
 
-/* A sequence gives in a batch what it gives alone, whatever its padding holds, which gets no gradient. */
+/* A sequence has the same results in a batch as alone, for any values of its padding, which gets no gradient. */
 START_TEST(padding_changes_nothing)
 {
     enum { B = 4, T = 7 };
@@ -222,7 +222,7 @@ START_TEST(padding_changes_nothing)
 }
 END_TEST
 
-/* A wider x, with nothing but more padding, and lengths that say nothing new. */
+/* A longer x with more padding, and lengths that are all equal. */
 START_TEST(lengths_that_say_little)
 {
     tn_rnn    *m = MAKE(_i, .in = 3, .hidden = 4);
@@ -239,7 +239,7 @@ START_TEST(lengths_that_say_little)
 }
 END_TEST
 
-/* What is read in two parts, or step by step, is what is read at once. */
+/* Running in two parts, or step by step, equals one call. */
 START_TEST(states_go_on)
 {
     tn_rnn     *m = MAKE(_i, .in = 3, .hidden = 4, .layers = 2);
@@ -297,7 +297,7 @@ END_TEST
 
 static tn_tensor *segment(tn_tensor *const *in, int n, void *m) { return (void)n, tn_call((tn_rnn *)m, in[0]); }
 
-/* Recomputed in the backward instead of kept, with the same draws: the same bits. */
+/* Gradient checkpointing with the same random draws: the same bits. */
 START_TEST(recomputed)
 {
     tn_rnn    *m = MAKE(_i, .in = 3, .hidden = 8, .layers = 2, .dropout = 0.4);
@@ -315,7 +315,7 @@ START_TEST(recomputed)
 }
 END_TEST
 
-/* Under autocast the products over all steps are bf16, what goes through time is f32; and all may be bf16, or f64. */
+/* Under autocast the products over all steps are bf16 and the loop over time is f32; or all is bf16, or f64. */
 START_TEST(number_types)
 {
     tn_rnn    *m = MAKE(_i, .in = 16, .hidden = 37, .layers = 2), *b = tn_copy(m), *d = tn_copy(m);
@@ -342,22 +342,22 @@ START_TEST(number_types)
 }
 END_TEST
 
-/* Between layers, in training alone. */
+/* Dropout between layers, in training only. */
 START_TEST(dropouts)
 {
     tn_rnn    *m = MAKE(_i, .in = 3, .hidden = 16, .layers = 2, .dropout = 1), *n = MAKE(_i, .in = 3, .hidden = 16);
     tn_tensor *x = tn_normal(TN_SHAPE(2, 4, 3), 0, 1), *zero = tn_zeros(TN_SHAPE(2, 4, 3));
-    ck_assert(tn_same_bits(tn_call(m, x), tn_call(m, zero))); /* nothing comes through */
+    ck_assert(tn_same_bits(tn_call(m, x), tn_call(m, zero))); /* everything is dropped */
     tn_eval(m);
     ck_assert(!tn_same_bits(tn_call(m, x), tn_call(m, zero)));
-    n->dropout = 1; /* one layer: there is no between */
+    n->dropout = 1; /* one layer has no dropout */
     ck_assert(!tn_same_bits(tn_call(n, x), tn_call(n, zero)));
     fine();
     tn_free(m), tn_free(n);
 }
 END_TEST
 
-/* A step of training calls malloc no more once its shapes have been seen, and evaluation keeps nothing of the steps. */
+/* A training step calls malloc no more after the first steps of the same shapes; evaluation stores no steps. */
 START_TEST(is_lean)
 {
     tn_rnn    *m = MAKE(LSTM, .in = 32, .hidden = 64);
@@ -375,8 +375,8 @@ START_TEST(is_lean)
     tn_reset_peak();
     const size_t before = tn_memory_now().live;
     tn_call(m, x);
-    /* x laid out by time, the products of all steps, the result, the weights turned; a step's room is small. What the
-     * tape would keep of all steps is 614 kB. */
+    /* x packed by time, the products of all steps, the result, the transposed weights; the memory of a step is small.
+     * What the tape would store of all steps is 614 kB. */
     ck_assert_uint_le(tn_memory_now().peak - before, 4 * (8 * 50 * (32 + 256 + 64) + 64 * 280) + 100000);
     tn_scope_end(off);
     fine();
@@ -384,7 +384,7 @@ START_TEST(is_lean)
 }
 END_TEST
 
-/* ---- memory that fails ------------------------------------------------------------------------------------------- */
+/* ---- failing allocations ----------------------------------------------------------------------------------------- */
 
 static double digest(tn_tensor *t) { return t ? tn_item(tn_sum(tn_mul(tn_detach(t), tn_detach(t)))) : NAN; }
 
@@ -413,7 +413,7 @@ END_TEST
 
 /* ---- wrong use --------------------------------------------------------------------------------------------------- */
 
-/* An option of the other ops is not passed over. */
+/* An option of another op is an error. */
 START_TEST(options_of_others)
 {
     tn_tensor *h = tn_zeros(TN_SHAPE(2, 4)), *last = NULL;
@@ -442,7 +442,7 @@ START_TEST(wrong_use)
     ck_error(TN_EINVAL, "tn_gru_new: .hidden is 0, but must be at least 1");
     ck_assert(!tn_rnn_new(.in = 4, .hidden = 2, .layers = -1));
     ck_error(TN_EINVAL, "tn_rnn_new: .layers is -1, but must be at least 1");
-    ck_assert(!tn_lstm_new(.in = 3, .hidden = 4, .layers = 0)); /* what is written is meant */
+    ck_assert(!tn_lstm_new(.in = 3, .hidden = 4, .layers = 0)); /* a value that is set is used, 0 included */
     ck_error(TN_EINVAL, "tn_lstm_new: .layers is 0, but must be at least 1");
     ck_assert(!tn_rnn_new(.in = 4, .hidden = 2, .dtype = TN_I64));
     ck_error(TN_EDTYPE, "tn_rnn_new: .dtype is i64, but parameters are f32, f64 or bf16");
@@ -523,7 +523,7 @@ int main(void)
     tcase_add_test(c, is_lean);
     tcase_add_test(c, options_of_others);
     tcase_add_test(c, wrong_use);
-    c = tcase_create("memory"); /* outside any scope: the allocator changes */
+    c = tcase_create("memory"); /* outside any scope, since the allocator changes */
     suite_add_tcase(s, c);
     tcase_add_loop_test(c, memory_fails, 0, KINDS);
     return tn_check_main(s);

@@ -1,5 +1,5 @@
-/* test_state.c — state dicts: what is saved comes back under every name it may have, nothing changes unless everything
- * fits, and what does not fit is said. */
+/* test_state.c — state dicts: saved tensors are loaded under every name they may have, nothing changes unless
+ * everything fits, and errors name the misfits. */
 #include "nn/base/nn_private.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -45,7 +45,7 @@ static tn_tensor *answer(model *m)
     return tn_detach(tn_call(m, tokens()));
 }
 
-/* The names in a file, in alphabetical order of nothing but the file. */
+/* The names in a file, in alphabetical order. */
 static const char *names_in(const char *path)
 {
     static char     text[2000];
@@ -62,7 +62,7 @@ START_TEST(what_is_saved_comes_back)
 {
     const char *path = tn_test_file("state.safetensors");
     model      *a = model_new(false), *b = model_new(false);
-    tn_call(a, tokens()); /* the running statistics move */
+    tn_call(a, tokens()); /* updates the running statistics */
     ck_assert_int_eq(tn_save(a, path), TN_OK);
     ck_assert_str_eq(
         names_in(path),
@@ -88,9 +88,9 @@ START_TEST(a_tied_tensor_is_stored_once_and_found_by_any_name)
     tn_safetensors_close(f);
     ck_assert_int_eq(tn_load(b, path), TN_OK);
     ck_assert(tn_allclose(answer(a), answer(b), 0, 0));
-    ck_assert_int_eq(tn_load(c, path), TN_EFORMAT); /* where it is not tied there are two */
+    ck_assert_int_eq(tn_load(c, path), TN_EFORMAT); /* not tied here, so two names are required */
     tn_clear_error();
-    /* both names: they agree, or else */
+    /* both names: the values must agree */
     ck_assert_int_eq(tn_save(a, path, .every_name = true), TN_OK);
     ck_assert_ptr_nonnull(strstr(names_in(path), "head.weight"));
     ck_assert_int_eq(tn_load(b, path), TN_OK);
@@ -115,7 +115,7 @@ static void tell(tn_misfit what, const char *name, const char *text, void *user)
     snprintf(told + strlen(told), sizeof told - strlen(told), "%s %s%s; ", words[what], name, text);
 }
 
-/* A file of another model: two names are missing, three not expected, one of another shape. */
+/* A file of another model: two names missing, three unexpected, one misshapen. */
 static const char *other_model(void)
 {
     const char            *path = tn_test_file("other.safetensors");
@@ -165,7 +165,7 @@ START_TEST(another_model_is_told_and_changes_nothing)
              path);
     ck_error(TN_EFORMAT, want);
     ck_assert(tn_allclose(answer(m), before, 0, 0));
-    /* what fits, on request */
+    /* with .allow_…, tensors that fit are loaded */
     ck_assert_int_eq(
         tn_load(m, path, .allow_missing = true, .allow_unexpected = true, .allow_misshapen = true, .report = &report),
         TN_OK);
@@ -188,7 +188,7 @@ START_TEST(names_have_prefixes_and_are_renamed)
     ck_assert_ptr_nonnull(strstr(names_in(path), "model.norm.running_mean"));
     ck_assert_int_eq(tn_load(b, path, .prefix = "model."), TN_OK);
     ck_assert(tn_allclose(answer(a), answer(b), 0, 0));
-    /* a file as others write it, there and back */
+    /* a file with other names, loaded and saved */
     const tn_rename rules[] = {
         TN_RENAME("bert", ""),
         TN_RENAME("embeddings.word", "words"),
@@ -230,7 +230,7 @@ START_TEST(names_have_prefixes_and_are_renamed)
 }
 END_TEST
 
-/* There and back by the same rules, of square matrices, which fit either way; .fails: the only other thing to do. */
+/* Save and load with the same rules, of square matrices, which fit either way; .fails: the expected error. */
 START_TEST(what_is_transposed_comes_back)
 {
     const char *path = tn_test_file("turned.safetensors");
@@ -303,7 +303,7 @@ START_TEST(parts_become_one_and_come_apart_again)
     tn_safetensors_close(f);
     ck_assert_int_eq(tn_load(b, path, .rename = real, .renames = 6), TN_OK);
     ck_assert(tn_allclose(x->weight, y->weight, 0, 0) && tn_allclose(x->bias, y->bias, 0, 0));
-    /* a part that is not there is a tensor that is missing */
+    /* a missing part is a missing tensor */
     ck_assert_int_eq(tn_load(b, path, .rename = real, .renames = 5, .allow_unexpected = true), TN_EFORMAT);
     ck_assert_ptr_nonnull(strstr(tn_error_message(), "1 name missing (in.bias)"));
     tn_clear_error();
@@ -317,7 +317,7 @@ START_TEST(parts_become_one_and_come_apart_again)
 }
 END_TEST
 
-/* ** takes any number of parts, none among them; * takes one. */
+/* ** matches any number of parts, also none; * matches one. */
 START_TEST(stars_take_parts)
 {
     static const struct {
@@ -380,7 +380,7 @@ START_TEST(one_module_becomes_another)
 }
 END_TEST
 
-/* ---- beside PyTorch: tests/golden/state.py --------------------------------------------------------------------- */
+/* ---- compared with PyTorch: tests/golden/state.py -------------------------------------------------------------- */
 
 typedef struct {
     tn_module      base;
@@ -413,7 +413,7 @@ static torchs *torchs_new(void)
     return tn_built(m);
 }
 
-/* The numbers in the file's metadata are those that m answers. */
+/* The values in the file's metadata equal the results of m. */
 static void answers(torchs *m, tn_safetensors *f)
 {
     tn_eval(m);
@@ -440,7 +440,7 @@ START_TEST(pytorchs_state_dict_loads)
 }
 END_TEST
 
-/* This file is loaded by PyTorch: it has the names that PyTorch asks for, and what this library saves today. */
+/* PyTorch loads this file: it has the names that PyTorch expects, and equals the file that is saved now. */
 START_TEST(our_state_dict_is_kept)
 {
     const char *path = tn_test_data("golden/state_tenon.safetensors"), *now = tn_test_file("now.safetensors");
@@ -471,7 +471,7 @@ START_TEST(our_state_dict_is_kept)
 }
 END_TEST
 
-/* ---- what goes wrong ------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------------------------- */
 
 START_TEST(files_that_are_not_there)
 {
@@ -493,7 +493,7 @@ START_TEST(files_that_are_not_there)
 }
 END_TEST
 
-/* Whatever fails while loading, the module is as it was: each allocation, each call for the file. */
+/* Any failure while loading leaves the module unchanged: at each allocation, and at each file operation. */
 START_TEST(a_failed_load_changes_nothing)
 {
     const char *path = tn_test_file("faults.safetensors");

@@ -1,6 +1,6 @@
-/* test_transformer.c — the Transformer's layers, stacks and whole, and the head of a masked language model: beside
- * PyTorch, how they begin, gradients, sizes at the edge, the same bits however they are run, memory that fails, and
- * what a wrong call is told. Decoding with a cache is in test_kv_cache.c. */
+/* test_transformer.c — the Transformer's layers, stacks and the complete model, and the head of a masked language
+ * model: compared with PyTorch, initial values, gradients, empty and smallest sizes, the same bits in different calls,
+ * failing allocations, and the errors of wrong calls. Decoding with a cache is in test_kv_cache.c. */
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -14,7 +14,7 @@ enum { D = 8, H = 2, FF = 12, B = 2, T = 4, S = 5 };
 
 static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
 
-static tn_tensor *padding(int64_t n) /* the second of two sentences is shorter by two */
+static tn_tensor *padding(int64_t n) /* the second of two sequences is shorter by two */
 {
     tn_tensor *t = tn_zeros_of(TN_BOOL, TN_SHAPE(2, n));
     tn_set_at(t, TN_SHAPE(1, -1), 1), tn_set_at(t, TN_SHAPE(1, -2), 1);
@@ -28,7 +28,7 @@ static tn_tensor *holes(int64_t t, int64_t s)
     return m;
 }
 
-/* ---- beside PyTorch ---------------------------------------------------------------------------------------------- */
+/* ---- compared with PyTorch --------------------------------------------------------------------------------------- */
 
 static tn_safetensors *golden;
 static void  open_golden(void) { golden = tn_safetensors_open(tn_test_data("golden/transformer.safetensors")); }
@@ -122,7 +122,7 @@ enum { CASES = sizeof cases / sizeof *cases };
 START_TEST(as_pytorch) { tn_golden_check(golden, &cases[_i]); }
 END_TEST
 
-/* Every case of the file is run here or in test_attention_modules.c. */
+/* Every case of the golden file runs here or in test_attention_modules.c. */
 START_TEST(nothing_is_left_out)
 {
     fine();
@@ -137,7 +137,7 @@ START_TEST(nothing_is_left_out)
 }
 END_TEST
 
-/* ---- how it begins ----------------------------------------------------------------------------------------------- */
+/* ---- initial values ---------------------------------------------------------------------------------------------- */
 
 static void spread(const char *name, const tn_tensor *t, double bound) /* uniform in ±bound */
 {
@@ -160,8 +160,8 @@ static void all(const char *name, const tn_tensor *t, double v)
 }
 static bool ends(const char *name, const char *with) { return strstr(name, with) && !strcmp(strstr(name, with), with); }
 
-/* All matrices of a Transformer are Xavier-uniform, those of a stack alone as their modules make them; no two layers
- * alike. */
+/* All matrices of a Transformer are Xavier-uniform; those of a stack alone have their modules' initial values; no two
+ * layers are equal. */
 START_TEST(initial_weights)
 {
     tn_transformer *m = tn_transformer_new(.dim = 32, .heads = 4, .ff = 48, .encoder_layers = 2, .decoder_layers = 2);
@@ -195,7 +195,7 @@ END_TEST
 START_TEST(defaults)
 {
     tn_transformer *m = tn_transformer_new(.encoder_layers = 1, .decoder_layers = 1);
-    ck_assert_int_eq(tn_count(m), 7358464); /* PyTorch's number */
+    ck_assert_int_eq(tn_count(m), 7358464); /* PyTorch's count */
     tn_free(m);
     m = tn_transformer_new(.dim = 8, .ff = 4);
     ck_assert_int_eq(tn_length(m->encoder->layers), 6);
@@ -269,7 +269,7 @@ START_TEST(printed_as_pytorch)
 }
 END_TEST
 
-/* ---- gradients, f64, by differences; dropout on, with the same draws each time ----------------------------------- */
+/* ---- gradients, f64, by finite differences; with dropout, always with the same random draws ---------------------- */
 
 static tn_tensor *encoder_of(tn_tensor *const *in, int n, void *m)
 {
@@ -343,7 +343,7 @@ START_TEST(any_threads_any_batch)
     }
     tn_eval(m);
     eval = tn_transformer_forward(m, src, tgt, .causal = true, .src_blocked_keys = pad, .memory_blocked_keys = pad);
-    ck_assert(!tn_same_bits(eval, y[0])); /* dropout is on in training alone */
+    ck_assert(!tn_same_bits(eval, y[0])); /* dropout is active in training only */
     for (int64_t b = 0; b < 3; b++) {     /* alone, and without its padding */
         tn_tensor *one = tn_narrow(tn_narrow(src, 0, b, 1), 1, 0, b == 1 ? 12 : 20);
         ck_assert(tn_same_bits(tn_transformer_forward(m, one, tn_narrow(tgt, 0, b, 1), .causal = true),
@@ -370,7 +370,7 @@ START_TEST(time_first)
 }
 END_TEST
 
-/* Each of a layer's dropouts takes part. */
+/* Each dropout of a layer is applied. */
 START_TEST(dropouts)
 {
     tn_transformer_encoder_layer *e = tn_transformer_encoder_layer_new(SIZES, .activation = tn_gelu);
@@ -390,7 +390,7 @@ START_TEST(dropouts)
 }
 END_TEST
 
-/* The weights of every layer, and of a layer called by itself. */
+/* The weights of every layer, and of a single layer. */
 START_TEST(weights)
 {
     tn_transformer_decoder *d = tn_transformer_decoder_new(SIZES, .layers = 3);
@@ -414,7 +414,7 @@ START_TEST(weights)
     ck_assert(tn_same_bits(y, tn_call(e, x)));
     tn_transformer_encoder_layer_forward((tn_transformer_encoder_layer *)tn_at(e->layers, 0), x, .weights = &one);
     ck_assert(tn_same_bits(one, own[0]) && !tn_same_bits(own[0], own[1]));
-    tn_backward(tn_sum(tn_square(own[1]))); /* they are on the tape */
+    tn_backward(tn_sum(tn_square(own[1]))); /* the weights are on the tape */
     ck_assert(tn_grad(tn_find_tensor(e, "layers.1.self_attn.in_proj_weight")) != NULL);
     fine();
     tn_transformer_encoder_forward(e, memory, .blocked = holes(T, T), .weights = own);
@@ -424,7 +424,7 @@ START_TEST(weights)
 }
 END_TEST
 
-/* Where nothing is recorded, a stack holds one layer's work at a time. */
+/* Without recording, a stack stores the temporaries of one layer at a time. */
 START_TEST(stacks_are_lean)
 {
     size_t need[2];
@@ -453,8 +453,7 @@ static tn_tensor *count(tn_module *m, tn_tensor *x, tn_tensor *y, void *user)
     return NULL;
 }
 
-/* Those that are one op with the product before them, or not: because they are a user's, or a hook wants to see. */
-/* Layers that share a block: what goes through it several times. */
+/* Layers that share a block run it several times. */
 START_TEST(shared_blocks)
 {
     tn_blocks *m = tn_blocks_new(.layers = 3, .groups = 2, .dim = 8, .heads = 2, .ff = 12);
@@ -478,6 +477,7 @@ START_TEST(shared_blocks)
 }
 END_TEST
 
+/* Activations that are fused with the product before them, or not: because they are custom, or because of a hook. */
 START_TEST(activations)
 {
     tn_tensor *x = tn_normal(TN_SHAPE(B, T, D), 0, 1), *y[7];
@@ -497,7 +497,7 @@ START_TEST(activations)
 }
 END_TEST
 
-/* The head's decoder is the embedding: one tensor, one gradient; and its names are Hugging Face's. */
+/* The head's output projection is the embedding: one tensor, one gradient; names are Hugging Face's. */
 START_TEST(tied_head)
 {
     tn_embedding  *table = tn_embedding_new(.count = 11, .dim = D);
@@ -526,7 +526,7 @@ START_TEST(tied_head)
     tn_backward(tn_sum(tn_square(y)));
     fine();
     for (int64_t i = 0; i < 11; i++)
-        ck_assert(tn_get_at(tn_grad(table->weight), TN_SHAPE(i, 0)) != 0); /* every word is scored */
+        ck_assert(tn_get_at(tn_grad(table->weight), TN_SHAPE(i, 0)) != 0); /* every word has a logit */
     tn_sequential *copy = tn_copy(net);
     tn_mlm_head   *other = tn_at(copy, 1);
     ck_assert(other->weight == ((tn_embedding *)tn_at(copy, 0))->weight && other->weight != m->weight);
@@ -539,7 +539,7 @@ START_TEST(tied_head)
 }
 END_TEST
 
-/* ---- memory that fails ------------------------------------------------------------------------------------------- */
+/* ---- failing allocations ----------------------------------------------------------------------------------------- */
 
 static double digest(tn_tensor *t) { return t ? tn_item(tn_sum(tn_mul(tn_detach(t), tn_detach(t)))) : NAN; }
 

@@ -1,5 +1,6 @@
-/* test_checkpoint.c — a resumed run gives the same bits as an unbroken one; whatever fails while a checkpoint is saved,
- * the last complete one loads; whatever does not fit or is damaged changes nothing, and is named. */
+/* test_checkpoint.c — a resumed run gives the same bits as an uninterrupted one; after any failure while a checkpoint
+ * is saved, the last complete one loads; a checkpoint that does not fit or is damaged changes nothing, and the error
+ * names it. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 
@@ -15,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- a training run with everything in it ------------------------------------------------------------------------ */
+/* ---- a training run with all parts of a checkpoint --------------------------------------------------------------- */
 
 typedef struct {
     tn_sequential *net;
@@ -24,7 +25,7 @@ typedef struct {
     tn_schedule   *lr, *plateau;
     tn_generator   own;
     int64_t        step;
-    double         place; /* in the data: made anew from the steps, as a loader would */
+    double         place; /* position in the data, computed from the steps, as a loader would */
 } training;
 
 static training begin(const tn_case_kind *k, tn_dtype dt)
@@ -51,7 +52,7 @@ static void end(training *r)
     tn_free(r->net);
 }
 
-/* Draws from both generators, uses the place in the data, changes a buffer. */
+/* Draws from both generators, uses the position in the data, changes a buffer. */
 static void advance(training *r, const tn_case_kind *k, int64_t to)
 {
     for (; r->step < to; r->step++) {
@@ -146,7 +147,7 @@ static void resume(const tn_case_kind *k, tn_dtype dt)
         ck_assert_msg(save(&first, path) == TN_OK, "%s", tn_error_message());
         end(&first);
         training second = begin(k, dt);
-        advance(&second, k, i % 3); /* it need not be fresh */
+        advance(&second, k, i % 3); /* the target need not be new */
         tn_seed(1234);
         ck_assert_msg(restore(&second, path) == TN_OK, "%s", tn_error_message());
         ck_assert_int_eq(second.step, stop);
@@ -162,7 +163,7 @@ static void resume(const tn_case_kind *k, tn_dtype dt)
 
 START_TEST(resumed_runs)
 {
-    tn_faulty_files_begin(); /* without the wait for the disk */
+    tn_faulty_files_begin(); /* skips waiting for the disk */
     resume(tn_case_kinds + _i, TN_F32);
     if (_i % 4 == 0) resume(tn_case_kinds + _i, TN_F64);
     if (_i % 4 == 1) resume(tn_case_kinds + _i, TN_BF16);
@@ -170,7 +171,7 @@ START_TEST(resumed_runs)
 }
 END_TEST
 
-/* ---- killed while saving ----------------------------------------------------------------------------------------- */
+/* ---- kills during saving ----------------------------------------------------------------------------------------- */
 
 static const tn_case_kind *adamw(void)
 {
@@ -179,8 +180,8 @@ static const tn_case_kind *adamw(void)
     return NULL;
 }
 
-/* A child saves one checkpoint after the other, until it is killed. What is there then is whole, and never older than
- * what was there before. */
+/* A child saves one checkpoint after the other until it is killed. The file that is found is complete, and never older
+ * than the one before. */
 START_TEST(killed_at_any_time)
 {
     const int           kills = tn_test_slow() ? 20 : getenv("TENON_KILLS") ? atoi(getenv("TENON_KILLS")) : 200;
@@ -219,7 +220,7 @@ START_TEST(killed_at_any_time)
            (long long)news);
     ck_assert_msg(news > 20 || tn_test_slow(), "the children saved too little: %lld of %d left something new",
                   (long long)news, kills);
-    r = begin(k, TN_F32); /* and what came of it all are the steps of an unbroken run */
+    r = begin(k, TN_F32); /* the result equals the steps of an uninterrupted run */
     restore(&r, path);
     advance(&reference, k, 0);
     tn_seed(5);
@@ -229,10 +230,9 @@ START_TEST(killed_at_any_time)
 }
 END_TEST
 
-/* ---- faults ------------------------------------------------------------------------------------------------------ */
+/* ---- failing system calls and allocations ------------------------------------------------------------------------ */
 
-/* At every call of the operating system: the file is the old one or the new one, and the program's state is as it was.
- * */
+/* At every failing system call, the file is the old one or the new one, and the program's state is unchanged. */
 START_TEST(files_fail)
 {
     static const int    codes[] = {EIO, ENOSPC, EINTR, TN_SHORT};
@@ -259,7 +259,7 @@ START_TEST(files_fail)
                 training back = begin(k, TN_F32);
                 ck_assert_msg(restore(&back, path) == TN_OK, "call %lld: %s", (long long)at, tn_error_message());
                 ck_assert(back.step == 6 ? same(&back, &now) : s != TN_OK && same(&back, &old));
-                /* the same for reading: all or nothing */
+                /* reading is all or nothing, too */
                 end(&back);
                 back = begin(k, TN_F32);
                 advance(&back, k, 1);
@@ -279,7 +279,7 @@ START_TEST(files_fail)
 }
 END_TEST
 
-/* At every allocation of saving and of restoring: nothing has changed, and the retry does it all. */
+/* At every failing allocation of saving and restoring, nothing has changed, and the retry completes. */
 START_TEST(memory_fails)
 {
     const tn_case_kind *k = tn_case_kinds + _i;
@@ -337,7 +337,7 @@ static int64_t damaged_read(void *user, int fd, void *to, size_t bytes, int64_t 
     return n;
 }
 
-/* Every bit of the header, and 10,000 of the data: found, or of no consequence. */
+/* Flips every bit of the header, and 10,000 bits of the data: detected, or without effect. */
 START_TEST(bits_rot)
 {
     const tn_case_kind *k = adamw();
@@ -376,12 +376,12 @@ START_TEST(bits_rot)
     printf("bit rot: %lld flips in a checkpoint, all of the header and 10000 of the data: %lld found, %lld harmless\n",
            (long long)(found + harmless), (long long)found, (long long)harmless);
     ck_assert_msg(harmless <= 64, "%lld flips did nothing, %lld were found", (long long)harmless,
-                  (long long)found); /* "format": "pt" */
+                  (long long)found); /* in "format": "pt" */
     end(&r), end(&back);
 }
 END_TEST
 
-/* ---- what does not fit ------------------------------------------------------------------------------------------- */
+/* ---- checkpoints that do not fit --------------------------------------------------------------------------------- */
 
 static void refused(tn_checkpoint_restore_args c, tn_status code, const char *says)
 {
@@ -457,7 +457,7 @@ START_TEST(what_does_not_fit)
             "'0.bias' is in group 1, in the file in group 0");
     tn_optimizer_free(p);
 
-    /* schedules: others are refused, unless this program's are to hold */
+    /* different schedules are rejected, unless this program's options are kept */
     p = tn_adamw_new(before, .lr = 0.2);
     tn_schedule *s = tn_cosine_lr_new(p, .steps = 200);
     refused((tn_checkpoint_restore_args){.file = f, .optimizer = p}, TN_EFORMAT,
@@ -574,7 +574,7 @@ START_TEST(what_is_no_checkpoint)
 }
 END_TEST
 
-/* The count of a mean says when it began, that of other averages how often they were updated. */
+/* The number of updates of a mean tells when it started, that of other averages is their count. */
 START_TEST(means_are_no_other_averages)
 {
     const char    *path = tn_test_file("fits.ckpt");
@@ -599,7 +599,7 @@ START_TEST(means_are_no_other_averages)
 }
 END_TEST
 
-/* As those of an optimizer's groups: a resumed run goes on with the file's, unless this program's are to hold. */
+/* Options of averages are restored like those of an optimizer's groups, unless this program's are kept. */
 START_TEST(averages_have_their_options)
 {
     const char    *path = tn_test_file("options.ckpt");
@@ -611,7 +611,7 @@ START_TEST(averages_have_their_options)
     const tn_scope      s = tn_no_grad_begin();
     for (int keep = 0; keep < 2; keep++) {
         const double was = tn_get(w, 0);
-        e[1] = tn_ema_new(net, .decay = 0.75, .warmup = true); /* which makes 0.1 of the first */
+        e[1] = tn_ema_new(net, .decay = 0.75, .warmup = true); /* the warmup makes the first decay 0.1 */
         ck_assert_int_eq(tn_checkpoint_restore(f, .ema = e[1], .keep_options = keep), TN_OK);
         tn_set(w, 0, was + 1), tn_ema_update(e[1]), tn_ema_swap(e[1]);
         ck_assert_double_eq_tol(tn_get(w, 0), was + (keep ? 0.9 : 0.5), 1e-12);
@@ -621,7 +621,7 @@ START_TEST(averages_have_their_options)
 }
 END_TEST
 
-/* ---- what else is in it ------------------------------------------------------------------------------------------ */
+/* ---- other contents ---------------------------------------------------------------------------------------------- */
 
 START_TEST(everything_comes_back)
 {
@@ -652,7 +652,7 @@ START_TEST(everything_comes_back)
     ck_error(TN_EINDEX, text);
     tn_checkpoint_close(f);
 
-    /* for others: the weights as a state dict, checksums as zlib has them */
+    /* readable by other programs: the weights as a state dict, checksums as in zlib */
     tn_zero_grads(net);
     tn_sequential *third = mlp(4, true, TN_F32);
     ck_assert_int_eq(tn_load(third, path, .prefix = "model."), TN_OK);
@@ -663,7 +663,7 @@ START_TEST(everything_comes_back)
     ck_assert_str_eq(tn_safetensors_metadata(raw, "format"), "pt");
     tn_safetensors_close(raw);
 
-    /* readers of nothing, and while an error stands */
+    /* readers of NULL, and while an error is set */
     ck_assert(tn_checkpoint_step(NULL) == 0 && !tn_checkpoint_data(NULL) && !tn_checkpoint_config(NULL));
     tn_checkpoint_close(NULL);
     ck_assert_int_eq(tn_checkpoint_verify(NULL), TN_EINVAL);
@@ -677,7 +677,7 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("checkpoint");
-    TCase *t = tn_tcase(s, "killed"); /* before any thread has been started */
+    TCase *t = tn_tcase(s, "killed"); /* before any thread is started */
     tcase_add_test(t, killed_at_any_time);
     t = tn_tcase(s, "memory");
     tcase_add_loop_test(t, memory_fails, 0, TN_CASE_KINDS);

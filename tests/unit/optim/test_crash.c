@@ -1,10 +1,9 @@
-/* test_crash.c — the process is killed, or the power fails, while checkpoints are saved. Killed: before each call of
- * the operating system. The power: behind each call of the operating system, with all, none
- * or some of what had not been synced on the disk, or torn. The checkpoint that is found is a whole one: the last whose
- * saving had ended, or the one that was being saved. On a disk that says it has synced and has not, that is not so, and
- * the test sees it.
+/* test_crash.c — the process is killed, or the power fails, while checkpoints are saved. Kills: before each system
+ * call. Power failures: after each system call, with all, none or some of the data that were not synced on the disk, or
+ * with a torn write. The checkpoint that is found is complete: the last one whose saving had ended, or the one being
+ * saved. On a disk that reports a sync without doing it, that does not hold, and the test detects it.
  *
- * TENON_CRASH_STATES: how many states are tried at least; without it 10,000. */
+ * TENON_CRASH_STATES: minimum number of states to test; default 10,000. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 
@@ -45,7 +44,7 @@ static void advance(training *r)
     ck_assert_int_eq(tn_step(r->adam), TN_OK);
     tn_scope_end(s);
 }
-/* The later checkpoints are longer: their records say more. */
+/* Later checkpoints are longer, since their records are. */
 static void save(training *r, int64_t step)
 {
     char data[4000] = "{\"place\": \"";
@@ -56,8 +55,8 @@ static void save(training *r, int64_t step)
 }
 
 static struct {
-    float   weights[SAVES + 1][WIDTH * WIDTH]; /* of each step */
-    int64_t ended[SAVES + 1];                  /* behind which call the saving of each had ended */
+    float   weights[SAVES + 1][WIDTH * WIDTH]; /* the weights of each step */
+    int64_t ended[SAVES + 1]; /* number of the call after which the saving of each checkpoint had ended */
 } saved;
 
 static void save_all(void)
@@ -73,7 +72,7 @@ static void save_all(void)
     end(&r);
 }
 
-/* The step of the checkpoint that is found, whole; -1: it is damaged, or not there. */
+/* The step of the complete checkpoint that is found; -1: damaged or missing. */
 static int64_t found(training *into)
 {
     tn_checkpoint_file *f = tn_checkpoint_open(path);
@@ -89,7 +88,7 @@ static int64_t found(training *into)
     return step;
 }
 
-/* How many states are as they must not be; and how many have the checkpoint that was being saved. */
+/* Number of states that violate the guarantee; number that have the checkpoint that was being saved. */
 static int64_t wrong_states(int64_t least, int64_t *tried, int64_t *newer)
 {
     tn_generator  chance = {.seed = 7};
@@ -178,7 +177,7 @@ static int k_rename(void *u, const char *from, const char *to)
     return tn_system_io()->rename(u, from, to);
 }
 
-/* A child is killed before each of the calls by which it saves: the old checkpoint is there, or the new one. */
+/* A child is killed before each of its system calls: the old checkpoint is found, or the new one. */
 START_TEST(killed_at_every_call)
 {
     int      status = 0, calls = 0, news = 0;
@@ -199,7 +198,7 @@ START_TEST(killed_at_every_call)
         if (!child) {
             calls_left = calls;
             if (tn_set_io(&io) == TN_OK) save(&r, 2);
-            raise(tn_error() == TN_OK ? SIGUSR1 : SIGUSR2); /* no exit, where valgrind would look for leaks */
+            raise(tn_error() == TN_OK ? SIGUSR1 : SIGUSR2); /* no exit, since valgrind would look for leaks */
         }
         ck_assert_int_eq(waitpid(child, &status, 0), child);
         ck_assert(WIFSIGNALED(status));
@@ -219,7 +218,7 @@ int main(void)
 {
     Suite *s = suite_create("power failures");
     TCase *c = tn_tcase(s, "checkpoints");
-    tcase_add_test(c, killed_at_every_call); /* before any thread has been started */
+    tcase_add_test(c, killed_at_every_call); /* before any thread is started */
     tcase_add_test(c, every_state_is_whole);
     tcase_add_test(c, a_disk_that_lies_is_found_out);
     return tn_check_main(s);

@@ -1,5 +1,6 @@
-/* test_golden_training.c — five models in training beside PyTorch: 20 steps with AdamW, clipping and a schedule; the
- * loss of each step and the norm of its gradients. tests/golden/training.py makes the data, from the same formulas. */
+/* test_golden_training.c — training of five models compared with PyTorch: 20 steps with AdamW, clipping and a schedule;
+ * the loss of each step and the norm of its gradients. tests/golden/training.py writes the data, from the same
+ * formulas. */
 #include "optim/optim.h"
 #include "tests/common/check_main.h"
 #include "tests/common/golden_case.h"
@@ -12,7 +13,7 @@ enum { STEPS = 20, V = 29, D = 16, H = 4, FF = 32, B = 4, S = 7, T = 6 };
 
 /* ---- data -------------------------------------------------------------------------------------------------------- */
 
-/* low … high - 1; there are four batches, which come again and again. */
+/* Values low … high - 1; there are four batches, used in turn. */
 static tn_tensor *tokens(const char *name, int step, int64_t low, int64_t high, tn_shape s)
 {
     uint32_t h = 2166136261u;
@@ -21,7 +22,7 @@ static tn_tensor *tokens(const char *name, int step, int64_t low, int64_t high, 
     for (int64_t i = 0; i < tn_numel(t); i++) tn_set_i64(t, i, low + (i * 7919 + (int64_t)h) % 10007 % (high - low));
     return t;
 }
-/* Words from 3 on, sentence b shorter by b words and filled with 0. */
+/* Tokens from 3 on; sequence b is shorter by b tokens and padded with 0. */
 static tn_tensor *padded(const char *name, int step, int64_t n)
 {
     tn_tensor *x = tokens(name, step, 3, V, TN_SHAPE(B, n));
@@ -29,13 +30,13 @@ static tn_tensor *padded(const char *name, int step, int64_t n)
         for (int64_t t = n - b; t < n; t++) tn_set_at(x, TN_SHAPE(b, t), 0);
     return x;
 }
-/* What the decoder reads when it is to say y. */
+/* The decoder's input for target y. */
 static tn_tensor *shifted(tn_tensor *y)
 {
     return tn_cat(1, tn_full_of(TN_I64, TN_SHAPE(B, 1), 1), tn_narrow(y, 1, 0, tn_size(y, 1) - 1));
 }
 
-/* ---- models: each is a module, its optimizer and schedule, and the loss of a step -------------------------------- */
+/* ---- models: each has a module, its optimizer and schedule, and the loss of a step ------------------------------- */
 
 typedef struct {
     tn_module               base;
@@ -49,7 +50,7 @@ typedef struct {
     tn_additive_attention  *attention;
     tn_rnn_cell            *cell;
     tn_linear              *bridge, *out;
-    tn_tensor              *h, *c; /* states that go on */
+    tn_tensor              *h, *c; /* states carried to the next step */
 } model;
 TN_MODULE(model);
 
@@ -84,7 +85,7 @@ static tn_tensor *seq2seq_loss(model *m, int step)
     return tn_cross_entropy(tn_call(m->out, h), y, .ignore_index = 0, .label_smoothing = 0.1);
 }
 
-/* An encoder with an MLM head that is tied to the table of words; only masked positions meet the vocabulary. */
+/* An encoder with an MLM head tied to the embedding; only masked positions get logits. */
 static void bert(model *m, tn_dtype dt)
 {
     TABLE(m, words, "words", V);
@@ -117,7 +118,7 @@ static tn_tensor *bert_loss(model *m, int step)
     return tn_cross_entropy(tn_call(m->head, tn_index_select(tn_reshape(h, TN_SHAPE(B * S, D)), 0, where)), target);
 }
 
-/* A decoder without a memory, pre-norm; the output is tied to the table of words. */
+/* A decoder without a memory, pre-norm; the output is tied to the embedding. */
 static void gpt(model *m, tn_dtype dt)
 {
     TABLE(m, words, "words", V);
@@ -140,7 +141,7 @@ static tn_tensor *gpt_loss(model *m, int step)
     return tn_cross_entropy(tn_linear(h, m->words->weight, NULL), tn_narrow(x, 1, 1, S));
 }
 
-/* A language model that goes on with the states of the step before. */
+/* A language model that continues with the states of the previous step. */
 static void lstm_lm(model *m, tn_dtype dt)
 {
     TABLE(m, words, "words", V);
@@ -162,7 +163,7 @@ static tn_tensor *lstm_lm_loss(model *m, int step)
     return tn_cross_entropy(tn_call(m->out, y), tn_narrow(x, 1, 1, S));
 }
 
-/* A bidirectional GRU, and a GRU that attends to it for each word that it says. */
+/* A bidirectional GRU encoder, and a GRU decoder that attends to it at each step. */
 static void bahdanau(model *m, tn_dtype dt)
 {
     TABLE(m, source, "source", V);
@@ -219,7 +220,7 @@ static void near(const char *what, int step, double got, const tn_tensor *all, d
     if (getenv("TENON_TEST_WORST")) printf("%.2g %s\n", far, what);
 }
 
-/* As PyTorch's in f64: in f32 to 1e-5 of each loss, in f64 to 1e-11. */
+/* Equal to PyTorch's f64 values: in f32 to 1e-5 of each loss, in f64 to 1e-11. */
 static void trains(int which, tn_dtype dt, double tol)
 {
     tn_tensor *losses = tn_safetensors_get(golden, tn_name("%s/losses", models[which].name));
@@ -244,7 +245,7 @@ static void trains(int which, tn_dtype dt, double tol)
         *(step < 4 ? &first : step < STEPS - 4 ? &(double){0} : &last) += tn_item(loss);
         tn_scope_end(s);
     }
-    ck_assert_double_lt(last, 0.97 * first); /* it has learned */
+    ck_assert_double_lt(last, 0.97 * first); /* the loss has decreased */
     tn_drop(m->h), tn_drop(m->c);
     tn_optimizer_free(o), tn_free(m);
 }

@@ -1,5 +1,5 @@
-/* test_optim.c — optimizers: 50 steps beside PyTorch's (tests/golden/optim.py), whole steps or none, the same bits for
- * any number of threads, no memory after the first step. */
+/* test_optim.c — optimizers: 50 steps compared with PyTorch's (tests/golden/optim.py), whole steps or none, the same
+ * bits for any number of threads, no allocation after the first step. */
 #include "tests/common/check_main.h"
 
 #include "tests/common/optim_case.h"
@@ -10,7 +10,7 @@
 #include <xmmintrin.h>
 #endif
 
-/* ---- beside PyTorch ---------------------------------------------------------------------------------------------- */
+/* ---- compared with PyTorch --------------------------------------------------------------------------------------- */
 
 enum { KINDS = TN_CASE_KINDS, STEPS = 50, SHOWN = 6 };
 static const int shown[SHOWN] = {1, 2, 5, 10, 25, 50};
@@ -91,12 +91,13 @@ START_TEST(averages)
 }
 END_TEST
 
-/* Where 1 - decay is 1, the average is the weight: not that with the rounding of a difference, and an Inf that it once
- * was is gone. */
+/* If 1 - decay is 1, the average equals the weight, without the rounding of a difference, and an old Inf does not
+ * remain. */
 START_TEST(averages_that_are_the_weights)
 {
     static const double began[] = {1, 3e7, INFINITY}, then[] = {1e-9, 0.3, 2};
-    for (int kind = 0; kind < 3; kind++) { /* a mean that has not begun, its first, and one that forgets all */
+    for (int kind = 0; kind < 3;
+         kind++) { /* a mean before tn_ema_begin, its first update, and an average with decay 0 */
         tn_linear *m = tn_linear_new(.in = 3, .out = 1, .no_bias = true);
         tn_scope   s = tn_no_grad_begin();
         for (int i = 0; i < 3; i++) tn_set(m->weight, i, began[i]);
@@ -116,7 +117,7 @@ START_TEST(averages_that_are_the_weights)
 }
 END_TEST
 
-/* Every trajectory of the file is looked at. */
+/* Every trajectory of the golden file is compared. */
 START_TEST(nothing_is_left_out)
 {
     for (int64_t i = 0; i < tn_safetensors_count(golden); i++) {
@@ -131,9 +132,9 @@ START_TEST(nothing_is_left_out)
 }
 END_TEST
 
-/* ---- threads, memory --------------------------------------------------------------------------------------------- */
+/* ---- threads and memory ------------------------------------------------------------------------------------------ */
 
-/* Several chunks, tensors across their borders, tiny ones between. */
+/* Several chunks, tensors across their boundaries, tiny tensors in between. */
 static tn_sequential *large_new(tn_dtype dt)
 {
     static const int64_t size[] = {5, 40000, 1, 16384, 700, 20000};
@@ -202,7 +203,7 @@ START_TEST(steps_take_no_memory)
     tn_ema        *e = tn_ema_new(net);
     for (int t = 0; t < 6 * tn_case_kinds[_i].parts; t++) {
         large_backward(net, t);
-        tn_trim(); /* nothing is in the cache */
+        tn_trim(); /* empties the cache */
         const uint64_t before = tn_memory_now().mallocs;
         tn_step(o);
         tn_ema_update(e);
@@ -218,7 +219,7 @@ START_TEST(steps_take_no_memory)
 END_TEST
 
 #if defined(__SSE2__) || defined(__aarch64__)
-/* Does the CPU count what is too small as 0 when it is told to? valgrind's does not. */
+/* True if the CPU treats denormals as 0 when asked to; valgrind's does not. */
 static bool flushes(void)
 {
 #ifdef __SSE2__
@@ -233,8 +234,8 @@ static bool flushes(void)
 #endif
 }
 
-/* The mean of gradients that have ceased shrinks by a tenth each step. It ends at 0, and not among the numbers that are
- * too small to be normal, which are slow; the program around the step still has those. */
+/* When gradients stop, their mean shrinks by a tenth each step. It ends at 0, not at a denormal, which would be slow;
+ * the program around the step still has denormals. */
 START_TEST(what_shrinks_ends_at_zero)
 {
     static const tn_dtype types[] = {TN_F32, TN_F64};

@@ -1,5 +1,5 @@
-/* test_optim_use.c — using optimizers: groups, what is skipped, clipping, parts of a batch, averages; whole steps or
- * none, whatever fails; and what wrong use is told. */
+/* test_optim_use.c — using optimizers: groups, skipped parameters, clipping, accumulation, averages; whole steps or
+ * none after any failure; and the errors of wrong use. */
 #include "tests/common/check_main.h"
 
 #include "tests/common/bits.h"
@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A parameter of these numbers, in a new module or in m. */
+/* A parameter with these values, in a new module or in m. */
 static tn_tensor *param(tn_sequential *m, const char *name, tn_dtype dt, tn_shape shape, const double *v)
 {
     const tn_scope s = tn_scope_begin();
@@ -21,7 +21,7 @@ static tn_tensor *param(tn_sequential *m, const char *name, tn_dtype dt, tn_shap
     return t;
 }
 
-/* Gives t the gradient g, each element; adds to what is there. */
+/* Adds the gradient g, one value per element, to that of t. */
 static void gradient(tn_tensor *t, const double *g)
 {
     const tn_scope s = tn_scope_begin();
@@ -33,7 +33,7 @@ static void gradient(tn_tensor *t, const double *g)
 
 static bool close_to(double a, double b) { return fabs(a - b) <= 1e-12 * fmax(fabs(a), fabs(b)); }
 
-/* ---- the program of the documentation ---------------------------------------------------------------------------- */
+/* ---- the example of the documentation ---------------------------------------------------------------------------- */
 
 START_TEST(a_curve_is_fitted)
 {
@@ -89,7 +89,7 @@ START_TEST(groups)
     ck_assert_double_eq(tn_option(o, 1, TN_OPT_WEIGHT_DECAY), 0);
     ck_assert_double_eq(tn_option(o, 1, TN_OPT_BETA2), 0.999);
 
-    /* a part of both: each is split, and no decay stays no decay */
+    /* a part of both groups: each is split, and weight decay 0 stays */
     const int first = tn_group_new(o, .module = encoder, .lr = 1e-5);
     ck_assert_int_eq(first, 2);
     ck_assert_int_eq(tn_group_count(o), 4);
@@ -98,7 +98,7 @@ START_TEST(groups)
     ck_assert_double_eq(tn_option(o, 2, TN_OPT_WEIGHT_DECAY), 0.1);
     ck_assert_double_eq(tn_option(o, 3, TN_OPT_WEIGHT_DECAY), 0);
 
-    int asked = 0; /* all of a group: it changes where it is */
+    int asked = 0; /* all of a group match: it changes in place */
     ck_assert_int_eq(tn_group_new(o, .match = is_embedding, .user = &asked, .weight_decay = 0.5), 4);
     ck_assert(asked == 7 && tn_group_of(o, embed) == 4 && tn_group_count(o) == 5);
     ck_assert_int_eq(tn_group_new(o, .match = is_embedding, .user = &asked, .lr = 0), 4);
@@ -136,7 +136,7 @@ START_TEST(groups)
 }
 END_TEST
 
-/* Each group steps with its own numbers. */
+/* Each group is updated with its own options. */
 START_TEST(groups_step_apart)
 {
     tn_sequential *net = tn_sequential_new();
@@ -152,7 +152,7 @@ START_TEST(groups_step_apart)
 }
 END_TEST
 
-/* ---- who takes part ---------------------------------------------------------------------------------------------- */
+/* ---- which parameters are updated -------------------------------------------------------------------------------- */
 
 START_TEST(frozen_ungraded_and_tied)
 {
@@ -165,23 +165,23 @@ START_TEST(frozen_ungraded_and_tied)
     gradient(a, (double[]){1, -1});
     ck_assert_int_eq(tn_step(o), TN_OK);
     ck_assert(close_to(tn_get(a, 0), 0.999 - 0.1 / (1 + 1e-8))); /* once, not twice */
-    ck_assert(tn_get(b, 0) == 1 && tn_get(c, 0) == 1);           /* and no decay of those without gradient */
+    ck_assert(tn_get(b, 0) == 1 && tn_get(c, 0) == 1);           /* no decay of parameters without a gradient */
     ck_assert(tn_optimizer_state(o, a, "exp_avg") && !tn_optimizer_state(o, c, "exp_avg") &&
               !tn_optimizer_state(o, b, "exp_avg"));
     ck_assert(!tn_optimizer_state(o, a, "nonsense"));
-    tn_requires_grad(b); /* thawed: it begins with its own step 1 */
+    tn_requires_grad(b); /* no longer frozen: it starts with its own step 1 */
     gradient(b, (double[]){1, 1});
     ck_assert_int_eq(tn_step(o), TN_OK);
     ck_assert(close_to(tn_get(b, 0), 0.999 - 0.1 / (1 + 1e-8)));
     ck_assert_str_eq(tn_optimizer_name(o), "AdamW");
     ck_assert_int_eq(tn_steps(o), 2);
-    tn_free(net); /* the optimizer holds on to what it has */
+    tn_free(net); /* the optimizer has references to its parameters */
     ck_assert(close_to(tn_get(tn_optimizer_state(o, b, "exp_avg"), 0), 0.1));
     tn_optimizer_free(o);
 }
 END_TEST
 
-/* A weight that is a view of something steps like a dense one. */
+/* A weight that is a strided view is updated like a contiguous one. */
 START_TEST(strided_weights)
 {
     for (int k = 0; k < TN_CASE_KINDS; k++) {
@@ -214,7 +214,7 @@ static float as_bf16(float x)
     return x;
 }
 
-/* bf16 weights: the step is that of f32, with f32 state; the result is rounded. */
+/* bf16 weights: the update is that of f32, with f32 state; the result is rounded. */
 START_TEST(bf16_weights)
 {
     tn_sequential *net = tn_case_new(TN_BF16), *wide = tn_case_new(TN_F32);
@@ -245,7 +245,7 @@ END_TEST
 
 /* ---- clipping ---------------------------------------------------------------------------------------------------- */
 
-/* Each weight has the epsilon of its own number type, whichever parameter is the first. */
+/* Each weight uses the epsilon of its own dtype, whichever parameter comes first. */
 START_TEST(adafactor_epsilon)
 {
     static const char *const name[] = {"a", "b", "c"};
@@ -257,7 +257,7 @@ START_TEST(adafactor_epsilon)
         tn_optimizer *o = tn_adafactor_new(net, .lr = 1, .beta2_decay = -0.3, .eps2 = 0.5, .d = 2, .weight_decay = 0.1);
         for (int i = 0; i < 3; i++) gradient(w[i], (double[]){1e-3});
         ck_assert_int_eq(tn_step(o), TN_OK);
-        for (int i = 0; i < 3; i++) { /* torch has 0.1602 in bf16; the others' gradients are above their epsilon */
+        for (int i = 0; i < 3; i++) { /* PyTorch has 0.1602 in bf16; the other gradients are above their epsilon */
             const double is = tn_get(w[i], 0), should = tn_dtype_of(w[i]) == TN_BF16 ? 0.1602 : -0.275;
             ck_assert_msg(fabs(is - should) < 1e-3, "%s: %g", tn_dtype_name(tn_dtype_of(w[i])), is);
         }
@@ -288,7 +288,7 @@ START_TEST(clipping)
     ck_assert(close_to(tn_clip_grads(net, .clip.value = 3.5), 13));
     ck_assert(tn_get(tn_grad(a), 0) == 3 && tn_get(tn_grad(a), 1) == -3.5 && tn_get(tn_grad(b), 0) == 3.5);
 
-    /* squares beyond f32, and beyond f64 */
+    /* squares that overflow f32, and f64 */
     tn_zero_grads(net);
     gradient(b, (double[]){3e30, 4e30});
     ck_assert(fabs(tn_clip_grads(net, .clip.norm = INFINITY) / 5e30 - 1) < 1e-6);
@@ -296,7 +296,7 @@ START_TEST(clipping)
     ck_assert(close_to(tn_clip_grads(net, .clip.norm = 1, .clip.error_if_nonfinite = true), 5e200));
     ck_assert(close_to(tn_get(tn_grad(a), 1), -0.8) && tn_get(tn_grad(b), 0) == 0);
 
-    gradient(a, (double[]){1.7e308, 1.7e308}); /* and a norm beyond f64 */
+    gradient(a, (double[]){1.7e308, 1.7e308}); /* and a norm that overflows f64 */
     ck_assert(isnan(tn_clip_grads(net, .clip.norm = 1, .clip.error_if_nonfinite = true)));
     ck_error(TN_ENUMERIC, "tn_clip_grads: the gradient of 'a' is so large that its square is beyond f64; nothing was "
                           "changed");
@@ -325,7 +325,7 @@ START_TEST(clipping)
 }
 END_TEST
 
-/* Tensors that end where a chunk of the work ends, and long ones: each element counts once. */
+/* Tensors that end where a chunk ends, and long ones: each element counts once. */
 START_TEST(norms_of_many)
 {
     static const int64_t size[] = {16384, 16384, 1, 16383, 50000, 16384};
@@ -344,7 +344,7 @@ START_TEST(norms_of_many)
 }
 END_TEST
 
-/* A step that meets NaN, if it is told to look, changes nothing; otherwise it goes on, as in PyTorch. */
+/* With .error_if_nonfinite a step with a NaN changes nothing; without it NaN propagates, as in PyTorch. */
 START_TEST(nonfinite_gradients)
 {
     for (int k = 0; k < 3; k++) {
@@ -401,7 +401,7 @@ START_TEST(nonfinite_gradients)
 }
 END_TEST
 
-/* ---- parts of a batch -------------------------------------------------------------------------------------------- */
+/* ---- accumulation ------------------------------------------------------------------------------------------------ */
 
 START_TEST(accumulation)
 {
@@ -419,7 +419,7 @@ START_TEST(accumulation)
             ck_error(TN_ESTATE, "tn_accumulate: 2 of 3 parts are waiting for their step; change n after it");
         }
     }
-    ck_assert_double_eq(tn_grad_norm(o), 6); /* of the mean */
+    ck_assert_double_eq(tn_grad_norm(o), 6); /* norm of the mean */
     ck_assert_ptr_null(tn_grad(a));
     tn_accumulate(o, 0);
     ck_error(TN_EINVAL, "tn_accumulate: n is 0, but must be at least 1");
@@ -432,7 +432,7 @@ END_TEST
 
 /* ---- averages ---------------------------------------------------------------------------------------------------- */
 
-/* The weights themselves, until means begin: averaged SGD. */
+/* Copies of the weights until the mean starts: averaged SGD. */
 START_TEST(means)
 {
     tn_sequential *net = tn_sequential_new();
@@ -475,7 +475,7 @@ START_TEST(averages)
     tn_ema_swap(e);
     ck_assert(tn_get(a, 0) == 5 && tn_get(a, 1) == 5 && tn_get(b, 1) == 1.0078125);
 
-    /* in f32, bf16 weights move their average by less than bf16 can tell */
+    /* with f32 averages, bf16 weights move their average by less than bf16 can represent */
     tn_ema *slow = tn_ema_new(net, .decay = 0.99);
     s = tn_no_grad_begin();
     tn_fill(b, 2);
@@ -552,7 +552,7 @@ START_TEST(wrong_use)
     tn_step(o);
     ck_error(TN_ESTATE, "tn_step: none of the 1 parameters has a gradient; tn_backward comes first");
     gradient(a, (double[]){1, 1});
-    tn_raise(TN_EINVAL, "something else"); /* while an error stands, nothing happens */
+    tn_raise(TN_EINVAL, "something else"); /* while an error is set, nothing happens */
     ck_assert_int_eq(tn_step(o), TN_EINVAL);
     ck_assert_int_eq(tn_set_lr(o, 0, 1), TN_EINVAL);
     ck_assert_ptr_null(tn_sgd_new(net));
@@ -577,7 +577,7 @@ START_TEST(wrong_use)
 }
 END_TEST
 
-/* A step is written in the weights' versions: a tape that was recorded before it is not silently wrong. */
+/* A step increments the weights' versions: a tape recorded before it raises an error instead of wrong gradients. */
 START_TEST(old_tapes)
 {
     tn_sequential *net = tn_sequential_new();
@@ -594,17 +594,17 @@ START_TEST(old_tapes)
 }
 END_TEST
 
-/* ---- memory that fails ------------------------------------------------------------------------------------------- */
+/* ---- failing allocations ----------------------------------------------------------------------------------------- */
 
-/* At each allocation of a step: nothing has changed, and the retry gives the same bits. */
+/* At each failing allocation of a step, nothing has changed, and the retry gives the same bits. */
 static void a_step_fails(const tn_case_kind *k, bool for_ever)
 {
     tn_sequential *done = NULL;
-    for (int64_t at = -1, calls = 0; at <= calls; at++) { /* -1: nothing fails */
+    for (int64_t at = -1, calls = 0; at <= calls; at++) { /* -1: no failure */
         const tn_scope scope = tn_scope_begin();
         tn_sequential *net = tn_case_new(TN_F32);
         tn_optimizer  *o = k->make(net);
-        tn_case_steps(net, o, 1, 4, k->parts); /* e has its first gradient in step 5: its state is made then */
+        tn_case_steps(net, o, 1, 4, k->parts); /* e has its first gradient in step 5, when its state is created */
         for (int part = 0; part < k->parts; part++) {
             tn_case_backward(net, 5, part);
             if (part + 1 < k->parts) tn_step(o);
@@ -631,7 +631,7 @@ static void a_step_fails(const tn_case_kind *k, bool for_ever)
     tn_free(done);
 }
 
-/* From the making of the optimizer on. */
+/* Starts with the creation of the optimizer. */
 static void scenario(const tn_case_kind *k, tn_sequential *net)
 {
     tn_optimizer *o = k->make(net);

@@ -1,4 +1,4 @@
-/* test_schedule.c — schedules of the learning rate: 50 steps beside PyTorch's (tests/golden/optim.py), alone and
+/* test_schedule.c — learning rate schedules: 50 steps compared with PyTorch's (tests/golden/optim.py), alone and
  * joined. */
 #include "tests/common/check_main.h"
 
@@ -13,7 +13,7 @@ static tn_safetensors *golden;
 static void open_golden(void) { golden = tn_safetensors_open(tn_test_data("golden/optim.safetensors")); }
 static void close_golden(void) { tn_safetensors_close(golden); }
 
-/* Two groups, as the golden data has them. */
+/* Two groups, as in the golden data. */
 static tn_optimizer *optimizer(tn_sequential *net)
 {
     tn_optimizer *o = tn_sgd_new(net, .lr = 0.5, .momentum = 0.9);
@@ -21,7 +21,7 @@ static tn_optimizer *optimizer(tn_sequential *net)
     return o;
 }
 
-/* ---- beside PyTorch ---------------------------------------------------------------------------------------------- */
+/* ---- compared with PyTorch --------------------------------------------------------------------------------------- */
 
 static double by_group(int64_t t, int group, void *user)
 {
@@ -134,7 +134,7 @@ static const struct {
 };
 enum { CASES = sizeof cases / sizeof *cases, STEPS = 50 };
 
-/* What a validation could say: falling, flat, better, worse. */
+/* Values of a validation metric: falling, flat, better, worse. */
 static double value_at(int t)
 {
     return t < 8 ? 10.0 / (1 + t) : t < 20 ? 1.25 : t < 26 ? 1.0 - 0.01 * t : 0.9 + 0.02 * (t % 3);
@@ -153,7 +153,7 @@ START_TEST(beside_pytorch)
     double most[2] = {0};
     for (int t = 0; t <= STEPS; t++)
         for (int g = 0; g < 2; g++) most[g] = fmax(most[g], tn_get(want, 3 * t + g));
-    const bool cycle = !strncmp(cases[_i].name, "one_cycle", 9); /* whose step 50 is behind its end */
+    const bool cycle = !strncmp(cases[_i].name, "one_cycle", 9); /* step 50 is after its end */
     for (int t = 0; t <= STEPS; t++) {
         for (int g = 0; cycle && t == STEPS && g < 2; g++)
             ck_assert_double_eq(tn_lr(o, g), tn_schedule_lr(s, STEPS - 1, g));
@@ -171,7 +171,7 @@ START_TEST(beside_pytorch)
             ck_assert_msg((by_value ? tn_plateau_step(s, value_at(t)) : tn_schedule_step(s)) == TN_OK, "%s",
                           tn_error_message());
     }
-    if (!by_value) { /* there and back again */
+    if (!by_value) { /* go to another step and back */
         ck_assert_int_eq(tn_schedule_goto(s, 13), TN_OK);
         ck_assert(fabs(tn_lr(o, 1) - tn_get(want, 3 * 13 + 1)) <= 1e-12);
     }
@@ -191,9 +191,9 @@ START_TEST(nothing_is_left_out)
 }
 END_TEST
 
-/* ---- beyond PyTorch ---------------------------------------------------------------------------------------------- */
+/* ---- not in PyTorch ---------------------------------------------------------------------------------------------- */
 
-/* Nothing drifts: the millionth step is as exact as the first. */
+/* No drift: the millionth step is as exact as the first. */
 START_TEST(long_runs)
 {
     tn_sequential *net = tn_case_new(TN_F32);
@@ -215,14 +215,14 @@ START_TEST(long_runs)
     tn_schedule_free(s);
     s = tn_linear_lr_new(o, .start = 0, .steps = 4);
     tn_schedule_goto(s, INT64_MAX);
-    tn_schedule_step(s); /* stays at the end, and begins not anew */
+    tn_schedule_step(s); /* stays at the end, does not restart */
     ck_assert(tn_schedule_now(s) == INT64_MAX && tn_lr(o, 0) == 1);
     tn_optimizer_free(o);
     tn_free(net);
 }
 END_TEST
 
-/* A line ends where it is said to, whatever its steps round to: below 0 no rate would be set. */
+/* A linear schedule ends exactly at its end, whatever its steps round to: a rate below 0 would be rejected. */
 START_TEST(lines_end)
 {
     static const double starts[] = {0.1, 0.9, 1.0 / 3};
@@ -242,7 +242,7 @@ START_TEST(lines_end)
 }
 END_TEST
 
-/* A plateau whose best value is infinite, as a PSNR may be, has it after a restart, too: nothing is better. */
+/* A plateau whose best value is infinite, as a PSNR may be, keeps it after a restart: no value is better. */
 START_TEST(an_endless_best)
 {
     const char    *path = tn_test_file("endless.ckpt");
@@ -269,7 +269,7 @@ START_TEST(an_endless_best)
 }
 END_TEST
 
-/* Plateau as a factor beside a warm-up; a cycle inside a sequence; groups of groups. */
+/* A plateau as a factor together with a warmup; a cycle inside a sequence; nested schedules. */
 START_TEST(joined)
 {
     tn_sequential *net = tn_case_new(TN_F32);
@@ -281,7 +281,7 @@ START_TEST(joined)
     tn_plateau_step(flat, 1);
     tn_schedule_step(both), tn_schedule_step(both), tn_schedule_step(both);
     ck_assert_double_eq(tn_lr(o, 0), 0.8);
-    tn_plateau_step(flat, 1); /* no better: at once */
+    tn_plateau_step(flat, 1); /* no improvement: reduces at once */
     ck_assert_double_eq(tn_lr(o, 0), 0.2);
     tn_schedule_step(both);
     ck_assert_double_eq(tn_lr(o, 0), 0.2);
@@ -305,7 +305,7 @@ START_TEST(joined)
 }
 END_TEST
 
-/* The schedule goes with each step that takes effect, and a step whose schedule is over does not happen. */
+/* The schedule advances with each update, and an update after the end of the schedule is an error. */
 START_TEST(followed)
 {
     tn_sequential *net = tn_case_new(TN_F32);
@@ -313,7 +313,7 @@ START_TEST(followed)
     tn_schedule   *s = tn_one_cycle_lr_new(o, .steps = 2, .no_momentum = true);
     tn_accumulate(o, 2);
     ck_assert_int_eq(tn_schedule_follow(s), TN_OK);
-    ck_assert_int_eq(tn_schedule_step(s), TN_ESTATE); /* else it would go two steps for one */
+    ck_assert_int_eq(tn_schedule_step(s), TN_ESTATE); /* else it would advance twice per update */
     ck_error(TN_ESTATE, "tn_schedule_step: this schedule follows its optimizer (tn_schedule_follow, or tn_fit), whose "
                         "tn_step steps it, too: do not step it yourself");
     ck_assert_int_eq(tn_case_steps(net, o, 1, 2, 2), TN_OK);
@@ -323,7 +323,7 @@ START_TEST(followed)
     ck_error(TN_ESTATE, "tn_one_cycle_lr_new: the cycle has 2 steps and is over; step 3 is beyond it");
     ck_assert(tn_case_same(net, before) && tn_steps(o) == 2);
     tn_schedule_free(s);
-    ck_assert_int_eq(tn_step(o), TN_OK); /* nobody follows */
+    ck_assert_int_eq(tn_step(o), TN_OK); /* no schedule follows */
     tn_optimizer_free(o);
     tn_free(net), tn_free(before);
 }
@@ -443,7 +443,7 @@ START_TEST(wrong_use)
     REFUSED(TN_EINVAL, tn_chained_lr_new(o, .parts = {both}),
             "tn_chained_lr_new: part 0 (chained) lies too deep: schedules are joined at most 4 times over");
     tn_schedule_free(both);
-    ck_assert_int_eq(tn_no_decay(o), TN_OK); /* there is none any more */
+    ck_assert_int_eq(tn_no_decay(o), TN_OK); /* no schedule any more */
     tn_optimizer_free(o), tn_optimizer_free(other);
     tn_free(net);
 }

@@ -1,5 +1,5 @@
-/* test_parallel.c — ranks, here threads: any number of them ends with the same bits, and an error of one is an error of
- * all. MPI's ranks are in tests/project/mpi.sh. */
+/* test_parallel.c — ranks, here threads: any number of ranks ends with the same bits, and an error of one rank is an
+ * error of all. Ranks of MPI are in tests/project/mpi.sh. */
 #include "tests/common/check_main.h"
 
 #include "models/models.h"
@@ -11,7 +11,7 @@
 
 /* ---- the tree ---------------------------------------------------------------------------------------------------- */
 
-/* The branches of a range are whole, side by side, and no two of them are one larger one. */
+/* The branches of a range are adjacent, and no two of them form one larger branch. */
 START_TEST(branches_cover_a_range)
 {
     for (int shards = 1; shards < 20; shards++)
@@ -37,14 +37,14 @@ END_TEST
 
 /* ---- the same bits ----------------------------------------------------------------------------------------------- */
 
-/* Words in a table, dropout, two layers; of a last one that is never used, and one that is frozen. */
+/* An embedding, dropout, two layers; a last layer that is never used, and one that is frozen. */
 enum { WORDS = 11, DIM = 6, ROWS = 26, STEPS = 4, ROOM = 8192, MANY = 150 };
 typedef struct {
     tn_module     base;
     tn_embedding *words;
     tn_linear    *up, *down, *unused, *frozen;
     tn_dropout   *drop;
-    bool          tied; /* then of MANY words, of which WORDS are looked up: a few blocks of the table */
+    bool          tied; /* tied: MANY words, of which WORDS are looked up, so that few blocks of the table change */
 } net;
 static tn_tensor *net_forward(net *m, tn_tensor *x)
 {
@@ -74,13 +74,13 @@ typedef struct {
     int     shards;
     int64_t bucket, rows;
     bool    bf16, sparse, clips, zero, fast, overlap,
-        tied; /* sparse: the table, and what travels; clips: the replica does */
+        tied; /* sparse: of the embedding and of the replica; clips: .clip of the replica */
     tn_dtype     dtype;
-    int          fails; /* in step 2, this rank; -1: none */
-    bool         nan;   /* by a loss that is none */
+    int          fails; /* the rank that fails in step 2; -1: none */
+    bool         nan;   /* fails with a loss that is NaN */
     char         weights[TN_THREAD_RANKS][ROOM];
     int64_t      bytes[TN_THREAD_RANKS];
-    int64_t      states[TN_THREAD_RANKS]; /* elements that the optimizer has a state for */
+    int64_t      states[TN_THREAD_RANKS]; /* number of elements with optimizer state */
     double       loss[TN_THREAD_RANKS];
     tn_generator generator[TN_THREAD_RANKS];
 } job;
@@ -123,7 +123,7 @@ static void keep_bits(tn_world *w, void *m, job *j)
 static void work(tn_world *w, void *user)
 {
     job *j = user;
-    tn_seed(7 + (uint64_t)tn_world_rank(w)); /* only rank 0's counts */
+    tn_seed(7 + (uint64_t)tn_world_rank(w)); /* only rank 0's is used */
     net *m = net_new(j->sparse, j->tied);
     if (m && j->dtype != TN_F32) tn_module_to(m, j->dtype);
     tn_optimizer *o = tn_adamw_new(m, .lr = 0.05, .clip.norm = j->clips ? 0 : 0.2);
@@ -161,7 +161,7 @@ static void compare(const job *like, bool all)
     alone(&one);
     for (int size = all ? 1 : 3; size <= (all ? 6 : 4); size++) {
         many = *like;
-        many.bucket = 256 << size; /* changes nothing */
+        many.bucket = 256 << size; /* does not change the bits */
         tn_thread_ranks(size, work, &many, 0, text);
         for (int i = 0; i < size; i++) {
             ck_assert_str_eq(text[i], "");
@@ -179,7 +179,7 @@ START_TEST(any_number_of_ranks)
     if (_i == 1) j.bf16 = true;
     if (_i == 2) j.dtype = TN_BF16;
     if (_i == 3) j.dtype = TN_F64;
-    if (_i == 5) j.rows = 5; /* some shards, and some ranks, have none */
+    if (_i == 5) j.rows = 5; /* some shards, and some ranks, have no rows */
     if (_i == 6) j.shards = 7;
     j.overlap = _i >= 7;
     if (_i == 8) j.bf16 = true;
@@ -188,15 +188,15 @@ START_TEST(any_number_of_ranks)
     if (_i == 12) j.rows = 5;
     if (_i == 13) j.bf16 = true;
     if (_i == 14) j.dtype = TN_BF16;
-    j.sparse = _i == 4 || _i == 15; /* which leaves nothing to overlap */
+    j.sparse = _i == 4 || _i == 15; /* .sparse disables .overlap */
     j.zero = j.clips = _i >= 16;
     j.tied = _i >= 11 && _i != 17;
     compare(&j, !_i || _i == 7 || _i == 11);
 }
 END_TEST
 
-/* ZeRO-1 ends with the same bits as without, and each element's state is one rank's: each rank has as many bytes
- * of all, frozen and unused ones included. */
+/* ZeRO-1 gives the same bits, and the state of each element is on one rank. Each rank has the same number of bytes of
+ * all gradients, including frozen and unused parameters. */
 START_TEST(a_share_of_the_state)
 {
     static job plain, zero;
@@ -220,7 +220,7 @@ START_TEST(a_share_of_the_state)
 }
 END_TEST
 
-/* In an order of the transport's: near, on all ranks the same, and not the same bits as those of one. */
+/* Adds in the transport's order: nearly equal, the same on all ranks, and not the bits of one rank. */
 START_TEST(the_fast_way)
 {
     static job one, fast;
@@ -238,7 +238,7 @@ START_TEST(the_fast_way)
 }
 END_TEST
 
-/* The gradients are those of the whole batch, as one backward pass finds them. */
+/* The gradients are those of the whole batch in one backward pass. */
 static void one_batch(tn_world *w, void *user)
 {
     net *m = net_new(false, false);
@@ -273,7 +273,7 @@ START_TEST(gradients_of_the_whole)
 }
 END_TEST
 
-/* What the tape tells of is what a leaf ends with: the last layer first, each once; a leaf with a hook not at all. */
+/* The tape reports each leaf once, with its final gradient, the last layer first; a leaf with a hook not at all. */
 typedef struct {
     int              n;
     const tn_tensor *leaf[8], *early;
@@ -301,7 +301,7 @@ START_TEST(the_tape_tells)
     tn_on_grad(m->up->bias, leave_it, NULL);
     tn_tensor *l = tn_cross_entropy(tn_call(m, x), y);
     ck_assert_int_eq(tn_backward_telling(l, NULL, tell, &t), TN_OK);
-    if (_i) { /* the scores' part of the table first, then up's weight, then the lookups */
+    if (_i) { /* the projection's part of the table first, then up's weight, then the lookups */
         ck_assert(t.early == m->words->weight && t.n == 2 && t.leaf[0] == m->up->weight && t.leaf[1] == t.early);
         ck_assert((float)tn_get(tn_grad(t.early), 0) == t.first[1]);
         tn_free(m);
@@ -321,7 +321,7 @@ END_TEST
 
 static bool begins(const char *text, const char *with) { return !strncmp(text, with, strlen(with)); }
 
-/* Whichever rank fails: all end, each with its words. */
+/* If any rank fails, all end with its error message. */
 START_TEST(an_error_reaches_all)
 {
     static job j;
@@ -342,7 +342,7 @@ START_TEST(an_error_reaches_all)
 }
 END_TEST
 
-/* The transport fails in its n-th call: nobody waits. */
+/* The transport fails in its n-th call: no rank waits forever. */
 START_TEST(a_line_that_is_cut)
 {
     static job j;
@@ -356,7 +356,7 @@ START_TEST(a_line_that_is_cut)
 }
 END_TEST
 
-/* One rank's schedule has another length: its first step has the same rate, and its second has not. */
+/* One rank's schedule has another length: the rate of its first step is equal, that of its second is not. */
 static void step_differently(tn_world *w, tn_linear *m)
 {
     tn_optimizer *o = tn_sgd_new(m, .lr = 1);
@@ -384,7 +384,7 @@ static void differently(tn_world *w, void *user)
     if (what == 1) tn_replica_free(tn_replica_new(w, m, .shards = 5 + (rank == 2)));
     if (what == 2) tn_world_same(w, "file", rank == 1 ? "a" : "b");
     if (what == 3) tn_replica_free(rank ? tn_replica_new(w, other) : tn_replica_new(w, m));
-    if (what == 4 && rank) tn_world_barrier(w); /* rank 0 has gone home */
+    if (what == 4 && rank) tn_world_barrier(w); /* rank 0 has ended */
     if (what == 5) step_differently(w, other);
     if (what == 6) tn_replica_free(tn_replica_new(w, m, .clip.norm = 1 + (rank == 1)));
     if (what == 7) {
@@ -426,7 +426,7 @@ static void sizes(tn_world *w, void *user)
     tn_seed((uint64_t)tn_world_rank(w));
     tn_world_module_broadcast(w, NULL);
     ck_assert(tn_current_generator()->seed == 0 && tn_world_barrier(w) == TN_OK);
-    /* An error that is cleared ends nothing. */
+    /* An error that is cleared does not end the world. */
     if (tn_world_rank(w) == 3) tn_raise(TN_EIO, "no disk");
     ck_assert_int_eq(tn_world_barrier(w), TN_EIO);
     ck_assert_str_eq(tn_error_message(), tn_world_rank(w) == 3 ? "no disk" : "rank 3: no disk");

@@ -1,6 +1,5 @@
-/* test_spread.c — weights of which each rank keeps a part (.zero3), with ranks that are threads: the same bits as
- * without, less memory, and what becomes of them when something goes wrong. MPI's ranks are in
- * tests/project/mpi_bits.sh. */
+/* test_spread.c — sharded weights (.zero3), with threads as ranks: the same bits as without, less memory, and the
+ * behaviour after errors. Ranks of MPI are in tests/project/mpi_bits.sh. */
 #define _GNU_SOURCE /* mincore */
 #include "tests/common/check_main.h"
 
@@ -44,13 +43,13 @@ static net *net_new(void)
 }
 
 typedef struct {
-    int      shards, fails; /* in step 1, this rank; -1: none */
+    int      shards, fails; /* the rank that fails in step 1; -1: none */
     int64_t  resident, rows;
     bool     zero3, bf16, checkpoint;
     tn_dtype dtype;
     char     weights[TN_THREAD_RANKS][ROOM];
     int64_t  bytes[TN_THREAD_RANKS];
-    double   seen[TN_THREAD_RANKS]; /* a sum that each rank makes of a weight between two steps */
+    double   seen[TN_THREAD_RANKS]; /* a sum over a weight that each rank computes between two steps */
 } job;
 static const job usual = {.shards = 12, .rows = ROWS, .fails = -1, .dtype = TN_F32};
 
@@ -67,7 +66,7 @@ static void learn(tn_world *w, tn_replica *r, net *m, tn_optimizer *o, job *j, i
     for (tn_part p = {0}; tn_replica_next(r, &p);) {
         tn_batch b = {0};
         tn_batch_cut(&b, p.shard, j->rows);
-        if (!b.rows) continue; /* such a rank reads nothing, and keeps nobody waiting */
+        if (!b.rows) continue; /* such a rank reads no weight, and no rank waits for it */
         if (step == 1 && j->fails == tn_world_rank(w)) tn_raise(TN_ENOMEM, "no memory for shard %d", p.shard.rank);
         const tn_scope narrow = tn_autocast_begin(j->bf16);
         tn_tensor     *in = tn_narrow(x, 0, b.first, b.rows);
@@ -103,7 +102,7 @@ static double sum_of(const tn_tensor *t)
 static void rank_body(tn_world *w, void *user)
 {
     job *j = user;
-    tn_seed((uint64_t)(3 + tn_world_rank(w))); /* each begins elsewhere: rank 0's weights are for all */
+    tn_seed((uint64_t)(3 + tn_world_rank(w))); /* different on each rank: all use rank 0's weights */
     net *m = net_new();
     if (m && j->dtype != TN_F32) tn_module_to(m, j->dtype);
     tn_optimizer *o = tn_adamw_new(m, .lr = 1e-2);
@@ -126,7 +125,7 @@ static void run(int ranks, job *j)
     for (int i = 0; i < ranks; i++) ck_assert_str_eq(text[i], "");
 }
 
-/* Against one rank that has everything: any number of ranks, whatever stays of what was read. */
+/* Compared with one rank that has all weights: any number of ranks, any .resident. */
 static void same_as_alone(const job *j)
 {
     static job one, many;
@@ -148,7 +147,7 @@ static void same_as_alone(const job *j)
 
 START_TEST(bits)
 {
-    static job j; /* large for a stack */
+    static job j; /* too large for the stack */
     j = usual;
     same_as_alone(&j);
     j.bf16 = true;
@@ -164,7 +163,7 @@ END_TEST
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-/* Pages behind a weight that have memory. */
+/* Number of a weight's pages that have memory. */
 static int64_t pages_of(const void *at, int64_t bytes)
 {
     unsigned char there[64];
@@ -186,7 +185,7 @@ static void memory_body(tn_world *w, void *user)
     tn_replica   *r = tn_replica_new(w, m, .shards = j->shards, .zero3 = true, .resident = 0);
     learn(w, r, m, o, j, 0);
     ck_assert_int_eq(tn_error(), TN_OK);
-    const void *at = tn_data(m->layer[0]->weight); /* it comes, and stays */
+    const void *at = tn_data(m->layer[0]->weight); /* fetched, and stays */
     ck_assert_int_eq(pages_of(at, bytes), (bytes + page - 1) / page);
     const double whole = sum_of(m->layer[0]->weight);
     ck_assert(whole > 0);
@@ -211,9 +210,9 @@ START_TEST(a_part_of_the_memory)
 }
 END_TEST
 
-/* ---- mistakes ---------------------------------------------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
 
-static const char *saved_at; /* set before the threads begin */
+static const char *saved_at; /* set before the threads start */
 static void        mistakes_body(tn_world *w, void *user)
 {
     job *j = user;
@@ -244,7 +243,7 @@ static void        mistakes_body(tn_world *w, void *user)
     tn_fill(m->layer[0]->bias, 0); /* a small one, which each rank has */
     ck_assert_int_eq(tn_error(), TN_OK);
     tn_scope_end(s);
-    if (tn_world_rank(w) == 1) ck_assert_int_eq(tn_save(m, saved_at), TN_OK); /* it alone */
+    if (tn_world_rank(w) == 1) ck_assert_int_eq(tn_save(m, saved_at), TN_OK); /* on this rank alone */
     net *saved = net_new();
     tn_world_barrier(w);
     ck_assert_int_eq(tn_load(saved, saved_at), TN_OK);
@@ -257,7 +256,7 @@ static void        mistakes_body(tn_world *w, void *user)
     ck_error_has(TN_ESTATE, "tn_load: this tensor");
     ck_assert_double_eq(tn_get(m->layer[0]->bias, 0), 3);
     tn_free(saved);
-    tn_step(o); /* forgotten: tn_replica_step; there are no gradients, so nothing happens */
+    tn_step(o); /* a mistake: should be tn_replica_step; there are no gradients, so nothing happens */
     tn_clear_error();
     learn(w, r, m, whole, j, 0);
     ck_error_has(TN_EUNSUPPORTED, ".zero3 needs an optimizer that steps each element");
@@ -265,7 +264,7 @@ static void        mistakes_body(tn_world *w, void *user)
     const tn_scope t = tn_no_grad_begin();
     ck_assert_int_eq(tn_fill(m->layer[0]->weight, 0.5), TN_OK);
     tn_scope_end(t);
-    learn(w, r, m, o, j, 0); /* shared out again */
+    learn(w, r, m, o, j, 0); /* sharded again */
     tn_replica_free(r);
     ck_assert_int_eq(tn_error(), TN_OK);
     ck_assert(fabs(tn_get(m->layer[0]->weight, 5) - 0.5) < 0.1);
@@ -285,8 +284,7 @@ START_TEST(mistakes_are_told)
 }
 END_TEST
 
-/* One rank fails in step 1: all hear of it. Then, the error cleared on all, the weights are those of the step
- * before. */
+/* One rank fails in step 1: all get the error. After all have cleared it, the weights are those of the step before. */
 static void failing_body(tn_world *w, void *user)
 {
     job *j = user;
@@ -318,10 +316,10 @@ START_TEST(one_fails)
 }
 END_TEST
 
-/* Rank 0 cannot use the first state that it is sent. It receives the rest all the same, as the others send it; they
- * hear of it when they meet. Once more, all goes well. */
+/* Rank 0 cannot use the first state that it receives. It still receives the rest, as the other ranks send it; they get
+ * the error in the next collective call. A repetition succeeds. */
 static tn_status (*rank_0_swap)(void *, const void *, const int *, const int *, void *, const int *, const int *);
-static bool      damages; /* rank 0's alone */
+static bool      damages; /* on rank 0 only */
 static tn_status damaging_swap(void *user, const void *out, const int *out_bytes, const int *out_at, void *in,
                                const int *in_bytes, const int *in_at)
 {
@@ -361,7 +359,7 @@ START_TEST(a_state_is_damaged)
 }
 END_TEST
 
-/* The line is cut at each call in turn: an error everywhere, no weight that is silently zeros, nothing that hangs. */
+/* The transport fails at each call in turn: an error on all ranks, no weight that is silently zero, no deadlock. */
 static void cut_body(tn_world *w, void *user)
 {
     job *j = user;
@@ -405,7 +403,7 @@ static tn_tensor *fit_loss(void *module, const tn_batch *b, void *user)
 
 typedef struct {
     char                  folder[200];
-    bool                  zero3, stops; /* stops: behind step 5 */
+    bool                  zero3, stops; /* stops: after step 5 */
     volatile sig_atomic_t stop[TN_THREAD_RANKS];
     double                sum[TN_THREAD_RANKS];
 } fit_job;
@@ -432,14 +430,15 @@ static void fit_body(tn_world *w, void *user)
                .stop = j->stops ? stop : NULL);
     if (tn_error() == TN_OK) {
         ck_assert_int_eq(a.why, j->stops ? TN_FIT_STOPPED : TN_FIT_DONE);
-        ck_assert(j->stops ? a.steps == 5 || a.steps == 6 : a.steps == 12); /* the wish travels with the next meeting */
+        ck_assert(j->stops ? a.steps == 5 || a.steps == 6
+                           : a.steps == 12); /* the flag takes effect at the next collective call */
         j->sum[rank] = sum_of(m->out->weight) + sum_of(m->words->weight);
     }
     tn_dataset_free(d), tn_dataset_free(v);
     tn_free(m);
 }
 
-/* Stops behind step 5, and goes on with another number of ranks. */
+/* Stops after step 5, and resumes with another number of ranks. */
 static double fitted(const char *name, int ranks, bool zero3, int ranks_then)
 {
     char    text[TN_THREAD_RANKS][1100];
@@ -455,7 +454,7 @@ static double fitted(const char *name, int ranks, bool zero3, int ranks_then)
     return j.sum[0];
 }
 
-/* Validates, saves, goes on with another number of ranks, and ends with the best weights: to the same bits. */
+/* Validates, saves, resumes with another number of ranks, and ends with the best weights: the same bits. */
 START_TEST(fit)
 {
     const double alone = fitted("one", 1, false, 1);
