@@ -12,13 +12,14 @@ static bool take_parts(tn_schedule *s, const tn__course *course, tn_schedule *co
         return tn_raise(TN_EINVAL, "tn_%s_lr_new: it has no parts, or the first is NULL: .parts = {a, b}", name), false;
     for (int i = 0; i < s->parts; i++) {
         tn_schedule *p = s->part[i] = part[i];
-        const char  *wrong = p->owner != s->owner       ? "is of another optimizer"
-                             : p->whole                 ? "is a part of another schedule already"
-                             : p->t                     ? "has taken steps already"
-                             : p->depth + 1 > TN__DEPTH ? "lies too deep: schedules are joined at most 4 times over"
+        const char  *wrong = p->owner != s->owner       ? "belongs to another optimizer"
+                             : p->whole                 ? "is already a part of another schedule"
+                             : p->t                     ? "has already taken steps"
+                             : p->depth + 1 > TN__DEPTH ? "is nested too deep: at most 4 levels of schedules are "
+                                                          "supported"
                                                         : NULL;
         for (int k = 0; k < i && !wrong; k++)
-            if (part[k] == p) wrong = "is there twice";
+            if (part[k] == p) wrong = "is listed twice";
         if (wrong) return tn_raise(TN_EINVAL, "tn_%s_lr_new: part %d (%s) %s", name, i, p->course->name, wrong), false;
         if (p->depth >= s->depth) s->depth = p->depth + 1;
     }
@@ -101,14 +102,13 @@ tn_schedule *tn_sequential_lr_create(tn_sequential_lr_config c)
     while (s.numbers < TN_PARTS && c.milestones[s.numbers]) {
         const int64_t m = c.milestones[s.numbers];
         if (m < 1 || (s.numbers && (double)m <= s.number[s.numbers - 1]))
-            return tn_raise(TN_EINVAL, "%s: milestone %d is %lld, but milestones must be positive and rise", who,
+            return tn_raise(TN_EINVAL, "%s: milestone %d is %lld, but milestones must be positive and increase", who,
                             s.numbers, (long long)m),
                    NULL;
         s.number[s.numbers++] = (double)m;
     }
     if (s.numbers != s.parts - 1)
-        return tn_raise(TN_EINVAL, "%s: %d parts need %d milestones, there are %d", who, s.parts, s.parts - 1,
-                        s.numbers),
+        return tn_raise(TN_EINVAL, "%s: %d parts need %d milestones, got %d", who, s.parts, s.parts - 1, s.numbers),
                NULL;
     return tn__schedule_make(&tn__sequential, s);
 }

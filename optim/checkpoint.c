@@ -82,7 +82,7 @@ static bool waits(const char *name, const tn_tensor *t)
     if (!tn__gradient(t)) return false;
     tn_raise(TN_ESTATE,
              "tn_checkpoint_save: '%s' has a gradient that no step has used, and gradients are not saved; save after "
-             "tn_step, or forget them with tn_zero_grads",
+             "tn_step, or delete them with tn_zero_grads",
              name);
     return true;
 }
@@ -91,7 +91,7 @@ static bool check_extras(const char *who, const tn_checkpoint_save_args *c)
 {
     if (c->tensor_count < 0 || !c->tensor_count != !c->tensors)
         return tn_raise(TN_EINVAL, "%s: .tensor_count is %d, but .tensors is %s", who, c->tensor_count,
-                        c->tensors ? "there" : "NULL"),
+                        c->tensors ? "set" : "NULL"),
                false;
     for (int i = 0; i < c->tensor_count; i++)
         if (!c->tensors[i].name || !c->tensors[i].tensor)
@@ -99,7 +99,7 @@ static bool check_extras(const char *who, const tn_checkpoint_save_args *c)
                    false;
     if (c->generator_count < 0 || !c->generator_count != !c->generators)
         return tn_raise(TN_EINVAL, "%s: .generator_count is %d, but .generators is %s", who, c->generator_count,
-                        c->generators ? "there" : "NULL"),
+                        c->generators ? "set" : "NULL"),
                false;
     return true;
 }
@@ -108,16 +108,15 @@ static bool check(const tn_checkpoint_save_args *c)
 {
     static const char who[] = "tn_checkpoint_save";
     if (!c->path) return tn_raise(TN_EINVAL, "%s: the path is NULL", who), false;
-    if (c->step < 0) return tn_raise(TN_EINVAL, "%s: .step is %lld, but counts from 0", who, (long long)c->step), false;
+    if (c->step < 0)
+        return tn_raise(TN_EINVAL, "%s: .step is %lld, but must not be negative", who, (long long)c->step), false;
     if (!c->module && !c->optimizer && !c->ema && !c->tensor_count)
-        return tn_raise(TN_EINVAL, "%s: there is nothing to save: .module, .optimizer, .ema, .tensors", who), false;
+        return tn_raise(TN_EINVAL, "%s: nothing to save; set .module, .optimizer, .ema or .tensors", who), false;
     if (!check_extras(who, c)) return false;
     if (c->ema && c->ema->swapped)
-        return tn_raise(TN_ESTATE, "%s: the averages stand in the place of the weights; tn_ema_swap brings those back",
-                        who),
-               false;
+        return tn_raise(TN_ESTATE, "%s: the averages are swapped with the weights; call tn_ema_swap first", who), false;
     if (c->optimizer && c->optimizer->waiting)
-        return tn_raise(TN_ESTATE, "%s: %lld of %lld parts are waiting for their step; save after it", who,
+        return tn_raise(TN_ESTATE, "%s: %lld of %lld parts (tn_accumulate) wait for the update; save after it", who,
                         (long long)c->optimizer->waiting, (long long)c->optimizer->accumulate),
                false;
     if (c->module)
@@ -217,7 +216,9 @@ static bool read_record(tn_checkpoint_file *f)
     char    is[9];
     tn__crc table;
     if (!text || !crc)
-        return tn_raise(TN_EFORMAT, "%s: '%s' is a safetensors file, but no checkpoint: it lacks '%s' in its metadata",
+        return tn_raise(TN_EFORMAT,
+                        "%s: '%s' is a safetensors file, but not a training checkpoint: it lacks '%s' in "
+                        "its metadata",
                         who, f->path, text ? TN__RECORD ".crc32" : TN__RECORD),
                false;
     tn__crc_init(&table);
@@ -229,8 +230,8 @@ static bool read_record(tn_checkpoint_file *f)
     if (!(f->record = tn_json_parse(text, strlen(text)))) return false;
     const int64_t schema = tn_json_i64(tn_json_need(f->record, "schema"));
     if (tn_error() == TN_OK && schema != SCHEMA)
-        tn_raise(TN_EUNSUPPORTED, "%s: '%s' is of schema %lld, this library knows %d", who, f->path, (long long)schema,
-                 SCHEMA);
+        tn_raise(TN_EUNSUPPORTED, "%s: '%s' has schema %lld, but this library reads schema %d", who, f->path,
+                 (long long)schema, SCHEMA);
     tn_json_i64(tn_json_need(f->record, "step"));
     return tn_error() == TN_OK;
 }

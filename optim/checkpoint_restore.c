@@ -49,7 +49,7 @@ tn_tensor *tn_checkpoint_tensor(const tn_checkpoint_file *f, const char *name)
     if (!f || !name) return tn_raise(TN_EINVAL, "%s: the %s is NULL", call, f ? "name" : "file"), NULL;
     snprintf(full, sizeof full, "data.%s", name);
     const int64_t entry = tn_safetensors_find(f->tensors, full);
-    if (entry < 0) return tn_raise(TN_EINDEX, "%s: '%s' has no tensor '%.100s' of yours", call, f->path, name), NULL;
+    if (entry < 0) return tn_raise(TN_EINDEX, "%s: '%s' has no tensor '%.100s' of .tensors", call, f->path, name), NULL;
     return read_one(call, f, entry);
 }
 
@@ -111,7 +111,7 @@ static bool part_fits(restore *r, const char *prefix, const char *what)
             tn__misfit_unexpected(&r->misfits, name + strlen(prefix));
     }
     const bool fits =
-        tn_error() == TN_OK && tn__misfit_none(&r->misfits, r->f->path, what, "of another shape or number type");
+        tn_error() == TN_OK && tn__misfit_none(&r->misfits, r->f->path, what, "of another shape or dtype");
     r->misfits = (tn__misfits){0};
     return fits;
 }
@@ -149,9 +149,7 @@ static bool ema_fits(restore *r)
     const tn_ema  *e = r->c->ema;
     const tn_json *record = tn_json_need(r->f->record, "ema");
     if (e->swapped)
-        return tn_raise(TN_ESTATE, "%s: the averages stand in the place of the weights; tn_ema_swap brings those back",
-                        who),
-               false;
+        return tn_raise(TN_ESTATE, "%s: the averages are swapped with the weights; call tn_ema_swap first", who), false;
     if (tn_json_i64(tn_json_need(record, "updates")) < 0)
         return tn_raise(TN_EFORMAT, "%s: '%s' has a negative number of updates", who, r->f->path), false;
     if (tn_json_bool(tn_json_need(record, "mean")) != e->mean && tn_error() == TN_OK)
@@ -177,8 +175,9 @@ static bool generators_fit(const restore *r)
     const tn_json *list = tn_json_need(r->f->record, "generators");
     if (tn_error() == TN_OK && tn_json_count(list) != r->c->generator_count + 1)
         return tn_raise(TN_EFORMAT,
-                        "%s: '%s' has %lld random generators besides the current one, .generator_count is %d", who,
-                        r->f->path, (long long)tn_json_count(list) - 1, r->c->generator_count),
+                        "%s: '%s' has %lld random generators in addition to the current one, but .generator_count is "
+                        "%d",
+                        who, r->f->path, (long long)tn_json_count(list) - 1, r->c->generator_count),
                false;
     for (const tn_json *g = tn_json_first(list); g; g = tn_json_next(g)) {
         tn_generator trial;
@@ -214,7 +213,7 @@ static bool packed_fit(restore *r)
         const char *name = strchr(tn_safetensors_at(r->f->tensors, x->entry).name, '.') + 1; /* after "model." */
         tn__misfit_other(&r->misfits, "%s is %s, the file has %s", name, is, other);
     }
-    return tn__misfit_none(&r->misfits, r->f->path, "model", "of another shape or number type");
+    return tn__misfit_none(&r->misfits, r->f->path, "model", "of another shape or dtype");
 }
 
 static bool read_all(restore *r)
@@ -281,10 +280,10 @@ tn_status tn_checkpoint_restore_run(tn_checkpoint_restore_args c)
     if (tn__blocked()) return tn_error();
     if (!c.file) return tn_raise(TN_EINVAL, "%s: the file is NULL", who);
     if (!c.module && !c.optimizer && !c.ema)
-        return tn_raise(TN_EINVAL, "%s: say what to restore: .module, .optimizer, .ema", who);
+        return tn_raise(TN_EINVAL, "%s: nothing to restore; set .module, .optimizer or .ema", who);
     if (c.generator_count < 0 || !c.generator_count != !c.generators)
         return tn_raise(TN_EINVAL, "%s: .generator_count is %d, but .generators is %s", who, c.generator_count,
-                        c.generators ? "there" : "NULL");
+                        c.generators ? "set" : "NULL");
     restore        r = {.c = &c, .f = c.file};
     const tn_scope s = tn_no_grad_begin();
     if (get_room(&r) && all_fits(&r) && read_all(&r)) commit(&r);

@@ -110,7 +110,7 @@ static void schedule_fits(const tn_schedule *s, int at, const tn_json *r, bool k
     if (tn_error() != TN_OK) return;
     if (strcmp(kind, s->course->name) != 0 || part_of(r) != (s->whole ? place_of(s->owner, s->whole) : -1) || t < 0) {
         tn__misfit_other(m, "schedule %d is %s, the file has %s%s", at, s->course->name, kind,
-                         strcmp(kind, s->course->name) != 0 ? "" : ", joined in another way");
+                         strcmp(kind, s->course->name) != 0 ? "" : ", joined differently");
         return;
     }
     if (keep) {

@@ -55,7 +55,7 @@ double tn_clip_grads_run(tn_clip_grads_args c)
     if (!c.module) return tn_raise(TN_EINVAL, "%s: the module is NULL", who), NAN;
     if (!tn__clip_check(who, &c.clip)) return NAN;
     if (c.clip.norm == 0 && c.clip.value == 0)
-        return tn_raise(TN_EINVAL, "%s: say how: .clip.norm or .clip.value", who), NAN;
+        return tn_raise(TN_EINVAL, "%s: set .clip.norm or .clip.value", who), NAN;
     for (tn_each p = tn_module_each(c.module, TN_EACH_PARAMETER); tn_next(&p);) {
         if (!tn__gradient(p.tensor)) continue;
         if (!tn_is_contiguous(tn__gradient(p.tensor)))

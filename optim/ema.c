@@ -18,7 +18,7 @@ tn_ema *tn_ema_create(tn_ema_config c)
     if (!(decay >= 0 && decay <= 1))
         return tn_raise(TN_EINVAL, "%s: .decay is %s, but must be from 0 to 1", who, tn__number(decay)), NULL;
     if (c.mean && (c.warmup || decay != (tn_ema_config){TN_EMA_DEFAULTS}.decay))
-        return tn_raise(TN_EINVAL, "%s: .mean is a plain mean, which has no .decay and no .warmup", who), NULL;
+        return tn_raise(TN_EINVAL, "%s: .mean is a plain mean, which excludes .decay and .warmup", who), NULL;
     for (tn_each p = tn_module_each(c.module, TN_EACH_PARAMETER); tn_next(&p);) n++, all += tn_numel(p.tensor);
     if (tn_error() != TN_OK) return NULL;
     if (!n) return tn_raise(TN_EINVAL, "%s: the module has no parameters", who), NULL;
@@ -69,7 +69,7 @@ static bool gather(const char *who, tn_ema *e, bool writes)
         const tn_dtype dt = tn_dtype_of(a->t), kept = tn_dtype_of(a->average);
         if (!tn_shape_equal(tn_shape_of(a->t), tn_shape_of(a->average)) || (dt == TN_BF16 ? TN_F32 : dt) != kept ||
             (!a->aside && !tn_is_contiguous(a->t)) || (a->aside && tn_dtype_of(a->aside) != dt)) {
-            tn_raise(TN_ESTATE, "%s: '%s' has another shape or number type than when tn_ema_new saw it", who, a->name);
+            tn_raise(TN_ESTATE, "%s: the shape or dtype of '%s' has changed since tn_ema_new", who, a->name);
             return false;
         }
         if (a->aside && writes && !tn_data_mut(a->t)) return false;
@@ -94,8 +94,7 @@ tn_status tn_ema_update(tn_ema *e)
     if (tn__blocked()) return tn_error();
     if (!e) return tn_raise(TN_EINVAL, "%s: the averages are NULL", who);
     if (e->swapped)
-        return tn_raise(TN_ESTATE, "%s: the averages stand in the place of the weights; tn_ema_swap brings those back",
-                        who);
+        return tn_raise(TN_ESTATE, "%s: the averages are swapped with the weights; call tn_ema_swap first", who);
     const double most = (1 + (double)e->updates) / (10 + (double)e->updates);
     double       decay = e->warmup && most < e->decay ? most : e->decay;
     if (e->mean) decay = e->updates ? 1 - 1 / (double)e->updates : 0;

@@ -32,7 +32,7 @@ bool tn__option_check(const char *who, const tn__kind *kind, tn_opt which, doubl
     default: must = v >= 0 && v < INFINITY ? NULL : "not be negative, nor infinite"; break;
     }
     if (which == TN_OPT_EPS && kind->eps_of_type)
-        must = isfinite(v) ? NULL : "be finite; below 0: the number type's epsilon";
+        must = isfinite(v) ? NULL : "be finite; below 0 is the machine epsilon of the dtype";
     if (must) tn_raise(TN_EINVAL, "%s: %s is %s, but must %s", who, tn__option_names[which], tn__number(v), must);
     return !must;
 }
@@ -41,7 +41,7 @@ static bool option_there(const char *who, const tn_optimizer *o, int group, int 
 {
     if (!o) return tn_raise(TN_EINVAL, "%s: the optimizer is NULL", who), false;
     if (group < least || group >= o->groups) {
-        tn_raise(TN_EINDEX, "%s: there is no group %d: the optimizer has %d", who, group, o->groups);
+        tn_raise(TN_EINDEX, "%s: group %d does not exist; the optimizer has %d", who, group, o->groups);
         return false;
     }
     if ((int)which < 0 || which >= TN_OPTS)
@@ -76,7 +76,7 @@ static tn_status set(const char *who, tn_optimizer *o, int group, tn_opt which, 
     for (int g = group < 0 ? 0 : group; g < (group < 0 ? o->groups : group + 1); g++) {
         double *option = o->group[g].option;
         if (which == TN_OPT_MOMENTUM && o->flags & TN__NESTEROV && v == 0)
-            return tn_raise(TN_EINVAL, "%s: momentum is 0, but Nesterov's needs one", who);
+            return tn_raise(TN_EINVAL, "%s: momentum is 0, but Nesterov momentum must be positive", who);
         option[which] = v;
     }
     return TN_OK;
@@ -133,7 +133,8 @@ static bool check(const char *who, const tn_group_config *c)
     const tn_optimizer *o = c->optimizer;
     if (!o) return tn_raise(TN_EINVAL, "%s: the optimizer is NULL", who), false;
     if (o->schedules)
-        return tn_raise(TN_ESTATE, "%s: the optimizer has a schedule already; make its groups first", who), false;
+        return tn_raise(TN_ESTATE, "%s: the optimizer already has a schedule; create groups before schedules", who),
+               false;
     if (c->weight_decay != -1 && !tn__option_check(who, o->kind, TN_OPT_WEIGHT_DECAY, c->weight_decay)) return false;
     return c->lr == -1 || tn__option_check(who, o->kind, TN_OPT_LR, c->lr);
 }
@@ -196,10 +197,9 @@ int tn_group_create(tn_group_config c)
     static const char who[] = "tn_group_new";
     if (tn__blocked() || !check(who, &c)) return -1;
     if (!c.module && !c.vectors && !c.match)
-        return tn_raise(TN_EINVAL, "%s: say which parameters: .module, .vectors or .match", who), -1;
+        return tn_raise(TN_EINVAL, "%s: set .module, .vectors or .match to select parameters", who), -1;
     const int first = regroup(&c);
-    if (first < 0 && tn_error() == TN_OK)
-        tn_raise(TN_EINVAL, "%s: no parameter of the optimizer meets what was asked for", who);
+    if (first < 0 && tn_error() == TN_OK) tn_raise(TN_EINVAL, "%s: no parameter of the optimizer matches", who);
     return first;
 }
 

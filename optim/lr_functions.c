@@ -218,7 +218,7 @@ static bool one_cycle_momentum(const tn_schedule *s, int64_t t, double *to)
 static bool one_cycle_ready(const tn_schedule *s, int64_t t)
 {
     if ((double)t <= s->number[STEPS]) return true;
-    tn_raise(TN_ESTATE, "tn_one_cycle_lr_new: the cycle has %s steps and is over; step %lld is beyond it",
+    tn_raise(TN_ESTATE, "tn_one_cycle_lr_new: the cycle ended after %s steps; step %lld is not possible",
              tn__number(s->number[STEPS]), (long long)t);
     return false;
 }
@@ -245,10 +245,11 @@ tn_schedule *tn_one_cycle_lr_create(tn_one_cycle_lr_config c)
         !tn__schedule_check(name, "min_momentum", low >= 0 && low < 1, low, "be at least 0 and less than 1"))
         return NULL;
     if (c.three_phase && !tn__schedule_check(name, "warmup", warmup <= 0.5, warmup,
-                                             "be at most 0.5 for .three_phase, which goes down as long as up"))
+                                             "be at most 0.5 with .three_phase, whose first two phases have equal "
+                                             "length"))
         return NULL;
     if (c.optimizer && high > 0 && !tn__has(c.optimizer, TN_OPT_BETA1) && !tn__has(c.optimizer, TN_OPT_MOMENTUM)) {
-        tn_raise(TN_EUNSUPPORTED, "tn_one_cycle_lr_new: %s has no momentum to cycle; say .no_momentum = true",
+        tn_raise(TN_EUNSUPPORTED, "tn_one_cycle_lr_new: %s has no momentum to cycle; set .no_momentum = true",
                  tn_optimizer_name(c.optimizer));
         return NULL;
     }
@@ -281,9 +282,9 @@ tn_schedule *tn_warmup_lr_create(tn_warmup_lr_config c)
     if (!tn__schedule_check("warmup", "decay", (int)c.decay >= 0 && c.decay <= TN_DECAY_NONE, (double)c.decay,
                             "be one of TN_DECAY_..."))
         return NULL;
-    if (c.decay != TN_DECAY_NONE && !(one_or_more("warmup", "steps", c.steps) &&
-                                      tn__schedule_check("warmup", "steps", (double)c.steps >= up, (double)c.steps,
-                                                         "be at least as many as .warmup")))
+    if (c.decay != TN_DECAY_NONE &&
+        !(one_or_more("warmup", "steps", c.steps) &&
+          tn__schedule_check("warmup", "steps", (double)c.steps >= up, (double)c.steps, "be at least .warmup")))
         return NULL;
     return tn__schedule_make(
         &warmup, (tn_schedule){.owner = c.optimizer, .number = {up, (double)c.steps, (double)c.decay}, .numbers = 3});

@@ -95,7 +95,7 @@ void         tn__sweep_run(tn__sweep *w, tn__sweep_pass k); /* sets segment[i].s
 /* Returns the norm of all g times scale. If bad is not NULL, sets *bad to the first segment with a NaN or an Inf or, if
  * `squared`, with a norm whose square overflows its state's dtype, f32 or f64; -1: none. */
 double      tn__sweep_norm(tn__sweep *w, double scale, bool largest, bool squared, int64_t *bad);
-const char *tn__sweep_why(const tn__segment *bad);             /* "has a NaN or Inf in it" */
+const char *tn__sweep_why(const tn__segment *bad);             /* "has a NaN or Inf" */
 bool        tn__clip_check(const char *who, const tn_clip *c); /* false: raised */
 
 /* The sum of a piece's lanes, from the first to the last. This order determines the bits of resumed runs

@@ -55,8 +55,7 @@ tn_status tn_plateau_step(tn_schedule *s, double value)
     if (tn__blocked()) return tn_error();
     if (!s) return tn_raise(TN_EINVAL, "%s: the schedule is NULL", who);
     if (s->course != &tn__plateau)
-        return tn_raise(TN_EINVAL, "%s: this is a %s schedule; it takes steps with tn_schedule_step", who,
-                        s->course->name);
+        return tn_raise(TN_EINVAL, "%s: this is a %s schedule; call tn_schedule_step", who, s->course->name);
     const tn_schedule before = *s;
     if (better(s, value)) s->best = value, s->worse = 0;
     else s->worse++;

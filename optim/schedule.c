@@ -51,8 +51,8 @@ static void forget_all(tn_schedule *s)
 void tn_schedule_free(tn_schedule *s)
 {
     if (s && s->whole)
-        tn_raise(TN_ESTATE, "tn_schedule_free: this %s schedule is a part of a %s one, which will free it",
-                 s->course->name, s->whole->course->name);
+        tn_raise(TN_ESTATE, "tn_schedule_free: this %s schedule is a part of a %s one, which frees it", s->course->name,
+                 s->whole->course->name);
     else if (s) forget_all(s);
 }
 
@@ -94,12 +94,12 @@ static bool at_the_helm(const char *who, const tn_schedule *s)
 {
     if (!s) return tn_raise(TN_EINVAL, "%s: the schedule is NULL", who), false;
     if (s->whole) {
-        tn_raise(TN_ESTATE, "%s: this %s schedule is a part of a %s one, which takes its steps", who, s->course->name,
+        tn_raise(TN_ESTATE, "%s: this %s schedule is a part of a %s one; step that one", who, s->course->name,
                  s->whole->course->name);
         return false;
     }
     if (s->course->by_values)
-        return tn_raise(TN_ESTATE, "%s: a plateau schedule goes by values; tell it one with tn_plateau_step", who),
+        return tn_raise(TN_ESTATE, "%s: a plateau schedule depends on values, not on steps; call tn_plateau_step", who),
                false;
     for (const tn_schedule *other = s->owner->schedules; other; other = other->next) {
         if (other == s || other->whole) continue;
@@ -129,7 +129,7 @@ tn_status tn_schedule_step(tn_schedule *s)
     if (s && s->owner && s->owner->follower == s)
         return tn_raise(TN_ESTATE,
                         "tn_schedule_step: this schedule follows its optimizer (tn_schedule_follow, or tn_fit), "
-                        "whose tn_step steps it, too: do not step it yourself");
+                        "whose tn_step already steps it; remove this call");
     return tn__schedule_next(s);
 }
 
@@ -163,6 +163,7 @@ double tn_schedule_lr(const tn_schedule *s, int64_t t, int group)
     if (!s) return tn_raise(TN_EINVAL, "%s: the schedule is NULL", who), NAN;
     if (t < 0) return tn_raise(TN_EINVAL, "%s: t is %lld, but must not be negative", who, (long long)t), NAN;
     if (group < 0 || group >= s->owner->groups)
-        return tn_raise(TN_EINDEX, "%s: there is no group %d: the optimizer has %d", who, group, s->owner->groups), NAN;
+        return tn_raise(TN_EINDEX, "%s: group %d does not exist; the optimizer has %d", who, group, s->owner->groups),
+               NAN;
     return tn__course_ready(s, t) ? s->course->lr(s, s->owner->group[group].option[TN_OPT_BASE_LR], t, group) : NAN;
 }

@@ -55,7 +55,12 @@ tn_optimizer *tn_sgd_create(tn_sgd_config c)
     if (c.nesterov && (option[TN_OPT_MOMENTUM] == 0 || option[TN_OPT_DAMPENING] != 0))
         return tn_raise(TN_EINVAL, "tn_sgd_new: .nesterov needs a .momentum and no .dampening"), NULL;
     if (c.dampening != 0 && c.momentum == 0)
-        return tn_raise(TN_EINVAL, "tn_sgd_new: .dampening is of the .momentum, which is 0"), NULL;
+        return tn_raise(
+                   TN_EINVAL,
+                   "tn_sgd_new: .dampening is %s but has no effect because .momentum is 0; set .momentum or remove "
+                   ".dampening",
+                   tn__number(c.dampening)),
+               NULL;
     return tn__optimizer_make(&sgd, c.module, (c.nesterov ? TN__NESTEROV : 0u) | (c.maximize ? TN__MAXIMIZE : 0u),
                               option, &c.clip);
 }

@@ -55,10 +55,11 @@ tn_status tn_optimizer_share(tn_optimizer *o, const tn_tensor *t, int64_t from, 
     if (!o || !t) return tn_raise(TN_EINVAL, "tn_optimizer_share: %s is NULL", o ? "the parameter" : "the optimizer");
     if (!w || (from == w->from && to == w->to)) return TN_OK;
     if (from < 0 || to < from || to > w->n)
-        return tn_raise(TN_EINDEX, "tn_optimizer_share: elements %lld to %lld of %lld", (long long)from, (long long)to,
-                        (long long)w->n);
+        return tn_raise(TN_EINDEX, "tn_optimizer_share: elements %lld to %lld are not within the %lld elements",
+                        (long long)from, (long long)to, (long long)w->n);
     if (!o->kind->by_element)
-        return tn_raise(TN_EUNSUPPORTED, "tn_optimizer_share: %s steps whole parameters", o->kind->name);
+        return tn_raise(TN_EUNSUPPORTED, "tn_optimizer_share: %s updates whole parameters, which cannot be divided",
+                        o->kind->name);
     for (int k = 0; k < TN__STATES; k++)
         if (w->state[k] && !(state[k] = state_for(o, w, k, from, to))) break;
     for (int k = 0; k < TN__STATES; k++) {
@@ -108,7 +109,7 @@ tn_status tn_optimizer_unpack(tn_optimizer *o, const tn_tensor *t, const void *f
     if (tn__blocked()) return tn_error();
     if (w && from && bytes >= at) memcpy(&h, from, sizeof h);
     if (!w || !from || bytes < at || h.from < w->from || h.to > w->to || h.from > h.to)
-        return tn_raise(TN_EINVAL, "tn_optimizer_unpack: these bytes are no state of it");
+        return tn_raise(TN_EINVAL, "tn_optimizer_unpack: the bytes are not a state of this parameter");
     w->steps = h.steps;
     for (int k = 0; k < TN__STATES; k++) {
         tn_shape shape;
@@ -116,7 +117,9 @@ tn_status tn_optimizer_unpack(tn_optimizer *o, const tn_tensor *t, const void *f
         o->kind->state[k].shape(o, w, &shape);
         if (!w->state[k] && !(w->state[k] = tn__state_make(o, w, shape))) return tn_error();
         const int64_t n = share_bytes(o, w, k, &h), skip = (h.from - w->from) * (w->dtype == TN_F64 ? 8 : 4);
-        if (n > bytes - at) return tn_raise(TN_EINVAL, "tn_optimizer_unpack: these bytes are no state of it");
+        if (n > bytes - at)
+            return tn_raise(TN_EINVAL, "tn_optimizer_unpack: the bytes are not a state of this "
+                                       "parameter");
         if (n) memcpy((char *)tn_data_mut(w->state[k]) + skip, (const char *)from + at, (size_t)n);
         at += n;
     }

@@ -17,9 +17,8 @@ static bool unchanged(const tn_optimizer *o, const tn__weight *w, const tn_tenso
     if (tn_dtype_of(w->t) == w->dtype && tn_shape_equal(tn_shape_of(w->t), w->shape) && tn_dtype_of(g) == w->dtype &&
         tn_shape_equal(tn_shape_of(g), w->shape) && tn_is_contiguous(g))
         return true;
-    tn_raise(TN_ESTATE, "%s: '%s' is %s now, but was %s in %s; make the optimizer after tn_module_to and the like", who,
-             w->name, type_text(tn_dtype_of(w->t), tn_shape_of(w->t), now), type_text(w->dtype, w->shape, then),
-             o->kind->call);
+    tn_raise(TN_ESTATE, "%s: '%s' is %s now, but was %s in %s; create the optimizer after tn_module_to", who, w->name,
+             type_text(tn_dtype_of(w->t), tn_shape_of(w->t), now), type_text(w->dtype, w->shape, then), o->kind->call);
     return false;
 }
 
@@ -91,8 +90,8 @@ static bool prepare(tn_optimizer *o)
     }
     if (tn_error() != TN_OK) return false;
     if (!taking_part)
-        tn_raise(TN_ESTATE, "%s: none of the %lld parameters has a gradient; tn_backward comes first%s", who,
-                 (long long)o->weights, o->steps ? ", and a step forgets the gradients" : "");
+        tn_raise(TN_ESTATE, "%s: none of the %lld parameters has a gradient; call tn_backward first%s", who,
+                 (long long)o->weights, o->steps ? "; each step zeroes the gradients" : "");
     return taking_part;
 }
 
@@ -108,8 +107,9 @@ static bool measure(tn_optimizer *o, double *scale, double *norm)
     if (bad >= 0) {
         const tn__segment *s = o->sweep.segment + bad;
         tn_raise(TN_ENUMERIC,
-                 "%s: the gradient of '%s' %s; nothing was changed. To go on, clear the error and tn_zero_grads", who,
-                 o->weight[s->index].name, tn__sweep_why(s));
+                 "%s: the gradient of '%s' %s; nothing was changed; to continue, call tn_clear_error and "
+                 "tn_zero_grads",
+                 who, o->weight[s->index].name, tn__sweep_why(s));
         return false;
     }
     if (c->norm > 0 && c->norm < INFINITY) { /* NaN and Inf propagate, as in PyTorch */
@@ -199,7 +199,7 @@ tn_status tn_accumulate(tn_optimizer *o, int64_t n)
     if (!o) return tn_raise(TN_EINVAL, "tn_accumulate: the optimizer is NULL");
     if (n < 1) return tn_raise(TN_EINVAL, "tn_accumulate: n is %lld, but must be at least 1", (long long)n);
     if (o->waiting)
-        return tn_raise(TN_ESTATE, "tn_accumulate: %lld of %lld parts are waiting for their step; change n after it",
+        return tn_raise(TN_ESTATE, "tn_accumulate: %lld of %lld parts wait for the update; change n after it",
                         (long long)o->waiting, (long long)o->accumulate);
     o->accumulate = n;
     return TN_OK;

@@ -171,22 +171,20 @@ double tn__sweep_norm(tn__sweep *w, double scale, bool by_largest, bool squared,
 
 const char *tn__sweep_why(const tn__segment *bad)
 {
-    if (!isfinite(bad->sum[0])) return "has a NaN or Inf in it";
-    return bad->dtype == TN_F64 ? "is so large that its square is beyond f64"
-                                : "is so large that its square is beyond f32";
+    if (!isfinite(bad->sum[0])) return "has a NaN or Inf";
+    return bad->dtype == TN_F64 ? "is too large: its square overflows f64" : "is too large: its square overflows f32";
 }
 
 bool tn__clip_check(const char *who, const tn_clip *c)
 {
     if (!(c->norm >= 0) || !(c->value >= 0)) {
         const bool norm = !(c->norm >= 0);
-        tn_raise(TN_EINVAL, "%s: .clip.%s is %s, but must not be negative; 0 clips nothing", who,
+        tn_raise(TN_EINVAL, "%s: .clip.%s is %s, but must not be negative; 0 disables clipping", who,
                  norm ? "norm" : "value", tn__number(norm ? c->norm : c->value));
         return false;
     }
     if (c->largest && !(c->norm > 0))
-        return tn_raise(TN_EINVAL, "%s: .clip.largest says how .clip.norm measures, which is 0 and clips nothing", who),
-               false;
+        return tn_raise(TN_EINVAL, "%s: .clip.largest is set but has no effect because .clip.norm is 0", who), false;
     if (c->norm > 0 && c->value > 0)
         return tn_raise(TN_EINVAL, "%s: .clip.norm and .clip.value are both set; choose one", who), false;
     return true;

@@ -15,7 +15,7 @@ tn__arena *tn__arena_new(int64_t bytes)
     a->bytes = tn__max_i64(bytes, tn__arena_page());
     void *at = mmap(NULL, (size_t)a->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) {
-        tn_raise(TN_ENOMEM, "tn_replica_next: no %lld bytes of addresses for the weights of .zero3",
+        tn_raise(TN_ENOMEM, "tn_replica_next: cannot reserve %lld bytes of addresses for the weights of .zero3",
                  (long long)a->bytes);
         tn_mem_put(a, sizeof *a);
         return NULL;

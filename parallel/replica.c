@@ -15,20 +15,26 @@ static bool check(const tn_replica_config *c)
     if (tn_error() != TN_OK) return false;
     if (!c->module) tn_raise(TN_EINVAL, "tn_replica_new: the module is NULL");
     else if (c->fast && c->sparse)
-        tn_raise(TN_EINVAL, "tn_replica_new: .sparse is not for .fast, where the transport adds all that it is given");
+        tn_raise(TN_EINVAL, "tn_replica_new: .sparse and .fast exclude each other: with .fast the transport adds all "
+                            "gradients");
     else if (c->fast && tn_world_size(c->world) > 1 && !c->world->t.sum)
         tn_raise(TN_EUNSUPPORTED, "tn_replica_new: .fast needs a transport with .sum");
     else if (c->shards < tn_world_size(c->world) || c->shards > TN_SHARDS_MAX)
-        tn_raise(TN_EINVAL, "tn_replica_new: .shards is %d; it must be one for each of %d ranks or more, at most %d",
+        tn_raise(TN_EINVAL,
+                 "tn_replica_new: .shards is %d, but must be at least the number of ranks, %d, and at "
+                 "most %d",
                  c->shards, tn_world_size(c->world), TN_SHARDS_MAX);
     else if (c->zero3 && tn_world_size(c->world) > 1 && !(c->world->t.expose && c->world->t.get))
         tn_raise(TN_EUNSUPPORTED, "tn_replica_new: .zero3 needs a transport with .expose and .get");
     else if (c->zero3 && c->overlap)
-        tn_raise(TN_EINVAL, "tn_replica_new: .overlap is not for .zero3, where the pass itself waits for weights");
+        tn_raise(TN_EINVAL, "tn_replica_new: .overlap and .zero3 exclude each other: with .zero3 the backward pass "
+                            "itself waits for weights");
     else if (c->resident < 0)
-        tn_raise(TN_EINVAL, "tn_replica_new: .resident is %lld bytes; it must be 0 or more", (long long)c->resident);
+        tn_raise(TN_EINVAL, "tn_replica_new: .resident is %lld bytes, but must not be negative",
+                 (long long)c->resident);
     else if (c->bucket < LINE || c->bucket > MOST_BUCKET)
-        tn_raise(TN_EINVAL, "tn_replica_new: .bucket is %lld; it must be 64 bytes to 64 MiB", (long long)c->bucket);
+        tn_raise(TN_EINVAL, "tn_replica_new: .bucket is %lld, but must be from 64 bytes to 64 MiB",
+                 (long long)c->bucket);
     return tn_error() == TN_OK;
 }
 
@@ -127,8 +133,8 @@ static bool keeps_no_statistics(const tn_replica_config *c)
         if (n >= of && !strcmp(b.name + n - of, "running_mean"))
             return tn_raise(
                        TN_EUNSUPPORTED,
-                       "tn_replica_new: '%s' is of a batch norm, whose statistics would be each rank's own: a layer "
-                       "norm or a group norm has none",
+                       "tn_replica_new: '%s' belongs to a batch norm, whose running statistics would differ between "
+                       "ranks; use a layer norm or a group norm",
                        b.name),
                    false;
     }
@@ -161,7 +167,7 @@ static void same_build(tn_world *w)
     snprintf(text, sizeof text, "%s", tn_build_info());
     char *end = strstr(text, " kernels");
     if (end) *end = 0;
-    tn_world_same(w, "build of Tenon, or uses other instructions of its CPU (tn_build_info says which),", text);
+    tn_world_same(w, "build of Tenon or instruction set (see tn_build_info)", text);
 }
 
 tn_replica *tn_replica_create(tn_replica_config c)
@@ -173,7 +179,7 @@ tn_replica *tn_replica_create(tn_replica_config c)
     const double  clip[] = {c.clip.norm, c.clip.largest, c.clip.value, c.clip.error_if_nonfinite};
     uint64_t      sum = tn__fnv1a_f64(TN__FNV1A, (int)(sizeof clip / sizeof *clip), clip);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) sum = tn__fnv1a_i64(sum, numbers[i]);
-    tn__world_meet(c.world, TN__REPLICA, sum, "another number of .shards, .bucket, or other switches");
+    tn__world_meet(c.world, TN__REPLICA, sum, "other options (.shards, .bucket, ...)");
     if (tn_world_module_broadcast(c.world, c.module) == TN_OK) return r;
     tn_replica_free(r);
     return NULL;
@@ -216,18 +222,20 @@ tn_status tn_replica_backward(tn_replica *r, tn_tensor *loss, double weight)
     char text[192];
     if (tn__blocked()) return tn_error();
     if (!r || r->next < 0)
-        return tn_raise(TN_ESTATE, "tn_replica_backward: there is no shard; it stands in a loop of tn_replica_next");
+        return tn_raise(TN_ESTATE, "tn_replica_backward: no shard is open; call it in a loop of tn_replica_next");
     if (!loss || tn_numel(loss) != 1)
-        return tn_raise(TN_ESHAPE, "tn_replica_backward: the loss is %s, but must be one number; see tn_mean",
+        return tn_raise(TN_ESHAPE, "tn_replica_backward: the loss is %s, but must be one value; see tn_mean",
                         loss ? tn_shape_text(tn_shape_of(loss), text, sizeof text) : "NULL");
     if (!(weight >= 0 && weight < INFINITY))
-        return tn_raise(TN_EINVAL, "tn_replica_backward: weight is %g; it says how many rows the loss is the mean of",
+        return tn_raise(TN_EINVAL,
+                        "tn_replica_backward: weight is %g, but must be the number of rows that the loss "
+                        "is the mean of",
                         weight);
     const double value = tn_item(loss);
     if (value - value != 0)
         return tn_raise(TN_ENUMERIC,
-                        "the loss of shard %d of %d is %s; the weights are still those of the step before. A smaller "
-                        "learning rate or clipping may help; tn_detect_anomaly(true) names the op it came from",
+                        "the loss of shard %d of %d is %s; the weights are unchanged since the last step; a smaller "
+                        "learning rate or clipping may help; tn_detect_anomaly(true) names the op",
                         r->next, r->shards, value != value ? "NaN" : "infinite");
     if (weight == 0) return TN_OK;
     r->part[2 * r->next] += weight * value, r->part[2 * r->next + 1] += weight;
@@ -235,7 +243,8 @@ tn_status tn_replica_backward(tn_replica *r, tn_tensor *loss, double weight)
     if (!r->flight || r->next < r->hi - 1) return tn_backward(loss, .seed = seed);
     if (tn__flight_begun(r))
         return tn_raise(TN_ESTATE,
-                        "tn_replica_backward: with .overlap it is called once a shard, and this is the second");
+                        "tn_replica_backward: with .overlap only one call per shard is possible, and this is the "
+                        "second");
     if (!tn__world_meet(r->world, TN__PART, 0, NULL)) return tn_error();
     const double start = tn__seconds();
     if (!tn__replica_weigh(r)) return tn_error();

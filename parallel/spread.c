@@ -109,12 +109,12 @@ static bool fetch(const weight *w)
 static bool may_come(const weight *w)
 {
     if (!w->of)
-        tn_raise(TN_ESTATE, "the weights that ranks had shared out (.zero3) are lost: ranks had ended when "
-                            "tn_replica_whole or tn_replica_free asked for them; go on from a checkpoint");
+        tn_raise(TN_ESTATE, "the sharded weights (.zero3) are lost because other ranks had ended before "
+                            "tn_replica_whole or tn_replica_free; resume from a checkpoint");
     else if (w->of->thread != &tn__self)
-        tn_raise(TN_ESTATE, "weights that ranks share out (.zero3) are read by the thread of the replica alone");
+        tn_raise(TN_ESTATE, "sharded weights (.zero3) may be read only by the thread of the replica");
     else if (!w->here && w->of->r->world->broken)
-        tn_raise(TN_ESTATE, "a rank has ended that had a part of these weights (.zero3); go on from a checkpoint");
+        tn_raise(TN_ESTATE, "a rank with a part of these weights (.zero3) has ended; resume from a checkpoint");
     return tn_error() == TN_OK;
 }
 
@@ -210,8 +210,8 @@ static void share_out(tn_replica *r, tn_tensor **parts)
     tn_world   *w = r->world;
     if (w->exposed && tn_error() == TN_OK)
         tn_raise(TN_ESTATE,
-                 "tn_replica_next: the weights of another replica of this world are shared out, or could not be made "
-                 "whole; one with .zero3 at a time");
+                 "tn_replica_next: the weights of another replica of this world are sharded, or could not be "
+                 "gathered; use one replica with .zero3 at a time");
     const bool ready = s && s->arena; /* if false, an error is set */
     if (tn__world_meet(w, TN__SPREAD, 0, NULL) && ready &&
         tn__world_went(w, w->t.expose(w->t.user, s->arena->at, (int64_t)s->arena->bytes))) {

@@ -24,9 +24,10 @@ tn_world *tn_world_over(tn_transport t)
     tn_world *w = NULL;
     if (!tn__blocked()) {
         if (t.size < 1 || t.rank < 0 || t.rank >= t.size)
-            tn_raise(TN_EINVAL, "tn_world_over: rank %d of %d", t.rank, t.size);
+            tn_raise(TN_EINVAL, "tn_world_over: .rank is %d, but must be from 0 to .size - 1, and .size is %d", t.rank,
+                     t.size);
         else if (t.size > 1 && (!t.gather || !t.broadcast || !t.swap))
-            tn_raise(TN_EINVAL, "tn_world_over: more than one rank need .gather, .broadcast and .swap");
+            tn_raise(TN_EINVAL, "tn_world_over: more than one rank needs .gather, .broadcast and .swap");
         else if ((w = tn_mem_get(sizeof *w)) && !(w->all = tn_mem_get((size_t)t.size * sizeof *w->all)))
             tn_mem_put(w, sizeof *w), w = NULL;
     }
@@ -114,7 +115,7 @@ static void compare(const tn_world *w, const char *differs)
     for (int i = 1; i < w->t.size; i++) {
         b = w->all + i;
         if (a->call != b->call) {
-            tn_raise(TN_ESTATE, "rank 0 calls %s, but rank %d calls %s; all ranks make the same calls",
+            tn_raise(TN_ESTATE, "rank 0 calls %s, but rank %d calls %s; all ranks must make the same calls",
                      call_names[a->call], i, call_names[b->call]);
             return;
         }
@@ -143,7 +144,7 @@ bool tn__world_meet(tn_world *w, tn__world_call call, uint64_t mark, const char 
 {
     if (w->t.size == 1 || w->broken) {
         if (w->broken && tn_error() == TN_OK && call != TN__FREE)
-            tn_raise(TN_ESTATE, "%s: a rank has ended, or could not be reached; start them anew", call_names[call]);
+            tn_raise(TN_ESTATE, "%s: a rank has ended, or could not be reached; restart all ranks", call_names[call]);
         return tn_error() == TN_OK;
     }
     tn_error_state     aside;
@@ -183,7 +184,7 @@ tn_status tn_world_same(tn_world *w, const char *what, const char *text)
 {
     char differs[200];
     if (!there(w, "tn_world_same")) return tn_error();
-    if ((!what || !text) && tn_error() == TN_OK) tn_raise(TN_EINVAL, "tn_world_same: what and text are needed");
+    if ((!what || !text) && tn_error() == TN_OK) tn_raise(TN_EINVAL, "tn_world_same: what or text is NULL");
     snprintf(differs, sizeof differs, "another %s", what ? what : "");
     tn__world_meet(w, TN__SAME, text ? tn__fnv1a(TN__FNV1A, text, strlen(text)) : 0, differs);
     return tn_error();
@@ -209,7 +210,7 @@ static void try_tensors(void *module)
     for (tn_each e = tn_module_each(module, TN_EACH_PARAMETER | TN_EACH_BUFFER); tn_next(&e);) {
         if (tn_error() != TN_OK || !tn_numel(e.tensor)) continue;
         if (!tn_is_contiguous(e.tensor))
-            tn_raise(TN_EUNSUPPORTED, "tn_world_broadcast: '%s' is not contiguous; register a copy of it", e.name);
+            tn_raise(TN_EUNSUPPORTED, "tn_world_broadcast: '%s' is not contiguous; register a contiguous copy", e.name);
         else (void)tn_data_mut(e.tensor);
     }
     tn_scope_end(s);
@@ -230,7 +231,7 @@ tn_status tn_world_module_broadcast(tn_world *w, void *module)
     if (!there(w, "tn_world_broadcast")) return tn_error();
     uint64_t mark = 0;
     if (module && tn_error() == TN_OK) try_tensors(module), mark = tn__world_hash_module(module);
-    if (!tn__world_meet(w, TN__BROADCAST, mark, "a module of other names, number types or shapes")) return tn_error();
+    if (!tn__world_meet(w, TN__BROADCAST, mark, "a module with other names, dtypes or shapes")) return tn_error();
     if (w->t.size == 1) return TN_OK;
     if (!tn__world_send(w, tn_current_generator(), sizeof(tn_generator), 0)) return tn_error();
     if (module) broadcast_tensors(w, module);

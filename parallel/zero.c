@@ -42,13 +42,13 @@ static void step_share(const tn_replica *r, tn_optimizer *o)
 {
     const tn_clip own = tn_optimizer_clip(o);
     if (own.norm > 0 && own.norm < INFINITY) {
-        tn_raise(TN_EINVAL, "tn_replica_step: with .zero an optimizer's own .clip would see a share of the gradients; "
-                            "clip in the replica (tn_fit: leave .optimizer away)");
+        tn_raise(TN_EINVAL, "tn_replica_step: with .zero the optimizer's own .clip would see only a part of the "
+                            "gradients; set .clip of the replica instead (tn_fit: omit .optimizer)");
         return;
     }
     if (r->spread && !tn_optimizer_by_element(o)) {
-        tn_raise(TN_EUNSUPPORTED, "tn_replica_step: .zero3 needs an optimizer that steps each element for itself, not "
-                                  "whole weights, as LAMB and Adafactor do; .zero does with these");
+        tn_raise(TN_EUNSUPPORTED, "tn_replica_step: .zero3 needs an optimizer that updates elements independently; "
+                                  "LAMB and Adafactor update whole weights and work with .zero");
         return;
     }
     take_shares(r, o, false);
@@ -93,7 +93,7 @@ tn_status tn_replica_step(tn_replica *r, tn_optimizer *o)
         tn__spread_open(r, false);
     }
     if (!tn__world_meet(r->world, TN__STEP, sum,
-                        "an optimizer of another kind, with another rate or with other options"))
+                        "an optimizer of another kind, with another learning rate or other options"))
         return tn_error();
     if (r->zero && r->world->t.size > 1) share_weights(r, o);
     return tn_error();

@@ -18,16 +18,16 @@ static bool relative_fits(const char *who, const tn_block_config *c)
     if (c->rotary && c->relative)
         return tn_raise(TN_EINVAL, "%s: positions are .rotary or .relative, not both", who), false;
     if (c->relative_causal && !c->relative)
-        return tn_raise(TN_EINVAL, "%s: .relative_causal goes with .relative", who), false;
+        return tn_raise(TN_EINVAL, "%s: .relative_causal needs .relative", who), false;
     if (c->relative_distance != plain.relative_distance && !c->relative)
-        return tn_raise(TN_EINVAL, "%s: .relative_distance goes with .relative", who), false;
+        return tn_raise(TN_EINVAL, "%s: .relative_distance needs .relative", who), false;
     return true;
 }
 
 bool tn__block_config(const char *who, tn_block_config *c, bool memory)
 {
     if (c->memory && !memory)
-        return tn_raise(TN_EINVAL, "%s: .memory is of a decoder, and this is an encoder", who), false;
+        return tn_raise(TN_EINVAL, "%s: .memory is set, but an encoder has no memory", who), false;
     c->memory = memory;
     if (c->attention_dropout < 0) c->attention_dropout = c->dropout;
     if (c->activation_dropout < 0) c->activation_dropout = c->dropout;
@@ -42,10 +42,10 @@ bool tn__block_config(const char *who, tn_block_config *c, bool memory)
                         (int)c->norm),
                false;
     if (c->parallel && (!c->norm_first || c->memory))
-        return tn_raise(TN_EINVAL, "%s: .parallel goes with .norm_first, and without .memory", who), false;
-    if (c->one_norm && !c->parallel) return tn_raise(TN_EINVAL, "%s: .one_norm goes with .parallel", who), false;
+        return tn_raise(TN_EINVAL, "%s: .parallel needs .norm_first and excludes .memory", who), false;
+    if (c->one_norm && !c->parallel) return tn_raise(TN_EINVAL, "%s: .one_norm needs .parallel", who), false;
     if (c->full_layers && !c->window)
-        return tn_raise(TN_EINVAL, "%s: .full_layers is %lld, but there is no .window", who, (long long)c->full_layers),
+        return tn_raise(TN_EINVAL, "%s: .full_layers is %lld, but .window is not set", who, (long long)c->full_layers),
                false;
     return relative_fits(who, c);
 }
@@ -109,8 +109,8 @@ static tn_block *create(const char *who, tn_block_config c, bool memory)
 {
     if (c.layers || c.groups || c.full_layers || c.final_norm)
         return tn_raise(TN_EINVAL,
-                        "%s: this makes one block, and .layers, .groups, .full_layers and .final_norm are of a stack: "
-                        "call tn_blocks_new",
+                        "%s: .layers, .groups, .full_layers and .final_norm are options of a stack, not of one "
+                        "block; call tn_blocks_new",
                         who),
                NULL;
     return tn__block_config(who, &c, memory) ? tn__block_of(&c) : NULL;
@@ -201,9 +201,9 @@ tn_tensor *tn_block_run(tn_block *m, tn_block_args a)
     const tn__cached_lengths before = tn__cache_of(a.cache, a.layer);
     tn_tensor *x = a.x, *w[2] = {NULL}, **own = a.weights ? &w[0] : NULL, **memory = a.memory_weights ? &w[1] : NULL;
     if (m->multihead_attn && !a.memory && before.memory < 0)
-        tn_raise(TN_EINVAL, "transformer_decoder: memory is NULL; it may be left out only where the cache holds it");
+        tn_raise(TN_EINVAL, "transformer_decoder: memory is NULL; it may be omitted only if the cache contains it");
     if (!m->multihead_attn && (a.memory || a.memory_blocked || a.memory_blocked_keys || a.memory_weights))
-        tn_raise(TN_EINVAL, "block: .memory and what begins with it are for blocks that were made with .memory = true");
+        tn_raise(TN_EINVAL, "block: .memory and .memory_... need a block created with .memory = true");
     if (!a.bias) a.bias = tn__block_bias(m, &a, before.own);
     if (tn_error() == TN_OK) {
         x = m->parallel ? in_parallel(m, x, &a, own) : in_turn(m, x, &a, own, memory);

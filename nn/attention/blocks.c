@@ -16,8 +16,8 @@ static tn_blocks *create(const char *who, const tn_class *kind, tn_block_config 
     if (!tn__at_least(who, "layers", c.layers, 1) || !tn__block_config(who, &c, memory)) return NULL;
     if (c.groups < 0 || c.groups > c.layers || (c.groups && (c.full_layers || c.relative)))
         return tn_raise(TN_EINVAL,
-                        "%s: .groups is %lld: from 1 to .layers, %lld, and without .full_layers and .relative; 0: each "
-                        "layer has a block of its own",
+                        "%s: .groups is %lld, but must be from 1 to .layers, %lld, without .full_layers and "
+                        ".relative, or 0 for one block per layer",
                         who, (long long)c.groups, (long long)c.layers),
                NULL;
     if (c.full_layers < 0 || c.full_layers > c.layers)
@@ -88,8 +88,7 @@ tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
     for (int64_t i = 0; a.weights && i < n; i++) a.weights[i] = NULL;
     for (int64_t i = 0; a.memory_weights && i < n; i++) a.memory_weights[i] = NULL;
     if (!tn_ready(m)) return NULL;
-    if (a.layer)
-        return tn_raise(TN_EINVAL, "blocks: .layer is for a block that is called by itself; a stack calls all"), NULL;
+    if (a.layer) return tn_raise(TN_EINVAL, "blocks: .layer is for a single block; a stack runs all layers"), NULL;
     const tn_frame           f = tn_enter(m);
     const tn__cached_lengths before = tn__cache_of(a.cache, 0);
     tn_tensor               *mine = NULL; /* the result of the layer before, kept until the next layer has read it */
@@ -121,7 +120,7 @@ tn_status tn_blocks_forget(tn_blocks *m, tn_kv_cache *cache, int64_t from, int64
     const tn_mha   *a = block ? block->self_attn : NULL;
     const int64_t   rows = tn_kv_cache_rows(cache), n = tn_kv_cache_length(cache) - from - count;
     if (!a || !a->rotary || from <= 0)
-        return tn_raise(TN_EINVAL, "tn_blocks_forget: positions must be rotary, and the first ones stay");
+        return tn_raise(TN_EINVAL, "tn_blocks_forget: positions must be rotary, and from must be above 0");
     if (tn_kv_cache_forget(cache, from, count) != TN_OK || !count || n <= 0) return tn_error();
     const tn_scope s = tn_no_grad_begin();
     /* angles of position -count, [1, R], which rotate back by count positions */

@@ -35,7 +35,7 @@ tn_kv_cache *tn_kv_cache_create(tn_kv_cache_config c)
     size_t bytes;
     if (__builtin_mul_overflow((uint64_t)c.layers, sizeof(slot), &bytes) ||
         __builtin_add_overflow(bytes, sizeof(tn_kv_cache), &bytes))
-        return tn_raise(TN_EINVAL, "%s: .layers is %lld, more than any memory holds", who, (long long)c.layers), NULL;
+        return tn_raise(TN_EINVAL, "%s: .layers is %lld, too many for any memory", who, (long long)c.layers), NULL;
     tn_kv_cache *k = tn_mem_get(bytes);
     if (!k) return NULL;
     k->c = c, k->bytes = bytes, k->rows = -1;
@@ -157,21 +157,24 @@ static bool usable(const tn_kv_cache *c, int64_t layer, int64_t rows, int64_t he
                         "kv_cache: gradients are being recorded; decode between tn_no_grad_begin() and tn_scope_end()"),
                false;
     if (layer < 0 || layer >= k->layers)
-        return tn_raise(TN_EINDEX, "kv_cache: layer %lld of a cache that was made for %lld", (long long)layer,
+        return tn_raise(TN_EINDEX, "kv_cache: layer %lld is outside the cache, which has %lld layers", (long long)layer,
                         (long long)k->layers),
                false;
     if (heads != k->heads || head_dim != k->head_dim)
-        return tn_raise(TN_ESHAPE, "kv_cache: it was made for %lld heads of %lld, this layer has %lld heads of %lld",
+        return tn_raise(TN_ESHAPE,
+                        "kv_cache: the cache has %lld heads of width %lld, this layer has %lld heads of "
+                        "width %lld",
                         (long long)k->heads, (long long)k->head_dim, (long long)heads, (long long)head_dim),
                false;
     if (dt != k->dtype && !(dt == TN_BF16 && k->dtype == TN_F32)) /* bf16 comes from autocast; f32 stores it exactly */
-        return tn_raise(TN_EDTYPE, "kv_cache: it was made for %s, these keys are %s; see .dtype of tn_kv_cache_new",
+        return tn_raise(TN_EDTYPE, "kv_cache: the cache is %s, these keys are %s; see .dtype of tn_kv_cache_new",
                         tn_dtype_name(k->dtype), tn_dtype_name(dt)),
                false;
     if (c->rows < 0 ? rows > k->batch : rows != c->rows)
         return tn_raise(TN_ESHAPE,
-                        c->rows < 0 ? "kv_cache: a batch of %lld rows; it was made for at most %lld"
-                                    : "kv_cache: a batch of %lld rows, but %lld are in it; see tn_kv_cache_reorder",
+                        c->rows < 0 ? "kv_cache: the batch has %lld rows, the cache at most %lld"
+                                    : "kv_cache: the batch has %lld rows, but the cache stores %lld; see "
+                                      "tn_kv_cache_reorder",
                         (long long)rows, (long long)(c->rows < 0 ? k->batch : c->rows)),
                false;
     return true;
@@ -192,13 +195,13 @@ bool tn__cache_write(tn_kv_cache *c, int64_t layer, bool memory, int64_t made, t
     const int64_t from = memory ? 0 : c->layer[layer].own, room = memory ? c->c.memory_length : c->c.length;
     if (from > all && !memory)
         return tn_raise(TN_ESTATE,
-                        "kv_cache: layer %lld holds %lld positions, others %lld: the layer is called twice, or not all "
-                        "layers are called, or the pass before broke off; tn_kv_cache_trim(cache, %lld) goes back to "
-                        "what all hold",
+                        "kv_cache: layer %lld has %lld positions, others have %lld: the layer was called twice, a "
+                        "layer was not called, or the pass before was interrupted; tn_kv_cache_trim(cache, %lld) "
+                        "restores the common length",
                         (long long)layer, (long long)from, (long long)all, (long long)all),
                false;
     if (n > room - from)
-        return tn_raise(TN_ESHAPE, "kv_cache: no room for %lld positions behind %lld; %s is %lld", (long long)n,
+        return tn_raise(TN_ESHAPE, "kv_cache: no room for %lld positions after %lld; %s is %lld", (long long)n,
                         (long long)from, memory ? ".memory_length" : ".length", (long long)room),
                false;
     if (n == 0) return true;
@@ -231,7 +234,7 @@ bool tn__cache_is_of(const tn_kv_cache *c, int64_t layer, const tn_tensor *of)
     bool same = !of || (had && tn_data(of) == tn_data(had) && tn_shape_equal(tn_shape_of(of), tn_shape_of(had)));
     if (same && (!of || tn_shape_equal(tn_strides_of(of), tn_strides_of(had)))) return true;
     tn_raise(TN_ESTATE,
-             "kv_cache: layer %lld remembers another memory; give NULL to go on with that one, or tn_kv_cache_clear it "
+             "kv_cache: layer %lld stores another memory; pass NULL to use the stored one, or call tn_kv_cache_clear "
              "first",
              (long long)layer);
     return false;
@@ -282,11 +285,11 @@ tn_status tn_kv_cache_reorder(tn_kv_cache *c, const tn_tensor *index)
                         tn_shape_text(tn_shape_of(index), text, sizeof text));
     const int64_t n = tn_numel(index), rows = tn_kv_cache_rows(c);
     if (n > c->c.batch)
-        return tn_raise(TN_ESHAPE, "%s: %lld rows; the cache was made for at most %lld", who, (long long)n,
+        return tn_raise(TN_ESHAPE, "%s: the index has %lld rows, the cache at most %lld", who, (long long)n,
                         (long long)c->c.batch);
     for (int64_t i = 0; i < n; i++)
         if (tn_get_i64(index, i) < 0 || tn_get_i64(index, i) >= rows)
-            return tn_raise(TN_EINDEX, "%s: row %lld at [%lld] is not there; the cache holds %lld rows", who,
+            return tn_raise(TN_EINDEX, "%s: row %lld at [%lld] does not exist; the cache has %lld rows", who,
                             (long long)tn_get_i64(index, i), (long long)i, (long long)rows);
     if (c->rows < 0) return TN_OK;
 

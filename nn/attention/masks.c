@@ -7,7 +7,8 @@
 tn_tensor *tn_causal_mask(int64_t length)
 {
     if (tn__blocked()) return NULL;
-    if (length < 0) return tn_raise(TN_EINVAL, "tn_causal_mask: length is %lld", (long long)length), NULL;
+    if (length < 0)
+        return tn_raise(TN_EINVAL, "tn_causal_mask: length is %lld, but must not be negative", (long long)length), NULL;
     const tn_scope s = tn_no_grad_begin();
     tn_tensor     *at = tn_arange(length), *late = tn_gt(at, tn_unsqueeze(at, 1)); /* [T, T]: key > query */
     return tn_scope_return(s, tn_masked_fill(tn_zeros(TN_SHAPE(length, length)), late, -HUGE_VAL));

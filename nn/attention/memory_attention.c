@@ -26,11 +26,11 @@ static bool memory_attention_fits(form *z, tn_memory_args *a)
                         (long long)z->memory),
                false;
     if (q.d[0] != h.d[0])
-        return tn_raise(TN_ESHAPE, "%s: query %s and memory %s differ in the size of their batch", z->who,
+        return tn_raise(TN_ESHAPE, "%s: query %s and memory %s differ in batch size", z->who,
                         tn_shape_text(q, text, sizeof text), tn_shape_text(h, other, sizeof other)),
                false;
     if (a->keys && !tn_shape_equal(tn_shape_of(a->keys), TN_SHAPE(h.d[0], h.d[1], z->keys)))
-        return tn_raise(TN_ESHAPE, "%s: keys %s must be [B, S, %lld], one for each of memory %s", z->who,
+        return tn_raise(TN_ESHAPE, "%s: keys %s must be [B, S, %lld], one per vector of memory %s", z->who,
                         tn_shape_text(tn_shape_of(a->keys), text, sizeof text), (long long)z->keys,
                         tn_shape_text(h, other, sizeof other)),
                false;
@@ -83,8 +83,8 @@ tn_dot_attention *tn_dot_attention_create(tn_dot_attention_config c)
         return NULL;
     if (!c.general && c.query != c.memory)
         return tn_raise(TN_EINVAL,
-                        "%s: a query of %lld has no product with a memory of %lld; set .general = true, which puts "
-                        "a matrix between",
+                        "%s: a query of width %lld does not fit a memory of width %lld; set .general = true to "
+                        "multiply by a matrix",
                         who, (long long)c.query, (long long)c.memory),
                NULL;
     tn_dot_attention *m = tn_module_new(tn_dot_attention);

@@ -39,11 +39,12 @@ static bool scores_fit(const char *who, tn_mha_config *c)
 {
     const int64_t d = c->head_dim ? c->head_dim : c->dim / c->heads;
     if (!(c->scale >= 0 && c->scale - c->scale == 0))
-        return tn_raise(TN_EINVAL, "%s: .scale is %s, but must be more than 0, or 0, which is 1/√head_dim", who,
+        return tn_raise(TN_EINVAL, "%s: .scale is %s, but must be positive, or 0 for 1/√head_dim", who,
                         tn__number(c->scale)),
                false;
     if (!c->rotary && is_told(&c->rope))
-        return tn_raise(TN_EINVAL, "%s: .rope says how positions are turned, which they are with .rotary alone", who),
+        return tn_raise(TN_EINVAL, "%s: .rope is set but has no effect without .rotary; set .rotary or remove .rope",
+                        who),
                false;
     if (c->rotary && !c->rope.dim) c->rope.dim = d;
     if (c->rotary && (c->rope.dim < 2 || c->rope.dim % 2 || c->rope.dim > d))
@@ -161,10 +162,10 @@ bool tn__mha_mask(const tn_mha *m, int64_t batch, int64_t queries, int64_t keys,
     const int      n = s.n;
     const tn_dtype dt = tn_dtype_of(*blocked);
     if (dt != TN_BOOL && !tn_dtype_is_float(dt))
-        return tn_raise(
-                   TN_EDTYPE,
-                   "mha: blocked is %s, but must be bool (true: may not be attended) or floating (added to the scores)",
-                   tn_dtype_name(dt)),
+        return tn_raise(TN_EDTYPE,
+                        "mha: blocked is %s, but must be bool (true: may not be attended to) or floating (added to the "
+                        "scores)",
+                        tn_dtype_name(dt)),
                false;
     const int64_t heads = m->made_heads;
     bool          ok = n >= 2 && n <= 4 && s.d[n - 2] == queries && s.d[n - 1] == keys;
@@ -194,11 +195,11 @@ static bool options_fit(const tn_mha *m, const tn_mha_args *a)
 {
     char text[192];
     if (a->layer && !a->cache)
-        return tn_raise(TN_EINVAL, "mha: .layer is %lld, of the .cache, which is NULL", (long long)a->layer), false;
+        return tn_raise(TN_EINVAL, "mha: .layer is %lld, but .cache is NULL", (long long)a->layer), false;
     if (a->angles && !m->rotary)
-        return tn_raise(TN_EINVAL, "mha: .angles are for a module that was made .rotary"), false;
+        return tn_raise(TN_EINVAL, "mha: .angles need a module created with .rotary = true"), false;
     if (a->angles && (tn_ndim(a->angles) < 2 || tn_size(a->angles, -1) != m->rope.dim))
-        return tn_raise(TN_ESHAPE, "mha: .angles must be [.., %lld], as tn_mha_angles makes them, got %s",
+        return tn_raise(TN_ESHAPE, "mha: .angles must be [.., %lld], as returned by tn_mha_angles, got %s",
                         (long long)m->rope.dim, tn_shape_text(tn_shape_of(a->angles), text, sizeof text)),
                false;
     return true;
@@ -210,25 +211,23 @@ static bool mha_fits(const tn_mha *m, const tn_mha_args *a, sizes *z)
     int64_t                  batch, n;
     const tn__cached_lengths held = tn__cache_of(a->cache, a->layer);
     if (!options_fit(m, a) || !input(m, "query", 'T', a->query, m->dim, &z->batch, &z->queries)) return false;
-    if (a->memory && !a->cache)
-        return tn_raise(TN_EINVAL, "mha: .memory says that the cache holds the keys, but .cache is NULL"), false;
+    if (a->memory && !a->cache) return tn_raise(TN_EINVAL, "mha: .memory is set, but .cache is NULL"), false;
     if (a->memory && held.memory >= 0) {
         z->recall = true, z->before = held.memory;
         if (!tn__cache_is_of(a->cache, a->layer, a->key)) return false;
     } else {
         z->before = a->memory ? 0 : held.own, z->past = a->causal ? z->before : 0;
         if (!input(m, "key", 'S', a->key, m->kdim, &batch, &z->given)) return false;
-        if (batch != z->batch) return differ("query", a->query, "key", a->key, "the size of their batch");
+        if (batch != z->batch) return differ("query", a->query, "key", a->key, "batch size");
         if (!input(m, "value", 'S', a->value, m->vdim, &batch, &n)) return false;
-        if (batch != z->batch || n != z->given) return differ("key", a->key, "value", a->value, "their first two dims");
+        if (batch != z->batch || n != z->given) return differ("key", a->key, "value", a->value, "the first two dims");
     }
     z->keys = z->before + z->given;
     if (m->window && !a->causal)
-        return tn_raise(TN_EINVAL, "mha: a .window of %lld goes with .causal", (long long)m->window), false;
+        return tn_raise(TN_EINVAL, "mha: .window is %lld, which needs .causal", (long long)m->window), false;
     if (m->rotary && (a->memory || z->given != z->queries))
         return tn_raise(TN_EINVAL,
-                        "mha: rotary positions are those of self-attention; there are %lld queries and %lld "
-                        "keys",
+                        "mha: rotary positions need self-attention, but there are %lld queries and %lld keys",
                         (long long)z->queries, (long long)z->given),
                false;
     if (a->blocked_keys && !tn_shape_equal(tn_shape_of(a->blocked_keys), TN_SHAPE(z->batch, z->keys)))

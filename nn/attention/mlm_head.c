@@ -37,7 +37,7 @@ tn_mlm_head *tn_mlm_head_create(tn_mlm_head_config c)
     char text[192];
     if (tn__blocked()) return NULL;
     if (!c.embedding)
-        return tn_raise(TN_EINVAL, "tn_mlm_head_new: .embedding is NULL; it is the table [words, dim] that is tied"),
+        return tn_raise(TN_EINVAL, "tn_mlm_head_new: .embedding is NULL; pass the embedding's weight [words, dim]"),
                NULL;
     if (tn_ndim(c.embedding) != 2)
         return tn_raise(TN_ESHAPE, "tn_mlm_head_new: .embedding must be [words, dim], got %s",
@@ -69,8 +69,7 @@ tn_tensor *tn_mlm_head_loss_run(tn_mlm_head *m, tn_linear_cross_entropy_args a)
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     if (a.weight || a.bias)
-        return tn_raise(TN_EINVAL,
-                        "tn_mlm_head_loss: the head has a weight and a bias of its own; leave .weight and .bias out"),
+        return tn_raise(TN_EINVAL, "tn_mlm_head_loss: .weight or .bias is set, but the head uses its own; remove them"),
                tn_leave(f, NULL);
     a.x = transformed(m, a.x), a.weight = m->weight, a.bias = m->bias;
     return tn_leave(f, tn_linear_cross_entropy_run(a));

@@ -17,7 +17,7 @@ tn_tensor *tn_positions_forward(tn_positions *m, tn_tensor *x, int64_t start)
                tn_leave(f, NULL);
     if (start < 0 || s.d[time] > m->length || start > m->length - s.d[time])
         return tn_raise(TN_ESHAPE,
-                        "positions: %lld steps from position %lld on do not fit the %lld positions there are (.length)",
+                        "positions: %lld steps from position %lld exceed the %lld positions of the module (.length)",
                         (long long)s.d[time], (long long)start, (long long)m->length),
                tn_leave(f, NULL);
     tn_tensor *p = tn_narrow(m->weight, 0, start, s.d[time]); /* [T, dim] */

@@ -51,8 +51,8 @@ static int64_t choose(const tn_mha *m, int64_t n, const int64_t *heads, bool *st
         const int64_t first = i / of * of;
         if (stays[i] == stays[first]) continue;
         return tn_raise(TN_EINVAL,
-                        "tn_mha_prune: heads %lld to %lld share their keys: all of them go, or none; head %lld was "
-                        "named, head %lld was not",
+                        "tn_mha_prune: heads %lld to %lld share keys and must be removed together; head %lld is in "
+                        "the list, head %lld is not",
                         (long long)m->left[first], (long long)m->left[first + of - 1],
                         (long long)m->left[stays[i] ? first : i], (long long)m->left[stays[i] ? i : first]),
                -1;
@@ -66,12 +66,11 @@ static bool may_be_pruned(const tn_mha *m, int64_t n, const int64_t *heads)
     if (n < 0 || (n && !heads)) return tn_raise(TN_EINVAL, "tn_mha_prune: the list of heads is NULL"), false;
     for (int64_t i = 0; i < n; i++)
         if (heads[i] < 0 || heads[i] >= m->made_heads)
-            return tn_raise(TN_EINDEX, "tn_mha_prune: there is no head %lld; they are 0 to %lld", (long long)heads[i],
-                            (long long)m->made_heads - 1),
+            return tn_raise(TN_EINDEX, "tn_mha_prune: head %lld does not exist; heads are 0 to %lld",
+                            (long long)heads[i], (long long)m->made_heads - 1),
                    false;
     if (tn_is_q8(w) || tn_is_q8(m->out_proj->weight))
-        return tn_raise(TN_EUNSUPPORTED,
-                        "tn_mha_prune: these weights are in 8 bits or f16: take heads out first, then pack them"),
+        return tn_raise(TN_EUNSUPPORTED, "tn_mha_prune: the weights are packed (8 bits or f16); prune before packing"),
                false;
     return tn__may_write("tn_mha_prune", w) && tn__may_write("tn_mha_prune", m->out_proj->weight);
 }

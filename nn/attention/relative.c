@@ -30,7 +30,8 @@ tn_relative_positions *tn_relative_positions_create(tn_relative_positions_config
         return NULL;
     if (c.distance <= c.buckets / least)
         return tn_raise(TN_EINVAL,
-                        "%s: .distance is %lld, but must be more than %lld, up to where each distance has a bucket",
+                        "%s: .distance is %lld, but must be more than %lld, the number of distances with a bucket of "
+                        "their own",
                         who, (long long)c.distance, (long long)(c.buckets / least)),
                NULL;
     tn_relative_positions *m = tn_module_new(tn_relative_positions);
@@ -62,12 +63,12 @@ tn_tensor *tn_relative_positions_forward(tn_relative_positions *m, int64_t queri
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     if (keys > INT32_MAX)
-        return tn_raise(TN_EINVAL, "relative_positions: %lld keys are too many; there may be up to %lld",
-                        (long long)keys, (long long)INT32_MAX),
+        return tn_raise(TN_EINVAL, "relative_positions: %lld keys, at most %lld are supported", (long long)keys,
+                        (long long)INT32_MAX),
                tn_leave(f, NULL);
     if (queries < 0 || queries > keys)
-        return tn_raise(TN_EINVAL, "relative_positions: %lld queries are not the last of %lld keys", (long long)queries,
-                        (long long)keys),
+        return tn_raise(TN_EINVAL, "relative_positions: %lld queries, but must be from 0 to the number of keys, %lld",
+                        (long long)queries, (long long)keys),
                tn_leave(f, NULL);
     tn_tensor *each = tn_empty_of(TN_I64, TN_SHAPE(queries + keys)), *at = tn_empty_of(TN_I64, TN_SHAPE(queries, keys));
     int64_t   *bucket = each ? tn_data_mut(each) : NULL, *to = at ? tn_data_mut(at) : NULL; /* bucket: by distance */

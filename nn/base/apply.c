@@ -45,7 +45,7 @@ static bool may_turn(const tn_each *e, tn_dtype dt)
 {
     if (!tn_is_q8(e->tensor) || tn_weight_dtype(e->tensor) == dt) return true;
     tn_raise(TN_EDTYPE,
-             "tn_module_to: '%s' is packed in 8 bits or f16, and stands for %s, not %s: call tn_module_to before "
+             "tn_module_to: '%s' is packed (8 bits or f16) and unpacks to %s, not %s; call tn_module_to before "
              "tn_quantize or tn_halve",
              e->name, tn_dtype_name(tn_weight_dtype(e->tensor)), tn_dtype_name(dt));
     return false;

@@ -4,8 +4,8 @@
 bool tn__last_dims(const char *who, int64_t dim, tn_shape shape, tn_shape *to)
 {
     if (dim && shape.n)
-        return tn_raise(TN_EINVAL,
-                        "%s: .dim and .shape are both set; .dim is for the last dim alone, .shape for several", who),
+        return tn_raise(TN_EINVAL, "%s: .dim and .shape are both set; use .dim for the last dim or .shape for several",
+                        who),
                false;
     *to = shape;
     if (!shape.n) to->n = 1, to->d[0] = dim;

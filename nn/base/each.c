@@ -111,7 +111,7 @@ bool tn_next(tn_each *e)
         const int length = put_name(e, s->name);
         if (length < 0) return end(e);
         if (d + 1 >= TN_MAX_DEPTH)
-            return tn_raise(TN_EINVAL, "'%s' lies more than %d modules deep", e->name, TN_MAX_DEPTH), end(e);
+            return tn_raise(TN_EINVAL, "'%s' is nested more than %d modules deep", e->name, TN_MAX_DEPTH), end(e);
         e->level_[d + 1].m = s->child, e->level_[d + 1].at = 0, e->level_[d + 1].length = length;
         e->depth_++;
         if (!(e->what_ & TN_EACH_MODULE)) continue;

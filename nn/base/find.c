@@ -51,7 +51,7 @@ tn_module *tn_module_find(void *m, const char *path)
     tn_module *within;
     if (m && path && !*path) return m;
     const tn__slot *s = find("tn_find", m, path, &within);
-    if (s && !s->child) return tn_raise(TN_EINDEX, "tn_find: '%s' is a tensor; tn_find_tensor finds those", path), NULL;
+    if (s && !s->child) return tn_raise(TN_EINDEX, "tn_find: '%s' is a tensor; use tn_find_tensor", path), NULL;
     return s ? s->child : NULL;
 }
 
@@ -59,7 +59,6 @@ tn_tensor *tn_module_find_tensor(void *m, const char *path)
 {
     tn_module      *within;
     const tn__slot *s = find("tn_find_tensor", m, path, &within);
-    if (s && !s->tensor)
-        return tn_raise(TN_EINDEX, "tn_find_tensor: '%s' is a module; tn_find finds those", path), NULL;
+    if (s && !s->tensor) return tn_raise(TN_EINDEX, "tn_find_tensor: '%s' is a module; use tn_find", path), NULL;
     return s ? s->tensor : NULL;
 }

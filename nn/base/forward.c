@@ -26,10 +26,9 @@ bool tn_module_ready(const char *who, void *module)
                         length_of(who), who),
                false;
     if (m->base->broken)
-        return tn_raise(
-                   TN_ESTATE,
-                   "%s: it is only half built, because its constructor ran into an error; free it and build it again",
-                   tn__kind_name(m)),
+        return tn_raise(TN_ESTATE,
+                        "%s: the module is incomplete because its constructor failed; free it and create it again",
+                        tn__kind_name(m)),
                false;
     return true;
 }
@@ -68,7 +67,7 @@ void tn_leave_list(tn_frame f, int n, tn_tensor **const *y)
     enum { MOST = 16 };
     tn_tensor *t[MOST];
     if (n > 0 && !tn__not_null("tn_leave_list", "the list of results", y)) n = 0;
-    if (n > MOST) tn_raise(TN_EINVAL, "tn_leave_n: %d results, at most %d can leave", n, MOST);
+    if (n > MOST) tn_raise(TN_EINVAL, "tn_leave_n: %d results, at most %d are supported", n, MOST);
     if (tn__looked() && n > 0 && tn_error() == TN_OK) *y[0] = tn__look_result(&f, *y[0]);
     const bool ok = tn_error() == TN_OK;
     if (!ok) tn__draws_back(f.generator, f.began);
@@ -102,7 +101,7 @@ tn_tensor *tn_module_call(void *module, tn_tensor *x)
     const char    *name = tn__kind_name(m);
     tn_tensor     *y = NULL, *other;
     if (!m->kind->forward) {
-        tn_raise(TN_EUNSUPPORTED, "tn_call: %s has no forward of one input and one result; call its own function",
+        tn_raise(TN_EUNSUPPORTED, "tn_call: %s has no forward of one input and one result; call its typed function",
                  name);
         return tn_leave(f, NULL);
     }
@@ -118,7 +117,7 @@ tn_tensor *tn_module_call(void *module, tn_tensor *x)
         y = m->kind->forward(m, x);
         called = NULL;
         if (!y && tn_error() == TN_OK)
-            tn_raise(TN_ESTATE, "%s: its forward returned NULL without saying why (see tn_raise)", name);
+            tn_raise(TN_ESTATE, "%s: its forward returned NULL without raising an error (see tn_raise)", name);
     }
     for (const tn__hook *h = m->base->hooks; h && tn_error() == TN_OK; h = h->next)
         if (h->after && (other = h->after(m, x, y, h->user))) y = other;

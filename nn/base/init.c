@@ -17,8 +17,7 @@ static bool open_for(const char *who, const tn_tensor *t, work *s)
     if (tn__blocked()) return false;
     if (!t) return tn_raise(TN_EINVAL, "%s: the tensor is NULL", who), false;
     if (!tn_dtype_is_float(tn_dtype_of(t)))
-        return tn_raise(TN_EDTYPE, "%s: the tensor is %s, but only floating ones are filled", who,
-                        tn_dtype_name(tn_dtype_of(t))),
+        return tn_raise(TN_EDTYPE, "%s: the tensor is %s, but must be floating", who, tn_dtype_name(tn_dtype_of(t))),
                false;
     *s = (work){tn_no_grad_begin(), *tn_current_generator(), NULL};
     return true;
@@ -94,8 +93,8 @@ static bool fans(const char *who, const tn_tensor *t, double *in, double *out)
     double         kernel = 1;
     if (s.n < 2)
         return tn_raise(TN_ESHAPE,
-                        "%s: a fan needs a weight [out, in, ...], got %s; for biases there are tn_init_uniform and "
-                        "tn_init_zeros",
+                        "%s: a fan needs a weight [out, in, ...], got %s; use tn_init_uniform or tn_init_zeros for "
+                        "biases",
                         who, tn_shape_text(s, text, sizeof text)),
                false;
     for (int i = 2; i < s.n; i++) kernel *= (double)s.d[i];
@@ -133,7 +132,7 @@ double tn_gain(tn_nonlinearity f, double param)
     case TN_SIGMOID:
     case TN_NO_NONLINEARITY: return 1;
     }
-    tn_raise(TN_EINVAL, "tn_gain: %d is no nonlinearity; see tn_nonlinearity", (int)f);
+    tn_raise(TN_EINVAL, "tn_gain: %d is not a tn_nonlinearity", (int)f);
     return 1;
 }
 
@@ -143,7 +142,11 @@ static tn_tensor *kaiming(const char *who, tn_kaiming_args a, bool normal)
     double     in, out;
     tn_tensor *v = NULL;
     if (a.a != 0 && a.nonlinearity != TN_LEAKY_RELU)
-        return tn_raise(TN_EINVAL, "%s: .a is the slope of a leaky relu, and .nonlinearity another", who), NULL;
+        return tn_raise(TN_EINVAL,
+                        "%s: .a is set but has no effect because .nonlinearity is not TN_LEAKY_RELU; "
+                        "remove .a",
+                        who),
+               NULL;
     if (!draws_for(who, a.t, &s)) return s.as_it_is;
     if (fans(who, a.t, &in, &out)) {
         const double fan = a.fan_out ? out : in, std = fan > 0 ? tn_gain(a.nonlinearity, a.a) / sqrt(fan) : 0;

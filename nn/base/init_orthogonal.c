@@ -45,7 +45,7 @@ static bool right_angles(tn_tensor *q, int64_t rows, int64_t n)
         }
         double *v = tn_data_mut(q);
         if (v && !within(v, n, from, to))
-            tn_raise(TN_ENUMERIC, "tn_init_orthogonal: the draws are linearly dependent; draw again");
+            tn_raise(TN_ENUMERIC, "tn_init_orthogonal: the random values are linearly dependent; call it again");
         tn_scope_end(s);
         if (tn_error() != TN_OK) return false;
     }
@@ -57,7 +57,7 @@ tn_tensor *tn_init_orthogonal(tn_tensor *t, double gain)
     char text[192];
     if (tn__blocked()) return NULL;
     if (!t || !tn_dtype_is_float(tn_dtype_of(t)) || tn_ndim(t) < 2)
-        return tn_raise(TN_ESHAPE, "tn_init_orthogonal: the tensor must be floating with two dims or more, got %s",
+        return tn_raise(TN_ESHAPE, "tn_init_orthogonal: the tensor must be floating with at least two dims, got %s",
                         t ? tn_shape_text(tn_shape_of(t), text, sizeof text) : "NULL"),
                NULL;
     if (!tn_numel(t) || tn__self.mode.blank) return t;

@@ -74,15 +74,14 @@ tn_status tn_look_want_run(tn_look *l, tn_look_want_args a)
     if (!l || !a.path) return tn_raise(TN_EINVAL, "tn_look_want: the %s is NULL", l ? "path" : "look");
     void *wants = l->want;
     if (strlen(a.path) >= TN_PATH_BYTES)
-        return tn_raise(TN_EINVAL, "tn_look_want: a path has less than %d bytes", TN_PATH_BYTES);
+        return tn_raise(TN_EINVAL, "tn_look_want: the path is too long; it must have less than %d bytes",
+                        TN_PATH_BYTES);
     const char *twice = strstr(a.path, "**");
-    if (twice && strstr(twice + 2, "**"))
-        return tn_raise(TN_EINVAL, "tn_look_want: '%s': ** may stand in a path once", a.path);
+    if (twice && strstr(twice + 2, "**")) return tn_raise(TN_EINVAL, "tn_look_want: '%s' has more than one **", a.path);
     int stars = 0;
     for (const char *c = a.path; *c; c++) stars += *c == '*';
     if (stars > TN__MOST_STARS)
-        return tn_raise(TN_EINVAL, "tn_look_want: '%.80s': there are at most %d stars in a path", a.path,
-                        TN__MOST_STARS);
+        return tn_raise(TN_EINVAL, "tn_look_want: '%.80s' has more than %d stars", a.path, TN__MOST_STARS);
     char *path = tn__strdup(a.path);
     if (!path) return tn_error();
     if (!grow(&wants, &l->want_room, l->wants, sizeof *l->want)) return tn__strfree(path), tn_error();
@@ -97,7 +96,7 @@ tn_scope tn_look_begin(tn_look *l)
     if (tn__blocked()) return s;
     if (!l) tn_raise(TN_EINVAL, "tn_look_begin: the look is NULL");
     else if (tn__self.mode.look >= MOST)
-        tn_raise(TN_ESTATE, "tn_look_begin: %d looks are open already; end their scopes", MOST);
+        tn_raise(TN_ESTATE, "tn_look_begin: %d looks are already active, the maximum; end their scopes", MOST);
     else watching[tn__self.mode.look++] = l;
     return s;
 }
@@ -195,7 +194,7 @@ tn_status tn_look_backward(tn_look *l, tn_tensor *loss, tn_tensor *seed)
     if (!l || !loss) return tn_raise(TN_EINVAL, "tn_look_backward: the %s is NULL", l ? "loss" : "look");
     int n = 0;
     for (size_t i = 0; i < l->notes; i++) n += l->note[i].wants_grad;
-    if (!n) return tn_raise(TN_ESTATE, "tn_look_backward: nothing was noted that is wanted with .grad");
+    if (!n) return tn_raise(TN_ESTATE, "tn_look_backward: no tensor wanted with .grad was recorded");
     const size_t   bytes = 2 * (size_t)n * sizeof(tn_tensor *);
     const tn_scope s = tn_scope_begin();
     tn_tensor    **wrt = tn__mem_zeroed(bytes), **grad = wrt ? wrt + n : NULL;
@@ -231,11 +230,11 @@ static const note *find(const char *who, const tn_look *l, const char *path)
         if (!strcmp(l->note[i].path, path)) return &l->note[i];
     if (!l->notes)
         tn_raise(TN_EINDEX,
-                 "%s: nothing was noted: run the model between tn_look_begin and the end of its scope, and ask with "
-                 "tn_look_want for paths that it has",
+                 "%s: nothing was recorded; run the model inside the scope of tn_look_begin, and pass paths that it "
+                 "has to tn_look_want",
                  who);
     else
-        tn_raise(TN_EINDEX, "%s: '%s' was not noted; noted were %lld, from '%s' to '%s'", who, path,
+        tn_raise(TN_EINDEX, "%s: '%s' was not recorded; recorded are %lld paths, from '%s' to '%s'", who, path,
                  (long long)l->notes, l->note[0].path, l->note[l->notes - 1].path);
     return NULL;
 }
@@ -251,8 +250,8 @@ tn_tensor *tn_look_grad_at(const tn_look *l, const char *path)
     const note *n = find("tn_look_grad_at", l, path);
     if (n && !n->grad)
         tn_raise(TN_ESTATE, "tn_look_grad_at: '%s' has no gradient%s", path,
-                 n->wants_grad ? ": call tn_look_backward, or the loss does not depend on it"
-                               : ": want it with .grad = true");
+                 n->wants_grad ? ": call tn_look_backward first, or the loss does not depend on it"
+                               : ": pass .grad = true to tn_look_want");
     return n ? n->grad : NULL;
 }
 

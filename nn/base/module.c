@@ -37,7 +37,7 @@ static const struct tn__base gone;
 bool tn__module_gone(const char *who, const tn_module *m)
 {
     if (m->base != &gone) return false;
-    tn_raise(TN_ESTATE, "%s: this module was freed before", who);
+    tn_raise(TN_ESTATE, "%s: this module was already freed", who);
     return true;
 }
 
@@ -69,7 +69,7 @@ void *tn_module_create(const tn_class *kind)
     if (tn__blocked()) return NULL;
     if (!kind || !kind->size)
         return tn_raise(TN_EINVAL,
-                        "tn_module_create: the class is NULL, or its first field is missing: .size = sizeof(tn_class)"),
+                        "tn_module_create: the class is NULL, or its .size is 0; set .size = sizeof(tn_class)"),
                NULL;
     if (kind->size != sizeof(tn_class))
         return tn_raise(TN_EUNSUPPORTED,
@@ -78,8 +78,8 @@ void *tn_module_create(const tn_class *kind)
                NULL;
     if (!kind->name || kind->bytes < sizeof(tn_module))
         return tn_raise(TN_EINVAL,
-                        "tn_module_create: a class needs .name, and .bytes = the size of a struct that begins with "
-                        "tn_module"),
+                        "tn_module_create: a class needs .name, and .bytes = the size of a struct whose first member "
+                        "is a tn_module"),
                NULL;
     const size_t     bytes = in_front() + kind->bytes;
     struct tn__base *b = tn_mem_get(bytes);
@@ -96,7 +96,7 @@ void *tn_module_built(void *module)
     tn_module *m = module;
     if (!m || tn__module_gone("tn_built", m)) return NULL;
     if (tn_error() != TN_OK || m->base->broken) {
-        if (tn_error() == TN_OK) tn_raise(TN_ESTATE, "%s: something failed while it was built", tn__kind_name(m));
+        if (tn_error() == TN_OK) tn_raise(TN_ESTATE, "%s: a step of its constructor failed", tn__kind_name(m));
         broken(m);
         tn_module_free(m);
         return NULL;
@@ -132,8 +132,8 @@ void tn_module_free(void *module)
     tn_module *m = module;
     if (!m || tn__module_gone("tn_free", m)) return;
     if (m->base->owner) {
-        tn_raise(TN_ESTATE, "tn_free: this %s is '%s' of a %s, which will free it; free the root alone",
-                 tn__kind_name(m), m->base->name, tn__kind_name(m->base->owner));
+        tn_raise(TN_ESTATE, "tn_free: this %s is '%s' of a %s, which frees it; free only the root", tn__kind_name(m),
+                 m->base->name, tn__kind_name(m->base->owner));
         return;
     }
     if (--m->base->refs > 0) return;
@@ -159,7 +159,7 @@ static bool open_for(const char *who, tn_module *m)
     if (m && tn__module_gone(who, m)) return false;
     if (!m)
         return tn_raise(TN_EINVAL,
-                        "%s: the module is NULL; a constructor begins with tn_module_new and `if (!m) return NULL;`",
+                        "%s: the module is NULL; a constructor starts with tn_module_new and `if (!m) return NULL;`",
                         who),
                false;
     return true;
@@ -171,15 +171,17 @@ static tn__slot *new_slot(const char *who, tn_module *m, const char *name)
     struct tn__base *b = m->base;
     const size_t     n = name ? strlen(name) : 0;
     if (!n || name[0] == '.' || name[n - 1] == '.' || strstr(name, ".."))
-        return tn_raise(TN_EINVAL, "%s: '%s' is no name for a part of %s; \"weight\" or \"layers.0\" would be", who,
-                        name ? name : "", tn__kind_name(m)),
+        return tn_raise(TN_EINVAL,
+                        "%s: '%s' is not a valid name for a part of %s; valid are \"weight\" or "
+                        "\"layers.0\"",
+                        who, name ? name : "", tn__kind_name(m)),
                broken(m);
     if (n >= TN_NAME_BYTES)
         return tn_raise(TN_EINVAL, "%s: the name '%.40s...' has %zu bytes, a name has at most %d", who, name, n,
                         TN_NAME_BYTES - 1),
                broken(m);
     if (tn__slot_of(m, name))
-        return tn_raise(TN_EINVAL, "%s: %s has a '%s' already; each name stands once", who, tn__kind_name(m), name),
+        return tn_raise(TN_EINVAL, "%s: %s already has a '%s'; names must be unique", who, tn__kind_name(m), name),
                broken(m);
     if (b->slots == b->room) {
         const int room = b->room ? 2 * b->room : 8;
@@ -228,7 +230,7 @@ tn_tensor *tn_module_buffer(void *module, const char *name, tn_tensor *t, bool s
     if (!open_for("tn_buffer", m)) return NULL;
     if (!t) return NULL;
     if (tn_needs_grad(t))
-        return tn_raise(TN_EINVAL, "tn_buffer: '%s' wants a gradient; register it with tn_param, or tn_detach it",
+        return tn_raise(TN_EINVAL, "tn_buffer: '%s' requires grad; register it with tn_param, or tn_detach it",
                         name ? name : ""),
                broken(m);
     if (!tn_set_name(t, last_part(name))) return broken(m);
@@ -270,7 +272,7 @@ static bool adopt(const char *who, tn_module *m, const char *name, tn_module *c)
 {
     int deepest;
     if (c->base->broken)
-        return tn_raise(TN_ESTATE, "%s: '%s', a %s, is only half built: its constructor ran into an error", who,
+        return tn_raise(TN_ESTATE, "%s: '%s', a %s, is incomplete because its constructor failed", who,
                         name ? name : "", tn__kind_name(c)),
                broken(m), false;
     if (contains(c, m, &deepest))
@@ -278,8 +280,8 @@ static bool adopt(const char *who, tn_module *m, const char *name, tn_module *c)
                         tn__kind_name(m)),
                broken(m), false;
     if (depth(m) + deepest > TN_MAX_DEPTH)
-        return tn_raise(TN_EINVAL, "%s: with '%s' there would be modules within modules more than %d deep", who,
-                        name ? name : "", TN_MAX_DEPTH),
+        return tn_raise(TN_EINVAL, "%s: '%s' would nest modules more than %d deep", who, name ? name : "",
+                        TN_MAX_DEPTH),
                broken(m), false;
     tn__slot *s = new_slot(who, m, name);
     if (!s) return false;
@@ -296,7 +298,7 @@ void *tn_module_child(void *module, const char *name, void *child)
     if (open_for("tn_child", m)) {
         if (!c || tn__module_gone("tn_child", c)) return broken(c ? m : NULL);
         if (c->base->owner)
-            return tn_raise(TN_EINVAL, "tn_child: '%s' is '%s' of a %s already; tn_share gives it a second name",
+            return tn_raise(TN_EINVAL, "tn_child: '%s' is already '%s' of a %s; use tn_share for a second name",
                             name ? name : "", c->base->name, tn__kind_name(c->base->owner)),
                    broken(m);
         if (adopt("tn_child", m, name, c)) return c;
@@ -325,8 +327,7 @@ tn_tensor *tn_module_tie(void *module, const char *name, tn_tensor *t)
     if (!open_for("tn_tie", m)) return NULL;
     if (!t) return tn_raise(TN_EINVAL, "tn_tie: '%s': the tensor is NULL", name ? name : ""), broken(m);
     tn__slot *s = name ? tn__slot_within(m, name, &within) : NULL;
-    if (s && !s->tensor)
-        return tn_raise(TN_EINVAL, "tn_tie: '%s' is a module; tn_share is for modules", name), broken(m);
+    if (s && !s->tensor) return tn_raise(TN_EINVAL, "tn_tie: '%s' is a module; use tn_share", name), broken(m);
     if (!s) {
         if (!(s = new_slot("tn_tie", m, name))) return NULL;
         s->what = TN__PARAMETER, s->saved = true, s->tied = true;
@@ -334,7 +335,7 @@ tn_tensor *tn_module_tie(void *module, const char *name, tn_tensor *t)
     }
     if (s->tensor == t) return t;
     if (!tn_shape_equal(tn_shape_of(s->tensor), tn_shape_of(t)))
-        return tn_raise(TN_ESHAPE, "tn_tie: '%s' is %s, the tensor is %s; tied tensors have one shape", name,
+        return tn_raise(TN_ESHAPE, "tn_tie: '%s' is %s, the tensor is %s; tied tensors must have the same shape", name,
                         tn_shape_text(tn_shape_of(s->tensor), a, sizeof a), tn_shape_text(tn_shape_of(t), b, sizeof b)),
                broken(m);
     for (root = m; root->base->owner;) root = root->base->owner;
@@ -358,7 +359,8 @@ void *tn_module_array(void *module, int64_t n, size_t size)
     size_t     bytes;
     if (!open_for("tn_array", m)) return NULL;
     if (n < 0 || __builtin_mul_overflow((uint64_t)n, size, &bytes) || bytes > SIZE_MAX / 2)
-        return tn_raise(TN_EINVAL, "tn_array: %lld elements of %zu bytes cannot be", (long long)n, size), broken(m);
+        return tn_raise(TN_EINVAL, "tn_array: %lld elements of %zu bytes are not possible", (long long)n, size),
+               broken(m);
     tn__array *a = tn_mem_get(TN__FRONT + bytes);
     if (!a) return broken(m);
     *a = (tn__array){m->base->arrays, bytes};

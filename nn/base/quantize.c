@@ -32,8 +32,8 @@ static tn_tensor *packed(const char *who, tn_tensor *t, tn_tensor *(*pack)(const
 {
     if (tn_dtype_of(t) != TN_F64) return pack(t);
     return tn_raise(TN_EDTYPE,
-                    "%s: the weight is f64, but products with weights of 8 bits or f16 are of f32 or bf16; "
-                    "tn_module_to(m, TN_F32) before makes it f32",
+                    "%s: the weight is f64, but products with packed weights are f32 or bf16; call tn_module_to(m, "
+                    "TN_F32) before",
                     who),
            NULL;
 }

@@ -39,15 +39,15 @@ static int module_name(const load *l, const char *in_file, char name[TN_PATH_BYT
     const size_t n = strlen(prefix);
     if (strncmp(in_file, prefix, n) != 0) return 0;
     if (strlen(in_file + n) >= TN_PATH_BYTES)
-        return tn_raise(TN_EUNSUPPORTED, "tn_load: '%.40s...': a name in a module has less than %d bytes", in_file,
-                        TN_PATH_BYTES),
+        return tn_raise(TN_EUNSUPPORTED, "tn_load: the name '%.40s...' is too long; a name has less than %d bytes",
+                        in_file, TN_PATH_BYTES),
                -1;
     memcpy(name, in_file + n, strlen(in_file + n) + 1);
     for (int i = 0; i < l->c->renames; i++) {
         const tn_rename *r = &l->c->rename[i];
         const int        done = tn__renamed(r->file, r->module, name);
         if (done < 0)
-            return tn_raise(TN_EINVAL, "tn_load: '%s' becomes too long by the rule for '%s'", in_file, r->file), -1;
+            return tn_raise(TN_EINVAL, "tn_load: '%s' becomes too long with the rule for '%s'", in_file, r->file), -1;
         if (done && !r->module) return 0;
         if (done && r->transpose) e->transpose = !e->transpose;
         if (done && r->parts) e->part = r->part, e->parts = r->parts;
@@ -150,7 +150,7 @@ static bool state_fits(const load *l, const char *file)
     char          text[3][600] = {"", "", ""};
     if (!missing && !unexpected && !misshapen) {
         if (l->count.loaded || !(l->count.missing + l->count.misshapen)) return true;
-        return tn_raise(TN_EFORMAT, "tn_load: nothing in '%s' fits this %s: it has '%s', the file '%s'", file,
+        return tn_raise(TN_EFORMAT, "tn_load: nothing in '%s' fits this %s: it has '%s', the file has '%s'", file,
                         tn__kind_name(l->m), l->count.missing ? l->first_missing : l->first_misshapen,
                         l->n ? tn_safetensors_at(l->f, 0).name : "no tensors"),
                false;
@@ -205,8 +205,7 @@ static bool writable(const load *l)
         const tn_shape s = tn_shape_of(l->e[i].target), stride = tn_strides_of(l->e[i].target);
         for (int d = 0; d < s.n; d++)
             if (s.d[d] > 1 && !stride.d[d])
-                return tn_raise(TN_EINVAL,
-                                "tn_load: '%s' is expanded: several of its elements are one number in memory",
+                return tn_raise(TN_EINVAL, "tn_load: '%s' is expanded: several of its elements share memory",
                                 tn_safetensors_at(l->f, i).name),
                        false;
     }
@@ -246,7 +245,7 @@ tn_status tn_load_run(void *module, tn_load_args c)
     load l = {.c = &c, .m = module};
     if (c.report) *c.report = l.count;
     if (!tn_module_ready("tn_load", module) || !tn__renames_check("tn_load", c.rename, c.renames)) return tn_error();
-    if (!c.path && !c.file) return tn_raise(TN_EINVAL, "tn_load: neither a path nor an open file is given");
+    if (!c.path && !c.file) return tn_raise(TN_EINVAL, "tn_load: .path and .file are NULL; set one of them");
     l.f = c.file ? c.file : tn_safetensors_open(c.path);
     if (!l.f) return tn_error();
     l.n = tn_safetensors_count(l.f);

@@ -15,7 +15,7 @@ static bool in_file(const save *s, int last, int first, char name[TN_PATH_BYTES]
         if (r->load_only || !r->module || r->parts) continue;
         const int done = tn__renamed(r->module, r->file, name);
         if (done < 0)
-            return tn_raise(TN_EINVAL, "tn_save: '%s' becomes too long by the rule for '%s'", name, r->module), false;
+            return tn_raise(TN_EINVAL, "tn_save: '%s' becomes too long with the rule for '%s'", name, r->module), false;
         if (done && r->transpose) *turned = !*turned;
     }
     return tn_error() == TN_OK;
@@ -38,8 +38,8 @@ static bool turns_back(const save *s, const char *path, const char *in_file, boo
     if (strcmp(name, path) != 0 || back == turned) return true;
     return tn_raise(
                TN_EINVAL,
-               "tn_save: '%s' becomes '%s' %stransposed, but these rules load that %stransposed; only one rule may "
-               "rename it",
+               "tn_save: '%s' becomes '%s' %stransposed, but these rules would load it %stransposed; only one rule "
+               "may rename it",
                path, in_file, turned ? "" : "not ", back ? "" : "not "),
            false;
 }
@@ -73,7 +73,7 @@ static bool put_all(const save *s, const char *name, tn_tensor *t)
         if (!in_file(s, s->c->renames - 1, i + 1, part, &turned)) return false;
         if (tn__renamed(r->module, r->file, part) != 1) continue;
         if (!tn_ndim(t) || tn_size(t, 0) % r->parts)
-            return tn_raise(TN_ESHAPE, "tn_save: '%s' has no %d equal parts", name, r->parts), false;
+            return tn_raise(TN_ESHAPE, "tn_save: '%s' cannot be divided into %d equal parts", name, r->parts), false;
         const int64_t rows = tn_size(t, 0) / r->parts;
         if (!put(s, i - 1, name, part, turned, tn_narrow(t, 0, r->part * rows, rows))) return false;
         parts = true;
@@ -121,7 +121,7 @@ tn_status tn_save_run(void *m, tn_save_args c)
 {
     save s = {.c = &c, .w = c.writer};
     if (!tn_module_ready("tn_save", m) || !tn__renames_check("tn_save", c.rename, c.renames)) return tn_error();
-    if (!c.path && !c.writer) return tn_raise(TN_EINVAL, "tn_save: neither a path nor a writer is given");
+    if (!c.path && !c.writer) return tn_raise(TN_EINVAL, "tn_save: .path and .writer are NULL; set one of them");
     if (!s.w && !(s.w = tn_safetensors_writer_new())) return tn_error();
     const tn_scope scope = tn_no_grad_begin();
     const bool     ok = put_names(&s, m);

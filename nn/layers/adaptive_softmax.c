@@ -18,10 +18,15 @@ static int64_t cutoffs_fit(const char *who, const tn_adaptive_softmax_config *c)
     for (int64_t before = 0; n < TN_CUTOFFS && c->cutoffs[n]; before = c->cutoffs[n++])
         if (c->cutoffs[n] <= before || c->cutoffs[n] >= c->classes)
             return tn_raise(TN_EINVAL,
-                            "%s: .cutoffs must rise from above 0 to below .classes, %lld, but [%lld] is %lld", who,
+                            "%s: .cutoffs must increase, from above 0 to below .classes, %lld, but [%lld] is %lld", who,
                             (long long)c->classes, (long long)n, (long long)c->cutoffs[n]),
                    -1;
-    if (!n) return tn_raise(TN_EINVAL, "%s: .cutoffs is empty: say where clusters begin, {2000, 10000}", who), -1;
+    if (!n)
+        return tn_raise(TN_EINVAL,
+                        "%s: .cutoffs is empty; set the first class of each cluster, as in {2000, "
+                        "10000}",
+                        who),
+               -1;
     return n;
 }
 
@@ -47,8 +52,7 @@ tn_adaptive_softmax *tn_adaptive_softmax_create(tn_adaptive_softmax_config c)
         tn_sequential *both = tn_append(m->tail, tn_sequential_new());
         if (!both) break;
         if (inner < 1) {
-            tn_raise(TN_EINVAL,
-                     "%s: cluster %lld would have vectors of no number: .in is %lld; take a smaller .div_value", who,
+            tn_raise(TN_EINVAL, "%s: cluster %lld would have width 0: .in is %lld; use a smaller .div_value", who,
                      (long long)i, (long long)c.in);
             break;
         }
@@ -78,7 +82,7 @@ static bool target_fits(const tn_adaptive_softmax *m, const tn_tensor *x, const 
     s.n--;
     if (!target || (tn_dtype_of(target) != TN_I64 && tn_dtype_of(target) != TN_I32) ||
         !tn_shape_equal(tn_shape_of(target), s))
-        return tn_raise(TN_ESHAPE, "adaptive_softmax: target is %s, but must be i64 %s: a class for each vector",
+        return tn_raise(TN_ESHAPE, "adaptive_softmax: target is %s, but must be i64 %s: one class per vector",
                         target ? tn_shape_text(tn_shape_of(target), a, sizeof a) : "NULL",
                         tn_shape_text(s, b, sizeof b)),
                false;

@@ -94,7 +94,8 @@ static tn_batch_norm *batch_norm_create(const char *who, const tn_class *kind, t
     const bool told = c.cumulative || c.momentum != (tn_batch_norm_config){TN_BATCH_NORM_DEFAULTS}.momentum;
     if (told && c.no_running)
         return tn_raise(TN_EINVAL,
-                        "%s: .momentum and .cumulative are of the running means, which .no_running leaves out", who),
+                        "%s: .momentum and .cumulative have no effect with .no_running; remove them or .no_running",
+                        who),
                NULL;
     tn_batch_norm *m = tn_module_create(kind);
     if (!m) return NULL;

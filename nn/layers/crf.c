@@ -64,8 +64,8 @@ static bool right_tags(const tn_crf *m, const tn_tensor *scores, const tn_tensor
         return tn_raise(TN_EDTYPE, "crf: the tags must be i64 or i32, not %s", tn_dtype_name(tn_dtype_of(tags))), false;
     for (int64_t i = 0; i < tn_numel(tags); i++)
         if (tn_get_i64(tags, i) >= m->labels)
-            return tn_raise(TN_EINDEX, "crf: tag %lld at %lld, and there are %lld", (long long)tn_get_i64(tags, i),
-                            (long long)i, (long long)m->labels),
+            return tn_raise(TN_EINDEX, "crf: tag %lld at [%lld], but there are %lld labels",
+                            (long long)tn_get_i64(tags, i), (long long)i, (long long)m->labels),
                    false;
     return true;
 }
@@ -169,7 +169,7 @@ double tn_crf_best(tn_crf *m, const tn_tensor *scores, int64_t *to)
                  scores ? tn_shape_text(tn_shape_of(scores), text, sizeof text) : "NULL");
         return NAN;
     }
-    if (!to) return tn_raise(TN_EINVAL, "crf: to is NULL, but takes a tag for each step of the scores"), NAN;
+    if (!to) return tn_raise(TN_EINVAL, "crf: to is NULL; it must have room for one tag per step of the scores"), NAN;
     const int64_t t = tn_size(scores, 0), n = m->labels;
     int64_t       cells, bytes;
     if (!t) return 0;
@@ -190,6 +190,6 @@ double tn_crf_best(tn_crf *m, const tn_tensor *scores, int64_t *to)
     }
     if (now) tn_mem_put(now, rows);
     if (from && isnan(best))
-        tn_raise(TN_ENUMERIC, "crf: the best way has the score NaN: look for NaN and Inf in the scores");
+        tn_raise(TN_ENUMERIC, "crf: the best path has the score NaN; check the scores for NaN and Inf");
     return best;
 }

@@ -15,16 +15,17 @@ static bool check(const char *who, const tn_tensor *from, int64_t *count, int64_
                    false;
         if ((*count && *count != tn_size(from, 0)) || (*dim && *dim != tn_size(from, 1)))
             return tn_raise(TN_ESHAPE,
-                            "%s: .from is %s, but .count is %lld and .dim %lld; leave them out, or make them fit", who,
-                            tn_shape_text(tn_shape_of(from), text, sizeof text), (long long)*count, (long long)*dim),
+                            "%s: .from is %s, but .count is %lld and .dim %lld; omit them, or set them to these sizes",
+                            who, tn_shape_text(tn_shape_of(from), text, sizeof text), (long long)*count,
+                            (long long)*dim),
                    false;
         *count = tn_size(from, 0), *dim = tn_size(from, 1);
     }
     if (!tn__at_least(who, "count", *count, 1) || !tn__at_least(who, "dim", *dim, 1) || !tn__floating(who, dt))
         return false;
     if (padding < -1 || padding >= *count)
-        return tn_raise(TN_EINDEX, "%s: .padding is %lld, but there are %lld rows; -1 is for none", who,
-                        (long long)padding, (long long)*count),
+        return tn_raise(TN_EINDEX, "%s: .padding is %lld, but must be from 0 to %lld, or -1 for none", who,
+                        (long long)padding, (long long)*count - 1),
                false;
     return true;
 }
@@ -118,16 +119,16 @@ static tn_tensor *borders_of_offsets(const tn_embedding_bag *m, const tn_tensor 
         const int64_t here = i < bags || m->last_offset ? tn_get_i64(offsets, i) : n;
         if ((i == 0 && here != 0) || here < before || here > n)
             return tn_raise(TN_EINDEX,
-                            "embedding_bag: offset %lld at [%lld] is wrong: they begin with 0, never fall, and end "
-                            "at most at %lld, the number of indices",
+                            "embedding_bag: offset %lld at [%lld] is invalid: offsets must start with 0, not "
+                            "decrease, and be at most %lld, the number of indices",
                             (long long)here, (long long)i, (long long)n),
                    NULL;
         tn_set_i64(at, i, before = here);
     }
     if (at && m->last_offset && tn_get_i64(at, bags) != n)
         return tn_raise(TN_EINDEX,
-                        "embedding_bag: with .last_offset the last offset is the number of indices, %lld, but it is "
-                        "%lld",
+                        "embedding_bag: with .last_offset the last offset must be the number of indices, %lld, but "
+                        "is %lld",
                         (long long)n, (long long)tn_get_i64(at, bags)),
                NULL;
     return at;
@@ -142,9 +143,9 @@ static tn_tensor *borders(const tn_embedding_bag *m, tn_tensor **index, const tn
     const tn_shape shape = tn_shape_of(*index);
     const int64_t  n = tn_numel(*index);
     if (*weights && m->mode != TN_BAG_SUM)
-        return tn_raise(TN_EINVAL, "embedding_bag: weights are for .mode = TN_BAG_SUM alone"), NULL;
+        return tn_raise(TN_EINVAL, "embedding_bag: weights need .mode = TN_BAG_SUM"), NULL;
     if (*weights && !tn_shape_equal(tn_shape_of(*weights), shape))
-        return tn_raise(TN_ESHAPE, "embedding_bag: weights have shape %s, but there is one for each index",
+        return tn_raise(TN_ESHAPE, "embedding_bag: weights are %s, but must have the shape of index",
                         tn_shape_text(tn_shape_of(*weights), text, sizeof text)),
                NULL;
     if (dims == 2 && !offsets) {
@@ -246,7 +247,11 @@ tn_embedding_bag *tn_embedding_bag_create(tn_embedding_bag_config c)
 {
     if (!check("tn_embedding_bag_new", c.from, &c.count, &c.dim, c.padding, c.dtype)) return NULL;
     if ((unsigned)c.mode > TN_BAG_MAX)
-        return tn_raise(TN_EINVAL, "tn_embedding_bag_new: .mode %d is none", (int)c.mode), NULL;
+        return tn_raise(TN_EINVAL,
+                        "tn_embedding_bag_new: .mode is %d, but must be TN_BAG_MEAN, TN_BAG_SUM or "
+                        "TN_BAG_MAX",
+                        (int)c.mode),
+               NULL;
     tn_embedding_bag *m = tn_module_new(tn_embedding_bag);
     if (!m) return NULL;
     m->count = c.count, m->dim = c.dim, m->padding = c.padding, m->mode = c.mode;

@@ -109,8 +109,7 @@ tn_tensor *tn_scalar_mix_forward(tn_scalar_mix *m, int n, tn_tensor *const *x)
     if (!tn_ready(m)) return NULL;
     tn_frame f = tn_enter(m);
     if (n != m->count || !x)
-        return tn_raise(TN_EINVAL, "scalar_mix: %d layers are given, but it was made for %lld", x ? n : 0,
-                        (long long)m->count),
+        return tn_raise(TN_EINVAL, "scalar_mix: %d layers, expected %lld", x ? n : 0, (long long)m->count),
                tn_leave(f, NULL);
     tn_tensor *share = tn_mul(tn_softmax(m->weight, 0), m->gamma), *sum = NULL;
     for (int i = 0; i < n && tn_error() == TN_OK; i++) {

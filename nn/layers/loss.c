@@ -31,7 +31,7 @@ static tn_tensor *compute(const tn_loss *m, tn_tensor *x, tn_tensor *y)
     if (k == &kl_div) return pair.log_target = m->log_target, pair.batchmean = m->batchmean, tn_kl_div_run(pair);
     if (k == &bce) return pair.weight = m->weight, pair.pos_weight = m->pos_weight, tn_bce_with_logits_run(pair);
     return tn_raise(TN_EUNSUPPORTED,
-                    "tn_loss_forward: %s is called with two inputs and a target: tn_cosine_embedding_loss_forward",
+                    "tn_loss_forward: %s takes two inputs and a target; call tn_cosine_embedding_loss_forward",
                     k->name),
            NULL;
 }
@@ -66,8 +66,7 @@ tn_tensor *tn_cosine_embedding_loss_forward(tn_loss *m, tn_tensor *x1, tn_tensor
                         tn_shape_text(tn_shape_of(c), text, sizeof text)),
                tn_leave(f, NULL);
     if (c && tn_item(tn_any(tn_ne(tn_square(tn_to(target, TN_F64)), tn_scalar_of(TN_F64, 1)))) != 0)
-        return tn_raise(TN_EINVAL, "cosine_embedding_loss: a target is 1, for rows that are alike, or -1"),
-               tn_leave(f, NULL);
+        return tn_raise(TN_EINVAL, "cosine_embedding_loss: targets must be 1 (similar rows) or -1"), tn_leave(f, NULL);
     tn_tensor *apart = tn_relu(tn_add_scalar(c, -m->margin));
     tn_tensor *y = tn_where(tn_gt(target, tn_scalar_of(TN_I64, 0)), tn_rsub_scalar(c, 1), apart);
     return tn_leave(f, m->reduction == TN_MEAN ? tn_mean(y) : m->reduction == TN_SUM ? tn_sum(y) : y);
@@ -111,7 +110,7 @@ tn_loss *tn_cross_entropy_loss_create(tn_class_loss_config c)
 tn_loss *tn_nll_loss_create(tn_class_loss_config c)
 {
     if (c.label_smoothing != 0)
-        return tn_raise(TN_EINVAL, "tn_nll_loss_new: .label_smoothing is for tn_cross_entropy_loss_new alone"), NULL;
+        return tn_raise(TN_EINVAL, "tn_nll_loss_new: .label_smoothing is only for tn_cross_entropy_loss_new"), NULL;
     return over_classes(&nll, c);
 }
 
@@ -120,11 +119,11 @@ static tn_loss *of_pairs(const char *who, const tn_class *kind, tn_pair_loss_con
     if ((c.delta != (tn_pair_loss_config){TN_PAIR_LOSS_DEFAULTS}.delta && kind != &huber) ||
         ((c.log_target || c.batchmean) && kind != &kl_div))
         return tn_raise(TN_EINVAL,
-                        "%s: .delta is for the Huber loss, .log_target and .batchmean for the KL divergence alone",
+                        "%s: .delta is only for the Huber loss, .log_target and .batchmean only for the KL divergence",
                         who),
                NULL;
     if (c.batchmean && c.reduction != TN_MEAN)
-        return tn_raise(TN_EINVAL, "%s: .batchmean is a mean: leave .reduction out", who), NULL;
+        return tn_raise(TN_EINVAL, "%s: .batchmean needs .reduction = TN_MEAN, the default", who), NULL;
     tn_loss *m = loss_create(kind, c.reduction);
     if (!m) return NULL;
     m->delta = c.delta, m->log_target = c.log_target, m->batchmean = c.batchmean;

@@ -11,7 +11,7 @@ static bool norm_fits(const char *who, const tn_tensor *x, tn_shape shape)
     bool           ok = s.n >= shape.n;
     for (int i = 0; ok && i < shape.n; i++) ok = s.d[s.n - shape.n + i] == shape.d[i];
     if (ok) return true;
-    tn_raise(TN_ESHAPE, "%s: it normalises the last dims %s, but the input is %s", who,
+    tn_raise(TN_ESHAPE, "%s: the last dims of the input must be %s, but it is %s", who,
              tn_shape_text(shape, a, sizeof a), tn_shape_text(s, b, sizeof b));
     return false;
 }

@@ -24,7 +24,8 @@ static tn_sampled_loss *create(const char *who, const tn_class *kind, tn_sampled
     if (!tn__at_least(who, "samples", c.samples, 1)) return NULL;
     if (!isfinite(c.power)) return tn_raise(TN_EINVAL, "%s: .power is %g, but must be finite", who, c.power), NULL;
     if ((unsigned)c.reduction > TN_NONE)
-        return tn_raise(TN_EINVAL, "%s: .reduction %d is none", who, c.reduction), NULL;
+        return tn_raise(TN_EINVAL, "%s: .reduction is %d, but must be TN_MEAN, TN_SUM or TN_NONE", who, c.reduction),
+               NULL;
     tn_sampled_loss *m = tn_module_create(kind);
     if (!m) return NULL;
     m->classes = tn_numel(c.counts), m->samples = c.samples, m->reduction = c.reduction;
@@ -39,8 +40,9 @@ static tn_sampled_loss *create(const char *who, const tn_class *kind, tn_sampled
         m->cumulative[i] = sum;
     }
     if (tn_error() == TN_OK && !isfinite(sum))
-        tn_raise(TN_EINVAL, "%s: .counts to the .power %g are beyond all numbers", who, c.power);
-    if (tn_error() == TN_OK && !(sum > 0)) tn_raise(TN_EINVAL, "%s: .counts are all 0: there is no noise to draw", who);
+        tn_raise(TN_EINVAL, "%s: .counts to the .power %g overflow", who, c.power);
+    if (tn_error() == TN_OK && !(sum > 0))
+        tn_raise(TN_EINVAL, "%s: .counts are all 0, so no class can be sampled", who);
     for (int64_t i = 0; tn_error() == TN_OK && i < m->classes; i++) m->probability[i] /= sum;
     return tn_built(m);
 }

@@ -72,7 +72,7 @@ tn_tensor *tn_bilinear_forward(tn_bilinear *m, tn_tensor *x1, tn_tensor *x2)
     for (int i = 0; fits && i < s.n - 1; i++) fits = s.d[i] == t.d[i];
     if (!fits)
         return tn_raise(TN_ESHAPE,
-                        "bilinear: x1 must be [..., %lld] and x2 [..., %lld] with the same dims before, got %s and %s",
+                        "bilinear: x1 must be [..., %lld] and x2 [..., %lld] with equal leading dims, got %s and %s",
                         (long long)m->in1, (long long)m->in2, tn_shape_text(s, a, sizeof a),
                         tn_shape_text(t, b, sizeof b)),
                tn_leave(f, NULL);

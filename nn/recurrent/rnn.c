@@ -60,11 +60,9 @@ static bool config_fits(const char *who, int64_t gates, const tn_rnn_config *c)
         !tn__probability(who, "weight_drop", c->weight_drop) || !tn__floating(who, c->dtype))
         return false;
     if (c->relu && gates != 1)
-        return tn_raise(TN_EINVAL, "%s: .relu is for tn_rnn_new; the gates of an LSTM and a GRU are what they are",
-                        who),
-               false;
+        return tn_raise(TN_EINVAL, "%s: .relu is only for tn_rnn_new; LSTM and GRU have fixed activations", who), false;
     if (c->locked && c->dropout == 0)
-        return tn_raise(TN_EINVAL, "%s: .locked says how .dropout drops, which is 0", who), false;
+        return tn_raise(TN_EINVAL, "%s: .locked is set but has no effect because .dropout is 0", who), false;
     if (c->proj_size && gates != 4) return tn_raise(TN_EINVAL, "%s: .proj_size is for tn_lstm_new", who), false;
     if (c->proj_size >= 0 && (!c->proj_size || c->proj_size < c->hidden)) return true;
     return tn_raise(TN_EINVAL, "%s: .proj_size is %lld, but must be less than .hidden, %lld, or 0 for none", who,

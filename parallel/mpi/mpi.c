@@ -136,7 +136,7 @@ tn_world *tn_world_mpi(const void *communicator)
     MPI_Finalized(&over);
     MPI_Initialized(&begun);
     if (over) {
-        tn_raise(TN_ESTATE, "tn_world_mpi: MPI has been ended, and cannot be started again");
+        tn_raise(TN_ESTATE, "tn_world_mpi: MPI is finalised already and cannot be initialised again");
     } else if (!begun) {
         r->started = judge(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level), "MPI_Init_thread") == TN_OK;
     }

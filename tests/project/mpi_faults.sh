@@ -103,7 +103,7 @@ named "rank 1 has another .config than rank 0" "$TENON_MPIEXEC" -n 1 "$gpt" $tin
 sed 's/sea/bay/' book.txt >other.txt
 named "rank 1 has another .config than rank 0" "$TENON_MPIEXEC" -n 1 "$gpt" $tiny --text book.txt --out b \
     : -n 1 "$gpt" $tiny --text other.txt --out b
-named "rank 1 has another build of Tenon, or uses other instructions" "$TENON_MPIEXEC" -n 1 "$gpt" $tiny \
+named "rank 1 has another build of Tenon or instruction set" "$TENON_MPIEXEC" -n 1 "$gpt" $tiny \
     --text book.txt --out c : -n 1 env TENON_ISA=baseline "$gpt" $tiny --text book.txt --out c
 named "there are to be 3 ranks, but MPI has started 2" \
     "$TENON_MPIEXEC" -n 2 "$gpt" $tiny --text book.txt --out d --ranks 3

@@ -216,8 +216,8 @@ START_TEST(the_mlm_head_uses_it)
     one = tn_grad_wrt(y, x, false), other = tn_grad_wrt(z, x, false);
     near_to(one, other, 1e-5, "the gradient");
     ck_assert(!tn_mlm_head_loss(m, x, .target = t, .weight = e));
-    ck_assert_str_eq(tn_error_message(), "tn_mlm_head_loss: the head has a weight and a bias of its own; "
-                                         "leave .weight and .bias out");
+    ck_assert_str_eq(tn_error_message(), "tn_mlm_head_loss: .weight or .bias is set, but the head uses its own; "
+                                         "remove them");
     tn_clear_error();
     tn_free(m);
 }

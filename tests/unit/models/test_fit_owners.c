@@ -157,7 +157,7 @@ START_TEST(parts_are_put_back)
     tn_backward(tn_sum(((tn_linear *)tn_at(c.net, 3))->weight));
     tn_step(o);
     ck_assert_int_eq(tn_fit(USUAL(&c), .optimizer = o, .steps = 4).why, TN_FIT_FAILED);
-    ck_error(TN_ESTATE, "tn_accumulate: 1 of 3 parts are waiting for their step; change n after it");
+    ck_error(TN_ESTATE, "tn_accumulate: 1 of 3 parts wait for the update; change n after it");
     ck_assert(tn_grad(((tn_linear *)tn_at(c.net, 3))->weight));
     tn_optimizer_free(o);
     fit_case_end(&c);

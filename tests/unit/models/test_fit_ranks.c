@@ -274,9 +274,9 @@ START_TEST(mistakes)
         "batch",
         "tn_fit: .accumulate does not support .world; use larger batches and multiply .shards instead",
         "tn_fit: .shards, .zero and .zero3 need a .world",
-        "tn_replica_new: .shards is 1; it must be one for each of 2 ranks or more, at most 4096",
-        "tn_replica_new: rank 1 has another number of .shards, .bucket, or other switches than rank 0",
-        "tn_replica_step: with .zero an optimizer's own .clip would see a share of the gradients; clip in the",
+        "tn_replica_new: .shards is 1, but must be at least the number of ranks, 2, and at most 4096",
+        "tn_replica_new: rank 1 has other options (.shards, .bucket, ...) than rank 0",
+        "tn_replica_step: with .zero the optimizer's own .clip would see only a part of the gradients; set .clip",
         "tn_fit: .zero3 does not support .ema, which reads all weights at each step; use .zero"};
     char text[RANKS][1100];
     for (int what = 0; what < 8; what++) {

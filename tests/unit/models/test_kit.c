@@ -253,13 +253,13 @@ START_TEST(wrong_use)
     ck_assert(!tn_mha_new(.dim = 12, .heads = 4, .rotary = true));
     ck_error(TN_EINVAL, "tn_mha_new: .rope.dim is 3, but must be even and at most a head's 3");
     ck_assert(!tn_block_new(.dim = 8, .heads = 2, .parallel = true));
-    ck_error(TN_EINVAL, "tn_block_new: .parallel goes with .norm_first, and without .memory");
+    ck_error(TN_EINVAL, "tn_block_new: .parallel needs .norm_first and excludes .memory");
     ck_assert(!tn_block_new(.dim = 8, .heads = 2, .one_norm = true));
-    ck_error(TN_EINVAL, "tn_block_new: .one_norm goes with .parallel");
+    ck_error(TN_EINVAL, "tn_block_new: .one_norm needs .parallel");
     tn_mha    *m = tn_mha_new(.dim = 8, .heads = 2, .rotary = true);
     tn_tensor *x = tn_zeros(TN_SHAPE(1, 3, 8)), *y = tn_zeros(TN_SHAPE(1, 4, 8));
     tn_mha_forward(m, x, y, y);
-    ck_error(TN_EINVAL, "mha: rotary positions are those of self-attention; there are 3 queries and 4 keys");
+    ck_error(TN_EINVAL, "mha: rotary positions need self-attention, but there are 3 queries and 4 keys");
     tn_free(m);
 }
 END_TEST

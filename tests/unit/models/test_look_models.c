@@ -245,8 +245,8 @@ START_TEST(what_a_config_may_not_say)
         {"{\"0\": 1}", "pruned_heads of '0' is not an array"},
         {"{\"7\": [0]}", "pruned_heads names '7', which is not a layer of this model"},
         {"{\"bert\": [0]}", "pruned_heads names 'bert', which is not a layer of this model"},
-        {"{\"0\": [2]}", "tn_mha_prune: there is no head 2; they are 0 to 1"},
-        {"{\"0\": [-1]}", "tn_mha_prune: there is no head -1; they are 0 to 1"},
+        {"{\"0\": [2]}", "tn_mha_prune: head 2 does not exist; heads are 0 to 1"},
+        {"{\"0\": [-1]}", "tn_mha_prune: head -1 does not exist; heads are 0 to 1"},
         {"{\"0\": [\"a\"]}", "is the string 'a'"},
         {"{\"0\": [1]}", "out_proj.weight is [16, 8], the file has [16, 16]"}, /* the weights are not pruned */
     };

@@ -344,9 +344,8 @@ START_TEST(refused)
         /* packed weights keep their dtype: biases of another dtype would not match */
         for (int i = 0; i < 2; i++) {
             ck_assert_int_eq(tn_module_to(l, i ? TN_BF16 : TN_F64), TN_EDTYPE);
-            ck_error_has(TN_EDTYPE,
-                         i ? "tn_module_to: 'weight' is packed in 8 bits or f16, and stands for f32, not bf16"
-                           : "tn_module_to: 'weight' is packed in 8 bits or f16, and stands for f32, not f64");
+            ck_error_has(TN_EDTYPE, i ? "tn_module_to: 'weight' is packed (8 bits or f16) and unpacks to f32, not bf16"
+                                      : "tn_module_to: 'weight' is packed (8 bits or f16) and unpacks to f32, not f64");
             ck_assert_int_eq(tn_dtype_of(l->bias), TN_F32);
         }
         ck_assert_int_eq(tn_module_to(l, TN_F32), TN_OK);

@@ -217,7 +217,7 @@ START_TEST(causal_mask)
     ck_assert(!tn_same_bits(tn_narrow(y, 1, 4, 1), tn_narrow(other, 1, 4, 1)));
     ck_assert_int_eq(tn_numel(tn_causal_mask(0)), 0);
     tn_causal_mask(-1);
-    ck_error(TN_EINVAL, "tn_causal_mask: length is -1");
+    ck_error(TN_EINVAL, "tn_causal_mask: length is -1, but must not be negative");
     tn_free(m);
 
     m = tn_mha_new(.dim = D, .heads = H, .window = 2); /* the word itself and the one before it */
@@ -225,7 +225,7 @@ START_TEST(causal_mask)
     for (int64_t i = 0; i < WORDS; i++)
         for (int64_t j = 0; j < WORDS; j++) ck_assert((tn_get_at(w, TN_SHAPE(0, i, j)) > 0) == (j <= i && j + 2 > i));
     ck_assert_ptr_null(tn_mha_forward(m, x, x, x));
-    ck_error(TN_EINVAL, "mha: a .window of 2 goes with .causal");
+    ck_error(TN_EINVAL, "mha: .window is 2, which needs .causal");
     tn_free(m);
 }
 END_TEST
@@ -585,8 +585,8 @@ START_TEST(wrong_configs)
     ck_error(TN_EDTYPE, "tn_mha_new: .dtype is i64, but parameters are f32, f64 or bf16");
     ck_assert(!tn_dot_attention_new(.query = 4, .memory = 8));
     ck_error(TN_EINVAL,
-             "tn_dot_attention_new: a query of 4 has no product with a memory of 8; set .general = true, which puts "
-             "a matrix between");
+             "tn_dot_attention_new: a query of width 4 does not fit a memory of width 8; set .general = true to "
+             "multiply by a matrix");
     ck_assert(!tn_dot_attention_new(.query = 4));
     ck_error(TN_EINVAL, "tn_dot_attention_new: .memory is 0, but must be at least 1");
     ck_assert(!tn_additive_attention_new(.query = 4));
@@ -617,9 +617,9 @@ START_TEST(wrong_calls)
     tn_mha_forward(m, q, q, v);
     ck_error(TN_ESHAPE, "attn: mha: key [2, 4, 8] must be [B, S, 6]");
     tn_mha_forward(m, q, tn_zeros(TN_SHAPE(3, S, 6)), v);
-    ck_error(TN_ESHAPE, "attn: mha: query [2, 4, 8] and key [3, 5, 6] differ in the size of their batch");
+    ck_error(TN_ESHAPE, "attn: mha: query [2, 4, 8] and key [3, 5, 6] differ in batch size");
     tn_mha_forward(m, q, k, q);
-    ck_error(TN_ESHAPE, "attn: mha: key [2, 5, 6] and value [2, 4, 8] differ in their first two dims");
+    ck_error(TN_ESHAPE, "attn: mha: key [2, 5, 6] and value [2, 4, 8] differ in the first two dims");
     tn_mha_forward(m, q, k, v, .blocked = holes(T, T));
     ck_error(TN_ESHAPE, "attn: mha: blocked [4, 4] must be [T, S] = [4, 5], or [B·heads, T, S] with B·heads = 4, or "
                         "[B, heads, T, S]");
@@ -633,13 +633,13 @@ START_TEST(wrong_calls)
     tn_mha_forward(m, q, k, v, .blocked = tn_zeros_of(TN_I64, TN_SHAPE(T, S)));
     ck_error(
         TN_EDTYPE,
-        "attn: mha: blocked is i64, but must be bool (true: may not be attended) or floating (added to the scores)");
+        "attn: mha: blocked is i64, but must be bool (true: may not be attended to) or floating (added to the scores)");
     tn_mha_forward(m, q, k, v, .blocked_keys = padding(T));
     ck_error(TN_ESHAPE, "attn: mha: blocked_keys [2, 4] must be [B, S] = [2, 5]; true is padding");
     tn_mha_forward(m, q, k, v, .blocked_keys = tn_zeros(TN_SHAPE(B, S)));
     ck_error(TN_EDTYPE, "attn: attention: blocked_keys must be bool (true: padding), got f32");
     tn_mha_forward(m, q, k, v, .memory = true);
-    ck_error(TN_EINVAL, "attn: mha: .memory says that the cache holds the keys, but .cache is NULL");
+    ck_error(TN_EINVAL, "attn: mha: .memory is set, but .cache is NULL");
     tn_call(m, q);
     ck_error(TN_ESHAPE, "attn: mha: key [2, 4, 8] must be [B, S, 6]");
     tn_mha_forward((tn_mha *)NULL, q, k, v);
@@ -660,9 +660,9 @@ START_TEST(wrong_calls)
     tn_dot_attention_forward(d, q, k);
     ck_error(TN_ESHAPE, "dot_attention: memory [2, 5, 6] must be [B, S, 8]");
     tn_dot_attention_forward(d, tn_zeros(TN_SHAPE(3, D)), v);
-    ck_error(TN_ESHAPE, "dot_attention: query [3, 8] and memory [2, 5, 8] differ in the size of their batch");
+    ck_error(TN_ESHAPE, "dot_attention: query [3, 8] and memory [2, 5, 8] differ in batch size");
     tn_additive_attention_forward(a, tn_zeros(TN_SHAPE(B, 3)), v, .keys = k);
-    ck_error(TN_ESHAPE, "additive_attention: keys [2, 5, 6] must be [B, S, 7], one for each of memory [2, 5, 8]");
+    ck_error(TN_ESHAPE, "additive_attention: keys [2, 5, 6] must be [B, S, 7], one per vector of memory [2, 5, 8]");
     tn_dot_attention_forward(d, q, v, .blocked_keys = padding(T));
     ck_error(TN_ESHAPE, "dot_attention: blocked_keys [2, 4] must be [B, S] = [2, 5]; true is padding");
     tn_free(d), tn_free(a), tn_free(root);

@@ -109,10 +109,10 @@ START_TEST(wrong_use)
     snprintf(text, sizeof text, "tn_load: '%s' holds another model: 5 names missing (1.weight, …)", fewer);
     ck_error(TN_EFORMAT, text);
     ck_assert_int_eq(tn_load_mean(net, 0, from), TN_EINVAL);
-    ck_error(TN_EINVAL, "tn_load_mean: a mean is of at least 1 file, got 0");
+    ck_error(TN_EINVAL, "tn_load_mean: a mean needs at least 1 file, got 0");
     from[0].allow_missing = true;
     ck_assert_int_eq(tn_load_mean(net, 2, from), TN_EINVAL);
-    ck_error(TN_EINVAL, "tn_load_mean: each file must fit as a whole, so .allow_... has no meaning here");
+    ck_error(TN_EINVAL, "tn_load_mean: .allow_... is set, but each file must fit completely; remove it");
     ck_assert(first_of(net) == before);
     tn_free(net);
     tn_scope_end(s);

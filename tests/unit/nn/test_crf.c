@@ -153,17 +153,17 @@ START_TEST(refused)
     ck_assert_ptr_null(tn_crf_loss(m, tn_zeros(TN_SHAPE(2, 4, 2)), tags));
     ck_error(TN_ESHAPE, "crf: scores must be [batch, length, 3] and tags [batch, length], got [2, 4, 2] and [2, 4]");
     ck_assert_ptr_null(tn_crf_loss(m, tn_zeros(TN_SHAPE(2, 4, 3)), tags));
-    ck_error(TN_EINDEX, "crf: tag 3 at 0, and there are 3");
+    ck_error(TN_EINDEX, "crf: tag 3 at [0], but there are 3 labels");
     static const tn_dtype no_tags[] = {TN_F32, TN_U8, TN_BOOL};
     for (int i = 0; i < 3; i++) {
         ck_assert_ptr_null(tn_crf_loss(m, tn_zeros(TN_SHAPE(2, 4, 3)), tn_ones_of(no_tags[i], TN_SHAPE(2, 4))));
         ck_error(TN_EDTYPE, tn_name("crf: the tags must be i64 or i32, not %s", tn_dtype_name(no_tags[i])));
     }
     ck_assert(isnan(tn_crf_best(m, tn_zeros(TN_SHAPE(2, 3)), NULL)));
-    ck_error(TN_EINVAL, "crf: to is NULL, but takes a tag for each step of the scores");
+    ck_error(TN_EINVAL, "crf: to is NULL; it must have room for one tag per step of the scores");
     int64_t best[2];
     ck_assert(isnan(tn_crf_best(m, tn_full(TN_SHAPE(2, 3), NAN), best)));
-    ck_error(TN_ENUMERIC, "crf: the best way has the score NaN: look for NaN and Inf in the scores");
+    ck_error(TN_ENUMERIC, "crf: the best path has the score NaN; check the scores for NaN and Inf");
     ck_assert_ptr_null(tn_crf_new(.labels = 0));
     ck_error(TN_EINVAL, "tn_crf_new: .labels is 0, but must be from 1 to 32768");
     tn_free(m);

@@ -90,7 +90,8 @@ START_TEST(by_fan)
     is_uniform(tn_init_kaiming_uniform(t, .a = sqrt(5)), sqrt(1.0 / 300));
     is_uniform(tn_init_kaiming_uniform(t, .fan_out = true, .nonlinearity = TN_TANH), 5.0 / 3 * sqrt(3.0 / 240));
     ck_assert_ptr_null(tn_init_kaiming_normal(t, .nonlinearity = TN_RELU, .a = 0.5));
-    ck_error(TN_EINVAL, "tn_init_kaiming_normal: .a is the slope of a leaky relu, and .nonlinearity another");
+    ck_error(TN_EINVAL, "tn_init_kaiming_normal: .a is set but has no effect because .nonlinearity is not "
+                        "TN_LEAKY_RELU; remove .a");
     is_normal(tn_init_kaiming_normal(t, .nonlinearity = TN_RELU), 0, sqrt(2.0 / 300));
     is_normal(tn_init_kaiming_normal(t, .fan_out = true, .nonlinearity = TN_NO_NONLINEARITY), 0, sqrt(1.0 / 240));
 }
@@ -179,7 +180,7 @@ START_TEST(orthogonal)
     ck_assert_double_le(fabs(s.var - 0.01), 1e-5);
     ck_assert_ptr_nonnull(tn_init_orthogonal(tn_zeros(TN_SHAPE(0, 3)), 1));
     ck_assert_ptr_null(tn_init_orthogonal(tn_zeros(TN_SHAPE(3)), 1));
-    ck_error(TN_ESHAPE, "tn_init_orthogonal: the tensor must be floating with two dims or more, got [3]");
+    ck_error(TN_ESHAPE, "tn_init_orthogonal: the tensor must be floating with at least two dims, got [3]");
 }
 END_TEST
 
@@ -314,14 +315,14 @@ START_TEST(mistakes)
     ck_assert_ptr_null(tn_init_uniform(NULL, 0, 1));
     ck_error(TN_EINVAL, "tn_init_uniform: the tensor is NULL");
     ck_assert_ptr_null(tn_init_ones(tn_zeros_of(TN_I64, TN_SHAPE(2))));
-    ck_error(TN_EDTYPE, "tn_init_ones: the tensor is i64, but only floating ones are filled");
+    ck_error(TN_EDTYPE, "tn_init_ones: the tensor is i64, but must be floating");
     ck_assert_ptr_null(tn_init_xavier_uniform(tn_zeros(TN_SHAPE(3)), 1));
-    ck_error(TN_ESHAPE, "tn_init_xavier_uniform: a fan needs a weight [out, in, ...], got [3]; for biases there are "
-                        "tn_init_uniform and tn_init_zeros");
+    ck_error(TN_ESHAPE, "tn_init_xavier_uniform: a fan needs a weight [out, in, ...], got [3]; use tn_init_uniform "
+                        "or tn_init_zeros for biases");
     ck_assert_ptr_null(tn_init_eye(tn_zeros(TN_SHAPE(3))));
     ck_error(TN_ESHAPE, "tn_init_eye: the tensor must have two dims, got [3]");
     ck_assert_double_eq(tn_gain((tn_nonlinearity)77, 0), 1);
-    ck_error(TN_EINVAL, "tn_gain: 77 is no nonlinearity; see tn_nonlinearity");
+    ck_error(TN_EINVAL, "tn_gain: 77 is not a tn_nonlinearity");
     ck_assert_uint_eq(tn_current_generator()->position, 0);
 }
 END_TEST

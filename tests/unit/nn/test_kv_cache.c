@@ -321,7 +321,7 @@ START_TEST(memories_of_one_batch)
         ck_assert_ptr_nonnull(
             tn_transformer_decoder_forward(d, x, tn_narrow(memory, 0, 0, 1), .causal = true, .cache = c));
         ck_assert_ptr_null(tn_transformer_decoder_forward(d, x, others[i], .causal = true, .cache = c));
-        ck_error_has(TN_ESTATE, "layer 0 remembers another memory");
+        ck_error_has(TN_ESTATE, "layer 0 stores another memory");
         tn_kv_cache_free(c);
     }
     tn_scope_end(s);
@@ -469,7 +469,7 @@ START_TEST(wrong_use)
     ck_assert(!tn_kv_cache_new(.layers = 0, .batch = 2, .length = 4, .heads = 2, .head_dim = 4));
     ck_error(TN_EINVAL, "tn_kv_cache_new: .layers is 0, but must be at least 1");
     ck_assert(!tn_kv_cache_new(.layers = INT64_MAX, .batch = 2, .length = 4, .heads = 2, .head_dim = 4));
-    ck_error(TN_EINVAL, "tn_kv_cache_new: .layers is 9223372036854775807, more than any memory holds");
+    ck_error(TN_EINVAL, "tn_kv_cache_new: .layers is 9223372036854775807, too many for any memory");
     ck_assert(!tn_kv_cache_new(.batch = INT64_MAX, .length = INT64_MAX, .heads = 2, .head_dim = 4));
     ck_assert(tn_error() != TN_OK);
     tn_clear_error();
@@ -483,39 +483,39 @@ START_TEST(wrong_use)
     ck_error(TN_ESTATE, "kv_cache: gradients are being recorded; decode between tn_no_grad_begin() and tn_scope_end()");
     const tn_scope s = tn_no_grad_begin();
     tn_mha_forward(m, x, x, x, .cache = c, .layer = 2);
-    ck_error(TN_EINDEX, "kv_cache: layer 2 of a cache that was made for 2");
+    ck_error(TN_EINDEX, "kv_cache: layer 2 is outside the cache, which has 2 layers");
     tn_mha_forward(m, x, x, x, .layer = 1);
-    ck_error(TN_EINVAL, "mha: .layer is 1, of the .cache, which is NULL");
+    ck_error(TN_EINVAL, "mha: .layer is 1, but .cache is NULL");
     tn_mha_forward(m, x, x, x, .angles = tn_zeros(TN_SHAPE(3, 4)));
-    ck_error(TN_EINVAL, "mha: .angles are for a module that was made .rotary");
+    ck_error(TN_EINVAL, "mha: .angles need a module created with .rotary = true");
     tn_mha *rotary = tn_mha_new(.dim = 8, .heads = 2, .rotary = true);
     tn_mha_forward(rotary, x, x, x, .angles = tn_zeros(TN_SHAPE(3, 2)));
-    ck_error(TN_ESHAPE, "mha: .angles must be [.., 4], as tn_mha_angles makes them, got [3, 2]");
+    ck_error(TN_ESHAPE, "mha: .angles must be [.., 4], as returned by tn_mha_angles, got [3, 2]");
     tn_free(rotary);
     tn_transformer_decoder_forward(d, noise(TN_F32, 2, 1, D), noise(TN_F32, 2, 1, D), .cache = c, .layer = 1);
-    ck_error(TN_EINVAL, "blocks: .layer is for a block that is called by itself; a stack calls all");
+    ck_error(TN_EINVAL, "blocks: .layer is for a single block; a stack runs all layers");
     tn_mha_forward(m, x, x, x, .cache = c, .layer = -1);
-    ck_error(TN_EINDEX, "kv_cache: layer -1 of a cache that was made for 2");
+    ck_error(TN_EINDEX, "kv_cache: layer -1 is outside the cache, which has 2 layers");
     tn_mha_forward(wide, x, x, x, .cache = c);
-    ck_error(TN_EDTYPE, "kv_cache: it was made for f32, these keys are f64; see .dtype of tn_kv_cache_new");
+    ck_error(TN_EDTYPE, "kv_cache: the cache is f32, these keys are f64; see .dtype of tn_kv_cache_new");
     tn_tensor *many = noise(TN_F32, 3, 3, 8);
     tn_mha_forward(m, many, many, many, .cache = c);
-    ck_error(TN_ESHAPE, "kv_cache: a batch of 3 rows; it was made for at most 2");
+    ck_error(TN_ESHAPE, "kv_cache: the batch has 3 rows, the cache at most 2");
     tn_transformer_decoder_forward(d, noise(TN_F32, 2, 1, D), noise(TN_F32, 2, 1, D), .cache = c);
-    ck_error(TN_ESHAPE, "layers.0.self_attn: kv_cache: it was made for 2 heads of 4, this layer has 4 heads of 4");
+    ck_error(TN_ESHAPE, "layers.0.self_attn: kv_cache: the cache has 2 heads of width 4, this layer has 4 heads of "
+                        "width 4");
     ck_assert(tn_mha_forward(m, x, x, x, .cache = c, .layer = 0) != NULL);
     tn_mha_forward(m, x, x, x, .cache = c, .layer = 0);
     ck_error(TN_ESTATE,
-             "kv_cache: layer 0 holds 3 positions, others 0: the layer is called twice, or not all layers are "
-             "called, or the pass "
-             "before broke off; tn_kv_cache_trim(cache, 0) goes back to what all hold");
+             "kv_cache: layer 0 has 3 positions, others have 0: the layer was called twice, a layer was not called, "
+             "or the pass before was interrupted; tn_kv_cache_trim(cache, 0) restores the common length");
     ck_assert_int_eq(tn_kv_cache_trim(c, 0), TN_OK);
     for (int i = 0; i < 2; i++) ck_assert(tn_mha_forward(m, x, x, x, .cache = c, .layer = i) != NULL);
     tn_mha_forward(m, x, x, x, .cache = c);
-    ck_error(TN_ESHAPE, "kv_cache: no room for 3 positions behind 3; .length is 4");
+    ck_error(TN_ESHAPE, "kv_cache: no room for 3 positions after 3; .length is 4");
     tn_tensor *one = part(tn_narrow(x, 0, 0, 1), 0, 1);
     tn_mha_forward(m, one, one, one, .cache = c);
-    ck_error(TN_ESHAPE, "kv_cache: a batch of 1 rows, but 2 are in it; see tn_kv_cache_reorder");
+    ck_error(TN_ESHAPE, "kv_cache: the batch has 1 rows, but the cache stores 2; see tn_kv_cache_reorder");
     tn_tensor *next = part(x, 0, 1);
     tn_mha_forward(m, next, next, next, .cache = c, .blocked_keys = tn_zeros_of(TN_BOOL, TN_SHAPE(2, 1)));
     ck_error(TN_ESHAPE, "mha: blocked_keys [2, 1] must be [B, S] = [2, 4]; true is padding");
@@ -524,13 +524,13 @@ START_TEST(wrong_use)
     ck_error(TN_EINVAL, "mha: key is NULL");
     tn_tensor *large = noise(TN_F32, 2, 4, 8);
     tn_mha_forward(m, x, large, large, .cache = c, .memory = true);
-    ck_error(TN_ESHAPE, "kv_cache: no room for 4 positions behind 0; .memory_length is 3");
+    ck_error(TN_ESHAPE, "kv_cache: no room for 4 positions after 0; .memory_length is 3");
     ck_assert(tn_mha_forward(m, x, memory, memory, .cache = c, .memory = true) != NULL);
     ck_assert(tn_mha_forward(m, x, tn_narrow(memory, 1, 0, 3), NULL, .cache = c, .memory = true) != NULL);
     tn_mha_forward(m, x, tn_clone(memory), memory, .cache = c, .memory = true);
     ck_error(
         TN_ESTATE,
-        "kv_cache: layer 0 remembers another memory; give NULL to go on with that one, or tn_kv_cache_clear it first");
+        "kv_cache: layer 0 stores another memory; pass NULL to use the stored one, or call tn_kv_cache_clear first");
 
     tn_kv_cache_trim(c, 5);
     ck_error(TN_EINVAL, "tn_kv_cache_trim: length is 5, but the cache holds 3 positions");
@@ -543,9 +543,9 @@ START_TEST(wrong_use)
     tn_kv_cache_reorder(c, x);
     ck_error(TN_ESHAPE, "tn_kv_cache_reorder: the index must be integers [rows], got f32 [2, 3, 8]");
     tn_kv_cache_reorder(c, tn_zeros_of(TN_I64, TN_SHAPE(3)));
-    ck_error(TN_ESHAPE, "tn_kv_cache_reorder: 3 rows; the cache was made for at most 2");
+    ck_error(TN_ESHAPE, "tn_kv_cache_reorder: the index has 3 rows, the cache at most 2");
     tn_kv_cache_reorder(c, tn_from_data(TN_I64, TN_SHAPE(2), (int64_t[]){0, 2}));
-    ck_error(TN_EINDEX, "tn_kv_cache_reorder: row 2 at [1] is not there; the cache holds 2 rows");
+    ck_error(TN_EINDEX, "tn_kv_cache_reorder: row 2 at [1] does not exist; the cache has 2 rows");
     fine();
     tn_scope_end(s);
     tn_kv_cache_free(c);
@@ -558,8 +558,7 @@ START_TEST(memory_of_no_use)
 {
     tn_blocks        *plain = tn_blocks_new(.dim = 8, .heads = 2, .layers = 2);
     tn_tensor        *eight = tn_ones(TN_SHAPE(1, 3, 8)), *seen[2];
-    const char *const none =
-        "layers.0: block: .memory and what begins with it are for blocks that were made with .memory = true";
+    const char *const none = "layers.0: block: .memory and .memory_... need a block created with .memory = true";
     ck_assert(!tn_blocks_forward(plain, eight, .memory = eight));
     ck_error(TN_EINVAL, none);
     ck_assert(!tn_blocks_forward(plain, eight, .memory_weights = seen));

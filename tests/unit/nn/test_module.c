@@ -360,7 +360,8 @@ START_TEST(containers_hold_modules)
     ck_assert_ptr_null(tn_at(list, -4));
     ck_error(TN_EINDEX, "tn_at: -4 is outside a ModuleList of 3");
     ck_assert_ptr_null(tn_call(list, tn_ones(TN_SHAPE(1, 2))));
-    ck_error(TN_EUNSUPPORTED, "tn_call: ModuleList has no forward of one input and one result; call its own function");
+    ck_error(TN_EUNSUPPORTED, "tn_call: ModuleList has no forward of one input and one result; call its typed "
+                              "function");
     tn_free(list), tn_free(dict);
 }
 END_TEST
@@ -393,12 +394,12 @@ START_TEST(a_finished_module_stays)
     ck_assert_int_eq(tn_error(), TN_ESTATE);
     tn_clear_error();
     ck_assert_ptr_null(tn_param(net, "w", tn_zeros(TN_SHAPE(2))));
-    ck_error(TN_ESTATE, "tn_param: this module was freed before");
+    ck_error(TN_ESTATE, "tn_param: this module was already freed");
     ck_assert_ptr_null(tn_built(net));
-    ck_error(TN_ESTATE, "tn_built: this module was freed before");
+    ck_error(TN_ESTATE, "tn_built: this module was already freed");
     tn_sequential *other = tn_sequential_new();
     ck_assert_ptr_null(tn_child(other, "a", net));
-    ck_error(TN_ESTATE, "tn_child: this module was freed before");
+    ck_error(TN_ESTATE, "tn_child: this module was already freed");
     tn_free(other);
 #endif
 }
@@ -439,33 +440,32 @@ START_TEST(mistakes_in_building)
     ck_assert_ptr_null(tn_param(m, "w", tn_zeros_of(TN_I64, TN_SHAPE(2))));
     ck_error(TN_EDTYPE, "tn_requires_grad: only floating tensors have gradients, this one is i64");
     ck_assert_ptr_null(tn_built(m));
-    ck_error(TN_ESTATE, "mlp: something failed while it was built");
+    ck_error(TN_ESTATE, "mlp: a step of its constructor failed");
 
     m = bare();
     tn_param(m, "w", tn_zeros(TN_SHAPE(2)));
     ck_assert_ptr_null(tn_param(m, "w", tn_zeros(TN_SHAPE(2))));
-    ck_error(TN_EINVAL, "tn_param: mlp has a 'w' already; each name stands once");
+    ck_error(TN_EINVAL, "tn_param: mlp already has a 'w'; names must be unique");
     ck_assert_ptr_null(tn_param(m, "", tn_zeros(TN_SHAPE(2))));
-    ck_error(TN_EINVAL, "tn_param: '' is no name for a part of mlp; \"weight\" or \"layers.0\" would be");
+    ck_error(TN_EINVAL, "tn_param: '' is not a valid name for a part of mlp; valid are \"weight\" or \"layers.0\"");
     ck_assert_ptr_null(tn_child(m, ".up", tn_identity_new()));
-    ck_error(TN_EINVAL, "tn_child: '.up' is no name for a part of mlp; \"weight\" or \"layers.0\" would be");
+    ck_error(TN_EINVAL, "tn_child: '.up' is not a valid name for a part of mlp; valid are \"weight\" or \"layers.0\"");
     ck_assert_ptr_null(tn_buffer(m, "b", tn_requires_grad(tn_zeros(TN_SHAPE(2)))));
-    ck_error(TN_EINVAL, "tn_buffer: 'b' wants a gradient; register it with tn_param, or tn_detach it");
+    ck_error(TN_EINVAL, "tn_buffer: 'b' requires grad; register it with tn_param, or tn_detach it");
     ck_assert_ptr_null(tn_tie(m, "w", tn_zeros(TN_SHAPE(3))));
-    ck_error(TN_ESHAPE, "tn_tie: 'w' is [2], the tensor is [3]; tied tensors have one shape");
+    ck_error(TN_ESHAPE, "tn_tie: 'w' is [2], the tensor is [3]; tied tensors must have the same shape");
     ck_assert_ptr_null(tn_tie_to(m, "w", "v"));
     ck_error(TN_EINDEX, "tn_find_tensor: there is no 'v' in mlp: it has w");
     ck_assert_ptr_null(tn_tie(m, "w", NULL));
     ck_error(TN_EINVAL, "tn_tie: 'w': the tensor is NULL");
     ck_assert_ptr_null(tn_call(m, tn_zeros(TN_SHAPE(2))));
-    ck_error(TN_ESTATE,
-             "mlp: it is only half built, because its constructor ran into an error; free it and build it again");
+    ck_error(TN_ESTATE, "mlp: the module is incomplete because its constructor failed; free it and create it again");
     tn_free(m);
 
     m = NULL;
     ck_assert_ptr_null(tn_child(m, "up", tn_linear_new(.in = 1, .out = 1)));
     ck_error(TN_EINVAL,
-             "tn_child: the module is NULL; a constructor begins with tn_module_new and `if (!m) return NULL;`");
+             "tn_child: the module is NULL; a constructor starts with tn_module_new and `if (!m) return NULL;`");
     ck_assert_ptr_null(tn_name("%0300d", 1)[0] == '0' ? NULL : m);
     ck_error(TN_EINVAL, "tn_name: '0000000000000000000000000000000000000000...' has 300 bytes, a name has at most 255");
     ck_assert_ptr_null(tn_linear_new(.in = 3));
@@ -478,9 +478,9 @@ START_TEST(mistakes_with_owners)
     tn_sequential *a = tn_sequential_new(), *b = tn_sequential_new();
     tn_linear     *l = tn_append(a, tn_linear_new(.in = 2, .out = 2));
     tn_free(l);
-    ck_error(TN_ESTATE, "tn_free: this Linear is '0' of a Sequential, which will free it; free the root alone");
+    ck_error(TN_ESTATE, "tn_free: this Linear is '0' of a Sequential, which frees it; free only the root");
     ck_assert_ptr_null(tn_append(b, l));
-    ck_error(TN_EINVAL, "tn_child: '0' is '0' of a Sequential already; tn_share gives it a second name");
+    ck_error(TN_EINVAL, "tn_child: '0' is already '0' of a Sequential; use tn_share for a second name");
     tn_free(b);
     b = tn_append(a, tn_sequential_new());
     ck_assert_ptr_null(tn_share(b, "up", a));
@@ -498,7 +498,7 @@ START_TEST(there_is_a_floor)
     tn_sequential *root = tn_sequential_new(), *at = root;
     for (int i = 1; i < TN_MAX_DEPTH; i++) ck_assert_ptr_nonnull(at = tn_append(at, tn_sequential_new()));
     ck_assert_ptr_null(tn_append(at, tn_sequential_new()));
-    ck_error(TN_EINVAL, "tn_child: with '0' there would be modules within modules more than 48 deep");
+    ck_error(TN_EINVAL, "tn_child: '0' would nest modules more than 48 deep");
     int n = 0;
     for (tn_each e = tn_modules(root); tn_next(&e);) n++;
     ck_assert_int_eq(n, TN_MAX_DEPTH);
@@ -516,7 +516,7 @@ START_TEST(mistakes_in_running)
     ck_assert_ptr_null(tn_call(n->head, NULL));
     ck_error(TN_EINVAL, "head: Linear: the input is NULL");
     ck_assert_ptr_null(tn_call(n, tn_zeros(TN_SHAPE(1))));
-    ck_error(TN_EUNSUPPORTED, "tn_call: model has no forward of one input and one result; call its own function");
+    ck_error(TN_EUNSUPPORTED, "tn_call: model has no forward of one input and one result; call its typed function");
     ck_assert_ptr_null(tn_find(n, "layers.0.upp"));
     ck_error(TN_EINDEX, "tn_find: there is no 'layers.0.upp' in model: 'layers.0' has up, down");
     ck_assert_ptr_null(tn_find_tensor(n, "wrods.weight"));
@@ -524,9 +524,9 @@ START_TEST(mistakes_in_running)
         TN_EINDEX,
         "tn_find_tensor: there is no 'wrods.weight' in model: it has words, layers.0, scale, seen, mask, head, again");
     ck_assert_ptr_null(tn_find_tensor(n, "words"));
-    ck_error(TN_EINDEX, "tn_find_tensor: 'words' is a module; tn_find finds those");
+    ck_error(TN_EINDEX, "tn_find_tensor: 'words' is a module; use tn_find");
     ck_assert_ptr_null(tn_find(n, "scale"));
-    ck_error(TN_EINDEX, "tn_find: 'scale' is a tensor; tn_find_tensor finds those");
+    ck_error(TN_EINDEX, "tn_find: 'scale' is a tensor; use tn_find_tensor");
     tn_free(n);
 }
 END_TEST

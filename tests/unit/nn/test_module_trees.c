@@ -191,7 +191,8 @@ START_TEST(a_module_may_own_more_than_tensors)
     o = tn_module_create(&careless_class);
     o->number = NULL, alive = 1;
     ck_assert_ptr_null(tn_copy(o));
-    ck_error(TN_EUNSUPPORTED, "tn_copy: Careless frees memory of its own (.freed), so it needs .copied, too");
+    ck_error(TN_EUNSUPPORTED, "tn_copy: the class of Careless has .freed but no .copied; set .copied to copy the "
+                              "memory that .freed frees");
     ck_assert_int_eq(alive, 1);
     tn_free(o);
 }

@@ -383,26 +383,27 @@ START_TEST(wrong_configs)
     refuses(TN_EINVAL, "tn_batch_norm2d_new: .momentum is nan, but must be from 0 to 1",
             tn_batch_norm2d_new(.features = 2, .momentum = NAN));
     refuses(TN_EINVAL,
-            "tn_batch_norm1d_new: .momentum and .cumulative are of the running means, which .no_running leaves out",
+            "tn_batch_norm1d_new: .momentum and .cumulative have no effect with .no_running; remove them or "
+            ".no_running",
             tn_batch_norm1d_new(.features = 2, .no_running = true, .cumulative = true));
     refuses(TN_EINVAL, "tn_bilinear_new: .in2 is 0, but must be at least 1", tn_bilinear_new(.in1 = 2, .out = 3));
     refuses(TN_EINVAL, "tn_embedding_new: .count is 0, but must be at least 1", tn_embedding_new(.dim = 3));
-    refuses(TN_EINDEX, "tn_embedding_new: .padding is 10, but there are 10 rows; -1 is for none",
+    refuses(TN_EINDEX, "tn_embedding_new: .padding is 10, but must be from 0 to 9, or -1 for none",
             tn_embedding_new(.count = 10, .dim = 3, .padding = 10));
-    refuses(TN_EINDEX, "tn_embedding_new: .padding is -2, but there are 10 rows; -1 is for none",
+    refuses(TN_EINDEX, "tn_embedding_new: .padding is -2, but must be from 0 to 9, or -1 for none",
             tn_embedding_new(.count = 10, .dim = 3, .padding = -2));
     refuses(TN_ESHAPE,
-            "tn_embedding_new: .from is [3, 2], but .count is 4 and .dim 0; leave them out, or make them fit",
+            "tn_embedding_new: .from is [3, 2], but .count is 4 and .dim 0; omit them, or set them to these sizes",
             tn_embedding_new(.count = 4, .from = rows));
     refuses(TN_ESHAPE, "tn_embedding_bag_new: .from must be a floating [count, dim], got i64 [2]",
             tn_embedding_bag_new(.from = ints(TN_SHAPE(2), (int64_t[]){1, 2})));
-    refuses(TN_EINVAL, "tn_embedding_bag_new: .mode 9 is none",
+    refuses(TN_EINVAL, "tn_embedding_bag_new: .mode is 9, but must be TN_BAG_MEAN, TN_BAG_SUM or TN_BAG_MAX",
             tn_embedding_bag_new(.count = 4, .dim = 2, .mode = (tn_bag_mode)9));
     refuses(TN_EINVAL, "tn_layer_norm_new: .dim is 0, but must be at least 1", tn_layer_norm_new());
     refuses(TN_EINVAL, "tn_layer_norm_new: .shape is 0, but must be at least 1",
             tn_layer_norm_new(.shape = TN_SHAPE(3, 0)));
     refuses(TN_EINVAL,
-            "tn_layer_norm_new: .dim and .shape are both set; .dim is for the last dim alone, .shape for several",
+            "tn_layer_norm_new: .dim and .shape are both set; use .dim for the last dim or .shape for several",
             tn_layer_norm_new(.dim = 3, .shape = TN_SHAPE(3, 2)));
     refuses(TN_EINVAL, "tn_batch_norm2d_new: .features is 0, but must be at least 1", tn_batch_norm2d_new());
     refuses(TN_EINVAL, "tn_group_norm_new: 4 groups do not divide 6 channels",
@@ -413,22 +414,27 @@ START_TEST(wrong_configs)
     refuses(TN_EINVAL, "tn_conv2d_new: .size is 0, but must be at least 1", tn_conv2d_new(.in = 3, .out = 4));
     refuses(TN_EINVAL, "tn_max_pool1d_new: .padding is -1, but must be at least 0",
             tn_max_pool1d_new(.size = 2, .padding = -1));
-    refuses(TN_EINVAL, "tn_avg_pool1d_new: .dilation is for max pooling alone",
+    refuses(TN_EINVAL, "tn_avg_pool1d_new: .dilation is only for max pooling",
             tn_avg_pool1d_new(.size = 2, .dilation = 2));
-    refuses(TN_EINVAL, "tn_max_pool1d_new: .ignore_padding is for averages; a maximum never takes padding",
+    refuses(TN_EINVAL,
+            "tn_max_pool1d_new: .ignore_padding is only for average pooling; max pooling never uses "
+            "padding",
             tn_max_pool1d_new(.size = 2, .padding = 1, .ignore_padding = true));
-    refuses(TN_EINVAL, "tn_max_pool2d_new: .ignore_padding is for averages; a maximum never takes padding",
+    refuses(TN_EINVAL,
+            "tn_max_pool2d_new: .ignore_padding is only for average pooling; max pooling never uses "
+            "padding",
             tn_max_pool2d_new(.size = 2, .padding = 1, .ignore_padding = true));
     refuses(TN_EINVAL, "tn_learned_positions_new: .length is 0, but must be at least 1",
             tn_learned_positions_new(.dim = 4));
     refuses(TN_EINVAL, "tn_sinusoidal_positions_new: .dropout is -0.1, but a probability is from 0 to 1",
             tn_sinusoidal_positions_new(.dim = 4, .dropout = -0.1));
-    refuses(TN_EINVAL, "tn_nll_loss_new: .label_smoothing is for tn_cross_entropy_loss_new alone",
+    refuses(TN_EINVAL, "tn_nll_loss_new: .label_smoothing is only for tn_cross_entropy_loss_new",
             tn_nll_loss_new(.label_smoothing = 0.1));
     refuses(TN_EINVAL,
-            "tn_mse_loss_new: .delta is for the Huber loss, .log_target and .batchmean for the KL divergence alone",
+            "tn_mse_loss_new: .delta is only for the Huber loss, .log_target and .batchmean only for the KL "
+            "divergence",
             tn_mse_loss_new(.delta = 2));
-    refuses(TN_EINVAL, "tn_kl_div_loss_new: .batchmean is a mean: leave .reduction out",
+    refuses(TN_EINVAL, "tn_kl_div_loss_new: .batchmean needs .reduction = TN_MEAN, the default",
             tn_kl_div_loss_new(.reduction = TN_SUM, .batchmean = true));
     refuses(TN_EINVAL, "MSELoss: .reduction is 5, but must be TN_MEAN, TN_SUM or TN_NONE",
             tn_mse_loss_new(.reduction = (tn_reduction)5));
@@ -460,9 +466,9 @@ START_TEST(wrong_inputs)
     int        n = 0;
     refuses(TN_ESHAPE, "linear: x [2, 5] does not fit weight [4, 3] ([out, in]): its last dim must be 3",
             tn_call(m[n++] = &tn_linear_new(.in = 3, .out = 4)->base, x));
-    refuses(TN_ESHAPE, "layer_norm: it normalises the last dims [3], but the input is [2, 5]",
+    refuses(TN_ESHAPE, "layer_norm: the last dims of the input must be [3], but it is [2, 5]",
             tn_call(m[n++] = &tn_layer_norm_new(.dim = 3)->base, x));
-    refuses(TN_ESHAPE, "rms_norm: it normalises the last dims [3, 5], but the input is [2, 5]",
+    refuses(TN_ESHAPE, "rms_norm: the last dims of the input must be [3, 5], but it is [2, 5]",
             tn_call(m[n++] = &tn_rms_norm_new(.shape = TN_SHAPE(3, 5))->base, x));
     refuses(TN_ESHAPE, "batch_norm: the input must be [N, C] or [N, C, L] with C = 3, got [2, 5]",
             tn_call(m[n++] = &tn_batch_norm1d_new(.features = 3)->base, x));
@@ -482,16 +488,16 @@ START_TEST(wrong_inputs)
     m[n++] = &p->base;
     refuses(TN_ESHAPE, "positions: the input must be [B, T, dim] with dim = 5, got [5]",
             tn_call(p, tn_zeros(TN_SHAPE(5))));
-    refuses(TN_ESHAPE, "positions: 6 steps from position 0 on do not fit the 4 positions there are (.length)",
+    refuses(TN_ESHAPE, "positions: 6 steps from position 0 exceed the 4 positions of the module (.length)",
             tn_call(p, tn_zeros(TN_SHAPE(1, 6, 5))));
-    refuses(TN_ESHAPE, "positions: 2 steps from position 3 on do not fit the 4 positions there are (.length)",
+    refuses(TN_ESHAPE, "positions: 2 steps from position 3 exceed the 4 positions of the module (.length)",
             tn_positions_forward(p, x, 3));
     tn_bilinear *b = tn_bilinear_new(.in1 = 5, .in2 = 3, .out = 1);
     m[n++] = &b->base;
-    refuses(TN_ESHAPE, "bilinear: x1 must be [..., 5] and x2 [..., 3] with the same dims before, got [2, 5] and [2, 5]",
+    refuses(TN_ESHAPE, "bilinear: x1 must be [..., 5] and x2 [..., 3] with equal leading dims, got [2, 5] and [2, 5]",
             tn_bilinear_forward(b, x, x));
     refuses(TN_EINVAL, "bilinear: x2 is NULL", tn_bilinear_forward(b, x, NULL));
-    refuses(TN_EUNSUPPORTED, "tn_call: Bilinear has no forward of one input and one result; call its own function",
+    refuses(TN_EUNSUPPORTED, "tn_call: Bilinear has no forward of one input and one result; call its typed function",
             tn_call(b, x));
     for (int i = 0; i < n; i++) tn_module_free(m[i]);
     tn_embedding *e = tn_embedding_new(.count = 4, .dim = 2);
@@ -499,13 +505,12 @@ START_TEST(wrong_inputs)
             tn_call(e, ints(TN_SHAPE(1, 2), (int64_t[]){0, 4})));
     tn_free(e);
     tn_loss *l = tn_cosine_embedding_loss_new();
-    refuses(
-        TN_EUNSUPPORTED,
-        "tn_loss_forward: CosineEmbeddingLoss is called with two inputs and a target: tn_cosine_embedding_loss_forward",
-        tn_loss_forward(l, x, x));
+    refuses(TN_EUNSUPPORTED,
+            "tn_loss_forward: CosineEmbeddingLoss takes two inputs and a target; call tn_cosine_embedding_loss_forward",
+            tn_loss_forward(l, x, x));
     refuses(TN_ESHAPE, "cosine_embedding_loss: target must be [2], 1 or -1 for each pair of rows",
             tn_cosine_embedding_loss_forward(l, x, x, x));
-    refuses(TN_EINVAL, "cosine_embedding_loss: a target is 1, for rows that are alike, or -1",
+    refuses(TN_EINVAL, "cosine_embedding_loss: targets must be 1 (similar rows) or -1",
             tn_cosine_embedding_loss_forward(l, x, x, ints(TN_SHAPE(2), (int64_t[]){1, 0})));
     tn_free(l);
 }
@@ -535,23 +540,23 @@ START_TEST(wrong_bags)
             tn_call(m, flat));
     refuses(TN_ESHAPE, "embedding_bag: index must be [bags, n], or [n] with offsets; it is [1, 3] with offsets",
             tn_embedding_bag_forward(m, rows, flat, NULL));
-    refuses(TN_EINVAL, "embedding_bag: weights are for .mode = TN_BAG_SUM alone",
+    refuses(TN_EINVAL, "embedding_bag: weights need .mode = TN_BAG_SUM",
             tn_embedding_bag_forward(m, rows, NULL, tn_ones(TN_SHAPE(1, 3))));
     refuses(TN_EINDEX,
-            "embedding_bag: offset 1 at [0] is wrong: they begin with 0, never fall, and end at most at 3, the "
-            "number of indices",
+            "embedding_bag: offset 1 at [0] is invalid: offsets must start with 0, not decrease, and be at most 3, "
+            "the number of indices",
             tn_embedding_bag_forward(m, flat, ints(TN_SHAPE(1), (int64_t[]){1}), NULL));
     refuses(TN_EINDEX,
-            "embedding_bag: offset 4 at [1] is wrong: they begin with 0, never fall, and end at most at 3, the "
-            "number of indices",
+            "embedding_bag: offset 4 at [1] is invalid: offsets must start with 0, not decrease, and be at most 3, "
+            "the number of indices",
             tn_embedding_bag_forward(m, flat, ints(TN_SHAPE(2), (int64_t[]){0, 4}), NULL));
     refuses(TN_ESHAPE, "embedding_bag: offsets must be integers [bags], got f32 [2]",
             tn_embedding_bag_forward(m, flat, tn_zeros(TN_SHAPE(2)), NULL));
     tn_free(m);
     m = tn_embedding_bag_new(.count = 4, .dim = 2, .mode = TN_BAG_SUM, .last_offset = true);
-    refuses(TN_ESHAPE, "embedding_bag: weights have shape [2], but there is one for each index",
+    refuses(TN_ESHAPE, "embedding_bag: weights are [2], but must have the shape of index",
             tn_embedding_bag_forward(m, flat, flat, tn_ones(TN_SHAPE(2))));
-    refuses(TN_EINDEX, "embedding_bag: with .last_offset the last offset is the number of indices, 3, but it is 2",
+    refuses(TN_EINDEX, "embedding_bag: with .last_offset the last offset must be the number of indices, 3, but is 2",
             tn_embedding_bag_forward(m, flat, ints(TN_SHAPE(2), (int64_t[]){0, 2}), NULL));
     refuses(TN_ESHAPE, "embedding_bag: offsets must be integers [bags + 1], got i64 [0]",
             tn_embedding_bag_forward(m, flat, tn_zeros_of(TN_I64, TN_SHAPE(0)), NULL));

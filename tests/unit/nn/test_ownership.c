@@ -100,7 +100,7 @@ START_TEST(a_module_freed_twice)
     tn_linear *m = tn_linear_new(.in = 2, .out = 2);
     tn_free(m);
     tn_free(m);
-    ck_error(TN_ESTATE, "tn_free: this module was freed before");
+    ck_error(TN_ESTATE, "tn_free: this module was already freed");
     ck_assert_ptr_null(tn_call(m, tn_ones(TN_SHAPE(1, 2))));
     ck_assert_int_eq(tn_error(), TN_ESTATE);
     tn_clear_error();

@@ -121,8 +121,7 @@ START_TEST(masks_that_do_not_fit)
         {TN_I64,
          {2, {4, 4}},
          TN_EDTYPE,
-         "is i64, but must be bool (true: may not be attended) or floating (added to "
-         "the scores)"},
+         "is i64, but must be bool (true: may not be attended to) or floating (added to the scores)"},
         {TN_BOOL, {3, {2, 4, 4}}, TN_ESHAPE, "[2, 4, 4]"},
         {TN_BOOL, {2, {1, 4}}, TN_ESHAPE, "[1, 4]"},
         {TN_F32, {1, {4}}, TN_ESHAPE, "[4]"},
@@ -195,17 +194,17 @@ START_TEST(wrong_use)
     ck_assert_ptr_null(tn_relative_positions_new(.heads = 2, .buckets = 3));
     ck_error(TN_EINVAL, "tn_relative_positions_new: .buckets is 3, but must be from 4 to 1048576");
     ck_assert_ptr_null(tn_relative_positions_new(.heads = 2, .distance = 8));
-    ck_error(TN_EINVAL, "tn_relative_positions_new: .distance is 8, but must be more than 8, up to where each distance "
-                        "has a bucket");
+    ck_error(TN_EINVAL, "tn_relative_positions_new: .distance is 8, but must be more than 8, the number of distances "
+                        "with a bucket of their own");
     ck_assert_ptr_null(tn_block_new(.dim = 4, .heads = 2, .relative = 8, .rotary = true));
     ck_error(TN_EINVAL, "tn_block_new: positions are .rotary or .relative, not both");
     ck_assert_ptr_null(tn_mha_new(.dim = 4, .heads = 2, .scale = -1));
-    ck_error(TN_EINVAL, "tn_mha_new: .scale is -1, but must be more than 0, or 0, which is 1/√head_dim");
+    ck_error(TN_EINVAL, "tn_mha_new: .scale is -1, but must be positive, or 0 for 1/√head_dim");
     tn_relative_positions *m = tn_relative_positions_new(.heads = 2);
     ck_assert_ptr_null(tn_relative_positions_forward(m, 3, 2));
-    ck_error(TN_EINVAL, "relative_positions: 3 queries are not the last of 2 keys");
+    ck_error(TN_EINVAL, "relative_positions: 3 queries, but must be from 0 to the number of keys, 2");
     ck_assert_ptr_null(tn_relative_positions_forward(m, (int64_t)1 << 40, (int64_t)1 << 40));
-    ck_error(TN_EINVAL, "relative_positions: 1099511627776 keys are too many; there may be up to 2147483647");
+    ck_error(TN_EINVAL, "relative_positions: 1099511627776 keys, at most 2147483647 are supported");
     ck_assert_ptr_nonnull(tn_relative_positions_forward(m, 0, 2));
     tn_free(m);
 }

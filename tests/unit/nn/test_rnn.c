@@ -447,9 +447,9 @@ START_TEST(wrong_use)
     ck_assert(!tn_rnn_new(.in = 4, .hidden = 2, .dtype = TN_I64));
     ck_error(TN_EDTYPE, "tn_rnn_new: .dtype is i64, but parameters are f32, f64 or bf16");
     ck_assert(!tn_gru_new(.in = 4, .hidden = 2, .relu = true));
-    ck_error(TN_EINVAL, "tn_gru_new: .relu is for tn_rnn_new; the gates of an LSTM and a GRU are what they are");
+    ck_error(TN_EINVAL, "tn_gru_new: .relu is only for tn_rnn_new; LSTM and GRU have fixed activations");
     ck_assert(!tn_lstm_new(.in = 4, .hidden = 2, .locked = true));
-    ck_error(TN_EINVAL, "tn_lstm_new: .locked says how .dropout drops, which is 0");
+    ck_error(TN_EINVAL, "tn_lstm_new: .locked is set but has no effect because .dropout is 0");
     ck_assert(!tn_lstm_cell_new(.in = 4, .hidden = 2, .relu = true));
     ck_error(TN_EINVAL, "tn_lstm_cell_new: .relu is for tn_rnn_cell_new");
     ck_assert(!tn_gru_cell_new(.hidden = 2));
@@ -479,15 +479,15 @@ START_TEST(wrong_use)
     tn_lstm_forward(m, x, .lengths = tn_zeros(TN_SHAPE(2)));
     ck_error(TN_EDTYPE, "LSTM: lengths must be i64 or i32, got f32");
     tn_lstm_forward(m, x, .lengths = LENGTHS(3, 1, 2, 3));
-    ck_error(TN_ESHAPE, "LSTM: lengths [3] must be [B] = [2]: one for each sequence");
+    ck_error(TN_ESHAPE, "LSTM: lengths [3] must be [B] = [2]: one per sequence");
     tn_lstm_forward(m, x, .lengths = LENGTHS(2, 5, 6));
-    ck_error(TN_EINDEX, "LSTM: lengths[1] is 6, but x has 5 steps: a length is from 0 to 5");
+    ck_error(TN_EINDEX, "LSTM: lengths[1] is 6, but x has 5 steps; a length must be from 0 to 5");
     tn_lstm_forward(m, x, .lengths = LENGTHS(2, -1, 5));
-    ck_error(TN_EINDEX, "LSTM: lengths[0] is -1, but x has 5 steps: a length is from 0 to 5");
+    ck_error(TN_EINDEX, "LSTM: lengths[0] is -1, but x has 5 steps; a length must be from 0 to 5");
     tn_module_list *list = tn_module_list_new();
     tn_append(list, m);
     tn_lstm_forward(m, x, .lengths = LENGTHS(2, 9, 5));
-    ck_error(TN_EINDEX, "0: LSTM: lengths[0] is 9, but x has 5 steps: a length is from 0 to 5");
+    ck_error(TN_EINDEX, "0: LSTM: lengths[0] is 9, but x has 5 steps; a length must be from 0 to 5");
 
     tn_lstm_cell *cell = tn_lstm_cell_new(.in = 3, .hidden = 4);
     tn_gru_cell  *gru = tn_gru_cell_new(.in = 3, .hidden = 4);

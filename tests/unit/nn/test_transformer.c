@@ -472,8 +472,8 @@ START_TEST(shared_blocks)
     tn_kv_cache_free(cache);
     tn_free(m);
     ck_assert_ptr_null(tn_blocks_new(.layers = 3, .groups = 4, .dim = 8, .heads = 2));
-    ck_error(TN_EINVAL, "tn_blocks_new: .groups is 4: from 1 to .layers, 3, and without .full_layers and .relative; 0: "
-                        "each layer has a block of its own");
+    ck_error(TN_EINVAL, "tn_blocks_new: .groups is 4, but must be from 1 to .layers, 3, without .full_layers and "
+                        ".relative, or 0 for one block per layer");
 }
 END_TEST
 
@@ -604,24 +604,24 @@ START_TEST(wrong_use)
     ck_error(TN_EINVAL, "tn_transformer_decoder_layer_new: .heads is 0, but must be at least 1");
     ck_assert(!tn_block_new(.dim = 8, .heads = 2, .layers = 6));
     ck_error(TN_EINVAL,
-             "tn_block_new: this makes one block, and .layers, .groups, .full_layers and .final_norm are of a "
-             "stack: call tn_blocks_new");
+             "tn_block_new: .layers, .groups, .full_layers and .final_norm are options of a stack, not of one block; "
+             "call tn_blocks_new");
     ck_assert(!tn_blocks_new(.dim = 8, .heads = 2, .layers = 6, .full_layers = 2));
-    ck_error(TN_EINVAL, "tn_blocks_new: .full_layers is 2, but there is no .window");
+    ck_error(TN_EINVAL, "tn_blocks_new: .full_layers is 2, but .window is not set");
     ck_assert(!tn_blocks_new(.dim = 8, .heads = 2, .layers = 6, .window = 4, .full_layers = 7));
     ck_error(TN_EINVAL, "tn_blocks_new: .full_layers is 7, but must be from 0 to .layers, 6");
     ck_assert(!tn_block_new(.dim = 8, .heads = 2, .relative_causal = true));
-    ck_error(TN_EINVAL, "tn_block_new: .relative_causal goes with .relative");
+    ck_error(TN_EINVAL, "tn_block_new: .relative_causal needs .relative");
     ck_assert(!tn_block_new(.dim = 8, .heads = 2, .relative_distance = 64));
-    ck_error(TN_EINVAL, "tn_block_new: .relative_distance goes with .relative");
+    ck_error(TN_EINVAL, "tn_block_new: .relative_distance needs .relative");
     ck_assert(!tn_block_new(.dim = 8, .heads = 2, .rope.theta = 500000));
-    ck_error(TN_EINVAL, "tn_mha_new: .rope says how positions are turned, which they are with .rotary alone");
+    ck_error(TN_EINVAL, "tn_mha_new: .rope is set but has no effect without .rotary; set .rotary or remove .rope");
     ck_assert(!tn_blocks_new(.dim = 8, .heads = 2, .layers = 1, .rope.interleaved = true));
-    ck_error(TN_EINVAL, "tn_mha_new: .rope says how positions are turned, which they are with .rotary alone");
+    ck_error(TN_EINVAL, "tn_mha_new: .rope is set but has no effect without .rotary; set .rotary or remove .rope");
     ck_assert(!tn_transformer_encoder_layer_new(.dim = 8, .heads = 2, .memory = true));
-    ck_error(TN_EINVAL, "tn_transformer_encoder_layer_new: .memory is of a decoder, and this is an encoder");
+    ck_error(TN_EINVAL, "tn_transformer_encoder_layer_new: .memory is set, but an encoder has no memory");
     ck_assert(!tn_transformer_encoder_new(.dim = 8, .heads = 2, .layers = 1, .memory = true));
-    ck_error(TN_EINVAL, "tn_transformer_encoder_new: .memory is of a decoder, and this is an encoder");
+    ck_error(TN_EINVAL, "tn_transformer_encoder_new: .memory is set, but an encoder has no memory");
     ck_assert(!tn_transformer_encoder_new(.dim = 8, .heads = 2));
     ck_error(TN_EINVAL, "tn_transformer_encoder_new: .layers is 0, but must be at least 1");
     ck_assert(!tn_transformer_decoder_new(.dim = 8, .heads = 2, .layers = 1, .dropout = 2));
@@ -631,7 +631,7 @@ START_TEST(wrong_use)
     ck_assert(!tn_transformer_new(.decoder_layers = 0));
     ck_error(TN_EINVAL, "tn_transformer_new: .decoder_layers is 0, but must be at least 1");
     ck_assert(!tn_mlm_head_new(.eps = 1e-12));
-    ck_error(TN_EINVAL, "tn_mlm_head_new: .embedding is NULL; it is the table [words, dim] that is tied");
+    ck_error(TN_EINVAL, "tn_mlm_head_new: .embedding is NULL; pass the embedding's weight [words, dim]");
     ck_assert(!tn_mlm_head_new(.embedding = tn_zeros(TN_SHAPE(3))));
     ck_error(TN_ESHAPE, "tn_mlm_head_new: .embedding must be [words, dim], got [3]");
     ck_assert(!tn_mlm_head_new(.embedding = tn_zeros_of(TN_I64, TN_SHAPE(3, 2))));
@@ -642,9 +642,7 @@ START_TEST(wrong_use)
     tn_transformer_forward(m, tn_zeros(TN_SHAPE(B, S, 7)), tgt);
     ck_error(TN_ESHAPE, "encoder.layers.0.self_attn: mha: query [2, 5, 7] must be [B, T, 8]");
     tn_transformer_forward(m, src, tn_zeros(TN_SHAPE(3, T, D)));
-    ck_error(
-        TN_ESHAPE,
-        "decoder.layers.0.multihead_attn: mha: query [3, 4, 8] and key [2, 5, 8] differ in the size of their batch");
+    ck_error(TN_ESHAPE, "decoder.layers.0.multihead_attn: mha: query [3, 4, 8] and key [2, 5, 8] differ in batch size");
     tn_transformer_forward(m, src, tgt, .blocked = holes(T, S));
     ck_error(TN_ESHAPE,
              "decoder.layers.0.self_attn: mha: blocked [4, 5] must be [T, S] = [4, 4], or [B·heads, T, S] with "
@@ -656,9 +654,10 @@ START_TEST(wrong_use)
     ck_error(TN_EINVAL, "encoder.layers.0.self_attn: mha: query is NULL");
     tn_transformer_decoder_forward(m->decoder, tgt, NULL);
     ck_error(TN_EINVAL,
-             "decoder.layers.0: transformer_decoder: memory is NULL; it may be left out only where the cache holds it");
+             "decoder.layers.0: transformer_decoder: memory is NULL; it may be omitted only if the cache contains it");
     tn_call(m, src);
-    ck_error(TN_EUNSUPPORTED, "tn_call: Transformer has no forward of one input and one result; call its own function");
+    ck_error(TN_EUNSUPPORTED, "tn_call: Transformer has no forward of one input and one result; call its typed "
+                              "function");
     tn_transformer_encoder_layer *layer = tn_at(m->encoder->layers, 1);
     layer->activation = nothing;
     tn_transformer_forward(m, src, tgt);

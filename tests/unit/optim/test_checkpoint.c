@@ -420,13 +420,13 @@ START_TEST(what_does_not_fit)
     tn_checkpoint_file *f = tn_checkpoint_open(path);
 
     refused((tn_checkpoint_restore_args){.file = f, .module = wide}, TN_EFORMAT,
-            "tn_checkpoint_restore: '%s' holds another model: 2 of another shape or number type: "
-            "0.weight is [5, 3], the file has [4, 3]");
+            "tn_checkpoint_restore: '%s' holds another model: 2 of another shape or dtype: 0.weight is [5, 3], the "
+            "file has [4, 3]");
     refused((tn_checkpoint_restore_args){.file = f, .module = bare}, TN_EFORMAT,
             "tn_checkpoint_restore: '%s' holds another model: 1 unexpected (0.bias)");
     refused((tn_checkpoint_restore_args){.file = f, .module = f64}, TN_EFORMAT,
-            "tn_checkpoint_restore: '%s' holds another model: 4 of another shape or number type: "
-            "0.weight is f64, the file has F32");
+            "tn_checkpoint_restore: '%s' holds another model: 4 of another shape or dtype: 0.weight is f64, the file "
+            "has F32");
     tn_append(net, tn_linear_new(.in = 2, .out = 1));
     refused((tn_checkpoint_restore_args){.file = f, .module = net}, TN_EFORMAT,
             "tn_checkpoint_restore: '%s' holds another model: 2 names missing (2.weight, …)");
@@ -485,17 +485,17 @@ START_TEST(what_does_not_fit)
             "tn_checkpoint_restore: '%s' was saved without averages (.ema)");
     tn_ema_swap(e);
     ck_assert_int_ne(tn_checkpoint_save(path, .ema = e), TN_OK);
-    ck_error(TN_ESTATE,
-             "tn_checkpoint_save: the averages stand in the place of the weights; tn_ema_swap brings those back");
+    ck_error(TN_ESTATE, "tn_checkpoint_save: the averages are swapped with the weights; call tn_ema_swap first");
     tn_ema_free(e);
     refused((tn_checkpoint_restore_args){.file = f,
                                          .module = before,
                                          .generators = (tn_generator *[]){tn_current_generator()},
                                          .generator_count = 1},
             TN_EFORMAT,
-            "tn_checkpoint_restore: '%s' has 0 random generators besides the current one, .generator_count is 1");
+            "tn_checkpoint_restore: '%s' has 0 random generators in addition to the current one, but "
+            ".generator_count is 1");
     refused((tn_checkpoint_restore_args){.file = f}, TN_EINVAL,
-            "tn_checkpoint_restore: say what to restore: .module, .optimizer, .ema");
+            "tn_checkpoint_restore: nothing to restore; set .module, .optimizer or .ema");
     refused((tn_checkpoint_restore_args){.module = before}, TN_EINVAL, "tn_checkpoint_restore: the file is NULL");
     ck_assert_int_eq(tn_checkpoint_restore(f, .module = before), TN_OK);
     tn_checkpoint_close(f);
@@ -516,8 +516,8 @@ START_TEST(what_cannot_be_saved)
         ck_assert_int_ne(access(path, F_OK), 0);                  \
     } while (0)
     FAILS(TN_EINVAL, "tn_checkpoint_save: the path is NULL", NULL, .module = net);
-    FAILS(TN_EINVAL, "tn_checkpoint_save: .step is -5, but counts from 0", path, .module = net, .step = -5);
-    FAILS(TN_EINVAL, "tn_checkpoint_save: there is nothing to save: .module, .optimizer, .ema, .tensors", path);
+    FAILS(TN_EINVAL, "tn_checkpoint_save: .step is -5, but must not be negative", path, .module = net, .step = -5);
+    FAILS(TN_EINVAL, "tn_checkpoint_save: nothing to save; set .module, .optimizer, .ema or .tensors", path);
     FAILS(TN_EFORMAT,
           "tn_checkpoint_save: .config: tn_json_parse: line 1, column 1 (byte 0): found 'n', expected a value", path,
           .module = net, .config = "no");
@@ -526,21 +526,21 @@ START_TEST(what_cannot_be_saved)
     FAILS(TN_EINVAL, "tn_checkpoint_save: .tensor_count is 1, but .tensors is NULL", path, .tensor_count = 1);
     FAILS(TN_EINVAL, "tn_checkpoint_save: .generator_count is 1, but .generators is NULL", path, .module = net,
           .generator_count = 1);
-    FAILS(TN_EINVAL, "tn_checkpoint_save: .tensor_count is 0, but .tensors is there", path, .module = net,
+    FAILS(TN_EINVAL, "tn_checkpoint_save: .tensor_count is 0, but .tensors is set", path, .module = net,
           .tensors = &(tn_named){.name = "x", .tensor = tn_zeros(TN_SHAPE(1))});
-    FAILS(TN_EINVAL, "tn_checkpoint_save: .generator_count is 0, but .generators is there", path, .module = net,
+    FAILS(TN_EINVAL, "tn_checkpoint_save: .generator_count is 0, but .generators is set", path, .module = net,
           .generators = (tn_generator *[]){tn_current_generator()});
     const tn_scope s = tn_scope_begin();
     tn_backward(tn_sum(tn_call(net, tn_ones(TN_SHAPE(2, 3)))));
     tn_scope_end(s);
     FAILS(TN_ESTATE,
-          "tn_checkpoint_save: '0.weight' has a gradient that no step has used, and gradients are not saved; "
-          "save after tn_step, or forget them with tn_zero_grads",
+          "tn_checkpoint_save: '0.weight' has a gradient that no step has used, and gradients are not saved; save "
+          "after tn_step, or delete them with tn_zero_grads",
           path, .module = net);
     tn_zero_grads(net);
     tn_accumulate(o, 2);
     tn_step(o);
-    FAILS(TN_ESTATE, "tn_checkpoint_save: 1 of 2 parts are waiting for their step; save after it", path,
+    FAILS(TN_ESTATE, "tn_checkpoint_save: 1 of 2 parts (tn_accumulate) wait for the update; save after it", path,
           .optimizer = o);
     tn_optimizer_free(o);
     tn_free(net);
@@ -556,7 +556,8 @@ START_TEST(what_is_no_checkpoint)
     tn_safetensors_put(w, "a", tn_ones(TN_SHAPE(2)));
     ck_assert_int_eq(tn_safetensors_save(w, path), TN_OK);
     ck_assert_ptr_null(tn_checkpoint_open(path));
-    ck_error_has(TN_EFORMAT, "is a safetensors file, but no checkpoint: it lacks 'tenon.checkpoint' in its metadata");
+    ck_error_has(TN_EFORMAT, "is a safetensors file, but not a training checkpoint: it lacks 'tenon.checkpoint' in "
+                             "its metadata");
     tn_safetensors_note(w, "tenon.checkpoint", "{\"schema\": 1}");
     tn_safetensors_note(w, "tenon.checkpoint.crc32", "00000000");
     ck_assert_int_eq(tn_safetensors_save(w, path), TN_OK);
@@ -648,7 +649,7 @@ START_TEST(everything_comes_back)
     ck_assert(tn_current_generator()->seed == 40 && tn_current_generator()->position == 1);
     ck_assert_ptr_null(tn_checkpoint_tensor(f, "none"));
     char text[600];
-    snprintf(text, sizeof text, "tn_checkpoint_tensor: '%s' has no tensor 'none' of yours", path);
+    snprintf(text, sizeof text, "tn_checkpoint_tensor: '%s' has no tensor 'none' of .tensors", path);
     ck_error(TN_EINDEX, text);
     tn_checkpoint_close(f);
 

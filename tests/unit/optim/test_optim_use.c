@@ -113,15 +113,15 @@ START_TEST(groups)
 
     ck_assert_int_eq(tn_group_of(o, NULL), -1);
     tn_group_new(o, .lr = 1);
-    ck_error(TN_EINVAL, "tn_group_new: say which parameters: .module, .vectors or .match");
+    ck_error(TN_EINVAL, "tn_group_new: set .module, .vectors or .match to select parameters");
     tn_group_new(o, .module = encoder, .vectors = true, .match = is_embedding, .user = &asked);
-    ck_error(TN_EINVAL, "tn_group_new: no parameter of the optimizer meets what was asked for");
+    ck_error(TN_EINVAL, "tn_group_new: no parameter of the optimizer matches");
     tn_group_new(o, .vectors = true, .lr = -2);
     ck_error(TN_EINVAL, "tn_group_new: lr is -2, but must not be negative, nor infinite");
     tn_group_new(NULL, .vectors = true);
     ck_error(TN_EINVAL, "tn_group_new: the optimizer is NULL");
     tn_lr(o, 5);
-    ck_error(TN_EINDEX, "tn_lr: there is no group 5: the optimizer has 5");
+    ck_error(TN_EINDEX, "tn_lr: group 5 does not exist; the optimizer has 5");
     tn_option(o, 0, TN_OPT_MOMENTUM);
     ck_error(TN_EUNSUPPORTED, "tn_option: AdamW has no momentum");
     tn_set_option(o, 0, TN_OPT_BETA1, 1);
@@ -130,7 +130,7 @@ START_TEST(groups)
     ck_error(TN_EINVAL, "tn_set_option: there is no option 99");
     tn_constant_lr_new(o);
     tn_no_decay(o);
-    ck_error(TN_ESTATE, "tn_no_decay: the optimizer has a schedule already; make its groups first");
+    ck_error(TN_ESTATE, "tn_no_decay: the optimizer already has a schedule; create groups before schedules");
     tn_optimizer_free(o);
     tn_free(net);
 }
@@ -298,14 +298,14 @@ START_TEST(clipping)
 
     gradient(a, (double[]){1.7e308, 1.7e308}); /* and a norm that overflows f64 */
     ck_assert(isnan(tn_clip_grads(net, .clip.norm = 1, .clip.error_if_nonfinite = true)));
-    ck_error(TN_ENUMERIC, "tn_clip_grads: the gradient of 'a' is so large that its square is beyond f64; nothing was "
+    ck_error(TN_ENUMERIC, "tn_clip_grads: the gradient of 'a' is too large: its square overflows f64; nothing was "
                           "changed");
 
     /* NaN: an error that changes nothing, or NaN everywhere, as in PyTorch */
     tn_zero_grads(net);
     gradient(a, (double[]){1, 2}), gradient(b, (double[]){NAN, 5});
     ck_assert(isnan(tn_clip_grads(net, .clip.norm = 1, .clip.error_if_nonfinite = true)));
-    ck_error(TN_ENUMERIC, "tn_clip_grads: the gradient of 'b' has a NaN or Inf in it; nothing was changed");
+    ck_error(TN_ENUMERIC, "tn_clip_grads: the gradient of 'b' has a NaN or Inf; nothing was changed");
     ck_assert(tn_get(tn_grad(a), 1) == 2 && tn_get(tn_grad(b), 1) == 5);
     ck_assert(isnan(tn_clip_grads(net, .clip.norm = 1)) && isnan(tn_get(tn_grad(a), 0)));
     tn_zero_grads(net);
@@ -314,9 +314,9 @@ START_TEST(clipping)
     ck_assert(tn_get(tn_grad(b), 0) == 0.5 && isnan(tn_get(tn_grad(b), 1)));
 
     tn_clip_grads(net, .clip.value = -1);
-    ck_error(TN_EINVAL, "tn_clip_grads: .clip.value is -1, but must not be negative; 0 clips nothing");
+    ck_error(TN_EINVAL, "tn_clip_grads: .clip.value is -1, but must not be negative; 0 disables clipping");
     tn_clip_grads(net);
-    ck_error(TN_EINVAL, "tn_clip_grads: say how: .clip.norm or .clip.value");
+    ck_error(TN_EINVAL, "tn_clip_grads: set .clip.norm or .clip.value");
     tn_clip_grads(net, .clip.value = 1, .clip.norm = 1);
     ck_error(TN_EINVAL, "tn_clip_grads: .clip.norm and .clip.value are both set; choose one");
     tn_clip_grads((tn_sequential *)NULL, .clip.value = 1);
@@ -356,10 +356,9 @@ START_TEST(nonfinite_gradients)
                                     : tn_lamb_new(net, .clip = clip);
         gradient(a, (double[]){1, 2}), gradient(b, (double[]){1, k == 1 ? -INFINITY : NAN});
         ck_assert_int_eq(tn_step(o), TN_ENUMERIC);
-        ck_error(
-            TN_ENUMERIC,
-            "tn_step: the gradient of 'b' has a NaN or Inf in it; nothing was changed. To go on, clear the error and "
-            "tn_zero_grads");
+        ck_error(TN_ENUMERIC,
+                 "tn_step: the gradient of 'b' has a NaN or Inf; nothing was changed; to continue, call tn_clear_error "
+                 "and tn_zero_grads");
         ck_assert(tn_get(a, 0) == 1 && tn_get(b, 0) == 1 && tn_steps(o) == 0 && tn_get(tn_grad(a), 1) == 2);
         ck_assert(!tn_optimizer_state(o, a, k == 1 ? "momentum_buffer" : "exp_avg"));
         tn_zero_grads(net);
@@ -376,10 +375,9 @@ START_TEST(nonfinite_gradients)
     tn_optimizer  *o = tn_adam_new(net, .clip.error_if_nonfinite = true), *plain = tn_sgd_new(net, .clip.norm = 1);
     gradient(a, (double[]){1e30, 1});
     tn_step(o);
-    ck_error(
-        TN_ENUMERIC,
-        "tn_step: the gradient of 'a' is so large that its square is beyond f32; nothing was changed. To go on, clear "
-        "the error and tn_zero_grads");
+    ck_error(TN_ENUMERIC,
+             "tn_step: the gradient of 'a' is too large: its square overflows f32; nothing was changed; to continue, "
+             "call tn_clear_error and tn_zero_grads");
     tn_zero_grads(net);
     gradient(a, (double[]){NAN, 1});
     ck_assert_int_eq(tn_step(plain), TN_OK);
@@ -394,8 +392,8 @@ START_TEST(nonfinite_gradients)
         ck_assert_int_eq(tn_step(o), k ? TN_ENUMERIC : TN_OK);
         if (k)
             ck_error(TN_ENUMERIC,
-                     "tn_step: the gradient of 'a' is so large that its square is beyond f64; nothing was changed. To "
-                     "go on, clear the error and tn_zero_grads");
+                     "tn_step: the gradient of 'a' is too large: its square overflows f64; nothing was changed; to "
+                     "continue, call tn_clear_error and tn_zero_grads");
         tn_optimizer_free(o), tn_free(net);
     }
 }
@@ -416,7 +414,7 @@ START_TEST(accumulation)
         ck_assert(tn_get(a, 0) == (i == 3 ? -5 : 1));
         if (i == 2) {
             tn_accumulate(o, 2);
-            ck_error(TN_ESTATE, "tn_accumulate: 2 of 3 parts are waiting for their step; change n after it");
+            ck_error(TN_ESTATE, "tn_accumulate: 2 of 3 parts wait for the update; change n after it");
         }
     }
     ck_assert_double_eq(tn_grad_norm(o), 6); /* norm of the mean */
@@ -471,7 +469,7 @@ START_TEST(averages)
     ck_assert_int_eq(tn_ema_swap(e), TN_OK);
     ck_assert(close_to(tn_get(a, 0), 1 + 0.9 * 4) && close_to(tn_get(a, 1), 2 + 0.9 * 3));
     tn_ema_update(e);
-    ck_error(TN_ESTATE, "tn_ema_update: the averages stand in the place of the weights; tn_ema_swap brings those back");
+    ck_error(TN_ESTATE, "tn_ema_update: the averages are swapped with the weights; call tn_ema_swap first");
     tn_ema_swap(e);
     ck_assert(tn_get(a, 0) == 5 && tn_get(a, 1) == 5 && tn_get(b, 1) == 1.0078125);
 
@@ -499,7 +497,7 @@ START_TEST(averages)
     ck_error(TN_EINVAL, "tn_ema_swap: the averages are NULL");
     tn_module_to(net, TN_F32);
     tn_ema_update(e);
-    ck_error(TN_ESTATE, "tn_ema_update: 'a' has another shape or number type than when tn_ema_new saw it");
+    ck_error(TN_ESTATE, "tn_ema_update: the shape or dtype of 'a' has changed since tn_ema_new");
     tn_free(empty);
     tn_ema_free(e), tn_ema_free(slow);
     tn_free(net);
@@ -521,7 +519,8 @@ START_TEST(wrong_use)
     ck_assert_ptr_null(tn_sgd_new(net, .nesterov = true));
     ck_error(TN_EINVAL, "tn_sgd_new: .nesterov needs a .momentum and no .dampening");
     ck_assert_ptr_null(tn_sgd_new(net, .dampening = 0.5));
-    ck_error(TN_EINVAL, "tn_sgd_new: .dampening is of the .momentum, which is 0");
+    ck_error(TN_EINVAL, "tn_sgd_new: .dampening is 0.5 but has no effect because .momentum is 0; set .momentum "
+                        "or remove .dampening");
     ck_assert_ptr_null(tn_rmsprop_new(net, .alpha = 1.5));
     ck_error(TN_EINVAL, "tn_rmsprop_new: alpha is 1.5, but must be from 0 to 1");
     ck_assert_ptr_null(tn_adam_new(net, .beta1 = 0.9, .beta2 = 1));
@@ -529,13 +528,13 @@ START_TEST(wrong_use)
     ck_assert_ptr_null(tn_adam_new(net, .eps = NAN));
     ck_error(TN_EINVAL, "tn_adam_new: eps is nan, but must not be negative, nor infinite");
     ck_assert_ptr_null(tn_adam_new(net, .clip.norm = -2));
-    ck_error(TN_EINVAL, "tn_adam_new: .clip.norm is -2, but must not be negative; 0 clips nothing");
+    ck_error(TN_EINVAL, "tn_adam_new: .clip.norm is -2, but must not be negative; 0 disables clipping");
     ck_assert_ptr_null(tn_adam_new(net, .clip.value = 2, .clip.largest = true));
-    ck_error(TN_EINVAL, "tn_adam_new: .clip.largest says how .clip.norm measures, which is 0 and clips nothing");
+    ck_error(TN_EINVAL, "tn_adam_new: .clip.largest is set but has no effect because .clip.norm is 0");
     ck_assert_ptr_null(tn_ema_new(net, .mean = true, .decay = 0.5));
-    ck_error(TN_EINVAL, "tn_ema_new: .mean is a plain mean, which has no .decay and no .warmup");
+    ck_error(TN_EINVAL, "tn_ema_new: .mean is a plain mean, which excludes .decay and .warmup");
     ck_assert_ptr_null(tn_ema_new(net, .mean = true, .warmup = true));
-    ck_error(TN_EINVAL, "tn_ema_new: .mean is a plain mean, which has no .decay and no .warmup");
+    ck_error(TN_EINVAL, "tn_ema_new: .mean is a plain mean, which excludes .decay and .warmup");
     ck_assert_ptr_null(tn_adagrad_new(net, .initial = -2));
     ck_error(TN_EINVAL, "tn_adagrad_new: .initial is -2, but must not be negative, nor infinite");
     ck_assert_ptr_null(tn_adafactor_new(net, .beta2_decay = 0.5));
@@ -543,14 +542,15 @@ START_TEST(wrong_use)
     ck_assert_ptr_null(tn_adafactor_new(net, .d = 0.5));
     ck_error(TN_EINVAL, "tn_adafactor_new: d is 0.5, but must be at least 1");
     ck_assert_ptr_null(tn_adafactor_new(net, .eps = NAN));
-    ck_error(TN_EINVAL, "tn_adafactor_new: eps is nan, but must be finite; below 0: the number type's epsilon");
+    ck_error(TN_EINVAL, "tn_adafactor_new: eps is nan, but must be finite; below 0 is the machine epsilon of the "
+                        "dtype");
     tn_step(NULL);
     ck_error(TN_EINVAL, "tn_step: the optimizer is NULL");
 
     tn_optimizer *o = tn_sgd_new(net, .lr = 0, .momentum = 0.5, .nesterov = true);
     ck_assert_double_eq(tn_lr(o, 0), 0);
     tn_step(o);
-    ck_error(TN_ESTATE, "tn_step: none of the 1 parameters has a gradient; tn_backward comes first");
+    ck_error(TN_ESTATE, "tn_step: none of the 1 parameters has a gradient; call tn_backward first");
     gradient(a, (double[]){1, 1});
     tn_raise(TN_EINVAL, "something else"); /* while an error is set, nothing happens */
     ck_assert_int_eq(tn_step(o), TN_EINVAL);
@@ -562,14 +562,14 @@ START_TEST(wrong_use)
     tn_step(o);
     ck_error(
         TN_ESTATE,
-        "tn_step: none of the 1 parameters has a gradient; tn_backward comes first, and a step forgets the gradients");
+        "tn_step: none of the 1 parameters has a gradient; call tn_backward first; each step zeroes the gradients");
     tn_set_option(o, 0, TN_OPT_MOMENTUM, 0);
-    ck_error(TN_EINVAL, "tn_set_option: momentum is 0, but Nesterov's needs one");
+    ck_error(TN_EINVAL, "tn_set_option: momentum is 0, but Nesterov momentum must be positive");
     tn_module_to(net, TN_F64);
     gradient(a, (double[]){1, 1});
     tn_step(o);
-    ck_error(TN_ESTATE, "tn_step: 'layer' is f64 [2] now, but was f32 [2] in tn_sgd_new; "
-                        "make the optimizer after tn_module_to and the like");
+    ck_error(TN_ESTATE, "tn_step: 'layer' is f64 [2] now, but was f32 [2] in tn_sgd_new; create the optimizer after "
+                        "tn_module_to");
     tn_optimizer_free(o);
     tn_optimizer_free(NULL);
     tn_ema_free(NULL);

@@ -298,7 +298,7 @@ START_TEST(joined)
     ck_assert_double_eq(tn_option(o, 0, TN_OPT_BETA1), 0.95);
     ck_assert_int_eq(tn_schedule_goto(all, 7), TN_OK);
     ck_assert_int_eq(tn_schedule_step(all), TN_ESTATE);
-    ck_error(TN_ESTATE, "tn_one_cycle_lr_new: the cycle has 4 steps and is over; step 5 is beyond it");
+    ck_error(TN_ESTATE, "tn_one_cycle_lr_new: the cycle ended after 4 steps; step 5 is not possible");
     ck_assert_int_eq(tn_schedule_now(all), 7);
     tn_optimizer_free(o);
     tn_free(net);
@@ -314,13 +314,13 @@ START_TEST(followed)
     tn_accumulate(o, 2);
     ck_assert_int_eq(tn_schedule_follow(s), TN_OK);
     ck_assert_int_eq(tn_schedule_step(s), TN_ESTATE); /* else it would advance twice per update */
-    ck_error(TN_ESTATE, "tn_schedule_step: this schedule follows its optimizer (tn_schedule_follow, or tn_fit), whose "
-                        "tn_step steps it, too: do not step it yourself");
+    ck_error(TN_ESTATE, "tn_schedule_step: this schedule follows its optimizer (tn_schedule_follow, or tn_fit), "
+                        "whose tn_step already steps it; remove this call");
     ck_assert_int_eq(tn_case_steps(net, o, 1, 2, 2), TN_OK);
     ck_assert(tn_schedule_now(s) == 2 && tn_steps(o) == 2);
     tn_sequential *before = tn_copy(net);
     tn_case_steps(net, o, 3, 3, 2);
-    ck_error(TN_ESTATE, "tn_one_cycle_lr_new: the cycle has 2 steps and is over; step 3 is beyond it");
+    ck_error(TN_ESTATE, "tn_one_cycle_lr_new: the cycle ended after 2 steps; step 3 is not possible");
     ck_assert(tn_case_same(net, before) && tn_steps(o) == 2);
     tn_schedule_free(s);
     ck_assert_int_eq(tn_step(o), TN_OK); /* no schedule follows */
@@ -354,8 +354,8 @@ START_TEST(wrong_use)
     REFUSED(TN_EINVAL, tn_cosine_lr_new(o, .steps = 3, .min_lr = -1),
             "tn_cosine_lr_new: .min_lr is -1, but must not be negative, nor infinite");
     REFUSED(TN_EINVAL, tn_one_cycle_lr_new(o, .max_lr = 1, .steps = 10, .three_phase = true, .warmup = 0.7),
-            "tn_one_cycle_lr_new: .warmup is 0.7, but must be at most 0.5 for .three_phase, which goes down as long as "
-            "up");
+            "tn_one_cycle_lr_new: .warmup is 0.7, but must be at most 0.5 with .three_phase, whose first two phases "
+            "have equal length");
     REFUSED(TN_EINVAL, tn_step_lr_new(o), "tn_step_lr_new: .size is 0, but must be at least 1");
     REFUSED(TN_EINVAL, tn_step_lr_new(o, .size = 3, .gamma = NAN),
             "tn_step_lr_new: .gamma is nan, but must not be negative, nor infinite");
@@ -377,10 +377,10 @@ START_TEST(wrong_use)
     REFUSED(TN_EINVAL, tn_one_cycle_lr_new(o, .steps = 5, .max_momentum = 1),
             "tn_one_cycle_lr_new: .max_momentum is 1, but must be at least 0 and less than 1");
     REFUSED(TN_EUNSUPPORTED, tn_one_cycle_lr_new(other, .steps = 5),
-            "tn_one_cycle_lr_new: Adagrad has no momentum to cycle; say .no_momentum = true");
+            "tn_one_cycle_lr_new: Adagrad has no momentum to cycle; set .no_momentum = true");
     REFUSED(TN_EINVAL, tn_warmup_lr_new(o, .warmup = 5), "tn_warmup_lr_new: .steps is 0, but must be at least 1");
     REFUSED(TN_EINVAL, tn_warmup_lr_new(o, .warmup = 5, .steps = 4),
-            "tn_warmup_lr_new: .steps is 4, but must be at least as many as .warmup");
+            "tn_warmup_lr_new: .steps is 4, but must be at least .warmup");
     REFUSED(TN_EINVAL, tn_warmup_lr_new(o, .steps = 4, .decay = (tn_decay)7),
             "tn_warmup_lr_new: .decay is 7, but must be one of TN_DECAY_...");
     REFUSED(TN_EINVAL, tn_noam_lr_new(o), "tn_noam_lr_new: .dim is 0, but must be at least 1");
@@ -407,41 +407,41 @@ START_TEST(wrong_use)
     tn_schedule_step(NULL);
     ck_error(TN_EINVAL, "tn_schedule_step: the schedule is NULL");
     tn_plateau_step(s, 1);
-    ck_error(TN_EINVAL, "tn_plateau_step: this is a lambda schedule; it takes steps with tn_schedule_step");
+    ck_error(TN_EINVAL, "tn_plateau_step: this is a lambda schedule; call tn_schedule_step");
     tn_schedule_lr(s, 0, 1);
-    ck_error(TN_EINDEX, "tn_schedule_lr: there is no group 1: the optimizer has 1");
+    ck_error(TN_EINDEX, "tn_schedule_lr: group 1 does not exist; the optimizer has 1");
 
     tn_schedule *p = tn_plateau_lr_new(o), *far = tn_constant_lr_new(other);
     tn_schedule_step(p);
-    ck_error(TN_ESTATE, "tn_schedule_step: a plateau schedule goes by values; tell it one with tn_plateau_step");
+    ck_error(TN_ESTATE, "tn_schedule_step: a plateau schedule depends on values, not on steps; call tn_plateau_step");
     tn_schedule_goto(s, 4);
     ck_error(TN_ESTATE,
              "tn_schedule_goto: the optimizer has a lambda and a plateau schedule, which would overwrite each other; "
              "join them "
              "with tn_chained_lr_new or tn_sequential_lr_new");
     REFUSED(TN_EINVAL, tn_chained_lr_new(o, .parts = {s, NULL, p}), "tn_chained_lr_new: part 1 is NULL");
-    REFUSED(TN_EINVAL, tn_chained_lr_new(o, .parts = {s, s}), "tn_chained_lr_new: part 1 (lambda) is there twice");
+    REFUSED(TN_EINVAL, tn_chained_lr_new(o, .parts = {s, s}), "tn_chained_lr_new: part 1 (lambda) is listed twice");
     REFUSED(TN_EINVAL, tn_chained_lr_new(o, .parts = {s, far}),
-            "tn_chained_lr_new: part 1 (constant) is of another optimizer");
+            "tn_chained_lr_new: part 1 (constant) belongs to another optimizer");
     REFUSED(TN_EINVAL, tn_sequential_lr_new(o, .parts = {s, p}),
-            "tn_sequential_lr_new: 2 parts need 1 milestones, there are 0");
+            "tn_sequential_lr_new: 2 parts need 1 milestones, got 0");
     REFUSED(TN_EINVAL, tn_sequential_lr_new(o, .parts = {s, p}, .milestones = {-1}),
-            "tn_sequential_lr_new: milestone 0 is -1, but milestones must be positive and rise");
+            "tn_sequential_lr_new: milestone 0 is -1, but milestones must be positive and increase");
     tn_schedule *both = tn_sequential_lr_new(o, .parts = {p, s}, .milestones = {4});
     ck_assert_ptr_nonnull(both);
     tn_schedule_step(s);
-    ck_error(TN_ESTATE, "tn_schedule_step: this lambda schedule is a part of a sequential one, which takes its steps");
+    ck_error(TN_ESTATE, "tn_schedule_step: this lambda schedule is a part of a sequential one; step that one");
     tn_schedule_free(s);
-    ck_error(TN_ESTATE, "tn_schedule_free: this lambda schedule is a part of a sequential one, which will free it");
+    ck_error(TN_ESTATE, "tn_schedule_free: this lambda schedule is a part of a sequential one, which frees it");
     REFUSED(TN_EINVAL, tn_chained_lr_new(o, .parts = {s}),
-            "tn_chained_lr_new: part 0 (lambda) is a part of another schedule already");
+            "tn_chained_lr_new: part 0 (lambda) is already a part of another schedule");
     tn_schedule_step(both);
     REFUSED(TN_EINVAL, tn_chained_lr_new(o, .parts = {both}),
-            "tn_chained_lr_new: part 0 (sequential) has taken steps already");
+            "tn_chained_lr_new: part 0 (sequential) has already taken steps");
     tn_schedule_goto(both, 0);
     for (int i = 0; i < 3; i++) ck_assert_ptr_nonnull(both = tn_chained_lr_new(o, .parts = {both}));
     REFUSED(TN_EINVAL, tn_chained_lr_new(o, .parts = {both}),
-            "tn_chained_lr_new: part 0 (chained) lies too deep: schedules are joined at most 4 times over");
+            "tn_chained_lr_new: part 0 (chained) is nested too deep: at most 4 levels of schedules are supported");
     tn_schedule_free(both);
     ck_assert_int_eq(tn_no_decay(o), TN_OK); /* no schedule any more */
     tn_optimizer_free(o), tn_optimizer_free(other);

@@ -399,15 +399,16 @@ static void differently(tn_world *w, void *user)
 START_TEST(ranks_that_differ)
 {
     static const char *const said[] = {
-        "rank 0 calls tn_world_gather, but rank 1 calls tn_world_barrier; all ranks make the same calls",
-        "tn_replica_new: rank 2 has another number of .shards, .bucket, or other switches than rank 0",
+        "rank 0 calls tn_world_gather, but rank 1 calls tn_world_barrier; all ranks must make the same calls",
+        "tn_replica_new: rank 2 has other options (.shards, .bucket, ...) than rank 0",
         "tn_world_same: rank 1 has another file than rank 0",
-        "tn_world_broadcast: rank 1 has a module of other names, number types or shapes than rank 0",
-        "rank 0 calls tn_world_free, but rank 1 calls tn_world_barrier; all ranks make the same calls",
-        "tn_replica_step: rank 2 has an optimizer of another kind, with another rate or with other options than rank 0",
-        "tn_replica_new: rank 1 has another number of .shards, .bucket, or other switches than rank 0",
-        ("tn_replica_new: '0.running_mean' is of a batch norm, whose statistics would be each rank's own: a layer norm "
-         "or a group norm has none")};
+        "tn_world_broadcast: rank 1 has a module with other names, dtypes or shapes than rank 0",
+        "rank 0 calls tn_world_free, but rank 1 calls tn_world_barrier; all ranks must make the same calls",
+        "tn_replica_step: rank 2 has an optimizer of another kind, with another learning rate or other options than "
+        "rank 0",
+        "tn_replica_new: rank 1 has other options (.shards, .bucket, ...) than rank 0",
+        ("tn_replica_new: '0.running_mean' belongs to a batch norm, whose running statistics would differ between "
+         "ranks; use a layer norm or a group norm")};
     char text[TN_THREAD_RANKS][1100];
     for (int what = 0; what < 8; what++) {
         tn_thread_ranks(3, differently, &what, 0, text);
@@ -451,20 +452,22 @@ START_TEST(mistakes)
     ck_assert_ptr_null(tn_replica_new(w, NULL));
     ck_error(TN_EINVAL, "tn_replica_new: the module is NULL");
     ck_assert_ptr_null(tn_replica_new(w, m, .shards = 0));
-    ck_error(TN_EINVAL, "tn_replica_new: .shards is 0; it must be one for each of 1 ranks or more, at most 4096");
+    ck_error(TN_EINVAL, "tn_replica_new: .shards is 0, but must be at least the number of ranks, 1, and at most 4096");
     ck_assert_ptr_null(tn_replica_new(w, m, .bucket = 1));
-    ck_error(TN_EINVAL, "tn_replica_new: .bucket is 1; it must be 64 bytes to 64 MiB");
+    ck_error(TN_EINVAL, "tn_replica_new: .bucket is 1, but must be from 64 bytes to 64 MiB");
     ck_assert_ptr_null(tn_replica_new(w, m, .fast = true, .sparse = true));
-    ck_error(TN_EINVAL, "tn_replica_new: .sparse is not for .fast, where the transport adds all that it is given");
+    ck_error(TN_EINVAL, "tn_replica_new: .sparse and .fast exclude each other: with .fast the transport adds all "
+                        "gradients");
     ck_assert_ptr_null(tn_world_over((tn_transport){.size = 2}));
-    ck_error(TN_EINVAL, "tn_world_over: more than one rank need .gather, .broadcast and .swap");
+    ck_error(TN_EINVAL, "tn_world_over: more than one rank needs .gather, .broadcast and .swap");
     tn_replica *r = tn_replica_new(w, m, .shards = 2);
     tn_replica_backward(r, tn_scalar(1), 1);
-    ck_error(TN_ESTATE, "tn_replica_backward: there is no shard; it stands in a loop of tn_replica_next");
+    ck_error(TN_ESTATE, "tn_replica_backward: no shard is open; call it in a loop of tn_replica_next");
     for (tn_part p = {0}; tn_replica_next(r, &p);) tn_replica_backward(r, tn_ones(TN_SHAPE(2)), 1);
-    ck_error(TN_ESHAPE, "tn_replica_backward: the loss is [2], but must be one number; see tn_mean");
+    ck_error(TN_ESHAPE, "tn_replica_backward: the loss is [2], but must be one value; see tn_mean");
     for (tn_part p = {0}; tn_replica_next(r, &p);) tn_replica_backward(r, tn_scalar(1), -1);
-    ck_error(TN_EINVAL, "tn_replica_backward: weight is -1; it says how many rows the loss is the mean of");
+    ck_error(TN_EINVAL, "tn_replica_backward: weight is -1, but must be the number of rows that the loss is the mean "
+                        "of");
     ck_assert(!tn_replica_next(NULL, NULL));
     ck_error(TN_EINVAL, "tn_replica_next: r is NULL");
     tn_replica_free(r), tn_free(m), tn_world_free(w);

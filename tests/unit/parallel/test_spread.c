@@ -220,7 +220,7 @@ static void        mistakes_body(tn_world *w, void *user)
     net          *m = net_new();
     tn_optimizer *o = tn_adamw_new(m, .lr = 1e-2), *whole = tn_lamb_new(m, .lr = 1e-2);
     ck_assert(!tn_replica_new(w, m, .zero3 = true, .overlap = true));
-    ck_error_has(TN_EINVAL, ".overlap is not for .zero3");
+    ck_error_has(TN_EINVAL, ".overlap and .zero3 exclude each other");
     tn_replica *r = tn_replica_new(w, m, .shards = j->shards, .zero3 = true);
     learn(w, r, m, o, j, 0);
     const tn_scope s = tn_no_grad_begin();
@@ -259,7 +259,7 @@ static void        mistakes_body(tn_world *w, void *user)
     tn_step(o); /* a mistake: should be tn_replica_step; there are no gradients, so nothing happens */
     tn_clear_error();
     learn(w, r, m, whole, j, 0);
-    ck_error_has(TN_EUNSUPPORTED, ".zero3 needs an optimizer that steps each element");
+    ck_error_has(TN_EUNSUPPORTED, ".zero3 needs an optimizer that updates elements independently");
     ck_assert_int_eq(tn_replica_whole(r), TN_OK);
     const tn_scope t = tn_no_grad_begin();
     ck_assert_int_eq(tn_fill(m->layer[0]->weight, 0.5), TN_OK);
@@ -341,7 +341,7 @@ static void damaged_body(tn_world *w, void *user)
     ck_assert(!first || !damages);
     tn_replica_forget(r, o);
     learn(w, r, m, o, j, 1);
-    ck_error_has(TN_EINVAL, "these bytes are no state of it");
+    ck_error_has(TN_EINVAL, "the bytes are not a state of this parameter");
     ck_assert_msg(tn_replica_collect(r, o) == TN_OK, "%s", tn_error_message());
     tn_replica_forget(r, o);
     tn_replica_free(r);
