@@ -16,7 +16,8 @@
  *     }
  *     static void table_begin(void *user, const tn_json *at)
  *     {
- *         ((table *)user)->batch = at ? tn_json_i64(tn_json_need(at, "batch")) : 0;
+ *         table *t = user;
+ *         t->batch = at ? tn_json_i64(tn_json_need(at, "batch")) : 0, tn_shard_rewind(&t->shard);
  *     }
  *     static void table_save(void *user, tn_json_writer *w) { tn_json_put_i64(w, "batch", ((table *)user)->batch); }
  *     static void table_shard(void *user, tn_shard s) { ((table *)user)->shard = s; }
@@ -43,7 +44,8 @@ typedef struct {
     int rank, of, count; /* count 0: 1 */
     int done_;
 } tn_shard;
-TN_API bool tn_shard_next(tn_shard *s); /* call after each part; true: it was the last of the batch */
+TN_API bool tn_shard_next(tn_shard *s);   /* call after each part; true: it was the last of the batch */
+TN_API void tn_shard_rewind(tn_shard *s); /* call when the source starts again: the next part is a batch's first */
 
 /* Position of the next batch: save it with a training checkpoint; tn_mlm_seek and tn_pairs_seek restore it. */
 typedef struct {

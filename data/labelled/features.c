@@ -201,8 +201,9 @@ static bool source_next(void *user, tn_batch *b)
     else if (f->from->config.kind == TN_LABELLED_WORDS) b->y = field(f, order, n, width, TN__TARGET, TN__IGNORED);
     else b->y = targets(f, order, n);
     b->items = n, b->weight = words(f, b->y);
-    f->next.batch++;
-    return tn_error() == TN_OK;
+    if (tn_error() != TN_OK) return false;
+    if (tn_shard_next(&f->shard)) f->next.batch++;
+    return true;
 }
 
 static void source_begin(void *user, const tn_json *at)
@@ -210,7 +211,7 @@ static void source_begin(void *user, const tn_json *at)
     tn_features           *f = user;
     const tn_data_position to = tn__position_read(at);
     if (tn__blocked()) return;
-    f->next = to;
+    f->next = to, tn_shard_rewind(&f->shard);
     if (plan(f) && to.batch > f->plan.batches)
         tn_raise(TN_EINDEX,
                  "the checkpoint is at batch %lld, but an epoch has %lld; resume with the same texts and options",

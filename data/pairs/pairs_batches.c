@@ -55,7 +55,7 @@ tn_status tn_pairs_seek(tn_pairs_batches *b, tn_data_position to)
     if (!b || to.epoch < 0 || to.batch < 0 || to.epoch >= (int64_t)1 << 27)
         return tn_raise(TN_EINVAL, "tn_pairs_seek: %s", b ? "epoch and batch must be at least 0" : "b is NULL");
     tn_data_position old = b->next;
-    b->next = to, b->shard.done_ = 0;
+    b->next = to, tn_shard_rewind(&b->shard);
     if (!plan(b) || to.batch > b->plan.batches) {
         if (tn__self.error == TN_OK)
             tn_raise(TN_EINDEX, "tn_pairs_seek: no batch %lld; epoch %lld has %lld", (long long)to.batch,
@@ -96,7 +96,7 @@ tn_status tn_pairs_shard(tn_pairs_batches *b, tn_shard shard)
 {
     if (tn__blocked()) return tn__self.error;
     if (!b) return tn_raise(TN_EINVAL, "tn_pairs_shard: b is NULL");
-    shard.done_ = 0;
+    tn_shard_rewind(&shard);
     if (tn__shard_check("tn_pairs_shard", shard)) b->shard = shard;
     return tn__self.error;
 }

@@ -124,7 +124,7 @@ static void begin(void *user, const tn_json *at)
         tn_raise(TN_EINVAL, "tn_dataset_new: the checkpoint is of a run with %lld rows, but the dataset has %lld",
                  (long long)rows, (long long)r->rows);
     if (tn_error() != TN_OK) return;
-    r->epoch = epoch, r->at = row, r->shard.done_ = 0;
+    r->epoch = epoch, r->at = row, tn_shard_rewind(&r->shard);
     tn_drop(r->order), r->order = NULL;
 }
 

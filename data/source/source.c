@@ -65,6 +65,11 @@ bool tn_shard_next(tn_shard *s)
     return true;
 }
 
+void tn_shard_rewind(tn_shard *s)
+{
+    if (tn__not_null("tn_shard_rewind", "the shard", s)) s->done_ = 0;
+}
+
 bool tn__shard_check(const char *who, tn_shard s)
 {
     const bool whole = s.of == 0 && s.rank == 0 && s.count <= 1;

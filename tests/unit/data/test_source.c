@@ -77,7 +77,8 @@ static bool numbers_next(void *user, tn_batch *b)
 }
 static void numbers_begin(void *user, const tn_json *at)
 {
-    ((numbers *)user)->batch = at ? tn_json_i64(tn_json_need(at, "batch")) : 0;
+    numbers *s = user;
+    s->batch = at ? tn_json_i64(tn_json_need(at, "batch")) : 0, tn_shard_rewind(&s->shard);
 }
 static void numbers_save(void *user, tn_json_writer *w) { tn_json_put_i64(w, "batch", ((numbers *)user)->batch); }
 static void numbers_shard(void *user, tn_shard s) { ((numbers *)user)->shard = s; }
@@ -112,7 +113,7 @@ static const char *text_file(const char *name, uint64_t seed, bool pairs)
     return path;
 }
 
-enum { NUMBERS, ROWS, ROWS_IN_ORDER, IMAGES, PAIRS, MLM, MLM_PAIRS, MLM_NO_THREAD, KINDS };
+enum { NUMBERS, ROWS, ROWS_IN_ORDER, IMAGES, PAIRS, LABELLED, MLM, MLM_PAIRS, MLM_NO_THREAD, KINDS };
 
 typedef struct {
     numbers           numbers;
@@ -120,6 +121,10 @@ typedef struct {
     tn_images        *images;
     tn_pairs         *pairs;
     tn_pairs_batches *pairs_batches;
+    tn_tokenizer     *tokenizer;
+    tn_labelled      *labelled;
+    tn_labels        *labels;
+    tn_features      *features;
     tn_corpus        *corpus;
     tn_mlm           *mlm;
     tn_source         source;
@@ -160,6 +165,15 @@ static void corpus_open(corpus *c, int kind, uint64_t seed)
         c->pairs_batches = tn_pairs_batches_new(c->pairs, .tokens = 100, .examples = 9, .seed = seed);
         c->source = tn_pairs_source(c->pairs_batches);
     }
+    if (kind == LABELLED) {
+        static const char letters[] = "a b c d e f g h i j k l m n o p q r s t u v w x y z";
+        const char       *path = text_file("labelled", seed, true);
+        c->tokenizer = tn_tokenizer_train_text(letters, strlen(letters), .vocab_size = 40, .min_count = 1);
+        c->labelled = tn_labelled_load(path);
+        c->labels = tn_labels_of(c->labelled);
+        c->features = tn_features_new(c->labelled, c->tokenizer, c->labels, .batch = 9, .length = 12, .seed = seed);
+        c->source = tn_features_source(c->features);
+    }
     if (kind >= MLM) {
         files[0] = text_file("text", seed, false);
         c->corpus = tn_corpus_open(.files = files, .n = 1, .cache = tn_test_file("cache"),
@@ -177,6 +191,10 @@ static void corpus_close(corpus *c)
     tn_images_free(c->images);
     tn_pairs_batches_free(c->pairs_batches);
     tn_pairs_free(c->pairs);
+    tn_features_free(c->features);
+    tn_labels_free(c->labels);
+    tn_labelled_free(c->labelled);
+    tn_tokenizer_free(c->tokenizer);
     tn_mlm_free(c->mlm);
     tn_corpus_close(c->corpus);
 }
@@ -364,6 +382,23 @@ START_TEST(another_shard_on_the_way)
 }
 END_TEST
 
+/* A batch is half read when the source starts again: it returns all parts of its first batch. */
+START_TEST(rewound_within_a_batch)
+{
+    corpus    c;
+    tn_batch  b;
+    tn_string first = {0}, again = {0};
+    corpus_open(&c, _i, 3);
+    ck_assert_int_eq(tn_source_shard(&c.source, (tn_shard){.of = 3, .count = 3}), TN_OK);
+    for (int i = 0; i < 2; i++) ck_assert(tn_source_next(&c.source, &b)), put_batch(&first, &b);
+    c.source.begin(c.source.user, NULL);
+    for (int i = 0; i < 2; i++) ck_assert(tn_source_next(&c.source, &b)), put_batch(&again, &b);
+    ck_assert(first.bytes == again.bytes && !memcmp(first.at, again.at, first.bytes));
+    tn_string_free(&first), tn_string_free(&again);
+    corpus_close(&c);
+}
+END_TEST
+
 /* ---- mistakes ---------------------------------------------------------------------------------------------------- */
 
 START_TEST(refuses)
@@ -434,6 +469,7 @@ int main(void)
     tcase_add_loop_test(c, together_they_see_what_one_sees, 0, KINDS);
     tcase_add_loop_test(c, resumed_with_another_number, 0, KINDS);
     tcase_add_loop_test(c, another_shard_on_the_way, 0, KINDS);
+    tcase_add_loop_test(c, rewound_within_a_batch, 0, KINDS);
     c = tn_tcase(s, "use");
     tcase_add_test(c, refuses);
     tcase_add_test(c, rows_of_any_layout);
