@@ -10,6 +10,7 @@
 #include "pairs.h"
 #include "report.h"
 #include "runlog.h"
+#include "sequences.h"
 #include "source.h"
 #include "subword.h"
 #include "text.h"

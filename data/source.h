@@ -1,5 +1,4 @@
-/* source.h — sources of batches for training: the interface that tn_fit (models/fit.h) and custom loops read.
- * Part of data.h: include that.
+/* source.h — sources of batches, read by tn_fit (models/fit.h) and by custom training loops. Part of data.h.
  *
  * The rows of tensors are a source (below), and so is each corpus: tn_mlm_source, tn_pairs_source. A custom source is a
  * function that fills a batch; three more functions make it resumable and shardable:
@@ -36,10 +35,9 @@ extern "C" {
 /* ---- shards ------------------------------------------------------------------------------------------------------ */
 
 /* The part of each batch that one of `of` ranks reads: of n rows, the rows from n · rank / of up to n · (rank + 1) /
- * of. All ranks together read the batches of an unsharded run, each row once and in the same order. A position is the
- * same for any number of ranks, so a run may be resumed with another number. {0}, like {.of = 1}, is the whole batch. A
- * rank may have several parts (tn_fit with .world): .count is their number, starting with part `rank`; the source
- * returns each batch as that many parts, one after the other, and its position advances after the last. */
+ * of. All ranks together read the batches of an unsharded run, each row once and in order. A position is valid for any
+ * number of ranks. {0}, like {.of = 1}, is the whole batch. A rank may have several parts (tn_fit with .world): .count
+ * of them, from part `rank` on. The source returns them one by one, and its position advances after the last. */
 typedef struct {
     int rank, of, count; /* count 0: 1 */
     int done_;
@@ -91,7 +89,7 @@ typedef struct {
     void (*save)(void *user, tn_json_writer *w);
     void (*shard)(void *user, tn_shard s); /* from the next batch on: only this part of each; NULL: not shardable */
     void   *user;
-    int64_t batches; /* batches of an epoch, equal for all shards; 0: unknown */
+    int64_t batches; /* of an epoch, equal for all shards; 0: unknown; -1: the source has no epochs */
 } tn_source;
 TN_API bool      tn_source_next(const tn_source *s, tn_batch *b); /* zeros b first */
 TN_API tn_status tn_source_shard(const tn_source *s, tn_shard shard);

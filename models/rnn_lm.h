@@ -11,7 +11,7 @@
 #ifndef TENON_MODELS_RNN_LM_H
 #define TENON_MODELS_RNN_LM_H
 
-#include "../data/source.h"
+#include "../data/sequences.h"
 #include "../nn/nn.h"
 #include "decoding.h"
 
@@ -65,20 +65,6 @@ TN_API tn_status    tn_rnn_lm_save(tn_rnn_lm *m, const char *dir) TN_CHECKED;
 
 /* ---- training with carried states (truncated back-propagation through time) -------------------------------------- */
 
-/* A source for tn_fit: splits a text into `batch` contiguous columns; each batch continues where the last one ended. */
-typedef struct tn_columns_config {
-    int           zero_;
-    int64_t batch TN_IS(20), length TN_IS(35);
-    bool          vary; /* random lengths around length, sometimes around its half, as in AWD-LSTM: from .seed */
-    uint64_t      seed;
-    int           end_;
-} TN_KEYWORDS_ONLY tn_columns_config;
-#define TN_COLUMNS_DEFAULTS .batch = 20, .length = 35
-typedef struct tn_columns tn_columns;
-TN_API tn_columns        *tn_columns_create(const int32_t *ids, int64_t n, tn_columns_config c); /* borrows ids */
-TN_API tn_source          tn_columns_source(tn_columns *s);
-TN_API void               tn_columns_free(tn_columns *s);
-
 typedef struct {
     tn_module   base;
     tn_rnn_lm  *lm;    /* "model" */
@@ -98,7 +84,5 @@ TN_API tn_tensor     *tn_carried_lm_loss(void *carried_lm, const tn_batch *b, vo
     TN_CALL_(tn_rnn_lm_run(m, TN_ARGS1_(tn_rnn_lm_args, TN_NO_DEFAULTS_, ids, __VA_ARGS__, .zero_ = 0)))
 #define tn_rnn_lm_loss(m, ...) \
     TN_CALL_(tn_rnn_lm_loss_run(m, TN_ARGS2_(tn_rnn_lm_args, TN_NO_DEFAULTS_, ids, targets, __VA_ARGS__, .zero_ = 0)))
-#define tn_columns_new(ids, n, ...) \
-    TN_CALL_(tn_columns_create(ids, n, (tn_columns_config){TN_COLUMNS_DEFAULTS, TN_NAMED_, __VA_ARGS__, .zero_ = 0}))
 #endif
 #endif

@@ -45,6 +45,8 @@ static bool check_sources(const tn_fit_args *c)
     if (c->valid.next == c->train.next && c->valid.user == c->train.user && c->valid.user)
         return invalid(".valid and .train are the same source, and each validation would restart it; pass a separate "
                        "source as .valid");
+    if (c->train.batches < 0 && !c->steps) return invalid(".train has no epochs; set .steps");
+    if (c->valid.batches < 0) return invalid(".valid never ends; it must have epochs");
     return c->valid.next || !c->measure || invalid(".measure needs .valid, the source of its batches");
 }
 

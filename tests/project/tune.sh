@@ -161,7 +161,9 @@ bad answer f.json '{"data":[{"paragraphs":[{"context":"the cat","qas":[
 {"id":"1","question":"what","answers":[{"text":"cat","answer_start":4}]},
 {"id":"2","question":"what","answers":[{"text":"cat","answer_start":3}]}]}]}]}' \
     "'f.json', data[0].paragraphs[0].qas[1]: 'cat' is not found at character 3 of its text"
-bad choose g.csv 'sent1,ending0,ending1,label\na,b,c,1\nd,e,f,2\n' "'g.csv', line 3: the label '2' is not the number of an ending"
+bad choose g.csv 'sent1,ending0,ending1,label\na,b,c,1\nd,e,f,2\n' \
+    \
+    "'g.csv', line 3: the label '2' is not the number of an ending"
 reads() # TASK FILE TEXT: nothing is wrong with it
 {
     printf '%b' "$3" >"$2"

@@ -162,6 +162,7 @@ static void *subword(void) { return made(tn_subword_learn(words(), .merges = 3))
 
 static const int32_t ids[] = {1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4};
 static void         *columns(void) { return made(tn_columns_new(ids, 12, .batch = 2, .length = 3)); }
+static void         *windows(void) { return made(tn_windows_new(ids, 12, .batch = 2, .length = 3)); }
 
 /* What is read from files; each line is as many numbers as it has words. */
 static const char *file, *cache;
@@ -173,8 +174,13 @@ static tn_status   encoded(void *user, tn_text line, tn_ids *to)
     return tn_error();
 }
 static const tn_encoder encoder = {.encode = encoded};
-static void            *lines(void) { return made(tn_lines_load(file)); }
-static void            *pairs(void)
+static void            *sentences(void)
+{
+    static const tn_text two[] = {{"the sea", 7}, {"a boat", 6}};
+    return made(tn_sentences_new(2, two, encoder));
+}
+static void *lines(void) { return made(tn_lines_load(file)); }
+static void *pairs(void)
 {
     return made(tn_pairs_load(file, file, .source = encoder, .target = encoder, .begin = 1, .end = 2));
 }
@@ -216,6 +222,7 @@ static const _Alignas(64) char zeros[8192];
         MADE(tn_rnn_lm, i, rnn_lm), MADE(tn_elmo, i, elmo), MADE(tn_skip_thought, i, skip_thought), \
         MADE(tn_vit, i, vit), MADE(tn_decoding, i, decoding), MADE(tn_ema, i, ema), MADE(tn_replica, i, replica), \
         MADE(tn_dataset, i, dataset), MADE(tn_subword, i, subword), MADE(tn_columns, i, columns), \
+        MADE(tn_windows, i, windows), MADE(tn_sentences, i, sentences), \
         MADE(tn_lines, i, lines), MADE(tn_pairs, i, pairs), MADE(tn_pairs_batches, i, pairs_batches), \
         MADE(tn_corpus, i, corpus), MADE(tn_mlm, i, mlm), char *: right(i) ? room() : NULL, \
         MADE(double, i, room), MADE(float, i, room), MADE(long, i, room), MADE(int, i, room), MADE(size_t, i, room), \

@@ -91,6 +91,8 @@ static tn_status letters_of(void *user, tn_text line, tn_ids *to)
     return TN_OK;
 }
 
+static const tn_encoder letters = {letters_of, NULL};
+
 /* Random documents of two to six lines of 1 to 20 letters; for pairs, lines "a<tab>b". */
 static const char *text_file(const char *name, uint64_t seed, bool pairs)
 {
@@ -113,7 +115,20 @@ static const char *text_file(const char *name, uint64_t seed, bool pairs)
     return path;
 }
 
-enum { NUMBERS, ROWS, ROWS_IN_ORDER, IMAGES, PAIRS, LABELLED, MLM, MLM_PAIRS, MLM_NO_THREAD, KINDS };
+enum {
+    NUMBERS,
+    ROWS,
+    ROWS_IN_ORDER,
+    IMAGES,
+    PAIRS,
+    LABELLED,
+    WINDOWS,
+    SENTENCES,
+    MLM,
+    MLM_PAIRS,
+    MLM_NO_THREAD,
+    KINDS
+};
 
 typedef struct {
     numbers           numbers;
@@ -121,6 +136,8 @@ typedef struct {
     tn_images        *images;
     tn_pairs         *pairs;
     tn_pairs_batches *pairs_batches;
+    tn_windows       *windows;
+    tn_sentences     *sentences;
     tn_tokenizer     *tokenizer;
     tn_labelled      *labelled;
     tn_labels        *labels;
@@ -166,13 +183,28 @@ static void corpus_open(corpus *c, int kind, uint64_t seed)
         c->source = tn_pairs_source(c->pairs_batches);
     }
     if (kind == LABELLED) {
-        static const char letters[] = "a b c d e f g h i j k l m n o p q r s t u v w x y z";
+        static const char alphabet[] = "a b c d e f g h i j k l m n o p q r s t u v w x y z";
         const char       *path = text_file("labelled", seed, true);
-        c->tokenizer = tn_tokenizer_train_text(letters, strlen(letters), .vocab_size = 40, .min_count = 1);
+        c->tokenizer = tn_tokenizer_train_text(alphabet, strlen(alphabet), .vocab_size = 40, .min_count = 1);
         c->labelled = tn_labelled_load(path);
         c->labels = tn_labels_of(c->labelled);
         c->features = tn_features_new(c->labelled, c->tokenizer, c->labels, .batch = 9, .length = 12, .seed = seed);
         c->source = tn_features_source(c->features);
+    }
+    if (kind == WINDOWS) {
+        static int32_t text[301];
+        for (int32_t i = 0; i < 301; i++) text[i] = 1 + i;
+        c->windows = tn_windows_new(text, 301, .batch = 7, .length = 6, .in_order = true);
+        c->source = tn_windows_source(c->windows);
+    }
+    if (kind == SENTENCES) {
+        tn_lines *l = tn_lines_load(text_file("sentences", seed, false));
+        tn_text   line[300];
+        int64_t   n = 0;
+        for (; n < tn_lines_count(l); n++) line[n] = tn_lines_at(l, n);
+        c->sentences = tn_sentences_new(n, line, letters, .batch = 9, .seed = seed);
+        c->source = tn_sentences_source(c->sentences);
+        tn_lines_free(l);
     }
     if (kind >= MLM) {
         files[0] = text_file("text", seed, false);
@@ -191,6 +223,8 @@ static void corpus_close(corpus *c)
     tn_images_free(c->images);
     tn_pairs_batches_free(c->pairs_batches);
     tn_pairs_free(c->pairs);
+    tn_windows_free(c->windows);
+    tn_sentences_free(c->sentences);
     tn_features_free(c->features);
     tn_labels_free(c->labels);
     tn_labelled_free(c->labelled);

@@ -421,6 +421,9 @@ START_TEST(a_source_of_its_own)
             ".valid and .train are the same source, and each validation would restart it; pass a separate source as "
             ".valid",
             USUAL, .epochs = 2, .valid = c.train, .valid_every = 100);
+    const tn_source endless = {.next = row_of_valid, .user = &c, .batches = -1};
+    REFUSED(TN_EINVAL, ".train has no epochs; set .steps", c.net, .train = endless, .loss = fit_case_loss, .epochs = 2);
+    REFUSED(TN_EINVAL, ".valid never ends; it must have epochs", USUAL, .epochs = 2, .valid = endless);
     const tn_fit_result r = tn_fit(c.net, .train = train, .loss = fit_case_loss, .user = &c, .optimizer = c.o,
                                    .epochs = 2, .valid = valid, .valid_every = 1);
     ck_assert_msg(r.why == TN_FIT_DONE && r.steps == 10, "%s", tn_error_message());

@@ -102,28 +102,6 @@ END_TEST
 
 /* ---- training ---------------------------------------------------------------------------------------------------- */
 
-START_TEST(columns_side_by_side)
-{
-    tn_columns *s = tn_columns_new(text, 25, .batch = 2, .length = 5);
-    tn_source   source = tn_columns_source(s);
-    int         n = 0;
-    ck_assert_int_eq(source.batches, 3); /* 12 tokens, 11 of which have a next one: 5, 5, 1 */
-    for (int64_t at = 0; n < 3; n++, at += 5) {
-        tn_batch b;
-        ck_assert(tn_source_next(&source, &b));
-        ck_assert_int_eq(tn_size(b.x, 1), n < 2 ? 5 : 1);
-        ck_assert_int_eq(tn_get_i64(b.x, tn_size(b.x, 1)), text[12 + at]);
-        ck_assert_int_eq(tn_get_i64(b.y, 0), text[at + 1]);
-        ck_assert((tn_batch_find(&b, "fresh") != NULL) == (n == 0));
-    }
-    tn_batch b;
-    ck_assert(!tn_source_next(&source, &b) && tn_source_next(&source, &b) && tn_batch_find(&b, "fresh"));
-    tn_columns_free(s);
-    ck_assert_ptr_null(tn_columns_new(text, 25, .batch = 20));
-    ck_error(TN_EINVAL, "tn_columns_new: 25 tokens are too few for 20 columns; use a longer text or a smaller .batch");
-}
-END_TEST
-
 /* A new folder in the test's folder. */
 static const char *scratch(void)
 {
@@ -286,7 +264,6 @@ int main(void)
     tcase_add_loop_test(c, as_its_parts, 0, 3);
     tcase_add_loop_test(c, states_go_on, 0, 3);
     tcase_add_test(c, adaptive);
-    tcase_add_test(c, columns_side_by_side);
     tcase_add_loop_test(c, goes_on_with_the_same_bits, 0, 2);
     tcase_add_test(c, validation_is_apart);
     tcase_add_loop_test(c, files_and_texts, 0, 3);
