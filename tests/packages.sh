@@ -1,7 +1,7 @@
 # Installs packages of the distribution and prints the purpose of each. Used by tests/run, examples/run and bench/run.
 # shellcheck shell=bash
 
-stop() # WORDS...
+stop() # MESSAGE...
 {
     printf '%s: %s\n' "$0" "$*" >&2
     exit 1

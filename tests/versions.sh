@@ -1,16 +1,16 @@
-# Two versions of Tenon, built side by side: what tests/project/same_bits.sh and `bench/run pair` share.
+# Builds a version of Tenon, for tests/project/same_bits.sh and `bench/run pair`.
 # shellcheck shell=bash
 
-# build_version FOLDER WHAT OPTION...: builds WHAT, a revision of this repository or a folder that holds a checkout,
-# with these options of CMake, and prints where: under FOLDER, with source/, build/ and prefix/, where it is installed.
-# A revision is taken out of the repository, so that nobody's checkout changes; what was built before is kept.
+# build_version FOLDER VERSION OPTION...: builds VERSION, a revision of this repository or a folder with a checkout, with
+# these CMake options, and prints the path of the build below FOLDER: source/, build/, and prefix/ with the installation.
+# A revision is extracted from the repository, so that no checkout changes. Existing builds are updated.
 build_version()
 {
     local folder=$1 what=$2 sha at
     shift 2
     if [ -d "$what" ]; then
         what=$(cd "$what" && pwd)
-        [ -f "$what/tenon.h" ] || stop_version "'$what' holds no checkout of Tenon"
+        [ -f "$what/tenon.h" ] || stop_version "'$what' is not a checkout of Tenon"
         at=$folder/checkout-$(cksum <<<"$what" | tr ' ' -)
         mkdir -p "$at"
         ln -sfn "$what" "$at/source"
@@ -30,12 +30,12 @@ build_version()
             cmake --install "$at/build" --prefix "$at/prefix"
     } >"$at/log" 2>&1 || {
         tail -n 30 "$at/log" >&2
-        stop_version "building '$what' failed; all of it is in $at/log"
+        stop_version "the build of '$what' failed; the full log is $at/log"
     }
     echo "$at"
 }
 
-stop_version() # WORDS...
+stop_version() # MESSAGE...
 {
     printf '%s: %s\n' "$0" "$*" >&2
     exit 2

@@ -56,11 +56,11 @@ commit() { git add -A && git -c user.name=a -c user.email=a@b commit -q -m "$1";
 printf 'build\n' >.gitignore
 git init -q . && commit one
 
-refused 'nothing was begun' 'no run was broken off' --resume
+refused 'nothing was begun' 'there is no interrupted run' --resume
 ! run || wrong 'a run passes whose tests fail'
 grep -q -e ' -E ' "$asked" && wrong 'a new run leaves tests out'
 goes_on 'the second sitting'
-refused 'another configuration' "what was broken off is 'quick" --full --resume
+refused 'another configuration' "the interrupted run is 'quick" --full --resume
 
 # What they found is taken with them: the last that was said, and of each program what it said last.
 tests/quality build
@@ -78,8 +78,8 @@ tests/quality build
 rm build/Testing/Temporary/LastTest.log.tmp
 tests/quality build
 tests/quality
-for line in '| careless: 10 functions |' '| 22 allocations and 33 calls on files, in 2 programs |' \
-    '| one | not measured |' 'broken off and resumed'; do
+for line in '| careless: 10 functions |' '| 22 allocations and 33 file calls, in 2 programs |' \
+    '| one | not measured |' 'interrupted and resumed'; do
     grep -qF "$line" docs/quality.md || wrong "docs/quality.md has no '$line'"
 done
 [ "$(grep -c '^- .* cores, [0-9a-f]\{7\}$' docs/quality.md)" = 3 ] ||
@@ -88,18 +88,18 @@ done
 # What a run found may be mended by a commit, and by nothing else; what passed before is kept with its own commit.
 first=$(git rev-parse --short=7 HEAD^)
 echo '#' >>tests/run
-refused 'other sources' 'the sources are not those' --resume
+refused 'other sources' 'the sources differ from those' --resume
 commit two
 second=$(git rev-parse --short=7 HEAD)
 goes_on 'another commit'
-grep -q "^going on with $second; what passed on $first is not run again" ../log ||
+grep -q "^continuing with $second; tests that passed on $first are not run again" ../log ||
     wrong "of a mend it says: $(cat ../log)"
 grep -q "^unit.one $first$" build/figures/run/passed ||
     wrong "kept as passed: $(cat build/figures/run/passed)"
 goes_on 'the same commit again'
-! grep -q '^going on with' ../log || wrong 'the same commit is told of as a mend'
+! grep -q '^continuing with' ../log || wrong 'the same commit is told of as a mend'
 tests/quality build && tests/quality
-grep -q "^\`tests/run\` on $first, broken off, mended and resumed" docs/quality.md &&
+grep -q "^\`tests/run\` on $first, interrupted and resumed with further commits" docs/quality.md &&
     [ "$(grep -c "^- .* cores, $second$" docs/quality.md)" = 2 ] ||
         wrong "of a mend the page says: $(head docs/quality.md)"
 git checkout -q . && git clean -qfd docs
@@ -111,5 +111,5 @@ printf '#!/bin/sh\nexit 1\n' >../bin/cmake
 tests/quality build
 [ ! -e docs/figures/careless ] || wrong 'a run that was not built has the figures of an older one'
 commit three
-refused 'what was begun with changed files' 'not those of what was broken off, .*-changed' --resume
+refused 'what was begun with changed files' 'differ from those of the interrupted run, .*-changed' --resume
 exit $wrong
