@@ -1,12 +1,12 @@
-# How Tenon's own code is compiled. Nothing here reaches a user's program: no warning flags, no -march=native, and
-# never -ffast-math, which would switch off denormals for the whole process that links it.
+# The flags of Tenon's own code. They do not apply to a user's program: no warning flags, no -march=native, and never
+# -ffast-math, which would switch off denormals for the whole process.
 include(CheckCCompilerFlag)
 include(CheckLinkerFlag)
 include(CheckPIESupported)
 check_pie_supported(LANGUAGES C)
 find_package(Threads REQUIRED)
 
-# Adds each flag that the compiler knows to the list `out`.
+# Sets `out` to the list of the given flags that the compiler supports.
 function(tenon_known_flags out)
   set(known)
   foreach(flag IN LISTS ARGN)
@@ -19,12 +19,12 @@ function(tenon_known_flags out)
   set(${out} ${known} PARENT_SCOPE)
 endfunction()
 
-# The bits of a result are part of the promise: no contraction to fma behind the source's back.
+# Results are guaranteed to the bit: the compiler must not contract a product and a sum to an fma.
 set(TENON_COMPILE -fno-math-errno -ffp-contract=off)
 tenon_known_flags(more -fno-semantic-interposition -ffunction-sections -fdata-sections)
 list(APPEND TENON_COMPILE ${more})
 set(TENON_LINK)
-check_linker_flag(C -Wl,--gc-sections TENON_HAS_GC_SECTIONS) # the rows of test data, above all
+check_linker_flag(C -Wl,--gc-sections TENON_HAS_GC_SECTIONS) # removes mainly the rows of test data
 if(TENON_HAS_GC_SECTIONS)
   list(APPEND TENON_LINK -Wl,--gc-sections)
 endif()
@@ -65,7 +65,7 @@ if(TENON_COVERAGE)
   list(APPEND TENON_LINK --coverage)
 endif()
 
-# Everything that a target made of Tenon's own C needs.
+# Applies the properties and flags of Tenon's own code to a target.
 function(tenon_own target)
   set_target_properties(${target} PROPERTIES
     C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF

@@ -1,5 +1,5 @@
-# cmake --install: libraries, headers, what find_package and pkg-config read, and the programs that are built, with
-# their manual pages. The result can be moved.
+# cmake --install: libraries, headers, the files for find_package and pkg-config, and the programs that are built, with
+# their manual pages. The installation can be moved to another folder.
 if(NOT TENON_INSTALL)
   return()
 endif()
@@ -26,7 +26,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/tenon-config-version.cmak
 install(FILES ${PROJECT_BINARY_DIR}/tenon-config.cmake ${PROJECT_BINARY_DIR}/tenon-config-version.cmake
   DESTINATION ${package_dir})
 
-# ${pcfiledir} makes tenon.pc follow the folder it lies in.
+# ${pcfiledir} makes the paths in tenon.pc relative to its folder.
 cmake_path(SET pc_dir "${CMAKE_INSTALL_PREFIX}")
 cmake_path(APPEND pc_dir "${CMAKE_INSTALL_LIBDIR}" pkgconfig)
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY "${pc_dir}" OUTPUT_VARIABLE pc_up)
@@ -43,7 +43,7 @@ list(JOIN pc_private " " pc_private)
 configure_file(cmake/tenon.pc.in ${PROJECT_BINARY_DIR}/tenon.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/tenon.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-# The programs that have a page are those to install; the others are to be read.
+# Programs with a manual page are installed; the others are examples to read.
 file(GLOB pages CONFIGURE_DEPENDS docs/man/*.1)
 if(TENON_PROGRAMS)
   install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)

@@ -1,5 +1,5 @@
-# The library: every C file of its folders, compiled once, in a shared and a static form. Both link as tenon::tenon and
-# tenon::tenon_static.
+# The library: every C file of its folders, compiled once for the shared and the static library. They are linked as
+# tenon::tenon and tenon::tenon_static.
 
 set(sources)
 set(kernels)
@@ -7,17 +7,17 @@ foreach(folder IN LISTS TENON_FOLDERS)
   file(GLOB found CONFIGURE_DEPENDS ${folder}/*.c ${folder}/*/*.c ${folder}/*/*/*.c)
   list(APPEND sources ${found})
 endforeach()
-list(FILTER sources EXCLUDE REGEX "/parallel/mpi/") # a library of its own: mpi.cmake
+list(FILTER sources EXCLUDE REGEX "/parallel/mpi/") # a separate library: mpi.cmake
 set(kernels ${sources})
 list(FILTER sources EXCLUDE REGEX "\\.k\\.c$")
 list(FILTER kernels INCLUDE REGEX "\\.k\\.c$")
-foreach(isa avx512bf16 amx) # these have files of their own: X.avx512bf16.k.c
+foreach(isa avx512bf16 amx) # these have separate files: X.avx512bf16.k.c
   set(kernels_${isa} ${kernels})
   list(FILTER kernels_${isa} INCLUDE REGEX "\\.${isa}\\.k\\.c$")
 endforeach()
 list(REMOVE_ITEM kernels ${kernels_avx512bf16} ${kernels_amx})
 
-# ---- what the objects need ----
+# ---- dependencies of the objects ----
 
 add_library(tenon_needs INTERFACE)
 target_link_libraries(tenon_needs INTERFACE Threads::Threads)
@@ -31,12 +31,12 @@ elseif(TENON_PNG)
   pkg_check_modules(PNG QUIET IMPORTED_TARGET libpng zlib)
 endif()
 if(TENON_PNG AND PNG_FOUND)
-  message(STATUS "PNG and gzip are read, with libpng ${PNG_libpng_VERSION}")
+  message(STATUS "PNG and gzip files: supported, with libpng ${PNG_libpng_VERSION}")
   target_link_libraries(tenon_needs INTERFACE PkgConfig::PNG)
   set_source_files_properties(data/images/png.c data/images/gunzip.c PROPERTIES COMPILE_DEFINITIONS TN__PNG)
   set(png_names png z)
 else()
-  message(STATUS "PNG and gzip are left out: TENON_PNG is ${TENON_PNG}; a package like libpng-dev brings both")
+  message(STATUS "PNG and gzip files: not supported (TENON_PNG is ${TENON_PNG}); install libpng-dev to support them")
 endif()
 set(TENON_OPENMP OFF)
 set(openmp_names)
@@ -73,16 +73,16 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   endforeach()
 endif()
 
-# What is no arithmetic is compiled for size: these folders hold text, files, modules and models.
+# Code that is not arithmetic is compiled for size: these folders contain text processing, files, modules and models ...
 set(TENON_FOR_SIZE core/files nn data models)
 set(TENON_FILES_FOR_SIZE core/base/decimal.c core/tensor/create.c core/tensor/print.c core/tensor/view.c)
-# ... but for their inner loops.
+# ... except their inner loops.
 set(TENON_FILES_FOR_SPEED data/images/image_batches.c data/images/processor.c data/images/raster.c data/images/resize.c
   data/vectors/lexicon.c data/vectors/shard.c data/vectors/windows.c)
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   foreach(file IN LISTS TENON_FILES_FOR_SIZE TENON_FILES_FOR_SPEED)
     if(NOT EXISTS ${PROJECT_SOURCE_DIR}/${file})
-      message(FATAL_ERROR "${file} is gone: name it anew in TENON_FILES_FOR_SIZE or TENON_FILES_FOR_SPEED")
+      message(FATAL_ERROR "${file} does not exist; update TENON_FILES_FOR_SIZE or TENON_FILES_FOR_SPEED")
     endif()
   endforeach()
   set_source_files_properties(${TENON_FILES_FOR_SIZE} PROPERTIES COMPILE_OPTIONS -Os)
@@ -117,7 +117,7 @@ foreach(target IN LISTS objects)
   endif()
 endforeach()
 
-# ---- the two forms ----
+# ---- the shared and the static library ----
 
 list(TRANSFORM objects REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>")
 add_library(tenon SHARED ${objects})
@@ -127,7 +127,7 @@ add_library(tenon::tenon_static ALIAS tenon_static)
 set_target_properties(tenon tenon_static PROPERTIES LINKER_LANGUAGE C OUTPUT_NAME tenon)
 set_target_properties(tenon PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 target_link_options(tenon PRIVATE ${TENON_LINK})
-# A program's dlclose() must leave it where it is: OpenMP's threads, which it started, wait in OpenMP's library.
+# A program's dlclose() must not unload the library: threads that it started still wait in OpenMP's library.
 check_linker_flag(C "-Wl,-z,nodelete" TENON_HAS_Z_NODELETE)
 if(TENON_HAS_Z_NODELETE)
   target_link_options(tenon PRIVATE "-Wl,-z,nodelete")
@@ -138,11 +138,11 @@ if(TENON_HAS_VERSION_SCRIPT)
   set_target_properties(tenon PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/tenon.map)
 endif()
 target_link_libraries(tenon PRIVATE $<BUILD_INTERFACE:tenon_needs> m)
-# A program that links the archive links what the objects need: by target in this build, by name once installed.
+# A program that links the static library also links the dependencies: as targets in this build, by name if installed.
 target_link_libraries(tenon_static PRIVATE $<BUILD_INTERFACE:tenon_needs>
   INTERFACE m "$<INSTALL_INTERFACE:Threads::Threads;${openmp_names};${png_names};utf8proc>")
 
-# Users include <tenon/...>, from this build as from an installed Tenon.
+# Users include <tenon/...>, both from this build and from an installed Tenon.
 foreach(header IN LISTS TENON_HEADERS)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/include/tenon/${header}
        CONTENT "#include \"${PROJECT_SOURCE_DIR}/${header}\"\n")

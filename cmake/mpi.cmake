@@ -1,5 +1,5 @@
-# tenon::mpi, the transport of MPI (parallel/mpi): linked beside tenon::tenon or tenon::tenon_static by who calls
-# tn_world_mpi. Where several MPIs are installed, -DMPI_C_COMPILER=mpicc.mpich -DMPIEXEC_EXECUTABLE=... chooses one.
+# tenon::mpi, the MPI transport (parallel/mpi). A program that calls tn_world_mpi links it together with tenon::tenon or
+# tenon::tenon_static. If several MPIs are installed, -DMPI_C_COMPILER=mpicc.mpich -DMPIEXEC_EXECUTABLE=... selects one.
 set(TENON_HAS_MPI OFF)
 if(TENON_MPI)
   if(TENON_MPI STREQUAL "AUTO")
@@ -10,10 +10,10 @@ if(TENON_MPI)
   set(TENON_HAS_MPI ${MPI_C_FOUND})
 endif()
 if(NOT TENON_HAS_MPI)
-  message(STATUS "tenon::mpi is left out: TENON_MPI is ${TENON_MPI}; a package like libopenmpi-dev brings MPI")
+  message(STATUS "tenon::mpi: not built (TENON_MPI is ${TENON_MPI}); install libopenmpi-dev to build it")
   return()
 endif()
-message(STATUS "tenon::mpi is built, with ${MPI_C_COMPILER}; several ranks start with ${MPIEXEC_EXECUTABLE}")
+message(STATUS "tenon::mpi: built with ${MPI_C_COMPILER}; ranks are started with ${MPIEXEC_EXECUTABLE}")
 
 file(GLOB files CONFIGURE_DEPENDS parallel/mpi/*.c)
 add_library(tenon_mpi STATIC ${files})

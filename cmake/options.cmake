@@ -1,16 +1,16 @@
-# What a build can be asked for. A project that adds Tenon as a subdirectory gets the library and nothing else.
+# The options of a build. A project that adds Tenon as a subdirectory gets only the library.
 include(GNUInstallDirs)
 
-set(TENON_WITH_OPENMP AUTO CACHE STRING "Threads by OpenMP: AUTO (if the compiler has it), ON or OFF")
+set(TENON_WITH_OPENMP AUTO CACHE STRING "Threads with OpenMP: AUTO (if the compiler supports it), ON or OFF")
 set_property(CACHE TENON_WITH_OPENMP PROPERTY STRINGS AUTO ON OFF)
 
-set(TENON_MPI AUTO CACHE STRING "Several processes by MPI, the library tenon::mpi: AUTO (if it is here), ON or OFF")
+set(TENON_MPI AUTO CACHE STRING "The library tenon::mpi for several processes: AUTO (if MPI is installed), ON or OFF")
 set_property(CACHE TENON_MPI PROPERTY STRINGS AUTO ON OFF)
 
-set(TENON_PNG AUTO CACHE STRING "Pictures in PNG and IDX in gzip, by libpng and its zlib: AUTO (if here), ON or OFF")
+set(TENON_PNG AUTO CACHE STRING "PNG images and IDX files in gzip, with libpng and zlib: AUTO (if found), ON or OFF")
 set_property(CACHE TENON_PNG PROPERTY STRINGS AUTO ON OFF)
 
-# Who wants the programs alone need not have Check: tests/run, which installs it, asks for the tests by name.
+# Check is not required to build the programs: without it the tests are off; tests/run installs it and sets TENON_TESTS.
 set(tests ${PROJECT_IS_TOP_LEVEL})
 if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED TENON_TESTS)
   find_package(PkgConfig QUIET)
@@ -19,20 +19,20 @@ if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED TENON_TESTS)
   endif()
   if(NOT TENON_CHECK_FOUND)
     set(tests OFF)
-    message(STATUS "Check is not here, so the tests are left out; tests/run installs it")
+    message(STATUS "Check is not installed; the tests are not built (tests/run installs it)")
   endif()
 endif()
 
-option(TENON_DEVELOPER "Warnings for work on Tenon itself" ${PROJECT_IS_TOP_LEVEL})
+option(TENON_DEVELOPER "Enable compiler warnings for developers of Tenon" ${PROJECT_IS_TOP_LEVEL})
 option(TENON_TESTS "Build the tests (needs Check)" ${tests})
 option(TENON_PROGRAMS "Build the examples and the benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(TENON_INSTALL "Install rules" ${PROJECT_IS_TOP_LEVEL})
 
 option(TENON_FUZZ "Build the fuzz targets with libFuzzer (needs clang)" OFF)
-option(TENON_COVERAGE "Count which lines run" OFF)
-set(TENON_SANITIZE "" CACHE STRING "Sanitizers, as after -fsanitize=: address,undefined or thread")
-set(TENON_TEST_LAUNCHER "" CACHE STRING "What the test programs run under, as a list: valgrind;-q")
-set(TENON_TEST_TIMEOUT 300 CACHE STRING "Seconds that one test program may take")
+option(TENON_COVERAGE "Measure test coverage" OFF)
+set(TENON_SANITIZE "" CACHE STRING "Sanitizers, the argument of -fsanitize=: address,undefined or thread")
+set(TENON_TEST_LAUNCHER "" CACHE STRING "Launcher of the test programs, as a list: valgrind;-q")
+set(TENON_TEST_TIMEOUT 300 CACHE STRING "Maximum seconds of a test program")
 mark_as_advanced(TENON_FUZZ TENON_COVERAGE TENON_SANITIZE TENON_TEST_LAUNCHER TENON_TEST_TIMEOUT)
 
 if(PROJECT_IS_TOP_LEVEL)

@@ -1,4 +1,4 @@
-"""Shows tensors in gdb: shape, number type and values instead of an address.
+"""Shows tensors in gdb: dtype, shape and values instead of an address.
 
     (gdb) source docs/gdb/tenon-gdb.py
     (gdb) p t
@@ -6,8 +6,8 @@
     [[ 0.5, -1, 2],
      [ 3, 4.25, nan]]
 
-Works on tn_tensor and on pointers to it. Needs debug information (the dev preset has it) and no running process: a core
-file will do. Only memory is read, no function of the program is called.
+Works for tn_tensor and pointers to it. Needs debug information (the dev preset has it), but no running process: a core
+file is sufficient. It only reads memory and calls no function of the program.
 """
 
 import struct
@@ -15,10 +15,10 @@ import struct
 import gdb
 import gdb.printing
 
-EDGE = 3  # elements shown at each end of a dim when the whole is too large
-LIMIT = 200  # elements shown in full
+EDGE = 3  # elements shown at each end of a dim of a large tensor
+LIMIT = 200  # maximum elements of a tensor that is shown completely
 
-# The order of tn_dtype: name, bytes, struct's code.
+# In the order of tn_dtype: name, bytes per element, format code of struct.
 DTYPES = [("f32", 4, "f"), ("f64", 8, "d"), ("bf16", 2, "H"), ("i64", 8, "q"), ("i32", 4, "i"), ("u8", 1, "B"),
           ("bool", 1, "B")]
 
@@ -34,7 +34,7 @@ def number(raw, dtype):
 
 
 def values(data, dtype, shape, strides, offset):
-    """The elements as nested lists, with the middle left out of what is too large."""
+    """The elements as nested lists; of large tensors, only the elements at the ends."""
     size = DTYPES[dtype][1]
     memory = gdb.selected_inferior()
     total = 1
@@ -81,7 +81,7 @@ class TensorPrinter:
         layout, dtype = t["l"], int(t["dtype"])
         n = int(layout["shape"]["n"])
         if not 0 <= n <= 8 or not 0 <= dtype < len(DTYPES):
-            return "not a tensor (%d dims, number type %d) at 0x%x" % (n, dtype, int(t.address))
+            return "not a tensor (%d dims, dtype %d) at 0x%x" % (n, dtype, int(t.address))
         shape = [int(layout["shape"]["d"][i]) for i in range(n)]
         strides = [int(layout["stride"][i]) for i in range(n)]
         offset = int(layout["offset"])
