@@ -14,13 +14,13 @@
 #include "autograd/rooms/attention_args.h"
 #include "autograd/rooms/room.h"
 #include "core/products/attention.h"
+enum { Q, K, V, BLOCKED, KEYS, INPUTS };
 typedef struct {
     bool     causal;
-    int64_t  past;
+    int64_t  past, window;
     double   dropout, scale;
-    uint64_t seed, position;
-    tn_dims  order; /* of the result's dims */
-    int64_t  window;
+    uint64_t seed, position; /* of the generator */
+    tn_dims  order;          /* of the result's dims */
 } args_t;
 
 static bool fail(const tn_ctx *c, const char *a, const tn_tensor *x, const char *b, const tn_tensor *y,
@@ -57,7 +57,7 @@ static tn_shape with(tn_shape lead, int64_t rows, int64_t cols)
 /* True if q, k and v are packed in one tensor. */
 static bool packed(int nin, const tn_shape *shape, tn_tensor *const *in)
 {
-    return nin >= 3 && !in[1] && !in[2] && shape->n == 5 && shape->d[2] == 3;
+    return nin >= 3 && !in[K] && !in[V] && shape->n == 5 && shape->d[2] == 3;
 }
 /* Tensor i (q, k or v) of the packed x [B, T, 3, H, D], as a view [B, H, T, D] on the stack. */
 static tn_tensor heads_of(const tn_tensor *x, int i)
@@ -70,8 +70,8 @@ static tn_tensor heads_of(const tn_tensor *x, int i)
 /* Stores q, k and v in to[3]: views on the stack, [B, H, T, D] each if they are packed. */
 static void parts_of(tn_tensor *const *in, tn_tensor *to)
 {
-    const bool one = packed(3, &in[0]->l.shape, in);
-    for (int i = 0; i < 3; i++) to[i] = one ? heads_of(in[0], i) : tn__glance(in[i], &in[i]->l);
+    const bool one = packed(3, &in[Q]->l.shape, in);
+    for (int i = 0; i < 3; i++) to[i] = one ? heads_of(in[Q], i) : tn__glance(in[i], &in[i]->l);
 }
 
 /* For infer: q, k and v (or the packed tensor) must be floating matrices of one dtype. */
@@ -79,7 +79,7 @@ static bool infer_parts(const tn_ctx *c)
 {
     static const char *const name[] = {"q", "k", "v"}, *const dims[] = {"[..., T, D]", "[..., S, D]", "[..., S, E]"};
     char       text[192];
-    const bool one = c->in[0] && packed(c->nin, &c->in[0]->l.shape, c->in);
+    const bool one = c->in[Q] && packed(c->nin, &c->in[Q]->l.shape, c->in);
     for (int i = 0; i < (one ? 1 : 3); i++) {
         const tn_tensor *x = c->in[i];
         if (!x) return tn_infer_fail(c, TN_EINVAL, "%s is NULL", name[i]);
@@ -115,7 +115,7 @@ static bool infer_shapes(const tn_ctx *c, const tn_tensor *part, tn_shape *score
 
 static bool infer_masks(const tn_ctx *c, tn_shape s)
 {
-    const tn_tensor *blocked = c->in[3], *keys = c->in[4];
+    const tn_tensor *blocked = c->in[BLOCKED], *keys = c->in[KEYS];
     const int64_t    count = s.d[s.n - 1];
     char             text[192], scores[192];
     if (blocked && blocked->dtype != TN_BOOL && !tn__is_float(blocked->dtype))
@@ -215,15 +215,15 @@ static void attention_prepare(call *k, const args_t *a, tn_tensor *const *in, tn
     c->q = expanded(&k->part[0], k->lead, queries, &k->x[1]);
     c->k = expanded(&k->part[1], k->lead, keys, &k->x[2]);
     c->v = expanded(&k->part[2], k->lead, keys, &k->x[3]);
-    if (in[3]) {
-        const tn__layout l = tn__layout_expand(&in[3]->l, c->draw.shape);
-        k->x[4] = tn__glance(in[3], &l), c->mask[0] = &k->x[4];
+    if (in[BLOCKED]) {
+        const tn__layout l = tn__layout_expand(&in[BLOCKED]->l, c->draw.shape);
+        k->x[4] = tn__glance(in[BLOCKED], &l), c->mask[0] = &k->x[4];
     }
-    if (in[4]) { /* [B, S], where B is the first dim of the scores */
-        tn__layout l = {.shape = c->draw.shape, .offset = in[4]->l.offset};
-        l.stride[k->lead.n - s.n] = in[4]->l.shape.d[0] == 1 ? 0 : in[4]->l.stride[0];
-        l.stride[l.shape.n - 1] = in[4]->l.stride[1];
-        k->x[5] = tn__glance(in[4], &l), c->mask[1] = &k->x[5];
+    if (in[KEYS]) { /* [B, S], where B is the first dim of the scores */
+        tn__layout l = {.shape = c->draw.shape, .offset = in[KEYS]->l.offset};
+        l.stride[k->lead.n - s.n] = in[KEYS]->l.shape.d[0] == 1 ? 0 : in[KEYS]->l.stride[0];
+        l.stride[l.shape.n - 1] = in[KEYS]->l.stride[1];
+        k->x[5] = tn__glance(in[KEYS], &l), c->mask[1] = &k->x[5];
     }
 }
 
@@ -239,18 +239,18 @@ static void attention_backward(tn_back *b)
     const args_t *a = b->args;
     call          k;
     attention_prepare(&k, a, b->in, b->out[0], b->out[1]);
-    const bool        one = !b->in[1];
+    const bool        one = !b->in[K];
     const tn_tensor **to[3] = {&k.c.gq, &k.c.gk, &k.c.gv};
     for (int i = 0; i < 3; i++) {
         if (!b->need[one ? 0 : i]) continue;
         const tn_tensor *x = i == 0 ? k.c.q : i == 1 ? k.c.k : k.c.v;
         if (!one) b->gx[i] = tn_empty_of(x->dtype, x->l.shape);
-        else if (i == 0) b->gx[0] = tn_empty_of(b->in_dtype[0], b->in_shape[0]);
+        else if (i == 0) b->gx[Q] = tn_empty_of(b->in_dtype[Q], b->in_shape[Q]);
         if (tn__self.error) return;
-        k.x[6 + i] = one ? heads_of(b->gx[0], i) : tn__glance(b->gx[i], &b->gx[i]->l);
+        k.x[6 + i] = one ? heads_of(b->gx[Q], i) : tn__glance(b->gx[i], &b->gx[i]->l);
         *to[i] = &k.x[6 + i];
     }
-    if (b->need[3] && !(k.c.gs = b->gx[3] = tn_zeros_of(tn__wide(k.c.q->dtype), k.c.draw.shape))) return;
+    if (b->need[BLOCKED] && !(k.c.gs = b->gx[BLOCKED] = tn_zeros_of(tn__wide(k.c.q->dtype), k.c.draw.shape))) return;
     k.c.gy = unpermuted(b->gy[0], a->order, &k.x[9]);
     tn__attend_back(&k.c);
 }
@@ -259,8 +259,8 @@ static void attention_backward(tn_back *b)
 
 static void ops_of(tn_tensor *const *in, tn_tensor **part)
 {
-    const bool one = !in[1];
-    for (int i = 0; i < 3; i++) part[i] = one ? tn_permute(tn_select(in[0], 2, i), TN_DIMS(0, 2, 1, 3)) : in[i];
+    const bool one = !in[K];
+    for (int i = 0; i < 3; i++) part[i] = one ? tn_permute(tn_select(in[Q], 2, i), TN_DIMS(0, 2, 1, 3)) : in[i];
 }
 
 static tn_tensor *weights_of(const args_t *a, tn_tensor *const *part, tn_tensor *blocked, tn_tensor *keys)
@@ -288,7 +288,7 @@ static void attention_compose(tn_ctx *c)
     tn_tensor    *part[3], *y[2];
     ops_of(c->in, part);
     tn_op_call(&tn__op_attention, 5, c->in, 2, y, a);
-    c->out[0] = y[0], c->out[1] = dropped(a, weights_of(a, part, c->in[3], c->in[4]));
+    c->out[0] = y[0], c->out[1] = dropped(a, weights_of(a, part, c->in[BLOCKED], c->in[KEYS]));
 }
 
 static void attention_backward_ops(tn_back *b)
@@ -299,7 +299,7 @@ static void attention_backward_ops(tn_back *b)
     for (int i = 0; i < back.n; i++) back.d[a->order.d[i] < 0 ? a->order.d[i] + back.n : a->order.d[i]] = i;
     if (back.n) gy = tn_permute(gy, back);
     ops_of(b->in, part);
-    tn_tensor *w = weights_of(a, part, b->in[3], b->in[4]);
+    tn_tensor *w = weights_of(a, part, b->in[BLOCKED], b->in[KEYS]);
     if (!w) return;
     tn_tensor *zero = tn_eq(w, tn_zeros_of(w->dtype, TN_SCALAR)); /* keys of weight 0 get gradient 0 */
     tn_tensor *gw = tn_masked_fill(dropped(a, tn_matmul(gy, tn_transpose(part[2], -1, -2))), zero, 0);
@@ -308,182 +308,48 @@ static void attention_backward_ops(tn_back *b)
     g[0] = tn_mul_scalar(tn_apply(&tn__op_select_matmul, gs, part[1]), a->scale);
     g[1] = tn_mul_scalar(tn_apply(&tn__op_select_matmul, tn_transpose(gs, -1, -2), part[0]), a->scale);
     g[2] = tn_apply(&tn__op_select_matmul, tn_transpose(dropped(a, w), -1, -2), gy);
-    for (int i = 0; i < 3 && b->in[1]; i++)
+    for (int i = 0; i < 3 && b->in[K]; i++)
         if (b->need[i]) b->gx[i] = g[i];
-    if (b->need[3]) b->gx[3] = gs;
-    if (b->in[1] || !b->need[0]) return;
+    if (b->need[BLOCKED]) b->gx[BLOCKED] = gs;
+    if (b->in[K] || !b->need[Q]) return;
     for (int i = 0; i < 3; i++) g[i] = tn_permute(g[i], TN_DIMS(0, 2, 1, 3));
-    b->gx[0] = tn_stack_list(2, 3, g);
+    b->gx[Q] = tn_stack_list(2, 3, g);
 }
 
-#define ABSENT TN__ARG_ABSENT
-#define ONE .kind = {0, ABSENT, ABSENT, ABSENT, ABSENT}
-#define TN__DIMS_(...)                                                     \
-    {                                                                      \
-        (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), { __VA_ARGS__ } \
-    }
-#define NO_MASKS .kind = {0, 0, 0, ABSENT, ABSENT}
-#define ARGS(causal, dropout, scale) \
-    .args = &(args_t) { causal, 0, dropout, scale, 3, 0, {0}, 0 }
-static const tn__sample samples[] = {
-    {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}}, NO_MASKS, ARGS(false, 0, 0.7)},
-    {.in = {{4, {2, 2, 3, 2}}, {4, {2, 2, 3, 2}}, {4, {2, 2, 3, 2}}}, NO_MASKS, ARGS(true, 0, 0.7)},
-    {.in = {{3, {2, 2, 3}}, {3, {2, 4, 3}}, {3, {2, 4, 2}}, {2, {2, 4}}},
-     .kind = {0, 0, 0, TN__ARG_MASK, ABSENT},
-     ARGS(false, 0, 0.5)},
-    {.in = {{3, {2, 3, 2}}, {3, {2, 3, 2}}, {3, {2, 3, 2}}, {2, {3, 3}}},
-     .kind = {0, 0, 0, 0, ABSENT},
-     ARGS(true, 0, 1)}, /* an added mask has a gradient */
-    {.in = {{4, {2, 2, 2, 2}}, {4, {2, 1, 3, 2}}, {3, {1, 3, 2}}, {1, {3}}, {2, {2, 3}}},
-     .kind = {0, 0, 0, TN__ARG_MASK, TN__ARG_MASK},
-     ARGS(false, 0, 0.5)},
-    {.in = {{3, {2, 3, 2}}, {3, {2, 3, 2}}, {3, {2, 3, 2}}, {0}, {2, {2, 3}}},
-     .kind = {0, 0, 0, ABSENT, TN__ARG_MASK},
-     ARGS(true, 0.5, 0.5)},
-    {.in = {{5, {2, 3, 3, 2, 2}}}, ONE, .args = &(args_t){true, 0, 0.3, 0.6, 4, 5, TN__DIMS_(0, 2, 1, 3), 0}},
-    {.in = {{5, {1, 4, 3, 1, 3}}, {0}, {0}, {2, {4, 4}}, {2, {1, 4}}},
-     .kind = {0, ABSENT, ABSENT, 0, TN__ARG_MASK},
-     ARGS(false, 0, 0.6)},
-    {.in = {{4, {2, 2, 3, 2}}, {4, {2, 2, 5, 2}}, {4, {2, 2, 5, 3}}},
-     NO_MASKS,
-     .args = &(args_t){true, 2, 0, 0.6, 0, 0, TN__DIMS_(2, 0, 1, -1), 0}},
-    {.in = {{3, {2, 5, 2}}, {3, {2, 6, 2}}, {3, {2, 6, 3}}},
-     NO_MASKS,
-     .args = &(args_t){true, 1, 0, 0.6, 0, 0, {0}, 3}},
-    {.in = {{3, {2, 4, 2}}, {3, {2, 4, 2}}, {3, {2, 4, 2}}, {2, {4, 4}}, {2, {2, 4}}},
-     .kind = {0, 0, 0, 0, TN__ARG_MASK},
-     .args = &(args_t){true, 0, 0.3, 0.6, 3, 0, {0}, 2}},
-    {.in = {{2, {1, 1}}, {2, {1, 1}}, {2, {1, 1}}}, NO_MASKS, ARGS(false, 0, 1)},
-    {.in = {{2, {2, 3}}, {2, {0, 3}}, {2, {0, 2}}}, NO_MASKS, ARGS(false, 0, 1)}, /* no keys */
-    {.in = {{3, {0, 2, 3}}, {3, {0, 2, 3}}, {3, {0, 2, 3}}}, NO_MASKS, ARGS(true, 0, 1)},
-    {.in = {{2, {3, 2}}, {2, {4, 3}}, {2, {4, 3}}},
-     NO_MASKS,
-     ARGS(false, 0, 1),
-     .status = TN_ESHAPE,
-     .fails = "attention: q [3, 2] and k [4, 3] differ in their last dim"},
-    {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {3, 2}}},
-     NO_MASKS,
-     ARGS(false, 0, 1),
-     .status = TN_ESHAPE,
-     .fails = "attention: k [4, 2] and v [3, 2] differ in the number of keys, their second to last dim"},
-    {.in = {{3, {2, 3, 2}}, {3, {3, 4, 2}}, {2, {4, 2}}},
-     NO_MASKS,
-     ARGS(false, 0, 1),
-     .status = TN_ESHAPE,
-     .fails = "attention: q [2, 3, 2] and k [3, 4, 2] have leading dims that do not broadcast"},
-    {.in = {{3, {2, 3, 2}}, {3, {2, 4, 2}}, {3, {3, 4, 2}}},
-     NO_MASKS,
-     ARGS(false, 0, 1),
-     .status = TN_ESHAPE,
-     .fails = "attention: k [2, 4, 2] and v [3, 4, 2] have leading dims that do not broadcast"},
-    {.in = {{2, {3, 2}}, {1, {2}}, {2, {3, 2}}},
-     NO_MASKS,
-     ARGS(false, 0, 1),
-     .status = TN_ESHAPE,
-     .fails = "attention: k must be [..., S, D], got [2]"},
-    {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}, {2, {3, 3}}},
-     .kind = {0, 0, 0, TN__ARG_MASK, ABSENT},
-     ARGS(false, 0, 1),
-     .status = TN_ESHAPE,
-     .fails = "attention: blocked [3, 3] does not broadcast to the scores' [3, 4]"},
-    {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}, {2, {3, 4}}},
-     .kind = {0, 0, 0, TN__ARG_INT, ABSENT},
-     ARGS(false, 0, 1),
-     .status = TN_EDTYPE,
-     .fails = "attention: blocked must be bool (true: masked) or floating (added to the scores), got i64"},
-    {.in = {{3, {2, 3, 2}}, {3, {2, 4, 2}}, {3, {2, 4, 3}}, {0}, {2, {2, 3}}},
-     .kind = {0, 0, 0, ABSENT, TN__ARG_MASK},
-     ARGS(false, 0, 1),
-     .status = TN_ESHAPE,
-     .fails = "attention: blocked_keys [2, 3] does not fit the scores' [2, 3, 4]: it must be [first dim, last dim]"},
-    {.in = {{3, {2, 3, 2}}, {3, {2, 4, 2}}, {3, {2, 4, 3}}, {0}, {2, {2, 4}}},
-     .kind = {0, 0, 0, ABSENT, 0},
-     ARGS(false, 0, 1),
-     .status = TN_EDTYPE,
-     .fails = "attention: blocked_keys must be bool (true: padding), got f32"},
-    {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}},
-     NO_MASKS,
-     ARGS(false, 1.5, 1),
-     .status = TN_EINVAL,
-     .fails = "attention: dropout is 1.5, but a probability must be from 0 to 1"},
-    {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}},
-     NO_MASKS,
-     ARGS(false, 0, INFINITY),
-     .status = TN_EINVAL,
-     .fails = "attention: scale is inf"},
-    {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}},
-     NO_MASKS,
-     .args = &(args_t){true, -1, 0, 1, 0, 0, {0}, 0},
-     .status = TN_EINVAL,
-     .fails = "attention: past is -1, but must be 0, or at least 1 together with causal"},
-    {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}},
-     NO_MASKS,
-     .args = &(args_t){false, 0, 0, 1, 0, 0, {0}, 2},
-     .status = TN_EINVAL,
-     .fails = "attention: window is 2, but must be 0, or at least 1 together with causal"},
-    {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}},
-     NO_MASKS,
-     .args = &(args_t){false, 0, 0, 1, 0, 0, TN__DIMS_(0, 1, 2), 0},
-     .status = TN_EINVAL,
-     .fails = "attention: the order lists 3 dims, the tensor has 2"},
-    {.in = {{5, {2, 3, 3, 2, 2}}, {4, {2, 2, 3, 2}}},
-     .kind = {0, 0, ABSENT, ABSENT, ABSENT},
-     ARGS(false, 0, 1),
-     .status = TN_EINVAL,
-     .fails = "attention: v is NULL"},
-    {.in = {{2, {3, 2}}, {2, {4, 2}}},
-     .kind = {0, 0, ABSENT, ABSENT, ABSENT},
-     ARGS(false, 0, 1),
-     .status = TN_EINVAL,
-     .fails = "attention: v is NULL"},
-    {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}},
-     .kind = {TN__ARG_INT, 0, 0, ABSENT, ABSENT},
-     ARGS(false, 0, 1),
-     .status = TN_EDTYPE,
-     .fails = "attention: q must be floating, got i64; convert it with tn_to(q, TN_F32)"},
-};
-
 const tn_op tn__op_attention = {TN__ROOM("attention", TN_NARROW(3)),
-                                .inputs = 5,
+                                .inputs = INPUTS,
                                 .outputs = 2,
-                                .optional = 31,
-                                .saves = 31 | TN_SAVE_OUT(0) | TN_SAVE_OUT(1),
+                                .optional = TN__FIRST_IN(INPUTS),
+                                .saves = TN__FIRST_IN(INPUTS) | TN_SAVE_OUT(0) | TN_SAVE_OUT(1),
                                 .args_size = sizeof(args_t),
                                 .infer = attention_infer,
                                 .forward = attention_forward,
                                 .backward = attention_backward,
                                 .backward_ops = attention_backward_ops};
-TN__SAMPLES(attention, samples);
 
-static const tn__sample weights_samples[] = {
-    {.in = {{4, {2, 2, 3, 2}}, {4, {2, 2, 3, 2}}, {4, {2, 2, 3, 2}}}, NO_MASKS, ARGS(true, 0, 0.7)},
-    {.in = {{3, {2, 3, 2}}, {3, {2, 3, 2}}, {3, {2, 3, 2}}, {0}, {2, {2, 3}}},
-     .kind = {0, 0, 0, ABSENT, TN__ARG_MASK},
-     ARGS(true, 0.3, 0.5)},
-    {.in = {{5, {2, 3, 3, 2, 2}}}, ONE, .args = &(args_t){true, 1, 0.3, 0.6, 4, 5, TN__DIMS_(0, 2, 1, 3), 0}},
-    {.in = {{2, {3, 2}}, {2, {4, 3}}, {2, {4, 3}}},
-     NO_MASKS,
-     ARGS(false, 0, 1),
-     .status = TN_ESHAPE,
-     .fails = "attention: q [3, 2] and k [4, 3] differ in their last dim"},
-};
 const tn_op tn__op_attention_and_weights = {TN__ROOM("attention", TN_NARROW(3)),
-                                            .inputs = 5,
+                                            .inputs = INPUTS,
                                             .outputs = 2,
-                                            .optional = 31,
+                                            .optional = TN__FIRST_IN(INPUTS),
                                             .args_size = sizeof(args_t),
                                             .infer = attention_infer,
                                             .compose = attention_compose};
-TN__SAMPLES(attention_and_weights, weights_samples);
 
 tn_tensor *tn_attention_run(tn_attention_args a)
 {
     tn_tensor    *in[5] = {a.q, a.k, a.v, a.blocked, a.blocked_keys}, *out[2];
     tn_generator *g = tn_current_generator();
-    args_t        args = {a.causal, a.past, a.dropout, a.scale, g->seed, g->position, a.order, a.window};
+    args_t        args = {.causal = a.causal,
+                          .past = a.past,
+                          .window = a.window,
+                          .dropout = a.dropout,
+                          .scale = a.scale,
+                          .seed = g->seed,
+                          .position = g->position,
+                          .order = a.order};
     tn__promote_all(3, in);
     if (a.scale < 0) {
-        const int64_t d = in[0] && in[0]->l.shape.n ? in[0]->l.shape.d[in[0]->l.shape.n - 1] : 1;
+        const int64_t d = in[Q] && in[Q]->l.shape.n ? in[Q]->l.shape.d[in[Q]->l.shape.n - 1] : 1;
         args.scale = 1 / sqrt(d > 0 ? (double)d : 1);
     }
     if (tn_op_call(a.weights ? &tn__op_attention_and_weights : &tn__op_attention, 5, in, 2, out, &args) == TN_OK &&
@@ -498,3 +364,125 @@ tn_tensor *tn_attention_run(tn_attention_args a)
     if (a.weights) *a.weights = out[1];
     return out[0];
 }
+
+/* ---- samples ----------------------------------------------------------------------------------------------------- */
+
+#define ABSENT TN__ARG_ABSENT
+#define ONE .kind = {0, ABSENT, ABSENT, ABSENT, ABSENT}
+#define NO_MASKS .kind = {0, 0, 0, ABSENT, ABSENT}
+#define SMALL .in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}}
+#define ARGS(...) \
+    .args = &(args_t) { .seed = 3, __VA_ARGS__ }
+#define ORDER(...)                                                         \
+    {                                                                      \
+        (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), { __VA_ARGS__ } \
+    }
+#define FAILS(code, text) .status = (code), .fails = (text)
+static const tn__sample samples[] = {
+    {SMALL, NO_MASKS, ARGS(.scale = 0.7)},
+    {.in = {{4, {2, 2, 3, 2}}, {4, {2, 2, 3, 2}}, {4, {2, 2, 3, 2}}}, NO_MASKS, ARGS(.causal = true, .scale = 0.7)},
+    {.in = {{3, {2, 2, 3}}, {3, {2, 4, 3}}, {3, {2, 4, 2}}, {2, {2, 4}}},
+     .kind = {0, 0, 0, TN__ARG_MASK, ABSENT},
+     ARGS(.scale = 0.5)},
+    {.in = {{3, {2, 3, 2}}, {3, {2, 3, 2}}, {3, {2, 3, 2}}, {2, {3, 3}}},
+     .kind = {0, 0, 0, 0, ABSENT},
+     ARGS(.causal = true, .scale = 1)}, /* an added mask has a gradient */
+    {.in = {{4, {2, 2, 2, 2}}, {4, {2, 1, 3, 2}}, {3, {1, 3, 2}}, {1, {3}}, {2, {2, 3}}},
+     .kind = {0, 0, 0, TN__ARG_MASK, TN__ARG_MASK},
+     ARGS(.scale = 0.5)},
+    {.in = {{3, {2, 3, 2}}, {3, {2, 3, 2}}, {3, {2, 3, 2}}, {0}, {2, {2, 3}}},
+     .kind = {0, 0, 0, ABSENT, TN__ARG_MASK},
+     ARGS(.causal = true, .dropout = 0.5, .scale = 0.5)},
+    {.in = {{5, {2, 3, 3, 2, 2}}},
+     ONE,
+     ARGS(.causal = true, .dropout = 0.3, .scale = 0.6, .position = 5, .order = ORDER(0, 2, 1, 3))},
+    {.in = {{5, {1, 4, 3, 1, 3}}, {0}, {0}, {2, {4, 4}}, {2, {1, 4}}},
+     .kind = {0, ABSENT, ABSENT, 0, TN__ARG_MASK},
+     ARGS(.scale = 0.6)},
+    {.in = {{4, {2, 2, 3, 2}}, {4, {2, 2, 5, 2}}, {4, {2, 2, 5, 3}}},
+     NO_MASKS,
+     ARGS(.causal = true, .past = 2, .scale = 0.6, .order = ORDER(2, 0, 1, -1))},
+    {.in = {{3, {2, 5, 2}}, {3, {2, 6, 2}}, {3, {2, 6, 3}}},
+     NO_MASKS,
+     ARGS(.causal = true, .past = 1, .scale = 0.6, .window = 3)},
+    {.in = {{3, {2, 4, 2}}, {3, {2, 4, 2}}, {3, {2, 4, 2}}, {2, {4, 4}}, {2, {2, 4}}},
+     .kind = {0, 0, 0, 0, TN__ARG_MASK},
+     ARGS(.causal = true, .dropout = 0.3, .scale = 0.6, .window = 2)},
+    {.in = {{2, {1, 1}}, {2, {1, 1}}, {2, {1, 1}}}, NO_MASKS, ARGS(.scale = 1)},
+    {.in = {{2, {2, 3}}, {2, {0, 3}}, {2, {0, 2}}}, NO_MASKS, ARGS(.scale = 1)}, /* no keys */
+    {.in = {{3, {0, 2, 3}}, {3, {0, 2, 3}}, {3, {0, 2, 3}}}, NO_MASKS, ARGS(.causal = true, .scale = 1)},
+    {.in = {{2, {3, 2}}, {2, {4, 3}}, {2, {4, 3}}},
+     NO_MASKS,
+     ARGS(.scale = 1),
+     FAILS(TN_ESHAPE, "attention: q [3, 2] and k [4, 3] differ in their last dim")},
+    {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {3, 2}}},
+     NO_MASKS,
+     ARGS(.scale = 1),
+     FAILS(TN_ESHAPE, "attention: k [4, 2] and v [3, 2] differ in the number of keys, their second to last dim")},
+    {.in = {{3, {2, 3, 2}}, {3, {3, 4, 2}}, {2, {4, 2}}},
+     NO_MASKS,
+     ARGS(.scale = 1),
+     FAILS(TN_ESHAPE, "attention: q [2, 3, 2] and k [3, 4, 2] have leading dims that do not broadcast")},
+    {.in = {{3, {2, 3, 2}}, {3, {2, 4, 2}}, {3, {3, 4, 2}}},
+     NO_MASKS,
+     ARGS(.scale = 1),
+     FAILS(TN_ESHAPE, "attention: k [2, 4, 2] and v [3, 4, 2] have leading dims that do not broadcast")},
+    {.in = {{2, {3, 2}}, {1, {2}}, {2, {3, 2}}},
+     NO_MASKS,
+     ARGS(.scale = 1),
+     FAILS(TN_ESHAPE, "attention: k must be [..., S, D], got [2]")},
+    {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}, {2, {3, 3}}},
+     .kind = {0, 0, 0, TN__ARG_MASK, ABSENT},
+     ARGS(.scale = 1),
+     FAILS(TN_ESHAPE, "attention: blocked [3, 3] does not broadcast to the scores' [3, 4]")},
+    {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}, {2, {3, 4}}},
+     .kind = {0, 0, 0, TN__ARG_INT, ABSENT},
+     ARGS(.scale = 1),
+     FAILS(TN_EDTYPE, "attention: blocked must be bool (true: masked) or floating (added to the scores), got i64")},
+    {.in = {{3, {2, 3, 2}}, {3, {2, 4, 2}}, {3, {2, 4, 3}}, {0}, {2, {2, 3}}},
+     .kind = {0, 0, 0, ABSENT, TN__ARG_MASK},
+     ARGS(.scale = 1),
+     FAILS(TN_ESHAPE,
+           "attention: blocked_keys [2, 3] does not fit the scores' [2, 3, 4]: it must be [first dim, last dim]")},
+    {.in = {{3, {2, 3, 2}}, {3, {2, 4, 2}}, {3, {2, 4, 3}}, {0}, {2, {2, 4}}},
+     .kind = {0, 0, 0, ABSENT, 0},
+     ARGS(.scale = 1),
+     FAILS(TN_EDTYPE, "attention: blocked_keys must be bool (true: padding), got f32")},
+    {SMALL, NO_MASKS, ARGS(.dropout = 1.5, .scale = 1),
+     FAILS(TN_EINVAL, "attention: dropout is 1.5, but a probability must be from 0 to 1")},
+    {SMALL, NO_MASKS, ARGS(.scale = INFINITY), FAILS(TN_EINVAL, "attention: scale is inf")},
+    {SMALL, NO_MASKS, ARGS(.causal = true, .past = -1, .scale = 1),
+     FAILS(TN_EINVAL, "attention: past is -1, but must be 0, or at least 1 together with causal")},
+    {SMALL, NO_MASKS, ARGS(.scale = 1, .window = 2),
+     FAILS(TN_EINVAL, "attention: window is 2, but must be 0, or at least 1 together with causal")},
+    {SMALL, NO_MASKS, ARGS(.scale = 1, .order = ORDER(0, 1, 2)),
+     FAILS(TN_EINVAL, "attention: the order lists 3 dims, the tensor has 2")},
+    {.in = {{5, {2, 3, 3, 2, 2}}, {4, {2, 2, 3, 2}}},
+     .kind = {0, 0, ABSENT, ABSENT, ABSENT},
+     ARGS(.scale = 1),
+     FAILS(TN_EINVAL, "attention: v is NULL")},
+    {.in = {{2, {3, 2}}, {2, {4, 2}}},
+     .kind = {0, 0, ABSENT, ABSENT, ABSENT},
+     ARGS(.scale = 1),
+     FAILS(TN_EINVAL, "attention: v is NULL")},
+    {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}},
+     .kind = {TN__ARG_INT, 0, 0, ABSENT, ABSENT},
+     ARGS(.scale = 1),
+     FAILS(TN_EDTYPE, "attention: q must be floating, got i64; convert it with tn_to(q, TN_F32)")},
+};
+TN__SAMPLES(attention, samples);
+
+static const tn__sample weights_samples[] = {
+    {.in = {{4, {2, 2, 3, 2}}, {4, {2, 2, 3, 2}}, {4, {2, 2, 3, 2}}}, NO_MASKS, ARGS(.causal = true, .scale = 0.7)},
+    {.in = {{3, {2, 3, 2}}, {3, {2, 3, 2}}, {3, {2, 3, 2}}, {0}, {2, {2, 3}}},
+     .kind = {0, 0, 0, ABSENT, TN__ARG_MASK},
+     ARGS(.causal = true, .dropout = 0.3, .scale = 0.5)},
+    {.in = {{5, {2, 3, 3, 2, 2}}},
+     ONE,
+     ARGS(.causal = true, .past = 1, .dropout = 0.3, .scale = 0.6, .position = 5, .order = ORDER(0, 2, 1, 3))},
+    {.in = {{2, {3, 2}}, {2, {4, 3}}, {2, {4, 3}}},
+     NO_MASKS,
+     ARGS(.scale = 1),
+     FAILS(TN_ESHAPE, "attention: q [3, 2] and k [4, 3] differ in their last dim")},
+};
+TN__SAMPLES(attention_and_weights, weights_samples);

@@ -128,7 +128,7 @@ static const tn__sample samples[] = {
 
 const tn_op tn__op_attention_weights = {TN__ROOM("attention_weights", TN_AS_IS),
                                         .inputs = 4,
-                                        .optional = 14,
+                                        .optional = TN__IN(1) | TN__IN(2) | TN__IN(3),
                                         .args_size = sizeof(args_t),
                                         .saves = TN_SAVE_OUT(0),
                                         .infer = attention_weights_infer,

@@ -95,7 +95,7 @@ static const tn__sample samples[] = {
 
 const tn_op tn__op_bce_with_logits = {
     TN__ROOM("bce_with_logits", TN_WIDE), .inputs = 4,
-    .optional = 1u << 2 | 1u << 3,        .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_IN(2) | TN_SAVE_IN(3),
+    .optional = TN__IN(2) | TN__IN(3),    .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_IN(2) | TN_SAVE_IN(3),
     .infer = bce_with_logits_infer,       .forward = bce_with_logits_forward,
     .backward = bce_with_logits_backward, .backward_ops = bce_with_logits_backward_ops};
 TN__SAMPLES(bce_with_logits, samples);

@@ -43,7 +43,7 @@ static const tn__sample samples[] = {
      .fails = "conv1d: x is NULL"},
 };
 
-const tn_op tn__op_conv1d = {TN__ROOM("conv1d", TN_NARROW(3)), .inputs = 3,           .optional = 7,
+const tn_op tn__op_conv1d = {TN__ROOM("conv1d", TN_NARROW(3)), .inputs = 3,           .optional = TN__FIRST_IN(3),
                              .args_size = sizeof(tn__windows), .infer = conv1d_infer, .compose = conv1d_compose};
 TN__SAMPLES(conv1d, samples);
 

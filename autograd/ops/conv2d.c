@@ -116,7 +116,7 @@ static const tn__sample samples[] = {
 
 const tn_op tn__op_conv2d = {TN__ROOM("conv2d", TN_NARROW(3)),
                              .inputs = 3,
-                             .optional = 7,
+                             .optional = TN__FIRST_IN(3),
                              .args_size = sizeof(tn__windows),
                              .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
                              .saves_for = conv2d_saves_for,

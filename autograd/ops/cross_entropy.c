@@ -239,7 +239,7 @@ static const tn__sample samples[] = {
 const tn_op tn__op_cross_entropy = {TN__ROOM("cross_entropy", TN_WIDE),
                                     .inputs = TN__CLASS_INPUTS,
                                     .outputs = 4,
-                                    .optional = 1u << TN__CLASS_WEIGHT,
+                                    .optional = TN__IN(TN__CLASS_WEIGHT),
                                     .saves =
                                         TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_IN(2) | TN_SAVE_OUT(1) | TN_SAVE_OUT(2),
                                     .args_size = sizeof(args_t),

@@ -94,14 +94,10 @@ static const tn__sample samples[] = {
      .fails = "linear: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_linear = {TN__ROOM("linear", TN_NARROW(3)),
-                             .inputs = 3,
-                             .optional = 7,
-                             .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-                             .saves_for = linear_saves_for,
-                             .infer = tn__infer_linear,
-                             .forward = linear_forward,
-                             .backward_ops = linear_backward_ops};
+const tn_op tn__op_linear = {TN__ROOM("linear", TN_NARROW(3)), .inputs = 3,
+                             .optional = TN__FIRST_IN(3),      .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
+                             .saves_for = linear_saves_for,    .infer = tn__infer_linear,
+                             .forward = linear_forward,        .backward_ops = linear_backward_ops};
 TN__SAMPLES(linear, samples);
 
 tn_tensor *tn_linear_run(tn_tensor *x, tn_tensor *weight, tn_tensor *bias)

@@ -76,7 +76,7 @@ static const tn__sample gelu_samples[] = {
 const tn_op tn__op_linear_gelu = {TN__ROOM("linear_gelu", TN_NARROW(3)),
                                   .inputs = 3,
                                   .outputs = 2,
-                                  .optional = 7,
+                                  .optional = TN__FIRST_IN(3),
                                   .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_IN(2) | TN_SAVE_OUT(1),
                                   .args_size = sizeof(args_t),
                                   .infer = linear_gelu_infer,
@@ -130,7 +130,7 @@ static const tn__sample relu_samples[] = {
 
 const tn_op tn__op_linear_relu = {TN__ROOM("linear_relu", TN_NARROW(3)),
                                   .inputs = 3,
-                                  .optional = 7,
+                                  .optional = TN__FIRST_IN(3),
                                   .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0),
                                   .saves_for = linear_relu_saves_for,
                                   .infer = tn__infer_linear,

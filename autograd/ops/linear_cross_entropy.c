@@ -290,7 +290,7 @@ static const tn__sample samples[] = {
 const tn_op tn__op_linear_cross_entropy = {TN__ROOM("linear_cross_entropy", TN_NARROW(3)),
                                            .inputs = 4,
                                            .outputs = 5,
-                                           .optional = 1u << BIAS,
+                                           .optional = TN__IN(BIAS),
                                            .saves = TN_SAVE_IN(X) | TN_SAVE_IN(WEIGHT) | TN_SAVE_IN(BIAS) |
                                                     TN_SAVE_IN(TARGET) | TN_SAVE_OUT(COUNT) | TN_SAVE_OUT(2) |
                                                     TN_SAVE_OUT(3) | TN_SAVE_OUT(4),

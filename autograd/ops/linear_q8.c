@@ -56,12 +56,9 @@ static const tn__sample samples[] = {
      .fails = "linear_q8: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
 };
 
-const tn_op tn__op_linear_q8 = {TN__ROOM("linear_q8", TN_JOIN),
-                                .inputs = 3,
-                                .optional = 1u << 2,
-                                .args_size = sizeof(args_t),
-                                .infer = linear_q8_infer,
-                                .forward = linear_q8_forward};
+const tn_op tn__op_linear_q8 = {TN__ROOM("linear_q8", TN_JOIN), .inputs = 3,
+                                .optional = TN__IN(2),          .args_size = sizeof(args_t),
+                                .infer = linear_q8_infer,       .forward = linear_q8_forward};
 TN__SAMPLES(linear_q8, samples);
 
 tn_tensor *tn__linear_q8(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, tn__act act)

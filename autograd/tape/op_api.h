@@ -8,6 +8,10 @@
 /* The first members of each op of the library: its name, and how it takes its inputs under autocast (op.h). */
 #define TN__ROOM(title, choice) .size = sizeof(tn_op), .name = (title), .autocast = (choice)
 
+/* In .optional: input i; in .optional and .saves: the first n inputs. */
+#define TN__IN(i) (1u << (i))
+#define TN__FIRST_IN(n) ((1u << (n)) - 1)
+
 /* In .saves of an op with fewer than 16 results: the gradient of input 0 is zero except in the rows at the indices in
  * input 1, which is saved. */
 #define TN__FEW_ROWS (1u << 31)
