@@ -1,19 +1,19 @@
-/* registry.h — the list of the library's ops, in the order of ops.h. A test fails if a room in autograd/ops/ is missing
- * here. */
+/* registry.h — the list of the library's ops, in the order of the public headers; an op that only the library calls
+ * follows the op that calls it. A test fails if an op is missing or out of order (tests/project/rooms.sh). */
 #ifndef TENON_AUTOGRAD_ROOMS_REGISTRY_H
 #define TENON_AUTOGRAD_ROOMS_REGISTRY_H
 
 #include "autograd/rooms/samples.h"
 
 /* clang-format off */
-#define TN__OPS(OP)                                                                                                    \
+#define TN__OPS(OP)                                                                                                   \
     /* arithmetic */                                                                                                  \
     OP(add) OP(sub) OP(mul) OP(div) OP(pow) OP(maximum) OP(minimum) OP(remainder) OP(add_scalar) OP(mul_scalar)       \
     OP(div_scalar) OP(rsub_scalar) OP(pow_scalar)                                                                     \
     /* functions of one element */                                                                                    \
-    OP(neg) OP(abs) OP(sign) OP(exp) OP(expm1) OP(log) OP(log1p) OP(sqrt) OP(rsqrt) OP(square) OP(reciprocal)         \
-    OP(sin) OP(cos) OP(tanh) OP(erf) OP(floor) OP(ceil) OP(round) OP(clamp) OP(sigmoid) OP(logsigmoid) OP(relu)       \
-    OP(leaky_relu) OP(elu) OP(gelu) OP(gelu_tanh) OP(silu) OP(softplus) OP(glu)                                       \
+    OP(neg) OP(abs) OP(sign) OP(exp) OP(expm1) OP(log) OP(log1p) OP(sqrt) OP(rsqrt) OP(square) OP(reciprocal) OP(sin) \
+    OP(cos) OP(tanh) OP(erf) OP(floor) OP(ceil) OP(round) OP(clamp) OP(sigmoid) OP(logsigmoid) OP(relu)               \
+    OP(leaky_relu) OP(elu) OP(gelu) OP(gelu_tanh) OP(silu) OP(mish) OP(softplus) OP(glu)                              \
     /* comparison and choice */                                                                                       \
     OP(eq) OP(ne) OP(lt) OP(le) OP(gt) OP(ge) OP(logical_and) OP(logical_or) OP(logical_xor) OP(logical_not)          \
     OP(isfinite) OP(isnan) OP(allclose) OP(where) OP(masked_fill) OP(masked_select) OP(masked_spread)                 \
@@ -21,15 +21,15 @@
     OP(sum) OP(mean) OP(prod) OP(var) OP(std) OP(amax) OP(amin) OP(norm) OP(norm_inf) OP(logsumexp) OP(any) OP(all)   \
     OP(max) OP(min) OP(argmax) OP(argmin) OP(cumsum) OP(softmax) OP(log_softmax)                                      \
     /* products */                                                                                                    \
-    OP(matmul) OP(linear) OP(outer) OP(einsum)                                                                        \
+    OP(matmul) OP(linear) OP(linear_q8) OP(outer) OP(einsum)                                                          \
     /* views */                                                                                                       \
-    OP(view) OP(reshape) OP(flatten) OP(permute) OP(transpose) OP(slice) OP(narrow) OP(select) OP(expand)             \
-    OP(squeeze) OP(unsqueeze) OP(diagonal) OP(unfold) OP(region) OP(contiguous) OP(clone) OP(to) OP(copy)             \
+    OP(view) OP(reshape) OP(flatten) OP(permute) OP(transpose) OP(slice) OP(narrow) OP(select) OP(expand) OP(squeeze) \
+    OP(unsqueeze) OP(diagonal) OP(unfold) OP(region) OP(contiguous) OP(clone) OP(to) OP(copy)                         \
     /* joining, cutting, moving */                                                                                    \
     OP(cat) OP(stack) OP(pad) OP(tril) OP(triu) OP(roll) OP(flip) OP(repeat) OP(repeat_interleave)                    \
     /* by index */                                                                                                    \
-    OP(gather) OP(scatter_add) OP(index_select) OP(index_add) OP(take_along) OP(embedding) OP(one_hot) OP(sort)       \
-    OP(topk) OP(nonzero)                                                                                              \
+    OP(gather) OP(scatter_add) OP(index_select) OP(index_add) OP(take_along) OP(embedding) OP(embedding_q8)           \
+    OP(one_hot) OP(sort) OP(topk) OP(nonzero)                                                                         \
     /* normalisation, dropout */                                                                                      \
     OP(layer_norm) OP(rms_norm) OP(dropout)                                                                           \
     /* convolution and pooling */                                                                                     \
@@ -40,22 +40,16 @@
     OP(cosine_similarity)                                                                                             \
     /* attention */                                                                                                   \
     OP(attention) OP(attention_and_weights) OP(attention_scores) OP(attention_weights) OP(select_matmul)              \
-    /* recurrent layers */                                                                                            \
-    OP(rnn) OP(lstm) OP(gru)                                                                                          \
-    /* fused */                                                                                                       \
+    /* fused.h */                                                                                                     \
     OP(linear_gelu) OP(linear_relu) OP(add_dropout_norm) OP(linear_cross_entropy)                                     \
-    /* positions */                                                                                                   \
+    /* rope.h */                                                                                                      \
     OP(rope)                                                                                                          \
-    /* views of memory that an in-place op has changed */                                                             \
-    OP(strided) OP(strided_add) OP(strided_clear) OP(overwrite)                                                       \
-    /* more functions of one element */                                                                               \
-    OP(mish)                                                                                                          \
-    /* weights of 8 bits */                                                                                           \
-    OP(linear_q8) OP(embedding_q8)                                                                                    \
-    /* a recurrent layer whose state is projected */                                                                  \
-    OP(lstm_proj)                                                                                                     \
-    /* attention among few */                                                                                         \
-    OP(lsh_attention)
+    /* steps.h */                                                                                                     \
+    OP(rnn) OP(lstm) OP(lstm_proj) OP(gru)                                                                            \
+    /* long_texts.h */                                                                                                \
+    OP(lsh_attention)                                                                                                 \
+    /* for views of memory that an in-place op has changed */                                                         \
+    OP(strided) OP(strided_add) OP(strided_clear) OP(overwrite)
 /* clang-format on */
 
 #define OP(name)                            \

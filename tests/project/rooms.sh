@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every op has its line in the registry; a room's kernels are its own: TN__TEMPLATE names the file that it stands in;
+# Every op has its line in the registry, in the order of the headers; a room's kernels are its own: TN__TEMPLATE names the file that it stands in;
 # and every forward of a module asks whether the module is there.
 . "$(dirname "$0")/common.sh"
 cd "$root"
@@ -7,6 +7,24 @@ cd "$root"
 while IFS=: read -r file name; do
     grep -q "OP($name)" autograd/rooms/registry.h || wrong "$file: OP($name) is not in autograd/rooms/registry.h"
 done < <(grep -oE '^ *const tn_op +tn__op_[a-z0-9_]+ ' autograd/ops/*.c | sed 's/ *const tn_op *tn__op_//; s/ $//')
+
+# The registry lists the ops in the order of the public headers.
+in_order() # REGISTRY HEADER...: each op that the headers declare before the op that the registry lists before it
+{
+    local registry=$1
+    shift
+    { grep -hE '^TN_API' "$@" | grep -oE '\btn_[a-z0-9_]+\(' |
+        sed 's/^tn_/header /; s/($//; s/_run$//; s/_steps$//; s/_list$//'
+        grep -oE 'OP\([a-z0-9_]+\)' "$registry" | sed 's/OP(/registry /; s/)//'; } | awk '
+        $1 == "header" { if (!($2 in at)) at[$2] = NR; next }
+        $2 in at {
+            if (at[$2] < last)
+                print "autograd/rooms/registry.h: OP(" $2 ") is listed after OP(" name "), but declared before it"
+            last = at[$2]; name = $2
+        }'
+}
+ordered=(ops.h fused.h rope.h steps.h long_texts.h)
+findings < <(in_order autograd/rooms/registry.h "${ordered[@]/#/autograd/}")
 
 while IFS=: read -r file template; do
     [ "$template" = "$file" ] || wrong "$file: TN__TEMPLATE is \"$template\", which is another file"
@@ -57,6 +75,9 @@ done)
 
 # The check itself: forwards without the guard must be seen.
 fresh rooms
+echo 'TN_API tn_tensor *tn_add(void), *tn_sub(void);' >planted.h
+echo '#define OPS OP(sub) OP(add)' >registry.h
+[ "$(in_order registry.h planted.h | wc -l)" = 1 ] || wrong "rooms.sh does not see the order planted for it"
 cat >planted.c <<'PLANTED'
 static tn_tensor *mlp_forward(mlp *m, tn_tensor *x)
 {
