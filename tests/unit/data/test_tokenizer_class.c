@@ -42,8 +42,8 @@ static const struct {
     {"vocab.json", CLASS("GPT2Tokenizer") ",\"added_tokens_decoder\":{\"4\":" MASK "}}}", NULL, NULL, NULL,
      "11 4 8 15 / 11 11"},
     {"vocab.json", CLASS("XLNetTokenizer") "}", NULL, NULL, NULL,
-     "tokenizer_class is 'XLNetTokenizer', which Tenon supports only in a tokenizer.json; create one with transformers' "
-     "AutoTokenizer.from_pretrained(folder).save_pretrained(folder)"},
+     "tokenizer_class is 'XLNetTokenizer', which Tenon supports only in a tokenizer.json; create one with "
+     "transformers' AutoTokenizer.from_pretrained(folder).save_pretrained(folder)"},
     {"vocab.json", CLASS("BertTokenizer") "}", NULL, NULL, NULL, "tokenizer_class is 'BertTokenizer', which"},
     {"vocab.json", CLASS("PreTrainedTokenizerFast") "}", NULL, NULL, NULL, "is 'PreTrainedTokenizerFast', which"},
     {"vocab.json", CLASS("Qwen2Tokenizer") ",\"add_prefix_space\":true}", NULL, NULL, NULL,
@@ -208,8 +208,8 @@ static const struct {
     {bert_json, NULL, "{\"pad_token\":\"new\"}", NULL, NULL, "5 7 10 1 9 9 1"},
     {bert_json, NULL, NULL, "{\"[MASK]\":4}", NULL, "5 7 10 1 9 1"},
     {bert_json, BERT("\"pad_token\":\"<pad>\""), NULL, NULL, NULL,
-     "pad_token is '<pad>', which Tenon supports only in a tokenizer.json; create one with transformers' "
-     "AutoTokenizer.from_pretrained(folder).save_pretrained(folder)"},
+     "pad_token is '<pad>', which Tenon supports only in a tokenizer.json; create one with "
+     "transformers' AutoTokenizer.from_pretrained(folder).save_pretrained(folder)"},
     {bert_json, NULL, "{\"pad_token\":\"<pad>\"}", NULL, NULL, "pad_token is '<pad>', which"},
     {bert_json, NULL, NULL, "{\"<n>\":12}", NULL, "an added token is '<n>', which"},
     {bert_json, FAST("\"added_tokens_decoder\":{\"12\":{\"content\":\"<n>\"}}"), NULL, NULL, NULL,
