@@ -12,7 +12,6 @@
 #include "runlog.h"
 #include "sequences.h"
 #include "source.h"
-#include "subword.h"
 #include "text.h"
 #include "tokenizer.h"
 #include "vectors.h"

@@ -27,16 +27,18 @@ typedef enum {
     TN_WORDPIECE = 0, /* BERT: words, split at punctuation; longest match first; "##" marks a token inside a word */
     TN_BPE,           /* byte-pair encoding of the same words; the last token of a word ends in "</w>" */
     TN_BYTE_BPE,      /* GPT-2: byte-pair encoding of bytes; no text is unknown */
-    TN_SENTENCE_BPE,  /* SentencePiece's, LLaMA's BPE: of whole texts, with "▁" for spaces; unknown text becomes byte
-                         tokens */
-    TN_UNIGRAM        /* SentencePiece's Unigram: the tokens whose scores have the greatest sum */
+    TN_SENTENCE_BPE,  /* SentencePiece's, LLaMA's BPE: of whole texts, with "▁" for spaces; unknown text becomes
+                         bytes */
+    TN_UNIGRAM,       /* SentencePiece's Unigram: the tokens whose scores have the greatest sum */
+    TN_SUBWORD        /* subword-nmt: byte-pair encoding of words between spaces; id 0 is unknown text */
 } tn_tokenizer_kind;
 
 /* ---- creating a tokenizer ---------------------------------------------------------------------------------------- */
 
 /* path: a folder (with tokenizer.json; tokenizer.model or spiece.model; vocab.txt; or vocab.json, also named
  * encoder.json, and merges.txt, also named vocab.bpe; tokenizer_config.json is applied), a tokenizer.json, a
- * SentencePiece .model, or a vocab.txt. The error names a rule in a file that Tenon does not support. */
+ * SentencePiece .model, a vocab.txt, or subword-nmt's file of merges (version 0.2). The error names a rule in a file
+ * that Tenon does not support. */
 typedef enum { TN_FROM_FILE = 0, TN_NO, TN_YES } tn_choice;
 typedef struct tn_tokenizer_config {
     int       zero_;
@@ -50,7 +52,8 @@ TN_API tn_tokenizer *tn_tokenizer_load_run(const char *path, tn_tokenizer_config
 /* json: the content of a tokenizer.json. */
 TN_API tn_tokenizer *tn_tokenizer_parse(const char *json, size_t bytes);
 /* Writes tokenizer.json, tokenizer_config.json, special_tokens_map.json and vocab.txt or vocab.json and merges.txt into
- * folder, which must exist. Hugging Face's libraries open these files. */
+ * folder, which must exist. Hugging Face's libraries open these files. Of TN_SUBWORD folder is the name of a file for
+ * the merges; the ids may differ after loading it. */
 TN_API tn_status tn_tokenizer_save(const tn_tokenizer *t, const char *folder) TN_CHECKED;
 TN_API void      tn_tokenizer_free(tn_tokenizer *t);
 
@@ -87,12 +90,13 @@ TN_API tn_tokenizer_manner tn_tokenizer_manner_of(const tn_tokenizer *t);
 /* Training counts words, then merges the most frequent pair of neighbouring tokens into a new token, repeatedly. The
  * amount of text is not limited: files are read in blocks, and only distinct words are kept. The result does not depend
  * on the number of threads. Words of more than 1000 characters are ignored. Ties between pairs: BPE takes the pair of
- * lower ids, like Hugging Face; WordPiece the first in byte order. TN_UNIGRAM is trained as in SentencePiece: from all
- * frequent substrings down to vocab_size, each round removing the tokens whose removal costs least. */
+ * lower ids, like Hugging Face; WordPiece the first in byte order, TN_SUBWORD the last, like subword-nmt. TN_UNIGRAM is
+ * trained as in SentencePiece: from all frequent substrings down to vocab_size, each round removing the tokens whose
+ * removal costs least. */
 typedef struct tn_tokenizer_train_args {
     int                zero_;
     tn_tokenizer_kind  kind;
-    int64_t vocab_size TN_IS(30000); /* 30000 */
+    int64_t vocab_size TN_IS(30000); /* 30000; of TN_SUBWORD: number of merges */
     int64_t min_count  TN_IS(2);     /* smallest count of a pair to merge: 2 */
     int64_t alphabet   TN_IS(1000);  /* maximum number of distinct characters, the most frequent: 1000; not for
                                         bytes; TN_UNIGRAM keeps those that cover 99.95 % of the text */
@@ -202,7 +206,8 @@ TN_API tn_status tn_tokenizer_decode_end(tn_text_stream *d, tn_string *to); /* h
 /* ---- conversations ----------------------------------------------------------------------------------------------- */
 
 /* Appends messages to `to` in the form that a model was trained on: kind is "llama2", "llama3", "chatml", "qwen2",
- * "mistral" or "zephyr". answer: end where the assistant's answer starts. Encode the text .bare. */
+ * "mistral" or "zephyr". answer: end where the assistant's answer starts. The text contains its special tokens: encode
+ * it .bare. */
 typedef struct {
     const char *role, *content; /* role: "system", "user", "assistant" */
 } tn_message;

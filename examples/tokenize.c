@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUBWORD = 5, LINE_MOST = 64 << 20 }; /* after the kinds of tn_tokenizer_kind; bytes */
+enum { LINE_MOST = 64 << 20 }; /* bytes */
 
 static const char *type, *out, *model;
 static int64_t     size, min_count = 2, alphabet = 1000;
@@ -34,38 +34,28 @@ static void said(int64_t n, const char *what)
     if (!settings.quiet) fprintf(stderr, "%s: %lld %s\n", out, (long long)n, what);
 }
 
-static void learn_subwords(int n, char **files)
-{
-    if (is_there(out) && !force) {
-        tn_raise(TN_EINVAL, "'%s' is there already: name another file, or use --force", out);
-        return;
-    }
-    tn_word_counts *words = tn_word_counts_new();
-    for (int i = 0; i < n; i++) tn_word_counts_add_file(words, files[i]);
-    tn_subword *s =
-        tn_error() != TN_OK ? NULL : tn_subword_learn(words, .merges = size ? size : 10000, .min_frequency = min_count);
-    if (s && tn_subword_save(s, out) == TN_OK) said(tn_subword_merges(s), "merges");
-    tn_subword_free(s);
-    tn_word_counts_free(words);
-}
-
 static void train_tokenizer(int n, char **files)
 {
     static const char *const files_of[] = {"tokenizer.json", "vocab.txt", "vocab.json", "config.json"};
     char                     path[1024];
-    for (size_t i = 0; i < sizeof files_of / sizeof *files_of && !force; i++)
+    const bool               subword = kind_of(type) == TN_SUBWORD;
+    if (subword && is_there(out) && !force)
+        tn_raise(TN_EINVAL, "'%s' is there already: name another file, or use --force", out);
+    for (size_t i = 0; !subword && i < sizeof files_of / sizeof *files_of && !force; i++)
         if (is_there(in_folder(out, files_of[i], path)))
             tn_raise(TN_EINVAL,
                      "'%s' holds a tokenizer or a model already: there is '%s'; name another folder, or use "
                      "--force",
                      out, files_of[i]);
-    if (tn_error() != TN_OK || !make_folder(out)) return;
+    if (tn_error() != TN_OK || (!subword && !make_folder(out))) return;
     bar = progress_begin("train", 100, "%");
-    tn_tokenizer *t = tn_tokenizer_train(n, (const char *const *)files, .kind = (tn_tokenizer_kind)kind_of(type),
-                                         .vocab_size = size ? size : 30000, .min_count = min_count,
-                                         .alphabet = alphabet, .cased = cased, .progress = show);
+    if (!size) size = subword ? 10000 : 30000;
+    tn_tokenizer *t =
+        tn_tokenizer_train(n, (const char *const *)files, .kind = (tn_tokenizer_kind)kind_of(type), .vocab_size = size,
+                           .min_count = min_count, .alphabet = alphabet, .cased = cased, .progress = show);
     progress_end(&bar);
-    if (t && tn_tokenizer_save(t, out) == TN_OK) said(tn_tokenizer_size(t), "pieces");
+    if (t && tn_tokenizer_save(t, out) == TN_OK)
+        said(subword ? tn_tokenizer_parts(t, NULL, NULL, NULL) : tn_tokenizer_size(t), subword ? "merges" : "pieces");
     tn_tokenizer_free(t);
 }
 
@@ -76,8 +66,7 @@ static int train(int n, char **files)
     const bool letters = kind == TN_WORDPIECE || kind == TN_BPE;
     const int  code = letters ? 0 : program_stray("alphabet", "--type wordpiece and bpe");
     if (code) return code;
-    if (kind == SUBWORD) learn_subwords(n, files);
-    else train_tokenizer(n, files);
+    train_tokenizer(n, files);
     return program_end();
 }
 
@@ -86,22 +75,33 @@ static int train(int n, char **files)
 typedef struct {
     tn_tokenizer *t;
     tn_encoding  *e;
-    tn_subword   *codes; /* instead of t */
     tn_string     text;
     tn_ids        ids;
     int64_t       replaced;
 } tools;
 
+/* Writes the tokens of --type subword as subword-nmt does: "@@ " within a word, one space between words. */
+static void put_subwords(const tn_encoding *e, tn_text line)
+{
+    size_t at = 0;
+    for (int64_t i = 0; i < e->n; at = (size_t)e->end[i++]) {
+        for (; at < (size_t)e->start[i]; at++)
+            if (!i || line.at[at] != ' ' || line.at[at - 1] != ' ') putchar(line.at[at]);
+        fwrite(line.at + at, 1, (size_t)e->end[i] - at, stdout);
+        if (i + 1 < e->n && e->word[i + 1] == e->word[i]) fputs("@@ ", stdout);
+    }
+    fwrite(line.at + at, 1, line.bytes - at, stdout);
+}
+
 static void encode(tools *x, tn_text line)
 {
-    x->text.bytes = 0;
-    if (x->codes) {
-        if (tn_subword_apply(x->codes, line, &x->text) == TN_OK) fwrite(x->text.at, 1, x->text.bytes, stdout);
-        return;
-    }
     tn_encoding *e = x->e;
     if (tn_tokenizer_encode(x->t, e, line.at, line.bytes, .bare = !special, .literal = literal, .strict = strict))
         return;
+    if (kind_of(type) == TN_SUBWORD) {
+        put_subwords(e, line);
+        return;
+    }
     x->replaced += e->invalid;
     for (int64_t i = 0; i < e->n; i++)
         if (pieces) printf(i ? " %s" : "%s", tn_tokenizer_piece(x->t, e->id[i]));
@@ -111,8 +111,11 @@ static void encode(tools *x, tn_text line)
 static void decode(tools *x, tn_text line)
 {
     x->text.bytes = 0, x->ids.n = 0;
-    if (x->codes) {
-        if (tn_subword_join(x->codes, line, &x->text) == TN_OK) fwrite(x->text.at, 1, x->text.bytes, stdout);
+    if (kind_of(type) == TN_SUBWORD) {
+        for (size_t at = 0; at < line.bytes; at++)
+            if (line.bytes - at < 2 || memcmp(line.at + at, "@@", 2) || (line.bytes - at > 2 && line.at[at + 2] != ' '))
+                putchar(line.at[at]);
+            else at += 2;
         return;
     }
     for (size_t at = 0; at < line.bytes; at++) {
@@ -138,7 +141,7 @@ static const char *const        of_numbers[] = {"lowercase", "slow", "literal", 
 /* Is it what --type says? */
 static bool is_of_type(const tn_tokenizer *t)
 {
-    static const char *const names[] = {"wordpiece", "bpe", "byte-bpe", "SentencePiece's bpe", "unigram"};
+    static const char *const names[] = {"wordpiece", "bpe", "byte-bpe", "SentencePiece's bpe", "unigram", "subword"};
     const int                is = t ? (int)tn_tokenizer_kind_of(t) : 0, said = kind_of(type);
     if (!t || !type || said == is || (said == TN_BPE && is == TN_SENTENCE_BPE)) return t != NULL;
     tn_raise(TN_EINVAL, "'%s' is %s, and not --type %s: leave it away", model, names[is], type);
@@ -150,11 +153,10 @@ static int filter(void (*one)(tools *, tn_text), const char *const *stray)
     tools               x = {0};
     tn_tokenizer_config how = {.slow = slow, .lowercase = lowercase ? TN_YES : TN_FROM_FILE};
     const size_t        length = strlen(model);
-    const int code = kind_of(type) == SUBWORD ? program_strays(stray, "other tokenizers than --type subword") : 0;
+    const int code = kind_of(type) == TN_SUBWORD ? program_strays(stray, "other tokenizers than --type subword") : 0;
     if (code) return code;
     if (!lowercase && length > 4 && !strcmp(model + length - 4, ".txt")) how.lowercase = TN_NO;
-    if (kind_of(type) == SUBWORD) x.codes = tn_subword_load(model);
-    else if (is_of_type(x.t = tn_tokenizer_load_run(model, how))) x.e = tn_encoding_new();
+    if (is_of_type(x.t = tn_tokenizer_load_run(model, how))) x.e = tn_encoding_new();
     char   *line = NULL, where[32];
     size_t  room = 0, n = 0;
     int64_t number = 0;
@@ -170,7 +172,7 @@ static int filter(void (*one)(tools *, tn_text), const char *const *stray)
     if (x.replaced) fprintf(stderr, "%lld sequences of bytes were not UTF-8\n", (long long)x.replaced);
     free(line);
     tn_string_free(&x.text), tn_ids_free(&x.ids);
-    tn_encoding_free(x.e), tn_tokenizer_free(x.t), tn_subword_free(x.codes);
+    tn_encoding_free(x.e), tn_tokenizer_free(x.t);
     return program_end();
 }
 

@@ -13,7 +13,10 @@ tn_tokenizer *tn__tokenizer_new(tn_tokenizer_kind kind)
     const bool words = kind == TN_WORDPIECE || kind == TN_BPE;
     t->kind = kind, t->serial = atomic_fetch_add(&serial, 1) + 1;
     t->bert.enabled = t->bert.clean = t->bert.chinese = t->bert.strip = t->bert.lower = words;
-    t->split = words ? TN__SPLIT_BERT : kind == TN_BYTE_BPE ? TN__SPLIT_BYTES : TN__SPLIT_SENTENCE;
+    t->split = words                 ? TN__SPLIT_BERT
+               : kind == TN_BYTE_BPE ? TN__SPLIT_BYTES
+               : kind == TN_SUBWORD  ? TN__SPLIT_BLANK
+                                     : TN__SPLIT_SENTENCE;
     t->sentence.fallback = t->split == TN__SPLIT_SENTENCE, t->fuse_unknown = t->split == TN__SPLIT_SENTENCE;
     t->bytes.regex = t->cleanup = true;
     t->unknown = -1;
@@ -21,14 +24,16 @@ tn_tokenizer *tn__tokenizer_new(tn_tokenizer_kind kind)
     if (kind == TN_WORDPIECE) {
         t->longest_word = 100;
         memcpy(t->prefix, "##", t->prefix_bytes = 2);
-    } else if (kind == TN_BPE) {
+    } else if (kind == TN_BPE || kind == TN_SUBWORD) {
         memcpy(t->suffix, "</w>", t->suffix_bytes = 4);
     }
     memcpy(t->sentence.unknown, " \xe2\x81\x87 ", t->sentence.unknown_bytes = 5);
     t->single.part[0] = t->pair.part[0] = (tn__template_part){.text = 0};
     t->pair.part[1] = (tn__template_part){.text = 1, .segment = 0};
     t->single.n = 1, t->pair.n = 2;
-    return t;
+    if (kind != TN_SUBWORD) return t;
+    t->unknown = 0, t->sentence.each_byte = true;
+    return tn__add_empty_token(t) ? t : (tn_tokenizer_free(t), NULL);
 }
 
 void tn_tokenizer_free(tn_tokenizer *t)

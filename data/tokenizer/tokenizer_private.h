@@ -8,7 +8,7 @@
 
 /* ---- rules ------------------------------------------------------------------------------------------------------- */
 
-typedef enum { TN__SPLIT_BERT, TN__SPLIT_SPACE, TN__SPLIT_BYTES, TN__SPLIT_SENTENCE } tn__split;
+typedef enum { TN__SPLIT_BERT, TN__SPLIT_SPACE, TN__SPLIT_BYTES, TN__SPLIT_SENTENCE, TN__SPLIT_BLANK } tn__split;
 
 enum { TN__TEMPLATE_PARTS = 16, TN__AFFIX = 16, TN__SURFACE = 64, TN__ADDED_MAX = 10000 };
 typedef struct {

@@ -29,7 +29,6 @@ data/tokenizer   | text                          | core/base/toolbox.h
 data/tokenizer/encode | text tokenizer           | core/base/toolbox.h
 data/tokenizer/files | text tokenizer tokenizer/encode | core/base/toolbox.h
 data/tokenizer/train | text tokenizer tokenizer/encode | core/base/toolbox.h core/base/parallel.h
-data/subword     | text                          | core/base/toolbox.h
 data/source      | text                          | core/base/toolbox.h
 data/corpus      | text source                   | core/base/toolbox.h
 data/pairs       | text source corpus            | core/base/toolbox.h

@@ -91,13 +91,7 @@ static void      *world(void) { return made(tn_world_alone()); }
 static void      *json(void) { return made(tn_json_parse("{\"a\": [1]}", 10)); }
 static void      *json_writer(void) { return made(tn_json_writer_new(1)); }
 static void      *report(void) { return made(tn_report_new("a title")); }
-static void      *words(void)
-{
-    tn_word_counts *w = made(tn_word_counts_new());
-    tn_word_counts_add_line(w, tn_text_of(text));
-    return w;
-}
-static void *vocab(void)
+static void      *vocab(void)
 {
     tn_vocab *v = made(tn_vocab_new());
     tn_vocab_add(v, "sea", 3);
@@ -158,7 +152,6 @@ static void *decoding(void) { return made(tn_gpt_decoding(gpt(), 1, 4)); }
 static void *ema(void) { return made(tn_ema_new((tn_module *)linear())); }
 static void *replica(void) { return made(tn_replica_new(world(), (tn_module *)linear(), .shards = 1)); }
 static void *dataset(void) { return made(tn_dataset_new(.x = tensor(), .batch = 1)); }
-static void *subword(void) { return made(tn_subword_learn(words(), .merges = 3)); }
 
 static const int32_t ids[] = {1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4};
 static void         *columns(void) { return made(tn_columns_new(ids, 12, .batch = 2, .length = 3)); }
@@ -213,7 +206,7 @@ static const _Alignas(64) char zeros[8192];
         MADE(tn_tensor, i, tensor), MADE(tn_linear, i, linear), MADE(tn_mha, i, mha), \
         MADE(tn_optimizer, i, optimizer), MADE(tn_schedule, i, schedule), MADE(tn_world, i, world), \
         MADE(tn_json, i, json), MADE(tn_json_writer, i, json_writer), MADE(tn_report, i, report), \
-        MADE(tn_word_counts, i, words), MADE(tn_vocab, i, vocab), MADE(tn_tokenizer, i, tokenizer), \
+        MADE(tn_vocab, i, vocab), MADE(tn_tokenizer, i, tokenizer), \
         MADE(tn_labelled, i, labelled), MADE(tn_labels, i, labels), MADE(tn_features, i, features), \
         MADE(tn_vectors, i, vectors), MADE(tn_bert, i, bert), MADE(tn_tuned, i, tuned), MADE(tn_look, i, look), \
         MADE(tn_heads, i, heads), MADE(tn_gpt, i, gpt), MADE(tn_seq2seq, i, seq2seq), MADE(tn_kv_cache, i, kv_cache), \
@@ -221,7 +214,7 @@ static const _Alignas(64) char zeros[8192];
         MADE(tn_safetensors_writer, i, safetensors_writer), MADE(tn_llama, i, llama), MADE(tn_reformer, i, reformer), \
         MADE(tn_rnn_lm, i, rnn_lm), MADE(tn_elmo, i, elmo), MADE(tn_skip_thought, i, skip_thought), \
         MADE(tn_vit, i, vit), MADE(tn_decoding, i, decoding), MADE(tn_ema, i, ema), MADE(tn_replica, i, replica), \
-        MADE(tn_dataset, i, dataset), MADE(tn_subword, i, subword), MADE(tn_columns, i, columns), \
+        MADE(tn_dataset, i, dataset), MADE(tn_columns, i, columns), \
         MADE(tn_windows, i, windows), MADE(tn_sentences, i, sentences), \
         MADE(tn_lines, i, lines), MADE(tn_pairs, i, pairs), MADE(tn_pairs_batches, i, pairs_batches), \
         MADE(tn_corpus, i, corpus), MADE(tn_mlm, i, mlm), char *: right(i) ? room() : NULL, \

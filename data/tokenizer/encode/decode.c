@@ -87,7 +87,7 @@ static bool add_one(const tn_tokenizer *t, int32_t id, const tn_decode_args *o, 
     *begun = true;
     if (t->joined) return (first || add(to, " ", 1)) && add(to, piece, n);
     if (t->kind == TN_WORDPIECE) return add_word_piece(t, piece, n, first, o->keep_spaces, to);
-    if (t->kind == TN_BPE) return add_suffixed(t, piece, n, last, to);
+    if (t->suffix_bytes || t->kind == TN_BPE) return add_suffixed(t, piece, n, last, to);
     return add_bytes(piece, n, tn_tokenizer_is_special(t, id), to);
 }
 
@@ -154,7 +154,7 @@ tn_status tn_tokenizer_decode_next(const tn_tokenizer *t, tn_text_stream *d, int
     bool           ok = add(to, "", 0) && add(&raw, d->held, (size_t)d->bytes);
     ok = ok && add_one(t, id, &o, &next.begun, false, &raw);
     size_t held = ok ? open_end(raw.at, raw.bytes) : 0;
-    if (t->kind == TN_BPE && !t->joined && ok && raw.bytes && raw.at[raw.bytes - 1] == ' ')
+    if ((t->kind == TN_BPE || t->kind == TN_SUBWORD) && !t->joined && ok && raw.bytes && raw.at[raw.bytes - 1] == ' ')
         held = 1; /* until a word follows */
     if (ok) {
         next.bytes = (int)held;

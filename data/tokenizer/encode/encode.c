@@ -42,11 +42,24 @@ static int32_t fixed(const tn__encoding *s, int32_t at)
 
 /* ---- encoding one text ------------------------------------------------------------------------------------------- */
 
+/* subword-nmt's words: between spaces (U+0020) and line ends. */
+static bool blank_words(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t from, int32_t to,
+                        int32_t *number)
+{
+    for (int32_t at = from, end; at < to; at = end + 1) {
+        for (end = at; end < to && text[end] != ' ' && text[end] != '\r' && text[end] != '\n';) end++;
+        const tn__word w = {text + at, (size_t)(end - at), 0, at, end, *number};
+        if (end > at && (++*number, !tn__encode_word(t, s, &w))) return false;
+    }
+    return true;
+}
+
 static bool words(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t from, int32_t to, int32_t *number)
 {
     if (from >= to) return true;
     if (t->split == TN__SPLIT_BYTES) return tn__byte_words(t, s, text, from, to, number);
     if (t->split == TN__SPLIT_SENTENCE) return tn__sentence_words(t, s, text, from, to, number);
+    if (t->split == TN__SPLIT_BLANK) return blank_words(t, s, text, from, to, number);
     return t->bert.slow ? tn__bert_words_slow(t, s, text, from, to, number)
                         : tn__bert_words(t, s, text, from, to, number);
 }

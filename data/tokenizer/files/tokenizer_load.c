@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { LONGEST_LINE = 1024 };
+enum { LONGEST_LINE = 8192 };
 
 /* Returns folder/name; NULL: raised. The caller frees it with tn__strfree. */
 static char *join(const char *folder, const char *name)
@@ -63,7 +63,7 @@ static bool next_line(lines *x, const char **line, size_t *n)
     if (good < *n || memchr(*line, 0, *n) || *n > LONGEST_LINE)
         return tn_raise(TN_EFORMAT, "%s: line %lld %s", x->caller, (long long)x->line,
                         good < *n           ? "is not UTF-8"
-                        : *n > LONGEST_LINE ? "has more than 1024 bytes"
+                        : *n > LONGEST_LINE ? "has more than 8192 bytes"
                                             : "has a NUL in it"),
                false;
     return true;
@@ -92,9 +92,27 @@ static bool read_vocab_txt(tn_tokenizer *t, lines *x)
     return tn_error() == TN_OK;
 }
 
+/* subword-nmt's file has no vocabulary: adds the tokens of a merge. */
+static bool add_merge_tokens(tn_tokenizer *t, const char *a, size_t na, const char *b, size_t nb)
+{
+    tn_string  both = {0};
+    const bool ok = tn_string_add(&both, (tn_text){a, na}) == TN_OK &&
+                    tn_string_add(&both, (tn_text){b, nb}) == TN_OK && tn__strings_add(&t->vocab, a, na) >= 0 &&
+                    tn__strings_add(&t->vocab, b, nb) >= 0 && tn__strings_add(&t->vocab, both.at, both.bytes) >= 0;
+    tn_string_free(&both);
+    return ok;
+}
+
+static bool has_merge(const tn_tokenizer *t, const char *a, size_t na, const char *b, size_t nb)
+{
+    const int64_t left = tn__strings_find(&t->vocab, a, na), right = tn__strings_find(&t->vocab, b, nb);
+    return left >= 0 && right >= 0 && tn__merge_rank(&t->merges, (int32_t)left, (int32_t)right) >= 0;
+}
+
 static bool read_merges_txt(tn_tokenizer *t, lines *x)
 {
-    size_t count = 1, n;
+    const bool subword = t->kind == TN_SUBWORD;
+    size_t     count = 1, n;
     for (size_t i = 0; i < x->bytes; i++) count += x->text[i] == '\n';
     if (!tn__merges_room(&t->merges, count)) return false;
     for (const char *line; next_line(x, &line, &n);) {
@@ -105,7 +123,10 @@ static bool read_merges_txt(tn_tokenizer *t, lines *x)
             return tn_raise(TN_EFORMAT, "%s: line %lld is not two tokens separated by a space", x->caller,
                             (long long)x->line),
                    false;
-        if (!tn__merge_texts(t, x->caller, line, a, space + 1, b)) return false;
+        if (subword && has_merge(t, line, a, space + 1, b)) continue; /* subword-nmt may learn a merge twice */
+        if ((subword && !add_merge_tokens(t, line, a, space + 1, b)) ||
+            !tn__merge_texts(t, x->caller, line, a, space + 1, b))
+            return false;
     }
     return tn_error() == TN_OK;
 }
@@ -138,6 +159,32 @@ static tn_tokenizer *load_bert(const char *path, tn_tokenizer_config o, const tn
     t->bert.strip_option = o.strip_accents;
     t->bert.strip = o.strip_accents ? o.strip_accents == TN_YES : t->bert.lower;
     if (with_lines(t, path, read_vocab_txt) && tn__class_rules(t, caller, side, class)) return t;
+    return tn_tokenizer_free(t), NULL;
+}
+
+/* True if the file starts like subword-nmt's: "#version: 0.2". */
+static bool has_version(const char *path, char version[4])
+{
+    static const char begin[] = "#version: ";
+    char              label[TN__LABEL], text[sizeof begin + 2] = "";
+    tn__source        s;
+    if (!tn__source_open(&s, tn__label(label, "tn_tokenizer_load", path), path)) return false;
+    const bool has = s.size >= (int64_t)sizeof text && tn__source_read(&s, text, 0, sizeof text) &&
+                     !memcmp(text, begin, sizeof begin - 1);
+    tn__source_close(&s);
+    memcpy(version, text + sizeof begin - 1, 3);
+    version[3] = 0;
+    return has;
+}
+
+static tn_tokenizer *load_subword(const char *path, const char *version)
+{
+    if (strcmp(version, "0.2") != 0)
+        return tn_raise(TN_EUNSUPPORTED,
+                        "tn_tokenizer_load: '%.200s': version %s, expected 0.2; learn the merges again", path, version),
+               NULL;
+    tn_tokenizer *t = tn__tokenizer_new(TN_SUBWORD);
+    if (t && with_lines(t, path, read_merges_txt) && tn__tokenizer_finish(t, "tn_tokenizer_load")) return t;
     return tn_tokenizer_free(t), NULL;
 }
 
@@ -286,10 +333,12 @@ tn_tokenizer *tn_tokenizer_load_run(const char *path, tn_tokenizer_config o)
     const size_t n = strlen(path);
     const bool   json = n > 5 && !memcmp(path + n - 5, ".json", 5), model = n > 6 && !memcmp(path + n - 6, ".model", 6);
     static const tn__side_files nothing;
-    tn_tokenizer               *t = !is_file(path) ? load_folder(path, o)
-                                    : json         ? load_json(path)
-                                    : model        ? load_model(path, o, &nothing)
-                                                   : load_bert(path, o, &nothing, true);
+    char                        version[4];
+    tn_tokenizer               *t = !is_file(path)               ? load_folder(path, o)
+                                    : json                       ? load_json(path)
+                                    : model                      ? load_model(path, o, &nothing)
+                                    : has_version(path, version) ? load_subword(path, version)
+                                                                 : load_bert(path, o, &nothing, true);
     if (!t) return NULL;
     const bool lowers = o.lowercase && t->bert.lower != (o.lowercase == TN_YES);
     const bool strips = o.strip_accents && t->bert.strip != (o.strip_accents == TN_YES);

@@ -331,13 +331,13 @@ static bool save_bytes(const char *path, const char *data, size_t bytes)
     return tn__sums_write(tn__label(label, "tn_tokenizer_save", path), path, data, bytes, "", true) == TN_OK;
 }
 
-/* Writes vocab.txt, one token per line; or merges.txt. */
+/* Writes vocab.txt, one token per line; or merges.txt. NULL: folder is the file. */
 static bool save_lines(const tn_tokenizer *t, const char *folder, const char *name)
 {
     const bool merges = t->kind != TN_WORDPIECE;
     tn_string  path = {0}, text = {0};
     uint64_t  *pair = merges ? ranked(&t->merges) : NULL;
-    bool       ok = path_in(&path, folder, name) && (!merges || pair);
+    bool       ok = (!name || path_in(&path, folder, name)) && (!merges || pair);
     if (ok && merges) ok = tn_string_add(&text, (tn_text){"#version: 0.2\n", 14}) == TN_OK;
     for (uint32_t i = 0; ok && i < (merges ? t->merges.n : t->vocab.n); i++) {
         size_t      n;
@@ -350,7 +350,8 @@ static bool save_lines(const tn_tokenizer *t, const char *folder, const char *na
         ok = ok && tn_string_add(&text, (tn_text){"\n", 1}) == TN_OK;
     }
     if (pair) tn__mem_put(pair, ((size_t)t->merges.n + 1) * sizeof *pair);
-    ok = ok && save_bytes(path.at, text.at ? text.at : "", text.bytes);
+    if (ok && name) ok = save_bytes(path.at, text.at ? text.at : "", text.bytes);
+    else if (ok) ok = tn_file_write(folder, text.at, text.bytes) == TN_OK;
     tn_string_free(&text), tn_string_free(&path);
     return ok;
 }
@@ -385,8 +386,9 @@ tn_status tn_tokenizer_save(const tn_tokenizer *t, const char *folder)
     if (tn__blocked()) return tn__self.error;
     if (!t || !folder || !*folder)
         return tn_raise(TN_EINVAL, "tn_tokenizer_save: %s", t ? "folder is NULL or empty" : "t is NULL");
-    if (save_lists(t, folder) && save_json(t, folder, "special_tokens_map.json", write_special) &&
-        save_json(t, folder, "tokenizer_config.json", write_config))
+    if (t->kind == TN_SUBWORD) save_lines(t, folder, NULL);
+    else if (save_lists(t, folder) && save_json(t, folder, "special_tokens_map.json", write_special) &&
+             save_json(t, folder, "tokenizer_config.json", write_config))
         save_json(t, folder, "tokenizer.json", write_tokenizer);
     return tn__self.error;
 }

@@ -151,7 +151,8 @@ static bool add_special(tn_tokenizer *t, const tn_tokenizer_train_args *args)
                                        : t->kind == TN_BYTE_BPE ? gpt2
                                        : t->kind == TN_UNIGRAM  ? sentence
                                                                 : bert;
-    const char              *unknown = t->kind == TN_UNIGRAM ? "<unk>" : "[UNK]";
+    if (t->kind == TN_SUBWORD) return true;
+    const char *unknown = t->kind == TN_UNIGRAM ? "<unk>" : "[UNK]";
     for (; *special; special++) {
         const uint32_t before = t->vocab.n;
         if (!**special || tn_utf8_valid(*special, strlen(*special)) < strlen(*special))
@@ -183,12 +184,14 @@ static bool check(const tn_tokenizer_train_args *args)
     const char *invalid = args->vocab_size < 0 || args->vocab_size > INT32_MAX ? "vocab_size"
                           : args->min_count < 0                                ? "min_count"
                           : args->alphabet < 0                                 ? "alphabet"
-                          : (unsigned)args->kind > TN_UNIGRAM                  ? "kind"
+                          : (unsigned)args->kind > TN_SUBWORD                  ? "kind"
                                                                                : NULL;
     if (args->kind == TN_SENTENCE_BPE)
         return tn_raise(TN_EUNSUPPORTED, "tn_tokenizer_train: TN_SENTENCE_BPE cannot be trained; use TN_UNIGRAM "
                                          "or TN_BPE"),
                false;
+    if (args->kind == TN_SUBWORD && args->special)
+        return tn_raise(TN_EINVAL, "tn_tokenizer_train: .special is set, but TN_SUBWORD has no special tokens"), false;
     if (invalid) tn_raise(TN_EINVAL, "tn_tokenizer_train: .%s is negative or too large", invalid);
     return !invalid;
 }
@@ -224,6 +227,7 @@ static tn_tokenizer *train(int n, const tn__source *sources, tn_tokenizer_train_
     if (!check(&args)) return NULL;
     tn_tokenizer *t = tn__tokenizer_new(args.kind);
     if (!t) return NULL;
+    if (args.kind == TN_SUBWORD) args.alphabet = INT64_MAX;
     if (args.cased) t->bert.lower = t->bert.strip = false;
     const int64_t longest_word = t->longest_word;
     t->longest_word = TN__COUNTED_CHARS_MAX + 1; /* longer words arrive shortened, and still too long to count */
@@ -245,7 +249,7 @@ static tn_tokenizer *train(int n, const tn__source *sources, tn_tokenizer_train_
     tn__mem_put(w.counters, counters);
     tn__mem_put(w.text, text);
     t->longest_word = longest_word;
-    if (ok && t->kind != TN_BYTE_BPE && t->kind != TN_UNIGRAM) tn__template_bert(t);
+    if (ok && t->split == TN__SPLIT_BERT) tn__template_bert(t);
     if (ok && tn__tokenizer_finish(t, "tn_tokenizer_train")) return t;
     return tn_tokenizer_free(t), NULL;
 }

@@ -27,7 +27,7 @@ typedef struct {
 
 typedef struct {
     tn_tokenizer *t;
-    bool          by_spelling;
+    bool          by_spelling; /* ties: in byte order, else by id */
 
     int32_t *symbol; /* of all words */
     size_t  *begin;  /* offset of each word's symbols */
@@ -125,6 +125,7 @@ static bool before(const work *w, entry a, entry b)
 {
     if (a.count != b.count) return a.count > b.count;
     const uint64_t x = w->pairs[a.pair].key, y = w->pairs[b.pair].key;
+    if (w->t->kind == TN_SUBWORD) return compare_text(w->t, x, y) > 0; /* the last in byte order, as in subword-nmt */
     return w->by_spelling ? compare_text(w->t, x, y) < 0 : x < y;
 }
 
@@ -241,7 +242,7 @@ static bool add_letters(work *w, const tn__counted *words, letters *x, const tn_
     for (int k = 1; k < 4; k++)
         for (uint32_t c = 0; c < x->codes; c++)
             if (x->id[k][c] && !(x->count[c] ? add_letter(w, x, c, k) : (x->id[k][c] = 0, true))) return false;
-    if (w->t->vocab.n > args->vocab_size)
+    if (w->t->kind != TN_SUBWORD && w->t->vocab.n > args->vocab_size)
         return tn_raise(TN_EINVAL,
                         "tn_tokenizer_train: .vocab_size is %lld, but the special tokens (%u) and the characters "
                         "(%u) alone are more; raise it, or lower .alphabet",
@@ -369,8 +370,10 @@ static bool merge(work *w, uint32_t which)
 static bool merges(work *w, const tn_tokenizer_train_args *args)
 {
     const int64_t  least = tn__max_i64(args->min_count, 1);
-    const uint32_t from = w->t->vocab.n, goal = (uint32_t)args->vocab_size;
-    while (w->t->vocab.n < goal && w->heaped) {
+    const bool     subword = w->t->kind == TN_SUBWORD; /* the size is a number of merges */
+    const uint32_t from = w->t->vocab.n;
+    const int64_t  total = args->vocab_size - (subword ? 0 : (int64_t)from);
+    for (int64_t done = 0; done < total && w->heaped; done = subword ? (int64_t)w->n_merged : w->t->vocab.n - from) {
         const entry top = pop(w);
         pair       *p = w->pairs + top.pair;
         if (top.count != p->queued) continue; /* a later entry of this pair has replaced it */
@@ -383,7 +386,7 @@ static bool merges(work *w, const tn_tokenizer_train_args *args)
         if (p->count < least) break;
         if (!merge(w, top.pair)) return false;
         if (args->progress && w->n_merged % 512 == 0)
-            args->progress("merging", (double)(w->t->vocab.n - from) / (double)(goal - from), args->user);
+            args->progress("merging", (double)done / (double)total, args->user);
     }
     if (args->progress) args->progress("merging", 1, args->user);
     return true;
