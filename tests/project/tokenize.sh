@@ -37,6 +37,14 @@ cmp -s text back || wrong "byte-bpe does not give the text back"
 "$t" encode --type subword --model codes <text | "$t" decode --type subword --model codes | cmp -s - text ||
     wrong "subword does not give the text back"
 
+reference=$root/../shared/data/subword-nmt # subword-nmt's own test files, if present
+if [ -d "$reference" ]; then
+    "$t" train --quiet --type subword --size 1000 --out ref "$reference/corpus.en" && cmp -s ref "$reference/bpe.ref" ||
+        wrong "subword learns other merges than subword-nmt"
+    "$t" encode --type subword --model ref <"$reference/corpus.en" | cmp -s - "$reference/corpus.bpe.ref.en" ||
+        wrong "subword splits words differently from subword-nmt"
+fi
+
 : >empty
 printf 'ab\377\n' >broken
 ends 1 "holds a tokenizer" "$t" train --type bpe --out bpe.1 text
