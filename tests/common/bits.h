@@ -4,7 +4,7 @@
 
 #include "core/core.h"
 
-/* Same type, same shape, same bits of each element, whatever the strides. */
+/* Returns true if dtype, shape and the bits of each element are equal; strides may differ. */
 bool tn_same_bits(const tn_tensor *a, const tn_tensor *b);
 
 #endif

@@ -1,4 +1,4 @@
-/* check_main.c — the runner of every Check program, its fixture and its files. See check_main.h. */
+/* check_main.c — the runner, the fixture and the temporary files of every Check program. See check_main.h. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- which tests to run: glibc hands the arguments to a constructor, so that main can stay (void) ---- */
+/* ---- selection of tests: glibc passes the arguments to a constructor, so that main can be main(void) ---- */
 
 static int    asked;
 static char **names;
@@ -144,7 +144,7 @@ static void begin(void)
     tn_process_now(&process);
 }
 
-/* Checks nothing before everything is put right, so that one failing test does not take the next one with it. */
+/* Restores the state before it checks anything, so that a failing test does not affect the next one. */
 static void end(void)
 {
     static char left[sizeof((tn_error_state *)0)->text + 100];

@@ -1,4 +1,4 @@
-/* check_main.h — what every Check program of Tenon shares.
+/* check_main.h — the runner and the fixture of every Check program of Tenon.
  *
  *     #include "tests/common/check_main.h"
  *
@@ -12,7 +12,7 @@
  *         return tn_check_main(s);
  *     }
  *
- * Run with arguments, only the tests are run whose name contains one of them: build/bin/tests/test_sums one_and.
+ * Arguments select the tests whose name contains one of them: build/bin/tests/test_sums one_and.
  * Tests run in one process, without fork: gcc's OpenMP hangs in a child forked after a parallel region. */
 #ifndef TENON_TESTS_COMMON_CHECK_MAIN_H
 #define TENON_TESTS_COMMON_CHECK_MAIN_H
@@ -20,29 +20,29 @@
 #include <check.h>
 #include <stdbool.h>
 
-/* Check writes the place of every assertion that holds into a pipe, for the parent of a child that crashes. Nothing
- * forks here, and a crash has a sanitizer's trace; the writes are up to a third of a test's time. */
+/* Check writes the position of every passed assertion to a pipe, for the parent of a child that crashes. These tests do
+ * not fork, and sanitizers print a trace of a crash; the writes take up to a third of a test's time. */
 #define _mark_point(file, line) ((void)0)
 
-/* Runs the suite, prints the failures and returns the exit status of the program. A run of no test at all fails. */
+/* Runs the suite, prints the failures and returns the exit status of the program. A run without any test fails. */
 int tn_check_main(Suite *s);
 
-/* A case in s whose tests each start in a fresh scope with no standing error, and fail if they leave an error or a live
- * tensor behind, or the process other than it was (process.h). TENON_TEST_LOCALE: the locale of the whole program. */
+/* Adds a case to s. Each of its tests starts in a new scope without an error, and fails if it leaves an error or a live
+ * tensor, or changes the state of the process (process.h). TENON_TEST_LOCALE sets the locale of the program. */
 TCase *tn_tcase(Suite *s, const char *name);
 
-/* "golden/x.safetensors" as a path in the project's tests folder; and a name in a folder of this run's own, which is
- * removed at the end. Both live until the program ends. */
+/* tn_test_data: the path of "golden/x.safetensors" in the project's tests folder. tn_test_file: the path of a file in a
+ * temporary folder of this run, which is deleted at the end. All paths are valid until the program ends. */
 const char *tn_test_data(const char *name);
 const char *tn_test_file(const char *name);
-const char *tn_test_new_file(const char *name);            /* nothing of that name is there any more */
-const char *tn_test_folder(const char *name);              /* there is a folder of that name */
-const char *tn_test_in(const char *dir, const char *name); /* "dir/name", which lives as long */
+const char *tn_test_new_file(const char *name);            /* also deletes an existing file or folder of that name */
+const char *tn_test_folder(const char *name);              /* also creates the folder */
+const char *tn_test_in(const char *dir, const char *name); /* "dir/name" */
 
-/* What is written to a saved model's folder now is meant so: removes its SHA256SUMS. */
+/* Removes SHA256SUMS of a saved model's folder, so that a test can change its files. */
 void tn_test_unsummed(const char *dir);
 
-/* Is this AddressSanitizer's or ThreadSanitizer's build? */
+/* 1 in a build with AddressSanitizer or ThreadSanitizer. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define TN_TEST_SANITIZED 1
 #elif defined(__has_feature)
@@ -51,16 +51,16 @@ void tn_test_unsummed(const char *dir);
 #define TN_TEST_SANITIZED 0
 #endif
 
-/* True where a program runs ten times slower than usual (valgrind, an emulator): tests of mere size make themselves
- * smaller. Never a reason to check less. */
+/* True if programs run ten times slower than usual (valgrind, an emulator): use smaller sizes in tests of large inputs,
+ * but do not skip checks. */
 bool tn_test_slow(void);
-/* True in tests/run --full, where it does not run slower: a test of many alike may then do all of them. */
+/* True in tests/run --full, unless tn_test_slow: a test with many similar cases may then run all of them. */
 bool tn_test_whole(void);
 
-/* Brings back the program's locale behind a test that has set one. */
+/* Restores the program's locale after a test that has changed it. */
 void tn_test_locale(void);
 
-/* Is the test asked for on the command line? */
+/* Returns true if the command line selects the test. */
 bool tn_test_wanted(const char *name);
 
 #undef tcase_add_test

@@ -1,4 +1,4 @@
-/* crash_disk.c — the journal of a disk, replayed in part. See crash_disk.h. */
+/* crash_disk.c — a disk in memory with a journal that is replayed in part. See crash_disk.h. */
 #define _GNU_SOURCE
 #include "tests/common/crash_disk.h"
 
@@ -16,7 +16,7 @@ typedef struct {
     int64_t size;
 } content;
 
-/* A disk: what each file holds, and which names there are. A file is a node, which a name leads to. */
+/* A disk: the contents of files (nodes), and names that refer to nodes. */
 typedef struct {
     content node[NODES];
     int     names;
@@ -31,12 +31,12 @@ typedef struct {
     act     what;
     int     node;
     int64_t at;
-    content data; /* of a write */
+    content data; /* for WRITE */
     char    from[400], to[400];
 } entry;
 
 static struct {
-    disk    now, base, found; /* as it is; as it was when it was settled; as it is found */
+    disk    now, base, found; /* the current state; the state of the last settle; the state after a power failure */
     entry  *journal;
     int64_t calls;
     int     nodes;
@@ -121,7 +121,7 @@ static void tear(disk *d, const entry *e, tn_generator *chance)
 {
     const int64_t block = tn_random_below(chance, 2) ? 512 : 4096;
     node_write(d, e->node, e->at, NULL,
-               tn_random_below(chance, 2) ? e->data.size : 0); /* its size may be there alone */
+               tn_random_below(chance, 2) ? e->data.size : 0); /* the size can change without the data */
     for (int64_t at = 0; at < e->data.size;) {
         int64_t n = block - (e->at + at) % block;
         if (n > e->data.size - at) n = e->data.size - at;
@@ -139,7 +139,7 @@ static bool is_synced(int64_t i, int64_t calls, act by)
 
 void tn_crash_disk_fail(int64_t calls, tn_crash_kind kind, tn_generator *chance)
 {
-    bool names = true; /* those that are changed are there, up to here */
+    bool names = true; /* all earlier changes of names are on the disk */
     copy(&all.found, &all.base);
     for (int64_t i = 0; i < calls; i++) {
         const entry *e = &all.journal[i];
@@ -199,7 +199,7 @@ static int64_t d_pread(void *u, int fd, void *to, size_t n, int64_t at)
     memcpy(to, c->bytes + at, n);
     return (int64_t)n;
 }
-/* Files are written from the beginning to the end, so that where a write goes is what was written before. */
+/* Files are written sequentially, so that the position of a write is the size of the file. */
 static int64_t written[NODES];
 static int64_t d_write(void *u, int fd, const void *from, size_t n)
 {
@@ -214,7 +214,7 @@ static int64_t d_write(void *u, int fd, const void *from, size_t n)
     written[node] += (int64_t)n;
     return (int64_t)n;
 }
-static int d_reserve(void *u, int fd, int64_t n) /* the room counts as zeros that are written */
+static int d_reserve(void *u, int fd, int64_t n) /* reserved space counts as written zeros */
 {
     (void)u;
     if (all.failed) return -EROFS;

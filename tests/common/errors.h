@@ -1,4 +1,4 @@
-/* errors.h — what the standing error says. */
+/* errors.h — assertions about the error that is set. */
 #ifndef TENON_TESTS_COMMON_ERRORS_H
 #define TENON_TESTS_COMMON_ERRORS_H
 
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Without how many calls were skipped later, "(3 later calls ...)". */
+/* The length of a message without the number of skipped calls, "(3 later calls ...)". */
 static inline size_t tn_test_first_words(const char *said)
 {
     const char *end = strstr(said, " later call");
@@ -25,11 +25,11 @@ static inline void tn_test_error(const char *file, int line, tn_status code, con
     tn_clear_error();
 }
 
-/* The standing error has this code and, word for word, this text; it is cleared. */
+/* Asserts that an error with this code and exactly this text is set, and clears it. */
 #define ck_error(code, text) tn_test_error(__FILE__, __LINE__, code, text, true)
-/* ... this code, and this text somewhere in what it says. */
+/* Asserts that an error with this code is set and that its text contains `part`, and clears it. */
 #define ck_error_has(code, part) tn_test_error(__FILE__, __LINE__, code, part, false)
-/* ... and there is no result. */
+/* ck_error, and asserts that the result is NULL. */
 #define ck_refused(result, code, text) \
     do {                               \
         ck_assert_ptr_null(result);    \

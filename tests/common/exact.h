@@ -1,4 +1,4 @@
-/* exact.h — functions of one element in f64, and how far an f32 is from such a value, in units of the last place. */
+/* exact.h — functions of one element in f64, and the distance of an f32 from such a value in units of the last place. */
 #ifndef TENON_TESTS_COMMON_EXACT_H
 #define TENON_TESTS_COMMON_EXACT_H
 
@@ -39,7 +39,7 @@ static inline uint32_t bits_of(float f)
 }
 static inline bool same(float a, float b) { return bits_of(a) == bits_of(b) || (isnan(a) && isnan(b)); }
 
-/* |got - want| in units of the last place that an f32 near want has; past the largest f32, infinity counts as 2^128. */
+/* |got - want| in units of the last place of an f32 near want; beyond the largest f32, infinity counts as 2^128. */
 static inline double units_off(float got, double want)
 {
     if (isnan(got) || isnan(want)) return isnan(got) && isnan(want) ? 0 : INFINITY;

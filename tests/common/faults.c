@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static struct { /* so many were made, in all of the program */
+static struct { /* number of injected failures since the program started */
     _Atomic(int64_t) memory, files;
 } faults;
 int64_t tn_faults_of_memory(void) { return faults.memory; }
@@ -18,7 +18,7 @@ int64_t tn_faults_of_files(void) { return faults.files; }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-static struct { /* helper threads of the library allocate, too */
+static struct { /* atomic, because helper threads of the library also allocate */
     _Atomic(int64_t) calls, fail_at, blocks;
     _Atomic(bool)    for_ever;
 } memory;
@@ -32,9 +32,9 @@ static void *allocate(void *user, size_t bytes)
         return NULL;
     }
     void *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
-    if (p) memset(p, 0xa5, bytes); /* what is read without being written shows */
+    if (p) memset(p, 0xa5, bytes); /* makes reads of uninitialised memory visible */
     memory.blocks += p != NULL;
-    errno = ENOMEM; /* malloc may do so, too, where there was memory in the end */
+    errno = ENOMEM; /* malloc may also set errno when it succeeds */
     return p;
 }
 
@@ -79,7 +79,7 @@ void tn_each_allocation_fails(double (*once)(int i), int i, int64_t stride, int6
     const double want = once(i);
     ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
     tn_fail_memory(-1, false);
-    once(i); /* with warm caches */
+    once(i); /* the number of calls with warm caches */
     const int64_t calls = tn_memory_calls();
     ck_assert_int_gt(calls, least);
     for (int64_t at = 0; at < calls; at += stride)
@@ -106,7 +106,7 @@ static struct {
     const char *log[LOGGED];
 } files;
 
-/* 0: go on; a negative errno: fail; TN_SHORT as it is */
+/* Returns 0: continue; 1: a short transfer (TN_SHORT); a negative errno: fail. */
 static int fault(const char *name)
 {
     int64_t call = files.calls++;
@@ -155,7 +155,7 @@ static int f_fsync(void *u, int fd)
 {
     (void)u, (void)fd;
     int r = fault("fsync");
-    return r < 0 ? r : 0; /* the disk is not what is tested */
+    return r < 0 ? r : 0; /* no real sync: the disk is not tested */
 }
 static int f_close(void *u, int fd) /* closes even if it fails, as Linux does */
 {

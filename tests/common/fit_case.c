@@ -1,4 +1,4 @@
-/* fit_case.c — see fit_case.h. */
+/* fit_case.c — a training run for the tests of tn_fit; see fit_case.h. */
 #include "tests/common/fit_case.h"
 
 #include "tests/common/bits.h"
@@ -26,7 +26,8 @@ fit_case fit_case_begin(int kind)
     tn_no_decay(c.o);
     c.plateau = tn_plateau_lr_new(c.o, .patience = 1, .factor = 0.5);
     c.lr = tn_chained_lr_new(c.o, .parts = {tn_warmup_lr_new(c.o, .warmup = 4, .steps = 60), c.plateau});
-    tn_set_lr(c.o, -1, 0.01); /* the warm-up has begun at 0, and who does not follow it would learn nothing */
+    tn_set_lr(c.o, -1,
+              0.01); /* the warm-up starts at 0; parts of the test that do not use the schedule need a positive rate */
     c.ema = tn_ema_new(c.net, .decay = 0.8, .warmup = true);
     tn_tensor *x = tn_normal(TN_SHAPE(21, 3), 0, 1), *y = tn_normal(TN_SHAPE(21, 2), 0, 1);
     c.rows = tn_dataset_new(.x = x, .y = y, .batch = 5, .shuffle = true, .seed = 3);

@@ -1,5 +1,5 @@
-/* gemm_reference.h — what a product must be, to the bit: each element as one chain of multiply-adds in the order of k,
- * then alpha and beta, then one rounding. And beside it, in long double, what it is in mathematics. */
+/* gemm_reference.h — the definition of a matrix product, to the bit: each element is one chain of multiply-adds in the
+ * order of k, then alpha and beta, then one rounding. The exact value in long double checks its error. */
 #ifndef TENON_TESTS_COMMON_GEMM_REFERENCE_H
 #define TENON_TESTS_COMMON_GEMM_REFERENCE_H
 
@@ -13,14 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ck_assert for what is asked a million times: Check writes a line to a file at each of its own. */
+/* A fast ck_assert for a million checks: Check writes a line to a file for each assertion. */
 #define expect(truth) ((truth) ? (void)0 : ck_abort_msg("%s", #truth))
 
 static const char *const isas[] = {"baseline", "avx2", "avx512", "avx512bf16", "amx"};
 enum { ISAS = 5 };
 
-/* How the instruction set adds a product: with two roundings; with one; the same, but bf16 by pairs of terms, the
- * second of which comes first; the same, but bf16 by groups of 32 terms. */
+/* How an instruction set adds a product to a sum: with two roundings; fused, with one; fused, and bf16 in pairs of
+ * terms, the second one first; fused, and bf16 in groups of 32 terms. */
 typedef enum { ROUNDS_TWICE, FUSES, PAIRS, GROUPS } adding;
 static inline adding fused(const tn__kernel_table *t)
 {
@@ -35,10 +35,10 @@ static inline adding fused(const tn__kernel_table *t)
 #endif
 }
 
-/* Its other products are those of the instruction set below it, which is in the list too. */
+/* True if the table uses the products of the next lower instruction set, which the tests cover separately. */
 static inline bool same_below(const tn__kernel_table *t, tn_dtype dt) { return fused(t) >= PAIRS && dt != TN_BF16; }
 
-/* A matrix of any strides in a buffer of its own, with gaps that nobody may write to. */
+/* A matrix with any strides in its own buffer; the gaps between elements must not be written. */
 typedef struct {
     tn_dtype dtype;
     int64_t  rows, cols, row, col, count; /* count: elements of the buffer */
@@ -46,7 +46,7 @@ typedef struct {
 } matrix;
 
 enum { ROWS, COLUMNS, WIDE_ROWS, WIDE_COLUMNS, SPREAD, SAME_ROWS, SAME_COLUMNS, ONE, LAYOUTS };
-enum { OWN_LAYOUTS = SAME_ROWS }; /* those in which elements are distinct */
+enum { OWN_LAYOUTS = SAME_ROWS }; /* layouts in which elements do not overlap */
 
 static uint64_t      noise_state;
 static inline double noise(void) /* in [-1, 1) */
@@ -86,7 +86,7 @@ static inline void *element(const matrix *m, int64_t i, int64_t j)
 }
 static inline double at(const matrix *m, int64_t i, int64_t j) { return tn__load(element(m, i, j), m->dtype); }
 
-/* One element of alpha · a b + beta · c; its distance from mathematics is checked against the bound of such a sum. */
+/* One element of alpha · a b + beta · c; checks its distance from the exact value against the error bound of a sum. */
 static inline double expected(adding how, double alpha, const matrix *a, const matrix *b, double beta, const matrix *c,
                               int64_t i, int64_t j)
 {
@@ -98,7 +98,7 @@ static inline double expected(adding how, double alpha, const matrix *a, const m
     double        sum64 = 0;
     float         sum32 = 0;
     const bool    pairs = how == PAIRS && a->dtype == TN_BF16, groups = how == GROUPS && a->dtype == TN_BF16;
-    float         part[2] = {0}; /* of a group: the terms at even places, and those at odd ones */
+    float         part[2] = {0}; /* sums of a group: terms at even positions, and at odd positions */
     for (int64_t q = 0; q < k && alpha != 0; q++) {
         const int64_t p = pairs && (q ^ 1) < k ? q ^ 1 : q;
         const double  x = at(a, i, p), y = at(b, p, j);

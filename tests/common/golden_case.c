@@ -1,4 +1,4 @@
-/* golden_case.c — see golden_case.h. */
+/* golden_case.c — compares modules with values of PyTorch; see golden_case.h. */
 #include "tests/common/golden_case.h"
 #include "tests/common/check_main.h"
 

@@ -1,4 +1,4 @@
-/* layouts.c — see layouts.h. */
+/* layouts.c — tensors in every layout; see layouts.h. */
 #include "tests/common/layouts.h"
 
 #include "core/tensor/tensor.h"
@@ -48,8 +48,8 @@ tn_tensor *tn__sample(tn_dtype dt, int layout)
         l.offset = 2 * 3;
         l.stride[0] = 6, l.stride[1] = 2;
         break;
-    case 3: /* sizes of 1 whose strides say nothing */ l.stride[0] = 99, l.stride[2] = 0; break;
-    case 4: /* one row, three times */
+    case 3: /* sizes of 1 with meaningless strides */ l.stride[0] = 99, l.stride[2] = 0; break;
+    case 4: /* one row, repeated three times */
         l.shape = (tn_shape){3, {3, 1, 5}};
         l.stride[0] = l.stride[1] = 0, l.stride[2] = 1;
         break;

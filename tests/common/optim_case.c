@@ -1,4 +1,4 @@
-/* optim_case.c — see optim_case.h. */
+/* optim_case.c — parameters and gradients for tests of optimizers; see optim_case.h. */
 #include "tests/common/optim_case.h"
 
 #include "tests/common/bits.h"

@@ -1,4 +1,4 @@
-/* print_texts.h — what PyTorch 1.13 prints; written by tests/golden/print_texts.py. */
+/* print_texts.h — tensors as PyTorch 1.13 prints them; written by tests/golden/print_texts.py. */
 static const struct {
     tn_dtype    dtype;
     tn_shape    shape;

@@ -1,5 +1,5 @@
-/* process.h — what a library must leave in its process as it finds it: how floating-point numbers are rounded and
- * whether small ones are kept, the locale, the mask of signals, the folder, the environment. */
+/* process.h — the state of a process that a library must not change: the rounding mode and denormals, the locale, the
+ * signal mask, the working directory, the environment. */
 #ifndef TENON_TESTS_COMMON_PROCESS_H
 #define TENON_TESTS_COMMON_PROCESS_H
 
@@ -21,7 +21,7 @@ typedef struct {
     uint64_t environment;
 } tn_process;
 
-/* The floating-point environment alone, which is quickly asked. */
+/* Records only the floating-point environment, which is fast. */
 static inline void tn_process_numbers(tn_process *p)
 {
     p->rounding = fegetround();
@@ -45,7 +45,7 @@ static inline void tn_process_now(tn_process *p)
         for (const char *c = *e; *c; c++) p->environment = (p->environment ^ (unsigned char)*c) * 0x100000001b3u;
 }
 
-/* What is different, or NULL. */
+/* Names a difference between two states; NULL: none. */
 static inline const char *tn_process_differs(const tn_process *a, const tn_process *b)
 {
     if (a->rounding != b->rounding) return "the rounding of numbers";

@@ -1,6 +1,6 @@
-/* rows_case.h — test_rows.c's checks for one number type: included by core/real.h, once for f32 and once for f64. */
+/* rows_case.h — the checks of test_rows.c for one dtype: included by core/real.h, once for f32 and once for f64. */
 
-/* What all kernels make of rows of n elements, end to end, each result in its room. */
+/* The results of all row kernels for a row of n elements. */
 typedef struct {
     TN__REAL scaled[MOST], soft[MOST], minus[MOST], log_soft[MOST], y[MOST], rms[MOST], gx[MOST], gw[MOST], gb[MOST];
     TN__REAL dropped[3][MOST], stat[3], rms_stat[3];
@@ -53,7 +53,7 @@ static void TN__(compute)(const tn__kernel_table *t, int64_t n, bool front, cons
 #undef TAKE
 }
 
-/* The formulas, in f64. */
+/* Compares the results with the formulas in f64. */
 static void TN__(compare)(int64_t n, const TN__REAL *in, const TN__(results) * r)
 {
     const TN__REAL *x = in, *gy = in + GY * MOST, *w = in + W * MOST, *b = in + B * MOST;

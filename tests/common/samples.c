@@ -1,4 +1,4 @@
-/* samples.c — the rows of test data as a table: see autograd/rooms/samples.h. */
+/* samples.c — the rows of test data of all ops as a table; see autograd/rooms/samples.h. */
 #include "tests/common/samples.h"
 
 #define OP(name) &tn__samples_##name,

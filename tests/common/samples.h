@@ -4,6 +4,6 @@
 
 #include "autograd/rooms/registry.h"
 
-const tn__samples *tn_samples_of(int op); /* as tn_op_at counts them; each has at least one row */
+const tn__samples *tn_samples_of(int op); /* op: index as for tn_op_at; each has at least one row */
 
 #endif

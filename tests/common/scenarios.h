@@ -1,7 +1,7 @@
-/* scenarios.h — a test program of whole scenarios in which each allocation fails, and which are done again and again
- * for a second, or for TENON_SOAK_SECONDS: each returns a number made of all that it computed. They are written as a
- * user writes who looks for an error at the end: calls go on with what the failed ones gave. The including file ends
- * with scenarios_main. */
+/* scenarios.h — a test program of scenarios that run with every allocation failing, and repeatedly for a second or for
+ * TENON_SOAK_SECONDS. Each scenario returns a number computed from all of its results. Scenarios are written like user
+ * code that checks for an error only at the end: calls continue with the results of failed calls. The including file
+ * ends with scenarios_main. */
 #ifndef TENON_TESTS_COMMON_SCENARIOS_H
 #define TENON_TESTS_COMMON_SCENARIOS_H
 
@@ -24,7 +24,7 @@ static struct {
     const scenario *run;
     int             n;
     const char     *name, *of;
-    int64_t         stride, slow; /* usually, and where programs run slower: each so manieth allocation fails */
+    int64_t         stride, slow; /* every stride-th allocation fails; slow: the stride if tn_test_slow */
 } told;
 
 static double once(int i)
@@ -42,7 +42,7 @@ START_TEST(every_allocation)
 }
 END_TEST
 
-/* A model that learns as long as the others come and go, large enough for several threads. */
+/* A model that trains during the whole soak, large enough for several threads. */
 static tn_gpt       *stays;
 static tn_optimizer *teacher;
 static void          learns_on(void)

@@ -1,4 +1,4 @@
-/* soak.c — does what goes on for hours stay as it is? See soak.h. */
+/* soak.c — runs scenarios for a long time and checks that resources stay constant; see soak.h. */
 #define _GNU_SOURCE
 #include "tests/common/soak.h"
 
@@ -19,22 +19,22 @@ static double now(clockid_t clock)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* ---- what the process holds -------------------------------------------------------------------------------------- */
+/* ---- resources of the process ------------------------------------------------------------------------------------ */
 
 typedef struct {
     size_t  live;
-    int64_t tensors, files, threads, names; /* open files; the files in the test's folder */
+    int64_t tensors, files, threads, names; /* files: open files; names: files in the test's folder */
 } held;
 
-static int names_in(const char *dir) /* and the one by which they are read, always */
+static int names_in(const char *dir) /* number of entries; for /proc/self/fd it includes the folder's own descriptor */
 {
     char any[100];
     snprintf(any, sizeof any, "%s/.", dir);
     return tn_names_beside(any);
 }
 
-/* A thread that has been joined, or one of a pool whose owner has ended, is counted for a moment yet: more than so many
- * are counted again for two seconds. */
+/* The number of threads. A thread is still listed for a moment after it was joined or the owner of its pool has ended;
+ * therefore, while there are more than `most`, they are counted again for at most two seconds. */
 static int64_t threads_now(int64_t most)
 {
     enum { TIMES = 200 };
@@ -61,9 +61,9 @@ static double resident_mib(void)
     return (double)pages * 4096 / (1 << 20);
 }
 
-/* ---- troubled times ---------------------------------------------------------------------------------------------- */
+/* ---- runs with faults -------------------------------------------------------------------------------------------- */
 
-static uint64_t drawn = 1; /* Knuth's MMIX generator: of the test itself, so that the library's stays its own */
+static uint64_t drawn = 1; /* Knuth's MMIX generator, so that the test does not use the library's generator */
 static uint64_t draw(uint64_t below)
 {
     drawn = drawn * 6364136223846793005u + 1442695040888963407u;
@@ -74,7 +74,7 @@ typedef struct {
     double (*once)(int i);
     int    i;
     bool   fails;
-    double sum; /* NaN where it failed */
+    double sum; /* NaN: failed */
 } job;
 
 static void *run(void *work)
@@ -88,14 +88,15 @@ static void *run(void *work)
     return NULL;
 }
 
-static void run_apart(job *j) /* on a thread of its own */
+static void run_apart(job *j) /* on a new thread */
 {
     pthread_t t;
     ck_assert_int_eq(pthread_create(&t, NULL, run, j), 0);
     pthread_join(t, NULL);
 }
 
-/* Short of memory half the time, on a thread of its own one time in four. What was not short gives what is right. */
+/* Runs a scenario, with probability 1/2 with a low memory limit and with probability 1/4 on a new thread. Returns true
+ * if the result is right, or if it failed with a low limit. */
 static bool troubled(double (*once)(int i), int i, double right, bool *failed)
 {
     const bool is_short = draw(2);
@@ -110,7 +111,7 @@ static bool troubled(double (*once)(int i), int i, double right, bool *failed)
 
 /* ---- rounds ------------------------------------------------------------------------------------------------------ */
 
-enum { PARTS = 16, STEADY = PARTS / 4 }; /* of the time: from the last one of the first quarter on nothing grows */
+enum { PARTS = 16, STEADY = PARTS / 4 }; /* parts of the time; from the last part of the first quarter nothing grows */
 static const double grows = 1.25, slack_mib = 4, long_enough = 600;
 
 void tn_soak(const char *name, double seconds, int n, double (*once)(int i), void (*resident)(void))
@@ -125,7 +126,7 @@ void tn_soak(const char *name, double seconds, int n, double (*once)(int i), voi
         for (int i = 0; i < n; i++) {
             const double sum = once(i);
             ck_assert_msg(tn_error() == TN_OK, "round %ld, %d: %s", rounds, i, tn_error_message());
-            if (!rounds) { /* clang's OpenMP keeps the workers that it made for a thread, when that has ended */
+            if (!rounds) { /* in the first round: clang's OpenMP keeps the workers of a thread that has ended */
                 job apart = {.once = once, .i = i};
                 right[i] = sum;
                 run_apart(&apart);
@@ -134,10 +135,10 @@ void tn_soak(const char *name, double seconds, int n, double (*once)(int i), voi
             ck_assert_msg(sum == right[i], "round %ld: %d gives %.17g, and gave %.17g", rounds, i, sum, right[i]);
         }
         const double took = now(CLOCK_PROCESS_CPUTIME_ID) - start;
-        /* here, as each has been done to its end and left its files */
+        /* measured here: each scenario has run to its end and left its files */
         const held h = held_now(rounds > 1 ? all_along.threads : INT64_MAX);
         if (rounds == 1) all_along = h;
-        if (h.threads < all_along.threads) all_along.threads = h.threads; /* one was about to end */
+        if (h.threads < all_along.threads) all_along.threads = h.threads; /* a thread was still ending */
         for (int i = 0; i < n; i++) {
             bool failed;
             ck_assert_msg(troubled(once, i, right[i], &failed), "round %ld, %d in troubled times", rounds, i);
@@ -157,14 +158,14 @@ void tn_soak(const char *name, double seconds, int n, double (*once)(int i), voi
         cpu[part] = cpu[part] > 0 ? fmin(cpu[part], took) : took;
     }
     free(right);
-    int a = STEADY - 1, z = PARTS - 1; /* where a round takes longer than a part, some have none */
+    int a = STEADY - 1, z = PARTS - 1; /* some parts have no round if a round takes longer than a part */
     while (a < z && mib[a] <= 0) a++;
     while (z > a && mib[z] <= 0) z--;
     printf("soak of %s: %ld rounds of %d scenarios in %.3g s, %ld of them out of memory; %.1f MiB after a quarter, "
            "%.1f at the end; %.3f s of CPU a round, then %.3f; %lld files, %lld threads, %zu bytes all along\n",
            name, rounds, n, seconds, failures, mib[a], mib[z], cpu[a], cpu[z], (long long)all_along.files,
            (long long)all_along.threads, all_along.live);
-    /* AddressSanitizer keeps what is freed for a while */
+    /* AddressSanitizer delays the release of freed memory */
     ck_assert_msg(TN_TEST_SANITIZED || mib[z] <= mib[a] + slack_mib, "it needs %.1f MiB, and needed %.1f", mib[z],
                   mib[a]);
     if (seconds >= long_enough)

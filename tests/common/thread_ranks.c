@@ -1,4 +1,4 @@
-/* thread_ranks.c — ranks that are threads: what one sends, the others read from its memory between two barriers. */
+/* thread_ranks.c — ranks as threads: between two barriers, each rank reads the data that another one sends. */
 #define _GNU_SOURCE /* barriers */
 #include "tests/common/thread_ranks.h"
 
@@ -68,7 +68,7 @@ static tn_status thread_swap(void *user, const void *out, const int *out_bytes, 
     return end(m);
 }
 
-/* Added from the last rank on, so that it is another order than the tree's. */
+/* Sums from the last rank to the first, an order other than that of the tree. */
 static tn_status thread_sum(void *user, void *data, int count, bool f64)
 {
     member *m = user;

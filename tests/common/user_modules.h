@@ -1,6 +1,5 @@
-/* user_modules.h — modules as a user writes them, for the tests of the base: mlp, the smallest useful one; and
- * model, with an array of children, a parameter and buffers of its own, a tied head, a shared part, and no unary
- * forward. */
+/* user_modules.h — modules like those of a user, for the tests of nn/base: mlp, the smallest useful one; and model,
+ * with an array of children, its own parameter and buffers, a tied head, a shared child, and no unary forward. */
 #ifndef TENON_TESTS_COMMON_USER_MODULES_H
 #define TENON_TESTS_COMMON_USER_MODULES_H
 
@@ -39,7 +38,7 @@ typedef struct {
     tn_tensor    *scale, *seen, *mask;
     tn_linear    *head;
     mlp          *again;
-    tn_tensor    *bias; /* of layers.0.up: a member of the root that points to a grandchild's */
+    tn_tensor    *bias; /* the bias of layers.0.up: a member of the root that points to a grandchild's parameter */
 } model;
 
 static inline tn_tensor *model_forward(model *m, tn_tensor *x, tn_tensor **hidden)
@@ -75,7 +74,7 @@ static inline model *model_new(int count)
     return tn_built(m);
 }
 
-/* "a b c" of the names of a walk */
+/* The names of a walk, separated by spaces: "a b c". */
 static inline const char *names(tn_each e)
 {
     static char text[4000];
