@@ -1,4 +1,4 @@
-/* exact.h — functions of one element in f64, and the distance of an f32 from such a value in units of the last place. */
+/* exact.h — functions of one element in f64, and the error of an f32 result in units of the last place. */
 #ifndef TENON_TESTS_COMMON_EXACT_H
 #define TENON_TESTS_COMMON_EXACT_H
 

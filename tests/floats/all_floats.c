@@ -1,8 +1,8 @@
-/* all_floats.c — the ops of one element over all f32 numbers, beside the same functions in f64: how far they are apart
- * at most, in units of the last place of the exact value, and what becomes of 0, of infinity, of NaN and of what is
- * below the normal numbers. A table, a line each; it fails where a bound is passed.
+/* all_floats.c — compares the ops of one element over f32 values with the same functions in f64: the maximum error in
+ * units of the last place of the exact value, and the results for 0, infinity, NaN and subnormal values. Prints a table
+ * with one line per function; fails if an error exceeds its bound.
  *
- *     all_floats [STEP [NAME...]]     every STEP-th number: 1021; 1: all of them. NAME: these functions only */
+ *     all_floats [STEP [NAME...]]     every STEP-th value (default: 1021; 1: all). NAME: only these functions */
 #include "tenon.h"
 #include "tests/common/exact.h"
 #include <stdio.h>
@@ -43,7 +43,8 @@ static const struct {
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions, BLOCK = 1 << 16, GRAIN = 1 };
 
-/* Of a block of numbers, or of all: the worst of them; and how many are the exact value, rounded. */
+/* The result for a block of values or for all: the maximum error, its position, and the number of results that are the
+ * correctly rounded exact value. */
 typedef struct {
     double  worst;
     float   at;
@@ -53,7 +54,7 @@ typedef struct {
 typedef struct {
     int      f;
     uint64_t step, numbers;
-    verdict *of; /* each block */
+    verdict *of; /* results of the blocks */
     bool     failed;
 } job;
 
@@ -79,7 +80,7 @@ static void look(int64_t from, int64_t to, void *user)
     }
 }
 
-/* What becomes of these, as text; true if all are what the exact function gives. */
+/* Writes the results for special values as text. Returns true if all are within the bound of the exact function. */
 static bool specials(int f, char to[96])
 {
     static const float numbers[] = {0, -0.0f, INFINITY, -INFINITY, NAN, 0x1p-149f, -0x1p-149f};
@@ -114,7 +115,7 @@ int main(int argc, char **argv)
     const int64_t  blocks = (int64_t)((numbers + BLOCK - 1) / BLOCK);
     job            j = {.step = step, .numbers = numbers, .of = calloc((size_t)blocks, sizeof *j.of)};
     if (!j.of) return 1;
-    printf("| f32, %llu numbers each | units at most | at | rounded right | of 0 | -0 | inf | -inf |\n"
+    printf("| f32, %llu values each | maximum error | at | correctly rounded | f(0) | f(-0) | f(inf) | f(-inf) |\n"
            "|---|---|---|---|---|---|---|---|\n",
            (unsigned long long)numbers);
     for (j.f = 0; j.f < FUNCTIONS; j.f++) {

@@ -1,11 +1,11 @@
-# calls.awk — the public functions that these headers declare, each as a function `call_NAME` that calls it with
-# ARG(type, name, number) for each argument, and then the table of them all. careless.c includes what this prints.
+# calls.awk — writes a function `call_NAME` for each public function that the headers declare, which calls it with
+# ARG(type, name, number) for each argument, and a table of all of them. careless.c includes the output.
 #
-# Left out: what is set for the whole process before anything else, and what starts MPI.
+# Omitted: functions that set the allocator or the file operations of the whole process, and the one that starts MPI.
 #
 #     awk -v out=calls.inc -f calls.awk HEADER...
 
-# A declaration begins at TN_API and ends at its semicolon, on one line or several; comments are not of it.
+# A declaration starts at TN_API and ends at its semicolon, on one line or several; comments in it are ignored.
 /^ *(TN_RETURNS_CONFIG_\()?TN_API / { within = 1; text = "" }
 within {
     line = $0
@@ -23,7 +23,7 @@ within {
 
 function trimmed(s) { gsub(/^[ \t]+|[ \t]+$/, "", s); gsub(/[ \t]+/, " ", s); return s }
 
-# "const int64_t *d" into its type and its name; an array is a pointer.
+# Splits "const int64_t *d" into type and name; an array counts as a pointer.
 function split_argument(a)
 {
     a = trimmed(a)

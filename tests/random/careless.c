@@ -1,12 +1,11 @@
-/* careless.c — every public function, called by somebody who does not care: with nothing at all, with one argument that
- * is right, with numbers that are zero, negative, too large or none, with names of files that there are not, and while
- * an error stands.
+/* careless.c — calls every public function with careless arguments: none, one valid argument, numbers that are zero,
+ * negative, too large or NaN, names of missing files, and while an error is set.
  *
  *     careless [FUNCTION]
  *
- * What holds: the program goes on, the error that stands is still the same one, and what belongs to the process is
- * as it was. calls.inc is written by calls.awk from the headers, so that no function is left out; what a call gives
- * is kept, not freed. */
+ * Checks that the program continues, that an error that was set is unchanged, and that the state of the process is
+ * unchanged. calls.awk writes calls.inc from the headers, so that no function is missing; results of calls are kept, not
+ * freed. */
 #define _GNU_SOURCE
 #include "models/models.h"
 #include "tests/common/process.h"
@@ -17,29 +16,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- who is careless how ----------------------------------------------------------------------------------------- */
+/* ---- kinds of careless calls ------------------------------------------------------------------------------------- */
 
 enum { ALL = -1, MANY = 100, ERRNO = 4711 };
 typedef struct {
     const char *what;
-    int         right; /* this argument is what it should be; 0: none is; ALL: all are */
+    int         right; /* number of the valid argument; 0: none; ALL: all */
     long        whole;
     double      real;
-    bool        flag, stands; /* does an error stand? */
+    bool        flag, stands; /* stands: an error is set before the call */
 } manner;
 static const manner  manners[] = {{"nothing", 0, 0, 0, false, false},
-                                  {"nothing, while an error stands", 0, 0, 0, false, true},
-                                  {"the first argument alone", 1, 0, 0, false, false},
-                                  {"the second argument alone", 2, 0, 0, false, false},
+                                  {"nothing, while an error is set", 0, 0, 0, false, true},
+                                  {"only the first argument", 1, 0, 0, false, false},
+                                  {"only the second argument", 2, 0, 0, false, false},
                                   {"numbers that are zero", ALL, 0, 0, false, false},
                                   {"numbers below zero, and NaN", ALL, -1, NAN, true, false},
                                   {"numbers that are too large", ALL, (long)1 << 40, 1e300, true, false},
-                                  {"all of it", ALL, 3, 0.5, true, false},
-                                  {"all of it, while an error stands", ALL, 3, 0.5, true, true}};
+                                  {"all arguments", ALL, 3, 0.5, true, false},
+                                  {"all arguments, while an error is set", ALL, 3, 0.5, true, true}};
 static const manner *how;
 static bool          right(int i) { return how->right == ALL || how->right == i; }
 
-/* What a call gives is nobody's to free: all that is alive hangs in a ring, where a search for leaks finds it. */
+/* Results of calls are not freed: all live blocks are linked in a ring, so that leak checkers find them. */
 typedef struct held {
     struct held *next, *before;
 } held;
@@ -68,7 +67,7 @@ static void put(void *user, void *p, size_t bytes)
     free(h);
 }
 
-/* What is not there although no error stood before is a fault of this file. */
+/* Returns p. Exits if p is NULL although no error was set before: then this file makes a wrong argument. */
 static void *made(void *p)
 {
     if (!p && !how->stands) {
@@ -78,7 +77,7 @@ static void *made(void *p)
     return p;
 }
 
-/* ---- arguments that are right: new ones for each call, as some are taken over ------------------------------------ */
+/* ---- valid arguments: new ones for each call, because some functions take ownership ------------------------------ */
 
 static const char text[] = "the old man and the sea\nthe old man sat in the boat\n";
 
@@ -157,7 +156,7 @@ static const int32_t ids[] = {1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4};
 static void         *columns(void) { return made(tn_columns_new(ids, 12, .batch = 2, .length = 3)); }
 static void         *windows(void) { return made(tn_windows_new(ids, 12, .batch = 2, .length = 3)); }
 
-/* What is read from files; each line is as many numbers as it has words. */
+/* Objects that read files; a line has one id per word. */
 static const char *file, *cache;
 static tn_status   encoded(void *user, tn_text line, tn_ids *to)
 {
@@ -184,10 +183,10 @@ static void *corpus(void)
 }
 static void *mlm(void) { return made(tn_mlm_new(corpus(), .cls = 2, .sep = 3, .mask = 4, .max_tokens = 16)); }
 
-/* Room for results, and structs that are all zero; NULL with numbers that no room is large enough for. */
+/* A buffer for results, or a zeroed struct; NULL with numbers that are negative or too large for a buffer. */
 static void *room(void) { return how->whole < 0 || how->whole > MANY ? NULL : memset(get(NULL, 4096), 0, 4096); }
 
-/* What is of a type that is not in the list is zero. */
+/* Arguments of types that are not in the list are zero. */
 static const _Alignas(64) char zeros[8192];
 #define NONE(type) (*(const __typeof__(type) *)(const void *)zeros)
 #define MADE(type, i, make) type * : right(i) ? make() : NULL, const type * : right(i) ? make() : NULL
@@ -226,7 +225,7 @@ static const _Alignas(64) char zeros[8192];
         MADE(tn_gguf_strings, i, room), MADE(tn_answer, i, room), MADE(tn_elmo_batch, i, room), \
         default: NONE(type))
 
-/* ---- calls, by what they give ------------------------------------------------------------------------------------ */
+/* ---- calls, by their result type --------------------------------------------------------------------------------- */
 
 #define POINTER(call) (void)((const void *)(call) == NULL)
 #define NOTHING(call) call
@@ -234,7 +233,7 @@ static const _Alignas(64) char zeros[8192];
 #define VALUE(call) (void)(call)
 #include "calls.inc"
 
-/* As a program is that has just begun. */
+/* Resets the library to the state of a new program. */
 static void begin(void)
 {
     tn_clear_error();
@@ -291,7 +290,6 @@ int main(int argc, char **argv)
     }
     begin();
     unlink(file), unlink(cache), rmdir(folder);
-    printf("careless: %zu functions, each called in %zu manners, %d findings\n", n, sizeof manners / sizeof *manners,
-           bad);
+    printf("careless: %zu functions, each called in %zu ways, %d findings\n", n, sizeof manners / sizeof *manners, bad);
     return bad != 0;
 }

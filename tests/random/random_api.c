@@ -1,14 +1,12 @@
-/* random_api.c — random programs against the public API: tensors, ops, views, writing in place, leaves, backward,
- * checkpoints, scopes, ownership that is right and ownership that is wrong, on one thread and on several, with memory
- * that runs out.
+/* random_api.c — random programs against the public API: tensors, ops, views, in-place writes, leaves, backward,
+ * gradient checkpointing, scopes, correct and wrong ownership, on one thread and on several, with failing allocations.
  *
  *     random_api [FIRST [COUNT]]      the programs of these seeds; default: 0, and TENON_RANDOM_SEEDS or 60
  *
- * What holds in each: a call that fails changes nothing (numbers, gradients, needs_grad, the generator); none changes
- * errno, the rounding of numbers, the locale or whatever else is the process's; a tensor that is gone is an error; at
- * the end nothing is alive and all memory is back; and, while memory does not run out, what
- * comes out has the same bits on one thread and on three. It is meant to run under sanitizers, too. A program that
- * breaks a promise is named by its seed, and ends the run with 1. */
+ * Checks in each program: a failing call changes nothing (values, gradients, needs_grad, the generator); no call changes
+ * errno, the rounding mode, the locale or other state of the process; a freed tensor is an error; at the end no object
+ * is alive and all memory is freed; and without failing allocations, results have the same bits on one thread and on
+ * three. Also run under sanitizers. A violation is printed with its seed, and the program aborts. */
 #define _GNU_SOURCE
 #include "autograd/autograd.h"
 #include "tests/common/process.h"
@@ -24,13 +22,13 @@ enum { SLOTS = 10, STEPS = 40, HASHES = SLOTS + 1 };
 
 typedef struct {
     uint64_t   random, seed, hash;
-    bool       failing; /* memory runs out now and then */
+    bool       failing; /* some allocations fail */
     int        threads, step, what;
-    tn_tensor *slot[SLOTS]; /* each taken: it lives until it is dropped */
-    tn_tensor *shared;      /* of all threads, read only */
+    tn_tensor *slot[SLOTS]; /* owned, taken with tn_take */
+    tn_tensor *shared;      /* borrowed by all threads, read only */
 } program;
 
-static _Thread_local int64_t left = -1; /* allocations of this thread until one fails; -1: none does */
+static _Thread_local int64_t left = -1; /* number of allocations of this thread until one fails; -1: none fails */
 static _Thread_local bool    for_ever;
 static _Atomic(int64_t)      blocks;
 static _Atomic(long)         failures, calls;
@@ -72,7 +70,7 @@ static bool       one_in(program *p, int64_t n) { return below(p, n) == 0; }
 static tn_tensor *any(program *p) { return one_in(p, 12) ? p->shared : p->slot[below(p, SLOTS)]; }
 static int        dim_of(program *p, const tn_tensor *x) { return tn_ndim(x) > 0 ? (int)below(p, tn_ndim(x)) : 0; }
 
-/* ---- what must not change when a call fails ---------------------------------------------------------------------- */
+/* ---- state that must not change when a call fails ---------------------------------------------------------------- */
 
 static uint64_t mix(uint64_t h, const void *data, size_t bytes)
 {
@@ -116,7 +114,7 @@ static void same_process(const program *p, bool whole)
     if (!whole && e != ERRNO) broken(p, "a call has changed errno");
 }
 
-/* Around the one call of a step that may fail. */
+/* begin and end enclose the call of a step that may fail. end returns true if it succeeded. */
 static void begin(program *p, uint64_t *before)
 {
     if (tn_error() != TN_OK) broken(p, "an error stands before the call");
@@ -142,8 +140,8 @@ static bool end(program *p, const uint64_t *before)
     tn_error_push(&aside);
     snapshot(p, after);
     tn_error_pop(&aside);
-    const int count = p->what == 8 || p->what == 9 ? SLOTS : HASHES; /* a failed backward puts generators back to where
-                                                                        its tape began, for another try */
+    /* a failed backward resets the generator to the start of its tape, so that it can be called again */
+    const int count = p->what == 8 || p->what == 9 ? SLOTS : HASHES;
     for (int i = 0; i < count; i++)
         if (before[i] != after[i]) broken(p, i < SLOTS ? "a failing call changed a tensor" : "... the generator");
     tn_clear_error();
@@ -152,9 +150,9 @@ static bool end(program *p, const uint64_t *before)
 
 static void put_into(program *p, tn_tensor *t)
 {
-    if (!t || tn_shares_memory(t, p->shared)) return; /* what others read is not written to */
+    if (!t || tn_shares_memory(t, p->shared)) return; /* other threads read the shared tensor */
     tn_tensor **at = &p->slot[below(p, SLOTS)], *old = *at;
-    *at = tn_take(t); /* which may be the old one: tn_contiguous gives back its input */
+    *at = tn_take(t); /* may be the old tensor: tn_contiguous can return its input */
     tn_drop(old);
     if (tn_error() != TN_OK) broken(p, "a tensor could not be taken");
 }
@@ -286,7 +284,7 @@ static void share(int64_t from, int64_t to, void *user)
     }
 }
 
-/* A tensor that has ended: an error, wherever it is put in. */
+/* Passes a freed tensor to a function, which must raise an error. */
 static void gone(program *p)
 {
     const bool was = p->failing;
@@ -344,7 +342,7 @@ static void one_step(program *p)
         gone(p);
         return;
     }
-    if (p->what >= 5 && p->what <= 7 && x == p->shared) x = tn_clone(x); /* what all threads read nobody writes to */
+    if (p->what >= 5 && p->what <= 7 && x == p->shared) x = tn_clone(x); /* do not write to the shared tensor */
     const int  mode = (int)below(p, 12);
     tn_tensor *root = p->what == 8 || p->what == 9 ? tn_sum(tn_to(x, TN_F64)) : NULL;
     tn_clear_error();
@@ -381,7 +379,8 @@ static void run(program *p)
 }
 static void *run_in_thread(void *p) { return run(p), NULL; }
 
-/* Of four seeds two run out of memory, one is run on one thread and again on three, one is three programs at once. */
+/* Seeds 0 and 1 modulo 4 have failing allocations, seed 2 runs on one thread and again on three, seed 3 runs three
+ * programs in parallel. */
 static void seed(uint64_t n)
 {
     const size_t before = tn_memory_now().live;
@@ -408,7 +407,7 @@ static void seed(uint64_t n)
     same_process(p, true);
     if (tn_memory_now().tensors != 0) broken(p, "a tensor stays alive");
     if (n % 4 < 2 && tn_memory_now().live != before)
-        broken(p, "memory is not given back"); /* helpers keep a scope stack */
+        broken(p, "memory is not given back"); /* only without helper threads, which keep a scope stack */
 }
 
 int main(int argc, char **argv)
@@ -418,13 +417,14 @@ int main(int argc, char **argv)
     const uint64_t count = strtoull(argc > 2 ? argv[2] : most ? most : "60", NULL, 10);
     if (tn_set_allocator(&(tn_allocator){get, put, NULL}) != TN_OK) return 1;
     tn_process_now(&process);
-    tn_scope s = tn_scope_begin(); /* the scope stack, once it is there, stays */
+    tn_scope s = tn_scope_begin(); /* allocates the scope stack, which is kept */
     for (int i = 0; i < 5000; i++) tn_scalar(0);
     tn_scope_end(s);
-    for (int pass = 0; pass < 2; pass++) /* first those of one thread: accounts of memory are exact without helpers */
+    for (int pass = 0; pass < 2;
+         pass++) /* one-threaded programs first: memory counts are exact without helper threads */
         for (uint64_t i = 0; i < count; i++)
             if (((first + i) % 4 < 2) == (pass == 0)) seed(first + i);
-    printf("random_api: %llu programs from seed %llu: %ld calls, %ld of them refused or out of memory, no finding\n",
+    printf("random_api: %llu programs from seed %llu: %ld calls, %ld of them rejected or out of memory, no finding\n",
            (unsigned long long)count, (unsigned long long)first, (long)calls, (long)failures);
     return 0;
 }
