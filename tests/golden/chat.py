@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes chat.json: conversations as transformers' apply_chat_template writes them with the usual templates;
-tests/unit/data/test_chat.c holds ours against it.
+"""Writes chat.json: conversations formatted by transformers' apply_chat_template with common templates;
+tests/unit/data/test_chat.c compares Tenon's output with it.
 
     python3 -m venv VENV && VENV/bin/pip install transformers==5.23.0 jinja2==3.1.6
     VENV/bin/python tests/golden/chat.py
@@ -71,7 +71,7 @@ def main():
                         raise
                     text = None
                 if kind == "llama2" and any(r == S for r, _ in talk[1:]):
-                    text = None  # which the template leaves out without a word
+                    text = None  # the template silently omits the message
                 cases.append({"kind": kind, "messages": messages, "answer": answer, "text": text})
     here = os.path.dirname(os.path.abspath(__file__))
     with open(os.path.join(here, "chat.json"), "w", encoding="utf-8") as f:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""RoBERTa, XLM-RoBERTa, DistilBERT, ALBERT and ELECTRA as Hugging Face transformers has them.
+"""Writes small RoBERTa, XLM-RoBERTa, DistilBERT, ALBERT and ELECTRA models of Hugging Face transformers.
 
     python3 tests/golden/encoders.py
 
-With PyPI's torch 2.15.0 and transformers 5.23.0. Writes encoders/<kind>, directories of small models with random
-weights, and encoders/answers.safetensors, what they answer: rows with padding at the end, at the beginning, and none.
-tests/unit/models/test_encoders.c reads them.
+Needs PyPI's torch 2.15.0 and transformers 5.23.0. Writes encoders/<kind>, directories of small models with random
+weights, and their outputs to encoders/answers.safetensors, for rows with padding at the end, at the beginning, and
+without padding. tests/unit/models/test_encoders.c reads them.
 """
 import os
 import shutil
@@ -44,7 +44,7 @@ def main():
     for name, make in MODELS.items():
         torch.manual_seed(len(name))
         m = make().eval()
-        with torch.no_grad():  # biases and norms that are no zeros and ones
+        with torch.no_grad():  # biases other than 0 and norms other than 1
             for p in m.parameters():
                 p.add_(torch.randn(p.shape) * (0.3 if p.dim() == 1 else 0.2))
         path = os.path.join(HERE, name)
@@ -60,7 +60,7 @@ def main():
             answers[name + ".y"], answers[name + ".pooled"] = y.last_hidden_state, y.pooler_output
         else:
             answers[name + (".replaced" if name == "electra-discriminator" else ".words")] = y.logits
-        if name == "roberta":  # padding that is not blocked takes part, and has a place
+        if name == "roberta":  # padding that is not masked is attended to and has a position
             with torch.no_grad():
                 answers["roberta.unmasked"] = m(input_ids=IDS).logits
     save_file({k: v.contiguous() for k, v in answers.items()}, os.path.join(HERE, "answers.safetensors"),

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""GPT-2 between Hugging Face transformers and Tenon, both ways.
+"""Exchanges GPT-2 models between Hugging Face transformers and Tenon, in both directions.
 
     python3 tests/golden/gpt.py
 
-In an environment as tests/golden/bert.py needs it. Writes gpt/torch, the directory of a small model with random
-weights, and gpt/answers.safetensors: its scores, and what it generates. And opens gpt/tenon, which
-tests/unit/models/test_gpt.c wrote (with TENON_GOLDEN=write in its environment), and compares the scores with those
-that Tenon noted there.
+Needs the packages of tests/golden/bert.py. Writes gpt/torch, the directory of a small model with random weights, and
+gpt/answers.safetensors: its logits and generated tokens. Also opens gpt/tenon, which tests/unit/models/test_gpt.c
+writes if TENON_GOLDEN=write is set, and compares the logits with those that Tenon stored there.
 """
 import os
 import shutil
@@ -35,7 +34,7 @@ def main():
     with torch.no_grad():
         for p in m.parameters():
             p.add_(torch.randn(p.shape) * (0.3 if p.dim() == 1 else 0.25))
-        m.transformer.wte.weight[0] *= 0.6  # so that not all texts end at once
+        m.transformer.wte.weight[0] *= 0.6  # so that not all texts end immediately
     path = os.path.join(HERE, "torch")
     shutil.rmtree(path, ignore_errors=True)
     m.save_pretrained(path, safe_serialization=True)
@@ -56,7 +55,7 @@ def main():
 
     ours = os.path.join(HERE, "tenon")
     if not os.path.isdir(ours):
-        return print("gpt/tenon is not there: run test_gpt with TENON_GOLDEN=write")
+        return print("gpt/tenon is missing; run test_gpt with TENON_GOLDEN=write")
     m, report = GPT2LMHeadModel.from_pretrained(ours, output_loading_info=True)
     assert not report["unexpected_keys"] and not report["mismatched_keys"], report
     assert all("lm_head" in k or ".attn." in k for k in report["missing_keys"]), report

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""The heads of Hugging Face's BERT: what they say, their losses and their gradients.
+"""Writes small models with the task heads of Hugging Face's BERT, their outputs, losses and gradients.
 
     python3 tests/golden/heads.py [DIRECTORY ...]
 
-In an environment with PyPI's torch 2.15, transformers 5.23 and safetensors. Writes heads/<name>, directories of small
-models with random weights, and heads/answers.safetensors: ids, targets, scores, losses and gradients, computed in f64
-without dropout. A directory that is given is opened with the class that its config.json names, and nothing may be
-missing in it.
+Needs PyPI's torch 2.15, transformers 5.23 and safetensors. Writes heads/<name>, directories of small models with random
+weights, and heads/answers.safetensors: ids, targets, logits, losses and gradients, computed in f64 without dropout.
+Opens each given DIRECTORY with the class that its config.json names; no weight may be missing.
 """
 import json
 import os
@@ -58,7 +57,7 @@ def config_of(kind, config):
         return DistilBertConfig(vocab_size=37, dim=18, n_layers=2, n_heads=3, hidden_dim=23,
                                 max_position_embeddings=11, dropout=0.0, attention_dropout=0.0,
                                 seq_classif_dropout=0.0)
-    if kind.__name__.startswith("Roberta"):  # places are counted from the padding's
+    if kind.__name__.startswith("Roberta"):  # positions are counted from that of the padding
         return RobertaConfig(**{**config, "max_position_embeddings": 13, "pad_token_id": 0, "type_vocab_size": 1})
     if kind.__name__.startswith("Albert"):
         return AlbertConfig(**config, embedding_size=12, classifier_dropout_prob=0.0, hidden_act="gelu")

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Images as Pillow resizes them and as Hugging Face's processors make them ready.
+"""Writes images resized by Pillow and preprocessed by Hugging Face's image processors.
 
     python3 tests/golden/images.py
 
-Seen with Pillow 13.0.0 and transformers 5.23.0. Writes images.safetensors: small images; each in other sizes, bilinear
-and bicubic; what ViT's and DeiT's processors make of them; a colour image as a grey one; and the processors' files in
-its metadata.
+Tested with Pillow 13.0.0 and transformers 5.23.0. Writes images.safetensors: small images; each in other sizes,
+bilinear and bicubic; the output of ViT's and DeiT's processors; a colour image converted to grey; and the processors' files in
+the metadata.
 """
 import json
 import os

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""LLaMA, Mistral and Qwen2 between Hugging Face transformers and Tenon, both ways.
+"""Exchanges LLaMA, Mistral and Qwen2 models between Hugging Face transformers and Tenon, in both directions.
 
     python3 tests/golden/llama.py
 
-Seen with torch 2.13.0 and transformers 5.23.0. Writes llama/<name>, the directories of small models with random
-weights, and llama/answers.safetensors: their scores, the gradient of their loss by the embedding, and what they
-generate. And opens llama/tenon, which tests/unit/models/test_llama.c wrote (with TENON_GOLDEN=write in its
-environment), and compares the scores with those that Tenon noted there.
+Tested with torch 2.13.0 and transformers 5.23.0. Writes llama/<name>, the directories of small models with random
+weights, and llama/answers.safetensors: their logits, the gradient of the loss with respect to the embedding, and
+generated tokens. Also opens llama/tenon, which tests/unit/models/test_llama.c writes if TENON_GOLDEN=write is set, and
+compares the logits with those that Tenon stored there.
 """
 import os
 import shutil

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Importance of heads, roll-out, flow and integrated gradients, by PyTorch, NumPy and SciPy.
+"""Computes head importance, attention rollout, attention flow and integrated gradients with PyTorch, NumPy and SciPy.
 
     python3 tests/golden/look.py
 
-Seen with torch 2.15, transformers 5.23, numpy 2, scipy 1.17. Reads the small models of bert/pretraining, gpt/torch and
-llama/llama beside this file, and writes look.safetensors, which tests/unit/models/test_look_models.c reads.
+Tested with torch 2.15, transformers 5.23, numpy 2, scipy 1.17. Reads the small models bert/pretraining, gpt/torch and
+llama/llama in this folder, and writes look.safetensors, which tests/unit/models/test_look_models.c reads.
 """
 import os
 import sys
@@ -23,7 +23,7 @@ out = {}
 
 
 def watch(modules, heads):
-    """Keeps what goes into each last projection, [B, T, heads, D], with its gradient."""
+    """Records the input of each output projection, [B, T, heads, D], with its gradient."""
     kept = []
 
     def hook(module, args):
@@ -36,7 +36,7 @@ def watch(modules, heads):
 
 
 def importance(kept, heads, groups):
-    """|Σ over words and dims of head · gradient| of each text, times the number of texts; the mean over the texts."""
+    """The mean over the texts of |Σ over tokens and dims of head · gradient|, times the number of texts."""
     rows = []
     for x in kept:
         b, t, _ = x.shape
@@ -67,7 +67,7 @@ def flows(m, ids, real):
     for x in a:
         rollout = x @ rollout
     out["rollout"] = torch.tensor(rollout)
-    # the largest flow as a linear programme: an amount for each edge, what goes into a word leaves it
+    # the maximum flow as a linear program: a flow for each edge; inflow equals outflow at each token
     edges = [(l, i, j) for l in range(len(a)) for i in range(t) for j in range(t)]
     flow = np.zeros((t, t))
     for source in range(t):
@@ -92,7 +92,7 @@ def flows(m, ids, real):
 
 
 def integrated(m, ids):
-    """Of the log-probability of word 5 at place 1, beside vectors of zeros, over 800 steps."""
+    """Of the log-probability of token 5 at position 1, from zero vectors as the baseline, with 800 steps."""
     words = m.get_input_embeddings()(ids).detach()
     total, steps = torch.zeros_like(words, dtype=torch.float64), 800
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes metrics.json: small corpora and the lines that sacreBLEU prints for them.
+"""Writes metrics.json: small corpora and the lines that sacreBLEU prints for them.
 
     python3 -m venv venv && venv/bin/pip install sacrebleu==2.5.1 && venv/bin/python tests/golden/metrics.py
 """
@@ -35,7 +35,7 @@ def noisy(text):
             words.insert(i, random.choice(WORDS))
         elif how == 2:
             words[i] = random.choice(WORDS)
-        else:  # a piece elsewhere, which is what TER's shifts are for
+        else:  # move a phrase, which TER counts as a shift
             j = random.randint(i, min(len(words), i + 3))
             piece = words[i:j]
             del words[i:j]
@@ -45,7 +45,7 @@ def noisy(text):
 
 
 def case(name, outputs, references):
-    """references: for each line, a list of them."""
+    """references: a list of references for each line."""
     columns = [list(c) for c in zip(*references)]
     lines = []
     for tokenize in ("13a", "intl", "none"):

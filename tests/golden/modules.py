@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Writes modules.safetensors: what PyTorch computes with the modules of tests/unit/nn/test_golden_modules.c, outputs
-and the gradients of inputs and parameters, and how it prints them.
+"""Writes modules.safetensors: the results of PyTorch for the modules of tests/unit/nn/test_golden_modules.c: outputs,
+gradients of inputs and parameters, and the printed modules.
 
     /usr/bin/python3 tests/golden/modules.py        (Debian's python3-torch 1.13 and python3-numpy)
 
-What PyTorch 1.13 lacks is written here with its basic ops.
+Modules that PyTorch 1.13 lacks are written here with its basic ops.
 """
 import sys
 
@@ -15,7 +15,7 @@ from case import case, run, values
 
 
 def simple(name, make, *shape):
-    """A module of one input."""
+    """Adds a case with a module of one input."""
     def f(k):
         return k.fill(make())(k.input("x", *shape))
     f.__name__ = name
@@ -299,7 +299,7 @@ def adaptive_log_prob(k):
 
 
 class NCELoss(nn.Module):
-    """counts, power 0.75, and three draws of noise."""
+    """Noise-contrastive loss: counts, power 0.75, and three noise samples."""
     def __init__(self, counts):
         super().__init__()
         q = torch.tensor(counts, dtype=torch.float64) ** 0.75

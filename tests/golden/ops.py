@@ -1,12 +1,11 @@
 #!/usr/bin/python3
-"""Writes ops.safetensors: what PyTorch computes for the cases of tests/unit/autograd/test_golden.c, values and
-gradients.
+"""Writes ops.safetensors: the values and gradients that PyTorch computes for the cases of
+tests/unit/autograd/test_golden.c.
 
     /usr/bin/python3 tests/golden/ops.py        (Debian's python3-torch 1.13 and python3-numpy)
 
-Inputs are in no file: both sides compute them from one formula (values, below). A case's inputs are described in the
-metadata, so that the C side has nothing but the call. What PyTorch 1.13 lacks is written here with its basic ops,
-     in f64.
+Inputs are not stored: both sides compute them from one formula (`values` below). The metadata describes the inputs of a
+case, so that the C code contains only the call. Ops that PyTorch 1.13 lacks are written here with basic ops, in f64.
 """
 import json
 import math
@@ -192,7 +191,7 @@ case("contiguous", lambda x: x.t().contiguous(), r(2, 3))
 case("copy", lambda x: torch.zeros(2, 3, dtype=x.dtype).copy_(x), r(3))
 case("to", lambda x: x.to(torch.float64).to(x.dtype), r(2, 3))
 
-# ---- joining, cutting, moving ----
+# ---- joining, splitting, moving ----
 case("cat_1", lambda a, b, c: torch.cat([a, b, c], 1), r(2, 3), r(2, 1), r(2, 2))
 case("stack_1", lambda a, b: torch.stack([a, b], 1), r(2, 3), r(2, 3))
 case("split_second", lambda x: torch.split(x, 3, 1)[1], r(2, 7))

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""Writes optim.safetensors: 50 steps of each optimizer and each schedule, as PyTorch takes them, for
+"""Writes optim.safetensors: 50 steps of each optimizer and each schedule in PyTorch, for
 tests/unit/optim/test_optim.c and tests/unit/optim/test_schedule.c.
 
     /usr/bin/python3 tests/golden/optim.py      (Debian's python3-torch 1.13 and python3-numpy)
 
-Weights and gradients are in no file: both sides compute them from one formula. What PyTorch 1.13 lacks (Adafactor,
-     LAMB,
-the schedules of Transformers) is written here with its basic ops, from the formulas in optim/*.c and schedule.h.
+Weights and gradients are not stored: both sides compute them from one formula. Optimizers and schedules that PyTorch
+1.13 lacks (Adafactor, LAMB, the schedules of Transformers) are written here with its basic ops, from the formulas in
+optim/*.c and schedule.h.
 """
 import math
 import os
@@ -34,14 +34,14 @@ def start(dtype):
 
 
 def gradient(name, p, t, part=0):
-    """Of sum(c p) + p²/8; for e only in some steps."""
+    """The gradients of sum(c p) + p²/8; e has one only in some steps."""
     slot = list(SHAPES).index(name)
     if name == "e" and (t <= 4 or t % 3 == 0):
         return None
     return values(t + 100 * part, slot, p.shape, p.dtype) + p / 4
 
 
-# ---- what PyTorch 1.13 lacks ----
+# ---- optimizers and schedules that PyTorch 1.13 lacks ----
 class Lamb(torch.optim.Optimizer):
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-6, weight_decay=0.01):
         super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay))
@@ -206,7 +206,7 @@ SCHEDULES = {
     "sequential": lambda o: L.SequentialLR(o, [L.LinearLR(o, 0.1, 1.0, 10), L.CosineAnnealingLR(o, 25, 0.01),
                                                L.ExponentialLR(o, 0.9)], [10, 35]),
 }
-# Values for plateau: falling, then flat, better, worse ...
+# Values for plateau: decreasing, constant, better, worse ...
 PLATEAU = [10 / (1 + t) if t < 8 else 1.25 if t < 20 else 1.0 - 0.01 * t if t < 26 else 0.9 + 0.02 * (t % 3)
            for t in range(STEPS)]
 PLATEAUS = {

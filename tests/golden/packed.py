@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/packed.gguf with PyPI's gguf (0.19.0, numpy 2.4.6): values of every type, and tensors of
-every type that Tenon reads, each packed one beside what gguf makes of it, as "NAME" and "NAME.f32"."""
+"""Writes tests/golden/packed.gguf with PyPI's gguf (0.19.0, numpy 2.4.6): metadata values of every type, and tensors of
+every type that Tenon reads; each packed tensor "NAME" has its unpacked values by gguf as "NAME.f32"."""
 import sys
 import numpy as np
 import gguf
@@ -11,7 +11,7 @@ rng = np.random.default_rng(16)
 
 
 def packed(kind, rows, blocks):
-    """Any bytes are numbers; the f16 scales are made small and finite."""
+    """Random bytes, which are valid blocks; the f16 scales are made small and finite."""
     per, size = gguf.GGML_QUANT_SIZES[kind]
     raw = rng.integers(0, 256, (rows, blocks, size), dtype=np.uint8)
     for at in {T.Q4_0: [0], T.Q8_0: [0], T.Q4_K: [0, 2], T.Q6_K: [208]}[kind]:

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Writes pieces.json: what Hugging Face's tokenizers makes of a small text in several scripts; tests/test_tokenizer*.c
-hold ours against it.
+"""Writes pieces.json: the output of Hugging Face's tokenizers for a small text in several scripts;
+tests/unit/data/test_tokenizer*.c compare Tenon's output with it.
 
     python3 -m venv VENV && VENV/bin/pip install tokenizers==0.23.3
-    VENV/bin/python tests/golden/pieces.py                                      the file
-    VENV/bin/python tests/golden/pieces.py --check build/bin/tokenize [FILE...] everything else: each Unicode scalar
+    VENV/bin/python tests/golden/pieces.py                                      write the file
+    VENV/bin/python tests/golden/pieces.py --check build/bin/tokenize [FILE...] compare `tokenize`: each Unicode scalar
         value alone and between letters, random text in many scripts, training; and FILEs, line by line
 
-Numbers of pieces ("ids") and the bytes they come from. With equal counts Hugging Face's WordPiece trainer takes one of
-the pairs at random, so its vocabulary is made here by the definition: slowly, ties by spelling.
+Stores token ids and the byte ranges of tokens. For equal counts, Hugging Face's WordPiece trainer chooses a pair at
+random; therefore the vocabulary is computed here by its definition, with ties broken by spelling.
 """
 import json
 import os
@@ -56,7 +56,7 @@ def scalars():
 
 
 def by_definition(counts, size, least, prefix="##"):
-    """WordPiece's vocabulary: the most frequent pair becomes a piece; ties by spelling of the left, then the right."""
+    """WordPiece's vocabulary: the most frequent pair becomes a token; ties by the spelling of the left, then right."""
     vocab = dict.fromkeys(BERT)
     vocab.update(dict.fromkeys(sorted({c for w in counts for c in w})))
     vocab.update(dict.fromkeys(sorted({prefix + c for w in counts for c in w[1:]})))
@@ -144,7 +144,7 @@ def punctuation(c):
 
 
 def slow_words(text, lower):
-    """The rules of the older tokenizer, which is written in Python; this is no copy of it."""
+    """An independent implementation of the rules of the older tokenizer in Python."""
     clean = ""
     for c in text:
         kind = unicodedata.category(c)
@@ -204,7 +204,7 @@ def write():
             "spaced": spaced}
     out = {"text": TEXT, "tokenizers": []}
     for name, t in ours.items():
-        # behind a special token Hugging Face gives the space that it adds a byte of the text: not followed
+        # after a special token Hugging Face assigns a byte of the text to the added space; Tenon does not
         cases = [case(t, x) for x in CASES + TEXT.split("\n") if name != "spaced" or "<|" not in x]
         if name in ("uncased", "cased"):
             cases += [case(t, a, b) for a, b in (("The keys", "are on the table."), ("", "x"), ("a", ""))]
@@ -218,7 +218,7 @@ def write():
         f.write("\n")
 
 
-# ---- everything else: against the program ----
+# ---- comparison with the program ----
 
 
 def ours(program, model, lines, *options):
@@ -280,7 +280,7 @@ def check(program, files):
         text = os.path.join(d, "text")
         with open(text, "w", encoding="utf-8") as f:
             f.write("\n".join(lines) + TEXT)
-        # fewer letters than the limit, at which Hugging Face takes one of the equals at random
+        # fewer letters than the limit, at which Hugging Face chooses among equal counts at random
         with open(text + ".plain", "w", encoding="utf-8") as f:
             f.write("\n".join(lines[20000:]) + TEXT)
         for kind, t, train in ("bpe", new_bpe(), train_bpe), ("byte-bpe", new_bytes(), train_bytes):
@@ -291,7 +291,7 @@ def check(program, files):
                             source], check=True)
             mine = json.load(open(os.path.join(out, "tokenizer.json"), encoding="utf-8"))["model"]
             hers = json.loads(t.to_str())["model"]
-            # the numbers of letters with a suffix, by which ties are broken, are random in Hugging Face's
+            # ties are broken by the ids of letters with a suffix, which are random in Hugging Face's trainer
             same = mine["merges"] == hers["merges"] if kind == "byte-bpe" else set(mine["vocab"]) == set(hers["vocab"])
             print("training %s: %d merges, %s" % (kind, len(mine["merges"]), "the same" if same else "DIFFERENT"))
             good &= same

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Writes tests/common/print_texts.h: what PyTorch prints for the tensors of tests/unit/core/test_print.c.
+"""Prints tests/common/print_texts.h: the tensors of tests/unit/core/test_print.c as PyTorch prints them.
 
     apt-get install python3-torch
     tests/golden/print_texts.py > tests/common/print_texts.h && clang-format -i tests/common/print_texts.h
 
-Made with torch 1.13 (Debian 12). Names of number types are Tenon's; everything else is PyTorch's own text."""
+Made with torch 1.13 (Debian 12). The names of dtypes are Tenon's; everything else is PyTorch's text."""
 import math
 
 import torch
@@ -29,16 +29,16 @@ cases = []
 
 
 def listed(dtype, shape, values, grad=False):
-    """The values one by one."""
+    """A tensor given by its values."""
     cases.append((dtype, shape, list(values), 0, 0, 0, grad))
 
 
 def counted(dtype, shape, first, step, modulo=0):
-    """first + step * i, where i counts on (modulo 0) or is taken modulo `modulo`."""
+    """A tensor of first + step * i, or of first + step * (i mod modulo) if modulo is not 0."""
     cases.append((dtype, shape, None, first, step, modulo, False))
 
 
-# numbers of one form
+# values of one format
 listed(f32, (), [1])
 listed(f32, (), [-2.5])
 listed(f32, (), [0])
@@ -115,7 +115,7 @@ counted(f32, (2, 20), 0, 0.5)
 counted(f64, (3, 9), -1, 0.25)
 counted(f32, (2, 2, 2, 11), 0, 0.25)
 counted(f64, (3,), 1e15, 1)
-# nothing
+# no elements
 listed(f32, (0,), [])
 listed(f32, (0, 3), [])
 listed(f32, (2, 0, 4), [])
@@ -124,7 +124,7 @@ listed(i64, (0,), [])
 listed(i64, (3, 0), [])
 listed(boolean, (0,), [])
 listed(f32, (0,), [], grad=True)
-# where the type no longer fits on the line
+# the dtype does not fit on the line
 for n in range(5, 9):
     counted(f64, (n,), 0.5, 1)
 for n in range(14, 18):
@@ -164,7 +164,7 @@ def number(v):
     return repr(v)
 
 
-print("/* print_texts.h — what PyTorch 1.13 prints; written by tests/golden/print_texts.py. */")
+print("/* print_texts.h — tensors as PyTorch 1.13 prints them; written by tests/golden/print_texts.py. */")
 print("static const struct {")
 print("    tn_dtype    dtype;")
 print("    tn_shape    shape;")

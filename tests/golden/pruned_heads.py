@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Models whose heads Hugging Face has taken out, and whether it opens those of Tenon.
+"""Writes models whose heads were pruned by Hugging Face transformers, and opens models that Tenon has pruned.
 
     python3 tests/golden/pruned_heads.py
 
-Needs transformers of the 4.x series (5 has no prune_heads any more); seen with 4.46.3 and torch 2.15. Writes look/bert
-and look/gpt, the small models of bert/pretraining and gpt/torch without some heads, and look/answers.safetensors, what
-they answer. And opens look/tenon-bert and look/tenon-gpt, which tests/unit/models/test_look_models.c wrote (with
-TENON_GOLDEN=write in its environment), and compares with what Tenon noted there.
+Needs transformers 4.x (5 has no prune_heads); tested with 4.46.3 and torch 2.15. Writes look/bert and look/gpt, the
+small models of bert/pretraining and gpt/torch without some heads, and their outputs to look/answers.safetensors. Also
+opens look/tenon-bert and look/tenon-gpt, which tests/unit/models/test_look_models.c writes if TENON_GOLDEN=write is
+set, and compares the outputs with those that Tenon stored there.
 """
 import os
 import shutil
@@ -35,7 +35,7 @@ for name, kind, path, heads in (("bert", BertForPreTraining, "bert/pretraining",
     answers[name] = answer(m).contiguous()
     to = os.path.join(HERE, "look", name)
     shutil.rmtree(to, ignore_errors=True)
-    m.config._name_or_path = ""  # no path of a machine
+    m.config._name_or_path = ""  # do not store a local path
     m.save_pretrained(to, safe_serialization=True)
     for extra in os.listdir(to):
         if extra not in ("config.json", "model.safetensors"):
@@ -48,6 +48,6 @@ for name, kind, path, heads in (("bert", BertForPreTraining, "bert/pretraining",
         print("tenon-%s: pruned %s, largest difference %.1e" % (name, m.config.pruned_heads, worst))
         assert worst <= 2e-5
     else:
-        print("look/tenon-%s is not there: run test_look_models with TENON_GOLDEN=write" % name)
+        print("look/tenon-%s is missing; run test_look_models with TENON_GOLDEN=write" % name)
 save_file(answers, os.path.join(HERE, "look", "answers.safetensors"),
           {"format": "pt", "made by": "tests/golden/pruned_heads.py"})

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Reformer of Hugging Face transformers, with the rotations that a seed gives.
+"""Writes a small Reformer of Hugging Face transformers, with the hash rotations of a fixed seed.
 
     python3 tests/golden/reformer.py
 
-Seen with torch 2.15.0 and transformers 5.23.0. Writes reformer/model, the directory of a small model with random
-weights, and reformer/answers.safetensors: the scores and the loss of a text that has to be padded, and, in training
-mode without dropout, the gradients of one that is as long as the model reads.
+Tested with torch 2.15.0 and transformers 5.23.0. Writes reformer/model, the directory of a small model with random
+weights, and reformer/answers.safetensors: the logits and the loss of a text that needs padding, and, in training mode
+without dropout, the gradients of a text of the model's maximum length.
 """
 import os
 import shutil
@@ -26,7 +26,7 @@ m = ReformerModelWithLMHead(ReformerConfig(
     hidden_dropout_prob=0.0, lsh_attention_probs_dropout_prob=0.0, local_attention_probs_dropout_prob=0.0)).eval()
 with torch.no_grad():
     for key, p in m.named_parameters():
-        if key != "lm_head.bias":  # which this release reads and does not add
+        if key != "lm_head.bias":  # this release reads it but does not add it
             p.copy_(torch.randn(p.shape) * 0.3 + (1 if "norm.weight" in key else 0))
 path = os.path.join(HERE, "model")
 shutil.rmtree(path, ignore_errors=True)

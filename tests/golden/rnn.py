@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Writes rnn.safetensors: what PyTorch computes with the recurrent networks of tests/unit/nn/test_golden_rnn.c:
-outputs and last states, one behind the other, and gradients of inputs, first states and parameters.
+"""Writes rnn.safetensors: the results of PyTorch for the recurrent networks of tests/unit/nn/test_golden_rnn.c: outputs
+and last states, concatenated, and gradients of inputs, initial states and parameters.
 
     /usr/bin/python3 tests/golden/rnn.py        (Debian's python3-torch 1.13 and python3-numpy)
 """
@@ -26,7 +26,7 @@ def states(out):
 
 
 def network(name, make, lengths=False, given=False):
-    """Over x, perhaps with lengths, perhaps with first states."""
+    """Runs a network on x, optionally with lengths and initial states."""
     def f(k):
         m = k.fill(make())
         n = m.num_layers * (2 if m.bidirectional else 1)
@@ -53,11 +53,11 @@ for name, kind in ("rnn", nn.RNN), ("lstm", nn.LSTM), ("gru", nn.GRU):
     network(name + "_both", lambda kind=kind: kind(IN, H, 2, bidirectional=True), lengths=True)
     network(name + "_both_given", lambda kind=kind: kind(IN, H, bidirectional=True, batch_first=True), True, True)
 network("rnn_relu", lambda: nn.RNN(IN, H, nonlinearity="relu", bidirectional=True), lengths=True, given=True)
-network("lstm_dropout", lambda: nn.LSTM(IN, H, dropout=0.25, batch_first=True))  # one layer: there is no between
+network("lstm_dropout", lambda: nn.LSTM(IN, H, dropout=0.25, batch_first=True))  # one layer: no dropout between layers
 
 
 def projected(name, layers, both, bias=True):
-    """An LSTM with proj_size, with lengths and first states."""
+    """An LSTM with proj_size, lengths and initial states."""
     def f(k):
         m = k.fill(nn.LSTM(IN, H, layers, bias=bias, bidirectional=both, proj_size=2))
         n = layers * (2 if both else 1)
@@ -74,7 +74,7 @@ projected("lstm_proj_plain", 2, False, bias=False)
 
 
 def philox(seed, position):
-    """The four words of a block of Philox 4x32-10, from which Tenon draws (core/tensor/generator.c)."""
+    """The four words of a block of Philox 4x32-10, Tenon's generator (core/tensor/generator.c)."""
     low = 2**32 - 1
     c, k = [position & low, position >> 32, 0, 0], [seed & low, seed >> 32]
     for _ in range(10):
@@ -85,7 +85,7 @@ def philox(seed, position):
 
 
 def kept(w, p, seed, position):
-    """Tenon's mask of a dropout of w that is drawn from block position on: 0, or 1 / (1 - p); and the next block."""
+    """Tenon's dropout mask of w, drawn from the given block: 0 or 1 / (1 - p); also returns the next block."""
     blocks = -(-w.numel() // 4)
     words = [word for i in range(blocks) for word in philox(seed, position + i)]
     mask = torch.tensor([word >= p * 2**32 for word in words[:w.numel()]]).reshape(w.shape)
@@ -94,7 +94,7 @@ def kept(w, p, seed, position):
 
 
 def weight_dropped(name, make, p, lengths=False):
-    """DropConnect of the recurrent weights (AWD-LSTM), with the masks that Tenon draws after tn_seed(SEED)."""
+    """DropConnect of the recurrent weights (AWD-LSTM), with Tenon's masks after tn_seed(SEED)."""
     def f(k):
         m, position = k.fill(make()), 0
         for i, n in enumerate(m._flat_weights_names):

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""State dicts between PyTorch and Tenon, both ways.
+"""Exchanges state dicts between PyTorch and Tenon, in both directions.
 
     /usr/bin/python3 tests/golden/state.py        (Debian's python3-torch 1.13 and python3-numpy)
 
-Writes state_torch.safetensors, a state dict of PyTorch's with what the module answers in the metadata;
-tests/unit/nn/test_state.c loads it and compares. And loads state_tenon.safetensors, which tests/unit/nn/test_state.c
-wrote (with TENON_GOLDEN=write in its environment), into PyTorch's module with strict=True, and compares that module's
-answer with Tenon's.
+Writes state_torch.safetensors, a state dict of PyTorch with the output of the module in the metadata;
+tests/unit/nn/test_state.c loads and compares it. Also loads state_tenon.safetensors, which tests/unit/nn/test_state.c
+writes if TENON_GOLDEN=write is set, into PyTorch's module with strict=True, and compares the output of the module with
+Tenon's.
 """
 import json
 import os
@@ -62,7 +62,7 @@ def main():
 
     path = os.path.join(HERE, "state_tenon.safetensors")
     if not os.path.exists(path):
-        print("state_tenon.safetensors is not there: run test_state with TENON_GOLDEN=write")
+        print("state_tenon.safetensors is missing; run test_state with TENON_GOLDEN=write")
         return
     metadata, tensors = read(path)
     m = Model()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes subword.json: a small corpus, the merges that subword-nmt learns from it, and lines split by these.
+"""Writes subword.json: a small corpus, the merges that subword-nmt learns from it, and lines split by these.
 
     python3 -m venv venv && venv/bin/pip install subword-nmt==0.3.8 && venv/bin/python tests/golden/subword.py
 """

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""T5's relative positions between Hugging Face transformers and Tenon.
+"""Writes the outputs and gradients of T5's relative positions in Hugging Face transformers.
 
     python3 tests/golden/t5.py
 
-Seen with torch 2.15.0 and transformers 5.23.0. Writes t5.safetensors: an encoder's weights under Hugging Face's names,
-x, its padding, the result y, and the gradients by x and by the table of buckets; and the buckets of distances, two-way
-and causal, for several tables.
+Tested with torch 2.15.0 and transformers 5.23.0. Writes t5.safetensors: an encoder's weights under Hugging Face's
+names, x, its padding mask, the result y, and the gradients of x and of the table of buckets; and the buckets of distances,
+bidirectional and causal, for several tables.
 """
 import os
 import sys

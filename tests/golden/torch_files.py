@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/torch_files/: what torch.save (2.15.0) writes in both forms, and the same in safetensors."""
+"""Writes tests/golden/torch_files/: files of torch.save 2.15.0 in both formats, and the same tensors as safetensors."""
 import collections
 import os
 import numpy as np

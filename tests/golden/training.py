@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Writes training.safetensors: the losses of 20 steps of training, and the norms of the gradients before clipping, as
-PyTorch has them for the five models of tests/unit/optim/test_golden_training.c.
+"""Writes training.safetensors: the losses of 20 training steps, and the gradient norms before clipping, in PyTorch for
+the five models of tests/unit/optim/test_golden_training.c.
 
     /usr/bin/python3 tests/golden/training.py       (Debian's python3-torch 1.13 and python3-numpy)
 
-Weights and tokens are in no file: both sides compute them from the formula of case.py. Numbers are those of f64; what
-PyTorch's own f32 makes of them is looked at here.
+Weights and tokens are not stored: both sides compute them from the formula of case.py. Results are computed in f64; the
+script also prints the deviation of PyTorch's f32.
 """
 import math
 import os
@@ -27,7 +27,7 @@ L = torch.optim.lr_scheduler
 
 
 def tokens(name, step, low, high, *shape):
-    """There are four batches, which come again and again."""
+    """Four batches, repeated in a cycle."""
     h = 2166136261
     for c in ("%s/%d" % (name, step % 4)).encode():
         h = (h ^ c) * 16777619 % 2**32
@@ -36,7 +36,7 @@ def tokens(name, step, low, high, *shape):
 
 
 def padded(name, step, n):
-    """Words from 3 on, sentence b shorter by b words and filled with 0."""
+    """Token ids from 3; sequence b is shorter by b tokens and padded with 0."""
     x = tokens(name, step, 3, V, B, n)
     for b in range(B):
         x[b, n - b:] = 0
@@ -44,7 +44,7 @@ def padded(name, step, n):
 
 
 def shifted(y, start=1):
-    """What the decoder reads when it is to say y."""
+    """The decoder's input for the target y."""
     return torch.cat([torch.full((y.shape[0], 1), start), y[:, :-1]], 1)
 
 
@@ -92,7 +92,7 @@ class Seq2Seq(nn.Module):
 
 
 class Bert(nn.Module):
-    """Encoder with an MLM head that is tied to the table of words; only masked positions meet the vocabulary."""
+    """Encoder with an MLM head that is tied to the embedding; only masked positions are projected to the vocabulary."""
     clip = 1.0
 
     def __init__(self):
@@ -128,7 +128,7 @@ class Bert(nn.Module):
 
 
 class Gpt(nn.Module):
-    """Decoder without a memory, pre-norm; the output is tied to the table of words."""
+    """Decoder without cross-attention, pre-norm; the output is tied to the embedding."""
     clip = 0.5
 
     def __init__(self):
@@ -149,7 +149,7 @@ class Gpt(nn.Module):
 
 
 class LstmLm(nn.Module):
-    """Language model that goes on with the states of the step before."""
+    """Language model that starts each step with the states of the previous step."""
     clip = 0.25
 
     def __init__(self):
@@ -169,7 +169,7 @@ class LstmLm(nn.Module):
 
 
 class Bahdanau(nn.Module):
-    """Bidirectional GRU, and a GRU that attends to it for each word that it says."""
+    """Bidirectional GRU, and a GRU that attends to it for each output token."""
     clip = 1.0
 
     def __init__(self):
@@ -230,7 +230,7 @@ for name in MODELS:
     exact = train(name, torch.float64)
     tensors.update(exact)
     for n, t in train(name, torch.float32).items():
-        print("%-18s f32 strays by %.2g; %s" % (n, ((t - exact[n]) / exact[n]).abs().max(),
+        print("%-18s f32 differs by %.2g; %s" % (n, ((t - exact[n]) / exact[n]).abs().max(),
                                                 " ".join("%.4f" % v for v in exact[n][::5].tolist())))
 path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "training.safetensors")
 write(path, tensors, {"format": "pt", "made by": "tests/golden/training.py, torch " + torch.__version__})

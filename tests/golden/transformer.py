@@ -1,11 +1,12 @@
 #!/usr/bin/python3
-"""Writes transformer.safetensors: what PyTorch computes with the modules of tests/unit/nn/test_attention_modules.c and
+"""Writes transformer.safetensors: the results of PyTorch for the modules of tests/unit/nn/test_attention_modules.c and
 tests/unit/nn/test_transformer.c: outputs, attention weights, gradients of inputs and parameters.
 
     /usr/bin/python3 tests/golden/transformer.py        (Debian's python3-torch 1.13 and python3-numpy)
 
-Matrices are of the size with which PyTorch starts: with twice that, PyTorch's own f32 strays from its f64 by 2.8e-6 of
-the largest element, with these by 1e-6, which case.py looks at. What PyTorch lacks is written here with its basic ops.
+Matrices have the scale of PyTorch's initialisation: with twice that scale, PyTorch's f32 differs from its f64 by 2.8e-6
+of the largest element, with this scale by 1e-6, which case.py checks. Modules that PyTorch lacks are written here with
+its basic ops.
 """
 import math
 import sys
@@ -19,12 +20,12 @@ D, H, FF = 8, 2, 12      # width, heads, inner width
 B, T, S = 2, 4, 5        # batch, queries, keys
 
 
-# ---- masks: true is blocked ----
-def padding(n):  # [B, n]: the second sentence is shorter by two
+# ---- masks: true is masked ----
+def padding(n):  # [B, n]: the second sequence is shorter by two
     return torch.tensor([[False] * n, [False] * (n - 2) + [True] * 2])
 
 
-def holes(t, s):  # [t, s]: no query sees nothing
+def holes(t, s):  # [t, s]: each query attends to at least one key
     return torch.tensor([[j > 0 and (3 * i + 5 * j) % 4 == 0 for j in range(s)] for i in range(t)])
 
 
@@ -65,7 +66,7 @@ def mha_cross(k):
 
 
 @case
-def mha_added(k):  # a floating mask for each head of each sentence, with a gradient
+def mha_added(k):  # a floating mask for each head of each sequence, with a gradient
     m = k.fill(nn.MultiheadAttention(D, H, batch_first=True))
     q, key, v = k.input("query", B, T, D), k.input("key", B, S, D), k.input("value", B, S, D)
     return m(q, key, v, attn_mask=k.input("mask", B * H, T, S))[0]
@@ -125,13 +126,13 @@ def decoder_layer_first(k):
 
 
 @case
-def encoder(k):  # as of BERT, without a final norm
+def encoder(k):  # like BERT, without a final norm
     m = k.fill(nn.TransformerEncoder(layer(nn.TransformerEncoderLayer, activation="gelu"), 2))
     return m(k.input("x", B, T, D), src_key_padding_mask=padding(T))
 
 
 @case
-def encoder_first(k):  # as of GPT
+def encoder_first(k):  # like GPT
     one = layer(nn.TransformerEncoderLayer, activation="gelu", norm_first=True)
     m = k.fill(nn.TransformerEncoder(one, 3, nn.LayerNorm(D)))
     return m(k.input("x", B, T, D), mask=causal(T))
@@ -157,7 +158,7 @@ def transformer_first(k):
              memory_mask=holes(T, S))
 
 
-# ---- what PyTorch lacks ----
+# ---- modules that PyTorch lacks ----
 class MlmHead(nn.Module):
     def __init__(self, words):
         super().__init__()

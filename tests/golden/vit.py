@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""ViT and DeiT between Hugging Face transformers and Tenon, both ways.
+"""Exchanges ViT and DeiT models between Hugging Face transformers and Tenon, in both directions.
 
     python3 tests/golden/vit.py
 
-Seen with torch 2.15.0 and transformers 5.23.0. Writes vit/<name>, the directories of small models with random weights,
-and vit/answers.safetensors: what they make of images of their own size and of another, and the gradient of their loss
-by the positions. And opens vit/tenon, which tests/unit/models/test_vit.c wrote (with TENON_GOLDEN=write in its
-environment), and compares the numbers with those that Tenon noted there.
+Tested with torch 2.15.0 and transformers 5.23.0. Writes vit/<name>, the directories of small models with random
+weights, and vit/answers.safetensors: their outputs for images of the model's size and of another size, and the gradient of the
+loss with respect to the position embeddings. Also opens vit/tenon, which tests/unit/models/test_vit.c writes if
+TENON_GOLDEN=write is set, and compares the outputs with those that Tenon stored there.
 """
 import os
 import shutil

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Writes workloads.json: what the training jobs of bench/ lose in PyTorch at odd sizes, without dropout: the loss and
-the norm of the gradients of each step, for tests/unit/programs/test_workloads.c.
+"""Writes workloads.json: the loss and the gradient norm of each step of bench/'s training jobs in PyTorch, with odd
+sizes and without dropout, for tests/unit/programs/test_workloads.c.
 
     /usr/bin/python3 tests/golden/workloads.py      (Debian's python3-torch 1.13 and python3-numpy)
 
-The models are those of bench/peers/torch_workloads.py. Weights and words are in no file: both sides compute them, the
-weights by the formula of case.py. Numbers are those of f64; PyTorch's own f32 is held against them here.
+The models are those of bench/peers/torch_workloads.py. Weights and token ids are not stored: both sides compute them,
+the weights with the formula of case.py. Results are computed in f64; the script compares PyTorch's f32 with them.
 """
 import argparse
 import json

@@ -4,8 +4,8 @@
  *     careless [FUNCTION]
  *
  * Checks that the program continues, that an error that was set is unchanged, and that the state of the process is
- * unchanged. calls.awk writes calls.inc from the headers, so that no function is missing; results of calls are kept, not
- * freed. */
+ * unchanged. calls.awk writes calls.inc from the headers, so that no function is missing; results of calls are kept,
+ * not freed. */
 #define _GNU_SOURCE
 #include "models/models.h"
 #include "tests/common/process.h"
@@ -24,7 +24,7 @@ typedef struct {
     int         right; /* number of the valid argument; 0: none; ALL: all */
     long        whole;
     double      real;
-    bool        flag, stands; /* stands: an error is set before the call */
+    bool        flag, stands; /* stands: true if an error is set before the call */
 } manner;
 static const manner  manners[] = {{"nothing", 0, 0, 0, false, false},
                                   {"nothing, while an error is set", 0, 0, 0, false, true},

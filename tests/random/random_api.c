@@ -3,10 +3,10 @@
  *
  *     random_api [FIRST [COUNT]]      the programs of these seeds; default: 0, and TENON_RANDOM_SEEDS or 60
  *
- * Checks in each program: a failing call changes nothing (values, gradients, needs_grad, the generator); no call changes
- * errno, the rounding mode, the locale or other state of the process; a freed tensor is an error; at the end no object
- * is alive and all memory is freed; and without failing allocations, results have the same bits on one thread and on
- * three. Also run under sanitizers. A violation is printed with its seed, and the program aborts. */
+ * Checks in each program: a failing call changes nothing (values, gradients, needs_grad, the generator); no call
+ * changes errno, the rounding mode, the locale or other state of the process; a freed tensor is an error; at the end no
+ * object is alive and all memory is freed; and without failing allocations, results have the same bits on one thread
+ * and on three. Also run under sanitizers. A violation is printed with its seed, and the program aborts. */
 #define _GNU_SOURCE
 #include "autograd/autograd.h"
 #include "tests/common/process.h"
