@@ -4,8 +4,8 @@
     python3 tests/golden/images.py
 
 Tested with Pillow 13.0.0 and transformers 5.23.0. Writes images.safetensors: small images; each in other sizes,
-bilinear and bicubic; the output of ViT's and DeiT's processors; a colour image converted to grey; and the processors' files in
-the metadata.
+bilinear and bicubic; the output of ViT's and DeiT's processors; a colour image converted to grey; and the processors'
+files in the metadata.
 """
 import json
 import os

@@ -4,8 +4,8 @@
     python3 tests/golden/t5.py
 
 Tested with torch 2.15.0 and transformers 5.23.0. Writes t5.safetensors: an encoder's weights under Hugging Face's
-names, x, its padding mask, the result y, and the gradients of x and of the table of buckets; and the buckets of distances,
-bidirectional and causal, for several tables.
+names, x, its padding mask, the result y, and the gradients of x and of the table of buckets; and the buckets of
+distances, bidirectional and causal, for several tables.
 """
 import os
 import sys
