@@ -1,4 +1,5 @@
-/* readme.c — the program in README.md (a test compares the two): fits sin(x) with a network of one hidden layer. */
+/* readme.c — the program in README.md (a test compares the two): fits sin(x) with a network that has one hidden
+ * layer. */
 #include <stdio.h>
 #include <tenon/tenon.h>
 

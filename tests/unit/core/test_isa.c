@@ -42,7 +42,7 @@ START_TEST(as_told)
         if (tn__kernels_of(isas[i])) name = isas[i];
         if (known && !strcmp(wish, isas[i])) break;
     }
-    if (known) reason = strcmp(wish, name) ? "more than this CPU has" : "set by TENON_ISA";
+    if (known) reason = strcmp(wish, name) ? "more than this CPU supports" : "set by TENON_ISA";
     else if (wish && *wish) reason = "TENON_ISA was ignored";
     ck_assert_str_eq(tn__isa_name(), name);
     ck_assert_int_eq(tn_has_bf16(), !strcmp(name, "avx512bf16") || !strcmp(name, "amx"));
