@@ -270,8 +270,8 @@ START_TEST(mistakes)
 {
     static const char *const said[] = {
         "tn_source_shard: the source has no .shard function",
-        "tn_fit: .train returned rows 0 to 2 of 24 for shard 1 of 12; its .next must call tn_shard_next after each "
-        "batch",
+        ("tn_fit: .train returned rows 0 to 2 of 24 for shard 1 of 12; its .next must call tn_shard_next after each "
+         "batch"),
         "tn_fit: .accumulate does not support .world; use larger batches and multiply .shards instead",
         "tn_fit: .shards, .zero and .zero3 need a .world",
         "tn_replica_new: .shards is 1, but must be at least the number of ranks, 2, and at most 4096",

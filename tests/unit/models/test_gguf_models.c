@@ -457,11 +457,11 @@ START_TEST(leaves_out_no_window)
         tn_llama_new(SIZES, .type = "mistral", .window = 64),
         tn_llama_new(SIZES, .type = "qwen2", .qkv_bias = true, .window = 64),
     };
-    static const char *const what[] = {"GGUF cannot represent a sliding window of 63 tokens, less than the 64 "
-                                       "positions",
-                                       "GGUF cannot represent a sliding window of 8",
-                                       "GGUF cannot represent rotary positions with scaling 'llama3' of qwen2"};
-    const char              *path = tn_test_file("window.gguf");
+    static const char *const what[] = {
+        "GGUF cannot represent a sliding window of 63 tokens, less than the 64 positions",
+        "GGUF cannot represent a sliding window of 8",
+        "GGUF cannot represent rotary positions with scaling 'llama3' of qwen2"};
+    const char *path = tn_test_file("window.gguf");
     fine();
     for (int i = 0; i < 5; i++) {
         const tn_decoder d = {.model = m[i]};
