@@ -33,13 +33,13 @@ static int run(int count, char **operands)
 static const option options[] = {
     OPTION_FLAG("flag", 'f', &asked.flag, "a flag"),
     OPTION_FLAG("other", 0, &asked.other, "another"),
-    OPTION_INT("steps", 's', "N", &asked.steps, "how many", .least = 1, .most = 1000),
+    OPTION_INT("steps", 's', "N", &asked.steps, "number of steps", .least = 1, .most = 1000),
     OPTION_INT("any", 0, "N", &asked.any, "any number"),
-    OPTION_REAL("rate", 'r', "P", &asked.rate, "how much", .least = 0, .most = 0.9),
-    OPTION_TEXT("size", 0, "NAME", &asked.size, "how large", .choices = "tiny|small|large"),
-    OPTION_TEXT("out", 'o', "DIR", &asked.out, "where to", .required = true),
-    OPTION_LIST("text", 't', "FILE", &asked.texts, "of what"),
-    OPTION_LIST("single", 0, "FILE", &asked.singles, "one each time", .single = true),
+    OPTION_REAL("rate", 'r', "P", &asked.rate, "rate", .least = 0, .most = 0.9),
+    OPTION_TEXT("size", 0, "NAME", &asked.size, "size", .choices = "tiny|small|large"),
+    OPTION_TEXT("out", 'o', "DIR", &asked.out, "output folder", .required = true),
+    OPTION_LIST("text", 't', "FILE", &asked.texts, "text files"),
+    OPTION_LIST("single", 0, "FILE", &asked.singles, "one file per option", .single = true),
     {0},
 };
 static const command commands[] = {

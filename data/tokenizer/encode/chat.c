@@ -59,10 +59,10 @@ static const struct form {
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 
-static int times(const char *text, const char *what)
+static int times(const char *text, const char *part)
 {
     int n = 0;
-    for (; (text = strstr(text, what)); text += strlen(what)) n++;
+    for (; (text = strstr(text, part)); text += strlen(part)) n++;
     return n;
 }
 

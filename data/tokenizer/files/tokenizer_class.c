@@ -12,13 +12,13 @@
 static bool is(const char *a, const char *b) { return strcmp(a, b) == 0; }
 static bool is_null(const tn_json *v) { return !v || tn_json_type_of(v) == TN_JSON_NULL; }
 
-bool tn__needs_json(const char *caller, const char *what, const char *value)
+bool tn__needs_json(const char *caller, const char *option, const char *value)
 {
     char q[TN__QUOTED];
     return tn_raise(TN_EUNSUPPORTED,
                     "%s: %s is %s, which Tenon supports only in a tokenizer.json; create one with transformers' "
                     "AutoTokenizer.from_pretrained(folder).save_pretrained(folder)",
-                    caller, what, tn__quote(q, value, strlen(value), 60)),
+                    caller, option, tn__quote(q, value, strlen(value), 60)),
            false;
 }
 

@@ -6,7 +6,7 @@
 
 enum { TN__WORD_CHARS_MAX = 10000 };
 
-bool tn__unsupported(const char *caller, const char *where, const char *what); /* raises: false */
+bool tn__unsupported(const char *caller, const char *rule, const char *value); /* raises: false */
 
 /* Readers of parts of a tokenizer.json: the normalizer as steps; the pre_tokenizer of SentencePiece's kinds; Unigram's
  * scores; the decoder of SentencePiece's kinds. They raise. */
@@ -48,7 +48,7 @@ typedef struct {
     tn_json *config, *map, *added, *model; /* tokenizer_config, special_tokens_map, added_tokens, config */
     bool     json;                         /* next to a tokenizer.json */
 } tn__side_files;
-bool tn__needs_json(const char *caller, const char *what, const char *value); /* raises: false */
+bool tn__needs_json(const char *caller, const char *option, const char *value); /* raises: false */
 /* Finds the class among those that fit the vocabulary files; the first if no file specifies one. It raises. */
 bool tn__class_find(const tn__side_files *s, const char *caller, const tn__class fit[3], tn__class *class);
 /* Applies the rules of a class: call after the tokens are read, or after a .model is complete; completes the other

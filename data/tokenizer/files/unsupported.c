@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-bool tn__unsupported(const char *caller, const char *where, const char *what)
+bool tn__unsupported(const char *caller, const char *rule, const char *value)
 {
     char q[TN__QUOTED];
-    return tn_raise(TN_EUNSUPPORTED, "%s: %s is %s, which Tenon does not support", caller, where,
-                    tn__quote(q, what, strlen(what), 60)),
+    return tn_raise(TN_EUNSUPPORTED, "%s: %s is %s, which Tenon does not support", caller, rule,
+                    tn__quote(q, value, strlen(value), 60)),
            false;
 }
