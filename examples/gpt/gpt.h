@@ -9,14 +9,6 @@ extern const command train_command, write_command, eval_command, info_command, c
 
 /* ---- training (train.c) ------------------------------------------------------------------------------------------ */
 
-/* Windows of a text: sampled at random, or in order. */
-typedef struct {
-    tn_ids   ids;
-    int64_t  length, batch, at; /* at: index of the next window, if in order */
-    bool     in_order;
-    tn_shard shard;
-} windows;
-
 typedef struct {
     training    base;
     option_list text, valid;
@@ -25,7 +17,8 @@ typedef struct {
     double      valid_part, weight_decay;
     tn_string   all;   /* the training text, followed by the validation text */
     size_t      bytes; /* of the training text */
-    windows     train, held;
+    tn_ids      ids, held;
+    tn_windows *windows, *held_windows;
 } gpt_training;
 extern const train_kind gpt_kind;
 #define GPT_TRAINING                                                                                             \

@@ -6,57 +6,7 @@
 
 static gpt_training *of(training *t) { return (gpt_training *)t; }
 
-/* ---- windows of the text ----------------------------------------------------------------------------------------- */
-
-static int64_t windows_count(const windows *w) { return (w->ids.n - 1) / w->length; }
-
-/* n windows that start at positions from[0..n-1]: inputs x and targets y, the next token of each input. */
-static bool cut(const windows *w, tn_batch *b, int64_t n, const int64_t *from)
-{
-    b->x = tn_empty_of(TN_I64, TN_SHAPE(n, w->length)), b->y = tn_empty_of(TN_I64, TN_SHAPE(n, w->length));
-    int64_t *x = b->x ? tn_data_mut(b->x) : NULL, *y = b->y ? tn_data_mut(b->y) : NULL;
-    for (int64_t i = 0; x && y && i < n; i++)
-        for (int64_t k = 0; k < w->length; k++) {
-            x[i * w->length + k] = w->ids.at[from[i] + k];
-            y[i * w->length + k] = w->ids.at[from[i] + k + 1];
-        }
-    b->items = n * w->length;
-    return tn_error() == TN_OK;
-}
-
-enum { MOST_ROWS = 4096, MOST_MEASURED = 1 << 17 /* maximum number of tokens in a validation */ };
-
-static void shard_windows(void *user, tn_shard s) { ((windows *)user)->shard = s; }
-
-static bool draw(void *user, tn_batch *b)
-{
-    windows *w = user;
-    int64_t  from[MOST_ROWS];
-    tn_batch_cut(b, w->shard, w->batch);
-    tn_shard_next(&w->shard);
-    for (int64_t i = 0; i < b->rows; i++) from[i] = tn_random_below(tn_current_generator(), w->ids.n - w->length);
-    return cut(w, b, b->rows, from);
-}
-
-/* Validation windows, in order; spread evenly over the text if it has more than MOST_MEASURED tokens. */
-static bool go_through(void *user, tn_batch *b)
-{
-    windows      *w = user;
-    const int64_t all = windows_count(w), most = MOST_MEASURED / w->length + 1, some = all < most ? all : most;
-    const int64_t n = some - w->at < w->batch ? some - w->at : w->batch;
-    int64_t       from[MOST_ROWS];
-    if (!n) return w->at = 0, false;
-    tn_batch_cut(b, w->shard, n);
-    for (int64_t i = 0; i < b->rows; i++) from[i] = (w->at + b->first + i) * all / some * w->length;
-    if (tn_shard_next(&w->shard)) w->at += n;
-    return cut(w, b, b->rows, from);
-}
-static void rewind_windows(void *user, const tn_json *at)
-{
-    (void)at; /* validation always starts at the first window */
-    windows *w = user;
-    w->at = 0, w->shard.done_ = 0;
-}
+enum { MOST_ROWS = 4096, MOST_MEASURED = 1 << 17 /* about this number of tokens in a validation */ };
 
 static tn_tensor *loss(void *net, const tn_batch *b, void *user)
 {
@@ -115,25 +65,26 @@ static bool open_all(training *t)
 {
     gpt_training *g = of(t);
     const tn_text text = {g->all.at, g->bytes}, valid = {g->all.at + g->bytes, g->all.bytes - g->bytes};
-    g->train.length = g->held.length = g->length, g->train.batch = g->held.batch = g->batch;
-    if (!texts_encode(t->tokens, text, false, &g->train.ids) || !texts_encode(t->tokens, valid, false, &g->held.ids))
+    if (!texts_encode(t->tokens, text, false, &g->ids) || !texts_encode(t->tokens, valid, false, &g->held))
         return false;
-    if (g->train.ids.n <= g->length)
+    if (g->ids.n <= g->length)
         return tn_raise(TN_EFORMAT,
                         "the training text has %lld tokens, too few for --length %lld: one more than that is "
                         "needed; give a longer text or a smaller --length",
-                        (long long)g->train.ids.n, (long long)g->length),
+                        (long long)g->ids.n, (long long)g->length),
                false;
-    if (g->held.ids.n <= g->held.length) g->held.length = g->held.ids.n - 1;
-    t->fit.train = (tn_source){.next = draw, .shard = shard_windows, .user = &g->train}, t->fit.loss = loss;
+    const int64_t length = g->held.n <= g->length ? g->held.n - 1 : g->length;
+    g->windows = tn_windows_new(g->ids.at, g->ids.n, .batch = g->batch, .length = g->length);
+    t->fit.train = tn_windows_source(g->windows), t->fit.loss = loss;
     t->fit.weight_decay = g->weight_decay;
-    if (!texts_held(&g->valid, g->held.length, "two tokens")) return false;
-    if (g->held.length > 0) {
-        t->fit.valid =
-            (tn_source){.next = go_through, .begin = rewind_windows, .shard = shard_windows, .user = &g->held};
+    if (!texts_held(&g->valid, length, "two tokens")) return false;
+    if (length > 0) {
+        g->held_windows = tn_windows_new(g->held.at, g->held.n, .batch = g->batch, .length = length, .in_order = true,
+                                         .most = MOST_MEASURED);
+        t->fit.valid = tn_windows_source(g->held_windows);
         t->fit.restore_best = true;
     }
-    t->batches = g->train.ids.n / (g->batch * g->length) + 1, t->width = g->batch * g->length;
+    t->batches = g->ids.n / (g->batch * g->length) + 1, t->width = g->batch * g->length;
     snprintf(t->each, sizeof t->each, "%lld sequences of %lld tokens", (long long)g->batch, (long long)g->length);
     return true;
 }
@@ -154,15 +105,15 @@ static void *make(training *t)
 static void say(training *t)
 {
     const gpt_training *g = of(t);
-    fprintf(stderr, "text     %zu bytes, %lld tokens; validation: %lld tokens\n", g->bytes, (long long)g->train.ids.n,
-            (long long)g->held.ids.n);
+    fprintf(stderr, "text     %zu bytes, %lld tokens; validation: %lld tokens\n", g->bytes, (long long)g->ids.n,
+            (long long)g->held.n);
 }
 
 static void describe(const training *t, tn_json_writer *w)
 {
     const gpt_training *g = (const gpt_training *)t;
-    checksum_put(w, "text", checksum_ids(&g->train.ids));
-    checksum_put(w, "valid", checksum_ids(&g->held.ids));
+    checksum_put(w, "text", checksum_ids(&g->ids));
+    checksum_put(w, "valid", checksum_ids(&g->held));
     tn_json_put_string(w, "pieces", g->pieces);
     tn_json_put_string(w, "shape", g->shape);
     tn_json_put_i64(w, "batch", g->batch);
@@ -179,8 +130,10 @@ static bool save(training *t, tn_fit_why why)
 
 static void close_all(training *t)
 {
-    tn_string_free(&of(t)->all);
-    tn_ids_free(&of(t)->train.ids), tn_ids_free(&of(t)->held.ids);
+    gpt_training *g = of(t);
+    tn_string_free(&g->all);
+    tn_ids_free(&g->ids), tn_ids_free(&g->held);
+    tn_windows_free(g->windows), tn_windows_free(g->held_windows);
 }
 
 const train_kind gpt_kind = {"A language model", 500,  20,  check,    look, tokenizer,
