@@ -5,24 +5,31 @@
 #include "elmo.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { LONGEST = 60 /* words of a sentence; the rest is ignored */, MOST_ROWS = 4096 };
 
+typedef struct elmo_training elmo_training;
+
+/* The training or the validation sentences. */
 typedef struct {
+    elmo_training *g;
+    text_lines     lines;
+    tn_sentences  *sentences;
+    tn_source      source; /* of the sentences */
+} half;
+
+struct elmo_training {
     training    base;
     option_list text, valid;
     const char *model;
     int64_t     batch, hidden;
     double      valid_part;
     tn_string   all;
-    text_lines  learned, held;
-    int64_t    *order; /* order of the training lines in this epoch */
-    int64_t     epoch, at, held_at, words;
-    tn_shard    shard, held_shard;
+    half        learned, held;
+    int64_t     words;
     void       *now; /* the model being trained or timed; borrowed */
-} elmo_training;
+};
 
 static elmo_training *of(training *t) { return (elmo_training *)t; }
 
@@ -52,123 +59,39 @@ static bool split(text_lines *l, tn_text text, int64_t *words)
     return tn_error() == TN_OK;
 }
 
-/* Writes the token ids of a line's words to `to`; 0 for an unknown word. */
-static void number(const tn_tokenizer *t, tn_text line, int64_t *to)
+/* A tn_encoder: the token ids of a line's words; 0 for an unknown word. */
+static tn_status encode(void *user, tn_text line, tn_ids *to)
 {
-    char    name[256];
-    tn_text word;
+    const training *t = user;
+    char            name[256];
+    tn_text         word;
     for (size_t at = 0; texts_word(line, &at, &word);) {
         const int n = word.bytes < sizeof name ? (int)word.bytes : 0;
         snprintf(name, sizeof name, "%.*s", n, word.at);
-        const int64_t id = n ? tn_tokenizer_id(t, name) : -1;
-        *to++ = id < 0 ? 0 : id;
+        const int64_t id = n ? tn_tokenizer_id(t->tokens, name) : -1;
+        if (tn_ids_add(to, id < 0 ? 0 : (int32_t)id) != TN_OK) break;
     }
+    return tn_error();
 }
 
 static bool is_thoughts(const elmo_training *g) { return strcmp(g->model, "elmo") != 0; }
 
-/* Token ids [n, longest] of the lines which[0..n-1] + by, padded with `pad`. If by is not 0, each line ends with <eos>;
- * a line that does not exist is empty. lengths, if not NULL, receives the number of tokens of each line. */
-static tn_tensor *rows_of(const elmo_training *g, const text_lines *l, int64_t n, const int64_t *which, int64_t by,
-                          int64_t pad, tn_tensor *lengths)
+/* A batch of sentences; for ELMo with their characters, and as targets the words with <eos> (1) at both ends. */
+static bool next(void *user, tn_batch *b)
 {
-    int64_t of[MOST_ROWS], most = 1;
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t k = which[i] + by;
-        tn_text       line = k >= 0 && k < l->count ? l->line[k] : (tn_text){"", 0};
-        of[i] = k >= 0 && k < l->count ? cut(&line) + (by != 0) : 0;
-        most = of[i] > most ? of[i] : most;
-        if (lengths) tn_set_i64(lengths, i, of[i]);
-    }
-    tn_tensor *t = tn_full_of(TN_I64, TN_SHAPE(n, most), (double)pad);
-    int64_t   *to = t ? tn_data_mut(t) : NULL;
-    for (int64_t i = 0; to && i < n; i++) {
-        if (!of[i]) continue;
-        number(g->base.tokens, l->line[which[i] + by], to + i * most);
-        if (by) to[i * most + of[i] - 1] = 1; /* <eos> */
-    }
-    return t;
+    const half *h = user;
+    tn_text     lines[MOST_ROWS];
+    if (!h->source.next(h->source.user, b)) return false;
+    if (is_thoughts(h->g) || !b->rows) return true;
+    const tn_tensor *index = tn_batch_get(b, "index");
+    for (int64_t i = 0; i < b->rows; i++) lines[i] = h->lines.line[tn_get_i64(index, i)];
+    const tn_elmo_batch s = tn_elmo_sentences(h->g->now, b->rows, lines);
+    b->y = tn_pad(b->x, TN_SHAPE(0, 1), TN_SHAPE(0, 1), 1), b->x = s.words;
+    return tn_batch_put(b, "rows", s.rows) == TN_OK;
 }
-
-static bool fill_thoughts(const elmo_training *g, tn_batch *b, const text_lines *l, int64_t n, const int64_t *which)
-{
-    tn_tensor *lengths = tn_zeros_of(TN_I64, TN_SHAPE(n));
-    b->x = rows_of(g, l, n, which, 0, 0, lengths), b->y = rows_of(g, l, n, which, 1, -100, NULL);
-    tn_tensor *before = rows_of(g, l, n, which, -1, -100, NULL);
-    for (int64_t i = 0; lengths && i < n; i++) b->items += tn_get_i64(lengths, i);
-    return tn_batch_put(b, "lengths", lengths) == TN_OK && tn_batch_put(b, "before", before) == TN_OK;
-}
-
-static bool fill(elmo_training *g, tn_batch *b, const text_lines *l, int64_t n, const int64_t *which)
-{
-    tn_text lines[MOST_ROWS];
-    if (!n) { /* a shard without a row */
-        b->x = tn_zeros_of(TN_I64, TN_SHAPE(0, 1)), b->y = tn_zeros_of(TN_I64, TN_SHAPE(0, 1));
-        return tn_error() == TN_OK;
-    }
-    if (is_thoughts(g)) return fill_thoughts(g, b, l, n, which);
-    for (int64_t i = 0; i < n; i++) lines[i] = l->line[which[i]];
-    const tn_elmo_batch s = tn_elmo_sentences(g->now, n, lines);
-    if (tn_error() != TN_OK) return false;
-    const int64_t width = tn_size(s.rows, 1);
-    b->x = s.words, b->y = tn_ones_of(TN_I64, tn_shape_of(s.rows)); /* 1 is <eos>, at both ends of a sentence */
-    int64_t *to = b->y ? tn_data_mut(b->y) : NULL;
-    for (int64_t i = 0; to && i < n; i++) number(g->base.tokens, lines[i], to + i * width + 1);
-    for (int64_t i = 0; i < n; i++) b->items += tn_get_i64(s.lengths, i);
-    return tn_batch_put(b, "rows", s.rows) == TN_OK && tn_batch_put(b, "lengths", s.lengths) == TN_OK;
-}
-
-/* Shuffles the lines; the order depends only on the seed and the epoch. */
-static void shuffle(elmo_training *g)
-{
-    tn_generator r = {.seed = (uint64_t)g->base.asked.seed * 1000003u + (uint64_t)g->epoch};
-    for (int64_t i = 0; i < g->learned.count; i++) g->order[i] = i;
-    for (int64_t i = g->learned.count; i > 1;) {
-        const int64_t k = tn_random_below(&r, i--), o = g->order[i];
-        g->order[i] = g->order[k], g->order[k] = o;
-    }
-}
-
-static bool draw(void *user, tn_batch *b)
-{
-    elmo_training *g = user;
-    const int64_t  from = g->at, left = g->learned.count - from, n = left < g->batch ? left : g->batch;
-    if (g->at >= g->learned.count) return g->at = 0, g->epoch++, shuffle(g), false;
-    tn_batch_cut(b, g->shard, n);
-    if (tn_shard_next(&g->shard)) g->at += n;
-    return fill(g, b, &g->learned, b->rows, g->order + from + b->first);
-}
-static void begin(void *user, const tn_json *at)
-{
-    elmo_training *g = user;
-    g->at = at ? tn_json_i64(tn_json_need(at, "at")) : 0, g->epoch = at ? tn_json_i64(tn_json_need(at, "epoch")) : 0;
-    if (g->at < 0) g->at = 0;
-    g->shard.done_ = 0;
-    shuffle(g);
-}
-static void keep(void *user, tn_json_writer *w)
-{
-    tn_json_put_i64(w, "at", ((elmo_training *)user)->at), tn_json_put_i64(w, "epoch", ((elmo_training *)user)->epoch);
-}
-static bool go_through(void *user, tn_batch *b)
-{
-    elmo_training *g = user;
-    const int64_t  left = g->held.count - g->held_at, n = left < g->batch ? left : g->batch;
-    if (n < 1) return g->held_at = 0, false;
-    int64_t which[MOST_ROWS];
-    tn_batch_cut(b, g->held_shard, n);
-    for (int64_t i = 0; i < b->rows; i++) which[i] = g->held_at + b->first + i;
-    if (tn_shard_next(&g->held_shard)) g->held_at += n;
-    return fill(g, b, &g->held, b->rows, which);
-}
-static void go_back(void *user, const tn_json *at)
-{
-    (void)at;
-    elmo_training *g = user;
-    g->held_at = 0, g->held_shard.done_ = 0;
-}
-static void shard_learned(void *user, tn_shard s) { ((elmo_training *)user)->shard = s; }
-static void shard_held(void *user, tn_shard s) { ((elmo_training *)user)->held_shard = s; }
+static void begin(void *user, const tn_json *at) { ((half *)user)->source.begin(((half *)user)->source.user, at); }
+static void keep(void *user, tn_json_writer *w) { ((half *)user)->source.save(((half *)user)->source.user, w); }
+static void shard(void *user, tn_shard s) { ((half *)user)->source.shard(((half *)user)->source.user, s); }
 
 static tn_tensor *loss(void *net, const tn_batch *b, void *user)
 {
@@ -210,14 +133,12 @@ static bool look(training *t)
     if (!g->valid.count) bytes -= (size_t)(g->valid_part * (double)bytes);
     while (bytes < g->all.bytes && bytes && g->all.at[bytes - 1] != '\n') bytes++;
     int64_t held = 0;
-    if (!split(&g->learned, (tn_text){g->all.at, bytes}, &g->words) ||
-        !split(&g->held, (tn_text){g->all.at + bytes, g->all.bytes - bytes}, &held))
+    if (!split(&g->learned.lines, (tn_text){g->all.at, bytes}, &g->words) ||
+        !split(&g->held.lines, (tn_text){g->all.at + bytes, g->all.bytes - bytes}, &held))
         return false;
-    if (!texts_held(&g->valid, g->held.count, "a line with a word")) return false;
-    if (!g->learned.count)
+    if (!texts_held(&g->valid, g->held.lines.count, "a line with a word")) return false;
+    if (!g->learned.lines.count)
         tn_raise(TN_EFORMAT, "the text has no sentences; each line must be one, with words separated by blanks");
-    g->order = malloc((size_t)(g->learned.count + 1) * sizeof *g->order);
-    if (!g->order) tn_raise(TN_ENOMEM, "no memory for the order of %lld lines", (long long)g->learned.count);
     return tn_error() == TN_OK;
 }
 
@@ -227,19 +148,27 @@ static tn_tokenizer *tokenizer(training *t, progress *bar)
     return texts_words((tn_text){of(t)->all.at, of(t)->all.bytes}, t->asked.vocab_size);
 }
 
+static tn_source source_of(elmo_training *g, half *h)
+{
+    const bool       thoughts = is_thoughts(g);
+    const tn_encoder words = {encode, &g->base};
+    h->g = g;
+    h->sentences =
+        tn_sentences_new(h->lines.count, h->lines.line, words, .batch = g->batch, .pad = !thoughts, .end = 1,
+                         .neighbours = thoughts, .in_order = h == &g->held, .seed = (uint64_t)g->base.asked.seed);
+    h->source = tn_sentences_source(h->sentences);
+    return (tn_source){next, begin, keep, shard, h, h->source.batches};
+}
+
 static bool open_all(training *t)
 {
     elmo_training *g = of(t);
-    t->batches = (g->learned.count - 1) / g->batch + 1;
-    t->fit.train = (tn_source){draw, begin, keep, shard_learned, g, t->batches}, t->fit.loss = loss, t->fit.user = g;
-    if (g->held.count) {
-        t->fit.valid = (tn_source){.next = go_through, .begin = go_back, .shard = shard_held, .user = g};
-        t->fit.restore_best = true;
-    }
-    t->width = g->batch * (g->words / g->learned.count + 3), t->every = t->batches < 500 ? t->batches : 500;
+    t->fit.train = source_of(g, &g->learned), t->fit.loss = loss, t->fit.user = g;
+    t->batches = t->fit.train.batches;
+    if (g->held.lines.count) t->fit.valid = source_of(g, &g->held), t->fit.restore_best = true;
+    t->width = g->batch * (g->words / g->learned.lines.count + 3), t->every = t->batches < 500 ? t->batches : 500;
     snprintf(t->each, sizeof t->each, "%lld sentences", (long long)g->batch);
-    shuffle(g);
-    return true;
+    return tn_error() == TN_OK;
 }
 
 static void *make(training *t)
@@ -253,8 +182,8 @@ static void *make(training *t)
 static void say(training *t)
 {
     const elmo_training *g = of(t);
-    fprintf(stderr, "text     %lld sentences, %lld words; validation: %lld sentences\n", (long long)g->learned.count,
-            (long long)g->words, (long long)g->held.count);
+    fprintf(stderr, "text     %lld sentences, %lld words; validation: %lld sentences\n",
+            (long long)g->learned.lines.count, (long long)g->words, (long long)g->held.lines.count);
 }
 
 static uint64_t sum_of(const text_lines *l)
@@ -268,7 +197,7 @@ static void describe(const training *t, tn_json_writer *w)
 {
     const elmo_training *g = (const elmo_training *)t;
     tn_json_put_string(w, "model", g->model);
-    checksum_put(w, "text", sum_of(&g->learned)), checksum_put(w, "valid", sum_of(&g->held));
+    checksum_put(w, "text", sum_of(&g->learned.lines)), checksum_put(w, "valid", sum_of(&g->held.lines));
     tn_json_put_i64(w, "batch", g->batch), tn_json_put_i64(w, "hidden", g->hidden);
 }
 
@@ -282,9 +211,9 @@ static bool save(training *t, tn_fit_why why)
 static void close_all(training *t)
 {
     elmo_training *g = of(t);
-    lines_free(&g->learned), lines_free(&g->held);
+    lines_free(&g->learned.lines), lines_free(&g->held.lines);
+    tn_sentences_free(g->learned.sentences), tn_sentences_free(g->held.sentences);
     tn_string_free(&g->all);
-    free(g->order);
 }
 
 static const train_kind kind = {

@@ -118,7 +118,7 @@ said() # WHAT COMMAND...
 }
 said 'give either --model or --vectors' "${tag[@]}"
 echo word >word.conll
-said "line 1: one column, and it takes two" "$elmo" tag --model model --train word.conll --test word.conll
+said "line 1: one column, expected two" "$elmo" tag --model model --train word.conll --test word.conll
 said 'is for a training without --valid' "${train[@]}" --valid text.txt --valid-part 0.1 --steps 2 --out no
 : >empty.txt
 said "'empty.txt' holds no text" "${train[@]}" --valid empty.txt --steps 2 --out no
