@@ -353,7 +353,7 @@ printf '\xef\xbb\xbfEU\tB-ORG\tB-ORG\r\n\t\r\nPeter  I-PER I-PER\nBlack  I-PER O
 unread() { printf '%b' "$1" | "$bert" score entities "${@:2}"; }
 says 3 "line 2: one column, and it takes two" unread 'a O O\nb\n'
 says 3 "line 3: 2 columns, and 3 in the lines before" unread 'a O O\n\nb O\n'
-says 3 "line 1: tn_entities_add: 'S-PER' is no tag of BIO" unread 'a O S-PER\n' --strict
+says 3 "line 1: tn_entities_add: 'S-PER' is not a BIO tag" unread 'a O S-PER\n' --strict
 says 2 "there are 'score entities', 'labels' and 'answers', and no 'score words'" "$bert" score words
 says 2 "score labels reads a FILE" "$bert" score labels
 says 2 "--task is for labels" "$bert" score entities --task cola
@@ -385,7 +385,7 @@ echo '{"1": 0.25, "2": 0.5}' >none.json
 echo '{"1": 0.25}' >none.json
 says 3 "'none.json' says nothing of question '2'" "$bert" score answers gold.json said.json --none none.json
 
-says 1 "there is no [MASK]" "$bert" fill --model $model "No blank here."
+says 1 "no [MASK] in the text" "$bert" fill --model $model "No blank here."
 says 2 "--steps, --epochs and --minutes" "${train[@]}" --minutes 1 --out other
 says 5 "nowhere" "$bert" fill --model nowhere "The [MASK]."
 : >empty.txt
