@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""`bert score answers` beside SQuAD's rules: 1,000 made-up answers with articles, punctuation and Unicode, some to
-questions that have none, and the best thresholds.
+"""Compares `bert score answers` with SQuAD's rules: 1,000 random answers with articles, punctuation and Unicode, also
+to questions without answer, and the best thresholds.
 
     tests/outside/answers_check.py build/bin/bert squad_metrics.py
 
-squad_metrics.py: transformers/data/metrics/squad_metrics.py of the 4.x series, which keeps evaluate-v2.0's functions
-(seen with 4.46.3; 5 has it no more). Exits 77 where it is not there."""
+squad_metrics.py: transformers/data/metrics/squad_metrics.py of transformers 4.x, which contains evaluate-v2.0's
+functions (tested with 4.46.3; 5 does not have it). Exits with 77 if it is missing."""
 import json
 import os
 import random
@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 if len(sys.argv) < 3 or not os.path.exists(sys.argv[2]):
-    print("skipped: no squad_metrics.py of transformers 4.x")
+    print("skipped: squad_metrics.py of transformers 4.x is missing")
     sys.exit(77)
 
 source = re.sub(r"^from \.\.\..*$|^logger = .*$", "", open(sys.argv[2], encoding="utf8").read(), flags=re.M)
@@ -70,7 +70,7 @@ with tempfile.TemporaryDirectory() as folder:
     for impossible in (0.0, 0.3):
         examples = [Example(i, [] if random.random() < impossible else [text(1) for _ in range(random.randint(1, 3))])
                     for i in range(1000)]
-        if not impossible:  # to 1.1, a right answer of articles alone is one, to 2.0 none
+        if not impossible:  # an answer of articles only counts as an answer in 1.1, not in 2.0
             for e in examples:
                 e.answers = [a for a in e.answers if theirs["normalize_answer"](a["text"])] or [{"text": "dog"}]
         said, none = {}, {}
@@ -87,4 +87,4 @@ with tempfile.TemporaryDirectory() as folder:
             got = ours(folder, examples, said, none)
             for name, scores in (("em", exact), ("f1", f1)):
                 equal("best " + name, got[name], theirs["find_best_thresh"](said, scores, none, has)[0])
-print("as evaluate-v2.0 has them: 1,000 answers, and 1,000 of which some are none, with the best thresholds")
+print("equal to evaluate-v2.0: 1,000 answers, and 1,000 with unanswerable questions and the best thresholds")

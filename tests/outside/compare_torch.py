@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""Tenon's ops beside PyTorch's: random shapes, strides, number types and values; results and gradients.
+"""Compares Tenon's ops with PyTorch's: random shapes, strides, dtypes and values; results and gradients.
 
     tests/outside/compare_torch.py LIBRARY [--count 5000] [--seed 1] [--op NAME] [--case K]
 
 LIBRARY is a libtenon.so. Case k draws an op, tensors that are views of larger ones (slices, steps, transposed,
-expanded) and their values, calls both libraries, and compares number type, shape,
-        values and the gradients of what the views were
-made of. What one refuses and the other does not is a finding, too. What docs/departures.md names is drawn or compared
-so that it does not count; the places say so. --case K shows case K alone. Seen with torch 2.15.0; ends with 77 where
-there is no torch, with 1 if something was found.
+expanded) and their values, calls both libraries, and compares dtype, shape, values and the gradients of the base
+tensors. A call that only one library rejects is a finding, too. Differences named in docs/departures.md are not drawn
+or not compared; comments mark these places. --case K runs only case K. Tested with torch 2.15.0; exits with 77 if torch
+is missing, with 1 if there are findings.
 """
 import argparse
 import collections
@@ -25,7 +24,7 @@ except ImportError as problem:
     print("skipped: %s" % problem)
     sys.exit(77)
 if tuple(int(n) for n in torch.__version__.split(".")[:2]) < (2, 15):
-    print("skipped: torch %s is older than 2.15, with which Tenon is compared" % torch.__version__)
+    print("skipped: torch %s is older than 2.15, the version for comparison" % torch.__version__)
     sys.exit(77)
 import warnings
 
@@ -40,7 +39,7 @@ FLOATS = [torch.float32, torch.float32, torch.float64, torch.bfloat16]
 PRECISION = {torch.float32: 2e-5, torch.float64: 1e-11, torch.bfloat16: 2e-2}
 SMALL = [0.0, -0.0, 1.0, -1.0, 0.5, 1e-30, -1e-39, 88.0, -88.0, 20.0]
 HUGE = [math.inf, -math.inf, 1e30, -1e30]
-# Where docs/departures.md names a value at which an op differs from PyTorch's, that value is not drawn.
+# Values at which an op differs from PyTorch according to docs/departures.md are not drawn.
 EDGES = {"edge": SMALL + HUGE + [math.nan], "no NaN": SMALL + HUGE, "nothing huge": SMALL + [math.nan]}
 tn = None
 
@@ -60,7 +59,7 @@ def to_tenon(t):
 
 
 class Both:
-    """A tensor of each library: t PyTorch's, n Tenon's handle."""
+    """A tensor in both libraries: t is PyTorch's, n is Tenon's handle."""
 
     def __init__(self, t, n):
         self.t, self.n = t, n
@@ -97,7 +96,7 @@ class Case:
             t = torch.rand(shape, dtype=torch.float64) * 1.8 - 0.9
         elif kind == "ties":
             t = t.round()
-        elif kind == "apart":  # no two equal: what is sorted has one order
+        elif kind == "apart":  # all different, so that sorting has one result
             t = torch.randperm(max(1, t.numel()))[: t.numel()].reshape(shape).double() / 8 - 3
         t = t.to(dtype)
         if kind in EDGES and t.numel() and r.random() < 0.4:
@@ -180,7 +179,7 @@ class Case:
         return [d - n if self.rng.random() < 0.3 else d for d in dims]
 
 
-# ---- the ops: each gives a pair of calls -----------------------------------------------------------------------------
+# ---- the ops: each returns a pair of calls ---------------------------------------------------------------------------
 
 OPS = {}
 
@@ -248,7 +247,7 @@ def two(c, name):
     shape = c.dims()
     other = c.like(shape)
     if not (shape and other) and a.is_floating_point != b.is_floating_point:
-        shape, other = (2,), (3, 2)  # integers beside a 0-d floating tensor: see docs/departures.md
+        shape, other = (2,), (3, 2)  # integers with a 0-d floating tensor: see docs/departures.md
     x, y = c.tensor(shape, a, kind), c.tensor(other, b, kind)
     c.loose = 3
     if a != b:
@@ -316,13 +315,13 @@ def reduction(c, name):
     if name == "std":
         c.loose = 50
     run = prod if name == "prod" else calls[name]
-    biased, p = biased and name in ("var", "std"), p if name == "norm" else 2.0  # others refuse them
+    biased, p = biased and name in ("var", "std"), p if name == "norm" else 2.0  # other ops reject them
     return run, lambda: getattr(tn, name + "_run")(reduced(x, dims, keep, biased, p))
 
 
 @op("max", "min", "argmax", "argmin", "sort", "topk")
 def places(c, name):
-    whole = name == "topk"  # which of equals it finds is not said; and bf16 has too few numbers
+    whole = name == "topk"  # the order of equal values is unspecified, and bf16 has too few values
     x = c.tensor(c.dims(1), torch.float32 if whole else None, "apart" if whole else "ties")
     dim, keep, down = c.dim(x), c.rng.random() < 0.5, c.rng.random() < 0.5
     k = c.rng.randint(0, x.t.shape[dim]) if x.t.dim() else 1
@@ -587,7 +586,7 @@ def classes(c, name):
         if r.random() < 0.5:
             t[torch.rand(t.shape) < 0.3] = -100
         if (t == -100).all():
-            t[...] = 0  # nothing to learn from: 0 here, NaN in PyTorch; see docs/departures.md
+            t[...] = 0  # no target: 0 in Tenon, NaN in PyTorch; see docs/departures.md
         y = c.tensor_of(t)
     a = T.CrossEntropy()
     a.logits, a.target, a.weight, a.ignore_index, a.label_smoothing = x.n, y.n, w.n if w else None, -100, smooth
@@ -647,7 +646,7 @@ def attention(c, name):
     mask = None
     if not causal and r.random() < 0.5:
         m = torch.rand((t, s)) < 0.3
-        m[:, 0] = False  # a query that may attend to nothing: 0 here, NaN in PyTorch; see docs/departures.md
+        m[:, 0] = False  # a query without keys: 0 in Tenon, NaN in PyTorch; see docs/departures.md
         blocked = c.tensor_of(m)
         a.blocked, mask = blocked.n, ~m
     c.scale *= 4 * math.sqrt(d)
@@ -684,9 +683,9 @@ def tried(call):
 
 
 def one_case(c, name):
-    """None, or what is different."""
+    """Describes a difference, or returns None."""
     both = OPS[name][0](c, name)
-    if callable(both):  # both at once
+    if callable(both):  # calls both libraries itself
         result, failed = tried(both)
         if failed:
             return "refused: " + failed
@@ -712,7 +711,7 @@ def one_case(c, name):
         return None
     seed = torch.randn(y.shape, dtype=torch.float64).to(y.dtype)
     if tried(lambda: y.backward(seed) or True)[1]:
-        return None  # PyTorch's own limits: "grad_input must be contiguous" of a pooling op
+        return None  # a limit of PyTorch: "grad_input must be contiguous" of a pooling op
     a = T.Backward()
     a.root, a.seed = n, to_tenon(seed)
     _, failed = tried(lambda: tn.backward_run(a))

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Random programs of views and in-place ops in Tenon and in PyTorch: the same numbers, the same gradients.
+"""Compares random programs of views and in-place ops in Tenon and in PyTorch: values and gradients.
 
     tests/outside/compare_torch_programs.py LIBRARY [--count 2000] [--seed 1] [--program K]
 
-A program starts with a leaf of 24 elements (f64) and what is made of it, makes views, writes over them in place, writes
-under no-grad, uses them, retains gradients, and ends with a backward. Each step is done in both libraries. What
-PyTorch refuses Tenon may refuse or do right; what Tenon refuses and PyTorch does must be one of REFUSALS.
-Programs that are refused at their backward do not count: --count is how many are compared to the end. --program K shows
-K's steps. Seen with torch 2.15.0; ends with 77 where there is no torch, with 1 if something was found.
+A program starts with a leaf of 24 elements (f64) and tensors derived from it, makes views, writes to them in place and
+under no-grad, uses them, retains gradients, and ends with a backward pass. Each step runs in both libraries. Tenon may
+reject a step that PyTorch rejects, or compute it; a step that only Tenon rejects must be one of REFUSALS. Programs
+whose backward pass is rejected do not count: --count is the number of complete comparisons. --program K prints the
+steps of program K. Tested with torch 2.15.0; exits with 77 if torch is missing, with 1 if there are findings.
 """
 import argparse
 import collections
@@ -25,7 +25,7 @@ import compare_torch as one
 import tenon_by_name as T
 from compare_torch import Both, tried
 
-# Messages of what Tenon refuses where PyTorch does not, each named in docs/departures.md.
+# Messages of steps that only Tenon rejects, each named in docs/departures.md.
 REFUSALS = ["view that was made after tn_no_grad_begin()", "several elements of the target share memory",
             "changed in place the tensor saved by div (result 0)"]
 tn = None
@@ -108,9 +108,10 @@ class Program:
         return self.both("%s%s" % (what, args), *both)
 
     def both(self, text, in_torch, in_tenon, inplace=False):
-        """The step in both; None where one of them refuses. Raises AssertionError where only Tenon does, unnamed."""
+        """Runs a step in both libraries; None if one rejects it. Raises AssertionError if only Tenon does, with a reason
+        that is not in REFUSALS."""
         self.say(text)
-        if inplace:  # PyTorch is asked first, and then not whether it has written something all the same
+        if inplace:  # PyTorch runs first; whether a rejected step has written something is not checked
             (t, torch_says) = tried(in_torch)
             if torch_says:
                 self.refused["PyTorch"] += 1
@@ -143,7 +144,7 @@ class Program:
         if kind in ("add", "sub", "mul", "div", "copy"):
             if tn.shares_memory(x.n, w.n) and (x.t.shape, x.t.stride(), x.t.storage_offset()) != (
                     w.t.shape, w.t.stride(), w.t.storage_offset()):
-                w = Both(w.t.clone(), tn.clone(w.n))  # PyTorch may read what it has written: see docs/departures.md
+                w = Both(w.t.clone(), tn.clone(w.n))  # PyTorch may read overwritten elements: see docs/departures.md
             use = w if r.random() < 0.7 else Both(torch.tanh(w.t), tn.tanh(w.n))
             if kind == "div":
                 use = Both(torch.exp(torch.tanh(w.t)), tn.exp(tn.tanh(w.n)))
@@ -269,7 +270,7 @@ def main():
         k += 1
         if args.program is not None:
             break
-    print("%d programs of views and in-place ops compared with PyTorch %s, seed %d: %d findings (%d begun; refused: %s)"
+    print("%d programs of views and in-place ops compared with PyTorch %s, seed %d: %d findings (%d begun; rejected: %s)"
           % (compared, torch.__version__, args.seed, findings, k, dict(refused)))
     sys.exit(1 if findings else 0)
 

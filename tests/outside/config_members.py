@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Does each model's table of config.json name every member that transformers' config classes have?
+"""Checks that each model's table of config.json names every member of transformers' config classes.
 
     tests/outside/config_members.py [ROOT]
 
-A member that changes numbers must be honoured, or refused where its value is another than the one that is done; one
-that has no say in the numbers is a row of its own (TN_HF_ANY), or stands in BASE below. Seen with transformers 5.23.0.
-Exits with 77 where transformers is not there.
+A member that changes results must be supported, or rejected unless it has the supported value; a member that does not
+change results has a row with TN_HF_ANY or is listed in BASE below. Tested with transformers 5.23.0. Exits with 77 if
+transformers is missing.
 """
 import dataclasses
 import os
@@ -21,22 +21,22 @@ except ImportError as problem:
     print("skipped: %s" % problem)
     sys.exit(77)
 
-# Members of the class that all share, and what stands in every file: none of them changes a number.
+# Members of the common base class, and members of every file: none of them changes results.
 BASE = {
-    "architectures": "read by nobody here: the weights' names decide",
-    "chunk_size_feed_forward": "the same sums in pieces",
-    "dtype": "everything is f32 here; the file's types are converted",
-    "id2label": "of a head that is not read",
-    "label2id": "of a head that is not read",
-    "output_hidden_states": "what is returned",
-    "problem_type": "of a head that is not read",
-    "return_dict": "what is returned",
-    "transformers_version": "who wrote it",
+    "architectures": "not used: the names of the weights decide",
+    "chunk_size_feed_forward": "the same sums, computed in chunks",
+    "dtype": "computations are f32; the dtypes of the file are converted",
+    "id2label": "for a head that is not read",
+    "label2id": "for a head that is not read",
+    "output_hidden_states": "selects return values",
+    "problem_type": "for a head that is not read",
+    "return_dict": "selects return values",
+    "transformers_version": "version of the writer",
 }
-# Not fields of the class, but changing what it computes: every table must name them.
+# Not fields of the class, but they change its results: every table must name them.
 ALWAYS = ("model_type", "per_layer_config", "quantization_config")
 
-TABLES = {  # a file, and the name of a table in it
+TABLES = {  # (file, name of a table in it): config classes
     ("models/bert/bert_formats.c", "bert_rows"): (
         BertConfig, RobertaConfig, RobertaPreLayerNormConfig, XLMRobertaConfig),
     ("models/bert/bert_formats.c", "electra_rows"): (ElectraConfig,),
@@ -50,7 +50,7 @@ TABLES = {  # a file, and the name of a table in it
 
 
 def keys(path, table):
-    """The top-level members that the rows of a table name, those of the macros among them."""
+    """The top-level members in the rows of a table, including those in macros."""
     text = open(path, encoding="utf-8").read()
     start = text.index("static const tn_hf_row %s[]" % table)
     rows = text[start:text.index("\n};", start)]

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""What Tenon writes, read by others: stories260K from llama2.c's files is saved as GGUF and as a directory; llama.cpp
-must write the same greedy text from the one, transformers from the other, with the same numbers for texts.
+"""Checks that other libraries read Tenon's model files: stories260K is read from llama2.c's files and saved as GGUF and
+as a directory; llama.cpp must generate the same greedy text from the first, transformers from the second, with the same
+token ids of texts.
 
     tests/outside/decoder_check.py build/libtenon.so STORIES260K     a Python with llama_cpp (seen with 0.3.36),
                                                                      transformers (5.23.0) and torch (2.15.0)
 
-Exits 77 where one of them or the data is not there."""
+Exits with 77 if one of them or the data is missing."""
 import ctypes
 import os
 import sys

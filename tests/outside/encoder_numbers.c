@@ -1,11 +1,11 @@
-/* encoder_numbers.c — what an encoder's directory makes of some ids, for tests/outside/encoders_parity.py to compare:
+/* encoder_numbers.c — writes the outputs of an encoder for tests/outside/encoders_parity.py:
  *
  *     encoder_numbers DIR BATCH OUT
  *
- * BATCH is a safetensors file with "ids" and "real" [B, T], and perhaps "types" [B, T], "masked" and "words" [N],
- * "next" [B], "replaced" [B, T]. OUT, which is there, gets numbers.safetensors with what the model has of "y",
- * "pooled", "words", "next", "replaced" and "loss", `saved`, the model as it is written, and `grads`, the same with
- * the gradient of the loss in place of each parameter. It fails if a row has other bits when it is alone. */
+ * BATCH is a safetensors file with "ids" and "real" [B, T], and optionally "types" [B, T], "masked" and "words" [N],
+ * "next" [B], "replaced" [B, T]. Writes to the existing folder OUT: numbers.safetensors with those of "y", "pooled",
+ * "words", "next", "replaced" and "loss" that the model has; `saved`, the model written by Tenon; and `grads`, the same
+ * with the gradient of the loss instead of each parameter. Fails if a single row has other bits than in the batch. */
 #include <stdio.h>
 #include <sys/stat.h>
 #include <tenon/tenon.h>
@@ -13,14 +13,14 @@
 static tn_safetensors *f;
 static tn_tensor *in(const char *name) { return tn_safetensors_find(f, name) < 0 ? NULL : tn_safetensors_get(f, name); }
 
-/* Of a model that has learned nothing by itself: of all numbers that are no padding's. */
+/* The loss of a model without a training head: over all elements except padding. */
 static tn_tensor *squares(tn_bert *m, tn_tensor *y, tn_tensor *padding)
 {
     tn_tensor *loss = tn_mean(tn_square(tn_masked_fill(y, tn_unsqueeze(padding, 2), 0)));
     return m->pooler ? tn_add(loss, tn_mean(tn_square(tn_bert_pooled(m, y)))) : loss;
 }
 
-/* The last row, which has no padding, has the same bits by itself. */
+/* Checks that the last row, which has no padding, has the same bits alone. */
 static bool same_bits(tn_bert *m, tn_tensor *ids, tn_tensor *types, tn_tensor *y)
 {
     const tn_scope s = tn_no_grad_begin();

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""BERT, RoBERTa, XLM-RoBERTa, DistilBERT, ALBERT and ELECTRA beside Hugging Face transformers, at odd sizes.
+"""Compares BERT, RoBERTa, XLM-RoBERTa, DistilBERT, ALBERT and ELECTRA with Hugging Face transformers, at odd sizes.
 
     tests/outside/encoders_parity.py BUILD [NAME...]
 
-BUILD is a build folder of this project; names choose some of the models below. Random models (3 layers of 6 heads, 90
-wide, 203 inside, 1,003 words, texts of 33 with padding at either end), the reference in f64: vectors and scores
-within 2e-5, gradients of the training loss within 1e-5 of the largest element, or, where the reference's own in f32
-are, 1.5 times as far; state dicts there and back unchanged; and what Tenon writes transformers opens, with the same
-scores. And with a tokenizer of each kind: `bert fill` finds the same pieces with the same probabilities, `bert embed`
-the same vectors.
-Seen with torch 2.15.0 and transformers 5.23.0. Exits with 77 where they are not there.
+BUILD is a build folder of this project; names select some of the models below. Random models (3 layers, 6 heads, width
+90, inner width 203, vocabulary 1,003, sequences of 33 with padding at either end), the reference in f64: hidden states
+and logits within 2e-5; gradients of the training loss within 1e-5 of the largest element, or within 1.5 times the
+deviation of the reference in f32; state dicts unchanged after a round trip; transformers opens the models that Tenon
+writes, with the same logits. With a tokenizer of each kind, `bert fill` finds the same tokens with the same
+probabilities, and `bert embed` the same vectors. Tested with torch 2.15.0 and transformers 5.23.0. Exits with 77 if
+they are missing.
 """
 import copy
 import json
@@ -73,7 +73,7 @@ def has_png(build):
 
 
 def batch(m):
-    """Ids with padding behind, in front, and none; what is to be learned of them."""
+    """Ids with padding at the end, at the start, and none; and the targets."""
     ids = torch.randint(2, VOCAB, (B, T))
     ids[0, 20:], ids[1, :5] = PAD, PAD
     real = (ids != PAD).long()
@@ -87,7 +87,7 @@ def batch(m):
 
 
 def reference(m, data, labels, has_types):
-    """What transformers makes of it, by Tenon's names."""
+    """The outputs of transformers, under Tenon's names."""
     more = {"token_type_ids": data["types"]} if has_types else {}
     name = type(m).__name__
     base = getattr(m, m.base_model_prefix, m)
@@ -129,7 +129,7 @@ def apart(name, got, want, real):
 
 
 def in_file(m, there):
-    """Each parameter, and what a file holds for it by one of its names, with or without the model's prefix."""
+    """Each parameter with its tensor in a file, found by one of its names, with or without the model's prefix."""
     names = {}
     for key, p in m.named_parameters(remove_duplicate=False):
         names.setdefault(p, []).extend((key, m.base_model_prefix + "." + key))
@@ -137,7 +137,8 @@ def in_file(m, there):
 
 
 def gradients(m, there):
-    """The worst relative difference. A key's bias has no gradient but for rounding: it is held beside its query's."""
+    """The maximum relative difference. The gradient of a key's bias is only rounding error: it is compared relative to
+    that of the query's bias."""
     worst, compared, named = 0, 0, dict(m.named_parameters())
     for keys, p, ours in in_file(m, there):
         if ours is None or p.grad is None:
@@ -149,14 +150,14 @@ def gradients(m, there):
 
 
 def same_weights(m, there):
-    """The parameters that are not in a file, or not equal."""
+    """The parameters that are missing in a file or differ."""
     return [keys[0] for keys, p, ours in in_file(m, there) if ours is None or not torch.equal(ours, p)]
 
 
 def check(program, name, make, folder):
     torch.manual_seed(11)
     m = make().eval()
-    with torch.no_grad():  # biases and norms, too, are no longer what they begin with
+    with torch.no_grad():  # also change biases and norms from their initial values
         for p in m.parameters():
             if p.dim() == 1:
                 p.add_(torch.randn(p.shape) * 0.1)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""GGUF beside PyPI's gguf: files that it writes are read, and what it makes of their blocks must be what Tenon makes of
-them, to the bit; files that Tenon writes are read by it, blocks of Q8_0 included.
+"""Compares GGUF with PyPI's gguf: Tenon reads its files, and unpacked blocks must be equal to the bit; it reads Tenon's
+files, including blocks of Q8_0.
 
-    tests/outside/gguf_check.py build/libtenon.so [FILES]        a Python with gguf (seen with 0.19.0) and numpy
+    tests/outside/gguf_check.py build/libtenon.so [FILES]        a Python with gguf (tested with 0.19.0) and numpy
 
-Exits 77 where gguf is not there."""
+Exits with 77 if gguf is missing."""
 import ctypes
 import os
 import sys

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Images beside Pillow and Hugging Face's image processors: the same numbers, to the bit.
+"""Compares image functions with Pillow and Hugging Face's image processors, to the bit.
 
     tests/outside/images_check.py build/libtenon.so [ROUNDS]
 
-Random images and sizes (400 rounds, if nothing is said): tn_image_resize in u8 and f32, bilinear and bicubic, is
-Image.resize; tn_image_ready is what ViT's and DeiT's processors that use Pillow give, with their file as they write
-it; and PGM, PPM and PNG files of every kind that Pillow writes are read as it reads them, and the other way round.
-Seen with Pillow 13.0.0 (older ones resize the rows first, always: another bit here and there) and transformers
-5.23.0. Exits with 77 where they are not there.
+Random images and sizes (400 rounds by default): tn_image_resize in u8 and f32, bilinear and bicubic, equals
+Image.resize; tn_image_ready equals ViT's and DeiT's processors that use Pillow, with the files that they write; PGM,
+PPM and PNG files of every kind that Pillow writes are read with the same values, and vice versa. Tested with Pillow
+13.0.0 (older versions always resize the rows first, so that some bits differ) and transformers 5.23.0. Exits with 77 if
+they are missing.
 """
 import ctypes
 import os
@@ -143,7 +143,7 @@ def main():
             scope = lib.tn_scope_begin()
             resized(rng), made_ready(rng, folder), files(rng, folder)
             lib.tn_scope_end(scope)
-    print("%d rounds: sizes, processors and files as Pillow %s has them" % (rounds, Image.__version__))
+    print("%d rounds: sizes, processors and files equal those of Pillow %s" % (rounds, Image.__version__))
 
 
 main()

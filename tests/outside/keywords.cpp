@@ -1,5 +1,5 @@
-// keywords.cpp — C++20: what C writes with keywords, C++ writes with designated initialisers and the functions behind the
-// macros. A module with two results leaves by tn_leave_n; a config names what is not the default.
+// keywords.cpp — C++20 code uses designated initialisers and the functions that C's keyword macros call. A module with
+// two results ends with tn_leave_n; a config names only members that differ from the defaults.
 #include <cstdio>
 #include <tenon/tenon.h>
 

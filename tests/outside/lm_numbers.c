@@ -1,10 +1,10 @@
-/* lm_numbers.c — what a language model's directory makes of some ids, for tests/outside/lm_parity.py to compare:
+/* lm_numbers.c — writes the outputs of a language model for tests/outside/lm_parity.py:
  *
  *     lm_numbers DIR IDS OUT
  *
- * IDS is a safetensors file with "ids" [B, T]. OUT, which is there, gets numbers.safetensors with "logits" and "loss",
- * `saved`, the model as it is written, and `grads`, the same with the gradient of the loss in place of each parameter.
- * It fails if scores differ by a bit with a cache, word by word, or when a row is alone. */
+ * IDS is a safetensors file with "ids" [B, T]. Writes to the existing folder OUT: numbers.safetensors with "logits" and
+ * "loss"; `saved`, the model written by Tenon; and `grads`, the same with the gradient of the loss instead of each
+ * parameter. Fails if the logits of a row have other bits with a cache, token by token, or alone. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,7 +19,7 @@ static bool same(tn_tensor *a, tn_tensor *b)
     return true;
 }
 
-/* By the words that the cache already holds, and one row by itself. */
+/* Logits with a cache, token by token, and of a single row. */
 static bool same_bits(tn_lm *m, tn_tensor *ids, tn_tensor *logits)
 {
     const int64_t  rows = tn_size(ids, 0), n = tn_size(ids, 1);

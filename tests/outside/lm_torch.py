@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""The LSTM language model of `lm train` in PyTorch: the anchor of its quality and speed.
+"""The LSTM language model of `lm train` in PyTorch, to compare quality and speed.
 
     lm_torch.py train --train FILE --valid FILE [--test FILE] [--vocab 10000] [--size 200] [--layers 2] [--epochs 6] ...
-    lm_torch.py check DIR FILE        a model that `lm train` has made, measured by PyTorch: "perplexity N"
+    lm_torch.py check DIR FILE        measure a model of `lm train` with PyTorch: prints "perplexity N"
 
-Recipe: words by white space, <eos> at each line's end, the most frequent words and <unk>; columns side by side whose
-states are carried; an LSTM whose word vectors are its last table, dropout of a sequence; AdamW, gradients clipped to 1,
-warm-up over a tenth of the steps, then down to 0 in a straight line: what `lm train --optimizer adam` does by itself.
-Prints words a second, and perplexities with the state carried through ten columns. Seen with torch 2.15. Needs
-PyTorch: exits 77 where it is not there.
+Recipe, the defaults of `lm train --optimizer adam`: words separated by white space, <eos> at the end of each line, the
+most frequent words and <unk>; parallel columns with carried states; an LSTM with tied embeddings, the same dropout mask
+for a whole sequence; AdamW, gradients clipped to 1, warm-up over a tenth of the steps, then linear decay to 0. Prints
+words per second, and perplexities with the state carried through ten columns. Tested with torch 2.15. Exits with 77 if
+PyTorch is missing.
 """
 import argparse
 import collections
@@ -22,7 +22,7 @@ try:
     import torch
     from torch import nn
 except ImportError:
-    print("skipped: PyTorch is not there")
+    print("skipped: PyTorch is missing")
     sys.exit(77)
 
 
@@ -31,7 +31,7 @@ def words_of(path):
 
 
 def locked(x, p, training):
-    """x [T, B, n]: the same numbers are left out in all steps."""
+    """Dropout of x [T, B, n] with the same mask in all steps."""
     if not training or p == 0:
         return x
     return x * x.new_empty(1, x.size(1), x.size(2)).bernoulli_(1 - p) / (1 - p)
@@ -81,7 +81,7 @@ def perplexity(model, data, length):
 
 
 def opened(folder, dropout=0):
-    """A model that `lm train` has made, and its words' numbers."""
+    """Loads a model of `lm train` and its vocabulary."""
     import struct
     config = json.load(open(os.path.join(folder, "config.json")))
     number = json.load(open(os.path.join(folder, "tokenizer.json")))["model"]["vocab"]
@@ -104,7 +104,7 @@ def opened(folder, dropout=0):
 
 
 def check(a):
-    """As `lm eval`: one column, from the beginning to the end."""
+    """Perplexity as in `lm eval`: one column, from start to end."""
     model, number = opened(a.dir)
     ids = [number.get(w, 0) for w in words_of(a.file)]
     print(f"perplexity {perplexity(model, columns(ids, 1), 256):.4f}")
@@ -153,7 +153,7 @@ def train(a):
         if best is None or value < best:
             best, kept = value, {k: v.clone() for k, v in model.state_dict().items()}
         print(f"step {step} of {steps}: train loss {loss.item():.4f}, valid perplexity {value:.2f}", flush=True)
-    print(f"words a second {seen / spent:.0f}, {torch.get_num_threads()} threads, torch {torch.__version__}")
+    print(f"words per second {seen / spent:.0f}, {torch.get_num_threads()} threads, torch {torch.__version__}")
     if best is not None:
         print(f"valid perplexity {best:.4f}")
         if a.test:
@@ -171,9 +171,9 @@ for name, kind, value in (("train", str, None), ("valid", str, None), ("test", s
                           ("lr", float, 1e-3),
                           ("seed", int, 1)):
     t.add_argument("--" + name, type=kind, default=value, required=value is None and name != "test")
-t.add_argument("--init", help="a model of `lm train --steps 1 --lr 1e-9` to begin with")
-t.add_argument("--every", type=int, default=0, help="losses, after so many steps each")
-t.add_argument("--measure", action="store_true", help="with --steps: validate at the end, too")
+t.add_argument("--init", help="initialise from a model of `lm train --steps 1 --lr 1e-9`")
+t.add_argument("--every", type=int, default=0, help="print the loss every N steps")
+t.add_argument("--measure", action="store_true", help="with --steps: also validate at the end")
 c = sub.add_parser("check")
 c.add_argument("dir")
 c.add_argument("file")

@@ -1,4 +1,4 @@
-/* program.c — a user's program: the gradient of sum(x²) is 2x; a module of its own; a mistake is forgiven. */
+/* program.c — a user's program: the gradient of sum(x²) is 2x; a custom module; recovery from an error. */
 #include <stdio.h>
 #include <string.h>
 #include <tenon/tenon.h>

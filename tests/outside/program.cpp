@@ -1,4 +1,4 @@
-// program.cpp — the same in C++: the gradient of sum(x * x) is 2x; a mistake is reported and forgiven.
+// program.cpp — a user's program in C++: the gradient of sum(x * x) is 2x; recovery from an error.
 #include <cstdio>
 #include <cstring>
 #include <tenon/tenon.h>

@@ -1,11 +1,11 @@
-/* q8_quality.c — what 8 bits cost a model that was trained: the loss of a text and its scores, before and after
+/* q8_quality.c — the effect of 8-bit weights on a trained model: the loss and the logits of a text before and after
  * tn_quantize.
  *
  *     q8_quality MODEL TEXT [MOST]
  *
- * Prints both losses over at most MOST pieces, by how much the second is worse, the least and the mean cosine of the
- * scores at a place, and at how many it is less than 0.9999. Ends with 1 if the loss is worse by more than 0.1 %, or a
- * cosine is less than 0.9999 on average.
+ * Prints both losses over at most MOST tokens, the increase of the loss, the minimum and mean cosine of the logits at a
+ * position, and the number of positions where it is below 0.9999. Exits with 1 if the loss increases by more than
+ * 0.1 %, or the mean cosine is below 0.9999.
  *
  *     cc -I BUILD/include -o q8_quality tests/outside/q8_quality.c BUILD/libtenon.a -lutf8proc -lpng -lz -lm -fopenmp
  *     build/bin/gpt demo --out demo && ./q8_quality demo/model demo/held-out.txt */
@@ -25,7 +25,7 @@ static char *read_file(const char *path)
     return text;
 }
 
-/* The cosine of two rows of scores. */
+/* The cosine of two rows of logits. */
 static double cosine(const float *a, const float *b, int64_t n)
 {
     double ab = 0, aa = 0, bb = 0;

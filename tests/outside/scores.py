@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Metrics of labels, numbers and tags beside scikit-learn, SciPy and seqeval: random cases, with ties, constants and
-chunks that break the rules.
+"""Compares metrics of labels, numbers and tags with scikit-learn, SciPy and seqeval: random cases, with ties, constants
+and invalid chunks.
 
     tests/outside/scores.py build/libtenon.so [CASES]      a Python with scikit-learn, scipy and seqeval
-                                                           (seen with 1.9.1, 1.17.1 and 1.2.2)
+                                                           (tested with 1.9.1, 1.17.1 and 1.2.2)
 
-Exits 77 where one of them is not there."""
+Exits with 77 if one of them is missing."""
 import ctypes
 import math
 import sys
@@ -78,7 +78,7 @@ def labels(case, rng):
 
 def numbers(case, rng):
     n = int(rng.integers(2, 60))
-    x = rng.integers(0, 6, n).astype(float) / 2 if case % 2 else rng.normal(size=n)  # ties, and none
+    x = rng.integers(0, 6, n).astype(float) / 2 if case % 2 else rng.normal(size=n)  # with and without ties
     y = x * rng.normal() + rng.normal(size=n) if case % 3 else rng.integers(-2, 3, n).astype(float)
     if case % 13 == 0:
         y[:] = 0.1
@@ -100,7 +100,7 @@ def tags(case, rng):
         said.append([g if rng.random() < 0.7 else str(rng.choice(pool)) for g in gold[-1]])
     for rule, how in ((0, {}), (1, {"mode": "strict", "scheme": IOB2})):
         if rule == 0 and case % 4 == 0:
-            continue  # seqeval takes a tag without a type for the type "_"
+            continue  # seqeval treats a tag without a type as type "_"
         e = lib.tn_entities_new(rule)
         for g, s in zip(gold, said):
             for a, b in zip(g, s):
@@ -114,7 +114,7 @@ def tags(case, rng):
         try:
             table = seqeval.classification_report(gold, said, output_dict=True, zero_division=0, **how)
         except ValueError:
-            table = {}  # seqeval's, of no entity at all
+            table = {}  # the result of seqeval without any entity
         for kind, row in table.items():
             if " avg" in kind:
                 continue
@@ -129,4 +129,4 @@ cases = int(sys.argv[2]) if len(sys.argv) > 2 else 200
 for case in range(cases):
     rng = np.random.default_rng(case)
     labels(case, rng), numbers(case, rng), tags(case, rng)
-print(f"as scikit-learn, SciPy and seqeval have them: {cases} cases each of labels, numbers and tags")
+print(f"equal to scikit-learn, SciPy and seqeval: {cases} cases each of labels, numbers and tags")

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Which heads of a BERT are syntactic, by PyTorch, beside `look probe --heads`.
+"""Compares `look probe --heads` with PyTorch: the syntactic heads of a BERT.
 
     python3 tests/outside/syntactic_heads.py LOOK MODEL SENTENCES.conllu [COUNT]
 
-LOOK is Tenon's program. Seen with torch 2.15 and transformers 5.23. Words of a CoNLL-U sentence are joined with spaces;
-attention to a word is the sum over its pieces, from one the mean; [CLS] and [SEP] count for nothing; no word chooses
-itself (Clark et al. 2019). Fails if a number differs by 0.001 or more.
+LOOK is Tenon's program. Tested with torch 2.15 and transformers 5.23. The words of a CoNLL-U sentence are joined with
+spaces; attention to a word is the sum over its tokens, attention from a word the mean; [CLS], [SEP] and the word itself
+are excluded (Clark et al. 2019). Fails if a number differs by 0.001 or more.
 """
 import subprocess
 import sys

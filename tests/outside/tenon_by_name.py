@@ -1,7 +1,7 @@
-"""libtenon.so through ctypes: tn.exp(x) calls tn_exp. For scripts that hold Tenon beside another library.
+"""libtenon.so through ctypes: tn.exp(x) calls tn_exp. For scripts that compare Tenon with another library.
 
-Arguments go by their Python type: an int or a bool fills an integer register, a float is a double, a tuple is a
-tn_shape, a list a tn_dims, a Struct goes by value. A tensor is a number, the address of its handle; a NULL is None.
+The Python type of an argument selects its C type: an int or a bool is an integer, a float a double, a tuple a tn_shape,
+a list a tn_dims, a Struct is passed by value. A tensor is a number, the address of its handle; NULL is None.
 """
 import ctypes as c
 
@@ -70,11 +70,11 @@ def passed(value):
 
 
 class Failed(Exception):
-    """An error stands; it has been cleared."""
+    """Raised when an error of the library is set; the error has been cleared."""
 
 
 class Tenon:
-    # What does not give a tensor.
+    # Functions that do not return a tensor.
     RESULTS = dict(error=c.c_int, error_message=c.c_char_p, clear_error=None, scope_begin=Scope, no_grad_begin=Scope,
                    scope_end=None, shape_of=Shape, strides_of=Shape, dtype_of=c.c_int, numel=c.c_int64, item=c.c_double,
                    copy_out=c.c_int, backward_run=c.c_int, retain_grad=c.c_int, max=Pair, min=Pair, sort=Pair,

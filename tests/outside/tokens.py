@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds `tokenize` beside the references: the numbers of pieces of the same lines, and the way back.
+"""Compares `tokenize` with reference libraries: the token ids of the same lines, and decoding.
 
     python3 -m venv VENV && VENV/bin/pip install sentencepiece==0.2.3 tokenizers==0.23.3 transformers==5.23.0
     VENV/bin/python tests/outside/tokens.py build/bin/tokenize sentencepiece MODEL [TEXT...]   a .model
@@ -8,8 +8,8 @@
     VENV/bin/python tests/outside/tokens.py build/bin/tokenize kinds TEXT    tokenizer.json of all kinds, trained here
     VENV/bin/python tests/outside/tokens.py build/bin/tokenize train TEXT    Unigram's training
 
---lines N: so many lines of Unicode are made (20000). Ends with 77 where a reference is missing, with 1 if a line
-differs.
+--lines N: number of generated lines of Unicode (default: 20000). Exits with 77 if a reference is missing, with 1 if a
+line differs.
 """
 import argparse
 import os
@@ -44,7 +44,7 @@ STABLE = {}
 
 
 def assigned(c):
-    """Assigned in Unicode 12 at the latest: references of different age agree about these."""
+    """Characters assigned in Unicode 12 or earlier, on which references of different age agree."""
     import unicodedata
     return unicodedata.category(chr(c)) not in ("Cn", "Cs") and unicodedata.ucd_3_2_0.category(chr(c)) != "Cn"
 
@@ -90,7 +90,7 @@ def ours(tokenize, model, texts, *more):
 
 def compare(name, texts, mine, theirs, show):
     wrong = [i for i in range(len(texts)) if i >= len(mine) or mine[i] != theirs[i]]
-    print(f"{name}: {len(texts)} lines, {sum(map(len, theirs))} pieces, {len(wrong)} lines differ")
+    print(f"{name}: {len(texts)} lines, {sum(map(len, theirs))} tokens, {len(wrong)} lines differ")
     for i in wrong[:5]:
         print("   ", repr(texts[i]))
         print("      ours  ", [show(x) for x in mine[i]])
@@ -135,7 +135,7 @@ def check_json(o, path, name, extra=()):
     return bad | back(o.tokenize, path, ids, ids, [s for s in expected if "\ufffd" not in s], name)
 
 
-PATTERNS = {  # as the published tokenizer.json have them
+PATTERNS = {  # of published tokenizer.json files
     "gpt4": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
             r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
     "qwen2": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
@@ -145,7 +145,7 @@ PATTERNS = {  # as the published tokenizer.json have them
 
 
 def sentence_kinds(text, folder):
-    """Tokenizers of SentencePiece's kinds, as transformers makes them of a .model."""
+    """Tokenizers of SentencePiece's kinds, as transformers converts them from a .model."""
     from sentencepiece import sentencepiece_model_pb2 as pb
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
     path = train_sentencepiece(text, folder, model_type="bpe", vocab_size=1500, byte_fallback=True,
@@ -228,7 +228,7 @@ def byte_kinds(text):
 
 
 def check_training(o, text, folder):
-    """A Unigram vocabulary of 1,000 beside the reference trainer's: pieces, likelihood of the text, time."""
+    """Compares a Unigram vocabulary of 1,000 with the reference trainer's: tokens, likelihood of the text, time."""
     import time
     began = time.process_time()
     theirs = spm.SentencePieceProcessor(model_file=train_sentencepiece(text, folder, vocab_size=1000, num_threads=1))

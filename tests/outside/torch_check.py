@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What torch.save writes of random state dicts, in both forms, read by Tenon: names, shapes and bits must be PyTorch's;
-views, shared storages, parameters and every type among them. And pickles that would run something run nothing.
+"""Checks that Tenon reads files of torch.save, in both formats: names, shapes and bits of random state dicts must be
+equal, with views, shared storages, parameters and every dtype. Pickles that would run code must be rejected.
 
-    tests/outside/torch_check.py build/libtenon.so [FILES]        a Python with torch (seen with 2.15.0)
+    tests/outside/torch_check.py build/libtenon.so [FILES]        a Python with torch (tested with 2.15.0)
 
-Exits 77 where torch is not there."""
+Exits with 77 if torch is missing."""
 import ctypes
 import os
 import random
@@ -27,7 +27,7 @@ for name, out, args in [("tn_torch_open", P, [S]), ("tn_safetensors_close", None
     f = getattr(lib, name)
     f.restype, f.argtypes = out, args
 
-# what a type is read as, and its number in core.h
+# the dtype that a type is read as, and its value in core.h
 reads_as = {torch.float32: (0, torch.float32), torch.float64: (1, torch.float64), torch.bfloat16: (2, torch.bfloat16),
             torch.float16: (0, torch.float32), torch.int64: (3, torch.int64), torch.int32: (4, torch.int32),
             torch.int16: (4, torch.int32), torch.int8: (4, torch.int32), torch.uint8: (5, torch.uint8),
@@ -88,4 +88,4 @@ with tempfile.TemporaryDirectory() as folder:
         if lib.tn_torch_open(path.encode()) or b"nothing is run" not in lib.tn_error_message() or os.path.exists(bad):
             wrong("a file that runs something")
         lib.tn_clear_error()
-print("%d files, %d tensors: PyTorch's names, shapes and bits; what would run is refused" % (files, tensors))
+print("%d files, %d tensors: PyTorch's names, shapes and bits; pickles with code are rejected" % (files, tensors))

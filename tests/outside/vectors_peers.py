@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`vectors train` beside word2vec.c, GloVe's program and fastText: the same text, the same options.
+"""Compares `vectors train` with word2vec.c, GloVe's programs and fastText: the same text, the same options.
 
     tests/outside/vectors_peers.py run OUT --build BUILD --text FILE --tests DIR [--word2vec PROGRAM] [--glove DIR]
                                    [--kinds skipgram,cbow,glove,fasttext] [--who ours,original] [--seeds 1,2,3]
@@ -8,18 +8,18 @@
     tests/outside/vectors_peers.py speed OUT --build BUILD --text FILE [--word2vec PROGRAM] [--glove DIR] [--kinds ...]
                                    [--rounds 2] [--epochs 1]
 
-100 numbers, window 5, 5 negatives, sample 1e-4, minimal count 5, --epochs 5 (GloVe: 15, x_max 10). DIR holds
-EN-WS-353-ALL.txt, EN-SIMLEX-999.txt, EN-MEN-TR-3k.txt, EN-RG-65.txt and questions-words.txt. Vectors of both sides
-are judged by `vectors similarity` and `vectors analogy`. Each run adds a line to OUT/results.tsv, and what stands
-there is not run again; `table` prints the means and, of the originals, standard deviations: ours is to be no worse
-than the mean less one of them. word2vec.c has no seed, but its threads draw differently: seed 1 is twelve of them,
-seed 2 thirteen. Not one or two: a thread that has met the end of the text takes every further epoch for ended, so
-that the last one's part is read once (on one thread: WS-353 0.16, not 0.42). Its vectors begin as the same numbers in
-any run: with --shuffle both sides read the text as lines of 1,000 words, in an order that the seed draws, which makes
-other beginnings, too. `speed` runs both sides on one thread and ours on two, in turn, and prints the best of its
-rounds: the originals' words a second are what they say themselves, GloVe's time is that between its first and last
-lines on iterations, and its counting is that of its other three programs. Seen with fasttext 0.9.3, word2vec.c
-20c129af and GloVe 52f7dbc5. Exits with 77 where none of the originals is there.
+Dimension 100, window 5, 5 negatives, sample 1e-4, minimum count 5, --epochs 5 (GloVe: 15, x_max 10). DIR contains
+EN-WS-353-ALL.txt, EN-SIMLEX-999.txt, EN-MEN-TR-3k.txt, EN-RG-65.txt and questions-words.txt. `vectors similarity` and
+`vectors analogy` evaluate the vectors of both sides. Each run adds a line to OUT/results.tsv and is not repeated;
+`table` prints the means and the standard deviations of the originals: Tenon should not be worse than their mean minus
+one standard deviation. word2vec.c has no seed, but its results depend on the number of threads: seed 1 is twelve
+threads, seed 2 thirteen. Fewer threads are not representative: a thread that reaches the end of the text skips all
+further epochs, so that the last thread's part is read only once (on one thread: WS-353 0.16, not 0.42). Its vectors are
+initialised to the same values in every run: with --shuffle both sides read the text as lines of 1,000 words in an order
+that depends on the seed, which also changes the initial values. `speed` runs both sides on one thread and Tenon on two,
+alternately, and prints the best round: the words per second of the originals are their own output, GloVe's time is that
+between its first and last iteration lines, and its counting time is that of its other three programs. Tested with
+fasttext 0.9.3, word2vec.c 20c129af and GloVe 52f7dbc5. Exits with 77 if none of the originals is found.
 """
 import argparse
 import os
@@ -36,7 +36,7 @@ FILES = (("WS-353", "EN-WS-353-ALL.txt"), ("SimLex-999", "EN-SIMLEX-999.txt"), (
 
 
 def ours(a, kind, seed, to):
-    """What it prints at its end: words, seconds, words a second; and the seconds of counting before them."""
+    """The output of `vectors train`: words, seconds, words per second; and the seconds of counting."""
     epochs, more = (a.glove_epochs, ["--x-max", "10"]) if kind == "glove" else (a.epochs, [])
     said = subprocess.run([os.path.join(a.build, "bin/vectors"), "train", "--text", a.text, "--out", to, "--force",
                            "--no-progress", "--kind", kind,
@@ -63,7 +63,7 @@ def glove_files(a):
 
 
 def glove_count(a, seed):
-    """The first three of its programs, as its demo.sh calls them; the pairs are counted once and shuffled anew."""
+    """Runs the first three programs as in demo.sh; pairs are counted once and shuffled for each seed."""
     vocab, counts, mixed = glove_files(a)
     if not os.path.exists(counts):
         with open(a.text) as f, open(vocab, "w") as g:
@@ -80,7 +80,7 @@ def glove_count(a, seed):
 
 
 def glove(a, seed, to):
-    """The seconds an iteration takes, from its first line on one to its last."""
+    """The seconds per iteration, from the first iteration line to the last."""
     vocab, _, mixed = glove_files(a)
     p = subprocess.Popen([glove_program(a, "glove"), "-save-file", to[:-4], "-threads", str(a.threads), "-input-file",
                           mixed, "-x-max", "10", "-iter", str(a.glove_epochs), "-vector-size", "100", "-binary", "0",
@@ -93,7 +93,7 @@ def glove(a, seed, to):
 
 
 def fasttext(a, seed, to):
-    from fasttext import FastText as f  # train_unsupervised() of 0.9.3 takes no seed, what is below it does
+    from fasttext import FastText as f  # train_unsupervised() of 0.9.3 takes no seed, the class below it does
     args = dict(f.unsupervised_default, input=a.text, model="skipgram", dim=100, ws=5, neg=5, t=1e-4, epoch=a.epochs,
                 thread=a.threads, minCount=5, lr=0.05, minn=3, maxn=6, seed=seed, verbose=0)
     asked = f._build_args(args, list(args))
@@ -172,7 +172,7 @@ def run(a):
                     f.write("\t".join(line) + "\n")
                 print(kind, who, seed, *values, "%.0f s" % seconds, flush=True)
     if missing and not any(who == "original" for _, who, _ in known(a.out)):
-        print("skipped: word2vec, GloVe and fastText are not there")
+        print("skipped: word2vec, GloVe and fastText are missing")
         sys.exit(77)
 
 
@@ -197,7 +197,7 @@ def table(a):
 
 
 def rate_of_fasttext(a, to):
-    """A process of its own, as it says its rate on standard error."""
+    """Runs in a separate process, because the rate is printed to standard error."""
     code = ("import fasttext; fasttext.train_unsupervised(%r, model='skipgram', dim=100, ws=5, neg=5, t=1e-4, "
             "epoch=%d, thread=%d, minCount=5, lr=0.05, minn=3, maxn=6, verbose=2)" % (a.text, a.epochs, a.threads))
     said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stderr
@@ -205,7 +205,7 @@ def rate_of_fasttext(a, to):
 
 
 def rates_of_original(a, kind, to):
-    """Words a second in training and, of GloVe, seconds of counting."""
+    """Words per second in training and, for GloVe, seconds of counting."""
     if kind == "fasttext":
         return rate_of_fasttext(a, to), 0
     if kind != "glove":
@@ -222,7 +222,7 @@ def rates_of_original(a, kind, to):
 def speed(a):
     os.makedirs(a.out, exist_ok=True)
     to, there = os.path.join(a.out, "speed.vec"), 0
-    print("| words a second | `vectors`, one thread | two | times | the original, one thread | ours / theirs |")
+    print("| words per second | `vectors`, one thread | two | speedup | the original, one thread | Tenon / original |")
     print("|---|---|---|---|---|---|")
     for kind in a.kinds.split(","):
         one, two, original, counting, counts = [], [], [], [], []
@@ -245,7 +245,7 @@ def speed(a):
             print("\nGloVe counts in %.1f s, its authors' programs in %.1f s: %.2f times as fast" %
                   (min(counting), min(counts), min(counts) / min(counting)), flush=True)
     if not there:
-        print("skipped: word2vec, GloVe and fastText are not there")
+        print("skipped: word2vec, GloVe and fastText are missing")
         sys.exit(77)
 
 
@@ -259,8 +259,8 @@ for name, kind, value in (("word2vec", str, None), ("glove", str, None), ("kinds
                           ("who", str, "ours,original"), ("seeds", str, "1,2,3"), ("epochs", int, 5),
                           ("glove-epochs", int, 15), ("threads", int, 2)):
     r.add_argument("--" + name, type=kind, default=value)
-r.add_argument("--shuffle", action="store_true", help="the text's lines, in another order for each seed")
-r.add_argument("--keep", action="store_true", help="the vectors, too: OUT/KIND.WHO.SEED.vec")
+r.add_argument("--shuffle", action="store_true", help="shuffle the lines of the text by seed")
+r.add_argument("--keep", action="store_true", help="keep the vectors: OUT/KIND.WHO.SEED.vec")
 t = sub.add_parser("table")
 t.add_argument("out")
 v = sub.add_parser("speed")

@@ -1,10 +1,10 @@
-/* vit_numbers.c — what a ViT's directory makes of some images, for tests/outside/vit_parity.py to compare:
+/* vit_numbers.c — writes the outputs of a ViT for tests/outside/vit_parity.py:
  *
  *     vit_numbers DIR IMAGES OUT
  *
- * IMAGES is a safetensors file with "x" [B, C, H, W]. OUT, which is there, gets numbers.safetensors with "vectors" and
- * "y" (scores, or what the pooler says), `saved`, the model as it is written, and `grads`, the same with the gradient
- * of Σ i y_i in place of each parameter. It fails if an image alone has other bits than among others. */
+ * IMAGES is a safetensors file with "x" [B, C, H, W]. Writes to the existing folder OUT: numbers.safetensors with
+ * "vectors" and "y" (logits, or the pooler's output); `saved`, the model written by Tenon; and `grads`, the same with
+ * the gradient of Σ i y_i instead of each parameter. Fails if a single image has other bits than in the batch. */
 #include <stdio.h>
 #include <sys/stat.h>
 #include <tenon/tenon.h>
@@ -50,7 +50,7 @@ int main(int n, char **arg)
     for (tn_each p = tn_parameters(m); !tn_error() && tn_next(&p);) {
         tn_tensor *g = tn_grad(p.tensor);
         if (g) tn_copy_(p.tensor, g);
-        else tn_fill(p.tensor, 0); /* a classifier or pooler that took no part */
+        else tn_fill(p.tensor, 0); /* an unused classifier or pooler */
     }
     tn_scope_end(s);
     snprintf(path, sizeof path, "%s/grads", arg[3]);

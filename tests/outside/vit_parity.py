@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""ViT and DeiT beside Hugging Face transformers, at odd sizes.
+"""Compares ViT and DeiT with Hugging Face transformers, at odd sizes.
 
     tests/outside/vit_parity.py BUILD
 
 BUILD is a build folder of this project. Random models (3 layers, 6 heads, width 96, images of 35 pixels in patches of
-5, batches of 3; other images than the model's, too): vectors and scores within 2e-5, gradients within 1e-5 of their
-largest element; an image alone has the same bits; and what Tenon writes transformers loads, with the same numbers and
-labels. Seen with torch 2.15.0 and transformers 5.23.0. Exits with 77 where they are not there.
+5, batches of 3, also images of another size than the model's): hidden states and logits within 2e-5, gradients within
+1e-5 of their largest element; a single image has the same bits; transformers loads the models that Tenon writes, with
+the same outputs and labels. Tested with torch 2.15.0 and transformers 5.23.0. Exits with 77 if they are missing.
 """
 import os
 import subprocess
@@ -30,7 +30,7 @@ SIZES = dict(hidden_size=96, intermediate_size=200, num_hidden_layers=3, num_att
 LABELS = {i: "class %d" % i for i in range(13)}
 LABELLED = dict(id2label=LABELS, label2id={v: k for k, v in LABELS.items()})
 
-MODELS = { # and the size of the images
+MODELS = { # and the size of its images
     "ViT, classifier": (lambda: ViTForImageClassification(ViTConfig(**SIZES, **LABELLED)), 35, 35),
     "ViT, classifier, wider images": (lambda: ViTForImageClassification(ViTConfig(**SIZES, **LABELLED)), 35, 58),
     "ViT, classifier, small images": (lambda: ViTForImageClassification(ViTConfig(**SIZES, **LABELLED)), 21, 15),
@@ -67,7 +67,7 @@ def answers(m, x):
 def check(program, name, make, height, width, folder):
     torch.manual_seed(11)
     m = make().eval()
-    with torch.no_grad():  # biases, norms and tokens are no longer what they begin with
+    with torch.no_grad():  # also change biases, norms and tokens from their initial values
         for p in m.parameters():
             if p.dim() != 2:
                 p.add_(torch.randn(p.shape) * 0.1)
@@ -90,7 +90,7 @@ def check(program, name, make, height, width, folder):
     worst, compared = 0, 0
     of = dict(m.named_parameters())
     for (key, p), (_, q) in zip(m.named_parameters(), g.named_parameters()):
-        if p.grad is not None:  # the gradient of a key's bias is 0, and what is left is rounding: of its weight's
+        if p.grad is not None:  # the gradient of a key's bias is only rounding error: relative to its weight's
             size = of[key.replace("k_proj.bias", "k_proj.weight")].grad.abs().max()
             worst = max(worst, ((q - p.grad).abs().max() / size).item())
             compared += 1
