@@ -108,8 +108,8 @@ class Program:
         return self.both("%s%s" % (what, args), *both)
 
     def both(self, text, in_torch, in_tenon, inplace=False):
-        """Runs a step in both libraries; None if one rejects it. Raises AssertionError if only Tenon does, with a reason
-        that is not in REFUSALS."""
+        """Runs a step in both libraries; None if one rejects it. Raises AssertionError if only Tenon does, for a
+        reason that is not in REFUSALS."""
         self.say(text)
         if inplace:  # PyTorch runs first; whether a rejected step has written something is not checked
             (t, torch_says) = tried(in_torch)
@@ -270,7 +270,7 @@ def main():
         k += 1
         if args.program is not None:
             break
-    print("%d programs of views and in-place ops compared with PyTorch %s, seed %d: %d findings (%d begun; rejected: %s)"
+    print("%d programs of views and in-place ops compared with PyTorch %s, seed %d: %d findings (%d begun; rejected %s)"
           % (compared, torch.__version__, args.seed, findings, k, dict(refused)))
     sys.exit(1 if findings else 0)
 
