@@ -31,50 +31,44 @@ static bool cross_entropy_infer(tn_ctx *c)
     tn__wrap_dim("cross_entropy", &dim, x->l.shape.n);
     c->result[1] = (tn_result){tn__wide(x->dtype), x->l.shape};
     c->result[1].shape.d[dim] = 2;
-    c->result[2] = (tn_result){tn__wide(x->dtype), {.n = 0}};
-    c->result[3] = (tn_result){TN_I64, {.n = 0}};
     return true;
 }
 static void cross_entropy_forward(tn_ctx *c)
 {
-    const tn_tensor *t = c->in[TN__CLASS_TARGET], *w = c->in[TN__CLASS_WEIGHT];
-    tn_tensor       *x = c->in[TN__CLASS_X], target, weight, loss;
-    const args_t    *a = c->args;
-    kernel_args      k = {a, !tn__is_float(t->dtype)};
-    tn__class_sum    sums;
-    target = tn__class_column(t, x->l.shape, a->dim);
-    if (w) weight = tn__class_weights(w, x->l.shape, a->dim);
-    if (a->reduction == TN_NONE) loss = tn__class_column(c->out[0], x->l.shape, a->dim);
-    tn__rows_sums(TN__REALS(cross_entropy_fwd), a->dim, TN__LIST(c->out[1], a->reduction == TN_NONE ? &loss : NULL),
-                  TN__LIST(tn__class_sums(&sums)), TN__LIST(x, &target, w ? &weight : NULL), &k);
+    tn_tensor      *x = c->in[TN__CLASS_X];
+    const args_t   *a = c->args;
+    kernel_args     k = {a, !tn__is_float(c->in[TN__CLASS_TARGET]->dtype)};
+    tn__class_views v;
+    tn__class_sum   sums;
+    tn__class_view(&v, c->in, x->l.shape, a->dim, a->reduction == TN_NONE ? c->out[0] : NULL);
+    tn__rows_sums(TN__REALS(cross_entropy_fwd), a->dim, TN__LIST(c->out[1], v.column), TN__LIST(tn__class_sums(&sums)),
+                  TN__LIST(x, v.target, v.weight), &k);
     if (!tn_error()) tn__class_results(&sums, a->reduction, c->out[0], c->out[2], c->out[3]);
 }
 
 static void cross_entropy_backward(tn_back *b)
 {
-    const tn_tensor *t = b->in[TN__CLASS_TARGET], *w = b->in[TN__CLASS_WEIGHT];
-    const args_t    *a = b->args;
-    const tn_shape   x = b->in_shape[0];
-    kernel_args      k = {a, !tn__is_float(t->dtype)};
+    const args_t   *a = b->args;
+    const tn_shape  x = b->in_shape[0];
+    kernel_args     k = {a, !tn__is_float(b->in[TN__CLASS_TARGET]->dtype)};
+    tn__class_views v;
     if (!b->gy[0]) return;
-    tn_tensor target = tn__class_column(t, x, a->dim), weight, gy = tn__class_column(b->gy[0], x, a->dim);
-    if (w) weight = tn__class_weights(w, x, a->dim);
+    tn__class_view(&v, b->in, x, a->dim, b->gy[0]);
     for (int i = 0; i < 2; i++)
         if (b->need[i]) b->gx[i] = tn_empty_of(b->in_dtype[i], x);
     if (!tn_error())
         tn__rows(TN__REALS(cross_entropy_bwd), a->dim, TN__LIST(b->gx[0], b->gx[1]),
-                 TN__LIST(b->in[0], b->out[1], &target, w ? &weight : NULL, &gy, b->out[2]), &k);
+                 TN__LIST(b->in[0], b->out[1], v.target, v.weight, v.column, b->out[2]), &k);
 }
 
 /* The shares a_c for a target of classes; constants. */
 static tn_tensor *shares(const tn_back *b)
 {
-    const tn_tensor *w = b->in[TN__CLASS_WEIGHT];
-    const args_t    *a = b->args;
-    tn_tensor       *y = tn_empty_of(b->in_dtype[0], b->in_shape[0]), weight;
-    tn_tensor        target = tn__class_column(b->in[TN__CLASS_TARGET], b->in_shape[0], a->dim);
-    if (w) weight = tn__class_weights(w, b->in_shape[0], a->dim);
-    if (y) tn__rows(TN__REALS(share), a->dim, TN__LIST(y), TN__LIST(b->in[0], &target, w ? &weight : NULL), a);
+    const args_t   *a = b->args;
+    tn_tensor      *y = tn_empty_of(b->in_dtype[0], b->in_shape[0]);
+    tn__class_views v;
+    tn__class_view(&v, b->in, b->in_shape[0], a->dim, NULL);
+    if (y) tn__rows(TN__REALS(share), a->dim, TN__LIST(y), TN__LIST(b->in[0], v.target, v.weight), a);
     return y;
 }
 static void cross_entropy_backward_ops(tn_back *b)

@@ -17,39 +17,30 @@ static bool nll_loss_infer(tn_ctx *c)
 {
     if (TN_ARG(c, smoothing) != 0)
         return tn_infer_fail(c, TN_EINVAL, "does not support label smoothing; use cross_entropy, on logits");
-    if (!tn__infer_classes(c, false)) return false;
-    c->result[1] = (tn_result){tn__wide(c->in[0]->dtype), {.n = 0}};
-    c->result[2] = (tn_result){TN_I64, {.n = 0}};
-    return true;
+    return tn__infer_classes(c, false);
 }
 static void nll_loss_forward(tn_ctx *c)
 {
-    const tn_tensor *w = c->in[TN__CLASS_WEIGHT];
-    const args_t    *a = c->args;
-    const tn_shape   x = c->in[0]->l.shape;
-    tn_tensor        target = tn__class_column(c->in[TN__CLASS_TARGET], x, a->dim), weight, loss;
-    tn__class_sum    sums;
-    if (w) weight = tn__class_weights(w, x, a->dim);
-    if (a->reduction == TN_NONE) loss = tn__class_column(c->out[0], x, a->dim);
-    tn__rows_sums(TN__REALS(nll_loss_fwd), a->dim, TN__LIST(a->reduction == TN_NONE ? &loss : NULL),
-                  TN__LIST(tn__class_sums(&sums)), TN__LIST(c->in[0], &target, w ? &weight : NULL), a);
+    const args_t   *a = c->args;
+    tn__class_views v;
+    tn__class_sum   sums;
+    tn__class_view(&v, c->in, c->in[0]->l.shape, a->dim, a->reduction == TN_NONE ? c->out[0] : NULL);
+    tn__rows_sums(TN__REALS(nll_loss_fwd), a->dim, TN__LIST(v.column), TN__LIST(tn__class_sums(&sums)),
+                  TN__LIST(c->in[0], v.target, v.weight), a);
     if (!tn_error()) tn__class_results(&sums, a->reduction, c->out[0], c->out[1], c->out[2]);
 }
 
 /* The gradient of x; if gy is NULL, its factor of gy. */
 static tn_tensor *nll_loss_slope(const tn_back *b, const tn_tensor *gy)
 {
-    const tn_tensor  *w = b->in[TN__CLASS_WEIGHT];
     const args_t     *a = b->args;
     const tn_shape    x = b->in_shape[0];
     const kernel_args k = {a, x.d[a->dim < 0 ? a->dim + x.n : a->dim]};
-    tn_tensor        *y = tn_empty_of(b->in_dtype[0], x), weight, rows;
-    tn_tensor         target = tn__class_column(b->in[TN__CLASS_TARGET], x, a->dim);
-    if (w) weight = tn__class_weights(w, x, a->dim);
-    if (gy) rows = tn__class_column(gy, x, a->dim);
+    tn_tensor        *y = tn_empty_of(b->in_dtype[0], x);
+    tn__class_views   v;
+    tn__class_view(&v, b->in, x, a->dim, gy);
     if (y)
-        tn__rows(TN__REALS(nll_loss_bwd), a->dim, TN__LIST(y),
-                 TN__LIST(&target, w ? &weight : NULL, b->out[1], gy ? &rows : NULL), &k);
+        tn__rows(TN__REALS(nll_loss_bwd), a->dim, TN__LIST(y), TN__LIST(v.target, v.weight, b->out[1], v.column), &k);
     return y;
 }
 static void nll_loss_backward(tn_back *b)

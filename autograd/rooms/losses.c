@@ -88,6 +88,8 @@ bool tn__infer_classes(tn_ctx *c, bool probabilities)
     rows.n--;
     c->result[0].dtype = x->dtype;
     c->result[0].shape = a->reduction == TN_NONE ? rows : (tn_shape){.n = 0};
+    c->result[c->nout - 2] = (tn_result){tn__wide(x->dtype), {.n = 0}};
+    c->result[c->nout - 1] = (tn_result){TN_I64, {.n = 0}};
     if (!(a->smoothing >= 0 && a->smoothing <= 1))
         return tn_infer_fail(c, TN_EINVAL, "label_smoothing is %g, but must be from 0 to 1", a->smoothing);
     if (!check_weight(c, classes)) return false;
@@ -119,7 +121,8 @@ tn_tensor *tn__class_loss(const tn_op *op, tn__class_args k, tn_cross_entropy_ar
     return out[0];
 }
 
-tn_tensor tn__class_column(const tn_tensor *t, tn_shape x, int dim)
+/* The target or a tensor of its shape, with a dim of size 1 in place of the classes. */
+static tn_tensor column_of(const tn_tensor *t, tn_shape x, int dim)
 {
     tn__layout l = t->l;
     if (dim < 0) dim += x.n;
@@ -132,7 +135,8 @@ tn_tensor tn__class_column(const tn_tensor *t, tn_shape x, int dim)
     return tn__glance(t, &l);
 }
 
-tn_tensor tn__class_weights(const tn_tensor *w, tn_shape x, int dim)
+/* The weights along the dim of the classes. */
+static tn_tensor weights_of(const tn_tensor *w, tn_shape x, int dim)
 {
     tn__layout l;
     if (dim < 0) dim += x.n;
@@ -140,6 +144,15 @@ tn_tensor tn__class_weights(const tn_tensor *w, tn_shape x, int dim)
     for (int i = 1; i < s.n; i++) s.d[i] = 1;
     tn__layout_reshape(&w->l, s, &l);
     return tn__glance(w, &l);
+}
+
+void tn__class_view(tn__class_views *v, tn_tensor *const *in, tn_shape x, int dim, const tn_tensor *column)
+{
+    const tn_tensor *w = in[TN__CLASS_WEIGHT];
+    v->view[0] = column_of(in[TN__CLASS_TARGET], x, dim), v->target = &v->view[0];
+    if (w) v->view[1] = weights_of(w, x, dim);
+    if (column) v->view[2] = column_of(column, x, dim);
+    v->weight = w ? &v->view[1] : NULL, v->column = column ? &v->view[2] : NULL;
 }
 
 tn_tensor *tn__class_sums(tn__class_sum *s)

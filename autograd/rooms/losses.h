@@ -26,16 +26,19 @@ enum { TN__CLASS_X, TN__CLASS_TARGET, TN__CLASS_WEIGHT, TN__CLASS_INPUTS };
 
 /* True if each target is a class or is ignored. False: raised, "target 7 at [0] is outside 0…3 …". */
 bool tn__check_targets(const tn_ctx *c, const tn_tensor *t, int64_t classes, int64_t ignore);
-/* The infer: checks all inputs, including each target, and sets result 0's dtype and shape. probabilities: the target
- * may also be floating. */
+/* The infer: checks all inputs, including each target, and sets the dtype and shape of result 0, the loss, and of the
+ * last two: the sum of the weights and the number of targets. probabilities: the target may also be floating. */
 bool tn__infer_classes(tn_ctx *c, bool probabilities);
 /* Calls op, whose last two results are the sum of the weights and the number of the targets that are not ignored. */
 tn_tensor *tn__class_loss(const tn_op *op, tn__class_args k, tn_cross_entropy_args a, int results);
 
-/* Views for kernels: the target, or a tensor of its shape, with a dim of size 1 in place of the classes; the weights
- * along the dim of the classes. */
-tn_tensor tn__class_column(const tn_tensor *t, tn_shape x, int dim);
-tn_tensor tn__class_weights(const tn_tensor *w, tn_shape x, int dim);
+/* Views for kernels along the dim of the classes: the target, the weights, and `column`, a tensor of the target's shape
+ * (losses or their gradients). Weights and column may be NULL, and are NULL then. */
+typedef struct {
+    tn_tensor *target, *weight, *column;
+    tn_tensor  view[3];
+} tn__class_views;
+void tn__class_view(tn__class_views *v, tn_tensor *const *in, tn_shape x, int dim, const tn_tensor *column);
 
 /* Three sums of f64 on the stack, for tn__rows_sums. */
 typedef struct {

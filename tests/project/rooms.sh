@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every op has its line in the registry, in the order of the headers; a room's kernels are its own: TN__TEMPLATE names the file that it stands in;
-# and every forward of a module asks whether the module is there.
+# Every op has its line in the registry, in the order of the public headers; TN__TEMPLATE names the file that it is in;
+# and every forward of a module first checks that the module is not NULL.
 . "$(dirname "$0")/common.sh"
 cd "$root"
 
