@@ -55,6 +55,11 @@ do
 done | findings
 grep -q '日本' whole || wrong "a model of bytes does not learn 日本: $(cat whole)"
 
+# The example of 45 lines learns the same text.
+"$build/bin/train_gpt" wide.txt 50 "größer als" >example.txt 2>steps.txt || wrong "train_gpt failed: $(cat steps.txt)"
+grep -qE '^step 50: [01]\.' steps.txt && [ "$(head -c 12 example.txt)" = "größer als" ] ||
+    wrong "train_gpt writes: $(cat steps.txt example.txt)"
+
 # A text ends where the model's folder says so: at one of eos_token_id's pieces, of generation_config.json before
 # config.json; one that the model has not ends nothing; and `gpt convert` keeps it.
 grep -q '"eos_token_id": *[0-9]' bytes/generation_config.json || wrong "gpt train does not say where a text ends"
