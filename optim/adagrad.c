@@ -44,7 +44,7 @@ tn_optimizer *tn_adagrad_create(tn_adagrad_config c)
     if (tn__blocked()) return NULL;
     if (!(initial >= 0 && initial < INFINITY)) {
         tn_raise(TN_EINVAL, "tn_adagrad_new: .initial is %s, but must not be negative, nor infinite",
-                 tn__number(initial));
+                 tn__format_number(initial));
         return NULL;
     }
     tn_optimizer *o = tn__optimizer_make(&adagrad, c.module, c.maximize ? TN__MAXIMIZE : 0u, option, &c.clip);

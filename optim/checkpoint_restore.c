@@ -159,7 +159,7 @@ static bool ema_fits(restore *r)
     tn_json_bool(tn_json_need(record, "warmup"));
     if (tn_error() == TN_OK && !(decay >= 0 && decay <= 1))
         tn_raise(TN_EFORMAT, "%s: '%s' has averages with a decay of %s, which must be from 0 to 1", who, r->f->path,
-                 tn__number(decay));
+                 tn__format_number(decay));
     if (tn_error() != TN_OK) return false;
     for (int64_t i = 0; i < e->items; i++) {
         const tn__average *a = e->item + i;

@@ -126,7 +126,7 @@ static void schedule_fits(const tn_schedule *s, int at, const tn_json *r, bool k
         const double v = tn_json_double(tn_json_at(numbers, i));
         if (v != s->number[i])
             tn__misfit_other(m, "schedule %d (%s) has %s %s, the file has %s", at, kind, s->course->number[name],
-                             tn__number(s->number[i]), tn__number(v));
+                             tn__format_number(s->number[i]), tn__format_number(v));
         if (name < 8 && s->course->number[name + 1]) name++;
     }
 }

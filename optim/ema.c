@@ -16,7 +16,7 @@ tn_ema *tn_ema_create(tn_ema_config c)
         return tn_raise(TN_EINVAL, "%s: the module is NULL: its constructor failed and the error was cleared", who),
                NULL;
     if (!(decay >= 0 && decay <= 1))
-        return tn_raise(TN_EINVAL, "%s: .decay is %s, but must be from 0 to 1", who, tn__number(decay)), NULL;
+        return tn_raise(TN_EINVAL, "%s: .decay is %s, but must be from 0 to 1", who, tn__format_number(decay)), NULL;
     if (c.mean && (c.warmup || decay != (tn_ema_config){TN_EMA_DEFAULTS}.decay))
         return tn_raise(TN_EINVAL, "%s: .mean is a plain mean, which excludes .decay and .warmup", who), NULL;
     for (tn_each p = tn_module_each(c.module, TN_EACH_PARAMETER); tn_next(&p);) n++, all += tn_numel(p.tensor);

@@ -33,7 +33,8 @@ bool tn__option_check(const char *who, const tn__kind *kind, tn_opt which, doubl
     }
     if (which == TN_OPT_EPS && kind->eps_of_type)
         must = isfinite(v) ? NULL : "be finite; below 0 is the machine epsilon of the dtype";
-    if (must) tn_raise(TN_EINVAL, "%s: %s is %s, but must %s", who, tn__option_names[which], tn__number(v), must);
+    if (must)
+        tn_raise(TN_EINVAL, "%s: %s is %s, but must %s", who, tn__option_names[which], tn__format_number(v), must);
     return !must;
 }
 

@@ -219,7 +219,7 @@ static bool one_cycle_ready(const tn_schedule *s, int64_t t)
 {
     if ((double)t <= s->number[STEPS]) return true;
     tn_raise(TN_ESTATE, "tn_one_cycle_lr_new: the cycle ended after %s steps; step %lld is not possible",
-             tn__number(s->number[STEPS]), (long long)t);
+             tn__format_number(s->number[STEPS]), (long long)t);
     return false;
 }
 

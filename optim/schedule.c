@@ -7,7 +7,7 @@
 bool tn__schedule_check(const char *name, const char *what, bool good, double v, const char *must)
 {
     if (good) return true;
-    tn_raise(TN_EINVAL, "tn_%s_lr_new: .%s is %s, but must %s", name, what, tn__number(v), must);
+    tn_raise(TN_EINVAL, "tn_%s_lr_new: .%s is %s, but must %s", name, what, tn__format_number(v), must);
     return false;
 }
 
@@ -72,7 +72,7 @@ bool tn__schedule_try(const tn_schedule *s, int64_t t)
         if (tn_error() != TN_OK) return false;
         if (lr >= 0 && lr < INFINITY) continue;
         tn_raise(TN_EINVAL, "tn_%s_lr_new: at step %lld the learning rate of group %d would be %s", s->course->name,
-                 (long long)t, g, tn__number(lr));
+                 (long long)t, g, tn__format_number(lr));
         return false;
     }
     return true;

@@ -59,7 +59,7 @@ tn_optimizer *tn_sgd_create(tn_sgd_config c)
                    TN_EINVAL,
                    "tn_sgd_new: .dampening is %s but has no effect because .momentum is 0; set .momentum or remove "
                    ".dampening",
-                   tn__number(c.dampening)),
+                   tn__format_number(c.dampening)),
                NULL;
     return tn__optimizer_make(&sgd, c.module, (c.nesterov ? TN__NESTEROV : 0u) | (c.maximize ? TN__MAXIMIZE : 0u),
                               option, &c.clip);

@@ -180,7 +180,7 @@ bool tn__clip_check(const char *who, const tn_clip *c)
     if (!(c->norm >= 0) || !(c->value >= 0)) {
         const bool norm = !(c->norm >= 0);
         tn_raise(TN_EINVAL, "%s: .clip.%s is %s, but must not be negative; 0 disables clipping", who,
-                 norm ? "norm" : "value", tn__number(norm ? c->norm : c->value));
+                 norm ? "norm" : "value", tn__format_number(norm ? c->norm : c->value));
         return false;
     }
     if (c->largest && !(c->norm > 0))

@@ -12,12 +12,12 @@
 enum { SMALL = 16384, LAST_CALLS = 16, LINE = 64 };
 
 typedef struct {
-    tn__home    home; /* owned by the tensor's storage and by the spread */
-    tn__spread *of;   /* NULL: it was freed, and parts that were not here are lost */
-    tn__arena  *arena;
-    int64_t     place, at, bytes; /* index of its tn__place; offset and size in the arena */
-    bool        here, stays;      /* all parts are here; and must not be freed */
-    uint64_t    used;             /* number of the last op call that read it */
+    tn__remote_weight remote; /* owned by the tensor's storage and by the spread */
+    tn__spread       *of;     /* NULL: it was freed, and parts that were not here are lost */
+    tn__arena        *arena;
+    int64_t           place, at, bytes; /* index of its tn__place; offset and size in the arena */
+    bool              here, stays;      /* all parts are here; and must not be freed */
+    uint64_t          used;             /* number of the last op call that read it */
 } weight;
 
 struct tn__spread {
@@ -118,7 +118,7 @@ static bool may_come(const weight *w)
     return tn_error() == TN_OK;
 }
 
-static bool bring(tn__home *h, uint64_t call)
+static bool fetch_weight(tn__remote_weight *h, uint64_t call)
 {
     weight *w = (weight *)(void *)h;
     if (w->here && !w->of) return true; /* complete since before the spread was freed */
@@ -149,7 +149,7 @@ static void spread_free(tn__spread *s)
     for (int64_t i = 0; s->weight && i < s->r->places; i++) {
         if (!s->weight[i]) continue;
         s->weight[i]->of = NULL;
-        tn__object_drop(&s->weight[i]->home.object);
+        tn__object_drop(&s->weight[i]->remote.object);
     }
     tn_mem_put(s->weight, (size_t)s->r->places * sizeof *s->weight + 1);
     tn__arena_drop(s->arena);
@@ -165,8 +165,9 @@ static bool lay_out(tn__spread *s)
         if (!r->place[i].spread) continue;
         weight *w = s->weight[i] = tn_mem_get(sizeof *w);
         if (!w) return false;
-        *w = (weight){.home = {.object.end = weight_end, .bring = bring}, .of = s, .place = i, .at = all, .here = true};
-        atomic_init(&w->home.object.refs, 1);
+        *w = (weight){
+            .remote = {.object.end = weight_end, .fetch = fetch_weight}, .of = s, .place = i, .at = all, .here = true};
+        atomic_init(&w->remote.object.refs, 1);
         w->bytes = r->place[i].n * size_of(r, i);
         if (!tn__add_i64(all, room_of(w->bytes), &all))
             return tn_raise(TN_ENOMEM, "tn_replica_next: the weights are too large"), false;
@@ -187,8 +188,8 @@ static tn_tensor *part_of(tn_replica *r, weight *w)
     tn__spread_part(r, r->place + w->place, r->world->t.rank, &from, &to);
     if (!old) return NULL;
     memcpy(w->arena->at + w->at + from * size, old + from * size, (size_t)((to - from) * size));
-    tn__object_keep(&w->home.object);
-    return tn__homed(tn_dtype_of(t), tn_shape_of(t), w->arena->at + w->at, &w->home);
+    tn__object_keep(&w->remote.object);
+    return tn__remote_tensor(tn_dtype_of(t), tn_shape_of(t), w->arena->at + w->at, &w->remote);
 }
 
 /* All work that may fail on a single rank, before the collective call. */
@@ -257,12 +258,12 @@ void tn__spread_open(tn_replica *r, bool open)
     for (int64_t i = 0; r->spread && i < r->places; i++) {
         weight *w = r->spread->weight[i];
         if (!w) continue;
-        w->home.open = true;
+        w->remote.writable = true;
         if (!open) {
             if (tn_error() == TN_OK) tn_data_mut(r->place[i].t);
             leave(w);
         }
-        w->home.open = open;
+        w->remote.writable = open;
     }
     tn_scope_end(s);
 }
@@ -279,7 +280,7 @@ static void take_back(tn_replica *r, weight *w)
 {
     const tn_scope s = tn_no_grad_begin();
     tn_tensor     *t = r->place[w->place].t, *whole = tn_clone(t);
-    w->home.open = true;
+    w->remote.writable = true;
     if (whole) {
         tn_adopt(t, whole);
         leave(w); /* keeps this rank's part, which other ranks may still read */

@@ -49,7 +49,7 @@ bool tn_allclose(tn_tensor *a, tn_tensor *b, double rtol, double atol)
         a = tn_to(a, dt), b = tn_to(b, dt);
     }
     tn_tensor *close = tn_apply_args(&tn__op_allclose, (&(args_t){rtol, atol}), a, b);
-    bool       all = close && tn__count(close, close->l.shape) == tn_numel(close);
+    bool       all = close && tn__mask_count(close, close->l.shape) == tn_numel(close);
     tn_scope_end(s);
     return all;
 }

@@ -65,13 +65,13 @@ static tn_tensor heads_of(const tn_tensor *x, int i)
     static const int turn[4] = {0, 3, 1, 4};
     tn__layout       l = {.shape.n = 4, .offset = x->l.offset + i * x->l.stride[2]};
     for (int d = 0; d < 4; d++) l.shape.d[d] = x->l.shape.d[turn[d]], l.stride[d] = x->l.stride[turn[d]];
-    return tn__glance(x, &l);
+    return tn__stack_view(x, &l);
 }
 /* Stores q, k and v in to[3]: views on the stack, [B, H, T, D] each if they are packed. */
 static void parts_of(tn_tensor *const *in, tn_tensor *to)
 {
     const bool one = packed(3, &in[Q]->l.shape, in);
-    for (int i = 0; i < 3; i++) to[i] = one ? heads_of(in[Q], i) : tn__glance(in[i], &in[i]->l);
+    for (int i = 0; i < 3; i++) to[i] = one ? heads_of(in[Q], i) : tn__stack_view(in[i], &in[i]->l);
 }
 
 /* For infer: q, k and v (or the packed tensor) must be floating matrices of one dtype. */
@@ -175,7 +175,7 @@ static const tn_tensor *expanded(const tn_tensor *x, tn_shape lead, int64_t rows
 {
     if (!x) return NULL;
     const tn__layout l = tn__layout_expand(&x->l, with(lead, rows, x->l.shape.n ? x->l.shape.d[x->l.shape.n - 1] : 1));
-    *to = tn__glance(x, &l);
+    *to = tn__stack_view(x, &l);
     return to;
 }
 /* The result (or its gradient) with its dims in the order [..., T, E]. */
@@ -186,7 +186,7 @@ static const tn_tensor *unpermuted(const tn_tensor *y, tn_dims order, tn_tensor 
         const int d = order.d[i] < 0 ? order.d[i] + order.n : order.d[i];
         l.shape.d[d] = y->l.shape.d[i], l.stride[d] = y->l.stride[i];
     }
-    *to = tn__glance(y, &l);
+    *to = tn__stack_view(y, &l);
     return to;
 }
 
@@ -217,13 +217,13 @@ static void attention_prepare(call *k, const args_t *a, tn_tensor *const *in, tn
     c->v = expanded(&k->part[2], k->lead, keys, &k->x[3]);
     if (in[BLOCKED]) {
         const tn__layout l = tn__layout_expand(&in[BLOCKED]->l, c->draw.shape);
-        k->x[4] = tn__glance(in[BLOCKED], &l), c->mask[0] = &k->x[4];
+        k->x[4] = tn__stack_view(in[BLOCKED], &l), c->mask[0] = &k->x[4];
     }
     if (in[KEYS]) { /* [B, S], where B is the first dim of the scores */
         tn__layout l = {.shape = c->draw.shape, .offset = in[KEYS]->l.offset};
         l.stride[k->lead.n - s.n] = in[KEYS]->l.shape.d[0] == 1 ? 0 : in[KEYS]->l.stride[0];
         l.stride[l.shape.n - 1] = in[KEYS]->l.stride[1];
-        k->x[5] = tn__glance(in[KEYS], &l), c->mask[1] = &k->x[5];
+        k->x[5] = tn__stack_view(in[KEYS], &l), c->mask[1] = &k->x[5];
     }
 }
 
@@ -247,7 +247,7 @@ static void attention_backward(tn_back *b)
         if (!one) b->gx[i] = tn_empty_of(x->dtype, x->l.shape);
         else if (i == 0) b->gx[Q] = tn_empty_of(b->in_dtype[Q], b->in_shape[Q]);
         if (tn__self.error) return;
-        k.x[6 + i] = one ? heads_of(b->gx[Q], i) : tn__glance(b->gx[i], &b->gx[i]->l);
+        k.x[6 + i] = one ? heads_of(b->gx[Q], i) : tn__stack_view(b->gx[i], &b->gx[i]->l);
         *to[i] = &k.x[6 + i];
     }
     if (b->need[BLOCKED] && !(k.c.gs = b->gx[BLOCKED] = tn_zeros_of(tn__wide(k.c.q->dtype), k.c.draw.shape))) return;

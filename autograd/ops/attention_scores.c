@@ -15,7 +15,7 @@ static tn_tensor transposed(const tn_tensor *k)
     const int  a = l.shape.n - 1, b = l.shape.n - 2;
     l.shape.d[a] = k->l.shape.d[b], l.stride[a] = k->l.stride[b];
     l.shape.d[b] = k->l.shape.d[a], l.stride[b] = k->l.stride[a];
-    return tn__glance(k, &l);
+    return tn__stack_view(k, &l);
 }
 
 static bool attention_scores_infer(tn_ctx *c)

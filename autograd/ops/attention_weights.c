@@ -45,7 +45,7 @@ static void attention_weights_forward(tn_ctx *c)
     for (int i = 0; i < 4; i++) {
         if (!(x[i] = c->in[i])) continue;
         const tn__layout l = tn__layout_expand(&x[i]->l, shape);
-        wide[i] = tn__glance(x[i], &l), x[i] = &wide[i];
+        wide[i] = tn__stack_view(x[i], &l), x[i] = &wide[i];
     }
     if (TN_ARG(c, causal) && (last = tn_arange_of(TN_I64, past, past + (double)shape.d[shape.n - 2],
                                                   1))) { /* the last key of each query: [T, 1] */

@@ -59,7 +59,7 @@ static void cat_forward(tn_ctx *c)
         if (is_empty_1d(c->in[i]->l.shape)) continue;
         const int64_t size = c->in[i]->l.shape.d[dim];
         if (!tn__view_narrow("cat", &c->out[0]->l, dim, at, size, &l)) return;
-        tn_tensor part = tn__glance(c->out[0], &l);
+        tn_tensor part = tn__stack_view(c->out[0], &l);
         tn__copy(&part, c->in[i]);
         at += size;
     }
@@ -145,7 +145,7 @@ static void stack_forward(tn_ctx *c)
     for (int i = 0; i < c->nin; i++) {
         tn__layout l;
         if (!tn__view_select("stack", &c->out[0]->l, TN_ARG(c, dim), i, &l)) return;
-        tn_tensor part = tn__glance(c->out[0], &l);
+        tn_tensor part = tn__stack_view(c->out[0], &l);
         tn__copy(&part, c->in[i]);
     }
 }

@@ -16,7 +16,7 @@ static void conv2d_forward(tn_ctx *c)
     g.size[0] = c->in[1]->l.shape.d[2], g.size[1] = c->in[1]->l.shape.d[3];
     if (c->in[2]) {
         tn__layout      column = tn__layout_insert(tn__layout_insert(c->in[2]->l, 1), 1); /* [O, 1, 1] */
-        const tn_tensor bias = tn__glance(c->in[2], &column);
+        const tn_tensor bias = tn__stack_view(c->in[2], &column);
         tn__copy(c->out[0], &bias);
     }
     tn__convolve(&g, c->in[0], c->in[1], c->in[2] ? 1 : 0, c->out[0]);
@@ -129,8 +129,8 @@ tn_tensor *tn_conv2d_run(tn_conv2d_args a)
 {
     tn_tensor  *in[3] = {a.x, a.weight, a.bias};
     tn__windows g = {.groups = a.groups};
-    tn__pair(a.stride, a.stride_w, g.stride), tn__pair(a.padding, a.padding_w, g.padding);
-    tn__pair(a.dilation, a.dilation_w, g.dilation);
+    tn__window2d(a.stride, a.stride_w, g.stride), tn__window2d(a.padding, a.padding_w, g.padding);
+    tn__window2d(a.dilation, a.dilation_w, g.dilation);
     tn__promote_all(3, in);
     return tn_op_apply(&tn__op_conv2d, &g, 3, in);
 }

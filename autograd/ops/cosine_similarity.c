@@ -37,7 +37,7 @@ static sight look(const tn_tensor *a, const tn_tensor *b, const tn_tensor *t, in
     tn__reduced_shape("cosine_similarity", both, &dims, true, &kept);
     tn__layout la = tn__layout_expand(&a->l, both), lb = tn__layout_expand(&b->l, both), lt;
     tn__layout_reshape(&t->l, kept, &lt);
-    s.a = tn__glance(a, &la), s.b = tn__glance(b, &lb), s.t = tn__glance(t, &lt);
+    s.a = tn__stack_view(a, &la), s.b = tn__stack_view(b, &lb), s.t = tn__stack_view(t, &lt);
     s.dim = dim;
     return s;
 }

@@ -24,7 +24,7 @@ static void flip_forward(tn_ctx *c)
         l.offset += (l.shape.d[d] - 1) * l.stride[d];
         l.stride[d] = -l.stride[d];
     }
-    const tn_tensor turned = tn__glance(c->in[0], &l);
+    const tn_tensor turned = tn__stack_view(c->in[0], &l);
     tn__copy(c->out[0], &turned);
 }
 static void flip_backward_ops(tn_back *b) { b->gx[0] = tn_flip(b->gy[0], TN_ARG(b, dims)); }

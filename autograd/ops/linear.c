@@ -31,8 +31,8 @@ void tn__linear_forward(tn_ctx *c, tn__act act, tn_tensor *pre)
     tn__layout x = c->in[0]->l, w, y = c->out[0]->l;
     tn__view_transpose("linear", &c->in[1]->l, 0, 1, &w);
     if (x.shape.n == 1) x = tn__layout_insert(x, 0), y = tn__layout_insert(y, 0);
-    const tn_tensor    gx = tn__glance(c->in[0], &x), gw = tn__glance(c->in[1], &w);
-    tn_tensor          gy = tn__glance(c->out[0], &y), gpre = pre ? tn__glance(pre, &y) : gy;
+    const tn_tensor    gx = tn__stack_view(c->in[0], &x), gw = tn__stack_view(c->in[1], &w);
+    tn_tensor          gy = tn__stack_view(c->out[0], &y), gpre = pre ? tn__stack_view(pre, &y) : gy;
     const tn__epilogue e = {.bias = c->in[2], .act = act, .pre = pre ? &gpre : NULL};
     tn__gemm_with(&gx, &gw, &gy, &e);
 }

@@ -100,13 +100,13 @@ static tn_tensor rows_of(const tn_tensor *t, int64_t from, int64_t n)
 {
     tn__layout l = t->l;
     l.offset += from * l.stride[0], l.shape.d[0] = n;
-    return tn__glance(t, &l);
+    return tn__stack_view(t, &l);
 }
 static tn_tensor transposed(const tn_tensor *t)
 {
     tn__layout l;
     tn__view_transpose("linear_cross_entropy", &t->l, 0, 1, &l);
-    return tn__glance(t, &l);
+    return tn__stack_view(t, &l);
 }
 
 static void one_block(tn_ctx *c, const block *b, int64_t from, int64_t n, const kernel_args *k, tn_tensor *loss)
@@ -119,7 +119,7 @@ static void one_block(tn_ctx *c, const block *b, int64_t from, int64_t n, const 
                   TN__LIST(&z, &target, c->in[BIAS]), k);
     if (!k->gradient || tn_error()) return;
     if (b->gx) {
-        tn_tensor to = tn__glance(c->out[GRADIENTS + X], &c->out[GRADIENTS + X]->l);
+        tn_tensor to = tn__stack_view(c->out[GRADIENTS + X], &c->out[GRADIENTS + X]->l);
         tn_shape  flat = {.n = 2, .d = {tn_numel(b->all_target), c->in[WEIGHT]->l.shape.d[1]}};
         to.l = tn__layout_of_shape(flat);
         to.l.offset = c->out[GRADIENTS + X]->l.offset;
@@ -132,7 +132,7 @@ static void one_block(tn_ctx *c, const block *b, int64_t from, int64_t n, const 
     if (tn_numel(gw)) tn__gemm(1, &down, &x, before, gw);
     if (tn_numel(gb)) {
         const tn__layout l = tn__layout_insert(gb->l, 0);
-        tn_tensor        one = tn__glance(gb, &l), ones = *b->ones;
+        tn_tensor        one = tn__stack_view(gb, &l), ones = *b->ones;
         ones.l.shape.d[1] = n;
         tn__gemm(1, &ones, &z, before, &one);
     }

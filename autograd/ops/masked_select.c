@@ -12,14 +12,14 @@ static bool masked_select_infer(tn_ctx *c)
                              "the mask must be bool, got %s; a comparison such as tn_gt(x, y) returns one",
                              tn_dtype_name(mask->dtype));
     if (!tn__broadcast("masked_select", x->l.shape, mask->l.shape, &s)) return false;
-    c->result[0] = (tn_result){x->dtype, {1, {tn__count(mask, s)}}};
+    c->result[0] = (tn_result){x->dtype, {1, {tn__mask_count(mask, s)}}};
     return true;
 }
 static void masked_select_forward(tn_ctx *c)
 {
     tn_shape s;
     tn__broadcast("masked_select", c->in[0]->l.shape, c->in[1]->l.shape, &s);
-    tn__compact(c->out[0], c->in[0], c->in[1], s);
+    tn__mask_select(c->out[0], c->in[0], c->in[1], s);
 }
 static void masked_select_backward_ops(tn_back *b)
 {

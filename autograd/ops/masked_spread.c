@@ -17,13 +17,13 @@ static bool masked_spread_infer(tn_ctx *c)
     if (!tn__broadcastable(mask->l.shape, to))
         return tn_infer_fail(c, TN_ESHAPE, "a mask of shape %s does not broadcast to %s",
                              tn_shape_text(mask->l.shape, have, sizeof have), tn_shape_text(to, want, sizeof want));
-    if (x->l.shape.n != 1 || x->l.shape.d[0] != tn__count(mask, to))
+    if (x->l.shape.n != 1 || x->l.shape.d[0] != tn__mask_count(mask, to))
         return tn_infer_fail(c, TN_ESHAPE, "the mask is true at %lld places, but x is %s",
-                             (long long)tn__count(mask, to), tn_shape_text(x->l.shape, have, sizeof have));
+                             (long long)tn__mask_count(mask, to), tn_shape_text(x->l.shape, have, sizeof have));
     c->result[0] = (tn_result){x->dtype, to};
     return true;
 }
-static void masked_spread_forward(tn_ctx *c) { tn__spread(c->out[0], c->in[0], c->in[1]); }
+static void masked_spread_forward(tn_ctx *c) { tn__mask_spread(c->out[0], c->in[0], c->in[1]); }
 static void masked_spread_backward_ops(tn_back *b) { b->gx[0] = tn_masked_select(b->gy[0], b->in[1]); }
 
 /* A sample cannot know the number of elements that a random mask selects, except for an empty y: 0. masked_select's

@@ -47,8 +47,8 @@ static void matmul_forward(tn_ctx *c)
     const bool row = a.shape.n == 1, column = b.shape.n == 1;
     if (column) b = tn__layout_insert(b, 1), y = tn__layout_insert(y, y.shape.n);
     if (row) a = tn__layout_insert(a, 0), y = tn__layout_insert(y, y.shape.n - 1);
-    const tn_tensor ga = tn__glance(c->in[0], &a), gb = tn__glance(c->in[1], &b);
-    tn_tensor       gy = tn__glance(c->out[0], &y);
+    const tn_tensor ga = tn__stack_view(c->in[0], &a), gb = tn__stack_view(c->in[1], &b);
+    tn_tensor       gy = tn__stack_view(c->out[0], &y);
     tn__gemm_with(&ga, &gb, &gy, &(tn__epilogue){.act = TN__ACT_NONE});
 }
 

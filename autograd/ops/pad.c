@@ -33,7 +33,7 @@ static void fill(tn_tensor *y, tn__layout part, int dim, int64_t start, int64_t 
 {
     tn__layout l;
     if (!tn__view_narrow("pad", &part, dim, start, size, &l)) return;
-    tn_tensor border = tn__glance(y, &l);
+    tn_tensor border = tn__stack_view(y, &l);
     tn__fill(&border, value);
 }
 
@@ -53,7 +53,7 @@ static void pad_forward(tn_ctx *c)
         if (!tn__view_narrow("pad", &from, i, tn__max_i64(-before.d[i], 0), kept, &l)) return;
         from = l;
     }
-    tn_tensor middle = tn__glance(c->out[0], &to), x = tn__glance(c->in[0], &from);
+    tn_tensor middle = tn__stack_view(c->out[0], &to), x = tn__stack_view(c->in[0], &from);
     tn__copy(&middle, &x);
 }
 

@@ -37,7 +37,7 @@ static bool region_geometry(const char *name, const tn_op *view, const args_t *a
 
 static void add_dense(tn_tensor *to, const tn__layout *place, const tn_tensor *x, const tn__layout *source)
 {
-    tn_tensor y = tn__glance(to, place), more = tn__glance(x, source);
+    tn_tensor y = tn__stack_view(to, place), more = tn__stack_view(x, source);
     tn__map(TN__NUMBERS(add), TN__LIST(&y), TN__LIST(&y, &more), NULL);
 }
 

@@ -51,7 +51,7 @@ static void repeat_forward(tn_ctx *c)
     tn__layout     l = c->out[0]->l, from, to;
     if (tn_shape_numel(l.shape) == 0) return;
     for (int i = 0; i < times.n; i++) l.shape.d[i] /= times.d[i];
-    tn_tensor tile = tn__glance(c->out[0], &l);
+    tn_tensor tile = tn__stack_view(c->out[0], &l);
     tn__copy(&tile, c->in[0]);
     for (int i = times.n - 1; i >= 0; i--) {
         const int64_t size = i < lead ? 1 : c->in[0]->l.shape.d[i - lead], full = size * times.d[i];
@@ -60,7 +60,7 @@ static void repeat_forward(tn_ctx *c)
             l.shape.d[i] = have + more;
             if (!tn__view_narrow("repeat", &l, i, 0, more, &from) || !tn__view_narrow("repeat", &l, i, have, more, &to))
                 return;
-            tn_tensor x = tn__glance(c->out[0], &from), y = tn__glance(c->out[0], &to);
+            tn_tensor x = tn__stack_view(c->out[0], &from), y = tn__stack_view(c->out[0], &to);
             tn__copy(&y, &x);
         }
     }
@@ -131,7 +131,7 @@ static void repeat_interleave_forward(tn_ctx *c)
     for (int64_t r = 0, times = TN_ARG(c, times).d[0]; r < times; r++) {
         tn__layout part;
         if (!tn__view_slice("repeat_interleave", &l, TN_ARG(c, dim), r, INT64_MAX, times, &part)) return;
-        tn_tensor y = tn__glance(c->out[0], &part);
+        tn_tensor y = tn__stack_view(c->out[0], &part);
         tn__copy(&y, c->in[0]);
     }
 }

@@ -44,7 +44,7 @@ static void reshape_forward(tn_ctx *c)
         c->out[0] = tn__alias_owned(x, &y);
     } else if ((c->out[0] = tn__new_owned(x->dtype, c->result[0].shape))) {
         const tn__layout in_order = tn__layout_of_shape(x->l.shape);
-        tn_tensor        copy = tn__glance(c->out[0], &in_order);
+        tn_tensor        copy = tn__stack_view(c->out[0], &in_order);
         tn__copy(&copy, x);
     }
 }

@@ -19,7 +19,7 @@ static void move(tn_ctx *c, int64_t from, int64_t to, int64_t size)
     tn__layout lx, ly;
     if (!tn__view_narrow("roll", &c->in[0]->l, TN_ARG(c, dim), from, size, &lx)) return;
     if (!tn__view_narrow("roll", &c->out[0]->l, TN_ARG(c, dim), to, size, &ly)) return;
-    tn_tensor x = tn__glance(c->in[0], &lx), y = tn__glance(c->out[0], &ly);
+    tn_tensor x = tn__stack_view(c->in[0], &lx), y = tn__stack_view(c->out[0], &ly);
     tn__copy(&y, &x);
 }
 static void roll_forward(tn_ctx *c)

@@ -69,12 +69,12 @@ static void add_forward(tn_ctx *c)
     const tn__layout at = part_of(y, &TN_ARG(c, at)), row = tn__layout_of_shape((tn_shape){1, {tn_numel(y)}});
     tn__fill(y, 0);
     if (!tn__layout_repeats(&at)) {
-        tn_tensor to = tn__glance(y, &at);
+        tn_tensor to = tn__stack_view(y, &at);
         tn__copy(&to, x);
         return;
     }
     tn_scope   s = tn_scope_begin();
-    tn_tensor *place = tn_arange(tn_numel(y)), *index = NULL, to = tn__glance(y, &row);
+    tn_tensor *place = tn_arange(tn_numel(y)), *index = NULL, to = tn__stack_view(y, &row);
     if (place) index = tn_contiguous(tn_reshape(tn__alias(place, &TN_ARG(c, at)), (tn_shape){1, {-1}}));
     x = tn_contiguous(tn_reshape(x, (tn_shape){1, {-1}}));
     if (index && x) tn__add_rows(&to, 0, index, x, -1);
@@ -86,7 +86,7 @@ static bool clear_infer(tn_ctx *c) { return tn_infer_like(c, 0, 0) && inside(c, 
 static void clear_forward(tn_ctx *c)
 {
     const tn__layout at = part_of(c->out[0], &TN_ARG(c, at));
-    tn_tensor        to = tn__glance(c->out[0], &at);
+    tn_tensor        to = tn__stack_view(c->out[0], &at);
     tn__copy(c->out[0], c->in[0]);
     tn__fill(&to, 0);
 }
@@ -108,7 +108,7 @@ static bool over_infer(tn_ctx *c)
 static void over_forward(tn_ctx *c)
 {
     const tn__layout at = part_of(c->out[0], &TN_ARG(c, at));
-    tn_tensor        to = tn__glance(c->out[0], &at);
+    tn_tensor        to = tn__stack_view(c->out[0], &at);
     tn__copy(c->out[0], c->in[0]);
     tn__copy(&to, c->in[1]);
 }

@@ -29,11 +29,11 @@ static void tril_forward(tn_ctx *c)
         if (from == to) continue;
         if (!tn__view_select("tril", &x->l, -2, i, &row) || !tn__view_narrow("tril", &row, -1, from, to - from, &part))
             return;
-        const tn_tensor kept = tn__glance(x, &part);
+        const tn_tensor kept = tn__stack_view(x, &part);
         if (!tn__view_select("tril", &c->out[0]->l, -2, i, &row) ||
             !tn__view_narrow("tril", &row, -1, from, to - from, &part))
             return;
-        tn_tensor place = tn__glance(c->out[0], &part);
+        tn_tensor place = tn__stack_view(c->out[0], &part);
         tn__copy(&place, &kept);
     }
 }

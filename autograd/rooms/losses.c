@@ -132,7 +132,7 @@ static tn_tensor column_of(const tn_tensor *t, tn_shape x, int dim)
         s.d[dim] = 1;
         tn__layout_reshape(&t->l, s, &l);
     }
-    return tn__glance(t, &l);
+    return tn__stack_view(t, &l);
 }
 
 /* The weights along the dim of the classes. */
@@ -143,7 +143,7 @@ static tn_tensor weights_of(const tn_tensor *w, tn_shape x, int dim)
     tn_shape s = {.n = x.n - dim, .d = {w->l.shape.d[0]}};
     for (int i = 1; i < s.n; i++) s.d[i] = 1;
     tn__layout_reshape(&w->l, s, &l);
-    return tn__glance(w, &l);
+    return tn__stack_view(w, &l);
 }
 
 void tn__class_view(tn__class_views *v, tn_tensor *const *in, tn_shape x, int dim, const tn_tensor *column)

@@ -32,9 +32,9 @@ tn_tensor tn__step_part(const tn_tensor *x, int64_t at, int64_t n, int64_t from,
 {
     tn__layout l = x->l, r;
     tn__view_narrow("rows", &x->l, 0, at, n, &l);
-    if (!width) return tn__glance(x, &l);
+    if (!width) return tn__stack_view(x, &l);
     tn__view_narrow("rows", &l, 1, from, width, &r);
-    return tn__glance(x, &r);
+    return tn__stack_view(x, &r);
 }
 static tn_tensor rows(const tn_tensor *x, int64_t at, int64_t n, int64_t width)
 {
@@ -135,7 +135,7 @@ tn_tensor tn__step_weight(tn_tensor *w, int64_t steps)
     const tn_shape s = w->l.shape;
     tn__layout     l;
     tn__view_transpose("rows", &w->l, 0, 1, &l);
-    tn_tensor t = tn__glance(w, &l);
+    tn_tensor t = tn__stack_view(w, &l);
     if (steps <= FEW || !s.d[0]) return t;
     const tn_tensor *copy = tn__new(w->dtype, TN_SHAPE(s.d[1], s.d[0] + PAD));
     if (!copy) return t;

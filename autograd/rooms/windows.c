@@ -5,8 +5,9 @@
 tn__windows tn__pool_windows(const tn_pool2d_args *a)
 {
     tn__windows w = {.groups = 1};
-    tn__pair(a->size, a->size_w, w.size), tn__pair(a->stride, a->stride_w, w.stride), tn__pair_or(w.size, w.stride);
-    tn__pair(a->padding, a->padding_w, w.padding), tn__pair(a->dilation, a->dilation_w, w.dilation);
+    tn__window2d(a->size, a->size_w, w.size), tn__window2d(a->stride, a->stride_w, w.stride),
+        tn__window2d_or(w.size, w.stride);
+    tn__window2d(a->padding, a->padding_w, w.padding), tn__window2d(a->dilation, a->dilation_w, w.dilation);
     return w;
 }
 tn__windows tn__pool_windows_1d(const tn_pool1d_args *a)
@@ -127,7 +128,7 @@ tn_tensor *tn__images(tn_tensor *x)
     tn_tensor *y = tn__new(x->dtype, s);
     if (!y) return NULL;
     const tn__layout four = tn__layout_of_shape(x->l.shape);
-    tn_tensor        to = tn__glance(y, &four);
+    tn_tensor        to = tn__stack_view(y, &four);
     tn__copy(&to, x);
     return y;
 }

@@ -4,7 +4,7 @@
 #define TENON_AUTOGRAD_ROOMS_WINDOWS_H
 
 #include "autograd/rooms/room.h"
-#include "core/base/pair.h"
+#include "core/base/window2d.h"
 #include "core/products/convolve.h"
 
 /* The windows of a pooling. */

@@ -32,7 +32,7 @@ tn_tensor **tn__leaf_target(tn__engine_run *r, tn_tensor *leaf, bool *bad)
     tn_tensor **target;
     if (!(r = tn__collector(r, leaf, &target))) return target;
     tn__grad_slot *s = tn__leaf_slot(r, leaf);
-    *bad = !s || !tn__rows_spread(leaf, &s->grad, &s->rows);
+    *bad = !s || !tn__rows_to_dense(leaf, &s->grad, &s->rows);
     return *bad ? NULL : &s->grad;
 }
 

@@ -22,7 +22,7 @@ static tn_status check_input(const tn_op *op, int i, tn_tensor *x)
         if (i < 32 && op->optional & 1u << i) return TN_OK;
         return tn_raise(TN_EINVAL, "%s: input %d is NULL", op->name, i);
     }
-    if (tn__object_gone(&x->object)) {
+    if (tn__object_freed(&x->object)) {
         char role[32];
         snprintf(role, sizeof role, "input %d", i);
         tn__object_misused(op->name, role);
@@ -36,15 +36,15 @@ static tn_status check_input(const tn_op *op, int i, tn_tensor *x)
 static tn_status check_inputs(tn__call *o)
 {
     const tn_ctx *c = &o->c;
-    bool          homed = false;
+    bool          remote = false;
     for (int i = 0; i < c->nin; i++) {
         if (check_input(c->op, i, c->in[i]) != TN_OK) return tn__self.error;
-        homed = homed || (c->in[i] && c->in[i]->storage->homed);
+        remote = remote || (c->in[i] && c->in[i]->storage->remote);
         o->need[i] = c->in[i] && tn__needs_grad(c->in[i]);
         o->record = o->record || o->need[i];
     }
     o->record = o->record && !tn__self.mode.no_grad;
-    if (__builtin_expect(homed, 0)) tn__bring(c->nin, c->in);
+    if (__builtin_expect(remote, 0)) tn__fetch(c->nin, c->in);
     return tn__self.error;
 }
 

@@ -39,7 +39,8 @@ static tn_status prepare(tn__grad_slot *s)
         s->ready = s->whole ? tn_keep(s->grad) : NULL;
         return tn__self.error;
     }
-    if (leaf->grad && (!tn__rows_spread(leaf, &leaf->grad, &leaf->rows) || !tn__rows_spread(leaf, &s->grad, &s->rows)))
+    if (leaf->grad &&
+        (!tn__rows_to_dense(leaf, &leaf->grad, &leaf->rows) || !tn__rows_to_dense(leaf, &s->grad, &s->rows)))
         return tn__self.error;
     if (tn__call_hooks(tn__leaf_watches(leaf), 0, &s->grad, "backward") != TN_OK) return tn__self.error;
     if (!s->rows && !tn_shape_equal(leaf->l.shape, s->grad->l.shape))

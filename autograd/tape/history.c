@@ -109,7 +109,7 @@ bool tn__rebase_begin(tn__rebase *r, tn_tensor *x, tn__node *node)
         atomic_fetch_add_explicit(&node->object.refs, 1, memory_order_relaxed);
         return true;
     }
-    tn_tensor part = tn__glance(x, &x->l);
+    tn_tensor part = tn__stack_view(x, &x->l);
     part.node = &node->object;
     r->shape = base.l.shape;
     r->node = tn__record(&tn__op_overwrite, 2, (tn_tensor *[]){&base, &part}, 1, (bool[]){base.node && !all, true},

@@ -51,7 +51,7 @@ tn_tensor *tn_grad(const tn_tensor *t)
     if (n) return n->kept[output];
     if (t->rows) { /* t is const to the caller: a dense gradient has the same values */
         tn_tensor *leaf = (tn_tensor *)(uintptr_t)t;
-        if (!tn__rows_spread(leaf, &leaf->grad, &leaf->rows)) return NULL;
+        if (!tn__rows_to_dense(leaf, &leaf->grad, &leaf->rows)) return NULL;
     }
     return t->grad;
 }

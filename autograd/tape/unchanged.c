@@ -29,7 +29,7 @@ static bool note(tn__used *u, tn_tensor *leaf)
 bool tn__used_add(int n, tn_tensor *const *in)
 {
     for (int i = 0; i < n; i++) {
-        if (!in[i] || tn__object_gone(&in[i]->object) || !in[i]->leaf) continue;
+        if (!in[i] || tn__object_freed(&in[i]->object) || !in[i]->leaf) continue;
         for (tn__used *u = tn__tape.used; u; u = u->outer)
             if (!note(u, in[i])) return false;
     }

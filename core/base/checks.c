@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-const char *tn__python(double v)
+const char *tn__format_python(double v)
 {
     static _Thread_local char     ring[8][32];
     static _Thread_local unsigned next;
@@ -12,9 +12,9 @@ const char *tn__python(double v)
     return to;
 }
 
-const char *tn__number(double v)
+const char *tn__format_number(double v)
 {
-    const char  *text = tn__python(v);
+    const char  *text = tn__format_python(v);
     const size_t n = strlen(text);
     if (n > 2 && !strcmp(text + n - 2, ".0")) ((char *)text)[n - 2] = 0; /* 3, not 3.0 */
     return text;
@@ -44,21 +44,21 @@ bool tn__within(const char *who, const char *what, int64_t v, int64_t low, int64
 bool tn__probability(const char *who, const char *what, double p)
 {
     if (p >= 0 && p <= 1) return true;
-    tn_raise(TN_EINVAL, "%s: .%s is %s, but a probability is from 0 to 1", who, what, tn__python(p));
+    tn_raise(TN_EINVAL, "%s: .%s is %s, but a probability is from 0 to 1", who, what, tn__format_python(p));
     return false;
 }
 
-bool tn__chance(const char *who, const char *what, double p)
+bool tn__probability_below_1(const char *who, const char *what, double p)
 {
     if (p >= 0 && p < 1) return true;
-    tn_raise(TN_EINVAL, "%s: .%s is %s, but must be from 0 to less than 1", who, what, tn__number(p));
+    tn_raise(TN_EINVAL, "%s: .%s is %s, but must be from 0 to less than 1", who, what, tn__format_number(p));
     return false;
 }
 
 bool tn__epsilon(const char *who, double eps)
 {
     if (eps >= 0 && eps - eps == 0) return true;
-    tn_raise(TN_EINVAL, "%s: .eps is %s, but must not be negative, nor infinite", who, tn__number(eps));
+    tn_raise(TN_EINVAL, "%s: .eps is %s, but must not be negative, nor infinite", who, tn__format_number(eps));
     return false;
 }
 

@@ -8,14 +8,14 @@ bool tn__not_null(const char *who, const char *what, const void *p); /* raises "
 /* Each raises "who: .what is 0, but must be …" and returns false if its condition does not hold. */
 bool tn__at_least(const char *who, const char *what, int64_t v, int64_t least);
 bool tn__within(const char *who, const char *what, int64_t v, int64_t low, int64_t high);
-bool tn__probability(const char *who, const char *what, double p); /* 0 ≤ p ≤ 1 */
-bool tn__chance(const char *who, const char *what, double p);      /* 0 ≤ p < 1 */
-bool tn__epsilon(const char *who, double eps);                     /* .eps: at least 0, and finite */
-bool tn__floating(const char *who, tn_dtype dt);                   /* .dtype of parameters */
+bool tn__probability(const char *who, const char *what, double p);         /* 0 ≤ p ≤ 1 */
+bool tn__probability_below_1(const char *who, const char *what, double p); /* 0 ≤ p < 1 */
+bool tn__epsilon(const char *who, double eps);                             /* .eps: at least 0, and finite */
+bool tn__floating(const char *who, tn_dtype dt);                           /* .dtype of parameters */
 
 /* The shortest text that reads back as v: "3.0" as Python prints it, or "3", without the ".0". The thread owns the
  * buffer; it is valid until the eighth next call. */
-const char *tn__python(double v);
-const char *tn__number(double v);
+const char *tn__format_python(double v);
+const char *tn__format_number(double v);
 
 #endif

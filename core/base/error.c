@@ -1,6 +1,6 @@
 /* error.c — the first error of each thread, and the module path that precedes its text. */
 #include "core/base/memory.h"
-#include "core/base/plain.h"
+#include "core/base/c_locale.h"
 #include "core/base/thread.h"
 
 #include <pthread.h>
@@ -82,11 +82,11 @@ tn_status tn_raise(tn_status code, const char *fmt, ...)
     size_t  at = put_path(text, sizeof text / 2);
     va_list ap;
     if (!fmt) fmt = "(no text)";
-    const tn__plain plain = tn__plain_begin();
+    const tn__c_locale plain = tn__c_locale_begin();
     va_start(ap, fmt);
     vsnprintf(text + at, sizeof text - at, fmt, ap);
     va_end(ap);
-    tn__plain_end(plain);
+    tn__c_locale_end(plain);
     memcpy(message.text, text, sizeof text);
     tn__self.error = code;
     tn__self.skipped = 0;

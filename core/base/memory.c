@@ -87,13 +87,13 @@ static _Atomic(uint64_t) mallocs;
  * its time. So a thread keeps its own sums, and reports them when they have grown to this many bytes or tensors, after
  * a parallel loop on it, and at its end; immediately if there is a memory limit, or if its end would not report them.
  * The statistics are thus exact for the thread itself, and for all threads after a join. */
-enum { UNTOLD_BYTES = 64 << 10, UNTOLD_TENSORS = 256 };
+enum { UNREPORTED_BYTES = 64 << 10, UNREPORTED_TENSORS = 256 };
 
 static inline int64_t own_live(void) { return atomic_load_explicit(&live, memory_order_relaxed) + cache.live; }
 static inline size_t  at_least_0(int64_t n) { return n > 0 ? (size_t)n : 0; }
 
 /* Returns the live bytes after it. */
-static __attribute__((noinline, cold)) int64_t tell(void)
+static __attribute__((noinline, cold)) int64_t report(void)
 {
     const int64_t bytes = cache.live, handles = cache.tensors;
     cache.live = cache.tensors = 0;
@@ -101,7 +101,7 @@ static __attribute__((noinline, cold)) int64_t tell(void)
     return bytes + (bytes ? atomic_fetch_add_explicit(&live, bytes, memory_order_relaxed)
                           : atomic_load_explicit(&live, memory_order_relaxed));
 }
-void tn__mem_tell(void) { tell(); }
+void tn__mem_report(void) { report(); }
 
 /* True if the report of a sum that has reached n may be delayed. */
 static inline bool may_wait(int64_t n, int64_t most)
@@ -114,17 +114,17 @@ static inline bool may_wait(int64_t n, int64_t most)
 static inline int64_t add_live(int64_t bytes)
 {
     cache.live += bytes;
-    return may_wait(cache.live, UNTOLD_BYTES) ? own_live() : tell();
+    return may_wait(cache.live, UNREPORTED_BYTES) ? own_live() : report();
 }
 static inline void subtract_live(int64_t bytes)
 {
     cache.live -= bytes;
-    if (!may_wait(cache.live, UNTOLD_BYTES)) tell();
+    if (!may_wait(cache.live, UNREPORTED_BYTES)) report();
 }
 
 void tn__count_tensor(void)
 {
-    if (!may_wait(++cache.tensors, UNTOLD_TENSORS)) tell();
+    if (!may_wait(++cache.tensors, UNREPORTED_TENSORS)) report();
 }
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------ */
@@ -209,7 +209,7 @@ static void end_thread(void)
 {
     cache.ends = false; /* blocks freed after this are not cached */
     tn_trim();
-    tell();
+    report();
 }
 
 void *tn__mem_try(size_t bytes)
@@ -278,13 +278,13 @@ void tn__mem_retire(tn__object *o, size_t bytes)
     const size_t n = (size_t)(c + 1) * 64;
     block       *b = (block *)(void *)o, **place = &cache.ended[cache.at++ % QUARANTINE], *old = *place;
     cache.live -= counted(bytes);
-    if (!may_wait(--cache.tensors, UNTOLD_TENSORS) || cache.live <= -UNTOLD_BYTES) tell();
+    if (!may_wait(--cache.tensors, UNREPORTED_TENSORS) || cache.live <= -UNREPORTED_BYTES) report();
     if (__builtin_expect(cache.bytes + n > atomic_load_explicit(&cache_limit, memory_order_relaxed) || !cache.ends,
                          0)) {
         give_back(b, n);
         return;
     }
-    atomic_store_explicit(&o->refs, TN__GONE, memory_order_relaxed);
+    atomic_store_explicit(&o->refs, TN__FREED, memory_order_relaxed);
     o->serial = 0;
     *place = b, cache.class = c, cache.bytes += n;
     if (!old) return;
@@ -320,18 +320,18 @@ void tn__strfree(char *s)
 
 tn_memory tn_memory_now(void)
 {
-    return (tn_memory){.live = at_least_0(tell()),
+    return (tn_memory){.live = at_least_0(report()),
                        .peak = at_least_0(peak),
                        .cached = cache.bytes,
                        .limit = memory_limit,
                        .mallocs = mallocs,
                        .tensors = tensors};
 }
-void tn_reset_peak(void) { atomic_store(&peak, tell()); }
+void tn_reset_peak(void) { atomic_store(&peak, report()); }
 void tn_set_memory_limit(size_t bytes)
 {
     atomic_store(&memory_limit, bytes);
-    tell();
+    report();
 }
 void tn_set_cache_limit(size_t bytes)
 {

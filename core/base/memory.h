@@ -22,6 +22,6 @@ void  tn__strfree(char *s);
  * quarantine for a while; its count marks it as freed, so that a later use is reported. */
 void tn__mem_retire(tn__object *o, size_t bytes);
 void tn__count_tensor(void); /* counts one tensor more */
-void tn__mem_tell(void);     /* adds this thread's pending counts to the process's statistics */
+void tn__mem_report(void);   /* adds this thread's pending counts to the process's statistics */
 
 #endif

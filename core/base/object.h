@@ -15,9 +15,9 @@ typedef struct tn__object {
 } tn__object;
 
 /* The count of a freed object while the thread's quarantine (memory.c) holds its memory: its use can be reported. */
-enum { TN__GONE = -(1 << 30) };
+enum { TN__FREED = -(1 << 30) };
 void               tn__object_misused(const char *who, const char *what); /* raises an error for who */
-static inline bool tn__object_gone(const tn__object *o)
+static inline bool tn__object_freed(const tn__object *o)
 {
     return __builtin_expect(atomic_load_explicit(&o->refs, memory_order_relaxed) < 0, 0);
 }

@@ -54,8 +54,8 @@ static void serial(void (*body)(int64_t, int64_t, void *), void *user, int64_t n
 static atomic_int        found; /* the default number of threads; 0: not determined yet */
 static atomic_bool       in_child, guarded;
 static pthread_once_t    guard_once = PTHREAD_ONCE_INIT;
-static _Thread_local int team = 1; /* the size of this thread's last team: gcc's OpenMP keeps its threads */
-static _Thread_local int refused;  /* smallest team size that could not be created; 0: none */
+static _Thread_local int team = 1;  /* the size of this thread's last team: gcc's OpenMP keeps its threads */
+static _Thread_local int too_large; /* smallest team size that could not be created; 0: none */
 
 static void after_fork(void) { atomic_store(&in_child, true); }
 static void set_guard(void) { atomic_store(&guarded, pthread_atfork(NULL, NULL, after_fork) == 0); }
@@ -85,10 +85,10 @@ static bool can_make(int n)
 static bool ready(int threads)
 {
     if (threads <= team) return true;
-    if (refused && threads >= refused) return false;
+    if (too_large && threads >= too_large) return false;
     pthread_once(&guard_once, set_guard);
     if (atomic_load(&guarded) && can_make(threads - team)) return true;
-    refused = threads;
+    too_large = threads;
     return false;
 }
 
@@ -148,8 +148,8 @@ static void parallel(void (*body)(int64_t, int64_t, void *), void *user, int64_t
             if (worker && tn__self.error != TN_OK) collect(&first, b);
         }
         if (worker) {
-            tn_scope_end(s); /* frees what its modes kept: autocast's copies of weights */
-            tn__mem_tell();  /* it may wait for its next loop forever */
+            tn_scope_end(s);  /* frees what its modes kept: autocast's copies of weights */
+            tn__mem_report(); /* it may wait for its next loop forever */
             tn__denormals_restore(own);
         }
         worker = 0;
@@ -173,7 +173,7 @@ void tn_set_threads(int n)
     }
     tn__self.threads = n;
 #ifdef _OPENMP
-    refused = 0;
+    too_large = 0;
 #endif
 }
 

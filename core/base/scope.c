@@ -16,14 +16,14 @@ void tn__object_misused(const char *who, const char *what)
 }
 
 /* True if the object of this stack entry is still alive. */
-static inline bool there(const tn__owned *w) { return w->serial == w->object->serial; }
+static inline bool alive(const tn__owned *w) { return w->serial == w->object->serial; }
 
 void tn__drop_owned(size_t mark)
 {
     while (tn__self.top > mark) {
         const tn__owned *w = &tn__self.stack[--tn__self.top];
         if (!w->object) continue;
-        if (__builtin_expect(there(w), 1)) tn__object_drop(w->object);
+        if (__builtin_expect(alive(w), 1)) tn__object_drop(w->object);
         else tn__object_misused("tn_scope_end", "a tensor that this scope owns");
     }
 }
@@ -96,7 +96,7 @@ static void move_out(tn_scope *s, tn_tensor *t)
 {
     for (size_t i = tn__self.top; t && i-- > s->mark;) {
         const tn__owned w = tn__self.stack[i];
-        if (w.object != object_of(t) || !there(&w)) continue;
+        if (w.object != object_of(t) || !alive(&w)) continue;
         tn__self.stack[i] = tn__self.stack[s->mark];
         tn__self.stack[s->mark++] = w;
         break;
@@ -121,7 +121,7 @@ void tn_drop(tn_tensor *t) { tn__object_drop(object_of(t)); }
 
 tn_tensor *tn_keep(tn_tensor *t)
 {
-    if (t && tn__object_gone(object_of(t))) return tn__object_misused("tn_keep", "this tensor"), NULL;
+    if (t && tn__object_freed(object_of(t))) return tn__object_misused("tn_keep", "this tensor"), NULL;
     tn__object_keep(object_of(t));
     return t;
 }
@@ -130,7 +130,7 @@ tn_tensor *tn_keep(tn_tensor *t)
 tn_tensor *tn_take(tn_tensor *t)
 {
     for (size_t i = tn__self.top; t && i-- > 0;) {
-        if (tn__self.stack[i].object != object_of(t) || !there(&tn__self.stack[i])) continue;
+        if (tn__self.stack[i].object != object_of(t) || !alive(&tn__self.stack[i])) continue;
         tn__self.stack[i].object = NULL;
         return t;
     }

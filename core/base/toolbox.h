@@ -11,11 +11,11 @@
 #include "core/base/denormals.h"
 #include "core/base/dtype.h"
 #include "core/base/fnv.h"
-#include "core/base/home.h"
+#include "core/base/remote_weights.h"
 #include "core/base/libm.h"
 #include "core/base/memory.h"
-#include "core/base/pair.h"
-#include "core/base/plain.h"
+#include "core/base/window2d.h"
+#include "core/base/c_locale.h"
 #include "core/base/thread.h"
 
 #endif

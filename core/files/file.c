@@ -153,7 +153,7 @@ static void fail(const char *label, const char *what, int64_t r)
 }
 
 /* The length of the character at p if it can be printed as it is, otherwise 0. */
-static size_t showable(const char *p, size_t n)
+static size_t printable(const char *p, size_t n)
 {
     if ((unsigned char)*p < 0x20 || *p == 0x7f) return 0;
     for (size_t len = 1; len <= 4 && len <= n; len++)
@@ -165,7 +165,7 @@ static size_t showable(const char *p, size_t n)
 static size_t append(char *to, size_t size, size_t at, const char *p, size_t n)
 {
     for (size_t i = 0; i < n;) {
-        size_t len = showable(p + i, n - i);
+        size_t len = printable(p + i, n - i);
         if (at + (len ? len : 4) > size) break;
         if (len) memcpy(to + at, p + i, len);
         else snprintf(to + at, 5, "\\x%02x", (unsigned char)p[i]);
@@ -229,14 +229,14 @@ static bool check_path(const char *label, const char *path)
     return false;
 }
 
-int tn__look_for(const char *path)
+int tn__file_probe(const char *path)
 {
     struct stat st;
     const int   r = io.lstat(io.user, path, &st);
     return r >= 0 ? 1 : r == -ENOENT || r == -ENOTDIR || r == -EACCES || r == -ENAMETOOLONG ? 0 : -1;
 }
 
-bool tn__is_there(const char *path) { return tn__look_for(path) > 0; }
+bool tn__file_exists(const char *path) { return tn__file_probe(path) > 0; }
 
 tn_status tn__file_remove(const char *label, const char *path)
 {
@@ -272,7 +272,7 @@ static bool open_source(tn__source *s, const char *label, const char *path, int 
 
 bool tn__source_open(tn__source *s, const char *label, const char *path) { return open_source(s, label, path, 0); }
 
-bool tn__source_open_beside(tn__source *s, const char *label, const char *path)
+bool tn__source_open_linked(tn__source *s, const char *label, const char *path)
 {
     static const char blobs[] = "../../blobs/";
     char              to[512], at[1536];

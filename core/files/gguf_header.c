@@ -163,10 +163,10 @@ static bool shape(cursor *c, tn_shape *s)
 /* The bytes of a tensor; -1: raised. */
 static int64_t packed_bytes(cursor *c, const tn_shape *s, uint64_t kind, size_t at)
 {
-    if (kind >= TN__BLOCKS || !tn__blocks[kind].name) return wrong(c, at, "unknown tensor type", kind), -1;
-    const tn__block *b = &tn__blocks[kind];
-    int64_t          n = 1;
-    bool             fits = true;
+    if (kind >= TN__QUANT_BLOCKS || !tn__quant_blocks[kind].name) return wrong(c, at, "unknown tensor type", kind), -1;
+    const tn__quant_block *b = &tn__quant_blocks[kind];
+    int64_t                n = 1;
+    bool                   fits = true;
     for (int d = 0; d < s->n; d++) fits = fits && tn__mul_i64(n, s->d[d], &n);
     if (!fits || n > INT64_MAX / 512) return wrong(c, at, "a tensor has more than 2^54 elements", kind), -1;
     if (b->values > 1 && (!s->n || s->d[s->n - 1] % b->values)) {
@@ -201,7 +201,7 @@ static void put_tensor(tn_gguf *g, cursor *c, int64_t *end)
         return;
     }
     e->shape = s, e->begin = *end, e->end = *end + size;
-    e->element = tn__blocks[kind].element >= 0 ? tn__blocks[kind].element : TN__ELEMENTS + (int)kind;
+    e->element = tn__quant_blocks[kind].element >= 0 ? tn__quant_blocks[kind].element : TN__ELEMENTS + (int)kind;
     if (!tn__add_i64(*end, size + g->align - 1, end)) wrong(c, c->at, "the tensors have more than 2^63 bytes", 0);
     else if (*end > c->size + g->align)
         wrong(c, c->at - 8, "a tensor must not end beyond the end of the file; its offset", offset);

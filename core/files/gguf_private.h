@@ -2,7 +2,7 @@
 #ifndef TENON_CORE_FILES_GGUF_PRIVATE_H
 #define TENON_CORE_FILES_GGUF_PRIVATE_H
 
-#include "core/files/blocks.h"
+#include "core/files/quant_blocks.h"
 #include "core/files/safetensors.h"
 
 enum {

@@ -170,25 +170,25 @@ tn_status tn_gguf_add_string(tn_gguf_writer *w, const char *text, size_t bytes)
 typedef struct {
     const struct tn__st_item *items;
     uint32_t                  count;
-    int                       packed; /* index in tn__blocks; -1: as the tensors are */
+    int                       packed; /* index in tn__quant_blocks; -1: as the tensors are */
     int64_t                   data;   /* bytes after the header, padding included */
 } plan;
 
 static int64_t rounded(int64_t n) { return (n + TN__GGUF_ALIGN - 1) / TN__GGUF_ALIGN * TN__GGUF_ALIGN; }
 
-/* The type that a tensor is stored as, an index in tn__blocks. */
+/* The type that a tensor is stored as, an index in tn__quant_blocks. */
 static int kind_of(const plan *p, const tn_tensor *t)
 {
     const tn_shape s = t->l.shape;
     const bool     floats = t->dtype == TN_F32 || t->dtype == TN_BF16 || t->dtype == TN_F64;
-    if (!floats) return tn__block_of_element(tn__element_of_dtype(t->dtype));
-    const int kind = p->packed >= 0 ? p->packed : tn__block_of_element(t->dtype == TN_BF16 ? 14 : 17);
-    return s.n < 2 || s.d[s.n - 1] % tn__blocks[kind].values ? 0 : kind;
+    if (!floats) return tn__quant_block_of_element(tn__element_of_dtype(t->dtype));
+    const int kind = p->packed >= 0 ? p->packed : tn__quant_block_of_element(t->dtype == TN_BF16 ? 14 : 17);
+    return s.n < 2 || s.d[s.n - 1] % tn__quant_blocks[kind].values ? 0 : kind;
 }
 
 static int64_t bytes_of(int kind, const tn_tensor *t)
 {
-    return tn_shape_numel(t->l.shape) / tn__blocks[kind].values * tn__blocks[kind].bytes;
+    return tn_shape_numel(t->l.shape) / tn__quant_blocks[kind].values * tn__quant_blocks[kind].bytes;
 }
 
 static bool put_tensors(tn_gguf_writer *w, plan *p, const char *label)
@@ -225,7 +225,7 @@ static bool write_q8_0(tn__sink *s, const tn_tensor *t)
     bool          ok = true;
     for (int64_t left = tn_shape_numel(t->l.shape); ok && left;) {
         const int64_t n = tn__min_i64(left, 32 * 64);
-        tn__block_q8_0(from, n, part);
+        tn__quant_block_q8_0(from, n, part);
         ok = tn__sink_write(s, part, (size_t)(n / 32 * 34));
         from += n, left -= n;
     }
@@ -235,7 +235,7 @@ static bool write_q8_0(tn__sink *s, const tn_tensor *t)
 static bool write_tensor(tn__sink *s, const tn_tensor *t, int kind)
 {
     static const char zeros[TN__GGUF_ALIGN] = {0};
-    const int         element = tn__blocks[kind].element;
+    const int         element = tn__quant_blocks[kind].element;
     const tn_dtype    as = element >= 0 ? (tn_dtype)tn__elements[element].dtype : TN_F32;
     tn_tensor        *now = NULL;
     if (t->dtype != as || (element < 0 && !tn__layout_contiguous(&t->l))) {
@@ -285,7 +285,7 @@ static tn_tensor *checked(tn_gguf_writer *w, const char *label, const char *path
         return tn_raise(TN_ESTATE, "%s: %lld strings of the open array are missing", label, (long long)w->strings_left),
                NULL;
     if (packed) p.packed = !strcmp(packed, "F32") ? 0 : !strcmp(packed, "BF16") ? 30 : TN__Q8_0;
-    if (packed && strcmp(packed, tn__blocks[p.packed].name) != 0)
+    if (packed && strcmp(packed, tn__quant_blocks[p.packed].name) != 0)
         return tn_raise(TN_EINVAL, "%s: packed is '%.20s', but must be F32, BF16 or Q8_0", label, packed), NULL;
     p.items = tn__st_items(w->tensors, &p.count);
     if (p.count > TN__GGUF_TENSORS) return tn_raise(TN_EUNSUPPORTED, "%s: at most 100000 tensors", label), NULL;

@@ -25,16 +25,16 @@ typedef struct {
 } tn__source;
 
 /* True if a file of this name exists. Raises nothing. */
-bool tn__is_there(const char *path);
+bool tn__file_exists(const char *path);
 /* 1: it exists; 0: it does not, or is inaccessible; -1: unknown, because the system call failed. */
-int tn__look_for(const char *path);
+int tn__file_probe(const char *path);
 
 tn_status tn__file_remove(const char *label, const char *path); /* no error if it is missing */
 
 /* A regular file of any size; or memory. Borrows label. Raises. */
 bool tn__source_open(tn__source *s, const char *label, const char *path);
 /* Opens a name that came from another file: no symbolic link is followed except those of Hugging Face's cache. */
-bool tn__source_open_beside(tn__source *s, const char *label, const char *path);
+bool tn__source_open_linked(tn__source *s, const char *label, const char *path);
 bool tn__source_memory(tn__source *s, const char *label, const void *data, size_t bytes);
 bool tn__source_read(const tn__source *s, void *to, int64_t at, size_t bytes); /* all of them; raises */
 void tn__source_prefetch(const tn__source *s, int64_t at, int64_t bytes);      /* a hint: they will be read soon */
@@ -58,15 +58,16 @@ bool      tn__sink_append(tn__sink *s, const char *label, const char *path);
 bool      tn__sink_write(tn__sink *s, const void *from, size_t bytes); /* raises */
 tn_status tn__sink_end(tn__sink *s, bool commit); /* frees everything; without commit the old file is unchanged */
 
-/* ---- SHA256SUMS, the checksums of a folder's small files (core/files/sums.c) ------------------------------------- */
+/* ---- SHA256SUMS, the checksums of a folder's small files (core/files/sha256sums.c) ------------------------------- */
 
 /* Compares the bytes with path's line in the SHA256SUMS of its folder, if any. False: raised, because they differ. */
-bool tn__sums_agree(const char *path, const void *data, size_t bytes);
+bool tn__sha256sums_check(const char *path, const void *data, size_t bytes);
 /* Writes path: data, then `end`. If its folder has a SHA256SUMS, adds a line for path; begin: creates SHA256SUMS. */
-tn_status tn__sums_write(const char *label, const char *path, const void *data, size_t bytes, const char *end,
-                         bool begin);
-tn_status tn__sums_remove(const char *path); /* the file, and its line; no error if it is missing */
-tn_status tn__json_save_summed(tn_json_writer *w, const char *path); /* tn_json_save that also creates SHA256SUMS */
+tn_status tn__sha256sums_write(const char *label, const char *path, const void *data, size_t bytes, const char *end,
+                               bool begin);
+tn_status tn__sha256sums_remove(const char *path); /* the file, and its line; no error if it is missing */
+tn_status tn__json_save_with_sha256(tn_json_writer *w,
+                                    const char     *path); /* tn_json_save that also creates SHA256SUMS */
 
 /* ---- element types of files (core/files/file_dtypes.c) ----------------------------------------------------------- */
 

@@ -223,7 +223,7 @@ tn_json *tn_json_load_within(const char *path, tn_json_limits limits)
     if (!tn__source_open(&s, label, path)) return NULL;
     tn_json *v = NULL;
     char    *text = check_size(label, (uint64_t)s.size, &limits) ? tn__mem_get((size_t)s.size) : NULL;
-    if (text && tn__source_read(&s, text, 0, (size_t)s.size) && tn__sums_agree(path, text, (size_t)s.size))
+    if (text && tn__source_read(&s, text, 0, (size_t)s.size) && tn__sha256sums_check(path, text, (size_t)s.size))
         v = parse(label, path, text, (size_t)s.size, limits);
     tn__mem_put(text, (size_t)s.size);
     tn__source_close(&s);

@@ -341,8 +341,9 @@ static tn_status save(tn_json_writer *w, const char *path, bool begin)
     size_t      n;
     char        label[TN__LABEL];
     const char *text = tn_json_text(w, &n);
-    return text ? tn__sums_write(tn__label(label, "tn_json_save", path), path, text, n, "\n", begin) : tn__self.error;
+    return text ? tn__sha256sums_write(tn__label(label, "tn_json_save", path), path, text, n, "\n", begin)
+                : tn__self.error;
 }
 
 tn_status tn_json_save(tn_json_writer *w, const char *path) { return save(w, path, false); }
-tn_status tn__json_save_summed(tn_json_writer *w, const char *path) { return save(w, path, true); }
+tn_status tn__json_save_with_sha256(tn_json_writer *w, const char *path) { return save(w, path, true); }

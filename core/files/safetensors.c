@@ -6,7 +6,7 @@
  * Opening reads only the header and checks all of it: everything that the reference rejects is an error, including
  * duplicate keys, gaps, overlaps and trailing bytes. The header is scanned twice, without a tree: once to check and
  * count, once to fill tables of exactly the required size. */
-#include "core/files/blocks.h"
+#include "core/files/quant_blocks.h"
 #include "core/files/safetensors.h"
 #include "core/tensor/tensor.h"
 
@@ -52,7 +52,7 @@ tn_safetensors_entry tn_safetensors_at(const tn_safetensors *f, int64_t i)
     if (!in_range(f, "tn_safetensors_at", i, f ? f->count : 0)) return (tn_safetensors_entry){.name = "", .stored = ""};
     const tn__st_entry *e = f->entries + i;
     if (e->element >= TN__ELEMENTS) {
-        const tn__block *b = &tn__blocks[e->element - TN__ELEMENTS];
+        const tn__quant_block *b = &tn__quant_blocks[e->element - TN__ELEMENTS];
         return (tn_safetensors_entry){e->name, b->name, b->widen != NULL, TN_F32, e->shape, e->end - e->begin};
     }
     const tn__element *x = tn__elements + e->element;
@@ -132,9 +132,9 @@ tn_tensor *tn__st_read(const tn_safetensors *f, const char *who, int64_t i, tn_d
     const int64_t  at = f->base + e->begin;
     const tn_shape shape = e->strided ? (tn_shape){1, {span(e)}} : e->shape;
     tn_tensor     *t = e->element >= TN__ELEMENTS
-                           ? tn__block_read(&s, at, e->element - TN__ELEMENTS, packed_as, shape, what)
+                           ? tn__quant_block_read(&s, at, e->element - TN__ELEMENTS, packed_as, shape, what)
                            : tn__element_read(&s, at, e->element, f->big_endian, shape, what);
-    if (!tn__st_sound(s.label, e, t)) tn_drop(t), t = NULL;
+    if (!tn__st_checksum_ok(s.label, e, t)) tn_drop(t), t = NULL;
     if (e->strided) t = gathered(t, e);
     return tn__scoped(e->heads ? in_halves(t, e->heads) : t);
 }

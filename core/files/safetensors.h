@@ -15,7 +15,7 @@ enum {
 typedef struct {
     const char *name;
     uint32_t    name_bytes;
-    int32_t     element; /* index in tn__elements; above them, TN__ELEMENTS + index in tn__blocks */
+    int32_t     element; /* index in tn__elements; above them, TN__ELEMENTS + index in tn__quant_blocks */
     tn_shape    shape;
     tn_shape    stride;     /* if strided: in elements; begin is the position of element 0 */
     int64_t     begin, end; /* offsets from the file's base */
@@ -83,14 +83,15 @@ struct tn__st_item {
 };
 const struct tn__st_item *tn__st_items(const tn_safetensors_writer *w, uint32_t *count);
 
-/* Checksums (safetensors_sums.c): tn__st_sums returns those of the items in this order, in a block of tn__st_sums_room
- * bytes, and the name of their metadata key (NULL: no checksums, or raised); tn__st_take_sums copies them from a file's
- * metadata to its entries; then the comparison of a tensor with its checksum. The last two raise. */
-size_t tn__st_sums_room(uint32_t count);
-char  *tn__st_sums(const struct tn__st_item *items, uint32_t count, const uint32_t *order, const char **named);
-bool   tn__st_take_sums(tn_safetensors *f);
-bool   tn__st_sound(const char *label, const tn__st_entry *e, const tn_tensor *t);
+/* Checksums (safetensors_checksums.c). tn__st_checksums returns those of the items in this order, in a block of
+ * tn__st_checksums_bytes bytes, and the name of their metadata key (NULL: no checksums, or raised).
+ * tn__st_take_checksums copies them from a file's metadata to its entries; raises. tn__st_checksum_ok compares a tensor
+ * with its checksum; raises if they differ. */
+size_t tn__st_checksums_bytes(uint32_t count);
+char  *tn__st_checksums(const struct tn__st_item *items, uint32_t count, const uint32_t *order, const char **named);
+bool   tn__st_take_checksums(tn_safetensors *f);
+bool   tn__st_checksum_ok(const char *label, const tn__st_entry *e, const tn_tensor *t);
 /* tn_safetensors_save with checksums, which reading compares. */
-tn_status tn__safetensors_save_summed(tn_safetensors_writer *w, const char *path);
+tn_status tn__safetensors_save_with_checksums(tn_safetensors_writer *w, const char *path);
 
 #endif

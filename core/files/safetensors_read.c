@@ -22,7 +22,8 @@ static const char *name_of_pair(const void *owner, uint32_t i, size_t *bytes)
     return p->key;
 }
 
-static bool twice(const tn_safetensors *f, const char *what, const char *name, size_t bytes, size_t first, size_t at)
+static bool duplicate(const tn_safetensors *f, const char *what, const char *name, size_t bytes, size_t first,
+                      size_t at)
 {
     char shown[TN__QUOTED];
     if (f->shards || !first)
@@ -49,12 +50,12 @@ bool tn__st_index_names(tn_safetensors *f)
     for (uint32_t i = 0; i < f->count; i++) {
         const tn__st_entry *e = f->entries + i;
         int64_t             j = tn__names_add(&f->names, i);
-        if (j >= 0) return twice(f, "tensor", e->name, e->name_bytes, f->entries[j].at, e->at);
+        if (j >= 0) return duplicate(f, "tensor", e->name, e->name_bytes, f->entries[j].at, e->at);
     }
     for (uint32_t i = 0; i < f->pair_count; i++) {
         const tn__st_pair *p = f->pairs + i;
         int64_t            j = tn__names_add(&f->keys, i);
-        if (j >= 0) return twice(f, "metadata", p->key, p->key_bytes, f->pairs[j].at, p->at);
+        if (j >= 0) return duplicate(f, "metadata", p->key, p->key_bytes, f->pairs[j].at, p->at);
     }
     return true;
 }
@@ -160,7 +161,7 @@ static bool read_header(tn_safetensors *f)
     tn__mem_put(f->header, (size_t)n);
     f->header = NULL;
     uint32_t *order = ok ? tn__mem_get(f->count * sizeof *order) : NULL;
-    ok = order && check_offsets(f, order) && tn__st_take_sums(f);
+    ok = order && check_offsets(f, order) && tn__st_take_checksums(f);
     tn__mem_put(order, f->count * sizeof *order);
     return ok;
 }
@@ -186,7 +187,7 @@ tn_safetensors *tn__st_finish(tn_safetensors *f, bool opened)
 tn_safetensors *tn__st_open_shard(const char *path)
 {
     tn_safetensors *f = tn__st_begin("tn_safetensors_open", path);
-    return f ? tn__st_finish(f, tn__source_open_beside(&f->source, f->label, path)) : NULL;
+    return f ? tn__st_finish(f, tn__source_open_linked(&f->source, f->label, path)) : NULL;
 }
 
 void tn_safetensors_close(tn_safetensors *f)

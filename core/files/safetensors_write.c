@@ -230,9 +230,9 @@ static tn_tensor *write_all(const tn_safetensors_writer *w, const char *label, c
 static bool note_sums(tn_safetensors_writer *w, const uint32_t *order)
 {
     const char *key;
-    char       *sums = tn__st_sums(w->items, w->count, order, &key);
+    char       *sums = tn__st_checksums(w->items, w->count, order, &key);
     if (sums && tn__self.error == TN_OK) tn_safetensors_note(w, key, sums);
-    tn__mem_put(sums, tn__st_sums_room(w->count));
+    tn__mem_put(sums, tn__st_checksums_bytes(w->count));
     return tn__self.error == TN_OK;
 }
 
@@ -263,7 +263,10 @@ static tn_status save(tn_safetensors_writer *w, const char *path, bool summed)
 }
 
 tn_status tn_safetensors_save(tn_safetensors_writer *w, const char *path) { return save(w, path, false); }
-tn_status tn__safetensors_save_summed(tn_safetensors_writer *w, const char *path) { return save(w, path, true); }
+tn_status tn__safetensors_save_with_checksums(tn_safetensors_writer *w, const char *path)
+{
+    return save(w, path, true);
+}
 
 tn_tensor *tn_safetensors_write(tn_safetensors_writer *w)
 {

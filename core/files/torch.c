@@ -346,7 +346,7 @@ static bool contiguous(const tn__st_entry *e)
     return true;
 }
 
-static bool refused(const reader *r, const tn__st_entry *e, tn_status status, const char *why)
+static bool bad_tensor(const reader *r, const tn__st_entry *e, tn_status status, const char *why)
 {
     char shown[TN__QUOTED];
     tn_raise(status, "%s: tensor %s %s", r->f->label, tn__quote(shown, e->name, e->name_bytes, 100), why);
@@ -360,9 +360,9 @@ static bool as_stored(const reader *r, int32_t flags, const tn__st_entry *e)
     int32_t           k = flags >= 0 && p->value[flags].kind == TN__PY_DICT ? p->value[flags].first : -1;
     while (k >= 0 && p->value[p->node[k].value].kind == TN__PY_BOOL && !p->value[p->node[k].value].n)
         k = p->node[k].next;
-    return k < 0 || refused(r, e, TN_EUNSUPPORTED,
-                            "is saved as a view that negates or conjugates its elements: save its .resolve_neg() or "
-                            ".resolve_conj()");
+    return k < 0 || bad_tensor(r, e, TN_EUNSUPPORTED,
+                               "is saved as a view that negates or conjugates its elements: save its .resolve_neg() or "
+                               ".resolve_conj()");
 }
 
 /* The arguments of _rebuild_tensor_v2: storage, first element, sizes, strides, requires_grad, hooks; in newer files
@@ -392,9 +392,9 @@ static bool tensor_of(const reader *r, const tn__py_value *v, tn__st_entry *e)
     const int64_t size = tn__elements[e->element].bits / 8;
     if (r->folder && !zip_find(r, b)) return false;
     if (count > b->bytes / size) count = b->bytes / size;
-    if (!within(e, p->value[first].n, count)) return refused(r, e, TN_EFORMAT, "extends beyond its storage");
+    if (!within(e, p->value[first].n, count)) return bad_tensor(r, e, TN_EFORMAT, "extends beyond its storage");
     if (tn_shape_numel(e->shape) > count) /* else a few bytes could request any amount of memory */
-        return refused(r, e, TN_EUNSUPPORTED, "has overlapping elements, as expand() makes: save its .clone()");
+        return bad_tensor(r, e, TN_EUNSUPPORTED, "has overlapping elements, as expand() makes: save its .clone()");
     e->strided = !contiguous(e);
     e->begin = b->at + p->value[first].n * size, e->end = e->begin + tn_shape_numel(e->shape) * size;
     if (!tn_shape_numel(e->shape)) e->begin = e->end = b->at, e->strided = false;

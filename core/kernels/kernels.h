@@ -4,7 +4,7 @@
 #define TENON_CORE_KERNELS_KERNELS_H
 
 #include "core/core.h"
-#include "core/kernels/pairs.h"
+#include "core/kernels/word_pairs.h"
 #include "core/kernels/rows.h"
 #include "core/kernels/vecmath_table.h"
 
@@ -172,19 +172,19 @@ typedef struct {
 /* ---- the tables ---- */
 
 typedef struct {
-    const char                  *isa; /* "baseline", "avx2", "avx512", "avx512bf16", "amx" */
-    const tn__gemm_kernels      *gemm_f32, *gemm_f64, *gemm_bf16;
-    const tn__gemm_kernels      *gemm_pairs; /* of bf16, pair by pair, because attention skips some; or NULL */
-    const tn__vecmath_f32       *f32;
-    const tn__vecmath_f64       *f64;
-    const tn__row_kernels_f32   *rows_f32;
-    const tn__row_kernels_f64   *rows_f64;
-    tn__philox_kernel           *philox;
-    const tn__attention_kernels *attention_f32, *attention_f64;
-    tn__narrow_kernel           *to_bf16;
-    tn__widen_kernel            *from_bf16;
-    const tn__pairs_kernels     *pairs;
-    const tn__q8_kernels        *q8, *f16;
+    const char                   *isa; /* "baseline", "avx2", "avx512", "avx512bf16", "amx" */
+    const tn__gemm_kernels       *gemm_f32, *gemm_f64, *gemm_bf16;
+    const tn__gemm_kernels       *gemm_pairs; /* of bf16, pair by pair, because attention skips some; or NULL */
+    const tn__vecmath_f32        *f32;
+    const tn__vecmath_f64        *f64;
+    const tn__row_kernels_f32    *rows_f32;
+    const tn__row_kernels_f64    *rows_f64;
+    tn__philox_kernel            *philox;
+    const tn__attention_kernels  *attention_f32, *attention_f64;
+    tn__narrow_kernel            *to_bf16;
+    tn__widen_kernel             *from_bf16;
+    const tn__word_pairs_kernels *word_pairs;
+    const tn__q8_kernels         *q8, *f16;
 } tn__kernel_table;
 
 /* The table in use: the best that the CPU and its system support, or the one that TENON_ISA names if that is less. */

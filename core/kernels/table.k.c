@@ -13,17 +13,17 @@ extern const tn__gemm_kernels TN__FOR_ISA(tn__gemm_f32), TN__FOR_ISA(tn__gemm_f6
 #ifdef BF16_PAIRS
 extern const tn__gemm_kernels BF16_PAIRS;
 #endif
-extern const tn__vecmath_f32       TN__FOR_ISA(tn__functions_f32);
-extern const tn__vecmath_f64       TN__FOR_ISA(tn__functions_f64);
-extern const tn__row_kernels_f32   TN__FOR_ISA(tn__rows_f32);
-extern const tn__row_kernels_f64   TN__FOR_ISA(tn__rows_f64);
-extern tn__philox_kernel           TN__FOR_ISA(tn__philox);
-extern tn__narrow_kernel           TN__FOR_ISA(tn__narrow);
-extern tn__widen_kernel            TN__FOR_ISA(tn__widen);
-extern const tn__attention_kernels TN__FOR_ISA(tn__attention_f32), TN__FOR_ISA(tn__attention_f64);
-extern const tn__pairs_kernels     TN__FOR_ISA(tn__pairs);
-extern const tn__q8_kernels        TN__FOR_ISA(tn__q8), TN__FOR_ISA(tn__f16);
-extern const tn__kernel_table      TABLE;
+extern const tn__vecmath_f32        TN__FOR_ISA(tn__functions_f32);
+extern const tn__vecmath_f64        TN__FOR_ISA(tn__functions_f64);
+extern const tn__row_kernels_f32    TN__FOR_ISA(tn__rows_f32);
+extern const tn__row_kernels_f64    TN__FOR_ISA(tn__rows_f64);
+extern tn__philox_kernel            TN__FOR_ISA(tn__philox);
+extern tn__narrow_kernel            TN__FOR_ISA(tn__narrow);
+extern tn__widen_kernel             TN__FOR_ISA(tn__widen);
+extern const tn__attention_kernels  TN__FOR_ISA(tn__attention_f32), TN__FOR_ISA(tn__attention_f64);
+extern const tn__word_pairs_kernels TN__FOR_ISA(tn__word_pairs);
+extern const tn__q8_kernels         TN__FOR_ISA(tn__q8), TN__FOR_ISA(tn__f16);
+extern const tn__kernel_table       TABLE;
 
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
@@ -42,7 +42,7 @@ const tn__kernel_table TABLE = {
     .philox = TN__FOR_ISA(tn__philox),
     .to_bf16 = TN__FOR_ISA(tn__narrow),
     .from_bf16 = TN__FOR_ISA(tn__widen),
-    .pairs = &TN__FOR_ISA(tn__pairs),
+    .word_pairs = &TN__FOR_ISA(tn__word_pairs),
     .q8 = &TN__FOR_ISA(tn__q8),
     .f16 = &TN__FOR_ISA(tn__f16),
     .attention_f32 = &TN__FOR_ISA(tn__attention_f32),

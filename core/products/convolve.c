@@ -44,7 +44,7 @@ static bool folded(const tn_tensor *t, tn_shape to, tn_tensor *as, tn_tensor **c
         tn__copy(*copy, t);
         t = *copy, l = tn__layout_of_shape(to);
     }
-    *as = tn__glance(t, &l);
+    *as = tn__stack_view(t, &l);
     return true;
 }
 
@@ -54,7 +54,7 @@ static tn_tensor part(const tn_tensor *t, int64_t n0, int64_t n, int64_t p0, int
     tn__layout l = t->l;
     l.offset += n0 * l.stride[0] + p0 * l.stride[3];
     l.shape.d[0] = n, l.shape.d[3] = p;
-    return tn__glance(t, &l);
+    return tn__stack_view(t, &l);
 }
 
 /* ---- columns, as [images, channels, taps, rows, columns] in any order of memory --------------------------------- */
@@ -89,8 +89,8 @@ static void gather(const job *j, const tn_tensor *x, int64_t n0, int64_t r0, tn_
     if (j->padded) tn__fill(columns, 0);
     for (int64_t t = 0; t < j->taps; t++) {
         if (!tap(j, r0, t, &block, &columns->l, &in, &at)) continue;
-        const tn_tensor from = tn__glance(x, &in);
-        tn_tensor       to = tn__glance(columns, &at);
+        const tn_tensor from = tn__stack_view(x, &in);
+        tn_tensor       to = tn__stack_view(columns, &at);
         tn__copy(&to, &from);
     }
 }
@@ -116,7 +116,7 @@ static void put_back(const job *j, const tn_tensor *x, int64_t n0, int64_t r0, c
     block.offset += n0 * block.stride[0], block.shape.d[0] = columns->l.shape.d[0];
     for (int64_t t = 0; t < j->taps; t++) {
         if (!tap(j, r0, t, &block, &columns->l, &in, &at)) continue;
-        tn_tensor to = tn__glance(x, &in), from = tn__glance(columns, &at);
+        tn_tensor to = tn__stack_view(x, &in), from = tn__stack_view(columns, &at);
         tn__map((tn__kernel_set){add_f32, add_f64, NULL}, TN__LIST(&to), TN__LIST(&to, &from), NULL);
     }
 }
@@ -130,7 +130,7 @@ static bool direct(const job *j, const tn_tensor *x, tn_tensor *as)
     if (j->taps != 1 || j->padded || j->g.stride[0] != 1 || j->g.stride[1] != 1) return false;
     if (!tn__layout_reshape(&x->l, (tn_shape){4, {j->n, j->g.groups, j->group_in, j->in[0] * j->in[1]}}, &l))
         return false;
-    *as = tn__glance(x, &l);
+    *as = tn__stack_view(x, &l);
     return true;
 }
 
@@ -149,7 +149,7 @@ static void product(const tn__windows *g, const tn_tensor *x, const tn_tensor *w
     tn__layout wt = wm.l; /* [groups, depth, out] */
     wt.shape.d[1] = wm.l.shape.d[2], wt.shape.d[2] = wm.l.shape.d[1], wt.stride[1] = wm.l.stride[2],
     wt.stride[2] = wm.l.stride[1];
-    const tn_tensor wback = tn__glance(&wm, &wt);
+    const tn_tensor wback = tn__stack_view(&wm, &wt);
     for (int64_t n0 = 0; n0 < j.n; n0 += j.images) {
         const int64_t n = tn__min_i64(j.images, j.n - n0);
         for (int64_t r0 = 0; r0 < j.out[0]; r0 += j.rows) {
@@ -160,7 +160,7 @@ static void product(const tn__windows *g, const tn_tensor *x, const tn_tensor *w
             } else {
                 const tn__layout l = tn__layout_of_shape((tn_shape){5, {n, j.c, j.taps, r, width}});
                 const tn__layout m = tn__layout_of_shape((tn_shape){4, {n, g->groups, depth, positions}});
-                block = tn__glance(columns, &l), cm = tn__glance(columns, &m);
+                block = tn__stack_view(columns, &l), cm = tn__stack_view(columns, &m);
             }
             if (back) {
                 tn__gemm(1, &wback, &yp, 0, &cm);
@@ -219,7 +219,7 @@ void tn__convolve_weight(const tn__windows *g, const tn_tensor *x, tn_tensor *w,
     const int64_t    depth = j.group_in * j.taps, width = j.out[1];
     const tn_shape   most = {5, {j.c, j.taps, j.images, j.rows, width}}, ymost = {4, {j.o, j.images, j.rows, width}};
     const tn__layout wl = tn__layout_of_shape((tn_shape){3, {g->groups, j.group_out, depth}});
-    tn_tensor        wm = tn__glance(w, &wl), *columns = NULL, *ys = NULL;
+    tn_tensor        wm = tn__stack_view(w, &wl), *columns = NULL, *ys = NULL;
     if (too_large(x->dtype, most) || !(columns = tn__new_owned(x->dtype, most))) goto done;
     if (!(ys = tn__new_owned(x->dtype, ymost))) goto done;
     for (int64_t n0 = 0; n0 < j.n; n0 += j.images) {
@@ -228,19 +228,19 @@ void tn__convolve_weight(const tn__windows *g, const tn_tensor *x, tn_tensor *w,
             const int64_t    r = tn__min_i64(j.rows, j.out[0] - r0), line = n * r * width;
             const tn__layout l = {.shape = {5, {n, j.c, j.taps, r, width}},
                                   .stride = {r * width, j.taps * line, line, width, 1}};
-            tn_tensor        block = tn__glance(columns, &l);
+            tn_tensor        block = tn__stack_view(columns, &l);
             gather(&j, x, n0, r0, &block);
 
             const tn__layout to = {.shape = {4, {n, j.o, r, width}}, .stride = {r * width, line, width, 1}};
             tn__layout       from = y->l;
             from.offset += n0 * from.stride[0] + r0 * from.stride[2], from.shape.d[0] = n, from.shape.d[2] = r;
-            tn_tensor       yto = tn__glance(ys, &to);
-            const tn_tensor yfrom = tn__glance(y, &from);
+            tn_tensor       yto = tn__stack_view(ys, &to);
+            const tn_tensor yfrom = tn__stack_view(y, &from);
             tn__copy(&yto, &yfrom);
 
             const tn__layout a = tn__layout_of_shape((tn_shape){3, {g->groups, j.group_out, line}});
             const tn__layout b = {.shape = {3, {g->groups, line, depth}}, .stride = {depth * line, 1, line}};
-            const tn_tensor  am = tn__glance(ys, &a), bm = tn__glance(columns, &b);
+            const tn_tensor  am = tn__stack_view(ys, &a), bm = tn__stack_view(columns, &b);
             tn__gemm(1, &am, &bm, 1, &wm);
             if (tn__self.error) goto done;
         }

@@ -78,7 +78,7 @@ void tn__gemm_finite(const tn_tensor *a, const tn_tensor *b, tn_tensor *c)
     tn_shape  rows = b->l.shape;
     rows.d[nd - 1] = 1;
     tn_tensor *clean = tn__new_owned(b->dtype, b->l.shape), *odd = tn__new_owned(TN_BOOL, rows);
-    tn_tensor  same = tn__glance(b, &b->l);
+    tn_tensor  same = tn__stack_view(b, &b->l);
     if (clean && odd) {
         tn__rows(TN__REALS(clean), nd - 1, TN__LIST(clean, odd), TN__LIST(&same), NULL);
         tn__gemm(1, a, clean, 0, c);

@@ -16,7 +16,7 @@
 typedef struct {
     const tn__lsh_call *a;
     int64_t             batch, heads, length, dim, out, rounds;
-    int64_t             chunk, chunks, met, before, sorted; /* met: keys per chunk; sorted: rounds · length */
+    int64_t             chunk, chunks, keys, before, sorted; /* keys: keys per chunk; sorted: rounds · length */
     int64_t             b, h;
     int32_t *order, *place; /* position of the i-th; index of position t in round r: place[r · length + t] */
     int64_t  at;            /* index of the unit's first weight, among all */
@@ -32,7 +32,7 @@ static sizes sizes_of(const tn__lsh_call *a)
     z.sorted = z.rounds * z.length;
     z.chunk = whole ? z.length : a->chunk, z.chunks = z.chunk ? z.sorted / z.chunk : 0;
     z.before = whole ? 0 : a->before;
-    z.met = z.chunk * (1 + z.before + (whole ? 0 : a->after));
+    z.keys = z.chunk * (1 + z.before + (whole ? 0 : a->after));
     return z;
 }
 
@@ -77,7 +77,7 @@ static void sort_rounds(int64_t from, int64_t to, void *user)
 static void turn_to(sizes *z, int64_t unit, bucketed *room)
 {
     sorting j = {z, room};
-    z->b = unit / z->heads, z->h = unit % z->heads, z->at = unit * z->sorted * z->met;
+    z->b = unit / z->heads, z->h = unit % z->heads, z->at = unit * z->sorted * z->keys;
     if (z->a->buckets && z->length > z->a->chunk) tn_parallel_for(z->rounds, 1, sort_rounds, &j);
     else
         for (int64_t t = 0; t < z->length; t++) z->order[t] = z->place[t] = (int32_t)t;
@@ -135,7 +135,7 @@ static void take(const sizes *z, const tn_tensor *x, bool around, tn_tensor *to)
               .width = x->l.shape.d[3],
               .skip = around ? z->before * z->chunk : 0,
               .to = tn__ptr(to)};
-    tn_parallel_for(around ? z->sorted + z->met - z->chunk : z->sorted, GRAIN, kernels_of(to->dtype)->take, &j);
+    tn_parallel_for(around ? z->sorted + z->keys - z->chunk : z->sorted, GRAIN, kernels_of(to->dtype)->take, &j);
 }
 
 /* For each chunk c = alpha · a b + beta · c: offsets and strides of its matrices. */
@@ -170,19 +170,19 @@ static bool multiply(const sizes *z, matrix c, matrix a, matrix b, int64_t m, in
                              .c_batch = {c.chunk}};
     return tn__gemm_run(&g);
 }
-/* Rows of a chunk; rows of its keys; those transposed; scores [chunk, met], and scores for the keys of the w-th of its
+/* Rows of a chunk; rows of its keys; those transposed; scores [chunk, keys], and scores for the keys of the w-th of its
  * chunks of keys. */
 static matrix own(const sizes *z, tn_tensor *t, int64_t width) { return (matrix){t, 0, z->chunk * width, width, 1}; }
 static matrix turned(const sizes *z, tn_tensor *t, int64_t width) { return (matrix){t, 0, z->chunk * width, 1, width}; }
-static matrix scores(const sizes *z, tn_tensor *t) { return (matrix){t, 0, z->chunk * z->met, z->met, 1}; }
+static matrix scores(const sizes *z, tn_tensor *t) { return (matrix){t, 0, z->chunk * z->keys, z->keys, 1}; }
 
 /* Σ over the chunks that attend to the keys of (scores)ᵀ · rows, [sorted and around, width]. */
 static bool to_keys(const sizes *z, tn_tensor *to, tn_tensor *s, tn_tensor *rows, int64_t width, double alpha)
 {
     tn__fill(to, 0);
-    for (int64_t w = 0; w < z->met; w += z->chunk)
+    for (int64_t w = 0; w < z->keys; w += z->chunk)
         if (!multiply(z, (matrix){to, w * width, z->chunk * width, width, 1},
-                      (matrix){s, w, z->chunk * z->met, 1, z->met}, own(z, rows, width), z->chunk, width, z->chunk,
+                      (matrix){s, w, z->chunk * z->keys, 1, z->keys}, own(z, rows, width), z->chunk, width, z->chunk,
                       alpha, 1))
             return false;
     return true;
@@ -195,7 +195,7 @@ static void fold(const sizes *z, const tn_tensor *x, bool around, tn_tensor *gx)
               .x = tn__ptr(x),
               .width = gx->l.shape.d[3],
               .skip = around ? z->before * z->chunk : 0,
-              .rows = around ? z->sorted + z->met - z->chunk : z->sorted,
+              .rows = around ? z->sorted + z->keys - z->chunk : z->sorted,
               .to = first_of(gx, z)};
     tn_parallel_for(z->length, GRAIN, kernels_of(gx->dtype)->fold, &j);
 }
@@ -206,9 +206,9 @@ typedef struct {
 } buffers;
 static bool buffers_new(sizes *z, tn_dtype dt, buffers *b)
 {
-    const int64_t around = z->sorted + z->met - z->chunk;
+    const int64_t around = z->sorted + z->keys - z->chunk;
     b->q = tn_empty_of(dt, TN_SHAPE(z->sorted, z->dim)), b->k = tn_empty_of(dt, TN_SHAPE(around, z->dim));
-    b->v = tn_empty_of(dt, TN_SHAPE(around, z->out)), b->s = tn_empty_of(dt, TN_SHAPE(z->sorted, z->met));
+    b->v = tn_empty_of(dt, TN_SHAPE(around, z->out)), b->s = tn_empty_of(dt, TN_SHAPE(z->sorted, z->keys));
     b->order = tn_empty_of(TN_I32, TN_SHAPE(z->sorted)), b->place = tn_empty_of(TN_I32, TN_SHAPE(z->sorted));
     b->room = tn_empty_of(TN_I64, TN_SHAPE(z->sorted, 2)); /* of `bucketed` */
     if (tn_error() != TN_OK) return false;
@@ -222,7 +222,7 @@ static bool meet(sizes *z, int64_t unit, const buffers *b)
 {
     turn_to(z, unit, tn__ptr(b->room));
     take(z, z->a->q, false, b->q), take(z, z->a->k, true, b->k), take(z, z->a->v, true, b->v);
-    return multiply(z, scores(z, b->s), own(z, b->q, z->dim), turned(z, b->k, z->dim), z->chunk, z->met, z->dim,
+    return multiply(z, scores(z, b->s), own(z, b->q, z->dim), turned(z, b->k, z->dim), z->chunk, z->keys, z->dim,
                     z->a->scale, 0);
 }
 
@@ -231,7 +231,7 @@ static bool meet(sizes *z, int64_t unit, const buffers *b)
 int64_t tn__lsh_weights(const tn__lsh_call *a)
 {
     const sizes z = sizes_of(a);
-    return z.batch * z.heads * z.sorted * z.met;
+    return z.batch * z.heads * z.sorted * z.keys;
 }
 
 void tn__lsh_attend(const tn__lsh_call *a, tn_tensor *y, tn_tensor *l)
@@ -247,7 +247,7 @@ void tn__lsh_attend(const tn__lsh_call *a, tn_tensor *y, tn_tensor *l)
         if (!meet(&z, u, &b)) break;
         work j = {.z = &z, .to = tn__ptr(b.s), .stat = tn__ptr(sums)};
         tn_parallel_for(z.sorted, GRAIN, kernels_of(dt)->weigh, &j);
-        if (!multiply(&z, own(&z, out, z.out), scores(&z, b.s), own(&z, b.v, z.out), z.chunk, z.out, z.met, 1, 0))
+        if (!multiply(&z, own(&z, out, z.out), scores(&z, b.s), own(&z, b.v, z.out), z.chunk, z.out, z.keys, 1, 0))
             break;
         work k = {.z = &z,
                   .x = tn__ptr(out),
@@ -271,7 +271,8 @@ static void unit_back(sizes *z, int64_t unit, const buffers *b, const slopes *g)
 {
     if (!meet(z, unit, b)) return;
     take(z, g->gy, false, g->gys);
-    if (!multiply(z, scores(z, g->gw), own(z, g->gys, z->out), turned(z, b->v, z->out), z->chunk, z->met, z->out, 1, 0))
+    if (!multiply(z, scores(z, g->gw), own(z, g->gys, z->out), turned(z, b->v, z->out), z->chunk, z->keys, z->out, 1,
+                  0))
         return;
     work j = {.z = z,
               .x = tn__ptr(g->gys),
@@ -286,7 +287,7 @@ static void unit_back(sizes *z, int64_t unit, const buffers *b, const slopes *g)
     if (g->gx[2] && to_keys(z, g->rows[2], b->s, g->gys, z->out, 1)) fold(z, g->rows[2], true, g->gx[2]);
     if (g->gx[1] && to_keys(z, g->rows[1], g->gw, b->q, z->dim, z->a->scale)) fold(z, g->rows[1], true, g->gx[1]);
     if (g->gx[0] && multiply(z, own(z, g->rows[0], z->dim), scores(z, g->gw), own(z, b->k, z->dim), z->chunk, z->dim,
-                             z->met, z->a->scale, 0))
+                             z->keys, z->a->scale, 0))
         fold(z, g->rows[0], false, g->gx[0]);
 }
 
@@ -298,31 +299,31 @@ void tn__lsh_attend_back(const tn__lsh_call *a, const tn_tensor *y, const tn_ten
     sizes          z = sizes_of(a);
     buffers        b;
     const bool     some = z.sorted > 0 && z.batch * z.heads > 0 && buffers_new(&z, dt, &b);
-    const int64_t  around = z.sorted + z.met - z.chunk;
+    const int64_t  around = z.sorted + z.keys - z.chunk;
     slopes         g = {.y = y, .l = l, .gy = gy, .gx = gx};
-    if (some) g.gw = tn_empty_of(dt, TN_SHAPE(z.sorted, z.met)), g.gys = tn_empty_of(dt, TN_SHAPE(z.sorted, z.out));
+    if (some) g.gw = tn_empty_of(dt, TN_SHAPE(z.sorted, z.keys)), g.gys = tn_empty_of(dt, TN_SHAPE(z.sorted, z.out));
     for (int i = 0; some && i < 3; i++)
         if (gx[i]) g.rows[i] = tn_empty_of(dt, TN_SHAPE(i ? around : z.sorted, i == 2 ? z.out : z.dim));
     for (int64_t u = 0; tn_error() == TN_OK && some && u < z.batch * z.heads; u++) unit_back(&z, u, &b, &g);
     tn_scope_end(s);
 }
 
-bool tn__lsh_indices(const tn__lsh_call *a, tn_tensor **own_at, tn_tensor **met_at, tn_tensor **place)
+bool tn__lsh_indices(const tn__lsh_call *a, tn_tensor **own_at, tn_tensor **keys_at, tn_tensor **place)
 {
     sizes      z = sizes_of(a);
     tn_tensor *room = tn_empty_of(TN_I64, TN_SHAPE(z.sorted, 2)), *o = tn_empty_of(TN_I32, TN_SHAPE(z.sorted)),
               *p = tn_empty_of(TN_I32, TN_SHAPE(z.sorted));
     *own_at = tn_empty_of(TN_I64, TN_SHAPE(z.batch, z.heads, z.chunks, z.chunk));
-    *met_at = tn_empty_of(TN_I64, TN_SHAPE(z.batch, z.heads, z.chunks, z.met));
+    *keys_at = tn_empty_of(TN_I64, TN_SHAPE(z.batch, z.heads, z.chunks, z.keys));
     *place = tn_empty_of(TN_I64, TN_SHAPE(z.batch, z.heads, z.rounds, z.length));
     if (tn_error() != TN_OK) return false;
     z.order = tn__ptr(o), z.place = tn__ptr(p);
-    int64_t *x = tn__ptr(*own_at), *y = tn__ptr(*met_at), *w = tn__ptr(*place);
+    int64_t *x = tn__ptr(*own_at), *y = tn__ptr(*keys_at), *w = tn__ptr(*place);
     for (int64_t u = 0; u < z.batch * z.heads; u++) {
         turn_to(&z, u, tn__ptr(room));
         for (int64_t i = 0; i < z.sorted; i++) *x++ = z.order[i], *w++ = z.place[i];
-        for (int64_t i = 0; i < z.chunks * z.met; i++)
-            *y++ = z.order[wrapped(&z, (i / z.met - z.before) * z.chunk + i % z.met)];
+        for (int64_t i = 0; i < z.chunks * z.keys; i++)
+            *y++ = z.order[wrapped(&z, (i / z.keys - z.before) * z.chunk + i % z.keys)];
     }
     return true;
 }
@@ -346,8 +347,8 @@ static void TN__(lsh_take)(int64_t from, int64_t to, void *user)
 static TN__REAL *TN__(lsh_masked)(const sizes *z, TN__REAL *w, int64_t i)
 {
     const int64_t t = z->order[i], first = (i / z->chunk - z->before) * z->chunk;
-    w += i * z->met;
-    for (int64_t j = 0; j < z->met; j++) {
+    w += i * z->keys;
+    for (int64_t j = 0; j < z->keys; j++) {
         const int64_t u = z->order[wrapped(z, first + j)];
         if (z->a->apart && u == t) w[j] = (TN__REAL)ALONE;
         else if (!sees(z, t, u)) w[j] = -(TN__REAL)INFINITY;
@@ -358,10 +359,10 @@ static void TN__(lsh_drop)(const sizes *z, TN__REAL *w, int64_t i)
 {
     if (z->a->drop.all) return;
     TN__REAL some[64];
-    for (int64_t j = 0; j < z->met; j += 64) {
-        const int64_t n = tn__min_i64(64, z->met - j);
+    for (int64_t j = 0; j < z->keys; j += 64) {
+        const int64_t n = tn__min_i64(64, z->keys - j);
         memcpy(some, w + j, (size_t)n * sizeof *w);
-        tn__kernels()->TN__(rows)->dropout(n, w + j, some, NULL, &z->a->drop, z->at + i * z->met + j, NULL, NULL);
+        tn__kernels()->TN__(rows)->dropout(n, w + j, some, NULL, &z->a->drop, z->at + i * z->keys + j, NULL, NULL);
     }
 }
 
@@ -370,7 +371,7 @@ static void TN__(lsh_drop)(const sizes *z, TN__REAL *w, int64_t i)
 static TN__REAL TN__(lsh_softmax)(const sizes *z, TN__REAL *w, int64_t i, const TN__REAL *over)
 {
     w = TN__(lsh_masked)(z, w, i);
-    const int64_t  n = z->met;
+    const int64_t  n = z->keys;
     const TN__REAL most = TN__(tn__row_max)(n, w);
     if (!(most > -(TN__REAL)INFINITY)) return memset(w, 0, (size_t)n * sizeof *w), most; /* no key to attend to */
     const TN__REAL own = (TN__REAL)((double)most + log((double)TN__(tn__exp_sum)(n, w, w, most)));
@@ -385,7 +386,7 @@ static void TN__(lsh_weigh)(int64_t from, int64_t to, void *user)
     const work *j = user;
     for (int64_t i = from; i < to; i++) {
         ((TN__REAL *)j->stat)[i] = TN__(lsh_softmax)(j->z, j->to, i, NULL);
-        TN__(lsh_drop)(j->z, (TN__REAL *)j->to + i * j->z->met, i);
+        TN__(lsh_drop)(j->z, (TN__REAL *)j->to + i * j->z->keys, i);
     }
 }
 
@@ -422,14 +423,14 @@ static void TN__(lsh_slope)(int64_t from, int64_t to, void *user)
     const TN__REAL *l = j->l;
     for (int64_t i = from; i < to; i++) {
         const int64_t   t = z->order[i], first = (i / z->chunk - z->before) * z->chunk;
-        TN__REAL       *w = (TN__REAL *)j->to + i * z->met, *g = (TN__REAL *)j->more + i * z->met;
+        TN__REAL       *w = (TN__REAL *)j->to + i * z->keys, *g = (TN__REAL *)j->more + i * z->keys;
         const TN__REAL *gy = (const TN__REAL *)j->x + i * j->width, *y = (const TN__REAL *)j->y + t * j->row;
         double          same = 0;
         for (int64_t d = 0; d < j->width; d++) same += (double)gy[d] * (double)y[d * j->col];
         TN__(lsh_softmax)(z, j->to, i, &l[t]);
         TN__(lsh_drop)(z, g, i);
-        for (int64_t k = 0; k < z->met; k++) g[k] = w[k] * (g[k] - (TN__REAL)same);
-        for (int64_t k = 0; z->a->apart && k < z->met; k++)
+        for (int64_t k = 0; k < z->keys; k++) g[k] = w[k] * (g[k] - (TN__REAL)same);
+        for (int64_t k = 0; z->a->apart && k < z->keys; k++)
             if (z->order[wrapped(z, first + k)] == t) g[k] = 0;
         TN__(lsh_drop)(z, w, i);
     }

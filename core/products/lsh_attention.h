@@ -13,7 +13,7 @@ typedef struct {
     int64_t          chunk, before, after;
     bool             causal, apart;
     double           scale;
-    tn__dropped      drop; /* of element i of [B, H, sorted, met] */
+    tn__dropped      drop; /* of element i of [B, H, sorted, keys] */
 } tn__lsh_call;
 
 int64_t tn__lsh_weights(const tn__lsh_call *a); /* number of weights, of all pairs attended to */
@@ -22,8 +22,8 @@ void tn__lsh_attend(const tn__lsh_call *a, tn_tensor *y, tn_tensor *l);
 /* Gradients of q, k and v, contiguous; NULL: not wanted. May raise TN_ENOMEM. */
 void tn__lsh_attend_back(const tn__lsh_call *a, const tn_tensor *y, const tn_tensor *l, const tn_tensor *gy,
                          tn_tensor *const gx[3]);
-/* For each sorted index its position, and the positions of its keys: i64 [B, H, chunks, chunk], [.., chunks, met]; and
+/* For each sorted index its position, and the positions of its keys: i64 [B, H, chunks, chunk], [.., chunks, keys]; and
  * the sorted index of each position, [B, H, rounds, T]. Raises. */
-bool tn__lsh_indices(const tn__lsh_call *a, tn_tensor **own_at, tn_tensor **met_at, tn_tensor **place);
+bool tn__lsh_indices(const tn__lsh_call *a, tn_tensor **own_at, tn_tensor **keys_at, tn_tensor **place);
 
 #endif

@@ -41,7 +41,7 @@ static bool measure(tn__q8 *q, int64_t *bytes)
 bool tn__q8_of(const tn_tensor *t, tn__q8 *q)
 {
     int64_t bytes;
-    if (!t || tn__object_gone(&t->object) || t->dtype != TN_U8 || t->l.shape.n != 1 || t->l.shape.d[0] < HEAD ||
+    if (!t || tn__object_freed(&t->object) || t->dtype != TN_U8 || t->l.shape.n != 1 || t->l.shape.d[0] < HEAD ||
         t->l.stride[0] != 1)
         return false;
     const uint8_t *p = tn__ptr(t);

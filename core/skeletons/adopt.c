@@ -14,7 +14,7 @@ bool tn__rows_fit(const tn_tensor *leaf, const tn_tensor *grad, const tn_tensor 
     return false;
 }
 
-bool tn__rows_spread(const tn_tensor *leaf, tn_tensor **grad, tn_tensor **rows)
+bool tn__rows_to_dense(const tn_tensor *leaf, tn_tensor **grad, tn_tensor **rows)
 {
     if (!*rows) return true;
     if (!tn__rows_fit(leaf, *grad, *rows)) return false;
@@ -41,7 +41,7 @@ tn_status tn_adopt(tn_tensor *t, const tn_tensor *src)
         return tn_raise(TN_EDTYPE, "tn_adopt: t requires grad and cannot become a tensor of dtype %s",
                         tn_dtype_name(src->dtype));
     if (t->rows && (t->dtype != src->dtype || !tn_shape_equal(t->l.shape, src->l.shape)) &&
-        !tn__rows_spread(t, &t->grad, &t->rows)) /* rows of the tensor that t was before */
+        !tn__rows_to_dense(t, &t->grad, &t->rows)) /* rows of the tensor that t was before */
         return tn__self.error;
     const uint32_t was = atomic_load_explicit(&t->storage->version, memory_order_relaxed);
     const uint32_t is = atomic_load_explicit(&src->storage->version, memory_order_relaxed);

@@ -3,7 +3,7 @@
  * If every operand is dense and of the kernel's dtype, the kernel runs on the tensors' own memory; otherwise blocks of
  * a few hundred elements are gathered into buffers on the stack, computed, and scattered. */
 #include "core/tensor/strided_walk.h"
-#include "core/skeletons/number_type.h"
+#include "core/skeletons/kernel_dtype.h"
 
 #include <string.h>
 
@@ -78,7 +78,7 @@ static void map(tn__kernel_set k, tn__kernel_set_at k_at, tn__list y, tn__list x
     const tn_shape shape = y.t[0]->l.shape;
     const int64_t  n = tn_shape_numel(shape);
     if (n == 0) return;
-    const tn_dtype kt = tn__kernel_type(y, x);
+    const tn_dtype kt = tn__kernel_dtype(y, x);
     job            j;
     j.k = tn__pick(k, kt),
     j.k_at = kt == TN_F32   ? k_at.f32
@@ -91,7 +91,7 @@ static void map(tn__kernel_set k, tn__kernel_set_at k_at, tn__list y, tn__list x
         const tn_tensor *t = o < y.n ? y.t[o] : x.t[o - y.n];
         j.base[o] = NULL, j.dtype[o] = j.kernel_dtype[o] = kt;
         if (!t) continue;
-        j.base[o] = tn__ptr(t), j.dtype[o] = t->dtype, j.kernel_dtype[o] = tn__kernel_dtype(kt, t->dtype);
+        j.base[o] = tn__ptr(t), j.dtype[o] = t->dtype, j.kernel_dtype[o] = tn__operand_dtype(kt, t->dtype);
         all_dense = all_dense && j.dtype[o] == j.kernel_dtype[o] && tn_shape_equal(t->l.shape, shape) &&
                     tn__layout_contiguous(&t->l);
     }

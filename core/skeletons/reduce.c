@@ -5,7 +5,7 @@
  * Neighbouring results are processed together as a tile: if the reduced elements are far apart and the results close
  * together (a sum over the rows of a matrix), one cache line then serves the whole tile. */
 #include "core/kernels/kernels.h"
-#include "core/skeletons/number_type.h"
+#include "core/skeletons/kernel_dtype.h"
 #include "core/kernels/sum_lanes.h"
 #include "core/tensor/strided_walk.h"
 
@@ -20,7 +20,7 @@ typedef struct {
     char              *base;
     int64_t            n, m, segments; /* elements a result, results, segments a result */
     int64_t            tile, tiles;    /* results in a tile, and tiles */
-    tn__walk           kept, gone;     /* over the results; over the elements of one */
+    tn__walk           kept, reduced;  /* over the results; over the elements of one */
     tn__list           y;
     char              *states; /* [m, segments], if there are several segments */
 } job;
@@ -32,7 +32,7 @@ static void fold(const job *j, int64_t first, int64_t count, int64_t s, char *st
     int64_t           offset[TILE], index[TN_MAX_DIMS], place[BLOCK];
     const int64_t size = (int64_t)tn__dtype_bytes(j->dtype), kernel_size = (int64_t)tn__dtype_bytes(j->kernel_dtype);
     const int64_t end = tn__min_i64(j->n, (s + 1) * SEGMENT);
-    const int64_t inner = j->gone.size[j->gone.nd - 1], step = j->gone.stride[0][j->gone.nd - 1];
+    const int64_t inner = j->reduced.size[j->reduced.nd - 1], step = j->reduced.stride[0][j->reduced.nd - 1];
     bool          adjacent = j->dtype == j->kernel_dtype; /* results next to each other in memory */
     for (int64_t k = 0; k < count; k++) {
         offset[k] = tn__walk_at(&j->kept, 0, first + k, index);
@@ -42,11 +42,11 @@ static void fold(const job *j, int64_t first, int64_t count, int64_t s, char *st
     for (int64_t at = s * SEGMENT; at < end; at += BLOCK) {
         const int64_t n = tn__min_i64(BLOCK, end - at);
         const bool    one_run = at % inner + n <= inner;
-        const int64_t start = tn__walk_at(&j->gone, 0, at, index);
+        const int64_t start = tn__walk_at(&j->reduced, 0, at, index);
         const bool    direct = one_run && step == 1 && j->dtype == j->kernel_dtype;
         if (!direct && adjacent && count > 1) { /* transpose the tile into the buffer, line by line */
             for (int64_t i = 0; i < n; i++)
-                place[i] = one_run ? start + i * step : tn__walk_at(&j->gone, 0, at + i, index);
+                place[i] = one_run ? start + i * step : tn__walk_at(&j->reduced, 0, at + i, index);
             for (int64_t i = 0; i < n; i++) {
                 const char *line = j->base + (offset[0] + place[i]) * size;
                 if (kernel_size == 4)
@@ -64,7 +64,7 @@ static void fold(const job *j, int64_t first, int64_t count, int64_t s, char *st
             const void *x = buffer[k];
             if (direct) x = j->base + (offset[k] + start) * size;
             else if (!(adjacent && count > 1))
-                tn__walk_copy(&j->gone, 0, at, n, j->base + offset[k] * size, j->dtype, buffer[k], j->kernel_dtype,
+                tn__walk_copy(&j->reduced, 0, at, n, j->base + offset[k] * size, j->dtype, buffer[k], j->kernel_dtype,
                               false);
             j->r->step(n, at, states + (size_t)k * j->r->state, x, j->args);
         }
@@ -77,11 +77,11 @@ static void add_lines(const job *j, int64_t first, int64_t count, int64_t s, cha
 {
     double        lane[TN__LANES][WIDE] = {{0}};
     int64_t       index[TN_MAX_DIMS];
-    const int64_t inner = j->gone.size[j->gone.nd - 1], step = j->gone.stride[0][j->gone.nd - 1];
+    const int64_t inner = j->reduced.size[j->reduced.nd - 1], step = j->reduced.stride[0][j->reduced.nd - 1];
     const int64_t size = (int64_t)tn__dtype_bytes(j->dtype), from = s * SEGMENT, to = tn__min_i64(j->n, from + SEGMENT);
     const char   *base = j->base + first * size;
     for (int64_t at = from; at < to;) {
-        const int64_t start = tn__walk_at(&j->gone, 0, at, index), n = tn__min_i64(to - at, inner - at % inner);
+        const int64_t start = tn__walk_at(&j->reduced, 0, at, index), n = tn__min_i64(to - at, inner - at % inner);
         const void   *x = base + start * size;
         if (j->kt == TN_F64) tn__kernels()->rows_f64->add_lines(n, at, count, x, step, false, lane[0], WIDE);
         else tn__kernels()->rows_f32->add_lines(n, at, count, x, step, j->dtype == TN_BF16, lane[0], WIDE);
@@ -100,7 +100,7 @@ static void finish(const job *j, int64_t result, const char *state)
     for (int i = 0; i < j->y.n; i++) {
         const tn_tensor *t = j->y.t[i];
         char            *to = (char *)tn__ptr(t) + result * (int64_t)tn__dtype_bytes(t->dtype);
-        tn__convert(1, to, t->dtype, 1, value[i], tn__kernel_dtype(j->kt, t->dtype), 1);
+        tn__convert(1, to, t->dtype, 1, value[i], tn__operand_dtype(j->kt, t->dtype), 1);
     }
 }
 
@@ -127,24 +127,24 @@ static void tile(int64_t from, int64_t to, void *user)
 void tn__reduce(tn__reducers k, tn_dims dims, tn__list y, tn_tensor *x, const void *args)
 {
     job j = {.args = args,
-             .kt = tn__kernel_type(y, TN__LIST(x)),
+             .kt = tn__kernel_dtype(y, TN__LIST(x)),
              .dtype = x->dtype,
              .base = tn__ptr(x),
              .n = 1,
              .m = 1,
              .kept.nops = 1,
-             .gone.nops = 1,
+             .reduced.nops = 1,
              .y = y};
     j.r = j.kt == TN_F32 ? k.f32 : j.kt == TN_F64 ? k.f64 : k.i64;
-    j.kernel_dtype = tn__kernel_dtype(j.kt, x->dtype);
+    j.kernel_dtype = tn__operand_dtype(j.kt, x->dtype);
     bool reduced[TN_MAX_DIMS] = {false};
     for (int i = 0; i < dims.n; i++) reduced[dims.d[i]] = true;
     for (int i = 0; i < x->l.shape.n; i++) {
-        tn__walk_dim(reduced[i] ? &j.gone : &j.kept, x->l.shape.d[i], &x->l.stride[i]);
+        tn__walk_dim(reduced[i] ? &j.reduced : &j.kept, x->l.shape.d[i], &x->l.stride[i]);
         if (reduced[i]) j.n *= x->l.shape.d[i];
         else j.m *= x->l.shape.d[i];
     }
-    tn__walk_done(&j.kept), tn__walk_done(&j.gone);
+    tn__walk_done(&j.kept), tn__walk_done(&j.reduced);
     if (j.m == 0) return;
     j.segments = tn__max_i64(1, (j.n + SEGMENT - 1) / SEGMENT);
     const bool side_by_side = j.kept.nd == 1 && j.kept.stride[0][0] == 1 && j.m > 1;

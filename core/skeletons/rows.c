@@ -2,7 +2,7 @@
  * optionally with sums over the rows, which the weights of layer_norm and the losses need. */
 #include "core/tensor/strided_walk.h"
 #include "core/base/parallel.h"
-#include "core/skeletons/number_type.h"
+#include "core/skeletons/kernel_dtype.h"
 
 #include <string.h>
 #ifdef __SSE2__
@@ -150,7 +150,7 @@ static void total(const job *j, int64_t count, tn__list sums)
 static void over_rows(tn__kernel_set k, tn__kernel_set_at at, int dim, tn__list y, tn__list sums, tn__list x,
                       const void *args, bool columns)
 {
-    const tn_dtype kt = tn__kernel_type(y, x);
+    const tn_dtype kt = tn__kernel_dtype(y, x);
     job            j = {.k = tn__pick(k, kt),
                         .k_at = kt == TN_F64 ? at.f64 : at.f32,
                         .type = kt,
@@ -166,7 +166,7 @@ static void over_rows(tn__kernel_set k, tn__kernel_set_at at, int dim, tn__list 
     j.plain = j.w.nd == 1;
     for (int o = 0; o < y.n + x.n; o++) {
         if (!j.base[o]) continue;
-        j.kernel_dtype[o] = tn__kernel_dtype(kt, j.dtype[o]);
+        j.kernel_dtype[o] = tn__operand_dtype(kt, j.dtype[o]);
         j.direct[o] = j.dtype[o] == j.kernel_dtype[o] && (j.step[o] == 1 || j.length[o] <= 1);
         if (j.direct[o]) continue;
         j.plain = false;

@@ -72,12 +72,12 @@ typedef struct {
  * not be empty. May raise TN_ENOMEM. */
 void tn__reduce(tn__reducers k, tn_dims dims, tn__list y, tn_tensor *x, const void *args);
 
-/* By a mask (core/skeletons/compact.c) of any dtype. tn__count: the number of elements that are not 0 in the mask
- * expanded to shape s. tn__compact: y, 1-d and of that length, = the elements of x where the mask is not 0, both
- * expanded to s. tn__spread: the reverse: y = x's elements there, 0 elsewhere. */
-int64_t tn__count(const tn_tensor *mask, tn_shape s);
-void    tn__compact(tn_tensor *y, const tn_tensor *x, const tn_tensor *mask, tn_shape s);
-void    tn__spread(tn_tensor *y, tn_tensor *x, const tn_tensor *mask);
+/* By a mask (core/skeletons/mask.c) of any dtype. tn__mask_count: the number of elements that are not 0 in the mask
+ * expanded to shape s. tn__mask_select: y, 1-d and of that length, = the elements of x where the mask is not 0, both
+ * expanded to s. tn__mask_spread: the reverse: y = x's elements there, 0 elsewhere. */
+int64_t tn__mask_count(const tn_tensor *mask, tn_shape s);
+void    tn__mask_select(tn_tensor *y, const tn_tensor *x, const tn_tensor *mask, tn_shape s);
+void    tn__mask_spread(tn_tensor *y, tn_tensor *x, const tn_tensor *mask);
 
 /* By index (core/skeletons/index.c); index is i64 or i32. tn__index_check raises "op: what 7 at [1, 2] is outside 0 …
  * 4". */
@@ -97,6 +97,6 @@ void tn__add_rows(tn_tensor *y, int dim, const tn_tensor *index, const tn_tensor
 /* True if these are still rows of leaf; otherwise raises: a hook may have replaced leaf. */
 bool tn__rows_fit(const tn_tensor *leaf, const tn_tensor *grad, const tn_tensor *rows);
 /* Converts a gradient of leaf that is kept as rows to a dense one. */
-bool tn__rows_spread(const tn_tensor *leaf, tn_tensor **grad, tn_tensor **rows);
+bool tn__rows_to_dense(const tn_tensor *leaf, tn_tensor **grad, tn_tensor **rows);
 
 #endif

@@ -41,7 +41,7 @@ static void put_spaces(printer *p, int n)
 /* ---- one element ---------------------------------------------------------------------------------------------- */
 
 /* printf writes the decimal point of the locale, which is the text between the first and the next digits. */
-void tn__plain_point(char *s)
+void tn__c_decimal_point(char *s)
 {
     char *point = s + (*s == '-');
     while (*point >= '0' && *point <= '9') point++;
@@ -62,7 +62,7 @@ static int element_text(const printer *p, const void *at, char text[TEXT])
     if (isinf(v)) return snprintf(text, TEXT, v < 0 ? "-inf" : "inf");
     if (p->form == WHOLE) return snprintf(text, TEXT, "%.0f.", v);
     snprintf(text, TEXT, p->form == FIXED ? "%.*f" : "%.*e", PRECISION, v);
-    tn__plain_point(text);
+    tn__c_decimal_point(text);
     return (int)strlen(text);
 }
 

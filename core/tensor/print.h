@@ -5,6 +5,6 @@
 #include "core/core.h"
 
 /* Replaces the locale's decimal point by '.' in a text written by printf("%f") or ("%e") (core/tensor/print.c). */
-void tn__plain_point(char *s);
+void tn__c_decimal_point(char *s);
 
 #endif

@@ -186,7 +186,7 @@ tn_tensor *tn_borrow(tn_dtype dt, tn_shape s, void *data, void (*release)(void *
     return t;
 }
 
-tn_tensor *tn__homed(tn_dtype dt, tn_shape s, void *data, tn__home *h)
+tn_tensor *tn__remote_tensor(tn_dtype dt, tn_shape s, void *data, tn__remote_weight *h)
 {
     tn__storage *st = tn__mem_get(HEADER);
     if (!st) return tn__object_drop(&h->object), NULL;
@@ -194,7 +194,7 @@ tn_tensor *tn__homed(tn_dtype dt, tn_shape s, void *data, tn__home *h)
                         .bytes = (size_t)tn_shape_numel(s) * tn__dtype_bytes(dt),
                         .data = data,
                         .borrowed = true,
-                        .homed = true,
+                        .remote = true,
                         .owner = &h->object};
     tn_tensor *t = handle(dt, st);
     if (!t) return storage_end(st), NULL;

@@ -5,7 +5,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/dtype.h"
-#include "core/base/home.h"
+#include "core/base/remote_weights.h"
 #include "core/base/memory.h"
 #include "core/base/thread.h"
 #include "core/tensor/layout.h"
@@ -34,7 +34,7 @@ typedef struct {
     /* hash of (matrix, version) of the last few-row product; 0: none (packed.c) */
     _Atomic(uint32_t)      last_product;
     bool                   borrowed; /* not the library's memory */
-    bool                   homed;    /* elements may be on other ranks: owner is a tn__home */
+    bool                   remote;   /* elements may be on other ranks: owner is a tn__remote_weight */
     _Atomic(const char *)  writer;   /* the last writer, for messages */
     size_t                 bytes;
     void                  *data;
@@ -84,17 +84,17 @@ tn__history *tn__history_of(const tn_tensor *t); /* of t's family, newer than t 
 /* False for NULL, and for a freed tensor, which is raised. */
 static inline bool tn__alive(const char *who, const tn_tensor *t)
 {
-    if (t && !tn__object_gone(&t->object)) return true;
+    if (t && !tn__object_freed(&t->object)) return true;
     if (t) tn__object_misused(who, "the tensor");
     return false;
 }
 
-/* Makes sure that the elements of t are on this rank; raises if not. tn__bring: of all inputs of a call (home.c). */
-bool               tn__bring(int n, tn_tensor *const *t);
-bool               tn__bring_to_stay(const tn_tensor *t);
-static inline bool tn__here(const tn_tensor *t)
+/* Makes sure that the elements of t are on this rank; raises if not. tn__fetch: of all inputs of a call. */
+bool               tn__fetch(int n, tn_tensor *const *t);
+bool               tn__fetch_to_stay(const tn_tensor *t);
+static inline bool tn__local(const tn_tensor *t)
 {
-    return __builtin_expect(!t->storage->homed, 1) || tn__bring_to_stay(t);
+    return __builtin_expect(!t->storage->remote, 1) || tn__fetch_to_stay(t);
 }
 
 /* tn__new for a dtype and a shape from the caller, which it checks; the error names who. */
@@ -111,7 +111,7 @@ static inline void *tn__ptr(const tn_tensor *t) /* the first element */
     return (char *)t->storage->data + t->l.offset * (int64_t)tn__dtype_bytes(t->dtype);
 }
 /* A view on the caller's stack that owns nothing: only for the skeletons, never for an op or a scope. */
-static inline tn_tensor tn__glance(const tn_tensor *t, const tn__layout *l)
+static inline tn_tensor tn__stack_view(const tn_tensor *t, const tn__layout *l)
 {
     return (tn_tensor){.dtype = t->dtype, .storage = t->storage, .l = *l};
 }

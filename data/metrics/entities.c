@@ -234,7 +234,7 @@ static bool put_number(tn_string *to, const char *name, double value, const char
 {
     char number[32], padded[40];
     snprintf(number, sizeof number, "%.2f", value);
-    tn__plain_point(number);
+    tn__c_decimal_point(number);
     snprintf(padded, sizeof padded, "%6s", number);
     return put(to, name) && put(to, padded) && put(to, after);
 }

@@ -103,7 +103,7 @@ const char *tn__metric_number(double v, int decimals, char to[40])
 {
     decimals = decimals < 0 ? 0 : decimals > 15 ? 15 : decimals;
     snprintf(to, 40, "%.*f", decimals, v);
-    tn__plain_point(to);
+    tn__c_decimal_point(to);
     return to;
 }
 

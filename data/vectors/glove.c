@@ -312,7 +312,7 @@ tn_vectors *tn__glove_train(tn__trainer *t, tn__run *r)
     tn_vectors *v = NULL;
     if (!(t->pairs = tn__mem_zeroed(sizeof *t->pairs))) return NULL;
     struct tn__pairs *g = t->pairs;
-    g->stride = t->width + TN__PAIRS_WIDTH;
+    g->stride = t->width + TN__WORD_PAIRS_WIDTH;
     bool on = count_pairs(t, r) && make_rows(t, &g->word, 0) && make_rows(t, &g->context, 1) &&
               make_rows(t, &g->word_squares, 2) && make_rows(t, &g->context_squares, 3);
     const int64_t   words = r->words, n = g->word.rows * g->stride;

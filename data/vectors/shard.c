@@ -106,7 +106,7 @@ bool tn__shard_begin(tn__shard *s, const tn__trainer *t)
     s->window = tn__mem_get(TOKENS), s->pool = tn__mem_get((size_t)t->pool * sizeof *s->pool);
     s->scratch = tn__mem_get((size_t)(2 * t->width) * sizeof *s->scratch);
     /* each of a letter, a blank, < and > starts at most one n-gram of each length; and each word has its own row */
-    const int64_t logits = tn__is_softmax(t) ? TN__PAIRS_IN * (t->out.rows + t->width) : 0;
+    const int64_t logits = tn__is_softmax(t) ? TN__WORD_PAIRS_IN * (t->out.rows + t->width) : 0;
     if (logits && !(s->logit = tn__mem_get((size_t)logits * sizeof *s->logit))) return false;
     const int64_t rows = t->gram ? 1 + 3 * (t->a.max_n - t->a.min_n + 1) : 1, ways = t->tree.node ? 60 : 1;
     const int64_t outs = logits ? t->out.rows : TOKENS * ways + t->pool;
@@ -123,7 +123,7 @@ void tn__shard_free(tn__shard *s)
     tn__mem_put(s->in_at, TOKENS * sizeof *s->in_at), tn__mem_put(s->out_at, TOKENS * sizeof *s->out_at);
     tn__mem_put(s->window, TOKENS), tn__mem_put(s->pool, (size_t)s->t->pool * sizeof *s->pool);
     tn__mem_put(s->scratch, (size_t)(2 * s->t->width) * sizeof *s->scratch);
-    tn__mem_put(s->logit, (size_t)(TN__PAIRS_IN * (s->t->out.rows + s->t->width)) * sizeof *s->logit);
+    tn__mem_put(s->logit, (size_t)(TN__WORD_PAIRS_IN * (s->t->out.rows + s->t->width)) * sizeof *s->logit);
     copies_free(&s->in, s->t->width), copies_free(&s->out, s->t->width);
 }
 

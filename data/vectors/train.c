@@ -32,10 +32,10 @@ static bool check(int n, const char *const *paths, const tn_vectors_train_args *
                         (long long)a->min_n, (long long)a->max_n),
                false;
     return in_range("dim", (double)a->dim, 1, 16384) && in_range("window", (double)a->window, 1, 255) &&
-           in_range("negatives", (double)a->negatives, 1, TN__PAIRS_OUT - 1) && in_range("sample", a->sample, 0, 1) &&
-           in_range("epochs", (double)a->epochs, 1, 1e6) && in_range("min_count", (double)a->min_count, 1, 1e15) &&
-           in_range("lr", a->lr, 0, 10) && in_range("buckets", (double)a->buckets, 1, 1e9) &&
-           in_range("x_max", a->x_max, 1e-6, 1e15) &&
+           in_range("negatives", (double)a->negatives, 1, TN__WORD_PAIRS_OUT - 1) &&
+           in_range("sample", a->sample, 0, 1) && in_range("epochs", (double)a->epochs, 1, 1e6) &&
+           in_range("min_count", (double)a->min_count, 1, 1e15) && in_range("lr", a->lr, 0, 10) &&
+           in_range("buckets", (double)a->buckets, 1, 1e9) && in_range("x_max", a->x_max, 1e-6, 1e15) &&
            (a->checkpoint || !a->resume ||
             tn_raise(TN_EINVAL, TN__TRAIN ": .resume needs .checkpoint; set it") == TN_OK);
 }
@@ -184,7 +184,7 @@ static bool set_up(tn__trainer *t, int64_t bytes)
 {
     const int64_t n = t->words.words.n;
     const bool    grams = t->a.kind == TN_VECTORS_FASTTEXT;
-    t->width = (t->a.dim + TN__PAIRS_WIDTH - 1) / TN__PAIRS_WIDTH * TN__PAIRS_WIDTH;
+    t->width = (t->a.dim + TN__WORD_PAIRS_WIDTH - 1) / TN__WORD_PAIRS_WIDTH * TN__WORD_PAIRS_WIDTH;
     t->pool = grams ? TN__POOL_FASTTEXT : t->a.kind == TN_VECTORS_CBOW ? TN__POOL_CBOW : TN__POOL;
     t->learn = grams ? tn__learn_fasttext : t->a.kind == TN_VECTORS_CBOW ? tn__learn_cbow : tn__learn_skipgram;
     if (!make_keep(t) || !make_noise(t) || (grams && !make_grams(t)) ||
@@ -202,7 +202,7 @@ tn_vectors *tn_vectors_train_run(int n, const char *const *paths, tn_vectors_tra
 {
     if (tn__blocked() || !check(n, paths, &args)) return NULL;
     if (args.lr == 0) args.lr = args.kind == TN_VECTORS_SKIPGRAM ? 0.025 : 0.05;
-    tn__trainer t = {.a = args, .kernels = tn__kernels()->pairs};
+    tn__trainer t = {.a = args, .kernels = tn__kernels()->word_pairs};
     tn__run     r = {.files = n, .path = paths, .asked = tn__seconds()};
     tn_vectors *v = NULL;
     if (tn__checkpoint_check(&t) && count_words(&t, n, paths) && sizes(&r) && set_up(&t, r.bytes)) {

@@ -134,7 +134,7 @@ typedef struct {
     uint64_t   random;              /* state of its draws */
     int32_t   *pool;                /* copies of the rows drawn as negatives */
     float     *scratch;             /* [2, width] */
-    float     *logit;               /* [TN__PAIRS_IN, words] and [TN__PAIRS_IN, width], for softmax */
+    float     *logit;               /* [TN__WORD_PAIRS_IN, words] and [TN__WORD_PAIRS_IN, width], for softmax */
     uint8_t   *window;              /* window size of each token */
 } tn__shard;
 
@@ -148,18 +148,18 @@ bool tn__tree_make(tn__tree *x, const int64_t *count, int64_t words); /* raises 
 void tn__tree_free(tn__tree *x, int64_t words);
 
 struct tn__trainer {
-    tn_vectors_train_args    a;
-    const tn__pairs_kernels *kernels;
-    tn__lexicon              words;
-    int64_t                  width;
-    tn__table                in, out;
-    uint32_t                *keep; /* per word: kept if 32 random bits are at most this */
-    tn__noise                noise;
-    int64_t                  pool;  /* number of draws per shard */
-    float                   *shift; /* per word, for NCE */
-    tn__tree                 tree;
-    int64_t                 *gram_start; /* [words + 1]: start in gram of each word's FastText rows, its own first */
-    int32_t                 *gram;
+    tn_vectors_train_args         a;
+    const tn__word_pairs_kernels *kernels;
+    tn__lexicon                   words;
+    int64_t                       width;
+    tn__table                     in, out;
+    uint32_t                     *keep; /* per word: kept if 32 random bits are at most this */
+    tn__noise                     noise;
+    int64_t                       pool;  /* number of draws per shard */
+    float                        *shift; /* per word, for NCE */
+    tn__tree                      tree;
+    int64_t *gram_start; /* [words + 1]: start in gram of each word's FastText rows, its own first */
+    int32_t *gram;
     void (*learn)(tn__shard *s);
     /* Work of each round: per shard, then per part. */
     void (*work)(int64_t from, int64_t to, void *trainer), (*after)(int64_t from, int64_t to, void *trainer);

@@ -5,7 +5,7 @@
  * pool of draws, so that they stay in the cache. */
 #include "data/vectors/vectors_private.h"
 
-enum { OUTS = TN__PAIRS_OUT, WINDOW = 2 * 255, GRAMS = 4096 };
+enum { OUTS = TN__WORD_PAIRS_OUT, WINDOW = 2 * 255, GRAMS = 4096 };
 
 /* The targets of a prediction: the word and the negatives, or the nodes of its path in the tree. */
 typedef struct {
@@ -49,8 +49,8 @@ static void targets_of(tn__shard *s, int64_t i, targets *a)
 
 static void learn(const tn__shard *s, int ins, float *const *in, const targets *a)
 {
-    const tn__trainer   *t = s->t;
-    const tn__pairs_step step = {ins, a->n, t->width, in, a->out, a->label, t->shift ? a->shift : NULL, t->rate};
+    const tn__trainer        *t = s->t;
+    const tn__word_pairs_step step = {ins, a->n, t->width, in, a->out, a->label, t->shift ? a->shift : NULL, t->rate};
     if (a->n) t->kernels->learn(&step);
 }
 
@@ -60,12 +60,13 @@ void tn__learn_softmax(const tn__shard *s, int32_t word, int ins, float *const *
     const tn__trainer     *t = s->t;
     const int64_t          outs = t->out.rows, width = t->width;
     const tn__vecmath_f32 *f32 = tn__kernels()->f32;
-    const int              wide = ins == 1 ? 1 : TN__PAIRS_IN; /* padded with the last row, with gradient 0 */
-    float *row[TN__PAIRS_IN], *more[TN__PAIRS_IN], *out[OUTS], block[TN__PAIRS_IN * OUTS], by[TN__PAIRS_IN];
-    float *p = s->logit, *sums = s->logit + TN__PAIRS_IN * outs;
+    const int              wide = ins == 1 ? 1 : TN__WORD_PAIRS_IN; /* padded with the last row, with gradient 0 */
+    float *row[TN__WORD_PAIRS_IN], *more[TN__WORD_PAIRS_IN], *out[OUTS], block[TN__WORD_PAIRS_IN * OUTS],
+        by[TN__WORD_PAIRS_IN];
+    float *p = s->logit, *sums = s->logit + TN__WORD_PAIRS_IN * outs;
     for (int i = 0; i < wide; i++) row[i] = in[i < ins ? i : ins - 1], more[i] = sums + i * width;
     memset(sums, 0, (size_t)(wide * width) * sizeof *sums);
-    tn__pairs_step step = {.ins = wide, .width = width, .in = row, .out = out};
+    tn__word_pairs_step step = {.ins = wide, .width = width, .in = row, .out = out};
     for (int64_t from = 0; from < outs; from += OUTS) {
         step.outs = (int)(outs - from < OUTS ? outs - from : OUTS);
         for (int j = 0; j < step.outs; j++) out[j] = s->out.x + (from + j) * width;
@@ -117,10 +118,10 @@ static int around(const tn__shard *s, int64_t i, int64_t *to)
 void tn__learn_skipgram(tn__shard *s)
 {
     int64_t word[WINDOW];
-    float  *in[TN__PAIRS_IN];
+    float  *in[TN__WORD_PAIRS_IN];
     for (int64_t i = s->first; i < s->last; i++) {
         if (s->token[i] < 0) continue;
-        const int n = around(s, i, word), blocks = (n + TN__PAIRS_IN - 1) / TN__PAIRS_IN;
+        const int n = around(s, i, word), blocks = (n + TN__WORD_PAIRS_IN - 1) / TN__WORD_PAIRS_IN;
         for (int b = 0; b < blocks; b++) {
             const int from = n * b / blocks, to = n * (b + 1) / blocks;
             for (int k = from; k < to; k++) in[k - from] = s->in.x + s->in_at[word[k]] * s->t->width;

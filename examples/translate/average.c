@@ -79,7 +79,7 @@ bool weights_average(const weights *w, tn_seq2seq *net)
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
 /* The folder with config.json: the folder of the first weights, or its parent. */
-static const char *home_of(const weights *w, char home[1024])
+static const char *remote_of(const weights *w, char home[1024])
 {
     char path[1024], folder[1024];
     snprintf(folder, sizeof folder, "%s", w->path[0]);
@@ -105,7 +105,7 @@ static int run(int count, char **operands)
     if (tn_error() == TN_OK && !folders) return program_stray("last", "folders of checkpoints, and no FROM is one");
     if (tn_error() == TN_OK && is_there(in_folder(out, "model.safetensors", path)))
         tn_raise(TN_EINVAL, "'%s' already contains a model; choose another --out", out);
-    if (tn_error() == TN_OK && model_open(home_of(&w, home), &m) && weights_average(&w, m.net) && make_folder(out) &&
+    if (tn_error() == TN_OK && model_open(remote_of(&w, home), &m) && weights_average(&w, m.net) && make_folder(out) &&
         tn_tokenizer_save(m.tokens, out) == TN_OK && tn_seq2seq_save(m.net, out) == TN_OK) {
         printf("%s: mean of %d files\n", out, w.n);
         for (int i = 0; i < w.n && !settings.quiet; i++) printf("  %s\n", w.path[i]);

@@ -21,7 +21,7 @@ bool tn__has_tokenizer(const char *dir)
         "tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "encoder.json", "vocab.txt", NULL};
     char path[1024];
     for (int i = 0; names[i] && tn__path_in(dir, names[i], path, sizeof path); i++)
-        if (tn__is_there(path)) return true;
+        if (tn__file_exists(path)) return true;
     return false;
 }
 

@@ -109,8 +109,8 @@ static message range_message(const tn_hf_row *r, double x)
     message w;
     if (r->kind == TN_HF_I64) snprintf(w.s, sizeof w.s, "%.0f, but must be from %.0f to %.0f", x, r->low, r->high);
     else
-        snprintf(w.s, sizeof w.s, "%s, but must be from %s to %s%s", tn__number(x), tn__number(r->low),
-                 r->below ? "less than " : "", tn__number(r->high));
+        snprintf(w.s, sizeof w.s, "%s, but must be from %s to %s%s", tn__format_number(x), tn__format_number(r->low),
+                 r->below ? "less than " : "", tn__format_number(r->high));
     return w;
 }
 static double number(const tn_hf_row *r, const tn_json *v, const char *key, const char *path)
@@ -362,14 +362,15 @@ static void write_weights(void *m, const char *path, const tn_hf_files *f, const
         snprintf(prefix, sizeof prefix, "%s.", more->part[i].name);
         tn_save_run(more->part[i].module, (tn_save_args){.writer = w, .prefix = prefix});
     }
-    if (tn_error() == TN_OK) (void)!tn__safetensors_save_summed(w, path); /* the caller sees the error */
+    if (tn_error() == TN_OK) (void)!tn__safetensors_save_with_checksums(w, path); /* the caller sees the error */
     tn_safetensors_writer_free(w);
 }
 
 bool tn__config_save(tn_json_writer *w, const char *dir, const char *name)
 {
     char path[1024];
-    return tn_error() == TN_OK && tn__path_in(dir, name, path, sizeof path) && tn__json_save_summed(w, path) == TN_OK;
+    return tn_error() == TN_OK && tn__path_in(dir, name, path, sizeof path) &&
+           tn__json_save_with_sha256(w, path) == TN_OK;
 }
 
 tn_status tn__hf_write_extra(void *m, const char *dir, const tn_hf_files *f, const void *config,
@@ -416,13 +417,13 @@ tn_safetensors *tn__weights_open(const char *dir, char path[1024])
     if (tn_error() != TN_OK) return NULL;
     if (tn__is_file(dir)) return snprintf(path, 1024, "%s", dir), tn__file_tensors(dir);
     if (!tn__path_in(dir, "pytorch_model.bin.index.json", path, 1024)) return NULL;
-    const bool parts = tn__is_there(path);
+    const bool parts = tn__file_exists(path);
     path[strlen(path) - strlen(".index.json")] = 0;
-    const bool torch = tn__is_there(path);
+    const bool torch = tn__file_exists(path);
     if (!tn__path_in(dir, "model.safetensors.index.json", path, 1024)) return NULL;
-    const bool index = tn__is_there(path);
+    const bool index = tn__file_exists(path);
     path[strlen(path) - strlen(".index.json")] = 0;
-    const bool whole = tn__is_there(path);
+    const bool whole = tn__file_exists(path);
     if (index && !whole) path[strlen(path)] = '.';
     if (index || whole || !(torch || parts)) return tn_safetensors_open(path);
     if (!tn__path_in(dir, "pytorch_model.bin", path, 1024)) return NULL;

@@ -72,7 +72,8 @@ static bool check_config(tn_tuned_config *c)
                false;
     if (c->task == TN_TASK_ANSWERS) c->n = 2;
     if (c->task == TN_TASK_CHOICES || (c->problem == TN_REGRESSION && !c->n)) c->n = 1;
-    return tn__within(who, "n", c->n, 1, 1 << 20) && (c->dropout < 0 || tn__chance(who, "dropout", c->dropout));
+    return tn__within(who, "n", c->n, 1, 1 << 20) &&
+           (c->dropout < 0 || tn__probability_below_1(who, "dropout", c->dropout));
 }
 
 static void keep_labels(tn_tuned *m)

@@ -154,7 +154,7 @@ static tn_tensor *mean_gradient(path_state *c, double at_words, double at_baseli
                 TN_ENUMERIC,
                 "tn_attribute: after %d steps the sum still differs from the difference %s by more than .within; put "
                 "a model with dropout in eval mode (tn_eval), use another .baseline, or increase .within",
-                MOST, tn__number(difference));
+                MOST, tn__format_number(difference));
     }
     return NULL;
 }
@@ -167,7 +167,7 @@ static tn_tensor *attribute(path_state *c, double at_words, double at_baseline)
                    TN_ENUMERIC,
                    "tn_attribute: the score is %s at the input and %s at the baseline; check the model's weights for "
                    "NaN and Inf",
-                   tn__number(at_words), tn__number(at_baseline)),
+                   tn__format_number(at_words), tn__format_number(at_baseline)),
                NULL;
     if (c->a->steps > 1) g = mean_gradient(c, at_words, at_baseline);
     else score_at(c, 1, 1, &g);

@@ -58,7 +58,7 @@ static const tn_json *pick_template(const tn_json *list)
 
 static bool has_file(const char *folder, const char *name, char file[PATH_ROOM])
 {
-    return tn__path_in(folder, name, file, PATH_ROOM) && tn__is_there(file);
+    return tn__path_in(folder, name, file, PATH_ROOM) && tn__file_exists(file);
 }
 
 static void read_chat(tn_decoder *d, const char *folder)
@@ -69,7 +69,7 @@ static void read_chat(tn_decoder *d, const char *folder)
         const tn_scope   s = tn_scope_begin();
         const tn_tensor *t = tn_file_read(file, MOST);
         const size_t     n = t ? (size_t)tn_numel(t) : 0;
-        if (t && tn__sums_agree(file, tn_data(t), n)) set_template(d, file, tn_data(t), n);
+        if (t && tn__sha256sums_check(file, tn_data(t), n)) set_template(d, file, tn_data(t), n);
         tn_scope_end(s);
     } else if (has_file(folder, "tokenizer_config.json", file)) {
         tn_json       *doc = tn_json_load(file);
@@ -143,14 +143,14 @@ static tn_status save_ends(const tn_decoder *d, const char *file)
 {
     const tn_tokenizer_roles none = {.first = -1, .last = -1, .pad = -1},
                              r = d->tokenizer ? tn_tokenizer_special(d->tokenizer) : none;
-    if (!d->ends.n && r.first < 0 && r.last < 0) return tn__sums_remove(file);
+    if (!d->ends.n && r.first < 0 && r.last < 0) return tn__sha256sums_remove(file);
     tn_json_writer *w = tn_json_writer_new(2);
     tn_json_open_object(w, NULL);
     put_token(w, "bos_token_id", r.first);
     put_ends(w, d, r.last);
     put_token(w, "pad_token_id", r.pad);
     tn_json_close(w);
-    const tn_status s = tn__json_save_summed(w, file);
+    const tn_status s = tn__json_save_with_sha256(w, file);
     tn_json_writer_free(w);
     return s;
 }
@@ -158,8 +158,8 @@ static tn_status save_ends(const tn_decoder *d, const char *file)
 static tn_status save_chat(const tn_string *t, const char *file)
 {
     char label[TN__LABEL];
-    if (!t->bytes) return tn__sums_remove(file);
-    return tn__sums_write(tn__label(label, "tn_decoder_save", file), file, t->at, t->bytes, "", true);
+    if (!t->bytes) return tn__sha256sums_remove(file);
+    return tn__sha256sums_write(tn__label(label, "tn_decoder_save", file), file, t->at, t->bytes, "", true);
 }
 
 /* Removes a file that the model does not need: another model may have left it in the folder. */

@@ -40,7 +40,7 @@ static bool scores_fit(const char *who, tn_mha_config *c)
     const int64_t d = c->head_dim ? c->head_dim : c->dim / c->heads;
     if (!(c->scale >= 0 && c->scale - c->scale == 0))
         return tn_raise(TN_EINVAL, "%s: .scale is %s, but must be positive, or 0 for 1/√head_dim", who,
-                        tn__number(c->scale)),
+                        tn__format_number(c->scale)),
                false;
     if (!c->rotary && is_told(&c->rope))
         return tn_raise(TN_EINVAL, "%s: .rope is set but has no effect without .rotary; set .rotary or remove .rope",

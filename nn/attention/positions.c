@@ -31,7 +31,8 @@ static tn_tensor *positions_forward(void *m, tn_tensor *x) { return tn_positions
 static void positions_describe(const void *self, char *text, size_t size)
 {
     const tn_positions *m = self;
-    snprintf(text, size, "%lld, %lld, dropout=%s", (long long)m->length, (long long)m->dim, tn__python(m->dropout));
+    snprintf(text, size, "%lld, %lld, dropout=%s", (long long)m->length, (long long)m->dim,
+             tn__format_python(m->dropout));
 }
 
 static const tn_class sinusoidal = {.size = sizeof(tn_class),

@@ -4,9 +4,9 @@
 static bool show_describe(const tn_module *m, char *text, size_t size)
 {
     text[0] = 0;
-    const tn__plain plain = tn__plain_begin();
+    const tn__c_locale plain = tn__c_locale_begin();
     if (m->kind->describe) m->kind->describe(m, text, size);
-    tn__plain_end(plain);
+    tn__c_locale_end(plain);
     text[size - 1] = 0;
     return *text != 0;
 }

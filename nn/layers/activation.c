@@ -10,13 +10,13 @@
     F(Tanh, tanh, tn_tanh(x))                                                       \
     F(Sigmoid, sigmoid, tn_sigmoid(x))                                              \
     F(LogSigmoid, logsigmoid, tn_logsigmoid(x))
-#define WITH_OPTIONS(F)                                                                                  \
-    F(LeakyReLU, leaky_relu, tn_leaky_relu(x, m->number), "negative_slope=%s", tn__python(m->number))    \
-    F(ELU, elu, tn_elu(x, m->number), "alpha=%s", tn__python(m->number))                                 \
-    F(GELU, gelu, m->tanh ? tn_gelu_tanh(x) : tn_gelu(x), "approximate='%s'", m->tanh ? "tanh" : "none") \
-    F(Softplus, softplus, tn_softplus(x, m->number), "beta=%s, threshold=20.0", tn__python(m->number))   \
-    F(Softmax, softmax, tn_softmax(x, m->dim), "dim=%d", m->dim)                                         \
-    F(LogSoftmax, log_softmax, tn_log_softmax(x, m->dim), "dim=%d", m->dim)                              \
+#define WITH_OPTIONS(F)                                                                                       \
+    F(LeakyReLU, leaky_relu, tn_leaky_relu(x, m->number), "negative_slope=%s", tn__format_python(m->number))  \
+    F(ELU, elu, tn_elu(x, m->number), "alpha=%s", tn__format_python(m->number))                               \
+    F(GELU, gelu, m->tanh ? tn_gelu_tanh(x) : tn_gelu(x), "approximate='%s'", m->tanh ? "tanh" : "none")      \
+    F(Softplus, softplus, tn_softplus(x, m->number), "beta=%s, threshold=20.0", tn__format_python(m->number)) \
+    F(Softmax, softmax, tn_softmax(x, m->dim), "dim=%d", m->dim)                                              \
+    F(LogSoftmax, log_softmax, tn_log_softmax(x, m->dim), "dim=%d", m->dim)                                   \
     F(GLU, glu, tn_glu(x, m->dim), "dim=%d", m->dim)
 
 #define CLASS(Name, lower, how)                                            \

@@ -69,8 +69,8 @@ static void batch_norm_describe(const void *self, char *text, size_t size)
 {
     const tn_batch_norm *m = self;
     snprintf(text, size, "%lld, eps=%s, momentum=%s, affine=%s, track_running_stats=%s", (long long)m->features,
-             tn__python(m->eps), m->cumulative ? "None" : tn__python(m->momentum), tn__python_bool(m->weight),
-             tn__python_bool(m->running_mean));
+             tn__format_python(m->eps), m->cumulative ? "None" : tn__format_python(m->momentum),
+             tn__python_bool(m->weight), tn__python_bool(m->running_mean));
 }
 
 static const tn_class class1 = {.size = sizeof(tn_class),
@@ -90,7 +90,8 @@ static tn_batch_norm *batch_norm_create(const char *who, const tn_class *kind, t
     if (!tn__at_least(who, "features", c.features, 1) || !tn__floating(who, c.dtype) || !tn__epsilon(who, c.eps))
         return NULL;
     if (!(c.momentum >= 0 && c.momentum <= 1))
-        return tn_raise(TN_EINVAL, "%s: .momentum is %s, but must be from 0 to 1", who, tn__number(c.momentum)), NULL;
+        return tn_raise(TN_EINVAL, "%s: .momentum is %s, but must be from 0 to 1", who, tn__format_number(c.momentum)),
+               NULL;
     const bool told = c.cumulative || c.momentum != (tn_batch_norm_config){TN_BATCH_NORM_DEFAULTS}.momentum;
     if (told && c.no_running)
         return tn_raise(TN_EINVAL,

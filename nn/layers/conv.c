@@ -104,8 +104,8 @@ tn_conv2d *tn_conv2d_create(tn_conv2d_config c)
 {
     const char *who = "tn_conv2d_new";
     int64_t     size[2], stride[2], padding[2], dilation[2];
-    tn__pair(c.size, c.size_w, size), tn__pair(c.stride, c.stride_w, stride);
-    tn__pair(c.padding, c.padding_w, padding), tn__pair(c.dilation, c.dilation_w, dilation);
+    tn__window2d(c.size, c.size_w, size), tn__window2d(c.stride, c.stride_w, stride);
+    tn__window2d(c.padding, c.padding_w, padding), tn__window2d(c.dilation, c.dilation_w, dilation);
     if (!check(who, c.in, c.out, c.groups, c.dtype)) return NULL;
     for (int i = 0; i < 2; i++)
         if (!check_window(who, size[i], stride[i], padding[i], dilation[i])) return NULL;

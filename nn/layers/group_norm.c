@@ -42,14 +42,14 @@ static void group_norm_describe(const void *self, char *text, size_t size)
 {
     const tn_group_norm *m = self;
     snprintf(text, size, "%lld, %lld, eps=%s, affine=%s", (long long)m->groups, (long long)m->channels,
-             tn__python(m->eps), tn__python_bool(m->weight));
+             tn__format_python(m->eps), tn__python_bool(m->weight));
 }
 
 static void instance_norm_describe(const void *self, char *text, size_t size)
 {
     const tn_group_norm *m = self;
     snprintf(text, size, "%lld, eps=%s, momentum=0.1, affine=%s, track_running_stats=False", (long long)m->channels,
-             tn__python(m->eps), tn__python_bool(m->weight));
+             tn__format_python(m->eps), tn__python_bool(m->weight));
 }
 
 static const tn_class group_class = {.size = sizeof(tn_class),

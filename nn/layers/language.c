@@ -19,7 +19,7 @@ static tn_tensor *locked_dropout_forward(void *self, tn_tensor *x)
 
 static void locked_dropout_describe(const void *self, char *text, size_t size)
 {
-    snprintf(text, size, "p=%s", tn__python(((const tn_locked_dropout *)self)->p));
+    snprintf(text, size, "p=%s", tn__format_python(((const tn_locked_dropout *)self)->p));
 }
 
 static const tn_class tn_locked_dropout_class = {.size = sizeof(tn_class),

@@ -42,7 +42,7 @@ static tn_tensor *layer_norm_forward(void *self, tn_tensor *x)
 static void layer_norm_describe(const void *self, char *text, size_t size)
 {
     const tn_layer_norm *m = self;
-    describe_shape(m->shape, tn__python(m->eps), !m->no_affine, text, size);
+    describe_shape(m->shape, tn__format_python(m->eps), !m->no_affine, text, size);
 }
 
 static const tn_class tn_layer_norm_class = {.size = sizeof(tn_class),
@@ -87,7 +87,7 @@ static tn_tensor *rms_norm_forward(void *self, tn_tensor *x)
 static void rms_norm_describe(const void *self, char *text, size_t size)
 {
     const tn_rms_norm *m = self;
-    describe_shape(m->shape, m->eps >= 0 ? tn__python(m->eps) : "None", m->weight, text, size);
+    describe_shape(m->shape, m->eps >= 0 ? tn__format_python(m->eps) : "None", m->weight, text, size);
 }
 
 static const tn_class tn_rms_norm_class = {.size = sizeof(tn_class),

@@ -68,8 +68,8 @@ CLASS(avg2_class, "AvgPool2d", avg_pool2d_forward, avg_pool2d_describe);
 static tn_pool *pool_create(const char *who, const tn_class *kind, tn_pool2d_config c)
 {
     int64_t size[2], stride[2], padding[2], dilation[2];
-    tn__pair(c.size, c.size_w, size), tn__pair(c.stride, c.stride_w, stride), tn__pair_or(size, stride);
-    tn__pair(c.padding, c.padding_w, padding), tn__pair(c.dilation, c.dilation_w, dilation);
+    tn__window2d(c.size, c.size_w, size), tn__window2d(c.stride, c.stride_w, stride), tn__window2d_or(size, stride);
+    tn__window2d(c.padding, c.padding_w, padding), tn__window2d(c.dilation, c.dilation_w, dilation);
     for (int i = 0; i < 2; i++)
         if (!tn__at_least(who, "size", size[i], 1) || !tn__at_least(who, "stride", stride[i], 1) ||
             !tn__at_least(who, "padding", padding[i], 0) || !tn__at_least(who, "dilation", dilation[i], 1))

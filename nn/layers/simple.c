@@ -13,7 +13,7 @@ static tn_tensor *dropout_forward(void *self, tn_tensor *x)
 
 static void dropout_describe(const void *self, char *text, size_t size)
 {
-    snprintf(text, size, "p=%s, inplace=False", tn__python(((const tn_dropout *)self)->p));
+    snprintf(text, size, "p=%s, inplace=False", tn__format_python(((const tn_dropout *)self)->p));
 }
 
 static const tn_class tn_dropout_class = {.size = sizeof(tn_class),

@@ -13,7 +13,7 @@ static void rnn_describe(const void *self, char *text, size_t size)
     char          layers[40] = "", dropout[60] = "", proj[40] = "";
     if (m->proj_size) snprintf(proj, sizeof proj, ", proj_size=%lld", (long long)m->proj_size);
     if (m->layers != 1) snprintf(layers, sizeof layers, ", num_layers=%lld", (long long)m->layers);
-    if (m->dropout > 0) snprintf(dropout, sizeof dropout, ", dropout=%s", tn__python(m->dropout));
+    if (m->dropout > 0) snprintf(dropout, sizeof dropout, ", dropout=%s", tn__format_python(m->dropout));
     snprintf(text, size, "%lld, %lld%s%s%s%s%s%s", (long long)m->in, (long long)m->hidden, proj, layers,
              m->bias_ih[0] ? "" : ", bias=False", m->time_first ? "" : ", batch_first=True", dropout,
              m->directions == 2 ? ", bidirectional=True" : "");

@@ -12,7 +12,7 @@
  *         return tn_check_main(s);
  *     }
  *
- * Arguments select the tests whose name contains one of them: build/bin/tests/test_sums one_and.
+ * Arguments select the tests whose name contains one of them: build/bin/tests/test_sha256sums one_and.
  * Tests run in one process, without fork: gcc's OpenMP hangs in a child forked after a parallel region. */
 #ifndef TENON_TESTS_COMMON_CHECK_MAIN_H
 #define TENON_TESTS_COMMON_CHECK_MAIN_H

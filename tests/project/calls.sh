@@ -21,7 +21,7 @@ core/base/memory.c:aligned_alloc   the allocator takes memory from the system un
 core/base/memory.c:posix_memalign  the same, for large blocks
 core/base/memory.c:free            and gives it back
 parallel/arena.c:mmap              addresses without memory behind them, which no allocator gives
-core/base/plain.c:uselocale       numbers are written with points, and then the locale of the user is put back
+core/base/c_locale.c:uselocale       numbers are written with points, and then the locale of the user is put back
 '
 forbidden=" $(echo $ends $prints $memory $locale $openmp $chance $process) "
 taken() # FOLDER SOURCES: prints each forbidden call, "file:symbol"

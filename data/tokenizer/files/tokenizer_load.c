@@ -139,7 +139,7 @@ static bool with_lines(tn_tokenizer *t, const char *path, bool (*read)(tn_tokeni
     tn_tensor     *file = tn_file_read(path, (int64_t)256 << 20);
     lines          x = {.caller = tn__label(label, "tn_tokenizer_load", path)};
     if (file) x.text = tn_data(file), x.bytes = (size_t)tn_numel(file);
-    const bool ok = file && tn__sums_agree(path, x.text, x.bytes) && read(t, &x);
+    const bool ok = file && tn__sha256sums_check(path, x.text, x.bytes) && read(t, &x);
     tn_scope_end(scope);
     return ok;
 }
@@ -249,7 +249,7 @@ static tn_tokenizer *load_model(const char *path, tn_tokenizer_config o, const t
     const tn_scope scope = tn_scope_begin();
     tn_tensor     *file = tn_file_read(path, (int64_t)256 << 20);
     const size_t   n = file ? (size_t)tn_numel(file) : 0;
-    const bool     ok = file && tn__sums_agree(path, tn_data(file), n);
+    const bool     ok = file && tn__sha256sums_check(path, tn_data(file), n);
     tn_tokenizer  *t = ok ? tn__sentencepiece_read(caller, tn_data(file), n, o.control_in_text == TN_YES) : NULL;
     tn_scope_end(scope);
     if (!t || tn__class_rules(t, caller, side, class)) return t;

@@ -319,7 +319,7 @@ static bool save_json(const tn_tokenizer *t, const char *folder, const char *nam
     tn_string       path = {0};
     tn_json_writer *w = path_in(&path, folder, name) ? tn_json_writer_new(2) : NULL;
     if (w) write(t, w);
-    const bool ok = w && tn_error() == TN_OK && tn__json_save_summed(w, path.at) == TN_OK;
+    const bool ok = w && tn_error() == TN_OK && tn__json_save_with_sha256(w, path.at) == TN_OK;
     tn_json_writer_free(w);
     tn_string_free(&path);
     return ok;
@@ -328,7 +328,7 @@ static bool save_json(const tn_tokenizer *t, const char *folder, const char *nam
 static bool save_bytes(const char *path, const char *data, size_t bytes)
 {
     char label[TN__LABEL];
-    return tn__sums_write(tn__label(label, "tn_tokenizer_save", path), path, data, bytes, "", true) == TN_OK;
+    return tn__sha256sums_write(tn__label(label, "tn_tokenizer_save", path), path, data, bytes, "", true) == TN_OK;
 }
 
 /* Writes vocab.txt, one token per line; or merges.txt. NULL: folder is the file. */

@@ -258,8 +258,8 @@ START_TEST(writing)
     BAD(tn_data_mut(w), TN_ESTATE,
         "tn_data_mut: this tensor (w) requires grad; change it inside tn_no_grad_begin() and tn_scope_end()");
     BAD(tn_data_mut(taped), TN_ESTATE,
-        "tn_data_mut: this tensor is the result of a recorded op, and the tape would miss the change; use tn_copy_, or change "
-        "it inside tn_no_grad_begin() and tn_scope_end()");
+        "tn_data_mut: this tensor is the result of a recorded op, and the tape would miss the change; use tn_copy_, or "
+        "change it inside tn_no_grad_begin() and tn_scope_end()");
     BAD(tn_data_mut(wide), TN_EINVAL,
         "tn_data_mut: this tensor has elements at several indices (shape [4, 3], strides [0, 1]); write to the "
         "tensor that it is a view of, or to a contiguous copy");
@@ -276,8 +276,8 @@ START_TEST(writing)
     BAD(tn_set_at(f, TN_SHAPE(0, 3), 1), TN_EINDEX,
         "tn_set_at: index [0, 3] is out of range for shape [2, 3] in dim 1");
     BAD(tn_set_at(taped, TN_SHAPE(0, 0), 1), TN_ESTATE,
-        "tn_set_at: this tensor is the result of a recorded op, and the tape would miss the change; use tn_copy_, or change "
-        "it inside tn_no_grad_begin() and tn_scope_end()");
+        "tn_set_at: this tensor is the result of a recorded op, and the tape would miss the change; use tn_copy_, or "
+        "change it inside tn_no_grad_begin() and tn_scope_end()");
     BAD(tn_set_i64(NULL, 0, 1), TN_EINVAL, "tn_set_i64: t is NULL");
     BAD(tn_set_i64(i3, -1, 1), TN_EINDEX,
         "tn_set_i64: position -1 is out of range for shape [3], which has 3 elements");
@@ -304,8 +304,8 @@ START_TEST(writing)
     BAD(tn_fill(small, 256), TN_EINVAL, "tn_fill: value 256 does not fit u8, which holds 0 to 255");
     BAD(tn_fill(f, 1e39), TN_EINVAL, "tn_fill: value 1e+39 is too large for f32");
     BAD(tn_fill(taped, 0), TN_ESTATE,
-        "tn_fill: this tensor is the result of a recorded op, and the tape would miss the change; use tn_copy_, or change it "
-        "inside tn_no_grad_begin() and tn_scope_end()");
+        "tn_fill: this tensor is the result of a recorded op, and the tape would miss the change; use tn_copy_, or "
+        "change it inside tn_no_grad_begin() and tn_scope_end()");
     BAD(tn_fill(w, 0), TN_ESTATE,
         "tn_fill: this tensor (w) requires grad; change it inside tn_no_grad_begin() and tn_scope_end()");
 }
@@ -327,12 +327,10 @@ START_TEST(random_numbers)
     BAD(tn_normal(TN_SHAPE(2), (double)INFINITY, 1), TN_EINVAL, "tn_normal: mean is inf, but must be finite");
     BAD(tn_normal_of(TN_BOOL, TN_SHAPE(2), 0, 1), TN_EDTYPE,
         "tn_normal_of: the result must be f32, f64 or bf16, not bool; for integers use tn_randint");
-    BAD(tn_normal_of(TN_F64, (tn_shape){.n = 9}, 0, 1), TN_ESHAPE,
-        "tn_normal_of: a shape has 0 to 8 dims, got 9");
+    BAD(tn_normal_of(TN_F64, (tn_shape){.n = 9}, 0, 1), TN_ESHAPE, "tn_normal_of: a shape has 0 to 8 dims, got 9");
     BAD(tn_normal_of(TN_F64, TN_SHAPE(2), 0, (double)NAN), TN_EINVAL, "tn_normal_of: std is nan, but must be finite");
     BAD(tn_randint(TN_SHAPE(-1), 0, 1), TN_ESHAPE, "tn_randint: [-1] has a negative size in dim 0");
-    BAD(tn_randint(TN_SHAPE(2), 1, 1), TN_EINVAL,
-        "tn_randint: low 1 must be less than high 1, which is excluded");
+    BAD(tn_randint(TN_SHAPE(2), 1, 1), TN_EINVAL, "tn_randint: low 1 must be less than high 1, which is excluded");
     BAD(tn_randint(TN_SHAPE(2), 1, INT64_MIN), TN_EINVAL,
         "tn_randint: low 1 must be less than high -9223372036854775808, which is excluded");
     BAD(tn_bernoulli(TN_SHAPE(2), 1.5), TN_EINVAL, "tn_bernoulli: p is 1.5, but must be from 0 to 1");

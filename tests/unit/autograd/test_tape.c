@@ -281,8 +281,8 @@ START_TEST(writers_respect_the_tape)
     ck_assert_int_eq(tn_fill(h, 0), TN_ESTATE);
     ck_error(
         TN_ESTATE,
-        "tn_fill: this tensor is the result of a recorded op, and the tape would miss the change; use tn_copy_, or change it "
-        "inside "
+        "tn_fill: this tensor is the result of a recorded op, and the tape would miss the change; use tn_copy_, or "
+        "change it inside "
         "tn_no_grad_begin() and tn_scope_end()");
     ck_assert_ptr_null(tn_data_mut(h));
     tn_clear_error();

@@ -120,7 +120,7 @@ START_TEST(no_locale_shows)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char text[32];
         snprintf(text, sizeof text, "%s", rows[i][0]);
-        tn__plain_point(text);
+        tn__c_decimal_point(text);
         ck_assert_str_eq(text, rows[i][1]);
     }
     static const char *const comma[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "pl_PL.UTF-8"};

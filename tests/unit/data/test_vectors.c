@@ -98,7 +98,8 @@ static int64_t stop_and_go_on(const char *path, int way)
     const int64_t n = tn_vectors_size(whole);
     ck_assert_int_eq(remove(tn_test_file("checkpoint")), 0);
     ck_assert_ptr_null(with_checkpoint(path, way, false, 0));
-    ck_assert_msg(tn_error() == TN_OK && tn__is_there(tn_test_file("checkpoint")) == !glove, "%s", tn_error_message());
+    ck_assert_msg(tn_error() == TN_OK && tn__file_exists(tn_test_file("checkpoint")) == !glove, "%s",
+                  tn_error_message());
     tn_set_threads(3);
     ck_assert_ptr_null(with_checkpoint(path, way, !glove, 0.3));
     tn_set_threads(1);

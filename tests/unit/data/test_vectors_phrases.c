@@ -152,7 +152,7 @@ static void refused(const char *text, size_t bytes, tn_status status, const char
     remove(tn_test_file("never"));
     tn_vectors_phrases(1, &path, tn_test_file("never"));
     ck_error_has(status, why);
-    ck_assert(!tn__is_there(tn_test_file("never")));
+    ck_assert(!tn__file_exists(tn_test_file("never")));
 }
 
 START_TEST(what_is_no_text)
@@ -190,7 +190,7 @@ START_TEST(what_is_too_much)
     const volatile sig_atomic_t stop = 1;
     remove(tn_test_file("out"));
     ck_assert_int_eq(tn_vectors_phrases(1, &path, tn_test_file("out"), .stop = &stop).words, 0);
-    ck_assert(tn_error() == TN_OK && !tn__is_there(tn_test_file("out")));
+    ck_assert(tn_error() == TN_OK && !tn__file_exists(tn_test_file("out")));
 }
 END_TEST
 

@@ -43,21 +43,21 @@ static double slope_of(double *at, int ins, const double (*x)[WIDTH], const doub
 
 START_TEST(a_step_goes_down_the_gradient)
 {
-    static const int ins[] = {1, 3, TN__PAIRS_IN}, word[] = {0, WORDS - 1, 70};
-    static double    x[TN__PAIRS_IN][WIDTH], o[WORDS][WIDTH];
+    static const int ins[] = {1, 3, TN__WORD_PAIRS_IN}, word[] = {0, WORDS - 1, 70};
+    static double    x[TN__WORD_PAIRS_IN][WIDTH], o[WORDS][WIDTH];
     uint64_t         state = 1;
-    tn__trainer      t = {.kernels = tn__kernels()->pairs, .width = WIDTH, .rate = 0.25f, .out.rows = WORDS};
-    static float     in[TN__PAIRS_IN][WIDTH], out[WORDS][WIDTH], room[TN__PAIRS_IN * (WORDS + WIDTH)];
+    tn__trainer      t = {.kernels = tn__kernels()->word_pairs, .width = WIDTH, .rate = 0.25f, .out.rows = WORDS};
+    static float     in[TN__WORD_PAIRS_IN][WIDTH], out[WORDS][WIDTH], room[TN__WORD_PAIRS_IN * (WORDS + WIDTH)];
     tn__shard        s = {.t = &t, .out.x = *out, .logit = room};
-    float           *rows[TN__PAIRS_IN];
-    for (int i = 0; i < TN__PAIRS_IN; i++) rows[i] = in[i];
+    float           *rows[TN__WORD_PAIRS_IN];
+    for (int i = 0; i < TN__WORD_PAIRS_IN; i++) rows[i] = in[i];
     for (int k = 0; k < WIDTH; k++) {
-        for (int i = 0; i < TN__PAIRS_IN; i++) x[i][k] = (double)(in[i][k] = 2 * even(&state));
+        for (int i = 0; i < TN__WORD_PAIRS_IN; i++) x[i][k] = (double)(in[i][k] = 2 * even(&state));
         for (int j = 0; j < WORDS; j++) o[j][k] = (double)(out[j][k] = 2 * even(&state));
     }
     tn__learn_softmax(&s, word[_i], ins[_i], rows);
     for (int k = 0; k < WIDTH; k += 5) {
-        for (int i = 0; i < TN__PAIRS_IN; i++) {
+        for (int i = 0; i < TN__WORD_PAIRS_IN; i++) {
             const double g =
                 slope_of(&x[i][k], ins[_i], (const double(*)[WIDTH])x, (const double(*)[WIDTH])o, word[_i]);
             ck_assert_double_eq_tol((double)in[i][k] - x[i][k], -0.25 * g, 1e-6);

@@ -1,5 +1,5 @@
-/* test_sums.c — SHA256SUMS: every flipped bit of a small file is detected, the error for an edited file says how to
- * accept it, and wherever a save is interrupted, the folder can be read: it has the old file or the new one. */
+/* test_sha256sums.c — SHA256SUMS: every flipped bit of a small file is detected, the error for an edited file explains
+ * how to accept it, and wherever a save is interrupted, the folder can be read: it has the old file or the new one. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -39,7 +39,7 @@ static tn_status save(int64_t layers)
     tn_json_open_object(w, NULL);
     tn_json_put_i64(w, "layers", layers);
     tn_json_close(w);
-    const tn_status s = tn__json_save_summed(w, file);
+    const tn_status s = tn__json_save_with_sha256(w, file);
     tn_json_writer_free(w);
     return s;
 }

@@ -1,5 +1,5 @@
-/* sums.c — SHA256SUMS: checksums of the small files of a model's folder at the time of saving, in the format of
- * `sha256sum -c`. (model.safetensors contains a checksum of each tensor: safetensors_sums.c.)
+/* sha256sums.c — SHA256SUMS: checksums of the small files of a model's folder at the time of saving, in the format of
+ * `sha256sum -c`. (model.safetensors contains a checksum of each tensor: safetensors_checksums.c.)
  *
  * A file is written in three steps, each on disk before the next: its line is removed, the file is written, its new
  * line is added. So a file with a line always matches it, even if the process was killed; and a file without a line is
@@ -54,7 +54,7 @@ static bool open_sums(sums *s, const char *path, size_t more, bool *there)
     memcpy(s->path, path, folder);
     memcpy(s->path + folder, sums_name, sizeof sums_name);
     tn__label(s->label, "SHA256SUMS", s->path);
-    const int found = tn__look_for(s->path);
+    const int found = tn__file_probe(s->path);
     *there = found > 0;
     if (found < 0) tn_raise(TN_EIO, "%s: the system cannot determine whether it exists", s->label);
     if (found < 0 || (*there && !read_sums(s, more))) return close_sums(s), false;
@@ -108,7 +108,7 @@ static void sum_of(const void *data, size_t bytes, const char *end, char hex[DIG
     tn__sha256_end(&s, hex);
 }
 
-bool tn__sums_agree(const char *path, const void *data, size_t bytes)
+bool tn__sha256sums_check(const char *path, const void *data, size_t bytes)
 {
     sums s;
     bool there;
@@ -145,7 +145,7 @@ static bool write_file(const char *label, const char *path, const void *data, si
 }
 
 /* Removes the lines of the file; other lines stay unchanged in any case. */
-static bool take_out(sums *s)
+static bool remove_lines(sums *s)
 {
     size_t kept = 0;
     for (line l = {.at = NULL}; next_line(s, &l);)
@@ -155,15 +155,15 @@ static bool take_out(sums *s)
     return had;
 }
 
-tn_status tn__sums_write(const char *label, const char *path, const void *data, size_t bytes, const char *end,
-                         bool begin)
+tn_status tn__sha256sums_write(const char *label, const char *path, const void *data, size_t bytes, const char *end,
+                               bool begin)
 {
     sums   s;
     bool   there;
     size_t n = (path ? strlen(path) : 0) + DIGITS + 4;
     if (!path || !*path) return write_file(label, path, data, bytes, end), tn__self.error; /* which raises */
     if (!open_sums(&s, path, n, &there)) return tn__self.error;
-    bool ok = !take_out(&s) || write_file(s.label, s.path, s.text, s.bytes, "");
+    bool ok = !remove_lines(&s) || write_file(s.label, s.path, s.text, s.bytes, "");
     ok = ok && write_file(label, path, data, bytes, end);
     if (ok && !s.foreign && (there || begin)) {
         char *to = s.text + s.bytes;
@@ -179,13 +179,13 @@ tn_status tn__sums_write(const char *label, const char *path, const void *data, 
     return tn__self.error;
 }
 
-tn_status tn__sums_remove(const char *path)
+tn_status tn__sha256sums_remove(const char *path)
 {
     sums s;
     bool there;
     char label[TN__LABEL];
-    if (tn__self.error != TN_OK || !tn__is_there(path) || !open_sums(&s, path, 0, &there)) return tn__self.error;
-    if (!take_out(&s) || write_file(s.label, s.path, s.text, s.bytes, ""))
+    if (tn__self.error != TN_OK || !tn__file_exists(path) || !open_sums(&s, path, 0, &there)) return tn__self.error;
+    if (!remove_lines(&s) || write_file(s.label, s.path, s.text, s.bytes, ""))
         tn__file_remove(tn__label(label, "removal of an old file", path), path);
     close_sums(&s);
     return tn__self.error;

@@ -1,4 +1,4 @@
-/* blocks.c — converts ggml's blocks of quantised elements, which share a scale, to f32, and f32 to Q8_0.
+/* quant_blocks.c — converts ggml's blocks of quantised elements, which share a scale, to f32, and f32 to Q8_0.
  *
  *     Q4_0  32 elements: f16 d; 4 bits each, element i with i + 16          d (q - 8)
  *     Q8_0  32 elements: f16 d; 8 bits each                                 d q
@@ -6,7 +6,7 @@
  *     Q6_K  256 = 16 times 16: 4 low bits, 2 high bits; 16 s of 8 bits; f16 d   (d s) (q - 32)
  *
  * The multiplications are in ggml's order, so that the results have the same bits. */
-#include "core/files/blocks.h"
+#include "core/files/quant_blocks.h"
 #include "core/base/bf16.h"
 #include "core/base/f16.h"
 #include "core/tensor/tensor.h"
@@ -64,7 +64,7 @@ static void widen_q6_k(const unsigned char *b, float *to)
 }
 
 /* clang-format off */
-const tn__block tn__blocks[TN__BLOCKS] = {
+const tn__quant_block tn__quant_blocks[TN__QUANT_BLOCKS] = {
     [0] = {"F32", 1, 4, 17, NULL},          [1] = {"F16", 1, 2, 13, NULL},      [2] = {"Q4_0", 32, 18, -1, widen_q4_0},
     [3] = {"Q4_1", 32, 20, -1, NULL},       [6] = {"Q5_0", 32, 22, -1, NULL},   [7] = {"Q5_1", 32, 24, -1, NULL},
     [8] = {"Q8_0", 32, 34, -1, widen_q8_0}, [9] = {"Q8_1", 32, 36, -1, NULL},   [10] = {"Q2_K", 256, 84, -1, NULL},
@@ -80,18 +80,19 @@ const tn__block tn__blocks[TN__BLOCKS] = {
 };
 /* clang-format on */
 
-int tn__block_of_element(int element)
+int tn__quant_block_of_element(int element)
 {
-    for (int i = 0; i < TN__BLOCKS; i++)
-        if (tn__blocks[i].name && tn__blocks[i].element == element) return i;
+    for (int i = 0; i < TN__QUANT_BLOCKS; i++)
+        if (tn__quant_blocks[i].name && tn__quant_blocks[i].element == element) return i;
     return -1;
 }
 
 enum { AT_ONCE = 1 << 16, WIDEST = 256 }; /* bytes read at a time; elements of the largest block */
 
-tn_tensor *tn__block_read(const tn__source *s, int64_t at, int block, tn_dtype as, tn_shape shape, const char *what)
+tn_tensor *tn__quant_block_read(const tn__source *s, int64_t at, int block, tn_dtype as, tn_shape shape,
+                                const char *what)
 {
-    const tn__block *b = &tn__blocks[block];
+    const tn__quant_block *b = &tn__quant_blocks[block];
     if (!b->widen) {
         tn_raise(TN_EUNSUPPORTED, "%s: %s is of type %s, which Tenon does not load", s->label, what, b->name);
         return NULL;
@@ -118,7 +119,7 @@ tn_tensor *tn__block_read(const tn__source *s, int64_t at, int block, tn_dtype a
     return t;
 }
 
-void tn__block_q8_0(const float *from, int64_t n, unsigned char *to)
+void tn__quant_block_q8_0(const float *from, int64_t n, unsigned char *to)
 {
     for (int64_t k = 0; k < n; k += 32, from += 32, to += 34) {
         float most = 0;

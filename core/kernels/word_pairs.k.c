@@ -1,8 +1,8 @@
-/* pairs.k.c — kernels for word vectors: a step for all pairs of some rows; means of rows; GloVe. See pairs.h. */
+/* word_pairs.k.c — kernels for word vectors: a step for all pairs of some rows; means of rows; GloVe. */
 #include "core/kernels/kernels.h"
 #include "core/kernels/sigmoid.h"
 
-enum { N = v_n_f32, MOST = TN__PAIRS_IN * TN__PAIRS_OUT + 2 * 16 };
+enum { N = v_n_f32, MOST = TN__WORD_PAIRS_IN * TN__WORD_PAIRS_OUT + 2 * 16 };
 
 /* clang-format off: it takes TN__UNROLL for a function */
 
@@ -23,7 +23,7 @@ TN__INLINE void sum_square(v_f32 *x, float *to)
 }
 
 /* dot[j * ins + i] for some rows of out at a time; pointers after the last repeat the last. */
-TN__INLINE void some_dots(const int ins, const int some, const tn__pairs_step *s, int j0, float *dot)
+TN__INLINE void some_dots(const int ins, const int some, const tn__word_pairs_step *s, int j0, float *dot)
 {
     enum { SQUARES = (24 + N - 1) / N };
     v_f32        sum[SQUARES * N];
@@ -31,7 +31,7 @@ TN__INLINE void some_dots(const int ins, const int some, const tn__pairs_step *s
     TN__UNROLL for (int j = 0; j < some; j++) out[j] = s->out[j0 + j < s->outs ? j0 + j : s->outs - 1];
     for (int i = 0; i < (ins * some + N - 1) / N * N; i++) sum[i] = v_zero_f32();
     for (int64_t k = 0; k < s->width; k += N) {
-        v_f32 x[TN__PAIRS_IN];
+        v_f32 x[TN__WORD_PAIRS_IN];
         TN__UNROLL for (int i = 0; i < ins; i++) x[i] = v_load_f32(s->in[i] + k);
         TN__UNROLL for (int j = 0; j < some; j++)
         {
@@ -43,7 +43,7 @@ TN__INLINE void some_dots(const int ins, const int some, const tn__pairs_step *s
 }
 
 /* Converts the dots to g. */
-TN__INLINE void slopes(const int ins, const tn__pairs_step *s, float *g)
+TN__INLINE void slopes(const int ins, const tn__word_pairs_step *s, float *g)
 {
     const v_f32 rate = v_broadcast_f32(&s->rate);
     for (int t = ins * s->outs; t % N; t++) g[t] = 0; /* the rest of the last vector, which is also computed */
@@ -56,10 +56,10 @@ TN__INLINE void slopes(const int ins, const tn__pairs_step *s, float *g)
 }
 
 /* `to` is s->in, or separate sums. */
-TN__INLINE void update(const int ins, const tn__pairs_step *s, const float *g, float *const *to)
+TN__INLINE void update(const int ins, const tn__word_pairs_step *s, const float *g, float *const *to)
 {
     for (int64_t k = 0; k < s->width; k += N) {
-        v_f32 x[TN__PAIRS_IN], more[TN__PAIRS_IN];
+        v_f32 x[TN__WORD_PAIRS_IN], more[TN__WORD_PAIRS_IN];
         TN__UNROLL for (int i = 0; i < ins; i++) x[i] = v_load_f32(s->in[i] + k), more[i] = v_zero_f32();
         const float *slope = g;
         for (int j = 0; j < s->outs; j++, slope += ins) {
@@ -78,38 +78,38 @@ TN__INLINE void update(const int ins, const tn__pairs_step *s, const float *g, f
     }
 }
 
-TN__INLINE void learn_some(const int ins, const tn__pairs_step *s)
+TN__INLINE void learn_some(const int ins, const tn__word_pairs_step *s)
 {
     const int some = ins <= 4 ? 6 : 3;
-    float     g[MOST + 6 * TN__PAIRS_IN];
+    float     g[MOST + 6 * TN__WORD_PAIRS_IN];
     for (int j = 0; j < s->outs; j += some) some_dots(ins, some, s, j, g);
     slopes(ins, s, g);
     update(ins, s, g, s->in);
 }
 
-TN__INLINE void dots_some(const int ins, const tn__pairs_step *s, float *dot)
+TN__INLINE void dots_some(const int ins, const tn__word_pairs_step *s, float *dot)
 {
     const int some = ins <= 4 ? 6 : 3;
-    float     g[MOST + 6 * TN__PAIRS_IN];
+    float     g[MOST + 6 * TN__WORD_PAIRS_IN];
     for (int j = 0; j < s->outs; j += some) some_dots(ins, some, s, j, g);
     for (int j = 0, t = 0; j < s->outs; j++)
         for (int i = 0; i < ins; i++, t++) dot[t] = g[t];
 }
 /* clang-format on */
 
-static void dots(const tn__pairs_step *s, float *dot)
+static void dots(const tn__word_pairs_step *s, float *dot)
 {
     if (s->ins == 1) dots_some(1, s, dot);
-    else dots_some(TN__PAIRS_IN, s, dot);
+    else dots_some(TN__WORD_PAIRS_IN, s, dot);
 }
 
-static void push(const tn__pairs_step *s, const float *slope, float *const *more)
+static void push(const tn__word_pairs_step *s, const float *slope, float *const *more)
 {
     if (s->ins == 1) update(1, s, slope, more);
-    else update(TN__PAIRS_IN, s, slope, more);
+    else update(TN__WORD_PAIRS_IN, s, slope, more);
 }
 
-static void learn(const tn__pairs_step *s)
+static void learn(const tn__word_pairs_step *s)
 {
     switch (s->ins) {
     case 1: learn_some(1, s); return;
@@ -190,5 +190,5 @@ static float glove(const tn__glove_step *s)
     return 0.5f * slope * off;
 }
 
-extern const tn__pairs_kernels TN__FOR_ISA(tn__pairs);
-const tn__pairs_kernels        TN__FOR_ISA(tn__pairs) = {learn, mean, spread, subtract, add, glove, dots, push};
+extern const tn__word_pairs_kernels TN__FOR_ISA(tn__word_pairs);
+const tn__word_pairs_kernels TN__FOR_ISA(tn__word_pairs) = {learn, mean, spread, subtract, add, glove, dots, push};

@@ -1,4 +1,4 @@
-/* test_safetensors_refused.c — violations of the safetensors format are errors that name the position. */
+/* test_safetensors_errors.c — violations of the safetensors format are errors that name the position. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"

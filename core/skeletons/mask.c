@@ -1,4 +1,4 @@
-/* compact.c — the skeleton for masks that select elements: counting, gathering the selected, scattering them again. */
+/* mask.c — the skeleton for masks that select elements: counting, gathering the selected, scattering them again. */
 #include "core/tensor/strided_walk.h"
 #include "core/skeletons/skeletons.h"
 
@@ -17,7 +17,7 @@ static tn__walk walk(tn_shape s, const tn_tensor *mask, const tn_tensor *t)
     return w;
 }
 
-int64_t tn__count(const tn_tensor *mask, tn_shape s)
+int64_t tn__mask_count(const tn_tensor *mask, tn_shape s)
 {
     const int64_t n = tn_numel(mask), all = tn_shape_numel(s);
     int64_t       count = 0;
@@ -57,5 +57,5 @@ static void move(tn_tensor *list, const tn_tensor *whole, const tn_tensor *mask,
     }
 }
 
-void tn__compact(tn_tensor *y, const tn_tensor *x, const tn_tensor *mask, tn_shape s) { move(y, x, mask, s, true); }
-void tn__spread(tn_tensor *y, tn_tensor *x, const tn_tensor *mask) { move(x, y, mask, y->l.shape, false); }
+void tn__mask_select(tn_tensor *y, const tn_tensor *x, const tn_tensor *mask, tn_shape s) { move(y, x, mask, s, true); }
+void tn__mask_spread(tn_tensor *y, tn_tensor *x, const tn_tensor *mask) { move(x, y, mask, y->l.shape, false); }

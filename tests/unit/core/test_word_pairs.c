@@ -1,11 +1,11 @@
-/* test_pairs_kernels.c — the kernels for word vectors, of each instruction set, compared with the formulas in f64. */
+/* test_word_pairs.c — the kernels for word vectors, of each instruction set, compared with the formulas in f64. */
 #include "tests/common/check_main.h"
 
 #include "core/kernels/kernels.h"
 #include <math.h>
 #include <string.h>
 
-enum { WIDTH = 32, MOST = TN__PAIRS_OUT };
+enum { WIDTH = 32, MOST = TN__WORD_PAIRS_OUT };
 static const char *const isas[] = {"baseline", "avx2", "avx512"};
 
 static float drawn(uint64_t *state)
@@ -15,16 +15,16 @@ static float drawn(uint64_t *state)
 }
 
 typedef struct {
-    float  x[TN__PAIRS_IN][WIDTH], o[MOST][WIDTH], label[MOST], shift[MOST];
-    float *in[TN__PAIRS_IN], *out[MOST];
+    float  x[TN__WORD_PAIRS_IN][WIDTH], o[MOST][WIDTH], label[MOST], shift[MOST];
+    float *in[TN__WORD_PAIRS_IN], *out[MOST];
 } rows;
 
 static void fill(rows *r, uint64_t seed)
 {
-    for (int i = 0; i < TN__PAIRS_IN; i++) r->in[i] = r->x[i];
+    for (int i = 0; i < TN__WORD_PAIRS_IN; i++) r->in[i] = r->x[i];
     for (int j = 0; j < MOST; j++) r->out[j] = r->o[j], r->label[j] = j % 3 == 0, r->shift[j] = drawn(&seed);
     for (int k = 0; k < WIDTH; k++) {
-        for (int i = 0; i < TN__PAIRS_IN; i++) r->x[i][k] = 2 * drawn(&seed);
+        for (int i = 0; i < TN__WORD_PAIRS_IN; i++) r->x[i][k] = 2 * drawn(&seed);
         for (int j = 0; j < MOST; j++) r->o[j][k] = 2 * drawn(&seed);
     }
 }
@@ -50,16 +50,16 @@ static double slope(const rows *r, int i, int j, bool shifted)
 }
 
 /* One step from `before`: every element changes by rate · Σ slope · the other row. */
-static void one_step(const tn__pairs_kernels *kernels, int ins, int outs, bool shifted)
+static void one_step(const tn__word_pairs_kernels *kernels, int ins, int outs, bool shifted)
 {
     static rows before, now;
     const float rate = 0.125f;
     fill(&before, (uint64_t)(ins * 100 + outs));
     fill(&now, (uint64_t)(ins * 100 + outs));
-    const tn__pairs_step s = {ins, outs, WIDTH, now.in, now.out, now.label, shifted ? now.shift : NULL, rate};
+    const tn__word_pairs_step s = {ins, outs, WIDTH, now.in, now.out, now.label, shifted ? now.shift : NULL, rate};
     kernels->learn(&s);
     for (int k = 0; k < WIDTH; k++) {
-        for (int i = 0; i < TN__PAIRS_IN; i++) {
+        for (int i = 0; i < TN__WORD_PAIRS_IN; i++) {
             double want = (double)before.x[i][k];
             for (int j = 0; i < ins && j < outs; j++)
                 want += (double)rate * slope(&before, i, j, shifted) * (double)before.o[j][k];
@@ -76,11 +76,11 @@ static void one_step(const tn__pairs_kernels *kernels, int ins, int outs, bool s
 
 START_TEST(a_step_is_that_of_the_formula)
 {
-    static const int outs[] = {1, 2, 3, 6, 7, 13, TN__PAIRS_OUT};
+    static const int outs[] = {1, 2, 3, 6, 7, 13, TN__WORD_PAIRS_OUT};
     for (int isa = 0; isa < 3; isa++) {
         const tn__kernel_table *t = tn__kernels_of(isas[isa]);
-        for (int ins = 1; t && ins <= TN__PAIRS_IN; ins++)
-            for (size_t j = 0; j < sizeof outs / sizeof *outs; j++) one_step(t->pairs, ins, outs[j], j % 2);
+        for (int ins = 1; t && ins <= TN__WORD_PAIRS_IN; ins++)
+            for (size_t j = 0; j < sizeof outs / sizeof *outs; j++) one_step(t->word_pairs, ins, outs[j], j % 2);
     }
 }
 END_TEST
@@ -115,11 +115,11 @@ START_TEST(the_same_row_twice)
         fill(&once, 3), fill(&twice, 3);
         memcpy(once.x[1], once.x[0], sizeof *once.x);
         twice.in[1] = twice.x[0];
-        const tn__pairs_step a = {2, 3, WIDTH, once.in, once.out, once.label, NULL, 0.5f};
-        const tn__pairs_step b = {2, 3, WIDTH, twice.in, twice.out, twice.label, NULL, 0.5f};
-        static rows          first;
+        const tn__word_pairs_step a = {2, 3, WIDTH, once.in, once.out, once.label, NULL, 0.5f};
+        const tn__word_pairs_step b = {2, 3, WIDTH, twice.in, twice.out, twice.label, NULL, 0.5f};
+        static rows               first;
         fill(&first, 3);
-        t->pairs->learn(&a), t->pairs->learn(&b);
+        t->word_pairs->learn(&a), t->word_pairs->learn(&b);
         for (int k = 0; k < WIDTH; k++)
             ck_assert_double_eq_tol((double)twice.x[0][k], 2 * (double)once.x[0][k] - (double)first.x[0][k], 1e-5);
         ck_assert_mem_eq(once.o, twice.o, 3 * sizeof *once.o);
@@ -135,10 +135,10 @@ START_TEST(means_and_sums)
         float                   mean[WIDTH];
         if (!t) continue;
         fill(&r, 11), fill(&old, 11);
-        t->pairs->mean(3, (const float *const *)r.in, WIDTH, 0.5f, mean);
-        t->pairs->spread(2, r.in, WIDTH, 2, r.x[4], r.x[5]);
-        t->pairs->subtract(WIDTH, r.o[0], r.o[1]);
-        t->pairs->add(WIDTH, r.o[2], r.o[3]);
+        t->word_pairs->mean(3, (const float *const *)r.in, WIDTH, 0.5f, mean);
+        t->word_pairs->spread(2, r.in, WIDTH, 2, r.x[4], r.x[5]);
+        t->word_pairs->subtract(WIDTH, r.o[0], r.o[1]);
+        t->word_pairs->add(WIDTH, r.o[2], r.o[3]);
         for (int k = 0; k < WIDTH; k++) {
             ck_assert_float_eq_tol(mean[k], 0.5f * (old.x[0][k] + old.x[1][k] + old.x[2][k]), 1e-6f);
             ck_assert_float_eq_tol(r.x[1][k], old.x[1][k] + 2 * (old.x[4][k] - old.x[5][k]), 1e-6f);
@@ -152,20 +152,20 @@ END_TEST
 /* The parts of softmax: sums of products, and both sides updated by given slopes, more[i] in addition to in[i]. */
 START_TEST(dots_and_slopes)
 {
-    static const int ins[] = {1, TN__PAIRS_IN}, outs[] = {1, 5, TN__PAIRS_OUT};
+    static const int ins[] = {1, TN__WORD_PAIRS_IN}, outs[] = {1, 5, TN__WORD_PAIRS_OUT};
     for (int c = 0; c < 3 * 2 * 3; c++) {
         const tn__kernel_table *t = tn__kernels_of(isas[c / 6]);
         const int               n = ins[c % 2], m = outs[c % 6 / 2];
         static rows             r, old, more, from;
-        static float            g[TN__PAIRS_IN * MOST], dot[TN__PAIRS_IN * MOST];
+        static float            g[TN__WORD_PAIRS_IN * MOST], dot[TN__WORD_PAIRS_IN * MOST];
         uint64_t                seed = 1;
         if (!t) continue;
         fill(&r, 4), fill(&old, 4), fill(&from, 4), fill(&more, 5);
         for (int i = 0; i < n * m; i++) g[i] = drawn(&seed);
-        const tn__pairs_step s = {.ins = n, .outs = m, .width = WIDTH, .in = r.in, .out = r.out};
-        t->pairs->dots(&s, dot);
+        const tn__word_pairs_step s = {.ins = n, .outs = m, .width = WIDTH, .in = r.in, .out = r.out};
+        t->word_pairs->dots(&s, dot);
         ck_assert_mem_eq(r.o, old.o, sizeof r.o);
-        t->pairs->push(&s, g, more.in);
+        t->word_pairs->push(&s, g, more.in);
         ck_assert_mem_eq(r.x, old.x, sizeof r.x);
         for (int i = 0; i < n; i++)
             for (int j = 0; j < m; j++) {
@@ -202,7 +202,7 @@ START_TEST(glove)
         for (int k = 0; k <= WIDTH; k++)
             for (int i = 0; i < 4; i++) old[i][k] = x[i][k] = i < 2 ? drawn(&seed) : 1.5f + drawn(&seed);
         const tn__glove_step s = {WIDTH, x[0], x[1], x[2], x[3], 1.25f, 0.5f};
-        const double         cost = (double)t->pairs->glove(&s);
+        const double         cost = (double)t->word_pairs->glove(&s);
         double               off = (double)old[0][WIDTH] + (double)old[1][WIDTH] - 1.25;
         for (int k = 0; k < WIDTH; k++) off += (double)old[0][k] * (double)old[1][k];
         ck_assert_double_eq_tol(cost, 0.25 * off * off, 1e-5);

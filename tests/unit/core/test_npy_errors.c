@@ -1,4 +1,4 @@
-/* test_npy_refused.c — violations of the npy format are errors that name the position. */
+/* test_npy_errors.c — violations of the npy format are errors that name the position. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 

@@ -1,5 +1,5 @@
-/* safetensors_sums.c — a checksum of each tensor, in its file's metadata: "tenon.sums" holds 16 digits for each, in the
- * header's order. It covers the tensor's name, type, shape and bytes. tn_hf_write writes checksums, and reading a
+/* safetensors_checksums.c — a checksum of each tensor, in its file's metadata: "tenon.sums" has 16 digits for each, in
+ * the header's order. It covers the tensor's name, type, shape and bytes. tn_hf_write writes checksums, and reading a
  * tensor compares its checksum if there is one; other programs' files have none. Big-endian machines neither write nor
  * compare them, because their words would differ. */
 #include "core/files/safetensors.h"
@@ -14,7 +14,7 @@
 static const char key[] = "tenon.sums";
 enum { DIGITS = 16 };
 
-size_t tn__st_sums_room(uint32_t count) { return (size_t)count * DIGITS + 1; }
+size_t tn__st_checksums_bytes(uint32_t count) { return (size_t)count * DIGITS + 1; }
 
 static bool lowest_first(void)
 {
@@ -29,14 +29,14 @@ static void sum_of(const char *name, const tn_tensor *t, char to[DIGITS + 1])
     uint64_t sum = tn__fnv1a(TN__FNV1A, name, strlen(name) + 1);
     sum = tn__fnv1a_i64(sum, (int64_t)t->dtype);
     for (int d = 0; d < t->l.shape.n; d++) sum = tn__fnv1a_i64(sum, t->l.shape.d[d]);
-    if (tn__here(t))
+    if (tn__local(t))
         sum = tn__fnv1a_words(sum, tn__ptr(t), (size_t)tn_shape_numel(t->l.shape) * tn__dtype_bytes(t->dtype));
     snprintf(to, DIGITS + 1, "%016llx", (unsigned long long)sum);
 }
 
-char *tn__st_sums(const struct tn__st_item *items, uint32_t count, const uint32_t *order, const char **named)
+char *tn__st_checksums(const struct tn__st_item *items, uint32_t count, const uint32_t *order, const char **named)
 {
-    char *all = lowest_first() && count ? tn__mem_get(tn__st_sums_room(count)) : NULL;
+    char *all = lowest_first() && count ? tn__mem_get(tn__st_checksums_bytes(count)) : NULL;
     for (uint32_t i = 0; all && i < count && tn__self.error == TN_OK; i++) {
         const tn_tensor *t = items[order[i]].tensor;
         tn_tensor       *copy = tn__layout_contiguous(&t->l) ? NULL : tn__new_owned(t->dtype, t->l.shape);
@@ -48,7 +48,7 @@ char *tn__st_sums(const struct tn__st_item *items, uint32_t count, const uint32_
     return all;
 }
 
-bool tn__st_take_sums(tn_safetensors *f)
+bool tn__st_take_checksums(tn_safetensors *f)
 {
     const int64_t at = lowest_first() ? tn__names_find(&f->keys, key, strlen(key)) : -1;
     if (at < 0) return true;
@@ -63,7 +63,7 @@ bool tn__st_take_sums(tn_safetensors *f)
     return true;
 }
 
-bool tn__st_sound(const char *label, const tn__st_entry *e, const tn_tensor *t)
+bool tn__st_checksum_ok(const char *label, const tn__st_entry *e, const tn_tensor *t)
 {
     char is[DIGITS + 1], shown[TN__QUOTED];
     if (!e->sum || !t) return true;

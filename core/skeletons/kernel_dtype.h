@@ -1,10 +1,10 @@
-/* number_type.h — the dtype in which a kernel receives its operands, by the rule in skeletons.h. */
-#ifndef TENON_CORE_SKELETONS_NUMBER_TYPE_H
-#define TENON_CORE_SKELETONS_NUMBER_TYPE_H
+/* kernel_dtype.h — the dtype in which a kernel receives its operands, by the rule in skeletons.h. */
+#ifndef TENON_CORE_SKELETONS_KERNEL_DTYPE_H
+#define TENON_CORE_SKELETONS_KERNEL_DTYPE_H
 
 #include "core/skeletons/skeletons.h"
 
-static inline tn_dtype tn__kernel_type(tn__list y, tn__list x)
+static inline tn_dtype tn__kernel_dtype(tn__list y, tn__list x)
 {
     tn_dtype dt = TN_I64;
     for (int i = 0; i < y.n + x.n; i++) {
@@ -15,7 +15,7 @@ static inline tn_dtype tn__kernel_type(tn__list y, tn__list x)
     }
     return dt;
 }
-static inline tn_dtype tn__kernel_dtype(tn_dtype kernel, tn_dtype operand)
+static inline tn_dtype tn__operand_dtype(tn_dtype kernel, tn_dtype operand)
 {
     if (tn__is_float(operand) || operand == TN_BOOL) return kernel;
     return TN_I64;
