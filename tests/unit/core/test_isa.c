@@ -35,15 +35,15 @@ END_TEST
 /* The result of TENON_ISA on this CPU. A process chooses once, so the next test starts other processes. */
 START_TEST(as_told)
 {
-    const char *wish = getenv("TENON_ISA"), *name = isas[0], *reason = "the best";
+    const char *setting = getenv("TENON_ISA"), *name = isas[0], *reason = "the best";
     bool        known = false;
-    for (int i = 0; i < ISAS; i++) known = known || (wish && !strcmp(wish, isas[i]));
+    for (int i = 0; i < ISAS; i++) known = known || (setting && !strcmp(setting, isas[i]));
     for (int i = 0; i < ISAS; i++) {
         if (tn__kernels_of(isas[i])) name = isas[i];
-        if (known && !strcmp(wish, isas[i])) break;
+        if (known && !strcmp(setting, isas[i])) break;
     }
-    if (known) reason = strcmp(wish, name) ? "more than this CPU supports" : "set by TENON_ISA";
-    else if (wish && *wish) reason = "TENON_ISA was ignored";
+    if (known) reason = strcmp(setting, name) ? "more than this CPU supports" : "set by TENON_ISA";
+    else if (setting && *setting) reason = "TENON_ISA was ignored";
     ck_assert_str_eq(tn__isa_name(), name);
     ck_assert_int_eq(tn_has_bf16(), !strcmp(name, "avx512bf16") || !strcmp(name, "amx"));
     ck_assert_msg(strstr(tn__isa_reason(), reason) != NULL, "the reason is \"%s\"", tn__isa_reason());
@@ -94,7 +94,7 @@ static void child(char *test, const char *name, const char *value)
                   test);
 }
 
-START_TEST(wishes)
+START_TEST(settings)
 {
     static const char *const all[] = {NULL,         "",    "baseline", "avx2",  "avx512",
                                       "avx512bf16", "amx", "AVX2",     "avx51", "avx5122"};
@@ -126,7 +126,7 @@ int main(void)
     tcase_add_test(c, as_told);
     tcase_add_test(c, narrows);
 #ifdef __x86_64__
-    tcase_add_test(c, wishes);
+    tcase_add_test(c, settings);
     tcase_add_test(c, small_stack);
 #endif
     return tn_check_main(s);
