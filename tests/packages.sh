@@ -8,8 +8,8 @@ stop() # MESSAGE...
 }
 
 # install_missing LIST WHO THEN: installs the missing packages of LIST, which has a line "package|purpose" for each.
-# Without apt-get it stops: WHO starts the message, as in "Tenon's tests need"; THEN is the command to run after a manual
-# installation. If no package is missing, the network is not used.
+# Without apt-get it stops: WHO starts the message, as in "Tenon's tests need"; THEN is the command to run after a
+# manual installation. If no package is missing, the network is not used.
 install_missing()
 {
     local list=$1 who=$2 then=$3 missing=() package why as_root=()
@@ -35,7 +35,7 @@ install_missing()
     [ ${#missing[@]} -gt 0 ] || return 0
     if [ "$(id -u)" != 0 ]; then
         command -v sudo >/dev/null ||
-            stop "root is required and sudo is missing; run as root: apt-get install --no-install-recommends ${missing[*]}"
+            stop "sudo is missing; run as root: apt-get install --no-install-recommends ${missing[*]}"
         as_root=(sudo)
     fi
     local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q)

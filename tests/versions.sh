@@ -1,9 +1,9 @@
 # Builds a version of Tenon, for tests/project/same_bits.sh and `bench/run pair`.
 # shellcheck shell=bash
 
-# build_version FOLDER VERSION OPTION...: builds VERSION, a revision of this repository or a folder with a checkout, with
-# these CMake options, and prints the path of the build below FOLDER: source/, build/, and prefix/ with the installation.
-# A revision is extracted from the repository, so that no checkout changes. Existing builds are updated.
+# build_version FOLDER VERSION OPTION...: builds VERSION, a revision of this repository or a folder with a checkout,
+# with these CMake options, and prints the path of the build below FOLDER: source/, build/, and prefix/ with the
+# installation. A revision is extracted from the repository, so that no checkout changes. Existing builds are updated.
 build_version()
 {
     local folder=$1 what=$2 sha at

@@ -15,7 +15,7 @@ export PKG_CONFIG=$PWD/pkg-config
 
 cmake -S "$root" -B programs -DTENON_PROGRAMS=ON >programs.log 2>&1 ||
     wrong "does not configure without Check: $(cat programs.log)"
-grep -q 'Check is not installed; the tests are not built' programs.log || wrong "does not report that there are no tests"
+grep -q 'Check is not installed; the tests are not built' programs.log || wrong "does not report the missing tests"
 [ ! -e programs/tests ] || wrong "the tests are built without Check"
 [ -e programs/examples ] || wrong "the programs are not built"
 

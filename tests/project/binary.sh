@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# The built library: what it exports, how it is hardened, how large it is.
+# Checks the built library: exported names, hardening, size.
 . "$(dirname "$0")/common.sh"
 need nm readelf strip gcc
-# 3 MiB: it was 2.25 until LLaMA, GGUF, weights of 8 bits, SentencePiece, word vectors and ranks came in, 2.5 until
-# images and the models that read them did, and 2.75 until weights of f16 and tables of functions did
+# 3 MiB: 2.25 before LLaMA, GGUF, 8-bit weights, SentencePiece, word vectors and ranks; 2.5 before images and ViT; 2.75
+# before f16 weights and tables of functions
 most_bytes=$((3 * 1024 * 1024))
 fresh binary
 
 nm -D "$TENON_SO" | sed 's/@.*//' >dynamic-names
 nm "$TENON_SO" >names 2>/dev/null
 
-# Exports: exactly what the public headers declare, but for what the library tenon::mpi has.
+# Exports: exactly the names that the public headers declare, except those of the library tenon::mpi.
 awk 'NF == 3 { print $3 }' dynamic-names | sort -u >exported
 echo '#include <tenon/tenon.h>' >all.c
 gcc -std=c11 -I "$build/include" -fsyntax-only -aux-info prototypes all.c
@@ -20,7 +20,7 @@ sed -nE "s/.*($folders)[^ ]*\.h:.* extern [^(]*[ *](tn_[a-z0-9_]+) \(.*/\2/p" pr
 findings < <(comm -23 declared exported | sed 's/$/ is declared in a public header, but not exported/')
 findings < <(comm -13 declared exported | sed 's/$/ is exported, but no public header declares it/')
 
-# The archive shares one name space with the program: everything in it that is not static begins with tn_, too.
+# The static library shares its name space with the program: all its external names must start with tn_, too.
 findings < <(nm -g --defined-only "$TENON_A" 2>/dev/null |
     awk 'NF == 3 && $3 !~ /^(tn_|\.gomp_critical_user_tn_)/ { print $3 " is a global name" }')
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What no library may do to the program that links it: end it, print, take memory behind the allocator's back, parse by
-# the locale, or turn OpenMP's knobs. Read from the objects, where no macro can hide a call.
+# The library must not end the program, print, allocate without the allocator, depend on the locale, or change OpenMP's
+# settings. The check reads the objects, in which no macro hides a call.
 . "$(dirname "$0")/common.sh"
 need nm
 
@@ -15,13 +15,13 @@ openmp='omp_set_num_threads omp_set_dynamic omp_set_nested omp_set_max_active_le
 chance='rand srand random srandom drand48 time localtime gmtime'
 process='system popen fork vfork execv execve execvp chdir umask setenv putenv feenableexcept fesetround fesetenv'
 
-# Which file may call what, and why.
+# Allowed calls, with the reason.
 may='
 core/base/memory.c:aligned_alloc   the allocator takes memory from the system unless the user sets another
-core/base/memory.c:posix_memalign  the same, for large blocks
-core/base/memory.c:free            and gives it back
-parallel/arena.c:mmap              addresses without memory behind them, which no allocator gives
-core/base/c_locale.c:uselocale       numbers are written with points, and then the locale of the user is put back
+core/base/memory.c:posix_memalign  the allocator takes large blocks from the system
+core/base/memory.c:free            the allocator returns memory to the system
+parallel/arena.c:mmap              reserves addresses without memory, which no allocator does
+core/base/c_locale.c:uselocale     numbers are written with a decimal point; then the locale of the user is restored
 '
 forbidden=" $(echo $ends $prints $memory $locale $openmp $chance $process) "
 taken() # FOLDER SOURCES: prints each forbidden call, "file:symbol"
@@ -36,7 +36,7 @@ findings < <(comm -23 <(taken "$build/CMakeFiles" "$root" | sort -u) <(sed 's/ .
 findings < <(comm -13 <(taken "$build/CMakeFiles" "$root" | sort -u) <(sed 's/ .*//; /^$/d' <<<"$may" | sort) |
     sed -E 's/(.*):(.*)/\1 no longer calls \2: its line in the table can go/')
 
-# OpenMP in one place, and kernels that hold no strides, memory or threads.
+# OpenMP is used in one file only, and kernels contain no strides, allocations or threads.
 cd "$root"
 for folder in $(folders); do
     findings < <(grep -rnE '^[[:space:]]*#[[:space:]]*pragma[[:space:]]+omp|omp\.h' --include='*.[ch]' "$folder" |
@@ -44,8 +44,8 @@ for folder in $(folders); do
     findings < <(grep -rnE 'fast-math|march=native|crtfastmath' --include='*.[ch]' "$folder")
 done
 
-# Mathematics that sets errno where a result underflows, overflows or is a pole goes through core/base/libm.h. Not in
-# kernels and rooms, whose loops run where errno is put back; comments and strings are not calls.
+# Functions of libm that set errno (underflow, overflow, pole) must be called through core/base/libm.h. Exceptions:
+# kernels and rooms, whose callers restore errno. Comments and strings are not calls.
 libm() # FILE...: prints "file:line" of each call
 {
     awk '{
@@ -63,7 +63,7 @@ for folder in nn optim data models parallel; do
         sed 's/$/ calls the C library, which may set errno: core\/base\/libm.h has it without/')
 done
 
-# The checks themselves: a planted call must be seen.
+# Tests of the checks: a planted call must be found.
 fresh calls
 echo 'double f(double x) { return x > 0 ? log(x) : tn__libm_exp(x); } /* exp(x) */' >planted.h
 [ "$(libm planted.h)" = planted.h:1 ] || wrong "calls.sh does not see the log planted for it"

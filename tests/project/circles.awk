@@ -1,5 +1,5 @@
-# Reads a line "from to" for each call between two files; prints a line for each circle: the names of files that all
-# call each other, directly or through others, in order.
+# Reads a line "from to" for each call between two files; prints a line for each cycle: the files that call each other,
+# directly or indirectly, sorted.
 {
     if (!($1 in out)) name[++n] = $1
     if (!($2 in out)) name[++n] = $2

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# clang's own warnings over the tests, with the flags that they are built with; it makes no code. The other files are
-# tidy.sh's, and stage.clang, which builds all of it, comes with --full alone.
+# clang's warnings for the tests, with the flags of their build, without generating code. tidy.sh checks the other
+# files; stage.clang, which builds everything with clang, runs only with --full.
 . "$(dirname "$0")/common.sh"
 need clang
 cd "$root"
@@ -9,7 +9,7 @@ readarray -t commands < <(
         sed 's/\\\(.\)/\1/g' | sort -u
 )
 [ ${#commands[@]} -gt 150 ] || wrong "only ${#commands[@]} of the tests' commands found: what CMake writes has changed"
-one() # COMMAND, after the compiler: what says how to read the file, and the file
+one() # COMMAND without the compiler: keeps the flags that affect parsing, and the file
 {
     local word kept=()
     eval "set -- $1"

@@ -1,4 +1,4 @@
-# What the checks of the project share. Each prints what is wrong, line by line, and fails if it printed anything.
+# Functions of all checks of the project. A check prints each finding on a line, and fails if it has printed anything.
 # shellcheck shell=bash
 set -euo pipefail
 export LC_ALL=C.UTF-8
@@ -12,34 +12,34 @@ wrong()
     wrong=1
 }
 
-# need TOOL...: without one of them the check is skipped. tests/run installs them all.
+# need TOOL...: skips the check if a tool is missing. tests/run installs all of them.
 need()
 {
     local tool
     for tool; do
         command -v "$tool" >/dev/null && continue
-        echo "SKIPPED: $tool is not there"
+        echo "SKIPPED: $tool is not installed"
         exit 77
     done
 }
 
-# Reads lines on its input, each a finding.
+# Reports each line of standard input as a finding.
 findings()
 {
     local line
     while IFS= read -r line; do wrong "$line"; done
 }
 
-# The project's own files, relative to its root, that match the given find expression.
+# The files of the project that match a find expression, relative to its root.
 files()
 {
     (cd "$root" && find . \( -path ./build -o -path ./.git \) -prune -o -type f \( "$@" \) -printf '%P\n' | sort)
 }
 folders() { tr ' ' '\n' <<<"$TENON_LAYERS" | sed 's/=.*//'; }
 
-# What the objects of the library below FOLDER define and use, by the paths of their sources: a line "file symbol kind"
-# each. There no macro can hide a call. An object whose source is no longer below SOURCES is left over from an earlier
-# build, and passed over.
+# The symbols that the library's objects below FOLDER define and use, a line "file symbol kind" each, where file is the
+# path of the source. Unlike in sources, no macro hides a call. Objects whose source does not exist below SOURCES are
+# left over from an earlier build and ignored.
 symbols() # FOLDER SOURCES
 {
     find "$1" \( -path '*/tenon_objects.dir/*' -o -path '*/tenon_kernels_*.dir/*' \) -name '*.o' -print0 |
@@ -58,7 +58,7 @@ symbols() # FOLDER SOURCES
         }' | sort -u
 }
 
-# Which file calls into which: a line "from to symbol" each.
+# The calls between files of the library: a line "from to symbol" each.
 calls_between() # FOLDER SOURCES
 {
     symbols "$1" "$2" | awk '
@@ -72,7 +72,7 @@ calls_between() # FOLDER SOURCES
         }' | sort
 }
 
-# What the library has from others: a line "file symbol" each.
+# The symbols that the library uses from other libraries: a line "file symbol" each.
 calls_outside() # FOLDER SOURCES
 {
     symbols "$1" "$2" | awk '
@@ -86,14 +86,15 @@ calls_outside() # FOLDER SOURCES
         }' | sort
 }
 
-fresh() # an empty folder for this check's work
+fresh() # NAME: makes an empty folder for the check and enters it
 {
     rm -rf "$build/project/$1"
     mkdir -p "$build/project/$1"
     cd "$build/project/$1"
 }
 
-# A copy of a model's folder whose weights, or only those of this name, are of one byte: of 377 NaN, of 107 50000.
+# Copies a model's folder and fills the weights, or only the tensor NAME, with one byte (octal): 377 makes NaN, 107
+# makes 50000.
 astray() # FROM TO [NAME BYTE]
 {
     local from=$1/model.safetensors begin end at
@@ -111,10 +112,10 @@ astray() # FROM TO [NAME BYTE]
     [ ! -e "$2/SHA256SUMS" ] || sed -i /model.safetensors/d "$2/SHA256SUMS"
 }
 
-# A line of JSON, as its grammar has it: nan and inf are no numbers there.
+# Checks that a line is valid JSON, which has no nan and inf.
 is_json() { [ "$(wc -l <"$1")" = 1 ] && ! grep -qE '[:,[ ]-?(nan|inf)' "$1" && grep -qE '^[[{].*[]}]$' "$1"; }
 
-# says CODE TEXT COMMAND...: the exit code and a line on standard error
+# says CODE TEXT COMMAND...: checks the exit code, and that standard error contains TEXT
 says()
 {
     local code=$1 text=$2 rc=0

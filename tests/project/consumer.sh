@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Tenon from outside: installed into a fresh place, moved, and used by find_package, pkg-config (shared and static) and
-# add_subdirectory, in C and in C++.
+# Installs Tenon into an empty folder, moves it, and uses it by find_package, pkg-config (shared and static) and
+# add_subdirectory, in C and C++.
 . "$(dirname "$0")/common.sh"
 need cmake pkg-config c++
 outside=$root/tests/outside
-# The subdirectory's build is the costly one: without optimisation, and kept for the next time.
+# The build as a subdirectory takes longest: it is not optimised, and kept for the next run.
 mkdir -p "$build/project/consumer" && cd "$build/project/consumer"
 find . -mindepth 1 -maxdepth 1 ! -name subdirectory -exec rm -rf {} +
 
-run() # WHAT COMMAND...: the program must end well and say its version
+run() # WHAT COMMAND...: the program must succeed and print its version
 {
     local what=$1 out
     shift
@@ -55,7 +55,7 @@ for language in c cpp; do
     fi
 done
 
-# A plugin that computes with several threads, and is closed.
+# A plugin that computes with several threads and is then closed.
 cat >plugin.c <<'END'
 #include <tenon/tenon.h>
 double plugin(void);
@@ -89,7 +89,7 @@ END
 cc -shared -fPIC plugin.c -o plugin.so $(pkg-config --cflags --libs tenon) && cc host.c -o host -ldl
 LD_LIBRARY_PATH=$libdir OMP_WAIT_POLICY=active ./host >out 2>&1 || wrong "a plugin that is closed ends the program: $?"
 
-# C++20's designated initialisers are its keywords, with each compiler that is there.
+# Designated initialisers of C++20 replace the keywords of C; with each installed compiler.
 for compiler in g++ clang++; do
     command -v $compiler >/dev/null || continue
     # shellcheck disable=SC2046
@@ -101,7 +101,7 @@ for compiler in g++ clang++; do
     fi
 done
 
-# A path that begins there, not "tests/project" where the checkout is in /project.
+# Only at the start of a path, so that "tests/project" does not match a checkout in /project.
 place=$(sed 's/[].[^$*+?(){}|\\]/\\&/g' <<<"$root")
 findings < <(grep -rIlE "(^|[^[:alnum:]._/-])$place(/|[^[:alnum:]._-]|\$)" second |
     sed 's/$/ names the place it was built in/')

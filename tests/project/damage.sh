@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Each file of a run's folder is damaged in 16 ways. Who asks the model then gets the answer from before, or an error
-# that names the file; who goes on with the run gets the same bits as before, or an error that says what to do: no
-# crash, no mixed folder, no dead end, and no other answer without a word; and bits that flip in the weights at 60
-# places are all found.
+# Damages each file of a run's folder in 16 ways. Using the model must then give the same answer or an error that names
+# the file; resuming the run must give the same bits or an error that names a remedy. There must be no crash, no mixed
+# folder, and no silently different answer. Flipped bits at 60 positions of the weights must all be detected.
 . "$(dirname "$0")/common.sh"
 fresh damage
 bert=$build/bin/bert
@@ -17,7 +16,7 @@ ask=("$bert" fill -k 3 --json "The [MASK] and the [MASK]." --model)
 "${ask[@]}" good >answer || wrong "bert fill fails"
 
 kinds='gone empty half short long first middle last zeros noise braces folder nowhere theirs mixed pipe'
-flip() # FILE AT: another bit in that byte
+flip() # FILE AT: flips a bit of that byte
 {
     local byte
     byte=$(dd if="$1" bs=1 skip="$2" count=1 status=none | od -An -tu1)
@@ -70,7 +69,7 @@ goes_on() # KIND FILE
         wrong "bert train --resume, $2 $1: ends with $code and says: $(cat err.txt)"
     else
         found=$((found + 1))
-        rm -rf fresh # the way out that messages name: another folder
+        rm -rf fresh # the remedy in the messages: another folder
         "${train[@]}" --vocab-size 200 --out fresh >/dev/null 2>&1 &&
             cmp -s good/model.safetensors fresh/model.safetensors ||
             wrong "bert train --resume, $2 $1: another folder does not help"
@@ -91,7 +90,7 @@ done < <(cd good && find . -type f ! -name lock -printf '%P\n' | sort)
 
 rm -rf bad && cp -r good bad
 size=$(stat -c %s good/model.safetensors)
-for ((i = 1; i <= 60; i++)); do # behind the header, whose bits tests/unit/models/test_bert.c turns one by one
+for ((i = 1; i <= 60; i++)); do # after the header, whose bits tests/unit/models/test_bert.c flips one by one
     flip bad/model.safetensors $((size - 1 - i * (size / 100)))
     code=0
     timeout -k 5 60 "${ask[@]}" bad >out.txt 2>err.txt </dev/null || code=$?
@@ -100,6 +99,6 @@ for ((i = 1; i <= 60; i++)); do # behind the header, whose bits tests/unit/model
     cp good/model.safetensors bad/model.safetensors
 done
 mkdir -p "$build/figures"
-echo "damage: $tried times a damaged folder was used, $found times it was refused by name, $(wc -w <<<"$unseen") times \
-another answer was given without a word:${unseen:- none}" | tee "$build/figures/damage"
+echo "damage: $tried times a damaged folder was used, $found times an error named the file, \
+$(wc -w <<<"$unseen") times another answer was given silently:${unseen:- none}" | tee "$build/figures/damage"
 exit $wrong

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The defaults of a config stand in a list, TN_X_DEFAULTS, for C, and once more behind its members, TN_IS, for C++: both
-# make the same bytes, for every struct that is filled by keywords.
+# The defaults of a config are in a list, TN_X_DEFAULTS, for C, and again at its members, TN_IS, for C++. Checks that
+# both give the same bytes, for every struct that is filled by keywords.
 . "$(dirname "$0")/common.sh"
 need cc c++
 fresh defaults
 
-# The types, and the lists: TN_X_DEFAULTS of tn_x_config and of tn_x. A type without a list has zeros.
+# The types and their lists: TN_X_DEFAULTS belongs to tn_x_config or tn_x. A type without a list has zeros.
 for header in $TENON_HEADERS; do
     sed -nE 's/^\} TN_KEYWORDS_ONLY +(tn_[a-z0-9_]+);.*/type \1/p; s/^#define (TN_[A-Z0-9_]+_DEFAULTS)\b.*/list \1/p' \
         "$root/$header"
@@ -71,7 +71,7 @@ for pair in cc:c++ clang:clang++; do
     findings < <(same "${pair%:*}" "${pair#*:}" 2>&1 || echo "$pair: see above")
 done
 
-# The check itself: a planted difference must be seen.
+# Test of the check: a planted difference must be found.
 sed -i 's/{TN_DROPOUT_DEFAULTS}/{.p = 0.25}/' in_c.c
 said=$(same cc c++ 2>&1) || true
 [[ $said == *tn_dropout_config* ]] || wrong "defaults.sh does not see the fault planted for it"

@@ -1,5 +1,5 @@
-/* examples.h — what the examples in the comments of public headers take from the program around them: examples.sh puts
- * this in front of each. A name that an example declares itself hides the one of here. */
+/* examples.h — names that the examples in comments of public headers use without declaring them: examples.sh inserts
+ * this before each example. A declaration in an example hides the one in this file. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The examples in the comments of the public headers compile, without a warning. An example is what stands five blanks
-# or more behind the comment's star, after an empty line of the comment or one that ends with a colon; a further empty
-# line in it begins another piece. A piece that defines types or functions stands at file level, all others are the
-# insides of a function each. `...` alone on a line, or with words between two of them, leaves something out, and
-# examples.h declares what examples need not: x, net, opt.
+# The examples in the comments of public headers must compile without warnings. An example is text that is indented by
+# at least five blanks after the comment's star and follows an empty line or a line that ends with a colon; an empty
+# line in it starts another part. A part that defines types or functions is compiled at file level, any other part as
+# the body of a function. A line with `...` alone, or with words between two of them, is an omission. examples.h
+# declares names that examples use without declaring them: x, net, opt.
 . "$(dirname "$0")/common.sh"
 fresh examples
 
@@ -27,7 +27,7 @@ program()
         text = $0
         sub(/[ \t]*\*\/[ \t]*$/, "", text)
     }
-    /^\/\*/ { inside = 1 } # a comment that begins at a line of its own
+    /^\/\*/ { inside = 1 } # a comment that starts on its own line
     inside && text ~ /^ \*     / && (lines || opens) {
         sub(/^ \*     /, "", text)
         if (text ~ /^ *\.\.\.([^.].*\.\.\.)?$/) text = ""
@@ -42,7 +42,7 @@ program()
     END { end() }' "$1"
 }
 
-# check HEADER NAME: the compiler's complaints about its examples; how many there are goes to the file count
+# check HEADER NAME: prints the compiler's messages about the examples; writes their number to the file count
 check()
 {
     local file compiler
@@ -65,7 +65,7 @@ done
     wrong "only $examples examples were found: they are written otherwise than examples.sh reads them"
 echo "$examples examples"
 
-# The check itself: three planted faults must be seen, and what is no example must not.
+# Test of the check: three planted faults must be found, and text that is not an example must be ignored.
 cat >planted.h <<'PLANTED'
 /* planted.h — a heading.
  *

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What every folder owes: a README, one public header, files that fit in a head, and that name no file which is not
-# there. And no file may name a path of the machine that it was written on.
+# Every folder must have a README and one public header; files must not be too long, and must not name missing files or
+# local paths.
 . "$(dirname "$0")/common.sh"
 most_lines=500 # of the library
 most_test_lines=700
@@ -13,7 +13,7 @@ while read -r folder; do
         wrong "$folder: its README.md says in three lines or more what lives there and what it may include"
 done < <(cd "$root" && find $(folders) tests -mindepth 1 -maxdepth 1 -type d)
 
-# Users include one header a folder; further ones come with it.
+# Users include one header per folder, which includes further ones.
 for folder in $(folders); do
     [ -f "$root/$folder/$folder.h" ] || wrong "$folder has no $folder.h"
     grep -q "\"$folder/$folder.h\"" "$root/tenon.h" || wrong "tenon.h does not include $folder/$folder.h"
@@ -28,7 +28,7 @@ for folder in $(folders); do
     done
 done
 
-# An include of a public header must work where it is installed: from the folder it lies in, and what is installed.
+# The includes of a public header must work after installation: relative to its folder, and only installed headers.
 for header in $TENON_HEADERS; do
     while read -r name; do
         found=$(realpath -m --relative-to="$root" "$root/$(dirname "$header")/$name")
@@ -50,14 +50,14 @@ for file in $(files -name '*.[ch]'); do
         wrong "$file: its first comment has another name"
 done
 
-# An include guard is the header's path.
+# The include guard must be the path of the header.
 for header in $(files -name '*.h'); do
     guard=$(sed -nE 's/^#ifndef (TENON_[A-Z0-9_]+_H)$/\1/p' "$root/$header" | head -n 1)
     path=TENON_$(tr 'a-z/.-' 'A-Z___' <<<"$header")
     [ -z "$guard" ] || [ "$guard" = "${path/TENON_TENON_H/TENON_H}" ] || wrong "$header: its guard is $guard, not $path"
 done
 
-# A file that a comment or a page names is there: by its path, if one is given, else by its name alone.
+# A file that a comment or a page names must exist: at that path if one is given, otherwise anywhere with that name.
 mentions() # SOURCES FILE...
 {
     local sources=$1
@@ -85,13 +85,13 @@ mapfile -t code < <(files -name '*.[ch]' -o -name '*.sh' -o -name '*.cmake' -o -
 mapfile -t scripts < <(files -not -name '*.*' | xargs awk 'FNR == 1 && /^#!/ { print FILENAME }')
 mapfile -t text < <(files -not -name '*.npy' -not -name '*.safetensors' -not -path '*/corpus/*')
 findings < <(LC_ALL=C awk '
-    { gsub(/[\200-\277]/, "") } # the bytes after the first of a character
+    { gsub(/[\200-\277]/, "") } # continuation bytes of UTF-8
     length > 120 { print FILENAME ":" FNR ": " length " columns" }' "${code[@]}" "${scripts[@]}")
 findings < <(grep -InE '[[:space:]]+$' "${text[@]}" | sed 's/$/ <- blanks at the end/')
 here=$(dirname "$root")
 case $here in
-/ | /tmp | /var/tmp | /usr/src) ;; # names that may well stand in a text
+/ | /tmp | /var/tmp | /usr/src) ;; # names that texts may contain
 *) findings < <(grep -InF "$here/" "${text[@]}") ;;
 esac
-findings < <(grep -InE '/home/[a-z]|/root[/]|/Users[/]|/tmp/[a-z]+_jobs' "${text[@]}") # no match for itself
+findings < <(grep -InE '/home/[a-z]|/root[/]|/Users[/]|/tmp/[a-z]+_jobs' "${text[@]}") # not itself
 exit $wrong

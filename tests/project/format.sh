@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every C file is as clang-format leaves it. `tests/project/format.sh --fix` formats them. Versions differ in detail, so
-# that another one than 14 (Debian 12's) checks nothing.
+# Every C file must be formatted by clang-format; `tests/project/format.sh --fix` formats all. Versions differ in
+# details: the check is skipped unless the version is 14 (Debian 12).
 . "$(dirname "$0")/common.sh"
 need clang-format
 case $(clang-format --version) in

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A function has at most 60 lines, from its opening brace to its closing one, and at most 25 branches: if, for, while,
-# case, &&, || and ?. It is then split, or a table is made of it, which is not counted. Unit tests may have 110 lines
-# and 30 branches: most of the long ones are lists of calls, each with the message that it must give.
+# A function may have at most 60 lines, from its opening brace to its closing one, and at most 25 branches: if, for,
+# while, case, &&, || and ?. Split a longer function, or use a table, which is not counted. Unit tests may have 110
+# lines and 30 branches: most of the long ones are lists of calls with the expected messages.
 . "$(dirname "$0")/common.sh"
 cd "$root"
 
@@ -35,7 +35,8 @@ count()
     !inside && line !~ /^[[:space:]]*$/ { head = line ~ /^[A-Za-z_]/ ? line : head line }' "${@:3}"
 }
 
-# The counting finds a long function and one of many branches, and passes over a short one, comments and strings.
+# Test of the counting: it must find a long function and one with many branches, and ignore a short one, comments and
+# strings.
 times() { for ((i = 0; i < $2; i++)); do printf '%s\n' "$1"; done; }
 fresh functions
 {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# docs/gdb/tenon-gdb.py: `p t` shows shape, number type and values.
+# docs/gdb/tenon-gdb.py: `p t` must show dtype, shape and values.
 . "$(dirname "$0")/common.sh"
 need gdb
 fresh gdb

@@ -1,4 +1,4 @@
-/* gdb_probe.c — tensors for gdb to look at; compiled with debug information by gdb.sh. */
+/* gdb_probe.c — a program with tensors for gdb to print; gdb.sh compiles it with debug information. */
 #include "core/tensor/tensor.h"
 
 __attribute__((noinline)) void look_here(tn_tensor *t, tn_tensor *big, tn_tensor *half, tn_tensor *turned,

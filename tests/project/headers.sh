@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Every public header compiles alone, twice in a row, as C11 and C17, C++11, C++17 and C++20, without a warning, with
-# each compiler that is there: in --full as all of its language, else as one or two, so that each is tried by one. So do
-# the two files that say what is missing in a build without libpng.
+# Every public header must compile alone, included twice, as C11, C17, C++11, C++17 and C++20, without warnings, with
+# each installed compiler: with --full in all standards, otherwise in one or two, so that each standard is tested with
+# one compiler. The two files that replace PNG and gzip in a build without libpng must compile, too.
 . "$(dirname "$0")/common.sh"
 warnings="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wundef -Werror -fsyntax-only"
 fresh headers

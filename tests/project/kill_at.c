@@ -1,6 +1,6 @@
-/* kill_at.c — preloaded, kills the process just before its $KILL_AT-th file gets its name, or its $KILL_CALL-th call
- * that opens, writes or changes a file: what is then left of a run is what a power failure would leave. $KILL_COUNT:
- * the file that is told, at the end, how many such calls there were. */
+/* kill_at.c — a preloaded library that kills the process before the $KILL_AT-th rename of a file, or before the
+ * $KILL_CALL-th call that opens, writes or changes a file, as a power failure would. At the end of the process, the
+ * number of such calls is written to the file $KILL_COUNT. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@ static void count(_Atomic(long) *n, const char *variable)
     if (++*n == (at ? atol(at) : -1)) raise(SIGKILL);
 }
 
-/* The C library's own. */
+/* The functions of the C library. */
 static void *real(const char *name)
 {
     count(&calls, "KILL_CALL");

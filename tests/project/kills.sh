@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A run that is killed, at every call by which it opens, writes or changes a file, and at TENON_KILLS random moments:
-# always the same command begins it or goes on with it, the end has the bits of a run that nobody killed, and no file
-# that was half written stays. TENON_KILL_STRIDE: only each so many-th of the calls.
+# Kills a run at every call that opens, writes or changes a file, and at TENON_KILLS random times. The same command must
+# always start or resume it, the result must have the bits of an uninterrupted run, and no partly written file may
+# remain. TENON_KILL_STRIDE: kill only at every N-th call.
 . "$(dirname "$0")/common.sh"
 fresh kills
 bert=$build/bin/bert
@@ -13,7 +13,7 @@ train=("$bert" train --quiet --threads 1 --text text --size tiny --layers 1 --di
     --batch 2 --length 16)
 "${CC:-cc}" -shared -fPIC -o kill_at.so "$root/tests/project/kill_at.c"
 
-goes_on() # FOLDER STEPS: to the end, whatever is there
+goes_on() # FOLDER STEPS: starts or resumes the run until it is complete
 {
     "${train[@]}" --steps "$2" --out "$1" >/dev/null 2>err.txt ||
         "${train[@]}" --steps "$2" --out "$1" --resume >/dev/null 2>>err.txt
@@ -35,7 +35,7 @@ for ((n = 1; n <= calls; n += stride)); do
     [ $wrong = 0 ] || exit 1
 done
 
-# ---- at random moments of a longer one, again and again until it ends ----
+# ---- at random times of a longer run, repeatedly until it completes ----
 
 steps=200 runs=0 killed=0
 began=$EPOCHREALTIME

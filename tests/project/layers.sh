@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Includes and calls point one way. Between the folders of the library CMakeLists.txt says which way; within one, the
-# table below. A file includes of other folders what is public, and what the table lets it.
+# Includes and calls must follow the order of the folders: CMakeLists.txt defines it between the folders of the library,
+# the table below within them. A file may include public headers of lower folders, and the private headers in the table.
 . "$(dirname "$0")/common.sh"
 need nm
 
-# folder | what it stands on in its own house | private headers of other houses that it may include
-floors='
+# folder | folders of the same library folder that it may use | private headers of other library folders
+dependencies='
 core/base        |                               |
 core/kernels     | base                          |
 core/tensor      | base kernels                  |
@@ -59,44 +59,44 @@ models/fit       |                               | core/base/toolbox.h core/file
 models/look      |                               | core/base/toolbox.h
 '
 
-# Calls that point up all the same: the mathematics of gradients, which are sums of tensors, made by ops. Each is
-# needed: a line that no call needs any more is an error, too.
+# Allowed calls upwards: mainly the mathematics of gradients, which are sums of tensors, computed by ops. A line that no
+# call needs is an error, too.
 up='
 autograd/tape/accumulate.c  | autograd/ops/add.c        | gradients of several uses are added
 autograd/tape/engine_leaves.c | autograd/ops/add.c      | the old and new gradients of leaves are added
-autograd/tape/sparse_grad.c | autograd/ops/sort.c       | rows of equal index are brought together ...
-autograd/tape/sparse_grad.c | autograd/ops/region.c     | ... and cut out
+autograd/tape/sparse_grad.c | autograd/ops/sort.c       | sorts rows by index
+autograd/tape/sparse_grad.c | autograd/ops/region.c     | extracts rows
 autograd/tape/run_node.c    | autograd/ops/reshape.c    | a gradient gets the shape of its input,
-autograd/tape/run_node.c    | autograd/ops/sum.c        | summed over what was broadcast,
-autograd/tape/run_node.c    | autograd/ops/to.c         | and its number type
-autograd/tape/checkpoint.c  | autograd/ops/reshape.c    | what is computed again starts from views of the inputs
-autograd/tape/reversible.c  | autograd/ops/add.c        | what a block adds, forward, and gradients that meet;
-autograd/tape/reversible.c  | autograd/ops/sub.c        | ... and takes away again, backward,
-autograd/tape/reversible.c  | autograd/ops/to.c         | in the number type that it had
-autograd/tape/history.c     | autograd/ops/strided.c    | what views of memory become that was written over
+autograd/tape/run_node.c    | autograd/ops/sum.c        | is summed over broadcast dims,
+autograd/tape/run_node.c    | autograd/ops/to.c         | and gets the dtype of its input
+autograd/tape/checkpoint.c  | autograd/ops/reshape.c    | recomputation starts from views of the inputs
+autograd/tape/reversible.c  | autograd/ops/add.c        | adds the output of a block, and gradients
+autograd/tape/reversible.c  | autograd/ops/sub.c        | subtracts the output of a block in the backward pass
+autograd/tape/reversible.c  | autograd/ops/to.c         | restores the dtype of the input
+autograd/tape/history.c     | autograd/ops/strided.c    | rebuilds views of overwritten memory
 autograd/tape/autocast.c    | autograd/ops/to.c         | the inputs of an op, converted
 autograd/rooms/registry.c   | autograd/ops/*            | the list of all ops
-autograd/rooms/room.c       | autograd/ops/reshape.c    | gradients of what was broadcast, which rooms share
-autograd/rooms/room.c       | autograd/ops/to.c         | and of what was converted
+autograd/rooms/room.c       | autograd/ops/reshape.c    | gradients of broadcast inputs
+autograd/rooms/room.c       | autograd/ops/to.c         | gradients of converted inputs
 autograd/rooms/losses.c     | autograd/ops/mean.c       | .reduction of all losses
 autograd/rooms/losses.c     | autograd/ops/sum.c        | .reduction of all losses
 autograd/rooms/losses.c     | autograd/ops/to.c         | .reduction of all losses
 autograd/rooms/reductions.c | autograd/ops/reshape.c    | gradients of a reduction get their dims back
-autograd/rooms/norms.c      | autograd/ops/add_scalar.c | the second derivatives that both norms share
-autograd/rooms/norms.c      | autograd/ops/mean.c       | likewise
-autograd/rooms/norms.c      | autograd/ops/mul.c        | likewise
-autograd/rooms/norms.c      | autograd/ops/rsqrt.c      | likewise
-autograd/rooms/norms.c      | autograd/ops/square.c     | likewise
-autograd/rooms/norms.c      | autograd/ops/sub.c        | likewise
-autograd/rooms/recurrent.c  | autograd/ops/add.c        | the second derivatives that all recurrent ops share
-autograd/rooms/recurrent.c  | autograd/ops/cat.c        | likewise
-autograd/rooms/recurrent.c  | autograd/ops/matmul.c     | likewise
-autograd/rooms/recurrent.c  | autograd/ops/permute.c    | likewise
-autograd/rooms/recurrent.c  | autograd/ops/region.c     | likewise
-autograd/rooms/recurrent.c  | autograd/ops/to.c         | likewise
+autograd/rooms/norms.c      | autograd/ops/add_scalar.c | second derivatives of both norms
+autograd/rooms/norms.c      | autograd/ops/mean.c       | second derivatives of both norms
+autograd/rooms/norms.c      | autograd/ops/mul.c        | second derivatives of both norms
+autograd/rooms/norms.c      | autograd/ops/rsqrt.c      | second derivatives of both norms
+autograd/rooms/norms.c      | autograd/ops/square.c     | second derivatives of both norms
+autograd/rooms/norms.c      | autograd/ops/sub.c        | second derivatives of both norms
+autograd/rooms/recurrent.c  | autograd/ops/add.c        | second derivatives of all recurrent ops
+autograd/rooms/recurrent.c  | autograd/ops/cat.c        | second derivatives of all recurrent ops
+autograd/rooms/recurrent.c  | autograd/ops/matmul.c     | second derivatives of all recurrent ops
+autograd/rooms/recurrent.c  | autograd/ops/permute.c    | second derivatives of all recurrent ops
+autograd/rooms/recurrent.c  | autograd/ops/region.c     | second derivatives of all recurrent ops
+autograd/rooms/recurrent.c  | autograd/ops/to.c         | second derivatives of all recurrent ops
 '
 
-# Circles of files that call each other, apart from the calls above: op rooms, of which each is the other's gradient.
+# Allowed cycles of calls, without the calls above: rooms of ops, each of which is the gradient of the other.
 circles='
 autograd/ops/sin.c           autograd/ops/cos.c
 autograd/ops/gather.c        autograd/ops/scatter_add.c
@@ -105,23 +105,23 @@ autograd/ops/masked_select.c autograd/ops/masked_spread.c
 autograd/ops/avg_pool2d.c    autograd/ops/avg_pool2d_grad.c
 autograd/ops/conv2d.c        autograd/ops/conv2d_input_grad.c autograd/ops/conv2d_weight_grad.c
 autograd/tape/autocast.c     autograd/tape/call.c
-' # The last: a call converts its inputs, and a conversion is a call.
+' # In the last cycle, a call converts its inputs, and a conversion is a call.
 
-# ---- the tables, as the checks ask them ----
+# ---- queries of the tables ----
 
 declare -A stands inside has_row lower
 for house in $TENON_LAYERS; do lower[${house%%=*}]=,${house#*=},; done
 while IFS='|' read -r folder on private; do
     [ "$on$private" ] || continue
-    if [ "${folder// /}" ]; then # else the row goes on
+    if [ "${folder// /}" ]; then # otherwise the row continues
         row=${folder// /}
         has_row[$row]=1
         stands[$row]=" $on "
     fi
     inside[$row]+=" $private "
-done <<<"$floors"
+done <<<"$dependencies"
 
-below() # FROM TO: may files of the first folder use those of the second?
+below() # FROM TO: true if files of the first folder may use those of the second
 {
     local house=${1%%/*} other=${2%%/*}
     if [ "$house" = "$other" ]; then [[ $1 == "$2" || $2 == "$house" || ${stands[$1]-} == *" ${2#*/} "* ]]
@@ -174,7 +174,7 @@ calls() # EDGES: prints each call that points up, and no line of the table allow
 {
     local from to symbol
     while read -r from to symbol; do
-        below "${from%/*}" "${to%/*}" || echo "$from calls $symbol in $to, which stands above it"
+        below "${from%/*}" "${to%/*}" || echo "$from calls $symbol in $to, which is above it"
     done < <(allowed "$1" | sort -u -k1,2)
 }
 
@@ -200,21 +200,21 @@ allowed() # EDGES: those that `up` does not list
 # ---- the library ----
 
 while read -r folder; do
-    [ "${has_row[$folder]-}" ] || wrong "$folder has no row in the table of floors: what does it stand on?"
+    [ "${has_row[$folder]-}" ] || wrong "$folder has no row in the table of dependencies"
 done < <(cd "$root" && find $(folders) -mindepth 2 -name '*.[ch]' -printf '%h\n' | sort -u)
 for folder in "${!has_row[@]}"; do
-    [ -d "$root/$folder" ] || wrong "the table of floors has a row for $folder, which is not there"
+    [ -d "$root/$folder" ] || wrong "the table of dependencies has a row for $folder, which does not exist"
 done
 findings < <(includes "$root")
 
 fresh layers
 calls_between "$build/CMakeFiles" "$root" >edges
-[ "$(wc -l <edges)" -gt 1000 ] || wrong "only $(wc -l <edges) calls between files: were the objects found?"
+[ "$(wc -l <edges)" -gt 1000 ] || wrong "found only $(wc -l <edges) calls between files; the objects are missing"
 findings < <(calls edges)
 while IFS='|' read -r from to _; do
     from=${from// /} to=${to// /}
     [ -z "$from" ] || awk -v from="$from" -v to="${to%\*}" '$1 == from && index($2, to) == 1 { found = 1 }
-        END { exit !found }' edges || wrong "$from no longer calls $to: its line in the table can go"
+        END { exit !found }' edges || wrong "$from no longer calls $to; remove its line from the table"
 done <<<"$up"
 
 found() { allowed "$1" | awk -f "$root/tests/project/circles.awk"; }
@@ -225,10 +225,10 @@ known()
         [ ${#line[@]} = 0 ] || printf '%s\n' "${line[@]}" | sort | paste -sd ' '
     done <<<"$circles"
 }
-findings < <(comm -23 <(found edges | sort) <(known | sort) | sed 's/^/a circle of calls: /')
-findings < <(comm -13 <(found edges | sort) <(known | sort) | sed 's/^/no circle any more: /')
+findings < <(comm -23 <(found edges | sort) <(known | sort) | sed 's/^/cycle of calls: /')
+findings < <(comm -13 <(found edges | sort) <(known | sort) | sed 's/^/no longer a cycle: /')
 
-# ---- the check itself: planted faults must be seen ----
+# ---- tests of the check: planted faults must be found ----
 
 mkdir -p core/base core/files autograd tenon_objects.dir/core/base tenon_objects.dir/core/files
 echo '#include "autograd/autograd.h"' >core/up.c
@@ -244,7 +244,7 @@ for file in core/base/here core/files/there; do
     "${CC:-cc}" -c "$file.c" -o "tenon_objects.dir/$file.c.o"
 done
 calls_between . "$PWD" >planted
-[ "$(calls planted)" = "core/base/here.c calls there in core/files/there.c, which stands above it" ] ||
+[ "$(calls planted)" = "core/base/here.c calls there in core/files/there.c, which is above it" ] ||
     wrong "layers.sh does not see the call planted for it: $(calls planted)"
 [ "$(found planted)" = "core/base/here.c core/files/there.c" ] ||
     wrong "layers.sh does not see the circle planted for it: $(found planted)"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# With little memory, few files and a small stack a training ends well, or with an error that says what was lacking, and
-# what it leaves can be gone on with; with 256 MiB, 16 files and 256 KiB of stack it ends well, with the same bits.
+# With little memory, few files and a small stack, training must succeed or end with an error that names the missing
+# resource, and the run can be resumed. With 256 MiB, 16 files and 256 KiB of stack it must succeed, with the same bits.
 . "$(dirname "$0")/common.sh"
 fresh limits
 bert=$build/bin/bert
@@ -17,7 +17,7 @@ within() # CODE TEXT LIMIT...: ulimit's words; exit code 0, or CODE and the text
     shift 2
     rm -rf one
     (ulimit "$@" && exec "${train[@]}" --out one) >/dev/null 2>err.txt || got=$?
-    [ $got = 127 ] && return # the loader already had too few
+    [ $got = 127 ] && return # the limit is too low for the dynamic loader
     [ $got = 0 ] || refused=$((refused + 1))
     [ $got = 0 ] || { [ $got = "$code" ] && grep -q "$text" err.txt; } ||
         wrong "ulimit $*: ends with $got: $(cat err.txt)"
@@ -25,7 +25,7 @@ within() # CODE TEXT LIMIT...: ulimit's words; exit code 0, or CODE and the text
         wrong "ulimit $*: what it leaves cannot be gone on with: $(cat err.txt)"
     cmp -s good/model.safetensors one/model.safetensors || wrong "ulimit $*: other bits"
 }
-# A sanitizer takes terabytes of addresses.
+# Sanitizers reserve terabytes of address space.
 (ulimit -v 262144 && exec "$bert" --version) >/dev/null 2>&1 &&
     for kib in 20000 30000 60000; do within 4 'out of memory' -v $kib; done
 for files in 5 6 7 8; do within 5 'too many files open' -n $files; done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# In a locale that writes 1,5 for 1.5 the unit tests of what reads and writes texts pass as they do elsewhere, messages
-# included. The locale is made here, and that it has the comma is looked at first.
+# In a locale that writes 1,5 for 1.5, the unit tests of code that reads and writes text must pass, including messages.
+# The script creates the locale and first checks that it has the comma.
 . "$(dirname "$0")/common.sh"
 fresh locale
 need localedef

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# examples/look from outside, on a reader, the same tuned for a task, a writer and a translator that were trained for a
-# moment: what it prints adds up, a pruned model opens again, pages are the same bytes each time and load nothing, and
-# bad input ends with the exit code and the words that it should.
+# The program look on an encoder, a fine-tuned encoder, a GPT and a translation model with little training: results are
+# consistent, a pruned model opens again, pages have the same bytes in each run and load nothing, and wrong input gives
+# the expected exit code and message.
 . "$(dirname "$0")/common.sh"
 fresh look
 l=$build/bin/look
@@ -30,7 +30,7 @@ awk '{ for (i = 1; i <= 5; i++) print $i, i == 3 ? "VERB" : "OTHER"; print "" }'
 train "$build/bin/bert" tune tag --model bert --train tags.conll --out chain --epochs 1 --length 16 --crf
 [ $wrong = 0 ] || exit 1
 
-# ends CODE WORDS COMMAND...: with this exit code, and these words on standard error
+# ends CODE WORDS COMMAND...: checks the exit code, and that standard error contains WORDS
 ends()
 {
     local code=$1 words=$2 got=0
@@ -38,7 +38,7 @@ ends()
     "$@" </dev/null >out 2>err || got=$?
     [ $got = "$code" ] && grep -q -- "$words" err || wrong "'$*' ends with $got, not $code, and says: $(cat err)"
 }
-# page FILE: is it a page that is whole and needs nothing from elsewhere?
+# page FILE: checks that a page is complete and loads nothing
 page()
 {
     grep -q '</html>' "$1" || wrong "$1 is no whole page"
@@ -121,9 +121,12 @@ awk '$1 == "sum" { exit !($2 < 0) }' thing || wrong "a man is thought to be a th
 "$l" guide --model bert --text trees --test trees --sentences 40 --layer 2 --head 1 --steps 60 --lr 3e-3 --out guided \
     -q >lines || wrong "guide fails"
 awk -F '\t' 'NR == 3 && $2 < 60 { exit 1 }' lines || wrong "a guided head does not find heads: $(cat lines)"
-# The numbers of a table are those of the models and the texts that it was begun with, and no others.
+# A table can be resumed only with the models and the texts with which it was started.
 head -n 9 bert.tsv >again.tsv
-begun() { ends 3 "was started with another --size" "$l" surface --text text --lines 16 --size 5 --table again.tsv -r "$@"; }
+begun()
+{
+    ends 3 "was started with another --size" "$l" surface --text text --lines 16 --size 5 --table again.tsv -r "$@"
+}
 begun --model guided
 begun --model bert --text trees
 begun --model bert --batch 8
@@ -134,7 +137,7 @@ begun --model bert --to bert
 "$l" surface --model bert --text text --lines 16 --size 5 --to guided --table line.tsv -r -q >line || wrong "and again"
 ends 1 "'line.tsv' already exists" "$l" surface --model bert --text text --lines 16 --size 5 --table line.tsv
 cmp -s line.tsv again.tsv || wrong "a table is written over"
-# A model goes nowhere where one is, whole or in part, nor where there is a file, and that is said before the work.
+# --out must not be a file or contain a model or a part of one; the error comes before the work.
 cp -r gpt there && mkdir part && cp gpt/vocab.json part
 cp -r there before
 for to in there bert part text; do
@@ -150,11 +153,11 @@ diff -rq there before || wrong "a model was written into another's folder"
     wrong "guide --mask fails"
 ends 1 "--layer 3 --head 1 does not exist" "$l" guide --model bert --text trees --test trees --layer 3
 
-# Lines have ends: a writer's text is not the same without them.
+# A language model reads line ends as part of the text.
 printf 'the old man saw\n a ship\n' >cut && printf 'the old man saw a ship\n' >whole
 for f in cut whole; do "$l" prune --model gpt --text $f --share 0 | cut -f 3 >$f.loss; done
 cmp -s cut.loss whole.loss && wrong "a writer is asked about lines without their ends"
-# The loss is the mean of all words, whatever batches they come in.
+# The loss is the mean over all tokens and does not depend on the batch size.
 for b in 3 16; do
     "$l" surface --model gpt --text text --lines 20 --size 3 --batch $b -q |
         awk 'NR == 2 { printf "%.4f\n", $2 }' >$b.loss
@@ -164,13 +167,13 @@ cmp -s 3.loss 16.loss || wrong "another --batch, another loss: $(cat 3.loss 16.l
 "$l" prune --model tuned --text labelled --lines 3 --share 0 | cut -f 3 >some.loss
 head -n 3 labelled >three && "$l" prune --model tuned --text three --share 0 | cut -f 3 | cmp -s - some.loss ||
     wrong "--lines 3 of labelled texts are not the first three"
-# A LLaMA's norms put all of an attribution's integral at its beginning.
+# In a LLaMA, the norms concentrate the integral of an attribution at its start.
 train "$build/bin/gpt" train --text text --out llama --shape llama --size tiny --steps 3 --length 16 --vocab-size 300
 "$l" attribute --model llama "the old man saw" >sum || wrong "attribute of LLaMA's kind fails"
 awk '$1 == "sum" { s = $2 } $1 == "difference" { d = $2 }
     END { x = s - d; x = x < 0 ? -x : x; d = d < 0 ? -d : d; exit !(x <= 0.006 * d + 1e-4) }' sum ||
     wrong "LLaMA: the parts do not add up: $(tail -n 2 sum)"
-# Layers that share one block are refused, before anything is written.
+# Layers that share one block are rejected before anything is written.
 train "$build/bin/bert" train --text text --out albert --size tiny --steps 2 --length 16 --vocab-size 90 \
     --objective albert
 ends 7 'runs 2 times' "$l" heads --model albert --text text --lines 8
@@ -179,7 +182,7 @@ ends 7 'runs 2 times' "$l" prune --model albert --text text --lines 8 --out albe
 ends 7 'runs 2 times' "$l" attend --model albert "the old man" --html albert.html
 ends 7 'runs 2 times' "$l" probe --model albert --text trees --test trees --sentences 9 --steps 2
 ends 7 'runs 2 times' "$l" probe --model albert --heads --text trees --sentences 9
-# A pruned model's heads keep their numbers everywhere.
+# The heads of a pruned model keep their numbers in all commands.
 "$l" heads --model bert.half --text text --lines 8 | awk 'NR > 1 { print $1, $2 }' >left
 "$l" probe --model bert.half --heads --text trees --sentences 20 | awk 'NR > 1 { print $1, $2 }' | cmp -s - left ||
     wrong "probe --heads numbers the heads that are left otherwise than heads does"
@@ -194,7 +197,7 @@ for head in 1 2; do
             wrong "guide --head $head $mask of a pruned model ends with $got, not $code: $(cat err)"
     done
 done
-# What says nothing is refused.
+# Input without a meaningful result is rejected.
 long=$(printf 'the old man saw the sea %.0s' {1..200})
 ends 1 'tokens, but this model reads at most' "$l" attend --model bert "$long" --html no.html
 ends 1 'tokens, but this model reads at most' "$l" attribute --model gpt "$long"
@@ -208,12 +211,12 @@ ends 3 'no word of the sentences has a syntactic head' "$l" guide --model bert -
 printf 'the old\0man\n' >nul
 ends 3 'contains a NUL byte' "$l" heads --model bert --text nul
 
-# A picture takes the place of nothing else.
+# A figure replaces only an SVG file.
 cp text kept.svg
 ends 1 "'kept.svg' is there, and is no SVG" "$l" heads --model bert --text text --lines 8 --html kept.svg
 cmp -s text kept.svg || wrong "kept.svg was a text, and is written over"
 "$l" heads --model bert --text text --lines 8 --html bert.svg >heads || wrong "a picture does not replace one"
-# Weights that are no numbers: every byte is 255.
+# Weights that are NaN: every byte is 255.
 cp -r bert nan && rm nan/SHA256SUMS && n=$(od -An -tu8 -N8 bert/model.safetensors)
 head -c $((n + 8)) bert/model.safetensors | LC_ALL=C sed s/tenon.sums/other.sums/ >nan/model.safetensors
 tail -c +$((n + 9)) bert/model.safetensors | LC_ALL=C tr '\0-\377' '\377' >>nan/model.safetensors

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The manual pages tell all and no more: each option that a command's --help shows stands in the command's section of
-# the page, with its letter and its value, and the other way round; so do the exit codes. Where man is there, it finds
-# nothing to warn of. Pages are written with the macros of mdoc(7).
+# The manual pages are complete: each option that a command's --help shows is in the command's section of the page, with
+# its letter and its value, and vice versa; the exit codes are listed, too. If man is installed, it must print no
+# warnings. Pages use the macros of mdoc(7).
 . "$(dirname "$0")/common.sh"
 fresh man
 [ -x "$build/bin/bert" ] || { echo "SKIPPED: the programs are not built" && exit 77; }
 
-# "t text FILE..." for each option of --help, before or after the line that the options of all commands follow
+# "t text FILE..." for each option in --help: of the command (0), or of every command (1)
 shown()
 {
     awk -v all="$1" '
@@ -20,7 +20,7 @@ shown()
         }' | sort
 }
 
-# The same of a page: of a section (.Sh) or subsection (.Ss)
+# "t text FILE..." for each option in a section (.Sh) or subsection (.Ss) of a page
 written()
 {
     awk -v title="$2" '
@@ -64,7 +64,7 @@ for path in "$root"/docs/man/*.1; do
     written "$path" OPTIONS >page
     compare "$page" "every command"
 
-    # What an option or a file is called in the text must be one, too.
+    # Options that the text mentions must exist, too.
     while read -r command; do "$program" "$command" --help; done <commands >every
     grep -oE '(^|[^a-z])--[a-z0-9-]+' <(sed '/^\.\\"/d; s/Fl -/--/g' "$path") | grep -oE -- '--[a-z0-9-]+' | sort -u |
         while read -r option; do

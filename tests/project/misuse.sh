@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The worst misuses of the calls with keywords do not compile: a value without its name, a name that there is not, too
-# few arguments, something that is no module. The right uses beside them do, without a warning, with each compiler that
-# is there.
+# Serious misuses of calls with keywords must not compile: a value without its name, an unknown name, too few arguments,
+# an argument that is not a module. The corresponding correct uses must compile without warnings, with each installed
+# compiler.
 . "$(dirname "$0")/common.sh"
 warnings="-std=c11 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -fsyntax-only"
 fresh misuse
 
-# What is wrong, and what was meant.
+# Wrong use | correct use.
 rows=(
     'tn_mean(x, 1)|tn_mean(x, .dims = TN_DIMS(1))'
     'tn_sum(x, TN_DIMS(1))|tn_sum(x, .dims = TN_DIMS(1), .keepdim = true)'
@@ -29,7 +29,7 @@ rows=(
     'tn_tokenizer_encode(t, e, "a", 1, true)|tn_tokenizer_encode(t, e, "a", 1, .bare = true)'
     'tn_load(m, "a", "b")|tn_load(m, "a", .prefix = "b")'
 )
-# Behind a name clang takes a value without one.
+# clang accepts a value without a name after a named one.
 of_gcc=('tn_linear_new(.in = 3, 4)|tn_linear_new(.in = 3, .out = 4, .no_bias = true)')
 use() # EXPRESSION: a program that makes this call
 {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Several ranks under MPI: the commands of docs/guide/cluster.md, the same weights from 1, 2 and 3 ranks, and a rank
-# that is killed ends all. Other numbers of ranks, other types and all errors are in unit.parallel, without MPI.
+# Several ranks under MPI: the commands of docs/guide/cluster.md, the same weights from 1, 2 and 3 ranks, and the end of
+# all ranks when one is killed. unit.parallel tests other numbers of ranks, other dtypes and errors, without MPI.
 . "$(dirname "$0")/common.sh"
 [ "${TENON_HAS_MPI:-}" ] && [[ $TENON_HAS_MPI != OFF && $TENON_HAS_MPI != FALSE ]] || {
     echo "SKIPPED: built without MPI"
@@ -10,7 +10,7 @@ need timeout
 fresh mpi
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_hwloc_base_binding_policy=none OMP_NUM_THREADS=1
-export OMPI_MCA_btl_tcp_if_include=lo OMPI_MCA_oob_tcp_if_include=lo HYDRA_IFACE=lo # nothing leaves this machine
+export OMPI_MCA_btl_tcp_if_include=lo OMPI_MCA_oob_tcp_if_include=lo HYDRA_IFACE=lo # use only local connections
 mpiexec() { timeout 60 "$TENON_MPIEXEC" "$@"; }
 
 awk '$0 == "```" { on = 0 } on; $0 == "```bash" { on = 1 }' "$root/docs/guide/cluster.md" >commands
@@ -40,7 +40,8 @@ for workload in "bert f32" "gpt bf16" "seq2seq f32"; do
         wrong "$workload: one rank and three: $(cat said errors)"
 done
 
-# Whatever travels: shares of the optimizer's state, and of the weights, tables whose untouched rows stay at home.
+# All kinds of exchange: shards of the optimizer's state, shards of the weights, tables of which only used rows are
+# sent.
 small=(--workload lstm --steps 3 --d-model 32 --vocab 1000)
 for how in "1" "2 --zero" "3 --sparse" "3 --zero --sparse" "3 --zero3 --resident 0"; do
     # shellcheck disable=SC2086 # words
@@ -52,8 +53,7 @@ timeout 60 "$build/bin/bench" ranks "${small[@]}" --ranks 2 --delay 100,100 | gr
     wrong "bench ranks --delay does not say how long an exchange takes that is not hidden"
 timeout 60 "$build/bin/bench" ranks "${small[@]}" --ranks 3 --fast >said 2>errors || wrong "--fast: $(cat errors)"
 
-# Of 13 ranks each would need a shard, and there are 12: an error of the options; a rank that is killed: an end within
-# ten seconds.
+# 13 ranks are an error because there are 12 shards; when a rank is killed, all end within ten seconds.
 "$build/bin/bench" ranks --ranks 13 --workload gpt --steps 1 >said 2>errors &&
     wrong "13 ranks of 12 shards are accepted"
 start=$SECONDS

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The same weights for 1, 2, 3, 4 and 6 ranks, 20 steps: every workload of bench ranks in f32 and bf16, with more shards
-# than usual (accumulation), ZeRO-1 and ZeRO-3, tables whose untouched rows stay at home, and all of it at once; and a
-# run of bert, which clips and drops out, that 4 ranks begin and 3 end. --full only.
+# The same weights from 1, 2, 3, 4 and 6 ranks after 20 steps: every workload of bench ranks in f32 and bf16, with more
+# shards (accumulation), ZeRO-1, ZeRO-3, sparse exchange of tables, and all of these together; and a run of bert with
+# clipping and dropout that 4 ranks start and 3 finish. --full only.
 . "$(dirname "$0")/common.sh"
 [ "${TENON_HAS_MPI:-}" ] && [[ $TENON_HAS_MPI != OFF && $TENON_HAS_MPI != FALSE ]] || {
     echo "SKIPPED: built without MPI"
@@ -11,7 +11,7 @@ need timeout
 fresh "mpi_bits${1:-}"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_hwloc_base_binding_policy=none OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
-export OMPI_MCA_btl_tcp_if_include=lo OMPI_MCA_oob_tcp_if_include=lo HYDRA_IFACE=lo # nothing leaves this machine
+export OMPI_MCA_btl_tcp_if_include=lo OMPI_MCA_oob_tcp_if_include=lo HYDRA_IFACE=lo # use only local connections
 runs=0
 
 same() # WORKLOAD DTYPE OPTIONS...: one set of weights for all numbers of ranks
@@ -52,14 +52,14 @@ for dtype in f32 bf16; do
     done
     for zero in '' --zero --zero3; do
         rm -rf half
-        # shellcheck disable=SC2086 # nothing, or a word
+        # shellcheck disable=SC2086 # empty, or one word
         train half 4 --dtype $dtype $zero &
         job=$!
         for _ in {1..300}; do
             compgen -G "half/checkpoints/*.ckpt" >/dev/null && break
             sleep 0.1
         done
-        for p in /proc/[0-9]*; do # one of its ranks is asked to stop: all do
+        for p in /proc/[0-9]*; do # stopping one of its ranks stops all
             tr '\0' ' ' 2>/dev/null <"$p/cmdline" | grep -q "^$build/bin/bert train .*--out half " || continue
             tr '\0' '\n' 2>/dev/null <"$p/environ" | grep -qE '^(OMPI_COMM_WORLD_RANK|PMI_RANK)=' || continue
             kill -TERM "${p#/proc/}" 2>/dev/null || true
@@ -70,7 +70,7 @@ for dtype in f32 bf16; do
         cmp -s one_$dtype/model.safetensors half/model.safetensors || wrong "bert, $dtype $zero: from 4 ranks to 3"
     done
 done
-# What measures them, in small.
+# The scaling model, with small sizes.
 timeout 60 "$build/bin/bench" ranks --ranks 2 --workload reduce --steps 3 --vocab 100 | grep -q '"ratio"' ||
     wrong "bench ranks --workload reduce says no ratio"
 if command -v python3 >/dev/null; then

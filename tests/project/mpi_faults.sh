@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# What can go wrong with several ranks, as the programs meet it: a rank that is killed at a random moment ends all
-# within ten seconds, and the run goes on with another number of ranks to the same bits; Ctrl-C saves; a disk that is
-# full, ranks with other options, other texts or other instructions are named, and nobody waits. The argument: how
-# many kills.
+# Faults of programs with several ranks: when a rank is killed at a random time, all end within ten seconds, and the run
+# resumes with another number of ranks to the same bits; Ctrl-C saves; a full disk, and ranks with different options,
+# texts or instruction sets are errors on all ranks. The argument is the number of kills.
 . "$(dirname "$0")/common.sh"
 [ "${TENON_HAS_MPI:-}" ] && [[ $TENON_HAS_MPI != OFF && $TENON_HAS_MPI != FALSE ]] || {
     echo "SKIPPED: built without MPI"
@@ -12,7 +11,7 @@ need timeout
 fresh mpi_faults
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_hwloc_base_binding_policy=none OMP_NUM_THREADS=1
-export OMPI_MCA_btl_tcp_if_include=lo OMPI_MCA_oob_tcp_if_include=lo HYDRA_IFACE=lo # nothing leaves this machine
+export OMPI_MCA_btl_tcp_if_include=lo OMPI_MCA_oob_tcp_if_include=lo HYDRA_IFACE=lo # use only local connections
 RANDOM=${TENON_SEED:-1}
 bert=$build/bin/bert
 gpt=$build/bin/gpt
@@ -41,7 +40,7 @@ gone_in() # SECONDS PID: has it ended by then?
 same() { cmp -s whole/model.safetensors "$1/model.safetensors" || wrong "$1: other weights than the unbroken run"; }
 
 steps=300 took=()
-((${1:-2} < 10)) || steps=1200 # so that most of many kills meet a living rank, also where cores are fast
+((${1:-2} < 10)) || steps=1200 # long enough that most of many kills hit a running rank, also on fast cores
 (train whole $steps --ranks 1) >said || wrong "one rank alone fails"
 for ((i = 1; i <= ${1:-2}; i++)); do
     out=$PWD/kill$i from=$((RANDOM % 3 + 2)) to=$((RANDOM % 4 + 1))
@@ -51,7 +50,7 @@ for ((i = 1; i <= ${1:-2}; i++)); do
     sleep "$((RANDOM % 3)).$((RANDOM % 10))"
     mapfile -t pids < <(ranks_of "$out")
     if ((${#pids[@]})); then
-        kill -9 "${pids[RANDOM % ${#pids[@]}]}" 2>/dev/null || true # it has just ended
+        kill -9 "${pids[RANDOM % ${#pids[@]}]}" 2>/dev/null || true # the rank may just have ended
         before=${EPOCHREALTIME/./}
         gone_in 10 $job || wrong "kill $i: after ten seconds the launcher is still there: $(tail -n 5 errors$i)"
         [ -z "$(ranks_of "$out")" ] || wrong "kill $i: ranks are left behind"
@@ -59,7 +58,7 @@ for ((i = 1; i <= ${1:-2}; i++)); do
     fi
     wait $job || true
     [ -s "$out/model.safetensors" ] || (train "$out" $steps --ranks $to --resume) >said 2>&1 ||
-        (train "$out" $steps --ranks $to) >said 2>&1 || # it was killed before there was a run
+        (train "$out" $steps --ranks $to) >said 2>&1 || # it was killed before the run was saved
         wrong "kill $i: --resume with $to ranks fails: $(tail -n 5 said)"
     same "$out"
 done
@@ -70,7 +69,7 @@ printf '%s\n' "${took[@]}" | sort -n | awk '
         printf "%d ranks killed: the others ended within %d ms (median), %d ms (most)\n", NR, median, t[NR]
     }'
 
-# Asked to stop, one rank alone: all save at the same step.
+# When only one rank is asked to stop, all save at the same step.
 out=$PWD/asked
 (train "$out" $steps --ranks 3) >said 2>errors &
 job=$!
@@ -86,7 +85,7 @@ wait $job || true
 (train "$out" $steps --ranks 2 --resume) >said || wrong "a run that was asked to stop does not go on"
 same "$out"
 
-# What one rank is told, all hear, once.
+# An error of one rank is an error on all ranks, printed once.
 named() # EXPECTED COMMAND...
 {
     local expected=$1
@@ -107,7 +106,7 @@ named "rank 1 has another build of Tenon or instruction set" "$TENON_MPIEXEC" -n
     --text book.txt --out c : -n 1 env TENON_ISA=baseline "$gpt" $tiny --text book.txt --out c
 named "there are to be 3 ranks, but MPI has started 2" \
     "$TENON_MPIEXEC" -n 2 "$gpt" $tiny --text book.txt --out d --ranks 3
-# As a full disk: a write beyond 12 MB fails, which a checkpoint of 19 needs, and what MPI keeps in files does not.
+# Simulates a full disk: writes beyond 12 MB fail; a checkpoint needs 19 MB, the files of MPI need less.
 full="trap '' XFSZ; ulimit -f 12000; exec $gpt $tiny --text book.txt --out e --dim 256 --layers 2"
 named "gpt: .*cannot reserve" "$TENON_MPIEXEC" -n 2 bash -c "$full"
 exit $wrong

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The checks of several ranks with the other MPI of the two that Debian has, MPICH if this build has Open MPI: builds
-# the programs with it, below the build folder. --full only.
+# Runs the checks of several ranks with the other MPI of Debian (MPICH if this build uses Open MPI); builds the programs
+# with it below the build folder. --full only.
 . "$(dirname "$0")/common.sh"
 [ "${TENON_HAS_MPI:-}" ] && [[ $TENON_HAS_MPI != OFF && $TENON_HAS_MPI != FALSE ]] || {
     echo "SKIPPED: built without MPI"

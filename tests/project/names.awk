@@ -1,5 +1,6 @@
-# Reads preprocessed C (gcc -E -dD) and prints "kind name" for each name that Tenon's own headers give the program at file
-# scope: functions, types, tags, enumerators, macros; and "made MACRO STRUCT" for a call with keywords. `root` is where these headers lie; what others declare is passed over.
+# Reads preprocessed C (gcc -E -dD) and prints "kind name" for each name that Tenon's headers declare at file scope:
+# functions, types, tags, enumerators, macros; and "made MACRO STRUCT" for a call with keywords. `root` is the folder of
+# these headers; declarations of other headers are ignored.
 /^# [0-9]+ "/ {
     file = $3
     gsub(/"/, "", file)
@@ -13,7 +14,7 @@
     print "macro", name
     if ($2 ~ /\(/) {
         print "call", name
-        # The struct that a call with keywords fills.
+        # The struct of a call with keywords.
         body = substr($0, index($0, ")") + 1)
         if (name ~ /^tn_/ && body ~ /__VA_ARGS__/ &&
             (match(body, /\(tn_[a-z0-9_]+\) *[{]/) || match(body, /[ ,(]tn_[a-z0-9_]+_(config|args|options)[^a-z0-9_]/))) {

@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# Names. What a program gets from Tenon's headers begins with tn_ or TN_, and what is in no public header with tn__ or
-# TN__, so that neither meets a user's name. And one system: an object is made by tn_x_new(.…) from a tn_x_config, a
-# call tn_x(…) has a tn_x_args; a name stands for one thing. docs/adr/0023 says why, and which are two on purpose.
+# Public names must start with tn_ or TN_, private ones with tn__ or TN__, so that they do not collide with names of the
+# user. tn_x_new(.…) takes a tn_x_config, a call tn_x(…) takes a tn_x_args, and a name has one meaning. docs/adr/0023
+# gives the reasons and the exceptions.
 . "$(dirname "$0")/common.sh"
 need nm
 
-# A struct and an op of one name: the module holds the weights that the op of its name takes, as nn.Linear and F.linear
-# in PyTorch. C keeps them apart: the op is a macro, which is one only in front of a parenthesis.
+# Names of both a module struct and an op, as nn.Linear and F.linear in PyTorch. C distinguishes them: the op is a macro
+# with arguments, which is expanded only before a parenthesis.
 module_and_op='tn_linear tn_dropout tn_embedding tn_flatten tn_layer_norm tn_rms_norm tn_conv1d tn_conv2d'
 
-given() # INCLUDES HEADER FOLDER: a line "kind name" for each name that the header, below that folder, gives a program
+given() # INCLUDES HEADER FOLDER: a line "kind name" for each name that the headers below FOLDER declare
 {
     echo "#include <$2>" >given.c
     "${CC:-cc}" -std=c11 -E -dD -I "$1" given.c >given.i
     awk -v root="$3" -f "$root/tests/project/names.awk" given.i
 }
 
-judged() # reads these lines, and prints what is wrong
+judged() # reads these lines and prints findings
 {
     sort -u | awk -v two=" $module_and_op " '
         $2 !~ /^(tn|TN|TENON)_[A-Za-z]/ { print $1 " " $2 " does not begin with tn_ or TN_" }
@@ -44,7 +44,7 @@ for name in $module_and_op; do
     grep -qx "type $name" ours && grep -qx "call $name" ours || wrong "$name is no longer a type and a macro"
 done
 
-# Private: what is global in the archive, and in no public header.
+# Private names: external symbols of the static library that are in no public header.
 awk '{ print $2 }' ours | sort -u >public
 private()
 {
@@ -53,9 +53,9 @@ private()
 findings < <(symbols "$build/CMakeFiles" "$root" | private | sort | join -v 1 - public |
     sed -E 's/(.*) (.*)/\2: \1 is global and in no public header, but does not begin with tn__/')
 
-# And what no object shows: macros, enumerators, types. Each TN_X or tn_x that the library's sources name is public. A
-# class is called after its public type, tn_linear_class; what stands beside ## is a part of a name. (Tests have helpers
-# of their own, tn_case_new and others.)
+# Macros, enumerators and types, which are not in objects: each TN_X or tn_x in the library's sources must be public.
+# The name of a class derives from its public type (tn_linear_class); text next to ## is a part of a name. (Tests have
+# helpers with such names, tn_case_new and others.)
 worded() # FILE...: a line "name file" for each such word outside of comments and strings
 {
     awk '
@@ -83,7 +83,7 @@ cd - >/dev/null
 findings < <(cd "$root" && worded "${sources[@]}" | join -v 1 - "$OLDPWD/public" |
     sed -E 's/(.*) (.*)/\2: \1 is in no public header, but does not begin with tn__ or TN__/')
 
-# The check itself: planted faults must be seen.
+# Test of the check: planted faults must be found.
 mkdir -p planted
 cat >planted/door.h <<'PLANTED'
 typedef struct { int zero_; } tn_thing_options;

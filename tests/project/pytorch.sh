@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# docs/guide/pytorch.md says what PyTorch's names are called here: at least 80 rows, and each name of Tenon's in them is
-# one that a public header gives to a program.
+# docs/guide/pytorch.md maps PyTorch's names to Tenon's: it must have at least 80 rows, and a public header must declare
+# each of Tenon's names in them.
 . "$(dirname "$0")/common.sh"
 page=$root/docs/guide/pytorch.md
 
@@ -12,7 +12,7 @@ sed -E -e 's:/\*([^*]|\*[^/])*\*/::g' -e '/\/\*/,/\*\//{ s:/\*.*::; t code' -e d
 cd - >/dev/null
 
 rows() { grep -E '^\| ' "$1" | grep -vE '^\| (PyTorch|-)'; } # PAGE
-# Of the second and third column: tn_…, TN_… and .members, from within backquotes.
+# The names in backquotes in the second and third column: tn_…, TN_… and .members.
 absent() # PAGE: prints the names that no header has
 {
     rows "$1" | cut -d '|' -f 3- | grep -oE '`[^`]*`' |
@@ -21,7 +21,7 @@ absent() # PAGE: prints the names that no header has
 [ "$(rows "$page" | wc -l)" -ge 80 ] || wrong "docs/guide/pytorch.md has only $(rows "$page" | wc -l) rows"
 findings < <(absent "$page" | sed 's/^/docs\/guide\/pytorch.md: no public header has /')
 
-# The check itself.
+# Test of the check.
 {
     echo '| PyTorch | Tenon | |'
     echo '|---|---|---|'

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# docs/quality.md is there, the commands that it names exist, and if it is of the run whose figures are in docs/figures,
-# it says what they say.
+# docs/quality.md must exist, the commands that it names must exist, and if it describes the run in docs/figures, it
+# must agree with that folder.
 . "$(dirname "$0")/common.sh"
 page=$root/docs/quality.md
-[ -s "$page" ] || { echo "docs/quality.md is not there: tests/quality writes it" && exit 1; }
+[ -s "$page" ] || { echo "docs/quality.md is missing; tests/quality writes it" && exit 1; }
 
-missing() # PAGE: what it names, and is not there
+missing() # PAGE: prints files that it names and that do not exist
 {
     grep -o '`[^`]*`' "$1" | tr -d '`' | grep -E '(build|tests)/' | while read -r command; do
         for word in $command; do
@@ -22,7 +22,7 @@ echo '`build/bin/tests/nothing_at_all` and `tests/quality`' >planted
 [ "$(missing planted)" = "docs/quality.md: there is no build/bin/tests/nothing_at_all" ] ||
     wrong "a command that is not there is not found"
 
-# The page of a run that was broken off is not written before it ends.
+# The page of an interrupted run is written at its end.
 of=$(head -n 1 "$root/docs/figures/run/of" 2>/dev/null | cut -d ' ' -f 2 || true)
 if [ "$of" ] && grep -qF " on ${of:0:7}, " "$page"; then
     mkdir docs

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# tests/run --resume goes on with a run that was broken off, with what has not passed, and with nothing else's figures:
-# in the same folder, or in another clone, from docs/figures, or with another commit, which the page tells. The tests
-# here are those of a ctest that prints what this script says.
+# tests/run --resume continues an interrupted run with the tests that have not passed and with the run's own results: in
+# the same folder, in another clone from docs/figures, or with another commit, which the page mentions. A replacement of
+# ctest prints the results of tests.
 . "$(dirname "$0")/common.sh"
 need git
 fresh resume
@@ -30,7 +30,7 @@ case "\$*" in
 *)
     echo 'bit rot: 7 flips' >>\$log
     echo '1/3 Test  #7: unit.one .......   Passed    0.10 sec'
-    echo '3/3 Test  #9: stage.fuzz-build ...   Passed    0.10 sec' # which the targets need on each machine anew
+    echo '3/3 Test  #9: stage.fuzz-build ...   Passed    0.10 sec' # needed again on each machine
     ;;
 esac
 echo '2/3 Test #12: stage.two ......***Failed    0.10 sec'
@@ -62,7 +62,7 @@ grep -q -e ' -E ' "$asked" && wrong 'a new run leaves tests out'
 goes_on 'the second sitting'
 refused 'another configuration' "the interrupted run is 'quick" --full --resume
 
-# What they found is taken with them: the last that was said, and of each program what it said last.
+# The results are copied: the last printed one of each kind, and of each program.
 tests/quality build
 [ "$(cat docs/figures/careless)" = 'careless: 9 functions' ] || wrong "kept: $(cat docs/figures/careless)"
 [ "$(cat docs/figures/run/faults)" = $'unit.one 2 3\nunit.two 20 30' ] || wrong "kept: $(cat docs/figures/run/faults)"
@@ -85,7 +85,7 @@ done
 [ "$(grep -c '^- .* cores, [0-9a-f]\{7\}$' docs/quality.md)" = 3 ] ||
     wrong 'the page does not say in how many sittings it was made'
 
-# What a run found may be mended by a commit, and by nothing else; what passed before is kept with its own commit.
+# Only a commit may change the sources of a run; tests that passed before keep their commit.
 first=$(git rev-parse --short=7 HEAD^)
 echo '#' >>tests/run
 refused 'other sources' 'the sources differ from those' --resume

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every op has its line in the registry, in the order of the public headers; TN__TEMPLATE names the file that it is in;
-# and every forward of a module first checks that the module is not NULL.
+# Every op must have a line in the registry, in the order of the headers; TN__TEMPLATE in a room must name its own file;
+# every forward of a module must check that the module is valid.
 . "$(dirname "$0")/common.sh"
 cd "$root"
 
@@ -31,12 +31,12 @@ while IFS=: read -r file template; do
 done < <(grep -oE '^[[:space:]]*#[[:space:]]*define TN__TEMPLATE "[^"]*"' -r --include='*.[ch]' core autograd |
     sed -E 's/:.*"(.*)"/:\1/')
 
-# What perf and a backtrace show says which op or module it is of: softmax_forward, not forward.
+# Names in profiles and backtraces must identify the op or module: softmax_forward, not forward.
 bare='forward|infer|backward|backward_ops|saves_for|describe|TN__\((fwd|bwd)\)'
 findings < <(grep -nE "^static [^;={}()]*\b($bare)\(" autograd/ops/*.c nn/layers/*.c nn/attention/*.c nn/recurrent/*.c)
 
-# A forward asks before it does anything whether its module is there: tn_ready stands in front of tn_enter, and in every
-# public function that takes a module and gives a tensor.
+# A forward must first check that its module is valid: tn_ready must come before tn_enter, and be in every public
+# function that takes a module and returns a tensor.
 forwards() # FILE...: a line "file:line: what is wrong" each
 {
     awk '
@@ -61,8 +61,8 @@ mapfile -t sources < <(files -name '*.c' -o -name '*.h' |
     grep -E '^(nn|models|bench|examples|tests/common|tests/outside)/' | grep -vx nn/module.h)
 findings < <(forwards "${sources[@]}")
 
-# And unit.mistakes calls each of them, and each constructor, by its name.
-called() # the names that the public headers declare: what takes a module, and what makes one
+# unit.mistakes must call each of them and each constructor.
+called() # prints the functions in the public headers that take a module, and its constructors
 {
     cat $headers | sed -nE "s/^TN_API [a-z0-9_]+ +[*]?(tn_[a-z0-9_]+)\((${modules%|}) [*].*/\1/p
         s/^TN_API (${modules%|}) +[*](tn_[a-z0-9_]+)_(create|new)\(.*/\2_new/p"
@@ -73,7 +73,7 @@ findings < <(called | sed 's/_run$//' | while read -r name; do
         echo "tests/unit/models/test_mistakes.c does not call $name"
 done)
 
-# The check itself: forwards without the guard must be seen.
+# Test of the check: forwards without the guard must be found.
 fresh rooms
 echo 'TN_API tn_tensor *tn_add(void), *tn_sub(void);' >planted.h
 echo '#define OPS OP(sub) OP(add)' >registry.h
@@ -99,6 +99,6 @@ PLANTED
     wrong "rooms.sh does not see the forwards planted: $(forwards planted.c)"
 cd "$root"
 
-# A room leaves threads, memory and file handling to the skeletons.
+# A room must not use threads, allocation or files; skeletons do.
 findings < <(grep -nE '\b(pthread_|omp_|tn_parallel_for|fopen|getenv|atomic_)' autograd/ops/*.c)
 exit $wrong

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The runner of the unit tests tells the truth: a failing test, a tensor or an error left behind, a process that is not
-# as it was, and a name that no test has are failures of the program.
+# The runner of the unit tests must fail for a failing test, a leaked tensor, an error that is left set, a changed state
+# of the process, and an unknown test name.
 . "$(dirname "$0")/common.sh"
 probe=$build/bin/tests/runner_probe
 

@@ -1,4 +1,4 @@
-/* runner_probe.c — tests that pass, fail, and leave things behind, for runner.sh to see what the runner says. */
+/* runner_probe.c — tests that pass, fail, and leak, for runner.sh to check the output of the runner. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 
@@ -27,7 +27,7 @@ END_TEST
 START_TEST(rounds) { fesetround(FE_UPWARD); }
 END_TEST
 
-/* Work that is to be done again and again, and how it goes wrong the more often it is. */
+/* Repeated work for a soak, and faults that appear after several repetitions. */
 static double level(int i) { return i; }
 static double forgets_a_tensor(int i)
 {
@@ -60,9 +60,9 @@ static double forgets_a_thread(int i) { return with_thread(never_ends, i); }
 static double says_otherwise(int i)
 {
     static int times;
-    return times++ > 9 ? i + 1 : i; /* from the third round on */
+    return times++ > 9 ? i + 1 : i; /* wrong from the third round */
 }
-static volatile char *kept[1024]; /* so that no search for leaks ends the program first */
+static volatile char *kept[1024]; /* reachable, so that no leak checker fails first */
 static double         needs_more(int i)
 {
     static int   times;

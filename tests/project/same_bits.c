@@ -2,30 +2,30 @@
  *
  *     same_bits WORKLOAD f32|bf16 THREADS own|odd
  *
- * own: at the workload's own sizes; odd: at sizes that no kernel's width divides. same_bits.sh compiles this file and
- * that bench/ together, once for each version, and compares what they print: for each training step its loss and the
- * gradients' norm as hexadecimal floats, and a hash of all results of modules so far; at the end a hash of the
- * weights. For what does not train, the hash of all results. */
+ * own: the default sizes of the workload; odd: sizes that are not multiples of any kernel's width. same_bits.sh
+ * compiles this file with bench/ of each version and compares the output: for each training step the loss and the
+ * gradient norm as hexadecimal floats, and a hash of all module results so far; at the end a hash of the weights. For
+ * workloads without training, the hash of all results. */
 #include "bench/bench.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-int        bench_train_of_version(const bench_options *o, FILE *json, const bench_job *j); /* its bench_train */
+int bench_train_of_version(const bench_options *o, FILE *json, const bench_job *j); /* bench_train of that version */
 tn_tensor *same_bits_seen(tn_tensor *t);
 double     same_bits_loss(double loss);
 tn_status  same_bits_step(tn_optimizer *opt);
 
 enum { STEPS = 8 };
-static const double first_steps = 3; /* that bench_train takes before it looks at the clock */
+static const double first_steps = 3; /* steps that bench_train takes before it reads the clock */
 
 static int      steps, looks;
 static double   loss;
 static int64_t  tensors;
 static uint64_t hash = 14695981039346656037u;
 
-/* FNV's hash, eight bytes at a time. */
+/* An FNV hash, eight bytes at a time. */
 static void add(const void *from, size_t bytes)
 {
     const char *p = from;
@@ -63,7 +63,7 @@ tn_status same_bits_step(tn_optimizer *opt)
     return status;
 }
 
-/* The clock counts steps, so that eight are taken; each look at it moves it a little, so that all else ends. */
+/* A clock that counts steps, so that eight steps run; each reading advances it a little, so that other loops end. */
 double bench_now(void) { return steps + 1e-6 * ++looks; }
 
 int bench_train(const bench_options *o, FILE *json, const bench_job *j)
@@ -75,7 +75,7 @@ int bench_train(const bench_options *o, FILE *json, const bench_job *j)
     return failed;
 }
 
-/* Several ranks, which later versions' bench_train can have, are not compared here: project.mpi does it. */
+/* Several ranks, which bench_train of later versions supports, are not compared here; project.mpi compares them. */
 int bench_train_ranks(const bench_options *o, FILE *json, const bench_job *j);
 int bench_train_ranks(const bench_options *o, FILE *json, const bench_job *j)
 {

@@ -1,14 +1,13 @@
-/* same_bits.h — included by the compiler in front of each file of a version's bench/ (cc -include), so that
- * same_bits.c sees what its workloads compute. The files themselves are not changed, so that a version which is long
- * past can be looked at, too. What is replaced here is called alike in all versions; where one day it is not, say here
- * which version calls it how. */
+/* same_bits.h — included before each file of a version's bench/ (cc -include), so that same_bits.c records the results
+ * of its workloads. The files are not changed, so that old versions can be compared, too. The functions that are
+ * replaced here have the same names in all versions; if that changes, distinguish the versions here. */
 #ifndef TENON_TESTS_PROJECT_SAME_BITS_H
 #define TENON_TESTS_PROJECT_SAME_BITS_H
 
 #include <tenon/tenon.h>
 
-tn_tensor *same_bits_seen(tn_tensor *t);      /* adds t's bits to those that are compared; returns t */
-double     same_bits_loss(double loss);       /* notes it; returns it */
+tn_tensor *same_bits_seen(tn_tensor *t);      /* adds t's bits to the compared ones; returns t */
+double     same_bits_loss(double loss);       /* records and returns the loss */
 tn_status  same_bits_step(tn_optimizer *opt); /* tn_step; prints the step's loss and the norm of its gradients */
 
 static inline tn_tensor *same_bits_sum(tn_tensor *x) { return same_bits_seen(tn_sum(same_bits_seen(x))); }

@@ -1,17 +1,16 @@
 #!/usr/bin/env bash
-# tests/project/same_bits.sh OLD NEW: do two versions of Tenon compute the same bits?
+# tests/project/same_bits.sh OLD NEW: checks that two versions of Tenon compute the same bits.
 #
-# Each is a revision of this repository or a folder that holds a checkout. Both are built, and side by side they
+# Each is a revision of this repository or a folder with a checkout. Both are built, and both
 #   - run the workloads of bench/ in f32 and bf16 on 1, 2 and 3 threads, eight steps: losses, norms of the gradients,
-#     results of the modules and the weights in the end (same_bits.c); at their own sizes and at odd ones,
-#   - make the tiny corpora of `bert` and `translate`, train tiny models of them, f32 and bf16: the files' bytes,
+#     results of the modules and the final weights (same_bits.c); with default sizes and with odd ones,
+#   - generate the tiny corpora of `bert` and `translate` and train tiny models on them, f32 and bf16: the files' bytes,
 #   - read each other's models: `translate run` with five beams, `bert embed` and `bert fill`,
-#   - pass the golden tests, off by the same from what PyTorch computed.
-# A line says of each whether they are equal; the last one how many are and are not. It fails if one is not, or if one
-# cannot be computed. TENON_ISA in the environment caps the kernels, as always. What was built is kept under
-# build/same_bits, for the next time; all of it takes some four minutes on two cores.
+#   - run the golden tests: the deviations from PyTorch.
+# Prints a line for each comparison and a summary. Fails if a comparison differs or cannot be computed. TENON_ISA in the
+# environment limits the kernels. Builds are kept under build/same_bits; a run takes about four minutes on two cores.
 #
-# It has been seen to fail against a copy of a version in which one number was off by one ULP: a coefficient of the
+# It has been verified to fail for a copy of a version in which one value differs by one ULP: a coefficient of the
 # softmax's eˣ (core/kernels/exp.h, v_exp_soft), and 1 - beta2 in Adam's step (optim/adam.c).
 . "$(dirname "$0")/common.sh"
 . "$root/tests/versions.sh"
@@ -29,8 +28,8 @@ mkdir "$out/old" "$out/new"
 equal=0
 different=0
 
-# both FILE COMMAND...: what each version prints on standard output, into its FILE; a % in COMMAND stands for where the
-# version was built.
+# both FILE COMMAND...: writes the standard output of COMMAND for each version to its FILE; % in COMMAND is replaced
+# with the build folder of the version.
 both()
 {
     local file=$1 who
@@ -48,7 +47,7 @@ differs() # WORDS...
     echo "DIFFERENT  $*"
 }
 
-# same WHAT FILE: is each version's FILE the same, and did what wrote it not fail?
+# same WHAT FILE: checks that FILE is equal in both versions, and that the commands that wrote it succeeded.
 same()
 {
     if [ "$failed" ]; then
@@ -64,8 +63,8 @@ same()
 
 # ---- the workloads ----
 
-# The version's own bench/, but for what measures, between same_bits.h and same_bits.c, which has its own bench_train to
-# call the version's.
+# Compiles bench/ of the version without the measurement, with same_bits.h and same_bits.c, whose bench_train calls that
+# of the version.
 probe() # VERSION
 {
     local file objects=() flags train
@@ -88,9 +87,9 @@ probe "$new"
 
 for workload in $("$old/probe"); do
     for size in odd own; do
-        [ "$workload $size" = "overhead odd" ] && continue # it has one size
+        [ "$workload $size" = "overhead odd" ] && continue # it has only one size
         for dtype in f32 bf16; do
-            [ "$workload $dtype" = "overhead bf16" ] && continue # and one type
+            [ "$workload $dtype" = "overhead bf16" ] && continue # and one dtype
             for threads in 1 2 3; do
                 both workload %/probe "$workload" $dtype $threads $size
                 same "$workload, $dtype, $size sizes, $threads threads: $(tail -qn 1 "$out/old/workload")" workload
@@ -101,7 +100,7 @@ done
 
 # ---- the programs ----
 
-# files_of WHAT FOLDER: the files of a model's folder, but for the run's diary
+# files_of WHAT FOLDER: the files of a model's folder, except the logs of the run
 files_of()
 {
     local file
@@ -153,8 +152,8 @@ done
 
 # ---- the golden tests ----
 
-# What they print with TENON_TEST_WORST: how far each result is from PyTorch's, in two digits. Of a later version's
-# further cases nothing is said.
+# With TENON_TEST_WORST they print the deviation of each result from PyTorch's, with two digits. Cases that only the
+# later version has are ignored.
 for who in old new; do
     at=${!who}
     mapfile -t programs < <(find "$at/build" -type f -executable -name 'test_golden*' | sort)

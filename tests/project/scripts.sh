@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every script can be read to its end, also those that a quick run does not start: the shell's by bash, Python's, where
-# there is one, by python3.
+# Every script must be free of syntax errors, also those that a quick run does not start: shell scripts by bash, Python
+# scripts by python3, if installed.
 . "$(dirname "$0")/common.sh"
 cd "$root"
 

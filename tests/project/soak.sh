@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# All scenarios of test_memory_models and test_memory_tools, again and again for TENON_SOAK_SECONDS (600; two hours are
-# 7200), both programs at once: results, memory, files, threads and speed stay as they are. See tests/common/soak.h.
+# Repeats all scenarios of test_memory_models and test_memory_tools for TENON_SOAK_SECONDS (600; two hours are 7200),
+# both programs in parallel: results, memory, files, threads and speed must stay constant. See tests/common/soak.h.
 . "$(dirname "$0")/common.sh"
 fresh soak
 export TENON_SOAK_SECONDS=${TENON_SOAK_SECONDS:-600}

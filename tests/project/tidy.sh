@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# clang-tidy over the library, the benchmarks and the examples, by .clang-tidy. A file that was clean is looked at again
-# only when it, a header or the rules have changed. The static analyzer takes nine tenths of the time: it comes with
-# `tidy.sh analyzer`, which --full runs as project.analyzer.
+# Runs clang-tidy with .clang-tidy on the library, the benchmarks and the examples. A file without findings is checked
+# again only if it, a header or the rules have changed. The static analyzer takes nine tenths of the time: it runs only
+# with `tidy.sh analyzer`, in --full as project.analyzer.
 . "$(dirname "$0")/common.sh"
 need clang-tidy
 export checks=-clang-analyzer-* kind=${1:-tidy}
@@ -22,7 +22,7 @@ for file in $(files -name '*.c' -not -path './tests/*'); do
     grep -q "\"file\": \"$root/$file\"" "$build/compile_commands.json" && todo+=("$file")
 done
 
-# Some files at once, since to begin takes clang-tidy as long as a file; each alone where there is something to say.
+# Checks several files per call, because starting clang-tidy takes as long as a file; after a finding, each file alone.
 some() # BUILD STAMPS FILE...
 {
     local build=$1 stamps=$2 out file

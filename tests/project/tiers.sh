@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# How much a user reads: lines of header, comments and all, for each of three tasks. What stands in no tier is for those
-# who look something up, and comes with tenon.h all the same. A new public header must choose.
+# Limits the lines of headers, including comments, that a user reads for each task. Headers of the tier "look up" are
+# for reference only. A new public header must be added to a tier.
 . "$(dirname "$0")/common.sh"
 
-# tier | most lines | headers. The first is read from the top by who builds and trains a model: tensors, the tape, ops,
-# modules, optimizers.
+# tier | maximum lines | headers. The first tier is what a user reads to build and train a model: tensors, the tape,
+# ops, modules, optimizers.
 tiers='
 build a model  | 1500 | core/core.h autograd/autograd.h autograd/ops.h nn/nn.h nn/module.h nn/modules.h optim/optim.h
 larger modules |  630 | nn/attention.h nn/transformer.h nn/rnn.h nn/language.h
@@ -26,7 +26,7 @@ look up        |    - | tenon.h core/files.h core/gguf.h core/keywords.h core/q8
                |      | optim/checkpoint.h models/decoding.h models/hf.h models/surface.h
 '
 
-counted() # ROOT: a line "tier|lines|most" each, and a line "none|header" for each header in no tier
+counted() # ROOT: a line "tier|lines|maximum" for each tier, and a line "none|header" for each header without a tier
 {
     local name most headers header pattern tier='' all=' '
     local -A lines=() limit=()
@@ -50,7 +50,7 @@ counted() # ROOT: a line "tier|lines|most" each, and a line "none|header" for ea
     for header in $TENON_HEADERS; do [[ $all == *" $header "* ]] || echo "none|$header"; done
 }
 
-judged() # reads what counted prints
+judged() # reads the output of counted and prints findings
 {
     local name lines most
     while IFS='|' read -r name lines most; do
@@ -62,7 +62,7 @@ judged() # reads what counted prints
 counted "$root" | sed 's/|/: /; s/|/ lines of header, of at most /' | grep -v '^none'
 findings < <(counted "$root" | judged)
 
-# The check itself: a header that is too long and one in no tier must be seen.
+# Test of the check: a header that is too long and one without a tier must be found.
 fresh tiers
 mkdir -p data models nn
 TENON_HEADERS='data/data.h models/models.h nn/other.h'

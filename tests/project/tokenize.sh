@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# examples/tokenize from outside: what it trains it opens, text comes back, any thread count makes the same files, and
-# bad input ends with the exit code and the words that it should.
+# The program tokenize: it opens the tokenizers that it trains, decoding restores the text, files do not depend on the
+# number of threads, and wrong input gives the expected exit code and message.
 . "$(dirname "$0")/common.sh"
 fresh tokenize
 t=$build/bin/tokenize
@@ -10,7 +10,7 @@ for i in $(seq 200); do
     echo "Line $i: the quick brown fox isn't lazy; 狐狸 and café — the foxes jump over $((i * 7)) dogs."
 done >text
 
-# ends CODE WORDS COMMAND...: with this exit code, and these words on standard error
+# ends CODE WORDS COMMAND...: checks the exit code, and that standard error contains WORDS
 ends()
 {
     local code=$1 words=$2 got=0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Ops, and programs of views and in-place ops, beside PyTorch: see tests/outside/compare_torch.py. Where
-# TENON_PEER_PYTHON (python3, if it is not set) has no PyTorch of 2.15 or later, this is skipped.
+# Compares ops, and programs of views and in-place ops, with PyTorch: see tests/outside/compare_torch.py. Skipped if
+# TENON_PEER_PYTHON (default: python3) has no PyTorch 2.15 or later.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The program translate as a user meets it: the demonstration in small, lines through every kind of model, a run that is
-# stopped and goes on, scores, and what it says to mistakes.
+# The program translate: a small demonstration, translation with every kind of model, interrupted and resumed runs,
+# scores, and error messages.
 . "$(dirname "$0")/common.sh"
 fresh translate
 translate=$build/bin/translate
@@ -31,8 +31,8 @@ grep -q '>␣' look.html || wrong "blanks cannot be seen in the picture"
 says 1 "has no attention" "$translate" align --model rnn --html none.html "3 May 2019"
 
 "$translate" score --json --ref demo/dates.iso <demo/dates.iso | grep -q '"bleu":100' || wrong "a text is not itself"
-# As sacreBLEU: one file after each --ref, so that the file to be judged may follow; TER minds no capitals, chrF does,
-# and --lowercase is BLEU's alone. The numbers are sacreBLEU 2.5.1's.
+# As in sacreBLEU: each --ref takes one file, so that the file to score may follow; TER ignores case, chrF does not, and
+# --lowercase affects only BLEU. The values are those of sacreBLEU 2.5.1.
 printf 'Ein Haus\nthe cat sat on the mat\na b c\n' >said.txt
 printf 'ein Haus\nthe cat is on the mat\na b d e\n' >people.txt
 [ "$("$translate" score --sentence --ref people.txt said.txt | cut -f 1 | paste -sd' ')" = "50.00 37.99 39.43" ] ||
@@ -45,9 +45,10 @@ cut_out() { "$translate" score --json "$@" --ref people.txt said.txt | grep -o '
 [ "$(cut_out)" = "$(cut_out --lowercase)" ] && [ "$(cut_out)" != "$(cut_out --chrf-lowercase)" ] ||
     wrong "score --lowercase lowers chrF, or --chrf-lowercase does not"
 head -n 3 demo/dates.iso >short.txt
-says 3 "'short.txt' has 3 lines, the translations 400; line i of one must belong to line i of the other" "$translate" score demo/dates.iso --ref short.txt
+says 3 "'short.txt' has 3 lines, the translations 400; line i of one must belong to line i of the other" \
+    "$translate" score demo/dates.iso --ref short.txt
 
-# Pairs to try things with: the same each time, and none of those held in another file.
+# Generated pairs are the same in each run, and held-out days are in no other file.
 "$translate" sample-pairs --src a.txt --tgt a.iso --lines 300 --length 2
 "$translate" sample-pairs --src b.txt --tgt b.iso --lines 300 --length 2
 cmp a.txt b.txt && cmp a.iso b.iso || wrong "sample-pairs is not the same twice"
@@ -58,7 +59,7 @@ grep -qvE '^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{4}-[0-9]{2}-[0-9]{2}$' a.iso && wro
 "$translate" sample-pairs --src a.txt --tgt b.txt --lines 9 --length 7 --task reverse
 rev a.txt | cmp - b.txt || wrong "sample-pairs --task reverse does not reverse"
 
-# The comparison: all but the times by the seed alone, on any number of threads.
+# The comparison: all results except the times depend only on the seed, not on the number of threads.
 for task in copy reverse dates; do
     "$translate" compare --quiet --quick --task $task --out compare >one.txt || wrong "compare --task $task failed"
     [ "$(awk 'NR > 2 { print $1 }' one.txt | paste -sd' ')" = "rnn bahdanau transformer" ] &&
@@ -85,8 +86,8 @@ says 2 "--held is for --task dates" "${pairs[@]}" --tgt new.iso --task copy --he
 says 2 "--src and --tgt are both 'new.txt'" "${pairs[@]}" --tgt ./new.txt
 [ ! -e new.txt ] || wrong "translate sample-pairs writes in spite of its mistake"
 
-# Stopped and resumed, it ends with the same bits: also where BLEU on two files says which model is the best, and the
-# last checkpoints are averaged.
+# A run that is stopped and resumed ends with the same bits, also if BLEU selects the best model and if the last
+# checkpoints are averaged.
 head -n 30 demo/dates.txt >valid.txt
 head -n 30 demo/dates.iso >valid.iso
 valid=(--valid-src valid.txt --valid-tgt valid.iso --valid-every 4)
@@ -110,13 +111,13 @@ grep -qE 'best on validation BLEU [0-9.]+ at step [0-9]+$' bleu.txt || wrong "tr
 grep -q '"valid/score":' bleu/log.jsonl || wrong "train --stop-on bleu keeps no record of BLEU"
 grep -q '<figcaption>BLEU' bleu/report.html || wrong "train --stop-on bleu has no curve of BLEU"
 
-# The best one is the one with the highest BLEU of those that were seen; patience ends a run that gets no better.
+# The best model is the one with the highest BLEU; --patience ends a run without improvement.
 "$translate" average --quiet --out best bleu/checkpoints/best.safetensors >/dev/null
 cmp best/model.safetensors bleu/model.safetensors || wrong "a run by BLEU does not end with its best weights"
 "${train[@]}" --steps 400 "${valid[@]}" --patience 2 --lr 1e-9 --stop-on bleu --out patient 2>&1 | grep -q 'step 12,' ||
     wrong "patience of 2 with a validation every 4 steps does not end a run that stands still at step 12"
 
-# The mean of checkpoints, of models, of what is there.
+# The mean of checkpoints and of models.
 "$translate" average --out again mean/checkpoints >/dev/null || wrong "translate average failed"
 cmp again/model.safetensors mean/model.safetensors || wrong "train --average 3 is not the mean of its checkpoints"
 "$translate" average --out two mean best >two.txt && [ "$(wc -l <two.txt)" = 3 ] || wrong "no mean of two models"
@@ -128,13 +129,13 @@ says 2 "FROM..." "$translate" average --out none
 says 2 "--last is for folders of checkpoints" "$translate" average --out none --last 2 mean best
 [ ! -e none ] || wrong "translate average leaves a folder behind after an error"
 
-# A run goes on with its own texts.
+# A run resumes only with its own texts.
 tac demo/dates.iso >turned.iso && tac valid.txt >turned.txt
 says 1 "is from another run: its tgt is" "${train[@]}" --out whole --resume --tgt turned.iso
 says 1 "is from another run: its valid-src is" \
     "${train[@]}" "${valid[@]}" --stop-on bleu --out bleu --resume --valid-src turned.txt
 
-# What is wrong is said before anything is made, with what to change.
+# Errors are reported before anything is written, and name a remedy.
 says 1 "'whole' holds a model already: choose another folder, or go on with --resume" "${train[@]}" --out whole
 says 2 "--valid-src needs --valid-tgt" "${train[@]}" --valid-src lines.txt --out other
 says 2 "--valid-tgt needs --valid-src" "${train[@]}" --valid-tgt lines.txt --out other
@@ -145,13 +146,14 @@ says 2 "--norm-first is for --model transformer; luong is" "${train[@]}" --model
 says 2 "--heads is for --model transformer; rnn is" "${train[@]}" --model rnn --heads 2 --out other
 says 2 "3 heads do not divide a width of 32" "${train[@]}" --heads 3 --out other
 says 2 "--size is one of tiny|small|base|big, not 'huge'" "${train[@]}" --size huge --out other
-says 2 "--vocab-size needs at least 260 tokens (256 bytes and 4 special tokens), got 20" "${train[@]}" --vocab-size 20 --out other
+says 2 "--vocab-size needs at least 260 tokens (256 bytes and 4 special tokens), got 20" \
+    "${train[@]}" --vocab-size 20 --out other
 cp whole/model.safetensors weights
 says 1 "is no page of HTML" "$translate" align --model whole --html whole/model.safetensors "3 May 2019"
 cmp weights whole/model.safetensors || wrong "translate align --html writes over the weights"
 says 5 "nowhere" "$translate" run --model nowhere
 one=("$translate" train --steps 1 --size tiny --dim 32 --layers 1 --out other)
-says 3 "'demo/dates.txt': the file has 400 lines, but its counterpart 'short.txt' ends after line 3; line i of one must" \
+says 3 "'demo/dates.txt': the file has 400 lines, but its counterpart 'short.txt' ends after line 3; line i of one" \
     "${one[@]}" --src demo/dates.txt --tgt short.txt
 says 3 "'short.txt' ends after line 3" \
     "${one[@]}" --src demo/dates.txt --tgt demo/dates.iso --valid-src short.txt --valid-tgt valid.iso
@@ -166,18 +168,19 @@ says 3 "'empty.txt' and 'short.txt' have no pair of lines without an empty line"
 printf 'a\n\nb\n\n' >gaps.txt
 says 0 "skipped: 2 pairs with an empty line; the first is line 2" \
     "${one[@]}" --no-progress --src gaps.txt --tgt four.txt
-# A validation line beyond the model's positions: the first validation ended the run, and other files are another run.
+# A validation line that exceeds the model's positions is skipped.
 head -c 3000 /dev/zero | tr '\0' z | cat four.txt - >long.txt
 says 0 "skipped in validation: 1 pairs longer than the model's 1024 positions" \
     "${one[@]}" --no-progress --src four.txt --tgt four.txt --valid-src long.txt --valid-tgt long.txt --out long
 says 3 "'four.txt' and 'four.txt' have no pair of lines of at most 1 tokens" \
     "${one[@]}" --no-progress --src four.txt --tgt four.txt --longest 1 --out none
 "$build/bin/bert" demo --quiet --out bert --steps 1 --documents 40 --probes 1 >/dev/null || wrong "bert demo failed"
-says 3 "of this tokenizer is not <pad>; translate needs <pad>, <unk>, <s> and </s> as its first tokens" "${one[@]}" --src short.txt --tgt short.txt --vocab bert/model --out odd
+says 3 "of this tokenizer is not <pad>; translate needs <pad>, <unk>, <s> and </s> as its first tokens" \
+    "${one[@]}" --src short.txt --tgt short.txt --vocab bert/model --out odd
 says 7 "'bert/model/config.json': model_type is 'roberta-prelayernorm'; a translation model has" \
     "$translate" run --model bert/model
 
-# Lines that are odd keep their place: empty ones, symbols that training never saw, too long ones, no UTF-8, NULs.
+# Unusual lines keep their position: empty lines, unseen symbols, too long lines, invalid UTF-8, NULs.
 {
     printf '3 May\n\n  \n\xf0\x9f\x98\x80 \xe6\x97\xa5\xe6\x9c\xac\ncaf\xe9\n'
     head -c 3000 /dev/zero | tr '\0' z
@@ -196,7 +199,7 @@ printf '%s\n' \
 rc=0
 "${run[@]}" --strict-utf8 <odd.txt >/dev/null 2>odd.err || rc=$?
 [ $rc = 3 ] && grep -qF 'line 5 is not UTF-8; convert it' odd.err || wrong "run --strict-utf8: $rc, $(cat odd.err)"
-# What a line becomes does not depend on its neighbours: how long it may get is its own.
+# A translation does not depend on other lines of the batch; the maximum length depends only on the line.
 {
     printf '3 May\n7 June 2011\n'
     for i in $(seq 40); do printf 'x%.0s' $(seq "$i") && echo; done
@@ -206,17 +209,18 @@ rc=0
     wrong "a greedy translation depends on the lines beside it"
 rc=0
 head -c 1100000 /dev/zero | tr '\0' x | "${run[@]}" >/dev/null 2>long.err || rc=$?
-[ $rc = 3 ] && grep -qF 'a line has 1100000 bytes, the maximum is 1048576; split it' long.err || wrong "a line of a megabyte: $rc, $(cat long.err)"
+[ $rc = 3 ] && grep -qF 'a line has 1100000 bytes, the maximum is 1048576; split it' long.err ||
+    wrong "a line of a megabyte: $rc, $(cat long.err)"
 "${run[@]}" --scores --batch 1 < <(yes x | head -n 40) | cut -f 1 | diff - <(seq 0 39) ||
     wrong "run --scores misnumbers"
 
-# Started with its standard streams closed, a program writes no message into a file of its own.
+# Started with closed standard streams, a program writes no message to one of its files.
 "$translate" sample-pairs --src few.txt --tgt few.iso --lines 60 --length 5 --task reverse
 bash -c "'$translate' train --verbose --steps 3 --size tiny --dim 32 --layers 1 --out closed \
     --src few.txt --tgt few.iso 1>&- 2>&-" || wrong "translate train fails where its standard streams are closed"
 findings < <(grep -v '^{' closed/log.jsonl | sed 's/^/in log.jsonl: /')
 
-# A reader that has enough ends the program, quietly and by the signal, whether or not its parent heeds it.
+# When the reader closes the pipe, SIGPIPE ends the program silently, whether or not its parent ignores SIGPIPE.
 for heed in - ''; do
     set +e
     yes 3 May | head -n 3000 | (trap "$heed" PIPE && exec "${run[@]}" --batch 1 2>pipe.err) | head -n 1 >pipe.out

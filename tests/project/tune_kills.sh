@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# bert tune that is interrupted at random moments, by Ctrl-C and by kill -9 in turn, and goes on: the same bits as of a
-# run that nobody disturbed. tune_kills.sh [HOW MANY]; of a classifier whose layers thaw one after the other and learn
-# at rates of their own, measured after each epoch, and of a tagger with a CRF.
+# Interrupts bert tune at random times, alternately by Ctrl-C and kill -9, and resumes it: the result must have the bits
+# of an uninterrupted run. tune_kills.sh [COUNT]; for a classifier with gradual unfreezing and layer-wise learning
+# rates, evaluated after each epoch, and for a tagger with a CRF.
 . "$(dirname "$0")/common.sh"
 fresh tune_kills
 bert=$build/bin/bert kills=${1:-30}

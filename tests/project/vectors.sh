@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# examples/vectors from outside: the fixed lines that it prints, the same file for any number of threads, every form of
-# file into every other, and bad input ends with the exit code and the words that it should.
+# The program vectors: the lines that it prints, the same file for any number of threads, conversion between all
+# formats, and wrong input, which gives the expected exit code and message.
 . "$(dirname "$0")/common.sh"
 fresh vectors
 v=$build/bin/vectors
@@ -10,7 +10,7 @@ awk 'BEGIN { srand(7); for (i = 0; i < 24000; i++) {
     if (rand() < 0.06) topic = int(rand() * 16)
     printf "t%dw%d%s", topic, int(rand() * 130), rand() < 0.05 ? "\n" : " " } }' >text
 
-# ends CODE WORDS COMMAND...: with this exit code, and these words on standard error
+# ends CODE WORDS COMMAND...: checks the exit code, and that standard error contains WORDS
 ends()
 {
     local code=$1 words=$2 got=0
@@ -64,7 +64,7 @@ done
 [ "$(printf 't1w1 t1w2\n\nnever\n' | "$v" sentence --vectors more.vec --sif 0.001 | awk 'NF == 20' | wc -l)" = 3 ] ||
     wrong "sentence does not give 20 numbers a line"
 
-# Two lines of each topic: without the other words of it, a line is nearest to the one of its own topic.
+# Two lines of each topic, without common words: a line must be nearest to the other line of its topic.
 for t in 1 2 3 4; do echo "t${t}w1 t${t}w2" >>one; echo "t${t}w3 t${t}w4" >>same; done
 "$v" paraphrases --vectors more.vec one same >line
 [ "$(cat line)" = 'nearer 1.0000 first 1.0000 lines 4' ] || wrong "paraphrases says '$(cat line)'"
@@ -110,7 +110,7 @@ ends 3 'expected two words and a number' "$v" similarity --vectors more.vec brok
 ends 3 'expected four words' "$v" analogy --vectors more.vec broken
 ends 1 'have no n-grams' "$v" convert --vectors more.vec --to fasttext x.bin
 
-# A run that is ended by a signal goes on to the same file; one of other options, or that was not begun, does not.
+# A run that was ended by a signal resumes to the same file; with other options or without a checkpoint it does not.
 long="$v train --text text --kind cbow --dim 20 --min-count 2 --epochs 40 --no-progress"
 $long --out undisturbed -q >line
 $long --out ended --checkpoint saved >line 2>err &
@@ -128,10 +128,11 @@ ends 3 'damaged, or not a checkpoint' $long --out ended --checkpoint kept --resu
 $long --out ended --checkpoint saved --resume --threads 1 -q >line
 cmp -s undisturbed ended || wrong "a run that went on gives another file"
 [ ! -e saved ] || wrong "the checkpoint stays"
-ends 1 "checkpoint 'saved' does not exist; omit --resume to start a new run" $long --out again --checkpoint saved --resume
+ends 1 "checkpoint 'saved' does not exist; omit --resume to start a new run" \
+    $long --out again --checkpoint saved --resume
 ends 2 '--resume needs --checkpoint' $long --out again --resume
 
-# What is written is neither what is read, nor the checkpoint, which goes: by any name, with --force, too.
+# --out must be neither a text nor the checkpoint, which is deleted: under any name, also with --force.
 ln text link
 ln -s text soft
 mkdir below
@@ -150,7 +151,7 @@ ends 2 'are one file' $long --out there --checkpoint ./there --force
 $long --epochs 1 --out there --checkpoint again --force -q >line && [ -s there ] && [ ! -e again ] ||
     wrong "--force does not replace a file and a checkpoint"
 
-# Phrases: of two words in one pass, of three in two; and what is no text.
+# Phrases of two words in one pass, of three words in two passes; and input that is not text.
 awk 'BEGIN { srand(3); for (i = 0; i < 3000; i++) {
     printf "w%d ", int(rand() * 40); if (i % 20 == 7) printf "in new york city"; print "" } }' >told
 "$v" phrases --text told --out joined --threshold 10 >line 2>err || wrong "phrases: $(cat err)"
@@ -165,8 +166,8 @@ printf 'a\0b' >nul && ends 3 'byte 1 is NUL; expected text' "$v" phrases --text 
 : >empty && ends 3 'no words found' "$v" phrases --text empty --out never
 [ ! -e never ] || wrong "phrases writes what it has refused"
 
-# The table of a sentence: of two words with vectors (3, 4) and (4, 3) the cosine is 0.96, and e^(24/√2) beside
-# e^(25/√2) 0.33 of both.
+# The table of a sentence: for two words with vectors (3, 4) and (4, 3) the cosine is 0.96, and the softmax of 24/√2 and
+# 25/√2 gives 0.33.
 printf 'ship 3 4\ncrew 4 3\n' >two
 "$build/bin/sentence_attention" --vectors two --html two.html "ship crew" >table
 [ "$(awk '$1 == "ship" && NF == 3 { print $2, $3 }' table | paste -sd' ')" = "1.00 0.96 0.67 0.33" ] ||

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# The program vit as a user meets it, on images that are made here: trained in both kinds, measured, asked, stopped and
-# resumed to the same bits; images of every form and size, and what it says to mistakes.
+# The program vit on generated images: training of both kinds of model, evaluation, classification, runs that are
+# stopped and resumed to the same bits, images of every format and size, and error messages.
 . "$(dirname "$0")/common.sh"
 fresh vit
 vit=$build/bin/vit
 [ -x "$vit" ] || { echo "SKIPPED: the programs are not built" && exit 77; }
 
 byte() { printf "\\x$(printf %02x "$1")"; }
-# IDX of 60 images of 8 x 8 pixels: a bright half, above, below, left or right, which is the label.
+# An IDX file of 60 images of 8 x 8 pixels with a bright half; the label is its side: top, bottom, left or right.
 {
     printf '\0\0\x08\3\0\0\0\x3c\0\0\0\x08\0\0\0\x08'
     for i in $(seq 0 59); do
@@ -35,11 +35,12 @@ tail -n 1 out | grep -qE '^accuracy 1\.0000 ' || wrong "convolutions end with: $
 for page in patches plain; do grep -q '<svg' $page/report.html || wrong "$page/report.html has no pictures"; done
 grep -q 'data:image/bmp' patches/report.html || wrong "the report shows no image"
 "$vit" info patches | grep -q '^patches     2 x 2 of 4 pixels$' || wrong "vit info: $("$vit" info patches)"
-"$vit" info plain | grep -q '^kind        convolutional network$' || wrong "vit info of convolutions: $("$vit" info plain)"
+"$vit" info plain | grep -q '^kind        convolutional network$' ||
+    wrong "vit info of convolutions: $("$vit" info plain)"
 
 "$vit" eval --model patches "${data[@]}" --first 48 --json >out || wrong "vit eval failed"
 grep -q '^{"accuracy": 1.000000, .*"images": 12, "wrong": 0}$' out || wrong "vit eval says: $(cat out)"
-# Of a model of NaN it says that, and nothing else.
+# For a model with NaN weights it prints only the error.
 astray patches nan
 printf 'P5 8 8 255\n%064d' 0 >zeros.pgm
 for json in "" --json; do
@@ -52,7 +53,7 @@ done
 "$vit" eval --model plain "${data[@]}" --html page.html -q | grep -q '^accuracy ' || wrong "vit eval --html failed"
 [ -s page.html ] || wrong "vit eval --html wrote nothing"
 
-# The same bits for another number of threads, from a compressed file, and broken off half-way.
+# The same bits with another number of threads, from a compressed file, and after an interruption.
 if "$vit" train --images images.gz --labels labels --out again "${small[@]}" --steps 80 --shift 1 --threads 1 >out 2>err
 then cmp -s patches/model.safetensors again/model.safetensors || wrong "one thread makes another model than all"
 else grep -q 'built without libpng' err || wrong "images.gz: $(cat err)"; fi
@@ -72,7 +73,7 @@ cmp -s labels others && printf '\0' | dd of=others bs=1 seek=20 conv=notrunc sta
 says 1 "is from another run: its labels is" \
     "$vit" train --images images --labels others --out patches "${small[@]}" --steps 80 --shift 1 --resume
 
-# Several processes: the same bits, and one speaks.
+# Several processes: the same bits, and only one prints.
 if [ "${TENON_HAS_MPI:-}" ] && [[ $TENON_HAS_MPI != OFF && $TENON_HAS_MPI != FALSE ]]; then
     for ranks in 1 3; do
         "$vit" train "${data[@]}" --out ranks$ranks "${small[@]}" --steps 20 --shift 1 --ranks $ranks \
@@ -96,17 +97,17 @@ rm large.pgm
 "$vit" classify --model plain -k 1 --json above.pgm |
     grep -qE '^\{"file": "above.pgm", "classes": \[\{"label": "0", "probability": 0\.[0-9]+\}\]\}$' ||
     wrong "vit classify --json: $("$vit" classify --model plain -k 1 --json above.pgm)"
-cp above.pgm $'k\xffey.pgm' # a name that is no UTF-8, which JSON cannot hold
+cp above.pgm $'k\xffey.pgm' # a name that is not UTF-8, which JSON cannot contain
 "$vit" classify --model plain -k 1 --json $'k\xffey.pgm' >out 2>err && grep -q '^{"file": "k�ey.pgm"' out ||
     wrong "vit classify --json of a name that is no UTF-8: $(cat out err)"
 
-# The demonstration, in small.
+# A small demonstration.
 "$vit" demo "${data[@]}" --out demo --steps 12 --quiet >out 2>err || wrong "vit demo: $(cat err)"
 tail -n 1 out | grep -qE '^accuracy [01]\.[0-9]+ convolution [01]\.[0-9]+ minutes [0-9.]+$' ||
     wrong "vit demo ends with: $(tail -n 1 out)"
 grep -q '<svg' demo/report.html || wrong "the report of vit demo has no pictures"
 
-# ---- mistakes: the exit code, and words that say what to change ----
+# ---- errors: the exit code and the message ----
 
 says() # CODE WORDS COMMAND...
 {

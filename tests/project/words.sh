@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Plain words: counts the phrases that docs/style.md lists under "Phrases to avoid", per folder, in comments, strings and
-# pages. `words.sh --list [PATH...]` prints each occurrence. Limits: 20 per 1,000 lines of comments in every folder; none
-# in strings of the library, the programs and the scripts that users run, nor in pages.
+# Plain words: counts the phrases that docs/style.md lists under "Phrases to avoid", per folder, in comments, strings
+# and pages. `words.sh --list [PATH...]` prints each occurrence. Limits: 20 per 1,000 lines of comments in every folder;
+# none in strings of the library, the programs and the scripts that users run, nor in pages.
 . "$(dirname "$0")/common.sh"
 per_thousand=20
 
