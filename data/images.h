@@ -21,9 +21,8 @@ extern "C" {
 TN_API tn_tensor *tn_image_load(const char *path, int64_t channels, tn_dtype dt);
 TN_API tn_tensor *tn_image_read(const void *data, size_t bytes, int64_t channels, tn_dtype dt);
 /* The file name's ending chooses the format: .pgm, .ppm or .png; 8 bits for u8 [C, H, W] (or [H, W]), 16 for i32. */
-TN_API tn_status tn_image_save(const char *path, const tn_tensor *image) TN_CHECKED;
-/* IDX, MNIST's format: a tensor of any IDX dtype and at most 8 dims. tn_idx_load also reads gzip-compressed files. */
-TN_API tn_tensor *tn_idx_load(const char *path);
+TN_API tn_status  tn_image_save(const char *path, const tn_tensor *image) TN_CHECKED;
+TN_API tn_tensor *tn_idx_load(const char *path); /* IDX, MNIST's format, also in gzip: any dtype, at most 8 dims */
 TN_API tn_status  tn_idx_save(const char *path, const tn_tensor *t) TN_CHECKED;
 
 typedef enum { TN_BILINEAR = 2, TN_BICUBIC = 3 } tn_resample; /* values as in Pillow */
@@ -32,14 +31,13 @@ typedef enum { TN_BILINEAR = 2, TN_BICUBIC = 3 } tn_resample; /* values as in Pi
 TN_API tn_tensor *tn_image_resize(const tn_tensor *image, int64_t height, int64_t width, tn_resample how);
 TN_API tn_tensor *tn_image_center_crop(const tn_tensor *image, int64_t height, int64_t width);
 /* Preprocessing of an image for a model: resize, crop, (x · scale - mean) / std. 0 skips a step, except that it means
- * 1/255 for scale, 1 for std and TN_BILINEAR for resample. */
+ * 1/255 for scale, 1 for std and TN_BILINEAR for resample. Its file is preprocessor_config.json, of ViT or DeiT. */
 typedef struct {
     int64_t     channels, height, width, shortest; /* shortest: shorter side, instead of both */
     int64_t     crop_height, crop_width;
     tn_resample resample;
     double      scale, mean[4], std[4];
 } tn_image_processor;
-/* Reads and writes dir/preprocessor_config.json of ViT's and DeiT's processors. */
 TN_API tn_status  tn_image_processor_load(const char *dir, tn_image_processor *p) TN_CHECKED;
 TN_API tn_status  tn_image_processor_save(const tn_image_processor *p, const char *dir) TN_CHECKED;
 TN_API tn_tensor *tn_image_ready(const tn_tensor *image, const tn_image_processor *p); /* u8 to f32 */

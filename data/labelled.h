@@ -4,9 +4,7 @@
  *     tn_labelled *train = tn_labelled_load("train.tsv");           // lines of text <tab> label
  *     tn_labels   *names = tn_labels_of(train);
  *     tn_features *batches = tn_features_new(train, tokenizer, names, .batch = 32, .seed = 1);
- *     tn_fit(model, .train = tn_features_source(batches), .loss = tn_tuned_fit_loss, .epochs = 1, .lr = 5e-5);
- *
- * An error names the number of the bad line; up to .skip bad lines are skipped instead. */
+ *     tn_fit(model, .train = tn_features_source(batches), .loss = tn_tuned_fit_loss, .epochs = 1, .lr = 5e-5); */
 #ifndef TENON_DATA_LABELLED_H
 #define TENON_DATA_LABELLED_H
 
@@ -38,11 +36,12 @@ typedef struct tn_labelled_config {
     bool        pairs;    /* the second column is a second text */
     bool        bio;      /* convert tags of IOB1 and BIOES to BIO */
     bool        no_label; /* the file has no labels */
-    int64_t     skip;     /* number of bad lines to skip before an error is raised */
+    int64_t     skip;     /* number of bad lines to skip; one more is an error, which names its line */
     int         end_;
 } TN_KEYWORDS_ONLY         tn_labelled_config;
 typedef struct tn_labelled tn_labelled;
 typedef struct tn_labels   tn_labels;
+TN_API tn_labelled        *tn_labelled_create(tn_labelled_config c); /* without examples: see tn_labelled_add */
 TN_API tn_labelled        *tn_labelled_load_run(const char *path, tn_labelled_config c);
 TN_API tn_labelled        *tn_labelled_parse_run(const char *text, size_t bytes, tn_labelled_config c); /* not a file */
 TN_API int64_t             tn_labelled_count(const tn_labelled *l);
@@ -60,7 +59,8 @@ typedef struct {
     const char *const *text, *const *label;
     const int64_t *start;
 } tn_example;
-TN_API tn_example tn_labelled_at(const tn_labelled *l, int64_t i);
+TN_API tn_example tn_labelled_at(const tn_labelled *l, int64_t i); /* valid until an example is added */
+TN_API tn_status  tn_labelled_add(tn_labelled *l, tn_example x);   /* copies x; x.line is for errors */
 
 /* The names of the labels: those that occur, sorted (numbers by value), or given. A label's index is its class. */
 TN_API tn_labels         *tn_labels_of(const tn_labelled *l);
@@ -77,7 +77,7 @@ TN_API void               tn_labels_free(tn_labels *l);
 typedef struct tn_features_config {
     int           zero_;
     tn_problem    problem;
-    int64_t batch TN_IS(32), length TN_IS(128), stride TN_IS(128); /* tokens; stride: overlap of windows */
+    int64_t batch TN_IS(32), length TN_IS(128), stride TN_IS(128); /* length in tokens; stride: overlap of windows */
     int64_t       parts;                                           /* batches per step; 0: each batch is a step */
     uint64_t      seed;
     bool          fixed, no_label; /* same batches in each epoch, for validation; no_label: no y */
@@ -103,6 +103,7 @@ TN_API tn_feature tn_features_at(tn_features *f, int64_t i); /* valid until the 
 } /* extern "C" */
 #else
 #define TN_FEATURES_DEFAULTS .batch = 32, .length = 128, .stride = 128
+#define tn_labelled_new(...) TN_NEW_(tn_labelled_create, tn_labelled_config, TN_NO_DEFAULTS_, __VA_ARGS__)
 #define tn_labelled_load(...) TN_CALL_(tn_labelled_load_run(TN_LABELLED_LOAD_(__VA_ARGS__, .zero_ = 0)))
 #define TN_LABELLED_LOAD_(path, ...) path, ((tn_labelled_config){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__})
 #define tn_labelled_parse(...) TN_CALL_(tn_labelled_parse_run(TN_LABELLED_PARSE_(__VA_ARGS__, .zero_ = 0)))

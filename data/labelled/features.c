@@ -51,17 +51,18 @@ static bool valid_config(const tn_labelled *l, const tn_tokenizer *t, const tn_l
     if ((unsigned)c->problem > TN_REGRESSION)
         return tn_raise(TN_EINVAL, "%s: .problem %d does not exist", who, c->problem), false;
     if (l->config.kind == TN_LABELLED_TEXTS && !c->no_label && c->problem != l->config.problem)
-        return tn_raise(TN_EINVAL, "%s: .problem is %s, but %s was read as %s; set both to the same", who,
-                        problems[c->problem], l->label, problems[l->config.problem]),
+        return tn_raise(TN_EINVAL, "%s: .problem is %s, but the labelled texts have %s; set both to the same", who,
+                        problems[c->problem], problems[l->config.problem]),
                false;
+    char       place[TN__PLACE];
     const bool named = l->config.kind <= TN_LABELLED_WORDS && c->problem != TN_REGRESSION && !c->no_label;
     if (named && !labels) return tn_raise(TN_EINVAL, "%s: the labels are NULL; tn_labels_of returns them", who), false;
     for (int64_t i = 0; named && i < l->n; i++) {
         const tn_example x = tn_labelled_at(l, i);
         for (int64_t k = 0; k < x.labels; k++)
             if (tn_labels_find(labels, x.label[k]) < 0)
-                return tn_raise(TN_EINVAL, "%s, line %lld: the label '%.60s' is not among the given labels", l->label,
-                                (long long)x.line, x.label[k]),
+                return tn_raise(TN_EINVAL, "%s: the label '%.60s' is not among the given labels",
+                                tn__labelled_place(l, x.line, place), x.label[k]),
                        false;
     }
     return tn__within(who, "batch", c->batch, 1, 65536) && tn__within(who, "parts", c->parts, 0, c->batch) &&

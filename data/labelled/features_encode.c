@@ -163,8 +163,9 @@ static bool add_windows(tn_features *f, int64_t i, const tn_example *x)
 static bool same_number_of_endings(const tn_features *f, const tn_example *x)
 {
     if (x->texts - 1 == f->group) return true;
-    tn_raise(TN_EFORMAT, "%s, line %lld: %lld endings, but the first example has %lld", f->from->label,
-             (long long)x->line, (long long)x->texts - 1, (long long)f->group);
+    char place[TN__PLACE];
+    tn_raise(TN_EFORMAT, "%s: %lld endings, but the first example has %lld",
+             tn__labelled_place(f->from, x->line, place), (long long)x->texts - 1, (long long)f->group);
     return false;
 }
 

@@ -35,6 +35,41 @@ bool tn__labelled_end(tn_labelled *l)
     return true;
 }
 
+bool tn__labelled_point(tn_labelled *l)
+{
+    if (!tn__grown((void *)&l->string, &l->string_room, l->strings + 1, sizeof *l->string) ||
+        !tn__grown((void *)&l->start, &l->start_room, l->strings + 1, sizeof *l->start))
+        return false;
+    for (int64_t i = l->pointed == l->text ? l->now.first : 0; i < l->strings; i++)
+        l->string[i] = l->text + l->at[2 * i], l->start[i] = l->at[2 * i + 1];
+    l->pointed = l->text;
+    return true;
+}
+
+void tn__labelled_cancel(tn_labelled *l)
+{
+    l->bytes = l->mark_bytes, l->strings = l->mark_strings;
+    for (int64_t i = 0; l->string && l->pointed != l->text && i < l->strings; i++)
+        l->string[i] = l->text + l->at[2 * i];
+    if (l->string) l->pointed = l->text;
+}
+
+const char *tn__labelled_place(const tn_labelled *l, int64_t line, char to[TN__PLACE])
+{
+    snprintf(to, TN__PLACE, "%s%sline %lld", l->label, *l->label ? ", " : "", (long long)line);
+    return to;
+}
+
+const char *tn__labelled_label_error(const tn_labelled *l, tn_text label)
+{
+    double v;
+    if (tn_utf8_valid(label.at, label.bytes) < label.bytes) return TN__LABEL_UTF8;
+    if (!label.bytes) return "the label is empty";
+    if (l->config.problem == TN_REGRESSION && (!tn_parse_double(label.at, label.bytes, &v) || v - v != 0))
+        return "the label is not a number, which a regression needs";
+    return NULL;
+}
+
 bool tn__labelled_bad(tn_labelled *l, int64_t line, const char *fmt, ...)
 {
     char    what[600], where[48] = "";
@@ -44,7 +79,7 @@ bool tn__labelled_bad(tn_labelled *l, int64_t line, const char *fmt, ...)
     vsnprintf(what, sizeof what, fmt, args);
     va_end(args);
     if (line) snprintf(where, sizeof where, "line %lld: ", (long long)line);
-    l->bytes = l->mark_bytes, l->strings = l->mark_strings;
+    tn__labelled_cancel(l);
     if (l->skipped >= l->config.skip) {
         tn_raise(TN_EFORMAT, "%s%s%s%s", l->label, *l->label ? ", " : "", where, what);
         return false;
@@ -73,8 +108,8 @@ bool tn__labelled_line(tn_text all, size_t *at, tn_text *line)
 void tn_labelled_free(tn_labelled *l)
 {
     if (!l) return;
-    tn__mem_put(l->string, l->string ? ((size_t)l->strings + 1) * sizeof *l->string : 0);
-    tn__mem_put(l->start, l->start ? ((size_t)l->strings + 1) * sizeof *l->start : 0);
+    tn__mem_put(l->string, (size_t)l->string_room * sizeof *l->string);
+    tn__mem_put(l->start, (size_t)l->start_room * sizeof *l->start);
     tn__mem_put(l->text, (size_t)l->text_room);
     tn__mem_put(l->at, (size_t)l->at_room * sizeof *l->at);
     tn__mem_put(l->row, (size_t)l->row_room * sizeof *l->row);

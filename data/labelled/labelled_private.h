@@ -25,8 +25,10 @@ struct tn_labelled {
     tn__labelled_row  *row;
     int64_t            n, row_room, skipped;
     char              *first_bad;
-    const char       **string; /* pointers, set when all is read */
+    const char       **string; /* pointers into text, of all strings; set by tn__labelled_point */
     int64_t           *start;
+    int64_t            string_room, start_room;
+    const char        *pointed; /* the value of text that they point into */
     /* of the example being read */
     tn__labelled_row now;
     int64_t          mark_bytes, mark_strings;
@@ -37,6 +39,14 @@ bool tn__labelled_begin(tn_labelled *l, int64_t line, const char *id);
 bool tn__labelled_text(tn_labelled *l, tn_text text);
 bool tn__labelled_label(tn_labelled *l, tn_text text, int64_t start); /* after all texts */
 bool tn__labelled_end(tn_labelled *l);
+void tn__labelled_cancel(tn_labelled *l); /* removes the example that has begun */
+bool tn__labelled_point(tn_labelled *l);  /* sets the pointers to the strings; false: raised */
+/* The error of a label of texts or of a tag, or NULL. */
+const char *tn__labelled_label_error(const tn_labelled *l, tn_text label);
+bool        tn__labelled_config_valid(const char *who, const tn_labelled_config *c); /* raises */
+/* "'train.tsv', line 7", or "line 7" of a text. */
+enum { TN__PLACE = TN__LABEL + 48 };
+const char *tn__labelled_place(const tn_labelled *l, int64_t line, char to[TN__PLACE]);
 /* Message: "'train.tsv', line 7: " and fmt; with line 0: "'train.json', " and fmt. */
 bool tn__labelled_bad(tn_labelled *l, int64_t line, const char *fmt, ...) TN_PRINTF(3, 4);
 

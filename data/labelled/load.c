@@ -44,16 +44,6 @@ static bool read_form(tn_labelled *l, tn_text all)
     return false;
 }
 
-/* Sets the pointers to all strings, which no longer move. */
-static bool point(tn_labelled *l)
-{
-    const size_t n = (size_t)l->strings + 1;
-    if (!(l->string = tn__mem_get(n * sizeof *l->string)) || !(l->start = tn__mem_get(n * sizeof *l->start)))
-        return false;
-    for (int64_t i = 0; i < l->strings; i++) l->string[i] = l->text + l->at[2 * i], l->start[i] = l->at[2 * i + 1];
-    return true;
-}
-
 /* True if lines end in "\r" only (old Macs, some "CSV (Macintosh)" exports): the file would be one line. */
 static bool has_mac_lines(tn_text all, tn_labelled_kind kind)
 {
@@ -77,16 +67,16 @@ static tn_labelled *read_all(const char *path, tn_text all, tn_labelled_config c
                  l->label);
     if (tn_error() == TN_OK && read_form(l, all) && !l->n && path)
         tn_raise(TN_EFORMAT, "%s contains no examples", l->label);
-    if (tn_error() == TN_OK && point(l)) return l;
+    if (tn_error() == TN_OK && tn__labelled_point(l)) return l;
     tn_labelled_free(l);
     return NULL;
 }
 
-static bool valid_config(const tn_labelled_config *c)
+bool tn__labelled_config_valid(const char *who, const tn_labelled_config *c)
 {
     if (tn__blocked()) return false;
     if ((unsigned)c->kind > TN_LABELLED_CHOICES || (unsigned)c->problem > TN_REGRESSION || c->skip < 0)
-        return tn_raise(TN_EINVAL, "tn_labelled_load: .kind or .problem does not exist, or .skip is negative"), false;
+        return tn_raise(TN_EINVAL, "%s: .kind or .problem does not exist, or .skip is negative", who), false;
     const bool texts = c->kind == TN_LABELLED_TEXTS, words = c->kind == TN_LABELLED_WORDS;
     const struct {
         bool        given;
@@ -98,14 +88,13 @@ static bool valid_config(const tn_labelled_config *c)
                    {!words && c->bio, ".bio has"}};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].given)
-            return tn_raise(TN_EINVAL, "tn_labelled_load: %s no effect for this .kind; remove it", options[i].what),
-                   false;
+            return tn_raise(TN_EINVAL, "%s: %s no effect for this .kind; remove it", who, options[i].what), false;
     return true;
 }
 
 tn_labelled *tn_labelled_load_run(const char *path, tn_labelled_config c)
 {
-    if (!valid_config(&c)) return NULL;
+    if (!tn__labelled_config_valid("tn_labelled_load", &c)) return NULL;
     const tn_scope s = tn_no_grad_begin();
     tn_tensor     *file = tn_file_read(path, (int64_t)1 << 32);
     tn_labelled   *l = file ? read_all(path, (tn_text){tn_data(file), (size_t)tn_numel(file)}, c) : NULL;
@@ -115,7 +104,7 @@ tn_labelled *tn_labelled_load_run(const char *path, tn_labelled_config c)
 
 tn_labelled *tn_labelled_parse_run(const char *text, size_t bytes, tn_labelled_config c)
 {
-    if (!valid_config(&c)) return NULL;
+    if (!tn__labelled_config_valid("tn_labelled_parse", &c)) return NULL;
     if (!text && bytes) return tn_raise(TN_EINVAL, "tn_labelled_parse: the text is NULL"), NULL;
     return read_all(NULL, (tn_text){text, bytes}, c);
 }

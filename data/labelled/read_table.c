@@ -148,22 +148,16 @@ static tn_text stripped(tn_text s)
 /* Adds a label if it is valid for this problem; returns its error, or NULL. */
 static const char *add_label(tn_labelled *l, tn_text cell)
 {
-    double v;
     cell = stripped(cell);
-    if (tn_utf8_valid(cell.at, cell.bytes) < cell.bytes) return TN__LABEL_UTF8;
-    if (l->config.problem == TN_ANY_LABELS) {
-        for (size_t from = 0; from < cell.bytes;) {
-            const char  *comma = memchr(cell.at + from, ',', cell.bytes - from);
-            const size_t to = comma ? (size_t)(comma - cell.at) : cell.bytes;
-            if (to > from) tn__labelled_label(l, stripped((tn_text){cell.at + from, to - from}), 0);
-            from = to + 1;
-        }
-        return NULL;
+    const char *bad = l->config.problem == TN_ANY_LABELS && !cell.bytes ? NULL : tn__labelled_label_error(l, cell);
+    if (bad) return bad;
+    for (size_t from = 0; l->config.problem == TN_ANY_LABELS && from < cell.bytes;) {
+        const char  *comma = memchr(cell.at + from, ',', cell.bytes - from);
+        const size_t to = comma ? (size_t)(comma - cell.at) : cell.bytes;
+        if (to > from) tn__labelled_label(l, stripped((tn_text){cell.at + from, to - from}), 0);
+        from = to + 1;
     }
-    if (!cell.bytes) return "the label is empty";
-    if (l->config.problem == TN_REGRESSION && (!tn_parse_double(cell.at, cell.bytes, &v) || v - v != 0))
-        return "the label is not a number, which a regression needs";
-    tn__labelled_label(l, cell, 0);
+    if (l->config.problem != TN_ANY_LABELS) tn__labelled_label(l, cell, 0);
     return NULL;
 }
 

@@ -4,6 +4,7 @@
 #include "data/data.h"
 #include "tests/common/bits.h"
 #include "tests/common/errors.h"
+#include "tests/common/faults.h"
 #include <string.h>
 
 static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
@@ -30,6 +31,8 @@ static const char *shown(const tn_labelled *l)
     }
     return to;
 }
+
+static const char *const words_to_add[] = {"the", "longer one", "x"};
 
 /* ---- valid texts ------------------------------------------------------------------------------------------------- */
 
@@ -201,15 +204,15 @@ START_TEST(refused)
     ck_assert_ptr_null(READ("{\"l\": \"a\"}\n", .form = "jsonl", .text = "l", .label = "l"));
     ck_error_has(TN_EINVAL, ": the member \"l\" would be both the text and the label; name two members");
     ck_assert_ptr_null(READ("a x\n", .kind = TN_LABELLED_WORDS, .text = "2"));
-    ck_error(TN_EINVAL, "tn_labelled_load: .text, .pair and .pairs have no effect for this .kind; remove it");
+    ck_error(TN_EINVAL, "tn_labelled_parse: .text, .pair and .pairs have no effect for this .kind; remove it");
     ck_assert_ptr_null(READ("a x\n", .kind = TN_LABELLED_WORDS, .problem = TN_ANY_LABELS));
-    ck_error(TN_EINVAL, "tn_labelled_load: .problem has no effect for this .kind; remove it");
+    ck_error(TN_EINVAL, "tn_labelled_parse: .problem has no effect for this .kind; remove it");
     ck_assert_ptr_null(READ("{}", .kind = TN_LABELLED_ANSWERS, .label = "x"));
-    ck_error(TN_EINVAL, "tn_labelled_load: .label has no effect for this .kind; remove it");
+    ck_error(TN_EINVAL, "tn_labelled_parse: .label has no effect for this .kind; remove it");
     ck_assert_ptr_null(READ("a\tx\n", .bio = true));
-    ck_error(TN_EINVAL, "tn_labelled_load: .bio has no effect for this .kind; remove it");
+    ck_error(TN_EINVAL, "tn_labelled_parse: .bio has no effect for this .kind; remove it");
     ck_assert_ptr_null(READ("a\tx\n", .label = "2", .no_label = true));
-    ck_error(TN_EINVAL, "tn_labelled_load: .label with .no_label has no effect for this .kind; remove it");
+    ck_error(TN_EINVAL, "tn_labelled_parse: .label with .no_label has no effect for this .kind; remove it");
     ck_assert_ptr_null(READ("{\"data\":", .kind = TN_LABELLED_ANSWERS));
     tn_clear_error();
     ck_assert_ptr_null(READ("a,b\n", .kind = TN_LABELLED_CHOICES));
@@ -280,6 +283,108 @@ START_TEST(labels)
 }
 END_TEST
 
+/* ---- examples from memory ---------------------------------------------------------------------------------------- */
+
+/* Examples copied one by one are those of the file, however often the memory of all strings moves. */
+START_TEST(added_from_memory)
+{
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        tn_labelled_config c = TN_WITH(tn_labelled_config, TN_NO_DEFAULTS_, .kind = good[i].how.kind,
+                                       .problem = good[i].how.problem, .no_label = good[i].how.no_label);
+        tn_labelled       *l = read(good[i].text, good[i].how), *to;
+        if (good[i].how.form && !strcmp(good[i].how.form, "sts-b")) c.problem = TN_REGRESSION;
+        to = tn_labelled_create(c);
+        for (int64_t k = 0; k < tn_labelled_count(l); k++)
+            ck_assert_msg(tn_labelled_add(to, tn_labelled_at(l, k)) == TN_OK, "%s", tn_error_message());
+        ck_assert_str_eq(shown(to), good[i].shown);
+        for (int64_t k = 0; k < tn_labelled_count(l); k++)
+            for (int64_t n = 0; n < tn_labelled_at(l, k).labels; n++)
+                ck_assert_int_eq(tn_labelled_at(l, k).start[n], tn_labelled_at(to, k).start[n]);
+        tn_labelled_free(l), tn_labelled_free(to);
+    }
+    tn_labelled *l = READ("a\tx\n", .form = "tsv"); /* and added to those of a file */
+    for (int64_t k = 0; k < 300; k++)
+        tn_labelled_add(l,
+                        (tn_example){.texts = 1, .text = &words_to_add[k % 3], .labels = 1, .label = &words_to_add[2]});
+    fine();
+    ck_assert_int_eq(tn_labelled_count(l), 301);
+    ck_assert_str_eq(tn_labelled_at(l, 0).text[0], "a");
+    for (int64_t k = 0; k < 300; k++) ck_assert_str_eq(tn_labelled_at(l, k + 1).text[0], words_to_add[k % 3]);
+    tn_labelled_free(l);
+}
+END_TEST
+
+START_TEST(added_wrongly)
+{
+    static const char *const none[] = {"a", " "}, *const cat[] = {"who", "a cat", "b"};
+    static const char *const bad_labels[] = {"", "2"};
+    static const int64_t     start[] = {1};
+    static const struct {
+        tn_labelled_kind kind;
+        tn_problem       problem;
+        tn_example       x;
+        const char      *error;
+    } wrong[] = {
+        {0, 0, {.line = 7, .texts = 3, .text = cat}, "line 7: expected one text or two"},
+        {0, 0, {.texts = 2, .text = none}, "the text is empty"},
+        {0, 0, {.texts = 1, .text = cat}, "expected one label"},
+        {0, 0, {.texts = 1, .text = cat, .labels = 1, .label = &bad_labels[0]}, "the label is empty"},
+        {0,
+         TN_REGRESSION,
+         {.texts = 1, .text = cat, .labels = 1, .label = cat},
+         "the label is not a number, which a regression needs"},
+        {TN_LABELLED_WORDS, 0, {.texts = 3, .text = cat, .labels = 2, .label = cat}, "expected a tag for each word"},
+        {TN_LABELLED_WORDS, 0, {.texts = 2, .text = none, .labels = 2, .label = cat}, "the word is empty"},
+        {TN_LABELLED_ANSWERS, 0, {.texts = 1, .text = cat}, "expected a question and a text"},
+        {TN_LABELLED_ANSWERS, 0, {.texts = 2, .text = cat, .labels = 1, .label = cat}, "answers need .start"},
+        {TN_LABELLED_ANSWERS,
+         0,
+         {.texts = 2, .text = cat, .labels = 1, .label = &cat[1], .start = start},
+         "an answer is empty or is not found at its .start"},
+        {TN_LABELLED_CHOICES, 0, {.texts = 2, .text = cat}, "expected a context and 2 to 64 endings"},
+        {TN_LABELLED_CHOICES,
+         0,
+         {.texts = 3, .text = cat, .labels = 1, .label = &bad_labels[1]},
+         "the label is not the number of an ending"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        tn_labelled *l = tn_labelled_new(.kind = wrong[i].kind, .problem = wrong[i].problem, .skip = 1);
+        const char  *skipped;
+        tn_labelled_add(l, wrong[i].x);
+        fine(); /* skipped */
+        ck_assert(tn_labelled_skipped(l, &skipped) == 1 && !tn_labelled_count(l));
+        ck_assert_str_eq(skipped, wrong[i].error);
+        tn_labelled_add(l, wrong[i].x);
+        ck_error(TN_EFORMAT, wrong[i].error);
+        tn_labelled_free(l);
+    }
+    tn_labelled *l = tn_labelled_new(.no_label = true);
+    tn_labelled_add(l, (tn_example){.texts = 1});
+    ck_error(TN_EINVAL, "tn_labelled_add: .text is NULL");
+    tn_labelled_add(NULL, (tn_example){.texts = 0});
+    ck_error(TN_EINVAL, "tn_labelled_add: l is NULL");
+    ck_assert(!tn_labelled_new(.form = "tsv"));
+    ck_error(TN_EINVAL, "tn_labelled_new: .form, .text, .pair, .label, .pairs and .bio describe files; remove them");
+    tn_labelled_free(l);
+}
+END_TEST
+
+static double add_some(int n)
+{
+    tn_labelled *l = tn_labelled_new(.no_label = true);
+    double       sum = 0;
+    for (int k = 0; l && k < n; k++) {
+        if (tn_labelled_add(l, (tn_example){.texts = 1, .text = &words_to_add[k % 3]}) != TN_OK) break;
+        sum += tn_labelled_at(l, k).text[0][0];
+    }
+    for (int64_t k = 0; k < tn_labelled_count(l); k++) /* those before an error are whole */
+        ck_assert_str_eq(tn_labelled_at(l, k).text[0], words_to_add[k % 3]);
+    tn_labelled_free(l);
+    return sum;
+}
+START_TEST(no_memory_to_add) { tn_each_allocation_fails(add_some, 200, 1, 1, 10); }
+END_TEST
+
 /* ---- features ---------------------------------------------------------------------------------------------------- */
 
 static tn_tokenizer *tokens;
@@ -333,7 +438,8 @@ START_TEST(texts_as_features)
     ck_assert_ptr_null(tn_features_new(l, tokens, s, .problem = (tn_problem)9));
     ck_error(TN_EINVAL, "tn_features_new: .problem 9 does not exist");
     ck_assert_ptr_null(tn_features_new(l, tokens, s, .problem = TN_REGRESSION));
-    ck_error_has(TN_EINVAL, " was read as TN_ONE_LABEL; set both to the same");
+    ck_error_has(TN_EINVAL,
+                 ".problem is TN_REGRESSION, but the labelled texts have TN_ONE_LABEL; set both to the same");
     tn_labelled_free(l), tn_labels_free(s);
 }
 END_TEST
@@ -521,6 +627,10 @@ int main(void)
     tcase_add_test(c, refused);
     tcase_add_test(c, pieces_of_files);
     tcase_add_test(c, labels);
+    c = tn_tcase(s, "memory");
+    tcase_add_test(c, added_from_memory);
+    tcase_add_test(c, added_wrongly);
+    tcase_add_test(c, no_memory_to_add);
     c = tn_tcase(s, "features");
     tcase_add_unchecked_fixture(c, make_tokens, free_tokens);
     tcase_add_test(c, texts_as_features);
