@@ -51,8 +51,8 @@ static bool make(tn_mlm *b, slot *to)
         b->making = (tn_data_position){epoch + 1, 0};
         return true;
     }
-    const uint32_t *which = tn__plan_batch(&b->plan, b->making.batch, b->shard, &to->part);
-    if (!tn__mlm_make(x, epoch, which, to->part.rows, &to->rows)) return false;
+    const uint32_t *examples = tn__plan_batch(&b->plan, b->making.batch, b->shard, &to->part);
+    if (!tn__mlm_make(x, epoch, examples, to->part.rows, &to->rows)) return false;
     to->last = tn_shard_next(&b->shard);
     b->making.batch += to->last;
     return true;

@@ -42,7 +42,7 @@ typedef struct {
 } tn__mlm_rows;
 void tn__mlm_rows_free(tn__mlm_rows *r);
 
-/* Builds the rows of the examples which[0 … n) for this epoch. Raises. */
-bool tn__mlm_make(const tn__examples *x, int64_t epoch, const uint32_t *which, int64_t n, tn__mlm_rows *to);
+/* Builds the rows of examples[0 … n) for this epoch. Raises. */
+bool tn__mlm_make(const tn__examples *x, int64_t epoch, const uint32_t *examples, int64_t n, tn__mlm_rows *to);
 
 #endif

@@ -259,14 +259,14 @@ static bool spread(const tn__examples *x, tn__mlm_rows *to)
     return true;
 }
 
-bool tn__mlm_make(const tn__examples *x, int64_t epoch, const uint32_t *which, int64_t n, tn__mlm_rows *to)
+bool tn__mlm_make(const tn__examples *x, int64_t epoch, const uint32_t *examples, int64_t n, tn__mlm_rows *to)
 {
     to->rows = n, to->width = to->tokens = to->masked = 0;
     to->ids.n = to->next.n = to->masked_ids.n = to->second.n = to->used.n = 0;
     if (!tn__ids_room(&to->used, n)) return false;
     for (int64_t r = 0; r < n; r++) {
-        const tn__example *e = &x->example[which[r]];
-        tn_generator       g = generator_of(x, epoch, which[r]);
+        const tn__example *e = &x->example[examples[r]];
+        tn_generator       g = generator_of(x, epoch, examples[r]);
         to->row.n = 0;
         if (x->config.pairs ? !put_pair(x, e, &g, to) : !put_sentences(x, e, to)) return false;
         if (!mask_row(x, &g, r, to) || !tn__ids_room(&to->ids, to->row.n)) return false;

@@ -5,9 +5,9 @@
 
 /* Formats recognised by their first bytes but not supported. */
 static const struct {
-    const char *bytes, *what;
+    const char *bytes, *name;
     size_t      at, n;
-} others[] = {
+} unsupported[] = {
     {"\xff\xd8\xff", "JPEG", 0, 3},
     {"GIF8", "GIF", 0, 4},
     {"BM", "BMP", 0, 2},
@@ -26,11 +26,12 @@ static tn_tensor *decoded(const char *label, const unsigned char *data, size_t b
     if (bytes > 2 && data[0] == 'P' && strchr("2356", data[1]) && (strchr(" \t\n\v\f\r#", data[2])))
         return tn__pnm_read(label, data, bytes, channels, dt);
     if (bytes >= 8 && !memcmp(data, "\x89PNG\r\n\x1a\n", 8)) return tn__png_read(label, data, bytes, channels, dt);
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (bytes >= others[i].at + others[i].n && !memcmp(data + others[i].at, others[i].bytes, others[i].n))
+    for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++)
+        if (bytes >= unsupported[i].at + unsupported[i].n &&
+            !memcmp(data + unsupported[i].at, unsupported[i].bytes, unsupported[i].n))
             return tn_raise(TN_EUNSUPPORTED,
                             "%s: the file is %s; convert it to PGM, PPM or PNG, for example with ImageMagick", label,
-                            others[i].what),
+                            unsupported[i].name),
                    NULL;
     return tn_raise(TN_EFORMAT,
                     "%s: not an image: the first bytes are neither those of PGM or PPM (P2, P3, P5, P6) nor of PNG",

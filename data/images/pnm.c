@@ -20,16 +20,16 @@ static void skip(reader *r)
 }
 
 /* Reads the next number, at most `most`; -1: raised. */
-static int64_t number(reader *r, const char *what, int64_t most)
+static int64_t number(reader *r, const char *name, int64_t most)
 {
     skip(r);
     int64_t v = 0, digits = 0;
     for (; r->at < r->bytes && r->data[r->at] >= '0' && r->data[r->at] <= '9' && v <= most; r->at++, digits++)
         v = 10 * v + (r->data[r->at] - '0');
     if (digits && v <= most) return v;
-    if (digits) tn_raise(TN_EFORMAT, "%s: byte %zu: %s is larger than %lld", r->label, r->at, what, (long long)most);
-    else if (r->at < r->bytes) tn_raise(TN_EFORMAT, "%s: byte %zu: %s is not a number", r->label, r->at, what);
-    else tn_raise(TN_EFORMAT, "%s: the file ends at byte %zu, expected %s", r->label, r->at, what);
+    if (digits) tn_raise(TN_EFORMAT, "%s: byte %zu: %s is larger than %lld", r->label, r->at, name, (long long)most);
+    else if (r->at < r->bytes) tn_raise(TN_EFORMAT, "%s: byte %zu: %s is not a number", r->label, r->at, name);
+    else tn_raise(TN_EFORMAT, "%s: the file ends at byte %zu, expected %s", r->label, r->at, name);
     return -1;
 }
 

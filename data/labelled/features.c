@@ -123,13 +123,13 @@ static tn_tensor *empty(const tn_features *f, tn_dtype dt, int64_t n, int64_t wi
 }
 
 /* One field of the tokens; `pad` after a row's end. */
-static tn_tensor *field(const tn_features *f, const uint32_t *order, int64_t n, int64_t width, int which, int64_t pad)
+static tn_tensor *field(const tn_features *f, const uint32_t *order, int64_t n, int64_t width, int member, int64_t pad)
 {
     tn_tensor *t = empty(f, TN_I64, n, width);
     int64_t   *to = tn_data_mut(t);
     for (int64_t i = 0; to && i < n * f->group; i++) {
         const tn__row *r = &f->row[order[i / f->group] * f->group + i % f->group];
-        const int32_t *p = f->pieces + TN__FIELDS * r->first + which;
+        const int32_t *p = f->pieces + TN__FIELDS * r->first + member;
         for (int64_t k = 0; k < width; k++, to++) *to = k < r->length ? p[TN__FIELDS * k] : pad;
     }
     return t;

@@ -72,21 +72,21 @@ const char *tn__labelled_label_error(const tn_labelled *l, tn_text label)
 
 bool tn__labelled_bad(tn_labelled *l, int64_t line, const char *fmt, ...)
 {
-    char    what[600], where[48] = "";
+    char    error[600], place[48] = "";
     va_list args;
     if (tn_error() != TN_OK) return false;
     va_start(args, fmt);
-    vsnprintf(what, sizeof what, fmt, args);
+    vsnprintf(error, sizeof error, fmt, args);
     va_end(args);
-    if (line) snprintf(where, sizeof where, "line %lld: ", (long long)line);
+    if (line) snprintf(place, sizeof place, "line %lld: ", (long long)line);
     tn__labelled_cancel(l);
     if (l->skipped >= l->config.skip) {
-        tn_raise(TN_EFORMAT, "%s%s%s%s", l->label, *l->label ? ", " : "", where, what);
+        tn_raise(TN_EFORMAT, "%s%s%s%s", l->label, *l->label ? ", " : "", place, error);
         return false;
     }
     if (!l->skipped++) {
         char first[700];
-        snprintf(first, sizeof first, "%s%s", where, what);
+        snprintf(first, sizeof first, "%s%s", place, error);
         l->first_bad = tn__strdup(first);
     }
     return tn_error() == TN_OK;

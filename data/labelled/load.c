@@ -80,7 +80,7 @@ bool tn__labelled_config_valid(const char *who, const tn_labelled_config *c)
     const bool texts = c->kind == TN_LABELLED_TEXTS, words = c->kind == TN_LABELLED_WORDS;
     const struct {
         bool        given;
-        const char *what;
+        const char *names;
     } options[] = {{!texts && (c->text || c->pair || c->pairs), ".text, .pair and .pairs have"},
                    {!texts && c->problem != TN_ONE_LABEL, ".problem has"},
                    {!texts && !words && c->label, ".label has"},
@@ -88,7 +88,7 @@ bool tn__labelled_config_valid(const char *who, const tn_labelled_config *c)
                    {!words && c->bio, ".bio has"}};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].given)
-            return tn_raise(TN_EINVAL, "%s: %s no effect for this .kind; remove it", who, options[i].what), false;
+            return tn_raise(TN_EINVAL, "%s: %s no effect for this .kind; remove it", who, options[i].names), false;
     return true;
 }
 

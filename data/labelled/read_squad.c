@@ -43,7 +43,7 @@ static bool has_text(tn_text s)
     return false;
 }
 
-static bool add_question(tn_labelled *l, tn_text context, const tn_json *q, const char *where)
+static bool add_question(tn_labelled *l, tn_text context, const tn_json *q, const char *path)
 {
     tn_text        question, answer;
     const char    *bad = NULL, *id = "";
@@ -51,22 +51,22 @@ static bool add_question(tn_labelled *l, tn_text context, const tn_json *q, cons
     if (tn_json_type_of(wanted) == TN_JSON_STRING) id = tn_json_string(wanted);
     if (!tn__labelled_begin(l, 0, id)) return false;
     if (!text_of(tn_json_get(q, "question"), &question) || !has_text(question))
-        return tn__labelled_bad(l, 0, "%s has no question or an empty one", where);
+        return tn__labelled_bad(l, 0, "%s has no question or an empty one", path);
     tn__labelled_text(l, question), tn__labelled_text(l, context);
     if (l->config.no_label) return tn__labelled_end(l);
     const tn_json *none = tn_json_get(q, "is_impossible");
     const bool     impossible = tn_json_type_of(none) == TN_JSON_BOOL && tn_json_bool(none);
     if (!impossible && !tn_json_count(answers) && !none)
-        return tn__labelled_bad(l, 0, "%s has neither answers nor \"is_impossible\"", where);
+        return tn__labelled_bad(l, 0, "%s has neither answers nor \"is_impossible\"", path);
     for (const tn_json *a = impossible ? NULL : tn_json_first(answers); a && !bad; a = tn_json_next(a)) {
         const int64_t at = place(context, a, &answer, &bad);
         if (bad && at < 0 && strcmp(bad, "is not found there") == 0)
-            return tn__labelled_bad(l, 0, "%s: '%.*s' is not found at character %lld of its text", where,
+            return tn__labelled_bad(l, 0, "%s: '%.*s' is not found at character %lld of its text", path,
                                     (int)(answer.bytes < 60 ? answer.bytes : 60), answer.at,
                                     (long long)tn_json_i64(tn_json_get(a, "answer_start")));
         if (!bad && !tn__labelled_label(l, answer, at)) return false;
     }
-    return bad ? tn__labelled_bad(l, 0, "%s: %s", where, bad) : tn__labelled_end(l);
+    return bad ? tn__labelled_bad(l, 0, "%s: %s", path, bad) : tn__labelled_end(l);
 }
 
 bool tn__labelled_read_squad(tn_labelled *l, tn_text all)
@@ -84,17 +84,17 @@ bool tn__labelled_read_squad(tn_labelled *l, tn_text all)
         for (const tn_json *p = tn_json_first(tn_json_get(a, "paragraphs")); p && fine; p = tn_json_next(p), k++) {
             tn_text context;
             int64_t n = 0;
-            char    where[96];
-            snprintf(where, sizeof where, "data[%lld].paragraphs[%lld]", (long long)i, (long long)k);
+            char    path[96];
+            snprintf(path, sizeof path, "data[%lld].paragraphs[%lld]", (long long)i, (long long)k);
             if (!text_of(tn_json_get(p, "context"), &context) || !has_text(context)) {
                 fine =
-                    tn__labelled_begin(l, 0, "") && tn__labelled_bad(l, 0, "%s has no context or an empty one", where);
+                    tn__labelled_begin(l, 0, "") && tn__labelled_bad(l, 0, "%s has no context or an empty one", path);
                 continue;
             }
             for (const tn_json *q = tn_json_first(tn_json_get(p, "qas")); q && fine; q = tn_json_next(q), n++) {
-                snprintf(where, sizeof where, "data[%lld].paragraphs[%lld].qas[%lld]", (long long)i, (long long)k,
+                snprintf(path, sizeof path, "data[%lld].paragraphs[%lld].qas[%lld]", (long long)i, (long long)k,
                          (long long)n);
-                fine = add_question(l, context, q, where);
+                fine = add_question(l, context, q, path);
             }
         }
     }

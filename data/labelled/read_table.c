@@ -93,13 +93,13 @@ static bool all_differ(const table *t, int64_t things)
     for (int64_t i = 0; i < things; i++)
         for (int64_t k = 0; k < i; k++)
             if (t->json ? t->name[i] && t->name[k] && !strcmp(t->name[i], t->name[k]) : t->at[i] == t->at[k]) {
-                const char *const what = i == t->texts ? "label" : message[i];
+                const char *const role = i == t->texts ? "label" : message[i];
                 if (t->json)
                     tn_raise(TN_EINVAL, "%s: the member \"%s\" would be both the %s and the %s; name two members",
-                             t->l->label, t->name[i], message[k], what);
+                             t->l->label, t->name[i], message[k], role);
                 else
                     tn_raise(TN_EINVAL, "%s: column %lld would be both the %s and the %s; name two columns",
-                             t->l->label, (long long)t->at[i] + 1, message[k], what);
+                             t->l->label, (long long)t->at[i] + 1, message[k], role);
                 return false;
             }
     return true;

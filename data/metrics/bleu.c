@@ -160,16 +160,16 @@ static bool read_words(work *w, const tn_bleu *b, tn_text text)
     return cut(b->tokenize, &w->line, &w->spare) && tn__number_words(&w->line, &w->grams, &w->words);
 }
 
-/* Counts the words' n-grams under `which`, or sets that count to 0. */
-static bool count(work *w, int which, bool reset)
+/* Counts the words' n-grams in `column`, or sets that count to 0. */
+static bool count(work *w, int column, bool reset)
 {
     for (int64_t i = 0; i < w->words.n; i++) {
         uint32_t at = (uint32_t)TN__GRAM_PHRASES;
         for (int64_t n = 0; n < 4 && i + n < w->words.n; n++) {
             if (!(at = tn__grams_add(&w->grams, at, w->words.at[i + n]))) return false;
             int32_t *c = w->grams.gram[at].count;
-            if (reset) c[which] = 0;
-            else if (++c[which] > c[MAX_REFERENCE] && which == IN_REFERENCE) c[MAX_REFERENCE] = c[IN_REFERENCE];
+            if (reset) c[column] = 0;
+            else if (++c[column] > c[MAX_REFERENCE] && column == IN_REFERENCE) c[MAX_REFERENCE] = c[IN_REFERENCE];
         }
     }
     return true;

@@ -64,14 +64,14 @@ static bool read_line(work *w, const tn_chrf *c, tn_text text)
     return true;
 }
 
-/* by: 1 counts the sequence's n-grams in `which`, 0 resets that count. */
-static bool count(tn__grams *g, const tn__points *p, uint32_t root, int orders, int which, int by)
+/* by: 1 counts the sequence's n-grams in `column`, 0 resets that count. */
+static bool count(tn__grams *g, const tn__points *p, uint32_t root, int orders, int column, int by)
 {
     for (int64_t i = 0; i < p->n; i++) {
         uint32_t at = root;
         for (int64_t n = 0; n < orders && i + n < p->n; n++) {
             if (!(at = tn__grams_add(g, at, p->at[i + n]))) return false;
-            g->gram[at].count[which] = by ? g->gram[at].count[which] + by : 0;
+            g->gram[at].count[column] = by ? g->gram[at].count[column] + by : 0;
         }
     }
     return true;

@@ -30,8 +30,8 @@ struct tn_entities {
     bool             open;
     tn_accuracy      tokens;
     tn__strings      types;
-    counts           all, *of; /* of[type] */
-    int64_t          n, room;  /* size of `of`; `types` may have more after a failed call */
+    counts           all, *by_type;
+    int64_t          n, room; /* size of by_type; `types` may have more after a failed call */
 };
 
 static const tag outside = {.prefix = OUTSIDE};
@@ -122,15 +122,15 @@ static void step(tn_entities *e, tag gold, tag found)
         const bool a = ends(e->gold, gold), b = ends(e->found, found);
         if (a && b && e->gold.type == e->found.type) {
             e->open = false;
-            e->all.correct++, e->of[e->gold.type].correct++;
+            e->all.correct++, e->by_type[e->gold.type].correct++;
         } else if (a != b || gold.type != found.type) {
             e->open = false;
         }
     }
     const bool a = starts(e->gold, gold), b = starts(e->found, found);
     if (a && b && gold.type == found.type) e->open = true;
-    if (a) e->all.gold++, e->of[gold.type].gold++;
-    if (b) e->all.found++, e->of[found.type].found++;
+    if (a) e->all.gold++, e->by_type[gold.type].gold++;
+    if (b) e->all.found++, e->by_type[found.type].found++;
     e->gold = gold, e->found = found;
 }
 
@@ -142,8 +142,8 @@ tn_entities *tn_entities_new(tn_entities_rule rule)
     tn_entities *e = tn__mem_zeroed(sizeof *e);
     if (!e) return NULL;
     e->rule = rule, e->gold = e->found = outside;
-    if (tn__strings_add(&e->types, "", 0) == 0 && tn__grown(&e->of, &e->room, 1, sizeof *e->of)) {
-        e->of[e->n++] = (counts){0};
+    if (tn__strings_add(&e->types, "", 0) == 0 && tn__grown(&e->by_type, &e->room, 1, sizeof *e->by_type)) {
+        e->by_type[e->n++] = (counts){0};
         return e;
     }
     tn_entities_free(e);
@@ -161,9 +161,9 @@ tn_status tn_entities_add(tn_entities *e, tn_text gold, tn_text predicted)
     tag     g, p;
     tn_text gold_front, front;
     if (!read_tag(e, gold, &e->gold, &g, &gold_front) || !read_tag(e, predicted, &e->found, &p, &front) ||
-        !tn__grown((void *)&e->of, &e->room, e->types.n, sizeof *e->of))
+        !tn__grown((void *)&e->by_type, &e->room, e->types.n, sizeof *e->by_type))
         return tn__self.error;
-    while (e->n < e->types.n) e->of[e->n++] = (counts){0};
+    while (e->n < e->types.n) e->by_type[e->n++] = (counts){0};
     e->tokens.counted++;
     e->tokens.right +=
         e->rule == TN_ENTITIES_STRICT ? same(gold, predicted) : same(gold_front, front) && g.type == p.type;
@@ -180,7 +180,7 @@ void tn_entities_free(tn_entities *e)
 {
     if (!e) return;
     tn__strings_free(&e->types);
-    tn__mem_put(e->of, (size_t)e->room * sizeof *e->of);
+    tn__mem_put(e->by_type, (size_t)e->room * sizeof *e->by_type);
     tn__mem_put(e, sizeof *e);
 }
 
@@ -189,7 +189,7 @@ void tn_entities_free(tn_entities *e)
 /* Counts with a chunk that is open at the end as correct. */
 static counts counted(const tn_entities *e, int64_t type)
 {
-    counts c = type < 0 ? e->all : type < e->n ? e->of[type] : (counts){0};
+    counts c = type < 0 ? e->all : type < e->n ? e->by_type[type] : (counts){0};
     c.correct += e->open && (type < 0 || type == e->gold.type);
     return c;
 }

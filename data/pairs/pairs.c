@@ -39,9 +39,9 @@ static bool fits(const tn_pairs_config *c, const int64_t n[2])
 }
 
 /* Raises an error that names the file and the line. */
-static bool refuse(const tn__reader *r, tn_status code, const char *what)
+static bool reject(const tn__reader *r, tn_status code, const char *error)
 {
-    tn_raise(code, "%s: line %lld %s", r->label, (long long)r->line, what);
+    tn_raise(code, "%s: line %lld %s", r->label, (long long)r->line, error);
     return false;
 }
 
@@ -54,10 +54,10 @@ static bool add_pair(tn_pairs *p, const tn_text text[2], const tn__reader *const
         before[i] = ids->n;
         tn_status s = encoder[i]->encode(encoder[i]->user, text[i], ids);
         if (tn__self.error != TN_OK) return false;
-        if (s != TN_OK || ids->n < before[i]) return refuse(from[i], s ? s : TN_EINVAL, "is rejected by the encoder");
+        if (s != TN_OK || ids->n < before[i]) return reject(from[i], s ? s : TN_EINVAL, "is rejected by the encoder");
         n[i] = ids->n - before[i];
-        if (!n[i] && p->config.refuse_empty) return refuse(from[i], TN_EFORMAT, "is empty");
-        if (n[i] > INT32_MAX - 2) return refuse(from[i], TN_EUNSUPPORTED, "has more than 2^31 tokens");
+        if (!n[i] && p->config.refuse_empty) return reject(from[i], TN_EFORMAT, "is empty");
+        if (n[i] > INT32_MAX - 2) return reject(from[i], TN_EUNSUPPORTED, "has more than 2^31 tokens");
     }
     if (!fits(&p->config, n)) {
         for (int i = 0; i < 2; i++) p->side[i].ids.n = before[i];
@@ -151,7 +151,7 @@ static bool read_tabs(tn_pairs *p, tn__reader *r)
         line = without_cr(line);
         const char *tab = memchr(line.at, '\t', line.bytes), *end = line.at + line.bytes;
         if (!tab || memchr(tab + 1, '\t', (size_t)(end - tab - 1)))
-            return refuse(r, TN_EFORMAT, tab ? "has more than one tab" : "has no tab between source and target");
+            return reject(r, TN_EFORMAT, tab ? "has more than one tab" : "has no tab between source and target");
         tn_text text[2] = {{line.at, (size_t)(tab - line.at)}, {tab + 1, (size_t)(end - tab - 1)}};
         if (!add_pair(p, text, from)) return false;
     }

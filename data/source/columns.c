@@ -72,8 +72,8 @@ static bool next(void *user, tn_batch *b)
 static void begin(void *user, const tn_json *at)
 {
     tn_columns   *s = user;
-    const int64_t where = at ? tn_json_i64(tn_json_need(at, "at")) : 0;
-    s->at = where >= 0 && where <= s->rows ? where : 0;
+    const int64_t position = at ? tn_json_i64(tn_json_need(at, "at")) : 0;
+    s->at = position >= 0 && position <= s->rows ? position : 0;
     s->epoch = at ? tn_json_i64(tn_json_need(at, "epoch")) : 0;
     tn_shard_rewind(&s->shard);
 }
@@ -82,7 +82,7 @@ static void save(void *user, tn_json_writer *w)
     const tn_columns *s = user;
     tn_json_put_i64(w, "at", s->at), tn_json_put_i64(w, "epoch", s->epoch);
 }
-static void shard(void *user, tn_shard of) { ((tn_columns *)user)->shard = of; }
+static void shard(void *user, tn_shard to) { ((tn_columns *)user)->shard = to; }
 
 tn_source tn_columns_source(tn_columns *s)
 {

@@ -79,33 +79,33 @@ static int64_t length_of(const tn_sentences *s, int64_t i)
     return i >= 0 && i < s->count ? s->start[i + 1] - s->start[i] : 0;
 }
 
-/* [n, T]: the sentences which[…] + by, padded with `pad`; neighbours (by not 0) are ended by .end. */
-static tn_tensor *rows(const tn_sentences *s, int64_t n, const int64_t *which, int64_t by, int64_t pad)
+/* [n, T]: the sentences sentence[…] + by, padded with `pad`; neighbours (by not 0) are ended by .end. */
+static tn_tensor *rows(const tn_sentences *s, int64_t n, const int64_t *sentence, int64_t by, int64_t pad)
 {
     int64_t width = 1;
-    for (int64_t r = 0; r < n; r++) width = tn__max_i64(width, length_of(s, which[r] + by) + (by != 0));
+    for (int64_t r = 0; r < n; r++) width = tn__max_i64(width, length_of(s, sentence[r] + by) + (by != 0));
     tn_tensor *t = tn_full_of(TN_I64, TN_SHAPE(n, width), (double)pad);
     int64_t   *to = t ? tn_data_mut(t) : NULL;
     for (int64_t r = 0; to && r < n; r++, to += width) {
-        const int64_t i = which[r] + by, length = length_of(s, i);
+        const int64_t i = sentence[r] + by, length = length_of(s, i);
         for (int64_t k = 0; k < length; k++) to[k] = s->ids.at[s->start[i] + k];
         if (length && by) to[length] = s->c.end;
     }
     return t;
 }
 
-static bool fill(const tn_sentences *s, tn_batch *b, int64_t n, const int64_t *which)
+static bool fill(const tn_sentences *s, tn_batch *b, int64_t n, const int64_t *sentence)
 {
     tn_tensor *lengths = tn_empty_of(TN_I64, TN_SHAPE(n)), *index = tn_empty_of(TN_I64, TN_SHAPE(n));
     int64_t   *length = tn_data_mut(lengths), *line = tn_data_mut(index);
     for (int64_t r = 0; length && line && r < n; r++) {
-        length[r] = length_of(s, which[r]), line[r] = s->index[which[r]];
+        length[r] = length_of(s, sentence[r]), line[r] = s->index[sentence[r]];
         b->items += length[r];
     }
-    b->x = rows(s, n, which, 0, s->c.pad);
+    b->x = rows(s, n, sentence, 0, s->c.pad);
     if (s->c.neighbours) {
-        b->y = rows(s, n, which, 1, -100);
-        tn_batch_put(b, "before", rows(s, n, which, -1, -100));
+        b->y = rows(s, n, sentence, 1, -100);
+        tn_batch_put(b, "before", rows(s, n, sentence, -1, -100));
     }
     tn_batch_put(b, "lengths", lengths);
     return tn_batch_put(b, "index", index) == TN_OK;
@@ -119,10 +119,10 @@ static bool next(void *user, tn_batch *b)
     tn_batch_cut(b, s->shard, tn__min_i64(left, s->c.batch));
     const int64_t  from = s->at + b->first;
     const size_t   bytes = (size_t)b->rows * sizeof(int64_t);
-    int64_t *const which = tn__mem_get(bytes);
-    for (int64_t r = 0; which && r < b->rows; r++) which[r] = s->order ? s->order[from + r] : from + r;
-    const bool done = (which || !bytes) && fill(s, b, b->rows, which);
-    tn__mem_put(which, bytes);
+    int64_t *const sentence = tn__mem_get(bytes);
+    for (int64_t r = 0; sentence && r < b->rows; r++) sentence[r] = s->order ? s->order[from + r] : from + r;
+    const bool done = (sentence || !bytes) && fill(s, b, b->rows, sentence);
+    tn__mem_put(sentence, bytes);
     if (done && tn_shard_next(&s->shard)) s->at += b->whole;
     return done;
 }

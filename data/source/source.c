@@ -48,13 +48,13 @@ tn_status tn_batch_put(tn_batch *b, const char *name, tn_tensor *t)
 /* ---- shards ------------------------------------------------------------------------------------------------------ */
 
 /* n · k / of, without overflow of the product. */
-static int64_t mark(int64_t n, int64_t k, int64_t of) { return n / of * k + n % of * k / of; }
+static int64_t part_start(int64_t n, int64_t k, int64_t of) { return n / of * k + n % of * k / of; }
 
 void tn_batch_cut(tn_batch *b, tn_shard s, int64_t whole)
 {
     if (!tn__not_null("tn_batch_cut", "the batch", b)) return;
     const int64_t of = s.of > 1 ? s.of : 1, rank = of > 1 ? s.rank + s.done_ : 0;
-    b->first = mark(whole, rank, of), b->rows = mark(whole, rank + 1, of) - b->first, b->whole = whole;
+    b->first = part_start(whole, rank, of), b->rows = part_start(whole, rank + 1, of) - b->first, b->whole = whole;
 }
 
 bool tn_shard_next(tn_shard *s)

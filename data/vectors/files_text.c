@@ -26,9 +26,9 @@ static bool last_field(tn_text *line, tn_text *field)
     return field->bytes > 0;
 }
 
-static bool fail(const tn__reader *r, const char *what)
+static bool fail(const tn__reader *r, const char *error)
 {
-    tn_raise(TN_EFORMAT, "%s: line %lld %s", r->label, (long long)r->line, what);
+    tn_raise(TN_EFORMAT, "%s: line %lld %s", r->label, (long long)r->line, error);
     return false;
 }
 

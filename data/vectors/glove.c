@@ -258,17 +258,17 @@ static void learn_blocks(int64_t from, int64_t to, void *user)
 /* The authors' program sums the squares of rate · gradient starting from 1, and its biases learn at a rate of 1:
  * equivalent to a rate of 1 for all, with sums starting at 1 / rate². With sums of gradients starting from 1, the
  * vectors would soon stop learning. */
-static bool make_rows(tn__trainer *t, tn__table *table, uint64_t which)
+static bool make_rows(tn__trainer *t, tn__table *table, uint64_t table_number)
 {
     struct tn__pairs *g = t->pairs;
     table->rows = rows_of_part(t) * PARTS;
     table->x = tn__mem_zeroed((size_t)(table->rows * g->stride) * sizeof *table->x);
     for (int64_t i = 0; table->x && i < t->words.words.n * g->stride; i++) {
         const int64_t  k = i % g->stride;
-        const uint64_t random = tn__splitmix(tn__splitmix(t->a.seed ^ which << 60) + (uint64_t)i);
+        const uint64_t random = tn__splitmix(tn__splitmix(t->a.seed ^ table_number << 60) + (uint64_t)i);
         const double   even = ((double)(random >> 40) * 0x1p-24 - 0.5) / (double)t->a.dim;
         float         *x = table->x + row_of(t, i / g->stride) * g->stride + k;
-        if (which > 1) *x = k < t->width ? (float)(1 / (t->a.lr * t->a.lr)) : 1.0f;
+        if (table_number > 1) *x = k < t->width ? (float)(1 / (t->a.lr * t->a.lr)) : 1.0f;
         else *x = k < t->a.dim || k == t->width ? (float)even : 0.0f;
     }
     return table->x != NULL;
