@@ -209,7 +209,7 @@ static inline void TN__(next_stretch)(const tn__segment *s, int64_t at, int64_t 
 typedef struct {
     TN__REAL scale, bound, least;
 } TN__(gradient_rule);
-static inline TN__(gradient_rule) TN__(rule_of)(const tn__numbers *c)
+static inline TN__(gradient_rule) TN__(clip_rule_of)(const tn__numbers *c)
 {
     return (TN__(gradient_rule)){(TN__REAL)c->scale, (TN__REAL)c->bound, (TN__REAL)(c->eps * c->eps)};
 }
@@ -231,7 +231,7 @@ static void TN__(measure)(const tn__segment *s, int64_t at, int64_t n, void *wei
                           double sum[TN__SUMS])
 {
     const tn__adafactor_numbers *c = &s->number.adafactor;
-    const TN__(gradient_rule) rule = TN__(rule_of)(&s->number);
+    const TN__(gradient_rule) rule = TN__(clip_rule_of)(&s->number);
     const TN__REAL *restrict p = weights, *restrict g = gradients;
     double pp[LANES] = {0}, uu[LANES] = {0};
     TN__(stretch) t = {.matrix = -1};
@@ -259,7 +259,7 @@ static void TN__(update)(const tn__segment *s, int64_t at, int64_t n, void *weig
 {
     (void)sum;
     const tn__adafactor_numbers *c = &s->number.adafactor;
-    const TN__(gradient_rule) rule = TN__(rule_of)(&s->number);
+    const TN__(gradient_rule) rule = TN__(clip_rule_of)(&s->number);
     const TN__REAL keep = (TN__REAL)s->number.keep, lr = (TN__REAL)s->number.lr;
     TN__REAL *restrict p = weights;
     const TN__REAL *restrict g = gradients;

@@ -2,9 +2,9 @@
 #include "optim/schedule_private.h"
 
 /* Sets the parts of s; false (raised) if a part is not allowed. */
-static bool take_parts(tn_schedule *s, const tn__course *course, tn_schedule *const part[TN_PARTS])
+static bool take_parts(tn_schedule *s, const tn__schedule_kind *kind, tn_schedule *const part[TN_PARTS])
 {
-    const char *name = course->name;
+    const char *name = kind->name;
     while (s->parts < TN_PARTS && part[s->parts]) s->parts++;
     for (int i = s->parts; i < TN_PARTS; i++)
         if (part[i]) return tn_raise(TN_EINVAL, "tn_%s_lr_new: part %d is NULL", name, s->parts), false;
@@ -13,14 +13,14 @@ static bool take_parts(tn_schedule *s, const tn__course *course, tn_schedule *co
     for (int i = 0; i < s->parts; i++) {
         tn_schedule *p = s->part[i] = part[i];
         const char  *wrong = p->owner != s->owner       ? "belongs to another optimizer"
-                             : p->whole                 ? "is already a part of another schedule"
+                             : p->parent                ? "is already a part of another schedule"
                              : p->t                     ? "has already taken steps"
                              : p->depth + 1 > TN__DEPTH ? "is nested too deep: at most 4 levels of schedules are "
                                                           "supported"
                                                         : NULL;
         for (int k = 0; k < i && !wrong; k++)
             if (part[k] == p) wrong = "is listed twice";
-        if (wrong) return tn_raise(TN_EINVAL, "tn_%s_lr_new: part %d (%s) %s", name, i, p->course->name, wrong), false;
+        if (wrong) return tn_raise(TN_EINVAL, "tn_%s_lr_new: part %d (%s) %s", name, i, p->kind->name, wrong), false;
         if (p->depth >= s->depth) s->depth = p->depth + 1;
     }
     return true;
@@ -30,7 +30,7 @@ static bool take_parts(tn_schedule *s, const tn__course *course, tn_schedule *co
 
 static double chained_lr(const tn_schedule *s, double base, int64_t t, int group)
 {
-    for (int i = 0; i < s->parts; i++) base = s->part[i]->course->lr(s->part[i], base, t, group);
+    for (int i = 0; i < s->parts; i++) base = s->part[i]->kind->lr(s->part[i], base, t, group);
     return base;
 }
 
@@ -38,18 +38,18 @@ static bool chained_momentum(const tn_schedule *s, int64_t t, double *to)
 {
     bool any = false;
     for (int i = 0; i < s->parts; i++)
-        if (s->part[i]->course->momentum) any |= s->part[i]->course->momentum(s->part[i], t, to);
+        if (s->part[i]->kind->momentum) any |= s->part[i]->kind->momentum(s->part[i], t, to);
     return any;
 }
 
 static bool chained_ready(const tn_schedule *s, int64_t t)
 {
     for (int i = 0; i < s->parts; i++)
-        if (!tn__course_ready(s->part[i], t)) return false;
+        if (!tn__schedule_possible(s->part[i], t)) return false;
     return true;
 }
 
-const tn__course tn__chained = {
+const tn__schedule_kind tn__chained = {
     .name = "chained", .lr = chained_lr, .momentum = chained_momentum, .ready = chained_ready};
 
 tn_schedule *tn_chained_lr_create(tn_chained_lr_config c)
@@ -73,26 +73,26 @@ static const tn_schedule *turn(const tn_schedule *s, int64_t *t)
 static double sequential_lr(const tn_schedule *s, double base, int64_t t, int group)
 {
     const tn_schedule *p = turn(s, &t);
-    return p->course->lr(p, base, t, group);
+    return p->kind->lr(p, base, t, group);
 }
 
 static bool sequential_momentum(const tn_schedule *s, int64_t t, double *to)
 {
     const tn_schedule *p = turn(s, &t);
-    return p->course->momentum && p->course->momentum(p, t, to);
+    return p->kind->momentum && p->kind->momentum(p, t, to);
 }
 
 static bool sequential_ready(const tn_schedule *s, int64_t t)
 {
     const tn_schedule *p = turn(s, &t);
-    return tn__course_ready(p, t);
+    return tn__schedule_possible(p, t);
 }
 
-const tn__course tn__sequential = {.name = "sequential",
-                                   .number = {"milestones"},
-                                   .lr = sequential_lr,
-                                   .momentum = sequential_momentum,
-                                   .ready = sequential_ready};
+const tn__schedule_kind tn__sequential = {.name = "sequential",
+                                          .number = {"milestones"},
+                                          .lr = sequential_lr,
+                                          .momentum = sequential_momentum,
+                                          .ready = sequential_ready};
 
 tn_schedule *tn_sequential_lr_create(tn_sequential_lr_config c)
 {

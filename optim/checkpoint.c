@@ -66,7 +66,7 @@ static bool put_one(void *user, const char *name, const tn_tensor *t)
     return tn_safetensors_put(s->file, name, dense) == TN_OK;
 }
 
-static bool note_one(void *user, const char *name, const tn_tensor *t)
+static bool record_crc(void *user, const char *name, const tn_tensor *t)
 {
     save *s = user;
     char  text[9];
@@ -77,7 +77,7 @@ static bool note_one(void *user, const char *name, const tn_tensor *t)
 
 /* ---- saving ------------------------------------------------------------------------------------------------------ */
 
-static bool waits(const char *name, const tn_tensor *t)
+static bool has_gradient(const char *name, const tn_tensor *t)
 {
     if (!tn__gradient(t)) return false;
     tn_raise(TN_ESTATE,
@@ -121,9 +121,9 @@ static bool check(const tn_checkpoint_save_args *c)
                false;
     if (c->module)
         for (tn_each e = tn_module_each(c->module, TN_EACH_PARAMETER); tn_next(&e);)
-            if (waits(e.name, e.tensor)) return false;
+            if (has_gradient(e.name, e.tensor)) return false;
     for (int64_t i = 0; c->optimizer && i < c->optimizer->weights; i++)
-        if (waits(c->optimizer->weight[i].name, c->optimizer->weight[i].t)) return false;
+        if (has_gradient(c->optimizer->weight[i].name, c->optimizer->weight[i].t)) return false;
     return tn_error() == TN_OK;
 }
 
@@ -163,7 +163,7 @@ static bool put_record(save *s)
     if (!put_json(w, "tn_checkpoint_save: .config", "config", c->config)) return false;
     if (!put_json(w, "tn_checkpoint_save: .data", "data", c->data)) return false;
     tn_json_open_object(w, "crc32");
-    s->visit = note_one;
+    s->visit = record_crc;
     if (!each(s)) return false;
     tn_json_close(w);
     tn_json_close(w);

@@ -8,7 +8,7 @@ static const char who[] = "tn_checkpoint_restore";
 
 /* ---- tensors with their checksums -------------------------------------------------------------------------------- */
 
-static bool sound(const char *call, const tn_checkpoint_file *f, int64_t entry, uint32_t crc)
+static bool checksum_fits(const char *call, const tn_checkpoint_file *f, int64_t entry, uint32_t crc)
 {
     const char *name = tn_safetensors_at(f->tensors, entry).name;
     const char *want = tn_json_string(tn_json_get(tn_json_get(f->record, "crc32"), name));
@@ -26,7 +26,7 @@ static tn_tensor *read_one(const char *call, const tn_checkpoint_file *f, int64_
     tn_tensor *t = tn_safetensors_get_at(f->tensors, entry);
     if (!t) return NULL;
     tn__crc_tensors(1, &t, &crc);
-    return sound(call, f, entry, crc) ? t : NULL;
+    return checksum_fits(call, f, entry, crc) ? t : NULL;
 }
 
 tn_status tn_checkpoint_verify(const tn_checkpoint_file *f)
@@ -77,7 +77,7 @@ typedef struct {
 static bool expect(restore *r, const char *prefix, const char *name, const char *suffix, tn_dtype dt, tn_shape shape,
                    change x)
 {
-    char       full[TN__NAME_ROOM], here[192], there[192];
+    char       full[TN__NAME_ROOM], here[192], record_has[192];
     const bool optional = x.slot != NULL;
     snprintf(full, sizeof full, "%s%s%s%s", prefix, name, *suffix ? "." : "", suffix);
     const char *shown = full + strlen(prefix);
@@ -90,10 +90,10 @@ static bool expect(restore *r, const char *prefix, const char *name, const char 
         const tn_safetensors_entry e = tn_safetensors_at(r->f->tensors, x.entry);
         r->used[x.entry] = true;
         if (!tn_shape_equal(e.shape, shape) || !e.loadable || e.dtype != dt) {
-            tn_shape_text(shape, here, sizeof here), tn_shape_text(e.shape, there, sizeof there);
+            tn_shape_text(shape, here, sizeof here), tn_shape_text(e.shape, record_has, sizeof record_has);
             if (tn_shape_equal(e.shape, shape))
                 tn__misfit_other(&r->misfits, "%s is %s, the file has %s", shown, tn_dtype_name(dt), e.stored);
-            else tn__misfit_other(&r->misfits, "%s is %s, the file has %s", shown, here, there);
+            else tn__misfit_other(&r->misfits, "%s is %s, the file has %s", shown, here, record_has);
             return true;
         }
     }
@@ -186,7 +186,7 @@ static bool generators_fit(const restore *r)
     return tn_error() == TN_OK;
 }
 
-static bool there(const restore *r, const char *key, const char *what)
+static bool record_has(const restore *r, const char *key, const char *what)
 {
     if (tn_json_get(r->f->record, key)) return true;
     return tn_raise(TN_EFORMAT, "%s: '%s' was saved without %s", who, r->f->path, what), false;
@@ -197,10 +197,10 @@ static bool all_fits(restore *r)
     const tn_checkpoint_restore_args *c = r->c;
     return (!c->module || module_fits(r)) &&
            (!c->optimizer ||
-            (there(r, "optimizer", "an optimizer") &&
+            (record_has(r, "optimizer", "an optimizer") &&
              tn__optimizer_fits(c->optimizer, tn_json_get(r->f->record, "optimizer"), r->f->path, c->keep_options) &&
              optimizer_fits(r))) &&
-           (!c->ema || (there(r, "ema", "averages (.ema)") && ema_fits(r))) && generators_fit(r);
+           (!c->ema || (record_has(r, "ema", "averages (.ema)") && ema_fits(r))) && generators_fit(r);
 }
 
 /* Checks packed weights (8 bits or f16), whose original shape is part of their data. */
@@ -223,7 +223,7 @@ static bool read_all(restore *r)
             return false;
     tn__crc_tensors(r->changes, r->now, r->crc);
     for (int64_t i = 0; i < r->changes; i++)
-        if (r->now[i] && !sound(who, r->f, r->change[i].entry, r->crc[i])) return false;
+        if (r->now[i] && !checksum_fits(who, r->f, r->change[i].entry, r->crc[i])) return false;
     return packed_fit(r);
 }
 

@@ -82,16 +82,16 @@ static int place_of(const tn_optimizer *o, const tn_schedule *schedule)
 static void record_schedule(tn_json_writer *w, const tn_schedule *s)
 {
     tn_json_open_object(w, NULL);
-    tn_json_put_string(w, "kind", s->course->name);
+    tn_json_put_string(w, "kind", s->kind->name);
     tn_json_put_i64(w, "t", s->t);
-    if (s->whole) tn_json_put_i64(w, "part_of", place_of(s->owner, s->whole));
+    if (s->parent) tn_json_put_i64(w, "part_of", place_of(s->owner, s->parent));
     tn_json_open_array(w, "numbers");
     for (int i = 0; i < s->numbers; i++) tn_json_put_double(w, NULL, s->number[i]);
     tn_json_close(w);
-    if (s->course == &tn__plateau) {
+    if (s->kind == &tn__plateau) {
         tn__json_put_number(w, "best", s->best);
-        tn_json_put_i64(w, "worse", s->worse);
-        tn_json_put_i64(w, "rest", s->rest);
+        tn_json_put_i64(w, "worse", s->bad_values);
+        tn_json_put_i64(w, "rest", s->cooldown_left);
         tn_json_put_i64(w, "reductions", s->reductions);
     }
     tn_json_close(w);
@@ -108,13 +108,13 @@ static void schedule_fits(const tn_schedule *s, int at, const tn_json *r, bool k
     tn__json_number(r, "best"), tn_json_i64(tn_json_get(r, "worse"));
     tn_json_i64(tn_json_get(r, "rest")), tn_json_i64(tn_json_get(r, "reductions"));
     if (tn_error() != TN_OK) return;
-    if (strcmp(kind, s->course->name) != 0 || part_of(r) != (s->whole ? place_of(s->owner, s->whole) : -1) || t < 0) {
-        tn__misfit_other(m, "schedule %d is %s, the file has %s%s", at, s->course->name, kind,
-                         strcmp(kind, s->course->name) != 0 ? "" : ", joined differently");
+    if (strcmp(kind, s->kind->name) != 0 || part_of(r) != (s->parent ? place_of(s->owner, s->parent) : -1) || t < 0) {
+        tn__misfit_other(m, "schedule %d is %s, the file has %s%s", at, s->kind->name, kind,
+                         strcmp(kind, s->kind->name) != 0 ? "" : ", joined differently");
         return;
     }
     if (keep) {
-        if (!s->whole && s->course != &tn__plateau) tn__schedule_try(s, t);
+        if (!s->parent && s->kind != &tn__plateau) tn__schedule_check_step(s, t);
         return;
     }
     if (tn_json_count(numbers) != s->numbers) {
@@ -125,9 +125,9 @@ static void schedule_fits(const tn_schedule *s, int at, const tn_json *r, bool k
     for (int i = 0, name = 0; i < s->numbers; i++) {
         const double v = tn_json_double(tn_json_at(numbers, i));
         if (v != s->number[i])
-            tn__misfit_other(m, "schedule %d (%s) has %s %s, the file has %s", at, kind, s->course->number[name],
+            tn__misfit_other(m, "schedule %d (%s) has %s %s, the file has %s", at, kind, s->kind->number[name],
                              tn__format_number(s->number[i]), tn__format_number(v));
-        if (name < 8 && s->course->number[name + 1]) name++;
+        if (name < 8 && s->kind->number[name + 1]) name++;
     }
 }
 
@@ -135,8 +135,8 @@ static void apply_schedule(tn_schedule *s, const tn_json *r)
 {
     s->t = tn_json_i64(tn_json_get(r, "t"));
     s->best = tn__json_number(r, "best");
-    s->worse = tn_json_i64(tn_json_get(r, "worse"));
-    s->rest = tn_json_i64(tn_json_get(r, "rest"));
+    s->bad_values = tn_json_i64(tn_json_get(r, "worse"));
+    s->cooldown_left = tn_json_i64(tn_json_get(r, "rest"));
     s->reductions = tn_json_i64(tn_json_get(r, "reductions"));
 }
 
@@ -270,6 +270,6 @@ void tn__optimizer_apply(tn_optimizer *o, const tn_json *record, bool keep)
     for (int i = 0; i < schedules(o); i++) apply_schedule(schedule_at(o, i), tn_json_at(list, i));
     for (int i = 0; i < schedules(o) && keep; i++) {
         tn_schedule *s = schedule_at(o, i);
-        if (!s->whole && (s->course != &tn__plateau || schedules(o) == 1)) tn__schedule_go(s, s->t);
+        if (!s->parent && (s->kind != &tn__plateau || schedules(o) == 1)) tn__schedule_set(s, s->t);
     }
 }

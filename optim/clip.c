@@ -33,7 +33,7 @@ static double clip(const tn_clip_grads_args *c, tn__sweep *w)
     if (bad >= 0) {
         tn_each p;
         tn_raise(TN_ENUMERIC, "%s: the gradient of '%s' %s; nothing was changed", who, name_of(c->module, bad, &p),
-                 tn__sweep_why(&w->segment[bad]));
+                 tn__sweep_problem(&w->segment[bad]));
         return NAN;
     }
     if (c->clip.norm > 0 && c->clip.norm < INFINITY) scale = c->clip.norm / (norm + 1e-6);

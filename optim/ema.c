@@ -35,7 +35,7 @@ tn_ema *tn_ema_create(tn_ema_config c)
             a->name = tn__strdup(p.name);
             a->t = tn_keep(p.tensor);
             a->average = tn_take(tn_empty_of(narrow ? TN_F32 : tn_dtype_of(p.tensor), tn_shape_of(p.tensor)));
-            a->aside = narrow || !tn_is_contiguous(p.tensor) ? tn_take(tn_empty_like(p.tensor)) : NULL;
+            a->dense = narrow || !tn_is_contiguous(p.tensor) ? tn_take(tn_empty_like(p.tensor)) : NULL;
             if (tn_error() != TN_OK) break;
             tn_copy_from(a->average, p.tensor);
         }
@@ -50,7 +50,7 @@ void tn_ema_free(tn_ema *e)
     if (!e) return;
     for (int64_t i = 0; i < e->items; i++) {
         tn_drop(e->item[i].average);
-        tn_drop(e->item[i].aside);
+        tn_drop(e->item[i].dense);
         tn_drop(e->item[i].t);
         tn__strfree(e->item[i].name);
     }
@@ -68,18 +68,18 @@ static bool gather(const char *who, tn_ema *e, bool writes)
         tn__average   *a = e->item + i;
         const tn_dtype dt = tn_dtype_of(a->t), kept = tn_dtype_of(a->average);
         if (!tn_shape_equal(tn_shape_of(a->t), tn_shape_of(a->average)) || (dt == TN_BF16 ? TN_F32 : dt) != kept ||
-            (!a->aside && !tn_is_contiguous(a->t)) || (a->aside && tn_dtype_of(a->aside) != dt)) {
+            (!a->dense && !tn_is_contiguous(a->t)) || (a->dense && tn_dtype_of(a->dense) != dt)) {
             tn_raise(TN_ESTATE, "%s: the shape or dtype of '%s' has changed since tn_ema_new", who, a->name);
             return false;
         }
-        if (a->aside && writes && !tn_data_mut(a->t)) return false;
+        if (a->dense && writes && !tn_data_mut(a->t)) return false;
     }
     for (int64_t i = 0; i < e->items; i++) {
         tn__average *a = e->item + i;
         if (!tn_numel(a->t)) continue;
-        if (a->aside && !e->swapped) (void)tn_copy_from(a->aside, a->t);
-        if (a->aside && writes) continue;
-        tn_tensor *p = a->aside ? a->aside : a->t;
+        if (a->dense && !e->swapped) (void)tn_copy_from(a->dense, a->t);
+        if (a->dense && writes) continue;
+        tn_tensor *p = a->dense ? a->dense : a->t;
         /* only a pass that writes may increment the weight's version */
         tn__segment *s = tn__sweep_add(&e->sweep, tn_dtype_of(p), tn_numel(p),
                                        writes ? tn_data_mut(p) : (void *)(uintptr_t)tn_data(p), NULL);
@@ -129,7 +129,7 @@ tn_status tn_ema_swap(tn_ema *e)
     if (gather(who, e, true)) {
         tn__sweep_run(&e->sweep, TN__PASS(swap, TN__WRITES_P));
         for (int64_t i = 0; i < e->items; i++)
-            if (e->item[i].aside) (void)tn_copy_from(e->item[i].t, e->swapped ? e->item[i].aside : e->item[i].average);
+            if (e->item[i].dense) (void)tn_copy_from(e->item[i].t, e->swapped ? e->item[i].dense : e->item[i].average);
         e->swapped = !e->swapped;
     }
     tn_scope_end(s);

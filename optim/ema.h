@@ -8,7 +8,7 @@ typedef struct {
     char      *name;
     tn_tensor *t;       /* the parameter, with a reference (tn_keep) */
     tn_tensor *average; /* f32 for bf16 weights, else of the weight's dtype */
-    tn_tensor *aside;   /* contiguous copy of a bf16 or strided weight; else NULL */
+    tn_tensor *dense;   /* contiguous copy of a bf16 or strided weight; else NULL */
 } tn__average;
 
 struct tn_ema {

@@ -38,7 +38,7 @@ bool tn__option_check(const char *who, const tn__kind *kind, tn_opt which, doubl
     return !must;
 }
 
-static bool option_there(const char *who, const tn_optimizer *o, int group, int least, tn_opt which)
+static bool option_exists(const char *who, const tn_optimizer *o, int group, int least, tn_opt which)
 {
     if (!o) return tn_raise(TN_EINVAL, "%s: the optimizer is NULL", who), false;
     if (group < least || group >= o->groups) {
@@ -56,7 +56,7 @@ static bool option_there(const char *who, const tn_optimizer *o, int group, int 
 
 double tn_option(const tn_optimizer *o, int group, tn_opt which)
 {
-    return option_there("tn_option", o, group, 0, which) ? o->group[group].option[which] : NAN;
+    return option_exists("tn_option", o, group, 0, which) ? o->group[group].option[which] : NAN;
 }
 
 uint64_t tn_optimizer_sum(const tn_optimizer *o)
@@ -73,7 +73,7 @@ uint64_t tn_optimizer_sum(const tn_optimizer *o)
 static tn_status set(const char *who, tn_optimizer *o, int group, tn_opt which, double v)
 {
     if (tn__blocked()) return tn_error();
-    if (!option_there(who, o, group, -1, which) || !tn__option_check(who, o->kind, which, v)) return tn_error();
+    if (!option_exists(who, o, group, -1, which) || !tn__option_check(who, o->kind, which, v)) return tn_error();
     for (int g = group < 0 ? 0 : group; g < (group < 0 ? o->groups : group + 1); g++) {
         double *option = o->group[g].option;
         if (which == TN_OPT_MOMENTUM && o->flags & TN__NESTEROV && v == 0)
@@ -90,7 +90,7 @@ tn_status tn_set_option(tn_optimizer *o, int group, tn_opt which, double v)
 
 double tn_lr(const tn_optimizer *o, int group)
 {
-    return option_there("tn_lr", o, group, 0, TN_OPT_LR) ? o->group[group].option[TN_OPT_LR] : NAN;
+    return option_exists("tn_lr", o, group, 0, TN_OPT_LR) ? o->group[group].option[TN_OPT_LR] : NAN;
 }
 
 tn_status tn_set_lr(tn_optimizer *o, int group, double lr)
@@ -123,7 +123,7 @@ static bool within(void *module, const tn_tensor *t)
     return false;
 }
 
-static bool meets(const tn_group_config *c, const tn__weight *w)
+static bool matches(const tn_group_config *c, const tn__weight *w)
 {
     return (!c->vectors || tn_ndim(w->t) < 2) && (!c->match || c->match(w->name, w->t, c->user)) &&
            (!c->module || within(c->module, w->t));
@@ -144,17 +144,17 @@ static bool check(const char *who, const tn_group_config *c)
 typedef struct {
     int64_t count, take;
     int     now;
-} fate;
+} change;
 
 /* Finds the matching parameters, allocates the new groups, then changes the options, which cannot fail. Returns the
  * group of the first match, or -1. */
-static int split(const tn_group_config *c, fate *f, bool *taken)
+static int split(const tn_group_config *c, change *f, bool *taken)
 {
     tn_optimizer *o = c->optimizer;
     const int     groups = o->groups;
     int           all = groups, first = -1;
     for (int64_t i = 0; i < o->weights; i++) {
-        taken[i] = meets(c, o->weight + i);
+        taken[i] = matches(c, o->weight + i);
         f[o->weight[i].group].count++, f[o->weight[i].group].take += taken[i];
     }
     for (int g = 0; g < groups; g++) f[g].now = f[g].take && f[g].take < f[g].count ? all++ : g;
@@ -184,11 +184,11 @@ static int split(const tn_group_config *c, fate *f, bool *taken)
 static int regroup(const tn_group_config *c)
 {
     const size_t weights = (size_t)c->optimizer->weights * sizeof(bool),
-                 fates = (size_t)c->optimizer->groups * sizeof(fate);
+                 changes = (size_t)c->optimizer->groups * sizeof(change);
     bool     *taken = tn_mem_get(weights);
-    fate     *f = taken ? tn_mem_get(fates) : NULL;
+    change   *f = taken ? tn_mem_get(changes) : NULL;
     const int first = f ? split(c, f, taken) : -1;
-    tn_mem_put(f, fates);
+    tn_mem_put(f, changes);
     tn_mem_put(taken, weights);
     return first;
 }

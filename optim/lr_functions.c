@@ -23,7 +23,7 @@ static double constant_lr(const tn_schedule *s, double base, int64_t t, int grou
     (void)group;
     return (double)t < s->number[1] ? base * s->number[0] : base;
 }
-static const tn__course constant = {.name = "constant", .number = {"factor", "steps"}, .lr = constant_lr};
+static const tn__schedule_kind constant = {.name = "constant", .number = {"factor", "steps"}, .lr = constant_lr};
 
 tn_schedule *tn_constant_lr_create(tn_constant_lr_config c)
 {
@@ -42,7 +42,7 @@ static double linear_lr(const tn_schedule *s, double base, int64_t t, int group)
     if ((double)t >= steps) return base * end; /* start + (end - start) may differ by rounding, even below 0 */
     return base * (start + (end - start) * (double)t / steps);
 }
-static const tn__course linear = {.name = "linear", .number = {"start", "end", "steps"}, .lr = linear_lr};
+static const tn__schedule_kind linear = {.name = "linear", .number = {"start", "end", "steps"}, .lr = linear_lr};
 
 tn_schedule *tn_linear_lr_create(tn_linear_lr_config c)
 {
@@ -60,7 +60,7 @@ static double polynomial_lr(const tn_schedule *s, double base, int64_t t, int gr
     (void)group;
     return base * tn__libm_pow(1 - least((double)t, s->number[0]) / s->number[0], s->number[1]);
 }
-static const tn__course polynomial = {.name = "polynomial", .number = {"steps", "power"}, .lr = polynomial_lr};
+static const tn__schedule_kind polynomial = {.name = "polynomial", .number = {"steps", "power"}, .lr = polynomial_lr};
 
 tn_schedule *tn_polynomial_lr_create(tn_polynomial_lr_config c)
 {
@@ -79,7 +79,7 @@ static double step_lr(const tn_schedule *s, double base, int64_t t, int group)
     (void)group;
     return base * tn__libm_pow(s->number[1], floor((double)t / s->number[0]));
 }
-static const tn__course step = {.name = "step", .number = {"size", "gamma"}, .lr = step_lr};
+static const tn__schedule_kind step = {.name = "step", .number = {"size", "gamma"}, .lr = step_lr};
 
 tn_schedule *tn_step_lr_create(tn_step_lr_config c)
 {
@@ -96,7 +96,8 @@ static double multi_step_lr(const tn_schedule *s, double base, int64_t t, int gr
     for (int i = 1; i < s->numbers; i++) reached += s->number[i] <= (double)t;
     return base * tn__libm_pow(s->number[0], reached);
 }
-static const tn__course multi_step = {.name = "multi_step", .number = {"gamma", "milestones"}, .lr = multi_step_lr};
+static const tn__schedule_kind multi_step = {
+    .name = "multi_step", .number = {"gamma", "milestones"}, .lr = multi_step_lr};
 
 tn_schedule *tn_multi_step_lr_create(tn_multi_step_lr_config c)
 {
@@ -116,7 +117,7 @@ static double exponential_lr(const tn_schedule *s, double base, int64_t t, int g
     (void)group;
     return base * tn__libm_pow(s->number[0], (double)t);
 }
-static const tn__course exponential = {.name = "exponential", .number = {"gamma"}, .lr = exponential_lr};
+static const tn__schedule_kind exponential = {.name = "exponential", .number = {"gamma"}, .lr = exponential_lr};
 
 tn_schedule *tn_exponential_lr_create(tn_exponential_lr_config c)
 {
@@ -135,7 +136,7 @@ static double cosine_lr(const tn_schedule *s, double base, int64_t t, int group)
     (void)group;
     return half_cosine(base, s->number[1], fmod((double)t, 2 * s->number[0]) / s->number[0]);
 }
-static const tn__course cosine = {.name = "cosine", .number = {"steps", "min_lr"}, .lr = cosine_lr};
+static const tn__schedule_kind cosine = {.name = "cosine", .number = {"steps", "min_lr"}, .lr = cosine_lr};
 
 tn_schedule *tn_cosine_lr_create(tn_cosine_lr_config c)
 {
@@ -155,7 +156,7 @@ static double cosine_restarts_lr(const tn_schedule *s, double base, int64_t t, i
     while (at >= round) at -= round, round *= times;
     return half_cosine(base, s->number[2], at / round);
 }
-static const tn__course cosine_restarts = {
+static const tn__schedule_kind cosine_restarts = {
     .name = "cosine_restarts", .number = {"steps", "times", "min_lr"}, .lr = cosine_restarts_lr};
 
 tn_schedule *tn_cosine_restarts_lr_create(tn_cosine_restarts_lr_config c)
@@ -223,7 +224,7 @@ static bool one_cycle_ready(const tn_schedule *s, int64_t t)
     return false;
 }
 
-static const tn__course one_cycle = {
+static const tn__schedule_kind one_cycle = {
     .name = "one_cycle",
     .number = {"max_lr", "steps", "warmup", "straight", "phases", "min_momentum", "max_momentum", "div", "final_div"},
     .lr = one_cycle_lr,
@@ -273,7 +274,7 @@ static double warmup_lr(const tn_schedule *s, double base, int64_t t, int group)
     default: return base;
     }
 }
-static const tn__course warmup = {.name = "warmup", .number = {"warmup", "steps", "decay"}, .lr = warmup_lr};
+static const tn__schedule_kind warmup = {.name = "warmup", .number = {"warmup", "steps", "decay"}, .lr = warmup_lr};
 
 tn_schedule *tn_warmup_lr_create(tn_warmup_lr_config c)
 {
@@ -296,7 +297,7 @@ static double noam_lr(const tn_schedule *s, double base, int64_t t, int group)
     (void)group;
     return base * s->number[2] * tn__libm_pow(dim, -0.5) * least(tn__libm_pow(now, -0.5), now * tn__libm_pow(up, -1.5));
 }
-static const tn__course noam = {.name = "noam", .number = {"dim", "warmup", "factor"}, .lr = noam_lr};
+static const tn__schedule_kind noam = {.name = "noam", .number = {"dim", "warmup", "factor"}, .lr = noam_lr};
 
 tn_schedule *tn_noam_lr_create(tn_noam_lr_config c)
 {
@@ -315,7 +316,7 @@ static double inverse_sqrt_lr(const tn_schedule *s, double base, int64_t t, int 
     (void)group;
     return now < up ? base * now / up : base * sqrt(up / now);
 }
-static const tn__course inverse_sqrt = {.name = "inverse_sqrt", .number = {"warmup"}, .lr = inverse_sqrt_lr};
+static const tn__schedule_kind inverse_sqrt = {.name = "inverse_sqrt", .number = {"warmup"}, .lr = inverse_sqrt_lr};
 
 tn_schedule *tn_inverse_sqrt_lr_create(tn_inverse_sqrt_lr_config c)
 {
@@ -330,7 +331,7 @@ static double lambda_lr(const tn_schedule *s, double base, int64_t t, int group)
 {
     return base * s->factor(t, group, s->user);
 }
-static const tn__course lambda = {.name = "lambda", .lr = lambda_lr};
+static const tn__schedule_kind lambda = {.name = "lambda", .lr = lambda_lr};
 
 tn_schedule *tn_lambda_lr_create(tn_lambda_lr_config c)
 {

@@ -85,8 +85,8 @@ typedef struct {
     int64_t     *from;  /* index in the list of each segment's first element */
     double      *piece; /* the sums of each piece */
 } tn__sweep;
-bool         tn__sweep_init(tn__sweep *w, int64_t segments, int64_t elements); /* allocates; false: raised */
-bool         tn__sweep_room(tn__sweep *w, int64_t segments, int64_t elements); /* grows if needed; false: raised */
+bool         tn__sweep_init(tn__sweep *w, int64_t segments, int64_t elements);    /* allocates; false: raised */
+bool         tn__sweep_reserve(tn__sweep *w, int64_t segments, int64_t elements); /* grows if needed; false: raised */
 void         tn__sweep_free(tn__sweep *w);
 void         tn__sweep_clear(tn__sweep *w);
 tn__segment *tn__sweep_add(tn__sweep *w, tn_dtype dt, int64_t n, void *p, void *g); /* within the capacity */
@@ -95,7 +95,7 @@ void         tn__sweep_run(tn__sweep *w, tn__sweep_pass k); /* sets segment[i].s
 /* Returns the norm of all g times scale. If bad is not NULL, sets *bad to the first segment with a NaN or an Inf or, if
  * `squared`, with a norm whose square overflows its state's dtype, f32 or f64; -1: none. */
 double      tn__sweep_norm(tn__sweep *w, double scale, bool largest, bool squared, int64_t *bad);
-const char *tn__sweep_why(const tn__segment *bad);             /* "has a NaN or Inf" */
+const char *tn__sweep_problem(const tn__segment *bad);         /* "has a NaN or Inf" */
 bool        tn__clip_check(const char *who, const tn_clip *c); /* false: raised */
 
 /* The sum of a piece's lanes, from the first to the last. This order determines the bits of resumed runs
@@ -151,13 +151,12 @@ struct tn_optimizer {
 };
 
 struct tn__kind {
-    const char *name;           /* "AdamW" */
-    const char *call;           /* "tn_adamw_new" */
-    unsigned    options;        /* bit i: has option i of tn_opt */
-    bool        squares;        /* the squares of gradients must be finite */
-    bool        by_element;     /* updates elements independently; states have the weight's shape */
-    bool        eps_of_type;    /* TN_OPT_EPS may be below 0: the machine epsilon of the weight's dtype */
-    bool        moves_momentum; /* OneCycleLR may set TN_OPT_MOMENTUM, or TN_OPT_BETA1 if it exists */
+    const char *name;        /* "AdamW" */
+    const char *call;        /* "tn_adamw_new" */
+    unsigned    options;     /* bit i: has option i of tn_opt */
+    bool        squares;     /* the squares of gradients must be finite */
+    bool        by_element;  /* updates elements independently; states have the weight's shape */
+    bool        eps_of_type; /* TN_OPT_EPS may be below 0: the machine epsilon of the weight's dtype */
     struct {
         const char *name;
         /* Sets *s to the state's shape; returns true if this weight, with its options, needs the state. */
@@ -183,7 +182,7 @@ bool tn__state_same(const tn_optimizer *o, const tn__weight *w, tn_shape *s); /*
 /* Creates a state of that shape or, if only some elements are updated here, of those. Owned by the caller. NULL:
  * raised. */
 tn_tensor *tn__state_make(const tn_optimizer *o, const tn__weight *w, tn_shape s);
-tn_status  tn__schedule_next(tn_schedule *s);        /* the schedule's step after an update of its optimizer */
-void       tn__schedule_ready(const tn_schedule *s); /* raises the foreseeable errors of tn__schedule_next */
+tn_status  tn__schedule_advance(tn_schedule *s);          /* the schedule's step after an update of its optimizer */
+void       tn__schedule_check_next(const tn_schedule *s); /* raises the foreseeable errors of tn__schedule_advance */
 
 #endif

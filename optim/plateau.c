@@ -15,7 +15,7 @@ static double plateau_lr(const tn_schedule *s, double base, int64_t t, int group
     return base;
 }
 
-const tn__course tn__plateau = {
+const tn__schedule_kind tn__plateau = {
     .name = "plateau",
     .number = {"factor", "patience", "threshold", "absolute", "rising", "cooldown", "min_lr", "eps"},
     .lr = plateau_lr,
@@ -54,17 +54,17 @@ tn_status tn_plateau_step(tn_schedule *s, double value)
     static const char who[] = "tn_plateau_step";
     if (tn__blocked()) return tn_error();
     if (!s) return tn_raise(TN_EINVAL, "%s: the schedule is NULL", who);
-    if (s->course != &tn__plateau)
-        return tn_raise(TN_EINVAL, "%s: this is a %s schedule; call tn_schedule_step", who, s->course->name);
+    if (s->kind != &tn__plateau)
+        return tn_raise(TN_EINVAL, "%s: this is a %s schedule; call tn_schedule_step", who, s->kind->name);
     const tn_schedule before = *s;
-    if (better(s, value)) s->best = value, s->worse = 0;
-    else s->worse++;
-    if (s->rest > 0) s->rest--, s->worse = 0;
-    if ((double)s->worse > s->number[PATIENCE]) {
-        s->reductions++, s->worse = 0, s->rest = (int64_t)s->number[COOLDOWN];
+    if (better(s, value)) s->best = value, s->bad_values = 0;
+    else s->bad_values++;
+    if (s->cooldown_left > 0) s->cooldown_left--, s->bad_values = 0;
+    if ((double)s->bad_values > s->number[PATIENCE]) {
+        s->reductions++, s->bad_values = 0, s->cooldown_left = (int64_t)s->number[COOLDOWN];
         tn_schedule *whole = s;
-        while (whole->whole) whole = whole->whole;
-        if (!tn__schedule_go(whole, whole->t)) *s = before;
+        while (whole->parent) whole = whole->parent;
+        if (!tn__schedule_set(whole, whole->t)) *s = before;
     }
     return tn_error();
 }

@@ -13,7 +13,7 @@ bool tn__schedule_check(const char *name, const char *what, bool good, double v,
 
 static size_t value_bytes(const tn_schedule *s) { return (size_t)s->owner->groups * sizeof *s->value; }
 
-static void forget(tn_schedule *s)
+static void unlink_and_free(tn_schedule *s)
 {
     tn_schedule **at = &s->owner->schedules;
     while (*at && *at != s) at = &(*at)->next;
@@ -23,37 +23,37 @@ static void forget(tn_schedule *s)
     tn_mem_put(s, sizeof *s);
 }
 
-tn_schedule *tn__schedule_make(const tn__course *course, tn_schedule like)
+tn_schedule *tn__schedule_make(const tn__schedule_kind *kind, tn_schedule like)
 {
     if (tn__blocked()) return NULL;
-    if (!like.owner) return tn_raise(TN_EINVAL, "tn_%s_lr_new: the optimizer is NULL", course->name), NULL;
+    if (!like.owner) return tn_raise(TN_EINVAL, "tn_%s_lr_new: the optimizer is NULL", kind->name), NULL;
     tn_schedule *s = tn_mem_get(sizeof *s);
     if (!s) return NULL;
     *s = like;
-    s->course = course, s->t = 0, s->next = s->whole = NULL;
-    if ((s->value = tn_mem_get(value_bytes(s))) && tn__schedule_go(s, 0)) {
-        for (int i = 0; i < s->parts; i++) s->part[i]->whole = s;
+    s->kind = kind, s->t = 0, s->next = s->parent = NULL;
+    if ((s->value = tn_mem_get(value_bytes(s))) && tn__schedule_set(s, 0)) {
+        for (int i = 0; i < s->parts; i++) s->part[i]->parent = s;
         s->next = s->owner->schedules;
         s->owner->schedules = s;
         return s;
     }
-    forget(s);
+    unlink_and_free(s);
     return NULL;
 }
 
 /* Frees s and its parts. The recursion is at most TN__DEPTH deep. */
-static void forget_all(tn_schedule *s)
+static void free_tree(tn_schedule *s)
 {
-    for (int i = 0; i < s->parts; i++) forget_all(s->part[i]);
-    forget(s);
+    for (int i = 0; i < s->parts; i++) free_tree(s->part[i]);
+    unlink_and_free(s);
 }
 
 void tn_schedule_free(tn_schedule *s)
 {
-    if (s && s->whole)
-        tn_raise(TN_ESTATE, "tn_schedule_free: this %s schedule is a part of a %s one, which frees it", s->course->name,
-                 s->whole->course->name);
-    else if (s) forget_all(s);
+    if (s && s->parent)
+        tn_raise(TN_ESTATE, "tn_schedule_free: this %s schedule is a part of a %s one, which frees it", s->kind->name,
+                 s->parent->kind->name);
+    else if (s) free_tree(s);
 }
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
@@ -64,49 +64,49 @@ static void set_momentum(tn_optimizer *o, double v)
     for (int g = 0; g < o->groups && tn__has(o, which); g++) o->group[g].option[which] = v;
 }
 
-bool tn__schedule_try(const tn_schedule *s, int64_t t)
+bool tn__schedule_check_step(const tn_schedule *s, int64_t t)
 {
-    if (!tn__course_ready(s, t)) return false;
+    if (!tn__schedule_possible(s, t)) return false;
     for (int g = 0; g < s->owner->groups; g++) {
-        const double lr = s->value[g] = s->course->lr(s, s->owner->group[g].option[TN_OPT_BASE_LR], t, g);
+        const double lr = s->value[g] = s->kind->lr(s, s->owner->group[g].option[TN_OPT_BASE_LR], t, g);
         if (tn_error() != TN_OK) return false;
         if (lr >= 0 && lr < INFINITY) continue;
-        tn_raise(TN_EINVAL, "tn_%s_lr_new: at step %lld the learning rate of group %d would be %s", s->course->name,
+        tn_raise(TN_EINVAL, "tn_%s_lr_new: at step %lld the learning rate of group %d would be %s", s->kind->name,
                  (long long)t, g, tn__format_number(lr));
         return false;
     }
     return true;
 }
 
-bool tn__schedule_go(tn_schedule *s, int64_t t)
+bool tn__schedule_set(tn_schedule *s, int64_t t)
 {
     tn_optimizer *o = s->owner;
     double        momentum;
-    if (!tn__schedule_try(s, t)) return false;
+    if (!tn__schedule_check_step(s, t)) return false;
     for (int g = 0; g < o->groups; g++) o->group[g].option[TN_OPT_LR] = s->value[g];
-    if (s->course->momentum && s->course->momentum(s, t, &momentum)) set_momentum(o, momentum);
+    if (s->kind->momentum && s->kind->momentum(s, t, &momentum)) set_momentum(o, momentum);
     s->t = t;
     return true;
 }
 
 /* True if s may be stepped by itself; else raises an error. */
-static bool at_the_helm(const char *who, const tn_schedule *s)
+static bool may_step(const char *who, const tn_schedule *s)
 {
     if (!s) return tn_raise(TN_EINVAL, "%s: the schedule is NULL", who), false;
-    if (s->whole) {
-        tn_raise(TN_ESTATE, "%s: this %s schedule is a part of a %s one; step that one", who, s->course->name,
-                 s->whole->course->name);
+    if (s->parent) {
+        tn_raise(TN_ESTATE, "%s: this %s schedule is a part of a %s one; step that one", who, s->kind->name,
+                 s->parent->kind->name);
         return false;
     }
-    if (s->course->by_values)
+    if (s->kind->by_values)
         return tn_raise(TN_ESTATE, "%s: a plateau schedule depends on values, not on steps; call tn_plateau_step", who),
                false;
     for (const tn_schedule *other = s->owner->schedules; other; other = other->next) {
-        if (other == s || other->whole) continue;
+        if (other == s || other->parent) continue;
         tn_raise(TN_ESTATE,
                  "%s: the optimizer has a %s and a %s schedule, which would overwrite each other; join them with "
                  "tn_chained_lr_new or tn_sequential_lr_new",
-                 who, s->course->name, other->course->name);
+                 who, s->kind->name, other->kind->name);
         return false;
     }
     return true;
@@ -114,11 +114,11 @@ static bool at_the_helm(const char *who, const tn_schedule *s)
 
 static tn_status move(const char *who, tn_schedule *s, int64_t t)
 {
-    if (at_the_helm(who, s)) tn__schedule_go(s, t);
+    if (may_step(who, s)) tn__schedule_set(s, t);
     return tn_error();
 }
 
-tn_status tn__schedule_next(tn_schedule *s)
+tn_status tn__schedule_advance(tn_schedule *s)
 {
     return move("tn_schedule_step", s, s && s->t < INT64_MAX ? s->t + 1 : INT64_MAX);
 }
@@ -130,7 +130,7 @@ tn_status tn_schedule_step(tn_schedule *s)
         return tn_raise(TN_ESTATE,
                         "tn_schedule_step: this schedule follows its optimizer (tn_schedule_follow, or tn_fit), "
                         "whose tn_step already steps it; remove this call");
-    return tn__schedule_next(s);
+    return tn__schedule_advance(s);
 }
 
 tn_status tn_schedule_goto(tn_schedule *s, int64_t t)
@@ -143,18 +143,18 @@ tn_status tn_schedule_goto(tn_schedule *s, int64_t t)
 tn_status tn_schedule_follow(tn_schedule *s)
 {
     if (tn__blocked()) return tn_error();
-    if (at_the_helm("tn_schedule_follow", s)) s->owner->follower = s;
+    if (may_step("tn_schedule_follow", s)) s->owner->follower = s;
     return tn_error();
 }
 
-void tn__schedule_ready(const tn_schedule *s)
+void tn__schedule_check_next(const tn_schedule *s)
 {
-    if (at_the_helm("tn_step", s)) tn__course_ready(s, s->t + 1);
+    if (may_step("tn_step", s)) tn__schedule_possible(s, s->t + 1);
 }
 
 int64_t       tn_schedule_now(const tn_schedule *s) { return s ? s->t : 0; }
 tn_optimizer *tn_schedule_optimizer(const tn_schedule *s) { return s ? s->owner : NULL; }
-bool          tn_schedule_by_values(const tn_schedule *s) { return s && s->course->by_values; }
+bool          tn_schedule_by_values(const tn_schedule *s) { return s && s->kind->by_values; }
 
 double tn_schedule_lr(const tn_schedule *s, int64_t t, int group)
 {
@@ -165,5 +165,5 @@ double tn_schedule_lr(const tn_schedule *s, int64_t t, int group)
     if (group < 0 || group >= s->owner->groups)
         return tn_raise(TN_EINDEX, "%s: group %d does not exist; the optimizer has %d", who, group, s->owner->groups),
                NAN;
-    return tn__course_ready(s, t) ? s->course->lr(s, s->owner->group[group].option[TN_OPT_BASE_LR], t, group) : NAN;
+    return tn__schedule_possible(s, t) ? s->kind->lr(s, s->owner->group[group].option[TN_OPT_BASE_LR], t, group) : NAN;
 }

@@ -16,38 +16,38 @@ typedef struct {
     bool (*momentum)(const tn_schedule *s, int64_t t, double *to); /* NULL, or returns false: momentum unchanged */
     bool by_values;                                 /* changes with values (tn_plateau_step), not with steps */
     bool (*ready)(const tn_schedule *s, int64_t t); /* false (raised): step t is not possible; NULL: always true */
-} tn__course;
+} tn__schedule_kind;
 
 struct tn_schedule {
-    const tn__course *course;
-    tn_optimizer     *owner;
-    tn_schedule      *next;  /* next older schedule of the owner */
-    tn_schedule      *whole; /* the schedule that this one is a part of, or NULL */
-    int64_t           t;
-    double            number[TN__SCHEDULE_NUMBERS]; /* the options of the config */
-    int               numbers;
-    tn_schedule      *part[TN_PARTS];
-    int               parts, depth;
-    tn_lr_factor      factor; /* of tn_lambda_lr_new */
-    void             *user;
-    double            best;                    /* plateau: best value; NaN before the first value */
-    int64_t           worse, rest, reductions; /* plateau: values without improvement; left to ignore; reductions */
-    double           *value;                   /* [groups]: scratch memory for learning rates */
+    const tn__schedule_kind *kind;
+    tn_optimizer            *owner;
+    tn_schedule             *next;   /* next older schedule of the owner */
+    tn_schedule             *parent; /* the schedule that this one is a part of, or NULL */
+    int64_t                  t;
+    double                   number[TN__SCHEDULE_NUMBERS]; /* the options of the config */
+    int                      numbers;
+    tn_schedule             *part[TN_PARTS];
+    int                      parts, depth;
+    tn_lr_factor             factor; /* of tn_lambda_lr_new */
+    void                    *user;
+    double                   best;                 /* plateau: best value; NaN before the first value */
+    int64_t bad_values, cooldown_left, reductions; /* plateau: values without improvement; left to ignore; reductions */
+    double *value;                                 /* [groups]: scratch memory for learning rates */
 };
 
-extern const tn__course tn__plateau, tn__chained, tn__sequential;
+extern const tn__schedule_kind tn__plateau, tn__chained, tn__sequential;
 
 /* Creates a schedule of the optimizer and sets it to step 0. NULL: raised, nothing has changed. */
-tn_schedule *tn__schedule_make(const tn__course *course, tn_schedule like);
+tn_schedule *tn__schedule_make(const tn__schedule_kind *kind, tn_schedule like);
 /* Sets the learning rate of step t. False: raised, nothing has changed. */
-bool tn__schedule_go(tn_schedule *s, int64_t t);
-bool tn__schedule_try(const tn_schedule *s, int64_t t); /* only the checks of tn__schedule_go */
+bool tn__schedule_set(tn_schedule *s, int64_t t);
+bool tn__schedule_check_step(const tn_schedule *s, int64_t t); /* only the checks of tn__schedule_set */
 /* Raises "tn_<name>_lr_new: .<what> is <v>, but must <must>" unless good; returns good. */
 bool tn__schedule_check(const char *name, const char *what, bool good, double v, const char *must);
 
-static inline bool tn__course_ready(const tn_schedule *s, int64_t t)
+static inline bool tn__schedule_possible(const tn_schedule *s, int64_t t)
 {
-    return !s->course->ready || s->course->ready(s, t);
+    return !s->kind->ready || s->kind->ready(s, t);
 }
 
 #endif

@@ -49,7 +49,7 @@ static void add_segment(tn_optimizer *o, int64_t index, int64_t first, int64_t n
 }
 
 /* The rows of the gradient if it is row-sparse and only these rows need an update; else NULL. */
-static const tn_tensor *by_rows(const tn_optimizer *o, const tn__weight *w, tn_tensor **rows)
+static const tn_tensor *sparse_rows(const tn_optimizer *o, const tn__weight *w, tn_tensor **rows)
 {
     const tn_tensor *g = tn_grad_rows(w->t, rows);
     return g && w->n && w->to - w->from == w->n && tn_is_contiguous(w->t) && tn_dtype_of(w->t) == w->dtype &&
@@ -69,19 +69,19 @@ static void add_rows(tn_optimizer *o, int64_t index, const tn_tensor *g, const t
 }
 
 /* Lists the weights with a gradient as segments of the sweep and allocates everything. False: raised. */
-static bool prepare(tn_optimizer *o)
+static bool list_segments(tn_optimizer *o)
 {
     int64_t    taking_part = 0, segments = 0, elements = 0;
     tn_tensor *rows;
     for (int64_t i = 0; i < o->weights; i++) {
         const tn__weight *w = o->weight + i;
-        segments += by_rows(o, w, &rows) ? tn_numel(rows) : 1, elements += w->n;
+        segments += sparse_rows(o, w, &rows) ? tn_numel(rows) : 1, elements += w->n;
     }
-    if (!tn__sweep_room(&o->sweep, segments, elements)) return false;
+    if (!tn__sweep_reserve(&o->sweep, segments, elements)) return false;
     tn__sweep_clear(&o->sweep);
     for (int64_t i = 0; i < o->weights; i++) {
         tn__weight      *w = o->weight + i;
-        const tn_tensor *some = by_rows(o, w, &rows), *g = some ? some : tn_grad(w->t);
+        const tn_tensor *some = sparse_rows(o, w, &rows), *g = some ? some : tn_grad(w->t);
         if (!g) continue;
         if ((!some && !unchanged(o, w, g)) || !ready_weight(o, w)) return false;
         taking_part++;
@@ -109,7 +109,7 @@ static bool measure(tn_optimizer *o, double *scale, double *norm)
         tn_raise(TN_ENUMERIC,
                  "%s: the gradient of '%s' %s; nothing was changed; to continue, call tn_clear_error and "
                  "tn_zero_grads",
-                 who, o->weight[s->index].name, tn__sweep_why(s));
+                 who, o->weight[s->index].name, tn__sweep_problem(s));
         return false;
     }
     if (c->norm > 0 && c->norm < INFINITY) { /* NaN and Inf propagate, as in PyTorch */
@@ -152,7 +152,7 @@ static void close_weights(tn_optimizer *o)
     }
 }
 
-static void give_up(tn_optimizer *o)
+static void delete_new_states(tn_optimizer *o)
 {
     for (int64_t i = 0; i < o->weights; i++) {
         tn__weight *w = o->weight + i;
@@ -165,16 +165,16 @@ static void give_up(tn_optimizer *o)
 static void step(tn_optimizer *o)
 {
     double scale, norm;
-    if (o->follower) tn__schedule_ready(o->follower);
-    if (tn_error() != TN_OK || !prepare(o) || !measure(o, &scale, &norm)) {
-        give_up(o);
+    if (o->follower) tn__schedule_check_next(o->follower);
+    if (tn_error() != TN_OK || !list_segments(o) || !measure(o, &scale, &norm)) {
+        delete_new_states(o);
         return;
     }
     open_weights(o, scale);
     o->kind->run(o);
     close_weights(o);
     o->steps++, o->waiting = 0, o->norm = norm;
-    if (o->follower) tn__schedule_next(o->follower);
+    if (o->follower) tn__schedule_advance(o->follower);
 }
 
 tn_status tn_step(tn_optimizer *o)

@@ -19,7 +19,7 @@ bool tn__sweep_init(tn__sweep *w, int64_t segments, int64_t elements)
     return false;
 }
 
-bool tn__sweep_room(tn__sweep *w, int64_t segments, int64_t elements)
+bool tn__sweep_reserve(tn__sweep *w, int64_t segments, int64_t elements)
 {
     tn__sweep more;
     if (segments <= w->most && elements / CHUNK + 1 + segments <= w->room) return true;
@@ -169,7 +169,7 @@ double tn__sweep_norm(tn__sweep *w, double scale, bool by_largest, bool squared,
     return (by_largest ? all : sqrt(all)) / unit * fabs(scale);
 }
 
-const char *tn__sweep_why(const tn__segment *bad)
+const char *tn__sweep_problem(const tn__segment *bad)
 {
     if (!isfinite(bad->sum[0])) return "has a NaN or Inf";
     return bad->dtype == TN_F64 ? "is too large: its square overflows f64" : "is too large: its square overflows f32";

@@ -38,7 +38,7 @@ void tn__arena_drop(tn__arena *a)
     tn_mem_put(a, sizeof *a);
 }
 
-void tn__arena_give_back(tn__arena *a, int64_t from, int64_t to)
+void tn__arena_release(tn__arena *a, int64_t from, int64_t to)
 {
     const int64_t page = tn__arena_page();
     from = (from + page - 1) / page * page, to = to / page * page;

@@ -69,36 +69,36 @@ void tn__gradients_scale(const tn_replica *r, char *a, double by, int64_t from, 
 static int first_shard(const tn_replica *r, int rank) { return tn__first_shard(r->shards, rank, r->world->t.size); }
 
 /* Exchanges the losses and weights of all shards and adds them in the order of the shards. */
-bool tn__replica_weigh(tn_replica *r)
+bool tn__replica_exchange_losses(tn_replica *r)
 {
     tn_world     *w = r->world;
     const int     most = (r->shards + w->t.size - 1) / w->t.size;
     const int64_t bytes = (int64_t)most * 2 * (int64_t)sizeof(double);
-    char         *mine = r->room, *all = mine + bytes;
+    char         *mine = r->buffer, *all = mine + bytes;
     double        loss = 0, weight = 0;
     if (w->t.size > 1) {
         memset(mine, 0, (size_t)bytes);
-        memcpy(mine, r->part + (ptrdiff_t)2 * r->lo, (size_t)(r->hi - r->lo) * 2 * sizeof(double));
-        if (!tn__world_went(w, w->t.gather(w->t.user, mine, all, (int)bytes))) return false;
+        memcpy(mine, r->losses + (ptrdiff_t)2 * r->lo, (size_t)(r->hi - r->lo) * 2 * sizeof(double));
+        if (!tn__world_ok(w, w->t.gather(w->t.user, mine, all, (int)bytes))) return false;
     }
     for (int i = 0; i < w->t.size && w->t.size > 1; i++) {
         const int lo = first_shard(r, i), n = first_shard(r, i + 1) - lo;
-        memcpy(r->part + (ptrdiff_t)2 * lo, all + i * bytes, (size_t)n * 2 * sizeof(double));
+        memcpy(r->losses + (ptrdiff_t)2 * lo, all + i * bytes, (size_t)n * 2 * sizeof(double));
     }
-    for (int i = 0; i < r->shards; i++) loss += r->part[2 * i], weight += r->part[2 * i + 1];
-    r->loss = weight != 0 ? loss / weight : 0, r->by = weight != 0 ? 1 / weight : 0;
+    for (int i = 0; i < r->shards; i++) loss += r->losses[2 * i], weight += r->losses[2 * i + 1];
+    r->loss = weight != 0 ? loss / weight : 0, r->scale = weight != 0 ? 1 / weight : 0;
     return true;
 }
 
 /* Combines the flags of the parameters that have gradients over all ranks. */
-bool tn__replica_finish(tn_replica *r)
+bool tn__replica_exchange_flags(tn_replica *r)
 {
     tn_world *w = r->world;
-    uint8_t  *all = r->room;
+    uint8_t  *all = r->buffer;
     if (w->t.size == 1) return true;
-    if (!tn__world_went(w, w->t.gather(w->t.user, r->some, all, (int)r->places))) return false;
+    if (!tn__world_ok(w, w->t.gather(w->t.user, r->has_grad, all, (int)r->places))) return false;
     for (int64_t i = 0; i < w->t.size; i++)
-        for (int64_t k = 0; k < r->places; k++) r->some[k] |= all[i * r->places + k];
+        for (int64_t k = 0; k < r->places; k++) r->has_grad[k] |= all[i * r->places + k];
     return true;
 }
 
@@ -120,10 +120,10 @@ typedef struct {
 static mail mail_of(const tn_replica *r)
 {
     const int size = r->world->t.size;
-    int      *numbers = r->room;
+    int      *numbers = r->buffer;
     mail      m = {numbers, numbers + size, numbers + (ptrdiff_t)2 * size, numbers + (ptrdiff_t)3 * size, NULL, NULL};
     const int64_t head = ((int64_t)4 * size * (int64_t)sizeof(int) + LINE - 1) / LINE * LINE;
-    m.out = (char *)r->room + head;
+    m.out = (char *)r->buffer + head;
     m.in = m.out + (int64_t)r->waiting * (r->bucket + LINE);
     return m;
 }
@@ -165,13 +165,13 @@ static bool swap(const tn_replica *r, const mail *m, const char *out, char *in)
     tn_world    *w = r->world;
     const double start = tn__seconds();
     int64_t      bytes = 0;
-    if (!tn__world_went(w, w->t.swap(w->t.user, out, m->out_bytes, m->out_at, in, m->in_bytes, m->in_at))) return false;
+    if (!tn__world_ok(w, w->t.swap(w->t.user, out, m->out_bytes, m->out_at, in, m->in_bytes, m->in_at))) return false;
     for (int i = 0; i < w->t.size; i++) bytes += i == w->t.rank ? 0 : m->out_bytes[i];
-    tn__world_nap(w, start, bytes);
+    tn__world_delay(w, start, bytes);
     return true;
 }
 
-bool tn__replica_travel(tn_replica *r, char *const *sum, int64_t origin, int64_t from, int64_t to)
+bool tn__replica_reduce(tn_replica *r, char *const *sum, int64_t origin, int64_t from, int64_t to)
 {
     tn_world  *w = r->world;
     const int  size = w->t.size;
@@ -187,7 +187,7 @@ bool tn__replica_travel(tn_replica *r, char *const *sum, int64_t origin, int64_t
     if (!swap(r, &m, out, m.in)) return false;
     if (end > own) {
         add_up(r, &m, own, end);
-        tn__gradients_scale(r, m.in, r->by, own, end);
+        tn__gradients_scale(r, m.in, r->scale, own, end);
     }
     for (int i = 0; i < size; i++) { /* send the sum to every rank, receive the others' sums */
         piece(from, to, i, size, &lo, &hi);
@@ -213,12 +213,12 @@ static bool is_zero(const char *block)
 static bool find_touched(tn_replica *r)
 {
     tn_world *w = r->world;
-    uint8_t  *all = r->room;
+    uint8_t  *all = r->buffer;
     for (int64_t i = 0; i < r->blocks; i++) {
         r->touched[i] = 0;
         for (int k = 0; k < r->waiting && !r->touched[i]; k++) r->touched[i] = !is_zero(r->sum[k] + i * TN__BLOCK);
     }
-    if (!tn__world_went(w, w->t.gather(w->t.user, r->touched, all, (int)r->blocks))) return false;
+    if (!tn__world_ok(w, w->t.gather(w->t.user, r->touched, all, (int)r->blocks))) return false;
     for (int rank = 0; rank < w->t.size; rank++)
         for (int64_t i = 0; i < r->blocks; i++) r->touched[i] |= all[rank * r->blocks + i];
     return true;
@@ -226,7 +226,7 @@ static bool find_touched(tn_replica *r)
 
 /* Pack the touched blocks of a branch, and unpack them again with zeros in between. move_together returns the number of
  * bytes of touched blocks before `to`; with a NULL it only counts. */
-static int64_t move_together(const tn_replica *r, char *a, int64_t to)
+static int64_t pack_blocks(const tn_replica *r, char *a, int64_t to)
 {
     int64_t at = 0;
     for (int64_t i = 0; i * TN__BLOCK < to; i++) {
@@ -236,7 +236,7 @@ static int64_t move_together(const tn_replica *r, char *a, int64_t to)
     }
     return at;
 }
-static void move_apart(const tn_replica *r, char *a, int64_t bytes)
+static void unpack_blocks(const tn_replica *r, char *a, int64_t bytes)
 {
     for (int64_t i = r->blocks - 1; i >= 0; i--) {
         char *to = a + i * TN__BLOCK;
@@ -247,25 +247,25 @@ static void move_apart(const tn_replica *r, char *a, int64_t bytes)
 
 /* ---- a batch ----------------------------------------------------------------------------------------------------- */
 
-static bool travel_all(tn_replica *r)
+static bool reduce_all(tn_replica *r)
 {
     for (int64_t from = 0; from < r->bytes; from += r->bucket)
-        if (!tn__replica_travel(r, r->sum, 0, from, tn__min_i64(from + r->bucket, r->bytes))) return false;
+        if (!tn__replica_reduce(r, r->sum, 0, from, tn__min_i64(from + r->bucket, r->bytes))) return false;
     return true;
 }
 
 /* Exchanges only the touched blocks: packs them and shrinks the replica's sizes meanwhile. */
-static bool travel_touched(tn_replica *r)
+static bool reduce_touched(tn_replica *r)
 {
     const int64_t bytes = r->bytes, f64_at = r->f64_at;
     if (!find_touched(r)) return false;
-    r->f64_at = move_together(r, NULL, f64_at);
-    for (int k = 0; k < r->waiting; k++) r->bytes = move_together(r, r->sum[k], bytes);
-    const int64_t few = r->bytes;
-    const bool    went = travel_all(r);
+    r->f64_at = pack_blocks(r, NULL, f64_at);
+    for (int k = 0; k < r->waiting; k++) r->bytes = pack_blocks(r, r->sum[k], bytes);
+    const int64_t packed = r->bytes;
+    const bool    ok = reduce_all(r);
     r->bytes = bytes, r->f64_at = f64_at;
-    for (int k = 0; k < r->waiting; k++) move_apart(r, r->sum[k], few);
-    return went;
+    for (int k = 0; k < r->waiting; k++) unpack_blocks(r, r->sum[k], packed);
+    return ok;
 }
 
 /* .fast: adds this rank's branches, then uses the transport's all-reduce. The bits depend on the number of ranks. */
@@ -277,9 +277,9 @@ static bool add_fast(tn_replica *r)
         const bool f64 = from >= r->f64_at;
         to = tn__min_i64(from + r->bucket, f64 ? r->bytes : r->f64_at);
         const int count = (int)((to - from) / (f64 ? (int64_t)sizeof(double) : (int64_t)sizeof(float)));
-        if (!tn__world_went(w, w->t.sum(w->t.user, r->sum[0] + from, count, f64))) return false;
+        if (!tn__world_ok(w, w->t.sum(w->t.user, r->sum[0] + from, count, f64))) return false;
     }
-    tn__gradients_scale(r, r->sum[0], r->by, 0, r->bytes);
+    tn__gradients_scale(r, r->sum[0], r->scale, 0, r->bytes);
     return true;
 }
 
@@ -290,10 +290,10 @@ void tn__gradients_merge(const tn_replica *r, int top, int left, int64_t from, i
 
 bool tn__replica_exchange(tn_replica *r)
 {
-    if (!tn__replica_weigh(r) || !tn__replica_finish(r)) return false;
+    if (!tn__replica_exchange_losses(r) || !tn__replica_exchange_flags(r)) return false;
     if (r->world->t.size == 1) {
-        tn__gradients_scale(r, r->sum[0], r->by, 0, r->bytes);
+        tn__gradients_scale(r, r->sum[0], r->scale, 0, r->bytes);
         return true;
     }
-    return r->fast ? add_fast(r) : r->sparse ? travel_touched(r) : travel_all(r);
+    return r->fast ? add_fast(r) : r->sparse ? reduce_touched(r) : reduce_all(r);
 }

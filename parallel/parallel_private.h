@@ -11,9 +11,9 @@
 typedef struct {
     int32_t  status; /* the rank's tn_status */
     int16_t  call;   /* the call's tn__world_call */
-    int16_t  wish;   /* the flag of tn_world_wish */
-    uint64_t mark;   /* FNV-1a hash of the call's arguments, which must be equal on all ranks */
-} tn__greeting;
+    int16_t  flag;   /* the flag of tn_world_wish */
+    uint64_t hash;   /* FNV-1a hash of the call's arguments, which must be equal on all ranks */
+} tn__call_header;
 
 typedef enum {
     TN__BARRIER = 1,
@@ -24,8 +24,8 @@ typedef enum {
     TN__PART,
     TN__STEP,
     TN__STATE,
-    TN__SPREAD,
-    TN__WHOLE_AGAIN,
+    TN__SHARD_WEIGHTS,
+    TN__GATHER_WEIGHTS,
     TN__FREE
 } tn__world_call;
 
@@ -37,24 +37,24 @@ typedef struct {
 } tn__arena;
 
 struct tn_world {
-    tn_transport  t;
-    tn__arena    *exposed;       /* the arena that other ranks may read, with a reference; NULL: none */
-    tn__greeting *all;           /* [size] */
-    bool          broken;        /* the transport has failed, or a rank has ended: nothing is sent any more */
-    double        latency, rate; /* set with tn_world_slow; rate 0: no delay */
-    bool          wish, wished;  /* this rank's flag; OR over all ranks at the last collective call */
+    tn_transport     t;
+    tn__arena       *exposed;        /* the arena that other ranks may read, with a reference; NULL: none */
+    tn__call_header *all;            /* [size] */
+    bool             broken;         /* the transport has failed, or a rank has ended: nothing is sent any more */
+    double           latency, rate;  /* set with tn_world_slow; rate 0: no delay */
+    bool             flag, any_flag; /* this rank's flag; OR over all ranks at the last collective call */
 };
 
 /* Starts a collective call, also while an error is set: exchanges the ranks' status, call and hash of arguments.
  * Returns true if no rank has an error and all make the same call with the same arguments; else raises on each rank.
  * `differs` completes the message "rank 1 has <differs> than rank 0" for unequal hashes; NULL: "other arguments". */
-bool tn__world_meet(tn_world *w, tn__world_call call, uint64_t mark, const char *differs);
+bool tn__world_begin(tn_world *w, tn__world_call call, uint64_t hash, const char *differs);
 /* Takes the status of a transport's function: true if TN_OK; else marks the world as broken (raised). */
-bool tn__world_went(tn_world *w, tn_status said);
+bool tn__world_ok(tn_world *w, tn_status status);
 /* Sleeps until the time that these bytes, sent since `start`, take on the network of tn_world_slow. */
-void tn__world_nap(const tn_world *w, double start, int64_t bytes);
+void tn__world_delay(const tn_world *w, double start, int64_t bytes);
 /* Broadcasts any number of bytes. */
-bool     tn__world_send(tn_world *w, void *data, int64_t bytes, int from);
+bool     tn__world_broadcast(tn_world *w, void *data, int64_t bytes, int from);
 uint64_t tn__world_hash_module(void *module); /* FNV-1a of names, dtypes and shapes */
 
 /* ---- the tree (tree.c) ------------------------------------------------------------------------------------------- *
@@ -87,13 +87,13 @@ static inline int tn__first_shard(int shards, int rank, int size) { return (int)
 /* A parameter, and the place of its gradient in the buffer of a branch's gradients. */
 typedef struct {
     tn_tensor *t;
-    tn_dtype   wide;   /* f32 or f64: the dtype in which its gradients are added */
-    int64_t    n, at;  /* number of elements; offset in bytes in the gradients of a branch */
-    int        owner;  /* with .zero: the rank that updates it if parameters are not divided by elements */
-    bool       spread; /* with .zero3: each rank stores a part of it */
+    tn_dtype   wide;    /* f32 or f64: the dtype in which its gradients are added */
+    int64_t    n, at;   /* number of elements; offset in bytes in the gradients of a branch */
+    int        owner;   /* with .zero: the rank that updates it if parameters are not divided by elements */
+    bool       sharded; /* with .zero3: each rank stores a part of it */
 } tn__place;
 
-typedef struct tn__flight tn__flight;
+typedef struct tn__overlap tn__overlap;
 typedef struct {
     int64_t place, next;       /* the tied table's place in this batch and in the next; -1: none */
     char   *sum[TN__BRANCHES]; /* its gradients as sent early, by branch; afterwards sum[0] is the sum over all ranks */
@@ -104,7 +104,7 @@ typedef struct {
     int64_t  memory_bytes, memory_place;
 } tn__early;
 
-typedef struct tn__spread tn__spread;
+typedef struct tn__zero3 tn__zero3;
 struct tn_replica {
     tn_world  *world;
     void      *module;
@@ -120,19 +120,19 @@ struct tn_replica {
     /* A stack of branches whose siblings are not complete yet, with the sums of their gradients. */
     tn__branch   branch[TN__BRANCHES];
     char        *sum[TN__BRANCHES];
-    int          waiting;           /* number of branches on the stack */
-    int          next;              /* the next shard; -1: no batch has started */
-    double      *part;              /* [shards, 2]: weight times loss, and weight */
-    uint8_t     *some;              /* [places]: TN__WHOLE if any shard has a gradient of it, TN__EARLY */
-    double       loss, seconds, by; /* by: factor of the sums, 1 / total weight */
-    uint64_t     key;               /* key of this batch's generators */
-    tn_generator before, after;     /* state of the generator before and after the batch */
-    void        *room;              /* memory for messages */
-    int64_t      room_bytes;
-    tn__flight  *flight;   /* with .overlap: the exchange during the backward pass; else NULL */
+    int          waiting;  /* number of branches on the stack */
+    int          next;     /* the next shard; -1: no batch has started */
+    double      *losses;   /* [shards, 2]: weight times loss, and weight */
+    uint8_t     *has_grad; /* [places]: TN__HAS_GRAD if any shard has a gradient of it, TN__HAD_GRAD_EARLY */
+    double       loss, seconds, scale; /* scale: factor of the sums, 1 / total weight */
+    uint64_t     key;                  /* key of this batch's generators */
+    tn_generator before, after;        /* state of the generator before and after the batch */
+    void        *buffer;               /* memory for messages */
+    int64_t      buffer_bytes;
+    tn__overlap *overlap;  /* with .overlap: the exchange during the backward pass; else NULL */
     tn__early    early;    /* with .overlap: the tied table that is sent early */
     int64_t      resident; /* .zero3's option */
-    tn__spread  *spread;   /* the sharded weights of .zero3; NULL: each rank has all weights */
+    tn__zero3   *sharded;  /* the sharded weights of .zero3; NULL: each rank has all weights */
     uint8_t     *touched;  /* with .sparse, [blocks of TN__BLOCK bytes]: not zero on at least one rank */
     int64_t      blocks;
 };
@@ -144,17 +144,20 @@ void tn__gradients_add(const tn_replica *r, char *a, const char *b, int64_t from
 void tn__gradients_scale(const tn_replica *r, char *a, double by, int64_t from, int64_t to);
 /* Adds sum[top] to the sums before it until `left` branches remain; offsets [from, to) only. */
 void tn__gradients_merge(const tn_replica *r, int top, int left, int64_t from, int64_t to);
-/* The exchange in steps, so that a bucket may be sent while the next is computed. tn__replica_weigh exchanges the
- * losses and weights of all shards; then tn__replica_travel all-reduces one bucket [from, to) each; at the end
- * tn__replica_finish exchanges which parameters have gradients. sum[k] points to offset `origin` of branch k; the sum
+/* The exchange in steps, so that a bucket may be sent while the next is computed. tn__replica_exchange_losses exchanges the
+ * losses and weights of all shards; then tn__replica_reduce all-reduces one bucket [from, to) each; at the end
+ * tn__replica_exchange_flags exchanges which parameters have gradients. sum[k] points to offset `origin` of branch k; the sum
  * over all ranks divided by the total weight is written to sum[0]. */
-bool tn__replica_weigh(tn_replica *r);
-bool tn__replica_travel(tn_replica *r, char *const *sum, int64_t origin, int64_t from, int64_t to);
-bool tn__replica_finish(tn_replica *r);
+bool tn__replica_exchange_losses(tn_replica *r);
+bool tn__replica_reduce(tn_replica *r, char *const *sum, int64_t origin, int64_t from, int64_t to);
+bool tn__replica_exchange_flags(tn_replica *r);
 
-/* ---- a tied table whose gradient is sent before its lookups are added (early.c) ---------------------------------- */
+/* ---- a tied table whose gradient is sent before its lookups are added (tied_early.c) ---------------------------------- */
 
-enum { TN__WHOLE = 1, TN__EARLY = 2 }; /* flags of tn_replica.some: has a gradient; had most of it early in the pass */
+enum {
+    TN__HAS_GRAD = 1,
+    TN__HAD_GRAD_EARLY = 2
+}; /* flags of tn_replica.has_grad: has a gradient; had most of it early in the pass */
 void    tn__early_choose(tn_replica *r); /* chooses the table for the next batch, the same one on all ranks */
 bool    tn__early_begin(tn_replica *r);  /* allocates; false: raised */
 void    tn__early_free(tn_replica *r);
@@ -172,33 +175,33 @@ char *tn__sum_of(const tn_replica *r, int64_t place); /* the sum over all ranks 
 
 /* ---- gradients that are sent during the backward pass (overlap.c) ------------------------------------------------ */
 
-tn__flight *tn__flight_new(const tn_replica *r); /* NULL: raised */
-void        tn__flight_free(tn_replica *r);
-bool        tn__flight_begun(const tn_replica *r);
+tn__overlap *tn__overlap_new(const tn_replica *r); /* NULL: raised */
+void         tn__overlap_free(tn_replica *r);
+bool         tn__overlap_running(const tn_replica *r);
 /* Before the backward pass of the last shard, after a collective call: starts the sending thread. */
-void tn__flight_begin(tn_replica *r);
-void tn__flight_ready(const tn_tensor *leaf, const tn_tensor *grad, const tn_tensor *index, bool complete,
-                      void *replica);  /* a tn_grad_ready */
-void tn__flight_rest(tn_replica *r);   /* after the pass: marks all other gradients as complete, too */
-void tn__flight_behind(tn_replica *r); /* instead of begin, if all shards are complete: sends without a thread */
-bool tn__flight_end(tn_replica *r);    /* waits until everything is sent; false: raised */
+void tn__overlap_start(tn_replica *r);
+void tn__overlap_ready(const tn_tensor *leaf, const tn_tensor *grad, const tn_tensor *index, bool complete,
+                       void *replica);      /* a tn_grad_ready */
+void tn__overlap_complete(tn_replica *r);   /* after the pass: marks all other gradients as complete, too */
+void tn__overlap_start_late(tn_replica *r); /* instead of begin, if all shards are complete: sends without a thread */
+bool tn__overlap_finish(tn_replica *r);     /* waits until everything is sent; false: raised */
 
-/* ---- weights that are sharded over the ranks (spread.c) ---------------------------------------------------------- */
+/* ---- weights that are sharded over the ranks (zero3.c) ---------------------------------------------------------- */
 
 tn__arena *tn__arena_new(int64_t bytes); /* NULL: raised */
 tn__arena *tn__arena_keep(tn__arena *a);
 void       tn__arena_drop(tn__arena *a);
-void    tn__arena_give_back(tn__arena *a, int64_t from, int64_t to); /* frees the whole pages within; they read as 0 */
-int64_t tn__arena_page(void);
-void    tn__spread_begin(tn_replica *r); /* all ranks, at the start of a batch: shards the weights; raises */
+void       tn__arena_release(tn__arena *a, int64_t from, int64_t to); /* frees the whole pages within; they read as 0 */
+int64_t    tn__arena_page(void);
+void       tn__zero3_shard(tn_replica *r); /* all ranks, at the start of a batch: shards the weights; raises */
 /* All ranks: gathers all weights again. May raise; then the weights that were not here are lost. */
-void tn__spread_end(tn_replica *r);
-void tn__spread_let_go(tn_replica *r); /* frees the weights that tn__spread_bring_all or a read outside of ops got */
+void tn__zero3_gather(tn_replica *r);
+void tn__zero3_release(tn_replica *r); /* frees the weights that tn__zero3_fetch_all or a read outside of ops got */
 /* The elements of p that a rank stores. */
-void tn__spread_part(const tn_replica *r, const tn__place *p, int rank, int64_t *from, int64_t *to);
-bool tn__spread_is_worth(const tn_tensor *t);   /* true if a weight is large enough to shard */
-void tn__spread_open(tn_replica *r, bool open); /* around the step; at its end other ranks' parts are out of date */
-void tn__spread_bring_all(tn_replica *r);       /* gets all weights, until tn__spread_let_go */
+void tn__zero3_part(const tn_replica *r, const tn__place *p, int rank, int64_t *from, int64_t *to);
+bool tn__zero3_is_large(const tn_tensor *t);   /* true if a weight is large enough to shard */
+void tn__zero3_open(tn_replica *r, bool open); /* around the step; at its end other ranks' parts are out of date */
+void tn__zero3_fetch_all(tn_replica *r);       /* gets all weights, until tn__zero3_release */
 
 /* All ranks: sets the gradients of the first branch to the sum over all ranks divided by the total weight. */
 bool tn__replica_exchange(tn_replica *r);

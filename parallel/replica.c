@@ -38,20 +38,20 @@ static bool check(const tn_replica_config *c)
     return tn_error() == TN_OK;
 }
 
-static bool learns(const tn_each *p) { return p->parameter && tn_dtype_is_float(tn_dtype_of(p->tensor)); }
+static bool is_trained(const tn_each *p) { return p->parameter && tn_dtype_is_float(tn_dtype_of(p->tensor)); }
 
 /* Sets the offset of each parameter's gradient: first those that are added in f32, then those in f64. */
 static bool lay_out(tn_replica *r)
 {
-    for (tn_each p = tn_module_each(r->module, TN_EACH_PARAMETER); tn_next(&p);) r->places += learns(&p);
+    for (tn_each p = tn_module_each(r->module, TN_EACH_PARAMETER); tn_next(&p);) r->places += is_trained(&p);
     if (!(r->place = tn_mem_get((size_t)r->places * sizeof *r->place + 1))) return false;
     int64_t n = 0;
     for (tn_each p = tn_module_each(r->module, TN_EACH_PARAMETER); tn_next(&p);)
-        if (learns(&p))
+        if (is_trained(&p))
             r->place[n++] = (tn__place){.t = tn_keep(p.tensor),
                                         .wide = tn_dtype_of(p.tensor) == TN_F64 ? TN_F64 : TN_F32,
                                         .n = tn_numel(p.tensor),
-                                        .spread = r->zero3 && tn__spread_is_worth(p.tensor)};
+                                        .sharded = r->zero3 && tn__zero3_is_large(p.tensor)};
     for (int f64 = 0; f64 < 2; f64++) {
         for (int64_t i = 0; i < n; i++) {
             tn__place *p = r->place + i;
@@ -96,31 +96,31 @@ static bool take_memory(tn_replica *r)
     const int64_t head = (4 * size * (int64_t)sizeof(int) + LINE - 1) / LINE * LINE;
     r->blocks = r->sparse && size > 1 ? r->bytes / TN__BLOCK : 0;
     if (size > 1)
-        r->room_bytes = tn__max_i64(tn__max_i64(numbers, head + depth * (r->bucket + LINE) + branches * part),
-                                    (size + 1) * r->blocks);
+        r->buffer_bytes = tn__max_i64(tn__max_i64(numbers, head + depth * (r->bucket + LINE) + branches * part),
+                                      (size + 1) * r->blocks);
     if (!tn__mul_i64(depth, r->bytes, &r->memory_bytes))
         return tn_raise(TN_ENOMEM, "tn_replica_new: the gradients are too large"), false;
     r->memory = tn__mem_zeroed((size_t)r->memory_bytes + 1); /* the gaps between parameters stay zero */
-    r->part = tn_mem_get((size_t)r->shards * 2 * sizeof *r->part);
-    r->some = tn_mem_get((size_t)r->places + 1);
-    r->room = tn_mem_get((size_t)r->room_bytes + 1);
+    r->losses = tn_mem_get((size_t)r->shards * 2 * sizeof *r->losses);
+    r->has_grad = tn_mem_get((size_t)r->places + 1);
+    r->buffer = tn_mem_get((size_t)r->buffer_bytes + 1);
     r->touched = tn_mem_get((size_t)r->blocks + 1);
     for (int i = 0; i < depth; i++) r->sum[i] = r->memory ? r->memory + i * r->bytes : NULL;
-    return r->memory && r->part && r->some && r->room && r->touched;
+    return r->memory && r->losses && r->has_grad && r->buffer && r->touched;
 }
 
 void tn_replica_free(tn_replica *r)
 {
     if (!r) return;
-    tn__spread_end(r);
-    tn__flight_free(r);
+    tn__zero3_gather(r);
+    tn__overlap_free(r);
     tn__early_free(r);
     for (int64_t i = 0; r->place && i < r->places; i++) tn_drop(r->place[i].t);
     tn_mem_put(r->place, (size_t)r->places * sizeof *r->place + 1);
     if (r->memory) tn__mem_put(r->memory, (size_t)r->memory_bytes + 1);
-    tn_mem_put(r->part, (size_t)r->shards * 2 * sizeof *r->part);
-    tn_mem_put(r->some, (size_t)r->places + 1);
-    tn_mem_put(r->room, (size_t)r->room_bytes + 1);
+    tn_mem_put(r->losses, (size_t)r->shards * 2 * sizeof *r->losses);
+    tn_mem_put(r->has_grad, (size_t)r->places + 1);
+    tn_mem_put(r->buffer, (size_t)r->buffer_bytes + 1);
     tn_mem_put(r->touched, (size_t)r->blocks + 1);
     tn_mem_put(r, sizeof *r);
 }
@@ -141,7 +141,7 @@ static bool keeps_no_statistics(const tn_replica_config *c)
     return true;
 }
 
-static tn_replica *make(const tn_replica_config *c)
+static tn_replica *create(const tn_replica_config *c)
 {
     tn_replica *r = check(c) && keeps_no_statistics(c) ? tn_mem_get(sizeof *r) : NULL;
     if (!r) return NULL;
@@ -153,7 +153,7 @@ static tn_replica *make(const tn_replica_config *c)
     r->next = -1, r->loss = r->norm = NAN, r->early.next = -1;
     r->early.place = r->early.memory_place = -1;
     if (lay_out(r) && take_memory(r)) {
-        if (!c->overlap || c->fast || c->sparse || size == 1 || (r->flight = tn__flight_new(r))) return r;
+        if (!c->overlap || c->fast || c->sparse || size == 1 || (r->overlap = tn__overlap_new(r))) return r;
     }
     tn_replica_free(r);
     return NULL;
@@ -172,14 +172,14 @@ static void same_build(tn_world *w)
 
 tn_replica *tn_replica_create(tn_replica_config c)
 {
-    tn_replica *r = make(&c);
+    tn_replica *r = create(&c);
     if (!c.world) return NULL;
     same_build(c.world);
     const int64_t numbers[] = {c.shards, c.bucket, c.zero, c.zero3, c.fast, c.sparse, c.overlap};
     const double  clip[] = {c.clip.norm, c.clip.largest, c.clip.value, c.clip.error_if_nonfinite};
     uint64_t      sum = tn__fnv1a_f64(TN__FNV1A, (int)(sizeof clip / sizeof *clip), clip);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) sum = tn__fnv1a_i64(sum, numbers[i]);
-    tn__world_meet(c.world, TN__REPLICA, sum, "other options (.shards, .bucket, ...)");
+    tn__world_begin(c.world, TN__REPLICA, sum, "other options (.shards, .bucket, ...)");
     if (tn_world_module_broadcast(c.world, c.module) == TN_OK) return r;
     tn_replica_free(r);
     return NULL;
@@ -188,7 +188,7 @@ tn_replica *tn_replica_create(tn_replica_config c)
 /* ---- one shard --------------------------------------------------------------------------------------------------- */
 
 /* The generator of a shard: its seed is splitmix64 of the batch's key and the shard. */
-static tn_generator draws_of(const tn_replica *r, int shard)
+static tn_generator generator_of(const tn_replica *r, int shard)
 {
     uint64_t z = r->key + UINT64_C(0x9E3779B97F4A7C15) * ((uint64_t)shard + 1);
     z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
@@ -204,8 +204,8 @@ static void begin_batch(tn_replica *r)
     r->key |= tn_random_u32(g);
     r->after = *g;
     r->next = r->lo, r->waiting = 0, r->seconds = 0;
-    memset(r->part, 0, (size_t)r->shards * 2 * sizeof *r->part);
-    memset(r->some, 0, (size_t)r->places);
+    memset(r->losses, 0, (size_t)r->shards * 2 * sizeof *r->losses);
+    memset(r->has_grad, 0, (size_t)r->places);
     tn_module_zero_grad(r->module);
 }
 
@@ -214,7 +214,7 @@ static void begin_shard(tn_replica *r, tn_part *p)
     p->shard = (tn_shard){.rank = r->next, .of = r->shards};
     p->scope_ = tn_scope_begin();
     p->open_ = true;
-    *tn_current_generator() = draws_of(r, r->next);
+    *tn_current_generator() = generator_of(r, r->next);
 }
 
 tn_status tn_replica_backward(tn_replica *r, tn_tensor *loss, double weight)
@@ -238,26 +238,26 @@ tn_status tn_replica_backward(tn_replica *r, tn_tensor *loss, double weight)
                         "learning rate or clipping may help; tn_detect_anomaly(true) names the op",
                         r->next, r->shards, value != value ? "NaN" : "infinite");
     if (weight == 0) return TN_OK;
-    r->part[2 * r->next] += weight * value, r->part[2 * r->next + 1] += weight;
+    r->losses[2 * r->next] += weight * value, r->losses[2 * r->next + 1] += weight;
     tn_tensor *seed = tn_full_like(loss, weight);
-    if (!r->flight || r->next < r->hi - 1) return tn_backward(loss, .seed = seed);
-    if (tn__flight_begun(r))
+    if (!r->overlap || r->next < r->hi - 1) return tn_backward(loss, .seed = seed);
+    if (tn__overlap_running(r))
         return tn_raise(TN_ESTATE,
                         "tn_replica_backward: with .overlap only one call per shard is possible, and this is the "
                         "second");
-    if (!tn__world_meet(r->world, TN__PART, 0, NULL)) return tn_error();
+    if (!tn__world_begin(r->world, TN__PART, 0, NULL)) return tn_error();
     const double start = tn__seconds();
-    if (!tn__replica_weigh(r)) return tn_error();
+    if (!tn__replica_exchange_losses(r)) return tn_error();
     r->seconds += tn__seconds() - start;
-    tn__flight_begin(r);
-    return tn_backward_telling(loss, seed, tn__flight_ready, r);
+    tn__overlap_start(r);
+    return tn_backward_telling(loss, seed, tn__overlap_ready, r);
 }
 
 /* Pushes the gradients of the finished shard as the newest branch; then adds branches that are siblings. */
 static void end_shard(tn_replica *r)
 {
-    if (tn__flight_begun(r)) {
-        tn__flight_rest(r);
+    if (tn__overlap_running(r)) {
+        tn__overlap_complete(r);
         tn_module_zero_grad(r->module);
         r->next++;
         return;
@@ -269,7 +269,7 @@ static void end_shard(tn_replica *r)
         const tn_tensor *g = tn_grad(p->t);
         char            *to = r->sum[top] + p->at;
         if (g && tn_copy_out(g, p->wide, to, bytes) != TN_OK) return;
-        if (g) r->some[i] = TN__WHOLE;
+        if (g) r->has_grad[i] = TN__HAS_GRAD;
         else memset(to, 0, bytes);
     }
     tn_module_zero_grad(r->module);
@@ -292,7 +292,7 @@ static void put_gradients(tn_replica *r)
     tn_tensor    **list = tn_mem_get((size_t)r->places * 2 * sizeof *list + 1);
     for (int64_t i = 0; list && i < r->places; i++) {
         const tn__place *p = r->place + i;
-        if (!(r->some[i] & TN__WHOLE)) continue;
+        if (!(r->has_grad[i] & TN__HAS_GRAD)) continue;
         tn_tensor *g = tn_borrow(p->wide, tn_shape_of(p->t), tn__sum_of(r, i), NULL, NULL);
         if (tn_dtype_of(p->t) != p->wide) g = tn_to(g, tn_dtype_of(p->t));
         list[n] = p->t, list[r->places + n] = g, n++;
@@ -306,13 +306,13 @@ static void put_gradients(tn_replica *r)
  * sending reaches the other ranks in the collective call after it. */
 static bool exchange(tn_replica *r)
 {
-    if (!r->flight) return tn__world_meet(r->world, TN__PART, 0, NULL) && tn__replica_exchange(r);
-    if (!tn__flight_begun(r)) {
-        if (!tn__world_meet(r->world, TN__PART, 0, NULL) || !tn__replica_weigh(r)) return false;
-        tn__flight_behind(r);
+    if (!r->overlap) return tn__world_begin(r->world, TN__PART, 0, NULL) && tn__replica_exchange(r);
+    if (!tn__overlap_running(r)) {
+        if (!tn__world_begin(r->world, TN__PART, 0, NULL) || !tn__replica_exchange_losses(r)) return false;
+        tn__overlap_start_late(r);
     }
-    tn__flight_end(r);
-    if (!tn__world_meet(r->world, TN__PART, 0, NULL) || !tn__replica_finish(r)) return false;
+    tn__overlap_finish(r);
+    if (!tn__world_begin(r->world, TN__PART, 0, NULL) || !tn__replica_exchange_flags(r)) return false;
     tn__early_choose(r);
     return true;
 }
@@ -341,11 +341,11 @@ bool tn_replica_next(tn_replica *r, tn_part *p)
         return false;
     }
     if (p->open_) {
-        if (tn_error() == TN_OK || tn__flight_begun(r)) end_shard(r);
+        if (tn_error() == TN_OK || tn__overlap_running(r)) end_shard(r);
         tn_scope_end(p->scope_);
         p->open_ = false;
     } else if (tn_error() == TN_OK) {
-        if (r->zero3) tn__spread_begin(r);
+        if (r->zero3) tn__zero3_shard(r);
         if (tn_error() == TN_OK) begin_batch(r);
         tn__early_begin(r);
     }
@@ -374,7 +374,7 @@ void tn_replica_cancel(tn_replica *r, tn_part *p)
 tn_status tn_replica_whole(tn_replica *r)
 {
     if (!r) return tn_error() == TN_OK ? tn_raise(TN_EINVAL, "tn_replica_whole: r is NULL") : tn_error();
-    tn__spread_end(r);
+    tn__zero3_gather(r);
     return tn_error();
 }
 

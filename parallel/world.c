@@ -47,7 +47,7 @@ int tn_world_size(const tn_world *w) { return w ? w->t.size : 1; }
 void tn_world_free(tn_world *w)
 {
     if (!w) return;
-    tn__world_meet(w, TN__FREE, 0, NULL);
+    tn__world_begin(w, TN__FREE, 0, NULL);
     if (w->t.free) w->t.free(w->t.user);
     tn__arena_drop(w->exposed);
     tn_mem_put(w->all, (size_t)w->t.size * sizeof *w->all);
@@ -56,9 +56,9 @@ void tn_world_free(tn_world *w)
 
 void tn_world_wish(tn_world *w, bool on)
 {
-    if (w) w->wish = on;
+    if (w) w->flag = on;
 }
-bool tn_world_wished(const tn_world *w) { return w && (w->t.size > 1 ? w->wished : w->wish); }
+bool tn_world_wished(const tn_world *w) { return w && (w->t.size > 1 ? w->any_flag : w->flag); }
 
 bool tn_world_near(const tn_world *w) { return !w || w->t.size == 1 || (w->t.near && !(w->rate > 0)); }
 
@@ -69,39 +69,39 @@ void tn_world_slow(tn_world *w, double seconds, double bytes_per_second)
 
 /* ---- the start of a collective call ------------------------------------------------------------------------------ */
 
-bool tn__world_went(tn_world *w, tn_status said)
+bool tn__world_ok(tn_world *w, tn_status status)
 {
-    if (said == TN_OK && tn_error() == TN_OK) return true;
+    if (status == TN_OK && tn_error() == TN_OK) return true;
     w->broken = true;
-    if (tn_error() == TN_OK) tn_raise(said, "the transport of rank %d failed, but raised no error", w->t.rank);
+    if (tn_error() == TN_OK) tn_raise(status, "the transport of rank %d failed, but raised no error", w->t.rank);
     return false;
 }
 
-void tn__world_nap(const tn_world *w, double start, int64_t bytes)
+void tn__world_delay(const tn_world *w, double start, int64_t bytes)
 {
     const double rest = w->rate > 0 ? start + w->latency + (double)bytes / w->rate - tn__seconds() : 0;
     if (rest > 0) nanosleep(&(struct timespec){(time_t)rest, (long)((rest - floor(rest)) * 1e9)}, NULL);
 }
 
-bool tn__world_send(tn_world *w, void *data, int64_t bytes, int from)
+bool tn__world_broadcast(tn_world *w, void *data, int64_t bytes, int from)
 {
     if (w->t.size == 1) return true;
     for (char *p = data; bytes > 0; p += PIECE, bytes -= PIECE)
-        if (!tn__world_went(w, w->t.broadcast(w->t.user, p, (int)tn__min_i64(bytes, PIECE), from))) return false;
+        if (!tn__world_ok(w, w->t.broadcast(w->t.user, p, (int)tn__min_i64(bytes, PIECE), from))) return false;
     return true;
 }
 
 /* Raises the error of the first rank that has failed on all ranks. */
-static void pass_on(tn_world *w, int from, const tn_error_state *own)
+static void raise_everywhere(tn_world *w, int from, const tn_error_state *own)
 {
     char text[TEXT] = "";
     if (from == w->t.rank) memcpy(text, own->text, sizeof text - 1);
-    if (!tn__world_send(w, text, sizeof text, from)) return;
+    if (!tn__world_broadcast(w, text, sizeof text, from)) return;
     text[sizeof text - 1] = 0;
     tn_raise((tn_status)w->all[from].status, "rank %d: %s", from, text);
 }
 
-static int first_that_failed(const tn_world *w)
+static int first_failed(const tn_world *w)
 {
     for (int i = 0; i < w->t.size; i++)
         if (w->all[i].status != TN_OK) return i;
@@ -109,9 +109,9 @@ static int first_that_failed(const tn_world *w)
 }
 
 /* After no rank has failed: raises if the ranks' calls or arguments differ. */
-static void compare(const tn_world *w, const char *differs)
+static void compare_headers(const tn_world *w, const char *differs)
 {
-    const tn__greeting *a = w->all, *b;
+    const tn__call_header *a = w->all, *b;
     for (int i = 1; i < w->t.size; i++) {
         b = w->all + i;
         if (a->call != b->call) {
@@ -119,7 +119,7 @@ static void compare(const tn_world *w, const char *differs)
                      call_names[a->call], i, call_names[b->call]);
             return;
         }
-        if (a->mark != b->mark) {
+        if (a->hash != b->hash) {
             tn_raise(TN_EINVAL, "%s: rank %d has %s than rank 0", call_names[a->call], i,
                      differs ? differs : "other arguments");
             return;
@@ -127,38 +127,38 @@ static void compare(const tn_world *w, const char *differs)
     }
 }
 
-static void meet(tn_world *w, tn__greeting mine, const char *differs, const tn_error_state *own)
+static void exchange_headers(tn_world *w, tn__call_header mine, const char *differs, const tn_error_state *own)
 {
-    if (!tn__world_went(w, w->t.gather(w->t.user, &mine, w->all, (int)sizeof mine))) return;
-    w->wished = false;
+    if (!tn__world_ok(w, w->t.gather(w->t.user, &mine, w->all, (int)sizeof mine))) return;
+    w->any_flag = false;
     for (int i = 0; i < w->t.size; i++) {
         if (w->all[i].call == TN__FREE) w->broken = true; /* that rank takes part in no further call */
-        w->wished = w->wished || w->all[i].wish;
+        w->any_flag = w->any_flag || w->all[i].flag;
     }
-    const int failed = first_that_failed(w);
-    if (failed >= 0) pass_on(w, failed, own);
-    else compare(w, differs);
+    const int failed = first_failed(w);
+    if (failed >= 0) raise_everywhere(w, failed, own);
+    else compare_headers(w, differs);
 }
 
-bool tn__world_meet(tn_world *w, tn__world_call call, uint64_t mark, const char *differs)
+bool tn__world_begin(tn_world *w, tn__world_call call, uint64_t hash, const char *differs)
 {
     if (w->t.size == 1 || w->broken) {
         if (w->broken && tn_error() == TN_OK && call != TN__FREE)
             tn_raise(TN_ESTATE, "%s: a rank has ended, or could not be reached; restart all ranks", call_names[call]);
         return tn_error() == TN_OK;
     }
-    tn_error_state     aside;
-    const tn_status    own = tn_error();
-    const tn__greeting mine = {(int32_t)own, (int16_t)call, w->wish, mark};
+    tn_error_state        aside;
+    const tn_status       own = tn_error();
+    const tn__call_header mine = {(int32_t)own, (int16_t)call, w->flag, hash};
     tn_error_push(&aside);
-    meet(w, mine, differs, &aside);
+    exchange_headers(w, mine, differs, &aside);
     tn__error_first(&aside);
     return tn_error() == TN_OK;
 }
 
 /* ---- public collective calls ------------------------------------------------------------------------------------- */
 
-static bool there(const tn_world *w, const char *who)
+static bool world_given(const tn_world *w, const char *who)
 {
     if (!w && tn_error() == TN_OK) tn_raise(TN_EINVAL, "%s: the world is NULL", who);
     return w;
@@ -166,27 +166,27 @@ static bool there(const tn_world *w, const char *who)
 
 tn_status tn_world_barrier(tn_world *w)
 {
-    if (there(w, "tn_world_barrier")) tn__world_meet(w, TN__BARRIER, 0, NULL);
+    if (world_given(w, "tn_world_barrier")) tn__world_begin(w, TN__BARRIER, 0, NULL);
     return tn_error();
 }
 
 tn_status tn_world_gather(tn_world *w, double mine, double *all)
 {
-    if (!there(w, "tn_world_gather")) return tn_error();
+    if (!world_given(w, "tn_world_gather")) return tn_error();
     if (!all && tn_error() == TN_OK) tn_raise(TN_EINVAL, "tn_world_gather: all is NULL");
-    if (!tn__world_meet(w, TN__GATHER, 0, NULL) || !all) return tn_error();
+    if (!tn__world_begin(w, TN__GATHER, 0, NULL) || !all) return tn_error();
     if (w->t.size == 1) all[0] = mine;
-    else tn__world_went(w, w->t.gather(w->t.user, &mine, all, (int)sizeof mine));
+    else tn__world_ok(w, w->t.gather(w->t.user, &mine, all, (int)sizeof mine));
     return tn_error();
 }
 
 tn_status tn_world_same(tn_world *w, const char *what, const char *text)
 {
     char differs[200];
-    if (!there(w, "tn_world_same")) return tn_error();
+    if (!world_given(w, "tn_world_same")) return tn_error();
     if ((!what || !text) && tn_error() == TN_OK) tn_raise(TN_EINVAL, "tn_world_same: what or text is NULL");
     snprintf(differs, sizeof differs, "another %s", what ? what : "");
-    tn__world_meet(w, TN__SAME, text ? tn__fnv1a(TN__FNV1A, text, strlen(text)) : 0, differs);
+    tn__world_begin(w, TN__SAME, text ? tn__fnv1a(TN__FNV1A, text, strlen(text)) : 0, differs);
     return tn_error();
 }
 
@@ -221,19 +221,19 @@ static void broadcast_tensors(tn_world *w, void *module)
     const tn_scope s = tn_no_grad_begin();
     for (tn_each e = tn_module_each(module, TN_EACH_PARAMETER | TN_EACH_BUFFER); tn_next(&e);) {
         const int64_t bytes = tn_numel(e.tensor) * (int64_t)tn_dtype_size(tn_dtype_of(e.tensor));
-        if (bytes && !tn__world_send(w, tn_data_mut(e.tensor), bytes, 0)) break;
+        if (bytes && !tn__world_broadcast(w, tn_data_mut(e.tensor), bytes, 0)) break;
     }
     tn_scope_end(s);
 }
 
 tn_status tn_world_module_broadcast(tn_world *w, void *module)
 {
-    if (!there(w, "tn_world_broadcast")) return tn_error();
-    uint64_t mark = 0;
-    if (module && tn_error() == TN_OK) try_tensors(module), mark = tn__world_hash_module(module);
-    if (!tn__world_meet(w, TN__BROADCAST, mark, "a module with other names, dtypes or shapes")) return tn_error();
+    if (!world_given(w, "tn_world_broadcast")) return tn_error();
+    uint64_t hash = 0;
+    if (module && tn_error() == TN_OK) try_tensors(module), hash = tn__world_hash_module(module);
+    if (!tn__world_begin(w, TN__BROADCAST, hash, "a module with other names, dtypes or shapes")) return tn_error();
     if (w->t.size == 1) return TN_OK;
-    if (!tn__world_send(w, tn_current_generator(), sizeof(tn_generator), 0)) return tn_error();
+    if (!tn__world_broadcast(w, tn_current_generator(), sizeof(tn_generator), 0)) return tn_error();
     if (module) broadcast_tensors(w, module);
     return tn_error();
 }

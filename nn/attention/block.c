@@ -141,7 +141,7 @@ static tn_tensor *added(const tn_mha *m, const tn_tensor *x, const tn_block_args
     tn_tensor *bias = a->bias, *blocked = a->blocked;
     if (!bias || !blocked || tn_ndim(x) != 3) return bias ? bias : blocked;
     const int64_t batch = tn_size(x, m->time_first), n = tn_size(x, !m->time_first);
-    const int64_t keys = tn__cache_of(a->cache, a->layer).own + n;
+    const int64_t keys = tn__cache_lengths(a->cache, a->layer).own + n;
     tn_path_push("self_attn");
     const bool fits = tn__mha_mask(m, batch, n, keys, &bias) && tn__mha_mask(m, batch, n, keys, &blocked);
     tn_path_pop();
@@ -198,7 +198,7 @@ tn_tensor *tn_block_run(tn_block *m, tn_block_args a)
     if (a.memory_weights) *a.memory_weights = NULL;
     if (!tn_ready(m)) return NULL;
     const tn_frame           f = tn_enter(m);
-    const tn__cached_lengths before = tn__cache_of(a.cache, a.layer);
+    const tn__cached_lengths before = tn__cache_lengths(a.cache, a.layer);
     tn_tensor *x = a.x, *w[2] = {NULL}, **own = a.weights ? &w[0] : NULL, **memory = a.memory_weights ? &w[1] : NULL;
     if (m->multihead_attn && !a.memory && before.memory < 0)
         tn_raise(TN_EINVAL, "transformer_decoder: memory is NULL; it may be omitted only if the cache contains it");
@@ -207,7 +207,7 @@ tn_tensor *tn_block_run(tn_block *m, tn_block_args a)
     if (!a.bias) a.bias = tn__block_bias(m, &a, before.own);
     if (tn_error() == TN_OK) {
         x = m->parallel ? in_parallel(m, x, &a, own) : in_turn(m, x, &a, own, memory);
-        if (tn_error() != TN_OK) tn__cache_back(a.cache, a.layer, before);
+        if (tn_error() != TN_OK) tn__cache_undo(a.cache, a.layer, before);
     }
     if (!own && !memory) return tn_leave(f, x);
     tn_leave_n(f, &x, &w[0], &w[1]);

@@ -61,7 +61,7 @@ static tn_tensor *leave_all(tn_frame f, tn_tensor *y, int64_t n, tn_tensor **a, 
         if (all && b) all[count++] = b[i];
     }
     if (!all) return tn_leave(f, NULL);
-    if (tn__looked()) y = tn__look_result(&f, y);
+    if (tn__look_active()) y = tn__look_result(&f, y);
     all[count++] = y;
     tn_scope_return_list(f.scope, count, all);
     tn_mem_put(all, bytes);
@@ -90,10 +90,10 @@ tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
     if (!tn_ready(m)) return NULL;
     if (a.layer) return tn_raise(TN_EINVAL, "blocks: .layer is for a single block; a stack runs all layers"), NULL;
     const tn_frame           f = tn_enter(m);
-    const tn__cached_lengths before = tn__cache_of(a.cache, 0);
+    const tn__cached_lengths before = tn__cache_lengths(a.cache, 0);
     tn_tensor               *mine = NULL; /* the result of the layer before, kept until the next layer has read it */
     tn_block_args            b = a;
-    if (!a.angles) b.angles = angles_of(m, &a, tn__cache_gone(a.cache) + before.own);
+    if (!a.angles) b.angles = angles_of(m, &a, tn__cache_removed(a.cache) + before.own);
     if (!a.bias) b.bias = tn__block_bias(tn_at(m->layers, 0), &a, before.own);
     tn_path_push("layers");
     for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
@@ -109,7 +109,7 @@ tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
     if (tn_error() == TN_OK && m->norm) b.x = tn_call(m->norm, b.x);
     tn_drop(mine);
     tn_tensor *y = leave_all(f, b.x, n, a.weights, a.memory_weights);
-    for (int64_t i = 0; i < n && tn_error() != TN_OK; i++) tn__cache_back(a.cache, i, before);
+    for (int64_t i = 0; i < n && tn_error() != TN_OK; i++) tn__cache_undo(a.cache, i, before);
     return y;
 }
 

@@ -14,8 +14,8 @@ typedef struct {
 
 struct tn_kv_cache {
     tn_kv_cache_config c;
-    int64_t            rows; /* rows of the stored batch; -1: empty, accepts any number up to .batch */
-    int64_t            gone; /* number of positions removed from the start; later positions keep their numbers */
+    int64_t            rows;    /* rows of the stored batch; -1: empty, accepts any number up to .batch */
+    int64_t            removed; /* number of positions removed from the start; later positions keep their numbers */
     size_t             bytes;
     tn_tensor         *keys[2], *values[2]; /* [layers, batch, heads, length, head_dim]: own, memory */
     slot               layer[];
@@ -71,7 +71,7 @@ int64_t tn_kv_cache_length(const tn_kv_cache *c)
 
 int64_t tn_kv_cache_rows(const tn_kv_cache *c) { return c && c->rows > 0 ? c->rows : 0; }
 
-static void forget_memory(slot *s)
+static void delete_memory(slot *s)
 {
     tn_drop(s->of);
     s->of = NULL, s->memory = -1;
@@ -80,12 +80,12 @@ static void forget_memory(slot *s)
 void tn_kv_cache_clear(tn_kv_cache *c)
 {
     if (!c) return;
-    for (int64_t i = 0; i < c->c.layers; i++) c->layer[i].own = 0, forget_memory(&c->layer[i]);
-    c->rows = -1, c->gone = 0;
+    for (int64_t i = 0; i < c->c.layers; i++) c->layer[i].own = 0, delete_memory(&c->layer[i]);
+    c->rows = -1, c->removed = 0;
 }
 
 /* Resets the number of rows if the cache is empty. */
-static void if_empty(tn_kv_cache *c)
+static void reset_if_empty(tn_kv_cache *c)
 {
     for (int64_t i = 0; i < c->c.layers; i++)
         if (c->layer[i].own || c->layer[i].of) return;
@@ -101,8 +101,8 @@ tn_status tn_kv_cache_trim(tn_kv_cache *c, int64_t length)
         return tn_raise(TN_EINVAL, "tn_kv_cache_trim: length is %lld, but the cache holds %lld positions",
                         (long long)length, (long long)now);
     for (int64_t i = 0; i < c->c.layers; i++) c->layer[i].own = length;
-    if (!length) c->gone = 0;
-    if_empty(c);
+    if (!length) c->removed = 0;
+    reset_if_empty(c);
     return TN_OK;
 }
 
@@ -133,16 +133,16 @@ tn_status tn_kv_cache_forget(tn_kv_cache *c, int64_t from, int64_t count)
         }
         c->layer[i].own = now - count;
     }
-    if (from == 0) c->gone += count;
-    if_empty(c);
+    if (from == 0) c->removed += count;
+    reset_if_empty(c);
     return tn_error();
 }
 
-int64_t tn__cache_gone(const tn_kv_cache *c) { return c ? c->gone : 0; }
+int64_t tn__cache_removed(const tn_kv_cache *c) { return c ? c->removed : 0; }
 
 /* ---- for attention ----------------------------------------------------------------------------------------------- */
 
-tn__cached_lengths tn__cache_of(const tn_kv_cache *c, int64_t layer)
+tn__cached_lengths tn__cache_lengths(const tn_kv_cache *c, int64_t layer)
 {
     if (!c || layer < 0 || layer >= c->c.layers) return (tn__cached_lengths){0, -1};
     return (tn__cached_lengths){c->layer[layer].own, c->layer[layer].memory};
@@ -212,10 +212,10 @@ bool tn__cache_write(tn_kv_cache *c, int64_t layer, bool memory, int64_t made, t
 void tn__cache_commit(tn_kv_cache *c, int64_t layer, tn_tensor *of, int64_t rows, int64_t n)
 {
     slot *s = &c->layer[layer];
-    if (of) forget_memory(s), s->memory = n, s->of = tn_keep(of);
+    if (of) delete_memory(s), s->memory = n, s->of = tn_keep(of);
     else s->own += n;
     c->rows = rows;
-    if_empty(c);
+    reset_if_empty(c);
 }
 
 bool tn__cache_read(tn_kv_cache *c, int64_t layer, bool memory, int64_t rows, int64_t n, tn_tensor **k, tn_tensor **v)
@@ -228,7 +228,7 @@ bool tn__cache_read(tn_kv_cache *c, int64_t layer, bool memory, int64_t rows, in
     return tn_error() == TN_OK;
 }
 
-bool tn__cache_is_of(const tn_kv_cache *c, int64_t layer, const tn_tensor *of)
+bool tn__cache_memory_is(const tn_kv_cache *c, int64_t layer, const tn_tensor *of)
 {
     const tn_tensor *had = c->layer[layer].of; /* a different view of the same storage counts as a different memory */
     bool same = !of || (had && tn_data(of) == tn_data(had) && tn_shape_equal(tn_shape_of(of), tn_shape_of(had)));
@@ -240,13 +240,13 @@ bool tn__cache_is_of(const tn_kv_cache *c, int64_t layer, const tn_tensor *of)
     return false;
 }
 
-void tn__cache_back(tn_kv_cache *c, int64_t layer, tn__cached_lengths before)
+void tn__cache_undo(tn_kv_cache *c, int64_t layer, tn__cached_lengths before)
 {
     if (!c || layer < 0 || layer >= c->c.layers) return;
     slot *s = &c->layer[layer];
     if (s->own > before.own) s->own = before.own;
-    if (before.memory < 0) forget_memory(s);
-    if_empty(c);
+    if (before.memory < 0) delete_memory(s);
+    reset_if_empty(c);
 }
 
 /* ---- beams ------------------------------------------------------------------------------------------------------- */

@@ -9,7 +9,7 @@
 typedef struct {
     int64_t own, memory;
 } tn__cached_lengths;
-tn__cached_lengths tn__cache_of(const tn_kv_cache *c, int64_t layer);
+tn__cached_lengths tn__cache_lengths(const tn_kv_cache *c, int64_t layer);
 
 /* Writes k and v [B, heads, n, head_dim] after the layer's positions or, if `memory`, in place of its memory. The layer
  * was created with `made` heads; k and v have the first of these. The positions count from tn__cache_commit on, which
@@ -21,12 +21,12 @@ void tn__cache_commit(tn_kv_cache *c, int64_t layer, tn_tensor *of, int64_t rows
 bool tn__cache_read(tn_kv_cache *c, int64_t layer, bool memory, int64_t rows, int64_t n, tn_tensor **k, tn_tensor **v);
 
 /* True if the layer's memory was computed from this tensor, or if `of` is NULL; else raises an error. */
-bool tn__cache_is_of(const tn_kv_cache *c, int64_t layer, const tn_tensor *of);
+bool tn__cache_memory_is(const tn_kv_cache *c, int64_t layer, const tn_tensor *of);
 
 /* Number of positions removed from the start, which rotary positions still count. */
-int64_t tn__cache_gone(const tn_kv_cache *c);
+int64_t tn__cache_removed(const tn_kv_cache *c);
 
 /* After a failure: removes the positions that the layer did not have before. */
-void tn__cache_back(tn_kv_cache *c, int64_t layer, tn__cached_lengths before);
+void tn__cache_undo(tn_kv_cache *c, int64_t layer, tn__cached_lengths before);
 
 #endif

@@ -26,7 +26,7 @@ static tn_tensor *xavier(tn_dtype dt, int64_t out, int64_t in)
 }
 
 /* True if a member of the config differs from its default. In a config made without TN_MHA_DEFAULTS all are 0. */
-static bool is_told(const tn_rope_config *c)
+static bool rope_is_set(const tn_rope_config *c)
 {
     const tn_rope_config plain = {TN_ROPE_DEFAULTS};
     return c->dim || c->interleaved || c->scaling || c->trained || c->dtype ||
@@ -42,7 +42,7 @@ static bool scores_fit(const char *who, tn_mha_config *c)
         return tn_raise(TN_EINVAL, "%s: .scale is %s, but must be positive, or 0 for 1/√head_dim", who,
                         tn__format_number(c->scale)),
                false;
-    if (!c->rotary && is_told(&c->rope))
+    if (!c->rotary && rope_is_set(&c->rope))
         return tn_raise(TN_EINVAL, "%s: .rope is set but has no effect without .rotary; set .rotary or remove .rope",
                         who),
                false;
@@ -209,12 +209,12 @@ static bool mha_fits(const tn_mha *m, const tn_mha_args *a, sizes *z)
 {
     char                     text[192];
     int64_t                  batch, n;
-    const tn__cached_lengths held = tn__cache_of(a->cache, a->layer);
+    const tn__cached_lengths held = tn__cache_lengths(a->cache, a->layer);
     if (!options_fit(m, a) || !input(m, "query", 'T', a->query, m->dim, &z->batch, &z->queries)) return false;
     if (a->memory && !a->cache) return tn_raise(TN_EINVAL, "mha: .memory is set, but .cache is NULL"), false;
     if (a->memory && held.memory >= 0) {
         z->recall = true, z->before = held.memory;
-        if (!tn__cache_is_of(a->cache, a->layer, a->key)) return false;
+        if (!tn__cache_memory_is(a->cache, a->layer, a->key)) return false;
     } else {
         z->before = a->memory ? 0 : held.own, z->past = a->causal ? z->before : 0;
         if (!input(m, "key", 'S', a->key, m->kdim, &batch, &z->given)) return false;
@@ -282,7 +282,7 @@ tn_tensor *tn_mha_angles(const tn_mha *m, int64_t offset, int64_t length)
 /* Queries and keys [B, heads, n, D], rotated by their positions. */
 static void rotate(const tn_mha *m, const tn_mha_args *a, const sizes *z, tn_tensor **h)
 {
-    tn_tensor *angles = a->angles ? a->angles : tn_mha_angles(m, tn__cache_gone(a->cache) + z->before, z->given);
+    tn_tensor *angles = a->angles ? a->angles : tn_mha_angles(m, tn__cache_removed(a->cache) + z->before, z->given);
     if (angles && tn_ndim(angles) == 3)
         angles = tn_unsqueeze(angles, 1); /* [B, n, R]: different positions in each row */
     h[0] = tn_rope(h[0], angles, m->rope.interleaved), h[1] = tn_rope(h[1], angles, m->rope.interleaved);
@@ -340,7 +340,7 @@ static bool through_cache(const tn_mha *m, const tn_mha_args *a, const sizes *z,
 
 /* Attention while a tn_look is active: passes the weights and the heads' results to it, which may change them. If it
  * changes the weights or wants their gradient, the result is computed from the weights that it returned. */
-static tn_tensor *attend_seen(const tn_mha *m, const sizes *z, tn_attention_args t, tn_tensor **weights)
+static tn_tensor *attend_observed(const tn_mha *m, const sizes *z, tn_attention_args t, tn_tensor **weights)
 {
     const tn__wanted wanted = tn__look_wants("weights");
     const tn_shape   w = {4, {z->batch, m->heads, z->queries, z->keys}};
@@ -358,9 +358,12 @@ static tn_tensor *attend_seen(const tn_mha *m, const sizes *z, tn_attention_args
 }
 
 /* The mask, after active looks may have replaced it. */
-static tn_tensor *blocked_seen(tn_tensor *blocked) { return tn__looked() ? tn__look("blocked", blocked) : blocked; }
+static tn_tensor *observed_mask(tn_tensor *blocked)
+{
+    return tn__look_active() ? tn__look("blocked", blocked) : blocked;
+}
 
-static void projections_seen(tn_tensor **h)
+static void observe_projections(tn_tensor **h)
 {
     h[0] = tn__look("queries", h[0]), h[1] = tn__look("keys", h[1]), h[2] = tn__look("values", h[2]);
 }
@@ -369,15 +372,15 @@ static tn_tensor *attend(tn_mha *m, const tn_mha_args *a, tn_tensor **weights)
 {
     sizes             z = {0};
     tn_tensor        *h[3] = {NULL};
-    const bool        looked = tn__looked();
-    tn_attention_args t = {TN_ATTENTION_ARGS_DEFAULTS, .blocked = blocked_seen(a->blocked),
+    const bool        looked = tn__look_active();
+    tn_attention_args t = {TN_ATTENTION_ARGS_DEFAULTS, .blocked = observed_mask(a->blocked),
                            .blocked_keys = a->blocked_keys, .causal = a->causal, .window = m->window};
     if (!mha_fits(m, a, &z) || (t.blocked && !mask(m, &z, &t.blocked))) return NULL;
     tn_tensor *all = projected(m, a, &z, h);
     if (all && looked) heads_of(all, 3, h), all = NULL; /* looks get queries, keys and values separately */
     if (m->rotary) rotate(m, a, &z, h);
     if (!through_cache(m, a, &z, &h[1], &h[2])) return NULL;
-    if (looked) projections_seen(h);
+    if (looked) observe_projections(h);
 
     t.q = all ? all : h[0], t.k = h[1], t.v = h[2], t.weights = weights, t.past = z.past;
     t.dropout = m->base.training ? m->dropout : 0;
@@ -385,7 +388,7 @@ static tn_tensor *attend(tn_mha *m, const tn_mha_args *a, tn_tensor **weights)
     t.order = m->time_first ? TN_DIMS(2, 0, 1, 3) : TN_DIMS(0, 2, 1, 3);
     if (m->kv_heads != m->heads) group(m, &z, &t);
     /* [B, T, heads, D], or [T, B, ...]; heads may be [kv_heads, group] */
-    tn_tensor     *y = looked ? attend_seen(m, &z, t, weights) : tn_attention_run(t);
+    tn_tensor     *y = looked ? attend_observed(m, &z, t, weights) : tn_attention_run(t);
     const int64_t  width = m->heads * m->head_dim;
     const tn_shape flat = m->time_first ? TN_SHAPE(z.queries, z.batch, width) : TN_SHAPE(z.batch, z.queries, width);
     y = looked ? tn_reshape(y, flat) : tn_view(y, flat);

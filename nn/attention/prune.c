@@ -8,16 +8,16 @@
 
 /* The indices of the rows of a projection that remain: those of the heads (of queries or keys) for which `stays` is
  * true, in each of its `parts` parts. `of`: query heads per head of this projection. */
-static tn_tensor *rows_left(const bool *stays, int64_t heads, int64_t of, int64_t d, int parts)
+static tn_tensor *rows_left(const bool *keep, int64_t heads, int64_t of, int64_t d, int parts)
 {
     int64_t n = 0;
-    for (int64_t h = 0; h < heads; h++) n += stays[h * of];
+    for (int64_t h = 0; h < heads; h++) n += keep[h * of];
     tn_tensor *index = tn_empty_of(TN_I64, TN_SHAPE(parts * n * d));
     int64_t   *to = tn_data_mut(index), at = 0;
     if (!to) return NULL;
     for (int p = 0; p < parts; p++)
         for (int64_t h = 0; h < heads; h++)
-            for (int64_t i = 0; stays[h * of] && i < d; i++) to[at++] = (p * heads + h) * d + i;
+            for (int64_t i = 0; keep[h * of] && i < d; i++) to[at++] = (p * heads + h) * d + i;
     return index;
 }
 
@@ -38,26 +38,26 @@ static void cut_linear(change *c, const tn_linear *m, tn_tensor *index)
 }
 
 /* Sets stays[i] to whether head i remains. Returns the number of heads to remove, or -1 (raised). */
-static int64_t choose(const tn_mha *m, int64_t n, const int64_t *heads, bool *stays)
+static int64_t choose(const tn_mha *m, int64_t n, const int64_t *heads, bool *keep)
 {
     const int64_t of = m->kv_heads ? m->heads / m->kv_heads : 1;
-    int64_t       gone = 0;
+    int64_t       removed = 0;
     for (int64_t i = 0; i < m->heads; i++) {
-        stays[i] = true;
-        for (int64_t k = 0; k < n; k++) stays[i] = stays[i] && heads[k] != m->left[i];
-        gone += !stays[i];
+        keep[i] = true;
+        for (int64_t k = 0; k < n; k++) keep[i] = keep[i] && heads[k] != m->left[i];
+        removed += !keep[i];
     }
     for (int64_t i = 0; i < m->heads; i++) {
         const int64_t first = i / of * of;
-        if (stays[i] == stays[first]) continue;
+        if (keep[i] == keep[first]) continue;
         return tn_raise(TN_EINVAL,
                         "tn_mha_prune: heads %lld to %lld share keys and must be removed together; head %lld is in "
                         "the list, head %lld is not",
                         (long long)m->left[first], (long long)m->left[first + of - 1],
-                        (long long)m->left[stays[i] ? first : i], (long long)m->left[stays[i] ? i : first]),
+                        (long long)m->left[keep[i] ? first : i], (long long)m->left[keep[i] ? i : first]),
                -1;
     }
-    return gone;
+    return removed;
 }
 
 static bool may_be_pruned(const tn_mha *m, int64_t n, const int64_t *heads)
@@ -75,11 +75,11 @@ static bool may_be_pruned(const tn_mha *m, int64_t n, const int64_t *heads)
     return tn__may_write("tn_mha_prune", w) && tn__may_write("tn_mha_prune", m->out_proj->weight);
 }
 
-static void cut_all(const tn_mha *m, const bool *stays, change *c)
+static void cut_all(const tn_mha *m, const bool *keep, change *c)
 {
     const int64_t of = m->kv_heads ? m->heads / m->kv_heads : 1, d = m->head_dim;
-    tn_tensor    *q = rows_left(stays, m->heads, 1, d, 1), *kv = rows_left(stays, m->kv_heads, of, d, 1);
-    tn_tensor    *three = rows_left(stays, m->heads, 1, d, 3);
+    tn_tensor    *q = rows_left(keep, m->heads, 1, d, 1), *kv = rows_left(keep, m->kv_heads, of, d, 1);
+    tn_tensor    *three = rows_left(keep, m->heads, 1, d, 3);
     cut(c, m->in_proj_weight, 0, three);
     cut(c, m->in_proj_bias, 0, three);
     cut(c, m->q_proj_weight, 0, q), cut(c, m->k_proj_weight, 0, kv), cut(c, m->v_proj_weight, 0, kv);
@@ -88,14 +88,14 @@ static void cut_all(const tn_mha *m, const bool *stays, change *c)
 }
 
 /* Applies the changes; cannot fail. */
-static void take(tn_mha *m, const bool *stays, int64_t gone, const change *c)
+static void apply(tn_mha *m, const bool *keep, int64_t removed, const change *c)
 {
     const int64_t of = m->kv_heads ? m->heads / m->kv_heads : 1;
     int64_t       at = 0;
     for (int i = 0; i < c->n; i++) tn_zero_grad(c->was[i]), tn_adopt(c->was[i], c->now[i]);
     for (int64_t i = 0; i < m->heads; i++)
-        if (stays[i]) m->left[at++] = m->left[i];
-    m->heads -= gone, m->kv_heads -= gone / of;
+        if (keep[i]) m->left[at++] = m->left[i];
+    m->heads -= removed, m->kv_heads -= removed / of;
     const int64_t q = m->heads * m->head_dim, kv = m->kv_heads * m->head_dim;
     m->out_proj->in = q;
     if (m->q_proj) m->q_proj->out = q, m->k_proj->out = kv, m->v_proj->out = kv;
@@ -105,15 +105,15 @@ tn_status tn_mha_prune(tn_mha *m, int64_t n, const int64_t *heads)
 {
     if (!tn_ready(m)) return tn_error();
     if (!may_be_pruned(m, n, heads) || !m->heads) return tn_error();
-    bool *stays = tn_mem_get((size_t)m->heads);
-    if (!stays) return tn_error();
+    bool *keep = tn_mem_get((size_t)m->heads);
+    if (!keep) return tn_error();
     const size_t   bytes = (size_t)m->heads;
-    const int64_t  gone = choose(m, n, heads, stays);
+    const int64_t  removed = choose(m, n, heads, keep);
     const tn_scope s = tn_no_grad_begin();
     change         c = {.n = 0};
-    if (gone > 0) cut_all(m, stays, &c);
-    if (gone > 0 && tn_error() == TN_OK) take(m, stays, gone, &c);
+    if (removed > 0) cut_all(m, keep, &c);
+    if (removed > 0 && tn_error() == TN_OK) apply(m, keep, removed, &c);
     tn_scope_end(s);
-    tn_mem_put(stays, bytes);
+    tn_mem_put(keep, bytes);
     return tn_error();
 }

@@ -41,7 +41,7 @@ static tn_tensor *converted(const tn_tensor *t, tn_dtype dt)
 
 /* True unless t is packed (8 bits or f16) and unpacks to another dtype than dt, which the layers around it would
  * get. */
-static bool may_turn(const tn_each *e, tn_dtype dt)
+static bool may_convert(const tn_each *e, tn_dtype dt)
 {
     if (!tn_is_q8(e->tensor) || tn_weight_dtype(e->tensor) == dt) return true;
     tn_raise(TN_EDTYPE,
@@ -65,7 +65,7 @@ tn_status tn_module_to(void *module, tn_dtype dt)
     if (!now) return tn_error();
     const tn_scope s = tn_no_grad_begin();
     for (tn_each e = tn_module_each(m, EVERY_TENSOR); tn_next(&e); at += 2) {
-        if (!may_turn(&e, dt)) break;
+        if (!may_convert(&e, dt)) break;
         if (!tn_dtype_is_float(tn_dtype_of(e.tensor)) || tn_dtype_of(e.tensor) == dt) continue;
         if (!tn__may_write("tn_module_to", e.tensor)) break;
         now[at] = converted(e.tensor, dt);

@@ -48,7 +48,7 @@ static void *now_of(const copy *y, const void *old)
     return NULL;
 }
 
-static void mend(const copy *y, char *p, size_t bytes)
+static void redirect(const copy *y, char *p, size_t bytes)
 {
     for (size_t at = 0; at + sizeof(void *) <= bytes; at += sizeof(void *)) {
         const void *here;
@@ -97,11 +97,12 @@ static bool copy_arrays_and_hooks(copy *y, const tn_module *m, tn_module *c)
 {
     tn__array **end = &c->base->arrays;
     for (const tn__array *a = m->base->arrays; a; a = a->next) {
-        tn__array *b = tn_mem_get(TN__FRONT + a->bytes);
+        tn__array *b = tn_mem_get(TN__HEADER_BYTES + a->bytes);
         if (!b) return false;
-        memcpy((char *)b + TN__FRONT, (const char *)a + TN__FRONT, a->bytes);
+        memcpy((char *)b + TN__HEADER_BYTES, (const char *)a + TN__HEADER_BYTES, a->bytes);
         b->bytes = a->bytes, *end = b, end = &b->next;
-        y->made[y->tensors + y->modules + y->arrays++] = (pair){(const char *)a + TN__FRONT, (char *)b + TN__FRONT};
+        y->made[y->tensors + y->modules + y->arrays++] =
+            (pair){(const char *)a + TN__HEADER_BYTES, (char *)b + TN__HEADER_BYTES};
     }
     tn__hook **last = &c->base->hooks;
     for (const tn__hook *h = m->base->hooks; h; h = h->next) {
@@ -137,7 +138,7 @@ static bool copy_slots(const copy *y, const tn_module *m, tn_module *c)
     return true;
 }
 
-static bool make(copy *y, tn_module *m)
+static bool copy_all(copy *y, tn_module *m)
 {
     const tn_scope s = tn_no_grad_begin();
     bool           ok = true;
@@ -155,8 +156,8 @@ static bool make(copy *y, tn_module *m)
     for (size_t i = 0; i < y->modules; i++) {
         const tn_module *old = modules[i].old;
         tn_module       *c = modules[i].now;
-        mend(y, (char *)c + sizeof *c, old->kind->bytes - sizeof *c);
-        for (tn__array *a = c->base->arrays; a; a = a->next) mend(y, (char *)a + TN__FRONT, a->bytes);
+        redirect(y, (char *)c + sizeof *c, old->kind->bytes - sizeof *c);
+        for (tn__array *a = c->base->arrays; a; a = a->next) redirect(y, (char *)a + TN__HEADER_BYTES, a->bytes);
         c->base->built = true, c->base->ended = *tn_current_generator();
     }
     for (size_t i = 0; tn_error() == TN_OK && i < y->modules; i++) {
@@ -169,7 +170,7 @@ static bool make(copy *y, tn_module *m)
 }
 
 /* After a failure: frees each module separately, since they may not own each other yet. */
-static void unmake(copy *y)
+static void free_copies(copy *y)
 {
     for (size_t i = 0; i < y->modules; i++) {
         tn_module *c = y->made[y->tensors + i].now;
@@ -191,8 +192,8 @@ void *tn_module_copy(void *module)
     }
     if (!(y.made = tn_mem_get(2 * y.room * sizeof *y.made))) return NULL;
     y.sorted = y.made + y.room;
-    if (make(&y, m)) root = y.made[y.tensors].now, root->base->refs = 1;
-    else unmake(&y);
+    if (copy_all(&y, m)) root = y.made[y.tensors].now, root->base->refs = 1;
+    else free_copies(&y);
     for (size_t i = 0; i < y.tensors; i++) tn_drop(y.made[i].now); /* the slots have references of their own */
     tn_mem_put(y.made, 2 * y.room * sizeof *y.made);
     return root;

@@ -19,7 +19,7 @@ tn__slot *tn__slot_within(tn_module *m, const char *path, tn_module **within)
 }
 
 /* Raises "there is no 'encodr.weight' in BERT: it has embeddings, encoder, cls". */
-static void not_there(const char *who, const tn_module *m, const char *path, const tn_module *within)
+static void raise_not_found(const char *who, const tn_module *m, const char *path, const tn_module *within)
 {
     char   text[400];
     size_t at = 0;
@@ -42,7 +42,7 @@ static tn__slot *find(const char *who, tn_module *m, const char *path, tn_module
     if (tn__blocked()) return NULL;
     if (!m || !path) return tn_raise(TN_EINVAL, "%s: the %s is NULL", who, m ? "path" : "module"), NULL;
     tn__slot *s = tn__slot_within(m, path, within);
-    if (!s) not_there(who, m, path, *within);
+    if (!s) raise_not_found(who, m, path, *within);
     return s;
 }
 

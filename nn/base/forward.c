@@ -18,7 +18,7 @@ bool tn_module_ready(const char *who, void *module)
     const tn_module *m = module;
     if (tn__blocked()) return false;
     if (!who) who = "tn_module_ready";
-    if (m && tn__module_gone(who, m)) return false;
+    if (m && tn__module_freed(who, m)) return false;
     if (!m)
         return tn_raise(TN_EINVAL,
                         "%.*s: the module is NULL: it is an absent child, or its constructor failed and the error was "
@@ -56,9 +56,9 @@ tn_tensor *tn__look_result(const tn_frame *f, tn_tensor *y)
 
 tn_tensor *tn_leave(tn_frame f, tn_tensor *y)
 {
-    if (tn__looked()) y = tn__look_result(&f, y);
+    if (tn__look_active()) y = tn__look_result(&f, y);
     const bool ok = tn_error() == TN_OK;
-    if (!ok) tn__draws_back(f.generator, f.began);
+    if (!ok) tn__restore_generator(f.generator, f.began);
     return tn_scope_return(f.scope, ok ? y : NULL);
 }
 
@@ -68,9 +68,9 @@ void tn_leave_list(tn_frame f, int n, tn_tensor **const *y)
     tn_tensor *t[MOST];
     if (n > 0 && !tn__not_null("tn_leave_list", "the list of results", y)) n = 0;
     if (n > MOST) tn_raise(TN_EINVAL, "tn_leave_n: %d results, at most %d are supported", n, MOST);
-    if (tn__looked() && n > 0 && tn_error() == TN_OK) *y[0] = tn__look_result(&f, *y[0]);
+    if (tn__look_active() && n > 0 && tn_error() == TN_OK) *y[0] = tn__look_result(&f, *y[0]);
     const bool ok = tn_error() == TN_OK;
-    if (!ok) tn__draws_back(f.generator, f.began);
+    if (!ok) tn__restore_generator(f.generator, f.began);
     for (int i = 0; i < n; i++) {
         if (!ok) *y[i] = NULL;
         else t[i] = *y[i];

@@ -7,33 +7,33 @@
 typedef struct {
     tn_scope     scope; /* without a tape */
     tn_generator before;
-    tn_tensor   *as_it_is; /* the result if nothing is to be drawn: NULL (an error is set) or t (see tn__blank_begin) */
-} work;
+    tn_tensor *unchanged; /* the result if nothing is to be drawn: NULL (an error is set) or t (see tn__blank_begin) */
+} fill;
 
 /* True if t may be filled; then the caller ends with filled(). */
-static bool open_for(const char *who, const tn_tensor *t, work *s)
+static bool begin_fill(const char *who, const tn_tensor *t, fill *s)
 {
-    s->as_it_is = NULL;
+    s->unchanged = NULL;
     if (tn__blocked()) return false;
     if (!t) return tn_raise(TN_EINVAL, "%s: the tensor is NULL", who), false;
     if (!tn_dtype_is_float(tn_dtype_of(t)))
         return tn_raise(TN_EDTYPE, "%s: the tensor is %s, but must be floating", who, tn_dtype_name(tn_dtype_of(t))),
                false;
-    *s = (work){tn_no_grad_begin(), *tn_current_generator(), NULL};
+    *s = (fill){tn_no_grad_begin(), *tn_current_generator(), NULL};
     return true;
 }
 
-/* True if random values are to be drawn for t; else the caller returns s->as_it_is. */
-static bool draws_for(const char *who, tn_tensor *t, work *s)
+/* True if random values are to be drawn for t; else the caller returns s->unchanged. */
+static bool begin_draw(const char *who, tn_tensor *t, fill *s)
 {
-    if (!open_for(who, t, s)) return false;
+    if (!begin_fill(who, t, s)) return false;
     if (!tn__self.mode.blank) return true;
     tn_scope_end(s->scope);
-    s->as_it_is = t;
+    s->unchanged = t;
     return false;
 }
 
-static tn_tensor *filled(work s, tn_tensor *t, const tn_tensor *with)
+static tn_tensor *finish(fill s, tn_tensor *t, const tn_tensor *with)
 {
     const bool ok = with && tn_error() == TN_OK && tn_copy_from(t, with) == TN_OK;
     tn_scope_end(s.scope);
@@ -43,22 +43,22 @@ static tn_tensor *filled(work s, tn_tensor *t, const tn_tensor *with)
 
 tn_tensor *tn_init_uniform(tn_tensor *t, double low, double high)
 {
-    work s;
-    if (!draws_for("tn_init_uniform", t, &s)) return s.as_it_is;
-    return filled(s, t, tn_uniform_of(tn_dtype_of(t), tn_shape_of(t), low, high));
+    fill s;
+    if (!begin_draw("tn_init_uniform", t, &s)) return s.unchanged;
+    return finish(s, t, tn_uniform_of(tn_dtype_of(t), tn_shape_of(t), low, high));
 }
 
 tn_tensor *tn_init_normal(tn_tensor *t, double mean, double std)
 {
-    work s;
-    if (!draws_for("tn_init_normal", t, &s)) return s.as_it_is;
-    return filled(s, t, tn_normal_of(tn_dtype_of(t), tn_shape_of(t), mean, std));
+    fill s;
+    if (!begin_draw("tn_init_normal", t, &s)) return s.unchanged;
+    return finish(s, t, tn_normal_of(tn_dtype_of(t), tn_shape_of(t), mean, std));
 }
 
 static tn_tensor *constant(const char *who, tn_tensor *t, double value)
 {
-    work s;
-    if (!open_for(who, t, &s)) return NULL;
+    fill s;
+    if (!begin_fill(who, t, &s)) return NULL;
     const bool ok = tn_fill(t, value) == TN_OK;
     tn_scope_end(s.scope);
     return ok ? t : NULL;
@@ -79,9 +79,9 @@ static bool two_dims(const char *who, const tn_tensor *t)
 
 tn_tensor *tn_init_eye(tn_tensor *t)
 {
-    work s;
-    if (!open_for("tn_init_eye", t, &s)) return NULL;
-    return filled(s, t, two_dims("tn_init_eye", t) ? tn_eye_of(tn_dtype_of(t), tn_size(t, 0), tn_size(t, 1)) : NULL);
+    fill s;
+    if (!begin_fill("tn_init_eye", t, &s)) return NULL;
+    return finish(s, t, two_dims("tn_init_eye", t) ? tn_eye_of(tn_dtype_of(t), tn_size(t, 0), tn_size(t, 1)) : NULL);
 }
 
 /* ---- by fan: fan in = inputs per output, fan out = outputs per input ------------------------------------------- */
@@ -104,16 +104,16 @@ static bool fans(const char *who, const tn_tensor *t, double *in, double *out)
 
 static tn_tensor *xavier(const char *who, tn_tensor *t, double gain, bool normal)
 {
-    work       s;
+    fill       s;
     double     in, out;
     tn_tensor *v = NULL;
-    if (!draws_for(who, t, &s)) return s.as_it_is;
+    if (!begin_draw(who, t, &s)) return s.unchanged;
     if (fans(who, t, &in, &out)) {
         const double std = in + out > 0 ? gain * sqrt(2 / (in + out)) : 0, bound = sqrt(3) * fabs(std);
         if (normal) v = tn_normal_of(tn_dtype_of(t), tn_shape_of(t), 0, std);
         else v = tn_uniform_of(tn_dtype_of(t), tn_shape_of(t), -bound, bound);
     }
-    return filled(s, t, v);
+    return finish(s, t, v);
 }
 
 tn_tensor *tn_init_xavier_uniform(tn_tensor *t, double gain)
@@ -138,7 +138,7 @@ double tn_gain(tn_nonlinearity f, double param)
 
 static tn_tensor *kaiming(const char *who, tn_kaiming_args a, bool normal)
 {
-    work       s;
+    fill       s;
     double     in, out;
     tn_tensor *v = NULL;
     if (a.a != 0 && a.nonlinearity != TN_LEAKY_RELU)
@@ -147,13 +147,13 @@ static tn_tensor *kaiming(const char *who, tn_kaiming_args a, bool normal)
                         "remove .a",
                         who),
                NULL;
-    if (!draws_for(who, a.t, &s)) return s.as_it_is;
+    if (!begin_draw(who, a.t, &s)) return s.unchanged;
     if (fans(who, a.t, &in, &out)) {
         const double fan = a.fan_out ? out : in, std = fan > 0 ? tn_gain(a.nonlinearity, a.a) / sqrt(fan) : 0;
         if (normal) v = tn_normal_of(tn_dtype_of(a.t), tn_shape_of(a.t), 0, std);
         else v = tn_uniform_of(tn_dtype_of(a.t), tn_shape_of(a.t), -sqrt(3) * std, sqrt(3) * std);
     }
-    return filled(s, a.t, v);
+    return finish(s, a.t, v);
 }
 
 tn_tensor *tn_init_kaiming_uniform_run(tn_kaiming_args a) { return kaiming("tn_init_kaiming_uniform", a, false); }
@@ -202,15 +202,15 @@ static double quantile(double p)
     return q < 0 ? -v : v;
 }
 
-static double below(double x) { return 0.5 * tn__libm_erfc(-x / sqrt(2)); } /* the normal distribution function */
+static double normal_cdf(double x) { return 0.5 * tn__libm_erfc(-x / sqrt(2)); } /* the normal distribution function */
 
 /* Applies the quantile to uniform values between below(low) and below(high). A range above the mean is mirrored: there
  * the distribution function is near 1 and its f64 values are too coarse. */
 tn_tensor *tn_init_trunc_normal(tn_tensor *t, double mean, double std, double low, double high)
 {
     const char *who = "tn_init_trunc_normal";
-    work        s;
-    if (!draws_for(who, t, &s)) return s.as_it_is;
+    fill        s;
+    if (!begin_draw(who, t, &s)) return s.unchanged;
     double a = (low - mean) / std, b = (high - mean) / std;
     if (!(std > 0) || isinf(std) || !isfinite(mean) || !(low < high)) {
         tn_raise(
@@ -218,11 +218,12 @@ tn_tensor *tn_init_trunc_normal(tn_tensor *t, double mean, double std, double lo
             "%s: mean is %g, std %g and the range from %g to %g, but mean and std must be finite, std above 0, and "
             "low below high",
             who, mean, std, low, high);
-        return filled(s, t, NULL);
+        return finish(s, t, NULL);
     }
-    const double sign = a > 0 ? -1 : 1, from = a > 0 ? -b : a, to = a > 0 ? -a : b, p = below(from), q = below(to);
-    tn_tensor   *u = tn_uniform_of(TN_F64, TN_SHAPE(tn_numel(t)), 0, 1);
-    double      *v = u ? tn_data_mut(u) : NULL;
+    const double sign = a > 0 ? -1 : 1, from = a > 0 ? -b : a, to = a > 0 ? -a : b, p = normal_cdf(from),
+                 q = normal_cdf(to);
+    tn_tensor *u = tn_uniform_of(TN_F64, TN_SHAPE(tn_numel(t)), 0, 1);
+    double    *v = u ? tn_data_mut(u) : NULL;
     for (int64_t i = 0; v && i < tn_numel(t); i++) {
         const double at = p + v[i] * (q - p);
         /* a range of probability 0 in f64, far from the mean: all values are its bound next to the mean */
@@ -230,7 +231,7 @@ tn_tensor *tn_init_trunc_normal(tn_tensor *t, double mean, double std, double lo
         x = sign * (x < from ? from : x > to ? to : x) * std + mean;
         v[i] = x < low ? low : x > high ? high : x;
     }
-    return filled(s, t, u ? tn_reshape(u, tn_shape_of(t)) : NULL);
+    return finish(s, t, u ? tn_reshape(u, tn_shape_of(t)) : NULL);
 }
 
 /* ---- sparse: zeros in each column ------------------------------------------------------------------------------ */
@@ -238,9 +239,9 @@ tn_tensor *tn_init_trunc_normal(tn_tensor *t, double mean, double std, double lo
 tn_tensor *tn_init_sparse(tn_tensor *t, double sparsity, double std)
 {
     const char *who = "tn_init_sparse";
-    work        s;
+    fill        s;
     tn_tensor  *v = NULL;
-    if (!draws_for(who, t, &s)) return s.as_it_is;
+    if (!begin_draw(who, t, &s)) return s.unchanged;
     if (two_dims(who, t) && tn__probability(who, "sparsity", sparsity)) {
         const int64_t rows = tn_size(t, 0), cols = tn_size(t, 1), zeros = (int64_t)ceil(sparsity * (double)rows);
         v = tn_normal_of(tn_dtype_of(t), tn_shape_of(t), 0, std);
@@ -251,5 +252,5 @@ tn_tensor *tn_init_sparse(tn_tensor *t, double sparsity, double std)
             tn_scope_end(inner);
         }
     }
-    return filled(s, t, v);
+    return finish(s, t, v);
 }

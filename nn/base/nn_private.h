@@ -28,7 +28,7 @@ typedef struct tn__hook {
     void            *user;
 } tn__hook;
 
-typedef struct tn__array { /* the elements start TN__FRONT bytes after the start of this header */
+typedef struct tn__array { /* the elements start TN__HEADER_BYTES bytes after the start of this header */
     struct tn__array *next;
     size_t            bytes; /* size of all elements */
 } tn__array;
@@ -50,15 +50,15 @@ struct tn__base {
     tn_module    *next;         /* list of modules to free, used by tn_free */
 };
 
-enum { TN__FRONT = 64 }; /* the alignment of memory blocks; data after a header of this size is aligned, too */
+enum { TN__HEADER_BYTES = 64 }; /* the alignment of memory blocks; data after a header of this size is aligned, too */
 
 /* True (and an error is raised) if m was freed already. */
-bool tn__module_gone(const char *who, const tn_module *m);
+bool tn__module_freed(const char *who, const tn_module *m);
 
 static inline const char *tn__kind_name(const tn_module *m) { return m && m->kind->name ? m->kind->name : "module"; }
 
 /* After a failure: resets g to `began` if g is still the current generator and has not been reseeded. */
-void tn__draws_back(const tn_generator *g, tn_generator began);
+void tn__restore_generator(const tn_generator *g, tn_generator began);
 
 /* Return a slot, or NULL if not found. tn__slot_of: by its name in m itself. tn__slot_within: by a path through
  * children; sets *within to the module that has the slot or, if none has, to the last module on the path. */
@@ -84,7 +84,7 @@ bool tn__name_matches(const char *pattern, const char *name);
 /* ---- observers of running modules (look.c) ----------------------------------------------------------------------- */
 
 /* True if this thread has active tn_looks. The functions below are called only then. */
-static inline bool tn__looked(void) { return __builtin_expect(tn__self.mode.look != 0, 0); }
+static inline bool tn__look_active(void) { return __builtin_expect(tn__self.mode.look != 0, 0); }
 /* Passes t to the looks that want it, which record it; returns t or the tensor by which a look replaces it. Its path is
  * the current module path, with `.part` appended unless part is NULL (a module's result). */
 tn_tensor *tn__look(const char *part, tn_tensor *t);

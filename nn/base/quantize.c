@@ -4,7 +4,7 @@
 #include "nn/base/nn_private.h"
 
 /* True for a weight that tn_weight registered and that is not packed yet. */
-static bool turns(const tn_each *e)
+static bool is_convertible(const tn_each *e)
 {
     if (tn_is_q8(e->tensor)) return false;
     for (int i = 0; i < e->module->base->slots; i++) {
@@ -18,7 +18,7 @@ static bool turns(const tn_each *e)
 static tn_each weights_of(tn_module *m) { return tn_module_each(m, TN_EACH_PARAMETER | TN_EACH_NAME); }
 
 /* Turns the slots of packed parameters into buffers. */
-static void file_as_buffers(tn_module *root)
+static void make_buffers(tn_module *root)
 {
     for (tn_each e = tn_module_each(root, TN_EACH_MODULE | TN_EACH_NAME); tn_next(&e);)
         for (int i = 0; i < e.module->base->slots; i++) {
@@ -39,7 +39,7 @@ static tn_tensor *packed(const char *who, tn_tensor *t, tn_tensor *(*pack)(const
 }
 
 /* Packs all weights before it changes the first one; the change allocates nothing. */
-static tn_status turn(const char *who, tn_module *m, tn_tensor *(*pack)(const tn_tensor *))
+static tn_status convert_all(const char *who, tn_module *m, tn_tensor *(*pack)(const tn_tensor *))
 {
     size_t n = 0, at = 0; /* number of parameters; number of weights to convert */
     if (!tn_module_ready(who, m)) return tn_error();
@@ -50,7 +50,7 @@ static tn_status turn(const char *who, tn_module *m, tn_tensor *(*pack)(const tn
     const tn_scope s = tn_no_grad_begin();
     for (tn_each e = weights_of(m); tn_error() == TN_OK && tn_next(&e);) {
         size_t before = 0;
-        if (!turns(&e)) continue;
+        if (!is_convertible(&e)) continue;
         while (before < at && was[before] != e.tensor) before++;
         if (before < at) continue; /* tied */
         if (!tn__may_write(who, e.tensor)) break;
@@ -60,7 +60,7 @@ static tn_status turn(const char *who, tn_module *m, tn_tensor *(*pack)(const tn
     }
     if (tn_error() == TN_OK) {
         for (size_t i = 0; i < at; i++) tn_requires_no_grad(was[i]), tn_adopt(was[i], now[i]);
-        file_as_buffers(m);
+        make_buffers(m);
         tn_module_freeze(m, true);
         tn_module_train(m, false);
     }
@@ -69,5 +69,5 @@ static tn_status turn(const char *who, tn_module *m, tn_tensor *(*pack)(const tn
     return tn_error();
 }
 
-tn_status tn_module_quantize(void *m) { return turn("tn_quantize", m, tn_q8_pack); }
-tn_status tn_module_halve(void *m) { return turn("tn_halve", m, tn_f16_pack); }
+tn_status tn_module_quantize(void *m) { return convert_all("tn_quantize", m, tn_q8_pack); }
+tn_status tn_module_halve(void *m) { return convert_all("tn_halve", m, tn_f16_pack); }

@@ -21,7 +21,10 @@ static int split(const char *name, part *to)
     return n;
 }
 
-static bool is(const part *p, const char *text) { return p->bytes == strlen(text) && !memcmp(p->at, text, p->bytes); }
+static bool part_is(const part *p, const char *text)
+{
+    return p->bytes == strlen(text) && !memcmp(p->at, text, p->bytes);
+}
 static bool rename_same(const part *a, const part *b)
 {
     return a->bytes == b->bytes && !memcmp(a->at, b->at, a->bytes);
@@ -38,7 +41,7 @@ static bool match(const part *p, int np, const part *x, int nx, found *f)
     f->stars = 0;
     int at = 0;
     for (int i = 0; i < np; i++) {
-        const bool one = is(&p[i], "*"), many = is(&p[i], "**");
+        const bool one = part_is(&p[i], "*"), many = part_is(&p[i], "**");
         const int  take = many ? any : 1;
         if (take < 0 || at + take > nx || (!one && !many && !rename_same(&p[i], &x[at]))) return false;
         if (one || many) f->from[f->stars] = at, f->n[f->stars] = take, f->stars++;
@@ -48,7 +51,7 @@ static bool match(const part *p, int np, const part *x, int nx, found *f)
     return true;
 }
 
-static bool put(char *to, size_t *at, const part *p)
+static bool append(char *to, size_t *at, const part *p)
 {
     if (*at + p->bytes + 2 > TN_PATH_BYTES) return false;
     if (*at) to[(*at)++] = '.';
@@ -78,14 +81,14 @@ int tn__renamed(const char *from, const char *to, char name[TN_PATH_BYTES])
     if (!to) return 1;
     name[0] = 0;
     for (int i = 0; i < nq; i++) {
-        const bool is_star = is(&q[i], "*") || is(&q[i], "**");
-        if (!is_star && !put(name, &at, &q[i])) return -1;
+        const bool is_star = part_is(&q[i], "*") || part_is(&q[i], "**");
+        if (!is_star && !append(name, &at, &q[i])) return -1;
         for (int k = 0; is_star && k < f.n[star]; k++)
-            if (!put(name, &at, &x[f.from[star] + k])) return -1;
+            if (!append(name, &at, &x[f.from[star] + k])) return -1;
         star += is_star;
     }
     for (int i = f.rest; i < nx; i++)
-        if (!put(name, &at, &x[i])) return -1;
+        if (!append(name, &at, &x[i])) return -1;
     return 1;
 }
 
@@ -95,7 +98,7 @@ static int stars(const char *pattern)
     part      p[MOST_PARTS];
     const int n = split(pattern, p);
     int       count = 0, many = 0;
-    for (int i = 0; i < n; i++) count += is(&p[i], "*") || is(&p[i], "**"), many += is(&p[i], "**");
+    for (int i = 0; i < n; i++) count += part_is(&p[i], "*") || part_is(&p[i], "**"), many += part_is(&p[i], "**");
     return n < 0 || count > TN__MOST_STARS || many > 1 ? -1 : count;
 }
 

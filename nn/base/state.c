@@ -3,7 +3,7 @@
 #include "nn/base/nn_private.h"
 
 typedef struct {
-    const tn_tensor *whose;  /* the module's tensor of this name; NULL: none */
+    const tn_tensor *tensor; /* the module's tensor of this name; NULL: none */
     tn_tensor       *target; /* the tensor to change: whose, or a part of it; NULL: none */
     tn_tensor       *now;    /* the new values, converted to target's dtype */
     int              part, parts;
@@ -58,7 +58,7 @@ static int module_name(const load *l, const char *in_file, char name[TN_PATH_BYT
 /* Computes the shape that the tensor in the file must have. False if no shape fits (dim 0 not divisible by parts). */
 static bool shape_wanted(const entry *e, tn_shape *s)
 {
-    *s = tn_shape_of(e->whose);
+    *s = tn_shape_of(e->tensor);
     if (e->parts) {
         if (!s->n || s->d[0] % e->parts) return false;
         s->d[0] /= e->parts;
@@ -85,7 +85,7 @@ static bool read_one(load *l, int64_t i)
 }
 
 /* Finds the target of tensor i of the file, or counts it as a misfit. False: raised. */
-static bool place(load *l, int64_t i)
+static bool plan(load *l, int64_t i)
 {
     const tn_safetensors_entry in = tn_safetensors_at(l->f, i);
     entry                     *e = &l->e[i];
@@ -99,13 +99,13 @@ static bool place(load *l, int64_t i)
         misfit(l, TN_UNEXPECTED, in.name, "");
         return true;
     }
-    e->whose = s->tensor;
+    e->tensor = s->tensor;
     if (!in.loadable)
         return tn_raise(TN_EUNSUPPORTED, "tn_load: '%s' is stored as %s, which Tenon does not load", in.name,
                         in.stored),
                false;
     if (!shape_wanted(e, &want) || !tn_shape_equal(want, in.shape)) {
-        snprintf(text, sizeof text, " is %s, the file has %s", tn_shape_text(tn_shape_of(e->whose), a, sizeof a),
+        snprintf(text, sizeof text, " is %s, the file has %s", tn_shape_text(tn_shape_of(e->tensor), a, sizeof a),
                  tn_shape_text(in.shape, b, sizeof b));
         misfit(l, TN_MISSHAPEN, name, text);
         return true;
@@ -132,7 +132,7 @@ static bool covered(const load *l, const tn_tensor *t)
     uint64_t parts = 0;
     for (int64_t i = 0; i < l->n; i++) {
         const entry *e = &l->e[i];
-        if (e->whose != t) continue;
+        if (e->tensor != t) continue;
         if (!e->parts || !e->target) return true;
         parts |= (uint64_t)1 << e->part;
         if (parts == UINT64_MAX >> (TN__TENSOR_PARTS - e->parts)) return true;
@@ -172,13 +172,13 @@ static bool state_fits(const load *l, const char *file)
 
 /* True if the file's entries for one tensor of the module are consistent: copies under several names must be equal, and
  * a tensor must not be present both whole and in parts. */
-static bool agree(const load *l)
+static bool copies_agree(const load *l)
 {
     for (int64_t i = 0; i < l->n; i++) {
         const entry *a = &l->e[i];
         for (int64_t k = i + 1; a->target && k < l->n; k++) {
             const entry *b = &l->e[k];
-            if (b->whose != a->whose || !b->target || (a->parts == b->parts && a->part != b->part)) continue;
+            if (b->tensor != a->tensor || !b->target || (a->parts == b->parts && a->part != b->part)) continue;
             if (a->parts == b->parts) {
                 const tn_scope s = tn_scope_begin();
                 const void    *p = tn_data(tn_contiguous(a->now)), *q = tn_data(tn_contiguous(b->now));
@@ -214,9 +214,9 @@ static bool writable(const load *l)
 
 /* True if the module is being created (tn__blank_begin): no other code has its tensors yet, so they may take over the
  * memory that was read instead of copying it. */
-static bool is_taken(const entry *e)
+static bool may_adopt(const entry *e)
 {
-    return tn__self.mode.blank && e->target && e->target == e->whose && tn_is_contiguous(e->now);
+    return tn__self.mode.blank && e->target && e->target == e->tensor && tn_is_contiguous(e->now);
 }
 
 /* ---- the whole load -------------------------------------------------------------------------------------------- */
@@ -226,14 +226,14 @@ static void run(load *l, const char *file)
     const size_t   bytes = (size_t)l->n * sizeof *l->e;
     const tn_scope s = tn_no_grad_begin();
     bool           ok = !l->n || (l->e = tn_mem_get(bytes)) != NULL;
-    for (int64_t i = 0; ok && i < l->n; i++) ok = place(l, i);
+    for (int64_t i = 0; ok && i < l->n; i++) ok = plan(l, i);
     for (tn_each t = tn_module_each(l->m, TN_EACH_SAVED); ok && tn_next(&t);)
         if (!covered(l, t.tensor)) misfit(l, TN_MISSING, t.name, "");
     ok = ok && state_fits(l, file);
     for (int64_t i = 0; ok && i < l->n; i++) ok = !l->e[i].target || l->e[i].now || read_one(l, i);
-    if (ok && agree(l) && writable(l)) {
+    if (ok && copies_agree(l) && writable(l)) {
         for (int64_t i = 0; i < l->n; i++)
-            if (is_taken(&l->e[i])) tn_adopt(l->e[i].target, l->e[i].now);
+            if (may_adopt(&l->e[i])) tn_adopt(l->e[i].target, l->e[i].now);
             else if (l->e[i].target) tn_copy_from(l->e[i].target, l->e[i].now);
     }
     tn_scope_end(s);

@@ -8,7 +8,7 @@ typedef struct {
 
 /* Rewrites the name in the module to the name in the file: applies rules last … first, each from `module` to `file`,
  * except rules with parts. Inverts *turned for each rule that transposes. */
-static bool in_file(const save *s, int last, int first, char name[TN_PATH_BYTES], bool *turned)
+static bool in_file(const save *s, int last, int first, char name[TN_PATH_BYTES], bool *transposed)
 {
     for (int i = last; i >= first; i--) {
         const tn_rename *r = &s->c->rename[i];
@@ -16,7 +16,7 @@ static bool in_file(const save *s, int last, int first, char name[TN_PATH_BYTES]
         const int done = tn__renamed(r->module, r->file, name);
         if (done < 0)
             return tn_raise(TN_EINVAL, "tn_save: '%s' becomes too long with the rule for '%s'", name, r->module), false;
-        if (done && r->transpose) *turned = !*turned;
+        if (done && r->transpose) *transposed = !*transposed;
     }
     return tn_error() == TN_OK;
 }
@@ -24,7 +24,7 @@ static bool in_file(const save *s, int last, int first, char name[TN_PATH_BYTES]
 /* True if loading with these rules undoes the transposition that saving applied. It may not when two rules rename the
  * name, a general one and a special one listed before it; a square matrix would then be loaded wrongly without an
  * error. */
-static bool turns_back(const save *s, const char *path, const char *in_file, bool turned)
+static bool loads_back(const save *s, const char *path, const char *in_file, bool transposed)
 {
     char name[TN_PATH_BYTES];
     bool back = false;
@@ -35,24 +35,24 @@ static bool turns_back(const save *s, const char *path, const char *in_file, boo
         if (done < 0 || (done && !r->module)) return true; /* loading would skip it */
         if (done && r->transpose) back = !back;
     }
-    if (strcmp(name, path) != 0 || back == turned) return true;
+    if (strcmp(name, path) != 0 || back == transposed) return true;
     return tn_raise(
                TN_EINVAL,
                "tn_save: '%s' becomes '%s' %stransposed, but these rules would load it %stransposed; only one rule "
                "may rename it",
-               path, in_file, turned ? "" : "not ", back ? "" : "not "),
+               path, in_file, transposed ? "" : "not ", back ? "" : "not "),
            false;
 }
 
 /* Writes t: the tensor at `path` in the module, or a part of it. `from` is its name after the rules after `last`. */
-static bool put(const save *s, int last, const char *path, const char *from, bool turned, tn_tensor *t)
+static bool put(const save *s, int last, const char *path, const char *from, bool transposed, tn_tensor *t)
 {
     char name[TN_PATH_BYTES], full[2 * TN_PATH_BYTES];
     memcpy(name, from, strlen(from) + 1);
-    if (!in_file(s, last, 0, name, &turned)) return false;
+    if (!in_file(s, last, 0, name, &transposed)) return false;
     if (tn_ndim(t) == 2) {
-        if (!turns_back(s, path, name, turned)) return false;
-        if (turned) t = tn_transpose(t, 0, 1);
+        if (!loads_back(s, path, name, transposed)) return false;
+        if (transposed) t = tn_transpose(t, 0, 1);
     }
     snprintf(full, sizeof full, "%s%s", s->c->prefix ? s->c->prefix : "", name);
     return tn_safetensors_put(s->w, full, t) == TN_OK;
@@ -68,26 +68,26 @@ static bool put_all(const save *s, const char *name, tn_tensor *t)
     for (int i = s->c->renames - 1; i >= 0; i--) {
         const tn_rename *r = &s->c->rename[i];
         if (r->load_only || !r->module || !r->parts) continue;
-        bool turned = r->transpose;
+        bool transposed = r->transpose;
         memcpy(part, name, strlen(name) + 1);
-        if (!in_file(s, s->c->renames - 1, i + 1, part, &turned)) return false;
+        if (!in_file(s, s->c->renames - 1, i + 1, part, &transposed)) return false;
         if (tn__renamed(r->module, r->file, part) != 1) continue;
         if (!tn_ndim(t) || tn_size(t, 0) % r->parts)
             return tn_raise(TN_ESHAPE, "tn_save: '%s' cannot be divided into %d equal parts", name, r->parts), false;
         const int64_t rows = tn_size(t, 0) / r->parts;
-        if (!put(s, i - 1, name, part, turned, tn_narrow(t, 0, r->part * rows, rows))) return false;
+        if (!put(s, i - 1, name, part, transposed, tn_narrow(t, 0, r->part * rows, rows))) return false;
         parts = true;
     }
     return parts || put(s, s->c->renames - 1, name, name, false, t);
 }
 
 /* Adds a second name of a stored tensor to the metadata, as safetensors.torch.save_model does. */
-static bool note(const save *s, const char *name, const char *stored)
+static bool add_alias(const save *s, const char *name, const char *stored)
 {
     char a[2 * TN_PATH_BYTES], b[2 * TN_PATH_BYTES], from[TN_PATH_BYTES], to[TN_PATH_BYTES];
-    bool turned = false;
+    bool transposed = false;
     memcpy(from, name, strlen(name) + 1), memcpy(to, stored, strlen(stored) + 1);
-    if (!in_file(s, s->c->renames - 1, 0, from, &turned) || !in_file(s, s->c->renames - 1, 0, to, &turned))
+    if (!in_file(s, s->c->renames - 1, 0, from, &transposed) || !in_file(s, s->c->renames - 1, 0, to, &transposed))
         return false;
     const char *prefix = s->c->prefix ? s->c->prefix : "";
     snprintf(a, sizeof a, "%s%s", prefix, from), snprintf(b, sizeof b, "%s%s", prefix, to);
@@ -110,7 +110,7 @@ static bool put_names(const save *s, tn_module *m)
         }
         for (tn_each t = tn_module_each(m, TN_EACH_SAVED); tn_next(&t);)
             if (t.tensor == every.tensor) {
-                ok = note(s, every.name, t.name);
+                ok = add_alias(s, every.name, t.name);
                 break;
             }
     }

@@ -5,7 +5,7 @@
 #include "nn/base/nn_private.h"
 
 /* A view of the per-channel values t [C] that broadcasts with x [N, C, ...]. */
-static tn_tensor *beside(tn_tensor *t, const tn_tensor *x)
+static tn_tensor *per_channel(tn_tensor *t, const tn_tensor *x)
 {
     tn_shape s = {.n = tn_ndim(x) - 1, .d = {tn_numel(t)}};
     for (int i = 1; i < s.n; i++) s.d[i] = 1;
@@ -15,7 +15,7 @@ static tn_tensor *beside(tn_tensor *t, const tn_tensor *x)
 static tn_tensor *affine(const tn_batch_norm *m, tn_tensor *y)
 {
     if (!m->weight) return y;
-    return tn_add(tn_mul(y, beside(m->weight, y)), beside(m->bias, y));
+    return tn_add(tn_mul(y, per_channel(m->weight, y)), per_channel(m->bias, y));
 }
 
 static tn_tensor *mixed(tn_tensor *old, tn_tensor *now, double share)
@@ -48,7 +48,7 @@ static tn_tensor *batch_norm_forward(tn_batch_norm *m, tn_tensor *x, int least, 
                NULL;
     if (!m->base.training && m->running_mean) {
         tn_tensor *scale = tn_rsqrt(tn_add_scalar(m->running_var, m->eps));
-        return affine(m, tn_mul(tn_sub(x, beside(m->running_mean, x)), beside(scale, x)));
+        return affine(m, tn_mul(tn_sub(x, per_channel(m->running_mean, x)), per_channel(scale, x)));
     }
     if (tn_numel(x) <= s.d[1] && (m->base.training || tn_numel(x)))
         return tn_raise(TN_ESHAPE, "batch_norm: %s each channel needs more than one value, but the input is %s",
@@ -92,8 +92,8 @@ static tn_batch_norm *batch_norm_create(const char *who, const tn_class *kind, t
     if (!(c.momentum >= 0 && c.momentum <= 1))
         return tn_raise(TN_EINVAL, "%s: .momentum is %s, but must be from 0 to 1", who, tn__format_number(c.momentum)),
                NULL;
-    const bool told = c.cumulative || c.momentum != (tn_batch_norm_config){TN_BATCH_NORM_DEFAULTS}.momentum;
-    if (told && c.no_running)
+    const bool set = c.cumulative || c.momentum != (tn_batch_norm_config){TN_BATCH_NORM_DEFAULTS}.momentum;
+    if (set && c.no_running)
         return tn_raise(TN_EINVAL,
                         "%s: .momentum and .cumulative have no effect with .no_running; remove them or .no_running",
                         who),

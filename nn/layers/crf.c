@@ -39,7 +39,7 @@ typedef struct {
     tn_tensor *tag;          /* i64 [rows · width]: the tag; 0 after the end */
     tn_tensor *first, *last; /* i64 [rows]: the first and the last tag */
     tn_tensor *pair;         /* i64 [steps - rows]: previous tag · labels + tag */
-    tn_tensor *said;         /* i64 [steps]: index of the tag's score in the flattened [rows · width · labels] */
+    tn_tensor *score_at;     /* i64 [steps]: index of the tag's score in the flattened [rows · width · labels] */
 } steps;
 
 static int64_t counted(const tn_tensor *tags, int64_t row, int64_t t)
@@ -49,7 +49,7 @@ static int64_t counted(const tn_tensor *tags, int64_t row, int64_t t)
     return n;
 }
 
-static bool right_tags(const tn_crf *m, const tn_tensor *scores, const tn_tensor *tags)
+static bool tags_fit(const tn_crf *m, const tn_tensor *scores, const tn_tensor *tags)
 {
     char a[192], b[192];
     if (!scores || !tags) return tn_raise(TN_EINVAL, "crf: the %s NULL", scores ? "tags are" : "scores are"), false;
@@ -71,23 +71,23 @@ static bool right_tags(const tn_crf *m, const tn_tensor *scores, const tn_tensor
 }
 
 /* Creates and fills the tensors of s; its sizes are set. */
-static void fill_in(const tn_crf *m, const tn_tensor *tags, steps *s)
+static void fill_steps(const tn_crf *m, const tn_tensor *tags, steps *s)
 {
     const int64_t b = tn_size(tags, 0), t = tn_size(tags, 1), all = s->rows * s->width, n = m->labels;
     s->place = tn_zeros_of(TN_I64, TN_SHAPE(all)), s->tag = tn_zeros_of(TN_I64, TN_SHAPE(all));
     s->mask = tn_ones_of(TN_BOOL, TN_SHAPE(s->rows, s->width));
     s->first = tn_zeros_of(TN_I64, TN_SHAPE(s->rows)), s->last = tn_zeros_of(TN_I64, TN_SHAPE(s->rows));
-    s->pair = tn_zeros_of(TN_I64, TN_SHAPE(s->steps - s->rows)), s->said = tn_zeros_of(TN_I64, TN_SHAPE(s->steps));
+    s->pair = tn_zeros_of(TN_I64, TN_SHAPE(s->steps - s->rows)), s->score_at = tn_zeros_of(TN_I64, TN_SHAPE(s->steps));
     int64_t *place = tn_data_mut(s->place), *tag = tn_data_mut(s->tag), *first = tn_data_mut(s->first),
-            *last = tn_data_mut(s->last), *pair = tn_data_mut(s->pair), *said = tn_data_mut(s->said);
+            *last = tn_data_mut(s->last), *pair = tn_data_mut(s->pair), *score_at = tn_data_mut(s->score_at);
     uint8_t *mask = tn_data_mut(s->mask);
-    int64_t  row = 0, pairs = 0, saids = 0;
+    int64_t  row = 0, pairs = 0, scores_set = 0;
     for (int64_t i = 0; i < b && tn_error() == TN_OK; i++) {
         int64_t at = 0;
         for (int64_t k = 0; k < t; k++) {
             const int64_t y = tn_get_i64(tags, i * t + k), to = row * s->width + at;
             if (y < 0) continue;
-            place[to] = i * t + k, tag[to] = y, mask[to] = 0, said[saids++] = to * n + y;
+            place[to] = i * t + k, tag[to] = y, mask[to] = 0, score_at[scores_set++] = to * n + y;
             if (at) pair[pairs++] = last[row] * n + y;
             else first[row] = y;
             last[row] = y, at++;
@@ -98,13 +98,13 @@ static void fill_in(const tn_crf *m, const tn_tensor *tags, steps *s)
 
 /* ---- the loss ---------------------------------------------------------------------------------------------------- */
 
-static tn_tensor *chosen(tn_tensor *x, tn_tensor *index) { return tn_sum(tn_index_select(x, 0, index)); }
+static tn_tensor *sum_at(tn_tensor *x, tn_tensor *index) { return tn_sum(tn_index_select(x, 0, index)); }
 
 static tn_tensor *path_score(tn_crf *m, tn_tensor *e, const steps *s)
 {
-    tn_tensor *y = tn_add(chosen(m->start, s->first), chosen(m->end, s->last));
-    y = tn_add(y, chosen(tn_reshape(e, TN_SHAPE(-1)), s->said));
-    return s->steps > s->rows ? tn_add(y, chosen(tn_reshape(m->transitions, TN_SHAPE(-1)), s->pair)) : y;
+    tn_tensor *y = tn_add(sum_at(m->start, s->first), sum_at(m->end, s->last));
+    y = tn_add(y, sum_at(tn_reshape(e, TN_SHAPE(-1)), s->score_at));
+    return s->steps > s->rows ? tn_add(y, sum_at(tn_reshape(m->transitions, TN_SHAPE(-1)), s->pair)) : y;
 }
 
 static tn_tensor *log_partition(tn_crf *m, tn_tensor *e, const steps *s)
@@ -124,13 +124,13 @@ tn_tensor *tn_crf_loss(tn_crf *m, tn_tensor *scores, tn_tensor *tags)
     const tn_frame f = tn_enter(m);
     steps          s = {.rows = 0};
     tn_tensor     *y = NULL;
-    if (right_tags(m, scores, tags)) {
+    if (tags_fit(m, scores, tags)) {
         for (int64_t i = 0; i < tn_size(tags, 0); i++) {
             const int64_t n = counted(tags, i, tn_size(tags, 1));
             s.rows += n > 0, s.steps += n, s.width = tn__max_i64(s.width, n);
         }
         if (s.steps) {
-            fill_in(m, tags, &s);
+            fill_steps(m, tags, &s);
             tn_tensor *e = tn_index_select(tn_reshape(scores, TN_SHAPE(-1, m->labels)), 0, s.place);
             e = tn_reshape(e, TN_SHAPE(s.rows, s.width, m->labels));
             y = tn_div_scalar(tn_sub(log_partition(m, e, &s), path_score(m, e, &s)), (double)s.steps);

@@ -55,8 +55,8 @@ static tn_tensor *embedding_forward(void *self, tn_tensor *x)
     const tn_embedding *m = self;
     tn_tensor          *y = tn_embedding(m->weight, x, m->padding, m->sparse);
     if (!m->base.training || m->dropout <= 0 || !y) return y;
-    tn_tensor *there = tn_dropout(tn_ones_of(tn_dtype_of(y), TN_SHAPE(m->count, 1)), m->dropout);
-    return tn_mul(y, tn_embedding(there, x, -1, false));
+    tn_tensor *mask = tn_dropout(tn_ones_of(tn_dtype_of(y), TN_SHAPE(m->count, 1)), m->dropout);
+    return tn_mul(y, tn_embedding(mask, x, -1, false));
 }
 
 tn_tensor *tn_embedding_rows(tn_embedding *m, int64_t from, int64_t n)

@@ -11,7 +11,7 @@ static const struct {
     linear_fn     fused;
 } linears[] = {{tn_gelu, tn_linear_gelu}, {tn_gelu_tanh, tn_linear_gelu_tanh}, {tn_relu, tn_linear_relu}};
 
-static bool watched(const tn_module *m) { return tn__looked() || (m->base && m->base->hooks); }
+static bool watched(const tn_module *m) { return tn__look_active() || (m->base && m->base->hooks); }
 
 tn_tensor *tn__linear_activated(tn_linear *m, tn_tensor *x, tn_tensor *(*activation)(tn_tensor *x))
 {

@@ -20,9 +20,9 @@ static tn_tensor *normalise_groups(tn_group_norm *m, tn_tensor *x, const char *w
     tn_tensor *y = tn_layer_norm(tn_reshape(x, TN_SHAPE(s.d[0] * m->groups, values)), NULL, NULL, m->eps);
     y = tn_reshape(y, s);
     if (!m->weight) return y;
-    tn_shape beside = {.n = s.n - 1, .d = {m->channels}};
-    for (int i = 1; i < beside.n; i++) beside.d[i] = 1;
-    return tn_add(tn_mul(y, tn_reshape(m->weight, beside)), tn_reshape(m->bias, beside));
+    tn_shape per_channel = {.n = s.n - 1, .d = {m->channels}};
+    for (int i = 1; i < per_channel.n; i++) per_channel.d[i] = 1;
+    return tn_add(tn_mul(y, tn_reshape(m->weight, per_channel)), tn_reshape(m->bias, per_channel));
 }
 
 static tn_tensor *group_norm_forward(void *m, tn_tensor *x)

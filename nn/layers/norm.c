@@ -17,7 +17,7 @@ static bool norm_fits(const char *who, const tn_tensor *x, tn_shape shape)
 }
 
 /* Joins the dims to normalise: without a weight, the op normalises only the last dim. */
-static tn_tensor *last_dim_one(tn_tensor *x, tn_shape shape)
+static tn_tensor *join_dims(tn_tensor *x, tn_shape shape)
 {
     return shape.n == 1 ? x : tn_flatten(x, tn_ndim(x) - shape.n, -1);
 }
@@ -36,7 +36,7 @@ static tn_tensor *layer_norm_forward(void *self, tn_tensor *x)
     const tn_layer_norm *m = self;
     if (!norm_fits("layer_norm", x, m->shape)) return NULL;
     if (m->weight) return tn_layer_norm(x, m->weight, m->bias, m->eps);
-    return tn_reshape(tn_layer_norm(last_dim_one(x, m->shape), NULL, NULL, m->eps), tn_shape_of(x));
+    return tn_reshape(tn_layer_norm(join_dims(x, m->shape), NULL, NULL, m->eps), tn_shape_of(x));
 }
 
 static void layer_norm_describe(const void *self, char *text, size_t size)
@@ -81,7 +81,7 @@ static tn_tensor *rms_norm_forward(void *self, tn_tensor *x)
     const double       eps = eps_of(m, x);
     if (!norm_fits("rms_norm", x, m->shape)) return NULL;
     if (m->weight) return tn_rms_norm(x, m->weight, eps);
-    return tn_reshape(tn_rms_norm(last_dim_one(x, m->shape), NULL, eps), tn_shape_of(x));
+    return tn_reshape(tn_rms_norm(join_dims(x, m->shape), NULL, eps), tn_shape_of(x));
 }
 
 static void rms_norm_describe(const void *self, char *text, size_t size)

@@ -96,7 +96,7 @@ static tn_pool *pool1d_create(const char *who, const tn_class *kind, tn_pool1d_c
                                           .ignore_padding = c.ignore_padding});
 }
 
-static tn_pool *of_averages(const char *who)
+static tn_pool *only_for_average(const char *who)
 {
     return tn_raise(TN_EINVAL, "%s: .ignore_padding is only for average pooling; max pooling never uses padding", who),
            NULL;
@@ -105,12 +105,12 @@ static tn_pool *of_averages(const char *who)
 tn_pool *tn_max_pool1d_create(tn_pool1d_config c)
 {
     static const char who[] = "tn_max_pool1d_new";
-    return c.ignore_padding ? of_averages(who) : pool1d_create(who, &max1_class, c);
+    return c.ignore_padding ? only_for_average(who) : pool1d_create(who, &max1_class, c);
 }
 tn_pool *tn_max_pool2d_create(tn_pool2d_config c)
 {
     static const char who[] = "tn_max_pool2d_new";
-    return c.ignore_padding ? of_averages(who) : pool_create(who, &max2_class, c);
+    return c.ignore_padding ? only_for_average(who) : pool_create(who, &max2_class, c);
 }
 tn_pool *tn_avg_pool1d_create(tn_pool1d_config c)
 {

@@ -132,12 +132,14 @@ tn_tensor *tn_sampled_loss_run(tn_sampled_loss *m, tn_sampled_loss_args a)
     if (!fits(m, &a)) return tn_leave(f, NULL);
     const tn_dtype dt = tn_dtype_of(a.x);
     tn_tensor     *noise = a.noise ? a.noise : drawn(m);
-    tn_tensor     *right = tn_sum(tn_mul(a.x, tn_embedding(a.weight, a.target, -1, false)), .dims = TN_DIMS(1)), *wrong;
-    right = plus(right, offsets(m, a.bias, a.target, dt));
+    tn_tensor     *target_logit = tn_sum(tn_mul(a.x, tn_embedding(a.weight, a.target, -1, false)), .dims = TN_DIMS(1)),
+              *noise_logits;
+    target_logit = plus(target_logit, offsets(m, a.bias, a.target, dt));
     tn_tensor *rows = tn_embedding(a.weight, noise, -1, false); /* [k, in] or [N, k, in] */
-    if (rows && tn_ndim(rows) == 2) wrong = tn_linear(a.x, rows, NULL);
-    else wrong = tn_squeeze(tn_matmul(rows, tn_unsqueeze(a.x, -1)), -1);
-    wrong = plus(wrong, offsets(m, a.bias, noise, dt)); /* [N, k] */
-    tn_tensor *y = tn_add(tn_softplus(tn_neg(right), 1), tn_sum(tn_softplus(wrong, 1), .dims = TN_DIMS(1)));
+    if (rows && tn_ndim(rows) == 2) noise_logits = tn_linear(a.x, rows, NULL);
+    else noise_logits = tn_squeeze(tn_matmul(rows, tn_unsqueeze(a.x, -1)), -1);
+    noise_logits = plus(noise_logits, offsets(m, a.bias, noise, dt)); /* [N, k] */
+    tn_tensor *y =
+        tn_add(tn_softplus(tn_neg(target_logit), 1), tn_sum(tn_softplus(noise_logits, 1), .dims = TN_DIMS(1)));
     return tn_leave(f, m->reduction == TN_MEAN ? tn_mean(y) : m->reduction == TN_SUM ? tn_sum(y) : y);
 }

@@ -16,7 +16,7 @@ typedef struct {
     bool     started; /* this world called MPI_Init_thread */
 } ranks;
 
-static tn_status judge(int code, const char *what)
+static tn_status check(int code, const char *what)
 {
     char text[MPI_MAX_ERROR_STRING + 1] = "";
     int  length = 0;
@@ -36,7 +36,7 @@ static tn_status finish(MPI_Request *request, int code, const char *what)
         nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
         if (ns < MOST_NS) ns *= 2;
     }
-    return judge(code, what);
+    return check(code, what);
 }
 
 static tn_status mpi_gather(void *user, const void *mine, void *all, int bytes)
@@ -76,13 +76,13 @@ static tn_status mpi_expose(void *user, void *memory, int64_t bytes)
     ranks *r = user;
     if (r->window != MPI_WIN_NULL) {
         MPI_Win_unlock_all(r->window);
-        return judge(MPI_Win_free(&r->window), "MPI_Win_free");
+        return check(MPI_Win_free(&r->window), "MPI_Win_free");
     }
     if (!memory) return TN_OK;
-    if (judge(MPI_Win_create(memory, (MPI_Aint)bytes, 1, MPI_INFO_NULL, r->comm, &r->window), "MPI_Win_create"))
+    if (check(MPI_Win_create(memory, (MPI_Aint)bytes, 1, MPI_INFO_NULL, r->comm, &r->window), "MPI_Win_create"))
         return tn_error();
     MPI_Win_set_errhandler(r->window, MPI_ERRORS_RETURN);
-    return judge(MPI_Win_lock_all(MPI_MODE_NOCHECK, r->window), "MPI_Win_lock_all");
+    return check(MPI_Win_lock_all(MPI_MODE_NOCHECK, r->window), "MPI_Win_lock_all");
 }
 
 static tn_status mpi_get(void *user, void *to, int bytes, int from, int64_t at)
@@ -110,7 +110,7 @@ static bool one_machine(const ranks *r, int size)
 {
     MPI_Comm near = MPI_COMM_NULL;
     int      n = 0;
-    if (judge(MPI_Comm_split_type(r->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &near), "MPI_Comm_split_type"))
+    if (check(MPI_Comm_split_type(r->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &near), "MPI_Comm_split_type"))
         return false;
     MPI_Comm_size(near, &n);
     MPI_Comm_free(&near);
@@ -138,11 +138,11 @@ tn_world *tn_world_mpi(const void *communicator)
     if (over) {
         tn_raise(TN_ESTATE, "tn_world_mpi: MPI is finalised already and cannot be initialised again");
     } else if (!begun) {
-        r->started = judge(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level), "MPI_Init_thread") == TN_OK;
+        r->started = check(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level), "MPI_Init_thread") == TN_OK;
     }
     MPI_Comm from = MPI_COMM_WORLD;
     if (communicator) memcpy(&from, communicator, sizeof from);
-    if (tn_error() == TN_OK) judge(MPI_Comm_dup(from, &r->comm), "MPI_Comm_dup");
+    if (tn_error() == TN_OK) check(MPI_Comm_dup(from, &r->comm), "MPI_Comm_dup");
     if (tn_error() != TN_OK) {
         mpi_free(r);
         return NULL;

@@ -1,4 +1,4 @@
-/* zero.c — the step of a replica: clips by the norm of whole gradients. With .zero (ZeRO-1: Rajbhandari and others,
+/* zero1.c — the step of a replica: clips by the norm of whole gradients. With .zero (ZeRO-1: Rajbhandari and others,
  * 2020) each rank updates its part of the parameters and broadcasts their weights. */
 #include "parallel/parallel_private.h"
 
@@ -8,13 +8,13 @@
 /* The elements of a parameter that a rank updates. The gradients of all parameters, as one sequence, are divided into
  * equal numbers of bytes. An optimizer that needs whole parameters (LAMB, Adafactor) updates those whose middle is in
  * the rank's part. */
-static void share_of(const tn_replica *r, const tn_optimizer *o, const tn__place *p, int rank, int64_t *from,
-                     int64_t *to)
+static void part_of(const tn_replica *r, const tn_optimizer *o, const tn__place *p, int rank, int64_t *from,
+                    int64_t *to)
 {
     enum { LINE = 64 };
     const int64_t size = (int64_t)tn_dtype_size(p->wide), lines = r->bytes / LINE, ranks = r->world->t.size;
-    if (p->spread) {
-        tn__spread_part(r, p, rank, from, to);
+    if (p->sharded) {
+        tn__zero3_part(r, p, rank, from, to);
         return;
     }
     *from = 0, *to = p->owner == rank ? p->n : 0;
@@ -24,12 +24,12 @@ static void share_of(const tn_replica *r, const tn_optimizer *o, const tn__place
 }
 
 /* Makes the optimizer store and update this rank's part of each parameter or, if `whole`, all of it. */
-static void take_shares(const tn_replica *r, tn_optimizer *o, bool whole)
+static void set_parts(const tn_replica *r, tn_optimizer *o, bool whole)
 {
     for (int64_t i = 0; i < r->places; i++) {
         const tn__place *p = r->place + i;
         int64_t          from, to;
-        share_of(r, o, p, r->world->t.rank, &from, &to);
+        part_of(r, o, p, r->world->t.rank, &from, &to);
         if (whole) from = 0, to = p->n;
         if (tn_optimizer_by_element(o)) tn_optimizer_share(o, p->t, from, to);
         if (from == to) tn_optimizer_forget(o, p->t);
@@ -38,7 +38,7 @@ static void take_shares(const tn_replica *r, tn_optimizer *o, bool whole)
 
 /* Updates this rank's part. Deletes the gradients of parameters that other ranks update, so that the optimizer skips
  * them and creates no state for them. Every rank has all gradients, so all compute the same norm before. */
-static void step_share(const tn_replica *r, tn_optimizer *o)
+static void update_part(const tn_replica *r, tn_optimizer *o)
 {
     const tn_clip own = tn_optimizer_clip(o);
     if (own.norm > 0 && own.norm < INFINITY) {
@@ -46,34 +46,34 @@ static void step_share(const tn_replica *r, tn_optimizer *o)
                             "gradients; set .clip of the replica instead (tn_fit: omit .optimizer)");
         return;
     }
-    if (r->spread && !tn_optimizer_by_element(o)) {
+    if (r->sharded && !tn_optimizer_by_element(o)) {
         tn_raise(TN_EUNSUPPORTED, "tn_replica_step: .zero3 needs an optimizer that updates elements independently; "
                                   "LAMB and Adafactor update whole weights and work with .zero");
         return;
     }
-    take_shares(r, o, false);
+    set_parts(r, o, false);
     for (int64_t i = 0; i < r->places; i++) {
         int64_t from, to;
-        share_of(r, o, r->place + i, r->world->t.rank, &from, &to);
+        part_of(r, o, r->place + i, r->world->t.rank, &from, &to);
         if (from == to) tn_zero_grad(r->place[i].t);
     }
     tn_step_share(o);
 }
 
 /* Broadcasts the updated elements of each parameter from the ranks that updated them. */
-static void share_weights(tn_replica *r, const tn_optimizer *o)
+static void broadcast_weights(tn_replica *r, const tn_optimizer *o)
 {
     const tn_scope s = tn_no_grad_begin();
-    bool           going = true;
-    for (int64_t i = 0; i < r->places && going; i++) {
+    bool           ok = true;
+    for (int64_t i = 0; i < r->places && ok; i++) {
         const tn__place *p = r->place + i;
         const int64_t    size = (int64_t)tn_dtype_size(tn_dtype_of(p->t));
         int64_t          from, to;
-        if (p->spread) continue; /* other ranks read it when an op needs it */
-        for (int rank = 0; rank < r->world->t.size && going && (r->some[i] & TN__WHOLE); rank++) {
-            share_of(r, o, p, rank, &from, &to);
+        if (p->sharded) continue; /* other ranks read it when an op needs it */
+        for (int rank = 0; rank < r->world->t.size && ok && (r->has_grad[i] & TN__HAS_GRAD); rank++) {
+            part_of(r, o, p, rank, &from, &to);
             if (to > from)
-                going = tn__world_send(r->world, (char *)tn_data_mut(p->t) + from * size, (to - from) * size, rank);
+                ok = tn__world_broadcast(r->world, (char *)tn_data_mut(p->t) + from * size, (to - from) * size, rank);
         }
     }
     tn_scope_end(s);
@@ -87,15 +87,15 @@ tn_status tn_replica_step(tn_replica *r, tn_optimizer *o)
     if (tn_error() == TN_OK && (r->clip.norm > 0 || r->clip.value > 0))
         r->norm = tn_clip_grads_run((tn_clip_grads_args){.module = r->module, .clip = r->clip});
     if (tn_error() == TN_OK) {
-        tn__spread_open(r, true);
-        if (r->zero) step_share(r, o);
+        tn__zero3_open(r, true);
+        if (r->zero) update_part(r, o);
         else tn_step(o);
-        tn__spread_open(r, false);
+        tn__zero3_open(r, false);
     }
-    if (!tn__world_meet(r->world, TN__STEP, sum,
-                        "an optimizer of another kind, with another learning rate or other options"))
+    if (!tn__world_begin(r->world, TN__STEP, sum,
+                         "an optimizer of another kind, with another learning rate or other options"))
         return tn_error();
-    if (r->zero && r->world->t.size > 1) share_weights(r, o);
+    if (r->zero && r->world->t.size > 1) broadcast_weights(r, o);
     return tn_error();
 }
 
@@ -107,7 +107,7 @@ static int64_t largest_state(const tn_replica *r, const tn_optimizer *o)
     int64_t most = 1, from, to;
     for (int64_t i = 0; i < r->places; i++)
         for (int rank = 1; rank < r->world->t.size; rank++) {
-            share_of(r, o, r->place + i, rank, &from, &to);
+            part_of(r, o, r->place + i, rank, &from, &to);
             most = tn__max_i64(most, 128 + (to - from) * 4 * (int64_t)sizeof(double));
         }
     return most;
@@ -120,15 +120,15 @@ static bool send_state(const tn_replica *r, tn_optimizer *o, const tn__place *p,
     tn_world *w = r->world;
     int       size = w->t.size, *out = numbers, *in = numbers + size, *none = numbers + (ptrdiff_t)2 * size;
     int64_t   bytes = owner == w->t.rank ? tn_optimizer_pack(o, p->t, room) : 0;
-    if (!tn__world_send(w, &bytes, sizeof bytes, owner)) return false;
+    if (!tn__world_broadcast(w, &bytes, sizeof bytes, owner)) return false;
     memset(numbers, 0, (size_t)size * 3 * sizeof *numbers);
     for (int64_t at = 0; at < bytes; at += PIECE) {
         const int n = (int)tn__min_i64(bytes - at, PIECE);
         if (w->t.rank == owner) out[0] = n;
         if (w->t.rank == 0) in[owner] = n;
         char nothing[2]; /* MPI requires distinct send and receive buffers, even if they are empty */
-        if (!tn__world_went(w, w->t.swap(w->t.user, out[0] ? room + at : nothing, out, none,
-                                         in[owner] ? room + at : nothing + 1, in, none)))
+        if (!tn__world_ok(w, w->t.swap(w->t.user, out[0] ? room + at : nothing, out, none,
+                                       in[owner] ? room + at : nothing + 1, in, none)))
             return false;
     }
     if (w->t.rank == 0)
@@ -139,17 +139,17 @@ static bool send_state(const tn_replica *r, tn_optimizer *o, const tn__place *p,
 /* After an error rank 0 still receives the rest, since the other ranks send it. The first error stays set. */
 static bool send_states(const tn_replica *r, tn_optimizer *o, const tn__place *p, char *room, int *numbers)
 {
-    bool    going = true;
+    bool    ok = true;
     int64_t from, to;
-    for (int owner = 1; owner < r->world->t.size && going; owner++) {
+    for (int owner = 1; owner < r->world->t.size && ok; owner++) {
         tn_error_state aside;
-        share_of(r, o, p, owner, &from, &to);
+        part_of(r, o, p, owner, &from, &to);
         if (to <= from) continue;
         tn_error_push(&aside);
-        going = send_state(r, o, p, owner, room, numbers);
+        ok = send_state(r, o, p, owner, room, numbers);
         tn__error_first(&aside);
     }
-    return going;
+    return ok;
 }
 
 /* Broadcasts the rows of per-row buffers (tn_buffer_rows) from the ranks that changed them. Call it right after a
@@ -159,22 +159,22 @@ static bool collect_rows(const tn_replica *r)
     tn_world      *w = r->world;
     const int      size = w->t.size;
     const tn_scope s = tn_no_grad_begin();
-    bool           going = true;
-    for (tn_each e = tn_module_each(r->module, TN_EACH_BUFFER); going && tn_next(&e);) {
+    bool           ok = true;
+    for (tn_each e = tn_module_each(r->module, TN_EACH_BUFFER); ok && tn_next(&e);) {
         const int64_t row = e.rows && tn_size(e.tensor, 0) ? tn_numel(e.tensor) / tn_size(e.tensor, 0) : 0;
         const int64_t bytes = row * (int64_t)tn_dtype_size(tn_dtype_of(e.tensor));
         char         *at = bytes ? tn_data_mut(e.tensor) : NULL;
-        for (int rank = 0; at && going && rank < size; rank++) {
+        for (int rank = 0; at && ok && rank < size; rank++) {
             tn_batch  first = {0}, last = {0};
             const int lo = tn__first_shard(r->shards, rank, size), hi = tn__first_shard(r->shards, rank + 1, size);
             tn_batch_cut(&first, (tn_shard){.rank = lo, .of = r->shards}, tn_size(e.tensor, 0));
             tn_batch_cut(&last, (tn_shard){.rank = hi - 1, .of = r->shards}, tn_size(e.tensor, 0));
             const int64_t rows = last.first + last.rows - first.first;
-            if (rows) going = tn__world_send(w, at + first.first * bytes, rows * bytes, rank);
+            if (rows) ok = tn__world_broadcast(w, at + first.first * bytes, rows * bytes, rank);
         }
     }
     tn_scope_end(s);
-    return going;
+    return ok;
 }
 
 tn_status tn_replica_collect(tn_replica *r, tn_optimizer *o)
@@ -182,27 +182,27 @@ tn_status tn_replica_collect(tn_replica *r, tn_optimizer *o)
     if (!r) return tn_error() == TN_OK ? tn_raise(TN_EINVAL, "tn_replica_collect: r is NULL") : tn_error();
     if (r->world->t.size == 1) return tn_error();
     if (!r->zero) {
-        if (tn__world_meet(r->world, TN__STATE, 0, NULL)) (void)collect_rows(r);
+        if (tn__world_begin(r->world, TN__STATE, 0, NULL)) (void)collect_rows(r);
         return tn_error();
     }
     const int64_t room_bytes = largest_state(r, o);
     const size_t  numbers_bytes = (size_t)r->world->t.size * 3 * sizeof(int);
     char         *room = tn_mem_get((size_t)room_bytes);
     int          *numbers = tn_mem_get(numbers_bytes);
-    take_shares(r, o, !r->world->t.rank);
-    bool going = tn__world_meet(r->world, TN__STATE, 0, NULL) && collect_rows(r);
-    for (int64_t i = 0; i < r->places && going; i++) going = send_states(r, o, r->place + i, room, numbers);
+    set_parts(r, o, !r->world->t.rank);
+    bool ok = tn__world_begin(r->world, TN__STATE, 0, NULL) && collect_rows(r);
+    for (int64_t i = 0; i < r->places && ok; i++) ok = send_states(r, o, r->place + i, room, numbers);
     tn_mem_put(room, (size_t)room_bytes);
     tn_mem_put(numbers, numbers_bytes);
-    if (!r->world->t.rank) tn__spread_bring_all(r);
+    if (!r->world->t.rank) tn__zero3_fetch_all(r);
     return tn_error();
 }
 
 void tn_replica_forget(tn_replica *r, tn_optimizer *o)
 {
     if (!r || !r->zero || r->world->t.size == 1) return;
-    take_shares(r, o, false);
-    tn__spread_let_go(r);
+    set_parts(r, o, false);
+    tn__zero3_release(r);
 }
 
 double tn_replica_norm(const tn_replica *r) { return r ? r->norm : NAN; }

@@ -1,4 +1,4 @@
-/* early.c — starts the all-reduce of a tied embedding before its gradient is complete.
+/* tied_early.c — starts the all-reduce of a tied embedding before its gradient is complete.
  *
  * An embedding that is also the output projection gets the projection's part of its gradient at the start of a backward
  * pass, and the part of its lookups, a few rows, at the end. It is often the largest parameter. Therefore its gradient
@@ -34,7 +34,8 @@ void tn__early_choose(tn_replica *r)
     int64_t best = -1;
     for (int64_t i = 0; i < r->places; i++) {
         const tn__place *p = r->place + i;
-        if (!(r->some[i] & TN__EARLY) || tn_dtype_of(p->t) != TN_F32 || bytes_of(r, i) < r->bytes / PART) continue;
+        if (!(r->has_grad[i] & TN__HAD_GRAD_EARLY) || tn_dtype_of(p->t) != TN_F32 || bytes_of(r, i) < r->bytes / PART)
+            continue;
         if (best < 0 || p->n > r->place[best].n) best = i;
     }
     r->early.next = best;
@@ -145,7 +146,7 @@ bool tn__early_follow(tn_replica *r)
     uint8_t      *all = e->changed + e->blocks;
     char         *sum[TN__BRANCHES] = {r->sum[0] + at};
     int64_t       few = 0;
-    if (!tn__world_went(w, w->t.gather(w->t.user, e->changed, all, (int)e->blocks))) return false;
+    if (!tn__world_ok(w, w->t.gather(w->t.user, e->changed, all, (int)e->blocks))) return false;
     for (int k = 0; k < r->waiting; k++) sum[k] = r->sum[k] + at;
     for (int64_t i = 0; i < e->blocks; i++) {
         const int64_t lo = i * TN__BLOCK, n = tn__min_i64(TN__BLOCK, bytes - lo);
@@ -157,7 +158,7 @@ bool tn__early_follow(tn_replica *r)
     }
     for (int64_t to = at + few, from; to > at; to = from) {
         from = tn__early_next(r, to);
-        if (!tn__replica_travel(r, sum, at, from, to)) return false;
+        if (!tn__replica_reduce(r, sum, at, from, to)) return false;
     }
     few = 0;
     for (int64_t i = 0; i < e->blocks; i++) {

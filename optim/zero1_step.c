@@ -1,4 +1,4 @@
-/* share.c — an optimizer that updates a part of the parameters or elements in this process (ZeRO-1): a step without
+/* zero1_step.c — an optimizer that updates a part of the parameters or elements in this process (ZeRO-1): a step without
  * gradients, and the state of a parameter as bytes for another process. */
 #include "optim/optim_private.h"
 
@@ -10,18 +10,18 @@ tn_status tn_step_share(tn_optimizer *o)
     if (!o) return tn_raise(TN_EINVAL, "tn_step_share: the optimizer is NULL");
     for (int64_t i = 0; i < o->weights; i++)
         if (tn__gradient(o->weight[i].t)) return tn_step(o);
-    if (o->follower) tn__schedule_ready(o->follower);
+    if (o->follower) tn__schedule_check_next(o->follower);
     if (tn_error() != TN_OK) return tn_error();
     o->steps++, o->norm = NAN;
-    if (o->follower) tn__schedule_next(o->follower);
+    if (o->follower) tn__schedule_advance(o->follower);
     return tn_error();
 }
 
 /* ---- one parameter's state --------------------------------------------------------------------------------------- */
 
 typedef struct {
-    int64_t steps, from, to;   /* number of updates; the states are those of elements from … to - 1 */
-    uint8_t there[TN__STATES]; /* 1 for each state that follows */
+    int64_t steps, from, to; /* number of updates; the states are those of elements from … to - 1 */
+    uint8_t has[TN__STATES]; /* 1 for each state that follows */
 } head;
 
 static tn__weight *weight_of(const tn_optimizer *o, const tn_tensor *t)
@@ -79,7 +79,7 @@ int64_t tn_optimizer_pack(const tn_optimizer *o, const tn_tensor *t, void *to)
     for (int k = 0; k < TN__STATES; k++) {
         if (!w->state[k]) continue;
         const int64_t bytes = bytes_of(w->state[k]);
-        h.there[k] = 1;
+        h.has[k] = 1;
         if (to && bytes) memcpy((char *)to + at, tn_data(w->state[k]), (size_t)bytes);
         at += bytes;
     }
@@ -113,7 +113,7 @@ tn_status tn_optimizer_unpack(tn_optimizer *o, const tn_tensor *t, const void *f
     w->steps = h.steps;
     for (int k = 0; k < TN__STATES; k++) {
         tn_shape shape;
-        if (!h.there[k] || !o->kind->state[k].name) continue;
+        if (!h.has[k] || !o->kind->state[k].name) continue;
         o->kind->state[k].shape(o, w, &shape);
         if (!w->state[k] && !(w->state[k] = tn__state_make(o, w, shape))) return tn_error();
         const int64_t n = share_bytes(o, w, k, &h), skip = (h.from - w->from) * (w->dtype == TN_F64 ? 8 : 4);

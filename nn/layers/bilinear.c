@@ -1,65 +1,7 @@
-/* simple.c — dropout, flatten and the bilinear product. */
+/* bilinear.c — Bilinear: y[..., o] = Σ x1[..., i] W[o, i, j] x2[..., j] + b[o]. */
 #include "nn/base/nn_private.h"
 
 #include <math.h>
-
-/* ---- dropout --------------------------------------------------------------------------------------------------- */
-
-static tn_tensor *dropout_forward(void *self, tn_tensor *x)
-{
-    const tn_dropout *m = self;
-    return m->base.training && m->p > 0 ? tn_dropout(x, m->p) : x;
-}
-
-static void dropout_describe(const void *self, char *text, size_t size)
-{
-    snprintf(text, size, "p=%s, inplace=False", tn__format_python(((const tn_dropout *)self)->p));
-}
-
-static const tn_class tn_dropout_class = {.size = sizeof(tn_class),
-                                          .name = "Dropout",
-                                          .bytes = sizeof(tn_dropout),
-                                          .forward = dropout_forward,
-                                          .describe = dropout_describe};
-
-tn_dropout *tn_dropout_create(tn_dropout_config c)
-{
-    if (!tn__probability("tn_dropout_new", "p", c.p)) return NULL;
-    tn_dropout *m = tn_module_new(tn_dropout);
-    if (!m) return NULL;
-    m->p = c.p;
-    return tn_built(m);
-}
-
-/* ---- flatten --------------------------------------------------------------------------------------------------- */
-
-static tn_tensor *flatten_forward(void *self, tn_tensor *x)
-{
-    const tn_flatten *m = self;
-    return tn_flatten(x, m->first, m->last);
-}
-
-static void flatten_describe(const void *self, char *text, size_t size)
-{
-    const tn_flatten *m = self;
-    snprintf(text, size, "start_dim=%d, end_dim=%d", m->first, m->last);
-}
-
-static const tn_class tn_flatten_class = {.size = sizeof(tn_class),
-                                          .name = "Flatten",
-                                          .bytes = sizeof(tn_flatten),
-                                          .forward = flatten_forward,
-                                          .describe = flatten_describe};
-
-tn_flatten *tn_flatten_create(tn_flatten_config c)
-{
-    tn_flatten *m = tn_module_new(tn_flatten);
-    if (!m) return NULL;
-    m->first = c.first, m->last = c.last;
-    return tn_built(m);
-}
-
-/* ---- y[..., o] = Σ x1[..., i] W[o, i, j] x2[..., j] + b[o] ----------------------------------------------------- */
 
 tn_tensor *tn_bilinear_forward(tn_bilinear *m, tn_tensor *x1, tn_tensor *x2)
 {

@@ -1,4 +1,4 @@
-/* test_spread.c — sharded weights (.zero3), with threads as ranks: the same bits as without, less memory, and the
+/* test_zero3.c — sharded weights (.zero3), with threads as ranks: the same bits as without, less memory, and the
  * behaviour after errors. Ranks of MPI are in tests/project/mpi_bits.sh. */
 #define _GNU_SOURCE /* mincore */
 #include "tests/common/check_main.h"
