@@ -1,5 +1,5 @@
-/* zero1_step.c — an optimizer that updates a part of the parameters or elements in this process (ZeRO-1): a step without
- * gradients, and the state of a parameter as bytes for another process. */
+/* zero1_step.c — an optimizer that updates a part of the parameters or elements in this process (ZeRO-1): a step
+ * without gradients, and the state of a parameter as bytes for another process. */
 #include "optim/optim_private.h"
 
 tn_clip tn_optimizer_clip(const tn_optimizer *o) { return o ? o->clip : (tn_clip){0}; }

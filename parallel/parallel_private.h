@@ -144,20 +144,18 @@ void tn__gradients_add(const tn_replica *r, char *a, const char *b, int64_t from
 void tn__gradients_scale(const tn_replica *r, char *a, double by, int64_t from, int64_t to);
 /* Adds sum[top] to the sums before it until `left` branches remain; offsets [from, to) only. */
 void tn__gradients_merge(const tn_replica *r, int top, int left, int64_t from, int64_t to);
-/* The exchange in steps, so that a bucket may be sent while the next is computed. tn__replica_exchange_losses exchanges the
- * losses and weights of all shards; then tn__replica_reduce all-reduces one bucket [from, to) each; at the end
- * tn__replica_exchange_flags exchanges which parameters have gradients. sum[k] points to offset `origin` of branch k; the sum
- * over all ranks divided by the total weight is written to sum[0]. */
+/* The exchange in steps, so that a bucket may be sent while the next is computed. tn__replica_exchange_losses exchanges
+ * the losses and weights of all shards; then tn__replica_reduce all-reduces one bucket [from, to) each; at the end
+ * tn__replica_exchange_flags exchanges which parameters have gradients. sum[k] points to offset `origin` of branch k;
+ * the sum over all ranks divided by the total weight is written to sum[0]. */
 bool tn__replica_exchange_losses(tn_replica *r);
 bool tn__replica_reduce(tn_replica *r, char *const *sum, int64_t origin, int64_t from, int64_t to);
 bool tn__replica_exchange_flags(tn_replica *r);
 
-/* ---- a tied table whose gradient is sent before its lookups are added (tied_early.c) ---------------------------------- */
+/* ---- a tied table whose gradient is sent before its lookups are added (tied_early.c) ----------------------------- */
 
-enum {
-    TN__HAS_GRAD = 1,
-    TN__HAD_GRAD_EARLY = 2
-}; /* flags of tn_replica.has_grad: has a gradient; had most of it early in the pass */
+/* Flags of tn_replica.has_grad: has a gradient; had most of it early in the backward pass. */
+enum { TN__HAS_GRAD = 1, TN__HAD_GRAD_EARLY = 2 };
 void    tn__early_choose(tn_replica *r); /* chooses the table for the next batch, the same one on all ranks */
 bool    tn__early_begin(tn_replica *r);  /* allocates; false: raised */
 void    tn__early_free(tn_replica *r);

@@ -1,5 +1,5 @@
 /* remote_weights.h — weights whose elements may be on other ranks until they are needed: each rank keeps a part
- * (parallel/spread.c). Ops and readers of elements fetch them first. */
+ * (parallel/zero3.c). Ops and readers of elements fetch them first. */
 #ifndef TENON_CORE_BASE_REMOTE_WEIGHTS_H
 #define TENON_CORE_BASE_REMOTE_WEIGHTS_H
 
