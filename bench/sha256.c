@@ -1,5 +1,5 @@
 /* sha256.c — SHA-256 of the weights of a module, to check that two runs ended with the same bits. */
-#include "core/files/sha256.h"
+#include "core/base/checksums.h"
 #include "bench/bench.h"
 
 void bench_sha256(void *module, char hex[65])

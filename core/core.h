@@ -137,11 +137,13 @@ TN_API tn_scope   tn_no_grad_begin(void); /* a scope in which nothing is recorde
 TN_API void       tn_scope_end(tn_scope s);
 TN_API tn_tensor *tn_scope_return(tn_scope s, tn_tensor *t); /* ends s; the outer scope then owns t */
 TN_API void       tn_scope_return_list(tn_scope s, int n, tn_tensor *const *t); /* returns n tensors */
-TN_API tn_tensor *tn_keep(tn_tensor *t);                                        /* t outlives its scope ... */
-TN_API void       tn_drop(tn_tensor *t);                                        /* ... until it is dropped */
-/* Using a freed tensor (scope ended, dropped too often) is an error, until 64 more have been freed. */
-TN_API tn_tensor *tn_take(tn_tensor *t); /* like tn_keep, but the scope releases t: only tn_drop frees it */
 TN_API bool       tn_grad_enabled(void);
+/* Owners of a tensor; the last one frees it. See also tn_adopt: t gets the elements of another tensor, not its owners.
+ * Using a freed tensor (scope ended, dropped too often) is an error, until 64 more have been freed. */
+TN_API tn_tensor *tn_keep(tn_tensor *t); /* the program becomes one more owner: t outlives its scope, until tn_drop */
+TN_API tn_tensor             *
+tn_take(tn_tensor *t); /* the program becomes the owner in place of the scope: t lives until tn_drop */
+TN_API void tn_drop(tn_tensor *t); /* the program gives up one ownership of tn_keep or tn_take */
 
 /* ---- tensors ----------------------------------------------------------------------------------------------------- */
 

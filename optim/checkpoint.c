@@ -173,15 +173,12 @@ static bool put_record(save *s)
 static bool write(save *s)
 {
     char        crc[9];
-    tn__crc     table;
-    size_t      bytes;
     const char *text;
     s->visit = put_one;
     if (!each(s)) return false;
     tn__crc_tensors(s->count, s->t, s->crc);
-    if (!put_record(s) || !(text = tn_json_text(s->json, &bytes))) return false;
-    tn__crc_init(&table);
-    tn__crc_text(tn__crc_bytes(&table, text, bytes), crc);
+    if (!put_record(s) || !(text = tn_json_text(s->json, NULL))) return false;
+    tn__crc_of_text(text, crc);
     return tn_safetensors_note(s->file, TN__RECORD, text) == TN_OK &&
            tn_safetensors_note(s->file, TN__RECORD ".crc32", crc) == TN_OK &&
            tn_safetensors_save(s->file, s->c->path) == TN_OK;
@@ -213,16 +210,14 @@ static bool read_record(tn_checkpoint_file *f)
 {
     const char *text = tn_safetensors_metadata(f->tensors, TN__RECORD),
                *crc = tn_safetensors_metadata(f->tensors, TN__RECORD ".crc32");
-    char    is[9];
-    tn__crc table;
+    char is[9];
     if (!text || !crc)
         return tn_raise(TN_EFORMAT,
                         "%s: '%s' is a safetensors file, but not a training checkpoint: it lacks '%s' in "
                         "its metadata",
                         who, f->path, text ? TN__RECORD ".crc32" : TN__RECORD),
                false;
-    tn__crc_init(&table);
-    tn__crc_text(tn__crc_bytes(&table, text, strlen(text)), is);
+    tn__crc_of_text(text, is);
     if (strcmp(is, crc) != 0)
         return tn_raise(TN_EFORMAT, "%s: '%s' is damaged: the CRC-32 of its record is %s, but should be %.16s", who,
                         f->path, is, crc),

@@ -14,16 +14,12 @@ struct tn_checkpoint_file {
     char            path[168]; /* for messages */
 };
 
-/* ---- CRC-32, zlib's (crc.c) -------------------------------------------------------------------------------------- */
+/* ---- CRC-32 (crc.c) ---------------------------------------------------------------------------------------------- */
 
-typedef struct {
-    uint32_t table[8][256];
-} tn__crc;
-void     tn__crc_init(tn__crc *c);
-uint32_t tn__crc_bytes(const tn__crc *c, const void *data, size_t bytes);
 /* Sets crc[i] to the CRC-32 of t[i]'s elements as stored in a file; skips t[i] == NULL. All t[i] are contiguous. */
 void tn__crc_tensors(int64_t n, tn_tensor *const *t, uint32_t *crc);
 void tn__crc_text(uint32_t crc, char to[9]); /* "cbf43926" */
+void tn__crc_of_text(const char *text, char to[9]);
 
 /* ---- misfits, collected for one message -------------------------------------------------------------------------- */
 

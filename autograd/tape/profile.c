@@ -4,6 +4,7 @@
 #define _GNU_SOURCE /* clock_gettime */
 #endif
 #include "autograd/tape/profile.h"
+#include "core/base/checksums.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,11 +21,7 @@ static int64_t now(void)
 
 static uint64_t hash_of(const char *module, const char *name, tn__timed_kind kind)
 {
-    uint64_t h = 14695981039346656037u + (uint64_t)kind;
-    for (const char *s = module; *s; s++) h = (h ^ (unsigned char)*s) * 1099511628211u;
-    h = (h ^ 256) * 1099511628211u;
-    for (const char *s = name; *s; s++) h = (h ^ (unsigned char)*s) * 1099511628211u;
-    return h;
+    return tn__fnv1a(tn__fnv1a(TN__FNV1A + (uint64_t)kind, module, strlen(module) + 1), name, strlen(name));
 }
 
 static char *text(const char *s)

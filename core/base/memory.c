@@ -1,11 +1,18 @@
 /* memory.c — all memory of the library: one allocator, and for each thread a cache of freed blocks.
  *
+ *   tn__mem_try(bytes)         a block of at least `bytes` bytes, also for 0; aligned to 64; contents undefined. NULL:
+ *                              out of memory, over the memory limit, or more than 2^46 bytes; raises nothing
+ *   tn__mem_get(bytes)         like tn__mem_try, but NULL is raised as TN_ENOMEM
+ *   tn__mem_zeroed(bytes)      like tn__mem_get, with all bytes 0
+ *   tn__mem_put(p, bytes)      frees p, which may be NULL; `bytes` is the size that was requested
+ *   tn__mem_grow(&p, old, new) moves p's first `old` bytes to a block of `new` bytes; false: raised, and p is unchanged
+ * All of them work while an error is set and leave errno unchanged. Any thread may free any block.
+ *
  * A step of a training loop requests the same sizes as the step before, so freed blocks are kept in lists by size class
  * and reused: from the second step on, once 64 tensors have ended (their handles wait in a quarantine, so that use
  * after free can be reported), nothing calls the allocator. Classes are the multiples of 64 up to 1024 bytes, then
  * eight to a doubling, and from 256 KiB on two: the unused end of a large block is untouched pages, and batches of
- * similar length use blocks of the same class. The caller passes the size again to free a block, so blocks carry no
- * header and stay aligned to a cache line. */
+ * similar length use blocks of the same class. Blocks carry no header, and so stay aligned to a cache line. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* madvise, posix_memalign */
 #endif
@@ -343,7 +350,7 @@ tn_status tn_set_allocator(const tn_allocator *a)
 {
     if (tn__blocked()) return tn__self.error;
     if (a && (!a->alloc || !a->free)) return tn_raise(TN_EINVAL, "tn_set_allocator: alloc and free must both be set");
-    if (tn__self.stack && !tn__self.top) { /* this file frees the empty scope stack */
+    if (tn__self.stack && !tn__self.top) { /* the empty scope stack is not in use */
         tn__mem_put(tn__self.stack, tn__self.capacity * sizeof *tn__self.stack);
         tn__self.stack = NULL, tn__self.capacity = 0;
     }

@@ -5,8 +5,7 @@
 #include "core/base/object.h"
 #include "core/core.h"
 
-/* 64-byte aligned, from the thread's cache or the allocator; pass the same size to tn__mem_put. tn__mem_get raises
- * TN_ENOMEM. tn__mem_try does not (for callers with an alternative). */
+/* Blocks of memory: see memory.c. tn__mem_get and tn__mem_zeroed raise TN_ENOMEM, tn__mem_try raises nothing. */
 void *tn__mem_get(size_t bytes);
 void *tn__mem_zeroed(size_t bytes);
 void *tn__mem_try(size_t bytes);

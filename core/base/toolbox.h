@@ -5,17 +5,17 @@
 #define TENON_CORE_BASE_TOOLBOX_H
 
 #include "core/base/bf16.h"
+#include "core/base/c_locale.h"
 #include "core/base/checked.h"
 #include "core/base/checks.h"
+#include "core/base/checksums.h"
 #include "core/base/clock.h"
 #include "core/base/denormals.h"
 #include "core/base/dtype.h"
-#include "core/base/fnv.h"
-#include "core/base/remote_weights.h"
 #include "core/base/libm.h"
 #include "core/base/memory.h"
-#include "core/base/window2d.h"
-#include "core/base/c_locale.h"
+#include "core/base/remote_weights.h"
 #include "core/base/thread.h"
+#include "core/base/window2d.h"
 
 #endif

@@ -3,7 +3,7 @@
  * tensor compares its checksum if there is one; other programs' files have none. Big-endian machines neither write nor
  * compare them, because their words would differ. */
 #include "core/files/safetensors.h"
-#include "core/base/fnv.h"
+#include "core/base/checksums.h"
 #include "core/base/memory.h"
 #include "core/base/thread.h"
 #include "core/tensor/tensor.h"

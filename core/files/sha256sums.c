@@ -7,7 +7,7 @@
  * formats and of any length: a line in another format only matters if it contains the file's name. */
 #include "core/base/memory.h"
 #include "core/files/io.h"
-#include "core/files/sha256.h"
+#include "core/base/checksums.h"
 #include "core/tensor/tensor.h"
 
 #include <string.h>

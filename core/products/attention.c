@@ -154,7 +154,7 @@ static tn__attention_step TN__(step_of)(const attention_job *job, const TN__(wor
                                 .first = b->first,
                                 .step = b->step,
                                 .scale = job->c->scale,
-                                .s = ws->s,
+                                .s = ws->scores,
                                 .s_row = job->key_row,
                                 .max = ws->max + r,
                                 .sum = ws->sum + r};
@@ -176,34 +176,35 @@ static bool TN__(forward)(const attention_job *job, const TN__(workspace) * ws, 
         block      b = {.j = j, .keys = tn__min_i64(KEYS, job->keys - j)};
         const bool common = TN__(common)(job, ws, mask, &b);
         if (b.keys == 0) continue;
-        TN__(transposed_terms)(job, &key, j, b.keys, job->dim, ws->kt, ws->clean, job->d_row);
+        TN__(transposed_terms)(job, &key, j, b.keys, job->dim, ws->k_t, ws->clean, job->d_row);
         const TN__(lines) v =
             TN__(terms_of)(job, &value, j, b.keys, job->out, ws->v, job->e_row, p->careful ? &nonfinite : NULL);
         for (b.t = t0; b.t < t1; b.t += QUERIES) {
             b.rows = tn__min_i64(QUERIES, t1 - b.t);
             const int64_t   r = b.t - t0;
-            TN__REAL *const o = ws->o + r * job->e_row;
+            TN__REAL *const o = ws->out + r * job->e_row;
             if (!block_in_sight(job, &b)) {
                 if (first) memset(o, 0, (size_t)(b.rows * job->e_row) * sizeof *o);
                 continue;
             }
             tn__attention_step s = TN__(step_of)(job, ws, &b, r);
             s.factor = ws->factor;
-            TN__(scores)(job, ws, &b, job->dim, q, r, ws->kt, ws->s);
+            TN__(scores)(job, ws, &b, job->dim, q, r, ws->k_t, ws->scores);
             TN__(masks)(job, ws, mask, common, &b, &s);
             job->kn->softmax(&s);
             if (!first) job->kn->scale_rows(b.rows, job->out, o, job->e_row, ws->factor, 1);
-            if (!c->drop.all) TN__(dropout)(job, ws, i, &b, ws->s, NULL);
-            TN__(over_keys)(job, ws, &b, &(TN__(weighted)){ws->s, v, 0, job->out, o, job->e_row, first, nonfinite});
+            if (!c->drop.all) TN__(dropout)(job, ws, i, &b, ws->scores, NULL);
+            TN__(over_keys)
+            (job, ws, &b, &(TN__(weighted)){ws->scores, v, 0, job->out, o, job->e_row, first, nonfinite});
         }
         first = false;
     }
-    if (first) memset(ws->o, 0, (size_t)(rows * job->e_row) * sizeof(TN__REAL));
+    if (first) memset(ws->out, 0, (size_t)(rows * job->e_row) * sizeof(TN__REAL));
     for (int64_t r = 0; r < rows; r++) {
         TN__REAL *to = entry(&stat, t0 + r, 0);
         to[0] = ws->sum[r] == 0 ? 0 : ws->max[r], to[1] = ws->sum[r] = ws->sum[r] == 0 ? 0 : 1 / ws->sum[r];
     }
-    return TN__(store_rows)(job, &y, t0, rows, job->out, ws->o, job->e_row, ws->sum, 1);
+    return TN__(store_rows)(job, &y, t0, rows, job->out, ws->out, job->e_row, ws->sum, 1);
 }
 
 /* ---- backward ---------------------------------------------------------------------------------------------------- */
@@ -220,7 +221,7 @@ typedef struct {
     TN__(lines) q_terms, gy_terms; /* summed, weighted */
     TN__(lines) k_terms;
     bool nonfinite_q, nonfinite_gy, nonfinite_k; /* true if some of these terms are not finite */
-    bool started;                                /* ws->o holds sums */
+    bool started;                                /* ws->out holds sums */
     bool finite;                                 /* all stored elements */
 } TN__(gradients);
 
@@ -260,8 +261,8 @@ static void TN__(take_queries)(TN__(gradients) * d)
     TN__REAL *const y = ws->clean, *const gy = ws->clean + job->out * TRANSPOSED_ROW;
     for (int64_t r = 0, n; r < rows; r += n) {
         n = tn__min_i64(QUERIES, rows - r);
-        TN__(transpose)(job, &d->y, t0 + r, n, job->out, y, TRANSPOSED_ROW, ws->s, job->e_row);
-        if (job->pairs) TN__(transpose)(job, &d->gy, t0 + r, n, job->out, gy, TRANSPOSED_ROW, ws->s, job->e_row);
+        TN__(transpose)(job, &d->y, t0 + r, n, job->out, y, TRANSPOSED_ROW, ws->scores, job->e_row);
+        if (job->pairs) TN__(transpose)(job, &d->gy, t0 + r, n, job->out, gy, TRANSPOSED_ROW, ws->scores, job->e_row);
         else job->kn->transpose(n, job->out, d->gy_units.p + r * d->gy_units.row, d->gy_units.row, gy, TRANSPOSED_ROW);
         job->kn->dot_columns(n, job->out, y, gy, TRANSPOSED_ROW, ws->part + r);
     }
@@ -280,21 +281,21 @@ static void TN__(back_block)(TN__(gradients) * d, const block *b, bool common, b
     const TN__(workspace) *ws = d->ws;
     const int64_t      r = b->t - d->t0;
     tn__attention_step s = TN__(step_of)(job, ws, b, r);
-    s.g = ws->g, s.part = ws->part + r;
-    TN__(scores)(job, ws, b, job->dim, d->q_units, r, ws->kt, ws->s);
-    TN__(scores)(job, ws, b, job->out, d->gy_units, r, ws->vt, ws->g);
+    s.g = ws->gscores, s.part = ws->part + r;
+    TN__(scores)(job, ws, b, job->dim, d->q_units, r, ws->k_t, ws->scores);
+    TN__(scores)(job, ws, b, job->out, d->gy_units, r, ws->v_t, ws->gscores);
     TN__(masks)(job, ws, d->mask, common, b, &s);
     if (!c->drop.all) TN__(dropout)(job, ws, d->p->i, b, NULL, ws->keep), s.keep = ws->keep;
     job->kn->softmax_back(&s);
     for (int64_t n = 0; d->p->of_queries && d->gs.p && n < b->rows; n++)
-        memcpy(entry(&d->gs, b->t + n, b->j), ws->g + n * job->key_row, (size_t)b->keys * sizeof(TN__REAL));
+        memcpy(entry(&d->gs, b->t + n, b->j), ws->gscores + n * job->key_row, (size_t)b->keys * sizeof(TN__REAL));
     if (d->to_v) TN__(over_queries)
-    (job, ws, b, &(TN__(weighted)){ws->s, d->gy_terms, r, job->out, ws->gv, job->e_row, first, d->nonfinite_gy});
+    (job, ws, b, &(TN__(weighted)){ws->scores, d->gy_terms, r, job->out, ws->gv, job->e_row, first, d->nonfinite_gy});
     if (d->to_k) TN__(over_queries)
-    (job, ws, b, &(TN__(weighted)){ws->g, d->q_terms, r, job->dim, ws->gk, job->d_row, first, d->nonfinite_q});
+    (job, ws, b, &(TN__(weighted)){ws->gscores, d->q_terms, r, job->dim, ws->gk, job->d_row, first, d->nonfinite_q});
     if (d->to_q) TN__(over_keys)
     (job, ws, b,
-     &(TN__(weighted)){ws->g, d->k_terms, 0, job->dim, ws->o + r * job->d_row, job->d_row, !d->started,
+     &(TN__(weighted)){ws->gscores, d->k_terms, 0, job->dim, ws->out + r * job->d_row, job->d_row, !d->started,
                        d->nonfinite_k});
 }
 
@@ -312,15 +313,15 @@ static void TN__(back_keys)(TN__(gradients) * d, int64_t j)
     bool           first = true;
     if ((c->causal && c->past + p->t1 <= j) || first_in_sight(job, d->t0) >= j + all) b.keys = 0;
     if (b.keys) {
-        TN__(transposed_terms)(job, &d->key, j, b.keys, job->dim, ws->kt, ws->clean, job->d_row);
-        TN__(transposed_terms)(job, &d->value, j, b.keys, job->out, ws->vt, ws->clean, job->e_row);
+        TN__(transposed_terms)(job, &d->key, j, b.keys, job->dim, ws->k_t, ws->clean, job->d_row);
+        TN__(transposed_terms)(job, &d->value, j, b.keys, job->out, ws->v_t, ws->clean, job->e_row);
         if (d->to_q)
             d->k_terms = TN__(terms_of)(job, &d->key, j, b.keys, job->dim, ws->k, job->d_row,
                                         p->careful ? &d->nonfinite_k : NULL);
     }
     for (b.t = d->t0; b.t < p->t1 && b.keys; b.t += QUERIES) {
         b.rows = tn__min_i64(QUERIES, p->t1 - b.t);
-        TN__REAL *const o = ws->o + (b.t - d->t0) * job->d_row;
+        TN__REAL *const o = ws->out + (b.t - d->t0) * job->d_row;
         if (block_in_sight(job, &b)) {
             TN__(back_block)(d, &b, common, first);
             first = false;
@@ -341,8 +342,8 @@ static bool TN__(backward)(const attention_job *job, const TN__(workspace) * ws,
     const TN__REAL scale = (TN__REAL)job->c->scale;
     TN__(take_queries)(&d);
     for (int64_t j = p->s0; j < p->s1; j += KEYS) TN__(back_keys)(&d, j);
-    if (d.to_q && !d.started) memset(ws->o, 0, (size_t)(d.rows * job->d_row) * sizeof(TN__REAL));
-    if (d.to_q) d.finite &= TN__(store_rows)(job, &d.gq, d.t0, d.rows, job->dim, ws->o, job->d_row, &scale, 0);
+    if (d.to_q && !d.started) memset(ws->out, 0, (size_t)(d.rows * job->d_row) * sizeof(TN__REAL));
+    if (d.to_q) d.finite &= TN__(store_rows)(job, &d.gq, d.t0, d.rows, job->dim, ws->out, job->d_row, &scale, 0);
     return d.finite;
 }
 

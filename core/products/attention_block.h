@@ -127,39 +127,44 @@ static inline bool block_in_sight(const attention_job *job, block *b)
 
 static const tn_dtype TN__(own) = sizeof(TN__REAL) == sizeof(float) ? TN_F32 : TN_F64;
 
-/* A thread's workspace; rows have room for whole vectors. */
+/* A thread's workspace; rows have room for whole vectors. A g before a name: the gradient of. */
 typedef struct {
-    TN__REAL       *q, *o;                          /* [most, d_row], [most, e_row or d_row]: queries; y, or gq */
-    TN__REAL       *gy, *max, *sum, *part, *factor; /* [most, e_row], [most] */
-    TN__REAL       *kt, *k, *v, *vt, *gk, *gv;      /* [D, key_row], [KEYS, d_row], [KEYS, e_row], [E, key_row] */
-    TN__REAL       *s, *g, *add, *keep;             /* [QUERIES, key_row] */
-    TN__REAL       *common, *row, *clean;           /* [KEYS], [KEYS], [KEYS, d_row or e_row] */
-    TN__REAL       *q_pairs, *gy_pairs, *rounded;   /* [most, d_row / 2], [most, e_row / 2], [QUERIES / 2, key_row] */
-    TN__REAL       *ones;
-    prefetch_queue *ahead;
+    TN__REAL       *q, *out;            /* [most, d_row], [most, e_row]: queries; y, or gq [most, d_row] */
+    TN__REAL       *gy, *max, *sum;     /* [most, e_row], [most], [most]: of a row, its maximum, and Σ exp or 1 / Σ */
+    TN__REAL       *part, *factor;      /* [most]: Σ gy · y; [QUERIES]: by which earlier sums are multiplied */
+    TN__REAL       *k, *v, *k_t, *v_t;  /* [KEYS, d_row], [KEYS, e_row]; transposed: [D, key_row], [E, key_row] */
+    TN__REAL       *gk, *gv;            /* [KEYS, d_row], [KEYS, e_row] */
+    TN__REAL       *scores, *gscores;   /* [QUERIES, key_row]: scores, then weights; the gradients of either */
+    TN__REAL       *add, *common, *row; /* [QUERIES, key_row], [KEYS]: masks of each query; of all; one row of a mask */
+    TN__REAL       *keep, *ones;        /* [QUERIES, key_row], [KEYS]: dropout's factors; all 1 */
+    TN__REAL       *clean;              /* [KEYS, d_row or e_row]: an operand without its NaN and infinities; scratch */
+    TN__REAL       *q_pairs, *gy_pairs; /* [most, d_row / 2], [most, e_row / 2]: in pairs of bf16 */
+    TN__REAL       *rounded;            /* [QUERIES / 2, key_row]: weights, or their gradients, in pairs of bf16 */
+    prefetch_queue *ahead;              /* lines to prefetch with the next micro-tiles */
 } TN__(workspace);
 
 static inline size_t TN__(lay_out)(const attention_job *job, char *base, TN__(workspace) * p)
 {
     const int64_t wide = tn__max_i64(job->d_row, job->e_row), keys = tn__min_i64(KEYS, job->keys);
-    const int64_t rows = tn__min_i64(QUERIES, job->most), scores = rows * job->key_row;
+    const int64_t rows = tn__min_i64(QUERIES, job->most), all = rows * job->key_row;
     const bool    masked = job->c->mask[0] || job->c->mask[1] || job->c->window;
     size_t        at = 0;
 #define PART(name, n) \
     (p->name = base ? (void *)(base + at) : NULL, at += ((size_t)(n) * sizeof *p->name + LINE - 1) / LINE * LINE)
-    PART(q, job->most * job->d_row), PART(o, job->most * (job->back ? job->d_row : job->e_row));
+    PART(q, job->most * job->d_row), PART(out, job->most * (job->back ? job->d_row : job->e_row));
     PART(max, job->most), PART(sum, job->most), PART(part, job->back ? job->most : 0), PART(factor, rows);
-    PART(kt, job->dim * job->key_row), PART(s, tn__max_i64(scores, job->back ? rows * job->e_row : 0)),
+    PART(k_t, job->dim * job->key_row), PART(scores, tn__max_i64(all, job->back ? rows * job->e_row : 0)),
         PART(clean, tn__max_i64(tn__max_i64(keys, rows) * wide, job->back ? 2 * job->out * TRANSPOSED_ROW : 0));
     PART(row, keys);
     PART(q_pairs, job->pairs ? job->most * job->d_row / 2 : 0);
     PART(gy_pairs, job->pairs && job->back ? job->most * job->e_row / 2 : 0);
     PART(rounded, job->pairs ? (rows + 1) / 2 * job->key_row : 0);
-    if (masked) PART(add, scores), PART(common, job->key_row);
+    if (masked) PART(add, all), PART(common, job->key_row);
     if (!job->back) return PART(v, keys * job->e_row), at;
-    PART(gy, job->most * job->e_row), PART(k, keys * job->d_row), PART(vt, job->out * job->key_row), PART(g, scores);
+    PART(gy, job->most * job->e_row), PART(k, keys * job->d_row), PART(v_t, job->out * job->key_row),
+        PART(gscores, all);
     PART(gk, keys * job->d_row), PART(gv, keys * job->e_row);
-    if (!job->c->drop.all) PART(keep, scores), PART(ones, keys);
+    if (!job->c->drop.all) PART(keep, all), PART(ones, keys);
     return at;
 #undef PART
 }

@@ -33,43 +33,56 @@ static void dense(int64_t from, int64_t to, void *user)
     else j->k(to - from, y, x, j->args);
 }
 
+/* True if operand o is one element for all results. */
+static bool is_constant(const job *j, int o)
+{
+    for (int i = 0; i < j->w.nd; i++)
+        if (j->w.stride[o][i] != 0) return false;
+    return true;
+}
+
+/* Where the kernel finds elements [at, at + n) of operand o: in place, if they are dense in the `left` elements that
+ * remain of the row and have the kernel's dtype; otherwise in the buffer, into which inputs are gathered. */
+static void *locate(const job *j, int o, int64_t at, int64_t n, int64_t left, void *buffer, bool *filled)
+{
+    int64_t index[TN_MAX_DIMS];
+    if (!j->base[o]) return NULL;
+    const bool dense_row = j->w.stride[o][j->w.nd - 1] == 1 && n <= left;
+    if (dense_row && j->dtype[o] == j->kernel_dtype[o])
+        return j->base[o] + tn__walk_at(&j->w, o, at, index) * (int64_t)tn__dtype_bytes(j->dtype[o]);
+    if (o < j->ny) return buffer; /* a result is scattered after the kernel has run */
+    if (!is_constant(j, o)) {
+        tn__walk_copy(&j->w, o, at, n, j->base[o], j->dtype[o], buffer, j->kernel_dtype[o], false);
+    } else if (!*filled) {
+        tn__convert(BLOCK, buffer, j->kernel_dtype[o], 1, j->base[o], j->dtype[o], 0);
+        *filled = true;
+    }
+    return buffer;
+}
+
 static void strided(int64_t from, int64_t to, void *user)
 {
     const job        *j = user;
     _Alignas(64) char buffer[TN__MAX_OPERANDS][BLOCK * 8];
-    bool              filled[TN__MAX_OPERANDS] = {false}, direct[TN__MAX_OPERANDS] = {false};
+    bool              filled[TN__MAX_OPERANDS] = {false}; /* of a constant operand */
     void             *y[TN__MAX_OPERANDS];
     const void       *x[TN__MAX_OPERANDS];
     const int64_t     inner = j->w.size[j->w.nd - 1];
-    for (int64_t at = from; at < to;) {
+    for (int64_t at = from, n; at < to; at += n) {
         /* long rows are taken one by one, so that dense operands need no gathering; short ones are joined */
-        int64_t left = inner - at % inner, n = tn__min_i64(to - at, BLOCK);
+        const int64_t left = inner - at % inner;
+        n = tn__min_i64(to - at, BLOCK);
         if (left >= 64 || inner >= 4 * BLOCK) n = tn__min_i64(n, left);
         for (int o = 0; o < j->nops; o++) {
-            void *p = NULL;
-            direct[o] = true;
-            if (j->base[o]) {
-                int64_t step = j->w.stride[o][j->w.nd - 1], index[TN_MAX_DIMS];
-                direct[o] = j->dtype[o] == j->kernel_dtype[o] && step == 1 && n <= left;
-                p = buffer[o];
-                if (direct[o]) {
-                    p = j->base[o] + tn__walk_at(&j->w, o, at, index) * (int64_t)tn__dtype_bytes(j->dtype[o]);
-                } else if (o >= j->ny) {
-                    bool same = true; /* one element for all: gathered only once */
-                    for (int i = 0; i < j->w.nd; i++) same = same && j->w.stride[o][i] == 0;
-                    if (!same) tn__walk_copy(&j->w, o, at, n, j->base[o], j->dtype[o], p, j->kernel_dtype[o], false);
-                    else if (!filled[o])
-                        tn__convert(BLOCK, p, j->kernel_dtype[o], 1, j->base[o], j->dtype[o], 0), filled[o] = true;
-                }
-            }
+            void *p = locate(j, o, at, n, left, buffer[o], &filled[o]);
             if (o < j->ny) y[o] = p;
             else x[o - j->ny] = p;
         }
         if (j->k_at) j->k_at(at, n, y, x, j->args);
         else j->k(n, y, x, j->args);
         for (int o = 0; o < j->ny; o++)
-            if (!direct[o]) tn__walk_copy(&j->w, o, at, n, j->base[o], j->dtype[o], y[o], j->kernel_dtype[o], true);
-        at += n;
+            if (y[o] == buffer[o])
+                tn__walk_copy(&j->w, o, at, n, j->base[o], j->dtype[o], y[o], j->kernel_dtype[o], true);
     }
 }
 
@@ -80,11 +93,10 @@ static void map(tn__kernel_set k, tn__kernel_set_at k_at, tn__list y, tn__list x
     if (n == 0) return;
     const tn_dtype kt = tn__kernel_dtype(y, x);
     job            j;
-    j.k = tn__pick(k, kt),
-    j.k_at = kt == TN_F32   ? k_at.f32
-             : kt == TN_F64 ? k_at.f64
-                            : k_at.i64,
-    j.args = args, j.ny = y.n, j.nops = y.n + x.n;
+    j.k = tn__pick(k, kt);
+    j.k_at = kt == TN_F32 ? k_at.f32 : kt == TN_F64 ? k_at.f64 : k_at.i64;
+    j.args = args;
+    j.ny = y.n, j.nops = y.n + x.n;
 
     bool all_dense = true;
     for (int o = 0; o < j.nops; o++) {

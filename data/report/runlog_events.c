@@ -11,17 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-uint32_t tn__crc32c(const void *data, size_t bytes) /* Castagnoli's polynomial; events are small, so bit by bit */
-{
-    const unsigned char *p = data;
-    uint32_t             crc = ~0u;
-    for (size_t i = 0; i < bytes; i++) {
-        crc ^= p[i];
-        for (int k = 0; k < 8; k++) crc = crc >> 1 ^ (0x82f63b78u & -(crc & 1));
-    }
-    return ~crc;
-}
-
 static uint32_t masked(const void *data, size_t bytes) /* masked, so that the checksum of a checksum is not trivial */
 {
     uint32_t crc = tn__crc32c(data, bytes);

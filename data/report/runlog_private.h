@@ -19,6 +19,5 @@ static inline bool tn__log_append(tn__log_file *f, const char *path)
 /* TensorBoard's event files (runlog_events.c). first: first step of a resumed run, -1: a new run. */
 bool tn__events_open(tn__log_file *f, const char *folder, int64_t first);
 bool tn__events_put(tn__log_file *f, tn_string *spare, int64_t step, int n, const char *const *names, const double *v);
-uint32_t tn__crc32c(const void *data, size_t bytes);
 
 #endif

@@ -5,7 +5,7 @@
 #include "tests/common/errors.h"
 
 #include "core/files/io.h"
-#include "core/files/sha256.h"
+#include "core/base/checksums.h"
 #include "tests/common/crash_disk.h"
 #include "tests/common/faults.h"
 #include <errno.h>

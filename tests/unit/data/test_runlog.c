@@ -2,6 +2,7 @@
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
+#include "core/base/checksums.h"
 #include "data/report/runlog_private.h"
 #include "tests/common/errors.h"
 #include "tests/common/faults.h"

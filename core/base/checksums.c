@@ -1,8 +1,46 @@
-/* sha256.c — SHA-256 (FIPS 180-4). */
-#include "core/files/sha256.h"
+/* checksums.c — CRC-32, CRC-32C and SHA-256. See checksums.h. */
+#include "core/base/checksums.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* ---- CRC-32 (IEEE 802.3, reflected), as zlib.crc32 in Python: detects every single flipped bit ------------------- */
+
+void tn__crc32_init(tn__crc32_tables *t)
+{
+    for (uint32_t b = 0; b < 256; b++) {
+        uint32_t v = b;
+        for (int i = 0; i < 8; i++) v = v & 1 ? v >> 1 ^ 0xedb88320u : v >> 1;
+        t->table[0][b] = v;
+    }
+    for (int k = 1; k < 8; k++)
+        for (int b = 0; b < 256; b++) t->table[k][b] = t->table[k - 1][b] >> 8 ^ t->table[0][t->table[k - 1][b] & 255];
+}
+
+uint32_t tn__crc32(const tn__crc32_tables *t, uint32_t crc, const void *data, size_t bytes)
+{
+    const unsigned char *p = data;
+    for (crc = ~crc; bytes >= 8; bytes -= 8, p += 8) {
+        crc ^= (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+        crc = t->table[7][crc & 255] ^ t->table[6][crc >> 8 & 255] ^ t->table[5][crc >> 16 & 255] ^
+              t->table[4][crc >> 24] ^ t->table[3][p[4]] ^ t->table[2][p[5]] ^ t->table[1][p[6]] ^ t->table[0][p[7]];
+    }
+    for (; bytes; bytes--) crc = crc >> 8 ^ t->table[0][(crc ^ *p++) & 255];
+    return ~crc;
+}
+
+uint32_t tn__crc32c(const void *data, size_t bytes) /* Castagnoli's polynomial */
+{
+    const unsigned char *p = data;
+    uint32_t             crc = ~0u;
+    for (size_t i = 0; i < bytes; i++) {
+        crc ^= p[i];
+        for (int k = 0; k < 8; k++) crc = crc >> 1 ^ (0x82f63b78u & -(crc & 1));
+    }
+    return ~crc;
+}
+
+/* ---- SHA-256 ----------------------------------------------------------------------------------------------------- */
 
 /* Leading bits of the cube roots of the first 64 primes, and of the square roots of the first 8. */
 static const uint32_t k[64] = {
