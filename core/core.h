@@ -140,10 +140,9 @@ TN_API void       tn_scope_return_list(tn_scope s, int n, tn_tensor *const *t); 
 TN_API bool       tn_grad_enabled(void);
 /* Owners of a tensor; the last one frees it. See also tn_adopt: t gets the elements of another tensor, not its owners.
  * Using a freed tensor (scope ended, dropped too often) is an error, until 64 more have been freed. */
-TN_API tn_tensor *tn_keep(tn_tensor *t); /* the program becomes one more owner: t outlives its scope, until tn_drop */
-TN_API tn_tensor             *
-tn_take(tn_tensor *t); /* the program becomes the owner in place of the scope: t lives until tn_drop */
-TN_API void tn_drop(tn_tensor *t); /* the program gives up one ownership of tn_keep or tn_take */
+TN_API tn_tensor *tn_keep(tn_tensor *t); /* adds the program as an owner: t outlives its scope, until tn_drop */
+TN_API tn_tensor *tn_take(tn_tensor *t); /* makes the program the owner, not the scope: t lives until tn_drop */
+TN_API void       tn_drop(tn_tensor *t); /* ends one ownership of tn_keep or tn_take */
 
 /* ---- tensors ----------------------------------------------------------------------------------------------------- */
 
