@@ -8,7 +8,7 @@ static int64_t     best = 3;
 static bool        json, negative;
 
 /* Prints text as a JSON string. */
-static void put_json(const char *text)
+static void print_json(const char *text)
 {
     tn_json_writer *w = tn_json_writer_new(0);
     texts_put(w, NULL, text);
@@ -17,26 +17,26 @@ static void put_json(const char *text)
     tn_json_writer_free(w);
 }
 
-static void say(const model *m, const char *file, tn_tensor *scores)
+static void print_classes(const model *m, const char *file, tn_tensor *scores)
 {
     const int64_t k = best < m->classes ? best : m->classes;
     const tn_pair top = tn_topk(tn_softmax(scores, -1), k, -1, false);
     for (int64_t i = 0; i < k && tn_error() == TN_OK; i++) numbers_finite(tn_get(top.values, i), "a probability");
     if (tn_error() != TN_OK) return;
-    if (json) printf("{\"file\": "), put_json(file), printf(", \"classes\": [");
+    if (json) printf("{\"file\": "), print_json(file), printf(", \"classes\": [");
     else printf("%s", file);
     for (int64_t i = 0; i < k; i++) {
         const char  *label = model_label(m, tn_get_i64(top.indices, i));
         const double p = tn_get(top.values, i);
         if (json)
-            printf("%s{\"label\": ", i ? ", " : ""), put_json(label), numbers_json(", \"probability\": ", p, 6),
+            printf("%s{\"label\": ", i ? ", " : ""), print_json(label), numbers_json(", \"probability\": ", p, 6),
                 printf("}");
         else printf("\t%s %.3f", label, p);
     }
     printf(json ? "]}\n" : "\n");
 }
 
-static void turn(tn_tensor *image)
+static void invert(tn_tensor *image)
 {
     uint8_t *x = image ? tn_data_mut(image) : NULL;
     for (int64_t i = 0; x && i < tn_numel(image); i++) x[i] = (uint8_t)(255 - x[i]);
@@ -46,13 +46,13 @@ static bool classify(const model *m, const char *file)
 {
     const tn_scope s = tn_no_grad_begin();
     tn_tensor     *image = tn_image_load(file, m->processor.channels, TN_U8);
-    if (negative) turn(image);
+    if (negative) invert(image);
     tn_tensor *x = image ? tn_image_ready(image, &m->processor) : NULL;
     if (x && (tn_size(x, 1) != m->side || tn_size(x, 2) != m->side))
         tn_raise(TN_EFORMAT, "'%s' produces images of %lld x %lld pixels, but the model needs %lld x %lld",
                  "preprocessor_config.json", (long long)tn_size(x, 1), (long long)tn_size(x, 2), (long long)m->side,
                  (long long)m->side);
-    if (x) say(m, file, tn_module_call(m->net, tn_unsqueeze(x, 0)));
+    if (x) print_classes(m, file, tn_module_call(m->net, tn_unsqueeze(x, 0)));
     tn_scope_end(s);
     return tn_error() == TN_OK;
 }

@@ -4,19 +4,19 @@
 static const char *out = "build/vit", *images, *labels;
 static double      minutes, held = 0.2;
 static int64_t     steps;
-static bool        again;
+static bool        resume;
 
-enum { USUAL_MINUTES = 4 };
+enum { DEFAULT_MINUTES = 4 };
 
-static const char *const places[] = {"mnist-t10k", "../shared/data/mnist-t10k"};
+static const char *const mnist_folders[] = {"mnist-t10k", "../shared/data/mnist-t10k"};
 
 /* Without --images and --labels: finds the ten thousand test images of MNIST. Returns false if an error is set. */
-static bool find(char image[1024], char label[1024])
+static bool find_mnist(char image[1024], char label[1024])
 {
     if (images && labels) return true;
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        in_folder(places[i], "t10k-images-idx3-ubyte.gz", image),
-            in_folder(places[i], "t10k-labels-idx1-ubyte.gz", label);
+    for (size_t i = 0; i < sizeof mnist_folders / sizeof *mnist_folders; i++) {
+        in_folder(mnist_folders[i], "t10k-images-idx3-ubyte.gz", image),
+            in_folder(mnist_folders[i], "t10k-labels-idx1-ubyte.gz", label);
         if (!is_there(image) || !is_there(label)) continue;
         images = image, labels = label;
         return true;
@@ -24,40 +24,40 @@ static bool find(char image[1024], char label[1024])
     tn_raise(TN_EIO,
              "MNIST's t10k-images-idx3-ubyte.gz and t10k-labels-idx1-ubyte.gz are neither in '%s' nor in '%s'; put "
              "them there, or name other files with --images and --labels",
-             places[0], places[1]);
+             mnist_folders[0], mnist_folders[1]);
     return false;
 }
 
 /* Trains one model and adds its evaluation to the report. Returns false if it was stopped or an error is set. */
-static bool learn(const char *shape, tn_report *r, double *accuracy)
+static bool train_one(const char *shape, tn_report *r, double *accuracy)
 {
     char         folder[1024];
     vit_training t = VIT_TRAINING;
     train_asked *a = &t.base.asked;
-    pictures     p = {.x = NULL};
-    judged       j = {.n = 0};
+    image_set    p = {.x = NULL};
+    evaluation   j = {.n = 0};
     const bool   vit = shape[0] == 'v';
     t.images = images, t.labels = labels, t.shape = shape, t.held = held;
     a->out = in_folder(out, shape, folder), a->steps = steps,
-    a->minutes = steps ? 0 : (vit ? 0.85 : 0.15) * (minutes > 0 ? minutes : USUAL_MINUTES);
+    a->minutes = steps ? 0 : (vit ? 0.85 : 0.15) * (minutes > 0 ? minutes : DEFAULT_MINUTES);
     t.base.usual = !steps && !(minutes > 0);
-    a->resume = again && is_there(folder);
+    a->resume = resume && is_there(folder);
     if (!settings.quiet) fprintf(stderr, "%s\n", vit ? "-- vision transformer" : "-- convolutional network");
     const tn_fit_result got = train_run(&t.base);
     bool                fine = got.why != TN_FIT_FAILED && got.why != TN_FIT_STOPPED;
     if (got.why == TN_FIT_STOPPED) train_stopped(&got, "vit demo --resume");
-    if (fine && (fine = pictures_open(images, labels, &p))) {
-        const int64_t n = train_part(&t, p.n);
-        if ((fine = judge(&t.made, &p, n, p.n - n, &j))) {
-            *accuracy = (double)j.right / (double)j.n;
+    if (fine && (fine = image_set_open(images, labels, &p))) {
+        const int64_t n = training_count(&t, p.n);
+        if ((fine = evaluate(&t.made, &p, n, p.n - n, &j))) {
+            *accuracy = (double)j.correct / (double)j.n;
             tn_report_heading(r, vit ? "Vision transformer" : "Convolutional network");
-            report_judged(r, &t.made, &p, &j, "held-out images");
+            report_evaluation(r, &t.made, &p, &j, "held-out images");
             report_attention(r, &t.made, &p, n, p.n - n);
             record_curves(r, folder);
         }
     }
-    judged_free(&j);
-    pictures_close(&p);
+    evaluation_free(&j);
+    image_set_close(&p);
     train_free(&t.base);
     return fine && tn_error() == TN_OK;
 }
@@ -72,9 +72,9 @@ static int run(int count, char **operands)
     if (code) return code;
     if (!images != !labels)
         return program_usage("--%s needs --%s", images ? "images" : "labels", images ? "labels" : "images");
-    if (find(image, label) && make_folder(out)) {
+    if (find_mnist(image, label) && make_folder(out)) {
         tn_report *r = tn_report_new("Vision transformer and convolutional network");
-        if (learn("vit", r, &patches) && learn("convolutions", r, &convolutions)) {
+        if (train_one("vit", r, &patches) && train_one("convolutions", r, &convolutions)) {
             if (record_report(r, in_folder(out, "report.html", path))) {
                 if (!settings.quiet) fprintf(stderr, "report   %s\n", path);
                 printf("accuracy %.4f convolution %.4f minutes %.2f\n", patches, convolutions,
@@ -95,7 +95,7 @@ static const option options[] = {
                 .least = 0.01, .most = 1e4),
     OPTION_INT("steps", 'n', "N", &steps, "training steps of each model, instead of --minutes", .least = 1,
                .most = 1e9),
-    OPTION_FLAG("resume", 'r', &again, "resume an interrupted run"),
+    OPTION_FLAG("resume", 'r', &resume, "resume an interrupted run"),
     {0},
 };
 const command demo_command = COMMAND(

@@ -9,29 +9,29 @@ static const char *dir, *images, *labels, *html;
 static int64_t     first;
 static bool        json;
 
-enum { WRONG_MOST = 60 };
+enum { MAX_LISTED = 60 };
 
-static void count(judged *j, const tn_batch *b, tn_tensor *scores)
+static void add_batch(evaluation *j, const tn_batch *b, tn_tensor *scores)
 {
     const int64_t rows = tn_size(scores, 0);
-    tn_tensor    *sure = tn_softmax(scores, -1);
-    const tn_pair best = tn_max(sure, -1, false);
+    tn_tensor    *probability = tn_softmax(scores, -1);
+    const tn_pair best = tn_max(probability, -1, false);
     tn_tensor    *loss = tn_cross_entropy(scores, b->y, .reduction = TN_SUM);
     if (tn_error() != TN_OK) return;
     j->loss += tn_item(loss);
     for (int64_t i = 0; i < rows; i++, j->n++) {
-        const int64_t is = tn_get_i64(b->y, i), said = tn_get_i64(best.indices, i);
-        j->table[is * j->classes + said]++;
-        j->right += is == said;
-        if (is == said || j->wrongs == WRONG_MOST) continue;
-        j->wrong[j->wrongs] = tn_get_i64(tn_batch_get(b, "index"), i), j->said[j->wrongs] = said;
-        j->sure[j->wrongs++] = tn_get(best.values, i);
+        const int64_t label = tn_get_i64(b->y, i), predicted = tn_get_i64(best.indices, i);
+        j->confusion[label * j->classes + predicted]++;
+        j->correct += label == predicted;
+        if (label == predicted || j->listed == MAX_LISTED) continue;
+        j->wrong[j->listed] = tn_get_i64(tn_batch_get(b, "index"), i), j->predicted[j->listed] = predicted;
+        j->probability[j->listed++] = tn_get(best.values, i);
     }
 }
 
-bool judge(const model *m, const pictures *p, int64_t from, int64_t n, judged *j)
+bool evaluate(const model *m, const image_set *p, int64_t from, int64_t n, evaluation *j)
 {
-    *j = (judged){.classes = m->classes};
+    *j = (evaluation){.classes = m->classes};
     if (p->classes > m->classes)
         return tn_raise(TN_EINVAL, "the largest label is %lld, but the model has %lld classes, 0 to %lld",
                         (long long)p->classes - 1, (long long)m->classes, (long long)m->classes - 1),
@@ -43,42 +43,43 @@ bool judge(const model *m, const pictures *p, int64_t from, int64_t n, judged *j
                         (long long)m->side, (long long)m->processor.channels),
                false;
     const size_t table = (size_t)(m->classes * m->classes) * sizeof(int64_t);
-    j->wrong = tn_mem_get(2 * WRONG_MOST * sizeof *j->wrong), j->sure = tn_mem_get(WRONG_MOST * sizeof *j->sure);
-    j->table = tn_mem_get(table);
-    tn_images *in = pictures_in_order(p, &m->processor, from, n, 250);
+    j->wrong = tn_mem_get(2 * MAX_LISTED * sizeof *j->wrong),
+    j->probability = tn_mem_get(MAX_LISTED * sizeof *j->probability);
+    j->confusion = tn_mem_get(table);
+    tn_images *in = image_set_in_order(p, &m->processor, from, n, 250);
     tn_source  source = tn_images_source(in);
     if (tn_error() == TN_OK) {
         tn_batch b;
-        j->said = j->wrong + WRONG_MOST;
-        memset(j->table, 0, table);
+        j->predicted = j->wrong + MAX_LISTED;
+        memset(j->confusion, 0, table);
         for (bool more = true; more;) {
             const tn_scope s = tn_no_grad_begin();
             more = tn_source_next(&source, &b);
-            if (more) count(j, &b, tn_module_call(m->net, b.x));
+            if (more) add_batch(j, &b, tn_module_call(m->net, b.x));
             tn_scope_end(s);
         }
-        for (int64_t i = 0; i < j->wrongs; i++) j->wrong[i] += from;
+        for (int64_t i = 0; i < j->listed; i++) j->wrong[i] += from;
         j->loss /= (double)j->n;
         if (isnan(j->loss)) numbers_astray("the loss", j->loss);
     }
     tn_images_free(in);
     if (tn_error() == TN_OK) return true;
-    judged_free(j);
+    evaluation_free(j);
     return false;
 }
 
-void judged_free(judged *j)
+void evaluation_free(evaluation *j)
 {
-    if (j->wrong) tn_mem_put(j->wrong, 2 * WRONG_MOST * sizeof *j->wrong);
-    if (j->sure) tn_mem_put(j->sure, WRONG_MOST * sizeof *j->sure);
-    if (j->table) tn_mem_put(j->table, (size_t)(j->classes * j->classes) * sizeof *j->table);
-    *j = (judged){.n = 0};
+    if (j->wrong) tn_mem_put(j->wrong, 2 * MAX_LISTED * sizeof *j->wrong);
+    if (j->probability) tn_mem_put(j->probability, MAX_LISTED * sizeof *j->probability);
+    if (j->confusion) tn_mem_put(j->confusion, (size_t)(j->classes * j->classes) * sizeof *j->confusion);
+    *j = (evaluation){.n = 0};
 }
 
-static bool page(const model *m, const pictures *p, const judged *j)
+static bool page(const model *m, const image_set *p, const evaluation *j)
 {
     tn_report *r = tn_report_new("Evaluation of an image classifier");
-    report_judged(r, m, p, j, "images");
+    report_evaluation(r, m, p, j, "images");
     report_attention(r, m, p, first, p->n - first);
     return record_report(r, html);
 }
@@ -86,26 +87,26 @@ static bool page(const model *m, const pictures *p, const judged *j)
 static int run(int operands, char **operand)
 {
     (void)operands, (void)operand;
-    model    m = {.net = NULL};
-    pictures p = {.x = NULL};
-    judged   j = {.n = 0};
-    if (model_open(dir, &m) && pictures_open(images, labels, &p)) {
+    model      m = {.net = NULL};
+    image_set  p = {.x = NULL};
+    evaluation j = {.n = 0};
+    if (model_open(dir, &m) && image_set_open(images, labels, &p)) {
         if (first >= p.n)
             tn_raise(TN_EINVAL, "--first %lld is out of range: there are %lld images, counted from 0", (long long)first,
                      (long long)p.n);
-        else if (judge(&m, &p, first, p.n - first, &j) && (!html || page(&m, &p, &j))) {
-            const double part = (double)j.right / (double)j.n;
+        else if (evaluate(&m, &p, first, p.n - first, &j) && (!html || page(&m, &p, &j))) {
+            const double part = (double)j.correct / (double)j.n;
             if (json) {
                 numbers_json("{\"accuracy\": ", part, 6), numbers_json(", \"loss\": ", j.loss, 6);
-                printf(", \"images\": %lld, \"wrong\": %lld}\n", (long long)j.n, (long long)(j.n - j.right));
+                printf(", \"images\": %lld, \"wrong\": %lld}\n", (long long)j.n, (long long)(j.n - j.correct));
             } else
-                printf("accuracy  %.4f (%lld of %lld wrong)\nloss      %.4f\n", part, (long long)(j.n - j.right),
+                printf("accuracy  %.4f (%lld of %lld wrong)\nloss      %.4f\n", part, (long long)(j.n - j.correct),
                        (long long)j.n, j.loss);
             if (html && !settings.quiet) fprintf(stderr, "report   %s\n", html);
         }
     }
-    judged_free(&j);
-    pictures_close(&p);
+    evaluation_free(&j);
+    image_set_close(&p);
     model_close(&m);
     return program_end();
 }

@@ -3,13 +3,13 @@
 
 #include <string.h>
 
-enum { ATTENTION = 12, CAPTION = 160, TABLE_MOST = 20 };
+enum { ATTENTION = 12, CAPTION = 160, MAX_CLASSES_SHOWN = 20 };
 
-static tn_tensor *picture_at(const pictures *p, int64_t i) { return tn_select(p->x, 0, i); }
+static tn_tensor *image_at(const image_set *p, int64_t i) { return tn_select(p->x, 0, i); }
 
 /* The attention from the class token to each patch in the last layer, averaged over heads and divided by its maximum:
  * [rows, columns]. NULL for a model that is not a ViT, or if an error is set. */
-static tn_tensor *looked_at(const model *m, tn_tensor *image)
+static tn_tensor *patch_attention(const model *m, tn_tensor *image)
 {
     if (!m->vit) return NULL;
     const tn_vit_config *c = &m->vit->config;
@@ -25,8 +25,8 @@ static tn_tensor *looked_at(const model *m, tn_tensor *image)
     return a;
 }
 
-static void put_pictures(tn_report *r, const char *title, const model *m, const pictures *p, int64_t n,
-                         const int64_t *which, const int64_t *said, const double *sure, bool look)
+static void add_images(tn_report *r, const char *title, const model *m, const image_set *p, int64_t n,
+                       const int64_t *which, const int64_t *predicted, const double *probability, bool look)
 {
     const tn_scope     s = tn_no_grad_begin();
     const size_t       bytes = (size_t)(n + 1) * sizeof(tn_report_picture), texts = (size_t)(n + 1) * CAPTION;
@@ -34,13 +34,13 @@ static void put_pictures(tn_report *r, const char *title, const model *m, const 
     char              *text = tn_mem_get(texts);
     for (int64_t i = 0; i < n && list && text; i++) {
         char         *to = text + i * CAPTION;
-        const int64_t is = tn_get_i64(p->y, which[i]);
-        tn_tensor    *image = picture_at(p, which[i]);
-        if (said)
-            snprintf(to, CAPTION, "label %.60s, predicted %.60s, %.0f %%", model_label(m, is), model_label(m, said[i]),
-                     100 * sure[i]);
-        else snprintf(to, CAPTION, "%.60s", model_label(m, is));
-        list[i] = (tn_report_picture){image, look ? looked_at(m, image) : NULL, to};
+        const int64_t label = tn_get_i64(p->y, which[i]);
+        tn_tensor    *image = image_at(p, which[i]);
+        if (predicted)
+            snprintf(to, CAPTION, "label %.60s, predicted %.60s, %.0f %%", model_label(m, label),
+                     model_label(m, predicted[i]), 100 * probability[i]);
+        else snprintf(to, CAPTION, "%.60s", model_label(m, label));
+        list[i] = (tn_report_picture){image, look ? patch_attention(m, image) : NULL, to};
     }
     if (list && text && tn_error() == TN_OK) tn_report_pictures(r, title, n, list);
     if (list) tn_mem_put(list, bytes);
@@ -49,7 +49,7 @@ static void put_pictures(tn_report *r, const char *title, const model *m, const 
 }
 
 /* The confusion matrix: rows are labels, columns are predictions. */
-static void put_table(tn_report *r, const model *m, const judged *j)
+static void add_confusion(tn_report *r, const model *m, const evaluation *j)
 {
     enum { CELL = 64 };
     const int64_t c = j->classes, cells = c * (c + 1);
@@ -59,8 +59,8 @@ static void put_table(tn_report *r, const model *m, const judged *j)
         for (int64_t k = 0; k <= c; k++, to += CELL) {
             if (!i && !k) snprintf(to, CELL, "label \\ predicted");
             else if (!i || !k) snprintf(to, CELL, "%.60s", model_label(m, i ? i - 1 : k - 1));
-            else if (!j->table[(i - 1) * c + k - 1]) snprintf(to, CELL, "·");
-            else snprintf(to, CELL, "%lld", (long long)j->table[(i - 1) * c + k - 1]);
+            else if (!j->confusion[(i - 1) * c + k - 1]) snprintf(to, CELL, "·");
+            else snprintf(to, CELL, "%lld", (long long)j->confusion[(i - 1) * c + k - 1]);
             if (i) rows[(i - 1) * (c + 1) + k] = to;
             else names[k] = to;
         }
@@ -70,25 +70,25 @@ static void put_table(tn_report *r, const model *m, const judged *j)
     if (text) tn_mem_put(text, (size_t)(cells + c + 1) * CELL);
 }
 
-void report_judged(tn_report *r, const model *m, const pictures *p, const judged *j, const char *which)
+void report_evaluation(tn_report *r, const model *m, const image_set *p, const evaluation *j, const char *which)
 {
     char text[300];
     snprintf(text, sizeof text, "%lld of the %lld %s are classified correctly: %.2f %%. The cross-entropy is %.4f.",
-             (long long)j->right, (long long)j->n, which, 100 * (double)j->right / (double)j->n, j->loss);
+             (long long)j->correct, (long long)j->n, which, 100 * (double)j->correct / (double)j->n, j->loss);
     tn_report_paragraph(r, text);
-    if (j->wrongs) {
+    if (j->listed) {
         tn_report_heading(r, "Misclassified images");
-        snprintf(text, sizeof text, "%lld of %lld: label, predicted class, and its probability.", (long long)j->wrongs,
-                 (long long)(j->n - j->right));
-        put_pictures(r, text, m, p, j->wrongs, j->wrong, j->said, j->sure, false);
+        snprintf(text, sizeof text, "%lld of %lld: label, predicted class, and its probability.", (long long)j->listed,
+                 (long long)(j->n - j->correct));
+        add_images(r, text, m, p, j->listed, j->wrong, j->predicted, j->probability, false);
     }
-    if (j->classes <= TABLE_MOST) {
+    if (j->classes <= MAX_CLASSES_SHOWN) {
         tn_report_heading(r, "Confusion matrix");
-        put_table(r, m, j);
+        add_confusion(r, m, j);
     }
 }
 
-void report_attention(tn_report *r, const model *m, const pictures *p, int64_t first, int64_t n)
+void report_attention(tn_report *r, const model *m, const image_set *p, int64_t first, int64_t n)
 {
     int64_t which[ATTENTION], found = 0;
     if (!m->vit) return;
@@ -98,6 +98,6 @@ void report_attention(tn_report *r, const model *m, const pictures *p, int64_t f
         if (!seen) which[found++] = i;
     }
     tn_report_heading(r, "Attention");
-    put_pictures(r, "Attention of the class token to each patch in the last layer, averaged over heads.", m, p, found,
-                 which, NULL, NULL, true);
+    add_images(r, "Attention of the class token to each patch in the last layer, averaged over heads.", m, p, found,
+               which, NULL, NULL, true);
 }

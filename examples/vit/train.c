@@ -32,14 +32,14 @@ static int check(training *t)
     return 0;
 }
 
-int64_t train_part(const vit_training *t, int64_t n) { return n - (int64_t)(t->held * (double)n); }
+int64_t training_count(const vit_training *t, int64_t n) { return n - (int64_t)(t->held * (double)n); }
 
-static bool look(training *t)
+static bool check_images(training *t)
 {
     vit_training *v = of(t);
-    if (!pictures_open(v->images, v->labels, &v->all)) return false;
-    const pictures *p = &v->all;
-    const int64_t   n = train_part(v, p->n);
+    if (!image_set_open(v->images, v->labels, &v->all)) return false;
+    const image_set *p = &v->all;
+    const int64_t    n = training_count(v, p->n);
     if (p->height != p->width)
         return tn_raise(TN_EFORMAT, "the images have %lld x %lld pixels; training needs square images",
                         (long long)p->height, (long long)p->width),
@@ -55,7 +55,7 @@ static bool look(training *t)
                false;
     if (n < 1) return tn_raise(TN_EFORMAT, "--held leaves no training image out of %lld", (long long)p->n), false;
     v->made = (model){.side = p->height, .classes = p->classes, .filters = t->asked.dim};
-    v->made.processor = pictures_processor(p, n);
+    v->made.processor = image_set_processor(p, n);
     return true;
 }
 
@@ -74,17 +74,17 @@ static tn_tensor *plain_loss(void *net, const tn_batch *b, void *user)
 static bool open_all(training *t)
 {
     vit_training  *v = of(t);
-    const int64_t  n = train_part(v, v->all.n), batch = v->batch < n ? v->batch : n;
+    const int64_t  n = training_count(v, v->all.n), batch = v->batch < n ? v->batch : n;
     const tn_scope s = tn_scope_begin();
-    v->learn = tn_images_new(.x = tn_narrow(v->all.x, 0, 0, n), .y = tn_narrow(v->all.y, 0, 0, n),
+    v->train = tn_images_new(.x = tn_narrow(v->all.x, 0, 0, n), .y = tn_narrow(v->all.y, 0, 0, n),
                              .processor = &v->made.processor, .batch = batch, .shuffle = true, .drop_last = true,
                              .padding = v->shift, .flip = v->flip, .seed = (uint64_t)t->asked.seed);
     tn_scope_end(s);
-    t->fit.train = tn_images_source(v->learn), t->fit.loss = loss, t->fit.user = v;
+    t->fit.train = tn_images_source(v->train), t->fit.loss = loss, t->fit.user = v;
     t->fit.weight_decay = v->weight_decay, t->fit.decay = TN_DECAY_COSINE;
     if (n < v->all.n) {
-        v->check = pictures_in_order(&v->all, &v->made.processor, n, v->all.n - n, 250);
-        t->fit.valid = tn_images_source(v->check), t->fit.measure = plain_loss;
+        v->valid = image_set_in_order(&v->all, &v->made.processor, n, v->all.n - n, 250);
+        t->fit.valid = tn_images_source(v->valid), t->fit.measure = plain_loss;
     }
     const int64_t patches = is_vit(v) ? v->made.side / v->patch : v->made.side;
     t->batches = n / batch, t->width = batch * patches * patches;
@@ -92,7 +92,7 @@ static bool open_all(training *t)
     return tn_error() == TN_OK;
 }
 
-static void *make(training *t)
+static void *new_model(training *t)
 {
     vit_training      *v = of(t);
     const train_asked *a = &t->asked;
@@ -103,10 +103,10 @@ static void *make(training *t)
                       .attention_dropout = a->dropout);
 }
 
-static void say(training *t)
+static void print_summary(training *t)
 {
     const vit_training *v = of(t);
-    const int64_t       n = train_part(v, v->all.n);
+    const int64_t       n = training_count(v, v->all.n);
     fprintf(stderr, "images   %lld of %lld x %lld pixels in %lld classes; held out: %lld\n", (long long)n,
             (long long)v->all.height, (long long)v->all.width, (long long)v->all.classes, (long long)(v->all.n - n));
 }
@@ -137,13 +137,23 @@ static bool save(training *t, tn_fit_why why)
 static void close_all(training *t)
 {
     vit_training *v = of(t);
-    tn_images_free(v->learn), tn_images_free(v->check);
-    v->learn = v->check = NULL;
-    pictures_close(&v->all);
+    tn_images_free(v->train), tn_images_free(v->valid);
+    v->train = v->valid = NULL;
+    image_set_close(&v->all);
 }
 
-const train_kind vit_kind = {
-    "Training of an image classifier", 500, 4, check, look, NULL, open_all, make, say, describe, save, close_all};
+const train_kind vit_kind = {"Training of an image classifier",
+                             500,
+                             4,
+                             check,
+                             check_images,
+                             NULL,
+                             open_all,
+                             new_model,
+                             print_summary,
+                             describe,
+                             save,
+                             close_all};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
@@ -152,25 +162,25 @@ static vit_training asked = VIT_TRAINING;
 /* Writes the report of the run: the evaluation on the held-out images and the training curves. */
 static bool show(const vit_training *v, const char *folder)
 {
-    char     path[1024];
-    pictures p;
-    judged   j;
-    if (!pictures_open(v->images, v->labels, &p)) return false;
-    const int64_t n = train_part(v, p.n), left = p.n - n;
+    char       path[1024];
+    image_set  p;
+    evaluation j;
+    if (!image_set_open(v->images, v->labels, &p)) return false;
+    const int64_t n = training_count(v, p.n), left = p.n - n;
     bool          fine = !left;
-    if (left && judge(&v->made, &p, n, left, &j)) {
+    if (left && evaluate(&v->made, &p, n, left, &j)) {
         tn_report *r = tn_report_new(vit_kind.title);
-        report_judged(r, &v->made, &p, &j, "held-out images");
+        report_evaluation(r, &v->made, &p, &j, "held-out images");
         report_attention(r, &v->made, &p, n, left);
         tn_report_heading(r, "Training");
         record_curves(r, folder);
         fine = record_report(r, in_folder(folder, "report.html", path));
         if (fine)
-            printf("accuracy %.4f (%lld of %lld wrong)\n", (double)j.right / (double)j.n, (long long)(j.n - j.right),
-                   (long long)j.n);
-        judged_free(&j);
+            printf("accuracy %.4f (%lld of %lld wrong)\n", (double)j.correct / (double)j.n,
+                   (long long)(j.n - j.correct), (long long)j.n);
+        evaluation_free(&j);
     }
-    pictures_close(&p);
+    image_set_close(&p);
     return fine;
 }
 

@@ -24,33 +24,34 @@ bool           model_save(const model *m, const char *dir);
 const char    *model_label(const model *m, int64_t i);
 void           model_close(model *m);
 
-/* ---- images with labels (pictures.c) ----------------------------------------------------------------------------- */
+/* ---- labelled images (labelled_images.c) ------------------------------------------------------------------------- */
 
 typedef struct {
     tn_tensor *x, *y;                               /* owned; images u8 [N, C, H, W], labels i64 [N] */
     int64_t    n, channels, height, width, classes; /* classes: the largest label + 1 */
-} pictures;
-bool pictures_open(const char *images, const char *labels, pictures *p); /* returns false if an error is set */
-void pictures_close(pictures *p);
+} image_set;
+bool image_set_open(const char *images, const char *labels, image_set *p); /* returns false if an error is set */
+void image_set_close(image_set *p);
 /* The preprocessing for a new model: mean and standard deviation of the pixels of the first n images. */
-tn_image_processor pictures_processor(const pictures *p, int64_t n);
+tn_image_processor image_set_processor(const image_set *p, int64_t n);
 /* A source of the images first … first + n - 1, in order; the caller frees it with tn_images_free. */
-tn_images *pictures_in_order(const pictures *p, const tn_image_processor *how, int64_t first, int64_t n, int64_t batch);
+tn_images *image_set_in_order(const image_set *p, const tn_image_processor *processor, int64_t first, int64_t n,
+                              int64_t batch);
 #define IMAGES_HELP "IDX file of images, u8 [N, H, W] or [N, C, H, W], optionally gzip-compressed"
 #define LABELS_HELP "IDX file of the labels, integers from 0, one per image"
 
 /* ---- evaluation (eval.c) ----------------------------------------------------------------------------------------- */
 
 typedef struct {
-    int64_t  n, right, wrongs; /* wrongs: length of wrong, said and sure */
+    int64_t  n, correct, listed; /* listed: length of wrong, predicted and probability */
     double   loss;
-    int64_t *wrong, *said; /* indices of the first misclassified images, and their predicted classes */
-    double  *sure;         /* the probabilities of these predictions */
-    int64_t *table;        /* confusion matrix [classes, classes]: counts by label and prediction */
+    int64_t *wrong, *predicted; /* indices of the first misclassified images, and their predicted classes */
+    double  *probability;       /* the probabilities of these predictions */
+    int64_t *confusion;         /* confusion matrix [classes, classes]: counts by label and prediction */
     int64_t  classes;
-} judged;
-bool judge(const model *m, const pictures *p, int64_t first, int64_t n, judged *to);
-void judged_free(judged *j);
+} evaluation;
+bool evaluate(const model *m, const image_set *p, int64_t first, int64_t n, evaluation *to);
+void evaluation_free(evaluation *j);
 
 /* ---- training (train.c) ------------------------------------------------------------------------------------------ */
 
@@ -60,8 +61,8 @@ typedef struct {
     int64_t     patch, batch, shift;
     double      held, weight_decay, smoothing;
     bool        flip;
-    pictures    all;
-    tn_images  *learn, *check;
+    image_set   all;
+    tn_images  *train, *valid; /* the training set and the held-out images */
     model       made;
 } vit_training;
 extern const train_kind vit_kind;
@@ -72,12 +73,12 @@ extern const train_kind vit_kind;
         .shape = "vit", .patch = 4, .batch = 64, .shift = 2, .held = 0.2, .weight_decay = 0.05, .smoothing = 0.05  \
     }
 /* The number of training images out of n; the others, at the end, are the validation set. */
-int64_t train_part(const vit_training *t, int64_t n);
+int64_t training_count(const vit_training *t, int64_t n);
 
 /* ---- pages (report.c) -------------------------------------------------------------------------------------------- */
 
 /* Adds the misclassified images and the confusion matrix; adds the attention of a ViT on one image of each class. */
-void report_judged(tn_report *r, const model *m, const pictures *p, const judged *j, const char *which);
-void report_attention(tn_report *r, const model *m, const pictures *p, int64_t first, int64_t n);
+void report_evaluation(tn_report *r, const model *m, const image_set *p, const evaluation *j, const char *which);
+void report_attention(tn_report *r, const model *m, const image_set *p, int64_t first, int64_t n);
 
 #endif

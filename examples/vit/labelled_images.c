@@ -1,12 +1,12 @@
-/* pictures.c — labelled images from two IDX files. */
+/* labelled_images.c — labelled images from two IDX files. */
 #include "vit.h"
 
-bool pictures_open(const char *images, const char *labels, pictures *p)
+bool image_set_open(const char *images, const char *labels, image_set *p)
 {
     char           text[192];
     const tn_scope s = tn_scope_begin();
     tn_tensor     *x = tn_idx_load(images), *y = x ? tn_idx_load(labels) : NULL, *last = NULL;
-    *p = (pictures){.x = NULL};
+    *p = (image_set){.x = NULL};
     if (y && (tn_dtype_of(x) != TN_U8 || (tn_ndim(x) != 3 && tn_ndim(x) != 4) || !tn_numel(x)))
         tn_raise(TN_EFORMAT, "'%s' contains %s %s; images must be u8 [N, H, W] or [N, C, H, W]", images,
                  tn_dtype_name(tn_dtype_of(x)), tn_shape_text(tn_shape_of(x), text, sizeof text));
@@ -22,26 +22,26 @@ bool pictures_open(const char *images, const char *labels, pictures *p)
     }
     if (tn_error() == TN_OK) {
         const tn_shape shape = tn_shape_of(x);
-        *p = (pictures){tn_keep(x), tn_keep(y), shape.d[0], shape.d[1], shape.d[2], shape.d[3], 0};
+        *p = (image_set){tn_keep(x), tn_keep(y), shape.d[0], shape.d[1], shape.d[2], shape.d[3], 0};
         p->classes = (int64_t)tn_item(last) + 1;
         if (p->channels > 4)
             tn_raise(TN_EFORMAT, "'%s': %lld channels, at most 4 are supported", images, (long long)p->channels);
     }
     tn_scope_end(s);
     if (tn_error() == TN_OK) return true;
-    pictures_close(p);
+    image_set_close(p);
     return false;
 }
 
-void pictures_close(pictures *p)
+void image_set_close(image_set *p)
 {
     tn_drop(p->x), tn_drop(p->y);
-    *p = (pictures){.x = NULL};
+    *p = (image_set){.x = NULL};
 }
 
-tn_image_processor pictures_processor(const pictures *p, int64_t n)
+tn_image_processor image_set_processor(const image_set *p, int64_t n)
 {
-    tn_image_processor how = {.channels = p->channels, .height = p->height, .width = p->width};
+    tn_image_processor processor = {.channels = p->channels, .height = p->height, .width = p->width};
     const int64_t      plane = p->height * p->width;
     const uint8_t     *x = tn_data(p->x);
     for (int64_t c = 0; c < p->channels; c++) {
@@ -52,16 +52,18 @@ tn_image_processor pictures_processor(const pictures *p, int64_t n)
                 sum += v, squares += v * v;
             }
         const double count = (double)(n * plane), mean = sum / count, deviation = sqrt(squares / count - mean * mean);
-        how.mean[c] = round(mean * 1e4) / 1e4, how.std[c] = deviation > 1e-3 ? round(deviation * 1e4) / 1e4 : 1;
+        processor.mean[c] = round(mean * 1e4) / 1e4,
+        processor.std[c] = deviation > 1e-3 ? round(deviation * 1e4) / 1e4 : 1;
     }
-    return how;
+    return processor;
 }
 
-tn_images *pictures_in_order(const pictures *p, const tn_image_processor *how, int64_t first, int64_t n, int64_t batch)
+tn_images *image_set_in_order(const image_set *p, const tn_image_processor *processor, int64_t first, int64_t n,
+                              int64_t batch)
 {
     const tn_scope s = tn_scope_begin();
     tn_images     *images = tn_images_new(.x = tn_narrow(p->x, 0, first, n), .y = tn_narrow(p->y, 0, first, n),
-                                          .processor = how, .batch = batch);
+                                          .processor = processor, .batch = batch);
     tn_scope_end(s);
     return images;
 }
