@@ -7,24 +7,24 @@
 
 static int64_t     most = 10;
 static bool        product, force;
-static const char *to_form;
+static const char *to_format_name;
 
 enum { MOST = 1000 };
 
-#define MOST_ANSWERS OPTION_INT("most", 'm', "N", &most, "print N words", .least = 1, .most = MOST)
+#define MOST_WORDS OPTION_INT("most", 'm', "N", &most, "print N words", .least = 1, .most = MOST)
 #define PRODUCT OPTION_FLAG("product", 0, &product, "combine cosines by product (3CosMul) instead of by sum (3CosAdd)")
-const option near_options[] = {VECTORS, MOST_ANSWERS, {0}};
-const option analogy_options[] = {VECTORS, MOST_ANSWERS, PRODUCT, {0}};
+const option near_options[] = {VECTORS, MOST_WORDS, {0}};
+const option analogy_options[] = {VECTORS, MOST_WORDS, PRODUCT, {0}};
 const option similarity_options[] = {VECTORS, {0}};
 const option convert_options[] = {
     VECTORS,
-    OPTION_TEXT("to", 0, "FORMAT", &to_form,
+    OPTION_TEXT("to", 0, "FORMAT", &to_format_name,
                 "output format (default: by the name of OUT: .bin binary, .safetensors safetensors, other names text)",
-                .choices = FORMS),
+                .choices = FORMATS),
     OPTION_FLAG("force", 0, &force, "overwrite an existing file"),
     {0}};
 
-static void answers(const tn_vectors *v, const tn_vectors_near *near, int64_t n)
+static void print_words(const tn_vectors *v, const tn_vectors_near *near, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) printf("%s\t%.6f\n", tn_vectors_word(v, near[i].word).at, (double)near[i].score);
 }
@@ -41,7 +41,7 @@ int run_neighbours(int count, char **operands)
             break;
         }
         if (count > 1) printf(k ? "\n%s\n" : "%s\n", operands[k]);
-        answers(v, near, tn_vectors_nearest(v, x, &self, self >= 0, most, near));
+        print_words(v, near, tn_vectors_nearest(v, x, &self, self >= 0, most, near));
     }
     free(x);
     tn_vectors_free(v);
@@ -60,8 +60,8 @@ int run_analogy(int count, char **operands)
     } else if (v) {
         int64_t         abc[3];
         tn_vectors_near near[MOST];
-        for (int k = 0; k < 3; k++) abc[k] = the_word(v, operands[k]);
-        if (tn_error() == TN_OK) answers(v, near, tn_vectors_analogous(v, abc, product, most, near));
+        for (int k = 0; k < 3; k++) abc[k] = find_word(v, operands[k]);
+        if (tn_error() == TN_OK) print_words(v, near, tn_vectors_analogous(v, abc, product, most, near));
     }
     tn_vectors_free(v);
     return program_end();
@@ -88,7 +88,9 @@ int run_convert(int count, char **operands)
         return program_end();
     }
     tn_vectors *v = load_vectors();
-    if (v && tn_vectors_save(v, operands[0], to_form ? form_of(to_form) : form_of_path(operands[0])) == TN_OK &&
+    if (v &&
+        tn_vectors_save(v, operands[0], to_format_name ? format_of(to_format_name) : format_of_path(operands[0])) ==
+            TN_OK &&
         !settings.quiet)
         fprintf(stderr, "%s: %lld words, dimension %lld\n", operands[0], (long long)tn_vectors_size(v),
                 (long long)tn_vectors_dim(v));

@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-const char *vectors_file, *form;
+const char *vectors_file, *format_name;
 
-tn_vectors_format form_of(const char *name)
+tn_vectors_format format_of(const char *name)
 {
     static const char *const names[] = {"text", "glove", "binary", "fasttext", "safetensors"};
     for (int i = 0; name && i < 5; i++)
@@ -15,7 +15,7 @@ tn_vectors_format form_of(const char *name)
     return TN_VECTORS_ANY;
 }
 
-tn_vectors_format form_of_path(const char *path)
+tn_vectors_format format_of_path(const char *path)
 {
     const char *dot = strrchr(path, '.');
     if (dot && !strcmp(dot, ".bin")) return TN_VECTORS_BINARY;
@@ -23,9 +23,9 @@ tn_vectors_format form_of_path(const char *path)
     return TN_VECTORS_TEXT;
 }
 
-tn_vectors *load_vectors(void) { return tn_vectors_load(vectors_file, form_of(form)); }
+tn_vectors *load_vectors(void) { return tn_vectors_load(vectors_file, format_of(format_name)); }
 
-int not_of_texts(const char *name, const char *path, const option_list *text)
+int check_not_text(const char *name, const char *path, const option_list *text)
 {
     for (int i = 0; path && i < text->count; i++)
         if (same_file(text->value[i], path))
@@ -33,7 +33,7 @@ int not_of_texts(const char *name, const char *path, const option_list *text)
     return 0;
 }
 
-int64_t the_word(const tn_vectors *v, const char *word)
+int64_t find_word(const tn_vectors *v, const char *word)
 {
     const int64_t i = tn_vectors_find(v, tn_text_of(word));
     if (i < 0) tn_raise(TN_EINDEX, "'%s' has no word '%s'", vectors_file, word);

@@ -28,7 +28,7 @@ const option phrases_options[] = {
 
 /* Returns the path of the file that a pass writes for the next pass, in the folder of the result; the caller frees it
  * with free. Returns NULL if an error is set. */
-static char *between(int64_t pass)
+static char *pass_file(int64_t pass)
 {
     const size_t room = strlen(out) + 32;
     char        *path = malloc(room);
@@ -58,8 +58,8 @@ static tn_vectors_phrased one_pass(int n, const char *const *from, const char *t
 int run_phrases(int count, char **operands)
 {
     (void)count, (void)operands;
-    const int said = not_of_texts("out", out, &text);
-    if (said) return said;
+    const int code = check_not_text("out", out, &text);
+    if (code) return code;
     if (!may_write(out)) return program_end();
     if (is_there(out) && !force) {
         tn_raise(TN_EINVAL, "'%s' already exists; name another file or use --force", out);
@@ -69,7 +69,7 @@ int run_phrases(int count, char **operands)
     char              *before = NULL;
     tn_vectors_phrased p = {.words = 1};
     for (int64_t pass = 1; pass <= passes && p.words && tn_error() == TN_OK; pass++) {
-        char       *next = pass < passes ? between(pass) : NULL;
+        char       *next = pass < passes ? pass_file(pass) : NULL;
         const char *to = pass < passes ? next : out, *const from = before;
         if (to) p = before ? one_pass(1, &from, to, pass) : one_pass(text.count, text.value, to, pass);
         if (before) remove(before);

@@ -83,12 +83,12 @@ static void draw(tn_string *s, const tn_vectors *v, const points *p, bool html)
 }
 
 /* Chooses the named words, or the most frequent ones if count is 0. */
-static bool choose(const tn_vectors *v, int count, char **names, points *p)
+static bool choose_words(const tn_vectors *v, int count, char **names, points *p)
 {
     const int64_t size = tn_vectors_size(v);
     p->n = count ? count : most < size ? most : size;
     p->word = malloc((size_t)p->n * sizeof *p->word);
-    for (int64_t i = 0; p->word && i < p->n; i++) p->word[i] = count ? the_word(v, names[i]) : i;
+    for (int64_t i = 0; p->word && i < p->n; i++) p->word[i] = count ? find_word(v, names[i]) : i;
     return p->word && tn_error() == TN_OK;
 }
 
@@ -117,7 +117,7 @@ int run_plot(int count, char **operands)
     tn_vectors *v = load_vectors();
     points      p = {0};
     tn_string   s = {0};
-    if (v && choose(v, count, operands, &p)) {
+    if (v && choose_words(v, count, operands, &p)) {
         tn_tensor   *rows = rows_of(v, &p);
         const double few = (double)(p.n - 1) / 3, wide = perplexity < few ? perplexity : few > 1 ? few : 1;
         tn_tensor   *at = strcmp(way, "tsne") ? tn_plane_pca(rows) : tn_plane_tsne(rows, wide, (uint64_t)seed);

@@ -9,15 +9,16 @@
 static double      sif;
 static const char *thoughts_dir;
 
-#define READS                                                                                                    \
+#define READER_OPTIONS                                                                                           \
     OPTION_TEXT("vectors", 0, "FILE", &vectors_file, "file of word vectors"),                                    \
-        OPTION_TEXT("format", 0, "FORMAT", &form, "format of the file (default: detected)", .choices = FORMS),   \
+        OPTION_TEXT("format", 0, "FORMAT", &format_name, "format of the file (default: detected)",               \
+                    .choices = FORMATS),                                                                         \
         OPTION_TEXT("model", 0, "DIR", &thoughts_dir,                                                            \
                     "folder of a skip-thought model; --vectors then supplies words that it does not know"),      \
         OPTION_REAL("sif", 0, "A", &sif, "weight of a word: A / (A + its frequency); 0: plain mean", .least = 0, \
                     .most = 1)
-const option sentence_options[] = {READS, {0}};
-const option paraphrases_options[] = {READS, {0}};
+const option sentence_options[] = {READER_OPTIONS, {0}};
+const option paraphrases_options[] = {READER_OPTIONS, {0}};
 
 /* ---- reader ------------------------------------------------------------------------------------------------------ */
 
@@ -25,24 +26,24 @@ typedef struct {
     tn_vectors *words;
     thoughts    net;
     int64_t     dim; /* of a line's vector, in elements */
-} reader;
+} line_reader;
 
-static bool reader_open(reader *r)
+static bool line_reader_open(line_reader *r)
 {
-    *r = (reader){.words = vectors_file ? load_vectors() : NULL};
+    *r = (line_reader){.words = vectors_file ? load_vectors() : NULL};
     if (tn_error() != TN_OK || (thoughts_dir && !thoughts_open(&r->net, thoughts_dir, r->words))) return false;
     r->dim = thoughts_dir ? r->net.net->config.hidden : tn_vectors_dim(r->words);
     return true;
 }
 
-static void reader_close(reader *r)
+static void line_reader_close(line_reader *r)
 {
     thoughts_close(&r->net);
     tn_vectors_free(r->words);
 }
 
 /* Writes the vector of a line, r->dim values: zeros if no word is known. Returns false if an error is set. */
-static bool read_line(const reader *r, tn_text line, float *to)
+static bool read_line(const line_reader *r, tn_text line, float *to)
 {
     if (r->net.net) return thoughts_sentence(&r->net, line, to);
     tn_vectors_sentence(r->words, line, sif, to);
@@ -66,10 +67,10 @@ int run_sentence(int count, char **operands)
     (void)count, (void)operands;
     const int code = check();
     if (code) return code;
-    reader r;
-    float *x = reader_open(&r) ? malloc((size_t)r.dim * sizeof *x) : NULL;
-    char  *line = NULL, number[32];
-    size_t room = 0, n = 0;
+    line_reader r;
+    float      *x = line_reader_open(&r) ? malloc((size_t)r.dim * sizeof *x) : NULL;
+    char       *line = NULL, number[32];
+    size_t      room = 0, n = 0;
     while (x && tn_error() == TN_OK && next_line(&line, &room, &n, LINE_MOST)) {
         if (!read_line(&r, (tn_text){line, n}, x)) break;
         for (int64_t k = 0; k < r.dim; k++) {
@@ -79,7 +80,7 @@ int run_sentence(int count, char **operands)
         putchar('\n');
     }
     free(line), free(x);
-    reader_close(&r);
+    line_reader_close(&r);
     return program_end();
 }
 
@@ -92,7 +93,7 @@ static int64_t lines_in(const tn_string *text)
     return n;
 }
 
-static void to_length_1(int64_t n, float *x)
+static void normalise(int64_t n, float *x)
 {
     double squares = 0;
     for (int64_t k = 0; k < n; k++) squares += (double)x[k] * (double)x[k];
@@ -100,7 +101,7 @@ static void to_length_1(int64_t n, float *x)
 }
 
 /* The vectors of the lines of a file as rows of a tensor, normalised to length 1. */
-static tn_tensor *rows_of(const reader *r, const char *path)
+static tn_tensor *rows_of(const line_reader *r, const char *path)
 {
     const option_list file = {1, &path};
     tn_string         text = {.at = NULL};
@@ -109,7 +110,7 @@ static tn_tensor *rows_of(const reader *r, const char *path)
     for (size_t at = 0; to && at < text.bytes && tn_error() == TN_OK; at++, to += r->dim) {
         const size_t from = at;
         while (at < text.bytes && text.at[at] != '\n') at++;
-        if (read_line(r, (tn_text){text.at + from, at - from}, to)) to_length_1(r->dim, to);
+        if (read_line(r, (tn_text){text.at + from, at - from}, to)) normalise(r->dim, to);
     }
     tn_string_free(&text);
     return tn_error() == TN_OK ? x : NULL;
@@ -117,7 +118,7 @@ static tn_tensor *rows_of(const reader *r, const char *path)
 
 /* nearer: the mean, over all lines, of the fraction of other lines with a lower cosine than the partner; equal cosines
  * count half. first: the number of lines whose partner has the highest cosine. */
-static void judge(const tn_tensor *cosines, int64_t n, double *nearer, int64_t *first)
+static void score_pairs(const tn_tensor *cosines, int64_t n, double *nearer, int64_t *first)
 {
     const float *row = tn_data(cosines);
     *nearer = 0, *first = 0;
@@ -135,9 +136,9 @@ int run_paraphrases(int count, char **operands)
     (void)count;
     const int code = check();
     if (code) return code;
-    reader         r;
+    line_reader    r;
     const tn_scope s = tn_no_grad_begin();
-    tn_tensor     *a = reader_open(&r) ? rows_of(&r, operands[0]) : NULL, *b = a ? rows_of(&r, operands[1]) : NULL;
+    tn_tensor     *a = line_reader_open(&r) ? rows_of(&r, operands[0]) : NULL, *b = a ? rows_of(&r, operands[1]) : NULL;
     const int64_t  n = b ? tn_size(a, 0) : 0;
     if (b && tn_size(b, 0) != n)
         tn_raise(TN_ESHAPE, "'%s' has %lld lines and '%s' %lld; line k of both must mean the same", operands[0],
@@ -147,10 +148,10 @@ int run_paraphrases(int count, char **operands)
     if (cosines && tn_data(cosines)) {
         double  nearer;
         int64_t first;
-        judge(cosines, n, &nearer, &first);
+        score_pairs(cosines, n, &nearer, &first);
         printf("nearer %.4f first %.4f lines %lld\n", nearer, (double)first / (double)n, (long long)n);
     }
     tn_scope_end(s);
-    reader_close(&r);
+    line_reader_close(&r);
     return program_end();
 }

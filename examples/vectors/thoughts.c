@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool words_of_both(const thoughts *t, int64_t p, int64_t d, double *a, double *b)
+static bool sum_common_words(const thoughts *t, int64_t p, int64_t d, double *a, double *b)
 {
     float  *v = malloc((size_t)p * sizeof *v);
     int64_t both = 0;
@@ -56,7 +56,7 @@ static bool find_map(thoughts *t)
     t->map = calloc((size_t)(p * d), sizeof *t->map);
     if (!a || !t->map)
         tn_raise(TN_ENOMEM, "no memory for a map from dimension %lld to %lld", (long long)p, (long long)d);
-    if (a && t->map && words_of_both(t, p, d, a, t->map)) {
+    if (a && t->map && sum_common_words(t, p, d, a, t->map)) {
         for (int64_t k = 0; k < p; k++) trace += a[k * p + k];
         for (int64_t k = 0; k < p; k++) a[k * p + k] += 1e-3 * trace / (double)p + 1e-9;
         solve(p, d, a, t->map);
@@ -84,7 +84,7 @@ void thoughts_close(thoughts *t)
 }
 
 /* Writes a word's vector: its embedding in the model, its mapped word vector, or the embedding of <unk>. */
-static void word_to(const thoughts *t, tn_text word, float *v, float *to)
+static void word_vector(const thoughts *t, tn_text word, float *v, float *to)
 {
     char          name[256];
     const int64_t d = t->net->config.dim, p = t->vectors ? tn_vectors_dim(t->vectors) : 0;
@@ -111,7 +111,8 @@ bool thoughts_sentence(const thoughts *t, tn_text line, float *to)
           *v = malloc((size_t)(t->vectors ? tn_vectors_dim(t->vectors) : 1) * sizeof *v);
     int64_t n = 0;
     tn_text word;
-    for (size_t at = 0; row && v && n < LONGEST && texts_word(line, &at, &word);) word_to(t, word, v, row + n++ * d);
+    for (size_t at = 0; row && v && n < LONGEST && texts_word(line, &at, &word);)
+        word_vector(t, word, v, row + n++ * d);
     if (length) tn_set_i64(length, 0, n);
     tn_tensor *y = tn_skip_thought_encode(t->net, x, length);
     if (y) memcpy(to, tn_data(tn_contiguous(y)), (size_t)t->net->config.hidden * sizeof *to);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 static option_list text;
-static const char *out, *kind = "skipgram", *loss = "negative", *to_form, *checkpoint;
+static const char *out, *kind = "skipgram", *loss = "negative", *to_format_name, *checkpoint;
 static int64_t     dim = 100, window = 5, negatives = 5, epochs = 5, min_count = 5, seed = 1, min_n = 3, max_n = 6,
                buckets = 2000000;
 static double sample = 1e-4, rate, x_max = 100;
@@ -37,9 +37,9 @@ const option train_options[] = {
     OPTION_REAL("x-max", 0, "X", &x_max, "glove: count from which a pair has full weight", .least = 1e-6),
     OPTION_INT("seed", 's', "N", &seed, "random seed", .least = 0),
     OPTION_TEXT(
-        "format", 0, "FORMAT", &to_form,
+        "format", 0, "FORMAT", &to_format_name,
         "output format (default: by the name of --out: .bin binary, .safetensors safetensors, other names text)",
-        .choices = FORMS),
+        .choices = FORMATS),
     OPTION_TEXT("checkpoint", 0, "FILE", &checkpoint,
                 "save the training state to FILE; deleted when the vectors are complete"),
     OPTION_FLAG("resume", 'r', &resume, "resume an interrupted run from --checkpoint"),
@@ -49,7 +49,7 @@ const option train_options[] = {
 static progress         bar;
 static tn_vectors_event last;
 
-static void show(const tn_vectors_event *e, void *user)
+static void show_progress(const tn_vectors_event *e, void *user)
 {
     char note[64];
     (void)user;
@@ -70,18 +70,18 @@ static int index_of(const char *name, const char *names) /* index of name in "a|
 }
 
 /* Checks that --out, --checkpoint and the texts are different files. Returns 0 or the exit code of program_usage. */
-static int apart(void)
+static int check_files(void)
 {
     if (checkpoint && same_file(out, checkpoint))
         return program_usage(
             "--out '%s' and --checkpoint '%s' are one file, but the checkpoint is deleted at the end; name "
             "two different files",
             out, checkpoint);
-    const int said = not_of_texts("out", out, &text);
-    return said ? said : not_of_texts("checkpoint", checkpoint, &text);
+    const int code = check_not_text("out", out, &text);
+    return code ? code : check_not_text("checkpoint", checkpoint, &text);
 }
 
-static bool may_begin(void)
+static bool check_can_start(void)
 {
     if (!may_write(out) || (checkpoint && !may_write(checkpoint))) return false;
     if (is_there(out) && !force) {
@@ -100,7 +100,7 @@ static bool may_begin(void)
     return true;
 }
 
-static tn_vectors *trained(void)
+static tn_vectors *train(void)
 {
     bar = progress_begin("train", 1000, "‰");
     stop_begin(checkpoint ? "saving, then ending; press again to end at once" : "ending; nothing will be written");
@@ -109,7 +109,7 @@ static tn_vectors *trained(void)
                          .loss = (tn_vectors_loss)index_of(loss, LOSSES), .dim = dim, .window = window,
                          .negatives = negatives, .sample = sample, .epochs = epochs, .min_count = min_count, .lr = rate,
                          .min_n = min_n, .max_n = max_n, .buckets = buckets, .x_max = x_max, .seed = (uint64_t)seed,
-                         .on = show, .stop = &stop_flag, .checkpoint = checkpoint, .resume = resume);
+                         .on = show_progress, .stop = &stop_flag, .checkpoint = checkpoint, .resume = resume);
     progress_end(&bar);
     if (!v && checkpoint && stop_flag && is_there(checkpoint) && tn_error() == TN_OK && !settings.quiet)
         fprintf(stderr, "stopped; the same command with --resume continues\n");
@@ -117,7 +117,7 @@ static tn_vectors *trained(void)
 }
 
 /* Checks that no option of another --kind or --loss is given. Returns 0 or the exit code of program_usage. */
-static int stray(void)
+static int check_options(void)
 {
     static const char *const of_fasttext[] = {"min-n", "max-n", "buckets", NULL}, *const of_others[] = {"loss",
                                                                                                         "negatives",
@@ -134,13 +134,13 @@ int run_train(int count, char **operands)
 {
     (void)count, (void)operands;
     if (resume && !checkpoint) return program_usage("--resume needs --checkpoint");
-    int said = apart();
-    if (said || (said = stray())) return said;
-    if (!may_begin()) return program_end();
-    const tn_vectors_format format = to_form ? form_of(to_form) : form_of_path(out);
+    int code = check_files();
+    if (code || (code = check_options())) return code;
+    if (!check_can_start()) return program_end();
+    const tn_vectors_format format = to_format_name ? format_of(to_format_name) : format_of_path(out);
     if (format == TN_VECTORS_FASTTEXT_BIN && strcmp(kind, "fasttext") != 0)
         return program_usage("--format fasttext is for --kind fasttext; other vectors have no n-grams");
-    tn_vectors *v = trained();
+    tn_vectors *v = train();
     if (v && tn_vectors_save(v, out, format) == TN_OK) {
         if (checkpoint) remove(checkpoint);
         if (!settings.quiet)

@@ -4,18 +4,18 @@
 
 #include "../common/options.h"
 
-extern const char *vectors_file, *form; /* --vectors, --format */
-#define FORMS "text|glove|binary|fasttext|safetensors"
+extern const char *vectors_file, *format_name; /* --vectors, --format */
+#define FORMATS "text|glove|binary|fasttext|safetensors"
 #define VECTORS                                                                                 \
     OPTION_TEXT("vectors", 0, "FILE", &vectors_file, "file of word vectors", .required = true), \
-        OPTION_TEXT("format", 0, "FORMAT", &form, "format of the file (default: detected)", .choices = FORMS)
+        OPTION_TEXT("format", 0, "FORMAT", &format_name, "format of the file (default: detected)", .choices = FORMATS)
 
-tn_vectors_format form_of(const char *name);      /* NULL: TN_VECTORS_ANY */
-tn_vectors       *load_vectors(void);             /* reads the file of --vectors; NULL: an error is set */
-tn_vectors_format form_of_path(const char *path); /* .bin: binary; .safetensors: safetensors; others: text */
+tn_vectors_format format_of(const char *name);      /* NULL: TN_VECTORS_ANY */
+tn_vectors       *load_vectors(void);               /* reads the file of --vectors; NULL: an error is set */
+tn_vectors_format format_of_path(const char *path); /* .bin: binary; .safetensors: safetensors; others: text */
 /* Checks that the file that --name writes is not one of the texts. Returns 0 or the exit code of program_usage. */
-int     not_of_texts(const char *name, const char *path, const option_list *text);
-int64_t the_word(const tn_vectors *v, const char *word); /* index of the word; -1: unknown, an error is set */
+int     check_not_text(const char *name, const char *path, const option_list *text);
+int64_t find_word(const tn_vectors *v, const char *word); /* index of the word; -1: unknown, an error is set */
 
 /* A skip-thought model (thoughts.c). */
 typedef struct {
