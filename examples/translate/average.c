@@ -79,22 +79,22 @@ bool weights_average(const weights *w, tn_seq2seq *net)
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
 /* The folder with config.json: the folder of the first weights, or its parent. */
-static const char *remote_of(const weights *w, char home[1024])
+static const char *remote_of(const weights *w, char model_dir[1024])
 {
     char path[1024], folder[1024];
     snprintf(folder, sizeof folder, "%s", w->path[0]);
     char *slash = strrchr(folder, '/');
     if (slash) *slash = 0;
     else snprintf(folder, sizeof folder, ".");
-    if (is_there(in_folder(folder, "config.json", path))) snprintf(home, 1024, "%s", folder);
-    else in_folder(folder, "..", home);
-    return home;
+    if (is_there(in_folder(folder, "config.json", path))) snprintf(model_dir, 1024, "%s", folder);
+    else in_folder(folder, "..", model_dir);
+    return model_dir;
 }
 
 static int run(int count, char **operands)
 {
     static weights w;
-    char           path[1024], home[1024];
+    char           path[1024], model_dir[1024];
     model          m = {.net = NULL};
     static char    name[1][64];
     bool           folders = !newest;
@@ -105,8 +105,8 @@ static int run(int count, char **operands)
     if (tn_error() == TN_OK && !folders) return program_stray("last", "folders of checkpoints, and no FROM is one");
     if (tn_error() == TN_OK && is_there(in_folder(out, "model.safetensors", path)))
         tn_raise(TN_EINVAL, "'%s' already contains a model; choose another --out", out);
-    if (tn_error() == TN_OK && model_open(remote_of(&w, home), &m) && weights_average(&w, m.net) && make_folder(out) &&
-        tn_tokenizer_save(m.tokens, out) == TN_OK && tn_seq2seq_save(m.net, out) == TN_OK) {
+    if (tn_error() == TN_OK && model_open(remote_of(&w, model_dir), &m) && weights_average(&w, m.net) &&
+        make_folder(out) && tn_tokenizer_save(m.tokens, out) == TN_OK && tn_seq2seq_save(m.net, out) == TN_OK) {
         printf("%s: mean of %d files\n", out, w.n);
         for (int i = 0; i < w.n && !settings.quiet; i++) printf("  %s\n", w.path[i]);
     }

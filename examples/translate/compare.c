@@ -11,22 +11,22 @@ static const tn_seq2seq_kind kinds[MODELS] = {TN_SEQ2SEQ_RNN, TN_SEQ2SEQ_BAHDANA
 static const char *const     names[MODELS] = {"rnn", "bahdanau", "transformer"};
 
 static const char *task_name = "copy", *lengths_text, *out = "build/compare";
-static int64_t     steps, seed = 1, dim = 64, tokens = 1024, asked = 200;
+static int64_t     steps, seed = 1, dim = 64, tokens = 1024, test_lines = 200;
 static double      minutes, lr = 3e-3;
 static bool        quick;
 
-static task    what;
+static task    current_task;
 static double  length[MOST_LENGTHS];
 static int64_t lengths;
 
 /* The result of one model. */
 typedef struct {
-    double  right[MOST_LENGTHS], whole[MOST_LENGTHS]; /* correct symbols, correct lines: fractions, by length */
-    double  seconds, rate;                            /* of training; symbols per second */
-    int64_t n;                                        /* points of the loss curve */
+    double  correct_symbols[MOST_LENGTHS], correct_lines[MOST_LENGTHS]; /* fractions, by length */
+    double  seconds, rate;                                              /* of training; symbols per second */
+    int64_t n;                                                          /* points of the loss curve */
     double *step, *loss;
-    char    said[TASK_TEXT]; /* the output for the example line */
-} outcome;
+    char    output[TASK_TEXT]; /* the output for the example line */
+} result;
 
 /* ---- pairs as batches -------------------------------------------------------------------------------------------- */
 
@@ -40,13 +40,13 @@ static void put_ids(tn_tensor *t, int64_t row, int64_t at, const char *text)
 }
 
 /* n pairs from index `first` as padded tensors: sources end with END, targets start with BEGIN and end with END. */
-static bool pairs_of(uint64_t from_seed, uint64_t first, int64_t n, int64_t each_length, bool held, tn_tensor **x,
-                     tn_tensor **y)
+static bool make_pairs(uint64_t from_seed, uint64_t first, int64_t n, int64_t each_length, bool held_out, tn_tensor **x,
+                       tn_tensor **y)
 {
     static char text[2][TASK_TEXT];
     int64_t     width[2] = {0, 0};
     for (int64_t i = 0; i < n; i++) {
-        task_pair(what, from_seed, first + (uint64_t)i, each_length, held, text[0], text[1]);
+        task_pair(current_task, from_seed, first + (uint64_t)i, each_length, held_out, text[0], text[1]);
         for (int k = 0; k < 2; k++)
             if ((int64_t)strlen(text[k]) > width[k]) width[k] = (int64_t)strlen(text[k]);
     }
@@ -54,7 +54,7 @@ static bool pairs_of(uint64_t from_seed, uint64_t first, int64_t n, int64_t each
     *y = tn_full_of(TN_I64, TN_SHAPE(n, width[1] + 2), PADDING);
     if (tn_error() != TN_OK) return false;
     for (int64_t i = 0; i < n; i++) {
-        task_pair(what, from_seed, first + (uint64_t)i, each_length, held, text[0], text[1]);
+        task_pair(current_task, from_seed, first + (uint64_t)i, each_length, held_out, text[0], text[1]);
         put_ids(*x, i, 0, text[0]), put_ids(*y, i, 1, text[1]);
         tn_set_i64(*y, i * (width[1] + 2), BEGIN);
     }
@@ -63,28 +63,29 @@ static bool pairs_of(uint64_t from_seed, uint64_t first, int64_t n, int64_t each
 
 /* A batch of lines of one length, at random up to the longest; half of the batches prefer short lines, which are
  * learned first. Every pair is new. */
-static bool next(void *user, tn_batch *b)
+static bool next_batch(void *user, tn_batch *b)
 {
     tn_generator *g = tn_current_generator();
     int64_t       each_length = 1 + tn_random_below(g, (int64_t)length[lengths - 1]);
     if (tn_random_below(g, 2)) each_length = 1 + tn_random_below(g, each_length);
-    const int64_t each = each_length * (what == TASK_DATES ? 20 : 1) + 1, n = tokens / each < 1 ? 1 : tokens / each;
+    const int64_t each = each_length * (current_task == TASK_DATES ? 20 : 1) + 1,
+                  n = tokens / each < 1 ? 1 : tokens / each;
     (void)user;
     b->items = n * each;
-    return pairs_of((uint64_t)seed, (uint64_t)tn_random_below(g, (int64_t)1 << 40), n, each_length, false, &b->x,
-                    &b->y);
+    return make_pairs((uint64_t)seed, (uint64_t)tn_random_below(g, (int64_t)1 << 40), n, each_length, false, &b->x,
+                      &b->y);
 }
 
 /* ---- one model --------------------------------------------------------------------------------------------------- */
 
 typedef struct {
     progress bar;
-    outcome *o;
+    result  *o;
     int64_t  every, items;
-} watcher;
-static void watch(const tn_fit_event *e, void *user)
+} fit_watcher;
+static void on_event(const tn_fit_event *e, void *user)
 {
-    watcher *w = user;
+    fit_watcher *w = user;
     if (e->what == TN_FIT_END) progress_end(&w->bar);
     else progress_fit(e, &w->bar);
     if (e->what != TN_FIT_STEP) return;
@@ -102,40 +103,41 @@ static tn_seq2seq *new_model(int k)
                           .positions = TASK_TEXT, .padding = PADDING, .begin = BEGIN, .end = END);
 }
 
-/* Decodes greedily lines that are not in the training set, and counts correct symbols and lines. */
-static void ask(tn_seq2seq *net, int64_t i, outcome *o)
+/* Decodes lines that are not in the training set greedily, and counts correct symbols and lines. */
+static void test_model(tn_seq2seq *net, int64_t i, result *o)
 {
-    const int64_t  n = asked, each_length = (int64_t)length[i];
+    const int64_t  n = test_lines, each_length = (int64_t)length[i];
     const tn_scope s = tn_no_grad_begin();
     tn_tensor     *x, *y;
-    int64_t        right = 0, all = 0, whole = 0;
-    if (pairs_of((uint64_t)seed + 1, 0, n, each_length, true, &x, &y)) {
+    int64_t        correct = 0, all = 0, correct_line_count = 0;
+    if (make_pairs((uint64_t)seed + 1, 0, n, each_length, true, &x, &y)) {
         const int64_t most = tn_size(y, 1) + 2;
         tn_decoding  *d = tn_seq2seq_decoding(net, x, 1, most);
         tn_generated  g = tn_generate(d, tn_full_of(TN_I64, TN_SHAPE(n, 1), BEGIN), .end = END);
         for (int64_t r = 0; g.tokens && r < n; r++) {
-            const int64_t *want = (const int64_t *)tn_data(y) + r * tn_size(y, 1) + 1;
+            const int64_t *expected = (const int64_t *)tn_data(y) + r * tn_size(y, 1) + 1;
             const int64_t  wide = tn_size(g.tokens, 2), got = tn_get_i64(g.lengths, r);
             int64_t        same = 0, k = 0;
-            for (; want[k] != END; k++) same += k < got && tn_get_i64(g.tokens, r * wide + k) == want[k];
-            right += same, all += k, whole += same == k && got == k;
+            for (; expected[k] != END; k++) same += k < got && tn_get_i64(g.tokens, r * wide + k) == expected[k];
+            correct += same, all += k, correct_line_count += same == k && got == k;
             if (r || i + 1 < lengths) continue;
             for (k = 0; k < got && k + 1 < TASK_TEXT; k++) {
                 const int64_t c = tn_get_i64(g.tokens, k) - BYTES;
-                o->said[k] = (char)(c >= ' ' && c < 256 ? c : '?');
+                o->output[k] = (char)(c >= ' ' && c < 256 ? c : '?');
             }
-            o->said[k] = 0;
+            o->output[k] = 0;
         }
         tn_decoding_free(d);
     }
     tn_scope_end(s);
-    o->right[i] = all ? (double)right / (double)all : 0, o->whole[i] = (double)whole / (double)n;
+    o->correct_symbols[i] = all ? (double)correct / (double)all : 0,
+    o->correct_lines[i] = (double)correct_line_count / (double)n;
 }
 
-static bool try_model(int k, outcome *o)
+static bool try_model(int k, result *o)
 {
     tn_seq2seq     *net = new_model(k);
-    const tn_source source = {.next = next};
+    const tn_source source = {.next = next_batch};
     int64_t         todo = steps;
     tn_fit_result   r = {.why = TN_FIT_FAILED};
     if (net && minutes > 0) {
@@ -144,43 +146,44 @@ static bool try_model(int k, outcome *o)
     }
     o->step = calloc((size_t)todo + 1, sizeof *o->step), o->loss = calloc((size_t)todo + 1, sizeof *o->loss);
     if (!o->step || !o->loss) tn_raise(TN_ENOMEM, "no memory for the loss curves of %lld steps", (long long)todo);
-    watcher w = {.bar = progress_begin(names[k], todo, "step"), .o = o, .every = todo / 200 + 1};
+    fit_watcher w = {.bar = progress_begin(names[k], todo, "step"), .o = o, .every = todo / 200 + 1};
     if (tn_error() == TN_OK)
-        r = tn_fit(net, .train = source, .loss = pairs_plain_loss, .steps = todo, .lr = lr, .on = watch, .on_user = &w,
-                   .stop = &stop_flag);
+        r = tn_fit(net, .train = source, .loss = pairs_plain_loss, .steps = todo, .lr = lr, .on = on_event,
+                   .on_user = &w, .stop = &stop_flag);
     o->seconds = r.seconds, o->rate = (double)w.items / r.seconds;
     if (r.why == TN_FIT_DONE) tn_eval(net);
-    for (int64_t i = 0; i < lengths && r.why == TN_FIT_DONE && tn_error() == TN_OK; i++) ask(net, i, o);
+    for (int64_t i = 0; i < lengths && r.why == TN_FIT_DONE && tn_error() == TN_OK; i++) test_model(net, i, o);
     tn_free(net);
     return r.why == TN_FIT_DONE && tn_error() == TN_OK;
 }
 
 /* ---- output ------------------------------------------------------------------------------------------------------ */
 
-static void print(const outcome *o)
+static void print_table(const result *o)
 {
-    const char *unit = what == TASK_DATES ? "dates" : "letters";
+    const char *unit = current_task == TASK_DATES ? "dates" : "letters";
     printf("%s: fraction of correct symbols (of correct lines) by line length in %s\n%-12s", task_name, unit, "model");
     for (int64_t i = 0; i < lengths; i++) printf(" %14d", (int)length[i]);
     printf(" %9s %9s\n", "seconds", "symbols/s");
     for (int k = 0; k < MODELS; k++) {
         printf("%-12s", names[k]);
-        for (int64_t i = 0; i < lengths; i++) printf("  %.3f (%.3f)", o[k].right[i], o[k].whole[i]);
+        for (int64_t i = 0; i < lengths; i++) printf("  %.3f (%.3f)", o[k].correct_symbols[i], o[k].correct_lines[i]);
         printf(" %9.1f %9.0f\n", o[k].seconds, o[k].rate);
     }
 }
 
-static void put_curve(tn_report *r, const char *title, const outcome *o, const double *guessed)
+static void add_curve(tn_report *r, const char *title, const result *o, const double *guessed)
 {
     tn_series s[MODELS + 1];
     for (int k = 0; k < MODELS; k++)
-        s[k] = (tn_series){.name = names[k], .n = lengths, .x = length, .y = guessed ? o[k].right : o[k].whole};
+        s[k] = (tn_series){
+            .name = names[k], .n = lengths, .x = length, .y = guessed ? o[k].correct_symbols : o[k].correct_lines};
     s[MODELS] = (tn_series){.name = "random guess", .n = lengths, .x = length, .y = guessed};
-    tn_report_curves(r, title, what == TASK_DATES ? "dates per line" : "letters per line", "correct",
+    tn_report_curves(r, title, current_task == TASK_DATES ? "dates per line" : "letters per line", "correct",
                      guessed ? MODELS + 1 : MODELS, s);
 }
 
-static void put_bars(tn_report *r, const outcome *o)
+static void add_bars(tn_report *r, const result *o)
 {
     double seconds[MODELS], rate[MODELS];
     for (int k = 0; k < MODELS; k++)
@@ -189,23 +192,23 @@ static void put_bars(tn_report *r, const outcome *o)
     tn_report_bars(r, "Training speed in symbols per second", MODELS, names, rate);
 }
 
-static void put_example(tn_report *r, const outcome *o)
+static void add_example(tn_report *r, const result *o)
 {
     static char       text[2][TASK_TEXT];
     const char *const columns[] = {"", "a line of maximum length"};
-    task_pair(what, (uint64_t)seed + 1, 0, (int64_t)length[lengths - 1], true, text[0], text[1]);
-    const char *const cells[] = {"source",  text[0],  "expected", text[1],  names[0],
-                                 o[0].said, names[1], o[1].said,  names[2], o[2].said};
+    task_pair(current_task, (uint64_t)seed + 1, 0, (int64_t)length[lengths - 1], true, text[0], text[1]);
+    const char *const cells[] = {"source",    text[0],  "expected",  text[1],  names[0],
+                                 o[0].output, names[1], o[1].output, names[2], o[2].output};
     tn_report_table(r, 2, columns, MODELS + 2, cells);
 }
 
-static void page(const outcome *o)
+static void write_report(const result *o)
 {
     char       path[1024], text[600];
     tn_series  s[MODELS];
     double     guessed[MOST_LENGTHS];
     tn_report *r = tn_report_new("Models with and without attention");
-    for (int64_t i = 0; i < lengths; i++) guessed[i] = what == TASK_DATES ? 0.1 : 1.0 / 26;
+    for (int64_t i = 0; i < lengths; i++) guessed[i] = current_task == TASK_DATES ? 0.1 : 1.0 / 26;
     for (int k = 0; k < MODELS; k++)
         s[k] = (tn_series){.name = names[k], .n = o[k].n, .x = o[k].step, .y = o[k].loss, .smooth = 0.8};
     snprintf(
@@ -214,16 +217,16 @@ static void page(const outcome *o)
         "The decoder of rnn receives only the encoder's last state: one vector must hold the whole line. bahdanau and "
         "transformer attend to every position of the source before each output symbol.",
         (long long)dim,
-        what == TASK_COPY      ? "copy a line of letters"
-        : what == TASK_REVERSE ? "reverse a line of letters"
-                               : "convert a list of dates to ISO 8601");
+        current_task == TASK_COPY      ? "copy a line of letters"
+        : current_task == TASK_REVERSE ? "reverse a line of letters"
+                                       : "convert a list of dates to ISO 8601");
     tn_report_paragraph(r, text);
-    put_curve(r, "Correct symbols by line length", o, guessed);
-    put_curve(r, "Lines without an error by line length", o, NULL);
-    put_bars(r, o);
+    add_curve(r, "Correct symbols by line length", o, guessed);
+    add_curve(r, "Lines without an error by line length", o, NULL);
+    add_bars(r, o);
     tn_report_curves(r, "Training loss", "step", "nats", MODELS, s);
     tn_report_heading(r, "Example");
-    put_example(r, o);
+    add_example(r, o);
     make_folder(out);
     if (record_report(r, in_folder(out, "report.html", path)) && !settings.quiet) fprintf(stderr, "report: %s\n", path);
 }
@@ -247,28 +250,28 @@ static bool read_lengths(const char *text)
 
 static int run(int count, char **operands)
 {
-    static outcome o[MODELS];
-    bool           fine = true;
+    static result o[MODELS];
+    bool          fine = true;
     (void)count, (void)operands;
-    what = task_of(task_name);
+    current_task = task_of(task_name);
     const int code = program_either("steps", "minutes");
     if (code) return code;
     if (dim % 4) return program_usage("--dim needs a multiple of 4, got '%lld'", (long long)dim);
     if (!lengths_text)
-        lengths_text = quick                ? (what == TASK_DATES ? "1,2" : "2,4,6")
-                       : what == TASK_DATES ? "1,2,3,4"
-                                            : "5,10,20,30,40";
+        lengths_text = quick                        ? (current_task == TASK_DATES ? "1,2" : "2,4,6")
+                       : current_task == TASK_DATES ? "1,2,3,4"
+                                                    : "5,10,20,30,40";
     if (!read_lengths(lengths_text))
         return program_usage(
             "--lengths needs at most %d increasing integers from 1 to %d, such as 5,10,20,40, got '%s'", MOST_LENGTHS,
             TASK_LONGEST, lengths_text);
     if (quick && !program_given("dim")) dim = 32;
     if (quick && !program_given("tokens")) tokens = 256;
-    if (quick && !program_given("asked")) asked = 20;
+    if (quick && !program_given("asked")) test_lines = 20;
     if (!steps && !(minutes > 0)) steps = quick ? 40 : 2500;
     stop_begin("ending");
     for (int k = 0; k < MODELS && fine; k++) fine = try_model(k, &o[k]);
-    if (fine) page(o), print(o);
+    if (fine) write_report(o), print_table(o);
     for (int k = 0; k < MODELS; k++) free(o[k].step), free(o[k].loss);
     return program_end();
 }
@@ -283,7 +286,7 @@ static const option options[] = {
     OPTION_INT("dim", 0, "N", &dim, "network width, a multiple of 4", .least = 4, .most = 4096),
     OPTION_INT("tokens", 'b', "N", &tokens, "symbols per batch", .least = 16, .most = 1e6),
     OPTION_REAL("lr", 0, "RATE", &lr, "maximum learning rate", .least = 1e-9, .most = 10),
-    OPTION_INT("asked", 0, "N", &asked, "test lines per length", .least = 1, .most = 1e5),
+    OPTION_INT("asked", 0, "N", &test_lines, "test lines per length", .least = 1, .most = 1e5),
     OPTION_INT("seed", 0, "N", &seed, "random seed"),
     OPTION_FLAG("quick", 0, &quick, "run in seconds: small networks, short lines, few steps"),
     OPTION_TEXT("out", 'o', "DIR", &out, "folder for report.html"),

@@ -46,13 +46,13 @@ static void civil(int day, int *y, int *m, int *d)
     *d = left + 1;
 }
 
-void date_pair(uint64_t seed, uint64_t number, bool held, char text[DATE_TEXT], char iso[DATE_TEXT])
+void date_pair(uint64_t seed, uint64_t number, bool held_out, char text[DATE_TEXT], char iso[DATE_TEXT])
 {
     enum { FIRST = -7305, DAYS = 36525 }; /* 1950 to 2049 */
     tn_generator g = {seed, number << 8};
     int          day, y, m, d;
     do day = (int)tn_random_below(&g, DAYS);
-    while (((uint32_t)day * 2654435761u >> 16) % 10 == 0 ? !held : held);
+    while (((uint32_t)day * 2654435761u >> 16) % 10 == 0 ? !held_out : held_out);
     civil(FIRST + day, &y, &m, &d);
     const int   week = (4 + (FIRST + day) % 7 + 7) % 7, two = y % 100;
     const int   in = (int)tn_random_below(&g, 5), how = (int)tn_random_below(&g, 5);

@@ -7,6 +7,6 @@
 #include <stdint.h>
 
 enum { DATE_TEXT = 64 };
-void date_pair(uint64_t seed, uint64_t number, bool held, char text[DATE_TEXT], char iso[DATE_TEXT]);
+void date_pair(uint64_t seed, uint64_t number, bool held_out, char text[DATE_TEXT], char iso[DATE_TEXT]);
 
 #endif

@@ -6,43 +6,43 @@
 #include <string.h>
 
 static const char *out = "build/dates";
-enum { USUAL_STEPS = 900 };
+enum { DEFAULT_STEPS = 900 };
 static double  minutes;
-static int64_t steps, pairs_to_learn = 60000, asked = 1000;
-static bool    again;
+static int64_t steps, training_pairs = 60000, test_dates = 1000;
+static bool    resume;
 
 /* The fraction of dates on held-out days that the model translates without an error. */
-static double exact(const model *m)
+static double exact_fraction(const model *m)
 {
-    enum { AT_ONCE = 256 };
+    enum { BATCH = 256 };
     const manner greedy = {.beams = 1, .best = 1, .batch = 128, .length_penalty = 1};
     int64_t      right = 0, shown = 0;
-    for (int64_t i = 0; i < asked && tn_error() == TN_OK; i += AT_ONCE) {
-        static char   text[AT_ONCE][DATE_TEXT], iso[AT_ONCE][DATE_TEXT];
-        tn_text       lines[AT_ONCE];
-        tn_string     said[AT_ONCE] = {{0}};
-        const int64_t n = asked - i < AT_ONCE ? asked - i : AT_ONCE;
+    for (int64_t i = 0; i < test_dates && tn_error() == TN_OK; i += BATCH) {
+        static char   text[BATCH][DATE_TEXT], iso[BATCH][DATE_TEXT];
+        tn_text       lines[BATCH];
+        tn_string     output[BATCH] = {{0}};
+        const int64_t n = test_dates - i < BATCH ? test_dates - i : BATCH;
         for (int64_t k = 0; k < n; k++) {
             date_pair(2, (uint64_t)(i + k), true, text[k], iso[k]);
             lines[k] = tn_text_of(text[k]);
         }
-        translate_lines(m, &greedy, n, lines, said, NULL);
+        translate_lines(m, &greedy, n, lines, output, NULL);
         for (int64_t k = 0; k < n; k++) {
-            const bool same = said[k].bytes == strlen(iso[k]) && !memcmp(said[k].at, iso[k], said[k].bytes);
+            const bool same = output[k].bytes == strlen(iso[k]) && !memcmp(output[k].at, iso[k], output[k].bytes);
             right += same;
             if ((!same || i + k < 5) && shown < 12 && !settings.quiet) {
-                fprintf(stderr, "  %-32s %.*s%s%s\n", text[k], (int)said[k].bytes, said[k].at ? said[k].at : "",
+                fprintf(stderr, "  %-32s %.*s%s%s\n", text[k], (int)output[k].bytes, output[k].at ? output[k].at : "",
                         same ? "" : "   expected ", same ? "" : iso[k]);
                 shown++;
             }
-            tn_string_free(&said[k]);
+            tn_string_free(&output[k]);
         }
     }
-    return (double)right / (double)asked;
+    return (double)right / (double)test_dates;
 }
 
 /* Writes a page with the alignments of four dates. */
-static bool show(const model *m)
+static bool write_alignments(const model *m)
 {
     static const char *const dates[] = {"Friday, 3rd of May 2019", "le mardi 14 juillet 1998", "8. März 2031",
                                         "05/03/19 (US)"};
@@ -52,9 +52,9 @@ static bool show(const model *m)
                         "One row per token of the translation, one column per token of the date: a darker cell means "
                         "more attention.");
     for (size_t i = 0; i < sizeof dates / sizeof *dates && tn_error() == TN_OK; i++) {
-        tn_string said = {0};
-        align_picture(m, dates[i], r, &said);
-        tn_string_free(&said);
+        tn_string output = {0};
+        align_picture(m, dates[i], r, &output);
+        tn_string_free(&output);
     }
     const bool fine = record_report(r, in_folder(out, "align.html", path));
     if (fine && !settings.quiet) fprintf(stderr, "alignments: %s\n", path);
@@ -69,20 +69,21 @@ static int run(int count, char **operands)
     translate_training t = TRANSLATE_TRAINING;
     const int          code = program_either("steps", "minutes");
     if (code) return code;
-    if (!make_folder(out) || !sample_pairs(TASK_DATES, 1, pairs_to_learn, 1, false, in_folder(out, "dates.txt", text),
+    if (!make_folder(out) || !sample_pairs(TASK_DATES, 1, training_pairs, 1, false, in_folder(out, "dates.txt", text),
                                            in_folder(out, "dates.iso", iso)))
         return program_end();
     train_asked *a = &t.base.asked;
     t.source = text, t.target = iso, t.pieces = 2048, a->out = in_folder(out, "model", folder), a->size = "tiny";
-    a->layers = 2, a->vocab_size = 320, a->lr = 2e-3, a->dropout = 0.05, a->resume = again;
-    a->minutes = minutes, a->steps = steps || minutes > 0 ? steps : USUAL_STEPS;
+    a->layers = 2, a->vocab_size = 320, a->lr = 2e-3, a->dropout = 0.05, a->resume = resume;
+    a->minutes = minutes, a->steps = steps || minutes > 0 ? steps : DEFAULT_STEPS;
     t.base.usual = !steps && !(minutes > 0);
     const tn_fit_result r = train_run(&t.base);
     model               m = {.net = t.base.net, .tokens = t.base.tokens};
     if (r.why == TN_FIT_STOPPED) train_stopped(&r, "translate demo --resume");
     else if (r.why != TN_FIT_FAILED) {
-        const double part = exact(&m);
-        if (tn_error() == TN_OK && show(&m)) printf("exact %.4f minutes %.2f\n", part, (seconds_now() - began) / 60);
+        const double part = exact_fraction(&m);
+        if (tn_error() == TN_OK && write_alignments(&m))
+            printf("exact %.4f minutes %.2f\n", part, (seconds_now() - began) / 60);
     }
     model_close(&m);
     return t.base.usage ? t.base.usage : program_end();
@@ -92,9 +93,9 @@ static const option options[] = {
     OPTION_TEXT("out", 'o', "DIR", &out, "folder for dates, model and pages"),
     OPTION_INT("steps", 'n', "N", &steps, "training steps (default: 900)", .least = 1, .most = 1e9),
     OPTION_REAL("minutes", 'm', "N", &minutes, "minutes of training, instead of --steps", .least = 0.01, .most = 1e4),
-    OPTION_INT("pairs", 0, "N", &pairs_to_learn, "dates in the training set", .least = 10, .most = 1e9),
-    OPTION_INT("asked", 0, "N", &asked, "dates in the test set", .least = 1, .most = 1e6),
-    OPTION_FLAG("resume", 'r', &again, "resume an interrupted run"),
+    OPTION_INT("pairs", 0, "N", &training_pairs, "dates in the training set", .least = 10, .most = 1e9),
+    OPTION_INT("asked", 0, "N", &test_dates, "dates in the test set", .least = 1, .most = 1e6),
+    OPTION_FLAG("resume", 'r', &resume, "resume an interrupted run"),
     {0},
 };
 const command demo_command =

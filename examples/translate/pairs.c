@@ -8,13 +8,13 @@
 typedef struct {
     const char *path;
     int64_t     line;
-} first_look;
+} check_state;
 
 /* Checks that a line is UTF-8. Adds one id for a line that is not empty, none for an empty line. */
-static tn_status look(void *user, tn_text line, tn_ids *to)
+static tn_status check_line(void *user, tn_text line, tn_ids *to)
 {
-    first_look *l = user;
-    bool        valid = true;
+    check_state *l = user;
+    bool         valid = true;
     l->line++;
     for (size_t at = 0, from = 0; at < line.bytes && valid; from = at) {
         tn_utf8_next(line.at, line.bytes, &at, &valid);
@@ -29,8 +29,9 @@ static tn_status look(void *user, tn_text line, tn_ids *to)
 
 bool pairs_check(const char *source, const char *target, pairs_state *s)
 {
-    first_look side[2] = {{.path = source}, {.path = target}};
-    tn_pairs  *p = tn_pairs_load(source, target, .source = {look, &side[0]}, .target = {look, &side[1]}, .end = 2);
+    check_state side[2] = {{.path = source}, {.path = target}};
+    tn_pairs   *p =
+        tn_pairs_load(source, target, .source = {check_line, &side[0]}, .target = {check_line, &side[1]}, .end = 2);
     s->empty = tn_pairs_dropped(p), s->first_empty = 0;
     while (s->empty && s->first_empty < tn_pairs_count(p) && tn_pairs_line(p, s->first_empty) == s->first_empty)
         s->first_empty++;

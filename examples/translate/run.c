@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static const char *dir;
-static manner      how = {.beams = 5, .best = 1, .batch = 64};
-static double      penalty = 1;
-static bool        scored, strict;
+static const char *model_dir;
+static manner      config = {.beams = 5, .best = 1, .batch = 64};
+static double      length_penalty = 1;
+static bool        print_scores, strict;
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
@@ -57,7 +57,7 @@ static void write_line(const tn_string *s)
     putchar('\n');
 }
 
-static void warn(const faults *f)
+static void warn_faults(const faults *f)
 {
     if (settings.quiet) return;
     if (f->cut)
@@ -76,39 +76,40 @@ static void translate_all(const model *m, tn_string *out, tn_text *lines, double
     faults    found = {0};
     tn_string text = {0};
     bool      ended = false;
-    how.found = &found;
+    config.found = &found;
     for (int64_t before = 0; !ended && tn_error() == TN_OK; before = found.before) {
-        const int64_t n = read_lines(how.batch * 16 < MOST ? how.batch * 16 : MOST, &text, lines, &ended);
-        if (!n || !translate_lines(m, &how, n, lines, out, scores)) break;
+        const int64_t n = read_lines(config.batch * 16 < MOST ? config.batch * 16 : MOST, &text, lines, &ended);
+        if (!n || !translate_lines(m, &config, n, lines, out, scores)) break;
         if (strict && found.broken) {
             tn_raise(TN_EFORMAT, "line %lld is not UTF-8; convert it, for example with iconv -f latin1 -t utf-8",
                      (long long)found.first_break);
             break;
         }
-        for (int64_t i = 0; i < n * how.best; i++) {
-            if (scored || how.best > 1) printf("%lld\t%.4f\t", (long long)(before + i / how.best), scores[i]);
+        for (int64_t i = 0; i < n * config.best; i++) {
+            if (print_scores || config.best > 1)
+                printf("%lld\t%.4f\t", (long long)(before + i / config.best), scores[i]);
             write_line(&out[i]);
         }
         if (fflush(stdout) != 0) tn_raise(TN_EIO, "standard output cannot be written");
-        for (int64_t i = 0; i < n * how.best; i++) tn_string_free(&out[i]);
+        for (int64_t i = 0; i < n * config.best; i++) tn_string_free(&out[i]);
     }
     for (int64_t i = 0; i < MOST * BEST; i++) tn_string_free(&out[i]);
     tn_string_free(&text);
-    if (tn_error() == TN_OK) warn(&found);
+    if (tn_error() == TN_OK) warn_faults(&found);
 }
 
 static int run(int count, char **operands)
 {
     (void)count, (void)operands;
-    if (how.best > how.beams)
+    if (config.best > config.beams)
         return program_usage("--n-best is %lld, but --beam is %lld; --n-best must not exceed --beam",
-                             (long long)how.best, (long long)how.beams);
-    how.length_penalty = penalty;
+                             (long long)config.best, (long long)config.beams);
+    config.length_penalty = length_penalty;
     model      m;
     tn_string *out = tn_mem_get(sizeof(tn_string) * MOST * BEST);
     tn_text   *lines = tn_mem_get(sizeof *lines * MOST);
     double    *scores = tn_mem_get(sizeof *scores * MOST * BEST);
-    if (out && lines && scores && model_open(dir, &m)) {
+    if (out && lines && scores && model_open(model_dir, &m)) {
         translate_all(&m, out, lines, scores);
         model_close(&m);
     }
@@ -119,17 +120,17 @@ static int run(int count, char **operands)
 }
 
 static const option options[] = {
-    OPTION_TEXT("model", 'm', "DIR", &dir, "folder of the model", .required = true),
-    OPTION_INT("beam", 'b', "N", &how.beams, "beam width; 1: greedy decoding", .least = 1, .most = 64),
-    OPTION_INT("n-best", 0, "N", &how.best, "translations per line, printed with line number and score", .least = 1,
+    OPTION_TEXT("model", 'm', "DIR", &model_dir, "folder of the model", .required = true),
+    OPTION_INT("beam", 'b', "N", &config.beams, "beam width; 1: greedy decoding", .least = 1, .most = 64),
+    OPTION_INT("n-best", 0, "N", &config.best, "translations per line, printed with line number and score", .least = 1,
                .most = 64),
-    OPTION_INT("batch", 0, "N", &how.batch, "lines per batch", .least = 1, .most = 4096),
-    OPTION_INT("longest", 0, "N", &how.most,
+    OPTION_INT("batch", 0, "N", &config.batch, "lines per batch", .least = 1, .most = 4096),
+    OPTION_INT("longest", 0, "N", &config.most,
                "maximum tokens of a translation (default: twice the line's tokens plus 20)", .least = 2,
                .most = 100000),
-    OPTION_REAL("length-penalty", 0, "P", &penalty, "divide scores by the number of tokens to the power P", .least = 0,
-                .most = 10),
-    OPTION_FLAG("scores", 0, &scored, "print line number (from 0) and score before each translation"),
+    OPTION_REAL("length-penalty", 0, "P", &length_penalty, "divide scores by the number of tokens to the power P",
+                .least = 0, .most = 10),
+    OPTION_FLAG("scores", 0, &print_scores, "print line number (from 0) and score before each translation"),
     OPTION_FLAG("strict-utf8", 0, &strict, "stop with an error at a line that is not UTF-8"),
     {0},
 };

@@ -2,11 +2,11 @@
 #include "tasks.h"
 #include "translate.h"
 
-static const char *name = "dates", *source_path, *target_path;
-static int64_t     count_ = 1000, length = 1, seed = 1;
-static bool        held;
+static const char *task_name = "dates", *source_path, *target_path;
+static int64_t     line_count = 1000, length = 1, seed = 1;
+static bool        held_out;
 
-static bool put(FILE *to, const char *line) { return fprintf(to, "%s\n", line) >= 0; }
+static bool write_line(FILE *to, const char *line) { return fprintf(to, "%s\n", line) >= 0; }
 
 bool sample_pairs(task t, uint64_t from, int64_t n, int64_t each_length, bool is_held, const char *source,
                   const char *target)
@@ -16,7 +16,7 @@ bool sample_pairs(task t, uint64_t from, int64_t n, int64_t each_length, bool is
     bool        fine = f[0] && f[1];
     for (int64_t i = 0; fine && i < n; i++) {
         task_pair(t, from, (uint64_t)i, each_length, is_held, text[0], text[1]);
-        fine = put(f[0], text[0]) && put(f[1], text[1]);
+        fine = write_line(f[0], text[0]) && write_line(f[1], text[1]);
     }
     for (int i = 0; i < 2; i++)
         if (f[i] && fclose(f[i])) fine = false;
@@ -27,21 +27,21 @@ bool sample_pairs(task t, uint64_t from, int64_t n, int64_t each_length, bool is
 static int run(int count, char **operands)
 {
     (void)count, (void)operands;
-    const int code = task_of(name) == TASK_DATES ? 0 : program_stray("held", "--task dates");
+    const int code = task_of(task_name) == TASK_DATES ? 0 : program_stray("held", "--task dates");
     if (code) return code;
     if (same_file(source_path, target_path))
         return program_usage("--src and --tgt are both '%s'; name two different files", source_path);
-    sample_pairs(task_of(name), (uint64_t)seed, count_, length, held, source_path, target_path);
+    sample_pairs(task_of(task_name), (uint64_t)seed, line_count, length, held_out, source_path, target_path);
     return program_end();
 }
 
 static const option options[] = {
     OPTION_TEXT("src", 's', "FILE", &source_path, "file for the source lines", .required = true),
     OPTION_TEXT("tgt", 't', "FILE", &target_path, "file for the target lines", .required = true),
-    OPTION_TEXT("task", 0, "NAME", &name, "kind of pairs", .choices = TASKS),
-    OPTION_INT("lines", 'n', "N", &count_, "number of lines", .least = 1, .most = 1e9),
+    OPTION_TEXT("task", 0, "NAME", &task_name, "kind of pairs", .choices = TASKS),
+    OPTION_INT("lines", 'n', "N", &line_count, "number of lines", .least = 1, .most = 1e9),
     OPTION_INT("length", 'l', "N", &length, "dates or letters per line", .least = 1, .most = TASK_LONGEST),
-    OPTION_FLAG("held", 0, &held, "use held-out days, which occur in no file written without --held"),
+    OPTION_FLAG("held", 0, &held_out, "use held-out days, which occur in no file written without --held"),
     OPTION_INT("seed", 0, "N", &seed, "random seed"),
     {0},
 };

@@ -56,14 +56,14 @@ static scores scores_new(void)
                                                    : TN_BLEU_13A;
     return s;
 }
-static void scores_add(scores *s, tn_text said, int n, const tn_text *by_people)
+static void scores_add(scores *s, tn_text hypothesis, int n, const tn_text *reference)
 {
-    tn_bleu_add(&s->bleu, said, n, by_people);
-    tn_chrf_add(&s->chrf, said, n, by_people);
-    tn_chrf_add(&s->chrfpp, said, n, by_people);
-    tn_ter_add(&s->ter, said, n, by_people);
+    tn_bleu_add(&s->bleu, hypothesis, n, reference);
+    tn_chrf_add(&s->chrf, hypothesis, n, reference);
+    tn_chrf_add(&s->chrfpp, hypothesis, n, reference);
+    tn_ter_add(&s->ter, hypothesis, n, reference);
 }
-static void scores_put(const scores *s)
+static void scores_print(const scores *s)
 {
     const double bleu = tn_bleu_score(&s->bleu), chrf = tn_chrf_score(&s->chrf), chrfpp = tn_chrf_score(&s->chrfpp),
                  ter = 100 * tn_ter_score(&s->ter);
@@ -82,11 +82,12 @@ static void scores_put(const scores *s)
 
 static int run(int count, char **operands)
 {
-    enum { MOST = 8 };
-    tn_lines *ref[MOST] = {NULL};
+    enum { MAX_REFERENCES = 8 };
+    tn_lines *ref[MAX_REFERENCES] = {NULL};
     lines     out;
     scores    all = scores_new();
-    if (references.count > MOST) return program_usage("--ref is given %d times, at most %d", references.count, MOST);
+    if (references.count > MAX_REFERENCES)
+        return program_usage("--ref is given %d times, at most %d", references.count, MAX_REFERENCES);
     lines_open(&out, count ? operands[0] : NULL);
     for (int i = 0; i < references.count && tn_error() == TN_OK; i++) {
         ref[i] = tn_lines_load(references.value[i]);
@@ -96,17 +97,17 @@ static int run(int count, char **operands)
                      references.value[i], (long long)tn_lines_count(ref[i]), (long long)out.n);
     }
     for (int64_t i = 0; i < out.n && tn_error() == TN_OK; i++) {
-        const tn_text said = lines_next(&out, i);
-        tn_text       r[MOST];
+        const tn_text hypothesis = lines_next(&out, i);
+        tn_text       r[MAX_REFERENCES];
         for (int k = 0; k < references.count; k++) r[k] = tn_lines_at(ref[k], i);
-        scores_add(&all, said, references.count, r);
+        scores_add(&all, hypothesis, references.count, r);
         if (!sentences || tn_error() != TN_OK) continue;
-        scores_put(&all);
+        scores_print(&all);
         all = scores_new();
     }
-    if (tn_error() == TN_OK && !sentences) scores_put(&all);
+    if (tn_error() == TN_OK && !sentences) scores_print(&all);
     lines_close(&out);
-    for (int i = 0; i < MOST; i++) tn_lines_free(ref[i]);
+    for (int i = 0; i < MAX_REFERENCES; i++) tn_lines_free(ref[i]);
     return program_end();
 }
 

@@ -11,7 +11,7 @@ task task_of(const char *name)
 }
 
 /* Each pair has its own range of 2^20 positions of the generator, and each of its dates a part of 2^8 positions. */
-void task_pair(task t, uint64_t seed, uint64_t number, int64_t length, bool held, char source[TASK_TEXT],
+void task_pair(task t, uint64_t seed, uint64_t number, int64_t length, bool held_out, char source[TASK_TEXT],
                char target[TASK_TEXT])
 {
     size_t       n[2] = {0, 0};
@@ -19,7 +19,7 @@ void task_pair(task t, uint64_t seed, uint64_t number, int64_t length, bool held
     for (int64_t i = 0; i < length && i < TASK_LONGEST; i++) {
         char part[2][DATE_TEXT];
         if (t == TASK_DATES) {
-            date_pair(seed, (number << 12) + (uint64_t)i, held, part[0], part[1]);
+            date_pair(seed, (number << 12) + (uint64_t)i, held_out, part[0], part[1]);
             for (int k = 0; k < 2; k++) {
                 char        *to = k ? target : source;
                 const size_t m = strlen(part[k]);

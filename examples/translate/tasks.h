@@ -12,11 +12,11 @@ task task_of(const char *name); /* name: one of TASKS */
 
 /* Writes a line of `length` letters or dates (at most TASK_LONGEST) and its target; held: dates on held-out days. */
 enum { TASK_LONGEST = 100, TASK_TEXT = 8192 };
-void task_pair(task t, uint64_t seed, uint64_t number, int64_t length, bool held, char source[TASK_TEXT],
+void task_pair(task t, uint64_t seed, uint64_t number, int64_t length, bool held_out, char source[TASK_TEXT],
                char target[TASK_TEXT]);
 
 /* Writes the pairs with the numbers 0 to n - 1 to two files. Returns false if an error is set. (sample.c) */
-bool sample_pairs(task t, uint64_t from, int64_t n, int64_t each_length, bool is_held, const char *source,
+bool sample_pairs(task t, uint64_t from, int64_t n, int64_t each_length, bool held_out, const char *source,
                   const char *target);
 
 #endif

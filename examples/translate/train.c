@@ -30,7 +30,7 @@ static int check(training *t)
     return train_shape(t, transformer ? c.layers : 1, transformer ? c.heads : 1, c.dim);
 }
 
-static bool look(training *t)
+static bool check_files(training *t)
 {
     translate_training *p = of(t);
     return pairs_check(p->source, p->target, &p->state) &&
@@ -80,7 +80,7 @@ static bool open_all(training *t)
     return judge_open(&p->judge, t->tokens, p->valid_source, p->valid_target, 0);
 }
 
-static void *make(training *t)
+static void *new_model(training *t)
 {
     const translate_training *p = of(t);
     const train_asked        *a = &t->asked;
@@ -95,7 +95,7 @@ static void *make(training *t)
     return tn_seq2seq_create(c);
 }
 
-static void say(training *t)
+static void print_summary(training *t)
 {
     const translate_training *p = of(t);
     const tn_pairs           *all = p->pairs.pairs;
@@ -134,7 +134,7 @@ static void describe(const training *t, tn_json_writer *w)
 }
 
 /* Replaces the best weights with the mean of the last training checkpoints. */
-static bool averaged(training *t)
+static bool average_checkpoints(training *t)
 {
     static weights w;
     char           folder[1024];
@@ -154,7 +154,7 @@ static bool averaged(training *t)
 
 static bool save(training *t, tn_fit_why why)
 {
-    if (why != TN_FIT_STOPPED && of(t)->average && !averaged(t)) return false;
+    if (why != TN_FIT_STOPPED && of(t)->average && !average_checkpoints(t)) return false;
     return tn_seq2seq_save(t->net, t->asked.out) == TN_OK;
 }
 
@@ -168,11 +168,11 @@ const train_kind translate_kind = {"Training of a translation model",
                                    1000,
                                    60,
                                    check,
-                                   look,
+                                   check_files,
                                    tokenizer,
                                    open_all,
-                                   make,
-                                   say,
+                                   new_model,
+                                   print_summary,
                                    describe,
                                    save,
                                    close_all};

@@ -39,7 +39,7 @@ tn_tensor *pairs_plain_loss(void *net, const tn_batch *b, void *user); /* withou
 
 /* Translates `text` greedily into `said`, which the caller frees, and adds a heatmap of the alignment to the report.
  * Returns false if an error is set. */
-bool align_picture(const model *m, const char *text, tn_report *r, tn_string *said);
+bool align_picture(const model *m, const char *text, tn_report *r, tn_string *translation);
 
 /* ---- means of weights (average.c) -------------------------------------------------------------------------------- */
 
