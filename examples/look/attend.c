@@ -10,11 +10,11 @@ static int64_t     layer = 1, head = 1;
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
 /* The attentions whose path contains `part`, in order. */
-enum { MOST = 128 };
+enum { MAX_LAYERS = 128 };
 typedef struct {
     int     n;
-    tn_mha *of[MOST];
-    char    path[MOST][TN_PATH_BYTES + 16];
+    tn_mha *mha[MAX_LAYERS];
+    char    path[MAX_LAYERS][TN_PATH_BYTES + 16];
 } attentions;
 
 static bool attentions_of(tn_module *net, const char *part, attentions *a)
@@ -22,8 +22,8 @@ static bool attentions_of(tn_module *net, const char *part, attentions *a)
     a->n = 0;
     for (tn_each e = tn_modules(net); tn_next(&e);) {
         tn_mha *m = tn_mha_of(e.module);
-        if (!m || !strstr(e.name, part) || a->n == MOST) continue;
-        a->of[a->n] = m;
+        if (!m || !strstr(e.name, part) || a->n == MAX_LAYERS) continue;
+        a->mha[a->n] = m;
         snprintf(a->path[a->n++], sizeof a->path[0], "%s.weights", e.name);
     }
     if (!a->n) tn_raise(TN_EINVAL, "this model has no attention of this kind");
@@ -31,37 +31,38 @@ static bool attentions_of(tn_module *net, const char *part, attentions *a)
 }
 
 /* The weights of all heads, [layers, heads, m, n]; those of pruned heads are 0. */
-static tn_tensor *together(const attentions *a, const tn_look *l)
+static tn_tensor *stack_heads(const attentions *a, const tn_look *l)
 {
     int64_t heads = 1;
-    for (int i = 0; i < a->n; i++) heads = a->of[i]->made_heads > heads ? a->of[i]->made_heads : heads;
+    for (int i = 0; i < a->n; i++) heads = a->mha[i]->made_heads > heads ? a->mha[i]->made_heads : heads;
     tn_tensor *first = tn_look_at(l, a->path[0]);
     if (!first || !runs_once(l, a->path[0])) return NULL;
     const int64_t m = tn_size(first, 2), n = tn_size(first, 3);
     tn_tensor    *all = tn_zeros(TN_SHAPE(a->n, heads, m, n));
     for (int i = 0; i < a->n && tn_error() == TN_OK; i++) {
         tn_tensor *w = tn_look_at(l, a->path[i]);
-        for (int64_t h = 0; w && h < a->of[i]->heads; h++)
-            tn_copy_from(tn_select(tn_select(all, 0, i), 0, a->of[i]->left[h]), tn_select(tn_select(w, 0, 0), 0, h));
+        for (int64_t h = 0; w && h < a->mha[i]->heads; h++)
+            tn_copy_from(tn_select(tn_select(all, 0, i), 0, a->mha[i]->left[h]), tn_select(tn_select(w, 0, 0), 0, h));
     }
     return all;
 }
 
 /* Runs the model. Returns the weights of all heads, and writes those of each layer, [1, heads, m, n], to `each`. */
-static tn_tensor *looked(const model *m, const attentions *a, const pieces *p, const pieces *said, tn_tensor **each)
+static tn_tensor *attention_weights(const model *m, const attentions *a, const token_list *p,
+                                    const token_list *translation, tn_tensor **each)
 {
     tn_look *l = tn_look_new();
     for (int i = 0; i < a->n; i++) tn_look_want(l, a->path[i]);
     const tn_scope s = tn_look_begin(l);
-    run_model(m, p->ids, m->kind == TRANSLATOR ? tn_narrow(said->ids, 1, 0, said->n - 1) : NULL);
+    run_model(m, p->ids, m->kind == TRANSLATOR ? tn_narrow(translation->ids, 1, 0, translation->n - 1) : NULL);
     tn_scope_end(s);
-    tn_tensor *all = tn_error() == TN_OK ? together(a, l) : NULL;
+    tn_tensor *all = tn_error() == TN_OK ? stack_heads(a, l) : NULL;
     for (int i = 0; each && i < a->n && tn_error() == TN_OK; i++) each[i] = tn_clone(tn_look_at(l, a->path[i]));
     tn_look_free(l);
     return all;
 }
 
-static bool chosen(tn_tensor *all)
+static bool check_selection(tn_tensor *all)
 {
     if (!all) return false;
     if (layer <= tn_size(all, 0) && head <= tn_size(all, 1))
@@ -74,44 +75,44 @@ static bool chosen(tn_tensor *all)
 /* ---- look attend ------------------------------------------------------------------------------------------------- */
 
 /* ½ (mean of the heads + identity) of each layer, rows normalised to sum 1: [layers, n, n]. */
-static tn_tensor *mixed(tn_tensor *all, const attentions *a)
+static tn_tensor *layer_attention(tn_tensor *all, const attentions *a)
 {
     const int64_t n = tn_size(all, 2);
     tn_tensor    *sum = tn_sum(all, .dims = TN_DIMS(1)), *heads = tn_ones(TN_SHAPE(a->n, 1, 1));
-    for (int i = 0; i < a->n; i++) tn_set(heads, i, a->of[i]->heads ? (double)a->of[i]->heads : 1);
+    for (int i = 0; i < a->n; i++) tn_set(heads, i, a->mha[i]->heads ? (double)a->mha[i]->heads : 1);
     sum = tn_add(tn_div(sum, heads), tn_unsqueeze(tn_eye(n, n), 0));
     return tn_div(sum, tn_sum(sum, .dims = TN_DIMS(2), .keepdim = true));
 }
 
 /* Divides by the maximum. */
-static tn_tensor *shaded(tn_tensor *w)
+static tn_tensor *relative(tn_tensor *w)
 {
     tn_tensor *most = tn_amax(tn_reshape(w, TN_SHAPE(-1)), .dims = TN_DIMS(0));
     return tn_div(w, tn_add_scalar(most, 1e-9));
 }
 
 /* The maximum number of tokens of figures that grow too large for a page. */
-enum { WAYS = 60, FLOW = 40, WORDS = 200 };
+enum { MAX_PATHS = 60, MAX_FLOW = 40, MAX_TOKENS = 200 };
 
-static void left_out(tn_report *r, const char *what, int64_t most)
+static void note_limit(tn_report *r, const char *figure, int64_t limit)
 {
     char text[128];
-    snprintf(text, sizeof text, "%s for texts of at most %lld tokens.", what, (long long)most);
+    snprintf(text, sizeof text, "%s for texts of at most %lld tokens.", figure, (long long)limit);
     tn_report_paragraph(r, text);
 }
 
-static void ways(tn_report *r, const pieces *p, tn_tensor *each)
+static void add_paths(tn_report *r, const token_list *p, tn_tensor *each)
 {
-    const int64_t most = p->n < WAYS ? p->n : WAYS;
+    const int64_t most = p->n < MAX_PATHS ? p->n : MAX_PATHS;
     for (int64_t i = 0; i < most && tn_error() == TN_OK; i++) {
         tn_report_choose(r, "From layer to layer, for the token", p->name[i], i == 0);
         tn_report_ways(r, p->name[i], p->n, p->name, each, i);
     }
     tn_report_chosen(r);
-    if (p->n > WAYS) left_out(r, "Only the first tokens are shown; all are shown", WAYS);
+    if (p->n > MAX_PATHS) note_limit(r, "Only the first tokens are shown; all are shown", MAX_PATHS);
 }
 
-static void page(tn_report *r, const pieces *p, tn_tensor *all, const attentions *a, tn_tensor **each)
+static void add_figures(tn_report *r, const token_list *p, tn_tensor *all, const attentions *a, tn_tensor **each)
 {
     tn_tensor *one = tn_select(tn_select(all, 0, layer - 1), 0, head - 1);
     tn_tensor *rollout = tn_select(tn_attention_rollout(a->n, each), 0, 0);
@@ -119,51 +120,51 @@ static void page(tn_report *r, const pieces *p, tn_tensor *all, const attentions
     tn_report_attention(r, "Lines", p->n, p->name, p->n, p->name, all, layer - 1, head - 1);
     tn_report_heatmap(r, "The selected head as a matrix: rows attend to columns", p->n, p->name, p->n, p->name, one);
     tn_report_heading(r, "Through all layers");
-    ways(r, p, mixed(all, a));
+    add_paths(r, p, layer_attention(all, a));
     tn_report_heatmap(r, "Attention rollout: from the token on the left to the tokens on top, relative to the maximum",
-                      p->n, p->name, p->n, p->name, shaded(rollout));
-    if (p->n > FLOW) left_out(r, "Attention flow takes long to compute and is shown only", FLOW);
+                      p->n, p->name, p->n, p->name, relative(rollout));
+    if (p->n > MAX_FLOW) note_limit(r, "Attention flow takes long to compute and is shown only", MAX_FLOW);
     else
         tn_report_heatmap(r, "Attention flow: the maximum flow with attention weights as capacities", p->n, p->name,
-                          p->n, p->name, shaded(tn_select(tn_attention_flow(a->n, each), 0, 0)));
+                          p->n, p->name, relative(tn_select(tn_attention_flow(a->n, each), 0, 0)));
 }
 
 static int run_attend(int count, char **operands)
 {
     static attentions a;
     model             m;
-    pieces            p = {.n = 0}, said = {.n = 0};
+    token_list        p = {.n = 0}, translation = {.n = 0};
     (void)count;
-    if (no_png(html)) return EXIT_USAGE;
+    if (reject_png(html)) return EXIT_USAGE;
     const tn_scope s = tn_no_grad_begin();
     if (model_open(dir, &m)) {
-        tn_tensor *all = NULL, *each[MOST] = {NULL};
+        tn_tensor *all = NULL, *each[MAX_LAYERS] = {NULL};
         const bool translates = m.kind == TRANSLATOR;
-        if (pieces_of(&m, operands[0], false, false, &p) && p.n > WORDS)
+        if (token_list_encode(&m, operands[0], false, false, &p) && p.n > MAX_TOKENS)
             tn_raise(TN_EINVAL, "the text has %lld tokens, but a page shows at most %d; give a shorter text",
-                     (long long)p.n, WORDS);
-        if (tn_error() == TN_OK && (!translates || translated(&m, p.ids, &said)) &&
+                     (long long)p.n, MAX_TOKENS);
+        if (tn_error() == TN_OK && (!translates || translate_greedily(&m, p.ids, &translation)) &&
             attentions_of(m.net, translates ? "encoder.layers" : "self_attn", &a))
-            all = looked(&m, &a, &p, &said, each);
-        if (chosen(all)) {
+            all = attention_weights(&m, &a, &p, &translation, each);
+        if (check_selection(all)) {
             tn_report *r = tn_report_new(operands[0]);
-            page(r, &p, all, &a, each);
-            if (written(r, html)) printf("%s\n", html);
+            add_figures(r, &p, all, &a, each);
+            if (write_report(r, html)) printf("%s\n", html);
         }
-        pieces_free(&p), pieces_free(&said);
+        token_list_free(&p), token_list_free(&translation);
         model_close(&m);
     }
     tn_scope_end(s);
     return program_end();
 }
 
-#define SHOWN                                                                                           \
+#define ATTEND_OPTIONS                                                                                  \
     OPTION_TEXT("model", 'm', "DIR", &dir, "folder of the model", .required = true),                    \
         OPTION_TEXT("html", 'o', "FILE", &html, "HTML page to write, or .svg file for its last figure", \
                     .required = true),                                                                  \
         OPTION_INT("layer", 'l', "N", &layer, "layer to show large", .least = 1, .most = 1024),         \
         OPTION_INT("head", 0, "N", &head, "head of this layer to show large", .least = 1, .most = 1024)
-static const option attend_options[] = {SHOWN, {0}};
+static const option attend_options[] = {ATTEND_OPTIONS, {0}};
 const command       attend_command = {
           .name = "attend",
           .summary = "plot the attention between the tokens of a text",
@@ -182,29 +183,31 @@ static int run_align(int count, char **operands)
 {
     static attentions a;
     model             m;
-    pieces            p = {.n = 0}, said = {.n = 0};
+    token_list        p = {.n = 0}, translation = {.n = 0};
     (void)count;
-    if (no_png(html)) return EXIT_USAGE;
+    if (reject_png(html)) return EXIT_USAGE;
     const tn_scope s = tn_no_grad_begin();
     if (model_open(dir, &m)) {
         tn_tensor *all = NULL;
         if (m.kind != TRANSLATOR) tn_raise(TN_EINVAL, "'%s' is not a translation model; use look attend", dir);
-        else if (pieces_of(&m, operands[0], false, false, &p) &&
-                 (target ? pieces_of(&m, target, true, false, &said) : translated(&m, p.ids, &said)) &&
+        else if (token_list_encode(&m, operands[0], false, false, &p) &&
+                 (target ? token_list_encode(&m, target, true, false, &translation)
+                         : translate_greedily(&m, p.ids, &translation)) &&
                  attentions_of(m.net, "multihead_attn", &a))
-            all = looked(&m, &a, &p, &said, NULL);
-        if (chosen(all)) {
+            all = attention_weights(&m, &a, &p, &translation, NULL);
+        if (check_selection(all)) {
             tn_report *r = tn_report_new(operands[0]);
             /* one row per output token: the input at that row is the token before it */
-            tn_report_attention(r, "All heads", said.n - 1, said.name + 1, p.n, p.name, all, layer - 1, head - 1);
-            tn_report_heatmap(r, "Last layer, mean of the heads", said.n - 1, said.name + 1, p.n, p.name,
+            tn_report_attention(r, "All heads", translation.n - 1, translation.name + 1, p.n, p.name, all, layer - 1,
+                                head - 1);
+            tn_report_heatmap(r, "Last layer, mean of the heads", translation.n - 1, translation.name + 1, p.n, p.name,
                               tn_mean(tn_select(all, 0, a.n - 1), .dims = TN_DIMS(0)));
-            if (written(r, html)) {
-                for (int64_t i = 1; i + 1 < said.n; i++) printf("%s%s", i > 1 ? " " : "", said.name[i]);
+            if (write_report(r, html)) {
+                for (int64_t i = 1; i + 1 < translation.n; i++) printf("%s%s", i > 1 ? " " : "", translation.name[i]);
                 printf("\n");
             }
         }
-        pieces_free(&p), pieces_free(&said);
+        token_list_free(&p), token_list_free(&translation);
         model_close(&m);
     }
     tn_scope_end(s);
@@ -212,7 +215,7 @@ static int run_align(int count, char **operands)
 }
 
 static const option align_options[] = {
-    SHOWN, OPTION_TEXT("target", 0, "TEXT", &target, "translation of TEXT (default: the model's own)"), {0}};
+    ATTEND_OPTIONS, OPTION_TEXT("target", 0, "TEXT", &target, "translation of TEXT (default: the model's own)"), {0}};
 const command align_command = {
     .name = "align",
     .summary = "plot the attention from a translation to its source text",

@@ -8,9 +8,9 @@ static const char *dir, *html, *answer, *method = "integrated";
 static int64_t     steps = 32;
 
 typedef struct {
-    const model  *m;
-    const pieces *p, *said;
-    int64_t       at, id; /* position of the prediction; id of the predicted token or label */
+    const model      *m;
+    const token_list *p, *translation;
+    int64_t           at, id; /* position of the prediction; id of the predicted token or label */
 } question;
 
 /* The logits at the position, [vocabulary], or of the labels, [labels]. */
@@ -29,12 +29,13 @@ static tn_tensor *score(void *net, void *user)
 {
     const question *q = user;
     if (q->m->kind == TRANSLATOR)
-        return tn_mul_scalar(tn_sum(tn_seq2seq_loss((tn_seq2seq *)net, q->p->ids, q->said->ids, .each = true)), -1);
+        return tn_mul_scalar(tn_sum(tn_seq2seq_loss((tn_seq2seq *)net, q->p->ids, q->translation->ids, .each = true)),
+                             -1);
     return tn_select(tn_log_softmax(scores(q), -1), 0, q->id);
 }
 
 /* Finds the position of the mask token. */
-static bool place_found(question *q)
+static bool find_mask(question *q)
 {
     const int32_t mask = tn_tokenizer_special(q->m->tokens).mask;
     q->at = -1;
@@ -49,7 +50,7 @@ static bool place_found(question *q)
 static const tn_tuned *tuned(const question *q) { return (const tn_tuned *)(const void *)q->m->net; }
 
 /* Finds the index of the label `answer`. */
-static bool label_found(question *q)
+static bool find_label(question *q)
 {
     q->id = -1;
     for (int64_t i = 0; i < tuned(q)->config.n; i++)
@@ -66,13 +67,13 @@ static const char *answer_name(const question *q)
 }
 
 /* Sets the position and the answer; without --answer, the answer is the prediction with the highest logit. */
-static bool asked(question *q)
+static bool choose_answer(question *q)
 {
     if (q->m->kind == TRANSLATOR) return true;
     if (q->m->kind == TUNED && (tuned(q)->config.task != TN_TASK_CLASSES || tuned(q)->config.problem != TN_ONE_LABEL))
         return tn_raise(TN_EUNSUPPORTED, "attribute supports only tuned models that assign one label to a text"), false;
-    if (q->m->kind == READER && !place_found(q)) return false;
-    if (answer && q->m->kind == TUNED) return label_found(q);
+    if (q->m->kind == READER && !find_mask(q)) return false;
+    if (answer && q->m->kind == TUNED) return find_label(q);
     if (answer) q->id = tn_tokenizer_id(q->m->tokens, answer);
     if (answer && q->id < 0)
         return tn_raise(TN_EINVAL,
@@ -87,7 +88,7 @@ static bool asked(question *q)
     return tn_error() == TN_OK;
 }
 
-static void shown(const question *q, const double *value, double difference)
+static void write_page(const question *q, const double *value, double difference)
 {
     char       title[256];
     tn_report *r = tn_report_new("Contribution of each token");
@@ -97,20 +98,20 @@ static void shown(const question *q, const double *value, double difference)
                         "The log-probability of the answer minus its log-probability for a text without tokens, split "
                         "into the contributions of the tokens: green for the answer, amber against it.");
     tn_report_values(r, title, q->p->n, q->p->name, value);
-    if (q->said->n) {
+    if (q->translation->n) {
         tn_report_heading(r, "The translation");
         tn_string s = {0};
-        for (int64_t i = 1; i + 1 < q->said->n; i++) {
+        for (int64_t i = 1; i + 1 < q->translation->n; i++) {
             if (i > 1) tn_string_add(&s, tn_text_of(" "));
-            tn_string_add(&s, tn_text_of(q->said->name[i]));
+            tn_string_add(&s, tn_text_of(q->translation->name[i]));
         }
         if (s.at) tn_report_paragraph(r, s.at);
         tn_string_free(&s);
     }
-    written(r, html);
+    write_report(r, html);
 }
 
-static void answer_all(question *q)
+static void attribute_all(question *q)
 {
     double     difference = 0, sum = 0, *value = tn_mem_get((size_t)q->p->n * sizeof *value);
     tn_tensor *y = tn_attribute(.model = q->m->net, .path = q->m->vectors, .score = score, .user = q,
@@ -121,28 +122,29 @@ static void answer_all(question *q)
         y = NULL;
     for (int64_t i = 0; y && value && i < q->p->n; i++) printf("%s\t%.6g\n", q->p->name[i], value[i]);
     if (y && value) printf("sum\t%.6g\ndifference\t%.6g\n", sum, difference);
-    if (y && value && html) shown(q, value, difference);
+    if (y && value && html) write_page(q, value, difference);
     if (value) tn_mem_put(value, (size_t)q->p->n * sizeof *value);
 }
 
 static int run(int count, char **operands)
 {
-    model  m;
-    pieces p = {.n = 0}, said = {.n = 0};
+    model      m;
+    token_list p = {.n = 0}, translation = {.n = 0};
     (void)count;
     if (!strcmp(method, "gradient") && program_given("steps")) return program_stray("steps", "--method integrated");
-    if (no_png(html)) return EXIT_USAGE;
-    if (html && is_picture(html))
+    if (reject_png(html)) return EXIT_USAGE;
+    if (html && is_svg(html))
         return program_usage("--html '%s': attribute writes a page, not an .svg; name an .html file", html);
     const tn_scope s = tn_scope_begin();
     if (model_open(dir, &m)) {
-        question   q = {&m, &p, &said, 0, 0};
+        question   q = {&m, &p, &translation, 0, 0};
         const bool translates = m.kind == TRANSLATOR;
-        if (pieces_of(&m, operands[0], false, false, &p) &&
-            (!translates || (answer ? pieces_of(&m, answer, true, false, &said) : translated(&m, p.ids, &said))) &&
-            asked(&q))
-            answer_all(&q);
-        pieces_free(&p), pieces_free(&said);
+        if (token_list_encode(&m, operands[0], false, false, &p) &&
+            (!translates || (answer ? token_list_encode(&m, answer, true, false, &translation)
+                                    : translate_greedily(&m, p.ids, &translation))) &&
+            choose_answer(&q))
+            attribute_all(&q);
+        token_list_free(&p), token_list_free(&translation);
         model_close(&m);
     }
     tn_scope_end(s);

@@ -7,14 +7,14 @@
 #include <string.h>
 
 static const char  *dir, *html, *out, *order = "importance", *valid, *valid_target;
-static texts_config given = TEXTS_CONFIG;
+static texts_config config = TEXTS_CONFIG;
 static double       share = 0.5, lr = 1e-4;
 static int64_t      times = 1, tune, measure;
 
-/* Measures importance on the first batches, enough for `most` lines; 0: on all batches. */
-static bool measured(tn_heads *h, const texts *t, int64_t most)
+/* Measures importance on the first batches, enough for n lines; 0: on all batches. */
+static bool measure_heads(tn_heads *h, const texts *t, int64_t n)
 {
-    for (int64_t i = 0; i < t->n && (!most || i * given.together < most) && tn_error() == TN_OK; i++)
+    for (int64_t i = 0; i < t->n && (!n || i * config.batch_size < n) && tn_error() == TN_OK; i++)
         tn_heads_add(h, texts_loss, &t->batch[i]);
     for (int64_t i = 0; i < tn_heads_count(h) && tn_error() == TN_OK; i++)
         numbers_finite(tn_heads_at(h, i).importance, "the importance of a head");
@@ -22,7 +22,7 @@ static bool measured(tn_heads *h, const texts *t, int64_t most)
 }
 
 /* Checks that --seed has an effect: it selects the masked tokens of a READER. Returns false if an error is set. */
-static bool hides(const model *m)
+static bool check_seed(const model *m)
 {
     if (m->kind != READER && program_given("seed"))
         tn_raise(TN_EINVAL, "--seed is for masked language models; omit it for this model");
@@ -53,27 +53,27 @@ static int64_t layer_of(const model *m, const char *path, const char *kind)
 
 /* A heatmap of the heads of one kind: one row per layer, one column per head, values relative to the maximum of all
  * kinds. */
-static void picture(tn_report *r, const model *m, const tn_heads *h, const char *kind)
+static void add_heatmap(tn_report *r, const model *m, const tn_heads *h, const char *kind)
 {
-    enum { MOST = 256 };
-    static char names[2][MOST][16];
-    const char *name[2][MOST];
+    enum { MAX_SIDE = 256 };
+    static char names[2][MAX_SIDE][16];
+    const char *name[2][MAX_SIDE];
     int64_t     rows = 0, columns = 0;
-    double      most = 0;
+    double      largest = 0;
     for (int64_t i = 0; i < tn_heads_count(h); i++) {
         const tn_head x = tn_heads_at(h, i);
-        most = x.importance > most ? x.importance : most;
+        largest = x.importance > largest ? x.importance : largest;
         if (strcmp(kind_name(m, x.path), kind) != 0) continue;
         const int64_t row = layer_of(m, x.path, kind);
         rows = row + 1 > rows ? row + 1 : rows;
         columns = x.head + 1 > columns ? x.head + 1 : columns;
     }
-    if (!rows || rows > MOST || columns > MOST || !(most > 0)) return;
+    if (!rows || rows > MAX_SIDE || columns > MAX_SIDE || !(largest > 0)) return;
     tn_tensor *w = tn_zeros(TN_SHAPE(rows, columns));
     for (int64_t i = 0; i < tn_heads_count(h); i++) {
         const tn_head x = tn_heads_at(h, i);
         if (strcmp(kind_name(m, x.path), kind) != 0) continue;
-        tn_set(w, layer_of(m, x.path, kind) * columns + x.head, x.importance / most);
+        tn_set(w, layer_of(m, x.path, kind) * columns + x.head, x.importance / largest);
     }
     for (int k = 0; k < 2; k++)
         for (int64_t i = 0; i < (k ? columns : rows); i++) {
@@ -89,10 +89,10 @@ static int run_heads(int count, char **operands)
     texts     t = {.n = 0};
     tn_heads *h = NULL;
     (void)count, (void)operands;
-    if (no_png(html)) return EXIT_USAGE;
+    if (reject_png(html)) return EXIT_USAGE;
     if (model_open(dir, &m)) {
-        if (hides(&m) && texts_open(&given, &m, &t)) h = tn_heads_new(m.net);
-        if (h && measured(h, &t, 0)) {
+        if (check_seed(&m) && texts_open(&config, &m, &t)) h = tn_heads_new(m.net);
+        if (h && measure_heads(h, &t, 0)) {
             printf("attention\thead\timportance\n");
             for (int64_t i = 0; i < tn_heads_count(h); i++) {
                 const tn_head x = tn_heads_at(h, i);
@@ -104,9 +104,9 @@ static int run_heads(int count, char **operands)
             tn_report_paragraph(r,
                                 "The importance of each head for the loss, E |Att(x)ᵀ ∂L/∂Att(x)|: one row per layer, "
                                 "one column per head, relative to the maximum.");
-            picture(r, &m, h, "heads"), picture(r, &m, h, "encoder"), picture(r, &m, h, "decoder");
-            picture(r, &m, h, "decoder to encoder");
-            written(r, html);
+            add_heatmap(r, &m, h, "heads"), add_heatmap(r, &m, h, "encoder"), add_heatmap(r, &m, h, "decoder");
+            add_heatmap(r, &m, h, "decoder to encoder");
+            write_report(r, html);
         }
         tn_heads_free(h);
         texts_close(&t);
@@ -115,18 +115,18 @@ static int run_heads(int count, char **operands)
     return program_end();
 }
 
-#define TEXTS                                                                                                     \
+#define TEXT_OPTIONS                                                                                              \
     OPTION_TEXT("model", 'm', "DIR", &dir, "folder of the model", .required = true),                              \
-        OPTION_TEXT("text", 't', "FILE", &given.file,                                                             \
+        OPTION_TEXT("text", 't', "FILE", &config.file,                                                            \
                     "texts, one per line; for a tuned model, labelled texts as for bert tune", .required = true), \
-        OPTION_FLAG("pairs", 0, &given.pairs, "each line has two texts and a label (tuned models only)"),         \
-        OPTION_TEXT("target", 0, "FILE", &given.target,                                                           \
+        OPTION_FLAG("pairs", 0, &config.pairs, "each line has two texts and a label (tuned models only)"),        \
+        OPTION_TEXT("target", 0, "FILE", &config.target,                                                          \
                     "translations of --text, line by line (translation models only)"),                            \
-        OPTION_INT("lines", 'n', "N", &given.most, "read at most N lines", .least = 1, .most = 1e7),              \
-        OPTION_INT("batch", 'b', "N", &given.together, "lines per batch", .least = 1, .most = 4096),              \
-        OPTION_INT("seed", 's', "N", &given.seed, "random seed", .least = 0)
+        OPTION_INT("lines", 'n', "N", &config.max_lines, "read at most N lines", .least = 1, .most = 1e7),        \
+        OPTION_INT("batch", 'b', "N", &config.batch_size, "lines per batch", .least = 1, .most = 4096),           \
+        OPTION_INT("seed", 's', "N", &config.seed, "random seed", .least = 0)
 static const option heads_options[] = {
-    TEXTS, OPTION_TEXT("html", 'o', "FILE", &html, "HTML page to write, or .svg file for its last figure"), {0}};
+    TEXT_OPTIONS, OPTION_TEXT("html", 'o', "FILE", &html, "HTML page to write, or .svg file for its last figure"), {0}};
 const command heads_command = {
     .name = "heads",
     .summary = "measure the importance of each attention head",
@@ -142,8 +142,8 @@ static bool prune(const model *m, const texts *t, int64_t n, tn_heads_way way)
 {
     tn_heads *h = tn_heads_new(m->net);
     int64_t  *list = h ? malloc((size_t)(tn_heads_count(h) + 1) * sizeof *list) : NULL;
-    if (list && (way == TN_RANDOM_ORDER || measured(h, t, measure))) {
-        tn_heads_order(h, way, (uint64_t)given.seed, list);
+    if (list && (way == TN_RANDOM_ORDER || measure_heads(h, t, measure))) {
+        tn_heads_order(h, way, (uint64_t)config.seed, list);
         tn_heads_prune(h, n < tn_heads_count(h) ? n : tn_heads_count(h), list);
     }
     free(list);
@@ -152,7 +152,7 @@ static bool prune(const model *m, const texts *t, int64_t n, tn_heads_way way)
 }
 
 /* Trains for `tune` steps; before: number of earlier steps, so that each call continues with the next batches. */
-static bool retuned(const model *m, const texts *t, int64_t before)
+static bool tune_model(const model *m, const texts *t, int64_t before)
 {
     if (!tune) return true;
     tn_optimizer *opt = tn_adamw_new(m->net, .lr = lr);
@@ -188,11 +188,11 @@ typedef struct {
 
 static bool held_open(const model *m, held_out *h)
 {
-    texts_config c = given;
+    texts_config c = config;
     if (valid) c.file = valid, c.target = valid_target, c.target_option = "--valid-target";
     *h = (held_out){.translates = m->kind == TRANSLATOR};
     return texts_open(&c, m, &h->texts) &&
-           (!h->translates || judge_open(&h->judge, m->tokens, c.file, c.target, c.most));
+           (!h->translates || judge_open(&h->judge, m->tokens, c.file, c.target, c.max_lines));
 }
 
 static void held_close(held_out *h)
@@ -201,14 +201,14 @@ static void held_close(held_out *h)
     if (h->translates) judge_close(&h->judge);
 }
 
-static bool said(const model *m, held_out *held, int64_t all)
+static bool print_line(const model *m, held_out *held, int64_t all)
 {
-    quality      q, again;
+    quality      q, repeated;
     const texts *t = &held->texts;
-    if (!texts_quality(t, m, &q) || !texts_quality(t, m, &again)) return false;
-    const double ms = 1000 * (again.seconds < q.seconds ? again.seconds : q.seconds) / (double)t->n;
+    if (!texts_quality(t, m, &q) || !texts_quality(t, m, &repeated)) return false;
+    const double ms = 1000 * (repeated.seconds < q.seconds ? repeated.seconds : q.seconds) / (double)t->n;
     printf("%lld\t%.3f\t%.4f\t%.2f\t%lld\t%.2f", (long long)heads_of(m), (double)heads_of(m) / (double)all, q.loss,
-           100 * q.right, (long long)tn_count(m->net), ms);
+           100 * q.accuracy, (long long)tn_count(m->net), ms);
     if (held->translates) printf("\t%.2f", judge_bleu(m->net, &held->judge));
     printf("\n");
     fflush(stdout);
@@ -221,17 +221,17 @@ static void prune_all(const model *m, const texts *t, held_out *held)
                              : !strcmp(order, "worst") ? TN_MOST_FIRST
                                                        : TN_LEAST_FIRST;
     const int64_t      all = heads_of(m), goal = (int64_t)(share * (double)all + 0.5);
-    int64_t            gone = 0;
+    int64_t            pruned = 0;
     if (!all) {
         tn_raise(TN_EINVAL, "this model has no heads to prune");
         return;
     }
     printf("heads\tfraction\tloss\taccuracy\tparameters\tms%s\n", held->translates ? "\tBLEU" : "");
-    if (!said(m, held, all)) return;
+    if (!print_line(m, held, all)) return;
     for (int64_t i = 1; i <= times; i++) {
-        const int64_t now = goal * i / times - gone;
-        if (!prune(m, t, now, way) || !retuned(m, t, (i - 1) * tune) || !said(m, held, all)) return;
-        gone += now;
+        const int64_t now = goal * i / times - pruned;
+        if (!prune(m, t, now, way) || !tune_model(m, t, (i - 1) * tune) || !print_line(m, held, all)) return;
+        pruned += now;
     }
 }
 
@@ -247,8 +247,8 @@ static int run_prune(int count, char **operands)
     if (!code && !tune) code = program_stray("lr", "the training steps of --tune");
     if (code) return code;
     if (model_open(dir, &m)) {
-        const bool may = (by_chance || hides(&m)) && model_may_go_to(out);
-        if (may && texts_open(&given, &m, &t) && held_open(&m, &held)) prune_all(&m, &t, &held);
+        const bool may = (by_chance || check_seed(&m)) && model_may_save(out);
+        if (may && texts_open(&config, &m, &t) && held_open(&m, &held)) prune_all(&m, &t, &held);
         if (out && tn_error() == TN_OK && model_save(&m, out) != TN_OK) fprintf(stderr, "the model was not saved\n");
         texts_close(&t), held_close(&held);
         model_close(&m);
@@ -257,7 +257,7 @@ static int run_prune(int count, char **operands)
 }
 
 static const option prune_options[] = {
-    TEXTS,
+    TEXT_OPTIONS,
     OPTION_TEXT("valid", 0, "FILE", &valid, "texts of the validation set (default: those of --text)"),
     OPTION_TEXT("valid-target", 0, "FILE", &valid_target, "translations of --valid, line by line"),
     OPTION_TEXT("out", 'o', "DIR", &out, "folder for the pruned model (default: not saved)"),

@@ -66,7 +66,7 @@ void model_close(model *m)
     *m = (model){.net = NULL};
 }
 
-bool model_may_go_to(const char *dir) { return !dir || record_may_save(dir); }
+bool model_may_save(const char *dir) { return !dir || record_may_save(dir); }
 
 tn_status model_save(const model *m, const char *dir)
 {
@@ -99,13 +99,13 @@ static void name_one(const model *m, int32_t id, tn_string *to)
     tn_string_free(&said);
 }
 
-bool pieces_name(const model *m, tn_tensor *ids, pieces *p)
+bool token_list_label(const model *m, tn_tensor *ids, token_list *p)
 {
-    *p = (pieces){.n = ids ? tn_numel(ids) : 0, .ids = ids};
+    *p = (token_list){.n = ids ? tn_numel(ids) : 0, .ids = ids};
     const size_t n = (size_t)p->n;
     if (!ids || !n) return false;
     p->name = tn_mem_get(n * sizeof *p->name), p->text = tn_mem_get(n * sizeof *p->text);
-    if (!p->name || !p->text) return pieces_free(p), false;
+    if (!p->name || !p->text) return token_list_free(p), false;
     memset(p->text, 0, n * sizeof *p->text);
     for (size_t i = 0; i < n; i++) {
         name_one(m, (int32_t)tn_get_i64(ids, (int64_t)i), &p->text[i]);
@@ -114,18 +114,18 @@ bool pieces_name(const model *m, tn_tensor *ids, pieces *p)
     return tn_error() == TN_OK;
 }
 
-bool pieces_of(const model *m, const char *text, bool target, bool cut, pieces *p)
+bool token_list_encode(const model *m, const char *text, bool target, bool cut, token_list *p)
 {
     const bool    bare = m->kind == TRANSLATOR;
-    const int64_t most = m->longest - (bare ? 2 : 0);
+    const int64_t limit = m->longest - (bare ? 2 : 0);
     tn_encoding  *e = tn_encoding_new();
-    *p = (pieces){.n = 0};
+    *p = (token_list){.n = 0};
     if (!e || tn_tokenizer_encode(m->tokens, e, text, strlen(text), .bare = bare, .literal = bare,
-                                  .max_length = cut ? most : 0) != TN_OK)
+                                  .max_length = cut ? limit : 0) != TN_OK)
         return tn_encoding_free(e), false;
-    if (e->n > most) {
+    if (e->n > limit) {
         tn_raise(TN_EINVAL, "the text has %lld tokens, but this model reads at most %lld; give a shorter text",
-                 (long long)e->n, (long long)most);
+                 (long long)e->n, (long long)limit);
         return tn_encoding_free(e), false;
     }
     const int64_t n = e->n + (bare ? 1 + target : 0);
@@ -136,25 +136,25 @@ bool pieces_of(const model *m, const char *text, bool target, bool cut, pieces *
     for (int64_t i = 0; id && i < e->n; i++) id[at++] = e->id[i];
     if (id && bare) id[at] = ((tn_seq2seq *)(void *)m->net)->config.end;
     tn_encoding_free(e);
-    return id && pieces_name(m, ids, p);
+    return id && token_list_label(m, ids, p);
 }
 
-void pieces_free(pieces *p)
+void token_list_free(token_list *p)
 {
     for (int64_t i = 0; p->text && i < p->n; i++) tn_string_free(&p->text[i]);
     if (p->name) tn_mem_put(p->name, (size_t)p->n * sizeof *p->name);
     if (p->text) tn_mem_put(p->text, (size_t)p->n * sizeof *p->text);
-    *p = (pieces){.n = 0};
+    *p = (token_list){.n = 0};
 }
 
-bool translated(const model *m, tn_tensor *source, pieces *p)
+bool translate_greedily(const model *m, tn_tensor *source, token_list *p)
 {
     tn_seq2seq    *net = (tn_seq2seq *)(void *)m->net;
     const int64_t  n = tn_size(source, 1), room = net->config.positions;
-    const int64_t  most = 2 * n + 20 < room ? 2 * n + 20 : room;
+    const int64_t  limit = 2 * n + 20 < room ? 2 * n + 20 : room;
     tn_tensor     *begin = tn_full_of(TN_I64, TN_SHAPE(1, 1), (double)net->config.begin);
     const tn_scope s = tn_no_grad_begin();
-    tn_decoding   *d = tn_seq2seq_decoding(net, source, 1, most);
+    tn_decoding   *d = tn_seq2seq_decoding(net, source, 1, limit);
     tn_generated   g = {NULL, NULL, NULL};
     if (d) g = tn_generate(d, begin, .end = net->config.end);
     tn_decoding_free(d);
@@ -164,15 +164,15 @@ bool translated(const model *m, tn_tensor *source, pieces *p)
         said = tn_cat(1, begin, said, tn_full_like(begin, (double)net->config.end));
     }
     said = tn_scope_return(s, said);
-    return said && pieces_name(m, said, p);
+    return said && token_list_label(m, said, p);
 }
 
-void run_model(const model *m, tn_tensor *ids, tn_tensor *said)
+void run_model(const model *m, tn_tensor *ids, tn_tensor *target)
 {
     if (m->kind == TUNED) tn_tuned_forward((tn_tuned *)(void *)m->net, ids);
     else if (m->kind == READER) tn_bert_forward(m->encoder, ids);
     else if (m->kind == WRITER) tn_lm_forward(m->net, ids);
-    else tn_seq2seq_forward((tn_seq2seq *)(void *)m->net, ids, said);
+    else tn_seq2seq_forward((tn_seq2seq *)(void *)m->net, ids, target);
 }
 
 bool runs_once(const tn_look *l, const char *path)
@@ -192,18 +192,18 @@ static bool ends_with(const char *path, const char *end)
     const size_t n = path ? strlen(path) : 0, of = strlen(end);
     return n >= of && !strcmp(path + n - of, end);
 }
-bool is_picture(const char *path) { return ends_with(path, ".svg"); }
+bool is_svg(const char *path) { return ends_with(path, ".svg"); }
 
-int no_png(const char *path)
+int reject_png(const char *path)
 {
     if (!ends_with(path, ".png")) return 0;
     return program_usage("--html '%s': figures are written as .svg; convert one to PNG with a browser or rsvg-convert",
                          path);
 }
 
-bool written(tn_report *r, const char *path)
+bool write_report(tn_report *r, const char *path)
 {
-    if (!is_picture(path)) return record_report(r, path);
+    if (!is_svg(path)) return record_report(r, path);
     if (record_may_replace(path, "<svg", "SVG that begins with '<svg'")) tn_report_save_picture(r, path);
     tn_report_free(r);
     return tn_error() == TN_OK;

@@ -11,20 +11,20 @@
 #include <string.h>
 
 static const char *dir, *text, *test, *other;
-static int64_t     most = 500, hidden, steps = 500, seed = 1;
+static int64_t     max_sentences = 500, hidden, steps = 500, seed = 1;
 static bool        heads;
 
 /* ---- vectors of words in context --------------------------------------------------------------------------------- */
 
-enum { MOST = 130 };
+enum { MAX_LAYERS = 130 };
 typedef struct {
     int64_t    layers, words;
-    char       path[MOST][TN_PATH_BYTES];
-    tn_tensor *x[MOST]; /* the words' vectors in each layer, [words, D] */
+    char       path[MAX_LAYERS][TN_PATH_BYTES];
+    tn_tensor *x[MAX_LAYERS]; /* the words' vectors in each layer, [words, D] */
     tn_tensor *y, *control;
 } examples;
 
-static uint64_t spelled(tn_text w)
+static uint64_t spelling_hash(tn_text w)
 {
     const uint64_t h = checksum(CHECKSUM ^ (uint64_t)seed, w.at, w.bytes);
     return h ^ h >> 29;
@@ -42,7 +42,7 @@ static bool is_first(const model *m, const char *path)
 static void layers_of(const model *m, examples *to)
 {
     to->layers = 0;
-    for (tn_each e = tn_modules(m->net); m->kind != TRANSLATOR && tn_next(&e) && to->layers < MOST;) {
+    for (tn_each e = tn_modules(m->net); m->kind != TRANSLATOR && tn_next(&e) && to->layers < MAX_LAYERS;) {
         const char *last = strrchr(e.name, '.');
         const bool  layer =
             last && strstr(e.name, ".layers.") == last - strlen(".layers") && last[1] >= '0' && last[1] <= '9';
@@ -55,14 +55,14 @@ static bool vectors_of(const model *m, const trees *t, examples *to)
 {
     const tn_scope outer = tn_no_grad_begin();
     tn_look       *look = tn_look_new();
-    tn_tensor    **row = calloc((size_t)t->sentences * MOST, sizeof *row);
+    tn_tensor    **row = calloc((size_t)t->sentences * MAX_LAYERS, sizeof *row);
     int64_t       *y = calloc((size_t)(2 * t->nodes), sizeof *y), *control = y + t->nodes, rows = 0;
     layers_of(m, to);
     for (int64_t l = 0; l < to->layers; l++) tn_look_want(look, to->path[l]);
     for (int64_t i = 0; i < t->sentences && row && y && tn_error() == TN_OK; i++) {
-        const sentence *s = &t->sentence[i];
-        read_sentence   x;
-        if (!sentence_read(m, t, i, &x)) continue; /* does not fit into the model */
+        const sentence  *s = &t->sentence[i];
+        encoded_sentence x;
+        if (!sentence_encode(m, t, i, &x)) continue; /* does not fit into the model */
         tn_look_clear(look);
         const tn_scope in = tn_look_begin(look);
         run_model(m, x.p.ids, NULL);
@@ -72,12 +72,12 @@ static bool vectors_of(const model *m, const trees *t, examples *to)
                 tn_matmul(word_means(&x, s->n), tn_select(tn_look_at(look, to->path[l]), 0, 0));
         for (int64_t k = 0; k < s->n; k++) {
             y[to->words] = t->node[s->first + k].upos;
-            control[to->words++] = (int64_t)(spelled(t->node[s->first + k].word) % UPOS);
+            control[to->words++] = (int64_t)(spelling_hash(t->node[s->first + k].word) % UPOS);
         }
         rows++;
         sentence_free(&x);
     }
-    tn_tensor *out[MOST + 2];
+    tn_tensor *out[MAX_LAYERS + 2];
     int        n = 0;
     for (int64_t l = 0; l < to->layers && tn_error() == TN_OK; l++)
         out[n++] = to->x[l] = tn_cat_list(0, (int)rows, row + l * t->sentences);
@@ -97,12 +97,12 @@ static void probe_layers(const examples *a, const examples *b)
 {
     printf("layer\taccuracy\tcontrol\tselectivity\tsimilarity\n");
     for (int64_t l = 0; l < a->layers && tn_error() == TN_OK; l++) {
-        const double right = tn_probe(.x = a->x[l], .y = a->y, .test_x = b->x[l], .test_y = b->y, .hidden = hidden,
-                                      .steps = steps, .seed = (uint64_t)seed);
+        const double accuracy = tn_probe(.x = a->x[l], .y = a->y, .test_x = b->x[l], .test_y = b->y, .hidden = hidden,
+                                         .steps = steps, .seed = (uint64_t)seed);
         const double control = tn_probe(.x = a->x[l], .y = a->control, .test_x = b->x[l], .test_y = b->control,
                                         .hidden = hidden, .steps = steps, .seed = (uint64_t)seed);
-        printf("%lld\t%.2f\t%.2f\t%.2f\t%.3f\n", (long long)l, 100 * right, 100 * control, 100 * (right - control),
-               tn_cka(b->x[l], b->x[l ? l - 1 : 0]));
+        printf("%lld\t%.2f\t%.2f\t%.2f\t%.3f\n", (long long)l, 100 * accuracy, 100 * control,
+               100 * (accuracy - control), tn_cka(b->x[l], b->x[l ? l - 1 : 0]));
         fflush(stdout);
     }
 }
@@ -131,18 +131,18 @@ static int run(int count, char **operands)
     static examples          a, b;
     model                    m;
     trees                    t = {.nodes = 0}, u = {.nodes = 0};
-    static const char *const of_probes[] = {"test", "hidden", "steps", "seed", NULL};
+    static const char *const probe_options[] = {"test", "hidden", "steps", "seed", NULL};
     (void)count, (void)operands;
     if (!heads && !test && !other) return program_usage("none of --test, --heads and --to is given; give one of them");
     if (other && (heads || test)) return program_usage("--to compares two models; omit --test and --heads");
-    const int code = heads || other ? program_strays(of_probes, "probes, which --heads and --to do not use") : 0;
+    const int code = heads || other ? program_strays(probe_options, "probes, which --heads and --to do not use") : 0;
     if (code) return code;
     const tn_scope s = tn_scope_begin();
     if (model_open(dir, &m)) {
-        if (trees_open(text, most, 100, &t)) {
+        if (trees_open(text, max_sentences, 100, &t)) {
             if (heads) syntactic_heads(&m, &t);
             else if (other) compare_layers(&m, &t, &a, &b);
-            else if (trees_open(test, most, 100, &u) && vectors_of(&m, &t, &a) && vectors_of(&m, &u, &b))
+            else if (trees_open(test, max_sentences, 100, &u) && vectors_of(&m, &t, &a) && vectors_of(&m, &u, &b))
                 probe_layers(&a, &b);
         }
         trees_close(&t), trees_close(&u);
@@ -158,7 +158,7 @@ static const option options[] = {
     OPTION_TEXT("test", 0, "FILE", &test, "test sentences in CoNLL-U"),
     OPTION_FLAG("heads", 0, &heads, "test which heads follow syntax, instead of probing"),
     OPTION_TEXT("to", 0, "DIR", &other, "compare the layers with those of the model in DIR, instead of probing"),
-    OPTION_INT("sentences", 'n', "N", &most, "read at most N sentences of each file", .least = 1, .most = 1e7),
+    OPTION_INT("sentences", 'n', "N", &max_sentences, "read at most N sentences of each file", .least = 1, .most = 1e7),
     OPTION_INT("hidden", 0, "N", &hidden, "width of the hidden layer of the probe; 0: linear probe", .least = 0,
                .most = 65536),
     OPTION_INT("steps", 0, "N", &steps, "training steps of each probe", .least = 1, .most = 1e7),

@@ -9,7 +9,7 @@
 #include <string.h>
 
 static const char  *dir, *other, *table, *html;
-static texts_config given = TEXTS_CONFIG;
+static texts_config config = TEXTS_CONFIG;
 static int64_t      size = 25, depth, seed = 1;
 static double       span = 1;
 static bool         resume, transformer;
@@ -25,7 +25,7 @@ typedef struct {
 } job;
 
 /* The first line of the table; --resume continues a table only if it is equal. */
-static void heading(const job *j, char to[256])
+static void table_header(const job *j, char to[256])
 {
     char weights[17], asked[17];
     checksum_text(j->of_weights, weights), checksum_text(j->of_texts, asked);
@@ -33,13 +33,13 @@ static void heading(const job *j, char to[256])
              (long long)j->a.ny, j->a.x0, j->a.x1, j->a.y0, j->a.y1, (long long)seed, weights, asked);
 }
 
-static double place(double from, double to, int64_t i, int64_t n)
+static double coordinate(double from, double to, int64_t i, int64_t n)
 {
     return n > 1 ? from + (to - from) * (double)i / (double)(n - 1) : from;
 }
 
 /* Parses a line of five numbers separated by tabs: the first two and the last. Returns false if the line is invalid. */
-static bool numbers_of(tn_text x, double *column, double *row, double *value)
+static bool parse_point(tn_text x, double *column, double *row, double *value)
 {
     double all[5];
     int    n = 0;
@@ -60,7 +60,7 @@ static bool read_table(const job *j)
     char      head[256];
     int64_t   known = 0;
     tn_lines *l = tn_lines_load(table);
-    heading(j, head);
+    table_header(j, head);
     const tn_text first = tn_lines_at(l, 0);
     if (l && (first.bytes != strlen(head) || memcmp(first.at, head, first.bytes) != 0))
         tn_raise(TN_EFORMAT,
@@ -70,7 +70,7 @@ static bool read_table(const job *j)
     for (int64_t i = 1; i < tn_lines_count(l) && tn_error() == TN_OK; i++) {
         const tn_text x = tn_lines_at(l, i);
         double        column, row, value;
-        if (!numbers_of(x, &column, &row, &value) || !(row >= 0 && row < (double)j->a.ny) ||
+        if (!parse_point(x, &column, &row, &value) || !(row >= 0 && row < (double)j->a.ny) ||
             !(column >= 0 && column < (double)j->a.nx) || row != floor(row) || column != floor(column))
             tn_raise(TN_EFORMAT, "'%s', line %lld is not a point of this surface", table, (long long)i + 1);
         else j->a.values[(int64_t)row * j->a.nx + (int64_t)column] = value, known++;
@@ -84,14 +84,14 @@ static bool write_table(const job *j)
 {
     tn_string s = {0};
     char      text[256];
-    heading(j, text);
+    table_header(j, text);
     tn_string_add(&s, tn_text_of(text));
     tn_string_add(&s, tn_text_of("\n"));
     for (int64_t i = 0; i < j->a.nx * j->a.ny; i++) {
         if (isnan(j->a.values[i])) continue;
         snprintf(text, sizeof text, "%lld\t%lld\t%.9g\t%.9g\t%.17g\n", (long long)(i % j->a.nx),
-                 (long long)(i / j->a.nx), place(j->a.x0, j->a.x1, i % j->a.nx, j->a.nx),
-                 place(j->a.y0, j->a.y1, i / j->a.nx, j->a.ny), j->a.values[i]);
+                 (long long)(i / j->a.nx), coordinate(j->a.x0, j->a.x1, i % j->a.nx, j->a.nx),
+                 coordinate(j->a.y0, j->a.y1, i / j->a.nx, j->a.ny), j->a.values[i]);
         tn_string_add(&s, tn_text_of(text));
     }
     const bool ok = tn_error() == TN_OK && tn_file_write(table, s.at, s.bytes) == TN_OK;
@@ -100,12 +100,12 @@ static bool write_table(const job *j)
 }
 
 /* Computes some rows at a time and saves them, so that an interrupted run can resume. */
-static bool computed(job *j, const char *what)
+static bool compute_surface(job *j, const char *name)
 {
     const int64_t n = j->a.nx * j->a.ny;
     for (int64_t i = 0; i < n; i++) j->a.values[i] = NAN;
     if (table && resume && is_there(table) && !read_table(j)) return false;
-    progress bar = progress_begin(what, j->a.ny, "row");
+    progress bar = progress_begin(name, j->a.ny, "row");
     for (j->a.most = 2 * tn_threads(); tn_error() == TN_OK;) {
         int64_t done = 0;
         for (int64_t i = 0; i < n; i++) done += !isnan(j->a.values[i]);
@@ -121,10 +121,10 @@ static bool computed(job *j, const char *what)
 /* Prints the minimum and maximum loss; the percentage of inner points where the loss is concave in some direction of
  * the plane; the mean over inner points of -λ_min / |λ|_max of the Hessian in the plane (0 where it is convex; Li et
  * al. 2018 use all directions); and the mean absolute second difference of log(loss + 0.001). */
-static void judged(const job *j, const char *name)
+static void print_roughness(const job *j, const char *name)
 {
     const int64_t nx = j->a.nx, ny = j->a.ny;
-    double        low = INFINITY, high = -INFINITY, rough = 0, down = 0, ratio = 0, n = 0,
+    double        low = INFINITY, high = -INFINITY, rough = 0, concave = 0, ratio = 0, n = 0,
            *l = calloc((size_t)(nx * ny) + 1, sizeof *l);
     for (int64_t i = 0; i < nx * ny; i++) {
         if (isfinite(j->a.values[i])) low = fmin(low, j->a.values[i]), high = fmax(high, j->a.values[i]);
@@ -135,24 +135,24 @@ static void judged(const job *j, const char *name)
             const double *z = &j->a.values[y * nx + x];
             const double  xx = z[1] - 2 * z[0] + z[-1], yy = z[nx] - 2 * z[0] + z[-nx];
             const double  xy = (z[nx + 1] - z[nx - 1] - z[1 - nx] + z[-nx - 1]) / 4;
-            const double  middle = (xx + yy) / 2, away = sqrt((xx - yy) * (xx - yy) / 4 + xy * xy);
-            const double  least = middle - away, largest = fabs(middle) + away; /* absolute value */
+            const double  centre = (xx + yy) / 2, radius = sqrt((xx - yy) * (xx - yy) / 4 + xy * xy);
+            const double  least = centre - radius, largest = fabs(centre) + radius; /* absolute value */
             const double *h = l ? &l[y * nx + x] : z;
             if (!isfinite(least)) continue;
             if (least < 0) ratio += -least / largest;
-            down += least < -1e-6 * fabs(xx + yy),
+            concave += least < -1e-6 * fabs(xx + yy),
                 rough += fabs(h[1] - 2 * h[0] + h[-1]) + fabs(h[nx] - 2 * h[0] + h[-nx]);
             n++;
         }
     free(l);
     if (!numbers_finite(low, "the minimum loss")) return;
     printf("%s\t%.6g\t%.6g\t", name, low, high);
-    if (n > 0) printf("%.2f\t%.4f\t%.6f\n", 100 * down / n, ratio / n, rough / n);
+    if (n > 0) printf("%.2f\t%.4f\t%.6f\n", 100 * concave / n, ratio / n, rough / n);
     else printf("-\t-\t-\n"); /* a line has no inner points in the plane */
     fflush(stdout);
 }
 
-static void drawn(tn_report *r, const job *j, const char *name)
+static void add_figures(tn_report *r, const job *j, const char *name)
 {
     tn_report_plane p = {.nx = j->a.nx,
                          .ny = j->a.ny,
@@ -165,7 +165,7 @@ static void drawn(tn_report *r, const job *j, const char *name)
                          .path = j->way};
     if (j->a.ny == 1) {
         double *x = malloc((size_t)p.nx * sizeof *x);
-        for (int64_t i = 0; x && i < p.nx; i++) x[i] = place(p.x0, p.x1, i, p.nx);
+        for (int64_t i = 0; x && i < p.nx; i++) x[i] = coordinate(p.x0, p.x1, i, p.nx);
         if (x)
             tn_report_curves(r, name, "position", "loss", 1, &(tn_series){.name = "loss", .n = p.nx, .x = x, .y = p.z});
         free(x);
@@ -185,13 +185,13 @@ static tn_tensor *mean_loss(void *net, void *user)
 {
     const texts *t = user;
     tn_tensor   *sum = NULL;
-    double       words = 0;
+    double       targets = 0;
     for (int64_t i = 0; i < t->n; i++) {
-        tn_tensor *l = tn_mul_scalar(texts_loss(net, &t->batch[i]), (double)t->batch[i].words);
+        tn_tensor *l = tn_mul_scalar(texts_loss(net, &t->batch[i]), (double)t->batch[i].targets);
         sum = sum ? tn_add(sum, l) : l;
-        words += (double)t->batch[i].words;
+        targets += (double)t->batch[i].targets;
     }
-    return tn_mul_scalar(sum, 1 / words);
+    return tn_mul_scalar(sum, 1 / targets);
 }
 
 /* All weights of a model as one vector, added to the checksum of the table; NULL: an error is set. */
@@ -203,7 +203,7 @@ static tn_tensor *weights_of(job *j, const model *m)
 }
 
 /* Returns true if two models differ only in the values of their weights: equal names, shapes and numbers of heads. */
-static bool alike(const model *a, const model *b)
+static bool same_shape(const model *a, const model *b)
 {
     tn_each x = tn_module_each(a->net, TN_EACH_PARAMETER), y = tn_module_each(b->net, TN_EACH_PARAMETER);
     bool    more = tn_next(&x), other_more = tn_next(&y), same = more == other_more;
@@ -221,12 +221,12 @@ static bool alike(const model *a, const model *b)
 }
 
 /* The line from the model (0) to another (1), extended by 0.5 on both sides. */
-static bool line(job *j, const model *from, tn_tensor *here, const char *to)
+static bool line_to(job *j, const model *from, tn_tensor *here, const char *to)
 {
     model m;
     if (!model_open(to, &m)) return false;
     tn_tensor *there = weights_of(j, &m);
-    if (there && !alike(from, &m))
+    if (there && !same_shape(from, &m))
         tn_raise(TN_EINVAL, "'%s' and '%s' differ in more than their weights; --to needs a model of the same shape",
                  dir, to);
     else if (there) j->a.x = tn_sub(there, here);
@@ -238,11 +238,12 @@ static bool line(job *j, const model *from, tn_tensor *here, const char *to)
 /* The plane of the main directions of a training path: the models of --path, then the model itself. */
 static bool plane_of_path(job *j, tn_tensor *here)
 {
-    enum { MOST = 200 };
-    tn_tensor *v[MOST + 1], *d, *at;
+    enum { MAX_MODELS = 200 };
+    tn_tensor *v[MAX_MODELS + 1], *d, *at;
     int        n = 0;
-    if (path.count > MOST)
-        return tn_raise(TN_EINVAL, "--path names %d models, at most %d are allowed; omit some", (int)path.count, MOST),
+    if (path.count > MAX_MODELS)
+        return tn_raise(TN_EINVAL, "--path names %d models, at most %d are allowed; omit some", (int)path.count,
+                        MAX_MODELS),
                false;
     for (; n < path.count && tn_error() == TN_OK; n++) {
         model m;
@@ -260,32 +261,32 @@ static bool plane_of_path(job *j, tn_tensor *here)
     return j->way != NULL;
 }
 
-static void of_model(job *j, tn_report *r)
+static void model_surface(job *j, tn_report *r)
 {
     model m;
     texts t = {.n = 0};
     if (!model_open(dir, &m)) return;
     j->a.model = m.net, j->a.loss = mean_loss, j->a.user = &t;
-    bool       ok = texts_open(&given, &m, &t);
+    bool       ok = texts_open(&config, &m, &t);
     tn_tensor *here = ok ? weights_of(j, &m) : NULL;
     j->of_texts = texts_checksum(&t);
     if (!here) ok = false;
-    else if (other) ok = line(j, &m, here, other);
+    else if (other) ok = line_to(j, &m, here, other);
     else if (path.count) ok = plane_of_path(j, here);
     else {
         j->a.x = tn_weights_direction(m.net, (uint64_t)(2 * seed));
         j->a.y = tn_weights_direction(m.net, (uint64_t)(2 * seed + 1));
     }
-    if (ok && computed(j, "surface")) {
-        judged(j, dir);
-        if (r) drawn(r, j, dir);
+    if (ok && compute_surface(j, "surface")) {
+        print_roughness(j, dir);
+        if (r) add_figures(r, j, dir);
     }
     j->a.model = NULL, j->a.user = NULL;
     texts_close(&t);
     model_close(&m);
 }
 
-static void of_twins(job *j, tn_report *r)
+static void twin_surfaces(job *j, tn_report *r)
 {
     for (int kind = 0; kind < 4 && tn_error() == TN_OK; kind++) {
         const tn_scope s = tn_scope_begin();
@@ -298,9 +299,9 @@ static void of_twins(job *j, tn_report *r)
             j->a.model = m, j->a.loss = twin_loss, j->a.user = &data;
             j->a.x = tn_weights_direction(m, (uint64_t)(2 * seed)),
             j->a.y = tn_weights_direction(m, (uint64_t)(2 * seed + 1));
-            if (computed(j, name)) {
-                judged(j, name);
-                if (r) drawn(r, j, name);
+            if (compute_surface(j, name)) {
+                print_roughness(j, name);
+                if (r) add_figures(r, j, name);
             }
         }
         j->a.model = NULL, j->a.user = NULL;
@@ -310,15 +311,15 @@ static void of_twins(job *j, tn_report *r)
 }
 
 /* Checks that no option is given that the others make useless. Returns 0 or the exit code of program_usage. */
-static int stray(void)
+static int check_options(void)
 {
     static const char *const of_texts[] = {"text", "pairs", "target", "lines", "batch", NULL};
-    static const char *const drawn[] = {"seed", "span", NULL};
+    static const char *const random_only[] = {"seed", "span", NULL};
     if (depth) return program_strays(of_texts, "--model, which --twins does not use");
     if (other && path.count) return program_usage("--to gives a line and --path a plane; give one of them");
     if (path.count == 1)
         return program_usage("--path names 1 model; at least 2 are needed to span a plane with --model");
-    return other || path.count ? program_strays(drawn, "random directions; --to and --path replace them") : 0;
+    return other || path.count ? program_strays(random_only, "random directions; --to and --path replace them") : 0;
 }
 
 static int run(int count, char **operands)
@@ -326,12 +327,12 @@ static int run(int count, char **operands)
     (void)count, (void)operands;
     if (!depth == !dir) return program_usage("give either --model and --text, or --twins");
     if (transformer && !depth) return program_usage("--transformer needs --twins");
-    if (dir && !given.file) return program_usage("--model needs --text, the texts for the loss");
+    if (dir && !config.file) return program_usage("--model needs --text, the texts for the loss");
     if (resume && !table) return program_usage("--resume needs --table");
     if (depth && (table || other || path.count))
         return program_usage("--twins does not work with --table, --to and --path");
-    if (no_png(html)) return EXIT_USAGE;
-    const int code = stray();
+    if (reject_png(html)) return EXIT_USAGE;
+    const int code = check_options();
     if (code) return code;
     if (table && !resume && is_there(table)) {
         tn_raise(TN_EINVAL, "'%s' already exists; continue it with --resume, or give --table another name", table);
@@ -343,9 +344,9 @@ static int run(int count, char **operands)
     tn_report *r = html ? tn_report_new("Loss surface") : NULL;
     printf("model\tmin\tmax\tconcave %%\tratio\trough\n");
     if (!j.a.values) tn_raise(TN_ENOMEM, "no memory for the surface");
-    else if (depth) of_twins(&j, r);
-    else of_model(&j, r);
-    if (r) written(r, html);
+    else if (depth) twin_surfaces(&j, r);
+    else model_surface(&j, r);
+    if (r) write_report(r, html);
     free(j.a.values), free(j.way);
     tn_scope_end(s);
     return program_end();
@@ -353,12 +354,12 @@ static int run(int count, char **operands)
 
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &dir, "folder of the model"),
-    OPTION_TEXT("text", 't', "FILE", &given.file,
+    OPTION_TEXT("text", 't', "FILE", &config.file,
                 "texts for the loss, one per line; for a tuned model, labelled texts as for bert tune"),
-    OPTION_FLAG("pairs", 0, &given.pairs, "each line has two texts and a label (tuned models only)"),
-    OPTION_TEXT("target", 0, "FILE", &given.target, "translations of --text, line by line (translation models only)"),
-    OPTION_INT("lines", 'n', "N", &given.most, "read at most N lines", .least = 1, .most = 1e7),
-    OPTION_INT("batch", 'b', "N", &given.together, "lines per batch", .least = 1, .most = 4096),
+    OPTION_FLAG("pairs", 0, &config.pairs, "each line has two texts and a label (tuned models only)"),
+    OPTION_TEXT("target", 0, "FILE", &config.target, "translations of --text, line by line (translation models only)"),
+    OPTION_INT("lines", 'n', "N", &config.max_lines, "read at most N lines", .least = 1, .most = 1e7),
+    OPTION_INT("batch", 'b', "N", &config.batch_size, "lines per batch", .least = 1, .most = 4096),
     OPTION_TEXT("to", 0, "DIR", &other, "evaluate the line to the model in DIR instead of a plane"),
     OPTION_LIST("path", 0, "DIR", &path,
                 "earlier models of a training; evaluate the plane of their two main directions"),

@@ -9,35 +9,35 @@
 #include <string.h>
 
 enum { TENSORS = 6 };
-static void tensors_of(const batch *b, tn_tensor *to[TENSORS])
+static void tensors_of(const text_batch *b, tn_tensor *to[TENSORS])
 {
-    to[0] = b->ids, to[1] = b->types, to[2] = b->blocked, to[3] = b->where, to[4] = b->what, to[5] = b->target;
+    to[0] = b->ids, to[1] = b->types, to[2] = b->blocked, to[3] = b->positions, to[4] = b->expected, to[5] = b->target;
 }
 
 /* The number of targets (tokens or labels) that the loss is the mean of. */
-static int64_t words_of(const batch *b)
+static int64_t count_targets(const text_batch *b)
 {
     const tn_scope s = tn_no_grad_begin();
-    tn_tensor     *what = b->what;
+    tn_tensor     *targets = b->expected;
     int64_t        ignored = -100, n = 0;
-    if (b->of->kind == WRITER && b->ids) what = tn_narrow(b->ids, 1, 1, tn_size(b->ids, 1) - 1);
-    if (b->of->kind == TRANSLATOR && b->target) {
-        what = tn_narrow(b->target, 1, 1, tn_size(b->target, 1) - 1);
-        ignored = ((tn_seq2seq *)(void *)b->of->net)->config.padding;
+    if (b->model->kind == WRITER && b->ids) targets = tn_narrow(b->ids, 1, 1, tn_size(b->ids, 1) - 1);
+    if (b->model->kind == TRANSLATOR && b->target) {
+        targets = tn_narrow(b->target, 1, 1, tn_size(b->target, 1) - 1);
+        ignored = ((tn_seq2seq *)(void *)b->model->net)->config.padding;
     }
-    tn_tensor *counts = what ? tn_to(tn_ne(what, tn_full_like(what, (double)ignored)), TN_I64) : NULL;
+    tn_tensor *counts = targets ? tn_to(tn_ne(targets, tn_full_like(targets, (double)ignored)), TN_I64) : NULL;
     if (counts) n = (int64_t)tn_item(tn_sum(counts));
     tn_scope_end(s);
     return n;
 }
 
-static bool put(texts *t, const model *m, batch b)
+static bool add_batch(texts *t, const model *m, text_batch b)
 {
     void *more = realloc(t->batch, (size_t)(t->n + 1) * sizeof *t->batch);
     if (!more) return tn_raise(TN_ENOMEM, "no memory for a batch of texts"), false;
     t->batch = more;
-    b.of = m;
-    b.words = words_of(&b);
+    b.model = m;
+    b.targets = count_targets(&b);
     tn_tensor *all[TENSORS];
     if (tn_error() != TN_OK) return false;
     tensors_of(&b, all);
@@ -76,32 +76,32 @@ void texts_close(texts *t)
 /* ---- masked tokens ----------------------------------------------------------------------------------------------- */
 
 /* Masks one token in seven, at least one in each text. */
-static bool hide(texts *t, const model *m, const tn_token_batch *b, tn_generator *g)
+static bool mask_tokens(texts *t, const model *m, const tn_token_batch *b, tn_generator *g)
 {
     const int64_t n = tn_size(b->ids, 0), width = tn_size(b->ids, 1);
     const int32_t mask = tn_tokenizer_special(m->tokens).mask;
     tn_tensor    *ids = tn_clone(b->ids);
-    int64_t      *id = ids ? tn_data_mut(ids) : NULL, hidden = 0;
-    int64_t      *at = malloc((size_t)(2 * n * width) * sizeof *at), *what = at ? at + n * width : NULL;
+    int64_t      *id = ids ? tn_data_mut(ids) : NULL, masked = 0;
+    int64_t      *at = malloc((size_t)(2 * n * width) * sizeof *at), *targets = at ? at + n * width : NULL;
     if (mask < 0) tn_raise(TN_EFORMAT, "the tokenizer has no mask token such as [MASK]");
     for (int64_t row = 0; row < n && id && at && mask >= 0; row++) {
-        int64_t       words = 0, chosen = -1;
-        const int64_t before = hidden;
+        int64_t       ordinary = 0, chosen = -1;
+        const int64_t before = masked;
         for (int64_t i = row * width; i < (row + 1) * width; i++) {
             if (tn_tokenizer_is_special(m->tokens, id[i])) continue;
-            if (tn_random_below(g, ++words) == 0) chosen = i;
+            if (tn_random_below(g, ++ordinary) == 0) chosen = i;
             if (tn_random_below(g, 7)) continue;
-            at[hidden] = i, what[hidden++] = id[i];
+            at[masked] = i, targets[masked++] = id[i];
         }
-        if (hidden == before && chosen >= 0) at[hidden] = chosen, what[hidden++] = id[chosen];
-        for (int64_t k = before; k < hidden; k++) id[at[k]] = mask;
+        if (masked == before && chosen >= 0) at[masked] = chosen, targets[masked++] = id[chosen];
+        for (int64_t k = before; k < masked; k++) id[at[k]] = mask;
     }
-    if (hidden)
-        put(t, m,
-            (batch){.ids = ids,
-                    .blocked = b->blocked_keys,
-                    .where = tn_from_data(TN_I64, TN_SHAPE(hidden), at),
-                    .what = tn_from_data(TN_I64, TN_SHAPE(hidden), what)});
+    if (masked)
+        add_batch(t, m,
+                  (text_batch){.ids = ids,
+                               .blocked = b->blocked_keys,
+                               .positions = tn_from_data(TN_I64, TN_SHAPE(masked), at),
+                               .expected = tn_from_data(TN_I64, TN_SHAPE(masked), targets)});
     free(at);
     return tn_error() == TN_OK;
 }
@@ -119,21 +119,21 @@ static char *line_of(const char *path, tn_lines *l, int64_t i)
     return text;
 }
 
-static bool read_hidden(const texts_config *c, const model *m, tn_lines *l, texts *t)
+static bool read_masked(const texts_config *c, const model *m, tn_lines *l, texts *t)
 {
     tn_generator  g = {(uint64_t)c->seed, 0};
-    const int64_t all = tn_lines_count(l) < c->most ? tn_lines_count(l) : c->most,
+    const int64_t all = tn_lines_count(l) < c->max_lines ? tn_lines_count(l) : c->max_lines,
                   longest = m->longest < 128 ? m->longest : 128;
-    char **text = calloc((size_t)c->together, sizeof *text);
-    for (int64_t from = 0; text && from < all && tn_error() == TN_OK; from += c->together) {
+    char **text = calloc((size_t)c->batch_size, sizeof *text);
+    for (int64_t from = 0; text && from < all && tn_error() == TN_OK; from += c->batch_size) {
         tn_token_batch b;
         const tn_scope s = tn_scope_begin();
         int64_t        n = 0;
-        for (int64_t i = from; i < all && i < from + c->together && tn_error() == TN_OK; i++)
+        for (int64_t i = from; i < all && i < from + c->batch_size && tn_error() == TN_OK; i++)
             if (tn_lines_at(l, i).bytes && (text[n] = line_of(c->file, l, i))) n++;
         if (n && tn_error() == TN_OK &&
             tn_tokenizer_batch(m->tokens, &b, n, (const char *const *)text, .max_length = longest) == TN_OK)
-            hide(t, m, &b, &g);
+            mask_tokens(t, m, &b, &g);
         for (int64_t i = 0; i < n; i++) free(text[i]);
         tn_scope_end(s);
     }
@@ -146,7 +146,7 @@ static bool read_hidden(const texts_config *c, const model *m, tn_lines *l, text
 /* Reads a file as `gpt eval` does: all lines with their line ends as one sequence. */
 static bool read_next(const texts_config *c, const model *m, tn_lines *l, texts *t)
 {
-    const int64_t all = tn_lines_count(l) < c->most ? tn_lines_count(l) : c->most;
+    const int64_t all = tn_lines_count(l) < c->max_lines ? tn_lines_count(l) : c->max_lines;
     const int64_t width = m->longest < 128 ? m->longest : 128;
     tn_string     text = {0};
     tn_ids        ids = {0};
@@ -156,9 +156,9 @@ static bool read_next(const texts_config *c, const model *m, tn_lines *l, texts 
     for (int64_t at = 0; ids.n - at >= 2 && tn_error() == TN_OK;) {
         const tn_scope s = tn_scope_begin();
         const int64_t  left = ids.n - at, w = left < width ? left : width;
-        const int64_t  rows = left / w < c->together ? left / w : c->together;
+        const int64_t  rows = left / w < c->batch_size ? left / w : c->batch_size;
         tn_tensor     *x = tn_to(tn_from_data(TN_I32, TN_SHAPE(rows, w), ids.at + at), TN_I64);
-        put(t, m, (batch){.ids = x});
+        add_batch(t, m, (text_batch){.ids = x});
         at += rows * w;
         tn_scope_end(s);
     }
@@ -170,7 +170,7 @@ static bool read_next(const texts_config *c, const model *m, tn_lines *l, texts 
 /* ---- translations ------------------------------------------------------------------------------------------------ */
 
 /* Rows of different lengths as one padded tensor. */
-static tn_tensor *padded(pieces *p, int64_t n, int64_t padding)
+static tn_tensor *pad(token_list *p, int64_t n, int64_t padding)
 {
     int64_t width = 1;
     for (int64_t i = 0; i < n; i++) width = p[i].n > width ? p[i].n : width;
@@ -190,21 +190,23 @@ static bool read_pairs(const texts_config *c, const model *m, tn_lines *l, texts
     if (other && tn_lines_count(other) != tn_lines_count(l))
         tn_raise(TN_EFORMAT, "'%s' has %lld lines, '%s' %lld; line i of one must belong to line i of the other",
                  c->file, (long long)tn_lines_count(l), c->target, (long long)tn_lines_count(other));
-    const int64_t all = tn_lines_count(l) < c->most ? tn_lines_count(l) : c->most;
-    pieces       *p = calloc((size_t)(2 * c->together), sizeof *p);
-    for (int64_t from = 0; p && other && from < all && tn_error() == TN_OK; from += c->together) {
+    const int64_t all = tn_lines_count(l) < c->max_lines ? tn_lines_count(l) : c->max_lines;
+    token_list   *p = calloc((size_t)(2 * c->batch_size), sizeof *p);
+    for (int64_t from = 0; p && other && from < all && tn_error() == TN_OK; from += c->batch_size) {
         const tn_scope s = tn_scope_begin();
         int64_t        n = 0;
-        for (int64_t i = from; i < all && i < from + c->together && tn_error() == TN_OK; i++) {
+        for (int64_t i = from; i < all && i < from + c->batch_size && tn_error() == TN_OK; i++) {
             const tn_text x = tn_lines_at(l, i), y = tn_lines_at(other, i);
             if (!x.bytes || !y.bytes) continue;
             char *a = line_of(c->file, l, i), *b = line_of(c->target, other, i);
-            if (a && b && pieces_of(m, a, false, true, &p[n]) && pieces_of(m, b, true, true, &p[c->together + n])) n++;
+            if (a && b && token_list_encode(m, a, false, true, &p[n]) &&
+                token_list_encode(m, b, true, true, &p[c->batch_size + n]))
+                n++;
             free(a), free(b);
         }
         if (n && tn_error() == TN_OK)
-            put(t, m, (batch){.ids = padded(p, n, padding), .target = padded(p + c->together, n, padding)});
-        for (int64_t i = 0; i < 2 * c->together; i++) pieces_free(&p[i]);
+            add_batch(t, m, (text_batch){.ids = pad(p, n, padding), .target = pad(p + c->batch_size, n, padding)});
+        for (int64_t i = 0; i < 2 * c->batch_size; i++) token_list_free(&p[i]);
         tn_scope_end(s);
     }
     free(p);
@@ -214,7 +216,7 @@ static bool read_pairs(const texts_config *c, const model *m, tn_lines *l, texts
 
 /* ---- labelled texts ---------------------------------------------------------------------------------------------- */
 
-static bool put_labelled(const model *m, tn_features *f, texts *t)
+static bool add_labelled(const model *m, tn_features *f, texts *t)
 {
     const tn_source all = tn_features_source(f);
     bool            more = tn_error() == TN_OK;
@@ -224,11 +226,11 @@ static bool put_labelled(const model *m, tn_features *f, texts *t)
         tn_batch       b = {.x = NULL};
         more = all.next(all.user, &b);
         if (more)
-            put(t, m,
-                (batch){.ids = b.x,
-                        .types = tn_batch_get(&b, "types"),
-                        .blocked = tn_batch_get(&b, "padding"),
-                        .what = b.y});
+            add_batch(t, m,
+                      (text_batch){.ids = b.x,
+                                   .types = tn_batch_get(&b, "types"),
+                                   .blocked = tn_batch_get(&b, "padding"),
+                                   .expected = b.y});
         tn_scope_end(s);
     }
     return tn_error() == TN_OK;
@@ -251,11 +253,11 @@ static bool read_labelled(const texts_config *c, const model *m, texts *t)
     tn_labelled *l = tn_labelled_load(c->file, .kind = kinds[net->config.task], .pairs = c->pairs);
     tn_labels   *labels = l ? tn_labels_new(net->config.n, (const char *const *)net->labels) : NULL;
     if (labels && net->config.task <= TN_TASK_TAGS) tn_labelled_only(l, labels);
-    if (labels) tn_labelled_first(l, c->most);
-    tn_features *f = labels ? tn_features_new(l, m->tokens, labels, .batch = c->together, .fixed = true,
+    if (labels) tn_labelled_first(l, c->max_lines);
+    tn_features *f = labels ? tn_features_new(l, m->tokens, labels, .batch = c->batch_size, .fixed = true,
                                               .length = m->longest < longest ? m->longest : longest)
                             : NULL;
-    if (f) put_labelled(m, f, t);
+    if (f) add_labelled(m, f, t);
     tn_features_free(f);
     tn_labels_free(labels);
     tn_labelled_free(l);
@@ -271,7 +273,7 @@ bool texts_open(const texts_config *c, const model *m, texts *t)
         return tn_raise(TN_EINVAL, "%s is for translation models; omit it for this model", c->target_option), false;
     if (m->kind == TUNED) read_labelled(c, m, t);
     tn_lines *l = m->kind == TUNED ? NULL : tn_lines_load(c->file);
-    if (l && m->kind == READER) read_hidden(c, m, l, t);
+    if (l && m->kind == READER) read_masked(c, m, l, t);
     if (l && m->kind == WRITER) read_next(c, m, l, t);
     if (l && m->kind == TRANSLATOR) read_pairs(c, m, l, t);
     tn_lines_free(l);
@@ -282,66 +284,66 @@ bool texts_open(const texts_config *c, const model *m, texts *t)
 
 /* ---- loss and accuracy ------------------------------------------------------------------------------------------- */
 
-static tn_tensor *labels_said(const batch *b, void *net)
+static tn_tensor *label_logits(const text_batch *b, void *net)
 {
     return tn_tuned_forward((tn_tuned *)net, b->ids, .types = b->types, .blocked_keys = b->blocked);
 }
 
 tn_tensor *texts_loss(void *net, void *user)
 {
-    const batch *b = user;
-    if (b->of->kind == TUNED)
-        return tn_tuned_loss((tn_tuned *)net, labels_said(b, net), b->what, .blocked_keys = b->blocked);
-    if (b->of->kind == TRANSLATOR) return tn_seq2seq_loss((tn_seq2seq *)net, b->ids, b->target);
-    if (b->of->kind == WRITER) return tn_lm_loss(net, b->ids, NULL);
-    return tn_bert_loss((tn_bert *)net, .ids = b->ids, .blocked_keys = b->blocked, .masked = b->where,
-                        .words = b->what);
+    const text_batch *b = user;
+    if (b->model->kind == TUNED)
+        return tn_tuned_loss((tn_tuned *)net, label_logits(b, net), b->expected, .blocked_keys = b->blocked);
+    if (b->model->kind == TRANSLATOR) return tn_seq2seq_loss((tn_seq2seq *)net, b->ids, b->target);
+    if (b->model->kind == WRITER) return tn_lm_loss(net, b->ids, NULL);
+    return tn_bert_loss((tn_bert *)net, .ids = b->ids, .blocked_keys = b->blocked, .masked = b->positions,
+                        .words = b->expected);
 }
 
 /* The logits [N, classes] and the targets [N]. */
-static tn_tensor *answers(const batch *b, tn_module *net, tn_tensor **what)
+static tn_tensor *logits_of(const text_batch *b, tn_module *net, tn_tensor **targets)
 {
     tn_tensor *y;
-    *what = b->what;
-    if (b->of->kind == TUNED) {
-        y = labels_said(b, net);
+    *targets = b->expected;
+    if (b->model->kind == TUNED) {
+        y = label_logits(b, net);
         if (((tn_tuned *)(void *)net)->config.task ==
             TN_TASK_ANSWERS) /* start and end logits over tokens, padding masked */
             y = tn_transpose(b->blocked ? tn_masked_fill(y, tn_unsqueeze(b->blocked, 2), -INFINITY) : y, 1, 2);
-        *what = tn_reshape(b->what, TN_SHAPE(-1));
+        *targets = tn_reshape(b->expected, TN_SHAPE(-1));
         return tn_reshape(y, TN_SHAPE(-1, tn_size(y, -1)));
     }
-    if (b->of->kind == READER) {
-        y = tn_bert_forward(b->of->encoder, b->ids, .blocked_keys = b->blocked);
-        return tn_bert_word_scores(b->of->encoder, y, b->where);
+    if (b->model->kind == READER) {
+        y = tn_bert_forward(b->model->encoder, b->ids, .blocked_keys = b->blocked);
+        return tn_bert_word_scores(b->model->encoder, y, b->positions);
     }
-    tn_tensor    *words = b->of->kind == WRITER ? b->ids : b->target;
-    const int64_t n = tn_size(words, 1);
-    tn_tensor    *before = tn_narrow(words, 1, 0, n - 1);
-    *what = tn_reshape(tn_narrow(words, 1, 1, n - 1), TN_SHAPE(-1));
-    y = b->of->kind == WRITER ? tn_lm_forward(net, before)
-                              : tn_seq2seq_forward((tn_seq2seq *)(void *)net, b->ids, before);
+    tn_tensor    *ids = b->model->kind == WRITER ? b->ids : b->target;
+    const int64_t n = tn_size(ids, 1);
+    tn_tensor    *before = tn_narrow(ids, 1, 0, n - 1);
+    *targets = tn_reshape(tn_narrow(ids, 1, 1, n - 1), TN_SHAPE(-1));
+    y = b->model->kind == WRITER ? tn_lm_forward(net, before)
+                                 : tn_seq2seq_forward((tn_seq2seq *)(void *)net, b->ids, before);
     return tn_reshape(y, TN_SHAPE(-1, tn_size(y, 2)));
 }
 
 bool texts_quality(const texts *t, const model *m, quality *q)
 {
     const int64_t padding = m->kind == TRANSLATOR ? ((tn_seq2seq *)(void *)m->net)->config.padding : -100;
-    double        loss = 0, right = 0, words = 0;
+    double        loss = 0, correct = 0, counted = 0;
     const double  begin = seconds_now();
     if (m->kind == TUNED && ((tn_tuned *)(void *)m->net)->crf)
         return tn_raise(TN_EUNSUPPORTED, "this model has a CRF, which look prune does not support; use look heads"),
                false;
     for (int64_t i = 0; i < t->n && tn_error() == TN_OK; i++) {
         const tn_scope s = tn_no_grad_begin();
-        tn_tensor     *what, *y = answers(&t->batch[i], m->net, &what);
-        tn_tensor     *counts = tn_to(tn_ne(what, tn_full_like(what, (double)padding)), TN_F32);
-        tn_tensor     *said = tn_to(tn_eq(tn_argmax(y, -1, false), what), TN_F32);
-        loss += tn_item(tn_cross_entropy(y, what, .ignore_index = padding, .reduction = TN_SUM));
-        right += tn_item(tn_sum(tn_mul(said, counts))), words += tn_item(tn_sum(counts));
+        tn_tensor     *targets, *y = logits_of(&t->batch[i], m->net, &targets);
+        tn_tensor     *counts = tn_to(tn_ne(targets, tn_full_like(targets, (double)padding)), TN_F32);
+        tn_tensor     *hits = tn_to(tn_eq(tn_argmax(y, -1, false), targets), TN_F32);
+        loss += tn_item(tn_cross_entropy(y, targets, .ignore_index = padding, .reduction = TN_SUM));
+        correct += tn_item(tn_sum(tn_mul(hits, counts))), counted += tn_item(tn_sum(counts));
         tn_scope_end(s);
     }
     if (tn_error() == TN_OK) numbers_finite(loss, "the loss");
-    *q = (quality){loss / words, right / words, seconds_now() - begin, (int64_t)words};
+    *q = (quality){loss / counted, correct / counted, seconds_now() - begin, (int64_t)counted};
     return tn_error() == TN_OK;
 }

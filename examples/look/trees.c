@@ -55,14 +55,14 @@ bool trees_open(const char *path, int64_t most, int64_t longest, trees *t)
     int64_t words = 0, n = 0;
     *t = (trees){.nodes = 0};
     for (int c = 0; c < COLUMNS; c++)
-        t->of[c] = tn_labelled_load(path, .kind = TN_LABELLED_WORDS, .form = "conllu", .label = columns[c]);
-    if (tn_error() == TN_OK) n = tn_labelled_count(t->of[0]);
-    for (int64_t i = 0; i < n; i++) words += tn_labelled_at(t->of[0], i).texts;
+        t->column[c] = tn_labelled_load(path, .kind = TN_LABELLED_WORDS, .form = "conllu", .label = columns[c]);
+    if (tn_error() == TN_OK) n = tn_labelled_count(t->column[0]);
+    for (int64_t i = 0; i < n; i++) words += tn_labelled_at(t->column[0], i).texts;
     t->node = calloc((size_t)words + 1, sizeof *t->node), t->sentence = calloc((size_t)n + 1, sizeof *t->sentence);
     if (!t->node || !t->sentence) tn_raise(TN_ENOMEM, "no memory for the sentences of '%s'", path);
     for (int64_t i = 0; i < n && t->sentences < most && tn_error() == TN_OK; i++) {
         tn_example e[COLUMNS];
-        for (int c = 0; c < COLUMNS; c++) e[c] = tn_labelled_at(t->of[c], i);
+        for (int c = 0; c < COLUMNS; c++) e[c] = tn_labelled_at(t->column[c], i);
         const int64_t first = t->nodes;
         for (int64_t k = 0; k < e->texts && add_word(t, path, e, k);) k++;
         if (e->texts < 2 || e->texts > longest) t->nodes = first; /* skipped */
@@ -77,19 +77,19 @@ bool trees_open(const char *path, int64_t most, int64_t longest, trees *t)
 void trees_close(trees *t)
 {
     free(t->node), free(t->sentence);
-    for (int c = 0; c < COLUMNS; c++) tn_labelled_free(t->of[c]);
+    for (int c = 0; c < COLUMNS; c++) tn_labelled_free(t->column[c]);
     *t = (trees){.nodes = 0};
 }
 
 /* ---- tokens of a sentence ---------------------------------------------------------------------------------------- */
 
-bool sentence_read(const model *m, const trees *t, int64_t i, read_sentence *to)
+bool sentence_encode(const model *m, const trees *t, int64_t i, encoded_sentence *to)
 {
     const sentence *s = &t->sentence[i];
     tn_string       text = {0};
     size_t         *end = calloc((size_t)s->n, sizeof *end);
     tn_encoding    *e = tn_encoding_new();
-    *to = (read_sentence){.word_of = NULL};
+    *to = (encoded_sentence){.word_of = NULL};
     for (int64_t k = 0; end && k < s->n; k++) {
         if (k) tn_string_add(&text, tn_text_of(" "));
         tn_string_add(&text, t->node[s->first + k].word);
@@ -105,7 +105,7 @@ bool sentence_read(const model *m, const trees *t, int64_t i, read_sentence *to)
             while (word + 1 < s->n && (size_t)e->start[p] >= end[word]) word++;
             to->word_of[p] = e->special[p] == TN_PIECE_TEXT ? word : -1;
         }
-        if (id) pieces_name(m, ids, &to->p);
+        if (id) token_list_label(m, ids, &to->p);
     }
     tn_encoding_free(e);
     tn_string_free(&text);
@@ -113,14 +113,14 @@ bool sentence_read(const model *m, const trees *t, int64_t i, read_sentence *to)
     return to->p.n > 0;
 }
 
-void sentence_free(read_sentence *s)
+void sentence_free(encoded_sentence *s)
 {
-    pieces_free(&s->p);
+    token_list_free(&s->p);
     free(s->word_of);
     s->word_of = NULL;
 }
 
-tn_tensor *word_means(const read_sentence *x, int64_t n)
+tn_tensor *word_means(const encoded_sentence *x, int64_t n)
 {
     tn_tensor *a = tn_zeros(TN_SHAPE(n, x->p.n));
     for (int64_t p = 0; p < x->p.n; p++)

@@ -14,7 +14,7 @@ typedef struct {
 } sentence;
 enum { COLUMNS = 4 };
 typedef struct {
-    tn_labelled *of[COLUMNS]; /* the file, read once for each column; owns the strings of the nodes */
+    tn_labelled *column[COLUMNS]; /* the file, read once for each column; owns the strings of the nodes */
     node        *node;
     sentence    *sentence;
     int64_t      nodes, sentences;
@@ -28,22 +28,23 @@ extern const char *const upos_name[UPOS];
 
 /* The tokens of a sentence: token p belongs to word word_of[p]; -1: a special token. Freed with sentence_free. */
 typedef struct {
-    pieces   p;
-    int64_t *word_of;
-} read_sentence;
-bool sentence_read(const model *m, const trees *t, int64_t i, read_sentence *to);
-void sentence_free(read_sentence *s);
+    token_list p;
+    int64_t   *word_of;
+} encoded_sentence;
+bool sentence_encode(const model *m, const trees *t, int64_t i, encoded_sentence *to);
+void sentence_free(encoded_sentence *s);
 /* A matrix [n, tokens]: 1 / (number of the word's tokens) where the token belongs to the word, else 0. Multiplied with
  * the vectors of the tokens, it gives the mean vector of each word. */
-tn_tensor *word_means(const read_sentence *x, int64_t n);
+tn_tensor *word_means(const encoded_sentence *x, int64_t n);
 
 /* ---- heads (syntax.c) -------------------------------------------------------------------------------------------- */
 
 bool syntactic_heads(const model *m, const trees *t); /* prints one line per head */
 /* The index of a head, numbered from 0 before pruning, among the remaining heads; -1: pruned. */
-int64_t head_place(const tn_mha *m, int64_t head);
+int64_t head_index(const tn_mha *m, int64_t head);
 /* Evaluates the head of the attention at `path`: the fraction of words whose largest weight goes to the syntactic head
  * (directed), or to the head or a dependent (undirected). Returns false if an error is set. */
-bool head_judged(const model *m, const trees *t, const char *path, int64_t head, double *directed, double *undirected);
+bool head_evaluate(const model *m, const trees *t, const char *path, int64_t head, double *directed,
+                   double *undirected);
 
 #endif
