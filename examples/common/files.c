@@ -13,7 +13,7 @@ bool make_folder(const char *path)
 {
     char        s[1024];
     struct stat st;
-    if (!*path) return tn_raise(TN_EINVAL, "a folder needs a name"), false;
+    if (!*path) return tn_raise(TN_EINVAL, "the name of the folder is empty"), false;
     if (snprintf(s, sizeof s, "%s", path) >= (int)sizeof s)
         return tn_raise(TN_EINVAL, "the name '%.40s...' is too long", path), false;
     for (char *at = s + 1;; at++) {
@@ -21,9 +21,9 @@ bool make_folder(const char *path)
         const char was = *at;
         *at = 0;
         if (mkdir(s, 0777) && errno != EEXIST)
-            return tn_raise(TN_EIO, "the folder '%s' cannot be made: %s", s, strerror(errno)), false;
+            return tn_raise(TN_EIO, "cannot create folder '%s': %s", s, strerror(errno)), false;
         if (stat(s, &st) || !S_ISDIR(st.st_mode))
-            return tn_raise(TN_EIO, "'%s' is a file, where a folder is needed", s), false;
+            return tn_raise(TN_EIO, "'%s' is a file, expected a folder", s), false;
         if (!was) return true;
         *at = was;
     }
@@ -65,13 +65,13 @@ bool may_write(const char *path)
 {
     char        folder[1024];
     struct stat st;
-    if (!*path) return tn_raise(TN_EINVAL, "a file needs a name"), false;
+    if (!*path) return tn_raise(TN_EINVAL, "the name of the file is empty"), false;
     if (strlen(path) >= sizeof folder) return tn_raise(TN_EINVAL, "the name '%.40s...' is too long", path), false;
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        return tn_raise(TN_EINVAL, "'%s' is a folder, where a file is needed", path), false;
+        return tn_raise(TN_EINVAL, "'%s' is a folder, expected a file", path), false;
     folder_of(path, folder);
     if (stat(folder, &st) == 0 && S_ISDIR(st.st_mode)) return true;
-    tn_raise(TN_EIO, "'%s' cannot be written: there is no folder '%s'", path, folder);
+    tn_raise(TN_EIO, "cannot write '%s': the folder '%s' does not exist", path, folder);
     return false;
 }
 
@@ -88,7 +88,7 @@ bool next_line(char **line, size_t *room, size_t *bytes, size_t most)
         c = getc_unlocked(stdin);
         if (c == EOF || c == '\n') break;
         if (*bytes == most)
-            return tn_raise(TN_EFORMAT, "a line of more than %zu bytes: is this a text with line ends?", most), false;
+            return tn_raise(TN_EFORMAT, "a line of more than %zu bytes; expected a text with line ends", most), false;
     }
     (*line)[*bytes] = 0;
     if (c == EOF && ferror(stdin)) return tn_raise(TN_EIO, "standard input: %s", strerror(errno)), false;

@@ -43,30 +43,45 @@ static void entry(FILE *to, const char *left, const char *text)
 /* A default below the option's range means that the option is not set. */
 static bool is_unsaid(const option *o) { return o->most > o->least && (double)*(int64_t *)o->to < o->least; }
 
-/* " (default: 1000)", or nothing. */
-static void put_default(const option *o, char *to, size_t size)
+/* Does the help text name each of "f32|bf16"? */
+static bool names_all(const char *help, const char *choices)
 {
-    char number[32];
-    *to = 0;
+    char name[64];
+    for (size_t n; *choices; choices += n + (choices[n] == '|')) {
+        n = strcspn(choices, "|");
+        snprintf(name, sizeof name, "%.*s", (int)n, choices);
+        if (!strstr(help, name)) return false;
+    }
+    return true;
+}
+
+/* " (f32|bf16; default: f32)": the choices, unless the help text names them, and the default; or nothing. */
+static void put_values(const option *o, char *to, size_t size)
+{
+    const char *choices = o->choices && !names_all(o->help, o->choices) ? o->choices : "";
+    char        value[120] = "", number[32];
     if (o->kind == KIND_INT && *(int64_t *)o->to && !is_unsaid(o))
-        snprintf(to, size, " (default: %lld)", (long long)*(int64_t *)o->to);
+        snprintf(value, sizeof value, "default: %lld", (long long)*(int64_t *)o->to);
     if (o->kind == KIND_REAL && fabs(*(double *)o->to) > 0) { /* 0 and NaN: not set */
         tn_format_double(*(double *)o->to, number);
-        snprintf(to, size, " (default: %s)", number);
+        snprintf(value, sizeof value, "default: %s", number);
     }
-    if (o->kind == KIND_TEXT && *(const char **)o->to) snprintf(to, size, " (default: %s)", *(const char **)o->to);
-    if (o->required) snprintf(to, size, " (needed)");
+    if (o->kind == KIND_TEXT && *(const char **)o->to)
+        snprintf(value, sizeof value, "default: %s", *(const char **)o->to);
+    if (o->required) snprintf(value, sizeof value, "required");
+    *to = 0;
+    if (*choices || *value) snprintf(to, size, " (%s%s%s)", choices, *choices && *value ? "; " : "", value);
 }
 
 static void options(FILE *to, const option *o)
 {
-    char left[120], right[600], otherwise[120];
+    char left[120], right[800], values[300];
     for (; o && o->name; o++) {
         snprintf(left, sizeof left, "%c%c%c --%s%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
                  o->letter ? ',' : ' ', o->name, o->value ? " " : "", o->value ? o->value : "",
                  o->kind == KIND_LIST && !o->single ? "..." : "");
-        put_default(o, otherwise, sizeof otherwise);
-        snprintf(right, sizeof right, "%s%s", o->help, otherwise);
+        put_values(o, values, sizeof values);
+        snprintf(right, sizeof right, "%s%s", o->help, values);
         entry(to, left, right);
     }
 }
@@ -76,7 +91,7 @@ void help_program(const program *p, FILE *to)
     fprintf(to, "%s: %s\n\nUsage: %s COMMAND [OPTION]...\n\nCommands:\n", p->name, p->summary, p->name);
     for (const command *c = p->commands; c->run; c++) entry(to, c->name, c->summary);
     if (p->text) paragraphs(to, p->text);
-    fprintf(to, "\n'%s COMMAND --help' explains a command and its options.\n", p->name);
+    fprintf(to, "\n'%s COMMAND --help' describes a command and its options.\n", p->name);
 }
 
 void help_command(const program *p, const command *c, const option *common, FILE *to)
@@ -90,5 +105,5 @@ void help_command(const program *p, const command *c, const option *common, FILE
     if (c->text) paragraphs(to, c->text);
     if (!c->text && p->text && !*name) paragraphs(to, p->text);
     if (c->options && c->options->name) fputs("\nOptions:\n", to), options(to, c->options);
-    fputs("\nAs with every command:\n", to), options(to, common);
+    fputs("\nOptions of every command:\n", to), options(to, common);
 }

@@ -11,10 +11,10 @@ bool model_open(const char *path, const char *tokenizer, bool alone, model *m)
     if (m->net) m->about = tn_lm_about(m->net);
     if (d.chat_template.bytes) m->chat = tn_chat_kind(d.chat_template.at);
     if (m->net && !m->tokens && !alone)
-        tn_raise(TN_EFORMAT, "'%s' holds no tokenizer: name its file or folder with --tokenizer", path);
+        tn_raise(TN_EFORMAT, "'%s' contains no tokenizer; name its file or folder with --tokenizer", path);
     const int64_t pieces = m->tokens ? tn_tokenizer_size(m->tokens) : m->about.vocab;
     if (pieces < m->about.vocab && settings.verbose)
-        fprintf(stderr, "the tokenizer has %lld pieces, the model room for %lld\n", (long long)pieces,
+        fprintf(stderr, "the tokenizer has %lld tokens, the model's vocabulary %lld\n", (long long)pieces,
                 (long long)m->about.vocab);
     if (m->net && tn_error() == TN_OK) return true;
     model_close(m);

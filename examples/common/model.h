@@ -11,11 +11,12 @@ typedef struct {
     tn_lm_info    about;
     const char   *chat; /* kind of the chat template, for tn_chat_text; NULL: none, or an unknown one */
 } model;
-#define MODEL_HELP "the model: a folder, a .gguf file, or llama2.c's .bin"
+#define MODEL_HELP "model: a folder, a .gguf file, or a .bin file of llama2.c"
 #define MODEL_TYPES "f32|f16|q8_0"
-#define MODEL_TYPE_HELP \
-    "the weights' type in memory: f16 takes half of f32, q8_0 a quarter, and both are faster; without it, the file's"
-#define TOKENIZER_HELP "its tokenizer, a file or a folder, where the model has none"
+#define MODEL_TYPE_HELP                                                                                                \
+    "type of the weights in memory: f16 takes half as much as f32, q8_0 a quarter, and both are faster (default: the " \
+    "file's)"
+#define TOKENIZER_HELP "file or folder of the tokenizer, if the model has none"
 /* Opens the model at path. tokenizer: the tokenizer's file or folder; NULL: the one at path. alone: the tokenizer is
  * optional, and .tokens may be NULL. False: an error is set. */
 bool model_open(const char *path, const char *tokenizer, bool alone, model *m);

@@ -18,7 +18,7 @@ bool numbers_finite(double x, const char *what)
 bool numbers_vector(const float *x, int64_t n)
 {
     int64_t i = 0;
-    while (i < n && numbers_finite((double)x[i], "a number of a vector")) i++;
+    while (i < n && numbers_finite((double)x[i], "a value of a vector")) i++;
     return i == n;
 }
 

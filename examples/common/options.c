@@ -19,14 +19,15 @@ program_settings settings;
 
 static bool         want_help, want_version;
 static const option common[] = {
-    OPTION_INT("threads", 0, "N", &settings.threads, "use at most N threads; the results are the same for any number",
+    OPTION_INT("threads", 0, "N", &settings.threads, "use at most N threads; results do not depend on the number",
                .least = 1, .most = 512),
-    OPTION_FLAG("quiet", 'q', &settings.quiet, "say nothing but results and errors"),
-    OPTION_FLAG("verbose", 'v', &settings.verbose, "say more"),
-    OPTION_FLAG("no-progress", 0, &settings.no_progress, "no progress bar"),
-    OPTION_TEXT("color", 0, "WHEN", &settings.color, "colours: auto, always or never", .choices = "auto|always|never"),
+    OPTION_FLAG("quiet", 'q', &settings.quiet, "print only results and errors"),
+    OPTION_FLAG("verbose", 'v', &settings.verbose, "print more details"),
+    OPTION_FLAG("no-progress", 0, &settings.no_progress, "show no progress bar"),
+    OPTION_TEXT("color", 0, "WHEN", &settings.color, "when to use colours: auto, always or never",
+                .choices = "auto|always|never"),
     OPTION_FLAG("help", 'h', &want_help, "show this help"),
-    OPTION_FLAG("version", 0, &want_version, "show the version, and what the library uses of this machine"),
+    OPTION_FLAG("version", 0, &want_version, "show the version, the CPU kernels and the number of threads"),
     {0}};
 
 static struct {
@@ -136,8 +137,8 @@ static int unknown_option(const char *name)
     for (const option *o = now.command->options; o && o->name && n < 100; o++) names[n++] = o->name;
     for (const option *o = common; o->name; o++) names[n++] = o->name;
     const char *near = program_nearest(name, n, names);
-    return near ? program_usage("there is no option --%s; did you mean --%s?", name, near)
-                : program_usage("there is no option --%s", name);
+    return near ? program_usage("unknown option --%s; did you mean --%s?", name, near)
+                : program_usage("unknown option --%s", name);
 }
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
@@ -197,7 +198,7 @@ int program_strays(const char *const *names, const char *what)
 int program_either(const char *one, const char *other)
 {
     if (!program_given(one) || !program_given(other)) return 0;
-    return program_usage("--%s and --%s are two ways to say one thing: give one of them", one, other);
+    return program_usage("--%s and --%s exclude each other; give only one of them", one, other);
 }
 
 static void note(const option *o)
@@ -234,9 +235,9 @@ static int set(const option *o, const char *value)
     }
     case KIND_TEXT:
         if (o->choices && !is_choice(o->choices, value, near))
-            return *near ? program_usage("--%s is one of %s, not '%s'; did you mean %s?", o->name, o->choices, value,
-                                         near)
-                         : program_usage("--%s is one of %s, not '%s'", o->name, o->choices, value);
+            return *near ? program_usage("--%s must be one of %s, got '%s'; did you mean %s?", o->name, o->choices,
+                                         value, near)
+                         : program_usage("--%s must be one of %s, got '%s'", o->name, o->choices, value);
         *(const char **)o->to = value;
         return 0;
     case KIND_LIST: {
@@ -299,7 +300,7 @@ static int letters(int argc, char **argv, int *i)
 {
     for (const char *a = argv[*i] + 1; *a; a++) {
         const option *o = find(NULL, 0, *a);
-        if (!o) return program_usage("there is no option -%c", *a);
+        if (!o) return program_usage("unknown option -%c", *a);
         if (o->kind != KIND_FLAG) return take_values(o, a[1] ? a + 1 : NULL, argc, argv, i);
         raise_flag(o);
     }
@@ -334,12 +335,10 @@ static int check(int operands, char **argv)
 {
     const command *c = now.command;
     for (const option *o = c->options; o && o->name; o++)
-        if (o->required && !given(o)) return program_usage("--%s %s is needed: %s", o->name, o->value, o->help);
+        if (o->required && !given(o)) return program_usage("--%s %s is required: %s", o->name, o->value, o->help);
     if (operands < c->least)
-        return program_usage("%s %s needed, %s", c->operands, operands ? "are" : "is",
-                             operands ? "there are too few" : "but nothing is there");
-    if (c->most >= 0 && operands > c->most)
-        return program_usage("what is '%s' for? It is one word too many", argv[c->most]);
+        return program_usage(operands ? "too few operands, expected %s" : "missing operand, expected %s", c->operands);
+    if (c->most >= 0 && operands > c->most) return program_usage("unexpected argument '%s'", argv[c->most]);
     return 0;
 }
 
@@ -352,8 +351,8 @@ static const command *choose(const program *p, const char *name, int *code)
         names[n++] = c->name;
     }
     near = program_nearest(name, n, names);
-    *code = near ? program_usage("there is no command '%s'; did you mean %s?", name, near)
-                 : program_usage("there is no command '%s'", name);
+    *code = near ? program_usage("unknown command '%s'; did you mean %s?", name, near)
+                 : program_usage("unknown command '%s'", name);
     return NULL;
 }
 
@@ -397,7 +396,7 @@ static int run(int argc, char **argv)
     const program *p = now.program;
     int            code = 0, operands = 0;
     if (p->commands->name) {
-        if (argc < 1) return program_usage("which command? One of those that '%s --help' shows", p->name);
+        if (argc < 1) return program_usage("missing command; '%s --help' lists the commands", p->name);
         if (!strcmp(argv[0], "--help") || !strcmp(argv[0], "-h")) return help_program(p, stdout), EXIT_OK;
         if (!strcmp(argv[0], "--version")) return version();
         if (!(now.command = choose(p, argv[0], &code))) return code;

@@ -114,7 +114,7 @@ bool program_given(const char *name);
 int  program_stray(const char *name, const char *what);
 /* program_stray for several names; the list ends with NULL. */
 int program_strays(const char *const *names, const char *what);
-/* 0, or program_usage if both options are on the command line. */
+/* 0, or program_usage if both options are given. */
 int program_either(const char *one, const char *other);
 /* The exit code of a command. If an error is set, prints it to standard error; if a signal ended the run, returns the
  * signal's code. */

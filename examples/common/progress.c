@@ -174,7 +174,7 @@ void progress_fit(const tn_fit_event *e, void *user)
     switch (e->what) {
     case TN_FIT_START:
         p->total = e->steps, p->from = p->done = p->last_done = e->step;
-        if (e->step) progress_say(p, "going on from step %lld", (long long)e->step);
+        if (e->step) progress_say(p, "resuming from step %lld", (long long)e->step);
         break;
     case TN_FIT_STEP:
         snprintf(note, sizeof note, "loss=%.4g, lr=%.3g", e->loss, e->lr);
@@ -183,7 +183,7 @@ void progress_fit(const tn_fit_event *e, void *user)
     case TN_FIT_VALID:
         if (p->score && isfinite(e->measured)) snprintf(loss, sizeof loss, ", loss %.4f", e->measured);
         progress_say(p, "step %lld: %s %.4f%s%s", (long long)e->step, p->score ? p->score : "validation", e->value,
-                     loss, e->improved ? ", the best so far" : "");
+                     loss, e->improved ? ", the best yet" : "");
         break;
     case TN_FIT_SAVED:
         if (settings.verbose) progress_say(p, "saved %s", e->text);

@@ -98,8 +98,8 @@ tn_world *ranks_join(int ranks, int there, tn_world *(*opener)(const void *commu
     tn_world *w = opener(NULL);
     if (w && tn_world_size(w) != ranks)
         tn_raise(TN_EINVAL,
-                 "there are to be %d ranks, but MPI has started %d: was it built with another MPI than that "
-                 "mpiexec, or is --ranks another number than mpirun -n?",
+                 "expected %d ranks, but MPI started %d; use the mpiexec of the MPI that Tenon was built with, and the "
+                 "same number for --ranks and mpirun -n",
                  ranks, tn_world_size(w));
     return w;
 }

@@ -65,7 +65,7 @@ static bool record_lock(const char *folder)
     const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
     close(fd);
-    tn_raise(TN_ESTATE, "'%s' is in use by another run: wait for its end, or choose another folder", folder);
+    tn_raise(TN_ESTATE, "'%s' is in use by another run; wait for its end, or choose another folder", folder);
     return false;
 }
 
@@ -117,7 +117,8 @@ static bool is_not_over(const char *folder)
     if (!is_there(in_folder(folder, "model.safetensors", path)) &&
         !is_there(in_folder(folder, "model.safetensors.index.json", path)))
         return tn_error() == TN_OK;
-    tn_raise(TN_EINVAL, "the run in '%s' is over, and its checkpoints are gone: to train anew, choose another folder",
+    tn_raise(TN_EINVAL,
+             "the training in '%s' is complete and its checkpoints were deleted; choose another folder for a new one",
              folder);
     return false;
 }
@@ -151,9 +152,11 @@ bool record_may_begin(const char *folder, bool *resume)
     const bool again = ours && (is_unfinished(path) || (*resume && bare));
     if (tn_error() != TN_OK || (again && *resume && !is_not_over(folder))) return false;
     if (*resume && !ours)
-        return tn_raise(TN_EINVAL, "'%s' holds no run to go on with: to begin one, leave --resume away", folder), false;
+        return tn_raise(TN_EINVAL, "'%s' contains no run to resume; omit --resume to start a new one", folder), false;
     if (ours && !again && !*resume)
-        return tn_raise(TN_EINVAL, "'%s' holds a model already: choose another folder, or go on with --resume", folder),
+        return tn_raise(TN_EINVAL,
+                        "'%s' already contains a model; choose another folder, or continue its training with --resume",
+                        folder),
                false;
     if (ours && !again) return sweep(folder), true;
     *resume = false;
@@ -161,9 +164,8 @@ bool record_may_begin(const char *folder, bool *resume)
         if (!is_there(in_folder(folder, files[i], path)) || (again && bare && !strcmp(files[i], "checkpoints")))
             continue;
         if (!again || i < OF_MODEL)
-            return tn_raise(TN_EINVAL,
-                            "'%s' holds another model, or a part of one: there is '%s'; choose another folder", folder,
-                            files[i]),
+            return tn_raise(TN_EINVAL, "'%s' contains another model, or a part of one: '%s'; choose another folder",
+                            folder, files[i]),
                    false;
         unlink(path);
     }
@@ -177,8 +179,8 @@ bool record_may_save(const char *folder)
     if (!make_folder(folder)) return false;
     for (int i = 0; i < FILES && tn_error() == TN_OK; i++)
         if (is_there(in_folder(folder, files[i], path)))
-            tn_raise(TN_EINVAL, "'%s' holds a model already, or a part of one: there is '%s'; choose another folder",
-                     folder, files[i]);
+            tn_raise(TN_EINVAL, "'%s' already contains a model, or a part of one: '%s'; choose another folder", folder,
+                     files[i]);
     return tn_error() == TN_OK;
 }
 
@@ -236,16 +238,16 @@ static bool enough(double needed, double there, bool force, tn_status status, co
     const double unit = large ? 1 << 30 : 1 << 20;
     char         numbers[120];
     if (!(there >= 0) || needed <= there) return true;
-    snprintf(numbers, sizeof numbers, "about %.*f %s of %s, and there are %.*f", large, needed / unit,
+    snprintf(numbers, sizeof numbers, "about %.*f %s of %s, but %.*f are available", large, needed / unit,
              large ? "GiB" : "MiB", of, large, there / unit);
-    if (force) fprintf(stderr, "this needs %s\n", numbers);
-    else tn_raise(status, "this needs %s: %s (or --force it)", numbers, advice);
+    if (force) fprintf(stderr, "note: the training needs %s\n", numbers);
+    else tn_raise(status, "the training needs %s; %s, or start anyway with --force", numbers, advice);
     return force;
 }
 
 bool record_memory(double bytes, bool force)
 {
-    return enough(bytes, memory_there(), force, TN_ENOMEM, "memory", "make --batch, --length or --size smaller");
+    return enough(bytes, memory_there(), force, TN_ENOMEM, "memory", "reduce --batch, --length or --size");
 }
 
 bool record_space(const char *folder, double bytes, bool force)
@@ -253,7 +255,7 @@ bool record_space(const char *folder, double bytes, bool force)
     struct statvfs s;
     const double   there = statvfs(folder, &s) == 0 ? (double)s.f_bavail * (double)s.f_frsize : -1;
     return enough(bytes, there, force, TN_EIO, "disk space",
-                  "free some, choose a folder on another disk with --out, or a smaller --size");
+                  "free some, choose an --out on another disk or a smaller --size");
 }
 
 static int by_size(const void *a, const void *b)
@@ -295,7 +297,7 @@ bool record_curves(tn_report *r, const char *folder)
     enum { LOSS, VALID, RATE, SCORE, CURVES };
     static const char *const columns[CURVES] = {"train/loss", "valid/loss", "lr", "valid/score"};
     tn_series                c[CURVES] = {
-                       {.name = "training", .smooth = 0.9}, {.name = "validation"}, {.name = "rate"}, {.name = "BLEU"}};
+                       {.name = "training", .smooth = 0.9}, {.name = "validation"}, {.name = "learning rate"}, {.name = "BLEU"}};
     char          path[1024];
     tn_lines     *lines = tn_lines_load(in_folder(folder, "log.jsonl", path));
     const int64_t rows = tn_lines_count(lines) + 1;
@@ -337,14 +339,14 @@ bool record_may_replace(const char *path, const char *begins, const char *what)
     char there[32] = "";
     if (tn_error() != TN_OK) return false;
     if (!first_bytes(path, there, (int)strlen(begins)) || !strcasecmp(there, begins)) return true;
-    tn_raise(TN_EINVAL, "'%s' is there, and is no %s: choose another name, or remove it", path, what);
+    tn_raise(TN_EINVAL, "'%s' already exists and does not contain %s; choose another name, or remove it", path, what);
     return false;
 }
 
 bool record_report(tn_report *r, const char *path)
 {
     const bool fine =
-        r && record_may_replace(path, "<!doctype html>", "page of HTML") && tn_report_save(r, path) == TN_OK;
+        r && record_may_replace(path, "<!doctype html>", "an HTML page") && tn_report_save(r, path) == TN_OK;
     tn_report_free(r);
     return fine;
 }

@@ -22,8 +22,7 @@ static bool sound(const char *path, tn_text text)
     size_t      at = 0, broken = 0, first = 0;
     bool        valid = true;
     if (nul)
-        return tn_raise(TN_EFORMAT, "'%s': byte %zu is NUL: this is no text, or not in UTF-8", path,
-                        (size_t)(nul - text.at)),
+        return tn_raise(TN_EFORMAT, "'%s': byte %zu is NUL; expected a text in UTF-8", path, (size_t)(nul - text.at)),
                false;
     while ((at += tn_utf8_valid(text.at + at, text.bytes - at)) < text.bytes) {
         if (!broken++) first = at;
@@ -31,8 +30,8 @@ static bool sound(const char *path, tn_text text)
     }
     if (broken && !settings.quiet && ranks_first())
         fprintf(stderr,
-                "note: '%s' is not UTF-8 in %zu places, the first at byte %zu, which count as U+FFFD; is it to be "
-                "converted, for example with iconv -f latin1 -t utf-8?\n",
+                "note: '%s' is not valid UTF-8 in %zu places, the first at byte %zu; they are read as U+FFFD; if the "
+                "file has another encoding, convert it, for example with iconv -f latin1 -t utf-8\n",
                 path, broken, first);
     return true;
 }
@@ -44,7 +43,8 @@ static bool read_stream(FILE *f, const char *path, tn_string *to)
     for (size_t n = 1; f && n && tn_error() == TN_OK;) {
         n = fread(block, 1, sizeof block, f);
         if (n) tn_string_add(to, (tn_text){block, n});
-        if (to->bytes > INT32_MAX) tn_raise(TN_EUNSUPPORTED, "'%s': texts of more than 2 GiB in all: take fewer", path);
+        if (to->bytes > INT32_MAX)
+            tn_raise(TN_EUNSUPPORTED, "'%s': the texts have more than 2 GiB in all; give fewer", path);
     }
     if (!f || ferror(f)) tn_raise(TN_EIO, "'%s': %s", path, strerror(errno));
     return tn_error() == TN_OK && sound(path, (tn_text){to->at ? to->at + before : "", to->bytes - before});
@@ -81,7 +81,7 @@ static bool read_path(const char *path, tn_string *to, int depth)
     if (tn_error() != TN_OK) return false;
     end_line(to);
     if (is_stdin(path) && !depth) return read_stream(stdin, "standard input", to);
-    if (depth > 32) return tn_raise(TN_EIO, "'%s': folders within folders, more than 32", path), false;
+    if (depth > 32) return tn_raise(TN_EIO, "'%s': more than 32 nested folders", path), false;
     if (!stat(path, &st) && S_ISDIR(st.st_mode)) return read_folder(path, to, depth);
     FILE      *f = fopen(path, "rb");
     const bool fine = read_stream(f, path, to);
@@ -94,7 +94,7 @@ bool texts_read(const option_list *files, tn_string *to)
     end_line(to);
     const size_t before = to->bytes;
     for (int i = 0; i < files->count && tn_error() == TN_OK; i++) read_path(files->value[i], to, 0);
-    if (tn_error() == TN_OK && to->bytes == before) tn_raise(TN_EFORMAT, "'%s' holds no text", files->value[0]);
+    if (tn_error() == TN_OK && to->bytes == before) tn_raise(TN_EFORMAT, "'%s' contains no text", files->value[0]);
     return tn_error() == TN_OK;
 }
 
@@ -109,11 +109,12 @@ int texts_check(const tn_world *w, const option_list *text, const option_list *v
 {
     const int from_stdin = count_stdin(text) + count_stdin(valid);
     if (valid->count && !isnan(*part))
-        return program_usage("--valid-part is for a training without --valid: give one of them");
-    if (from_stdin > 1) return program_usage("'-' is there %d times: standard input can be read once", from_stdin);
+        return program_usage("--valid and --valid-part exclude each other; give only one of them");
+    if (from_stdin > 1)
+        return program_usage("'-' is given %d times, but standard input can be read only once", from_stdin);
     if (from_stdin && tn_world_size(w) > 1) /* the launcher passes it only to rank 0 */
-        return program_usage("'-' does not go with several ranks, each of which reads the texts: write standard input "
-                             "to a file, and name that");
+        return program_usage("'-' cannot be used with several ranks, each of which reads the texts; write standard "
+                             "input to a file and name that");
     if (isnan(*part)) *part = usual;
     return 0;
 }
@@ -121,7 +122,7 @@ int texts_check(const tn_world *w, const option_list *text, const option_list *v
 bool texts_held(const option_list *valid, int64_t held, const char *least)
 {
     if (valid->count && held < 1)
-        tn_raise(TN_EFORMAT, "'%s' of --valid is too short to measure on: it takes %s", valid->value[0], least);
+        tn_raise(TN_EFORMAT, "'%s' of --valid is too short, expected at least %s", valid->value[0], least);
     return tn_error() == TN_OK;
 }
 
@@ -348,7 +349,7 @@ static void put_words(tn_json_writer *w, const tn_vocab *v)
         const size_t bytes = strlen(word), good = tn_utf8_valid(word, bytes);
         if (good < bytes)
             tn_raise(TN_EFORMAT,
-                     "a word of the text, '%.*s...', is not UTF-8: its byte %zu is 0x%02x; convert the text first, for "
+                     "the word '%.*s...' of the text is not UTF-8: its byte %zu is 0x%02x; convert the text first, for "
                      "example with iconv -f latin1 -t utf-8",
                      good < 40 ? (int)good : 40, word, good + 1, (unsigned)(unsigned char)word[good]);
         if (strcmp(word, unknown) != 0 && strcmp(word, line_end) != 0 && strncmp(word, "##", 2) != 0)

@@ -12,8 +12,8 @@ int train_shape(training *t, int64_t layers, int64_t heads, int64_t dim)
     if (!a->heads) a->heads = heads;
     if (!a->dim) a->dim = dim;
     if (a->dim % a->heads == 0) return 0;
-    return program_usage("%lld heads do not divide a width of %lld: choose --heads or --dim so that they do",
-                         (long long)a->heads, (long long)a->dim);
+    return program_usage("a width of %lld is not divisible by %lld heads; change --dim or --heads", (long long)a->dim,
+                         (long long)a->heads);
 }
 
 /* Checks the options, before anything is created. Returns 0 or an exit code. */
@@ -21,12 +21,13 @@ static int checked(training *t)
 {
     train_asked *a = &t->asked;
     if ((a->steps > 0) + (a->epochs > 0) + (a->minutes > 0) > 1)
-        return program_usage("--steps, --epochs and --minutes are three ways to say one thing: give one of them");
-    if (a->vocab && a->vocab_size) return program_usage("--vocab-size is for a new tokenizer; --vocab names one");
+        return program_usage("--steps, --epochs and --minutes exclude each other; give only one of them");
+    if (a->vocab && a->vocab_size)
+        return program_usage("--vocab-size is for a new tokenizer, but --vocab names an existing one");
     if (!a->steps && !a->epochs && !(a->minutes > 0)) a->minutes = t->kind->minutes, t->usual = true;
     t->sized = a->vocab_size > 0;
     if ((a->shards || a->zero || a->zero3) && !t->world)
-        return program_usage("--%s is for several processes: say --ranks, too", a->zero3  ? "zero3"
+        return program_usage("--%s is for several processes; set --ranks, too", a->zero3  ? "zero3"
                                                                                 : a->zero ? "zero"
                                                                                           : "shards");
     const int code = t->kind->check(t);
@@ -52,10 +53,11 @@ static bool is_its_tokenizer(const training *t)
     if (!a->resume || !a->vocab || !t->tokens) return tn_error() == TN_OK;
     tn_tokenizer *named = tn_tokenizer_load(a->vocab);
     if (tn_error() == TN_OK && checksum_pieces(named) != checksum_pieces(t->tokens))
-        tn_raise(TN_EINVAL,
-                 "'%s' has another tokenizer than '%s': go on with the same (--resume finds it in the folder), or "
-                 "choose another folder",
-                 a->out, a->vocab);
+        tn_raise(
+            TN_EINVAL,
+            "the run in '%s' has another tokenizer than '%s'; omit --vocab to resume with the run's own, or choose "
+            "another folder",
+            a->out, a->vocab);
     tn_tokenizer_free(named);
     return tn_error() == TN_OK;
 }
@@ -92,15 +94,15 @@ static int64_t steps_before(const training *t)
     if (tn_error() != TN_OK || t->usual) return before;
     if (steps && steps != before)
         tn_raise(TN_EINVAL,
-                 "'%s' is a run of %lld steps, and --%s %lld asks for %lld: leave it out to go on, or choose another "
+                 "'%s' is a run of %lld steps, but --%s %lld is %lld steps; omit it to resume, or choose another "
                  "folder",
                  a->out, (long long)before, a->steps ? "steps" : "epochs", (long long)(a->steps ? a->steps : a->epochs),
                  (long long)steps);
-    if (minutes > 0) snprintf(by, sizeof by, ", begun with --minutes %g", minutes);
+    if (minutes > 0) snprintf(by, sizeof by, ", started with --minutes %g", minutes);
     if (!steps && a->minutes != minutes)
         tn_raise(TN_EINVAL,
-                 "'%s' is a run of %lld steps%s, and --minutes %g asks for another: leave it out to go on, or choose "
-                 "another folder",
+                 "'%s' is a run of %lld steps%s, but --minutes %g is given now; omit it to resume, or choose another "
+                 "folder",
                  a->out, (long long)before, by, a->minutes);
     return tn_error() == TN_OK ? before : 0;
 }
@@ -128,7 +130,7 @@ static void announce(training *t, int64_t steps, double seconds)
     const train_asked *a = &t->asked;
     char               time[16];
     if (settings.quiet) return;
-    fprintf(stderr, "model    %s: %lld layers of %lld, %.2f million parameters", a->size, (long long)a->layers,
+    fprintf(stderr, "model    %s: %lld layers of width %lld, %.2f million parameters", a->size, (long long)a->layers,
             (long long)a->dim, (double)tn_module_count(t->net, false) / 1e6);
     if (t->tokens) fprintf(stderr, ", a vocabulary of %lld", (long long)tn_tokenizer_size(t->tokens));
     fprintf(stderr, ", in %s\n", a->dtype);
@@ -271,8 +273,9 @@ static void advise(const training *t)
     char path[1024];
     if (tn_error() == TN_EINVAL || settings.quiet || !is_there(in_folder(t->asked.out, "checkpoints", path))) return;
     fprintf(stderr,
-            "What was learned so far is in '%s'. Once the cause is mended%s, the same command with --resume goes on.\n",
-            path, tn_error() == TN_EIO ? " (is there space on the disk?)" : "");
+            "The training up to the last checkpoint is saved in '%s'. Remove the cause%s, then continue with the same "
+            "command and --resume.\n",
+            path, tn_error() == TN_EIO ? " (check the disk space)" : "");
 }
 
 tn_fit_result train_run(training *t)
@@ -319,7 +322,7 @@ tn_fit_result train_run_ranks(training *t)
 
 void train_stopped(const tn_fit_result *r, const char *again)
 {
-    if (!settings.quiet) fprintf(stderr, "stopped at step %lld; %s goes on\n", (long long)r->steps, again);
+    if (!settings.quiet) fprintf(stderr, "stopped at step %lld; %s continues\n", (long long)r->steps, again);
 }
 
 int train_main(training *t)

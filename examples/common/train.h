@@ -25,37 +25,38 @@ typedef struct {
     TRAIN_SIZE(a, letter_of_size, sizes), TRAIN_HEADS(a), TRAIN_WIDTH(a), TRAIN_TEXT(a), \
         TRAIN_RUN(a, "texts", minutes_), TRAIN_RANKS(a)
 /* The parts of TRAIN_OPTIONS, for a model without heads or without text, or a source that has no shards. */
-#define TRAIN_SIZE(a, letter_of_size, sizes)                                                                  \
-    OPTION_TEXT("out", 'o', "DIR", &(a).out, "where the model goes", .required = true),                       \
-        OPTION_TEXT("size", letter_of_size, "NAME", &(a).size, "how large the model is", .choices = (sizes)), \
-        OPTION_INT("layers", 0, "N", &(a).layers, "another number of layers than the size has", .least = 1,   \
-                   .most = 1024)
-#define TRAIN_HEADS(a) OPTION_INT("heads", 0, "N", &(a).heads, "another number of heads", .least = 1, .most = 1024)
-#define TRAIN_WIDTH(a)                                                                                               \
-    OPTION_INT("dim", 0, "N", &(a).dim, "another width", .least = 1, .most = 65536),                                 \
-        OPTION_REAL("dropout", 0, "P", &(a).dropout, "what part of the numbers is left out in training", .least = 0, \
-                    .most = 0.9)
-#define TRAIN_TEXT(a)                                                                                                 \
-    OPTION_TEXT("vocab", 0, "PATH", &(a).vocab, "a tokenizer that is there, instead of a new one"),                   \
-        OPTION_INT("vocab-size", 0, "N", &(a).vocab_size, "pieces of a new tokenizer; without it, 8000", .least = 10, \
-                   .most = 1e7)
-#define TRAIN_RUN(a, what, minutes_)                                                                                  \
-    OPTION_INT("steps", 'n', "N", &(a).steps, "how long: steps, or ...", .least = 1, .most = 1e9),                    \
-        OPTION_INT("epochs", 0, "N", &(a).epochs, "... times through the " what ", or ...", .least = 1, .most = 1e6), \
-        OPTION_REAL("minutes", 'm', "N", &(a).minutes, "... about so many minutes; without all three, " minutes_,     \
-                    .least = 0.01, .most = 1e6),                                                                      \
-        OPTION_TEXT("dtype", 0, "TYPE", &(a).dtype, "bf16 is faster where the CPU has it", .choices = "f32|bf16"),    \
-        OPTION_REAL("lr", 0, "RATE", &(a).lr, "the highest learning rate", .least = 1e-9, .most = 100),               \
-        OPTION_INT("seed", 0, "N", &(a).seed, "of everything that is drawn"),                                         \
-        OPTION_FLAG("resume", 'r', &(a).resume, "go on where a run was broken off"),                                  \
-        OPTION_FLAG("force", 0, &(a).force, "begin, though the memory or the disk space that it needs is not there")
-#define TRAIN_RANKS(a)                                                                                              \
-    OPTION_INT("ranks", 0, "K", &(a).ranks, "learn with K processes under MPI; the same bits for any number",       \
-               .least = 1, .most = 4096),                                                                           \
-        OPTION_INT("shards", 0, "N", &(a).shards, "with --ranks, in how many parts a batch is cut; without it, 12", \
-                   .least = 1, .most = TN_SHARDS_MAX),                                                              \
-        OPTION_FLAG("zero", 0, &(a).zero, "with --ranks, share out the optimizer's memory, too"),                   \
-        OPTION_FLAG("zero3", 0, &(a).zero3, "and the weights")
+#define TRAIN_SIZE(a, letter_of_size, sizes)                                                      \
+    OPTION_TEXT("out", 'o', "DIR", &(a).out, "folder of the new model", .required = true),        \
+        OPTION_TEXT("size", letter_of_size, "NAME", &(a).size, "model size", .choices = (sizes)), \
+        OPTION_INT("layers", 0, "N", &(a).layers, "override the number of layers of --size", .least = 1, .most = 1024)
+#define TRAIN_HEADS(a) \
+    OPTION_INT("heads", 0, "N", &(a).heads, "override the number of heads of --size", .least = 1, .most = 1024)
+#define TRAIN_WIDTH(a)                                                                              \
+    OPTION_INT("dim", 0, "N", &(a).dim, "override the width of --size", .least = 1, .most = 65536), \
+        OPTION_REAL("dropout", 0, "P", &(a).dropout, "dropout probability", .least = 0, .most = 0.9)
+#define TRAIN_TEXT(a)                                                                                           \
+    OPTION_TEXT("vocab", 0, "PATH", &(a).vocab, "file or folder of an existing tokenizer to use"),              \
+        OPTION_INT("vocab-size", 0, "N", &(a).vocab_size, "vocabulary size of a new tokenizer (default: 8000)", \
+                   .least = 10, .most = 1e7)
+#define TRAIN_RUN(a, what, minutes_)                                                                                   \
+    OPTION_INT("steps", 'n', "N", &(a).steps, "train for N steps", .least = 1, .most = 1e9),                           \
+        OPTION_INT("epochs", 0, "N", &(a).epochs, "train for N epochs of the " what, .least = 1, .most = 1e6),         \
+        OPTION_REAL("minutes", 'm', "N", &(a).minutes,                                                                 \
+                    "train for about N minutes (default: " minutes_ ", unless --steps or --epochs is set)",            \
+                    .least = 0.01, .most = 1e6),                                                                       \
+        OPTION_TEXT("dtype", 0, "TYPE", &(a).dtype, "dtype of the computation; bf16 is faster if the CPU supports it", \
+                    .choices = "f32|bf16"),                                                                            \
+        OPTION_REAL("lr", 0, "RATE", &(a).lr, "peak learning rate", .least = 1e-9, .most = 100),                       \
+        OPTION_INT("seed", 0, "N", &(a).seed, "random seed"),                                                          \
+        OPTION_FLAG("resume", 'r', &(a).resume, "resume an interrupted run"),                                          \
+        OPTION_FLAG("force", 0, &(a).force, "start even if memory or disk space seems insufficient")
+#define TRAIN_RANKS(a)                                                                                                 \
+    OPTION_INT("ranks", 0, "K", &(a).ranks, "train with K processes under MPI; any K gives the same bits", .least = 1, \
+               .most = 4096),                                                                                          \
+        OPTION_INT("shards", 0, "N", &(a).shards, "with --ranks: number of shards of a batch (default: 12)",           \
+                   .least = 1, .most = TN_SHARDS_MAX),                                                                 \
+        OPTION_FLAG("zero", 0, &(a).zero, "with --ranks: shard the optimizer's state, too"),                           \
+        OPTION_FLAG("zero3", 0, &(a).zero3, "with --ranks: shard the optimizer's state and the weights, too")
 
 /* One training. A kind puts it first in a struct of its own that has more members. */
 typedef struct train_kind train_kind;

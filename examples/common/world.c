@@ -273,7 +273,7 @@ bool world_save(const char *path, uint64_t first, int64_t n)
     FILE *f = fopen(path, "wb");
     bool  fine = world_write(f, 1, first, n);
     if (f && fclose(f)) fine = false;
-    if (!fine) tn_raise(TN_EIO, "'%s' cannot be written", path);
+    if (!fine) tn_raise(TN_EIO, "cannot write '%s'", path);
     return fine;
 }
 

@@ -31,7 +31,7 @@ static size_t held_back(const stream *s, const char **found)
 static bool show(stream *s, size_t bytes)
 {
     if (bytes && !s->silent && (fwrite(s->text.at, 1, bytes, stdout) != bytes || fflush(stdout)))
-        return tn_raise(TN_EIO, "standard output cannot be written"), false;
+        return tn_raise(TN_EIO, "cannot write to standard output"), false;
     if (bytes) memmove(s->text.at, s->text.at + bytes, s->text.bytes - bytes + 1), s->text.bytes -= bytes;
     return true;
 }
@@ -83,7 +83,7 @@ int writer_draws(manner *how, double temperature)
 {
     static const char *const of_draws[] = {"top-k", "top-p", "min-p", NULL};
     how->how.sample = temperature > 0;
-    if (!how->how.sample) return program_strays(of_draws, "words that are drawn, by a --temperature above 0");
+    if (!how->how.sample) return program_strays(of_draws, "sampling; set --temperature above 0");
     how->how.temperature = temperature;
     return 0;
 }
@@ -121,9 +121,10 @@ bool writer_read(writer *w, tn_text prompt)
     w->out.stopped = false;
     if (w->text.n == 0)
         tn_raise(TN_EINVAL,
-                 "the prompt is empty, and this model's tokenizer has no token that begins a text: give one");
+                 "the prompt is empty, but the model's tokenizer has no token that starts a text; give a prompt");
     else if (w->text.n - before >= w->room)
-        tn_raise(TN_EINVAL, "the prompt has %lld pieces, and the model reads %lld at most: shorten it, or give its end",
+        tn_raise(TN_EINVAL,
+                 "the prompt has %lld tokens, but the model reads at most %lld; shorten it, or give only its end",
                  (long long)(w->text.n - before), (long long)w->room);
     return tn_error() == TN_OK;
 }
@@ -157,7 +158,7 @@ static bool begin_anew(writer *w)
     w->read = 0;
     if (w->text.n < w->room) return w->decoding != NULL;
     const int64_t keep = w->room / 2;
-    if (settings.verbose) fprintf(stderr, "the model sees the last %lld pieces from here on\n", (long long)keep);
+    if (settings.verbose) fprintf(stderr, "from here on, the model reads only the last %lld tokens\n", (long long)keep);
     memmove(w->text.at, w->text.at + w->text.n - keep, (size_t)keep * sizeof *w->text.at), w->text.n = keep;
     return w->decoding != NULL;
 }

@@ -33,13 +33,14 @@ typedef struct {
         sinks; /* a full context keeps its first `sinks` tokens and drops the oldest others; 0: keeps its last half */
 } manner;
 /* The options of sampling, for the manner how_. The temperature is a separate variable, because 0 means no sampling. */
-#define WRITER_DRAWS(how_, temperature)                                                                        \
-    OPTION_REAL("temperature", 't', "T", &(temperature),                                                       \
-                "0: always the likeliest; below 1 rather the likely ones, above 1 also others", .least = 0,    \
-                .most = 100),                                                                                  \
-        OPTION_INT("top-k", 'k', "N", &(how_).how.top_k, "only the N likeliest", .least = 0, .most = 1e7),     \
-        OPTION_REAL("top-p", 0, "P", &(how_).how.top_p, "only the likeliest that make up so much probability", \
-                    .least = 1e-9, .most = 1)
+#define WRITER_DRAWS(how_, temperature)                                                                               \
+    OPTION_REAL("temperature", 't', "T", &(temperature),                                                              \
+                "0: always the most likely token; below 1 favours likely tokens, above 1 unlikely ones", .least = 0,  \
+                .most = 100),                                                                                         \
+        OPTION_INT("top-k", 'k', "N", &(how_).how.top_k, "sample among the N most likely tokens; 0: all", .least = 0, \
+                   .most = 1e7),                                                                                      \
+        OPTION_REAL("top-p", 0, "P", &(how_).how.top_p,                                                               \
+                    "sample among the most likely tokens that add up to probability P", .least = 1e-9, .most = 1)
 int writer_draws(manner *how, double temperature); /* sets `how` from the options; returns 0 or program_usage */
 
 /* A text that is being generated. The decoding is kept from call to call, so that a conversation is read only once. */

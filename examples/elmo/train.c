@@ -235,7 +235,7 @@ static int run(int count, char **operands)
 static const option options[] = {
     OPTION_LIST("text", 't', "FILE", &asked.text,
                 "training sentences, one per line: files, folders, or - for standard input", .required = true),
-    OPTION_LIST("valid", 0, "FILE", &asked.valid, "validation sentences, which select the best model"),
+    OPTION_LIST("valid", 0, "FILE", &asked.valid, "validation sentences, used to select the best model"),
     OPTION_REAL("valid-part", 0, "P", &asked.valid_part,
                 "fraction of the text, from its end, to validate on instead of --valid (default: 0.02)", .least = 0,
                 .most = 0.5),

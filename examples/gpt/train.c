@@ -34,7 +34,7 @@ static int check(training *t)
     if (t->asked.vocab_size && t->asked.vocab_size < 257)
         return program_usage("--vocab-size must be at least 257: 256 bytes and <|endoftext|>");
     if (t->asked.vocab_size && !bpe)
-        return program_usage("--vocab-size applies only to --pieces bpe; with characters, the text determines it");
+        return program_usage("--vocab-size is for --pieces bpe; with characters, the text determines it");
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (!strcmp(t->asked.size, sizes[i].name)) return train_shape(t, sizes[i].layers, sizes[i].heads, sizes[i].dim);
     return program_usage("unknown --size %s", t->asked.size);
@@ -152,7 +152,7 @@ static int run(int count, char **operands)
 static const option options[] = {
     OPTION_LIST("text", 't', "FILE", &asked.text, "training text: files, folders, or - for standard input",
                 .required = true),
-    OPTION_LIST("valid", 0, "FILE", &asked.valid, "validation text, which selects the best model"),
+    OPTION_LIST("valid", 0, "FILE", &asked.valid, "validation text, used to select the best model"),
     OPTION_REAL("valid-part", 0, "P", &asked.valid_part,
                 "fraction of the text, from its end, to validate on instead of --valid (default: 0.1)", .least = 0,
                 .most = 0.5),

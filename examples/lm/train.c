@@ -81,10 +81,10 @@ static int check_optimizer(lm_training *g)
 {
     const bool asgd = !strcmp(g->optimizer, "asgd");
     if (g->decay && strcmp(g->optimizer, "adam") != 0)
-        return program_usage("--decay applies only to --optimizer adam: %s",
+        return program_usage("--decay is for --optimizer adam: %s",
                              asgd ? "asgd has a constant learning rate"
                                   : "sgd lowers the learning rate by validations");
-    if (g->patience >= 0 && !asgd) return program_usage("--patience applies only to --optimizer asgd");
+    if (g->patience >= 0 && !asgd) return program_usage("--patience is for --optimizer asgd");
     if (asgd && !g->valid.count && !(g->valid_part > 0))
         return program_usage("--optimizer asgd needs validations to decide when averaging starts; set --valid, or "
                              "--valid-part above 0");
@@ -101,7 +101,7 @@ static int check_pieces(const lm_training *g)
     if (a->vocab && strcmp(g->pieces, "words") != 0)
         return program_usage("--pieces %s is for a new tokenizer, but --vocab names an existing one", g->pieces);
     if (a->vocab_size && !bpe && strcmp(g->pieces, "words") != 0)
-        return program_usage("--vocab-size applies only to --pieces words and bpe");
+        return program_usage("--vocab-size is for --pieces words and bpe");
     if (bpe && a->vocab_size && a->vocab_size < 257)
         return program_usage("--vocab-size must be at least 257: 256 bytes and <|endoftext|>");
     return 0;
@@ -358,7 +358,7 @@ static int run(int count, char **operands)
 static const option options[] = {
     OPTION_LIST("text", 't', "FILE", &asked.text, "training text: files, folders, or - for standard input",
                 .required = true),
-    OPTION_LIST("valid", 0, "FILE", &asked.valid, "validation text, which selects the best model"),
+    OPTION_LIST("valid", 0, "FILE", &asked.valid, "validation text, used to select the best model"),
     OPTION_REAL("valid-part", 0, "P", &asked.valid_part,
                 "fraction of the text, from its end, to validate on instead of --valid (default: 0.1)", .least = 0,
                 .most = 0.5),

@@ -70,7 +70,7 @@ says 3 "bert: 'document' is one document, but guessing the next sentence needs s
 between documents" "$bert" eval --model model document
 [ ! -e model/eval.tokens.tmp ] || wrong "bert eval leaves a file behind"
 says 3 "bert: line 2: a NUL byte: this is no text" bash -c "'$bert' embed --model model <binary"
-says 3 "bert: line 1: a line of more than 16777216 bytes: is this a text with line ends?" \
+says 3 "bert: line 1: a line of more than 16777216 bytes; expected a text with line ends" \
     bash -c "ulimit -v 1000000; '$bert' embed --model model <line"
 says 5 "bert: line 1: standard input: Is a directory" bash -c "'$bert' embed --model model <."
 
@@ -78,11 +78,11 @@ says 5 "bert: line 1: standard input: Is a directory" bash -c "'$bert' embed --m
 printf 'das M\344dchen\nund das Fr\344ulein\n%.0s' {1..200} >latin1
 for program in lm elmo gpt; do
     learn=("$build/bin/$program" train --threads 1 --steps 1 --no-progress --out lesson)
-    says 3 "$program: 'binary': byte 5 is NUL: this is no text, or not in UTF-8" "${learn[@]}" --text binary
-    [ $program = gpt ] || says 3 "$program: a word of the text, 'Fr...', is not UTF-8: its byte 3 is 0xe4; convert the \
+    says 3 "$program: 'binary': byte 5 is NUL; expected a text in UTF-8" "${learn[@]}" --text binary
+    [ $program = gpt ] || says 3 "$program: the word 'Fr...' of the text is not UTF-8: its byte 3 is 0xe4; convert the \
 text first, for example with iconv -f latin1 -t utf-8 (4 later calls skipped)" "${learn[@]}" --quiet --text latin1
     "${learn[@]}" --text latin1 >out 2>err || [ $program != gpt ] || wrong "gpt refuses bytes that are not UTF-8"
-    head -n 1 err | grep -qF "note: 'latin1' is not UTF-8 in 400 places, the first at byte 5, which count as U+FFFD" ||
+    head -n 1 err | grep -qF "note: 'latin1' is not valid UTF-8 in 400 places, the first at byte 5; they are read as U+FFFD" ||
         wrong "$program does not tell of bytes that are not UTF-8, but says: $(head -n 3 err)"
 done
 "$bert" train --no-progress --size tiny --steps 1 --batch 2 --length 16 --vocab model --objective roberta \
@@ -151,7 +151,7 @@ says 1 "bert: this model has 2 layers of 2 heads; there is no --layer 9 --head 1
 
 sum() { (cd "$1" && find . -type f ! -name lock -exec md5sum {} + | sort); }
 sum model >before
-says 1 "bert: 'model' holds a model already: choose another folder, or go on with --resume" \
+says 1 "bert: 'model' already contains a model; choose another folder, or continue its training with --resume" \
     "${train[@]}" --text text --out model
 says 1 "bert: tn_fit: 'model/checkpoints/step-000000000002.ckpt' is from another run: its lr is 0.001, but this \
 run's is 0.01; use the same value or another folder" "${train[@]}" --text text --out model --resume --lr 0.01
@@ -160,16 +160,16 @@ sum model | diff before - >difference || wrong "a run that was refused changes t
 "${train[@]}" --text other --out model --resume 2>err && wrong "bert train --resume takes another text"
 grep -q "is from another run: its text is" err || wrong "another text: $(cat err)"
 mkdir theirs && echo '{"model_type": "gpt2"}' >theirs/config.json
-says 1 "bert: 'theirs' holds another model, or a part of one: there is 'config.json'; choose another folder" \
+says 1 "bert: 'theirs' contains another model, or a part of one: 'config.json'; choose another folder" \
     "${train[@]}" --text text --out theirs
 says 1 "tokenize: 'theirs' holds a tokenizer or a model already: there is 'config.json'; name another folder, or use \
 --force" "$tokenize" train --type bpe --out theirs text
 leaves theirs config.json
-says 1 "bert: 'none' holds no run to go on with: to begin one, leave --resume away" \
+says 1 "bert: 'none' contains no run to resume; omit --resume to start a new one" \
     "${train[@]}" --text text --out none --resume
-says 5 "bert: 'text' is a file, where a folder is needed" "${train[@]}" --text text --out text
+says 5 "bert: 'text' is a file, expected a folder" "${train[@]}" --text text --out text
 "${train[@]}" --text text --out none --batch 60000 --length 16384 2>err && wrong "terabytes are there?"
-grep -q "^bert: this needs about .* GiB of memory, and there are .*: make --batch, --length or --size smaller" err ||
+grep -q "^bert: the training needs about .* GiB of memory, but .* are available; reduce --batch, --length or --size" err ||
     wrong "a model that is too large for this machine: $(cat err)"
 
 broken bad && head -c 1000000 model/checkpoints/step-000000000002.ckpt >bad/checkpoints/step-000000000002.ckpt

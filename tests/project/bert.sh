@@ -14,7 +14,7 @@ model=demo/model
 again=("$bert" demo --quiet --out demo --documents 60 --probes 5 --resume)
 "${again[@]}" | cut -d' ' -f1-8 | cmp -s - <(tail -n 1 last.txt | cut -d' ' -f1-8) ||
     wrong "bert demo --resume, not told how long, does not go on with its own number of steps"
-says 1 "'demo/model' is a run of 30 steps, and --steps 31 asks for 31" "${again[@]}" --steps 31
+says 1 "'demo/model' is a run of 30 steps, but --steps 31 is 31 steps" "${again[@]}" --steps 31
 
 [ "$("$bert" fill --model $model -k 3 "The keys [MASK] here." | wc -l)" = 3 ] || wrong "bert fill -k 3: not 3 lines"
 "$bert" fill --model $model --json "The [MASK] and the [MASK]." | grep -q '"mask":1' ||
@@ -171,16 +171,16 @@ wait $! || true
 "${train[@]}" --out parts --resume >/dev/null || wrong "bert train --resume failed"
 cmp whole/model.safetensors parts/model.safetensors || wrong "a resumed run ends with other bits"
 
-says 1 "holds a model already" "${train[@]}" --out whole
+says 1 "already contains a model" "${train[@]}" --out whole
 
 # A run that goes on is the same run: what was asked for otherwise is named. How long, and which tokenizer, need not be
 # said again.
 again=("$bert" train --quiet --text demo/world.txt --size tiny --batch 4 --length 32 --resume)
 cp -r whole over
 "${again[@]}" --out over >said && grep -q '^over: step 24,' said || wrong "--resume alone ends with: $(cat said)"
-says 1 "'over' is a run of 24 steps, and --steps 30 asks for 30" "${again[@]}" --out over --steps 30
-says 1 "'over' is a run of 24 steps, and --epochs 99 asks for" "${again[@]}" --out over --epochs 99
-says 1 "'over' is a run of 24 steps, and --minutes 5 asks for another" \
+says 1 "'over' is a run of 24 steps, but --steps 30 is 30 steps" "${again[@]}" --out over --steps 30
+says 1 "'over' is a run of 24 steps, but --epochs 99 is" "${again[@]}" --out over --epochs 99
+says 1 "'over' is a run of 24 steps, but --minutes 5 is given now" \
     "${again[@]}" --out over --minutes 5
 says 1 "its vocab_size is 300, but this run's is 400" "${again[@]}" --out over --vocab-size 400
 says 1 "its cased is false, but this run's is true" "${again[@]}" --out over --cased
@@ -189,16 +189,16 @@ says 1 "'over' has another tokenizer than 'demo/model'" "${again[@]}" --out over
 "${again[@]}" --out over --vocab whole >/dev/null || wrong "--resume with the run's own tokenizer failed"
 "${again[@]/--resume/--minutes=0.01}" --out timed >/dev/null && "${again[@]}" --out timed --minutes 0.01 >/dev/null ||
     wrong "a run of some minutes does not go on with as many"
-says 1 "begun with --minutes 0.01, and --minutes 0.02 asks for another" \
+says 1 "started with --minutes 0.01, but --minutes 0.02 is given now" \
     "${again[@]}" --out timed --minutes 0.02
 cmp whole/model.safetensors over/model.safetensors || wrong "what was refused changed the model"
 
 # Without checkpoints a run is over, and is not begun again in its model's place; but one that was killed before the
 # first of them is.
 rm -r over/checkpoints
-says 1 "the run in 'over' is over, and its checkpoints are gone" "${train[@]}" --out over --resume
+says 1 "the training in 'over' is complete and its checkpoints were deleted" "${train[@]}" --out over --resume
 mkdir over/checkpoints
-says 1 "the run in 'over' is over, and its checkpoints are gone" "${train[@]}" --out over --resume
+says 1 "the training in 'over' is complete and its checkpoints were deleted" "${train[@]}" --out over --resume
 cmp whole/model.safetensors over/model.safetensors || wrong "a run that is over is trained anew"
 rm over/model.safetensors over/config.json
 "${train[@]}" --out over --resume >/dev/null || wrong "a run without a checkpoint, and without a model, does not go on"
@@ -216,7 +216,7 @@ grep -q '"initializer_range": 0.0883' albert/config.json || wrong "ALBERT's weig
 says 1 "no head for masked tokens" "$bert" fill --model electra "The [MASK] is old."
 says 2 "embedding is for --objective albert and electra" "${train[@]}" --embedding 8 --out nothing
 says 2 "--embedding is for --objective albert" "$bert" demo --embedding 8 --out nothing
-says 2 "--steps and --minutes are two ways" "$bert" demo --steps 2 --minutes 1 --out nothing
+says 2 "--steps and --minutes exclude each other" "$bert" demo --steps 2 --minutes 1 --out nothing
 [ ! -e nothing ] || wrong "bert demo leaves a folder behind where its options are wrong"
 distil=("$bert" distil --quiet --teacher whole --text demo/world.txt --batch 4 --length 32)
 "${distil[@]}" --steps 12 --out small >/dev/null || wrong "bert distil failed"
@@ -269,7 +269,7 @@ says 3 "is an index of another model" "${search[@]}" --model small "The keys."
 echo more >>hay.txt
 says 3 "is no index of these texts" "${search[@]}" "The keys."
 says 3 "'hay.txt' is no index of these texts" "${search[@]}" --index hay.txt "The keys."
-says 5 "there is no folder 'no/'" "${search[@]}" --index no/hay "The keys."
+says 5 "the folder 'no/' does not exist" "${search[@]}" --index no/hay "The keys."
 : >hay.txt
 says 3 "has no lines to look through" "${search[@]}" "The keys."
 
@@ -281,7 +281,7 @@ for i in 1 2 3 4 5; do
     "${small[@]}" --vocab-size 500 --out race$i >/dev/null 2>err2.txt || two=$?
     wait $one || first=$?
     [ "$first$two" = 01 ] || [ "$first$two" = 10 ] || wrong "two runs on one folder end with $first and $two"
-    cat err1.txt err2.txt | grep -qE "is in use by another run|holds a model already" ||
+    cat err1.txt err2.txt | grep -qE "is in use by another run|already contains a model" ||
         wrong "two runs on one folder say: $(cat err1.txt err2.txt)"
     grep -q "\"vocab_size\": $([ $first = 0 ] && echo 300 || echo 500)" race$i/config.json ||
         wrong "two runs on one folder mix their files: $(grep vocab_size race$i/config.json)"
@@ -309,23 +309,23 @@ broken() # NAME CODE COMMAND...: what a run that COMMAND ends with CODE leaves c
 for n in 1 2 3 4 6 7 8; do broken killed$n 137 env LD_PRELOAD=./kill_at.so KILL_AT=$n; done
 for n in 9 20 1400; do broken full$n 5 bash -c "ulimit -f $n && exec \"\$@\"" -; done
 # Out of space in the middle: what to do is said, and it helps.
-says 5 "the same command with --resume goes on" bash -c "ulimit -f 4000 && exec \"\$@\"" - \
+says 5 "continue with the same command and --resume" bash -c "ulimit -f 4000 && exec \"\$@\"" - \
     "$bert" train --text demo/world.txt --size tiny --steps 24 --batch 2 --length 16 --vocab-size 300 --out full
 "$bert" train --quiet --text demo/world.txt --size tiny --steps 24 --batch 2 --length 16 --vocab-size 300 --out full \
     --resume >/dev/null || wrong "a run that ran out of space does not go on"
 # A disk that is too small is found before anything is written to it, where one can be made here.
 unshare -rm bash -c 'mkdir -p disk && mount -t tmpfs -o size=4m none disk' 2>/dev/null &&
-    says 5 "MiB of disk space, and there are" unshare -rm bash -c \
+    says 5 "MiB of disk space, but" unshare -rm bash -c \
         'mount -t tmpfs -o size=4m none disk && exec "$@"' - "${small[@]}" --vocab-size 300 --out disk/model
 
 # Options that contradict each other are found before a tokenizer is trained; a page of HTML replaces nothing else.
-says 2 "3 heads do not divide a width of 128: choose --heads or --dim" "${small[@]}" --heads 3 --out other
-says 2 "--size is one of tiny|mini|small|medium|base|large, not 'huge'" "${small[@]}" --size huge --out other
+says 2 "a width of 128 is not divisible by 3 heads; change --dim" "${small[@]}" --heads 3 --out other
+says 2 "--size must be one of tiny|mini|small|medium|base|large, got 'huge'" "${small[@]}" --size huge --out other
 says 2 "--cased is for a new tokenizer" "${small[@]}" --cased --vocab $model --out other
 says 2 "--vocab-size is for a new tokenizer" "${small[@]}" --vocab-size 90 --vocab $model --out other
 [ ! -e other ] || wrong "bert train leaves a folder behind where its options are wrong"
 cp $model/model.safetensors weights
-says 1 "is no page of HTML" "$bert" attention --model $model -o $model/model.safetensors "The old ship sails."
+says 1 "does not contain an HTML page" "$bert" attention --model $model -o $model/model.safetensors "The old ship sails."
 cmp weights $model/model.safetensors || wrong "bert attention -o writes over the weights"
 "$bert" attention --model $model -o look.html "The ship sails." >/dev/null || wrong "a page does not replace a page"
 

@@ -97,11 +97,11 @@ done >within.conllu
 # Of models of NaN no vector is shown.
 astray model nan && astray thoughts nan-thoughts
 fed() { echo "the cat" | "$@"; }
-says 6 "a number of a vector is NaN: look for NaN" fed "$elmo" embed --model nan
+says 6 "a value of a vector is NaN: look for NaN" fed "$elmo" embed --model nan
 [ ! -s out.txt ] || wrong "elmo embed of a model of NaN says: $(head -c 200 out.txt)"
-says 6 "a number of a vector is NaN: look for NaN" fed "${sentence[@]/thoughts/nan-thoughts}"
+says 6 "a value of a vector is NaN: look for NaN" fed "${sentence[@]/thoughts/nan-thoughts}"
 [ ! -s out.txt ] || wrong "vectors sentence of a model of NaN says: $(head -c 200 out.txt)"
-says 6 "a number of a vector is NaN: look for NaN" "${sentence[0]}" paraphrases --model nan-thoughts text.txt text.txt
+says 6 "a value of a vector is NaN: look for NaN" "${sentence[0]}" paraphrases --model nan-thoughts text.txt text.txt
 
 says 2 "--sif is for the mean of --vectors" "${sentence[@]}" --sif 0.001
 says 2 "--format is for --vectors" "${sentence[@]}" --format text
@@ -119,11 +119,11 @@ said() # WHAT COMMAND...
 said 'give either --model or --vectors' "${tag[@]}"
 echo word >word.conll
 said "line 1: one column, expected two" "$elmo" tag --model model --train word.conll --test word.conll
-said 'is for a training without --valid' "${train[@]}" --valid text.txt --valid-part 0.1 --steps 2 --out no
+said '--valid and --valid-part exclude each other' "${train[@]}" --valid text.txt --valid-part 0.1 --steps 2 --out no
 : >empty.txt
-said "'empty.txt' holds no text" "${train[@]}" --valid empty.txt --steps 2 --out no
+said "'empty.txt' contains no text" "${train[@]}" --valid empty.txt --steps 2 --out no
 printf '\n \n' >blank.txt
-said "'blank.txt' of --valid is too short to measure on" "${train[@]}" --valid blank.txt --steps 2 --out no
+said "'blank.txt' of --valid is too short" "${train[@]}" --valid blank.txt --steps 2 --out no
 [ ! -e no ] || wrong "elmo train leaves a folder behind where its texts are wrong"
 said '--layers must be 2' "${train[@]}" --layers 3 --out no
 for option in "layers 2" "dropout 0.5"; do

@@ -27,7 +27,7 @@ for how in "--temperature 0.01" "--top-k 1" "--top-p 0.000001" "--min-p 1"; do
     # shellcheck disable=SC2086
     "${write[@]}" $how --temperature 0.01 | cmp - one.txt || wrong "$how does not choose the likeliest"
 done
-! "${write[@]}" --temperature 0 --top-k 3 >stray.txt 2>&1 && grep -q 'top-k is for words that are drawn' stray.txt ||
+! "${write[@]}" --temperature 0 --top-k 3 >stray.txt 2>&1 && grep -q 'top-k is for sampling' stray.txt ||
     wrong "--top-k where nothing is drawn: $(cat stray.txt)"
 ! "${write[@]}" --temperature 0 --repetition-penalty 5 | cmp -s - one.txt ||
     wrong "--repetition-penalty changes nothing"
@@ -217,7 +217,7 @@ if [ -e "$stories/stories260K.bin" ]; then
     [ "$("$gpt" write --model again.gguf --prompt "Once upon" --tokens 5 --temperature 0)" = \
         "Once upon a time, there was" ] || wrong "llama2.c's text goes on otherwise behind a prompt"
     "$gpt" info "$stories/stories260K.bin" | grep -q '^format *llama2.c$' || wrong "gpt info fails for llama2.c's .bin"
-    says 3 "holds no tokenizer: name its file or folder with --tokenizer" \
+    says 3 "contains no tokenizer; name its file or folder with --tokenizer" \
         "$gpt" write --model "$stories/stories260K.bin" --prompt x
 else
     echo "SKIPPED: llama2.c's text: there is no shared/data/stories260K beside the project"
@@ -255,41 +255,41 @@ says 1 "is from another run: its text is" "${two[@]}" --text folder/inner/b.txt 
 says 1 "is from another run: its valid is" "${two[@]}" --text folder/a.txt --valid folder/a.txt --resume
 says 1 "its pieces is \"characters\", but this run's is \"bpe\"" \
     "${two[@]}" --text folder/a.txt --valid folder/inner/b.txt --resume --pieces bpe
-says 1 "is a run of 3 steps, and --steps 5 asks for 5" "${two[@]}" --text folder/a.txt --resume --steps 5
+says 1 "is a run of 3 steps, but --steps 5 is 5 steps" "${two[@]}" --text folder/a.txt --resume --steps 5
 "${two[@]}" --text folder/a.txt --valid folder/a.txt --out same >/dev/null || wrong "gpt train of one text twice failed"
 says 1 "is from another run: its text is" \
     "${two[@]}" --text folder/inner/b.txt --valid folder/inner/b.txt --out same --resume
 
 # Mistakes, each with what to change.
-says 2 "--steps and --minutes are two ways" "$gpt" demo --out other --steps 2 --minutes 1
+says 2 "--steps and --minutes exclude each other" "$gpt" demo --out other --steps 2 --minutes 1
 [ ! -e other ] || wrong "gpt demo leaves a folder behind where its options are wrong"
 says 2 "--vocab-size must be at least 257" "${small[@]}" --text wide.txt --vocab-size 200 --out other
-says 2 "--vocab-size applies only to --pieces bpe" "${small[@]}" --text wide.txt --vocab-size 300 --out other
-says 2 "--valid-part is for a training without --valid" \
+says 2 "--vocab-size is for --pieces bpe" "${small[@]}" --text wide.txt --vocab-size 300 --out other
+says 2 "--valid and --valid-part exclude each other" \
     "${small[@]}" --text wide.txt --valid wide.txt --valid-part 0.3 --out other
-says 2 "'-' is there 2 times: standard input can be read once" \
+says 2 "'-' is given 2 times, but standard input can be read only once" \
     "${small[@]}" --text - --valid - --out other
 if [ "${TENON_HAS_MPI:-}" ] && [[ $TENON_HAS_MPI != OFF && $TENON_HAS_MPI != FALSE ]]; then
-    says 2 "'-' does not go with several ranks" "${small[@]}" --text - --ranks 2 --out other
-    says 2 "'-' does not go with several ranks" \
+    says 2 "'-' cannot be used with several ranks" "${small[@]}" --text - --ranks 2 --out other
+    says 2 "'-' cannot be used with several ranks" \
         "${small[@]}" --text wide.txt --valid - --ranks 2 --out other
 fi
 says 2 "--pieces characters is for a new tokenizer" "${small[@]}" --text wide.txt --vocab letters --out other
-says 2 "3 heads do not divide a width of 32" "${small[@]}" --text wide.txt --heads 3 --out other
+says 2 "a width of 32 is not divisible by 3 heads" "${small[@]}" --text wide.txt --heads 3 --out other
 says 5 "'nothing': No such file" "${small[@]}" --text nothing --out other
 : >empty.txt
-says 3 "'empty.txt' holds no text" "${small[@]}" --text empty.txt --out other
-says 3 "'empty.txt' holds no text" "${small[@]}" --text wide.txt --valid empty.txt --out other
+says 3 "'empty.txt' contains no text" "${small[@]}" --text empty.txt --out other
+says 3 "'empty.txt' contains no text" "${small[@]}" --text wide.txt --valid empty.txt --out other
 printf 'no end' >endless.txt # of its line, which is put behind it
-says 3 "'empty.txt' holds no text" "${small[@]}" --text endless.txt --valid empty.txt --out other
+says 3 "'empty.txt' contains no text" "${small[@]}" --text endless.txt --valid empty.txt --out other
 [ ! -e other ] || wrong "gpt train leaves a folder behind where its options or texts are wrong"
 says 3 "tokens, too few for --length 9000" "${small[@]}" --text empty.txt wide.txt --length 9000 --batch 1 --out short
 echo -n x >one.txt
-says 3 "'one.txt' of --valid is too short to measure on: it takes two tokens" \
+says 3 "'one.txt' of --valid is too short, expected at least two tokens" \
     "${small[@]}" --text wide.txt --valid one.txt --out short
 long=$(printf 'word %.0s' $(seq 400))
 says 1 "the prompt has" "$gpt" write --model $model --prompt "$long"
-says 1 "and the model reads 128 at most: shorten it" "$gpt" write --model $model --prompt "$long"
+says 1 "but the model reads at most 128; shorten it" "$gpt" write --model $model --prompt "$long"
 says 3 "but the tokenizer has 1000 tokens; use the model's own tokenizer" \
     "$gpt" write --model letters --tokenizer $model --prompt x
 says 2 "--chat reads messages from standard input" "$gpt" write --model $model --chat --prompt x

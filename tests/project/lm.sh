@@ -68,7 +68,7 @@ cmp whole/model.safetensors part/model.safetensors || wrong "stopped and gone on
 # It goes on as what it was begun as; what differs is named.
 again=("${train[@]}" --lr 0.02 --out words --resume)
 "${again[@]}" >/dev/null || wrong "lm train --resume without --steps failed"
-says 1 "'words' is a run of 80 steps, and --steps 90 asks for 90" "${again[@]}" --steps 90
+says 1 "'words' is a run of 80 steps, but --steps 90 is 90 steps" "${again[@]}" --steps 90
 says 1 "its pieces is \"words\", but this run's is \"bpe\"" "${again[@]}" --pieces bpe
 says 1 "its vocab_size is 8000, but this run's is 20" "${again[@]}" --vocab-size 20
 says 1 "is from another run: its text is" "${again[@]}" --text other.txt
@@ -111,15 +111,15 @@ said() # WHAT COMMAND...
 }
 said 'needs --untied' "${train[@]}" --cutoffs 5 --out no
 said 'takes 1 to 3 numbers' "${train[@]}" --untied --cutoffs 5,x --out no
-said 'applies only to --optimizer adam: sgd lowers' "${train[@]}" --optimizer sgd --decay cosine --steps 2 --out no
-said 'applies only to --optimizer adam: asgd has a constant' "${train[@]}" --optimizer asgd --decay linear --steps 2 --out no
-said 'applies only to --optimizer asgd' "${train[@]}" --patience 5 --steps 2 --out no
+said 'is for --optimizer adam: sgd lowers' "${train[@]}" --optimizer sgd --decay cosine --steps 2 --out no
+said 'is for --optimizer adam: asgd has a constant' "${train[@]}" --optimizer asgd --decay linear --steps 2 --out no
+said 'is for --optimizer asgd' "${train[@]}" --patience 5 --steps 2 --out no
 said 'needs validations to decide when averaging starts' "${train[@]}" --optimizer asgd --valid-part 0 --steps 2 --out no
-said 'is for a training without --valid' "${train[@]}" --valid other.txt --valid-part 0.1 --steps 2 --out no
-said 'applies only to --pieces words and bpe' "${train[@]}" --pieces bytes --vocab-size 300 --steps 2 --out no
+said '--valid and --valid-part exclude each other' "${train[@]}" --valid other.txt --valid-part 0.1 --steps 2 --out no
+said 'is for --pieces words and bpe' "${train[@]}" --pieces bytes --vocab-size 300 --steps 2 --out no
 said 'must be at least 257' "${train[@]}" --pieces bpe --vocab-size 200 --steps 2 --out no
 : >empty.txt
-said "'empty.txt' holds no text" "${train[@]}" --valid empty.txt --steps 2 --out no
+said "'empty.txt' contains no text" "${train[@]}" --valid empty.txt --steps 2 --out no
 [ ! -e no ] || wrong "lm train leaves a folder behind where its options or texts are wrong"
 echo -n w >short.txt
 said "'short.txt' of --valid is too short" "${train[@]}" --pieces bytes --valid short.txt --steps 2 --out short
@@ -131,7 +131,7 @@ done
     wrong "lm eval --cache 0 --cache-theta failed"
 said 'read in order' "$lm" eval --model words --columns 2 --cache 5 other.txt
 echo -n "" | said "no next token" "$lm" eval --model words -
-said 'holds no text' "$lm" eval --model words empty.txt
+said 'contains no text' "$lm" eval --model words empty.txt
 said "no such file" "$lm" info nowhere
 "$build/bin/gpt" train --quiet --text text.txt --size tiny --dim 32 --layers 1 --steps 2 --out gpt >/dev/null
 said 'not a recurrent one' "$lm" info gpt

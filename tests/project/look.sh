@@ -59,7 +59,7 @@ for m in bert tuned gpt tran; do
     awk 'NR > 2 && $5 >= before { exit 1 } { before = $5 }' lines || wrong "$m: it does not get smaller: $(cat lines)"
     "$l" heads --model $m.half --text $text "${more[@]}" --lines 60 >half || wrong "$m: the pruned model does not open"
     [ $((2 * ($(wc -l <half) - 1))) = $(($(wc -l <heads) - 1)) ] || wrong "$m: not half of the heads are left"
-    ends 1 "holds a model already" "$l" prune --model $m --text $text --out $m.half
+    ends 1 "already contains a model" "$l" prune --model $m --text $text --out $m.half
     if [ $m = gpt ]; then
         cmp gpt/chat_template.jinja gpt.half/chat_template.jinja || wrong "the pruned model has lost its chat template"
         grep -h eos_token_id gpt/generation_config.json gpt.half/generation_config.json | uniq -c | grep -q '^ *2 ' ||
@@ -141,7 +141,7 @@ cmp -s line.tsv again.tsv || wrong "a table is written over"
 cp -r gpt there && mkdir part && cp gpt/vocab.json part
 cp -r there before
 for to in there bert part text; do
-    code=1 words="'$to' holds a model already"
+    code=1 words="'$to' already contains a model"
     [ $to != text ] || code=5 words="'text' is a file"
     ends $code "$words" "$l" prune --model bert --text text --out $to
     [ ! -s out ] || wrong "prune begins, though there is no folder for what it makes: $(cat out)"
@@ -213,7 +213,7 @@ ends 3 'contains a NUL byte' "$l" heads --model bert --text nul
 
 # A figure replaces only an SVG file.
 cp text kept.svg
-ends 1 "'kept.svg' is there, and is no SVG" "$l" heads --model bert --text text --lines 8 --html kept.svg
+ends 1 "'kept.svg' already exists and does not contain SVG" "$l" heads --model bert --text text --lines 8 --html kept.svg
 cmp -s text kept.svg || wrong "kept.svg was a text, and is written over"
 "$l" heads --model bert --text text --lines 8 --html bert.svg >heads || wrong "a picture does not replace one"
 # Weights that are NaN: every byte is 255.

@@ -10,7 +10,7 @@ fresh man
 shown()
 {
     awk -v all="$1" '
-        /^As with every command:/ { after = 1 }
+        /^Options of every command:/ { after = 1 }
         after == all && match($0, /^  (-.,|   ) --[a-z0-9-]+( [^ ]+)?/) {
             line = substr($0, 1, RLENGTH)
             sub(/^ +/, "", line)

@@ -104,7 +104,7 @@ named "rank 1 has another .config than rank 0" "$TENON_MPIEXEC" -n 1 "$gpt" $tin
     : -n 1 "$gpt" $tiny --text other.txt --out b
 named "rank 1 has another build of Tenon or instruction set" "$TENON_MPIEXEC" -n 1 "$gpt" $tiny \
     --text book.txt --out c : -n 1 env TENON_ISA=baseline "$gpt" $tiny --text book.txt --out c
-named "there are to be 3 ranks, but MPI has started 2" \
+named "expected 3 ranks, but MPI started 2" \
     "$TENON_MPIEXEC" -n 2 "$gpt" $tiny --text book.txt --out d --ranks 3
 # Simulates a full disk: writes beyond 12 MB fail; a checkpoint needs 19 MB, the files of MPI need less.
 full="trap '' XFSZ; ulimit -f 12000; exec $gpt $tiny --text book.txt --out e --dim 256 --layers 2"

@@ -74,7 +74,7 @@ awk '$1 == "bahdanau" && $2 > 0.9 { good = 1 } END { exit !good }' one.txt ||
 says 2 "--lengths needs at most 16 increasing integers from 1 to 100, such as 5,10,20,40, got '5,5'" \
     "$translate" compare --lengths 5,5
 for command in compare "demo --out both"; do # shellcheck disable=SC2086
-    says 2 "--steps and --minutes are two ways" "$translate" $command --steps 3 --minutes 3
+    says 2 "--steps and --minutes exclude each other" "$translate" $command --steps 3 --minutes 3
 done
 says 2 "--dim needs a multiple of 4, got '6'" "$translate" compare --quick --dim 6
 [ ! -e both ] || wrong "translate demo leaves a folder behind where its options are wrong"
@@ -136,7 +136,7 @@ says 1 "is from another run: its valid-src is" \
     "${train[@]}" "${valid[@]}" --stop-on bleu --out bleu --resume --valid-src turned.txt
 
 # Errors are reported before anything is written, and name a remedy.
-says 1 "'whole' holds a model already: choose another folder, or go on with --resume" "${train[@]}" --out whole
+says 1 "'whole' already contains a model; choose another folder" "${train[@]}" --out whole
 says 2 "--valid-src needs --valid-tgt" "${train[@]}" --valid-src lines.txt --out other
 says 2 "--valid-tgt needs --valid-src" "${train[@]}" --valid-tgt lines.txt --out other
 says 2 "--stop-on bleu needs a validation set: --valid-src and --valid-tgt" "${train[@]}" --stop-on bleu --out other
@@ -144,12 +144,12 @@ says 2 "--patience needs a validation set: --valid-src and --valid-tgt" "${train
 says 2 "--lstm is for --model rnn, bahdanau and luong" "${train[@]}" --lstm --out other
 says 2 "--norm-first is for --model transformer; luong is" "${train[@]}" --model luong --norm-first --out other
 says 2 "--heads is for --model transformer; rnn is" "${train[@]}" --model rnn --heads 2 --out other
-says 2 "3 heads do not divide a width of 32" "${train[@]}" --heads 3 --out other
-says 2 "--size is one of tiny|small|base|big, not 'huge'" "${train[@]}" --size huge --out other
+says 2 "a width of 32 is not divisible by 3 heads" "${train[@]}" --heads 3 --out other
+says 2 "--size must be one of tiny|small|base|big, got 'huge'" "${train[@]}" --size huge --out other
 says 2 "--vocab-size needs at least 260 tokens (256 bytes and 4 special tokens), got 20" \
     "${train[@]}" --vocab-size 20 --out other
 cp whole/model.safetensors weights
-says 1 "is no page of HTML" "$translate" align --model whole --html whole/model.safetensors "3 May 2019"
+says 1 "does not contain an HTML page" "$translate" align --model whole --html whole/model.safetensors "3 May 2019"
 cmp weights whole/model.safetensors || wrong "translate align --html writes over the weights"
 says 5 "nowhere" "$translate" run --model nowhere
 one=("$translate" train --steps 1 --size tiny --dim 32 --layers 1 --out other)

@@ -110,11 +110,11 @@ done
 again=("$bert" tune classify --quiet --model small --batch 4 --length 16 --train train.tsv --resume)
 "${again[@]}" --out whole >/dev/null || wrong "bert tune --resume without --epochs failed"
 "${again[@]}" --layer-rate 0.8 --thaw --parts 2 --out paced >/dev/null || wrong "no --epochs, --layer-rate: it fails"
-says 1 "'whole' is a run of 20 steps, and --epochs 3 asks for 30" "${again[@]}" --out whole --epochs 3
+says 1 "'whole' is a run of 20 steps, but --epochs 3 is 30 steps" "${again[@]}" --out whole --epochs 3
 says 1 "its valid is absent, but this run's is" "${again[@]}" --out whole --valid test.tsv
 
 cp -r whole over && rm -r over/checkpoints
-says 1 "the run in 'over' is over, and its checkpoints are gone" "${again[@]}" --out over
+says 1 "the training in 'over' is complete and its checkpoints were deleted" "${again[@]}" --out over
 cmp whole/model.safetensors over/model.safetensors || wrong "a tuning that is over is begun anew"
 
 # What says nothing to a task, or asks for layers that are not there.

@@ -37,11 +37,11 @@ never=("$v" train --text text --out never)
 for loss in nce hierarchical softmax; do
     ends 2 '--loss is for the other kinds; glove trains on counts' "${never[@]}" --kind glove --loss $loss
 done
-ends 5 "'no/v.vec' cannot be written: there is no folder 'no/'" "$v" train --text text --out no/v.vec --kind glove
+ends 5 "cannot write 'no/v.vec': the folder 'no/' does not exist" "$v" train --text text --out no/v.vec --kind glove
 ! grep -q 'train:' err || wrong "vectors train learns what it cannot write"
-ends 5 "there is no folder 'no/'" "${never[@]}" --checkpoint no/c
-ends 1 "is a folder, where a file is needed" "$v" train --text text --out . --force
-ends 1 "a file needs a name" "$v" phrases --text text --out ''
+ends 5 "the folder 'no/' does not exist" "${never[@]}" --checkpoint no/c
+ends 1 "is a folder, expected a file" "$v" train --text text --out . --force
+ends 1 "the name of the file is empty" "$v" phrases --text text --out ''
 ends 2 '--x-max is for --kind glove' "${never[@]}" --x-max 9
 ends 2 '--negatives is for the other kinds; glove trains on counts' "${never[@]}" --kind glove --negatives 9
 ends 2 '--sample is for the other kinds; glove trains on counts' "${never[@]}" --kind glove --sample 0.1

@@ -126,13 +126,13 @@ printf 'GIF89a' >some.gif
 says 2 'labels FILE is needed' train --images images --out x
 says 2 'for --model vit' train "${data[@]}" --out x --model convolutions --layers 3
 says 2 'patch is for --model vit' train "${data[@]}" --out x --model convolutions --patch 2
-says 2 'two ways to say one thing' demo "${data[@]}" --out x --steps 2 --minutes 1
+says 2 'exclude each other' demo "${data[@]}" --out x --steps 2 --minutes 1
 says 3 'must have 3856 bytes, this one has 300' train --images cut --labels labels --out x
 says 3 'one for each image' train --images images --labels few --out x
 says 3 'images must be u8' train --images labels --labels labels --out x
 says 3 'training needs square images' train --images wide --labels few --out x
 says 1 'fewer than --patch 9' train "${data[@]}" --out x --patch 9
-says 1 'holds a model already' train "${data[@]}" --out patches
+says 1 'already contains a model' train "${data[@]}" --out patches
 says 5 'no such file' train --images nothing --labels labels --out x
 says 5 'no such file' classify --model patches nothing.png
 says 3 'has 3 bytes of samples' classify --model patches torn.pgm

@@ -44,14 +44,14 @@ static int fail_with(int count, char **values)
     return code;
 }
 
-static const option  options[] = {OPTION_TEXT("out", 'o', "DIR", &out, "where the model goes", .required = true),
+static const option  options[] = {OPTION_TEXT("out", 'o', "DIR", &out, "folder of the new model", .required = true),
                                   OPTION_LIST("text", 't', "FILE", &texts, "what to read"),
                                   OPTION_INT("steps", 'n', "N", &steps, "how many steps", .least = 1),
                                   OPTION_REAL("learning-rate", 0, "X", &rate,
                                               "the largest rate of learning, which is reached after the warm-up",
                                               .least = 0, .most = 1),
                                   OPTION_TEXT("dtype", 0, "TYPE", &dtype, "what to compute in", .choices = "f32|bf16"),
-                                  OPTION_FLAG("resume", 'r', &resume, "go on with the run in DIR"),
+                                  OPTION_FLAG("resume", 'r', &resume, "resume the run in DIR"),
                                   {0}};
 static const command commands[] = {
     {.name = "train", .summary = "train a model", .options = options, .run = train, .operands = "WORD...", .most = 2},
@@ -104,19 +104,19 @@ END_TEST
 static const struct {
     const char *line, *says;
 } wrong[] = {
-    {"", "prog: which command? One of those that 'prog --help' shows\nTry 'prog --help'.\n"},
-    {"trian", "prog: there is no command 'trian'; did you mean train?\nTry 'prog --help'.\n"},
-    {"dance", "prog: there is no command 'dance'\nTry 'prog --help'.\n"},
+    {"", "prog: missing command; 'prog --help' lists the commands\nTry 'prog --help'.\n"},
+    {"trian", "prog: unknown command 'trian'; did you mean train?\nTry 'prog --help'.\n"},
+    {"dance", "prog: unknown command 'dance'\nTry 'prog --help'.\n"},
 #define TRAIN(line, text)                                                 \
     {                                                                     \
         "train " line, "prog train: " text "\nTry 'prog train --help'.\n" \
     }
-    TRAIN("", "--out DIR is needed: where the model goes"),
-    TRAIN("--lerning-rate 1", "there is no option --lerning-rate; did you mean --learning-rate?"),
-    TRAIN("--learn 1", "there is no option --learn; did you mean --learning-rate?"),
-    TRAIN("--no-progess", "there is no option --no-progess; did you mean --no-progress?"),
-    TRAIN("--xyzzy", "there is no option --xyzzy"),
-    TRAIN("-x", "there is no option -x"),
+    TRAIN("", "--out DIR is required: folder of the new model"),
+    TRAIN("--lerning-rate 1", "unknown option --lerning-rate; did you mean --learning-rate?"),
+    TRAIN("--learn 1", "unknown option --learn; did you mean --learning-rate?"),
+    TRAIN("--no-progess", "unknown option --no-progess; did you mean --no-progress?"),
+    TRAIN("--xyzzy", "unknown option --xyzzy"),
+    TRAIN("-x", "unknown option -x"),
     TRAIN("--steps", "--steps needs N: how many steps"),
     TRAIN("--text --steps 2", "--text needs FILE: what to read"),
     TRAIN("--steps 0", "--steps needs a whole number of at least 1, got '0'"),
@@ -124,11 +124,11 @@ static const struct {
     TRAIN("--steps 99999999999999999999", "--steps needs a whole number of at least 1, got '99999999999999999999'"),
     TRAIN("--learning-rate 2", "--learning-rate needs a number from 0.0 to 1.0, got '2'"),
     TRAIN("--learning-rate x", "--learning-rate needs a number from 0.0 to 1.0, got 'x'"),
-    TRAIN("--dtype f23", "--dtype is one of f32|bf16, not 'f23'; did you mean f32?"),
-    TRAIN("--dtype double", "--dtype is one of f32|bf16, not 'double'"),
+    TRAIN("--dtype f23", "--dtype must be one of f32|bf16, got 'f23'; did you mean f32?"),
+    TRAIN("--dtype double", "--dtype must be one of f32|bf16, got 'double'"),
     TRAIN("--resume=1", "--resume takes no value"),
-    TRAIN("-o d a b c", "what is 'c' for? It is one word too many"),
-    {"fail", "prog fail: CODE is needed, but nothing is there\nTry 'prog fail --help'.\n"}};
+    TRAIN("-o d a b c", "unexpected argument 'c'"),
+    {"fail", "prog fail: missing operand, expected CODE\nTry 'prog fail --help'.\n"}};
 
 START_TEST(wrong_lines)
 {
@@ -143,20 +143,20 @@ START_TEST(helps)
     ck_assert_int_eq(call(1, "--help"), 0);
     ck_assert_str_eq(said, "prog: a program\n\nUsage: prog COMMAND [OPTION]...\n\nCommands:\n"
                            "  train                   train a model\n  fail                    fail\n\nSome text.\n\n"
-                           "'prog COMMAND --help' explains a command and its options.\n");
+                           "'prog COMMAND --help' describes a command and its options.\n");
     ck_assert_int_eq(call(1, "train --help"), 0);
     ck_assert_msg(!strncmp(said,
                            "prog train: train a model\n\n"
                            "Usage: prog train --out DIR [OPTION]... WORD...\n\n"
                            "Options:\n"
-                           "  -o, --out DIR           where the model goes (needed)\n"
+                           "  -o, --out DIR           folder of the new model (required)\n"
                            "  -t, --text FILE...      what to read\n"
                            "  -n, --steps N           how many steps (default: 1000)\n"
                            "      --learning-rate X   the largest rate of learning, which is reached after\n"
                            "                          the warm-up (default: 0.001)\n"
-                           "      --dtype TYPE        what to compute in (default: f32)\n"
-                           "  -r, --resume            go on with the run in DIR\n\n"
-                           "As with every command:\n",
+                           "      --dtype TYPE        what to compute in (f32|bf16; default: f32)\n"
+                           "  -r, --resume            resume the run in DIR\n\n"
+                           "Options of every command:\n",
                            400),
                   "%s", said);
     ck_assert_int_eq(call(1, "train --version"), 0);
@@ -317,10 +317,10 @@ START_TEST(training)
     fclose(bar.to);
     settings.verbose = false;
     ck_assert_msg(strstr(text, "saved ") && strstr(text, "step-000000000003.ckpt\n"), "%s", text);
-    ck_assert_msg(strstr(text, "step 3: validation ") && strstr(text, ", the best so far\n"), "%s", text);
+    ck_assert_msg(strstr(text, "step 3: validation ") && strstr(text, ", the best yet\n"), "%s", text);
     ck_assert_msg(strstr(text, "train: 100%|####") && strstr(text, "| 3/3 [00:0"), "%s", text);
     ck_assert_msg(strstr(text, "done after 3 steps, 00:0"), "%s", text);
-    ck_assert_msg(strstr(text, "going on from step 3\n"), "%s", text);
+    ck_assert_msg(strstr(text, "resuming from step 3\n"), "%s", text);
     tn_free(net);
 }
 END_TEST
@@ -330,11 +330,11 @@ START_TEST(resources)
 {
     ck_assert(record_space(".", 1, false) && record_memory(1, false));
     ck_assert(!record_space(".", 1e24, false));
-    ck_assert_msg(tn_error() == TN_EIO && strstr(tn_error_message(), " GiB of disk space, and there are "), "%s",
+    ck_assert_msg(tn_error() == TN_EIO && strstr(tn_error_message(), " GiB of disk space, but "), "%s",
                   tn_error_message());
     tn_clear_error();
     ck_assert(!record_memory(1e24, false));
-    ck_assert_msg(tn_error() == TN_ENOMEM && strstr(tn_error_message(), " GiB of memory, and there are "), "%s",
+    ck_assert_msg(tn_error() == TN_ENOMEM && strstr(tn_error_message(), " GiB of memory, but "), "%s",
                   tn_error_message());
     tn_clear_error();
     ck_assert(record_space(".", 1e24, true));
