@@ -1,4 +1,4 @@
-/* attention.c — bert attention: what each head of each layer looks at, as a page of pictures. */
+/* attention.c — bert attention: writes the attention weights of every head as an HTML page. */
 #include "bert.h"
 
 static const char *dir, *html;

@@ -1,9 +1,9 @@
-/* beginning.c — words that a model knows before it learns.
+/* beginning.c — initial embeddings from word vectors.
  *
- * A Transformer is slow to learn from hidden words which words go together, what a text is about: at first all nouns
- * have nearly the same vector, and how they differ is lost among what they share. Skip-gram learns nothing but that, in
- * seconds. So the texts are read by it first, each piece as a word, and the embedding begins with its vectors: less
- * their mean, and each of one length. */
+ * A Transformer learns slowly from masked tokens which words occur together, that is the topic of a text: at first all
+ * nouns have nearly the same embedding, and what they share hides how they differ. Skip-gram learns just this in
+ * seconds. So skip-gram is trained first, with each token as a word. The embedding is initialised with its vectors,
+ * after subtracting their mean and scaling all to the same length. */
 #include "bert.h"
 
 #include <inttypes.h>
@@ -11,12 +11,12 @@
 #include <stdio.h>
 
 enum { NAME = 16, WINDOW = 15 };
-/* The root of the mean square of a vector's numbers. BERT's words begin with 0.02: with no more than that, what these
- * know is lost again in the first thousand steps. */
+/* The root mean square of a vector's elements. BERT's embeddings are initialised with 0.02; with so small a value, the
+ * first thousand steps erase the information of the vectors. */
 static const double spread = 0.05;
 
-/* The corpus as words between blanks, a sentence a line: the numbers of its pieces, which hold no blank in any
- * vocabulary. */
+/* Writes the corpus as token ids separated by blanks, one sentence per line. Ids serve as words because a token may
+ * contain a blank. */
 static bool write_pieces(const tn_corpus *c, const char *path)
 {
     FILE  *f = fopen(path, "wb");
@@ -34,7 +34,7 @@ static bool write_pieces(const tn_corpus *c, const char *path)
     return fine;
 }
 
-/* Row i: the vector of piece i; 0: it has none. */
+/* The vectors as rows [pieces, dim]: row i belongs to token i; zeros if it has no vector. */
 static tn_tensor *rows_of(const tn_vectors *v, int64_t pieces)
 {
     const int64_t dim = tn_vectors_dim(v);

@@ -1,4 +1,4 @@
-/* bert.h — the commands of bert, and what they share. */
+/* bert.h — the commands of bert, and the declarations they share. */
 #ifndef TENON_EXAMPLES_BERT_BERT_H
 #define TENON_EXAMPLES_BERT_BERT_H
 
@@ -15,35 +15,35 @@ typedef struct {
     tn_bert      *bert;
     tn_tokenizer *tokens;
 } model;
-bool model_open(const char *dir, model *m); /* false: an error stands */
+bool model_open(const char *dir, model *m); /* false: an error is set */
 void model_close(model *m);
 
-/* How sentences become vectors (sentences.c): as a folder of sentence-transformers says, or else as bert does it, the
- * mean of the pieces' with length 1. */
+/* How a sentence is embedded (sentences.c): as a folder of sentence-transformers specifies; otherwise by the mean of
+ * the tokens' hidden states, scaled to length 1. */
 enum { SENTENCE_STEPS = 8 };
 typedef struct {
-    tn_linear     *dense; /* NULL: the vector gets length 1 */
-    tn_hf_function then;  /* NULL: nothing */
+    tn_linear     *dense; /* NULL: scale the vector to length 1 */
+    tn_hf_function then;  /* activation after dense; NULL: none */
 } sentence_step;
 typedef struct {
-    char            folder[1024]; /* where the model is */
-    bool            given;        /* does modules.json say it? */
+    char            folder[1024]; /* of the model */
+    bool            given;        /* specified by modules.json */
     tn_bert_pooling pooling;
-    bool            lower;                /* capitals are to become small letters */
-    int64_t         length, dim;          /* pieces of a text at most; numbers of a vector */
-    sentence_step   step[SENTENCE_STEPS]; /* behind the pooling */
+    bool            lower;                /* the text is converted to lower case */
+    int64_t         length, dim;          /* maximum tokens of a text; elements of a vector */
+    sentence_step   step[SENTENCE_STEPS]; /* after the pooling */
     int             steps;
 } sentences;
 bool       sentences_open(const char *dir, sentences *to, model *m); /* false: raised */
 void       sentences_close(sentences *s, model *m);
 tn_tensor *sentences_vectors(const sentences *how, const model *m, int64_t n, const char *const *lines);
-/* The vectors of n lines, [n, dim], in their order; those of near lengths go through the model together (vectors.c). */
+/* The vectors of n lines, [n, dim], in their order. Lines of similar length are batched (vectors.c). */
 bool sentences_all(const sentences *how, const model *m, int64_t n, const char *const *lines, float *to);
 
-/* A text's pieces as words for a picture; free them with words_free. */
+/* A text's tokens, for a figure of the report; freed with words_free. */
 typedef struct {
     int64_t      n;
-    const char **word; /* as the vocabulary has them */
+    const char **word; /* the tokens' texts, borrowed from the tokenizer */
     tn_tensor   *ids;  /* [1, n] */
     tn_tensor   *segments;
 } words;
@@ -60,10 +60,10 @@ typedef struct {
 
 typedef struct {
     option_list files;
-    const char *cache;                                     /* the file of tokens */
-    bool        pairs, order, fixed, whole_words, by_rule; /* order: of pairs, as ALBERT has them */
-    int64_t     spans;                                     /* pieces or words that are hidden in a row; 0: one */
-    int64_t     length, batch;                             /* pieces in an example, examples in a batch */
+    const char *cache;                                     /* file for the token ids */
+    bool        pairs, order, fixed, whole_words, by_rule; /* order: predict the order of pairs, as ALBERT */
+    int64_t     spans;                                     /* maximum length of a masked span; 0: single tokens */
+    int64_t     length, batch;                             /* tokens per example, examples per batch */
     uint64_t    seed;
 } texts_config;
 bool       texts_open(const texts_config *c, const tn_tokenizer *t, texts *to);
@@ -76,25 +76,25 @@ typedef struct {
     training    base;
     option_list text, valid;
     const char *objective;
-    int64_t     batch, length, embedding; /* embedding: of ALBERT and ELECTRA; 0: as wide as the layers, 128 at most */
+    int64_t     batch, length, embedding; /* embedding: width, ALBERT and ELECTRA only; 0: min(128, dim) */
     bool        cased, norm_last, whole_words, by_rule;
-    int64_t     word_vectors; /* how often skip-gram reads the texts before; 0: not */
+    int64_t     word_vectors; /* epochs of skip-gram before the training; 0: no skip-gram */
     texts       texts, held;
-    tn_tensor  *beginning; /* what it learned */
-    tn_bert    *teacher;   /* from here on of distil.c */
+    tn_tensor  *beginning; /* the vectors of skip-gram; may be NULL */
+    tn_bert    *teacher;   /* this and the following: used by distil.c only */
     const char *teacher_dir;
     double      temperature;
 } bert_training;
 extern const train_kind bert_kind;
 
-/* Vectors of the corpus's pieces, [pieces, dim], by skip-gram that reads it so often; 0 where a piece is not in it.
- * While it learns, the texts are at path, as numbers. And they as the rows of an embedding, all of one length
- * (beginning.c). */
+/* beginning.c. beginning_learn: trains skip-gram for `epochs` epochs on the corpus; returns vectors [pieces, dim],
+ * zeros for tokens that do not occur. Writes a temporary file at path. beginning_take: copies the vectors, centred and
+ * scaled to one length, into an embedding. */
 tn_tensor *beginning_learn(const tn_corpus *c, int64_t pieces, int64_t dim, int64_t epochs, uint64_t seed,
                            const char *path);
 void       beginning_take(tn_tensor *weight, tn_tensor *rows);
 
-/* ELECTRA: two models that learn together (electra.c). */
+/* ELECTRA: two models that are trained together (electra.c). */
 typedef struct {
     tn_module base;
     tn_bert  *generator, *discriminator;
@@ -108,19 +108,19 @@ bool       electra_save(electra *m, const tn_tokenizer *tokens, const char *dir)
         .batch = 16, .length = 128                                                                                    \
     }
 
-/* How well it does on texts it has not seen. */
+/* Results on a validation text. */
 typedef struct {
-    double  loss, perplexity, right, next; /* of hidden words: nats, exp of them, the part guessed; of pairs */
-    double  unigram; /* the loss of who knows how often each word occurs in these texts, and nothing else */
-    int64_t words, pairs;
+    double  loss, perplexity, right, next; /* of masked tokens: nats, exp(loss), accuracy; accuracy of pairs */
+    double  unigram;                       /* loss of a baseline that predicts by the tokens' frequencies, in nats */
+    int64_t words, pairs;                  /* number of masked tokens; of pairs */
 } evaluation;
 bool evaluate(model *m, const texts_config *c, evaluation *e);
 
-/* ---- what is shown (report.c) ------------------------------------------------------------------------------------ */
+/* ---- reports (report.c) ------------------------------------------------------------------------------------------ */
 
-/* A sentence with [MASK], what the model puts there, and what else it thinks of. */
+/* Adds a sentence with [MASK], the word that the model predicts, and its next candidates. */
 bool report_fill(tn_report *r, const model *m, const char *text);
-/* Every head of every layer. */
+/* Adds the attention weights of every head; those of one head enlarged. */
 bool report_looks(tn_report *r, const model *m, const char *text, int64_t layer, int64_t head);
 
 #endif

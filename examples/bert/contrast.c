@@ -1,7 +1,7 @@
-/* contrast.c — bert contrast: vectors of sentences learned from pairs that belong together (InfoNCE). In a batch of n
- * pairs each first text is to find its own second one among all n:
+/* contrast.c — bert contrast: trains sentence embeddings on pairs of related texts (InfoNCE). In a batch of n pairs,
+ * each first text a_i has to identify its own second text b_i among all n:
  *
- *   loss = cross-entropy of the rows of cos(a_i, b_k) / temperature, with k = i the right one */
+ *   loss = cross-entropy of the rows of cos(a_i, b_k) / temperature, with target k = i */
 #include "bert.h"
 
 #include "../common/checksum.h"
@@ -13,7 +13,7 @@
 
 typedef struct {
     int64_t n, room;
-    char  **text; /* [2 n]: a, b, a, b …, each the program's */
+    char  **text; /* [2 n]: a, b, a, b …; owned */
 } pairs;
 
 typedef struct {
@@ -51,7 +51,7 @@ static char *copied(const char *at, size_t bytes)
     return to;
 }
 
-/* "a TAB b" */
+/* Adds the line "a TAB b". */
 static void add_pair(pairs *p, tn_text line)
 {
     const char  *tab = memchr(line.at, '\t', line.bytes);
@@ -70,7 +70,7 @@ static void add_pair(pairs *p, tn_text line)
         p->text = text, p->room = room;
     }
     char *a = copied(line.at, n), *b = copied(tab + 1, m);
-    p->text[2 * p->n] = a, p->text[2 * p->n + 1] = b, p->n++; /* one that is NULL is freed, too */
+    p->text[2 * p->n] = a, p->text[2 * p->n + 1] = b, p->n++; /* pairs_free also accepts NULL */
 }
 
 static void pairs_read(pairs *p, const option_list *files)
@@ -91,7 +91,7 @@ static void pairs_read(pairs *p, const option_list *files)
                  (long long)p->n);
 }
 
-/* Their numbers as batches. */
+/* A source of batches of the pairs' indices. */
 static tn_dataset *batches_of(const pairs *p, int64_t batch, bool shuffle)
 {
     return tn_dataset_new(.x = tn_arange_of(TN_I64, 0, (double)p->n, 1), .batch = batch < p->n ? batch : p->n,
@@ -140,7 +140,7 @@ static int check(training *t)
     if (t->world)
         return program_usage("each text is told from all others of its batch, which several processes would cut: start "
                              "it as one");
-    if (!sentences_open(c->dir, &c->how, &m)) return 0; /* said at the end */
+    if (!sentences_open(c->dir, &c->how, &m)) return 0; /* the error is reported at the end */
     const tn_bert_config *b = &m.bert->config;
     a->size = tn_bert_kind_name(b->kind), a->vocab = c->how.folder;
     a->layers = b->layers, a->heads = b->heads, a->dim = b->dim;
@@ -210,7 +210,7 @@ static bool write_text(const char *dir, const char *name, const char *text)
     return fine;
 }
 
-/* As sentence-transformers reads it. */
+/* Saves a folder in the layout of sentence-transformers. */
 static bool save(training *t, tn_fit_why why)
 {
     static const char modules[] =

@@ -1,4 +1,4 @@
-/* demo.c — bert demo: a model of the small world, trained, asked, and shown. */
+/* demo.c — bert demo: trains a model on the small world's text, probes it, and writes a report. */
 #include "bert.h"
 #include "../common/stop.h"
 #include "../common/world.h"
@@ -12,12 +12,12 @@ static double      minutes;
 static int64_t     steps, documents = 12000, probes = 500;
 static bool        again;
 
-/* What is to be reached: how often a right word is the likelier one, by kind, and how often pairs are told apart. */
+/* The goals: the accuracy on each kind of probe, and on the next-sentence task. */
 enum { NEXT = WORLD_KINDS, MARKS, USUAL_STEPS = 4000, ALBERTS_STEPS = 8200 };
 static const double goals[MARKS] = {
     [WORLD_AGREEMENT] = 0.98, [WORLD_PRONOUN] = 0.95, [WORLD_SENSE] = 0.95, [NEXT] = 0.90};
 
-/* Is a right word likelier than every wrong one? */
+/* Is a right word more likely than every wrong one? */
 static bool passes(const model *m, const world_probe *p)
 {
     const tn_scope s = tn_no_grad_begin();
@@ -61,7 +61,7 @@ static void show(tn_report *r, const model *m)
     report_looks(r, m, "The girl carried the basket because it was heavy.", m->bert->config.layers - 1, 0);
 }
 
-/* What part of n questions of each kind, from this one on, is answered rightly. */
+/* Computes the accuracy on probes first to first + n - 1 of each kind. */
 static void ask(const model *m, int64_t first, int64_t n, double part[WORLD_KINDS])
 {
     for (int k = 0; k < WORLD_KINDS; k++) {
@@ -75,7 +75,7 @@ static void ask(const model *m, int64_t first, int64_t n, double part[WORLD_KIND
     }
 }
 
-/* On texts that were kept aside. */
+/* Evaluates on the validation text. */
 static bool measure(const bert_training *t, model *m, evaluation *e)
 {
     char               cache[1024];
@@ -90,7 +90,7 @@ static bool measure(const bert_training *t, model *m, evaluation *e)
     return evaluate(m, &c, e);
 }
 
-/* How much of its goal the mark has that is farthest from it. ALBERT's pairs are another question, without a goal. */
+/* The smallest ratio of an accuracy to its goal. Ignores ALBERT's sentence order, which has no goal. */
 static double reached(const double part[WORLD_KINDS], const evaluation *e)
 {
     double least = strcmp(objective, "albert") ? e->next / goals[NEXT] : INFINITY;
@@ -98,7 +98,7 @@ static double reached(const double part[WORLD_KINDS], const evaluation *e)
     return least;
 }
 
-/* While it learns: by questions that are not those of the end, and not as many. */
+/* The score during training: on other and fewer probes than at the end. */
 static double judged(void *net, void *user)
 {
     const bert_training *t = user;
@@ -110,12 +110,12 @@ static double judged(void *net, void *user)
     return reached(part, &e);
 }
 
-/* As of any training; but it is over when all that it is for has been reached. */
+/* Opens the texts like `bert train`, and lets the training end when all goals are reached. */
 static bool open_judged(training *t)
 {
     if (!bert_kind.open(t)) return false;
     t->fit.score = judged, t->fit.user = t, t->fit.rising = true;
-    t->fit.enough = 1.01; /* by fewer questions: so that those of the end are no worse */
+    t->fit.enough = 1.01; /* a margin, because the score uses fewer probes than the test at the end */
     return true;
 }
 

@@ -1,9 +1,10 @@
-/* distil.c — bert distil: a smaller model that learns from a larger one, as DistilBERT did (Sanh et al. 2019).
+/* distil.c — bert distil: trains a smaller model to imitate a larger one, like DistilBERT (Sanh et al. 2019).
  *
  *   loss = 5 T² KL(softmax(teacher / T) ‖ softmax(student / T)) + 2 cross-entropy + 1 − cos(student's y, teacher's y)
  *
- * The first two over the hidden words, the last over all pieces. The student is as wide as the teacher and begins with
- * its embeddings, its head and some of its layers, evenly spread. Of a BERT it is a DistilBERT. */
+ * The first two terms are over the masked tokens, the last is over all tokens. The student is as wide as the teacher
+ * and is initialised with its embeddings, its head and some of its layers, evenly spaced. The student of a BERT is a
+ * DistilBERT. */
 #include "../common/texts.h"
 #include "bert.h"
 
@@ -16,7 +17,7 @@ static int check(training *t)
 {
     bert_training *b = of(t);
     train_asked   *a = &t->asked;
-    if (!(b->teacher = tn_bert_load(b->teacher_dir))) return 0; /* said at the end */
+    if (!(b->teacher = tn_bert_load(b->teacher_dir))) return 0; /* the error is reported at the end */
     const tn_bert_config *c = &b->teacher->config;
     a->size = "distilled", a->vocab = b->teacher_dir, a->heads = c->heads, a->dim = c->dim;
     if (a->layers > c->layers)
@@ -45,7 +46,7 @@ static tn_bert_config student_of(const tn_bert_config *teacher, const train_aske
     return c;
 }
 
-/* The teacher's name for a student's parameter: of layer i of n that of layer ⌊i · all / n⌋. */
+/* The teacher's parameter for a student's: layer i of n takes the teacher's layer ⌊i · all / n⌋. */
 static const char *name_there(const char *name, int64_t n, int64_t all, char *to, size_t size)
 {
     static const char layers[] = "bert.encoder.layers.";
@@ -56,8 +57,8 @@ static const char *name_there(const char *name, int64_t n, int64_t all, char *to
     return to;
 }
 
-/* The student's parameters become the teacher's. Where there are no segments any more, what the first one's vector adds
- * to every piece goes to the positions. */
+/* Copies the teacher's parameters into the student. If the student has no segment embeddings, the embedding of the
+ * first segment is added to the position embeddings. */
 static void copy_parameters(tn_bert *student, tn_bert *teacher)
 {
     const int64_t  n = tn_length(student->encoder->layers), all = tn_length(teacher->encoder->layers);
@@ -87,7 +88,7 @@ static void *make(training *t)
 
 /* ---- the loss ---------------------------------------------------------------------------------------------------- */
 
-/* 1 − the mean cosine over what is no padding. */
+/* 1 − the mean cosine over all tokens except padding. */
 static tn_tensor *turned_away(tn_tensor *y, tn_tensor *there, tn_tensor *padding)
 {
     tn_tensor *cosine = tn_cosine_similarity(y, there, -1, 1e-8);
@@ -107,7 +108,7 @@ static bert_training asked;
 
 static tn_tensor *loss(void *student, const tn_batch *b, void *user)
 {
-    const bert_training *t = &asked; /* whoever measures a step has no user */
+    const bert_training *t = &asked; /* step_seconds passes user NULL */
     (void)user;
     tn_tensor     *padding = tn_batch_get(b, "padding"), *at = tn_batch_get(b, "masked_at");
     tn_tensor     *segments = tn_batch_get(b, "segments");

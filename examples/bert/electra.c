@@ -1,9 +1,9 @@
-/* electra.c — ELECTRA (Clark et al. 2020): a small generator guesses hidden words; the discriminator reads the text
- * with those guesses in it, and says of each word whether it is the right one. Both learn together:
+/* electra.c — ELECTRA (Clark et al. 2020): a small generator fills in masked tokens; the discriminator reads the result
+ * and predicts for each token whether it was replaced. Both are trained together:
  *
- *   loss = generator's cross-entropy over the hidden words + 50 · discriminator's binary one over all
+ *   loss = generator's cross-entropy over the masked tokens + 50 · discriminator's binary cross-entropy over all tokens
  *
- * No gradient goes through the guesses, which are drawn by their probabilities. The tables of embeddings are shared. */
+ * The generator's tokens are sampled, and no gradient passes through them. Both models share their embeddings. */
 #include "bert.h"
 
 #include "../common/files.h"
@@ -12,7 +12,7 @@
 
 static const tn_class electra_class = {.size = sizeof(tn_class), .name = "Electra", .bytes = sizeof(electra)};
 
-/* A fourth of the heads, as wide as the discriminator's. */
+/* The generator has a fourth of the discriminator's heads, of the same width. */
 static tn_bert_config generator_of(tn_bert_config c)
 {
     const int64_t heads = c.heads / 4 ? c.heads / 4 : 1;
@@ -40,7 +40,7 @@ electra *electra_new(tn_bert_config c)
     return tn_built(m);
 }
 
-/* One word for each row of scores, by its probability: the largest of score + Gumbel noise. */
+/* Samples a token from each row of logits: the argmax of logit + Gumbel noise. */
 static tn_tensor *drawn(tn_tensor *scores)
 {
     const tn_scope s = tn_no_grad_begin();
@@ -49,7 +49,7 @@ static tn_tensor *drawn(tn_tensor *scores)
     return tn_scope_return(s, tn_argmax(tn_add(tn_to(scores, TN_F32), noise), -1, false));
 }
 
-/* The ids with the drawn words in place; where they are not what stood there, *replaced is true. */
+/* The ids with the sampled tokens filled in. *replaced is true where a sampled token differs from the original. */
 static tn_tensor *with_words(tn_tensor *ids, tn_tensor *at, tn_tensor *guess, tn_tensor *right, tn_tensor **replaced)
 {
     const tn_scope s = tn_no_grad_begin();

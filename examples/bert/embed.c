@@ -1,5 +1,5 @@
-/* embed.c — bert embed: a vector for each line of standard input. Lines are taken many at a time, and their vectors are
- * printed in the order of the lines. */
+/* embed.c — bert embed: prints a vector for each line of standard input. Lines are processed in groups; their vectors
+ * are printed in the order of the lines. */
 #define _POSIX_C_SOURCE 200809L
 #include "bert.h"
 
@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 enum {
-    LINE_MOST = 16 << 20, /* bytes of a line */
-    TEXTS = 2048,         /* taken at a time */
-    BYTES = 4 << 20       /* likewise: so many, then no further line */
+    LINE_MOST = 16 << 20, /* maximum bytes of a line */
+    TEXTS = 2048,         /* maximum lines of a group */
+    BYTES = 4 << 20       /* a group ends when it has this number of bytes */
 };
 
 static const char *dir, *pool;
@@ -31,7 +31,7 @@ static void print_vector(const float *v, int64_t n)
     putchar('\n');
 }
 
-/* n lines, at most TEXTS. */
+/* Prints the vectors of n lines, at most TEXTS. */
 static void print_vectors(const sentences *how, const model *m, int64_t n, char **lines)
 {
     const size_t bytes = (size_t)n * (size_t)how->dim * sizeof(float);
@@ -39,11 +39,11 @@ static void print_vectors(const sentences *how, const model *m, int64_t n, char 
     if (out && sentences_all(how, m, n, (const char *const *)lines, out))
         for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) print_vector(out + i * how->dim, how->dim);
     if (out) tn_mem_put(out, bytes);
-    fflush(stdout); /* program_end says it where that fails */
+    fflush(stdout); /* program_main reports errors of standard output */
 }
 
-/* Up to `most` lines of standard input into lines, of which each is the caller's to free. Returns how many. A line that
- * is no text ends them: *text is false, and those before it still get their vectors. */
+/* Reads up to `most` lines of standard input, each of which the caller frees. Returns their number. A line with a NUL
+ * byte ends the group and sets *text to false; the lines before it still get their vectors. */
 static int64_t read_lines(int64_t most, int64_t *number, char **lines, bool *text)
 {
     static char  *line;
@@ -66,7 +66,7 @@ static int64_t read_lines(int64_t most, int64_t *number, char **lines, bool *tex
 
 static void print_lines(const sentences *how, const model *m)
 {
-    const int64_t most = isatty(STDIN_FILENO) ? 1 : TEXTS; /* who types a line wants to see its vector */
+    const int64_t most = isatty(STDIN_FILENO) ? 1 : TEXTS; /* on a terminal, answer each line at once */
     char        **lines = tn_mem_get(TEXTS * sizeof *lines);
     int64_t       number = 0;
     for (bool more = lines != NULL; more && tn_error() == TN_OK;) {

@@ -1,4 +1,4 @@
-/* eval.c — bert eval: how well a model guesses hidden words of texts that it has not seen. */
+/* eval.c — bert eval: loss and accuracy of a model on the masked tokens of text files. */
 #include "bert.h"
 
 #include "../common/numbers.h"

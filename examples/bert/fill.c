@@ -1,4 +1,4 @@
-/* fill.c — bert fill: what stands where a text has [MASK]. */
+/* fill.c — bert fill: predicts the words at the [MASK] tokens of a text. */
 #include "bert.h"
 
 #include "../common/numbers.h"

@@ -1,4 +1,4 @@
-/* info.c — bert info: what a model's folder holds. */
+/* info.c — bert info: prints the configuration of a model. */
 #include "bert.h"
 
 static const char *dir;

@@ -1,4 +1,4 @@
-/* judge.c — what a tuned model says of the texts of a file, and how right it is. */
+/* judge.c — runs a tuned model on the texts of a file, and computes metrics of its predictions. */
 #include "tune.h"
 
 #include "../common/numbers.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what is said ------------------------------------------------------------------------------------------------ */
+/* ---- predictions ------------------------------------------------------------------------------------------------- */
 
 bool held_open(held *h, const tn_labels *labels, const tn_tokenizer *t, tn_features_config c)
 {
@@ -108,9 +108,9 @@ void verdict_correlate(verdict *v, const double *x, const double *y)
     if (isnan(v->spearman)) v->spearman = HUGE_VAL;
 }
 
-/* ---- how right it is --------------------------------------------------------------------------------------------- */
+/* ---- metrics ----------------------------------------------------------------------------------------------------- */
 
-/* Gold and predicted numbers of labels, in a list that grows. */
+/* A growing list of gold and predicted label indices. */
 typedef struct {
     int64_t *gold, *said, n, room;
 } columns;
@@ -149,8 +149,8 @@ static void judge_classes(const judging *j, const held *h, verdict *v)
     free(c.gold);
 }
 
-/* Of several labels: right is a text all of whose labels are; F1 is that of all decisions, where "it has this label" is
- * what is found. */
+/* For texts with several labels: accuracy counts texts whose labels are all right; F1 is over all decisions (text,
+ * label), with "the text has this label" as the positive class. */
 static void judge_labels(const judging *j, const held *h, verdict *v)
 {
     const int64_t n = tn_labels_count(j->labels);
@@ -183,7 +183,7 @@ static void judge_numbers(const held *h, verdict *v)
     free(x);
 }
 
-/* Do the tags say where something begins? */
+/* Do the tags mark entities ("B-...")? */
 static bool are_entities(const tn_labels *l)
 {
     for (int64_t i = 0; i < tn_labels_count(l); i++)
@@ -221,7 +221,8 @@ static void judge_tags(const judging *j, const held *h, verdict *v)
     tn_entities_free(e);
 }
 
-/* Some questions have no answer: then none is given where that is likelier by more than the threshold that is best. */
+/* For files with unanswerable questions: finds the best threshold. The prediction is "no answer" if its score exceeds
+ * the answer's by more than the threshold. */
 static void best_threshold(double *const list[3], const bool *answerable, const bool *empty, verdict *v)
 {
     double *none = list[0], *exact = list[1], *f1 = list[2];
@@ -283,7 +284,7 @@ bool judge(const judging *j, held *h, tn_tuned *m, verdict *v)
     return tn_error() == TN_OK;
 }
 
-/* ---- what is printed --------------------------------------------------------------------------------------------- */
+/* ---- output ------------------------------------------------------------------------------------------------------ */
 
 typedef struct {
     const char *name;
@@ -348,7 +349,7 @@ void verdict_print(const verdict *v, bool json)
     if (v->seconds >= 0) printf("%-10s %.1f\n", "seconds", v->seconds);
 }
 
-/* Mean and sample deviation, √(Σ (x - mean)² / (n - 1)), of what stands at r in each of them. */
+/* Mean and sample standard deviation, √(Σ (x - mean)² / (n - 1)), of metric r over n verdicts. */
 static double mean_of(const verdict *v, int64_t n, const row *r, double *deviation)
 {
     double mean = 0, sum = 0;

@@ -1,4 +1,4 @@
-/* main.c — bert: masked language models from text files. One file for each command. */
+/* main.c — bert: trains and uses masked language models. One file per command. */
 #include "bert.h"
 
 int main(int argc, char **argv)

@@ -1,5 +1,5 @@
-/* mistakes.c — the page of a test: which labels are taken for which, texts that went wrong, and what the model looks at
- * in one of them. */
+/* mistakes.c — the HTML page of a test: the confusion matrix, wrong predictions, and the attention weights on the first
+ * of these texts. */
 #include "bert.h"
 #include "tune.h"
 
@@ -16,13 +16,13 @@ typedef struct {
 } mistake;
 typedef struct {
     const judging *j;
-    double        *counts; /* [labels, labels]: right, said; NULL where there are no labels */
+    double        *counts; /* [labels, labels]: right, predicted; NULL: no labels, or too many */
     int64_t        labels, found;
     mistake       *list;
-    tn_string      looked_at; /* the first text that went wrong, or its beginning */
+    tn_string      looked_at; /* the start of the first text with a wrong prediction */
 } mistakes;
 
-/* One decision; what is wrong is kept, as far as there is room. */
+/* Counts one prediction. Keeps the first SHOWN wrong ones. */
 static void decided(mistakes *m, int64_t line, int64_t right, int64_t said, const char *text)
 {
     const char *const *name = tn_labels_names(m->j->labels);
@@ -106,7 +106,7 @@ static void shown(tn_report *r, const mistakes *m)
     free(cells);
 }
 
-/* Its words, as far as a picture has room for them. */
+/* Keeps the text, at most BYTES bytes, for the figure of attention weights. */
 static void keep_text(mistakes *m, const tn_example *x)
 {
     enum { BYTES = 200 };
@@ -114,14 +114,14 @@ static void keep_text(mistakes *m, const tn_example *x)
     for (int64_t k = 0; k < (tagged ? x->texts : 1); k++) {
         size_t n = strlen(x->text[k]);
         if (n > BYTES) n = BYTES;
-        while (n && ((unsigned char)x->text[k][n] & 0xc0) == 0x80) n--; /* no half of a character */
+        while (n && ((unsigned char)x->text[k][n] & 0xc0) == 0x80) n--; /* do not cut a character */
         if (m->looked_at.bytes + n > BYTES) break;
         if (k) tn_string_add(&m->looked_at, tn_text_of(" "));
         tn_string_add(&m->looked_at, (tn_text){x->text[k], n});
     }
 }
 
-/* The last layer's heads, which the head reads. */
+/* Adds the attention weights of all layers, with the first head of the last layer enlarged. */
 static void attention(tn_report *r, const mistakes *m, const held *h)
 {
     const model seen = {h->asked->encoder, m->j->tokens};

@@ -1,4 +1,4 @@
-/* model.c — opening a model's folder, and a text's pieces for pictures. */
+/* model.c — opens a model's folder; tokenizes a text for a figure. */
 #include "bert.h"
 
 bool model_open(const char *dir, model *m)

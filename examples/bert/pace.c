@@ -1,10 +1,10 @@
-/* pace.c — which parts of a tuned model learn, and how fast: frozen layers, rates that fall from the head down to the
- * embeddings, and layers that begin to learn one after the other (both of Howard and Ruder 2018). */
+/* pace.c — freezing and learning rates of fine-tuning: frozen layers, learning rates that decrease from the head to the
+ * embeddings (discriminative fine-tuning), and gradual unfreezing (both from Howard and Ruder 2018). */
 #include "tune.h"
 
 #include <math.h>
 
-/* The embeddings: all of the encoder that is in no layer. */
+/* The embeddings: the parts of the encoder outside of its layers. */
 static void freeze_embeddings(tn_bert *e, bool frozen)
 {
     tn_freeze(e->words, frozen), tn_freeze(e->positions, frozen), tn_freeze(e->norm, frozen);
@@ -12,7 +12,7 @@ static void freeze_embeddings(tn_bert *e, bool frozen)
     if (e->project) tn_freeze(e->project, frozen);
 }
 
-/* Layers [from, to), or those of them that there are. */
+/* Freezes or unfreezes layers from to to - 1, as far as they exist. */
 static void freeze_layers(tn_bert *e, int64_t from, int64_t to, bool frozen)
 {
     for (int64_t i = from; i < to && i < tn_length(e->encoder->layers); i++) {
@@ -35,7 +35,7 @@ void tune_thaw(tn_tuned *m, int64_t epoch, int64_t kept)
     freeze_layers(m->encoder, cold > kept ? cold : kept, layers, false);
 }
 
-/* Layers that share their weights, as ALBERT's, are one. */
+/* Layers that share weights, like ALBERT's, count as one layer. */
 tn_optimizer *tune_optimizer(tn_tuned *m, double lr, double rate, double decay)
 {
     tn_optimizer *o = tn_adamw_new(m, .lr = lr, .weight_decay = decay, .clip.norm = 1);

@@ -1,9 +1,7 @@
-/* report.c — the pictures of bert: curves of a training, blanks filled in, attention. */
+/* report.c — figures for bert's reports: filled-in masks and attention weights. */
 #include "bert.h"
 
 #include <string.h>
-
-/* ---- language ---------------------------------------------------------------------------------------------------- */
 
 bool report_fill(tn_report *r, const model *m, const char *text)
 {
@@ -24,7 +22,7 @@ bool report_fill(tn_report *r, const model *m, const char *text)
             (tn_report_word){tn_tokenizer_piece(m->tokens, found[i * BEST].id), found[i * BEST].probability, true};
         text = end + strlen(mask);
     }
-    int more = 0; /* other words for the first blank, as far as they show a percent */
+    int more = 0; /* other words for the first mask with a probability of at least 0.5 % */
     for (int k = 1; k < BEST && n > 0 && found[k].probability >= 0.005; k++)
         others[more++] = (tn_report_word){tn_tokenizer_piece(m->tokens, found[k].id), found[k].probability, false};
     if (n > 0) tn_report_filled(r, count, said, more, others);

@@ -1,4 +1,4 @@
-/* sample.c — bert sample-corpus: the small world's text on standard output. */
+/* sample.c — bert sample-corpus: writes the small world's text to standard output. */
 #include "bert.h"
 #include "../common/world.h"
 

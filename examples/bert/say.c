@@ -1,5 +1,5 @@
-/* say.c — bert classify, tag, answer and choose: what a tuned model says of lines of standard input, or of the
- * operands. Lines are taken many at a time and answered in their order; who types them gets each answer at once. */
+/* say.c — bert classify, tag, answer and choose: predictions of a tuned model for the operands or for lines of standard
+ * input. Lines are processed in groups, in their order; on a terminal, each line is answered at once. */
 #define _POSIX_C_SOURCE 200809L
 #include "tune.h"
 
@@ -14,7 +14,7 @@
 
 enum { LINE_MOST = 16 << 20, LINES = 256 };
 
-#define ALWAYS 1e6 /* a threshold that no score of none exceeds */
+#define ALWAYS 1e6 /* a threshold above any score: there is always an answer */
 
 static const char *dir;
 static bool        json;
@@ -26,14 +26,14 @@ typedef struct {
     tn_tuned        *m;
     tn_tokenizer    *tokens;
     tn_labels       *labels;
-    int64_t          number; /* of the line before these */
+    int64_t          number; /* lines of earlier groups */
 } speaker;
 
-/* ---- lines as labelled texts, of which the labels are missing ---------------------------------------------------- */
+/* ---- lines as labelled texts without labels ---------------------------------------------------------------------- */
 
 static void put(tn_string *s, const char *text, size_t bytes) { tn_string_add(s, (tn_text){text, bytes}); }
 
-/* A sentence's words, one a line. */
+/* A sentence in CoNLL format: one word per line. */
 static void as_columns(tn_string *s, const char *line)
 {
     const tn_text all = tn_text_of(line);
@@ -42,7 +42,7 @@ static void as_columns(tn_string *s, const char *line)
     put(s, "\n", 1);
 }
 
-/* Between tabs: "question <tab> text"; or an object of JSON with both. */
+/* A line "question <tab> text", or a JSON object with both, in SQuAD's format. */
 static void as_squad(tn_json_writer *w, const char *line, int64_t number)
 {
     const char *tab = strchr(line, '\t');
@@ -63,7 +63,7 @@ static void as_squad(tn_json_writer *w, const char *line, int64_t number)
     tn_json_free(o);
 }
 
-/* A cell of CSV, in quotes. */
+/* A quoted cell of CSV. */
 static void put_cell(tn_string *s, const char *text, size_t n)
 {
     put(s, "\"", 1);
@@ -71,7 +71,7 @@ static void put_cell(tn_string *s, const char *text, size_t n)
     put(s, "\"", 1);
 }
 
-/* "beginning <tab> ending <tab> ending …" as a row of SWAG's table, whose head is made of the first. */
+/* A line "start <tab> ending <tab> ending …" as a row of SWAG's table; the first line also defines the header. */
 static void as_choices(tn_string *s, const char *line)
 {
     char name[32];
@@ -123,7 +123,7 @@ static tn_labelled *labelled(const speaker *s, int64_t n, char **lines)
     return l;
 }
 
-/* ---- what is printed --------------------------------------------------------------------------------------------- */
+/* ---- output ------------------------------------------------------------------------------------------------------ */
 
 static void say_class(const speaker *s, const held *h, int64_t i, tn_json_writer *w)
 {
@@ -178,7 +178,7 @@ static void say_tags(const speaker *s, const held *h, int64_t i, tn_json_writer 
     free(to);
 }
 
-/* How many characters are in the first bytes of a text, as JSON's readers count them. */
+/* The number of characters (code points) in the first `bytes` bytes of a text. */
 static int64_t characters(const char *s, int64_t bytes)
 {
     int64_t n = 0;

@@ -1,4 +1,4 @@
-/* score.c — bert score: how right labels, numbers, tags and answers are that stand in files beside those of people. */
+/* score.c — bert score: metrics of predicted labels, numbers, tags and answers in files. */
 #include "bert.h"
 #include "tune.h"
 
@@ -10,7 +10,7 @@ static const char *task, *none_path;
 
 /* ---- labels and numbers ------------------------------------------------------------------------------------------ */
 
-/* GLUE's tasks, and by what each is judged: the others by accuracy. */
+/* Does the task of GLUE use this metric? Without --task: all but the correlations. */
 static bool judged_by(const char *metric)
 {
     static const struct {
@@ -25,7 +25,7 @@ static bool judged_by(const char *metric)
 
 static int by_bytes(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
 
-/* The labels that occur in either column. */
+/* The distinct labels of both columns. */
 static tn_labels *labels_of(const tn_labelled *l)
 {
     const int64_t n = tn_labelled_count(l);

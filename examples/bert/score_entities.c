@@ -1,4 +1,4 @@
-/* score_entities.c — bert score entities: conlleval's table of the tags on standard input, or its numbers. */
+/* score_entities.c — bert score entities: scores the tags on standard input; prints conlleval's table or JSON. */
 #include "../common/files.h"
 #include "../common/numbers.h"
 #include "../common/texts.h"
@@ -9,7 +9,7 @@
 
 enum { LINE_MOST = 16 << 20 }; /* bytes */
 
-/* The first of a line's columns and its last two; how many there are. */
+/* Finds the first and the last two columns of a line. Returns the number of columns. */
 static int64_t columns(tn_text line, tn_text *first, tn_text *gold, tn_text *predicted)
 {
     int64_t n = 0;
@@ -24,8 +24,9 @@ static int64_t columns(tn_text line, tn_text *first, tn_text *gold, tn_text *pre
 
 static bool is(tn_text a, const char *b) { return a.bytes == strlen(b) && !memcmp(a.at, b, a.bytes); }
 
-/* conlleval's lines: a token each, as many columns in all of them; one that is empty or begins with -X- ends a
- * sentence. -DOCSTART- is a token as it is to the script, where it has columns, and else ends a sentence, too. */
+/* Reads a line of conlleval's input: one token, with the same number of columns in every line. An empty line or one
+ * that starts with -X- ends a sentence. -DOCSTART- with more columns is a token, as in the script; alone it ends a
+ * sentence. */
 static void add_line(tn_entities *e, tn_text line, int64_t *width)
 {
     tn_text       first, gold, predicted;
@@ -61,7 +62,7 @@ static void read_lines(tn_entities *e)
     free(line);
 }
 
-/* ---- what is printed --------------------------------------------------------------------------------------------- */
+/* ---- output ------------------------------------------------------------------------------------------------------ */
 
 static void print_table(const tn_entities *e)
 {
@@ -82,7 +83,7 @@ static void put_score(tn_json_writer *w, tn_entities_score s)
 
 static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
 
-/* Those that occur, in the table's order. */
+/* The types that occur, sorted as in the table. */
 static void put_types(tn_json_writer *w, const tn_entities *e)
 {
     int64_t n = 0;

@@ -1,8 +1,8 @@
-/* search.c — bert search: the lines of texts that mean what a query means, by the inner product of their vectors.
- * All of them are compared, a block of them at a time with many queries: what is found is exact.
+/* search.c — bert search: finds the lines of texts most similar to a query, by the inner product of their vectors.
+ * The search is exact: every line is compared, in blocks, with many queries at a time.
  *
- * An index is a safetensors file: "vectors" [lines, numbers], and in its metadata checksums of the lines and of the
- * model, so that it is not taken for others. */
+ * An index is a safetensors file with "vectors" [lines, dim], and hashes (FNV-1a) of the lines and of the model in its
+ * metadata, so that it is not used with others. */
 #define _POSIX_C_SOURCE 200809L
 #include "bert.h"
 
@@ -18,9 +18,9 @@
 
 enum {
     LINE_MOST = 16 << 20, /* bytes of a query */
-    QUERIES = 64,         /* compared together ... */
-    BLOCK = 4096,         /* ... with so many lines */
-    SOME = 2048,          /* lines that become vectors at a time */
+    QUERIES = 64,         /* maximum queries of a group */
+    BLOCK = 4096,         /* lines compared with a group at a time */
+    SOME = 2048,          /* lines embedded at a time */
     TOP_MOST = 1000
 };
 
@@ -29,11 +29,11 @@ static option_list files;
 static int64_t     top = 5;
 static bool        json;
 
-/* The lines of all files that are not empty, each ended by a NUL. */
+/* The non-empty lines of all files, each with a NUL; owned. */
 typedef struct {
     int64_t      n, room;
     const char **text;
-    int64_t     *file, *number; /* from 0; from 1 */
+    int64_t     *file, *number; /* index of the file, from 0; line number, from 1 */
 } haystack;
 
 static void haystack_free(haystack *h)
@@ -80,7 +80,7 @@ static bool read_texts(haystack *h)
 
 /* ---- the index --------------------------------------------------------------------------------------------------- */
 
-/* Of the lines; and of a model, with how it makes vectors: of the one of a short text. */
+/* Hashes of the lines, and of the model with its pooling: of the vector of a short text. */
 static bool sums(const sentences *how, const model *m, const haystack *h, char of_texts[24], char of_model[24])
 {
     static const char *const probe[] = {"index"};
@@ -119,7 +119,7 @@ static tn_tensor *loaded(const sentences *how, const haystack *h, const char *of
     static const char *const or_else = "name another, or delete it, and it is made anew";
     tn_safetensors          *f = tn_safetensors_open(index_file);
     tn_tensor               *v = NULL;
-    const bool               other = !f && tn_error() == TN_EFORMAT; /* another kind of file */
+    const bool               other = !f && tn_error() == TN_EFORMAT; /* not a safetensors file */
     if (other) tn_clear_error();
     if (other || (f && !same(f, "texts", of_texts)))
         tn_raise(TN_EFORMAT, "'%s' is no index of these texts: %s", index_file, or_else);
@@ -148,14 +148,15 @@ static tn_tensor *indexed(const sentences *how, const model *m, const haystack *
     return v;
 }
 
-/* ---- looking ----------------------------------------------------------------------------------------------------- */
+/* ---- the search -------------------------------------------------------------------------------------------------- */
 
 typedef struct {
     float   score;
     int64_t line;
 } hit;
 
-/* Among the k best, best first; of equal ones the earlier line. Returns how many there are now. */
+/* Inserts x into the list of the k best hits, best first; of equal scores, the earlier line first. Returns the new
+ * length of the list. */
 static int64_t keep(hit *best, int64_t n, int64_t k, hit x)
 {
     if (n == k && !(x.score > best[n - 1].score)) return n;
@@ -165,7 +166,7 @@ static int64_t keep(hit *best, int64_t n, int64_t k, hit x)
     return n < k ? n + 1 : n;
 }
 
-/* The hits of each query, best[i · top]; returns how many of each. 0: raised. */
+/* Finds the hits of query i at best[i · top]. Returns the number of hits per query; 0: raised. */
 static int64_t look(tn_tensor *vectors, tn_tensor *queries, hit *best)
 {
     const int64_t n = tn_size(vectors, 0), q = tn_size(queries, 0);
@@ -215,7 +216,7 @@ static void print_plain(const haystack *h, int64_t n, const hit *best)
     }
 }
 
-/* At most QUERIES of them. */
+/* Answers n queries, at most QUERIES. */
 static void answer(const sentences *how, const model *m, const haystack *h, tn_tensor *vectors, int64_t n,
                    const char *const *query)
 {
@@ -230,10 +231,10 @@ static void answer(const sentences *how, const model *m, const haystack *h, tn_t
         else print_plain(h, found, best + i * top);
     if (best) tn_mem_put(best, bytes);
     tn_scope_end(s);
-    fflush(stdout); /* program_end says it where that fails */
+    fflush(stdout); /* program_main reports errors of standard output */
 }
 
-/* Each line of standard input; who types one wants to see what it finds. */
+/* Answers each line of standard input; on a terminal, each at once. */
 static void answer_lines(const sentences *how, const model *m, const haystack *h, tn_tensor *vectors)
 {
     const int64_t most = isatty(STDIN_FILENO) ? 1 : QUERIES;

@@ -1,13 +1,13 @@
-/* sentences.c — a folder as sentence-transformers lays it out: modules.json says which parts make a sentence's vector,
- * and each part has a folder with its config. Read here: Transformer, Pooling and behind them any of Dense and
- * Normalize. Another part, or a way of pooling that Tenon does not have, is refused by name. */
+/* sentences.c — reads folders of sentence-transformers: modules.json lists the parts that compute a sentence's vector,
+ * and each part has a folder with its config. Supported: Transformer, Pooling, then any number of Dense and Normalize.
+ * Other parts and other kinds of pooling are rejected; the error names them. */
 #include "bert.h"
 
 #include "../common/files.h"
 
 #include <string.h>
 
-/* A member that may be missing: the config of a part, which may be missing, too. */
+/* The config of a part. NULL: the file does not exist, or raised. */
 static tn_json *config_in(const char *folder, const char *name)
 {
     char        path[1024];
@@ -15,7 +15,7 @@ static tn_json *config_in(const char *folder, const char *name)
     return tn_error() == TN_OK && is_there(at) ? tn_json_load(at) : NULL;
 }
 
-/* Of "sentence_transformers.models.Pooling" the last word. */
+/* The last word of a type: "Pooling" of "sentence_transformers.models.Pooling". */
 static const char *last_word(const char *type)
 {
     const char *dot = strrchr(type, '.');
@@ -24,7 +24,7 @@ static const char *last_word(const char *type)
 
 static const struct way {
     const char *member, *name;
-    int         pooling; /* -1: Tenon does not have it */
+    int         pooling; /* a tn_bert_pooling; -1: not supported */
 } ways[] = {{"pooling_mode_mean_tokens", "mean", TN_POOL_MEAN},
             {"pooling_mode_cls_token", "cls", TN_POOL_FIRST},
             {"pooling_mode_max_tokens", "max", TN_POOL_MAX},
@@ -33,7 +33,7 @@ static const struct way {
             {"pooling_mode_lasttoken", "lasttoken", -1}};
 enum { WAYS = sizeof ways / sizeof *ways };
 
-/* Pooling's config: "pooling_mode" as a name or an array of names, or, as older releases write it, a bool for each. */
+/* Reads Pooling's config: "pooling_mode" is a name or an array of names; older releases write one bool per mode. */
 static void read_pooling(const char *folder, sentences *to)
 {
     tn_json       *c = config_in(folder, "config.json");
@@ -47,7 +47,7 @@ static void read_pooling(const char *folder, sentences *to)
     else
         for (int i = 0; i < WAYS; i++)
             if (tn_json_bool_or(tn_json_get(c, ways[i].member), false)) asked[n++] = ways[i].name;
-    if (c && !n && !mode) asked[n++] = "mean"; /* as there */
+    if (c && !n && !mode) asked[n++] = "mean"; /* the default of sentence-transformers */
     if (n != 1 && tn_error() == TN_OK)
         tn_raise(TN_EUNSUPPORTED, "%d ways of pooling at once: here it must be one of mean, cls and max", n);
     if (tn_error() == TN_OK && n == 1 && asked[0]) {
@@ -61,18 +61,18 @@ static void read_pooling(const char *folder, sentences *to)
     tn_json_free(c);
 }
 
-/* What tokenizer_config.json says of the longest text, as newer releases leave it there; 0: nothing. */
+/* The maximum length in tokenizer_config.json, where newer releases store it; 0: none. */
 static int64_t tokenizer_length(const char *folder)
 {
     tn_json       *c = config_in(folder, "tokenizer_config.json");
-    const tn_json *length = tn_json_get(c, "model_max_length"); /* 1e30, where nobody said */
+    const tn_json *length = tn_json_get(c, "model_max_length"); /* 1e30: not set */
     const int64_t  n =
         tn_json_type_of(length) == TN_JSON_INTEGER && tn_json_double(length) < 1e9 ? tn_json_i64(length) : 0;
     tn_json_free(c);
     return n < 2 ? 0 : n;
 }
 
-/* sentence_bert_config.json, which may be missing, or not say how long a text may be. */
+/* Reads sentence_bert_config.json, which is optional, as is its max_seq_length. */
 static void read_transformer(sentences *to)
 {
     tn_json       *c = config_in(to->folder, "sentence_bert_config.json");
@@ -95,7 +95,7 @@ static const struct {
 } activations[] = {{"Tanh", tn_tanh}, {"Identity", NULL}, {"ReLU", tn_relu}, {"GELU", tn_gelu}, {"SiLU", tn_silu}};
 enum { ACTIVATIONS = sizeof activations / sizeof *activations };
 
-/* A number of its config; 0: raised. */
+/* A size in the config, from 1 to 65536; 0: raised. */
 static int64_t features(const tn_json *c, const char *key)
 {
     const int64_t n = tn_json_i64(tn_json_need(c, key));
@@ -111,7 +111,7 @@ static tn_safetensors *weights_in(const char *folder, char path[1024])
     return tn_torch_open(in_folder(folder, "pytorch_model.bin", path));
 }
 
-/* [out, in], if the file holds as many numbers: what a config says takes no memory by itself. */
+/* Loads the weight [out, in]. Checks the size of the file's tensor first, so that a wrong config allocates nothing. */
 static tn_linear *read_weights(const char *folder, int64_t in, int64_t out, bool bias)
 {
     char            path[1024];
@@ -150,7 +150,7 @@ static void read_dense(const char *folder, sentence_step *to)
 
 /* ---- all parts --------------------------------------------------------------------------------------------------- */
 
-/* The part that stands at place n of modules.json. False: raised. */
+/* Reads part n of modules.json. False: raised. */
 static bool read_part(const char *dir, int n, const tn_json *part, sentences *to)
 {
     const char *type = last_word(tn_json_string(tn_json_need(part, "type")));
@@ -199,7 +199,7 @@ static bool sentences_read(const char *dir, sentences *to)
     return tn_error() == TN_OK;
 }
 
-/* Does each Dense take what is there before it? */
+/* Checks that the input size of each Dense is the size of the vectors before it. */
 static void check_widths(const char *dir, sentences *s, int64_t dim)
 {
     s->dim = dim;

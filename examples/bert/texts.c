@@ -1,4 +1,4 @@
-/* texts.c — text files as batches of hidden words, and the loss on them. */
+/* texts.c — text files as batches of masked tokens, and the loss on them. */
 #include "../common/checksum.h"
 #include "../common/numbers.h"
 #include "../common/ranks.h"
@@ -7,7 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Sentences are told of that are not UTF-8: what stands for their accents is left out by most tokenizers. */
+/* An encoder that counts sentences of invalid UTF-8 for a note: most tokenizers drop the characters that replace
+ * them. */
 typedef struct {
     tn_encoder inner;
     int64_t    broken;
@@ -84,19 +85,19 @@ tn_tensor *texts_loss(void *bert, const tn_batch *b, void *user)
                         .words = b->y, .next = tn_batch_find(b, "next"));
 }
 
-/* How often each piece occurs, and how often it was hidden: [2, pieces]. */
+/* Counts the occurrences of each token, and of these the masked ones: [2, pieces]. */
 static void count(const tn_tokenizer *tokens, const tn_mlm_batch *b, int64_t *counts)
 {
     const int64_t pieces = tn_tokenizer_size(tokens), *id = tn_data(b->ids), *word = tn_data(b->masked_ids),
                   *at = tn_data(b->masked_at);
     for (int64_t i = 0; id && i < tn_numel(b->ids); i++) counts[id[i]] += !tn_tokenizer_is_special(tokens, id[i]);
     for (int64_t i = 0; id && word && at && i < tn_numel(b->masked_ids); i++) {
-        counts[id[at[i]]] -= !tn_tokenizer_is_special(tokens, id[at[i]]); /* what stands there instead */
+        counts[id[at[i]]] -= !tn_tokenizer_is_special(tokens, id[at[i]]); /* the token that replaces the masked one */
         counts[word[i]]++, counts[pieces + word[i]]++;
     }
 }
 
-/* The loss of who knows how often each piece occurs in these texts, and nothing else. */
+/* The loss of a unigram baseline, in nats: it predicts by the tokens' frequencies in these texts. */
 static double unigram(int64_t pieces, const int64_t *counts, int64_t hidden)
 {
     double all = 0, loss = 0;

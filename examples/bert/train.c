@@ -1,4 +1,5 @@
-/* train.c — bert train: what is particular to masked language models; all else is in common/train.c. */
+/* train.c — bert train: the part of a training that is specific to masked language models; the rest is in
+ * common/train.c. */
 #include "../common/checksum.h"
 #include "bert.h"
 
@@ -52,7 +53,7 @@ static bool open_all(training *t)
     t->fit.loss = is(b, "electra") ? electra_loss : texts_loss;
     t->batches = tn_mlm_count(b->texts.batches), t->width = b->batch * b->length;
     if (b->word_vectors) {
-        char name[32], path[1024]; /* each rank reads for itself, to the same bits */
+        char name[32], path[1024]; /* each rank trains its own copy, with the same bits */
         snprintf(name, sizeof name, "pieces.%d.txt", tn_world_rank(t->world));
         b->beginning = beginning_learn(b->texts.corpus, tn_tokenizer_size(t->tokens), t->asked.dim, b->word_vectors,
                                        (uint64_t)t->asked.seed, in_folder(t->asked.out, name, path));
@@ -74,7 +75,7 @@ static void *make(training *t)
     c.norm_first = c.kind == TN_BERT && !b->norm_last;
     c.dropout = c.attention_dropout = a->dropout;
     if (c.kind != TN_BERT) c.embedding = b->embedding ? b->embedding : c.dim < 128 ? c.dim : 128;
-    if (c.kind == TN_ALBERT) c.init = 1 / sqrt((double)c.dim); /* a product is then about as long as what it is of */
+    if (c.kind == TN_ALBERT) c.init = 1 / sqrt((double)c.dim); /* a product then has about the scale of its input */
     if (b->length > 512) c.positions = b->length;
     if (c.kind == TN_ELECTRA) return electra_new(c);
     tn_bert *m = tn_bert_create(c);

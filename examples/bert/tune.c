@@ -1,5 +1,4 @@
-/* tune.c — bert tune: a model that is there learns a task from labelled texts, and is measured on others. What is
- * particular to it; all else of a training is in common/train.c. */
+/* tune.c — bert tune: fine-tunes a model on labelled texts, and tests it. The training itself is in common/train.c. */
 #include "tune.h"
 
 #include "../common/checksum.h"
@@ -40,10 +39,10 @@ typedef struct {
     int64_t          lora, freeze, seeds, batch, parts, length, stride, longest, skip, patience;
     double           decay, layer_rate;
     bool             json, bio, weights, crf, thaw;
-    tn_optimizer    *own; /* where layers learn at rates of their own */
+    tn_optimizer    *own; /* with --layer-rate; else NULL */
     tn_labels       *labels;
     held             learn, check, judge; /* train, valid, test */
-    tn_tensor       *weight;              /* of each label */
+    tn_tensor       *weight;              /* of each label in the loss; NULL: 1 */
     tn_bert_config   shape;
     judging          how;
 } tuning;
@@ -60,7 +59,7 @@ static tn_problem problem_of(const tuning *t)
 static const double usual_rate = 5e-5;
 enum { USUAL_EPOCHS = 3, USUAL_STRIDE = 128, USUAL_LONGEST = 30 };
 
-/* Options that say nothing to some tasks. 0, or program_usage. */
+/* Checks for options that the task does not have. Returns 0 or program_usage. */
 static int of_the_task(const tuning *t)
 {
     const tn_task task = t->task->task;
@@ -109,7 +108,7 @@ static int check(training *b)
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
 
-/* Learned from they are, but an accent that is U+FFFD, or left out, is nothing to learn from. */
+/* Prints a note about texts of invalid UTF-8. They are used, but their accents are lost. */
 static void note_not_utf8(const tn_labelled *l, const char *path)
 {
     int64_t n = 0, line = 0;
@@ -156,7 +155,7 @@ static bool features(tuning *t, held *h)
                              .batch = t->batch / t->parts, .length = t->length, .stride = t->stride));
 }
 
-/* n / (labels · count) for each label, so that each weighs as much in all as any other. */
+/* Sets each label's weight to n / (labels · count), so that all labels have the same total weight. */
 static bool balance(tuning *t)
 {
     const int64_t n = tn_labels_count(t->labels);
@@ -174,7 +173,7 @@ static bool balance(tuning *t)
     return tn_error() == TN_OK;
 }
 
-/* What says which of two models is the better one: numbers have no accuracy. */
+/* The metric that selects the best model: Pearson's correlation for regression, else the task's. */
 static const char *metric_of(const tuning *t) { return problem_of(t) == TN_REGRESSION ? "pearson" : t->task->metric; }
 
 static double score(void *module, void *user)
@@ -218,15 +217,16 @@ static bool open_all(training *b)
     b->fit.accumulate = shorter(t->parts, b->fit.train.batches);
     b->batches = b->fit.train.batches / b->fit.accumulate;
     b->width = t->batch / t->parts * t->length;
-    b->every = t->valid || b->batches > 500 ? b->batches : 500; /* a checkpoint is three times the model */
+    b->every = t->valid || b->batches > 500 ? b->batches
+                                            : 500; /* not often: a checkpoint is three times as large as the model */
     snprintf(b->each, sizeof b->each, "%lld texts of at most %lld pieces", (long long)t->batch, (long long)t->length);
     return true;
 }
 
 /* ---- the model --------------------------------------------------------------------------------------------------- */
 
-/* What follows what, of the texts: log p(b behind a) / p(b), so that the scores' own knowledge of b counts once. At the
- * small rates of tuning, the transitions hardly move from where they begin. */
+/* Initialises the CRF's transitions with log p(b after a) / p(b) of the training texts; the logits already contain p(b).
+ * At the small learning rates of fine-tuning, the transitions hardly change. */
 static void begin_crf(const tuning *t, tn_crf *crf)
 {
     const int64_t  n = crf->labels;
@@ -275,7 +275,7 @@ static void *make(training *b)
     return m;
 }
 
-/* Behind each epoch one layer more learns. */
+/* With --thaw: unfreezes one more layer after each epoch. */
 static void heard(void *user, const tn_fit_event *e)
 {
     const tuning *t = user;
@@ -297,7 +297,7 @@ static void say(training *b)
                 t->task->task == TN_TASK_CLASSES || t->task->task == TN_TASK_CHOICES ? "are cut" : "are read in parts");
 }
 
-/* All strings of the texts: to resume, they must be the same. */
+/* The hash of all strings of the texts, which must be the same to resume. */
 static uint64_t sum_of(const tn_labelled *l)
 {
     uint64_t h = CHECKSUM;
@@ -336,7 +336,7 @@ static bool save(training *b, tn_fit_why why)
     (void)why;
     tn_tuned *m = b->net;
     char      path[1024];
-    if (m->lora) { /* apart, and then as a part of the model */
+    if (m->lora) { /* saved separately, then merged into the model */
         in_folder(b->asked.out, "adapter", path);
         if (tn_error() != TN_OK || !make_folder(path) || tn_tuned_save_adapter(m, path) != TN_OK ||
             tn_tuned_merge(m) != TN_OK)
@@ -345,7 +345,7 @@ static bool save(training *b, tn_fit_why why)
     return tn_tuned_save(m, b->asked.out) == TN_OK;
 }
 
-static void close_all(training *b) { (void)b; } /* when it has been measured */
+static void close_all(training *b) { (void)b; } /* `tuned` frees everything after the test */
 
 static tn_tokenizer *tokenizer(training *b, progress *bar)
 {
@@ -368,7 +368,7 @@ static tuning asked = {.base = {.kind = &kind,
                        .decay = 0.01,
                        .layer_rate = 1};
 
-/* One tuning to its end; true: v is how right it is. */
+/* Runs one tuning. True if it was tested; then *v has the metrics. */
 static bool tuned(tuning *t, verdict *v)
 {
     const tn_fit_result r = train_run(&t->base);
@@ -393,7 +393,7 @@ static bool tuned(tuning *t, verdict *v)
     return judged;
 }
 
-/* --seeds: one tuning behind the other, each in a folder of its own. */
+/* --seeds: several tunings in sequence, each in its own folder. */
 static void several(tuning *t)
 {
     enum { MOST = 100 };

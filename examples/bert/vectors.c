@@ -1,5 +1,4 @@
-/* vectors.c — the vectors of many lines: those of about the same length go through the model together, so that
- * little of it is padding. */
+/* vectors.c — the vectors of many lines, in batches of lines of similar length, so that there is little padding. */
 #include "bert.h"
 
 #include "../common/numbers.h"
@@ -8,17 +7,17 @@
 #include <string.h>
 
 enum {
-    BATCH = 64,    /* texts that go through the model together ... */
-    PIECES = 4096, /* ... and pieces, padding included */
-    ENOUGH = 384   /* so many pieces keep the cores busy: more of them would not be faster for each */
+    BATCH = 64,    /* maximum texts of a batch */
+    PIECES = 4096, /* maximum tokens of a batch, including padding */
+    ENOUGH = 384   /* tokens that keep the cores busy; a larger batch is not faster per token */
 };
 
 typedef struct {
-    int64_t     pieces, place; /* how long it is; where its vector goes */
+    int64_t     pieces, place; /* number of tokens; index of the line */
     const char *text;
 } entry;
 
-/* The longest first; of the same length in their order. */
+/* The longest first; lines of the same length in their order. */
 static int by_length(const void *a, const void *b)
 {
     const entry *x = a, *y = b;
@@ -38,8 +37,8 @@ static bool sort_by_length(const sentences *how, const model *m, int64_t n, cons
     return true;
 }
 
-/* How many of the n sorted texts go together: those of one length, and if they are few, shorter ones, of which at most
- * an eighth is padding. */
+/* The number of the n sorted texts to batch: those of the same length and, if these have few tokens, shorter ones with
+ * at most an eighth of padding each. */
 static int64_t together(const entry *e, int64_t n)
 {
     int64_t k = 1;
