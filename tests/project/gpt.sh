@@ -105,7 +105,7 @@ done
 astray letters far transformer.ln_f.weight 107
 "$gpt" eval --model far wide.txt --json --quiet >far.txt || wrong "gpt eval of a huge loss failed"
 is_json far.txt && grep -q '"perplexity":null' far.txt || wrong "an infinite perplexity as JSON: $(cat far.txt)"
-says 1 "--stride 9 would skip the tokens between two windows of 8" "$gpt" eval --model letters --length 8 --stride 9 wide.txt
+says 1 "--stride 9 would skip the tokens between" "$gpt" eval --model letters --length 8 --stride 9 wide.txt
 says 2 "--ahead is for --draft" "$gpt" write --model letters --ahead 3
 for penalty in 1 5; do # what was said before counts, too
     talk=(--model letters --temperature 0 --tokens 20 --repetition-penalty $penalty)
