@@ -1,6 +1,5 @@
-/* 01_tensor.c — lesson 1: tensors. Making them, looking at them through views, computing with them; who owns them, and
- * what happens when something is wrong. At the end: attention, by hand. Explained line by line in
- * docs/guide/01_tensor.md. */
+/* 01_tensor.c — lesson 1: tensors. Creation, views, arithmetic, ownership by scopes, errors; at the end, attention
+ * computed by hand. Explained line by line in docs/guide/01_tensor.md. */
 #include <math.h>
 #include <stdio.h>
 #include <tenon/tenon.h>

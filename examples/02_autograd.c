@@ -1,5 +1,5 @@
-/* 02_autograd.c — lesson 2: gradients. The tape, backward, derivatives of derivatives, a gradient checked by
- * differences; and a line fitted by hand. Explained line by line in docs/guide/02_autograd.md. */
+/* 02_autograd.c — lesson 2: gradients. The tape, backward, second derivatives, checking a gradient by finite
+ * differences, and fitting a line by hand. Explained line by line in docs/guide/02_autograd.md. */
 #include <stdio.h>
 #include <tenon/tenon.h>
 

@@ -1,5 +1,5 @@
-/* 03_module.c — lesson 3: modules. A network as a struct of your own: what it is made of, how it is shown, trained by
- * hand with an optimizer, saved and loaded. It learns what is inside a ring. Explained line by line in
+/* 03_module.c — lesson 3: modules. A network as a custom struct: its parts, its summary, a training loop with an
+ * optimizer, saving and loading. It learns which points are inside a ring. Explained line by line in
  * docs/guide/03_module.md. */
 #include <stdio.h>
 #include <tenon/tenon.h>

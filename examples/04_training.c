@@ -1,5 +1,6 @@
 /* 04_training.c — lesson 4: the training loop. tn_fit with batches, validation, early stopping, checkpoints, and a
- * listener that says what goes on; two spirals are told apart. Explained line by line in docs/guide/04_training.md. */
+ * listener that reports progress; the network separates two spirals. Explained line by line in
+ * docs/guide/04_training.md. */
 #include <math.h>
 #include <stdio.h>
 #include <tenon/tenon.h>

@@ -1,6 +1,6 @@
-/* 05_custom_op.c — lesson 5: an op of your own, made from the same struct as the library's: its shape rule, its
- * kernels, its derivative, the check that the derivative is right; then it is put to use. The op is swish with a slope
- * that is learned: y = x σ(βx). Explained line by line in docs/guide/05_custom_op.md. */
+/* 05_custom_op.c — lesson 5: a custom op, defined by the same struct as the library's ops: shape rule, kernels,
+ * derivative, a check of the derivative, and a use of the op. The op is swish with a learned slope: y = x σ(βx).
+ * Explained line by line in docs/guide/05_custom_op.md. */
 #include <math.h>
 #include <stdio.h>
 #include <tenon/tenon.h>

@@ -1,6 +1,6 @@
-/* custom_decoder.c — a decoder-only model of one's own, whole, with its config, its files and its decoding: LLaMA's
- * shape, as Hugging Face's LlamaForCausalLM, made of the library's block. It learns to count by threes, is saved,
- * loaded, and asked to go on. */
+/* custom_decoder.c — a complete custom decoder-only model with config, files and decoding: LLaMA's architecture, stored
+ * as Hugging Face's LlamaForCausalLM, built from the library's block. It learns to count by threes, is saved, loaded,
+ * and continues a sequence. */
 #include <stdio.h>
 #include <sys/stat.h>
 #include <tenon/tenon.h>
@@ -39,13 +39,13 @@ static decoder *decoder_new(config c)
     return tn_built(m);
 }
 
-/* Vectors of ids [B, T], which come behind what the cache holds (NULL: nothing). */
+/* Hidden states of ids [B, T], which follow the tokens in the cache (NULL: no cache). */
 static tn_tensor *vectors(decoder *m, tn_tensor *ids, tn_kv_cache *cache)
 {
     return tn_blocks_forward(m->blocks, tn_call(m->words, ids), .causal = true, .cache = cache);
 }
 
-static tn_tensor *decoder_loss(decoder *m, tn_tensor *ids) /* each word from those before it */
+static tn_tensor *decoder_loss(decoder *m, tn_tensor *ids) /* predicts each token from those before it */
 {
     if (!tn_ready(m)) return NULL;
     const int64_t  n = tn_size(ids, 1) - 1;
@@ -56,7 +56,7 @@ static tn_tensor *decoder_loss(decoder *m, tn_tensor *ids) /* each word from tho
 
 /* ---- decoding ---------------------------------------------------------------------------------------------------- */
 
-static tn_tensor *decoder_step(void *module, tn_tensor *ids, tn_kv_cache *cache) /* scores of what comes next */
+static tn_tensor *decoder_step(void *module, tn_tensor *ids, tn_kv_cache *cache) /* logits of the next token */
 {
     decoder *m = module;
     if (!tn_ready(m)) return NULL;
@@ -111,7 +111,7 @@ static decoder *decoder_load(const char *dir)
     return tn_hf_config_read(dir, &files, &c) ? tn_hf_weights_read(decoder_new(c), dir, &files) : NULL;
 }
 
-/* ---- what it does ------------------------------------------------------------------------------------------------ */
+/* ---- training and use -------------------------------------------------------------------------------------------- */
 
 int main(void)
 {
@@ -132,7 +132,7 @@ int main(void)
     if (tn_hf_write(m, "counts", &files, &m->c) == TN_OK) again = decoder_load("counts");
     else again = NULL;
     tn_decoding *d = again ? decoder_decoding(again, 1, 20) : NULL;
-    tn_generated g = tn_generate(d, tn_narrow(ids, 0, 7, 1), .most = 6); /* behind 7 10 13 … 0 */
+    tn_generated g = tn_generate(d, tn_narrow(ids, 0, 7, 1), .most = 6); /* after 7 10 13 … 0 */
     for (int i = 0; i < 6 && !tn_error(); i++) printf("%d ", (int)tn_get_i64(g.tokens, i));
     printf("\n");
     if (tn_error()) fprintf(stderr, "%s\n", tn_error_message());

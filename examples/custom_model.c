@@ -1,5 +1,5 @@
-/* custom_model.c — a model of one's own, whole: a pre-norm block of attention in 26 lines, a causal language model made
- * of two of them, trained with tn_fit to sort digits ("40731>01347"), saved, loaded and asked. */
+/* custom_model.c — a complete custom model: a pre-norm attention block in 26 lines, a causal language model of two such
+ * blocks, trained with tn_fit to sort digits ("40731>01347"), saved, loaded and tested. */
 #include <stdio.h>
 #include <tenon/tenon.h>
 
@@ -45,7 +45,7 @@ static tn_sequential *model_new(void)
     return m;
 }
 
-/* Batches without end: x "40731>0134", y what comes next, where that is to be learned: "-----01347". */
+/* An endless source of batches: x "40731>0134", y the next token, or no target (-): "-----01347". */
 static bool draw(void *user, tn_batch *b)
 {
     const int64_t *rows = user;
@@ -70,7 +70,7 @@ static void report(const tn_fit_event *e, void *user)
     if (e->what == TN_FIT_STEP && e->step % 100 == 0) printf("step %4lld  loss %.3f\n", (long long)e->step, e->loss);
 }
 
-/* Writes the rest of x [1, T], the most likely token after the other. */
+/* Completes x [1, T] with the most likely token, DIGITS times. */
 static tn_tensor *continue_greedily(tn_sequential *m, tn_tensor *x)
 {
     for (int i = 0; i < DIGITS; i++) {
@@ -80,7 +80,7 @@ static tn_tensor *continue_greedily(tn_sequential *m, tn_tensor *x)
     return x;
 }
 
-/* Sorts 100 rows, shows the first five; returns how many came out right. */
+/* Sorts 100 rows and prints the first five. Returns the number of rows sorted correctly. */
 static int examine(tn_sequential *m)
 {
     const tn_scope s = tn_no_grad_begin();

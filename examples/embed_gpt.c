@@ -1,16 +1,16 @@
-/* embed_gpt.c — a program of one's own that writes with a language model: embed_gpt PATH "The old man" 100 [TOKENIZER].
- * The path is a folder of Hugging Face's, or one that gpt train has made, a .gguf, or llama2.c's .bin. */
+/* embed_gpt.c — a small program that generates text: embed_gpt PATH "The old man" 100 [TOKENIZER]. PATH is a folder of
+ * Hugging Face's libraries or of gpt train, a .gguf file, or a .bin file of llama2.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <tenon/tenon.h>
 
 typedef struct {
     const tn_tokenizer *tokens;
-    tn_ids              all; /* the prompt and what has come since */
+    tn_ids              all; /* the prompt and the generated tokens */
     size_t              shown;
 } writing;
 
-/* Shows the bytes that a piece adds, as soon as they end a character. */
+/* Prints the bytes that a token adds, as soon as they complete a character. */
 static bool each(int64_t row, int64_t id, void *user)
 {
     writing  *w = user;

@@ -1,6 +1,6 @@
-/* long_texts.c — Reformer on long texts: `long_texts copy [STEPS]` learns the copy task of its paper, 0w0w with w of
- * 511 symbols, and says how much of the second w it knows; `long_texts memory [T]` shows what a step of training takes
- * for texts of 1,024 up to T, beside GPT's full attention. */
+/* long_texts.c — Reformer on long sequences: `long_texts copy [STEPS]` learns the copy task of its paper, 0w0w with w
+ * of 511 symbols, and prints the accuracy on the second w; `long_texts memory [T]` prints the memory and time of a
+ * training step for 1,024 up to T tokens, compared with GPT's full attention. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static double seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Rows 0w0w, and for each place what comes next, where that is of the second w. */
+/* Rows 0w0w, and targets: the next symbol at each position, if it belongs to the second w. */
 static void rows_of(int64_t n, tn_tensor **ids, tn_tensor **next)
 {
     *ids = tn_zeros_of(TN_I64, TN_SHAPE(n, LENGTH)), *next = tn_full_of(TN_I64, TN_SHAPE(n, LENGTH), -100);
@@ -26,8 +26,8 @@ static void rows_of(int64_t n, tn_tensor **ids, tn_tensor **next)
     tn_copy_from(tn_narrow(*next, 1, WORD + 1, WORD), words);
 }
 
-/* The part of the second w's symbols that are the likeliest where they stand; with more rounds of hashing than in
- * training, as in the paper, so that hardly any position misses its own. */
+/* The accuracy on the symbols of the second w; with more rounds of hashing than in training, as in the paper, so that
+ * hardly any position misses its counterpart. */
 static double known(tn_reformer *m)
 {
     const tn_scope s = tn_no_grad_begin();
@@ -48,7 +48,7 @@ static double known(tn_reformer *m)
 static int copy(int64_t steps)
 {
     tn_seed(1);
-    /* one layer, by hashing; three rows of 511 positions: those that belong together stand in one column */
+    /* one layer of hashing; three rows of 511 positions, so that the copies of a symbol are in one column */
     tn_reformer  *m = tn_reformer_new(.vocab = SYMBOLS, .dim = 128, .layers = 1, .heads = 2, .head_dim = 64, .ff = 128,
                                       .kinds = "h", .rounds = 2, .positions = LENGTH, .axial = {3, WORD},
                                       .axial_dim = {16, 112}, .init = 0.1, .dropout = 0);
@@ -76,7 +76,8 @@ static int copy(int64_t steps)
     return tn_error() != TN_OK;
 }
 
-/* The bytes that a step takes at its peak, beyond the model, and its seconds: of the second, when all is warm. */
+/* The peak memory of a step in bytes, without the model, and its duration in seconds; of the second step, after a
+ * warm-up. */
 static size_t step_of(void *m, int64_t length, double *took)
 {
     size_t peak = 0;

@@ -1,5 +1,5 @@
-/* ranks.c — a network that several processes train together, on MPI: mpirun -n 4 build/bin/ranks. Whatever their
- * number, the last line is the same to the last digit. Built without MPI, or started without mpirun, it is one rank. */
+/* ranks.c — several processes train one network, with MPI: mpirun -n 4 build/bin/ranks. The last line is the same for
+ * any number of processes, to the last digit. Built without MPI, or started without mpirun, the program is one rank. */
 #include <stdio.h>
 #include <tenon/tenon.h>
 
@@ -15,16 +15,16 @@ static tn_tensor *loss_of(tn_sequential *net, tn_tensor *x, int64_t first, int64
 static void train(tn_world *w, tn_sequential *net)
 {
     tn_optimizer *opt = tn_adamw_new(net, .lr = 1e-2, .clip.norm = 1);
-    tn_replica   *r = tn_replica_new(w, net, .shards = 12); /* the weights and the generator are rank 0's now */
+    tn_replica   *r = tn_replica_new(w, net, .shards = 12); /* copies rank 0's weights and generator */
     for (int step = 1; step <= STEPS && tn_error() == TN_OK; step++) {
         tn_scope   s = tn_scope_begin();
         tn_tensor *x = tn_uniform(TN_SHAPE(ROWS, 1), -3, 3); /* [96, 1], the same on all ranks */
-        for (tn_part p = {0}; tn_replica_next(r, &p);) {     /* of its 12 shards, those of this rank */
+        for (tn_part p = {0}; tn_replica_next(r, &p);) {     /* this rank's shards, of 12 */
             tn_batch b = {0};
             tn_batch_cut(&b, p.shard, ROWS);
             tn_replica_backward(r, loss_of(net, x, b.first, b.rows), (double)b.rows);
         }
-        tn_step(opt); /* with the gradients of all rows, on every rank the same */
+        tn_step(opt); /* with the gradients of all rows, the same on every rank */
         if (tn_world_rank(w) == 0 && step % 50 == 0) printf("%4d  %.17g\n", step, tn_replica_loss(r));
         tn_scope_end(s);
     }
@@ -48,7 +48,7 @@ int main(void)
     tn_append(net, tn_linear_new(.in = 32, .out = 1));
     train(w, net);
     tn_free(net);
-    tn_world_free(w); /* an error that stands reaches the others, too */
+    tn_world_free(w); /* also sends an error to the other ranks */
     if (tn_error()) fprintf(stderr, "rank %d: %s\n", rank, tn_error_message());
     return tn_error() != TN_OK;
 }

@@ -1,12 +1,12 @@
-/* sentence_attention.c — the first picture of attention: a sentence's words as vectors, how near each is to each (the
- * cosine), and what each takes from each if the vectors themselves are queries and keys, softmax(Q Kᵀ / √d). As two
- * tables on standard output, and as a page of pictures. */
+/* sentence_attention.c — attention at its simplest: the cosines between the word vectors of a sentence, and the
+ * attention weights softmax(Q Kᵀ / √d) if the vectors themselves are queries and keys. Printed as two tables, and
+ * optionally written as an HTML page of figures. */
 #include "common/options.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { WORDS = 40, BYTES = 64 }; /* of a sentence; of a word */
+enum { WORDS = 40, BYTES = 64 }; /* maximum words of a sentence; bytes of a word, with NUL */
 
 static const char *vectors, *html, *sentence = "i must go back to my ship and to my crew";
 static double      scale = 0;
@@ -18,7 +18,7 @@ typedef struct {
     tn_tensor  *rows; /* [n, dim] */
 } words;
 
-/* The words of a sentence, between blanks, and their vectors. False: raised. */
+/* Splits a sentence at blanks and finds the vectors of its words. False: raised. */
 static bool look_up(const tn_vectors *v, const char *from, words *to)
 {
     float *at;
@@ -42,7 +42,7 @@ static bool look_up(const tn_vectors *v, const char *from, words *to)
     return to->rows != NULL;
 }
 
-/* As many columns as a word has characters. */
+/* The number of characters of a word. */
 static int width(const char *word)
 {
     int n = 0;
@@ -66,7 +66,7 @@ static void print_table(const char *title, const words *w, const tn_tensor *tabl
     printf("\n");
 }
 
-/* Cosines can be negative, and shades cannot: these are white. */
+/* Writes the HTML page. Negative cosines are drawn in white. */
 static void draw(const words *w, const tn_tensor *cosine, tn_tensor *weights)
 {
     tn_report *r = tn_report_new("A sentence looks at itself");

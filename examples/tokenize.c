@@ -1,4 +1,4 @@
-/* tokenize.c — tokenizers as a filter for the shell: trains one from files, turns lines into numbers and back. */
+/* tokenize.c — a shell filter for tokenizers: trains one on files, encodes lines as token ids, and decodes them. */
 #include "common/options.h"
 
 #include "common/files.h"
@@ -134,11 +134,11 @@ static void decode(tools *x, tn_text line)
         fwrite(x->text.at, 1, x->text.bytes, stdout);
 }
 
-/* What says nothing beside --type subword, which writes pieces in any case and no numbers. */
+/* Options without effect for --type subword, which always writes subwords, not ids. */
 static const char *const        of_numbers[] = {"lowercase", "slow", "literal", "strict-utf8", "special", NULL},
                          *const of_words[] = {"special", "pieces", NULL};
 
-/* Is it what --type says? */
+/* Checks that t is of --type. False: raised. */
 static bool is_of_type(const tn_tokenizer *t)
 {
     static const char *const names[] = {"wordpiece", "bpe", "byte-bpe", "SentencePiece's bpe", "unigram", "subword"};

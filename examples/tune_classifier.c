@@ -1,5 +1,5 @@
-/* tune_classifier.c — from a model's folder to a classifier, in thirty lines: tune_classifier MODEL TRAIN.tsv OUT.
- * Lines are text <tab> label; `bert classify --model OUT` then asks it. */
+/* tune_classifier.c — fine-tunes a model to a classifier, in thirty lines: tune_classifier MODEL TRAIN.tsv OUT. Lines
+ * are text <tab> label; `bert classify --model OUT` uses the result. */
 #include <stdio.h>
 #include <tenon/tenon.h>
 
@@ -19,7 +19,7 @@ int main(int argc, char **argv)
     tn_features *batches = tn_features_new(texts, model.tokenizer, names, .batch = 32, .seed = 1);
     if (!tn_error() && model.family != TN_MODEL_ENCODER) tn_raise(TN_EINVAL, "'%s' is no encoder", argv[1]);
     tn_tuned *tuned = tn_tuned_new(model.bert, .n = tn_labels_count(names), .labels = tn_labels_names(names));
-    model.bert = NULL; /* it is the tuned model's now */
+    model.bert = NULL; /* owned by the tuned model now */
     tn_fit(tuned, .train = tn_features_source(batches), .loss = tn_tuned_fit_loss, .lr = 5e-5, .epochs = 2, .on = told);
     if (!tn_error() && tn_tuned_save(tuned, argv[3]) == TN_OK && tn_tokenizer_save(model.tokenizer, argv[3]) == TN_OK)
         printf("%s knows %lld labels\n", argv[3], (long long)tn_labels_count(names));

@@ -1,6 +1,7 @@
-/* main.c — compare: attention, an LSTM and causal convolutions of the same size on one task: copying what stood at the
- * beginning after a growing distance. What each needs one after the other, how far it is from what is copied, what it
- * learns in the same number of steps, and how long they take: as a table, and as a page with pictures. */
+/* main.c — compare: attention, an LSTM and causal convolutions of the same size on one task: copying the first symbols
+ * of a sequence after a growing distance. Reports the sequential steps, the path length to the copied symbol, the
+ * accuracy after the same number of training steps, and the time per step, as a table and as an HTML page with
+ * figures. */
 #include "../common/files.h"
 #include "../common/options.h"
 #include "../common/progress.h"
@@ -31,14 +32,14 @@ typedef struct {
     tn_linear    *say;
 } reader;
 
-/* Dilations of 1, 2, 4, 8: each place sees so many before it. */
+/* The receptive field of dilations 1, 2, 4, 8, in positions before the current one. */
 enum { FIELD = (TAPS - 1) * ((1 << CONVS) - 1) };
 
 static tn_tensor *convolved(reader *m, tn_tensor *x)
 {
     x = tn_transpose(x, 1, 2); /* [B, dim, T] */
     for (int i = 0; i < CONVS && tn_error() == TN_OK; i++) {
-        const int64_t before = (TAPS - 1) << i; /* nothing from behind comes in */
+        const int64_t before = (TAPS - 1) << i; /* causal: pad only before */
         tn_tensor    *y = tn_call(m->conv[i], tn_pad(x, TN_SHAPE(0, 0, before), TN_SHAPE(0, 0, 0), 0));
         x = tn_add(x, tn_relu(y));
     }
@@ -58,7 +59,7 @@ TN_FORWARD(reader);
 
 static reader *reader_new(kind k, int64_t length)
 {
-    static const int64_t dims[] = {48, 60, 52}; /* some 55,000 numbers in each */
+    static const int64_t dims[] = {48, 60, 52}; /* about 55,000 parameters each */
     const int64_t        dim = dims[k];
     reader              *m = tn_module_new(reader);
     if (!m) return NULL;
@@ -82,7 +83,7 @@ static reader *reader_new(kind k, int64_t length)
 
 /* ---- the task ---------------------------------------------------------------------------------------------------- */
 
-/* Symbols, then so many blanks, then a sign for each symbol to be written now. */
+/* The length of a sequence: the symbols, the blanks, and a marker for each symbol to copy. */
 static int64_t length_of(int64_t blanks) { return 2 * COPIED + blanks; }
 
 static void draw(tn_generator *g, int64_t blanks, tn_tensor **x, tn_tensor **y)
@@ -144,9 +145,9 @@ static outcome learn(kind k, int64_t blanks, progress *bar, int64_t *done)
     return r;
 }
 
-/* ---- what it says ------------------------------------------------------------------------------------------------ */
+/* ---- the report -------------------------------------------------------------------------------------------------- */
 
-/* Steps that must wait for each other; and how many lie between a symbol and its copy. */
+/* The number of sequential steps; and of steps between a symbol and its copy. */
 static int64_t in_order(kind k, int64_t n) { return k == RECURRENCE ? 2 * n : k == ATTENTION ? 2 : CONVS; }
 static void    path(kind k, int64_t blanks, char to[24])
 {
