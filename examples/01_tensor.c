@@ -66,6 +66,6 @@ int main(void)
     shapes_and_views();
     mistakes();
     attention();
-    printf("tensors left behind: %lld\n", (long long)tn_memory_now().tensors);
+    printf("tensors still alive: %lld\n", (long long)tn_memory_now().tensors);
     return tn_error() != TN_OK;
 }

@@ -24,7 +24,7 @@ static bool each(int64_t row, int64_t id, void *user)
 
 int main(int argc, char **argv)
 {
-    if (argc < 4) return fprintf(stderr, "Usage: embed_gpt PATH PROMPT PIECES [TOKENIZER]\n"), 2;
+    if (argc < 4) return fprintf(stderr, "Usage: embed_gpt PATH PROMPT TOKENS [TOKENIZER]\n"), 2;
     tn_decoder     m = tn_decoder_open(argv[1], .tokenizer = argv[4]);
     writing        w = {.tokens = m.tokenizer};
     tn_token_batch b = {.ids = NULL};

@@ -28,7 +28,9 @@ static bool look_up(const tn_vectors *v, const char *from, words *to)
     for (size_t bytes; tn_error() == TN_OK && *(from += strspn(from, " \t\n\r")); from += bytes, to->n++) {
         bytes = strcspn(from, " \t\n\r");
         if (to->n == WORDS || bytes >= BYTES)
-            return tn_raise(TN_EINVAL, "a sentence has at most %d words, of fewer than %d bytes each", WORDS, BYTES),
+            return tn_raise(TN_EINVAL,
+                            "the sentence is too long; expected at most %d words of fewer than %d bytes each", WORDS,
+                            BYTES),
                    false;
         memcpy(to->text[to->n], from, bytes);
         to->text[to->n][bytes] = 0;
@@ -69,14 +71,14 @@ static void print_table(const char *title, const words *w, const tn_tensor *tabl
 /* Writes the HTML page. Negative cosines are drawn in white. */
 static void draw(const words *w, const tn_tensor *cosine, tn_tensor *weights)
 {
-    tn_report *r = tn_report_new("A sentence looks at itself");
+    tn_report *r = tn_report_new("Attention within a sentence");
     tn_report_paragraph(r, sentence);
-    tn_report_heatmap(r, "The cosine of each two words' vectors", w->n, w->word, w->n, w->word,
+    tn_report_heatmap(r, "Cosines of the word vectors", w->n, w->word, w->n, w->word,
                       tn_clamp((tn_tensor *)cosine, 0, 1));
-    tn_report_heatmap(r, "softmax(QKᵀ/√d): what each word, on the left, takes from each", w->n, w->word, w->n, w->word,
-                      weights);
+    tn_report_heatmap(r, "Attention weights softmax(QKᵀ/√d): queries on the left, keys on top", w->n, w->word, w->n,
+                      w->word, weights);
     tn_tensor *one = tn_reshape(weights, TN_SHAPE(1, 1, w->n, w->n));
-    tn_report_attention(r, "The same as lines", w->n, w->word, w->n, w->word, one, 0, 0);
+    tn_report_attention(r, "The attention weights as lines", w->n, w->word, w->n, w->word, one, 0, 0);
     if (r && tn_report_save(r, html) == TN_OK) printf("\n%s\n", html);
     tn_report_free(r);
 }
@@ -105,25 +107,26 @@ static int run(int count, char **operands)
 }
 
 static const option options[] = {
-    OPTION_TEXT("vectors", 'v', "FILE", &vectors, "words with vectors: word2vec's, GloVe's, FastText's, safetensors",
+    OPTION_TEXT("vectors", 'v', "FILE", &vectors, "word vectors: a file of word2vec, GloVe, FastText or safetensors",
                 .required = true),
-    OPTION_TEXT("html", 'o', "FILE", &html, "a page with both tables as pictures"),
-    OPTION_REAL("scale", 0, "X", &scale, "what QK^T is divided by; 0: the root of the vectors' size", .least = 0,
+    OPTION_TEXT("html", 'o', "FILE", &html, "HTML page to write, with both tables as figures"),
+    OPTION_REAL("scale", 0, "X", &scale, "divisor of QK^T; 0: the square root of the vectors' dimension", .least = 0,
                 .most = 1e6),
     {0},
 };
 
 int main(int argc, char **argv)
 {
-    const command commands[] = {{.summary = "what each word of a sentence takes from each",
+    const command commands[] = {{.summary = "show attention between the words of a sentence",
                                  .options = options,
                                  .run = run,
                                  .operands = "[SENTENCE]",
                                  .least = 0,
                                  .most = 1,
-                                 .text = "Without a sentence: \"i must go back to my ship and to my crew\"."},
+                                 .text = "The default sentence is \"i must go back to my ship and to my crew\"."},
                                 {0}};
-    const program p = {
-        .name = "sentence_attention", .summary = "what each word of a sentence takes from each", .commands = commands};
+    const program p = {.name = "sentence_attention",
+                       .summary = "show attention between the words of a sentence",
+                       .commands = commands};
     return program_main(&p, argc, argv);
 }

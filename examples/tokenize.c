@@ -40,13 +40,12 @@ static void train_tokenizer(int n, char **files)
     char                     path[1024];
     const bool               subword = kind_of(type) == TN_SUBWORD;
     if (subword && is_there(out) && !force)
-        tn_raise(TN_EINVAL, "'%s' is there already: name another file, or use --force", out);
+        tn_raise(TN_EINVAL, "'%s' already exists; choose another --out, or use --force", out);
     for (size_t i = 0; !subword && i < sizeof files_of / sizeof *files_of && !force; i++)
         if (is_there(in_folder(out, files_of[i], path)))
             tn_raise(TN_EINVAL,
-                     "'%s' holds a tokenizer or a model already: there is '%s'; name another folder, or use "
-                     "--force",
-                     out, files_of[i]);
+                     "'%s' already contains a tokenizer or a model: '%s'; choose another --out, or use --force", out,
+                     files_of[i]);
     if (tn_error() != TN_OK || (!subword && !make_folder(out))) return;
     bar = progress_begin("train", 100, "%");
     if (!size) size = subword ? 10000 : 30000;
@@ -55,13 +54,13 @@ static void train_tokenizer(int n, char **files)
                            .min_count = min_count, .alphabet = alphabet, .cased = cased, .progress = show);
     progress_end(&bar);
     if (t && tn_tokenizer_save(t, out) == TN_OK)
-        said(subword ? tn_tokenizer_parts(t, NULL, NULL, NULL) : tn_tokenizer_size(t), subword ? "merges" : "pieces");
+        said(subword ? tn_tokenizer_parts(t, NULL, NULL, NULL) : tn_tokenizer_size(t), subword ? "merges" : "tokens");
     tn_tokenizer_free(t);
 }
 
 static int train(int n, char **files)
 {
-    if (!type) return program_usage("--type TYPE is needed: wordpiece, bpe, byte-bpe, unigram or subword");
+    if (!type) return program_usage("--type TYPE is required: wordpiece, bpe, byte-bpe, unigram or subword");
     const int  kind = kind_of(type);
     const bool letters = kind == TN_WORDPIECE || kind == TN_BPE;
     const int  code = letters ? 0 : program_stray("alphabet", "--type wordpiece and bpe");
@@ -124,7 +123,7 @@ static void decode(tools *x, tn_text line)
         for (; at < line.bytes && line.at[at] >= '0' && line.at[at] <= '9' && id < 100000000; at++)
             id = 10 * id + (line.at[at] - '0');
         if (at == from || (at < line.bytes && line.at[at] != ' ')) {
-            tn_raise(TN_EFORMAT, "expected numbers and a space between them, but byte %zu is neither", at + 1);
+            tn_raise(TN_EFORMAT, "expected token ids separated by spaces, but byte %zu is neither", at + 1);
             return;
         }
         if (tn_ids_add(&x->ids, id) != TN_OK) return;
@@ -144,7 +143,7 @@ static bool is_of_type(const tn_tokenizer *t)
     static const char *const names[] = {"wordpiece", "bpe", "byte-bpe", "SentencePiece's bpe", "unigram", "subword"};
     const int                is = t ? (int)tn_tokenizer_kind_of(t) : 0, said = kind_of(type);
     if (!t || !type || said == is || (said == TN_BPE && is == TN_SENTENCE_BPE)) return t != NULL;
-    tn_raise(TN_EINVAL, "'%s' is %s, and not --type %s: leave it away", model, names[is], type);
+    tn_raise(TN_EINVAL, "'%s' is of type %s, not --type %s; omit --type", model, names[is], type);
     return false;
 }
 
@@ -153,7 +152,7 @@ static int filter(void (*one)(tools *, tn_text), const char *const *stray)
     tools               x = {0};
     tn_tokenizer_config how = {.slow = slow, .lowercase = lowercase ? TN_YES : TN_FROM_FILE};
     const size_t        length = strlen(model);
-    const int code = kind_of(type) == TN_SUBWORD ? program_strays(stray, "other tokenizers than --type subword") : 0;
+    const int code = kind_of(type) == TN_SUBWORD ? program_strays(stray, "tokenizers other than --type subword") : 0;
     if (code) return code;
     if (!lowercase && length > 4 && !strcmp(model + length - 4, ".txt")) how.lowercase = TN_NO;
     if (is_of_type(x.t = tn_tokenizer_load_run(model, how))) x.e = tn_encoding_new();
@@ -169,7 +168,8 @@ static int filter(void (*one)(tools *, tn_text), const char *const *stray)
         if (!there || tn_error() != TN_OK) break;
         putchar('\n');
     }
-    if (x.replaced) fprintf(stderr, "%lld sequences of bytes were not UTF-8\n", (long long)x.replaced);
+    if (x.replaced)
+        fprintf(stderr, "note: %lld byte sequences were not valid UTF-8 and were replaced\n", (long long)x.replaced);
     free(line);
     tn_string_free(&x.text), tn_ids_free(&x.ids);
     tn_encoding_free(x.e), tn_tokenizer_free(x.t);
@@ -182,45 +182,47 @@ static int run_decode(int n, char **operands) { return (void)n, (void)operands, 
 /* ---- the command line -------------------------------------------------------------------------------------------- */
 
 #define TYPES "wordpiece|bpe|byte-bpe|unigram|subword"
-#define MODEL                                                                                                   \
-    OPTION_TEXT("model", 'm', "MODEL", &model,                                                                  \
-                "a folder, a tokenizer.json, a .model, a vocab.txt; or subword-nmt's codes", .required = true), \
-        OPTION_TEXT("type", 't', "TYPE", &type, "subword, where the model is codes; else the model says",       \
+#define MODEL                                                                                            \
+    OPTION_TEXT("model", 'm', "MODEL", &model,                                                           \
+                "tokenizer: a folder, a tokenizer.json, a .model, a vocab.txt, or codes of subword-nmt", \
+                .required = true),                                                                       \
+        OPTION_TEXT("type", 't', "TYPE", &type, "set subword for codes of subword-nmt; else detected",   \
                     .choices = TYPES)
 
 static const option train_options[] = {
     OPTION_TEXT("type", 't', "TYPE", &type,
-                "wordpiece is BERT's, byte-bpe GPT-2's, unigram SentencePiece's, subword subword-nmt's",
+                "wordpiece (BERT), bpe, byte-bpe (GPT-2), unigram (SentencePiece) or subword (subword-nmt); required",
                 .choices = TYPES),
-    OPTION_TEXT("kind", 0, "TYPE", &type, "the same as --type", .choices = TYPES),
-    OPTION_TEXT("out", 'o', "DIR", &out, "where it goes, as Hugging Face reads it; for subword a file of codes",
+    OPTION_TEXT("kind", 0, "TYPE", &type, "alias of --type", .choices = TYPES),
+    OPTION_TEXT("out", 'o', "DIR", &out, "folder to write, in the format of Hugging Face; for subword a file of codes",
                 .required = true),
-    OPTION_INT("size", 's', "N", &size, "so many pieces (30000), or for subword merges (10000)", .least = 1,
+    OPTION_INT("size", 's', "N", &size,
+               "vocabulary size (default: 30000); for subword, number of merges (default: 10000)", .least = 1,
                .most = 1e8),
-    OPTION_INT("min-count", 0, "N", &min_count, "a pair becomes a piece if the text has it so often", .least = 1,
-               .most = 1e9),
-    OPTION_INT("alphabet", 0, "N", &alphabet, "of wordpiece and bpe: so many different letters at most", .least = 1,
-               .most = 1e7),
-    OPTION_FLAG("cased", 0, &cased, "keep capitals and accents"),
-    OPTION_FLAG("force", 0, &force, "replace what is there"),
+    OPTION_INT("min-count", 0, "N", &min_count, "minimum count of a pair to become a token", .least = 1, .most = 1e9),
+    OPTION_INT("alphabet", 0, "N", &alphabet, "for wordpiece and bpe: maximum number of distinct characters",
+               .least = 1, .most = 1e7),
+    OPTION_FLAG("cased", 0, &cased, "keep capital letters and accents"),
+    OPTION_FLAG("force", 0, &force, "overwrite an existing tokenizer"),
     {0}};
 static const option encode_options[] = {
     MODEL,
-    OPTION_FLAG("lowercase", 0, &lowercase, "the model is uncased; a vocab.txt does not say"),
-    OPTION_FLAG("slow", 0, &slow, "by the rules of BERT's older tokenizer in Python"),
-    OPTION_FLAG("pieces", 'p', &pieces, "pieces, not numbers"),
-    OPTION_FLAG("special", 0, &special, "with what goes around a text: [CLS] ... [SEP]"),
-    OPTION_FLAG("literal", 0, &literal, "\"[SEP]\" in the text is text"),
+    OPTION_FLAG("lowercase", 0, &lowercase,
+                "convert to lower case, for an uncased model whose vocab.txt does not specify it"),
+    OPTION_FLAG("slow", 0, &slow, "use the rules of BERT's older tokenizer in Python"),
+    OPTION_FLAG("pieces", 'p', &pieces, "print tokens, not ids"),
+    OPTION_FLAG("special", 0, &special, "add the special tokens around a text: [CLS] ... [SEP]"),
+    OPTION_FLAG("literal", 0, &literal, "read \"[SEP]\" in the text as text, not as the special token"),
     OPTION_FLAG("strict-utf8", 0, &strict, "stop at bytes that are not UTF-8, instead of replacing them"),
     {0}};
 static const option decode_options[] = {
     MODEL,
-    OPTION_FLAG("pieces", 'p', &pieces, "pieces with spaces between them, not text"),
-    OPTION_FLAG("special", 0, &special, "show [CLS] and the like"),
+    OPTION_FLAG("pieces", 'p', &pieces, "print tokens separated by spaces, not text"),
+    OPTION_FLAG("special", 0, &special, "print special tokens such as [CLS]"),
     {0}};
 static const command commands[] = {
     {.name = "train",
-     .summary = "make a tokenizer from text files",
+     .summary = "train a tokenizer on text files",
      .options = train_options,
      .run = train,
      .operands = "FILE...",
@@ -230,19 +232,19 @@ static const command commands[] = {
              "    tokenize train --type unigram --size 8000 --out pieces book.txt\n"
              "    tokenize train --type subword --size 10000 --out codes train.en train.de\n"},
     {.name = "encode",
-     .summary = "lines of text to lines of numbers",
+     .summary = "encode lines of text as lines of token ids",
      .options = encode_options,
      .run = run_encode,
      .text = "    tokenize encode --model pieces < book.txt > numbers\n"
              "    tokenize encode --model vocab.txt --lowercase --pieces <<< 'Unaffordable!'\n"
              "    tokenize encode --type subword --model codes < train.en > train.bpe.en\n"},
     {.name = "decode",
-     .summary = "lines of numbers back to text",
+     .summary = "decode lines of token ids to text",
      .options = decode_options,
      .run = run_decode,
      .text = "    tokenize decode --model pieces < numbers\n"},
     {0}};
 static const program tokenize = {
-    .name = "tokenize", .summary = "words to pieces to numbers, and back", .commands = commands};
+    .name = "tokenize", .summary = "train tokenizers, encode and decode text", .commands = commands};
 
 int main(int argc, char **argv) { return program_main(&tokenize, argc, argv); }

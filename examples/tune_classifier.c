@@ -17,12 +17,12 @@ int main(int argc, char **argv)
     tn_labelled *texts = tn_labelled_load(argv[2]);
     tn_labels   *names = tn_labels_of(texts);
     tn_features *batches = tn_features_new(texts, model.tokenizer, names, .batch = 32, .seed = 1);
-    if (!tn_error() && model.family != TN_MODEL_ENCODER) tn_raise(TN_EINVAL, "'%s' is no encoder", argv[1]);
+    if (!tn_error() && model.family != TN_MODEL_ENCODER) tn_raise(TN_EINVAL, "'%s' is not an encoder", argv[1]);
     tn_tuned *tuned = tn_tuned_new(model.bert, .n = tn_labels_count(names), .labels = tn_labels_names(names));
     model.bert = NULL; /* owned by the tuned model now */
     tn_fit(tuned, .train = tn_features_source(batches), .loss = tn_tuned_fit_loss, .lr = 5e-5, .epochs = 2, .on = told);
     if (!tn_error() && tn_tuned_save(tuned, argv[3]) == TN_OK && tn_tokenizer_save(model.tokenizer, argv[3]) == TN_OK)
-        printf("%s knows %lld labels\n", argv[3], (long long)tn_labels_count(names));
+        printf("%s: tuned for %lld labels\n", argv[3], (long long)tn_labels_count(names));
     if (tn_error()) fprintf(stderr, "%s\n", tn_error_message());
     tn_free(tuned), tn_features_free(batches), tn_labels_free(names), tn_labelled_free(texts), tn_model_close(&model);
     return tn_error() != TN_OK;

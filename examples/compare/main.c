@@ -159,8 +159,8 @@ static void    path(kind k, int64_t blanks, char to[24])
 static bool page(int n, const int64_t *blanks, outcome r[KINDS][MOST])
 {
     enum { COLUMNS = 6 };
-    static const char *const names[] = {"model", "distance", "steps in order", "path to the copied",
-                                        "right", "ms a step"};
+    static const char *const names[] = {"model",       "distance", "sequential steps",
+                                        "path length", "accuracy", "ms per step"};
     static char              text[KINDS * MOST][COLUMNS][24];
     const char              *cells[KINDS * MOST * COLUMNS];
     double                   x[MOST], right[KINDS][MOST], ms[KINDS][MOST];
@@ -175,7 +175,7 @@ static bool page(int n, const int64_t *blanks, outcome r[KINDS][MOST])
         path((kind)i, blanks[k], text[row][3]);
         snprintf(text[row][4], 24, "%.3f", o.right), snprintf(text[row][5], 24, "%.2f", 1e3 * o.seconds);
         for (int c = 0; c < COLUMNS; c++) cells[row * COLUMNS + c] = text[row][c];
-        printf("%-13s distance %3s  in order %3s  path %4s  right %s  ms %s\n", text[row][0], text[row][1],
+        printf("%-13s distance %3s  sequential %3s  path %4s  accuracy %s  ms %s\n", text[row][0], text[row][1],
                text[row][2], text[row][3], text[row][4], text[row][5]);
     }
     for (int i = 0; i < KINDS; i++) {
@@ -185,13 +185,13 @@ static bool page(int n, const int64_t *blanks, outcome r[KINDS][MOST])
     char words[400];
     snprintf(
         words, sizeof words,
-        "%d symbols are to be written again after so many blanks. %lld, %lld and %lld parameters; each distance is "
-        "learned anew in %lld steps of %d texts. By chance 1 of %d would be right.",
+        "The task is to copy %d symbols after a number of blanks. The models have %lld, %lld and %lld parameters; for "
+        "each distance, each is trained for %lld steps of %d sequences. Guessing would get 1 of %d symbols right.",
         COPIED, (long long)r[0][0].parameters, (long long)r[1][0].parameters, (long long)r[2][0].parameters,
         (long long)steps, BATCH, SYMBOLS);
     tn_report_paragraph(page, words);
-    tn_report_curves(page, "Right by distance", "blanks between", "part of the symbols", KINDS, of_right);
-    tn_report_curves(page, "Time by distance", "blanks between", "ms a step", KINDS, of_ms);
+    tn_report_curves(page, "Accuracy by distance", "blanks", "accuracy", KINDS, of_right);
+    tn_report_curves(page, "Time by distance", "blanks", "ms per step", KINDS, of_ms);
     tn_report_table(page, COLUMNS, names, KINDS * n, cells);
     return record_report(page, out);
 }
@@ -213,12 +213,12 @@ static int run(int count, char **operands)
 }
 
 static const option options[] = {
-    OPTION_TEXT("out", 'o', "FILE", &out, "where the page goes"),
-    OPTION_INT("steps", 'n', "N", &steps, "of each model at each distance", .least = 1, .most = 1e6),
-    OPTION_INT("longest", 0, "N", &longest, "the largest distance: 4, 8, 16 and so on up to it", .least = 4,
+    OPTION_TEXT("out", 'o', "FILE", &out, "HTML page to write"),
+    OPTION_INT("steps", 'n', "N", &steps, "training steps of each model for each distance", .least = 1, .most = 1e6),
+    OPTION_INT("longest", 0, "N", &longest, "largest distance; the distances are 4, 8, 16, ... up to it", .least = 4,
                .most = 512),
-    OPTION_REAL("lr", 0, "RATE", &lr, "the learning rate", .least = 1e-9, .most = 10),
-    OPTION_INT("seed", 0, "N", &seed, "of everything that is drawn"),
+    OPTION_REAL("lr", 0, "RATE", &lr, "learning rate", .least = 1e-9, .most = 10),
+    OPTION_INT("seed", 0, "N", &seed, "random seed"),
     {0},
 };
 
@@ -227,7 +227,8 @@ int main(int argc, char **argv)
     const command commands[] = {{.options = options, .run = run, .text = "    compare --steps 300 --longest 64\n"},
                                 {0}};
     const program compare = {.name = "compare",
-                             .summary = "attention, an LSTM and causal convolutions on copying at growing distances",
+                             .summary =
+                                 "compare attention, an LSTM and causal convolutions on copying over growing distances",
                              .commands = commands};
     return program_main(&compare, argc, argv);
 }

@@ -47,7 +47,7 @@ fi
 
 : >empty
 printf 'ab\377\n' >broken
-ends 1 "holds a tokenizer" "$t" train --type bpe --out bpe.1 text
+ends 1 "already contains a tokenizer" "$t" train --type bpe --out bpe.1 text
 ends 3 "no words found" "$t" train --type bpe --out new empty
 ends 5 "no such file" "$t" train --type bpe --out new missing
 ends 1 "there are 5 special tokens" "$t" train --type bpe --size 3 --out new text
@@ -56,12 +56,12 @@ for type in byte-bpe unigram subword; do
     ends 2 "--alphabet is for --type wordpiece and bpe" "$t" train --type $type --alphabet 9 --out new text
 done
 for option in lowercase slow literal strict-utf8 special; do
-    ends 2 "--$option is for other tokenizers than" "$t" encode --type subword --model codes --$option
+    ends 2 "--$option is for tokenizers other than" "$t" encode --type subword --model codes --$option
 done
 for option in special pieces; do
-    ends 2 "--$option is for other tokenizers than" "$t" decode --type subword --model codes --$option
+    ends 2 "--$option is for tokenizers other than" "$t" decode --type subword --model codes --$option
 done
-ends 1 "'bpe.1' is bpe, and not --type wordpiece" "$t" encode --type wordpiece --model bpe.1
+ends 1 "'bpe.1' is of type bpe, not --type wordpiece" "$t" encode --type wordpiece --model bpe.1
 "$t" decode --type byte-bpe --model byte-bpe.1 </dev/null || wrong "a tokenizer that is what --type says is refused"
 "$t" encode --model unigram.1/tokenizer.model <text | cmp -s - <("$t" encode --model unigram.1 <text) ||
     wrong "unigram: tokenizer.model and tokenizer.json give other numbers"
@@ -71,7 +71,7 @@ cp empty text.txt
 ends 3 "unknown token" "$t" encode --model text.txt
 ends 3 "line 1: tn_tokenizer_encode: byte 2 of the text is not UTF-8" \
     bash -c "'$t' encode --model bpe.1 --strict-utf8 <broken"
-ends 0 "1 sequences of bytes were not UTF-8" bash -c "'$t' encode --model bpe.1 <broken"
+ends 0 "1 byte sequences were not valid UTF-8" bash -c "'$t' encode --model bpe.1 <broken"
 ends 3 "line 1: expected numbers" bash -c "echo 1 x | '$t' decode --model bpe.1"
 ends 3 "line 1: a line of more than" bash -c "head -c 70000000 /dev/zero | '$t' encode --model bpe.1"
 [ ! -e /dev/full ] || ends 5 "standard output" bash -c "'$t' encode --model bpe.1 <text >/dev/full"
