@@ -30,7 +30,7 @@ static bool write_pieces(const tn_corpus *c, const char *path)
     }
     tn_ids_free(&ids);
     if (f && fclose(f)) fine = false;
-    if (!fine && tn_error() == TN_OK) tn_raise(TN_EIO, "'%s' cannot be written", path);
+    if (!fine && tn_error() == TN_OK) tn_raise(TN_EIO, "cannot write '%s'", path);
     return fine;
 }
 

@@ -57,7 +57,7 @@ static void add_pair(pairs *p, tn_text line)
     const char  *tab = memchr(line.at, '\t', line.bytes);
     const size_t n = tab ? (size_t)(tab - line.at) : 0, m = tab ? line.bytes - n - 1 : 0;
     if (!n || !m || memchr(tab + 1, '\t', m) || memchr(line.at, 0, line.bytes)) {
-        tn_raise(TN_EFORMAT, "this is no pair: two texts with one tab between them");
+        tn_raise(TN_EFORMAT, "not a pair; expected two texts with one tab between them");
         return;
     }
     if (p->n == p->room) {
@@ -87,8 +87,7 @@ static void pairs_read(pairs *p, const option_list *files)
         tn_lines_free(l);
     }
     if (p->n < 2 && tn_error() == TN_OK)
-        tn_raise(TN_EFORMAT, "'%s' holds %lld pairs, and it takes two to tell one from the other", files->value[0],
-                 (long long)p->n);
+        tn_raise(TN_EFORMAT, "'%s' contains %lld pairs, expected at least 2", files->value[0], (long long)p->n);
 }
 
 /* A source of batches of the pairs' indices. */
@@ -138,15 +137,16 @@ static int check(training *t)
     train_asked *a = &t->asked;
     model        m;
     if (t->world)
-        return program_usage("each text is told from all others of its batch, which several processes would cut: start "
-                             "it as one");
+        return program_usage("several processes would split a batch, but each text is compared with the whole batch; "
+                             "start one process");
     if (!sentences_open(c->dir, &c->how, &m)) return 0; /* the error is reported at the end */
     const tn_bert_config *b = &m.bert->config;
     a->size = tn_bert_kind_name(b->kind), a->vocab = c->how.folder;
     a->layers = b->layers, a->heads = b->heads, a->dim = b->dim;
     for (int i = 0; i < c->how.steps; i++)
         if (c->how.step[i].dense)
-            tn_raise(TN_EUNSUPPORTED, "'%s' has a Dense behind its encoder, which is not trained here", c->dir);
+            tn_raise(TN_EUNSUPPORTED, "'%s' has a Dense part after its encoder, which bert contrast cannot train",
+                     c->dir);
     if (c->how.length > c->length) c->how.length = c->length;
     sentences_close(&c->how, &m);
     return 0;
@@ -177,7 +177,7 @@ static void *make(training *t) { return tn_bert_load(of(t)->how.folder); }
 
 static void say(training *t)
 {
-    fprintf(stderr, "text     %lld pairs; each text has %lld pieces at most\n", (long long)of(t)->all.n,
+    fprintf(stderr, "text     %lld pairs; at most %lld tokens per text\n", (long long)of(t)->all.n,
             (long long)of(t)->how.length);
 }
 
@@ -243,7 +243,7 @@ static void close_all(training *t)
 }
 
 static const train_kind kind = {
-    "Sentences that belong together", 500, 10, check, NULL, tokenizer, open_all, make, say, describe, save, close_all};
+    "Sentence embeddings", 500, 10, check, NULL, tokenizer, open_all, make, say, describe, save, close_all};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
@@ -256,29 +256,32 @@ static int run(int count, char **operands)
 
 #define OF asked.base.asked
 static const option options[] = {
-    OPTION_TEXT("model", 'm', "DIR", &asked.dir, "the model's folder to begin with", .required = true),
-    OPTION_LIST("pairs", 0, "FILE", &asked.files, "lines of two texts with a tab between them", .required = true),
-    OPTION_LIST("valid", 0, "FILE", &asked.valid, "the same to measure on"),
-    OPTION_TEXT("out", 'o', "DIR", &OF.out, "where the model goes", .required = true),
-    OPTION_REAL("temperature", 0, "T", &asked.temperature, "cosines are divided by it", .least = 1e-3, .most = 10),
-    OPTION_INT("batch", 'b', "N", &asked.batch, "pairs in a step: each text is told from so many", .least = 2,
+    OPTION_TEXT("model", 'm', "DIR", &asked.dir, "folder of the model to start from", .required = true),
+    OPTION_LIST("pairs", 0, "FILE", &asked.files, "training pairs: lines of two texts, separated by a tab",
+                .required = true),
+    OPTION_LIST("valid", 0, "FILE", &asked.valid, "validation pairs, in the same format"),
+    OPTION_TEXT("out", 'o', "DIR", &OF.out, "folder of the new model", .required = true),
+    OPTION_REAL("temperature", 0, "T", &asked.temperature, "divisor of the cosines", .least = 1e-3, .most = 10),
+    OPTION_INT("batch", 'b', "N", &asked.batch, "pairs per step; each text is compared with all of them", .least = 2,
                .most = 65536),
-    OPTION_INT("length", 'l', "N", &asked.length, "pieces of a text, at most", .least = 2, .most = 16384),
-    OPTION_INT("steps", 'n', "N", &OF.steps, "how long: steps, or ...", .least = 1, .most = 1e9),
-    OPTION_INT("epochs", 0, "N", &OF.epochs, "... times through the pairs, or ...", .least = 1, .most = 1e6),
-    OPTION_REAL("minutes", 0, "N", &OF.minutes, "... about so many minutes; without all three, 10", .least = 0.01,
+    OPTION_INT("length", 'l', "N", &asked.length, "maximum number of tokens of a text", .least = 2, .most = 16384),
+    OPTION_INT("steps", 'n', "N", &OF.steps, "train for N steps", .least = 1, .most = 1e9),
+    OPTION_INT("epochs", 0, "N", &OF.epochs, "train for N epochs of the pairs", .least = 1, .most = 1e6),
+    OPTION_REAL("minutes", 0, "N", &OF.minutes,
+                "train for about N minutes (default: 10, unless --steps or --epochs is set)", .least = 0.01,
                 .most = 1e6),
-    OPTION_TEXT("dtype", 0, "TYPE", &OF.dtype, "bf16 is faster where the CPU has it", .choices = "f32|bf16"),
-    OPTION_REAL("lr", 0, "RATE", &OF.lr, "the highest learning rate", .least = 1e-9, .most = 10),
-    OPTION_INT("seed", 0, "N", &OF.seed, "of everything that is drawn"),
-    OPTION_FLAG("resume", 'r', &OF.resume, "go on where a run was broken off"),
-    OPTION_FLAG("force", 0, &OF.force, "begin, though the memory or the disk space that it needs is not there"),
+    OPTION_TEXT("dtype", 0, "TYPE", &OF.dtype, "dtype of the computation; bf16 is faster if the CPU supports it",
+                .choices = "f32|bf16"),
+    OPTION_REAL("lr", 0, "RATE", &OF.lr, "peak learning rate", .least = 1e-9, .most = 10),
+    OPTION_INT("seed", 0, "N", &OF.seed, "random seed"),
+    OPTION_FLAG("resume", 'r', &OF.resume, "resume an interrupted run"),
+    OPTION_FLAG("force", 0, &OF.force, "start even if memory or disk space seems insufficient"),
     {0},
 };
 const command contrast_command = COMMAND(
-    "contrast", "train vectors of sentences from pairs", options,
+    "contrast", "train sentence embeddings on pairs of texts", options,
     .text =
-        "Each pair is two texts that belong together: a question and its answer, a sentence and another way to say "
-        "it. The model learns to tell a text's own partner from those of the other pairs in a batch. What it leaves "
-        "is a folder of sentence-transformers.\n\n"
+        "A pair is two related texts, such as a question and its answer, or a sentence and its paraphrase. The model "
+        "learns to identify the partner of a text among all pairs of a batch. The result is a folder that "
+        "sentence-transformers can open.\n\n"
         "  bert contrast --model book --pairs pairs.tsv --out sentences");

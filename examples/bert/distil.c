@@ -21,11 +21,11 @@ static int check(training *t)
     const tn_bert_config *c = &b->teacher->config;
     a->size = "distilled", a->vocab = b->teacher_dir, a->heads = c->heads, a->dim = c->dim;
     if (a->layers > c->layers)
-        return program_usage("the teacher has %lld layers: --layers %lld are more", (long long)c->layers,
+        return program_usage("the teacher has %lld layers, fewer than --layers %lld", (long long)c->layers,
                              (long long)a->layers);
     if (!a->layers) a->layers = (c->layers + 1) / 2;
     if (b->length > c->positions)
-        return program_usage("the teacher reads %lld pieces at most: --length %lld are more", (long long)c->positions,
+        return program_usage("the teacher reads at most %lld tokens, fewer than --length %lld", (long long)c->positions,
                              (long long)b->length);
     return 0;
 }
@@ -66,7 +66,7 @@ static void copy_parameters(tn_bert *student, tn_bert *teacher)
     char           there[256];
     for (tn_each p = tn_parameters(student); tn_error() == TN_OK && tn_next(&p);) {
         tn_tensor *from = tn_find_tensor(teacher, name_there(p.name, n, all, there, sizeof there));
-        if (!from) tn_raise(TN_EUNSUPPORTED, "the teacher has no '%s'", p.name);
+        if (!from) tn_raise(TN_EUNSUPPORTED, "the teacher has no parameter '%s'", p.name);
         tn_copy_(p.tensor, from);
     }
     if (!student->types && teacher->types)
@@ -129,11 +129,11 @@ static bool open_all(training *t)
 {
     bert_training *b = of(t);
     if (!b->teacher->head)
-        return tn_raise(TN_EUNSUPPORTED, "'%s' holds no head for hidden words: it has nothing to teach",
-                        b->teacher_dir),
+        return tn_raise(TN_EUNSUPPORTED, "'%s' has no head for masked tokens, which a teacher needs", b->teacher_dir),
                false;
     if (tn_tokenizer_size(t->tokens) > b->teacher->config.vocab)
-        return tn_raise(TN_EFORMAT, "'%s': its tokenizer has more pieces than its model: these files are not of one",
+        return tn_raise(TN_EFORMAT,
+                        "'%s': the tokenizer has more tokens than the model; the files belong to different models",
                         b->teacher_dir),
                false;
     if (!bert_kind.open(t)) return false;
@@ -180,21 +180,20 @@ static int run(int count, char **operands)
 
 #define OF asked.base.asked
 static const option options[] = {
-    OPTION_TEXT("teacher", 0, "DIR", &asked.teacher_dir, "the model's folder that is learned from", .required = true),
-    OPTION_LIST("text", 't', "FILE", &asked.text, "texts to learn from; an empty line ends a document",
+    OPTION_TEXT("teacher", 0, "DIR", &asked.teacher_dir, "folder of the model to learn from", .required = true),
+    OPTION_LIST("text", 't', "FILE", &asked.text, "training text: files or folders; an empty line ends a document",
                 .required = true),
-    OPTION_LIST("valid", 0, "FILE", &asked.valid, "texts to measure on"),
-    OPTION_TEXT("out", 'o', "DIR", &OF.out, "where the model goes", .required = true),
-    OPTION_INT("layers", 0, "N", &OF.layers, "of the new model; without it, half of the teacher's", .least = 1,
-               .most = 1024),
-    OPTION_REAL("temperature", 0, "T", &asked.temperature, "how soft the teacher's answers are", .least = 0.01,
-                .most = 1000),
-    OPTION_INT("batch", 'b', "N", &asked.batch, "examples in a step", .least = 1, .most = 65536),
-    OPTION_INT("length", 'l', "N", &asked.length, "pieces in an example", .least = 8, .most = 16384),
-    OPTION_FLAG("whole-words", 0, &asked.whole_words, "hide all pieces of a word, or none"),
-    OPTION_FLAG("by-rule", 0, &asked.by_rule, "sentences end at . ! ? and not at the end of a line"),
-    OPTION_REAL("dropout", 0, "P", &OF.dropout, "what part of the numbers is left out in training", .least = 0,
-                .most = 0.9),
+    OPTION_LIST("valid", 0, "FILE", &asked.valid, "validation text"),
+    OPTION_TEXT("out", 'o', "DIR", &OF.out, "folder of the new model", .required = true),
+    OPTION_INT("layers", 0, "N", &OF.layers, "number of layers of the new model (default: half of the teacher's)",
+               .least = 1, .most = 1024),
+    OPTION_REAL("temperature", 0, "T", &asked.temperature, "temperature that softens the teacher's probabilities",
+                .least = 0.01, .most = 1000),
+    OPTION_INT("batch", 'b', "N", &asked.batch, "examples per step", .least = 1, .most = 65536),
+    OPTION_INT("length", 'l', "N", &asked.length, "tokens per example", .least = 8, .most = 16384),
+    OPTION_FLAG("whole-words", 0, &asked.whole_words, "mask whole words instead of single tokens"),
+    OPTION_FLAG("by-rule", 0, &asked.by_rule, "end sentences at . ! ? instead of at the end of a line"),
+    OPTION_REAL("dropout", 0, "P", &OF.dropout, "dropout probability", .least = 0, .most = 0.9),
     TRAIN_RUN(OF, "texts", "20"),
     TRAIN_RANKS(OF),
     {0},
@@ -202,6 +201,6 @@ static const option options[] = {
 const command distil_command = COMMAND(
     "distil", "train a smaller model from a larger one", options,
     .text =
-        "The new model has the teacher's width and tokenizer, and some of its layers to begin with; it learns what the "
-        "teacher thinks of hidden words, what really stood there, and to have the teacher's vectors.\n\n"
+        "The new model has the teacher's width and tokenizer, and starts with some of its layers. It learns the "
+        "teacher's probabilities of masked tokens, the masked tokens themselves, and the teacher's hidden states.\n\n"
         "  bert distil --teacher book --text book.txt --out small --minutes 20");

@@ -74,7 +74,7 @@ static void print_lines(const sentences *how, const model *m)
         const int64_t n = read_lines(most, &number, lines, &text);
         if (tn_error() == TN_OK) print_vectors(how, m, n, lines);
         for (int64_t i = 0; i < n; i++) free(lines[i]);
-        if (!text) tn_raise(TN_EFORMAT, "line %lld: a NUL byte: this is no text", (long long)number);
+        if (!text) tn_raise(TN_EFORMAT, "line %lld: a NUL byte; expected text", (long long)number);
         more = n > 0 && !ferror(stdout);
     }
     if (lines) tn_mem_put(lines, TEXTS * sizeof *lines);
@@ -98,13 +98,13 @@ static int run(int count, char **operands)
 
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &dir, "the model's folder", .required = true),
-    OPTION_TEXT("pool", 'p', "HOW", &pool, "of the pieces' vectors; else as the folder says, or mean",
+    OPTION_TEXT("pool", 'p', "HOW", &pool, "pooling of the tokens' hidden states (default: the folder's, or mean)",
                 .choices = "mean|cls|max"),
-    OPTION_FLAG("json", 0, &json, "an array of JSON for each text"),
+    OPTION_FLAG("json", 0, &json, "print a JSON array for each text"),
     {0},
 };
 const command embed_command = COMMAND(
-    "embed", "vectors of sentences", options, .operands = "[TEXT...]", .least = 0, .most = -1,
-    .text = "One line of numbers for each text, or for each line of standard input: a vector of length 1, so that the "
-            "product of two is the cosine of their angle. A folder of sentence-transformers says in its modules.json "
-            "how the pieces are pooled, how long a text may be, and whether the vector gets length 1.");
+    "embed", "print the vectors of sentences", options, .operands = "[TEXT...]", .least = 0, .most = -1,
+    .text = "Prints one line of numbers for each text, or for each line of standard input: a vector of length 1, so "
+            "that the inner product of two vectors is the cosine of their angle. In a folder of sentence-transformers, "
+            "modules.json specifies the pooling, the maximum length of a text, and whether vectors have length 1.");

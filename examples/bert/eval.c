@@ -20,16 +20,16 @@ static int run(int count, char **operands)
         asked.cache = cache ? cache : in_folder(dir, "eval.tokens", path);
         asked.pairs = m.bert->next != NULL, asked.order = m.bert->config.kind == TN_ALBERT;
         if (asked.length > m.bert->config.positions) asked.length = m.bert->config.positions;
-        if (!m.bert->head) tn_raise(TN_EUNSUPPORTED, "'%s' holds no head for hidden words", dir);
+        if (!m.bert->head) tn_raise(TN_EUNSUPPORTED, "'%s' has no head for masked tokens", dir);
         else if (evaluate(&m, &asked, &e) && json) {
             numbers_json("{\"loss\":", e.loss, 6), numbers_json(",\"unigram\":", e.unigram, 6);
             numbers_json(",\"perplexity\":", e.perplexity, 4), numbers_json(",\"accuracy\":", e.right, 6);
             printf(",\"words\":%lld", (long long)e.words), numbers_json(",\"next\":", e.next, 6);
             printf(",\"pairs\":%lld}\n", (long long)e.pairs);
         } else if (tn_error() == TN_OK) {
-            printf("hidden words   %lld\nloss           %.4f nats; %.4f by the words' frequency alone\n",
+            printf("masked tokens  %lld\nloss           %.4f nats; %.4f by the tokens' frequencies alone\n",
                    (long long)e.words, e.loss, e.unigram);
-            printf("perplexity     %.2f\nguessed        %.2f %%\n", e.perplexity, 100 * e.right);
+            printf("perplexity     %.2f\naccuracy       %.2f %%\n", e.perplexity, 100 * e.right);
             if (e.pairs) printf("next sentences %.2f %% of %lld\n", 100 * e.next, (long long)e.pairs);
         }
         model_close(&m);
@@ -39,14 +39,15 @@ static int run(int count, char **operands)
 
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &dir, "the model's folder", .required = true),
-    OPTION_INT("length", 'l', "N", &asked.length, "pieces in an example", .least = 8, .most = 16384),
-    OPTION_INT("batch", 'b', "N", &asked.batch, "examples in a batch", .least = 1, .most = 65536),
-    OPTION_FLAG("by-rule", 0, &asked.by_rule, "sentences end at . ! ? and not at the end of a line"),
-    OPTION_TEXT("cache", 0, "FILE", &cache, "where the texts' pieces are kept; without it, in the model's folder"),
-    OPTION_FLAG("json", 0, &json, "one line of JSON"),
+    OPTION_INT("length", 'l', "N", &asked.length, "tokens per example", .least = 8, .most = 16384),
+    OPTION_INT("batch", 'b', "N", &asked.batch, "examples per batch", .least = 1, .most = 65536),
+    OPTION_FLAG("by-rule", 0, &asked.by_rule, "end sentences at . ! ? instead of at the end of a line"),
+    OPTION_TEXT("cache", 0, "FILE", &cache,
+                "file for the texts' token ids (default: eval.tokens in the model's folder)"),
+    OPTION_FLAG("json", 0, &json, "print one line of JSON"),
     {0},
 };
 const command eval_command =
-    COMMAND("eval", "measure a model on texts", options, .operands = "FILE...", .least = 1, .most = -1,
-            .text = "Hides words as in training, the same ones each time, and says how well they are found: the mean "
-                    "cross-entropy, and how many the model guesses.");
+    COMMAND("eval", "measure a model on text files", options, .operands = "FILE...", .least = 1, .most = -1,
+            .text = "Masks tokens as in training, the same ones in each run, and prints the mean cross-entropy and the "
+                    "accuracy of the model's predictions.");

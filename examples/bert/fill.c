@@ -61,11 +61,12 @@ static int run(int count, char **operands)
 
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &dir, "the model's folder", .required = true),
-    OPTION_INT("top", 'k', "N", &k, "how many words for each [MASK]", .least = 1, .most = 1000),
-    OPTION_FLAG("json", 0, &json, "a line of JSON for each text"),
+    OPTION_INT("top", 'k', "N", &k, "number of words for each [MASK]", .least = 1, .most = 1000),
+    OPTION_FLAG("json", 0, &json, "print a line of JSON for each text"),
     {0},
 };
 const command fill_command =
-    COMMAND("fill", "fill in the blanks of a text", options, .operands = "TEXT...", .least = 1, .most = -1,
-            .text = "Shows the likeliest words for each [MASK], with their probabilities. RoBERTa calls it <mask>.\n\n"
+    COMMAND("fill", "predict the masked words of a text", options, .operands = "TEXT...", .least = 1, .most = -1,
+            .text = "Prints the most likely words for each [MASK], with their probabilities. For RoBERTa, write "
+                    "<mask>.\n\n"
                     "  bert fill --model book \"The keys to the cabinet [MASK] on the table.\"");

@@ -371,7 +371,7 @@ void verdict_print_mean(const verdict *v, int64_t n, bool json)
         print_json(&mean, &deviation, n);
         return;
     }
-    printf("mean of %lld, and deviation\n", (long long)n);
+    printf("mean of %lld, and standard deviation\n", (long long)n);
     for (const row *r = rows; r->name; r++)
         if (isfinite(value(&mean, r))) printf("%-10s %.4f %.4f\n", r->name, value(&mean, r), value(&deviation, r));
     printf("%-10s %.1f %.1f\n", "seconds", mean.seconds, deviation.seconds);

@@ -9,16 +9,16 @@ int main(int argc, char **argv)
         tune_command,   classify_command,  tag_command,      answer_command, choose_command, {0}};
     const program bert = {
         .name = "bert",
-        .summary = "masked language models from text files",
+        .summary = "train, fine-tune and use masked language models",
         .commands = commands,
         .world = PROGRAM_WORLD,
-        .text = "Train one, let it fill in blanks, look at what it attends to:\n\n"
+        .text = "Train a model, fill in masked words, show attention weights:\n\n"
                 "  bert train --text book.txt --out book --minutes 20\n"
                 "  bert fill --model book \"The old [MASK] went to the sea.\"\n"
                 "  bert attention --model book \"The old man went to the sea.\" --html look.html\n\n"
-                "bert tune makes of it one that classifies, tags or answers, with labelled texts. "
-                "bert demo does all of it in three minutes, with a text of its own. What is in a model's folder is "
-                "what Hugging Face's libraries open.",
+                "bert tune fine-tunes it on labelled texts, to classify, tag or answer. bert demo trains and tests a "
+                "model in three minutes, on a text that it generates. A model's folder can be opened with Hugging "
+                "Face's libraries.",
     };
     return program_main(&bert, argc, argv);
 }

@@ -84,13 +84,14 @@ static void confusion(tn_report *r, const mistakes *m)
         for (int64_t k = 0; k < m->labels && all > 0; k++)
             to[i * m->labels + k] = (float)(m->counts[i * m->labels + k] / all);
     }
-    tn_report_heatmap(r, "What is right, on the left, and what was said, on top", m->labels, name, m->labels, name, w);
+    tn_report_heatmap(r, "Confusion matrix: right labels on the left, predicted labels on top", m->labels, name,
+                      m->labels, name, w);
     tn_scope_end(s);
 }
 
 static void shown(tn_report *r, const mistakes *m)
 {
-    static const char *const names[] = {"line", "right", "said", "text"};
+    static const char *const names[] = {"line", "right", "predicted", "text"};
     const int64_t            n = m->found < SHOWN ? m->found : SHOWN;
     const char             **cells = calloc(4 * (size_t)n + 1, sizeof *cells);
     char                     text[120];
@@ -99,9 +100,9 @@ static void shown(tn_report *r, const mistakes *m)
         cells[4 * i] = m->list[i].line, cells[4 * i + 1] = m->list[i].right;
         cells[4 * i + 2] = m->list[i].said, cells[4 * i + 3] = m->list[i].text;
     }
-    snprintf(text, sizeof text, "%lld went wrong%s", (long long)m->found,
+    snprintf(text, sizeof text, "%lld predictions are wrong%s", (long long)m->found,
              m->found > n ? "; the first hundred of them:" : ".");
-    tn_report_heading(r, "What went wrong"), tn_report_paragraph(r, text);
+    tn_report_heading(r, "Wrong predictions"), tn_report_paragraph(r, text);
     if (n) tn_report_table(r, 4, names, n, cells);
     free(cells);
 }
@@ -126,7 +127,7 @@ static void attention(tn_report *r, const mistakes *m, const held *h)
 {
     const model seen = {h->asked->encoder, m->j->tokens};
     if (!m->looked_at.bytes) return;
-    tn_report_heading(r, "What the model looks at, in the first of them");
+    tn_report_heading(r, "Attention weights on the first of these texts");
     report_looks(r, &seen, m->looked_at.at, seen.bert->config.layers - 1, 0);
 }
 
@@ -134,7 +135,7 @@ bool mistakes_page(const judging *j, const held *h, const char *folder)
 {
     mistakes      m = {.j = j, .labels = tn_labels_count(j->labels), .list = calloc(SHOWN, sizeof(mistake))};
     const tn_task task = j->task->task;
-    tn_report    *r = tn_report_new("What the test shows");
+    tn_report    *r = tn_report_new("Test results");
     char          path[1024];
     if (task <= TN_TASK_TAGS && m.labels && m.labels <= LABELS)
         m.counts = calloc((size_t)(m.labels * m.labels), sizeof *m.counts);

@@ -7,12 +7,13 @@ bool model_open(const char *dir, model *m)
     if (m->bert) m->tokens = tn_tokenizer_load(dir);
     const int64_t pieces = tn_tokenizer_size(m->tokens), rows = m->bert ? m->bert->config.vocab : 0;
     if (m->tokens && pieces > rows)
-        tn_raise(
-            TN_EFORMAT,
-            "'%s': its tokenizer has %lld pieces, its model a vocabulary of %lld: these files are not of one model",
-            dir, (long long)pieces, (long long)rows);
+        tn_raise(TN_EFORMAT,
+                 "'%s': the tokenizer has %lld tokens, but the model's vocabulary only %lld; the files belong to "
+                 "different models",
+                 dir, (long long)pieces, (long long)rows);
     else if (m->tokens && pieces < rows && settings.verbose)
-        fprintf(stderr, "the tokenizer has %lld pieces, the model room for %lld\n", (long long)pieces, (long long)rows);
+        fprintf(stderr, "the tokenizer has %lld tokens, the model's vocabulary %lld\n", (long long)pieces,
+                (long long)rows);
     if (m->tokens && tn_error() == TN_OK) return true;
     model_close(m);
     return false;

@@ -7,17 +7,17 @@ static int64_t documents = 10000, seed = 1;
 static int run(int count, char **operands)
 {
     (void)count, (void)operands;
-    if (!world_write(stdout, (uint64_t)seed, 0, documents)) tn_raise(TN_EIO, "standard output cannot be written");
+    if (!world_write(stdout, (uint64_t)seed, 0, documents)) tn_raise(TN_EIO, "cannot write to standard output");
     return program_end();
 }
 
 static const option options[] = {
-    OPTION_INT("documents", 'n', "N", &documents, "how many documents of about nine sentences", .least = 1,
+    OPTION_INT("documents", 'n', "N", &documents, "number of documents, of about nine sentences each", .least = 1,
                .most = 1e9),
-    OPTION_INT("seed", 0, "N", &seed, "another seed, another text"),
+    OPTION_INT("seed", 0, "N", &seed, "random seed"),
     {0},
 };
-const command sample_command = COMMAND(
-    "sample-corpus", "write the text of a small world of English", options,
-    .text = "Sentences of a grammar, on standard output: agreement across a distance, pronouns, words with two senses. "
-            "Documents are separated by an empty line, sentences stand on lines of their own.");
+const command sample_command =
+    COMMAND("sample-corpus", "generate English text from a grammar", options,
+            .text = "Writes sentences about a small world to standard output, one per line, with an empty line between "
+                    "documents. The grammar has agreement across a distance, pronouns, and words with two senses.");

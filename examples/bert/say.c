@@ -49,8 +49,8 @@ static void as_squad(tn_json_writer *w, const char *line, int64_t number)
     tn_json    *o = *line == '{' ? tn_json_parse(line, strlen(line)) : NULL;
     if (!o && !tab)
         tn_raise(TN_EFORMAT,
-                 "line %lld: a question, a tab and the text are needed, or an object of JSON with "
-                 "\"question\" and \"context\"",
+                 "line %lld: expected a question, a tab and a text, or a JSON object with \"question\" and "
+                 "\"context\"",
                  (long long)number);
     tn_json_open_object(w, NULL);
     if (o) tn_json_put_string(w, "context", tn_json_string(tn_json_need(o, "context")));
@@ -116,7 +116,7 @@ static tn_labelled *labelled(const speaker *s, int64_t n, char **lines)
     const char  *text = w ? tn_json_text(w, &bytes) : all.at;
     tn_labelled *l = tn_error() == TN_OK ? tn_labelled_parse_run(text, bytes, c) : NULL;
     if (l && tn_labelled_count(l) != n)
-        tn_raise(TN_EFORMAT, "%lld lines hold %lld texts: is there a quote or a tab too many?", (long long)n,
+        tn_raise(TN_EFORMAT, "%lld lines were read as %lld texts; check for an extra quote or tab", (long long)n,
                  (long long)tn_labelled_count(l));
     tn_string_free(&all);
     tn_json_writer_free(w);
@@ -279,7 +279,7 @@ static void say_input(speaker *s)
         int64_t n = 0;
         for (; n < most && (more = next_line(&line, &room, &bytes, LINE_MOST)); n++) {
             if (memchr(line, 0, bytes)) {
-                tn_raise(TN_EFORMAT, "line %lld: a NUL byte: this is no text", (long long)(s->number + n + 1));
+                tn_raise(TN_EFORMAT, "line %lld: a NUL byte; expected text", (long long)(s->number + n + 1));
                 break;
             }
             if (bytes && line[bytes - 1] == '\r') line[bytes - 1] = 0;
@@ -300,7 +300,7 @@ static bool right_task(const speaker *s)
 {
     static const char *const of[] = {"classify", "tag", "answer", "choose"};
     if (s->m->config.task == s->task->task) return true;
-    tn_raise(TN_EINVAL, "'%s' was tuned for another task: use 'bert %s'", dir, of[s->m->config.task]);
+    tn_raise(TN_EINVAL, "'%s' was tuned for another task; use 'bert %s'", dir, of[s->m->config.task]);
     return false;
 }
 
@@ -320,10 +320,10 @@ static int say(const char *task, int count, char **operands)
     return program_end();
 }
 
-#define COMMON                                                                                               \
-    OPTION_TEXT("model", 'm', "DIR", &dir, "the tuned model's folder", .required = true),                    \
-        OPTION_FLAG("json", 0, &json, "an object of JSON for each line"),                                    \
-        OPTION_INT("length", 'l', "N", &length, "pieces of a text at most; without it, as bert tune has it", \
+#define COMMON                                                                                                   \
+    OPTION_TEXT("model", 'm', "DIR", &dir, "the tuned model's folder", .required = true),                        \
+        OPTION_FLAG("json", 0, &json, "print a JSON object for each line"),                                      \
+        OPTION_INT("length", 'l', "N", &length, "maximum number of tokens of a text (default: as in bert tune)", \
                    .least = 8, .most = 16384)
 #define SAY(name_)                                                                                 \
     static int    run_##name_(int count, char **operands) { return say(#name_, count, operands); } \
@@ -337,41 +337,41 @@ static int say(const char *task, int count, char **operands)
                                      .text = name_##_text}
 
 static const option classify_options[] = {COMMON, {0}};
-static const char   classify_says[] = "which label a text has";
+static const char   classify_says[] = "predict the label of a text";
 static const char   classify_text[] =
-    "Of a model that bert tune has made: for each line its label and how probable that is. A line with a tab is two "
-    "texts; one of JSON holds \"text\", and perhaps \"pair\".\n\n"
+    "Prints the label of each line and its probability. The model must come from bert tune. A line with a tab is two "
+    "texts; a line of JSON has \"text\", and \"pair\" for two texts.\n\n"
     "  bert classify --model films \"What a bore.\"\n  bert classify --model films --json <lines.txt";
 SAY(classify);
 
 static const option tag_options[] = {COMMON, {0}};
-static const char   tag_says[] = "which tag each word has";
+static const char   tag_says[] = "predict the tag of each word";
 static const char   tag_text[] =
-    "Of a model that bert tune has made: a line is a sentence, blanks between its words; a line for each word says its "
-    "tag, and an empty one ends the sentence.\n\n  bert tag --model names \"Ada lives in London .\"";
+    "Each line is a sentence of words separated by blanks. Prints a line with the word and its tag for each word, and "
+    "an empty line after each sentence. The model must come from bert tune.\n\n"
+    "  bert tag --model names \"Ada lives in London .\"";
 SAY(tag);
 
 static const option answer_options[] = {
     COMMON,
-    OPTION_INT("best", 'k', "N", &best, "with --json, so many answers", .least = 1, .most = 100),
-    OPTION_INT("stride", 0, "N", &stride, "pieces that two windows of a long text have in common", .least = 0,
+    OPTION_INT("best", 'k', "N", &best, "with --json: number of answers to print", .least = 1, .most = 100),
+    OPTION_INT("stride", 0, "N", &stride, "overlap of two windows of a long text, in tokens", .least = 0,
                .most = 16384),
-    OPTION_INT("longest", 0, "N", &longest, "pieces of an answer at most", .least = 1, .most = 16384),
-    OPTION_REAL(
-        "threshold", 0, "X", &threshold,
-        "no answer where its score is better by more than that, which may be negative; 1e6: there always is one",
-        .least = -ALWAYS, .most = ALWAYS),
+    OPTION_INT("longest", 0, "N", &longest, "maximum number of tokens of an answer", .least = 1, .most = 16384),
+    OPTION_REAL("threshold", 0, "X", &threshold,
+                "print no answer if the score of \"no answer\" is higher by more than X; 1e6: always print an answer",
+                .least = -ALWAYS, .most = ALWAYS),
     {0}};
-static const char answer_says[] = "what a text answers to a question";
+static const char answer_says[] = "answer a question from a text";
 static const char answer_text[] =
-    "Of a model that bert tune has made: a line is a question, a tab and the text in which the answer stands, or an "
-    "object of JSON with \"question\" and \"context\". Prints the answer, which is an empty line if there is none.\n\n"
+    "Each line is a question, a tab and the text that contains the answer, or a JSON object with \"question\" and "
+    "\"context\". Prints the answer, or an empty line for no answer. The model must come from bert tune.\n\n"
     "  printf 'Who sat?\\tThe cat sat on the mat.\\n' | bert answer --model reader";
 SAY(answer);
 
 static const option choose_options[] = {COMMON, {0}};
-static const char   choose_says[] = "which ending a beginning has";
+static const char   choose_says[] = "choose the ending of a text";
 static const char   choose_text[] =
-    "Of a model that bert tune has made: a line is a beginning and its endings, tabs between. Prints the number of the "
-    "ending, from 0, the ending, and how probable it is.";
+    "Each line is the start of a text and its possible endings, separated by tabs. Prints the number of the chosen "
+    "ending, counted from 0, the ending, and its probability. The model must come from bert tune.";
 SAY(choose);

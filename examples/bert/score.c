@@ -71,7 +71,7 @@ static void judge_numbers_of(const tn_labelled *l, verdict *v)
         const tn_example e = tn_labelled_at(l, i);
         if (!tn_parse_double(e.text[0], strlen(e.text[0]), &x[i]) ||
             !tn_parse_double(e.label[0], strlen(e.label[0]), &y[i]))
-            tn_raise(TN_EFORMAT, "line %lld: '%.40s' or '%.40s' is no number, which %s needs", (long long)e.line,
+            tn_raise(TN_EFORMAT, "line %lld: '%.40s' or '%.40s' is not a number, which %s needs", (long long)e.line,
                      e.text[0], e.label[0], task);
     }
     if (x && tn_error() == TN_OK) verdict_correlate(v, x, y);
@@ -102,7 +102,7 @@ static span given(void *user, int64_t i)
     const char    *id = tn_labelled_at(a->gold, i).id;
     const tn_json *said = tn_json_get(a->said, id), *none = a->none ? tn_json_get(a->none, id) : NULL;
     if (tn_json_type_of(said) != TN_JSON_STRING) return a->missing++, (span){{"", 0}, 0};
-    if (a->none && !none) tn_raise(TN_EFORMAT, "'%s' says nothing of question '%.60s'", none_path, id);
+    if (a->none && !none) tn_raise(TN_EFORMAT, "'%s' has no value for question '%.60s'", none_path, id);
     return (span){{tn_json_string(said), (size_t)tn_json_string_bytes(said)}, none ? tn_json_double(none) : 0};
 }
 
@@ -130,13 +130,12 @@ static int run(int count, char **operands)
         const char *name, *files;
         int         n;
         const char *option; /* that the others have no use for */
-    } kinds[] = {{"entities", "lines on standard input", 0, "strict"},
-                 {"labels", "a FILE", 1, "task"},
-                 {"answers", "two, GOLD.json and PREDICTED.json", 2, "none"}};
+    } kinds[] = {{"entities", "only standard input", 0, "strict"},
+                 {"labels", "one FILE", 1, "task"},
+                 {"answers", "two files, GOLD.json and PREDICTED.json", 2, "none"}};
     int k = 0, code;
     while (k < 3 && strcmp(operands[0], kinds[k].name) != 0) k++;
-    if (k == 3)
-        return program_usage("there are 'score entities', 'labels' and 'answers', and no 'score %s'", operands[0]);
+    if (k == 3) return program_usage("unknown 'score %s'; expected entities, labels or answers", operands[0]);
     if (count - 1 != kinds[k].n) return program_usage("score %s reads %s", kinds[k].name, kinds[k].files);
     for (int i = 0; i < 3; i++)
         if (i != k && (code = program_stray(kinds[i].option, kinds[i].name))) return code;
@@ -147,23 +146,24 @@ static int run(int count, char **operands)
 }
 
 static const option options[] = {
-    OPTION_FLAG("strict", 0, &strict, "chunks of BIO alone, as seqeval's strict mode has them"),
-    OPTION_TEXT("task", 0, "NAME", &task, "labels are those of a task of GLUE, which says what is printed",
+    OPTION_FLAG("strict", 0, &strict, "count only chunks of valid BIO tags, like seqeval's strict mode"),
+    OPTION_TEXT("task", 0, "NAME", &task, "print the metrics of this task of GLUE",
                 .choices = "cola|sst-2|mrpc|sts-b|qqp|mnli|qnli|rte|wnli"),
     OPTION_TEXT("none", 0, "FILE", &none_path,
-                "JSON that says of each question's id how likely no answer is: with the thresholds that are best"),
-    OPTION_FLAG("json", 0, &json, "one line of JSON"),
+                "JSON file with the \"no answer\" score of each question's id; finds the best thresholds"),
+    OPTION_FLAG("json", 0, &json, "print one line of JSON"),
     {0},
 };
 const command score_command = COMMAND(
-    "score", "how right predicted tags, labels or answers are", options,
+    "score", "compute metrics of predicted tags, labels or answers", options,
     .operands = "entities|labels|answers [FILE...]", .least = 1, .most = 3,
     .text =
-        "entities: of standard input, a line for each token, its last two columns the right tag and the predicted "
-        "one, an empty line between sentences. Prints the table of conlleval, the script of CoNLL's shared tasks: "
-        "precision, recall and F1 of entities, in all and for each type. labels: lines of right <tab> predicted; "
-        "accuracy, F1 (of two labels that of the second, else their mean) and Matthews' correlation, or what GLUE "
-        "judges the task by. answers: questions as SQuAD has them, and an object of JSON that answers their ids.\n\n"
+        "entities: reads one token per line from standard input; the last two columns are the right tag and the "
+        "predicted tag; an empty line separates sentences. Prints the table of conlleval, the script of CoNLL's "
+        "shared tasks: precision, recall and F1 of all entities and of each type.\n\n"
+        "labels: reads lines of right <tab> predicted. Prints accuracy, F1 (for two labels that of the second, else "
+        "the mean) and Matthews' correlation, or the metrics of a task of GLUE.\n\n"
+        "answers: reads questions in SQuAD's format, and a JSON object with an answer for each question's id.\n\n"
         "  bert score entities <predicted.txt\n"
         "  bert score labels --task cola predicted.tsv\n"
         "  bert score answers dev-v2.0.json predicted.json --none none.json");

@@ -34,9 +34,9 @@ static void add_line(tn_entities *e, tn_text line, int64_t *width)
     if (!n || is(first, "-X-") || (n == 1 && is(first, "-DOCSTART-"))) {
         tn_entities_end_sentence(e);
     } else if (n < 2) {
-        tn_raise(TN_EFORMAT, "one column, and it takes two: the last ones are the right tag and the predicted one");
+        tn_raise(TN_EFORMAT, "one column, expected at least two: the last are the right tag and the predicted tag");
     } else if (*width && n != *width) {
-        tn_raise(TN_EFORMAT, "%lld columns, and %lld in the lines before: is a tag missing, or a blank inside a word?",
+        tn_raise(TN_EFORMAT, "%lld columns, but %lld in the lines before; check for a missing tag or a blank in a word",
                  (long long)n, (long long)*width);
     } else {
         *width = n;
@@ -69,7 +69,7 @@ static void print_table(const tn_entities *e)
     tn_string table = {0};
     if (tn_entities_text(e, &table) == TN_OK &&
         (fwrite(table.at, 1, table.bytes, stdout) < table.bytes || fflush(stdout)))
-        tn_raise(TN_EIO, "standard output cannot be written");
+        tn_raise(TN_EIO, "cannot write to standard output");
     tn_string_free(&table);
 }
 

@@ -69,12 +69,12 @@ static bool read_texts(haystack *h)
         for (int64_t i = 0; i < tn_lines_count(l) && tn_error() == TN_OK; i++) {
             const tn_text line = tn_lines_at(l, i);
             if (memchr(line.at, 0, line.bytes))
-                tn_raise(TN_EFORMAT, "'%s': line %lld: a NUL byte: this is no text", files.value[f], (long long)i + 1);
+                tn_raise(TN_EFORMAT, "'%s': line %lld: a NUL byte; expected text", files.value[f], (long long)i + 1);
             else if (line.bytes) add_line(h, line, f, i + 1);
         }
         tn_lines_free(l);
     }
-    if (!h->n && tn_error() == TN_OK) tn_raise(TN_EFORMAT, "'%s' has no lines to look through", files.value[0]);
+    if (!h->n && tn_error() == TN_OK) tn_raise(TN_EFORMAT, "'%s' contains no lines to search", files.value[0]);
     return h->n && tn_error() == TN_OK;
 }
 
@@ -116,15 +116,15 @@ static bool same(const tn_safetensors *f, const char *key, const char *want)
 
 static tn_tensor *loaded(const sentences *how, const haystack *h, const char *of_texts, const char *of_model)
 {
-    static const char *const or_else = "name another, or delete it, and it is made anew";
+    static const char *const or_else = "give another --index, or delete the file to create it again";
     tn_safetensors          *f = tn_safetensors_open(index_file);
     tn_tensor               *v = NULL;
     const bool               other = !f && tn_error() == TN_EFORMAT; /* not a safetensors file */
     if (other) tn_clear_error();
     if (other || (f && !same(f, "texts", of_texts)))
-        tn_raise(TN_EFORMAT, "'%s' is no index of these texts: %s", index_file, or_else);
+        tn_raise(TN_EFORMAT, "'%s' is not an index of these texts; %s", index_file, or_else);
     else if (f && !same(f, "model", of_model))
-        tn_raise(TN_EFORMAT, "'%s' is an index of another model: %s", index_file, or_else);
+        tn_raise(TN_EFORMAT, "'%s' is an index of another model; %s", index_file, or_else);
     else if (f) v = tn_safetensors_get(f, "vectors");
     if (v && (tn_dtype_of(v) != TN_F32 || !tn_shape_equal(tn_shape_of(v), TN_SHAPE(h->n, how->dim))))
         tn_raise(TN_EFORMAT, "'%s': vectors is not f32 [%lld, %lld]", index_file, (long long)h->n, (long long)how->dim);
@@ -243,7 +243,8 @@ static void answer_lines(const sentences *how, const model *m, const haystack *h
     for (bool more = true; more && tn_error() == TN_OK && !ferror(stdout);) {
         int64_t n = 0;
         while (n < most && (more = next_line(&line, &room, &bytes, LINE_MOST)))
-            if (memchr(line, 0, bytes)) tn_raise(TN_EFORMAT, "a query with a NUL byte is no text"), more = false;
+            if (memchr(line, 0, bytes))
+                tn_raise(TN_EFORMAT, "a query contains a NUL byte; expected text"), more = false;
             else if (!(query[n++] = strdup(line))) n--, tn_raise(TN_ENOMEM, "no memory for a query");
         if (n && tn_error() == TN_OK) answer(how, m, h, vectors, n, (const char *const *)query);
         for (int64_t i = 0; i < n; i++) free(query[i]);
@@ -270,15 +271,14 @@ static int run(int count, char **operands)
 
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &dir, "the model's folder", .required = true),
-    OPTION_LIST("text", 't', "FILE", &files, "the texts to look through, line by line", .required = true,
-                .single = true),
-    OPTION_TEXT("index", 'i', "FILE", &index_file, "where the lines' vectors are kept; made if it is not there"),
-    OPTION_INT("top", 'k', "N", &top, "how many lines for each query", .least = 1, .most = TOP_MOST),
-    OPTION_FLAG("json", 0, &json, "a line of JSON for each query"),
+    OPTION_LIST("text", 't', "FILE", &files, "texts to search, line by line", .required = true, .single = true),
+    OPTION_TEXT("index", 'i', "FILE", &index_file, "file of the lines' vectors; created if it does not exist"),
+    OPTION_INT("top", 'k', "N", &top, "number of lines for each query", .least = 1, .most = TOP_MOST),
+    OPTION_FLAG("json", 0, &json, "print a line of JSON for each query"),
     {0},
 };
 const command search_command = COMMAND(
-    "search", "find lines that mean what a query means", options, .operands = "[QUERY...]", .least = 0, .most = -1,
-    .text = "Shows the nearest lines for each query, or for each line of standard input: the inner product of the two "
-            "vectors, as bert embed makes them, the line's number, and the line.\n\n"
+    "search", "find the lines most similar to a query", options, .operands = "[QUERY...]", .least = 0, .most = -1,
+    .text = "Prints the most similar lines for each query, or for each line of standard input: the inner product of "
+            "the two vectors, which are those of bert embed, the line's number, and the line.\n\n"
             "  bert search --model minilm --text book.txt --index book.index \"A storm at sea.\"");

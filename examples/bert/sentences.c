@@ -40,7 +40,7 @@ static void read_pooling(const char *folder, sentences *to)
     const tn_json *mode = tn_json_get(c, "pooling_mode");
     const char    *asked[WAYS] = {NULL};
     int            n = 0;
-    if (!c && tn_error() == TN_OK) tn_raise(TN_EFORMAT, "there is no config.json: it says how the pieces are pooled");
+    if (!c && tn_error() == TN_OK) tn_raise(TN_EFORMAT, "config.json not found; it specifies the pooling");
     if (tn_json_type_of(mode) == TN_JSON_ARRAY)
         for (const tn_json *x = tn_json_first(mode); x && n < WAYS; x = tn_json_next(x)) asked[n++] = tn_json_string(x);
     else if (mode) asked[n++] = tn_json_string(mode);
@@ -49,13 +49,13 @@ static void read_pooling(const char *folder, sentences *to)
             if (tn_json_bool_or(tn_json_get(c, ways[i].member), false)) asked[n++] = ways[i].name;
     if (c && !n && !mode) asked[n++] = "mean"; /* the default of sentence-transformers */
     if (n != 1 && tn_error() == TN_OK)
-        tn_raise(TN_EUNSUPPORTED, "%d ways of pooling at once: here it must be one of mean, cls and max", n);
+        tn_raise(TN_EUNSUPPORTED, "%d pooling modes, expected one of mean, cls and max", n);
     if (tn_error() == TN_OK && n == 1 && asked[0]) {
         int found = -1;
         for (int i = 0; i < WAYS; i++)
             if (!strcmp(asked[0], ways[i].name)) found = ways[i].pooling;
         if (found < 0)
-            tn_raise(TN_EUNSUPPORTED, "pooling by '%s' is not done here, but mean, cls and max are", asked[0]);
+            tn_raise(TN_EUNSUPPORTED, "pooling mode '%s' is not supported; expected mean, cls or max", asked[0]);
         else to->pooling = (tn_bert_pooling)found;
     }
     tn_json_free(c);
@@ -119,8 +119,8 @@ static tn_linear *read_weights(const char *folder, int64_t in, int64_t out, bool
     const int64_t   i = f ? tn_safetensors_find(f, "linear.weight") : -1;
     tn_linear      *m = NULL;
     if (f && (i < 0 || tn_shape_numel(tn_safetensors_at(f, i).shape) != in * out))
-        tn_raise(TN_EFORMAT, "'%s': linear.weight is not [%lld, %lld], as its config.json says", path, (long long)out,
-                 (long long)in);
+        tn_raise(TN_EFORMAT, "'%s': linear.weight is not [%lld, %lld], which config.json specifies", path,
+                 (long long)out, (long long)in);
     else if (f) m = tn_linear_new(.in = in, .out = out, .no_bias = !bias);
     if (m) tn_load(m, path, .file = f, .prefix = "linear.");
     tn_safetensors_close(f);
@@ -136,11 +136,12 @@ static void read_dense(const char *folder, sentence_step *to)
     int           i = 0;
     while (i < ACTIVATIONS && strcmp(activations[i].name, then) != 0) i++;
     if (tn_error() == TN_OK && i == ACTIVATIONS)
-        tn_raise(TN_EUNSUPPORTED, "Dense with '%s': here it is Tanh, Identity, ReLU, GELU or SiLU", then);
+        tn_raise(TN_EUNSUPPORTED, "Dense with '%s' is not supported; expected Tanh, Identity, ReLU, GELU or SiLU",
+                 then);
     if (tn_error() == TN_OK &&
         (strcmp(input, "sentence_embedding") != 0 || tn_json_bool_or(tn_json_get(c, "use_residual"), false)))
-        tn_raise(TN_EUNSUPPORTED, "Dense of '%s', or with use_residual: here it is of sentence_embedding, and without",
-                 input);
+        tn_raise(TN_EUNSUPPORTED,
+                 "Dense of '%s' or with use_residual is not supported; expected sentence_embedding, without it", input);
     if (tn_error() == TN_OK) {
         to->dense = read_weights(folder, in, out, tn_json_bool_or(tn_json_get(c, "bias"), true));
         to->then = activations[i].run;
@@ -161,12 +162,12 @@ static bool read_part(const char *dir, int n, const tn_json *part, sentences *to
                                                        : n == 1 ? !strcmp(type, "Pooling")
                                                                 : dense || !strcmp(type, "Normalize");
     if (!known)
-        tn_raise(TN_EUNSUPPORTED,
-                 "part %d is '%s': known here are Transformer, Pooling, and behind them Dense and Normalize", n, type);
+        tn_raise(TN_EUNSUPPORTED, "part %d is '%s'; supported are Transformer, then Pooling, then Dense and Normalize",
+                 n, type);
     else if (*path == '/' || strstr(path, ".."))
         tn_raise(TN_EFORMAT, "part %d is in '%s', outside of this folder", n, path);
     else if (n > 1 && to->steps == SENTENCE_STEPS)
-        tn_raise(TN_EUNSUPPORTED, "there are more than %d parts behind Pooling", SENTENCE_STEPS);
+        tn_raise(TN_EUNSUPPORTED, "more than %d parts after Pooling are not supported", SENTENCE_STEPS);
     if (tn_error() != TN_OK) return false;
     if (!*path) snprintf(folder, sizeof folder, "%s", dir);
     else in_folder(dir, path, folder);
@@ -193,7 +194,7 @@ static bool sentences_read(const char *dir, sentences *to)
     int n = 0;
     for (const tn_json *part = tn_json_first(c); part && read_part(dir, n, part, to); part = tn_json_next(part)) n++;
     if (tn_error() == TN_OK && n < 2)
-        tn_raise(TN_EUNSUPPORTED, "there are %d parts, but a Transformer and its Pooling are needed", n);
+        tn_raise(TN_EUNSUPPORTED, "%d parts, expected at least a Transformer and its Pooling", n);
     tn_path_pop();
     tn_json_free(c);
     return tn_error() == TN_OK;
@@ -206,7 +207,7 @@ static void check_widths(const char *dir, sentences *s, int64_t dim)
     for (int i = 0; i < s->steps; i++) {
         const tn_linear *m = s->step[i].dense;
         if (m && m->in != s->dim && tn_error() == TN_OK)
-            tn_raise(TN_EFORMAT, "'%s': a Dense has in_features %lld, but gets vectors of %lld", dir, (long long)m->in,
+            tn_raise(TN_EFORMAT, "'%s': a Dense has in_features %lld, but its input has %lld", dir, (long long)m->in,
                      (long long)s->dim);
         if (m) s->dim = m->out;
     }
@@ -229,11 +230,10 @@ bool sentences_open(const char *dir, sentences *to, model *m)
     if (sentences_read(dir, to) && model_open(to->folder, m)) {
         if (!to->length || to->length > m->bert->config.positions) to->length = m->bert->config.positions;
         if (to->lower && !lowers(m->tokens) && tn_error() == TN_OK)
-            tn_raise(
-                TN_EUNSUPPORTED,
-                "'%s': sentence_bert_config.json says do_lower_case, but its tokenizer keeps capitals: that is not "
-                "done here",
-                to->folder);
+            tn_raise(TN_EUNSUPPORTED,
+                     "'%s': do_lower_case in sentence_bert_config.json is not supported with a tokenizer that keeps "
+                     "capitals",
+                     to->folder);
         check_widths(dir, to, m->bert->config.dim);
     }
     if (tn_error() == TN_OK) return true;

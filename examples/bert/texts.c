@@ -28,8 +28,8 @@ static tn_corpus *open_corpus(const texts_config *c, const tn_tokenizer *t, tn_e
                        .encoder_sum = checksum_pieces(t), .vocabulary = tn_tokenizer_size(t), .by_rule = c->by_rule);
     if (told.broken && !settings.quiet && ranks_first())
         fprintf(stderr,
-                "note: '%s'%s: %lld sentences are not UTF-8; is it to be converted, for example with iconv -f latin1 "
-                "-t utf-8?\n",
+                "note: '%s'%s: %lld sentences are not valid UTF-8; if the file has another encoding, convert it, for "
+                "example with iconv -f latin1 -t utf-8\n",
                 c->files.value[0], c->files.count > 1 ? " and others" : "", (long long)told.broken);
     return corpus;
 }
@@ -45,7 +45,7 @@ bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
                              (tn_tokenizer_goes_on(t, i) ? TN_TOKEN_INNER : 0));
     if (kinds && (r.first < 0 || r.separator < 0 || r.mask < 0 || r.pad < 0))
         tn_raise(TN_EUNSUPPORTED,
-                 "this tokenizer has no [%s]: texts of hidden words need [PAD], [CLS], [SEP] and [MASK] in the "
+                 "the tokenizer has no [%s]; masked language models need [PAD], [CLS], [SEP] and [MASK] in the "
                  "vocabulary",
                  r.pad < 0     ? "PAD"
                  : r.first < 0 ? "CLS"
@@ -54,9 +54,9 @@ bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
     if (tn_error() == TN_OK) to->corpus = open_corpus(c, t, to->encoding);
     if (to->corpus && c->pairs && !c->order && tn_corpus_documents(to->corpus) < 2)
         tn_raise(TN_EFORMAT,
-                 "'%s' is one document, but guessing the next sentence needs sentences of others: put an empty line "
-                 "between documents%s",
-                 c->files.value[0], c->fixed ? "" : ", or train with --objective roberta, which needs none");
+                 "'%s' is one document, but predicting the next sentence needs several; put an empty line between "
+                 "documents%s",
+                 c->files.value[0], c->fixed ? "" : ", or train with --objective roberta");
     else if (to->corpus)
         to->batches =
             tn_mlm_new(to->corpus, .pairs = c->pairs, .order = c->order, .spans = c->spans, .max_tokens = c->length,

@@ -13,9 +13,10 @@ static int check(training *t)
 {
     const tn_bert_config b = tn_bert_size(t->asked.size);
     const bert_training *a = of(t);
-    if (t->asked.vocab && a->cased) return program_usage("--cased is for a new tokenizer; --vocab names one");
+    if (t->asked.vocab && a->cased)
+        return program_usage("--cased is for a new tokenizer, but --vocab names an existing one");
     if (a->embedding && !is(a, "albert") && !is(a, "electra"))
-        return program_usage("--embedding is for --objective albert and electra; --dim is the width of the others");
+        return program_usage("--embedding is for --objective albert and electra; use --dim for the others");
     if (a->word_vectors && !is(a, "bert") && !is(a, "roberta"))
         return program_usage("--word-vectors is for --objective bert and roberta");
     return train_shape(t, b.layers, b.heads, b.dim);
@@ -58,7 +59,7 @@ static bool open_all(training *t)
         b->beginning = beginning_learn(b->texts.corpus, tn_tokenizer_size(t->tokens), t->asked.dim, b->word_vectors,
                                        (uint64_t)t->asked.seed, in_folder(t->asked.out, name, path));
     }
-    snprintf(t->each, sizeof t->each, "%lld examples of at most %lld pieces", (long long)b->batch,
+    snprintf(t->each, sizeof t->each, "%lld examples of at most %lld tokens", (long long)b->batch,
              (long long)b->length);
     return tn_error() == TN_OK;
 }
@@ -86,7 +87,7 @@ static void *make(training *t)
 static void say(training *t)
 {
     const tn_corpus *c = of(t)->texts.corpus;
-    fprintf(stderr, "text     %lld documents, %lld sentences, %lld pieces\n", (long long)tn_corpus_documents(c),
+    fprintf(stderr, "text     %lld documents, %lld sentences, %lld tokens\n", (long long)tn_corpus_documents(c),
             (long long)tn_corpus_sentences(c), (long long)tn_corpus_tokens(c));
 }
 
@@ -133,32 +134,31 @@ static int run(int count, char **operands)
 }
 
 static const option options[] = {
-    OPTION_LIST("text", 't', "FILE", &asked.text, "texts to learn from; an empty line ends a document",
+    OPTION_LIST("text", 't', "FILE", &asked.text, "training text: files or folders; an empty line ends a document",
                 .required = true),
-    OPTION_LIST("valid", 0, "FILE", &asked.valid, "texts to measure on"),
+    OPTION_LIST("valid", 0, "FILE", &asked.valid, "validation text"),
     OPTION_TEXT("objective", 0, "NAME", &asked.objective,
-                "bert: hidden words and next sentences; roberta: hidden words in full texts; albert: hidden spans and "
-                "the order of two texts; electra: which words were replaced",
+                "bert: masked tokens and next sentence; roberta: masked tokens, examples of full length; albert: "
+                "masked spans and sentence order; electra: replaced tokens",
                 .choices = "bert|roberta|albert|electra"),
-    OPTION_INT("embedding", 0, "N", &asked.embedding, "the width of ALBERT's or ELECTRA's embeddings", .least = 1,
-               .most = 65536),
+    OPTION_INT("embedding", 0, "N", &asked.embedding,
+               "width of ALBERT's or ELECTRA's embeddings (default: --dim, at most 128)", .least = 1, .most = 65536),
     OPTION_INT("word-vectors", 0, "N", &asked.word_vectors,
-               "let skip-gram read the texts N times before, and begin with its vectors of words; 0: with none",
-               .least = 0, .most = 1000),
-    OPTION_INT("batch", 'b', "N", &asked.batch, "examples in a step", .least = 1, .most = 65536),
-    OPTION_INT("length", 'l', "N", &asked.length, "pieces in an example", .least = 8, .most = 16384),
+               "start with word vectors from N epochs of skip-gram on the text; 0: start with random ones", .least = 0,
+               .most = 1000),
+    OPTION_INT("batch", 'b', "N", &asked.batch, "examples per step", .least = 1, .most = 65536),
+    OPTION_INT("length", 'l', "N", &asked.length, "tokens per example", .least = 8, .most = 16384),
     OPTION_FLAG("norm-last", 0, &asked.norm_last,
-                "norms behind the layers' parts, as BERT had them: trains less easily; ALBERT and ELECTRA always"),
-    OPTION_FLAG("whole-words", 0, &asked.whole_words, "hide all pieces of a word, or none"),
-    OPTION_FLAG("by-rule", 0, &asked.by_rule, "sentences end at . ! ? and not at the end of a line"),
-    OPTION_FLAG("cased", 0, &asked.cased, "keep capitals and accents"),
+                "norms after the sublayers, as in BERT: harder to train; ALBERT and ELECTRA always have this"),
+    OPTION_FLAG("whole-words", 0, &asked.whole_words, "mask whole words instead of single tokens"),
+    OPTION_FLAG("by-rule", 0, &asked.by_rule, "end sentences at . ! ? instead of at the end of a line"),
+    OPTION_FLAG("cased", 0, &asked.cased, "keep capital letters and accents"),
     TRAIN_OPTIONS(asked.base.asked, 's', "tiny|mini|small|medium|base|large", "20"),
     {0},
 };
 const command train_command = COMMAND(
-    "train", "train a model from text files", options,
-    .text =
-        "Makes a tokenizer from the texts, then learns to find words that were hidden from it. Ctrl-C saves and ends; "
-        "--resume goes on with the same bits.\n\n"
-        "  bert train --text book.txt --out book --minutes 20\n"
-        "  bert train --text a.txt b.txt --valid c.txt --out abc --size small --steps 10000");
+    "train", "train a model on text files", options,
+    .text = "Trains a tokenizer on the text, then a model that predicts masked tokens. Ctrl-C saves and ends; --resume "
+            "continues an interrupted run, with the same bits as without the interruption.\n\n"
+            "  bert train --text book.txt --out book --minutes 20\n"
+            "  bert train --text a.txt b.txt --valid c.txt --out abc --size small --steps 10000");

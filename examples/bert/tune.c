@@ -13,8 +13,8 @@ static const tune_task tasks[] = {
     {"classify", "accuracy", TN_TASK_CLASSES, TN_LABELLED_TEXTS, 128, 32, "text <tab> label"},
     {"pairs", "accuracy", TN_TASK_CLASSES, TN_LABELLED_TEXTS, 128, 32, "text <tab> text <tab> label"},
     {"tag", "f1", TN_TASK_TAGS, TN_LABELLED_WORDS, 128, 32, "columns, the word first, the tag last"},
-    {"answer", "f1", TN_TASK_ANSWERS, TN_LABELLED_ANSWERS, 384, 16, "JSON as SQuAD's"},
-    {"choose", "accuracy", TN_TASK_CHOICES, TN_LABELLED_CHOICES, 128, 16, "CSV as SWAG's"}};
+    {"answer", "f1", TN_TASK_ANSWERS, TN_LABELLED_ANSWERS, 384, 16, "SQuAD's JSON"},
+    {"choose", "accuracy", TN_TASK_CHOICES, TN_LABELLED_CHOICES, 128, 16, "SWAG's CSV"}};
 enum { TASKS = sizeof tasks / sizeof *tasks };
 
 const tune_task *tune_task_of(const char *name)
@@ -25,7 +25,7 @@ const tune_task *tune_task_of(const char *name)
         names[i] = tasks[i].name;
     }
     near = program_nearest(name, TASKS, names);
-    program_usage("there is no task '%s'%s%s; there are classify, pairs, tag, answer and choose", name,
+    program_usage("unknown task '%s'%s%s; expected classify, pairs, tag, answer or choose", name,
                   near ? "; did you mean " : "", near ? near : "");
     return NULL;
 }
@@ -74,7 +74,7 @@ static int of_the_task(const tuning *t)
     if (!code && task >= TN_TASK_ANSWERS) code = program_stray("label", "classify, pairs and tag");
     if (code) return code;
     if (!windows && t->stride != USUAL_STRIDE)
-        return program_usage("--stride is for tag and answer: what is too long for %s is cut", t->task->name);
+        return program_usage("--stride is for tag and answer; %s cuts texts that are too long", t->task->name);
     if (task != TN_TASK_ANSWERS && t->longest != USUAL_LONGEST) return program_usage("--longest is for answer");
     return 0;
 }
@@ -87,19 +87,19 @@ static int check(training *b)
     if (!t->batch) t->batch = t->task->batch;
     if (!t->parts) t->parts = t->batch % 4 == 0 ? 4 : t->batch % 2 == 0 ? 2 : 1;
     if (t->batch % t->parts)
-        return program_usage("--batch %lld cannot be gone through in %lld equal --parts", (long long)t->batch,
-                             (long long)t->parts);
-    if (t->patience && !t->valid) return program_usage("--patience needs --valid: what is it to be measured on?");
-    if (t->crf && t->weights) return program_usage("--crf and --balance do not go together");
+        return program_usage("--batch %lld is not divisible by --parts %lld", (long long)t->batch, (long long)t->parts);
+    if (t->patience && !t->valid) return program_usage("--patience needs --valid");
+    if (t->crf && t->weights) return program_usage("--crf and --balance cannot be combined");
     if (t->lora && (t->freeze || t->thaw || t->layer_rate < 1))
-        return program_usage("--lora freezes all of the encoder: leave --%s out", t->freeze ? "freeze"
-                                                                                  : t->thaw ? "thaw"
-                                                                                            : "layer-rate");
+        return program_usage("--lora freezes the whole encoder and cannot be combined with --%s", t->freeze ? "freeze"
+                                                                                                  : t->thaw
+                                                                                                      ? "thaw"
+                                                                                                      : "layer-rate");
     const int said = of_the_task(t);
     if (said) return said;
     t->shape = tn_bert_config_load(t->model);
     if (tn_error() == TN_OK && t->freeze > t->shape.layers)
-        return program_usage("the model has %lld layers: --freeze %lld are more", (long long)t->shape.layers,
+        return program_usage("the model has %lld layers, fewer than --freeze %lld", (long long)t->shape.layers,
                              (long long)t->freeze);
     if (t->lora && !program_given("lr")) b->asked.lr = 10 * usual_rate;
     b->asked.size = t->task->name, b->asked.vocab = t->model;
@@ -120,11 +120,10 @@ static void note_not_utf8(const tn_labelled *l, const char *path)
         if (!all && !n++) line = x.line;
     }
     if (n && !settings.quiet)
-        fprintf(
-            stderr,
-            "note: '%s' is not UTF-8 in %lld of its texts, the first in line %lld; is it to be converted, for example "
-            "with iconv -f latin1 -t utf-8?\n",
-            path, (long long)n, (long long)line);
+        fprintf(stderr,
+                "note: '%s' is not valid UTF-8 in %lld of its texts, the first in line %lld; if the file has another "
+                "encoding, convert it, for example with iconv -f latin1 -t utf-8\n",
+                path, (long long)n, (long long)line);
 }
 
 static bool load(const tuning *t, const char *path, held *h)
@@ -142,8 +141,7 @@ static bool load(const tuning *t, const char *path, held *h)
     if (!h->texts) return false;
     if (h != &t->learn && t->labels && tn_labels_count(t->labels)) tn_labelled_only(h->texts, t->labels);
     const int64_t n = tn_labelled_skipped(h->texts, &first);
-    if (n && tn_error() == TN_OK)
-        fprintf(stderr, "%s: %lld left out, of which the first: %s\n", path, (long long)n, first);
+    if (n && tn_error() == TN_OK) fprintf(stderr, "%s: %lld lines skipped, the first: %s\n", path, (long long)n, first);
     note_not_utf8(h->texts, path);
     return tn_error() == TN_OK;
 }
@@ -198,7 +196,7 @@ static bool open_all(training *b)
     t->labels = tn_labels_of(t->learn.texts);
     if (t->labels && t->task->kind <= TN_LABELLED_WORDS && problem_of(t) == TN_ONE_LABEL &&
         tn_labels_count(t->labels) < 2)
-        tn_raise(TN_EFORMAT, "'%s' has one label only: there is nothing to tell apart", t->train);
+        tn_raise(TN_EFORMAT, "'%s' has only one label, expected at least two", t->train);
     if ((t->valid && !load(t, t->valid, &t->check)) || (t->test && !load(t, t->test, &t->judge))) return false;
     tn_features_config c = {TN_FEATURES_DEFAULTS};
     c.problem = problem_of(t), c.batch = t->batch, c.parts = t->parts, c.length = t->length, c.stride = t->stride;
@@ -219,7 +217,7 @@ static bool open_all(training *b)
     b->width = t->batch / t->parts * t->length;
     b->every = t->valid || b->batches > 500 ? b->batches
                                             : 500; /* not often: a checkpoint is three times as large as the model */
-    snprintf(b->each, sizeof b->each, "%lld texts of at most %lld pieces", (long long)t->batch, (long long)t->length);
+    snprintf(b->each, sizeof b->each, "%lld texts of at most %lld tokens", (long long)t->batch, (long long)t->length);
     return true;
 }
 
@@ -286,14 +284,13 @@ static void heard(void *user, const tn_fit_event *e)
 static void say(training *b)
 {
     const tuning *t = of(b);
-    fprintf(stderr, "texts    %lld to learn from", (long long)tn_labelled_count(t->learn.texts));
-    if (t->test) fprintf(stderr, ", %lld to be measured on", (long long)tn_labelled_count(t->judge.texts));
+    fprintf(stderr, "texts    %lld for training", (long long)tn_labelled_count(t->learn.texts));
+    if (t->test) fprintf(stderr, ", %lld for the test", (long long)tn_labelled_count(t->judge.texts));
     if (tn_labels_count(t->labels)) fprintf(stderr, ", %lld labels", (long long)tn_labels_count(t->labels));
     fprintf(stderr, "\n");
     const int64_t cut = tn_features_cut(t->learn.features);
     if (cut)
-        fprintf(stderr, "length   %lld of them are longer than %lld pieces, and %s\n", (long long)cut,
-                (long long)t->length,
+        fprintf(stderr, "length   %lld texts have more than %lld tokens and %s\n", (long long)cut, (long long)t->length,
                 t->task->task == TN_TASK_CLASSES || t->task->task == TN_TASK_CHOICES ? "are cut" : "are read in parts");
 }
 
@@ -421,80 +418,80 @@ static int run(int count, char **operands)
     verdict v;
     (void)count;
     if (!(t->task = tune_task_of(operands[0]))) return EXIT_USAGE;
-    if (t->json && !t->test) return program_usage("--json needs --test: what is printed is how right it is there");
-    if (t->seeds > 1 && !t->test) return program_usage("--seeds needs --test: of what is the mean to be?");
+    if (t->json && !t->test) return program_usage("--json prints the results of the test and needs --test");
+    if (t->seeds > 1 && !t->test) return program_usage("--seeds prints the mean of test results and needs --test");
     if (t->seeds > 1) several(t);
     else if (tuned(t, &v)) verdict_print(&v, t->json);
     return t->base.usage ? t->base.usage : program_end();
 }
 
 static const option options[] = {
-    OPTION_TEXT("model", 'm', "DIR", &asked.model, "the model's folder", .required = true),
-    OPTION_TEXT("train", 't', "FILE", &asked.train, "labelled texts to learn from", .required = true),
-    OPTION_TEXT("test", 0, "FILE", &asked.test, "others, on which it is measured at the end"),
+    OPTION_TEXT("model", 'm', "DIR", &asked.model, "folder of the model to tune", .required = true),
+    OPTION_TEXT("train", 't', "FILE", &asked.train, "labelled training texts", .required = true),
+    OPTION_TEXT("test", 0, "FILE", &asked.test, "labelled texts for a test at the end"),
     OPTION_TEXT("valid", 0, "FILE", &asked.valid,
-                "others, on which it is measured after each epoch; the best epoch's model is what is kept"),
-    OPTION_TEXT("out", 'o', "DIR", &asked.base.asked.out, "where the tuned model goes", .required = true),
-    OPTION_INT("epochs", 0, "N", &asked.base.asked.epochs, "how often it goes through the texts; without it, 3",
-               .least = 1, .most = 1e6),
-    OPTION_INT("batch", 'b', "N", &asked.batch, "texts in a step; without it, 32, or 16 of long ones", .least = 1,
+                "labelled texts for validation after each epoch; the model of the best epoch is kept"),
+    OPTION_TEXT("out", 'o', "DIR", &asked.base.asked.out, "folder of the tuned model", .required = true),
+    OPTION_INT("epochs", 0, "N", &asked.base.asked.epochs, "train for N epochs (default: 3)", .least = 1, .most = 1e6),
+    OPTION_INT("batch", 'b', "N", &asked.batch, "texts per step (default: 32; answer and choose: 16)", .least = 1,
                .most = 65536),
     OPTION_INT("parts", 0, "N", &asked.parts,
-               "a step goes through its texts in N parts of like lengths: more of them need less memory; without it, 4",
+               "split the texts of a step into N parts of similar length; more parts need less memory (default: 4)",
                .least = 1, .most = 65536),
-    OPTION_INT("length", 'l', "N", &asked.length, "pieces of a text at most; without it, 128, and of answers 384",
+    OPTION_INT("length", 'l', "N", &asked.length, "maximum number of tokens of a text (default: 128; answer: 384)",
                .least = 8, .most = 16384),
-    OPTION_INT("stride", 0, "N", &asked.stride, "pieces that two windows of a long text have in common", .least = 0,
+    OPTION_INT("stride", 0, "N", &asked.stride, "overlap of two windows of a long text, in tokens", .least = 0,
                .most = 16384),
-    OPTION_INT("longest", 0, "N", &asked.longest, "pieces of an answer at most", .least = 1, .most = 16384),
+    OPTION_INT("longest", 0, "N", &asked.longest, "maximum number of tokens of an answer", .least = 1, .most = 16384),
     OPTION_TEXT("format", 0, "NAME", &asked.form,
-                "of the files, where their names do not say it: tsv, csv, jsonl, conll, conllu, squad, or a task of "
-                "GLUE, as sst-2"),
-    OPTION_TEXT("text", 0, "COLUMN", &asked.text, "the text's column, by name or number"),
-    OPTION_TEXT("pair", 0, "COLUMN", &asked.pair, "the second text's"),
-    OPTION_TEXT("label", 0, "COLUMN", &asked.label, "the label's"),
+                "format of the files (default: by their names): tsv, csv, jsonl, conll, conllu, squad, or a task of "
+                "GLUE, such as sst-2"),
+    OPTION_TEXT("text", 0, "COLUMN", &asked.text, "column of the text, by name or number"),
+    OPTION_TEXT("pair", 0, "COLUMN", &asked.pair, "column of the second text, by name or number"),
+    OPTION_TEXT("label", 0, "COLUMN", &asked.label, "column of the label, by name or number"),
     OPTION_TEXT("labels", 0, "HOW", &asked.problem,
-                "a text has one label, or several, with commas between, or a number", .choices = "one|several|number"),
-    OPTION_FLAG("bio", 0, &asked.bio, "tags of IOB1 or BIOES become those of BIO"),
+                "a text has one label, several labels (separated by commas), or a number",
+                .choices = "one|several|number"),
+    OPTION_FLAG("bio", 0, &asked.bio, "convert tags from IOB1 or BIOES to BIO"),
     OPTION_INT("lora", 0, "RANK", &asked.lora,
-               "the encoder stays as it is, and adapters of that rank learn, without --lr at 10 times the usual rate; "
-               "DIR/adapter has them",
+               "freeze the encoder and train adapters of this rank, saved in DIR/adapter; the default --lr is 10 times "
+               "as high",
                .least = 0, .most = 4096),
-    OPTION_INT("freeze", 0, "N", &asked.freeze, "the embeddings and the first N layers stay as they are", .least = 0,
+    OPTION_INT("freeze", 0, "N", &asked.freeze, "freeze the embeddings and the first N layers", .least = 0,
                .most = 1024),
-    OPTION_FLAG(
-        "thaw", 0, &asked.thaw,
-        "at first the head learns alone, and behind each epoch one layer more does, from the last to the first"),
+    OPTION_FLAG("thaw", 0, &asked.thaw,
+                "train only the head at first, then one more layer after each epoch, from the last to the first"),
     OPTION_REAL("layer-rate", 0, "X", &asked.layer_rate,
-                "each layer learns at X times the rate of the layer behind it, the head at --lr", .least = 1e-3,
+                "learning rate of each layer relative to the layer after it; the head has --lr", .least = 1e-3,
                 .most = 1),
-    OPTION_FLAG("crf", 0, &asked.crf, "tags of a sentence are chosen together, by what follows what"),
-    OPTION_FLAG("balance", 0, &asked.weights, "rare labels weigh more, so that all do the same in all"),
-    OPTION_INT("skip-bad", 0, "N", &asked.skip, "so many bad lines of a file are left out, and counted", .least = 0,
-               .most = 1e9),
-    OPTION_INT("patience", 0, "N", &asked.patience, "end when --valid has not become better for so many epochs",
-               .least = 0, .most = 1e6),
-    OPTION_REAL("lr", 0, "RATE", &asked.base.asked.lr, "the highest learning rate", .least = 1e-9, .most = 10),
-    OPTION_REAL("warmup", 0, "PART", &asked.base.asked.warmup, "the part of all steps in which it rises", .least = 0,
+    OPTION_FLAG("crf", 0, &asked.crf, "choose the tags of a sentence together, with a CRF"),
+    OPTION_FLAG("balance", 0, &asked.weights, "weight the labels so that rare ones count as much as frequent ones"),
+    OPTION_INT("skip-bad", 0, "N", &asked.skip, "skip and count up to N bad lines of a file", .least = 0, .most = 1e9),
+    OPTION_INT("patience", 0, "N", &asked.patience, "end after N epochs without improvement on --valid", .least = 0,
+               .most = 1e6),
+    OPTION_REAL("lr", 0, "RATE", &asked.base.asked.lr, "peak learning rate", .least = 1e-9, .most = 10),
+    OPTION_REAL("warmup", 0, "PART", &asked.base.asked.warmup, "fraction of the steps in which the learning rate rises",
+                .least = 0, .most = 1),
+    OPTION_REAL("weight-decay", 0, "X", &asked.decay, "weight decay, except for biases and norms", .least = 0,
                 .most = 1),
-    OPTION_REAL("weight-decay", 0, "X", &asked.decay, "of all weights but biases and norms", .least = 0, .most = 1),
-    OPTION_TEXT("dtype", 0, "TYPE", &asked.base.asked.dtype, "bf16 is faster where the CPU has it",
-                .choices = "f32|bf16"),
-    OPTION_INT("seed", 0, "N", &asked.base.asked.seed, "of everything that is drawn"),
+    OPTION_TEXT("dtype", 0, "TYPE", &asked.base.asked.dtype,
+                "dtype of the computation; bf16 is faster if the CPU supports it", .choices = "f32|bf16"),
+    OPTION_INT("seed", 0, "N", &asked.base.asked.seed, "random seed"),
     OPTION_INT("seeds", 0, "N", &asked.seeds,
-               "so many tunings, each with the next seed, in DIR/seed-1 and so on; their mean and deviation",
+               "run N tunings with consecutive seeds in DIR/seed-1, ...; prints mean and standard deviation",
                .least = 1, .most = 100),
-    OPTION_FLAG("json", 0, &asked.json, "the result as a line of JSON"),
-    OPTION_FLAG("resume", 'r', &asked.base.asked.resume, "go on where a run was broken off"),
-    OPTION_FLAG("force", 0, &asked.base.asked.force,
-                "begin, though the memory or the disk space that it needs is not there"),
+    OPTION_FLAG("json", 0, &asked.json, "print the result as a line of JSON"),
+    OPTION_FLAG("resume", 'r', &asked.base.asked.resume, "resume an interrupted run"),
+    OPTION_FLAG("force", 0, &asked.base.asked.force, "start even if memory or disk space seems insufficient"),
     {0},
 };
 const command tune_command = COMMAND(
-    "tune", "tune a model for a task", options, .operands = "classify|pairs|tag|answer|choose", .least = 1, .most = 1,
-    .text = "A model that is there, Hugging Face's or one of your own, learns from labelled texts. classify: lines of "
-            "text <tab> label, or CSV or lines of JSON. pairs: the same of two texts. tag: CoNLL's columns, the word "
-            "first and the tag last, or CoNLL-U. answer: questions as SQuAD has them in JSON. choose: SWAG's CSV. "
-            "Accuracies and F1 are in percent.\n\n"
-            "  bert tune classify --model minilm --train train.tsv --test test.tsv --out films --epochs 2\n"
-            "  bert classify --model films \"What a bore.\"");
+    "tune", "fine-tune a model for a task", options, .operands = "classify|pairs|tag|answer|choose", .least = 1,
+    .most = 1,
+    .text =
+        "Fine-tunes a model of bert train or of Hugging Face's libraries on labelled texts. classify: lines of "
+        "text <tab> label, CSV, or lines of JSON. pairs: the same with two texts. tag: CoNLL's columns, the word "
+        "first and the tag last, or CoNLL-U. answer: questions in SQuAD's JSON. choose: SWAG's CSV. Accuracy and F1 "
+        "are printed in percent.\n\n"
+        "  bert tune classify --model minilm --train train.tsv --test test.tsv --out films --epochs 2\n"
+        "  bert classify --model films \"What a bore.\"");

@@ -12,7 +12,7 @@ static int run(int count, char **operands)
                                             "SentencePiece unigram"};
         const tn_lm_info        *a = &m.about;
         printf("format      %s\nkind        %s\n", m.all.form, a->type ? a->type : "custom");
-        printf("layers      %lld with %lld heads", (long long)a->layers, (long long)a->heads);
+        printf("layers      %lld, %lld heads", (long long)a->layers, (long long)a->heads);
         if (a->kv_heads != a->heads) printf(" (%lld of keys and values)", (long long)a->kv_heads);
         printf(", width %lld\nparameters  %lld\n", (long long)a->dim, (long long)tn_count(m.net));
         printf("context     %lld tokens%s\nvocabulary  %lld tokens", (long long)a->positions,

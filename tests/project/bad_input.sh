@@ -53,8 +53,8 @@ says 3 "bert: tn_tokenizer_train: 'binary': byte 5 is NUL; expected a text in UT
 says 5 "bert: tn_tokenizer_train: 'missing': cannot open: no such file or folder (errno 2)" \
     "${train[@]}" --text text missing --out none
 says 3 "bert: tn_corpus_open: no text found in empty" "${train[@]}" --text text --valid empty --out none
-says 3 "bert: 'document' is one document, but guessing the next sentence needs sentences of others: put an empty line \
-between documents, or train with --objective roberta, which needs none" \
+says 3 "bert: 'document' is one document, but predicting the next sentence needs several; put an empty line between \
+documents, or train with --objective roberta" \
     "${given[@]}" --text document --vocab model --out one
 says 3 "bert: tn_corpus_open: 'line': line 1 has more than 16777216 bytes; expected a text with line ends" \
     bash -c "ulimit -v 1000000; exec \"\$@\"" - "${given[@]}" --vocab model --text line --out none
@@ -66,10 +66,10 @@ leaves none corpus.tokens # the text that --valid stood beside was good
 says 3 "bert: tn_corpus_open: no text found in blank" "$bert" eval --model model blank
 says 3 "bert: tn_corpus_open: 'binary': line 2 has a NUL byte; expected text in UTF-8" \
     "$bert" eval --model model binary
-says 3 "bert: 'document' is one document, but guessing the next sentence needs sentences of others: put an empty line \
-between documents" "$bert" eval --model model document
+says 3 "bert: 'document' is one document, but predicting the next sentence needs several; put an empty line between \
+documents" "$bert" eval --model model document
 [ ! -e model/eval.tokens.tmp ] || wrong "bert eval leaves a file behind"
-says 3 "bert: line 2: a NUL byte: this is no text" bash -c "'$bert' embed --model model <binary"
+says 3 "bert: line 2: a NUL byte; expected text" bash -c "'$bert' embed --model model <binary"
 says 3 "bert: line 1: a line of more than 16777216 bytes; expected a text with line ends" \
     bash -c "ulimit -v 1000000; '$bert' embed --model model <line"
 says 5 "bert: line 1: standard input: Is a directory" bash -c "'$bert' embed --model model <."
@@ -82,7 +82,7 @@ for program in lm elmo gpt; do
     [ $program = gpt ] || says 3 "$program: the word 'Fr...' of the text is not UTF-8: its byte 3 is 0xe4; convert the \
 text first, for example with iconv -f latin1 -t utf-8 (4 later calls skipped)" "${learn[@]}" --quiet --text latin1
     "${learn[@]}" --text latin1 >out 2>err || [ $program != gpt ] || wrong "gpt refuses bytes that are not UTF-8"
-    head -n 1 err | grep -qF "note: 'latin1' is not valid UTF-8 in 400 places, the first at byte 5; they are read as U+FFFD" ||
+    head -n 1 err | grep -qF "note: 'latin1' is not valid UTF-8 in 400 places, the first at byte 5; they are read" ||
         wrong "$program does not tell of bytes that are not UTF-8, but says: $(head -n 3 err)"
 done
 "$bert" train --no-progress --size tiny --steps 1 --batch 2 --length 16 --vocab model --objective roberta \
@@ -106,7 +106,7 @@ says 3 "tokenize: tn_tokenizer_train: 'line': no words found in the text" \
 # ---- vocabularies ----
 
 printf '[PAD]\n[UNK]\n[CLS]\n[SEP]\nthe\na\n' >maskless.txt
-says 7 "bert: this tokenizer has no [MASK]: texts of hidden words need [PAD], [CLS], [SEP] and [MASK] in the \
+says 7 "bert: the tokenizer has no [MASK]; masked language models need [PAD], [CLS], [SEP] and [MASK] in the \
 vocabulary" \
     "${given[@]}" --text text --vocab maskless.txt --out none
 says 1 "tokenize: tn_tokenizer_train: .vocab_size is 3, but there are 5 special tokens" \
@@ -122,7 +122,7 @@ says 7 "bert: tn_bert_fill_in: this tokenizer has no [MASK]" "${fill[@]}" --mode
 
 "$tokenize" train --quiet --type wordpiece --size 300 --out more text
 broken bad && cp more/* bad/
-says 3 "bert: 'bad': its tokenizer has 300 pieces, its model a vocabulary of 200: these files are not of one model" \
+says 3 "bert: 'bad': the tokenizer has 300 tokens, but the model's vocabulary only 200; the files belong to different" \
     "${fill[@]}" --model bad
 broken bad && cp model/SHA256SUMS bad && sed -i 's/"hidden_size": 128/"hidden_size": 256/' bad/config.json
 says 3 "bert: 'bad/config.json' was changed after it was saved: its SHA-256 differs from SHA256SUMS in its folder; if \
@@ -143,7 +143,7 @@ broken bad && rm bad/model.safetensors
 says 5 "bert: tn_safetensors_open: 'bad/model.safetensors': cannot open: no such file or folder (errno 2)" \
     "$bert" info bad
 says 5 "bert: tn_json_load: 'nowhere/config.json': cannot open: no such file or folder (errno 2)" "$bert" info nowhere
-says 1 "bert: this model has 2 layers of 2 heads; there is no --layer 9 --head 1" \
+says 1 "bert: the model has 2 layers of 2 heads; --layer 9 --head 1 does not exist" \
     "$bert" attention --model model --html look.html --layer 9 "The man."
 [ ! -e look.html ] || wrong "bert attention writes a page for a layer that is not there"
 
@@ -162,14 +162,14 @@ grep -q "is from another run: its text is" err || wrong "another text: $(cat err
 mkdir theirs && echo '{"model_type": "gpt2"}' >theirs/config.json
 says 1 "bert: 'theirs' contains another model, or a part of one: 'config.json'; choose another folder" \
     "${train[@]}" --text text --out theirs
-says 1 "tokenize: 'theirs' holds a tokenizer or a model already: there is 'config.json'; name another folder, or use \
---force" "$tokenize" train --type bpe --out theirs text
+says 1 "tokenize: 'theirs' already contains a tokenizer or a model: 'config.json'; choose another --out" \
+    "$tokenize" train --type bpe --out theirs text
 leaves theirs config.json
 says 1 "bert: 'none' contains no run to resume; omit --resume to start a new one" \
     "${train[@]}" --text text --out none --resume
 says 5 "bert: 'text' is a file, expected a folder" "${train[@]}" --text text --out text
 "${train[@]}" --text text --out none --batch 60000 --length 16384 2>err && wrong "terabytes are there?"
-grep -q "^bert: the training needs about .* GiB of memory, but .* are available; reduce --batch, --length or --size" err ||
+grep -q "^bert: the training needs about .* GiB of memory, but .* are available; reduce --batch, --length or" err ||
     wrong "a model that is too large for this machine: $(cat err)"
 
 broken bad && head -c 1000000 model/checkpoints/step-000000000002.ckpt >bad/checkpoints/step-000000000002.ckpt

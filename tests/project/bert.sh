@@ -85,7 +85,7 @@ pooled '{"embedding_dimension": 128, "pooling_mode": "max"}'
 [ "$("${embed[@]}" | long)" = 1 ] || wrong "with Normalize the vectors are not of length 1"
 parts Transformer Pooling
 [ "$("${embed[@]}" | long)" = 0 ] || wrong "without Normalize the vectors are of length 1"
-"$bert" info --model sentences | grep -q '^sentences   largest of the pieces' || wrong "bert info does not say how"
+"$bert" info --model sentences | grep -q '^sentences   maximum of the tokens' || wrong "bert info does not say how"
 echo '{"max_seq_length": 4}' >$model/sentence_bert_config.json
 "$bert" embed --model sentences "The old ship sails." "The old key lies." | sort -u | wc -l | grep -qx 1 ||
     wrong "max_seq_length does not cut"
@@ -102,11 +102,11 @@ sed 's/^{/{"model_max_length": 1000000000000000019884624838656,/' kept.json >$mo
     wrong "model_max_length that nobody gave cuts"
 cp kept.json $model/tokenizer_config.json
 pooled '{"pooling_mode_mean_tokens": true, "pooling_mode_max_tokens": true}'
-says 7 "2 ways of pooling at once" "${embed[@]}"
+says 7 "2 pooling modes, expected one" "${embed[@]}"
 pooled '{"pooling_mode": "lasttoken"}'
-says 7 "pooling by 'lasttoken' is not done here" "${embed[@]}"
+says 7 "pooling mode 'lasttoken' is not supported" "${embed[@]}"
 rm sentences/1_Pooling/config.json
-says 3 "there is no config.json" "${embed[@]}"
+says 3 "config.json not found" "${embed[@]}"
 pooled '{"pooling_mode": "mean"}'
 # Dense, of zeros with a bias of 1 and 0.5, with and without an activation.
 mkdir -p sentences/2_Dense
@@ -124,13 +124,13 @@ dense() # ACTIVATION [IN]
 parts Transformer Pooling Dense
 dense torch.nn.modules.linear.Identity
 [ "$("${embed[@]}" | sort -u)" = "[1.0,0.5]" ] || wrong "a Dense of zeros does not give its bias"
-"$bert" info --model sentences | grep -q 'vectors of 2, of any' || wrong "bert info does not count what Dense gives"
+"$bert" info --model sentences | grep -q 'width 2, of any' || wrong "bert info does not count what Dense gives"
 dense torch.nn.modules.activation.Tanh
 [ "$("${embed[@]}" | sort -u | cut -c 1-7)" = "[0.7615" ] || wrong "a Dense with Tanh does not give tanh of its bias"
 dense torch.nn.modules.activation.Mish
-says 7 "Dense with 'Mish': here it is Tanh" "${embed[@]}"
+says 7 "Dense with 'Mish' is not supported; expected Tanh" "${embed[@]}"
 dense torch.nn.modules.activation.Tanh 64
-says 3 "linear.weight is not [2, 64], as its config.json says" "${embed[@]}"
+says 3 "linear.weight is not [2, 64], which config.json specifies" "${embed[@]}"
 dense torch.nn.modules.activation.Tanh 65536 # what it says takes no memory by itself
 says 3 "linear.weight is not [2, 65536]" "${embed[@]}"
 dense torch.nn.modules.activation.Tanh 0
@@ -138,7 +138,7 @@ says 3 "in_features is 0, but must be from 1 to 65536" "${embed[@]}"
 parts Transformer Pooling LSTM
 says 7 "part 2 is 'LSTM'" "${embed[@]}"
 parts Transformer
-says 7 "there are 1 parts" "${embed[@]}"
+says 7 "1 parts, expected at least" "${embed[@]}"
 parts Transformer ../Pooling
 says 7 "part 1 is '/Pooling'" "${embed[@]}"
 echo '[{"path": "/etc", "type": "Transformer"}]' >sentences/modules.json
@@ -207,11 +207,11 @@ cmp whole/model.safetensors over/model.safetensors || wrong "a run that was kill
 # The others of the family: ALBERT, ELECTRA with its generator, and a smaller one that learns from BERT; the latter as a
 # resumed run.
 "${train[@]}" --steps 4 --objective albert --embedding 16 --out albert >/dev/null || wrong "--objective albert failed"
-"$bert" info albert | grep -q '^heads       hidden words, order of two texts' || wrong "ALBERT has not its heads"
+"$bert" info albert | grep -q '^heads       masked tokens, sentence order' || wrong "ALBERT has not its heads"
 grep -q '"initializer_range": 0.0883' albert/config.json || wrong "ALBERT's weights do not begin as wide as 1/sqrt(128)"
 "$bert" eval --model albert --json demo/held-out.txt | grep -q '"pairs":[1-9]' || wrong "bert eval: no pairs for ALBERT"
 "${train[@]}" --steps 4 --objective electra --out electra >/dev/null || wrong "--objective electra failed"
-"$bert" info electra | grep -q '^heads       replaced words' || wrong "ELECTRA has not its head"
+"$bert" info electra | grep -q '^heads       replaced tokens' || wrong "ELECTRA has not its head"
 "$bert" fill --model electra/generator -k 2 "The [MASK] is old." >/dev/null || wrong "ELECTRA's generator does not fill"
 says 1 "no head for masked tokens" "$bert" fill --model electra "The [MASK] is old."
 says 2 "embedding is for --objective albert and electra" "${train[@]}" --embedding 8 --out nothing
@@ -226,14 +226,14 @@ kill -INT $! 2>/dev/null || true # it may have ended
 wait $! || true
 "${distil[@]}" --steps 12 --out part --resume >/dev/null || wrong "bert distil --resume failed"
 cmp small/model.safetensors part/model.safetensors || wrong "a resumed bert distil ends with other bits"
-says 2 "the teacher has 2 layers: --layers 3 are more" "${distil[@]}" --layers 3 --out nothing
-says 7 "holds no head for hidden words: it has nothing to teach" "${distil[@]}" --teacher electra --out nothing
+says 2 "the teacher has 2 layers, fewer than --layers 3" "${distil[@]}" --layers 3 --out nothing
+says 7 "has no head for masked tokens, which a teacher needs" "${distil[@]}" --teacher electra --out nothing
 
 # Pairs that belong together are nearer to each other behind than before; the folder is one of sentence-transformers.
 grep -m 64 . demo/world.txt | awk '{ print $0 "\t" $NF " " $1 }' >pairs.tsv
 contrast=("$bert" contrast --quiet --model whole --pairs pairs.tsv --length 24)
 "${contrast[@]}" --out near --valid pairs.tsv --steps 12 --batch 8 --lr 1e-3 >near.txt || wrong "bert contrast failed"
-"$bert" info near | grep -q '^sentences   mean of the pieces, at most 24, vectors of 128, of length 1' ||
+"$bert" info near | grep -q '^sentences   mean of the tokens, at most 24 tokens, width 128, of length 1' ||
     wrong "bert contrast does not leave what bert embed reads"
 printf 'no pair\n' >bad.tsv
 tac pairs.tsv >other.tsv
@@ -241,7 +241,7 @@ says 1 "is from another run: its pairs is" "${contrast[@]}" --out near --valid p
     --lr 1e-3 --pairs other.tsv --resume
 says 1 "is from another run: its valid is" "${contrast[@]}" --out near --valid other.tsv --steps 12 --batch 8 \
     --lr 1e-3 --resume
-says 3 "bad.tsv: line 1: this is no pair" "${contrast[@]}" --pairs bad.tsv --out nothing
+says 3 "bad.tsv: line 1: not a pair" "${contrast[@]}" --pairs bad.tsv --out nothing
 
 # What is no UTF-8, JSON has as U+FFFD, be it a line, a query or a name, also that of a folder in run.json.
 odd=$'br\xffken'
@@ -267,11 +267,11 @@ search=("$bert" search --quiet --model whole --text hay.txt --index hay.index)
     wrong "bert search: the best are not first"
 says 3 "is an index of another model" "${search[@]}" --model small "The keys."
 echo more >>hay.txt
-says 3 "is no index of these texts" "${search[@]}" "The keys."
-says 3 "'hay.txt' is no index of these texts" "${search[@]}" --index hay.txt "The keys."
+says 3 "is not an index of these texts" "${search[@]}" "The keys."
+says 3 "'hay.txt' is not an index of these texts" "${search[@]}" --index hay.txt "The keys."
 says 5 "the folder 'no/' does not exist" "${search[@]}" --index no/hay "The keys."
 : >hay.txt
-says 3 "has no lines to look through" "${search[@]}" "The keys."
+says 3 "contains no lines to search" "${search[@]}" "The keys."
 
 # Two runs on one fresh folder: one has it, from the first moment; the other ends, and has changed nothing.
 small=("$bert" train --quiet --text demo/world.txt --size tiny --steps 4 --batch 2 --length 16)
@@ -325,7 +325,7 @@ says 2 "--cased is for a new tokenizer" "${small[@]}" --cased --vocab $model --o
 says 2 "--vocab-size is for a new tokenizer" "${small[@]}" --vocab-size 90 --vocab $model --out other
 [ ! -e other ] || wrong "bert train leaves a folder behind where its options are wrong"
 cp $model/model.safetensors weights
-says 1 "does not contain an HTML page" "$bert" attention --model $model -o $model/model.safetensors "The old ship sails."
+says 1 "does not contain an HTML" "$bert" attention --model $model -o $model/model.safetensors "The old ship sails."
 cmp weights $model/model.safetensors || wrong "bert attention -o writes over the weights"
 "$bert" attention --model $model -o look.html "The ship sails." >/dev/null || wrong "a page does not replace a page"
 
@@ -351,11 +351,11 @@ printf '\xef\xbb\xbfEU\tB-ORG\tB-ORG\r\n\t\r\nPeter  I-PER I-PER\nBlack  I-PER O
 "$bert" score entities --json </dev/null | grep -q '^{"tokens":0,.*"types":\[\]}$' ||
     wrong "bert score entities --json of nothing"
 unread() { printf '%b' "$1" | "$bert" score entities "${@:2}"; }
-says 3 "line 2: one column, and it takes two" unread 'a O O\nb\n'
-says 3 "line 3: 2 columns, and 3 in the lines before" unread 'a O O\n\nb O\n'
+says 3 "line 2: one column, expected at least two" unread 'a O O\nb\n'
+says 3 "line 3: 2 columns, but 3 in the lines before" unread 'a O O\n\nb O\n'
 says 3 "line 1: tn_entities_add: 'S-PER' is not a BIO tag" unread 'a O S-PER\n' --strict
-says 2 "there are 'score entities', 'labels' and 'answers', and no 'score words'" "$bert" score words
-says 2 "score labels reads a FILE" "$bert" score labels
+says 2 "unknown 'score words'; expected entities, labels or answers" "$bert" score words
+says 2 "score labels reads one FILE" "$bert" score labels
 says 2 "--task is for labels" "$bert" score entities --task cola
 says 2 "--none is for answers" "$bert" score labels said.tsv --none none.json
 says 2 "--strict is for entities" "$bert" score answers gold.json said.json --strict
@@ -383,7 +383,7 @@ echo '{"1": 0.25, "2": 0.5}' >none.json
 [ "$("$bert" score answers gold.json said.json --none none.json --json)" = \
     '{"examples":2,"f1":100.0,"em":100.0,"threshold":0.25}' ] || wrong "bert score answers --none"
 echo '{"1": 0.25}' >none.json
-says 3 "'none.json' says nothing of question '2'" "$bert" score answers gold.json said.json --none none.json
+says 3 "'none.json' has no value for question '2'" "$bert" score answers gold.json said.json --none none.json
 
 says 1 "no [MASK] in the text" "$bert" fill --model $model "No blank here."
 says 2 "--steps, --epochs and --minutes" "${train[@]}" --minutes 1 --out other

@@ -114,7 +114,7 @@ said 'takes 1 to 3 numbers' "${train[@]}" --untied --cutoffs 5,x --out no
 said 'is for --optimizer adam: sgd lowers' "${train[@]}" --optimizer sgd --decay cosine --steps 2 --out no
 said 'is for --optimizer adam: asgd has a constant' "${train[@]}" --optimizer asgd --decay linear --steps 2 --out no
 said 'is for --optimizer asgd' "${train[@]}" --patience 5 --steps 2 --out no
-said 'needs validations to decide when averaging starts' "${train[@]}" --optimizer asgd --valid-part 0 --steps 2 --out no
+said 'needs validations to decide' "${train[@]}" --optimizer asgd --valid-part 0 --steps 2 --out no
 said '--valid and --valid-part exclude each other' "${train[@]}" --valid other.txt --valid-part 0.1 --steps 2 --out no
 said 'is for --pieces words and bpe' "${train[@]}" --pieces bytes --vocab-size 300 --steps 2 --out no
 said 'must be at least 257' "${train[@]}" --pieces bpe --vocab-size 200 --steps 2 --out no

@@ -213,7 +213,7 @@ ends 3 'contains a NUL byte' "$l" heads --model bert --text nul
 
 # A figure replaces only an SVG file.
 cp text kept.svg
-ends 1 "'kept.svg' already exists and does not contain SVG" "$l" heads --model bert --text text --lines 8 --html kept.svg
+ends 1 "'kept.svg' already exists and does not" "$l" heads --model bert --text text --lines 8 --html kept.svg
 cmp -s text kept.svg || wrong "kept.svg was a text, and is written over"
 "$l" heads --model bert --text text --lines 8 --html bert.svg >heads || wrong "a picture does not replace one"
 # Weights that are NaN: every byte is 255.

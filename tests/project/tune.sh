@@ -25,7 +25,7 @@ json() # FILE KEY...: the last line of FILE is an object with these numbers
     >classes.txt 2>/dev/null || wrong "bert tune classify failed"
 json classes.txt accuracy f1 seconds
 grep -q "went wrong" classes/test.html || wrong "bert tune shows no mistakes"
-grep -q "What the model looks at" classes/test.html && [ "$(grep -c '<svg' classes/test.html)" -ge 2 ] ||
+grep -q "Attention weights on the first" classes/test.html && [ "$(grep -c '<svg' classes/test.html)" -ge 2 ] ||
     wrong "bert tune shows no attention"
 printf 'The\tDET\nman\tB-NAME\n\nman\tB-NAME\nsails\tO\n' >words.conll
 "${tune[@]}" tag --train words.conll --test words.conll --out tags --json >tags.txt || wrong "bert tune tag failed"
@@ -119,7 +119,7 @@ cmp whole/model.safetensors over/model.safetensors || wrong "a tuning that is ov
 
 # What says nothing to a task, or asks for layers that are not there.
 usage() { says 2 "$1" "${tune[@]}" "${@:2}" --out never; }
-usage "the model has 2 layers: --freeze 3 are more" classify --train train.tsv --freeze 3
+usage "the model has 2 layers, fewer than --freeze 3" classify --train train.tsv --freeze 3
 for task in classify pairs choose; do
     usage "--stride is for tag and answer" $task --train train.tsv --stride 4
     usage "--longest is for answer" $task --train train.tsv --longest 4
@@ -131,7 +131,7 @@ for option in text pair label; do
     usage "--$option is for classify" choose --train train.tsv --$option 2
 done
 for option in text pair; do usage "--$option is for classify and pairs" tag --train words.conll --$option 2; done
-usage "--lora freezes all of the encoder: leave --layer-rate out" classify --train train.tsv --lora 2 --layer-rate 0.5
+usage "cannot be combined with --layer-rate" classify --train train.tsv --lora 2 --layer-rate 0.5
 usage "--json needs --test" classify --train train.tsv --json
 says 2 "--best is for --json" "$bert" answer --model spans --best 2 x
 usage "--bio is for tag" answer --train questions.json --bio
@@ -177,13 +177,13 @@ reads tag j.conll "$(for i in {1..60}; do echo "word$i X"; done; echo; echo 'b Y
 printf 'a\tx\nM\xe4dchen\ty\n' >latin1.tsv
 "$bert" tune classify --model small --train latin1.tsv --epochs 1 --length 16 --no-progress --out latin1 >/dev/null \
     2>err || wrong "bert tune refuses a text that is not UTF-8"
-grep -qF "note: 'latin1.tsv' is not UTF-8 in 1 of its texts, the first in line 2" err ||
+grep -qF "note: 'latin1.tsv' is not valid UTF-8 in 1 of its texts, the first in line 2" err ||
     wrong "bert tune does not tell of a text that is not UTF-8: $(head -n 3 err)"
 printf 'a\tx\n\ty\nb\ty\n' >empty.tsv
 says 3 "'empty.tsv', line 2: the text is empty" "${tune[@]}" classify --train empty.tsv --out never
 "${tune[@]}" classify --train empty.tsv --test empty.tsv --skip-bad 1 --json --out skipped >skipped.txt 2>/dev/null ||
     wrong "--skip-bad does not go on"
 json skipped.txt skipped
-says 2 "there is no task 'classfy'; did you mean classify" "${tune[@]}" classfy --train train.tsv --out never
+says 2 "unknown task 'classfy'; did you mean classify" "${tune[@]}" classfy --train train.tsv --out never
 says 2 "--patience needs --valid" "${tune[@]}" classify --train train.tsv --out never --patience 2
 exit $wrong

@@ -123,7 +123,7 @@ printf '\0\0\x08\3\0\0\0\2\0\0\0\1\0\0\0\2abcd' >wide
 printf 'P5 9999 9999 255\nabc' >torn.pgm
 printf '\x89PNG\r\n\x1a\nabc' >torn.png
 printf 'GIF89a' >some.gif
-says 2 'labels FILE is needed' train --images images --out x
+says 2 'labels FILE is required' train --images images --out x
 says 2 'for --model vit' train "${data[@]}" --out x --model convolutions --layers 3
 says 2 'patch is for --model vit' train "${data[@]}" --out x --model convolutions --patch 2
 says 2 'exclude each other' demo "${data[@]}" --out x --steps 2 --minutes 1
