@@ -272,7 +272,7 @@ static const option options[] = {
                 .most = 1e6),
     OPTION_TEXT("dtype", 0, "TYPE", &OF.dtype, "dtype of the computation; bf16 is faster if the CPU supports it",
                 .choices = "f32|bf16"),
-    OPTION_REAL("lr", 0, "RATE", &OF.lr, "peak learning rate", .least = 1e-9, .most = 10),
+    OPTION_REAL("lr", 0, "RATE", &OF.lr, "maximum learning rate", .least = 1e-9, .most = 10),
     OPTION_INT("seed", 0, "N", &OF.seed, "random seed"),
     OPTION_FLAG("resume", 'r', &OF.resume, "resume an interrupted run"),
     OPTION_FLAG("force", 0, &OF.force, "start even if memory or disk space seems insufficient"),

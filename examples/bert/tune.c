@@ -469,7 +469,7 @@ static const option options[] = {
     OPTION_INT("skip-bad", 0, "N", &asked.skip, "skip and count up to N bad lines of a file", .least = 0, .most = 1e9),
     OPTION_INT("patience", 0, "N", &asked.patience, "end after N epochs without improvement on --valid", .least = 0,
                .most = 1e6),
-    OPTION_REAL("lr", 0, "RATE", &asked.base.asked.lr, "peak learning rate", .least = 1e-9, .most = 10),
+    OPTION_REAL("lr", 0, "RATE", &asked.base.asked.lr, "maximum learning rate", .least = 1e-9, .most = 10),
     OPTION_REAL("warmup", 0, "PART", &asked.base.asked.warmup, "fraction of the steps in which the learning rate rises",
                 .least = 0, .most = 1),
     OPTION_REAL("weight-decay", 0, "X", &asked.decay, "weight decay, except for biases and norms", .least = 0,

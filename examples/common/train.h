@@ -46,7 +46,7 @@ typedef struct {
                     .least = 0.01, .most = 1e6),                                                                       \
         OPTION_TEXT("dtype", 0, "TYPE", &(a).dtype, "dtype of the computation; bf16 is faster if the CPU supports it", \
                     .choices = "f32|bf16"),                                                                            \
-        OPTION_REAL("lr", 0, "RATE", &(a).lr, "peak learning rate", .least = 1e-9, .most = 100),                       \
+        OPTION_REAL("lr", 0, "RATE", &(a).lr, "maximum learning rate", .least = 1e-9, .most = 100),                       \
         OPTION_INT("seed", 0, "N", &(a).seed, "random seed"),                                                          \
         OPTION_FLAG("resume", 'r', &(a).resume, "resume an interrupted run"),                                          \
         OPTION_FLAG("force", 0, &(a).force, "start even if memory or disk space seems insufficient")

@@ -87,7 +87,7 @@ text first, for example with iconv -f latin1 -t utf-8 (4 later calls skipped)" "
 done
 "$bert" train --no-progress --size tiny --steps 1 --batch 2 --length 16 --vocab model --objective roberta \
     --text latin1 --out accents >out 2>err || wrong "bert refuses bytes that are not UTF-8: $(head -n 3 err)"
-head -n 1 err | grep -qF "note: 'latin1': 400 sentences are not UTF-8" ||
+head -n 1 err | grep -qF "note: 'latin1': 400 sentences are not valid UTF-8" ||
     wrong "bert does not tell of bytes that are not UTF-8, but says: $(head -n 3 err)"
 
 for type in wordpiece bpe byte-bpe; do
@@ -122,7 +122,8 @@ says 7 "bert: tn_bert_fill_in: this tokenizer has no [MASK]" "${fill[@]}" --mode
 
 "$tokenize" train --quiet --type wordpiece --size 300 --out more text
 broken bad && cp more/* bad/
-says 3 "bert: 'bad': the tokenizer has 300 tokens, but the model's vocabulary only 200; the files belong to different" \
+says 3 "bert: 'bad': the tokenizer has 300 tokens, but the model's vocabulary only 200; the files belong to \
+different models" \
     "${fill[@]}" --model bad
 broken bad && cp model/SHA256SUMS bad && sed -i 's/"hidden_size": 128/"hidden_size": 256/' bad/config.json
 says 3 "bert: 'bad/config.json' was changed after it was saved: its SHA-256 differs from SHA256SUMS in its folder; if \
@@ -162,8 +163,8 @@ grep -q "is from another run: its text is" err || wrong "another text: $(cat err
 mkdir theirs && echo '{"model_type": "gpt2"}' >theirs/config.json
 says 1 "bert: 'theirs' contains another model, or a part of one: 'config.json'; choose another folder" \
     "${train[@]}" --text text --out theirs
-says 1 "tokenize: 'theirs' already contains a tokenizer or a model: 'config.json'; choose another --out" \
-    "$tokenize" train --type bpe --out theirs text
+says 1 "tokenize: 'theirs' already contains a tokenizer or a model: 'config.json'; choose another --out, \
+or use --force" "$tokenize" train --type bpe --out theirs text
 leaves theirs config.json
 says 1 "bert: 'none' contains no run to resume; omit --resume to start a new one" \
     "${train[@]}" --text text --out none --resume
