@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The program elmo as a user meets it: a small model, its vectors, a tagger that reads its layers and one that reads
-# word vectors; and compare, which shares the check as it is short.
+# The program elmo as a user runs it: a small model, its vectors, a tagger that reads its layers and one that reads
+# word vectors; and the program compare.
 . "$(dirname "$0")/common.sh"
 fresh elmo
 elmo=$build/bin/elmo
 
-# "the cat sees a dog" in CoNLL's columns; what ends in -s is a verb behind a noun, and a noun behind an article.
+# "the cat sees a dog" in CoNLL's columns; a word in -s is a verb after a noun, and a noun after an article.
 awk 'BEGIN { srand(2); split("cat dog sees hears runs looks", w); split("the a", d)
     for (i = 1; i <= 160; i++) {
         n = d[1 + int(rand() * 2)]; s = w[1 + int(rand() * 6)]; v = w[3 + int(rand() * 4)]
@@ -53,7 +53,7 @@ printf 'The O\nman B-PER\n\nA O\nship O\n' >entities.conll
 "$elmo" tag --quiet --vectors words.vec --train entities.conll --test entities.conll --epochs 1 | grep -c '^f1 [01]\.' |
     grep -qx 1 || wrong "elmo tag of entities shows no F1"
 
-# Skip-thought: vectors of sentences, and words that it does not know by way of word vectors.
+# Skip-thought: sentence vectors; unknown words are read through word vectors.
 "$elmo" train --kind skip-thought --text text.txt --size tiny --batch 16 --steps 30 --out thoughts >said.txt 2>&1 ||
     wrong "elmo train --kind skip-thought failed: $(cat said.txt)"
 sentence=("$build/bin/vectors" sentence --model thoughts)
@@ -65,7 +65,7 @@ printf 'the cat runs\n\nthe unheard runs\n' | "${sentence[@]}" --vectors more.ve
 cmp <(head -n 1 plain.txt) <(head -n 1 mapped.txt) || wrong "words that the model knows are mapped, too"
 ! cmp -s <(tail -n 1 plain.txt) <(tail -n 1 mapped.txt) || wrong "a word that it does not know is not mapped"
 
-# Tabs and line ends of other systems are blanks, too, for who learns and for who reads.
+# Tabs and CRLF line ends are blanks, in training and in use.
 sed -E 's/ /\t/; s/ / \t\v \f /; s/$/\r/' text.txt >tabs.txt
 "$elmo" train --kind skip-thought --text tabs.txt --size tiny --batch 16 --steps 30 --out same >said.txt 2>&1 &&
     cmp thoughts/model.safetensors same/model.safetensors || wrong "tabs make another skip-thought model"
@@ -73,7 +73,7 @@ sed -E 's/ /\t/; s/ / \t\v \f /; s/$/\r/' text.txt >tabs.txt
     "$elmo" train --text tabs.txt --size tiny --batch 16 --steps 3 --out tabs >said.txt 2>&1 &&
     cmp blanks/model.safetensors tabs/model.safetensors || wrong "tabs make another ELMo model"
 
-# So is what other scripts have between words, U+3000 and the like, as the vocabulary has it.
+# So is other white space of Unicode, such as U+3000, as in the vocabulary.
 sed -E 's/ /\xe3\x80\x80/; s/ /\xc2\xa0 /' text.txt >wide.txt
 "$elmo" train --kind skip-thought --text wide.txt --size tiny --batch 16 --steps 30 --out wide >said.txt 2>&1 &&
     cmp thoughts/model.safetensors wide/model.safetensors || wrong "U+3000 makes another skip-thought model"
@@ -87,14 +87,14 @@ embed() { printf '%b' "$1" | "$elmo" embed --model model; }
 cmp <(embed 'the cat runs\n') <(embed 'the\tcat\v\fruns\r\n') ||
     wrong "elmo embed takes tabs for letters"
 cmp <(embed 'the cat runs\n') <(embed 'the\u3000cat\u00a0runs\n') || wrong "elmo embed takes U+3000 for a letter"
-# A word of CoNLL-U may have any of it within.
+# A word of CoNLL-U may contain any white space.
 for blank in ' ' $'\u00a0' $'\v'; do
     printf '1\tten%sthousand\t_\tNUM\t_\t_\t0\troot\t_\t_\n2\tmen\t_\tNOUN\t_\t_\t1\tdep\t_\t_\n\n' "$blank"
 done >within.conllu
 "$elmo" tag --quiet --model model --train within.conllu --test within.conllu --epochs 1 >tagged.txt &&
     grep -q '^accuracy [01]\.[0-9]* words 6$' tagged.txt || wrong "white space within a word: $(cat tagged.txt)"
 
-# Of models of NaN no vector is shown.
+# A model with NaN weights gives an error, not vectors.
 astray model nan && astray thoughts nan-thoughts
 fed() { echo "the cat" | "$@"; }
 says 6 "a value of a vector is NaN: look for NaN" fed "$elmo" embed --model nan
@@ -109,7 +109,7 @@ says 2 "--sif is for the mean of --vectors" "${sentence[@]/sentence/paraphrases}
     --vectors more.vec
 says 2 "--format is for --vectors" "${sentence[@]/sentence/paraphrases}" --format text text.txt text.txt
 
-said() # WHAT COMMAND...
+said() # TEXT COMMAND...
 {
     local what=$1
     shift

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The program gpt as a user meets it: the demonstration in small, texts that go on, a conversation, what is measured, a
-# run that is stopped and goes on, and what it says to mistakes.
+# The program gpt as a user runs it: a small demo, generation, a conversation, evaluation, an interrupted and resumed
+# run, and its error messages.
 . "$(dirname "$0")/common.sh"
 fresh gpt
 gpt=$build/bin/gpt
@@ -15,7 +15,8 @@ grep -q '<svg' demo/report.html && grep -qE 'amount to [0-9.]+ bits per byte' de
 model=demo/model
 write=("$gpt" write --model $model --prompt "The old" --tokens 30)
 
-# Prompt and continuation, and nothing else; the same each time, with any number of threads; by chance by the seed.
+# It writes the prompt and the continuation, and nothing else; the same text for any number of threads; sampling depends
+# on the seed.
 "${write[@]}" --temperature 0 >one.txt 2>err.txt || wrong "gpt write failed: $(cat err.txt)"
 [ ! -s err.txt ] && [ "$(head -c 7 one.txt)" = "The old" ] && [ "$(wc -c <one.txt)" -gt 20 ] ||
     wrong "gpt write writes: $(cat one.txt err.txt)"
@@ -32,18 +33,18 @@ done
 ! "${write[@]}" --temperature 0 --repetition-penalty 5 | cmp -s - one.txt ||
     wrong "--repetition-penalty changes nothing"
 [ "$("$gpt" write --model $model --prompt "The old" --tokens 0)" = "The old" ] || wrong "--tokens 0 writes something"
-# Longer than the model, which then sees the last half of that; what comes before is the same.
+# A text longer than the context, of which the model keeps the last half: the part before that is the same.
 "$gpt" write --model $model --prompt "The old" --tokens 300 --temperature 0 >long.txt || wrong "a long text fails"
 cmp -n "$(wc -c <one.txt)" one.txt long.txt || wrong "a long text begins otherwise"
 [ "$(wc -c <long.txt)" -gt 600 ] || wrong "300 pieces are $(wc -c <long.txt) bytes"
 
-# A stop word ends the text and is not shown, nor is its beginning.
+# A stop word ends the text; neither it nor its start is printed.
 stop=$(tail -c 12 one.txt | head -c 5)
 "${write[@]}" --temperature 0 --stop "$stop" >stopped.txt
 awk -v RS='\001' -v stop="$stop" '{ printf "%s", substr($0, 1, index($0, stop) - 1) }' one.txt | cmp - stopped.txt ||
     wrong "--stop '$stop' leaves: $(cat stopped.txt)"
 
-# Characters of several bytes come out whole: what has been written at any time is UTF-8.
+# Characters of several bytes are written as a whole: the output is valid UTF-8 at any time.
 for i in $(seq 200); do echo "größer als 日本語, née $i"; done >wide.txt
 train=("$gpt" train --quiet --text wide.txt --size tiny --dim 32 --layers 1 --batch 4 --length 100)
 "${train[@]}" --vocab-size 257 --steps 100 --lr 0.01 --out bytes >/dev/null || wrong "gpt train failed"
@@ -88,7 +89,7 @@ end_at generation_config.json "[50256, $(id_of ,), $(id_of n)]" ,
 end_at config.json "$(id_of n)" ,
 end_at generation_config.json null n
 
-# Pieces that are characters; and a conversation, whose cache is kept: the same as one long prompt.
+# Characters as tokens; and a conversation, whose cache is kept: the same as one long prompt.
 "${train[@]}" --pieces characters --steps 60 --lr 0.01 --out letters >/dev/null ||
     wrong "train --pieces characters failed"
 grep -q '"ðĹ¥æľ¬"' letters/vocab.json && wrong "two characters are one piece"
@@ -96,7 +97,7 @@ grep -q '"æĹ¥"' letters/vocab.json || wrong "a character of three bytes is no
 "$gpt" eval --model letters wide.txt --json --quiet >json.txt || wrong "gpt eval failed"
 awk -F'[:,}]' '{ exit !($10 > $8) }' json.txt && [ "$(wc -l <json.txt)" = 1 ] || wrong "eval --json: $(cat json.txt)"
 is_json json.txt || wrong "eval --json: $(cat json.txt)"
-# Of a model of NaN nothing is measured; what is infinite, JSON has as null.
+# A model with NaN weights gives an error, not a measurement; JSON has null for infinite values.
 astray letters nan
 for json in "" --json; do
     says 6 "the loss is NaN: look for NaN" "$gpt" eval --model nan wide.txt --quiet $json
@@ -107,7 +108,7 @@ astray letters far transformer.ln_f.weight 107
 is_json far.txt && grep -q '"perplexity":null' far.txt || wrong "an infinite perplexity as JSON: $(cat far.txt)"
 says 1 "--stride 9 would skip the tokens between" "$gpt" eval --model letters --length 8 --stride 9 wide.txt
 says 2 "--ahead is for --draft" "$gpt" write --model letters --ahead 3
-for penalty in 1 5; do # what was said before counts, too
+for penalty in 1 5; do # the penalty also applies to tokens of earlier messages
     talk=(--model letters --temperature 0 --tokens 20 --repetition-penalty $penalty)
     printf 'größer\nals\n' | "$gpt" write "${talk[@]}" --chat >chat.txt || wrong "gpt write --chat failed"
     first=$("$gpt" write "${talk[@]}" --prompt $'größer\n' --stop $'\n' | tail -n +2)
@@ -116,13 +117,13 @@ for penalty in 1 5; do # what was said before counts, too
 done
 talk=(--model letters --temperature 0 --tokens 20)
 
-# With a template the same conversation as the template writes it; what has been read stays read.
+# With a template, the conversation is the text that the template writes; the model does not read a part twice.
 "${train[@]}" --pieces characters --length 400 --batch 1 --steps 20 --lr 0.01 --out answering >/dev/null
 echo '{"chat_template": "{% for m in messages %}<|im_start|>..."}' >answering/tokenizer_config.json
-sed -i /tokenizer_config/d answering/SHA256SUMS # what is changed on purpose has no line there
+sed -i /tokenizer_config/d answering/SHA256SUMS # the file was changed on purpose
 printf 'größer\nals\n' | "$gpt" write "${talk[@]}" --model answering --chat >chat.txt ||
     wrong "--chat with a template fails"
-answered() # PROMPT: what the model writes behind it
+answered() # PROMPT: the model's continuation
 {
     local all
     all=$("$gpt" write "${talk[@]}" --model answering --prompt "$1" && echo .)
@@ -137,7 +138,7 @@ says 7 "has an unknown chat template" "$gpt" write "${talk[@]}" --model answerin
 printf 'größer\n' | "$gpt" write "${talk[@]}" --model answering --chat --stop $'\n' >chat.txt ||
     wrong "--chat --stop with an unknown template fails"
 
-# A draft proposes: the same text, and how much of it was right; without end, with the first pieces in sight.
+# With a draft the text is the same, and the accepted tokens are reported; --sinks generates without a limit.
 "$gpt" write "${talk[@]}" --prompt größer >plain.txt
 "$gpt" write "${talk[@]}" --prompt größer --draft letters 2>said.txt | cmp - plain.txt || wrong "--draft, another text"
 grep -qE '^draft +[0-9]+ of [0-9]+ proposed tokens accepted' said.txt && grep -q '^speedup ' said.txt ||
@@ -146,7 +147,7 @@ says 1 "they must have the same tokenizer" "$gpt" write "${talk[@]}" --prompt x 
 says 2 "--draft and --sinks cannot be combined" "$gpt" write "${talk[@]}" --prompt x --draft letters --sinks 4
 says 7 "only rotary positions are supported" "$gpt" write "${talk[@]}" --prompt x --sinks 4
 
-# What is measured: windows and their stride change what is seen, not what is counted.
+# Evaluation: windows and strides change the context of a token, not which tokens are counted.
 counted() { "$gpt" eval --model $model demo/held-out.txt --json --quiet "$@" | grep -o '"tokens.*'; }
 [ "$(counted)" = "$(counted --stride 100 --length 100)" ] || wrong "eval counts otherwise with another stride"
 "$gpt" info letters | grep -q '^parameters' || wrong "gpt info does not say how many parameters"
@@ -156,7 +157,7 @@ cmp letters/model.safetensors converted/model.safetensors && cmp letters/tokeniz
 
 "$gpt" info letters | grep -q '^format *huggingface$' || wrong "gpt info does not say what a folder is"
 
-# As GGUF, and back: the same weights and text; what is there is not written over. bf16 in a folder, too.
+# To GGUF and back: the same weights and text; existing files are not overwritten. Also bf16 in a folder.
 "$gpt" write "${talk[@]}" --prompt größer >from.txt
 "$gpt" convert --model letters --out letters.gguf >/dev/null || wrong "gpt convert to GGUF failed"
 "$gpt" info letters.gguf | grep -q '^format *gguf$' || wrong "gpt info does not say what a .gguf is"
@@ -168,7 +169,7 @@ for type in bf16 q8_0; do
     "$gpt" convert --model letters --out $type.gguf --type $type >/dev/null &&
         "$gpt" write --model $type.gguf --prompt größer --tokens 9 >/dev/null || wrong "--type $type fails"
 done
-# What is packed in memory is what was packed in the file; f16 and f32 go, too.
+# Weights packed in memory equal those packed in the file; also for f16 and f32.
 "$gpt" write "${talk[@]}" --type q8_0 --prompt größer >packed.txt || wrong "gpt write --type q8_0 fails"
 "$gpt" write "${talk[@]}" --model q8_0.gguf --prompt größer | cmp - packed.txt || wrong "q8_0 read, another text"
 "$gpt" write "${talk[@]}" --model q8_0.gguf --type f32 --prompt größer | cmp - packed.txt ||
@@ -183,7 +184,7 @@ grep -q '"torch_dtype": "bfloat16"' half/config.json ||
 says 1 "'letters.gguf' already exists" "$gpt" convert --model letters --out letters.gguf
 says 1 "'half' already contains a model" "$gpt" convert --model letters --out half
 
-# Without --type matrices stay what they are; and a conversion that the disk was too small for can be made again.
+# Without --type, matrices keep their dtype; a conversion that failed because the disk was full can be repeated.
 "$gpt" convert --model q8_0.gguf --out q8_0-too.gguf >/dev/null && cmp q8_0.gguf q8_0-too.gguf ||
     wrong "gpt convert makes other matrices of 8 bits"
 "$gpt" convert --model half --out half-too >/dev/null && cmp half/model.safetensors half-too/model.safetensors &&
@@ -197,7 +198,7 @@ fi
     wrong "what a failed conversion has left is in the way of the next one"
 says 2 "--type q8_0 needs an --out that ends in .gguf" "$gpt" convert --model letters --out other --type q8_0
 
-# llama2.c's model writes llama2.c's text, from its own file, a folder and GGUF, however it came there.
+# llama2.c's model writes the text of llama2.c, from its own file, a folder and GGUF, after any conversions.
 stories=$root/../shared/data/stories260K
 if [ -e "$stories/stories260K.bin" ]; then
     bin=(--model "$stories/stories260K.bin" --tokenizer "$stories/tok512.bin")
@@ -223,7 +224,7 @@ else
     echo "SKIPPED: llama2.c's text: there is no shared/data/stories260K beside the project"
 fi
 
-# From standard input, from a folder; stopped and resumed it ends with the same bits. LLaMA's shape.
+# Text from standard input and from a folder; an interrupted and resumed run ends with the same bits; LLaMA's shape.
 mkdir -p folder/inner && head -n 100 wide.txt >folder/a.txt && tail -n 100 wide.txt >folder/inner/b.txt
 small=("$gpt" train --quiet --size tiny --dim 32 --layers 1 --batch 4 --length 32 --pieces characters --steps 24)
 "${small[@]}" --text - --out whole1 <wide.txt >/dev/null || wrong "gpt train --text - failed"
@@ -234,7 +235,7 @@ wait $! || true
 "${small[@]}" --text folder --out parts --resume >/dev/null || wrong "gpt train --resume failed"
 cmp whole1/model.safetensors parts/model.safetensors || wrong "a resumed run ends with other bits"
 
-# A run that is stopped with --quiet says nothing at all, but by its exit code.
+# An interrupted run with --quiet prints nothing; only its exit code shows the interruption.
 "${small[@]}" --steps 100000 --text wide.txt --out quiet >quiet.txt 2>&1 &
 while [ ! -e quiet/checkpoints ] && kill -0 $! 2>/dev/null; do sleep 0.05; done
 kill -INT $!
@@ -247,7 +248,7 @@ endless=("$gpt" write --model llama --prompt größer --temperature 0 --sinks 4)
 [ "$(wc -m <endless.txt)" -gt 400 ] || wrong "--sinks 4 --tokens 500 writes $(wc -m <endless.txt) characters"
 "${endless[@]}" --tokens 500 --threads 1 | cmp - endless.txt || wrong "--sinks, another number of threads, another text"
 
-# A run goes on with its own texts, not with the one in the place of the other, and with its own pieces.
+# A resumed run must have its own texts, not training and validation text swapped, and its own kind of tokens.
 two=("${small[@]}" --steps 3 --out two)
 "${two[@]}" --text folder/a.txt --valid folder/inner/b.txt >/dev/null || wrong "gpt train --valid failed"
 "${two[@]}" --text folder/a.txt --valid folder/inner/b.txt --resume >/dev/null || wrong "--valid: --resume failed"
@@ -260,7 +261,7 @@ says 1 "is a run of 3 steps, but --steps 5 is 5 steps" "${two[@]}" --text folder
 says 1 "is from another run: its text is" \
     "${two[@]}" --text folder/inner/b.txt --valid folder/inner/b.txt --out same --resume
 
-# Mistakes, each with what to change.
+# Errors, each with the change to make.
 says 2 "--steps and --minutes exclude each other" "$gpt" demo --out other --steps 2 --minutes 1
 [ ! -e other ] || wrong "gpt demo leaves a folder behind where its options are wrong"
 says 2 "--vocab-size must be at least 257" "${small[@]}" --text wide.txt --vocab-size 200 --out other
@@ -280,7 +281,7 @@ says 5 "'nothing': No such file" "${small[@]}" --text nothing --out other
 : >empty.txt
 says 3 "'empty.txt' contains no text" "${small[@]}" --text empty.txt --out other
 says 3 "'empty.txt' contains no text" "${small[@]}" --text wide.txt --valid empty.txt --out other
-printf 'no end' >endless.txt # of its line, which is put behind it
+printf 'no end' >endless.txt # without the line end, which is added
 says 3 "'empty.txt' contains no text" "${small[@]}" --text endless.txt --valid empty.txt --out other
 [ ! -e other ] || wrong "gpt train leaves a folder behind where its options or texts are wrong"
 says 3 "tokens, too few for --length 9000" "${small[@]}" --text empty.txt wide.txt --length 9000 --batch 1 --out short

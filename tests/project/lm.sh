@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The program lm as a user meets it: words, characters and bytes; every cell; a run that is stopped and goes on with the
-# same bits; measuring in order, from a stream, in columns and with a cache; what it says to mistakes.
+# The program lm as a user runs it: words, characters and bytes; every cell; an interrupted run that resumes with the
+# same bits; evaluation in order, from standard input, in columns and with a cache; error messages.
 . "$(dirname "$0")/common.sh"
 fresh lm
 lm=$build/bin/lm
 
-# A text in which a word follows from that before it, but for every tenth.
+# A text in which each word determines the next one, except for every tenth.
 awk 'BEGIN { srand(3); w = 1
     for (i = 0; i < 400; i++) {
         line = ""
@@ -28,14 +28,15 @@ grep -qE '"perplexity":[0-9.]+}$' <<<"$got" || wrong "eval --json does not end w
 beside=$("$lm" eval --model words other.txt --json --quiet --columns 5)
 awk -v a="$(value loss "$got")" -v b="$(value loss "$beside")" 'BEGIN { exit !((a - b) ^ 2 < 0.01) }' &&
     [ "$(value tokens "$beside")" = 359 ] || wrong "in columns: $beside, in one: $got"
-# What is repeated, a cache knows.
+# A cache predicts repeated words.
 for i in 1 2 3 4; do echo "w7 never heard w9 of this w2"; done >again.txt
 awk -v a="$("$lm" eval --model words again.txt --json --quiet | sed -E 's/.*"loss":([0-9.]+).*/\1/')" \
     -v b="$("$lm" eval --model words again.txt --json --quiet --cache 50 --cache-lambda 0.3 --cache-theta 1 |
         sed -E 's/.*"loss":([0-9.]+).*/\1/')" 'BEGIN { exit !(b < a) }' || wrong "a cache is of no use"
 "$lm" eval --quiet --model words again.txt | grep -q '^unknown  *16$' || wrong "eval does not count what is unknown"
 
-# Of the cache alone, what it has not seen is impossible: a loss that JSON cannot hold. NaN is no loss.
+# With the cache's probabilities alone, an unseen word is impossible: an infinite loss, which is null in JSON. NaN is an
+# error.
 "$lm" eval --model words again.txt --json --quiet --cache 5 --cache-lambda 1 >json.txt || wrong "the cache alone failed"
 is_json json.txt && grep -q '^{"loss":null,"bits_per_byte":null,.*"perplexity":null}$' json.txt ||
     wrong "an infinite loss as JSON: $(cat json.txt)"
@@ -45,14 +46,14 @@ for json in "" --json; do
     [ ! -s out.txt ] || wrong "lm eval $json of a model of NaN says: $(cat out.txt)"
 done
 
-# It writes, the same each time; and says what it is.
+# It generates the same text each time, and prints its configuration.
 "$lm" write --model words --prompt "w1 w4" --tokens 8 --temperature 0 >one.txt || wrong "lm write failed"
 grep -qE '^w1 w4( w[0-9]+)+$' one.txt || wrong "lm write writes: $(cat one.txt)"
 "$lm" write --model words --prompt "w1 w4" --tokens 8 --temperature 0 --threads 1 | cmp - one.txt ||
     wrong "another number of threads, another text"
 "$lm" info words | grep -q '^cell  *lstm$' || wrong "lm info does not say which cell"
 
-# Stopped and gone on: the same weights as in one go. With the whole recipe, averaged SGD at its end.
+# Interrupted and resumed: the same weights as without interruption. With all settings of AWD-LSTM, and averaged SGD.
 awd=("${train[@]}" --awd --size tiny --optimizer asgd --lr 3 --patience 0 --seed 4)
 "${awd[@]}" --epochs 6 --out whole >/dev/null 2>&1 || wrong "lm train --awd failed"
 "${awd[@]}" --epochs 6 --out part >/dev/null 2>&1 &
@@ -65,7 +66,7 @@ wait $run || true
 "${awd[@]}" --epochs 6 --out part --resume >/dev/null 2>&1 || wrong "lm train --resume failed"
 cmp whole/model.safetensors part/model.safetensors || wrong "stopped and gone on, it has other weights"
 
-# It goes on as what it was begun as; what differs is named.
+# A resumed run must have the same options; the error names the one that differs.
 again=("${train[@]}" --lr 0.02 --out words --resume)
 "${again[@]}" >/dev/null || wrong "lm train --resume without --steps failed"
 says 1 "'words' is a run of 80 steps, but --steps 90 is 90 steps" "${again[@]}" --steps 90
@@ -77,7 +78,7 @@ tac other.txt >turned.txt
 says 1 "is from another run: its valid is" "${train[@]}" --valid turned.txt --out two --resume
 says 1 "is from another run: its text is" "${train[@]}" --text other.txt --valid text.txt --out two --resume
 
-# Other cells, pieces, tables.
+# Other cells, kinds of tokens, and output weights.
 "${train[@]}" --steps 20 --cell gru --pieces characters --out gru >/dev/null || wrong "--cell gru failed"
 "${train[@]}" --steps 20 --cell elman --pieces bytes --optimizer sgd --lr 1 --out elman >/dev/null ||
     wrong "--cell elman --pieces bytes failed"
@@ -86,12 +87,12 @@ says 1 "is from another run: its text is" "${train[@]}" --text other.txt --valid
 for m in gru elman adaptive; do
     "$lm" eval --model $m other.txt --quiet --json | grep -q '"unknown":0' || wrong "eval of $m failed"
     "$lm" write --model $m --prompt w1 --tokens 5 >/dev/null || wrong "write of $m failed"
-    printf 'w1 w2\nw3' >unended.txt # a last line without its end has none on standard input either
+    printf 'w1 w2\nw3' >unended.txt # a last line without line end is the same from standard input
     "$lm" eval --model $m unended.txt --quiet --json | cmp - <("$lm" eval --model $m - --quiet --json <unended.txt) ||
         wrong "a stream without a line's end is measured otherwise by $m"
 done
 
-# --awd has a size of its own, but what is said holds.
+# --awd has its own default size; an explicit --size overrides it.
 awd=("$lm" train --text text.txt --batch 8 --length 12 --steps 1 --awd --dim 32 --hidden 32)
 for size in awd small; do
     how=() && [ $size = awd ] || how=(--size $size)
@@ -101,8 +102,8 @@ for size in awd small; do
 done
 "$lm" train --help | grep -q -- '-1' && wrong "--help shows a number that stands for none"
 
-# Mistakes are said, with what to do.
-said() # WHAT COMMAND...
+# Errors, each with the change to make.
+said() # TEXT COMMAND...
 {
     local what=$1
     shift

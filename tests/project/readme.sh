@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The program in README.md is examples/readme.c (without its opening comment), and it learns.
+# The program in README.md equals examples/readme.c (without its first comment), and its loss falls.
 . "$(dirname "$0")/common.sh"
 fresh readme
 sed -n '/^```c$/,/^```$/p' "$root/README.md" | sed '1d; /^```$/,$d' >from-readme.c
@@ -11,7 +11,7 @@ first=$(awk 'NR == 1 { print $2 }' out)
 last=$(awk 'END { print $2 }' out)
 awk "BEGIN { exit !($last < 0.05 * $first && $last < 0.02) }" </dev/null || wrong "it does not learn: $(cat out)"
 
-# What README says about the folders must be so.
+# The folders and scripts that README.md names exist.
 while read -r folder; do
     [ -d "$root/$folder" ] || wrong "README.md names the folder $folder, which is not there"
 done < <(sed -nE 's,^([a-z]+)/ .*,\1,p' "$root/README.md")

@@ -1,5 +1,5 @@
-/* test_program.c — what all programs share (examples/common): the command line, its mistakes and its help, exit codes,
- * Ctrl-C, the progress bar. */
+/* test_program.c — code shared by all programs (examples/common): command line, its errors and help, exit codes,
+ * Ctrl-C, progress bar. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 
@@ -45,8 +45,8 @@ static int fail_with(int count, char **values)
 }
 
 static const option  options[] = {OPTION_TEXT("out", 'o', "DIR", &out, "folder of the new model", .required = true),
-                                  OPTION_LIST("text", 't', "FILE", &texts, "what to read"),
-                                  OPTION_INT("steps", 'n', "N", &steps, "how many steps", .least = 1),
+                                  OPTION_LIST("text", 't', "FILE", &texts, "files to read"),
+                                  OPTION_INT("steps", 'n', "N", &steps, "number of steps", .least = 1),
                                   OPTION_REAL("learning-rate", 0, "X", &rate,
                                               "the largest rate of learning, which is reached after the warm-up",
                                               .least = 0, .most = 1),
@@ -59,11 +59,11 @@ static const command commands[] = {
     {0}};
 static const program prog = {.name = "prog", .summary = "a program", .commands = commands, .text = "Some text."};
 
-/* Runs it on a line of words; what it says on standard error (or output) is in `said`. */
+/* Runs the program with the words of a line as arguments; its standard error (or output) is captured in `said`. */
 static char said[4000];
 static int  call(int fd, const char *line)
 {
-    static char words[400]; /* which options go on to point to */
+    static char words[400]; /* static, because options point into it */
     char       *argv[40] = {(char *)"prog"};
     int         argc = 1;
     FILE       *file = tmpfile();
@@ -117,8 +117,8 @@ static const struct {
     TRAIN("--no-progess", "unknown option --no-progess; did you mean --no-progress?"),
     TRAIN("--xyzzy", "unknown option --xyzzy"),
     TRAIN("-x", "unknown option -x"),
-    TRAIN("--steps", "--steps needs N: how many steps"),
-    TRAIN("--text --steps 2", "--text needs FILE: what to read"),
+    TRAIN("--steps", "--steps needs N: number of steps"),
+    TRAIN("--text --steps 2", "--text needs FILE: files to read"),
     TRAIN("--steps 0", "--steps needs a whole number of at least 1, got '0'"),
     TRAIN("--steps 1e3", "--steps needs a whole number of at least 1, got '1e3'"),
     TRAIN("--steps 99999999999999999999", "--steps needs a whole number of at least 1, got '99999999999999999999'"),
@@ -150,8 +150,8 @@ START_TEST(helps)
                            "Usage: prog train --out DIR [OPTION]... WORD...\n\n"
                            "Options:\n"
                            "  -o, --out DIR           folder of the new model (required)\n"
-                           "  -t, --text FILE...      what to read\n"
-                           "  -n, --steps N           how many steps (default: 1000)\n"
+                           "  -t, --text FILE...      files to read\n"
+                           "  -n, --steps N           number of steps (default: 1000)\n"
                            "      --learning-rate X   the largest rate of learning, which is reached after\n"
                            "                          the warm-up (default: 0.001)\n"
                            "      --dtype TYPE        what to compute in (f32|bf16; default: f32)\n"
@@ -160,7 +160,7 @@ START_TEST(helps)
                            400),
                   "%s", said);
     ck_assert_int_eq(call(1, "train --version"), 0);
-    ck_assert(strstr(said, "prog 0.")); /* with ThreadSanitizer, Archer speaks first */
+    ck_assert(strstr(said, "prog 0.")); /* with ThreadSanitizer, Archer prints first */
 }
 END_TEST
 
@@ -176,7 +176,7 @@ START_TEST(exit_codes)
 }
 END_TEST
 
-/* A standard output that takes nothing is not a success. */
+/* A full standard output is an error. */
 START_TEST(output_is_full)
 {
     const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
@@ -268,14 +268,14 @@ START_TEST(lines)
 }
 END_TEST
 
-/* Where it is no terminal: a line every ten seconds, and the last. */
+/* If standard error is not a terminal: a line every ten seconds, and a last one. */
 START_TEST(plain_lines)
 {
     progress p = {.title = "t", .unit = "it", .total = 100, .to = tmpfile()};
     for (int i = 1; i <= 100; i++) progress_show(&p, i, i == 60 ? "a=1" : NULL, 0.25 * i, 40);
     settings.quiet = false;
     progress_say(&p, "hello %d", 3);
-    p.began = p.last = -1e9; /* so that the last line has no figure of a clock that a test cannot know */
+    p.began = p.last = -1e9; /* so that the last line does not show the real time */
     char text[1000];
     rewind(p.to);
     text[fread(text, 1, sizeof text - 1, p.to)] = 0;
@@ -285,7 +285,7 @@ START_TEST(plain_lines)
 }
 END_TEST
 
-/* A whole training run, told by progress_fit. */
+/* A whole training run, reported by progress_fit. */
 static bool batch(void *user, tn_batch *b) { return (void)user, (b->x = tn_ones(TN_SHAPE(2, 1))) != NULL; }
 static bool once(void *user, tn_batch *b)
 {
@@ -325,7 +325,7 @@ START_TEST(training)
 }
 END_TEST
 
-/* What a run needs and what there is, before it begins. */
+/* Checks of memory and disk space before a run. */
 START_TEST(resources)
 {
     ck_assert(record_space(".", 1, false) && record_memory(1, false));

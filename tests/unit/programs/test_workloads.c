@@ -1,6 +1,6 @@
-/* test_workloads.c — the training jobs of bench/, as they are measured but at odd sizes and without dropout, beside
- * PyTorch: the loss and the gradients' norm of each step, and the same bits for any number of threads. So nothing in
- * the library fits one size alone. tests/golden/workloads.py makes the numbers. */
+/* test_workloads.c — the training jobs of bench/ at odd sizes and without dropout, compared with PyTorch: loss and
+ * gradient norm of each step, and the same bits for any number of threads. This shows that no code works only for the
+ * benchmark's sizes. tests/golden/workloads.py computes the expected values. */
 #include "bench/bench.h"
 #include "core/files.h"
 #include "tests/common/check_main.h"
@@ -11,8 +11,8 @@
 enum { STEPS = 8 };
 static int steps(void) { return tn_test_slow() ? 2 : STEPS; }
 
-static const char *name;           /* of the workload that runs */
-static int         calls;          /* of bench_words */
+static const char *name;           /* of the current workload */
+static int         calls;          /* number of calls of bench_words */
 static double      seen[2][STEPS]; /* losses and norms */
 
 double bench_now(void) { return 0; }
@@ -33,7 +33,7 @@ tn_tensor *bench_some(int64_t of, int64_t n)
     return t;
 }
 
-/* In place of the one that measures. */
+/* Replaces the function that measures. */
 int bench_train(const bench_options *o, FILE *json, const bench_job *j)
 {
     (void)o, (void)json;
