@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
-# What users bring by mistake: texts that are none, models that do not fit, folders of others, disks that are full. Each
-# ends with an error that says what is wrong, with the exit code of its kind (see examples/common/options.h), and leaves
-# nothing half written.
+# Bad input: files that are not text, models that do not match, folders of other models, full disks. Each gives an error
+# that names the cause, with the exit code of its kind (see examples/common/options.h), and leaves no partial file.
 . "$(dirname "$0")/common.sh"
 fresh bad_input
 bert=$build/bin/bert
 tokenize=$build/bin/tokenize
 [ -x "$bert" ] && [ -x "$tokenize" ] || { echo "SKIPPED: the programs are not built" && exit 77; }
 
-# says CODE TEXT COMMAND...: the exit code, and standard error is this one line
+# says CODE TEXT COMMAND...: checks the exit code, and that standard error is this one line
 says()
 {
     local code=$1 text=$2 got=0
@@ -18,7 +17,7 @@ says()
     [ "$(cat err)" = "$text" ] || wrong "'$*' says: $(head -n 3 err); expected: $text"
 }
 
-# leaves FOLDER FILE...: these, and nothing else, perhaps the folder itself
+# leaves FOLDER FILE...: the folder contains only these files, or does not exist
 leaves()
 {
     local folder=$1
@@ -28,7 +27,7 @@ leaves()
 }
 
 # broken FOLDER: a copy of the model
-broken() { rm -rf "$1" && cp -r model "$1" && rm "$1/SHA256SUMS"; } # which says what the small files were
+broken() { rm -rf "$1" && cp -r model "$1" && rm "$1/SHA256SUMS"; } # which has the hashes of the small files
 
 "$bert" sample-corpus -n 40 >text
 : >empty
@@ -61,7 +60,7 @@ says 3 "bert: tn_corpus_open: 'line': line 1 has more than 16777216 bytes; expec
 says 1 "bert: tn_tokenizer_train: .vocab_size is 20, but the special tokens (5) and the characters (53) alone are \
 more; raise it, or lower .alphabet" "${train[@]}" --vocab-size 20 --text text --out none
 leaves one corpus.tokens
-leaves none corpus.tokens # the text that --valid stood beside was good
+leaves none corpus.tokens # the training text was good
 
 says 3 "bert: tn_corpus_open: no text found in blank" "$bert" eval --model model blank
 says 3 "bert: tn_corpus_open: 'binary': line 2 has a NUL byte; expected text in UTF-8" \
@@ -74,7 +73,7 @@ says 3 "bert: line 1: a line of more than 16777216 bytes; expected a text with l
     bash -c "ulimit -v 1000000; '$bert' embed --model model <line"
 says 5 "bert: line 1: standard input: Is a directory" bash -c "'$bert' embed --model model <."
 
-# of words, and of pieces of bytes, in which what is not UTF-8 is U+FFFD
+# Tokenizers of words, and of bytes, which read invalid UTF-8 as U+FFFD.
 printf 'das M\344dchen\nund das Fr\344ulein\n%.0s' {1..200} >latin1
 for program in lm elmo gpt; do
     learn=("$build/bin/$program" train --threads 1 --steps 1 --no-progress --out lesson)
@@ -148,7 +147,7 @@ says 1 "bert: the model has 2 layers of 2 heads; --layer 9 --head 1 does not exi
     "$bert" attention --model model --html look.html --layer 9 "The man."
 [ ! -e look.html ] || wrong "bert attention writes a page for a layer that is not there"
 
-# ---- folders, and going on ----
+# ---- folders, and resuming ----
 
 sum() { (cd "$1" && find . -type f ! -name lock -exec md5sum {} + | sort); }
 sum model >before
@@ -182,7 +181,7 @@ grep -q "^bert: tn_fit: all checkpoints in 'bad/checkpoints' are damaged; to sta
     wrong "checkpoints that are cut off: $(cat err)"
 cmp model/model.safetensors bad/model.safetensors || wrong "checkpoints that are cut off: the model is lost"
 
-# ---- disks that are full ----
+# ---- full disks ----
 
 full="cannot (write|reserve [0-9]+ bytes): the file would be larger than the process or the file system allows"
 for blocks in 1 4 100 3000; do # KiB: too few for the tokens, for the tokenizer, for weights, for a checkpoint

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The program bert as a user meets it: the demonstration in small, what can be asked of a model, a run that is stopped
-# and goes on, and what it says to mistakes.
+# The program bert as a user runs it: a small demo, all uses of a model, an interrupted and resumed run, and its error
+# messages.
 . "$(dirname "$0")/common.sh"
 fresh bert
 bert=$build/bin/bert
@@ -21,7 +21,7 @@ says 1 "'demo/model' is a run of 30 steps, but --steps 31 is 31 steps" "${again[
     wrong "bert fill --json: no second mask"
 [ "$(printf 'one line\nand another\n' | "$bert" embed --model $model | awk '{ print NF }' | uniq)" = 128 ] ||
     wrong "bert embed does not print 128 numbers a line"
-# The lines' vectors in the lines' order, whatever their lengths; and as JSON the same numbers.
+# The vectors are in the order of the lines, for lines of any length; JSON has the same numbers.
 for i in 1 2 3 4 5; do
     printf '%s\n' "The keys." "The old man and the keys to the cabinets are in the house." "" "The ship sails."
 done >lines
@@ -33,7 +33,7 @@ cmp -s plain.txt <(tr -d '[]' <json.txt | tr , ' ') || wrong "bert embed --json 
     wrong "bert embed gives a text another vector alone than among others"
 [ "$("$bert" embed --model $model --json </dev/null | wc -l)" = 0 ] || wrong "bert embed prints what nobody asked for"
 
-# Of a model of NaN it says that, and nothing else.
+# A model with NaN weights gives an error, and no results.
 astray $model nan
 echo "The ship sails." >hay.txt
 for json in "" --json; do
@@ -45,7 +45,7 @@ for json in "" --json; do
     done
 done
 
-# Word vectors first: another beginning, the same for any number of threads, and nothing of it stays in the folder.
+# --word-vectors changes the initial weights, gives the same bits for any number of threads, and leaves no file.
 learn=("$bert" train --quiet --text lines --size tiny --length 32 --batch 4 --steps 2 --objective roberta)
 "${learn[@]}" --out plain && "${learn[@]}" --out known --word-vectors 2 &&
     "${learn[@]}" --out same --word-vectors 2 --threads 1 || wrong "bert train --word-vectors failed"
@@ -57,7 +57,7 @@ grep -q word_vectors said || wrong "going on with other --word-vectors, it says:
 learn+=(--out other --objective electra --word-vectors 1)
 says 2 "--word-vectors is for --objective bert and roberta" "${learn[@]}"
 
-# As sentence-transformers lays a folder out: the parts say how; a part or a way that is not known is refused by name.
+# Folders of sentence-transformers: the parts specify the vectors; the error for an unknown part or pooling names it.
 mkdir -p sentences/1_Pooling && ln -s ../$model sentences/0_Transformer
 parts() # TYPE...: modules.json
 {
@@ -71,7 +71,7 @@ parts() # TYPE...: modules.json
 }
 pooled() { echo "$1" >sentences/1_Pooling/config.json; }
 embed=("$bert" embed --model sentences --json "The keys." "The old man and the ship.")
-long() # 1: all of them are of length 1
+long() # LENGTH: all vectors have this length
 {
     tr -d '[]' | awk -F, '{ s = 0; for (i = 1; i <= NF; i++) s += $i * $i; print (s > 0.99999 && s < 1.00001) }' | uniq
 }
@@ -93,8 +93,8 @@ echo '{"max_seq_length": 1}' >$model/sentence_bert_config.json
 says 3 "max_seq_length is 1" "${embed[@]}"
 rm $model/sentence_bert_config.json
 cp $model/tokenizer_config.json kept.json
-sed -i /tokenizer_config/d $model/SHA256SUMS # what is changed on purpose has no line there
-sed 's/^{/{"model_max_length": 4,/' kept.json >$model/tokenizer_config.json # where newer releases leave it
+sed -i /tokenizer_config/d $model/SHA256SUMS # the file was changed on purpose
+sed 's/^{/{"model_max_length": 4,/' kept.json >$model/tokenizer_config.json # where newer releases store it
 "$bert" embed --model sentences "The old ship sails." "The old key lies." | sort -u | wc -l | grep -qx 1 ||
     wrong "model_max_length of the tokenizer does not cut"
 sed 's/^{/{"model_max_length": 1000000000000000019884624838656,/' kept.json >$model/tokenizer_config.json
@@ -131,7 +131,7 @@ dense torch.nn.modules.activation.Mish
 says 7 "Dense with 'Mish' is not supported; expected Tanh" "${embed[@]}"
 dense torch.nn.modules.activation.Tanh 64
 says 3 "linear.weight is not [2, 64], which config.json specifies" "${embed[@]}"
-dense torch.nn.modules.activation.Tanh 65536 # what it says takes no memory by itself
+dense torch.nn.modules.activation.Tanh 65536 # a wrong config does not allocate memory
 says 3 "linear.weight is not [2, 65536]" "${embed[@]}"
 dense torch.nn.modules.activation.Tanh 0
 says 3 "in_features is 0, but must be from 1 to 65536" "${embed[@]}"
@@ -156,12 +156,12 @@ done
 "$bert" eval --model $model --json demo/held-out.txt | grep -q '"perplexity"' || wrong "bert eval --json"
 "$bert" sample-corpus -n 5 | cmp -s - <("$bert" sample-corpus -n 5) || wrong "bert sample-corpus is not the same twice"
 
-# A loss whose exponential is infinite, as scores far from each other make it.
+# Logits that are far apart make a loss whose exponential is infinite.
 astray $model far lm_head.layer_norm.weight 107
 "$bert" eval --model far --json --quiet demo/held-out.txt >json.txt || wrong "bert eval of a huge loss failed"
 is_json json.txt && grep -q '"perplexity":null' json.txt || wrong "an infinite perplexity as JSON: $(cat json.txt)"
 
-# Stopped and resumed, it ends with the same bits.
+# An interrupted and resumed run ends with the same bits.
 train=("$bert" train --quiet --text demo/world.txt --size tiny --steps 24 --batch 4 --length 32 --vocab-size 300)
 "${train[@]}" --out whole >/dev/null || wrong "bert train failed"
 "${train[@]}" --out parts >/dev/null 2>&1 &
@@ -173,8 +173,8 @@ cmp whole/model.safetensors parts/model.safetensors || wrong "a resumed run ends
 
 says 1 "already contains a model" "${train[@]}" --out whole
 
-# A run that goes on is the same run: what was asked for otherwise is named. How long, and which tokenizer, need not be
-# said again.
+# A resumed run must have the same options; the error names the one that differs. The duration and the tokenizer need
+# not be repeated.
 again=("$bert" train --quiet --text demo/world.txt --size tiny --batch 4 --length 32 --resume)
 cp -r whole over
 "${again[@]}" --out over >said && grep -q '^over: step 24,' said || wrong "--resume alone ends with: $(cat said)"
@@ -193,8 +193,8 @@ says 1 "started with --minutes 0.01, but --minutes 0.02 is given now" \
     "${again[@]}" --out timed --minutes 0.02
 cmp whole/model.safetensors over/model.safetensors || wrong "what was refused changed the model"
 
-# Without checkpoints a run is over, and is not begun again in its model's place; but one that was killed before the
-# first of them is.
+# A run without checkpoints is complete, and --resume does not start it again; unless it was killed before the first
+# checkpoint.
 rm -r over/checkpoints
 says 1 "the training in 'over' is complete and its checkpoints were deleted" "${train[@]}" --out over --resume
 mkdir over/checkpoints
@@ -204,8 +204,7 @@ rm over/model.safetensors over/config.json
 "${train[@]}" --out over --resume >/dev/null || wrong "a run without a checkpoint, and without a model, does not go on"
 cmp whole/model.safetensors over/model.safetensors || wrong "a run that was killed early ends with other bits"
 
-# The others of the family: ALBERT, ELECTRA with its generator, and a smaller one that learns from BERT; the latter as a
-# resumed run.
+# Other kinds of models: ALBERT, ELECTRA with its generator, and a distilled BERT, whose run is resumed.
 "${train[@]}" --steps 4 --objective albert --embedding 16 --out albert >/dev/null || wrong "--objective albert failed"
 "$bert" info albert | grep -q '^heads       masked tokens, sentence order' || wrong "ALBERT has not its heads"
 grep -q '"initializer_range": 0.0883' albert/config.json || wrong "ALBERT's weights do not begin as wide as 1/sqrt(128)"
@@ -229,7 +228,7 @@ cmp small/model.safetensors part/model.safetensors || wrong "a resumed bert dist
 says 2 "the teacher has 2 layers, fewer than --layers 3" "${distil[@]}" --layers 3 --out nothing
 says 7 "has no head for masked tokens, which a teacher needs" "${distil[@]}" --teacher electra --out nothing
 
-# Pairs that belong together are nearer to each other behind than before; the folder is one of sentence-transformers.
+# Contrastive training moves the vectors of a pair closer together; the result is a folder of sentence-transformers.
 grep -m 64 . demo/world.txt | awk '{ print $0 "\t" $NF " " $1 }' >pairs.tsv
 contrast=("$bert" contrast --quiet --model whole --pairs pairs.tsv --length 24)
 "${contrast[@]}" --out near --valid pairs.tsv --steps 12 --batch 8 --lr 1e-3 >near.txt || wrong "bert contrast failed"
@@ -243,7 +242,7 @@ says 1 "is from another run: its valid is" "${contrast[@]}" --out near --valid o
     --lr 1e-3 --resume
 says 3 "bad.tsv: line 1: not a pair" "${contrast[@]}" --pairs bad.tsv --out nothing
 
-# What is no UTF-8, JSON has as U+FFFD, be it a line, a query or a name, also that of a folder in run.json.
+# In JSON, invalid UTF-8 is replaced by U+FFFD, in lines, queries and names, also in run.json.
 odd=$'br\xffken'
 printf 'The old k\xffey.\nThe ship.\n' >"$odd.txt"
 "$bert" search --quiet --model whole --text "$odd.txt" --json "A k"$'\xff'"ey." >found.txt 2>err.txt ||
@@ -258,7 +257,7 @@ printf 'label\tsentence\nyes\tThe ship.\nno\tThe key.\n' >classes.tsv
 "$bert" tune classify --quiet --model "$odd" --train classes.tsv --epochs 1 --out tuned >/dev/null 2>err.txt ||
     wrong "tune: $(cat err.txt)"
 
-# The nearest line of a text to itself is itself, in front of all others; an index is not taken for another's.
+# The line most similar to a line is the line itself; the index of another text or model is rejected.
 head -n 50 demo/world.txt | grep . | sort -u >hay.txt
 search=("$bert" search --quiet --model whole --text hay.txt --index hay.index)
 "${search[@]}" -k 1 <hay.txt | grep . | cut -f 2 | cmp -s - <(seq "$(wc -l <hay.txt)") ||
@@ -273,7 +272,7 @@ says 5 "the folder 'no/' does not exist" "${search[@]}" --index no/hay "The keys
 : >hay.txt
 says 3 "contains no lines to search" "${search[@]}" "The keys."
 
-# Two runs on one fresh folder: one has it, from the first moment; the other ends, and has changed nothing.
+# Two runs that start in one new folder: one gets it; the other ends without changing anything.
 small=("$bert" train --quiet --text demo/world.txt --size tiny --steps 4 --batch 2 --length 16)
 for i in 1 2 3 4 5; do
     "${small[@]}" --vocab-size 300 --out race$i >/dev/null 2>err1.txt &
@@ -290,11 +289,11 @@ mkdir taken
 exec 9<taken && flock 9
 says 1 "'taken' is in use by another run" "${train[@]}" --out taken
 exec 9<&-
-# Killed just before a file gets its name, be it the first or a later one, or out of space, a run can be begun or gone
-# on with, and ends as if nothing had happened; no file that was half written stays.
+# A run that was killed just before any of its files was renamed, or that ran out of disk space, can be started again or
+# resumed, and ends with the same bits; no partial file remains.
 "${small[@]}" --vocab-size 300 --out undisturbed >/dev/null || wrong "bert train failed"
 "${CC:-cc}" -shared -fPIC -o kill_at.so "$root/tests/project/kill_at.c"
-broken() # NAME CODE COMMAND...: what a run that COMMAND ends with CODE leaves can be used
+broken() # NAME CODE COMMAND...: COMMAND ends a run with CODE; its folder can still be used
 {
     local name=$1 code=$2 rc=0
     shift 2
@@ -308,17 +307,17 @@ broken() # NAME CODE COMMAND...: what a run that COMMAND ends with CODE leaves c
 }
 for n in 1 2 3 4 6 7 8; do broken killed$n 137 env LD_PRELOAD=./kill_at.so KILL_AT=$n; done
 for n in 9 20 1400; do broken full$n 5 bash -c "ulimit -f $n && exec \"\$@\"" -; done
-# Out of space in the middle: what to do is said, and it helps.
+# Out of disk space during the training: the message says how to continue, and that works.
 says 5 "continue with the same command and --resume" bash -c "ulimit -f 4000 && exec \"\$@\"" - \
     "$bert" train --text demo/world.txt --size tiny --steps 24 --batch 2 --length 16 --vocab-size 300 --out full
 "$bert" train --quiet --text demo/world.txt --size tiny --steps 24 --batch 2 --length 16 --vocab-size 300 --out full \
     --resume >/dev/null || wrong "a run that ran out of space does not go on"
-# A disk that is too small is found before anything is written to it, where one can be made here.
+# A disk that is too small is detected before anything is written, if this machine can mount one.
 unshare -rm bash -c 'mkdir -p disk && mount -t tmpfs -o size=4m none disk' 2>/dev/null &&
     says 5 "MiB of disk space, but" unshare -rm bash -c \
         'mount -t tmpfs -o size=4m none disk && exec "$@"' - "${small[@]}" --vocab-size 300 --out disk/model
 
-# Options that contradict each other are found before a tokenizer is trained; a page of HTML replaces nothing else.
+# Contradictory options are detected before a tokenizer is trained; an HTML page only replaces an HTML page.
 says 2 "a width of 128 is not divisible by 3 heads; change --dim" "${small[@]}" --heads 3 --out other
 says 2 "--size must be one of tiny|mini|small|medium|base|large, got 'huge'" "${small[@]}" --size huge --out other
 says 2 "--cased is for a new tokenizer" "${small[@]}" --cased --vocab $model --out other
@@ -329,11 +328,11 @@ says 1 "does not contain an HTML" "$bert" attention --model $model -o $model/mod
 cmp weights $model/model.safetensors || wrong "bert attention -o writes over the weights"
 "$bert" attention --model $model -o look.html "The ship sails." >/dev/null || wrong "a page does not replace a page"
 
-# On a small stack, whose limit nobody can raise.
+# With a small stack, whose limit cannot be raised.
 (ulimit -s 64 && exec "${small[@]}" --vocab-size 300 --out narrow) >/dev/null || wrong "ulimit -s 64 ends bert train"
 cmp undisturbed/model.safetensors narrow/model.safetensors || wrong "on a small stack bert train ends with other bits"
 
-# Tags beside those of people, as conlleval prints them: CRLF, tabs, a byte order mark; and lines that are none.
+# Scores of tags, as conlleval prints them: with CRLF, tabs, a byte order mark; and bad lines.
 printf '\xef\xbb\xbfEU\tB-ORG\tB-ORG\r\n\t\r\nPeter  I-PER I-PER\nBlack  I-PER O\n' >tags.txt
 "$bert" score entities <tags.txt | diff - <(
     echo "processed 3 tokens with 2 phrases; found: 2 phrases; correct: 1."

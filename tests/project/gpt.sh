@@ -61,8 +61,8 @@ grep -q '日本' whole || wrong "a model of bytes does not learn 日本: $(cat w
 grep -qE '^step 50: [01]\.' steps.txt && [ "$(head -c 12 example.txt)" = "größer als" ] ||
     wrong "train_gpt writes: $(cat steps.txt example.txt)"
 
-# A text ends where the model's folder says so: at one of eos_token_id's pieces, of generation_config.json before
-# config.json; one that the model has not ends nothing; and `gpt convert` keeps it.
+# A text ends at a token of eos_token_id, in generation_config.json or otherwise in config.json; an id outside of the
+# vocabulary is ignored; and `gpt convert` keeps the setting.
 grep -q '"eos_token_id": *[0-9]' bytes/generation_config.json || wrong "gpt train does not say where a text ends"
 cp -r bytes ends && rm ends/SHA256SUMS ends/generation_config.json
 ends=("$gpt" write --model ends --prompt "größer als " --tokens 60 --temperature 0)

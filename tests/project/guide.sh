@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# docs/guide tells no lies: the pieces of C on a lesson's page are, in order, its program without its comments between
-# functions; what the page shows as output is, in order, the program's output (numbers within 2 %: other machines round
-# otherwise); a lesson has at most 150 lines, and a page. A page of commands is run, from the top, in an empty folder,
-# and what it shows as output is there. A place, `file:function`, is there.
+# The pages of docs/guide are correct. The C blocks of a lesson's page are, in order, its program without the headings;
+# its output blocks are the program's output (numbers within 2 %, because other machines round differently). A lesson has
+# at most 150 lines, and has a page. The commands of other pages are run in an empty folder, and print the lines of the
+# output blocks. Each `file:function` exists.
 . "$(dirname "$0")/common.sh"
 fresh guide
 
-# blocks LANGUAGE FILE: what stands between ```LANGUAGE and ```, without empty lines
+# blocks LANGUAGE FILE: the lines between ```LANGUAGE and ```, without empty lines
 blocks() { awk -v open="\`\`\`$1" '$0 == "```" { on = 0 } on && NF; $0 == open { on = 1 }' "$2"; }
 
-# The program as a page has it: without what stands before its includes, headings and empty lines.
+# The program as on a page: without the first comment, headings and empty lines.
 program() { sed '1,/\*\/$/d' "$1" | grep -v '^/\* ---- .* \*/$' | grep -v '^[[:space:]]*$'; }
 
 # like EXPECTED GOT: the same words, numbers within 2 %
@@ -70,14 +70,14 @@ done
 [ -s train_your_own_bert.run/look.html ] && grep -q '<svg' train_your_own_bert.run/book/report.html ||
     wrong "docs/guide/train_your_own_bert.md leaves no pictures"
 
-# What a page says is somewhere, `file:function`, is there.
+# Each `file:function` of a page exists.
 while IFS=: read -r page file function; do
     grep -qE "(^|[^A-Za-z0-9_])(TN__\\()?$function\\)?\\(" "$root/$file" 2>/dev/null ||
         wrong "docs/guide/$page: there is no $function in $file"
 done < <(cd "$root/docs/guide" && grep -oE '`[a-z0-9_./]+\.[ch]:[a-z0-9_]+`' ./*.md |
     tr -d '\`' | sed 's/^\.\///' | sort -u)
 
-# A run that has ended goes on from its end.
+# The second run of 04_training resumes at the end of the first.
 (cd 04_training.run && "$build/bin/04_training") >again 2>&1 || wrong "04_training fails the second time: $(cat again)"
 ! grep -q '^step' again || wrong "04_training begins anew, where it should go on: $(cat again)"
 [ -s 04_training.run/spirals/best.safetensors ] || wrong "04_training keeps no best weights"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# bert tune as a user meets it: each task from its file to a model that is asked, what it prints as JSON, a run that is
-# stopped or killed and goes on to the same bits, and files that are not as they should be.
+# bert tune as a user runs it: each task from its file to predictions, JSON output, a run that is interrupted or killed
+# and resumes with the same bits, and bad files.
 . "$(dirname "$0")/common.sh"
 fresh tune
 bert=$build/bin/bert
@@ -12,7 +12,7 @@ grep -m 60 . book.txt | awk '{ print $0 "\t" (NR % 3 ? "x" : "y") }' >all.tsv
 head -n 40 all.tsv >train.tsv && tail -n 20 all.tsv >test.tsv
 tune=("$bert" tune --quiet --model small --epochs 2 --batch 4 --length 16 --seed 1)
 
-# The forms that other programs call: the last line is JSON.
+# The commands that other programs call: the last line is JSON.
 json() # FILE KEY...: the last line of FILE is an object with these numbers
 {
     local key line
@@ -66,27 +66,27 @@ json numbers.txt pearson spearman seconds
 grep -q '"valid/score":-*[0-9]' judged/log.jsonl && [ -s judged/checkpoints/best.safetensors ] ||
     wrong "bert tune --labels number --valid keeps no best model: $(grep valid judged/log.jsonl)"
 
-# What they say, a line for each line.
+# Predictions: one line for each line.
 [ "$(cut -f1 test.tsv | "$bert" classify --model classes | grep -cE '^[xy]	[01]\.')" = 20 ] || wrong "bert classify"
 cut -f1 test.tsv | "$bert" classify --model classes --json | grep -c '"probabilities":{"x":' | grep -qx 20 ||
     wrong "bert classify --json"
 [ "$("$bert" tag --model tags "The man sails ." | cut -f1 | tr '\n' ' ')" = "The man sails .  " ] || wrong "bert tag"
 printf 'Who?\tThe man sails.\n' | "$bert" answer --model spans --json | grep -q '"answer":' || wrong "bert answer"
-for least in -1000 1000; do # the score of none is a difference
+for least in -1000 1000; do # a threshold for the difference of two scores
     said=$(printf 'Who?\tThe man sails.\n' | "$bert" answer --model spans --threshold $least)
     if [ $least = 1000 ] && [ ! "$said" ] || [ $least = -1000 ] && [ "$said" ]; then
         wrong "bert answer --threshold $least: '$said'"
     fi
 done
 printf 'The man\the sails\the eats\n' | "$bert" choose --model ends | grep -qE '^[01]	he ' || wrong "bert choose"
-printf 'Who\377?\tThe \377 man\v sails.\n' >bytes.txt # no UTF-8, and blanks of other kinds
+printf 'Who\377?\tThe \377 man\v sails.\n' >bytes.txt # invalid UTF-8, and other white space
 "$bert" answer --model spans --json <bytes.txt | grep -q '"answer":' || wrong "bert answer of what is no UTF-8"
 "$bert" tag --model tags --json <bytes.txt | grep -q '"man","sails."' || wrong "bert tag of what is no UTF-8"
 says 1 "was tuned for another task: use 'bert tag'" "$bert" classify --model tags x
 printf 'a\n\nb\n' >gap.txt
 says 3 "line 2: the text is empty" bash -c '"$0" classify --model classes <gap.txt' "$bert"
 
-# Of a model whose scores are NaN nothing is said, neither as lines nor as JSON; and it is not judged.
+# A model with NaN logits gives an error: no lines, no JSON, no test results.
 for task in "classify classes" "tag tags" "tag chain" "answer spans" "choose ends" "classify numbers"; do
     read -r command model <<<"$task"
     [ -e nan-$model ] || astray $model nan-$model
@@ -96,7 +96,7 @@ for task in "classify classes" "tag tags" "tag chain" "answer spans" "choose end
     done
 done
 
-# Stopped by Ctrl-C or killed, and resumed, it ends with the same bits.
+# Interrupted by Ctrl-C or killed, and resumed, it ends with the same bits.
 "${tune[@]}" classify --train train.tsv --out whole >/dev/null || wrong "bert tune failed"
 for signal in INT KILL; do
     "${tune[@]}" classify --train train.tsv --out part$signal >/dev/null 2>&1 &
@@ -117,7 +117,7 @@ cp -r whole over && rm -r over/checkpoints
 says 1 "the training in 'over' is complete and its checkpoints were deleted" "${again[@]}" --out over
 cmp whole/model.safetensors over/model.safetensors || wrong "a tuning that is over is begun anew"
 
-# What says nothing to a task, or asks for layers that are not there.
+# Options without effect for a task, and layers that do not exist.
 usage() { says 2 "$1" "${tune[@]}" "${@:2}" --out never; }
 usage "the model has 2 layers, fewer than --freeze 3" classify --train train.tsv --freeze 3
 for task in classify pairs choose; do
@@ -140,11 +140,11 @@ usage "--longest is for answer" tag --train words.conll --longest 4
 "${tune[@]}" tag --train words.conll --bio --stride 4 --freeze 2 --out fine >/dev/null ||
     wrong "bert tune tag --bio --stride --freeze failed"
 
-# Files that are not as they should be: the line and the reason; left out, where that is asked for.
+# Bad files: the error gives the line and the reason; with --skip-bad the line is skipped.
 printf 'a\tx\nb\tz\n' >strange.tsv
 says 3 "'strange.tsv', line 2: the label 'z' is not among the 2 of the training set" \
     "${tune[@]}" classify --train train.tsv --test strange.tsv --out never
-bad() # TASK FILE TEXT WHAT: refused with these words, and without that line it goes on
+bad() # TASK FILE TEXT MESSAGE: the error; without that line the file is read
 {
     printf '%b' "$3" >"$2"
     says 3 "$4" "${tune[@]}" "$1" --train "$2" --out never
@@ -164,13 +164,13 @@ bad answer f.json '{"data":[{"paragraphs":[{"context":"the cat","qas":[
 bad choose g.csv 'sent1,ending0,ending1,label\na,b,c,1\nd,e,f,2\n' \
     \
     "'g.csv', line 3: the label '2' is not the number of an ending"
-reads() # TASK FILE TEXT: nothing is wrong with it
+reads() # TASK FILE TEXT: the file is read without error
 {
     printf '%b' "$3" >"$2"
     "${tune[@]}" "$1" --train "$2" --test "$2" --out "read$2" --json >reads.txt 2>&1 || wrong "$2: $(cat reads.txt)"
 }
 reads classify h.tsv '\xef\xbb\xbfa\tx\r\nb\ty\r\n' # a byte order mark, and CRLF
-reads classify i.csv '\xef\xbb\xbf"a, ""b""\tc\nd",x\r\n"e",y\r\n' # quotes, tabs and lines within a cell
+reads classify i.csv '\xef\xbb\xbf"a, ""b""\tc\nd",x\r\n"e",y\r\n' # quotes, tabs and line ends within a cell
 reads tag j.conll "$(for i in {1..60}; do echo "word$i X"; done; echo; echo 'b Y')\n" # longer than the window
 [ "$(cut -d' ' -f1 j.conll | tr '\n' ' ' | "$bert" tag --model readj.conll | grep -c .)" = 61 ] ||
     wrong "bert tag loses words of a long sentence"
