@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The pages of docs/guide are correct. The C blocks of a lesson's page are, in order, its program without the headings;
-# its output blocks are the program's output (numbers within 2 %, because other machines round differently). A lesson has
-# at most 150 lines, and has a page. The commands of other pages are run in an empty folder, and print the lines of the
-# output blocks. Each `file:function` exists.
+# its output blocks are the program's output (numbers within 2 %, because other machines round differently). A lesson
+# has at most 150 lines, and has a page. The commands of other pages are run in an empty folder, and print the lines of
+# the output blocks. Each `file:function` exists.
 . "$(dirname "$0")/common.sh"
 fresh guide
 
