@@ -14,7 +14,7 @@ static int run(int count, char **operands)
         if (layer > c->layers || head > c->heads)
             tn_raise(TN_EINVAL, "the model has %lld layers of %lld heads; --layer %lld --head %lld does not exist",
                      (long long)c->layers, (long long)c->heads, (long long)layer, (long long)head);
-        else report_looks(r, &m, operands[0], layer - 1, head - 1);
+        else report_attention(r, &m, operands[0], layer - 1, head - 1);
         if (record_report(r, html)) printf("%s\n", html);
         model_close(&m);
     }

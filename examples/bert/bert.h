@@ -80,19 +80,19 @@ typedef struct {
     bool        cased, norm_last, whole_words, by_rule;
     int64_t     word_vectors; /* epochs of skip-gram before the training; 0: no skip-gram */
     texts       texts, held;
-    tn_tensor  *beginning; /* the vectors of skip-gram; may be NULL */
-    tn_bert    *teacher;   /* this and the following: used by distil.c only */
+    tn_tensor  *initial; /* the vectors of skip-gram; may be NULL */
+    tn_bert    *teacher; /* this and the following: used by distil.c only */
     const char *teacher_dir;
     double      temperature;
 } bert_training;
 extern const train_kind bert_kind;
 
-/* beginning.c. beginning_learn: trains skip-gram for `epochs` epochs on the corpus; returns vectors [pieces, dim],
- * zeros for tokens that do not occur. Writes a temporary file at path. beginning_take: copies the vectors, centred and
- * scaled to one length, into an embedding. */
-tn_tensor *beginning_learn(const tn_corpus *c, int64_t pieces, int64_t dim, int64_t epochs, uint64_t seed,
-                           const char *path);
-void       beginning_take(tn_tensor *weight, tn_tensor *rows);
+/* word_vectors.c. word_vectors_train: trains skip-gram for `epochs` epochs on the corpus; returns vectors [pieces,
+ * dim], zeros for tokens that do not occur. Writes a temporary file at path. word_vectors_apply: copies the vectors,
+ * centred and scaled to one length, into an embedding. */
+tn_tensor *word_vectors_train(const tn_corpus *c, int64_t pieces, int64_t dim, int64_t epochs, uint64_t seed,
+                              const char *path);
+void       word_vectors_apply(tn_tensor *weight, tn_tensor *rows);
 
 /* ELECTRA: two models that are trained together (electra.c). */
 typedef struct {
@@ -121,6 +121,6 @@ bool evaluate(model *m, const texts_config *c, evaluation *e);
 /* Adds a sentence with [MASK], the word that the model predicts, and its next candidates. */
 bool report_fill(tn_report *r, const model *m, const char *text);
 /* Adds the attention weights of every head; those of one head enlarged. */
-bool report_looks(tn_report *r, const model *m, const char *text, int64_t layer, int64_t head);
+bool report_attention(tn_report *r, const model *m, const char *text, int64_t layer, int64_t head);
 
 #endif

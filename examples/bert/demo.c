@@ -57,8 +57,8 @@ static void show(tn_report *r, const model *m)
     tn_report_heading(r, "Masked words");
     for (size_t i = 0; i < sizeof blanks / sizeof *blanks; i++) report_fill(r, m, blanks[i]);
     tn_report_heading(r, "Attention weights");
-    report_looks(r, m, "The keys to the cabinet are in the house.", m->bert->config.layers - 1, 0);
-    report_looks(r, m, "The girl carried the basket because it was heavy.", m->bert->config.layers - 1, 0);
+    report_attention(r, m, "The keys to the cabinet are in the house.", m->bert->config.layers - 1, 0);
+    report_attention(r, m, "The girl carried the basket because it was heavy.", m->bert->config.layers - 1, 0);
 }
 
 /* Computes the accuracy on probes first to first + n - 1 of each kind. */
@@ -99,7 +99,7 @@ static double reached(const double part[WORLD_KINDS], const evaluation *e)
 }
 
 /* The score during training: on other and fewer probes than at the end. */
-static double judged(void *net, void *user)
+static double goal_score(void *net, void *user)
 {
     const bert_training *t = user;
     model                m = {.bert = net, .tokens = t->base.tokens};
@@ -111,10 +111,10 @@ static double judged(void *net, void *user)
 }
 
 /* Opens the texts like `bert train`, and lets the training end when all goals are reached. */
-static bool open_judged(training *t)
+static bool open_with_goals(training *t)
 {
     if (!bert_kind.open(t)) return false;
-    t->fit.score = judged, t->fit.user = t, t->fit.rising = true;
+    t->fit.score = goal_score, t->fit.user = t, t->fit.rising = true;
     t->fit.enough = 1.01; /* a margin, because the score uses fewer probes than the test at the end */
     return true;
 }
@@ -175,7 +175,7 @@ static int run(int count, char **operands)
     if (!make_folder(out) || !world_save(in_folder(out, "world.txt", text), 0, documents) ||
         !world_save(in_folder(out, "held-out.txt", held), 1u << 30, 250))
         return program_end();
-    kind.open = open_judged, t.base.kind = &kind, t.base.score = "part of the goals";
+    kind.open = open_with_goals, t.base.kind = &kind, t.base.score = "part of the goals";
     t.text = (option_list){1, files}, t.valid = (option_list){1, others}, t.length = 48, t.batch = 48;
     t.objective = objective, t.embedding = embedding;
     const bool   albert = !strcmp(objective, "albert");

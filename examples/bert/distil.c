@@ -47,7 +47,7 @@ static tn_bert_config student_of(const tn_bert_config *teacher, const train_aske
 }
 
 /* The teacher's parameter for a student's: layer i of n takes the teacher's layer ⌊i · all / n⌋. */
-static const char *name_there(const char *name, int64_t n, int64_t all, char *to, size_t size)
+static const char *teacher_name(const char *name, int64_t n, int64_t all, char *to, size_t size)
 {
     static const char layers[] = "bert.encoder.layers.";
     if (strncmp(name, layers, sizeof layers - 1) != 0) return name;
@@ -65,7 +65,7 @@ static void copy_parameters(tn_bert *student, tn_bert *teacher)
     const tn_scope s = tn_no_grad_begin();
     char           there[256];
     for (tn_each p = tn_parameters(student); tn_error() == TN_OK && tn_next(&p);) {
-        tn_tensor *from = tn_find_tensor(teacher, name_there(p.name, n, all, there, sizeof there));
+        tn_tensor *from = tn_find_tensor(teacher, teacher_name(p.name, n, all, there, sizeof there));
         if (!from) tn_raise(TN_EUNSUPPORTED, "the teacher has no parameter '%s'", p.name);
         tn_copy_(p.tensor, from);
     }
@@ -89,7 +89,7 @@ static void *make(training *t)
 /* ---- the loss ---------------------------------------------------------------------------------------------------- */
 
 /* 1 − the mean cosine over all tokens except padding. */
-static tn_tensor *turned_away(tn_tensor *y, tn_tensor *there, tn_tensor *padding)
+static tn_tensor *cosine_loss(tn_tensor *y, tn_tensor *there, tn_tensor *padding)
 {
     tn_tensor *cosine = tn_cosine_similarity(y, there, -1, 1e-8);
     return tn_rsub_scalar(tn_mean(tn_masked_select(cosine, tn_logical_not(padding))), 1);
@@ -119,7 +119,7 @@ static tn_tensor *loss(void *student, const tn_batch *b, void *user)
     tn_scope_return_list(s, right ? 2 : 1, both);
     if (!there) return NULL;
     tn_tensor *y = tn_bert_forward((tn_bert *)student, b->x, .types = segments, .blocked_keys = padding);
-    tn_tensor *all = turned_away(y, there, padding);
+    tn_tensor *all = cosine_loss(y, there, padding);
     return right ? tn_add(all, words_loss(t, tn_bert_word_scores(student, y, at), right, b->y)) : all;
 }
 

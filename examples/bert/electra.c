@@ -41,7 +41,7 @@ electra *electra_new(tn_bert_config c)
 }
 
 /* Samples a token from each row of logits: the argmax of logit + Gumbel noise. */
-static tn_tensor *drawn(tn_tensor *scores)
+static tn_tensor *sample_tokens(tn_tensor *scores)
 {
     const tn_scope s = tn_no_grad_begin();
     tn_tensor     *u = tn_uniform(tn_shape_of(scores), 1e-20, 1);
@@ -50,7 +50,7 @@ static tn_tensor *drawn(tn_tensor *scores)
 }
 
 /* The ids with the sampled tokens filled in. *replaced is true where a sampled token differs from the original. */
-static tn_tensor *with_words(tn_tensor *ids, tn_tensor *at, tn_tensor *guess, tn_tensor *right, tn_tensor **replaced)
+static tn_tensor *fill_tokens(tn_tensor *ids, tn_tensor *at, tn_tensor *guess, tn_tensor *right, tn_tensor **replaced)
 {
     const tn_scope s = tn_no_grad_begin();
     tn_tensor     *text = tn_clone(ids), *wrong = tn_zeros_of(TN_BOOL, tn_shape_of(ids));
@@ -77,7 +77,7 @@ tn_tensor *electra_loss(void *net, const tn_batch *b, void *user)
     if (tn_numel(at)) {
         tn_tensor *scores = tn_bert_word_scores(m->generator, y, at);
         loss = tn_cross_entropy(scores, b->y);
-        text = with_words(b->x, at, drawn(scores), b->y, &replaced);
+        text = fill_tokens(b->x, at, sample_tokens(scores), b->y, &replaced);
     } else replaced = tn_zeros_of(TN_BOOL, tn_shape_of(b->x));
     tn_tensor *found =
         tn_bert_loss(m->discriminator, .ids = text, .types = segments, .blocked_keys = padding, .replaced = replaced);

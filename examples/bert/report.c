@@ -29,7 +29,7 @@ bool report_fill(tn_report *r, const model *m, const char *text)
     return tn_error() == TN_OK;
 }
 
-bool report_looks(tn_report *r, const model *m, const char *text, int64_t layer, int64_t head)
+bool report_attention(tn_report *r, const model *m, const char *text, int64_t layer, int64_t head)
 {
     const tn_scope s = tn_no_grad_begin();
     const int64_t  layers = m->bert->config.layers;

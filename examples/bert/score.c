@@ -11,7 +11,7 @@ static const char *task, *none_path;
 /* ---- labels and numbers ------------------------------------------------------------------------------------------ */
 
 /* Does the task of GLUE use this metric? Without --task: all but the correlations. */
-static bool judged_by(const char *metric)
+static bool uses_metric(const char *metric)
 {
     static const struct {
         const char *task, *metrics;
@@ -45,7 +45,7 @@ static tn_labels *labels_of(const tn_labelled *l)
     return s;
 }
 
-static void judge_labels_of(const tn_labelled *l, verdict *v)
+static void label_metrics(const tn_labelled *l, metrics *v)
 {
     const int64_t n = v->examples;
     int64_t      *gold = calloc(2 * (size_t)n + 1, sizeof *gold), *said = gold + n;
@@ -55,16 +55,16 @@ static void judge_labels_of(const tn_labelled *l, verdict *v)
         gold[i] = tn_labels_find(names, x.text[0]), said[i] = tn_labels_find(names, x.label[0]);
     }
     if (names && gold) {
-        if (judged_by("accuracy")) v->accuracy = 100 * tn_f1(TN_F1_MICRO, n, gold, said);
-        if (judged_by("f1"))
+        if (uses_metric("accuracy")) v->accuracy = 100 * tn_f1(TN_F1_MICRO, n, gold, said);
+        if (uses_metric("f1"))
             v->f1 = 100 * tn_f1(tn_labels_count(names) <= 2 ? TN_F1_BINARY : TN_F1_MACRO, n, gold, said);
-        if (judged_by("matthews")) v->matthews = tn_matthews(n, gold, said);
+        if (uses_metric("matthews")) v->matthews = tn_matthews(n, gold, said);
     }
     tn_labels_free(names);
     free(gold);
 }
 
-static void judge_numbers_of(const tn_labelled *l, verdict *v)
+static void number_metrics(const tn_labelled *l, metrics *v)
 {
     double *x = calloc(2 * (size_t)v->examples + 1, sizeof *x), *y = x + v->examples;
     for (int64_t i = 0; x && i < v->examples && tn_error() == TN_OK; i++) {
@@ -74,17 +74,17 @@ static void judge_numbers_of(const tn_labelled *l, verdict *v)
             tn_raise(TN_EFORMAT, "line %lld: '%.40s' or '%.40s' is not a number, which %s needs", (long long)e.line,
                      e.text[0], e.label[0], task);
     }
-    if (x && tn_error() == TN_OK) verdict_correlate(v, x, y);
+    if (x && tn_error() == TN_OK) metrics_correlate(v, x, y);
     free(x);
 }
 
 static void score_labels(const char *path)
 {
     tn_labelled *l = tn_labelled_load(path, .form = "tsv");
-    verdict      v = verdict_of_none(tn_labelled_count(l));
-    if (l && judged_by("pearson")) judge_numbers_of(l, &v);
-    else if (l) judge_labels_of(l, &v);
-    if (tn_error() == TN_OK) verdict_print(&v, json);
+    metrics      v = metrics_none(tn_labelled_count(l));
+    if (l && uses_metric("pearson")) number_metrics(l, &v);
+    else if (l) label_metrics(l, &v);
+    if (tn_error() == TN_OK) metrics_print(&v, json);
     tn_labelled_free(l);
 }
 
@@ -112,11 +112,11 @@ static void score_answers(const char *gold, const char *predicted)
     tn_labelled         *l = tn_labelled_load(gold, .kind = TN_LABELLED_ANSWERS);
     tn_json             *said = l ? tn_json_load_within(predicted, limits) : NULL;
     tn_json             *none = said && none_path ? tn_json_load_within(none_path, limits) : NULL;
-    verdict              v = verdict_of_none(tn_labelled_count(l));
+    metrics              v = metrics_none(tn_labelled_count(l));
     answers              a = {l, said, none, 0};
-    if (tn_error() == TN_OK && judge_spans(l, given, &a, none != NULL, &v)) {
+    if (tn_error() == TN_OK && test_answers(l, given, &a, none != NULL, &v)) {
         if (a.missing) fprintf(stderr, "%lld questions have no answer in '%s'\n", (long long)a.missing, predicted);
-        verdict_print(&v, json);
+        metrics_print(&v, json);
     }
     tn_json_free(said), tn_json_free(none);
     tn_labelled_free(l);

@@ -81,7 +81,7 @@ static bool read_texts(haystack *h)
 /* ---- the index --------------------------------------------------------------------------------------------------- */
 
 /* Hashes of the lines, and of the model with its pooling: of the vector of a short text. */
-static bool sums(const sentences *how, const model *m, const haystack *h, char of_texts[24], char of_model[24])
+static bool hashes(const sentences *how, const model *m, const haystack *h, char of_texts[24], char of_model[24])
 {
     static const char *const probe[] = {"index"};
     const size_t             bytes = (size_t)how->dim * sizeof(float);
@@ -94,7 +94,7 @@ static bool sums(const sentences *how, const model *m, const haystack *h, char o
     return tn_error() == TN_OK;
 }
 
-static tn_tensor *made(const sentences *how, const model *m, const haystack *h)
+static tn_tensor *embed_lines(const sentences *how, const model *m, const haystack *h)
 {
     tn_tensor *all = tn_empty(TN_SHAPE(h->n, how->dim));
     float     *v = all ? tn_data_mut(all) : NULL;
@@ -108,22 +108,22 @@ static tn_tensor *made(const sentences *how, const model *m, const haystack *h)
     return tn_error() == TN_OK ? all : NULL;
 }
 
-static bool same(const tn_safetensors *f, const char *key, const char *want)
+static bool has_metadata(const tn_safetensors *f, const char *key, const char *want)
 {
     const char *is = tn_safetensors_metadata(f, key);
     return is && !strcmp(is, want);
 }
 
-static tn_tensor *loaded(const sentences *how, const haystack *h, const char *of_texts, const char *of_model)
+static tn_tensor *load_index(const sentences *how, const haystack *h, const char *of_texts, const char *of_model)
 {
     static const char *const or_else = "give another --index, or delete the file to create it again";
     tn_safetensors          *f = tn_safetensors_open(index_file);
     tn_tensor               *v = NULL;
     const bool               other = !f && tn_error() == TN_EFORMAT; /* not a safetensors file */
     if (other) tn_clear_error();
-    if (other || (f && !same(f, "texts", of_texts)))
+    if (other || (f && !has_metadata(f, "texts", of_texts)))
         tn_raise(TN_EFORMAT, "'%s' is not an index of these texts; %s", index_file, or_else);
-    else if (f && !same(f, "model", of_model))
+    else if (f && !has_metadata(f, "model", of_model))
         tn_raise(TN_EFORMAT, "'%s' is an index of another model; %s", index_file, or_else);
     else if (f) v = tn_safetensors_get(f, "vectors");
     if (v && (tn_dtype_of(v) != TN_F32 || !tn_shape_equal(tn_shape_of(v), TN_SHAPE(h->n, how->dim))))
@@ -132,14 +132,14 @@ static tn_tensor *loaded(const sentences *how, const haystack *h, const char *of
     return tn_error() == TN_OK ? v : NULL;
 }
 
-static tn_tensor *indexed(const sentences *how, const model *m, const haystack *h)
+static tn_tensor *open_index(const sentences *how, const model *m, const haystack *h)
 {
     char of_texts[24] = "", of_model[24] = "";
-    if (!index_file) return made(how, m, h);
-    if (!sums(how, m, h, of_texts, of_model)) return NULL;
+    if (!index_file) return embed_lines(how, m, h);
+    if (!hashes(how, m, h, of_texts, of_model)) return NULL;
     if (!may_write(index_file)) return NULL;
-    if (is_there(index_file)) return loaded(how, h, of_texts, of_model);
-    tn_tensor             *v = made(how, m, h);
+    if (is_there(index_file)) return load_index(how, h, of_texts, of_model);
+    tn_tensor             *v = embed_lines(how, m, h);
     tn_safetensors_writer *w = v ? tn_safetensors_writer_new() : NULL;
     if (w && tn_safetensors_put(w, "vectors", v) == TN_OK && tn_safetensors_note(w, "texts", of_texts) == TN_OK &&
         tn_safetensors_note(w, "model", of_model) == TN_OK && tn_safetensors_save(w, index_file) != TN_OK)
@@ -167,7 +167,7 @@ static int64_t keep(hit *best, int64_t n, int64_t k, hit x)
 }
 
 /* Finds the hits of query i at best[i · top]. Returns the number of hits per query; 0: raised. */
-static int64_t look(tn_tensor *vectors, tn_tensor *queries, hit *best)
+static int64_t find_hits(tn_tensor *vectors, tn_tensor *queries, hit *best)
 {
     const int64_t n = tn_size(vectors, 0), q = tn_size(queries, 0);
     int64_t       found[QUERIES] = {0};
@@ -225,7 +225,7 @@ static void answer(const sentences *how, const model *m, const haystack *h, tn_t
     hit           *best = tn_mem_get(bytes);
     tn_tensor     *q = tn_empty(TN_SHAPE(n, how->dim));
     float         *v = q ? tn_data_mut(q) : NULL;
-    const int64_t  found = best && v && sentences_all(how, m, n, query, v) ? look(vectors, q, best) : 0;
+    const int64_t  found = best && v && sentences_all(how, m, n, query, v) ? find_hits(vectors, q, best) : 0;
     for (int64_t i = 0; i < n && found && tn_error() == TN_OK; i++)
         if (json) print_json(h, query[i], found, best + i * top);
         else print_plain(h, found, best + i * top);
@@ -258,7 +258,7 @@ static int run(int count, char **operands)
     sentences how;
     haystack  h = {.n = 0};
     if (sentences_open(dir, &how, &m)) {
-        tn_tensor *vectors = read_texts(&h) ? indexed(&how, &m, &h) : NULL;
+        tn_tensor *vectors = read_texts(&h) ? open_index(&how, &m, &h) : NULL;
         for (int at = 0; vectors && at < count && tn_error() == TN_OK; at += QUERIES)
             answer(&how, &m, &h, vectors, count - at < QUERIES ? count - at : QUERIES,
                    (const char *const *)(uintptr_t)(operands + at));

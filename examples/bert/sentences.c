@@ -22,38 +22,39 @@ static const char *last_word(const char *type)
     return dot ? dot + 1 : type;
 }
 
-static const struct way {
+static const struct mode {
     const char *member, *name;
     int         pooling; /* a tn_bert_pooling; -1: not supported */
-} ways[] = {{"pooling_mode_mean_tokens", "mean", TN_POOL_MEAN},
-            {"pooling_mode_cls_token", "cls", TN_POOL_FIRST},
-            {"pooling_mode_max_tokens", "max", TN_POOL_MAX},
-            {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens", -1},
-            {"pooling_mode_weightedmean_tokens", "weightedmean", -1},
-            {"pooling_mode_lasttoken", "lasttoken", -1}};
-enum { WAYS = sizeof ways / sizeof *ways };
+} modes[] = {{"pooling_mode_mean_tokens", "mean", TN_POOL_MEAN},
+             {"pooling_mode_cls_token", "cls", TN_POOL_FIRST},
+             {"pooling_mode_max_tokens", "max", TN_POOL_MAX},
+             {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens", -1},
+             {"pooling_mode_weightedmean_tokens", "weightedmean", -1},
+             {"pooling_mode_lasttoken", "lasttoken", -1}};
+enum { MODES = sizeof modes / sizeof *modes };
 
 /* Reads Pooling's config: "pooling_mode" is a name or an array of names; older releases write one bool per mode. */
 static void read_pooling(const char *folder, sentences *to)
 {
     tn_json       *c = config_in(folder, "config.json");
     const tn_json *mode = tn_json_get(c, "pooling_mode");
-    const char    *asked[WAYS] = {NULL};
+    const char    *asked[MODES] = {NULL};
     int            n = 0;
     if (!c && tn_error() == TN_OK) tn_raise(TN_EFORMAT, "config.json not found; it specifies the pooling");
     if (tn_json_type_of(mode) == TN_JSON_ARRAY)
-        for (const tn_json *x = tn_json_first(mode); x && n < WAYS; x = tn_json_next(x)) asked[n++] = tn_json_string(x);
+        for (const tn_json *x = tn_json_first(mode); x && n < MODES; x = tn_json_next(x))
+            asked[n++] = tn_json_string(x);
     else if (mode) asked[n++] = tn_json_string(mode);
     else
-        for (int i = 0; i < WAYS; i++)
-            if (tn_json_bool_or(tn_json_get(c, ways[i].member), false)) asked[n++] = ways[i].name;
+        for (int i = 0; i < MODES; i++)
+            if (tn_json_bool_or(tn_json_get(c, modes[i].member), false)) asked[n++] = modes[i].name;
     if (c && !n && !mode) asked[n++] = "mean"; /* the default of sentence-transformers */
     if (n != 1 && tn_error() == TN_OK)
         tn_raise(TN_EUNSUPPORTED, "%d pooling modes, expected one of mean, cls and max", n);
     if (tn_error() == TN_OK && n == 1 && asked[0]) {
         int found = -1;
-        for (int i = 0; i < WAYS; i++)
-            if (!strcmp(asked[0], ways[i].name)) found = ways[i].pooling;
+        for (int i = 0; i < MODES; i++)
+            if (!strcmp(asked[0], modes[i].name)) found = modes[i].pooling;
         if (found < 0)
             tn_raise(TN_EUNSUPPORTED, "pooling mode '%s' is not supported; expected mean, cls or max", asked[0]);
         else to->pooling = (tn_bert_pooling)found;
@@ -213,7 +214,7 @@ static void check_widths(const char *dir, sentences *s, int64_t dim)
     }
 }
 
-static bool lowers(const tn_tokenizer *t)
+static bool makes_lower(const tn_tokenizer *t)
 {
     static const char *const both[] = {"A", "a"};
     const tn_scope           s = tn_no_grad_begin();
@@ -229,7 +230,7 @@ bool sentences_open(const char *dir, sentences *to, model *m)
     *m = (model){.bert = NULL};
     if (sentences_read(dir, to) && model_open(to->folder, m)) {
         if (!to->length || to->length > m->bert->config.positions) to->length = m->bert->config.positions;
-        if (to->lower && !lowers(m->tokens) && tn_error() == TN_OK)
+        if (to->lower && !makes_lower(m->tokens) && tn_error() == TN_OK)
             tn_raise(TN_EUNSUPPORTED,
                      "'%s': do_lower_case in sentence_bert_config.json is not supported with a tokenizer that keeps "
                      "capitals",

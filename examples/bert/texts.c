@@ -12,25 +12,25 @@
 typedef struct {
     tn_encoder inner;
     int64_t    broken;
-} telling;
+} counting_encoder;
 static tn_status encode(void *user, tn_text line, tn_ids *to)
 {
-    telling *t = user;
+    counting_encoder *t = user;
     t->broken += tn_utf8_valid(line.at, line.bytes) < line.bytes;
     return t->inner.encode(t->inner.user, line, to);
 }
 
 static tn_corpus *open_corpus(const texts_config *c, const tn_tokenizer *t, tn_encoding *e)
 {
-    telling    told = {.inner = tn_tokenizer_encoder(t, e)};
-    tn_corpus *corpus =
-        tn_corpus_open(.files = c->files.value, .n = c->files.count, .cache = c->cache, .encoder = {encode, &told},
+    counting_encoder encoder = {.inner = tn_tokenizer_encoder(t, e)};
+    tn_corpus       *corpus =
+        tn_corpus_open(.files = c->files.value, .n = c->files.count, .cache = c->cache, .encoder = {encode, &encoder},
                        .encoder_sum = checksum_pieces(t), .vocabulary = tn_tokenizer_size(t), .by_rule = c->by_rule);
-    if (told.broken && !settings.quiet && ranks_first())
+    if (encoder.broken && !settings.quiet && ranks_first())
         fprintf(stderr,
                 "note: '%s'%s: %lld sentences are not valid UTF-8; if the file has another encoding, convert it, for "
                 "example with iconv -f latin1 -t utf-8\n",
-                c->files.value[0], c->files.count > 1 ? " and others" : "", (long long)told.broken);
+                c->files.value[0], c->files.count > 1 ? " and others" : "", (long long)encoder.broken);
     return corpus;
 }
 

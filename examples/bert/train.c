@@ -56,8 +56,8 @@ static bool open_all(training *t)
     if (b->word_vectors) {
         char name[32], path[1024]; /* each rank trains its own copy, with the same bits */
         snprintf(name, sizeof name, "pieces.%d.txt", tn_world_rank(t->world));
-        b->beginning = beginning_learn(b->texts.corpus, tn_tokenizer_size(t->tokens), t->asked.dim, b->word_vectors,
-                                       (uint64_t)t->asked.seed, in_folder(t->asked.out, name, path));
+        b->initial = word_vectors_train(b->texts.corpus, tn_tokenizer_size(t->tokens), t->asked.dim, b->word_vectors,
+                                        (uint64_t)t->asked.seed, in_folder(t->asked.out, name, path));
     }
     snprintf(t->each, sizeof t->each, "%lld examples of at most %lld tokens", (long long)b->batch,
              (long long)b->length);
@@ -80,7 +80,7 @@ static void *make(training *t)
     if (b->length > 512) c.positions = b->length;
     if (c.kind == TN_ELECTRA) return electra_new(c);
     tn_bert *m = tn_bert_create(c);
-    if (m && b->beginning) beginning_take(m->words->weight, b->beginning);
+    if (m && b->initial) word_vectors_apply(m->words->weight, b->initial);
     return m;
 }
 
@@ -116,8 +116,8 @@ static bool save(training *t, tn_fit_why why)
 static void close_all(training *t)
 {
     texts_close(&of(t)->texts), texts_close(&of(t)->held);
-    if (of(t)->beginning) tn_drop(of(t)->beginning);
-    of(t)->beginning = NULL;
+    if (of(t)->initial) tn_drop(of(t)->initial);
+    of(t)->initial = NULL;
 }
 
 const train_kind bert_kind = {

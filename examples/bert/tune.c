@@ -9,12 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const tune_task tasks[] = {
-    {"classify", "accuracy", TN_TASK_CLASSES, TN_LABELLED_TEXTS, 128, 32, "text <tab> label"},
-    {"pairs", "accuracy", TN_TASK_CLASSES, TN_LABELLED_TEXTS, 128, 32, "text <tab> text <tab> label"},
-    {"tag", "f1", TN_TASK_TAGS, TN_LABELLED_WORDS, 128, 32, "columns, the word first, the tag last"},
-    {"answer", "f1", TN_TASK_ANSWERS, TN_LABELLED_ANSWERS, 384, 16, "SQuAD's JSON"},
-    {"choose", "accuracy", TN_TASK_CHOICES, TN_LABELLED_CHOICES, 128, 16, "SWAG's CSV"}};
+static const tune_task tasks[] = {{"classify", "accuracy", TN_TASK_CLASSES, TN_LABELLED_TEXTS, 128, 32},
+                                  {"pairs", "accuracy", TN_TASK_CLASSES, TN_LABELLED_TEXTS, 128, 32},
+                                  {"tag", "f1", TN_TASK_TAGS, TN_LABELLED_WORDS, 128, 32},
+                                  {"answer", "f1", TN_TASK_ANSWERS, TN_LABELLED_ANSWERS, 384, 16},
+                                  {"choose", "accuracy", TN_TASK_CHOICES, TN_LABELLED_CHOICES, 128, 16}};
 enum { TASKS = sizeof tasks / sizeof *tasks };
 
 const tune_task *tune_task_of(const char *name)
@@ -41,10 +40,10 @@ typedef struct {
     bool             json, bio, weights, crf, thaw;
     tn_optimizer    *own; /* with --layer-rate; else NULL */
     tn_labels       *labels;
-    held             learn, check, judge; /* train, valid, test */
-    tn_tensor       *weight;              /* of each label in the loss; NULL: 1 */
+    text_set         train_set, valid_set, test_set;
+    tn_tensor       *weight; /* of each label in the loss; NULL: 1 */
     tn_bert_config   shape;
-    judging          how;
+    test_settings    how;
 } tuning;
 
 static tuning *of(training *t) { return (tuning *)t; }
@@ -60,7 +59,7 @@ static const double usual_rate = 5e-5;
 enum { USUAL_EPOCHS = 3, USUAL_STRIDE = 128, USUAL_LONGEST = 30 };
 
 /* Checks for options that the task does not have. Returns 0 or program_usage. */
-static int of_the_task(const tuning *t)
+static int check_task_options(const tuning *t)
 {
     const tn_task task = t->task->task;
     const bool    windows = task == TN_TASK_TAGS || task == TN_TASK_ANSWERS;
@@ -95,8 +94,8 @@ static int check(training *b)
                                                                                                   : t->thaw
                                                                                                       ? "thaw"
                                                                                                       : "layer-rate");
-    const int said = of_the_task(t);
-    if (said) return said;
+    const int code = check_task_options(t);
+    if (code) return code;
     t->shape = tn_bert_config_load(t->model);
     if (tn_error() == TN_OK && t->freeze > t->shape.layers)
         return program_usage("the model has %lld layers, fewer than --freeze %lld", (long long)t->shape.layers,
@@ -126,7 +125,7 @@ static void note_not_utf8(const tn_labelled *l, const char *path)
                 path, (long long)n, (long long)line);
 }
 
-static bool load(const tuning *t, const char *path, held *h)
+static bool load(const tuning *t, const char *path, text_set *h)
 {
     const char *first;
     h->texts = tn_labelled_load_run(path, (tn_labelled_config){.kind = t->task->kind,
@@ -139,18 +138,18 @@ static bool load(const tuning *t, const char *path, held *h)
                                                                .bio = t->bio,
                                                                .skip = t->skip});
     if (!h->texts) return false;
-    if (h != &t->learn && t->labels && tn_labels_count(t->labels)) tn_labelled_only(h->texts, t->labels);
+    if (h != &t->train_set && t->labels && tn_labels_count(t->labels)) tn_labelled_only(h->texts, t->labels);
     const int64_t n = tn_labelled_skipped(h->texts, &first);
     if (n && tn_error() == TN_OK) fprintf(stderr, "%s: %lld lines skipped, the first: %s\n", path, (long long)n, first);
     note_not_utf8(h->texts, path);
     return tn_error() == TN_OK;
 }
 
-static bool features(tuning *t, held *h)
+static bool features(tuning *t, text_set *h)
 {
-    return held_open(h, t->labels, t->base.tokens,
-                     TN_WITH(tn_features_config, TN_FEATURES_DEFAULTS, .problem = problem_of(t),
-                             .batch = t->batch / t->parts, .length = t->length, .stride = t->stride));
+    return text_set_open(h, t->labels, t->base.tokens,
+                         TN_WITH(tn_features_config, TN_FEATURES_DEFAULTS, .problem = problem_of(t),
+                                 .batch = t->batch / t->parts, .length = t->length, .stride = t->stride));
 }
 
 /* Sets each label's weight to n / (labels · count), so that all labels have the same total weight. */
@@ -160,8 +159,8 @@ static bool balance(tuning *t)
     double        all = 0;
     if (!t->weights) return true;
     t->weight = tn_take(tn_zeros(TN_SHAPE(n)));
-    for (int64_t i = 0; i < tn_labelled_count(t->learn.texts); i++) {
-        const tn_example x = tn_labelled_at(t->learn.texts, i);
+    for (int64_t i = 0; i < tn_labelled_count(t->train_set.texts); i++) {
+        const tn_example x = tn_labelled_at(t->train_set.texts, i);
         for (int64_t k = 0; k < x.labels && t->weight; k++, all++) {
             const int64_t l = tn_labels_find(t->labels, x.label[k]);
             tn_set(t->weight, l, tn_get(t->weight, l) + 1);
@@ -177,8 +176,8 @@ static const char *metric_of(const tuning *t) { return problem_of(t) == TN_REGRE
 static double score(void *module, void *user)
 {
     tuning *t = user;
-    verdict v;
-    return judge(&t->how, &t->check, module, &v) ? verdict_of(&v, metric_of(t)) : 0;
+    metrics v;
+    return test_model(&t->how, &t->valid_set, module, &v) ? metrics_get(&v, metric_of(t)) : 0;
 }
 
 static tn_tensor *loss(void *module, const tn_batch *b, void *user)
@@ -192,21 +191,22 @@ static bool open_all(training *b)
 {
     tuning *t = of(b);
     t->length = shorter(t->length, t->shape.positions);
-    if (!load(t, t->train, &t->learn)) return false;
-    t->labels = tn_labels_of(t->learn.texts);
+    if (!load(t, t->train, &t->train_set)) return false;
+    t->labels = tn_labels_of(t->train_set.texts);
     if (t->labels && t->task->kind <= TN_LABELLED_WORDS && problem_of(t) == TN_ONE_LABEL &&
         tn_labels_count(t->labels) < 2)
         tn_raise(TN_EFORMAT, "'%s' has only one label, expected at least two", t->train);
-    if ((t->valid && !load(t, t->valid, &t->check)) || (t->test && !load(t, t->test, &t->judge))) return false;
+    if ((t->valid && !load(t, t->valid, &t->valid_set)) || (t->test && !load(t, t->test, &t->test_set))) return false;
     tn_features_config c = {TN_FEATURES_DEFAULTS};
     c.problem = problem_of(t), c.batch = t->batch, c.parts = t->parts, c.length = t->length, c.stride = t->stride;
     c.seed = (uint64_t)b->asked.seed;
-    t->learn.features = tn_error() == TN_OK ? tn_features_create(t->learn.texts, b->tokens, t->labels, c) : NULL;
-    if (!t->learn.features || !balance(t) || (t->valid && !features(t, &t->check)) ||
-        (t->test && !features(t, &t->judge)))
+    t->train_set.features =
+        tn_error() == TN_OK ? tn_features_create(t->train_set.texts, b->tokens, t->labels, c) : NULL;
+    if (!t->train_set.features || !balance(t) || (t->valid && !features(t, &t->valid_set)) ||
+        (t->test && !features(t, &t->test_set)))
         return false;
-    t->how = (judging){t->task, problem_of(t), t->labels, t->longest, b->tokens};
-    b->fit.train = tn_features_source(t->learn.features), b->fit.loss = loss, b->fit.user = t;
+    t->how = (test_settings){t->task, problem_of(t), t->labels, t->longest, b->tokens};
+    b->fit.train = tn_features_source(t->train_set.features), b->fit.loss = loss, b->fit.user = t;
     b->fit.weight_decay = t->decay;
     if (t->valid) {
         b->fit.score = score, b->fit.rising = b->fit.restore_best = true, b->fit.patience = t->patience;
@@ -223,16 +223,16 @@ static bool open_all(training *b)
 
 /* ---- the model --------------------------------------------------------------------------------------------------- */
 
-/* Initialises the CRF's transitions with log p(b after a) / p(b) of the training texts; the logits already contain p(b).
- * At the small learning rates of fine-tuning, the transitions hardly change. */
+/* Initialises the CRF's transitions with log p(b after a) / p(b) of the training texts; the logits already contain
+ * p(b). At the small learning rates of fine-tuning, the transitions hardly change. */
 static void begin_crf(const tuning *t, tn_crf *crf)
 {
     const int64_t  n = crf->labels;
     const tn_scope s = tn_no_grad_begin();
     tn_tensor *pair = tn_full_of(TN_F64, TN_SHAPE(n, n), 0.1), *one = tn_full_of(TN_F64, TN_SHAPE(n), 0.1 * (double)n);
     tn_tensor *ends = tn_full_of(TN_F64, TN_SHAPE(2, n), 0.1);
-    for (int64_t i = 0; tn_error() == TN_OK && i < tn_labelled_count(t->learn.texts); i++) {
-        const tn_example x = tn_labelled_at(t->learn.texts, i);
+    for (int64_t i = 0; tn_error() == TN_OK && i < tn_labelled_count(t->train_set.texts); i++) {
+        const tn_example x = tn_labelled_at(t->train_set.texts, i);
         int64_t          before = -1;
         for (int64_t k = 0; k < x.labels; k++) {
             const int64_t l = tn_labels_find(t->labels, x.label[k]), at = before < 0 ? l : before * n + l;
@@ -274,7 +274,7 @@ static void *make(training *b)
 }
 
 /* With --thaw: unfreezes one more layer after each epoch. */
-static void heard(void *user, const tn_fit_event *e)
+static void on_event(void *user, const tn_fit_event *e)
 {
     const tuning *t = user;
     const bool    begins = e->what == TN_FIT_START, over = e->what == TN_FIT_STEP && e->step % t->base.batches == 0;
@@ -284,11 +284,11 @@ static void heard(void *user, const tn_fit_event *e)
 static void say(training *b)
 {
     const tuning *t = of(b);
-    fprintf(stderr, "texts    %lld for training", (long long)tn_labelled_count(t->learn.texts));
-    if (t->test) fprintf(stderr, ", %lld for the test", (long long)tn_labelled_count(t->judge.texts));
+    fprintf(stderr, "texts    %lld for training", (long long)tn_labelled_count(t->train_set.texts));
+    if (t->test) fprintf(stderr, ", %lld for the test", (long long)tn_labelled_count(t->test_set.texts));
     if (tn_labels_count(t->labels)) fprintf(stderr, ", %lld labels", (long long)tn_labels_count(t->labels));
     fprintf(stderr, "\n");
-    const int64_t cut = tn_features_cut(t->learn.features);
+    const int64_t cut = tn_features_cut(t->train_set.features);
     if (cut)
         fprintf(stderr, "length   %lld texts have more than %lld tokens and %s\n", (long long)cut, (long long)t->length,
                 t->task->task == TN_TASK_CLASSES || t->task->task == TN_TASK_CHOICES ? "are cut" : "are read in parts");
@@ -309,8 +309,8 @@ static uint64_t sum_of(const tn_labelled *l)
 static void describe(const training *b, tn_json_writer *w)
 {
     const tuning *t = (const tuning *)b;
-    checksum_put(w, "text", sum_of(t->learn.texts));
-    if (t->valid) checksum_put(w, "valid", sum_of(t->check.texts));
+    checksum_put(w, "text", sum_of(t->train_set.texts));
+    if (t->valid) checksum_put(w, "valid", sum_of(t->valid_set.texts));
     texts_put(w, "labels", t->problem);
     texts_put(w, "model", t->model);
     tn_json_put_i64(w, "batch", t->batch);
@@ -357,7 +357,7 @@ static const train_kind kind = {"Fine-tuning", 500,  0,   check,    NULL, tokeni
 
 static tuning asked = {.base = {.kind = &kind,
                                 .untimed = true,
-                                .on = heard,
+                                .on = on_event,
                                 .asked = {.dtype = "f32", .lr = 5e-5, .warmup = 0.1, .seed = 1}},
                        .problem = "one",
                        .stride = USUAL_STRIDE,
@@ -366,23 +366,23 @@ static tuning asked = {.base = {.kind = &kind,
                        .layer_rate = 1};
 
 /* Runs one tuning. True if it was tested; then *v has the metrics. */
-static bool tuned(tuning *t, verdict *v)
+static bool tuned(tuning *t, metrics *v)
 {
     const tn_fit_result r = train_run(&t->base);
     bool                judged = false;
     if (r.why == TN_FIT_STOPPED) train_stopped(&r, "the same command with --resume");
     if (r.why == TN_FIT_DONE || r.why == TN_FIT_PATIENCE) {
         if (!t->json) printf("%s: step %lld, loss %.4f\n", t->base.asked.out, (long long)r.steps, r.loss);
-        if (t->test && judge(&t->how, &t->judge, t->base.net, v)) {
+        if (t->test && test_model(&t->how, &t->test_set, t->base.net, v)) {
             v->seconds = r.seconds;
-            v->skipped = tn_labelled_skipped(t->learn.texts, NULL) + tn_labelled_skipped(t->judge.texts, NULL);
+            v->skipped = tn_labelled_skipped(t->train_set.texts, NULL) + tn_labelled_skipped(t->test_set.texts, NULL);
             const bool listed =
                 t->task->task == TN_TASK_CLASSES ? problem_of(t) == TN_ONE_LABEL : t->task->task != TN_TASK_CHOICES;
-            if (listed) mistakes_page(&t->how, &t->judge, t->base.asked.out);
+            if (listed) test_page(&t->how, &t->test_set, t->base.asked.out);
             judged = tn_error() == TN_OK;
         }
     }
-    held_close(&t->learn), held_close(&t->check), held_close(&t->judge);
+    text_set_close(&t->train_set), text_set_close(&t->valid_set), text_set_close(&t->test_set);
     tn_labels_free(t->labels), tn_drop(t->weight);
     tn_optimizer_free(t->own);
     train_free(&t->base);
@@ -395,7 +395,7 @@ static void several(tuning *t)
 {
     enum { MOST = 100 };
     const train_asked first = t->base.asked;
-    verdict           v[MOST];
+    metrics           v[MOST];
     char              folder[1024], name[32];
     int64_t           n = 0;
     if (!make_folder(first.out)) return;
@@ -406,22 +406,22 @@ static void several(tuning *t)
         t->base.asked.resume = first.resume && is_there(folder);
         if (!tuned(t, &v[n])) break;
         n++;
-        if (n < t->seeds) verdict_print(&v[n - 1], t->json);
+        if (n < t->seeds) metrics_print(&v[n - 1], t->json);
     }
     t->base.asked = first;
-    if (n == t->seeds && tn_error() == TN_OK) verdict_print(&v[n - 1], t->json), verdict_print_mean(v, n, t->json);
+    if (n == t->seeds && tn_error() == TN_OK) metrics_print(&v[n - 1], t->json), metrics_print_mean(v, n, t->json);
 }
 
 static int run(int count, char **operands)
 {
     tuning *t = &asked;
-    verdict v;
+    metrics v;
     (void)count;
     if (!(t->task = tune_task_of(operands[0]))) return EXIT_USAGE;
     if (t->json && !t->test) return program_usage("--json prints the results of the test and needs --test");
     if (t->seeds > 1 && !t->test) return program_usage("--seeds prints the mean of test results and needs --test");
     if (t->seeds > 1) several(t);
-    else if (tuned(t, &v)) verdict_print(&v, t->json);
+    else if (tuned(t, &v)) metrics_print(&v, t->json);
     return t->base.usage ? t->base.usage : program_end();
 }
 

@@ -11,7 +11,6 @@ typedef struct {
     tn_task          task;
     tn_labelled_kind kind;
     int64_t          length, batch; /* defaults */
-    const char      *needs;         /* format of its files */
 } tune_task;
 const tune_task *tune_task_of(const char *name); /* NULL: unknown, after program_usage */
 
@@ -24,19 +23,19 @@ typedef struct {
     int64_t      n;      /* number of features */
     float      **scores; /* of each feature: [count, width] */
     int64_t     *count, *width;
-} held;
-bool held_open(held *h, const tn_labels *labels, const tn_tokenizer *t, tn_features_config c);
-bool held_ask(held *h, tn_tuned *m); /* fills the scores; false: raised */
-void held_close(held *h);
+} text_set;
+bool text_set_open(text_set *h, const tn_labels *labels, const tn_tokenizer *t, tn_features_config c);
+bool text_set_predict(text_set *h, tn_tuned *m); /* fills the scores; false: raised */
+void text_set_close(text_set *h);
 
 /* Predictions for an example: the index of its label or of the ending to choose; the value of a regression; the tags of
  * its words, in to[]; the best answer. */
-int64_t   said_class(const held *h, int64_t example);
-double    said_number(const held *h, int64_t example);
-void      said_tags(const held *h, int64_t example, int64_t *to);
-tn_answer said_answer(const held *h, int64_t example, int64_t longest);
+int64_t   predicted_class(const text_set *h, int64_t example);
+double    predicted_value(const text_set *h, int64_t example);
+void      predicted_tags(const text_set *h, int64_t example, int64_t *to);
+tn_answer predicted_answer(const text_set *h, int64_t example, int64_t longest);
 /* Probabilities of n classes from their scores. each: independent (sigmoid), else softmax. */
-void said_probabilities(const float *scores, int64_t n, bool each, double *to);
+void probabilities_of(const float *scores, int64_t n, bool each, double *to);
 
 /* Metrics, in percent except for correlations. NaN: does not apply; infinite: undefined for this data. */
 typedef struct {
@@ -44,33 +43,34 @@ typedef struct {
     double  seconds;
     double  accuracy, f1, exact, precision, recall, matthews, pearson, spearman;
     double  threshold; /* for "no answer"; NaN: all questions have one */
-} verdict;
+} metrics;
 typedef struct {
     const tune_task *task;
     tn_problem       problem;
     const tn_labels *labels;
     int64_t          longest; /* maximum tokens of an answer */
     tn_tokenizer    *tokens;
-} judging;
-verdict verdict_of_none(int64_t examples);
+} test_settings;
+metrics metrics_none(int64_t examples);
 /* Sets the correlations of v->examples values; infinite if undefined, because all values are equal. */
-void verdict_correlate(verdict *v, const double *x, const double *y);
+void metrics_correlate(metrics *v, const double *x, const double *y);
 /* Scores the predicted answers said(user, i) to the v->examples questions of a file. none: score of "no answer" minus
  * that of the answer. */
 typedef struct {
     tn_text text;
     double  none;
 } span;
-bool judge_spans(const tn_labelled *gold, span (*said)(void *user, int64_t i), void *user, bool thresholds, verdict *v);
-bool judge(const judging *j, held *h, tn_tuned *m, verdict *v); /* false: raised */
+bool test_answers(const tn_labelled *gold, span (*said)(void *user, int64_t i), void *user, bool thresholds,
+                  metrics *v);
+bool test_model(const test_settings *j, text_set *h, tn_tuned *m, metrics *v); /* false: raised */
 /* Writes folder/test.html: the confusion matrix, wrong predictions, and the attention weights on the first of these
  * texts. False: raised. */
-bool   mistakes_page(const judging *j, const held *h, const char *folder);
-double verdict_of(const verdict *v, const char *metric);
-void   verdict_print(const verdict *v, bool json);
-void   verdict_print_mean(const verdict *v, int64_t n, bool json); /* mean and standard deviation of n tunings */
+bool   test_page(const test_settings *j, const text_set *h, const char *folder);
+double metrics_get(const metrics *v, const char *metric);
+void   metrics_print(const metrics *v, bool json);
+void   metrics_print_mean(const metrics *v, int64_t n, bool json); /* mean and standard deviation of n tunings */
 
-/* pace.c. tune_freeze: freezes the embeddings and the first n layers. tune_thaw: trains the last `epoch` layers, and
+/* freeze.c. tune_freeze: freezes the embeddings and the first n layers. tune_thaw: trains the last `epoch` layers, and
  * the embeddings once all layers are trained; but the first `kept` layers, and then the embeddings, stay frozen. */
 void          tune_freeze(tn_tuned *m, int64_t n);
 void          tune_thaw(tn_tuned *m, int64_t epoch, int64_t kept);

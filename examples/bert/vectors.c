@@ -39,7 +39,7 @@ static bool sort_by_length(const sentences *how, const model *m, int64_t n, cons
 
 /* The number of the n sorted texts to batch: those of the same length and, if these have few tokens, shorter ones with
  * at most an eighth of padding each. */
-static int64_t together(const entry *e, int64_t n)
+static int64_t batch_count(const entry *e, int64_t n)
 {
     int64_t k = 1;
     while (k < n && k < BATCH && (k + 1) * e[0].pieces <= PIECES &&
@@ -55,7 +55,7 @@ bool sentences_all(const sentences *how, const model *m, int64_t n, const char *
     const char  *text[BATCH];
     if (e && sort_by_length(how, m, n, lines, e))
         for (int64_t at = 0, k; at < n && tn_error() == TN_OK; at += k) {
-            k = together(e + at, n - at);
+            k = batch_count(e + at, n - at);
             for (int64_t i = 0; i < k; i++) text[i] = e[at + i].text;
             const tn_scope s = tn_scope_begin();
             tn_tensor     *y = sentences_vectors(how, m, k, text);

@@ -1,4 +1,4 @@
-/* beginning.c — initial embeddings from word vectors.
+/* word_vectors.c — initial embeddings from word vectors.
  *
  * A Transformer learns slowly from masked tokens which words occur together, that is the topic of a text: at first all
  * nouns have nearly the same embedding, and what they share hides how they differ. Skip-gram learns just this in
@@ -48,8 +48,8 @@ static tn_tensor *rows_of(const tn_vectors *v, int64_t pieces)
     return rows;
 }
 
-tn_tensor *beginning_learn(const tn_corpus *c, int64_t pieces, int64_t dim, int64_t epochs, uint64_t seed,
-                           const char *path)
+tn_tensor *word_vectors_train(const tn_corpus *c, int64_t pieces, int64_t dim, int64_t epochs, uint64_t seed,
+                              const char *path)
 {
     tn_vectors *v = NULL;
     if (write_pieces(c, path))
@@ -61,7 +61,7 @@ tn_tensor *beginning_learn(const tn_corpus *c, int64_t pieces, int64_t dim, int6
     return rows ? tn_take(rows) : NULL;
 }
 
-void beginning_take(tn_tensor *weight, tn_tensor *rows)
+void word_vectors_apply(tn_tensor *weight, tn_tensor *rows)
 {
     const tn_scope s = tn_no_grad_begin();
     tn_tensor     *known = tn_any(tn_ne(rows, tn_zeros(TN_SHAPE(1))), .dims = TN_DIMS(1), .keepdim = true);

@@ -1,5 +1,5 @@
-/* say.c — bert classify, tag, answer and choose: predictions of a tuned model for the operands or for lines of standard
- * input. Lines are processed in groups, in their order; on a terminal, each line is answered at once. */
+/* predict.c — bert classify, tag, answer and choose: predictions of a tuned model for the operands or for lines of
+ * standard input. Lines are processed in groups, in their order; on a terminal, each line is answered at once. */
 #define _POSIX_C_SOURCE 200809L
 #include "tune.h"
 
@@ -27,7 +27,7 @@ typedef struct {
     tn_tokenizer    *tokens;
     tn_labels       *labels;
     int64_t          number; /* lines of earlier groups */
-} speaker;
+} predictor;
 
 /* ---- lines as labelled texts without labels ---------------------------------------------------------------------- */
 
@@ -91,7 +91,7 @@ static void as_choices(tn_string *s, const char *line)
     }
 }
 
-static tn_labelled *labelled(const speaker *s, int64_t n, char **lines)
+static tn_labelled *labelled(const predictor *s, int64_t n, char **lines)
 {
     static const char *const forms[] = {"tsv", "conll", "squad", "csv"};
     tn_string                all = {0};
@@ -125,7 +125,7 @@ static tn_labelled *labelled(const speaker *s, int64_t n, char **lines)
 
 /* ---- output ------------------------------------------------------------------------------------------------------ */
 
-static void say_class(const speaker *s, const held *h, int64_t i, tn_json_writer *w)
+static void print_class(const predictor *s, const text_set *h, int64_t i, tn_json_writer *w)
 {
     const tn_problem   how = s->m->config.problem;
     const float       *scores = h->scores[h->first[i]];
@@ -136,7 +136,7 @@ static void say_class(const speaker *s, const held *h, int64_t i, tn_json_writer
         tn_raise(TN_ENOMEM, "no memory for %lld labels", (long long)n);
         return;
     }
-    said_probabilities(scores, n, how == TN_ANY_LABELS, p);
+    probabilities_of(scores, n, how == TN_ANY_LABELS, p);
     if (how == TN_REGRESSION) {
         if (json) tn_json_put_double(w, "value", (double)scores[0]);
         else printf("%.6g\n", (double)scores[0]);
@@ -148,8 +148,8 @@ static void say_class(const speaker *s, const held *h, int64_t i, tn_json_writer
             else if (p[k] >= 0.5) printf("%s%s", any ? "," : "", name[k]), any = true;
         if (json) tn_json_close(w);
         else printf("\n");
-    } else if (json) tn_json_put_string(w, "label", name[said_class(h, i)]);
-    else printf("%s\t%.4f\n", name[said_class(h, i)], p[said_class(h, i)]);
+    } else if (json) tn_json_put_string(w, "label", name[predicted_class(h, i)]);
+    else printf("%s\t%.4f\n", name[predicted_class(h, i)], p[predicted_class(h, i)]);
     if (json && how != TN_REGRESSION) {
         tn_json_open_object(w, "probabilities");
         for (int64_t k = 0; k < n; k++) numbers_put(w, name[k], p[k], 6);
@@ -158,7 +158,7 @@ static void say_class(const speaker *s, const held *h, int64_t i, tn_json_writer
     free(p);
 }
 
-static void say_tags(const speaker *s, const held *h, int64_t i, tn_json_writer *w)
+static void print_tags(const predictor *s, const text_set *h, int64_t i, tn_json_writer *w)
 {
     const tn_example x = tn_labelled_at(h->texts, i);
     int64_t         *to = calloc((size_t)x.texts + 1, sizeof *to);
@@ -166,7 +166,7 @@ static void say_tags(const speaker *s, const held *h, int64_t i, tn_json_writer 
         tn_raise(TN_ENOMEM, "no memory for %lld words", (long long)x.texts);
         return;
     }
-    said_tags(h, i, to);
+    predicted_tags(h, i, to);
     if (json) tn_json_open_array(w, "words");
     for (int64_t k = 0; k < x.texts; k++)
         if (json) tn_json_put_string(w, NULL, x.text[k]);
@@ -186,7 +186,7 @@ static int64_t characters(const char *s, int64_t bytes)
     return n;
 }
 
-static void say_answer(const held *h, int64_t i, tn_json_writer *w)
+static void print_answer(const text_set *h, int64_t i, tn_json_writer *w)
 {
     enum { MOST = 100 };
     tn_answer        a[MOST] = {{0}};
@@ -212,12 +212,12 @@ static void say_answer(const held *h, int64_t i, tn_json_writer *w)
     tn_json_close(w);
 }
 
-static void say_choice(const held *h, int64_t i, tn_json_writer *w)
+static void print_choice(const text_set *h, int64_t i, tn_json_writer *w)
 {
     const tn_example x = tn_labelled_at(h->texts, i);
-    const int64_t    n = h->width[h->first[i]], k = said_class(h, i);
+    const int64_t    n = h->width[h->first[i]], k = predicted_class(h, i);
     double           p[64];
-    said_probabilities(h->scores[h->first[i]], n < 64 ? n : 64, false, p);
+    probabilities_of(h->scores[h->first[i]], n < 64 ? n : 64, false, p);
     if (!json) {
         printf("%lld\t%s\t%.4f\n", (long long)k, x.text[k + 1], p[k]);
         return;
@@ -229,14 +229,14 @@ static void say_choice(const held *h, int64_t i, tn_json_writer *w)
     tn_json_close(w);
 }
 
-static void say_one(const speaker *s, const held *h, int64_t i, tn_json_writer *w)
+static void print_one(const predictor *s, const text_set *h, int64_t i, tn_json_writer *w)
 {
     if (json) tn_json_writer_clear(w), tn_json_open_object(w, NULL);
     switch (s->task->task) {
-    case TN_TASK_CLASSES: say_class(s, h, i, w); break;
-    case TN_TASK_TAGS: say_tags(s, h, i, w); break;
-    case TN_TASK_ANSWERS: say_answer(h, i, w); break;
-    case TN_TASK_CHOICES: say_choice(h, i, w); break;
+    case TN_TASK_CLASSES: print_class(s, h, i, w); break;
+    case TN_TASK_TAGS: print_tags(s, h, i, w); break;
+    case TN_TASK_ANSWERS: print_answer(h, i, w); break;
+    case TN_TASK_CHOICES: print_choice(h, i, w); break;
     }
     if (!json) return;
     tn_json_close(w);
@@ -246,7 +246,7 @@ static void say_one(const speaker *s, const held *h, int64_t i, tn_json_writer *
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
-static void say_lines(speaker *s, int64_t n, char **given)
+static void predict_lines(predictor *s, int64_t n, char **given)
 {
     char **lines = calloc((size_t)n + 1, sizeof *lines);
     if (!lines) {
@@ -255,14 +255,14 @@ static void say_lines(speaker *s, int64_t n, char **given)
     }
     int64_t clear = 0;
     while (clear < n && (lines[clear] = texts_valid(given[clear]))) clear++;
-    held               h = {.texts = n && clear == n ? labelled(s, n, lines) : NULL};
+    text_set           h = {.texts = n && clear == n ? labelled(s, n, lines) : NULL};
     tn_json_writer    *w = json ? tn_json_writer_new(0) : NULL;
     tn_features_config c = {TN_FEATURES_DEFAULTS};
     c.length = length ? length : s->task->length, c.stride = stride;
     if (c.length > s->m->encoder->config.positions) c.length = s->m->encoder->config.positions;
-    if (h.texts && tn_error() == TN_OK && held_open(&h, s->labels, s->tokens, c) && held_ask(&h, s->m))
-        for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) say_one(s, &h, i, w);
-    held_close(&h);
+    if (h.texts && tn_error() == TN_OK && text_set_open(&h, s->labels, s->tokens, c) && text_set_predict(&h, s->m))
+        for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) print_one(s, &h, i, w);
+    text_set_close(&h);
     tn_json_writer_free(w);
     for (int64_t i = 0; i < n; i++) free(lines[i]);
     free(lines);
@@ -270,7 +270,7 @@ static void say_lines(speaker *s, int64_t n, char **given)
     s->number += n;
 }
 
-static void say_input(speaker *s)
+static void predict_input(predictor *s)
 {
     const int64_t most = isatty(STDIN_FILENO) ? 1 : LINES;
     char         *lines[LINES], *line = NULL;
@@ -289,14 +289,14 @@ static void say_input(speaker *s)
                 break;
             }
         }
-        if (n && tn_error() == TN_OK) say_lines(s, n, lines);
+        if (n && tn_error() == TN_OK) predict_lines(s, n, lines);
         for (int64_t i = 0; i < n; i++) free(lines[i]);
         more = more && !ferror(stdout);
     }
     free(line);
 }
 
-static bool right_task(const speaker *s)
+static bool right_task(const predictor *s)
 {
     static const char *const of[] = {"classify", "tag", "answer", "choose"};
     if (s->m->config.task == s->task->task) return true;
@@ -304,15 +304,15 @@ static bool right_task(const speaker *s)
     return false;
 }
 
-static int say(const char *task, int count, char **operands)
+static int predict(const char *task, int count, char **operands)
 {
     if (!json && program_given("best")) return program_stray("best", "--json");
-    speaker s = {.task = tune_task_of(task), .m = tn_tuned_load(dir)};
+    predictor s = {.task = tune_task_of(task), .m = tn_tuned_load(dir)};
     if (s.m) s.tokens = tn_tokenizer_load(dir);
     if (s.tokens && right_task(&s)) {
         s.labels = tn_labels_new(s.m->config.n, s.m->labels);
-        if (count && tn_error() == TN_OK) say_lines(&s, count, operands);
-        else if (tn_error() == TN_OK) say_input(&s);
+        if (count && tn_error() == TN_OK) predict_lines(&s, count, operands);
+        else if (tn_error() == TN_OK) predict_input(&s);
     }
     tn_labels_free(s.labels);
     tn_tokenizer_free(s.tokens);
@@ -325,32 +325,32 @@ static int say(const char *task, int count, char **operands)
         OPTION_FLAG("json", 0, &json, "print a JSON object for each line"),                                      \
         OPTION_INT("length", 'l', "N", &length, "maximum number of tokens of a text (default: as in bert tune)", \
                    .least = 8, .most = 16384)
-#define SAY(name_)                                                                                 \
-    static int    run_##name_(int count, char **operands) { return say(#name_, count, operands); } \
-    const command name_##_command = {.name = #name_,                                               \
-                                     .summary = name_##_says,                                      \
-                                     .options = name_##_options,                                   \
-                                     .run = run_##name_,                                           \
-                                     .operands = "[LINE...]",                                      \
-                                     .least = 0,                                                   \
-                                     .most = -1,                                                   \
+#define PREDICT(name_)                                                                                 \
+    static int    run_##name_(int count, char **operands) { return predict(#name_, count, operands); } \
+    const command name_##_command = {.name = #name_,                                                   \
+                                     .summary = name_##_summary,                                       \
+                                     .options = name_##_options,                                       \
+                                     .run = run_##name_,                                               \
+                                     .operands = "[LINE...]",                                          \
+                                     .least = 0,                                                       \
+                                     .most = -1,                                                       \
                                      .text = name_##_text}
 
 static const option classify_options[] = {COMMON, {0}};
-static const char   classify_says[] = "predict the label of a text";
+static const char   classify_summary[] = "predict the label of a text";
 static const char   classify_text[] =
     "Prints the label of each line and its probability. The model must come from bert tune. A line with a tab is two "
     "texts; a line of JSON has \"text\", and \"pair\" for two texts.\n\n"
     "  bert classify --model films \"What a bore.\"\n  bert classify --model films --json <lines.txt";
-SAY(classify);
+PREDICT(classify);
 
 static const option tag_options[] = {COMMON, {0}};
-static const char   tag_says[] = "predict the tag of each word";
+static const char   tag_summary[] = "predict the tag of each word";
 static const char   tag_text[] =
     "Each line is a sentence of words separated by blanks. Prints a line with the word and its tag for each word, and "
     "an empty line after each sentence. The model must come from bert tune.\n\n"
     "  bert tag --model names \"Ada lives in London .\"";
-SAY(tag);
+PREDICT(tag);
 
 static const option answer_options[] = {
     COMMON,
@@ -362,16 +362,16 @@ static const option answer_options[] = {
                 "print no answer if the score of \"no answer\" is higher by more than X; 1e6: always print an answer",
                 .least = -ALWAYS, .most = ALWAYS),
     {0}};
-static const char answer_says[] = "answer a question from a text";
+static const char answer_summary[] = "answer a question from a text";
 static const char answer_text[] =
     "Each line is a question, a tab and the text that contains the answer, or a JSON object with \"question\" and "
     "\"context\". Prints the answer, or an empty line for no answer. The model must come from bert tune.\n\n"
     "  printf 'Who sat?\\tThe cat sat on the mat.\\n' | bert answer --model reader";
-SAY(answer);
+PREDICT(answer);
 
 static const option choose_options[] = {COMMON, {0}};
-static const char   choose_says[] = "choose the ending of a text";
+static const char   choose_summary[] = "choose the ending of a text";
 static const char   choose_text[] =
     "Each line is the start of a text and its possible endings, separated by tabs. Prints the number of the chosen "
     "ending, counted from 0, the ending, and its probability. The model must come from bert tune.";
-SAY(choose);
+PREDICT(choose);

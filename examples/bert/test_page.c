@@ -1,5 +1,5 @@
-/* mistakes.c — the HTML page of a test: the confusion matrix, wrong predictions, and the attention weights on the first
- * of these texts. */
+/* test_page.c — the HTML page of a test: the confusion matrix, wrong predictions, and the attention weights on the
+ * first of these texts. */
 #include "bert.h"
 #include "tune.h"
 
@@ -13,23 +13,23 @@ enum { SHOWN = 100, LABELS = 40 };
 
 typedef struct {
     char line[24], right[100], said[100], text[300];
-} mistake;
+} wrong_prediction;
 typedef struct {
-    const judging *j;
-    double        *counts; /* [labels, labels]: right, predicted; NULL: no labels, or too many */
-    int64_t        labels, found;
-    mistake       *list;
-    tn_string      looked_at; /* the start of the first text with a wrong prediction */
-} mistakes;
+    const test_settings *j;
+    double              *counts; /* [labels, labels]: right, predicted; NULL: no labels, or too many */
+    int64_t              labels, found;
+    wrong_prediction    *list;
+    tn_string            first_text; /* the start of the first text with a wrong prediction */
+} page_data;
 
 /* Counts one prediction. Keeps the first SHOWN wrong ones. */
-static void decided(mistakes *m, int64_t line, int64_t right, int64_t said, const char *text)
+static void add_prediction(page_data *m, int64_t line, int64_t right, int64_t said, const char *text)
 {
     const char *const *name = tn_labels_names(m->j->labels);
     if (m->counts && right >= 0 && right < m->labels && said < m->labels) m->counts[right * m->labels + said]++;
     if (right == said) return;
     if (m->found < SHOWN) {
-        mistake *x = &m->list[m->found];
+        wrong_prediction *x = &m->list[m->found];
         snprintf(x->line, sizeof x->line, "%lld", (long long)line);
         snprintf(x->right, sizeof x->right, "%.90s", name[right]),
             snprintf(x->said, sizeof x->said, "%.90s", name[said]);
@@ -38,23 +38,23 @@ static void decided(mistakes *m, int64_t line, int64_t right, int64_t said, cons
     m->found++;
 }
 
-static void sentence(mistakes *m, const held *h, int64_t i, const tn_example *x)
+static void add_sentence(page_data *m, const text_set *h, int64_t i, const tn_example *x)
 {
     int64_t *said = calloc((size_t)x->texts + 1, sizeof *said);
     char     text[300];
     if (!said) return;
-    said_tags(h, i, said);
+    predicted_tags(h, i, said);
     for (int64_t k = 0; k < x->texts; k++) {
         snprintf(text, sizeof text, "%.60s [%.100s] %.60s", k ? x->text[k - 1] : "", x->text[k],
                  k + 1 < x->texts ? x->text[k + 1] : "");
-        decided(m, x->line + k, tn_labels_find(m->j->labels, x->label[k]), said[k], text);
+        add_prediction(m, x->line + k, tn_labels_find(m->j->labels, x->label[k]), said[k], text);
     }
     free(said);
 }
 
-static void answer(mistakes *m, const held *h, int64_t i, const tn_example *x)
+static void add_answer(page_data *m, const text_set *h, int64_t i, const tn_example *x)
 {
-    const tn_answer a = said_answer(h, i, m->j->longest);
+    const tn_answer a = predicted_answer(h, i, m->j->longest);
     tn_squad        s = {.v2 = true};
     tn_text         right[64];
     const int       n = (int)(x->labels < 64 ? x->labels : 64);
@@ -62,7 +62,7 @@ static void answer(mistakes *m, const held *h, int64_t i, const tn_example *x)
     tn_squad_add(&s, (tn_text){x->text[1] + a.start, (size_t)(a.end - a.start)}, n, right);
     if (s.last_exact) return;
     if (m->found < SHOWN) {
-        mistake *w = &m->list[m->found];
+        wrong_prediction *w = &m->list[m->found];
         snprintf(w->line, sizeof w->line, "%.20s", x->id),
             snprintf(w->right, sizeof w->right, "%.90s", n ? x->label[0] : "");
         snprintf(w->said, sizeof w->said, "%.*s", (int)(a.end - a.start < 90 ? a.end - a.start : 90),
@@ -72,7 +72,7 @@ static void answer(mistakes *m, const held *h, int64_t i, const tn_example *x)
     m->found++;
 }
 
-static void confusion(tn_report *r, const mistakes *m)
+static void put_confusion(tn_report *r, const page_data *m)
 {
     const char *const *name = tn_labels_names(m->j->labels);
     const tn_scope     s = tn_no_grad_begin();
@@ -89,7 +89,7 @@ static void confusion(tn_report *r, const mistakes *m)
     tn_scope_end(s);
 }
 
-static void shown(tn_report *r, const mistakes *m)
+static void put_errors(tn_report *r, const page_data *m)
 {
     static const char *const names[] = {"line", "right", "predicted", "text"};
     const int64_t            n = m->found < SHOWN ? m->found : SHOWN;
@@ -108,7 +108,7 @@ static void shown(tn_report *r, const mistakes *m)
 }
 
 /* Keeps the text, at most BYTES bytes, for the figure of attention weights. */
-static void keep_text(mistakes *m, const tn_example *x)
+static void keep_text(page_data *m, const tn_example *x)
 {
     enum { BYTES = 200 };
     const bool tagged = m->j->task->task == TN_TASK_TAGS;
@@ -116,24 +116,24 @@ static void keep_text(mistakes *m, const tn_example *x)
         size_t n = strlen(x->text[k]);
         if (n > BYTES) n = BYTES;
         while (n && ((unsigned char)x->text[k][n] & 0xc0) == 0x80) n--; /* do not cut a character */
-        if (m->looked_at.bytes + n > BYTES) break;
-        if (k) tn_string_add(&m->looked_at, tn_text_of(" "));
-        tn_string_add(&m->looked_at, (tn_text){x->text[k], n});
+        if (m->first_text.bytes + n > BYTES) break;
+        if (k) tn_string_add(&m->first_text, tn_text_of(" "));
+        tn_string_add(&m->first_text, (tn_text){x->text[k], n});
     }
 }
 
 /* Adds the attention weights of all layers, with the first head of the last layer enlarged. */
-static void attention(tn_report *r, const mistakes *m, const held *h)
+static void put_attention(tn_report *r, const page_data *m, const text_set *h)
 {
     const model seen = {h->asked->encoder, m->j->tokens};
-    if (!m->looked_at.bytes) return;
+    if (!m->first_text.bytes) return;
     tn_report_heading(r, "Attention weights on the first of these texts");
-    report_looks(r, &seen, m->looked_at.at, seen.bert->config.layers - 1, 0);
+    report_attention(r, &seen, m->first_text.at, seen.bert->config.layers - 1, 0);
 }
 
-bool mistakes_page(const judging *j, const held *h, const char *folder)
+bool test_page(const test_settings *j, const text_set *h, const char *folder)
 {
-    mistakes      m = {.j = j, .labels = tn_labels_count(j->labels), .list = calloc(SHOWN, sizeof(mistake))};
+    page_data     m = {.j = j, .labels = tn_labels_count(j->labels), .list = calloc(SHOWN, sizeof(wrong_prediction))};
     const tn_task task = j->task->task;
     tn_report    *r = tn_report_new("Test results");
     char          path[1024];
@@ -141,16 +141,16 @@ bool mistakes_page(const judging *j, const held *h, const char *folder)
         m.counts = calloc((size_t)(m.labels * m.labels), sizeof *m.counts);
     for (int64_t i = 0; r && m.list && i < tn_labelled_count(h->texts) && tn_error() == TN_OK; i++) {
         const tn_example x = tn_labelled_at(h->texts, i);
-        if (task == TN_TASK_TAGS) sentence(&m, h, i, &x);
-        else if (task == TN_TASK_ANSWERS) answer(&m, h, i, &x);
+        if (task == TN_TASK_TAGS) add_sentence(&m, h, i, &x);
+        else if (task == TN_TASK_ANSWERS) add_answer(&m, h, i, &x);
         else if (task == TN_TASK_CLASSES && j->problem == TN_ONE_LABEL)
-            decided(&m, x.line, tn_labels_find(j->labels, x.label[0]), said_class(h, i), x.text[0]);
-        if (m.found && !m.looked_at.bytes) keep_text(&m, &x);
+            add_prediction(&m, x.line, tn_labels_find(j->labels, x.label[0]), predicted_class(h, i), x.text[0]);
+        if (m.found && !m.first_text.bytes) keep_text(&m, &x);
     }
-    if (m.counts) confusion(r, &m);
-    if (m.list) shown(r, &m);
-    attention(r, &m, h);
+    if (m.counts) put_confusion(r, &m);
+    if (m.list) put_errors(r, &m);
+    put_attention(r, &m, h);
     free(m.counts), free(m.list);
-    tn_string_free(&m.looked_at);
+    tn_string_free(&m.first_text);
     return record_report(r, in_folder(folder, "test.html", path));
 }

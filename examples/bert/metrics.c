@@ -1,4 +1,4 @@
-/* judge.c — runs a tuned model on the texts of a file, and computes metrics of its predictions. */
+/* metrics.c — runs a tuned model on the texts of a file, and computes metrics of its predictions. */
 #include "tune.h"
 
 #include "../common/numbers.h"
@@ -9,7 +9,7 @@
 
 /* ---- predictions ------------------------------------------------------------------------------------------------- */
 
-bool held_open(held *h, const tn_labels *labels, const tn_tokenizer *t, tn_features_config c)
+bool text_set_open(text_set *h, const tn_labels *labels, const tn_tokenizer *t, tn_features_config c)
 {
     c.fixed = true;
     h->features = tn_features_create(h->texts, t, labels, c);
@@ -27,18 +27,18 @@ bool held_open(held *h, const tn_labels *labels, const tn_tokenizer *t, tn_featu
     return tn_error() == TN_OK;
 }
 
-void held_close(held *h)
+void text_set_close(text_set *h)
 {
     for (int64_t i = 0; h->scores && i < h->n; i++) free(h->scores[i]);
     free(h->first), free(h->scores), free(h->count), free(h->width);
     tn_features_free(h->features);
     tn_labelled_free(h->texts);
-    *h = (held){.texts = NULL};
+    *h = (text_set){.texts = NULL};
 }
 
 static void take(void *user, int64_t feature, int64_t pieces, int64_t n, const float *scores)
 {
-    held        *h = user;
+    text_set    *h = user;
     const size_t bytes = (size_t)(pieces * n) * sizeof *scores;
     float       *to = realloc(h->scores[feature], bytes);
     if (!to) {
@@ -50,7 +50,7 @@ static void take(void *user, int64_t feature, int64_t pieces, int64_t n, const f
         numbers_finite((double)to[i], "a score of the model");
     h->scores[feature] = to, h->count[feature] = pieces, h->width[feature] = n;
 }
-bool held_ask(held *h, tn_tuned *m)
+bool text_set_predict(text_set *h, tn_tuned *m)
 {
     h->asked = m;
     return tn_tuned_each(m, h->features, take, h) == TN_OK;
@@ -64,20 +64,20 @@ static int64_t largest(const float *scores, int64_t n)
     return best;
 }
 
-int64_t said_class(const held *h, int64_t example)
+int64_t predicted_class(const text_set *h, int64_t example)
 {
     const int64_t i = h->first[example];
     return largest(h->scores[i], h->width[i]);
 }
-double said_number(const held *h, int64_t example) { return (double)h->scores[h->first[example]][0]; }
+double predicted_value(const text_set *h, int64_t example) { return (double)h->scores[h->first[example]][0]; }
 
-void said_tags(const held *h, int64_t example, int64_t *to)
+void predicted_tags(const text_set *h, int64_t example, int64_t *to)
 {
     for (int64_t i = h->first[example]; i < h->first[example + 1]; i++)
         tn_tuned_tags(h->asked, h->features, i, h->scores[i], to);
 }
 
-tn_answer said_answer(const held *h, int64_t example, int64_t longest)
+tn_answer predicted_answer(const text_set *h, int64_t example, int64_t longest)
 {
     enum { LOOKED_AT = 20 };
     tn_answer     best[LOOKED_AT] = {{0}};
@@ -86,7 +86,7 @@ tn_answer said_answer(const held *h, int64_t example, int64_t longest)
     return best[0];
 }
 
-void said_probabilities(const float *scores, int64_t n, bool each, double *to)
+void probabilities_of(const float *scores, int64_t n, bool each, double *to)
 {
     double most = (double)scores[largest(scores, n)], sum = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -96,12 +96,12 @@ void said_probabilities(const float *scores, int64_t n, bool each, double *to)
     for (int64_t i = 0; i < n && !each; i++) to[i] /= sum;
 }
 
-verdict verdict_of_none(int64_t examples)
+metrics metrics_none(int64_t examples)
 {
-    return (verdict){examples, 0, -1, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+    return (metrics){examples, 0, -1, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
 }
 
-void verdict_correlate(verdict *v, const double *x, const double *y)
+void metrics_correlate(metrics *v, const double *x, const double *y)
 {
     v->pearson = tn_pearson(v->examples, x, y), v->spearman = tn_spearman(v->examples, x, y);
     if (isnan(v->pearson)) v->pearson = HUGE_VAL;
@@ -129,20 +129,20 @@ static void add(columns *c, int64_t gold, int64_t said)
     c->gold[c->n] = gold, c->said[c->n++] = said;
 }
 
-static void compared(const columns *c, int64_t labels, verdict *v)
+static void compared(const columns *c, int64_t labels, metrics *v)
 {
     v->accuracy = 100 * tn_f1(TN_F1_MICRO, c->n, c->gold, c->said);
     v->f1 = 100 * tn_f1(labels == 2 ? TN_F1_BINARY : TN_F1_MACRO, c->n, c->gold, c->said);
     v->matthews = tn_matthews(c->n, c->gold, c->said);
 }
 
-static void judge_classes(const judging *j, const held *h, verdict *v)
+static void test_classes(const test_settings *j, const text_set *h, metrics *v)
 {
     columns c = {.n = 0};
     for (int64_t i = 0; i < v->examples && tn_error() == TN_OK; i++) {
         const tn_example x = tn_labelled_at(h->texts, i);
         const bool       choice = j->task->task == TN_TASK_CHOICES;
-        add(&c, choice ? strtoll(x.label[0], NULL, 10) : tn_labels_find(j->labels, x.label[0]), said_class(h, i));
+        add(&c, choice ? strtoll(x.label[0], NULL, 10) : tn_labels_find(j->labels, x.label[0]), predicted_class(h, i));
     }
     compared(&c, j->task->task == TN_TASK_CHOICES ? 0 : tn_labels_count(j->labels), v);
     if (j->task->task == TN_TASK_CHOICES) v->f1 = v->matthews = NAN;
@@ -151,7 +151,7 @@ static void judge_classes(const judging *j, const held *h, verdict *v)
 
 /* For texts with several labels: accuracy counts texts whose labels are all right; F1 is over all decisions (text,
  * label), with "the text has this label" as the positive class. */
-static void judge_labels(const judging *j, const held *h, verdict *v)
+static void test_labels(const test_settings *j, const text_set *h, metrics *v)
 {
     const int64_t n = tn_labels_count(j->labels);
     int64_t       right = 0, found = 0, gold = 0, both = 0;
@@ -170,16 +170,16 @@ static void judge_labels(const judging *j, const held *h, verdict *v)
     v->f1 = found + gold ? 200 * (double)both / (double)(found + gold) : 0;
 }
 
-static void judge_numbers(const held *h, verdict *v)
+static void test_numbers(const text_set *h, metrics *v)
 {
     double *x = calloc(2 * (size_t)v->examples + 1, sizeof *x);
     if (!x) tn_raise(TN_ENOMEM, "no memory for %lld numbers", (long long)v->examples);
     for (int64_t i = 0; x && i < v->examples; i++) {
         const tn_example e = tn_labelled_at(h->texts, i);
         tn_parse_double(e.label[0], strlen(e.label[0]), &x[i]);
-        x[v->examples + i] = said_number(h, i);
+        x[v->examples + i] = predicted_value(h, i);
     }
-    if (x) verdict_correlate(v, x, x + v->examples);
+    if (x) metrics_correlate(v, x, x + v->examples);
     free(x);
 }
 
@@ -191,7 +191,7 @@ static bool are_entities(const tn_labels *l)
     return false;
 }
 
-static void judge_tags(const judging *j, const held *h, verdict *v)
+static void test_tags(const test_settings *j, const text_set *h, metrics *v)
 {
     const char *const *name = tn_labels_names(j->labels);
     tn_entities       *e = are_entities(j->labels) ? tn_entities_new(TN_ENTITIES_CONLL) : NULL;
@@ -205,7 +205,7 @@ static void judge_tags(const judging *j, const held *h, verdict *v)
             break;
         }
         said = memset(to, 0, (size_t)(x.texts + 1) * sizeof *said);
-        said_tags(h, i, said);
+        predicted_tags(h, i, said);
         for (int64_t k = 0; k < x.texts; k++) {
             a.counted++, a.right += !strcmp(name[said[k]], x.label[k]);
             if (e) tn_entities_add(e, tn_text_of(x.label[k]), tn_text_of(name[said[k]]));
@@ -223,14 +223,14 @@ static void judge_tags(const judging *j, const held *h, verdict *v)
 
 /* For files with unanswerable questions: finds the best threshold. The prediction is "no answer" if its score exceeds
  * the answer's by more than the threshold. */
-static void best_threshold(double *const list[3], const bool *answerable, const bool *empty, verdict *v)
+static void best_threshold(double *const list[3], const bool *answerable, const bool *empty, metrics *v)
 {
     double *none = list[0], *exact = list[1], *f1 = list[2];
     v->exact = tn_squad_threshold(v->examples, none, exact, empty, answerable, NULL);
     v->f1 = tn_squad_threshold(v->examples, none, f1, empty, answerable, &v->threshold);
 }
 
-bool judge_spans(const tn_labelled *gold, span (*said)(void *user, int64_t i), void *user, bool thresholds, verdict *v)
+bool test_answers(const tn_labelled *gold, span (*said)(void *user, int64_t i), void *user, bool thresholds, metrics *v)
 {
     const size_t n = (size_t)v->examples;
     double      *number = calloc(3 * n + 1, sizeof *number), *list[3] = {number, number + n, number + 2 * n};
@@ -256,30 +256,30 @@ bool judge_spans(const tn_labelled *gold, span (*said)(void *user, int64_t i), v
 }
 
 typedef struct {
-    const judging *j;
-    const held    *h;
+    const test_settings *j;
+    const text_set      *h;
 } asked_for;
 static span best_span(void *user, int64_t i)
 {
     const asked_for *q = user;
-    const tn_answer  a = said_answer(q->h, i, q->j->longest);
+    const tn_answer  a = predicted_answer(q->h, i, q->j->longest);
     const tn_example x = tn_labelled_at(q->h->texts, i);
     return (span){{x.text[1] + a.start, (size_t)(a.end - a.start)}, a.none - a.score};
 }
 
-bool judge(const judging *j, held *h, tn_tuned *m, verdict *v)
+bool test_model(const test_settings *j, text_set *h, tn_tuned *m, metrics *v)
 {
-    *v = verdict_of_none(tn_labelled_count(h->texts));
-    if (!held_ask(h, m)) return false;
+    *v = metrics_none(tn_labelled_count(h->texts));
+    if (!text_set_predict(h, m)) return false;
     switch (j->task->task) {
     case TN_TASK_CLASSES:
-        if (j->problem == TN_ANY_LABELS) judge_labels(j, h, v);
-        else if (j->problem == TN_REGRESSION) judge_numbers(h, v);
-        else judge_classes(j, h, v);
+        if (j->problem == TN_ANY_LABELS) test_labels(j, h, v);
+        else if (j->problem == TN_REGRESSION) test_numbers(h, v);
+        else test_classes(j, h, v);
         break;
-    case TN_TASK_CHOICES: judge_classes(j, h, v); break;
-    case TN_TASK_TAGS: judge_tags(j, h, v); break;
-    case TN_TASK_ANSWERS: judge_spans(h->texts, best_span, &(asked_for){j, h}, true, v); break;
+    case TN_TASK_CHOICES: test_classes(j, h, v); break;
+    case TN_TASK_TAGS: test_tags(j, h, v); break;
+    case TN_TASK_ANSWERS: test_answers(h->texts, best_span, &(asked_for){j, h}, true, v); break;
     }
     return tn_error() == TN_OK;
 }
@@ -290,26 +290,26 @@ typedef struct {
     const char *name;
     size_t      at;
 } row;
-static const row rows[] = {{"accuracy", offsetof(verdict, accuracy)},
-                           {"f1", offsetof(verdict, f1)},
-                           {"em", offsetof(verdict, exact)},
-                           {"precision", offsetof(verdict, precision)},
-                           {"recall", offsetof(verdict, recall)},
-                           {"matthews", offsetof(verdict, matthews)},
-                           {"pearson", offsetof(verdict, pearson)},
-                           {"spearman", offsetof(verdict, spearman)},
-                           {"threshold", offsetof(verdict, threshold)},
+static const row rows[] = {{"accuracy", offsetof(metrics, accuracy)},
+                           {"f1", offsetof(metrics, f1)},
+                           {"em", offsetof(metrics, exact)},
+                           {"precision", offsetof(metrics, precision)},
+                           {"recall", offsetof(metrics, recall)},
+                           {"matthews", offsetof(metrics, matthews)},
+                           {"pearson", offsetof(metrics, pearson)},
+                           {"spearman", offsetof(metrics, spearman)},
+                           {"threshold", offsetof(metrics, threshold)},
                            {NULL, 0}};
-static double value(const verdict *v, const row *r) { return *(const double *)(const void *)((const char *)v + r->at); }
+static double value(const metrics *v, const row *r) { return *(const double *)(const void *)((const char *)v + r->at); }
 
-double verdict_of(const verdict *v, const char *metric)
+double metrics_get(const metrics *v, const char *metric)
 {
     for (const row *r = rows; r->name; r++)
         if (!strcmp(r->name, metric) && isfinite(value(v, r))) return value(v, r);
     return isfinite(v->accuracy) ? v->accuracy : isfinite(v->f1) ? v->f1 : 0;
 }
 
-static void put_numbers(tn_json_writer *w, const verdict *v)
+static void put_numbers(tn_json_writer *w, const metrics *v)
 {
     for (const row *r = rows; r->name; r++)
         if (!isnan(value(v, r))) numbers_put(w, r->name, value(v, r), 4);
@@ -317,7 +317,7 @@ static void put_numbers(tn_json_writer *w, const verdict *v)
     if (v->seconds >= 0) numbers_put(w, "seconds", v->seconds, 4);
 }
 
-static void print_json(const verdict *v, const verdict *deviation, int64_t seeds)
+static void print_json(const metrics *v, const metrics *deviation, int64_t seeds)
 {
     tn_json_writer *w = tn_json_writer_new(0);
     tn_json_open_object(w, NULL);
@@ -335,7 +335,7 @@ static void print_json(const verdict *v, const verdict *deviation, int64_t seeds
     tn_json_writer_free(w);
 }
 
-void verdict_print(const verdict *v, bool json)
+void metrics_print(const metrics *v, bool json)
 {
     if (json) {
         print_json(v, NULL, 0);
@@ -350,7 +350,7 @@ void verdict_print(const verdict *v, bool json)
 }
 
 /* Mean and sample standard deviation, √(Σ (x - mean)² / (n - 1)), of metric r over n verdicts. */
-static double mean_of(const verdict *v, int64_t n, const row *r, double *deviation)
+static double mean_of(const metrics *v, int64_t n, const row *r, double *deviation)
 {
     double mean = 0, sum = 0;
     for (int64_t i = 0; i < n; i++) mean += value(&v[i], r) / (double)n;
@@ -359,10 +359,10 @@ static double mean_of(const verdict *v, int64_t n, const row *r, double *deviati
     return mean;
 }
 
-void verdict_print_mean(const verdict *v, int64_t n, bool json)
+void metrics_print_mean(const metrics *v, int64_t n, bool json)
 {
-    static const row time = {"seconds", offsetof(verdict, seconds)};
-    verdict          mean = v[0], deviation = v[0];
+    static const row time = {"seconds", offsetof(metrics, seconds)};
+    metrics          mean = v[0], deviation = v[0];
     deviation.skipped = 0;
     mean.seconds = mean_of(v, n, &time, &deviation.seconds);
     for (const row *r = rows; r->name; r++)

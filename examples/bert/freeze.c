@@ -1,5 +1,5 @@
-/* pace.c — freezing and learning rates of fine-tuning: frozen layers, learning rates that decrease from the head to the
- * embeddings (discriminative fine-tuning), and gradual unfreezing (both from Howard and Ruder 2018). */
+/* freeze.c — freezing and learning rates of fine-tuning: frozen layers, learning rates that decrease from the head to
+ * the embeddings (discriminative fine-tuning), and gradual unfreezing (both from Howard and Ruder 2018). */
 #include "tune.h"
 
 #include <math.h>
