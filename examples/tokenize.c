@@ -39,10 +39,10 @@ static void train_tokenizer(int n, char **files)
     static const char *const files_of[] = {"tokenizer.json", "vocab.txt", "vocab.json", "config.json"};
     char                     path[1024];
     const bool               subword = kind_of(type) == TN_SUBWORD;
-    if (subword && is_there(out) && !force)
+    if (subword && file_exists(out) && !force)
         tn_raise(TN_EINVAL, "'%s' already exists; choose another --out, or use --force", out);
     for (size_t i = 0; !subword && i < sizeof files_of / sizeof *files_of && !force; i++)
-        if (is_there(in_folder(out, files_of[i], path)))
+        if (file_exists(in_folder(out, files_of[i], path)))
             tn_raise(TN_EINVAL,
                      "'%s' already contains a tokenizer or a model: '%s'; choose another --out, or use --force", out,
                      files_of[i]);

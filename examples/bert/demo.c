@@ -186,7 +186,7 @@ static int run(int count, char **operands)
     a->steps = steps || minutes > 0 ? steps : albert ? ALBERTS_STEPS : USUAL_STEPS;
     a->resume = again, a->seed = seed;
     a->dtype = dtype ? dtype : tn_has_bf16() ? "bf16" : "f32";
-    t.base.usual = !steps && !(minutes > 0);
+    t.base.no_duration = !steps && !(minutes > 0);
     const tn_fit_result r = train_run(&t.base);
     if (r.why == TN_FIT_STOPPED) train_stopped(&r, "bert demo --resume");
     else if (r.why != TN_FIT_FAILED) end(&t, &r, began);

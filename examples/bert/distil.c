@@ -144,7 +144,7 @@ static void say(training *t)
 {
     fprintf(stderr, "teacher  %lld layers, %.2f million parameters\n", (long long)of(t)->teacher->config.layers,
             (double)tn_count(of(t)->teacher) / 1e6);
-    bert_kind.say(t);
+    bert_kind.print_info(t);
 }
 static void describe(const training *t, tn_json_writer *w)
 {

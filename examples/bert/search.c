@@ -138,7 +138,7 @@ static tn_tensor *open_index(const sentences *how, const model *m, const haystac
     if (!index_file) return embed_lines(how, m, h);
     if (!hashes(how, m, h, of_texts, of_model)) return NULL;
     if (!may_write(index_file)) return NULL;
-    if (is_there(index_file)) return load_index(how, h, of_texts, of_model);
+    if (file_exists(index_file)) return load_index(how, h, of_texts, of_model);
     tn_tensor             *v = embed_lines(how, m, h);
     tn_safetensors_writer *w = v ? tn_safetensors_writer_new() : NULL;
     if (w && tn_safetensors_put(w, "vectors", v) == TN_OK && tn_safetensors_note(w, "texts", of_texts) == TN_OK &&

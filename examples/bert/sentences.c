@@ -12,7 +12,7 @@ static tn_json *config_in(const char *folder, const char *name)
 {
     char        path[1024];
     const char *at = in_folder(folder, name, path);
-    return tn_error() == TN_OK && is_there(at) ? tn_json_load(at) : NULL;
+    return tn_error() == TN_OK && file_exists(at) ? tn_json_load(at) : NULL;
 }
 
 /* The last word of a type: "Pooling" of "sentence_transformers.models.Pooling". */
@@ -108,7 +108,7 @@ static int64_t features(const tn_json *c, const char *key)
 static tn_safetensors *weights_in(const char *folder, char path[1024])
 {
     in_folder(folder, "model.safetensors", path);
-    if (tn_error() != TN_OK || is_there(path)) return tn_safetensors_open(path);
+    if (tn_error() != TN_OK || file_exists(path)) return tn_safetensors_open(path);
     return tn_torch_open(in_folder(folder, "pytorch_model.bin", path));
 }
 

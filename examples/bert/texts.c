@@ -148,6 +148,6 @@ bool evaluate(model *m, const texts_config *c, evaluation *e)
     tn_perplexity p = {0};
     tn_perplexity_add(&p, e->loss, e->words);
     e->perplexity = tn_perplexity_value(&p);
-    if (isnan(e->loss)) numbers_astray("the loss", e->loss);
+    if (isnan(e->loss)) numbers_not_finite("the loss", e->loss);
     return tn_error() == TN_OK;
 }

@@ -403,7 +403,7 @@ static void several(tuning *t)
         snprintf(name, sizeof name, "seed-%lld", (long long)(first.seed + n));
         t->base.asked = first;
         t->base.asked.seed = first.seed + n, t->base.asked.out = in_folder(first.out, name, folder);
-        t->base.asked.resume = first.resume && is_there(folder);
+        t->base.asked.resume = first.resume && file_exists(folder);
         if (!tuned(t, &v[n])) break;
         n++;
         if (n < t->seeds) metrics_print(&v[n - 1], t->json);

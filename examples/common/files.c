@@ -36,7 +36,7 @@ const char *in_folder(const char *folder, const char *name, char path[1024])
     return path;
 }
 
-bool is_there(const char *path)
+bool file_exists(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0;

@@ -6,7 +6,7 @@
 
 bool        make_folder(const char *path); /* and its parents; existing ones are kept; false: an error is set */
 const char *in_folder(const char *folder, const char *name, char path[1024]);
-bool        is_there(const char *path);
+bool        file_exists(const char *path);
 bool        same_file(const char *a, const char *b); /* do two paths name one file, which may not exist yet? */
 bool        may_write(const char *path);             /* before long work: can a file be made here? False: raised */
 double      seconds_now(void);                       /* of a monotonic clock */

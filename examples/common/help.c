@@ -41,7 +41,7 @@ static void entry(FILE *to, const char *left, const char *text)
 }
 
 /* A default below the option's range means that the option is not set. */
-static bool is_unsaid(const option *o) { return o->most > o->least && (double)*(int64_t *)o->to < o->least; }
+static bool is_unset(const option *o) { return o->most > o->least && (double)*(int64_t *)o->to < o->least; }
 
 /* Does the help text name each of "f32|bf16"? */
 static bool names_all(const char *help, const char *choices)
@@ -60,7 +60,7 @@ static void put_values(const option *o, char *to, size_t size)
 {
     const char *choices = o->choices && !names_all(o->help, o->choices) ? o->choices : "";
     char        value[120] = "", number[32];
-    if (o->kind == KIND_INT && *(int64_t *)o->to && !is_unsaid(o))
+    if (o->kind == KIND_INT && *(int64_t *)o->to && !is_unset(o))
         snprintf(value, sizeof value, "default: %lld", (long long)*(int64_t *)o->to);
     if (o->kind == KIND_REAL && fabs(*(double *)o->to) > 0) { /* 0 and NaN: not set */
         tn_format_double(*(double *)o->to, number);

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-void numbers_astray(const char *what, double x)
+void numbers_not_finite(const char *what, double x)
 {
     tn_raise(TN_ENUMERIC, "%s is %s: look for NaN and Inf in the model's weights", what, x != x ? "NaN" : "infinite");
 }
@@ -11,7 +11,7 @@ void numbers_astray(const char *what, double x)
 bool numbers_finite(double x, const char *what)
 {
     if (isfinite(x)) return true;
-    numbers_astray(what, x);
+    numbers_not_finite(what, x);
     return false;
 }
 

@@ -5,7 +5,7 @@
 #include <tenon/tenon.h>
 
 /* Raises TN_ENUMERIC for x, which is NaN or infinite. what: its name in the message, as "the loss". */
-void numbers_astray(const char *what, double x);
+void numbers_not_finite(const char *what, double x);
 /* True if x, or each of n values, is finite; else raises as above. */
 bool numbers_finite(double x, const char *what);
 bool numbers_vector(const float *x, int64_t n);

@@ -37,8 +37,8 @@ static struct {
     char         **argv;      /* a copy of main's */
     option_list   *lists[16]; /* their values are allocated here */
     int            list_count;
-    const char    *said[128]; /* names of the options on the command line */
-    int            said_count;
+    const char    *given[128]; /* names of the options on the command line */
+    int            given_count;
 } now;
 
 /* ---- messages and exit codes ------------------------------------------------------------------------------------- */
@@ -178,8 +178,8 @@ static bool in_range(const option *o, double v)
 
 bool program_given(const char *name)
 {
-    for (int i = 0; i < now.said_count; i++)
-        if (!strcmp(now.said[i], name)) return true;
+    for (int i = 0; i < now.given_count; i++)
+        if (!strcmp(now.given[i], name)) return true;
     return false;
 }
 
@@ -201,14 +201,14 @@ int program_either(const char *one, const char *other)
     return program_usage("--%s and --%s exclude each other; give only one of them", one, other);
 }
 
-static void note(const option *o)
+static void mark_given(const option *o)
 {
-    if (!program_given(o->name) && now.said_count < 128) now.said[now.said_count++] = o->name;
+    if (!program_given(o->name) && now.given_count < 128) now.given[now.given_count++] = o->name;
 }
 
-static void raise_flag(const option *o)
+static void set_flag(const option *o)
 {
-    note(o);
+    mark_given(o);
     *(bool *)o->to = true;
 }
 
@@ -216,7 +216,7 @@ static void raise_flag(const option *o)
 static int set(const option *o, const char *value)
 {
     char near[WORD];
-    note(o);
+    mark_given(o);
     switch (o->kind) {
     case KIND_FLAG: return 0;
     case KIND_INT: {
@@ -293,7 +293,7 @@ static int long_option(int argc, char **argv, int *i)
     if (!o) return unknown_option(name);
     if (o->kind != KIND_FLAG) return take_values(o, equals ? equals + 1 : NULL, argc, argv, i);
     if (equals) return program_usage("--%s takes no value", o->name);
-    return raise_flag(o), 0;
+    return set_flag(o), 0;
 }
 
 static int letters(int argc, char **argv, int *i)
@@ -302,7 +302,7 @@ static int letters(int argc, char **argv, int *i)
         const option *o = find(NULL, 0, *a);
         if (!o) return program_usage("unknown option -%c", *a);
         if (o->kind != KIND_FLAG) return take_values(o, a[1] ? a + 1 : NULL, argc, argv, i);
-        raise_flag(o);
+        set_flag(o);
     }
     return 0;
 }
@@ -322,7 +322,7 @@ static int parse(int argc, char **argv, int *operands)
     return 0;
 }
 
-static bool given(const option *o)
+static bool is_set(const option *o)
 {
     switch (o->kind) {
     case KIND_TEXT: return *(const char **)o->to != NULL;
@@ -335,7 +335,7 @@ static int check(int operands, char **argv)
 {
     const command *c = now.command;
     for (const option *o = c->options; o && o->name; o++)
-        if (o->required && !given(o)) return program_usage("--%s %s is required: %s", o->name, o->value, o->help);
+        if (o->required && !is_set(o)) return program_usage("--%s %s is required: %s", o->name, o->value, o->help);
     if (operands < c->least)
         return program_usage(operands ? "too few operands, expected %s" : "missing operand, expected %s", c->operands);
     if (c->most >= 0 && operands > c->most) return program_usage("unexpected argument '%s'", argv[c->most]);
@@ -426,7 +426,7 @@ int program_main(const program *p, int argc, char **argv)
     settings = (program_settings){.color = "auto"};
     signal(SIGPIPE, SIG_DFL); /* `… | head -1` ends a program quietly, also where its parent ignores the signal */
     want_help = want_version = false;
-    now.program = p, now.command = NULL, now.argc = argc, now.list_count = now.said_count = 0;
+    now.program = p, now.command = NULL, now.argc = argc, now.list_count = now.given_count = 0;
     if (!(now.argv = calloc((size_t)argc + 1, sizeof *now.argv))) return fputs("out of memory\n", stderr), EXIT_MEMORY;
     memcpy(now.argv, argv, (size_t)argc * sizeof *argv);
     int code = run(argc - 1, argv + 1);

@@ -71,7 +71,7 @@ static bool record_lock(const char *folder)
 
 /* Writes run.json. A run does this twice: at the start with "asked": null, and with the options as soon as it can be
  * resumed. False: raised. */
-static bool put_run(const char *folder, const char *asked)
+static bool write_run(const char *folder, const char *asked)
 {
     char            path[1024];
     tn_json        *j = asked ? tn_json_parse(asked, strlen(asked)) : NULL;
@@ -111,11 +111,11 @@ static bool has_checkpoint(const char *folder)
 }
 
 /* A run without checkpoints is complete (then there is a model: raises), or was killed before the first checkpoint. */
-static bool is_not_over(const char *folder)
+static bool check_not_complete(const char *folder)
 {
     char path[1024];
-    if (!is_there(in_folder(folder, "model.safetensors", path)) &&
-        !is_there(in_folder(folder, "model.safetensors.index.json", path)))
+    if (!file_exists(in_folder(folder, "model.safetensors", path)) &&
+        !file_exists(in_folder(folder, "model.safetensors.index.json", path)))
         return tn_error() == TN_OK;
     tn_raise(TN_EINVAL,
              "the training in '%s' is complete and its checkpoints were deleted; choose another folder for a new one",
@@ -125,7 +125,7 @@ static bool is_not_over(const char *folder)
 
 /* Deletes the temporary files of a killed process: ".model.safetensors.tmp.0123456789ab". Keeps those of
  * `bert eval` (".eval.tokens.tmp...."), which may be running in another process. */
-static void sweep(const char *folder)
+static void delete_temporary(const char *folder)
 {
     DIR *d = opendir(folder);
     char path[1024];
@@ -144,13 +144,13 @@ static const char *const files[] = {"config.json",          "model.safetensors",
                                     "tokenizer_config.json"};
 enum { FILES = sizeof files / sizeof *files, OF_MODEL = 5 /* the others are written again by every run */ };
 
-bool record_may_begin(const char *folder, bool *resume)
+bool record_lock_folder(const char *folder, bool *resume)
 {
     if ((!*resume && !make_folder(folder)) || !record_lock(folder)) return false;
     char       path[1024];
-    const bool ours = is_there(in_folder(folder, "run.json", path)), bare = !has_checkpoint(folder);
+    const bool ours = file_exists(in_folder(folder, "run.json", path)), bare = !has_checkpoint(folder);
     const bool again = ours && (is_unfinished(path) || (*resume && bare));
-    if (tn_error() != TN_OK || (again && *resume && !is_not_over(folder))) return false;
+    if (tn_error() != TN_OK || (again && *resume && !check_not_complete(folder))) return false;
     if (*resume && !ours)
         return tn_raise(TN_EINVAL, "'%s' contains no run to resume; omit --resume to start a new one", folder), false;
     if (ours && !again && !*resume)
@@ -158,10 +158,10 @@ bool record_may_begin(const char *folder, bool *resume)
                         "'%s' already contains a model; choose another folder, or continue its training with --resume",
                         folder),
                false;
-    if (ours && !again) return sweep(folder), true;
+    if (ours && !again) return delete_temporary(folder), true;
     *resume = false;
     for (int i = 0; i < FILES; i++) {
-        if (!is_there(in_folder(folder, files[i], path)) || (again && bare && !strcmp(files[i], "checkpoints")))
+        if (!file_exists(in_folder(folder, files[i], path)) || (again && bare && !strcmp(files[i], "checkpoints")))
             continue;
         if (!again || i < OF_MODEL)
             return tn_raise(TN_EINVAL, "'%s' contains another model, or a part of one: '%s'; choose another folder",
@@ -169,16 +169,16 @@ bool record_may_begin(const char *folder, bool *resume)
                    false;
         unlink(path);
     }
-    sweep(folder);
-    return put_run(folder, NULL);
+    delete_temporary(folder);
+    return write_run(folder, NULL);
 }
 
-bool record_may_save(const char *folder)
+bool record_check_folder(const char *folder)
 {
     char path[1024];
     if (!make_folder(folder)) return false;
     for (int i = 0; i < FILES && tn_error() == TN_OK; i++)
-        if (is_there(in_folder(folder, files[i], path)))
+        if (file_exists(in_folder(folder, files[i], path)))
             tn_raise(TN_EINVAL, "'%s' already contains a model, or a part of one: '%s'; choose another folder", folder,
                      files[i]);
     return tn_error() == TN_OK;
@@ -187,7 +187,7 @@ bool record_may_save(const char *folder)
 bool record_run(const char *folder, bool resume, const tn_tokenizer *t, const char *asked)
 {
     if (resume || tn_error() != TN_OK) return tn_error() == TN_OK;
-    return (!t || tn_tokenizer_save(t, folder) == TN_OK) && put_run(folder, asked);
+    return (!t || tn_tokenizer_save(t, folder) == TN_OK) && write_run(folder, asked);
 }
 
 void record_forget(const char *folder)
@@ -220,7 +220,7 @@ int64_t record_count(const char *folder, const char *name)
 }
 
 /* Bytes of memory of the machine, or of the container (cgroup) if that has less. */
-static double memory_there(void)
+static double memory_available(void)
 {
     char      text[32] = "";
     double    least = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE), most;
@@ -232,7 +232,8 @@ static double memory_there(void)
 }
 
 /* Raises if `needed` bytes are not available; with force, prints a warning and returns true. */
-static bool enough(double needed, double there, bool force, tn_status status, const char *of, const char *advice)
+static bool check_available(double needed, double there, bool force, tn_status status, const char *of,
+                            const char *advice)
 {
     const bool   large = needed >= 1 << 30;
     const double unit = large ? 1 << 30 : 1 << 20;
@@ -247,15 +248,15 @@ static bool enough(double needed, double there, bool force, tn_status status, co
 
 bool record_memory(double bytes, bool force)
 {
-    return enough(bytes, memory_there(), force, TN_ENOMEM, "memory", "reduce --batch, --length or --size");
+    return check_available(bytes, memory_available(), force, TN_ENOMEM, "memory", "reduce --batch, --length or --size");
 }
 
 bool record_space(const char *folder, double bytes, bool force)
 {
     struct statvfs s;
     const double   there = statvfs(folder, &s) == 0 ? (double)s.f_bavail * (double)s.f_frsize : -1;
-    return enough(bytes, there, force, TN_EIO, "disk space",
-                  "free some, choose an --out on another disk or a smaller --size");
+    return check_available(bytes, there, force, TN_EIO, "disk space",
+                           "free some, choose an --out on another disk or a smaller --size");
 }
 
 static int by_size(const void *a, const void *b)
@@ -328,13 +329,13 @@ static int first_bytes(const char *path, char *to, int n)
 {
     struct stat st;
     const int   fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0) return is_there(path) ? -1 : 0;
+    if (fd < 0) return file_exists(path) ? -1 : 0;
     const int got = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? (int)read(fd, to, (size_t)n) : -1;
     close(fd);
     return got;
 }
 
-bool record_may_replace(const char *path, const char *begins, const char *what)
+bool record_check_file(const char *path, const char *begins, const char *what)
 {
     char there[32] = "";
     if (tn_error() != TN_OK) return false;
@@ -346,7 +347,7 @@ bool record_may_replace(const char *path, const char *begins, const char *what)
 bool record_report(tn_report *r, const char *path)
 {
     const bool fine =
-        r && record_may_replace(path, "<!doctype html>", "an HTML page") && tn_report_save(r, path) == TN_OK;
+        r && record_check_file(path, "<!doctype html>", "an HTML page") && tn_report_save(r, path) == TN_OK;
     tn_report_free(r);
     return fine;
 }

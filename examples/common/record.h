@@ -22,10 +22,10 @@ void   record_end(record *r);
 /* True if a run may use the folder, which is then locked until the process ends. A new run creates it; it must not
  * contain a model. A resumed run must find a run there; *resume becomes false if that was interrupted before its first
  * checkpoint, and has to start again. False: raised. */
-bool record_may_begin(const char *folder, bool *resume);
+bool record_lock_folder(const char *folder, bool *resume);
 /* True if a model may be saved in the folder, which is created and must not contain one. For programs that save once,
  * at the end; call it before the work. False: raised. */
-bool record_may_save(const char *folder);
+bool record_check_folder(const char *folder);
 /* Makes a run resumable: saves its tokenizer, if t is not NULL, and folder/run.json with the library's build (version,
  * instruction set, threads) and the options `asked`, a JSON object. A resumed run changes neither. */
 bool record_run(const char *folder, bool resume, const tn_tokenizer *t, const char *asked);
@@ -46,7 +46,7 @@ double step_seconds(void *module, tn_source s, tn_fit_loss loss, void *user, boo
 
 /* True if there is no file at path, or one that starts with `begins` (at most 31 bytes, case ignored). Else raises a
  * message that calls the expected file `what`. */
-bool record_may_replace(const char *path, const char *begins, const char *what);
+bool record_check_file(const char *path, const char *begins, const char *what);
 /* Saves a report as an HTML page and frees it. A file at path that is not an HTML page is kept: raises. */
 bool record_report(tn_report *r, const char *path);
 bool record_curves(tn_report *r, const char *folder);    /* adds curves of loss, BLEU and learning rate */

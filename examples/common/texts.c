@@ -16,7 +16,7 @@ enum { BLOCK = 1 << 16, AT_ONCE = 8 << 20 };
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* Checks the text of one file: raises for a NUL, which text in UTF-16 contains; prints a note about invalid UTF-8. */
-static bool sound(const char *path, tn_text text)
+static bool check_text(const char *path, tn_text text)
 {
     const char *nul = text.bytes ? memchr(text.at, 0, text.bytes) : NULL;
     size_t      at = 0, broken = 0, first = 0;
@@ -47,7 +47,7 @@ static bool read_stream(FILE *f, const char *path, tn_string *to)
             tn_raise(TN_EUNSUPPORTED, "'%s': the texts have more than 2 GiB in all; give fewer", path);
     }
     if (!f || ferror(f)) tn_raise(TN_EIO, "'%s': %s", path, strerror(errno));
-    return tn_error() == TN_OK && sound(path, (tn_text){to->at ? to->at + before : "", to->bytes - before});
+    return tn_error() == TN_OK && check_text(path, (tn_text){to->at ? to->at + before : "", to->bytes - before});
 }
 
 static bool read_path(const char *path, tn_string *to, int depth);
@@ -119,7 +119,7 @@ int texts_check(const tn_world *w, const option_list *text, const option_list *v
     return 0;
 }
 
-bool texts_held(const option_list *valid, int64_t held, const char *least)
+bool texts_check_valid(const option_list *valid, int64_t held, const char *least)
 {
     if (valid->count && held < 1)
         tn_raise(TN_EFORMAT, "'%s' of --valid is too short, expected at least %s", valid->value[0], least);
@@ -198,7 +198,7 @@ typedef struct {
 } character;
 
 /* Puts the tokens that build each character byte by byte: as merges, or with their ids, starting at 257. */
-static void put_grown(tn_json_writer *w, const character *c, int count, bool merges)
+static void put_characters(tn_json_writer *w, const character *c, int count, bool merges)
 {
     char    front[16], last[16], both[40];
     int64_t id = 257;
@@ -263,10 +263,10 @@ tn_tokenizer *texts_characters(tn_text text)
     tn_json_open_object(w, "vocab");
     tn_json_put_i64(w, "<|endoftext|>", 0);
     for (int b = 0; b < 256; b++) tn_json_put_i64(w, letters_of((unsigned char[]){(unsigned char)b}, 1, letter), b + 1);
-    put_grown(w, c, count, false);
+    put_characters(w, c, count, false);
     tn_json_close(w);
     tn_json_open_array(w, "merges");
-    put_grown(w, c, count, true);
+    put_characters(w, c, count, true);
     tn_json_close(w), tn_json_close(w), tn_json_close(w);
     const char   *json = tn_json_text(w, &bytes);
     tn_tokenizer *t = json ? tn_tokenizer_parse(json, bytes) : NULL;

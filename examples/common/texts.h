@@ -12,7 +12,7 @@ bool texts_read(const option_list *files, tn_string *to);
 int texts_check(const tn_world *w, const option_list *text, const option_list *valid, double *part, double usual);
 /* Raises if validation files were given but hold no item (held < 1). least: the smallest valid text, for the
  * message. */
-bool texts_held(const option_list *valid, int64_t held, const char *least);
+bool texts_check_valid(const option_list *valid, int64_t held, const char *least);
 /* Appends a text's token ids to `to`. Unless literal, the text of a special token becomes that token. */
 bool texts_encode(const tn_tokenizer *t, tn_text text, bool literal, tn_ids *to);
 /* A byte-level BPE tokenizer whose tokens are the bytes and the characters of a text. */

@@ -17,15 +17,15 @@ int train_shape(training *t, int64_t layers, int64_t heads, int64_t dim)
 }
 
 /* Checks the options, before anything is created. Returns 0 or an exit code. */
-static int checked(training *t)
+static int check_options(training *t)
 {
     train_asked *a = &t->asked;
     if ((a->steps > 0) + (a->epochs > 0) + (a->minutes > 0) > 1)
         return program_usage("--steps, --epochs and --minutes exclude each other; give only one of them");
     if (a->vocab && a->vocab_size)
         return program_usage("--vocab-size is for a new tokenizer, but --vocab names an existing one");
-    if (!a->steps && !a->epochs && !(a->minutes > 0)) a->minutes = t->kind->minutes, t->usual = true;
-    t->sized = a->vocab_size > 0;
+    if (!a->steps && !a->epochs && !(a->minutes > 0)) a->minutes = t->kind->minutes, t->no_duration = true;
+    t->vocab_size_given = a->vocab_size > 0;
     if ((a->shards || a->zero || a->zero3) && !t->world)
         return program_usage("--%s is for several processes; set --ranks, too", a->zero3  ? "zero3"
                                                                                 : a->zero ? "zero"
@@ -47,7 +47,7 @@ static tn_tokenizer *tokenizer_for(training *t)
 }
 
 /* With --resume and --vocab, checks that --vocab is the run's tokenizer. */
-static bool is_its_tokenizer(const training *t)
+static bool check_tokenizer(const training *t)
 {
     const train_asked *a = &t->asked;
     if (!a->resume || !a->vocab || !t->tokens) return tn_error() == TN_OK;
@@ -91,7 +91,7 @@ static int64_t steps_before(const training *t)
     const int64_t      before = record_steps(a->out), steps = a->steps ? a->steps : a->epochs * t->batches;
     const double       minutes = record_number(a->out, "minutes");
     char               by[64] = "";
-    if (tn_error() != TN_OK || t->usual) return before;
+    if (tn_error() != TN_OK || t->no_duration) return before;
     if (steps && steps != before)
         tn_raise(TN_EINVAL,
                  "'%s' is a run of %lld steps, but --%s %lld is %lld steps; omit it to resume, or choose another "
@@ -134,7 +134,7 @@ static void announce(training *t, int64_t steps, double seconds)
             (long long)a->dim, (double)tn_module_count(t->net, false) / 1e6);
     if (t->tokens) fprintf(stderr, ", a vocabulary of %lld", (long long)tn_tokenizer_size(t->tokens));
     fprintf(stderr, ", in %s\n", a->dtype);
-    t->kind->say(t);
+    t->kind->print_info(t);
     fprintf(stderr, "memory   about %.0f MiB\nsteps    %lld of %s", memory_of(t) / 1048576, (long long)steps, t->each);
     if (seconds > 0)
         fprintf(stderr, "; %.0f ms each, about %s in all", 1e3 * seconds, progress_time(seconds * (double)steps, time));
@@ -145,13 +145,13 @@ static void announce(training *t, int64_t steps, double seconds)
 static int64_t vocabulary_of(const training *t)
 {
     const train_asked *a = &t->asked;
-    if (a->resume && !t->sized) return record_count(a->out, "vocab_size");
+    if (a->resume && !t->vocab_size_given) return record_count(a->out, "vocab_size");
     return a->vocab ? tn_tokenizer_size(t->tokens) : a->vocab_size;
 }
 
 /* The options that define the run, as JSON for run.json; --resume must give the same ones. The number of steps is one
  * of them. */
-static const char *described(const training *t, int64_t steps, tn_json_writer *w)
+static const char *describe_run(const training *t, int64_t steps, tn_json_writer *w)
 {
     const train_asked *a = &t->asked;
     tn_json_open_object(w, NULL);
@@ -174,7 +174,7 @@ static const char *described(const training *t, int64_t steps, tn_json_writer *w
 }
 
 /* Sets the number of shards. It is part of the run's definition: a resumed run keeps it, even in one process. */
-static bool shards_of(training *t)
+static bool set_shards(training *t)
 {
     train_asked  *a = &t->asked;
     const int64_t before = a->resume ? record_count(a->out, "shards") : 0;
@@ -183,17 +183,17 @@ static bool shards_of(training *t)
     return tn_error() == TN_OK;
 }
 
-static bool prepared(training *t)
+static bool prepare(training *t)
 {
     const train_kind *k = t->kind;
     train_asked      *a = &t->asked;
     t->fit = TN_WITH(tn_fit_args, TN_FIT_ARGS_DEFAULTS, .autocast = !strcmp(a->dtype, "bf16"), .lr = a->lr);
-    if (k->look && !k->look(t)) return false;
-    if (!record_may_begin(a->out, &a->resume)) return false;
-    t->begun = !a->resume;
-    if (!shards_of(t)) return false;
+    if (k->read && !k->read(t)) return false;
+    if (!record_lock_folder(a->out, &a->resume)) return false;
+    t->new_folder = !a->resume;
+    if (!set_shards(t)) return false;
     t->tokens = tokenizer_for(t);
-    if (!is_its_tokenizer(t) || !k->open(t)) return false;
+    if (!check_tokenizer(t) || !k->open(t)) return false;
     return (t->net = model_for(t)) && record_memory(memory_of(t), a->force) &&
            record_space(a->out, disk_of(t), a->force);
 }
@@ -202,10 +202,10 @@ static bool prepared(training *t)
 static const char *lead(training *t, tn_json_writer *w, int64_t *steps)
 {
     double seconds;
-    if (!prepared(t) || !(*steps = steps_for(t, &seconds)) || tn_error() != TN_OK) return NULL;
+    if (!prepare(t) || !(*steps = steps_for(t, &seconds)) || tn_error() != TN_OK) return NULL;
     announce(t, *steps, seconds);
-    const char *config = described(t, *steps, w);
-    t->begun = false;
+    const char *config = describe_run(t, *steps, w);
+    t->new_folder = false;
     return record_run(t->asked.out, t->asked.resume, t->tokens, config) ? config : NULL;
 }
 
@@ -217,11 +217,11 @@ static const char *follow(training *t, tn_json_writer *w, int64_t *steps)
     if (tn_world_barrier(t->world) != TN_OK) return NULL;
     t->fit = TN_WITH(tn_fit_args, TN_FIT_ARGS_DEFAULTS, .autocast = !strcmp(a->dtype, "bf16"), .lr = a->lr);
     a->resume = true;
-    if (!shards_of(t) || (k->look && !k->look(t))) return NULL;
+    if (!set_shards(t) || (k->read && !k->read(t))) return NULL;
     t->tokens = tokenizer_for(t);
     if (tn_error() != TN_OK || !k->open(t)) return NULL;
     *steps = record_steps(a->out);
-    return *steps && (t->net = model_for(t)) ? described(t, *steps, w) : NULL;
+    return *steps && (t->net = model_for(t)) ? describe_run(t, *steps, w) : NULL;
 }
 
 static bool has_validation(const training *t) { return t->fit.valid.next || t->fit.score; }
@@ -231,7 +231,7 @@ typedef struct {
     training *t;
 } listener;
 
-static void heard(const tn_fit_event *e, void *user)
+static void on_event(const tn_fit_event *e, void *user)
 {
     listener *l = user;
     record_fit(e, &l->rec);
@@ -239,17 +239,17 @@ static void heard(const tn_fit_event *e, void *user)
 }
 
 /* Resets the arguments that tn_fit rejects together with a custom optimizer, which has its own. */
-static void its_own(tn_fit_args *f)
+static void clear_optimizer_args(tn_fit_args *f)
 {
     const tn_fit_args d = {TN_FIT_ARGS_DEFAULTS};
     f->lr = d.lr, f->weight_decay = d.weight_decay, f->clip = d.clip, f->warmup = d.warmup;
 }
 
-static tn_fit_result fitted(training *t, int64_t steps, const char *config)
+static tn_fit_result run_fit(training *t, int64_t steps, const char *config)
 {
     char     folder[1024];
     listener l = {record_begin(t->asked.out, steps, t->asked.resume), t};
-    int64_t  every = steps / 20 > t->kind->seldom ? t->kind->seldom : steps / 20 > 10 ? steps / 20 : 10;
+    int64_t  every = steps / 20 > t->kind->max_interval ? t->kind->max_interval : steps / 20 > 10 ? steps / 20 : 10;
     if (t->every) every = t->every;
     l.rec.bar.score = t->score;
     const bool first = tn_world_rank(t->world) == 0;
@@ -258,10 +258,10 @@ static tn_fit_result fitted(training *t, int64_t steps, const char *config)
     f.module = t->net, f.steps = steps, f.warmup = (int64_t)(t->asked.warmup * (double)steps) + 1;
     f.folder = in_folder(t->asked.out, "checkpoints", folder), f.resume = t->asked.resume, f.config = config;
     f.save_every = every, f.valid_every = has_validation(t) ? every : 0;
-    if (first) f.on = heard, f.on_user = &l;
+    if (first) f.on = on_event, f.on_user = &l;
     f.stop = &stop_flag, f.world = t->world;
     if (f.world) f.shards = (int)t->asked.shards, f.zero = t->asked.zero, f.zero3 = t->asked.zero3;
-    if (f.optimizer) its_own(&f);
+    if (f.optimizer) clear_optimizer_args(&f);
     const tn_fit_result r = tn_fit_run(f);
     record_end(&l.rec);
     return r;
@@ -271,7 +271,7 @@ static tn_fit_result fitted(training *t, int64_t steps, const char *config)
 static void advise(const training *t)
 {
     char path[1024];
-    if (tn_error() == TN_EINVAL || settings.quiet || !is_there(in_folder(t->asked.out, "checkpoints", path))) return;
+    if (tn_error() == TN_EINVAL || settings.quiet || !file_exists(in_folder(t->asked.out, "checkpoints", path))) return;
     fprintf(stderr,
             "The training up to the last checkpoint is saved in '%s'. Remove the cause%s, then continue with the same "
             "command and --resume.\n",
@@ -284,15 +284,15 @@ tn_fit_result train_run(training *t)
     tn_json_writer *w = tn_json_writer_new(2);
     int64_t         steps = 0;
     const bool      first = tn_world_rank(t->world) == 0;
-    t->usage = checked(t);
+    t->usage = check_options(t);
     if (t->usage) return tn_json_writer_free(w), r;
     const char *config = !w || tn_error() != TN_OK ? NULL : first ? lead(t, w, &steps) : follow(t, w, &steps);
     if (config && first && t->world) tn_world_barrier(t->world);
     if (config && tn_error() == TN_OK) {
-        r = fitted(t, steps, config);
+        r = run_fit(t, steps, config);
         if (r.why == TN_FIT_FAILED && first) advise(t);
     }
-    if (t->begun) record_forget(t->asked.out);
+    if (t->new_folder) record_forget(t->asked.out);
     if (r.why != TN_FIT_FAILED && first) {
         tn_module_train(t->net, false);
         if (t->kind->save(t, r.why)) record_page(t->asked.out, t->kind->title);

@@ -46,7 +46,7 @@ typedef struct {
                     .least = 0.01, .most = 1e6),                                                                       \
         OPTION_TEXT("dtype", 0, "TYPE", &(a).dtype, "dtype of the computation; bf16 is faster if the CPU supports it", \
                     .choices = "f32|bf16"),                                                                            \
-        OPTION_REAL("lr", 0, "RATE", &(a).lr, "maximum learning rate", .least = 1e-9, .most = 100),                       \
+        OPTION_REAL("lr", 0, "RATE", &(a).lr, "maximum learning rate", .least = 1e-9, .most = 100),                    \
         OPTION_INT("seed", 0, "N", &(a).seed, "random seed"),                                                          \
         OPTION_FLAG("resume", 'r', &(a).resume, "resume an interrupted run"),                                          \
         OPTION_FLAG("force", 0, &(a).force, "start even if memory or disk space seems insufficient")
@@ -66,15 +66,15 @@ typedef struct {
     train_asked       asked; /* complete after check */
     tn_tokenizer     *tokens;
     void             *net;
-    tn_fit_args       fit;            /* open sets the sources, the loss, and how the best model is selected */
-    int64_t           batches, width; /* set by open: batches per epoch; approximate tokens per step */
-    int64_t           every;          /* steps between two checkpoints; 0: depends on the number of steps */
-    char              each[64];       /* description of a step: "16 examples of at most 128 tokens" */
-    const char       *score;          /* name of the validation's value; NULL: the loss */
-    bool              untimed;        /* do not measure the duration of a step */
-    bool              usual;          /* the user set no duration: a resumed run keeps its number of steps */
-    bool              sized;          /* --vocab-size was given */
-    bool              begun;          /* the folder is locked by this run and does not contain a model yet */
+    tn_fit_args       fit;              /* open sets the sources, the loss, and how the best model is selected */
+    int64_t           batches, width;   /* set by open: batches per epoch; approximate tokens per step */
+    int64_t           every;            /* steps between two checkpoints; 0: depends on the number of steps */
+    char              each[64];         /* description of a step: "16 examples of at most 128 tokens" */
+    const char       *score;            /* name of the validation's value; NULL: the loss */
+    bool              untimed;          /* do not measure the duration of a step */
+    bool              no_duration;      /* the user set no duration: a resumed run keeps its number of steps */
+    bool              vocab_size_given; /* --vocab-size was given */
+    bool              new_folder;       /* the folder is locked by this run and does not contain a model yet */
     void (*on)(void *training, const tn_fit_event *e); /* called after the record's listener; may be NULL */
     int usage; /* set by train_run: the exit code if the options are wrong, which has been reported; else 0 */
 } training;
@@ -82,14 +82,14 @@ typedef struct {
 /* The functions of one kind, in the order of their calls. False or NULL: an error is set. */
 struct train_kind {
     const char *title;         /* of the report */
-    int         seldom;        /* maximum number of steps between two checkpoints */
+    int         max_interval;  /* maximum number of steps between two checkpoints */
     double      minutes;       /* default duration of a run */
     int (*check)(training *t); /* before anything is created: sets the size's values; returns 0 or program_usage */
-    bool (*look)(training *t); /* reads and checks the texts; may be NULL */
+    bool (*read)(training *t); /* reads and checks the texts; may be NULL */
     tn_tokenizer *(*tokenizer)(training *t, progress *bar); /* trains one on the texts; member NULL: no tokenizer */
     bool (*open)(training *t);                              /* prepares the batches */
     void *(*make)(training *t);                             /* creates the model; the generator has been seeded */
-    void (*say)(training *t);                               /* prints a description of the texts to standard error */
+    void (*print_info)(training *t);                        /* prints a description of the texts to standard error */
     void (*describe)(const training *t, tn_json_writer *w); /* puts the kind's options, which --resume must repeat */
     bool (*save)(training *t, tn_fit_why why);              /* saves the model in the folder */
     void (*close)(training *t);

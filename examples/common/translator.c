@@ -18,7 +18,7 @@ static int by_length(const void *a, const void *b)
 }
 
 /* Encodes a line, cut to the model's positions. */
-static tn_status encoded(const translator *m, tn_encoding *e, tn_text line)
+static tn_status encode_line(const translator *m, tn_encoding *e, tn_text line)
 {
     const int64_t most = m->net->config.positions - 1;
     return tn_tokenizer_encode(m->tokens, e, line.at, line.bytes, .bare = true, .literal = true, .max_length = most);
@@ -32,19 +32,19 @@ static bool is_blank(tn_text line)
 }
 
 /* Counts the tokens of a line in *n (0: blank), and its faults in f, which may be NULL. */
-static bool looked_at(const translator *m, tn_encoding *e, tn_text line, int64_t number, faults *f, int64_t *n)
+static bool count_tokens(const translator *m, tn_encoding *e, tn_text line, int64_t number, faults *f, int64_t *n)
 {
     *n = 0;
     if (is_blank(line)) return true;
-    if (encoded(m, e, line) != TN_OK) return false;
+    if (encode_line(m, e, line) != TN_OK) return false;
     *n = e->n;
     if (f && e->cut && !f->cut++) f->first_cut = f->before + number + 1;
     if (f && e->invalid && !f->broken++) f->first_break = f->before + number + 1;
     return true;
 }
 
-static bool translate_some(const translator *m, const manner *how, int64_t n, const place *which, const tn_text *lines,
-                           tn_encoding *e, tn_string *to, double *scores)
+static bool translate_batch(const translator *m, const translate_options *how, int64_t n, const place *which,
+                            const tn_text *lines, tn_encoding *e, tn_string *to, double *scores)
 {
     const tn_scope           s = tn_no_grad_begin();
     const tn_seq2seq_config *c = &m->net->config;
@@ -60,7 +60,7 @@ static bool translate_some(const translator *m, const manner *how, int64_t n, co
     tn_tensor *source = tn_full_of(TN_I64, TN_SHAPE(n, width), (double)c->padding);
     int64_t   *id = source ? tn_data_mut(source) : NULL;
     for (int64_t i = 0; id && i < n; i++) {
-        if (encoded(m, e, lines[which[i].line]) != TN_OK) break;
+        if (encode_line(m, e, lines[which[i].line]) != TN_OK) break;
         for (int64_t k = 0; k < e->n; k++) id[i * width + k] = e->id[k];
         id[i * width + e->n] = c->end;
     }
@@ -84,7 +84,7 @@ static bool translate_some(const translator *m, const manner *how, int64_t n, co
     return tn_error() == TN_OK;
 }
 
-bool translate_lines(const translator *m, const manner *how, int64_t n, const tn_text *lines, tn_string *to,
+bool translate_lines(const translator *m, const translate_options *how, int64_t n, const tn_text *lines, tn_string *to,
                      double *scores)
 {
     tn_encoding *e = tn_encoding_new();
@@ -92,7 +92,7 @@ bool translate_lines(const translator *m, const manner *how, int64_t n, const tn
     int64_t      i = 0;
     for (; order && i < n; i++) {
         order[i].line = i;
-        if (!looked_at(m, e, lines[i], i, how->found, &order[i].n)) break;
+        if (!count_tokens(m, e, lines[i], i, how->found, &order[i].n)) break;
     }
     if (order && tn_error() == TN_OK) qsort(order, (size_t)n, sizeof *order, by_length);
     for (i = 0; order && i < n && tn_error() == TN_OK && !order[i].n; i++) { /* nothing to translate */
@@ -100,7 +100,7 @@ bool translate_lines(const translator *m, const manner *how, int64_t n, const tn
     }
     for (int64_t some; order && i < n && tn_error() == TN_OK; i += some) {
         some = n - i < how->batch ? n - i : how->batch;
-        translate_some(m, how, some, order + i, lines, e, to, scores);
+        translate_batch(m, how, some, order + i, lines, e, to, scores);
     }
     if (how->found) how->found->before += n;
     if (order) tn_mem_put(order, (size_t)n * sizeof *order);
@@ -110,35 +110,35 @@ bool translate_lines(const translator *m, const manner *how, int64_t n, const tn
 
 /* ---- BLEU -------------------------------------------------------------------------------------------------------- */
 
-bool judge_open(judge *j, tn_tokenizer *t, const char *source, const char *target, int64_t most)
+bool bleu_set_open(bleu_set *b, tn_tokenizer *t, const char *source, const char *target, int64_t most)
 {
-    *j = (judge){.most = most, .tokens = t, .source = tn_lines_load(source), .target = tn_lines_load(target)};
+    *b = (bleu_set){.most = most, .tokens = t, .source = tn_lines_load(source), .target = tn_lines_load(target)};
     return tn_error() == TN_OK;
 }
-void judge_close(judge *j)
+void bleu_set_close(bleu_set *b)
 {
-    tn_lines_free(j->source), tn_lines_free(j->target);
-    *j = (judge){.source = NULL};
+    tn_lines_free(b->source), tn_lines_free(b->target);
+    *b = (bleu_set){.source = NULL};
 }
 
 /* Translates SOME lines at a time and checks for Ctrl-C in between. */
-double judge_bleu(void *net, void *user)
+double bleu_set_score(void *net, void *user)
 {
     enum { SOME = 256 };
-    const judge     *j = user;
-    const translator m = {.net = net, .tokens = j->tokens};
-    const manner     greedy = {.beams = 1, .best = 1, .batch = 64, .length_penalty = 1};
-    const int64_t    all = tn_lines_count(j->source), n = j->most && j->most < all ? j->most : all;
-    tn_bleu          bleu = {.tokenize = TN_BLEU_13A};
+    const bleu_set         *b = user;
+    const translator        m = {.net = net, .tokens = b->tokens};
+    const translate_options greedy = {.beams = 1, .best = 1, .batch = 64, .length_penalty = 1};
+    const int64_t           all = tn_lines_count(b->source), n = b->most && b->most < all ? b->most : all;
+    tn_bleu                 bleu = {.tokenize = TN_BLEU_13A};
     for (int64_t i = 0; i < n && tn_error() == TN_OK; i += SOME) {
         tn_text       lines[SOME];
         tn_string     said[SOME] = {{0}};
         const int64_t some = n - i < SOME ? n - i : SOME;
         if (stop_flag) return NAN;
-        for (int64_t k = 0; k < some; k++) lines[k] = tn_lines_at(j->source, i + k);
+        for (int64_t k = 0; k < some; k++) lines[k] = tn_lines_at(b->source, i + k);
         translate_lines(&m, &greedy, some, lines, said, NULL);
         for (int64_t k = 0; k < some; k++) {
-            const tn_text right = tn_lines_at(j->target, i + k), is = {said[k].at ? said[k].at : "", said[k].bytes};
+            const tn_text right = tn_lines_at(b->target, i + k), is = {said[k].at ? said[k].at : "", said[k].bytes};
             tn_bleu_add(&bleu, is, 1, &right);
             tn_string_free(&said[k]);
         }

@@ -25,8 +25,8 @@ typedef struct {
     int64_t beams, best, batch, most; /* batch: lines per batch; most: tokens of a translation, 0: by its length */
     double  length_penalty;
     faults *found; /* may be NULL */
-} manner;
-bool translate_lines(const translator *m, const manner *how, int64_t n, const tn_text *lines, tn_string *to,
+} translate_options;
+bool translate_lines(const translator *m, const translate_options *how, int64_t n, const tn_text *lines, tn_string *to,
                      double *scores);
 
 /* ---- BLEU -------------------------------------------------------------------------------------------------------- */
@@ -37,10 +37,10 @@ typedef struct {
     tn_tokenizer *tokens;
     tn_lines     *source, *target;
     int64_t       most;
-} judge;
-bool   judge_open(judge *j, tn_tokenizer *t, const char *source, const char *target,
-                  int64_t most); /* most: lines; 0: all */
-void   judge_close(judge *j);
-double judge_bleu(void *net, void *judge); /* a tn_fit_score; NaN if a signal stops the program */
+} bleu_set;
+bool   bleu_set_open(bleu_set *b, tn_tokenizer *t, const char *source, const char *target,
+                     int64_t most); /* most: lines; 0: all */
+void   bleu_set_close(bleu_set *b);
+double bleu_set_score(void *net, void *set); /* a tn_fit_score; NaN if a signal stops the program */
 
 #endif

@@ -79,7 +79,7 @@ void stream_free(stream *s) { tn_ids_free(&s->ids), tn_string_free(&s->text); }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-int writer_draws(manner *how, double temperature)
+int writer_set_sampling(writer_options *how, double temperature)
 {
     static const char *const of_draws[] = {"top-k", "top-p", "min-p", NULL};
     how->how.sample = temperature > 0;
@@ -88,9 +88,9 @@ int writer_draws(manner *how, double temperature)
     return 0;
 }
 
-bool writer_open(writer *w, const model *m, const manner *how)
+bool writer_open(writer *w, const model *m, const writer_options *how)
 {
-    *w = (writer){.m = m, .manner = how, .room = m->about.positions};
+    *w = (writer){.m = m, .options = how, .room = m->about.positions};
     w->out = (stream){.tokens = m->tokens, .stop = &how->stop};
     tn_seed(how->seed);
     w->first = model_first(m);
@@ -129,7 +129,7 @@ bool writer_read(writer *w, tn_text prompt)
     return tn_error() == TN_OK;
 }
 
-static bool heard(int64_t row, int64_t word, void *user)
+static bool on_token(int64_t row, int64_t word, void *user)
 {
     writer *w = user;
     (void)row;
@@ -139,9 +139,9 @@ static bool heard(int64_t row, int64_t word, void *user)
     return tn_ids_add(&w->text, (int32_t)word) == TN_OK && stream_add(&w->out, (int32_t)word, true);
 }
 
-static tn_decoding *decoding_of(writer *w)
+static tn_decoding *new_decoding(writer *w)
 {
-    const manner *how = w->manner;
+    const writer_options *how = w->options;
     if (how->sinks) return tn_lm_rolling(w->m->net, 1, w->m->about.positions, how->sinks);
     if (!how->draft) return tn_lm_decoding(w->m->net, 1, w->room);
     const tn_drafted before = w->drafted; /* keep counting */
@@ -151,10 +151,10 @@ static tn_decoding *decoding_of(writer *w)
 }
 
 /* Replaces the decoding, which is full or NULL, with a new one, and cuts a text that is too long to its last half. */
-static bool begin_anew(writer *w)
+static bool restart_decoding(writer *w)
 {
     tn_decoding_free(w->decoding);
-    w->decoding = decoding_of(w);
+    w->decoding = new_decoding(w);
     w->read = 0;
     if (w->text.n < w->room) return w->decoding != NULL;
     const int64_t keep = w->room / 2;
@@ -164,13 +164,13 @@ static bool begin_anew(writer *w)
 }
 
 /* Generates up to *left tokens, as many as fit in the decoding. False: the text is complete, or an error is set. */
-static bool write_some(writer *w, int64_t *left)
+static bool generate_some(writer *w, int64_t *left)
 {
     const tn_scope   s = tn_scope_begin();
     const int64_t    begin = w->text.n;
     tn_tensor       *text = tn_from_data(TN_I32, TN_SHAPE(1, begin), w->text.at);
-    tn_generate_args a = w->manner->how;
-    a.from = w->decoding, a.read = w->read, a.each = heard, a.user = w;
+    tn_generate_args a = w->options->how;
+    a.from = w->decoding, a.read = w->read, a.each = on_token, a.user = w;
     a.before = tn_narrow(text, 1, 0, w->read), a.prompt = tn_narrow(text, 1, w->read, begin - w->read);
     a.most = *left < w->room - begin ? *left : w->room - begin;
     a.end = w->last;
@@ -187,10 +187,10 @@ static bool write_some(writer *w, int64_t *left)
 
 bool writer_write(writer *w)
 {
-    int64_t left = w->manner->tokens;
+    int64_t left = w->options->tokens;
     while (left > 0) {
-        if ((!w->decoding || w->text.n >= w->room) && !begin_anew(w)) break;
-        if (!write_some(w, &left)) break;
+        if ((!w->decoding || w->text.n >= w->room) && !restart_decoding(w)) break;
+        if (!generate_some(w, &left)) break;
     }
     w->cut = !w->out.stopped;
     stream_end(&w->out);

@@ -31,9 +31,10 @@ typedef struct {
     int64_t          ahead;
     int64_t
         sinks; /* a full context keeps its first `sinks` tokens and drops the oldest others; 0: keeps its last half */
-} manner;
-/* The options of sampling, for the manner how_. The temperature is a separate variable, because 0 means no sampling. */
-#define WRITER_DRAWS(how_, temperature)                                                                               \
+} writer_options;
+/* The options of sampling, for the writer_options how_. The temperature is a separate variable, because 0 means no
+ * sampling. */
+#define WRITER_SAMPLING(how_, temperature)                                                                            \
     OPTION_REAL("temperature", 't', "T", &(temperature),                                                              \
                 "0: always the most likely token; below 1 favours likely tokens, above 1 unlikely ones", .least = 0,  \
                 .most = 100),                                                                                         \
@@ -41,23 +42,24 @@ typedef struct {
                    .most = 1e7),                                                                                      \
         OPTION_REAL("top-p", 0, "P", &(how_).how.top_p,                                                               \
                     "sample among the most likely tokens that add up to probability P", .least = 1e-9, .most = 1)
-int writer_draws(manner *how, double temperature); /* sets `how` from the options; returns 0 or program_usage */
+int writer_set_sampling(writer_options *how,
+                        double          temperature); /* sets `how` from the options; returns 0 or program_usage */
 
 /* A text that is being generated. The decoding is kept from call to call, so that a conversation is read only once. */
 typedef struct {
-    const model  *m;
-    tn_decoding  *decoding;
-    tn_ids        text;  /* all of it */
-    int32_t       first; /* model_first */
-    int32_t       last;  /* the token that ends a text or an answer; -1: none */
-    tn_drafted    drafted;
-    double        seconds; /* spent on generation */
-    int64_t       read, room;
-    bool          cut; /* the last text reached the maximum length, or its end token; not a stop word */
-    stream        out;
-    const manner *manner;
+    const model          *m;
+    tn_decoding          *decoding;
+    tn_ids                text;  /* all of it */
+    int32_t               first; /* model_first */
+    int32_t               last;  /* the token that ends a text or an answer; -1: none */
+    tn_drafted            drafted;
+    double                seconds; /* spent on generation */
+    int64_t               read, room;
+    bool                  cut; /* the last text reached the maximum length, or its end token; not a stop word */
+    stream                out;
+    const writer_options *options;
 } writer;
-bool writer_open(writer *w, const model *m, const manner *how);
+bool writer_open(writer *w, const model *m, const writer_options *how);
 bool writer_read(writer *w, tn_text prompt); /* appends a prompt to the text */
 bool writer_write(writer *w);                /* generates text and prints it to standard output */
 void writer_forget(writer *w);               /* clears the text */

@@ -186,7 +186,7 @@ static tn_tensor *tags_before(const tn_tensor *tag)
 }
 
 /* Each word's vector concatenated with the mean of its sentence, [n, T, 2 in]. */
-static tn_tensor *in_bag(tn_tensor *x, tn_tensor *lengths)
+static tn_tensor *with_mean(tn_tensor *x, tn_tensor *lengths)
 {
     tn_tensor *count = tn_reshape(tn_to(lengths, TN_F32), TN_SHAPE(-1, 1, 1));
     tn_tensor *mean = tn_div(tn_sum(x, .dims = TN_DIMS(1), .keepdim = true), count);
@@ -194,13 +194,13 @@ static tn_tensor *in_bag(tn_tensor *x, tn_tensor *lengths)
 }
 
 /* The logits of the tags, [n, T, tags], from the network's input [n, T, sees]. */
-static tn_tensor *decided(tagger *m, tn_tensor *seen)
+static tn_tensor *logits_of(tagger *m, tn_tensor *seen)
 {
     return tn_call(m->say, tn_call(m->drop, tn_relu(tn_call(m->look, seen))));
 }
 
 /* Tags from left to right, using the tags chosen before: logits [n, T, tags]; fills tag [n, T]. */
-static tn_tensor *greedy(tagger *m, tn_tensor *x, tn_tensor *tag)
+static tn_tensor *tag_greedily(tagger *m, tn_tensor *x, tn_tensor *tag)
 {
     const int64_t n = tn_size(x, 0), t = tn_size(x, 1);
     tn_tensor    *all = tn_zeros(TN_SHAPE(n, t, tags));
@@ -208,7 +208,7 @@ static tn_tensor *greedy(tagger *m, tn_tensor *x, tn_tensor *tag)
         const tn_scope s = tn_no_grad_begin();
         tn_tensor     *before = tn_narrow(tags_before(tag), 1, at, 1);
         tn_tensor     *known = tn_reshape(tn_call(m->last, before), TN_SHAPE(n, 1, BEFORE * TAG_DIM));
-        tn_tensor     *y = decided(m, tn_cat(2, tn_narrow(x, 1, at, 1), known));
+        tn_tensor     *y = logits_of(m, tn_cat(2, tn_narrow(x, 1, at, 1), known));
         tn_tensor     *best = tn_argmax(y, 2, false);
         tn_copy_from(tn_narrow(all, 1, at, 1), y);
         for (int64_t i = 0; best && i < n; i++) tn_set_i64(tag, i * t + at, tn_get_i64(best, i));
@@ -219,19 +219,19 @@ static tn_tensor *greedy(tagger *m, tn_tensor *x, tn_tensor *tag)
 
 /* Logits [n, T, tags] of n sentences. tag [n, T]: the targets; in training, a window network reads the previous tags
  * from it. */
-static tn_tensor *scores(tagger *m, int64_t n, const tn_text *lines, tn_tensor *lengths, tn_tensor *tag)
+static tn_tensor *tag_logits(tagger *m, int64_t n, const tn_text *lines, tn_tensor *lengths, tn_tensor *tag)
 {
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     tn_tensor     *x = words_of(m, n, lines, lengths), *y = NULL;
     if (x) x = tn_call(m->drop, x);
     if (x && m->read) y = tn_call(m->say, tn_call(m->drop, tn_lstm_forward(m->read, x, .lengths = lengths)));
-    else if (x && !m->last) y = decided(m, in_bag(x, lengths));
-    else if (x && !m->base.training) y = greedy(m, windows(x), tn_full_of(TN_I64, tn_shape_of(tag), -100));
+    else if (x && !m->last) y = logits_of(m, with_mean(x, lengths));
+    else if (x && !m->base.training) y = tag_greedily(m, windows(x), tn_full_of(TN_I64, tn_shape_of(tag), -100));
     else if (x) {
         const int64_t t = tn_size(x, 1);
         tn_tensor    *known = tn_reshape(tn_call(m->last, tags_before(tag)), TN_SHAPE(n, t, BEFORE * TAG_DIM));
-        y = decided(m, tn_cat(2, windows(x), known));
+        y = logits_of(m, tn_cat(2, windows(x), known));
     }
     return tn_leave(f, y);
 }
@@ -241,10 +241,10 @@ static tn_tensor *scores(tagger *m, int64_t n, const tn_text *lines, tn_tensor *
 typedef struct {
     int64_t      right;
     tn_entities *entities; /* NULL: the tags are not entities */
-} judged;
+} results;
 
 /* Compares the predicted tags of sentence i of a batch with the targets, and counts the results in j. */
-static void compare(tagger *m, tn_tensor *y, int64_t i, const int64_t *right, int64_t length, judged *j)
+static void compare(tagger *m, tn_tensor *y, int64_t i, const int64_t *right, int64_t length, results *j)
 {
     const char *const *name = tn_labels_names(names);
     int64_t            said[LONGEST] = {0};
@@ -263,7 +263,7 @@ static void compare(tagger *m, tn_tensor *y, int64_t i, const int64_t *right, in
 }
 
 /* Runs one batch: returns its loss, or, with j, counts the correct tags in j and returns NULL. */
-static tn_tensor *look_at(tagger *m, const tagged *t, const int64_t *which, int64_t n, judged *j)
+static tn_tensor *run_batch(tagger *m, const tagged *t, const int64_t *which, int64_t n, results *j)
 {
     tn_text    lines[BATCH_MOST];
     tn_tensor *lengths = tn_empty_of(TN_I64, TN_SHAPE(n));
@@ -276,14 +276,14 @@ static tn_tensor *look_at(tagger *m, const tagged *t, const int64_t *which, int6
     int64_t   *to = target ? tn_data_mut(target) : NULL;
     for (int64_t i = 0; to && i < n; i++)
         memcpy(to + i * most, t->tag + t->first[which[i]], (size_t)length[i] * sizeof *to);
-    tn_tensor *y = to ? scores(m, n, lines, lengths, target) : NULL;
+    tn_tensor *y = to ? tag_logits(m, n, lines, lengths, target) : NULL;
     if (!y) return NULL;
     for (int64_t i = 0; j && i < n; i++) compare(m, y, i, t->tag + t->first[which[i]], length[i], j);
     if (j) return NULL;
     return m->crf ? tn_crf_loss(m->crf, y, target) : tn_cross_entropy(y, target);
 }
 
-static void learn(tagger *m, const tagged *t, int64_t *order)
+static void train(tagger *m, const tagged *t, int64_t *order)
 {
     tn_optimizer *o = tn_adam_new(m, .lr = lr, .clip.norm = 5);
     progress      bar = progress_begin("tagger", epochs * t->line.count, "sentence");
@@ -295,7 +295,7 @@ static void learn(tagger *m, const tagged *t, int64_t *order)
         for (int64_t at = 0; at < t->line.count && tn_error() == TN_OK && !stop_flag; at += batch) {
             const tn_scope s = tn_scope_begin();
             const int64_t  n = t->line.count - at < batch ? t->line.count - at : batch;
-            tn_tensor     *loss = look_at(m, t, order + at, n, NULL);
+            tn_tensor     *loss = run_batch(m, t, order + at, n, NULL);
             if (loss) tn_backward(loss), tn_step(o);
             tn_scope_end(s);
             progress_at(&bar, e * t->line.count + at + n, NULL);
@@ -313,16 +313,16 @@ static bool are_entities(void)
     return false;
 }
 
-static void judge(tagger *m, const tagged *t, double seconds)
+static void test(tagger *m, const tagged *t, double seconds)
 {
     int64_t which[BATCH_MOST];
-    judged  j = {0, are_entities() ? tn_entities_new(TN_ENTITIES_CONLL) : NULL};
+    results j = {0, are_entities() ? tn_entities_new(TN_ENTITIES_CONLL) : NULL};
     tn_module_train(m, false);
     for (int64_t at = 0; at < t->line.count && tn_error() == TN_OK; at += batch) {
         const tn_scope s = tn_no_grad_begin();
         const int64_t  n = t->line.count - at < batch ? t->line.count - at : batch;
         for (int64_t i = 0; i < n; i++) which[i] = at + i;
-        look_at(m, t, which, n, &j);
+        run_batch(m, t, which, n, &j);
         tn_scope_end(s);
     }
     if (tn_error() == TN_OK && m->mix) {
@@ -344,24 +344,24 @@ static int run(int count, char **operands)
 {
     (void)count, (void)operands;
     if (!dir == !vectors_path) return program_usage("give either --model or --vectors, which the tagger reads");
-    tagged      learned = {.file = NULL}, test = {.file = NULL};
+    tagged      train_set = {.file = NULL}, test_set = {.file = NULL};
     tn_elmo    *elmo = dir ? tn_elmo_load(dir) : NULL;
     tn_vectors *v = vectors_path ? tn_vectors_load(vectors_path, TN_VECTORS_ANY) : NULL;
     int64_t    *order = NULL;
     tagger     *m = NULL;
     stop_begin("ending");
     tn_seed((uint64_t)seed);
-    if ((elmo || v) && read_tagged(learn_path, &learned) && read_tagged(test_path, &test) &&
-        (m = tagger_new(elmo, v)) && (order = calloc((size_t)learned.line.count + 1, sizeof *order))) {
-        for (int64_t i = 0; i < learned.line.count; i++) order[i] = i;
+    if ((elmo || v) && read_tagged(learn_path, &train_set) && read_tagged(test_path, &test_set) &&
+        (m = tagger_new(elmo, v)) && (order = calloc((size_t)train_set.line.count + 1, sizeof *order))) {
+        for (int64_t i = 0; i < train_set.line.count; i++) order[i] = i;
         const double began = seconds_now();
-        learn(m, &learned, order);
-        if (!stop_flag) judge(m, &test, seconds_now() - began);
+        train(m, &train_set, order);
+        if (!stop_flag) test(m, &test_set, seconds_now() - began);
     }
     free(order);
     tn_module_free(m), tn_module_free(elmo);
     tn_vectors_free(v);
-    free_tagged(&learned), free_tagged(&test);
+    free_tagged(&train_set), free_tagged(&test_set);
     tn_labels_free(names);
     return program_end();
 }

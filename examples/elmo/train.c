@@ -136,7 +136,7 @@ static bool look(training *t)
     if (!split(&g->learned.lines, (tn_text){g->all.at, bytes}, &g->words) ||
         !split(&g->held.lines, (tn_text){g->all.at + bytes, g->all.bytes - bytes}, &held))
         return false;
-    if (!texts_held(&g->valid, g->held.lines.count, "a line with a word")) return false;
+    if (!texts_check_valid(&g->valid, g->held.lines.count, "a line with a word")) return false;
     if (!g->learned.lines.count)
         tn_raise(TN_EFORMAT, "the text has no sentences; each line must be one, with words separated by blanks");
     return tn_error() == TN_OK;

@@ -30,7 +30,7 @@ static double allowed(void)
 /* Generates a text, prints it, and adds it to the report. */
 static void show(const model *m, tn_report *r, const char *prompt, double temperature)
 {
-    manner how = {.how = {TN_GENERATE_ARGS_DEFAULTS}, .tokens = 60, .seed = 3};
+    writer_options how = {.how = {TN_GENERATE_ARGS_DEFAULTS}, .tokens = 60, .seed = 3};
     how.how.sample = temperature < 1, how.how.temperature = temperature;
     writer w;
     char   title[100];
@@ -68,7 +68,7 @@ static int run(int count, char **operands)
     train_asked *a = &t.base.asked;
     a->out = in_folder(out, "model", folder), a->size = "tiny", a->vocab_size = 1000, a->dropout = 0, a->lr = 2e-3;
     a->minutes = minutes, a->steps = steps || minutes > 0 ? steps : USUAL_STEPS, a->resume = again;
-    t.base.usual = !steps && !(minutes > 0);
+    t.base.no_duration = !steps && !(minutes > 0);
     const tn_fit_result r = train_run(&t.base);
     model               m = {.net = t.base.net, .tokens = t.base.tokens};
     if (m.net) m.about = tn_lm_about(m.net);

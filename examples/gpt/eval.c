@@ -8,11 +8,11 @@
 /* A batch of windows of n tokens, starting at from[row]. The first known[row] targets of a window are not counted. */
 typedef struct {
     int64_t rows, n, from[8], known[8];
-} some;
+} window_batch;
 enum { MOST_ROWS = 8 };
 
 /* The summed loss of all counted targets, in nats. */
-static double loss_of(const model *m, const tn_ids *ids, const some *s)
+static double loss_of(const model *m, const tn_ids *ids, const window_batch *s)
 {
     const tn_scope scope = tn_no_grad_begin();
     const tn_shape shape = TN_SHAPE(s->rows, s->n);
@@ -49,7 +49,7 @@ bool measure(const model *m, tn_text text, int64_t length, int64_t stride, measu
         tn_raise(TN_EFORMAT, "the text has fewer than 2 tokens, so there is no next token to predict");
     progress bar = progress_begin("eval", ids.n, "token");
     for (int64_t from = 0; done < ids.n - 1 && tn_error() == TN_OK && !stop_flag;) {
-        some w = {.n = from + length < ids.n ? length : ids.n - 1 - from};
+        window_batch w = {.n = from + length < ids.n ? length : ids.n - 1 - from};
         for (; w.rows < MOST_ROWS && done < ids.n - 1 && from + w.n < ids.n; from += stride) {
             w.from[w.rows] = from, w.known[w.rows++] = done - from;
             done = from + w.n;
@@ -63,7 +63,7 @@ bool measure(const model *m, tn_text text, int64_t length, int64_t stride, measu
     to->bits = sum / 0.69314718055994531 / (double)text.bytes;
     tn_perplexity_add(&p, to->loss, to->tokens);
     to->perplexity = tn_perplexity_value(&p);
-    if (isnan(to->loss)) numbers_astray("the loss", to->loss);
+    if (isnan(to->loss)) numbers_not_finite("the loss", to->loss);
     tn_ids_free(&ids);
     return tn_error() == TN_OK;
 }

@@ -77,7 +77,7 @@ static bool open_all(training *t)
     g->windows = tn_windows_new(g->ids.at, g->ids.n, .batch = g->batch, .length = g->length);
     t->fit.train = tn_windows_source(g->windows), t->fit.loss = loss;
     t->fit.weight_decay = g->weight_decay;
-    if (!texts_held(&g->valid, length, "two tokens")) return false;
+    if (!texts_check_valid(&g->valid, length, "two tokens")) return false;
     if (length > 0) {
         g->held_windows = tn_windows_new(g->held.at, g->held.n, .batch = g->batch, .length = length, .in_order = true,
                                          .most = MOST_MEASURED);

@@ -6,11 +6,11 @@
 
 enum { LINE_MOST = 1 << 20 }; /* bytes */
 
-static const char *dir, *tokenizer, *type, *prompt, *draft;
-static manner      how = {.how = {TN_GENERATE_ARGS_DEFAULTS}, .tokens = 200, .ahead = 4};
-static int64_t     seed = 1;
-static double      temperature = 0.8;
-static bool        chat;
+static const char    *dir, *tokenizer, *type, *prompt, *draft;
+static writer_options how = {.how = {TN_GENERATE_ARGS_DEFAULTS}, .tokens = 200, .ahead = 4};
+static int64_t        seed = 1;
+static double         temperature = 0.8;
+static bool           chat;
 
 /* ---- a conversation ---------------------------------------------------------------------------------------------- */
 
@@ -21,7 +21,7 @@ typedef struct {
     tn_string   read;
 } conversation;
 
-static bool say(conversation *c, const char *role, const char *text, size_t bytes)
+static bool add_message(conversation *c, const char *role, const char *text, size_t bytes)
 {
     if (c->n == c->room) {
         tn_message *more = realloc(c->said, (size_t)(2 * c->room + 8) * sizeof *more);
@@ -59,7 +59,7 @@ static int32_t end_of_answer(const writer *w, const char *kind)
 static bool answer(writer *w, conversation *c, const char *kind, const char *line, size_t bytes)
 {
     tn_string text = {0}, made = {0};
-    if (say(c, "user", line, bytes) && tn_chat_text(kind, c->n, c->said, true, &text) == TN_OK) {
+    if (add_message(c, "user", line, bytes) && tn_chat_text(kind, c->n, c->said, true, &text) == TN_OK) {
         const bool   goes_on = c->read.bytes && !strncmp(text.at, c->read.at, c->read.bytes);
         const size_t known = goes_on ? c->read.bytes : 0;
         if (!goes_on) writer_forget(w);
@@ -69,7 +69,7 @@ static bool answer(writer *w, conversation *c, const char *kind, const char *lin
             const int64_t from = before < w->text.n ? before : w->text.n; /* the start may have been cut off */
             if (tn_error() == TN_OK)
                 tn_tokenizer_decode(w->m->tokens, w->text.at + from, w->text.n - from, &made, .keep_spaces = true);
-            if (tn_error() == TN_OK) say(c, "assistant", made.at ? made.at : "", made.bytes);
+            if (tn_error() == TN_OK) add_message(c, "assistant", made.at ? made.at : "", made.bytes);
             tn_string_add(&text, (tn_text){made.at, made.bytes});
         }
         tn_string_free(&c->read);
@@ -79,7 +79,7 @@ static bool answer(writer *w, conversation *c, const char *kind, const char *lin
     return tn_error() == TN_OK;
 }
 
-static void talk_as(writer *w, const char *kind)
+static void chat_with_template(writer *w, const char *kind)
 {
     conversation c = {.n = 0};
     char        *line = NULL;
@@ -96,7 +96,7 @@ static void talk_as(writer *w, const char *kind)
 
 /* Without a chat template: each line of standard input is a message; the model's answer ends at the end of a line or
  * at a stop word. */
-static void talk(writer *w)
+static void chat_plain(writer *w)
 {
     char  *line = NULL;
     size_t room = 0, bytes;
@@ -111,7 +111,7 @@ static void talk(writer *w)
 }
 
 /* Reports the speedup from the draft: the large model reads several tokens in about the time of one. */
-static void tell(const writer *w)
+static void report_draft(const writer *w)
 {
     const tn_drafted *d = &w->drafted;
     const int64_t     pieces = d->accepted + d->readings;
@@ -123,7 +123,7 @@ static void tell(const writer *w)
 }
 
 /* Without a chat template, an answer is one line. */
-static bool converse(const model *m)
+static bool check_plain_chat(const model *m)
 {
     static const char *line_end[] = {"\n"};
     if (how.stop.count) return true;
@@ -146,17 +146,17 @@ static int run(int count, char **operands)
     if (draft && how.sinks) return program_usage("--draft and --sinks cannot be combined");
     if (!draft && program_given("ahead")) return program_stray("ahead", "--draft");
     how.seed = (uint64_t)seed;
-    const int code = writer_draws(&how, temperature);
+    const int code = writer_set_sampling(&how, temperature);
     if (code) return code;
     if (!model_open(dir, tokenizer, false, &m)) return program_end();
-    if (chat && !m.chat && !converse(&m)) {
+    if (chat && !m.chat && !check_plain_chat(&m)) {
         model_close(&m);
         return program_end();
     }
     if (draft && model_open(draft, NULL, true, &small) && model_pack(&small, type)) how.draft = &small;
     if (tn_error() == TN_OK && model_pack(&m, type) && writer_open(&w, &m, &how)) {
-        if (chat && m.chat) talk_as(&w, m.chat);
-        else if (chat) talk(&w);
+        if (chat && m.chat) chat_with_template(&w, m.chat);
+        else if (chat) chat_plain(&w);
         else {
             if (!prompt) prompt = w.text.n ? "" : "\n"; /* LLaMA's tokenizers add <s> */
             if (writer_read(&w, tn_text_of(prompt))) {
@@ -165,7 +165,7 @@ static int run(int count, char **operands)
             }
         }
     }
-    if (how.draft && !settings.quiet) tell(&w);
+    if (how.draft && !settings.quiet) report_draft(&w);
     writer_close(&w);
     model_close(&m), model_close(&small);
     return program_end();
@@ -178,7 +178,7 @@ static const option options[] = {
     OPTION_TEXT("prompt", 'p', "TEXT", &prompt,
                 "text to continue; without it, the tokenizer's start token, or a new line"),
     OPTION_INT("tokens", 'n', "N", &how.tokens, "maximum number of tokens to generate", .least = 0, .most = 1e9),
-    WRITER_DRAWS(how, temperature),
+    WRITER_SAMPLING(how, temperature),
     OPTION_REAL("min-p", 0, "P", &how.how.min_p, "sample only tokens at least P times as likely as the most likely one",
                 .least = 0, .most = 1),
     OPTION_REAL("repetition-penalty", 0, "X", &how.how.repetition_penalty,

@@ -29,9 +29,9 @@ typedef struct {
     float   *seen;
     int64_t *word, dim, kept, next;
     double  *score;
-} stretch;
+} evaluation;
 
-static void hold(tn_tensor **place, tn_tensor *t)
+static void replace_kept(tn_tensor **place, tn_tensor *t)
 {
     if (t) tn_keep(t);
     if (*place) tn_drop(*place);
@@ -40,7 +40,7 @@ static void hold(tn_tensor **place, tn_tensor *t)
 
 /* ---- the cache --------------------------------------------------------------------------------------------------- */
 
-static bool cache_open(stretch *s)
+static bool cache_open(evaluation *s)
 {
     s->dim = s->lm->config.untied ? s->lm->config.hidden : s->lm->config.dim;
     if (!cache) return true;
@@ -52,7 +52,7 @@ static bool cache_open(stretch *s)
 }
 
 /* The cache's probability of a token after hidden state h; -1 if the cache is empty. Then adds both to the cache. */
-static double cached(stretch *s, const float *h, int64_t word)
+static double cache_probability(evaluation *s, const float *h, int64_t word)
 {
     double most = -HUGE_VAL, all = 0, right = 0;
     for (int64_t i = 0; i < s->kept; i++) {
@@ -76,7 +76,7 @@ static double cached(stretch *s, const float *h, int64_t word)
 /* ---- measuring --------------------------------------------------------------------------------------------------- */
 
 /* -log p of each target, [rows, n], from the hidden states [rows, n, dim]. */
-static tn_tensor *losses(const stretch *s, tn_tensor *vectors, tn_tensor *targets)
+static tn_tensor *losses(const evaluation *s, tn_tensor *vectors, tn_tensor *targets)
 {
     tn_tensor *each;
     if (!s->lm->adaptive)
@@ -87,7 +87,7 @@ static tn_tensor *losses(const stretch *s, tn_tensor *vectors, tn_tensor *target
 
 /* Measures n tokens of each row, from position `at` of the row; row i starts at ids[i * apart]. Targets at index `end`
  * or later are not counted. */
-static void measure_some(stretch *s, int64_t rows, int64_t apart, int64_t at, int64_t n, int64_t end)
+static void measure_chunk(evaluation *s, int64_t rows, int64_t apart, int64_t at, int64_t n, int64_t end)
 {
     const tn_scope scope = tn_no_grad_begin();
     const tn_shape shape = TN_SHAPE(rows, n);
@@ -104,48 +104,48 @@ static void measure_some(stretch *s, int64_t rows, int64_t apart, int64_t at, in
     for (int64_t i = 0; loss && next && i < rows * n; i++) {
         if (i / n * apart + at + i % n + 1 >= end) continue;
         double       minus_log = (double)loss[i];
-        const double p = h ? cached(s, h + i * s->dim, next[i]) : -1;
+        const double p = h ? cache_probability(s, h + i * s->dim, next[i]) : -1;
         if (p >= 0) minus_log = -log((1 - lambda) * exp(-minus_log) + lambda * p);
         s->sum += minus_log, s->tokens++;
         s->unknown += texts_are_words(s->m->tokens) && next[i] == 0;
     }
-    for (int i = 0; loss && i < TN_RNN_LM_STATES; i++) hold(&s->state[i], now[i]);
+    for (int i = 0; loss && i < TN_RNN_LM_STATES; i++) replace_kept(&s->state[i], now[i]);
     tn_scope_end(scope);
 }
 
 /* Measures the tokens in s->ids in chunks, and keeps a rest of at most CHUNK. all: measures the rest, too. */
-static void measure_ids(stretch *s, bool all)
+static void measure_ids(evaluation *s, bool all)
 {
     int64_t at = 0;
     while (tn_error() == TN_OK && !stop_flag && (s->ids.n - at > CHUNK || (all && s->ids.n - at > 1))) {
         const int64_t n = s->ids.n - at - 1 < CHUNK ? s->ids.n - at - 1 : CHUNK;
-        measure_some(s, 1, 0, at, n, s->ids.n);
+        measure_chunk(s, 1, 0, at, n, s->ids.n);
         at += n;
     }
     if (at) memmove(s->ids.at, s->ids.at + at, (size_t)(s->ids.n - at) * sizeof *s->ids.at), s->ids.n -= at;
 }
 
 /* Cuts the text into columns that are read in one batch, which is faster; each column starts with a zero state. */
-static void measure_columns(stretch *s)
+static void measure_columns(evaluation *s)
 {
     const int64_t rows = columns, apart = (s->ids.n - 1 + rows - 1) / rows, step = 16 + 2048 / rows;
     progress      bar = progress_begin("eval", apart, "step");
     for (int64_t at = 0; at < apart && tn_error() == TN_OK && !stop_flag; at += step) {
         const int64_t n = apart - at < step ? apart - at : step;
-        measure_some(s, rows, apart, at, n, s->ids.n);
+        measure_chunk(s, rows, apart, at, n, s->ids.n);
         progress_at(&bar, at + n, NULL);
     }
     progress_end(&bar);
 }
 
-static bool add(stretch *s, tn_text text)
+static bool add(evaluation *s, tn_text text)
 {
     s->bytes += (int64_t)text.bytes;
     return numbers_of(s->m->tokens, text, &s->ids);
 }
 
 /* Standard input, line by line. */
-static void read_stream(stretch *s)
+static void read_stream(evaluation *s)
 {
     char  *line = NULL;
     size_t room = 0, n = 0;
@@ -163,7 +163,7 @@ static void too_short(void)
     tn_raise(TN_EFORMAT, "the text has fewer than 2 tokens, so there is no next token to predict");
 }
 
-static void read_files(stretch *s, int count, char **operands)
+static void read_files(evaluation *s, int count, char **operands)
 {
     const option_list files = {count, (const char **)(uintptr_t)operands};
     tn_string         text = {0};
@@ -187,7 +187,7 @@ static void read_files(stretch *s, int count, char **operands)
     }
 }
 
-static void show(const stretch *s)
+static void show(const evaluation *s)
 {
     const double loss = s->tokens ? s->sum / (double)s->tokens : 0,
                  bits = s->sum / 0.69314718055994531 / fmax(1, (double)s->bytes);
@@ -210,7 +210,7 @@ static void show(const stretch *s)
 static int run(int count, char **operands)
 {
     model      m;
-    stretch    s = {.sum = 0};
+    evaluation s = {.sum = 0};
     int        code;
     const bool streamed = count == 1 && !strcmp(operands[0], "-");
     if (columns > 1 && (cache || streamed))
@@ -226,9 +226,9 @@ static int run(int count, char **operands)
         else read_files(&s, count, operands);
     }
     if (tn_error() == TN_OK && !stop_flag && !s.tokens) too_short();
-    if (isnan(s.sum)) numbers_astray("the loss", s.sum);
+    if (isnan(s.sum)) numbers_not_finite("the loss", s.sum);
     if (tn_error() == TN_OK && !stop_flag) show(&s);
-    for (int i = 0; i < TN_RNN_LM_STATES; i++) hold(&s.state[i], NULL);
+    for (int i = 0; i < TN_RNN_LM_STATES; i++) replace_kept(&s.state[i], NULL);
     free(s.seen), free(s.word), free(s.score);
     tn_ids_free(&s.ids);
     model_close(&m);

@@ -58,7 +58,7 @@ static int cutoffs_of(const lm_training *g, int64_t to[TN_CUTOFFS])
 }
 
 /* Sets the options that were not given to the values of AWD-LSTM. */
-static void awd(lm_training *g)
+static void set_awd(lm_training *g)
 {
     train_asked *a = &g->base.asked;
     if (!a->size) a->size = "awd";
@@ -71,7 +71,7 @@ static void awd(lm_training *g)
     g->vary = true;
 }
 
-static void fill_in(double *number, double otherwise)
+static void set_default(double *number, double otherwise)
 {
     if (isnan(*number)) *number = otherwise;
 }
@@ -120,17 +120,18 @@ static int check(training *t)
         return program_usage("--cutoffs takes 1 to 3 numbers separated by commas, such as 2000,10000");
     if (g->cutoffs && !g->untied)
         return program_usage("--cutoffs needs --untied: an adaptive softmax has its own output weights");
-    if (g->awd) awd(g);
+    if (g->awd) set_awd(g);
     if (!a->size) a->size = "small";
     while (i < sizeof sizes / sizeof *sizes && strcmp(a->size, sizes[i].name) != 0) i++;
     if (i == sizeof sizes / sizeof *sizes) return program_usage("unknown --size %s", a->size);
     if (a->layers > TN_RNN_LM_LAYERS) return program_usage("--layers must be at most %d", TN_RNN_LM_LAYERS);
     if (!g->hidden) g->hidden = a->dim ? a->dim : sizes[i].hidden;
-    fill_in(&a->dropout, sizes[i].dropout);
-    fill_in(&g->dropout_in, a->dropout), fill_in(&g->dropout_between, a->dropout);
-    fill_in(&g->dropout_words, 0), fill_in(&g->weight_drop, 0), fill_in(&g->alpha, 0), fill_in(&g->beta, 0);
-    fill_in(&g->clip, sgd ? 0.25 : 1), fill_in(&a->lr, sgd ? 20 : 1e-3);
-    fill_in(&g->weight_decay, sgd ? 1.2e-6 : 0.01);
+    set_default(&a->dropout, sizes[i].dropout);
+    set_default(&g->dropout_in, a->dropout), set_default(&g->dropout_between, a->dropout);
+    set_default(&g->dropout_words, 0), set_default(&g->weight_drop, 0), set_default(&g->alpha, 0),
+        set_default(&g->beta, 0);
+    set_default(&g->clip, sgd ? 0.25 : 1), set_default(&a->lr, sgd ? 20 : 1e-3);
+    set_default(&g->weight_decay, sgd ? 1.2e-6 : 0.01);
     return train_shape(t, sizes[i].layers, 1, sizes[i].dim);
 }
 
@@ -203,7 +204,7 @@ static bool open_all(training *t)
     if (!g->columns) return false;
     t->fit.train = (tn_source){next, begin, keep, cut, g, tn_columns_source(g->columns).batches};
     t->fit.loss = tn_carried_lm_loss;
-    if (!texts_held(&g->valid, g->held.n > 1, "two tokens")) return false;
+    if (!texts_check_valid(&g->valid, g->held.n > 1, "two tokens")) return false;
     if (g->held.n > 1) {
         const int64_t rows = g->held.n >= 100 * HELD_ROWS ? HELD_ROWS : 1;
         g->held_columns = tn_columns_new(g->held.at, g->held.n, .batch = g->held.n > 2 ? rows : 1, .length = g->length);
@@ -261,7 +262,7 @@ static void *make(training *t)
     return m;
 }
 
-static void heard(void *training_, const tn_fit_event *e)
+static void on_event(void *training_, const tn_fit_event *e)
 {
     lm_training *g = training_;
     if (e->what != TN_FIT_VALID || !g->means || g->known == HISTORY) return;
@@ -331,7 +332,7 @@ static const train_kind kind = {
 
 static lm_training asked = {.base = {.kind = &kind,
                                      .asked = {.dtype = "f32", .lr = NAN, .warmup = 0.1, .seed = 1, .dropout = NAN},
-                                     .on = heard},
+                                     .on = on_event},
                             .pieces = "words",
                             .cell = "lstm",
                             .optimizer = "adam",

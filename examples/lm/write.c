@@ -1,10 +1,10 @@
 /* write.c — lm write: continues a text. */
 #include "lm.h"
 
-static const char *dir, *prompt = "";
-static manner      how = {.how = {TN_GENERATE_ARGS_DEFAULTS}, .tokens = 200};
-static int64_t     seed = 1;
-static double      temperature = 0.8;
+static const char    *dir, *prompt = "";
+static writer_options how = {.how = {TN_GENERATE_ARGS_DEFAULTS}, .tokens = 200};
+static int64_t        seed = 1;
+static double         temperature = 0.8;
 
 static int run(int count, char **operands)
 {
@@ -13,7 +13,7 @@ static int run(int count, char **operands)
     writer     w;
     (void)count, (void)operands;
     how.seed = (uint64_t)seed;
-    const int code = writer_draws(&how, temperature);
+    const int code = writer_set_sampling(&how, temperature);
     if (code) return code;
     if (!recurrent_open(dir, &m, &lm)) return program_end();
     const bool words = texts_are_words(m.tokens);
@@ -32,7 +32,7 @@ static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &dir, "the model's folder", .required = true),
     OPTION_TEXT("prompt", 'p', "TEXT", &prompt, "text to continue; without it, a new line"),
     OPTION_INT("tokens", 'n', "N", &how.tokens, "maximum number of tokens to generate", .least = 0, .most = 1e9),
-    WRITER_DRAWS(how, temperature),
+    WRITER_SAMPLING(how, temperature),
     OPTION_LIST("stop", 0, "TEXT", &how.stop, "end before this text; may be given several times", .single = true),
     OPTION_INT("seed", 0, "N", &seed, "random seed of the sampling"),
     {0},

@@ -181,9 +181,9 @@ static int64_t heads_of(const model *m)
 
 /* The validation set: texts and, for a translator, their lines for BLEU. */
 typedef struct {
-    texts texts;
-    judge judge;
-    bool  translates;
+    texts    texts;
+    bleu_set bleu;
+    bool     translates;
 } held_out;
 
 static bool held_open(const model *m, held_out *h)
@@ -192,13 +192,13 @@ static bool held_open(const model *m, held_out *h)
     if (valid) c.file = valid, c.target = valid_target, c.target_option = "--valid-target";
     *h = (held_out){.translates = m->kind == TRANSLATOR};
     return texts_open(&c, m, &h->texts) &&
-           (!h->translates || judge_open(&h->judge, m->tokens, c.file, c.target, c.max_lines));
+           (!h->translates || bleu_set_open(&h->bleu, m->tokens, c.file, c.target, c.max_lines));
 }
 
 static void held_close(held_out *h)
 {
     texts_close(&h->texts);
-    if (h->translates) judge_close(&h->judge);
+    if (h->translates) bleu_set_close(&h->bleu);
 }
 
 static bool print_line(const model *m, held_out *held, int64_t all)
@@ -209,7 +209,7 @@ static bool print_line(const model *m, held_out *held, int64_t all)
     const double ms = 1000 * (repeated.seconds < q.seconds ? repeated.seconds : q.seconds) / (double)t->n;
     printf("%lld\t%.3f\t%.4f\t%.2f\t%lld\t%.2f", (long long)heads_of(m), (double)heads_of(m) / (double)all, q.loss,
            100 * q.accuracy, (long long)tn_count(m->net), ms);
-    if (held->translates) printf("\t%.2f", judge_bleu(m->net, &held->judge));
+    if (held->translates) printf("\t%.2f", bleu_set_score(m->net, &held->bleu));
     printf("\n");
     fflush(stdout);
     return tn_error() == TN_OK;

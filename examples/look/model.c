@@ -66,7 +66,7 @@ void model_close(model *m)
     *m = (model){.net = NULL};
 }
 
-bool model_may_save(const char *dir) { return !dir || record_may_save(dir); }
+bool model_may_save(const char *dir) { return !dir || record_check_folder(dir); }
 
 tn_status model_save(const model *m, const char *dir)
 {
@@ -204,7 +204,7 @@ int reject_png(const char *path)
 bool write_report(tn_report *r, const char *path)
 {
     if (!is_svg(path)) return record_report(r, path);
-    if (record_may_replace(path, "<svg", "SVG that begins with '<svg'")) tn_report_save_picture(r, path);
+    if (record_check_file(path, "<svg", "SVG that begins with '<svg'")) tn_report_save_picture(r, path);
     tn_report_free(r);
     return tn_error() == TN_OK;
 }

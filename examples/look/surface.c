@@ -104,7 +104,7 @@ static bool compute_surface(job *j, const char *name)
 {
     const int64_t n = j->a.nx * j->a.ny;
     for (int64_t i = 0; i < n; i++) j->a.values[i] = NAN;
-    if (table && resume && is_there(table) && !read_table(j)) return false;
+    if (table && resume && file_exists(table) && !read_table(j)) return false;
     progress bar = progress_begin(name, j->a.ny, "row");
     for (j->a.most = 2 * tn_threads(); tn_error() == TN_OK;) {
         int64_t done = 0;
@@ -334,7 +334,7 @@ static int run(int count, char **operands)
     if (reject_png(html)) return EXIT_USAGE;
     const int code = check_options();
     if (code) return code;
-    if (table && !resume && is_there(table)) {
+    if (table && !resume && file_exists(table)) {
         tn_raise(TN_EINVAL, "'%s' already exists; continue it with --resume, or give --table another name", table);
         return program_end();
     }

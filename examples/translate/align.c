@@ -54,13 +54,13 @@ static void free_labels(token_labels *p)
 
 bool align_picture(const model *m, const char *text, tn_report *r, tn_string *translation)
 {
-    const tn_text       line = tn_text_of(text);
-    const manner        greedy = {.beams = 1, .best = 1, .batch = 1, .length_penalty = 1};
-    tn_encoding        *e = tn_encoding_new();
-    int64_t             ids[2][512] = {{0}}, n[2] = {0, 1};
-    static token_labels name[2];
-    char                title[1024];
-    const tn_scope      s = tn_no_grad_begin();
+    const tn_text           line = tn_text_of(text);
+    const translate_options greedy = {.beams = 1, .best = 1, .batch = 1, .length_penalty = 1};
+    tn_encoding            *e = tn_encoding_new();
+    int64_t                 ids[2][512] = {{0}}, n[2] = {0, 1};
+    static token_labels     name[2];
+    char                    title[1024];
+    const tn_scope          s = tn_no_grad_begin();
     if (translate_lines(m, &greedy, 1, &line, translation, NULL)) {
         const tn_text both[2] = {line, {translation->at ? translation->at : "", translation->bytes}};
         ids[1][0] = BEGIN;

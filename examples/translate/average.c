@@ -58,7 +58,7 @@ bool weights_add(weights *w, const char *from, int64_t last)
     const int   n = checkpoints(from, last > 0 && last < MOST_WEIGHTS ? (int)last : MOST_WEIGHTS, name);
     for (int i = 0; i < n && tn_error() == TN_OK; i++) add(w, in_folder(from, name[i], path));
     if (n || tn_error() != TN_OK) return tn_error() == TN_OK;
-    if (is_there(in_folder(from, "model.safetensors", path))) return add(w, path);
+    if (file_exists(in_folder(from, "model.safetensors", path))) return add(w, path);
     if (ends_with(from, ".ckpt") || ends_with(from, ".safetensors")) return add(w, from);
     tn_raise(TN_EINVAL,
              "'%s' contains no weights; name a model's folder, its folder of checkpoints, or one of its files", from);
@@ -86,7 +86,7 @@ static const char *remote_of(const weights *w, char model_dir[1024])
     char *slash = strrchr(folder, '/');
     if (slash) *slash = 0;
     else snprintf(folder, sizeof folder, ".");
-    if (is_there(in_folder(folder, "config.json", path))) snprintf(model_dir, 1024, "%s", folder);
+    if (file_exists(in_folder(folder, "config.json", path))) snprintf(model_dir, 1024, "%s", folder);
     else in_folder(folder, "..", model_dir);
     return model_dir;
 }
@@ -103,7 +103,7 @@ static int run(int count, char **operands)
         weights_add(&w, operands[i], newest);
     }
     if (tn_error() == TN_OK && !folders) return program_stray("last", "folders of checkpoints, and no FROM is one");
-    if (tn_error() == TN_OK && is_there(in_folder(out, "model.safetensors", path)))
+    if (tn_error() == TN_OK && file_exists(in_folder(out, "model.safetensors", path)))
         tn_raise(TN_EINVAL, "'%s' already contains a model; choose another --out", out);
     if (tn_error() == TN_OK && model_open(remote_of(&w, model_dir), &m) && weights_average(&w, m.net) &&
         make_folder(out) && tn_tokenizer_save(m.tokens, out) == TN_OK && tn_seq2seq_save(m.net, out) == TN_OK) {

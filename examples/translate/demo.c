@@ -15,8 +15,8 @@ static bool    resume;
 static double exact_fraction(const model *m)
 {
     enum { BATCH = 256 };
-    const manner greedy = {.beams = 1, .best = 1, .batch = 128, .length_penalty = 1};
-    int64_t      right = 0, shown = 0;
+    const translate_options greedy = {.beams = 1, .best = 1, .batch = 128, .length_penalty = 1};
+    int64_t                 right = 0, shown = 0;
     for (int64_t i = 0; i < test_dates && tn_error() == TN_OK; i += BATCH) {
         static char   text[BATCH][DATE_TEXT], iso[BATCH][DATE_TEXT];
         tn_text       lines[BATCH];
@@ -76,7 +76,7 @@ static int run(int count, char **operands)
     t.source = text, t.target = iso, t.pieces = 2048, a->out = in_folder(out, "model", folder), a->size = "tiny";
     a->layers = 2, a->vocab_size = 320, a->lr = 2e-3, a->dropout = 0.05, a->resume = resume;
     a->minutes = minutes, a->steps = steps || minutes > 0 ? steps : DEFAULT_STEPS;
-    t.base.usual = !steps && !(minutes > 0);
+    t.base.no_duration = !steps && !(minutes > 0);
     const tn_fit_result r = train_run(&t.base);
     model               m = {.net = t.base.net, .tokens = t.base.tokens};
     if (r.why == TN_FIT_STOPPED) train_stopped(&r, "translate demo --resume");

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static const char *model_dir;
-static manner      config = {.beams = 5, .best = 1, .batch = 64};
-static double      length_penalty = 1;
-static bool        print_scores, strict;
+static const char       *model_dir;
+static translate_options config = {.beams = 5, .best = 1, .batch = 64};
+static double            length_penalty = 1;
+static bool              print_scores, strict;
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 

@@ -76,8 +76,8 @@ static bool open_all(training *t)
     t->fit.valid = tn_pairs_source(p->held.batches), t->fit.measure = pairs_plain_loss;
     t->fit.restore_best = true, t->fit.patience = p->patience;
     if (!bleu) return true;
-    t->fit.score = judge_bleu, t->fit.user = &p->judge, t->fit.rising = true, t->score = "BLEU";
-    return judge_open(&p->judge, t->tokens, p->valid_source, p->valid_target, 0);
+    t->fit.score = bleu_set_score, t->fit.user = &p->bleu, t->fit.rising = true, t->score = "BLEU";
+    return bleu_set_open(&p->bleu, t->tokens, p->valid_source, p->valid_target, 0);
 }
 
 static void *new_model(training *t)
@@ -138,8 +138,8 @@ static bool average_checkpoints(training *t)
 {
     static weights w;
     char           folder[1024];
-    judge         *j = &of(t)->judge;
-    const double   best = t->score ? judge_bleu(t->net, j) : 0;
+    bleu_set      *j = &of(t)->bleu;
+    const double   best = t->score ? bleu_set_score(t->net, j) : 0;
     w.n = 0;
     if (!weights_add(&w, in_folder(t->asked.out, "checkpoints", folder), of(t)->average) ||
         !weights_average(&w, t->net))
@@ -147,7 +147,7 @@ static bool average_checkpoints(training *t)
     if (settings.quiet) return true;
     fprintf(stderr, "model    mean of the last %d checkpoints", w.n);
     if (t->score)
-        fprintf(stderr, ": BLEU %.2f on the validation set; best checkpoint: %.2f", judge_bleu(t->net, j), best);
+        fprintf(stderr, ": BLEU %.2f on the validation set; best checkpoint: %.2f", bleu_set_score(t->net, j), best);
     fprintf(stderr, "\n");
     return true;
 }
@@ -160,7 +160,7 @@ static bool save(training *t, tn_fit_why why)
 
 static void close_all(training *t)
 {
-    judge_close(&of(t)->judge);
+    bleu_set_close(&of(t)->bleu);
     pairs_close(&of(t)->pairs), pairs_close(&of(t)->held);
 }
 

@@ -63,7 +63,7 @@ typedef struct {
     bool        norm_first, lstm;
     pairs       pairs, held;
     pairs_state state, held_state;
-    judge       judge;
+    bleu_set    bleu;
 } translate_training;
 extern const train_kind translate_kind;
 #define TRANSLATE_TRAINING                                                                             \

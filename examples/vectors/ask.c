@@ -83,7 +83,7 @@ int run_similarity(int count, char **operands)
 int run_convert(int count, char **operands)
 {
     (void)count;
-    if (is_there(operands[0]) && !force) {
+    if (file_exists(operands[0]) && !force) {
         tn_raise(TN_EINVAL, "'%s' already exists; name another file or use --force", operands[0]);
         return program_end();
     }

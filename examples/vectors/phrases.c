@@ -34,7 +34,7 @@ static char *pass_file(int64_t pass)
     char        *path = malloc(room);
     if (!path) return tn_raise(TN_ENOMEM, "no memory for a file name"), NULL;
     snprintf(path, room, "%s.pass%lld", out, (long long)pass);
-    if (!is_there(path) || force) return path;
+    if (!file_exists(path) || force) return path;
     tn_raise(TN_EINVAL, "'%s', the output of a pass, already exists; remove it or use --force", path);
     free(path);
     return NULL;
@@ -61,7 +61,7 @@ int run_phrases(int count, char **operands)
     const int code = check_not_text("out", out, &text);
     if (code) return code;
     if (!may_write(out)) return program_end();
-    if (is_there(out) && !force) {
+    if (file_exists(out) && !force) {
         tn_raise(TN_EINVAL, "'%s' already exists; name another file or use --force", out);
         return program_end();
     }

@@ -110,7 +110,7 @@ int run_plot(int count, char **operands)
     int                      code = strcmp(way, "tsne") ? program_strays(of_tsne, "--way tsne") : 0;
     if (!code && count) code = program_stray("most", "plots without WORD operands");
     if (code) return code;
-    if (is_there(out) && !force) {
+    if (file_exists(out) && !force) {
         tn_raise(TN_EINVAL, "'%s' already exists; name another file or use --force", out);
         return program_end();
     }

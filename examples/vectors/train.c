@@ -84,15 +84,15 @@ static int check_files(void)
 static bool check_can_start(void)
 {
     if (!may_write(out) || (checkpoint && !may_write(checkpoint))) return false;
-    if (is_there(out) && !force) {
+    if (file_exists(out) && !force) {
         tn_raise(TN_EINVAL, "'%s' already exists; name another file or use --force", out);
         return false;
     }
-    if (resume && !is_there(checkpoint)) {
+    if (resume && !file_exists(checkpoint)) {
         tn_raise(TN_EINVAL, "checkpoint '%s' does not exist; omit --resume to start a new run", checkpoint);
         return false;
     }
-    if (checkpoint && !resume && !force && is_there(checkpoint)) {
+    if (checkpoint && !resume && !force && file_exists(checkpoint)) {
         tn_raise(TN_EINVAL, "'%s' already contains a run; continue it with --resume, or start again with --force",
                  checkpoint);
         return false;
@@ -111,7 +111,7 @@ static tn_vectors *train(void)
                          .min_n = min_n, .max_n = max_n, .buckets = buckets, .x_max = x_max, .seed = (uint64_t)seed,
                          .on = show_progress, .stop = &stop_flag, .checkpoint = checkpoint, .resume = resume);
     progress_end(&bar);
-    if (!v && checkpoint && stop_flag && is_there(checkpoint) && tn_error() == TN_OK && !settings.quiet)
+    if (!v && checkpoint && stop_flag && file_exists(checkpoint) && tn_error() == TN_OK && !settings.quiet)
         fprintf(stderr, "stopped; the same command with --resume continues\n");
     return v;
 }

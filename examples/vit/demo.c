@@ -17,7 +17,7 @@ static bool find_mnist(char image[1024], char label[1024])
     for (size_t i = 0; i < sizeof mnist_folders / sizeof *mnist_folders; i++) {
         in_folder(mnist_folders[i], "t10k-images-idx3-ubyte.gz", image),
             in_folder(mnist_folders[i], "t10k-labels-idx1-ubyte.gz", label);
-        if (!is_there(image) || !is_there(label)) continue;
+        if (!file_exists(image) || !file_exists(label)) continue;
         images = image, labels = label;
         return true;
     }
@@ -40,8 +40,8 @@ static bool train_one(const char *shape, tn_report *r, double *accuracy)
     t.images = images, t.labels = labels, t.shape = shape, t.held = held;
     a->out = in_folder(out, shape, folder), a->steps = steps,
     a->minutes = steps ? 0 : (vit ? 0.85 : 0.15) * (minutes > 0 ? minutes : DEFAULT_MINUTES);
-    t.base.usual = !steps && !(minutes > 0);
-    a->resume = resume && is_there(folder);
+    t.base.no_duration = !steps && !(minutes > 0);
+    a->resume = resume && file_exists(folder);
     if (!settings.quiet) fprintf(stderr, "%s\n", vit ? "-- vision transformer" : "-- convolutional network");
     const tn_fit_result got = train_run(&t.base);
     bool                fine = got.why != TN_FIT_FAILED && got.why != TN_FIT_STOPPED;

@@ -60,7 +60,7 @@ bool evaluate(const model *m, const image_set *p, int64_t from, int64_t n, evalu
         }
         for (int64_t i = 0; i < j->listed; i++) j->wrong[i] += from;
         j->loss /= (double)j->n;
-        if (isnan(j->loss)) numbers_astray("the loss", j->loss);
+        if (isnan(j->loss)) numbers_not_finite("the loss", j->loss);
     }
     tn_images_free(in);
     if (tn_error() == TN_OK) return true;

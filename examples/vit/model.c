@@ -62,7 +62,7 @@ bool model_open(const char *dir, model *m)
             tn_raise(TN_EUNSUPPORTED,
                      "'%s' contains a model without classifier; vit needs a model like ViTForImageClassification", dir);
     }
-    const bool given = m->net && is_there(in_folder(dir, "preprocessor_config.json", path));
+    const bool given = m->net && file_exists(in_folder(dir, "preprocessor_config.json", path));
     if (given && tn_image_processor_load(dir, &m->processor) != TN_OK) return model_close(m), false;
     if (m->net && !given) /* the defaults of ViT's processor */
         m->processor = (tn_image_processor){.channels = m->vit ? m->vit->config.channels : s.channels,
