@@ -21,7 +21,7 @@
  *
  * In other files: run_node.c runs the backward of a node; accumulate.c adds gradients; engine_leaves.c attaches those
  * of leaves; engine_targets.c is tn_grad_of; engine_ready.c reports complete gradients; engine_check.c checks roots. */
-#include "autograd/tape/engine.h"
+#include "autograd/tape/engine_parts.h"
 #include "autograd/tape/profile.h"
 
 /* ---- the pairing heap -------------------------------------------------------------------------------------------- */

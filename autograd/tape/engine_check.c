@@ -1,5 +1,5 @@
 /* engine_check.c — checks of the arguments of a backward pass. */
-#include "autograd/tape/engine.h"
+#include "autograd/tape/engine_parts.h"
 #include "autograd/tape/history.h"
 
 static tn_status check_seed(const tn__backward_pass *p, int i)

@@ -1,6 +1,5 @@
-/* engine_leaves.c — the end of a backward pass: attaches the gradients of leaves, all or none; and keeps the gradients
- * requested by tn_retain_grad. */
-#include "autograd/tape/engine.h"
+/* engine_leaves.c — the end of a backward pass: attaches the gradients of leaves, all or none. */
+#include "autograd/tape/engine_parts.h"
 
 /* Raises: a gradient does not have its leaf's shape, because tn_adopt has replaced the leaf's tensor meanwhile. */
 static tn_status wrong_shape(const tn_tensor *leaf, const tn_tensor *grad, const char *grad_name, const char *advice)
@@ -75,30 +74,4 @@ void tn__attach_leaves(tn__engine_run *r)
     tn__tape.inside++;
     for (int64_t i = 0; i < r->nslots && tn__self.error == TN_OK; i++) attach(&r->slots[i]);
     tn__tape.inside--;
-}
-
-/* ---- retained gradients ------------------------------------------------------------------------------------------ */
-
-tn_status tn__set_aside(tn__engine_run *r, tn__node *n)
-{
-    for (tn__watch *w = n->watches; w; w = w->next) {
-        tn_tensor *g = n->grad[w->output], *kept = n->kept[w->output];
-        if (w->fn || !g || r->found) continue;
-        if (!(w->grad = tn__unshared(g, g->dtype))) break;
-        r->keeps = true;
-        if (kept && !tn__add_to(r, &w->grad, kept)) break;
-    }
-    return tn__self.error;
-}
-
-void tn__retain(const tn__engine_run *r, bool success)
-{
-    for (tn__node *n = r->keeps ? r->list : NULL; n; n = n->next)
-        for (tn__watch *w = n->watches; w; w = w->next) {
-            if (!w->grad) continue;
-            tn_tensor **kept = &n->kept[w->output], *drop = success ? *kept : w->grad;
-            if (success) *kept = w->grad;
-            w->grad = NULL;
-            tn_drop(drop);
-        }
 }

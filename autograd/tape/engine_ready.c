@@ -1,6 +1,6 @@
 /* engine_ready.c — the callback for complete gradients in a backward pass (tn_backward_telling), by which gradients are
  * sent to other ranks while the rest is computed. */
-#include "autograd/tape/engine.h"
+#include "autograd/tape/engine_parts.h"
 #include "autograd/tape/op_api.h"
 
 tn_status tn__count_uses(tn__engine_run *r)

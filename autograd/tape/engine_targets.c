@@ -1,6 +1,6 @@
 /* engine_targets.c — tn_grad_of in a backward pass: only nodes that lead to a target are computed, and the targets'
  * gradients are stored in r->found until the pass has succeeded. */
-#include "autograd/tape/engine.h"
+#include "autograd/tape/engine_parts.h"
 
 /* Reverses the list while it works, so that inputs come first. */
 void tn__mark_wanted(tn__engine_run *r)

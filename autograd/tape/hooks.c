@@ -1,5 +1,5 @@
 /* hooks.c — hooks on gradients: tn_on_grad and tn_retain_grad register them, the engine calls them. */
-#include "autograd/tape/engine.h"
+#include "autograd/tape/engine_parts.h"
 #include "autograd/tape/history.h"
 
 /* The hooks of a leaf; the leaf owns them. */

@@ -1,6 +1,6 @@
 /* op_api.c — gradients that an op adds in place: to a part of an input, or to a few rows of a table. */
 #include "autograd/tape/op_api.h"
-#include "autograd/tape/engine.h"
+#include "autograd/tape/engine_parts.h"
 
 tn_tensor *tn__grad_buffer(tn_back *b, int i)
 {

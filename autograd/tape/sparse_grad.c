@@ -3,7 +3,7 @@
  * Stored are the ascending indices of the rows, [m], and the rows, [m, width]. New rows are added to the old ones in
  * the order of their indices, so that the bits are those of a dense gradient. If a dense gradient is needed (tn_grad, a
  * hook, another op on the same leaf), it is converted and stays dense. */
-#include "autograd/tape/engine.h"
+#include "autograd/tape/engine_parts.h"
 
 #include <string.h>
 

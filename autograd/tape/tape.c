@@ -58,23 +58,6 @@ static void node_end(tn__object *o)
 
 void tn__node_drop(tn__node *n) { tn__object_drop((tn__object *)n); }
 
-void tn__move_retained(tn__node *n, int output, tn__node *to, int to_output)
-{
-    if (n == to) return;
-    for (tn__watch **at = &n->watches, *w; (w = *at);) {
-        if (w->fn || w->output != output || w->grad) { /* a hook stays on the values it was set for */
-            at = &w->next;
-            continue;
-        }
-        *at = w->next;
-        w->output = to_output, w->next = to->watches;
-        to->watches = w;
-    }
-    if (to->kept[to_output]) return;
-    to->kept[to_output] = n->kept[output];
-    n->kept[output] = NULL;
-}
-
 void tn__node_link(tn_tensor *x, tn__object *node, uint8_t output)
 {
     tn__node *old = tn__node_of(x);
@@ -85,25 +68,6 @@ void tn__node_link(tn_tensor *x, tn__object *node, uint8_t output)
 }
 
 /* ---- recording --------------------------------------------------------------------------------------------------- */
-
-void tn__path_text(char *to, size_t size)
-{
-    to[0] = 0;
-    size_t at = 0;
-    int    depth = tn__self.path_depth < TN__PATH_MAX ? tn__self.path_depth : TN__PATH_MAX;
-    for (int i = 0; i < depth && at + 1 < size; i++)
-        if (tn__self.path[i]) at += (size_t)snprintf(to + at, size - at, "%s%s", at ? "." : "", tn__self.path[i]);
-}
-
-/* A copy of the module path. Out of memory: raised in anomaly mode; NULL if only a profile needs it. */
-static char *path_copy(void)
-{
-    char buf[512], *p;
-    tn__path_text(buf, sizeof buf);
-    if (tn__tape.anomaly) return tn__strdup(buf);
-    if ((p = tn__mem_try(strlen(buf) + 1))) memcpy(p, buf, strlen(buf) + 1);
-    return p;
-}
 
 tn__node *tn__record(const tn_op *op, int nin, tn_tensor *const *in, int nout, const bool *need, const void *args)
 {
@@ -154,7 +118,7 @@ tn__node *tn__record(const tn_op *op, int nin, tn_tensor *const *in, int nout, c
         }
         n->args = to;
     }
-    if (tn__tape.anomaly || tn__tape.profile) n->path = path_copy();
+    if (tn__tape.anomaly || tn__tape.profile) n->path = tn__path_copy(tn__tape.anomaly);
     if (tn__self.error != TN_OK) return tn__node_drop(n), NULL;
     n->seq = ++tn__tape.seq;
     return n;

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# docs/guide/key_files.md, the files to read first: twelve stops, each with files that exist, and a limit for the lines
+# of all of them. Past the limit, split a file: features go to files of their own, which the page does not list.
+. "$(dirname "$0")/common.sh"
+most=3500 stops=12
+
+set_of() # PAGE: a line "stop file" for each file that a stop lists
+{
+    awk '/^## [0-9]+\. / { stop = $2 + 0 }
+        /^Read: / && stop { text = $0; while (match(text, /`[^`]+`/)) {
+            print stop, substr(text, RSTART + 1, RLENGTH - 2)
+            text = substr(text, RSTART + RLENGTH)
+        } }' "$1"
+}
+
+judged() # PAGE ROOT: the findings, and "lines N" on the last line
+{
+    local stop file lines=0
+    for ((stop = 1; stop <= stops; stop++)); do
+        set_of "$1" | grep -q "^$stop " || echo "stop $stop lists no files"
+    done
+    set_of "$1" | awk -v stops="$stops" '$1 > stops { print "stop " $1 " is one too many" }' | sort -u
+    set_of "$1" | cut -d' ' -f2 | sort | uniq -d | sed 's/$/ is listed twice/'
+    while read -r stop file; do
+        if [ -f "$2/$file" ]; then lines=$((lines + $(wc -l <"$2/$file")))
+        else echo "stop $stop: there is no file $file"; fi
+    done < <(set_of "$1")
+    [ $lines -le $most ] || echo "the files have $lines lines, and may have $most"
+    echo "lines $lines"
+}
+
+page=$root/docs/guide/key_files.md
+judged "$page" "$root" | sed -n 's/^lines \(.*\)/the reading set has \1 lines/p'
+findings < <(judged "$page" "$root" | grep -v '^lines ' | sed 's|^|docs/guide/key_files.md: |')
+limit=$(sed ':a; s/\([0-9]\)\([0-9]\{3\}\)$/\1,\2/; ta' <<<$most)
+grep -q "at most $limit lines" "$page" || wrong "docs/guide/key_files.md does not state the limit of $limit lines"
+
+# The check itself: a missing file, a stop without files, a file twice and too many lines must be found.
+fresh reading
+yes line | head -n $((most + 1)) >long.c || true
+for ((stop = 2; stop <= stops; stop++)); do
+    printf '## %d. Stop\n\nRead: `file%d.c`\n' $stop $stop
+    touch file$stop.c
+done >page.md
+printf '## 1. Stop\n\n' >>page.md
+sed -i 's/`file3.c`/`long.c`, `gone.c`/; s/`file5.c`/`file4.c`/' page.md
+[ "$(judged page.md "$PWD" | grep -vc '^lines ')" = 4 ] ||
+    wrong "reading.sh does not see the four faults planted for it: $(judged page.md "$PWD")"
+exit $wrong
