@@ -247,6 +247,22 @@ TN_API tn_activation *tn_softmax_create(tn_along_config c);
 TN_API tn_activation *tn_log_softmax_create(tn_along_config c);
 TN_API tn_activation *tn_glu_create(tn_along_config c);
 
+/* ---- containers -------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    tn_module base;
+} tn_sequential, tn_module_list, tn_module_dict;
+TN_API tn_sequential  *tn_sequential_new(void);  /* tn_call(net, x) calls the children one after the other */
+TN_API tn_module_list *tn_module_list_new(void); /* children "0", "1", ..., called by your forward */
+TN_API tn_module_dict *tn_module_dict_new(void); /* children by name: tn_child(dict, "en", ...), tn_find(dict, "en") */
+TN_API void           *tn_module_append(void *m, void *child); /* registers child under the next number */
+TN_API void           *tn_module_at(void *m, int64_t i);       /* child i; a negative i counts from the end */
+TN_API int64_t         tn_module_length(void *m);
+
+#define tn_append(m, child) TN_SAME_(child, tn_module_append(TN_ANY_MODULE_(m), TN_ANY_MODULE_(child)))
+#define tn_at(m, i) tn_module_at(TN_ANY_MODULE_(m), i) /* block *b = tn_at(m->layers, 3) */
+#define tn_length(m) tn_module_length(TN_ANY_MODULE_(m))
+
 #ifdef __cplusplus
 }
 #else

@@ -1,9 +1,10 @@
-/* nn.h — modules, as in torch.nn. Includes the base (module.h), simple modules (modules.h), initialisers (init.h),
- * state dicts (state.h) and the headers of larger modules. */
+/* nn.h — modules, as in torch.nn. Includes the base (module.h, module_tools.h), simple modules (modules.h),
+ * initialisers (init.h), state dicts (state.h) and the headers of larger modules. */
 #ifndef TENON_NN_NN_H
 #define TENON_NN_NN_H
 
 #include "module.h"
+#include "module_tools.h"
 #include "init.h"
 #include "modules.h"
 #include "convolution.h"

@@ -81,8 +81,8 @@ typedef struct tn_save_args {
 } TN_KEYWORDS_ONLY tn_save_args;
 TN_API tn_status   tn_save_run(void *m, tn_save_args c);
 
-/* Converts the weights to f16 as tn_quantize (module.h) converts them to 8 bits: half the size of f32. Values that were
- * loaded from F16 stay exact. */
+/* Converts the weights to f16 as tn_quantize (module_tools.h) converts them to 8 bits: half the size of f32. Values
+ * that were loaded from F16 stay exact. */
 TN_API tn_status tn_module_halve(void *m);
 
 /* Copies all parameters and saved buffers from another module with the same names and shapes. */

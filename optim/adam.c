@@ -122,36 +122,33 @@ static inline TN__(adam_numbers) TN__(numbers_of)(const tn__numbers *c)
                                 (TN__REAL)c->adam.rest2, (TN__REAL)c->adam.root};
 }
 
-static void TN__(adam)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
-                       double sum[TN__SUMS])
+/* Inlined once for Adam and once for AMSGrad. */
+static inline __attribute__((always_inline)) void TN__(adam_loop)(const bool amsgrad, const tn__segment *s, int64_t at,
+                                                                  int64_t n, void *weights, void *gradients)
 {
-    (void)sum;
     const TN__(adam_numbers) c = TN__(numbers_of)(&s->number);
     TN__REAL *restrict p = weights, *restrict m = (TN__REAL *)s->state[0] + at,
                        *restrict v = (TN__REAL *)s->state[1] + at;
+    TN__REAL *restrict most = amsgrad ? (TN__REAL *)s->state[2] + at : NULL;
     const TN__REAL *restrict g = gradients;
     for (int64_t i = 0; i < n; i++) {
         const TN__REAL x = TN__CUT(c.scale * g[i], c.bound) + c.add * p[i];
         m[i] = c.beta1 * m[i] + c.rest1 * x;
         v[i] = c.beta2 * v[i] + c.rest2 * x * x;
-        p[i] = c.keep * p[i] - c.lr * m[i] / (TN__M(sqrt)(v[i]) * c.root + c.eps);
+        if (amsgrad) most[i] = most[i] >= v[i] ? most[i] : v[i];
+        p[i] = c.keep * p[i] - c.lr * m[i] / (TN__M(sqrt)(amsgrad ? most[i] : v[i]) * c.root + c.eps);
     }
 }
 
-static void TN__(amsgrad)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
-                          double sum[TN__SUMS])
+static void TN__(adam)(const tn__segment *s, int64_t at, int64_t n, void *p, void *g, double sum[TN__SUMS])
 {
     (void)sum;
-    const TN__(adam_numbers) c = TN__(numbers_of)(&s->number);
-    TN__REAL *restrict p = weights, *restrict m = (TN__REAL *)s->state[0] + at,
-                       *restrict v = (TN__REAL *)s->state[1] + at, *restrict most = (TN__REAL *)s->state[2] + at;
-    const TN__REAL *restrict g = gradients;
-    for (int64_t i = 0; i < n; i++) {
-        const TN__REAL x = TN__CUT(c.scale * g[i], c.bound) + c.add * p[i];
-        m[i] = c.beta1 * m[i] + c.rest1 * x;
-        v[i] = c.beta2 * v[i] + c.rest2 * x * x;
-        most[i] = most[i] >= v[i] ? most[i] : v[i];
-        p[i] = c.keep * p[i] - c.lr * m[i] / (TN__M(sqrt)(most[i]) * c.root + c.eps);
-    }
+    TN__(adam_loop)(false, s, at, n, p, g);
+}
+
+static void TN__(amsgrad)(const tn__segment *s, int64_t at, int64_t n, void *p, void *g, double sum[TN__SUMS])
+{
+    (void)sum;
+    TN__(adam_loop)(true, s, at, n, p, g);
 }
 #endif

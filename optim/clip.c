@@ -1,6 +1,6 @@
 /* clip.c — clips the gradients of a module in place, as in torch.nn.utils. */
 #ifndef TN__REAL
-#include "optim/optim_private.h"
+#include "optim/norm.h"
 
 #define TN__TEMPLATE "optim/clip.c"
 #include "core/real.h"

@@ -2,11 +2,7 @@
 #ifndef TENON_OPTIM_OPTIM_PRIVATE_H
 #define TENON_OPTIM_OPTIM_PRIVATE_H
 
-#include "core/base/toolbox.h"
-#include "optim/optim.h"
-
-#include <math.h>
-#include <string.h>
+#include "optim/sweep.h"
 
 /* The stored gradient of t: dense, or the rows of a row-sparse one; NULL: no gradient. */
 static inline tn_tensor *tn__gradient(const tn_tensor *t)
@@ -14,104 +10,6 @@ static inline tn_tensor *tn__gradient(const tn_tensor *t)
     tn_tensor *rows = tn_grad_rows(t, NULL);
     return rows ? rows : tn_grad(t);
 }
-
-/* ---- a sweep over many tensors at once (sweep.c) ------------------------------------------------------------------ *
- *
- * All tensors form one list of elements, which is cut into chunks of a fixed size. A thread works on one chunk at a
- * time, which may contain several tensors. Each piece (the part of one tensor in one chunk) has its own sums, which are
- * added in the order of the list; so the results do not depend on the number of threads. */
-
-enum { TN__STATES = 3, TN__SUMS = 2 };
-
-/* The parameters of a kernel for one tensor. rest1 = 1 - beta1, rest2 = 1 - beta2. */
-typedef struct {
-    double  beta2, rest2;         /* decay of the second moments */
-    double  min_size, max_change; /* eps2, the minimum of RMS(p); d, the maximum of RMS(u) */
-    double  over_mean;            /* 1 / max(mean of the rows' means, eps1), if the tensor is one matrix */
-    int64_t rows, cols;           /* of a matrix; cols 0: a vector */
-} tn__adafactor_numbers;
-typedef struct {
-    double beta1, rest1, beta2, rest2; /* decay of the first and second moments */
-    double first, root; /* bias corrections: factor of the first moment (LAMB; for Adam it is part of lr) and of the
-                           square root of the second */
-} tn__adam_numbers;
-typedef struct {
-    double momentum, fresh; /* factor of the buffer; factor of the gradient, 1 - dampening */
-    bool   nesterov;
-} tn__sgd_numbers;
-typedef struct {
-    double alpha, rest, momentum;
-} tn__rmsprop_numbers;
-typedef struct {
-    double scale, bound; /* the gradient is multiplied by scale, then clipped to [-bound, bound] */
-    double add_weight;   /* add_weight · weight is added to the gradient */
-    double keep;         /* the weight is multiplied by keep before the step */
-    double lr, eps;
-    union {
-        tn__adafactor_numbers adafactor;
-        tn__adam_numbers      adam; /* also for LAMB */
-        tn__sgd_numbers       sgd;
-        tn__rmsprop_numbers   rmsprop;
-        double                ema_rest; /* 1 - decay */
-    };
-} tn__numbers;
-
-typedef struct {
-    int64_t     n;
-    tn_dtype    dtype; /* of p and g: f32, f64 or bf16; state is f64 for f64, else f32 */
-    void       *p;     /* weights, contiguous */
-    void       *g;     /* gradient, contiguous; may be NULL */
-    void       *state[TN__STATES];
-    tn__numbers number;
-    int64_t     index; /* index of the tensor in the owner's list */
-    int64_t     first; /* index of the first element in that tensor */
-    double      sum[TN__SUMS];
-} tn__segment;
-
-/* Processes n elements of s from element `at`. p and g point to these elements, as float for f32 and bf16, as double
- * for f64. Adds to sum, the sums of this piece, initially 0. */
-typedef void (*tn__sweep_kernel)(const tn__segment *s, int64_t at, int64_t n, void *p, void *g, double sum[TN__SUMS]);
-enum { TN__READS = 0, TN__WRITES_P = 1, TN__WRITES_G = 2, TN__LARGEST = 4 /* combine sums with the maximum */ };
-typedef struct {
-    tn__sweep_kernel f32, f64;
-    unsigned         flags;
-} tn__sweep_pass;
-#define TN__PASS(k, flags) ((tn__sweep_pass){k##_f32, k##_f64, flags})
-
-typedef struct {
-    int64_t      most, room;   /* capacity: number of segments and of pieces */
-    int64_t      count, total; /* number of segments and of their elements */
-    tn__segment *segment;
-    int64_t     *from;  /* index in the list of each segment's first element */
-    double      *piece; /* the sums of each piece */
-} tn__sweep;
-bool         tn__sweep_init(tn__sweep *w, int64_t segments, int64_t elements);    /* allocates; false: raised */
-bool         tn__sweep_reserve(tn__sweep *w, int64_t segments, int64_t elements); /* grows if needed; false: raised */
-void         tn__sweep_free(tn__sweep *w);
-void         tn__sweep_clear(tn__sweep *w);
-tn__segment *tn__sweep_add(tn__sweep *w, tn_dtype dt, int64_t n, void *p, void *g); /* within the capacity */
-void         tn__sweep_run(tn__sweep *w, tn__sweep_pass k); /* sets segment[i].sum; cannot fail */
-
-/* Returns the norm of all g times scale. If bad is not NULL, sets *bad to the first segment with a NaN or an Inf or, if
- * `squared`, with a norm whose square overflows its state's dtype, f32 or f64; -1: none. */
-double      tn__sweep_norm(tn__sweep *w, double scale, bool largest, bool squared, int64_t *bad);
-const char *tn__sweep_problem(const tn__segment *bad);         /* "has a NaN or Inf" */
-bool        tn__clip_check(const char *who, const tn_clip *c); /* false: raised */
-
-/* The sum of a piece's lanes, from the first to the last. This order determines the bits of resumed runs
- * (core/kernels/sum_lanes.h uses a different one). */
-enum { TN__SUM_LANES = 16 };
-static inline double tn__lanes_in_order(const double lane[TN__SUM_LANES])
-{
-    double total = 0;
-    for (int k = 0; k < TN__SUM_LANES; k++) total += lane[k];
-    return total;
-}
-
-/* For kernels: clips x to [-bound, bound]; NaN stays NaN. */
-#define TN__CUT(x, bound) ((x) < -(bound) ? -(bound) : (x) > (bound) ? (bound) : (x))
-
-/* ---- optimizers -------------------------------------------------------------------------------------------------- */
 
 typedef struct tn__kind tn__kind;
 

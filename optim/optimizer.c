@@ -1,5 +1,5 @@
 /* optimizer.c — creating and freeing an optimizer, and its parameters and state. */
-#include "optim/optim_private.h"
+#include "optim/norm.h"
 
 /* ---- state ------------------------------------------------------------------------------------------------------- */
 

@@ -1,4 +1,5 @@
-/* optimizers.h — more optimizers, and averages of the weights. Part of optim.h: include that. */
+/* optimizers.h — more optimizers, gradient clipping without an optimizer, averages of the weights. Part of optim.h:
+ * include that. */
 #ifndef TENON_OPTIM_OPTIMIZERS_H
 #define TENON_OPTIM_OPTIMIZERS_H
 
@@ -70,6 +71,17 @@ typedef struct tn_lamb_config {
 #define TN_LAMB_DEFAULTS .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-6, .weight_decay = 0.01
 TN_API tn_optimizer *tn_lamb_create(tn_lamb_config c);
 
+/* ---- clipping without an optimizer ------------------------------------------------------------------------------- */
+
+/* Clips the gradients of a module's parameters in place; returns their norm before. With tn_step, .clip is faster. */
+typedef struct tn_clip_grads_args {
+    int     zero_;
+    void   *module;
+    tn_clip clip;
+    int     end_;
+} TN_KEYWORDS_ONLY tn_clip_grads_args;
+TN_API double      tn_clip_grads_run(tn_clip_grads_args c);
+
 /* ---- averages of the weights ------------------------------------------------------------------------------------- */
 
 /* Exponential moving averages of the parameters: average += (1 - decay) (weight - average) after each step. The
@@ -125,6 +137,9 @@ TN_API void      tn_optimizer_forget(tn_optimizer *o, const tn_tensor *t); /* de
     TN_CALL_(tn_adafactor_create(TN_OF_MODULE_(tn_adafactor_config, TN_ADAFACTOR_DEFAULTS, __VA_ARGS__, .zero_ = 0)))
 #define tn_lamb_new(...) \
     TN_CALL_(tn_lamb_create(TN_OF_MODULE_(tn_lamb_config, TN_LAMB_DEFAULTS, __VA_ARGS__, .zero_ = 0)))
+#define tn_clip_grads(...)      \
+    TN_CALL_(tn_clip_grads_run( \
+        TN_OF_MODULE_(tn_clip_grads_args, TN_NO_DEFAULTS_, __VA_ARGS__, .zero_ = 0))) /* (net, .clip.norm = 1) */
 #define tn_ema_new(...) TN_CALL_(tn_ema_create(TN_OF_MODULE_(tn_ema_config, TN_EMA_DEFAULTS, __VA_ARGS__, .zero_ = 0)))
 #endif
 #endif

@@ -1,6 +1,7 @@
 /* blocks.c — a stack of Transformer blocks with an optional final norm. Layers may share blocks: with L layers in G
  * groups, layer i uses block ⌊i / (L / G)⌋, computed in f64 as in ALBERT's reference implementation. */
 #include "nn/attention/block.h"
+#include "nn/base/look_private.h"
 
 static tn_tensor *blocks_forward(void *self, tn_tensor *x) { return tn_blocks_forward((tn_blocks *)self, x); }
 

@@ -9,6 +9,7 @@
  * broadcasts the keys without copying them. (The backward computes a gradient of the keys per group member and sums
  * these.) */
 #include "nn/attention/block.h"
+#include "nn/base/look_private.h"
 #include "nn/look.h"
 
 #include <math.h>

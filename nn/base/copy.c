@@ -1,7 +1,7 @@
 /* copy.c — deep copies. The copied struct of a module still points to the old tensors, children and arrays. Therefore
  * each copied object is listed as a pair (old, new), and each pointer to an old object is replaced with a pointer to
  * the new one. This works for any module's struct without code from its author. */
-#include "nn/base/nn_private.h"
+#include "nn/base/hooks.h"
 
 typedef struct {
     const void *old;

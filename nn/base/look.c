@@ -3,7 +3,9 @@
  * mode.look of the thread is the number of active looks (scopes restore it like all modes); `watching` contains these
  * looks, the innermost last. A forward tests mode.look, which is 0 most of the time, and calls tn__look only if it is
  * not 0. */
+#include "nn/base/look_private.h"
 #include "nn/base/nn_private.h"
+#include "nn/base/state_private.h"
 #include "nn/look.h"
 
 enum { MOST = 8 };
@@ -184,6 +186,12 @@ tn_tensor *tn__look(const char *part, tn_tensor *t)
     for (int k = tn__self.mode.look; k-- > 0 && tn_error() == TN_OK;)
         if (watching[k]) t = look(watching[k], path, t);
     return t;
+}
+
+/* Passes a module's result to the looks once: in the frame that added the module's name to the path. */
+tn_tensor *tn__look_result(const tn_frame *f, tn_tensor *y)
+{
+    return y && tn__self.path_depth > f->scope.path ? tn__look(NULL, y) : y;
 }
 
 /* ---- gradients and records --------------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /* rename.c — rewrites names in files to names in modules and back, by patterns of dotted parts. */
 #include "nn/base/nn_private.h"
+#include "nn/base/state_private.h"
 
 enum { MOST_PARTS = 64 };
 

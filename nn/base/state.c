@@ -1,6 +1,7 @@
 /* state.c — loading a state dict: checks all names and shapes, then reads all values, then changes the module. */
 #include "core/products/q8_fits.h"
 #include "nn/base/nn_private.h"
+#include "nn/base/state_private.h"
 
 typedef struct {
     const tn_tensor *tensor; /* the module's tensor of this name; NULL: none */

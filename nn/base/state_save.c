@@ -1,5 +1,6 @@
 /* state_save.c — saving a state dict. */
 #include "nn/base/nn_private.h"
+#include "nn/base/state_private.h"
 
 typedef struct {
     const tn_save_args    *c;

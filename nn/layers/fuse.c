@@ -1,6 +1,7 @@
 /* fuse.c — the only place where modules choose a fused op. The result has the same bits as calling the modules one by
  * one, which is done if one of them has a hook or a tn_look is active. */
 #include "nn/layers/fuse.h"
+#include "nn/base/look_private.h"
 #include "nn/base/nn_private.h"
 
 typedef tn_tensor *(*activation_fn)(tn_tensor *x);

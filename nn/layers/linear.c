@@ -1,4 +1,4 @@
-/* linear.c — Linear, y = x Wᵀ + b over the last dim, and Identity, y = x. */
+/* linear.c — Linear, y = x Wᵀ + b over the last dim. */
 #include "nn/base/nn_private.h"
 #include "nn/layers/fuse.h"
 
@@ -38,12 +38,3 @@ tn_linear *tn_linear_create(tn_linear_config c)
     if (!c.no_bias) m->bias = tn_param(m, "bias", tn_uniform_of(c.dtype, TN_SHAPE(c.out), -k, k));
     return tn_built(m);
 }
-
-/* ---- the identity ---------------------------------------------------------------------------------------------- */
-
-static tn_tensor *identity_forward(void *self, tn_tensor *x) { return (void)self, x; }
-
-static const tn_class tn_identity_class = {
-    .size = sizeof(tn_class), .name = "Identity", .bytes = sizeof(tn_identity), .forward = identity_forward};
-
-tn_identity *tn_identity_new(void) { return tn_module_built(tn_module_create(&tn_identity_class)); }

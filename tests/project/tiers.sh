@@ -7,6 +7,7 @@
 # ops, modules, optimizers.
 tiers='
 build a model  | 1500 | core/core.h autograd/autograd.h autograd/ops.h nn/nn.h nn/module.h nn/modules.h optim/optim.h
+               |      | optim/groups.h
 larger modules |  630 | nn/attention.h nn/transformer.h nn/rnn.h nn/language.h
 before BERT    |  220 | models/rnn_lm.h models/elmo.h models/skip_thought.h
 read texts     |  800 | data/data.h data/text.h data/vocab.h data/tokenizer.h data/lines.h data/source.h
@@ -22,8 +23,9 @@ look inside    |  155 | nn/look.h models/look.h
 long texts     |  100 | models/reformer.h
 look up        |    - | tenon.h core/files.h core/gguf.h core/keywords.h core/q8.h core/system.h autograd/op.h
                |      | autograd/fused.h autograd/long_texts.h autograd/rope.h autograd/steps.h autograd/tools.h
-               |      | nn/convolution.h nn/crf.h nn/losses.h nn/init.h nn/state.h optim/optimizers.h optim/schedule.h
-               |      | optim/checkpoint.h models/decoding.h models/hf.h models/surface.h
+               |      | nn/module_tools.h nn/convolution.h nn/crf.h nn/losses.h nn/init.h nn/state.h
+               |      | optim/optimizers.h optim/schedule.h optim/checkpoint.h models/decoding.h
+               |      | models/hf.h models/surface.h
 '
 
 counted() # ROOT: a line "tier|lines|maximum" for each tier, and a line "none|header" for each header without a tier

@@ -1,6 +1,7 @@
 /* test_state.c — state dicts: saved tensors are loaded under every name they may have, nothing changes unless
  * everything fits, and errors name the misfits. */
 #include "nn/base/nn_private.h"
+#include "nn/base/state_private.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
 #include "tests/common/faults.h"

@@ -1,0 +1,18 @@
+/* state_private.h — names in files and their patterns, for state dicts and tn_look. Private to nn/. */
+#ifndef TENON_NN_BASE_STATE_PRIVATE_H
+#define TENON_NN_BASE_STATE_PRIVATE_H
+
+#include "nn/state.h"
+
+/* tn__renamed: if pattern `from` matches the name, rewrites the name to pattern `to` (NULL: keeps it) and returns 1.
+ * Returns 0 if it does not match, -1 if the new name is too long. tn__renames_check: false (raised) for invalid
+ * rules. */
+enum { TN__TENSOR_PARTS = 64 }; /* maximum number of parts of one tensor */
+int  tn__renamed(const char *from, const char *to, char name[TN_PATH_BYTES]);
+bool tn__renames_check(const char *who, const tn_rename *r, int n);
+
+/* True if the pattern matches the whole name. A pattern has at most TN__MOST_STARS stars. */
+enum { TN__MOST_STARS = 8 };
+bool tn__name_matches(const char *pattern, const char *name);
+
+#endif
