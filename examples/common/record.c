@@ -298,7 +298,11 @@ bool record_curves(tn_report *r, const char *folder)
     enum { LOSS, VALID, RATE, SCORE, CURVES };
     static const char *const columns[CURVES] = {"train/loss", "valid/loss", "lr", "valid/score"};
     tn_series                c[CURVES] = {
-                       {.name = "training", .smooth = 0.9}, {.name = "validation"}, {.name = "learning rate"}, {.name = "BLEU"}};
+                       {.name = "training", .smooth = 0.9},
+                       {.name = "validation"},
+                       {.name = "learning rate"},
+                       {.name = "BLEU"},
+    };
     char          path[1024];
     tn_lines     *lines = tn_lines_load(in_folder(folder, "log.jsonl", path));
     const int64_t rows = tn_lines_count(lines) + 1;

@@ -24,7 +24,7 @@ json() # FILE KEY...: the last line of FILE is an object with these numbers
 "$bert" tune classify --model small --train train.tsv --test test.tsv --out classes --epochs 1 --seed 1 --json \
     >classes.txt 2>/dev/null || wrong "bert tune classify failed"
 json classes.txt accuracy f1 seconds
-grep -q "went wrong" classes/test.html || wrong "bert tune shows no mistakes"
+grep -q "Wrong predictions" classes/test.html || wrong "bert tune shows no mistakes"
 grep -q "Attention weights on the first" classes/test.html && [ "$(grep -c '<svg' classes/test.html)" -ge 2 ] ||
     wrong "bert tune shows no attention"
 printf 'The\tDET\nman\tB-NAME\n\nman\tB-NAME\nsails\tO\n' >words.conll
@@ -82,7 +82,7 @@ printf 'The man\the sails\the eats\n' | "$bert" choose --model ends | grep -qE '
 printf 'Who\377?\tThe \377 man\v sails.\n' >bytes.txt # invalid UTF-8, and other white space
 "$bert" answer --model spans --json <bytes.txt | grep -q '"answer":' || wrong "bert answer of what is no UTF-8"
 "$bert" tag --model tags --json <bytes.txt | grep -q '"man","sails."' || wrong "bert tag of what is no UTF-8"
-says 1 "was tuned for another task: use 'bert tag'" "$bert" classify --model tags x
+says 1 "was tuned for another task; use 'bert tag'" "$bert" classify --model tags x
 printf 'a\n\nb\n' >gap.txt
 says 3 "line 2: the text is empty" bash -c '"$0" classify --model classes <gap.txt' "$bert"
 
@@ -132,7 +132,7 @@ for option in text pair label; do
 done
 for option in text pair; do usage "--$option is for classify and pairs" tag --train words.conll --$option 2; done
 usage "cannot be combined with --layer-rate" classify --train train.tsv --lora 2 --layer-rate 0.5
-usage "--json needs --test" classify --train train.tsv --json
+usage "--json prints the results of the test and needs --test" classify --train train.tsv --json
 says 2 "--best is for --json" "$bert" answer --model spans --best 2 x
 usage "--bio is for tag" answer --train questions.json --bio
 usage "--longest is for answer" tag --train words.conll --longest 4
