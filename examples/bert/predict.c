@@ -29,97 +29,63 @@ typedef struct {
     int64_t          number; /* lines of earlier groups */
 } predictor;
 
-/* ---- lines as labelled texts without labels ---------------------------------------------------------------------- */
+/* ---- lines as examples without labels ---------------------------------------------------------------------------- */
 
-static void put(tn_string *s, const char *text, size_t bytes) { tn_string_add(s, (tn_text){text, bytes}); }
-
-/* A sentence in CoNLL format: one word per line. */
-static void as_columns(tn_string *s, const char *line)
+/* Splits a sentence in place into words. Returns their number. */
+static int64_t split_words(char *line, const char **word)
 {
     const tn_text all = tn_text_of(line);
-    tn_text       word;
-    for (size_t at = 0; texts_column(all, &at, &word);) tn_string_add(s, word), put(s, "\n", 1);
-    put(s, "\n", 1);
+    tn_text       w;
+    int64_t       n = 0;
+    for (size_t at = 0; texts_column(all, &at, &w); at += at < all.bytes) word[n++] = w.at, line[at] = 0;
+    return n;
 }
 
-/* A line "question <tab> text", or a JSON object with both, in SQuAD's format. */
-static void as_squad(tn_json_writer *w, const char *line, int64_t number)
+/* Splits a line in place at tabs into at most `most` texts. Returns their number. */
+static int64_t split_texts(char *line, int64_t most, const char **text)
 {
-    const char *tab = strchr(line, '\t');
-    tn_json    *o = *line == '{' ? tn_json_parse(line, strlen(line)) : NULL;
-    if (!o && !tab)
+    int64_t n = 0;
+    text[n++] = line;
+    for (char *tab; n < most && (tab = strchr(text[n - 1], '\t')); n++) *tab = 0, text[n] = tab + 1;
+    return n;
+}
+
+/* Adds a text or two, a sentence's words, a question and its text, or a context and its endings. */
+static void add_line(tn_labelled *l, tn_task task, char *line, int64_t number)
+{
+    static const char *const members[][2] = {
+        [TN_TASK_CLASSES] = {"text", "pair"}, [TN_TASK_ANSWERS] = {"question", "context"}};
+    const size_t bytes = strlen(line);
+    const char **text = calloc(bytes + 2, sizeof *text);
+    tn_example   x = {.line = number, .text = text};
+    tn_json     *o = NULL;
+    char         name[32];
+    snprintf(name, sizeof name, "line %lld", (long long)number);
+    tn_path_push(name);
+    if (!text) tn_raise(TN_ENOMEM, "no memory for %zu bytes", bytes);
+    else if (*line == '{' && (task == TN_TASK_CLASSES || task == TN_TASK_ANSWERS)) {
+        o = tn_json_parse(line, bytes);
+        for (int i = 0; i < 2; i++)
+            if (tn_json_get(o, members[task][i])) text[x.texts++] = tn_json_string(tn_json_get(o, members[task][i]));
+        if (o && !tn_json_get(o, members[task][0])) tn_raise(TN_EFORMAT, "no member \"%s\"", members[task][0]);
+    } else if (task == TN_TASK_TAGS) x.texts = split_words(line, text);
+    else x.texts = split_texts(line, task == TN_TASK_CHOICES ? INT64_MAX : 2, text);
+    if (tn_error() == TN_OK && task == TN_TASK_ANSWERS && x.texts < 2)
         tn_raise(TN_EFORMAT,
-                 "line %lld: expected a question, a tab and a text, or a JSON object with \"question\" and "
-                 "\"context\"",
-                 (long long)number);
-    tn_json_open_object(w, NULL);
-    if (o) tn_json_put_string(w, "context", tn_json_string(tn_json_need(o, "context")));
-    else tn_json_put_string(w, "context", tab ? tab + 1 : "");
-    tn_json_open_array(w, "qas");
-    tn_json_open_object(w, NULL);
-    if (o) tn_json_put_string(w, "question", tn_json_string(tn_json_need(o, "question")));
-    else tn_json_put_bytes(w, "question", line, tab ? (size_t)(tab - line) : 0);
-    tn_json_close(w), tn_json_close(w), tn_json_close(w);
+                 "expected a question, a tab and a text, or a JSON object with \"question\" and \"context\"");
+    if (tn_error() == TN_OK && task == TN_TASK_CLASSES && tn_labelled_count(l) && x.texts != tn_labelled_at(l, 0).texts)
+        tn_raise(TN_EFORMAT, "expected %s, like the first line",
+                 x.texts == 1 ? "two texts with a tab between" : "one text without a tab");
+    tn_path_pop();
+    if (tn_error() == TN_OK) tn_labelled_add(l, x);
     tn_json_free(o);
-}
-
-/* A quoted cell of CSV. */
-static void put_cell(tn_string *s, const char *text, size_t n)
-{
-    put(s, "\"", 1);
-    for (size_t i = 0; i < n; i++) put(s, text[i] == '"' ? "\"\"" : text + i, text[i] == '"' ? 2 : 1);
-    put(s, "\"", 1);
-}
-
-/* A line "start <tab> ending <tab> ending …" as a row of SWAG's table; the first line also defines the header. */
-static void as_choices(tn_string *s, const char *line)
-{
-    char name[32];
-    if (!s->bytes) {
-        put(s, "sent1", 5);
-        int n = 0;
-        for (const char *p = strchr(line, '\t'); p && n < 10; p = strchr(p + 1, '\t'), n++)
-            snprintf(name, sizeof name, ",ending%d", n), put(s, name, strlen(name));
-        put(s, "\n", 1);
-    }
-    for (const char *p = line;; p++) {
-        const size_t n = strcspn(p, "\t");
-        put_cell(s, p, n);
-        p += n;
-        put(s, *p ? "," : "\n", 1);
-        if (!*p) return;
-    }
+    free(text);
 }
 
 static tn_labelled *labelled(const predictor *s, int64_t n, char **lines)
 {
-    static const char *const forms[] = {"tsv", "conll", "squad", "csv"};
-    tn_string                all = {0};
-    tn_json_writer          *w = s->task->task == TN_TASK_ANSWERS ? tn_json_writer_new(0) : NULL;
-    tn_labelled_config       c = {.kind = s->task->kind, .form = forms[s->task->task], .no_label = true};
-    if (s->task->task == TN_TASK_CLASSES) c.pairs = strchr(lines[0], '\t') != NULL;
-    if (s->task->task == TN_TASK_CLASSES && *lines[0] == '{') c.form = "jsonl";
-    if (w) {
-        tn_json_open_object(w, NULL), tn_json_open_array(w, "data"), tn_json_open_object(w, NULL);
-        tn_json_open_array(w, "paragraphs");
-    }
-    for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
-        if (!lines[i][strspn(lines[i], " \t\r")])
-            tn_raise(TN_EFORMAT, "line %lld: the text is empty", (long long)(s->number + i + 1));
-        else if (w) as_squad(w, lines[i], s->number + i + 1);
-        else if (s->task->task == TN_TASK_TAGS) as_columns(&all, lines[i]);
-        else if (s->task->task == TN_TASK_CHOICES) as_choices(&all, lines[i]);
-        else put(&all, lines[i], strlen(lines[i])), put(&all, "\n", 1);
-    }
-    for (int i = 0; w && i < 4; i++) tn_json_close(w);
-    size_t       bytes = all.bytes;
-    const char  *text = w ? tn_json_text(w, &bytes) : all.at;
-    tn_labelled *l = tn_error() == TN_OK ? tn_labelled_parse_run(text, bytes, c) : NULL;
-    if (l && tn_labelled_count(l) != n)
-        tn_raise(TN_EFORMAT, "%lld lines were read as %lld texts; check for an extra quote or tab", (long long)n,
-                 (long long)tn_labelled_count(l));
-    tn_string_free(&all);
-    tn_json_writer_free(w);
+    tn_labelled *l = tn_labelled_new(.kind = s->task->kind, .no_label = true);
+    for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) add_line(l, s->task->task, lines[i], s->number + i + 1);
     return l;
 }
 

@@ -84,6 +84,11 @@ printf 'Who\377?\tThe \377 man\v sails.\n' >bytes.txt # invalid UTF-8, and other
 "$bert" tag --model tags --json <bytes.txt | grep -q '"man","sails."' || wrong "bert tag of what is no UTF-8"
 says 1 "was tuned for another task; use 'bert tag'" "$bert" classify --model tags x
 printf 'a\n\nb\n' >gap.txt
+"$bert" classify --model classes --json '{"text": "The man", "pair": "sails"}' >json.txt
+"$bert" classify --model classes --json $'The man\tsails' | cmp -s - json.txt || wrong "bert classify of a JSON pair"
+says 3 'line 2: no member "text"' "$bert" classify --model classes '{"text": "a"}' '{"txt": "b"}'
+says 3 "line 2: expected two texts" "$bert" classify --model classes $'a\tb' c
+says 3 "line 1: expected a context and 2 to 64 endings" "$bert" choose --model ends $'a\tb'
 says 3 "line 2: the text is empty" bash -c '"$0" classify --model classes <gap.txt' "$bert"
 
 # A model with NaN logits gives an error: no lines, no JSON, no test results.
