@@ -96,11 +96,11 @@ static double bytes_read(tn_llama *m)
 /* Opens the LLaMA of a file; NULL: an error is set. */
 static tn_llama *opened(const char *path)
 {
-    tn_decoder d = tn_decoder_open(path, .no_tokenizer = true);
-    tn_llama  *m = NULL;
-    if (d.model && strcmp(tn_lm_about(d.model).type, "gpt2") != 0) m = d.model, d.model = NULL;
-    else if (d.model) tn_raise(TN_EUNSUPPORTED, "'%s' contains a GPT-2; the workload llama needs a LLaMA", path);
-    tn_decoder_close(&d);
+    tn_model  d = tn_model_open(path, .family = TN_MODEL_DECODER, .no_tokenizer = true);
+    tn_llama *m = NULL;
+    if (d.lm && strcmp(tn_lm_about(d.lm).type, "gpt2") != 0) m = d.module, d.module = NULL;
+    else if (d.lm) tn_raise(TN_EUNSUPPORTED, "'%s' contains a GPT-2; the workload llama needs a LLaMA", path);
+    tn_model_close(&d);
     return m;
 }
 

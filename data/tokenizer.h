@@ -41,12 +41,13 @@ typedef enum {
  * that Tenon does not support. */
 typedef enum { TN_FROM_FILE = 0, TN_NO, TN_YES } tn_choice;
 typedef struct tn_tokenizer_config {
-    int       zero_;
-    tn_choice lowercase;       /* default of a vocab.txt alone: TN_YES */
-    tn_choice strip_accents;   /* default: the same as lowercase */
-    tn_choice control_in_text; /* of a .model: "<s>" in a text is the control token; default TN_NO */
-    bool      slow;            /* follow BERT's slow tokenizer (Python) where it differs from the fast one */
-    int       end_;
+    int                   zero_;
+    tn_choice             lowercase;       /* default of a vocab.txt alone: TN_YES */
+    tn_choice             strip_accents;   /* default: the same as lowercase */
+    tn_choice             control_in_text; /* of a .model: "<s>" in a text is the control token; default TN_NO */
+    bool                  slow;   /* follow BERT's slow tokenizer (Python) where it differs from the fast one */
+    const struct tn_json *config; /* content of the folder's config.json; NULL: it is read from there */
+    int                   end_;
 } TN_KEYWORDS_ONLY   tn_tokenizer_config;
 TN_API tn_tokenizer *tn_tokenizer_load_run(const char *path, tn_tokenizer_config o);
 /* json: the content of a tokenizer.json. */

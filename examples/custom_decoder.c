@@ -1,6 +1,6 @@
 /* custom_decoder.c — a complete custom decoder-only model with config, files and decoding: LLaMA's architecture, stored
- * as Hugging Face's LlamaForCausalLM, built from the library's block. It learns to count by threes, is saved, loaded,
- * and continues a sequence. */
+ * as Hugging Face's LlamaForCausalLM, built from the library's block. It is a tn_lm, so the library computes its loss
+ * and generates with it. It learns to count by threes, is saved, loaded, and continues a sequence. */
 #include <stdio.h>
 #include <sys/stat.h>
 #include <tenon/tenon.h>
@@ -19,55 +19,6 @@ typedef struct {
     tn_blocks    *blocks;
     tn_tensor    *out; /* [vocab, dim] */
 } decoder;
-TN_MODULE(decoder);
-
-static decoder *decoder_new(config c)
-{
-    decoder *m = tn_module_new(decoder);
-    if (!m) return NULL;
-    m->c = c;
-    m->words = tn_child(m, "embed_tokens", tn_embedding_new(.count = c.vocab, .dim = c.dim));
-    m->blocks = tn_child(m, "blocks",
-                         tn_blocks_new(.layers = c.layers, .dim = c.dim, .heads = c.heads, .kv_heads = c.kv_heads,
-                                       .ff = c.ff, .norm = TN_NORM_RMS, .eps = c.eps, .norm_first = true,
-                                       .final_norm = true, .rotary = true, .rope.theta = c.theta, .gated = true,
-                                       .activation = tn_hf_activation(c.activation), .no_bias = true, .dropout = 0));
-    if (!c.tied) m->out = tn_weight(m, "lm_head.weight", tn_empty(TN_SHAPE(c.vocab, c.dim)));
-    else if (m->words) m->out = m->words->weight;
-    for (tn_each p = tn_parameters(m); !tn_error() && tn_next(&p);)
-        if (tn_ndim(p.tensor) > 1) tn_init_normal(p.tensor, 0, c.init);
-    return tn_built(m);
-}
-
-/* Hidden states of ids [B, T], which follow the tokens in the cache (NULL: no cache). */
-static tn_tensor *vectors(decoder *m, tn_tensor *ids, tn_kv_cache *cache)
-{
-    return tn_blocks_forward(m->blocks, tn_call(m->words, ids), .causal = true, .cache = cache);
-}
-
-static tn_tensor *decoder_loss(decoder *m, tn_tensor *ids) /* predicts each token from those before it */
-{
-    if (!tn_ready(m)) return NULL;
-    const int64_t  n = tn_size(ids, 1) - 1;
-    const tn_frame f = tn_enter(m);
-    tn_tensor     *y = vectors(m, tn_narrow(ids, 1, 0, n), NULL);
-    return tn_leave(f, tn_linear_cross_entropy(y, m->out, NULL, tn_narrow(ids, 1, 1, n)));
-}
-
-/* ---- decoding ---------------------------------------------------------------------------------------------------- */
-
-static tn_tensor *decoder_step(void *module, tn_tensor *ids, tn_kv_cache *cache) /* logits of the next token */
-{
-    decoder *m = module;
-    if (!tn_ready(m)) return NULL;
-    const tn_frame f = tn_enter(m);
-    return tn_leave(f, tn_linear(tn_narrow(vectors(m, ids, cache), 1, -1, 1), m->out, NULL));
-}
-
-static tn_decoding *decoder_decoding(decoder *m, int64_t rows, int64_t length)
-{
-    return tn_cached_decoding(m, decoder_step, tn_blocks_cache(m->blocks, rows, length, 0), rows, length);
-}
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
@@ -105,6 +56,53 @@ static const tn_rename rules[] = {
 };
 static const tn_hf_files files = TN_HF_FILES(rows, rules);
 
+/* ---- the model: functions of tn_lm_forward, tn_lm_loss, tn_lm_decoding and tn_lm_save ---------------------------- */
+
+static tn_lm_info info(const void *module)
+{
+    const decoder *m = module;
+    const config   c = m->c;
+    return (tn_lm_info){.type = "llama",
+                        .vocab = c.vocab,
+                        .dim = c.dim,
+                        .layers = c.layers,
+                        .heads = c.heads,
+                        .kv_heads = c.kv_heads,
+                        .positions = c.positions,
+                        .blocks = m->blocks,
+                        .out = m->out};
+}
+
+/* Hidden states of ids [B, T], which follow the tokens in the cache (NULL: no cache). */
+static tn_tensor *hidden(void *module, tn_tensor *ids, tn_kv_cache *cache)
+{
+    decoder *m = module;
+    return tn_blocks_forward(m->blocks, tn_call(m->words, ids), .causal = true, .cache = cache);
+}
+
+static tn_status save(void *m, const char *dir) { return tn_hf_write(m, dir, &files, &((decoder *)m)->c); }
+
+static const tn_lm_ops ops = {.info = info, .hidden = hidden, .save = save};
+static const tn_class  decoder_class = {sizeof(tn_class), .name = "Decoder", .bytes = sizeof(decoder), .lm = &ops};
+
+static decoder *decoder_new(config c)
+{
+    decoder *m = tn_module_new(decoder);
+    if (!m) return NULL;
+    m->c = c;
+    m->words = tn_child(m, "embed_tokens", tn_embedding_new(.count = c.vocab, .dim = c.dim));
+    m->blocks = tn_child(m, "blocks",
+                         tn_blocks_new(.layers = c.layers, .dim = c.dim, .heads = c.heads, .kv_heads = c.kv_heads,
+                                       .ff = c.ff, .norm = TN_NORM_RMS, .eps = c.eps, .norm_first = true,
+                                       .final_norm = true, .rotary = true, .rope.theta = c.theta, .gated = true,
+                                       .activation = tn_hf_activation(c.activation), .no_bias = true, .dropout = 0));
+    if (!c.tied) m->out = tn_weight(m, "lm_head.weight", tn_empty(TN_SHAPE(c.vocab, c.dim)));
+    else if (m->words) m->out = m->words->weight;
+    for (tn_each p = tn_parameters(m); !tn_error() && tn_next(&p);)
+        if (tn_ndim(p.tensor) > 1) tn_init_normal(p.tensor, 0, c.init);
+    return tn_built(m);
+}
+
 static decoder *decoder_load(const char *dir)
 {
     config c;
@@ -122,16 +120,15 @@ int main(void)
     tn_tensor *ids = tn_remainder(tn_add(start, step), tn_full_of(TN_I64, TN_SHAPE(1), 20)); /* 7 10 13 16 19 2 … */
     for (int i = 0; i <= 100 && !tn_error(); i++) {
         const tn_scope s = tn_scope_begin();
-        tn_tensor     *loss = decoder_loss(m, ids);
+        tn_tensor     *loss = tn_lm_loss(m, ids, NULL);
         if (i % 50 == 0) printf("%3d  %.3f\n", i, tn_item(loss));
         tn_backward(loss);
         tn_step(opt);
         tn_scope_end(s);
     }
     mkdir("counts", 0777);
-    if (tn_hf_write(m, "counts", &files, &m->c) == TN_OK) again = decoder_load("counts");
-    else again = NULL;
-    tn_decoding *d = again ? decoder_decoding(again, 1, 20) : NULL;
+    again = tn_lm_save(m, "counts") == TN_OK ? decoder_load("counts") : NULL;
+    tn_decoding *d = again ? tn_lm_decoding(again, 1, 20) : NULL;
     tn_generated g = tn_generate(d, tn_narrow(ids, 0, 7, 1), .most = 6); /* after 7 10 13 … 0 */
     for (int i = 0; i < 6 && !tn_error(); i++) printf("%d ", (int)tn_get_i64(g.tokens, i));
     printf("\n");

@@ -25,15 +25,15 @@ static bool each(int64_t row, int64_t id, void *user)
 int main(int argc, char **argv)
 {
     if (argc < 4) return fprintf(stderr, "Usage: embed_gpt PATH PROMPT TOKENS [TOKENIZER]\n"), 2;
-    tn_decoder     m = tn_decoder_open(argv[1], .tokenizer = argv[4]);
-    writing        w = {.tokens = m.tokenizer};
+    tn_model m = tn_model_open(argv[1], .family = TN_MODEL_DECODER, .tokenizer = argv[4], .needs_tokenizer = true);
+    writing  w = {.tokens = m.tokenizer};
     tn_token_batch b = {.ids = NULL};
     tn_tokenizer_batch(m.tokenizer, &b, 1, (const char *[]){argv[2]});
-    tn_decoding *d = tn_lm_decoding(m.model, 1, b.ids ? tn_numel(b.ids) + strtoll(argv[3], NULL, 10) : 0);
+    tn_decoding *d = tn_lm_decoding(m.lm, 1, b.ids ? tn_numel(b.ids) + strtoll(argv[3], NULL, 10) : 0);
     for (int64_t i = 0; b.ids && i < tn_numel(b.ids); i++) each(0, tn_get_i64(b.ids, i), &w);
     tn_generate(d, b.ids, .sample = true, .temperature = 0.8, .top_p = 0.95, .each = each, .user = &w);
     printf("\n");
     if (tn_error()) fprintf(stderr, "%s\n", tn_error_message());
-    tn_decoding_free(d), tn_ids_free(&w.all), tn_decoder_close(&m);
+    tn_decoding_free(d), tn_ids_free(&w.all), tn_model_close(&m);
     return tn_error() != TN_OK;
 }

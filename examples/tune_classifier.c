@@ -13,12 +13,11 @@ int main(int argc, char **argv)
 {
     if (argc != 4) return fprintf(stderr, "Usage: tune_classifier MODEL TRAIN.tsv OUT\n"), 2;
     tn_seed(1);
-    tn_model     model = tn_model_open(argv[1]);
+    tn_model     model = tn_model_open(argv[1], .family = TN_MODEL_ENCODER, .needs_tokenizer = true);
     tn_labelled *texts = tn_labelled_load(argv[2]);
     tn_labels   *names = tn_labels_of(texts);
     tn_features *batches = tn_features_new(texts, model.tokenizer, names, .batch = 32, .seed = 1);
-    if (!tn_error() && model.family != TN_MODEL_ENCODER) tn_raise(TN_EINVAL, "'%s' is not an encoder", argv[1]);
-    tn_tuned *tuned = tn_tuned_new(model.bert, .n = tn_labels_count(names), .labels = tn_labels_names(names));
+    tn_tuned    *tuned = tn_tuned_new(model.bert, .n = tn_labels_count(names), .labels = tn_labels_names(names));
     model.bert = NULL; /* owned by the tuned model now */
     tn_fit(tuned, .train = tn_features_source(batches), .loss = tn_tuned_fit_loss, .lr = 5e-5, .epochs = 2, .on = told);
     if (!tn_error() && tn_tuned_save(tuned, argv[3]) == TN_OK && tn_tokenizer_save(model.tokenizer, argv[3]) == TN_OK)

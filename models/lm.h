@@ -2,7 +2,9 @@
  *
  *     tn_lm       *m = tn_lm_load("dir");                // tn_gpt, tn_llama, tn_reformer or tn_rnn_lm
  *     tn_tensor   *scores = tn_lm_forward(m, ids);       // logits [B, T, vocab]
- *     tn_decoding *d = tn_lm_decoding(m, 1, 200);        // for tn_generate */
+ *     tn_decoding *d = tn_lm_decoding(m, 1, 200);        // for tn_generate
+ *
+ * A custom module is a tn_lm, too, if its tn_class has .lm: see examples/custom_decoder.c. */
 #ifndef TENON_MODELS_LM_H
 #define TENON_MODELS_LM_H
 
@@ -15,20 +17,36 @@ extern "C" {
 
 typedef struct {
     tn_module base;
-} tn_lm; /* a tn_gpt, tn_llama, tn_reformer or tn_rnn_lm: the functions below accept each of them */
+} tn_lm; /* a tn_gpt, tn_llama, tn_reformer, tn_rnn_lm or custom module: the functions below accept each of them */
 typedef struct {
     const char *type; /* as in config.json: "gpt2", "llama", "mistral", "qwen2", "reformer", "tenon_rnn_lm"; or NULL */
     int64_t     vocab, dim, layers, heads, kv_heads;
     int64_t     positions; /* maximum tokens in a sequence, or if not limited, those of the training */
     bool        limited;   /* longer sequences are errors */
+    tn_blocks  *blocks;    /* the model's, for a key/value cache; NULL: it has no cache */
+    tn_tensor  *out,
+        *bias; /* output layer [vocab, dim], [vocab]; bias may be NULL; unused if the class has run and loss */
 } tn_lm_info;
 TN_API tn_lm_info tn_lm_about(void *m);
 TN_API tn_tensor *tn_lm_run(void *m, tn_decoder_args a);
+/* The mean cross-entropy of ids[:, 1:], or of targets [B, T] (-100: ignored) if not NULL. */
 TN_API tn_tensor *tn_lm_loss(void *m, tn_tensor *ids, tn_tensor *targets);
 TN_API tn_blocks *tn_lm_blocks(void *m); /* tn_blocks_cache(tn_lm_blocks(m), rows, length, 0): a cache for tn_lm_run */
 TN_API tn_decoding *tn_lm_decoding(void *m, int64_t rows, int64_t length);
 TN_API tn_lm       *tn_lm_load(const char *dir);
 TN_API tn_status    tn_lm_save(void *m, const char *dir) TN_CHECKED;
+
+/* The functions of a language model, a static object that its class names: tn_class.lm. Required: info, and hidden or
+ * both run and loss. m is ready, see tn_ready; hidden runs within tn_enter and tn_leave. */
+typedef struct tn_lm_ops {
+    tn_lm_info (*info)(const void *m);
+    tn_tensor *(*hidden)(void *m, tn_tensor *ids, tn_kv_cache *cache); /* hidden states after the last norm [B, T, dim];
+                                                                          cache: may be NULL, always without .blocks */
+    tn_tensor *(*run)(void *m, tn_decoder_args a);                     /* NULL: hidden, then the output layer */
+    tn_tensor *(*loss)(void *m, tn_tensor *ids, tn_tensor *targets);   /* NULL: of hidden and the output layer */
+    tn_decoding *(*decoding)(void *m, int64_t rows, int64_t length);   /* NULL: with a cache, or rereading each time */
+    tn_status (*save)(void *m, const char *dir);                       /* NULL: tn_lm_save raises */
+} tn_lm_ops;
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-/* model.h — opens a model of any family from a path, with its tokenizer. Part of models.h: include that.
+/* model.h — opens and saves a model of any family with its tokenizer. Part of models.h: include that.
  *
  *     tn_model m = tn_model_open("dir");
  *     if (m.family == TN_MODEL_ENCODER) tn_bert_embed(m.bert, m.tokenizer, 1, &text, TN_POOL_MEAN);
@@ -6,8 +6,11 @@
  *     else if (!m.family) fprintf(stderr, "%s\n", tn_error_message());
  *     tn_model_close(&m);
  *
- * In a directory, config.json's model_type and architectures determine the family; the error for an unsupported model
- * names them. A file is opened as by tn_decoder_open. */
+ *     tn_model m = tn_model_open("stories260K.bin", .tokenizer = "tok512.bin");
+ *     if (tn_model_save(&m, "stories260K.gguf", .type = "q8_0") != TN_OK) puts(tn_error_message());
+ *
+ * A path is a directory in Hugging Face's format, whose config.json determines the family by its model_type and
+ * architectures, a .gguf file, or llama2.c's .bin. The error for another path names the type or format. */
 #ifndef TENON_MODELS_MODEL_H
 #define TENON_MODELS_MODEL_H
 
@@ -40,12 +43,42 @@ typedef struct {
         tn_seq2seq *seq2seq; /* TN_MODEL_SEQ2SEQ, a translation model */
         tn_vit     *vit;     /* TN_MODEL_IMAGES; its tn_image_processor is in the same directory */
     };
-    tn_tokenizer *tokenizer; /* NULL: the directory has none */
+    tn_tokenizer *tokenizer; /* NULL: the path contains none, and .tokenizer was not set */
+    const char   *form;      /* "huggingface", "gguf" or "llama2.c" */
+
+    /* Language models only. */
+    const char *stored; /* dtype of all matrices in the file, as "F16"; NULL: they differ. In memory they are f32 until
+                           tn_module_halve (exact if F16) or tn_module_quantize (if Q8_0) */
+    tn_ids      ends;   /* token ids that end a text by the path's metadata, in addition to the tokenizer's */
+    tn_string   chat_template; /* format of conversations, in Jinja, for tn_chat_kind; empty: not specified */
 } tn_model;
-TN_API tn_model tn_model_open(const char *dir);
-TN_API void     tn_model_close(tn_model *m); /* frees module and tokenizer; set one to NULL to keep it */
+
+typedef struct tn_model_config {
+    int             zero_;
+    tn_model_family family;          /* others are errors; ENCODER also opens that of a tuned model; NONE: any family */
+    const char     *tokenizer;       /* file or folder of a tokenizer; NULL: the path's own; llama2.c's .bin has none */
+    bool            no_tokenizer;    /* load the model only */
+    bool            needs_tokenizer; /* a path without tokenizer is an error */
+    int             end_;
+} TN_KEYWORDS_ONLY tn_model_config;
+TN_API tn_model    tn_model_open_run(const char *path, tn_model_config c);
+TN_API void        tn_model_close(tn_model *m); /* frees all members; set a member to NULL to keep it */
+
+typedef struct tn_model_save_args {
+    int         zero_;
+    const char *type; /* dtype of a .gguf's matrices: "f32", "bf16" or "q8_0"; NULL: bf16 if they are, else f32 */
+    bool        no_tokenizer; /* do not write the tokenizer */
+    int         end_;
+} TN_KEYWORDS_ONLY tn_model_save_args;
+/* Writes all members to a path that ends in .gguf, or into an existing directory in Hugging Face's format. */
+TN_API tn_status tn_model_save_run(const tn_model *m, const char *path, tn_model_save_args a) TN_CHECKED;
 
 #ifdef __cplusplus
 }
+#else
+#define tn_model_open(...) TN_CALL_(tn_model_open_run(TN_MODEL_OPEN_(__VA_ARGS__, .zero_ = 0)))
+#define TN_MODEL_OPEN_(path, ...) path, ((tn_model_config){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__})
+#define tn_model_save(m, ...) TN_CALL_(tn_model_save_run(m, TN_MODEL_SAVE_(__VA_ARGS__, .zero_ = 0)))
+#define TN_MODEL_SAVE_(path, ...) path, ((tn_model_save_args){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__})
 #endif
 #endif

@@ -2,7 +2,6 @@
 #ifndef TENON_MODELS_MODELS_H
 #define TENON_MODELS_MODELS_H
 #include "bert.h"
-#include "decoder.h"
 #include "decoding.h"
 #include "elmo.h"
 #include "fit.h"

@@ -3,20 +3,13 @@
 
 bool model_open(const char *dir, model *m)
 {
-    *m = (model){.bert = tn_bert_load(dir)};
-    if (m->bert) m->tokens = tn_tokenizer_load(dir);
-    const int64_t pieces = tn_tokenizer_size(m->tokens), rows = m->bert ? m->bert->config.vocab : 0;
-    if (m->tokens && pieces > rows)
-        tn_raise(TN_EFORMAT,
-                 "'%s': the tokenizer has %lld tokens, but the model's vocabulary only %lld; the files belong to "
-                 "different models",
-                 dir, (long long)pieces, (long long)rows);
-    else if (m->tokens && pieces < rows && settings.verbose)
-        fprintf(stderr, "the tokenizer has %lld tokens, the model's vocabulary %lld\n", (long long)pieces,
+    const tn_model d = tn_model_open(dir, .family = TN_MODEL_ENCODER, .needs_tokenizer = true);
+    *m = (model){.bert = d.bert, .tokens = d.tokenizer};
+    const int64_t tokens = tn_tokenizer_size(m->tokens), rows = m->bert ? m->bert->config.vocab : 0;
+    if (tokens < rows && settings.verbose)
+        fprintf(stderr, "the tokenizer has %lld tokens, the model's vocabulary %lld\n", (long long)tokens,
                 (long long)rows);
-    if (m->tokens && tn_error() == TN_OK) return true;
-    model_close(m);
-    return false;
+    return m->bert != NULL;
 }
 void model_close(model *m)
 {

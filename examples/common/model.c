@@ -6,8 +6,8 @@
 
 bool model_open(const char *path, const char *tokenizer, bool alone, model *m)
 {
-    tn_decoder d = tn_decoder_open(path, .tokenizer = tokenizer);
-    *m = (model){.all = d, .net = d.model, .tokens = d.tokenizer};
+    const tn_model d = tn_model_open(path, .family = TN_MODEL_DECODER, .tokenizer = tokenizer);
+    *m = (model){.all = d, .net = d.lm, .tokens = d.tokenizer};
     if (m->net) m->about = tn_lm_about(m->net);
     if (d.chat_template.bytes) m->chat = tn_chat_kind(d.chat_template.at);
     if (m->net && !m->tokens && !alone)
@@ -42,6 +42,6 @@ int32_t model_first(const model *m)
 
 void model_close(model *m)
 {
-    tn_decoder_close(&m->all);
+    tn_model_close(&m->all);
     *m = (model){.net = NULL};
 }

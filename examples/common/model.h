@@ -5,7 +5,7 @@
 #include "options.h"
 
 typedef struct {
-    tn_decoder    all; /* owns net and tokens */
+    tn_model      all; /* owns net and tokens */
     tn_lm        *net;
     tn_tokenizer *tokens;
     tn_lm_info    about;

@@ -124,8 +124,8 @@ static void describe(const training *t, tn_json_writer *w)
 static bool save(training *t, tn_fit_why why)
 {
     (void)why;
-    const tn_decoder d = {.model = t->net, .tokenizer = t->tokens};
-    return tn_decoder_save(&d, t->asked.out, .no_tokenizer = true) == TN_OK; /* it was saved at the start */
+    const tn_model d = {.family = TN_MODEL_DECODER, .lm = t->net, .tokenizer = t->tokens};
+    return tn_model_save(&d, t->asked.out, .no_tokenizer = true) == TN_OK; /* it was saved at the start */
 }
 
 static void close_all(training *t)

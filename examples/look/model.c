@@ -11,32 +11,22 @@ static const char *vectors_of_writer(const char *type)
     return !strcmp(type, "reformer") ? "reformer.embeddings.word_embeddings" : "embed_tokens";
 }
 
-/* Opens a WRITER with tn_decoder_open: unlike tn_model_open it keeps the end tokens and the chat template, which
- * model_save must write. */
-static bool writer_open(const char *path, model *m)
+static void kind_set(const char *path, model *m)
 {
-    const tn_decoder d = tn_decoder_open(path);
-    if (!d.model) return false;
-    const tn_lm_info about = tn_lm_about(d.model);
-    *m = (model){.kind = WRITER,
-                 .net = d.model,
-                 .writer = d,
-                 .tokens = d.tokenizer,
-                 .longest = about.positions,
-                 .vectors = vectors_of_writer(about.type)};
-    return true;
-}
-
-static void other_open(const char *path, model *m)
-{
-    const tn_model t = tn_model_open(path);
-    *m = (model){.net = t.module, .tokens = t.tokenizer};
-    switch (t.family) {
-    case TN_MODEL_ENCODER: m->kind = READER, m->encoder = t.bert, m->vectors = "bert.embeddings.word_embeddings"; break;
-    case TN_MODEL_TUNED:
-        m->kind = TUNED, m->encoder = t.tuned->encoder, m->vectors = "encoder.bert.embeddings.word_embeddings";
+    const tn_model *a = &m->all;
+    switch (a->family) {
+    case TN_MODEL_ENCODER:
+        m->kind = READER, m->encoder = a->bert, m->vectors = "bert.embeddings.word_embeddings";
         break;
-    case TN_MODEL_SEQ2SEQ: m->kind = TRANSLATOR, m->longest = t.seq2seq->config.positions, m->vectors = "source"; break;
+    case TN_MODEL_TUNED:
+        m->kind = TUNED, m->encoder = a->tuned->encoder, m->vectors = "encoder.bert.embeddings.word_embeddings";
+        break;
+    case TN_MODEL_DECODER:
+        m->kind = WRITER, m->longest = tn_lm_about(a->lm).positions, m->vectors = vectors_of_writer(a->type);
+        break;
+    case TN_MODEL_SEQ2SEQ:
+        m->kind = TRANSLATOR, m->longest = a->seq2seq->config.positions, m->vectors = "source";
+        break;
     default:
         tn_raise(TN_EUNSUPPORTED,
                  "'%s' is not a model for texts; look needs an encoder, a language model or a translation model", path);
@@ -46,14 +36,9 @@ static void other_open(const char *path, model *m)
 
 bool model_open(const char *path, model *m)
 {
-    *m = (model){.net = NULL};
-    if (tn_error() != TN_OK) return false;
-    if (!writer_open(path, m)) {
-        tn_clear_error(); /* perhaps another kind; for a damaged writer, tn_model_open raises the same error */
-        other_open(path, m);
-    }
-    if (tn_error() == TN_OK && !m->tokens)
-        tn_raise(TN_EFORMAT, "'%s' contains no tokenizer; copy its tokenizer.json to the folder", path);
+    *m = (model){.all = tn_model_open(path, .needs_tokenizer = true)};
+    m->net = m->all.module, m->tokens = m->all.tokenizer;
+    if (m->net) kind_set(path, m);
     if (tn_error() == TN_OK) return true;
     model_close(m);
     return false;
@@ -61,21 +46,13 @@ bool model_open(const char *path, model *m)
 
 void model_close(model *m)
 {
-    if (m->kind == WRITER) tn_decoder_close(&m->writer);
-    else tn_module_free(m->net), tn_tokenizer_free(m->tokens);
+    tn_model_close(&m->all);
     *m = (model){.net = NULL};
 }
 
 bool model_may_save(const char *dir) { return !dir || record_check_folder(dir); }
 
-tn_status model_save(const model *m, const char *dir)
-{
-    const tn_status s = m->kind == READER       ? tn_bert_save(m->encoder, dir)
-                        : m->kind == TUNED      ? tn_tuned_save((tn_tuned *)(void *)m->net, dir)
-                        : m->kind == TRANSLATOR ? tn_seq2seq_save((tn_seq2seq *)(void *)m->net, dir)
-                                                : tn_decoder_save(&m->writer, dir, .no_tokenizer = true);
-    return s == TN_OK ? tn_tokenizer_save(m->tokens, dir) : s;
-}
+tn_status model_save(const model *m, const char *dir) { return tn_model_save(&m->all, dir); }
 
 /* ---- tokens ------------------------------------------------------------------------------------------------------ */
 

@@ -3,11 +3,9 @@
 
 bool model_open(const char *dir, model *m)
 {
-    *m = (model){.net = tn_seq2seq_load(dir)};
-    if (m->net) m->tokens = tn_tokenizer_load(dir);
-    if (m->tokens) return true;
-    model_close(m);
-    return false;
+    const tn_model d = tn_model_open(dir, .family = TN_MODEL_SEQ2SEQ, .needs_tokenizer = true);
+    *m = (model){d.seq2seq, d.tokenizer};
+    return m->net != NULL;
 }
 void model_close(model *m)
 {

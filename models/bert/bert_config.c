@@ -81,50 +81,57 @@ bool tn__bert_complete(const char *who, tn_bert_config *c)
 /* ---- in a file --------------------------------------------------------------------------------------------------- */
 
 /* Raises if the values of config.json contradict each other. */
-static void check_consistent(const stored *s, const char *dir)
+static void check_consistent(const stored *s, const char *name)
 {
     const tn_bert_config *c = &s->c;
     const bool            distil = c->kind == TN_DISTILBERT;
     if (c->dim % c->heads)
-        tn_raise(TN_EFORMAT, "'%s/config.json': %s %lld does not divide %s %lld", dir,
-                 distil ? "n_heads" : "num_attention_heads", (long long)c->heads, distil ? "dim" : "hidden_size",
-                 (long long)c->dim);
+        tn_raise(TN_EFORMAT, "'%s': %s %lld does not divide %s %lld", name, distil ? "n_heads" : "num_attention_heads",
+                 (long long)c->heads, distil ? "dim" : "hidden_size", (long long)c->dim);
     else if (c->positions < 1)
-        tn_raise(TN_EFORMAT,
-                 "'%s/config.json': max_position_embeddings is %lld, but positions start after pad_token_id %lld", dir,
+        tn_raise(TN_EFORMAT, "'%s': max_position_embeddings is %lld, but positions start after pad_token_id %lld", name,
                  (long long)s->position_rows, (long long)c->padding);
     else if (c->padding >= c->vocab)
         tn_raise(TN_EFORMAT,
-                 "'%s/config.json': pad_token_id is %lld, but must be less than vocab_size "
+                 "'%s': pad_token_id is %lld, but must be less than vocab_size "
                  "%lld",
-                 dir, (long long)c->padding, (long long)c->vocab);
+                 name, (long long)c->padding, (long long)c->vocab);
     else if (!strcmp(s->type, "roberta-prelayernorm") && strcmp(c->activation, "gelu") != 0)
-        tn_raise(TN_EUNSUPPORTED, "'%s/config.json': hidden_act is '%s'; only 'gelu' is supported in '%s'", dir,
-                 c->activation, s->type);
+        tn_raise(TN_EUNSUPPORTED, "'%s': hidden_act is '%s'; only 'gelu' is supported in '%s'", name, c->activation,
+                 s->type);
     else if (c->groups > c->layers)
         tn_raise(TN_EFORMAT,
-                 "'%s/config.json': num_hidden_groups is %lld, but must be at most num_hidden_layers "
+                 "'%s': num_hidden_groups is %lld, but must be at most num_hidden_layers "
                  "%lld",
-                 dir, (long long)c->groups, (long long)c->layers);
+                 name, (long long)c->groups, (long long)c->layers);
 }
 
-tn_bert_config tn_bert_config_load(const char *dir)
+bool tn__bert_config_read(const tn__hf_source *source, tn_bert_config *to)
 {
     static const tn_hf_row type[] = {
         {"model_type", TN_HF_TYPE, .at = offsetof(stored, type), .choices = tn__bert_types}};
     static const tn_hf_files which = {type, 1, NULL, 0};
     stored                   s = {.c = {TN_BERT_DEFAULTS}};
     tn_bert_config          *c = &s.c;
-    const tn__bert_format   *f = tn_hf_config_read(dir, &which, &s) ? tn__bert_format_of_type(s.type) : NULL;
-    if (f && tn_hf_config_read(dir, &f->files, &s)) {
-        c->kind = f->kind;
-        if (c->padding == TN__BERT_ABSENT) c->padding = f->padding;
-        c->norm_first = f->kind == TN_BERT && (s.norm_first || !strcmp(f->type, "roberta-prelayernorm"));
-        if (c->kind == TN_DISTILBERT) c->types = 0;
-        c->positions = s.position_rows - tn__bert_first_position(c);
-        check_consistent(&s, dir);
-    }
-    return tn_error() == TN_OK ? *c : (tn_bert_config){.zero_ = 0};
+    const tn__bert_format   *f = tn__hf_read(source, &which, &s) ? tn__bert_format_of_type(s.type) : NULL;
+    if (!f || !tn__hf_read(source, &f->files, &s)) return false;
+    c->kind = f->kind;
+    if (c->padding == TN__BERT_ABSENT) c->padding = f->padding;
+    c->norm_first = f->kind == TN_BERT && (s.norm_first || !strcmp(f->type, "roberta-prelayernorm"));
+    if (c->kind == TN_DISTILBERT) c->types = 0;
+    c->positions = s.position_rows - tn__bert_first_position(c);
+    check_consistent(&s, source->name);
+    *to = *c;
+    return tn_error() == TN_OK;
+}
+
+tn_bert_config tn_bert_config_load(const char *dir)
+{
+    tn__hf_source  s;
+    tn_bert_config c = {.zero_ = 0};
+    const bool     ok = tn__hf_open(&s, dir) && tn__bert_config_read(&s, &c);
+    tn__hf_close(&s);
+    return ok ? c : (tn_bert_config){.zero_ = 0};
 }
 
 static const char *architecture_of(const tn_bert_config *c, const tn__bert_format *f)

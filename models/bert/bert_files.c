@@ -21,30 +21,24 @@ static int64_t elements(const tn_bert_config *c)
     return (c->vocab + c->positions + c->types) * embedding + blocks * (4 * c->dim * (c->dim + 1) + 2 * c->dim * c->ff);
 }
 
-tn_bert *tn_bert_load(const char *dir)
+void *tn__bert_load(const tn__hf_source *s)
 {
-    char           path[1024];
-    tn_bert_config c = tn_bert_config_load(dir);
-    if (tn_error() != TN_OK) return NULL;
-    tn__pruned pruned;
-    if (!tn__pruned_open(dir, &pruned)) return NULL;
-    tn_safetensors *f = tn__weights_open(dir, path);
-    tn_bert        *m = NULL;
-    if (f && tn__has_elements_pruned(f, path, elements(&c), &pruned, c.dim / c.heads * (4 * c.dim + 3))) {
+    tn_bert_config c;
+    tn__weights    w;
+    tn_bert       *m = NULL;
+    if (!tn__bert_config_read(s, &c)) return NULL;
+    if (tn__weights_open(&w, s, elements(&c), c.dim / c.heads * (4 * c.dim + 3))) {
         const tn__bert_format *format = tn__bert_format_of(&c);
-        c.no_pooler = !has_weight(f, format, format->pooler);
-        c.no_words = !has_weight(f, format, format->words);
-        c.no_next = c.no_pooler || !has_weight(f, format, format->next);
-        c.replaced = has_weight(f, format, format->replaced);
-        const tn_scope blank = tn__blank_begin();
+        c.no_pooler = !has_weight(w.file, format, format->pooler);
+        c.no_words = !has_weight(w.file, format, format->words);
+        c.no_next = c.no_pooler || !has_weight(w.file, format, format->next);
+        c.replaced = has_weight(w.file, format, format->replaced);
         m = tn_bert_create(c);
-        tn_scope_end(blank);
-        tn__pruned_apply(&pruned, m);
+        if (m) tn__list_weights(w.file, heads, m->left, sizeof m->left);
     }
-    tn__pruned_close(&pruned);
-    if (m) tn__list_weights(f, heads, m->left, sizeof m->left);
-    return tn__model_read(m, f, path, &tn__bert_format_of(&c)->files);
+    return tn__weights_load(&w, m, &tn__bert_format_of(&c)->files);
 }
+tn_bert *tn_bert_load(const char *dir) { return tn__hf_load(dir, tn__bert_load); }
 
 tn_status tn__bert_save_extra(tn_bert *m, const char *dir, const tn__hf_extra *more)
 {

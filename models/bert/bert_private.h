@@ -38,6 +38,8 @@ extern const char *const tn__bert_types[]; /* all model_types; NULL-terminated *
 const tn__bert_format   *tn__bert_format_of_type(const char *type);
 const tn__bert_format   *tn__bert_format_of(const tn_bert_config *c);
 
+bool            tn__bert_config_read(const tn__hf_source *source, tn_bert_config *to); /* false: raised */
+void           *tn__bert_load(const tn__hf_source *s);
 tn__bert_stored tn__bert_to_store(const tn_bert_config *c);
 
 /* tn_bert_save, with the additional parts of a tuned model; more may be NULL. */

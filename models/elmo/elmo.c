@@ -254,20 +254,17 @@ tn_elmo_batch tn_elmo_sentences(const tn_elmo *m, int64_t n, const tn_text *line
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-tn_elmo *tn_elmo_load(const char *dir)
+static void *load(const tn__hf_source *s)
 {
     tn_elmo_config c = {.zero_ = 0};
-    char           path[1024];
-    if (!tn_hf_config_read(dir, &table, &c)) return NULL;
-    tn_safetensors *f = tn__weights_open(dir, path);
-    const int64_t   all = filters_in_all(&c), lstm = 4 * c.hidden * 2 * c.dim + c.hidden * c.dim;
-    tn_elmo        *m = NULL;
-    const tn_scope  blank = tn__blank_begin();
-    if (f && tn__has_elements(f, path, c.vocab * c.dim + 4 * lstm + all * (2 * all * c.highways + c.dim)))
-        m = tn_elmo_create(c);
-    tn_scope_end(blank);
-    return tn__model_read(m, f, path, &table);
+    tn__weights    w;
+    if (!tn__hf_read(s, &table, &c)) return NULL;
+    const int64_t all = filters_in_all(&c), lstm = 4 * c.hidden * 2 * c.dim + c.hidden * c.dim;
+    const int64_t n = c.vocab * c.dim + 4 * lstm + all * (2 * all * c.highways + c.dim);
+    const bool    ok = tn__weights_open(&w, s, n, 0);
+    return tn__weights_load(&w, ok ? tn_elmo_create(c) : NULL, &table);
 }
+tn_elmo *tn_elmo_load(const char *dir) { return tn__hf_load(dir, load); }
 
 tn_status tn_elmo_save(tn_elmo *m, const char *dir)
 {

@@ -221,27 +221,21 @@ static void read_row(const tn_hf_row *r, const tn_json *doc, const char *path, c
         tn_raise(TN_EFORMAT, "'%s': %s and %s have different values; remove the wrong one", path, f.key, f.other);
 }
 
-tn_json *tn__config_open(const char *dir, char path[1024])
+bool tn__hf_read(const tn__hf_source *s, const tn_hf_files *f, void *config)
 {
-    const bool file = tn__is_file(dir);
-    if (file) snprintf(path, 1024, "%s", dir);
-    else if (!tn__path_in(dir, "config.json", path, 1024)) return NULL;
-    const tn_json_limits limits = {.depth = 32, .bytes = 16 << 20, .values = 1 << 21};
-    tn_json             *doc = file ? tn__file_config(dir) : tn_json_load_within(path, limits);
-    if (doc && tn_json_type_of(doc) != TN_JSON_OBJECT) tn_raise(TN_EFORMAT, "'%s' does not contain an object", path);
-    return doc;
+    for (int type = 1; type >= 0; type--) /* model_type first */
+        for (int i = 0; i < f->count && tn_error() == TN_OK; i++)
+            if ((f->rows[i].kind == TN_HF_TYPE) == type) read_row(&f->rows[i], s->config, s->name, config);
+    return tn_error() == TN_OK;
 }
 
 bool tn_hf_config_read(const char *dir, const tn_hf_files *f, void *config)
 {
-    char path[1024];
+    tn__hf_source s;
     if (tn_error() != TN_OK || !tn__not_null("tn_hf_config_read", "the table of files", f)) return false;
-    tn_json *doc = tn__config_open(dir, path);
-    for (int type = 1; type >= 0; type--) /* model_type first */
-        for (int i = 0; i < f->count && tn_error() == TN_OK; i++)
-            if ((f->rows[i].kind == TN_HF_TYPE) == type) read_row(&f->rows[i], doc, path, config);
-    tn_json_free(doc);
-    return tn_error() == TN_OK;
+    const bool read = tn__hf_open(&s, dir) && tn__hf_read(&s, f, config);
+    tn__hf_close(&s);
+    return read;
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
@@ -408,65 +402,6 @@ tn_status tn_hf_write(void *m, const char *dir, const tn_hf_files *f, const void
 {
     if (!tn__not_null("tn_hf_write", "the table of files", f)) return tn_error();
     return tn__hf_write_extra(m, dir, f, config, NULL);
-}
-
-/* ---- weights ----------------------------------------------------------------------------------------------------- */
-
-tn_safetensors *tn__weights_open(const char *dir, char path[1024])
-{
-    if (tn_error() != TN_OK) return NULL;
-    if (tn__is_file(dir)) return snprintf(path, 1024, "%s", dir), tn__file_tensors(dir);
-    if (!tn__path_in(dir, "pytorch_model.bin.index.json", path, 1024)) return NULL;
-    const bool parts = tn__file_exists(path);
-    path[strlen(path) - strlen(".index.json")] = 0;
-    const bool torch = tn__file_exists(path);
-    if (!tn__path_in(dir, "model.safetensors.index.json", path, 1024)) return NULL;
-    const bool index = tn__file_exists(path);
-    path[strlen(path) - strlen(".index.json")] = 0;
-    const bool whole = tn__file_exists(path);
-    if (index && !whole) path[strlen(path)] = '.';
-    if (index || whole || !(torch || parts)) return tn_safetensors_open(path);
-    if (!tn__path_in(dir, "pytorch_model.bin", path, 1024)) return NULL;
-    if (torch) return tn_torch_open(path);
-    return tn_raise(TN_EUNSUPPORTED,
-                    "'%s' has its weights in several PyTorch files; save it with transformers' save_pretrained, which "
-                    "writes safetensors",
-                    dir),
-           NULL;
-}
-
-void tn__list_weights(const tn_safetensors *f, const char *const *first, char *to, size_t size)
-{
-    size_t at = 0;
-    for (int64_t i = 0; i < tn_safetensors_count(f); i++) {
-        const char  *name = tn_safetensors_at(f, i).name;
-        const size_t n = strcspn(name, ".");
-        for (int k = 0; first[k]; k++)
-            if (strlen(first[k]) == n && !memcmp(first[k], name, n) && at < size)
-                at += (size_t)snprintf(to + at, size - at, "%s%s", at ? ", " : "", name);
-    }
-}
-
-static void *weights_read(void *m, tn_safetensors *f, const char *path, const tn_hf_files *files)
-{
-    if (m) tn_load_run(m, (tn_load_args){.path = path, .file = f, .rename = files->rules, .renames = files->renames});
-    tn_safetensors_close(f);
-    if (tn_error() != TN_OK) return tn_module_free(m), NULL;
-    tn_module_train(m, false);
-    return m;
-}
-void *tn__model_read(void *m, tn_safetensors *f, const char *path, const tn_hf_files *files)
-{
-    const tn_scope blank = tn__blank_begin();
-    m = weights_read(m, f, path, files);
-    tn_scope_end(blank);
-    return m;
-}
-void *tn_hf_weights_read(void *m, const char *dir, const tn_hf_files *files)
-{
-    char path[1024];
-    if (!tn__not_null("tn_hf_weights_read", "the table of files", files)) return tn_module_free(m), NULL;
-    return weights_read(m, tn__weights_open(dir, path), path, files);
 }
 
 /* ---- configs in the program -------------------------------------------------------------------------------------- */

@@ -6,42 +6,51 @@
 #include "models/files/model_file.h"
 #include "models/models.h"
 
+/* ---- a model's directory or file (hf_source.c) ------------------------------------------------------------------- */
+
+typedef struct {
+    const char *path;       /* the directory or file */
+    char        name[1024]; /* path of config.json or of the file, for messages */
+    tn_json    *config;     /* the object in config.json, or the equivalent of a file; owned */
+} tn__hf_source;
+bool  tn__hf_open(tn__hf_source *s, const char *path); /* false: raised; close it all the same */
+void  tn__hf_close(tn__hf_source *s);
+void *tn__hf_load(const char *path, void *(*load)(const tn__hf_source *s));    /* opens, loads, closes; NULL: raised */
+bool  tn__hf_read(const tn__hf_source *s, const tn_hf_files *f, void *config); /* tn_hf_config_read */
+
 /* Opens dir's model.safetensors; if it is missing, the files that model.safetensors.index.json names, or else
  * pytorch_model.bin; if dir is a file, its own tensors. path: the file that was opened. NULL: raised. */
-tn_safetensors *tn__weights_open(const char *dir, char path[1024]);
+tn_safetensors *tn__weights_file(const char *dir, char path[1024]);
 
 /* Lists the file's tensors whose name starts with one of `first` (NULL-terminated): "classifier.weight,
  * classifier.bias". */
 void tn__list_weights(const tn_safetensors *f, const char *const *first, char *to, size_t size);
 
-/* True if the file has at least `want` elements; else raises, before a config that does not match the weights makes the
- * model allocate memory. */
-bool tn__has_elements(const tn_safetensors *f, const char *path, int64_t want);
-
-/* config.json of a directory, or the equivalent of a model file; path: the file. NULL: raised. */
-tn_json *tn__config_open(const char *dir, char path[1024]);
-
-/* Pruned heads (pruned.c). Loading a model calls open, enough_pruned (want: elements of the whole model, head: of one
- * head), apply on the new model, and close. */
+/* The weights of a model that is being loaded.
+ * open: opens them and checks that they have at least `want` elements, less those of pruned heads, of `head` elements
+ * each (0: the model cannot be pruned), before a config that does not match them makes the model allocate memory;
+ * begins a scope in which new parameters are not initialised. False: raised.
+ * load: always follows, also after false: ends the scope, prunes m, which may be NULL, reads the weights into it, sets
+ * eval mode, closes the file. Returns m; if an error is set, frees it and returns NULL. */
 typedef struct {
-    tn_json       *doc;
-    const tn_json *heads; /* the object in it; NULL: none */
-    int64_t        count;
-} tn__pruned;
-bool tn__pruned_open(const char *dir, tn__pruned *p); /* false: raised */
-void tn__pruned_close(tn__pruned *p);
-bool tn__has_elements_pruned(const tn_safetensors *f, const char *path, int64_t want, const tn__pruned *p,
-                             int64_t head);
-void tn__pruned_apply(const tn__pruned *p, void *m);
+    const tn__hf_source *source;
+    tn_safetensors      *file;       /* NULL: raised */
+    char                 path[1024]; /* of the file */
+    int64_t              head;
+    tn_scope             blank;
+} tn__weights;
+bool  tn__weights_open(tn__weights *w, const tn__hf_source *s, int64_t want, int64_t head);
+void *tn__weights_load(tn__weights *w, void *m, const tn_hf_files *files);
+
+/* Pruned heads (pruned_read.c, pruned.c). check: the format of config.json's pruned_heads. False: raised. */
+bool tn__pruned_check(const tn__hf_source *s);
+bool tn__has_elements(const tn__weights *w, int64_t want);
+void tn__pruned_apply(const tn__hf_source *s, void *m);
 void tn__prune_like(void *m, void *other); /* prunes the heads of m that are pruned in other, a model of its shape */
 bool tn__is_pruned(void *m);
 /* True if no weight is packed; else raises: Hugging Face's format has no packed weights. (directory.c) */
 bool tn__has_no_packed(void *m, const char *dir);
 void tn__pruned_write(tn_json_writer *w, const char *key, void *m, bool paths);
-
-/* Completes loading: reads the weights of f (at path) into m, which may be NULL, closes f, and sets eval mode. If an
- * error is set, frees m and returns NULL. */
-void *tn__model_read(void *m, tn_safetensors *f, const char *path, const tn_hf_files *files);
 
 /* Names of classes (labels.c). read: sets names[n], initially NULL, from id2label; raises unless each class occurs
  * once. put: writes id2label and label2id. */

@@ -6,52 +6,38 @@
 #include <stdio.h>
 #include <string.h>
 
-bool tn__pruned_open(const char *dir, tn__pruned *p)
+static const tn_json *pruned_heads(const tn__hf_source *s)
 {
-    char path[1024];
-    *p = (tn__pruned){NULL, NULL, 0};
-    if (tn_error() != TN_OK) return false;
-    if (!(p->doc = tn__config_open(dir, path))) return false;
-    p->heads = tn_json_get(p->doc, "pruned_heads");
-    if (p->heads && tn_json_type_of(p->heads) == TN_JSON_NULL) p->heads = NULL;
-    if (p->heads && tn_json_type_of(p->heads) != TN_JSON_OBJECT)
-        tn_raise(TN_EFORMAT, "'%s': pruned_heads is not an object", path);
-    for (const tn_json *x = tn_json_first(p->heads); x && tn_error() == TN_OK; x = tn_json_next(x)) {
+    const tn_json *heads = tn_json_get(s->config, "pruned_heads");
+    return tn_json_type_of(heads) == TN_JSON_NULL ? NULL : heads;
+}
+
+bool tn__pruned_check(const tn__hf_source *s)
+{
+    const tn_json *heads = pruned_heads(s);
+    if (heads && tn_json_type_of(heads) != TN_JSON_OBJECT)
+        tn_raise(TN_EFORMAT, "'%s': pruned_heads is not an object", s->name);
+    for (const tn_json *x = tn_json_first(heads); x && tn_error() == TN_OK; x = tn_json_next(x))
         if (tn_json_type_of(x) != TN_JSON_ARRAY)
-            tn_raise(TN_EFORMAT, "'%s': pruned_heads of '%.40s' is not an array", path, tn_json_key(x));
-        p->count += tn_json_count(x);
-    }
-    if (tn_error() != TN_OK) tn__pruned_close(p);
+            tn_raise(TN_EFORMAT, "'%s': pruned_heads of '%.40s' is not an array", s->name, tn_json_key(x));
     return tn_error() == TN_OK;
 }
 
-void tn__pruned_close(tn__pruned *p)
+bool tn__has_elements(const tn__weights *w, int64_t want)
 {
-    tn_json_free(p->doc);
-    *p = (tn__pruned){NULL, NULL, 0};
-}
-
-bool tn__has_elements(const tn_safetensors *f, const char *path, int64_t want)
-{
-    int64_t have = 0;
-    for (int64_t i = 0; i < tn_safetensors_count(f); i++) have += tn_shape_numel(tn_safetensors_at(f, i).shape);
-    if (want <= have) return true;
-    tn_raise(TN_EFORMAT, "'%s' has %lld elements, but the model that config.json describes has at least %lld", path,
-             (long long)have, (long long)want);
-    return false;
-}
-
-bool tn__has_elements_pruned(const tn_safetensors *f, const char *path, int64_t want, const tn__pruned *p, int64_t head)
-{
-    int64_t gone, have = 0;
-    if (__builtin_mul_overflow(p->count, head, &gone) || gone > want) gone = want;
-    for (int64_t i = 0; p->count && i < tn_safetensors_count(f); i++)
-        have += tn_shape_numel(tn_safetensors_at(f, i).shape);
-    if (p->count && want / 8 > have) /* the model is built whole before it is pruned */
-        return tn_raise(TN_EFORMAT, "'%s' has %lld elements, too few for a model that had %lld before pruning", path,
-                        (long long)have, (long long)want),
-               false;
-    return tn__has_elements(f, path, want - gone);
+    int64_t have = 0, count = 0, gone;
+    for (int64_t i = 0; i < tn_safetensors_count(w->file); i++)
+        have += tn_shape_numel(tn_safetensors_at(w->file, i).shape);
+    for (const tn_json *x = w->head ? tn_json_first(pruned_heads(w->source)) : NULL; x; x = tn_json_next(x))
+        count += tn_json_count(x);
+    if (__builtin_mul_overflow(count, w->head, &gone) || gone > want) gone = want;
+    if (count && want / 8 > have) /* the model is built whole before it is pruned */
+        tn_raise(TN_EFORMAT, "'%s' has %lld elements, too few for a model that had %lld before pruning", w->path,
+                 (long long)have, (long long)want);
+    else if (want - gone > have)
+        tn_raise(TN_EFORMAT, "'%s' has %lld elements, but the model that config.json describes has at least %lld",
+                 w->path, (long long)have, (long long)(want - gone));
+    return tn_error() == TN_OK;
 }
 
 /* The attention of a path, or of an index in module order; NULL: raised. */
@@ -74,9 +60,9 @@ static tn_mha *attention_of(void *m, const char *key)
            NULL;
 }
 
-void tn__pruned_apply(const tn__pruned *p, void *m)
+void tn__pruned_apply(const tn__hf_source *s, void *m)
 {
-    for (const tn_json *x = tn_json_first(p->heads); x && m && tn_error() == TN_OK; x = tn_json_next(x)) {
+    for (const tn_json *x = tn_json_first(pruned_heads(s)); x && tn_error() == TN_OK; x = tn_json_next(x)) {
         tn_mha      *a = attention_of(m, tn_json_key(x));
         const size_t n = (size_t)tn_json_count(x), bytes = (n + 1) * sizeof(int64_t);
         int64_t     *heads = a ? tn_mem_get(bytes) : NULL, at = 0;

@@ -1,7 +1,7 @@
 /* cached.c — the tn_decoding of any model with a key/value cache: reads the prompt, then the chosen tokens; beams
  * reorder the cache, and rejected tokens are trimmed from it. */
 #include "core/base/toolbox.h"
-#include "models/generate/next_token.h"
+#include "models/generate/lm_private.h"
 
 typedef struct {
     tn_decoding     base;

@@ -1,11 +1,11 @@
 /* uncached.c — the tn_decoding of a model without a cache: reads the whole text again for each token. */
-#include "models/generate/uncached.h"
+#include "models/generate/lm_private.h"
 
 typedef struct {
-    tn_decoding base;
-    void       *model;
-    tn_tensor *(*run)(void *model, tn_tensor *ids);
-    tn_tensor *ids; /* the texts, [rows, tokens], owned; NULL: nothing read yet */
+    tn_decoding     base;
+    void           *model;
+    tn_decoder_step step;
+    tn_tensor      *ids; /* the texts, [rows, tokens], owned; NULL: nothing read yet */
 } uncached;
 
 static void set(uncached *d, tn_tensor *ids)
@@ -19,7 +19,7 @@ static tn_tensor *scores(tn_decoding *base, tn_tensor *tokens)
     uncached      *d = (uncached *)base;
     const tn_scope s = tn_scope_begin();
     tn_tensor     *more = tn_to(tokens, TN_I64), *all = d->ids ? tn_cat(1, d->ids, more) : more;
-    tn_tensor     *y = all ? tn_select(d->run(d->model, all), 1, 0) : NULL;
+    tn_tensor     *y = all ? tn_select(d->step(d->model, all, NULL), 1, 0) : NULL;
     if (tn_error() == TN_OK) set(d, tn_keep(tn_clone(all)));
     return tn_scope_return(s, y);
 }
@@ -39,10 +39,9 @@ static void end(tn_decoding *base)
 }
 static const tn_decoding_kind kind = {sizeof(tn_decoding_kind), scores, reorder, end};
 
-tn_decoding *tn__uncached_decoding(void *model, tn_tensor *(*run)(void *model, tn_tensor *ids), int64_t rows,
-                                   int64_t length)
+tn_decoding *tn__uncached_decoding(void *model, tn_decoder_step step, int64_t rows, int64_t length)
 {
     uncached *d = tn_error() == TN_OK ? tn_mem_get(sizeof *d) : NULL;
-    if (d) *d = (uncached){{&kind, rows, length}, model, run, NULL};
+    if (d) *d = (uncached){{&kind, rows, length}, model, step, NULL};
     return d ? &d->base : NULL;
 }

@@ -2,7 +2,7 @@
  *
  *   x = dropout(word + position),  y = norm(blocks(x)),  logits = y Eᵀ, or, untied, y Wᵀ */
 #include "models/files/hf_config.h"
-#include "models/generate/next_token.h"
+#include "models/generate/lm_private.h"
 #include "models/gpt/gpt_private.h"
 
 #include <stdio.h>
@@ -14,8 +14,34 @@ static void describe(const void *self, char *text, size_t size)
              (long long)m->config.dim, (long long)m->config.layers, (long long)m->config.heads);
 }
 static tn_tensor *forward(void *self, tn_tensor *ids) { return tn_gpt_forward((tn_gpt *)self, ids); }
-const tn_class    tn__gpt_class = {
-       .size = sizeof(tn_class), .name = "GPT", .bytes = sizeof(tn_gpt), .forward = forward, .describe = describe};
+static tn_status  save(void *self, const char *dir) { return tn_gpt_save(self, dir); }
+
+static tn_lm_info info(const void *self)
+{
+    const tn_gpt        *m = self;
+    const tn_gpt_config *c = &m->config;
+    return (tn_lm_info){"gpt2",       c->vocab, c->dim,    c->layers, c->heads, c->heads,
+                        c->positions, true,     m->blocks, m->out,    NULL};
+}
+static tn_tensor *hidden(void *self, tn_tensor *ids, tn_kv_cache *cache)
+{
+    const tn_gpt *m = self;
+    tn_tensor    *place = tn_embedding_rows(m->positions, tn_kv_cache_length(cache), tn_size(ids, 1));
+    tn_tensor    *x = tn_call(m->dropout, tn_add(tn_call(m->words, ids), place));
+    return tn_blocks_forward(m->blocks, x, .causal = true, .cache = cache);
+}
+
+static const tn_lm_ops ops = {.info = info, .hidden = hidden, .save = save};
+const tn_class         tn__gpt_class = {.size = sizeof(tn_class),
+                                        .name = "GPT",
+                                        .bytes = sizeof(tn_gpt),
+                                        .forward = forward,
+                                        .describe = describe,
+                                        .lm = &ops};
+
+tn_tensor *tn_gpt_run(tn_gpt *m, tn_gpt_args a) { return tn__lm_run(__func__, m, a); }
+tn_tensor *tn_gpt_loss(tn_gpt *m, tn_tensor *ids, tn_tensor *targets) { return tn__lm_loss(__func__, m, ids, targets); }
+tn_decoding *tn_gpt_decoding(tn_gpt *m, int64_t rows, int64_t n) { return tn__lm_decoding(__func__, m, rows, n); }
 
 /* ---- config.json ------------------------------------------------------------------------------------------------- */
 
@@ -88,58 +114,8 @@ tn_gpt *tn_gpt_create(tn_gpt_config c)
                                        .eps = c.eps, .norm_first = true, .final_norm = true));
     if (c.untied) m->out = tn_weight(m, "lm_head.weight", tn_empty(TN_SHAPE(c.vocab, c.dim)));
     else if (m->words) m->out = m->words->weight;
-    if (tn_error() == TN_OK) tn__next_token_init(m, c.init, c.layers);
+    if (tn_error() == TN_OK) tn__lm_init(m, c.init, c.layers);
     return tn_built(m);
-}
-
-/* ---- running ----------------------------------------------------------------------------------------------------- */
-
-/* The hidden states after the last norm. */
-static tn_tensor *hidden_states(tn_gpt *m, tn_tensor *ids, tn_kv_cache *cache)
-{
-    if (!tn__ids_fit("gpt", ids)) return NULL;
-    const int64_t n = tn_size(ids, 1), at = tn_kv_cache_length(cache);
-    if (n > m->config.positions - at)
-        return tn_raise(TN_ESHAPE,
-                        "gpt: a sequence of %lld tokens is longer than the model's %lld positions; "
-                        "truncate it",
-                        (long long)(at + n), (long long)m->config.positions),
-               NULL;
-    tn_tensor *x = tn_add(tn_call(m->words, ids), tn_embedding_rows(m->positions, at, n));
-    return tn_blocks_forward(m->blocks, tn_call(m->dropout, x), .causal = true, .cache = cache);
-}
-
-tn_tensor *tn_gpt_run(tn_gpt *m, tn_gpt_args a)
-{
-    if (!tn_ready(m)) return NULL;
-    const tn_frame f = tn_enter(m);
-    tn_tensor     *y = hidden_states(m, a.ids, a.cache);
-    return tn_leave(f, y ? tn__next_token_logits(y, m->out, NULL, &a) : NULL);
-}
-
-tn_tensor *tn_gpt_loss(tn_gpt *m, tn_tensor *ids, tn_tensor *targets)
-{
-    if (!tn_ready(m)) return NULL;
-    const tn_frame f = tn_enter(m);
-    tn_tensor     *y = hidden_states(m, ids, NULL);
-    return tn_leave(f, y ? tn__next_token_loss("gpt", y, m->out, NULL, ids, targets) : NULL);
-}
-
-/* ---- generating -------------------------------------------------------------------------------------------------- */
-
-static tn_tensor *next_logits(void *m, tn_tensor *ids, tn_kv_cache *cache)
-{
-    return tn_gpt_forward((tn_gpt *)m, ids, .cache = cache, .last = true);
-}
-
-tn_decoding *tn_gpt_decoding(tn_gpt *m, int64_t rows, int64_t length)
-{
-    if (!tn_ready(m)) return NULL;
-    if (length > m->config.positions)
-        return tn_raise(TN_EINVAL, "tn_gpt_decoding: length is %lld, but the model has only %lld positions",
-                        (long long)length, (long long)m->config.positions),
-               NULL;
-    return tn_cached_decoding(m, next_logits, tn_blocks_cache(m->blocks, rows, length, 0), rows, length);
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
@@ -169,28 +145,21 @@ static const tn_rename rules[] = {
 static const tn_hf_files tied = TN_HF_FILES(members, rules),
                          untied = {members, TN_HF_COUNT_(members), rules + 1, TN_HF_COUNT_(rules) - 1};
 
-tn_gpt *tn_gpt_load(const char *dir)
+void *tn__gpt_load(const tn__hf_source *s)
 {
     tn_gpt_config c = {.zero_ = 0};
-    char          path[1024];
-    if (!tn_hf_config_read(dir, &tied, &c)) return NULL;
+    tn__weights   w;
+    if (!tn__hf_read(s, &tied, &c)) return NULL;
     if (c.dim % c.heads)
-        return tn_raise(TN_EFORMAT, "'%s/config.json': n_head %lld does not divide n_embd %lld", dir,
-                        (long long)c.heads, (long long)c.dim),
+        return tn_raise(TN_EFORMAT, "'%s': n_head %lld does not divide n_embd %lld", s->name, (long long)c.heads,
+                        (long long)c.dim),
                NULL;
-    tn__pruned pruned;
-    if (!tn__pruned_open(dir, &pruned)) return NULL;
-    tn_safetensors *f = tn__weights_open(dir, path);
-    const int64_t   ff = c.ff ? c.ff : 4 * c.dim, tables = c.vocab * (c.untied ? 2 : 1) + c.positions;
-    const int64_t   all = tables * c.dim + c.layers * c.dim * (4 * c.dim + 2 * ff);
-    tn_gpt         *m = NULL;
-    const tn_scope  blank = tn__blank_begin();
-    if (f && tn__has_elements_pruned(f, path, all, &pruned, c.dim / c.heads * (4 * c.dim + 3))) m = tn_gpt_create(c);
-    tn_scope_end(blank);
-    tn__pruned_apply(&pruned, m);
-    tn__pruned_close(&pruned);
-    return tn__model_read(m, f, path, c.untied ? &untied : &tied);
+    const int64_t ff = c.ff ? c.ff : 4 * c.dim, tables = c.vocab * (c.untied ? 2 : 1) + c.positions;
+    const int64_t all = tables * c.dim + c.layers * c.dim * (4 * c.dim + 2 * ff);
+    const bool    ok = tn__weights_open(&w, s, all, c.dim / c.heads * (4 * c.dim + 3));
+    return tn__weights_load(&w, ok ? tn_gpt_create(c) : NULL, c.untied ? &untied : &tied);
 }
+tn_gpt *tn_gpt_load(const char *dir) { return tn__hf_load(dir, tn__gpt_load); }
 
 tn_status tn__gpt_save_as(tn_gpt *m, const char *to, const tn__gguf_options *gguf)
 {

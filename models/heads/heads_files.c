@@ -51,61 +51,43 @@ static tn_problem problem_of(const tn_json *doc, int64_t n, const char *path)
     return n == 1 ? TN_REGRESSION : TN_ONE_LABEL; /* as in transformers */
 }
 
-static const char *architecture_of(const tn_json *doc)
+static const char *architecture_of(const tn__hf_source *s)
 {
-    return tn_json_string_or(tn_json_first(tn_json_get(doc, "architectures")), "");
+    return tn_json_string_or(tn_json_first(tn_json_get(s->config, "architectures")), "");
 }
 
-/* Loads config.json and sets its path; NULL: raised. */
-static tn_json *config_of(const char *dir, char path[1024])
-{
-    const tn_json_limits limits = {.depth = 32, .bytes = 16 << 20, .values = 1 << 21};
-    return tn__path_in(dir, "config.json", path, 1024) ? tn_json_load_within(path, limits) : NULL;
-}
-
-bool tn__is_tuned_directory(const char *dir)
-{
-    char       path[1024];
-    tn_task    task;
-    tn_json   *doc = config_of(dir, path);
-    const bool is = doc && task_of(architecture_of(doc), &task);
-    tn_json_free(doc);
-    return is && tn_error() == TN_OK;
-}
+bool tn__is_tuned(const tn__hf_source *s) { return task_of(architecture_of(s), &(tn_task){TN_TASK_CLASSES}); }
 
 /* Raises if the head needs a pooler and the file has none, because a randomly initialised one would be useless. */
-static tn_bert *check_pooler(tn_bert *m, tn_task task, const char *dir)
+static tn_bert *check_pooler(tn_bert *m, tn_task task, const char *path)
 {
     if (!m || m->pooler || !tn__head_for(&m->config, task).pooled) return m;
-    tn_raise(TN_EFORMAT, "'%s': the weights of the pooler are missing, which …%s needs", dir, tn__task_name(task));
+    tn_raise(TN_EFORMAT, "'%s': the weights of the pooler are missing, which …%s needs", path, tn__task_name(task));
     return tn_free(m), NULL;
 }
 
 /* Creates the model that config.json describes, with its encoder loaded; *f: the file with the head's weights. */
-static tn_tuned *create_model(const char *dir, const tn_json *doc, const char *path, tn_safetensors **f,
-                              char weights[1024])
+static tn_tuned *create_model(const tn__hf_source *s, tn_safetensors **f, char path[1024])
 {
     tn_tuned_config c = {TN_TUNED_DEFAULTS};
-    const tn_json  *map = tn_json_get(doc, "id2label");
-    const char     *architecture = architecture_of(doc);
-    if (tn_error() != TN_OK) return NULL;
-    if (!task_of(architecture, &c.task))
+    const tn_json  *map = tn_json_get(s->config, "id2label");
+    if (!task_of(architecture_of(s), &c.task))
         return tn_raise(TN_EUNSUPPORTED,
                         "'%s': architectures is '%.60s'; supported are …ForSequenceClassification, "
                         "…ForTokenClassification, …ForQuestionAnswering and …ForMultipleChoice",
-                        path, architecture),
+                        s->name, architecture_of(s)),
                NULL;
     const bool named = c.task <= TN_TASK_TAGS && map;
     c.n = c.task <= TN_TASK_TAGS ? (named ? tn_json_count(map) : 2) : 0;
-    if (c.task == TN_TASK_CLASSES) c.problem = problem_of(doc, c.n, path);
-    if (tn_error() != TN_OK || (named && !tn__within(path, "id2label", c.n, 1, 1 << 20))) return NULL;
+    if (c.task == TN_TASK_CLASSES) c.problem = problem_of(s->config, c.n, s->name);
+    if (tn_error() != TN_OK || (named && !tn__within(s->name, "id2label", c.n, 1, 1 << 20))) return NULL;
     const size_t bytes = (size_t)(c.n + 1) * sizeof(char *);
     const char **names = named ? tn__mem_zeroed(bytes) : NULL;
     tn_tuned    *m = NULL;
-    if (!named || (names && tn__labels_read(map, path, c.n, names))) {
-        *f = tn__weights_open(dir, weights);
+    if (!named || (names && tn__labels_read(map, s->name, c.n, names))) {
+        *f = tn__weights_file(s->path, path);
         c.labels = names, c.crf = *f && tn_safetensors_find(*f, "crf.transitions") >= 0;
-        m = tn_tuned_create(check_pooler(tn_bert_load(dir), c.task, dir), c);
+        m = tn_tuned_create(check_pooler(tn__bert_load(s), c.task, s->path), c);
     }
     if (names) tn__mem_put(names, bytes);
     return m;
@@ -118,30 +100,22 @@ static void read_part(void *m, tn_safetensors *f, const char *path, const char *
     tn_load_run(m, (tn_load_args){.path = path, .file = f, .prefix = prefix});
 }
 
-static tn_tuned *load(const char *dir)
+void *tn__tuned_load(const tn__hf_source *s)
 {
-    char path[1024], weights[1024];
-    if (tn_error() != TN_OK) return NULL;
-    tn_json        *doc = config_of(dir, path);
+    char            path[1024];
+    const tn_scope  blank = tn__blank_begin();
     tn_safetensors *f = NULL;
-    tn_tuned       *m = doc ? create_model(dir, doc, path, &f, weights) : NULL;
-    tn_json_free(doc);
+    tn_tuned       *m = create_model(s, &f, path);
     if (m) {
         const tn__head h = tn__head_for(&m->encoder->config, m->config.task);
-        if (m->dense) read_part(m->dense, f, weights, h.dense);
-        read_part(m->classifier, f, weights, h.out);
-        if (m->crf) read_part(m->crf, f, weights, "crf");
+        if (m->dense) read_part(m->dense, f, path, h.dense);
+        read_part(m->classifier, f, path, h.out);
+        if (m->crf) read_part(m->crf, f, path, "crf");
     }
     tn_safetensors_close(f);
-    if (tn_error() != TN_OK) return tn_free(m), NULL;
-    tn_eval(m);
-    return m;
-}
-
-tn_tuned *tn_tuned_load(const char *dir)
-{
-    const tn_scope blank = tn__blank_begin();
-    tn_tuned      *m = load(dir);
+    if (tn_error() != TN_OK) tn_free(m), m = NULL;
+    if (m) tn_eval(m);
     tn_scope_end(blank);
     return m;
 }
+tn_tuned *tn_tuned_load(const char *dir) { return tn__hf_load(dir, tn__tuned_load); }

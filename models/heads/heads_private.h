@@ -23,8 +23,8 @@ enum { TN__ADAPTED = 2 };
 void tn__lora_apply(tn_tuned *m);
 void tn__lora_remove(tn_tuned *m);
 
-/* True if an encoder's directory contains a tuned model. False also if an error is set. */
-bool tn__is_tuned_directory(const char *dir);
+bool  tn__is_tuned(const tn__hf_source *s); /* true if an encoder's directory contains a tuned model */
+void *tn__tuned_load(const tn__hf_source *s);
 
 /* The suffix of the architecture's name: "ForTokenClassification". */
 const char *tn__task_name(tn_task task);

@@ -3,7 +3,7 @@
  *
  *   x = dropout(word),  y = norm(blocks(x)),  logits = y Wᵀ, or, tied, y Eᵀ
  *   block: x + attention(norm1(x)), then x + down(silu(gate(n)) · up(n)) with n = norm2(x) */
-#include "models/generate/next_token.h"
+#include "models/generate/lm_private.h"
 #include "models/llama/llama_private.h"
 
 #include <stdio.h>
@@ -15,8 +15,44 @@ static void describe(const void *self, char *text, size_t size)
              (long long)c->dim, (long long)c->layers, (long long)c->heads, (long long)c->kv_heads);
 }
 static tn_tensor *forward(void *self, tn_tensor *ids) { return tn_llama_forward((tn_llama *)self, ids); }
-const tn_class    tn__llama_class = {
-       .size = sizeof(tn_class), .name = "LLaMA", .bytes = sizeof(tn_llama), .forward = forward, .describe = describe};
+static tn_status  save(void *self, const char *dir) { return tn_llama_save(self, dir); }
+
+static tn_lm_info info(const void *self)
+{
+    const tn_llama        *m = self;
+    const tn_llama_config *c = &m->config;
+    return (tn_lm_info){c->type,      c->vocab, c->dim,    c->layers, c->heads, c->kv_heads,
+                        c->positions, false,    m->blocks, m->out,    NULL};
+}
+static tn_tensor *hidden(void *self, tn_tensor *ids, tn_kv_cache *cache)
+{
+    const tn_llama *m = self;
+    return tn_blocks_forward(m->blocks, tn_call(m->dropout, tn_call(m->words, ids)), .causal = true, .cache = cache);
+}
+static tn_decoding *decoding(void *self, int64_t rows, int64_t length)
+{
+    tn_llama     *m = self;
+    const int64_t window = m->config.full_layers ? 0 : m->config.window;
+    const int64_t room = window ? tn__windowed_room(length, window) : length;
+    tn_kv_cache  *cache = tn_blocks_cache(m->blocks, rows, room, 0);
+    return window ? tn_windowed_decoding(m, tn__lm_step, cache, rows, length, window)
+                  : tn_cached_decoding(m, tn__lm_step, cache, rows, length);
+}
+
+static const tn_lm_ops ops = {.info = info, .hidden = hidden, .decoding = decoding, .save = save};
+const tn_class         tn__llama_class = {.size = sizeof(tn_class),
+                                          .name = "LLaMA",
+                                          .bytes = sizeof(tn_llama),
+                                          .forward = forward,
+                                          .describe = describe,
+                                          .lm = &ops};
+
+tn_tensor *tn_llama_run(tn_llama *m, tn_llama_args a) { return tn__lm_run(__func__, m, a); }
+tn_tensor *tn_llama_loss(tn_llama *m, tn_tensor *ids, tn_tensor *targets)
+{
+    return tn__lm_loss(__func__, m, ids, targets);
+}
+tn_decoding *tn_llama_decoding(tn_llama *m, int64_t rows, int64_t n) { return tn__lm_decoding(__func__, m, rows, n); }
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
@@ -38,46 +74,58 @@ tn_llama *tn_llama_create(tn_llama_config c)
                                        .attention_dropout = c.attention_dropout, .activation_dropout = 0));
     if (!c.tied) m->out = tn_weight(m, "lm_head.weight", tn_empty(TN_SHAPE(c.vocab, c.dim)));
     else if (m->words) m->out = m->words->weight;
-    if (tn_error() == TN_OK) tn__next_token_init(m, c.init, c.layers);
+    if (tn_error() == TN_OK) tn__lm_init(m, c.init, c.layers);
     return tn_built(m);
 }
 
-/* ---- running ----------------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------------------- */
 
-/* The hidden states after the last norm. */
-static tn_tensor *hidden_states(tn_llama *m, tn_tensor *ids, tn_kv_cache *cache)
+#define LAYER "model.layers.*."
+static const tn_rename rules[] = {
+    TN_RENAME("lm_head", "model.embed_tokens", .load_only = true), /* if tied; else this rule is skipped */
+    TN_RENAME("layers", "model.layers", .load_only = true),        /* of files without the head */
+    TN_RENAME("norm", "model.norm", .load_only = true),
+    TN_RENAME("model.embed_tokens", "embed_tokens"),
+    TN_RENAME(LAYER "self_attn.rotary_emb.inv_freq", NULL), /* of old files: recomputed */
+    TN_RENAME(LAYER "self_attn.o_proj", LAYER "self_attn.out_proj"),
+    TN_RENAME(LAYER "mlp.gate_proj", LAYER "gate"),
+    TN_RENAME(LAYER "mlp.up_proj", LAYER "linear1"),
+    TN_RENAME(LAYER "mlp.down_proj", LAYER "linear2"),
+    TN_RENAME(LAYER "input_layernorm", LAYER "norm1"),
+    TN_RENAME(LAYER "post_attention_layernorm", LAYER "norm2"),
+};
+enum { RULES = sizeof rules / sizeof *rules };
+
+/* The rows of config.json and the rules of the weights. */
+static tn_hf_files files_of(const tn_llama_config *c)
 {
-    if (!tn__ids_fit("llama", ids)) return NULL;
-    tn_tensor *x = tn_call(m->dropout, tn_call(m->words, ids));
-    return tn_blocks_forward(m->blocks, x, .causal = true, .cache = cache);
+    tn_hf_files f = *tn__llama_table();
+    f.rules = c->tied ? rules : rules + 1, f.renames = c->tied ? RULES : RULES - 1;
+    return f;
 }
 
-tn_tensor *tn_llama_run(tn_llama *m, tn_llama_args a)
+void *tn__llama_load(const tn__hf_source *s)
 {
-    if (!tn_ready(m)) return NULL;
-    const tn_frame f = tn_enter(m);
-    tn_tensor     *y = hidden_states(m, a.ids, a.cache);
-    return tn_leave(f, y ? tn__next_token_logits(y, m->out, NULL, &a) : NULL);
+    tn_llama_config c;
+    tn__weights     w;
+    if (!tn__llama_config_read(s, &c)) return NULL;
+    const tn_hf_files files = files_of(&c);
+    const int64_t     d = c.head_dim ? c.head_dim : c.dim / c.heads;
+    const int64_t     layer = c.dim * (2 * d * (c.heads + c.kv_heads) + 3 * c.ff);
+    const int64_t     all = c.vocab * c.dim * (c.tied ? 1 : 2) + c.layers * layer;
+    const bool        ok = tn__weights_open(&w, s, all, d * (4 * c.dim + 3));
+    return tn__weights_load(&w, ok ? tn_llama_create(c) : NULL, &files);
 }
+tn_llama *tn_llama_load(const char *dir) { return tn__hf_load(dir, tn__llama_load); }
 
-tn_tensor *tn_llama_loss(tn_llama *m, tn_tensor *ids, tn_tensor *targets)
+tn_status tn__llama_save_as(tn_llama *m, const char *to, const tn__gguf_options *gguf)
 {
-    if (!tn_ready(m)) return NULL;
-    const tn_frame f = tn_enter(m);
-    tn_tensor     *y = hidden_states(m, ids, NULL);
-    return tn_leave(f, y ? tn__next_token_loss("llama", y, m->out, NULL, ids, targets) : NULL);
+    tn__llama_stored s;
+    if (!tn__llama_config_write(&m->config, to, &s)) return tn_error();
+    const tn_hf_files files = files_of(&m->config);
+    return tn__hf_write_as(m, to, &files, &s, gguf);
 }
-
-static tn_tensor *next_logits(void *m, tn_tensor *ids, tn_kv_cache *cache)
+tn_status tn_llama_save(tn_llama *m, const char *dir)
 {
-    return tn_llama_forward((tn_llama *)m, ids, .cache = cache, .last = true);
-}
-
-tn_decoding *tn_llama_decoding(tn_llama *m, int64_t rows, int64_t length)
-{
-    if (!tn_ready(m)) return NULL;
-    const int64_t window = m->config.full_layers ? 0 : m->config.window;
-    if (!window) return tn_cached_decoding(m, next_logits, tn_blocks_cache(m->blocks, rows, length, 0), rows, length);
-    tn_kv_cache *cache = tn_blocks_cache(m->blocks, rows, tn__windowed_room(length, window), 0);
-    return tn_windowed_decoding(m, next_logits, cache, rows, length, window);
+    return tn_ready(m) ? tn__llama_save_as(m, dir, NULL) : tn_error();
 }

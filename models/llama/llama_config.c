@@ -138,7 +138,7 @@ static void apply_defaults(stored *s)
     c->full_layers = c->window ? s->max_window_layers : 0;
 }
 
-static bool rope(stored *s, const char *dir)
+static bool rope(stored *s, const char *name)
 {
     tn_rope_config *r = &s->c.rope;
     while (strcmp(scalings[r->scaling], s->scaling) != 0) r->scaling++;
@@ -147,38 +147,37 @@ static bool rope(stored *s, const char *dir)
     if (s->trained) r->trained = s->trained;
     if (r->low > 0 && r->high > r->low) return true;
     tn_raise(TN_EFORMAT,
-             "'%s/config.json': with rope_scaling llama3 low_freq_factor must be above 0 and high_freq_factor above "
+             "'%s': with rope_scaling llama3 low_freq_factor must be above 0 and high_freq_factor above "
              "that, got %g and %g",
-             dir, r->low, r->high);
+             name, r->low, r->high);
     return false;
 }
 
-static bool check_consistent(const stored *s, const char *dir)
+static bool check_consistent(const stored *s, const char *name)
 {
     const tn_llama_config *c = &s->c;
     if (!c->head_dim && c->dim % c->heads)
-        tn_raise(TN_EFORMAT, "'%s/config.json': num_attention_heads %lld does not divide hidden_size %lld", dir,
+        tn_raise(TN_EFORMAT, "'%s': num_attention_heads %lld does not divide hidden_size %lld", name,
                  (long long)c->heads, (long long)c->dim);
     else if (c->heads % c->kv_heads)
-        tn_raise(TN_EFORMAT, "'%s/config.json': num_key_value_heads %lld does not divide num_attention_heads %lld", dir,
+        tn_raise(TN_EFORMAT, "'%s': num_key_value_heads %lld does not divide num_attention_heads %lld", name,
                  (long long)c->kv_heads, (long long)c->heads);
     else if (c->head_dim % 2)
-        tn_raise(TN_EFORMAT, "'%s/config.json': head_dim is %lld, but must be even for rotary positions", dir,
+        tn_raise(TN_EFORMAT, "'%s': head_dim is %lld, but must be even for rotary positions", name,
                  (long long)c->head_dim);
-    else if (s->window == 0)
-        tn_raise(TN_EFORMAT, "'%s/config.json': sliding_window is 0, but must be null or at least 1", dir);
+    else if (s->window == 0) tn_raise(TN_EFORMAT, "'%s': sliding_window is 0, but must be null or at least 1", name);
     else if (c->type != llama && s->layers.count && s->layers.count != c->layers)
-        tn_raise(TN_EFORMAT, "'%s/config.json': layer_types names %lld layers, but num_hidden_layers is %lld", dir,
+        tn_raise(TN_EFORMAT, "'%s': layer_types names %lld layers, but num_hidden_layers is %lld", name,
                  (long long)s->layers.count, (long long)c->layers);
     return tn_error() == TN_OK;
 }
 
-bool tn__llama_config_read(const char *dir, tn_llama_config *c)
+bool tn__llama_config_read(const tn__hf_source *source, tn_llama_config *c)
 {
     stored s = {.c = {TN_LLAMA_DEFAULTS}};
-    if (!tn_hf_config_read(dir, &table, &s)) return false;
+    if (!tn__hf_read(source, &table, &s)) return false;
     apply_defaults(&s);
-    if (!rope(&s, dir) || !check_consistent(&s, dir)) return false;
+    if (!rope(&s, source->name) || !check_consistent(&s, source->name)) return false;
     if (s.c.type == mistral && s.c.full_layers) s.c.type = NULL; /* MistralConfig cannot represent it */
     *c = s.c;
     return true;

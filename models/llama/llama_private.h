@@ -20,11 +20,13 @@ const tn_hf_files *tn__llama_table(void); /* without the rules for the weights *
 
 /* Fills in defaults; raises for invalid values. */
 bool tn__llama_complete(const char *who, tn_llama_config *c);
-/* Reads a directory's config.json; fills *s for writing one. False: raised. */
-bool tn__llama_config_read(const char *dir, tn_llama_config *c);
+/* Reads config.json; fills *s for writing one. False: raised. */
+bool tn__llama_config_read(const tn__hf_source *source, tn_llama_config *c);
 bool tn__llama_config_write(const tn_llama_config *c, const char *dir, tn__llama_stored *s);
 
-/* m is not NULL. Saves to a directory, or if how is not NULL to a GGUF file. */
+void *tn__llama_load(const tn__hf_source *s);
+
+/* m is not NULL. Saves to a directory, or if gguf is not NULL to a GGUF file. */
 tn_status tn__llama_save_as(tn_llama *m, const char *to, const tn__gguf_options *gguf);
 
 #endif

@@ -165,8 +165,8 @@ static tn_tensor *attribute(path_state *c, double at_words, double at_baseline)
     if (tn_error() == TN_OK && !isfinite(at_words - at_baseline))
         return tn_raise(
                    TN_ENUMERIC,
-                   "tn_attribute: the score is %s at the input and %s at the baseline; check the model's weights for "
-                   "NaN and Inf",
+                   "tn_attribute: the score is %s at the input and %s at the baseline; look for NaN and Inf in the "
+                   "model's weights",
                    tn__format_number(at_words), tn__format_number(at_baseline)),
                NULL;
     if (c->a->steps > 1) g = mean_gradient(c, at_words, at_baseline);

@@ -1,82 +1,159 @@
-/* open.c — opens a model of any family: looks up its model_type in the lists of the families. */
+/* open.c — opens a model of any family and its tokenizer: looks up its model_type in the lists of the families. */
 #include "models/bert/bert_private.h"
-#include "models/files/hf_config.h"
+#include "models/gpt/gpt_private.h"
 #include "models/heads/heads_private.h"
-#include "models/lm/lm_private.h"
+#include "models/llama/llama_private.h"
+#include "models/open/open_private.h"
+#include "models/reformer/reformer_private.h"
+#include "models/rnn_lm/rnn_lm_private.h"
+#include "models/seq2seq/seq2seq_private.h"
 #include "models/vit/vit_private.h"
 
 #include <string.h>
 
-static const char *const translators[] = {"tenon-seq2seq", NULL};
+static const char *const gpt2[] = {"gpt2", NULL}, *const llama[] = {"llama", "mistral", "qwen2", NULL},
+                         *const reformer[] = {"reformer", NULL}, *const rnn_lm[] = {TN__RNN_LM_TYPE, NULL},
+                         *const seq2seq[] = {"tenon-seq2seq", NULL};
+static const struct {
+    tn_model_family    family;
+    const char *const *types;
+    void *(*load)(const tn__hf_source *s);
+} kinds[] = {
+    {TN_MODEL_ENCODER, tn__bert_types, tn__bert_load}, {TN_MODEL_DECODER, gpt2, tn__gpt_load},
+    {TN_MODEL_DECODER, llama, tn__llama_load},         {TN_MODEL_DECODER, reformer, tn__reformer_load},
+    {TN_MODEL_DECODER, rnn_lm, tn__rnn_lm_load},       {TN_MODEL_IMAGES, tn__vit_types, tn__vit_load},
+    {TN_MODEL_SEQ2SEQ, seq2seq, tn__seq2seq_load},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds, TYPES = 32 };
 
-static bool is_listed(const char *const *types, const char *type)
+/* The row of a config.json's model_type, among those of a family (TN_MODEL_NONE: all), and *type; -1: raised. */
+static int kind_of(const tn__hf_source *s, tn_model_family family, const char **type)
 {
-    int i = 0;
-    while (type && types[i] && strcmp(types[i], type) != 0) i++;
-    return type && types[i];
-}
-
-/* The model_type of a directory, as one of the strings in the lists; NULL: raised. */
-static const char *type_of(const char *dir)
-{
-    enum { MOST = 32 };
-    const char *const *const lists[] = {tn__bert_types, tn__lm_types, tn__vit_types, translators};
-    const char              *all[MOST + 1] = {NULL}, *type = NULL;
-    int                      n = 0;
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        for (int k = 0; lists[i][k] && n < MOST; k++) all[n++] = lists[i][k];
+    const char *all[TYPES + 1] = {NULL};
+    int         n = 0;
+    if (family == TN_MODEL_TUNED) family = TN_MODEL_ENCODER;
+    for (int i = 0; i < KINDS; i++)
+        for (int k = 0; (!family || family == kinds[i].family) && kinds[i].types[k] && n < TYPES; k++)
+            all[n++] = kinds[i].types[k];
     const tn_hf_row   row = {"model_type", TN_HF_TYPE, .choices = all, .needed = true};
     const tn_hf_files files = {&row, 1, NULL, 0};
-    return tn_hf_config_read(dir, &files, &type) ? type : NULL;
+    if (!tn__hf_read(s, &files, type)) return -1;
+    for (int i = 0; i < KINDS; i++)
+        for (int k = 0; kinds[i].types[k]; k++)
+            if (!strcmp(kinds[i].types[k], *type)) return i;
+    return -1;
 }
 
-static void check_sizes(const tn_model *m, const char *dir, int64_t words)
+static void *load_lm(const tn__hf_source *s)
 {
-    const int64_t pieces = m->tokenizer ? tn_tokenizer_size(m->tokenizer) : 0;
-    if (pieces > words && tn_error() == TN_OK)
+    const char *type;
+    const int   i = kind_of(s, TN_MODEL_DECODER, &type);
+    return i < 0 ? NULL : kinds[i].load(s);
+}
+tn_lm *tn_lm_load(const char *dir) { return tn__hf_load(dir, load_lm); }
+
+/* ---- tokenizers -------------------------------------------------------------------------------------------------- */
+
+static tn_tokenizer *gguf_tokenizer(const char *path)
+{
+    tn_gguf      *g = tn_gguf_open(path);
+    tn_tokenizer *t = g ? tn__gguf_tokenizer(g, path) : NULL;
+    tn_gguf_close(g);
+    return t;
+}
+
+/* Loads a tokenizer file, whose format is detected by its first bytes. tn_tokenizer_load detects tokenizer.json,
+ * SentencePiece's .model and vocab.txt; llama2.c's file starts with the length of its longest token, a little-endian
+ * i32 below 2^16, whose last two bytes are 0. */
+static tn_tokenizer *file_tokenizer(const char *path)
+{
+    enum { MOST = 256 << 20 };
+    const tn_scope   s = tn_scope_begin();
+    tn_tokenizer    *t = NULL;
+    const tn_tensor *file = tn_file_read(path, MOST);
+    const int64_t    n = file ? tn_numel(file) : 0;
+    const char      *at = file ? tn_data(file) : NULL;
+    const bool       gguf = n >= 4 && !memcmp(at, "GGUF", 4), llama2c = n >= 12 && !at[2] && !at[3];
+    if (file && llama2c) t = tn__llama2c_tokenizer(path, at, (size_t)n);
+    tn_scope_end(s);
+    if (tn_error() != TN_OK || llama2c) return t;
+    t = gguf ? gguf_tokenizer(path) : tn_tokenizer_load(path);
+    if (!t && tn_error() == TN_OK) tn_raise(TN_EFORMAT, "'%s' does not contain a tokenizer", path);
+    return t;
+}
+
+static tn_tokenizer *tokenizer_of(const tn__hf_source *s, const char *form, const char *path)
+{
+    if (path) return tn__is_file(path) ? file_tokenizer(path) : tn_tokenizer_load(path);
+    if (!strcmp(form, "gguf")) return gguf_tokenizer(s->path);
+    if (strcmp(form, "huggingface") != 0 || !tn__has_tokenizer(s->path)) return NULL;
+    return tn_tokenizer_load(s->path, .config = s->config);
+}
+
+bool tn__model_sizes_fit(const tn_model *m, const char *path)
+{
+    const int64_t tokens = m->tokenizer ? tn_tokenizer_size(m->tokenizer) : 0;
+    const int64_t ids = m->family == TN_MODEL_ENCODER   ? m->bert->config.vocab
+                        : m->family == TN_MODEL_TUNED   ? m->tuned->encoder->config.vocab
+                        : m->family == TN_MODEL_SEQ2SEQ ? m->seq2seq->config.source_words
+                        : m->family == TN_MODEL_DECODER ? tn_lm_about(m->lm).vocab
+                                                        : INT64_MAX;
+    if (tokens > ids)
         tn_raise(TN_EFORMAT,
-                 "'%s': the tokenizer has %lld tokens, but the model only %lld token ids; the files are from "
-                 "different models",
-                 dir, (long long)pieces, (long long)words);
+                 "'%s': the tokenizer has %lld tokens, but the model only %lld token ids; use the model's own "
+                 "tokenizer",
+                 path, (long long)tokens, (long long)ids);
+    return tn_error() == TN_OK;
 }
 
-static void open_decoder(tn_model *m, const char *path)
-{
-    tn_decoder d = tn_decoder_open(path);
-    m->family = TN_MODEL_DECODER, m->module = d.model, m->tokenizer = d.tokenizer;
-    if (d.model) m->type = tn_lm_about(d.model).type;
-    d.model = NULL, d.tokenizer = NULL; /* m owns them */
-    tn_decoder_close(&d);
-}
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-/* Opens an encoder, with or without a task head, or a translation model. */
-static void open_other(tn_model *m, const char *dir)
+/* The stored dtype of all matrices of a file; NULL: they differ. */
+static const char *stored_dtype(const char *path)
 {
-    int64_t words = 0;
-    if (!is_listed(tn__bert_types, m->type)) {
-        m->family = TN_MODEL_SEQ2SEQ, m->seq2seq = tn_seq2seq_load(dir);
-        if (m->seq2seq) words = m->seq2seq->config.source_words;
-    } else if (tn__is_tuned_directory(dir)) {
-        m->family = TN_MODEL_TUNED, m->tuned = tn_tuned_load(dir);
-        if (m->tuned) words = m->tuned->encoder->config.vocab;
-    } else {
-        m->family = TN_MODEL_ENCODER, m->bert = tn_bert_load(dir);
-        if (m->bert) words = m->bert->config.vocab;
+    char            file[1024];
+    tn_safetensors *f = tn__weights_file(path, file);
+    const char     *type = NULL;
+    bool            several = false;
+    for (int64_t i = 0; f && i < tn_safetensors_count(f); i++) {
+        const tn_safetensors_entry e = tn_safetensors_at(f, i);
+        if (e.shape.n < 2) continue;
+        several = several || (type && strcmp(type, e.stored) != 0);
+        type = e.stored;
     }
-    if (m->module && tn__has_tokenizer(dir)) m->tokenizer = tn_tokenizer_load(dir);
-    if (m->module) check_sizes(m, dir, words);
+    tn_safetensors_close(f);
+    return several ? NULL : type;
 }
 
-tn_model tn_model_open(const char *dir)
+static void open_source(tn_model *m, const tn__hf_source *s, tn_model_config c)
 {
-    tn_model m = {TN_MODEL_NONE, .tokenizer = NULL};
+    const int i = kind_of(s, c.family, &m->type);
+    if (i < 0) return;
+    const bool tuned =
+        kinds[i].family == TN_MODEL_ENCODER && (c.family == TN_MODEL_TUNED || (!c.family && tn__is_tuned(s)));
+    m->family = tuned ? TN_MODEL_TUNED : kinds[i].family;
+    m->form = tn__is_file(s->path) ? tn__file_format(s->path) : "huggingface";
+    m->module = tuned ? tn__tuned_load(s) : kinds[i].load(s);
+    if (!m->module) return;
+    if (!c.no_tokenizer) m->tokenizer = tokenizer_of(s, m->form, c.tokenizer);
+    if (c.needs_tokenizer && !m->tokenizer && tn_error() == TN_OK)
+        tn_raise(TN_EFORMAT, "'%s' contains no tokenizer; name its file or folder, or copy it to the model's folder",
+                 s->path);
+    if (tn_error() != TN_OK || !tn__model_sizes_fit(m, s->path) || m->family != TN_MODEL_DECODER) return;
+    m->type = tn_lm_about(m->lm).type;
+    m->stored = stored_dtype(s->path);
+    tn__chat_read(m, s);
+}
+
+tn_model tn_model_open_run(const char *path, tn_model_config c)
+{
+    tn__hf_source s;
+    tn_model      m = {TN_MODEL_NONE, .tokenizer = NULL};
     if (tn_error() != TN_OK) return m;
-    if (!dir || !*dir) return tn_raise(TN_EINVAL, "tn_model_open: the directory is %s", dir ? "empty" : "NULL"), m;
-    m.type = tn__is_file(dir) ? NULL : type_of(dir);
-    if (tn_error() == TN_OK && (!m.type || is_listed(tn__lm_types, m.type))) open_decoder(&m, dir);
-    else if (tn_error() == TN_OK && is_listed(tn__vit_types, m.type))
-        m.family = TN_MODEL_IMAGES, m.vit = tn_vit_load(dir);
-    else if (tn_error() == TN_OK) open_other(&m, dir);
+    if (!path || !*path) return tn_raise(TN_EINVAL, "tn_model_open: the path is %s", path ? "empty" : "NULL"), m;
+    if (!tn__path_exists(path)) return tn_raise(TN_EIO, "tn_model_open: '%s': no such file or directory", path), m;
+    if (tn__hf_open(&s, path)) open_source(&m, &s, c);
+    tn__hf_close(&s);
     if (tn_error() != TN_OK) tn_model_close(&m);
     return m;
 }
@@ -86,5 +163,6 @@ void tn_model_close(tn_model *m)
     if (!m) return;
     if (m->module) tn_module_free(m->module);
     tn_tokenizer_free(m->tokenizer);
+    tn_ids_free(&m->ends), tn_string_free(&m->chat_template);
     *m = (tn_model){TN_MODEL_NONE, .tokenizer = NULL};
 }

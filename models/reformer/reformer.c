@@ -7,8 +7,7 @@
  * (transformers applies dropout to token and position embeddings separately, and to whole rows of axial positions.)
  *
  * A sequence longer than the shortest chunk is padded to a multiple of all chunks; the padding is masked. */
-#include "models/generate/next_token.h"
-#include "models/generate/uncached.h"
+#include "models/generate/lm_private.h"
 #include "models/reformer/reformer_private.h"
 
 #include <stdio.h>
@@ -25,57 +24,6 @@ static void       copied(void *self, const void *from)
 {
     (void)from;
     ((tn_reformer *)self)->config.kinds = ((tn_reformer *)self)->kinds;
-}
-const tn_class tn__reformer_class = {.size = sizeof(tn_class),
-                                     .name = "Reformer",
-                                     .bytes = sizeof(tn_reformer),
-                                     .forward = forward,
-                                     .describe = describe,
-                                     .copied = copied};
-
-/* ---- building ---------------------------------------------------------------------------------------------------- */
-
-static void positions_new(tn_reformer *m, const tn_reformer_config *c)
-{
-#define POSITIONS "reformer.embeddings.position_embeddings."
-    if (!c->axial[0]) {
-        m->table = tn_child(m, POSITIONS "embedding", tn_embedding_new(.count = c->positions, .dim = c->dim));
-        return;
-    }
-    m->axial[0] =
-        tn_param(m, POSITIONS "weights.0", tn_normal(TN_SHAPE(c->axial[0], 1, c->axial_dim[0]), 0, c->axial_init));
-    m->axial[1] =
-        tn_param(m, POSITIONS "weights.1", tn_normal(TN_SHAPE(1, c->axial[1], c->axial_dim[1]), 0, c->axial_init));
-}
-
-/* Matrices and tables normal, biases 0. */
-static void initialise(tn_reformer *m, double init)
-{
-    for (tn_each p = tn_parameters(m); tn_error() == TN_OK && tn_next(&p);) {
-        if (p.tensor == m->axial[0] || p.tensor == m->axial[1]) continue;
-        if (tn_ndim(p.tensor) > 1) tn_init_normal(p.tensor, 0, init);
-        else if (strstr(p.name, "bias")) tn_init_zeros(p.tensor);
-    }
-}
-
-tn_reformer *tn_reformer_create(tn_reformer_config c)
-{
-    char kinds[TN_REFORMER_LAYERS + 1];
-    if (tn_error() != TN_OK || !tn__reformer_complete(&c, kinds)) return NULL;
-    tn_reformer *m = tn_module_create(&tn__reformer_class);
-    if (!m) return NULL;
-    memcpy(m->kinds, kinds, sizeof kinds);
-    m->config = c, m->config.kinds = m->kinds;
-    m->words = tn_child(m, "reformer.embeddings.word_embeddings", tn_embedding_new(.count = c.vocab, .dim = c.dim));
-    positions_new(m, &c);
-    m->layers = tn_child(m, "reformer.encoder.layers", tn_module_list_new());
-    for (int64_t i = 0; i < c.layers && tn_error() == TN_OK; i++)
-        tn_append(m->layers, tn__reformer_layer_new(&c, m->kinds[i] == 'h'));
-    m->norm = tn_child(m, "reformer.encoder.layer_norm", tn_layer_norm_new(.dim = 2 * c.dim, .eps = c.eps));
-    m->out = tn_weight(m, "lm_head.decoder.weight", tn_empty(TN_SHAPE(c.vocab, 2 * c.dim)));
-    m->bias = tn_param(m, "lm_head.bias", tn_zeros(TN_SHAPE(c.vocab)));
-    if (tn_error() == TN_OK) initialise(m, c.init);
-    return tn_built(m);
 }
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
@@ -107,21 +55,14 @@ static int64_t padded(const tn_reformer *m, int64_t n)
     return (n + all - 1) / all * all;
 }
 
-/* The hidden states after the last norm, [B, T, 2 dim]. */
-static tn_tensor *hidden_states(tn_reformer *m, tn_tensor *ids, const tn_kv_cache *cache)
+static tn_tensor *hidden(void *self, tn_tensor *ids, tn_kv_cache *cache) /* [B, T, 2 dim] */
 {
-    if (!tn__ids_fit("reformer", ids)) return NULL;
-    const int64_t n = tn_size(ids, 1), all = padded(m, n), most = m->config.positions;
-    if (cache) return tn_raise(TN_EUNSUPPORTED, "reformer: .cache is not supported; see tn_reformer_decoding"), NULL;
-    if (n > most)
-        return tn_raise(TN_ESHAPE,
-                        "reformer: a sequence of %lld tokens is longer than the model's %lld positions; "
-                        "truncate it",
-                        (long long)n, (long long)most),
-               NULL;
+    tn_reformer            *m = self;
+    const int64_t           n = tn_size(ids, 1), all = padded(m, n);
     const double            p = m->base.training ? m->config.dropout : 0;
     const tn__reformer_call call = {m, n};
     tn_tensor              *x = tn_dropout(tn_add(tn_call(m->words, ids), positions_of(m, n)), p), *y[2];
+    (void)cache;
     if (all > n) x = tn_pad(x, TN_SHAPE(0, 0, 0), TN_SHAPE(0, all - n, 0), 0);
     if (tn_error() != TN_OK ||
         tn_reversible(tn__reformer_half, &call, sizeof call, m->config.layers, (tn_tensor *const[2]){x, x}, y) != TN_OK)
@@ -130,32 +71,100 @@ static tn_tensor *hidden_states(tn_reformer *m, tn_tensor *ids, const tn_kv_cach
     return tn_dropout(tn_call(m->norm, all > n ? tn_narrow(x, 1, 0, n) : x), p);
 }
 
-tn_tensor *tn_reformer_run(tn_reformer *m, tn_decoder_args a)
+static tn_lm_info info(const void *self)
 {
-    if (!tn_ready(m)) return NULL;
-    const tn_frame f = tn_enter(m);
-    tn_tensor     *y = hidden_states(m, a.ids, a.cache);
-    return tn_leave(f, y ? tn__next_token_logits(y, m->out, m->bias, &a) : NULL);
+    const tn_reformer        *m = self;
+    const tn_reformer_config *c = &m->config;
+    return (tn_lm_info){"reformer",   c->vocab, c->dim, c->layers, c->heads, c->heads,
+                        c->positions, true,     NULL,   m->out,    m->bias};
 }
+static tn_status       save(void *self, const char *dir) { return tn_reformer_save(self, dir); }
+static const tn_lm_ops ops = {.info = info, .hidden = hidden, .save = save};
+static const tn_class  tn_reformer_class = {.size = sizeof(tn_class),
+                                            .name = "Reformer",
+                                            .bytes = sizeof(tn_reformer),
+                                            .forward = forward,
+                                            .describe = describe,
+                                            .copied = copied,
+                                            .lm = &ops};
 
+tn_tensor *tn_reformer_run(tn_reformer *m, tn_decoder_args a) { return tn__lm_run(__func__, m, a); }
 tn_tensor *tn_reformer_loss(tn_reformer *m, tn_tensor *ids, tn_tensor *targets)
 {
-    if (!tn_ready(m)) return NULL;
-    const tn_frame f = tn_enter(m);
-    tn_tensor     *y = hidden_states(m, ids, NULL);
-    return tn_leave(f, y ? tn__next_token_loss("reformer", y, m->out, m->bias, ids, targets) : NULL);
+    return tn__lm_loss(__func__, m, ids, targets);
 }
-
-static tn_tensor *read_all(void *m, tn_tensor *ids) { return tn_reformer_forward((tn_reformer *)m, ids, .last = true); }
-
 tn_decoding *tn_reformer_decoding(tn_reformer *m, int64_t rows, int64_t length)
 {
-    if (!tn_ready(m)) return NULL;
-    if (rows >= 1 && length >= 1 && length <= m->config.positions)
-        return tn__uncached_decoding(m, read_all, rows, length);
-    return tn_raise(TN_EINVAL,
-                    "tn_reformer_decoding: %lld rows of length %lld; rows must be at least 1, length from "
-                    "1 to %lld",
-                    (long long)rows, (long long)length, (long long)m->config.positions),
-           NULL;
+    return tn__lm_decoding(__func__, m, rows, length);
+}
+
+/* ---- building ---------------------------------------------------------------------------------------------------- */
+
+static void positions_new(tn_reformer *m, const tn_reformer_config *c)
+{
+#define POSITIONS "reformer.embeddings.position_embeddings."
+    if (!c->axial[0]) {
+        m->table = tn_child(m, POSITIONS "embedding", tn_embedding_new(.count = c->positions, .dim = c->dim));
+        return;
+    }
+    m->axial[0] =
+        tn_param(m, POSITIONS "weights.0", tn_normal(TN_SHAPE(c->axial[0], 1, c->axial_dim[0]), 0, c->axial_init));
+    m->axial[1] =
+        tn_param(m, POSITIONS "weights.1", tn_normal(TN_SHAPE(1, c->axial[1], c->axial_dim[1]), 0, c->axial_init));
+}
+
+/* Matrices and tables normal, biases 0. */
+static void initialise(tn_reformer *m, double init)
+{
+    for (tn_each p = tn_parameters(m); tn_error() == TN_OK && tn_next(&p);) {
+        if (p.tensor == m->axial[0] || p.tensor == m->axial[1]) continue;
+        if (tn_ndim(p.tensor) > 1) tn_init_normal(p.tensor, 0, init);
+        else if (strstr(p.name, "bias")) tn_init_zeros(p.tensor);
+    }
+}
+
+tn_reformer *tn_reformer_create(tn_reformer_config c)
+{
+    char kinds[TN_REFORMER_LAYERS + 1];
+    if (tn_error() != TN_OK || !tn__reformer_complete(&c, kinds)) return NULL;
+    tn_reformer *m = tn_module_new(tn_reformer);
+    if (!m) return NULL;
+    memcpy(m->kinds, kinds, sizeof kinds);
+    m->config = c, m->config.kinds = m->kinds;
+    m->words = tn_child(m, "reformer.embeddings.word_embeddings", tn_embedding_new(.count = c.vocab, .dim = c.dim));
+    positions_new(m, &c);
+    m->layers = tn_child(m, "reformer.encoder.layers", tn_module_list_new());
+    for (int64_t i = 0; i < c.layers && tn_error() == TN_OK; i++)
+        tn_append(m->layers, tn__reformer_layer_new(&c, m->kinds[i] == 'h'));
+    m->norm = tn_child(m, "reformer.encoder.layer_norm", tn_layer_norm_new(.dim = 2 * c.dim, .eps = c.eps));
+    m->out = tn_weight(m, "lm_head.decoder.weight", tn_empty(TN_SHAPE(c.vocab, 2 * c.dim)));
+    m->bias = tn_param(m, "lm_head.bias", tn_zeros(TN_SHAPE(c.vocab)));
+    if (tn_error() == TN_OK) initialise(m, c.init);
+    return tn_built(m);
+}
+
+/* ---- files: the weights have Hugging Face's names ---------------------------------------------------------------- */
+
+void *tn__reformer_load(const tn__hf_source *source)
+{
+    tn__reformer_stored s = {.c = {TN_REFORMER_DEFAULTS}};
+    tn__weights         w;
+    if (!tn__hf_read(source, tn__reformer_table(), &s)) return NULL;
+    tn_reformer_config *c = &s.c;
+    if (s.axial && !c->axial[0]) c->axial[0] = c->axial[1] = 64, c->axial_dim[0] = 64, c->axial_dim[1] = 192;
+    if (!s.axial) c->axial[0] = c->axial[1] = 0;
+    c->layers = (int64_t)strlen(s.kinds), c->kinds = s.kinds;
+    const int64_t inner = c->dim * (3 * c->heads * c->head_dim + 2 * c->ff);
+    const int64_t positions = s.axial ? 0 : c->positions * c->dim;
+    const bool    ok = tn__weights_open(&w, source, 3 * c->vocab * c->dim + positions + c->layers * inner, 0);
+    return tn__weights_load(&w, ok ? tn_reformer_create(*c) : NULL, tn__reformer_table_of(w.file));
+}
+tn_reformer *tn_reformer_load(const char *dir) { return tn__hf_load(dir, tn__reformer_load); }
+
+tn_status tn_reformer_save(tn_reformer *m, const char *dir)
+{
+    if (!tn_ready(m)) return tn_error();
+    tn__reformer_stored s = {.c = m->config, .axial = m->axial[0] != NULL};
+    memcpy(s.kinds, m->kinds, sizeof s.kinds);
+    return tn_hf_write(m, dir, tn__reformer_table(), &s);
 }

@@ -64,7 +64,7 @@ static const tn_hf_files table = TN_HF_FILES(rows, rules), old_table = {rows, TN
 const tn_hf_files       *tn__reformer_table(void) { return &table; }
 const tn_hf_files       *tn__reformer_table_of(const tn_safetensors *f)
 {
-    return tn_safetensors_find(f, "lm_head.decoder.bias") >= 0 ? &table : &old_table;
+    return f && tn_safetensors_find(f, "lm_head.decoder.bias") >= 0 ? &table : &old_table;
 }
 
 /* ---- in the program ---------------------------------------------------------------------------------------------- */

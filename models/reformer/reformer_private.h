@@ -5,8 +5,6 @@
 #include "models/files/hf_config.h"
 #include "models/reformer.h"
 
-extern const tn_class tn__reformer_class;
-
 /* One layer: x1 + attention(norm(x2)), x2 + ff(norm(x1)). */
 typedef struct {
     tn_module      base;
@@ -38,9 +36,7 @@ const tn_hf_files *tn__reformer_table(void);                       /* for writin
 const tn_hf_files *tn__reformer_table_of(const tn_safetensors *f); /* for reading the weights of f */
 
 /* Fills in defaults; raises for invalid values. kinds: out, one letter per layer, NUL-terminated. */
-bool tn__reformer_complete(tn_reformer_config *c, char kinds[TN_REFORMER_LAYERS + 1]);
-
-/* m is not NULL. Saves to a directory, or if how is not NULL to a GGUF file. */
-tn_status tn__reformer_save_as(tn_reformer *m, const char *to, const tn__gguf_options *gguf);
+bool  tn__reformer_complete(tn_reformer_config *c, char kinds[TN_REFORMER_LAYERS + 1]);
+void *tn__reformer_load(const tn__hf_source *s);
 
 #endif

@@ -3,7 +3,7 @@
  *   x = drop(E w),  hᵢ = rnnᵢ(drop(hᵢ₋₁)),  logits = drop(h) Eᵀ + b, or, untied, drop(h) Wᵀ + b or an adaptive softmax
  *   loss + α mean(drop(h)²) + β mean((hₜ₊₁ - hₜ)²) */
 #include "models/files/hf_config.h"
-#include "models/generate/next_token.h"
+#include "models/generate/lm_private.h"
 #include "models/rnn_lm/rnn_lm_private.h"
 
 #include <stdio.h>
@@ -16,8 +16,33 @@ static void describe(const void *self, char *text, size_t size)
              (long long)c->dim, (long long)c->hidden, (long long)c->layers, c->cell);
 }
 static tn_tensor *forward(void *self, tn_tensor *ids) { return tn_rnn_lm_forward((tn_rnn_lm *)self, ids); }
-const tn_class    tn__rnn_lm_class = {
-       .size = sizeof(tn_class), .name = "RnnLm", .bytes = sizeof(tn_rnn_lm), .forward = forward, .describe = describe};
+
+/* Sequences may have any length; the length used in training is not stored. */
+static tn_lm_info info(const void *self)
+{
+    enum { LONG = 1 << 16 };
+    const tn_rnn_lm_config *c = &((const tn_rnn_lm *)self)->config;
+    return (tn_lm_info){TN__RNN_LM_TYPE, c->vocab, c->dim, c->layers, 1, 1, LONG, false, NULL, NULL, NULL};
+}
+static tn_tensor *run(void *self, tn_decoder_args a)
+{
+    if (a.cache) return tn_raise(TN_EUNSUPPORTED, "RnnLm: this model has no key/value cache; omit .cache"), NULL;
+    return tn_rnn_lm_forward((tn_rnn_lm *)self, a.ids, .last = a.last, .vectors = a.vectors);
+}
+static tn_tensor *loss(void *self, tn_tensor *ids, tn_tensor *targets)
+{
+    return tn_rnn_lm_loss((tn_rnn_lm *)self, ids, targets);
+}
+static tn_decoding *new_decoding(void *self, int64_t rows, int64_t n) { return tn_rnn_lm_decoding(self, rows, n); }
+static tn_status    save(void *self, const char *dir) { return tn_rnn_lm_save(self, dir); }
+
+static const tn_lm_ops ops = {.info = info, .run = run, .loss = loss, .decoding = new_decoding, .save = save};
+static const tn_class  tn_rnn_lm_class = {.size = sizeof(tn_class),
+                                          .name = "RnnLm",
+                                          .bytes = sizeof(tn_rnn_lm),
+                                          .forward = forward,
+                                          .describe = describe,
+                                          .lm = &ops};
 
 /* ---- config.json ------------------------------------------------------------------------------------------------- */
 
@@ -82,7 +107,7 @@ static tn_rnn *layer_of(const tn_rnn_lm_config *c, int64_t i)
 tn_rnn_lm *tn_rnn_lm_create(tn_rnn_lm_config c)
 {
     if (tn_error() != TN_OK || !complete(&c)) return NULL;
-    tn_rnn_lm *m = tn_module_create(&tn__rnn_lm_class);
+    tn_rnn_lm *m = tn_module_new(tn_rnn_lm);
     if (!m) return NULL;
     m->config = c;
     m->words = tn_child(m, "encoder", tn_embedding_new(.count = c.vocab, .dim = c.dim, .dropout = c.dropout_words));
@@ -119,7 +144,7 @@ static tn_tensor *state_out(tn_tensor *state) { return state ? tn_detach(tn_sele
 static tn_tensor *hidden_states(tn_rnn_lm *m, tn_tensor *ids, tn_tensor **states)
 {
     const tn_rnn_lm_config *c = &m->config;
-    if (!tn__ids_fit("rnn_lm", ids)) return NULL;
+    if (!tn__ids_fit(m, ids)) return NULL;
     tn_tensor *x = dropped(m, tn_call(m->words, ids), c->dropout_in), *h, *cell;
     for (int64_t i = 0; i < c->layers && tn_error() == TN_OK; i++) {
         const bool  lstm = c->cell == cells[0];
@@ -178,11 +203,11 @@ tn_tensor *tn_rnn_lm_loss_run(tn_rnn_lm *m, tn_rnn_lm_args a)
     if (!tn_ready(m)) return NULL;
     copy_states(m, now, a.states);
     const tn_frame f = tn_enter(m);
-    if (!a.targets && tn__ids_fit("rnn_lm", a.ids)) { /* each token from those before it */
+    if (!a.targets && tn__ids_fit(m, a.ids)) { /* each token from those before it */
         const int64_t n = tn_size(a.ids, 1);
         if (n < 2)
             tn_raise(TN_ESHAPE,
-                     "rnn_lm: a sequence of length %lld has no next token as target; pass "
+                     "RnnLm: a sequence of length %lld has no next token as target; pass "
                      "targets",
                      (long long)n);
         else a.targets = tn_narrow(a.ids, 1, 1, n - 1), a.ids = tn_narrow(a.ids, 1, 0, n - 1);
@@ -255,19 +280,17 @@ tn_decoding *tn_rnn_lm_decoding(tn_rnn_lm *m, int64_t rows, int64_t length)
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-tn_rnn_lm *tn_rnn_lm_load(const char *dir)
+void *tn__rnn_lm_load(const tn__hf_source *s)
 {
     tn_rnn_lm_config c = {.zero_ = 0};
-    char             path[1024];
-    if (!tn_hf_config_read(dir, &table, &c)) return NULL;
-    tn_safetensors *f = tn__weights_open(dir, path);
-    int64_t         n = c.vocab * c.dim;
+    tn__weights      w;
+    if (!tn__hf_read(s, &table, &c)) return NULL;
+    int64_t n = c.vocab * c.dim;
     for (int64_t i = 0; i < c.layers; i++) n += width(&c, i) * ((i ? width(&c, i - 1) : c.dim) + width(&c, i));
-    const tn_scope blank = tn__blank_begin();
-    tn_rnn_lm     *m = f && tn__has_elements(f, path, n) ? tn_rnn_lm_create(c) : NULL;
-    tn_scope_end(blank);
-    return tn__model_read(m, f, path, &table);
+    const bool ok = tn__weights_open(&w, s, n, 0);
+    return tn__weights_load(&w, ok ? tn_rnn_lm_create(c) : NULL, &table);
 }
+tn_rnn_lm *tn_rnn_lm_load(const char *dir) { return tn__hf_load(dir, tn__rnn_lm_load); }
 
 tn_status tn_rnn_lm_save(tn_rnn_lm *m, const char *dir)
 {

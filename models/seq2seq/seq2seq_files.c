@@ -10,25 +10,16 @@ static int64_t elements(const tn_seq2seq_config *c)
     return tables * c->dim + (c->layers + c->decoder_layers) * layer;
 }
 
-tn_seq2seq *tn_seq2seq_load(const char *dir)
+void *tn__seq2seq_load(const tn__hf_source *source)
 {
     tn__seq2seq_stored s = {.kind = NULL};
-    tn_seq2seq_config  c;
-    char               path[1024];
-    tn_seq2seq        *m = NULL;
-    if (!tn_hf_config_read(dir, tn__seq2seq_files(), &s)) return NULL;
-    tn__pruned pruned;
-    if (!tn__pruned_open(dir, &pruned)) return NULL;
-    c = s.c, c.kind = tn_seq2seq_kind_of(s.kind);
-    tn_safetensors *f = tn__weights_open(dir, path);
-    const tn_scope  blank = tn__blank_begin();
-    if (f && tn__has_elements_pruned(f, path, elements(&c), &pruned, c.dim / c.heads * (4 * c.dim + 3)))
-        m = tn_seq2seq_create(c);
-    tn_scope_end(blank);
-    tn__pruned_apply(&pruned, m);
-    tn__pruned_close(&pruned);
-    return tn__model_read(m, f, path, tn__seq2seq_files());
+    tn__weights        w;
+    if (!tn__hf_read(source, tn__seq2seq_files(), &s)) return NULL;
+    s.c.kind = tn_seq2seq_kind_of(s.kind);
+    const bool ok = tn__weights_open(&w, source, elements(&s.c), s.c.dim / s.c.heads * (4 * s.c.dim + 3));
+    return tn__weights_load(&w, ok ? tn_seq2seq_create(s.c) : NULL, tn__seq2seq_files());
 }
+tn_seq2seq *tn_seq2seq_load(const char *dir) { return tn__hf_load(dir, tn__seq2seq_load); }
 
 tn_status tn_seq2seq_save(tn_seq2seq *m, const char *dir)
 {

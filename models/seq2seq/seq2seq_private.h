@@ -21,6 +21,7 @@ typedef struct {
 } tn__seq2seq_stored;
 
 const tn_hf_files *tn__seq2seq_files(void);
+void              *tn__seq2seq_load(const tn__hf_source *s);
 
 /* Fills in defaults; raises for invalid values. */
 bool tn__seq2seq_complete(const char *who, tn_seq2seq_config *c);

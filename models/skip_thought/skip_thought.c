@@ -95,18 +95,16 @@ tn_tensor *tn_skip_thought_loss(tn_skip_thought *m, tn_tensor *ids, tn_tensor *l
     return tn_leave(f, loss);
 }
 
-tn_skip_thought *tn_skip_thought_load(const char *dir)
+static void *load(const tn__hf_source *s)
 {
     tn_skip_thought_config c = {.zero_ = 0};
-    char                   path[1024];
-    if (!tn_hf_config_read(dir, &table, &c)) return NULL;
-    tn_safetensors  *f = tn__weights_open(dir, path);
-    const int64_t    n = c.vocab * (c.dim + c.hidden) + 3 * c.hidden * (3 * c.dim + 5 * c.hidden);
-    const tn_scope   blank = tn__blank_begin();
-    tn_skip_thought *m = f && tn__has_elements(f, path, n) ? tn_skip_thought_create(c) : NULL;
-    tn_scope_end(blank);
-    return tn__model_read(m, f, path, &table);
+    tn__weights            w;
+    if (!tn__hf_read(s, &table, &c)) return NULL;
+    const int64_t n = c.vocab * (c.dim + c.hidden) + 3 * c.hidden * (3 * c.dim + 5 * c.hidden);
+    const bool    ok = tn__weights_open(&w, s, n, 0);
+    return tn__weights_load(&w, ok ? tn_skip_thought_create(c) : NULL, &table);
 }
+tn_skip_thought *tn_skip_thought_load(const char *dir) { return tn__hf_load(dir, load); }
 
 tn_status tn_skip_thought_save(tn_skip_thought *m, const char *dir)
 {

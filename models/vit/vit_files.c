@@ -53,24 +53,20 @@ static tn_hf_files files_of(bool distilled)
 
 /* ---- labels ------------------------------------------------------------------------------------------------------ */
 
-static void load_labels(tn_vit *m, const char *dir)
+static void load_labels(tn_vit *m, const tn__hf_source *s)
 {
-    char                 path[1024];
-    const tn_json_limits limits = {.depth = 32, .bytes = 16 << 20, .values = 1 << 21};
-    if (!tn__path_in(dir, "config.json", path, sizeof path)) return;
-    tn_json       *doc = tn_json_load_within(path, limits);
-    const tn_json *map = tn_json_get(doc, "id2label");
+    const tn_json *map = tn_json_get(s->config, "id2label");
     const int64_t  n = m->config.classes;
     const size_t   bytes = (size_t)(n + 1) * sizeof(char *);
-    if (tn_json_type_of(map) == TN_JSON_OBJECT && tn_json_count(map) != n)
-        tn_raise(TN_EFORMAT, "'%s': id2label has %lld names, but the weights are for %lld classes", path,
+    if (tn_json_type_of(map) != TN_JSON_OBJECT) return;
+    if (tn_json_count(map) != n) {
+        tn_raise(TN_EFORMAT, "'%s': id2label has %lld names, but the weights are for %lld classes", s->name,
                  (long long)tn_json_count(map), (long long)n);
-    else if (tn_json_type_of(map) == TN_JSON_OBJECT) {
-        const char **names = tn__mem_zeroed(bytes);
-        if (names && tn__labels_read(map, path, n, names)) tn_vit_set_labels(m, names);
-        if (names) tn__mem_put(names, bytes);
+        return;
     }
-    tn_json_free(doc);
+    const char **names = tn__mem_zeroed(bytes);
+    if (names && tn__labels_read(map, s->name, n, names)) tn_vit_set_labels(m, names);
+    if (names) tn__mem_put(names, bytes);
 }
 
 static void put_labels(tn_json_writer *w, const void *user)
@@ -106,42 +102,41 @@ static int64_t elements(const tn_vit_config *c)
            c->layers * (4 * c->dim * (c->dim + 1) + 2 * c->dim * c->ff);
 }
 
-static bool config_load(const char *dir, tn__vit_stored *s)
+static bool config_read(const tn__hf_source *source, tn__vit_stored *s)
 {
     *s = (tn__vit_stored){.c = {.zero_ = 0}};
     tn_vit_config *c = &s->c;
-    if (!tn_hf_config_read(dir, tn__vit_table(), s)) return false;
+    if (!tn__hf_read(source, tn__vit_table(), s)) return false;
     c->distilled = s->type == tn__deit_type;
     if (c->dim % c->heads)
-        tn_raise(TN_EFORMAT, "'%s/config.json': num_attention_heads %lld does not divide hidden_size %lld", dir,
+        tn_raise(TN_EFORMAT, "'%s': num_attention_heads %lld does not divide hidden_size %lld", source->name,
                  (long long)c->heads, (long long)c->dim);
     else if (c->patch > c->image)
-        tn_raise(TN_EFORMAT, "'%s/config.json': patch_size %lld is larger than image_size %lld", dir,
-                 (long long)c->patch, (long long)c->image);
+        tn_raise(TN_EFORMAT, "'%s': patch_size %lld is larger than image_size %lld", source->name, (long long)c->patch,
+                 (long long)c->image);
     return tn_error() == TN_OK;
 }
 
-tn_vit *tn_vit_load(const char *dir)
+void *tn__vit_load(const tn__hf_source *source)
 {
-    char           path[1024];
     tn__vit_stored s;
-    if (tn_error() != TN_OK || !config_load(dir, &s)) return NULL;
-    tn_safetensors *f = tn__weights_open(dir, path);
-    tn_vit         *m = NULL;
-    if (f && tn__has_elements(f, path, elements(&s.c))) {
-        s.c.teacher = s.c.distilled && rows_of(f, "distillation_classifier.weight");
-        s.c.classes = rows_of(f, s.c.teacher ? "cls_classifier.weight" : "classifier.weight");
-        s.c.pooler = rows_of(f, "pooler.dense.weight");
-        if (!s.c.pooler)
-            s.c.pooler = rows_of(f, s.c.distilled ? "deit.pooler.dense.weight" : "vit.pooler.dense.weight");
-        const tn_scope blank = tn__blank_begin();
-        m = tn_vit_create(s.c);
-        tn_scope_end(blank);
+    tn__weights    w;
+    tn_vit        *m = NULL;
+    tn_vit_config *c = &s.c;
+    if (!config_read(source, &s)) return NULL;
+    if (tn__weights_open(&w, source, elements(c), 0)) {
+        c->teacher = c->distilled && rows_of(w.file, "distillation_classifier.weight");
+        c->classes = rows_of(w.file, c->teacher ? "cls_classifier.weight" : "classifier.weight");
+        c->pooler = rows_of(w.file, "pooler.dense.weight");
+        if (!c->pooler)
+            c->pooler = rows_of(w.file, c->distilled ? "deit.pooler.dense.weight" : "vit.pooler.dense.weight");
+        m = tn_vit_create(*c);
     }
-    if (m && s.c.classes) load_labels(m, dir);
-    const tn_hf_files files = files_of(s.c.distilled);
-    return tn__model_read(m, f, path, &files);
+    if (m && c->classes) load_labels(m, source);
+    const tn_hf_files files = files_of(c->distilled);
+    return tn__weights_load(&w, m, &files);
 }
+tn_vit *tn_vit_load(const char *dir) { return tn__hf_load(dir, tn__vit_load); }
 
 tn_status tn_vit_save(tn_vit *m, const char *dir)
 {

@@ -28,13 +28,15 @@ static void *bert(void)
     return m;
 }
 /* Its end tokens and chat template: after reading they can be written and read again. */
-static bool manner(tn_lm *m, int64_t vocab)
+static bool chat(tn_lm *m, int64_t vocab)
 {
-    tn_decoder d = {.model = m, .form = "huggingface"}, e = d;
-    tn__chat_read(&d, "folder");
+    tn_model      d = {.family = TN_MODEL_DECODER, .lm = m, .form = "huggingface"}, e = d;
+    tn__hf_source s;
+    CHECK(tn__hf_open(&s, "folder"));
+    tn__chat_read(&d, &s);
     for (int64_t i = 0; i < d.ends.n; i++) CHECK(d.ends.at[i] >= 0 && d.ends.at[i] < vocab);
     if (tn_error() == TN_OK && tn__chat_save(&d, "folder") == TN_OK) {
-        tn__chat_read(&e, "folder");
+        tn__chat_read(&e, &s);
         if (tn_error() == TN_OK) CHECK(e.ends.n == d.ends.n && e.chat_template.bytes == d.chat_template.bytes);
         else
             CHECK(folder_find("folder/SHA256SUMS") >= 0 && tn_error() == TN_EFORMAT); /* it has a line that is not a
@@ -42,8 +44,9 @@ static bool manner(tn_lm *m, int64_t vocab)
         if (tn_error() == TN_OK && e.ends.n) CHECK(!memcmp(e.ends.at, d.ends.at, (size_t)e.ends.n * sizeof *e.ends.at));
         if (tn_error() == TN_OK && e.chat_template.bytes) CHECK(!strcmp(e.chat_template.at, d.chat_template.at));
     }
-    d.model = e.model = NULL;
-    tn_decoder_close(&d), tn_decoder_close(&e);
+    tn__hf_close(&s);
+    d.module = e.module = NULL;
+    tn_model_close(&d), tn_model_close(&e);
     return tn_error() == TN_OK;
 }
 static void *lm(void)
@@ -51,7 +54,7 @@ static void *lm(void)
     tn_lm *m = tn_lm_load("folder");
     if (!m) return NULL;
     const tn_lm_info i = tn_lm_about(m);
-    if (!manner(m, i.vocab)) return tn_module_free(m), NULL;
+    if (!chat(m, i.vocab)) return tn_module_free(m), NULL;
     if (i.dim > SMALL || i.layers > 4 || i.vocab > 1000) return m;
     const int64_t n = i.positions > 0 && i.positions < 3 ? i.positions : 3;
     tn_tensor    *y = tn_lm_run(m, (tn_decoder_args){.ids = words(n, i.vocab)});

@@ -38,21 +38,21 @@ int main(int n, char **arg)
 {
     if (n < 3) return fprintf(stderr, "usage: q8_quality MODEL TEXT [MOST]\n"), 2;
     const int64_t  most = n > 3 ? strtoll(arg[3], NULL, 10) : 20000;
-    tn_decoder     d = tn_decoder_open(arg[1]), q = tn_decoder_open(arg[1], .no_tokenizer = true);
+    tn_model       d = tn_model_open(arg[1]), q = tn_model_open(arg[1], .no_tokenizer = true);
     char          *text = read_file(arg[2]);
     tn_token_batch b = {.ids = NULL};
     if (!text) return fprintf(stderr, "%s cannot be read\n", arg[2]), 2;
     tn_tokenizer_batch(d.tokenizer, &b, 1, (const char *[]){text}, .bare = true);
-    tn_module_quantize(q.model);
-    const tn_lm_info info = tn_lm_about(d.model);
+    tn_module_quantize(q.lm);
+    const tn_lm_info info = tn_lm_about(d.lm);
     const int64_t    width = info.positions < 256 ? info.positions : 256, all = b.ids ? tn_numel(b.ids) : 0;
     double           loss[2] = {0, 0}, least = 1, sum = 0;
     int64_t          windows = 0, places = 0, below = 0;
     for (int64_t at = 0; at + ROWS * width < all && at < most && !tn_error(); at += ROWS * width, windows++) {
         const tn_scope s = tn_no_grad_begin();
         tn_tensor     *ids = tn_reshape(tn_narrow(b.ids, 1, at, ROWS * width), TN_SHAPE(ROWS, width));
-        tn_tensor     *y[2] = {tn_lm_forward(d.model, ids), tn_lm_forward(q.model, ids)};
-        loss[0] += tn_item(tn_lm_loss(d.model, ids, NULL)), loss[1] += tn_item(tn_lm_loss(q.model, ids, NULL));
+        tn_tensor     *y[2] = {tn_lm_forward(d.lm, ids), tn_lm_forward(q.lm, ids)};
+        loss[0] += tn_item(tn_lm_loss(d.lm, ids, NULL)), loss[1] += tn_item(tn_lm_loss(q.lm, ids, NULL));
         for (int64_t i = 0; i < ROWS * width && !tn_error(); i++, places++) {
             const double c = cosine((const float *)tn_data(y[0]) + i * info.vocab,
                                     (const float *)tn_data(y[1]) + i * info.vocab, info.vocab);
@@ -66,7 +66,7 @@ int main(int n, char **arg)
            "0.9999 at %lld\n",
            loss[0] / (double)windows, loss[1] / (double)windows, 100 * worse, (long long)places, least, mean,
            (long long)below);
-    tn_decoder_close(&d), tn_decoder_close(&q);
+    tn_model_close(&d), tn_model_close(&q);
     free(text);
     return worse > 1e-3 || mean < 0.9999;
 }

@@ -291,7 +291,7 @@ says 3 "'one.txt' of --valid is too short, expected at least two tokens" \
 long=$(printf 'word %.0s' $(seq 400))
 says 1 "the prompt has" "$gpt" write --model $model --prompt "$long"
 says 1 "but the model reads at most 128; shorten it" "$gpt" write --model $model --prompt "$long"
-says 3 "but the tokenizer has 1000 tokens; use the model's own tokenizer" \
+says 3 "the tokenizer has 1000 tokens, but the model only" \
     "$gpt" write --model letters --tokenizer $model --prompt x
 says 2 "--chat reads messages from standard input" "$gpt" write --model $model --chat --prompt x
 "$build/bin/bert" demo --quiet --out bert --steps 1 --documents 40 --probes 1 >/dev/null || wrong "bert demo failed"

@@ -51,10 +51,9 @@ models/reformer  | files generate                | core/base/toolbox.h
 models/rnn_lm    | files generate                | core/base/toolbox.h
 models/elmo      | files                         | core/base/toolbox.h
 models/skip_thought | files                      | core/base/toolbox.h
-models/lm        | files generate gpt llama reformer rnn_lm | core/base/toolbox.h
 models/seq2seq   | files                         | core/base/toolbox.h
 models/vit       | files                         | core/base/toolbox.h
-models/open      | files bert heads lm seq2seq vit | core/base/toolbox.h core/files/io.h
+models/open      | files generate bert heads gpt llama reformer rnn_lm seq2seq vit | core/base/toolbox.h core/files/io.h
 models/fit       |                               | core/base/toolbox.h core/files/io.h
 models/look      |                               | core/base/toolbox.h
 '

@@ -203,7 +203,7 @@ ends 1 'tokens, but this model reads at most' "$l" attend --model bert "$long" -
 ends 1 'tokens, but this model reads at most' "$l" attribute --model gpt "$long"
 ends 2 'attribute writes a page' "$l" attribute --model gpt "the old" --html no.svg
 ends 1 '--pairs is for models that assign a label to two texts' "$l" heads --model chain --text tags.conll --pairs
-ends 6 'all vectors are one' "$l" surface --model gpt --text text --lines 8 --size 3 --path gpt gpt
+ends 6 'all vectors are equal' "$l" surface --model gpt --text text --lines 8 --size 3 --path gpt gpt
 ends 1 'differ in more than their weights' "$l" surface --model gpt --text text --lines 8 --size 3 --to gpt.half
 printf '%s\tman\t_\tNOUN\t_\t_\t0\troot\t_\t_\n' 1 2 >roots && echo >>roots
 ends 3 'no word of the sentences has a syntactic head' "$l" probe --model bert --heads --text roots

@@ -42,7 +42,7 @@ forwards() # FILE...: a line "file:line: what is wrong" each
     awk '
     FNR == 1 { inside = 0; head = "" }
     !inside && /^\{/ { inside = FNR; ready = 0; name = head; sub(/\(.*/, "", name); sub(/.*[ *]/, "", name) }
-    inside && /(tn_ready|tn_module_ready)\(/ { ready = 1 }
+    inside && /(tn_ready|tn_module_ready|tn__lm_(run|loss|decoding))\(/ { ready = 1 } # the last call tn_module_ready
     inside && /tn_enter\(/ && !ready {
         print FILENAME ":" FNR ": " name " calls tn_enter without `if (!tn_ready(m)) return NULL;` before it"
     }

@@ -16,9 +16,9 @@ language models |  95 | data/sequences.h
 judge, report  |  300 | data/metrics.h data/report.h data/runlog.h
 words, vectors |  200 | data/vectors.h
 several ranks  |  200 | parallel/parallel.h
-use the models |  575 | models/models.h models/decoder.h models/fit.h models/generate.h models/gpt.h models/llama.h
+use the models |  540 | models/models.h models/fit.h models/generate.h models/gpt.h models/llama.h
                |      | models/lm.h models/seq2seq.h
-encoders, heads, images | 580 | models/bert.h models/model.h models/heads.h data/labelled.h models/vit.h data/images.h
+encoders, heads, images | 615 | models/bert.h models/model.h models/heads.h data/labelled.h models/vit.h data/images.h
 look inside    |  155 | nn/look.h models/look.h
 long texts     |  100 | models/reformer.h
 look up        |    - | tenon.h core/files.h core/gguf.h core/keywords.h core/q8.h core/system.h autograd/op.h

@@ -177,7 +177,7 @@ says 3 "'four.txt' and 'four.txt' have no pair of lines of at most 1 tokens" \
 "$build/bin/bert" demo --quiet --out bert --steps 1 --documents 40 --probes 1 >/dev/null || wrong "bert demo failed"
 says 3 "of this tokenizer is not <pad>; translate needs <pad>, <unk>, <s> and </s> as its first tokens" \
     "${one[@]}" --src short.txt --tgt short.txt --vocab bert/model --out odd
-says 7 "'bert/model/config.json': model_type is 'roberta-prelayernorm'; a translation model has" \
+says 7 "'bert/model/config.json': model_type is 'roberta-prelayernorm'; supported: 'tenon-seq2seq'" \
     "$translate" run --model bert/model
 
 # Unusual lines keep their position: empty lines, unseen symbols, too long lines, invalid UTF-8, NULs.

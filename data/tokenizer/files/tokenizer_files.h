@@ -45,8 +45,9 @@ typedef enum {
     TN__CLASSES
 } tn__class;
 typedef struct {
-    tn_json *config, *map, *added, *model; /* tokenizer_config, special_tokens_map, added_tokens, config */
-    bool     json;                         /* next to a tokenizer.json */
+    tn_json       *config, *map, *added; /* tokenizer_config, special_tokens_map, added_tokens */
+    const tn_json *model;                /* config */
+    bool           json;                 /* next to a tokenizer.json */
 } tn__side_files;
 bool tn__needs_json(const char *caller, const char *option, const char *value); /* raises: false */
 /* Finds the class among those that fit the vocabulary files; the first if no file specifies one. It raises. */

@@ -311,17 +311,18 @@ static tn_tokenizer *load_folder(const char *folder, tn_tokenizer_config o)
     tn_tokenizer  *t = NULL;
     int64_t        model_max = 0;
     bool           chinese = true;
+    tn_json       *model = o.config ? NULL : read_document(folder, "config.json");
     tn__side_files side = {.config = read_document(folder, "tokenizer_config.json"),
                            .map = read_document(folder, "special_tokens_map.json"),
                            .added = read_document(folder, "added_tokens.json"),
-                           .model = read_document(folder, "config.json")};
+                           .model = o.config ? o.config : model};
     if (tn_error() == TN_OK && read_config(side.config, &o, &model_max, &chinese)) {
         char *json = find_file(folder, "tokenizer.json", NULL);
         if (json) t = load_json_folder(json, &side);
         else if (tn_error() == TN_OK) t = load_lists(folder, o, &side, chinese);
         tn__strfree(json);
     }
-    tn_json_free(side.config), tn_json_free(side.map), tn_json_free(side.added), tn_json_free(side.model);
+    tn_json_free(side.config), tn_json_free(side.map), tn_json_free(side.added), tn_json_free(model);
     if (t) t->model_max = model_max;
     return t;
 }

@@ -19,11 +19,11 @@ static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_messa
 #define SHARED "../../shared/data/stories260K/"
 
 /* The output of llama2.c without a prompt, temperature 0, 200 tokens: 199 tokens, the first without its space. */
-static const char *story(const tn_decoder *d)
+static const char *story(const tn_model *d)
 {
     int64_t one = tn_tokenizer_special(d->tokenizer).first;
     ck_assert_int_eq(one, 1);
-    tn_decoding *x = tn_lm_decoding(d->model, 1, 256);
+    tn_decoding *x = tn_lm_decoding(d->lm, 1, 256);
     tn_generated g = tn_generate(x, tn_from_data(TN_I64, TN_SHAPE(1, 1), &one), .most = 200, .end = 1);
     fine();
     int32_t        ids[200];
@@ -41,12 +41,12 @@ static const char *story(const tn_decoder *d)
 
 static void tells(const char *path, const char *tokenizer, const char *form, const char *want)
 {
-    tn_scope   s = tn_scope_begin();
-    tn_decoder d = tn_decoder_open(path, .tokenizer = tokenizer);
+    tn_scope s = tn_scope_begin();
+    tn_model d = tn_model_open(path, .tokenizer = tokenizer);
     fine();
     ck_assert_str_eq(d.form, form);
     ck_assert_str_eq(story(&d), want);
-    tn_decoder_close(&d);
+    tn_model_close(&d);
     tn_scope_end(s);
 }
 
@@ -66,27 +66,27 @@ START_TEST(the_same_story)
     while (n && want[n - 1] == '\n') n--;
     want[n] = 0;
     tells(bin, tokens, "llama2.c", want);
-    tn_decoder  d = tn_decoder_open(bin, .tokenizer = tokens);
+    tn_model    d = tn_model_open(bin, .tokenizer = tokens);
     const char *dir = tn_test_file("hf"), *f32 = tn_test_file("f32.gguf"), *q8 = tn_test_file("q8.gguf");
     ck_assert_int_eq(mkdir(dir, 0777), 0);
-    ck_assert_msg(tn_decoder_save(&d, dir) == TN_OK, "%s", tn_error_message());
+    ck_assert_msg(tn_model_save(&d, dir) == TN_OK, "%s", tn_error_message());
     tells(dir, NULL, "huggingface", want);
-    ck_assert_msg(tn_decoder_save(&d, f32) == TN_OK, "%s", tn_error_message());
+    ck_assert_msg(tn_model_save(&d, f32) == TN_OK, "%s", tn_error_message());
     tells(f32, NULL, "gguf", want);
-    ck_assert_msg(tn_decoder_save(&d, q8, .type = "q8_0") == TN_OK, "%s", tn_error_message());
-    tn_decoder e = tn_decoder_open(q8);
+    ck_assert_msg(tn_model_save(&d, q8, .type = "q8_0") == TN_OK, "%s", tn_error_message());
+    tn_model e = tn_model_open(q8);
     fine();
     ck_assert(!strncmp(story(&e), "Once upon a time, there was a little", 36));
-    tn_decoder_close(&e);
-    tn_decoder_close(&d);
-    d = tn_decoder_open(f32, .no_tokenizer = true);
-    ck_assert(d.model && !d.tokenizer);
-    tn_decoder_close(&d);
-    d = tn_decoder_open(bin);
-    ck_assert(d.model && !d.tokenizer);
-    tn_decoder_close(&d);
-    d = tn_decoder_open(bin, .tokenizer = bin);
-    ck_assert(!d.model);
+    tn_model_close(&e);
+    tn_model_close(&d);
+    d = tn_model_open(f32, .no_tokenizer = true);
+    ck_assert(d.lm && !d.tokenizer);
+    tn_model_close(&d);
+    d = tn_model_open(bin);
+    ck_assert(d.lm && !d.tokenizer);
+    tn_model_close(&d);
+    d = tn_model_open(bin, .tokenizer = bin);
+    ck_assert(!d.lm);
     ck_error_has(TN_EFORMAT, "");
 }
 END_TEST
@@ -136,29 +136,29 @@ START_TEST(to_gguf_and_back)
     tn_tensor          *ids = tn_from_data(TN_I64, TN_SHAPE(1, 8), numbers);
     tn_tensor          *want = tn_lm_run(m, (tn_decoder_args){.ids = ids});
     const char         *path = tn_test_file("a.gguf");
-    const tn_decoder    d = {.model = m};
+    const tn_model      d = {.family = TN_MODEL_DECODER, .module = m};
     static const char   types[3][8] = {"f32", "bf16", "q8_0"};
     static const char   stored[3][8] = {"F32", "BF16", "Q8_0"};
     static const double far[3] = {1e-6, 0.2, 0.2};
     for (int k = 0; k < 3; k++) {
-        ck_assert_msg(tn_decoder_save(&d, path, .type = types[k]) == TN_OK, "%s", tn_error_message());
-        tn_decoder e = tn_decoder_open(path);
+        ck_assert_msg(tn_model_save(&d, path, .type = types[k]) == TN_OK, "%s", tn_error_message());
+        tn_model e = tn_model_open(path);
         fine();
-        ck_assert_str_eq(tn_lm_about(e.model).type, tn_lm_about(m).type);
+        ck_assert_str_eq(tn_lm_about(e.lm).type, tn_lm_about(m).type);
         if (!k) {
-            tn_each a = tn_module_each(m, TN_EACH_SAVED), b = tn_module_each(e.model, TN_EACH_SAVED);
+            tn_each a = tn_module_each(m, TN_EACH_SAVED), b = tn_module_each(e.lm, TN_EACH_SAVED);
             while (tn_next(&a) && tn_next(&b))
                 ck_assert_msg(!strcmp(a.name, b.name) && tn_same_bits(a.tensor, b.tensor), "%s", a.name);
         }
         ck_assert_str_eq(e.stored ? e.stored : "several", stored[k]);
-        tn_tensor   *now = tn_lm_run(e.model, (tn_decoder_args){.ids = ids});
+        tn_tensor   *now = tn_lm_run(e.lm, (tn_decoder_args){.ids = ids});
         const double off = furthest(want, now);
         ck_assert_msg(off <= far[k], "%s: off by %g", types[k], off);
         if (k == 2) { /* packing again loses nothing */
-            ck_assert_int_eq(tn_module_quantize(e.model), TN_OK);
-            ck_assert(tn_same_bits(tn_lm_run(e.model, (tn_decoder_args){.ids = ids}), now));
+            ck_assert_int_eq(tn_module_quantize(e.lm), TN_OK);
+            ck_assert(tn_same_bits(tn_lm_run(e.lm, (tn_decoder_args){.ids = ids}), now));
         }
-        tn_decoder_close(&e);
+        tn_model_close(&e);
     }
     fine();
     tn_module_free(m);
@@ -167,20 +167,21 @@ END_TEST
 
 START_TEST(has_no_place_in_gguf)
 {
-    const tn_decoder dynamic = {.model = tn_llama_new(SIZES, .rope = TN_ROPE(.scaling = TN_ROPE_DYNAMIC, .factor = 2))};
-    const tn_decoder relu = {.model = tn_gpt_new(SIZES, .activation = "relu")};
-    const char      *path = tn_test_file("none.gguf");
-    ck_assert(tn_decoder_save(&dynamic, path) != TN_OK);
+    const tn_model dynamic = {.family = TN_MODEL_DECODER,
+                              .module = tn_llama_new(SIZES, .rope = TN_ROPE(.scaling = TN_ROPE_DYNAMIC, .factor = 2))};
+    const tn_model relu = {.family = TN_MODEL_DECODER, .module = tn_gpt_new(SIZES, .activation = "relu")};
+    const char    *path = tn_test_file("none.gguf");
+    ck_assert(tn_model_save(&dynamic, path) != TN_OK);
     ck_error_has(TN_EUNSUPPORTED, "GGUF cannot represent rotary positions with scaling 'dynamic'");
-    ck_assert(tn_decoder_save(&relu, path) != TN_OK);
+    ck_assert(tn_model_save(&relu, path) != TN_OK);
     ck_error_has(TN_EUNSUPPORTED, "GGUF cannot represent the activation 'relu'");
-    ck_assert(tn_decoder_save(&relu, path, .type = "q4_0") != TN_OK);
+    ck_assert(tn_model_save(&relu, path, .type = "q4_0") != TN_OK);
     ck_error_has(TN_EINVAL, ".type is 'q4_0', but must be f32, bf16 or q8_0");
-    ck_assert(tn_decoder_save(&relu, tn_test_file("."), .type = "f32") != TN_OK);
+    ck_assert(tn_model_save(&relu, tn_test_file("."), .type = "f32") != TN_OK);
     ck_error_has(TN_EINVAL, ".type needs a path that ends in .gguf");
     struct stat st;
     ck_assert(stat(path, &st) != 0);
-    tn_module_free(dynamic.model), tn_module_free(relu.model);
+    tn_module_free(dynamic.lm), tn_module_free(relu.lm);
 }
 END_TEST
 
@@ -195,19 +196,19 @@ static void puts_in(const char *dir, const char *name, const char *text)
     ck_assert_int_eq(tn_file_write(path, text, strlen(text)), TN_OK);
 }
 
-static void ends(const tn_decoder *d, int64_t n, const int32_t *want)
+static void ends(const tn_model *d, int64_t n, const int32_t *want)
 {
     fine();
     ck_assert_int_eq(d->ends.n, n);
     for (int64_t i = 0; i < n; i++) ck_assert_int_eq(d->ends.at[i], want[i]);
 }
 
-static tn_decoder again(const tn_decoder *d, const char *path)
+static tn_model again(const tn_model *d, const char *path)
 {
     if (!strstr(path, ".gguf")) ck_assert_int_eq(mkdir(path, 0777), 0);
-    ck_assert_msg(tn_decoder_save(d, path) == TN_OK, "%s", tn_error_message());
-    tn_decoder e = tn_decoder_open(path);
-    ck_assert_msg(e.model, "%s", tn_error_message());
+    ck_assert_msg(tn_model_save(d, path) == TN_OK, "%s", tn_error_message());
+    tn_model e = tn_model_open(path);
+    ck_assert_msg(e.lm, "%s", tn_error_message());
     return e;
 }
 
@@ -217,51 +218,50 @@ START_TEST(keeps_its_manner)
     static const int32_t three[] = {7, 39, 5};
     const char          *dir = tn_test_file("chat");
     const size_t         live = tn_memory_now().live;
-    const tn_decoder     d = {.model = made(7)};
-    tn_decoder           e = again(&d, dir);
+    const tn_model       d = {.family = TN_MODEL_DECODER, .module = made(7)};
+    tn_model             e = again(&d, dir);
     ends(&e, 0, NULL);
     ck_assert(!e.chat_template.bytes);
-    tn_decoder_close(&e);
+    tn_model_close(&e);
     puts_in(dir, "generation_config.json", "{\"eos_token_id\": [7, 40, -1, 7, 39, 39]}");
     puts_in(dir, "tokenizer_config.json",
             "{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"x\"},"
             "{\"name\": \"default\", \"template\": \"<|im_start|>\"}]}");
-    e = tn_decoder_open(dir, .no_tokenizer = true);
+    e = tn_model_open(dir, .no_tokenizer = true);
     ends(&e, 2, three);
     ck_assert_str_eq(e.chat_template.at, "<|im_start|>");
-    tn_decoder_close(&e);
+    tn_model_close(&e);
     puts_in(dir, "chat_template.jinja", talk);
-    e = tn_decoder_open(dir, .no_tokenizer = true);
-    tn_decoder other = again(&e, tn_test_file("other")), packed = again(&e, tn_test_file("chat.gguf")),
-               back = again(&packed, tn_test_file("back"));
-    const tn_decoder *const all[] = {&e, &other, &packed, &back};
+    e = tn_model_open(dir, .no_tokenizer = true);
+    tn_model other = again(&e, tn_test_file("other")), packed = again(&e, tn_test_file("chat.gguf")),
+             back = again(&packed, tn_test_file("back"));
+    const tn_model *const all[] = {&e, &other, &packed, &back};
     for (int i = 0; i < 4; i++) {
         ends(all[i], 2, three);
         ck_assert_str_eq(all[i]->chat_template.at, talk);
     }
     tn_ids_add(&e.ends, 5);
-    tn_decoder more = again(&e, tn_test_file("three.gguf")); /* eos, eot and eom */
+    tn_model more = again(&e, tn_test_file("three.gguf")); /* eos, eot and eom */
     ends(&more, 3, three);
     puts_in(tn_test_file("other"), "generation_config.json", "{\"eos_token_id\": 38}"); /* must be overwritten */
-    ck_assert(!tn_decoder_open(tn_test_file("other"), .no_tokenizer = true).model);
+    ck_assert(!tn_model_open(tn_test_file("other"), .no_tokenizer = true).lm);
     ck_error_has(TN_EFORMAT, "generation_config.json");
-    ck_assert(tn_decoder_save(&d, tn_test_file("other")) == TN_OK); /* deletes files of the previous model */
-    tn_decoder_close(&other), other = tn_decoder_open(tn_test_file("other"));
+    ck_assert(tn_model_save(&d, tn_test_file("other")) == TN_OK); /* deletes files of the previous model */
+    tn_model_close(&other), other = tn_model_open(tn_test_file("other"));
     ends(&other, 0, NULL);
     ck_assert(!other.chat_template.bytes);
     ck_assert_int_eq(tn_file_write(tn_test_in(dir, "chat_template.jinja"), "a\0b", 3), TN_OK);
-    ck_assert(!tn_decoder_open(dir, .no_tokenizer = true).model);
+    ck_assert(!tn_model_open(dir, .no_tokenizer = true).lm);
     ck_error_has(TN_EFORMAT, "the chat template contains a NUL");
     puts_in(dir, "chat_template.jinja", talk);
     puts_in(tn_test_file("back"), "chat_template.jinja", "<|im_start|>");
-    ck_assert(!tn_decoder_open(tn_test_file("back"), .no_tokenizer = true).model);
+    ck_assert(!tn_model_open(tn_test_file("back"), .no_tokenizer = true).lm);
     ck_error_has(TN_EFORMAT, "chat_template.jinja");
     puts_in(dir, "generation_config.json", "{\"eos_token_id\": [7");
-    ck_assert(!tn_decoder_open(dir, .no_tokenizer = true).model);
+    ck_assert(!tn_model_open(dir, .no_tokenizer = true).lm);
     ck_error_has(TN_EFORMAT, "generation_config.json");
-    tn_decoder_close(&more), tn_decoder_close(&e), tn_decoder_close(&other), tn_decoder_close(&packed),
-        tn_decoder_close(&back);
-    tn_module_free(d.model);
+    tn_model_close(&more), tn_model_close(&e), tn_model_close(&other), tn_model_close(&packed), tn_model_close(&back);
+    tn_module_free(d.lm);
     ck_assert_uint_eq(tn_memory_now().live, live);
 }
 END_TEST
@@ -288,15 +288,15 @@ static const char llama3[] =
 START_TEST(begins_as_llama3)
 {
     const char          *dir = tn_test_folder("llama3");
-    tn_decoder           d = {.model = made(6)};
+    tn_model             d = {.family = TN_MODEL_DECODER, .module = made(6)};
     static const char    config[] = "{\"bos_token\": \"<|begin|>\", \"eos_token\": {\"content\": \"<|eot|>\"}}";
     static const int32_t want[] = {3, 2};
     puts_in(dir, "tokenizer.json", llama3);
     puts_in(dir, "tokenizer_config.json", config);
     d.tokenizer = tn_tokenizer_load(dir);
     fine();
-    tn_decoder gguf = again(&d, tn_test_file("llama3.gguf")), back = again(&gguf, tn_test_file("llama3-back"));
-    const tn_decoder *const all[] = {&d, &gguf, &back};
+    tn_model gguf = again(&d, tn_test_file("llama3.gguf")), back = again(&gguf, tn_test_file("llama3-back"));
+    const tn_model *const all[] = {&d, &gguf, &back};
     for (int i = 0; i < 3; i++) {
         const tn_tokenizer_roles r = tn_tokenizer_special(all[i]->tokenizer);
         ck_assert_msg(r.first == 3 && r.last == 4, "%d: %d and %d", i, r.first, r.last);
@@ -306,7 +306,7 @@ START_TEST(begins_as_llama3)
         tn_encoding_free(e);
         if (i) ends(all[i], 1, (const int32_t[]){4});
     }
-    tn_decoder_close(&d), tn_decoder_close(&gguf), tn_decoder_close(&back);
+    tn_model_close(&d), tn_model_close(&gguf), tn_model_close(&back);
     puts_in(dir, "tokenizer_config.json", "{}"); /* then only the template counts */
     tn_tokenizer *t = tn_tokenizer_load(dir);
     ck_assert(t && tn_tokenizer_special(t).first == 3 && tn_tokenizer_special(t).last == -1);
@@ -320,8 +320,8 @@ static void refused(const char *bytes, size_t n, tn_status status, const char *p
 {
     const char *path = tn_test_file("wrong");
     ck_assert_int_eq(tn_file_write(path, bytes, n), TN_OK);
-    tn_decoder d = tn_decoder_open(path);
-    ck_assert_msg(!d.model && !d.tokenizer && tn_error() != TN_OK, "accepted");
+    tn_model d = tn_model_open(path);
+    ck_assert_msg(!d.lm && !d.tokenizer && tn_error() != TN_OK, "accepted");
     ck_error_has(status, part);
 }
 
@@ -335,16 +335,16 @@ START_TEST(says_what_it_is)
     refused("24kaxxxxxxxx", 12, TN_EUNSUPPORTED, "is a file in llama2.c's second format ('ak42')");
     refused("\x80\2}q", 4, TN_EUNSUPPORTED, "is a Python pickle file");
     refused("GGUF\1\0\0\0", 8, TN_EUNSUPPORTED, "of version 1");
-    tn_decoder d = tn_decoder_open(tn_test_file("absent"));
-    ck_assert(!d.model);
+    tn_model d = tn_model_open(tn_test_file("absent"));
+    ck_assert(!d.lm);
     ck_error_has(TN_EIO, "no such file or directory");
-    d = tn_decoder_open(NULL);
-    ck_assert(!d.model);
+    d = tn_model_open(NULL);
+    ck_assert(!d.lm);
     ck_error_has(TN_EINVAL, "the path is NULL");
     const char *empty = tn_test_file("empty");
     ck_assert_int_eq(mkdir(empty, 0777), 0);
-    d = tn_decoder_open(empty);
-    ck_assert(!d.model);
+    d = tn_model_open(empty);
+    ck_assert(!d.lm);
     ck_error_has(TN_EIO, "config.json");
 }
 END_TEST
@@ -370,8 +370,8 @@ START_TEST(says_what_of_gguf)
     const char *path = tn_test_file("arch.gguf");
     ck_assert_int_eq(tn_gguf_save(w, path, NULL), TN_OK);
     tn_gguf_writer_free(w);
-    tn_decoder d = tn_decoder_open(path);
-    ck_assert(!d.model);
+    tn_model d = tn_model_open(path);
+    ck_assert(!d.lm);
     ck_error_has(rows[_i].status, rows[_i].says);
 }
 END_TEST
@@ -384,11 +384,11 @@ START_TEST(llama2c_sizes)
     const char    *path = tn_test_file("tiny.bin");
     for (int n = N - 1; n <= N + 1; n++) {
         ck_assert_int_eq(tn_file_write(path, file, (size_t)n), TN_OK);
-        tn_decoder d = tn_decoder_open(path);
-        ck_assert_int_eq(d.model != NULL, n == N);
-        if (d.model) fine();
+        tn_model d = tn_model_open(path);
+        ck_assert_int_eq(d.lm != NULL, n == N);
+        if (d.lm) fine();
         else ck_error_has(TN_EFORMAT, "is not a supported model");
-        tn_decoder_close(&d);
+        tn_model_close(&d);
     }
     static const int32_t bad[][2] = {{0, 0}, {0, -8}, {0, 1 << 30}, {1, 0},  {2, 0},  {2, 1025}, {3, 0},       {3, 3},
                                      {3, 8}, {4, 0},  {4, 3},       {5, 0},  {6, 0},  {6, -1},   {5, 1 << 30}, {5, -5},

@@ -364,7 +364,7 @@ END_TEST
 
 /* ---- tn_model_open ----------------------------------------------------------------------------------------------- */
 
-START_TEST(whatever_it_is)
+START_TEST(every_family)
 {
     static const struct {
         const char     *dir, *type;
@@ -399,7 +399,60 @@ START_TEST(whatever_it_is)
 }
 END_TEST
 
-START_TEST(a_translator_and_its_tokenizer)
+/* .family selects what to load; other families are errors. */
+START_TEST(one_family)
+{
+    const char *tags = tn_test_data("golden/heads/tags"), *gpt = tn_test_data("golden/gpt/torch");
+    tn_model    m = tn_model_open(tags, .family = TN_MODEL_ENCODER), n = tn_model_open(tags, .family = TN_MODEL_TUNED),
+             d = tn_model_open(gpt, .family = TN_MODEL_DECODER);
+    ck_assert_msg(m.family == TN_MODEL_ENCODER && n.family == TN_MODEL_TUNED, "%s", tn_error_message());
+    ck_assert(!m.bert->head && tn_count(m.bert) < tn_count(n.tuned));
+    ck_assert(d.family == TN_MODEL_DECODER && !strcmp(d.form, "huggingface") && !strcmp(d.stored, "F32"));
+    tn_model_close(&m), tn_model_close(&n), tn_model_close(&d);
+    ck_assert(!tn_model_open(gpt, .family = TN_MODEL_ENCODER).module);
+    ck_error_has(TN_EUNSUPPORTED, "model_type is 'gpt2'; supported: 'bert', 'roberta-prelayernorm', ");
+    ck_assert(!tn_model_open(gpt, .family = TN_MODEL_SEQ2SEQ).module);
+    ck_error_has(TN_EUNSUPPORTED, "model_type is 'gpt2'; supported: 'tenon-seq2seq'");
+    ck_assert(!tn_model_open(tn_test_data("golden/bert/masked"), .family = TN_MODEL_TUNED).module);
+    ck_assert_int_ne(tn_error(), TN_OK);
+    tn_clear_error();
+    ck_assert(!tn_model_open(gpt, .needs_tokenizer = true).module);
+    ck_error_has(TN_EFORMAT, "contains no tokenizer; name its file or folder, or copy it to the model's folder");
+}
+END_TEST
+
+/* A model of each family, saved and opened again. */
+START_TEST(saved)
+{
+    static const char *const from[] = {"golden/encoders/albert", "golden/heads/tags", "golden/llama/llama3",
+                                       "golden/vit/classifier"};
+    const char              *dir = tn_test_folder("saved");
+    for (int i = 0; i < (int)(sizeof from / sizeof *from); i++) {
+        tn_model m = tn_model_open(tn_test_data(from[i])), n = {TN_MODEL_NONE};
+        if (m.module && tn_model_save(&m, dir) == TN_OK) n = tn_model_open(dir);
+        ck_assert_msg(n.module != NULL, "%s: %s", from[i], tn_error_message());
+        ck_assert(n.family == m.family && !strcmp(n.type, m.type));
+        for (tn_each a = tn_parameters((tn_module *)m.module), b = tn_parameters((tn_module *)n.module);
+             tn_next(&a) && tn_next(&b);)
+            ck_assert_msg(!strcmp(a.name, b.name) && tn_same_bits(a.tensor, b.tensor), "%s: %s", from[i], a.name);
+        tn_model_close(&m), tn_model_close(&n);
+    }
+    tn_model m = tn_model_open(tn_test_data(from[0]));
+    ck_assert_int_ne(tn_model_save(&m, tn_test_file("albert.gguf")), TN_OK);
+    ck_error_has(TN_EUNSUPPORTED, "GGUF does not support a ");
+    ck_assert_int_ne(tn_model_save(&m, dir, .type = "f32"), TN_OK);
+    ck_error_has(TN_EINVAL, "tn_model_save: .type needs a path that ends in .gguf, got '");
+    ck_assert_int_ne(tn_model_save(&m, NULL), TN_OK);
+    ck_error(TN_EINVAL, "tn_model_save: the path is NULL");
+    ck_assert_int_ne(tn_model_save(NULL, dir), TN_OK);
+    ck_error(TN_EINVAL, "tn_model_save: the model is NULL");
+    tn_model_close(&m);
+    ck_assert_int_ne(tn_model_save(&m, dir), TN_OK);
+    ck_error(TN_EINVAL, "tn_model_save: the model is NULL");
+}
+END_TEST
+
+START_TEST(seq2seq_with_tokenizer)
 {
     static const char text[] = "a b c d a b c d a b";
     char              dir[1024];
@@ -416,14 +469,14 @@ START_TEST(a_translator_and_its_tokenizer)
     net = tn_seq2seq_new(.source_words = 9, .dim = 8, .heads = 2, .layers = 1);
     ck_assert_int_eq(tn_seq2seq_save(net, dir), TN_OK);
     ck_assert(tn_model_open(dir).module == NULL);
-    ck_assert(strstr(tn_error_message(), "the files are from different models") != NULL);
+    ck_assert(strstr(tn_error_message(), "use the model's own tokenizer") != NULL);
     tn_clear_error();
     tn_free(net);
     tn_tokenizer_free(t);
 }
 END_TEST
 
-START_TEST(what_it_is_not)
+START_TEST(open_errors)
 {
     char        says[1400];
     const char *dir = copied(ROBERTA, "model_type", "\"t5\"");
@@ -437,9 +490,9 @@ START_TEST(what_it_is_not)
     snprintf(says, sizeof says, "'%s/config.json': model_type is missing", dir);
     ck_error(TN_EFORMAT, says);
     ck_assert(!tn_model_open(NULL).family);
-    ck_error(TN_EINVAL, "tn_model_open: the directory is NULL");
+    ck_error(TN_EINVAL, "tn_model_open: the path is NULL");
     ck_assert(!tn_model_open("").family);
-    ck_error(TN_EINVAL, "tn_model_open: the directory is empty");
+    ck_error(TN_EINVAL, "tn_model_open: the path is empty");
     ck_assert(!tn_model_open(tn_test_file("nowhere")).family);
     ck_assert_int_eq(tn_error(), TN_EIO);
     tn_clear_error();
@@ -464,8 +517,10 @@ int main(void)
     tcase_add_test(c, albert_shares);
     tcase_add_loop_test(c, ids_out_of_range, 0, KINDS);
     tcase_add_loop_test(c, bad_config, 0, COUNT(bad_configs));
-    tcase_add_test(c, whatever_it_is);
-    tcase_add_test(c, a_translator_and_its_tokenizer);
-    tcase_add_test(c, what_it_is_not);
+    tcase_add_test(c, every_family);
+    tcase_add_test(c, one_family);
+    tcase_add_test(c, saved);
+    tcase_add_test(c, seq2seq_with_tokenizer);
+    tcase_add_test(c, open_errors);
     return tn_check_main(s);
 }

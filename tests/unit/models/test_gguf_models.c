@@ -45,29 +45,29 @@ static tn_gguf_writer *begun(void)
     return w;
 }
 
-static tn_decoder opened(tn_gguf_writer *w)
+static tn_model opened(tn_gguf_writer *w)
 {
     const char *path = tn_test_file("others.gguf");
     ck_assert_msg(tn_gguf_save(w, path, NULL) == TN_OK, "%s", tn_error_message());
     tn_gguf_writer_free(w);
-    return tn_decoder_open(path);
+    return tn_model_open(path);
 }
 
 /* The logits of a text by a file's model. */
 static tn_tensor *scored(tn_gguf_writer *w)
 {
-    int64_t    numbers[] = {5, 1, 11, 0, 7, 7, 2, 3};
-    tn_decoder d = opened(w);
+    int64_t  numbers[] = {5, 1, 11, 0, 7, 7, 2, 3};
+    tn_model d = opened(w);
     fine();
-    tn_tensor *y = tn_lm_run(d.model, (tn_decoder_args){.ids = tn_from_data(TN_I64, TN_SHAPE(1, 8), numbers)});
+    tn_tensor *y = tn_lm_run(d.lm, (tn_decoder_args){.ids = tn_from_data(TN_I64, TN_SHAPE(1, 8), numbers)});
     fine();
-    tn_decoder_close(&d);
+    tn_model_close(&d);
     return y;
 }
 
 static void refused(tn_gguf_writer *w, tn_status status, const char *part)
 {
-    ck_assert(!opened(w).model);
+    ck_assert(!opened(w).lm);
     ck_error_has(status, part);
 }
 
@@ -173,20 +173,21 @@ static void *small(int64_t vocab)
 }
 
 /* A model with a tokenizer, from JSON with single quotes. */
-static tn_decoder with(const char *json, int64_t vocab)
+static tn_model with(const char *json, int64_t vocab)
 {
     char text[4096] = "";
     for (size_t i = 0; json[i] && i < sizeof text - 1; i++) text[i] = (char)(json[i] == '\'' ? '"' : json[i]);
-    tn_decoder d = {.model = small(vocab), .tokenizer = tn_tokenizer_parse(text, strlen(text))};
+    tn_model d = {
+        .family = TN_MODEL_DECODER, .module = small(vocab), .tokenizer = tn_tokenizer_parse(text, strlen(text))};
     fine();
     return d;
 }
 
-static tn_decoder again(const tn_decoder *d, const char *path)
+static tn_model again(const tn_model *d, const char *path)
 {
-    ck_assert_msg(tn_decoder_save(d, path) == TN_OK, "%s", tn_error_message());
-    tn_decoder e = tn_decoder_open(path);
-    ck_assert_msg(e.model, "%s", tn_error_message());
+    ck_assert_msg(tn_model_save(d, path) == TN_OK, "%s", tn_error_message());
+    tn_model e = tn_model_open(path);
+    ck_assert_msg(e.lm, "%s", tn_error_message());
     return e;
 }
 
@@ -217,22 +218,22 @@ static void piece_is(const char *path, int64_t count, int64_t i, const char *tex
 START_TEST(fills_up_its_pieces)
 {
     const char *path = tn_test_file("filled.gguf"), *dir = tn_test_folder("filled");
-    tn_decoder  d = with(_i ? sentence : bytes, 10), e = again(&d, path), f = again(&e, dir), h = again(&f, path);
+    tn_model    d = with(_i ? sentence : bytes, 10), e = again(&d, path), f = again(&e, dir), h = again(&f, path);
     piece_is(path, 10, 6, "[PAD6]", TN_TYPE_UNUSED), piece_is(path, 10, 9, "[PAD9]", TN_TYPE_UNUSED);
-    const tn_decoder *const all[] = {&d, &e, &f, &h};
+    const tn_model *const all[] = {&d, &e, &f, &h};
     for (int i = 0; i < 4; i++) {
         ck_assert_int_eq(tn_tokenizer_size(all[i]->tokenizer), 8);
         ck_assert_str_eq(tn_tokenizer_piece(all[i]->tokenizer, 6), "");
         if (_i) GIVES(all[i]->tokenizer, "ab", 2, 5);
         else GIVES(all[i]->tokenizer, "ab", 4);
     }
-    tn_decoder_close(&d), tn_decoder_close(&e), tn_decoder_close(&f), tn_decoder_close(&h);
+    tn_model_close(&d), tn_model_close(&e), tn_model_close(&f), tn_model_close(&h);
     ck_assert(!tn_file_read(tn_test_in(dir, "tokenizer.model"), 1 << 16)); /* this format allows no gaps */
     ck_error_has(TN_EIO, "tokenizer.model");
     d = with(bytes, 7);
-    ck_assert(tn_decoder_save(&d, path) != TN_OK);
-    ck_error_has(TN_EFORMAT, "the model has 7 token ids, but the tokenizer has 8 tokens");
-    tn_decoder_close(&d);
+    ck_assert(tn_model_save(&d, path) != TN_OK);
+    ck_error_has(TN_EFORMAT, "the tokenizer has 8 tokens, but the model only 7 token ids");
+    tn_model_close(&d);
 }
 END_TEST
 
@@ -240,16 +241,16 @@ END_TEST
 START_TEST(finds_what_is_added)
 {
     const char *path = tn_test_file("added.gguf"), *dir = tn_test_folder("added");
-    tn_decoder  d = with(_i ? sentence : bytes, 8), e = again(&d, path), f = again(&e, dir);
+    tn_model    d = with(_i ? sentence : bytes, 8), e = again(&d, path), f = again(&e, dir);
     piece_is(path, 8, 7, "<ab>", TN_TYPE_USER), piece_is(path, 8, _i ? 1 : 5, _i ? "<s>" : "<|end|>", TN_TYPE_CONTROL);
-    const tn_decoder *const all[] = {&d, &e, &f};
+    const tn_model *const all[] = {&d, &e, &f};
     for (int i = 0; i < 3; i++) {
         const tn_tokenizer *t = all[i]->tokenizer;
         if (_i) GIVES(t, "ab<ab>ab<s>ab", 2, 5, 7, 2, 5, 1, 2, 5);
         else GIVES(t, "ab<ab><ab", 4, 7, 2, 4);
         ck_assert(!tn_tokenizer_is_special(t, 7) && tn_tokenizer_is_special(t, _i ? 1 : 5));
     }
-    tn_decoder_close(&d), tn_decoder_close(&e), tn_decoder_close(&f);
+    tn_model_close(&d), tn_model_close(&e), tn_model_close(&f);
 }
 END_TEST
 
@@ -272,20 +273,21 @@ START_TEST(finds_before_anything_else)
     static const int32_t     type[] = {2, 3, 3, 1, 1, 1, 1, 4, 4, 1, 1};
     enum { N = sizeof type / sizeof *type };
     const char *path = tn_test_file("found.gguf"), *dir = tn_test_folder("found");
-    tn_decoder  d = {.model = small(N), .tokenizer = tn_tokenizer_of_pieces(N, piece, .types = type)};
+    tn_model    d = {.family = TN_MODEL_DECODER, .module = small(N)};
+    d.tokenizer = tn_tokenizer_of_pieces(N, piece, .types = type);
     fine();
-    tn_decoder e = again(&d, path), f = again(&e, dir);
+    tn_model e = again(&d, path), f = again(&e, dir);
     piece_is(path, N, 8, "  ", TN_TYPE_USER), piece_is(path, N, 9,
                                                        "a\xe2\x96\x81"
                                                        "b",
                                                        TN_TYPE_NORMAL);
-    const tn_decoder *const all[] = {&d, &e, &f};
+    const tn_model *const all[] = {&d, &e, &f};
     for (int i = 0; i < 3; i++) {
         GIVES(all[i]->tokenizer, "<|a|>b", 7, 6);
         GIVES(all[i]->tokenizer, "b<|a|>a<unk>b", 6, 7, 3, 4, 0, 6);
         GIVES(all[i]->tokenizer, "b  b", 6, 8, 6);
     }
-    tn_decoder_close(&d), tn_decoder_close(&e), tn_decoder_close(&f);
+    tn_model_close(&d), tn_model_close(&e), tn_model_close(&f);
 }
 END_TEST
 
@@ -330,15 +332,15 @@ START_TEST(leaves_out_no_rule)
     };
     const char *path = tn_test_new_file("rules.gguf");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        tn_decoder d = with(edited(rows[i].json, rows[i].what, rows[i].with), 8);
-        if (!rows[i].named) ck_assert_msg(tn_decoder_save(&d, path) == TN_OK, "%zu: %s", i, tn_error_message());
+        tn_model d = with(edited(rows[i].json, rows[i].what, rows[i].with), 8);
+        if (!rows[i].named) ck_assert_msg(tn_model_save(&d, path) == TN_OK, "%zu: %s", i, tn_error_message());
         else {
             char part[128];
             snprintf(part, sizeof part, "GGUF cannot represent the tokenizer's %s", rows[i].named);
-            ck_assert_msg(tn_decoder_save(&d, path) != TN_OK, "%s is written", rows[i].named);
+            ck_assert_msg(tn_model_save(&d, path) != TN_OK, "%s is written", rows[i].named);
             ck_error_has(TN_EUNSUPPORTED, part);
         }
-        tn_decoder_close(&d);
+        tn_model_close(&d);
     }
 }
 END_TEST
@@ -348,8 +350,7 @@ START_TEST(leaves_out_no_rule_of_a_model)
 {
     static const char more[] = "\x1a\x02\x20\x01";
     const char       *dir = tn_test_folder("squeezed"), *path = tn_test_in(dir, "tokenizer.model");
-    tn_decoder        d = with(edited(sentence, "'ab': 5", "'ab': 5, 'ba': 6"), 8),
-               e = again(&d, tn_test_file("squeezed.gguf"));
+    tn_model d = with(edited(sentence, "'ab': 5", "'ab': 5, 'ba': 6"), 8), e = again(&d, tn_test_file("squeezed.gguf"));
     ck_assert_int_eq(tn_tokenizer_save(e.tokenizer, dir), TN_OK);
     const tn_tensor *file = tn_file_read(path, 1 << 16);
     char             all[4096];
@@ -360,9 +361,9 @@ START_TEST(leaves_out_no_rule_of_a_model)
     ck_assert_int_eq(tn_file_write(other, all, n + 4), TN_OK);
     tn_tokenizer_free(e.tokenizer), e.tokenizer = tn_tokenizer_load(other);
     fine();
-    ck_assert(tn_decoder_save(&e, tn_test_file("squeezed.gguf")) != TN_OK);
+    ck_assert(tn_model_save(&e, tn_test_file("squeezed.gguf")) != TN_OK);
     ck_error_has(TN_EUNSUPPORTED, "GGUF cannot represent the tokenizer's remove_extra_whitespaces");
-    tn_decoder_close(&d), tn_decoder_close(&e);
+    tn_model_close(&d), tn_model_close(&e);
 }
 END_TEST
 
@@ -379,15 +380,15 @@ static int32_t ggml_id(const char *path, const char *key)
 /* llama.cpp requires a key also in a file without a tokenizer. */
 START_TEST(says_that_it_has_none)
 {
-    const char      *path = tn_test_file("bare.gguf");
-    const tn_decoder d = {.model = small(8)};
-    tn_decoder       e = again(&d, path);
-    tn_gguf         *g = tn_gguf_open(path);
+    const char    *path = tn_test_file("bare.gguf");
+    const tn_model d = {.family = TN_MODEL_DECODER, .module = small(8)};
+    tn_model       e = again(&d, path);
+    tn_gguf       *g = tn_gguf_open(path);
     ck_assert_str_eq(tn_gguf_string_or(g, "tokenizer.ggml.model", ""), "none");
     ck_assert(!e.tokenizer);
     tn_gguf_close(g);
-    tn_decoder_close(&e);
-    tn_module_free(d.model);
+    tn_model_close(&e);
+    tn_module_free(d.lm);
 }
 END_TEST
 
@@ -409,12 +410,12 @@ START_TEST(begins_and_ends_as_usual)
         for (int i = 0; i < 5; i++) tn_gguf_add_string(w, text[i], strlen(text[i]));
         tn_gguf_put_numbers(w, "tokenizer.ggml.token_type", types);
         tn_gguf_put_numbers(w, "tokenizer.ggml.scores", tn_ones(TN_SHAPE(5)));
-        tn_decoder d = opened(w);
+        tn_model d = opened(w);
         fine();
         const tn_tokenizer_roles r = tn_tokenizer_special(d.tokenizer);
         ck_assert_msg(r.first == (usual ? 1 : -1) && r.last == (usual ? 2 : -1), "%d and %d", r.first, r.last);
         ck_assert_int_eq(tn_tokenizer_manner_of(d.tokenizer).first, usual);
-        tn_decoder_close(&d);
+        tn_model_close(&d);
     }
 }
 END_TEST
@@ -430,16 +431,16 @@ START_TEST(ends_at_six)
         snprintf(k, sizeof k, "tokenizer.ggml.%s_token_id", keys[i]);
         tn_gguf_put_u32(w, k, 11 - i);
     }
-    tn_decoder d = opened(w);
+    tn_model d = opened(w);
     fine();
     ck_assert_int_eq(d.ends.n, 6);
     for (int i = 0; i < 6; i++) ck_assert_int_eq(d.ends.at[i], 11 - i);
-    ck_assert_msg(tn_decoder_save(&d, path) == TN_OK, "%s", tn_error_message());
+    ck_assert_msg(tn_model_save(&d, path) == TN_OK, "%s", tn_error_message());
     for (int i = 0; i < 6; i++) ck_assert_int_eq(ggml_id(path, keys[i]), 11 - i);
     tn_ids_add(&d.ends, 0);
-    ck_assert(tn_decoder_save(&d, path) != TN_OK);
+    ck_assert(tn_model_save(&d, path) != TN_OK);
     ck_error_has(TN_EUNSUPPORTED, "7 different end tokens, but GGUF can store at most 6");
-    tn_decoder_close(&d);
+    tn_model_close(&d);
 }
 END_TEST
 
@@ -464,10 +465,10 @@ START_TEST(leaves_out_no_window)
     const char *path = tn_test_file("window.gguf");
     fine();
     for (int i = 0; i < 5; i++) {
-        const tn_decoder d = {.model = m[i]};
-        if (i >= 3) ck_assert_msg(tn_decoder_save(&d, path) == TN_OK, "%s", tn_error_message());
+        const tn_model d = {.family = TN_MODEL_DECODER, .module = m[i]};
+        if (i >= 3) ck_assert_msg(tn_model_save(&d, path) == TN_OK, "%s", tn_error_message());
         else {
-            ck_assert(tn_decoder_save(&d, path) != TN_OK);
+            ck_assert(tn_model_save(&d, path) != TN_OK);
             ck_error_has(TN_EUNSUPPORTED, what[i]);
         }
         tn_module_free(m[i]);

@@ -273,7 +273,7 @@ START_TEST(learns)
     fine();
     ck_assert_msg(first > 2 && last < 0.3, "from %g to %g", first, last);
     ck_assert_ptr_null(tn_gpt_loss(m, tn_zeros_of(TN_I64, TN_SHAPE(2, 1)), NULL));
-    ck_error(TN_ESHAPE, "gpt: a sequence of length 1 has no next token as target; pass targets");
+    ck_error(TN_ESHAPE, "GPT: a sequence of length 1 has no next token as target; pass targets");
     tn_optimizer_free(o);
     tn_free(m);
 }
@@ -284,7 +284,7 @@ START_TEST(wrong_use)
     ck_assert_ptr_null(tn_gpt_new(.dim = 16));
     ck_error(TN_EINVAL, "tn_gpt_new: .vocab is 0, but must be from 1 to 10000000");
     ck_assert_ptr_null(tn_gpt_forward(gpt, tn_zeros_of(TN_I64, TN_SHAPE(1, 25))));
-    ck_error(TN_ESHAPE, "gpt: a sequence of 25 tokens is longer than the model's 24 positions; truncate it");
+    ck_error(TN_ESHAPE, "GPT: a sequence of 25 tokens is longer than the model's 24 positions; truncate it");
     ck_assert_ptr_null(tn_gpt_decoding(gpt, 1, 25));
     ck_error(TN_EINVAL, "tn_gpt_decoding: length is 25, but the model has only 24 positions");
     ck_assert_ptr_null(tn_gpt_load(tn_test_data("golden/bert/masked")));

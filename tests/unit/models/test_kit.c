@@ -1,6 +1,7 @@
 /* test_kit.c — the model kit: a LLaMA written outside the library (examples/custom_decoder.c, compiled in, its lines
- * counted), compared with transformers' modeling_llama.py in plain ops; the same bits with and without a cache, alone
- * and in a batch; grouped-query compared with full attention; parallel residuals; errors of its files. */
+ * counted), compared with transformers' modeling_llama.py in plain ops and with tn_llama; the same bits with and
+ * without a cache, alone and in a batch; a tn_lm without cache; grouped-query compared with full attention; parallel
+ * residuals; errors of its files. */
 int custom_decoder_main(void);
 #define main custom_decoder_main
 #include "../../../examples/custom_decoder.c"
@@ -38,7 +39,7 @@ START_TEST(the_example)
     int lines = 0;
     for (int c; (c = fgetc(f)) != EOF;) lines += c == '\n';
     fclose(f);
-    ck_assert_int_le(lines, 150);
+    ck_assert_int_le(lines, 140);
     ck_assert(getcwd(here, sizeof here) && !mkdir(folder, 0777) && !chdir(folder));
     const int failed = custom_decoder_main();
     ck_assert(!chdir(here));
@@ -102,7 +103,7 @@ START_TEST(as_modeling_llama)
 {
     decoder   *m = small();
     tn_tensor *ids = some_ids(1, T), *want = by_hand(m, ids);
-    tn_tensor *y = tn_linear(vectors(m, ids, NULL), m->out, NULL);
+    tn_tensor *y = tn_lm_forward(m, ids);
     fine();
     for (int64_t i = 0; i < tn_numel(want); i++) ck_assert_double_eq_tol(tn_get(y, i), tn_get(want, i), 2e-5);
     tn_free(m);
@@ -116,12 +117,12 @@ START_TEST(with_and_without_a_cache)
     decoder       *m = small();
     tn_tensor     *prompt = some_ids(3, 4);
     const tn_scope s = tn_no_grad_begin();
-    tn_decoding   *d = decoder_decoding(m, 3, 20);
+    tn_decoding   *d = tn_lm_decoding(m, 3, 20);
     tn_generated   g = tn_generate(d, prompt, .most = 12);
     fine();
     tn_tensor *text = prompt;
     for (int i = 0; i < 12; i++) { /* rereads everything for each token */
-        tn_tensor *next = tn_argmax(tn_select(decoder_step(m, text, NULL), 1, 0), -1, false);
+        tn_tensor *next = tn_argmax(tn_select(tn_lm_forward(m, text, .last = true), 1, 0), -1, false);
         ck_assert(tn_same_bits(tn_contiguous(next), tn_contiguous(tn_select(tn_select(g.tokens, 1, 0), 1, i))));
         text = tn_cat(1, text, tn_unsqueeze(next, 1));
     }
@@ -129,13 +130,14 @@ START_TEST(with_and_without_a_cache)
 
     for (int threads = 1; threads < 4; threads++) { /* all logits, token by token, and each row alone */
         tn_set_threads(threads);
-        tn_tensor   *all = tn_linear(vectors(m, text, NULL), m->out, NULL);
+        tn_tensor   *all = tn_lm_forward(m, text);
         tn_kv_cache *cache = tn_blocks_cache(m->blocks, 3, 16, 0), *alone = tn_blocks_cache(m->blocks, 1, 16, 0);
         for (int64_t t = 0; t < 16; t += t ? 1 : 5) {
             const int64_t n = t ? 1 : 5;
             tn_tensor    *ids = tn_narrow(text, 1, t, n), *want = tn_narrow(all, 1, t + n - 1, 1);
-            ck_assert(tn_same_bits(decoder_step(m, ids, cache), want));
-            ck_assert(tn_same_bits(decoder_step(m, tn_narrow(ids, 0, 1, 1), alone), tn_narrow(want, 0, 1, 1)));
+            ck_assert(tn_same_bits(tn_lm_forward(m, ids, .cache = cache, .last = true), want));
+            ck_assert(tn_same_bits(tn_lm_forward(m, tn_narrow(ids, 0, 1, 1), .cache = alone, .last = true),
+                                   tn_narrow(want, 0, 1, 1)));
         }
         tn_kv_cache_free(cache), tn_kv_cache_free(alone);
     }
@@ -152,7 +154,7 @@ START_TEST(trimmed)
     decoder       *m = small();
     tn_tensor     *ids = some_ids(1, 6);
     const tn_scope s = tn_no_grad_begin();
-    tn_decoding   *d = decoder_decoding(m, 1, 10);
+    tn_decoding   *d = tn_lm_decoding(m, 1, 10);
     tn_tensor     *first = d->kind->scores(d, ids);
     ck_assert_int_eq(tn_cached_decoding_trim(d, 2), TN_OK);
     ck_assert(tn_same_bits(first, d->kind->scores(d, tn_narrow(ids, 1, 2, 4))));
@@ -161,6 +163,116 @@ START_TEST(trimmed)
     tn_decoding_free(d);
     tn_scope_end(s);
     tn_free(m);
+}
+END_TEST
+
+/* ---- a custom tn_lm ---------------------------------------------------------------------------------------------- */
+
+/* The saved files are a LlamaForCausalLM: the library's own tn_llama returns the same bits. */
+START_TEST(as_the_library_s)
+{
+    decoder    *m = small();
+    const char *dir = tn_test_folder("saved");
+    tn_tensor  *ids = some_ids(2, T);
+    ck_assert_msg(tn_lm_save(m, dir) == TN_OK, "%s", tn_error_message());
+    tn_lm *llama = tn_lm_load(dir);
+    fine();
+    const tn_lm_info a = tn_lm_about(m), b = tn_lm_about(llama);
+    ck_assert(a.vocab == b.vocab && a.dim == b.dim && a.kv_heads == 2 && tn_lm_blocks(m) == m->blocks);
+    ck_assert(tn_same_bits(tn_lm_forward(m, ids), tn_lm_forward(llama, ids)));
+    ck_assert(tn_same_bits(tn_lm_loss(m, ids, NULL), tn_lm_loss(llama, ids, NULL)));
+    ck_assert(tn_same_bits(tn_lm_loss(m, ids, ids), tn_lm_loss(llama, ids, ids)));
+    void          *models[] = {m, llama};
+    tn_generated   g[2], drafted[2], rolled[2];
+    tn_drafted     count[2];
+    const tn_scope s = tn_no_grad_begin();
+    tn_tensor     *prompt = tn_narrow(ids, 0, 0, 1);
+    for (int i = 0; i < 2; i++) {
+        tn_decoding *d[] = {tn_lm_decoding(models[i], 2, 30),
+                            tn_drafted_decoding(models[i], models[1 - i], 30, 3, &count[i]),
+                            tn_lm_rolling(models[i], 1, 16, 4)};
+        tn_seed(3);
+        g[i] = tn_generate(d[0], ids, .most = 20, .sample = true);
+        drafted[i] = tn_generate(d[1], prompt, .most = 12);
+        rolled[i] = tn_generate(d[2], prompt, .most = 40);
+        fine();
+        for (int k = 0; k < 3; k++) tn_decoding_free(d[k]);
+    }
+    ck_assert(tn_same_bits(g[0].tokens, g[1].tokens) && tn_same_bits(rolled[0].tokens, rolled[1].tokens));
+    ck_assert(tn_same_bits(drafted[0].tokens, drafted[1].tokens));
+    tn_scope_end(s);
+    tn_free(m), tn_module_free(llama);
+}
+END_TEST
+
+/* The smallest tn_lm: an embedding whose table is also the output layer, without cache. */
+typedef struct {
+    tn_module     base;
+    tn_embedding *words;
+} bigram;
+static tn_lm_info bigram_info(const void *module)
+{
+    const bigram *m = module;
+    return (tn_lm_info){.vocab = 23, .positions = 8, .limited = true, .out = m->words->weight};
+}
+static tn_tensor *bigram_hidden(void *m, tn_tensor *ids, tn_kv_cache *cache)
+{
+    ck_assert_ptr_null(cache);
+    return tn_call(((bigram *)m)->words, ids);
+}
+static const tn_lm_ops bigram_ops = {.info = bigram_info, .hidden = bigram_hidden}, no_ops = {.info = bigram_info};
+static const tn_class  bigram_class = {sizeof(tn_class), .name = "Bigram", .bytes = sizeof(bigram), .lm = &bigram_ops},
+                      empty_class = {sizeof(tn_class), .name = "Empty", .bytes = sizeof(bigram), .lm = &no_ops};
+static bigram *bigram_new(const tn_class *kind)
+{
+    bigram *m = tn_module_create(kind);
+    m->words = tn_child(m, "words", tn_embedding_new(.count = 23, .dim = 6));
+    return tn_built(m);
+}
+
+START_TEST(without_a_cache)
+{
+    bigram        *m = bigram_new(&bigram_class);
+    tn_tensor     *ids = some_ids(2, 3), *y = tn_lm_forward(m, ids);
+    tn_tensor     *all = tn_matmul(tn_call(m->words, ids), tn_transpose(m->words->weight, 0, 1));
+    const tn_scope s = tn_no_grad_begin();
+    tn_decoding   *d = tn_lm_decoding(m, 2, 8);
+    tn_generated   g = tn_generate(d, ids, .most = 1);
+    fine();
+    ck_assert_int_eq(tn_allclose(y, all, 1e-5, 1e-5), 1);
+    ck_assert_int_eq(tn_get_i64(g.tokens, 0), tn_get_i64(tn_argmax(y, -1, false), 2));
+    ck_assert_int_eq(tn_allclose(tn_lm_loss(m, ids, ids), tn_cross_entropy(all, ids), 1e-5, 1e-5), 1);
+    tn_decoding_free(d);
+    tn_scope_end(s);
+    tn_free(m);
+}
+END_TEST
+
+START_TEST(not_a_language_model)
+{
+    bigram *m = bigram_new(&bigram_class), *empty = bigram_new(&empty_class);
+    ck_assert_ptr_null(tn_lm_forward(m, some_ids(1, 9)));
+    ck_error(TN_ESHAPE, "Bigram: a sequence of 9 tokens is longer than the model's 8 positions; truncate it");
+    ck_assert_ptr_null(tn_lm_loss(m, some_ids(1, 1), NULL));
+    ck_error(TN_ESHAPE, "Bigram: a sequence of length 1 has no next token as target; pass targets");
+    ck_assert_ptr_null(tn_lm_forward(m, tn_zeros_of(TN_I64, TN_SHAPE(3))));
+    ck_error(TN_ESHAPE, "Bigram: ids must be [batch, length], got [3]");
+    decoder     *cached = small();
+    tn_kv_cache *cache = tn_blocks_cache(cached->blocks, 1, 4, 0);
+    ck_assert_ptr_null(tn_lm_forward(m, some_ids(1, 2), .cache = cache));
+    ck_error(TN_EUNSUPPORTED, "Bigram: this model has no key/value cache; omit .cache");
+    tn_kv_cache_free(cache), tn_free(cached);
+    ck_assert_ptr_null(tn_lm_decoding(m, 1, 9));
+    ck_error(TN_EINVAL, "tn_lm_decoding: length is 9, but the model has only 8 positions");
+    ck_assert_ptr_null(tn_lm_decoding(m, 0, 8));
+    ck_error(TN_EINVAL, "tn_lm_decoding: 0 rows of length 8, but both must be at least 1");
+    ck_assert_ptr_null(tn_lm_blocks(m));
+    ck_error(TN_EUNSUPPORTED, "tn_lm_blocks: a Bigram has no tn_blocks and no key/value cache");
+    ck_assert_int_ne(tn_lm_save(m, tn_test_folder("unsaved")), TN_OK);
+    ck_error(TN_EUNSUPPORTED, "tn_lm_save: a Bigram cannot be saved, because its class has no .lm->save");
+    ck_assert_ptr_null(tn_lm_forward(empty, some_ids(1, 2)));
+    ck_error(TN_EINVAL, "Empty: the tn_lm_ops of its class need .info and .hidden, or .info, .run and .loss");
+    tn_free(m), tn_free(empty);
 }
 END_TEST
 
@@ -314,6 +426,9 @@ int main(void)
     tcase_add_test(c, as_modeling_llama);
     tcase_add_test(c, with_and_without_a_cache);
     tcase_add_test(c, trimmed);
+    tcase_add_test(c, as_the_library_s);
+    tcase_add_test(c, without_a_cache);
+    tcase_add_test(c, not_a_language_model);
     tcase_add_loop_test(c, shared_keys, 0, 2);
     tcase_add_loop_test(c, gradients, 0, 4);
     tcase_add_test(c, in_parallel);

@@ -190,7 +190,9 @@ START_TEST(any_model_that_writes)
     fine();
     tn_linear *l = tn_linear_new(.in = 2, .out = 2);
     ck_assert_ptr_null(tn_lm_forward(l, ids));
-    ck_error(TN_EINVAL, "a Linear is not a language model; expected a tn_gpt, tn_llama, tn_reformer or tn_rnn_lm");
+    ck_error(TN_EINVAL,
+             "a Linear is not a language model; expected a tn_gpt, tn_llama, tn_reformer, tn_rnn_lm, or a module whose "
+             "class has .lm");
     ck_assert_ptr_null(tn_lm_load(tn_test_data("golden/bert/masked")));
     char says[1200];
     snprintf(says, sizeof says,

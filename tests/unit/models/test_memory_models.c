@@ -233,13 +233,14 @@ static double folder_and_back(void)
 
 static double gguf_and_back(void)
 {
-    const char      *path = tn_test_file("memory.gguf");
-    const tn_decoder d = {.model = tn_llama_new(.vocab = 11, .dim = 32, .layers = 1, .heads = 2, .ff = 32)};
-    tn_decoder       e = {.model = NULL};
-    if (d.model && tn_decoder_save(&d, path, .type = "q8_0") == TN_OK) e = tn_decoder_open(path);
-    const double sum = e.model ? digest(tn_llama_forward((tn_llama *)e.model, ids(1, 3, 11))) : NAN;
-    tn_decoder_close(&e);
-    tn_module_free(d.model);
+    const char    *path = tn_test_file("memory.gguf");
+    const tn_model d = {.family = TN_MODEL_DECODER,
+                        .module = tn_llama_new(.vocab = 11, .dim = 32, .layers = 1, .heads = 2, .ff = 32)};
+    tn_model       e = {TN_MODEL_NONE};
+    if (d.lm && tn_model_save(&d, path, .type = "q8_0") == TN_OK) e = tn_model_open(path);
+    const double sum = e.lm ? digest(tn_llama_forward((tn_llama *)e.lm, ids(1, 3, 11))) : NAN;
+    tn_model_close(&e);
+    tn_module_free(d.lm);
     return sum;
 }
 

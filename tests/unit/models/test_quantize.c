@@ -75,12 +75,12 @@ START_TEST(packed_to_gguf)
         tn_eval(g);
         ck_assert_int_eq(f16 ? tn_halve(g) : tn_quantize(g), TN_OK);
         tn_tensor *before = tn_gpt_forward(g, in);
-        tn_decoder d = {.model = (tn_module *)(void *)g};
-        ck_assert_msg(tn_decoder_save(&d, path, .type = f16 ? "f32" : "q8_0") == TN_OK, "%s", tn_error_message());
-        tn_decoder again = tn_decoder_open(path);
+        tn_model   d = {.family = TN_MODEL_DECODER, .module = g};
+        ck_assert_msg(tn_model_save(&d, path, .type = f16 ? "f32" : "q8_0") == TN_OK, "%s", tn_error_message());
+        tn_model again = tn_model_open(path);
         ok();
-        ck_assert_double_gt(cosine(before, tn_lm_forward(again.model, in)), 0.99999);
-        tn_decoder_close(&again);
+        ck_assert_double_gt(cosine(before, tn_lm_forward(again.lm, in)), 0.99999);
+        tn_model_close(&again);
         tn_scope_end(s);
         tn_free(g);
     }

@@ -234,7 +234,7 @@ START_TEST(mistakes)
     ck_error(TN_EINVAL, "tn_carried_lm_new: the model is NULL");
     tn_rnn_lm *m = tn_rnn_lm_new(.vocab = 5, .dim = 4, .hidden = 4, .layers = 1);
     ck_assert_ptr_null(tn_lm_blocks(m));
-    ck_error(TN_EUNSUPPORTED, "tn_lm_blocks: a recurrent model has no tn_blocks");
+    ck_error(TN_EUNSUPPORTED, "tn_lm_blocks: a RnnLm has no tn_blocks and no key/value cache");
     const char *dir = scratch();
     ck_assert_int_eq(tn_rnn_lm_save(m, dir), TN_OK);
     /* a config that does not match the weights, or is not a model's, is an error and allocates little memory */

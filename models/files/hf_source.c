@@ -1,0 +1,108 @@
+/* hf_source.c — opens a model's directory or file: config.json, parsed once, and the weights. */
+#include "core/files/io.h"
+#include "models/files/hf_config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- config.json ------------------------------------------------------------------------------------------------- */
+
+bool tn__hf_open(tn__hf_source *s, const char *path)
+{
+    const bool           file = tn__is_file(path);
+    const tn_json_limits limits = {.depth = 32, .bytes = 16 << 20, .values = 1 << 21};
+    *s = (tn__hf_source){.path = path};
+    if (tn_error() != TN_OK) return false;
+    if (file) snprintf(s->name, sizeof s->name, "%s", path);
+    else if (!tn__path_in(path, "config.json", s->name, sizeof s->name)) return false;
+    s->config = file ? tn__file_config(path) : tn_json_load_within(s->name, limits);
+    if (s->config && tn_json_type_of(s->config) != TN_JSON_OBJECT)
+        tn_raise(TN_EFORMAT, "'%s' does not contain an object", s->name);
+    return tn_error() == TN_OK;
+}
+
+void tn__hf_close(tn__hf_source *s)
+{
+    tn_json_free(s->config);
+    s->config = NULL;
+}
+
+void *tn__hf_load(const char *path, void *(*load)(const tn__hf_source *s))
+{
+    tn__hf_source s;
+    void         *m = tn__hf_open(&s, path) ? load(&s) : NULL;
+    tn__hf_close(&s);
+    return m;
+}
+
+/* ---- weights ----------------------------------------------------------------------------------------------------- */
+
+tn_safetensors *tn__weights_file(const char *dir, char path[1024])
+{
+    if (tn_error() != TN_OK) return NULL;
+    if (tn__is_file(dir)) return snprintf(path, 1024, "%s", dir), tn__file_tensors(dir);
+    if (!tn__path_in(dir, "pytorch_model.bin.index.json", path, 1024)) return NULL;
+    const bool parts = tn__file_exists(path);
+    path[strlen(path) - strlen(".index.json")] = 0;
+    const bool torch = tn__file_exists(path);
+    if (!tn__path_in(dir, "model.safetensors.index.json", path, 1024)) return NULL;
+    const bool index = tn__file_exists(path);
+    path[strlen(path) - strlen(".index.json")] = 0;
+    const bool whole = tn__file_exists(path);
+    if (index && !whole) path[strlen(path)] = '.';
+    if (index || whole || !(torch || parts)) return tn_safetensors_open(path);
+    if (!tn__path_in(dir, "pytorch_model.bin", path, 1024)) return NULL;
+    if (torch) return tn_torch_open(path);
+    return tn_raise(TN_EUNSUPPORTED,
+                    "'%s' has its weights in several PyTorch files; save it with transformers' save_pretrained, which "
+                    "writes safetensors",
+                    dir),
+           NULL;
+}
+
+void tn__list_weights(const tn_safetensors *f, const char *const *first, char *to, size_t size)
+{
+    size_t at = 0;
+    for (int64_t i = 0; i < tn_safetensors_count(f); i++) {
+        const char  *name = tn_safetensors_at(f, i).name;
+        const size_t n = strcspn(name, ".");
+        for (int k = 0; first[k]; k++)
+            if (strlen(first[k]) == n && !memcmp(first[k], name, n) && at < size)
+                at += (size_t)snprintf(to + at, size - at, "%s%s", at ? ", " : "", name);
+    }
+}
+
+/* Loads f, at path, into m (NULL: nothing) and closes it. Returns m; on failure frees it and returns NULL. */
+static void *read_weights(void *m, tn_safetensors *f, const char *path, const tn_hf_files *files)
+{
+    if (m) tn_load_run(m, (tn_load_args){.path = path, .file = f, .rename = files->rules, .renames = files->renames});
+    tn_safetensors_close(f);
+    if (tn_error() != TN_OK) return tn_module_free(m), NULL;
+    tn_module_train(m, false);
+    return m;
+}
+
+bool tn__weights_open(tn__weights *w, const tn__hf_source *s, int64_t want, int64_t head)
+{
+    *w = (tn__weights){.source = s, .head = head};
+    if (!head || tn__pruned_check(s)) w->file = tn__weights_file(s->path, w->path);
+    w->blank = tn__blank_begin();
+    return w->file && tn__has_elements(w, want);
+}
+
+void *tn__weights_load(tn__weights *w, void *m, const tn_hf_files *files)
+{
+    tn_scope_end(w->blank);
+    if (m && w->head) tn__pruned_apply(w->source, m);
+    const tn_scope blank = tn__blank_begin();
+    m = read_weights(m, w->file, w->path, files);
+    tn_scope_end(blank);
+    return m;
+}
+
+void *tn_hf_weights_read(void *m, const char *dir, const tn_hf_files *files)
+{
+    char path[1024];
+    if (!tn__not_null("tn_hf_weights_read", "the table of files", files)) return tn_module_free(m), NULL;
+    return read_weights(m, tn__weights_file(dir, path), path, files);
+}

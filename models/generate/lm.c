@@ -1,0 +1,155 @@
+/* lm.c — tn_lm: calls the functions of a module's class, tn_lm_ops, or the defaults of those that it does not have. */
+#include "models/generate/lm_private.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *name_of(void *m) { return ((tn_module *)m)->kind->name; }
+
+/* NULL: raised. */
+static const tn_lm_ops *ops_of(const char *who, void *m)
+{
+    if (!tn_module_ready(who, m)) return NULL;
+    const tn_lm_ops *ops = ((tn_module *)m)->kind->lm;
+    if (!ops)
+        tn_raise(TN_EINVAL,
+                 "a %s is not a language model; expected a tn_gpt, tn_llama, tn_reformer, tn_rnn_lm, or a module whose "
+                 "class has .lm",
+                 name_of(m));
+    else if (!ops->info || (!ops->hidden && (!ops->run || !ops->loss)))
+        tn_raise(TN_EINVAL, "%s: the tn_lm_ops of its class need .info and .hidden, or .info, .run and .loss",
+                 name_of(m));
+    return tn_error() == TN_OK ? ops : NULL;
+}
+
+tn_lm_info tn_lm_about(void *m)
+{
+    const tn_lm_ops *ops = ops_of(__func__, m);
+    return ops ? ops->info(m) : (tn_lm_info){0};
+}
+
+/* ---- logits and loss --------------------------------------------------------------------------------------------- */
+
+bool tn__ids_fit(void *m, const tn_tensor *ids)
+{
+    char text[192];
+    if (ids && tn_ndim(ids) == 2) return true;
+    tn_raise(TN_ESHAPE, "%s: ids must be [batch, length], got %s", name_of(m),
+             ids ? tn_shape_text(tn_shape_of(ids), text, sizeof text) : "NULL");
+    return false;
+}
+
+/* Checks the arguments and runs .hidden. */
+static tn_tensor *hidden_states(const tn_lm_ops *ops, void *m, const tn_lm_info *i, tn_tensor *ids, tn_kv_cache *cache)
+{
+    if (!tn__ids_fit(m, ids)) return NULL;
+    const int64_t n = tn_size(ids, 1) + tn_kv_cache_length(cache);
+    if (cache && !i->blocks)
+        return tn_raise(TN_EUNSUPPORTED, "%s: this model has no key/value cache; omit .cache", name_of(m)), NULL;
+    if (i->limited && n > i->positions)
+        return tn_raise(TN_ESHAPE,
+                        "%s: a sequence of %lld tokens is longer than the model's %lld positions; truncate it",
+                        name_of(m), (long long)n, (long long)i->positions),
+               NULL;
+    return ops->hidden(m, ids, cache);
+}
+
+tn_tensor *tn__lm_run(const char *who, void *m, tn_decoder_args a)
+{
+    const tn_lm_ops *ops = ops_of(who, m);
+    if (!ops || ops->run) return ops ? ops->run(m, a) : NULL;
+    const tn_lm_info i = ops->info(m);
+    const tn_frame   f = tn_module_enter(m);
+    tn_tensor       *y = hidden_states(ops, m, &i, a.ids, a.cache);
+    if (y && a.last) y = tn_narrow(y, 1, tn_size(y, 1) - 1, 1);
+    return tn_leave(f, y && !a.vectors ? tn_linear(y, i.out, i.bias) : y);
+}
+
+tn_tensor *tn__lm_loss(const char *who, void *m, tn_tensor *ids, tn_tensor *targets)
+{
+    const tn_lm_ops *ops = ops_of(who, m);
+    if (!ops || ops->loss) return ops ? ops->loss(m, ids, targets) : NULL;
+    const tn_lm_info i = ops->info(m);
+    const tn_frame   f = tn_module_enter(m);
+    tn_tensor       *y = hidden_states(ops, m, &i, ids, NULL);
+    const int64_t    n = y ? tn_size(ids, 1) : 0;
+    if (y && !targets && n < 2) {
+        tn_raise(TN_ESHAPE, "%s: a sequence of length %lld has no next token as target; pass targets", name_of(m),
+                 (long long)n);
+        return tn_leave(f, NULL);
+    }
+    if (y && !targets) y = tn_narrow(y, 1, 0, n - 1), targets = tn_narrow(ids, 1, 1, n - 1);
+    return tn_leave(f, y ? tn_linear_cross_entropy(y, i.out, i.bias, targets) : NULL);
+}
+
+tn_tensor *tn_lm_run(void *m, tn_decoder_args a) { return tn__lm_run(__func__, m, a); }
+tn_tensor *tn_lm_loss(void *m, tn_tensor *ids, tn_tensor *targets) { return tn__lm_loss(__func__, m, ids, targets); }
+
+void tn__lm_init(void *m, double init, int64_t layers)
+{
+    const double last = init / sqrt(2 * (double)layers);
+    for (tn_each p = tn_module_each(m, TN_EACH_PARAMETER); tn_error() == TN_OK && tn_next(&p);) {
+        const bool residual = strstr(p.name, "out_proj.") || strstr(p.name, "linear2.");
+        if (tn_ndim(p.tensor) > 1) tn_init_normal(p.tensor, 0, residual ? last : init);
+        else if (strstr(p.name, "bias")) tn_init_zeros(p.tensor);
+    }
+}
+
+/* ---- generation -------------------------------------------------------------------------------------------------- */
+
+tn_tensor *tn__lm_step(void *m, tn_tensor *ids, tn_kv_cache *cache)
+{
+    return tn_lm_run(m, (tn_decoder_args){.ids = ids, .cache = cache, .last = true});
+}
+
+tn_decoding *tn__lm_decoding(const char *who, void *m, int64_t rows, int64_t length)
+{
+    const tn_lm_ops *ops = ops_of(who, m);
+    if (!ops || ops->decoding) return ops ? ops->decoding(m, rows, length) : NULL;
+    const tn_lm_info i = ops->info(m);
+    if (i.limited && length > i.positions)
+        return tn_raise(TN_EINVAL, "%s: length is %lld, but the model has only %lld positions", who, (long long)length,
+                        (long long)i.positions),
+               NULL;
+    if (i.blocks) return tn_cached_decoding(m, tn__lm_step, tn_blocks_cache(i.blocks, rows, length, 0), rows, length);
+    if (rows >= 1 && length >= 1) return tn__uncached_decoding(m, tn__lm_step, rows, length);
+    return tn_raise(TN_EINVAL, "%s: %lld rows of length %lld, but both must be at least 1", who, (long long)rows,
+                    (long long)length),
+           NULL;
+}
+tn_decoding *tn_lm_decoding(void *m, int64_t rows, int64_t length)
+{
+    return tn__lm_decoding(__func__, m, rows, length);
+}
+
+static tn_blocks *blocks_of(const char *who, void *m)
+{
+    const tn_lm_ops *ops = ops_of(who, m);
+    tn_blocks       *blocks = ops ? ops->info(m).blocks : NULL;
+    if (ops && !blocks) tn_raise(TN_EUNSUPPORTED, "%s: a %s has no tn_blocks and no key/value cache", who, name_of(m));
+    return blocks;
+}
+tn_blocks *tn_lm_blocks(void *m) { return blocks_of(__func__, m); }
+
+static tn_status rotate_keys(void *m, tn_kv_cache *cache, int64_t from, int64_t count)
+{
+    return tn_blocks_forget(tn_lm_blocks(m), cache, from, count);
+}
+tn_decoding *tn_lm_rolling(void *m, int64_t rows, int64_t room, int64_t sinks)
+{
+    tn_blocks *blocks = blocks_of(__func__, m);
+    if (!blocks) return NULL;
+    if (!((tn_block *)tn_at(blocks->layers, 0))->self_attn->rotary)
+        return tn_raise(TN_EUNSUPPORTED,
+                        "tn_lm_rolling: this model has position embeddings; only rotary positions are supported"),
+               NULL;
+    return tn_rolling_decoding(m, tn__lm_step, rotate_keys, tn_blocks_cache(blocks, rows, room, 0), rows, room, sinks);
+}
+
+tn_status tn_lm_save(void *m, const char *dir)
+{
+    const tn_lm_ops *ops = ops_of(__func__, m);
+    if (!ops || ops->save) return ops ? ops->save(m, dir) : tn_error();
+    return tn_raise(TN_EUNSUPPORTED, "tn_lm_save: a %s cannot be saved, because its class has no .lm->save",
+                    name_of(m));
+}

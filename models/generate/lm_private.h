@@ -1,0 +1,28 @@
+/* lm_private.h — tn_lm's functions for typed language models and the decodings. Private to models/. */
+#ifndef TENON_MODELS_GENERATE_LM_PRIVATE_H
+#define TENON_MODELS_GENERATE_LM_PRIVATE_H
+
+#include "models/lm.h"
+
+/* tn_lm_run, tn_lm_loss and tn_lm_decoding; who: the caller's name, for messages. */
+tn_tensor   *tn__lm_run(const char *who, void *m, tn_decoder_args a);
+tn_tensor   *tn__lm_loss(const char *who, void *m, tn_tensor *ids, tn_tensor *targets);
+tn_decoding *tn__lm_decoding(const char *who, void *m, int64_t rows, int64_t length);
+
+/* A tn_decoder_step: the logits after the last of ids, [rows, 1, vocab]; cache may be NULL. */
+tn_tensor *tn__lm_step(void *m, tn_tensor *ids, tn_kv_cache *cache);
+
+/* True if ids is [batch, length]; else raises, with the name of m's class. */
+bool tn__ids_fit(void *m, const tn_tensor *ids);
+
+/* Initial weights: matrices normal with deviation init, biases 0; matrices that write to a residual stream have
+ * init / √(2 layers). */
+void tn__lm_init(void *m, double init, int64_t layers);
+
+/* The tn_decoding of a model without a cache (uncached.c); step always gets NULL. */
+tn_decoding *tn__uncached_decoding(void *model, tn_decoder_step step, int64_t rows, int64_t length);
+
+/* Cache positions needed for texts of this length if layers attend to the last `window` positions only (cached.c). */
+int64_t tn__windowed_room(int64_t length, int64_t window);
+
+#endif
