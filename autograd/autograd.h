@@ -18,7 +18,7 @@ extern "C" {
 
 /* Makes t a leaf, which collects gradients. Returns t. t must be floating and not the result of a recorded op. */
 TN_API tn_tensor *tn_requires_grad(tn_tensor *t);
-TN_API tn_tensor *tn_requires_no_grad(tn_tensor *t); /* t is no longer a leaf; drops its gradient */
+TN_API tn_tensor *tn_freeze_tensor(tn_tensor *t);    /* t is no longer a leaf; drops its gradient */
 TN_API bool       tn_needs_grad(const tn_tensor *t); /* t is a leaf, or was computed from one on the tape */
 TN_API tn_tensor *tn_grad(const tn_tensor *t);       /* the collected gradient, owned by t; NULL: none yet */
 TN_API void       tn_zero_grad(tn_tensor *t);        /* drops the gradient of t */

@@ -22,9 +22,9 @@ TN_API tn_status tn_reversible(tn_reversible_fn fn, const void *user, size_t byt
 
 typedef struct tn_lsh_attention_args {
     int           zero_;
-    tn_tensor    *q, *k, *v;    /* [B, H, T, D], the same, [B, H, T, E] */
-    tn_tensor    *buckets;      /* i64 or i32 [B, H, rounds, T]; NULL: one round, in the order of the sequence */
-    tn_tensor    *blocked_keys; /* bool [B, T]: true is padding */
+    tn_tensor    *q, *k, *v;        /* [B, H, T, D], the same, [B, H, T, E] */
+    tn_tensor    *buckets;          /* i64 or i32 [B, H, rounds, T]; NULL: one round, in the order of the sequence */
+    tn_tensor    *key_padding_mask; /* bool [B, T]: true is padding */
     int64_t chunk TN_IS(64), before TN_IS(1), after; /* chunk divides T, or T is at most chunk */
     bool          causal;                            /* position t attends to 0 … t */
     bool          apart; /* a position attends to itself only if it has no other: for k parallel to q */

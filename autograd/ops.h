@@ -223,10 +223,28 @@ TN_API tn_tensor *tn_take_along(tn_tensor *x, tn_tensor *index, int dim); /* gat
 /* weight[index]; the row `padding` (−1: none) gets no gradient. sparse: if weight is a leaf, its gradient is stored as
  * the rows that were used (tn_grad_rows), so that its cost is that of these rows. */
 TN_API tn_tensor *tn_embedding_run(tn_tensor *weight, tn_tensor *index, int64_t padding, bool sparse);
-TN_API tn_tensor *tn_one_hot(tn_tensor *index, int64_t classes);   /* i64; classes -1: largest index + 1 */
-TN_API tn_pair    tn_sort(tn_tensor *x, int dim, bool descending); /* stable; NaN is the largest */
-TN_API tn_pair    tn_topk(tn_tensor *x, int64_t k, int dim, bool smallest);
-TN_API tn_tensor *tn_nonzero(tn_tensor *x); /* [count, ndim] */
+TN_API tn_tensor *tn_one_hot(tn_tensor *index, int64_t classes); /* i64; classes -1: largest index + 1 */
+TN_API tn_tensor *tn_nonzero(tn_tensor *x);                      /* [count, ndim] */
+
+typedef struct tn_sort_args {
+    int        zero_;
+    tn_tensor *x;
+    int        dim;
+    bool       descending;
+    int        end_;
+} TN_KEYWORDS_ONLY tn_sort_args;
+typedef struct tn_topk_args {
+    int        zero_;
+    tn_tensor *x;
+    int64_t    k;
+    int        dim;
+    bool       smallest;
+    int        end_;
+} TN_KEYWORDS_ONLY tn_topk_args;
+TN_API tn_pair     tn_sort_run(tn_sort_args a); /* stable; NaN is the largest */
+TN_API tn_pair     tn_topk_run(tn_topk_args a); /* sorted, the largest first; or the smallest */
+#define tn_sort(...) TN_CALL_(tn_sort_run(TN_ARGS2_(tn_sort_args, TN_NO_DEFAULTS_, x, dim, __VA_ARGS__, .zero_ = 0)))
+#define tn_topk(...) TN_CALL_(tn_topk_run(TN_ARGS3_(tn_topk_args, TN_NO_DEFAULTS_, x, k, dim, __VA_ARGS__, .zero_ = 0)))
 
 /* ---- normalisation, dropout -------------------------------------------------------------------------------------- */
 
@@ -358,9 +376,9 @@ typedef struct tn_attention_args {
     /* [..., T, D], [..., S, D], [..., S, E], whose leading dims broadcast; or q alone, [B, T, 3, H, D]: q, k and v of H
      * heads, the result of one projection. Views are read without a copy. */
     tn_tensor   *q, *k, *v;
-    tn_tensor   *blocked;      /* attention mask, broadcasts to [..., T, S]; bool: true is masked; floating: added */
-    tn_tensor   *blocked_keys; /* padding mask, bool [B, S], for [B, H, T, D] heads: true is padding */
-    bool         causal;       /* query t attends to keys 0 … past + t, or only to the last `window` of them */
+    tn_tensor   *attn_mask; /* attention mask, broadcasts to [..., T, S]; bool: true is masked; floating: added */
+    tn_tensor   *key_padding_mask; /* padding mask, bool [B, S], for [B, H, T, D] heads: true is padding */
+    bool         causal;           /* query t attends to keys 0 … past + t, or only to the last `window` of them */
     int64_t      past, window;
     double       dropout;
     double scale TN_IS(-1); /* below 0: 1/√D */

@@ -92,7 +92,7 @@ TN_API tn_status tn_gradcheck_run(tn_gradcheck_args c);
  * Otherwise index is NULL. */
 typedef void (*tn_grad_ready)(const tn_tensor *leaf, const tn_tensor *grad, const tn_tensor *index, bool complete,
                               void *user);
-TN_API tn_status tn_backward_telling(tn_tensor *root, tn_tensor *seed, tn_grad_ready ready, void *user);
+TN_API tn_status tn_backward_notify(tn_tensor *root, tn_tensor *seed, tn_grad_ready ready, void *user);
 
 #ifdef __cplusplus
 }

@@ -98,7 +98,7 @@ static tn_llama *opened(const char *path)
 {
     tn_model  d = tn_model_open(path, .family = TN_MODEL_DECODER, .no_tokenizer = true);
     tn_llama *m = NULL;
-    if (d.lm && strcmp(tn_lm_about(d.lm).type, "gpt2") != 0) m = d.module, d.module = NULL;
+    if (d.lm && strcmp(tn_lm_info_of(d.lm).type, "gpt2") != 0) m = d.module, d.module = NULL;
     else if (d.lm) tn_raise(TN_EUNSUPPORTED, "'%s' contains a GPT-2; the workload llama needs a LLaMA", path);
     tn_model_close(&d);
     return m;

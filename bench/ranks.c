@@ -52,7 +52,7 @@ static int step(const bench_options *o, const bench_job *j, tn_replica *r, tn_op
 
 static tn_replica *replica_of(const bench_options *o, const bench_job *j, bool overlap)
 {
-    tn_world_slow(o->world, o->delay_us * 1e-6, o->delay_mb * 1e6);
+    tn_world_simulate_network(o->world, o->delay_us * 1e-6, o->delay_mb * 1e6);
     return tn_replica_create((tn_replica_config){.world = o->world,
                                                  .module = j->module,
                                                  .shards = o->shards ? o->shards : SHARDS,

@@ -55,7 +55,7 @@ int bench_reduce(const bench_options *o, FILE *json)
     tn_embedding *m = tn_embedding_new(.count = n / WIDTH, .dim = WIDTH);
     tn_tensor    *x = tn_zeros(TN_SHAPE(n));
     float        *data = x ? tn_data_mut(x) : NULL;
-    tn_world_slow(o->world, o->delay_us * 1e-6, o->delay_mb * 1e6);
+    tn_world_simulate_network(o->world, o->delay_us * 1e-6, o->delay_mb * 1e6);
     tn_replica *r = tn_replica_new(o->world, m, .shards = tn_world_size(o->world));
     for (int64_t i = -1; i < steps && data && tn_error() == TN_OK; i++) { /* the first is a warm-up */
         const double a = ordered(o->world, r, m), b = of_mpi(o->world, data, (int)n);

@@ -37,8 +37,8 @@ static tn_tensor *loss(void *given)
     const double scale = sqrt((double)m->words->dim);
     tn_tensor   *x = tn_mul_scalar(tn_call(m->words, j->source), scale);
     tn_tensor   *y = tn_mul_scalar(tn_call(m->words, j->target), scale);
-    y = tn_transformer_forward(m->transformer, x, y, .causal = true, .src_blocked_keys = j->padding,
-                               .memory_blocked_keys = j->padding);
+    y = tn_transformer_forward(m->transformer, x, y, .causal = true, .src_key_padding_mask = j->padding,
+                               .memory_key_padding_mask = j->padding);
     y = tn_linear_cross_entropy(y, m->words->weight, NULL, j->next, .label_smoothing = 0.1);
     return tn_leave(f, y);
 }

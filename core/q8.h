@@ -16,9 +16,9 @@ TN_API tn_tensor *tn_q8_pack(const tn_tensor *weight);
 /* Packs a matrix in f16, half of f32: any width, and exact where the weights were f16 in a file. Apart from the
  * elements, it is used as an 8-bit weight is. */
 TN_API tn_tensor *tn_f16_pack(const tn_tensor *weight);
-TN_API tn_tensor *tn_q8_unpack(const tn_tensor *q8);   /* [out, in], in the dtype it was packed from */
-TN_API bool       tn_is_q8(const tn_tensor *t);        /* 8 bits or f16 */
-TN_API tn_dtype   tn_weight_dtype(const tn_tensor *t); /* of any tensor: the dtype that tn_q8_unpack would return */
+TN_API tn_tensor *tn_unpack(const tn_tensor *q8);      /* [out, in], in the dtype it was packed from */
+TN_API bool       tn_is_packed(const tn_tensor *t);    /* 8 bits or f16 */
+TN_API tn_dtype   tn_weight_dtype(const tn_tensor *t); /* of any tensor: the dtype that tn_unpack would return */
 TN_API tn_shape   tn_weight_shape(const tn_tensor *t);
 /* From and to the blocks of GGUF's Q8_0, 34 bytes for 32 elements, row by row; dt: the dtype they represent. */
 TN_API tn_tensor *tn_q8_from_blocks(tn_dtype dt, tn_shape s, const void *blocks, size_t bytes);

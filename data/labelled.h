@@ -21,12 +21,12 @@ typedef enum {
     TN_LABELLED_ANSWERS,   /* a question, a text, and answers contained in it */
     TN_LABELLED_CHOICES    /* a context, its endings, and the number of the right one */
 } tn_labelled_kind;
-typedef enum { TN_ONE_LABEL = 0, TN_ANY_LABELS, TN_REGRESSION } tn_problem;
+typedef enum { TN_SINGLE_LABEL = 0, TN_MULTI_LABEL, TN_REGRESSION } tn_problem_type;
 
 typedef struct tn_labelled_config {
     int              zero_;
     tn_labelled_kind kind;
-    tn_problem       problem; /* of texts; several labels share one column, separated by commas */
+    tn_problem_type  problem; /* of texts; several labels share one column, separated by commas */
     /* "tsv", "csv", "jsonl"; "conll" (word first, tag last) or "conllu"; "squad"; or a GLUE task: "cola", "sst-2",
      * "mrpc", "sts-b", "qqp", "mnli", "qnli", "rte", "wnli". NULL: chosen by the file's name, else the kind's first */
     const char *form;
@@ -75,13 +75,13 @@ TN_API void               tn_labels_free(tn_labels *l);
  * examples of any lengths form one step in .parts batches, for tn_fit's .accumulate. A sentence longer than .length
  * continues in another feature; texts with questions are read through windows; others are truncated. */
 typedef struct tn_features_config {
-    int           zero_;
-    tn_problem    problem;
-    int64_t batch TN_IS(32), length TN_IS(128), stride TN_IS(128); /* length in tokens; stride: overlap of windows */
-    int64_t       parts;                                           /* batches per step; 0: each batch is a step */
-    uint64_t      seed;
-    bool          fixed, no_label; /* same batches in each epoch, for validation; no_label: no y */
-    int           end_;
+    int             zero_;
+    tn_problem_type problem;
+    int64_t batch   TN_IS(32), length TN_IS(128), stride TN_IS(128); /* length in tokens; stride: overlap of windows */
+    int64_t         parts;                                           /* batches per step; 0: each batch is a step */
+    uint64_t        seed;
+    bool            fixed, no_label; /* same batches in each epoch, for validation; no_label: no y */
+    int             end_;
 } TN_KEYWORDS_ONLY         tn_features_config;
 typedef struct tn_features tn_features;
 TN_API tn_features        *tn_features_create(const tn_labelled *l, const tn_tokenizer *t, const tn_labels *labels,

@@ -71,18 +71,18 @@ typedef struct {
     const tn_tensor *image; /* u8 [H, W] or [C, H, W], at most 1024 pixels per side */
     const tn_tensor *shade; /* [rows, columns], in [0, 1]: opacity of a colour over each part; or NULL */
     const char      *caption;
-} tn_report_picture;
-TN_API tn_status tn_report_pictures(tn_report *r, const char *title, int64_t n, const tn_report_picture *pictures);
+} tn_report_image;
+TN_API tn_status tn_report_images(tn_report *r, const char *title, int64_t n, const tn_report_image *pictures);
 
 /* ---- inside a model ---------------------------------------------------------------------------------------------- */
 
 /* Starts an alternative, shown by a button of this name; all that is added until the next call belongs to it. The first
- * call of a choice gives its title. tn_report_chosen ends the choice. */
-TN_API tn_status tn_report_choose(tn_report *r, const char *title, const char *name, bool first);
-TN_API tn_status tn_report_chosen(tn_report *r);
+ * call of a choice gives its title. tn_report_choice_end ends the choice. */
+TN_API tn_status tn_report_choice(tn_report *r, const char *title, const char *name, bool first);
+TN_API tn_status tn_report_choice_end(tn_report *r);
 /* weights [layers, n, n]: the paths of attention from one word of the last layer down to all words. */
-TN_API tn_status tn_report_ways(tn_report *r, const char *title, int64_t n, const char *const *words,
-                                const tn_tensor *weights, int64_t word);
+TN_API tn_status tn_report_paths(tn_report *r, const char *title, int64_t n, const char *const *words,
+                                 const tn_tensor *weights, int64_t word);
 /* Words on a green background, amber for negative values. */
 TN_API tn_status tn_report_values(tn_report *r, const char *title, int64_t n, const char *const *words,
                                   const double *values);
@@ -96,7 +96,7 @@ typedef struct {
 } tn_report_plane;
 TN_API tn_status tn_report_surface(tn_report *r, const char *title, const tn_report_plane *p);
 /* Saves the figure added last; path must end in .svg. */
-TN_API tn_status tn_report_save_picture(tn_report *r, const char *path);
+TN_API tn_status tn_report_save_figure(tn_report *r, const char *path);
 
 #ifdef __cplusplus
 } /* extern "C" */

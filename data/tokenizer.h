@@ -6,7 +6,7 @@
  *     const char   *text = "Time flies like an arrow.";
  *     tn_tokenizer_encode(t, e, text, strlen(text), .max_length = 128);
  *     for (int64_t i = 0; i < e->n; i++)
- *         printf("%d %s: %d to %d\n", e->id[i], tn_tokenizer_piece(t, e->id[i]), e->start[i], e->end[i]);
+ *         printf("%d %s: %d to %d\n", e->id[i], tn_tokenizer_token(t, e->id[i]), e->start[i], e->end[i]);
  *     tn_encoding_free(e);
  *     tn_tokenizer_free(t);
  *
@@ -61,7 +61,7 @@ TN_API void      tn_tokenizer_free(tn_tokenizer *t);
 /* Creates a tokenizer from the parts that other files hold: GGUF, llama2.c's tokenizer.bin. pieces: the texts of n
  * tokens in the order of their ids, each ended by a NUL; a space is "▁" or a space. */
 enum { TN_TYPE_NORMAL = 1, TN_TYPE_UNKNOWN, TN_TYPE_CONTROL, TN_TYPE_USER, TN_TYPE_UNUSED, TN_TYPE_BYTE };
-typedef struct tn_pieces_args {
+typedef struct tn_from_vocab_args {
     int                    zero_;
     tn_tokenizer_kind kind TN_IS(TN_SENTENCE_BPE); /* or TN_UNIGRAM, TN_BYTE_BPE */
     const float           *scores;                 /* [n]: a higher score is merged first; NULL: a lower id first */
@@ -75,18 +75,18 @@ typedef struct tn_pieces_args {
     bool          no_space;                  /* do not add a space before a text */
     bool          whole_words; /* of TN_BYTE_BPE: a word in the vocabulary becomes that token, without merges */
     int           end_;
-} TN_KEYWORDS_ONLY   tn_pieces_args;
-TN_API tn_tokenizer *tn_tokenizer_of_pieces_run(int64_t n, const char *const *pieces, tn_pieces_args how);
+} TN_KEYWORDS_ONLY   tn_from_vocab_args;
+TN_API tn_tokenizer *tn_tokenizer_from_vocab_run(int64_t n, const char *const *pieces, tn_from_vocab_args how);
 /* The reverse: writes the scores and types of all tn_tokenizer_size(t) tokens, and the merges, two token ids each.
  * Returns the number of merges. Each pointer may be NULL. */
 TN_API int64_t tn_tokenizer_parts(const tn_tokenizer *t, float *scores, int32_t *types, int32_t *merges);
 typedef struct {
     const char *splitter;           /* of TN_BYTE_BPE: GGUF's name of it; else NULL */
     bool        first, last, space; /* is a first token, a last token, a space added to a text */
-    const char *untold;             /* of GGUF's two kinds: the first rule that GGUF lacks, in tokenizer.json's
+    const char *unsupported;        /* of GGUF's two kinds: the first rule that GGUF lacks, in tokenizer.json's
                                        words; or NULL */
-} tn_tokenizer_manner;
-TN_API tn_tokenizer_manner tn_tokenizer_manner_of(const tn_tokenizer *t);
+} tn_tokenizer_traits;
+TN_API tn_tokenizer_traits tn_tokenizer_traits_of(const tn_tokenizer *t);
 
 /* Training counts words, then merges the most frequent pair of neighbouring tokens into a new token, repeatedly. The
  * amount of text is not limited: files are read in blocks, and only distinct words are kept. The result does not depend
@@ -117,10 +117,10 @@ TN_API tn_tokenizer_kind tn_tokenizer_kind_of(const tn_tokenizer *t);
 TN_API int64_t           tn_tokenizer_size(const tn_tokenizer *t); /* highest token id plus 1 */
 /* The token's text as the files spell it ("##ing", "Ġthe"), "" for an id without a token; valid as long as t. And the
  * token id of such a text, -1 if t has no such token. */
-TN_API const char *tn_tokenizer_piece(const tn_tokenizer *t, int64_t id);
+TN_API const char *tn_tokenizer_token(const tn_tokenizer *t, int64_t id);
 TN_API int64_t     tn_tokenizer_id(const tn_tokenizer *t, const char *piece);
 TN_API bool        tn_tokenizer_is_special(const tn_tokenizer *t, int64_t id);
-TN_API bool        tn_tokenizer_goes_on(const tn_tokenizer *t, int64_t id); /* WordPiece: true inside a word */
+TN_API bool        tn_tokenizer_is_inner(const tn_tokenizer *t, int64_t id); /* WordPiece: true inside a word */
 
 typedef struct {
     int32_t pad, unknown, first, separator, mask, last; /* token ids, -1: none. As the files specify; else first:
@@ -140,11 +140,11 @@ typedef struct {
     const int32_t *end;     /* one past the last byte */
     const int32_t *word;    /* index of the token's word in its text, from 0; -1 for tokens that the template adds */
     const uint8_t *segment; /* 0: of the first text, 1: of the second */
-    const uint8_t *special; /* TN_PIECE_… */
+    const uint8_t *special; /* TN_TOKEN_… */
     int64_t        cut;     /* number of tokens that .max_length removed */
     int64_t        invalid; /* number of invalid UTF-8 sequences */
 } tn_encoding;
-enum { TN_PIECE_TEXT = 0, TN_PIECE_ADDED = 1 /* by the template */, TN_PIECE_PADDING = 2 };
+enum { TN_TOKEN_FROM_TEXT = 0, TN_TOKEN_FROM_TEMPLATE = 1 /* by the template */, TN_TOKEN_PADDING = 2 };
 TN_API tn_encoding *tn_encoding_new(void);
 TN_API void         tn_encoding_free(tn_encoding *e);
 
@@ -176,9 +176,9 @@ TN_API tn_encoder tn_tokenizer_encoder(const tn_tokenizer *t, tn_encoding *e);
 
 /* n texts, each ended by a NUL, as tensors [n, T], where T is the length of the longest (or .pad_to). */
 typedef struct {
-    tn_tensor *ids, *segments; /* i64 */
-    tn_tensor *blocked_keys;   /* bool: true is padding */
-    int64_t    cut, invalid;   /* as in tn_encoding, summed over all texts */
+    tn_tensor *ids, *segments;   /* i64 */
+    tn_tensor *key_padding_mask; /* bool: true is padding */
+    int64_t    cut, invalid;     /* as in tn_encoding, summed over all texts */
 } tn_token_batch;
 TN_API tn_status tn_tokenizer_batch_run(const tn_tokenizer *t, tn_token_batch *to, int64_t n, const char *const *texts,
                                         tn_encode_args o);
@@ -220,9 +220,10 @@ TN_API const char *tn_chat_kind(const char *chat_template); /* of a tokenizer_co
 #else
 #define TN_TOKENIZER_TRAIN_ARGS_DEFAULTS .vocab_size = 30000, .min_count = 2, .alphabet = 1000
 #define TN_TRAINED_(...) ((tn_tokenizer_train_args){TN_TOKENIZER_TRAIN_ARGS_DEFAULTS, TN_NAMED_, __VA_ARGS__})
-#define TN_PIECES_ARGS_DEFAULTS .kind = TN_SENTENCE_BPE, .first = -1, .last = -1
-#define tn_tokenizer_of_pieces(...) TN_CALL_(tn_tokenizer_of_pieces_run(TN_OF_PIECES_(__VA_ARGS__, .zero_ = 0)))
-#define TN_OF_PIECES_(n, pieces, ...) n, pieces, ((tn_pieces_args){TN_PIECES_ARGS_DEFAULTS, TN_NAMED_, __VA_ARGS__})
+#define TN_FROM_VOCAB_ARGS_DEFAULTS .kind = TN_SENTENCE_BPE, .first = -1, .last = -1
+#define tn_tokenizer_from_vocab(...) TN_CALL_(tn_tokenizer_from_vocab_run(TN_FROM_VOCAB_(__VA_ARGS__, .zero_ = 0)))
+#define TN_FROM_VOCAB_(n, pieces, ...) \
+    n, pieces, ((tn_from_vocab_args){TN_FROM_VOCAB_ARGS_DEFAULTS, TN_NAMED_, __VA_ARGS__})
 #define TN_ENCODED_(...) ((tn_encode_args){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__})
 #define tn_tokenizer_load(...) TN_CALL_(tn_tokenizer_load_run(TN_TOKENIZER_LOAD_(__VA_ARGS__, .zero_ = 0)))
 #define TN_TOKENIZER_LOAD_(path, ...) path, ((tn_tokenizer_config){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__})

@@ -49,7 +49,7 @@ static tn_sequential *model_new(void)
 static bool draw(void *user, tn_batch *b)
 {
     const int64_t *rows = user;
-    tn_tensor     *digits = tn_randint(TN_SHAPE(*rows, DIGITS), 0, 10), *sorted = tn_sort(digits, 1, false).values;
+    tn_tensor     *digits = tn_randint(TN_SHAPE(*rows, DIGITS), 0, 10), *sorted = tn_sort(digits, 1).values;
     tn_tensor     *arrow = tn_full_of(TN_I64, TN_SHAPE(*rows, 1), ARROW);
     tn_tensor     *all = tn_cat(1, digits, arrow, sorted); /* [B, 11] */
     b->x = tn_narrow(all, 1, 0, LENGTH);

@@ -37,7 +37,7 @@ int main(void)
 #ifdef RANKS_MPI
     tn_world *w = tn_world_mpi(NULL);
 #else
-    tn_world *w = tn_world_alone();
+    tn_world *w = tn_world_single();
 #endif
     const int rank = tn_world_rank(w);
     tn_seed(1);

@@ -103,7 +103,7 @@ static void encode(tools *x, tn_text line)
     }
     x->replaced += e->invalid;
     for (int64_t i = 0; i < e->n; i++)
-        if (pieces) printf(i ? " %s" : "%s", tn_tokenizer_piece(x->t, e->id[i]));
+        if (pieces) printf(i ? " %s" : "%s", tn_tokenizer_token(x->t, e->id[i]));
         else printf(i ? " %d" : "%d", e->id[i]);
 }
 
@@ -128,7 +128,7 @@ static void decode(tools *x, tn_text line)
         }
         if (tn_ids_add(&x->ids, id) != TN_OK) return;
     }
-    for (int64_t i = 0; pieces && i < x->ids.n; i++) printf(i ? " %s" : "%s", tn_tokenizer_piece(x->t, x->ids.at[i]));
+    for (int64_t i = 0; pieces && i < x->ids.n; i++) printf(i ? " %s" : "%s", tn_tokenizer_token(x->t, x->ids.at[i]));
     if (!pieces && tn_tokenizer_decode(x->t, x->ids.at, x->ids.n, &x->text, .keep_special = special) == TN_OK)
         fwrite(x->text.at, 1, x->text.bytes, stdout);
 }

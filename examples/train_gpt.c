@@ -26,7 +26,8 @@ int main(int argc, char **argv)
 
     tn_gpt     *gpt = tn_gpt_new(.vocab = tn_tokenizer_size(t), .dim = 128, .layers = 2, .heads = 4, .positions = 64);
     tn_windows *train = e ? tn_windows_new(e->id, e->n, .batch = 16, .length = 64) : NULL;
-    tn_fit(gpt, .train = tn_windows_source(train), .loss = loss, .steps = atoll(argv[2]), .lr = 2e-3, .on = report);
+    tn_fit(gpt, .train = tn_windows_source(train), .loss = loss, .steps = strtol(argv[2], NULL, 10), .lr = 2e-3,
+           .on = report);
 
     tn_token_batch start = {.ids = NULL};
     tn_text_stream stream = {.bytes = 0};

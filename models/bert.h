@@ -4,7 +4,7 @@
  *     tn_bert_config c = tn_bert_size("mini");
  *     c.vocab = 8000;
  *     tn_bert   *bert = tn_bert_create(c);
- *     tn_tensor *loss = tn_bert_loss(bert, .ids = ids, .blocked_keys = padding, .masked = where, .words = what);
+ *     tn_tensor *loss = tn_bert_loss(bert, .ids = ids, .key_padding_mask = padding, .masked = where, .words = what);
  *
  *     tn_bert *bert = tn_bert_load("bert-base-uncased");          // a directory in Hugging Face's format
  *     tn_tensor *y = tn_bert_forward(bert, ids);                  // [B, T, dim]
@@ -79,10 +79,10 @@ TN_API tn_bert *tn_bert_create(tn_bert_config c);
 
 typedef struct tn_bert_args {
     int         zero_;
-    tn_tensor  *ids;          /* i64 or i32 [B, T] */
-    tn_tensor  *types;        /* segments, i64 or i32 [B, T]; NULL: all 0; ignored by models without segments */
-    tn_tensor  *blocked_keys; /* padding mask, bool [B, T]: true at padding; NULL: no padding */
-    tn_tensor **weights;      /* out, may be NULL: one tensor per layer, attention weights [B, heads, T, T] */
+    tn_tensor  *ids;              /* i64 or i32 [B, T] */
+    tn_tensor  *types;            /* segments, i64 or i32 [B, T]; NULL: all 0; ignored by models without segments */
+    tn_tensor  *key_padding_mask; /* padding mask, bool [B, T]: true at padding; NULL: no padding */
+    tn_tensor **weights;          /* out, may be NULL: one tensor per layer, attention weights [B, heads, T, T] */
     int         end_;
 } TN_KEYWORDS_ONLY tn_bert_args;
 TN_API tn_tensor  *tn_bert_run(tn_bert *m, tn_bert_args a); /* hidden states [B, T, dim] */
@@ -90,21 +90,21 @@ TN_API tn_tensor  *tn_bert_run(tn_bert *m, tn_bert_args a); /* hidden states [B,
 /* Heads, computed from y, the hidden states of tn_bert_forward. word_scores: logits over the vocabulary, [N, vocab], of
  * the tokens at positions `where` of the flattened [B · T] (i64 [N]; NULL: all). pooled: tanh of a projection of the
  * first token, [B, dim]. next_scores: logits [B, 2]; class 0: the second sentence follows the first. */
-TN_API tn_tensor *tn_bert_word_scores(tn_bert *m, tn_tensor *y, tn_tensor *where);
+TN_API tn_tensor *tn_bert_mlm_logits(tn_bert *m, tn_tensor *y, tn_tensor *where);
 TN_API tn_tensor *tn_bert_pooled(tn_bert *m, tn_tensor *y);
-TN_API tn_tensor *tn_bert_next_scores(tn_bert *m, tn_tensor *y);
-TN_API tn_tensor *tn_bert_replaced_scores(tn_bert *m, tn_tensor *y); /* logits [B, T]: above 0 for replaced tokens */
+TN_API tn_tensor *tn_bert_nsp_logits(tn_bert *m, tn_tensor *y);
+TN_API tn_tensor *tn_bert_replaced_logits(tn_bert *m, tn_tensor *y); /* logits [B, T]: above 0 for replaced tokens */
 
 /* The training loss: the sum of the mean cross-entropy over masked tokens (0 if N is 0), that of .next, and the mean
  * binary cross-entropy of .replaced over all tokens except padding. Parts whose targets are NULL are omitted. */
 typedef struct tn_bert_loss_args {
     int         zero_;
-    tn_tensor  *ids, *types, *blocked_keys; /* as in tn_bert_args */
-    tn_tensor  *masked;                     /* i64 [N]: positions of the masked tokens in the flattened [B · T] */
-    tn_tensor  *words;                      /* i64 [N]: their targets, token ids; required with .masked */
-    tn_tensor  *next;                       /* i64 [B]: 0 if the second sentence follows the first, else 1 */
-    tn_tensor  *replaced;                   /* bool [B, T]: true for replaced tokens */
-    tn_tensor **word_loss, **next_loss;     /* out, may be NULL: these parts of the loss, detached */
+    tn_tensor  *ids, *types, *key_padding_mask; /* as in tn_bert_args */
+    tn_tensor  *masked;                         /* i64 [N]: positions of the masked tokens in the flattened [B · T] */
+    tn_tensor  *words;                          /* i64 [N]: their targets, token ids; required with .masked */
+    tn_tensor  *next;                           /* i64 [B]: 0 if the second sentence follows the first, else 1 */
+    tn_tensor  *replaced;                       /* bool [B, T]: true for replaced tokens */
+    tn_tensor **word_loss, **next_loss;         /* out, may be NULL: these parts of the loss, detached */
     int         end_;
 } TN_KEYWORDS_ONLY tn_bert_loss_args;
 TN_API tn_tensor  *tn_bert_loss_run(tn_bert *m, tn_bert_loss_args b);
@@ -124,7 +124,7 @@ TN_API int64_t tn_bert_fill_in(tn_bert *m, const tn_tokenizer *t, const char *te
 typedef enum { TN_POOL_MEAN = 0, TN_POOL_FIRST, TN_POOL_MAX } tn_bert_pooling;
 /* tn_bert_sentences reduces hidden states y [n, T, dim] to one vector per text, [n, dim]: the mean over tokens, the
  * first token, or the maximum. tn_bert_embed encodes n texts, truncates long ones, and returns vectors of norm 1. */
-TN_API tn_tensor *tn_bert_sentences(tn_tensor *y, tn_tensor *blocked_keys, tn_bert_pooling pooling);
+TN_API tn_tensor *tn_bert_sentences(tn_tensor *y, tn_tensor *key_padding_mask, tn_bert_pooling pooling);
 TN_API tn_tensor *tn_bert_embed(tn_bert *m, const tn_tokenizer *t, int64_t n, const char *const *texts,
                                 tn_bert_pooling pooling);
 

@@ -54,8 +54,8 @@ TN_API tn_decoding *tn_lm_rolling(void *m, int64_t rows, int64_t room,
 typedef struct {
     int64_t proposed, accepted, readings; /* tokens, tokens; forward passes of m, without the prompt's */
     double  plain;                        /* seconds of m's first pass, which reads a single token */
-} tn_drafted;
-TN_API tn_decoding *tn_drafted_decoding(void *m, void *draft, int64_t length, int64_t ahead, tn_drafted *count);
+} tn_speculation;
+TN_API tn_decoding *tn_speculative_decoding(void *m, void *draft, int64_t length, int64_t ahead, tn_speculation *count);
 
 /* Arguments of a decoder-only model: tn_gpt_forward(m, ids, …), tn_llama_forward(m, ids, …). */
 typedef struct tn_decoder_args {

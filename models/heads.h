@@ -1,8 +1,8 @@
 /* heads.h — an encoder with a task head, for fine-tuning: classification and regression of sentences and pairs, tagging
  * of words, question answering, multiple choice. Part of models.h: include that.
  *
- *     tn_tuned *m = tn_tuned_new(tn_bert_load("bert-base-uncased"), .task = TN_TASK_CLASSES, .n = 2);
- *     tn_tensor *scores = tn_tuned_forward(m, ids, .types = types, .blocked_keys = padding);  // [B, 2]
+ *     tn_tuned *m = tn_tuned_new(tn_bert_load("bert-base-uncased"), .task = TN_TASK_CLASSIFICATION, .n = 2);
+ *     tn_tensor *scores = tn_tuned_forward(m, ids, .types = types, .key_padding_mask = padding);  // [B, 2]
  *     tn_tensor *loss = tn_tuned_loss(m, scores, classes);
  *
  * Reads and writes Hugging Face's directories of …ForSequenceClassification, …ForTokenClassification,
@@ -20,19 +20,19 @@ extern "C" {
 #endif
 
 typedef enum {
-    TN_TASK_CLASSES = 0, /* logits of a text's labels, from the pooled first token: [B, n]     */
-    TN_TASK_TAGS,        /* logits of each token's labels: [B, T, n]                           */
-    TN_TASK_ANSWERS,     /* logits of an answer's first and last token: [B, T, 2]              */
-    TN_TASK_CHOICES      /* logits of C versions of each of B texts, ids [B, C, T]: [B, C]     */
+    TN_TASK_CLASSIFICATION = 0,   /* logits of a text's labels, from the pooled first token: [B, n]     */
+    TN_TASK_TOKEN_CLASSIFICATION, /* logits of each token's labels: [B, T, n]                           */
+    TN_TASK_QUESTION_ANSWERING,   /* logits of an answer's first and last token: [B, T, 2]              */
+    TN_TASK_MULTIPLE_CHOICE       /* logits of C versions of each of B texts, ids [B, C, T]: [B, C]     */
 } tn_task;
 
 typedef struct tn_tuned_config {
     int                zero_;
     tn_task            task;
-    tn_problem         problem;   /* TN_TASK_CLASSES only */
-    int64_t            n;         /* number of labels; regression: 0 means 1 */
-    const char *const *labels;    /* names of the labels, copied; NULL: "LABEL_0" … */
-    bool               crf;       /* TN_TASK_TAGS: decode the tags of a sentence jointly, see nn/crf.h */
+    tn_problem_type    problem; /* TN_TASK_CLASSIFICATION only */
+    int64_t            n;       /* number of labels; regression: 0 means 1 */
+    const char *const *labels;  /* names of the labels, copied; NULL: "LABEL_0" … */
+    bool               crf;     /* TN_TASK_TOKEN_CLASSIFICATION: decode the tags of a sentence jointly, see nn/crf.h */
     double dropout     TN_IS(-1); /* dropout probability before the head; below 0: the encoder's */
     int                end_;
 } TN_KEYWORDS_ONLY tn_tuned_config;
@@ -63,23 +63,23 @@ TN_API tn_tuned *tn_tuned_create(tn_bert *encoder, tn_tuned_config c);
 
 typedef struct tn_tuned_args {
     int        zero_;
-    tn_tensor *ids, *types, *blocked_keys; /* as in tn_bert_args */
+    tn_tensor *ids, *types, *key_padding_mask; /* as in tn_bert_args */
     int        end_;
 } TN_KEYWORDS_ONLY tn_tuned_args;
 TN_API tn_tensor  *tn_tuned_run(tn_tuned *m, tn_tuned_args a);
 
 /* The training loss, as in Hugging Face's models. Targets: classes [B], tags [B, T] (-100: ignored) and choices [B]:
  * cross-entropy; answers [B, 2]: the mean of the cross-entropies of first and last token; several labels [B, n]: binary
- * cross-entropy; numbers [B]: mean squared error. weight: label weights [n], or NULL. blocked_keys: tokens that cannot
- * be the first or last of an answer, or NULL. */
+ * cross-entropy; numbers [B]: mean squared error. weight: label weights [n], or NULL. key_padding_mask: tokens that
+ * cannot be the first or last of an answer, or NULL. */
 typedef struct tn_tuned_loss_args {
     int        zero_;
-    tn_tensor *scores, *target, *weight, *blocked_keys;
+    tn_tensor *scores, *target, *weight, *key_padding_mask;
     int        end_;
 } TN_KEYWORDS_ONLY tn_tuned_loss_args;
 TN_API tn_tensor  *tn_tuned_loss_run(tn_tuned *m, tn_tuned_loss_args a);
 TN_API tn_tensor *tn_tuned_fit_loss(void *tuned, const tn_batch *b, void *weight); /* a tn_fit_loss; weight: a tensor */
-TN_API tn_tensor *tn_tuned_scores(tn_tuned *m, const tn_batch *b);                 /* logits of a tn_features' batch */
+TN_API tn_tensor *tn_tuned_logits(tn_tuned *m, const tn_batch *b);                 /* logits of a tn_features' batch */
 /* Runs the model over all features once, in eval mode, and calls take with the logits of each: n, or n for each of its
  * `pieces` tokens including padding. */
 typedef void (*tn_tuned_listener)(void *user, int64_t feature, int64_t pieces, int64_t n, const float *scores);

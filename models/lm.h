@@ -27,7 +27,7 @@ typedef struct {
     tn_tensor  *out,
         *bias; /* output layer [vocab, dim], [vocab]; bias may be NULL; unused if the class has run and loss */
 } tn_lm_info;
-TN_API tn_lm_info tn_lm_about(void *m);
+TN_API tn_lm_info tn_lm_info_of(void *m);
 TN_API tn_tensor *tn_lm_run(void *m, tn_decoder_args a);
 /* The mean cross-entropy of ids[:, 1:], or of targets [B, T] (-100: ignored) if not NULL. */
 TN_API tn_tensor *tn_lm_loss(void *m, tn_tensor *ids, tn_tensor *targets);

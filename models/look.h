@@ -36,8 +36,8 @@ TN_API void      tn_heads_free(tn_heads *h);
 TN_API int64_t   tn_heads_count(const tn_heads *h);
 TN_API tn_head   tn_heads_at(const tn_heads *h, int64_t i);
 TN_API tn_status tn_heads_add(tn_heads *h, tn_look_loss loss, void *user); /* does not change the model's gradients */
-typedef enum { TN_LEAST_FIRST = 0, TN_MOST_FIRST, TN_RANDOM_ORDER } tn_heads_way;
-TN_API void tn_heads_order(const tn_heads *h, tn_heads_way way, uint64_t seed, int64_t *order);
+typedef enum { TN_LEAST_FIRST = 0, TN_MOST_FIRST, TN_RANDOM_ORDER } tn_prune_order;
+TN_API void tn_heads_order(const tn_heads *h, tn_prune_order way, uint64_t seed, int64_t *order);
 /* tn_heads_begin opens a scope in which masked heads output 0. tn_heads_prune removes heads[0 … n - 1] from the model;
  * afterwards h can only be freed. */
 TN_API void      tn_heads_mask(tn_heads *h, int64_t i, bool masked);

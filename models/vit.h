@@ -50,7 +50,7 @@ TN_API tn_tensor  *tn_vit_run(tn_vit *m, tn_vit_args a); /* hidden states [B, T,
 /* From the hidden states y: tanh of a projection of the first token, [B, pooler]; the logits, [B, classes]. parts, may
  * be NULL: with a teacher, the logits of both classifiers. */
 TN_API tn_tensor *tn_vit_pooled(tn_vit *m, tn_tensor *y);
-TN_API tn_tensor *tn_vit_scores(tn_vit *m, tn_tensor *y, tn_tensor *parts[2]);
+TN_API tn_tensor *tn_vit_logits(tn_vit *m, tn_tensor *y, tn_tensor *parts[2]);
 /* Names of the classes (id2label); without names tn_vit_label returns the class number, "7". */
 TN_API tn_status   tn_vit_set_labels(tn_vit *m, const char *const *names);
 TN_API const char *tn_vit_label(const tn_vit *m, int64_t i);

@@ -94,10 +94,10 @@ typedef struct tn_mha_args {
     tn_tensor *query, *key, *value; /* [B, T, dim], [B, S, kdim], [B, S, vdim] */
     /* attention mask: bool (true: may not be attended to) or floating (added to the scores): [T, S], PyTorch's
      * [B·heads, T, S], or [B, heads, T, S], where B and heads may be 1; may be NULL */
-    tn_tensor  *blocked;
-    tn_tensor  *blocked_keys; /* padding mask, bool [B, S]: true is padding; may be NULL */
-    bool        causal;       /* causal mask: query t sees keys 0 … t */
-    tn_tensor **weights;      /* output, may be NULL: attention weights after dropout, mean of the heads [B, T, S] */
+    tn_tensor  *attn_mask;
+    tn_tensor  *key_padding_mask; /* padding mask, bool [B, S]: true is padding; may be NULL */
+    bool        causal;           /* causal mask: query t sees keys 0 … t */
+    tn_tensor **weights; /* output, may be NULL: attention weights after dropout, mean of the heads [B, T, S] */
     bool        weights_per_head; /* weights are [B, heads, T, S] instead of the mean */
     /* With a cache, keys and values are those stored in layer `layer` followed by those of this call. S counts both,
      * also in the masks, and the causal mask starts after the stored positions. */
@@ -146,9 +146,9 @@ TN_API tn_additive_attention *tn_additive_attention_create(tn_additive_attention
 
 typedef struct tn_memory_args {
     int         zero_;
-    tn_tensor  *query;        /* [B, T, query], or [B, query] */
-    tn_tensor  *memory;       /* [B, S, memory] */
-    tn_tensor  *blocked_keys; /* bool [B, S]: true is padding */
+    tn_tensor  *query;            /* [B, T, query], or [B, query] */
+    tn_tensor  *memory;           /* [B, S, memory] */
+    tn_tensor  *key_padding_mask; /* bool [B, S]: true is padding */
     tn_tensor  *keys;    /* keys to score instead of memory: [B, S, memory]; additive: tn_additive_attention_keys */
     tn_tensor **weights; /* output, may be NULL: [B, T, S], or [B, S] */
     int         end_;
@@ -200,7 +200,7 @@ typedef struct {
     tn_tensor *weight; /* [buckets, heads] */
 } tn_relative_positions;
 TN_API tn_relative_positions *tn_relative_positions_create(tn_relative_positions_config c);
-/* Returns the bias [1, heads, queries, keys] to pass as .blocked. The queries have the last positions of the keys. */
+/* Returns the bias [1, heads, queries, keys] to pass as .attn_mask. The queries have the last positions of the keys. */
 TN_API tn_tensor *tn_relative_positions_forward(tn_relative_positions *m, int64_t queries, int64_t keys);
 
 #ifdef __cplusplus

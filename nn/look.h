@@ -2,8 +2,8 @@
  * path; with their gradients, and with changes by a callback. Also pruning of heads. Part of nn.h: include that.
  *
  *     tn_look *look = tn_look_new();
- *     tn_look_want(look, "**.self_attn.weights");                      // [B, heads, T, S] of every layer
- *     tn_look_want(look, "bert.encoder.layers.*", .grad = true);       // the result of each layer
+ *     tn_look_request(look, "**.self_attn.weights");                      // [B, heads, T, S] of every layer
+ *     tn_look_request(look, "bert.encoder.layers.*", .grad = true);       // the result of each layer
  *     tn_scope   s = tn_look_begin(look);                              // observes this thread's models from here ...
  *     tn_tensor *loss = tn_scope_return(s, tn_bert_loss(bert, .ids = ids, .masked = where, .words = what)); // to here
  *     tn_look_backward(look, loss, NULL);                              // changes no parameter's gradient
@@ -13,7 +13,7 @@
  *
  * The result of a module has the module's path (the model's own result is not observed). A tn_mha also has the parts
  *     queries, keys, values   [B, heads, n, head_dim], as they enter the scores
- *     blocked                 the mask, for changes only: NULL, or the mask passed to tn_mha_forward
+ *     attn_mask                 the mask, for changes only: NULL, or the mask passed to tn_mha_forward
  *     weights                 [B, heads, T, S] after dropout
  *     heads                   output of each head before out_proj: [B, T, heads, head_dim] (.time_first: [T, B, ...])
  * Without a look, a call costs one test of a flag of the thread. Observing does not change results. A change callback
@@ -33,15 +33,15 @@ TN_API void            tn_look_free(tn_look *l); /* call it outside of the look'
 
 /* Returns the tensor that replaces t, or NULL to keep t. An error raised here ends the forward. */
 typedef tn_tensor *(*tn_look_change)(const char *path, tn_tensor *t, void *user);
-typedef struct tn_look_want_args {
+typedef struct tn_look_request_args {
     int            zero_;
     const char    *path;   /* a pattern: "*" matches one part, "**" (at most once) any number of parts */
     bool           grad;   /* for tn_look_backward; the tensor becomes a leaf if it does not require grad */
     tn_look_change change; /* may be NULL; the tensor it returns is recorded */
     void          *user;   /* passed to change */
     int            end_;
-} TN_KEYWORDS_ONLY tn_look_want_args;
-TN_API tn_status   tn_look_want_run(tn_look *l, tn_look_want_args a);
+} TN_KEYWORDS_ONLY tn_look_request_args;
+TN_API tn_status   tn_look_request_run(tn_look *l, tn_look_request_args a);
 
 /* Opens a scope in which the look observes this thread's modules; at most 8 looks at once. The look owns the recorded
  * tensors until it records the same path again or is cleared. Loops of tn_parallel_for are not observed. */
@@ -70,7 +70,7 @@ TN_API tn_status tn_mha_prune(tn_mha *m, int64_t n, const int64_t *heads);
 #ifdef __cplusplus
 }
 #else
-#define tn_look_want(l, ...) \
-    TN_CALL_(tn_look_want_run(l, TN_ARGS1_(tn_look_want_args, TN_NO_DEFAULTS_, path, __VA_ARGS__, .zero_ = 0)))
+#define tn_look_request(l, ...) \
+    TN_CALL_(tn_look_request_run(l, TN_ARGS1_(tn_look_request_args, TN_NO_DEFAULTS_, path, __VA_ARGS__, .zero_ = 0)))
 #endif
 #endif

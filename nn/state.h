@@ -3,7 +3,7 @@
  *
  *     tn_save(net, "net.safetensors");
  *     tn_load(net, "net.safetensors");                             // all names and shapes must fit ...
- *     tn_load(net, "other.safetensors", .allow_missing = true);    // ... except the misfits that are allowed
+ *     tn_load(net, "other.safetensors", .allow_missing = true);    // ... except the mismatches that are allowed
  *
  * Loading is all or nothing: all names and shapes are checked and all values are read before the first one changes.
  * Values are converted to the module's dtypes. A tensor with several names is saved once, under its first name; the
@@ -43,9 +43,9 @@ typedef struct {
         .file = file_, .module = __VA_ARGS__ \
     }
 
-typedef enum { TN_MISSING, TN_UNEXPECTED, TN_MISSHAPEN } tn_misfit;
+typedef enum { TN_MISSING, TN_UNEXPECTED, TN_SHAPE_MISMATCH } tn_mismatch;
 typedef struct {
-    int64_t loaded, missing, unexpected, misshapen;
+    int64_t loaded, missing, unexpected, mismatched;
 } tn_load_report;
 
 typedef struct tn_load_args {
@@ -55,11 +55,11 @@ typedef struct tn_load_args {
     const char      *prefix;  /* "model.": load only names with this prefix, which is removed first */
     const tn_rename *rename;  /* rules, in order */
     int              renames; /* number of rules */
-    bool             allow_missing, allow_unexpected, allow_misshapen; /* tensors that do not fit stay unchanged */
-    tn_load_report  *report;                                           /* output, also after a failure; may be NULL */
+    bool             allow_missing, allow_unexpected, allow_shape_mismatch; /* tensors that do not fit stay unchanged */
+    tn_load_report  *report; /* output, also after a failure; may be NULL */
     /* Called for each name that does not fit, allowed or not; may be NULL. name: as in the module, or as in the file
      * if it is unexpected. */
-    void (*misfit)(tn_misfit what, const char *name, const char *text, void *user);
+    void (*mismatch)(tn_mismatch what, const char *name, const char *text, void *user);
     void *user;
     int   end_;
 } TN_KEYWORDS_ONLY tn_load_args;

@@ -2,8 +2,8 @@
  * include that.
  *
  *     tn_transformer *m = tn_transformer_new(.dim = 256, .heads = 8);
- *     tn_tensor *y = tn_transformer_forward(m, src, tgt, .causal = true, .src_blocked_keys = padding,
- *                                           .memory_blocked_keys = padding);
+ *     tn_tensor *y = tn_transformer_forward(m, src, tgt, .causal = true, .src_key_padding_mask = padding,
+ *                                           .memory_key_padding_mask = padding);
  *
  * Names, defaults and initialisation are PyTorch's, with two differences: the batch is the first dim, and each layer of
  * a stack draws its own initial values instead of copying the first layer's. src and tgt are embeddings with positions
@@ -88,11 +88,11 @@ TN_API tn_blocks *tn_blocks_create(tn_block_config c);
 
 typedef struct tn_block_args {
     int        zero_;
-    tn_tensor *x;                                    /* [B, T, dim] */
-    tn_tensor *memory;                               /* [B, S, dim] */
-    tn_tensor *blocked, *blocked_keys;               /* masks of the self-attention, as in tn_mha_args; may be NULL */
-    bool       causal;                               /* apply a causal mask in the self-attention */
-    tn_tensor *memory_blocked, *memory_blocked_keys; /* masks of the attention to the memory; may be NULL */
+    tn_tensor *x;                                     /* [B, T, dim] */
+    tn_tensor *memory;                                /* [B, S, dim] */
+    tn_tensor *attn_mask, *key_padding_mask;          /* masks of the self-attention, as in tn_mha_args; may be NULL */
+    bool       causal;                                /* apply a causal mask in the self-attention */
+    tn_tensor *memory_mask, *memory_key_padding_mask; /* masks of the attention to the memory; may be NULL */
     /* output, may be NULL: attention weights [B, heads, T, S]; for a stack, arrays with one element per layer */
     tn_tensor  **weights, **memory_weights;
     tn_kv_cache *cache; /* x follows the positions stored in it; after the first call memory may be NULL; may be NULL */
@@ -141,11 +141,11 @@ TN_API tn_transformer *tn_transformer_create(tn_transformer_config c); /* matric
 
 typedef struct tn_transformer_args {
     int        zero_;
-    tn_tensor *src, *tgt;                            /* [B, S, dim], [B, T, dim] */
-    tn_tensor *src_blocked, *src_blocked_keys;       /* masks of the encoder's self-attention; may be NULL */
-    tn_tensor *blocked, *blocked_keys;               /* masks of the decoder's self-attention; may be NULL */
-    bool       causal;                               /* apply a causal mask in the decoder's self-attention */
-    tn_tensor *memory_blocked, *memory_blocked_keys; /* masks of the attention to the memory; may be NULL */
+    tn_tensor *src, *tgt;                             /* [B, S, dim], [B, T, dim] */
+    tn_tensor *src_mask, *src_key_padding_mask;       /* masks of the encoder's self-attention; may be NULL */
+    tn_tensor *attn_mask, *key_padding_mask;          /* masks of the decoder's self-attention; may be NULL */
+    bool       causal;                                /* apply a causal mask in the decoder's self-attention */
+    tn_tensor *memory_mask, *memory_key_padding_mask; /* masks of the attention to the memory; may be NULL */
     int        end_;
 } TN_KEYWORDS_ONLY tn_transformer_args;
 TN_API tn_tensor  *tn_transformer_run(tn_transformer *m, tn_transformer_args a); /* [B, T, dim] */

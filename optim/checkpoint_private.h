@@ -21,18 +21,18 @@ void tn__crc_tensors(int64_t n, tn_tensor *const *t, uint32_t *crc);
 void tn__crc_text(uint32_t crc, char to[9]); /* "cbf43926" */
 void tn__crc_of_text(const char *text, char to[9]);
 
-/* ---- misfits, collected for one message -------------------------------------------------------------------------- */
+/* ---- mismatches, collected for one message ----------------------------------------------------------------------- */
 
 typedef struct {
     int64_t missing, unexpected, other;
     char    first_missing[200], first_unexpected[200], first_other[400];
-} tn__misfits;
-void tn__misfit_missing(tn__misfits *m, const char *name);
-void tn__misfit_unexpected(tn__misfits *m, const char *name);
-void tn__misfit_other(tn__misfits *m, const char *fmt, ...) TN_PRINTF(2, 3);
-/* True if there are no misfits; else raises "tn_checkpoint_restore: 'a' holds another <what>: 2 names missing (…),
+} tn__mismatches;
+void tn__mismatch_missing(tn__mismatches *m, const char *name);
+void tn__mismatch_unexpected(tn__mismatches *m, const char *name);
+void tn__mismatch_other(tn__mismatches *m, const char *fmt, ...) TN_PRINTF(2, 3);
+/* True if there are no mismatches; else raises "tn_checkpoint_restore: 'a' holds another <what>: 2 names missing (…),
  * …". */
-bool tn__misfit_none(const tn__misfits *m, const char *path, const char *what, const char *others);
+bool tn__mismatch_none(const tn__mismatches *m, const char *path, const char *what, const char *others);
 
 /* ---- data other than tensors (checkpoint_write.c) ---------------------------------------------------------------- */
 

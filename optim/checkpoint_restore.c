@@ -69,10 +69,10 @@ typedef struct {
     uint32_t                         *crc;
     bool                             *used; /* [entries]: the tensor of the file has a target */
     int64_t                           changes, room, entries;
-    tn__misfits                       misfits;
+    tn__mismatches                    mismatches;
 } restore;
 
-/* Plans the change of one tensor from the file's tensor of that name. A missing tensor is a misfit or, for a slot,
+/* Plans the change of one tensor from the file's tensor of that name. A missing tensor is a mismatch or, for a slot,
  * means that the state does not exist. False: raised. */
 static bool expect(restore *r, const char *prefix, const char *name, const char *suffix, tn_dtype dt, tn_shape shape,
                    change x)
@@ -83,7 +83,7 @@ static bool expect(restore *r, const char *prefix, const char *name, const char 
     const char *shown = full + strlen(prefix);
     x.entry = tn_safetensors_find(r->f->tensors, full);
     if (x.entry < 0 && !optional) {
-        tn__misfit_missing(&r->misfits, shown);
+        tn__mismatch_missing(&r->mismatches, shown);
         return true;
     }
     if (x.entry >= 0) {
@@ -92,8 +92,8 @@ static bool expect(restore *r, const char *prefix, const char *name, const char 
         if (!tn_shape_equal(e.shape, shape) || !e.loadable || e.dtype != dt) {
             tn_shape_text(shape, here, sizeof here), tn_shape_text(e.shape, record_has, sizeof record_has);
             if (tn_shape_equal(e.shape, shape))
-                tn__misfit_other(&r->misfits, "%s is %s, the file has %s", shown, tn_dtype_name(dt), e.stored);
-            else tn__misfit_other(&r->misfits, "%s is %s, the file has %s", shown, here, record_has);
+                tn__mismatch_other(&r->mismatches, "%s is %s, the file has %s", shown, tn_dtype_name(dt), e.stored);
+            else tn__mismatch_other(&r->mismatches, "%s is %s, the file has %s", shown, here, record_has);
             return true;
         }
     }
@@ -102,17 +102,17 @@ static bool expect(restore *r, const char *prefix, const char *name, const char 
     return true;
 }
 
-/* Adds the file's unused tensors with this prefix to the misfits; true if there are no misfits, else raises them. */
+/* Adds the file's unused tensors with this prefix to the mismatches; true if there are none, else raises them. */
 static bool part_fits(restore *r, const char *prefix, const char *what)
 {
     for (int64_t i = 0; i < r->entries; i++) {
         const char *name = tn_safetensors_at(r->f->tensors, i).name;
         if (!r->used[i] && !strncmp(name, prefix, strlen(prefix)))
-            tn__misfit_unexpected(&r->misfits, name + strlen(prefix));
+            tn__mismatch_unexpected(&r->mismatches, name + strlen(prefix));
     }
     const bool fits =
-        tn_error() == TN_OK && tn__misfit_none(&r->misfits, r->f->path, what, "of another shape or dtype");
-    r->misfits = (tn__misfits){0};
+        tn_error() == TN_OK && tn__mismatch_none(&r->mismatches, r->f->path, what, "of another shape or dtype");
+    r->mismatches = (tn__mismatches){0};
     return fits;
 }
 
@@ -211,9 +211,9 @@ static bool packed_fit(restore *r)
         const change *x = &r->change[i];
         if (!x->target || tn__q8_fits(x->target, r->now[i], is, other)) continue;
         const char *name = strchr(tn_safetensors_at(r->f->tensors, x->entry).name, '.') + 1; /* after "model." */
-        tn__misfit_other(&r->misfits, "%s is %s, the file has %s", name, is, other);
+        tn__mismatch_other(&r->mismatches, "%s is %s, the file has %s", name, is, other);
     }
-    return tn__misfit_none(&r->misfits, r->f->path, "model", "of another shape or dtype");
+    return tn__mismatch_none(&r->mismatches, r->f->path, "model", "of another shape or dtype");
 }
 
 static bool read_all(restore *r)

@@ -5,17 +5,17 @@
 
 #include <stdarg.h>
 
-/* ---- misfits ----------------------------------------------------------------------------------------------------- */
+/* ---- mismatches -------------------------------------------------------------------------------------------------- */
 
-void tn__misfit_missing(tn__misfits *m, const char *name)
+void tn__mismatch_missing(tn__mismatches *m, const char *name)
 {
     if (!m->missing++) snprintf(m->first_missing, sizeof m->first_missing, "%s", name);
 }
-void tn__misfit_unexpected(tn__misfits *m, const char *name)
+void tn__mismatch_unexpected(tn__mismatches *m, const char *name)
 {
     if (!m->unexpected++) snprintf(m->first_unexpected, sizeof m->first_unexpected, "%s", name);
 }
-void tn__misfit_other(tn__misfits *m, const char *fmt, ...)
+void tn__mismatch_other(tn__mismatches *m, const char *fmt, ...)
 {
     va_list ap;
     if (m->other++) return;
@@ -24,7 +24,7 @@ void tn__misfit_other(tn__misfits *m, const char *fmt, ...)
     va_end(ap);
 }
 
-bool tn__misfit_none(const tn__misfits *m, const char *path, const char *what, const char *others)
+bool tn__mismatch_none(const tn__mismatches *m, const char *path, const char *what, const char *others)
 {
     char text[3][500] = {"", "", ""};
     if (!m->missing && !m->unexpected && !m->other) return true;
@@ -100,7 +100,7 @@ static void record_schedule(tn_json_writer *w, const tn_schedule *s)
 /* The index of the schedule that this one is a part of; -1: none. */
 static int64_t part_of(const tn_json *record) { return tn_json_i64_or(tn_json_get(record, "part_of"), -1); }
 
-static void schedule_fits(const tn_schedule *s, int at, const tn_json *r, bool keep, tn__misfits *m)
+static void schedule_fits(const tn_schedule *s, int at, const tn_json *r, bool keep, tn__mismatches *m)
 {
     const char    *kind = tn_json_string(tn_json_need(r, "kind"));
     const tn_json *numbers = tn_json_need(r, "numbers");
@@ -109,8 +109,8 @@ static void schedule_fits(const tn_schedule *s, int at, const tn_json *r, bool k
     tn_json_i64(tn_json_get(r, "rest")), tn_json_i64(tn_json_get(r, "reductions"));
     if (tn_error() != TN_OK) return;
     if (strcmp(kind, s->kind->name) != 0 || part_of(r) != (s->parent ? place_of(s->owner, s->parent) : -1) || t < 0) {
-        tn__misfit_other(m, "schedule %d is %s, the file has %s%s", at, s->kind->name, kind,
-                         strcmp(kind, s->kind->name) != 0 ? "" : ", joined differently");
+        tn__mismatch_other(m, "schedule %d is %s, the file has %s%s", at, s->kind->name, kind,
+                           strcmp(kind, s->kind->name) != 0 ? "" : ", joined differently");
         return;
     }
     if (keep) {
@@ -118,15 +118,15 @@ static void schedule_fits(const tn_schedule *s, int at, const tn_json *r, bool k
         return;
     }
     if (tn_json_count(numbers) != s->numbers) {
-        tn__misfit_other(m, "schedule %d (%s) has %d numbers, the file has %lld", at, kind, s->numbers,
-                         (long long)tn_json_count(numbers));
+        tn__mismatch_other(m, "schedule %d (%s) has %d numbers, the file has %lld", at, kind, s->numbers,
+                           (long long)tn_json_count(numbers));
         return;
     }
     for (int i = 0, name = 0; i < s->numbers; i++) {
         const double v = tn_json_double(tn_json_at(numbers, i));
         if (v != s->number[i])
-            tn__misfit_other(m, "schedule %d (%s) has %s %s, the file has %s", at, kind, s->kind->number[name],
-                             tn__format_number(s->number[i]), tn__format_number(v));
+            tn__mismatch_other(m, "schedule %d (%s) has %s %s, the file has %s", at, kind, s->kind->number[name],
+                               tn__format_number(s->number[i]), tn__format_number(v));
         if (name < 8 && s->kind->number[name + 1]) name++;
     }
 }
@@ -191,32 +191,33 @@ static const tn_json *named(const tn_json *parameters, const char *name, int64_t
     return NULL;
 }
 
-static void parameters_fit(const tn_optimizer *o, const tn_json *parameters, tn__misfits *m)
+static void parameters_fit(const tn_optimizer *o, const tn_json *parameters, tn__mismatches *m)
 {
     for (int64_t i = 0; i < o->weights; i++) {
         const tn__weight *w = o->weight + i;
         const tn_json    *p = named(parameters, w->name, i);
         if (!p) {
-            tn__misfit_missing(m, w->name);
+            tn__mismatch_missing(m, w->name);
             continue;
         }
         const int64_t group = tn_json_i64(tn_json_need(p, "group")), steps = tn_json_i64(tn_json_need(p, "steps"));
         if (group != w->group || steps < 0)
-            tn__misfit_other(m, "'%s' is in group %d, in the file in group %lld", w->name, w->group, (long long)group);
+            tn__mismatch_other(m, "'%s' is in group %d, in the file in group %lld", w->name, w->group,
+                               (long long)group);
     }
     if (tn_json_count(parameters) == o->weights && !m->missing) return;
     for (const tn_json *p = tn_json_first(parameters); p; p = tn_json_next(p)) {
         const char *name = tn_json_string(tn_json_get(p, "name"));
         bool        known = false;
         for (int64_t i = 0; i < o->weights && !known; i++) known = !strcmp(o->weight[i].name, name);
-        if (!known) tn__misfit_unexpected(m, name);
+        if (!known) tn__mismatch_unexpected(m, name);
     }
 }
 
-static void groups_fit(const tn_optimizer *o, const tn_json *groups, bool keep, tn__misfits *m)
+static void groups_fit(const tn_optimizer *o, const tn_json *groups, bool keep, tn__mismatches *m)
 {
     if (tn_json_count(groups) != o->groups)
-        tn__misfit_other(m, "there are %d groups, the file has %lld", o->groups, (long long)tn_json_count(groups));
+        tn__mismatch_other(m, "there are %d groups, the file has %lld", o->groups, (long long)tn_json_count(groups));
     for (const tn_json *g = tn_json_first(groups); g && !keep; g = tn_json_next(g))
         for (int i = 0; i < TN_OPTS; i++) {
             if (!tn__has(o, (tn_opt)i)) continue;
@@ -227,7 +228,7 @@ static void groups_fit(const tn_optimizer *o, const tn_json *groups, bool keep, 
 
 bool tn__optimizer_fits(const tn_optimizer *o, const tn_json *record, const char *path, bool keep)
 {
-    tn__misfits    m = {0};
+    tn__mismatches m = {0};
     const char    *kind = tn_json_string(tn_json_need(record, "kind"));
     const tn_json *list = tn_json_need(record, "schedules");
     if (tn_error() != TN_OK) return false;
@@ -238,21 +239,23 @@ bool tn__optimizer_fits(const tn_optimizer *o, const tn_json *record, const char
     for (int i = 0; i < FLAGS; i++) {
         const bool here = o->flags & flags[i].bit, there = tn_json_bool(tn_json_need(record, flags[i].name));
         if (here != there)
-            tn__misfit_other(&m, "%s is %s, in the file %s", flags[i].name, here ? "true" : "false",
-                             there ? "true" : "false");
+            tn__mismatch_other(&m, "%s is %s, in the file %s", flags[i].name, here ? "true" : "false",
+                               there ? "true" : "false");
     }
-    if (tn_json_i64(tn_json_need(record, "steps")) < 0) tn__misfit_other(&m, "the file has a negative number of steps");
+    if (tn_json_i64(tn_json_need(record, "steps")) < 0)
+        tn__mismatch_other(&m, "the file has a negative number of steps");
     parameters_fit(o, tn_json_need(record, "parameters"), &m);
     groups_fit(o, tn_json_need(record, "groups"), keep, &m);
     if (tn_json_count(list) != schedules(o))
-        tn__misfit_other(&m, "there are %d schedules, the file has %lld", schedules(o), (long long)tn_json_count(list));
+        tn__mismatch_other(&m, "there are %d schedules, the file has %lld", schedules(o),
+                           (long long)tn_json_count(list));
     else
         for (int i = 0; i < schedules(o) && tn_error() == TN_OK; i++)
             schedule_fits(schedule_at(o, i), i, tn_json_at(list, i), keep, &m);
     if (tn_json_i64_or(tn_json_get(record, "follows"), -1) != (o->follower ? place_of(o, o->follower) : -1))
-        tn__misfit_other(&m, "its steps are %sfollowed by a schedule, in the file they are %s",
-                         o->follower ? "" : "not ", o->follower ? "not" : "");
-    return tn_error() == TN_OK && tn__misfit_none(&m, path, "optimizer", "that differ");
+        tn__mismatch_other(&m, "its steps are %sfollowed by a schedule, in the file they are %s",
+                           o->follower ? "" : "not ", o->follower ? "not" : "");
+    return tn_error() == TN_OK && tn__mismatch_none(&m, path, "optimizer", "that differ");
 }
 
 void tn__optimizer_apply(tn_optimizer *o, const tn_json *record, bool keep)

@@ -1,5 +1,5 @@
 /* ema.c — exponential moving averages of the weights: average += (1 - decay) · (weight - average); or plain means, with
- * 1 - decay = 1 / n at update n, and 1 before tn_ema_begin. */
+ * 1 - decay = 1 / n at update n, and 1 before tn_ema_start. */
 #ifndef TN__REAL
 #include "optim/ema.h"
 
@@ -108,15 +108,15 @@ tn_status tn_ema_update(tn_ema *e)
     return tn_error();
 }
 
-tn_status tn_ema_begin(tn_ema *e)
+tn_status tn_ema_start(tn_ema *e)
 {
     if (tn__blocked()) return tn_error();
     if (!e || !e->mean)
-        return tn_raise(TN_EINVAL, "tn_ema_begin: %s", e ? "these averages have no .mean" : "the averages are NULL");
+        return tn_raise(TN_EINVAL, "tn_ema_start: %s", e ? "these averages have no .mean" : "the averages are NULL");
     e->updates = 1;
     return TN_OK;
 }
-bool tn_ema_begun(const tn_ema *e) { return e && (!e->mean || e->updates); }
+bool tn_ema_started(const tn_ema *e) { return e && (!e->mean || e->updates); }
 
 /* Contiguous f32 and f64 weights are exchanged with their averages. Other weights are copied to `aside` and back, since
  * bf16 cannot represent the average. */

@@ -14,7 +14,7 @@ typedef struct {
 struct tn_ema {
     double       decay;
     bool         warmup, mean, swapped;
-    int64_t      items, updates; /* updates with mean: 0 before tn_ema_begin, then 1 + number of updates */
+    int64_t      items, updates; /* updates with mean: 0 before tn_ema_start, then 1 + number of updates */
     tn__average *item;
     tn__sweep    sweep;
 };

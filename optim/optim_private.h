@@ -22,7 +22,7 @@ typedef struct {
     tn_dtype   dtype;
     tn_shape   shape;
     int64_t    n, steps; /* number of elements; number of updates */
-    int64_t    from, to; /* elements that are updated here and have state: 0 and n, or as set by tn_optimizer_share */
+    int64_t    from, to; /* elements that are updated here and have state: 0 and n, or as set by tn_optimizer_shard */
     int        group;
 } tn__weight;
 

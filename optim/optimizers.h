@@ -97,15 +97,15 @@ typedef struct tn_ema_config {
     void        *module;
     double decay TN_IS(0.999);
     bool         warmup; /* limit the decay of update t to (1 + t) / (10 + t), t from 0 */
-    bool mean; /* instead of decay: plain means (averaged SGD) after tn_ema_begin; before it, copy the weights */
+    bool mean; /* instead of decay: plain means (averaged SGD) after tn_ema_start; before it, copy the weights */
     int  end_;
 } TN_KEYWORDS_ONLY tn_ema_config;
 #define TN_EMA_DEFAULTS .decay = 0.999
 TN_API tn_ema   *tn_ema_create(tn_ema_config c);
 TN_API void      tn_ema_free(tn_ema *e);
 TN_API tn_status tn_ema_update(tn_ema *e);
-TN_API tn_status tn_ema_begin(tn_ema *e); /* with .mean: the next update is the first of the mean */
-TN_API bool      tn_ema_begun(const tn_ema *e);
+TN_API tn_status tn_ema_start(tn_ema *e); /* with .mean: the next update is the first of the mean */
+TN_API bool      tn_ema_started(const tn_ema *e);
 TN_API tn_status tn_ema_swap(tn_ema *e); /* exchanges weights and averages; allocates nothing */
 TN_API bool      tn_ema_swapped(const tn_ema *e);
 TN_API bool      tn_ema_has(const tn_ema *e, const tn_tensor *t); /* true if e averages t */
@@ -115,10 +115,10 @@ TN_API bool      tn_ema_has(const tn_ema *e, const tn_tensor *t); /* true if e a
 TN_API tn_clip   tn_optimizer_clip(const tn_optimizer *o);
 TN_API int64_t   tn_optimizer_parts(const tn_optimizer *o); /* tn_steps per update, set with tn_accumulate */
 TN_API uint64_t  tn_optimizer_sum(const tn_optimizer *o);   /* FNV-1a of its kind, clip and groups' options; NULL: 0 */
-TN_API tn_status tn_step_share(tn_optimizer *o); /* tn_step; without gradients only advances step count and schedule */
+TN_API tn_status tn_step_shard(tn_optimizer *o); /* tn_step; without gradients only advances step count and schedule */
 /* From now on updates only elements from … to - 1 of t and stores only their state (0 and tn_numel(t): all). Only for
  * optimizers that update elements independently (SGD, Adam, RMSprop, Adagrad). Existing state of these is kept. */
-TN_API tn_status tn_optimizer_share(tn_optimizer *o, const tn_tensor *t, int64_t from, int64_t to);
+TN_API tn_status tn_optimizer_shard(tn_optimizer *o, const tn_tensor *t, int64_t from, int64_t to);
 TN_API bool      tn_optimizer_by_element(const tn_optimizer *o); /* true if it updates elements independently */
 /* Write one parameter's state to `to` as bytes for the same optimizer in another process, and read it. Pack returns the
  * number of bytes; with to = NULL it only counts them. */

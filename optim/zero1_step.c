@@ -4,10 +4,10 @@
 
 tn_clip tn_optimizer_clip(const tn_optimizer *o) { return o ? o->clip : (tn_clip){0}; }
 
-tn_status tn_step_share(tn_optimizer *o)
+tn_status tn_step_shard(tn_optimizer *o)
 {
     if (tn__blocked()) return tn_error();
-    if (!o) return tn_raise(TN_EINVAL, "tn_step_share: the optimizer is NULL");
+    if (!o) return tn_raise(TN_EINVAL, "tn_step_shard: the optimizer is NULL");
     for (int64_t i = 0; i < o->weights; i++)
         if (tn__gradient(o->weight[i].t)) return tn_step(o);
     if (o->follower) tn__schedule_check_next(o->follower);
@@ -47,18 +47,18 @@ static tn_tensor *state_for(const tn_optimizer *o, const tn__weight *w, int k, i
 
 bool tn_optimizer_by_element(const tn_optimizer *o) { return o && o->kind->by_element; }
 
-tn_status tn_optimizer_share(tn_optimizer *o, const tn_tensor *t, int64_t from, int64_t to)
+tn_status tn_optimizer_shard(tn_optimizer *o, const tn_tensor *t, int64_t from, int64_t to)
 {
     tn__weight *w = weight_of(o, t);
     tn_tensor  *state[TN__STATES] = {NULL};
     if (tn__blocked()) return tn_error();
-    if (!o || !t) return tn_raise(TN_EINVAL, "tn_optimizer_share: %s is NULL", o ? "the parameter" : "the optimizer");
+    if (!o || !t) return tn_raise(TN_EINVAL, "tn_optimizer_shard: %s is NULL", o ? "the parameter" : "the optimizer");
     if (!w || (from == w->from && to == w->to)) return TN_OK;
     if (from < 0 || to < from || to > w->n)
-        return tn_raise(TN_EINDEX, "tn_optimizer_share: elements %lld to %lld are not within the %lld elements",
+        return tn_raise(TN_EINDEX, "tn_optimizer_shard: elements %lld to %lld are not within the %lld elements",
                         (long long)from, (long long)to, (long long)w->n);
     if (!o->kind->by_element)
-        return tn_raise(TN_EUNSUPPORTED, "tn_optimizer_share: %s updates whole parameters, which cannot be divided",
+        return tn_raise(TN_EUNSUPPORTED, "tn_optimizer_shard: %s updates whole parameters, which cannot be divided",
                         o->kind->name);
     for (int k = 0; k < TN__STATES; k++)
         if (w->state[k] && !(state[k] = state_for(o, w, k, from, to))) break;

@@ -1,7 +1,7 @@
 /* parallel.h — data-parallel training with several processes (ranks). The results have the same bits for any number of
  * ranks, one included. examples/ranks.c is a complete program; started with `mpirun -n 4 program`, each rank runs:
  *
- *     tn_world     *w = tn_world_mpi(NULL);                    // link tenon::mpi; tn_world_alone() needs no MPI
+ *     tn_world     *w = tn_world_mpi(NULL);                    // link tenon::mpi; tn_world_single() needs no MPI
  *     tn_optimizer *o = tn_adamw_new(net, .lr = 3e-4, .clip.norm = 1);
  *     tn_replica   *r = tn_replica_new(w, net, .shards = 12);  // broadcasts weights and generator of rank 0
  *     for (int i = 0; i < 1000 && tn_error() == TN_OK; i++) {
@@ -40,7 +40,7 @@ extern "C" {
 
 typedef struct tn_world tn_world; /* used only by the thread that created it */
 
-TN_API tn_world *tn_world_alone(void); /* one rank */
+TN_API tn_world *tn_world_single(void); /* one rank */
 /* The ranks of the MPI_Comm at `communicator`, which is duplicated; NULL: MPI_COMM_WORLD. Initialises MPI if the
  * program has not, and then finalises it with the world. In the library tenon::mpi; all other libraries need no MPI. */
 TN_API tn_world *tn_world_mpi(const void *communicator);
@@ -51,16 +51,17 @@ TN_API int tn_world_rank(const tn_world *w); /* 0 ... size - 1; w NULL: 0 */
 TN_API int tn_world_size(const tn_world *w); /* w NULL: 1 */
 /* True if all ranks are on one machine. Gradients are then exchanged at the speed of its memory, and a sending thread
  * (.overlap) slows the computation by more than it hides. */
-TN_API bool tn_world_near(const tn_world *w);
+TN_API bool tn_world_is_local(const tn_world *w);
 
 /* All ranks, for each of these. */
-TN_API tn_status tn_world_barrier(tn_world *w);                                  /* waits for all ranks */
-TN_API tn_status tn_world_gather(tn_world *w, double mine, double *all);         /* all-gather: all[rank] = mine */
-TN_API tn_status tn_world_same(tn_world *w, const char *what, const char *text); /* an error if a rank's text differs */
+TN_API tn_status tn_world_barrier(tn_world *w);                          /* waits for all ranks */
+TN_API tn_status tn_world_gather(tn_world *w, double mine, double *all); /* all-gather: all[rank] = mine */
+TN_API tn_status tn_world_check_same(tn_world *w, const char *what,
+                                     const char *text); /* an error if a rank's text differs */
 /* A flag that any rank may set, so that all ranks do something at the same step, for example stop. The next collective
- * call combines it with OR over all ranks; tn_world_wished returns that result until the following collective call. */
-TN_API void tn_world_wish(tn_world *w, bool on);
-TN_API bool tn_world_wished(const tn_world *w);
+ * call combines it with OR over all ranks; tn_world_flag returns that result until the following collective call. */
+TN_API void tn_world_set_flag(tn_world *w, bool on);
+TN_API bool tn_world_flag(const tn_world *w);
 /* Sets the parameters and buffers of the module (may be NULL) and this thread's current generator to rank 0's. */
 TN_API tn_status tn_world_module_broadcast(tn_world *w, void *module);
 #define tn_world_broadcast(w, m) tn_world_module_broadcast(w, TN_ANY_MODULE_(m))
@@ -143,7 +144,7 @@ TN_API double tn_replica_seconds(const tn_replica *r);
 /* ---- transports -------------------------------------------------------------------------------------------------- */
 
 /* For tests and measurements: delays what this rank sends, as on a network with this latency and rate. */
-TN_API void tn_world_slow(tn_world *w, double seconds, double bytes_per_second);
+TN_API void tn_world_simulate_network(tn_world *w, double seconds, double bytes_per_second);
 
 /* The functions by which a world communicates. Each is collective, except get. Each returns TN_OK, or raises; after an
  * error the world cannot be used again. At most 2^30 bytes are sent from one rank to another in one call. */
@@ -167,7 +168,7 @@ typedef struct {
     tn_status (*get)(void *user, void *to, int bytes, int from, int64_t at);
 } tn_transport;
 /* A world with a custom transport. Takes ownership of the transport, also if it fails. */
-TN_API tn_world *tn_world_over(tn_transport t);
+TN_API tn_world *tn_world_from_transport(tn_transport t);
 
 #ifdef __cplusplus
 }

@@ -11,7 +11,7 @@
 typedef struct {
     int32_t  status; /* the rank's tn_status */
     int16_t  call;   /* the call's tn__world_call */
-    int16_t  flag;   /* the flag of tn_world_wish */
+    int16_t  flag;   /* the flag of tn_world_set_flag */
     uint64_t hash;   /* FNV-1a hash of the call's arguments, which must be equal on all ranks */
 } tn__call_header;
 
@@ -41,7 +41,7 @@ struct tn_world {
     tn__arena       *exposed;        /* the arena that other ranks may read, with a reference; NULL: none */
     tn__call_header *all;            /* [size] */
     bool             broken;         /* the transport has failed, or a rank has ended: nothing is sent any more */
-    double           latency, rate;  /* set with tn_world_slow; rate 0: no delay */
+    double           latency, rate;  /* set with tn_world_simulate_network; rate 0: no delay */
     bool             flag, any_flag; /* this rank's flag; OR over all ranks at the last collective call */
 };
 
@@ -51,7 +51,7 @@ struct tn_world {
 bool tn__world_begin(tn_world *w, tn__world_call call, uint64_t hash, const char *differs);
 /* Takes the status of a transport's function: true if TN_OK; else marks the world as broken (raised). */
 bool tn__world_ok(tn_world *w, tn_status status);
-/* Sleeps until the time that these bytes, sent since `start`, take on the network of tn_world_slow. */
+/* Sleeps until the time that these bytes, sent since `start`, take on the network of tn_world_simulate_network. */
 void tn__world_delay(const tn_world *w, double start, int64_t bytes);
 /* Broadcasts any number of bytes. */
 bool     tn__world_broadcast(tn_world *w, void *data, int64_t bytes, int from);

@@ -167,7 +167,7 @@ static void same_build(tn_world *w)
     snprintf(text, sizeof text, "%s", tn_build_info());
     char *end = strstr(text, " kernels");
     if (end) *end = 0;
-    tn_world_same(w, "build of Tenon or instruction set (see tn_build_info)", text);
+    tn_world_check_same(w, "build of Tenon or instruction set (see tn_build_info)", text);
 }
 
 tn_replica *tn_replica_create(tn_replica_config c)
@@ -250,7 +250,7 @@ tn_status tn_replica_backward(tn_replica *r, tn_tensor *loss, double weight)
     if (!tn__replica_exchange_losses(r)) return tn_error();
     r->seconds += tn__seconds() - start;
     tn__overlap_start(r);
-    return tn_backward_telling(loss, seed, tn__overlap_ready, r);
+    return tn_backward_notify(loss, seed, tn__overlap_ready, r);
 }
 
 /* Pushes the gradients of the finished shard as the newest branch; then adds branches that are siblings. */

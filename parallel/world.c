@@ -12,22 +12,23 @@
 
 enum { TEXT = 1000, PIECE = 1 << 30 };
 
-static const char *const call_names[] = {"nothing",         "tn_world_barrier",   "tn_world_gather",
-                                         "tn_world_same",   "tn_world_broadcast", "tn_replica_new",
-                                         "tn_replica_next", "tn_replica_step",    "tn_replica_collect",
-                                         "tn_replica_next", "tn_replica_whole",   "tn_world_free"};
+static const char *const call_names[] = {
+    "nothing",          "tn_world_barrier", "tn_world_gather", "tn_world_check_same", "tn_world_broadcast",
+    "tn_replica_new",   "tn_replica_next",  "tn_replica_step", "tn_replica_collect",  "tn_replica_next",
+    "tn_replica_whole", "tn_world_free"};
 
 /* ---- a world ----------------------------------------------------------------------------------------------------- */
 
-tn_world *tn_world_over(tn_transport t)
+tn_world *tn_world_from_transport(tn_transport t)
 {
     tn_world *w = NULL;
     if (!tn__blocked()) {
         if (t.size < 1 || t.rank < 0 || t.rank >= t.size)
-            tn_raise(TN_EINVAL, "tn_world_over: .rank is %d, but must be from 0 to .size - 1, and .size is %d", t.rank,
+            tn_raise(TN_EINVAL,
+                     "tn_world_from_transport: .rank is %d, but must be from 0 to .size - 1, and .size is %d", t.rank,
                      t.size);
         else if (t.size > 1 && (!t.gather || !t.broadcast || !t.swap))
-            tn_raise(TN_EINVAL, "tn_world_over: more than one rank needs .gather, .broadcast and .swap");
+            tn_raise(TN_EINVAL, "tn_world_from_transport: more than one rank needs .gather, .broadcast and .swap");
         else if ((w = tn_mem_get(sizeof *w)) && !(w->all = tn_mem_get((size_t)t.size * sizeof *w->all)))
             tn_mem_put(w, sizeof *w), w = NULL;
     }
@@ -39,7 +40,7 @@ tn_world *tn_world_over(tn_transport t)
     return w;
 }
 
-tn_world *tn_world_alone(void) { return tn_world_over((tn_transport){.size = 1}); }
+tn_world *tn_world_single(void) { return tn_world_from_transport((tn_transport){.size = 1}); }
 
 int tn_world_rank(const tn_world *w) { return w ? w->t.rank : 0; }
 int tn_world_size(const tn_world *w) { return w ? w->t.size : 1; }
@@ -54,15 +55,15 @@ void tn_world_free(tn_world *w)
     tn_mem_put(w, sizeof *w);
 }
 
-void tn_world_wish(tn_world *w, bool on)
+void tn_world_set_flag(tn_world *w, bool on)
 {
     if (w) w->flag = on;
 }
-bool tn_world_wished(const tn_world *w) { return w && (w->t.size > 1 ? w->any_flag : w->flag); }
+bool tn_world_flag(const tn_world *w) { return w && (w->t.size > 1 ? w->any_flag : w->flag); }
 
-bool tn_world_near(const tn_world *w) { return !w || w->t.size == 1 || (w->t.near && !(w->rate > 0)); }
+bool tn_world_is_local(const tn_world *w) { return !w || w->t.size == 1 || (w->t.near && !(w->rate > 0)); }
 
-void tn_world_slow(tn_world *w, double seconds, double bytes_per_second)
+void tn_world_simulate_network(tn_world *w, double seconds, double bytes_per_second)
 {
     if (w) w->latency = seconds, w->rate = bytes_per_second;
 }
@@ -180,11 +181,11 @@ tn_status tn_world_gather(tn_world *w, double mine, double *all)
     return tn_error();
 }
 
-tn_status tn_world_same(tn_world *w, const char *what, const char *text)
+tn_status tn_world_check_same(tn_world *w, const char *what, const char *text)
 {
     char differs[200];
-    if (!world_given(w, "tn_world_same")) return tn_error();
-    if ((!what || !text) && tn_error() == TN_OK) tn_raise(TN_EINVAL, "tn_world_same: what or text is NULL");
+    if (!world_given(w, "tn_world_check_same")) return tn_error();
+    if ((!what || !text) && tn_error() == TN_OK) tn_raise(TN_EINVAL, "tn_world_check_same: what or text is NULL");
     snprintf(differs, sizeof differs, "another %s", what ? what : "");
     tn__world_begin(w, TN__SAME, text ? tn__fnv1a(TN__FNV1A, text, strlen(text)) : 0, differs);
     return tn_error();

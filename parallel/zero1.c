@@ -31,7 +31,7 @@ static void set_parts(const tn_replica *r, tn_optimizer *o, bool whole)
         int64_t          from, to;
         part_of(r, o, p, r->world->t.rank, &from, &to);
         if (whole) from = 0, to = p->n;
-        if (tn_optimizer_by_element(o)) tn_optimizer_share(o, p->t, from, to);
+        if (tn_optimizer_by_element(o)) tn_optimizer_shard(o, p->t, from, to);
         if (from == to) tn_optimizer_forget(o, p->t);
     }
 }
@@ -57,7 +57,7 @@ static void update_part(const tn_replica *r, tn_optimizer *o)
         part_of(r, o, r->place + i, r->world->t.rank, &from, &to);
         if (from == to) tn_zero_grad(r->place[i].t);
     }
-    tn_step_share(o);
+    tn_step_shard(o);
 }
 
 /* Broadcasts the updated elements of each parameter from the ranks that updated them. */

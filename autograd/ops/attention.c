@@ -14,7 +14,7 @@
 #include "autograd/rooms/attention_args.h"
 #include "autograd/rooms/room.h"
 #include "core/products/attention.h"
-enum { Q, K, V, BLOCKED, KEYS, INPUTS };
+enum { Q, K, V, MASK, KEYS, INPUTS };
 typedef struct {
     bool     causal;
     int64_t  past, window;
@@ -115,23 +115,23 @@ static bool infer_shapes(const tn_ctx *c, const tn_tensor *part, tn_shape *score
 
 static bool infer_masks(const tn_ctx *c, tn_shape s)
 {
-    const tn_tensor *blocked = c->in[BLOCKED], *keys = c->in[KEYS];
+    const tn_tensor *attn_mask = c->in[MASK], *keys = c->in[KEYS];
     const int64_t    count = s.d[s.n - 1];
     char             text[192], scores[192];
-    if (blocked && blocked->dtype != TN_BOOL && !tn__is_float(blocked->dtype))
+    if (attn_mask && attn_mask->dtype != TN_BOOL && !tn__is_float(attn_mask->dtype))
         return tn_infer_fail(c, TN_EDTYPE,
-                             "blocked must be bool (true: masked) or floating (added to the scores), got %s",
-                             tn_dtype_name(blocked->dtype));
-    if (blocked && !tn__broadcastable(blocked->l.shape, s))
-        return tn_infer_fail(c, TN_ESHAPE, "blocked %s does not broadcast to the scores' %s",
-                             tn_shape_text(blocked->l.shape, text, sizeof text),
+                             "attn_mask must be bool (true: masked) or floating (added to the scores), got %s",
+                             tn_dtype_name(attn_mask->dtype));
+    if (attn_mask && !tn__broadcastable(attn_mask->l.shape, s))
+        return tn_infer_fail(c, TN_ESHAPE, "attn_mask %s does not broadcast to the scores' %s",
+                             tn_shape_text(attn_mask->l.shape, text, sizeof text),
                              tn_shape_text(s, scores, sizeof scores));
     if (keys && keys->dtype != TN_BOOL)
-        return tn_infer_fail(c, TN_EDTYPE, "blocked_keys must be bool (true: padding), got %s",
+        return tn_infer_fail(c, TN_EDTYPE, "key_padding_mask must be bool (true: padding), got %s",
                              tn_dtype_name(keys->dtype));
     if (keys && (s.n < 3 || keys->l.shape.n != 2 || keys->l.shape.d[0] != s.d[0] || keys->l.shape.d[1] != count))
         return tn_infer_fail(c, TN_ESHAPE,
-                             "blocked_keys %s does not fit the scores' %s: it must be [first dim, last dim]",
+                             "key_padding_mask %s does not fit the scores' %s: it must be [first dim, last dim]",
                              tn_shape_text(keys->l.shape, text, sizeof text), tn_shape_text(s, scores, sizeof scores));
     return true;
 }
@@ -215,9 +215,9 @@ static void attention_prepare(call *k, const args_t *a, tn_tensor *const *in, tn
     c->q = expanded(&k->part[0], k->lead, queries, &k->x[1]);
     c->k = expanded(&k->part[1], k->lead, keys, &k->x[2]);
     c->v = expanded(&k->part[2], k->lead, keys, &k->x[3]);
-    if (in[BLOCKED]) {
-        const tn__layout l = tn__layout_expand(&in[BLOCKED]->l, c->draw.shape);
-        k->x[4] = tn__stack_view(in[BLOCKED], &l), c->mask[0] = &k->x[4];
+    if (in[MASK]) {
+        const tn__layout l = tn__layout_expand(&in[MASK]->l, c->draw.shape);
+        k->x[4] = tn__stack_view(in[MASK], &l), c->mask[0] = &k->x[4];
     }
     if (in[KEYS]) { /* [B, S], where B is the first dim of the scores */
         tn__layout l = {.shape = c->draw.shape, .offset = in[KEYS]->l.offset};
@@ -250,7 +250,7 @@ static void attention_backward(tn_back *b)
         k.x[6 + i] = one ? heads_of(b->gx[Q], i) : tn__stack_view(b->gx[i], &b->gx[i]->l);
         *to[i] = &k.x[6 + i];
     }
-    if (b->need[BLOCKED] && !(k.c.gs = b->gx[BLOCKED] = tn_zeros_of(tn__wide(k.c.q->dtype), k.c.draw.shape))) return;
+    if (b->need[MASK] && !(k.c.gs = b->gx[MASK] = tn_zeros_of(tn__wide(k.c.q->dtype), k.c.draw.shape))) return;
     k.c.gy = unpermuted(b->gy[0], a->order, &k.x[9]);
     tn__attend_back(&k.c);
 }
@@ -263,18 +263,18 @@ static void ops_of(tn_tensor *const *in, tn_tensor **part)
     for (int i = 0; i < 3; i++) part[i] = one ? tn_permute(tn_select(in[Q], 2, i), TN_DIMS(0, 2, 1, 3)) : in[i];
 }
 
-static tn_tensor *weights_of(const args_t *a, tn_tensor *const *part, tn_tensor *blocked, tn_tensor *keys)
+static tn_tensor *weights_of(const args_t *a, tn_tensor *const *part, tn_tensor *attn_mask, tn_tensor *keys)
 {
     const tn__attention_weights_args sight = {.causal = a->causal, .past = a->past, .window = a->window};
     const tn__attention_scores_args  product = {.scale = a->scale};
-    const bool                       mask = blocked && blocked->dtype == TN_BOOL;
+    const bool                       mask = attn_mask && attn_mask->dtype == TN_BOOL;
     tn_tensor                       *w = tn_op_apply(&tn__op_attention_scores, &product, 2, part);
     if (keys && w) { /* [B, S] → [B, 1, …, 1, S] */
         tn_shape s = {.n = w->l.shape.n};
         for (int i = 0; i < s.n; i++) s.d[i] = i == 0 ? keys->l.shape.d[0] : i == s.n - 1 ? keys->l.shape.d[1] : 1;
         keys = tn_reshape(keys, s);
     }
-    return tn_apply_args(&tn__op_attention_weights, &sight, w, mask ? NULL : blocked, mask ? blocked : NULL, keys);
+    return tn_apply_args(&tn__op_attention_weights, &sight, w, mask ? NULL : attn_mask, mask ? attn_mask : NULL, keys);
 }
 static tn_tensor *dropped(const args_t *a, tn_tensor *w)
 {
@@ -288,7 +288,7 @@ static void attention_compose(tn_ctx *c)
     tn_tensor    *part[3], *y[2];
     ops_of(c->in, part);
     tn_op_call(&tn__op_attention, 5, c->in, 2, y, a);
-    c->out[0] = y[0], c->out[1] = dropped(a, weights_of(a, part, c->in[BLOCKED], c->in[KEYS]));
+    c->out[0] = y[0], c->out[1] = dropped(a, weights_of(a, part, c->in[MASK], c->in[KEYS]));
 }
 
 static void attention_backward_ops(tn_back *b)
@@ -299,7 +299,7 @@ static void attention_backward_ops(tn_back *b)
     for (int i = 0; i < back.n; i++) back.d[a->order.d[i] < 0 ? a->order.d[i] + back.n : a->order.d[i]] = i;
     if (back.n) gy = tn_permute(gy, back);
     ops_of(b->in, part);
-    tn_tensor *w = weights_of(a, part, b->in[BLOCKED], b->in[KEYS]);
+    tn_tensor *w = weights_of(a, part, b->in[MASK], b->in[KEYS]);
     if (!w) return;
     tn_tensor *zero = tn_eq(w, tn_zeros_of(w->dtype, TN_SCALAR)); /* keys of weight 0 get gradient 0 */
     tn_tensor *gw = tn_masked_fill(dropped(a, tn_matmul(gy, tn_transpose(part[2], -1, -2))), zero, 0);
@@ -310,7 +310,7 @@ static void attention_backward_ops(tn_back *b)
     g[2] = tn_apply(&tn__op_select_matmul, tn_transpose(dropped(a, w), -1, -2), gy);
     for (int i = 0; i < 3 && b->in[K]; i++)
         if (b->need[i]) b->gx[i] = g[i];
-    if (b->need[BLOCKED]) b->gx[BLOCKED] = gs;
+    if (b->need[MASK]) b->gx[MASK] = gs;
     if (b->in[K] || !b->need[Q]) return;
     for (int i = 0; i < 3; i++) g[i] = tn_permute(g[i], TN_DIMS(0, 2, 1, 3));
     b->gx[Q] = tn_stack_list(2, 3, g);
@@ -337,7 +337,7 @@ const tn_op tn__op_attention_and_weights = {TN__ROOM("attention", TN_NARROW(3)),
 
 tn_tensor *tn_attention_run(tn_attention_args a)
 {
-    tn_tensor    *in[5] = {a.q, a.k, a.v, a.blocked, a.blocked_keys}, *out[2];
+    tn_tensor    *in[5] = {a.q, a.k, a.v, a.attn_mask, a.key_padding_mask}, *out[2];
     tn_generator *g = tn_current_generator();
     args_t        args = {.causal = a.causal,
                           .past = a.past,
@@ -434,20 +434,20 @@ static const tn__sample samples[] = {
     {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}, {2, {3, 3}}},
      .kind = {0, 0, 0, TN__ARG_MASK, ABSENT},
      ARGS(.scale = 1),
-     FAILS(TN_ESHAPE, "attention: blocked [3, 3] does not broadcast to the scores' [3, 4]")},
+     FAILS(TN_ESHAPE, "attention: attn_mask [3, 3] does not broadcast to the scores' [3, 4]")},
     {.in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}, {2, {3, 4}}},
      .kind = {0, 0, 0, TN__ARG_INT, ABSENT},
      ARGS(.scale = 1),
-     FAILS(TN_EDTYPE, "attention: blocked must be bool (true: masked) or floating (added to the scores), got i64")},
+     FAILS(TN_EDTYPE, "attention: attn_mask must be bool (true: masked) or floating (added to the scores), got i64")},
     {.in = {{3, {2, 3, 2}}, {3, {2, 4, 2}}, {3, {2, 4, 3}}, {0}, {2, {2, 3}}},
      .kind = {0, 0, 0, ABSENT, TN__ARG_MASK},
      ARGS(.scale = 1),
      FAILS(TN_ESHAPE,
-           "attention: blocked_keys [2, 3] does not fit the scores' [2, 3, 4]: it must be [first dim, last dim]")},
+           "attention: key_padding_mask [2, 3] does not fit the scores' [2, 3, 4]: it must be [first dim, last dim]")},
     {.in = {{3, {2, 3, 2}}, {3, {2, 4, 2}}, {3, {2, 4, 3}}, {0}, {2, {2, 4}}},
      .kind = {0, 0, 0, ABSENT, 0},
      ARGS(.scale = 1),
-     FAILS(TN_EDTYPE, "attention: blocked_keys must be bool (true: padding), got f32")},
+     FAILS(TN_EDTYPE, "attention: key_padding_mask must be bool (true: padding), got f32")},
     {SMALL, NO_MASKS, ARGS(.dropout = 1.5, .scale = 1),
      FAILS(TN_EINVAL, "attention: dropout is 1.5, but a probability must be from 0 to 1")},
     {SMALL, NO_MASKS, ARGS(.scale = INFINITY), FAILS(TN_EINVAL, "attention: scale is inf")},

@@ -2,7 +2,7 @@
  *
  *   gs = w · (gy - Σ gy·w), and 0 where w = 0, for any gy;  gadded = gs        (saves w only)
  *
- * Scores [..., T, S]; added (floating), blocked and padding (bool; true: masked) broadcast to them, or are absent.
+ * Scores [..., T, S]; added (floating), attn_mask and padding (bool; true: masked) broadcast to them, or are absent.
  * causal: query t attends to keys 0 … past + t, or only to the last `window` of these. A sum of -inf also counts as
  * masked. Masked scores are skipped, not made small by addition: a NaN there is never read. A query whose keys are all
  * masked has weights 0 and gradient 0. */
@@ -16,7 +16,7 @@ typedef tn__attention_weights_args args_t;
 
 static bool attention_weights_infer(tn_ctx *c)
 {
-    static const char *const name[] = {"scores", "added", "blocked", "padding"};
+    static const char *const name[] = {"scores", "added", "attn_mask", "padding"};
     const tn_shape           s = c->in[0]->l.shape;
     char                     text[192], scores[192];
     if (!tn__need_real(c, 0)) return false;
@@ -113,7 +113,7 @@ static const tn__sample samples[] = {
      .kind = {0, TN__ARG_ABSENT, 0, TN__ARG_ABSENT},
      CAUSAL(false),
      .status = TN_EDTYPE,
-     .fails = "attention_weights: blocked must be bool, got f32"},
+     .fails = "attention_weights: attn_mask must be bool, got f32"},
     {.in = {{2, {2, 3}}, {2, {2, 3}}},
      .kind = {0, TN__ARG_MASK, TN__ARG_ABSENT, TN__ARG_ABSENT},
      CAUSAL(false),
@@ -141,12 +141,12 @@ TN__SAMPLES(attention_weights, samples);
 
 static void TN__(attention_weights_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
-    const TN__REAL *x = in[0], *added = in[1], *blocked = in[2], *padding = in[3], none = -(TN__REAL)INFINITY;
+    const TN__REAL *x = in[0], *added = in[1], *attn_mask = in[2], *padding = in[3], none = -(TN__REAL)INFINITY;
     const int64_t  *last = in[4], window = ((const tn__attention_weights_args *)args)->window;
     TN__REAL       *y = out[0], max = none;
     bool            any = false;
     for (int64_t i = 0; i < n; i++) {
-        const bool out_of_sight = (blocked && blocked[i] != 0) || (padding && padding[i] != 0) ||
+        const bool out_of_sight = (attn_mask && attn_mask[i] != 0) || (padding && padding[i] != 0) ||
                                   (last && (i > *last || (window && i <= *last - window)));
         y[i] = out_of_sight ? none : added && added[i] == none ? none : added ? x[i] + added[i] : x[i];
         if (y[i] != none) any = true;

@@ -91,7 +91,7 @@ TN__SAMPLES(embedding, samples);
 
 tn_tensor *tn_embedding_run(tn_tensor *weight, tn_tensor *index, int64_t padding, bool sparse)
 {
-    if (tn_is_q8(weight)) return tn__embedding_q8(weight, index);
+    if (tn_is_packed(weight)) return tn__embedding_q8(weight, index);
     const args_t args = {padding, sparse};
     return tn_apply_args(&tn__op_embedding, &args, weight, index);
 }

@@ -102,7 +102,7 @@ TN__SAMPLES(linear, samples);
 
 tn_tensor *tn_linear_run(tn_tensor *x, tn_tensor *weight, tn_tensor *bias)
 {
-    if (tn_is_q8(weight)) return tn__linear_q8(x, weight, bias, TN__ACT_NONE);
+    if (tn_is_packed(weight)) return tn__linear_q8(x, weight, bias, TN__ACT_NONE);
     tn_tensor *in[3] = {x, weight, bias};
     tn__promote_all(3, in);
     return tn_op_apply(&tn__op_linear, NULL, 3, in);

@@ -87,7 +87,7 @@ TN__SAMPLES(linear_gelu, gelu_samples);
 
 static tn_tensor *linear_gelu(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, bool tanh)
 {
-    if (tn_is_q8(weight)) return tn__linear_q8(x, weight, bias, tanh ? TN__ACT_GELU_TANH : TN__ACT_GELU);
+    if (tn_is_packed(weight)) return tn__linear_q8(x, weight, bias, tanh ? TN__ACT_GELU_TANH : TN__ACT_GELU);
     tn_tensor *in[3] = {x, weight, bias}, *out[2];
     tn__promote_all(3, in);
     tn_op_call(&tn__op_linear_gelu, 3, in, 2, out, &(args_t){tanh});
@@ -141,7 +141,7 @@ TN__SAMPLES(linear_relu, relu_samples);
 
 tn_tensor *tn_linear_relu(tn_tensor *x, tn_tensor *weight, tn_tensor *bias)
 {
-    if (tn_is_q8(weight)) return tn__linear_q8(x, weight, bias, TN__ACT_RELU);
+    if (tn_is_packed(weight)) return tn__linear_q8(x, weight, bias, TN__ACT_RELU);
     tn_tensor *in[3] = {x, weight, bias};
     tn__promote_all(3, in);
     return tn_op_apply(&tn__op_linear_relu, NULL, 3, in);

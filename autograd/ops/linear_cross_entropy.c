@@ -305,7 +305,7 @@ tn_tensor *tn_linear_cross_entropy_run(tn_linear_cross_entropy_args a)
 {
     tn_tensor   *in[4] = {a.x, a.weight, a.bias, a.target}, *out[5] = {NULL};
     const args_t args = {a.ignore_index, a.label_smoothing, a.reduction};
-    if (tn_is_q8(a.weight)) in[WEIGHT] = tn__q8_unpacked(a.weight, TN_F32); /* it is used for every block of rows */
+    if (tn_is_packed(a.weight)) in[WEIGHT] = tn__q8_unpacked(a.weight, TN_F32); /* it is used for every block of rows */
     tn__promote_all(3, in);
     tn_op_call(&tn__op_linear_cross_entropy, 4, in, 5, out, &args);
     if (a.counted && out[LOSS]) *a.counted = tn_get_i64(out[COUNT], 0);

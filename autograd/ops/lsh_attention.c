@@ -26,7 +26,7 @@ typedef struct {
     double   scale, dropout;
     uint64_t seed, position;
 } args_t;
-enum { Q, K, V, BUCKETS, BLOCKED, INPUTS };
+enum { Q, K, V, BUCKETS, KEYS, INPUTS };
 
 static bool infer_sizes(const tn_ctx *c)
 {
@@ -54,7 +54,7 @@ static bool lsh_attention_infer(tn_ctx *c)
 {
     const args_t    *a = c->args;
     char             x[192], y[192];
-    const tn_tensor *buckets = c->in[BUCKETS], *blocked = c->in[BLOCKED];
+    const tn_tensor *buckets = c->in[BUCKETS], *padding = c->in[KEYS];
     for (int i = Q; i <= V; i++)
         if (!tn__need_real(c, i)) return false;
     if (c->in[K]->dtype != c->in[Q]->dtype || c->in[V]->dtype != c->in[Q]->dtype)
@@ -71,12 +71,12 @@ static bool lsh_attention_infer(tn_ctx *c)
     if (buckets && (!tn__mul_i64(s.d[2], s.d[3], &sorted) || sorted > INT32_MAX))
         return tn_infer_fail(c, TN_ESHAPE, "buckets %s are too many", tn_shape_text(s, x, sizeof x));
     if (q.d[2] > INT32_MAX) return tn_infer_fail(c, TN_ESHAPE, "%lld positions are too many", (long long)q.d[2]);
-    if (blocked && blocked->dtype != TN_BOOL)
-        return tn_infer_fail(c, TN_EDTYPE, "blocked_keys must be bool (true: padding), got %s",
-                             tn_dtype_name(blocked->dtype));
-    if (blocked && !tn_shape_equal(blocked->l.shape, TN_SHAPE(q.d[0], q.d[2])))
-        return tn_infer_fail(c, TN_ESHAPE, "blocked_keys %s must be [B, T] = [%lld, %lld]",
-                             tn_shape_text(blocked->l.shape, x, sizeof x), (long long)q.d[0], (long long)q.d[2]);
+    if (padding && padding->dtype != TN_BOOL)
+        return tn_infer_fail(c, TN_EDTYPE, "key_padding_mask must be bool (true: padding), got %s",
+                             tn_dtype_name(padding->dtype));
+    if (padding && !tn_shape_equal(padding->l.shape, TN_SHAPE(q.d[0], q.d[2])))
+        return tn_infer_fail(c, TN_ESHAPE, "key_padding_mask %s must be [B, T] = [%lld, %lld]",
+                             tn_shape_text(padding->l.shape, x, sizeof x), (long long)q.d[0], (long long)q.d[2]);
     if (!tn__need_probability(c, a->dropout)) return false;
     if (!(a->scale - a->scale == 0)) return tn_infer_fail(c, TN_EINVAL, "scale is %g", a->scale);
     tn_shape l = q, o = q;
@@ -93,9 +93,9 @@ static tn__lsh_call call_of(const args_t *a, tn_tensor *const *in)
 {
     tn_tensor *x[3];
     for (int i = Q; i <= V; i++) x[i] = in[i]->dtype == TN_BF16 ? tn_to(in[i], TN_F32) : in[i];
-    return (tn__lsh_call){x[Q],        x[K],     x[V],      in[BUCKETS],
-                          in[BLOCKED], a->chunk, a->before, a->after,
-                          a->causal,   a->apart, a->scale,  tn__drop_of(a->dropout, a->seed, a->position)};
+    return (tn__lsh_call){x[Q],      x[K],     x[V],      in[BUCKETS],
+                          in[KEYS],  a->chunk, a->before, a->after,
+                          a->causal, a->apart, a->scale,  tn__drop_of(a->dropout, a->seed, a->position)};
 }
 
 static void lsh_attention_forward(tn_ctx *c)
@@ -144,7 +144,7 @@ static tn_tensor *back_at(tn_tensor *g, tn_tensor *at, const tn_shape *like)
                           tn_reshape(g, TN_SHAPE(like->d[0], like->d[1], -1, width)));
 }
 
-/* The weights before dropout. *none: mask of blocked keys; *fixed: mask of constant scores. */
+/* The weights before dropout. *none: mask of padding; *fixed: mask of constant scores. */
 static tn_tensor *weights_of(const args_t *a, tn_tensor *keys, tn_tensor *q, tn_tensor *k, tn_tensor *own_at,
                              tn_tensor *keys_at, tn_tensor *place, tn_tensor **none, tn_tensor **fixed)
 {
@@ -189,7 +189,7 @@ static void lsh_attention_backward_ops(tn_back *b)
     if (!any || !tn__lsh_indices(&call, &own_at, &keys_at, &place)) return;
     tn_tensor *q = chunks_at(in[Q], own_at), *k = chunks_at(in[K], keys_at), *v = chunks_at(in[V], keys_at);
     tn_tensor *gy = tn_to(b->gy[0], tn_dtype_of(q)), *gys = chunks_at(gy, own_at);
-    tn_tensor *w = weights_of(a, b->in[BLOCKED], q, k, own_at, keys_at, place, &none, &fixed);
+    tn_tensor *w = weights_of(a, b->in[KEYS], q, k, own_at, keys_at, place, &none, &fixed);
     tn_tensor *same = tn_sum(tn_mul(gy, tn_to(b->out[0], tn_dtype_of(q))), .dims = TN_DIMS(-1), .keepdim = true);
     tn_tensor *gw = dropped(a, tn_matmul(gys, tn_transpose(v, -1, -2)));
     tn_tensor *gs = tn_masked_fill(tn_mul(w, tn_sub(gw, chunks_at(same, own_at))), fixed, 0);
@@ -269,7 +269,7 @@ static const tn__sample samples[] = {
 const tn_op tn__op_lsh_attention = {TN__ROOM("lsh_attention", TN_WIDE),
                                     .inputs = INPUTS,
                                     .outputs = 2,
-                                    .optional = TN__IN(BUCKETS) | TN__IN(BLOCKED),
+                                    .optional = TN__IN(BUCKETS) | TN__IN(KEYS),
                                     .saves = TN__FIRST_IN(INPUTS) | TN_SAVE_OUT(0) | TN_SAVE_OUT(1),
                                     .args_size = sizeof(args_t),
                                     .infer = lsh_attention_infer,
@@ -280,7 +280,7 @@ TN__SAMPLES(lsh_attention, samples);
 
 tn_tensor *tn_lsh_attention_run(tn_lsh_attention_args a)
 {
-    tn_tensor    *in[INPUTS] = {a.q, a.k, a.v, a.buckets, a.blocked_keys}, *out[2];
+    tn_tensor    *in[INPUTS] = {a.q, a.k, a.v, a.buckets, a.key_padding_mask}, *out[2];
     tn_generator *g = tn_current_generator();
     args_t        args = {a.chunk, a.before, a.after, a.causal, a.apart, a.scale, a.dropout, g->seed, g->position};
     tn__promote_all(3, in);

@@ -102,12 +102,12 @@ static tn_pair pair(const tn_op *op, tn_tensor *x, args_t a)
     tn_op_call(op, 1, &x, 2, y, &a);
     return (tn_pair){y[0], y[1]};
 }
-tn_pair tn_sort(tn_tensor *x, int dim, bool descending) { return pair(&tn__op_sort, x, (args_t){-1, dim, descending}); }
-tn_pair tn_topk(tn_tensor *x, int64_t k, int dim, bool smallest)
+tn_pair tn_sort_run(tn_sort_args a) { return pair(&tn__op_sort, a.x, (args_t){-1, a.dim, a.descending}); }
+tn_pair tn_topk_run(tn_topk_args a)
 {
-    if (k < 0 && !tn_error())
-        return tn_raise(TN_EINVAL, "topk: k is %lld, but must be at least 0", (long long)k), (tn_pair){NULL, NULL};
-    return pair(&tn__op_topk, x, (args_t){k, dim, !smallest});
+    if (a.k < 0 && !tn_error())
+        return tn_raise(TN_EINVAL, "topk: k is %lld, but must be at least 0", (long long)a.k), (tn_pair){NULL, NULL};
+    return pair(&tn__op_topk, a.x, (args_t){a.k, a.dim, !a.smallest});
 }
 
 #else /* ================================================================= kernels: contiguous rows, one dtype */

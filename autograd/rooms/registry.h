@@ -29,7 +29,7 @@
     OP(cat) OP(stack) OP(pad) OP(tril) OP(triu) OP(roll) OP(flip) OP(repeat) OP(repeat_interleave)                    \
     /* by index */                                                                                                    \
     OP(gather) OP(scatter_add) OP(index_select) OP(index_add) OP(take_along) OP(embedding) OP(embedding_q8)           \
-    OP(one_hot) OP(sort) OP(topk) OP(nonzero)                                                                         \
+    OP(one_hot) OP(nonzero) OP(sort) OP(topk)                                                                         \
     /* normalisation, dropout */                                                                                      \
     OP(layer_norm) OP(rms_norm) OP(dropout)                                                                           \
     /* convolution and pooling */                                                                                     \

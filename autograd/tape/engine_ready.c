@@ -1,4 +1,4 @@
-/* engine_ready.c — the callback for complete gradients in a backward pass (tn_backward_telling), by which gradients are
+/* engine_ready.c — the callback for complete gradients in a backward pass (tn_backward_notify), by which gradients are
  * sent to other ranks while the rest is computed. */
 #include "autograd/tape/engine_parts.h"
 #include "autograd/tape/op_api.h"

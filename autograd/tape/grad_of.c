@@ -1,4 +1,4 @@
-/* grad_of.c — tn_grad_of, tn_grad_wrt and tn_backward_telling: other calls of the backward pass in engine.c. */
+/* grad_of.c — tn_grad_of, tn_grad_wrt and tn_backward_notify: other calls of the backward pass in engine.c. */
 #include "autograd/tape/tape.h"
 
 tn_status tn_grad_of_run(tn_grad_of_args c)
@@ -27,7 +27,7 @@ tn_tensor *tn_grad_wrt(tn_tensor *root, tn_tensor *wrt, bool create_graph)
     return g;
 }
 
-tn_status tn_backward_telling(tn_tensor *root, tn_tensor *seed, tn_grad_ready ready, void *user)
+tn_status tn_backward_notify(tn_tensor *root, tn_tensor *seed, tn_grad_ready ready, void *user)
 {
     if (tn__blocked()) return tn__self.error;
     return tn__backward(&(tn__backward_pass){

@@ -23,17 +23,16 @@ tn_tensor *tn_requires_grad(tn_tensor *t)
     return t;
 }
 
-tn_tensor *tn_requires_no_grad(tn_tensor *t)
+tn_tensor *tn_freeze_tensor(tn_tensor *t)
 {
     if (tn__blocked()) return NULL;
-    if (!t) return tn_raise(TN_EINVAL, "tn_requires_no_grad: the tensor is NULL"), NULL;
-    if (!tn__alive("tn_requires_no_grad", t)) return NULL;
+    if (!t) return tn_raise(TN_EINVAL, "tn_freeze_tensor: the tensor is NULL"), NULL;
+    if (!tn__alive("tn_freeze_tensor", t)) return NULL;
     if (t->node || tn__newer(t))
-        return tn_raise(
-                   TN_ESTATE,
-                   "tn_requires_no_grad: this tensor is the result of a recorded %s, not a leaf; tn_detach returns "
-                   "one without a gradient",
-                   t->node ? tn__node_of(t)->op->name : atomic_load(&t->storage->writer)),
+        return tn_raise(TN_ESTATE,
+                        "tn_freeze_tensor: this tensor is the result of a recorded %s, not a leaf; tn_detach returns "
+                        "one without a gradient",
+                        t->node ? tn__node_of(t)->op->name : atomic_load(&t->storage->writer)),
                NULL;
     t->leaf = false;
     tn__make_guest(t, false);

@@ -30,7 +30,7 @@ static tn_tensor *numbers(const tn_tensor *old, const int64_t *index, int64_t n,
     if (before) memcpy(to, tn__ptr(old), (size_t)before * sizeof *to);
     for (int64_t i = 0; i < n; i++)
         if (index[i] != skip) to[count++] = index[i];
-    const tn_tensor *sorted = tn_sort(tn_narrow(both, 0, 0, count), 0, false).values;
+    const tn_tensor *sorted = tn_sort(tn_narrow(both, 0, 0, count), 0).values;
     if (!sorted) return NULL;
     const int64_t *from = tn__ptr(sorted);
     for (int64_t i = 0; i < count; i++)

@@ -93,7 +93,7 @@ static inline int64_t wrapped(const sizes *z, int64_t i)
 /* True if position t may attend to u. */
 static inline bool sees(const sizes *z, int64_t t, int64_t u)
 {
-    const tn_tensor *x = z->a->blocked;
+    const tn_tensor *x = z->a->padding;
     if (z->a->causal && u > t) return false;
     return !x || !((const bool *)tn__ptr(x))[z->b * x->l.stride[0] + u * x->l.stride[1]];
 }
@@ -343,7 +343,7 @@ static void TN__(lsh_take)(int64_t from, int64_t to, void *user)
     }
 }
 
-/* The i-th row of scores, with blocked and constant scores filled in. */
+/* The i-th row of scores, with padding and constant scores filled in. */
 static TN__REAL *TN__(lsh_masked)(const sizes *z, TN__REAL *w, int64_t i)
 {
     const int64_t t = z->order[i], first = (i / z->chunk - z->before) * z->chunk;

@@ -9,7 +9,7 @@
 #define TN__LSH_ALONE (-1e5) /* the score of a position with itself, if it should attend to others */
 typedef struct {
     const tn_tensor *q, *k, *v;         /* [B, H, T, D], [B, H, T, D], [B, H, T, E]: f32 or f64; any strides */
-    const tn_tensor *buckets, *blocked; /* i64 or i32 [B, H, rounds, T]; bool [B, T]; or NULL */
+    const tn_tensor *buckets, *padding; /* i64 or i32 [B, H, rounds, T]; bool [B, T]; or NULL */
     int64_t          chunk, before, after;
     bool             causal, apart;
     double           scale;

@@ -206,7 +206,7 @@ static void read_some(const tn__q8 *q, int64_t row, int64_t col, int64_t n, floa
         to[i] = q->f16 ? tn__f16_to_f32((uint16_t)(w[0] | w[1] << 8)) : (float)(w[0] - 128) * d;
 }
 
-bool tn_is_q8(const tn_tensor *t)
+bool tn_is_packed(const tn_tensor *t)
 {
     tn__q8 q;
     return tn__q8_of(t, &q);
@@ -282,12 +282,12 @@ void tn__q8_rows(const tn__q8 *w, const tn_tensor *index, tn_tensor *y)
 tn_tensor *tn__q8_unpacked(const tn_tensor *weight, tn_dtype dt)
 {
     tn__q8 q;
-    if (tn__blocked() || !given("tn_q8_unpack", weight, &q)) return NULL;
-    rows_job j = {&q, NULL, tn__make("tn_q8_unpack", dt, TN_SHAPE(q.out, q.in))};
+    if (tn__blocked() || !given("tn_unpack", weight, &q)) return NULL;
+    rows_job j = {&q, NULL, tn__make("tn_unpack", dt, TN_SHAPE(q.out, q.in))};
     if (j.y) tn_parallel_for(q.out, 8, some_rows, &j);
     return j.y;
 }
-tn_tensor *tn_q8_unpack(const tn_tensor *weight) { return tn__q8_unpacked(weight, tn_weight_dtype(weight)); }
+tn_tensor *tn_unpack(const tn_tensor *weight) { return tn__q8_unpacked(weight, tn_weight_dtype(weight)); }
 
 tn_status tn_q8_to_blocks(const tn_tensor *weight, void *blocks, size_t bytes)
 {

@@ -41,7 +41,7 @@ static const char *label_error(const tn_labelled *l, const tn_example *x)
     double                 v;
     if (kind == TN_LABELLED_WORDS && x->labels != x->texts) return "expected a tag for each word";
     if (kind == TN_LABELLED_ANSWERS && x->labels && !x->start) return "answers need .start";
-    if ((kind == TN_LABELLED_CHOICES || (kind == TN_LABELLED_TEXTS && l->config.problem != TN_ANY_LABELS)) &&
+    if ((kind == TN_LABELLED_CHOICES || (kind == TN_LABELLED_TEXTS && l->config.problem != TN_MULTI_LABEL)) &&
         x->labels != 1)
         return "expected one label";
     for (int64_t i = 0; i < x->labels && !bad; i++) {

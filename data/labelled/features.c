@@ -40,7 +40,7 @@ static bool first_plan(tn_features *f)
     return tn_error() == TN_OK;
 }
 
-static const char *const problems[] = {"TN_ONE_LABEL", "TN_ANY_LABELS", "TN_REGRESSION"};
+static const char *const problems[] = {"TN_SINGLE_LABEL", "TN_MULTI_LABEL", "TN_REGRESSION"};
 
 static bool valid_config(const tn_labelled *l, const tn_tokenizer *t, const tn_labels *labels,
                          const tn_features_config *c)
@@ -150,8 +150,8 @@ static tn_tensor *padding(const tn_features *f, const uint32_t *order, int64_t n
  * choices: the right ending's number [n]. */
 static tn_tensor *targets(const tn_features *f, const uint32_t *order, int64_t n)
 {
-    const bool    texts = f->from->config.kind == TN_LABELLED_TEXTS, real = texts && f->config.problem != TN_ONE_LABEL;
-    const bool    many = texts && f->config.problem == TN_ANY_LABELS;
+    const bool texts = f->from->config.kind == TN_LABELLED_TEXTS, real = texts && f->config.problem != TN_SINGLE_LABEL;
+    const bool many = texts && f->config.problem == TN_MULTI_LABEL;
     const int64_t wide = many ? tn_labels_count(f->labels) : f->from->config.kind == TN_LABELLED_ANSWERS ? 2 : 1;
     tn_tensor    *t =
         tn_zeros_of(real ? TN_F32 : TN_I64, wide > 1 || many ? (tn_shape){2, {n, wide}} : (tn_shape){1, {n}});

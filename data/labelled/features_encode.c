@@ -118,7 +118,7 @@ static bool window(tn_features *f, int64_t example, const layout *l, int64_t at,
     int64_t            asked = 0, place[2] = {0, 0};
     if (!begin_row(f, example)) return false;
     for (int64_t i = 0; i < e->n; i++) {
-        const bool text = i >= l->from && i < l->to, word = e->special[i] == TN_PIECE_TEXT;
+        const bool text = i >= l->from && i < l->to, word = e->special[i] == TN_TOKEN_FROM_TEXT;
         if (text && (i < l->from + at || i >= l->from + at + n)) continue;
         if (i < l->from && word && asked++ >= l->question - l->drop) continue;
         const int64_t here = f->row[f->rows - 1].length;
@@ -141,7 +141,7 @@ static bool add_windows(tn_features *f, int64_t i, const tn_example *x)
     int64_t words = 0;
     l.from = l.to = e->n;
     for (int64_t k = 0; k < e->n; k++) {
-        if (e->special[k] != TN_PIECE_TEXT) continue;
+        if (e->special[k] != TN_TOKEN_FROM_TEXT) continue;
         if (words++ == l.question) l.from = k;
         if (words > l.question) l.to = k + 1;
     }

@@ -82,7 +82,7 @@ bool tn__labelled_config_valid(const char *who, const tn_labelled_config *c)
         bool        given;
         const char *names;
     } options[] = {{!texts && (c->text || c->pair || c->pairs), ".text, .pair and .pairs have"},
-                   {!texts && c->problem != TN_ONE_LABEL, ".problem has"},
+                   {!texts && c->problem != TN_SINGLE_LABEL, ".problem has"},
                    {!texts && !words && c->label, ".label has"},
                    {c->label && c->no_label, ".label with .no_label has"},
                    {!words && c->bio, ".bio has"}};

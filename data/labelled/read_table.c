@@ -149,15 +149,15 @@ static tn_text stripped(tn_text s)
 static const char *add_label(tn_labelled *l, tn_text cell)
 {
     cell = stripped(cell);
-    const char *bad = l->config.problem == TN_ANY_LABELS && !cell.bytes ? NULL : tn__labelled_label_error(l, cell);
+    const char *bad = l->config.problem == TN_MULTI_LABEL && !cell.bytes ? NULL : tn__labelled_label_error(l, cell);
     if (bad) return bad;
-    for (size_t from = 0; l->config.problem == TN_ANY_LABELS && from < cell.bytes;) {
+    for (size_t from = 0; l->config.problem == TN_MULTI_LABEL && from < cell.bytes;) {
         const char  *comma = memchr(cell.at + from, ',', cell.bytes - from);
         const size_t to = comma ? (size_t)(comma - cell.at) : cell.bytes;
         if (to > from) tn__labelled_label(l, stripped((tn_text){cell.at + from, to - from}), 0);
         from = to + 1;
     }
-    if (l->config.problem != TN_ANY_LABELS) tn__labelled_label(l, cell, 0);
+    if (l->config.problem != TN_MULTI_LABEL) tn__labelled_label(l, cell, 0);
     return NULL;
 }
 
@@ -234,7 +234,7 @@ static const tn_json *member(const tn_json *o, const char *name, const char *con
 static const char *json_name(tn_labelled *l, tn_text label)
 {
     if (memchr(label.at, 0, label.bytes)) return "the label holds a NUL";
-    if (l->config.problem != TN_ANY_LABELS) return add_label(l, label);
+    if (l->config.problem != TN_MULTI_LABEL) return add_label(l, label);
     if (blank(label)) return "a label is empty; use [] for no labels";
     return tn__labelled_label(l, label, 0), NULL;
 }
@@ -248,7 +248,7 @@ static const char *json_label(tn_labelled *l, const tn_json *v)
     case TN_JSON_INTEGER: snprintf(number, sizeof number, "%lld", (long long)tn_json_i64(v)); break;
     case TN_JSON_REAL: tn_format_double(tn_json_double(v), number); break;
     case TN_JSON_BOOL: snprintf(number, sizeof number, "%d", tn_json_bool(v)); break;
-    case TN_JSON_ARRAY: return l->config.problem == TN_ANY_LABELS ? NULL : "the label is an array";
+    case TN_JSON_ARRAY: return l->config.problem == TN_MULTI_LABEL ? NULL : "the label is an array";
     default: return "no label found: add a member \"label\", or name another one with --label";
     }
     return add_label(l, tn_text_of(number));

@@ -72,7 +72,7 @@ static void put_shades(tn_report *r, const tn_tensor *shade, double height, doub
     tn__report_put(r, "</g>");
 }
 
-static bool fits(const tn_report_picture *p)
+static bool fits(const tn_report_image *p)
 {
     char       text[192];
     const bool image = p->image && tn_dtype_of(p->image) == TN_U8 && tn_ndim(p->image) > 1 && tn_ndim(p->image) < 4 &&
@@ -80,31 +80,31 @@ static bool fits(const tn_report_picture *p)
     if (!image)
         return tn_raise(
                    TN_ESHAPE,
-                   "tn_report_pictures: expected an image in u8, [H, W] or [C, H, W], at most %d pixels per side, not "
+                   "tn_report_images: expected an image in u8, [H, W] or [C, H, W], at most %d pixels per side, not "
                    "%s",
                    MAX_SIDE, p->image ? tn_shape_text(tn_shape_of(p->image), text, sizeof text) : "NULL"),
                false;
     if (!p->shade || (tn_ndim(p->shade) == 2 && tn_dtype_is_float(tn_dtype_of(p->shade)) && tn_numel(p->shade) > 0))
         return true;
-    return tn_raise(TN_ESHAPE, "tn_report_pictures: expected shades of a floating dtype, [rows, columns], not %s",
+    return tn_raise(TN_ESHAPE, "tn_report_images: expected shades of a floating dtype, [rows, columns], not %s",
                     tn_shape_text(tn_shape_of(p->shade), text, sizeof text)),
            false;
 }
 
-tn_status tn_report_pictures(tn_report *r, const char *title, int64_t n, const tn_report_picture *pictures)
+tn_status tn_report_images(tn_report *r, const char *title, int64_t n, const tn_report_image *pictures)
 {
     size_t mark;
-    if (!tn__report_begin(r, "tn_report_pictures", n > 0 ? (const void *)pictures : r, &mark)) return tn__self.error;
+    if (!tn__report_begin(r, "tn_report_images", n > 0 ? (const void *)pictures : r, &mark)) return tn__self.error;
     for (int64_t i = 0; i < n; i++)
         if (!fits(&pictures[i])) return tn__self.error;
     tn__report_put(r, "<figure><figcaption>");
     tn__report_text(r, title);
     tn__report_put(r, "</figcaption>\n<div class=\"w\">\n");
     for (int64_t i = 0; i < n; i++) {
-        const tn_report_picture *p = &pictures[i];
-        const int64_t            height = tn_size(p->image, -2), width = tn_size(p->image, -1);
-        const double             by = (double)SIDE / (double)tn__max_i64(height, width);
-        const double             h = (double)height * by, w = (double)width * by;
+        const tn_report_image *p = &pictures[i];
+        const int64_t          height = tn_size(p->image, -2), width = tn_size(p->image, -1);
+        const double           by = (double)SIDE / (double)tn__max_i64(height, width);
+        const double           h = (double)height * by, w = (double)width * by;
         tn__report_put(r, "<div class=\"i\"><svg width=\"%s\" height=\"%s\" viewBox=\"0 0 %s %s\" role=\"img\">",
                        tn__tenths(w).text, tn__tenths(h).text, tn__tenths(w).text, tn__tenths(h).text);
         tn__report_put(r,

@@ -8,10 +8,10 @@
 
 /* ---- choices ----------------------------------------------------------------------------------------------------- */
 
-tn_status tn_report_choose(tn_report *r, const char *title, const char *name, bool first)
+tn_status tn_report_choice(tn_report *r, const char *title, const char *name, bool first)
 {
     size_t mark;
-    if (!tn__report_begin(r, "tn_report_choose", name, &mark)) return tn__self.error;
+    if (!tn__report_begin(r, "tn_report_choice", name, &mark)) return tn__self.error;
     if (first) {
         if (r->choosing) tn__report_put(r, "</div></div>\n");
         r->choices++;
@@ -19,7 +19,7 @@ tn_status tn_report_choose(tn_report *r, const char *title, const char *name, bo
         tn__report_text(r, title ? title : "");
         tn__report_put(r, "</legend></fieldset><div class=\"t\">\n");
     } else if (!r->choosing) {
-        return tn_raise(TN_ESTATE, "tn_report_choose: no choice is open; pass first = true with the first alternative");
+        return tn_raise(TN_ESTATE, "tn_report_choice: no choice is open; pass first = true with the first alternative");
     } else tn__report_put(r, "</div>\n");
     r->alternatives = first ? 0 : r->alternatives + 1;
     tn__report_put(r, "<input type=\"radio\" name=\"g%d\" id=\"g%d_%d\"%s><label for=\"g%d_%d\">", r->choices,
@@ -30,10 +30,10 @@ tn_status tn_report_choose(tn_report *r, const char *title, const char *name, bo
     return tn__report_end(r, mark);
 }
 
-tn_status tn_report_chosen(tn_report *r)
+tn_status tn_report_choice_end(tn_report *r)
 {
     size_t mark;
-    if (!tn__report_begin(r, "tn_report_chosen", r, &mark)) return tn__self.error;
+    if (!tn__report_begin(r, "tn_report_choice_end", r, &mark)) return tn__self.error;
     if (r->choosing) tn__report_put(r, "</div></div>\n");
     r->choosing = false;
     return tn__report_end(r, mark);
@@ -78,15 +78,15 @@ static void put_step(tn_report *r, const tn_tensor *w, int64_t l, int64_t n, dou
     for (int64_t j = 0; j < n; j++) here[j] = below[j];
 }
 
-tn_status tn_report_ways(tn_report *r, const char *title, int64_t n, const char *const *words, const tn_tensor *w,
-                         int64_t word)
+tn_status tn_report_paths(tn_report *r, const char *title, int64_t n, const char *const *words, const tn_tensor *w,
+                          int64_t word)
 {
     size_t  mark;
     double  here[MAX_WORDS] = {0};
     int64_t wide = 3;
-    if (!tn__report_begin(r, "tn_report_ways", w, &mark)) return tn__self.error;
-    if (!words) return tn_raise(TN_EINVAL, "tn_report_ways: the words are NULL");
-    if (!is_weights("tn_report_ways", w, n, word)) return tn__self.error;
+    if (!tn__report_begin(r, "tn_report_paths", w, &mark)) return tn__self.error;
+    if (!words) return tn_raise(TN_EINVAL, "tn_report_paths: the words are NULL");
+    if (!is_weights("tn_report_paths", w, n, word)) return tn__self.error;
     for (int64_t i = 0; i < n; i++) wide = tn__max_i64(wide, tn__report_width(words[i]));
     const int64_t layers = tn_size(w, 0), left = tn__min_i64(wide, 24) * 8 + 14, gap = layers > 8 ? 60 : 90;
     tn__report_svg(r, title, (double)(2 * left + layers * gap), (double)(TOP + n * STEP + 8));

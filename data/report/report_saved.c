@@ -13,9 +13,9 @@ static tn_text last_figure(const tn_report *r)
     return (tn_text){r->body.at + found, end - found};
 }
 
-tn_status tn_report_save_picture(tn_report *r, const char *path)
+tn_status tn_report_save_figure(tn_report *r, const char *path)
 {
-    static const char who[] = "tn_report_save_picture";
+    static const char who[] = "tn_report_save_figure";
     if (tn__blocked()) return tn__self.error;
     if (!r || !path) return tn_raise(TN_EINVAL, "%s: the %s is NULL", who, r ? "path" : "report");
     const size_t n = strlen(path);

@@ -159,7 +159,7 @@ void tn__template_ends(tn_tokenizer *t, int32_t first, int32_t last)
 tn_tokenizer_kind tn_tokenizer_kind_of(const tn_tokenizer *t) { return t ? t->kind : TN_WORDPIECE; }
 int64_t           tn_tokenizer_size(const tn_tokenizer *t) { return t ? t->vocab.n : 0; }
 
-const char *tn_tokenizer_piece(const tn_tokenizer *t, int64_t id)
+const char *tn_tokenizer_token(const tn_tokenizer *t, int64_t id)
 {
     size_t n;
     return t && id >= 0 && id < t->vocab.n ? tn__strings_text(&t->vocab, (uint32_t)id, &n) : "";
@@ -174,7 +174,7 @@ bool tn_tokenizer_is_special(const tn_tokenizer *t, int64_t id)
     return false;
 }
 
-bool tn_tokenizer_goes_on(const tn_tokenizer *t, int64_t id)
+bool tn_tokenizer_is_inner(const tn_tokenizer *t, int64_t id)
 {
     if (!t || t->kind != TN_WORDPIECE || id < 0 || id >= t->vocab.n) return false;
     size_t      n;

@@ -29,7 +29,7 @@ static bool passes(const model *m, const world_probe *p)
         int64_t       at = 0;
         while (at < tn_numel(b.ids) - 1 && tn_get_i64(b.ids, at) != mask) at++;
         tn_tensor *y = tn_bert_forward(m->bert, b.ids);
-        tn_tensor *q = tn_softmax(tn_bert_word_scores(m->bert, y, tn_from_data(TN_I64, TN_SHAPE(1), &at)), -1);
+        tn_tensor *q = tn_softmax(tn_bert_mlm_logits(m->bert, y, tn_from_data(TN_I64, TN_SHAPE(1), &at)), -1);
         for (int i = 0; q && i < p->nright + p->nwrong; i++) {
             const bool    good = i < p->nright;
             const int64_t id = tn_tokenizer_id(m->tokens, good ? p->right[i] : p->wrong[i - p->nright]);

@@ -71,16 +71,16 @@ tn_tensor *electra_loss(void *net, const tn_batch *b, void *user)
     electra   *m = net;
     tn_tensor *padding = tn_batch_get(b, "padding"), *at = tn_batch_get(b, "masked_at"), *replaced;
     tn_tensor *segments = tn_batch_get(b, "segments");
-    tn_tensor *y = tn_bert_forward(m->generator, b->x, .types = segments, .blocked_keys = padding);
+    tn_tensor *y = tn_bert_forward(m->generator, b->x, .types = segments, .key_padding_mask = padding);
     if (!y) return NULL;
     tn_tensor *text = b->x, *loss = tn_mul_scalar(tn_sum(y), 0);
     if (tn_numel(at)) {
-        tn_tensor *scores = tn_bert_word_scores(m->generator, y, at);
+        tn_tensor *scores = tn_bert_mlm_logits(m->generator, y, at);
         loss = tn_cross_entropy(scores, b->y);
         text = fill_tokens(b->x, at, sample_tokens(scores), b->y, &replaced);
     } else replaced = tn_zeros_of(TN_BOOL, tn_shape_of(b->x));
-    tn_tensor *found =
-        tn_bert_loss(m->discriminator, .ids = text, .types = segments, .blocked_keys = padding, .replaced = replaced);
+    tn_tensor *found = tn_bert_loss(m->discriminator, .ids = text, .types = segments, .key_padding_mask = padding,
+                                    .replaced = replaced);
     return tn_add(loss, tn_mul_scalar(found, 50));
 }
 

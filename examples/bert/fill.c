@@ -11,9 +11,9 @@ static void print_plain(const model *m, const tn_bert_fill *found, int64_t masks
 {
     for (int64_t i = 0; i < masks * k; i++) {
         if (masks > 1 && i % k == 0)
-            printf("%s%s %lld\n", i ? "\n" : "", tn_tokenizer_piece(m->tokens, tn_tokenizer_special(m->tokens).mask),
+            printf("%s%s %lld\n", i ? "\n" : "", tn_tokenizer_token(m->tokens, tn_tokenizer_special(m->tokens).mask),
                    (long long)found[i].mask + 1);
-        printf("%6.2f %%  %s\n", 100 * found[i].probability, tn_tokenizer_piece(m->tokens, found[i].id));
+        printf("%6.2f %%  %s\n", 100 * found[i].probability, tn_tokenizer_token(m->tokens, found[i].id));
     }
 }
 static void print_json(const model *m, const tn_bert_fill *found, int64_t masks)
@@ -23,7 +23,7 @@ static void print_json(const model *m, const tn_bert_fill *found, int64_t masks)
     for (int64_t i = 0; i < masks * k; i++) {
         tn_json_open_object(w, NULL);
         tn_json_put_i64(w, "mask", found[i].mask);
-        tn_json_put_string(w, "token", tn_tokenizer_piece(m->tokens, found[i].id));
+        tn_json_put_string(w, "token", tn_tokenizer_token(m->tokens, found[i].id));
         tn_json_put_i64(w, "id", found[i].id);
         tn_json_put_double(w, "probability", found[i].probability);
         tn_json_close(w);

@@ -141,11 +141,11 @@ static void test_classes(const test_settings *j, const text_set *h, metrics *v)
     columns c = {.n = 0};
     for (int64_t i = 0; i < v->examples && tn_error() == TN_OK; i++) {
         const tn_example x = tn_labelled_at(h->texts, i);
-        const bool       choice = j->task->task == TN_TASK_CHOICES;
+        const bool       choice = j->task->task == TN_TASK_MULTIPLE_CHOICE;
         add(&c, choice ? strtoll(x.label[0], NULL, 10) : tn_labels_find(j->labels, x.label[0]), predicted_class(h, i));
     }
-    compared(&c, j->task->task == TN_TASK_CHOICES ? 0 : tn_labels_count(j->labels), v);
-    if (j->task->task == TN_TASK_CHOICES) v->f1 = v->matthews = NAN;
+    compared(&c, j->task->task == TN_TASK_MULTIPLE_CHOICE ? 0 : tn_labels_count(j->labels), v);
+    if (j->task->task == TN_TASK_MULTIPLE_CHOICE) v->f1 = v->matthews = NAN;
     free(c.gold);
 }
 
@@ -272,14 +272,14 @@ bool test_model(const test_settings *j, text_set *h, tn_tuned *m, metrics *v)
     *v = metrics_none(tn_labelled_count(h->texts));
     if (!text_set_predict(h, m)) return false;
     switch (j->task->task) {
-    case TN_TASK_CLASSES:
-        if (j->problem == TN_ANY_LABELS) test_labels(j, h, v);
+    case TN_TASK_CLASSIFICATION:
+        if (j->problem == TN_MULTI_LABEL) test_labels(j, h, v);
         else if (j->problem == TN_REGRESSION) test_numbers(h, v);
         else test_classes(j, h, v);
         break;
-    case TN_TASK_CHOICES: test_classes(j, h, v); break;
-    case TN_TASK_TAGS: test_tags(j, h, v); break;
-    case TN_TASK_ANSWERS: test_answers(h->texts, best_span, &(asked_for){j, h}, true, v); break;
+    case TN_TASK_MULTIPLE_CHOICE: test_classes(j, h, v); break;
+    case TN_TASK_TOKEN_CLASSIFICATION: test_tags(j, h, v); break;
+    case TN_TASK_QUESTION_ANSWERING: test_answers(h->texts, best_span, &(asked_for){j, h}, true, v); break;
     }
     return tn_error() == TN_OK;
 }

@@ -25,7 +25,7 @@ bool words_of(const model *m, const char *text, words *w)
     if (tn_tokenizer_batch(m->tokens, &b, 1, &text, .max_length = m->bert->config.positions) != TN_OK) return false;
     w->n = tn_numel(b.ids), w->ids = b.ids, w->segments = b.segments;
     w->word = tn_mem_get((size_t)w->n * sizeof *w->word);
-    for (int64_t i = 0; w->word && i < w->n; i++) w->word[i] = tn_tokenizer_piece(m->tokens, tn_get_i64(b.ids, i));
+    for (int64_t i = 0; w->word && i < w->n; i++) w->word[i] = tn_tokenizer_token(m->tokens, tn_get_i64(b.ids, i));
     return w->word != NULL;
 }
 void words_free(words *w)

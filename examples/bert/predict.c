@@ -54,7 +54,7 @@ static int64_t split_texts(char *line, int64_t most, const char **text)
 static void add_line(tn_labelled *l, tn_task task, char *line, int64_t number)
 {
     static const char *const members[][2] = {
-        [TN_TASK_CLASSES] = {"text", "pair"}, [TN_TASK_ANSWERS] = {"question", "context"}};
+        [TN_TASK_CLASSIFICATION] = {"text", "pair"}, [TN_TASK_QUESTION_ANSWERING] = {"question", "context"}};
     const size_t bytes = strlen(line);
     const char **text = calloc(bytes + 2, sizeof *text);
     tn_example   x = {.line = number, .text = text};
@@ -63,17 +63,18 @@ static void add_line(tn_labelled *l, tn_task task, char *line, int64_t number)
     snprintf(name, sizeof name, "line %lld", (long long)number);
     tn_path_push(name);
     if (!text) tn_raise(TN_ENOMEM, "no memory for %zu bytes", bytes);
-    else if (*line == '{' && (task == TN_TASK_CLASSES || task == TN_TASK_ANSWERS)) {
+    else if (*line == '{' && (task == TN_TASK_CLASSIFICATION || task == TN_TASK_QUESTION_ANSWERING)) {
         o = tn_json_parse(line, bytes);
         for (int i = 0; i < 2; i++)
             if (tn_json_get(o, members[task][i])) text[x.texts++] = tn_json_string(tn_json_get(o, members[task][i]));
         if (o && !tn_json_get(o, members[task][0])) tn_raise(TN_EFORMAT, "no member \"%s\"", members[task][0]);
-    } else if (task == TN_TASK_TAGS) x.texts = split_words(line, text);
-    else x.texts = split_texts(line, task == TN_TASK_CHOICES ? INT64_MAX : 2, text);
-    if (tn_error() == TN_OK && task == TN_TASK_ANSWERS && x.texts < 2)
+    } else if (task == TN_TASK_TOKEN_CLASSIFICATION) x.texts = split_words(line, text);
+    else x.texts = split_texts(line, task == TN_TASK_MULTIPLE_CHOICE ? INT64_MAX : 2, text);
+    if (tn_error() == TN_OK && task == TN_TASK_QUESTION_ANSWERING && x.texts < 2)
         tn_raise(TN_EFORMAT,
                  "expected a question, a tab and a text, or a JSON object with \"question\" and \"context\"");
-    if (tn_error() == TN_OK && task == TN_TASK_CLASSES && tn_labelled_count(l) && x.texts != tn_labelled_at(l, 0).texts)
+    if (tn_error() == TN_OK && task == TN_TASK_CLASSIFICATION && tn_labelled_count(l) &&
+        x.texts != tn_labelled_at(l, 0).texts)
         tn_raise(TN_EFORMAT, "expected %s, like the first line",
                  x.texts == 1 ? "two texts with a tab between" : "one text without a tab");
     tn_path_pop();
@@ -93,20 +94,20 @@ static tn_labelled *labelled(const predictor *s, int64_t n, char **lines)
 
 static void print_class(const predictor *s, const text_set *h, int64_t i, tn_json_writer *w)
 {
-    const tn_problem   how = s->m->config.problem;
-    const float       *scores = h->scores[h->first[i]];
-    const int64_t      n = h->width[h->first[i]];
-    double            *p = calloc((size_t)n, sizeof *p);
-    const char *const *name = s->m->labels;
+    const tn_problem_type how = s->m->config.problem;
+    const float          *scores = h->scores[h->first[i]];
+    const int64_t         n = h->width[h->first[i]];
+    double               *p = calloc((size_t)n, sizeof *p);
+    const char *const    *name = s->m->labels;
     if (!p) {
         tn_raise(TN_ENOMEM, "no memory for %lld labels", (long long)n);
         return;
     }
-    probabilities_of(scores, n, how == TN_ANY_LABELS, p);
+    probabilities_of(scores, n, how == TN_MULTI_LABEL, p);
     if (how == TN_REGRESSION) {
         if (json) tn_json_put_double(w, "value", (double)scores[0]);
         else printf("%.6g\n", (double)scores[0]);
-    } else if (how == TN_ANY_LABELS) {
+    } else if (how == TN_MULTI_LABEL) {
         bool any = false;
         if (json) tn_json_open_array(w, "labels");
         for (int64_t k = 0; k < n; k++)
@@ -199,10 +200,10 @@ static void print_one(const predictor *s, const text_set *h, int64_t i, tn_json_
 {
     if (json) tn_json_writer_clear(w), tn_json_open_object(w, NULL);
     switch (s->task->task) {
-    case TN_TASK_CLASSES: print_class(s, h, i, w); break;
-    case TN_TASK_TAGS: print_tags(s, h, i, w); break;
-    case TN_TASK_ANSWERS: print_answer(h, i, w); break;
-    case TN_TASK_CHOICES: print_choice(h, i, w); break;
+    case TN_TASK_CLASSIFICATION: print_class(s, h, i, w); break;
+    case TN_TASK_TOKEN_CLASSIFICATION: print_tags(s, h, i, w); break;
+    case TN_TASK_QUESTION_ANSWERING: print_answer(h, i, w); break;
+    case TN_TASK_MULTIPLE_CHOICE: print_choice(h, i, w); break;
     }
     if (!json) return;
     tn_json_close(w);

@@ -8,7 +8,7 @@ bool report_fill(tn_report *r, const model *m, const char *text)
     enum { BEST = 5, MASKS = 4 };
     tn_bert_fill   found[BEST * MASKS];
     const int64_t  n = tn_bert_fill_in(m->bert, m->tokens, text, BEST, BEST * MASKS, found);
-    const char    *mask = tn_tokenizer_piece(m->tokens, tn_tokenizer_special(m->tokens).mask);
+    const char    *mask = tn_tokenizer_token(m->tokens, tn_tokenizer_special(m->tokens).mask);
     char           parts[MASKS + 1][256];
     tn_report_word said[2 * MASKS + 1], others[BEST];
     int            count = 0;
@@ -19,12 +19,12 @@ bool report_fill(tn_report *r, const model *m, const char *text)
         said[count++] = (tn_report_word){parts[i], -1, false};
         if (i == n || !end) break;
         said[count++] =
-            (tn_report_word){tn_tokenizer_piece(m->tokens, found[i * BEST].id), found[i * BEST].probability, true};
+            (tn_report_word){tn_tokenizer_token(m->tokens, found[i * BEST].id), found[i * BEST].probability, true};
         text = end + strlen(mask);
     }
     int more = 0; /* other words for the first mask with a probability of at least 0.5 % */
     for (int k = 1; k < BEST && n > 0 && found[k].probability >= 0.005; k++)
-        others[more++] = (tn_report_word){tn_tokenizer_piece(m->tokens, found[k].id), found[k].probability, false};
+        others[more++] = (tn_report_word){tn_tokenizer_token(m->tokens, found[k].id), found[k].probability, false};
     if (n > 0) tn_report_filled(r, count, said, more, others);
     return tn_error() == TN_OK;
 }

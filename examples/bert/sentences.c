@@ -254,8 +254,8 @@ tn_tensor *sentences_vectors(const sentences *how, const model *m, int64_t n, co
     tn_token_batch b;
     tn_tensor     *y = NULL;
     if (tn_tokenizer_batch(m->tokens, &b, n, lines, .max_length = how->length) == TN_OK) {
-        y = tn_bert_forward(m->bert, b.ids, .types = b.segments, .blocked_keys = b.blocked_keys);
-        y = tn_bert_sentences(y, b.blocked_keys, how->pooling);
+        y = tn_bert_forward(m->bert, b.ids, .types = b.segments, .key_padding_mask = b.key_padding_mask);
+        y = tn_bert_sentences(y, b.key_padding_mask, how->pooling);
         for (int i = 0; i < how->steps; i++) {
             const sentence_step *x = &how->step[i];
             if (x->dense) y = x->then ? x->then(tn_call(x->dense, y)) : tn_call(x->dense, y);

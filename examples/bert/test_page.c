@@ -111,7 +111,7 @@ static void put_errors(tn_report *r, const page_data *m)
 static void keep_text(page_data *m, const tn_example *x)
 {
     enum { BYTES = 200 };
-    const bool tagged = m->j->task->task == TN_TASK_TAGS;
+    const bool tagged = m->j->task->task == TN_TASK_TOKEN_CLASSIFICATION;
     for (int64_t k = 0; k < (tagged ? x->texts : 1); k++) {
         size_t n = strlen(x->text[k]);
         if (n > BYTES) n = BYTES;
@@ -137,13 +137,13 @@ bool test_page(const test_settings *j, const text_set *h, const char *folder)
     const tn_task task = j->task->task;
     tn_report    *r = tn_report_new("Test results");
     char          path[1024];
-    if (task <= TN_TASK_TAGS && m.labels && m.labels <= LABELS)
+    if (task <= TN_TASK_TOKEN_CLASSIFICATION && m.labels && m.labels <= LABELS)
         m.counts = calloc((size_t)(m.labels * m.labels), sizeof *m.counts);
     for (int64_t i = 0; r && m.list && i < tn_labelled_count(h->texts) && tn_error() == TN_OK; i++) {
         const tn_example x = tn_labelled_at(h->texts, i);
-        if (task == TN_TASK_TAGS) add_sentence(&m, h, i, &x);
-        else if (task == TN_TASK_ANSWERS) add_answer(&m, h, i, &x);
-        else if (task == TN_TASK_CLASSES && j->problem == TN_ONE_LABEL)
+        if (task == TN_TASK_TOKEN_CLASSIFICATION) add_sentence(&m, h, i, &x);
+        else if (task == TN_TASK_QUESTION_ANSWERING) add_answer(&m, h, i, &x);
+        else if (task == TN_TASK_CLASSIFICATION && j->problem == TN_SINGLE_LABEL)
             add_prediction(&m, x.line, tn_labels_find(j->labels, x.label[0]), predicted_class(h, i), x.text[0]);
         if (m.found && !m.first_text.bytes) keep_text(&m, &x);
     }

@@ -2,6 +2,7 @@
 #include "../common/checksum.h"
 #include "../common/numbers.h"
 #include "../common/ranks.h"
+#include "../common/texts.h"
 #include "bert.h"
 
 #include <math.h>
@@ -28,8 +29,8 @@ static tn_corpus *open_corpus(const texts_config *c, const tn_tokenizer *t, tn_e
                        .encoder_sum = checksum_pieces(t), .vocabulary = tn_tokenizer_size(t), .by_rule = c->by_rule);
     if (encoder.broken && !settings.quiet && ranks_first())
         fprintf(stderr,
-                "note: '%s'%s: %lld sentences are not valid UTF-8; if the file has another encoding, convert it, for "
-                "example with iconv -f latin1 -t utf-8\n",
+                "note: '%s'%s: %lld sentences are not valid UTF-8; if the file has another encoding, " TEXTS_CONVERT
+                "\n",
                 c->files.value[0], c->files.count > 1 ? " and others" : "", (long long)encoder.broken);
     return corpus;
 }
@@ -42,7 +43,7 @@ bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
     uint8_t                 *kinds = to->encoding ? tn_mem_get((size_t)vocab) : NULL;
     for (int64_t i = 0; kinds && i < vocab; i++)
         kinds[i] = (uint8_t)((tn_tokenizer_is_special(t, i) ? TN_TOKEN_SPECIAL : 0) |
-                             (tn_tokenizer_goes_on(t, i) ? TN_TOKEN_INNER : 0));
+                             (tn_tokenizer_is_inner(t, i) ? TN_TOKEN_INNER : 0));
     if (kinds && (r.first < 0 || r.separator < 0 || r.mask < 0 || r.pad < 0))
         tn_raise(TN_EUNSUPPORTED,
                  "the tokenizer has no [%s]; masked language models need [PAD], [CLS], [SEP] and [MASK] in the "
@@ -81,7 +82,7 @@ tn_tensor *texts_loss(void *bert, const tn_batch *b, void *user)
 {
     (void)user;
     return tn_bert_loss((tn_bert *)bert, .ids = b->x, .types = tn_batch_get(b, "segments"),
-                        .blocked_keys = tn_batch_get(b, "padding"), .masked = tn_batch_get(b, "masked_at"),
+                        .key_padding_mask = tn_batch_get(b, "padding"), .masked = tn_batch_get(b, "masked_at"),
                         .words = b->y, .next = tn_batch_find(b, "next"));
 }
 
@@ -122,15 +123,15 @@ bool evaluate(model *m, const texts_config *c, evaluation *e)
         const tn_scope s = tn_no_grad_begin();
         if ((more = tn_mlm_next(t.batches, &b))) {
             count(m->tokens, &b, counts);
-            tn_tensor *y = tn_bert_forward(m->bert, b.ids, .types = b.segments, .blocked_keys = b.padding);
+            tn_tensor *y = tn_bert_forward(m->bert, b.ids, .types = b.segments, .key_padding_mask = b.padding);
             if (tn_numel(b.masked_ids)) {
-                tn_tensor *scores = tn_bert_word_scores(m->bert, y, b.masked_at);
+                tn_tensor *scores = tn_bert_mlm_logits(m->bert, y, b.masked_at);
                 e->loss += tn_item(tn_cross_entropy(scores, b.masked_ids, .reduction = TN_SUM));
                 right += tn_item(tn_sum(tn_to(tn_eq(tn_argmax(scores, -1, false), b.masked_ids), TN_F64)));
                 e->words += tn_numel(b.masked_ids);
             }
             if (b.next && m->bert->next) {
-                tn_tensor *guess = tn_argmax(tn_bert_next_scores(m->bert, y), -1, false);
+                tn_tensor *guess = tn_argmax(tn_bert_nsp_logits(m->bert, y), -1, false);
                 followed += tn_item(tn_sum(tn_to(tn_eq(guess, b.next), TN_F64)));
                 e->pairs += tn_numel(b.next);
             }

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const tune_task tasks[] = {{"classify", "accuracy", TN_TASK_CLASSES, TN_LABELLED_TEXTS, 128, 32},
-                                  {"pairs", "accuracy", TN_TASK_CLASSES, TN_LABELLED_TEXTS, 128, 32},
-                                  {"tag", "f1", TN_TASK_TAGS, TN_LABELLED_WORDS, 128, 32},
-                                  {"answer", "f1", TN_TASK_ANSWERS, TN_LABELLED_ANSWERS, 384, 16},
-                                  {"choose", "accuracy", TN_TASK_CHOICES, TN_LABELLED_CHOICES, 128, 16}};
+static const tune_task tasks[] = {{"classify", "accuracy", TN_TASK_CLASSIFICATION, TN_LABELLED_TEXTS, 128, 32},
+                                  {"pairs", "accuracy", TN_TASK_CLASSIFICATION, TN_LABELLED_TEXTS, 128, 32},
+                                  {"tag", "f1", TN_TASK_TOKEN_CLASSIFICATION, TN_LABELLED_WORDS, 128, 32},
+                                  {"answer", "f1", TN_TASK_QUESTION_ANSWERING, TN_LABELLED_ANSWERS, 384, 16},
+                                  {"choose", "accuracy", TN_TASK_MULTIPLE_CHOICE, TN_LABELLED_CHOICES, 128, 16}};
 enum { TASKS = sizeof tasks / sizeof *tasks };
 
 const tune_task *tune_task_of(const char *name)
@@ -48,11 +48,17 @@ typedef struct {
 
 static tuning *of(training *t) { return (tuning *)t; }
 
-static tn_problem problem_of(const tuning *t)
+static tn_problem_type problem_of(const tuning *t)
 {
-    return !strcmp(t->problem, "several")  ? TN_ANY_LABELS
+    return !strcmp(t->problem, "several")  ? TN_MULTI_LABEL
            : !strcmp(t->problem, "number") ? TN_REGRESSION
-                                           : TN_ONE_LABEL;
+                                           : TN_SINGLE_LABEL;
+}
+
+/* True if texts that are too long are read in parts, rather than cut. */
+static bool windows(const tuning *t)
+{
+    return t->task->task == TN_TASK_TOKEN_CLASSIFICATION || t->task->task == TN_TASK_QUESTION_ANSWERING;
 }
 
 static const double usual_rate = 5e-5;
@@ -62,19 +68,20 @@ enum { USUAL_EPOCHS = 3, USUAL_STRIDE = 128, USUAL_LONGEST = 30 };
 static int check_task_options(const tuning *t)
 {
     const tn_task task = t->task->task;
-    const bool    windows = task == TN_TASK_TAGS || task == TN_TASK_ANSWERS;
-    if (task != TN_TASK_CLASSES && problem_of(t) != TN_ONE_LABEL)
+    if (task != TN_TASK_CLASSIFICATION && problem_of(t) != TN_SINGLE_LABEL)
         return program_usage("--labels %s is for classify and pairs", t->problem);
-    if (t->weights && (task >= TN_TASK_ANSWERS || problem_of(t) != TN_ONE_LABEL))
+    if (t->weights && (task >= TN_TASK_QUESTION_ANSWERING || problem_of(t) != TN_SINGLE_LABEL))
         return program_usage("--balance is for tasks where each text or word has one of several labels");
-    if (task != TN_TASK_TAGS && (t->crf || t->bio)) return program_usage("--%s is for tag", t->crf ? "crf" : "bio");
+    if (task != TN_TASK_TOKEN_CLASSIFICATION && (t->crf || t->bio))
+        return program_usage("--%s is for tag", t->crf ? "crf" : "bio");
     static const char *const columns[] = {"text", "pair", NULL};
-    int                      code = task == TN_TASK_CLASSES ? 0 : program_strays(columns, "classify and pairs");
-    if (!code && task >= TN_TASK_ANSWERS) code = program_stray("label", "classify, pairs and tag");
+    int                      code = task == TN_TASK_CLASSIFICATION ? 0 : program_strays(columns, "classify and pairs");
+    if (!code && task >= TN_TASK_QUESTION_ANSWERING) code = program_stray("label", "classify, pairs and tag");
     if (code) return code;
-    if (!windows && t->stride != USUAL_STRIDE)
+    if (!windows(t) && t->stride != USUAL_STRIDE)
         return program_usage("--stride is for tag and answer; %s cuts texts that are too long", t->task->name);
-    if (task != TN_TASK_ANSWERS && t->longest != USUAL_LONGEST) return program_usage("--longest is for answer");
+    if (task != TN_TASK_QUESTION_ANSWERING && t->longest != USUAL_LONGEST)
+        return program_usage("--longest is for answer");
     return 0;
 }
 
@@ -121,22 +128,16 @@ static void note_not_utf8(const tn_labelled *l, const char *path)
     if (n && !settings.quiet)
         fprintf(stderr,
                 "note: '%s' is not valid UTF-8 in %lld of its texts, the first in line %lld; if the file has another "
-                "encoding, convert it, for example with iconv -f latin1 -t utf-8\n",
+                "encoding, " TEXTS_CONVERT "\n",
                 path, (long long)n, (long long)line);
 }
 
 static bool load(const tuning *t, const char *path, text_set *h)
 {
     const char *first;
-    h->texts = tn_labelled_load_run(path, (tn_labelled_config){.kind = t->task->kind,
-                                                               .problem = problem_of(t),
-                                                               .form = t->form,
-                                                               .text = t->text,
-                                                               .pair = t->pair,
-                                                               .label = t->label,
-                                                               .pairs = !strcmp(t->task->name, "pairs"),
-                                                               .bio = t->bio,
-                                                               .skip = t->skip});
+    h->texts = tn_labelled_load(path, .kind = t->task->kind, .problem = problem_of(t), .form = t->form, .text = t->text,
+                                .pair = t->pair, .label = t->label, .pairs = !strcmp(t->task->name, "pairs"),
+                                .bio = t->bio, .skip = t->skip);
     if (!h->texts) return false;
     if (h != &t->train_set && t->labels && tn_labels_count(t->labels)) tn_labelled_only(h->texts, t->labels);
     const int64_t n = tn_labelled_skipped(h->texts, &first);
@@ -193,7 +194,7 @@ static bool open_all(training *b)
     t->length = shorter(t->length, t->shape.positions);
     if (!load(t, t->train, &t->train_set)) return false;
     t->labels = tn_labels_of(t->train_set.texts);
-    if (t->labels && t->task->kind <= TN_LABELLED_WORDS && problem_of(t) == TN_ONE_LABEL &&
+    if (t->labels && t->task->kind <= TN_LABELLED_WORDS && problem_of(t) == TN_SINGLE_LABEL &&
         tn_labels_count(t->labels) < 2)
         tn_raise(TN_EFORMAT, "'%s' has only one label, expected at least two", t->train);
     if ((t->valid && !load(t, t->valid, &t->valid_set)) || (t->test && !load(t, t->test, &t->test_set))) return false;
@@ -291,7 +292,7 @@ static void say(training *b)
     const int64_t cut = tn_features_cut(t->train_set.features);
     if (cut)
         fprintf(stderr, "length   %lld texts have more than %lld tokens and %s\n", (long long)cut, (long long)t->length,
-                t->task->task == TN_TASK_CLASSES || t->task->task == TN_TASK_CHOICES ? "are cut" : "are read in parts");
+                windows(t) ? "are read in parts" : "are cut");
 }
 
 /* The hash of all strings of the texts, which must be the same to resume. */
@@ -376,8 +377,9 @@ static bool tuned(tuning *t, metrics *v)
         if (t->test && test_model(&t->how, &t->test_set, t->base.net, v)) {
             v->seconds = r.seconds;
             v->skipped = tn_labelled_skipped(t->train_set.texts, NULL) + tn_labelled_skipped(t->test_set.texts, NULL);
-            const bool listed =
-                t->task->task == TN_TASK_CLASSES ? problem_of(t) == TN_ONE_LABEL : t->task->task != TN_TASK_CHOICES;
+            const tn_task task = t->task->task;
+            const bool    listed =
+                task == TN_TASK_CLASSIFICATION ? problem_of(t) == TN_SINGLE_LABEL : task != TN_TASK_MULTIPLE_CHOICE;
             if (listed) test_page(&t->how, &t->test_set, t->base.asked.out);
             judged = tn_error() == TN_OK;
         }

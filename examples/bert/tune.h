@@ -46,7 +46,7 @@ typedef struct {
 } metrics;
 typedef struct {
     const tune_task *task;
-    tn_problem       problem;
+    tn_problem_type  problem;
     const tn_labels *labels;
     int64_t          longest; /* maximum tokens of an answer */
     tn_tokenizer    *tokens;

@@ -30,7 +30,7 @@ uint64_t checksum_ids(const tn_ids *ids)
 uint64_t checksum_pieces(const tn_tokenizer *t)
 {
     uint64_t sum = CHECKSUM;
-    for (int64_t i = 0; i < tn_tokenizer_size(t); i++) sum = checksum_string(sum, tn_tokenizer_piece(t, i));
+    for (int64_t i = 0; i < tn_tokenizer_size(t); i++) sum = checksum_string(sum, tn_tokenizer_token(t, i));
     return sum;
 }
 

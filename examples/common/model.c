@@ -8,7 +8,7 @@ bool model_open(const char *path, const char *tokenizer, bool alone, model *m)
 {
     const tn_model d = tn_model_open(path, .family = TN_MODEL_DECODER, .tokenizer = tokenizer);
     *m = (model){.all = d, .net = d.lm, .tokens = d.tokenizer};
-    if (m->net) m->about = tn_lm_about(m->net);
+    if (m->net) m->about = tn_lm_info_of(m->net);
     if (d.chat_template.bytes) m->chat = tn_chat_kind(d.chat_template.at);
     if (m->net && !m->tokens && !alone)
         tn_raise(TN_EFORMAT, "'%s' contains no tokenizer; name its file or folder with --tokenizer", path);
@@ -34,7 +34,7 @@ int32_t model_first(const model *m)
 {
     tn_encoding *e = tn_encoding_new();
     int32_t      first = -1;
-    if (e && tn_tokenizer_manner_of(m->tokens).first && tn_tokenizer_encode(m->tokens, e, "", 0) == TN_OK && e->n)
+    if (e && tn_tokenizer_traits_of(m->tokens).first && tn_tokenizer_encode(m->tokens, e, "", 0) == TN_OK && e->n)
         first = e->id[0];
     tn_encoding_free(e);
     return first;

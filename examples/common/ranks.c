@@ -90,7 +90,7 @@ void ranks_launch(int ranks, const char *path, int argc, char **argv)
 
 tn_world *ranks_join(int ranks, int there, tn_world *(*opener)(const void *communicator))
 {
-    if (ranks == 1 && there == 1) return tn_world_alone();
+    if (ranks == 1 && there == 1) return tn_world_single();
     if (!opener) {
         tn_raise(TN_EUNSUPPORTED, "built without MPI, so there can be only one rank; see TENON_MPI");
         return NULL;

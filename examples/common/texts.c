@@ -31,7 +31,7 @@ static bool check_text(const char *path, tn_text text)
     if (broken && !settings.quiet && ranks_first())
         fprintf(stderr,
                 "note: '%s' is not valid UTF-8 in %zu places, the first at byte %zu; they are read as U+FFFD; if the "
-                "file has another encoding, convert it, for example with iconv -f latin1 -t utf-8\n",
+                "file has another encoding, " TEXTS_CONVERT "\n",
                 path, broken, first);
     return true;
 }
@@ -117,6 +117,19 @@ int texts_check(const tn_world *w, const option_list *text, const option_list *v
                              "input to a file and name that");
     if (isnan(*part)) *part = usual;
     return 0;
+}
+
+bool texts_read_both(const option_list *text, const option_list *valid, double part, tn_string *to, size_t *bytes)
+{
+    if (!texts_read(text, to)) return false;
+    *bytes = to->bytes;
+    if (valid->count) return texts_read(valid, to);
+    size_t character = *bytes -= (size_t)(part * (double)to->bytes);
+    while (*bytes && *bytes < to->bytes && to->at[*bytes - 1] != '\n') ++*bytes;
+    if (*bytes < to->bytes) return true;
+    while (character < to->bytes && (to->at[character] & 0xc0) == 0x80) character++;
+    *bytes = character;
+    return true;
 }
 
 bool texts_check_valid(const option_list *valid, int64_t held, const char *least)
@@ -348,9 +361,7 @@ static void put_words(tn_json_writer *w, const tn_vocab *v)
         const char  *word = tn_vocab_word(v, i);
         const size_t bytes = strlen(word), good = tn_utf8_valid(word, bytes);
         if (good < bytes)
-            tn_raise(TN_EFORMAT,
-                     "the word '%.*s...' of the text is not UTF-8: its byte %zu is 0x%02x; convert the text first, for "
-                     "example with iconv -f latin1 -t utf-8",
+            tn_raise(TN_EFORMAT, "the word '%.*s...' of the text is not UTF-8: its byte %zu is 0x%02x; " TEXTS_CONVERT,
                      good < 40 ? (int)good : 40, word, good + 1, (unsigned)(unsigned char)word[good]);
         if (strcmp(word, unknown) != 0 && strcmp(word, line_end) != 0 && strncmp(word, "##", 2) != 0)
             tn_json_put_i64(w, word, id++);

@@ -4,9 +4,15 @@
 
 #include "options.h"
 
+/* The advice in every message about text that is not UTF-8. */
+#define TEXTS_CONVERT "convert it, for example with iconv -f latin1 -t utf-8"
+
 /* Appends the contents of all files to `to`: of files, of folders (recursively, sorted by name) and of "-", standard
  * input. False: raised, also if all are empty. */
 bool texts_read(const option_list *files, tn_string *to);
+/* Reads the training text, *bytes, and then the validation text into one string. Without validation files, the last
+ * `part` of the training text is the validation text; it begins at a line, or at a character if no line begins there. */
+bool texts_read_both(const option_list *text, const option_list *valid, double part, tn_string *to, size_t *bytes);
 /* Checks a training's options --text, --valid and --valid-part. *part: the fraction of the text to validate on if there
  * is no `valid`; NaN: not given, and set to `usual`. Returns 0 or program_usage. */
 int texts_check(const tn_world *w, const option_list *text, const option_list *valid, double *part, double usual);

@@ -178,7 +178,7 @@ static bool set_shards(training *t)
 {
     train_asked  *a = &t->asked;
     const int64_t before = a->resume ? record_count(a->out, "shards") : 0;
-    if (!t->world && before) t->world = tn_world_alone();
+    if (!t->world && before) t->world = tn_world_single();
     if (!a->shards) a->shards = before ? before : 12;
     return tn_error() == TN_OK;
 }

@@ -144,8 +144,8 @@ static tn_decoding *new_decoding(writer *w)
     const writer_options *how = w->options;
     if (how->sinks) return tn_lm_rolling(w->m->net, 1, w->m->about.positions, how->sinks);
     if (!how->draft) return tn_lm_decoding(w->m->net, 1, w->room);
-    const tn_drafted before = w->drafted; /* keep counting */
-    tn_decoding     *d = tn_drafted_decoding(w->m->net, how->draft->net, w->room, how->ahead, &w->drafted);
+    const tn_speculation before = w->drafted; /* keep counting */
+    tn_decoding         *d = tn_speculative_decoding(w->m->net, how->draft->net, w->room, how->ahead, &w->drafted);
     if (before.plain > 0) w->drafted = before;
     return d;
 }

@@ -52,7 +52,7 @@ typedef struct {
     tn_ids                text;  /* all of it */
     int32_t               first; /* model_first */
     int32_t               last;  /* the token that ends a text or an answer; -1: none */
-    tn_drafted            drafted;
+    tn_speculation        drafted;
     double                seconds; /* spent on generation */
     int64_t               read, room;
     bool                  cut; /* the last text reached the maximum length, or its end token; not a stop word */

@@ -127,12 +127,9 @@ static int check(training *t)
 static bool look(training *t)
 {
     elmo_training *g = of(t);
-    if (!texts_read(&g->text, &g->all)) return false;
-    size_t bytes = g->all.bytes;
-    if (g->valid.count && !texts_read(&g->valid, &g->all)) return false;
-    if (!g->valid.count) bytes -= (size_t)(g->valid_part * (double)bytes);
-    while (bytes < g->all.bytes && bytes && g->all.at[bytes - 1] != '\n') bytes++;
-    int64_t held = 0;
+    size_t         bytes;
+    int64_t        held = 0;
+    if (!texts_read_both(&g->text, &g->valid, g->valid_part, &g->all, &bytes)) return false;
     if (!split(&g->learned.lines, (tn_text){g->all.at, bytes}, &g->words) ||
         !split(&g->held.lines, (tn_text){g->all.at + bytes, g->all.bytes - bytes}, &held))
         return false;

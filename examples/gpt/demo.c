@@ -71,7 +71,7 @@ static int run(int count, char **operands)
     t.base.no_duration = !steps && !(minutes > 0);
     const tn_fit_result r = train_run(&t.base);
     model               m = {.net = t.base.net, .tokens = t.base.tokens};
-    if (m.net) m.about = tn_lm_about(m.net);
+    if (m.net) m.about = tn_lm_info_of(m.net);
     if (r.why == TN_FIT_STOPPED) train_stopped(&r, "gpt demo --resume");
     else if (r.why != TN_FIT_FAILED && texts_read(&t.valid, &unseen) &&
              measure(&m, (tn_text){unseen.at, unseen.bytes}, 0, 0, &e)) {

@@ -40,16 +40,10 @@ static int check(training *t)
     return program_usage("unknown --size %s", t->asked.size);
 }
 
-/* Reads both texts into one string. Without --valid, the last part of the training text is the validation text. */
 static bool look(training *t)
 {
     gpt_training *g = of(t);
-    if (!texts_read(&g->text, &g->all)) return false;
-    g->bytes = g->all.bytes;
-    if (g->valid.count) return texts_read(&g->valid, &g->all);
-    g->bytes -= (size_t)(g->valid_part * (double)g->all.bytes);
-    while (g->bytes < g->all.bytes && (g->all.at[g->bytes] & 0xc0) == 0x80) g->bytes++;
-    return true;
+    return texts_read_both(&g->text, &g->valid, g->valid_part, &g->all, &g->bytes);
 }
 
 static tn_tokenizer *tokenizer(training *t, progress *bar)

@@ -113,8 +113,8 @@ static void chat_plain(writer *w)
 /* Reports the speedup from the draft: the large model reads several tokens in about the time of one. */
 static void report_draft(const writer *w)
 {
-    const tn_drafted *d = &w->drafted;
-    const int64_t     pieces = d->accepted + d->readings;
+    const tn_speculation *d = &w->drafted;
+    const int64_t         pieces = d->accepted + d->readings;
     if (tn_error() != TN_OK || !d->readings) return;
     fprintf(stderr, "\ndraft    %lld of %lld proposed tokens accepted; %.2f tokens per pass of the model\n",
             (long long)d->accepted, (long long)d->proposed, (double)pieces / (double)d->readings);

@@ -137,17 +137,10 @@ static int check(training *t)
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
 
-/* Reads both texts into one string. Without --valid, the last part of the training text, from the start of a line, is
- * the validation text. */
 static bool look(training *t)
 {
     lm_training *g = of(t);
-    if (!texts_read(&g->text, &g->all)) return false;
-    g->bytes = g->all.bytes;
-    if (g->valid.count) return texts_read(&g->valid, &g->all);
-    g->bytes -= (size_t)(g->valid_part * (double)g->all.bytes);
-    while (g->bytes < g->all.bytes && g->bytes && g->all.at[g->bytes - 1] != '\n') g->bytes++;
-    return true;
+    return texts_read_both(&g->text, &g->valid, g->valid_part, &g->all, &g->bytes);
 }
 
 static tn_tokenizer *tokenizer(training *t, progress *bar)
@@ -269,8 +262,8 @@ static void on_event(void *training_, const tn_fit_event *e)
     double best = HUGE_VAL;
     for (int i = 0; i + g->patience < g->known; i++) best = fmin(best, g->history[i]);
     g->history[g->known++] = e->value;
-    if (tn_ema_begun(g->means) || !(e->value > best)) return;
-    tn_ema_begin(g->means);
+    if (tn_ema_started(g->means) || !(e->value > best)) return;
+    tn_ema_start(g->means);
     if (!settings.quiet) fprintf(stderr, "averaging the weights from step %lld\n", (long long)e->step);
 }
 

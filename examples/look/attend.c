@@ -52,7 +52,7 @@ static tn_tensor *attention_weights(const model *m, const attentions *a, const t
                                     const token_list *translation, tn_tensor **each)
 {
     tn_look *l = tn_look_new();
-    for (int i = 0; i < a->n; i++) tn_look_want(l, a->path[i]);
+    for (int i = 0; i < a->n; i++) tn_look_request(l, a->path[i]);
     const tn_scope s = tn_look_begin(l);
     run_model(m, p->ids, m->kind == TRANSLATOR ? tn_narrow(translation->ids, 1, 0, translation->n - 1) : NULL);
     tn_scope_end(s);
@@ -105,10 +105,10 @@ static void add_paths(tn_report *r, const token_list *p, tn_tensor *each)
 {
     const int64_t most = p->n < MAX_PATHS ? p->n : MAX_PATHS;
     for (int64_t i = 0; i < most && tn_error() == TN_OK; i++) {
-        tn_report_choose(r, "From layer to layer, for the token", p->name[i], i == 0);
-        tn_report_ways(r, p->name[i], p->n, p->name, each, i);
+        tn_report_choice(r, "From layer to layer, for the token", p->name[i], i == 0);
+        tn_report_paths(r, p->name[i], p->n, p->name, each, i);
     }
-    tn_report_chosen(r);
+    tn_report_choice_end(r);
     if (p->n > MAX_PATHS) note_limit(r, "Only the first tokens are shown; all are shown", MAX_PATHS);
 }
 

@@ -21,7 +21,7 @@ static tn_tensor *scores(const question *q)
     if (q->m->kind == WRITER)
         return tn_select(tn_select(tn_lm_forward(q->m->net, q->p->ids, .last = true), 0, 0), 0, 0);
     y = tn_bert_forward(q->m->encoder, q->p->ids);
-    return tn_select(tn_bert_word_scores(q->m->encoder, y, tn_full_of(TN_I64, TN_SHAPE(1), (double)q->at)), 0, 0);
+    return tn_select(tn_bert_mlm_logits(q->m->encoder, y, tn_full_of(TN_I64, TN_SHAPE(1), (double)q->at)), 0, 0);
 }
 
 /* The log-probability of the answer; for a translator, the sum over the tokens of the translation. */
@@ -43,7 +43,7 @@ static bool find_mask(question *q)
         if (tn_get_i64(q->p->ids, i) == mask) q->at = i;
     if (q->at < 0)
         tn_raise(TN_EINVAL, "the text has no %s; write it at the position to predict",
-                 mask < 0 ? "[MASK]" : tn_tokenizer_piece(q->m->tokens, mask));
+                 mask < 0 ? "[MASK]" : tn_tokenizer_token(q->m->tokens, mask));
     return q->at >= 0;
 }
 
@@ -63,14 +63,15 @@ static bool find_label(question *q)
 
 static const char *answer_name(const question *q)
 {
-    return q->m->kind == TUNED ? tuned(q)->labels[q->id] : tn_tokenizer_piece(q->m->tokens, (int32_t)q->id);
+    return q->m->kind == TUNED ? tuned(q)->labels[q->id] : tn_tokenizer_token(q->m->tokens, (int32_t)q->id);
 }
 
 /* Sets the position and the answer; without --answer, the answer is the prediction with the highest logit. */
 static bool choose_answer(question *q)
 {
     if (q->m->kind == TRANSLATOR) return true;
-    if (q->m->kind == TUNED && (tuned(q)->config.task != TN_TASK_CLASSES || tuned(q)->config.problem != TN_ONE_LABEL))
+    if (q->m->kind == TUNED &&
+        (tuned(q)->config.task != TN_TASK_CLASSIFICATION || tuned(q)->config.problem != TN_SINGLE_LABEL))
         return tn_raise(TN_EUNSUPPORTED, "attribute supports only tuned models that assign one label to a text"), false;
     if (q->m->kind == READER && !find_mask(q)) return false;
     if (answer && q->m->kind == TUNED) return find_label(q);

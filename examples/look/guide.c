@@ -19,13 +19,13 @@ typedef struct {
     int64_t           n, tokens, words; /* sentences; maximum tokens and words of one of them */
     encoded_sentence *x;
     const sentence  **s;
-    tn_tensor        *ids, *blocked;
+    tn_tensor        *ids, *padding;
 } group;
 
 typedef struct {
     const model  *m;
     tn_look      *look;
-    char          path[TN_PATH_BYTES], weights[TN_PATH_BYTES + 16], blocked[TN_PATH_BYTES + 16];
+    char          path[TN_PATH_BYTES], weights[TN_PATH_BYTES + 16], mask[TN_PATH_BYTES + 16];
     const tn_mha *mha;
     const trees  *t;
     const group  *batch; /* the batch in the model; NULL: none */
@@ -61,11 +61,11 @@ static bool group_open(const model *m, const trees *t, int64_t n, const int64_t 
     if (tn_error() == TN_OK && g->n) {
         const int32_t pad = tn_tokenizer_special(m->tokens).pad;
         g->ids = tn_full_of(TN_I64, TN_SHAPE(g->n, g->tokens), pad < 0 ? 0 : (double)pad);
-        g->blocked = tn_full_of(TN_BOOL, TN_SHAPE(g->n, g->tokens), 1);
+        g->padding = tn_full_of(TN_BOOL, TN_SHAPE(g->n, g->tokens), 1);
         for (int64_t i = 0; i < g->n && tn_error() == TN_OK; i++) {
             const int64_t length = g->x[i].p.n;
             tn_copy_from(tn_narrow(tn_narrow(g->ids, 0, i, 1), 1, 0, length), g->x[i].p.ids);
-            tn_fill(tn_narrow(tn_narrow(g->blocked, 0, i, 1), 1, 0, length), 0);
+            tn_fill(tn_narrow(tn_narrow(g->padding, 0, i, 1), 1, 0, length), 0);
         }
     }
     if (tn_error() == TN_OK && g->n) return true;
@@ -80,7 +80,7 @@ static int64_t head_of(const guided *g, int64_t i, int64_t word)
 
 /* The mask of the head, [B, heads, T, T], which is added to the attention scores: a token sees the tokens of its word,
  * of the word's head and of its dependents, and special tokens. The mask of all other heads is 0. */
-static tn_tensor *mask(const char *path, tn_tensor *blocked, void *user)
+static tn_tensor *mask(const char *path, tn_tensor *attn_mask, void *user)
 {
     const guided *g = user;
     const group  *batch = g->batch;
@@ -95,7 +95,7 @@ static tn_tensor *mask(const char *path, tn_tensor *blocked, void *user)
                 const bool    seen = i < 0 || j < 0 || i == j || head_of(g, b, i) == j || head_of(g, b, j) == i;
                 to[((b * g->mha->made_heads + head - 1) * n + p) * n + q] = seen ? 0 : -INFINITY;
             }
-    return blocked && a ? tn_add(a, blocked) : a;
+    return attn_mask && a ? tn_add(a, attn_mask) : a;
 }
 
 /* ---- losses ------------------------------------------------------------------------------------------------------ */
@@ -154,9 +154,9 @@ static tn_tensor *mlm_loss(const guided *g, int64_t *counted)
         if (q < x->p.n && x->word_of[q] >= 0 && tn_random_below(tn_current_generator(), 7) == 0)
             at[n] = p, targets[n++] = id[p], id[p] = mask_id;
     }
-    tn_tensor *y = tn_bert_forward(bert, ids, .blocked_keys = batch->blocked);
+    tn_tensor *y = tn_bert_forward(bert, ids, .key_padding_mask = batch->padding);
     if (n) {
-        tn_tensor *scores = tn_bert_word_scores(bert, y, tn_from_data(TN_I64, TN_SHAPE(n), at));
+        tn_tensor *scores = tn_bert_mlm_logits(bert, y, tn_from_data(TN_I64, TN_SHAPE(n), at));
         loss = tn_cross_entropy(scores, tn_from_data(TN_I64, TN_SHAPE(n), targets));
     }
     free(at);
@@ -295,7 +295,7 @@ static bool check_model(guided *g, const model *m)
         g->mha = a;
         snprintf(g->path, sizeof g->path, "%s", e.name);
         snprintf(g->weights, sizeof g->weights, "%s.weights", g->path);
-        snprintf(g->blocked, sizeof g->blocked, "%s.blocked", g->path);
+        snprintf(g->mask, sizeof g->mask, "%s.attn_mask", g->path);
     }
     const bool has_mlm = g->m->encoder->head && tn_tokenizer_special(m->tokens).mask >= 0;
     if (!has_mlm && (use_mask || program_given("weight")))
@@ -311,8 +311,8 @@ static bool check_model(guided *g, const model *m)
         return tn_raise(TN_EINVAL, "head %lld of layer %lld was pruned from this model; choose another --head",
                         (long long)head, (long long)layer),
                false;
-    tn_look_want(g->look, g->weights);
-    if (use_mask) tn_look_want(g->look, g->blocked, .change = mask, .user = g);
+    tn_look_request(g->look, g->weights);
+    if (use_mask) tn_look_request(g->look, g->mask, .change = mask, .user = g);
     return tn_error() == TN_OK;
 }
 

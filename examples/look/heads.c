@@ -138,7 +138,7 @@ const command heads_command = {
 /* ---- look prune -------------------------------------------------------------------------------------------------- */
 
 /* Prunes n of the remaining heads. */
-static bool prune(const model *m, const texts *t, int64_t n, tn_heads_way way)
+static bool prune(const model *m, const texts *t, int64_t n, tn_prune_order way)
 {
     tn_heads *h = tn_heads_new(m->net);
     int64_t  *list = h ? malloc((size_t)(tn_heads_count(h) + 1) * sizeof *list) : NULL;
@@ -217,11 +217,11 @@ static bool print_line(const model *m, held_out *held, int64_t all)
 
 static void prune_all(const model *m, const texts *t, held_out *held)
 {
-    const tn_heads_way way = !strcmp(order, "random")  ? TN_RANDOM_ORDER
-                             : !strcmp(order, "worst") ? TN_MOST_FIRST
-                                                       : TN_LEAST_FIRST;
-    const int64_t      all = heads_of(m), goal = (int64_t)(share * (double)all + 0.5);
-    int64_t            pruned = 0;
+    const tn_prune_order way = !strcmp(order, "random")  ? TN_RANDOM_ORDER
+                               : !strcmp(order, "worst") ? TN_MOST_FIRST
+                                                         : TN_LEAST_FIRST;
+    const int64_t        all = heads_of(m), goal = (int64_t)(share * (double)all + 0.5);
+    int64_t              pruned = 0;
     if (!all) {
         tn_raise(TN_EINVAL, "this model has no heads to prune");
         return;

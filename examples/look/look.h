@@ -55,7 +55,7 @@ bool runs_once(const tn_look *l, const char *path);
 
 typedef struct {
     const model *model;
-    tn_tensor   *ids, *types, *blocked, *positions, *expected, *target; /* as the kind of model needs; owned */
+    tn_tensor   *ids, *types, *padding, *positions, *expected, *target; /* as the kind of model needs; owned */
     int64_t      targets; /* number of targets that the loss is the mean of */
 } text_batch;
 typedef struct {

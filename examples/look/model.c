@@ -22,7 +22,7 @@ static void kind_set(const char *path, model *m)
         m->kind = TUNED, m->encoder = a->tuned->encoder, m->vectors = "encoder.bert.embeddings.word_embeddings";
         break;
     case TN_MODEL_DECODER:
-        m->kind = WRITER, m->longest = tn_lm_about(a->lm).positions, m->vectors = vectors_of_writer(a->type);
+        m->kind = WRITER, m->longest = tn_lm_info_of(a->lm).positions, m->vectors = vectors_of_writer(a->type);
         break;
     case TN_MODEL_SEQ2SEQ:
         m->kind = TRANSLATOR, m->longest = a->seq2seq->config.positions, m->vectors = "source";
@@ -59,7 +59,7 @@ tn_status model_save(const model *m, const char *dir) { return tn_model_save(&m-
 /* The name of one token: its text with visible blanks, or for an encoder its entry in the vocabulary. */
 static void name_one(const model *m, int32_t id, tn_string *to)
 {
-    const char *piece = tn_tokenizer_piece(m->tokens, id);
+    const char *piece = tn_tokenizer_token(m->tokens, id);
     tn_string   said = {0};
     if (m->encoder || tn_tokenizer_is_special(m->tokens, id)) {
         tn_string_add(to, tn_text_of(piece));
@@ -181,7 +181,7 @@ int reject_png(const char *path)
 bool write_report(tn_report *r, const char *path)
 {
     if (!is_svg(path)) return record_report(r, path);
-    if (record_check_file(path, "<svg", "SVG that begins with '<svg'")) tn_report_save_picture(r, path);
+    if (record_check_file(path, "<svg", "SVG that begins with '<svg'")) tn_report_save_figure(r, path);
     tn_report_free(r);
     return tn_error() == TN_OK;
 }

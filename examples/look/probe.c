@@ -58,7 +58,7 @@ static bool vectors_of(const model *m, const trees *t, examples *to)
     tn_tensor    **row = calloc((size_t)t->sentences * MAX_LAYERS, sizeof *row);
     int64_t       *y = calloc((size_t)(2 * t->nodes), sizeof *y), *control = y + t->nodes, rows = 0;
     layers_of(m, to);
-    for (int64_t l = 0; l < to->layers; l++) tn_look_want(look, to->path[l]);
+    for (int64_t l = 0; l < to->layers; l++) tn_look_request(look, to->path[l]);
     for (int64_t i = 0; i < t->sentences && row && y && tn_error() == TN_OK; i++) {
         const sentence  *s = &t->sentence[i];
         encoded_sentence x;

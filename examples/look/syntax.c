@@ -136,7 +136,7 @@ static bool evaluate_heads(evaluation *k, const model *m, const trees *t, const 
             continue;
         k->heads[k->attentions] = a->heads < 64 ? a->heads : 64, k->mha[k->attentions] = a;
         snprintf(k->path[k->attentions], sizeof k->path[0], "%.240s.weights", e.name);
-        tn_look_want(k->look, k->path[k->attentions++]);
+        tn_look_request(k->look, k->path[k->attentions++]);
     }
     k->counts = calloc((size_t)(64 * k->attentions + 1), sizeof *k->counts);
     if (k->counts) each_sentence(k);

@@ -11,7 +11,7 @@
 enum { TENSORS = 6 };
 static void tensors_of(const text_batch *b, tn_tensor *to[TENSORS])
 {
-    to[0] = b->ids, to[1] = b->types, to[2] = b->blocked, to[3] = b->positions, to[4] = b->expected, to[5] = b->target;
+    to[0] = b->ids, to[1] = b->types, to[2] = b->padding, to[3] = b->positions, to[4] = b->expected, to[5] = b->target;
 }
 
 /* The number of targets (tokens or labels) that the loss is the mean of. */
@@ -99,7 +99,7 @@ static bool mask_tokens(texts *t, const model *m, const tn_token_batch *b, tn_ge
     if (masked)
         add_batch(t, m,
                   (text_batch){.ids = ids,
-                               .blocked = b->blocked_keys,
+                               .padding = b->key_padding_mask,
                                .positions = tn_from_data(TN_I64, TN_SHAPE(masked), at),
                                .expected = tn_from_data(TN_I64, TN_SHAPE(masked), targets)});
     free(at);
@@ -229,7 +229,7 @@ static bool add_labelled(const model *m, tn_features *f, texts *t)
             add_batch(t, m,
                       (text_batch){.ids = b.x,
                                    .types = tn_batch_get(&b, "types"),
-                                   .blocked = tn_batch_get(&b, "padding"),
+                                   .padding = tn_batch_get(&b, "padding"),
                                    .expected = b.y});
         tn_scope_end(s);
     }
@@ -242,17 +242,17 @@ static bool read_labelled(const texts_config *c, const model *m, texts *t)
     static const tn_labelled_kind kinds[] = {TN_LABELLED_TEXTS, TN_LABELLED_WORDS, TN_LABELLED_ANSWERS,
                                              TN_LABELLED_CHOICES};
     const tn_tuned               *net = (const tn_tuned *)(const void *)m->net;
-    const int64_t                 longest = net->config.task == TN_TASK_ANSWERS ? 384 : 128;
-    if (c->pairs && net->config.task != TN_TASK_CLASSES)
+    const int64_t                 longest = net->config.task == TN_TASK_QUESTION_ANSWERING ? 384 : 128;
+    if (c->pairs && net->config.task != TN_TASK_CLASSIFICATION)
         return tn_raise(TN_EINVAL, "--pairs is for models that assign a label to two texts; omit it for this model"),
                false;
-    if (net->config.problem != TN_ONE_LABEL)
+    if (net->config.problem != TN_SINGLE_LABEL)
         return tn_raise(TN_EUNSUPPORTED,
                         "this model predicts several labels or a number; look supports models with one label"),
                false;
     tn_labelled *l = tn_labelled_load(c->file, .kind = kinds[net->config.task], .pairs = c->pairs);
     tn_labels   *labels = l ? tn_labels_new(net->config.n, (const char *const *)net->labels) : NULL;
-    if (labels && net->config.task <= TN_TASK_TAGS) tn_labelled_only(l, labels);
+    if (labels && net->config.task <= TN_TASK_TOKEN_CLASSIFICATION) tn_labelled_only(l, labels);
     if (labels) tn_labelled_first(l, c->max_lines);
     tn_features *f = labels ? tn_features_new(l, m->tokens, labels, .batch = c->batch_size, .fixed = true,
                                               .length = m->longest < longest ? m->longest : longest)
@@ -286,17 +286,17 @@ bool texts_open(const texts_config *c, const model *m, texts *t)
 
 static tn_tensor *label_logits(const text_batch *b, void *net)
 {
-    return tn_tuned_forward((tn_tuned *)net, b->ids, .types = b->types, .blocked_keys = b->blocked);
+    return tn_tuned_forward((tn_tuned *)net, b->ids, .types = b->types, .key_padding_mask = b->padding);
 }
 
 tn_tensor *texts_loss(void *net, void *user)
 {
     const text_batch *b = user;
     if (b->model->kind == TUNED)
-        return tn_tuned_loss((tn_tuned *)net, label_logits(b, net), b->expected, .blocked_keys = b->blocked);
+        return tn_tuned_loss((tn_tuned *)net, label_logits(b, net), b->expected, .key_padding_mask = b->padding);
     if (b->model->kind == TRANSLATOR) return tn_seq2seq_loss((tn_seq2seq *)net, b->ids, b->target);
     if (b->model->kind == WRITER) return tn_lm_loss(net, b->ids, NULL);
-    return tn_bert_loss((tn_bert *)net, .ids = b->ids, .blocked_keys = b->blocked, .masked = b->positions,
+    return tn_bert_loss((tn_bert *)net, .ids = b->ids, .key_padding_mask = b->padding, .masked = b->positions,
                         .words = b->expected);
 }
 
@@ -308,14 +308,14 @@ static tn_tensor *logits_of(const text_batch *b, tn_module *net, tn_tensor **tar
     if (b->model->kind == TUNED) {
         y = label_logits(b, net);
         if (((tn_tuned *)(void *)net)->config.task ==
-            TN_TASK_ANSWERS) /* start and end logits over tokens, padding masked */
-            y = tn_transpose(b->blocked ? tn_masked_fill(y, tn_unsqueeze(b->blocked, 2), -INFINITY) : y, 1, 2);
+            TN_TASK_QUESTION_ANSWERING) /* start and end logits over tokens, padding masked */
+            y = tn_transpose(b->padding ? tn_masked_fill(y, tn_unsqueeze(b->padding, 2), -INFINITY) : y, 1, 2);
         *targets = tn_reshape(b->expected, TN_SHAPE(-1));
         return tn_reshape(y, TN_SHAPE(-1, tn_size(y, -1)));
     }
     if (b->model->kind == READER) {
-        y = tn_bert_forward(b->model->encoder, b->ids, .blocked_keys = b->blocked);
-        return tn_bert_word_scores(b->model->encoder, y, b->positions);
+        y = tn_bert_forward(b->model->encoder, b->ids, .key_padding_mask = b->padding);
+        return tn_bert_mlm_logits(b->model->encoder, y, b->positions);
     }
     tn_tensor    *ids = b->model->kind == WRITER ? b->ids : b->target;
     const int64_t n = tn_size(ids, 1);

@@ -103,7 +103,7 @@ bool sentence_encode(const model *m, const trees *t, int64_t i, encoded_sentence
         for (int64_t p = 0; id && to->word_of && p < e->n; p++) {
             id[p] = e->id[p];
             while (word + 1 < s->n && (size_t)e->start[p] >= end[word]) word++;
-            to->word_of[p] = e->special[p] == TN_PIECE_TEXT ? word : -1;
+            to->word_of[p] = e->special[p] == TN_TOKEN_FROM_TEXT ? word : -1;
         }
         if (id) token_list_label(m, ids, &to->p);
     }

@@ -34,7 +34,7 @@ static void label_tokens(token_labels *p, const tn_tokenizer *t, int64_t n, cons
     for (int64_t i = 0; i < p->n; i++) {
         p->text[i] = (tn_string){0};
         if (tn_tokenizer_is_special(t, (int32_t)ids[i])) {
-            append_visible(&p->text[i], tn_text_of(tn_tokenizer_piece(t, (int32_t)ids[i])));
+            append_visible(&p->text[i], tn_text_of(tn_tokenizer_token(t, (int32_t)ids[i])));
         } else if (dots > 0) {
             dots--, append_visible(&p->text[i], tn_text_of("·"));
         } else {

@@ -1,4 +1,5 @@
 /* pairs.c — batches of sentence pairs from two parallel files, and the loss on a batch. */
+#include "../common/texts.h"
 #include "translate.h"
 
 #include <string.h>
@@ -19,10 +20,8 @@ static tn_status check_line(void *user, tn_text line, tn_ids *to)
     for (size_t at = 0, from = 0; at < line.bytes && valid; from = at) {
         tn_utf8_next(line.at, line.bytes, &at, &valid);
         if (!valid)
-            return tn_raise(TN_EFORMAT,
-                            "'%s': line %lld is not UTF-8: its byte %zu is 0x%02x; convert the file first, for example "
-                            "with iconv -f latin1 -t utf-8",
-                            l->path, (long long)l->line, from + 1, (unsigned)(unsigned char)line.at[from]);
+            return tn_raise(TN_EFORMAT, "'%s': line %lld is not UTF-8: its byte %zu is 0x%02x; " TEXTS_CONVERT, l->path,
+                            (long long)l->line, from + 1, (unsigned)(unsigned char)line.at[from]);
     }
     return line.bytes ? tn_ids_add(to, 1) : TN_OK;
 }

@@ -1,5 +1,6 @@
 /* run.c — translate run: translates the lines of standard input in order. */
 #define _POSIX_C_SOURCE 200809L
+#include "../common/texts.h"
 #include "translate.h"
 
 #include <stdlib.h>
@@ -81,8 +82,7 @@ static void translate_all(const model *m, tn_string *out, tn_text *lines, double
         const int64_t n = read_lines(config.batch * 16 < MOST ? config.batch * 16 : MOST, &text, lines, &ended);
         if (!n || !translate_lines(m, &config, n, lines, out, scores)) break;
         if (strict && found.broken) {
-            tn_raise(TN_EFORMAT, "line %lld is not UTF-8; convert it, for example with iconv -f latin1 -t utf-8",
-                     (long long)found.first_break);
+            tn_raise(TN_EFORMAT, "line %lld is not UTF-8; " TEXTS_CONVERT, (long long)found.first_break);
             break;
         }
         for (int64_t i = 0; i < n * config.best; i++) {

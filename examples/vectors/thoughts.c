@@ -14,7 +14,7 @@ static bool sum_common_words(const thoughts *t, int64_t p, int64_t d, double *a,
     float  *v = malloc((size_t)p * sizeof *v);
     int64_t both = 0;
     for (int64_t i = 2; v && i < tn_tokenizer_size(t->tokens); i++) {
-        if (!tn_vectors_of(t->vectors, tn_text_of(tn_tokenizer_piece(t->tokens, i)), v)) continue;
+        if (!tn_vectors_of(t->vectors, tn_text_of(tn_tokenizer_token(t->tokens, i)), v)) continue;
         both++;
         for (int64_t k = 0; k < p; k++) {
             for (int64_t j = 0; j <= k; j++) a[k * p + j] += (double)v[k] * (double)v[j];

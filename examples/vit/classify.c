@@ -20,7 +20,7 @@ static void print_json(const char *text)
 static void print_classes(const model *m, const char *file, tn_tensor *scores)
 {
     const int64_t k = best < m->classes ? best : m->classes;
-    const tn_pair top = tn_topk(tn_softmax(scores, -1), k, -1, false);
+    const tn_pair top = tn_topk(tn_softmax(scores, -1), k, -1);
     for (int64_t i = 0; i < k && tn_error() == TN_OK; i++) numbers_finite(tn_get(top.values, i), "a probability");
     if (tn_error() != TN_OK) return;
     if (json) printf("{\"file\": "), print_json(file), printf(", \"classes\": [");

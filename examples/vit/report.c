@@ -28,10 +28,10 @@ static tn_tensor *patch_attention(const model *m, tn_tensor *image)
 static void add_images(tn_report *r, const char *title, const model *m, const image_set *p, int64_t n,
                        const int64_t *which, const int64_t *predicted, const double *probability, bool look)
 {
-    const tn_scope     s = tn_no_grad_begin();
-    const size_t       bytes = (size_t)(n + 1) * sizeof(tn_report_picture), texts = (size_t)(n + 1) * CAPTION;
-    tn_report_picture *list = tn_mem_get(bytes);
-    char              *text = tn_mem_get(texts);
+    const tn_scope   s = tn_no_grad_begin();
+    const size_t     bytes = (size_t)(n + 1) * sizeof(tn_report_image), texts = (size_t)(n + 1) * CAPTION;
+    tn_report_image *list = tn_mem_get(bytes);
+    char            *text = tn_mem_get(texts);
     for (int64_t i = 0; i < n && list && text; i++) {
         char         *to = text + i * CAPTION;
         const int64_t label = tn_get_i64(p->y, which[i]);
@@ -40,9 +40,9 @@ static void add_images(tn_report *r, const char *title, const model *m, const im
             snprintf(to, CAPTION, "label %.60s, predicted %.60s, %.0f %%", model_label(m, label),
                      model_label(m, predicted[i]), 100 * probability[i]);
         else snprintf(to, CAPTION, "%.60s", model_label(m, label));
-        list[i] = (tn_report_picture){image, look ? patch_attention(m, image) : NULL, to};
+        list[i] = (tn_report_image){image, look ? patch_attention(m, image) : NULL, to};
     }
-    if (list && text && tn_error() == TN_OK) tn_report_pictures(r, title, n, list);
+    if (list && text && tn_error() == TN_OK) tn_report_images(r, title, n, list);
     if (list) tn_mem_put(list, bytes);
     if (text) tn_mem_put(text, texts);
     tn_scope_end(s);

@@ -126,7 +126,7 @@ tn_bert *tn_bert_create(tn_bert_config c)
 static tn_tensor *position_embeddings(tn_bert *m, const tn_bert_args *a)
 {
     const int64_t batch = tn_size(a->ids, 0), n = tn_size(a->ids, 1), first = tn__bert_first_position(&m->config);
-    const bool    masked = a->blocked_keys && tn_shape_equal(tn_shape_of(a->blocked_keys), tn_shape_of(a->ids));
+    const bool    masked = a->key_padding_mask && tn_shape_equal(tn_shape_of(a->key_padding_mask), tn_shape_of(a->ids));
     bool          plain = true;
     if (!first) return tn_embedding_rows(m->positions, 0, n);
     tn_tensor *at = tn_empty_of(TN_I64, TN_SHAPE(batch, n));
@@ -134,7 +134,7 @@ static tn_tensor *position_embeddings(tn_bert *m, const tn_bert_args *a)
     for (int64_t row = 0, i = 0; to && row < batch; row++)
         for (int64_t next = first, end = i + n; i < end; i++) {
             const bool padding = tn_get_i64(a->ids, i) == first - 1;
-            if (padding ? !masked || !tn_get_i64(a->blocked_keys, i) : next < first + n - (end - i)) plain = false;
+            if (padding ? !masked || !tn_get_i64(a->key_padding_mask, i) : next < first + n - (end - i)) plain = false;
             to[i] = padding ? first - 1 : next++;
         }
     return plain ? tn_embedding_rows(m->positions, first, n) : tn_call(m->positions, at);
@@ -172,7 +172,7 @@ tn_tensor *tn_bert_run(tn_bert *m, tn_bert_args a)
     if (tn_error() == TN_OK) x = tn_call(m->dropout, tn_call(m->norm, x));
     if (tn_error() == TN_OK && m->project) x = tn_call(m->project, x);
     if (tn_error() == TN_OK)
-        x = tn_transformer_encoder_forward(m->encoder, x, .blocked_keys = a.blocked_keys, .weights = a.weights);
+        x = tn_transformer_encoder_forward(m->encoder, x, .key_padding_mask = a.key_padding_mask, .weights = a.weights);
     if (!a.weights || tn_error() != TN_OK) return tn_leave(f, x);
     /* Return the attention weights and x from the frame in one list. */
     const int64_t n = m->config.layers;
@@ -200,7 +200,7 @@ static tn_tensor *selected_rows(tn_bert *m, tn_tensor *y, tn_tensor *where)
     y = tn_reshape(y, TN_SHAPE(-1, m->config.dim));
     return where ? tn_index_select(y, 0, where) : y;
 }
-tn_tensor *tn_bert_word_scores(tn_bert *m, tn_tensor *y, tn_tensor *where)
+tn_tensor *tn_bert_mlm_logits(tn_bert *m, tn_tensor *y, tn_tensor *where)
 {
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
@@ -212,7 +212,7 @@ tn_tensor *tn_bert_pooled(tn_bert *m, tn_tensor *y)
     const tn_frame f = tn_enter(m);
     return tn_leave(f, has(y, m->pooler, "pooler") ? tn_tanh(tn_call(m->pooler, tn_select(y, 1, 0))) : NULL);
 }
-tn_tensor *tn_bert_next_scores(tn_bert *m, tn_tensor *y)
+tn_tensor *tn_bert_nsp_logits(tn_bert *m, tn_tensor *y)
 {
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
@@ -220,7 +220,7 @@ tn_tensor *tn_bert_next_scores(tn_bert *m, tn_tensor *y)
     if (first && m->head_dropout) first = tn_call(m->head_dropout, first);
     return tn_leave(f, first ? tn_call(m->next, first) : NULL);
 }
-tn_tensor *tn_bert_replaced_scores(tn_bert *m, tn_tensor *y)
+tn_tensor *tn_bert_replaced_logits(tn_bert *m, tn_tensor *y)
 {
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
@@ -241,11 +241,11 @@ static tn_tensor *word_loss(tn_bert *m, tn_tensor *y, const tn_bert_loss_args *b
 /* The mean over all tokens except padding. */
 static tn_tensor *replaced_loss(tn_bert *m, tn_tensor *y, const tn_bert_loss_args *b)
 {
-    tn_tensor *scores = tn_bert_replaced_scores(m, y);
+    tn_tensor *scores = tn_bert_replaced_logits(m, y);
     if (!scores) return NULL;
     tn_tensor *want = tn_to(b->replaced, tn_dtype_of(scores));
-    if (b->blocked_keys) {
-        tn_tensor *real = tn_logical_not(b->blocked_keys);
+    if (b->key_padding_mask) {
+        tn_tensor *real = tn_logical_not(b->key_padding_mask);
         scores = tn_masked_select(scores, real), want = tn_masked_select(want, real);
     }
     return tn_bce_with_logits(scores, want);
@@ -269,13 +269,13 @@ tn_tensor *tn_bert_loss_run(tn_bert *m, tn_bert_loss_args b)
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     tn_tensor     *y = NULL, *loss = NULL, *word = NULL, *next = NULL;
-    if (has_targets(&b)) y = tn_bert_forward(m, b.ids, .types = b.types, .blocked_keys = b.blocked_keys);
+    if (has_targets(&b)) y = tn_bert_forward(m, b.ids, .types = b.types, .key_padding_mask = b.key_padding_mask);
     if (y && b.masked) {
         word = tn_numel(b.words) ? word_loss(m, y, &b) : tn_mul_scalar(tn_sum(y), 0);
         loss = word;
     }
     if (y && b.next) {
-        next = tn_cross_entropy(tn_bert_next_scores(m, y), b.next);
+        next = tn_cross_entropy(tn_bert_nsp_logits(m, y), b.next);
         loss = loss ? tn_add(loss, next) : next;
     }
     if (y && b.replaced) {

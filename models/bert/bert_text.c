@@ -36,7 +36,7 @@ int64_t tn_bert_fill_in(tn_bert *m, const tn_tokenizer *t, const char *text, int
             if (tn_get_i64(b.ids, i) == mask) place[found++] = i;
         if (place && !found)
             tn_raise(TN_EINVAL, "%s: no %s in the text%s; write it where a token is missing", who,
-                     tn_tokenizer_piece(t, mask), b.cut ? " after truncation" : "");
+                     tn_tokenizer_token(t, mask), b.cut ? " after truncation" : "");
         if (place && found > most / k)
             tn_raise(TN_EINVAL,
                      "%s: %lld tokens for each of %lld masks do not fit in the output of "
@@ -44,7 +44,7 @@ int64_t tn_bert_fill_in(tn_bert *m, const tn_tokenizer *t, const char *text, int
                      who, (long long)k, (long long)found, (long long)most);
         if (tn_error() == TN_OK) {
             tn_tensor *y = tn_bert_forward(m, b.ids, .types = b.segments);
-            tn_pair best = tn_topk(tn_softmax(tn_bert_word_scores(m, y, tn_narrow(at, 0, 0, found)), -1), k, -1, false);
+            tn_pair    best = tn_topk(tn_softmax(tn_bert_mlm_logits(m, y, tn_narrow(at, 0, 0, found)), -1), k, -1);
             for (int64_t i = 0; tn_error() == TN_OK && i < found * k; i++)
                 to[i] = (tn_bert_fill){i / k, tn_get_i64(best.indices, i), tn_get(best.values, i)};
         }
@@ -53,10 +53,10 @@ int64_t tn_bert_fill_in(tn_bert *m, const tn_tokenizer *t, const char *text, int
     return tn_error() == TN_OK ? found : -1;
 }
 
-tn_tensor *tn_bert_sentences(tn_tensor *y, tn_tensor *blocked_keys, tn_bert_pooling pooling)
+tn_tensor *tn_bert_sentences(tn_tensor *y, tn_tensor *key_padding_mask, tn_bert_pooling pooling)
 {
     if (!y && tn_error() == TN_OK) tn_raise(TN_EINVAL, "tn_bert_sentences: the hidden states are NULL");
-    tn_tensor *padding = blocked_keys ? tn_unsqueeze(blocked_keys, 2) : NULL;
+    tn_tensor *padding = key_padding_mask ? tn_unsqueeze(key_padding_mask, 2) : NULL;
     if (tn_error() != TN_OK) return NULL;
     if (pooling == TN_POOL_FIRST) return tn_select(y, 1, 0);
     if (pooling == TN_POOL_MAX) return tn_amax(padding ? tn_masked_fill(y, padding, -INFINITY) : y, .dims = TN_DIMS(1));
@@ -74,8 +74,8 @@ tn_tensor *tn_bert_embed(tn_bert *m, const tn_tokenizer *t, int64_t n, const cha
     tn_token_batch b;
     tn_tensor     *y = NULL;
     if (tn_tokenizer_batch(t, &b, n, texts, .max_length = m->config.positions) == TN_OK) {
-        y = tn_bert_forward(m, b.ids, .types = b.segments, .blocked_keys = b.blocked_keys);
-        y = tn_bert_sentences(y, b.blocked_keys, pooling);
+        y = tn_bert_forward(m, b.ids, .types = b.segments, .key_padding_mask = b.key_padding_mask);
+        y = tn_bert_sentences(y, b.key_padding_mask, pooling);
         y = tn_div(y, tn_clamp(tn_norm(y, .dims = TN_DIMS(-1), .keepdim = true), 1e-12, INFINITY));
     }
     return tn_scope_return(s, tn_error() == TN_OK ? y : NULL);

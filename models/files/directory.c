@@ -28,7 +28,7 @@ bool tn__has_tokenizer(const char *dir)
 bool tn__has_no_packed(void *m, const char *dir)
 {
     for (tn_each t = tn_module_each(m, TN_EACH_SAVED); tn_next(&t);)
-        if (tn_is_q8(t.tensor))
+        if (tn_is_packed(t.tensor))
             return tn_raise(
                        TN_EUNSUPPORTED,
                        "'%s': the weight '%s' is packed (tn_quantize, tn_halve), which Hugging Face's format does not "

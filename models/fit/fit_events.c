@@ -6,8 +6,8 @@ bool tn__fit_is_stopped(const tn__fit *f)
 {
     const bool asked = f->c.stop && __atomic_load_n(f->c.stop, __ATOMIC_RELAXED);
     if (!f->c.world) return asked;
-    tn_world_wish(f->c.world, asked);
-    return tn_world_wished(f->c.world);
+    tn_world_set_flag(f->c.world, asked);
+    return tn_world_flag(f->c.world);
 }
 
 const char *tn_fit_why_text(tn_fit_why why)

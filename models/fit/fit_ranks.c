@@ -15,7 +15,7 @@ bool tn__fit_ranks_begin(tn__fit *f)
                             .zero3 = c->zero3,
                             .clip.norm = f->own ? c->clip : 0,
                             .bucket = 1 << 20, /* small, because the last bucket's transfer cannot be overlapped */
-                            .overlap = !c->zero3 && !tn_world_near(c->world)});
+                            .overlap = !c->zero3 && !tn_world_is_local(c->world)});
     if (c->ema) { /* it was initialised from this rank's weights: broadcast rank 0's averages */
         tn_ema_swap(c->ema);
         tn_world_module_broadcast(c->world, c->module);
@@ -24,7 +24,7 @@ bool tn__fit_ranks_begin(tn__fit *f)
     f->shared = c->valid.next && c->valid.shard;
     tn_source_shard(&c->train, tn_replica_shard(f->replica));
     if (f->shared) tn_source_shard(&c->valid, tn_replica_shard(f->replica));
-    if (tn_world_same(c->world, ".config", c->config ? c->config : "") != TN_OK) return false;
+    if (tn_world_check_same(c->world, ".config", c->config ? c->config : "") != TN_OK) return false;
     return f->replica && tn_error() == TN_OK;
 }
 

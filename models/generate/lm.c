@@ -22,7 +22,7 @@ static const tn_lm_ops *ops_of(const char *who, void *m)
     return tn_error() == TN_OK ? ops : NULL;
 }
 
-tn_lm_info tn_lm_about(void *m)
+tn_lm_info tn_lm_info_of(void *m)
 {
     const tn_lm_ops *ops = ops_of(__func__, m);
     return ops ? ops->info(m) : (tn_lm_info){0};

@@ -10,14 +10,14 @@ typedef struct {
     tn_kv_cache *cache;
 } reader;
 typedef struct {
-    tn_decoding base;
-    reader      large, small;
-    int64_t     ahead;
-    tn_drafted *count;
-    tn_tensor  *rows;  /* [1, ahead + 1, vocab], owned: logits after the last token and after each proposed one */
-    int64_t     left;  /* proposed tokens not yet requested */
-    int64_t     n;     /* tokens of the text */
-    int64_t    *words; /* [length]: the text, then the proposed tokens */
+    tn_decoding     base;
+    reader          large, small;
+    int64_t         ahead;
+    tn_speculation *count;
+    tn_tensor      *rows;  /* [1, ahead + 1, vocab], owned: logits after the last token and after each proposed one */
+    int64_t         left;  /* proposed tokens not yet requested */
+    int64_t         n;     /* tokens of the text */
+    int64_t        *words; /* [length]: the text, then the proposed tokens */
 } drafted;
 
 static size_t words_bytes(const drafted *d) { return (size_t)d->base.length * sizeof *d->words; }
@@ -61,7 +61,7 @@ static tn_tensor *drafted_scores(tn_decoding *base, tn_tensor *tokens)
     }
     if (news > base->length - d->n)
         return tn_raise(TN_EINVAL,
-                        "tn_drafted_decoding: the text is longer than the decoding's length of %lld "
+                        "tn_speculative_decoding: the text is longer than the decoding's length of %lld "
                         "tokens",
                         (long long)base->length),
                NULL;
@@ -86,7 +86,7 @@ static tn_tensor *drafted_scores(tn_decoding *base, tn_tensor *tokens)
 static tn_status drafted_reorder(tn_decoding *base, tn_tensor *index)
 {
     (void)base;
-    return tn_numel(index) == 1 ? TN_OK : tn_raise(TN_EINVAL, "tn_drafted_decoding: only one row is supported");
+    return tn_numel(index) == 1 ? TN_OK : tn_raise(TN_EINVAL, "tn_speculative_decoding: only one row is supported");
 }
 static void drafted_end(tn_decoding *base)
 {
@@ -98,15 +98,15 @@ static void drafted_end(tn_decoding *base)
 }
 static const tn_decoding_kind drafted_kind = {sizeof(tn_decoding_kind), drafted_scores, drafted_reorder, drafted_end};
 
-static bool check_arguments(void *m, void *draft, int64_t length, int64_t ahead, const tn_drafted *count)
+static bool check_arguments(void *m, void *draft, int64_t length, int64_t ahead, const tn_speculation *count)
 {
-    static const char *const who = "tn_drafted_decoding";
+    static const char *const who = "tn_speculative_decoding";
     if (!tn_module_ready(who, m) || !tn_module_ready(who, draft)) return false;
-    const tn_lm_info a = tn_lm_about(m), b = tn_lm_about(draft);
+    const tn_lm_info a = tn_lm_info_of(m), b = tn_lm_info_of(draft);
     if (tn_error() != TN_OK) return false;
     if (a.vocab != b.vocab)
         return tn_raise(TN_EINVAL,
-                        "tn_drafted_decoding: the model has %lld token ids and its draft %lld; they must have the "
+                        "tn_speculative_decoding: the model has %lld token ids and its draft %lld; they must have the "
                         "same tokenizer",
                         (long long)a.vocab, (long long)b.vocab),
                false;
@@ -115,30 +115,32 @@ static bool check_arguments(void *m, void *draft, int64_t length, int64_t ahead,
         const tn_block  *block = of ? tn_at(of->layers, 0) : NULL;
         if (block && block->self_attn->rotary && block->self_attn->rope.scaling == TN_ROPE_DYNAMIC)
             return tn_raise(TN_EUNSUPPORTED,
-                            "tn_drafted_decoding: %s has rotary positions with dynamic scaling, which is not "
+                            "tn_speculative_decoding: %s has rotary positions with dynamic scaling, which is not "
                             "supported: its logits depend on the number of tokens read at once",
                             k ? "the draft" : "the model"),
                    false;
     }
     if (length < 1 || length > INT64_MAX / 16 || ahead < 1 || ahead > 64 || !count)
-        return tn_raise(TN_EINVAL,
-                        "tn_drafted_decoding: length is %lld and ahead %lld; length must be at least 1, ahead from 1 "
-                        "to 64, and count not NULL",
-                        (long long)length, (long long)ahead),
+        return tn_raise(
+                   TN_EINVAL,
+                   "tn_speculative_decoding: length is %lld and ahead %lld; length must be at least 1, ahead from 1 "
+                   "to 64, and count not NULL",
+                   (long long)length, (long long)ahead),
                false;
     if ((a.limited && length > a.positions) || (b.limited && length > b.positions))
-        return tn_raise(TN_EINVAL, "tn_drafted_decoding: length is %lld, more than the positions of one of the models",
+        return tn_raise(TN_EINVAL,
+                        "tn_speculative_decoding: length is %lld, more than the positions of one of the models",
                         (long long)length),
                false;
     return true;
 }
 
-tn_decoding *tn_drafted_decoding(void *m, void *draft, int64_t length, int64_t ahead, tn_drafted *count)
+tn_decoding *tn_speculative_decoding(void *m, void *draft, int64_t length, int64_t ahead, tn_speculation *count)
 {
     if (!check_arguments(m, draft, length, ahead, count)) return NULL;
     drafted *d = tn_mem_get(sizeof *d);
     if (!d) return NULL;
-    *count = (tn_drafted){0};
+    *count = (tn_speculation){0};
     *d = (drafted){
         .base = {&drafted_kind, 1, length}, .large = {m, NULL}, .small = {draft, NULL}, .ahead = ahead, .count = count};
     d->words = tn_mem_get(words_bytes(d));

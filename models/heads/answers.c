@@ -17,7 +17,7 @@ tn_status tn_tuned_each(tn_tuned *m, tn_features *f, tn_tuned_listener take, voi
         const tn_scope scope = tn_no_grad_begin();
         tn_batch       b;
         if ((more = tn_source_next(&s, &b))) {
-            tn_tensor    *y = tn_contiguous(tn_to(tn_tuned_scores(m, &b), TN_F32)), *row = tn_batch_get(&b, "row");
+            tn_tensor    *y = tn_contiguous(tn_to(tn_tuned_logits(m, &b), TN_F32)), *row = tn_batch_get(&b, "row");
             const bool    pieces = y && tn_ndim(y) == 3;
             const int64_t t = pieces ? tn_size(y, 1) : 1, n = y ? tn_size(y, -1) : 0;
             const float  *at = y ? tn_data(y) : NULL;

@@ -14,14 +14,15 @@ tn__head tn__head_for(const tn_bert_config *e, tn_task task)
     const tn__head own = {
         .first = true, .drop = true, .dense = "classifier.dense", .drop_out = true, .out = "classifier.out_proj"};
     tn__head h = pooled;
-    if (task == TN_TASK_TAGS) return (tn__head){.drop_out = true, .out = "classifier"};
-    if (task == TN_TASK_ANSWERS) return (tn__head){.drop_out = e->kind == TN_DISTILBERT, .out = "qa_outputs"};
+    if (task == TN_TASK_TOKEN_CLASSIFICATION) return (tn__head){.drop_out = true, .out = "classifier"};
+    if (task == TN_TASK_QUESTION_ANSWERING)
+        return (tn__head){.drop_out = e->kind == TN_DISTILBERT, .out = "qa_outputs"};
     switch (e->kind) {
     case TN_DISTILBERT:
         return (tn__head){
             .first = true, .dense = "pre_classifier", .active = tn_relu, .drop_out = true, .out = "classifier"};
     case TN_ELECTRA:
-        if (task == TN_TASK_CLASSES) h = own;
+        if (task == TN_TASK_CLASSIFICATION) h = own;
         else h = (tn__head){.first = true, .dense = "sequence_summary.summary", .drop_out = true, .out = "classifier"};
         h.active = tn_gelu;
         return h;
@@ -30,7 +31,7 @@ tn__head tn__head_for(const tn_bert_config *e, tn_task task)
     default:
         if (e->norm_first) h = own; /* RobertaPreLayerNorm */
     }
-    if (task == TN_TASK_CHOICES || h.pooled) return pooled;
+    if (task == TN_TASK_MULTIPLE_CHOICE || h.pooled) return pooled;
     h.active = tn_tanh;
     return h;
 }

@@ -12,9 +12,9 @@ static const char *const problems[] = {"single_label_classification", "multi_lab
 static void put_members(tn_json_writer *w, const void *user)
 {
     const tn_tuned *m = user;
-    if (m->config.task >= TN_TASK_ANSWERS) return;
+    if (m->config.task >= TN_TASK_QUESTION_ANSWERING) return;
     tn__labels_put(w, m->config.n, (const char *const *)m->labels);
-    if (m->config.task == TN_TASK_CLASSES) tn_json_put_string(w, "problem_type", problems[m->config.problem]);
+    if (m->config.task == TN_TASK_CLASSIFICATION) tn_json_put_string(w, "problem_type", problems[m->config.problem]);
 }
 
 tn_status tn_tuned_save(tn_tuned *m, const char *dir)
@@ -32,23 +32,23 @@ tn_status tn_tuned_save(tn_tuned *m, const char *dir)
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* The task of an architecture: "BertForTokenClassification" is TN_TASK_TAGS. False: none. */
+/* The task of an architecture: "BertForTokenClassification" is TN_TASK_TOKEN_CLASSIFICATION. False: none. */
 static bool task_of(const char *architecture, tn_task *to)
 {
-    for (int i = 0; i <= TN_TASK_CHOICES; i++) {
+    for (int i = 0; i <= TN_TASK_MULTIPLE_CHOICE; i++) {
         const char *end = strstr(architecture, "For");
         if (end && !strcmp(end, tn__task_name((tn_task)i))) return *to = (tn_task)i, true;
     }
     return false;
 }
 
-static tn_problem problem_of(const tn_json *doc, int64_t n, const char *path)
+static tn_problem_type problem_of(const tn_json *doc, int64_t n, const char *path)
 {
     const char *said = tn_json_string_or(tn_json_get(doc, "problem_type"), NULL);
     for (int i = 0; said && i < 3; i++)
-        if (!strcmp(said, problems[i])) return (tn_problem)i;
+        if (!strcmp(said, problems[i])) return (tn_problem_type)i;
     if (said) tn_raise(TN_EUNSUPPORTED, "'%s': problem_type is '%.60s', which is not supported", path, said);
-    return n == 1 ? TN_REGRESSION : TN_ONE_LABEL; /* as in transformers */
+    return n == 1 ? TN_REGRESSION : TN_SINGLE_LABEL; /* as in transformers */
 }
 
 static const char *architecture_of(const tn__hf_source *s)
@@ -56,7 +56,7 @@ static const char *architecture_of(const tn__hf_source *s)
     return tn_json_string_or(tn_json_first(tn_json_get(s->config, "architectures")), "");
 }
 
-bool tn__is_tuned(const tn__hf_source *s) { return task_of(architecture_of(s), &(tn_task){TN_TASK_CLASSES}); }
+bool tn__is_tuned(const tn__hf_source *s) { return task_of(architecture_of(s), &(tn_task){TN_TASK_CLASSIFICATION}); }
 
 /* Raises if the head needs a pooler and the file has none, because a randomly initialised one would be useless. */
 static tn_bert *check_pooler(tn_bert *m, tn_task task, const char *path)
@@ -77,9 +77,9 @@ static tn_tuned *create_model(const tn__hf_source *s, tn_safetensors **f, char p
                         "…ForTokenClassification, …ForQuestionAnswering and …ForMultipleChoice",
                         s->name, architecture_of(s)),
                NULL;
-    const bool named = c.task <= TN_TASK_TAGS && map;
-    c.n = c.task <= TN_TASK_TAGS ? (named ? tn_json_count(map) : 2) : 0;
-    if (c.task == TN_TASK_CLASSES) c.problem = problem_of(s->config, c.n, s->name);
+    const bool named = c.task <= TN_TASK_TOKEN_CLASSIFICATION && map;
+    c.n = c.task <= TN_TASK_TOKEN_CLASSIFICATION ? (named ? tn_json_count(map) : 2) : 0;
+    if (c.task == TN_TASK_CLASSIFICATION) c.problem = problem_of(s->config, c.n, s->name);
     if (tn_error() != TN_OK || (named && !tn__within(s->name, "id2label", c.n, 1, 1 << 20))) return NULL;
     const size_t bytes = (size_t)(c.n + 1) * sizeof(char *);
     const char **names = named ? tn__mem_zeroed(bytes) : NULL;

@@ -153,7 +153,7 @@ static void put_config(const tn_tuned *m, tn_json_writer *w)
     tn_json_close(w);
     tn_json_open_array(w, "modules_to_save");
     if (h.dense && !strcmp(h.dense, "pre_classifier")) tn_json_put_string(w, NULL, h.dense);
-    tn_json_put_string(w, NULL, m->config.task == TN_TASK_ANSWERS ? "qa_outputs" : "classifier");
+    tn_json_put_string(w, NULL, m->config.task == TN_TASK_QUESTION_ANSWERING ? "qa_outputs" : "classifier");
     tn_json_close(w);
     tn_json_close(w);
 }

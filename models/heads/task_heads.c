@@ -44,7 +44,7 @@ static tn_bert *without_heads(tn_bert *old, bool pooler)
     bool frozen = true;
     for (tn_each p = tn_parameters(old); tn_next(&p);) frozen = frozen && !tn_needs_grad(p.tensor);
     for (tn_each b = tn_module_each(old, TN_EACH_SAVED); tn_error() == TN_OK && tn_next(&b);)
-        if (tn_is_q8(b.tensor))
+        if (tn_is_packed(b.tensor))
             tn_raise(TN_EUNSUPPORTED,
                      "tn_tuned_new: the encoder's '%s' is packed (tn_quantize, tn_halve); pack the tuned model instead",
                      b.name);
@@ -61,17 +61,17 @@ static tn_bert *without_heads(tn_bert *old, bool pooler)
 static bool check_config(tn_tuned_config *c)
 {
     static const char *const who = "tn_tuned_new";
-    if ((unsigned)c->task > TN_TASK_CHOICES || (unsigned)c->problem > TN_REGRESSION)
+    if ((unsigned)c->task > TN_TASK_MULTIPLE_CHOICE || (unsigned)c->problem > TN_REGRESSION)
         return tn_raise(TN_EINVAL, "%s: .task or .problem is not a value of its enum", who), false;
-    if (c->task != TN_TASK_CLASSES) c->problem = TN_ONE_LABEL;
-    if (c->crf && c->task != TN_TASK_TAGS)
+    if (c->task != TN_TASK_CLASSIFICATION) c->problem = TN_SINGLE_LABEL;
+    if (c->crf && c->task != TN_TASK_TOKEN_CLASSIFICATION)
         return tn_raise(TN_EINVAL,
                         "%s: .crf needs .task = "
-                        "TN_TASK_TAGS",
+                        "TN_TASK_TOKEN_CLASSIFICATION",
                         who),
                false;
-    if (c->task == TN_TASK_ANSWERS) c->n = 2;
-    if (c->task == TN_TASK_CHOICES || (c->problem == TN_REGRESSION && !c->n)) c->n = 1;
+    if (c->task == TN_TASK_QUESTION_ANSWERING) c->n = 2;
+    if (c->task == TN_TASK_MULTIPLE_CHOICE || (c->problem == TN_REGRESSION && !c->n)) c->n = 1;
     return tn__within(who, "n", c->n, 1, 1 << 20) &&
            (c->dropout < 0 || tn__probability_below_1(who, "dropout", c->dropout));
 }
@@ -102,7 +102,7 @@ static tn_linear *new_linear(tn_tuned *m, const char *name, int64_t out, const t
 /* DistilBERT's head_dropout applies only to tasks on whole texts. */
 static double default_dropout(const tn_bert_config *e, tn_task task)
 {
-    const bool whole = task == TN_TASK_CLASSES || task == TN_TASK_CHOICES;
+    const bool whole = task == TN_TASK_CLASSIFICATION || task == TN_TASK_MULTIPLE_CHOICE;
     return e->head_dropout >= 0 && (whole || e->kind != TN_DISTILBERT) ? e->head_dropout : e->dropout;
 }
 
@@ -149,16 +149,16 @@ tn_tensor *tn_tuned_run(tn_tuned *m, tn_tuned_args a)
     char text[192];
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    const bool     choose = m->config.task == TN_TASK_CHOICES;
+    const bool     choose = m->config.task == TN_TASK_MULTIPLE_CHOICE;
     if (choose && a.ids && tn_ndim(a.ids) != 3)
         tn_raise(TN_ESHAPE, "tuned: ids of choices must be [batch, choices, length], got %s",
                  tn_shape_text(tn_shape_of(a.ids), text, sizeof text));
     const int64_t choices = choose && a.ids && tn_error() == TN_OK ? tn_size(a.ids, 1) : 0;
     tn_tensor    *y = NULL;
     if (tn_error() == TN_OK) {
-        if (choose) a.ids = flat(a.ids), a.types = flat(a.types), a.blocked_keys = flat(a.blocked_keys);
+        if (choose) a.ids = flat(a.ids), a.types = flat(a.types), a.key_padding_mask = flat(a.key_padding_mask);
         tn__lora_apply(m);
-        y = tn_bert_forward(m->encoder, a.ids, .types = a.types, .blocked_keys = a.blocked_keys);
+        y = tn_bert_forward(m->encoder, a.ids, .types = a.types, .key_padding_mask = a.key_padding_mask);
         tn__lora_remove(m);
         y = apply_head(m, y);
         if (choices) y = tn_reshape(y, TN_SHAPE(-1, choices));
@@ -186,25 +186,26 @@ tn_tensor *tn_tuned_loss_run(tn_tuned *m, tn_tuned_loss_args a)
     const tn_tuned_config *c = &m->config;
     tn_tensor             *loss = NULL;
     if (!a.scores || !a.target) tn_raise(TN_EINVAL, "tuned: the %s NULL", a.scores ? "target is" : "scores are");
-    else if (c->task == TN_TASK_ANSWERS) loss = ends_loss(a.scores, a.target, a.blocked_keys);
+    else if (c->task == TN_TASK_QUESTION_ANSWERING) loss = ends_loss(a.scores, a.target, a.key_padding_mask);
     else if (m->crf) loss = tn_crf_loss(m->crf, a.scores, a.target);
-    else if (c->problem == TN_ANY_LABELS) loss = tn_bce_with_logits(a.scores, a.target, .pos_weight = a.weight);
+    else if (c->problem == TN_MULTI_LABEL) loss = tn_bce_with_logits(a.scores, a.target, .pos_weight = a.weight);
     else if (c->problem == TN_REGRESSION) loss = tn_mse_loss(c->n == 1 ? tn_squeeze(a.scores, -1) : a.scores, a.target);
     else loss = tn_cross_entropy(a.scores, a.target, .weight = a.weight);
     return tn_leave(f, loss);
 }
 
 /* A tokenizer's template may give two segments where the encoder has only one: then types are not passed. */
-tn_tensor *tn_tuned_scores(tn_tuned *m, const tn_batch *b)
+tn_tensor *tn_tuned_logits(tn_tuned *m, const tn_batch *b)
 {
-    if (!tn_ready(m) || !tn__not_null("tn_tuned_scores", "the batch", b)) return NULL;
+    if (!tn_ready(m) || !tn__not_null("tn_tuned_logits", "the batch", b)) return NULL;
     tn_tensor *types = m->encoder->config.types > 1 ? tn_batch_find(b, "types") : NULL;
-    return tn_tuned_forward(m, b->x, .types = types, .blocked_keys = tn_batch_find(b, "padding"));
+    return tn_tuned_forward(m, b->x, .types = types, .key_padding_mask = tn_batch_find(b, "padding"));
 }
 tn_tensor *tn_tuned_fit_loss(void *tuned, const tn_batch *b, void *weight)
 {
     tn_tuned *m = tuned;
     if (!tn__not_null("tn_tuned_fit_loss", "the batch", b)) return NULL;
-    return tn_tuned_loss(m, tn_tuned_scores(m, b), b->y, .weight = weight,
-                         .blocked_keys = m && m->config.task == TN_TASK_ANSWERS ? tn_batch_find(b, "padding") : NULL);
+    return tn_tuned_loss(m, tn_tuned_logits(m, b), b->y, .weight = weight,
+                         .key_padding_mask =
+                             m && m->config.task == TN_TASK_QUESTION_ANSWERING ? tn_batch_find(b, "padding") : NULL);
 }

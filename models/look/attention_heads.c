@@ -49,8 +49,8 @@ static void list_heads(void *model, tn_heads *h, int64_t *attentions, int64_t *u
             *a = (attention){h, m, tn__strdup(e.name), tn__strdup(part), *units};
             for (int64_t k = 0; k < m->kv_heads; k++)
                 h->unit[*units + k] = (unit){.attention = *attentions, .at = k * query_heads(m)};
-            if (a->part) tn_look_want(h->gates, a->part, .change = mask_output, .user = a);
-            if (a->part) tn_look_want(h->grads, a->part, .grad = true);
+            if (a->part) tn_look_request(h->gates, a->part, .change = mask_output, .user = a);
+            if (a->part) tn_look_request(h->grads, a->part, .grad = true);
         }
         ++*attentions, *units += m->kv_heads;
     }
@@ -179,7 +179,7 @@ tn_status tn_heads_add(tn_heads *h, tn_look_loss loss, void *user)
 
 /* ---- order and pruning ------------------------------------------------------------------------------------------- */
 
-void tn_heads_order(const tn_heads *h, tn_heads_way way, uint64_t seed, int64_t *order)
+void tn_heads_order(const tn_heads *h, tn_prune_order way, uint64_t seed, int64_t *order)
 {
     tn_generator g = {seed, 0};
     if (!h || !order) return;

@@ -186,7 +186,7 @@ tn_tensor *tn_attribute_run(tn_attribute_args a)
                NULL;
     path_state     c = {.a = &a, .look = tn_look_new()};
     const tn_scope s = tn_scope_begin();
-    tn_look_want(c.look, a.path, .change = replace_embeddings, .user = &c);
+    tn_look_request(c.look, a.path, .change = replace_embeddings, .user = &c);
     const double at_words = score_at(&c, 1, 0, NULL), at_baseline = score_at(&c, 0, 0, NULL);
     tn_tensor   *y = tn_error() == TN_OK ? attribute(&c, at_words, at_baseline) : NULL;
     if (a.difference) *a.difference = at_words - at_baseline;

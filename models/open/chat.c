@@ -31,7 +31,7 @@ static bool has_end(const tn_model *m, int64_t id)
 /* Ignores ids outside the model's vocabulary: a config may contain the default of its class. */
 static void add_end(tn_model *m, int64_t id)
 {
-    if (id >= 0 && id < tn_lm_about(m->lm).vocab && !has_end(m, id)) tn_ids_add(&m->ends, (int32_t)id);
+    if (id >= 0 && id < tn_lm_info_of(m->lm).vocab && !has_end(m, id)) tn_ids_add(&m->ends, (int32_t)id);
 }
 
 /* ---- read -------------------------------------------------------------------------------------------------------- */

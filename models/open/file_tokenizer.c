@@ -103,7 +103,7 @@ tn_tokenizer *tn__llama2c_tokenizer(const char *path, const void *data, size_t n
             p.type[i] = llama2c_type(i, &p.piece[i]);
         at += 8 + bytes;
     }
-    if (ok) t = tn_tokenizer_of_pieces(count, p.piece, .scores = p.score, .types = p.type, .first = 1, .last = 2);
+    if (ok) t = tn_tokenizer_from_vocab(count, p.piece, .scores = p.score, .types = p.type, .first = 1, .last = 2);
     token_list_free(&p);
     return t;
 }
@@ -194,11 +194,11 @@ static tn_tokenizer *gguf_create(const tn_gguf *g, const char *path, token_list 
     const int32_t first = gguf_id(g, path, KEY("bos_token_id"), n, usual ? 1 : -1),
                   last = gguf_id(g, path, KEY("eos_token_id"), n, usual ? 2 : -1);
     if (tn_error() != TN_OK) return NULL;
-    return tn_tokenizer_of_pieces(n, p->piece, .kind = bytes ? TN_BYTE_BPE : TN_SENTENCE_BPE,
-                                  .scores = scores && !bytes ? p->score : NULL, .types = types ? p->type : NULL,
-                                  .merges = merges->n ? merges->piece : NULL, .n_merges = merges->n,
-                                  .splitter = splitter, .first = first, .last = last, .bare = bare || first < 0,
-                                  .ends = ends && last >= 0, .no_space = !space, .whole_words = llama3);
+    return tn_tokenizer_from_vocab(n, p->piece, .kind = bytes ? TN_BYTE_BPE : TN_SENTENCE_BPE,
+                                   .scores = scores && !bytes ? p->score : NULL, .types = types ? p->type : NULL,
+                                   .merges = merges->n ? merges->piece : NULL, .n_merges = merges->n,
+                                   .splitter = splitter, .first = first, .last = last, .bare = bare || first < 0,
+                                   .ends = ends && last >= 0, .no_space = !space, .whole_words = llama3);
 }
 
 tn_tokenizer *tn__gguf_tokenizer(const tn_gguf *g, const char *path)
@@ -227,7 +227,7 @@ static void put_merges(tn_gguf_writer *w, const tn_tokenizer *t, int64_t n)
     tn_gguf_open_strings(w, KEY("merges"), n);
     for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
         tn_string   s = {0};
-        const char *a = tn_tokenizer_piece(t, pairs[2 * i]), *b = tn_tokenizer_piece(t, pairs[2 * i + 1]);
+        const char *a = tn_tokenizer_token(t, pairs[2 * i]), *b = tn_tokenizer_token(t, pairs[2 * i + 1]);
         if (tn_string_add(&s, (tn_text){a, strlen(a)}) == TN_OK && tn_string_add(&s, (tn_text){" ", 1}) == TN_OK &&
             tn_string_add(&s, (tn_text){b, strlen(b)}) == TN_OK)
             tn_gguf_add_string(w, s.at, s.bytes);
@@ -263,7 +263,7 @@ static void put_tokens(tn_gguf_writer *w, const tn_tokenizer *t, int64_t n, cons
     tn_gguf_open_strings(w, KEY("tokens"), n);
     for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
         char        name[PADDING];
-        const char *piece = tn_tokenizer_piece(t, i);
+        const char *piece = tn_tokenizer_token(t, i);
         if (!*piece) padding_text(name, i), piece = name;
         if (sentence && type[i] == TN_TYPE_USER) put_user_token(w, piece);
         else tn_gguf_add_string(w, piece, strlen(piece));
@@ -274,18 +274,18 @@ tn_status tn__gguf_put_tokenizer(tn_gguf_writer *w, const tn_tokenizer *t, int64
 {
     if (!t) return tn_gguf_put_string(w, KEY("model"), none); /* llama.cpp requires the key */
     const tn_tokenizer_kind   kind = tn_tokenizer_kind_of(t);
-    const tn_tokenizer_manner m = tn_tokenizer_manner_of(t);
+    const tn_tokenizer_traits m = tn_tokenizer_traits_of(t);
     const tn_tokenizer_roles  r = tn_tokenizer_special(t);
     const int64_t             own = tn_tokenizer_size(t), n = words > own ? words : own;
     if (kind != TN_SENTENCE_BPE && kind != TN_BYTE_BPE)
         return tn_raise(TN_EUNSUPPORTED,
                         "this kind of tokenizer cannot be written to GGUF, only SentencePiece BPE and byte-level BPE; "
                         "save to a directory");
-    if (m.untold)
+    if (m.unsupported)
         return tn_raise(TN_EUNSUPPORTED,
                         "GGUF cannot represent the tokenizer's %s, which changes the tokens of a text; save to a "
                         "directory",
-                        m.untold);
+                        m.unsupported);
     const tn_scope s = tn_scope_begin();
     tn_tensor     *scores = tn_full(TN_SHAPE(n), -1000), *types = tn_empty_of(TN_I32, TN_SHAPE(n));
     int32_t       *type = types ? tn_data_mut(types) : NULL;

@@ -96,7 +96,7 @@ bool tn__model_sizes_fit(const tn_model *m, const char *path)
     const int64_t ids = m->family == TN_MODEL_ENCODER   ? m->bert->config.vocab
                         : m->family == TN_MODEL_TUNED   ? m->tuned->encoder->config.vocab
                         : m->family == TN_MODEL_SEQ2SEQ ? m->seq2seq->config.source_words
-                        : m->family == TN_MODEL_DECODER ? tn_lm_about(m->lm).vocab
+                        : m->family == TN_MODEL_DECODER ? tn_lm_info_of(m->lm).vocab
                                                         : INT64_MAX;
     if (tokens > ids)
         tn_raise(TN_EFORMAT,
@@ -140,7 +140,7 @@ static void open_source(tn_model *m, const tn__hf_source *s, tn_model_config c)
         tn_raise(TN_EFORMAT, "'%s' contains no tokenizer; name its file or folder, or copy it to the model's folder",
                  s->path);
     if (tn_error() != TN_OK || !tn__model_sizes_fit(m, s->path) || m->family != TN_MODEL_DECODER) return;
-    m->type = tn_lm_about(m->lm).type;
+    m->type = tn_lm_info_of(m->lm).type;
     m->stored = stored_dtype(s->path);
     tn__chat_read(m, s);
 }

@@ -8,8 +8,8 @@
 static tn_status put_tokenizer(tn_gguf_writer *w, void *model)
 {
     const tn_model *m = model;
-    return tn__gguf_put_tokenizer(w, m->tokenizer, tn_lm_about(m->lm).vocab) == TN_OK ? tn__chat_put_gguf(w, m)
-                                                                                      : tn_error();
+    return tn__gguf_put_tokenizer(w, m->tokenizer, tn_lm_info_of(m->lm).vocab) == TN_OK ? tn__chat_put_gguf(w, m)
+                                                                                        : tn_error();
 }
 
 static tn_status save_gguf(const tn_model *m, const char *path, const char *packed)

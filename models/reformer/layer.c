@@ -56,17 +56,19 @@ static tn_tensor *attend(tn__reformer_layer *l, tn_tensor *x, tn_tensor **memo, 
     const bool                training = call->m->base.training;
     x = tn_call(l->norm1, x);
     tn_tensor *q = split_heads(c, tn_call(l->query, x)), *v = split_heads(c, tn_call(l->value, x)),
-              *blocked = padding(x, call->length);
+              *mask = padding(x, call->length);
     tn_tensor *y;
     if (l->hashed) {
         tn_tensor *k = tn_rms_norm(q, NULL, 1e-6);
         if (tn_error() == TN_OK && !*memo && tn_size(q, 2) > c->chunk)
             *memo = tn__reformer_buckets(call->m, q, call->length);
-        y = tn_lsh_attention(q, k, v, .buckets = *memo, .blocked_keys = blocked, .chunk = c->chunk, .before = c->before,
-                             .causal = true, .apart = true, .dropout = training ? c->attention_dropout : 0);
+        y = tn_lsh_attention(q, k, v, .buckets = *memo, .key_padding_mask = mask, .chunk = c->chunk,
+                             .before = c->before, .causal = true, .apart = true,
+                             .dropout = training ? c->attention_dropout : 0);
     } else
-        y = tn_lsh_attention(q, split_heads(c, tn_call(l->key, x)), v, .blocked_keys = blocked, .chunk = c->local_chunk,
-                             .before = c->local_before, .causal = true, .dropout = training ? c->local_dropout : 0);
+        y = tn_lsh_attention(q, split_heads(c, tn_call(l->key, x)), v, .key_padding_mask = mask,
+                             .chunk = c->local_chunk, .before = c->local_before, .causal = true,
+                             .dropout = training ? c->local_dropout : 0);
     return tn_dropout(tn_call(l->out, merge_heads(c, y)), training ? c->dropout : 0);
 }
 

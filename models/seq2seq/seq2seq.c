@@ -64,7 +64,7 @@ static void encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
 {
     *r = (tn__seq2seq_state){.memory = NULL};
     if (!check_sequence("the source", source)) return;
-    r->blocked = tn_eq(source, tn_full_like(source, (double)m->config.padding));
+    r->padding = tn_eq(source, tn_full_like(source, (double)m->config.padding));
     if (m->config.kind == TN_SEQ2SEQ_TRANSFORMER) tn__transformer_encode(m, source, r);
     else tn__recurrent_encode(m, source, r);
 }
@@ -160,10 +160,10 @@ static tn_status reorder(tn_decoding *base, tn_tensor *index)
     const int dim = d->m->recurrent && d->m->recurrent->cell ? 0 : 1; /* batch dimension of the states */
     if (d->r.cache && tn_kv_cache_reorder(d->r.cache, index) != TN_OK) return tn_error();
     tn_tensor *memory = d->r.cache ? d->r.memory : select_rows(d->r.memory, 0, index);
-    tn_tensor *blocked = select_rows(d->r.blocked, 0, index), *keys = select_rows(d->r.keys, 0, index);
+    tn_tensor *padding = select_rows(d->r.padding, 0, index), *keys = select_rows(d->r.keys, 0, index);
     tn_tensor *h = select_rows(d->r.h, dim, index), *c = select_rows(d->r.c, dim, index);
     if (tn_error() != TN_OK) return tn_error();
-    replace(&d->r.memory, memory), replace(&d->r.blocked, blocked), replace(&d->r.keys, keys);
+    replace(&d->r.memory, memory), replace(&d->r.padding, padding), replace(&d->r.keys, keys);
     replace(&d->r.h, h), replace(&d->r.c, c);
     return TN_OK;
 }
@@ -171,7 +171,7 @@ static tn_status reorder(tn_decoding *base, tn_tensor *index)
 static void end(tn_decoding *base)
 {
     decoding   *d = (decoding *)base;
-    tn_tensor **held[] = {&d->r.memory, &d->r.blocked, &d->r.keys, &d->r.h, &d->r.c};
+    tn_tensor **held[] = {&d->r.memory, &d->r.padding, &d->r.keys, &d->r.h, &d->r.c};
     for (int i = 0; i < 5; i++) tn_drop(*held[i]);
     tn_kv_cache_free(d->r.cache);
     tn_mem_put(d, sizeof *d);
@@ -198,7 +198,7 @@ tn_decoding *tn_seq2seq_decoding(tn_seq2seq *m, tn_tensor *source, int64_t beams
                 tn_transformer_decoder_cache(m->transformer->decoder, d->base.rows, length, tn_size(source, 1));
     }
     if (tn_error() == TN_OK) {
-        replace(&d->r.memory, r.memory), replace(&d->r.blocked, r.blocked), replace(&d->r.keys, r.keys);
+        replace(&d->r.memory, r.memory), replace(&d->r.padding, r.padding), replace(&d->r.keys, r.keys);
         replace(&d->r.h, r.h), replace(&d->r.c, r.c);
     }
     tn_leave(f, NULL);

@@ -7,7 +7,7 @@
 /* The encoder's results for a batch of sources, and the decoder's state. */
 typedef struct {
     tn_tensor   *memory;  /* [B, S, width]                                                  */
-    tn_tensor   *blocked; /* bool [B, S]: true is padding                                   */
+    tn_tensor   *padding; /* bool [B, S]: true is padding                                   */
     tn_kv_cache *cache;   /* Transformer: or NULL                                           */
     tn_tensor   *h, *c;   /* recurrent: the decoder's states [layers, B, dim]; Bahdanau [B, dim] */
     tn_tensor   *keys;    /* Bahdanau: attention keys of the memory                         */
@@ -30,7 +30,7 @@ bool tn__seq2seq_complete(const char *who, tn_seq2seq_config *c);
 bool tn__transformer_build(tn_seq2seq *m);
 bool tn__recurrent_build(tn_seq2seq *m);
 
-/* Run the encoder: set memory and the decoder's first states from source and blocked. */
+/* Run the encoder: set memory and the decoder's first states from source and padding. */
 void tn__transformer_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r);
 void tn__recurrent_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r);
 

@@ -53,7 +53,7 @@ static tn_tensor *bridge_states(tn_seq2seq *m, tn_linear *bridge, tn_tensor *las
 void tn__recurrent_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
 {
     const tn_seq2seq_recurrent *p = m->recurrent;
-    tn_tensor *lengths = tn_sum(tn_to(tn_logical_not(r->blocked), TN_I64), .dims = TN_DIMS(1)), *h = NULL, *c = NULL;
+    tn_tensor *lengths = tn_sum(tn_to(tn_logical_not(r->padding), TN_I64), .dims = TN_DIMS(1)), *h = NULL, *c = NULL;
     tn_tensor *x = tn_call(m->dropout, tn_call(m->source, source));
     r->memory = tn_rnn_forward(p->encoder, x, .lengths = lengths, .h_n = &h, .c_n = p->bridge_c ? &c : NULL);
     if (tn_error() != TN_OK) return;
@@ -72,7 +72,7 @@ static tn_tensor *bahdanau_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor
     for (int64_t t = 0; y && t < n && tn_error() == TN_OK; t++) {
         tn_tensor *word = tn_select(words, 1, t), *c = NULL;
         tn_tensor *context =
-            tn_additive_attention_forward(p->additive, r->h, r->memory, .keys = r->keys, .blocked_keys = r->blocked,
+            tn_additive_attention_forward(p->additive, r->h, r->memory, .keys = r->keys, .key_padding_mask = r->padding,
                                           .weights = alignment ? &looked[t] : NULL);
         r->h = tn_rnn_cell_forward(p->cell, tn_cat(1, word, context), .h = r->h, .c = r->c,
                                    .c_n = p->bridge_c ? &c : NULL);
@@ -96,7 +96,7 @@ tn_tensor *tn__recurrent_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *
     r->h = h, r->c = c;
     if (p->dot) {
         tn_tensor *context =
-            tn_dot_attention_forward(p->dot, x, r->memory, .blocked_keys = r->blocked, .weights = alignment);
+            tn_dot_attention_forward(p->dot, x, r->memory, .key_padding_mask = r->padding, .weights = alignment);
         x = tn_tanh(tn_call(p->combine, tn_cat(-1, context, x)));
     }
     return tn_call(m->dropout, x);

@@ -19,7 +19,7 @@ static tn_tensor *forward(void *self, tn_tensor *x)
 {
     tn_vit    *m = self;
     tn_tensor *y = tn_vit_forward(m, x);
-    return y && m->classifier ? tn_vit_scores(m, y, NULL) : y;
+    return y && m->classifier ? tn_vit_logits(m, y, NULL) : y;
 }
 static const tn_class tn_vit_class = {
     .size = sizeof(tn_class), .name = "ViT", .bytes = sizeof(tn_vit), .forward = forward, .describe = describe};
@@ -161,7 +161,7 @@ tn_tensor *tn_vit_pooled(tn_vit *m, tn_tensor *y)
     return tn_leave(f, tn_error() == TN_OK ? tn_tanh(tn_call(m->pooler, tn_select(y, 1, 0))) : NULL);
 }
 
-tn_tensor *tn_vit_scores(tn_vit *m, tn_tensor *y, tn_tensor *parts[2])
+tn_tensor *tn_vit_logits(tn_vit *m, tn_tensor *y, tn_tensor *parts[2])
 {
     tn_tensor *x[2] = {NULL, NULL}, *mean = NULL;
     if (parts) parts[0] = parts[1] = NULL;

@@ -138,28 +138,28 @@ tn_tensor *tn__block_bias(const tn_block *m, const tn_block_args *a, int64_t bef
  * of wrong shapes may have a valid shape. An x of a wrong shape is reported by attention. */
 static tn_tensor *added(const tn_mha *m, const tn_tensor *x, const tn_block_args *a)
 {
-    tn_tensor *bias = a->bias, *blocked = a->blocked;
-    if (!bias || !blocked || tn_ndim(x) != 3) return bias ? bias : blocked;
+    tn_tensor *bias = a->bias, *attn_mask = a->attn_mask;
+    if (!bias || !attn_mask || tn_ndim(x) != 3) return bias ? bias : attn_mask;
     const int64_t batch = tn_size(x, m->time_first), n = tn_size(x, !m->time_first);
     const int64_t keys = tn__cache_lengths(a->cache, a->layer).own + n;
     tn_path_push("self_attn");
-    const bool fits = tn__mha_mask(m, batch, n, keys, &bias) && tn__mha_mask(m, batch, n, keys, &blocked);
+    const bool fits = tn__mha_mask(m, batch, n, keys, &bias) && tn__mha_mask(m, batch, n, keys, &attn_mask);
     tn_path_pop();
     if (!fits) return NULL;
-    return tn_dtype_of(blocked) == TN_BOOL ? tn_masked_fill(bias, blocked, -INFINITY) : tn_add(bias, blocked);
+    return tn_dtype_of(attn_mask) == TN_BOOL ? tn_masked_fill(bias, attn_mask, -INFINITY) : tn_add(bias, attn_mask);
 }
 
 static tn_tensor *attended(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w)
 {
-    return tn_mha_forward(m->self_attn, x, x, x, .blocked = added(m->self_attn, x, a), .blocked_keys = a->blocked_keys,
-                          .causal = a->causal, .weights = w, .weights_per_head = true, .cache = a->cache,
-                          .layer = a->layer, .angles = a->angles);
+    return tn_mha_forward(m->self_attn, x, x, x, .attn_mask = added(m->self_attn, x, a),
+                          .key_padding_mask = a->key_padding_mask, .causal = a->causal, .weights = w,
+                          .weights_per_head = true, .cache = a->cache, .layer = a->layer, .angles = a->angles);
 }
 
 static tn_tensor *remembered(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w)
 {
-    return tn_mha_forward(m->multihead_attn, x, a->memory, a->memory, .blocked = a->memory_blocked,
-                          .blocked_keys = a->memory_blocked_keys, .weights = w, .weights_per_head = true,
+    return tn_mha_forward(m->multihead_attn, x, a->memory, a->memory, .attn_mask = a->memory_mask,
+                          .key_padding_mask = a->memory_key_padding_mask, .weights = w, .weights_per_head = true,
                           .cache = a->cache, .layer = a->layer, .memory = a->cache != NULL);
 }
 
@@ -202,7 +202,7 @@ tn_tensor *tn_block_run(tn_block *m, tn_block_args a)
     tn_tensor *x = a.x, *w[2] = {NULL}, **own = a.weights ? &w[0] : NULL, **memory = a.memory_weights ? &w[1] : NULL;
     if (m->multihead_attn && !a.memory && before.memory < 0)
         tn_raise(TN_EINVAL, "transformer_decoder: memory is NULL; it may be omitted only if the cache contains it");
-    if (!m->multihead_attn && (a.memory || a.memory_blocked || a.memory_blocked_keys || a.memory_weights))
+    if (!m->multihead_attn && (a.memory || a.memory_mask || a.memory_key_padding_mask || a.memory_weights))
         tn_raise(TN_EINVAL, "block: .memory and .memory_... need a block created with .memory = true");
     if (!a.bias) a.bias = tn__block_bias(m, &a, before.own);
     if (tn_error() == TN_OK) {

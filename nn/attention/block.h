@@ -15,7 +15,7 @@ tn_layer_norm *tn__block_norm(const tn_block_config *c);
 
 /* True if the mask is valid for m and these numbers of rows, queries and keys: bool or floating, [T, S], [B·heads, T,
  * S] or [B or 1, heads or 1, T, S]. Reshapes a mask of 3 dims to 4. False: raised. (mha.c) */
-bool tn__mha_mask(const tn_mha *m, int64_t batch, int64_t queries, int64_t keys, tn_tensor **blocked);
+bool tn__mha_mask(const tn_mha *m, int64_t batch, int64_t queries, int64_t keys, tn_tensor **attn_mask);
 
 /* The bias of a block's relative positions for x after `before` cached positions; NULL if the block has none. */
 tn_tensor *tn__block_bias(const tn_block *m, const tn_block_args *a, int64_t before);

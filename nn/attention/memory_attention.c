@@ -34,9 +34,9 @@ static bool memory_attention_fits(form *z, tn_memory_args *a)
                         tn_shape_text(tn_shape_of(a->keys), text, sizeof text), (long long)z->keys,
                         tn_shape_text(h, other, sizeof other)),
                false;
-    if (a->blocked_keys && !tn_shape_equal(tn_shape_of(a->blocked_keys), TN_SHAPE(h.d[0], h.d[1])))
-        return tn_raise(TN_ESHAPE, "%s: blocked_keys %s must be [B, S] = [%lld, %lld]; true is padding", z->who,
-                        tn_shape_text(tn_shape_of(a->blocked_keys), text, sizeof text), (long long)h.d[0],
+    if (a->key_padding_mask && !tn_shape_equal(tn_shape_of(a->key_padding_mask), TN_SHAPE(h.d[0], h.d[1])))
+        return tn_raise(TN_ESHAPE, "%s: key_padding_mask %s must be [B, S] = [%lld, %lld]; true is padding", z->who,
+                        tn_shape_text(tn_shape_of(a->key_padding_mask), text, sizeof text), (long long)h.d[0],
                         (long long)h.d[1]),
                false;
     z->one = q.n == 2;
@@ -105,7 +105,7 @@ tn_tensor *tn_dot_attention_run(tn_dot_attention *m, tn_memory_args a)
     tn_attention_args t = {TN_ATTENTION_ARGS_DEFAULTS};
     if (memory_attention_fits(&z, &a)) {
         t.q = m->query_proj ? tn_call(m->query_proj, a.query) : a.query;
-        t.k = a.keys ? a.keys : a.memory, t.v = a.memory, t.blocked_keys = a.blocked_keys;
+        t.k = a.keys ? a.keys : a.memory, t.v = a.memory, t.key_padding_mask = a.key_padding_mask;
         if (!m->scaled) t.scale = 1;
     }
     return attended(f, &z, t, a.weights);
@@ -153,12 +153,12 @@ tn_tensor *tn_additive_attention_run(tn_additive_attention *m, tn_memory_args a)
         tn_tensor *keys = a.keys ? a.keys : tn_call(m->memory_proj, a.memory); /* [B, S, hidden] */
         tn_tensor *q = tn_unsqueeze(tn_call(m->query_proj, a.query), 2);       /* [B, T, 1, hidden] */
         tn_tensor *e = tn_tanh(tn_add(q, tn_unsqueeze(keys, 1)));              /* [B, T, S, hidden] */
-        t.blocked = tn_squeeze(tn_call(m->score, e), 3);                       /* [B, T, S] */
-        if (t.blocked) {
-            const tn_shape s = tn_shape_of(t.blocked);
-            const tn_dtype dt = tn_dtype_of(t.blocked);
+        t.attn_mask = tn_squeeze(tn_call(m->score, e), 3);                     /* [B, T, S] */
+        if (t.attn_mask) {
+            const tn_shape s = tn_shape_of(t.attn_mask);
+            const tn_dtype dt = tn_dtype_of(t.attn_mask);
             t.q = tn_zeros_of(dt, TN_SHAPE(s.d[0], s.d[1], 0)), t.k = tn_zeros_of(dt, TN_SHAPE(s.d[0], s.d[2], 0));
-            t.v = a.memory, t.blocked_keys = a.blocked_keys;
+            t.v = a.memory, t.key_padding_mask = a.key_padding_mask;
         }
     }
     return attended(f, &z, t, a.weights);

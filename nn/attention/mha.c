@@ -156,17 +156,18 @@ static bool differ(const char *a, const tn_tensor *x, const char *b, const tn_te
 }
 
 /* A mask with heads has the heads that m was created with. */
-bool tn__mha_mask(const tn_mha *m, int64_t batch, int64_t queries, int64_t keys, tn_tensor **blocked)
+bool tn__mha_mask(const tn_mha *m, int64_t batch, int64_t queries, int64_t keys, tn_tensor **attn_mask)
 {
     char           text[192];
-    const tn_shape s = tn_shape_of(*blocked);
+    const tn_shape s = tn_shape_of(*attn_mask);
     const int      n = s.n;
-    const tn_dtype dt = tn_dtype_of(*blocked);
+    const tn_dtype dt = tn_dtype_of(*attn_mask);
     if (dt != TN_BOOL && !tn_dtype_is_float(dt))
-        return tn_raise(TN_EDTYPE,
-                        "mha: blocked is %s, but must be bool (true: may not be attended to) or floating (added to the "
-                        "scores)",
-                        tn_dtype_name(dt)),
+        return tn_raise(
+                   TN_EDTYPE,
+                   "mha: attn_mask is %s, but must be bool (true: may not be attended to) or floating (added to the "
+                   "scores)",
+                   tn_dtype_name(dt)),
                false;
     const int64_t heads = m->made_heads;
     bool          ok = n >= 2 && n <= 4 && s.d[n - 2] == queries && s.d[n - 1] == keys;
@@ -174,21 +175,21 @@ bool tn__mha_mask(const tn_mha *m, int64_t batch, int64_t queries, int64_t keys,
     if (ok && n == 4) ok = (s.d[0] == 1 || s.d[0] == batch) && (s.d[1] == 1 || s.d[1] == heads);
     if (!ok)
         return tn_raise(TN_ESHAPE,
-                        "mha: blocked %s must be [T, S] = [%lld, %lld], or [B·heads, T, S] with B·heads = %lld, or "
+                        "mha: attn_mask %s must be [T, S] = [%lld, %lld], or [B·heads, T, S] with B·heads = %lld, or "
                         "[B, heads, T, S]",
                         tn_shape_text(s, text, sizeof text), (long long)queries, (long long)keys,
                         (long long)(batch * heads)),
                false;
-    if (n == 3) *blocked = tn_reshape(*blocked, TN_SHAPE(batch, heads, queries, keys));
+    if (n == 3) *attn_mask = tn_reshape(*attn_mask, TN_SHAPE(batch, heads, queries, keys));
     return tn_error() == TN_OK;
 }
 
 /* Checks the mask and selects the heads that tn_mha_prune has not removed. */
-static bool mask(const tn_mha *m, const sizes *z, tn_tensor **blocked)
+static bool mask(const tn_mha *m, const sizes *z, tn_tensor **attn_mask)
 {
-    if (!tn__mha_mask(m, z->batch, z->queries, z->keys, blocked)) return false;
-    if (m->heads != m->made_heads && tn_ndim(*blocked) > 2 && tn_size(*blocked, 1) == m->made_heads)
-        *blocked = tn_index_select(*blocked, 1, tn_from_data(TN_I64, TN_SHAPE(m->heads), m->left));
+    if (!tn__mha_mask(m, z->batch, z->queries, z->keys, attn_mask)) return false;
+    if (m->heads != m->made_heads && tn_ndim(*attn_mask) > 2 && tn_size(*attn_mask, 1) == m->made_heads)
+        *attn_mask = tn_index_select(*attn_mask, 1, tn_from_data(TN_I64, TN_SHAPE(m->heads), m->left));
     return tn_error() == TN_OK;
 }
 
@@ -231,9 +232,9 @@ static bool mha_fits(const tn_mha *m, const tn_mha_args *a, sizes *z)
                         "mha: rotary positions need self-attention, but there are %lld queries and %lld keys",
                         (long long)z->queries, (long long)z->given),
                false;
-    if (a->blocked_keys && !tn_shape_equal(tn_shape_of(a->blocked_keys), TN_SHAPE(z->batch, z->keys)))
-        return tn_raise(TN_ESHAPE, "mha: blocked_keys %s must be [B, S] = [%lld, %lld]; true is padding",
-                        tn_shape_text(tn_shape_of(a->blocked_keys), text, sizeof text), (long long)z->batch,
+    if (a->key_padding_mask && !tn_shape_equal(tn_shape_of(a->key_padding_mask), TN_SHAPE(z->batch, z->keys)))
+        return tn_raise(TN_ESHAPE, "mha: key_padding_mask %s must be [B, S] = [%lld, %lld]; true is padding",
+                        tn_shape_text(tn_shape_of(a->key_padding_mask), text, sizeof text), (long long)z->batch,
                         (long long)z->keys),
                false;
     return true;
@@ -260,7 +261,7 @@ static tn_tensor *project(const tn_mha *m, tn_tensor *x, int from, int count, in
     tn_linear *const module[3] = {m->q_proj, m->k_proj, m->v_proj};
     tn_tensor *w, *b = m->in_proj_bias, *const each[3] = {m->q_proj_weight, m->k_proj_weight, m->v_proj_weight};
     if (m->q_proj) return apart(m, tn_call(module[from], x), batch, n, 1, from ? m->kv_heads : m->heads);
-    if (count < 3 && tn_is_q8(m->in_proj_weight)) { /* packed weights have no views */
+    if (count < 3 && tn_is_packed(m->in_proj_weight)) { /* packed weights have no views */
         tn_tensor *y = tn_linear(x, m->in_proj_weight, b);
         return apart(m, tn_contiguous(tn_narrow(y, -1, from * e, count * e)), batch, n, count, m->heads);
     }
@@ -295,10 +296,11 @@ static void group(const tn_mha *m, const sizes *z, tn_attention_args *t)
     const int64_t of = m->heads / m->kv_heads, d = m->head_dim;
     t->q = tn_view(t->q, TN_SHAPE(z->batch, m->kv_heads, of, z->queries, d));
     t->k = tn_unsqueeze(t->k, 2), t->v = tn_unsqueeze(t->v, 2);
-    const tn_shape s = tn_shape_of(t->blocked);
+    const tn_shape s = tn_shape_of(t->attn_mask);
     if (s.n == 4) {
         const bool one = s.d[1] == 1;
-        t->blocked = tn_reshape(t->blocked, TN_SHAPE(s.d[0], one ? 1 : m->kv_heads, one ? 1 : of, z->queries, z->keys));
+        t->attn_mask =
+            tn_reshape(t->attn_mask, TN_SHAPE(s.d[0], one ? 1 : m->kv_heads, one ? 1 : of, z->queries, z->keys));
     }
     t->order = m->time_first ? TN_DIMS(3, 0, 1, 2, 4) : TN_DIMS(0, 3, 1, 2, 4);
 }
@@ -359,9 +361,9 @@ static tn_tensor *attend_observed(const tn_mha *m, const sizes *z, tn_attention_
 }
 
 /* The mask, after active looks may have replaced it. */
-static tn_tensor *observed_mask(tn_tensor *blocked)
+static tn_tensor *observed_mask(tn_tensor *attn_mask)
 {
-    return tn__look_active() ? tn__look("blocked", blocked) : blocked;
+    return tn__look_active() ? tn__look("attn_mask", attn_mask) : attn_mask;
 }
 
 static void observe_projections(tn_tensor **h)
@@ -374,9 +376,9 @@ static tn_tensor *attend(tn_mha *m, const tn_mha_args *a, tn_tensor **weights)
     sizes             z = {0};
     tn_tensor        *h[3] = {NULL};
     const bool        looked = tn__look_active();
-    tn_attention_args t = {TN_ATTENTION_ARGS_DEFAULTS, .blocked = observed_mask(a->blocked),
-                           .blocked_keys = a->blocked_keys, .causal = a->causal, .window = m->window};
-    if (!mha_fits(m, a, &z) || (t.blocked && !mask(m, &z, &t.blocked))) return NULL;
+    tn_attention_args t = {TN_ATTENTION_ARGS_DEFAULTS, .attn_mask = observed_mask(a->attn_mask),
+                           .key_padding_mask = a->key_padding_mask, .causal = a->causal, .window = m->window};
+    if (!mha_fits(m, a, &z) || (t.attn_mask && !mask(m, &z, &t.attn_mask))) return NULL;
     tn_tensor *all = projected(m, a, &z, h);
     if (all && looked) heads_of(all, 3, h), all = NULL; /* looks get queries, keys and values separately */
     if (m->rotary) rotate(m, a, &z, h);

@@ -69,7 +69,7 @@ static bool may_be_pruned(const tn_mha *m, int64_t n, const int64_t *heads)
             return tn_raise(TN_EINDEX, "tn_mha_prune: head %lld does not exist; heads are 0 to %lld",
                             (long long)heads[i], (long long)m->made_heads - 1),
                    false;
-    if (tn_is_q8(w) || tn_is_q8(m->out_proj->weight))
+    if (tn_is_packed(w) || tn_is_packed(m->out_proj->weight))
         return tn_raise(TN_EUNSUPPORTED, "tn_mha_prune: the weights are packed (8 bits or f16); prune before packing"),
                false;
     return tn__may_write("tn_mha_prune", w) && tn__may_write("tn_mha_prune", m->out_proj->weight);

@@ -19,7 +19,7 @@ void tn_module_freeze(void *m, bool on)
 {
     if (tn__blocked()) return;
     for (tn_each p = tn_module_each(m, TN_EACH_PARAMETER | TN_EACH_NAME); tn_next(&p);) {
-        if (on) tn_requires_no_grad(p.tensor);
+        if (on) tn_freeze_tensor(p.tensor);
         else tn_requires_grad(p.tensor);
     }
 }
@@ -43,7 +43,7 @@ static tn_tensor *converted(const tn_tensor *t, tn_dtype dt)
  * get. */
 static bool may_convert(const tn_each *e, tn_dtype dt)
 {
-    if (!tn_is_q8(e->tensor) || tn_weight_dtype(e->tensor) == dt) return true;
+    if (!tn_is_packed(e->tensor) || tn_weight_dtype(e->tensor) == dt) return true;
     tn_raise(TN_EDTYPE,
              "tn_module_to: '%s' is packed (8 bits or f16) and unpacks to %s, not %s; call tn_module_to before "
              "tn_quantize or tn_halve",

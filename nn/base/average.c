@@ -5,7 +5,7 @@
 static bool add(tn_module *m, tn_tensor **sum)
 {
     for (tn_each t = tn_module_each(m, TN_EACH_SAVED); tn_error() == TN_OK && tn_next(&t); sum++) {
-        if (tn_is_q8(t.tensor))
+        if (tn_is_packed(t.tensor))
             return tn_raise(TN_EUNSUPPORTED,
                             "tn_load_mean: '%s' is packed (tn_quantize, tn_halve), and packed weights have no mean; "
                             "average before packing",
@@ -26,7 +26,7 @@ tn_status tn_load_mean(void *m, int n, const tn_load_args *from)
     if (!tn_module_ready("tn_load_mean", m)) return tn_error();
     if (n < 1 || !from) return tn_raise(TN_EINVAL, "tn_load_mean: a mean needs at least 1 file, got %d", from ? n : 0);
     for (int k = 0; k < n; k++)
-        if (from[k].allow_missing || from[k].allow_unexpected || from[k].allow_misshapen)
+        if (from[k].allow_missing || from[k].allow_unexpected || from[k].allow_shape_mismatch)
             return tn_raise(TN_EINVAL, "tn_load_mean: .allow_... is set, but each file must fit completely; remove it");
     for (tn_each t = tn_module_each(m, TN_EACH_SAVED); tn_next(&t);) count++;
     tn_tensor    **sum = tn_mem_get((count + 1) * sizeof *sum);

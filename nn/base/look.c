@@ -70,20 +70,21 @@ static bool grow(void **array, size_t *room, size_t used, size_t size)
     return true;
 }
 
-tn_status tn_look_want_run(tn_look *l, tn_look_want_args a)
+tn_status tn_look_request_run(tn_look *l, tn_look_request_args a)
 {
     if (tn__blocked()) return tn_error();
-    if (!l || !a.path) return tn_raise(TN_EINVAL, "tn_look_want: the %s is NULL", l ? "path" : "look");
+    if (!l || !a.path) return tn_raise(TN_EINVAL, "tn_look_request: the %s is NULL", l ? "path" : "look");
     void *wants = l->want;
     if (strlen(a.path) >= TN_PATH_BYTES)
-        return tn_raise(TN_EINVAL, "tn_look_want: the path is too long; it must have less than %d bytes",
+        return tn_raise(TN_EINVAL, "tn_look_request: the path is too long; it must have less than %d bytes",
                         TN_PATH_BYTES);
     const char *twice = strstr(a.path, "**");
-    if (twice && strstr(twice + 2, "**")) return tn_raise(TN_EINVAL, "tn_look_want: '%s' has more than one **", a.path);
+    if (twice && strstr(twice + 2, "**"))
+        return tn_raise(TN_EINVAL, "tn_look_request: '%s' has more than one **", a.path);
     int stars = 0;
     for (const char *c = a.path; *c; c++) stars += *c == '*';
     if (stars > TN__MOST_STARS)
-        return tn_raise(TN_EINVAL, "tn_look_want: '%.80s' has more than %d stars", a.path, TN__MOST_STARS);
+        return tn_raise(TN_EINVAL, "tn_look_request: '%.80s' has more than %d stars", a.path, TN__MOST_STARS);
     char *path = tn__strdup(a.path);
     if (!path) return tn_error();
     if (!grow(&wants, &l->want_room, l->wants, sizeof *l->want)) return tn__strfree(path), tn_error();
@@ -239,7 +240,7 @@ static const note *find(const char *who, const tn_look *l, const char *path)
     if (!l->notes)
         tn_raise(TN_EINDEX,
                  "%s: nothing was recorded; run the model inside the scope of tn_look_begin, and pass paths that it "
-                 "has to tn_look_want",
+                 "has to tn_look_request",
                  who);
     else
         tn_raise(TN_EINDEX, "%s: '%s' was not recorded; recorded are %lld paths, from '%s' to '%s'", who, path,
@@ -259,7 +260,7 @@ tn_tensor *tn_look_grad_at(const tn_look *l, const char *path)
     if (n && !n->grad)
         tn_raise(TN_ESTATE, "tn_look_grad_at: '%s' has no gradient%s", path,
                  n->wants_grad ? ": call tn_look_backward first, or the loss does not depend on it"
-                               : ": pass .grad = true to tn_look_want");
+                               : ": pass .grad = true to tn_look_request");
     return n ? n->grad : NULL;
 }
 

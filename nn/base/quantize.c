@@ -6,7 +6,7 @@
 /* True for a weight that tn_weight registered and that is not packed yet. */
 static bool is_convertible(const tn_each *e)
 {
-    if (tn_is_q8(e->tensor)) return false;
+    if (tn_is_packed(e->tensor)) return false;
     for (int i = 0; i < e->module->base->slots; i++) {
         const tn__slot *s = &e->module->base->slot[i];
         if (s->tensor == e->tensor && s->weight) return true;
@@ -23,7 +23,7 @@ static void make_buffers(tn_module *root)
     for (tn_each e = tn_module_each(root, TN_EACH_MODULE | TN_EACH_NAME); tn_next(&e);)
         for (int i = 0; i < e.module->base->slots; i++) {
             tn__slot *s = &e.module->base->slot[i];
-            if (s->tensor && s->what == TN__PARAMETER && tn_is_q8(s->tensor)) s->what = TN__BUFFER;
+            if (s->tensor && s->what == TN__PARAMETER && tn_is_packed(s->tensor)) s->what = TN__BUFFER;
         }
 }
 
@@ -59,7 +59,7 @@ static tn_status convert_all(const char *who, tn_module *m, tn_tensor *(*pack)(c
         tn_path_pop();
     }
     if (tn_error() == TN_OK) {
-        for (size_t i = 0; i < at; i++) tn_requires_no_grad(was[i]), tn_adopt(was[i], now[i]);
+        for (size_t i = 0; i < at; i++) tn_freeze_tensor(was[i]), tn_adopt(was[i], now[i]);
         make_buffers(m);
         tn_module_freeze(m, true);
         tn_module_train(m, false);

@@ -18,18 +18,18 @@ typedef struct {
     int64_t             n;
     entry              *e; /* one per tensor in the file */
     tn_load_report      count;
-    char                first_missing[200], first_unexpected[200], first_misshapen[500];
+    char                first_missing[200], first_unexpected[200], first_mismatched[500];
 } load;
 
 /* ---- names ----------------------------------------------------------------------------------------------------- */
 
-static void misfit(load *l, tn_misfit what, const char *name, const char *text)
+static void mismatch(load *l, tn_mismatch what, const char *name, const char *text)
 {
-    int64_t *const count[] = {&l->count.missing, &l->count.unexpected, &l->count.misshapen};
-    char *const    first[] = {l->first_missing, l->first_unexpected, l->first_misshapen};
-    const size_t   size[] = {sizeof l->first_missing, sizeof l->first_unexpected, sizeof l->first_misshapen};
+    int64_t *const count[] = {&l->count.missing, &l->count.unexpected, &l->count.mismatched};
+    char *const    first[] = {l->first_missing, l->first_unexpected, l->first_mismatched};
+    const size_t   size[] = {sizeof l->first_missing, sizeof l->first_unexpected, sizeof l->first_mismatched};
     if (!(*count[what])++) snprintf(first[what], size[what], "%s%s", name, text);
-    if (l->c->misfit) l->c->misfit(what, name, text, l->c->user);
+    if (l->c->mismatch) l->c->mismatch(what, name, text, l->c->user);
 }
 
 /* Derives the name in the module from the name in the file, and sets e's part and transpose from the rules. Returns 1,
@@ -85,7 +85,7 @@ static bool read_one(load *l, int64_t i)
     return e->now != NULL;
 }
 
-/* Finds the target of tensor i of the file, or counts it as a misfit. False: raised. */
+/* Finds the target of tensor i of the file, or counts it as a mismatch. False: raised. */
 static bool plan(load *l, int64_t i)
 {
     const tn_safetensors_entry in = tn_safetensors_at(l->f, i);
@@ -97,7 +97,7 @@ static bool plan(load *l, int64_t i)
     if (done <= 0) return done == 0;
     const tn__slot *s = *name ? tn__slot_within(l->m, name, &within) : NULL;
     if (!s || !s->tensor || !s->saved) {
-        misfit(l, TN_UNEXPECTED, in.name, "");
+        mismatch(l, TN_UNEXPECTED, in.name, "");
         return true;
     }
     e->tensor = s->tensor;
@@ -108,18 +108,18 @@ static bool plan(load *l, int64_t i)
     if (!shape_wanted(e, &want) || !tn_shape_equal(want, in.shape)) {
         snprintf(text, sizeof text, " is %s, the file has %s", tn_shape_text(tn_shape_of(e->tensor), a, sizeof a),
                  tn_shape_text(in.shape, b, sizeof b));
-        misfit(l, TN_MISSHAPEN, name, text);
+        mismatch(l, TN_SHAPE_MISMATCH, name, text);
         return true;
     }
     const int64_t rows = e->parts ? tn_size(s->tensor, 0) / e->parts : 0;
     e->target = e->parts ? tn_narrow(s->tensor, 0, e->part * rows, rows) : s->tensor;
     if (!e->target) return false;
-    if (tn_is_q8(s->tensor)) { /* the original shape is part of the packed data */
+    if (tn_is_packed(s->tensor)) { /* the original shape is part of the packed data */
         if (!read_one(l, i)) return false;
         if (!tn__q8_fits(s->tensor, e->now, a, b)) {
             e->target = NULL;
             snprintf(text, sizeof text, " is %s, the file has %s", a, b);
-            misfit(l, TN_MISSHAPEN, name, text);
+            mismatch(l, TN_SHAPE_MISMATCH, name, text);
             return true;
         }
     }
@@ -127,7 +127,7 @@ static bool plan(load *l, int64_t i)
     return true;
 }
 
-/* True if the file has tensors (also misshapen ones) for every part of t. */
+/* True if the file has tensors (also mismatched ones) for every part of t. */
 static bool covered(const load *l, const tn_tensor *t)
 {
     uint64_t parts = 0;
@@ -141,18 +141,18 @@ static bool covered(const load *l, const tn_tensor *t)
     return false;
 }
 
-/* True if all misfits are allowed. Else raises the list: "2 names missing (a, …), 1 unexpected (b)". */
+/* True if all mismatches are allowed. Else raises the list: "2 names missing (a, …), 1 unexpected (b)". */
 static bool state_fits(const load *l, const char *file)
 {
     const tn_load_args *c = l->c;
     const int64_t       missing = c->allow_missing ? 0 : l->count.missing,
                   unexpected = c->allow_unexpected ? 0 : l->count.unexpected;
-    const int64_t misshapen = c->allow_misshapen ? 0 : l->count.misshapen;
+    const int64_t mismatched = c->allow_shape_mismatch ? 0 : l->count.mismatched;
     char          text[3][600] = {"", "", ""};
-    if (!missing && !unexpected && !misshapen) {
-        if (l->count.loaded || !(l->count.missing + l->count.misshapen)) return true;
+    if (!missing && !unexpected && !mismatched) {
+        if (l->count.loaded || !(l->count.missing + l->count.mismatched)) return true;
         return tn_raise(TN_EFORMAT, "tn_load: nothing in '%s' fits this %s: it has '%s', the file has '%s'", file,
-                        tn__kind_name(l->m), l->count.missing ? l->first_missing : l->first_misshapen,
+                        tn__kind_name(l->m), l->count.missing ? l->first_missing : l->first_mismatched,
                         l->n ? tn_safetensors_at(l->f, 0).name : "no tensors"),
                false;
     }
@@ -162,9 +162,9 @@ static bool state_fits(const load *l, const char *file)
     if (unexpected)
         snprintf(text[1], sizeof text[1], "%s%lld unexpected (%s%s)", missing ? ", " : "", (long long)unexpected,
                  l->first_unexpected, unexpected > 1 ? ", …" : "");
-    if (misshapen)
+    if (mismatched)
         snprintf(text[2], sizeof text[2], "%s%lld of another shape: %s", missing || unexpected ? ", " : "",
-                 (long long)misshapen, l->first_misshapen);
+                 (long long)mismatched, l->first_mismatched);
     tn_raise(TN_EFORMAT, "tn_load: '%s' holds another model: %s%s%s", file, text[0], text[1], text[2]);
     return false;
 }
@@ -229,7 +229,7 @@ static void run(load *l, const char *file)
     bool           ok = !l->n || (l->e = tn_mem_get(bytes)) != NULL;
     for (int64_t i = 0; ok && i < l->n; i++) ok = plan(l, i);
     for (tn_each t = tn_module_each(l->m, TN_EACH_SAVED); ok && tn_next(&t);)
-        if (!covered(l, t.tensor)) misfit(l, TN_MISSING, t.name, "");
+        if (!covered(l, t.tensor)) mismatch(l, TN_MISSING, t.name, "");
     ok = ok && state_fits(l, file);
     for (int64_t i = 0; ok && i < l->n; i++) ok = !l->e[i].target || l->e[i].now || read_one(l, i);
     if (ok && copies_agree(l) && writable(l)) {

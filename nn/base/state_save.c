@@ -64,7 +64,7 @@ static bool put_all(const save *s, const char *name, tn_tensor *t)
 {
     char part[TN_PATH_BYTES];
     bool parts = false;
-    if (tn_is_q8(t) && (t = s->c->renames ? tn_q8_unpack(t) : t) == NULL)
+    if (tn_is_packed(t) && (t = s->c->renames ? tn_unpack(t) : t) == NULL)
         return false; /* rules apply to unpacked matrices */
     for (int i = s->c->renames - 1; i >= 0; i--) {
         const tn_rename *r = &s->c->rename[i];

@@ -62,7 +62,7 @@ static tn_tensor *embedding_forward(void *self, tn_tensor *x)
 tn_tensor *tn_embedding_rows(tn_embedding *m, int64_t from, int64_t n)
 {
     if (!tn_ready(m)) return NULL;
-    if (!tn_is_q8(m->weight)) return tn_narrow(m->weight, 0, from, n);
+    if (!tn_is_packed(m->weight)) return tn_narrow(m->weight, 0, from, n);
     return tn_embedding(m->weight, tn_arange_of(TN_I64, (double)from, (double)(from + n), 1), -1, false);
 }
 

@@ -151,5 +151,5 @@ tn_world *tn_world_mpi(const void *communicator)
     MPI_Comm_rank(r->comm, &t.rank);
     MPI_Comm_size(r->comm, &t.size);
     t.near = one_machine(r, t.size);
-    return tn_world_over(t);
+    return tn_world_from_transport(t);
 }

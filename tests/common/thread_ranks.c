@@ -107,15 +107,15 @@ static void *run(void *user)
     member        *m = user;
     hub           *h = m->hub;
     const tn_scope s = tn_scope_begin();
-    tn_world      *w = tn_world_over((tn_transport){.rank = m->rank,
-                                                    .size = h->size,
-                                                    .user = m,
-                                                    .gather = thread_gather,
-                                                    .broadcast = thread_broadcast,
-                                                    .swap = thread_swap,
-                                                    .sum = thread_sum,
-                                                    .expose = thread_expose,
-                                                    .get = thread_get});
+    tn_world      *w = tn_world_from_transport((tn_transport){.rank = m->rank,
+                                                              .size = h->size,
+                                                              .user = m,
+                                                              .gather = thread_gather,
+                                                              .broadcast = thread_broadcast,
+                                                              .swap = thread_swap,
+                                                              .sum = thread_sum,
+                                                              .expose = thread_expose,
+                                                              .get = thread_get});
     tn_set_threads(1);
     h->body(w, h->user);
     tn_world_free(w);

@@ -53,7 +53,7 @@ static void *lm(void)
 {
     tn_lm *m = tn_lm_load("folder");
     if (!m) return NULL;
-    const tn_lm_info i = tn_lm_about(m);
+    const tn_lm_info i = tn_lm_info_of(m);
     if (!chat(m, i.vocab)) return tn_module_free(m), NULL;
     if (i.dim > SMALL || i.layers > 4 || i.vocab > 1000) return m;
     const int64_t n = i.positions > 0 && i.positions < 3 ? i.positions : 3;

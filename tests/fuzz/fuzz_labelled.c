@@ -8,16 +8,16 @@
 
 static const struct {
     tn_labelled_kind kind;
-    tn_problem       problem;
+    tn_problem_type  problem;
     const char      *form;
-} forms[] = {{TN_LABELLED_TEXTS, TN_ONE_LABEL, "tsv"},    {TN_LABELLED_TEXTS, TN_ANY_LABELS, "csv"},
-             {TN_LABELLED_TEXTS, TN_REGRESSION, "tsv"},   {TN_LABELLED_TEXTS, TN_ANY_LABELS, "jsonl"},
-             {TN_LABELLED_TEXTS, TN_ONE_LABEL, "mrpc"},   {TN_LABELLED_WORDS, TN_ONE_LABEL, "conll"},
-             {TN_LABELLED_WORDS, TN_ONE_LABEL, "conllu"}, {TN_LABELLED_ANSWERS, TN_ONE_LABEL, "squad"},
-             {TN_LABELLED_CHOICES, TN_ONE_LABEL, "csv"}};
+} forms[] = {{TN_LABELLED_TEXTS, TN_SINGLE_LABEL, "tsv"},    {TN_LABELLED_TEXTS, TN_MULTI_LABEL, "csv"},
+             {TN_LABELLED_TEXTS, TN_REGRESSION, "tsv"},      {TN_LABELLED_TEXTS, TN_MULTI_LABEL, "jsonl"},
+             {TN_LABELLED_TEXTS, TN_SINGLE_LABEL, "mrpc"},   {TN_LABELLED_WORDS, TN_SINGLE_LABEL, "conll"},
+             {TN_LABELLED_WORDS, TN_SINGLE_LABEL, "conllu"}, {TN_LABELLED_ANSWERS, TN_SINGLE_LABEL, "squad"},
+             {TN_LABELLED_CHOICES, TN_SINGLE_LABEL, "csv"}};
 enum { FORMS = sizeof forms / sizeof *forms };
 
-static void use(const tn_labelled *l, const tn_tokenizer *t, tn_problem problem)
+static void use(const tn_labelled *l, const tn_tokenizer *t, tn_problem_type problem)
 {
     tn_labels   *s = tn_labels_of(l);
     tn_features *f = tn_features_new(l, t, s, .problem = problem, .length = 12, .stride = 3, .batch = 2);

@@ -36,7 +36,8 @@ def main():
     (y * seed).sum().backward()
     out = {k: v for k, v in m.state_dict().items() if k.startswith("encoder.block") or "final" in k}
     table = m.encoder.block[0].layer[0].SelfAttention.relative_attention_bias.weight
-    out.update({"x": x, "blocked_keys": there == 0, "y": y, "seed": seed, "grad.x": x.grad, "grad.table": table.grad})
+    out.update({"x": x, "key_padding_mask": there == 0, "y": y, "seed": seed, "grad.x": x.grad,
+                "grad.table": table.grad})
     far = torch.arange(-300, 301)
     for buckets, distance in TABLES:
         for both in (True, False):

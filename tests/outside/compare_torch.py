@@ -332,8 +332,10 @@ def places(c, name):
     if name in ("argmax", "argmin"):
         return lambda: getattr(x.t, name)(dim, keepdim=keep), lambda: getattr(tn, name)(x.n, dim, keep)
     if name == "sort":
-        return lambda: pair(x.t.sort(dim=dim, descending=down, stable=True)), lambda: pair(tn.sort(x.n, dim, down))
-    return lambda: pair(x.t.topk(k, dim, largest=not down)), lambda: pair(tn.topk(x.n, k, dim, down))
+        a = T.Sort(x=x.n, dim=dim, descending=down)
+        return lambda: pair(x.t.sort(dim=dim, descending=down, stable=True)), lambda: pair(tn.sort_run(a))
+    a = T.Topk(x=x.n, k=k, dim=dim, smallest=down)
+    return lambda: pair(x.t.topk(k, dim, largest=not down)), lambda: pair(tn.topk_run(a))
 
 
 @op("cumsum", "softmax", "log_softmax", weight=2)
@@ -648,7 +650,7 @@ def attention(c, name):
         m = torch.rand((t, s)) < 0.3
         m[:, 0] = False  # a query without keys: 0 in Tenon, NaN in PyTorch; see docs/departures.md
         blocked = c.tensor_of(m)
-        a.blocked, mask = blocked.n, ~m
+        a.attn_mask, mask = blocked.n, ~m
     c.scale *= 4 * math.sqrt(d)
     c.loose = 4
     return (lambda: F.scaled_dot_product_attention(q.t, k.t, v.t, mask, is_causal=causal,

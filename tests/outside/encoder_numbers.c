@@ -53,16 +53,16 @@ int main(int n, char **arg)
     if (!m || !f) return fprintf(stderr, "%s\n", tn_error_message()), 1;
     tn_tensor *ids = in("ids"), *types = in("types"), *real = in("real");
     tn_tensor *padding = tn_eq(real, tn_zeros_like(real));
-    tn_tensor *y = tn_bert_forward(m, ids, .types = types, .blocked_keys = padding);
+    tn_tensor *y = tn_bert_forward(m, ids, .types = types, .key_padding_mask = padding);
     tn_safetensors_put(w, "y", y);
     if (m->pooler) tn_safetensors_put(w, "pooled", tn_bert_pooled(m, y));
-    if (m->head) tn_safetensors_put(w, "words", tn_bert_word_scores(m, y, NULL));
-    if (m->next) tn_safetensors_put(w, "next", tn_bert_next_scores(m, y));
-    if (m->replaced) tn_safetensors_put(w, "replaced", tn_bert_replaced_scores(m, y));
+    if (m->head) tn_safetensors_put(w, "words", tn_bert_mlm_logits(m, y, NULL));
+    if (m->next) tn_safetensors_put(w, "next", tn_bert_nsp_logits(m, y));
+    if (m->replaced) tn_safetensors_put(w, "replaced", tn_bert_replaced_logits(m, y));
     tn_tensor *loss =
         !m->head && !m->replaced
             ? squares(m, y, padding)
-            : tn_bert_loss(m, .ids = ids, .types = types, .blocked_keys = padding,
+            : tn_bert_loss(m, .ids = ids, .types = types, .key_padding_mask = padding,
                            .masked = m->head ? in("masked") : NULL, .words = m->head ? in("words") : NULL,
                            .next = m->next ? in("next") : NULL, .replaced = m->replaced ? in("replaced") : NULL);
     tn_safetensors_put(w, "loss", loss);

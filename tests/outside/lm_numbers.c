@@ -25,7 +25,7 @@ static bool same_bits(tn_lm *m, tn_tensor *ids, tn_tensor *logits)
     const int64_t  rows = tn_size(ids, 0), n = tn_size(ids, 1);
     const tn_scope s = tn_no_grad_begin();
     bool           fine = true;
-    const bool     cached = strcmp(tn_lm_about(m).type, "reformer") != 0;
+    const bool     cached = strcmp(tn_lm_info_of(m).type, "reformer") != 0;
     tn_kv_cache   *cache = cached ? tn_blocks_cache(tn_lm_blocks(m), rows, n, 0) : NULL;
     for (int64_t t = 0; cached && fine && t < n; t++)
         fine = same(tn_lm_forward(m, tn_narrow(ids, 1, t, 1), .cache = cache), tn_narrow(logits, 1, t, 1));

@@ -44,7 +44,7 @@ int main(int n, char **arg)
     if (!text) return fprintf(stderr, "%s cannot be read\n", arg[2]), 2;
     tn_tokenizer_batch(d.tokenizer, &b, 1, (const char *[]){text}, .bare = true);
     tn_module_quantize(q.lm);
-    const tn_lm_info info = tn_lm_about(d.lm);
+    const tn_lm_info info = tn_lm_info_of(d.lm);
     const int64_t    width = info.positions < 256 ? info.positions : 256, all = b.ids ? tn_numel(b.ids) : 0;
     double           loss[2] = {0, 0}, least = 1, sum = 0;
     int64_t          windows = 0, places = 0, below = 0;

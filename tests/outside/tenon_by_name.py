@@ -32,6 +32,8 @@ def struct(name, fields):
     return type(name, (c.Structure,), dict(_fields_=layout + [("end_", c.c_int)]))
 
 
+Sort = struct("Sort", "x:p dim:i descending:b")
+Topk = struct("Topk", "x:p k:n dim:i smallest:b")
 Reduce = struct("Reduce", "x:p dims:D keepdim:b biased:b p:f")
 Conv1d = struct("Conv1d", "x:p weight:p bias:p stride:n padding:n dilation:n groups:n")
 Conv2d = struct("Conv2d", "x:p weight:p bias:p stride:n stride_w:n padding:n padding_w:n dilation:n "
@@ -42,7 +44,7 @@ Pool2d = struct("Pool2d", "x:p size:n size_w:n stride:n stride_w:n padding:n pad
 CrossEntropy = struct("CrossEntropy", "logits:p target:p weight:p ignore_index:n label_smoothing:f reduction:i "
                                       "class_dim:i counted:p")
 Loss = struct("Loss", "input:p target:p reduction:i weight:p pos_weight:p delta:f log_target:b batchmean:b")
-Attention = struct("Attention", "q:p k:p v:p blocked:p blocked_keys:p causal:b past:n window:n dropout:f scale:f "
+Attention = struct("Attention", "q:p k:p v:p attn_mask:p key_padding_mask:p causal:b past:n window:n dropout:f scale:f "
                                 "order:D weights:p")
 Backward = struct("Backward", "root:p seed:p count:i roots:p seeds:p retain:b")
 
@@ -77,8 +79,9 @@ class Tenon:
     # Functions that do not return a tensor.
     RESULTS = dict(error=c.c_int, error_message=c.c_char_p, clear_error=None, scope_begin=Scope, no_grad_begin=Scope,
                    scope_end=None, shape_of=Shape, strides_of=Shape, dtype_of=c.c_int, numel=c.c_int64, item=c.c_double,
-                   copy_out=c.c_int, backward_run=c.c_int, retain_grad=c.c_int, max=Pair, min=Pair, sort=Pair,
-                   topk=Pair, needs_grad=c.c_bool, shares_memory=c.c_bool, set_threads=None, version=c.c_char_p)
+                   copy_out=c.c_int, backward_run=c.c_int, retain_grad=c.c_int, max=Pair, min=Pair,
+                   sort_run=Pair, topk_run=Pair, needs_grad=c.c_bool, shares_memory=c.c_bool, set_threads=None,
+                   version=c.c_char_p)
 
     def __init__(self, path):
         self.library = c.CDLL(path)

@@ -11,7 +11,7 @@
 
 static tn_tensor *answer(tn_vit *m, tn_tensor *vectors)
 {
-    return m->classifier ? tn_vit_scores(m, vectors, NULL) : m->pooler ? tn_vit_pooled(m, vectors) : vectors;
+    return m->classifier ? tn_vit_logits(m, vectors, NULL) : m->pooler ? tn_vit_pooled(m, vectors) : vectors;
 }
 
 static bool same(tn_tensor *a, tn_tensor *b)

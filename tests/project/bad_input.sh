@@ -78,8 +78,8 @@ printf 'das M\344dchen\nund das Fr\344ulein\n%.0s' {1..200} >latin1
 for program in lm elmo gpt; do
     learn=("$build/bin/$program" train --threads 1 --steps 1 --no-progress --out lesson)
     says 3 "$program: 'binary': byte 5 is NUL; expected a text in UTF-8" "${learn[@]}" --text binary
-    [ $program = gpt ] || says 3 "$program: the word 'Fr...' of the text is not UTF-8: its byte 3 is 0xe4; convert the \
-text first, for example with iconv -f latin1 -t utf-8 (4 later calls skipped)" "${learn[@]}" --quiet --text latin1
+    [ $program = gpt ] || says 3 "$program: the word 'Fr...' of the text is not UTF-8: its byte 3 is 0xe4; convert it, \
+for example with iconv -f latin1 -t utf-8 (4 later calls skipped)" "${learn[@]}" --quiet --text latin1
     "${learn[@]}" --text latin1 >out 2>err || [ $program != gpt ] || wrong "gpt refuses bytes that are not UTF-8"
     head -n 1 err | grep -qF "note: 'latin1' is not valid UTF-8 in 400 places, the first at byte 5; they are read" ||
         wrong "$program does not tell of bytes that are not UTF-8, but says: $(head -n 3 err)"

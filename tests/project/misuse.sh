@@ -14,7 +14,7 @@ rows=(
     'tn_conv2d(x, x)|tn_conv2d(x, x, NULL)'
     'tn_max_pool2d(x, 2)|tn_max_pool2d(x, .size = 2)'
     'tn_cross_entropy(x, x, x)|tn_cross_entropy(x, x, .weight = x)'
-    'tn_attention(x, x, x, x)|tn_attention(x, x, x, .blocked = x)'
+    'tn_attention(x, x, x, x)|tn_attention(x, x, x, .attn_mask = x)'
     'tn_dropout_new(0.5)|tn_dropout_new(.p = 0.5)'
     'tn_dropout_new(.rate = 0.5)|tn_dropout_new()'
     'tn_linear_new(3, 4)|tn_linear_new(.in = 3, .out = 4)'

@@ -159,7 +159,7 @@ says 3 "'short.txt' ends after line 3" \
     "${one[@]}" --src demo/dates.txt --tgt demo/dates.iso --valid-src short.txt --valid-tgt valid.iso
 printf 'caf\xe9\n' | cat short.txt - >latin1.txt
 head -n 4 demo/dates.iso >four.txt
-says 3 "'latin1.txt': line 4 is not UTF-8: its byte 4 is 0xe9; convert the file first" \
+says 3 "'latin1.txt': line 4 is not UTF-8: its byte 4 is 0xe9; convert it" \
     "${one[@]}" --src latin1.txt --tgt four.txt
 printf '\n\n\n' >empty.txt
 says 3 "'empty.txt' and 'short.txt' have no pair of lines without an empty line" \

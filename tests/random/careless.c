@@ -86,7 +86,7 @@ static void      *linear(void) { return made(tn_linear_new(.in = 3, .out = 2)); 
 static void      *mha(void) { return made(tn_mha_new(.dim = 4, .heads = 2)); }
 static void      *optimizer(void) { return made(tn_sgd_new((tn_module *)linear(), .lr = 0.1)); }
 static void      *schedule(void) { return made(tn_step_lr_new(optimizer(), .size = 2)); }
-static void      *world(void) { return made(tn_world_alone()); }
+static void      *world(void) { return made(tn_world_single()); }
 static void      *json(void) { return made(tn_json_parse("{\"a\": [1]}", 10)); }
 static void      *json_writer(void) { return made(tn_json_writer_new(1)); }
 static void      *report(void) { return made(tn_report_new("a title")); }

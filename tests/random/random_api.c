@@ -193,7 +193,7 @@ static tn_tensor *several(program *p, tn_tensor *x, tn_tensor *y, tn_tensor *z)
     case 0: return tn_sum(x, .dims = TN_DIMS(dim), .keepdim = one_in(p, 2));
     case 1: return tn_mean(x);
     case 2: return tn_softmax(x, dim);
-    case 3: return tn_sort(x, dim, false).values;
+    case 3: return tn_sort(x, dim).values;
     case 4: return tn_max(x, dim, true).indices;
     case 5: return tn_cat(dim, x, y, z);
     case 6: return tn_stack(0, x, y);
@@ -256,7 +256,7 @@ static tn_tensor *looked_at(tn_tensor *g, void *user)
 static void leaf_step(program *p, tn_tensor *x)
 {
     switch (below(p, 5)) {
-    case 0: tn_requires_no_grad(x); break;
+    case 0: tn_freeze_tensor(x); break;
     case 1: tn_retain_grad(x); break;
     case 2: tn_on_grad(x, looked_at, NULL); break;
     default: tn_requires_grad(x); break;

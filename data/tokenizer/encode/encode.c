@@ -240,7 +240,7 @@ static void put_token(result_arrays *to, tn__token token, uint8_t segment, uint8
 
 static void pad(result_arrays *to, int64_t n, int32_t id)
 {
-    for (int64_t i = 0; i < n; i++) put_token(to, (tn__token){id, 0, 0, -1}, 0, TN_PIECE_PADDING);
+    for (int64_t i = 0; i < n; i++) put_token(to, (tn__token){id, 0, 0, -1}, 0, TN_TOKEN_PADDING);
 }
 
 static bool frame(const tn_tokenizer *t, tn__encoding *s, part text[2], const tn_encode_args *o)
@@ -271,9 +271,9 @@ static bool frame(const tn_tokenizer *t, tn__encoding *s, part text[2], const tn
     if (o->pad_left) pad(&to, padding, t->role.pad);
     for (int i = 0; i < parts; i++) {
         const tn__template_part *p = template + i;
-        if (p->text < 0) put_token(&to, (tn__token){p->id, 0, 0, -1}, p->segment, TN_PIECE_ADDED);
+        if (p->text < 0) put_token(&to, (tn__token){p->id, 0, 0, -1}, p->segment, TN_TOKEN_FROM_TEMPLATE);
         for (int64_t k = 0; p->text >= 0 && k < text[p->text].n; k++)
-            put_token(&to, text[p->text].token[k], p->segment, TN_PIECE_TEXT);
+            put_token(&to, text[p->text].token[k], p->segment, TN_TOKEN_FROM_TEXT);
     }
     if (!o->pad_left) pad(&to, padding, t->role.pad);
     tn_encoding *e = &s->result;
@@ -361,7 +361,7 @@ static bool collect(const tn_tokenizer *t, tn_encoding *e, int64_t n, const char
             return false;
         for (int64_t k = 0; k < e->n; k++) {
             to->ids.at[to->ids.n++] = e->id[k];
-            to->marks.at[to->marks.n++] = e->segment[k] + 2 * (e->special[k] == TN_PIECE_PADDING);
+            to->marks.at[to->marks.n++] = e->segment[k] + 2 * (e->special[k] == TN_TOKEN_PADDING);
         }
         to->length[i] = e->n, to->width = tn__max_i64(to->width, e->n);
         sums->cut += e->cut, sums->invalid += e->invalid;
@@ -377,18 +377,18 @@ static bool fill(const tn_tokenizer *t, int64_t n, const rows *from, bool left, 
     const tn_shape shape = {2, {n, from->width}};
     to->ids = tn_empty_of(TN_I64, shape);
     to->segments = to->ids ? tn_empty_of(TN_I64, shape) : NULL;
-    to->blocked_keys = to->segments ? tn_empty_of(TN_BOOL, shape) : NULL;
-    if (!to->blocked_keys) return false;
+    to->key_padding_mask = to->segments ? tn_empty_of(TN_BOOL, shape) : NULL;
+    if (!to->key_padding_mask) return false;
     int64_t *id = tn_data_mut(to->ids), *segment = tn_data_mut(to->segments), at = 0;
-    uint8_t *blocked = tn_data_mut(to->blocked_keys);
-    if (!id || !segment || !blocked) return false;
+    uint8_t *padding = tn_data_mut(to->key_padding_mask);
+    if (!id || !segment || !padding) return false;
     for (int64_t i = 0; i < n; at += from->length[i++]) {
         const int64_t shift = left ? from->width - from->length[i] : 0;
         for (int64_t k = -shift; k < from->width - shift; k++) {
             const bool inside = k >= 0 && k < from->length[i];
             const int  flags = inside ? from->marks.at[at + k] : 2;
             *id++ = inside ? from->ids.at[at + k] : t->role.pad;
-            *segment++ = flags & 1, *blocked++ = flags >= 2;
+            *segment++ = flags & 1, *padding++ = flags >= 2;
         }
     }
     return true;
@@ -411,7 +411,7 @@ tn_status tn_tokenizer_batch_run(const tn_tokenizer *t, tn_token_batch *to, int6
     tn__mem_put(all.length, bytes);
     tn_ids_free(&all.ids), tn_ids_free(&all.marks);
     tn_encoding_free(e);
-    tn_tensor *tensors[3] = {made.ids, made.segments, made.blocked_keys};
+    tn_tensor *tensors[3] = {made.ids, made.segments, made.key_padding_mask};
     if (ok) tn_scope_return_list(scope, 3, tensors), *to = made;
     else tn_scope_end(scope);
     return tn__self.error;

@@ -35,7 +35,7 @@ static bool convert_spelling(tn_string *to, const char *piece, bool matched_firs
     return ok;
 }
 
-static bool add_token(tn_tokenizer *t, const char *caller, const char *piece, int64_t i, const tn_pieces_args *args,
+static bool add_token(tn_tokenizer *t, const char *caller, const char *piece, int64_t i, const tn_from_vocab_args *args,
                       tn_string *text)
 {
     char q[TN__QUOTED];
@@ -64,7 +64,7 @@ static bool add_token(tn_tokenizer *t, const char *caller, const char *piece, in
            tn__tokenizer_add(t, (tn__added){.id = (int32_t)i, .special = type != TN_TYPE_USER});
 }
 
-static bool add_merges(tn_tokenizer *t, const char *caller, const tn_pieces_args *args)
+static bool add_merges(tn_tokenizer *t, const char *caller, const tn_from_vocab_args *args)
 {
     if (!tn__merges_room(&t->merges, (size_t)args->n_merges)) return false;
     for (int64_t i = 0; i < args->n_merges; i++) {
@@ -79,7 +79,7 @@ static bool add_merges(tn_tokenizer *t, const char *caller, const tn_pieces_args
 }
 
 static bool from_parts(tn_tokenizer *t, const char *caller, int64_t n, const char *const *pieces,
-                       const tn_pieces_args *args)
+                       const tn_from_vocab_args *args)
 {
     const bool sentence = t->kind != TN_BYTE_BPE;
     tn_string  text = {0};
@@ -109,10 +109,10 @@ static bool from_parts(tn_tokenizer *t, const char *caller, int64_t n, const cha
     return true;
 }
 
-tn_tokenizer *tn_tokenizer_of_pieces_run(int64_t n, const char *const *pieces, tn_pieces_args args)
+tn_tokenizer *tn_tokenizer_from_vocab_run(int64_t n, const char *const *pieces, tn_from_vocab_args args)
 {
     if (tn__blocked()) return NULL;
-    const char *caller = "tn_tokenizer_of_pieces";
+    const char *caller = "tn_tokenizer_from_vocab";
     if (n < 1 || n > TN__VOCAB_MAX || !pieces || args.n_merges < 0 || args.n_merges > TN__VOCAB_MAX)
         return tn_raise(TN_EINVAL, "%s: %s, expected 1 to %d", caller,
                         pieces ? "n or .n_merges is out of range" : "pieces is NULL", TN__VOCAB_MAX),

@@ -42,7 +42,7 @@ static bool differs_in_lookup(const tn_tokenizer *t)
     uint8_t *added = tn__mem_zeroed(t->vocab.n);
     bool     made = added != NULL;
     for (uint32_t i = 0; made && i < t->added.n; i++) added[t->added.token[i].id] = 1;
-    for (uint32_t i = 0; made && i < t->vocab.n; i++) made = added[i] || !*tn_tokenizer_piece(t, i) || is_made(t, i);
+    for (uint32_t i = 0; made && i < t->vocab.n; i++) made = added[i] || !*tn_tokenizer_token(t, i) || is_made(t, i);
     tn__mem_put(added, added ? t->vocab.n : 0);
     return !made;
 }
@@ -66,7 +66,7 @@ static const char *byte_rule(const tn_tokenizer *t)
 static bool crosses_space(const tn_tokenizer *t)
 {
     for (uint32_t i = 0; i < t->vocab.n; i++) {
-        const char *text = tn_tokenizer_piece(t, i);
+        const char *text = tn_tokenizer_token(t, i);
         if (*text && strstr(text + 1, TN__SPACE)) return true;
     }
     return false;

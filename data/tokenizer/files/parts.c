@@ -16,7 +16,7 @@ static void types_of(const tn_tokenizer *t, int64_t n, int32_t *to)
     for (int64_t i = 0; i < n; i++)
         to[i] = t->type && t->type[i] != TN_TYPE_NORMAL     ? t->type[i]
                 : i == t->unknown && t->kind != TN_BYTE_BPE ? TN_TYPE_UNKNOWN
-                : !*tn_tokenizer_piece(t, i)                ? TN_TYPE_UNUSED
+                : !*tn_tokenizer_token(t, i)                ? TN_TYPE_UNUSED
                                                             : TN_TYPE_NORMAL;
     for (uint32_t i = 0; i < t->added.n; i++) {
         int32_t *type = &to[t->added.token[i].id];
@@ -50,15 +50,15 @@ int64_t tn_tokenizer_parts(const tn_tokenizer *t, float *scores, int32_t *types,
     return m->n;
 }
 
-tn_tokenizer_manner tn_tokenizer_manner_of(const tn_tokenizer *t)
+tn_tokenizer_traits tn_tokenizer_traits_of(const tn_tokenizer *t)
 {
     static const char *const splitters[] = {"gpt-2", "llama-bpe", "qwen2"}; /* in the order of byte_words.c's table */
-    tn_tokenizer_manner      a = {.splitter = NULL};
-    if (!tn__not_null("tn_tokenizer_manner_of", "the tokenizer", t)) return a;
+    tn_tokenizer_traits      a = {.splitter = NULL};
+    if (!tn__not_null("tn_tokenizer_traits_of", "the tokenizer", t)) return a;
     if (t->kind == TN_BYTE_BPE) a.splitter = splitters[t->bytes.splitter];
     a.first = t->single.n > 0 && t->single.part[0].text < 0;
     a.last = t->single.n > 1 && t->single.part[t->single.n - 1].text < 0;
     a.space = has_space(t);
-    if (t->kind == TN_BYTE_BPE || t->kind == TN_SENTENCE_BPE) a.untold = tn__gguf_missing_rule(t);
+    if (t->kind == TN_BYTE_BPE || t->kind == TN_SENTENCE_BPE) a.unsupported = tn__gguf_missing_rule(t);
     return a;
 }

@@ -116,7 +116,7 @@ static void put_spaces(tn_json_writer *w, const char *key, tn__space space, bool
 static bool before(const void *owner, uint32_t a, uint32_t b)
 {
     const tn_tokenizer *t = owner;
-    const size_t        m = strlen(tn_tokenizer_piece(t, a)), n = strlen(tn_tokenizer_piece(t, b));
+    const size_t        m = strlen(tn_tokenizer_token(t, a)), n = strlen(tn_tokenizer_token(t, b));
     return m != n ? m > n : a < b;
 }
 
@@ -134,7 +134,7 @@ static void put_users(const tn_tokenizer *t, tn_json_writer *w)
     if (ok) tn__sort(id, n, before, t);
     for (uint32_t i = 0; ok && i < n; i++) {
         ok = !i || tn_string_add(&regex, (tn_text){"|", 1}) == TN_OK;
-        for (const char *c = tn_tokenizer_piece(t, id[i]); ok && *c; c++)
+        for (const char *c = tn_tokenizer_token(t, id[i]); ok && *c; c++)
             ok = (!strchr(TN__REGEX_SIGNS, *c) || tn_string_add(&regex, (tn_text){"\\", 1}) == TN_OK) &&
                  tn_string_add(&regex, (tn_text){c, 1}) == TN_OK;
     }
@@ -186,8 +186,8 @@ bool tn__json_put_unigram(const tn_tokenizer *t, tn_json_writer *w)
     for (uint32_t i = 0; i < t->vocab.n; i++) {
         if (t->score64 && t->type[i] == TN_TYPE_CONTROL) continue; /* added_tokens contains it, after all others */
         tn_json_open_array(w, NULL);
-        tn_json_put_string(w, NULL, tn_tokenizer_piece(t, i));
-        tn_json_put_double(w, NULL, tn__unigram_score(t, (int32_t)i, strlen(tn_tokenizer_piece(t, i))));
+        tn_json_put_string(w, NULL, tn_tokenizer_token(t, i));
+        tn_json_put_double(w, NULL, tn__unigram_score(t, (int32_t)i, strlen(tn_tokenizer_token(t, i))));
         tn_json_close(w);
     }
     tn_json_close(w);

@@ -109,8 +109,8 @@ static bool may_change(const tn_tokenizer *t, const char *text)
 bool tn__json_added(tn_tokenizer *t, const char *caller, const tn_json *a, int64_t id, bool special)
 {
     const bool normalized = tn_json_bool_or(tn_json_get(a, "normalized"), !a && !special);
-    if (normalized && may_change(t, tn_tokenizer_piece(t, id)))
-        return tn__unsupported(caller, "an added token to match in normalized text", tn_tokenizer_piece(t, id));
+    if (normalized && may_change(t, tn_tokenizer_token(t, id)))
+        return tn__unsupported(caller, "an added token to match in normalized text", tn_tokenizer_token(t, id));
     const tn__added x = {.id = (int32_t)id,
                          .normalized = normalized,
                          .special = tn_json_bool_or(tn_json_get(a, "special"), special),
@@ -340,7 +340,7 @@ static bool read_template(tn_tokenizer *t, const char *caller, const tn_json *v)
 static bool same_affix(const tn_tokenizer *t, const char *text, const char *own, uint32_t bytes)
 {
     bool none = !bytes;
-    for (uint32_t i = 0; none && *text && i < t->vocab.n; i++) none = !strstr(tn_tokenizer_piece(t, i), text);
+    for (uint32_t i = 0; none && *text && i < t->vocab.n; i++) none = !strstr(tn_tokenizer_token(t, i), text);
     return none || (strlen(text) == bytes && !memcmp(text, own, bytes));
 }
 

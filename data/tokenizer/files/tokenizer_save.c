@@ -27,7 +27,7 @@ static void put_affix(tn_json_writer *w, const char *key, const char *text, uint
 
 static void put_unknown(const tn_tokenizer *t, tn_json_writer *w)
 {
-    if (t->unknown >= 0) tn_json_put_string(w, "unk_token", tn_tokenizer_piece(t, t->unknown));
+    if (t->unknown >= 0) tn_json_put_string(w, "unk_token", tn_tokenizer_token(t, t->unknown));
     else tn_json_put_null(w, "unk_token");
 }
 
@@ -35,7 +35,7 @@ static bool put_vocab(const tn_tokenizer *t, tn_json_writer *w, const char *key)
 {
     tn_json_open_object(w, key);
     for (uint32_t i = 0; i < t->vocab.n; i++)
-        if (*tn_tokenizer_piece(t, i)) tn_json_put_i64(w, tn_tokenizer_piece(t, i), i);
+        if (*tn_tokenizer_token(t, i)) tn_json_put_i64(w, tn_tokenizer_token(t, i), i);
     return tn_json_close(w) == TN_OK;
 }
 
@@ -64,8 +64,8 @@ static bool put_model(const tn_tokenizer *t, tn_json_writer *w)
     tn_json_open_array(w, "merges");
     for (uint32_t i = 0; i < t->merges.n; i++) {
         tn_json_open_array(w, NULL);
-        tn_json_put_string(w, NULL, tn_tokenizer_piece(t, (int64_t)(pair[i] >> 32)));
-        tn_json_put_string(w, NULL, tn_tokenizer_piece(t, (int64_t)(pair[i] & UINT32_MAX)));
+        tn_json_put_string(w, NULL, tn_tokenizer_token(t, (int64_t)(pair[i] >> 32)));
+        tn_json_put_string(w, NULL, tn_tokenizer_token(t, (int64_t)(pair[i] & UINT32_MAX)));
         tn_json_close(w);
     }
     tn__mem_put(pair, ((size_t)t->merges.n + 1) * sizeof *pair);
@@ -80,7 +80,7 @@ static void put_added(const tn_tokenizer *t, tn_json_writer *w)
         const tn__added *a = t->added.token + i;
         tn_json_open_object(w, NULL);
         tn_json_put_i64(w, "id", a->id);
-        tn_json_put_string(w, "content", tn_tokenizer_piece(t, a->id));
+        tn_json_put_string(w, "content", tn_tokenizer_token(t, a->id));
         tn_json_put_bool(w, "single_word", a->word);
         tn_json_put_bool(w, "lstrip", a->left);
         tn_json_put_bool(w, "rstrip", a->right);
@@ -159,7 +159,7 @@ static void put_parts(const tn_tokenizer *t, tn_json_writer *w, const char *key,
         const bool piece = part[i].text < 0;
         tn_json_open_object(w, NULL);
         tn_json_open_object(w, piece ? "SpecialToken" : "Sequence");
-        tn_json_put_string(w, "id", piece ? tn_tokenizer_piece(t, part[i].id) : part[i].text ? "B" : "A");
+        tn_json_put_string(w, "id", piece ? tn_tokenizer_token(t, part[i].id) : part[i].text ? "B" : "A");
         tn_json_put_i64(w, "type_id", part[i].segment);
         tn_json_close(w);
         tn_json_close(w);
@@ -185,7 +185,7 @@ static void put_template(const tn_tokenizer *t, tn_json_writer *w)
             before = (k < t->single.n ? t->single.part + k : t->pair.part + (k - t->single.n))->id == p->id &&
                      (k < t->single.n ? t->single.part + k : t->pair.part + (k - t->single.n))->text < 0;
         if (before) continue;
-        const char *piece = tn_tokenizer_piece(t, p->id);
+        const char *piece = tn_tokenizer_token(t, p->id);
         tn_json_open_object(w, piece);
         tn_json_put_string(w, "id", piece);
         tn_json_open_array(w, "ids");
@@ -246,7 +246,7 @@ static void write_tokenizer(const tn_tokenizer *t, tn_json_writer *w)
 /* Writes a role, if its token is matched in texts: a role alone would make transformers match it, too. */
 static void put_role(const tn_tokenizer *t, tn_json_writer *w, const char *key, int32_t id)
 {
-    if (tn_tokenizer_is_special(t, id)) tn_json_put_string(w, key, tn_tokenizer_piece(t, id));
+    if (tn_tokenizer_is_special(t, id)) tn_json_put_string(w, key, tn_tokenizer_token(t, id));
 }
 
 /* Returns the class whose rules, without a tokenizer.json, are the tokenizer's. */
@@ -369,7 +369,7 @@ static bool save_model(const tn_tokenizer *t, const char *folder)
 static bool has_gap(const tn_tokenizer *t)
 {
     int64_t i = 0;
-    while (i < t->vocab.n && *tn_tokenizer_piece(t, i)) i++;
+    while (i < t->vocab.n && *tn_tokenizer_token(t, i)) i++;
     return i < t->vocab.n;
 }
 

@@ -48,9 +48,9 @@ static void    same(outcome a, outcome b)
 static bool masked(const tn_attention_args *a, int64_t b, int64_t h, int64_t t, int64_t s)
 {
     if (a->causal && (s > t || (a->window && s <= t - a->window))) return true;
-    if (a->blocked_keys && tn_get_at(a->blocked_keys, TN_SHAPE(b, s)) != 0) return true;
-    if (!a->blocked || tn_dtype_of(a->blocked) != TN_BOOL) return false;
-    return tn_get_at(tn_expand(a->blocked, TN_SHAPE(B, H, T, S)), TN_SHAPE(b, h, t, s)) != 0;
+    if (a->key_padding_mask && tn_get_at(a->key_padding_mask, TN_SHAPE(b, s)) != 0) return true;
+    if (!a->attn_mask || tn_dtype_of(a->attn_mask) != TN_BOOL) return false;
+    return tn_get_at(tn_expand(a->attn_mask, TN_SHAPE(B, H, T, S)), TN_SHAPE(b, h, t, s)) != 0;
 }
 
 static void check(tn_attention_args a, double scale)
@@ -63,7 +63,7 @@ static void check(tn_attention_args a, double scale)
               tn_shape_equal(tn_shape_of(w), TN_SHAPE(B, H, T, S)));
     tn_tensor *q = tn_expand(a.q, TN_SHAPE(B, H, T, D)), *k = tn_expand(a.k, TN_SHAPE(B, H, S, D));
     tn_tensor *v = tn_expand(a.v, TN_SHAPE(B, H, S, E)), *added = NULL;
-    if (a.blocked && tn_dtype_of(a.blocked) != TN_BOOL) added = tn_expand(a.blocked, TN_SHAPE(B, H, T, S));
+    if (a.attn_mask && tn_dtype_of(a.attn_mask) != TN_BOOL) added = tn_expand(a.attn_mask, TN_SHAPE(B, H, T, S));
     for (int64_t b = 0; b < B; b++)
         for (int64_t h = 0; h < H; h++)
             for (int64_t t = 0; t < T; t++) {
@@ -96,12 +96,12 @@ START_TEST(loops)
             q = tn_transpose(noise(TN_SHAPE(B, T, H, D)), 1, 2), v = tn_transpose(noise(TN_SHAPE(B, S, H, E)), 1, 2);
         if (t == 2) k = noise(TN_SHAPE(1, S, D)), v = noise(TN_SHAPE(B, 1, S, E));
         tn_attention_args a = {TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .causal = _i & 1};
-        if (_i & 2) a.blocked_keys = bools(TN_SHAPE(B, S), 0.4);
+        if (_i & 2) a.key_padding_mask = bools(TN_SHAPE(B, S), 0.4);
         switch (_i / 4) {
-        case 1: a.blocked = bools(TN_SHAPE(T, S), 0.5); break;
-        case 2: a.blocked = bools(TN_SHAPE(B, 1, T, S), 0.5); break;
-        case 3: a.blocked = noise(TN_SHAPE(H, T, S)); break;
-        case 4: a.blocked = tn_uniform(TN_SHAPE(B, 1, 1, S), -3, 3); break; /* an f32 mask with f64 inputs */
+        case 1: a.attn_mask = bools(TN_SHAPE(T, S), 0.5); break;
+        case 2: a.attn_mask = bools(TN_SHAPE(B, 1, T, S), 0.5); break;
+        case 3: a.attn_mask = noise(TN_SHAPE(H, T, S)); break;
+        case 4: a.attn_mask = tn_uniform(TN_SHAPE(B, 1, 1, S), -3, 3); break; /* an f32 mask with f64 inputs */
         default: break;
         }
         if (t == 3) a.scale = 1.3;
@@ -134,23 +134,24 @@ START_TEST(nothing_to_attend)
     for (int64_t t = 0; t < T; t++)
         for (int64_t s = 0; s < S; s++) tn_set_at(mask, TN_SHAPE(t, s), none[t]);
     tn_tensor *added = tn_masked_fill(tn_zeros_of(TN_F64, TN_SHAPE(T, S)), mask, -INFINITY);
-    outcome    by_bool = run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .blocked = mask});
-    outcome by_number = run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .blocked = added});
+    outcome by_bool = run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .attn_mask = mask});
+    outcome by_number =
+        run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .attn_mask = added});
     zero_rows(by_bool.y, none), zero_rows(by_bool.gq, none);
     same(by_bool, by_number);
-    tn_attention(q, k, v, .blocked = mask, .weights = &w);
+    tn_attention(q, k, v, .attn_mask = mask, .weights = &w);
     zero_rows(w, none);
     tn_tensor *bad = tn_clone(q); /* such a query may be NaN */
     for (int64_t i = 0; i < tn_numel(bad); i++)
         if (none[i / D % T]) tn_set(bad, i, NAN);
-    same(by_bool, run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = bad, .k = k, .v = v, .blocked = mask}));
+    same(by_bool, run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = bad, .k = k, .v = v, .attn_mask = mask}));
 
     /* causal with padding on the left: the first queries attend to padding only */
     const bool first[T] = {true, true, false, false, false};
     tn_tensor *keys = tn_zeros_of(TN_BOOL, TN_SHAPE(B, S));
     for (int64_t b = 0; b < B; b++) tn_set_at(keys, TN_SHAPE(b, 0), 1), tn_set_at(keys, TN_SHAPE(b, 1), 1);
-    outcome left = run(
-        (tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .blocked_keys = keys, .causal = true});
+    outcome left = run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .key_padding_mask = keys,
+                                           .causal = true});
     zero_rows(left.y, first);
     for (int64_t i = 0; i < tn_numel(left.gq); i++) /* query 2 has one key: its weight is 1, its gradient 0 as well */
         ck_assert((tn_get(left.gq, i) == 0) == (i / D % T <= 2) || fabs(tn_get(left.gq, i)) < 1e-15);
@@ -159,7 +160,7 @@ START_TEST(nothing_to_attend)
 
     /* every key blocked, and no key at all */
     outcome    all = run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v,
-                                             .blocked_keys = tn_ones_of(TN_BOOL, TN_SHAPE(B, S))});
+                                             .key_padding_mask = tn_ones_of(TN_BOOL, TN_SHAPE(B, S))});
     tn_tensor *parts[4] = {all.y, all.gq, all.gk, all.gv};
     for (int i = 0; i < 4; i++) ck_assert_double_eq(tn_item(tn_sum(tn_abs(parts[i]))), 0);
     tn_tensor *y =
@@ -168,7 +169,7 @@ START_TEST(nothing_to_attend)
 
     /* gradients of gradients of such rows are 0 too, not NaN */
     tn_tensor *lq = leaf(q);
-    y = tn_attention(lq, k, v, .blocked = mask);
+    y = tn_attention(lq, k, v, .attn_mask = mask);
     tn_tensor *g = tn_grad_wrt(tn_sum(tn_mul(y, y)), lq, true), *gg = tn_grad_wrt(tn_sum(tn_mul(g, g)), lq, false);
     fine();
     zero_rows(gg, none);
@@ -192,10 +193,10 @@ START_TEST(nan_behind_a_mask)
     tn_tensor        *q = tn_to(noise(TN_SHAPE(B, H, T, D)), dt), *k = tn_to(noise(TN_SHAPE(B, H, S, D)), dt);
     tn_tensor        *v = tn_to(noise(TN_SHAPE(B, H, S, E)), dt), *keys = bools(TN_SHAPE(B, S), 0.4);
     tn_attention_args a = {TN_ATTENTION_ARGS_DEFAULTS, .q = q};
-    if (way == 0) a.blocked_keys = keys;
-    if (way == 1) a.blocked = tn_reshape(keys, TN_SHAPE(B, 1, 1, S));
+    if (way == 0) a.key_padding_mask = keys;
+    if (way == 1) a.attn_mask = tn_reshape(keys, TN_SHAPE(B, 1, 1, S));
     if (way == 2)
-        a.blocked =
+        a.attn_mask =
             tn_masked_fill(tn_zeros_of(dt, TN_SHAPE(B, 1, 1, S)), tn_reshape(keys, TN_SHAPE(B, 1, 1, S)), -INFINITY);
     if (way == 3) { /* the future: keys 5 and 6 come after every query */
         a.causal = true;
@@ -257,14 +258,14 @@ START_TEST(masks_agree)
     tn_tensor *mask = bools(TN_SHAPE(B, 1, T, S), 0.5), *keys = bools(TN_SHAPE(B, S), 0.3);
     tn_tensor *future = tn_to(tn_triu(tn_ones(TN_SHAPE(T, S)), 1), TN_BOOL),
               *wide = tn_reshape(keys, TN_SHAPE(B, 1, 1, S));
-    outcome    apart = run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .blocked = mask,
-                                               .blocked_keys = keys, .causal = true});
+    outcome    apart = run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .attn_mask = mask,
+                                               .key_padding_mask = keys, .causal = true});
     tn_tensor *whole = tn_logical_or(tn_logical_or(mask, wide), future);
-    same(apart, run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .blocked = whole}));
+    same(apart, run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .attn_mask = whole}));
     tn_tensor *added = tn_masked_fill(tn_zeros_of(TN_F64, tn_shape_of(whole)), whole, -INFINITY);
-    same(apart, run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .blocked = added}));
-    same(apart,
-         run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .blocked = tn_to(added, TN_F32)}));
+    same(apart, run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .attn_mask = added}));
+    same(apart, run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v,
+                                        .attn_mask = tn_to(added, TN_F32)}));
 }
 END_TEST
 
@@ -275,7 +276,7 @@ START_TEST(added_mask_has_a_gradient)
     tn_tensor *m = tn_uniform(TN_SHAPE(T, S), -1, 1),
               *wide = tn_clone(tn_expand(tn_to(m, TN_F64), TN_SHAPE(B, H, T, S)));
     tn_requires_grad(m), tn_requires_grad(wide);
-    tn_tensor *y = tn_attention(q, k, v, .blocked = m), *z = tn_attention(q, k, v, .blocked = wide),
+    tn_tensor *y = tn_attention(q, k, v, .attn_mask = m), *z = tn_attention(q, k, v, .attn_mask = wide),
               *gy = noise(tn_shape_of(y));
     tn_backward(y, .seed = gy);
     tn_backward(z, .seed = gy);
@@ -371,20 +372,20 @@ START_TEST(alone_and_among_others)
     enum { LONG = 150, WIDE = 40, MORE = 31 };
     tn_tensor *q = tn_to(noise(TN_SHAPE(3, 2, LONG, WIDE)), dt), *k = tn_to(noise(TN_SHAPE(3, 2, LONG, WIDE)), dt);
     tn_tensor *v = tn_to(noise(TN_SHAPE(3, 2, LONG, WIDE)), dt), *keys = bools(TN_SHAPE(3, LONG), 0.2);
-    tn_tensor *y = tn_attention(q, k, v, .blocked_keys = keys, .causal = true);
+    tn_tensor *y = tn_attention(q, k, v, .key_padding_mask = keys, .causal = true);
     for (int64_t b = 0; b < 3; b++) /* a sequence */
         ck_assert(tn_same_bits(tn_narrow(y, 0, b, 1),
                                tn_attention(tn_narrow(q, 0, b, 1), tn_narrow(k, 0, b, 1), tn_narrow(v, 0, b, 1),
-                                            .blocked_keys = tn_narrow(keys, 0, b, 1), .causal = true)));
+                                            .key_padding_mask = tn_narrow(keys, 0, b, 1), .causal = true)));
     for (int64_t t = 0; t < LONG; t += 37) /* a query, with the keys up to itself, as in decoding with a cache */
         ck_assert(tn_same_bits(tn_narrow(y, 2, t, 1),
                                tn_attention(tn_narrow(q, 2, t, 1), tn_narrow(k, 2, 0, t + 1), tn_narrow(v, 2, 0, t + 1),
-                                            .blocked_keys = tn_narrow(keys, 1, 0, t + 1))));
+                                            .key_padding_mask = tn_narrow(keys, 1, 0, t + 1))));
     /* after more padding */
     tn_tensor *more = tn_full_of(dt, TN_SHAPE(3, 2, MORE, WIDE), NAN), *true_ = tn_ones_of(TN_BOOL, TN_SHAPE(3, MORE));
-    tn_tensor *plain = tn_attention(q, k, v, .blocked_keys = keys);
+    tn_tensor *plain = tn_attention(q, k, v, .key_padding_mask = keys);
     ck_assert(tn_same_bits(
-        plain, tn_attention(q, tn_cat(2, k, more), tn_cat(2, v, more), .blocked_keys = tn_cat(1, keys, true_))));
+        plain, tn_attention(q, tn_cat(2, k, more), tn_cat(2, v, more), .key_padding_mask = tn_cat(1, keys, true_))));
     fine();
 }
 END_TEST
@@ -402,7 +403,7 @@ START_TEST(threads)
         tn_set_threads(n);
         g->position = at;
         outcome o = run(
-            (tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .blocked = mask, .dropout = 0.1});
+            (tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v, .attn_mask = mask, .dropout = 0.1});
         if (n == 1) first = o;
         same(first, o);
     }

@@ -31,7 +31,7 @@ START_TEST(types)
     ck_type(tn_matmul(y, w), bf16);
     ck_type(tn_einsum("btd,ed->bte", y, w), bf16);
     ck_type(tn_attention(x, x, y), bf16);
-    ck_type(tn_attention(x, x, x, .blocked = tn_zeros(TN_SHAPE(3, 3))), bf16);
+    ck_type(tn_attention(x, x, x, .attn_mask = tn_zeros(TN_SHAPE(3, 3))), bf16);
     ck_type(tn_conv1d(x, tn_normal(TN_SHAPE(5, 3, 2), 0, 1), NULL), bf16);
     ck_type(tn_conv2d(tn_unsqueeze(y, 0), tn_normal(TN_SHAPE(5, 2, 2, 2), 0, 1), NULL), bf16);
     ck_type(tn_gelu(y), bf16);

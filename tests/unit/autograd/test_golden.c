@@ -191,10 +191,10 @@
     G(embedding, tn_embedding(x[0], x[1], -1, false))                                                                  \
     G(embedding_padding, tn_embedding(x[0], x[1], 2, false))                                                           \
     G(one_hot, tn_one_hot(x[0], 5))                                                                                    \
-    G(sort, tn_sort(x[0], 1, false).values)                                                                            \
-    G(sort_descending_indices, tn_sort(x[0], 0, true).indices)                                                         \
-    G(topk, tn_topk(x[0], 3, 1, false).values)                                                                         \
-    G(topk_smallest_indices, tn_topk(x[0], 2, 1, true).indices)                                                        \
+    G(sort, tn_sort(x[0], 1).values)                                                                                   \
+    G(sort_descending_indices, tn_sort(x[0], 0, .descending = true).indices)                                           \
+    G(topk, tn_topk(x[0], 3, 1).values)                                                                                \
+    G(topk_smallest_indices, tn_topk(x[0], 2, 1, .smallest = true).indices)                                            \
     G(nonzero, tn_nonzero(x[0]))                                                                                       \
     G(layer_norm, tn_layer_norm(x[0], x[1], x[2], 1e-5))                                                               \
     G(layer_norm_plain, tn_layer_norm(x[0], NULL, NULL, 1e-5))                                                         \
@@ -246,8 +246,8 @@
     G(attention_scale, tn_attention(x[0], x[1], x[2], .scale = 0.3))                                                   \
     G(attention_causal, tn_attention(x[0], x[1], x[2], .causal = true))                                                \
     G(attention_blocked,                                                                                               \
-      tn_attention(x[0], x[1], x[2], .blocked = tn_cat(1, x[3], tn_zeros_of(TN_BOOL, TN_SHAPE(3, 1)))))                \
-    G(attention_additive, tn_attention(x[0], x[1], x[2], .blocked = x[3]))
+      tn_attention(x[0], x[1], x[2], .attn_mask = tn_cat(1, x[3], tn_zeros_of(TN_BOOL, TN_SHAPE(3, 1)))))              \
+    G(attention_additive, tn_attention(x[0], x[1], x[2], .attn_mask = x[3]))
 
 static tn_tensor *part(int count, tn_tensor **parts, int i) { return i < count ? parts[i] : NULL; }
 

@@ -63,7 +63,7 @@ START_TEST(sort_is_stable_and_nan_is_largest)
     const int   upward[7] = {4, 2, 6, 0, 3, 5, 1}, downward[7] = {1, 5, 0, 3, 2, 6, 4};
     const float v[7] = {2, NAN, 1, 2, -INFINITY, INFINITY, 1};
     tn_tensor  *x = tn_from_data(TN_F32, TN_SHAPE(7), v);
-    tn_pair     up = tn_sort(x, 0, false), down = tn_sort(x, 0, true);
+    tn_pair     up = tn_sort(x, 0), down = tn_sort(x, 0, .descending = true);
     for (int i = 0; i < 7; i++) {
         ck_assert_int_eq(tn_get_i64(up.indices, i), upward[i]);
         ck_assert_int_eq(tn_get_i64(down.indices, i), downward[i]);
@@ -71,13 +71,13 @@ START_TEST(sort_is_stable_and_nan_is_largest)
         ck_assert(got == want || (isnan(got) && isnan(want)));
     }
     for (int k = 0; k <= 7; k++) {
-        tn_pair most = tn_topk(x, k, 0, false), least = tn_topk(x, k, 0, true);
+        tn_pair most = tn_topk(x, k, 0), least = tn_topk(x, k, 0, .smallest = true);
         for (int i = 0; i < k; i++) {
             ck_assert_int_eq(tn_get_i64(most.indices, i), tn_get_i64(down.indices, i));
             ck_assert_int_eq(tn_get_i64(least.indices, i), tn_get_i64(up.indices, i));
         }
     }
-    tn_topk(x, -1, 0, false);
+    tn_topk(x, -1, 0);
     ck_assert_str_eq(tn_error_message(), "topk: k is -1, but must be at least 0");
     tn_clear_error();
 }
@@ -87,7 +87,7 @@ START_TEST(sort_of_many)
 {
     const int  n = 20000;
     tn_tensor *x = tn_randint(TN_SHAPE(2, n), 0, 500);
-    tn_pair    p = tn_sort(x, 1, false);
+    tn_pair    p = tn_sort(x, 1);
     for (int r = 0; r < 2; r++)
         for (int i = 1; i < n; i++) {
             int64_t a = tn_get_i64(p.values, (int64_t)r * n + i - 1), b = tn_get_i64(p.values, (int64_t)r * n + i);

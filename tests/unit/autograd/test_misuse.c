@@ -619,10 +619,8 @@ START_TEST(ops_by_name)
         REFUSED(tn_embedding(f, ints, -1, false)), REFUSED(tn_embedding(f, far, -1, false));
     REFUSED(tn_one_hot(NULL, 3)), REFUSED(tn_one_hot(ints, 2)), REFUSED(tn_one_hot(far, 3)),
         REFUSED(tn_one_hot(ints, INT64_MAX));
-    REFUSED(tn_sort(NULL, 0, false).values), REFUSED(tn_sort(f, 2, false).values),
-        REFUSED(tn_sort(f, -3, false).values);
-    REFUSED(tn_topk(NULL, 1, 0, false).values), REFUSED(tn_topk(f, 3, 0, false).values),
-        REFUSED(tn_topk(f, -1, 0, false).values);
+    REFUSED(tn_sort(NULL, 0).values), REFUSED(tn_sort(f, 2).values), REFUSED(tn_sort(f, -3).values);
+    REFUSED(tn_topk(NULL, 1, 0).values), REFUSED(tn_topk(f, 3, 0).values), REFUSED(tn_topk(f, -1, 0).values);
     REFUSED(tn_layer_norm(NULL, NULL, NULL, 0)), REFUSED(tn_layer_norm(f, far, NULL, 0)),
         REFUSED(tn_layer_norm(ints, NULL, NULL, 0));
     REFUSED(tn_rms_norm(NULL, NULL, 0)), REFUSED(tn_rms_norm(f, far, 0)), REFUSED(tn_rms_norm(ints, NULL, 0));

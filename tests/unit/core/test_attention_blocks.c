@@ -159,10 +159,10 @@ static outcome run(tn_attention_args a, bool ops)
 {
     tn_tensor *wrt[4], *seed;
     outcome    o = {NULL, {NULL, NULL, NULL, NULL}};
-    const int  n = a.blocked && tn_dtype_of(a.blocked) != TN_BOOL ? 4 : 3;
+    const int  n = a.attn_mask && tn_dtype_of(a.attn_mask) != TN_BOOL ? 4 : 3;
     wrt[0] = a.q = tn_requires_grad(tn_detach(a.q)), wrt[1] = a.k = tn_requires_grad(tn_detach(a.k));
     wrt[2] = a.v = tn_requires_grad(tn_detach(a.v));
-    if (n == 4) wrt[3] = a.blocked = tn_requires_grad(tn_detach(a.blocked));
+    if (n == 4) wrt[3] = a.attn_mask = tn_requires_grad(tn_detach(a.attn_mask));
     tn_generator g = {.seed = 5}, *old = tn_use_generator(&g);
     o.y = tn_attention_run(a);
     seed = tn_to(noise(tn_shape_of(o.y)), tn_dtype_of(o.y));
@@ -183,11 +183,11 @@ START_TEST(as_ops_make_it)
                                .k = noise(TN_SHAPE(2, 2, s, d)), .weights = &w};
         a.v = noise(TN_SHAPE(2, 2, s, d + 1)), a.causal = _i & 1, a.past = _i & 1 ? 70 : 0;
         if (a.causal) a.window = (int64_t[]){0, 40, 128, 150, 2}[(n + _i / 2) % 5];
-        if (_i & 2) a.blocked_keys = tn_bernoulli_of(TN_BOOL, TN_SHAPE(2, s), 0.3);
+        if (_i & 2) a.key_padding_mask = tn_bernoulli_of(TN_BOOL, TN_SHAPE(2, s), 0.3);
         if (_i & 4)
-            a.blocked =
+            a.attn_mask =
                 tn_masked_fill(noise(TN_SHAPE(2, t, s)), tn_bernoulli_of(TN_BOOL, TN_SHAPE(t, s), 0.2), -INFINITY);
-        if (_i & 8) a.blocked = tn_bernoulli_of(TN_BOOL, TN_SHAPE(t, s), 0.6);
+        if (_i & 8) a.attn_mask = tn_bernoulli_of(TN_BOOL, TN_SHAPE(t, s), 0.6);
         outcome made = run(a, true);
         ck_assert(tn_allclose(made.y, tn_matmul(w, a.v), 1e-12, 1e-13));
         a.dropout = _i % 3 * 0.2, a.weights = NULL;
@@ -290,7 +290,7 @@ START_TEST(padding)
     tn_fill(tn_narrow(keys, 1, REAL, MORE), 1);
     const outcome a = run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v}, false);
     const outcome b = run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = tn_cat(2, k, behind),
-                                              .v = tn_cat(2, v, behind), .blocked_keys = tn_to(keys, TN_BOOL)},
+                                              .v = tn_cat(2, v, behind), .key_padding_mask = tn_to(keys, TN_BOOL)},
                           false);
     ck_assert(tn_same_bits(a.y, b.y) && tn_same_bits(a.g[0], b.g[0]));
     for (int i = 1; i < 3; i++) {
@@ -309,8 +309,8 @@ START_TEST(three_in_one)
     tn_tensor     *x = tn_requires_grad(tn_to(noise(TN_SHAPE(b, t, 3, h, d)), dt)), *g[2], *part[3];
     tn_tensor     *keys = tn_bernoulli_of(TN_BOOL, TN_SHAPE(b, t), 0.2);
     for (int i = 0; i < 3; i++) part[i] = tn_permute(tn_select(x, 2, i), TN_DIMS(0, 2, 1, 3));
-    tn_tensor *y = tn_attention(x, NULL, NULL, .causal = true, .blocked_keys = keys, .order = TN_DIMS(0, 2, 1, 3));
-    tn_tensor *z = tn_attention(part[0], part[1], part[2], .causal = true, .blocked_keys = keys);
+    tn_tensor *y = tn_attention(x, NULL, NULL, .causal = true, .key_padding_mask = keys, .order = TN_DIMS(0, 2, 1, 3));
+    tn_tensor *z = tn_attention(part[0], part[1], part[2], .causal = true, .key_padding_mask = keys);
     fine();
     ck_assert(tn_shape_equal(tn_shape_of(y), TN_SHAPE(b, t, h, d)) && tn_is_contiguous(y));
     ck_assert(tn_same_bits(y, tn_permute(z, TN_DIMS(0, 2, 1, 3))));

@@ -58,7 +58,7 @@ START_TEST(numbers)
         ok();
         ck_assert_int_eq(tn_numel(again), tn_numel(q));
         ck_assert_mem_eq(tn_data(again), tn_data(q), (size_t)tn_numel(q));
-        tn_tensor *wide = tn_q8_unpack(q);
+        tn_tensor *wide = tn_unpack(q);
         for (int64_t k = 0; k < out * in; k++) {
             const uint8_t *b = theirs + k / GROUP * BLOCK;
             const float    d = tn__f16_to_f32((uint16_t)(b[0] | b[1] << 8));
@@ -100,18 +100,18 @@ START_TEST(refused)
     ck_error_has(TN_ESHAPE, "are too large");
     ck_assert_int_eq(tn_q8_to_blocks(q, all, BLOCK), TN_EINVAL);
     ck_error_has(TN_EINVAL, "expected 136 bytes");
-    ck_assert_ptr_null(tn_q8_unpack(w));
+    ck_assert_ptr_null(tn_unpack(w));
     ck_error_has(TN_EINVAL, "not a weight of 8 bits or f16");
     /* a header that does not match the tensor */
-    ck_assert(tn_is_q8(q) && !tn_is_q8(w) && !tn_is_q8(NULL));
+    ck_assert(tn_is_packed(q) && !tn_is_packed(w) && !tn_is_packed(NULL));
     for (int byte = 0; byte < 25; byte++)
         for (int bit = 0; bit < 8; bit++) {
             t = tn_clone(q);
             tn_set(t, byte, (double)((int)tn_get(t, byte) ^ 1 << bit));
             /* other rows within the last panel, and another dtype, are also valid weights */
-            if (tn_is_q8(t)) ck_assert_msg(byte == 8 || byte == 24, "byte %d, bit %d", byte, bit);
+            if (tn_is_packed(t)) ck_assert_msg(byte == 8 || byte == 24, "byte %d, bit %d", byte, bit);
         }
-    ck_assert(!tn_is_q8(tn_narrow(q, 0, 0, tn_numel(q) - 1)));
+    ck_assert(!tn_is_packed(tn_narrow(q, 0, 0, tn_numel(q) - 1)));
     ok();
     tn_scope_end(s);
 }
@@ -128,9 +128,9 @@ START_TEST(halves)
         tn_set(w, 0, 65504);
         if (in > 3) tn_set(w, 1, 3e-8), tn_set(w, 2, -1e-9), tn_set(w, 3, -65519); /* denormal, 0, the largest */
         tn_tensor *h = tn_f16_pack(i % 2 ? tn_transpose(tn_contiguous(tn_transpose(w, 0, 1)), 0, 1) : w);
-        tn_tensor *wide = tn_q8_unpack(h), *again = tn_f16_pack(wide);
+        tn_tensor *wide = tn_unpack(h), *again = tn_f16_pack(wide);
         ok();
-        ck_assert(tn_is_q8(h) && tn_shape_equal(tn_weight_shape(h), TN_SHAPE(out, in)));
+        ck_assert(tn_is_packed(h) && tn_shape_equal(tn_weight_shape(h), TN_SHAPE(out, in)));
         ck_assert_int_eq(tn_weight_dtype(h), TN_F32);
         const float *is = tn_data(wide), *was = tn_data(w);
         for (int64_t k = 0; k < out * in; k++) ck_assert(is[k] == tn__f16_to_f32(tn__f32_to_f16(was[k])));
@@ -149,7 +149,7 @@ START_TEST(halves)
         for (int bit = 0; bit < 8; bit++) {
             tn_tensor *t = tn_clone(h);
             tn_set(t, byte, (double)((int)tn_get(t, byte) ^ 1 << bit));
-            if (tn_is_q8(t)) ck_assert_msg(byte == 8 || byte == 24, "byte %d, bit %d", byte, bit);
+            if (tn_is_packed(t)) ck_assert_msg(byte == 8 || byte == 24, "byte %d, bit %d", byte, bit);
         }
     ok();
     tn_scope_end(s);
@@ -192,7 +192,7 @@ START_TEST(products)
         const int64_t  m = ms[i % 11], n = ns[i / 11 % 6], k = ks[i / 66] + (f16 ? i % 4 : 0);
         const tn__act  act = (tn__act)(i % 4);
         const tn_scope s = tn_scope_begin();
-        tn_tensor     *w = (f16 ? tn_f16_pack : tn_q8_pack)(weights(n, k)), *wide = tn_q8_unpack(w);
+        tn_tensor     *w = (f16 ? tn_f16_pack : tn_q8_pack)(weights(n, k)), *wide = tn_unpack(w);
         tn_tensor     *x = tn_normal(TN_SHAPE(m, k), 0, 1), *bias = i % 3 ? tn_normal(TN_SHAPE(n), 0, 1) : NULL,
                   *y = tn_empty(TN_SHAPE(m, n)), *want = plain(t, x, wide, bias, act, TN_F32);
         tn__q8 q;
@@ -324,8 +324,8 @@ END_TEST
 START_TEST(ops)
 {
     const tn_scope s = tn_scope_begin();
-    tn_tensor *w = weights(70, 64), *q = tn_q8_pack(w), *wide = tn_q8_unpack(q), *bias = tn_normal(TN_SHAPE(70), 0, 1);
-    tn_tensor *x = tn_normal(TN_SHAPE(2, 3, 64), 0, 1), *ids = tn_randint(TN_SHAPE(2, 3), 0, 70);
+    tn_tensor     *w = weights(70, 64), *q = tn_q8_pack(w), *wide = tn_unpack(q), *bias = tn_normal(TN_SHAPE(70), 0, 1);
+    tn_tensor     *x = tn_normal(TN_SHAPE(2, 3, 64), 0, 1), *ids = tn_randint(TN_SHAPE(2, 3), 0, 70);
     same(tn_linear(x, wide, bias), tn_linear(x, q, bias), "linear", 6, 70, 64);
     same(tn_linear(x, wide, NULL), tn_linear(x, q, NULL), "linear", 6, 70, 64);
     same(tn_linear_gelu(x, wide, bias), tn_linear_gelu(x, q, bias), "gelu", 6, 70, 64);
@@ -333,7 +333,7 @@ START_TEST(ops)
     same(tn_linear_relu(x, wide, bias), tn_linear_relu(x, q, bias), "relu", 6, 70, 64);
     same(tn_embedding(wide, ids, -1, false), tn_embedding(q, ids, -1, false), "embedding", 6, 70, 64);
     same(tn_linear_cross_entropy(x, wide, bias, ids), tn_linear_cross_entropy(x, q, bias, ids), "loss", 6, 70, 64);
-    tn_tensor *h = tn_f16_pack(w), *h_wide = tn_q8_unpack(h);
+    tn_tensor *h = tn_f16_pack(w), *h_wide = tn_unpack(h);
     same(tn_linear_gelu(x, h_wide, bias), tn_linear_gelu(x, h, bias), "gelu", 6, 70, 64);
     same(tn_embedding(h_wide, ids, -1, false), tn_embedding(h, ids, -1, false), "embedding", 6, 70, 64);
     same(tn_linear_cross_entropy(x, h_wide, bias, ids), tn_linear_cross_entropy(x, h, bias, ids), "loss", 6, 70, 64);

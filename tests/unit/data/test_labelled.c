@@ -51,12 +51,12 @@ static const struct {
     {"text,label\n\"a \"\"b\"\", c\",1\n\"two\nlines\",0\n", {.form = "csv"}, "a \"b\", c=1;two\nlines=0;"},
     {"a\tb\tx\n", {.form = "tsv", .pairs = true}, "a|b=x;"},
     {"7\ta\tb\tx\n", {.form = "tsv", .text = "2", .pair = "3", .label = "1"}, "a|b=7;"},
-    {"a\tx,y\nb\t\n", {.form = "tsv", .problem = TN_ANY_LABELS}, "a=x,y;b;"},
+    {"a\tx,y\nb\t\n", {.form = "tsv", .problem = TN_MULTI_LABEL}, "a=x,y;b;"},
     {"a\t-1.5\n", {.form = "tsv", .problem = TN_REGRESSION}, "a=-1.5;"},
     {"a\nb\n", {.form = "tsv", .no_label = true}, "a;b;"},
     {"{\"text\": \"a\", \"label\": 1}\n\n{\"label\": true, \"text\": \"b\"}", {.form = "jsonl"}, "a=1;b=1;"},
     {"{\"q\": \"a\", \"l\": [\"x\", \"y, z\"]}",
-     {.form = "jsonl", .text = "q", .label = "l", .problem = TN_ANY_LABELS},
+     {.form = "jsonl", .text = "q", .label = "l", .problem = TN_MULTI_LABEL},
      "a=x,y, z;"},
     {"sentence\tlabel\nfine\t1\n", {.form = "SST-2"}, "fine=1;"},
     {"gj04\t1\t\tOur friends.\ngj04\t0\t*\tThey.\n", {.form = "cola"}, "Our friends.=1;They.=0;"},
@@ -141,7 +141,7 @@ static const struct {
      "line 1: the label is not UTF-8; convert the file, for example with iconv -f latin1 -t utf-8"},
     {"{\"text\":\"a\",\"label\":\"b\\u0000c\"}\n", {.form = "jsonl"}, "line 1: the label holds a NUL"},
     {"{\"text\":\"a\",\"label\":[\"\"]}\n",
-     {.form = "jsonl", .problem = TN_ANY_LABELS},
+     {.form = "jsonl", .problem = TN_MULTI_LABEL},
      "line 1: a label is empty; use [] for no labels"},
     {"a O\nb\n",
      {.kind = TN_LABELLED_WORDS},
@@ -205,7 +205,7 @@ START_TEST(refused)
     ck_error_has(TN_EINVAL, ": the member \"l\" would be both the text and the label; name two members");
     ck_assert_ptr_null(READ("a x\n", .kind = TN_LABELLED_WORDS, .text = "2"));
     ck_error(TN_EINVAL, "tn_labelled_parse: .text, .pair and .pairs have no effect for this .kind; remove it");
-    ck_assert_ptr_null(READ("a x\n", .kind = TN_LABELLED_WORDS, .problem = TN_ANY_LABELS));
+    ck_assert_ptr_null(READ("a x\n", .kind = TN_LABELLED_WORDS, .problem = TN_MULTI_LABEL));
     ck_error(TN_EINVAL, "tn_labelled_parse: .problem has no effect for this .kind; remove it");
     ck_assert_ptr_null(READ("{}", .kind = TN_LABELLED_ANSWERS, .label = "x"));
     ck_error(TN_EINVAL, "tn_labelled_parse: .label has no effect for this .kind; remove it");
@@ -321,7 +321,7 @@ START_TEST(added_wrongly)
     static const int64_t     start[] = {1};
     static const struct {
         tn_labelled_kind kind;
-        tn_problem       problem;
+        tn_problem_type  problem;
         tn_example       x;
         const char      *error;
     } wrong[] = {
@@ -435,11 +435,11 @@ START_TEST(texts_as_features)
     ck_error(TN_EINVAL, "tn_features_new: the labels are NULL; tn_labels_of returns them");
     ck_assert_ptr_null(tn_features_new(l, tokens, s, .length = 3));
     ck_error(TN_EINVAL, "tn_features_new: .length is 3, but must be from 8 to 1048576");
-    ck_assert_ptr_null(tn_features_new(l, tokens, s, .problem = (tn_problem)9));
+    ck_assert_ptr_null(tn_features_new(l, tokens, s, .problem = (tn_problem_type)9));
     ck_error(TN_EINVAL, "tn_features_new: .problem 9 does not exist");
     ck_assert_ptr_null(tn_features_new(l, tokens, s, .problem = TN_REGRESSION));
     ck_error_has(TN_EINVAL,
-                 ".problem is TN_REGRESSION, but the labelled texts have TN_ONE_LABEL; set both to the same");
+                 ".problem is TN_REGRESSION, but the labelled texts have TN_SINGLE_LABEL; set both to the same");
     tn_labelled_free(l), tn_labels_free(s);
 }
 END_TEST

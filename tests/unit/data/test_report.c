@@ -97,9 +97,9 @@ static void sample(tn_report *r)
     tn_report_attention(r, "the keys to the cabinet are …", 12, words, 12, words, w, 1, 3);
     tn_report_heatmap(r, "Alignment", 5, source, 6, target, a);
     tn_tensor *grey = tn_arange_of(TN_U8, 0, 35, 1), *colour = tn_full_of(TN_U8, TN_SHAPE(3, 4, 2), 7);
-    tn_report_pictures(r, "Images", 2,
-                       (tn_report_picture[]){{tn_from_data(TN_U8, TN_SHAPE(5, 7), tn_data(grey)), a, "a <number>"},
-                                             {colour, NULL, "a colour"}});
+    tn_report_images(r, "Images", 2,
+                     (tn_report_image[]){{tn_from_data(TN_U8, TN_SHAPE(5, 7), tn_data(grey)), a, "a <number>"},
+                                         {colour, NULL, "a colour"}});
     tn_scope_end(s);
     free(x), free(loss), free(lr), free(valid);
 }
@@ -219,12 +219,12 @@ START_TEST(misuse)
                         "2, 2, 2]");
     tn_report_attention(r, "t", 2, w, 2, w, tn_ones(TN_SHAPE(1, 2, 2, 2)), 0, 2);
     ck_error(TN_EINDEX, "tn_report_attention: layer 0, head 2 of 1 layers and 2 heads, 2 words");
-    tn_report_pictures(r, "t", 1, &(tn_report_picture){.image = tn_ones(TN_SHAPE(2, 2))});
-    ck_error(TN_ESHAPE, "tn_report_pictures: expected an image in u8, [H, W] or [C, H, W], at most 1024 pixels per "
+    tn_report_images(r, "t", 1, &(tn_report_image){.image = tn_ones(TN_SHAPE(2, 2))});
+    ck_error(TN_ESHAPE, "tn_report_images: expected an image in u8, [H, W] or [C, H, W], at most 1024 pixels per "
                         "side, not [2, 2]");
     tn_tensor *image = tn_zeros_of(TN_U8, TN_SHAPE(2, 2));
-    tn_report_pictures(r, "t", 1, &(tn_report_picture){.image = image, .shade = image});
-    ck_error(TN_ESHAPE, "tn_report_pictures: expected shades of a floating dtype, [rows, columns], not [2, 2]");
+    tn_report_images(r, "t", 1, &(tn_report_image){.image = image, .shade = image});
+    ck_error(TN_ESHAPE, "tn_report_images: expected shades of a floating dtype, [rows, columns], not [2, 2]");
     tn_report_filled(r, 1, &(tn_report_word){"a", -1, false}, 2, (tn_report_word[]){{"b", 2, true}, {"c", NAN, false}});
     ck_error(TN_ENUMERIC, "tn_report_filled: the probability of word 1 is NaN");
     tn_report_heading(NULL, "x");

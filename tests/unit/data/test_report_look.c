@@ -24,10 +24,10 @@ static tn_report *made(void)
     for (int i = 0; i < 9 * 7; i++) z[i] = (i % 9 - 4) * (i % 9 - 4) + 3 * (i / 9);
     z[5] = NAN, z[6] = INFINITY;
     for (int i = 0; i < 4; i++) {
-        tn_report_choose(r, "Which word", words[i], i == 0);
-        tn_report_ways(r, words[i], 4, words, w, i);
+        tn_report_choice(r, "Which word", words[i], i == 0);
+        tn_report_paths(r, words[i], 4, words, w, i);
     }
-    tn_report_chosen(r);
+    tn_report_choice_end(r);
     tn_report_values(r, "values", 4, words, values);
     tn_report_surface(r, "lines", &p);
     p.slanted = true;
@@ -65,7 +65,7 @@ START_TEST(a_picture_of_its_own)
 {
     tn_report  *r = made();
     const char *path = tn_test_file("picture.svg");
-    ck_assert(tn_report_save_picture(r, path) == TN_OK);
+    ck_assert(tn_report_save_figure(r, path) == TN_OK);
     tn_lines *l = tn_lines_load(path);
     fine();
     ck_assert(!strncmp(tn_lines_at(l, 0).at, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=", 46));
@@ -78,13 +78,13 @@ END_TEST
 START_TEST(what_is_said_of_mistakes)
 {
     tn_report *r = tn_report_new("look");
-    tn_report_choose(r, NULL, "second", false);
-    ck_error(TN_ESTATE, "tn_report_choose: no choice is open; pass first = true with the first alternative");
-    tn_report_ways(r, "t", 4, words, tn_ones(TN_SHAPE(2, 4, 3)), 0);
-    ck_error(TN_ESHAPE, "tn_report_ways: weights is [2, 4, 3] of dtype f32, expected a floating dtype and [layers, 4, "
+    tn_report_choice(r, NULL, "second", false);
+    ck_error(TN_ESTATE, "tn_report_choice: no choice is open; pass first = true with the first alternative");
+    tn_report_paths(r, "t", 4, words, tn_ones(TN_SHAPE(2, 4, 3)), 0);
+    ck_error(TN_ESHAPE, "tn_report_paths: weights is [2, 4, 3] of dtype f32, expected a floating dtype and [layers, 4, "
                         "4]");
-    tn_report_ways(r, "t", 4, words, tn_ones(TN_SHAPE(2, 4, 4)), 4);
-    ck_error(TN_EINDEX, "tn_report_ways: word 4 of 4 words (at most 200) and 2 layers (1 to 128)");
+    tn_report_paths(r, "t", 4, words, tn_ones(TN_SHAPE(2, 4, 4)), 4);
+    ck_error(TN_EINDEX, "tn_report_paths: word 4 of 4 words (at most 200) and 2 layers (1 to 128)");
     tn_report_values(r, "t", 4, words, NULL);
     ck_error(TN_EINVAL, "tn_report_values: n is below 1, or values is NULL");
     tn_report_surface(r, "t", &(tn_report_plane){.nx = 1, .ny = 2, .z = (double[2]){0}, .x1 = 1, .y1 = 1});
@@ -94,10 +94,10 @@ START_TEST(what_is_said_of_mistakes)
     double none[4] = {NAN, NAN, INFINITY, NAN};
     tn_report_surface(r, "t", &(tn_report_plane){.nx = 2, .ny = 2, .z = none, .x1 = 1, .y1 = 1});
     ck_error(TN_ENUMERIC, "tn_report_surface: no value is in -1e37 … 1e37");
-    tn_report_save_picture(r, tn_test_file("none.svg"));
-    ck_error(TN_ESTATE, "tn_report_save_picture: the report has no figure yet; add one first");
-    tn_report_save_picture(r, "figure.png");
-    ck_error(TN_EINVAL, "tn_report_save_picture: 'figure.png' does not end in .svg, the format of figures");
+    tn_report_save_figure(r, tn_test_file("none.svg"));
+    ck_error(TN_ESTATE, "tn_report_save_figure: the report has no figure yet; add one first");
+    tn_report_save_figure(r, "figure.png");
+    ck_error(TN_EINVAL, "tn_report_save_figure: 'figure.png' does not end in .svg, the format of figures");
     tn_report_free(r);
 }
 END_TEST

@@ -19,7 +19,7 @@ static const char *const words[] = {S "t",      "he", S "the", "an", S "c", "at"
                                     "\xc3\xa9", "t",  "h",     "e",  "a",   "n",  "c", S};
 enum { WORDS = sizeof words / sizeof *words, ALL = 259 + WORDS };
 
-static tn_tokenizer *small(tn_pieces_args how)
+static tn_tokenizer *small(tn_from_vocab_args how)
 {
     static char        bytes[256][8];
     static const char *pieces[ALL] = {"<unk>", "\n<s>\n", "\n</s>\n"};
@@ -27,7 +27,7 @@ static tn_tokenizer *small(tn_pieces_args how)
     for (int b = 0; b < 256; b++) snprintf(bytes[b], sizeof *bytes, "<0x%02X>", b), pieces[3 + b] = bytes[b];
     for (int i = 0; i < (int)WORDS; i++) pieces[259 + i] = words[i], scores[259 + i] = -(float)i;
     how.scores = scores;
-    return tn_tokenizer_of_pieces_run(ALL, pieces, how);
+    return tn_tokenizer_from_vocab_run(ALL, pieces, how);
 }
 
 static void gives(const tn_tokenizer *t, const char *text, const char *expected, bool bare)
@@ -37,7 +37,7 @@ static void gives(const tn_tokenizer *t, const char *text, const char *expected,
     ck_assert_int_eq(tn_tokenizer_encode(t, e, text, strlen(text), .bare = bare), TN_OK);
     for (int64_t i = 0; i < e->n; i++) {
         if (i) ck_assert_int_eq(tn_string_add(&said, tn_text_of(" ")), TN_OK);
-        ck_assert_int_eq(tn_string_add(&said, tn_text_of(tn_tokenizer_piece(t, e->id[i]))), TN_OK);
+        ck_assert_int_eq(tn_string_add(&said, tn_text_of(tn_tokenizer_token(t, e->id[i]))), TN_OK);
         ck_assert(e->start[i] >= 0 && e->start[i] <= e->end[i] && e->end[i] <= (int32_t)strlen(text));
     }
     ck_assert_str_eq(said.at ? said.at : "", expected);
@@ -47,7 +47,7 @@ static void gives(const tn_tokenizer *t, const char *text, const char *expected,
 
 START_TEST(merges_by_scores)
 {
-    tn_tokenizer *t = small((tn_pieces_args){TN_PIECES_ARGS_DEFAULTS});
+    tn_tokenizer *t = small((tn_from_vocab_args){TN_FROM_VOCAB_ARGS_DEFAULTS});
     ck_assert_msg(t != NULL, "%s", tn_error_message());
     ck_assert_int_eq(tn_tokenizer_special(t).first, 1);
     ck_assert_int_eq(tn_tokenizer_special(t).last, 2);
@@ -59,7 +59,7 @@ START_TEST(merges_by_scores)
     gives(t, "the<s>the", S "the <s> " S "the", true);
     gives(t, "a  b", S " a " S S " <0x62>", true);
     tn_tokenizer_free(t);
-    tn_pieces_args plain = {TN_PIECES_ARGS_DEFAULTS};
+    tn_from_vocab_args plain = {TN_FROM_VOCAB_ARGS_DEFAULTS};
     plain.no_space = plain.ends = true;
     t = small(plain);
     gives(t, "the cat", "<s> t he " S "cat </s>", false);
@@ -69,7 +69,7 @@ END_TEST
 
 START_TEST(unigram_of_pieces)
 {
-    tn_pieces_args how = {TN_PIECES_ARGS_DEFAULTS};
+    tn_from_vocab_args how = {TN_FROM_VOCAB_ARGS_DEFAULTS};
     how.kind = TN_UNIGRAM;
     tn_tokenizer *t = small(how);
     gives(t, "the cat", S "t he " S "cat", true); /* 0 and -1, not -2 */
@@ -81,7 +81,7 @@ END_TEST
 /* "▁tat": t (-9), a (-12), at (-5), ▁t (0), ▁ (-15), ... */
 START_TEST(other_ways)
 {
-    tn_pieces_args how = {TN_PIECES_ARGS_DEFAULTS};
+    tn_from_vocab_args how = {TN_FROM_VOCAB_ARGS_DEFAULTS};
     how.kind = TN_UNIGRAM;
     tn_tokenizer *t = small(how);
     tn_encoding  *e = tn_encoding_new();
@@ -112,7 +112,7 @@ END_TEST
 
 START_TEST(decodes_number_by_number)
 {
-    tn_tokenizer *t = small((tn_pieces_args){TN_PIECES_ARGS_DEFAULTS});
+    tn_tokenizer *t = small((tn_from_vocab_args){TN_FROM_VOCAB_ARGS_DEFAULTS});
     tn_encoding  *e = tn_encoding_new();
     const char   *text = " the caf\xc3\xa9 \xe7\x8b\x90\xe7\x8b\xb8 \xf0\x9f\x99\x82";
     ck_assert_int_eq(tn_tokenizer_encode(t, e, text, strlen(text)), TN_OK);
@@ -148,24 +148,24 @@ START_TEST(pieces_refused)
     const char *const twice[] = {"a", "b", "a"}, *const broken[] = {"a", "\xff"};
     const float   infinite[] = {0, (float)(1e300 * 1e300)};
     const int32_t types[] = {1, 7};
-    ck_assert_ptr_null(tn_tokenizer_of_pieces(3, twice));
-    ck_error(TN_EFORMAT, "tn_tokenizer_of_pieces: the token 'a' has two ids, 0 and 2");
-    ck_assert_ptr_null(tn_tokenizer_of_pieces(2, broken));
-    ck_error(TN_EFORMAT, "tn_tokenizer_of_pieces: token 1, '\\xff', is not UTF-8");
-    ck_assert_ptr_null(tn_tokenizer_of_pieces(2, twice, .scores = infinite));
-    ck_error(TN_EFORMAT, "tn_tokenizer_of_pieces: the score of token 1 is not a finite number");
-    ck_assert_ptr_null(tn_tokenizer_of_pieces(2, twice, .types = types));
-    ck_error(TN_EFORMAT, "tn_tokenizer_of_pieces: token 1 has the type 7, expected 1 to 6");
+    ck_assert_ptr_null(tn_tokenizer_from_vocab(3, twice));
+    ck_error(TN_EFORMAT, "tn_tokenizer_from_vocab: the token 'a' has two ids, 0 and 2");
+    ck_assert_ptr_null(tn_tokenizer_from_vocab(2, broken));
+    ck_error(TN_EFORMAT, "tn_tokenizer_from_vocab: token 1, '\\xff', is not UTF-8");
+    ck_assert_ptr_null(tn_tokenizer_from_vocab(2, twice, .scores = infinite));
+    ck_error(TN_EFORMAT, "tn_tokenizer_from_vocab: the score of token 1 is not a finite number");
+    ck_assert_ptr_null(tn_tokenizer_from_vocab(2, twice, .types = types));
+    ck_error(TN_EFORMAT, "tn_tokenizer_from_vocab: token 1 has the type 7, expected 1 to 6");
     static const char *const merges[] = {"a b"};
-    ck_assert_ptr_null(tn_tokenizer_of_pieces(2, twice, .kind = TN_BYTE_BPE, .merges = merges));
-    ck_error(TN_EINVAL, "tn_tokenizer_of_pieces: .n_merges is 0, but .merges is set");
-    ck_assert_ptr_null(tn_tokenizer_of_pieces(2, twice, .kind = TN_SENTENCE_BPE, .merges = merges, .n_merges = 1));
-    ck_error(TN_EINVAL, "tn_tokenizer_of_pieces: .merges, .splitter and .whole_words are for TN_BYTE_BPE");
-    ck_assert_ptr_null(tn_tokenizer_of_pieces(2, twice, .kind = TN_BYTE_BPE, .scores = infinite));
+    ck_assert_ptr_null(tn_tokenizer_from_vocab(2, twice, .kind = TN_BYTE_BPE, .merges = merges));
+    ck_error(TN_EINVAL, "tn_tokenizer_from_vocab: .n_merges is 0, but .merges is set");
+    ck_assert_ptr_null(tn_tokenizer_from_vocab(2, twice, .kind = TN_SENTENCE_BPE, .merges = merges, .n_merges = 1));
+    ck_error(TN_EINVAL, "tn_tokenizer_from_vocab: .merges, .splitter and .whole_words are for TN_BYTE_BPE");
+    ck_assert_ptr_null(tn_tokenizer_from_vocab(2, twice, .kind = TN_BYTE_BPE, .scores = infinite));
     ck_error(TN_EINVAL,
-             "tn_tokenizer_of_pieces: .scores are for TN_SENTENCE_BPE and TN_UNIGRAM; set .merges for TN_BYTE_BPE");
-    ck_assert_ptr_null(tn_tokenizer_of_pieces(2, twice, .first = 2));
-    ck_error(TN_EINVAL, "tn_tokenizer_of_pieces: the first token is 2, the last -1, but there are 2 tokens");
+             "tn_tokenizer_from_vocab: .scores are for TN_SENTENCE_BPE and TN_UNIGRAM; set .merges for TN_BYTE_BPE");
+    ck_assert_ptr_null(tn_tokenizer_from_vocab(2, twice, .first = 2));
+    ck_error(TN_EINVAL, "tn_tokenizer_from_vocab: the first token is 2, the last -1, but there are 2 tokens");
 }
 END_TEST
 
@@ -183,7 +183,7 @@ static void splits(const char *splitter, const char *text, const char *expected)
                                                                                   : 256 + b - 127 + 33;
         letters[b][tn_utf8_put((uint32_t)c, letters[b])] = 0, pieces[b] = letters[b];
     }
-    tn_tokenizer *t = tn_tokenizer_of_pieces(256, pieces, .kind = TN_BYTE_BPE, .splitter = splitter);
+    tn_tokenizer *t = tn_tokenizer_from_vocab(256, pieces, .kind = TN_BYTE_BPE, .splitter = splitter);
     tn_encoding  *e = tn_encoding_new();
     tn_string     said = {0};
     ck_assert_msg(t != NULL, "%s", tn_error_message());
@@ -204,8 +204,8 @@ START_TEST(splits_by_name)
     splits("gpt4", text, "I|'LL| | see| |123|45|\t|#x| \n\n| it|'s|\r\n|!!\n\n| end|  ");
     splits("qwen2", text, "I|'LL| | see| |1|2|3|4|5|\t|#x| \n\n| it|'s|\r\n|!!\n\n| end|  ");
     splits("llama-bpe", "\xc2\xa0x 'T\xc5\xbf'\xc5\xbf", "\xc2\xa0x| '|T\xc5\xbf|'\xc5\xbf");
-    ck_assert_ptr_null(tn_tokenizer_of_pieces(1, (const char *[]){"a"}, .kind = TN_BYTE_BPE, .splitter = "x"));
-    ck_error(TN_EUNSUPPORTED, "tn_tokenizer_of_pieces: .splitter is 'x', expected \"gpt2\", \"gpt4\" or \"qwen2\"");
+    ck_assert_ptr_null(tn_tokenizer_from_vocab(1, (const char *[]){"a"}, .kind = TN_BYTE_BPE, .splitter = "x"));
+    ck_error(TN_EUNSUPPORTED, "tn_tokenizer_from_vocab: .splitter is 'x', expected \"gpt2\", \"gpt4\" or \"qwen2\"");
 }
 END_TEST
 
@@ -272,15 +272,15 @@ static void same_parts(const tn_tokenizer *a, const tn_tokenizer *b)
     ck_assert(n <= MOST);
     tn_tokenizer_parts(a, NULL, types[0], NULL), tn_tokenizer_parts(b, NULL, types[1], NULL);
     for (int64_t i = 0; i < n; i++)
-        ck_assert_msg(types[0][i] == types[1][i], "'%s' is of type %d, not %d", tn_tokenizer_piece(a, i), types[1][i],
+        ck_assert_msg(types[0][i] == types[1][i], "'%s' is of type %d, not %d", tn_tokenizer_token(a, i), types[1][i],
                       types[0][i]);
-    const tn_tokenizer_manner m = tn_tokenizer_manner_of(a), w = tn_tokenizer_manner_of(b);
+    const tn_tokenizer_traits m = tn_tokenizer_traits_of(a), w = tn_tokenizer_traits_of(b);
     ck_assert(m.first == w.first && m.last == w.last && m.space == w.space);
 }
 
 START_TEST(model_there_and_back)
 {
-    tn_pieces_args how = {TN_PIECES_ARGS_DEFAULTS};
+    tn_from_vocab_args how = {TN_FROM_VOCAB_ARGS_DEFAULTS};
     how.kind = _i ? TN_UNIGRAM : TN_SENTENCE_BPE;
     tn_tokenizer *t = small(how);
     const char   *path = saved(t, _i ? "unigram" : "bpe");
@@ -320,7 +320,7 @@ static void loads_or_says(const char *bytes, size_t n, bool must_fail)
 
 START_TEST(broken_models)
 {
-    tn_tokenizer *t = small((tn_pieces_args){TN_PIECES_ARGS_DEFAULTS});
+    tn_tokenizer *t = small((tn_from_vocab_args){TN_FROM_VOCAB_ARGS_DEFAULTS});
     const char   *path = saved(t, "whole");
     tn_tensor    *file = tn_file_read(path, 1 << 20);
     const size_t  n = (size_t)tn_numel(file);
@@ -409,12 +409,12 @@ START_TEST(trains_unigram)
     tn_tokenizer *t = trained(1, 330), *again = trained(3, 330);
     ck_assert_msg(t && again, "%s", tn_error_message());
     ck_assert_int_eq(tn_tokenizer_size(t), 330);
-    for (int64_t i = 0; i < 330; i++) ck_assert_str_eq(tn_tokenizer_piece(t, i), tn_tokenizer_piece(again, i));
-    ck_assert_str_eq(tn_tokenizer_piece(t, 0), "<unk>");
-    ck_assert_str_eq(tn_tokenizer_piece(t, 2), "</s>");
+    for (int64_t i = 0; i < 330; i++) ck_assert_str_eq(tn_tokenizer_token(t, i), tn_tokenizer_token(again, i));
+    ck_assert_str_eq(tn_tokenizer_token(t, 0), "<unk>");
+    ck_assert_str_eq(tn_tokenizer_token(t, 2), "</s>");
     ck_assert_int_ge(tn_tokenizer_id(t, S "the"), 0);
     for (int64_t i = 3; i < 330; i++) { /* a space only at the start; letters and signs not mixed */
-        const char *piece = tn_tokenizer_piece(t, i);
+        const char *piece = tn_tokenizer_token(t, i);
         ck_assert_msg(!strstr(piece + 1, S) && strcmp(piece, "isn't"), "%s", piece);
     }
     tn_encoding *e = tn_encoding_new();
@@ -463,7 +463,7 @@ static bool all_of_it(const char *dir)
     tn_tokenizer *t[4] = {tn_tokenizer_train_text(text, sizeof text - 1, .kind = TN_UNIGRAM, .vocab_size = 40)};
     if (t[0] && tn_tokenizer_save(t[0], dir) == TN_OK) t[1] = tn_tokenizer_load(dir);
     if (t[1]) t[2] = tn_tokenizer_load(path);
-    if (t[2]) t[3] = small((tn_pieces_args){TN_PIECES_ARGS_DEFAULTS});
+    if (t[2]) t[3] = small((tn_from_vocab_args){TN_FROM_VOCAB_ARGS_DEFAULTS});
     for (int i = 0; i < 4; i++) {
         if (t[i]) uses(t[i]);
         tn_tokenizer_free(t[i]);

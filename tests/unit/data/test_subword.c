@@ -115,7 +115,7 @@ START_TEST(decodes)
     tn_string     text = {0};
     ck_assert_int_eq(tn_tokenizer_encode(t, e, "low  lol", 8), TN_OK);
     ck_assert_int_eq(e->n, 3);
-    ck_assert_str_eq(tn_tokenizer_piece(t, e->id[0]), "low</w>");
+    ck_assert_str_eq(tn_tokenizer_token(t, e->id[0]), "low</w>");
     ck_assert_int_eq(e->id[2], 0); /* "l</w>" is in no merge */
     ck_assert_int_eq(tn_tokenizer_decode(t, e->id, 2, &text), TN_OK);
     ck_assert_str_eq(text.at, "low lo");

@@ -54,7 +54,7 @@ static void check_case(const tn_tokenizer *t, tn_encoding *e, const tn_json *c)
                   (long long)tn_json_count(ids));
     for (int64_t i = 0; i < e->n; i++) {
         ck_assert_msg(e->id[i] == tn_json_i64(tn_json_at(ids, i)), "'%s': piece %lld is %d '%s', expected %lld", s,
-                      (long long)i, e->id[i], tn_tokenizer_piece(t, e->id[i]),
+                      (long long)i, e->id[i], tn_tokenizer_token(t, e->id[i]),
                       (long long)tn_json_i64(tn_json_at(ids, i)));
         if (pair) {
             ck_assert_int_eq(e->segment[i], tn_json_i64(tn_json_at(tn_json_get(c, "types"), i)));
@@ -113,9 +113,9 @@ START_TEST(trains_the_same)
     ck_assert_int_eq(tn_tokenizer_size(t), tn_tokenizer_size(theirs));
     ck_assert_int_eq(tn_tokenizer_size(t), tn_tokenizer_size(same));
     for (int64_t i = 0; i < tn_tokenizer_size(t); i++) {
-        const char *piece = tn_tokenizer_piece(t, i);
-        ck_assert_str_eq(piece, tn_tokenizer_piece(same, i));
-        if (t && strcmp(names[_i], "bpe") != 0) ck_assert_str_eq(piece, tn_tokenizer_piece(theirs, i));
+        const char *piece = tn_tokenizer_token(t, i);
+        ck_assert_str_eq(piece, tn_tokenizer_token(same, i));
+        if (t && strcmp(names[_i], "bpe") != 0) ck_assert_str_eq(piece, tn_tokenizer_token(theirs, i));
         else ck_assert_msg(tn_tokenizer_id(theirs, piece) >= 0, "'%s' is not in the reference's", piece);
     }
     tn_tokenizer_free(t), tn_tokenizer_free(same), tn_tokenizer_free(theirs);
@@ -294,7 +294,7 @@ START_TEST(batches)
     ck_assert_int_eq(tn_size(b.ids, 0) * 100 + tn_size(b.ids, 1), 307);
     for (int64_t i = 0; i < 21; i++) {
         ck_assert_int_eq(tn_get_i64(b.ids, i), ids[i]);
-        ck_assert_int_eq(tn_get_i64(b.blocked_keys, i), (i >= 9 && i < 14) || i == 20);
+        ck_assert_int_eq(tn_get_i64(b.key_padding_mask, i), (i >= 9 && i < 14) || i == 20);
         ck_assert_int_eq(tn_get_i64(b.segments, i), i == 5 || i == 6 || i == 18 || i == 19);
     }
     ck_assert_int_eq(tn_tokenizer_batch(t, &b, 1, texts, .max_length = 3, .pad_to = 4), TN_OK);
@@ -308,11 +308,11 @@ END_TEST
 START_TEST(questions_and_answers)
 {
     ck_assert_int_eq(tn_tokenizer_size(t), 11);
-    ck_assert_str_eq(tn_tokenizer_piece(t, 8), "##d");
-    ck_assert_str_eq(tn_tokenizer_piece(t, 99), "");
+    ck_assert_str_eq(tn_tokenizer_token(t, 8), "##d");
+    ck_assert_str_eq(tn_tokenizer_token(t, 99), "");
     ck_assert_int_eq(tn_tokenizer_id(t, "##d"), 8);
     ck_assert_int_eq(tn_tokenizer_id(t, "x"), -1);
-    ck_assert(tn_tokenizer_goes_on(t, 8) && !tn_tokenizer_goes_on(t, 7) && !tn_tokenizer_is_special(t, 7));
+    ck_assert(tn_tokenizer_is_inner(t, 8) && !tn_tokenizer_is_inner(t, 7) && !tn_tokenizer_is_special(t, 7));
     const tn_tokenizer_roles r = tn_tokenizer_special(t);
     ck_assert(r.pad == 0 && r.unknown == 1 && r.first == 2 && r.separator == 3 && r.mask == 4);
     tn_string     back = {0};

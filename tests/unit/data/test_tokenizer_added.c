@@ -14,7 +14,7 @@ static void gives(const tn_tokenizer *t, const char *text, const char *expected)
     ck_assert_int_eq(tn_tokenizer_encode(t, e, text, strlen(text), .bare = true), TN_OK);
     for (int64_t i = 0; i < e->n; i++) {
         if (i) strcat(said, " ");
-        strcat(said, tn_tokenizer_piece(t, e->id[i]));
+        strcat(said, tn_tokenizer_token(t, e->id[i]));
     }
     ck_assert_str_eq(said, expected);
     tn_encoding_free(e);

@@ -145,7 +145,7 @@ START_TEST(heeds_a_models_class)
     static const char *const pieces[] = {"<unk>",           "<s>", "</s>", "\xe2\x96\x81", "t", "h", "e",
                                          "\xe2\x96\x81the", "the"};
     const char              *dir = tn_test_folder("model"), *says = models[_i].ids;
-    tn_tokenizer            *t = tn_tokenizer_of_pieces(9, pieces, .kind = TN_SENTENCE_BPE);
+    tn_tokenizer            *t = tn_tokenizer_from_vocab(9, pieces, .kind = TN_SENTENCE_BPE);
     ck_assert_msg(t && tn_tokenizer_save(t, dir) == TN_OK, "%s", tn_error_message());
     tn_tokenizer_free(t);
     unlink(tn_test_in(dir, "SHA256SUMS")), unlink(tn_test_in(dir, "tokenizer.json")),

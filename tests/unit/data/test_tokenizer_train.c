@@ -35,7 +35,7 @@ static void same(const tn_tokenizer *a, const tn_tokenizer *b)
     ck_assert_msg(a && b, "%s", tn_error_message());
     ck_assert_int_eq(tn_tokenizer_size(a), tn_tokenizer_size(b));
     for (int64_t i = 0; i < tn_tokenizer_size(a); i++)
-        ck_assert_str_eq(tn_tokenizer_piece(a, i), tn_tokenizer_piece(b, i));
+        ck_assert_str_eq(tn_tokenizer_token(a, i), tn_tokenizer_token(b, i));
 }
 
 static tn_tokenizer *trained(const char *text, size_t bytes)

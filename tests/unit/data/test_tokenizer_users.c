@@ -17,7 +17,7 @@ static void gives(const tn_tokenizer *t, const char *text, const char *expected)
     ck_assert_int_eq(tn_tokenizer_encode(t, e, text, strlen(text), .bare = true), TN_OK);
     for (int64_t i = 0; i < e->n; i++) {
         if (i) strcat(said, "|");
-        strcat(said, tn_tokenizer_piece(t, e->id[i]));
+        strcat(said, tn_tokenizer_token(t, e->id[i]));
     }
     ck_assert_str_eq(said, expected);
     tn_encoding_free(e);
@@ -47,7 +47,7 @@ static tn_tokenizer *with(tn_tokenizer_kind kind, const char *more, size_t bytes
         types[i] = i >= FIRST_USER && i <= LAST_USER ? TN_TYPE_USER : TN_TYPE_NORMAL;
         scores[i] = types[i] == TN_TYPE_USER ? 0 : (float)(i - N) / 8;
     }
-    return as_model(tn_tokenizer_of_pieces(N, pieces, .kind = kind, .types = types, .scores = scores), more, bytes);
+    return as_model(tn_tokenizer_from_vocab(N, pieces, .kind = kind, .types = types, .scores = scores), more, bytes);
 }
 
 /* Texts lose spaces at their ends if squeezed: normalizer_spec's remove_extra_whitespaces. */
@@ -134,7 +134,7 @@ START_TEST(scores)
         const char   *names[] = {"<unk>", S, "x", "i", "n", "t", "\xc3\xbc", "\xe5\xa5\xbd", letter, user, "best"};
         const float   off = i % 2 ? 0.01f : -0.01f; /* the letter alone scores that much more, or less */
         const float   score[] = {0, 0, 0, 0, 0, 0, 0, 0, at[i / 2].score + off, 0, 3};
-        tn_tokenizer *t = tn_tokenizer_of_pieces(11, names, .kind = TN_UNIGRAM, .types = types, .scores = score);
+        tn_tokenizer *t = tn_tokenizer_from_vocab(11, names, .kind = TN_UNIGRAM, .types = types, .scores = score);
         t = as_model(t, "", 0); /* finds such a piece by its score */
         ck_assert_msg(t != NULL, "%s", tn_error_message());
         tn_encoding *e = tn_encoding_new();

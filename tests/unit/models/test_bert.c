@@ -42,11 +42,12 @@ static tn_bert *opened(const char *name)
 }
 static tn_tensor *read_by(tn_bert *m, tn_tensor **weights)
 {
-    return tn_bert_forward(m, answer("ids"), .types = answer("types"), .blocked_keys = padding(), .weights = weights);
+    return tn_bert_forward(m, answer("ids"), .types = answer("types"), .key_padding_mask = padding(),
+                           .weights = weights);
 }
 static tn_tensor *all_words(tn_bert *m, tn_tensor *y)
 {
-    return tn_reshape(tn_bert_word_scores(m, y, NULL), TN_SHAPE(tn_size(y, 0), tn_size(y, 1), m->config.vocab));
+    return tn_reshape(tn_bert_mlm_logits(m, y, NULL), TN_SHAPE(tn_size(y, 0), tn_size(y, 1), m->config.vocab));
 }
 
 START_TEST(pretraining_answers_as_hugging_face)
@@ -54,7 +55,7 @@ START_TEST(pretraining_answers_as_hugging_face)
     tn_bert   *m = opened("pretraining");
     tn_tensor *y = read_by(m, NULL);
     ck_assert_double_le(apart(all_words(m, y), "pretraining.words"), 2e-5);
-    ck_assert_double_le(apart(tn_bert_next_scores(m, y), "pretraining.next"), 2e-5);
+    ck_assert_double_le(apart(tn_bert_nsp_logits(m, y), "pretraining.next"), 2e-5);
     fine();
     tn_free(m);
 }
@@ -87,7 +88,7 @@ START_TEST(encoder_answers_as_hugging_face)
     ck_assert_double_le(apart(y, "encoder.y"), 2e-5);
     ck_assert_double_le(apart(tn_bert_pooled(m, y), "encoder.pooled"), 2e-5);
     ck_assert_double_le(apart(w[1], "encoder.attention"), 2e-5);
-    ck_assert_ptr_null(tn_bert_word_scores(m, y, NULL));
+    ck_assert_ptr_null(tn_bert_mlm_logits(m, y, NULL));
     ck_error(TN_ESTATE,
              "bert: this model has no head for masked tokens; create it with one, or load a directory that contains "
              "its weights");
@@ -110,7 +111,7 @@ START_TEST(sentences_of_a_published_model)
     fine();
     const tn_scope s = tn_no_grad_begin();
     tn_tensor     *ids = tn_safetensors_get(f, "ids"), *real = tn_to(tn_safetensors_get(f, "real"), TN_F32);
-    tn_tensor     *y = tn_bert_forward(m, ids, .blocked_keys = tn_eq(real, tn_zeros_like(real)));
+    tn_tensor     *y = tn_bert_forward(m, ids, .key_padding_mask = tn_eq(real, tn_zeros_like(real)));
     tn_tensor     *mean = tn_sum(tn_mul(y, tn_unsqueeze(real, 2)), .dims = TN_DIMS(1));
     tn_tensor     *cosine = tn_cosine_similarity(mean, tn_safetensors_get(f, "vectors"), -1, 1e-8);
     const double   least = tn_item(tn_amin(cosine, .dims = TN_DIMS(0)));
@@ -163,7 +164,7 @@ START_TEST(writes_what_hugging_face_reads)
         tn_safetensors_writer *w = tn_safetensors_writer_new();
         tn_tensor             *y = read_by(m, NULL);
         tn_safetensors_put(w, "words", all_words(m, y));
-        tn_safetensors_put(w, "next", tn_bert_next_scores(m, y));
+        tn_safetensors_put(w, "next", tn_bert_nsp_logits(m, y));
         ck_assert_int_eq(tn_safetensors_save(w, noted), TN_OK);
         tn_safetensors_writer_free(w);
     }
@@ -184,8 +185,8 @@ START_TEST(what_is_saved_is_loaded)
     ck_assert(b->config.norm_first == (_i == 1) && b->config.ff == 24 && b->config.dropout == 0.1);
     tn_tensor *y = read_by(a, NULL), *z = read_by(b, NULL);
     ck_assert(tn_same_bits(y, z));
-    ck_assert(tn_same_bits(tn_bert_next_scores(a, y), tn_bert_next_scores(b, z)));
-    ck_assert(tn_same_bits(tn_bert_word_scores(a, y, NULL), tn_bert_word_scores(b, z, NULL)));
+    ck_assert(tn_same_bits(tn_bert_nsp_logits(a, y), tn_bert_nsp_logits(b, z)));
+    ck_assert(tn_same_bits(tn_bert_mlm_logits(a, y, NULL), tn_bert_mlm_logits(b, z, NULL)));
     tn_free(a), tn_free(b);
 }
 END_TEST
@@ -372,8 +373,8 @@ static tn_tensor *loss_of(tn_bert *m, tn_tensor **word, tn_tensor **next)
 {
     static const int64_t ids[] = {2, 4, 8, 9, 3, 20, 21, 3, 2, 30, 4, 3, 11, 3, 0, 0, 2, 5, 4, 3, 0, 0, 0, 0};
     tn_tensor           *x = tn_from_data(TN_I64, TN_SHAPE(3, 8), ids);
-    return tn_bert_loss(m, .ids = x, .blocked_keys = tn_eq(x, tn_zeros_like(x)), .masked = masked(), .words = hidden(),
-                        .next = follows(), .word_loss = word, .next_loss = next);
+    return tn_bert_loss(m, .ids = x, .key_padding_mask = tn_eq(x, tn_zeros_like(x)), .masked = masked(),
+                        .words = hidden(), .next = follows(), .word_loss = word, .next_loss = next);
 }
 
 START_TEST(losses)
@@ -489,7 +490,7 @@ START_TEST(blanks_are_filled_in)
     for (int64_t mask = 0, at = -1; mask < 2; mask++) {
         do at++;
         while (tn_get_i64(b.ids, at) != tn_tokenizer_special(t).mask);
-        tn_tensor *p = tn_softmax(tn_bert_word_scores(m, tn_bert_forward(m, b.ids), ints(1, &at)), -1);
+        tn_tensor *p = tn_softmax(tn_bert_mlm_logits(m, tn_bert_forward(m, b.ids), ints(1, &at)), -1);
         for (int k = 0; k < 3; k++) {
             const tn_bert_fill *x = &f[3 * mask + k];
             ck_assert_int_eq(x->mask, mask);

@@ -144,7 +144,7 @@ START_TEST(to_gguf_and_back)
         ck_assert_msg(tn_model_save(&d, path, .type = types[k]) == TN_OK, "%s", tn_error_message());
         tn_model e = tn_model_open(path);
         fine();
-        ck_assert_str_eq(tn_lm_about(e.lm).type, tn_lm_about(m).type);
+        ck_assert_str_eq(tn_lm_info_of(e.lm).type, tn_lm_info_of(m).type);
         if (!k) {
             tn_each a = tn_module_each(m, TN_EACH_SAVED), b = tn_module_each(e.lm, TN_EACH_SAVED);
             while (tn_next(&a) && tn_next(&b))

@@ -154,8 +154,8 @@ START_TEST(a_draft_changes_no_bit)
     tn_tensor  *plain = text_of(tn_llama_decoding(m, 1, 64), 5, 55);
     for (int i = 0; i < 3; i++)
         for (int64_t ahead = 1; ahead < 8; ahead += 3) {
-            tn_drafted n;
-            ck_assert(tn_same_bits(plain, text_of(tn_drafted_decoding(m, drafts[i], 64, ahead, &n), 5, 55)));
+            tn_speculation n;
+            ck_assert(tn_same_bits(plain, text_of(tn_speculative_decoding(m, drafts[i], 64, ahead, &n), 5, 55)));
             ck_assert_int_eq(n.accepted + n.readings, 54); /* the prompt's pass gives the first */
             ck_assert(n.proposed >= n.accepted && n.plain > 0);
             if (i == 1) ck_assert_int_ge(n.accepted, 54 - 2 - 54 / (ahead + 1) - 1);
@@ -164,8 +164,8 @@ START_TEST(a_draft_changes_no_bit)
     /* also with sampling: the logits are the same */
     tn_tensor *drawn[2];
     for (int i = 0; i < 2; i++) {
-        tn_drafted   n;
-        tn_decoding *d = i ? tn_drafted_decoding(m, near, 64, 4, &n) : tn_llama_decoding(m, 1, 64);
+        tn_speculation n;
+        tn_decoding   *d = i ? tn_speculative_decoding(m, near, 64, 4, &n) : tn_llama_decoding(m, 1, 64);
         tn_seed(9);
         tn_tensor *prompt = tn_zeros_of(TN_I64, TN_SHAPE(1, 3));
         drawn[i] = tn_generate(d, prompt, .most = 50, .sample = true, .temperature = 0.7).tokens;
@@ -173,16 +173,17 @@ START_TEST(a_draft_changes_no_bit)
         tn_decoding_free(d);
     }
     ck_assert(tn_same_bits(drawn[0], drawn[1]));
-    tn_drafted n;
-    tn_gpt    *g = tn_gpt_new(.vocab = 36, .dim = 32, .layers = 1, .heads = 2);
-    ck_assert(!tn_drafted_decoding(m, g, 64, 4, &n));
-    ck_error_has(TN_EINVAL,
-                 "tn_drafted_decoding: the model has 37 token ids and its draft 36; they must have the same tokenizer");
-    ck_assert(!tn_drafted_decoding(m, near, 64, 0, &n));
-    ck_error_has(TN_EINVAL, "tn_drafted_decoding: length is 64 and ahead 0");
+    tn_speculation n;
+    tn_gpt        *g = tn_gpt_new(.vocab = 36, .dim = 32, .layers = 1, .heads = 2);
+    ck_assert(!tn_speculative_decoding(m, g, 64, 4, &n));
+    ck_error_has(
+        TN_EINVAL,
+        "tn_speculative_decoding: the model has 37 token ids and its draft 36; they must have the same tokenizer");
+    ck_assert(!tn_speculative_decoding(m, near, 64, 0, &n));
+    ck_error_has(TN_EINVAL, "tn_speculative_decoding: length is 64 and ahead 0");
     tn_llama *dynamic = tn_llama_new(SIZES, .positions = 64, .rope = {TN_ROPE_DEFAULTS, .scaling = TN_ROPE_DYNAMIC});
-    ck_assert(!tn_drafted_decoding(m, dynamic, 64, 4, &n));
-    ck_error_has(TN_EUNSUPPORTED, "tn_drafted_decoding: the draft has rotary positions with dynamic scaling");
+    ck_assert(!tn_speculative_decoding(m, dynamic, 64, 4, &n));
+    ck_error_has(TN_EUNSUPPORTED, "tn_speculative_decoding: the draft has rotary positions with dynamic scaling");
     tn_free(dynamic);
     tn_free(g), tn_free(m), tn_free(other), tn_free(near);
 }

@@ -55,15 +55,15 @@ static tn_tensor *padding(void) { return tn_eq(answer("real"), tn_zeros_like(ans
 static tn_tensor *read_by(tn_bert *m)
 {
     const bool roberta = m->config.kind == TN_ROBERTA || m->config.kind == TN_XLM_ROBERTA;
-    return tn_bert_forward(m, answer("ids"), .types = roberta ? NULL : answer("types"), .blocked_keys = padding());
+    return tn_bert_forward(m, answer("ids"), .types = roberta ? NULL : answer("types"), .key_padding_mask = padding());
 }
 static tn_tensor *told(tn_bert *m, tn_tensor *y, const char *what)
 {
     if (!strcmp(what, "y")) return y;
     if (!strcmp(what, "pooled")) return tn_bert_pooled(m, y);
-    if (!strcmp(what, "next")) return tn_bert_next_scores(m, y);
-    if (!strcmp(what, "replaced")) return tn_bert_replaced_scores(m, y);
-    return tn_reshape(tn_bert_word_scores(m, y, NULL), TN_SHAPE(tn_size(y, 0), tn_size(y, 1), m->config.vocab));
+    if (!strcmp(what, "next")) return tn_bert_nsp_logits(m, y);
+    if (!strcmp(what, "replaced")) return tn_bert_replaced_logits(m, y);
+    return tn_reshape(tn_bert_mlm_logits(m, y, NULL), TN_SHAPE(tn_size(y, 0), tn_size(y, 1), m->config.vocab));
 }
 
 /* The largest difference; in tensors per token padding is ignored; in pooled tensors rows that start with padding are
@@ -209,7 +209,7 @@ START_TEST(replaced_words_are_learned)
     double        first = 0, last = 0;
     for (int step = 0; step < 60; step++) {
         const tn_scope s = tn_scope_begin();
-        tn_tensor     *loss = tn_bert_loss(m, .ids = ids, .blocked_keys = padding(), .replaced = wrong);
+        tn_tensor     *loss = tn_bert_loss(m, .ids = ids, .key_padding_mask = padding(), .replaced = wrong);
         tn_backward(loss);
         tn_step(o);
         last = tn_item(loss);
@@ -218,7 +218,7 @@ START_TEST(replaced_words_are_learned)
     }
     fine();
     ck_assert_msg(last < 0.1 * first, "from %g to %g", first, last);
-    ck_assert_ptr_null(tn_bert_word_scores(m, read_by(m), NULL));
+    ck_assert_ptr_null(tn_bert_mlm_logits(m, read_by(m), NULL));
     ck_error(TN_ESTATE, "bert: this model has no head for masked tokens; create it with one, or load a directory that "
                         "contains its weights");
     tn_optimizer_free(o);
@@ -428,7 +428,7 @@ START_TEST(saved)
                                        "golden/vit/classifier"};
     const char              *dir = tn_test_folder("saved");
     for (int i = 0; i < (int)(sizeof from / sizeof *from); i++) {
-        tn_model m = tn_model_open(tn_test_data(from[i])), n = {TN_MODEL_NONE};
+        tn_model m = tn_model_open(tn_test_data(from[i])), n = {.family = TN_MODEL_NONE};
         if (m.module && tn_model_save(&m, dir) == TN_OK) n = tn_model_open(dir);
         ck_assert_msg(n.module != NULL, "%s: %s", from[i], tn_error_message());
         ck_assert(n.family == m.family && !strcmp(n.type, m.type));

@@ -223,7 +223,7 @@ START_TEST(fills_up_its_pieces)
     const tn_model *const all[] = {&d, &e, &f, &h};
     for (int i = 0; i < 4; i++) {
         ck_assert_int_eq(tn_tokenizer_size(all[i]->tokenizer), 8);
-        ck_assert_str_eq(tn_tokenizer_piece(all[i]->tokenizer, 6), "");
+        ck_assert_str_eq(tn_tokenizer_token(all[i]->tokenizer, 6), "");
         if (_i) GIVES(all[i]->tokenizer, "ab", 2, 5);
         else GIVES(all[i]->tokenizer, "ab", 4);
     }
@@ -274,7 +274,7 @@ START_TEST(finds_before_anything_else)
     enum { N = sizeof type / sizeof *type };
     const char *path = tn_test_file("found.gguf"), *dir = tn_test_folder("found");
     tn_model    d = {.family = TN_MODEL_DECODER, .module = small(N)};
-    d.tokenizer = tn_tokenizer_of_pieces(N, piece, .types = type);
+    d.tokenizer = tn_tokenizer_from_vocab(N, piece, .types = type);
     fine();
     tn_model e = again(&d, path), f = again(&e, dir);
     piece_is(path, N, 8, "  ", TN_TYPE_USER), piece_is(path, N, 9,
@@ -414,7 +414,7 @@ START_TEST(begins_and_ends_as_usual)
         fine();
         const tn_tokenizer_roles r = tn_tokenizer_special(d.tokenizer);
         ck_assert_msg(r.first == (usual ? 1 : -1) && r.last == (usual ? 2 : -1), "%d and %d", r.first, r.last);
-        ck_assert_int_eq(tn_tokenizer_manner_of(d.tokenizer).first, usual);
+        ck_assert_int_eq(tn_tokenizer_traits_of(d.tokenizer).first, usual);
         tn_model_close(&d);
     }
 }

@@ -18,22 +18,22 @@ static void close_answers(void) { tn_safetensors_close(answers); }
 static tn_tensor *answer(const char *name) { return tn_safetensors_get(answers, name); }
 
 static const struct head {
-    const char *name;
-    tn_task     task;
-    tn_problem  problem;
-    int64_t     n;
-} heads[] = {{"classes", TN_TASK_CLASSES, TN_ONE_LABEL, 5},
-             {"several", TN_TASK_CLASSES, TN_ANY_LABELS, 3},
-             {"number", TN_TASK_CLASSES, TN_REGRESSION, 1},
-             {"tags", TN_TASK_TAGS, TN_ONE_LABEL, 7},
-             {"answers", TN_TASK_ANSWERS, TN_ONE_LABEL, 2},
-             {"choices", TN_TASK_CHOICES, TN_ONE_LABEL, 1},
-             {"roberta", TN_TASK_CLASSES, TN_ONE_LABEL, 4},
-             {"albert", TN_TASK_CLASSES, TN_ONE_LABEL, 4},
-             {"electra", TN_TASK_CLASSES, TN_ONE_LABEL, 4},
-             {"choices-roberta", TN_TASK_CHOICES, TN_ONE_LABEL, 1},
-             {"choices-distilbert", TN_TASK_CHOICES, TN_ONE_LABEL, 1},
-             {"choices-electra", TN_TASK_CHOICES, TN_ONE_LABEL, 1}};
+    const char     *name;
+    tn_task         task;
+    tn_problem_type problem;
+    int64_t         n;
+} heads[] = {{"classes", TN_TASK_CLASSIFICATION, TN_SINGLE_LABEL, 5},
+             {"several", TN_TASK_CLASSIFICATION, TN_MULTI_LABEL, 3},
+             {"number", TN_TASK_CLASSIFICATION, TN_REGRESSION, 1},
+             {"tags", TN_TASK_TOKEN_CLASSIFICATION, TN_SINGLE_LABEL, 7},
+             {"answers", TN_TASK_QUESTION_ANSWERING, TN_SINGLE_LABEL, 2},
+             {"choices", TN_TASK_MULTIPLE_CHOICE, TN_SINGLE_LABEL, 1},
+             {"roberta", TN_TASK_CLASSIFICATION, TN_SINGLE_LABEL, 4},
+             {"albert", TN_TASK_CLASSIFICATION, TN_SINGLE_LABEL, 4},
+             {"electra", TN_TASK_CLASSIFICATION, TN_SINGLE_LABEL, 4},
+             {"choices-roberta", TN_TASK_MULTIPLE_CHOICE, TN_SINGLE_LABEL, 1},
+             {"choices-distilbert", TN_TASK_MULTIPLE_CHOICE, TN_SINGLE_LABEL, 1},
+             {"choices-electra", TN_TASK_MULTIPLE_CHOICE, TN_SINGLE_LABEL, 1}};
 enum { HEADS = sizeof heads / sizeof *heads };
 
 static const char *folder_of(const struct head *h) { return tn_test_data(tn_name("golden/heads/%s", h->name)); }
@@ -55,11 +55,11 @@ static double apart(tn_tensor *got, tn_tensor *want)
 
 static tn_batch batch_of(const struct head *h)
 {
-    const bool choose = h->task == TN_TASK_CHOICES;
+    const bool choose = h->task == TN_TASK_MULTIPLE_CHOICE;
     tn_batch   b = {.x = answer(choose ? "choices.ids" : "ids"), .y = answer(tn_name("%s.target", h->name))};
     tn_tensor *types = answer("types");
     if (choose) types = tn_contiguous(tn_expand(tn_unsqueeze(types, 1), TN_SHAPE(3, 3, 7)));
-    if (h->problem != TN_ONE_LABEL) b.y = tn_to(b.y, TN_F32);
+    if (h->problem != TN_SINGLE_LABEL) b.y = tn_to(b.y, TN_F32);
     tn_batch_put(&b, "types", types);
     tn_batch_put(&b, "padding", tn_eq(b.x, tn_zeros_like(b.x)));
     return b;
@@ -89,7 +89,7 @@ START_TEST(scores_losses_and_gradients_as_hugging_face)
     const struct head *h = &heads[_i];
     tn_tuned          *m = opened(h);
     const tn_batch     b = batch_of(h);
-    tn_tensor         *y = tn_tuned_scores(m, &b), *loss = tn_tuned_loss(m, y, b.y);
+    tn_tensor         *y = tn_tuned_logits(m, &b), *loss = tn_tuned_loss(m, y, b.y);
     fine();
     ck_assert_double_le(apart(y, answer(tn_name("%s.scores", h->name))), 1e-5);
     ck_assert_double_le(apart(loss, answer(tn_name("%s.loss", h->name))), 1e-5);
@@ -132,7 +132,7 @@ START_TEST(files_are_hugging_faces)
     ck_assert_ptr_nonnull(again = tn_tuned_load(dir));
     ck_assert(again->config.task == h->task && again->config.problem == h->problem && again->config.n == h->n);
     const tn_batch b = batch_of(h);
-    ck_assert(tn_same_bits(tn_tuned_scores(m, &b), tn_tuned_scores(again, &b)));
+    ck_assert(tn_same_bits(tn_tuned_logits(m, &b), tn_tuned_logits(again, &b)));
     for (int64_t i = 0; i < h->n; i++) ck_assert_str_eq(m->labels[i], again->labels[i]);
     if (!_i) ck_assert_str_eq(m->labels[4], "l4");
     tn_tuned *copy = tn_copy(again);
@@ -146,7 +146,7 @@ END_TEST
 START_TEST(an_encoder_is_trimmed)
 {
     tn_bert  *b = tn_bert_load(tn_test_data("golden/bert/pretraining"));
-    tn_tuned *m = tn_tuned_new(b, .task = TN_TASK_TAGS, .n = 3);
+    tn_tuned *m = tn_tuned_new(b, .task = TN_TASK_TOKEN_CLASSIFICATION, .n = 3);
     fine();
     ck_assert(!m->encoder->head && !m->encoder->next && !m->encoder->pooler && m->classifier->out == 3);
     ck_assert_str_eq(m->labels[2], "LABEL_2");
@@ -182,7 +182,7 @@ START_TEST(heads_may_have_been_pruned)
     const int64_t left = heads_in_all(b);
     tn_eval(b);
     tn_tensor *before = tn_bert_forward(b, ids);
-    tn_tuned  *m = tn_tuned_new(b, .task = TN_TASK_TAGS, .n = 3);
+    tn_tuned  *m = tn_tuned_new(b, .task = TN_TASK_TOKEN_CLASSIFICATION, .n = 3);
     fine();
     tn_eval(m);
     ck_assert_int_eq(heads_in_all(m), left);
@@ -205,25 +205,25 @@ START_TEST(adapters)
     const tn_batch     b = batch_of(h);
     mkdir(dir, 0777);
     ck_assert_int_eq(tn_tuned_adapt(m, 3, 6), TN_OK);
-    ck_assert(tn_same_bits(tn_tuned_scores(m, &b), tn_tuned_scores(again, &b)));
-    tn_tensor    *before = tn_clone(tn_tuned_scores(m, &b));
+    ck_assert(tn_same_bits(tn_tuned_logits(m, &b), tn_tuned_logits(again, &b)));
+    tn_tensor    *before = tn_clone(tn_tuned_logits(m, &b));
     tn_optimizer *o = tn_adamw_new(m, .lr = 1e-2);
     for (int i = 0; i < 3; i++) {
         const tn_scope s = tn_scope_begin();
-        tn_backward(tn_tuned_loss(m, tn_tuned_scores(m, &b), b.y));
+        tn_backward(tn_tuned_loss(m, tn_tuned_logits(m, &b), b.y));
         tn_step(o);
         tn_scope_end(s);
     }
     tn_optimizer_free(o);
     fine();
     ck_assert(tn_same_bits(m->encoder->words->weight, again->encoder->words->weight)); /* frozen */
-    tn_tensor *after = tn_tuned_scores(m, &b);
+    tn_tensor *after = tn_tuned_logits(m, &b);
     ck_assert(!tn_allclose(before, after, 1e-4, 1e-4));
     ck_assert_int_eq(tn_tuned_save_adapter(m, dir), TN_OK);
     ck_assert_int_eq(tn_tuned_load_adapter(again, dir), TN_OK);
-    ck_assert(tn_same_bits(tn_tuned_scores(again, &b), after));
+    ck_assert(tn_same_bits(tn_tuned_logits(again, &b), after));
     ck_assert_int_eq(tn_tuned_merge(m), TN_OK);
-    ck_assert(!m->lora && tn_allclose(tn_tuned_scores(m, &b), after, 1e-4, 1e-5));
+    ck_assert(!m->lora && tn_allclose(tn_tuned_logits(m, &b), after, 1e-4, 1e-5));
     ck_assert_int_eq(tn_tuned_adapt(again, 3, 6), TN_ESTATE);
     ck_error(TN_ESTATE, "tn_tuned_adapt: this model already has adapters");
     tn_free(m), tn_free(again);
@@ -248,22 +248,22 @@ START_TEST(adapters_of_other_types)
         tn_tuned      *m = opened(h), *again = opened(h);
         tn_module_to(m, is), tn_module_to(again, is);
         const tn_scope s = is == cast ? tn_scope_begin() : tn_autocast_begin(true);
-        tn_tensor     *plain = tn_clone(tn_tuned_scores(m, &b));
+        tn_tensor     *plain = tn_clone(tn_tuned_logits(m, &b));
         tn_seed(3);
         ck_assert_int_eq(tn_tuned_adapt(m, 3, 6), TN_OK);
-        ck_assert_msg(tn_same_bits(tn_tuned_scores(m, &b), plain), "%d: %s", i, tn_error_message());
+        ck_assert_msg(tn_same_bits(tn_tuned_logits(m, &b), plain), "%d: %s", i, tn_error_message());
         tn_optimizer *o = tn_sgd_new(m, .lr = 0.1);
-        for (int t = 0; t < 5; t++) tn_backward(tn_tuned_loss(m, tn_tuned_scores(m, &b), b.y)), tn_step(o);
+        for (int t = 0; t < 5; t++) tn_backward(tn_tuned_loss(m, tn_tuned_logits(m, &b), b.y)), tn_step(o);
         tn_optimizer_free(o);
         fine();
-        tn_tensor *y = tn_to(tn_tuned_scores(m, &b), TN_F64);
+        tn_tensor *y = tn_to(tn_tuned_logits(m, &b), TN_F64);
         if (i < 0) want = tn_take(y);
         else ck_assert_msg(apart(y, want) < types[i].near, "%d: %g", i, apart(y, want));
         ck_assert_int_eq(tn_tuned_save_adapter(m, dir), TN_OK);
         ck_assert_int_eq(tn_tuned_load_adapter(again, dir), TN_OK);
-        ck_assert(tn_same_bits(tn_to(tn_tuned_scores(again, &b), TN_F64), y));
+        ck_assert(tn_same_bits(tn_to(tn_tuned_logits(again, &b), TN_F64), y));
         ck_assert_int_eq(tn_tuned_merge(m), TN_OK);
-        ck_assert(apart(tn_to(tn_tuned_scores(m, &b), TN_F64), y) < (i < 1 ? 1e-4 : 0.1));
+        ck_assert(apart(tn_to(tn_tuned_logits(m, &b), TN_F64), y) < (i < 1 ? 1e-4 : 0.1));
         tn_scope_end(s);
         tn_free(m), tn_free(again);
     }
@@ -350,7 +350,8 @@ START_TEST(a_pooler_that_is_missing)
     const char *dir = tn_test_file("unpooled");
     char        text[4096], path[1100];
     mkdir(dir, 0777);
-    tn_tuned *m = tn_tuned_new(tn_bert_load(tn_test_data("golden/bert/encoder")), .task = TN_TASK_TAGS, .n = 2);
+    tn_tuned *m =
+        tn_tuned_new(tn_bert_load(tn_test_data("golden/bert/encoder")), .task = TN_TASK_TOKEN_CLASSIFICATION, .n = 2);
     ck_assert_msg(tn_tuned_save(m, dir) == TN_OK, "%s", tn_error_message());
     tn_free(m);
     read_config(dir, text);

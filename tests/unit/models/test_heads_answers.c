@@ -53,7 +53,7 @@ static tags_of tags_begin(bool crf)
     w.l = tn_labelled_parse(tagged, sizeof tagged - 1, .kind = TN_LABELLED_WORDS, .form = "conll");
     w.names = tn_labels_of(w.l);
     w.f = tn_features_new(w.l, w.t, w.names, .batch = 2, .length = 10, .fixed = true); /* the last sentence has two */
-    w.m = tn_tuned_new(encoder(), .task = TN_TASK_TAGS, .n = tn_labels_count(w.names), .crf = crf);
+    w.m = tn_tuned_new(encoder(), .task = TN_TASK_TOKEN_CLASSIFICATION, .n = tn_labels_count(w.names), .crf = crf);
     fine();
     return w;
 }

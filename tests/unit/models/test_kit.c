@@ -177,19 +177,19 @@ START_TEST(as_the_library_s)
     ck_assert_msg(tn_lm_save(m, dir) == TN_OK, "%s", tn_error_message());
     tn_lm *llama = tn_lm_load(dir);
     fine();
-    const tn_lm_info a = tn_lm_about(m), b = tn_lm_about(llama);
+    const tn_lm_info a = tn_lm_info_of(m), b = tn_lm_info_of(llama);
     ck_assert(a.vocab == b.vocab && a.dim == b.dim && a.kv_heads == 2 && tn_lm_blocks(m) == m->blocks);
     ck_assert(tn_same_bits(tn_lm_forward(m, ids), tn_lm_forward(llama, ids)));
     ck_assert(tn_same_bits(tn_lm_loss(m, ids, NULL), tn_lm_loss(llama, ids, NULL)));
     ck_assert(tn_same_bits(tn_lm_loss(m, ids, ids), tn_lm_loss(llama, ids, ids)));
     void          *models[] = {m, llama};
     tn_generated   g[2], drafted[2], rolled[2];
-    tn_drafted     count[2];
+    tn_speculation count[2];
     const tn_scope s = tn_no_grad_begin();
     tn_tensor     *prompt = tn_narrow(ids, 0, 0, 1);
     for (int i = 0; i < 2; i++) {
         tn_decoding *d[] = {tn_lm_decoding(models[i], 2, 30),
-                            tn_drafted_decoding(models[i], models[1 - i], 30, 3, &count[i]),
+                            tn_speculative_decoding(models[i], models[1 - i], 30, 3, &count[i]),
                             tn_lm_rolling(models[i], 1, 16, 4)};
         tn_seed(3);
         g[i] = tn_generate(d[0], ids, .most = 20, .sample = true);
@@ -305,8 +305,8 @@ START_TEST(shared_keys)
         tn_mha    *m[2] = {few, all};
         for (int k = 0; k < 2; k++) {
             tn_tensor *leaf = tn_requires_grad(tn_detach(x));
-            y[k] = tn_mha_forward(m[k], leaf, leaf, leaf, .blocked = masks[i], .blocked_keys = padding, .causal = i < 2,
-                                  .weights = &w[k], .weights_per_head = true);
+            y[k] = tn_mha_forward(m[k], leaf, leaf, leaf, .attn_mask = masks[i], .key_padding_mask = padding,
+                                  .causal = i < 2, .weights = &w[k], .weights_per_head = true);
             tn_backward(tn_sum(tn_square(y[k])));
             g[k] = tn_grad(leaf);
         }

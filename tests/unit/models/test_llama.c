@@ -174,7 +174,7 @@ START_TEST(any_model_that_writes)
 {
     tn_lm *gpt = tn_lm_load(tn_test_data("golden/gpt/torch")), *llama = tn_lm_load(folder("llama3"));
     fine();
-    const tn_lm_info a = tn_lm_about(gpt), b = tn_lm_about(llama);
+    const tn_lm_info a = tn_lm_info_of(gpt), b = tn_lm_info_of(llama);
     ck_assert_str_eq(a.type, "gpt2");
     ck_assert_str_eq(b.type, "llama");
     ck_assert(a.vocab == 23 && a.limited && a.positions == 24 && b.kv_heads == 2 && !b.limited && b.heads == 6);

@@ -1,5 +1,5 @@
 /* test_llama_files.c — invalid directories of LLaMA: each member of config.json with each kind of wrong value,
- * unsupported options, alternative keys, missing, additional or misshapen weights, missing shards. */
+ * unsupported options, alternative keys, missing, additional or mismatched weights, missing shards. */
 #include "models/models.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"

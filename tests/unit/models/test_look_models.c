@@ -31,7 +31,7 @@ static tn_tensor *bert_loss(void *m, void *user)
 {
     tn_tensor *ids = answer("bert.ids");
     (void)user;
-    return tn_bert_loss((tn_bert *)m, .ids = ids, .blocked_keys = tn_eq(ids, tn_zeros_like(ids)),
+    return tn_bert_loss((tn_bert *)m, .ids = ids, .key_padding_mask = tn_eq(ids, tn_zeros_like(ids)),
                         .masked = answer("bert.where"), .words = answer("bert.what"));
 }
 static tn_tensor *writer_loss(void *m, void *user) { return tn_lm_loss(m, answer(user), NULL); }
@@ -124,7 +124,7 @@ START_TEST(importance_in_a_translator)
         for (int side = 0; side < 2; side++) {
             turned   t = {k.head, side ? 1 + 1e-4 : 1 - 1e-4};
             tn_look *l = tn_look_new();
-            tn_look_want(l, path, .change = turn, .user = &t);
+            tn_look_request(l, path, .change = turn, .user = &t);
             const tn_scope s = tn_look_begin(l);
             value[side] = tn_item(translator_loss(m, &x));
             tn_scope_end(s);
@@ -183,7 +183,7 @@ static tn_tensor *scores(void *m, int i)
 {
     tn_tensor *ids = answer(i ? "gpt.ids" : "bert.ids");
     if (i == 3) return tn_seq2seq_forward((tn_seq2seq *)m, ids, ids);
-    return i ? tn_lm_forward(m, ids) : tn_bert_word_scores((tn_bert *)m, tn_bert_forward((tn_bert *)m, ids), NULL);
+    return i ? tn_lm_forward(m, ids) : tn_bert_mlm_logits((tn_bert *)m, tn_bert_forward((tn_bert *)m, ids), NULL);
 }
 static void *loaded(int i, const char *dir)
 {
@@ -288,7 +288,7 @@ START_TEST(pruned_by_hugging_face)
     const tn_scope           s = tn_no_grad_begin();
     void                    *m = loaded(_i, tn_test_data(tn_name("golden/look/%s", names[_i])));
     fine();
-    y = _i ? tn_lm_forward(m, ids) : tn_bert_word_scores((tn_bert *)m, tn_bert_forward((tn_bert *)m, ids), NULL);
+    y = _i ? tn_lm_forward(m, ids) : tn_bert_mlm_logits((tn_bert *)m, tn_bert_forward((tn_bert *)m, ids), NULL);
     ck_assert_double_le(apart(tn_reshape(y, tn_shape_of(want)), want), 2e-5);
     if (getenv("TENON_GOLDEN")) {
         tn_mha *first = NULL;
@@ -299,7 +299,7 @@ START_TEST(pruned_by_hugging_face)
         const char *to = tn_test_data(tn_name("golden/look/tenon-%s", names[_i]));
         ck_assert(saved(_i, m, to) == TN_OK);
         tn_safetensors_writer *w = tn_safetensors_writer_new();
-        y = _i ? tn_lm_forward(m, ids) : tn_bert_word_scores((tn_bert *)m, tn_bert_forward((tn_bert *)m, ids), NULL);
+        y = _i ? tn_lm_forward(m, ids) : tn_bert_mlm_logits((tn_bert *)m, tn_bert_forward((tn_bert *)m, ids), NULL);
         tn_safetensors_put(w, "scores", tn_reshape(y, tn_shape_of(want)));
         ck_assert(tn_safetensors_save(w, tn_name("%s/answers.safetensors", to)) == TN_OK);
         tn_safetensors_writer_free(w);
@@ -339,7 +339,7 @@ static tn_tensor *score_of_five(void *m, void *user)
 {
     tn_bert   *b = m;
     tn_tensor *y = tn_bert_forward(b, tn_narrow(answer("bert.ids"), 0, 0, 1));
-    y = tn_log_softmax(tn_bert_word_scores(b, y, tn_full_of(TN_I64, TN_SHAPE(1), 1)), -1);
+    y = tn_log_softmax(tn_bert_mlm_logits(b, y, tn_full_of(TN_I64, TN_SHAPE(1), 1)), -1);
     (void)user;
     return tn_select(tn_select(y, 0, 0), 0, 5);
 }

@@ -139,7 +139,7 @@ static double sentences_around(void)
 
 static double tuned_tagger(void)
 {
-    tn_tuned *m = tn_tuned_new(tn_bert_new(SIZES, .ff = 8), .task = TN_TASK_TAGS, .n = 3, .crf = true);
+    tn_tuned *m = tn_tuned_new(tn_bert_new(SIZES, .ff = 8), .task = TN_TASK_TOKEN_CLASSIFICATION, .n = 3, .crf = true);
     tn_tuned_adapt(m, 1, 1);
     return stepped(m, tn_tuned_loss(m, tn_tuned_forward(m, ids(1, 4, 11)), ids(1, 4, 3)));
 }
@@ -236,7 +236,7 @@ static double gguf_and_back(void)
     const char    *path = tn_test_file("memory.gguf");
     const tn_model d = {.family = TN_MODEL_DECODER,
                         .module = tn_llama_new(.vocab = 11, .dim = 32, .layers = 1, .heads = 2, .ff = 32)};
-    tn_model       e = {TN_MODEL_NONE};
+    tn_model       e = {.family = TN_MODEL_NONE};
     if (d.lm && tn_model_save(&d, path, .type = "q8_0") == TN_OK) e = tn_model_open(path);
     const double sum = e.lm ? digest(tn_llama_forward((tn_llama *)e.lm, ids(1, 3, 11))) : NAN;
     tn_model_close(&e);

@@ -17,7 +17,7 @@ static double watched(void)
 {
     tn_gpt  *m = tn_gpt_new(SIZES);
     tn_look *look = tn_look_new();
-    tn_look_want(look, "**.self_attn.weights", .grad = true);
+    tn_look_request(look, "**.self_attn.weights", .grad = true);
     const tn_scope s = tn_look_begin(look);
     tn_tensor     *loss = tn_scope_return(s, tn_gpt_loss(m, ids(1, 3, 11), NULL));
     tn_look_backward(look, loss, NULL);
@@ -130,7 +130,7 @@ static double averaged(void)
 
 static double in_shards(void)
 {
-    tn_world     *w = tn_world_alone();
+    tn_world     *w = tn_world_single();
     tn_linear    *m = tn_linear_new(.in = 3, .out = 2);
     tn_replica   *r = tn_replica_new(w, m, .shards = 3);
     tn_optimizer *o = tn_lamb_new(m, .lr = 0.1);
@@ -156,7 +156,7 @@ static double adapters(void)
     const char *dir = tn_test_folder("adapter");
     double      sum = 0;
     for (int i = 0; i < 2; i++) {
-        tn_tuned *m = tn_tuned_new(tn_bert_new(SIZES, .ff = 8), .task = TN_TASK_CLASSES, .n = 2);
+        tn_tuned *m = tn_tuned_new(tn_bert_new(SIZES, .ff = 8), .task = TN_TASK_CLASSIFICATION, .n = 2);
         if (!i) tn_tuned_adapt(m, 1, 1);
         if (i) tn_tuned_load_adapter(m, dir), tn_tuned_merge(m);
         else if (tn_tuned_save_adapter(m, dir) != TN_OK) sum = NAN;
@@ -171,10 +171,10 @@ static double a_tuned_folder(void)
 {
     const char        *dir = tn_test_folder("tuned");
     static const char *labels[] = {"no", "yes"};
-    tn_tuned          *m = tn_tuned_new(tn_bert_new(SIZES, .ff = 8), .task = TN_TASK_CLASSES, .n = 2, .labels = labels);
-    const tn_status    saved = tn_tuned_save(m, dir);
-    tn_tuned          *n = saved == TN_OK ? tn_tuned_load(dir) : NULL;
-    const double       sum = digest(tn_tuned_forward(n, ids(1, 4, 11)));
+    tn_tuned *m = tn_tuned_new(tn_bert_new(SIZES, .ff = 8), .task = TN_TASK_CLASSIFICATION, .n = 2, .labels = labels);
+    const tn_status saved = tn_tuned_save(m, dir);
+    tn_tuned       *n = saved == TN_OK ? tn_tuned_load(dir) : NULL;
+    const double    sum = digest(tn_tuned_forward(n, ids(1, 4, 11)));
     tn_free(m), tn_free(n);
     return sum;
 }
@@ -241,10 +241,10 @@ static double in_a_window(void)
 }
 static double proposed(void)
 {
-    tn_llama  *m = tn_llama_new(LLAMA), *draft = tn_llama_new(LLAMA);
-    tn_drafted count = {0};
+    tn_llama      *m = tn_llama_new(LLAMA), *draft = tn_llama_new(LLAMA);
+    tn_speculation count = {0};
     tn_eval(m), tn_eval(draft);
-    return written(tn_drafted_decoding(m, draft, 10, 2, &count), m, draft);
+    return written(tn_speculative_decoding(m, draft, 10, 2, &count), m, draft);
 }
 
 /* ---- texts and files --------------------------------------------------------------------------------------------- */

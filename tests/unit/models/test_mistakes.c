@@ -95,10 +95,10 @@ static void *call(void *m, tn_tensor *x) { return tn_module_call(m, x); }
 
 static void *a_bert(void) { return tn_bert_new(.vocab = 8, .dim = 4, .layers = 2, .heads = 2, .positions = 8); }
 static void *bert(void *m, tn_tensor *x) { return tn_bert_forward((tn_bert *)m, x, .weights = out); }
-static void *word_scores(void *m, tn_tensor *x) { return tn_bert_word_scores(m, x, NULL); }
+static void *word_scores(void *m, tn_tensor *x) { return tn_bert_mlm_logits(m, x, NULL); }
 static void *pooled(void *m, tn_tensor *x) { return tn_bert_pooled(m, x); }
-static void *next_scores(void *m, tn_tensor *x) { return tn_bert_next_scores(m, x); }
-static void *replaced(void *m, tn_tensor *x) { return tn_bert_replaced_scores(m, x); }
+static void *next_scores(void *m, tn_tensor *x) { return tn_bert_nsp_logits(m, x); }
+static void *replaced(void *m, tn_tensor *x) { return tn_bert_replaced_logits(m, x); }
 static void *bert_loss(void *m, tn_tensor *x)
 {
     return tn_bert_loss((tn_bert *)m, .ids = x, .next = tn_zeros_of(TN_I64, TN_SHAPE(1)), .word_loss = out,
@@ -123,7 +123,7 @@ static void *tuned_loss(void *m, tn_tensor *x) { return tn_tuned_loss((tn_tuned 
 static void *tuned_scores(void *m, tn_tensor *x)
 {
     const tn_batch b = {.x = x};
-    return tn_tuned_scores(m, &b);
+    return tn_tuned_logits(m, &b);
 }
 static void *tuned_each(void *m, tn_tensor *x)
 {
@@ -196,8 +196,8 @@ static void *blocks_forget(void *m, tn_tensor *x)
 static void *lm_rolling(void *m, tn_tensor *x) { return tn_lm_rolling(m, x ? 1 : 0, 8, 1); }
 static void *drafted(void *m, tn_tensor *x)
 {
-    tn_drafted n;
-    return tn_drafted_decoding(m, m, x ? 4 : 0, 2, &n);
+    tn_speculation n;
+    return tn_speculative_decoding(m, m, x ? 4 : 0, 2, &n);
 }
 static void *lm_decoding(void *m, tn_tensor *x) { return tn_lm_decoding(m, x ? 1 : 0, 4); }
 SAVED(lm, tn_lm_save)
@@ -234,7 +234,7 @@ static void *a_vit(void)
     return tn_vit_new(.image = 4, .patch = 2, .dim = 4, .layers = 2, .heads = 2, .classes = 2, .pooler = 3);
 }
 static void *vit(void *m, tn_tensor *x) { return tn_vit_forward((tn_vit *)m, x, .weights = out); }
-static void *vit_scores(void *m, tn_tensor *x) { return tn_vit_scores(m, x, out); }
+static void *vit_scores(void *m, tn_tensor *x) { return tn_vit_logits(m, x, out); }
 static void *vit_pooled(void *m, tn_tensor *x) { return tn_vit_pooled(m, x); }
 static void *vit_labels(void *m, tn_tensor *x)
 {
@@ -281,17 +281,17 @@ static const struct forward {
     {"tn_rnn", "LSTM: x is NULL", an_lstm, lstm, 2},
     {"tn_rnn_cell", "LSTMCell: x is NULL", a_cell, cell, 1},
     {"tn_bert", "bert: ids must be [batch, length], got NULL", a_bert, bert, 2},
-    {"tn_bert_word_scores", "bert: the hidden states are NULL", a_bert, word_scores, 0},
+    {"tn_bert_mlm_logits", "bert: the hidden states are NULL", a_bert, word_scores, 0},
     {"tn_bert_pooled", "bert: the hidden states are NULL", a_bert, pooled, 0},
-    {"tn_bert_next_scores", "bert: the hidden states are NULL", a_bert, next_scores, 0},
-    {"tn_bert_replaced_scores", "bert: the hidden states are NULL", a_bert, replaced, 0},
+    {"tn_bert_nsp_logits", "bert: the hidden states are NULL", a_bert, next_scores, 0},
+    {"tn_bert_replaced_logits", "bert: the hidden states are NULL", a_bert, replaced, 0},
     {"tn_bert_loss", "bert: ids must be [batch, length], got NULL", a_bert, bert_loss, 2},
     {"tn_bert_fill_in", "tn_bert_fill_in: the tokenizer is NULL", a_bert, fill_in, 0},
     {"tn_bert_embed", "tn_bert_embed: the tokenizer is NULL", a_bert, embed, 0},
     {"tn_bert_save", "the directory is NULL", a_bert, bert_save, 0},
     {"tn_tuned", "encoder: bert: ids must be [batch, length], got NULL", a_tuned, tuned, 0},
     {"tn_tuned_loss", "tuned: the scores are NULL", a_tuned, tuned_loss, 0},
-    {"tn_tuned_scores", "encoder: bert: ids must be [batch, length], got NULL", a_tuned, tuned_scores, 0},
+    {"tn_tuned_logits", "encoder: bert: ids must be [batch, length], got NULL", a_tuned, tuned_scores, 0},
     {"tn_tuned_each", "tn_tuned_each: the features or the listener is NULL", a_tuned, tuned_each, 0},
     {"tn_tuned_tags", "tn_tuned_tags: feature 0 does not exist, or an argument is NULL", a_tuned, tuned_tags, 0},
     {"tn_tuned_adapt", "tn_tuned_adapt: .rank is 0, but must be from 1 to 4", a_tuned, tuned_adapt, 0},
@@ -318,7 +318,7 @@ static const struct forward {
     {"tn_lm_decoding", "tn_kv_cache_new: .batch is 0", a_gpt, lm_decoding, 0},
     {"tn_blocks_forget", "tn_blocks_forget: positions must be rotary", stack, blocks_forget, 0},
     {"tn_lm_rolling", "tn_kv_cache_new: .batch is 0", a_llama, lm_rolling, 0},
-    {"tn_drafted_decoding", "tn_drafted_decoding: length is 0", a_llama, drafted, 0},
+    {"tn_speculative_decoding", "tn_speculative_decoding: length is 0", a_llama, drafted, 0},
     {"tn_lm_save", "the directory is NULL", a_llama, lm_save, 0},
     {"tn_rnn_lm", "RnnLm: ids must be [batch, length], got NULL", an_rnn_lm, rnn_lm, 0},
     {"tn_rnn_lm_loss", "RnnLm: ids must be [batch, length], got NULL", an_rnn_lm, rnn_lm_loss, 0},
@@ -340,7 +340,7 @@ static const struct forward {
     {"tn_vit", "vit: x must be [batch, 3, height, width], got NULL", a_vit, vit, 2},
     {"tn_vit_pooled", "vit: the hidden states are NULL", a_vit, vit_pooled, 0},
     {"tn_vit_save", "the directory is NULL", a_vit, vit_save, 0},
-    {"tn_vit_scores", "vit: the hidden states are NULL", a_vit, vit_scores, 2},
+    {"tn_vit_logits", "vit: the hidden states are NULL", a_vit, vit_scores, 2},
     {"tn_vit_set_labels", "tn_vit_set_labels: names is NULL", a_vit, vit_labels, 0},
 };
 enum { FORWARDS = sizeof forwards / sizeof *forwards };

@@ -82,7 +82,7 @@ START_TEST(directory_both_ways)
     const tn_reformer_config *a = &m->config, *b = &((tn_reformer *)again)->config;
     ck_assert(!strcmp(a->kinds, "lhh") && !strcmp(b->kinds, "lhh") && b->axial[1] == 8 && b->axial_dim[1] == 8);
     ck_assert(b->seed == 5 && b->rounds == 2 && b->buckets[0] == 4 && !b->buckets[1] && b->chunk == 8);
-    const tn_lm_info about = tn_lm_about(again);
+    const tn_lm_info about = tn_lm_info_of(again);
     ck_assert(!strcmp(about.type, "reformer") && about.positions == 32 && about.limited);
     tn_model d = tn_model_open(dir, .no_tokenizer = true);
     ck_assert_ptr_nonnull(d.lm);

@@ -131,7 +131,7 @@ static learned learn(const char *folder, int64_t steps, bool resume, bool vary)
     l.m->alpha = 0.1, l.m->beta = 0.1;
     tn_optimizer *o = tn_adam_new(l.m, .lr = 0.02);
     tn_ema       *means = tn_ema_new(l.m, .mean = true);
-    if (!resume) tn_ema_begin(means);
+    if (!resume) tn_ema_start(means);
     l.r = tn_fit(l.m, .train = tn_columns_source(s), .valid = tn_columns_source(v), .loss = tn_carried_lm_loss,
                  .optimizer = o, .ema = means, .steps = steps, .valid_every = 7, .save_every = 10, .folder = folder,
                  .resume = resume);
@@ -191,7 +191,7 @@ START_TEST(files_and_texts)
     tn_eval(m);
     tn_tensor *ids = first_words(2, 4);
     near(tn_rnn_lm_forward(m, ids), tn_lm_run(n, (tn_decoder_args){.ids = ids}), 0);
-    ck_assert_str_eq(tn_lm_about(n).type, "tenon_rnn_lm");
+    ck_assert_str_eq(tn_lm_info_of(n).type, "tenon_rnn_lm");
     ck_assert_str_eq(((tn_rnn_lm *)n)->config.cell, cells[_i]);
 
     /* greedy: the most likely token of a whole pass each time */

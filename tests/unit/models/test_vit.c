@@ -36,7 +36,7 @@ enum { MODELS = sizeof names / sizeof *names };
 
 static tn_tensor *told(tn_vit *m, tn_tensor *vectors)
 {
-    return m->classifier ? tn_vit_scores(m, vectors, NULL) : m->pooler ? tn_vit_pooled(m, vectors) : vectors;
+    return m->classifier ? tn_vit_logits(m, vectors, NULL) : m->pooler ? tn_vit_pooled(m, vectors) : vectors;
 }
 
 START_TEST(numbers_as_hugging_face)
@@ -58,7 +58,7 @@ START_TEST(numbers_as_hugging_face)
     tn_tensor *g = answer(name, "grad");
     ck_assert_double_le(furthest(tn_grad(m->positions), g), 1e-5 * tn_item(tn_amax(tn_abs(g))));
     if (m->taught) {
-        tn_tensor *parts[2], *mean = tn_vit_scores(m, v, parts);
+        tn_tensor *parts[2], *mean = tn_vit_logits(m, v, parts);
         ck_assert(tn_same_bits(mean, y));
         ck_assert_double_le(furthest(parts[0], answer(name, "cls")), 2e-5);
         ck_assert_double_le(furthest(parts[1], answer(name, "taught")), 2e-5);
@@ -235,9 +235,9 @@ START_TEST(refuses)
     tn_vit_forward(m, tn_ones(TN_SHAPE(1, 2, 2, 10)), .interpolate = true);
     ck_error(TN_ESHAPE, "vit: an image of 2 x 10 pixels is smaller than a patch of 3");
     tn_tensor *y = tn_ones(TN_SHAPE(1, 10, 12)), *parts[2] = {y, y};
-    tn_vit_scores(m, y, NULL);
+    tn_vit_logits(m, y, NULL);
     ck_error(TN_ESTATE, "vit: this model has no classifier; create it with .classes");
-    tn_vit_scores(c, y, parts);
+    tn_vit_logits(c, y, parts);
     ck_error(TN_ESTATE, "vit: this model has one classifier, so .parts must be NULL; create it with .teacher");
     ck_assert(!parts[0] && !parts[1]);
     tn_vit_pooled(c, y);

@@ -54,7 +54,7 @@ static tn_tensor *mha_masked(tn_golden *k)
 {
     tn_mha    *m = filled(k, tn_mha_new(.dim = D, .heads = H, .dtype = k->dtype));
     tn_tensor *x = tn_golden_input(k, "x", TN_SHAPE(B, T, D));
-    return tn_mha_forward(m, x, x, x, .blocked_keys = padding(T), .blocked = holes(T, T), .weights = &k->w,
+    return tn_mha_forward(m, x, x, x, .key_padding_mask = padding(T), .attn_mask = holes(T, T), .weights = &k->w,
                           .weights_per_head = true);
 }
 static tn_tensor *mha_causal(tn_golden *k)
@@ -67,14 +67,14 @@ static tn_tensor *mha_cross(tn_golden *k)
 {
     tn_mha    *m = filled(k, tn_mha_new(.dim = D, .heads = H, .dtype = k->dtype));
     tn_tensor *q = tn_golden_input(k, "query", TN_SHAPE(B, T, D)), *h = tn_golden_input(k, "memory", TN_SHAPE(B, S, D));
-    return tn_mha_forward(m, q, h, h, .blocked_keys = padding(S), .weights = &k->w);
+    return tn_mha_forward(m, q, h, h, .key_padding_mask = padding(S), .weights = &k->w);
 }
 static tn_tensor *mha_added(tn_golden *k)
 {
     tn_mha    *m = filled(k, tn_mha_new(.dim = D, .heads = H, .dtype = k->dtype));
     tn_tensor *q = tn_golden_input(k, "query", TN_SHAPE(B, T, D)), *key = tn_golden_input(k, "key", TN_SHAPE(B, S, D));
     tn_tensor *v = tn_golden_input(k, "value", TN_SHAPE(B, S, D));
-    return tn_mha_forward(m, q, key, v, .blocked = tn_golden_input(k, "mask", TN_SHAPE(B * H, T, S)));
+    return tn_mha_forward(m, q, key, v, .attn_mask = tn_golden_input(k, "mask", TN_SHAPE(B * H, T, S)));
 }
 static tn_tensor *mha_sizes(tn_golden *k)
 {
@@ -87,7 +87,7 @@ static tn_tensor *mha_time_first(tn_golden *k)
 {
     tn_mha    *m = filled(k, tn_mha_new(.dim = D, .heads = H, .no_bias = true, .time_first = true, .dtype = k->dtype));
     tn_tensor *q = tn_golden_input(k, "query", TN_SHAPE(T, B, D)), *h = tn_golden_input(k, "memory", TN_SHAPE(S, B, D));
-    return tn_mha_forward(m, q, h, h, .blocked_keys = padding(S), .weights = &k->w);
+    return tn_mha_forward(m, q, h, h, .key_padding_mask = padding(S), .weights = &k->w);
 }
 static tn_tensor *mha_time_first_self(tn_golden *k)
 {
@@ -98,7 +98,7 @@ static tn_tensor *dot_attention(tn_golden *k)
 {
     tn_dot_attention *m = filled(k, tn_dot_attention_new(.memory = D, .dtype = k->dtype));
     tn_tensor *q = tn_golden_input(k, "query", TN_SHAPE(B, T, D)), *h = tn_golden_input(k, "memory", TN_SHAPE(B, S, D));
-    return tn_dot_attention_forward(m, q, h, .blocked_keys = padding(S), .weights = &k->w);
+    return tn_dot_attention_forward(m, q, h, .key_padding_mask = padding(S), .weights = &k->w);
 }
 static tn_tensor *dot_attention_general(tn_golden *k)
 {
@@ -106,14 +106,14 @@ static tn_tensor *dot_attention_general(tn_golden *k)
         tn_dot_attention_new(.query = 6, .memory = D, .general = true, .scaled = true, .dtype = k->dtype);
     filled(k, m);
     tn_tensor *q = tn_golden_input(k, "query", TN_SHAPE(B, T, 6)), *h = tn_golden_input(k, "memory", TN_SHAPE(B, S, D));
-    return tn_dot_attention_forward(m, q, h, .blocked_keys = padding(S), .weights = &k->w);
+    return tn_dot_attention_forward(m, q, h, .key_padding_mask = padding(S), .weights = &k->w);
 }
 static tn_tensor *additive_attention(tn_golden *k)
 {
     tn_additive_attention *m = tn_additive_attention_new(.query = 6, .memory = D, .hidden = 7, .dtype = k->dtype);
     filled(k, m);
     tn_tensor *q = tn_golden_input(k, "query", TN_SHAPE(B, T, 6)), *h = tn_golden_input(k, "memory", TN_SHAPE(B, S, D));
-    return tn_additive_attention_forward(m, q, h, .blocked_keys = padding(S), .weights = &k->w);
+    return tn_additive_attention_forward(m, q, h, .key_padding_mask = padding(S), .weights = &k->w);
 }
 static tn_tensor *additive_attention_one(tn_golden *k)
 {
@@ -207,7 +207,7 @@ START_TEST(causal_mask)
         for (int64_t j = 0; j < WORDS; j++) ck_assert(tn_get_at(mask, TN_SHAPE(i, j)) == (j <= i ? 0 : -HUGE_VAL));
     tn_mha    *m = tn_mha_new(.dim = D, .heads = H);
     tn_tensor *x = tn_normal(TN_SHAPE(1, WORDS, D), 0, 1),
-              *y = tn_mha_forward(m, x, x, x, .blocked = mask, .weights = &w);
+              *y = tn_mha_forward(m, x, x, x, .attn_mask = mask, .weights = &w);
     ck_assert(tn_same_bits(y, tn_mha_forward(m, x, x, x, .causal = true)));
     for (int64_t i = 0; i < WORDS; i++)
         for (int64_t j = 0; j < WORDS; j++) ck_assert((tn_get_at(w, TN_SHAPE(0, i, j)) > 0) == (j <= i));
@@ -240,7 +240,7 @@ START_TEST(padding_mask)
     ck_assert(tn_same_bits(pad, tn_padding_mask(tn_to(tokens, TN_I32), 0)));
     tn_embedding *table = tn_embedding_new(.count = 10, .dim = D);
     tn_mha       *m = tn_mha_new(.dim = D, .heads = H);
-    tn_tensor    *x = tn_call(table, tokens), *y = tn_mha_forward(m, x, x, x, .blocked_keys = pad, .weights = &w);
+    tn_tensor    *x = tn_call(table, tokens), *y = tn_mha_forward(m, x, x, x, .key_padding_mask = pad, .weights = &w);
     tn_tensor    *alone = tn_narrow(tn_narrow(x, 0, 1, 1), 1, 0, 3);
     ck_assert(tn_same_bits(tn_mha_forward(m, alone, alone, alone), tn_narrow(tn_narrow(y, 0, 1, 1), 1, 0, 3)));
     for (int64_t t = 0; t < 5; t++)
@@ -310,7 +310,7 @@ END_TEST
 
 typedef struct {
     tn_mha    *m;
-    tn_tensor *blocked, *blocked_keys;
+    tn_tensor *attn_mask, *key_padding_mask;
     bool       causal, cross;
 } mha_call;
 
@@ -322,8 +322,9 @@ static tn_tensor *mha_of(tn_tensor *const *in, int n, void *user)
     tn_tensor *w, *const kept[3] = {m->in_proj_weight, m->in_proj_bias, m->out_proj->weight};
     (void)n;
     m->in_proj_weight = in[3], m->in_proj_bias = in[4], m->out_proj->weight = in[5];
-    tn_tensor *y = tn_mha_forward(m, in[0], k->cross ? in[1] : in[0], k->cross ? in[2] : in[0], .blocked = k->blocked,
-                                  .blocked_keys = k->blocked_keys, .causal = k->causal, .weights = &w);
+    tn_tensor *y =
+        tn_mha_forward(m, in[0], k->cross ? in[1] : in[0], k->cross ? in[2] : in[0], .attn_mask = k->attn_mask,
+                       .key_padding_mask = k->key_padding_mask, .causal = k->causal, .weights = &w);
     m->in_proj_weight = kept[0], m->in_proj_bias = kept[1], m->out_proj->weight = kept[2];
     return y ? tn_cat(0, tn_reshape(y, TN_SHAPE(tn_numel(y))), tn_reshape(w, TN_SHAPE(tn_numel(w)))) : NULL;
 }
@@ -350,8 +351,8 @@ START_TEST(mha_gradients)
                             m->in_proj_weight,
                             tn_normal_of(TN_F64, TN_SHAPE(12), 0, 1),
                             m->out_proj->weight};
-        if (rows[i].keys) k.blocked_keys = marks(rows[i].b, rows[i].s, rows[i].keys);
-        if (i == 2) k.blocked = tn_normal_of(TN_F64, TN_SHAPE(1, 2, 2, 3), 0, 1);
+        if (rows[i].keys) k.key_padding_mask = marks(rows[i].b, rows[i].s, rows[i].keys);
+        if (i == 2) k.attn_mask = tn_normal_of(TN_F64, TN_SHAPE(1, 2, 2, 3), 0, 1);
         tn_status s =
             tn_gradcheck(mha_of, .count = 6, .inputs = in, .user = &k, .name = "mha", .second = rows[i].second);
         ck_assert_msg(s == TN_OK, "row %zu: %s", i, tn_error_message());
@@ -370,7 +371,7 @@ static tn_tensor *additive_of(tn_tensor *const *in, int n, void *user)
     m->score->weight = in[5];
     tn_tensor *pad = n > 6 ? in[6] : NULL;
     tn_tensor *y = tn_additive_attention_forward(
-        m, in[0], in[1], .blocked_keys = pad ? tn_gt(tn_detach(pad), tn_scalar(0)) : NULL, .weights = &w);
+        m, in[0], in[1], .key_padding_mask = pad ? tn_gt(tn_detach(pad), tn_scalar(0)) : NULL, .weights = &w);
     m->query_proj->weight = kept[0], m->memory_proj->weight = kept[1], m->memory_proj->bias = kept[2],
     m->score->weight = kept[3];
     return y ? tn_cat(0, tn_reshape(y, TN_SHAPE(tn_numel(y))), tn_reshape(w, TN_SHAPE(tn_numel(w)))) : NULL;
@@ -382,7 +383,7 @@ static tn_tensor *dot_of(tn_tensor *const *in, int n, void *user)
     (void)n;
     m->query_proj->weight = in[2];
     tn_tensor *y = tn_dot_attention_forward(m, in[0], in[1],
-                                            .blocked_keys = tn_size(in[1], 1) == 3 ? marks(2, 3, "..x xxx") : NULL);
+                                            .key_padding_mask = tn_size(in[1], 1) == 3 ? marks(2, 3, "..x xxx") : NULL);
     m->query_proj->weight = kept;
     return y;
 }
@@ -414,13 +415,13 @@ START_TEST(padding_changes_nothing)
     tn_additive_attention *m = tn_additive_attention_new(.query = 3, .memory = D);
     tn_tensor             *q = tn_normal(TN_SHAPE(2, 3), 0, 1), *h = tn_normal(TN_SHAPE(2, S, D), 0, 1), *w;
     tn_tensor             *pad = marks(2, S, "...xx xxxxx"),
-              *y = tn_additive_attention_forward(m, q, h, .blocked_keys = pad, .weights = &w);
+              *y = tn_additive_attention_forward(m, q, h, .key_padding_mask = pad, .weights = &w);
     ck_assert(tn_shape_equal(tn_shape_of(w), TN_SHAPE(2, S)) && tn_shape_equal(tn_shape_of(y), TN_SHAPE(2, D)));
     zeros(tn_select(y, 0, 1)), zeros(tn_select(w, 0, 1));
     tn_tensor *one = tn_narrow(q, 0, 0, 1), *alone = tn_narrow(tn_narrow(h, 0, 0, 1), 1, 0, 3);
     ck_assert(tn_same_bits(tn_narrow(y, 0, 0, 1), tn_additive_attention_forward(m, one, alone)));
     tn_tensor *other = tn_masked_fill(h, tn_unsqueeze(pad, 2), 1e30);
-    ck_assert(tn_same_bits(y, tn_additive_attention_forward(m, q, other, .blocked_keys = pad)));
+    ck_assert(tn_same_bits(y, tn_additive_attention_forward(m, q, other, .key_padding_mask = pad)));
     fine();
     tn_free(m);
 }
@@ -463,15 +464,15 @@ START_TEST(masks_agree)
 {
     tn_mha    *m = tn_mha_new(.dim = D, .heads = H);
     tn_tensor *q = tn_normal(TN_SHAPE(B, T, D), 0, 1), *h = tn_normal(TN_SHAPE(B, S, D), 0, 1), *two = holes(T, S);
-    tn_tensor *four = tn_expand(two, TN_SHAPE(B, H, T, S)), *y = tn_mha_forward(m, q, h, h, .blocked = two);
-    ck_assert(tn_same_bits(y, tn_mha_forward(m, q, h, h, .blocked = four)));
-    ck_assert(tn_same_bits(y, tn_mha_forward(m, q, h, h, .blocked = tn_narrow(four, 1, 0, 1))));
-    ck_assert(tn_same_bits(y, tn_mha_forward(m, q, h, h, .blocked = tn_reshape(four, TN_SHAPE(B * H, T, S)))));
+    tn_tensor *four = tn_expand(two, TN_SHAPE(B, H, T, S)), *y = tn_mha_forward(m, q, h, h, .attn_mask = two);
+    ck_assert(tn_same_bits(y, tn_mha_forward(m, q, h, h, .attn_mask = four)));
+    ck_assert(tn_same_bits(y, tn_mha_forward(m, q, h, h, .attn_mask = tn_narrow(four, 1, 0, 1))));
+    ck_assert(tn_same_bits(y, tn_mha_forward(m, q, h, h, .attn_mask = tn_reshape(four, TN_SHAPE(B * H, T, S)))));
     ck_assert(tn_same_bits(
-        y, tn_mha_forward(m, q, h, h, .blocked = tn_masked_fill(tn_zeros(TN_SHAPE(T, S)), two, -HUGE_VAL))));
+        y, tn_mha_forward(m, q, h, h, .attn_mask = tn_masked_fill(tn_zeros(TN_SHAPE(T, S)), two, -HUGE_VAL))));
     tn_tensor *pad = padding(S), *as_mask = tn_expand(tn_reshape(pad, TN_SHAPE(B, 1, 1, S)), TN_SHAPE(B, 1, T, S));
-    ck_assert(
-        tn_same_bits(tn_mha_forward(m, q, h, h, .blocked_keys = pad), tn_mha_forward(m, q, h, h, .blocked = as_mask)));
+    ck_assert(tn_same_bits(tn_mha_forward(m, q, h, h, .key_padding_mask = pad),
+                           tn_mha_forward(m, q, h, h, .attn_mask = as_mask)));
     fine();
     tn_free(m);
 }
@@ -504,8 +505,8 @@ static double mha_step(void)
     tn_tensor *x = tn_requires_grad(tn_normal(TN_SHAPE(2, 3, 4), 0, 1)), *w;
     double     sum = NAN;
     if (m) {
-        tn_tensor *y = tn_mha_forward(m, x, x, x, .causal = true, .blocked_keys = tn_zeros_of(TN_BOOL, TN_SHAPE(2, 3)),
-                                      .weights = &w);
+        tn_tensor *y = tn_mha_forward(m, x, x, x, .causal = true,
+                                      .key_padding_mask = tn_zeros_of(TN_BOOL, TN_SHAPE(2, 3)), .weights = &w);
         ck_assert(!y == !w);
         tn_backward(tn_sum(tn_square(y)));
         sum = digest(y) + digest(w) + digest(tn_grad(x)) + digest(tn_grad(m->in_proj_weight));
@@ -620,24 +621,24 @@ START_TEST(wrong_calls)
     ck_error(TN_ESHAPE, "attn: mha: query [2, 4, 8] and key [3, 5, 6] differ in batch size");
     tn_mha_forward(m, q, k, q);
     ck_error(TN_ESHAPE, "attn: mha: key [2, 5, 6] and value [2, 4, 8] differ in the first two dims");
-    tn_mha_forward(m, q, k, v, .blocked = holes(T, T));
-    ck_error(TN_ESHAPE, "attn: mha: blocked [4, 4] must be [T, S] = [4, 5], or [B·heads, T, S] with B·heads = 4, or "
+    tn_mha_forward(m, q, k, v, .attn_mask = holes(T, T));
+    ck_error(TN_ESHAPE, "attn: mha: attn_mask [4, 4] must be [T, S] = [4, 5], or [B·heads, T, S] with B·heads = 4, or "
                         "[B, heads, T, S]");
-    tn_mha_forward(m, q, k, v, .blocked = tn_zeros(TN_SHAPE(B, T, S)));
-    ck_error(TN_ESHAPE, "attn: mha: blocked [2, 4, 5] must be [T, S] = [4, 5], or [B·heads, T, S] with B·heads = 4, or "
-                        "[B, heads, T, S]");
-    tn_mha_forward(m, q, k, v, .blocked = tn_zeros(TN_SHAPE(B, 3, T, S)));
+    tn_mha_forward(m, q, k, v, .attn_mask = tn_zeros(TN_SHAPE(B, T, S)));
     ck_error(TN_ESHAPE,
-             "attn: mha: blocked [2, 3, 4, 5] must be [T, S] = [4, 5], or [B·heads, T, S] with B·heads = 4, or "
+             "attn: mha: attn_mask [2, 4, 5] must be [T, S] = [4, 5], or [B·heads, T, S] with B·heads = 4, or "
              "[B, heads, T, S]");
-    tn_mha_forward(m, q, k, v, .blocked = tn_zeros_of(TN_I64, TN_SHAPE(T, S)));
-    ck_error(
-        TN_EDTYPE,
-        "attn: mha: blocked is i64, but must be bool (true: may not be attended to) or floating (added to the scores)");
-    tn_mha_forward(m, q, k, v, .blocked_keys = padding(T));
-    ck_error(TN_ESHAPE, "attn: mha: blocked_keys [2, 4] must be [B, S] = [2, 5]; true is padding");
-    tn_mha_forward(m, q, k, v, .blocked_keys = tn_zeros(TN_SHAPE(B, S)));
-    ck_error(TN_EDTYPE, "attn: attention: blocked_keys must be bool (true: padding), got f32");
+    tn_mha_forward(m, q, k, v, .attn_mask = tn_zeros(TN_SHAPE(B, 3, T, S)));
+    ck_error(TN_ESHAPE,
+             "attn: mha: attn_mask [2, 3, 4, 5] must be [T, S] = [4, 5], or [B·heads, T, S] with B·heads = 4, or "
+             "[B, heads, T, S]");
+    tn_mha_forward(m, q, k, v, .attn_mask = tn_zeros_of(TN_I64, TN_SHAPE(T, S)));
+    ck_error(TN_EDTYPE, "attn: mha: attn_mask is i64, but must be bool (true: may not be attended to) or floating "
+                        "(added to the scores)");
+    tn_mha_forward(m, q, k, v, .key_padding_mask = padding(T));
+    ck_error(TN_ESHAPE, "attn: mha: key_padding_mask [2, 4] must be [B, S] = [2, 5]; true is padding");
+    tn_mha_forward(m, q, k, v, .key_padding_mask = tn_zeros(TN_SHAPE(B, S)));
+    ck_error(TN_EDTYPE, "attn: attention: key_padding_mask must be bool (true: padding), got f32");
     tn_mha_forward(m, q, k, v, .memory = true);
     ck_error(TN_EINVAL, "attn: mha: .memory is set, but .cache is NULL");
     tn_call(m, q);
@@ -663,8 +664,8 @@ START_TEST(wrong_calls)
     ck_error(TN_ESHAPE, "dot_attention: query [3, 8] and memory [2, 5, 8] differ in batch size");
     tn_additive_attention_forward(a, tn_zeros(TN_SHAPE(B, 3)), v, .keys = k);
     ck_error(TN_ESHAPE, "additive_attention: keys [2, 5, 6] must be [B, S, 7], one per vector of memory [2, 5, 8]");
-    tn_dot_attention_forward(d, q, v, .blocked_keys = padding(T));
-    ck_error(TN_ESHAPE, "dot_attention: blocked_keys [2, 4] must be [B, S] = [2, 5]; true is padding");
+    tn_dot_attention_forward(d, q, v, .key_padding_mask = padding(T));
+    ck_error(TN_ESHAPE, "dot_attention: key_padding_mask [2, 4] must be [B, S] = [2, 5]; true is padding");
     tn_free(d), tn_free(a), tn_free(root);
 }
 END_TEST

@@ -53,7 +53,7 @@ START_TEST(as_without)
               *pad = tn_bernoulli_of(TN_BOOL, TN_SHAPE(B, MEMORY), 0.3);
     tn_set_threads(_i % 2 ? 2 : 1);
     tn_tensor   *want = tn_transformer_encoder_forward(e, x, .causal = true);
-    tn_tensor   *also = tn_transformer_decoder_forward(d, x, memory, .causal = true, .memory_blocked_keys = pad);
+    tn_tensor   *also = tn_transformer_decoder_forward(d, x, memory, .causal = true, .memory_key_padding_mask = pad);
     tn_kv_cache *c = tn_transformer_encoder_cache(e, B, LENGTH),
                 *k = tn_transformer_decoder_cache(d, B, LENGTH, MEMORY);
     fine();
@@ -65,7 +65,7 @@ START_TEST(as_without)
         ck_assert_int_eq(tn_kv_cache_length(c), at);
         tn_tensor *y = tn_transformer_encoder_forward(e, part(x, at, n), .causal = true, .cache = c);
         tn_tensor *z = tn_transformer_decoder_forward(d, part(x, at, n), i % 2 ? NULL : memory, .causal = true,
-                                                      .memory_blocked_keys = pad, .cache = k);
+                                                      .memory_key_padding_mask = pad, .cache = k);
         fine();
         ck_assert_msg(tn_same_bits(y, part(want, at, n)), "encoder: %lld at %lld", (long long)n, (long long)at);
         ck_assert_msg(tn_same_bits(z, part(also, at, n)), "decoder: %lld at %lld", (long long)n, (long long)at);
@@ -113,15 +113,17 @@ START_TEST(with_masks)
     masks[1] = tn_bernoulli_of(TN_BOOL, TN_SHAPE(LENGTH, LENGTH), 0.3),
     masks[2] = tn_normal(TN_SHAPE(B, 1, LENGTH, LENGTH), 0, 1);
     for (int i = 0; i < 3; i++) {
-        tn_tensor *mask = masks[i],
-                  *want = tn_transformer_encoder_forward(e, x, .causal = true, .blocked_keys = pad, .blocked = mask);
+        tn_tensor   *mask = masks[i];
+        tn_tensor   *want =
+            tn_transformer_encoder_forward(e, x, .causal = true, .key_padding_mask = pad, .attn_mask = mask);
         tn_kv_cache *c = tn_transformer_encoder_cache(e, B, LENGTH + 3);
         fine();
         for (int64_t at = 0, n; at < LENGTH; at += n) {
             n = at == 0 ? 5 : at == 5 ? 3 : 1;
             tn_tensor *some = mask ? tn_narrow(tn_narrow(mask, -2, at, n), -1, 0, at + n) : NULL;
-            tn_tensor *y = tn_transformer_encoder_forward(
-                e, part(x, at, n), .causal = true, .blocked_keys = part(pad, 0, at + n), .blocked = some, .cache = c);
+            tn_tensor *y =
+                tn_transformer_encoder_forward(e, part(x, at, n), .causal = true,
+                                               .key_padding_mask = part(pad, 0, at + n), .attn_mask = some, .cache = c);
             fine();
             ck_assert_msg(tn_same_bits(y, part(want, at, n)), "mask %d, %lld at %lld", i, (long long)n, (long long)at);
         }
@@ -517,8 +519,8 @@ START_TEST(wrong_use)
     tn_mha_forward(m, one, one, one, .cache = c);
     ck_error(TN_ESHAPE, "kv_cache: the batch has 1 rows, but the cache stores 2; see tn_kv_cache_reorder");
     tn_tensor *next = part(x, 0, 1);
-    tn_mha_forward(m, next, next, next, .cache = c, .blocked_keys = tn_zeros_of(TN_BOOL, TN_SHAPE(2, 1)));
-    ck_error(TN_ESHAPE, "mha: blocked_keys [2, 1] must be [B, S] = [2, 4]; true is padding");
+    tn_mha_forward(m, next, next, next, .cache = c, .key_padding_mask = tn_zeros_of(TN_BOOL, TN_SHAPE(2, 1)));
+    ck_error(TN_ESHAPE, "mha: key_padding_mask [2, 1] must be [B, S] = [2, 4]; true is padding");
 
     tn_mha_forward(m, x, NULL, NULL, .cache = c, .memory = true);
     ck_error(TN_EINVAL, "mha: key is NULL");
@@ -563,7 +565,7 @@ START_TEST(memory_of_no_use)
     ck_error(TN_EINVAL, none);
     ck_assert(!tn_blocks_forward(plain, eight, .memory_weights = seen));
     ck_error(TN_EINVAL, none);
-    ck_assert(!tn_blocks_forward(plain, eight, .memory_blocked_keys = tn_zeros_of(TN_BOOL, TN_SHAPE(1, 3))));
+    ck_assert(!tn_blocks_forward(plain, eight, .memory_key_padding_mask = tn_zeros_of(TN_BOOL, TN_SHAPE(1, 3))));
     ck_error(TN_EINVAL, none);
     tn_free(plain);
 }

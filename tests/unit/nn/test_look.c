@@ -37,7 +37,7 @@ START_TEST(results_and_parts_by_their_paths)
     tn_blocks *m = stack(TN_F32);
     tn_look   *l = tn_look_new();
     tn_tensor *x = input(TN_F32), *plain = tn_blocks_forward(m, x), *w[2];
-    tn_look_want(l, "**");
+    tn_look_request(l, "**");
     tn_scope   s = tn_look_begin(l);
     tn_tensor *y = tn_scope_return(s, tn_blocks_forward(m, x));
     fine();
@@ -74,8 +74,8 @@ START_TEST(only_what_is_wanted)
 {
     tn_blocks *m = stack(TN_F32);
     tn_look   *l = tn_look_new(), *inner = tn_look_new();
-    tn_look_want(l, "layers.*.self_attn.heads");
-    tn_look_want(inner, "layers.1");
+    tn_look_request(l, "layers.*.self_attn.heads");
+    tn_look_request(inner, "layers.1");
     tn_scope s = tn_look_begin(l), t = tn_look_begin(inner);
     tn_blocks_forward(m, input(TN_F32));
     tn_scope_end(t);
@@ -101,7 +101,7 @@ START_TEST(loops_are_not_watched)
     tn_sequential *net = tn_sequential_new();
     tn_linear     *in = tn_append(net, tn_linear_new(.in = 2, .out = 2));
     tn_look       *l = tn_look_new();
-    tn_look_want(l, "**");
+    tn_look_request(l, "**");
     tn_scope s = tn_look_begin(l);
     for (int threads = 1; threads <= 2; threads++) {
         tn_set_threads(threads);
@@ -132,13 +132,13 @@ static void check_gradient(const char *path)
     tn_blocks *m = stack(TN_F64);
     tn_tensor *x = input(TN_F64), *more = NULL, *c = tn_normal_of(TN_F64, TN_SHAPE(2, 5, 8), 0, 1);
     tn_look   *l = tn_look_new(), *change = tn_look_new();
-    tn_look_want(l, path, .grad = true);
+    tn_look_request(l, path, .grad = true);
     tn_scope   s = tn_look_begin(l);
     tn_tensor *loss = tn_scope_return(s, tn_sum(tn_mul(tn_blocks_forward(m, x), c)));
     ck_assert(tn_look_backward(l, loss, NULL) == TN_OK);
     fine();
     tn_tensor *g = tn_look_grad_at(l, path);
-    tn_look_want(change, path, .change = shifted, .user = &more);
+    tn_look_request(change, path, .change = shifted, .user = &more);
     for (int64_t i = 0; i < tn_numel(g); i += 7) {
         double value[2];
         for (int k = 0; k < 2; k++) {
@@ -173,7 +173,7 @@ START_TEST(gradients_where_nothing_is_trained)
     tn_blocks *m = stack(TN_F32);
     tn_look   *l = tn_look_new();
     tn_freeze(m, true);
-    tn_look_want(l, "layers.0.self_attn.heads", .grad = true);
+    tn_look_request(l, "layers.0.self_attn.heads", .grad = true);
     tn_scope   s = tn_look_begin(l);
     tn_tensor *y = tn_scope_return(s, tn_blocks_forward(m, input(TN_F32)));
     ck_assert(tn_look_backward(l, y, tn_ones_like(y)) == TN_OK);
@@ -196,8 +196,8 @@ START_TEST(a_mask_of_ones_own)
 {
     tn_blocks *m = stack(TN_F32);
     tn_look   *l = tn_look_new();
-    tn_look_want(l, "layers.1.self_attn.blocked", .change = diagonal);
-    tn_look_want(l, "**.weights");
+    tn_look_request(l, "layers.1.self_attn.attn_mask", .change = diagonal);
+    tn_look_request(l, "**.weights");
     tn_scope s = tn_look_begin(l);
     tn_blocks_forward(m, input(TN_F32));
     tn_scope_end(s);
@@ -222,25 +222,25 @@ START_TEST(what_is_said_of_mistakes)
     tn_look   *l = tn_look_new();
     ck_assert_ptr_null(tn_look_at(l, "a"));
     ck_error(TN_EINDEX, "tn_look_at: nothing was recorded; run the model inside the scope of tn_look_begin, and pass "
-                        "paths that it has to tn_look_want");
-    tn_look_want(l, NULL);
-    ck_error(TN_EINVAL, "tn_look_want: the path is NULL");
-    tn_look_want(l, "**.a.**");
-    ck_error(TN_EINVAL, "tn_look_want: '**.a.**' has more than one **");
-    tn_look_want(l, "*.*.*.*.*.*.*.*.*");
-    ck_error(TN_EINVAL, "tn_look_want: '*.*.*.*.*.*.*.*.*' has more than 8 stars");
+                        "paths that it has to tn_look_request");
+    tn_look_request(l, NULL);
+    ck_error(TN_EINVAL, "tn_look_request: the path is NULL");
+    tn_look_request(l, "**.a.**");
+    ck_error(TN_EINVAL, "tn_look_request: '**.a.**' has more than one **");
+    tn_look_request(l, "*.*.*.*.*.*.*.*.*");
+    ck_error(TN_EINVAL, "tn_look_request: '*.*.*.*.*.*.*.*.*' has more than 8 stars");
     tn_look_begin(NULL);
     ck_error(TN_EINVAL, "tn_look_begin: the look is NULL");
-    tn_look_want(l, "layers.0");
+    tn_look_request(l, "layers.0");
     tn_scope   s = tn_look_begin(l);
     tn_tensor *y = tn_blocks_forward(m, input(TN_F32));
     tn_look_backward(l, y, NULL);
     ck_error(TN_ESTATE, "tn_look_backward: no tensor wanted with .grad was recorded");
     tn_look_grad_at(l, "layers.0");
-    ck_error(TN_ESTATE, "tn_look_grad_at: 'layers.0' has no gradient: pass .grad = true to tn_look_want");
+    ck_error(TN_ESTATE, "tn_look_grad_at: 'layers.0' has no gradient: pass .grad = true to tn_look_request");
     tn_look_at(l, "layers.2");
     ck_error(TN_EINDEX, "tn_look_at: 'layers.2' was not recorded; recorded are 1 paths, from 'layers.0' to 'layers.0'");
-    tn_look_want(l, "layers.1.norm1", .change = refuses);
+    tn_look_request(l, "layers.1.norm1", .change = refuses);
     ck_assert_ptr_null(tn_blocks_forward(m, input(TN_F32)));
     ck_error(TN_EINVAL, "layers.1.norm1: not layers.1.norm1");
     for (int i = 1; i < 8; i++) tn_look_begin(l);
@@ -277,7 +277,7 @@ static tn_tensor *without(const char *path, tn_tensor *t, void *user)
 static tn_tensor *run_masked(tn_mha *m, tn_tensor *x, tn_tensor *memory, masked *k)
 {
     tn_look *l = tn_look_new();
-    tn_look_want(l, "**.heads", .change = without, .user = k);
+    tn_look_request(l, "**.heads", .change = without, .user = k);
     tn_scope   s = tn_look_begin(l);
     tn_tensor *y = tn_scope_return(s, tn_mha_forward(m, x, memory, memory));
     tn_look_free(l);
@@ -331,13 +331,13 @@ START_TEST(pruned_in_a_stack)
     tn_init_normal(first->relative->weight, 0, 1);
     tn_look *l = tn_look_new();
     masked   k = {2, (const int64_t[]){0, 3}};
-    tn_look_want(l, "layers.0.self_attn.heads", .change = without, .user = &k);
+    tn_look_request(l, "layers.0.self_attn.heads", .change = without, .user = &k);
     tn_tensor *x = tn_normal(TN_SHAPE(1, 6, 8), 0, 1), *blocked = tn_bernoulli(TN_SHAPE(1, 4, 6, 6), 0.2);
     blocked = tn_to(blocked, TN_BOOL);
     tn_scope   s = tn_look_begin(l);
-    tn_tensor *want = tn_scope_return(s, tn_blocks_forward(m, x, .causal = true, .blocked = blocked));
+    tn_tensor *want = tn_scope_return(s, tn_blocks_forward(m, x, .causal = true, .attn_mask = blocked));
     ck_assert(tn_mha_prune(first->self_attn, 2, k.heads) == TN_OK);
-    ck_assert_double_le(apart(tn_blocks_forward(m, x, .causal = true, .blocked = blocked), want), 1e-6);
+    ck_assert_double_le(apart(tn_blocks_forward(m, x, .causal = true, .attn_mask = blocked), want), 1e-6);
     tn_tensor   *all = tn_blocks_forward(m, x, .causal = true);
     tn_kv_cache *c = tn_blocks_cache(m, 1, 6, 0);
     s = tn_no_grad_begin();

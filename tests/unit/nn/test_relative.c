@@ -61,7 +61,7 @@ static const tn_rename rules[] = {
     TN_RENAME("x", NULL),
     TN_RENAME("y", NULL),
     TN_RENAME("seed", NULL),
-    TN_RENAME("blocked_keys", NULL),
+    TN_RENAME("key_padding_mask", NULL),
     TN_RENAME("grad", NULL),
     TN_RENAME("buckets", NULL),
 };
@@ -80,8 +80,9 @@ static tn_block *layer(tn_blocks *m, int64_t i) { return tn_at(m->layers, i); }
 START_TEST(as_an_encoder_of_transformers)
 {
     tn_blocks *m = t5();
-    tn_tensor *x = tn_requires_grad(get("x")), *y = tn_blocks_forward(m, x, .blocked_keys = get("blocked_keys"));
-    tn_tensor *there = tn_unsqueeze(tn_to(tn_logical_not(get("blocked_keys")), TN_F32), 2);
+    tn_tensor *x = tn_requires_grad(get("x")),
+              *y = tn_blocks_forward(m, x, .key_padding_mask = get("key_padding_mask"));
+    tn_tensor *there = tn_unsqueeze(tn_to(tn_logical_not(get("key_padding_mask")), TN_F32), 2);
     ck_assert_double_le(furthest(tn_mul(y, there), tn_mul(get("y"), there)), 1e-5);
     ck_assert(layer(m, 0)->relative && !layer(m, 1)->relative);
     tn_backward(y, .seed = get("seed"));
@@ -100,10 +101,10 @@ START_TEST(masks)
     tn_tensor *blocked = tn_bernoulli_of(TN_BOOL, TN_SHAPE(13, 13), 0.4);
     tn_tensor *floating = tn_masked_fill(tn_zeros(TN_SHAPE(13, 13)), blocked, -INFINITY);
     tn_tensor *want = tn_blocks_forward(m, x, .bias = tn_add(bias, floating));
-    ck_assert(tn_same_bits(tn_blocks_forward(m, x, .blocked = blocked), want));
-    ck_assert(tn_same_bits(tn_blocks_forward(m, x, .blocked = floating), want));
-    ck_assert(
-        tn_same_bits(tn_blocks_forward(m, x, .blocked = tn_contiguous(tn_expand(blocked, TN_SHAPE(6, 13, 13)))), want));
+    ck_assert(tn_same_bits(tn_blocks_forward(m, x, .attn_mask = blocked), want));
+    ck_assert(tn_same_bits(tn_blocks_forward(m, x, .attn_mask = floating), want));
+    ck_assert(tn_same_bits(tn_blocks_forward(m, x, .attn_mask = tn_contiguous(tn_expand(blocked, TN_SHAPE(6, 13, 13)))),
+                           want));
     fine();
     tn_free(m);
 }
@@ -135,15 +136,16 @@ START_TEST(masks_that_do_not_fit)
             tn_tensor *mask = tn_zeros_of(wrong[i / 2].dt, wrong[i / 2].s);
             char       text[400];
             fine();
-            ck_assert_ptr_null(tn_blocks_forward(m, x, .blocked = mask));
+            ck_assert_ptr_null(tn_blocks_forward(m, x, .attn_mask = mask));
             snprintf(text, sizeof text,
-                     wrong[i / 2].code == TN_EDTYPE ? "layers.0.self_attn: mha: blocked %s"
-                                                    : "layers.0.self_attn: mha: blocked %s must be [T, S] = [4, 4], or "
-                                                      "[B·heads, T, S] with B·heads = 6, or [B, heads, T, S]",
+                     wrong[i / 2].code == TN_EDTYPE
+                         ? "layers.0.self_attn: mha: attn_mask %s"
+                         : "layers.0.self_attn: mha: attn_mask %s must be [T, S] = [4, 4], or "
+                           "[B·heads, T, S] with B·heads = 6, or [B, heads, T, S]",
                      wrong[i / 2].text);
             ck_error(wrong[i / 2].code, text);
-            ck_assert_ptr_nonnull(tn_blocks_forward(m, x, .blocked = tn_zeros_of(TN_BOOL, TN_SHAPE(6, 4, 4))));
-            ck_assert_ptr_nonnull(tn_blocks_forward(m, x, .blocked = tn_zeros(TN_SHAPE(3, 1, 4, 4))));
+            ck_assert_ptr_nonnull(tn_blocks_forward(m, x, .attn_mask = tn_zeros_of(TN_BOOL, TN_SHAPE(6, 4, 4))));
+            ck_assert_ptr_nonnull(tn_blocks_forward(m, x, .attn_mask = tn_zeros(TN_SHAPE(3, 1, 4, 4))));
             fine();
             tn_free(m);
         }

@@ -1,5 +1,5 @@
 /* test_state.c — state dicts: saved tensors are loaded under every name they may have, nothing changes unless
- * everything fits, and errors name the misfits. */
+ * everything fits, and errors name the mismatches. */
 #include "nn/base/nn_private.h"
 #include "nn/base/state_private.h"
 #include "tests/common/check_main.h"
@@ -109,14 +109,14 @@ START_TEST(a_tied_tensor_is_stored_once_and_found_by_any_name)
 END_TEST
 
 static char told[2000];
-static void tell(tn_misfit what, const char *name, const char *text, void *user)
+static void tell(tn_mismatch what, const char *name, const char *text, void *user)
 {
-    static const char *const words[] = {"missing", "unexpected", "misshapen"};
+    static const char *const words[] = {"missing", "unexpected", "mismatched"};
     (void)user;
     snprintf(told + strlen(told), sizeof told - strlen(told), "%s %s%s; ", words[what], name, text);
 }
 
-/* A file of another model: two names missing, three unexpected, one misshapen. */
+/* A file of another model: two names missing, three unexpected, one mismatched. */
 static const char *other_model(void)
 {
     const char            *path = tn_test_file("other.safetensors");
@@ -142,7 +142,7 @@ START_TEST(another_model_is_told_and_changes_nothing)
     tn_load_report report;
     tn_tensor     *before = tn_clone(answer(m));
     told[0] = 0;
-    ck_assert_int_eq(tn_load(m, path, .report = &report, .misfit = tell), TN_EFORMAT);
+    ck_assert_int_eq(tn_load(m, path, .report = &report, .mismatch = tell), TN_EFORMAT);
     snprintf(
         want, sizeof want,
         "tn_load: '%s' holds another model: 2 names missing (norm.num_batches_tracked, …), 3 unexpected (mask, …), 1 "
@@ -153,10 +153,10 @@ START_TEST(another_model_is_told_and_changes_nothing)
     ck_assert_int_eq(report.loaded, 4);
     ck_assert_int_eq(report.missing, 2);
     ck_assert_int_eq(report.unexpected, 3);
-    ck_assert_int_eq(report.misshapen, 1);
+    ck_assert_int_eq(report.mismatched, 1);
     ck_assert_str_eq(
         told,
-        "unexpected mask; unexpected norm; unexpected pooler.weight; misshapen words.weight is [6, 4], the file has "
+        "unexpected mask; unexpected norm; unexpected pooler.weight; mismatched words.weight is [6, 4], the file has "
         "[7, 4]; "
         "missing norm.num_batches_tracked; missing head.weight; ");
     ck_assert(tn_allclose(answer(m), before, 0, 0));
@@ -167,9 +167,9 @@ START_TEST(another_model_is_told_and_changes_nothing)
     ck_error(TN_EFORMAT, want);
     ck_assert(tn_allclose(answer(m), before, 0, 0));
     /* with .allow_…, tensors that fit are loaded */
-    ck_assert_int_eq(
-        tn_load(m, path, .allow_missing = true, .allow_unexpected = true, .allow_misshapen = true, .report = &report),
-        TN_OK);
+    ck_assert_int_eq(tn_load(m, path, .allow_missing = true, .allow_unexpected = true, .allow_shape_mismatch = true,
+                             .report = &report),
+                     TN_OK);
     ck_assert_int_eq(report.loaded, 4);
     ck_assert_double_eq(tn_get(m->norm->bias, 2), 4);
     ck_assert_double_eq(tn_get(m->mask, 0), 1);

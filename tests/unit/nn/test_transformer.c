@@ -41,7 +41,7 @@ static void *filled(tn_golden *k, void *module) { return k->matrices = 0.5, tn_g
 static tn_tensor *encoder_layer(tn_golden *k)
 {
     tn_transformer_encoder_layer *m = filled(k, tn_transformer_encoder_layer_new(SIZES, .dtype = k->dtype));
-    return tn_transformer_encoder_layer_forward(m, X, .blocked = holes(T, T), .blocked_keys = padding(T));
+    return tn_transformer_encoder_layer_forward(m, X, .attn_mask = holes(T, T), .key_padding_mask = padding(T));
 }
 static tn_tensor *encoder_layer_first(tn_golden *k)
 {
@@ -54,22 +54,22 @@ static tn_tensor *decoder_layer(tn_golden *k)
 {
     tn_transformer_decoder_layer *m = filled(k, tn_transformer_decoder_layer_new(SIZES, .dtype = k->dtype));
     tn_tensor                    *x = X, *memory = tn_golden_input(k, "memory", TN_SHAPE(B, S, D));
-    return tn_transformer_decoder_layer_forward(m, x, memory, .causal = true, .memory_blocked = holes(T, S),
-                                                .blocked_keys = padding(T), .memory_blocked_keys = padding(S));
+    return tn_transformer_decoder_layer_forward(m, x, memory, .causal = true, .memory_mask = holes(T, S),
+                                                .key_padding_mask = padding(T), .memory_key_padding_mask = padding(S));
 }
 static tn_tensor *decoder_layer_first(tn_golden *k)
 {
     tn_transformer_decoder_layer *m = filled(
         k, tn_transformer_decoder_layer_new(SIZES, .activation = tn_gelu, .norm_first = true, .dtype = k->dtype));
     tn_tensor *x = X, *memory = tn_golden_input(k, "memory", TN_SHAPE(B, S, D));
-    return tn_transformer_decoder_layer_forward(m, x, memory, .blocked = tn_causal_mask(T));
+    return tn_transformer_decoder_layer_forward(m, x, memory, .attn_mask = tn_causal_mask(T));
 }
 static tn_tensor *encoder(tn_golden *k)
 {
     tn_transformer_encoder *m =
         tn_transformer_encoder_new(SIZES, .layers = 2, .activation = tn_gelu, .dtype = k->dtype);
     filled(k, m);
-    return tn_transformer_encoder_forward(m, X, .blocked_keys = padding(T));
+    return tn_transformer_encoder_forward(m, X, .key_padding_mask = padding(T));
 }
 static tn_tensor *encoder_first(tn_golden *k)
 {
@@ -83,15 +83,15 @@ static tn_tensor *decoder(tn_golden *k)
     tn_transformer_decoder *m = tn_transformer_decoder_new(SIZES, .layers = 2, .final_norm = true, .dtype = k->dtype);
     filled(k, m);
     tn_tensor *x = X, *memory = tn_golden_input(k, "memory", TN_SHAPE(B, S, D));
-    return tn_transformer_decoder_forward(m, x, memory, .causal = true, .memory_blocked_keys = padding(S));
+    return tn_transformer_decoder_forward(m, x, memory, .causal = true, .memory_key_padding_mask = padding(S));
 }
 static tn_tensor *transformer(tn_golden *k)
 {
     tn_transformer *m =
         filled(k, tn_transformer_new(SIZES, .encoder_layers = 2, .decoder_layers = 2, .dtype = k->dtype));
     tn_tensor *src = tn_golden_input(k, "src", TN_SHAPE(B, S, D)), *tgt = tn_golden_input(k, "tgt", TN_SHAPE(B, T, D));
-    return tn_transformer_forward(m, src, tgt, .causal = true, .src_blocked_keys = padding(S),
-                                  .blocked_keys = padding(T), .memory_blocked_keys = padding(S));
+    return tn_transformer_forward(m, src, tgt, .causal = true, .src_key_padding_mask = padding(S),
+                                  .key_padding_mask = padding(T), .memory_key_padding_mask = padding(S));
 }
 static tn_tensor *transformer_first(tn_golden *k)
 {
@@ -99,8 +99,8 @@ static tn_tensor *transformer_first(tn_golden *k)
                                            .norm_first = true, .time_first = true, .dtype = k->dtype);
     filled(k, m);
     tn_tensor *src = tn_golden_input(k, "src", TN_SHAPE(S, B, D)), *tgt = tn_golden_input(k, "tgt", TN_SHAPE(T, B, D));
-    return tn_transformer_forward(m, src, tgt, .blocked = tn_causal_mask(T), .src_blocked = holes(S, S),
-                                  .memory_blocked = holes(T, S));
+    return tn_transformer_forward(m, src, tgt, .attn_mask = tn_causal_mask(T), .src_mask = holes(S, S),
+                                  .memory_mask = holes(T, S));
 }
 static tn_tensor *mlm_head(tn_golden *k)
 {
@@ -275,13 +275,13 @@ static tn_tensor *encoder_of(tn_tensor *const *in, int n, void *m)
 {
     tn_tensor *pad = tn_size(in[0], 0) == 2 && tn_size(in[0], 1) == 3 ? padding(3) : NULL;
     (void)n;
-    return tn_transformer_encoder_forward((tn_transformer_encoder *)m, in[0], .blocked_keys = pad, .causal = true);
+    return tn_transformer_encoder_forward((tn_transformer_encoder *)m, in[0], .key_padding_mask = pad, .causal = true);
 }
 static tn_tensor *decoder_of(tn_tensor *const *in, int n, void *m)
 {
     tn_tensor *pad = tn_size(in[1], 0) == 2 && tn_size(in[1], 1) == 3 ? padding(3) : NULL;
     (void)n;
-    return tn_transformer_decoder_forward((tn_transformer_decoder *)m, in[0], in[1], .memory_blocked_keys = pad,
+    return tn_transformer_decoder_forward((tn_transformer_decoder *)m, in[0], in[1], .memory_key_padding_mask = pad,
                                           .causal = true);
 }
 static tn_tensor *head_of(tn_tensor *const *in, int n, void *user)
@@ -334,7 +334,8 @@ START_TEST(any_threads_any_batch)
     for (int i = 0; i < 3; i++) {
         tn_set_threads(threads[i]);
         tn_seed(5);
-        y[i] = tn_transformer_forward(m, src, tgt, .causal = true, .src_blocked_keys = pad, .memory_blocked_keys = pad);
+        y[i] = tn_transformer_forward(m, src, tgt, .causal = true, .src_key_padding_mask = pad,
+                                      .memory_key_padding_mask = pad);
         tn_backward(tn_sum(tn_square(y[i])));
         fine();
         w[i] = tn_clone(tn_grad(tn_find_tensor(m, "encoder.layers.0.linear1.weight")));
@@ -342,7 +343,8 @@ START_TEST(any_threads_any_batch)
         tn_zero_grads(m);
     }
     tn_eval(m);
-    eval = tn_transformer_forward(m, src, tgt, .causal = true, .src_blocked_keys = pad, .memory_blocked_keys = pad);
+    eval = tn_transformer_forward(m, src, tgt, .causal = true, .src_key_padding_mask = pad,
+                                  .memory_key_padding_mask = pad);
     ck_assert(!tn_same_bits(eval, y[0])); /* dropout is active in training only */
     for (int64_t b = 0; b < 3; b++) {     /* alone, and without its padding */
         tn_tensor *one = tn_narrow(tn_narrow(src, 0, b, 1), 1, 0, b == 1 ? 12 : 20);
@@ -361,9 +363,9 @@ START_TEST(time_first)
     for (tn_each e = tn_modules(t); tn_next(&e);)
         if (!strcmp(e.module->kind->name, "MultiheadAttention")) ((tn_mha *)e.module)->time_first = true;
     tn_tensor *src = tn_normal(TN_SHAPE(B, S, D), 0, 1), *tgt = tn_normal(TN_SHAPE(B, T, D), 0, 1);
-    tn_tensor *y = tn_transformer_forward(m, src, tgt, .causal = true, .src_blocked_keys = padding(S));
+    tn_tensor *y = tn_transformer_forward(m, src, tgt, .causal = true, .src_key_padding_mask = padding(S));
     tn_tensor *z = tn_transformer_forward(t, tn_transpose(src, 0, 1), tn_transpose(tgt, 0, 1), .causal = true,
-                                          .src_blocked_keys = padding(S));
+                                          .src_key_padding_mask = padding(S));
     ck_assert(tn_same_bits(y, tn_transpose(z, 0, 1)));
     fine();
     tn_free(m), tn_free(t);
@@ -417,7 +419,7 @@ START_TEST(weights)
     tn_backward(tn_sum(tn_square(own[1]))); /* the weights are on the tape */
     ck_assert(tn_grad(tn_find_tensor(e, "layers.1.self_attn.in_proj_weight")) != NULL);
     fine();
-    tn_transformer_encoder_forward(e, memory, .blocked = holes(T, T), .weights = own);
+    tn_transformer_encoder_forward(e, memory, .attn_mask = holes(T, T), .weights = own);
     for (int i = 0; i < 3; i++) ck_assert(!own[i]);
     tn_clear_error();
     tn_free(d), tn_free(e);
@@ -551,7 +553,7 @@ static double transformer_step(void)
     double     sum = NAN;
     if (m) {
         tn_tensor *y = tn_transformer_forward(m, src, tgt, .causal = true,
-                                              .memory_blocked_keys = tn_zeros_of(TN_BOOL, TN_SHAPE(2, 3)));
+                                              .memory_key_padding_mask = tn_zeros_of(TN_BOOL, TN_SHAPE(2, 3)));
         tn_backward(tn_sum(tn_square(y)));
         sum = digest(y) + digest(tn_grad(src)) + digest(tn_grad(tn_find_tensor(m, "decoder.layers.0.linear1.weight")));
     }
@@ -643,13 +645,13 @@ START_TEST(wrong_use)
     ck_error(TN_ESHAPE, "encoder.layers.0.self_attn: mha: query [2, 5, 7] must be [B, T, 8]");
     tn_transformer_forward(m, src, tn_zeros(TN_SHAPE(3, T, D)));
     ck_error(TN_ESHAPE, "decoder.layers.0.multihead_attn: mha: query [3, 4, 8] and key [2, 5, 8] differ in batch size");
-    tn_transformer_forward(m, src, tgt, .blocked = holes(T, S));
+    tn_transformer_forward(m, src, tgt, .attn_mask = holes(T, S));
     ck_error(TN_ESHAPE,
-             "decoder.layers.0.self_attn: mha: blocked [4, 5] must be [T, S] = [4, 4], or [B·heads, T, S] with "
+             "decoder.layers.0.self_attn: mha: attn_mask [4, 5] must be [T, S] = [4, 4], or [B·heads, T, S] with "
              "B·heads = 4, or [B, heads, T, S]");
-    tn_transformer_forward(m, src, tgt, .memory_blocked_keys = padding(T));
+    tn_transformer_forward(m, src, tgt, .memory_key_padding_mask = padding(T));
     ck_error(TN_ESHAPE,
-             "decoder.layers.0.multihead_attn: mha: blocked_keys [2, 4] must be [B, S] = [2, 5]; true is padding");
+             "decoder.layers.0.multihead_attn: mha: key_padding_mask [2, 4] must be [B, S] = [2, 5]; true is padding");
     tn_transformer_forward(m, NULL, tgt);
     ck_error(TN_EINVAL, "encoder.layers.0.self_attn: mha: query is NULL");
     tn_transformer_decoder_forward(m->decoder, tgt, NULL);

@@ -583,16 +583,16 @@ START_TEST(means_are_no_other_averages)
     for (int mean = 0; mean < 2; mean++) {
         tn_ema *e = tn_ema_new(net, .mean = mean), *alike = tn_ema_new(net, .mean = mean),
                *other = tn_ema_new(net, .mean = !mean);
-        if (mean) tn_ema_begin(e);
+        if (mean) tn_ema_start(e);
         for (int i = 0; i < 5; i++) tn_ema_update(e);
         ck_assert_int_eq(tn_checkpoint_save(path, .ema = e), TN_OK);
         tn_checkpoint_file *f = tn_checkpoint_open(path);
         refused((tn_checkpoint_restore_args){.file = f, .ema = other}, TN_EFORMAT,
                 mean ? "tn_checkpoint_restore: '%s' was saved with averages with .mean, but these are without"
                      : "tn_checkpoint_restore: '%s' was saved with averages without .mean, but these are with it");
-        ck_assert(tn_ema_begun(other) == (mean == 1));
+        ck_assert(tn_ema_started(other) == (mean == 1));
         ck_assert_int_eq(tn_checkpoint_restore(f, .ema = alike), TN_OK);
-        ck_assert(tn_ema_begun(alike));
+        ck_assert(tn_ema_started(alike));
         tn_checkpoint_close(f);
         tn_ema_free(e), tn_ema_free(alike), tn_ema_free(other);
     }

@@ -80,8 +80,8 @@ static tn_tensor *seq2seq_loss(model *m, int step)
     tn_tensor *pad = tn_padding_mask(x, 0);
     tn_tensor *src = tn_call(m->positions, tn_mul_scalar(tn_call(m->source, x), sqrt(D)));
     tn_tensor *tgt = tn_call(m->positions, tn_mul_scalar(tn_call(m->target, read), sqrt(D)));
-    tn_tensor *h = tn_transformer_forward(m->transformer, src, tgt, .causal = true, .src_blocked_keys = pad,
-                                          .blocked_keys = tn_padding_mask(read, 0), .memory_blocked_keys = pad);
+    tn_tensor *h = tn_transformer_forward(m->transformer, src, tgt, .causal = true, .src_key_padding_mask = pad,
+                                          .key_padding_mask = tn_padding_mask(read, 0), .memory_key_padding_mask = pad);
     return tn_cross_entropy(tn_call(m->out, h), y, .ignore_index = 0, .label_smoothing = 0.1);
 }
 
@@ -114,7 +114,7 @@ static tn_tensor *bert_loss(model *m, int step)
     for (int64_t i = 0; i < MASKED; i++) tn_set_i64(flat, tn_get_i64(where, i), 2); /* a view of x */
     for (int64_t t = 3; t < S; t++) tn_set_i64(segments, t, 1);
     tn_tensor *e = tn_add(tn_add(tn_call(m->words, x), m->place->weight), tn_call(m->segments, segments));
-    tn_tensor *h = tn_transformer_encoder_forward(m->encoder, tn_call(m->norm, e), .blocked_keys = pad);
+    tn_tensor *h = tn_transformer_encoder_forward(m->encoder, tn_call(m->norm, e), .key_padding_mask = pad);
     return tn_cross_entropy(tn_call(m->head, tn_index_select(tn_reshape(h, TN_SHAPE(B * S, D)), 0, where)), target);
 }
 
@@ -189,7 +189,7 @@ static tn_tensor *bahdanau_loss(model *m, int step)
     tn_tensor *h = tn_tanh(tn_call(m->bridge, tn_cat(1, tn_select(last, 0, 0), tn_select(last, 0, 1))));
     for (int64_t t = 0; t < T; t++) {
         tn_tensor *word = tn_select(words, 1, t);
-        tn_tensor *seen = tn_additive_attention_forward(m->attention, h, memory, .keys = keys, .blocked_keys = pad);
+        tn_tensor *seen = tn_additive_attention_forward(m->attention, h, memory, .keys = keys, .key_padding_mask = pad);
         h = tn_gru_cell_forward(m->cell, tn_cat(1, word, seen), .h = h);
         said[t] = tn_call(m->out, tn_cat(1, h, seen, word));
     }

@@ -97,13 +97,13 @@ START_TEST(averages_that_are_the_weights)
 {
     static const double began[] = {1, 3e7, INFINITY}, then[] = {1e-9, 0.3, 2};
     for (int kind = 0; kind < 3;
-         kind++) { /* a mean before tn_ema_begin, its first update, and an average with decay 0 */
+         kind++) { /* a mean before tn_ema_start, its first update, and an average with decay 0 */
         tn_linear *m = tn_linear_new(.in = 3, .out = 1, .no_bias = true);
         tn_scope   s = tn_no_grad_begin();
         for (int i = 0; i < 3; i++) tn_set(m->weight, i, began[i]);
         tn_scope_end(s);
         tn_ema *e = kind == 2 ? tn_ema_new(m, .decay = 0) : tn_ema_new(m, .mean = true);
-        if (kind == 1) tn_ema_begin(e);
+        if (kind == 1) tn_ema_start(e);
         s = tn_no_grad_begin();
         for (int i = 0; i < 3; i++) tn_set(m->weight, i, then[i]);
         tn_scope_end(s);

@@ -160,7 +160,7 @@ START_TEST(frozen_ungraded_and_tied)
     tn_tensor     *a = param(net, "a", TN_F64, TN_SHAPE(2), NULL), *b = param(net, "b", TN_F64, TN_SHAPE(2), NULL);
     tn_tensor     *c = param(net, "c", TN_F64, TN_SHAPE(2), NULL);
     tn_tie(net, "again", a);
-    tn_requires_no_grad(b);
+    tn_freeze_tensor(b);
     tn_optimizer *o = tn_adamw_new(net, .lr = 0.1);
     gradient(a, (double[]){1, -1});
     ck_assert_int_eq(tn_step(o), TN_OK);
@@ -438,19 +438,19 @@ START_TEST(means)
     tn_ema        *e = tn_ema_new(net, .mean = true);
     const double   seen[] = {4, 8, 3, 7, 5}, want[] = {4, 8, 3, 5, 5};
     for (int i = 0; i < 5; i++) {
-        if (i == 2) tn_ema_begin(e);
+        if (i == 2) tn_ema_start(e);
         const tn_scope s = tn_no_grad_begin();
         tn_fill(a, seen[i]);
         tn_scope_end(s);
         tn_ema_update(e), tn_ema_swap(e);
-        ck_assert(close_to(tn_get(a, 1), want[i]) && tn_ema_begun(e) == (i > 1));
+        ck_assert(close_to(tn_get(a, 1), want[i]) && tn_ema_started(e) == (i > 1));
         tn_ema_swap(e);
     }
     tn_ema *other = tn_ema_new(net);
-    tn_ema_begin(other);
-    ck_error(TN_EINVAL, "tn_ema_begin: these averages have no .mean");
-    tn_ema_begin(NULL);
-    ck_error(TN_EINVAL, "tn_ema_begin: the averages are NULL");
+    tn_ema_start(other);
+    ck_error(TN_EINVAL, "tn_ema_start: these averages have no .mean");
+    tn_ema_start(NULL);
+    ck_error(TN_EINVAL, "tn_ema_start: the averages are NULL");
     tn_ema_free(e), tn_ema_free(other);
     tn_free(net);
 }

@@ -145,7 +145,7 @@ static void work(tn_world *w, void *user)
 
 static void alone(job *j)
 {
-    tn_world          *w = tn_world_alone();
+    tn_world          *w = tn_world_single();
     const tn_generator before = *tn_current_generator();
     work(w, j);
     *tn_current_generator() = before;
@@ -300,7 +300,7 @@ START_TEST(the_tape_tells)
     tn_tensor *x = tn_randint(TN_SHAPE(ROWS), 0, WORDS), *y = tn_randint(TN_SHAPE(ROWS), 0, WORDS);
     tn_on_grad(m->up->bias, leave_it, NULL);
     tn_tensor *l = tn_cross_entropy(tn_call(m, x), y);
-    ck_assert_int_eq(tn_backward_telling(l, NULL, tell, &t), TN_OK);
+    ck_assert_int_eq(tn_backward_notify(l, NULL, tell, &t), TN_OK);
     if (_i) { /* the projection's part of the table first, then up's weight, then the lookups */
         ck_assert(t.early == m->words->weight && t.n == 2 && t.leaf[0] == m->up->weight && t.leaf[1] == t.early);
         ck_assert((float)tn_get(tn_grad(t.early), 0) == t.first[1]);
@@ -382,7 +382,7 @@ static void differently(tn_world *w, void *user)
     if (what == 0 && rank) tn_world_barrier(w);
     if (what == 0 && !rank) tn_world_gather(w, 1, all);
     if (what == 1) tn_replica_free(tn_replica_new(w, m, .shards = 5 + (rank == 2)));
-    if (what == 2) tn_world_same(w, "file", rank == 1 ? "a" : "b");
+    if (what == 2) tn_world_check_same(w, "file", rank == 1 ? "a" : "b");
     if (what == 3) tn_replica_free(rank ? tn_replica_new(w, other) : tn_replica_new(w, m));
     if (what == 4 && rank) tn_world_barrier(w); /* rank 0 has ended */
     if (what == 5) step_differently(w, other);
@@ -401,7 +401,7 @@ START_TEST(ranks_that_differ)
     static const char *const said[] = {
         "rank 0 calls tn_world_gather, but rank 1 calls tn_world_barrier; all ranks must make the same calls",
         "tn_replica_new: rank 2 has other options (.shards, .bucket, ...) than rank 0",
-        "tn_world_same: rank 1 has another file than rank 0",
+        "tn_world_check_same: rank 1 has another file than rank 0",
         "tn_world_broadcast: rank 1 has a module with other names, dtypes or shapes than rank 0",
         "rank 0 calls tn_world_free, but rank 1 calls tn_world_barrier; all ranks must make the same calls",
         "tn_replica_step: rank 2 has an optimizer of another kind, with another learning rate or other options than "
@@ -445,7 +445,7 @@ END_TEST
 
 START_TEST(mistakes)
 {
-    tn_world  *w = tn_world_alone();
+    tn_world  *w = tn_world_single();
     tn_linear *m = tn_linear_new(.in = 2, .out = 1);
     ck_assert_ptr_null(tn_replica_new(NULL, m));
     ck_error(TN_EINVAL, "tn_replica_new: the world is NULL");
@@ -458,8 +458,8 @@ START_TEST(mistakes)
     ck_assert_ptr_null(tn_replica_new(w, m, .fast = true, .sparse = true));
     ck_error(TN_EINVAL, "tn_replica_new: .sparse and .fast exclude each other: with .fast the transport adds all "
                         "gradients");
-    ck_assert_ptr_null(tn_world_over((tn_transport){.size = 2}));
-    ck_error(TN_EINVAL, "tn_world_over: more than one rank needs .gather, .broadcast and .swap");
+    ck_assert_ptr_null(tn_world_from_transport((tn_transport){.size = 2}));
+    ck_error(TN_EINVAL, "tn_world_from_transport: more than one rank needs .gather, .broadcast and .swap");
     tn_replica *r = tn_replica_new(w, m, .shards = 2);
     tn_replica_backward(r, tn_scalar(1), 1);
     ck_error(TN_ESTATE, "tn_replica_backward: no shard is open; call it in a loop of tn_replica_next");
