@@ -25,8 +25,8 @@ int main(int argc, char **argv)
     tn_tokenizer_encode(t, e, tn_data(text), (size_t)tn_numel(text));
 
     tn_gpt     *gpt = tn_gpt_new(.vocab = tn_tokenizer_size(t), .dim = 128, .layers = 2, .heads = 4, .positions = 64);
-    tn_windows *train = e ? tn_windows_new(e->id, e->n, .batch = 16, .length = 64) : NULL;
-    tn_fit(gpt, .train = tn_windows_source(train), .loss = loss, .steps = strtol(argv[2], NULL, 10), .lr = 2e-3,
+    tn_windows *w = e ? tn_windows_new(e->id, e->n, .batch = 16, .length = 64) : NULL;
+    tn_fit(gpt, .train = tn_windows_source(w), .loss = loss, .steps = strtol(argv[2], NULL, 0), .lr = 2e-3,
            .on = report);
 
     tn_token_batch start = {.ids = NULL};
@@ -40,7 +40,7 @@ int main(int argc, char **argv)
         tn_tokenizer_decode_next(t, &stream, (int32_t)tn_get_i64(tokens, i), &line);
     if (!tn_error()) printf("%s%s\n", prompt, line.at);
     else fprintf(stderr, "%s\n", tn_error_message());
-    tn_string_free(&line), tn_decoding_free(d), tn_windows_free(train), tn_free(gpt);
+    tn_string_free(&line), tn_decoding_free(d), tn_windows_free(w), tn_free(gpt);
     tn_encoding_free(e), tn_tokenizer_free(t);
     return tn_error() != TN_OK;
 }

@@ -11,7 +11,7 @@
  * input. False: raised, also if all are empty. */
 bool texts_read(const option_list *files, tn_string *to);
 /* Reads the training text, *bytes, and then the validation text into one string. Without validation files, the last
- * `part` of the training text is the validation text; it begins at a line, or at a character if no line begins there. */
+ * `part` of the training text, from the start of a line if it has one, is the validation text. */
 bool texts_read_both(const option_list *text, const option_list *valid, double part, tn_string *to, size_t *bytes);
 /* Checks a training's options --text, --valid and --valid-part. *part: the fraction of the text to validate on if there
  * is no `valid`; NaN: not given, and set to `usual`. Returns 0 or program_usage. */

@@ -147,8 +147,8 @@ static void pronoun(maker *m, const topic *t, char *to, world_probe *p)
         animal && many ? "were" : was, why);
 }
 
-/* "The old ship sails to the island", or "The merchants ship wool to the island", and who says it where, so that the
- * sentence belongs to its document. */
+/* "The old ship sails to the island", or "The merchants ship wool to the island", with the speaker and the place, so
+ * that the sentence belongs to its document. */
 static void sense(maker *m, const topic *t, const named *who, char *to, world_probe *p)
 {
     const ambiguous *w = &senses[below(m, nsenses)];

@@ -10,12 +10,13 @@ phrases() # STYLE-PAGE: its phrases, one a line
     sed -n '/^## Phrases to avoid/,$p' "$1" | sed -n 's/^| \(`.*`\) |.*/\1/p' | grep -oE '`[^`]+`' | tr -d '`'
 }
 
-# The texts to count: C, scripts, pages. Recorded data, generated tables and the phrase list itself are not prose.
+# The texts to count: C, scripts, pages. Recorded data, generated tables, the phrase list itself and
+# the grammars of words.c are not prose.
 texts()
 {
     files -name '*.[ch]' -o -name '*.sh' -o -name '*.py' -o -name '*.awk' -o -name '*.md' -o -name '*.1' \
         -o -name CMakeLists.txt -o -path ./tests/run -o -path ./tests/quality -o -path ./bench/run \
-        -o -path ./examples/run | grep -vE '^(docs/style\.md|docs/quality\.md|tests/project/words\.awk)$|^build'
+        -o -path ./examples/run | grep -vE '^(docs/style\.md|docs/quality\.md|tests/project/words\.awk|examples/common/words\.c)$|^build'
 }
 
 counted() # a line "file comment-lines comments strings pages" each

@@ -113,8 +113,8 @@ START_TEST(with_masks)
     masks[1] = tn_bernoulli_of(TN_BOOL, TN_SHAPE(LENGTH, LENGTH), 0.3),
     masks[2] = tn_normal(TN_SHAPE(B, 1, LENGTH, LENGTH), 0, 1);
     for (int i = 0; i < 3; i++) {
-        tn_tensor   *mask = masks[i];
-        tn_tensor   *want =
+        tn_tensor *mask = masks[i];
+        tn_tensor *want =
             tn_transformer_encoder_forward(e, x, .causal = true, .key_padding_mask = pad, .attn_mask = mask);
         tn_kv_cache *c = tn_transformer_encoder_cache(e, B, LENGTH + 3);
         fine();
