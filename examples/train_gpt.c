@@ -9,7 +9,7 @@ static tn_tensor *loss(void *gpt, const tn_batch *b, void *user)
     return tn_gpt_loss(gpt, b->x, b->y);
 }
 
-static void report(const tn_fit_event *e, void *user)
+static void show(const tn_fit_event *e, void *user)
 {
     (void)user;
     if (e->what == TN_FIT_STEP && e->step % 50 == 0) fprintf(stderr, "step %lld: %.3f\n", (long long)e->step, e->loss);
@@ -26,8 +26,7 @@ int main(int argc, char **argv)
 
     tn_gpt     *gpt = tn_gpt_new(.vocab = tn_tokenizer_size(t), .dim = 128, .layers = 2, .heads = 4, .positions = 64);
     tn_windows *w = e ? tn_windows_new(e->id, e->n, .batch = 16, .length = 64) : NULL;
-    tn_fit(gpt, .train = tn_windows_source(w), .loss = loss, .steps = strtol(argv[2], NULL, 0), .lr = 2e-3,
-           .on = report);
+    tn_fit(gpt, .train = tn_windows_source(w), .loss = loss, .steps = strtol(argv[2], NULL, 0), .lr = .002, .on = show);
 
     tn_token_batch start = {.ids = NULL};
     tn_text_stream stream = {.bytes = 0};
