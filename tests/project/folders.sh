@@ -36,6 +36,10 @@ for header in $TENON_HEADERS; do
     done < <(sed -n 's/^[[:space:]]*#[[:space:]]*include "\(.*\)".*/\1/p' "$root/$header")
 done
 
+for file in $(files -name '*.md' -o -name '*.[ch]' -o -name '*.sh' -o -name '*.py'); do
+    [ -s "$root/$file" ] || wrong "$file is empty"
+done
+
 for file in $(files -name '*.[ch]'); do
     lines=$(wc -l <"$root/$file")
     most=$most_lines
