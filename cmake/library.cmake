@@ -38,20 +38,6 @@ if(TENON_PNG AND PNG_FOUND)
 else()
   message(STATUS "PNG and gzip files: not supported (TENON_PNG is ${TENON_PNG}); install libpng-dev to support them")
 endif()
-set(TENON_OPENMP OFF)
-set(openmp_names)
-if(TENON_WITH_OPENMP)
-  if(TENON_WITH_OPENMP STREQUAL "AUTO")
-    find_package(OpenMP COMPONENTS C)
-  else()
-    find_package(OpenMP REQUIRED COMPONENTS C)
-  endif()
-  if(OpenMP_C_FOUND)
-    set(TENON_OPENMP ON)
-    set(openmp_names ${OpenMP_C_LIB_NAMES})
-    target_link_libraries(tenon_needs INTERFACE OpenMP::OpenMP_C)
-  endif()
-endif()
 
 # ---- kernels: X.k.c is compiled for each instruction set, with TN__ISA its name ----
 
@@ -127,7 +113,7 @@ add_library(tenon::tenon_static ALIAS tenon_static)
 set_target_properties(tenon tenon_static PROPERTIES LINKER_LANGUAGE C OUTPUT_NAME tenon)
 set_target_properties(tenon PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 target_link_options(tenon PRIVATE ${TENON_LINK})
-# A program's dlclose() must not unload the library: threads that it started still wait in OpenMP's library.
+# A program's dlclose() must not unload the library: threads that it started still wait in it.
 check_linker_flag(C "-Wl,-z,nodelete" TENON_HAS_Z_NODELETE)
 if(TENON_HAS_Z_NODELETE)
   target_link_options(tenon PRIVATE "-Wl,-z,nodelete")
@@ -140,7 +126,7 @@ endif()
 target_link_libraries(tenon PRIVATE $<BUILD_INTERFACE:tenon_needs> m)
 # A program that links the static library also links the dependencies: as targets in this build, by name if installed.
 target_link_libraries(tenon_static PRIVATE $<BUILD_INTERFACE:tenon_needs>
-  INTERFACE m "$<INSTALL_INTERFACE:Threads::Threads;${openmp_names};${png_names};utf8proc>")
+  INTERFACE m "$<INSTALL_INTERFACE:Threads::Threads;${png_names};utf8proc>")
 
 # Users include <tenon/...>, both from this build and from an installed Tenon.
 foreach(header IN LISTS TENON_HEADERS)

@@ -1,9 +1,6 @@
 # The options of a build. A project that adds Tenon as a subdirectory gets only the library.
 include(GNUInstallDirs)
 
-set(TENON_WITH_OPENMP AUTO CACHE STRING "Threads with OpenMP: AUTO (if the compiler supports it), ON or OFF")
-set_property(CACHE TENON_WITH_OPENMP PROPERTY STRINGS AUTO ON OFF)
-
 set(TENON_MPI AUTO CACHE STRING "The library tenon::mpi for several processes: AUTO (if MPI is installed), ON or OFF")
 set_property(CACHE TENON_MPI PROPERTY STRINGS AUTO ON OFF)
 
@@ -34,6 +31,10 @@ set(TENON_SANITIZE "" CACHE STRING "Sanitizers, the argument of -fsanitize=: add
 set(TENON_TEST_LAUNCHER "" CACHE STRING "Launcher of the test programs, as a list: valgrind;-q")
 set(TENON_TEST_TIMEOUT 300 CACHE STRING "Maximum seconds of a test program")
 mark_as_advanced(TENON_FUZZ TENON_COVERAGE TENON_SANITIZE TENON_TEST_LAUNCHER TENON_TEST_TIMEOUT)
+
+# Tenon does not use OpenMP; a test and the benchmarks of other libraries do.
+find_package(OpenMP QUIET COMPONENTS C)
+set(TENON_OPENMP ${OpenMP_C_FOUND})
 
 if(PROJECT_IS_TOP_LEVEL)
   if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)

@@ -37,7 +37,7 @@ static int least(int a, int b) /* 0 means no limit */
     return a < b ? a : b;
 }
 
-/* "4", or "4,2" for nested regions, of which the first counts. 0 if OpenMP would not accept the text. */
+/* "4", or "4,2" for nested regions, of which the first counts. 0 if the text has another form. */
 int tn__env_threads(const char *text)
 {
     if (!text) return 0;

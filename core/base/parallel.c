@@ -1,33 +1,45 @@
-/* parallel.c — the only place where work is spread over threads, and the only file with OpenMP pragmas.
+/* parallel.c — the only place where work is divided among threads.
  *
- * Work is cut into blocks by the grain alone, so the results of a block never depend on the number of threads.
- * Threads come from OpenMP, with these rules:
- *   - the number is set only by num_threads clauses: the settings of the host process stay unchanged;
- *   - a team is always complete, even for fewer blocks, because gcc's OpenMP ends the threads that a smaller team does
- *     not use, and would have to create them again;
- *   - gcc's OpenMP ends the process if it cannot create a thread, so before the first team of a size we try that many
- *     plain threads, and stay serial if that fails;
- *   - in a child forked after a parallel region gcc's OpenMP hangs, so there all loops are serial;
- *   - inside a parallel region, ours or the user's, loops are serial;
- *   - errno is unchanged: clang's OpenMP sets it when it starts and when it creates threads.
- * State for the whole process: the default number of threads, determined once; whether the fork handler is set, and
- * whether we are such a child. */
+ * Work is cut into blocks by the grain alone, so the results of a block never depend on the number of threads. Each
+ * thread of a loop starts with its share of the blocks, the same in every loop of that size, so that data stays in its
+ * caches. A thread that has finished its share takes blocks from the end of others' shares: a thread that the system
+ * has suspended, or that has not arrived, delays a loop by at most one block.
+ *   - Inside a parallel loop, ours or a user's of OpenMP, loops are serial.
+ *   - If threads cannot be created, loops use those that exist, or are serial (team.c).
+ *   - errno is unchanged.
+ * State for the whole process: the default number of threads, determined once. */
 #include "core/base/checked.h"
 #include "core/base/denormals.h"
 #include "core/base/memory.h"
 #include "core/base/parallel.h"
+#include "core/base/team.h"
 #include "core/base/thread.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 enum { MAX_THREADS = 512 };
 
-static _Thread_local int worker; /* index of the worker in a body of tn_parallel_for; 0 outside */
+static atomic_int         found;  /* the default number of threads; 0: not determined yet */
+static _Thread_local int  worker; /* index of the worker in a body of tn_parallel_for; 0 outside */
+static _Thread_local bool inside; /* in a loop with several threads */
+
+#ifdef __ELF__
+/* Only defined if the host program uses OpenMP. */
+extern int  omp_in_parallel(void) __attribute__((weak));
+static bool in_users_region(void)
+{
+    if (!omp_in_parallel) return false;
+    const int  keep = errno; /* clang's OpenMP sets it when it starts */
+    const bool in = omp_in_parallel() != 0;
+    errno = keep;
+    return in;
+}
+#else
+static bool in_users_region(void) { return false; }
+#endif
 
 int tn__worker(void) { return worker; }
 
@@ -49,61 +61,9 @@ static void serial(void (*body)(int64_t, int64_t, void *), void *user, int64_t n
     worker = outer;
 }
 
-#ifdef _OPENMP
-
-static atomic_int        found; /* the default number of threads; 0: not determined yet */
-static atomic_bool       in_child, guarded;
-static pthread_once_t    guard_once = PTHREAD_ONCE_INIT;
-static _Thread_local int team = 1;  /* the size of this thread's last team: gcc's OpenMP keeps its threads */
-static _Thread_local int too_large; /* smallest team size that could not be created; 0: none */
-
-static void after_fork(void) { atomic_store(&in_child, true); }
-static void set_guard(void) { atomic_store(&guarded, pthread_atfork(NULL, NULL, after_fork) == 0); }
-
-static void *wait_at_gate(void *gate)
-{
-    pthread_mutex_lock(gate);
-    pthread_mutex_unlock(gate);
-    return NULL;
-}
-
-/* True if n more threads can be alive at once. */
-static bool can_make(int n)
-{
-    pthread_t       made[MAX_THREADS];
-    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-    int             have = 0;
-    pthread_mutex_lock(&gate);
-    while (have < n && pthread_create(&made[have], NULL, wait_at_gate, &gate) == 0) have++;
-    pthread_mutex_unlock(&gate);
-    for (int i = 0; i < have; i++) pthread_join(made[i], NULL);
-    pthread_mutex_destroy(&gate);
-    return have == n;
-}
-
-/* True if this thread may open a team of this size now. */
-static bool ready(int threads)
-{
-    if (threads <= team) return true;
-    if (too_large && threads >= too_large) return false;
-    pthread_once(&guard_once, set_guard);
-    if (atomic_load(&guarded) && can_make(threads - team)) return true;
-    too_large = threads;
-    return false;
-}
-
-/* The first query also initialises OpenMP. */
-static bool in_region(void)
-{
-    const int  keep = errno;
-    const bool in = omp_in_parallel();
-    errno = keep;
-    return in;
-}
-
 int tn_threads(void)
 {
-    if (atomic_load_explicit(&in_child, memory_order_relaxed) || in_region()) return 1;
+    if (inside || in_users_region()) return 1;
     if (tn__self.threads > 0) return tn__self.threads;
     int n = atomic_load_explicit(&found, memory_order_relaxed);
     if (!n) {
@@ -114,55 +74,104 @@ int tn_threads(void)
     return n;
 }
 
-/* An error of a worker is raised again in the caller; of several, the one of the first block. */
-typedef struct {
-    tn_error_state error;
-    int64_t        block;
-} failure;
+/* ---- a loop of several threads ----------------------------------------------------------------------------------- */
 
-static void collect(failure *first, int64_t block)
+/* Consecutive items of a loop, taken one by one: from the front by the share's own threads, from the end by others. */
+typedef struct {
+    _Alignas(64) _Atomic uint64_t left; /* the first item << 32 | the one after the last */
+} share;
+
+enum { SHARES = 64 }; /* with more threads, several have the same share */
+
+typedef struct {
+    share share[SHARES];
+    void (*body)(int64_t from, int64_t to, void *user);
+    void           *user;
+    int64_t         n, grain, blocks, item; /* item: number of blocks in an item */
+    int             shares;
+    bool            had_error; /* the caller had an error before the loop: it stays */
+    bool            own_error; /* the caller ran the block that failed first */
+    tn_mode         mode;      /* ops in a body run in the modes of the caller */
+    uint64_t        floats;    /* workers round as their caller does */
+    pthread_mutex_t lock;      /* of failing, error and own_error */
+    int64_t         failing;   /* the first block that failed; blocks: none */
+    tn_error_state  error;     /* its error, which is raised again in the caller */
+} loop;
+
+static int64_t take(share *s, bool last)
+{
+    uint64_t left = atomic_load_explicit(&s->left, memory_order_relaxed);
+    for (;;) {
+        const uint64_t first = left >> 32, end = left & UINT32_MAX;
+        if (first >= end) return -1;
+        if (atomic_compare_exchange_weak_explicit(&s->left, &left, last ? left - 1 : left + ((uint64_t)1 << 32),
+                                                  memory_order_relaxed, memory_order_relaxed))
+            return (int64_t)(last ? end - 1 : first);
+    }
+}
+
+static void collect(loop *l, int64_t block)
 {
     tn_error_state e;
-    tn_error_push(&e); /* clears it in the worker */
-#pragma omp critical(tn__failure)
-    if (block < first->block) first->error = e, first->block = block;
+    tn_error_push(&e); /* clears it */
+    pthread_mutex_lock(&l->lock);
+    if (block < l->failing) l->error = e, l->failing = block, l->own_error = worker == 0;
+    pthread_mutex_unlock(&l->lock);
 }
 
-static void parallel(void (*body)(int64_t, int64_t, void *), void *user, int64_t n, int64_t grain, int64_t blocks,
+static void run_item(loop *l, int64_t item)
+{
+    const int64_t from = item * l->item, to = l->blocks - from < l->item ? l->blocks : from + l->item;
+    for (int64_t b = from; b < to; b++) {
+        run(l->body, l->user, l->n, l->grain, b);
+        if (tn__self.error != TN_OK && (worker || !l->had_error)) collect(l, b);
+    }
+}
+
+static void take_part(void *user, int index)
+{
+    loop          *l = user;
+    const uint64_t own = tn__float_mode();
+    const int      first = index % l->shares;
+    worker = index, inside = true;
+    if (index) tn__denormals_restore(l->floats);
+    const tn_scope s = tn_scope_begin();
+    tn__self.mode = l->mode;
+    for (int i = 0; i < l->shares; i++) {
+        share *from = &l->share[(first + i) % l->shares];
+        for (int64_t item; (item = take(from, i > 0)) >= 0;) run_item(l, item);
+    }
+    if (index) {
+        tn_scope_end(s);  /* frees what its modes kept: autocast's copies of weights */
+        tn__mem_report(); /* it may wait for its next loop forever */
+        tn__denormals_restore(own);
+    }
+    worker = 0, inside = false;
+}
+
+/* False: there are no workers. */
+static bool parallel(void (*body)(int64_t, int64_t, void *), void *user, int64_t n, int64_t grain, int64_t blocks,
                      int threads)
 {
-    failure        first;
-    const tn_mode  mode = tn__self.mode;
-    const uint64_t floats = tn__float_mode(); /* workers round as their caller does */
-    first.block = blocks;
-#pragma omp parallel num_threads(threads)
-    {
-        worker = omp_get_thread_num();
-        const uint64_t own = tn__float_mode();
-        if (worker) tn__denormals_restore(floats);
-        const tn_scope s = tn_scope_begin();
-        tn__self.mode = mode; /* ops in a body run in the modes of the caller */
-#pragma omp for schedule(static) nowait
-        for (int64_t b = 0; b < blocks; b++) {
-            run(body, user, n, grain, b);
-            if (worker && tn__self.error != TN_OK) collect(&first, b);
-        }
-        if (worker) {
-            tn_scope_end(s);  /* frees what its modes kept: autocast's copies of weights */
-            tn__mem_report(); /* it may wait for its next loop forever */
-            tn__denormals_restore(own);
-        }
-        worker = 0;
-    }
-    team = threads;
-    if (first.block < blocks) tn_raise(first.error.code, "%s", first.error.text);
+    loop          l;
+    const int64_t item = (blocks >> 31) + 1, items = (blocks - 1) / item + 1;
+    l.body = body, l.user = user, l.n = n, l.grain = grain, l.blocks = blocks, l.item = item;
+    l.shares = threads < SHARES ? threads : SHARES;
+    l.had_error = tn__self.error != TN_OK, l.own_error = false;
+    l.mode = tn__self.mode, l.floats = tn__float_mode();
+    l.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    l.failing = blocks;
+    for (int i = 0; i < l.shares; i++)
+        atomic_init(&l.share[i].left, (uint64_t)(items * i / l.shares) << 32 | (uint64_t)(items * (i + 1) / l.shares));
+    const int  keep = errno;
+    const bool done = tn__team_run(threads, take_part, &l);
+    errno = keep;
+    if (!done) return false;
+    if (l.failing == blocks) return true;
+    if (l.own_error) tn_error_pop(&l.error);
+    else tn_raise(l.error.code, "%s", l.error.text);
+    return true;
 }
-
-#else
-
-int tn_threads(void) { return 1; }
-
-#endif
 
 void tn_set_threads(int n)
 {
@@ -172,9 +181,7 @@ void tn_set_threads(int n)
         return;
     }
     tn__self.threads = n;
-#ifdef _OPENMP
-    too_large = 0;
-#endif
+    tn__team_retry();
 }
 
 void tn_parallel_for(int64_t n, int64_t grain, void (*body)(int64_t from, int64_t to, void *user), void *user)
@@ -189,15 +196,8 @@ void tn_parallel_for(int64_t n, int64_t grain, void (*body)(int64_t from, int64_
     if (tn__self.shrink) grain = tn__max_i64(1, grain / tn__self.shrink);
     const int64_t blocks = (n - 1) / grain + 1;
     const uint8_t look = tn__self.mode.look;
-    bool          done = false;
     tn__self.mode.look = 0; /* observers belong to one thread: no body is observed, whatever the number of threads */
-#ifdef _OPENMP
-    if (blocks > 1) {
-        const int threads = tn_threads(), keep = errno;
-        if (threads > 1 && ready(threads)) parallel(body, user, n, grain, blocks, threads), done = true;
-        errno = keep;
-    }
-#endif
-    if (!done) serial(body, user, n, grain, blocks);
+    const int threads = blocks > 1 ? tn_threads() : 1;
+    if (threads < 2 || !parallel(body, user, n, grain, blocks, threads)) serial(body, user, n, grain, blocks);
     tn__self.mode.look = look;
 }

@@ -15,7 +15,7 @@ typedef struct {
 enum { TN__PATH_MAX = 64 };
 
 /* The resources freed at a thread's end, in the order of freeing: each may free memory into the next. */
-typedef enum { TN__END_SCOPES, TN__END_CASTS, TN__END_MEMORY, TN__ENDS } tn__end;
+typedef enum { TN__END_TEAM, TN__END_SCOPES, TN__END_CASTS, TN__END_MEMORY, TN__ENDS } tn__end;
 
 typedef struct {
     tn_status     error;   /* first, because every call reads it */

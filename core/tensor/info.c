@@ -19,12 +19,6 @@ const char *tn_version(void)
 #define COMPILER "an unknown compiler"
 #endif
 
-#ifdef _OPENMP
-#define OPENMP "OpenMP " TEXT_OF(_OPENMP)
-#else
-#define OPENMP "without OpenMP"
-#endif
-
 /* "4", or "no limit" */
 static const char *limit(int n, char text[16])
 {
@@ -40,8 +34,8 @@ const char *tn_build_info(void)
     const int                 n = tn_threads();
     char                      allowed[16], cores[16], quota[16], asked[16];
     snprintf(text, sizeof text,
-             "Tenon %s; %s; %s kernels: %s; %s, %d thread%s: %s (affinity %s, cores %s, cgroup %s, OMP_NUM_THREADS %s)",
-             tn_version(), COMPILER, tn__isa_name(), tn__isa_reason(), OPENMP, n, n == 1 ? "" : "s",
+             "Tenon %s; %s; %s kernels: %s; %d thread%s: %s (affinity %s, cores %s, cgroup %s, OMP_NUM_THREADS %s)",
+             tn_version(), COMPILER, tn__isa_name(), tn__isa_reason(), n, n == 1 ? "" : "s",
              tn__self.threads ? "set by tn_set_threads" : "the default", limit(c.allowed, allowed),
              limit(c.cores, cores), limit(c.quota, quota), limit(c.asked, asked));
     return text;

@@ -373,7 +373,7 @@ static void *run_command(void *user)
     return NULL;
 }
 
-/* If the stack limit is small (ulimit -s 64), runs the command on a thread with a larger stack, which OpenMP's threads
+/* If the stack limit is small (ulimit -s 64), runs the command on a thread with a larger stack, which worker threads
  * get, too. */
 static int on_enough_stack(int count, char **operands)
 {

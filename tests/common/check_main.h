@@ -13,7 +13,7 @@
  *     }
  *
  * Arguments select the tests whose name contains one of them: build/bin/tests/test_sha256sums one_and.
- * Tests run in one process, without fork: gcc's OpenMP hangs in a child forked after a parallel region. */
+ * Tests run in one process, without fork, so that sanitizers and valgrind see all of them. */
 #ifndef TENON_TESTS_COMMON_CHECK_MAIN_H
 #define TENON_TESTS_COMMON_CHECK_MAIN_H
 

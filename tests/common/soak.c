@@ -126,7 +126,7 @@ void tn_soak(const char *name, double seconds, int n, double (*once)(int i), voi
         for (int i = 0; i < n; i++) {
             const double sum = once(i);
             ck_assert_msg(tn_error() == TN_OK, "round %ld, %d: %s", rounds, i, tn_error_message());
-            if (!rounds) { /* in the first round: clang's OpenMP keeps the workers of a thread that has ended */
+            if (!rounds) { /* in the first round */
                 job apart = {.once = once, .i = i};
                 right[i] = sum;
                 run_apart(&apart);

@@ -63,7 +63,7 @@ def compiled(build, folder):
     program = os.path.join(folder, "encoder_numbers")
     subprocess.check_call(["cc", "-std=c11", "-O1", "-I", os.path.join(build, "include"), "-o", program,
                            os.path.join(HERE, "encoder_numbers.c"), os.path.join(build, "libtenon.a"), "-lutf8proc",
-                           "-lm", "-fopenmp"] + (["-lpng"] if has_png(build) else []))
+                           "-lm", "-pthread"] + (["-lpng"] if has_png(build) else []))
     return program
 
 

@@ -7,7 +7,7 @@
  * position, and the number of positions where it is below 0.9999. Exits with 1 if the loss increases by more than
  * 0.1 %, or the mean cosine is below 0.9999.
  *
- *     cc -I BUILD/include -o q8_quality tests/outside/q8_quality.c BUILD/libtenon.a -lutf8proc -lpng -lz -lm -fopenmp
+ *     cc -I BUILD/include -o q8_quality tests/outside/q8_quality.c BUILD/libtenon.a -lutf8proc -lpng -lz -lm -pthread
  *     build/bin/gpt demo --out demo && ./q8_quality demo/model demo/held-out.txt */
 #include <math.h>
 #include <stdio.h>

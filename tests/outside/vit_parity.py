@@ -51,7 +51,7 @@ def compiled(build, folder):
     program = os.path.join(folder, "vit_numbers")
     subprocess.check_call(["cc", "-std=c11", "-O1", "-I", os.path.join(build, "include"), "-o", program,
                            os.path.join(HERE, "vit_numbers.c"), os.path.join(build, "libtenon.a"), "-lutf8proc", "-lm",
-                           "-fopenmp"])
+                           "-pthread"])
     return program
 
 

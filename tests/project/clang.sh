@@ -18,7 +18,7 @@ one() # COMMAND without the compiler: keeps the flags that affect parsing, and t
         -I* | -D* | -U* | -W* | -std=* | -pthread | /*.c) kept+=("$word") ;;
         esac
     done
-    clang -fsyntax-only -fopenmp -Wno-unknown-warning-option "${kept[@]}" 2>&1
+    clang -fsyntax-only -Wno-unknown-warning-option "${kept[@]}" 2>&1
 }
 export -f one
 findings < <(printf '%s\0' "${commands[@]}" |

@@ -64,7 +64,7 @@ END
 same() # C-COMPILER C++-COMPILER: prints the structs that differ
 {
     "$1" -std=c11 -I "$build/include" -c in_c.c main.c && "$2" -std=c++20 -I "$build/include" -c in_cpp.cpp &&
-        "$2" in_c.o main.o in_cpp.o -o "same_$1" "$TENON_A" -fopenmp -lm -lutf8proc >out 2>&1 && "./same_$1"
+        "$2" in_c.o main.o in_cpp.o -o "same_$1" "$TENON_A" -pthread -lm -lutf8proc >out 2>&1 && "./same_$1"
 }
 for pair in cc:c++ clang:clang++; do
     command -v "${pair#*:}" >/dev/null || continue

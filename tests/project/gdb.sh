@@ -4,7 +4,6 @@
 need gdb
 fresh gdb
 libraries=(-lm -pthread)
-[ "$TENON_OPENMP" = ON ] && libraries+=(-fopenmp)
 "${CC:-cc}" -std=c11 -g -O0 -I "$root" "$root/tests/project/gdb_probe.c" "$TENON_A" "${libraries[@]}" -o probe
 cat >commands <<'EOF'
 set pagination off

@@ -10,7 +10,7 @@
 need timeout
 fresh "mpi_bits${1:-}"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-export OMPI_MCA_hwloc_base_binding_policy=none OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
+export OMPI_MCA_hwloc_base_binding_policy=none OMP_NUM_THREADS=1
 export OMPI_MCA_btl_tcp_if_include=lo OMPI_MCA_oob_tcp_if_include=lo HYDRA_IFACE=lo # use only local connections
 runs=0
 

@@ -16,7 +16,7 @@
 . "$root/tests/versions.sh"
 need cmake git pkg-config
 [ $# = 2 ] || stop_version "two versions are needed: $0 OLD NEW"
-export OMP_WAIT_POLICY=passive CK_FORK=no
+export OMP_WAIT_POLICY=passive CK_FORK=no # versions before ADR 0040 use OpenMP
 
 work=$build/same_bits
 mkdir -p "$work"

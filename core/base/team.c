@@ -1,0 +1,240 @@
+/* team.c — the worker threads of a thread: made at its first parallel loop, ended with it.
+ *
+ * OpenMP's teams do not fit programs that share a machine: a loop waits until every thread has arrived, so one thread
+ * that the system has suspended stalls all others, and waiting threads either spin, which takes the time of others, or
+ * sleep, which costs a wake-up per loop. Here
+ *   - a loop starts at once and waits at its end only for workers that have joined it;
+ *   - a waiting thread spins for about the time between two loops of a training step, then sleeps. One that was
+ *     suspended while it spun, because the machine is busy or a quota is used up, sleeps at once for a while;
+ *   - a child after fork makes new workers, and a team that cannot be made complete is smaller;
+ *   - workers block all signals, which stay with the threads of the host.
+ * A team belongs to one thread. State for the whole process: whether the fork handler is set. */
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L /* clock_gettime, pthread_sigmask */
+#endif
+#include "core/base/memory.h"
+#include "core/base/team.h"
+#include "core/base/thread.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    SPIN_NS = 100000,      /* a thread spins for this time before it sleeps */
+    SUSPENDED_NS = 500000, /* a gap of this length in a spinning thread's time: it was suspended */
+    SHY = 100              /* number of waits that then do not spin */
+};
+#define OPEN 0x80000000u
+
+typedef struct team   team;
+typedef struct member member;
+struct member {
+    team     *of;
+    member   *before; /* the worker made before it */
+    pthread_t thread;
+    int       index, shy; /* shy: number of waits in which it does not spin */
+};
+
+struct team {
+    _Alignas(64) _Atomic uint32_t epoch; /* number of loops so far; advances when a loop begins */
+    _Alignas(64) _Atomic uint32_t state; /* OPEN while the loop may be joined, + the number of workers in it */
+    _Alignas(64) _Atomic uint32_t asleep, waiting; /* workers asleep; the owner sleeps until the workers have left */
+    atomic_bool     quit;
+    pthread_mutex_t lock;
+    pthread_cond_t  wake, left;
+    void (*work)(void *user, int worker);
+    void   *user;
+    int     n;       /* of the current loop: workers from n on do not join */
+    int     made;    /* number of workers */
+    int     refused; /* smallest number of workers that could not be made; 0: none */
+    int     shy;     /* of the owner */
+    member *last;
+};
+
+static _Thread_local team *own;
+static atomic_bool         guarded;
+static pthread_once_t      guard_once = PTHREAD_ONCE_INIT;
+
+/* ---- waiting ----------------------------------------------------------------------------------------------------- */
+
+static inline void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static int64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Spins while *at & mask is value. False: it still is, and the caller should sleep. */
+static bool spin(_Atomic uint32_t *at, uint32_t mask, uint32_t value, int *shy)
+{
+    for (int i = 0; i < 64; i++) {
+        if ((atomic_load_explicit(at, memory_order_acquire) & mask) != value) return true;
+        relax();
+    }
+    if (*shy) return --*shy, false;
+    for (int64_t start = now(), last = start; last - start < SPIN_NS;) {
+        for (int i = 0; i < 32; i++) {
+            if ((atomic_load_explicit(at, memory_order_acquire) & mask) != value) return true;
+            relax();
+        }
+        const int64_t t = now();
+        if (t - last > SUSPENDED_NS) return *shy = SHY, false;
+        last = t;
+    }
+    return false;
+}
+
+/* ---- a worker ---------------------------------------------------------------------------------------------------- */
+
+static void take_part(team *t, int index)
+{
+    const uint32_t before = atomic_fetch_add(&t->state, 1);
+    if (before & OPEN && index < t->n) t->work(t->user, index);
+    if (atomic_fetch_sub(&t->state, 1) == 1 && atomic_load(&t->waiting)) {
+        pthread_mutex_lock(&t->lock);
+        pthread_cond_signal(&t->left);
+        pthread_mutex_unlock(&t->lock);
+    }
+}
+
+static void *live(void *self)
+{
+    member  *m = self;
+    team    *t = m->of;
+    uint32_t seen = 0;
+    for (;;) {
+        if (!spin(&t->epoch, UINT32_MAX, seen, &m->shy)) {
+            pthread_mutex_lock(&t->lock);
+            atomic_fetch_add(&t->asleep, 1);
+            while (atomic_load(&t->epoch) == seen) pthread_cond_wait(&t->wake, &t->lock);
+            atomic_fetch_sub(&t->asleep, 1);
+            pthread_mutex_unlock(&t->lock);
+        }
+        seen = atomic_load(&t->epoch);
+        if (atomic_load(&t->quit)) return NULL;
+        take_part(t, m->index);
+    }
+}
+
+/* ---- the owner --------------------------------------------------------------------------------------------------- */
+
+static void begin(team *t)
+{
+    atomic_fetch_add(&t->epoch, 1);
+    if (!atomic_load(&t->asleep)) return;
+    pthread_mutex_lock(&t->lock);
+    pthread_cond_broadcast(&t->wake);
+    pthread_mutex_unlock(&t->lock);
+}
+
+static void end(team *t)
+{
+    if ((atomic_fetch_and(&t->state, ~OPEN) & ~OPEN) == 0) return;
+    while (atomic_load(&t->state)) {
+        if (spin(&t->state, ~OPEN, atomic_load(&t->state), &t->shy)) continue;
+        pthread_mutex_lock(&t->lock);
+        atomic_store(&t->waiting, 1);
+        while (atomic_load(&t->state)) pthread_cond_wait(&t->left, &t->lock);
+        atomic_store(&t->waiting, 0);
+        pthread_mutex_unlock(&t->lock);
+    }
+}
+
+static void drop_team(bool join)
+{
+    team *t = own;
+    own = NULL;
+    for (member *m = t->last, *next; m; m = next) {
+        next = m->before;
+        if (join) pthread_join(m->thread, NULL);
+        tn__mem_put(m, sizeof *m);
+    }
+    if (join) pthread_cond_destroy(&t->wake), pthread_cond_destroy(&t->left), pthread_mutex_destroy(&t->lock);
+    tn__mem_put(t, sizeof *t);
+}
+
+static void end_team(void)
+{
+    if (!own) return;
+    atomic_store(&own->quit, true);
+    begin(own);
+    drop_team(true);
+}
+
+/* In the child only the thread that called fork is left. */
+static void after_fork(void)
+{
+    if (own) drop_team(false);
+}
+static void set_guard(void) { atomic_store(&guarded, pthread_atfork(NULL, NULL, after_fork) == 0); }
+
+static team *new_team(void)
+{
+    pthread_once(&guard_once, set_guard);
+    team *t = atomic_load(&guarded) ? tn__mem_try(sizeof *t) : NULL;
+    if (!t) return NULL;
+    memset(t, 0, sizeof *t);
+    if (pthread_mutex_init(&t->lock, NULL) == 0) {
+        if (pthread_cond_init(&t->wake, NULL) == 0) {
+            if (pthread_cond_init(&t->left, NULL) == 0) {
+                tn__at_thread_end(TN__END_TEAM, end_team);
+                return own = t;
+            }
+            pthread_cond_destroy(&t->wake);
+        }
+        pthread_mutex_destroy(&t->lock);
+    }
+    tn__mem_put(t, sizeof *t);
+    return NULL;
+}
+
+/* Makes workers until there are n, or one cannot be made. */
+static void grow(team *t, int n)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (t->made < n) {
+        member *m = tn__mem_try(sizeof *m);
+        if (!m) break;
+        *m = (member){.of = t, .before = t->last, .index = t->made + 1};
+        if (pthread_create(&m->thread, NULL, live, m)) {
+            tn__mem_put(m, sizeof *m);
+            break;
+        }
+        t->last = m, t->made++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    t->refused = t->made < n ? t->made + 1 : 0;
+}
+
+bool tn__team_run(int n, void (*work)(void *user, int worker), void *user)
+{
+    team *t = own ? own : new_team();
+    if (!t || n < 2) return false;
+    if (t->made < n - 1 && !(t->refused && n - 1 >= t->refused)) grow(t, n - 1);
+    if (!t->made) return false;
+    t->work = work, t->user = user, t->n = n;
+    atomic_fetch_or(&t->state, OPEN); /* a worker that is late for the last loop may be about to leave it */
+    begin(t);
+    work(user, 0);
+    end(t);
+    return true;
+}
+
+void tn__team_retry(void)
+{
+    if (own) own->refused = 0;
+}
