@@ -12,7 +12,6 @@
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* clock_gettime, pthread_sigmask */
 #endif
-#include "core/base/memory.h"
 #include "core/base/team.h"
 #include "core/base/thread.h"
 
@@ -23,40 +22,35 @@
 #include <time.h>
 
 enum {
+    MAX_WORKERS = 511,
     SPIN_NS = 100000,      /* a thread spins for this time before it sleeps */
     SUSPENDED_NS = 500000, /* a gap of this length in a spinning thread's time: it was suspended */
     SHY = 100              /* number of waits that then do not spin */
 };
 #define OPEN 0x80000000u
 
-typedef struct team   team;
-typedef struct member member;
-struct member {
-    team     *of;
-    member   *before; /* the worker made before it */
-    pthread_t thread;
-    int       index, shy; /* shy: number of waits in which it does not spin */
-};
-
-struct team {
-    _Alignas(64) _Atomic uint32_t epoch; /* number of loops so far; advances when a loop begins */
+/* Memory of the allocator would count as the user's, and fail with it. */
+typedef struct {
+    _Alignas(64) _Atomic uint32_t epoch; /* number of loops so far; advances when a loop starts */
     _Alignas(64) _Atomic uint32_t state; /* OPEN while the loop may be joined, + the number of workers in it */
     _Alignas(64) _Atomic uint32_t asleep, waiting; /* workers asleep; the owner sleeps until the workers have left */
+    _Atomic int     started;                       /* number of workers that have taken their index */
     atomic_bool     quit;
+    bool            ready; /* lock, wake and left are initialised */
     pthread_mutex_t lock;
     pthread_cond_t  wake, left;
     void (*work)(void *user, int worker);
-    void   *user;
-    int     n;       /* of the current loop: workers from n on do not join */
-    int     made;    /* number of workers */
-    int     refused; /* smallest number of workers that could not be made; 0: none */
-    int     shy;     /* of the owner */
-    member *last;
-};
+    void     *user;
+    int       n;       /* of the current loop: workers from n on do not join */
+    int       made;    /* number of workers */
+    int       refused; /* smallest number of workers that could not be made; 0: none */
+    int       shy;     /* number of waits in which the owner does not spin */
+    pthread_t worker[MAX_WORKERS];
+} team;
 
-static _Thread_local team *own;
-static atomic_bool         guarded;
-static pthread_once_t      guard_once = PTHREAD_ONCE_INIT;
+static _Thread_local team own;
+static atomic_bool        guarded;
+static pthread_once_t     guard_once = PTHREAD_ONCE_INIT;
 
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
@@ -109,13 +103,14 @@ static void take_part(team *t, int index)
     }
 }
 
-static void *live(void *self)
+static void *live(void *of)
 {
-    member  *m = self;
-    team    *t = m->of;
-    uint32_t seen = 0;
+    team     *t = of;
+    const int index = atomic_fetch_add(&t->started, 1) + 1;
+    int       shy = 0;
+    uint32_t  seen = 0;
     for (;;) {
-        if (!spin(&t->epoch, UINT32_MAX, seen, &m->shy)) {
+        if (!spin(&t->epoch, UINT32_MAX, seen, &shy)) {
             pthread_mutex_lock(&t->lock);
             atomic_fetch_add(&t->asleep, 1);
             while (atomic_load(&t->epoch) == seen) pthread_cond_wait(&t->wake, &t->lock);
@@ -124,7 +119,7 @@ static void *live(void *self)
         }
         seen = atomic_load(&t->epoch);
         if (atomic_load(&t->quit)) return NULL;
-        take_part(t, m->index);
+        take_part(t, index);
     }
 }
 
@@ -152,52 +147,34 @@ static void end(team *t)
     }
 }
 
-static void drop_team(bool join)
-{
-    team *t = own;
-    own = NULL;
-    for (member *m = t->last, *next; m; m = next) {
-        next = m->before;
-        if (join) pthread_join(m->thread, NULL);
-        tn__mem_put(m, sizeof *m);
-    }
-    if (join) pthread_cond_destroy(&t->wake), pthread_cond_destroy(&t->left), pthread_mutex_destroy(&t->lock);
-    tn__mem_put(t, sizeof *t);
-}
-
 static void end_team(void)
 {
-    if (!own) return;
-    atomic_store(&own->quit, true);
-    begin(own);
-    drop_team(true);
+    team *t = &own;
+    if (!t->ready) return;
+    atomic_store(&t->quit, true);
+    begin(t);
+    for (int i = 0; i < t->made; i++) pthread_join(t->worker[i], NULL);
+    pthread_cond_destroy(&t->wake), pthread_cond_destroy(&t->left), pthread_mutex_destroy(&t->lock);
+    memset(t, 0, sizeof *t);
 }
 
 /* In the child only the thread that called fork is left. */
-static void after_fork(void)
-{
-    if (own) drop_team(false);
-}
+static void after_fork(void) { memset(&own, 0, sizeof own); }
 static void set_guard(void) { atomic_store(&guarded, pthread_atfork(NULL, NULL, after_fork) == 0); }
 
-static team *new_team(void)
+static bool make_ready(team *t)
 {
     pthread_once(&guard_once, set_guard);
-    team *t = atomic_load(&guarded) ? tn__mem_try(sizeof *t) : NULL;
-    if (!t) return NULL;
-    memset(t, 0, sizeof *t);
-    if (pthread_mutex_init(&t->lock, NULL) == 0) {
-        if (pthread_cond_init(&t->wake, NULL) == 0) {
-            if (pthread_cond_init(&t->left, NULL) == 0) {
-                tn__at_thread_end(TN__END_TEAM, end_team);
-                return own = t;
-            }
-            pthread_cond_destroy(&t->wake);
+    if (!atomic_load(&guarded) || pthread_mutex_init(&t->lock, NULL)) return false;
+    if (pthread_cond_init(&t->wake, NULL) == 0) {
+        if (pthread_cond_init(&t->left, NULL) == 0) {
+            tn__at_thread_end(TN__END_TEAM, end_team);
+            return t->ready = true;
         }
-        pthread_mutex_destroy(&t->lock);
+        pthread_cond_destroy(&t->wake);
     }
-    tn__mem_put(t, sizeof *t);
-    return NULL;
+    pthread_mutex_destroy(&t->lock);
+    return false;
 }
 
 /* Makes workers until there are n, or one cannot be made. */
@@ -206,24 +183,15 @@ static void grow(team *t, int n)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (t->made < n) {
-        member *m = tn__mem_try(sizeof *m);
-        if (!m) break;
-        *m = (member){.of = t, .before = t->last, .index = t->made + 1};
-        if (pthread_create(&m->thread, NULL, live, m)) {
-            tn__mem_put(m, sizeof *m);
-            break;
-        }
-        t->last = m, t->made++;
-    }
+    while (t->made < n && pthread_create(&t->worker[t->made], NULL, live, t) == 0) t->made++;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     t->refused = t->made < n ? t->made + 1 : 0;
 }
 
 bool tn__team_run(int n, void (*work)(void *user, int worker), void *user)
 {
-    team *t = own ? own : new_team();
-    if (!t || n < 2) return false;
+    team *t = &own;
+    if (n < 2 || (!t->ready && !make_ready(t))) return false;
     if (t->made < n - 1 && !(t->refused && n - 1 >= t->refused)) grow(t, n - 1);
     if (!t->made) return false;
     t->work = work, t->user = user, t->n = n;
@@ -234,7 +202,4 @@ bool tn__team_run(int n, void (*work)(void *user, int worker), void *user)
     return true;
 }
 
-void tn__team_retry(void)
-{
-    if (own) own->refused = 0;
-}
+void tn__team_retry(void) { own.refused = 0; }

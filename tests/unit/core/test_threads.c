@@ -206,6 +206,39 @@ END_TEST
 START_TEST(loops_run_at_the_same_time) { ck_assert(two_threads_meet()); }
 END_TEST
 
+static void pause_ms(int64_t ms)
+{
+    const struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    nanosleep(&t, NULL);
+}
+
+/* The worker's first block takes long: the caller must run the rest of its share. */
+static atomic_int by_worker;
+static void       slow_worker(int64_t from, int64_t to, void *user)
+{
+    (void)from, (void)to, (void)user;
+    pause_ms(tn__worker() && !atomic_fetch_add(&by_worker, 1) ? 500 : 1);
+}
+START_TEST(a_slow_thread_is_helped)
+{
+    atomic_store(&by_worker, 0);
+    tn_set_threads(2);
+    tn_parallel_for(64, 1, slow_worker, NULL);
+    ck_assert_int_le(by_worker, 1);
+}
+END_TEST
+
+START_TEST(idle_workers_sleep)
+{
+    tn_set_threads(4);
+    ck_assert(loop_works());
+    pause_ms(50);
+    const clock_t before = clock(); /* CPU time of the whole process */
+    pause_ms(400);
+    ck_assert_double_lt((double)(clock() - before) / CLOCKS_PER_SEC, 0.1);
+}
+END_TEST
+
 START_TEST(any_team_after_any_other)
 {
     static const int sizes[] = {1, 2, 3, 7, 2, 5, 1, 7, 4, 6, 2};
@@ -474,6 +507,8 @@ int main(void)
     tcase_add_loop_test(c, blocks_depend_on_the_grain_alone, 1, 8);
     tcase_add_test(c, the_ends_of_int64);
     tcase_add_test(c, loops_run_at_the_same_time);
+    tcase_add_test(c, a_slow_thread_is_helped);
+    tcase_add_test(c, idle_workers_sleep);
     tcase_add_test(c, any_team_after_any_other);
     tcase_add_loop_test(c, a_loop_inside_a_loop_is_serial, 1, 8);
     tcase_add_test(c, inside_a_users_region_loops_are_serial);
