@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The library must not end the program, print, allocate without the allocator, depend on the locale, make threads, or use
-# OpenMP. The check reads the objects, in which no macro hides a call.
+# The library must not end the program, print, allocate without the allocator, depend on the locale, make threads, or
+# use OpenMP. The check reads the objects, in which no macro hides a call.
 . "$(dirname "$0")/common.sh"
 need nm
 
