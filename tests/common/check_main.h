@@ -42,12 +42,19 @@ const char *tn_test_in(const char *dir, const char *name); /* "dir/name" */
 /* Removes SHA256SUMS of a saved model's folder, so that a test can change its files. */
 void tn_test_unsummed(const char *dir);
 
-/* 1 in a build with AddressSanitizer or ThreadSanitizer. */
+/* 1 in a build with ThreadSanitizer; 1 in a build with it or with AddressSanitizer. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef __SANITIZE_THREAD__
+#define TN_TEST_TSAN 1
+#else
+#define TN_TEST_TSAN 0
+#endif
 #define TN_TEST_SANITIZED 1
 #elif defined(__has_feature)
+#define TN_TEST_TSAN __has_feature(thread_sanitizer)
 #define TN_TEST_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
 #else
+#define TN_TEST_TSAN 0
 #define TN_TEST_SANITIZED 0
 #endif
 

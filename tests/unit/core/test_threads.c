@@ -141,6 +141,10 @@ static int child_of_a_parallel_process(void)
 }
 START_TEST(a_child_forked_after_a_team_makes_its_own)
 {
+    if (TN_TEST_TSAN) {
+        fprintf(stderr, "SKIPPED: ThreadSanitizer does not support threads in a child\n");
+        return;
+    }
     tn_set_threads(3);
     ck_assert(loop_works());
     ck_assert_int_eq(in_child(child_of_a_parallel_process), 0);
