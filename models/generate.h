@@ -5,7 +5,8 @@
  *     tn_generated g = tn_generate(d, prompt, .most = 100, .sample = true, .top_p = 0.9);
  *     tn_decoding_free(d);
  *
- * A row's text does not depend on the other rows, on threads, or on whether the model caches keys and values. */
+ * A row's text does not depend on the other rows, on threads, or on whether the model caches keys and values.
+ * Beam search ends as in transformers: when no live text, if it ended now, would rank among the .beams finished ones. */
 #ifndef TENON_MODELS_GENERATE_H
 #define TENON_MODELS_GENERATE_H
 
@@ -17,23 +18,25 @@ extern "C" {
 
 typedef struct tn_generate_args {
     int                   zero_;
-    tn_decoding          *from;         /* the decoding; it is new, or has read .read tokens */
-    int64_t               read;         /* tokens of each row that it has read: the prompt continues them */
-    tn_tensor            *before;       /* i64 [B, read]: those tokens; NULL: .no_repeat and the penalty ignore them */
-    tn_tensor            *prompt;       /* i64 [B, n], n at least 1: the start of each text */
-    int64_t end           TN_IS(-1);    /* the token that ends a text; -1: none */
-    int64_t               most, least;  /* maximum and minimum new tokens, without .end; most 0: the decoding's limit */
-    tn_tensor            *most_each;    /* i64 [B]: .most per prompt, from 1 to .most; NULL: .most for all */
-    int64_t beams         TN_IS(1);     /* beam width; 1: greedy; the decoding needs B · beams rows */
-    int64_t best          TN_IS(1);     /* texts to return per prompt, at most beams */
-    double length_penalty TN_IS(1);     /* beams are ranked by log-probability / tokens ^ this; 0: by the sum */
-    int64_t               no_repeat;    /* forbid repeated n-grams of this length; 0: allow all */
-    bool                  sample;       /* sample each token */
-    double temperature    TN_IS(1);     /* divides the logits before sampling */
-    int64_t               top_k;        /* sample among the k most likely tokens; 0: all */
-    double top_p          TN_IS(1);     /* then among the fewest tokens whose probabilities reach this sum; 1: all */
-    double                min_p;        /* then among tokens at least this times as probable as the likeliest; 0: all */
-    double repetition_penalty TN_IS(1); /* logits of tokens in the text: divided by it if above 0, else multiplied */
+    tn_decoding          *from;        /* the decoding; it is new, or has read .read tokens */
+    int64_t               read;        /* tokens of each row that it has read: the prompt continues them */
+    tn_tensor            *before;      /* i64 [B, read]: those tokens; NULL: .no_repeat and the penalty ignore them */
+    tn_tensor            *prompt;      /* i64 [B, n], n at least 1: the start of each text */
+    int64_t end           TN_IS(-1);   /* the token that ends a text; -1: none */
+    int64_t               most, least; /* maximum and minimum new tokens, without .end; most 0: the decoding's limit */
+    tn_tensor            *most_each;   /* i64 [B]: .most per prompt, from 1 to .most; NULL: .most for all */
+    int64_t beams         TN_IS(1);    /* beam width; 1: greedy; the decoding needs B · beams rows */
+    int64_t best          TN_IS(1);    /* texts to return per prompt, at most beams */
+    double length_penalty TN_IS(1);    /* beams are ranked by log-probability / tokens ^ this, .end included; 0: sum */
+    bool                  early_stopping; /* end a beam search as soon as .beams texts have ended */
+    int64_t               no_repeat;      /* forbid repeated n-grams of this length; 0: allow all */
+    bool                  sample;         /* sample each token */
+    double temperature    TN_IS(1);       /* divides the logits before sampling */
+    int64_t               top_k;          /* sample among the k most likely tokens; 0: all */
+    double top_p          TN_IS(1);       /* then among the fewest tokens whose probabilities reach this sum; 1: all */
+    double                min_p; /* then among tokens at least this times as probable as the likeliest; 0: all */
+    double repetition_penalty
+        TN_IS(1); /* scores of tokens in the text (beams: log-probabilities) above 0: / this; below: * this */
     /* Called with each token of each row as it is chosen (greedy and sampling); false stops that row. */
     bool (*each)(int64_t row, int64_t word, void *user);
     void *user;

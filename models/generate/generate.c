@@ -1,9 +1,11 @@
 /* generate.c — generates texts token by token.
  *
- * Beam search: each step takes the 2 · beams best continuations of a prompt's texts, best first. One that ends its text
- * is finished if it is among the first `beams`; the others stay alive, at most `beams` of them. A prompt is done when
- * `beams` texts are finished, so that one beam is greedy decoding; texts that end in the last step, or at the maximum
- * length, replace worse ones. Of equal scores the earlier text and the smaller token id come first. */
+ * Beam search, as in Hugging Face's transformers: each step takes the 2 · beams best continuations of a prompt's
+ * texts, best first. One that ends its text, or reaches the maximum length, is finished if it is among the first
+ * `beams`; it replaces the worst if `beams` texts are already finished. The others stay alive, at most `beams` of them. A prompt is
+ * done when no text is alive, or when `beams` texts are finished and (.early_stopping) at once, or (without it) the
+ * best live text, ranked as if it ended now, is not better than the worst finished one. One beam is greedy decoding. Of
+ * equal scores the earlier text and the smaller token id come first. */
 #include "core/base/toolbox.h"
 #include "models/generate/sampling.h"
 
@@ -25,6 +27,7 @@ typedef struct {
     int64_t          before;                                         /* tokens of begin that are from .before */
     int64_t          rows;                                           /* rows in use of the decoding */
     double           penalty;
+    bool             early;               /* a prompt is done when `beams` texts are finished */
     text            *alive, *next, *done; /* [prompts, beams] */
     int64_t         *nalive, *ndone;      /* [prompts] */
     tn__choice      *room;                /* candidates of a row */
@@ -139,7 +142,7 @@ static bool check_arguments(state *s)
     s->prompts = tn_size(a->prompt, 0), s->before = a->before ? a->read : 0, s->begin = s->before + prompt;
     s->beams = a->beams, s->most = a->most ? a->most : a->from->length - a->read - prompt;
     s->least = a->least, s->end = a->end;
-    s->penalty = a->length_penalty;
+    s->penalty = a->length_penalty, s->early = a->early_stopping || s->beams == 1;
     const int64_t best = a->best;
     if (s->beams < 1 || s->beams > MOST_BEAMS) return invalid("beams", a->beams, "from 1 to 64");
     if (best < 1 || best > s->beams) return invalid("best", a->best, "from 1 to .beams");
@@ -201,13 +204,30 @@ static void copy_text(text *to, const text *from)
     to->words = words;
 }
 
+/* The ranking value of a text with that log-probability. words: its new tokens, including .end if that ended it. */
+static double ranking(const state *s, double score, int64_t words)
+{
+    if (s->a.sample || s->beams == 1) return score;
+    return score / tn__libm_pow((double)(words > 0 ? words : 1), s->penalty);
+}
+
+/* True if prompt b's search ends although texts are alive. best: the best of them. */
+static bool is_over(const state *s, int64_t b, const text *best)
+{
+    const text *done = &s->done[b * s->beams];
+    double      worst = INFINITY;
+    if (s->ndone[b] < s->beams || s->early) return s->ndone[b] == s->beams;
+    for (int64_t i = 0; i < s->beams; i++) worst = fmin(worst, done[i].score);
+    return !(ranking(s, best->score, best->n - s->begin) > worst);
+}
+
 /* Finishes a text. words: its new tokens, including .end if that ended it. If `beams` texts are already finished, it
  * replaces the worst, of equal ones the last, or is dropped. */
 static void finish(state *s, int64_t b, const text *t, double score, int64_t words)
 {
     text   *done = &s->done[b * s->beams];
     int64_t n = s->ndone[b], worst = 0;
-    if (!s->a.sample && s->beams > 1) score /= tn__libm_pow((double)(words > 0 ? words : 1), s->penalty);
+    score = ranking(s, score, words);
     if (n == s->beams) {
         for (int64_t i = 1; i < n; i++) worst = done[i].score <= done[worst].score ? i : worst;
         if (!(done[worst].score < score)) return;
@@ -219,16 +239,17 @@ static void finish(state *s, int64_t b, const text *t, double score, int64_t wor
     done[n].score = score, s->ndone[b] = n + 1;
 }
 
-/* Extends the texts of prompt b by the best tokens. p: the rows' log-probabilities. */
-static void extend(state *s, int64_t b, float *p)
+typedef struct {
+    tn__choice c;
+    text      *of;
+} candidate;
+
+/* The best continuations of prompt b's texts, at most 2 · beams, best first; returns their number. p: the rows'
+ * log-probabilities. */
+static int64_t find_candidates(state *s, int64_t b, float *p, candidate *best)
 {
-    typedef struct {
-        tn__choice c;
-        text      *of;
-    } candidate;
-    candidate best[2 * MOST_BEAMS] = {{{0, 0}, NULL}};
-    int64_t   n = 0, kept = 0;
-    text     *alive = &s->alive[b * s->beams], *next = &s->next[b * s->beams];
+    int64_t n = 0;
+    text   *alive = &s->alive[b * s->beams];
     for (int64_t i = 0; i < s->nalive[b]; i++) {
         text         *t = &alive[i];
         float        *row = p + t->row * s->vocab;
@@ -248,7 +269,17 @@ static void extend(state *s, int64_t b, float *p)
             best[at] = c;
         }
     }
-    for (int64_t k = 0; k < n && kept < s->beams && (k < s->beams || s->ndone[b] < s->beams); k++) {
+    return n;
+}
+
+/* Extends the texts of prompt b by the best tokens. */
+static void extend(state *s, int64_t b, float *p)
+{
+    candidate     best[2 * MOST_BEAMS] = {{{0, 0}, NULL}};
+    const int64_t n = find_candidates(s, b, p, best);
+    int64_t       kept = 0;
+    text         *alive = &s->alive[b * s->beams], *next = &s->next[b * s->beams];
+    for (int64_t k = 0; k < n && kept < s->beams && (k < s->beams || !s->early || s->ndone[b] < s->beams); k++) {
         const text *t = best[k].of;
         if (best[k].c.word == s->end) {
             if (k < s->beams) finish(s, b, t, best[k].c.score, t->n - s->begin + 1);
@@ -258,12 +289,12 @@ static void extend(state *s, int64_t b, float *p)
         copy_text(to, t);
         to->words[to->n++] = best[k].c.word, to->score = best[k].c.score;
         const bool on = !s->a.each || s->a.each(b, best[k].c.word, s->a.user);
-        if (!on || to->n == s->begin + most_of(s, b)) finish(s, b, to, to->score, to->n - s->begin);
-        else kept++;
+        if (on && to->n < s->begin + most_of(s, b)) kept++;
+        else if (k < s->beams) finish(s, b, to, to->score, to->n - s->begin);
     }
     if (n == 0) /* no token is allowed: the texts end */
         for (int64_t i = 0; i < s->nalive[b]; i++) finish(s, b, &alive[i], alive[i].score, alive[i].n - s->begin);
-    s->nalive[b] = s->ndone[b] < s->beams ? kept : 0;
+    s->nalive[b] = kept && !is_over(s, b, next) ? kept : 0;
 }
 
 /* Reorders the decoding's rows to match the texts that are alive. Returns their number; *tokens: their last tokens. */
@@ -291,7 +322,7 @@ static int64_t reorder_rows(state *s, tn_tensor **tokens)
     return s->a.from->kind->reorder(s->a.from, index) == TN_OK ? rows : -1;
 }
 
-/* The logits y with the repetition penalty applied. */
+/* y with the repetition penalty applied: logits, or log-probabilities. */
 static tn_tensor *apply_penalty(const state *s, tn_tensor *y)
 {
     tn_tensor    *z = tn_clone(y);
@@ -329,9 +360,10 @@ static bool step(state *s, tn_tensor **tokens)
     tn_tensor *y = s->a.from->kind->scores(s->a.from, *tokens);
     if (!y || tn_error() != TN_OK) return false;
     y = tn_contiguous(tn_to(y, TN_F32));
-    if (s->a.repetition_penalty != 1) y = apply_penalty(s, y);
+    if (s->a.repetition_penalty != 1 && s->beams == 1) y = apply_penalty(s, y);
     const float *scores = y ? tn_data(y) : NULL;
     y = tn_contiguous(tn_log_softmax(y, -1));
+    if (s->a.repetition_penalty != 1 && s->beams > 1) y = apply_penalty(s, y);
     float *p = tn_error() == TN_OK ? tn_data_mut(y) : NULL;
     if (!p || !scores) return false;
     s->vocab = tn_size(y, 1);

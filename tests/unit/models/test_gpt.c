@@ -57,7 +57,8 @@ START_TEST(texts_as_hugging_face)
     tn_decoding_free(d);
 
     d = tn_gpt_decoding(gpt, 8, 24);
-    tn_generated g = tn_generate(d, answer("ids"), .most = 12, .end = 0, .beams = 4, .best = 3, .length_penalty = 0);
+    tn_generated g = tn_generate(d, answer("ids"), .most = 12, .end = 0, .beams = 4, .best = 3, .length_penalty = 0,
+                                 .early_stopping = true);
     ck_texts(g, "beams");
     for (int64_t i = 0; i < 6; i++)
         ck_assert_double_eq_tol(tn_get(g.scores, i), tn_get(answer("beams.scores"), i), 1e-4);
@@ -65,7 +66,7 @@ START_TEST(texts_as_hugging_face)
 
     d = tn_gpt_decoding(gpt, 4, 24);
     ck_texts(tn_generate(d, answer("ids"), .most = 12, .least = 8, .end = 0, .beams = 2, .no_repeat = 2,
-                         .length_penalty = 0),
+                         .length_penalty = 0, .early_stopping = true),
              "no_repeat");
     tn_decoding_free(d);
 }
