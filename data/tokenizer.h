@@ -160,7 +160,8 @@ typedef struct tn_encode_args {
     int64_t            pad_to;     /* pad to at least this many tokens */
     bool               pad_left;
     bool               bare;    /* without the tokens that the template adds */
-    bool               literal; /* special tokens in the text are ordinary text: "[SEP]" starts with a bracket */
+    bool               literal; /* special tokens in the text are ordinary text: "[SEP]" starts with a bracket;
+                                   added tokens that are not special are still tokens */
     bool               strict;  /* invalid UTF-8 is an error that names the position */
     double   sample; /* of TN_UNIGRAM: sample a segmentation by its probability to this power, e.g. 0.1; 0: the best */
     uint64_t seed;   /* of .sample: use another one for each text and epoch */

@@ -35,13 +35,19 @@ bool tn__merges_put(tn__merges *m, int32_t a, int32_t b, int32_t becomes)
 bool tn__merge_texts(tn_tokenizer *t, const char *caller, const char *a, size_t na, const char *b, size_t nb)
 {
     char          qa[TN__QUOTED], qb[TN__QUOTED];
-    const int64_t left = tn__strings_find(&t->vocab, a, na), right = tn__strings_find(&t->vocab, b, nb);
-    const size_t  skip = t->prefix_bytes <= nb && !memcmp(b, t->prefix, t->prefix_bytes) ? t->prefix_bytes : 0;
+    const int64_t left = tn__model_find(t, a, na), right = tn__model_find(t, b, nb);
+    const size_t  skip = t->prefix_bytes;
     tn_string     both = {0};
+    if (skip > nb || memcmp(b, t->prefix, skip) != 0)
+        return tn_raise(TN_EUNSUPPORTED,
+                        "%s: merge %u of %s and %s: the second starts without the prefix "
+                        "(continuing_subword_prefix) of a token inside a word",
+                        caller, t->merges.n + 1, tn__quote(qa, a, na, 40), tn__quote(qb, b, nb, 40)),
+               false;
     if (tn_string_add(&both, (tn_text){a, na}) != TN_OK ||
         tn_string_add(&both, (tn_text){b + skip, nb - skip}) != TN_OK)
         return tn_string_free(&both), false;
-    const int64_t becomes = tn__strings_find(&t->vocab, both.at, both.bytes);
+    const int64_t becomes = tn__model_find(t, both.at, both.bytes);
     tn_string_free(&both);
     if (left < 0 || right < 0 || becomes < 0)
         return tn_raise(TN_EFORMAT, "%s: merge %u of %s and %s: %s is not in the vocabulary", caller, t->merges.n + 1,

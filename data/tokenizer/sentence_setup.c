@@ -115,7 +115,7 @@ static bool build_tries(tn_tokenizer *t)
 bool tn__sentence_setup(tn_tokenizer *t, const char *caller)
 {
     t->lowest_score = DBL_MAX;
-    bool safe = !t->sentence.cut && t->kind != TN_UNIGRAM;
+    bool safe = !t->sentence.cut && t->kind != TN_UNIGRAM && !t->prefix_bytes && !t->suffix_bytes;
     for (int b = 0; b < 256; b++) t->byte_token[b] = -1;
     for (uint32_t i = 0; i < t->vocab.n; i++) {
         size_t       n;
@@ -123,7 +123,7 @@ bool tn__sentence_setup(tn_tokenizer *t, const char *caller)
         const int    type = t->type ? t->type[i] : TN_TYPE_NORMAL, byte = tn__byte_of_token(text, n);
         const double score = t->score ? (double)t->score[i] : t->score64 ? t->score64[i] : 0;
         if (!check_piece(t, caller, i, n)) return false;
-        if (byte >= 0 && (!t->score || type == TN_TYPE_BYTE)) t->byte_token[byte] = (int32_t)i;
+        if (byte >= 0 && (t->score ? type == TN_TYPE_BYTE : !tn__is_outside(t, i))) t->byte_token[byte] = (int32_t)i;
         if (type == TN_TYPE_UNKNOWN && t->unknown < 0) t->unknown = (int32_t)i;
         if (type == TN_TYPE_NORMAL && score < t->lowest_score) t->lowest_score = score;
         if (reaches_over(text, n)) safe = false;

@@ -19,7 +19,7 @@ tn_tokenizer *tn__tokenizer_new(tn_tokenizer_kind kind)
                                      : TN__SPLIT_SENTENCE;
     t->sentence.fallback = t->split == TN__SPLIT_SENTENCE, t->fuse_unknown = t->split == TN__SPLIT_SENTENCE;
     t->bytes.regex = t->cleanup = true;
-    t->unknown = -1;
+    t->unknown = -1, t->added.outside = INT32_MAX;
     t->longest_word = INT64_MAX;
     if (kind == TN_WORDPIECE) {
         t->longest_word = 100;
@@ -27,9 +27,11 @@ tn_tokenizer *tn__tokenizer_new(tn_tokenizer_kind kind)
     } else if (kind == TN_BPE || kind == TN_SUBWORD) {
         memcpy(t->suffix, "</w>", t->suffix_bytes = 4);
     }
+    t->affix_bytes = kind == TN_WORDPIECE ? t->prefix_bytes : t->suffix_bytes;
+    memcpy(t->affix, kind == TN_WORDPIECE ? t->prefix : t->suffix, t->affix_bytes);
     memcpy(t->sentence.unknown, " \xe2\x81\x87 ", t->sentence.unknown_bytes = 5);
     t->single.part[0] = t->pair.part[0] = (tn__template_part){.text = 0};
-    t->pair.part[1] = (tn__template_part){.text = 1, .segment = 0};
+    t->pair.part[1] = (tn__template_part){.text = 1, .segment = 1};
     t->single.n = 1, t->pair.n = 2;
     if (kind != TN_SUBWORD) return t;
     t->unknown = 0, t->sentence.each_byte = true;
@@ -58,16 +60,33 @@ bool tn__add_empty_token(tn_tokenizer *t)
     return tn__strings_add(&t->vocab, name, sizeof name) == id;
 }
 
-bool tn__tokenizer_add(tn_tokenizer *t, tn__added a)
+tn__added *tn__added_as(const tn_tokenizer *t, int32_t id)
 {
     for (uint32_t i = 0; i < t->added.n; i++)
-        if (t->added.token[i].id == a.id) return t->added.token[i] = a, true;
+        if (t->added.token[i].id == id) return t->added.token + i;
+    return NULL;
+}
+
+bool tn__tokenizer_add(tn_tokenizer *t, tn__added a)
+{
+    tn__added *known = tn__added_as(t, a.id);
+    if (known) {
+        a.outside |= known->outside;
+        return *known = a, true;
+    }
     if (t->added.n >= TN__ADDED_MAX)
         return tn_raise(TN_EUNSUPPORTED, "more than %d added tokens", TN__ADDED_MAX), false;
     if (!tn__grown((void *)&t->added.token, &t->added.room, (int64_t)t->added.n + 1, sizeof *t->added.token))
         return false;
     t->added.token[t->added.n++] = a;
+    if (a.outside && a.id < t->added.outside) t->added.outside = a.id;
     return true;
+}
+
+bool tn__is_outside(const tn_tokenizer *t, int64_t id)
+{
+    const tn__added *a = id >= t->added.outside ? tn__added_as(t, (int32_t)id) : NULL;
+    return a && a->outside;
 }
 
 static int32_t find(const tn_tokenizer *t, const char *piece)
@@ -117,8 +136,7 @@ bool tn__tokenizer_finish(tn_tokenizer *t, const char *caller)
     tn__added_index(t);
     for (int b = 0; b < 256 && t->kind == TN_BYTE_BPE; b++) {
         char letter[4];
-        t->byte_token[b] =
-            (int32_t)tn__strings_find(&t->vocab, letter, (size_t)tn_utf8_put(tn__byte_to_char(b), letter));
+        t->byte_token[b] = (int32_t)tn__model_find(t, letter, (size_t)tn_utf8_put(tn__byte_to_char(b), letter));
     }
     return true;
 }

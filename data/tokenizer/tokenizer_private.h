@@ -22,6 +22,7 @@ typedef struct {
     bool    special, left, right; /* left, right: the token takes the white space on this side */
     bool    word;                 /* does not match inside a word */
     bool    hidden;               /* not searched for in texts */
+    bool    outside;              /* not a token of the model: no word is split into it */
     bool    normalized;           /* searched for after the others, as if the text were normalized */
 } tn__added;
 
@@ -60,6 +61,8 @@ typedef struct {
     bool      each_byte;            /* each byte of invalid UTF-8 becomes a U+FFFD, not each sequence */
     bool      decode_space;         /* the first space of a decoded text is dropped ... */
     bool      decode_all;           /* ... and the spaces after it */
+    bool      decode_first;         /* each "▁" of the first token is dropped */
+    bool      decode_bytes;         /* byte tokens become bytes */
     char      unknown[TN__SURFACE]; /* decoded text of the unknown token, unk_surface */
     uint32_t  unknown_bytes;
 } tn__sentence;
@@ -86,6 +89,7 @@ typedef struct {
     int64_t    room;
     bool       first[2][256]; /* first bytes of the tokens; [1]: of the normalized ones */
     bool       any_normalized;
+    int32_t    outside; /* the lowest id of a token that is outside; INT32_MAX: none */
 } tn__added_tokens;
 
 typedef struct {
@@ -130,20 +134,32 @@ struct tn_tokenizer {
     tn__added_tokens   added;
     tn__template       single, pair;
     tn_tokenizer_roles role;
+    bool               literal;   /* special tokens in texts are ordinary text: split_special_tokens */
     int64_t            model_max; /* tokenizer_config.json's model_max_length; 0: not specified */
 
     /* decoding */
-    bool joined;  /* with a space between tokens: for a file without a decoder */
-    bool cleanup; /* of WordPiece: no space before "," in decoded text */
+    bool     joined;           /* with a space between tokens: for a file without a decoder */
+    char     affix[TN__AFFIX]; /* WordPiece's prefix or BPE's suffix, as the decoder specifies it */
+    uint32_t affix_bytes;
+    bool     cleanup; /* of WordPiece: no space before "," in decoded text */
 };
 
 tn_tokenizer *tn__tokenizer_new(tn_tokenizer_kind kind); /* with BERT's or GPT-2's rules, without tokens */
 /* Completes t after all tokens and rules are set: finds the roles, the byte tokens, the added tokens. Raises with
  * caller's name. */
-bool tn__tokenizer_finish(tn_tokenizer *t, const char *caller);
-bool tn__add_empty_token(tn_tokenizer *t); /* adds an id without a token */
-bool tn__tokenizer_add(tn_tokenizer *t, tn__added a);
-void tn__added_index(tn_tokenizer *t); /* call after adding some */
+bool       tn__tokenizer_finish(tn_tokenizer *t, const char *caller);
+bool       tn__add_empty_token(tn_tokenizer *t); /* adds an id without a token */
+bool       tn__tokenizer_add(tn_tokenizer *t, tn__added a);
+void       tn__added_index(tn_tokenizer *t);                /* call after adding some */
+tn__added *tn__added_as(const tn_tokenizer *t, int32_t id); /* NULL: not an added token */
+/* True if the token was added to the model's vocabulary: no word is split into it. */
+bool tn__is_outside(const tn_tokenizer *t, int64_t id);
+/* Returns the id of the model's token with this text; -1: none. */
+static inline int64_t tn__model_find(const tn_tokenizer *t, const char *text, size_t n)
+{
+    const int64_t id = tn__strings_find(&t->vocab, text, n);
+    return id < t->added.outside || !tn__is_outside(t, id) ? id : -1;
+}
 /* Adds the merge of two tokens by their texts; both and their concatenation must be tokens. Raises with caller's
  * name. */
 bool tn__merge_texts(tn_tokenizer *t, const char *caller, const char *a, size_t na, const char *b, size_t nb);

@@ -1,5 +1,7 @@
 /* decode.c — converts token ids to text: WordPiece appends a token inside a word and puts a space before any other; BPE
- * ends a word at the suffix; GPT-2's characters become their bytes; SentencePiece's "▁" becomes a space. */
+ * ends a word at the suffix; GPT-2's characters become their bytes; SentencePiece's "▁" becomes a space. The tokens of a
+ * tokenizer.json are all decoded by its decoder, special and added ones, too; those of a .model or a GGUF by their
+ * type. */
 #include "data/tokenizer/encode/encoding_private.h"
 #include "core/base/toolbox.h"
 
@@ -18,23 +20,49 @@ static bool closes_up(const char *piece, size_t n)
 
 static bool add(tn_string *to, const char *text, size_t n) { return tn_string_add(to, (tn_text){text, n}) == TN_OK; }
 
+/* Applies BERT's rules for spaces to the text from byte `first`: a token with a space in it. */
+static void clean(tn_string *to, size_t first)
+{
+    static const char *const rule[][2] = {{" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
+                                          {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
+                                          {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+    for (size_t i = 0; i < sizeof rule / sizeof *rule; i++) {
+        const size_t from = strlen(rule[i][0]), with = strlen(rule[i][1]);
+        for (char *at = to->at + first; (at = strstr(at, rule[i][0])); at += with) {
+            memcpy(at, rule[i][1], with);
+            memmove(at + with, at + from, (size_t)(to->at + to->bytes + 1 - (at + from)));
+            to->bytes -= from - with;
+        }
+    }
+}
+
 static bool add_word_piece(const tn_tokenizer *t, const char *piece, size_t n, bool first, bool spaces, tn_string *to)
 {
-    const size_t prefix = t->prefix_bytes;
-    if (first) return add(to, piece, n);
-    if (prefix && n >= prefix && !memcmp(piece, t->prefix, prefix)) return add(to, piece + prefix, n - prefix);
-    if ((spaces || !t->cleanup || !closes_up(piece, n)) && !add(to, " ", 1)) return false;
-    return add(to, piece, n);
+    const size_t prefix = t->affix_bytes, before = to->bytes;
+    const bool   inner = !first && n >= prefix && !memcmp(piece, t->affix, prefix), cleans = t->cleanup && !spaces;
+    if (inner) piece += prefix, n -= prefix;
+    const bool inside = cleans && memchr(piece, ' ', n), space = !first && !inner;
+    if (space && (inside || !cleans || !closes_up(piece, n)) && !add(to, " ", 1)) return false;
+    if (!add(to, piece, n)) return false;
+    if (inside) clean(to, before);
+    return true;
 }
 
+/* subword-nmt's suffix is at the end of a token; the decoder of a tokenizer.json replaces it everywhere. */
 static bool add_suffixed(const tn_tokenizer *t, const char *piece, size_t n, bool last, tn_string *to)
 {
-    const size_t suffix = t->suffix_bytes;
-    if (!suffix || n < suffix || memcmp(piece + n - suffix, t->suffix, suffix) != 0) return add(to, piece, n);
-    return add(to, piece, n - suffix) && (last || add(to, " ", 1));
+    const size_t suffix = t->affix_bytes;
+    for (size_t i = 0, k; i < n; i = k) {
+        const bool here =
+            n - i >= suffix && !memcmp(piece + i, t->affix, suffix) && (t->kind != TN_SUBWORD || n - i == suffix);
+        for (k = here ? i + suffix : i + 1; !here && k < n && piece[k] != t->affix[0];) k++;
+        if (!(here ? last || add(to, " ", 1) : add(to, piece + i, k - i))) return false;
+    }
+    return true;
 }
 
-/* Appends the token's bytes; a special token is appended unchanged. */
+/* Appends the token's bytes; one with a character that is not in GPT-2's alphabet is appended unchanged, and one that
+ * is special by its type. */
 static bool add_bytes(const char *piece, size_t n, bool special, tn_string *to)
 {
     for (size_t at = 0; !special && at < n;) {
@@ -49,24 +77,35 @@ static bool add_bytes(const char *piece, size_t n, bool special, tn_string *to)
     return true;
 }
 
+/* Returns the byte that a token is decoded to, or -1. */
+static int byte_of(const tn_tokenizer *t, int32_t id, const char *piece, size_t n)
+{
+    const int byte = t->split == TN__SPLIT_SENTENCE && !t->joined ? tn__byte_of_token(piece, n) : -1;
+    return byte >= 0 && (t->score ? t->byte_token[byte] == id : t->sentence.decode_bytes) ? byte : -1;
+}
+
 /* SentencePiece's kinds: "▁" is a space, except the one added before the text. */
 static bool add_sentence(const tn_tokenizer *t, int32_t id, const char *piece, size_t n, bool *begun, tn_string *to)
 {
     const tn__sentence *r = &t->sentence;
-    const int           type = t->type ? t->type[id] : TN_TYPE_NORMAL, byte = tn__byte_of_token(piece, n);
-    if (byte >= 0 && t->byte_token[byte] == id) {
+    const bool          first = !*begun, typed = t->score != NULL;
+    const int           type = t->type && typed ? t->type[id] : TN_TYPE_NORMAL, byte = byte_of(t, id, piece, n);
+    if (byte >= 0) {
         const char c = (char)byte;
-        return *begun = true, add(to, &c, 1);
+        *begun = true;
+        return (first && !typed && r->decode_space && c == ' ') || add(to, &c, 1);
     }
-    if (type == TN_TYPE_CONTROL || tn_tokenizer_is_special(t, id)) return *begun = true, add(to, piece, n);
+    if (typed && (type == TN_TYPE_CONTROL || tn_tokenizer_is_special(t, id))) return *begun = true, add(to, piece, n);
     if (type == TN_TYPE_UNKNOWN) return *begun = true, add(to, r->unknown, r->unknown_bytes);
-    if (!*begun && r->decode_space && n >= 3 && !memcmp(piece, TN__SPACE, 3))
-        piece += 3, n -= 3, *begun = !r->decode_all;
+    if (!typed && n) *begun = true;
+    if (first && r->decode_space && n >= 3 && !memcmp(piece, TN__SPACE, 3)) piece += 3, n -= 3, *begun = !r->decode_all;
+    else if (first && r->decode_space && n && *piece == ' ' && !typed) piece++, n--;
     if (n) *begun = true;
     for (size_t at = 0, end; at < n; at = end) {
         const bool space = n - at >= 3 && !memcmp(piece + at, TN__SPACE, 3);
         end = at + (space ? 3 : 1);
         while (!space && end < n && piece[end] != TN__SPACE[0]) end++;
+        if (space && first && r->decode_first) continue;
         if (!(space ? add(to, " ", 1) : add(to, piece + at, end - at))) return false;
     }
     return true;
@@ -82,13 +121,41 @@ static bool add_one(const tn_tokenizer *t, int32_t id, const tn_decode_args *o, 
 {
     size_t      n;
     const char *piece = tn__strings_text(&t->vocab, (uint32_t)id, &n);
+    if (!*piece) return true; /* an id without a token */
     if (t->split == TN__SPLIT_SENTENCE && !t->joined) return add_sentence(t, id, piece, n, begun, to);
     const bool first = !*begun;
     *begun = true;
     if (t->joined) return (first || add(to, " ", 1)) && add(to, piece, n);
     if (t->kind == TN_WORDPIECE) return add_word_piece(t, piece, n, first, o->keep_spaces, to);
-    if (t->suffix_bytes || t->kind == TN_BPE) return add_suffixed(t, piece, n, last, to);
-    return add_bytes(piece, n, tn_tokenizer_is_special(t, id), to);
+    if (t->kind == TN_BPE || t->kind == TN_SUBWORD) return add_suffixed(t, piece, n, last, to);
+    return add_bytes(piece, n, t->type && tn_tokenizer_is_special(t, id), to);
+}
+
+/* Appends the byte tokens from ids[i]: their text, or a U+FFFD for each of them if they are not UTF-8, as in Hugging
+ * Face's library. Returns the index after the last one; i: there are none; -1: raised. */
+static int64_t add_byte_run(const tn_tokenizer *t, const int32_t *ids, int64_t i, int64_t last, const tn_decode_args *o,
+                            bool *begun, tn_string *to)
+{
+    const size_t before = to->bytes;
+    for (; i <= last && !t->score; i++) {
+        size_t      n;
+        const char *piece = tn__strings_text(&t->vocab, (uint32_t)ids[i], &n);
+        const int   byte = skipped(t, ids[i], o) ? -1 : byte_of(t, ids[i], piece, n);
+        const char  c = (char)byte;
+        if (byte < 0 && !skipped(t, ids[i], o)) break;
+        if (byte >= 0 && !add(to, &c, 1)) return -1;
+    }
+    const size_t n = to->bytes - before;
+    if (tn_utf8_valid(to->at + before, n) < n) {
+        to->bytes = before;
+        for (size_t k = 0; k < n; k++)
+            if (!add(to, "\xef\xbf\xbd", 3)) return -1;
+    } else if (n && !*begun && t->sentence.decode_space && to->at[before] == ' ') {
+        memmove(to->at + before, to->at + before + 1, n);
+        to->bytes--;
+    }
+    if (n) *begun = true;
+    return i;
 }
 
 static bool id_in_range(const tn_tokenizer *t, const char *caller, int64_t i, int32_t id)
@@ -113,9 +180,13 @@ tn_status tn_tokenizer_decode_run(const tn_tokenizer *t, const int32_t *ids, int
     const size_t before = to->bytes;
     const bool   bytes = t->kind == TN_BYTE_BPE || t->split == TN__SPLIT_SENTENCE;
     tn_string    raw = {0}; /* bytes that may not be UTF-8; converted at the end */
-    bool         begun = false, ok = tn_string_add(to, (tn_text){"", 0}) == TN_OK;
-    for (int64_t i = 0; ok && i <= last; i++)
-        if (!skipped(t, ids[i], &o)) ok = add_one(t, ids[i], &o, &begun, i == last, bytes ? &raw : to);
+    bool         begun = false, ok = add(to, "", 0) && add(&raw, "", 0);
+    for (int64_t i = 0; ok && i <= last; i++) {
+        if (t->split == TN__SPLIT_SENTENCE) i = add_byte_run(t, ids, i, last, &o, &begun, &raw);
+        if (i < 0) ok = false;
+        else if (i <= last && !skipped(t, ids[i], &o))
+            ok = add_one(t, ids[i], &o, &begun, i == last, bytes ? &raw : to);
+    }
     if (ok && raw.bytes) ok = tn_string_add_valid(to, (tn_text){raw.at, raw.bytes}) >= 0;
     tn_string_free(&raw);
     if (!ok && to->at) to->at[to->bytes = before] = 0;

@@ -135,6 +135,10 @@ static bool split_at(const tn_tokenizer *t, tn__encoding *s, const char *text, i
             continue;
         }
         int32_t begin = at, end = at + (int32_t)n;
+        if (a->special && s->literal) {
+            at = end;
+            continue;
+        }
         if (a->word && ((begin > first && in_word(before(text, begin, &next))) ||
                         (end < to && in_word(after(text, end, to, &next))))) {
             at = end;
@@ -156,10 +160,10 @@ static bool split_at_normalized(const tn_tokenizer *t, tn__encoding *s, const ch
     return split_at(t, s, text, from, to, number, true, words);
 }
 
-static bool segments(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t bytes, bool literal)
+static bool segments(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t bytes)
 {
     int32_t number = 0;
-    if (literal || !t->added.n) return words(t, s, text, 0, bytes, &number);
+    if (!t->added.n) return words(t, s, text, 0, bytes, &number);
     return split_at(t, s, text, 0, bytes, &number, false, t->added.any_normalized ? split_at_normalized : words);
 }
 
@@ -171,13 +175,12 @@ static bool one_text(const tn_tokenizer *t, tn__encoding *s, const char *text, s
                         bytes, INT32_MAX / 4),
                false;
     const size_t good = bytes ? tn_utf8_valid(text, bytes) : 0, before = s->tokens;
-    if (good == bytes) return segments(t, s, text, (int32_t)bytes, o->literal);
+    if (good == bytes) return segments(t, s, text, (int32_t)bytes);
     if (o->strict)
         return tn_raise(TN_EFORMAT, "tn_tokenizer_encode: byte %zu of the text is not UTF-8 (0x%02x)", good,
                         (unsigned)(unsigned char)text[good]),
                false;
-    if (!make_valid(s, text, bytes, t->sentence.each_byte) ||
-        !segments(t, s, s->clean.at, (int32_t)s->clean.bytes, o->literal))
+    if (!make_valid(s, text, bytes, t->sentence.each_byte) || !segments(t, s, s->clean.at, (int32_t)s->clean.bytes))
         return false;
     for (size_t i = before; i < s->tokens; i++) {
         s->token[i].start = fixed(s, s->token[i].start);
@@ -310,6 +313,7 @@ tn_status tn_tokenizer_encode_run(const tn_tokenizer *t, tn_encoding *e, const c
     if (!args_fit(t, &o)) return tn__self.error;
     tn__encoding *s = (tn__encoding *)(void *)e;
     s->result = (tn_encoding){0}, s->tokens = 0;
+    s->literal = o.literal || t->literal;
     s->sample = o.sample, s->seed = o.seed, s->drawn = 0, s->nth = o.nth;
     if (!one_text(t, s, text, bytes, &o)) return tn__self.error;
     const size_t first = s->tokens;

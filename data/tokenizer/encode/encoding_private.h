@@ -61,6 +61,7 @@ typedef struct tn__encoding {
     double    sample; /* of tn_encode_args, and the count of random numbers drawn */
     uint64_t  seed, drawn;
     int       nth;
+    bool      literal; /* of tn_encode_args, or the tokenizer's */
 
     tn__symbol *symbol;
     uint64_t   *heap; /* rank << 32 | left symbol */

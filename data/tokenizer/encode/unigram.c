@@ -49,6 +49,9 @@ static bool unknown_piece(const tn_tokenizer *t, tn__encoding *s, const tn__word
     return true;
 }
 
+/* In Hugging Face, unk_id may be that of an ordinary token, which is then joined to unknown characters. */
+static bool is_unknown(const tn_tokenizer *t, int32_t id) { return id < 0 || (!t->score && id == t->unknown); }
+
 bool tn__encode_unigram(const tn_tokenizer *t, tn__encoding *s, const tn__word *w)
 {
     if (!tn__grown((void *)&s->path, &s->path_room, (int64_t)w->bytes + 1, sizeof *s->path)) return false;
@@ -66,8 +69,10 @@ bool tn__encode_unigram(const tn_tokenizer *t, tn__encoding *s, const tn__word *
     for (size_t at = 0, end; at < w->bytes; at = end) {
         end = (size_t)best[at].sum;
         const int32_t id = best[end].id;
-        if (id < 0) { /* adjacent unknown characters are one token */
-            while (end < w->bytes && best[(size_t)best[end].sum].id < 0) end = (size_t)best[end].sum;
+        const size_t  first = end;
+        if (is_unknown(t, id)) /* adjacent unknown characters are one token */
+            while (end < w->bytes && is_unknown(t, best[(size_t)best[end].sum].id)) end = (size_t)best[end].sum;
+        if (id < 0 || end > first) {
             if (!unknown_piece(t, s, w, &i, at, end)) return false;
         } else if (!tn__word_token_add(s, w, i++, id, at, end)) {
             return false;

@@ -82,7 +82,7 @@ bool tn__encode_wordpiece(const tn_tokenizer *t, tn__encoding *s, const tn__word
         int64_t id = -1;
         for (; n; n--) {
             const bool whole_token = at + n == w->bytes || ((unsigned char)w->text[at + n] & 0xc0) != 0x80;
-            if (whole_token && (id = tn__strings_find(&t->vocab, text, front + n)) >= 0) break;
+            if (whole_token && (id = tn__model_find(t, text, front + n)) >= 0) break;
         }
         if (!n) return s->tokens = before, unknown_word(t, s, w);
         if (!tn__word_token_add(s, w, i, (int32_t)id, at, at + n)) return false;
@@ -113,13 +113,15 @@ static void heap_push(uint64_t *heap, size_t *n, uint64_t v)
 /* Returns the token of one character of a word, or -1. */
 static int64_t letter_piece(const tn_tokenizer *t, tn__encoding *s, const tn__word *w, size_t from, size_t to)
 {
-    if (t->split == TN__SPLIT_BYTES) return t->byte_token[(unsigned char)w->text[from]];
+    const bool byte = t->split == TN__SPLIT_BYTES;
+    if (byte && !t->prefix_bytes && !t->suffix_bytes) return t->byte_token[(unsigned char)w->text[from]];
     char  *p = s->probe;
     size_t n = 0;
     if (from) memcpy(p, t->prefix, n = t->prefix_bytes);
-    memcpy(p + n, w->text + from, to - from), n += to - from;
+    if (byte) n += (size_t)tn_utf8_put(tn__byte_to_char((unsigned char)w->text[from]), p + n);
+    else memcpy(p + n, w->text + from, to - from), n += to - from;
     if (to == w->bytes) memcpy(p + n, t->suffix, t->suffix_bytes), n += t->suffix_bytes;
-    return tn__strings_find(&t->vocab, p, n);
+    return tn__model_find(t, p, n);
 }
 
 static void symbol(tn__encoding *s, int32_t *n, int64_t id, size_t from, size_t to)
@@ -192,8 +194,7 @@ static int64_t whole_token(const tn_tokenizer *t, tn__encoding *s, const tn__wor
     size_t n = 0;
     for (size_t i = 0; i < w->bytes; i++)
         n += (size_t)tn_utf8_put(tn__byte_to_char((unsigned char)w->text[i]), s->probe + n);
-    return t->split == TN__SPLIT_BYTES ? tn__strings_find(&t->vocab, s->probe, n)
-                                       : tn__strings_find(&t->vocab, w->text, w->bytes);
+    return t->split == TN__SPLIT_BYTES ? tn__model_find(t, s->probe, n) : tn__model_find(t, w->text, w->bytes);
 }
 
 bool tn__encode_bpe(const tn_tokenizer *t, tn__encoding *s, const tn__word *w)

@@ -127,19 +127,24 @@ bool tn__json_steps(tn_tokenizer *t, const char *caller, const tn_json *v)
 
 /* ---- words ------------------------------------------------------------------------------------------------------- */
 
-static bool read_metaspace(tn_tokenizer *t, const char *caller, const tn_json *v)
+/* Reads when the pre_tokenizer Metaspace adds a space, and the decoder Metaspace drops it. */
+static bool read_scheme(const char *caller, const tn_json *v, tn__space *space)
 {
-    tn__sentence *r = &t->sentence;
-    const bool    front = tn_json_bool_or(tn_json_get(v, "add_prefix_space"), true);
-    const char   *scheme = tn_json_string_or(tn_json_get(v, "prepend_scheme"), front ? "always" : "never");
+    const bool  front = tn_json_bool_or(tn_json_get(v, "add_prefix_space"), true);
+    const char *scheme = tn_json_string_or(tn_json_get(v, "prepend_scheme"), front ? "always" : "never");
     if (!is(tn_json_string_or(tn_json_get(v, "replacement"), TN__SPACE), TN__SPACE))
         return tn__unsupported(caller, "Metaspace's replacement", tn_json_string(tn_json_get(v, "replacement")));
     if (!is(scheme, "always") && !is(scheme, "first") && !is(scheme, "never"))
         return tn__unsupported(caller, "Metaspace's prepend_scheme", scheme);
-    r->escape = true;
-    r->space = is(scheme, "always") ? TN__SPACE_EACH : is(scheme, "first") ? TN__SPACE_FIRST : TN__SPACE_NEVER;
-    r->cut = tn_json_bool_or(tn_json_get(v, "split"), true);
+    *space = is(scheme, "always") ? TN__SPACE_EACH : is(scheme, "first") ? TN__SPACE_FIRST : TN__SPACE_NEVER;
     return tn_error() == TN_OK;
+}
+
+static bool read_metaspace(tn_tokenizer *t, const char *caller, const tn_json *v)
+{
+    t->sentence.escape = true;
+    t->sentence.cut = tn_json_bool_or(tn_json_get(v, "split"), true);
+    return read_scheme(caller, v, &t->sentence.space);
 }
 
 /* True if splitting at spaces has no effect, because a step has replaced all spaces. */
@@ -246,7 +251,7 @@ static bool read_strip(tn_tokenizer *t, const char *caller, const tn_json *v, co
         return tn__unsupported(caller, "the decoder", "Strip of more than the first space");
     if (start && !d->fused)
         return tn__unsupported(caller, "the decoder", "Strip of each token, without Fuse before it");
-    if (start && t->sentence.decode_space) return tn__unsupported(caller, "the decoder", "Strip after Metaspace");
+    if (start && t->sentence.decode_first) return tn__unsupported(caller, "the decoder", "Strip after Metaspace");
     t->sentence.decode_space |= start == 1;
     return true;
 }
@@ -263,29 +268,19 @@ static bool read_decoder(tn_tokenizer *t, const char *caller, const tn_json *v, 
     else if (strip) d->stripped = true;
     else return tn__unsupported(caller, "the decoder", type);
     if (tn_error() != TN_OK) return false;
-    if (was.stripped || (fuse && !was.spaces) || (was.fused && !strip) ||
+    if (was.stripped || (fuse && !was.spaces) || (was.fused && !strip) || (was.bytes && !fuse && !strip) ||
         (was.spaces && d->spaces && (metaspace || is(type, "Replace"))))
         return tn__unsupported(caller, "the decoder's order: after others", type);
     if (strip) return read_strip(t, caller, v, &was);
     if (metaspace) {
-        const bool front = tn_json_bool_or(tn_json_get(v, "add_prefix_space"), true);
-        t->sentence.decode_space =
-            !is(tn_json_string_or(tn_json_get(v, "prepend_scheme"), front ? "always" : "never"), "never");
+        tn__space space;
+        if (!read_scheme(caller, v, &space)) return false;
+        t->sentence.decode_first = space != TN__SPACE_NEVER;
     } else if (is(type, "Replace")) {
         return (is(what, TN__SPACE) && is(tn_json_string_or(tn_json_get(v, "content"), ""), " ")) ||
                tn__unsupported(caller, "the decoder's Replace", what);
     }
     return tn_error() == TN_OK;
-}
-
-static bool has_bytes(const tn_tokenizer *t)
-{
-    for (uint32_t i = 0; i < t->vocab.n; i++) {
-        size_t      n;
-        const char *piece = tn__strings_text(&t->vocab, i, &n);
-        if (tn__byte_of_token(piece, n) >= 0) return true;
-    }
-    return false;
 }
 
 bool tn__json_decoder(tn_tokenizer *t, const char *caller, const tn_json *v)
@@ -297,6 +292,6 @@ bool tn__json_decoder(tn_tokenizer *t, const char *caller, const tn_json *v)
         if (!read_decoder(t, caller, at, &d)) return false;
     if (tn_error() != TN_OK) return false;
     if (!d.spaces) return tn__unsupported(caller, "the decoder", "one that keeps \"\xe2\x96\x81\"");
-    return d.bytes || !has_bytes(t) ||
-           tn__unsupported(caller, "the decoder", "one without ByteFallback for byte tokens");
+    t->sentence.decode_bytes = d.bytes;
+    return true;
 }

@@ -223,8 +223,9 @@ void tn__json_put_decoder(const tn_tokenizer *t, tn_json_writer *w)
     tn_json_open_object(w, "decoder");
     tn_json_put_string(w, "type", "Sequence");
     tn_json_open_array(w, "decoders");
-    put_replace(w);
-    put_plain(w, "ByteFallback");
+    if (t->sentence.decode_first) put_spaces(w, NULL, TN__SPACE_EACH, true);
+    else put_replace(w);
+    if (t->score || t->sentence.decode_bytes) put_plain(w, "ByteFallback");
     put_plain(w, "Fuse");
     if (t->sentence.decode_space) put_plain(w, "Strip");
     tn_json_close(w);

@@ -110,17 +110,10 @@ static const char *const default_tokens[TN__CLASSES][ROLES] = {
     [TN__CLASS_LLAMA] = {"", "", "", "", "", "", ""},
 };
 
-static tn__added *added_as(const tn_tokenizer *t, int32_t id)
-{
-    for (uint32_t i = 0; i < t->added.n; i++)
-        if (t->added.token[i].id == id) return t->added.token + i;
-    return NULL;
-}
-
 /* Makes a token special. If it is already matched in texts, it keeps its other options. */
 static bool add_known(tn_tokenizer *t, int32_t id)
 {
-    tn__added *known = added_as(t, id);
+    tn__added *known = tn__added_as(t, id);
     return known ? known->special = true : tn__tokenizer_add(t, (tn__added){.id = id, .special = true});
 }
 
@@ -140,7 +133,7 @@ static bool add_special(tn_tokenizer *t, const char *caller, const tn__side_file
     *id = (int32_t)tn_tokenizer_id(t, text);
     if (*id < 0) return tn__needs_json(caller, key, text);
     if (file_decides(t, s)) return t->type[*id] != TN_TYPE_NORMAL || tn__needs_json(caller, key, text);
-    if (s->json && added_as(t, *id)) return true;
+    if (s->json && tn__added_as(t, *id)) return true;
     return content == v ? add_known(t, *id) : tn__json_added(t, caller, v, *id, true);
 }
 
@@ -179,11 +172,12 @@ static bool add_numbered(tn_tokenizer *t, const char *caller, const tn__side_fil
     const bool sentence = file_decides(t, s);
     if (tn_error() != TN_OK) return false;
     if (id == t->vocab.n && *text && !sentence && !s->json && tn_tokenizer_id(t, text) < 0 &&
-        tn__strings_add(&t->vocab, text, strlen(text)) < 0)
+        (tn__strings_add(&t->vocab, text, strlen(text)) < 0 ||
+         !tn__tokenizer_add(t, (tn__added){.id = (int32_t)id, .outside = true})))
         return false;
     if (tn_tokenizer_id(t, text) != id || (sentence && t->type[id] == TN_TYPE_NORMAL))
         return tn__needs_json(caller, "an added token", text);
-    return sentence || (s->json && !options && added_as(t, (int32_t)id)) ||
+    return sentence || (s->json && !options && tn__added_as(t, (int32_t)id)) ||
            tn__json_added(t, caller, options, id, false);
 }
 

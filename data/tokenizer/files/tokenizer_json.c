@@ -35,6 +35,25 @@ static bool fits(const table *x, int64_t id)
     return false;
 }
 
+/* The number of tokens of the model; the highest id of the added tokens so far, -1: none. Hugging Face's library gives
+ * a token that is not in the model the next id, whatever the file specifies. */
+typedef struct {
+    int64_t model, highest;
+} numbering;
+
+static bool number(const table *x, numbering *to, const char *text, int64_t id, bool known)
+{
+    char          q[TN__QUOTED];
+    const int64_t next = to->highest >= to->model ? to->highest + 1 : to->model;
+    if (!known && id != next && tn_error() == TN_OK)
+        tn_raise(TN_EUNSUPPORTED,
+                 "%s: added_tokens: %s has the id %lld, but Hugging Face's library numbers it %lld; correct the id, or "
+                 "the order of added_tokens",
+                 x->caller, tn__quote(q, text, strlen(text), 40), (long long)id, (long long)next);
+    if (id > to->highest) to->highest = id;
+    return tn_error() == TN_OK;
+}
+
 static bool enter(table *x, const char *text, int64_t id)
 {
     char q[TN__QUOTED];
@@ -54,8 +73,15 @@ static bool fill(tn_tokenizer *t, table *x, const tn_json *vocab, const tn_json 
     for (const tn_json *v = tn_json_first(vocab); v; v = tn_json_next(v), i++)
         if (!enter(x, list ? tn_json_string(tn_json_at(v, 0)) : tn_json_key(v), list ? i : tn_json_i64(v)))
             return false;
-    for (const tn_json *a = tn_json_first(added); a; a = tn_json_next(a))
-        if (!enter(x, tn_json_string(tn_json_need(a, "content")), tn_json_i64(tn_json_need(a, "id")))) return false;
+    numbering numbers = {tn_json_count(vocab), -1};
+    for (const tn_json *a = tn_json_first(added); a; a = tn_json_next(a)) {
+        const char   *text = tn_json_string(tn_json_need(a, "content"));
+        const int64_t id = tn_json_i64(tn_json_need(a, "id"));
+        const bool    known = fits(x, id) && x->text[id];
+        if (!enter(x, text, id) || !number(x, &numbers, text, id, known) ||
+            !tn__tokenizer_add(t, (tn__added){.id = (int32_t)id, .hidden = true, .outside = !known}))
+            return false;
+    }
     for (i = 0; i < x->n; i++)
         if (x->text[i]) end = i + 1;
     for (i = 0; i < end; i++) {
@@ -120,12 +146,22 @@ bool tn__json_added(tn_tokenizer *t, const char *caller, const tn_json *a, int64
     return tn_error() == TN_OK && tn__tokenizer_add(t, x);
 }
 
+static bool differs(const tn__added *a, const tn__added *b)
+{
+    return a->special != b->special || a->left != b->left || a->right != b->right || a->word != b->word ||
+           a->normalized != b->normalized;
+}
+
 static bool read_added(tn_tokenizer *t, const char *caller, const tn_json *added)
 {
     for (const tn_json *a = tn_json_first(added); a; a = tn_json_next(a)) {
         if (!*tn_json_string(tn_json_need(a, "content")))
             return tn_raise(TN_EFORMAT, "%s: an added token is empty", caller), false;
-        if (!tn__json_added(t, caller, a, tn_json_i64(tn_json_get(a, "id")), false)) return false;
+        const int64_t   id = tn_json_i64(tn_json_get(a, "id"));
+        const tn__added before = *tn__added_as(t, (int32_t)id);
+        if (!tn__json_added(t, caller, a, id, false)) return false;
+        if (!before.hidden && differs(&before, tn__added_as(t, (int32_t)id)))
+            return tn__unsupported(caller, "a token that added_tokens defines twice", tn_tokenizer_token(t, id));
     }
     return true;
 }
@@ -231,9 +267,11 @@ static bool read_model(tn_tokenizer *t, const char *caller, const tn_json *v)
 {
     if (t->kind == TN_UNIGRAM) return tn__json_unigram(t, caller, v);
     const char *unknown = tn_json_string_or(tn_json_get(v, "unk_token"), "");
-    t->unknown = (int32_t)tn_tokenizer_id(t, unknown);
+    t->unknown = *unknown ? (int32_t)tn__model_find(t, unknown, strlen(unknown)) : -1;
     if (*unknown && t->unknown < 0)
-        return tn_raise(TN_EFORMAT, "%s: the unknown token, '%.40s', is not in the vocabulary", caller, unknown), false;
+        return tn_raise(TN_EFORMAT, "%s: the unknown token (unk_token), '%.40s', is not in model.vocab", caller,
+                        unknown),
+               false;
     const tn_json *prefix = tn_json_get(v, "continuing_subword_prefix");
     if (t->kind != TN_WORDPIECE) t->prefix_bytes = t->suffix_bytes = 0;
     if ((prefix || !t->prefix_bytes) && !affix(caller, prefix, t->prefix, &t->prefix_bytes)) return false;
@@ -257,6 +295,7 @@ static bool read_model(tn_tokenizer *t, const char *caller, const tn_json *v)
 static bool read_parts(tn_tokenizer *t, const char *caller, const tn_json *v, const tn_json *special,
                        tn__template_part *to, int *n)
 {
+    int texts = 0; /* A, then B; more than 2: others */
     *n = 0;
     for (const tn_json *p = tn_json_first(v); p; p = tn_json_next(p)) {
         const tn_json    *piece = tn_json_get(p, "SpecialToken"), *text = tn_json_get(p, "Sequence");
@@ -277,8 +316,12 @@ static bool read_parts(tn_tokenizer *t, const char *caller, const tn_json *v, co
                             *n + 1),
                    false;
         to[(*n)++] = x;
+        texts += text && x.text == texts ? 1 : text ? 3 : 0;
     }
-    return tn_error() == TN_OK; /* also if v is missing */
+    if (tn_error() == TN_OK && texts != 1 + (to == t->pair.part))
+        return tn__unsupported(caller, "the post_processor's template",
+                               to == t->pair.part ? "pair, without A once and then B once" : "single, without A once");
+    return tn_error() == TN_OK;
 }
 
 /* ["[SEP]", 102] */
@@ -299,7 +342,6 @@ static bool read_frame(tn_tokenizer *t, const char *caller, const tn_json *v)
     const char *type = tn_json_string(tn_json_need(v, "type"));
     if (is(type, "ByteLevel")) {
         t->bytes.trim = tn_json_bool_or(tn_json_get(v, "trim_offsets"), true);
-        t->pair.part[1].segment = 0;
         return tn_error() == TN_OK;
     }
     const bool roberta = is(type, "RobertaProcessing");
@@ -336,30 +378,19 @@ static bool read_template(tn_tokenizer *t, const char *caller, const tn_json *v)
     return tn_error() == TN_OK;
 }
 
-/* True if the decoder's affix is that of the tokens. An affix that no token has does not matter. */
-static bool same_affix(const tn_tokenizer *t, const char *text, const char *own, uint32_t bytes)
-{
-    bool none = !bytes;
-    for (uint32_t i = 0; none && *text && i < t->vocab.n; i++) none = !strstr(tn_tokenizer_token(t, i), text);
-    return none || (strlen(text) == bytes && !memcmp(text, own, bytes));
-}
-
 static bool read_decoder(tn_tokenizer *t, const char *caller, const tn_json *v)
 {
     static const char *const fits[] = {"WordPiece", "BPEDecoder", "ByteLevel"};
-    t->joined = v && tn_json_type_of(v) == TN_JSON_NULL;
-    if (!v || t->joined) return tn_error() == TN_OK;
+    t->joined = !v || tn_json_type_of(v) == TN_JSON_NULL;
+    if (t->joined) return tn_error() == TN_OK;
     if (t->split == TN__SPLIT_SENTENCE) return tn__json_decoder(t, caller, v);
     const char *type = tn_json_string(tn_json_need(v, "type"));
     if (tn_error() != TN_OK || !is(type, fits[t->kind])) return tn__unsupported(caller, "the decoder", type);
-    const char *prefix = tn_json_string_or(tn_json_get(v, "prefix"), "##");
-    const char *suffix = tn_json_string_or(tn_json_get(v, "suffix"), "</w>");
+    const tn_json *own = tn_json_get(v, t->kind == TN_WORDPIECE ? "prefix" : "suffix");
     t->cleanup = tn_json_bool_or(tn_json_get(v, "cleanup"), true);
-    if (t->kind == TN_WORDPIECE && !same_affix(t, prefix, t->prefix, t->prefix_bytes))
-        return tn__unsupported(caller, "the decoder's prefix, which is not the model's,", prefix);
-    if (t->kind == TN_BPE && !same_affix(t, suffix, t->suffix, t->suffix_bytes))
-        return tn__unsupported(caller, "the decoder's suffix, which is not the model's,", suffix);
-    return tn_error() == TN_OK;
+    if (t->kind == TN_BYTE_BPE || !own) return tn_error() == TN_OK;
+    if (t->kind == TN_BPE && !*tn_json_string(own)) return tn__unsupported(caller, "the decoder's suffix", "");
+    return affix(caller, own, t->affix, &t->affix_bytes);
 }
 
 tn_tokenizer *tn__tokenizer_read(const char *caller, const tn_json *v)

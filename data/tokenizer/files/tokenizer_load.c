@@ -266,7 +266,7 @@ static tn_json *read_document(const char *folder, const char *name)
 }
 
 /* Reads tokenizer_config.json: its options apply where the caller set none. */
-static bool read_config(const tn_json *v, tn_tokenizer_config *o, int64_t *model_max, bool *chinese)
+static bool read_config(const tn_json *v, tn_tokenizer_config *o, int64_t *model_max, bool *chinese, bool *literal)
 {
     const tn_json *lower = tn_json_get(v, "do_lower_case"), *strip = tn_json_get(v, "strip_accents");
     const double   most = tn_json_double_or(tn_json_get(v, "model_max_length"), 0);
@@ -274,6 +274,7 @@ static bool read_config(const tn_json *v, tn_tokenizer_config *o, int64_t *model
     if (!o->strip_accents && tn_json_type_of(strip) == TN_JSON_BOOL)
         o->strip_accents = tn_json_bool(strip) ? TN_YES : TN_NO;
     *chinese = tn_json_bool_or(tn_json_get(v, "tokenize_chinese_chars"), true);
+    *literal = tn_json_bool_or(tn_json_get(v, "split_special_tokens"), false);
     if (most >= 1 && most < 1e9) *model_max = (int64_t)most;
     return tn_error() == TN_OK;
 }
@@ -310,20 +311,20 @@ static tn_tokenizer *load_folder(const char *folder, tn_tokenizer_config o)
 {
     tn_tokenizer  *t = NULL;
     int64_t        model_max = 0;
-    bool           chinese = true;
+    bool           chinese = true, literal = false;
     tn_json       *model = o.config ? NULL : read_document(folder, "config.json");
     tn__side_files side = {.config = read_document(folder, "tokenizer_config.json"),
                            .map = read_document(folder, "special_tokens_map.json"),
                            .added = read_document(folder, "added_tokens.json"),
                            .model = o.config ? o.config : model};
-    if (tn_error() == TN_OK && read_config(side.config, &o, &model_max, &chinese)) {
+    if (tn_error() == TN_OK && read_config(side.config, &o, &model_max, &chinese, &literal)) {
         char *json = find_file(folder, "tokenizer.json", NULL);
         if (json) t = load_json_folder(json, &side);
         else if (tn_error() == TN_OK) t = load_lists(folder, o, &side, chinese);
         tn__strfree(json);
     }
     tn_json_free(side.config), tn_json_free(side.map), tn_json_free(side.added), tn_json_free(model);
-    if (t) t->model_max = model_max;
+    if (t) t->model_max = model_max, t->literal = literal;
     return t;
 }
 

@@ -31,11 +31,13 @@ static void put_unknown(const tn_tokenizer *t, tn_json_writer *w)
     else tn_json_put_null(w, "unk_token");
 }
 
-static bool put_vocab(const tn_tokenizer *t, tn_json_writer *w, const char *key)
+/* model: without the tokens that are only added. */
+static bool put_vocab(const tn_tokenizer *t, tn_json_writer *w, const char *key, bool model)
 {
     tn_json_open_object(w, key);
     for (uint32_t i = 0; i < t->vocab.n; i++)
-        if (*tn_tokenizer_token(t, i)) tn_json_put_i64(w, tn_tokenizer_token(t, i), i);
+        if (*tn_tokenizer_token(t, i) && !(model && tn__is_outside(t, i)))
+            tn_json_put_i64(w, tn_tokenizer_token(t, i), i);
     return tn_json_close(w) == TN_OK;
 }
 
@@ -48,7 +50,7 @@ static bool put_model(const tn_tokenizer *t, tn_json_writer *w)
         put_unknown(t, w);
         tn_json_put_bytes(w, "continuing_subword_prefix", t->prefix, t->prefix_bytes);
         tn_json_put_i64(w, "max_input_chars_per_word", t->longest_word);
-        put_vocab(t, w, "vocab");
+        put_vocab(t, w, "vocab", true);
         return tn_json_close(w) == TN_OK;
     }
     tn_json_put_null(w, "dropout");
@@ -58,7 +60,7 @@ static bool put_model(const tn_tokenizer *t, tn_json_writer *w)
     tn_json_put_bool(w, "fuse_unk", t->fuse_unknown);
     tn_json_put_bool(w, "byte_fallback", t->split == TN__SPLIT_SENTENCE && t->sentence.fallback);
     tn_json_put_bool(w, "ignore_merges", t->whole_words || tn__has_user_tokens(t));
-    put_vocab(t, w, "vocab");
+    put_vocab(t, w, "vocab", true);
     uint64_t *pair = ranked(&t->merges);
     if (!pair) return false;
     tn_json_open_array(w, "merges");
@@ -217,14 +219,11 @@ static void put_decoder(const tn_tokenizer *t, tn_json_writer *w)
     tn_json_open_object(w, "decoder");
     if (t->kind == TN_WORDPIECE) {
         tn_json_put_string(w, "type", "WordPiece");
-        tn_json_put_bytes(w, "prefix", t->prefix, t->prefix_bytes);
+        tn_json_put_bytes(w, "prefix", t->affix, t->affix_bytes);
         tn_json_put_bool(w, "cleanup", t->cleanup);
     } else {
         tn_json_put_string(w, "type", "BPEDecoder");
-        if (t->suffix_bytes) tn_json_put_bytes(w, "suffix", t->suffix, t->suffix_bytes);
-        else
-            tn_json_put_string(w, "suffix", "</w>"); /* no token has it; an empty suffix would match between all
-                                                         letters */
+        tn_json_put_bytes(w, "suffix", t->affix, t->affix_bytes);
     }
     tn_json_close(w);
 }
@@ -290,6 +289,7 @@ static void write_config(const tn_tokenizer *t, tn_json_writer *w)
         tn_json_put_bool(w, "add_prefix_space", t->bytes.prefix_space);
     }
     if (t->model_max) tn_json_put_i64(w, "model_max_length", t->model_max);
+    if (t->literal) tn_json_put_bool(w, "split_special_tokens", true);
     put_roles(t, w);
     tn_json_close(w);
 }
@@ -301,7 +301,7 @@ static void write_special(const tn_tokenizer *t, tn_json_writer *w)
     tn_json_close(w);
 }
 
-static void write_vocab(const tn_tokenizer *t, tn_json_writer *w) { put_vocab(t, w, NULL); }
+static void write_vocab(const tn_tokenizer *t, tn_json_writer *w) { put_vocab(t, w, NULL, false); }
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 

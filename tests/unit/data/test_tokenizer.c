@@ -170,7 +170,8 @@ static const char vocab_json[] =
     "{\"id\":3,\"content\":\"[SEP]\",\"special\":true},{\"id\":4,\"content\":\"[MASK]\",\"lstrip\":true,"
     "\"special\":true},{\"id\":2,\"content\":\"[CLS]\",\"special\":true}],\"normalizer\":{\"type\":\"BertNormalizer\","
     "\"strip_accents\":false},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},"
-    "\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"[SEP]\",3],\"cls\":[\"[CLS]\",2]}}";
+    "\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"[SEP]\",3],\"cls\":[\"[CLS]\",2]},"
+    "\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true}}";
 
 static tn_tokenizer *t;
 static tn_encoding  *e;
@@ -353,25 +354,28 @@ END_TEST
 static const struct {
     const char *json, *back;
 } decoders[] = {
-    {WORDS(""), "ab,"},
+    {WORDS(""), "a ##b ,"},
     {WORDS(",\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true}"), "ab,"},
     {WORDS(",\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":false}"), "ab ,"},
     {WORDS(",\"decoder\":null"), "a ##b ,"},
-    {WORDS(",\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"@@\"}"),
-     "the decoder's prefix, which is not the model's, is '@@', which Tenon does not support"},
+    {WORDS(",\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"@@\",\"cleanup\":true}"), "a ##b,"},
     {PAIRS(SUFFIX, "b</w>", ENDS("</w>")), "ab ,"},
     {PAIRS(SUFFIX, "b</w>", ",\"decoder\":null"), "a b</w> ,"},
     {PAIRS("", "b", ENDS("@@")), "ab,"},
-    {PAIRS("", "b</w>", ENDS("</w>")), "the decoder's suffix, which is not"},
-    {PAIRS(SUFFIX, "b</w>", ENDS("b")), "the decoder's suffix, which is not the model's, is 'b'"},
+    {PAIRS("", "b</w>", ENDS("</w>")), "ab ,"},
+    {PAIRS(SUFFIX, "b</w>", ENDS("b")), "a </w>,"},
+    {PAIRS(SUFFIX, "b</w>b</w>", ENDS("</w>")), "ab b ,"},
+    {PAIRS(SUFFIX, "b</w>", ENDS("")), "the decoder's suffix is ''"},
     {SUMS("c", ",\"decoder\":null"), "\xe2\x96\x81"
                                      "a \xe2\x96\x81"
                                      "b c"},
     {SUMS("c", ",\"decoder\":{\"type\":\"Metaspace\"}"), "a bc"},
     {SUMS("c", LIST(REPLACE)), " a bc"},
     {SUMS("c", LIST(REPLACE ",{\"type\":\"Fuse\"}," STRIP(" "))), "a bc"},
-    {SUMS("<0x41>", LIST("{\"type\":\"ByteFallback\"},{\"type\":\"Metaspace\"}")), "a bA"},
-    {SUMS("<0x41>", ",\"decoder\":{\"type\":\"Metaspace\"}"), "one without ByteFallback for byte tokens"},
+    {SUMS("<0x41>", LIST("{\"type\":\"ByteFallback\"},{\"type\":\"Metaspace\"}")),
+     "the decoder's order: after others is 'Metaspace'"},
+    {SUMS("<0x41>", LIST("{\"type\":\"Metaspace\"},{\"type\":\"ByteFallback\"}")), "a bA"},
+    {SUMS("<0x41>", ",\"decoder\":{\"type\":\"Metaspace\"}"), "a b<0x41>"},
     {SUMS("c", LIST(REPLACE "," STRIP(" "))), "Strip of each token, without Fuse before it"},
     {SUMS("c", LIST(REPLACE ",{\"type\":\"Fuse\"}," STRIP("a"))), "the content of the decoder's Strip is 'a'"},
     {SUMS("c", LIST("{\"type\":\"Metaspace\"},{\"type\":\"Fuse\"}," STRIP(" "))), "Strip after Metaspace"},

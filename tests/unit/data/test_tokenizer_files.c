@@ -138,8 +138,11 @@ static const struct {
                     "\"pair\":[]}") "}",
      TN_EFORMAT, "part 1 is not a text or a token"},
     {"{" BERT MODEL(",\"post_processor\":{\"type\":\"TemplateProcessing\"}") "}", TN_EINDEX, "has no 'single'"},
-    {"{" BERT MODEL(",\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[]}") "}", TN_EINDEX,
-     "has no 'pair'"},
+    {"{" BERT MODEL(
+         ",\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"A\"}}]}") "}",
+     TN_EINDEX, "has no 'pair'"},
+    {"{" BERT MODEL(",\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[]}") "}", TN_EUNSUPPORTED,
+     "the post_processor's template is 'single, without A once'"},
     {"{" BERT MODEL(",\"post_processor\":{\"type\":\"Sequence\"}") "}", TN_EINDEX, "has no 'processors'"},
     {"{\"normalizer\":{\"type\":\"Sequence\"}," UNIGRAM "\"unk_id\":0}}", TN_EINDEX, "has no 'normalizers'"},
     {"{\"pre_tokenizer\":{\"type\":\"Sequence\"}," UNIGRAM "\"unk_id\":0}}", TN_EINDEX, "has no 'pretokenizers'"},
@@ -158,7 +161,8 @@ static const struct {
     {"{" BPE("\"merges\":[[\"a\",\"c\"]]") "}", TN_EFORMAT, "the second is not in the vocabulary"},
     {"{" BPE("\"dropout\":0.1,\"merges\":[]") "}", TN_EUNSUPPORTED, "'dropout', which"},
     {"{" BPE("\"byte_fallback\":true,\"merges\":[]") "}", TN_EUNSUPPORTED, "'byte_fallback', which"},
-    {"{" BPE("\"unk_token\":\"u\",\"merges\":[]") "}", TN_EFORMAT, "the unknown token, 'u', is not in the vocabulary"},
+    {"{" BPE("\"unk_token\":\"u\",\"merges\":[]") "}", TN_EFORMAT,
+     "the unknown token (unk_token), 'u', is not in model.vocab"},
 };
 
 START_TEST(refuses)
