@@ -115,7 +115,7 @@ static bool build_tries(tn_tokenizer *t)
 bool tn__sentence_setup(tn_tokenizer *t, const char *caller)
 {
     t->lowest_score = DBL_MAX;
-    bool safe = !t->sentence.cut && t->kind != TN_UNIGRAM && !t->prefix_bytes && !t->suffix_bytes;
+    bool safe = !t->sentence.cut && t->kind != TN_UNIGRAM && !t->prefix_bytes && !t->suffix_bytes && !t->whole_words;
     for (int b = 0; b < 256; b++) t->byte_token[b] = -1;
     for (uint32_t i = 0; i < t->vocab.n; i++) {
         size_t       n;

@@ -180,10 +180,19 @@ static tn_tokenizer *gguf_create(const tn_gguf *g, const char *path, token_list 
 {
     const bool  scores = tn_gguf_find(g, KEY("scores")).type != TN_GGUF_NONE && !bytes;
     const bool  types = tn_gguf_find(g, KEY("token_type")).type != TN_GGUF_NONE;
-    const char *splitter = bytes ? tn_gguf_string_or(g, KEY("pre"), "gpt-2") : NULL;
+    const char *splitter = bytes ? tn_gguf_string_or(g, KEY("pre"), "default") : NULL;
     const bool  llama3 = is_llama3(splitter), bare = !tn_gguf_bool_or(g, KEY("add_bos_token"), !bytes || llama3),
                ends = tn_gguf_bool_or(g, KEY("add_eos_token"), false),
                space = tn_gguf_bool_or(g, KEY("add_space_prefix"), !bytes);
+    if (splitter && !strcmp(splitter, "default"))
+        return tn_raise(
+                   TN_EUNSUPPORTED,
+                   "'%s': " KEY(
+                       "pre") " is 'default' or missing: llama.cpp then splits texts by rules of no model, "
+                              "which Tenon does not support; convert the model again with llama.cpp's convert_hf_to_gguf.py, "
+                              "which writes the name, or set the key to 'gpt-2', 'llama-bpe' or 'qwen2'",
+                   path),
+               NULL;
     if ((scores && !gguf_numbers(g, path, KEY("scores"), TN_F32, p->n, p->score)) ||
         (types && !gguf_numbers(g, path, KEY("token_type"), TN_I32, p->n, p->type)) ||
         (bytes && !gguf_strings(g, path, KEY("merges"), merges)))

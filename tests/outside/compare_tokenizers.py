@@ -2,20 +2,20 @@
 """Compares Tenon's tokenizers with Hugging Face's: mutated tokenizer.json and tokenizer_config.json files.
 
     python3 -m venv VENV && VENV/bin/pip install tokenizers==0.23.3 transformers==5.23.0
-    VENV/bin/python tests/outside/compare_tokenizers.py LIBRARY [--count 5000] [--seed 1] [--kind json|folder] [--case K]
+    VENV/bin/python tests/outside/compare_tokenizers.py LIBRARY [--count 5000] [--seed 1] [--kind folder] [--case K]
 
 LIBRARY is a libtenon.so. Case k takes a tokenizer of one kind (WordPiece, byte-level BPE, Metaspace BPE, Unigram,
-WordLevel, BPE with affixes) with random normalizer, pre_tokenizer, post_processor, decoder and added tokens, and changes
+WordLevel, BPE with affixes) with its normalizer, pre_tokenizer, post_processor, decoder and added tokens, and changes
 one to three members: deletes one, changes a value or its type, takes another enum value, adds a component. Both
 libraries read the result; if both accept it, the token ids, the type ids of a pair and the decoded texts (with and
 without special tokens) of 60 texts are compared. A case is
     equal      no difference
-    rejected   by Tenon; the message is counted, --rejected prints the messages
+    rejected   by Tenon; --rejected prints the messages
     invalid    rejected by the reference
     different  a fault: printed, and the exit status is 1
 The kind "folder" also mutates tokenizer_config.json, special_tokens_map.json and added_tokens.json, and compares with
-transformers' AutoTokenizer. truncation and padding of a file are not applied: Tenon's caller sets them. Exits with 77 if
-a reference is missing.
+transformers' AutoTokenizer. truncation and padding of a file are not applied: Tenon's caller sets them. Cases run in
+a process of their own, because a panic may abort the reference. Exits with 77 if a reference is missing.
 """
 import argparse
 import collections
@@ -53,22 +53,29 @@ TEXTS = [
     "cafe\u0301 e\u0301", "El niño comió jalapeños", "ÅNGSTRÖM Ångström \u212bngstr\u00f6m", "naïve façade",
     "Быстрая лиса", "快速的狐狸 mixed中文with", "🙂👍🏽 👨‍👩‍👧", "½ ² ① ﬁne Ⅳ", "İstanbul", "tab\tand\nline\r\nend", "\n",
     "a\u00a0b\u3000c\u2028d", "zero\u200bwidth\ufeff soft\u00adhyphen", "\u0301x \u0301", "a\u0000b\u0001c", "\ufffd",
-    "[CLS] the [SEP] [MASK] x[MASK]y", "<s> the </s> <unk> <pad>", "<|endoftext|>the<|endoftext|>", "▁the ▁ a▁b", "<x>a<x>",
-    "<x> the <x>", "a<x>", " <x>", "<x>", "the<x> the", "##x ##ing x##ing", "Ġthe Ġ", "don't I'M we'd 'll it'S", "'", "x'",
-    "1234567 12 345", "x^2 a|b (y) <b> #3 $5 `c` _d_", "aaaa AaAa", "un the_keys", "...,!? a.b,c", "the keys." * 3, "ing",
-    "<0x41> <0x0A>", "नमस्ते दुनिया", "שלום עולם", "السلام", "ไทย", "\u1100\u1161\u11a8 각", "x\u0323\u0301 x\u0301\u0323",
-    "don’t “quotes” … —", "b" * 130, "A ! n't 's 've , . ? do not", " , a ,b", "é", "ａｂｃ ＡＢＣ", "\x7f\x80", "𝔘𝔫𝔦", "ǅ ß ẞ ſ",
+    "[CLS] the [SEP] [MASK] x[MASK]y", "<s> the </s> <unk> <pad>", "<|endoftext|>the<|endoftext|>", "▁the ▁ a▁b",
+    "<x>a<x>",
+    "<x> the <x>", "a<x>", " <x>", "<x>", "the<x> the", "##x ##ing x##ing", "Ġthe Ġ", "don't I'M we'd 'll it'S", "'",
+    "x'",
+    "1234567 12 345", "x^2 a|b (y) <b> #3 $5 `c` _d_", "aaaa AaAa", "un the_keys", "...,!? a.b,c", "the keys." * 3,
+    "ing",
+    "<0x41> <0x0A>", "नमस्ते दुनिया", "שלום עולם", "السلام", "ไทย", "\u1100\u1161\u11a8 각",
+    "x\u0323\u0301 x\u0301\u0323",
+    "don’t “quotes” … —", "b" * 130, "A ! n't 's 've , . ? do not", " , a ,b", "é", "ａｂｃ ＡＢＣ", "\x7f\x80", "𝔘𝔫𝔦",
+    "ǅ ß ẞ ſ",
 ]
 PAIRS = [("the keys", "are on the table."), ("", "x"), ("a", ""), ("<x> the", " covid")]
-CONTENTS = ["<x>", "covid", "COVID", "café", "the", "a", "A", "K", "é", " x", "x ", "ing", "##ing", "##x", "▁the", "Ġthe",
-            "Ġ", "▁", " ", "[CLS]", "[SEP]", "[MASK]", "[UNK]", "[PAD]", "<s>", "</s>", "<unk>", "<pad>", "<|endoftext|>",
+CONTENTS = ["<x>", "covid", "COVID", "café", "the", "a", "A", "K", "é", " x", "x ", "ing", "##ing", "##x", "▁the",
+            "Ġthe",
+            "Ġ", "▁", " ", "[CLS]", "[SEP]", "[MASK]", "[UNK]", "[PAD]", "<s>", "</s>", "<unk>", "<pad>",
+            "<|endoftext|>",
             "the keys", "e\u0301", "İ", "ﬁ", "<0x41>", "</w>", "the</w>", ".", "'s", "\n", "12", "快", "x", "🙂", ","]
 
 
 # ---- Tenon ----
 
-Arguments = T.struct("Arguments", "pair:p pair_bytes:n pairs:p max_length:n cut:i cut_left:b pad_to:n pad_left:b bare:b "
-                                  "literal:b strict:b sample:f seed:n nth:i")
+Arguments = T.struct("Arguments", "pair:p pair_bytes:n pairs:p max_length:n cut:i cut_left:b pad_to:n pad_left:b "
+                                  "bare:b literal:b strict:b sample:f seed:n nth:i")
 Decoded = T.struct("Decoded", "keep_special:b keep_spaces:b")
 Config = T.struct("Config", "lowercase:i strip_accents:i control_in_text:i slow:b config:p")
 
@@ -145,7 +152,6 @@ BYTES = ["<0x%02X>" % b for b in range(256)]
 GPT4 = ("(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|"
         "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+")
 QWEN = GPT4.replace("{1,3}", "")
-# "A", "n", NUL: a small set of compiled rules for characters, made by SentencePiece for ﬁ, ², ① and fullwidth letters.
 BERT = dict(type="BertNormalizer", clean_text=True, handle_chinese_chars=True, strip_accents=None, lowercase=True)
 LEVEL = dict(type="ByteLevel", add_prefix_space=False, trim_offsets=True, use_regex=True)
 SPACE = dict(type="Metaspace", replacement="▁", prepend_scheme="always", split=True)
@@ -176,7 +182,8 @@ def sequence(key, *parts):
     return {"type": "Sequence", key: [copy.deepcopy(p) for p in parts]}
 
 
-NORMALIZERS = [None, BERT, dict(BERT, lowercase=False, strip_accents=False), dict(BERT, strip_accents=True, lowercase=False),
+NORMALIZERS = [None, BERT, dict(BERT, lowercase=False, strip_accents=False), dict(BERT, strip_accents=True,
+                                                                                  lowercase=False),
                dict(BERT, clean_text=False, handle_chinese_chars=False), dict(type="NFC"), dict(type="NFD"),
                dict(type="NFKC"), dict(type="NFKD"), dict(type="Lowercase"), dict(type="StripAccents"),
                dict(type="Strip", strip_left=True, strip_right=True), dict(type="Prepend", prepend="▁"), STRING,
@@ -190,7 +197,8 @@ SPLITTERS = [None, dict(type="BertPreTokenizer"), dict(type="WhitespaceSplit"), 
              dict(SPACE, prepend_scheme="first"), dict(SPACE, prepend_scheme="never"), dict(SPACE, split=False),
              dict(SPACE, replacement="_"), dict(type="Digits", individual_digits=True),
              dict(type="Punctuation", behavior="Isolated"), dict(type="CharDelimiterSplit", delimiter="a"),
-             dict(type="UnicodeScripts"), dict(type="FixedLength", length=3), split(" ", "MergedWithPrevious", kind="String"),
+             dict(type="UnicodeScripts"), dict(type="FixedLength", length=3), split(" ", "MergedWithPrevious",
+                                                                                    kind="String"),
              split(" ", "Removed", kind="String"), split(GPT4), split("the|ing"),
              sequence("pretokenizers", split(GPT4), dict(LEVEL, use_regex=False)),
              sequence("pretokenizers", split(QWEN), dict(LEVEL, use_regex=False)),
@@ -198,12 +206,14 @@ SPLITTERS = [None, dict(type="BertPreTokenizer"), dict(type="WhitespaceSplit"), 
              sequence("pretokenizers", dict(type="Digits", individual_digits=False), LEVEL), sequence("pretokenizers"),
              sequence("pretokenizers", LEVEL), sequence("pretokenizers", SPACE)]
 BERT_PROCESSOR = dict(type="BertProcessing", sep=["[SEP]", 3], cls=["[CLS]", 2])
-PROCESSORS = [None, LEVEL, BERT_PROCESSOR, dict(type="RobertaProcessing", sep=["</s>", 2], cls=["<s>", 1], trim_offsets=True,
+PROCESSORS = [None, LEVEL, BERT_PROCESSOR, dict(type="RobertaProcessing", sep=["</s>", 2], cls=["<s>", 1],
+                                                trim_offsets=True,
                                                 add_prefix_space=False),
               template("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1", [("[CLS]", 2), ("[SEP]", 3)]),
               template("<s> $A </s>", "<s> $A </s> $B:1 </s>:1", [("<s>", 1), ("</s>", 2)]),
               template("<s> $A", "<s> $A <s>:1 $B:1", [("<s>", 1)]), template("$A", "$A $B:1", []),
-              sequence("processors", LEVEL), sequence("processors", LEVEL, template("<s> $A", "<s> $A <s> $B:1", [("<s>", 1)])),
+              sequence("processors", LEVEL), sequence("processors", LEVEL, template("<s> $A", "<s> $A <s> $B:1",
+                                                                                    [("<s>", 1)])),
               sequence("processors")]
 DECODERS = [None, dict(type="WordPiece", prefix="##", cleanup=True), dict(type="WordPiece", prefix="##", cleanup=False),
             dict(type="BPEDecoder", suffix="</w>"), LEVEL, SPACE, dict(SPACE, prepend_scheme="never"),
@@ -243,7 +253,8 @@ def bases():
     end = ["<|endoftext|>"]
     made["gpt2"] = completed(trained(models.BPE(), trainer(end, initial_alphabet=alphabet), None, level),
                              pre_tokenizer=LEVEL, post_processor=LEVEL, decoder=LEVEL)
-    made["roberta"] = completed(trained(models.BPE(), trainer(SIGNS + ["<mask>"], initial_alphabet=alphabet), None, level),
+    made["roberta"] = completed(trained(models.BPE(), trainer(SIGNS + ["<mask>"], initial_alphabet=alphabet), None,
+                                        level),
                                 pre_tokenizer=dict(LEVEL, add_prefix_space=True), post_processor=PROCESSORS[3],
                                 decoder=LEVEL)
     base = trained(models.BPE(ignore_merges=True), trainer(end + ["<s>"], initial_alphabet=alphabet), None, level)
@@ -251,7 +262,8 @@ def bases():
     base = trained(models.BPE(), trainer(end, initial_alphabet=alphabet), None, level)
     made["qwen2"] = completed(base, normalizer=dict(type="NFC"), pre_tokenizer=SPLITTERS[22], post_processor=LEVEL,
                               decoder=LEVEL)
-    for name, affixes in ("suffixed", dict(end_of_word_suffix="</w>")), ("prefixed", dict(continuing_subword_prefix="##")):
+    for name, affixes in ("suffixed", dict(end_of_word_suffix="</w>")), ("prefixed",
+                                                                         dict(continuing_subword_prefix="##")):
         base = trained(models.BPE(unk_token="[UNK]", **affixes), trainer(SPECIAL, 300, **affixes),
                        normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer())
         made[name] = completed(base, normalizer=BERT, pre_tokenizer=SPLITTERS[1], decoder=DECODERS[3])
@@ -284,7 +296,8 @@ def bases():
 
 # ---- mutations ----
 
-VALUES = [None, True, False, 0, 1, 2, 3, -1, 7, 100, 1000000, 0.5, "", " ", "a", "the", "▁", "##", "</w>", "[UNK]", "<unk>",
+VALUES = [None, True, False, 0, 1, 2, 3, -1, 7, 100, 1000000, 0.5, "", " ", "a", "the", "▁", "##", "</w>", "[UNK]",
+          "<unk>",
           "<s>", "[CLS]", "never", "first", "always", "_", "▁▁", {}, [], ["a"], {"a": 1}, "Isolated", "Removed", "1.0"]
 MEMBERS = ["add_prefix_space", "prepend_scheme", "trim_offsets", "use_regex", "lowercase", "strip_accents", "split",
            "replacement", "content", "start", "stop", "prefix", "suffix", "cleanup", "behavior", "invert", "dropout",
@@ -324,7 +337,8 @@ def new_added(r, v):
     ids = [t.get("id", 0) for t in tokens if isinstance(t, dict) and isinstance(t.get("id"), int)]
     number = known.get(content, names.get(content, max([size - 1] + ids) + 1))
     flip = lambda: r.random() < 0.35
-    return added(content, number if r.random() < 0.97 else r.randrange(size + 3), flip(), single_word=flip(), lstrip=flip(),
+    return added(content, number if r.random() < 0.97 else r.randrange(size + 3), flip(), single_word=flip(),
+                 lstrip=flip(),
                  rstrip=flip(), normalized=r.random() < 0.5)
 
 
@@ -488,7 +502,7 @@ def case_json(tn, r, made):
 
 
 def results(tn, seed, cases, made):
-    """Runs the cases in a process of its own, because a panic may abort the reference; then continues after the case."""
+    """Runs the cases in a process of its own, because a panic may abort the reference; then continues after it."""
     while cases:
         reading, writing = os.pipe()
         child = os.fork()

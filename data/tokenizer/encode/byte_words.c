@@ -27,7 +27,7 @@ static const struct tn__splitter {
     bool        fold;       /* endings also match in capitals */
     bool        lines;      /* line ends belong to the characters before them */
 } splitters[] = {
-    {{"gpt2", "gpt-2", "default", "roberta-bpe"},
+    {{"gpt2", "gpt-2", "roberta-bpe"},
      {ENDINGS "|" REST_GPT2, "'(?:[sdmt]|ll|ve|re)|" REST_GPT2},
      .lead = BLANK,
      .front = BLANK},

@@ -1,7 +1,6 @@
 /* decode.c — converts token ids to text: WordPiece appends a token inside a word and puts a space before any other; BPE
- * ends a word at the suffix; GPT-2's characters become their bytes; SentencePiece's "▁" becomes a space. The tokens of a
- * tokenizer.json are all decoded by its decoder, special and added ones, too; those of a .model or a GGUF by their
- * type. */
+ * ends a word at the suffix; GPT-2's characters become their bytes; SentencePiece's "▁" becomes a space. The tokens of
+ * a tokenizer.json are all decoded by its decoder, special and added ones, too; those of a .model or a GGUF by type. */
 #include "data/tokenizer/encode/encoding_private.h"
 #include "core/base/toolbox.h"
 
@@ -84,31 +83,45 @@ static int byte_of(const tn_tokenizer *t, int32_t id, const char *piece, size_t 
     return byte >= 0 && (t->score ? t->byte_token[byte] == id : t->sentence.decode_bytes) ? byte : -1;
 }
 
+/* Appends a text in which "▁" is a space; first: of the first token. */
+static bool add_spaces(const tn_tokenizer *t, const char *piece, size_t n, bool first, tn_string *to)
+{
+    for (size_t at = 0, end; at < n; at = end) {
+        const bool space = n - at >= 3 && !memcmp(piece + at, TN__SPACE, 3);
+        end = at + (space ? 3 : 1);
+        while (!space && end < n && piece[end] != TN__SPACE[0]) end++;
+        if (space && first && t->sentence.decode_first) continue;
+        if (!(space ? add(to, " ", 1) : add(to, piece + at, end - at))) return false;
+    }
+    return true;
+}
+
+/* SentencePiece's kinds, of a tokenizer.json: all tokens are decoded like this one. */
+static bool add_space_token(const tn_tokenizer *t, const char *piece, size_t n, bool *begun, tn_string *to)
+{
+    const bool   first = !*begun, space = n >= 3 && !memcmp(piece, TN__SPACE, 3);
+    const size_t dropped = !first || !t->sentence.decode_space ? 0 : space ? 3 : *piece == ' ';
+    *begun = true;
+    return add_spaces(t, piece + dropped, n - dropped, first, to);
+}
+
 /* SentencePiece's kinds: "▁" is a space, except the one added before the text. */
 static bool add_sentence(const tn_tokenizer *t, int32_t id, const char *piece, size_t n, bool *begun, tn_string *to)
 {
     const tn__sentence *r = &t->sentence;
     const bool          first = !*begun, typed = t->score != NULL;
-    const int           type = t->type && typed ? t->type[id] : TN_TYPE_NORMAL, byte = byte_of(t, id, piece, n);
+    const int           type = t->type ? t->type[id] : TN_TYPE_NORMAL, byte = byte_of(t, id, piece, n);
     if (byte >= 0) {
         const char c = (char)byte;
         *begun = true;
         return (first && !typed && r->decode_space && c == ' ') || add(to, &c, 1);
     }
-    if (typed && (type == TN_TYPE_CONTROL || tn_tokenizer_is_special(t, id))) return *begun = true, add(to, piece, n);
+    if (!typed) return add_space_token(t, piece, n, begun, to);
+    if (type == TN_TYPE_CONTROL || tn_tokenizer_is_special(t, id)) return *begun = true, add(to, piece, n);
     if (type == TN_TYPE_UNKNOWN) return *begun = true, add(to, r->unknown, r->unknown_bytes);
-    if (!typed && n) *begun = true;
     if (first && r->decode_space && n >= 3 && !memcmp(piece, TN__SPACE, 3)) piece += 3, n -= 3, *begun = !r->decode_all;
-    else if (first && r->decode_space && n && *piece == ' ' && !typed) piece++, n--;
     if (n) *begun = true;
-    for (size_t at = 0, end; at < n; at = end) {
-        const bool space = n - at >= 3 && !memcmp(piece + at, TN__SPACE, 3);
-        end = at + (space ? 3 : 1);
-        while (!space && end < n && piece[end] != TN__SPACE[0]) end++;
-        if (space && first && r->decode_first) continue;
-        if (!(space ? add(to, " ", 1) : add(to, piece + at, end - at))) return false;
-    }
-    return true;
+    return add_spaces(t, piece, n, false, to);
 }
 
 static bool skipped(const tn_tokenizer *t, int32_t id, const tn_decode_args *o)

@@ -149,7 +149,7 @@ static bool split_at(const tn_tokenizer *t, tn__encoding *s, const char *text, i
         if (!rest(t, s, text, from, begin, number)) return false;
         const tn__word w = {text + begin, (size_t)(end - begin), 0, begin, end, (*number)++};
         if (!tn__token_add(s, &w, a->id, 0, w.bytes)) return false;
-        from = at = end;
+        from = end, at += (int32_t)n; /* a token that starts in the white space that this one takes is found, too */
     }
     return rest(t, s, text, from, to, number);
 }

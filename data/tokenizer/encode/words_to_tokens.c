@@ -149,22 +149,21 @@ static int32_t spell(const tn_tokenizer *t, tn__encoding *s, const tn__word *w)
         !tn__grown((void *)&s->probe, &s->probe_room, 2 * TN__AFFIX + 4, 1))
         return -1;
     int32_t n = 0;
+    bool    unknown = false; /* the last symbol is unknown text; unk_token may be a token of known text, too */
     for (size_t at = 0, next; at < w->bytes; at = next) {
         int32_t      user = -1;
         const size_t found = t->user.n ? tn__trie_longest(&t->user, w->text + at, w->bytes - at, &user) : 0;
         next = at + found;
         if (t->split == TN__SPLIT_BYTES) next++;
         else if (!found) tn_utf8_next(w->text, w->bytes, &next, NULL);
-        int64_t id = found ? user : letter_piece(t, s, w, at, next);
-        if (id < 0 && spell_bytes(t, s, w, at, next, &n)) continue;
-        if (id < 0 && t->unknown < 0) continue; /* no token for it */
-        if (id < 0) id = t->unknown;
-        if (id == t->unknown && t->fuse_unknown && n && s->symbol[n - 1].c == id &&
-            s->symbol[n - 1].to == (int32_t)at) {
-            s->symbol[n - 1].to = (int32_t)next;
-            continue;
-        }
-        symbol(s, &n, id, at, next);
+        int64_t    id = found ? user : letter_piece(t, s, w, at, next);
+        const bool known = id >= 0, joins = unknown && !known && t->fuse_unknown;
+        unknown = unknown && !known;
+        if (!known && spell_bytes(t, s, w, at, next, &n)) continue;
+        if (!known && t->unknown < 0) continue; /* no token for it */
+        unknown = !known;
+        if (joins) s->symbol[n - 1].to = (int32_t)next;
+        else symbol(s, &n, known ? id : t->unknown, at, next);
     }
     if (n) s->symbol[n - 1].next = -1;
     return n;

@@ -9,10 +9,11 @@ enum { TN__WORD_CHARS_MAX = 10000 };
 bool tn__unsupported(const char *caller, const char *rule, const char *value); /* raises: false */
 
 /* Readers of parts of a tokenizer.json: the normalizer as steps; the pre_tokenizer of SentencePiece's kinds; Unigram's
- * scores; the decoder of SentencePiece's kinds. They raise. */
+ * scores; the post_processor; the decoder of SentencePiece's kinds. They raise. */
 bool tn__json_steps(tn_tokenizer *t, const char *caller, const tn_json *v);
 bool tn__json_metaspace(tn_tokenizer *t, const char *caller, const tn_json *v);
 bool tn__json_unigram(tn_tokenizer *t, const char *caller, const tn_json *model);
+bool tn__json_template(tn_tokenizer *t, const char *caller, const tn_json *v);
 bool tn__json_decoder(tn_tokenizer *t, const char *caller, const tn_json *v);
 #define TN__SPACES_AT_ENDS "\\A +|[ " TN__SPACE "]+\\z" /* the regex of the spaces that SentencePiece strips */
 #define TN__REGEX_SIGNS "\\^$.|?*+()[]{}"               /* characters that a "\" makes literal */

@@ -136,7 +136,8 @@ bool tn__json_added(tn_tokenizer *t, const char *caller, const tn_json *a, int64
 {
     const bool normalized = tn_json_bool_or(tn_json_get(a, "normalized"), !a && !special);
     if (normalized && may_change(t, tn_tokenizer_token(t, id)))
-        return tn__unsupported(caller, "an added token to match in normalized text", tn_tokenizer_token(t, id));
+        return tn__unsupported(caller, "an added token that the normalizer may change (normalized true)",
+                               tn_tokenizer_token(t, id));
     const tn__added x = {.id = (int32_t)id,
                          .normalized = normalized,
                          .special = tn_json_bool_or(tn_json_get(a, "special"), special),
@@ -288,94 +289,11 @@ static bool read_model(tn_tokenizer *t, const char *caller, const tn_json *v)
     t->sentence.fallback = tn_json_bool_or(tn_json_get(v, "byte_fallback"), false);
     if (t->sentence.fallback && t->split != TN__SPLIT_SENTENCE)
         return tn__unsupported(caller, "the model's", "byte_fallback");
-    return affix(caller, tn_json_get(v, "end_of_word_suffix"), t->suffix, &t->suffix_bytes) &&
-           read_merges(t, caller, tn_json_need(v, "merges"));
-}
-
-static bool read_parts(tn_tokenizer *t, const char *caller, const tn_json *v, const tn_json *special,
-                       tn__template_part *to, int *n)
-{
-    int texts = 0; /* A, then B; more than 2: others */
-    *n = 0;
-    for (const tn_json *p = tn_json_first(v); p; p = tn_json_next(p)) {
-        const tn_json    *piece = tn_json_get(p, "SpecialToken"), *text = tn_json_get(p, "Sequence");
-        const tn_json    *inner = piece ? piece : text;
-        const char       *id = tn_json_string(tn_json_need(inner, "id"));
-        const int64_t     segment = tn_json_i64_or(tn_json_get(inner, "type_id"), 0);
-        tn__template_part x = {.text = (int8_t)(piece ? -1 : is(id, "B")), .segment = (uint8_t)segment};
-        if (piece) {
-            const tn_json *ids = tn_json_get(tn_json_get(special, id), "ids");
-            const int64_t  k = tn_json_count(ids) == 1 ? tn_json_i64(tn_json_at(ids, 0)) : tn_tokenizer_id(t, id);
-            if (tn_json_count(ids) > 1) return tn__unsupported(caller, "a special token with several ids", id);
-            x.id = k >= 0 && k < tn_tokenizer_size(t) ? (int32_t)k : -1;
-        }
-        if (tn_error() != TN_OK) return false;
-        if (!inner || *n == TN__TEMPLATE_PARTS || segment < 0 || segment > 1 || (piece && x.id < 0) ||
-            (text && !is(id, "A") && !is(id, "B")) || (text && is(id, "B") && to == t->single.part))
-            return tn_raise(TN_EFORMAT, "%s: the post_processor's template: part %d is not a text or a token", caller,
-                            *n + 1),
-                   false;
-        to[(*n)++] = x;
-        texts += text && x.text == texts ? 1 : text ? 3 : 0;
-    }
-    if (tn_error() == TN_OK && texts != 1 + (to == t->pair.part))
-        return tn__unsupported(caller, "the post_processor's template",
-                               to == t->pair.part ? "pair, without A once and then B once" : "single, without A once");
-    return tn_error() == TN_OK;
-}
-
-/* ["[SEP]", 102] */
-static int32_t token_of_pair(const tn_tokenizer *t, const tn_json *v)
-{
-    const int64_t id = tn_json_i64(tn_json_at(v, 1));
-    if (tn_error() == TN_OK && (!v || id < 0 || id >= tn_tokenizer_size(t)))
-        tn_raise(TN_EFORMAT, "the post_processor's token id %lld is not in the vocabulary", (long long)id);
-    return (int32_t)id;
-}
-
-static bool read_frame(tn_tokenizer *t, const char *caller, const tn_json *v)
-{
-    t->single.part[0] = t->pair.part[0] = (tn__template_part){.text = 0},
-    t->pair.part[1] = (tn__template_part){.text = 1, .segment = 1};
-    t->single.n = 1, t->pair.n = 2;
-    if (!v || tn_json_type_of(v) == TN_JSON_NULL) return true;
-    const char *type = tn_json_string(tn_json_need(v, "type"));
-    if (is(type, "ByteLevel")) {
-        t->bytes.trim = tn_json_bool_or(tn_json_get(v, "trim_offsets"), true);
-        return tn_error() == TN_OK;
-    }
-    const bool roberta = is(type, "RobertaProcessing");
-    if (roberta || is(type, "BertProcessing")) {
-        tn__template_frame(t, token_of_pair(t, tn_json_get(v, "cls")), token_of_pair(t, tn_json_get(v, "sep")),
-                           roberta);
-        if (roberta) t->bytes.trim = tn_json_bool_or(tn_json_get(v, "trim_offsets"), true);
-        return tn_error() == TN_OK;
-    }
-    if (tn_error() != TN_OK || !is(type, "TemplateProcessing"))
-        return tn__unsupported(caller, "the post_processor", type);
-    const tn_json *special = tn_json_get(v, "special_tokens");
-    return read_parts(t, caller, tn_json_need(v, "single"), special, t->single.part, &t->single.n) &&
-           read_parts(t, caller, tn_json_need(v, "pair"), special, t->pair.part, &t->pair.n);
-}
-
-/* Reads a Sequence of post_processors: ByteLevel sets where tokens start, another one is the template. */
-static bool read_template(tn_tokenizer *t, const char *caller, const tn_json *v)
-{
-    if (!is(tn_json_string_or(tn_json_get(v, "type"), ""), "Sequence"))
-        return tn_error() == TN_OK && read_frame(t, caller, v);
-    bool framed = false;
-    for (const tn_json *p = tn_json_first(tn_json_need(v, "processors")); p; p = tn_json_next(p)) {
-        const char *type = tn_json_string(tn_json_need(p, "type"));
-        if (is(type, "ByteLevel")) {
-            t->bytes.trim = tn_json_bool_or(tn_json_get(p, "trim_offsets"), true);
-            continue;
-        }
-        if (framed || is(type, "Sequence"))
-            return tn__unsupported(caller, "the post_processor", "a sequence of several");
-        if (tn_error() != TN_OK || !read_frame(t, caller, p)) return false;
-        framed = true;
-    }
-    return tn_error() == TN_OK;
+    if (!affix(caller, tn_json_get(v, "end_of_word_suffix"), t->suffix, &t->suffix_bytes)) return false;
+    if (t->sentence.fallback && (t->prefix_bytes || t->suffix_bytes))
+        return tn__unsupported(caller, "the model's byte_fallback with a prefix or suffix",
+                               t->prefix_bytes ? "continuing_subword_prefix" : "end_of_word_suffix");
+    return read_merges(t, caller, tn_json_need(v, "merges"));
 }
 
 static bool read_decoder(tn_tokenizer *t, const char *caller, const tn_json *v)
@@ -407,7 +325,7 @@ tn_tokenizer *tn__tokenizer_read(const char *caller, const tn_json *v)
         (t->split != TN__SPLIT_SENTENCE || tn__json_metaspace(t, caller, tn_json_get(v, "pre_tokenizer"))) &&
         read_vocab(t, caller, tn_json_need(model, "vocab"), added) && read_added(t, caller, added) &&
         read_model(t, caller, model) && tn__json_user_tokens(t, caller, tn_json_get(v, "pre_tokenizer")) &&
-        read_template(t, caller, tn_json_get(v, "post_processor")) &&
+        tn__json_template(t, caller, tn_json_get(v, "post_processor")) &&
         read_decoder(t, caller, tn_json_get(v, "decoder")) && tn__tokenizer_finish(t, caller))
         return t;
     return tn_tokenizer_free(t), NULL;

@@ -62,8 +62,9 @@ static const struct {
     {"vocab.txt", CLASS("BertTokenizer") ",\"cls_token\":\"<mask>\",\"sep_token\":\"[PAD]\"}", NULL, NULL, NULL,
      "6 5 6 7 0 / 6 5 0 5 0"},
     {"vocab.txt", CLASS("BertTokenizer") ",\"mask_token\":" MASK "}}", NULL, NULL, NULL,
-     "an added token to match in normalized text is '<mask>', which"},
-    {"vocab.txt", NULL, NULL, "{\"[ENT]\":10}", NULL, "an added token to match in normalized text is '[ENT]'"},
+     "an added token that the normalizer may change (normalized true) is '<mask>', which"},
+    {"vocab.txt", NULL, NULL, "{\"[ENT]\":10}", NULL,
+     "an added token that the normalizer may change (normalized true) is '[ENT]'"},
     {"vocab.txt", CLASS("BertTokenizer") ",\"never_split\":[\"x\"]}", NULL, NULL, NULL, "never_split is 'not empty'"},
     {"vocab.txt", CLASS("MPNetTokenizer") "}", NULL, NULL, NULL, "tokenizer_class is 'MPNetTokenizer', which"},
 };

@@ -126,7 +126,7 @@ static const struct {
     {"{" BERT MODEL(",\"added_tokens\":[{\"id\":2,\"content\":\"\"}]") "}", TN_EFORMAT, "an added token is empty"},
     {"{" BERT MODEL(",\"normalizer\":{\"type\":\"BertNormalizer\"},"
                     "\"added_tokens\":[{\"id\":2,\"content\":\"b\",\"normalized\":true}]") "}",
-     TN_EUNSUPPORTED, "an added token to match in normalized text is 'b'"},
+     TN_EUNSUPPORTED, "an added token that the normalizer may change (normalized true) is 'b'"},
     {"{\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":\"x+\"},"
      "\"behavior\":\"Isolated\"},{\"type\":\"ByteLevel\",\"use_regex\":false}]},\"model\":{\"type\":\"BPE\"}}",
      TN_EUNSUPPORTED, "the pre_tokenizer's Split is 'x+', which Tenon does not support"},
@@ -136,7 +136,12 @@ static const struct {
      TN_EFORMAT, "the post_processor's token id 7 is not in the vocabulary"},
     {"{" BERT MODEL(",\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"B\"}}],"
                     "\"pair\":[]}") "}",
-     TN_EFORMAT, "part 1 is not a text or a token"},
+     TN_EUNSUPPORTED, "the post_processor's template is 'single, without A once'"},
+    {"{" BERT MODEL(",\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"C\"}}],"
+                    "\"pair\":[]}") "}",
+     TN_EFORMAT, "SpecialToken, Sequence or type_id of 'C' is not a token, A or B, 0 or 1"},
+    {"{" BERT MODEL(",\"post_processor\":{\"type\":\"RobertaProcessing\",\"sep\":[\"a\",1],\"cls\":[\"a\",1]}") "}",
+     TN_EUNSUPPORTED, "the post_processor with the members of another is 'RobertaProcessing'"},
     {"{" BERT MODEL(",\"post_processor\":{\"type\":\"TemplateProcessing\"}") "}", TN_EINDEX, "has no 'single'"},
     {"{" BERT MODEL(
          ",\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"A\"}}]}") "}",

@@ -153,7 +153,7 @@ END_TEST
 static const char bytes[] = "{'added_tokens': [" ADDED("5", "<|end|>", "true") "," ADDED(
     "7", "<ab>", "false") "],"
                           "'pre_tokenizer': " BYTE_LEVEL ", 'decoder': " BYTE_LEVEL ", 'model': {'type': "
-                          "'BPE', 'vocab': {'a': 0, 'b': 1, '<': 2, '>': 3, 'ab': 4}, "
+                          "'BPE', 'vocab': {'a': 0, 'b': 1, '<': 2, '>': 3, 'ab': 4, '<|end|>': 5, '<ab>': 7}, "
                           "'merges': ['a b']}}";
 /* SentencePiece's kind as written by transformers. */
 static const char sentence[] = "{'added_tokens': [" ADDED("0", "<unk>", "true") "," ADDED("1", "<s>", "true") "," ADDED(
@@ -165,7 +165,7 @@ static const char sentence[] = "{'added_tokens': [" ADDED("0", "<unk>", "true") 
              "'\xe2\x96\x81'}, 'content': ' '}, {'type': 'ByteFallback'}, {'type': 'Fuse'}, {'type': "
              "'Strip', 'content': ' ', 'start': 1, 'stop': 0}]}, "
              "'model': {'type': 'BPE', 'unk_token': '<unk>', 'fuse_unk': true, 'byte_fallback': true, 'vocab': "
-             "{'<unk>': 0, '<s>': 1, '\xe2\x96\x81': 2, 'a': 3, 'b': 4, 'ab': 5}, 'merges': ['a b']}}";
+             "{'<unk>': 0, '<s>': 1, '\xe2\x96\x81': 2, 'a': 3, 'b': 4, 'ab': 5, '<ab>': 7}, 'merges': ['a b']}}";
 
 static void *small(int64_t vocab)
 {
@@ -310,6 +310,26 @@ static const char *edited(const char *text, const char *what, const char *with)
     "'post_processor': {'type': 'TemplateProcessing', 'single': [" PIECE("<|end|>") "," PIECE("<|end|>") "," TEXT(    \
         "A") "], 'pair': [" TEXT("A") "," TEXT("B") "], 'special_tokens': {'<|end|>': {'id': '<|end|>', 'ids': [5], " \
                                                     "'tokens': ['<|end|>']}}}, 'model'"
+
+/* llama.cpp's "default" is no model's splitter. */
+START_TEST(rejects_the_default_splitter)
+{
+    static const char *const pre[] = {NULL, "default", "gpt-2"};
+    for (int i = 0; i < 3; i++) {
+        tn_gguf_writer *w = begun();
+        tn_gguf_put_string(w, "tokenizer.ggml.model", "gpt2");
+        if (pre[i]) tn_gguf_put_string(w, "tokenizer.ggml.pre", pre[i]);
+        tn_gguf_open_strings(w, "tokenizer.ggml.tokens", WORDS);
+        for (int k = 0; k < WORDS; k++)
+            tn_gguf_add_string(w, (const char *[]){"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "ab", "l"}[k],
+                               k == 10 ? 2 : 1);
+        tn_gguf_open_strings(w, "tokenizer.ggml.merges", 1);
+        tn_gguf_add_string(w, "a b", 3);
+        if (i < 2) refused(w, TN_EUNSUPPORTED, "tokenizer.ggml.pre is 'default' or missing");
+        else scored(w);
+    }
+}
+END_TEST
 
 /* Tokenizer rules without a GGUF key are errors. */
 START_TEST(leaves_out_no_rule)
@@ -490,6 +510,7 @@ int main(void)
     tcase_add_test(w, leaves_out_no_window);
     tcase_add_test(w, leaves_out_no_rule);
     tcase_add_test(w, leaves_out_no_rule_of_a_model);
+    tcase_add_test(w, rejects_the_default_splitter);
     tcase_add_test(w, says_that_it_has_none);
     tcase_add_test(c, begins_and_ends_as_usual);
     tcase_add_test(c, ends_at_six);
