@@ -213,8 +213,7 @@ static bool read_record(tn_checkpoint_file *f)
     char is[9];
     if (!text || !crc)
         return tn_raise(TN_EFORMAT,
-                        "%s: '%s' is a safetensors file, but not a training checkpoint: it lacks '%s' in "
-                        "its metadata",
+                        "%s: '%s' is a safetensors file, but not a training checkpoint: it lacks '%s' in its metadata",
                         who, f->path, text ? TN__RECORD ".crc32" : TN__RECORD),
                false;
     tn__crc_of_text(text, is);

@@ -118,8 +118,7 @@ tn_status tn_optimizer_unpack(tn_optimizer *o, const tn_tensor *t, const void *f
         if (!w->state[k] && !(w->state[k] = tn__state_make(o, w, shape))) return tn_error();
         const int64_t n = share_bytes(o, w, k, &h), skip = (h.from - w->from) * (w->dtype == TN_F64 ? 8 : 4);
         if (n > bytes - at)
-            return tn_raise(TN_EINVAL, "tn_optimizer_unpack: the bytes are not a state of this "
-                                       "parameter");
+            return tn_raise(TN_EINVAL, "tn_optimizer_unpack: the bytes are not a state of this parameter");
         if (n) memcpy((char *)tn_data_mut(w->state[k]) + skip, (const char *)from + at, (size_t)n);
         at += n;
     }

@@ -21,8 +21,7 @@ static bool check(const tn_replica_config *c)
         tn_raise(TN_EUNSUPPORTED, "tn_replica_new: .fast needs a transport with .sum");
     else if (c->shards < tn_world_size(c->world) || c->shards > TN_SHARDS_MAX)
         tn_raise(TN_EINVAL,
-                 "tn_replica_new: .shards is %d, but must be at least the number of ranks, %d, and at "
-                 "most %d",
+                 "tn_replica_new: .shards is %d, but must be at least the number of ranks, %d, and at most %d",
                  c->shards, tn_world_size(c->world), TN_SHARDS_MAX);
     else if (c->zero3 && tn_world_size(c->world) > 1 && !(c->world->t.expose && c->world->t.get))
         tn_raise(TN_EUNSUPPORTED, "tn_replica_new: .zero3 needs a transport with .expose and .get");
@@ -227,10 +226,9 @@ tn_status tn_replica_backward(tn_replica *r, tn_tensor *loss, double weight)
         return tn_raise(TN_ESHAPE, "tn_replica_backward: the loss is %s, but must be one value; see tn_mean",
                         loss ? tn_shape_text(tn_shape_of(loss), text, sizeof text) : "NULL");
     if (!(weight >= 0 && weight < INFINITY))
-        return tn_raise(TN_EINVAL,
-                        "tn_replica_backward: weight is %g, but must be the number of rows that the loss "
-                        "is the mean of",
-                        weight);
+        return tn_raise(
+            TN_EINVAL, "tn_replica_backward: weight is %g, but must be the number of rows that the loss is the mean of",
+            weight);
     const double value = tn_item(loss);
     if (value - value != 0)
         return tn_raise(TN_ENUMERIC,

@@ -23,8 +23,7 @@ static bool linear_q8_infer(tn_ctx *c)
     tn_shape y = x->l.shape;
     if (y.n == 0 || y.d[y.n - 1] != w.in)
         return tn_infer_fail(c, TN_ESHAPE,
-                             "x %s does not fit weight [%lld, %lld] ([out, in]): its last dim must be "
-                             "%lld",
+                             "x %s does not fit weight [%lld, %lld] ([out, in]): its last dim must be %lld",
                              tn__describe(x, xs, sizeof xs), (long long)w.out, (long long)w.in, (long long)w.in);
     if (bias && (bias->l.shape.n != 1 || bias->l.shape.d[0] != w.out))
         return tn_infer_fail(c, TN_ESHAPE, "bias %s does not fit weight [%lld, %lld] ([out, in]): it must be [%lld]",

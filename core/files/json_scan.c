@@ -119,8 +119,7 @@ static bool string(tn__json_scan *s, tn__json_token *t)
             if (v == -1) return tn__json_fail(s, at, "\\u needs four hexadecimal digits");
             if (v == -2)
                 return tn__json_fail(s, at,
-                                     "half of a surrogate pair; a pair is \\ud800 to \\udbff, then "
-                                     "\\udc00 to \\udfff");
+                                     "half of a surrogate pair; a pair is \\ud800 to \\udbff, then \\udc00 to \\udfff");
             t->has_nul |= v == 0;
             t->bytes += v < 0x80 ? 1 : v < 0x800 ? 2 : v < 0x10000 ? 3 : 4;
             p += taken;

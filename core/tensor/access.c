@@ -145,8 +145,7 @@ bool tn__writable(const char *who, const tn_tensor *t)
     const char *open = t->name ? " (" : "", *name = t->name ? t->name : "", *close = t->name ? ")" : "";
     if (t->leaf && !tn__self.mode.no_grad)
         return tn_raise(TN_ESTATE,
-                        "%s: this tensor%s%s%s requires grad; change it inside tn_no_grad_begin() and "
-                        "tn_scope_end()",
+                        "%s: this tensor%s%s%s requires grad; change it inside tn_no_grad_begin() and tn_scope_end()",
                         who, open, name, close),
                false;
     if ((t->node || t->unrecorded || tn__newer(t)) && !tn__self.mode.no_grad)

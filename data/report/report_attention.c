@@ -52,11 +52,10 @@ static void put_large(tn_report *r, int64_t m, const char *const *left, int64_t 
         for (int64_t j = 0; j < n; j++) {
             double v = weight_at(w, from + i * n + j);
             if (v < 0.03) continue;
-            tn__report_put(r,
-                           "<path d=\"M%lld %lldL%lld %lld\" stroke=\"var(--c%d)\" stroke-width=\"%s\" "
-                           "stroke-opacity=\"%s\"/>",
-                           (long long)a, (long long)i * ROW + 11, (long long)b, (long long)j * ROW + 11, colour,
-                           tn__tenths(1 + 2 * v).text, tn__short(round(100 * v) / 100).text);
+            tn__report_put(
+                r, "<path d=\"M%lld %lldL%lld %lld\" stroke=\"var(--c%d)\" stroke-width=\"%s\" stroke-opacity=\"%s\"/>",
+                (long long)a, (long long)i * ROW + 11, (long long)b, (long long)j * ROW + 11, colour,
+                tn__tenths(1 + 2 * v).text, tn__short(round(100 * v) / 100).text);
         }
         tn__report_put(r, "</g>\n");
     }

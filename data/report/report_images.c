@@ -80,8 +80,7 @@ static bool fits(const tn_report_image *p)
     if (!image)
         return tn_raise(
                    TN_ESHAPE,
-                   "tn_report_images: expected an image in u8, [H, W] or [C, H, W], at most %d pixels per side, not "
-                   "%s",
+                   "tn_report_images: expected an image in u8, [H, W] or [C, H, W], at most %d pixels per side, not %s",
                    MAX_SIDE, p->image ? tn_shape_text(tn_shape_of(p->image), text, sizeof text) : "NULL"),
                false;
     if (!p->shade || (tn_ndim(p->shade) == 2 && tn_dtype_is_float(tn_dtype_of(p->shade)) && tn_numel(p->shade) > 0))

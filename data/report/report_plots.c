@@ -111,10 +111,9 @@ tn_status tn_report_curves(tn_report *r, const char *title, const char *x, const
     double low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY};
     for (int k = 0; k < n; k++) {
         if (s[k].n < 0 || (s[k].n && (!s[k].x || !s[k].y)) || !(s[k].smooth >= 0 && s[k].smooth < 1))
-            return tn_raise(TN_EINVAL,
-                            "tn_report_curves: series %d: .x or .y is NULL, .n is negative, or .smooth is outside [0, "
-                            "1)",
-                            k);
+            return tn_raise(
+                TN_EINVAL,
+                "tn_report_curves: series %d: .x or .y is NULL, .n is negative, or .smooth is outside [0, 1)", k);
         for (int64_t i = 0; i < s[k].n; i++) {
             if (!tn__is_drawn(s[k].x[i]) || !tn__is_drawn(s[k].y[i])) continue;
             low[0] = fmin(low[0], s[k].x[i]), high[0] = fmax(high[0], s[k].x[i]);

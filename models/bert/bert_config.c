@@ -34,15 +34,12 @@ static bool check_kind(const char *who, const tn_bert_config *c)
     const bool  albert = c->kind == TN_ALBERT, electra = c->kind == TN_ELECTRA;
     const char *name = tn_bert_kind_name(c->kind);
     if (c->embedding != c->dim && !albert && !electra)
-        tn_raise(TN_EINVAL,
-                 "%s: .embedding is %lld and .dim is %lld, but in %s they must be equal; omit "
-                 ".embedding",
+        tn_raise(TN_EINVAL, "%s: .embedding is %lld and .dim is %lld, but in %s they must be equal; omit .embedding",
                  who, (long long)c->embedding, (long long)c->dim, name);
     else if (c->groups && !albert)
         tn_raise(TN_EINVAL,
-                 "%s: .groups is %lld, but only ALBERT's layers share weights, not those of %s; omit "
-                 ".groups",
-                 who, (long long)c->groups, name);
+                 "%s: .groups is %lld, but only ALBERT's layers share weights, not those of %s; omit .groups", who,
+                 (long long)c->groups, name);
     else if (albert && (c->groups < 1 || c->groups > c->layers))
         tn_raise(TN_EINVAL, "%s: .groups is %lld, but must be from 1 to .layers, which is %lld", who,
                  (long long)c->groups, (long long)c->layers);
@@ -70,10 +67,8 @@ bool tn__bert_complete(const char *who, tn_bert_config *c)
         !tn__within(who, "positions", c->positions, 1, 10000000))
         return false;
     if (c->padding >= c->vocab)
-        return tn_raise(TN_EINVAL,
-                        "%s: .padding is %lld, but must be less than .vocab, which is "
-                        "%lld",
-                        who, (long long)c->padding, (long long)c->vocab),
+        return tn_raise(TN_EINVAL, "%s: .padding is %lld, but must be less than .vocab, which is %lld", who,
+                        (long long)c->padding, (long long)c->vocab),
                false;
     return true;
 }
@@ -92,18 +87,14 @@ static void check_consistent(const stored *s, const char *name)
         tn_raise(TN_EFORMAT, "'%s': max_position_embeddings is %lld, but positions start after pad_token_id %lld", name,
                  (long long)s->position_rows, (long long)c->padding);
     else if (c->padding >= c->vocab)
-        tn_raise(TN_EFORMAT,
-                 "'%s': pad_token_id is %lld, but must be less than vocab_size "
-                 "%lld",
-                 name, (long long)c->padding, (long long)c->vocab);
+        tn_raise(TN_EFORMAT, "'%s': pad_token_id is %lld, but must be less than vocab_size %lld", name,
+                 (long long)c->padding, (long long)c->vocab);
     else if (!strcmp(s->type, "roberta-prelayernorm") && strcmp(c->activation, "gelu") != 0)
         tn_raise(TN_EUNSUPPORTED, "'%s': hidden_act is '%s'; only 'gelu' is supported in '%s'", name, c->activation,
                  s->type);
     else if (c->groups > c->layers)
-        tn_raise(TN_EFORMAT,
-                 "'%s': num_hidden_groups is %lld, but must be at most num_hidden_layers "
-                 "%lld",
-                 name, (long long)c->groups, (long long)c->layers);
+        tn_raise(TN_EFORMAT, "'%s': num_hidden_groups is %lld, but must be at most num_hidden_layers %lld", name,
+                 (long long)c->groups, (long long)c->layers);
 }
 
 bool tn__bert_config_read(const tn__hf_source *source, tn_bert_config *to)

@@ -8,9 +8,7 @@ static bool check_tokenizer(const char *who, const tn_bert *m, const tn_tokenize
 {
     if (!t) return tn_raise(TN_EINVAL, "%s: the tokenizer is NULL", who), false;
     if (tn_tokenizer_size(t) <= m->config.vocab) return true;
-    tn_raise(TN_EINVAL,
-             "%s: the tokenizer has %lld tokens, but the model only %lld; use the model's own "
-             "tokenizer",
+    tn_raise(TN_EINVAL, "%s: the tokenizer has %lld tokens, but the model only %lld; use the model's own tokenizer",
              who, (long long)tn_tokenizer_size(t), (long long)m->config.vocab);
     return false;
 }
@@ -38,10 +36,8 @@ int64_t tn_bert_fill_in(tn_bert *m, const tn_tokenizer *t, const char *text, int
             tn_raise(TN_EINVAL, "%s: no %s in the text%s; write it where a token is missing", who,
                      tn_tokenizer_token(t, mask), b.cut ? " after truncation" : "");
         if (place && found > most / k)
-            tn_raise(TN_EINVAL,
-                     "%s: %lld tokens for each of %lld masks do not fit in the output of "
-                     "%lld",
-                     who, (long long)k, (long long)found, (long long)most);
+            tn_raise(TN_EINVAL, "%s: %lld tokens for each of %lld masks do not fit in the output of %lld", who,
+                     (long long)k, (long long)found, (long long)most);
         if (tn_error() == TN_OK) {
             tn_tensor *y = tn_bert_forward(m, b.ids, .types = b.segments);
             tn_pair    best = tn_topk(tn_softmax(tn_bert_mlm_logits(m, y, tn_narrow(at, 0, 0, found)), -1), k, -1);

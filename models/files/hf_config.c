@@ -132,9 +132,8 @@ static tn_hf_layers read_layers(const tn_hf_row *r, const tn_json *v, const char
         if (!strcmp(s, r->choices[0]) && n.first == i) n.first++;
         else if (strcmp(s, r->choices[1]) != 0)
             tn_raise(TN_EUNSUPPORTED,
-                     "'%s': %s[%lld] is '%s'; only '%s' up to some layer and '%s' from there on are "
-                     "supported",
-                     path, key, (long long)i, s, r->choices[0], r->choices[1]);
+                     "'%s': %s[%lld] is '%s'; only '%s' up to some layer and '%s' from there on are supported", path,
+                     key, (long long)i, s, r->choices[0], r->choices[1]);
     }
     return n;
 }

@@ -12,9 +12,8 @@ bool tn__labels_read(const tn_json *map, const char *path, int64_t n, const char
         const int64_t i = strtoll(key, &end, 10);
         if (*end || end == key || i < 0 || i >= n || names[i])
             tn_raise(TN_EFORMAT,
-                     "'%s': id2label has the key '%.40s', but must have the numbers from 0 to %lld, each "
-                     "once",
-                     path, key, (long long)n - 1);
+                     "'%s': id2label has the key '%.40s', but must have the numbers from 0 to %lld, each once", path,
+                     key, (long long)n - 1);
         else names[i] = tn_json_string(v);
     }
     return tn_error() == TN_OK;

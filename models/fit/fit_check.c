@@ -81,8 +81,7 @@ static bool check_optimizer(const tn_fit_args *c)
         averages = averages || tn_ema_has(c->ema, p.tensor);
     }
     if (c->ema && tn_ema_swapped(c->ema))
-        return invalid("the averages of .ema are swapped in; call tn_ema_swap before "
-                       "training");
+        return invalid("the averages of .ema are swapped in; call tn_ema_swap before training");
     if (!steps) return invalid(".optimizer has none of the module's parameters; create it for this module");
     return averages || invalid(".ema has none of the module's parameters; create it for this module");
 }

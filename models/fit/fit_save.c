@@ -186,9 +186,7 @@ static bool restore(tn__fit *f, int64_t newest)
     const tn_json      *data = tn_checkpoint_data(file), *source = tn_json_get(data, "source");
     bool                ok = file && same_config(f, tn_checkpoint_config(file), path) && read_state(f, data, path);
     if (ok && c->train.save && !source)
-        tn_raise(TN_EFORMAT,
-                 "tn_fit: '%.200s' does not contain the position of .train, so the run cannot be "
-                 "resumed",
+        tn_raise(TN_EFORMAT, "tn_fit: '%.200s' does not contain the position of .train, so the run cannot be resumed",
                  path);
     const double lr = tn_lr(c->optimizer, 0);
     ok = ok && tn_error() == TN_OK &&

@@ -61,8 +61,7 @@ static tn_tensor *drafted_scores(tn_decoding *base, tn_tensor *tokens)
     }
     if (news > base->length - d->n)
         return tn_raise(TN_EINVAL,
-                        "tn_speculative_decoding: the text is longer than the decoding's length of %lld "
-                        "tokens",
+                        "tn_speculative_decoding: the text is longer than the decoding's length of %lld tokens",
                         (long long)base->length),
                NULL;
     if (tn_kv_cache_length(d->large.cache) > old) tn_kv_cache_trim(d->large.cache, old);

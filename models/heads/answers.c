@@ -99,10 +99,8 @@ int64_t tn_answers_best(tn_features *f, int64_t first, int64_t n, const float *c
         !tn__within(who, "longest", longest, 1, 1 << 20))
         return -1;
     if (!f || !scores || !to || first < 0 || n < 1 || n > tn_features_count(f) - first)
-        return tn_raise(TN_EINVAL,
-                        "%s: the features from %lld do not exist, or an argument is "
-                        "NULL",
-                        who, (long long)first),
+        return tn_raise(TN_EINVAL, "%s: the features from %lld do not exist, or an argument is NULL", who,
+                        (long long)first),
                -1;
     for (int64_t i = 0; i < n; i++) {
         const tn_feature x = tn_features_at(f, first + i);

@@ -56,10 +56,8 @@ tn_status tn_tuned_adapt(tn_tuned *m, int64_t rank, double alpha)
     if (m->lora) return tn_raise(TN_ESTATE, "%s: this model already has adapters", who);
     for (tn_each e = tn_modules(m); tn_next(&e);)
         if (!strcmp(e.name, "lora"))
-            return tn_raise(TN_ESTATE,
-                            "%s: this model had adapters that were merged; save it, load it again, and adapt "
-                            "that",
-                            who);
+            return tn_raise(
+                TN_ESTATE, "%s: this model had adapters that were merged; save it, load it again, and adapt that", who);
     const int64_t layers = tn_length(m->encoder->encoder->layers);
     for (int64_t i = 0; i < layers; i++)
         if (!attention_of(m, i) || !attention_of(m, i)->in_proj_weight)

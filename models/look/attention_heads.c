@@ -203,9 +203,7 @@ tn_status tn_heads_prune(tn_heads *h, int64_t n, const int64_t *heads)
     if (!h || (n > 0 && !heads)) return tn_raise(TN_EINVAL, "tn_heads_prune: the list of heads is NULL");
     for (int64_t i = 0; i < n; i++)
         if (heads[i] < 0 || heads[i] >= h->units)
-            return tn_raise(TN_EINDEX,
-                            "tn_heads_prune: head %lld does not exist; the model has "
-                            "%lld",
+            return tn_raise(TN_EINDEX, "tn_heads_prune: head %lld does not exist; the model has %lld",
                             (long long)heads[i], (long long)h->units);
     for (int64_t k = 0; k < h->attentions && tn_error() == TN_OK; k++) {
         const attention *a = &h->attention[k];

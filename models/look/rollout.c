@@ -13,11 +13,7 @@ static bool check_weights(const char *who, int64_t layers, tn_tensor *const *w)
     char a[192], b[192];
     if (tn__blocked()) return false;
     if (layers < 1 || !w || !w[0])
-        return tn_raise(TN_EINVAL,
-                        "%s: weights is NULL or layers is less than "
-                        "1",
-                        who),
-               false;
+        return tn_raise(TN_EINVAL, "%s: weights is NULL or layers is less than 1", who), false;
     const tn_shape s = tn_shape_of(w[0]);
     for (int64_t l = 0; l < layers; l++) {
         if (!w[l]) return tn_raise(TN_EINVAL, "%s: the weights of layer %lld are NULL", who, (long long)l), false;

@@ -36,10 +36,8 @@ static const char *token_list_add(token_list *p, const char *path, int64_t i, co
 {
     char *to = p->text + p->bytes;
     if (bytes > LONGEST || (bytes && memchr(text, 0, bytes)) || bytes >= p->room - p->bytes)
-        return tn_raise(TN_EFORMAT,
-                        "'%s': token %lld contains a NUL, or more than %d "
-                        "bytes",
-                        path, (long long)i, LONGEST),
+        return tn_raise(TN_EFORMAT, "'%s': token %lld contains a NUL, or more than %d bytes", path, (long long)i,
+                        LONGEST),
                NULL;
     if (bytes) memcpy(to, text, bytes);
     to[bytes] = 0, p->bytes += bytes + 1;
@@ -90,8 +88,7 @@ tn_tokenizer *tn__llama2c_tokenizer(const char *path, const void *data, size_t n
     tn_tokenizer        *t = NULL;
     if (count < 4 || count > MOST)
         return tn_raise(TN_EFORMAT,
-                        "'%s' is not a tokenizer of llama2.c: it must consist of tokens with scores up to "
-                        "its end",
+                        "'%s' is not a tokenizer of llama2.c: it must consist of tokens with scores up to its end",
                         path),
                NULL;
     bool ok = token_list_new(&p, count, n + (size_t)count);
@@ -142,10 +139,8 @@ static int32_t gguf_id(const tn_gguf *g, const char *path, const char *key, int6
 {
     const int64_t id = tn_gguf_i64_or(g, key, otherwise);
     if (id >= n)
-        tn_raise(TN_EFORMAT,
-                 "'%s': %s is %lld, but there are only %lld "
-                 "tokens",
-                 path, key, (long long)id, (long long)n);
+        tn_raise(TN_EFORMAT, "'%s': %s is %lld, but there are only %lld tokens", path, key, (long long)id,
+                 (long long)n);
     return id < 0 || id >= n ? -1 : (int32_t)id;
 }
 

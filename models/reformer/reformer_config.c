@@ -94,9 +94,8 @@ static bool axial_fits(tn_reformer_config *c)
     const int64_t *s = c->axial;
     if (!s[0] && !s[1]) return true;
     if (s[0] < 1 || s[1] < 1 || s[0] > 10000000 || s[1] > 10000000)
-        return wrong(".axial is {%lld, %lld}, but must be rows and columns from 1 to "
-                     "10000000",
-                     (long long)s[0], (long long)s[1]);
+        return wrong(".axial is {%lld, %lld}, but must be rows and columns from 1 to 10000000", (long long)s[0],
+                     (long long)s[1]);
     if (!c->axial_dim[0] && !c->axial_dim[1]) c->axial_dim[0] = c->dim / 4, c->axial_dim[1] = c->dim - c->dim / 4;
     if (c->axial_dim[0] < 1 || c->axial_dim[1] < 1 || c->axial_dim[0] != c->dim - c->axial_dim[1])
         return wrong(".axial_dim is {%lld, %lld}, but its sum must be .dim", (long long)c->axial_dim[0],

@@ -83,10 +83,7 @@ static bool complete(tn_rnn_lm_config *c)
     c->cell = cells[k];
     if (!tn_hf_config_within(who, &table, c)) return false;
     if (c->cutoffs[0] && !c->untied)
-        return tn_raise(TN_EINVAL,
-                        "%s: .cutoffs need .untied, because an adaptive softmax has its own "
-                        "weights",
-                        who),
+        return tn_raise(TN_EINVAL, "%s: .cutoffs need .untied, because an adaptive softmax has its own weights", who),
                false;
     if (c->cutoffs[3]) return tn_raise(TN_EINVAL, "%s: .cutoffs has more than 3 values", who), false;
     return true;
@@ -206,9 +203,7 @@ tn_tensor *tn_rnn_lm_loss_run(tn_rnn_lm *m, tn_rnn_lm_args a)
     if (!a.targets && tn__ids_fit(m, a.ids)) { /* each token from those before it */
         const int64_t n = tn_size(a.ids, 1);
         if (n < 2)
-            tn_raise(TN_ESHAPE,
-                     "RnnLm: a sequence of length %lld has no next token as target; pass "
-                     "targets",
+            tn_raise(TN_ESHAPE, "RnnLm: a sequence of length %lld has no next token as target; pass targets",
                      (long long)n);
         else a.targets = tn_narrow(a.ids, 1, 1, n - 1), a.ids = tn_narrow(a.ids, 1, 0, n - 1);
     }

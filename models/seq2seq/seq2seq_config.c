@@ -91,9 +91,8 @@ bool tn__seq2seq_complete(const char *who, tn_seq2seq_config *c)
         return false;
     if (c->shared && c->source_words != c->target_words)
         return tn_raise(TN_EINVAL,
-                        "%s: .shared needs equal vocabularies, but .source_words is %lld and .target_words "
-                        "%lld",
-                        who, (long long)c->source_words, (long long)c->target_words),
+                        "%s: .shared needs equal vocabularies, but .source_words is %lld and .target_words %lld", who,
+                        (long long)c->source_words, (long long)c->target_words),
                false;
     if (c->kind == TN_SEQ2SEQ_BAHDANAU && c->decoder_layers != 1 && c->decoder_layers != c->layers)
         return tn_raise(TN_EINVAL, "%s: Bahdanau's decoder has one layer; omit .decoder_layers", who), false;

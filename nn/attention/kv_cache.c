@@ -162,8 +162,7 @@ static bool usable(const tn_kv_cache *c, int64_t layer, int64_t rows, int64_t he
                false;
     if (heads != k->heads || head_dim != k->head_dim)
         return tn_raise(TN_ESHAPE,
-                        "kv_cache: the cache has %lld heads of width %lld, this layer has %lld heads of "
-                        "width %lld",
+                        "kv_cache: the cache has %lld heads of width %lld, this layer has %lld heads of width %lld",
                         (long long)k->heads, (long long)k->head_dim, (long long)heads, (long long)head_dim),
                false;
     if (dt != k->dtype && !(dt == TN_BF16 && k->dtype == TN_F32)) /* bf16 comes from autocast; f32 stores it exactly */

@@ -143,9 +143,7 @@ static tn_tensor *kaiming(const char *who, tn_kaiming_args a, bool normal)
     tn_tensor *v = NULL;
     if (a.a != 0 && a.nonlinearity != TN_LEAKY_RELU)
         return tn_raise(TN_EINVAL,
-                        "%s: .a is set but has no effect because .nonlinearity is not TN_LEAKY_RELU; "
-                        "remove .a",
-                        who),
+                        "%s: .a is set but has no effect because .nonlinearity is not TN_LEAKY_RELU; remove .a", who),
                NULL;
     if (!begin_draw(who, a.t, &s)) return s.unchanged;
     if (fans(who, a.t, &in, &out)) {

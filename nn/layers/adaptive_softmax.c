@@ -22,9 +22,7 @@ static int64_t cutoffs_fit(const char *who, const tn_adaptive_softmax_config *c)
                             (long long)c->classes, (long long)n, (long long)c->cutoffs[n]),
                    -1;
     if (!n)
-        return tn_raise(TN_EINVAL,
-                        "%s: .cutoffs is empty; set the first class of each cluster, as in {2000, "
-                        "10000}",
+        return tn_raise(TN_EINVAL, "%s: .cutoffs is empty; set the first class of each cluster, as in {2000, 10000}",
                         who),
                -1;
     return n;

@@ -248,8 +248,7 @@ tn_embedding_bag *tn_embedding_bag_create(tn_embedding_bag_config c)
     if (!check("tn_embedding_bag_new", c.from, &c.count, &c.dim, c.padding, c.dtype)) return NULL;
     if ((unsigned)c.mode > TN_BAG_MAX)
         return tn_raise(TN_EINVAL,
-                        "tn_embedding_bag_new: .mode is %d, but must be TN_BAG_MEAN, TN_BAG_SUM or "
-                        "TN_BAG_MAX",
+                        "tn_embedding_bag_new: .mode is %d, but must be TN_BAG_MEAN, TN_BAG_SUM or TN_BAG_MAX",
                         (int)c.mode),
                NULL;
     tn_embedding_bag *m = tn_module_new(tn_embedding_bag);

@@ -17,9 +17,8 @@ static bool lengths_fit(const char *who, const tn_tensor *lengths, int64_t batch
         const int64_t n = tn_get_i64(lengths, i);
         if (n < 0 || n > length)
             return tn_raise(TN_EINDEX,
-                            "%s: lengths[%lld] is %lld, but x has %lld steps; a length must be from 0 to "
-                            "%lld",
-                            who, (long long)i, (long long)n, (long long)length, (long long)length),
+                            "%s: lengths[%lld] is %lld, but x has %lld steps; a length must be from 0 to %lld", who,
+                            (long long)i, (long long)n, (long long)length, (long long)length),
                    false;
     }
     return true;

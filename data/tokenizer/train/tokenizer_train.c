@@ -173,8 +173,7 @@ static bool add_special(tn_tokenizer *t, const tn_tokenizer_train_args *args)
     t->unknown = t->kind == TN_BYTE_BPE ? -1 : (int32_t)tn_tokenizer_id(t, unknown);
     if (t->unknown >= 0 || t->kind == TN_BYTE_BPE) return true;
     return tn_raise(TN_EINVAL,
-                    "tn_tokenizer_train: %s is not among the special tokens; words that cannot be "
-                    "encoded need it",
+                    "tn_tokenizer_train: %s is not among the special tokens; words that cannot be encoded need it",
                     unknown),
            false;
 }
