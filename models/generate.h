@@ -6,7 +6,7 @@
  *     tn_decoding_free(d);
  *
  * A row's text does not depend on the other rows, on threads, or on whether the model caches keys and values.
- * Beam search ends as in transformers: when no live text, if it ended now, would rank among the .beams finished ones. */
+ * Beam search ends as in transformers: when no live text, if it ended now, would rank among .beams finished ones. */
 #ifndef TENON_MODELS_GENERATE_H
 #define TENON_MODELS_GENERATE_H
 

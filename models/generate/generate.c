@@ -2,10 +2,10 @@
  *
  * Beam search, as in Hugging Face's transformers: each step takes the 2 · beams best continuations of a prompt's
  * texts, best first. One that ends its text, or reaches the maximum length, is finished if it is among the first
- * `beams`; it replaces the worst if `beams` texts are already finished. The others stay alive, at most `beams` of them. A prompt is
- * done when no text is alive, or when `beams` texts are finished and (.early_stopping) at once, or (without it) the
- * best live text, ranked as if it ended now, is not better than the worst finished one. One beam is greedy decoding. Of
- * equal scores the earlier text and the smaller token id come first. */
+ * `beams`; it replaces the worst if `beams` texts are already finished. The others stay alive, at most `beams` of them.
+ * A prompt is done when no text is alive, or when `beams` texts are finished and (.early_stopping) at once, or (without
+ * it) the best live text, ranked as if it ended now, is not better than the worst finished one. One beam is greedy
+ * decoding. Of equal scores the earlier text and the smaller token id come first. */
 #include "core/base/toolbox.h"
 #include "models/generate/sampling.h"
 
