@@ -334,7 +334,7 @@ TN_API tn_tensor *tn_cross_entropy_run(tn_cross_entropy_args a);
 TN_API tn_tensor *tn_nll_loss_run(tn_cross_entropy_args a); /* logits are log-probabilities */
 typedef struct tn_loss_args {
     int          zero_;
-    tn_tensor   *input, *target;
+    tn_tensor   *input, *target; /* of the same shape */
     tn_reduction reduction;
     tn_tensor   *weight, *pos_weight; /* bce_with_logits */
     double delta TN_IS(1);            /* huber */

@@ -26,14 +26,7 @@ static bool weights(const tn_ctx *c, int i, const char *name)
 }
 static bool bce_with_logits_infer(tn_ctx *c)
 {
-    const tn_shape x = c->in[0]->l.shape, t = c->in[1]->l.shape;
-    char           a[192], b[192];
-    if (!tn__infer_real(c) || !tn__need_real(c, 1)) return false;
-    if (!tn_shape_equal(x, t))
-        return tn_infer_fail(c, TN_ESHAPE,
-                             "input %s and target %s must have the same shape; tn_reshape or tn_expand one of them",
-                             tn_shape_text(x, a, sizeof a), tn_shape_text(t, b, sizeof b));
-    return weights(c, 2, "weight") && weights(c, 3, "pos_weight");
+    return tn__infer_pairs(c) && weights(c, 2, "weight") && weights(c, 3, "pos_weight");
 }
 static void bce_with_logits_forward(tn_ctx *c)
 {

@@ -182,7 +182,8 @@ static const tn__sample samples[] = {
      .low = {-2},
      ARGS(-100, 0, TN_MEAN, 1),
      .status = TN_ESHAPE,
-     .fails = "cross_entropy: the target is i64 [2, 3], but for 3 classes in dim 1 of [2, 3, 4] it must be [2, 4]"},
+     .fails = "cross_entropy: the target is i64 [2, 3], but for 3 classes in dim 1 of [2, 3, 4] it must be [2, 4]; if "
+              "the classes are in dim 2, set .class_dim = 2"},
     {.in = {{2, {2, 3}}, {1, {2}}},
      .kind = {0, TN__ARG_REAL, TN__ARG_ABSENT},
      ARGS(-100, 0, TN_MEAN, -1),

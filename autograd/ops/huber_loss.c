@@ -12,7 +12,7 @@ typedef struct {
 
 static bool huber_loss_infer(tn_ctx *c)
 {
-    if (!tn__need_real(c, 0) || !tn__infer_binary(c)) return false;
+    if (!tn__infer_pairs(c)) return false;
     if (TN_ARG(c, delta) > 0) return true;
     return tn_infer_fail(c, TN_EINVAL, "delta is %g, but must be positive", TN_ARG(c, delta));
 }
@@ -38,18 +38,18 @@ static void huber_loss_backward_ops(tn_back *b)
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, .args = &(args_t){5}},
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, .args = &(args_t){0.5}, .low = {0, 1.6}, .high = {1, 3}},
-    {.in = {{3, {2, 3, 4}}, {1, {4}}}, .args = &(args_t){0.5}, .low = {2, 0}, .high = {3, 1.4}},
-    {.in = {{2, {3, 1}}, {3, {2, 1, 4}}}, .args = &(args_t){6}},
+    {.in = {{3, {2, 3, 4}}, {3, {2, 3, 4}}}, .args = &(args_t){0.5}, .low = {2, 0}, .high = {3, 1.4}},
+    {.in = {{3, {2, 1, 4}}, {3, {2, 1, 4}}}, .args = &(args_t){6}},
     {.in = {{0, {0}}, {0, {0}}}, .args = &(args_t){7}},
     {.in = {{2, {0, 3}}, {2, {0, 3}}}, .args = &(args_t){1}},
     {.in = {{1, {3}}, {1, {3}}},
      .args = &(args_t){-1},
      .status = TN_EINVAL,
      .fails = "huber_loss: delta is -1, but must be positive"},
-    {.in = {{1, {3}}, {1, {4}}},
+    {.in = {{2, {3, 1}}, {1, {3}}},
      .args = &(args_t){1},
      .status = TN_ESHAPE,
-     .fails = "huber_loss: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
+     .fails = "huber_loss: input [3, 1] and target [3] must have the same shape; tn_reshape or tn_expand one of them"},
 };
 
 const tn_op tn__op_huber_loss = {TN__ROOM("huber_loss", TN_WIDE),

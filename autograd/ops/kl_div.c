@@ -11,7 +11,7 @@ typedef struct {
 #define TN__TEMPLATE "autograd/ops/kl_div.c"
 #include "core/real.h"
 
-static bool kl_div_infer(tn_ctx *c) { return tn__need_real(c, 0) && tn__infer_binary(c); }
+static bool kl_div_infer(tn_ctx *c) { return tn__infer_pairs(c); }
 static void kl_div_forward(tn_ctx *c)
 {
     tn__map(TN__REALS(kl_div_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0], c->in[1]), c->args);
@@ -38,13 +38,13 @@ static void     kl_div_backward_ops(tn_back *b)
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, .low = {-3, 0.1}, .high = {0, 1}, .args = &(args_t){false}},
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, .low = {-3, -3}, .high = {0, 0}, .args = &(args_t){true}},
-    {.in = {{3, {2, 3, 4}}, {2, {3, 1}}}, .low = {-3, 0.1}, .high = {0, 1}, .args = &(args_t){false}},
+    {.in = {{3, {2, 3, 4}}, {3, {2, 3, 4}}}, .low = {-3, 0.1}, .high = {0, 1}, .args = &(args_t){false}},
     {.in = {{0, {0}}, {0, {0}}}, .low = {-3, 0.1}, .high = {0, 1}, .args = &(args_t){false}},
     {.in = {{2, {0, 3}}, {2, {0, 3}}}, .low = {-3, 0.1}, .high = {0, 1}, .args = &(args_t){true}},
-    {.in = {{1, {3}}, {1, {4}}},
+    {.in = {{2, {3, 1}}, {1, {3}}},
      .args = &(args_t){false},
      .status = TN_ESHAPE,
-     .fails = "kl_div: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
+     .fails = "kl_div: input [3, 1] and target [3] must have the same shape; tn_reshape or tn_expand one of them"},
 };
 
 const tn_op tn__op_kl_div = {TN__ROOM("kl_div", TN_WIDE),

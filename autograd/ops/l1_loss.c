@@ -6,7 +6,7 @@
 #define TN__TEMPLATE "autograd/ops/l1_loss.c"
 #include "core/real.h"
 
-static bool l1_loss_infer(tn_ctx *c) { return tn__need_real(c, 0) && tn__infer_binary(c); }
+static bool l1_loss_infer(tn_ctx *c) { return tn__infer_pairs(c); }
 static void l1_loss_forward(tn_ctx *c)
 {
     tn__map(TN__REALS(l1_loss_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0], c->in[1]), NULL);
@@ -27,13 +27,13 @@ static void l1_loss_backward_ops(tn_back *b)
 
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, .low = {0, 1.1}, .high = {1, 3}},
-    {.in = {{3, {2, 3, 4}}, {1, {4}}}, .low = {2, 0}, .high = {3, 1.9}},
-    {.in = {{2, {3, 1}}, {3, {2, 1, 4}}}, .low = {-1, 0.1}, .high = {0, 2}},
+    {.in = {{3, {2, 3, 4}}, {3, {2, 3, 4}}}, .low = {2, 0}, .high = {3, 1.9}},
+    {.in = {{3, {2, 1, 4}}, {3, {2, 1, 4}}}, .low = {-1, 0.1}, .high = {0, 2}},
     {.in = {{0, {0}}, {0, {0}}}, .low = {-1, 0.1}, .high = {0, 2}},
     {.in = {{2, {0, 3}}, {2, {0, 3}}}},
-    {.in = {{1, {3}}, {1, {4}}},
+    {.in = {{2, {3, 1}}, {1, {3}}},
      .status = TN_ESHAPE,
-     .fails = "l1_loss: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
+     .fails = "l1_loss: input [3, 1] and target [3] must have the same shape; tn_reshape or tn_expand one of them"},
 };
 
 const tn_op tn__op_l1_loss = {TN__ROOM("l1_loss", TN_WIDE),

@@ -38,6 +38,17 @@ bool tn__loss_types(tn_tensor **a, tn_tensor **b)
     return *a && *b;
 }
 
+bool tn__infer_pairs(tn_ctx *c)
+{
+    const tn_shape x = c->in[0]->l.shape, t = c->in[1]->l.shape;
+    char           a[192], b[192];
+    if (!tn__need_real(c, 0) || !tn__need_real(c, 1)) return false;
+    if (tn_shape_equal(x, t)) return tn__infer_binary(c);
+    return tn_infer_fail(c, TN_ESHAPE,
+                         "input %s and target %s must have the same shape; tn_reshape or tn_expand one of them",
+                         tn_shape_text(x, a, sizeof a), tn_shape_text(t, b, sizeof b));
+}
+
 /* ---- losses over classes ---- */
 
 static bool check_weight(const tn_ctx *c, int64_t classes)
@@ -73,12 +84,35 @@ bool tn__check_targets(const tn_ctx *c, const tn_tensor *t, int64_t classes, int
     return true;
 }
 
+/* The dim of the classes with which a target of shape t, one class per element, fits logits of shape x; -1: none. */
+static int fitting_dim(tn_shape x, tn_shape t)
+{
+    if (t.n != x.n - 1) return -1;
+    for (int dim = 1; dim < x.n; dim++) {
+        bool fits = true;
+        for (int i = 0; i < t.n; i++) fits &= t.d[i] == x.d[i < dim ? i : i + 1];
+        if (fits) return dim;
+    }
+    return -1;
+}
+
+static bool fail_target(tn_ctx *c, const tn_tensor *t, tn_shape x, tn_shape expected, int dim)
+{
+    char       tx[192], tt[192], tr[192], hint[96] = "";
+    const bool floating = tn__is_float(t->dtype);
+    const int  fits = floating ? -1 : fitting_dim(x, t->l.shape);
+    if (fits >= 0) snprintf(hint, sizeof hint, "; if the classes are in dim %d, set .class_dim = %d", fits, fits);
+    return tn_infer_fail(c, TN_ESHAPE, "the target is %s %s, but for %lld classes in dim %d of %s it must be %s%s%s",
+                         tn_dtype_name(t->dtype), tn_shape_text(t->l.shape, tt, sizeof tt), (long long)x.d[dim], dim,
+                         tn_shape_text(x, tx, sizeof tx), tn_shape_text(expected, tr, sizeof tr),
+                         floating ? ", one probability for each class" : "", hint);
+}
+
 bool tn__infer_classes(tn_ctx *c, bool probabilities)
 {
     const tn__class_args *a = c->args;
     const tn_tensor      *x = c->in[TN__CLASS_X], *t = c->in[TN__CLASS_TARGET];
     tn_shape              rows = x->l.shape;
-    char                  tx[192], tt[192], tr[192];
     int                   dim = a->dim;
     if (!tn__need_real(c, TN__CLASS_X) || !check_reduction(c->op->name, a->reduction)) return false;
     if (rows.n == 0) return tn_infer_fail(c, TN_ESHAPE, "a 0-d tensor has no dim of classes");
@@ -101,12 +135,8 @@ bool tn__infer_classes(tn_ctx *c, bool probabilities)
     if (!floating && t->dtype != TN_I64 && t->dtype != TN_I32)
         return tn_infer_fail(c, TN_EDTYPE, "the target must be i64 or i32 (class indices)%s; got %s",
                              probabilities ? " or floating (class probabilities)" : "", tn_dtype_name(t->dtype));
-    if (!tn_shape_equal(t->l.shape, floating ? x->l.shape : rows))
-        return tn_infer_fail(c, TN_ESHAPE, "the target is %s %s, but for %lld classes in dim %d of %s it must be %s%s",
-                             tn_dtype_name(t->dtype), tn_shape_text(t->l.shape, tt, sizeof tt), (long long)classes, dim,
-                             tn_shape_text(x->l.shape, tx, sizeof tx),
-                             tn_shape_text(floating ? x->l.shape : rows, tr, sizeof tr),
-                             floating ? ", one probability for each class" : "");
+    const tn_shape expected = floating ? x->l.shape : rows;
+    if (!tn_shape_equal(t->l.shape, expected)) return fail_target(c, t, x->l.shape, expected, dim);
     return floating || tn__check_targets(c, t, classes, a->ignore);
 }
 

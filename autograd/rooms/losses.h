@@ -14,6 +14,10 @@ tn_tensor *tn__loss_reduced(tn_tensor *y, tn_reduction reduction);
 /* Converts both to one floating dtype, the wider of theirs; recorded. False: raised. */
 bool tn__loss_types(tn_tensor **a, tn_tensor **b);
 
+/* The infer: input and target are of one floating dtype and of the same shape; sets the result's dtype and shape. A
+ * target [N] for an input [N, 1] is rejected: broadcast, it would make N² pairs. */
+bool tn__infer_pairs(tn_ctx *c);
+
 /* ---- losses over classes: cross_entropy and nll_loss ---- */
 
 typedef struct {

@@ -57,9 +57,14 @@ static tn_tensor *cosine_of(tn_tensor *x1, tn_tensor *x2)
 /* 1 - cos(x1, x2) for a target of 1, max(0, cos(x1, x2) - margin) for -1. */
 tn_tensor *tn_cosine_embedding_loss_forward(tn_loss *m, tn_tensor *x1, tn_tensor *x2, tn_tensor *target)
 {
-    char text[192];
+    char text[192], other[192];
     if (!tn_ready(m)) return NULL;
-    tn_frame   f = tn_enter(m);
+    tn_frame f = tn_enter(m);
+    if (x1 && x2 && !tn_shape_equal(tn_shape_of(x1), tn_shape_of(x2)))
+        return tn_raise(TN_ESHAPE, "cosine_embedding_loss: x1 %s and x2 %s must have the same shape",
+                        tn_shape_text(tn_shape_of(x1), text, sizeof text),
+                        tn_shape_text(tn_shape_of(x2), other, sizeof other)),
+               tn_leave(f, NULL);
     tn_tensor *c = cosine_of(x1, x2);
     if (c && (!target || !tn_shape_equal(tn_shape_of(target), tn_shape_of(c))))
         return tn_raise(TN_ESHAPE, "cosine_embedding_loss: target must be %s, 1 or -1 for each pair of rows",

@@ -243,6 +243,39 @@ START_TEST(losses_of_pairs)
 }
 END_TEST
 
+/* PyTorch has the classes in dim 1, Tenon in the last. */
+START_TEST(an_error_names_class_dim)
+{
+    tn_tensor *x = tn_zeros(TN_SHAPE(2, 3, 4)), *t = tn_zeros_of(TN_I64, TN_SHAPE(2, 4));
+    ck_refused(tn_cross_entropy(x, t), TN_ESHAPE,
+               "cross_entropy: the target is i64 [2, 4], but for 4 classes in dim 2 of [2, 3, 4] it must be [2, 3]; if "
+               "the classes are in dim 1, set .class_dim = 1");
+    ck_refused(tn_nll_loss(x, t), TN_ESHAPE,
+               "nll_loss: the target is i64 [2, 4], but for 4 classes in dim 2 of [2, 3, 4] it must be [2, 3]; if the "
+               "classes are in dim 1, set .class_dim = 1");
+    ck_assert_ptr_nonnull(tn_cross_entropy(x, t, .class_dim = 1));
+    ck_refused(tn_cross_entropy(x, t, .class_dim = 0), TN_ESHAPE,
+               "cross_entropy: the target is i64 [2, 4], but for 2 classes in dim 0 of [2, 3, 4] it must be [3, 4]; if "
+               "the classes are in dim 1, set .class_dim = 1");
+}
+END_TEST
+
+/* [N, 1] and [N] would make N² pairs: equal values had a loss of 2.5. */
+START_TEST(pairs_are_not_broadcast)
+{
+#define SHAPES_DIFFER(input, target) \
+    "input " input " and target " target " must have the same shape; tn_reshape or tn_expand one of them"
+    tn_tensor *x = tn_reshape(F64(1, 2, 3), TN_SHAPE(3, 1)), *t = F64(1, 2, 3);
+    ck_refused(tn_mse_loss(x, t), TN_ESHAPE, "mse_loss: " SHAPES_DIFFER("[3, 1]", "[3]"));
+    ck_refused(tn_l1_loss(x, t), TN_ESHAPE, "l1_loss: " SHAPES_DIFFER("[3, 1]", "[3]"));
+    ck_refused(tn_huber_loss(x, t), TN_ESHAPE, "huber_loss: " SHAPES_DIFFER("[3, 1]", "[3]"));
+    ck_refused(tn_kl_div(x, t), TN_ESHAPE, "kl_div: " SHAPES_DIFFER("[3, 1]", "[3]"));
+    ck_refused(tn_bce_with_logits(x, t), TN_ESHAPE, "bce_with_logits: " SHAPES_DIFFER("[3, 1]", "[3]"));
+    ck_refused(tn_mse_loss(t, tn_scalar(1)), TN_ESHAPE, "mse_loss: " SHAPES_DIFFER("[3]", "[]"));
+    ck_refused(tn_mse_loss(I64(1, 2, 3), I64(1)), TN_ESHAPE, "mse_loss: " SHAPES_DIFFER("[3]", "[1]"));
+}
+END_TEST
+
 START_TEST(divergence)
 {
     tn_tensor   *x = tn_requires_grad(tn_from_data(TN_F64, TN_SHAPE(2, 2), (double[]){-1, -inf, -2, -3}));
@@ -434,6 +467,8 @@ int main(void)
     tcase_add_test(c, cross_entropy_bits);
     TCase *p = tn_tcase(s, "pairs");
     tcase_add_test(p, losses_of_pairs);
+    tcase_add_test(p, an_error_names_class_dim);
+    tcase_add_test(p, pairs_are_not_broadcast);
     tcase_add_test(p, divergence);
     tcase_add_test(p, binary_cross_entropy);
     tcase_add_test(p, cosine);

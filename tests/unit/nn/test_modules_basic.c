@@ -510,6 +510,8 @@ START_TEST(wrong_inputs)
             tn_loss_forward(l, x, x));
     refuses(TN_ESHAPE, "cosine_embedding_loss: target must be [2], 1 or -1 for each pair of rows",
             tn_cosine_embedding_loss_forward(l, x, x, x));
+    refuses(TN_ESHAPE, "cosine_embedding_loss: x1 [2, 5] and x2 [5] must have the same shape",
+            tn_cosine_embedding_loss_forward(l, x, tn_select(x, 0, 0), x));
     refuses(TN_EINVAL, "cosine_embedding_loss: targets must be 1 (similar rows) or -1",
             tn_cosine_embedding_loss_forward(l, x, x, ints(TN_SHAPE(2), (int64_t[]){1, 0})));
     tn_free(l);
