@@ -57,6 +57,11 @@ typedef struct {
 } tn_speculation;
 TN_API tn_decoding *tn_speculative_decoding(void *m, void *draft, int64_t length, int64_t ahead, tn_speculation *count);
 
+/* Token ids of a loaded config.json, which are written back. n 0: absent; -1: null. */
+typedef struct {
+    int64_t n, id[16];
+} tn_token_ids;
+
 /* Arguments of a decoder-only model: tn_gpt_forward(m, ids, …), tn_llama_forward(m, ids, …). */
 typedef struct tn_decoder_args {
     int          zero_;

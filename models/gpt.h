@@ -40,6 +40,7 @@ typedef struct {
     tn_dropout   *dropout;
     tn_blocks    *blocks; /* with the last norm */
     tn_tensor    *out;    /* [vocab, dim]: the embedding's weights, or with .untied its own */
+    tn_token_ids  begin, end, padding;
 } tn_gpt;
 TN_API tn_gpt *tn_gpt_create(tn_gpt_config c);
 

@@ -25,7 +25,7 @@
 #ifndef TENON_MODELS_HF_H
 #define TENON_MODELS_HF_H
 
-#include "../nn/nn.h"
+#include "decoding.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -41,6 +41,7 @@ typedef enum {
     TN_HF_NAME,       /* written only: const char *, or .text; architectures is written as an array */
     TN_HF_LAYERS,     /* tn_hf_layers: an array, per layer a string of .choices: first all of choices[0] */
     TN_HF_PAIR,       /* int64_t[2]: an array of at most two numbers, or one number; missing ones are 0 */
+    TN_HF_IDS,        /* tn_token_ids: a number, an array of at most 16 numbers, or null; not written if absent */
     TN_HF_LETTERS,    /* char[TN_HF_LETTERS_MOST]: an array of strings of .choices, one letter of .text for each */
     TN_HF_MUST,       /* a number or bool that must be .otherwise, or a string that must be .text */
     TN_HF_EMPTY,      /* must be null, {} or [] */
@@ -79,6 +80,7 @@ typedef struct {
             double: TN_HF_REAL,                \
             bool: TN_HF_BOOL,                  \
             tn_hf_layers: TN_HF_LAYERS,        \
+            tn_token_ids: TN_HF_IDS,           \
             int64_t *: TN_HF_PAIR,             \
             char *: TN_HF_LETTERS,             \
             const char *: TN_HF_ACTIVATION),   \

@@ -33,12 +33,14 @@ typedef struct tn_llama_config {
     double init       TN_IS(0.02); /* standard deviation of initial weights */
     double eps        TN_IS(1e-6); /* epsilon of the norms */
     const char       *activation;  /* Hugging Face's name; NULL: "silu" */
-    bool              tied;        /* the output layer uses the embedding's weights, not its own */
-    const char       *type;        /* model_type in files: "llama", "mistral", "qwen2"; NULL: the first that fits */
-    int               end_;
+    int64_t padding TN_IS(-1); /* padding token id: its embedding is initialised to 0 and gets no gradient; -1: none */
+    bool            tied;      /* the output layer uses the embedding's weights, not its own */
+    const char     *type;      /* model_type in files: "llama", "mistral", "qwen2"; NULL: the first that fits */
+    int             end_;
 } TN_KEYWORDS_ONLY tn_llama_config;
-#define TN_LLAMA_DEFAULTS \
-    .dim = 512, .layers = 8, .heads = 8, .positions = 2048, .rope = {TN_ROPE_DEFAULTS}, .init = 0.02, .eps = 1e-6
+#define TN_LLAMA_DEFAULTS                                                                                          \
+    .dim = 512, .layers = 8, .heads = 8, .positions = 2048, .rope = {TN_ROPE_DEFAULTS}, .init = 0.02, .eps = 1e-6, \
+    .padding = -1
 
 typedef struct {
     tn_module       base;
@@ -47,6 +49,7 @@ typedef struct {
     tn_dropout     *dropout;
     tn_blocks      *blocks; /* with the last norm */
     tn_tensor      *out;    /* [vocab, dim]: its own weights, or with .tied the embedding's */
+    tn_token_ids    begin, end;
 } tn_llama;
 TN_API tn_llama *tn_llama_create(tn_llama_config c);
 

@@ -156,6 +156,21 @@ static void read_pair(const tn_hf_row *r, const tn_json *v, const char *key, con
         to[i++] = (int64_t)number(r, x, key, path);
 }
 
+/* Reads a number, an array of numbers, or null; write_ids writes it. */
+static tn_token_ids read_ids(const tn_hf_row *r, const tn_json *v, const char *key, const char *path)
+{
+    tn_token_ids   ids = {.n = 0};
+    const bool     array = v && tn_json_type_of(v) == TN_JSON_ARRAY;
+    const int64_t  n = array ? tn_json_count(v) : v != NULL, room = (int64_t)(sizeof ids.id / sizeof *ids.id);
+    const tn_json *x = array ? tn_json_first(v) : v;
+    if (n > room)
+        tn_raise(TN_EUNSUPPORTED, "'%s': %s has %lld token ids; at most %lld are supported", path, key, (long long)n,
+                 (long long)room);
+    for (; x && tn_error() == TN_OK && ids.n < n; x = array ? tn_json_next(x) : NULL)
+        ids.id[ids.n++] = (int64_t)number(r, x, key, path);
+    return ids;
+}
+
 static void read_letters(const tn_hf_row *r, const tn_json *v, const char *key, const char *path, char *to)
 {
     int64_t i = 0;
@@ -193,6 +208,10 @@ static void store(const tn_hf_row *r, const tn_json *v, const char *key, const c
     case TN_HF_CHOICE: *(const char **)to = text_of(r, v, key, path); break;
     case TN_HF_LAYERS: *(tn_hf_layers *)to = read_layers(r, v, key, path); break;
     case TN_HF_PAIR: read_pair(r, v, key, path, to); break;
+    case TN_HF_IDS:
+        *(tn_token_ids *)to = read_ids(r, v, key, path);
+        if (!v && absent < 0) ((tn_token_ids *)to)->n = -1; /* null */
+        break;
     case TN_HF_LETTERS: read_letters(r, v, key, path, to); break;
     case TN_HF_TYPE:
         type = text_of(r, v, key, path);
@@ -249,7 +268,8 @@ static bool is_omitted(const tn_hf_row *r, const char *at)
     case TN_HF_REAL: return *(const double *)(const void *)at == r->otherwise;
     case TN_HF_BOOL: return (*(const bool *)at != r->opposite) == (r->otherwise != 0);
     case TN_HF_CHOICE: return *(const char *const *)(const void *)at == r->choices[0];
-    case TN_HF_PAIR: return !*(const int64_t *)(const void *)at;
+    case TN_HF_PAIR:
+    case TN_HF_IDS: return !*(const int64_t *)(const void *)at;
     default: return false;
     }
 }
@@ -265,6 +285,16 @@ static void write_pair(tn_json_writer *w, const char *key, const int64_t n[2])
     tn_json_open_array(w, key);
     tn_json_put_i64(w, NULL, n[0]), tn_json_put_i64(w, NULL, n[1]);
     tn_json_close(w);
+}
+static void write_ids(tn_json_writer *w, const char *key, const tn_token_ids *ids)
+{
+    if (ids->n < 0) tn_json_put_null(w, key);
+    else if (ids->n == 1) tn_json_put_i64(w, key, ids->id[0]);
+    else {
+        tn_json_open_array(w, key);
+        for (int64_t i = 0; i < ids->n; i++) tn_json_put_i64(w, NULL, ids->id[i]);
+        tn_json_close(w);
+    }
 }
 static void write_letters(const tn_hf_row *r, tn_json_writer *w, const char *key, const char *at)
 {
@@ -284,6 +314,7 @@ static void write_row(const tn_hf_row *r, tn_json_writer *w, const char *key, co
         break;
     }
     case TN_HF_PAIR: write_pair(w, key, (const int64_t *)(const void *)at); break;
+    case TN_HF_IDS: write_ids(w, key, (const tn_token_ids *)(const void *)at); break;
     case TN_HF_LETTERS: write_letters(r, w, key, at); break;
     case TN_HF_REAL: tn_json_put_double(w, key, *(const double *)(const void *)at); break;
     case TN_HF_BOOL: tn_json_put_bool(w, key, *(const bool *)at != r->opposite); break;

@@ -13,8 +13,11 @@ typedef struct {
     char        name[1024]; /* path of config.json or of the file, for messages */
     tn_json    *config;     /* the object in config.json, or the equivalent of a file; owned */
 } tn__hf_source;
-bool  tn__hf_open(tn__hf_source *s, const char *path); /* false: raised; close it all the same */
-void  tn__hf_close(tn__hf_source *s);
+bool tn__hf_open(tn__hf_source *s, const char *path); /* false: raised; close it all the same */
+void tn__hf_close(tn__hf_source *s);
+/* A row of token ids that do not change results; written back. null is stored as n -1. */
+#define TN__IDS(key, type, member) TN_HF(key, type, member, .low = -1e7, .high = 1e7, .nullable = true, .omitted = true)
+
 void *tn__hf_load(const char *path, void *(*load)(const tn__hf_source *s));    /* opens, loads, closes; NULL: raised */
 bool  tn__hf_read(const tn__hf_source *s, const tn_hf_files *f, void *config); /* tn_hf_config_read */
 

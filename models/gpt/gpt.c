@@ -45,12 +45,19 @@ tn_decoding *tn_gpt_decoding(tn_gpt *m, int64_t rows, int64_t n) { return tn__lm
 
 /* ---- config.json ------------------------------------------------------------------------------------------------- */
 
+typedef struct {
+    tn_gpt_config c;
+    tn_token_ids  begin, end, padding;
+} stored;
+
 /* clang-format off */
 static const tn_hf_row members[] = {
     TN_HF("activation_function", tn_gpt_config, activation, .text = "gelu_new"),
     {"architectures", TN_HF_NAME, .text = "GPT2LMHeadModel"},
     TN_HF("attn_pdrop", tn_gpt_config, attention_dropout, .otherwise = 0.1, .high = 1, .below = true),
+    TN__IDS("bos_token_id", stored, begin),
     TN_HF("embd_pdrop", tn_gpt_config, embedding_dropout, .otherwise = 0.1, .high = 1, .below = true),
+    TN__IDS("eos_token_id", stored, end),
     TN_HF("initializer_range", tn_gpt_config, init, .otherwise = 0.02, .high = 1),
     TN_HF("layer_norm_epsilon", tn_gpt_config, eps, .otherwise = 1e-5, .low = 1e-15, .high = 0.1),
     {"model_type", TN_HF_TYPE, .text = "gpt2"},
@@ -59,6 +66,7 @@ static const tn_hf_row members[] = {
     TN_HF("n_inner", tn_gpt_config, ff, .low = 1, .high = 1048576),
     TN_HF("n_layer", tn_gpt_config, layers, .needed = true, .low = 1, .high = 1024),
     TN_HF("n_positions", tn_gpt_config, positions, .otherwise = 1024, .low = 1, .high = 10000000),
+    TN__IDS("pad_token_id", stored, padding),
     TN_HF("resid_pdrop", tn_gpt_config, dropout, .otherwise = 0.1, .high = 1, .below = true),
     TN_HF("tie_word_embeddings", tn_gpt_config, untied, .otherwise = true, .opposite = true),
     {"torch_dtype", TN_HF_NAME, .text = "float32"},
@@ -70,10 +78,7 @@ static const tn_hf_row members[] = {
     {"is_encoder_decoder", TN_HF_MUST, .silent = true},
     {"per_layer_config", TN_HF_EMPTY, .silent = true},
     {"quantization_config", TN_HF_EMPTY, .silent = true},
-    {"bos_token_id", TN_HF_ANY, .silent = true},
-    {"eos_token_id", TN_HF_ANY, .silent = true},
     {"n_ctx", TN_HF_ANY, .silent = true}, /* n_positions of old files */
-    {"pad_token_id", TN_HF_ANY, .silent = true},
     {"reorder_and_upcast_attn", TN_HF_ANY, .silent = true}, /* always f32 here */
     {"summary_activation", TN_HF_ANY, .silent = true},      /* of a head that is not loaded */
     {"summary_first_dropout", TN_HF_ANY, .silent = true},
@@ -147,9 +152,10 @@ static const tn_hf_files tied = TN_HF_FILES(members, rules),
 
 void *tn__gpt_load(const tn__hf_source *s)
 {
-    tn_gpt_config c = {.zero_ = 0};
-    tn__weights   w;
-    if (!tn__hf_read(s, &tied, &c)) return NULL;
+    stored      read = {.c = {.zero_ = 0}};
+    tn__weights w;
+    if (!tn__hf_read(s, &tied, &read)) return NULL;
+    const tn_gpt_config c = read.c;
     if (c.dim % c.heads)
         return tn_raise(TN_EFORMAT, "'%s': n_head %lld does not divide n_embd %lld", s->name, (long long)c.heads,
                         (long long)c.dim),
@@ -157,12 +163,15 @@ void *tn__gpt_load(const tn__hf_source *s)
     const int64_t ff = c.ff ? c.ff : 4 * c.dim, tables = c.vocab * (c.untied ? 2 : 1) + c.positions;
     const int64_t all = tables * c.dim + c.layers * c.dim * (4 * c.dim + 2 * ff);
     const bool    ok = tn__weights_open(&w, s, all, c.dim / c.heads * (4 * c.dim + 3));
-    return tn__weights_load(&w, ok ? tn_gpt_create(c) : NULL, c.untied ? &untied : &tied);
+    tn_gpt       *m = ok ? tn_gpt_create(c) : NULL;
+    if (m) m->begin = read.begin, m->end = read.end, m->padding = read.padding;
+    return tn__weights_load(&w, m, c.untied ? &untied : &tied);
 }
 tn_gpt *tn_gpt_load(const char *dir) { return tn__hf_load(dir, tn__gpt_load); }
 
 tn_status tn__gpt_save_as(tn_gpt *m, const char *to, const tn__gguf_options *gguf)
 {
-    return tn__hf_write_as(m, to, m->config.untied ? &untied : &tied, &m->config, gguf);
+    const stored s = {m->config, m->begin, m->end, m->padding};
+    return tn__hf_write_as(m, to, m->config.untied ? &untied : &tied, &s, gguf);
 }
 tn_status tn_gpt_save(tn_gpt *m, const char *dir) { return tn_ready(m) ? tn__gpt_save_as(m, dir, NULL) : tn_error(); }

@@ -62,7 +62,7 @@ tn_llama *tn_llama_create(tn_llama_config c)
     tn_llama *m = tn_module_create(&tn__llama_class);
     if (!m) return NULL;
     m->config = c;
-    m->words = tn_child(m, "embed_tokens", tn_embedding_new(.count = c.vocab, .dim = c.dim));
+    m->words = tn_child(m, "embed_tokens", tn_embedding_new(.count = c.vocab, .dim = c.dim, .padding = c.padding));
     m->dropout = tn_child(m, "dropout", tn_dropout_new(.p = c.dropout));
     m->blocks = tn_child(m, "model",
                          tn_blocks_new(.layers = c.layers, .dim = c.dim, .heads = c.heads, .kv_heads = c.kv_heads,
@@ -75,6 +75,7 @@ tn_llama *tn_llama_create(tn_llama_config c)
     if (!c.tied) m->out = tn_weight(m, "lm_head.weight", tn_empty(TN_SHAPE(c.vocab, c.dim)));
     else if (m->words) m->out = m->words->weight;
     if (tn_error() == TN_OK) tn__lm_init(m, c.init, c.layers);
+    if (tn_error() == TN_OK && c.padding >= 0) tn_init_zeros(tn_narrow(m->words->weight, 0, c.padding, 1));
     return tn_built(m);
 }
 
@@ -106,15 +107,18 @@ static tn_hf_files files_of(const tn_llama_config *c)
 
 void *tn__llama_load(const tn__hf_source *s)
 {
-    tn_llama_config c;
-    tn__weights     w;
-    if (!tn__llama_config_read(s, &c)) return NULL;
-    const tn_hf_files files = files_of(&c);
-    const int64_t     d = c.head_dim ? c.head_dim : c.dim / c.heads;
-    const int64_t     layer = c.dim * (2 * d * (c.heads + c.kv_heads) + 3 * c.ff);
-    const int64_t     all = c.vocab * c.dim * (c.tied ? 1 : 2) + c.layers * layer;
-    const bool        ok = tn__weights_open(&w, s, all, d * (4 * c.dim + 3));
-    return tn__weights_load(&w, ok ? tn_llama_create(c) : NULL, &files);
+    tn__llama_stored       read;
+    tn__weights            w;
+    const tn_llama_config *k = &read.c;
+    if (!tn__llama_config_read(s, &read)) return NULL;
+    const tn_hf_files files = files_of(k);
+    const int64_t     d = k->head_dim ? k->head_dim : k->dim / k->heads;
+    const int64_t     layer = k->dim * (2 * d * (k->heads + k->kv_heads) + 3 * k->ff);
+    const int64_t     all = k->vocab * k->dim * (k->tied ? 1 : 2) + k->layers * layer;
+    const bool        ok = tn__weights_open(&w, s, all, d * (4 * k->dim + 3));
+    tn_llama         *m = ok ? tn_llama_create(read.c) : NULL;
+    if (m) m->begin = read.begin, m->end = read.end;
+    return tn__weights_load(&w, m, &files);
 }
 tn_llama *tn_llama_load(const char *dir) { return tn__hf_load(dir, tn__llama_load); }
 
@@ -122,6 +126,7 @@ tn_status tn__llama_save_as(tn_llama *m, const char *to, const tn__gguf_options 
 {
     tn__llama_stored s;
     if (!tn__llama_config_write(&m->config, to, &s)) return tn_error();
+    s.begin = m->begin, s.end = m->end;
     const tn_hf_files files = files_of(&m->config);
     return tn__hf_write_as(m, to, &files, &s, gguf);
 }

@@ -9,13 +9,17 @@ static const char *const scalings[] = {"default", "linear", "dynamic", "llama3",
 static const char *const attentions[] = {"full_attention", "sliding_attention", NULL};
 
 typedef tn__llama_stored stored;
-enum { ABSENT = -2 };
+enum { ABSENT = -2, NO_PADDING = -20000000 };
+
+#define NO_FACTOR 1e-300 /* rope_scaling.factor is absent */
 
 #define NESTED(name) .also = "rope_parameters." name
 static const tn_hf_row rows[] = {
     {"architectures", TN_HF_NAME, .at = offsetof(stored, architecture)},
     TN_HF("attention_bias", stored, attention_bias, .omitted = true),
     TN_HF("attention_dropout", stored, c.attention_dropout, .high = 1, .below = true),
+    TN__IDS("bos_token_id", stored, begin),
+    TN__IDS("eos_token_id", stored, end),
     TN_HF("head_dim", stored, c.head_dim, .high = 65536),
     TN_HF("hidden_act", stored, c.activation, .text = "silu"),
     TN_HF("hidden_size", stored, c.dim, .needed = true, .low = 1, .high = 65536),
@@ -28,9 +32,10 @@ static const tn_hf_row rows[] = {
     TN_HF("num_attention_heads", stored, c.heads, .needed = true, .low = 1, .high = 1024),
     TN_HF("num_hidden_layers", stored, c.layers, .needed = true, .low = 1, .high = 1024),
     TN_HF("num_key_value_heads", stored, c.kv_heads, .otherwise = ABSENT, .nullable = true, .high = 1024),
+    TN_HF("pad_token_id", stored, padding, .otherwise = NO_PADDING, .omitted = true, .low = -1e7, .high = 1e7),
     TN_HF("rms_norm_eps", stored, c.eps, .otherwise = 1e-6, .low = 1e-15, .high = 0.1),
-    TN_HF("rope_scaling.factor", stored, c.rope.factor, NESTED("factor"), .otherwise = 1, .omitted = true, .low = 1e-3,
-          .high = 1e6),
+    TN_HF("rope_scaling.factor", stored, c.rope.factor, NESTED("factor"), .otherwise = NO_FACTOR, .omitted = true,
+          .low = 1e-3, .high = 1e6),
     TN_HF("rope_scaling.high_freq_factor", stored, high, NESTED("high_freq_factor"), .omitted = true, .high = 1e6),
     TN_HF("rope_scaling.low_freq_factor", stored, low, NESTED("low_freq_factor"), .omitted = true, .high = 1e6),
     TN_HF("rope_scaling.original_max_position_embeddings", stored, trained, .omitted = true, .high = 1000000000,
@@ -55,9 +60,6 @@ static const tn_hf_row rows[] = {
     {"quantization_config", TN_HF_EMPTY, .silent = true},
     {"is_encoder_decoder", TN_HF_MUST, .silent = true},
     {"per_layer_config", TN_HF_EMPTY, .silent = true},
-    {"bos_token_id", TN_HF_ANY, .silent = true},
-    {"eos_token_id", TN_HF_ANY, .silent = true},
-    {"pad_token_id", TN_HF_ANY, .silent = true},
     {"pretraining_tp", TN_HF_ANY, .silent = true}, /* only the order of summation */
     {"use_cache", TN_HF_ANY, .silent = true},
 };
@@ -67,7 +69,8 @@ const tn_hf_files       *tn__llama_table(void) { return &table; }
 
 static bool within(const char *who, const tn_llama_config *c)
 {
-    const stored s = {.c = *c, .max_window_layers = c->full_layers, .window = c->window ? c->window : -1};
+    const stored s = {
+        .c = *c, .padding = NO_PADDING, .max_window_layers = c->full_layers, .window = c->window ? c->window : -1};
     return tn_hf_config_within(who, &table, &s);
 }
 
@@ -103,6 +106,10 @@ bool tn__llama_complete(const char *who, tn_llama_config *c)
                         (long long)c->kv_heads, (long long)c->heads),
                false;
     if (c->out_bias && !c->qkv_bias) return tn_raise(TN_EINVAL, "%s: .out_bias needs .qkv_bias", who), false;
+    if (c->padding < -1 || c->padding >= c->vocab)
+        return tn_raise(TN_EINVAL, "%s: .padding is %lld, but must be from 0 to %lld, or -1 for none", who,
+                        (long long)c->padding, (long long)c->vocab - 1),
+               false;
     if (c->full_layers && !c->window)
         return tn_raise(TN_EINVAL, "%s: .full_layers is %lld, but .window is 0", who, (long long)c->full_layers), false;
     if (!c->rope.dim) c->rope.dim = c->head_dim;
@@ -136,6 +143,7 @@ static void apply_defaults(stored *s)
     if (!is_qwen2 || s->layers.count) s->max_window_layers = s->layers.first; /* AutoConfig: of mistral, too */
     if (s->max_window_layers >= c->layers) c->window = 0;
     c->full_layers = c->window ? s->max_window_layers : 0;
+    c->padding = s->padding == NO_PADDING ? -1 : s->padding < 0 ? c->vocab + s->padding : s->padding;
 }
 
 static bool rope(stored *s, const char *name)
@@ -143,6 +151,10 @@ static bool rope(stored *s, const char *name)
     tn_rope_config *r = &s->c.rope;
     while (strcmp(scalings[r->scaling], s->scaling) != 0) r->scaling++;
     r->low = s->low, r->high = s->high, r->trained = s->c.positions;
+    if (r->scaling != TN_ROPE_PLAIN && r->factor == NO_FACTOR)
+        return tn_raise(TN_EFORMAT, "'%s': rope_scaling.factor is missing; '%s' positions need it", name, s->scaling),
+               false;
+    if (r->scaling == TN_ROPE_PLAIN) r->factor = 1;
     if (r->scaling != TN_ROPE_LLAMA3) return true;
     if (s->trained) r->trained = s->trained;
     if (r->low > 0 && r->high > r->low) return true;
@@ -165,6 +177,9 @@ static bool check_consistent(const stored *s, const char *name)
     else if (c->head_dim % 2)
         tn_raise(TN_EFORMAT, "'%s': head_dim is %lld, but must be even for rotary positions", name,
                  (long long)c->head_dim);
+    else if (s->padding != NO_PADDING && (c->padding < 0 || c->padding >= c->vocab))
+        tn_raise(TN_EFORMAT, "'%s': pad_token_id is %lld, but must be less than vocab_size %lld", name,
+                 (long long)s->padding, (long long)c->vocab);
     else if (s->window == 0) tn_raise(TN_EFORMAT, "'%s': sliding_window is 0, but must be null or at least 1", name);
     else if (c->type != llama && s->layers.count && s->layers.count != c->layers)
         tn_raise(TN_EFORMAT, "'%s': layer_types names %lld layers, but num_hidden_layers is %lld", name,
@@ -172,14 +187,13 @@ static bool check_consistent(const stored *s, const char *name)
     return tn_error() == TN_OK;
 }
 
-bool tn__llama_config_read(const tn__hf_source *source, tn_llama_config *c)
+bool tn__llama_config_read(const tn__hf_source *source, stored *s)
 {
-    stored s = {.c = {TN_LLAMA_DEFAULTS}};
-    if (!tn__hf_read(source, &table, &s)) return false;
-    apply_defaults(&s);
-    if (!rope(&s, source->name) || !check_consistent(&s, source->name)) return false;
-    if (s.c.type == mistral && s.c.full_layers) s.c.type = NULL; /* MistralConfig cannot represent it */
-    *c = s.c;
+    *s = (stored){.c = {TN_LLAMA_DEFAULTS}};
+    if (!tn__hf_read(source, &table, s)) return false;
+    apply_defaults(s);
+    if (!rope(s, source->name) || !check_consistent(s, source->name)) return false;
+    if (s->c.type == mistral && s->c.full_layers) s->c.type = NULL; /* MistralConfig cannot represent it */
     return true;
 }
 
@@ -204,10 +218,10 @@ bool tn__llama_config_write(const tn_llama_config *c, const char *dir, tn__llama
         return tn_raise(TN_EUNSUPPORTED, "with dynamic rotary positions .rope.trained must equal .positions, which is "
                                          "max_position_embeddings in the file"),
                false;
-    *s = (stored){.c = *c, .scaling = scalings[c->rope.scaling]};
+    *s = (stored){.c = *c, .scaling = scalings[c->rope.scaling], .padding = c->padding < 0 ? NO_PADDING : c->padding};
     s->architecture = of_llama ? "LlamaForCausalLM" : of_qwen2 ? "Qwen2ForCausalLM" : "MistralForCausalLM";
     s->attention_bias = of_llama && c->qkv_bias, s->mlp_bias = c->ff_bias;
-    if (c->rope.scaling == TN_ROPE_PLAIN) s->c.rope.factor = 1;
+    if (c->rope.scaling == TN_ROPE_PLAIN) s->c.rope.factor = NO_FACTOR;
     if (three) s->low = c->rope.low, s->high = c->rope.high, s->trained = c->rope.trained;
     s->window = of_llama ? ABSENT : c->window ? c->window : -1;
     s->use_sliding_window = of_qwen2 && c->window, s->max_window_layers = of_qwen2 ? c->full_layers : ABSENT;

@@ -15,13 +15,15 @@ typedef struct {
     int64_t         window, max_window_layers, trained;
     double          low, high;
     tn_hf_layers    layers;
+    int64_t         padding; /* pad_token_id as in the file: below 0 it counts from the end */
+    tn_token_ids    begin, end;
 } tn__llama_stored;
 const tn_hf_files *tn__llama_table(void); /* without the rules for the weights */
 
 /* Fills in defaults; raises for invalid values. */
 bool tn__llama_complete(const char *who, tn_llama_config *c);
-/* Reads config.json; fills *s for writing one. False: raised. */
-bool tn__llama_config_read(const tn__hf_source *source, tn_llama_config *c);
+/* Reads config.json into *s, whose .c is complete; fills *s for writing one. False: raised. */
+bool tn__llama_config_read(const tn__hf_source *source, tn__llama_stored *s);
 bool tn__llama_config_write(const tn_llama_config *c, const char *dir, tn__llama_stored *s);
 
 void *tn__llama_load(const tn__hf_source *s);

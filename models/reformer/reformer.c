@@ -157,14 +157,17 @@ void *tn__reformer_load(const tn__hf_source *source)
     const int64_t inner = c->dim * (3 * c->heads * c->head_dim + 2 * c->ff);
     const int64_t positions = s.axial ? 0 : c->positions * c->dim;
     const bool    ok = tn__weights_open(&w, source, 3 * c->vocab * c->dim + positions + c->layers * inner, 0);
-    return tn__weights_load(&w, ok ? tn_reformer_create(*c) : NULL, tn__reformer_table_of(w.file));
+    tn_reformer  *m = ok ? tn_reformer_create(*c) : NULL;
+    if (m) m->begin = s.begin, m->end = s.end, m->padding = s.padding;
+    return tn__weights_load(&w, m, tn__reformer_table_of(w.file));
 }
 tn_reformer *tn_reformer_load(const char *dir) { return tn__hf_load(dir, tn__reformer_load); }
 
 tn_status tn_reformer_save(tn_reformer *m, const char *dir)
 {
     if (!tn_ready(m)) return tn_error();
-    tn__reformer_stored s = {.c = m->config, .axial = m->axial[0] != NULL};
+    tn__reformer_stored s = {
+        .c = m->config, .axial = m->axial[0] != NULL, .begin = m->begin, .end = m->end, .padding = m->padding};
     memcpy(s.kinds, m->kinds, sizeof s.kinds);
     return tn_hf_write(m, dir, tn__reformer_table(), &s);
 }

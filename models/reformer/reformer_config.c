@@ -48,12 +48,12 @@ static const tn_hf_row rows[] = {
     {"is_encoder_decoder", TN_HF_MUST, .silent = true},
     {"quantization_config", TN_HF_EMPTY, .silent = true},
     {"per_layer_config", TN_HF_EMPTY, .silent = true},
-    {"bos_token_id", TN_HF_ANY, .silent = true},
+    TN__IDS("bos_token_id", stored, begin),
     {"chunk_size_lm_head", TN_HF_ANY, .silent = true}, /* only the order of computation */
     {"classifier_dropout", TN_HF_ANY, .silent = true},
-    {"eos_token_id", TN_HF_ANY, .silent = true},
+    TN__IDS("eos_token_id", stored, end),
     {"num_hidden_layers", TN_HF_ANY, .silent = true}, /* the length of attn_layers */
-    {"pad_token_id", TN_HF_ANY, .silent = true},      /* padding is masked */
+    TN__IDS("pad_token_id", stored, padding), /* padding is masked */
     {"use_cache", TN_HF_ANY, .silent = true},
 };
 /* clang-format on */

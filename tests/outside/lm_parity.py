@@ -51,6 +51,13 @@ MODELS = {
     "llama": lambda: llama(),
     "llama, tied, biases, wide heads": lambda: llama(tie_word_embeddings=True, attention_bias=True, mlp_bias=True,
                                                      head_dim=24),
+    "llama, padding": lambda: llama(pad_token_id=7, bos_token_id=3, eos_token_id=[5, 9]),
+    "llama, padding counted from the end, tied": lambda: llama(pad_token_id=-1, tie_word_embeddings=True),
+    "mistral, padding": lambda: MistralForCausalLM(MistralConfig(**SIZES, pad_token_id=7)),
+    "qwen2, padding": lambda: Qwen2ForCausalLM(Qwen2Config(**SIZES, pad_token_id=7)),
+    "gpt2, token ids": lambda: GPT2LMHeadModel(GPT2Config(vocab_size=VOCAB, n_embd=96, n_layer=3, n_head=6,
+                                                          n_positions=64, bos_token_id=1, eos_token_id=[5, 9],
+                                                          pad_token_id=7, initializer_range=0.1)),
     "llama, linear": lambda: llama(dict(rope_type="linear", factor=4.0, rope_theta=1000.0)),
     "llama, dynamic": lambda: llama(dict(rope_type="dynamic", factor=2.0, rope_theta=10000.0)),
     "llama, dynamic, growing": lambda: llama(dict(rope_type="dynamic", factor=2.0, rope_theta=10000.0),
@@ -88,6 +95,7 @@ def check(program, name, make, folder):
             if key.startswith("reformer.embeddings") and p.dim() == 2:
                 p.mul_(8)  # what is computed back from results near 1 is as exact as they are, however small it is
     ids = torch.randint(0, VOCAB, (2, T))
+    ids[:, ::5], ids[:, 1] = 7, VOCAB - 1  # the padding tokens
     model, out = os.path.join(folder, "model"), os.path.join(folder, "out")
     os.makedirs(out)
     m.save_pretrained(model, max_shard_size="300KB" if "qwen2" in name else "1GB")
@@ -125,11 +133,15 @@ def check(program, name, make, folder):
         again = (written.eval()(ids).logits - y.logits).abs().max().item()
     scores = (numbers["logits"] - y.logits).abs().max().item()
     loss = abs(numbers["loss"].item() - y.loss.item())
+    kept = all(getattr(written.config, k) == getattr(m.config, k) for k in ("bos_token_id", "eos_token_id"))
+    pads = [c.pad_token_id for c in (written.config, m.config)]
+    kept = kept and (pads[0] == pads[1] or pads[0] == VOCAB + pads[1])
     odd = [k for k in list(report["missing_keys"]) + list(report["unexpected_keys"]) if "lm_head" not in k]
-    fine = (scores <= 2e-5 and worst <= 1e-5 and loss <= 1e-5 and again <= 2e-5 and not odd and
+    fine = (scores <= 2e-5 and worst <= 1e-5 and loss <= 1e-5 and again <= 2e-5 and not odd and kept and
             type(written) is type(m) and compared == len(list(m.named_parameters())))
+    wrong = "" if fine else "  WRONG %s%s" % (odd, "" if kept else " token ids")
     print("%-34s scores %.1e  loss %.1e  %d gradients %.1e  written and read %.1e%s" %
-          (name, scores, loss, compared, worst, again, "" if fine else "  WRONG %s" % odd))
+          (name, scores, loss, compared, worst, again, wrong))
     return fine
 
 

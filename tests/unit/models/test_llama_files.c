@@ -114,6 +114,13 @@ static const struct {
      "rope_parameters.full_attention is not empty, which is not supported"},
     {"rope_scaling", "{\"rope_type\":\"llama3\",\"factor\":4,\"low_freq_factor\":4,\"high_freq_factor\":4}", TN_EFORMAT,
      "with rope_scaling llama3 low_freq_factor must be above 0 and high_freq_factor above that, got 4 and 4"},
+    {"rope_scaling", "{\"rope_type\":\"linear\"}", TN_EFORMAT,
+     "rope_scaling.factor is missing; 'linear' positions need it"},
+    {"rope_scaling", "{\"rope_type\":\"llama3\",\"factor\":null}", TN_EFORMAT,
+     "rope_scaling.factor is missing; 'llama3' positions need it"},
+    {"pad_token_id", "11", TN_EFORMAT, "pad_token_id is 11, but must be less than vocab_size 11"},
+    {"pad_token_id", "-12", TN_EFORMAT, "pad_token_id is -12, but must be less than vocab_size 11"},
+    {"eos_token_id", "\"</s>\"", TN_EFORMAT, NULL},
     {"partial_rotary_factor", "0.5", TN_EUNSUPPORTED, "partial_rotary_factor is 0.5; only 1 is supported"},
     {"quantization_config", "{\"bits\":4}", TN_EUNSUPPORTED,
      "quantization_config is not empty, which is not supported"},
@@ -168,7 +175,9 @@ START_TEST(refused_by_name)
         replaced(was, bad[i].key, bad[i].value);
         ck_assert_ptr_null(tn_llama_load(dir));
         snprintf(says, sizeof says, "'%s': %s", config, bad[i].says);
-        ck_error(bad[i].status, says);
+        if (bad[i].says) ck_error(bad[i].status, says);
+        else ck_assert_int_eq(tn_error(), bad[i].status);
+        tn_clear_error();
     }
     tn_json *mistral = tn_json_load(tn_test_data("golden/llama/mistral/config.json"));
     tn_json *qwen2 = tn_json_load(tn_test_data("golden/llama/qwen2/config.json"));
@@ -234,6 +243,60 @@ START_TEST(windows_of_mistral)
         tn_free(m), fine();
     }
     tn_json_free(mistral);
+}
+END_TEST
+
+/* transformers' embedding has padding_idx: the row's gradient is 0, and an initial row is 0. Below 0 it counts from the
+ * end. */
+START_TEST(padding)
+{
+    static const struct {
+        const char *value;
+        int64_t     padding;
+    } at[] = {{NULL, -1}, {"null", -1}, {"4", 4}, {"-1", 10}, {"-11", 0}};
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+        replaced(was, "pad_token_id", at[i].value);
+        tn_llama *m = tn_llama_load(dir);
+        fine();
+        ck_assert_int_eq(m->config.padding, at[i].padding);
+        tn_tensor *all = tn_reshape(tn_arange_of(TN_I64, 0, 11, 1), TN_SHAPE(1, 11));
+        tn_backward(tn_llama_loss(m, all, NULL));
+        fine();
+        for (int64_t row = 0; row < 10; row++) { /* the last token predicts nothing */
+            const double g = tn_item(tn_amax(tn_abs(tn_select(tn_grad(m->words->weight), 0, row))));
+            ck_assert_msg((g == 0) == (row == at[i].padding), "padding %d: the gradient of row %d is up to %g",
+                          (int)at[i].padding, (int)row, g);
+        }
+        tn_free(m);
+    }
+    tn_llama *m = tn_llama_new(.vocab = 11, .dim = 12, .layers = 1, .heads = 2, .padding = 2);
+    ck_assert_double_eq(tn_item(tn_amax(tn_abs(tn_select(m->words->weight, 0, 2)))), 0);
+    tn_free(m);
+    ck_refused(tn_llama_new(.vocab = 11, .dim = 12, .layers = 1, .heads = 2, .padding = 11), TN_EINVAL,
+               "tn_llama_new: .padding is 11, but must be from 0 to 10, or -1 for none");
+}
+END_TEST
+
+/* Token ids do not change results, but the saved config.json keeps them: a model without eos would not stop. */
+START_TEST(token_ids_are_kept)
+{
+    static const char *const values[] = {"1", "[2,5]", "null", NULL}, *const keys[] = {"bos_token_id", "eos_token_id",
+                                                                                       "pad_token_id"};
+    for (int k = 0; k < 3; k++)
+        for (int i = 0; i < 4; i++) {
+            if (k == 2 && (i == 1 || i == 2)) continue; /* one token; null is the default */
+            replaced(was, keys[k], values[i]);
+            tn_llama *m = tn_llama_load(dir);
+            ck_assert_int_eq(tn_llama_save(m, dir), TN_OK);
+            tn_test_unsummed(dir);
+            tn_json *doc = tn_json_load(config), *want = values[i] ? tn_json_parse(values[i], strlen(values[i])) : NULL;
+            const tn_json *got = tn_json_get(doc, keys[k]);
+            fine();
+            ck_assert_int_eq(tn_json_type_of(got), tn_json_type_of(want));
+            if (i == 0) ck_assert_int_eq(tn_json_i64(got), 1);
+            if (i == 1) ck_assert(tn_json_count(got) == 2 && tn_json_i64(tn_json_next(tn_json_first(got))) == 5);
+            tn_json_free(doc), tn_json_free(want), tn_free(m);
+        }
 }
 END_TEST
 
@@ -357,6 +420,8 @@ int main(void)
     tcase_add_test(c, refused_by_name);
     tcase_add_test(c, windows_of_mistral);
     tcase_add_test(c, spellings_that_disagree);
+    tcase_add_test(c, padding);
+    tcase_add_test(c, token_ids_are_kept);
     tcase_add_test(c, spellings);
     tcase_add_test(c, weights_by_name);
     tcase_add_test(c, shards);
