@@ -59,7 +59,12 @@ static bool list_segments(tn_optimizer *o)
         else if (w->to > w->from) add_segment(o, i, w->from, w->to - w->from, g, w->from);
     }
     if (tn_error() != TN_OK) return false;
-    if (!taking_part)
+    bool frozen = !taking_part;
+    for (int64_t i = 0; i < o->weights && frozen; i++) frozen = !tn_needs_grad(o->weight[i].t);
+    if (frozen)
+        tn_raise(TN_ESTATE, "tn_step: all %lld parameters are frozen; unfreeze some with tn_requires_grad",
+                 (long long)o->weights);
+    else if (!taking_part)
         tn_raise(TN_ESTATE, "tn_step: none of the %lld parameters has a gradient; call tn_backward first%s",
                  (long long)o->weights, o->steps ? "; each step zeroes the gradients" : "");
     return taking_part;

@@ -14,8 +14,10 @@ static bool index_select_infer(tn_ctx *c)
     char             a[192];
     if (!tn__wrap_dim("index_select", &dim, x->l.shape.n) || !tn__need_index(c, 1)) return false;
     if (index->l.shape.n > 1)
-        return tn_infer_fail(c, TN_ESHAPE, "the index must be 1-d, got %s; for several dims see tn_take_along",
-                             tn_shape_text(index->l.shape, a, sizeof a));
+        return tn_infer_fail(
+            c, TN_ESHAPE,
+            "the index must be 1-d, got %s; for rows of a table by any index see tn_embedding, for elements tn_take_along",
+            tn_shape_text(index->l.shape, a, sizeof a));
     tn_infer_like(c, 0, 0);
     if (x->l.shape.n) c->result[0].shape.d[dim] = tn_shape_numel(index->l.shape);
     else if (tn_shape_numel(index->l.shape) != 1)
@@ -65,7 +67,9 @@ static const tn__sample samples[] = {
      .kind = INDEX,
      .args = &(args_t){0},
      .status = TN_ESHAPE,
-     .fails = "index_select: the index must be 1-d, got [2, 2]; for several dims see tn_take_along"},
+     .fails =
+         "index_select: the index must be 1-d, got [2, 2]; for rows of a table by any index see tn_embedding, for elements "
+         "tn_take_along"},
     {.in = {{0, {0}}, {1, {2}}},
      .kind = INDEX,
      .high = {0, 1},

@@ -205,7 +205,8 @@ void tn_print(FILE *to, const tn_tensor *t)
 {
     if (!to) return;
     if (!t) {
-        fputs("tensor(NULL)\n", to);
+        const bool failed = tn_error() != TN_OK;
+        fprintf(to, "tensor(NULL)%s%s\n", failed ? ": " : "", failed ? tn_error_message() : "");
         return;
     }
     const int64_t n = tn_shape_numel(t->l.shape);

@@ -118,8 +118,12 @@ static void describe(const training *t, tn_json_writer *w)
 static bool save(training *t, tn_fit_why why)
 {
     (void)why;
-    const tn_model d = {.family = TN_MODEL_DECODER, .lm = t->net, .tokenizer = t->tokens};
-    return tn_model_save(&d, t->asked.out, .no_tokenizer = true) == TN_OK; /* it was saved at the start */
+    /* The tokenizer was saved at the start. A resumed run has read it: its roles are those of the files. */
+    tn_tokenizer  *saved = tn_tokenizer_load(t->asked.out);
+    const tn_model d = {.family = TN_MODEL_DECODER, .lm = t->net, .tokenizer = saved};
+    if (saved) (void)!tn_model_save(&d, t->asked.out, .no_tokenizer = true); /* the caller sees the error */
+    tn_tokenizer_free(saved);
+    return tn_error() == TN_OK;
 }
 
 static void close_all(training *t)

@@ -7,6 +7,7 @@
  * it) the best live text, ranked as if it ended now, is not better than the worst finished one. One beam is greedy
  * decoding. Of equal scores the earlier text and the smaller token id come first. */
 #include "core/base/toolbox.h"
+#include "models/generate/lm_private.h"
 #include "models/generate/sampling.h"
 
 #include <math.h>
@@ -94,6 +95,15 @@ static bool check_decoding(const state *s)
     const tn_decoding *d = s->a.from;
     const int64_t      room = d->length - s->a.read, prompt = s->begin - s->before;
     if (s->a.read < 0) return invalid("read", s->a.read, "at least 0");
+    if (d->kind->size == sizeof(tn__counting_kind)) {
+        const int64_t read = ((const tn__counting_kind *)(const void *)d->kind)->read(d);
+        if (read != s->a.read)
+            return tn_raise(TN_ESTATE,
+                            "tn_generate: the decoding has read %lld tokens, but .read is %lld; make a new decoding "
+                            "for a new text, or set .read to continue this one",
+                            (long long)read, (long long)s->a.read),
+                   false;
+    }
     if (s->prompts > d->rows / s->beams)
         return tn_raise(
                    TN_EINVAL, "tn_generate: %lld prompts with %lld beams each need %lld rows; the decoding has %lld",

@@ -19,6 +19,12 @@ bool tn__ids_fit(void *m, const tn_tensor *ids);
  * init / √(2 layers). */
 void tn__lm_init(void *m, double init, int64_t layers);
 
+/* A kind of decoding that counts the tokens of each row that it has read: tn_generate compares them with .read. */
+typedef struct {
+    tn_decoding_kind base; /* .size is sizeof(tn__counting_kind) */
+    int64_t (*read)(const tn_decoding *d);
+} tn__counting_kind;
+
 /* The tn_decoding of a model without a cache (uncached.c); step always gets NULL. */
 tn_decoding *tn__uncached_decoding(void *model, tn_decoder_step step, int64_t rows, int64_t length);
 

@@ -2,8 +2,7 @@
  * that a chosen token that was proposed needs no pass of its own. A row of logits has the same bits whether its token
  * is read alone or with others, so the text is the same as without a draft. */
 #include "core/base/toolbox.h"
-#include "models/generate.h"
-#include "models/lm.h"
+#include "models/generate/lm_private.h"
 
 typedef struct {
     void        *m;
@@ -95,7 +94,9 @@ static void drafted_end(tn_decoding *base)
     tn_mem_put(d->words, d->words ? words_bytes(d) : 0);
     tn_mem_put(d, sizeof *d);
 }
-static const tn_decoding_kind drafted_kind = {sizeof(tn_decoding_kind), drafted_scores, drafted_reorder, drafted_end};
+static int64_t                 drafted_read(const tn_decoding *base) { return ((const drafted *)base)->n; }
+static const tn__counting_kind drafted_kind = {
+    {sizeof(tn__counting_kind), drafted_scores, drafted_reorder, drafted_end}, drafted_read};
 
 static bool check_arguments(void *m, void *draft, int64_t length, int64_t ahead, const tn_speculation *count)
 {
@@ -140,8 +141,11 @@ tn_decoding *tn_speculative_decoding(void *m, void *draft, int64_t length, int64
     drafted *d = tn_mem_get(sizeof *d);
     if (!d) return NULL;
     *count = (tn_speculation){0};
-    *d = (drafted){
-        .base = {&drafted_kind, 1, length}, .large = {m, NULL}, .small = {draft, NULL}, .ahead = ahead, .count = count};
+    *d = (drafted){.base = {&drafted_kind.base, 1, length},
+                   .large = {m, NULL},
+                   .small = {draft, NULL},
+                   .ahead = ahead,
+                   .count = count};
     d->words = tn_mem_get(words_bytes(d));
     d->large.cache = tn_blocks_cache(tn_lm_blocks(m), 1, length, 0);
     d->small.cache = tn_blocks_cache(tn_lm_blocks(draft), 1, length, 0);

@@ -223,6 +223,7 @@ typedef struct {
     tn_decoding base;
     tn_rnn_lm  *m;
     tn_tensor  *state[TN_RNN_LM_STATES]; /* NULL before the first tokens */
+    int64_t     read;                    /* tokens of each row */
 } decoding;
 
 static void replace(tn_tensor **place, tn_tensor *t)
@@ -239,6 +240,7 @@ static tn_tensor *scores(tn_decoding *base, tn_tensor *tokens)
     memcpy(now, d->state, sizeof now);
     tn_tensor *y = tn_rnn_lm_forward(d->m, tokens, .states = now, .last = true);
     for (int i = 0; y && i < TN_RNN_LM_STATES; i++) replace(&d->state[i], now[i]);
+    if (y) d->read += tn_size(tokens, 1);
     return tn_select(y, 1, 0);
 }
 
@@ -258,7 +260,8 @@ static void end(tn_decoding *base)
     for (int i = 0; i < TN_RNN_LM_STATES; i++) replace(&d->state[i], NULL);
     tn_mem_put(d, sizeof *d);
 }
-static const tn_decoding_kind kind = {sizeof(tn_decoding_kind), scores, reorder, end};
+static int64_t                 tokens_read(const tn_decoding *base) { return ((const decoding *)base)->read; }
+static const tn__counting_kind kind = {{sizeof(tn__counting_kind), scores, reorder, end}, tokens_read};
 
 tn_decoding *tn_rnn_lm_decoding(tn_rnn_lm *m, int64_t rows, int64_t length)
 {
@@ -269,7 +272,7 @@ tn_decoding *tn_rnn_lm_decoding(tn_rnn_lm *m, int64_t rows, int64_t length)
                NULL;
     decoding *d = tn_mem_get(sizeof *d);
     if (!d) return NULL;
-    *d = (decoding){.base = {&kind, rows, length}, .m = m};
+    *d = (decoding){.base = {&kind.base, rows, length}, .m = m};
     return &d->base;
 }
 

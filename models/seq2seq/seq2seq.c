@@ -1,4 +1,5 @@
 /* seq2seq.c — sequence-to-sequence models: the common part of the Transformer and the recurrent networks. */
+#include "models/generate/lm_private.h"
 #include "models/seq2seq/seq2seq_private.h"
 
 #include <math.h>
@@ -176,7 +177,8 @@ static void end(tn_decoding *base)
     tn_kv_cache_free(d->r.cache);
     tn_mem_put(d, sizeof *d);
 }
-static const tn_decoding_kind kind = {sizeof(tn_decoding_kind), scores, reorder, end};
+static int64_t                 tokens_read(const tn_decoding *base) { return ((const decoding *)base)->r.at; }
+static const tn__counting_kind kind = {{sizeof(tn__counting_kind), scores, reorder, end}, tokens_read};
 
 tn_decoding *tn_seq2seq_decoding(tn_seq2seq *m, tn_tensor *source, int64_t beams, int64_t length)
 {
@@ -186,7 +188,7 @@ tn_decoding *tn_seq2seq_decoding(tn_seq2seq *m, tn_tensor *source, int64_t beams
         return NULL;
     decoding *d = tn_mem_get(sizeof *d);
     if (!d) return NULL;
-    *d = (decoding){.base = {&kind, 0, length}, .m = m};
+    *d = (decoding){.base = {&kind.base, 0, length}, .m = m};
     const tn_scope    s = tn_no_grad_begin();
     const tn_frame    f = tn_enter(m);
     tn__seq2seq_state r;

@@ -1,11 +1,12 @@
 /* find.c — finds a part of a module by its path. */
 #include "nn/base/nn_private.h"
 
-tn__slot *tn__slot_within(tn_module *m, const char *path, tn_module **within)
+/* The slot at a path; NULL: none. within: the deepest module on the path; *rest: the part of the path after it. */
+static tn__slot *walk(tn_module *m, const char *path, tn_module **within, const char **rest)
 {
     for (;;) {
         tn__slot *next = NULL;
-        *within = m;
+        *within = m, *rest = path;
         for (int i = 0; i < m->base->slots; i++) {
             tn__slot    *s = &m->base->slot[i];
             const size_t n = strlen(s->name);
@@ -18,8 +19,16 @@ tn__slot *tn__slot_within(tn_module *m, const char *path, tn_module **within)
     }
 }
 
-/* Raises "there is no 'encodr.weight' in BERT: it has embeddings, encoder, cls". */
-static void raise_not_found(const char *who, const tn_module *m, const char *path, const tn_module *within)
+tn__slot *tn__slot_within(tn_module *m, const char *path, tn_module **within)
+{
+    const char *rest;
+    return walk(m, path, within, &rest);
+}
+
+/* Raises "there is no 'encoder.layers.7.weight' in BERT: 'encoder.layers' has 0, 1, 2". found: the part of path after
+ * the path of `within`. */
+static void raise_not_found(const char *who, const tn_module *m, const char *path, const tn_module *within,
+                            const char *found)
 {
     char   text[400];
     size_t at = 0;
@@ -32,17 +41,18 @@ static void raise_not_found(const char *who, const tn_module *m, const char *pat
         }
         at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", at ? ", " : "", name);
     }
-    const char *whose = within == m ? "it" : within->base->name ? within->base->name : tn__kind_name(within);
-    tn_raise(TN_EINDEX, "%s: there is no '%s' in %s: %s%s%s has %s", who, path, tn__kind_name(m),
-             within == m ? "" : "'", whose, within == m ? "" : "'", *text ? text : "no parts");
+    const int n = (int)(found - path);
+    tn_raise(TN_EINDEX, "%s: there is no '%s' in %s: %s%.*s%s has %s", who, path, tn__kind_name(m), n ? "'" : "",
+             n ? n - 1 : 2, n ? path : "it", n ? "'" : "", *text ? text : "no parts");
 }
 
 static tn__slot *find(const char *who, tn_module *m, const char *path, tn_module **within)
 {
     if (tn__blocked()) return NULL;
     if (!m || !path) return tn_raise(TN_EINVAL, "%s: the %s is NULL", who, m ? "path" : "module"), NULL;
-    tn__slot *s = tn__slot_within(m, path, within);
-    if (!s) raise_not_found(who, m, path, *within);
+    const char *rest;
+    tn__slot   *s = walk(m, path, within, &rest);
+    if (!s) raise_not_found(who, m, path, *within, rest);
     return s;
 }
 

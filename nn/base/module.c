@@ -130,6 +130,13 @@ bool tn__may_register(const char *who, tn_module *m)
     return true;
 }
 
+/* A file could not distinguish the parameter "a.weight" and the "weight" of the child "a". */
+static void raise_taken(const char *who, const tn_module *m, const char *path)
+{
+    tn_raise(TN_EINVAL, "%s: %s already has a '%s', a part of a child; choose another name", who, tn__kind_name(m),
+             path);
+}
+
 tn__slot *tn__new_slot(const char *who, tn_module *m, const char *name)
 {
     struct tn__base *b = m->base;
@@ -137,6 +144,8 @@ tn__slot *tn__new_slot(const char *who, tn_module *m, const char *name)
     if (tn__slot_of(m, name))
         return tn_raise(TN_EINVAL, "%s: %s already has a '%s'; names must be unique", who, tn__kind_name(m), name),
                tn__mark_broken(m);
+    tn_module *within;
+    if (tn__slot_within(m, name, &within)) return raise_taken(who, m, name), tn__mark_broken(m);
     if (b->slots == b->room) {
         const int room = b->room ? 2 * b->room : 8;
         tn__slot *more = tn_mem_get((size_t)room * sizeof *more);
@@ -197,6 +206,13 @@ tn_tensor *tn_module_buffer(void *module, const char *name, tn_tensor *t, bool s
 bool tn__register_child(const char *who, tn_module *m, const char *name, tn_module *c)
 {
     if (!tn__child_fits(who, m, name, c)) return tn__mark_broken(m), false;
+    const size_t n = strlen(name ? name : "");
+    tn_module   *within;
+    for (int i = 0; n && i < m->base->slots; i++) {
+        const char *other = m->base->slot[i].name;
+        if (!strncmp(other, name, n) && other[n] == '.' && tn__slot_within(c, other + n + 1, &within))
+            return raise_taken(who, m, other), tn__mark_broken(m), false;
+    }
     tn__slot *s = tn__new_slot(who, m, name);
     if (!s) return false;
     s->what = TN__CHILD, s->child = c;

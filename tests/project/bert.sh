@@ -169,7 +169,7 @@ while [ ! -e parts/checkpoints ] && kill -0 $! 2>/dev/null; do sleep 0.05; done
 kill -INT $! 2>/dev/null || true # it may have ended
 wait $! || true
 "${train[@]}" --out parts --resume >/dev/null || wrong "bert train --resume failed"
-cmp whole/model.safetensors parts/model.safetensors || wrong "a resumed run ends with other bits"
+same_folder whole parts || wrong "a resumed run ends with other bits"
 
 says 1 "already contains a model" "${train[@]}" --out whole
 
@@ -202,7 +202,7 @@ says 1 "the training in 'over' is complete and its checkpoints were deleted" "${
 cmp whole/model.safetensors over/model.safetensors || wrong "a run that is over is trained anew"
 rm over/model.safetensors over/config.json
 "${train[@]}" --out over --resume >/dev/null || wrong "a run without a checkpoint, and without a model, does not go on"
-cmp whole/model.safetensors over/model.safetensors || wrong "a run that was killed early ends with other bits"
+same_folder whole over || wrong "a run that was killed early ends with other bits"
 
 # Other kinds of models: ALBERT, ELECTRA with its generator, and a distilled BERT, whose run is resumed.
 "${train[@]}" --steps 4 --objective albert --embedding 16 --out albert >/dev/null || wrong "--objective albert failed"
@@ -224,7 +224,7 @@ while [ ! -e part/checkpoints ] && kill -0 $! 2>/dev/null; do sleep 0.05; done
 kill -INT $! 2>/dev/null || true # it may have ended
 wait $! || true
 "${distil[@]}" --steps 12 --out part --resume >/dev/null || wrong "bert distil --resume failed"
-cmp small/model.safetensors part/model.safetensors || wrong "a resumed bert distil ends with other bits"
+same_folder small part || wrong "a resumed bert distil ends with other bits"
 says 2 "the teacher has 2 layers, fewer than --layers 3" "${distil[@]}" --layers 3 --out nothing
 says 7 "has no head for masked tokens, which a teacher needs" "${distil[@]}" --teacher electra --out nothing
 
@@ -302,7 +302,7 @@ broken() # NAME CODE COMMAND...: COMMAND ends a run with CODE; its folder can st
     "${small[@]}" --vocab-size 300 --out "$name" >/dev/null 2>err.txt ||
         "${small[@]}" --vocab-size 300 --out "$name" --resume >/dev/null 2>>err.txt ||
         wrong "$*: the run can neither be begun nor gone on with: $(cat err.txt)"
-    cmp undisturbed/model.safetensors "$name/model.safetensors" || wrong "$*: other bits"
+    same_folder undisturbed "$name" || wrong "$*: other bits"
     findings < <(find "$name" -name '.*.tmp.*' -printf 'half a file stays: %p\n')
 }
 for n in 1 2 3 4 6 7 8; do broken killed$n 137 env LD_PRELOAD=./kill_at.so KILL_AT=$n; done

@@ -23,6 +23,14 @@ need()
     done
 }
 
+# Compares two folders of complete runs: the same files with the same bits, except the logs and the report, which contain
+# times, the checkpoints of training, and caches of tokens.
+same_folder() # WHOLE PART
+{
+    local but=(-x checkpoints -x 'log.*' -x report.html -x SHA256SUMS -x '*.tokens')
+    diff -rq "${but[@]}" "$1" "$2"
+}
+
 # Reports each line of standard input as a finding.
 findings()
 {

@@ -29,7 +29,7 @@ for ((n = 1; n <= calls; n += stride)); do
     (LD_PRELOAD=./kill_at.so KILL_CALL=$n "${train[@]}" --steps 3 --out one && exit) >/dev/null 2>&1 || code=$?
     [ "${code:-0}" = 137 ] || wrong "call $n of $calls: the run ends with ${code:-0} instead of being killed"
     goes_on one 3 || wrong "killed at call $n of $calls it can neither be begun nor gone on with: $(cat err.txt)"
-    cmp -s undisturbed/model.safetensors one/model.safetensors || wrong "killed at call $n: other bits"
+    same_folder undisturbed one || wrong "killed at call $n: other bits"
     findings < <(find one -name '.*.tmp.*' -printf "killed at call $n: half a file stays: %p\n")
     tried=$((tried + 1)) code=
     [ $wrong = 0 ] || exit 1
@@ -54,7 +54,7 @@ while [ $killed -lt "$kills" ]; do
         wait $run 2>/dev/null || true
     done
     goes_on two $steps || wrong "after $again kills it can neither be begun nor gone on with: $(cat err.txt)"
-    cmp -s long/model.safetensors two/model.safetensors || wrong "after $again kills: other bits"
+    same_folder long two || wrong "after $again kills: other bits"
     findings < <(find two -name '.*.tmp.*' -printf 'half a file stays: %p\n')
     runs=$((runs + 1))
     [ $wrong = 0 ] || exit 1

@@ -102,7 +102,7 @@ stopped() # NAME OPTION...: the model NAME in one go, NAME.parts in two
     kill -INT $! 2>/dev/null
     wait $! || true
     "${train[@]}" "$@" --out "$name.parts" --resume >/dev/null || wrong "translate train $* --resume failed"
-    cmp "$name/model.safetensors" "$name.parts/model.safetensors" || wrong "$*: a resumed run ends with other bits"
+    same_folder "$name" "$name.parts" || wrong "$*: a resumed run ends with other bits"
 }
 stopped whole --steps 40
 stopped bleu --steps 40 "${valid[@]}" --stop-on bleu

@@ -36,7 +36,7 @@ disturbed() # WHOLE MICROSECONDS: one run with interruptions, some of them befor
     done
     tune part >/dev/null 2>err.txt || tune part --resume >/dev/null 2>>err.txt ||
         wrong "$kind: after $again interruptions it cannot go on: $(cat err.txt)"
-    cmp -s "$1/model.safetensors" part/model.safetensors || wrong "$kind: after $again interruptions: other bits"
+    same_folder "$1" part || wrong "$kind: after $again interruptions: other bits"
 }
 while [ $done -lt "$kills" ] && [ $wrong = 0 ]; do
     for kind in classify tag; do

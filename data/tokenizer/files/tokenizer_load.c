@@ -332,6 +332,13 @@ tn_tokenizer *tn_tokenizer_load_run(const char *path, tn_tokenizer_config o)
 {
     if (tn__blocked()) return NULL;
     if (!path || !*path) return tn_raise(TN_EINVAL, "tn_tokenizer_load: the path is %s", path ? "empty" : "NULL"), NULL;
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    if (is_file(path) && (!strcmp(name, "config.json") || !strcmp(name, "tokenizer_config.json")))
+        return tn_raise(TN_EINVAL,
+                        "tn_tokenizer_load: '%.200s' has no vocabulary; pass the path of its folder, or of its "
+                        "tokenizer.json",
+                        path),
+               NULL;
     const size_t n = strlen(path);
     const bool   json = n > 5 && !memcmp(path + n - 5, ".json", 5), model = n > 6 && !memcmp(path + n - 6, ".model", 6);
     static const tn__side_files nothing;

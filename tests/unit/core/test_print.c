@@ -82,6 +82,9 @@ END_TEST
 START_TEST(null_is_shown)
 {
     ck_assert_str_eq(printed(NULL), "tensor(NULL)\n");
+    tn_raise(TN_EINVAL, "matmul: input 1 is NULL"); /* the reason for the NULL */
+    ck_assert_str_eq(printed(NULL), "tensor(NULL): matmul: input 1 is NULL\n");
+    tn_clear_error();
     tn_print(NULL, tn_ones(TN_SHAPE(2)));
     tn_print(NULL, NULL);
     ck_assert_int_eq(tn_error(), TN_OK);

@@ -54,6 +54,9 @@ START_TEST(texts_as_hugging_face)
 {
     tn_decoding *d = tn_gpt_decoding(gpt, 2, 24);
     ck_texts(tn_generate(d, answer("ids"), .most = 12, .end = 0), "greedy");
+    ck_assert_ptr_null(tn_generate(d, answer("ids"), .most = 1).tokens); /* used, it would continue the texts */
+    ck_assert(tn_error() == TN_ESTATE && strstr(tn_error_message(), "tokens, but .read is 0; make a new decoding"));
+    tn_clear_error();
     tn_decoding_free(d);
 
     d = tn_gpt_decoding(gpt, 8, 24);

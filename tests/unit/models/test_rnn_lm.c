@@ -203,6 +203,9 @@ START_TEST(files_and_texts)
         for (int64_t i = 0; i < 2; i++) ck_assert_int_eq(tn_get_i64(g.tokens, i * 6 + k), tn_get_i64(next, i));
         ids = tn_cat(1, ids, next);
     }
+    ck_assert_ptr_null(tn_generate(d, ids, .most = 6).tokens);
+    ck_error(TN_ESTATE, "tn_generate: the decoding has read 9 tokens, but .read is 0; make a new decoding for a new "
+                        "text, or set .read to continue this one");
     tn_decoding_free(d);
     d = tn_lm_decoding(n, 6, 20); /* beams reorder the states */
     g = tn_generate(d, first_words(2, 4), .most = 5, .beams = 3);

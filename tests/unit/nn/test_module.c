@@ -473,6 +473,23 @@ START_TEST(mistakes_in_building)
 }
 END_TEST
 
+/* Two parts with one path could not be told apart in a file. */
+START_TEST(paths_are_unique)
+{
+    mlp *m = bare();
+    tn_child(m, "up", tn_linear_new(.in = 1, .out = 1));
+    ck_assert_ptr_nonnull(tn_param(m, "up.scale", tn_zeros(TN_SHAPE(1))));
+    ck_assert_ptr_null(tn_param(m, "up.weight", tn_zeros(TN_SHAPE(1))));
+    ck_error(TN_EINVAL, "tn_param: mlp already has a 'up.weight', a part of a child; choose another name");
+    tn_free(m);
+    m = bare();
+    tn_param(m, "up.weight", tn_zeros(TN_SHAPE(1)));
+    ck_assert_ptr_null(tn_child(m, "up", tn_linear_new(.in = 1, .out = 1)));
+    ck_error(TN_EINVAL, "tn_child: mlp already has a 'up.weight', a part of a child; choose another name");
+    tn_free(m);
+}
+END_TEST
+
 START_TEST(mistakes_with_owners)
 {
     tn_sequential *a = tn_sequential_new(), *b = tn_sequential_new();
@@ -519,6 +536,8 @@ START_TEST(mistakes_in_running)
     ck_error(TN_EUNSUPPORTED, "tn_call: model has no forward of one input and one result; call its typed function");
     ck_assert_ptr_null(tn_find(n, "layers.0.upp"));
     ck_error(TN_EINDEX, "tn_find: there is no 'layers.0.upp' in model: 'layers.0' has up, down");
+    ck_assert_ptr_null(tn_find(n, "layers.0.up.wieght.x"));
+    ck_error(TN_EINDEX, "tn_find: there is no 'layers.0.up.wieght.x' in model: 'layers.0.up' has weight, bias");
     ck_assert_ptr_null(tn_find_tensor(n, "wrods.weight"));
     ck_error(
         TN_EINDEX,
@@ -617,6 +636,7 @@ int main(void)
     tcase_add_test(c, a_finished_module_stays);
     tcase_add_test(c, hooks_that_go_while_they_run);
     tcase_add_test(c, mistakes_in_building);
+    tcase_add_test(c, paths_are_unique);
     tcase_add_test(c, mistakes_with_owners);
     tcase_add_test(c, there_is_a_floor);
     tcase_add_test(c, mistakes_in_running);

@@ -551,6 +551,10 @@ START_TEST(wrong_use)
     ck_assert_double_eq(tn_lr(o, 0), 0);
     tn_step(o);
     ck_error(TN_ESTATE, "tn_step: none of the 1 parameters has a gradient; call tn_backward first");
+    tn_freeze(net, true);
+    tn_step(o);
+    ck_error(TN_ESTATE, "tn_step: all 1 parameters are frozen; unfreeze some with tn_requires_grad");
+    tn_freeze(net, false);
     gradient(a, (double[]){1, 1});
     tn_raise(TN_EINVAL, "something else"); /* while an error is set, nothing happens */
     ck_assert_int_eq(tn_step(o), TN_EINVAL);
