@@ -16,7 +16,7 @@ static bool index_select_infer(tn_ctx *c)
     if (index->l.shape.n > 1)
         return tn_infer_fail(
             c, TN_ESHAPE,
-            "the index must be 1-d, got %s; for rows of a table by any index see tn_embedding, for elements tn_take_along",
+            "the index must be 1-d, got %s; for rows of a table see tn_embedding, for elements tn_take_along",
             tn_shape_text(index->l.shape, a, sizeof a));
     tn_infer_like(c, 0, 0);
     if (x->l.shape.n) c->result[0].shape.d[dim] = tn_shape_numel(index->l.shape);
@@ -67,9 +67,8 @@ static const tn__sample samples[] = {
      .kind = INDEX,
      .args = &(args_t){0},
      .status = TN_ESHAPE,
-     .fails =
-         "index_select: the index must be 1-d, got [2, 2]; for rows of a table by any index see tn_embedding, for elements "
-         "tn_take_along"},
+     .fails = "index_select: the index must be 1-d, got [2, 2]; for rows of a table see tn_embedding, for elements "
+              "tn_take_along"},
     {.in = {{0, {0}}, {1, {2}}},
      .kind = INDEX,
      .high = {0, 1},

@@ -23,8 +23,8 @@ need()
     done
 }
 
-# Compares two folders of complete runs: the same files with the same bits, except the logs and the report, which contain
-# times, the checkpoints of training, and caches of tokens.
+# Compares two folders of complete runs: the same files with the same bits, except the logs and the report, which
+# contain times, the checkpoints of training, and caches of tokens.
 same_folder() # WHOLE PART
 {
     local but=(-x checkpoints -x 'log.*' -x report.html -x SHA256SUMS -x '*.tokens')

@@ -51,7 +51,7 @@ models/reformer  | files generate                | core/base/toolbox.h
 models/rnn_lm    | files generate                | core/base/toolbox.h
 models/elmo      | files                         | core/base/toolbox.h
 models/skip_thought | files                      | core/base/toolbox.h
-models/seq2seq   | files                         | core/base/toolbox.h
+models/seq2seq   | files generate                | core/base/toolbox.h
 models/vit       | files                         | core/base/toolbox.h
 models/open      | files generate bert heads gpt llama reformer rnn_lm seq2seq vit | core/base/toolbox.h core/files/io.h
 models/fit       |                               | core/base/toolbox.h core/files/io.h
