@@ -11,7 +11,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { EVERY = 10, NARROW = 10 }; /* seconds between plain lines; the narrowest bar */
+enum { EVERY = 10, PLAIN = 100, NARROW = 10 }; /* seconds between plain lines; their width; the narrowest full bar */
 static const double at_least = 0.1, smoothing = 0.3;
 
 static int columns(FILE *to)
@@ -77,26 +77,54 @@ static void bar(const progress *p, double part, int cells, char *to)
     memset(to, ' ', (size_t)left), to[left] = 0;
 }
 
+/* Only a fraction is known, which has no rate. */
+static bool in_parts(const progress *p) { return !strcmp(p->unit, "%") || !strcmp(p->unit, "‰"); }
+
+/* Removes the last ", x=1" of a note. False: there is nothing left to remove. */
+static bool shorten(char *note)
+{
+    char *last = NULL;
+    if (!*note) return false;
+    for (char *at = note; (at = strstr(at, ", ")); at++) last = at;
+    *(last ? last : note) = 0;
+    return true;
+}
+
+/* Cuts a UTF-8 string to this number of characters. */
+static void cut(char *s, int wide)
+{
+    for (; *s; s++)
+        if (((unsigned char)*s & 0xc0) != 0x80 && wide-- == 0) *s-- = 0;
+}
+
+/* What does not fit is left out: first the note, from its end; then the bar becomes shorter, and the rest is cut. */
 int progress_line(const progress *p, double seconds, double rate, int wide, char *to, size_t size)
 {
-    char       left[160], right[320], elapsed[16], rest[16], speed[64], cells[4 * 256 + 1];
-    const bool known = p->total > 0, note = p->note[0];
+    char       left[160], right[320], elapsed[16], rest[16], speed[64], count[64] = "", cells[4 * 256 + 1], note[80];
+    const bool known = p->total > 0, parts = in_parts(p);
+    int        room;
     progress_time(seconds, elapsed);
     progress_time(rate > 0 ? (double)(p->total - p->done) / rate : INFINITY, rest);
-    if (!(rate > 0)) snprintf(speed, sizeof speed, "?%.20s/s", p->unit);
-    else if (rate >= 1) snprintf(speed, sizeof speed, "%5.2f%.20s/s", rate, p->unit);
-    else snprintf(speed, sizeof speed, "%5.2fs/%.20s", 1 / rate, p->unit);
-    if (!known)
-        return snprintf(to, size, "%.100s: %lld%.20s [%s, %s%s%s]", p->title, (long long)p->done, p->unit, elapsed,
-                        speed, note ? ", " : "", p->note);
+    if (parts) speed[0] = 0;
+    else if (!(rate > 0)) snprintf(speed, sizeof speed, ", ?%.20s/s", p->unit);
+    else if (rate >= 1) snprintf(speed, sizeof speed, ", %5.2f%.20s/s", rate, p->unit);
+    else snprintf(speed, sizeof speed, ", %5.2fs/%.20s", 1 / rate, p->unit);
+    if (!parts) snprintf(count, sizeof count, " %lld/%lld", (long long)p->done, (long long)p->total);
     const double part = p->done < p->total ? (double)p->done / (double)p->total : 1;
-    snprintf(left, sizeof left, "%.100s: %3.0f%%|", p->title, 100 * part);
-    snprintf(right, sizeof right, "| %lld/%lld [%s<%s, %s%s%s]", (long long)p->done, (long long)p->total, elapsed, rest,
-             speed, note ? ", " : "", p->note);
-    int room = wide - width(left) - width(right);
-    room = room < NARROW ? NARROW : room > 255 ? 255 : room;
-    bar(p, part, room, cells);
-    return snprintf(to, size, "%s%s%s", left, cells, right);
+    if (known) snprintf(left, sizeof left, "%.100s: %3.0f%%|", p->title, 100 * part);
+    else snprintf(left, sizeof left, "%.100s: %lld%.20s", p->title, (long long)p->done, p->unit);
+    memcpy(note, p->note, sizeof note);
+    do {
+        const char *comma = *note ? ", " : "";
+        if (known) snprintf(right, sizeof right, "|%s [%s<%s%s%s%s]", count, elapsed, rest, speed, comma, note);
+        else snprintf(right, sizeof right, " [%s%s%s%s]", elapsed, speed, comma, note);
+        room = wide - width(left) - width(right);
+    } while (room < (known ? NARROW : 0) && shorten(note));
+    cells[0] = 0;
+    if (known) bar(p, part, room < 0 ? 0 : room > 255 ? 255 : room, cells);
+    const int n = snprintf(to, size, "%s%s%s", left, cells, right);
+    cut(to, wide);
+    return n;
 }
 
 /* ---- on the screen ----------------------------------------------------------------------------------------------- */
@@ -138,7 +166,7 @@ void progress_show(progress *p, int64_t done, const char *note, double at, int w
 
 void progress_at(progress *p, int64_t done, const char *note)
 {
-    progress_show(p, done, note, seconds_now(), p->live ? columns(p->to) : 80);
+    progress_show(p, done, note, seconds_now(), p->live ? columns(p->to) : PLAIN);
 }
 
 void progress_say(progress *p, const char *fmt, ...)
@@ -155,12 +183,18 @@ void progress_say(progress *p, const char *fmt, ...)
 
 void progress_part(const char *what, double part, void *bar) { progress_at(bar, (int64_t)(100 * part), what); }
 
-/* The last line shows the total, and the mean rate. */
+/* The last line shows the total, and the mean rate. After an error, a bar that is not complete disappears. */
 void progress_end(progress *p)
 {
     if (p->silent) return;
+    if (tn_error() != TN_OK && p->done < p->total) {
+        wipe(p);
+        p->silent = true;
+        return;
+    }
+    if (in_parts(p)) p->done = p->total; /* the last report may be below */
     p->time = p->steps = 0;
-    draw(p, seconds_now(), p->live ? columns(p->to) : 80);
+    draw(p, seconds_now(), p->live ? columns(p->to) : PLAIN);
     if (p->live) fputc('\n', p->to);
     p->on_screen = false, p->silent = true;
 }

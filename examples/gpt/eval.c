@@ -47,7 +47,7 @@ bool measure(const model *m, tn_text text, int64_t length, int64_t stride, measu
     texts_encode(m->tokens, text, true, &ids);
     if (tn_error() == TN_OK && ids.n < 2)
         tn_raise(TN_EFORMAT, "the text has fewer than 2 tokens, so there is no next token to predict");
-    progress bar = progress_begin("eval", ids.n, "token");
+    progress bar = progress_begin("eval", ids.n - 1, "token");
     for (int64_t from = 0; done < ids.n - 1 && tn_error() == TN_OK && !stop_flag;) {
         window_batch w = {.n = from + length < ids.n ? length : ids.n - 1 - from};
         for (; w.rows < MOST_ROWS && done < ids.n - 1 && from + w.n < ids.n; from += stride) {

@@ -183,6 +183,7 @@ static void read_files(evaluation *s, int count, char **operands)
         }
         measure_ids(s, true);
         tn_ids_free(&whole);
+        if (!stop_flag) bar.done = all;
         progress_end(&bar);
     }
 }

@@ -268,11 +268,37 @@ START_TEST(lines)
 }
 END_TEST
 
+START_TEST(lines_fit_the_terminal)
+{
+    static char text[800];
+    progress    p = {.title = "train", .unit = "step", .done = 9876, .total = 100000};
+    for (int wide = 20; wide <= 200; wide++) {
+        snprintf(p.note, sizeof p.note, "loss=10.83, lr=0.000125");
+        progress_line(&p, 4000, 29.93, wide, text, sizeof text);
+        ck_assert_int_le((int)strlen(text), wide);
+        ck_assert(!strncmp(text, "train:  10%|", 12));
+        ck_assert(wide >= 60 || !strstr(text, "loss="));
+        ck_assert(wide < 80 || strstr(text, "| 9876/100000 [1:06:40<50:11, 29.93step/s, loss=10.83"));
+        ck_assert_int_eq(strstr(text, "lr=0.000125]") != NULL, wide >= 89);
+    }
+    p.blocks = true;
+    for (int wide = 20; wide <= 200; wide++) {
+        int characters = 0;
+        progress_line(&p, 4000, 29.93, wide, text, sizeof text);
+        for (const char *s = text; *s; s++) characters += ((unsigned char)*s & 0xc0) != 0x80;
+        ck_assert_int_le(characters, wide);
+    }
+    p = (progress){.title = "tokenizer", .unit = "%", .done = 85, .total = 100, .note = "pairs"};
+    progress_line(&p, 3, 29, 60, text, sizeof text);
+    ck_assert_str_eq(text, "tokenizer:  85%|##################7   | [00:03<00:00, pairs]");
+}
+END_TEST
+
 /* If standard error is not a terminal: a line every ten seconds, and a last one. */
 START_TEST(plain_lines)
 {
     progress p = {.title = "t", .unit = "it", .total = 100, .to = tmpfile()};
-    for (int i = 1; i <= 100; i++) progress_show(&p, i, i == 60 ? "a=1" : NULL, 0.25 * i, 40);
+    for (int i = 1; i <= 100; i++) progress_show(&p, i, i == 60 ? "a=1" : NULL, 0.25 * i, 58);
     settings.quiet = false;
     progress_say(&p, "hello %d", 3);
     p.began = p.last = -1e9; /* so that the last line does not show the real time */
@@ -280,8 +306,8 @@ START_TEST(plain_lines)
     rewind(p.to);
     text[fread(text, 1, sizeof text - 1, p.to)] = 0;
     fclose(p.to);
-    ck_assert_str_eq(text, "t:  40%|####      | 40/100 [00:10<00:15,  4.00it/s]\n"
-                           "t:  80%|########  | 80/100 [00:20<00:05,  4.00it/s, a=1]\nhello 3\n");
+    ck_assert_str_eq(text, "t:  40%|######4         | 40/100 [00:10<00:15,  4.00it/s]\n"
+                           "t:  80%|########8  | 80/100 [00:20<00:05,  4.00it/s, a=1]\nhello 3\n");
 }
 END_TEST
 
@@ -354,6 +380,7 @@ int main(void)
     tcase_add_test(c, colours);
     tcase_add_test(c, signals);
     tcase_add_test(c, lines);
+    tcase_add_test(c, lines_fit_the_terminal);
     tcase_add_test(c, plain_lines);
     tcase_add_test(c, training);
     tcase_add_test(c, resources);

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Progress on a terminal: no line is wider than the terminal, at several widths and after a resize, and a bar that ends
+# is complete.
+. "$(dirname "$0")/common.sh"
+need script stty
+fresh terminal
+for i in $(seq 120); do echo "the old man number $i sails to the island and comes home again"; done >book.txt
+
+# on_terminal WIDTH COMMAND: the output of a command on a pseudo-terminal, a line per drawing.
+on_terminal()
+{
+    script -qec "stty cols $1 rows 24; $2" /dev/null </dev/null | sed 's/\x1b\[K//g' | tr '\r' '\n'
+}
+widest() { wc -L; }
+
+train="'$build/bin/gpt' train --size tiny --length 16 --vocab-size 300 --threads 1"
+export LC_ALL=C.UTF-8
+for columns in 40 80 120; do
+    on_terminal $columns "$train --text book.txt --steps 20 --out w$columns" >out-$columns
+    grep -q 'train' out-$columns || wrong "gpt train shows no progress at $columns columns: $(head -c 300 out-$columns)"
+    bars=$(grep -aE '^(train|tokenizer)[^|]*\|' out-$columns)
+    n=$(widest <<<"$bars")
+    [ "$n" -lt $columns ] || wrong "gpt train's bar is $n characters wide on a terminal of $columns columns"
+done
+grep -q 'loss=' out-120 || wrong "the bar has no loss at 120 columns"
+grep -q 'tokenizer: 100%' out-120 || wrong "the tokenizer's bar does not end at 100 %: $(grep tokenizer out-120 | tail -n 1)"
+
+# After a resize the bar has the new width.
+on_terminal 120 "(sleep 0.4; stty cols 50) & $train --text book.txt --steps 200 --out resized" >out
+tail -n 4 out | grep -aE '^train' | widest >n
+[ "$(cat n)" -lt 50 ] || wrong "after a resize to 50 columns a bar has $(cat n) characters"
+
+# A command that fails leaves no bar.
+on_terminal 80 "$train --text missing.txt --steps 20 --out never" >out
+grep -aq '|' out && wrong "a command that fails leaves a bar: $(cat out)"
+exit $wrong
