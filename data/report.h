@@ -33,7 +33,7 @@ TN_API tn_status tn_report_table(tn_report *r, int columns, const char *const *n
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
 /* Points with a NaN or an infinity are gaps. smooth, in [0, 1): weight of the running mean; the raw line is drawn faint
- * below the smoothed one. */
+ * below the smoothed one. A series of fewer than 30 points also shows the points. */
 typedef struct {
     const char   *name;
     int64_t       n;

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-enum { WIDTH = 860, HEIGHT = 320, LEFT = 62, RIGHT = 24, TOP = 10, BOTTOM = 44 };
+enum { WIDTH = 860, HEIGHT = 320, LEFT = 62, RIGHT = 24, TOP = 10, BOTTOM = 44, FEW = 30 /* points */ };
 
 typedef struct {
     double low, high, step; /* shown range, and distance of tick marks */
@@ -79,7 +79,7 @@ static void put_line(tn_report *r, const tn_series *s, axis x, axis y, int colou
     pen    p = {.r = r, .column = -1};
     double mean = 0, weight = 0;
     tn__report_put(r, "<path class=\"f\" stroke=\"var(--c%d)\" stroke-width=\"%s\"%s d=\"", colour % TN__REPORT_COLOURS,
-                   faint ? "1" : "1.8", faint ? " opacity=\".3\"" : "");
+                   faint ? "1" : "1.8", faint ? " opacity=\".45\"" : "");
     for (int64_t i = 0; i < s->n; i++) {
         if (!tn__is_drawn(s->x[i]) || !tn__is_drawn(s->y[i])) {
             end_column(&p);
@@ -102,6 +102,16 @@ static void put_line(tn_report *r, const tn_series *s, axis x, axis y, int colou
     }
     end_column(&p);
     tn__report_put(r, p.down ? "\"/>\n" : "M0 0\"/>\n");
+}
+
+/* Few points would look like a smooth function, and one would be invisible. */
+static void put_points(tn_report *r, const tn_series *s, axis x, axis y, int colour)
+{
+    for (int64_t i = 0; s->n < FEW && i < s->n; i++)
+        if (tn__is_drawn(s->x[i]) && tn__is_drawn(s->y[i]))
+            tn__report_put(r, "<circle cx=\"%s\" cy=\"%s\" r=\"2.5\" fill=\"var(--c%d)\"/>\n",
+                           tn__tenths(at(x, s->x[i], LEFT, WIDTH - RIGHT)).text,
+                           tn__tenths(at(y, s->y[i], HEIGHT - BOTTOM, TOP)).text, colour % TN__REPORT_COLOURS);
 }
 
 tn_status tn_report_curves(tn_report *r, const char *title, const char *x, const char *y, int n, const tn_series *s)
@@ -128,6 +138,7 @@ tn_status tn_report_curves(tn_report *r, const char *title, const char *x, const
     for (int k = 0; k < n; k++) {
         if (s[k].smooth > 0) put_line(r, &s[k], across, up, k, false, true);
         put_line(r, &s[k], across, up, k, s[k].smooth > 0, false);
+        put_points(r, &s[k], across, up, k);
     }
     tn__report_put(r, "</svg>\n<div>");
     for (int k = 0; k < n; k++) {

@@ -136,7 +136,7 @@ static void page(const model *m, const double part[WORLD_KINDS], const evaluatio
     tn_report_table(r, 2, (const char *[]){"case", "right"}, WORLD_KINDS + 2, rows);
     show(r, m);
     tn_report_heading(r, "Training");
-    record_curves(r, folder);
+    record_curves(r, folder, "part of the goals");
     if (record_report(r, in_folder(out, "report.html", path)) && !settings.quiet)
         fprintf(stderr, "report   %s\n", path);
 }

@@ -78,19 +78,43 @@ int program_exit_code(tn_status s)
     }
 }
 
-int program_end(void)
-{
-    if (tn_error() == TN_OK) return stop_exit_code();
-    if (ranks_first()) fprintf(stderr, "%s: %s\n", now.program ? now.program->name : "error", tn_error_message());
-    return program_exit_code(tn_error());
-}
-
 bool program_color(FILE *to)
 {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM"), *when = settings.color;
     if (when && !strcmp(when, "always")) return true;
     if ((when && !strcmp(when, "never")) || (no && *no) || (term && !strcmp(term, "dumb"))) return false;
     return isatty(fileno(to)) != 0;
+}
+
+/* The length of "tn_load: " at s; 0: there is no such name. */
+static size_t call_name(const char *s)
+{
+    if (strncmp(s, "tn_", 3) != 0) return 0;
+    const size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    return strncmp(s + n, ": ", 2) ? 0 : n + 2;
+}
+
+/* Prints the error without the names of the library's functions and the number of calls it skipped. */
+static void print_error(void)
+{
+    tn_error_state e;
+    tn_error_push(&e), tn_error_pop(&e);
+    const char *name = now.program ? now.program->name : "error", *at = e.text;
+    fprintf(stderr, program_color(stderr) ? "\033[1;31m%s:\033[0m " : "%s: ", name);
+    do {
+        at += call_name(at);
+        const char *next = strstr(at, ": tn_");
+        fprintf(stderr, "%.*s", next ? (int)(next + 2 - at) : (int)strlen(at), at);
+        at = next ? next + 2 : NULL;
+    } while (at);
+    fputc('\n', stderr);
+}
+
+int program_end(void)
+{
+    if (tn_error() == TN_OK) return stop_exit_code();
+    if (ranks_first()) print_error();
+    return program_exit_code(tn_error());
 }
 
 /* ---- suggestions for misspelled names ---------------------------------------------------------------------------- */

@@ -16,7 +16,10 @@
 
 record record_begin(const char *folder, int64_t steps, bool resume)
 {
-    return (record){.folder = folder, .resume = resume, .every = 10, .bar = progress_begin("train", steps, "step")};
+    return (record){.folder = folder,
+                    .resume = resume,
+                    .every = steps < 100 ? 1 : 10,
+                    .bar = progress_begin("train", steps, "step")};
 }
 
 static tn_runlog *opened(const record *r, int64_t step)
@@ -293,7 +296,7 @@ double step_seconds(void *module, tn_source s, tn_fit_loss loss, void *user, boo
 
 /* ---- curves ------------------------------------------------------------------------------------------------------ */
 
-bool record_curves(tn_report *r, const char *folder)
+bool record_curves(tn_report *r, const char *folder, const char *score)
 {
     enum { LOSS, VALID, RATE, SCORE, CURVES };
     static const char *const columns[CURVES] = {"train/loss", "valid/loss", "lr", "valid/score"};
@@ -301,7 +304,7 @@ bool record_curves(tn_report *r, const char *folder)
                        {.name = "training", .smooth = 0.9},
                        {.name = "validation"},
                        {.name = "learning rate"},
-                       {.name = "BLEU"},
+                       {.name = score ? score : "score"},
     };
     char          path[1024];
     tn_lines     *lines = tn_lines_load(in_folder(folder, "log.jsonl", path));
@@ -319,8 +322,9 @@ bool record_curves(tn_report *r, const char *folder)
         }
         tn_json_free(row);
     }
+    if (c[LOSS].n < 30) c[LOSS].smooth = 0;
     tn_report_curves(r, "Loss", "step", "nats", c[VALID].n ? 2 : 1, c);
-    if (c[SCORE].n) tn_report_curves(r, "BLEU", "step", "", 1, &c[SCORE]);
+    if (c[SCORE].n) tn_report_curves(r, c[SCORE].name, "step", "", 1, &c[SCORE]);
     tn_report_curves(r, "Learning rate", "step", "", 1, &c[RATE]);
     if (all) tn_mem_put(all, (size_t)(2 * CURVES * rows) * sizeof *all);
     tn_lines_free(lines);
@@ -356,10 +360,10 @@ bool record_report(tn_report *r, const char *path)
     return fine;
 }
 
-bool record_page(const char *folder, const char *title)
+bool record_page(const char *folder, const char *title, const char *score)
 {
     char       path[1024];
     tn_report *r = tn_report_new(title);
-    record_curves(r, folder);
+    record_curves(r, folder, score);
     return record_report(r, in_folder(folder, "report.html", path));
 }

@@ -49,7 +49,8 @@ double step_seconds(void *module, tn_source s, tn_fit_loss loss, void *user, boo
 bool record_check_file(const char *path, const char *begins, const char *what);
 /* Saves a report as an HTML page and frees it. A file at path that is not an HTML page is kept: raises. */
 bool record_report(tn_report *r, const char *path);
-bool record_curves(tn_report *r, const char *folder);    /* adds curves of loss, BLEU and learning rate */
-bool record_page(const char *folder, const char *title); /* saves these curves as folder/report.html */
+/* Adds curves of loss, learning rate, and the validation's value if the log has one; score: its name. */
+bool record_curves(tn_report *r, const char *folder, const char *score);
+bool record_page(const char *folder, const char *title, const char *score); /* saves them as folder/report.html */
 
 #endif

@@ -295,7 +295,7 @@ tn_fit_result train_run(training *t)
     if (t->new_folder) record_forget(t->asked.out);
     if (r.why != TN_FIT_FAILED && first) {
         tn_module_train(t->net, false);
-        if (t->kind->save(t, r.why)) record_page(t->asked.out, t->kind->title);
+        if (t->kind->save(t, r.why)) record_page(t->asked.out, t->kind->title, t->score);
     }
     if (tn_error() != TN_OK) r.why = TN_FIT_FAILED;
     tn_json_writer_free(w);

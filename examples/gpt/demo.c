@@ -86,7 +86,7 @@ static int run(int count, char **operands)
         show(&m, p, "The keys to the cabinet", 1);
         show(&m, p, "The girl carried the basket because", 0.8);
         tn_report_heading(p, "Training");
-        record_curves(p, folder);
+        record_curves(p, folder, NULL);
         if (record_report(p, in_folder(out, "report.html", page)) && !settings.quiet)
             fprintf(stderr, "report   %s\n", page);
         if (tn_error() == TN_OK) printf("bits %.4f minutes %.2f\n", e.bits, (seconds_now() - began) / 60);

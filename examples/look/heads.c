@@ -96,7 +96,7 @@ static int run_heads(int count, char **operands)
             printf("attention\thead\timportance\n");
             for (int64_t i = 0; i < tn_heads_count(h); i++) {
                 const tn_head x = tn_heads_at(h, i);
-                printf("%s\t%lld\t%.6g\n", x.path, (long long)x.head, x.importance);
+                printf("%s\t%lld\t%.6g\n", x.path, (long long)x.head + 1, x.importance);
             }
         }
         if (h && html && tn_error() == TN_OK) {
@@ -133,7 +133,8 @@ const command heads_command = {
     .options = heads_options,
     .run = run_heads,
     .text = "Prints the importance of each head for the loss: of masked tokens, next tokens, translations, or labels, "
-            "depending on the model. Heads that share keys (grouped-query attention) count as one."};
+            "depending on the model. Layers and heads count from 1; " attention
+            " is the module, as in the state dict. Heads that share keys (grouped-query attention) count as one."};
 
 /* ---- look prune -------------------------------------------------------------------------------------------------- */
 

@@ -173,7 +173,7 @@ static bool show(const vit_training *v, const char *folder)
         report_evaluation(r, &v->made, &p, &j, "held-out images");
         report_attention(r, &v->made, &p, n, left);
         tn_report_heading(r, "Training");
-        record_curves(r, folder);
+        record_curves(r, folder, NULL);
         fine = record_report(r, in_folder(folder, "report.html", path));
         if (fine)
             printf("accuracy %.4f (%lld of %lld wrong)\n", (double)j.correct / (double)j.n,

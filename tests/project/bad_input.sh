@@ -43,27 +43,27 @@ fill=("$bert" fill -k 1 "The [MASK].")
 # ---- texts ----
 
 none="'empty': no words found in the text"
-says 3 "bert: tn_tokenizer_train: $none" "${train[@]}" --text empty --out none
-says 3 "bert: tn_tokenizer_train: ${none/empty/blank}" "${train[@]}" --text blank --out none
-says 3 "bert: tn_tokenizer_train: 'empty': no words found in this or the other texts" \
+says 3 "bert: $none" "${train[@]}" --text empty --out none
+says 3 "bert: ${none/empty/blank}" "${train[@]}" --text blank --out none
+says 3 "bert: 'empty': no words found in this or the other texts" \
     "${train[@]}" --text empty blank --out none
-says 3 "bert: tn_tokenizer_train: 'binary': byte 5 is NUL; expected a text in UTF-8" \
+says 3 "bert: 'binary': byte 5 is NUL; expected a text in UTF-8" \
     "${train[@]}" --text binary --out none
-says 5 "bert: tn_tokenizer_train: 'missing': cannot open: no such file or folder (errno 2)" \
+says 5 "bert: 'missing': cannot open: no such file or folder (errno 2)" \
     "${train[@]}" --text text missing --out none
-says 3 "bert: tn_corpus_open: no text found in empty" "${train[@]}" --text text --valid empty --out none
+says 3 "bert: no text found in empty" "${train[@]}" --text text --valid empty --out none
 says 3 "bert: 'document' is one document, but predicting the next sentence needs several; put an empty line between \
 documents, or train with --objective roberta" \
     "${given[@]}" --text document --vocab model --out one
-says 3 "bert: tn_corpus_open: 'line': line 1 has more than 16777216 bytes; expected a text with line ends" \
+says 3 "bert: 'line': line 1 has more than 16777216 bytes; expected a text with line ends" \
     bash -c "ulimit -v 1000000; exec \"\$@\"" - "${given[@]}" --vocab model --text line --out none
-says 1 "bert: tn_tokenizer_train: .vocab_size is 20, but the special tokens (5) and the characters (53) alone are \
+says 1 "bert: .vocab_size is 20, but the special tokens (5) and the characters (53) alone are \
 more; raise it, or lower .alphabet" "${train[@]}" --vocab-size 20 --text text --out none
 leaves one corpus.tokens
 leaves none corpus.tokens # the training text was good
 
-says 3 "bert: tn_corpus_open: no text found in blank" "$bert" eval --model model blank
-says 3 "bert: tn_corpus_open: 'binary': line 2 has a NUL byte; expected text in UTF-8" \
+says 3 "bert: no text found in blank" "$bert" eval --model model blank
+says 3 "bert: 'binary': line 2 has a NUL byte; expected text in UTF-8" \
     "$bert" eval --model model binary
 says 3 "bert: 'document' is one document, but predicting the next sentence needs several; put an empty line between \
 documents" "$bert" eval --model model document
@@ -79,7 +79,7 @@ for program in lm elmo gpt; do
     learn=("$build/bin/$program" train --threads 1 --steps 1 --no-progress --out lesson)
     says 3 "$program: 'binary': byte 5 is NUL; expected a text in UTF-8" "${learn[@]}" --text binary
     [ $program = gpt ] || says 3 "$program: the word 'Fr...' of the text is not UTF-8: its byte 3 is 0xe4; convert it, \
-for example with iconv -f latin1 -t utf-8 (4 later calls skipped)" "${learn[@]}" --quiet --text latin1
+for example with iconv -f latin1 -t utf-8" "${learn[@]}" --quiet --text latin1
     "${learn[@]}" --text latin1 >out 2>err || [ $program != gpt ] || wrong "gpt refuses bytes that are not UTF-8"
     head -n 1 err | grep -qF "note: 'latin1' is not valid UTF-8 in 400 places, the first at byte 5; they are read" ||
         wrong "$program does not tell of bytes that are not UTF-8, but says: $(head -n 3 err)"
@@ -91,14 +91,14 @@ head -n 1 err | grep -qF "note: 'latin1': 400 sentences are not valid UTF-8" ||
 
 for type in wordpiece bpe byte-bpe; do
     learn=("$tokenize" train --no-progress --type $type --out new)
-    says 3 "tokenize: tn_tokenizer_train: $none" "${learn[@]}" empty
-    says 3 "tokenize: tn_tokenizer_train: 'binary': byte 5 is NUL; expected a text in UTF-8" \
+    says 3 "tokenize: $none" "${learn[@]}" empty
+    says 3 "tokenize: 'binary': byte 5 is NUL; expected a text in UTF-8" \
         "${learn[@]}" binary
 done
-says 3 "tokenize: tn_tokenizer_train: 'line': no words found in the text" \
+says 3 "tokenize: 'line': no words found in the text" \
     bash -c "ulimit -v 1000000; exec \"\$@\"" - "${learn[@]}" line
 leaves new
-says 3 "tokenize: tn_tokenizer_train: 'line': no words found in the text" \
+says 3 "tokenize: 'line': no words found in the text" \
     "$tokenize" train --no-progress --type subword --out codes line
 [ ! -e codes ] || wrong "tokenize train --type subword leaves codes of a file that is not a text"
 
@@ -108,14 +108,14 @@ printf '[PAD]\n[UNK]\n[CLS]\n[SEP]\nthe\na\n' >maskless.txt
 says 7 "bert: the tokenizer has no [MASK]; masked language models need [PAD], [CLS], [SEP] and [MASK] in the \
 vocabulary" \
     "${given[@]}" --text text --vocab maskless.txt --out none
-says 1 "tokenize: tn_tokenizer_train: .vocab_size is 3, but there are 5 special tokens" \
+says 1 "tokenize: .vocab_size is 3, but there are 5 special tokens" \
     "$tokenize" train --no-progress --type bpe --size 3 --out new text
-says 1 "bert: tn_bert_fill_in: no [MASK] in the text; write it where a token is missing" \
+says 1 "bert: no [MASK] in the text; write it where a token is missing" \
     "$bert" fill --model model "No blank here."
 broken bad
 sed -i '/"mask_token"/d; s/\[MASK\]/[HIDE]/g' bad/tokenizer.json bad/tokenizer_config.json \
     bad/special_tokens_map.json bad/vocab.txt
-says 7 "bert: tn_bert_fill_in: this tokenizer has no [MASK]" "${fill[@]}" --model bad
+says 7 "bert: this tokenizer has no [MASK]" "${fill[@]}" --model bad
 
 # ---- models ----
 
@@ -131,17 +131,17 @@ says 3 "bert: 'bad/model.safetensors' has 522314 elements, but the model that co
 describes has at least 1233408" \
     "${fill[@]}" --model bad
 broken bad && sed -i 's/"vocab_size": 200/"vocab_size": 199/' bad/config.json
-says 3 "bert: tn_load: 'bad/model.safetensors' holds another model: 2 of another shape: \
+says 3 "bert: 'bad/model.safetensors' holds another model: 2 of another shape: \
 cls.predictions.bias is [199], the file has [200]" "${fill[@]}" --model bad
 broken bad && head -c 1000000 model/model.safetensors >bad/model.safetensors
 size=$(stat -c %s model/model.safetensors)
 header=$((size - 2089256))
-says 3 "bert: tn_safetensors_open: 'bad/model.safetensors': its tensors have 2089256 bytes, but $((1000000 - header)) \
+says 3 "bert: 'bad/model.safetensors': its tensors have 2089256 bytes, but $((1000000 - header)) \
 follow the header: the file is truncated" "${fill[@]}" --model bad
 broken bad && rm bad/model.safetensors
-says 5 "bert: tn_safetensors_open: 'bad/model.safetensors': cannot open: no such file or folder (errno 2)" \
+says 5 "bert: 'bad/model.safetensors': cannot open: no such file or folder (errno 2)" \
     "$bert" info bad
-says 5 "bert: tn_model_open: 'nowhere': no such file or directory" "$bert" info nowhere
+says 5 "bert: 'nowhere': no such file or directory" "$bert" info nowhere
 says 1 "bert: the model has 2 layers of 2 heads; --layer 9 --head 1 does not exist" \
     "$bert" attention --model model --html look.html --layer 9 "The man."
 [ ! -e look.html ] || wrong "bert attention writes a page for a layer that is not there"
@@ -152,7 +152,7 @@ sum() { (cd "$1" && find . -type f ! -name lock -exec md5sum {} + | sort); }
 sum model >before
 says 1 "bert: 'model' already contains a model; choose another folder, or continue its training with --resume" \
     "${train[@]}" --text text --out model
-says 1 "bert: tn_fit: 'model/checkpoints/step-000000000002.ckpt' is from another run: its lr is 0.001, but this \
+says 1 "bert: 'model/checkpoints/step-000000000002.ckpt' is from another run: its lr is 0.001, but this \
 run's is 0.01; use the same value or another folder" "${train[@]}" --text text --out model --resume --lr 0.01
 sum model | diff before - >difference || wrong "a run that was refused changes the model: $(cat difference)"
 "$bert" sample-corpus -n 50 >other
@@ -176,7 +176,7 @@ broken bad && head -c 1000000 model/checkpoints/step-000000000002.ckpt >bad/chec
 cmp model/model.safetensors bad/model.safetensors || wrong "from the checkpoint before, it ends with other bits"
 broken bad && for file in bad/checkpoints/*.ckpt; do truncate -s 1000000 "$file"; done
 "${train[@]}" --text text --out bad --resume >/dev/null 2>err && wrong "no checkpoint is whole, and it goes on"
-grep -q "^bert: tn_fit: all checkpoints in 'bad/checkpoints' are damaged; to start a new run, use another" err ||
+grep -q "^bert: all checkpoints in 'bad/checkpoints' are damaged; to start a new run, use another" err ||
     wrong "checkpoints that are cut off: $(cat err)"
 cmp model/model.safetensors bad/model.safetensors || wrong "checkpoints that are cut off: the model is lost"
 

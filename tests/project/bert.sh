@@ -352,7 +352,7 @@ printf '\xef\xbb\xbfEU\tB-ORG\tB-ORG\r\n\t\r\nPeter  I-PER I-PER\nBlack  I-PER O
 unread() { printf '%b' "$1" | "$bert" score entities "${@:2}"; }
 says 3 "line 2: one column, expected at least two" unread 'a O O\nb\n'
 says 3 "line 3: 2 columns, but 3 in the lines before" unread 'a O O\n\nb O\n'
-says 3 "line 1: tn_entities_add: 'S-PER' is not a BIO tag" unread 'a O S-PER\n' --strict
+says 3 "line 1: 'S-PER' is not a BIO tag" unread 'a O S-PER\n' --strict
 says 2 "unknown 'score words'; expected entities, labels or answers" "$bert" score words
 says 2 "score labels reads one FILE" "$bert" score labels
 says 2 "--task is for labels" "$bert" score entities --task cola

@@ -188,7 +188,7 @@ ends 7 'runs 2 times' "$l" probe --model albert --heads --text trees --sentences
     wrong "probe --heads numbers the heads that are left otherwise than heads does"
 for head in 1 2; do
     layer=$(awk '{ print $1 }' left | head -n 1 | tr -dc 0-9)
-    grep -q "layers.$layer.self_attn $((head - 1))$" left && code=0 || code=1
+    grep -q "layers.$layer.self_attn $head$" left && code=0 || code=1
     for mask in '' --mask; do
         got=0
         "$l" guide --model bert.half --text trees --test trees --sentences 20 --layer $((layer + 1)) --head $head \

@@ -69,7 +69,7 @@ ends 2 "" "$t" encode
 ends 5 "neither a file nor a folder" "$t" encode --model nowhere
 cp empty text.txt
 ends 3 "unknown token" "$t" encode --model text.txt
-ends 3 "line 1: tn_tokenizer_encode: byte 2 of the text is not UTF-8" \
+ends 3 "line 1: byte 2 of the text is not UTF-8" \
     bash -c "'$t' encode --model bpe.1 --strict-utf8 <broken"
 ends 0 "1 byte sequences were not valid UTF-8" bash -c "'$t' encode --model bpe.1 <broken"
 ends 3 "line 1: expected token ids" bash -c "echo 1 x | '$t' decode --model bpe.1"
