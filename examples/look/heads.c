@@ -133,8 +133,8 @@ const command heads_command = {
     .options = heads_options,
     .run = run_heads,
     .text = "Prints the importance of each head for the loss: of masked tokens, next tokens, translations, or labels, "
-            "depending on the model. Layers and heads count from 1; " attention
-            " is the module, as in the state dict. Heads that share keys (grouped-query attention) count as one."};
+            "depending on the model. The first column is the name of the attention module, the second the head, from "
+            "1. Heads that share keys (grouped-query attention) count as one."};
 
 /* ---- look prune -------------------------------------------------------------------------------------------------- */
 

@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     CHECK(tn_error() == TN_OK || tn_error() == TN_EFORMAT || tn_error() == TN_EIO || tn_error() == TN_EINDEX);
     tn_clear_error();
     tn_report *r = tn_report_new("run");
-    const bool fine = record_curves(r, "folder");
+    const bool fine = record_curves(r, "folder", NULL);
     CHECK(fine || tn_error() == TN_EFORMAT || tn_error() == TN_EIO);
     tn_clear_error();
     size_t      n;

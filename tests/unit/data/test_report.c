@@ -15,7 +15,7 @@ static void well_formed(const char *html)
 {
     char                     open[64][16];
     int                      depth = 0;
-    static const char *const single[] = {"!doctype", "meta", "rect", "path", "image", "tr", "th", "td"};
+    static const char *const single[] = {"!doctype", "meta", "rect", "path", "circle", "image", "tr", "th", "td"};
     for (const char *p = html; (p = strchr(p, '<')); p++) {
         char        name[16] = "";
         bool        closing = p[1] == '/', alone = false;
