@@ -180,13 +180,12 @@ static tn_tokenizer *gguf_create(const tn_gguf *g, const char *path, token_list 
                ends = tn_gguf_bool_or(g, KEY("add_eos_token"), false),
                space = tn_gguf_bool_or(g, KEY("add_space_prefix"), !bytes);
     if (splitter && !strcmp(splitter, "default"))
-        return tn_raise(
-                   TN_EUNSUPPORTED,
-                   "'%s': " KEY(
-                       "pre") " is 'default' or missing: llama.cpp then splits texts by rules of no model, "
-                              "which Tenon does not support; convert the model again with llama.cpp's convert_hf_to_gguf.py, "
-                              "which writes the name, or set the key to 'gpt-2', 'llama-bpe' or 'qwen2'",
-                   path),
+        return tn_raise(TN_EUNSUPPORTED,
+                        "'%s': tokenizer.ggml.pre is 'default' or missing: llama.cpp then splits texts by rules of no "
+                        "model, which Tenon does not support; convert the model again with llama.cpp's "
+                        "convert_hf_to_gguf.py, which writes the name, or set the key to 'gpt-2', 'llama-bpe' or "
+                        "'qwen2'",
+                        path),
                NULL;
     if ((scores && !gguf_numbers(g, path, KEY("scores"), TN_F32, p->n, p->score)) ||
         (types && !gguf_numbers(g, path, KEY("token_type"), TN_I32, p->n, p->type)) ||
