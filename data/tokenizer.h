@@ -189,7 +189,7 @@ TN_API tn_status tn_tokenizer_batch_run(const tn_tokenizer *t, tn_token_batch *t
 typedef struct tn_decode_args {
     int  zero_;
     bool keep_special;
-    bool keep_spaces; /* keep the space in " ,", which BERT's decoder removes */
+    bool keep_spaces; /* keep the space in " ,", which BERT's decoder and clean_up_tokenization_spaces remove */
     int  end_;
 } TN_KEYWORDS_ONLY tn_decode_args;
 /* Appends the text of n token ids to `to`. Invalid UTF-8 (half a character of GPT-2's bytes) becomes U+FFFD. */

@@ -141,7 +141,8 @@ struct tn_tokenizer {
     bool     joined;           /* with a space between tokens: for a file without a decoder */
     char     affix[TN__AFFIX]; /* WordPiece's prefix or BPE's suffix, as the decoder specifies it */
     uint32_t affix_bytes;
-    bool     cleanup; /* of WordPiece: no space before "," in decoded text */
+    bool     clean_up; /* the whole text, too: clean_up_tokenization_spaces; not of BPE */
+    bool     cleanup;  /* of WordPiece: no space before "," in decoded text */
 };
 
 tn_tokenizer *tn__tokenizer_new(tn_tokenizer_kind kind); /* with BERT's or GPT-2's rules, without tokens */

@@ -19,13 +19,14 @@ static bool closes_up(const char *piece, size_t n)
 
 static bool add(tn_string *to, const char *text, size_t n) { return tn_string_add(to, (tn_text){text, n}) == TN_OK; }
 
-/* Applies BERT's rules for spaces to the text from byte `first`: a token with a space in it. */
-static void clean(tn_string *to, size_t first)
+/* Applies BERT's rules for spaces to the text from byte `first`: a token with a space in it, or the whole text. */
+static void clean(tn_string *to, size_t first, bool tokens)
 {
     static const char *const rule[][2] = {{" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
                                           {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
                                           {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
     for (size_t i = 0; i < sizeof rule / sizeof *rule; i++) {
+        if (!tokens && !strcmp(rule[i][0], " do not")) continue;
         const size_t from = strlen(rule[i][0]), with = strlen(rule[i][1]);
         for (char *at = to->at + first; (at = strstr(at, rule[i][0])); at += with) {
             memcpy(at, rule[i][1], with);
@@ -43,7 +44,7 @@ static bool add_word_piece(const tn_tokenizer *t, const char *piece, size_t n, b
     const bool inside = cleans && memchr(piece, ' ', n), space = !first && !inner;
     if (space && (inside || !cleans || !closes_up(piece, n)) && !add(to, " ", 1)) return false;
     if (!add(to, piece, n)) return false;
-    if (inside) clean(to, before);
+    if (inside) clean(to, before, true);
     return true;
 }
 
@@ -202,6 +203,7 @@ tn_status tn_tokenizer_decode_run(const tn_tokenizer *t, const int32_t *ids, int
     }
     if (ok && raw.bytes) ok = tn_string_add_valid(to, (tn_text){raw.at, raw.bytes}) >= 0;
     tn_string_free(&raw);
+    if (ok && t->clean_up && !o.keep_spaces) clean(to, before, false);
     if (!ok && to->at) to->at[to->bytes = before] = 0;
     return tn__self.error;
 }

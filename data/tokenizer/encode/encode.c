@@ -145,10 +145,11 @@ static bool split_at(const tn_tokenizer *t, tn__encoding *s, const char *text, i
             continue;
         }
         while (a->left && begin > from && tn__is_space(before(text, begin, &next))) begin = next;
+        if (a->left && begin < from) begin = from;
         while (a->right && end < to && tn__is_space(after(text, end, to, &next))) end = next;
         if (!rest(t, s, text, from, begin, number)) return false;
-        const tn__word w = {text + begin, (size_t)(end - begin), 0, begin, end, (*number)++};
-        if (!tn__token_add(s, &w, a->id, 0, w.bytes)) return false;
+        const tn__word w = {text + begin, (size_t)(end - begin), 0, begin, end, *number};
+        if (begin < end && (++*number, !tn__token_add(s, &w, a->id, 0, w.bytes))) return false;
         from = end, at += (int32_t)n; /* a token that starts in the white space that this one takes is found, too */
     }
     return rest(t, s, text, from, to, number);

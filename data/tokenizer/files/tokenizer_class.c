@@ -133,15 +133,37 @@ static bool add_special(tn_tokenizer *t, const char *caller, const tn__side_file
     *id = (int32_t)tn_tokenizer_id(t, text);
     if (*id < 0) return tn__needs_json(caller, key, text);
     if (file_decides(t, s)) return t->type[*id] != TN_TYPE_NORMAL || tn__needs_json(caller, key, text);
-    if (s->json && tn__added_as(t, *id)) return true;
-    return content == v ? add_known(t, *id) : tn__json_added(t, caller, v, *id, true);
+    if (s->json && tn__added_as(t, *id)) return tn__added_as(t, *id)->special = true;
+    return (content == v || tn__json_added(t, caller, v, *id, true)) && add_known(t, *id);
 }
 
-/* Returns the member of the config, else of the map; NULL: not even null. */
+/* Returns the member of the map, else of the config; NULL: not even null. A config with added_tokens_decoder replaces
+ * the map and added_tokens.json. */
 static const tn_json *option_of(const tn__side_files *s, const char *key)
 {
-    const tn_json *v = tn_json_get(s->config, key);
-    return v ? v : tn_json_get(s->map, key);
+    const tn_json *v = tn_json_get(s->config, "added_tokens_decoder") ? NULL : tn_json_get(s->map, key);
+    return v ? v : tn_json_get(s->config, key);
+}
+
+static bool is_role(const char *key)
+{
+    int i = 0;
+    while (i < ROLES && !is(keys[i], key)) i++;
+    return i < ROLES;
+}
+
+/* Adds the special tokens of other names: "image_token". */
+static bool add_named(tn_tokenizer *t, const char *caller, const tn__side_files *s)
+{
+    int32_t unused;
+    for (const tn_json *v = tn_json_first(s->config); v; v = tn_json_next(v)) {
+        const char  *key = tn_json_key(v);
+        const size_t n = strlen(key);
+        const bool   named = n > 6 && is(key + n - 6, "_token") && !is_role(key) && !is(key, "add_bos_token") &&
+                           !is(key, "add_eos_token") && tn_json_type_of(v) == TN_JSON_STRING;
+        if (named && !add_special(t, caller, s, key, v, &unused)) return false;
+    }
+    return tn_error() == TN_OK;
 }
 
 static bool add_roles(tn_tokenizer *t, const char *caller, const tn__side_files *s, tn__class class, int32_t id[ROLES])
@@ -162,7 +184,7 @@ static bool add_roles(tn_tokenizer *t, const char *caller, const tn__side_files 
         for (const tn_json *v = tn_json_first(option_of(s, lists[i])); v; v = tn_json_next(v))
             if (!add_special(t, caller, s, key, v, &unused)) return false;
     }
-    return tn_error() == TN_OK;
+    return add_named(t, caller, s);
 }
 
 /* Adds a token with an id; one that directly follows the vocabulary extends it. */
@@ -194,7 +216,7 @@ static bool add_numbers(tn_tokenizer *t, const char *caller, const tn__side_file
         }
         if (!add_numbered(t, caller, s, tn_json_string(tn_json_need(v, "content")), id, v)) return false;
     }
-    for (const tn_json *v = tn_json_first(s->added); v && !tn_json_count(by_number); v = tn_json_next(v))
+    for (const tn_json *v = tn_json_first(s->added); v && !by_number; v = tn_json_next(v))
         if (!add_numbered(t, caller, s, tn_json_key(v), tn_json_i64(v), NULL)) return false;
     return tn_error() == TN_OK;
 }
@@ -314,6 +336,16 @@ static bool apply_prefix_space(tn_tokenizer *t, const char *caller, const tn__si
            tn__needs_json(caller, "add_prefix_space", space ? "true" : "false");
 }
 
+/* The classes BERT and RoBERTa add their own tokens around a text. */
+static void apply_frame(tn_tokenizer *t, tn__class class, const int32_t id[ROLES])
+{
+    const tn__template_part *first = t->single.part, *last = first + t->single.n - 1;
+    const int32_t            cls = id[CLS] >= 0 ? id[CLS] : first->text < 0 ? first->id : -1;
+    const int32_t            sep = id[SEP] >= 0 ? id[SEP] : last->text < 0 ? last->id : -1;
+    if ((class != TN__CLASS_BERT && class != TN__CLASS_ROBERTA) || cls < 0 || sep < 0) return;
+    tn__template_frame(t, cls, sep, class == TN__CLASS_ROBERTA);
+}
+
 bool tn__side_files_apply(tn_tokenizer *t, const char *caller, tn__side_files *s)
 {
     int32_t id[ROLES];
@@ -322,6 +354,8 @@ bool tn__side_files_apply(tn_tokenizer *t, const char *caller, tn__side_files *s
     if (tn_error() != TN_OK || (class == TN__CLASS_BERT && !apply_bert(t, caller, s))) return false;
     if (class != TN__CLASS_NONE && class != TN__CLASS_BERT && !apply_prefix_space(t, caller, s, class)) return false;
     if (!add_numbers(t, caller, s) || !add_roles(t, caller, s, class, id)) return false;
+    apply_frame(t, class, id);
+    if (class == TN__CLASS_BERT && id[UNK] >= 0) t->unknown = id[UNK];
     tn__added_index(t);
     name_roles(t, id);
     return true;

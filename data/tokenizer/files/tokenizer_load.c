@@ -265,17 +265,24 @@ static tn_json *read_document(const char *folder, const char *name)
     return v;
 }
 
+/* Options of tokenizer_config.json for a tokenizer of any kind. */
+typedef struct {
+    int64_t model_max;
+    bool    chinese, literal, clean_up;
+} options;
+
 /* Reads tokenizer_config.json: its options apply where the caller set none. */
-static bool read_config(const tn_json *v, tn_tokenizer_config *o, int64_t *model_max, bool *chinese, bool *literal)
+static bool read_config(const tn_json *v, tn_tokenizer_config *o, options *to)
 {
     const tn_json *lower = tn_json_get(v, "do_lower_case"), *strip = tn_json_get(v, "strip_accents");
     const double   most = tn_json_double_or(tn_json_get(v, "model_max_length"), 0);
     if (!o->lowercase && tn_json_type_of(lower) == TN_JSON_BOOL) o->lowercase = tn_json_bool(lower) ? TN_YES : TN_NO;
     if (!o->strip_accents && tn_json_type_of(strip) == TN_JSON_BOOL)
         o->strip_accents = tn_json_bool(strip) ? TN_YES : TN_NO;
-    *chinese = tn_json_bool_or(tn_json_get(v, "tokenize_chinese_chars"), true);
-    *literal = tn_json_bool_or(tn_json_get(v, "split_special_tokens"), false);
-    if (most >= 1 && most < 1e9) *model_max = (int64_t)most;
+    to->chinese = tn_json_bool_or(tn_json_get(v, "tokenize_chinese_chars"), true);
+    to->literal = tn_json_bool_or(tn_json_get(v, "split_special_tokens"), false);
+    to->clean_up = tn_json_bool_or(tn_json_get(v, "clean_up_tokenization_spaces"), false);
+    if (most >= 1 && most < 1e9) to->model_max = (int64_t)most;
     return tn_error() == TN_OK;
 }
 
@@ -310,21 +317,22 @@ static tn_tokenizer *load_json_folder(const char *json, tn__side_files *side)
 static tn_tokenizer *load_folder(const char *folder, tn_tokenizer_config o)
 {
     tn_tokenizer  *t = NULL;
-    int64_t        model_max = 0;
-    bool           chinese = true, literal = false;
+    options        all = {0};
     tn_json       *model = o.config ? NULL : read_document(folder, "config.json");
     tn__side_files side = {.config = read_document(folder, "tokenizer_config.json"),
                            .map = read_document(folder, "special_tokens_map.json"),
                            .added = read_document(folder, "added_tokens.json"),
                            .model = o.config ? o.config : model};
-    if (tn_error() == TN_OK && read_config(side.config, &o, &model_max, &chinese, &literal)) {
+    if (tn_error() == TN_OK && read_config(side.config, &o, &all)) {
         char *json = find_file(folder, "tokenizer.json", NULL);
         if (json) t = load_json_folder(json, &side);
-        else if (tn_error() == TN_OK) t = load_lists(folder, o, &side, chinese);
+        else if (tn_error() == TN_OK) t = load_lists(folder, o, &side, all.chinese);
         tn__strfree(json);
     }
     tn_json_free(side.config), tn_json_free(side.map), tn_json_free(side.added), tn_json_free(model);
-    if (t) t->model_max = model_max, t->literal = literal;
+    if (!t) return NULL;
+    t->model_max = all.model_max, t->literal = all.literal;
+    t->clean_up = all.clean_up && (t->kind == TN_WORDPIECE || t->kind == TN_UNIGRAM);
     return t;
 }
 

@@ -289,6 +289,7 @@ static void write_config(const tn_tokenizer *t, tn_json_writer *w)
         tn_json_put_bool(w, "add_prefix_space", t->bytes.prefix_space);
     }
     if (t->model_max) tn_json_put_i64(w, "model_max_length", t->model_max);
+    if (t->clean_up) tn_json_put_bool(w, "clean_up_tokenization_spaces", true);
     if (t->literal) tn_json_put_bool(w, "split_special_tokens", true);
     put_roles(t, w);
     tn_json_close(w);
