@@ -172,6 +172,19 @@ static int64_t add_byte_run(const tn_tokenizer *t, const int32_t *ids, int64_t i
     return i;
 }
 
+/* Appends the tokens up to ids[last]. */
+static bool add_tokens(const tn_tokenizer *t, const int32_t *ids, int64_t last, const tn_decode_args *o, tn_string *to)
+{
+    bool begun = false;
+    for (int64_t i = 0; i <= last; i++) {
+        if (t->split == TN__SPLIT_SENTENCE) i = add_byte_run(t, ids, i, last, o, &begun, to);
+        if (i < 0) return false;
+        if (i > last || skipped(t, ids[i], o)) continue;
+        if (!add_one(t, ids[i], o, &begun, i == last, to)) return false;
+    }
+    return true;
+}
+
 static bool id_in_range(const tn_tokenizer *t, const char *caller, int64_t i, int32_t id)
 {
     if (id >= 0 && (uint32_t)id < t->vocab.n) return true;
@@ -194,13 +207,8 @@ tn_status tn_tokenizer_decode_run(const tn_tokenizer *t, const int32_t *ids, int
     const size_t before = to->bytes;
     const bool   bytes = t->kind == TN_BYTE_BPE || t->split == TN__SPLIT_SENTENCE;
     tn_string    raw = {0}; /* bytes that may not be UTF-8; converted at the end */
-    bool         begun = false, ok = add(to, "", 0) && add(&raw, "", 0);
-    for (int64_t i = 0; ok && i <= last; i++) {
-        if (t->split == TN__SPLIT_SENTENCE) i = add_byte_run(t, ids, i, last, &o, &begun, &raw);
-        if (i < 0) ok = false;
-        else if (i <= last && !skipped(t, ids[i], &o))
-            ok = add_one(t, ids[i], &o, &begun, i == last, bytes ? &raw : to);
-    }
+    bool         ok = add(to, "", 0) && add(&raw, "", 0);
+    ok = ok && add_tokens(t, ids, last, &o, bytes ? &raw : to);
     if (ok && raw.bytes) ok = tn_string_add_valid(to, (tn_text){raw.at, raw.bytes}) >= 0;
     tn_string_free(&raw);
     if (ok && t->clean_up && !o.keep_spaces) clean(to, before, false);
