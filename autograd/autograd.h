@@ -12,9 +12,7 @@
 #include "steps.h"
 #include "tools.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 /* Makes t a leaf, which collects gradients. Returns t. t must be floating and not the result of a recorded op. */
 TN_API tn_tensor *tn_requires_grad(tn_tensor *t);
@@ -103,7 +101,5 @@ TN_API tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *con
  * tn_autocast_begin(false) inside such a scope switches it off for a part of the computation. */
 TN_API tn_scope tn_autocast_begin(bool on);
 
-#ifdef __cplusplus
-}
-#endif
+TN_C_END_
 #endif

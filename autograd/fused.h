@@ -7,9 +7,7 @@
 
 #include "ops.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 /* tn_gelu, tn_gelu_tanh or tn_relu of tn_linear(x, weight, bias): the first half of a Transformer's feed-forward. */
 TN_API tn_tensor *tn_linear_gelu(tn_tensor *x, tn_tensor *weight, tn_tensor *bias);
@@ -52,7 +50,5 @@ TN_API tn_tensor *tn_linear_cross_entropy_run(tn_linear_cross_entropy_args a);
                                               weight, bias, target, __VA_ARGS__, .zero_ = 0)))
 #endif
 
-#ifdef __cplusplus
-}
-#endif
+TN_C_END_
 #endif

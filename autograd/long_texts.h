@@ -5,9 +5,7 @@
 
 #include "../core/core.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 /* Reversible residual blocks (Gomez et al. 2017): for block = 0 … blocks - 1
  *     x[0] = x[0] + fn(block, 0, x[1]),   x[1] = x[1] + fn(block, 1, x[0])
@@ -44,7 +42,5 @@ TN_API tn_tensor *tn_lsh_attention_run(tn_lsh_attention_args a);
         TN_ARGS3_(tn_lsh_attention_args, TN_LSH_ATTENTION_ARGS_DEFAULTS, q, k, v, __VA_ARGS__, .zero_ = 0)))
 #endif
 
-#ifdef __cplusplus
-}
-#endif
+TN_C_END_
 #endif

@@ -12,9 +12,7 @@
 
 #include "../core/core.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 typedef struct tn_op tn_op;
 
@@ -122,7 +120,5 @@ TN_API void tn_op_map(tn_map_kernel f32, tn_map_kernel f64, int ny, tn_tensor *c
 TN_API int          tn_op_count(void);
 TN_API const tn_op *tn_op_at(int i);
 
-#ifdef __cplusplus
-}
-#endif
+TN_C_END_
 #endif

@@ -13,9 +13,7 @@
 #include "../core/core.h"
 #include "op.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 typedef struct {
     tn_tensor *values, *indices;
@@ -404,9 +402,8 @@ TN_API tn_tensor *tn_attention_run(tn_attention_args a);
 #define tn_dropout(...) tn_dropout_run(__VA_ARGS__)
 #define tn_flatten(...) tn_flatten_run(__VA_ARGS__)
 
+TN_C_END_
 #ifdef __cplusplus
-}
-
 inline tn_tensor *tn_sum(tn_tensor *x, tn_dims dims = {0, {0}}, bool keepdim = false)
 {
     tn_reduce_args a{};

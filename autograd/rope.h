@@ -4,9 +4,7 @@
 
 #include "../core/core.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 /* Rotary positions: the elements of each row of x [..., D] are rotated pair by pair, by angles [..., R] that broadcast
  * to the rows, R even and at most D; elements from R on stay as they are. Pairs are elements i and i + R/2, as in
@@ -39,7 +37,5 @@ typedef struct tn_rope_config {
 TN_API tn_tensor *tn_rope_angles(tn_rope_config c, int64_t offset, int64_t length);
 TN_API tn_tensor *tn_rope_angles_at(tn_rope_config c, tn_tensor *positions);
 
-#ifdef __cplusplus
-}
-#endif
+TN_C_END_
 #endif

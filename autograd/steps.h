@@ -4,9 +4,7 @@
 
 #include "../core/core.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 /* One layer in one direction over packed sequences, sorted by length and laid out by time: the first step of each
  * sequence, the longest sequence first, then the second step of each sequence that has one, up to the last step. */
@@ -36,7 +34,5 @@ TN_API tn_tensor  *tn_gru_steps_run(tn_steps_args a);
     TN_CALL_(tn_gru_steps_run(TN_ARGS3_(tn_steps_args, TN_NO_DEFAULTS_, x, weight, h, __VA_ARGS__, .zero_ = 0)))
 #endif
 
-#ifdef __cplusplus
-}
-#endif
+TN_C_END_
 #endif

@@ -5,9 +5,7 @@
 
 #include "../core/core.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 /* ---- profiling --------------------------------------------------------------------------------------------------- */
 
@@ -94,7 +92,5 @@ typedef void (*tn_grad_ready)(const tn_tensor *leaf, const tn_tensor *grad, cons
                               void *user);
 TN_API tn_status tn_backward_notify(tn_tensor *root, tn_tensor *seed, tn_grad_ready ready, void *user);
 
-#ifdef __cplusplus
-}
-#endif
+TN_C_END_
 #endif

@@ -26,9 +26,16 @@
 #define TN_CHECKED __attribute__((warn_unused_result))
 #endif
 
+/* Around the functions of a header: in C++ they have C's linkage. */
 #ifdef __cplusplus
-extern "C" {
+#define TN_C_BEGIN_ extern "C" {
+#define TN_C_END_ }
+#else
+#define TN_C_BEGIN_
+#define TN_C_END_
 #endif
+
+TN_C_BEGIN_
 
 #define TN_VERSION_MAJOR 0
 #define TN_VERSION_MINOR 1
@@ -236,9 +243,8 @@ TN_API tn_tensor *tn_bernoulli(tn_shape s, double p);                /* 1 with p
 TN_API tn_tensor *tn_bernoulli_of(tn_dtype dt, tn_shape s, double p);
 TN_API tn_tensor *tn_permutation(int64_t n);
 
+TN_C_END_
 #ifdef __cplusplus
-} /* extern "C" */
-
 template <class... T> inline tn_shape TN_SHAPE(T... d) { return tn_shape{(int)sizeof...(d), {(int64_t)d...}}; }
 template <class... T> inline tn_dims  TN_DIMS(T... d) { return tn_dims{(int)sizeof...(d), {(int)d...}}; }
 static const tn_shape                 TN_SCALAR = {0, {0}};

@@ -10,9 +10,7 @@
 
 #include "core.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 /* ---- JSON: reading ------------------------------------------------------------------------------------------------ *
  *
@@ -222,7 +220,5 @@ typedef struct {
 TN_API tn_status    tn_set_io(const tn_io *io);
 TN_API const tn_io *tn_system_io(void); /* the system's own, for wrapping */
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+TN_C_END_
 #endif

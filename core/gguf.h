@@ -16,9 +16,7 @@
 
 #include "core.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
@@ -94,7 +92,5 @@ TN_API tn_status  tn_gguf_add_string(tn_gguf_writer *w, const char *text, size_t
 TN_API tn_status  tn_gguf_save(tn_gguf_writer *w, const char *path, const char *packed) TN_CHECKED;
 TN_API tn_tensor *tn_gguf_write(tn_gguf_writer *w, const char *packed); /* the file's bytes, as a u8 tensor */
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+TN_C_END_
 #endif

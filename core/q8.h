@@ -5,9 +5,7 @@
 
 #include "core.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 /* Packs a matrix [out, in] as llama.cpp's Q8_0, a quarter of f32: each 32 elements of a row share an f16 scale. The
  * result is a u8 tensor of one dim, laid out for products: only tn_linear, tn_embedding and tn_linear_cross_entropy
@@ -24,7 +22,5 @@ TN_API tn_shape   tn_weight_shape(const tn_tensor *t);
 TN_API tn_tensor *tn_q8_from_blocks(tn_dtype dt, tn_shape s, const void *blocks, size_t bytes);
 TN_API tn_status  tn_q8_to_blocks(const tn_tensor *q8, void *blocks, size_t bytes) TN_CHECKED;
 
-#ifdef __cplusplus
-}
-#endif
+TN_C_END_
 #endif

@@ -4,9 +4,7 @@
 
 #include "core.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
@@ -52,7 +50,5 @@ TN_API int  tn_threads(void);
  * of the thread which happens to run it, the numbers would depend on the number of threads. */
 TN_API void tn_parallel_for(int64_t n, int64_t grain, void (*body)(int64_t from, int64_t to, void *user), void *user);
 
-#ifdef __cplusplus
-}
-#endif
+TN_C_END_
 #endif

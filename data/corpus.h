@@ -14,9 +14,7 @@
 #include "lines.h"
 #include "source.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
 
@@ -100,7 +98,5 @@ TN_API tn_source tn_mlm_source(tn_mlm *b);
 #define tn_mlm_new(c, ...) TN_CALL_(tn_mlm_create(c, (tn_mlm_config){TN_MLM_DEFAULTS, TN_NAMED_, __VA_ARGS__}))
 #endif
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+TN_C_END_
 #endif

@@ -11,9 +11,7 @@
 #ifndef TENON_DATA_IMAGES_H
 #define TENON_DATA_IMAGES_H
 #include "source.h"
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 /* Reads PGM, PPM (plain and binary, samples up to 65535) and PNG; the first bytes decide. channels: 1 … 4, converted as
  * Pillow does; 0: as in the file. dt: TN_U8 with values 0 … 255, TN_I32 0 … 65535 or TN_F32 0 … 1. At most 65,535
@@ -58,9 +56,8 @@ TN_API tn_images        *tn_images_create(tn_images_config c);
 TN_API tn_source         tn_images_source(tn_images *s);
 TN_API void              tn_images_free(tn_images *s);
 #define TN_IMAGES_DEFAULTS .batch = 32
-#ifdef __cplusplus
-}
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define tn_images_new(...) TN_NEW_(tn_images_create, tn_images_config, TN_IMAGES_DEFAULTS, __VA_ARGS__)
 #endif
 #endif

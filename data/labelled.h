@@ -11,9 +11,7 @@
 #include "source.h"
 #include "tokenizer.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 typedef enum {
     TN_LABELLED_TEXTS = 0, /* one text or two, with a label, several, or a number */
@@ -99,9 +97,8 @@ typedef struct {
 TN_API int64_t    tn_features_count(const tn_features *f);
 TN_API tn_feature tn_features_at(tn_features *f, int64_t i); /* valid until the next call */
 
-#ifdef __cplusplus
-} /* extern "C" */
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define TN_FEATURES_DEFAULTS .batch = 32, .length = 128, .stride = 128
 #define tn_labelled_new(...) TN_NEW_(tn_labelled_create, tn_labelled_config, TN_NO_DEFAULTS_, __VA_ARGS__)
 #define tn_labelled_load(...) TN_CALL_(tn_labelled_load_run(TN_LABELLED_LOAD_(__VA_ARGS__, .zero_ = 0)))

@@ -5,9 +5,7 @@
 #include "../core/core.h"
 #include <string.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 /* A borrowed part of a text: any bytes, not ended by a NUL. */
 typedef struct {
@@ -52,7 +50,5 @@ TN_API int64_t          tn_lines_count(const tn_lines *l);
 TN_API tn_text          tn_lines_at(const tn_lines *l, int64_t i); /* empty if i is out of range */
 TN_API void             tn_lines_free(tn_lines *l);
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+TN_C_END_
 #endif

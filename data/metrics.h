@@ -15,9 +15,7 @@
 
 #include "lines.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 enum { TN_METRIC_TEXT = 512 };
 
@@ -131,7 +129,5 @@ TN_API tn_status tn_squad_words(tn_text answer, tn_string *words); /* the words 
 TN_API double tn_squad_threshold(int64_t n, const double *none, const double *value, const bool *empty,
                                  const bool *answerable, double *threshold);
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+TN_C_END_
 #endif

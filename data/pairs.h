@@ -12,9 +12,7 @@
 #include "lines.h"
 #include "source.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 typedef struct tn_pairs_config {
     int                zero_;
@@ -83,7 +81,5 @@ TN_API tn_source tn_pairs_source(tn_pairs_batches *b);
 #define TN_PAIRS_BATCHES_(p, ...) p, ((tn_pairs_batches_config){TN_PAIRS_BATCHES_DEFAULTS, TN_NAMED_, __VA_ARGS__})
 #endif
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+TN_C_END_
 #endif

@@ -12,9 +12,7 @@
 
 #include "lines.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 typedef struct tn_report tn_report;
 TN_API tn_report        *tn_report_new(const char *title);
@@ -98,7 +96,5 @@ TN_API tn_status tn_report_surface(tn_report *r, const char *title, const tn_rep
 /* Saves the figure added last; path must end in .svg. */
 TN_API tn_status tn_report_save_figure(tn_report *r, const char *path);
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+TN_C_END_
 #endif

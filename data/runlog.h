@@ -10,9 +10,7 @@
 
 #include "lines.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 typedef struct tn_runlog_config {
     int                zero_;
@@ -35,9 +33,8 @@ TN_API tn_runlog        *tn_runlog_open_run(tn_runlog_config config);
 TN_API tn_status tn_runlog_put(tn_runlog *l, int64_t step, int n, const char *const *names, const double *values);
 TN_API void      tn_runlog_close(tn_runlog *l);
 
-#ifdef __cplusplus
-} /* extern "C" */
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define tn_runlog_open(...) TN_NEW_(tn_runlog_open_run, tn_runlog_config, TN_NO_DEFAULTS_, __VA_ARGS__)
 #endif
 #endif

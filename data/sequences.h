@@ -11,9 +11,7 @@
 #include "lines.h"
 #include "source.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 /* ---- windows: for Transformers ----------------------------------------------------------------------------------- */
 
@@ -68,9 +66,8 @@ TN_API tn_sentences *tn_sentences_create(int64_t n, const tn_text *lines, tn_enc
 TN_API tn_source     tn_sentences_source(tn_sentences *s);
 TN_API void          tn_sentences_free(tn_sentences *s);
 
-#ifdef __cplusplus
-} /* extern "C" */
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define TN_WINDOWS_DEFAULTS .batch = 16, .length = 128
 #define TN_COLUMNS_DEFAULTS .batch = 20, .length = 35
 #define TN_SENTENCES_DEFAULTS .batch = 32

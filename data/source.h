@@ -28,9 +28,7 @@
 
 #include "../core/core.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 /* ---- shards ------------------------------------------------------------------------------------------------------ */
 
@@ -117,7 +115,5 @@ TN_API void               tn_dataset_free(tn_dataset *r);
     TN_CALL_(tn_dataset_create((tn_dataset_config){TN_DATASET_DEFAULTS, TN_NAMED_, __VA_ARGS__}))
 #endif
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+TN_C_END_
 #endif

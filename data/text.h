@@ -4,9 +4,7 @@
 
 #include "lines.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 enum { TN_REPLACEMENT = 0xfffd }; /* U+FFFD, which replaces invalid UTF-8 */
 
@@ -23,7 +21,5 @@ TN_API bool tn_is_space(uint32_t code);
  * raised. */
 TN_API int64_t tn_string_add_valid(tn_string *s, tn_text text);
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+TN_C_END_
 #endif

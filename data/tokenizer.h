@@ -17,9 +17,7 @@
 
 #include "text.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 typedef struct tn_tokenizer tn_tokenizer;
 
@@ -216,9 +214,8 @@ typedef struct {
 TN_API tn_status   tn_chat_text(const char *kind, int64_t n, const tn_message *messages, bool answer, tn_string *to);
 TN_API const char *tn_chat_kind(const char *chat_template); /* of a tokenizer_config.json; NULL: not one of these */
 
-#ifdef __cplusplus
-} /* extern "C" */
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define TN_TOKENIZER_TRAIN_ARGS_DEFAULTS .vocab_size = 30000, .min_count = 2, .alphabet = 1000
 #define TN_TRAINED_(...) ((tn_tokenizer_train_args){TN_TOKENIZER_TRAIN_ARGS_DEFAULTS, TN_NAMED_, __VA_ARGS__})
 #define TN_FROM_VOCAB_ARGS_DEFAULTS .kind = TN_SENTENCE_BPE, .first = -1, .last = -1

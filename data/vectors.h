@@ -16,9 +16,7 @@
 
 #include <signal.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 typedef struct tn_vectors tn_vectors;
 
@@ -148,9 +146,8 @@ TN_API bool tn_vectors_sentence(const tn_vectors *v, tn_text sentence, double si
 TN_API tn_tensor *tn_plane_pca(const tn_tensor *rows);
 TN_API tn_tensor *tn_plane_tsne(const tn_tensor *rows, double perplexity, uint64_t seed);
 
-#ifdef __cplusplus
-} /* extern "C" */
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define TN_VECTORS_TRAIN_ARGS_DEFAULTS                                                                            \
     .dim = 100, .window = 5, .negatives = 5, .sample = 1e-4, .epochs = 5, .min_count = 5, .min_n = 3, .max_n = 6, \
     .buckets = 2000000, .x_max = 100, .seed = 1

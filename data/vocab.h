@@ -10,9 +10,7 @@
 
 #include "../core/core.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 typedef struct tn_vocab tn_vocab;
 enum { TN_VOCAB_PADDING = 0, TN_VOCAB_UNKNOWN = 1, TN_VOCAB_FIRST = 2 };
@@ -50,9 +48,8 @@ typedef struct tn_pad_args {
 } TN_KEYWORDS_ONLY tn_pad_args;
 TN_API tn_tensor  *tn_pad_sequences_run(int64_t n, const int64_t *const *rows, tn_pad_args how);
 
-#ifdef __cplusplus
-} /* extern "C" */
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define tn_pad_sequences(n, rows, ...) \
     TN_CALL_(tn_pad_sequences_run(n, rows, TN_ARGS1_(tn_pad_args, TN_NO_DEFAULTS_, lengths, __VA_ARGS__, .zero_ = 0)))
 #endif

@@ -16,9 +16,7 @@
 #include "../data/data.h"
 #include "../nn/nn.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 typedef enum {
     TN_BERT = 0,
@@ -138,9 +136,8 @@ TN_API tn_bert *tn_bert_load(const char *dir);
 TN_API tn_status tn_bert_save(tn_bert *m, const char *dir) TN_CHECKED;
 TN_RETURNS_CONFIG_(TN_API tn_bert_config tn_bert_config_load(const char *dir);) /* on failure raises, .vocab is 0 */
 
-#ifdef __cplusplus
-}
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define tn_bert_new(...) TN_NEW_(tn_bert_create, tn_bert_config, TN_BERT_DEFAULTS, __VA_ARGS__)
 #define tn_bert_forward(m, ...) \
     TN_CALL_(tn_bert_run(m, TN_ARGS1_(tn_bert_args, TN_NO_DEFAULTS_, ids, __VA_ARGS__, .zero_ = 0)))

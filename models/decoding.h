@@ -5,9 +5,7 @@
 
 #include "../nn/nn.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 /* The state of one generation: `rows` sequences that grow token by token. A custom model's struct starts with a
  * tn_decoding. */
@@ -72,7 +70,5 @@ typedef struct tn_decoder_args {
     int          end_;
 } TN_KEYWORDS_ONLY tn_decoder_args;
 
-#ifdef __cplusplus
-}
-#endif
+TN_C_END_
 #endif

@@ -13,9 +13,7 @@
 #include "../data/lines.h"
 #include "../nn/nn.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 enum { TN_ELMO_LAYERS = 3, TN_ELMO_WIDTHS = 7 };
 typedef struct tn_elmo_config {
@@ -61,9 +59,8 @@ TN_API tn_tensor *tn_elmo_loss(tn_elmo *m, const tn_elmo_batch *b, tn_tensor *ta
 TN_API tn_elmo  *tn_elmo_load(const char *dir);
 TN_API tn_status tn_elmo_save(tn_elmo *m, const char *dir) TN_CHECKED;
 
-#ifdef __cplusplus
-}
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define tn_elmo_new(...) TN_NEW_(tn_elmo_create, tn_elmo_config, TN_ELMO_DEFAULTS, __VA_ARGS__)
 #endif
 #endif

@@ -27,9 +27,7 @@
 
 #include <signal.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 /* ---- events ------------------------------------------------------------------------------------------------------ */
 
@@ -143,9 +141,8 @@ typedef struct tn_fit_args {
     .accumulate = 1, .shards = 12, .lr = 1e-3, .weight_decay = 0.01, .clip = 1, .warmup = -1, .keep = 2
 TN_API tn_fit_result tn_fit_run(tn_fit_args c);
 
-#ifdef __cplusplus
-}
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define tn_fit(...) TN_CALL_(tn_fit_run(TN_OF_MODULE_(tn_fit_args, TN_FIT_ARGS_DEFAULTS, __VA_ARGS__, .zero_ = 0)))
 #endif
 

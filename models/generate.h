@@ -12,9 +12,7 @@
 
 #include "decoding.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 typedef struct tn_generate_args {
     int                   zero_;
@@ -53,9 +51,8 @@ typedef struct {
 } tn_generated;
 TN_API tn_generated tn_generate_run(tn_generate_args a); /* all NULL on error */
 
-#ifdef __cplusplus
-}
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define tn_generate(...)      \
     TN_CALL_(tn_generate_run( \
         TN_ARGS2_(tn_generate_args, TN_GENERATE_ARGS_DEFAULTS, from, prompt, __VA_ARGS__, .zero_ = 0)))

@@ -15,9 +15,7 @@
 #include "../nn/nn.h"
 #include "bert.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 typedef enum {
     TN_TASK_CLASSIFICATION = 0,   /* logits of a text's labels, from the pooled first token: [B, n]     */
@@ -115,9 +113,8 @@ TN_API tn_status tn_tuned_merge(tn_tuned *m);
 TN_API tn_tuned *tn_tuned_load(const char *dir); /* in eval mode */
 TN_API tn_status tn_tuned_save(tn_tuned *m, const char *dir) TN_CHECKED;
 
-#ifdef __cplusplus
-}
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define tn_tuned_new(...) TN_CALL_(tn_tuned_create(TN_TUNED_NEW_(__VA_ARGS__, .zero_ = 0)))
 #define TN_TUNED_NEW_(encoder, ...) encoder, ((tn_tuned_config){TN_TUNED_DEFAULTS, TN_NAMED_, __VA_ARGS__})
 #define tn_tuned_forward(m, ...) \

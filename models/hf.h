@@ -27,9 +27,7 @@
 
 #include "decoding.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 typedef enum {
     TN_HF_I64, /* int64_t and double: default .otherwise, also for null; values outside low … high are errors */
@@ -114,7 +112,5 @@ TN_API tn_status tn_hf_write(void *m, const char *dir, const tn_hf_files *f, con
 typedef tn_tensor *(*tn_hf_function)(tn_tensor *x);
 TN_API tn_hf_function tn_hf_activation(const char *name);
 
-#ifdef __cplusplus
-}
-#endif
+TN_C_END_
 #endif

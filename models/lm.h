@@ -11,9 +11,7 @@
 #include "../nn/nn.h"
 #include "generate.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 typedef struct {
     tn_module base;
@@ -48,9 +46,8 @@ typedef struct tn_lm_ops {
     tn_status (*save)(void *m, const char *dir);                       /* NULL: tn_lm_save raises */
 } tn_lm_ops;
 
-#ifdef __cplusplus
-}
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define tn_lm_forward(m, ...) \
     TN_CALL_(tn_lm_run(m, TN_ARGS1_(tn_decoder_args, TN_NO_DEFAULTS_, ids, __VA_ARGS__, .zero_ = 0)))
 #endif

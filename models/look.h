@@ -12,9 +12,7 @@
 
 #include "../nn/nn.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 typedef tn_tensor *(*tn_look_loss)(void *model, void *user); /* runs the model, returns a scalar */
 /* ---- heads ------------------------------------------------------------------------------------------------------- */
@@ -69,9 +67,8 @@ typedef struct tn_attribute_args {
  * difference. */
 TN_API tn_tensor *tn_attribute_run(tn_attribute_args a);
 
-#ifdef __cplusplus
-}
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define tn_attribute(...) \
     TN_CALL_(tn_attribute_run((tn_attribute_args){TN_ATTRIBUTE_ARGS_DEFAULTS, TN_NAMED_, __VA_ARGS__}))
 #endif

@@ -19,9 +19,7 @@
 #include "seq2seq.h"
 #include "vit.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 typedef enum {
     TN_MODEL_NONE = 0,
@@ -73,9 +71,8 @@ typedef struct tn_model_save_args {
 /* Writes all members to a path that ends in .gguf, or into an existing directory in Hugging Face's format. */
 TN_API tn_status tn_model_save_run(const tn_model *m, const char *path, tn_model_save_args a) TN_CHECKED;
 
-#ifdef __cplusplus
-}
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define tn_model_open(...) TN_CALL_(tn_model_open_run(TN_MODEL_OPEN_(__VA_ARGS__, .zero_ = 0)))
 #define TN_MODEL_OPEN_(path, ...) path, ((tn_model_config){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__})
 #define tn_model_save(m, ...) TN_CALL_(tn_model_save_run(m, TN_MODEL_SAVE_(__VA_ARGS__, .zero_ = 0)))

@@ -11,9 +11,7 @@
 #include "../nn/nn.h"
 #include "generate.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 enum { TN_REFORMER_LAYERS = 64 };
 typedef struct tn_reformer_config {
@@ -55,9 +53,8 @@ TN_API tn_decoding *tn_reformer_decoding(tn_reformer *m, int64_t rows, int64_t l
 TN_API tn_reformer *tn_reformer_load(const char *dir);                                  /* ReformerModelWithLMHead */
 TN_API tn_status    tn_reformer_save(tn_reformer *m, const char *dir) TN_CHECKED;
 
-#ifdef __cplusplus
-}
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define tn_reformer_new(...) TN_NEW_(tn_reformer_create, tn_reformer_config, TN_REFORMER_DEFAULTS, __VA_ARGS__)
 #define tn_reformer_forward(m, ...) \
     TN_CALL_(tn_reformer_run(m, TN_ARGS1_(tn_decoder_args, TN_NO_DEFAULTS_, ids, __VA_ARGS__, .zero_ = 0)))

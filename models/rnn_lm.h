@@ -15,9 +15,7 @@
 #include "../nn/nn.h"
 #include "decoding.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 enum { TN_RNN_LM_LAYERS = 32, TN_RNN_LM_STATES = 2 * TN_RNN_LM_LAYERS };
 typedef struct tn_rnn_lm_config {
@@ -76,9 +74,8 @@ typedef struct {
 TN_API tn_carried_lm *tn_carried_lm_new(tn_rnn_lm *lm, int64_t batch); /* owns lm, also on failure */
 TN_API tn_tensor     *tn_carried_lm_loss(void *carried_lm, const tn_batch *b, void *user); /* a tn_fit_loss */
 
-#ifdef __cplusplus
-}
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define tn_rnn_lm_new(...) TN_NEW_(tn_rnn_lm_create, tn_rnn_lm_config, TN_RNN_LM_DEFAULTS, __VA_ARGS__)
 #define tn_rnn_lm_forward(m, ...) \
     TN_CALL_(tn_rnn_lm_run(m, TN_ARGS1_(tn_rnn_lm_args, TN_NO_DEFAULTS_, ids, __VA_ARGS__, .zero_ = 0)))

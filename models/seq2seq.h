@@ -16,9 +16,7 @@
 #include "../nn/nn.h"
 #include "generate.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 typedef enum {
     TN_SEQ2SEQ_TRANSFORMER = 0, /* Vaswani et al. 2017 */
@@ -95,9 +93,8 @@ TN_API tn_decoding *tn_seq2seq_decoding(tn_seq2seq *m, tn_tensor *source, int64_
 TN_API tn_seq2seq *tn_seq2seq_load(const char *dir);
 TN_API tn_status   tn_seq2seq_save(tn_seq2seq *m, const char *dir) TN_CHECKED;
 
-#ifdef __cplusplus
-}
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define tn_seq2seq_new(...) TN_NEW_(tn_seq2seq_create, tn_seq2seq_config, TN_SEQ2SEQ_DEFAULTS, __VA_ARGS__)
 #define tn_seq2seq_forward(m, ...) \
     TN_CALL_(tn_seq2seq_run(m, TN_ARGS2_(tn_seq2seq_args, TN_NO_DEFAULTS_, source, target, __VA_ARGS__, .zero_ = 0)))

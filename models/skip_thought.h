@@ -8,9 +8,7 @@
 
 #include "../nn/nn.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 typedef struct tn_skip_thought_config {
     int         zero_;
@@ -36,9 +34,8 @@ TN_API tn_tensor       *tn_skip_thought_loss(tn_skip_thought *m, tn_tensor *ids,
 TN_API tn_skip_thought *tn_skip_thought_load(const char *dir);
 TN_API tn_status        tn_skip_thought_save(tn_skip_thought *m, const char *dir) TN_CHECKED;
 
-#ifdef __cplusplus
-}
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define tn_skip_thought_new(...) \
     TN_NEW_(tn_skip_thought_create, tn_skip_thought_config, TN_SKIP_THOUGHT_DEFAULTS, __VA_ARGS__)
 #endif

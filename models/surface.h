@@ -13,9 +13,7 @@
 #include "../nn/nn.h"
 #include "look.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 /* ---- loss surface (Li et al. 2018) ------------------------------------------------------------------------------- */
 
@@ -55,9 +53,8 @@ typedef struct tn_probe_args {
 TN_API double tn_probe_run(tn_probe_args a);      /* accuracy on the test set; NaN: raised */
 TN_API double tn_cka(tn_tensor *x, tn_tensor *y); /* linear centred kernel alignment of [N, D] and [N, E], 0 … 1 */
 
-#ifdef __cplusplus
-}
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define tn_surface(...) TN_CALL_(tn_surface_run((tn_surface_args){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__}))
 #define tn_probe(...) TN_CALL_(tn_probe_run((tn_probe_args){TN_PROBE_ARGS_DEFAULTS, TN_NAMED_, __VA_ARGS__}))
 #endif

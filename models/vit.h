@@ -9,9 +9,7 @@
 #define TENON_MODELS_VIT_H
 #include "../data/data.h"
 #include "../nn/nn.h"
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 typedef struct tn_vit_config {
     int           zero_;
@@ -58,9 +56,8 @@ TN_API const char *tn_vit_label(const tn_vit *m, int64_t i);
 TN_API tn_vit   *tn_vit_load(const char *dir);
 TN_API tn_status tn_vit_save(tn_vit *m, const char *dir) TN_CHECKED;
 
-#ifdef __cplusplus
-}
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define tn_vit_new(...) TN_NEW_(tn_vit_create, tn_vit_config, TN_VIT_DEFAULTS, __VA_ARGS__)
 #define tn_vit_forward(m, ...) \
     TN_CALL_(tn_vit_run(m, TN_ARGS1_(tn_vit_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, .zero_ = 0)))

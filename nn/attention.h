@@ -12,9 +12,7 @@
 #include "module.h"
 #include "modules.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 /* ---- masks ------------------------------------------------------------------------------------------------------- */
 
@@ -203,9 +201,8 @@ TN_API tn_relative_positions *tn_relative_positions_create(tn_relative_positions
 /* Returns the bias [1, heads, queries, keys] to pass as .attn_mask. The queries have the last positions of the keys. */
 TN_API tn_tensor *tn_relative_positions_forward(tn_relative_positions *m, int64_t queries, int64_t keys);
 
-#ifdef __cplusplus
-}
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define tn_relative_positions_new(...) \
     TN_NEW_(tn_relative_positions_create, tn_relative_positions_config, TN_RELATIVE_POSITIONS_DEFAULTS, __VA_ARGS__)
 #define tn_sinusoidal_positions_new(...) \

@@ -5,9 +5,7 @@
 
 #include "module.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 typedef struct tn_conv1d_config {
     int     zero_;
@@ -79,9 +77,8 @@ typedef struct {
 } tn_flatten;
 TN_API tn_flatten *tn_flatten_create(tn_flatten_config c);
 
-#ifdef __cplusplus
-}
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define tn_conv1d_new(...) TN_NEW_(tn_conv1d_create, tn_conv1d_config, TN_CONV1D_DEFAULTS, __VA_ARGS__)
 #define tn_conv2d_new(...) TN_NEW_(tn_conv2d_create, tn_conv2d_config, TN_CONV2D_DEFAULTS, __VA_ARGS__)
 #define tn_max_pool1d_new(...) TN_NEW_(tn_max_pool1d_create, tn_pool1d_config, TN_POOL1D_DEFAULTS, __VA_ARGS__)

@@ -11,9 +11,7 @@
 
 #include "module.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 typedef struct tn_crf_config {
     int      zero_;
@@ -34,9 +32,8 @@ TN_API tn_tensor *tn_crf_loss(tn_crf *m, tn_tensor *scores, tn_tensor *tags);
 /* Writes the most probable tags of one sentence, scores [T, labels], to to[T]. Returns their score; NaN: raised. */
 TN_API double tn_crf_best(tn_crf *m, const tn_tensor *scores, int64_t *to);
 
-#ifdef __cplusplus
-}
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define tn_crf_new(...) TN_NEW_(tn_crf_create, tn_crf_config, TN_NO_DEFAULTS_, __VA_ARGS__)
 #endif
 #endif

@@ -8,9 +8,7 @@
 
 #include "module.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 TN_API tn_tensor *tn_init_uniform(tn_tensor *t, double low, double high);
 TN_API tn_tensor *tn_init_normal(tn_tensor *t, double mean, double std);
@@ -54,7 +52,5 @@ TN_API tn_tensor  *tn_init_kaiming_normal_run(tn_kaiming_args a);  /* std gain /
     TN_CALL_(tn_init_kaiming_normal_run(TN_ARGS1_(tn_kaiming_args, TN_NO_DEFAULTS_, t, __VA_ARGS__, .zero_ = 0)))
 #endif
 
-#ifdef __cplusplus
-}
-#endif
+TN_C_END_
 #endif

@@ -10,9 +10,7 @@
 
 #include "modules.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 typedef struct tn_locked_dropout_config {
     int      zero_;
@@ -62,9 +60,8 @@ typedef struct {
 TN_API tn_scalar_mix *tn_scalar_mix_create(tn_scalar_mix_config c);
 TN_API tn_tensor     *tn_scalar_mix_forward(tn_scalar_mix *m, int n, tn_tensor *const *x); /* n must be count */
 
-#ifdef __cplusplus
-}
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define tn_locked_dropout_new(...) \
     TN_NEW_(tn_locked_dropout_create, tn_locked_dropout_config, TN_LOCKED_DROPOUT_DEFAULTS, __VA_ARGS__)
 #define tn_highway_new(...) TN_NEW_(tn_highway_create, tn_highway_config, TN_HIGHWAY_DEFAULTS, __VA_ARGS__)

@@ -23,9 +23,7 @@
 
 #include "attention.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 typedef struct tn_look tn_look; /* used by one thread at a time */
 TN_API tn_look        *tn_look_new(void);
@@ -67,9 +65,8 @@ TN_API tn_mha *tn_mha_of(tn_module *m);
  * afterwards. All or none. */
 TN_API tn_status tn_mha_prune(tn_mha *m, int64_t n, const int64_t *heads);
 
-#ifdef __cplusplus
-}
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define tn_look_request(l, ...) \
     TN_CALL_(tn_look_request_run(l, TN_ARGS1_(tn_look_request_args, TN_NO_DEFAULTS_, path, __VA_ARGS__, .zero_ = 0)))
 #endif

@@ -5,9 +5,7 @@
 
 #include "modules.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 typedef struct tn_class_loss_config {
     int                  zero_;
@@ -123,9 +121,8 @@ typedef struct tn_sampled_loss_args {
 } TN_KEYWORDS_ONLY tn_sampled_loss_args;
 TN_API tn_tensor  *tn_sampled_loss_run(tn_sampled_loss *m, tn_sampled_loss_args a);
 
-#ifdef __cplusplus
-}
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define tn_adaptive_softmax_new(...) \
     TN_NEW_(tn_adaptive_softmax_create, tn_adaptive_softmax_config, TN_ADAPTIVE_SOFTMAX_DEFAULTS, __VA_ARGS__)
 #define tn_nce_loss_new(...) TN_NEW_(tn_nce_loss_create, tn_sampled_loss_config, TN_SAMPLED_LOSS_DEFAULTS, __VA_ARGS__)

@@ -32,9 +32,7 @@
 
 #include "../autograd/autograd.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 typedef struct tn_class tn_class;
 
@@ -127,9 +125,7 @@ TN_API void       tn_module_train(void *m, bool on);
 #define tn_ready(m) tn_module_ready(__func__, TN_ANY_MODULE_(m)) /* messages name the calling function */
 #endif
 
-#ifdef __cplusplus
-}
-#endif
+TN_C_END_
 
 /* ---- any module's pointer ---------------------------------------------------------------------------------------- */
 

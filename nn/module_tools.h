@@ -5,9 +5,7 @@
 
 #include "module.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 /* ---- building: second names, arrays ------------------------------------------------------------------------------ */
 
@@ -104,9 +102,7 @@ TN_API void      tn_module_unhook(void *m, void *user);
 #define tn_after(m, hook, user) tn_module_after(TN_ANY_MODULE_(m), hook, user)
 #define tn_remove_hooks(m, user) tn_module_unhook(TN_ANY_MODULE_(m), user)
 
-#ifdef __cplusplus
-}
-#endif
+TN_C_END_
 
 /* Ends a frame with several results: tn_leave_n(f, &y, &h). If an error is set, they become NULL. */
 #ifdef __cplusplus

@@ -11,9 +11,7 @@
 
 #include "module.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 /* ---- products ------------------------------------------------------------------------------------------------- */
 
@@ -263,9 +261,8 @@ TN_API int64_t         tn_module_length(void *m);
 #define tn_at(m, i) tn_module_at(TN_ANY_MODULE_(m), i) /* block *b = tn_at(m->layers, 3) */
 #define tn_length(m) tn_module_length(TN_ANY_MODULE_(m))
 
-#ifdef __cplusplus
-}
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define tn_linear_new(...) TN_NEW_(tn_linear_create, tn_linear_config, TN_NO_DEFAULTS_, __VA_ARGS__)
 #define tn_bilinear_new(...) TN_NEW_(tn_bilinear_create, tn_bilinear_config, TN_NO_DEFAULTS_, __VA_ARGS__)
 #define tn_embedding_new(...) TN_NEW_(tn_embedding_create, tn_embedding_config, TN_EMBEDDING_DEFAULTS, __VA_ARGS__)

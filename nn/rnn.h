@@ -14,9 +14,7 @@
 
 #include "module.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 typedef struct tn_rnn_config {
     int            zero_;
@@ -92,9 +90,8 @@ typedef struct tn_rnn_cell_args {
 } TN_KEYWORDS_ONLY tn_rnn_cell_args;
 TN_API tn_tensor  *tn_rnn_cell_run(tn_rnn_cell *m, tn_rnn_cell_args a); /* all cells: the next h, [B, hidden] */
 
-#ifdef __cplusplus
-}
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define tn_rnn_new(...) TN_NEW_(tn_rnn_create, tn_rnn_config, TN_RNN_DEFAULTS, __VA_ARGS__)
 #define tn_lstm_new(...) TN_NEW_(tn_lstm_create, tn_rnn_config, TN_RNN_DEFAULTS, __VA_ARGS__)
 #define tn_gru_new(...) TN_NEW_(tn_gru_create, tn_rnn_config, TN_RNN_DEFAULTS, __VA_ARGS__)

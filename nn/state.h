@@ -14,9 +14,7 @@
 
 #include "module.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 /* A rule that rewrites a name in a file to a name in the module, and back when saving. Rules are applied one after the
  * other, in reverse order when saving. A rule matches a whole name, or its start up to a dot; the rest is kept. In a
@@ -88,9 +86,8 @@ TN_API tn_status tn_module_halve(void *m);
 /* Copies all parameters and saved buffers from another module with the same names and shapes. */
 TN_API tn_status tn_module_assign(void *m, void *from);
 
-#ifdef __cplusplus
-}
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define tn_load(m, ...) \
     TN_CALL_(tn_load_run(TN_ANY_MODULE_(m), TN_ARGS1_(tn_load_args, TN_NO_DEFAULTS_, path, __VA_ARGS__, .zero_ = 0)))
 #define tn_save(m, ...) \

@@ -13,9 +13,7 @@
 
 #include "attention.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 /* ---- a block ----------------------------------------------------------------------------------------------------- */
 
@@ -176,9 +174,8 @@ TN_API tn_tensor   *tn_mlm_head_transform(tn_mlm_head *m, tn_tensor *x); /* norm
  * tn_mlm_head_loss(m, x, .target = t, ...), with tn_linear_cross_entropy's options. */
 TN_API tn_tensor *tn_mlm_head_loss_run(tn_mlm_head *m, tn_linear_cross_entropy_args a);
 
-#ifdef __cplusplus
-}
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define TN_BLOCKS_OF_(create, ...) TN_NEW_(create, tn_block_config, TN_BLOCK_DEFAULTS, __VA_ARGS__)
 #define tn_block_new(...) TN_BLOCKS_OF_(tn_block_create, __VA_ARGS__)
 #define tn_blocks_new(...) TN_BLOCKS_OF_(tn_blocks_create, __VA_ARGS__)

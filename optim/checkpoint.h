@@ -20,9 +20,7 @@
 
 #include "../nn/nn.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 struct tn_optimizer;
 struct tn_ema;
@@ -75,9 +73,7 @@ typedef struct tn_checkpoint_restore_args {
 } TN_KEYWORDS_ONLY tn_checkpoint_restore_args;
 TN_API tn_status   tn_checkpoint_restore_run(tn_checkpoint_restore_args c) TN_CHECKED;
 
-#ifdef __cplusplus
-}
-#endif
+TN_C_END_
 
 #ifndef __cplusplus
 #define tn_checkpoint_save(...) \

@@ -4,9 +4,7 @@
 
 #include "optim.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 /* Each parameter is in one group, initially in group 0. Each group has its own options. */
 typedef enum {
@@ -50,9 +48,8 @@ typedef struct tn_group_config {
 TN_API int       tn_group_create(tn_group_config c);
 TN_API tn_status tn_no_decay(tn_optimizer *o); /* sets weight decay 0 for parameters with fewer than 2 dims */
 
-#ifdef __cplusplus
-}
-#else
+TN_C_END_
+#ifndef __cplusplus
 /* tn_group_new(opt, .module = net->encoder, .lr = 1e-5) */
 #define tn_group_new(...) \
     TN_CALL_(tn_group_create(TN_ARGS1_(tn_group_config, TN_GROUP_DEFAULTS, optimizer, __VA_ARGS__, .zero_ = 0)))

@@ -25,9 +25,7 @@
 
 #include "../nn/nn.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 typedef struct tn_optimizer tn_optimizer;
 
@@ -99,9 +97,7 @@ TN_API const char *tn_optimizer_name(const tn_optimizer *o); /* "AdamW" */
 TN_API tn_tensor  *tn_optimizer_state(const tn_optimizer *o, const tn_tensor *t,
                                       const char *name); /* "exp_avg", owned by o; NULL if none */
 
-#ifdef __cplusplus
-}
-#endif
+TN_C_END_
 
 #ifndef __cplusplus
 #define tn_sgd_new(...)     \

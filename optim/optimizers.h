@@ -5,9 +5,7 @@
 
 #include "optim.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 typedef struct tn_adagrad_config {
     int        zero_;
@@ -126,9 +124,8 @@ TN_API int64_t   tn_optimizer_pack(const tn_optimizer *o, const tn_tensor *t, vo
 TN_API tn_status tn_optimizer_unpack(tn_optimizer *o, const tn_tensor *t, const void *from, int64_t bytes);
 TN_API void      tn_optimizer_forget(tn_optimizer *o, const tn_tensor *t); /* deletes t's state and step count */
 
-#ifdef __cplusplus
-}
-#else
+TN_C_END_
+#ifndef __cplusplus
 #define tn_adagrad_new(...) \
     TN_CALL_(tn_adagrad_create(TN_OF_MODULE_(tn_adagrad_config, TN_ADAGRAD_DEFAULTS, __VA_ARGS__, .zero_ = 0)))
 #define tn_rmsprop_new(...) \

@@ -9,9 +9,7 @@
 
 #include "../nn/nn.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 struct tn_optimizer;
 typedef struct tn_schedule tn_schedule;
@@ -215,9 +213,7 @@ TN_API void      tn_schedule_free(tn_schedule *s); /* optional, the optimizer fr
 TN_API struct tn_optimizer *tn_schedule_optimizer(const tn_schedule *s);
 TN_API bool                 tn_schedule_by_values(const tn_schedule *s); /* true for a plateau (tn_plateau_step) */
 
-#ifdef __cplusplus
-}
-#endif
+TN_C_END_
 
 #ifndef __cplusplus
 #define tn_constant_lr_new(...)     \

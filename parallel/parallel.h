@@ -32,9 +32,7 @@
 #include "../data/source.h"
 #include "../optim/optim.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TN_C_BEGIN_
 
 /* ---- ranks ------------------------------------------------------------------------------------------------------- */
 
@@ -170,9 +168,8 @@ typedef struct {
 /* A world with a custom transport. Takes ownership of the transport, also if it fails. */
 TN_API tn_world *tn_world_from_transport(tn_transport t);
 
-#ifdef __cplusplus
-}
-#else
+TN_C_END_
+#ifndef __cplusplus
 /* tn_replica_new(world, net, .shards = 24) */
 #define tn_replica_new(...) \
     TN_CALL_(               \
