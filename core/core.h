@@ -70,7 +70,12 @@ TN_API const char *tn_status_name(tn_status s); /* "TN_ESHAPE" */
 /* Raises an error: keeps it if it is the first, calls the hook, returns the status that is set. The text is prefixed
  * with the module path. User code may raise errors too. */
 TN_API tn_status tn_raise(tn_status code, const char *fmt, ...) TN_PRINTF(2, 3);
-TN_API void      tn_error_break(void); /* called for every first error: set a breakpoint here */
+#ifndef __cplusplus
+/* The same, as the value of a function that fails: `return tn_raise_null(TN_EINVAL, "…");` */
+#define tn_raise_false(...) ((void)tn_raise(__VA_ARGS__), false)
+#define tn_raise_null(...) ((void)tn_raise(__VA_ARGS__), NULL)
+#endif
+TN_API void tn_error_break(void); /* called for every first error: set a breakpoint here */
 
 typedef void (*tn_error_hook)(tn_status code, const char *message, void *user);
 TN_API void tn_on_error(tn_error_hook hook, void *user); /* of this thread; NULL removes it; for logs, it cannot veto */

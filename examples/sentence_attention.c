@@ -28,10 +28,9 @@ static bool look_up(const tn_vectors *v, const char *from, words *to)
     for (size_t bytes; tn_error() == TN_OK && *(from += strspn(from, " \t\n\r")); from += bytes, to->n++) {
         bytes = strcspn(from, " \t\n\r");
         if (to->n == WORDS || bytes >= BYTES)
-            return tn_raise(TN_EINVAL,
-                            "the sentence is too long; expected at most %d words of fewer than %d bytes each", WORDS,
-                            BYTES),
-                   false;
+            return tn_raise_false(TN_EINVAL,
+                                  "the sentence is too long; expected at most %d words of fewer than %d bytes each",
+                                  WORDS, BYTES);
         memcpy(to->text[to->n], from, bytes);
         to->text[to->n][bytes] = 0;
         to->word[to->n] = to->text[to->n];

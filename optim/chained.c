@@ -7,9 +7,9 @@ static bool take_parts(tn_schedule *s, const tn__schedule_kind *kind, tn_schedul
     const char *name = kind->name;
     while (s->parts < TN_PARTS && part[s->parts]) s->parts++;
     for (int i = s->parts; i < TN_PARTS; i++)
-        if (part[i]) return tn_raise(TN_EINVAL, "tn_%s_lr_new: part %d is NULL", name, s->parts), false;
+        if (part[i]) return tn_raise_false(TN_EINVAL, "tn_%s_lr_new: part %d is NULL", name, s->parts);
     if (!s->parts)
-        return tn_raise(TN_EINVAL, "tn_%s_lr_new: it has no parts, or the first is NULL: .parts = {a, b}", name), false;
+        return tn_raise_false(TN_EINVAL, "tn_%s_lr_new: it has no parts, or the first is NULL: .parts = {a, b}", name);
     for (int i = 0; i < s->parts; i++) {
         tn_schedule *p = s->part[i] = part[i];
         const char  *wrong = p->owner != s->owner       ? "belongs to another optimizer"
@@ -20,7 +20,7 @@ static bool take_parts(tn_schedule *s, const tn__schedule_kind *kind, tn_schedul
                                                         : NULL;
         for (int k = 0; k < i && !wrong; k++)
             if (part[k] == p) wrong = "is listed twice";
-        if (wrong) return tn_raise(TN_EINVAL, "tn_%s_lr_new: part %d (%s) %s", name, i, p->kind->name, wrong), false;
+        if (wrong) return tn_raise_false(TN_EINVAL, "tn_%s_lr_new: part %d (%s) %s", name, i, p->kind->name, wrong);
         if (p->depth >= s->depth) s->depth = p->depth + 1;
     }
     return true;
@@ -102,13 +102,12 @@ tn_schedule *tn_sequential_lr_create(tn_sequential_lr_config c)
     while (s.numbers < TN_PARTS && c.milestones[s.numbers]) {
         const int64_t m = c.milestones[s.numbers];
         if (m < 1 || (s.numbers && (double)m <= s.number[s.numbers - 1]))
-            return tn_raise(TN_EINVAL, "%s: milestone %d is %lld, but milestones must be positive and increase", who,
-                            s.numbers, (long long)m),
-                   NULL;
+            return tn_raise_null(TN_EINVAL, "%s: milestone %d is %lld, but milestones must be positive and increase",
+                                 who, s.numbers, (long long)m);
         s.number[s.numbers++] = (double)m;
     }
     if (s.numbers != s.parts - 1)
-        return tn_raise(TN_EINVAL, "%s: %d parts need %d milestones, got %d", who, s.parts, s.parts - 1, s.numbers),
-               NULL;
+        return tn_raise_null(TN_EINVAL, "%s: %d parts need %d milestones, got %d", who, s.parts, s.parts - 1,
+                             s.numbers);
     return tn__schedule_make(&tn__sequential, s);
 }

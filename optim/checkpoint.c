@@ -20,7 +20,7 @@ static bool visit(save *s, const char *prefix, const char *name, const char *dot
 {
     char full[TN__NAME_ROOM];
     if (snprintf(full, sizeof full, "%s%s%s%s", prefix, name, dot, suffix) >= (int)sizeof full)
-        return tn_raise(TN_EINVAL, "tn_checkpoint_save: the name '%.60s...' is too long", full), false;
+        return tn_raise_false(TN_EINVAL, "tn_checkpoint_save: the name '%.60s...' is too long", full);
     return s->visit(s, full, t);
 }
 
@@ -90,35 +90,32 @@ static bool has_gradient(const char *name, const tn_tensor *t)
 static bool check_extras(const char *who, const tn_checkpoint_save_args *c)
 {
     if (c->tensor_count < 0 || !c->tensor_count != !c->tensors)
-        return tn_raise(TN_EINVAL, "%s: .tensor_count is %d, but .tensors is %s", who, c->tensor_count,
-                        c->tensors ? "set" : "NULL"),
-               false;
+        return tn_raise_false(TN_EINVAL, "%s: .tensor_count is %d, but .tensors is %s", who, c->tensor_count,
+                              c->tensors ? "set" : "NULL");
     for (int i = 0; i < c->tensor_count; i++)
         if (!c->tensors[i].name || !c->tensors[i].tensor)
-            return tn_raise(TN_EINVAL, "%s: .tensors[%d] has no %s", who, i, c->tensors[i].name ? "tensor" : "name"),
-                   false;
+            return tn_raise_false(TN_EINVAL, "%s: .tensors[%d] has no %s", who, i,
+                                  c->tensors[i].name ? "tensor" : "name");
     if (c->generator_count < 0 || !c->generator_count != !c->generators)
-        return tn_raise(TN_EINVAL, "%s: .generator_count is %d, but .generators is %s", who, c->generator_count,
-                        c->generators ? "set" : "NULL"),
-               false;
+        return tn_raise_false(TN_EINVAL, "%s: .generator_count is %d, but .generators is %s", who, c->generator_count,
+                              c->generators ? "set" : "NULL");
     return true;
 }
 
 static bool check(const tn_checkpoint_save_args *c)
 {
     static const char who[] = "tn_checkpoint_save";
-    if (!c->path) return tn_raise(TN_EINVAL, "%s: the path is NULL", who), false;
+    if (!c->path) return tn_raise_false(TN_EINVAL, "%s: the path is NULL", who);
     if (c->step < 0)
-        return tn_raise(TN_EINVAL, "%s: .step is %lld, but must not be negative", who, (long long)c->step), false;
+        return tn_raise_false(TN_EINVAL, "%s: .step is %lld, but must not be negative", who, (long long)c->step);
     if (!c->module && !c->optimizer && !c->ema && !c->tensor_count)
-        return tn_raise(TN_EINVAL, "%s: nothing to save; set .module, .optimizer, .ema or .tensors", who), false;
+        return tn_raise_false(TN_EINVAL, "%s: nothing to save; set .module, .optimizer, .ema or .tensors", who);
     if (!check_extras(who, c)) return false;
     if (c->ema && c->ema->swapped)
-        return tn_raise(TN_ESTATE, "%s: the averages are swapped with the weights; call tn_ema_swap first", who), false;
+        return tn_raise_false(TN_ESTATE, "%s: the averages are swapped with the weights; call tn_ema_swap first", who);
     if (c->optimizer && c->optimizer->waiting)
-        return tn_raise(TN_ESTATE, "%s: %lld of %lld parts (tn_accumulate) wait for the update; save after it", who,
-                        (long long)c->optimizer->waiting, (long long)c->optimizer->accumulate),
-               false;
+        return tn_raise_false(TN_ESTATE, "%s: %lld of %lld parts (tn_accumulate) wait for the update; save after it",
+                              who, (long long)c->optimizer->waiting, (long long)c->optimizer->accumulate);
     if (c->module)
         for (tn_each e = tn_module_each(c->module, TN_EACH_PARAMETER); tn_next(&e);)
             if (has_gradient(e.name, e.tensor)) return false;
@@ -212,15 +209,13 @@ static bool read_record(tn_checkpoint_file *f)
                *crc = tn_safetensors_metadata(f->tensors, TN__RECORD ".crc32");
     char is[9];
     if (!text || !crc)
-        return tn_raise(TN_EFORMAT,
-                        "%s: '%s' is a safetensors file, but not a training checkpoint: it lacks '%s' in its metadata",
-                        who, f->path, text ? TN__RECORD ".crc32" : TN__RECORD),
-               false;
+        return tn_raise_false(
+            TN_EFORMAT, "%s: '%s' is a safetensors file, but not a training checkpoint: it lacks '%s' in its metadata",
+            who, f->path, text ? TN__RECORD ".crc32" : TN__RECORD);
     tn__crc_of_text(text, is);
     if (strcmp(is, crc) != 0)
-        return tn_raise(TN_EFORMAT, "%s: '%s' is damaged: the CRC-32 of its record is %s, but should be %.16s", who,
-                        f->path, is, crc),
-               false;
+        return tn_raise_false(TN_EFORMAT, "%s: '%s' is damaged: the CRC-32 of its record is %s, but should be %.16s",
+                              who, f->path, is, crc);
     if (!(f->record = tn_json_parse(text, strlen(text)))) return false;
     const int64_t schema = tn_json_i64(tn_json_need(f->record, "schema"));
     if (tn_error() == TN_OK && schema != SCHEMA)

@@ -46,10 +46,10 @@ tn_tensor *tn_checkpoint_tensor(const tn_checkpoint_file *f, const char *name)
     static const char call[] = "tn_checkpoint_tensor";
     char              full[TN__NAME_ROOM];
     if (tn__blocked()) return NULL;
-    if (!f || !name) return tn_raise(TN_EINVAL, "%s: the %s is NULL", call, f ? "name" : "file"), NULL;
+    if (!f || !name) return tn_raise_null(TN_EINVAL, "%s: the %s is NULL", call, f ? "name" : "file");
     snprintf(full, sizeof full, "data.%s", name);
     const int64_t entry = tn_safetensors_find(f->tensors, full);
-    if (entry < 0) return tn_raise(TN_EINDEX, "%s: '%s' has no tensor '%.100s' of .tensors", call, f->path, name), NULL;
+    if (entry < 0) return tn_raise_null(TN_EINDEX, "%s: '%s' has no tensor '%.100s' of .tensors", call, f->path, name);
     return read_one(call, f, entry);
 }
 
@@ -97,7 +97,7 @@ static bool expect(restore *r, const char *prefix, const char *name, const char 
             return true;
         }
     }
-    if (r->changes >= r->room) return tn_raise(TN_ESTATE, "%s: more names than were counted", who), false;
+    if (r->changes >= r->room) return tn_raise_false(TN_ESTATE, "%s: more names than were counted", who);
     r->change[r->changes++] = x;
     return true;
 }
@@ -149,9 +149,9 @@ static bool ema_fits(restore *r)
     const tn_ema  *e = r->c->ema;
     const tn_json *record = tn_json_need(r->f->record, "ema");
     if (e->swapped)
-        return tn_raise(TN_ESTATE, "%s: the averages are swapped with the weights; call tn_ema_swap first", who), false;
+        return tn_raise_false(TN_ESTATE, "%s: the averages are swapped with the weights; call tn_ema_swap first", who);
     if (tn_json_i64(tn_json_need(record, "updates")) < 0)
-        return tn_raise(TN_EFORMAT, "%s: '%s' has a negative number of updates", who, r->f->path), false;
+        return tn_raise_false(TN_EFORMAT, "%s: '%s' has a negative number of updates", who, r->f->path);
     if (tn_json_bool(tn_json_need(record, "mean")) != e->mean && tn_error() == TN_OK)
         tn_raise(TN_EFORMAT, "%s: '%s' was saved with averages %s .mean, but these are %s", who, r->f->path,
                  e->mean ? "without" : "with", e->mean ? "with it" : "without");
@@ -174,11 +174,11 @@ static bool generators_fit(const restore *r)
 {
     const tn_json *list = tn_json_need(r->f->record, "generators");
     if (tn_error() == TN_OK && tn_json_count(list) != r->c->generator_count + 1)
-        return tn_raise(TN_EFORMAT,
-                        "%s: '%s' has %lld random generators in addition to the current one, but .generator_count is "
-                        "%d",
-                        who, r->f->path, (long long)tn_json_count(list) - 1, r->c->generator_count),
-               false;
+        return tn_raise_false(
+            TN_EFORMAT,
+            "%s: '%s' has %lld random generators in addition to the current one, but .generator_count is "
+            "%d",
+            who, r->f->path, (long long)tn_json_count(list) - 1, r->c->generator_count);
     for (const tn_json *g = tn_json_first(list); g; g = tn_json_next(g)) {
         tn_generator trial;
         tn__generator_apply(&trial, g);
@@ -189,7 +189,7 @@ static bool generators_fit(const restore *r)
 static bool record_has(const restore *r, const char *key, const char *what)
 {
     if (tn_json_get(r->f->record, key)) return true;
-    return tn_raise(TN_EFORMAT, "%s: '%s' was saved without %s", who, r->f->path, what), false;
+    return tn_raise_false(TN_EFORMAT, "%s: '%s' was saved without %s", who, r->f->path, what);
 }
 
 static bool all_fits(restore *r)

@@ -233,9 +233,8 @@ bool tn__optimizer_fits(const tn_optimizer *o, const tn_json *record, const char
     const tn_json *list = tn_json_need(record, "schedules");
     if (tn_error() != TN_OK) return false;
     if (strcmp(kind, o->kind->name) != 0)
-        return tn_raise(TN_EFORMAT, "tn_checkpoint_restore: '%s' was saved with %s, but this optimizer is %s", path,
-                        kind, o->kind->name),
-               false;
+        return tn_raise_false(TN_EFORMAT, "tn_checkpoint_restore: '%s' was saved with %s, but this optimizer is %s",
+                              path, kind, o->kind->name);
     for (int i = 0; i < FLAGS; i++) {
         const bool here = o->flags & flags[i].bit, there = tn_json_bool(tn_json_need(record, flags[i].name));
         if (here != there)

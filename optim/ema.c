@@ -13,15 +13,15 @@ tn_ema *tn_ema_create(tn_ema_config c)
     int64_t           n = 0, all = 0;
     if (tn__blocked()) return NULL;
     if (!c.module)
-        return tn_raise(TN_EINVAL, "%s: the module is NULL: its constructor failed and the error was cleared", who),
-               NULL;
+        return tn_raise_null(TN_EINVAL, "%s: the module is NULL: its constructor failed and the error was cleared",
+                             who);
     if (!(decay >= 0 && decay <= 1))
-        return tn_raise(TN_EINVAL, "%s: .decay is %s, but must be from 0 to 1", who, tn__format_number(decay)), NULL;
+        return tn_raise_null(TN_EINVAL, "%s: .decay is %s, but must be from 0 to 1", who, tn__format_number(decay));
     if (c.mean && (c.warmup || decay != (tn_ema_config){TN_EMA_DEFAULTS}.decay))
-        return tn_raise(TN_EINVAL, "%s: .mean is a plain mean, which excludes .decay and .warmup", who), NULL;
+        return tn_raise_null(TN_EINVAL, "%s: .mean is a plain mean, which excludes .decay and .warmup", who);
     for (tn_each p = tn_module_each(c.module, TN_EACH_PARAMETER); tn_next(&p);) n++, all += tn_numel(p.tensor);
     if (tn_error() != TN_OK) return NULL;
-    if (!n) return tn_raise(TN_EINVAL, "%s: the module has no parameters", who), NULL;
+    if (!n) return tn_raise_null(TN_EINVAL, "%s: the module has no parameters", who);
     tn_ema *e = tn_mem_get(sizeof *e);
     if (!e) return NULL;
     e->decay = decay, e->warmup = c.warmup, e->mean = c.mean;

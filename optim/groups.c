@@ -40,13 +40,13 @@ bool tn__option_check(const char *who, const tn__kind *kind, tn_opt which, doubl
 
 static bool option_exists(const char *who, const tn_optimizer *o, int group, int least, tn_opt which)
 {
-    if (!o) return tn_raise(TN_EINVAL, "%s: the optimizer is NULL", who), false;
+    if (!o) return tn_raise_false(TN_EINVAL, "%s: the optimizer is NULL", who);
     if (group < least || group >= o->groups) {
         tn_raise(TN_EINDEX, "%s: group %d does not exist; the optimizer has %d", who, group, o->groups);
         return false;
     }
     if ((int)which < 0 || which >= TN_OPTS)
-        return tn_raise(TN_EINVAL, "%s: there is no option %d", who, (int)which), false;
+        return tn_raise_false(TN_EINVAL, "%s: there is no option %d", who, (int)which);
     if (!tn__has(o, which)) {
         tn_raise(TN_EUNSUPPORTED, "%s: %s has no %s", who, o->kind->name, tn__option_names[which]);
         return false;
@@ -132,10 +132,10 @@ static bool matches(const tn_group_config *c, const tn__weight *w)
 static bool check(const char *who, const tn_group_config *c)
 {
     const tn_optimizer *o = c->optimizer;
-    if (!o) return tn_raise(TN_EINVAL, "%s: the optimizer is NULL", who), false;
+    if (!o) return tn_raise_false(TN_EINVAL, "%s: the optimizer is NULL", who);
     if (o->schedules)
-        return tn_raise(TN_ESTATE, "%s: the optimizer already has a schedule; create groups before schedules", who),
-               false;
+        return tn_raise_false(TN_ESTATE, "%s: the optimizer already has a schedule; create groups before schedules",
+                              who);
     if (c->weight_decay != -1 && !tn__option_check(who, o->kind, TN_OPT_WEIGHT_DECAY, c->weight_decay)) return false;
     return c->lr == -1 || tn__option_check(who, o->kind, TN_OPT_LR, c->lr);
 }

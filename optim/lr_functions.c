@@ -336,6 +336,6 @@ static const tn__schedule_kind lambda = {.name = "lambda", .lr = lambda_lr};
 tn_schedule *tn_lambda_lr_create(tn_lambda_lr_config c)
 {
     if (tn__blocked()) return NULL;
-    if (!c.factor) return tn_raise(TN_EINVAL, "tn_lambda_lr_new: .factor is NULL"), NULL;
+    if (!c.factor) return tn_raise_null(TN_EINVAL, "tn_lambda_lr_new: .factor is NULL");
     return tn__schedule_make(&lambda, (tn_schedule){.owner = c.optimizer, .factor = c.factor, .user = c.user});
 }

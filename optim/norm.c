@@ -49,9 +49,9 @@ bool tn__clip_check(const char *who, const tn_clip *c)
         return false;
     }
     if (c->largest && !(c->norm > 0))
-        return tn_raise(TN_EINVAL, "%s: .clip.largest is set but has no effect because .clip.norm is 0", who), false;
+        return tn_raise_false(TN_EINVAL, "%s: .clip.largest is set but has no effect because .clip.norm is 0", who);
     if (c->norm > 0 && c->value > 0)
-        return tn_raise(TN_EINVAL, "%s: .clip.norm and .clip.value are both set; choose one", who), false;
+        return tn_raise_false(TN_EINVAL, "%s: .clip.norm and .clip.value are both set; choose one", who);
     return true;
 }
 

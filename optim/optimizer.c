@@ -46,9 +46,8 @@ tn_optimizer *tn__optimizer_make(const tn__kind *kind, void *module, unsigned fl
 {
     if (tn__blocked()) return NULL;
     if (!module)
-        return tn_raise(TN_EINVAL, "%s: the module is NULL: its constructor failed and the error was cleared",
-                        kind->call),
-               NULL;
+        return tn_raise_null(TN_EINVAL, "%s: the module is NULL: its constructor failed and the error was cleared",
+                             kind->call);
     for (int i = 0; i < TN_OPTS; i++)
         if (kind->options >> i & 1 && !tn__option_check(kind->call, kind, (tn_opt)i, option[i])) return NULL;
     if (!tn__clip_check(kind->call, clip)) return NULL;

@@ -26,7 +26,7 @@ static void unlink_and_free(tn_schedule *s)
 tn_schedule *tn__schedule_make(const tn__schedule_kind *kind, tn_schedule like)
 {
     if (tn__blocked()) return NULL;
-    if (!like.owner) return tn_raise(TN_EINVAL, "tn_%s_lr_new: the optimizer is NULL", kind->name), NULL;
+    if (!like.owner) return tn_raise_null(TN_EINVAL, "tn_%s_lr_new: the optimizer is NULL", kind->name);
     tn_schedule *s = tn_mem_get(sizeof *s);
     if (!s) return NULL;
     *s = like;
@@ -92,15 +92,15 @@ bool tn__schedule_set(tn_schedule *s, int64_t t)
 /* True if s may be stepped by itself; else raises an error. */
 static bool may_step(const char *who, const tn_schedule *s)
 {
-    if (!s) return tn_raise(TN_EINVAL, "%s: the schedule is NULL", who), false;
+    if (!s) return tn_raise_false(TN_EINVAL, "%s: the schedule is NULL", who);
     if (s->parent) {
         tn_raise(TN_ESTATE, "%s: this %s schedule is a part of a %s one; step that one", who, s->kind->name,
                  s->parent->kind->name);
         return false;
     }
     if (s->kind->by_values)
-        return tn_raise(TN_ESTATE, "%s: a plateau schedule depends on values, not on steps; call tn_plateau_step", who),
-               false;
+        return tn_raise_false(TN_ESTATE, "%s: a plateau schedule depends on values, not on steps; call tn_plateau_step",
+                              who);
     for (const tn_schedule *other = s->owner->schedules; other; other = other->next) {
         if (other == s || other->parent) continue;
         tn_raise(TN_ESTATE,

@@ -53,14 +53,13 @@ tn_optimizer *tn_sgd_create(tn_sgd_config c)
                                     [TN_OPT_DAMPENING] = c.dampening};
     if (tn__blocked()) return NULL;
     if (c.nesterov && (option[TN_OPT_MOMENTUM] == 0 || option[TN_OPT_DAMPENING] != 0))
-        return tn_raise(TN_EINVAL, "tn_sgd_new: .nesterov needs a .momentum and no .dampening"), NULL;
+        return tn_raise_null(TN_EINVAL, "tn_sgd_new: .nesterov needs a .momentum and no .dampening");
     if (c.dampening != 0 && c.momentum == 0)
-        return tn_raise(
-                   TN_EINVAL,
-                   "tn_sgd_new: .dampening is %s but has no effect because .momentum is 0; set .momentum or remove "
-                   ".dampening",
-                   tn__format_number(c.dampening)),
-               NULL;
+        return tn_raise_null(
+            TN_EINVAL,
+            "tn_sgd_new: .dampening is %s but has no effect because .momentum is 0; set .momentum or remove "
+            ".dampening",
+            tn__format_number(c.dampening));
     return tn__optimizer_make(&sgd, c.module, (c.nesterov ? TN__NESTEROV : 0u) | (c.maximize ? TN__MAXIMIZE : 0u),
                               option, &c.clip);
 }

@@ -11,7 +11,7 @@ enum { LINE = 64, MOST_BUCKET = 64 << 20 };
 
 static bool check(const tn_replica_config *c)
 {
-    if (!c->world) return tn_raise(TN_EINVAL, "tn_replica_new: the world is NULL"), false;
+    if (!c->world) return tn_raise_false(TN_EINVAL, "tn_replica_new: the world is NULL");
     if (tn_error() != TN_OK) return false;
     if (!c->module) tn_raise(TN_EINVAL, "tn_replica_new: the module is NULL");
     else if (c->fast && c->sparse)
@@ -59,7 +59,7 @@ static bool lay_out(tn_replica *r)
             p->at = r->bytes;
             if (!tn__mul_i64(p->n, (int64_t)tn_dtype_size(p->wide), &bytes) ||
                 !tn__add_i64(r->bytes, (bytes + LINE - 1) / LINE * LINE, &r->bytes))
-                return tn_raise(TN_ENOMEM, "tn_replica_new: the parameters are too large"), false;
+                return tn_raise_false(TN_ENOMEM, "tn_replica_new: the parameters are too large");
         }
         r->bytes = (r->bytes + TN__BLOCK - 1) / TN__BLOCK * TN__BLOCK;
         if (!f64) r->f64_at = r->bytes;
@@ -98,7 +98,7 @@ static bool take_memory(tn_replica *r)
         r->buffer_bytes = tn__max_i64(tn__max_i64(numbers, head + depth * (r->bucket + LINE) + branches * part),
                                       (size + 1) * r->blocks);
     if (!tn__mul_i64(depth, r->bytes, &r->memory_bytes))
-        return tn_raise(TN_ENOMEM, "tn_replica_new: the gradients are too large"), false;
+        return tn_raise_false(TN_ENOMEM, "tn_replica_new: the gradients are too large");
     r->memory = tn__mem_zeroed((size_t)r->memory_bytes + 1); /* the gaps between parameters stay zero */
     r->losses = tn_mem_get((size_t)r->shards * 2 * sizeof *r->losses);
     r->has_grad = tn_mem_get((size_t)r->places + 1);
@@ -130,12 +130,11 @@ static bool keeps_no_statistics(const tn_replica_config *c)
     for (tn_each b = tn_module_each(c->module, TN_EACH_SAVED); c->world->t.size > 1 && tn_next(&b);) {
         const size_t n = strlen(b.name), of = strlen("running_mean");
         if (n >= of && !strcmp(b.name + n - of, "running_mean"))
-            return tn_raise(
-                       TN_EUNSUPPORTED,
-                       "tn_replica_new: '%s' belongs to a batch norm, whose running statistics would differ between "
-                       "ranks; use a layer norm or a group norm",
-                       b.name),
-                   false;
+            return tn_raise_false(
+                TN_EUNSUPPORTED,
+                "tn_replica_new: '%s' belongs to a batch norm, whose running statistics would differ between "
+                "ranks; use a layer norm or a group norm",
+                b.name);
     }
     return true;
 }

@@ -170,7 +170,7 @@ static bool lay_out(tn__zero3 *s)
         atomic_init(&w->remote.object.refs, 1);
         w->bytes = r->place[i].n * size_of(r, i);
         if (!tn__add_i64(all, room_of(w->bytes), &all))
-            return tn_raise(TN_ENOMEM, "tn_replica_next: the weights are too large"), false;
+            return tn_raise_false(TN_ENOMEM, "tn_replica_next: the weights are too large");
     }
     if (!(s->arena = tn__arena_new(all))) return false;
     for (int64_t i = 0; i < r->places; i++)

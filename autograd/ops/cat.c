@@ -195,8 +195,8 @@ static bool begin(const char *op, const tn_tensor *x, int *dim, int room, tn_ten
 {
     for (int i = 0; out && i < room; i++) out[i] = NULL;
     if (tn__blocked()) return false;
-    if (!x) return tn_raise(TN_EINVAL, "%s: the tensor is NULL", op), false;
-    if (x->l.shape.n == 0) return tn_raise(TN_ESHAPE, "%s: a 0-d tensor has no dim to split", op), false;
+    if (!x) return tn_raise_false(TN_EINVAL, "%s: the tensor is NULL", op);
+    if (x->l.shape.n == 0) return tn_raise_false(TN_ESHAPE, "%s: a 0-d tensor has no dim to split", op);
     return tn__wrap_dim(op, dim, x->l.shape.n);
 }
 

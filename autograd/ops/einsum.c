@@ -251,7 +251,7 @@ TN__SAMPLES(einsum, samples);
 tn_tensor *tn_einsum_list(const char *equation, int n, tn_tensor *const *in)
 {
     tn_tensor *met[16];
-    if (n > 0 && !in) return tn_raise(TN_EINVAL, "einsum: the list of %d tensors is NULL", n), NULL;
+    if (n > 0 && !in) return tn_raise_null(TN_EINVAL, "einsum: the list of %d tensors is NULL", n);
     if (n > 0 && n <= 16) {
         for (int i = 0; i < n; i++) met[i] = in[i];
         tn__promote_all(n, met);

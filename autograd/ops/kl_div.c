@@ -61,8 +61,8 @@ tn_tensor *tn_kl_div_run(tn_loss_args a)
 {
     if (!tn__loss_options("kl_div", &a, TN__LOSS_LOG_TARGET | TN__LOSS_BATCHMEAN)) return NULL;
     if (a.batchmean && a.input && a.input->l.shape.n == 0)
-        return tn_raise(TN_ESHAPE, "kl_div: batchmean divides by the size of the first dim, and a 0-d input has none"),
-               NULL;
+        return tn_raise_null(TN_ESHAPE,
+                             "kl_div: batchmean divides by the size of the first dim, and a 0-d input has none");
     const tn_scope s = tn_scope_begin();
     const args_t   args = {a.log_target};
     if (!tn__loss_types(&a.input, &a.target)) return tn_scope_return(s, NULL);

@@ -11,9 +11,8 @@ static bool shapes(const char *op, tn_shape x, tn_shape i, int dim, tn_shape *xs
     tn_shape a = x, b = i, to;
     char     tx[192], ti[192];
     if (x.n != i.n)
-        return tn_raise(TN_ESHAPE, "%s: x %s and the index %s must have as many dims", op,
-                        tn_shape_text(x, tx, sizeof tx), tn_shape_text(i, ti, sizeof ti)),
-               false;
+        return tn_raise_false(TN_ESHAPE, "%s: x %s and the index %s must have as many dims", op,
+                              tn_shape_text(x, tx, sizeof tx), tn_shape_text(i, ti, sizeof ti));
     if (x.n) a.d[dim] = b.d[dim] = 1;
     if (!tn__broadcast(op, a, b, &to)) return false;
     *xs = *is = to;

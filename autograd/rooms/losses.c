@@ -6,7 +6,7 @@
 static bool check_reduction(const char *op, tn_reduction r)
 {
     if (r == TN_MEAN || r == TN_SUM || r == TN_NONE) return true;
-    return tn_raise(TN_EINVAL, "%s: reduction %d is not TN_MEAN, TN_SUM or TN_NONE", op, (int)r), false;
+    return tn_raise_false(TN_EINVAL, "%s: reduction %d is not TN_MEAN, TN_SUM or TN_NONE", op, (int)r);
 }
 
 bool tn__loss_options(const char *op, const tn_loss_args *a, unsigned has)
@@ -17,9 +17,9 @@ bool tn__loss_options(const char *op, const tn_loss_args *a, unsigned has)
     if (a->delta != (tn_loss_args){TN_LOSS_ARGS_DEFAULTS}.delta && !(has & TN__LOSS_DELTA)) missing = ".delta";
     if (a->log_target && !(has & TN__LOSS_LOG_TARGET)) missing = ".log_target";
     if (a->batchmean && !(has & TN__LOSS_BATCHMEAN)) missing = ".batchmean";
-    if (missing) return tn_raise(TN_EINVAL, "%s: has no %s", op, missing), false;
+    if (missing) return tn_raise_false(TN_EINVAL, "%s: has no %s", op, missing);
     if (a->batchmean && a->reduction != TN_MEAN)
-        return tn_raise(TN_EINVAL, "%s: .batchmean is a mean; do not set .reduction", op), false;
+        return tn_raise_false(TN_EINVAL, "%s: .batchmean is a mean; do not set .reduction", op);
     return true;
 }
 

@@ -273,7 +273,7 @@ bool tn__steps_options(const tn_op *op, const tn_steps_args *a, bool state, bool
     if (a->last_c) *a->last_c = NULL;
     for (size_t i = 0; i < sizeof of_others / sizeof *of_others; i++)
         if (of_others[i].given)
-            return tn_raise(TN_EINVAL, "%s: .%s is %s", op->name, of_others[i].name, of_others[i].whose), false;
+            return tn_raise_false(TN_EINVAL, "%s: .%s is %s", op->name, of_others[i].name, of_others[i].whose);
     return true;
 }
 

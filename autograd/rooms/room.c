@@ -128,9 +128,8 @@ tn_tensor *tn__binary_(const tn_op *op, tn_tensor *a, tn_tensor *b, bool real)
         tn_dtype dt = tn__promote(a, b);
         if (real && !tn__is_float(dt)) dt = TN_F32;
         if (dt != a->dtype)
-            return tn_raise(TN_EDTYPE, "%s_: the result is %s and cannot overwrite a tensor of %s", op->name,
-                            tn_dtype_name(dt), tn_dtype_name(a->dtype)),
-                   NULL;
+            return tn_raise_null(TN_EDTYPE, "%s_: the result is %s and cannot overwrite a tensor of %s", op->name,
+                                 tn_dtype_name(dt), tn_dtype_name(a->dtype));
         b = converted(b, dt);
     }
     return tn_op_apply_(op, NULL, 2, (tn_tensor *[]){a, b});
@@ -166,8 +165,8 @@ const char *tn__describe(const tn_tensor *t, char *buf, size_t size)
 
 bool tn__reduce_options(const char *caller, const tn_reduce_args *a, bool var, bool norm)
 {
-    if (a->biased && !var) return tn_raise(TN_EINVAL, "%s: .biased is only for tn_var and tn_std", caller), false;
-    if (a->p != 2 && a->p != 0 && !norm) return tn_raise(TN_EINVAL, "%s: .p is only for tn_norm", caller), false;
+    if (a->biased && !var) return tn_raise_false(TN_EINVAL, "%s: .biased is only for tn_var and tn_std", caller);
+    if (a->p != 2 && a->p != 0 && !norm) return tn_raise_false(TN_EINVAL, "%s: .p is only for tn_norm", caller);
     return true;
 }
 

@@ -19,27 +19,26 @@ static bool positive(const char *name, double v)
 static bool checked(const tn_rope_config *c)
 {
     if (c->dim < 2 || c->dim % 2 || c->dim > 1 << 20)
-        return tn_raise(TN_EINVAL, "rope: .dim is %lld, but must be even and at least 2", (long long)c->dim), false;
+        return tn_raise_false(TN_EINVAL, "rope: .dim is %lld, but must be even and at least 2", (long long)c->dim);
     if (!positive("theta", c->theta)) return false;
     if (c->scaling == TN_ROPE_PLAIN) {
         if (c->factor == 0 || c->factor == 1) return true;
-        return tn_raise(TN_EINVAL, "rope: .factor is %g, but no .scaling is set; set .scaling or remove .factor",
-                        c->factor),
-               false;
+        return tn_raise_false(TN_EINVAL, "rope: .factor is %g, but no .scaling is set; set .scaling or remove .factor",
+                              c->factor);
     }
     if ((unsigned)c->scaling > TN_ROPE_LLAMA3)
-        return tn_raise(TN_EINVAL, "rope: .scaling is %d, which is not a tn_rope_scaling", (int)c->scaling), false;
+        return tn_raise_false(TN_EINVAL, "rope: .scaling is %d, which is not a tn_rope_scaling", (int)c->scaling);
     if (!positive("factor", c->factor)) return false;
     if (c->scaling == TN_ROPE_LINEAR) return true;
     if (c->trained < 1)
-        return tn_raise(TN_EINVAL, "rope: .trained is %lld, but this scaling needs the number of positions in training",
-                        (long long)c->trained),
-               false;
+        return tn_raise_false(TN_EINVAL,
+                              "rope: .trained is %lld, but this scaling needs the number of positions in training",
+                              (long long)c->trained);
     if (c->scaling == TN_ROPE_DYNAMIC && c->dim < 4)
-        return tn_raise(TN_EINVAL, "rope: .dim is 2, but dynamic scaling needs at least 4"), false;
+        return tn_raise_false(TN_EINVAL, "rope: .dim is 2, but dynamic scaling needs at least 4");
     if (c->scaling == TN_ROPE_LLAMA3 && !(c->low > 0 && c->high > c->low))
-        return tn_raise(TN_EINVAL, "rope: .low is %g and .high %g, but 0 < .low < .high must hold", c->low, c->high),
-               false;
+        return tn_raise_false(TN_EINVAL, "rope: .low is %g and .high %g, but 0 < .low < .high must hold", c->low,
+                              c->high);
     return true;
 }
 
@@ -81,10 +80,9 @@ tn_tensor *tn_rope_angles(tn_rope_config c, int64_t offset, int64_t length)
 {
     if (tn_error() != TN_OK || !checked(&c)) return NULL;
     if (offset < 0 || length < 0 || length > INT64_MAX - offset)
-        return tn_raise(TN_EINVAL,
-                        "rope: %lld positions from %lld on: neither may be negative, and the sum must fit in 64 bits",
-                        (long long)length, (long long)offset),
-               NULL;
+        return tn_raise_null(
+            TN_EINVAL, "rope: %lld positions from %lld on: neither may be negative, and the sum must fit in 64 bits",
+            (long long)length, (long long)offset);
     tn_tensor *to = tn_empty_of(c.dtype == TN_F64 ? TN_F64 : TN_F32, TN_SHAPE(length, c.dim));
     if (to) fill(&c, to, length, NULL, offset);
     return tn_error() == TN_OK ? to : NULL;
@@ -96,7 +94,7 @@ tn_tensor *tn_rope_angles_at(tn_rope_config c, tn_tensor *positions)
     const tn_dtype dt = tn_dtype_of(positions);
     tn_shape       s = tn_shape_of(positions);
     if (!positions || (dt != TN_I64 && dt != TN_I32) || s.n >= TN_MAX_DIMS)
-        return tn_raise(TN_EDTYPE, "rope: positions must be i64 or i32, with fewer than %d dims", TN_MAX_DIMS), NULL;
+        return tn_raise_null(TN_EDTYPE, "rope: positions must be i64 or i32, with fewer than %d dims", TN_MAX_DIMS);
     s.d[s.n++] = c.dim;
     tn_tensor *to = tn_empty_of(c.dtype == TN_F64 ? TN_F64 : TN_F32, s);
     if (to) fill(&c, to, tn_numel(positions), positions, 0);

@@ -101,7 +101,7 @@ bool tn__pool_fit(const tn_ctx *c, const tn__windows *w, int dims, const int64_t
 bool tn__no_ignore_padding(const char *caller, bool ignore_padding)
 {
     if (!ignore_padding) return true;
-    return tn_raise(TN_EINVAL, "%s: .ignore_padding is only for average pooling", caller), false;
+    return tn_raise_false(TN_EINVAL, "%s: .ignore_padding is only for average pooling", caller);
 }
 
 bool tn__infer_pool(tn_ctx *c, int dims)

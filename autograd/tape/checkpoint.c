@@ -87,9 +87,9 @@ tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in)
 {
     if (tn__blocked()) return NULL;
     if (!fn || n < 0 || (n && !in))
-        return tn_raise(TN_EINVAL, "tn_checkpoint: needs a function and an array of inputs"), NULL;
+        return tn_raise_null(TN_EINVAL, "tn_checkpoint: needs a function and an array of inputs");
     for (int i = 0; i < n; i++)
-        if (!in[i]) return tn_raise(TN_EINVAL, "tn_checkpoint: input %d is NULL", i), NULL;
+        if (!in[i]) return tn_raise_null(TN_EINVAL, "tn_checkpoint: input %d is NULL", i);
         else if (!tn__self.mode.no_grad && !tn__up_to_date(in[i], "tn_checkpoint", "input", i)) return NULL;
     tn_generator *g = tn_current_generator();
     if (tn__self.mode.no_grad) {

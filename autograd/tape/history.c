@@ -95,11 +95,11 @@ bool tn__rebase_begin(tn__rebase *r, tn_tensor *x, tn__node *node)
     if (all && members(x) == 1 && !r->history) return true;
     const bool known = base_of(x, r->history, &base);
     if (!all && !known)
-        return tn_raise(TN_ESTATE,
-                        "%s_: the target is a part of memory whose other elements have an unknown history (a result of "
-                        "tn_checkpoint, or of a tensor that tn_adopt changed); tn_clone it first",
-                        node->op->name),
-               false;
+        return tn_raise_false(
+            TN_ESTATE,
+            "%s_: the target is a part of memory whose other elements have an unknown history (a result of "
+            "tn_checkpoint, or of a tensor that tn_adopt changed); tn_clone it first",
+            node->op->name);
     if (!r->history) {
         if (!(r->history = new_history(x))) return false;
         r->fresh = true;

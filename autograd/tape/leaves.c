@@ -4,19 +4,17 @@
 tn_tensor *tn_requires_grad(tn_tensor *t)
 {
     if (tn__blocked()) return NULL;
-    if (!t) return tn_raise(TN_EINVAL, "tn_requires_grad: the tensor is NULL"), NULL;
+    if (!t) return tn_raise_null(TN_EINVAL, "tn_requires_grad: the tensor is NULL");
     if (!tn__alive("tn_requires_grad", t)) return NULL;
     if (!tn__is_float(t->dtype))
-        return tn_raise(TN_EDTYPE, "tn_requires_grad: only floating tensors have gradients, this one is %s",
-                        tn_dtype_name(t->dtype)),
-               NULL;
+        return tn_raise_null(TN_EDTYPE, "tn_requires_grad: only floating tensors have gradients, this one is %s",
+                             tn_dtype_name(t->dtype));
     if (!tn__up_to_date(t, "tn_requires_grad", "the tensor", -1)) return NULL;
     if (t->node)
-        return tn_raise(TN_ESTATE,
-                        "tn_requires_grad: this tensor is the result of a recorded %s and already has a gradient; "
-                        "tn_retain_grad keeps it, tn_detach returns a tensor that can be a leaf",
-                        tn__node_of(t)->op->name),
-               NULL;
+        return tn_raise_null(TN_ESTATE,
+                             "tn_requires_grad: this tensor is the result of a recorded %s and already has a gradient; "
+                             "tn_retain_grad keeps it, tn_detach returns a tensor that can be a leaf",
+                             tn__node_of(t)->op->name);
     if (!t->leaf && !tn__start_history(t)) return NULL;
     t->leaf = true;
     tn__make_guest(t, true);
@@ -26,14 +24,14 @@ tn_tensor *tn_requires_grad(tn_tensor *t)
 tn_tensor *tn_freeze_tensor(tn_tensor *t)
 {
     if (tn__blocked()) return NULL;
-    if (!t) return tn_raise(TN_EINVAL, "tn_freeze_tensor: the tensor is NULL"), NULL;
+    if (!t) return tn_raise_null(TN_EINVAL, "tn_freeze_tensor: the tensor is NULL");
     if (!tn__alive("tn_freeze_tensor", t)) return NULL;
     if (t->node || tn__newer(t))
-        return tn_raise(TN_ESTATE,
-                        "tn_freeze_tensor: this tensor is the result of a recorded %s, not a leaf; tn_detach returns "
-                        "one without a gradient",
-                        t->node ? tn__node_of(t)->op->name : atomic_load(&t->storage->writer)),
-               NULL;
+        return tn_raise_null(
+            TN_ESTATE,
+            "tn_freeze_tensor: this tensor is the result of a recorded %s, not a leaf; tn_detach returns "
+            "one without a gradient",
+            t->node ? tn__node_of(t)->op->name : atomic_load(&t->storage->writer));
     t->leaf = false;
     tn__make_guest(t, false);
     tn_zero_grad(t);
@@ -78,7 +76,7 @@ void tn_zero_grad(tn_tensor *t)
 tn_tensor *tn_detach(tn_tensor *t)
 {
     if (tn__blocked()) return NULL;
-    if (!t) return tn_raise(TN_EINVAL, "tn_detach: the tensor is NULL"), NULL;
+    if (!t) return tn_raise_null(TN_EINVAL, "tn_detach: the tensor is NULL");
     if (!tn__alive("tn_detach", t)) return NULL;
     tn_tensor *d = tn__alias(t, &t->l);
     if (d) d->family = tn__thread_id() << 40 | ++tn__tape.families, d->unrecorded = false;

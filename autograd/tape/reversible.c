@@ -156,13 +156,13 @@ static bool run_all(const args_t *a, tn_tensor *const x[2], tn_tensor *y[2])
 static bool fits(tn_reversible_fn fn, int64_t blocks, tn_tensor *const x[2])
 {
     if (!fn || blocks < 1 || blocks > 1 << 20 || !x || !x[0] || !x[1])
-        return tn_raise(TN_EINVAL, "tn_reversible: needs a function, from 1 to %d blocks, and two tensors", 1 << 20),
-               false;
+        return tn_raise_false(TN_EINVAL, "tn_reversible: needs a function, from 1 to %d blocks, and two tensors",
+                              1 << 20);
     for (int k = 0; k < 2; k++) {
         if (!tn__alive("tn_reversible", x[k])) return false;
         if (!tn__is_float(x[k]->dtype))
-            return tn_raise(TN_EDTYPE, "tn_reversible: x[%d] must be floating, got %s", k, tn_dtype_name(x[k]->dtype)),
-                   false;
+            return tn_raise_false(TN_EDTYPE, "tn_reversible: x[%d] must be floating, got %s", k,
+                                  tn_dtype_name(x[k]->dtype));
         if (!tn__self.mode.no_grad && !tn__up_to_date(x[k], "tn_reversible", "x", k)) return false;
     }
     return true;

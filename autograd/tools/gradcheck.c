@@ -162,14 +162,14 @@ static tn_status second(check *k)
 static bool can_be_checked(const tn_gradcheck_args *c)
 {
     if (!(c->step > 0 && c->step < 1) || !(c->atol >= 0) || !(c->rtol >= 0))
-        return tn_raise(TN_EINVAL, "tn_gradcheck: .step must be between 0 and 1, .atol and .rtol not negative"), false;
+        return tn_raise_false(TN_EINVAL, "tn_gradcheck: .step must be between 0 and 1, .atol and .rtol not negative");
     if (c->input && (c->inputs || c->count))
-        return tn_raise(TN_EINVAL, "tn_gradcheck: give its inputs as .input or as .count and .inputs, not both"), false;
+        return tn_raise_false(TN_EINVAL, "tn_gradcheck: give its inputs as .input or as .count and .inputs, not both");
     if (!c->fn || (!c->input && (c->count < 1 || !c->inputs)))
-        return tn_raise(TN_EINVAL, "tn_gradcheck: give a function and its inputs, as .input or as .count and .inputs"),
-               false;
+        return tn_raise_false(TN_EINVAL,
+                              "tn_gradcheck: give a function and its inputs, as .input or as .count and .inputs");
     if (c->count <= MOST) return true;
-    return tn_raise(TN_EINVAL, "tn_gradcheck: %d inputs are more than the %d it can take", c->count, MOST), false;
+    return tn_raise_false(TN_EINVAL, "tn_gradcheck: %d inputs are more than the %d it can take", c->count, MOST);
 }
 
 tn_status tn_gradcheck_run(tn_gradcheck_args c)

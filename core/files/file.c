@@ -394,7 +394,7 @@ bool tn__sink_open(tn__sink *s, const char *label, const char *path, int64_t siz
 {
     *s = (tn__sink){.label = label, .path = path, .fd = -1, .dir = -1, .size = size};
     if (!check_path(label, path)) return false;
-    if (path[strlen(path) - 1] == '/') return tn_raise(TN_EINVAL, "%s: this names a folder, not a file", label), false;
+    if (path[strlen(path) - 1] == '/') return tn_raise_false(TN_EINVAL, "%s: this names a folder, not a file", label);
     struct stat old;
     unsigned    mode = 0666;
     int         r = io.lstat(io.user, path, &old);
@@ -435,7 +435,7 @@ bool tn__sink_append(tn__sink *s, const char *label, const char *path)
 bool tn__sink_write(tn__sink *s, const void *from, size_t bytes)
 {
     if ((uint64_t)bytes > (uint64_t)(s->size - s->at)) /* cannot happen; but it would corrupt memory */
-        return tn_raise(TN_ESTATE, "%s: more bytes are written than declared", s->label), false;
+        return tn_raise_false(TN_ESTATE, "%s: more bytes are written than declared", s->label);
     if (s->memory) {
         if (bytes) memcpy(s->memory + s->at, from, bytes);
         s->at += (int64_t)bytes;
@@ -454,7 +454,7 @@ bool tn__sink_write(tn__sink *s, const void *from, size_t bytes)
 
 static bool commit_file(tn__sink *s)
 {
-    if (s->at != s->size) return tn_raise(TN_ESTATE, "%s: fewer bytes were written than declared", s->label), false;
+    if (s->at != s->size) return tn_raise_false(TN_ESTATE, "%s: fewer bytes were written than declared", s->label);
     int r = -EINTR;
     for (int i = 0; i < TRIES && r == -EINTR; i++) r = io.fsync(io.user, s->fd);
     if (r < 0) return fail(s->label, "cannot sync it to the disk (fsync)", r), false;

@@ -64,7 +64,7 @@ tn_tensor *tn_gguf_get_as(const tn_gguf *g, const char *name, tn_dtype dtype)
     const int64_t     i = find(g, who, name);
     if (i < 0) return NULL;
     if (dtype != TN_F32 && dtype != TN_BF16)
-        return tn_raise(TN_EDTYPE, "%s: dtype is %s, but must be f32 or bf16", who, tn_dtype_name(dtype)), NULL;
+        return tn_raise_null(TN_EDTYPE, "%s: dtype is %s, but must be f32 or bf16", who, tn_dtype_name(dtype));
     tn_tensor *t = tn__st_read(g->tensors, who, i, dtype);
     if (!t || t->dtype == dtype) return t;
     tn_tensor *to = tn__make(who, dtype, t->l.shape);
@@ -178,10 +178,10 @@ const char *tn_gguf_string_or(const tn_gguf *g, const char *key, const char *fal
 static const tn__gguf_pair *array(const tn_gguf *g, const char *who, const char *key, bool strings)
 {
     if (tn__blocked()) return NULL;
-    if (!g || !key) return tn_raise(TN_EINVAL, "%s: the %s is NULL", who, g ? "key" : "file"), NULL;
+    if (!g || !key) return tn_raise_null(TN_EINVAL, "%s: the %s is NULL", who, g ? "key" : "file");
     const tn__gguf_pair *p = pair(g, key);
     const char          *what = strings ? "an array of strings" : "an array of numbers";
-    if (!p) return tn_raise(TN_EINDEX, "%s: %s is missing, expected %s", g->tensors->label, key, what), NULL;
+    if (!p) return tn_raise_null(TN_EINDEX, "%s: %s is missing, expected %s", g->tensors->label, key, what);
     const bool fits = p->type == TN_GGUF_ARRAY && (strings ? p->item == TN_GGUF_STRING : tn__gguf_bytes[p->item] > 0);
     if (!fits) not_a(g, key, what);
     return fits ? p : NULL;

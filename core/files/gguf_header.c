@@ -314,7 +314,7 @@ bool tn__gguf_header(tn_gguf *g)
     for (state is = SHORT; is != GOOD;) { /* until the whole header has been read */
         const size_t n = (int64_t)room < s->size ? room : (size_t)s->size;
         if (room > TN__GGUF_HEADER && !s->memory)
-            return tn_raise(TN_EUNSUPPORTED, "%s: a header of more than %d bytes", c.label, TN__GGUF_HEADER), false;
+            return tn_raise_false(TN_EUNSUPPORTED, "%s: a header of more than %d bytes", c.label, TN__GGUF_HEADER);
         if (g->owned) tn__mem_put(g->header, g->header_bytes);
         g->header = NULL, g->owned = !s->memory, g->header_bytes = n, g->strings_room = 1;
         if (!(g->header = s->memory ? (unsigned char *)(uintptr_t)s->memory : tn__mem_get(n)) ||

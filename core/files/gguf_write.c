@@ -42,7 +42,7 @@ static void little(char *to, uint64_t v, int bytes)
 static bool grow(tn_gguf_writer *w, size_t bytes)
 {
     if (bytes > TN__GGUF_HEADER || bytes > TN__GGUF_HEADER - w->bytes)
-        return tn_raise(TN_EUNSUPPORTED, "tn_gguf_writer: more than %d bytes of values", TN__GGUF_HEADER), false;
+        return tn_raise_false(TN_EUNSUPPORTED, "tn_gguf_writer: more than %d bytes of values", TN__GGUF_HEADER);
     if (bytes <= w->room - w->bytes) return true;
     size_t room = w->room ? w->room : 1024;
     while (room - w->bytes < bytes) room *= 2;
@@ -68,17 +68,16 @@ static void put_text(tn_gguf_writer *w, const char *text, size_t bytes)
 static bool open_pair(tn_gguf_writer *w, const char *who, const char *key, tn_gguf_type type, size_t bytes)
 {
     if (tn__blocked()) return false;
-    if (!w || !key) return tn_raise(TN_EINVAL, "%s: the %s is NULL", who, w ? "key" : "writer"), false;
+    if (!w || !key) return tn_raise_false(TN_EINVAL, "%s: the %s is NULL", who, w ? "key" : "writer");
     const size_t n = strlen(key);
     char         shown[TN__QUOTED];
     if (n < 1 || n > TN__GGUF_KEY || tn_utf8_valid(key, n) < n)
-        return tn_raise(TN_EINVAL, "%s: a key must have 1 to 65535 bytes of UTF-8, got %s", who,
-                        tn__quote(shown, key, n, 100)),
-               false;
+        return tn_raise_false(TN_EINVAL, "%s: a key must have 1 to 65535 bytes of UTF-8, got %s", who,
+                              tn__quote(shown, key, n, 100));
     if (w->strings_left)
-        return tn_raise(TN_ESTATE, "%s: %lld strings of the open array are missing", who, (long long)w->strings_left),
-               false;
-    if (w->pairs == TN__GGUF_KEYS) return tn_raise(TN_EUNSUPPORTED, "%s: at most 100000 keys", who), false;
+        return tn_raise_false(TN_ESTATE, "%s: %lld strings of the open array are missing", who,
+                              (long long)w->strings_left);
+    if (w->pairs == TN__GGUF_KEYS) return tn_raise_false(TN_EUNSUPPORTED, "%s: at most 100000 keys", who);
     if (!grow(w, 8 + n + 4 + bytes)) return false;
     put_text(w, key, n);
     put(w, type, 4);
@@ -212,7 +211,7 @@ static bool put_tensors(tn_gguf_writer *w, plan *p, const char *label)
         put(w, (uint64_t)kind, 4);
         put(w, (uint64_t)p->data, 8);
         if (!tn__add_i64(p->data, bytes_of(kind, t) + TN__GGUF_ALIGN, &p->data))
-            return tn_raise(TN_EUNSUPPORTED, "%s: the tensors' bytes do not fit in 63 bits", label), false;
+            return tn_raise_false(TN_EUNSUPPORTED, "%s: the tensors' bytes do not fit in 63 bits", label);
         p->data = rounded(p->data - TN__GGUF_ALIGN);
     }
     return true;
@@ -280,15 +279,15 @@ static tn_tensor *write_all(tn_gguf_writer *w, const char *label, const char *pa
 static tn_tensor *checked(tn_gguf_writer *w, const char *label, const char *path, const char *packed)
 {
     plan p = {.packed = -1};
-    if (!w) return tn_raise(TN_EINVAL, "%s: the writer is NULL", label), NULL;
+    if (!w) return tn_raise_null(TN_EINVAL, "%s: the writer is NULL", label);
     if (w->strings_left)
-        return tn_raise(TN_ESTATE, "%s: %lld strings of the open array are missing", label, (long long)w->strings_left),
-               NULL;
+        return tn_raise_null(TN_ESTATE, "%s: %lld strings of the open array are missing", label,
+                             (long long)w->strings_left);
     if (packed) p.packed = !strcmp(packed, "F32") ? 0 : !strcmp(packed, "BF16") ? 30 : TN__Q8_0;
     if (packed && strcmp(packed, tn__quant_blocks[p.packed].name) != 0)
-        return tn_raise(TN_EINVAL, "%s: packed is '%.20s', but must be F32, BF16 or Q8_0", label, packed), NULL;
+        return tn_raise_null(TN_EINVAL, "%s: packed is '%.20s', but must be F32, BF16 or Q8_0", label, packed);
     p.items = tn__st_items(w->tensors, &p.count);
-    if (p.count > TN__GGUF_TENSORS) return tn_raise(TN_EUNSUPPORTED, "%s: at most 100000 tensors", label), NULL;
+    if (p.count > TN__GGUF_TENSORS) return tn_raise_null(TN_EUNSUPPORTED, "%s: at most 100000 tensors", label);
     return write_all(w, label, path, &p);
 }
 

@@ -111,10 +111,10 @@ const tn_json *tn_json_need(const tn_json *v, const char *key)
 {
     const tn_json *found = tn_json_get(v, key);
     if (found) return found;
-    if (!key) return tn_raise(TN_EINVAL, "tn_json_need: the key is NULL"), NULL;
+    if (!key) return tn_raise_null(TN_EINVAL, "tn_json_need: the key is NULL");
     char where[PLACE], asked[TN__QUOTED], near[TN__QUOTED] = "";
     tn__quote(asked, key, strlen(key), 80);
-    if (!v) return tn_raise(TN_EINDEX, "tn_json_need: the object to search for %s is NULL", asked), NULL;
+    if (!v) return tn_raise_null(TN_EINDEX, "tn_json_need: the object to search for %s is NULL", asked);
     if (v->type != TN_JSON_OBJECT) return wrong(v, "an object"), NULL;
     tn__names x = {.name = tn__json_child_name, .owner = tn_json_first(v)};
     int64_t   i = tn__names_nearest(&x, (uint32_t)tn_json_count(v), key);

@@ -209,7 +209,7 @@ tn_json *tn_json_parse_within(const char *text, size_t bytes, tn_json_limits lim
 {
     static const char label[] = "tn_json_parse";
     if (tn__blocked()) return NULL;
-    if (!text) return tn_raise(TN_EINVAL, "%s: text is NULL", label), NULL;
+    if (!text) return tn_raise_null(TN_EINVAL, "%s: text is NULL", label);
     if (!check_limits(label, &limits) || !check_size(label, bytes, &limits)) return NULL;
     return parse(label, NULL, text, bytes, limits);
 }

@@ -20,7 +20,7 @@ tn_json_writer *tn_json_writer_new(int indent)
 {
     if (tn__blocked()) return NULL;
     if (indent < 0 || indent > 16)
-        return tn_raise(TN_EINVAL, "tn_json_writer_new: an indent of %d, expected 0 to 16", indent), NULL;
+        return tn_raise_null(TN_EINVAL, "tn_json_writer_new: an indent of %d, expected 0 to 16", indent);
     tn_json_writer *w = tn__mem_zeroed(sizeof *w);
     if (w) w->indent = indent;
     return w;
@@ -117,7 +117,7 @@ static bool in_object(const tn_json_writer *w)
 /* A call that fails changes nothing and can be repeated; one skipped because of an error leaves a gap. */
 static bool usable(const tn_json_writer *w, const char *who)
 {
-    if (!w) return tn_raise(TN_EINVAL, "%s: the writer is NULL", who), false;
+    if (!w) return tn_raise_false(TN_EINVAL, "%s: the writer is NULL", who);
     if (!w->gap) return true;
     tn_raise(TN_ESTATE,
              "%s: calls on this writer were skipped while an error was set, so its text has a gap; clear the "
@@ -148,9 +148,9 @@ static bool begin(tn_json_writer *w, const char *who, const char *key, size_t mo
 {
     size_t key_bytes = key ? strlen(key) : 0;
     bool   object = in_object(w);
-    if (w->done) return tn_raise(TN_ESTATE, "%s: the text is already complete", who), false;
+    if (w->done) return tn_raise_false(TN_ESTATE, "%s: the text is already complete", who);
     if (object && !key)
-        return tn_raise(TN_EINVAL, "%s: a value in an object needs a key, but the key is NULL", who), false;
+        return tn_raise_false(TN_EINVAL, "%s: a value in an object needs a key, but the key is NULL", who);
     if (!object && key) {
         char shown[TN__QUOTED];
         tn_raise(TN_EINVAL, "%s: the key is %s, but only values in an object have keys; pass NULL", who,
@@ -329,8 +329,8 @@ const char *tn_json_text(tn_json_writer *w, size_t *bytes)
 {
     if (bytes) *bytes = 0;
     if (tn__blocked() || !usable(w, "tn_json_text")) return NULL;
-    if (w->depth) return tn_raise(TN_ESTATE, "tn_json_text: %d arrays or objects are still open", w->depth), NULL;
-    if (!w->done) return tn_raise(TN_ESTATE, "tn_json_text: no value was written"), NULL;
+    if (w->depth) return tn_raise_null(TN_ESTATE, "tn_json_text: %d arrays or objects are still open", w->depth);
+    if (!w->done) return tn_raise_null(TN_ESTATE, "tn_json_text: no value was written");
     w->text[w->used] = 0;
     if (bytes) *bytes = w->used;
     return w->text;

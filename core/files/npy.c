@@ -169,7 +169,7 @@ static bool parse_dict(header *h)
     if (h->at < h->bytes) return fail(h, TN_EFORMAT, h->at, "only spaces may follow the dict");
     for (int k = 0; k < 3; k++)
         if (!(seen >> k & 1))
-            return tn_raise(TN_EFORMAT, "%s: header: the key '%s' is missing", h->label, keys[k]), false;
+            return tn_raise_false(TN_EFORMAT, "%s: header: the key '%s' is missing", h->label, keys[k]);
     return true;
 }
 
@@ -206,7 +206,7 @@ static tn_tensor *read_elements(const tn__source *s, const header *h, int64_t at
     char    text[192];
     tn_shape_text(h->shape, text, sizeof text);
     if (!data_bytes(h, &bytes))
-        return tn_raise(TN_EFORMAT, "%s: shape %s is too large: its bytes do not fit in 63 bits", s->label, text), NULL;
+        return tn_raise_null(TN_EFORMAT, "%s: shape %s is too large: its bytes do not fit in 63 bits", s->label, text);
     if (bytes != s->size - at) {
         tn_raise(TN_EFORMAT, "%s: %s %s needs %lld bytes after the header, found %lld", s->label,
                  tn__elements[h->element].npy, text, (long long)bytes, (long long)(s->size - at));
@@ -228,9 +228,9 @@ static tn_tensor *read_npy(const tn__source *s)
     }
     if (!tn__source_read(s, p, 0, s->size < 12 ? 10 : 12)) return NULL;
     if (memcmp(p, "\x93NUMPY", 6))
-        return tn_raise(TN_EFORMAT, "%s: not an npy file: it does not start with \\x93NUMPY", s->label), NULL;
+        return tn_raise_null(TN_EFORMAT, "%s: not an npy file: it does not start with \\x93NUMPY", s->label);
     if (p[6] < 1 || p[6] > 3 || p[7] != 0)
-        return tn_raise(TN_EFORMAT, "%s: byte 6: version %d.%d, expected 1.0, 2.0 or 3.0", s->label, p[6], p[7]), NULL;
+        return tn_raise_null(TN_EFORMAT, "%s: byte 6: version %d.%d, expected 1.0, 2.0 or 3.0", s->label, p[6], p[7]);
     if (p[6] > 1 && s->size < 12) {
         tn_raise(TN_EFORMAT, "%s: it has %lld bytes, too few for an npy file", s->label, (long long)s->size);
         return NULL;
@@ -305,7 +305,7 @@ static size_t put_header(char to[HEADER], const tn_tensor *t)
 /* Writes the header of t's file, and computes the total bytes; raises. */
 static bool begin(const char *label, const tn_tensor *t, char head[HEADER], size_t *head_bytes, int64_t *all)
 {
-    if (!t) return tn_raise(TN_EINVAL, "%s: the tensor is NULL", label), false;
+    if (!t) return tn_raise_false(TN_EINVAL, "%s: the tensor is NULL", label);
     if (t->dtype == TN_BF16) {
         tn_raise(TN_EUNSUPPORTED, "%s: npy has no bf16; convert with tn_to(t, TN_F32), or write a safetensors file",
                  label);
@@ -314,7 +314,7 @@ static bool begin(const char *label, const tn_tensor *t, char head[HEADER], size
     *head_bytes = put_header(head, t);
     if (tn__add_i64((int64_t)*head_bytes, tn_shape_numel(t->l.shape) * (int64_t)tn__dtype_bytes(t->dtype), all))
         return true;
-    return tn_raise(TN_EUNSUPPORTED, "%s: the file would have more than 2^63 - 1 bytes", label), false;
+    return tn_raise_false(TN_EUNSUPPORTED, "%s: the file would have more than 2^63 - 1 bytes", label);
 }
 
 tn_status tn_npy_save(const char *path, const tn_tensor *t)

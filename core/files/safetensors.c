@@ -145,7 +145,7 @@ tn_tensor *tn_safetensors_get_at(const tn_safetensors *f, int64_t i)
 {
     static const char who[] = "tn_safetensors_get_at";
     if (tn__blocked()) return NULL;
-    if (!f) return tn_raise(TN_EINVAL, "%s: the file is NULL", who), NULL;
+    if (!f) return tn_raise_null(TN_EINVAL, "%s: the file is NULL", who);
     return in_range(f, who, i, f->count) ? get(f, who, i) : NULL;
 }
 
@@ -153,7 +153,7 @@ tn_tensor *tn_safetensors_get(const tn_safetensors *f, const char *name)
 {
     static const char who[] = "tn_safetensors_get";
     if (tn__blocked()) return NULL;
-    if (!f || !name) return tn_raise(TN_EINVAL, "%s: the %s is NULL", who, f ? "name" : "file"), NULL;
+    if (!f || !name) return tn_raise_null(TN_EINVAL, "%s: the %s is NULL", who, f ? "name" : "file");
     int64_t i = tn_safetensors_find(f, name);
     if (i >= 0) return get(f, who, i);
     char asked[TN__QUOTED], meant[TN__QUOTED] = "";

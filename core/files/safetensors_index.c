@@ -44,7 +44,7 @@ static bool open_all(tn_safetensors *f, const tn_json *map, const char *path, co
         while (k < f->shard_count && strcmp(names[k], name) != 0) k++;
         if (k < f->shard_count) continue;
         if (!is_name(v)) return wrong(f, tn_json_key(v), name, "not the name of a .safetensors file in this folder:");
-        if (k == SHARDS) return tn_raise(TN_EUNSUPPORTED, "%s: more than %d files", f->label, SHARDS), false;
+        if (k == SHARDS) return tn_raise_false(TN_EUNSUPPORTED, "%s: more than %d files", f->label, SHARDS);
         char *at = tn__mem_get(folder + NAME + 1);
         if (at) memcpy(at, path, folder), memcpy(at + folder, name, strlen(name) + 1);
         f->shards[k] = at ? tn__st_open_shard(at) : NULL;
@@ -59,7 +59,7 @@ static bool get_table(tn_safetensors *f)
 {
     for (uint32_t k = 0; k < f->shard_count; k++) f->count += f->shards[k]->count;
     if (f->count > TN__ST_TENSORS)
-        return tn_raise(TN_EUNSUPPORTED, "%s: more than %d tensors", f->label, TN__ST_TENSORS), false;
+        return tn_raise_false(TN_EUNSUPPORTED, "%s: more than %d tensors", f->label, TN__ST_TENSORS);
     f->room = f->count;
     if (!(f->entries = tn__mem_get(f->room * sizeof *f->entries)) || !tn__st_slots(f)) return false;
     tn__st_entry *to = f->entries;

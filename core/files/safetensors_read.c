@@ -27,9 +27,8 @@ static bool duplicate(const tn_safetensors *f, const char *what, const char *nam
 {
     char shown[TN__QUOTED];
     if (f->shards || !first)
-        return tn_raise(TN_EFORMAT, "%s: duplicate %s %s%s", f->label, what, tn__quote(shown, name, bytes, 100),
-                        f->shards ? ", in two of the files" : ""),
-               false;
+        return tn_raise_false(TN_EFORMAT, "%s: duplicate %s %s%s", f->label, what, tn__quote(shown, name, bytes, 100),
+                              f->shards ? ", in two of the files" : "");
     tn_raise(TN_EFORMAT, "%s: duplicate %s %s, at byte %lld and at byte %lld", f->label, what,
              tn__quote(shown, name, bytes, 100), 8 + (long long)first, 8 + (long long)at);
     return false;
@@ -107,8 +106,8 @@ tn__st_entry *tn__st_add(tn_safetensors *f, const char *name, size_t bytes)
     if (!wrong && (f->count == f->room || f->string_room - f->strings_used <= bytes))
         wrong = "exceeds the declared number"; /* cannot happen; but it would corrupt memory */
     if (wrong)
-        return tn_raise(TN_EFORMAT, "%s: the tensor's name %s %s", f->label, tn__quote(shown, name, bytes, 100), wrong),
-               NULL;
+        return tn_raise_null(TN_EFORMAT, "%s: the tensor's name %s %s", f->label, tn__quote(shown, name, bytes, 100),
+                             wrong);
     tn__st_entry *e = f->entries + f->count++;
     char         *to = f->strings + f->strings_used;
     memcpy(to, name, bytes), to[bytes] = 0;

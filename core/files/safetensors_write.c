@@ -187,7 +187,7 @@ static bool put_header(const tn_safetensors_writer *w, const char *label, const 
         tn_json_open_array(j, "data_offsets");
         tn_json_put_i64(j, NULL, *data);
         if (!tn__add_i64(*data, bytes_of(x->tensor), data) || *data > INT64_MAX - 2 * (int64_t)TN__ST_HEADER)
-            return tn_raise(TN_EUNSUPPORTED, "%s: the tensors' bytes do not fit in 63 bits", label), false;
+            return tn_raise_false(TN_EUNSUPPORTED, "%s: the tensors' bytes do not fit in 63 bits", label);
         tn_json_put_i64(j, NULL, *data);
         tn_json_close(j);
         tn_json_close(j);
@@ -238,7 +238,7 @@ static bool note_sums(tn_safetensors_writer *w, const uint32_t *order)
 
 static tn_tensor *write_sorted(tn_safetensors_writer *w, const char *label, const char *path, bool summed)
 {
-    if (!w) return tn_raise(TN_EINVAL, "%s: the writer is NULL", label), NULL;
+    if (!w) return tn_raise_null(TN_EINVAL, "%s: the writer is NULL", label);
     uint32_t       *order = tn__mem_get(w->count * sizeof *order);
     tn_json_writer *j = order ? tn_json_writer_new(0) : NULL;
     tn_tensor      *t = NULL;

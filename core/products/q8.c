@@ -60,15 +60,14 @@ static tn_tensor *make(const char *who, bool f16, tn_dtype dt, tn_shape s, tn__q
     char    text[192];
     tn_shape_text(s, text, sizeof text);
     if (!tn__is_float(dt))
-        return tn_raise(TN_EDTYPE, "%s: weights are f32, f64 or bf16, not %s", who, tn_dtype_name(dt)), NULL;
+        return tn_raise_null(TN_EDTYPE, "%s: weights are f32, f64 or bf16, not %s", who, tn_dtype_name(dt));
     if (s.n != 2 || s.d[0] < 1 || s.d[1] < 1)
-        return tn_raise(TN_ESHAPE, "%s: weights must be [out, in], got %s", who, text), NULL;
+        return tn_raise_null(TN_ESHAPE, "%s: weights must be [out, in], got %s", who, text);
     if (!f16 && s.d[1] % TN__Q8_GROUP)
-        return tn_raise(TN_ESHAPE, "%s: the width of the weights %s must be a multiple of 32, which share a scale", who,
-                        text),
-               NULL;
+        return tn_raise_null(TN_ESHAPE, "%s: the width of the weights %s must be a multiple of 32, which share a scale",
+                             who, text);
     *q = (tn__q8){.f16 = f16, .out = s.d[0], .in = s.d[1], .dtype = dt};
-    if (!measure(q, &bytes)) return tn_raise(TN_ESHAPE, "%s: weights %s are too large", who, text), NULL;
+    if (!measure(q, &bytes)) return tn_raise_null(TN_ESHAPE, "%s: weights %s are too large", who, text);
     tn_tensor *t = tn__make(who, TN_U8, TN_SHAPE(bytes));
     if (!t) return NULL;
     uint8_t *p = tn__ptr(t);
@@ -182,13 +181,12 @@ tn_tensor *tn_q8_from_blocks(tn_dtype dt, tn_shape s, const void *blocks, size_t
     static const char who[] = "tn_q8_from_blocks";
     job               j = {.file = blocks};
     if (tn__blocked()) return NULL;
-    if (!blocks) return tn_raise(TN_EINVAL, "%s: blocks is NULL", who), NULL;
+    if (!blocks) return tn_raise_null(TN_EINVAL, "%s: blocks is NULL", who);
     tn_tensor *t = make(who, false, dt, s, &j.q);
     if (!t) return NULL;
     if (bytes != (size_t)(j.q.out * j.q.groups) * FILE_BLOCK)
-        return tn_raise(TN_EINVAL, "%s: bytes is %zu, but weights [%lld, %lld] need %zu", who, bytes,
-                        (long long)j.q.out, (long long)j.q.in, (size_t)(j.q.out * j.q.groups) * FILE_BLOCK),
-               NULL;
+        return tn_raise_null(TN_EINVAL, "%s: bytes is %zu, but weights [%lld, %lld] need %zu", who, bytes,
+                             (long long)j.q.out, (long long)j.q.in, (size_t)(j.q.out * j.q.groups) * FILE_BLOCK);
     tn_parallel_for(j.q.panels, 1, fill_panels, &j);
     return t;
 }
@@ -247,7 +245,7 @@ static bool given(const char *who, const tn_tensor *t, tn__q8 *q)
 {
     if (!tn__given(who, "the weight", t)) return false;
     if (tn__q8_of(t, q)) return true;
-    return tn_raise(TN_EINVAL, "%s: not a weight of 8 bits or f16; tn_q8_pack creates one", who), false;
+    return tn_raise_false(TN_EINVAL, "%s: not a weight of 8 bits or f16; tn_q8_pack creates one", who);
 }
 
 typedef struct {

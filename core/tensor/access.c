@@ -144,16 +144,15 @@ bool tn__writable(const char *who, const tn_tensor *t)
     if (t->storage->remote && !tn__may_write(who, t)) return false;
     const char *open = t->name ? " (" : "", *name = t->name ? t->name : "", *close = t->name ? ")" : "";
     if (t->leaf && !tn__self.mode.no_grad)
-        return tn_raise(TN_ESTATE,
-                        "%s: this tensor%s%s%s requires grad; change it inside tn_no_grad_begin() and tn_scope_end()",
-                        who, open, name, close),
-               false;
+        return tn_raise_false(
+            TN_ESTATE, "%s: this tensor%s%s%s requires grad; change it inside tn_no_grad_begin() and tn_scope_end()",
+            who, open, name, close);
     if ((t->node || t->unrecorded || tn__newer(t)) && !tn__self.mode.no_grad)
-        return tn_raise(TN_ESTATE,
-                        "%s: this tensor%s%s%s is the result of a recorded op, and the tape would miss the change; use "
-                        "tn_copy_, or change it inside tn_no_grad_begin() and tn_scope_end()",
-                        who, open, name, close),
-               false;
+        return tn_raise_false(
+            TN_ESTATE,
+            "%s: this tensor%s%s%s is the result of a recorded op, and the tape would miss the change; use "
+            "tn_copy_, or change it inside tn_no_grad_begin() and tn_scope_end()",
+            who, open, name, close);
     if (tn__layout_contiguous(&t->l) || !tn__layout_repeats(&t->l)) return true;
     char shape[192], strides[192];
     tn_raise(TN_EINVAL,

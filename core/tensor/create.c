@@ -90,7 +90,7 @@ static void count_i64(int64_t from, int64_t to, void *user)
 tn_tensor *tn_arange(int64_t n)
 {
     if (tn__blocked()) return NULL;
-    if (n < 0) return tn_raise(TN_EINVAL, "tn_arange: n is %lld, but must not be negative", (long long)n), NULL;
+    if (n < 0) return tn_raise_null(TN_EINVAL, "tn_arange: n is %lld, but must not be negative", (long long)n);
     tn_tensor *t = tn__make("tn_arange", TN_I64, TN_SHAPE(n));
     if (t) tn_parallel_for(n, GRAIN, count_i64, tn__ptr(t));
     return t;
@@ -99,30 +99,30 @@ tn_tensor *tn_arange(int64_t n)
 static bool finite_number(const char *who, const char *what, double v)
 {
     if (isfinite(v)) return true;
-    return tn_raise(TN_EINVAL, "%s: %s is %g, but must be finite", who, what, v), false;
+    return tn_raise_false(TN_EINVAL, "%s: %s is %g, but must be finite", who, what, v);
 }
 
 static bool whole_number(const char *who, const char *what, tn_dtype dt, double v)
 {
     if (tn__is_float(dt) || v == trunc(v)) return true;
-    return tn_raise(TN_EINVAL, "%s: %s is %g, but must be an integer for %s", who, what, v, tn_dtype_name(dt)), false;
+    return tn_raise_false(TN_EINVAL, "%s: %s is %g, but must be an integer for %s", who, what, v, tn_dtype_name(dt));
 }
 
 tn_tensor *tn_arange_of(tn_dtype dt, double start, double end, double step)
 {
     const char *who = "tn_arange_of";
     if (tn__blocked() || !tn__shape_check(who, dt, TN_SCALAR)) return NULL;
-    if (dt == TN_BOOL) return tn_raise(TN_EDTYPE, "%s: dtype bool cannot count", who), NULL;
+    if (dt == TN_BOOL) return tn_raise_null(TN_EDTYPE, "%s: dtype bool cannot count", who);
     if (!finite_number(who, "start", start) || !finite_number(who, "end", end) || !finite_number(who, "step", step))
         return NULL;
     if (!whole_number(who, "start", dt, start) || !whole_number(who, "step", dt, step)) return NULL;
-    if (step == 0) return tn_raise(TN_EINVAL, "%s: step is 0", who), NULL;
+    if (step == 0) return tn_raise_null(TN_EINVAL, "%s: step is 0", who);
     if (step > 0 ? start > end : start < end)
-        return tn_raise(TN_EINVAL, "%s: from %g to %g by steps of %g never reaches the end", who, start, end, step),
-               NULL;
+        return tn_raise_null(TN_EINVAL, "%s: from %g to %g by steps of %g never reaches the end", who, start, end,
+                             step);
     const double length = ceil((end - start) / step);
     if (!(length < 0x1p62))
-        return tn_raise(TN_EINVAL, "%s: from %g to %g by steps of %g is too long", who, start, end, step), NULL;
+        return tn_raise_null(TN_EINVAL, "%s: from %g to %g by steps of %g is too long", who, start, end, step);
     int64_t n = (int64_t)length; /* 4 for 1, 1.1 … 1.3, because the division is rounded; but end itself is excluded */
     const double last = start + (double)(n - 1) * step;
     if (n && (step > 0 ? last >= end : last <= end)) n--;
@@ -137,9 +137,9 @@ tn_tensor *tn_arange_of(tn_dtype dt, double start, double end, double step)
 static tn_tensor *linspace(const char *who, tn_dtype dt, double start, double end, int64_t steps)
 {
     if (tn__blocked() || !tn__shape_check(who, dt, TN_SCALAR)) return NULL;
-    if (dt == TN_BOOL) return tn_raise(TN_EDTYPE, "%s: dtype bool cannot count", who), NULL;
+    if (dt == TN_BOOL) return tn_raise_null(TN_EDTYPE, "%s: dtype bool cannot count", who);
     if (steps < 0)
-        return tn_raise(TN_EINVAL, "%s: steps is %lld, but must not be negative", who, (long long)steps), NULL;
+        return tn_raise_null(TN_EINVAL, "%s: steps is %lld, but must not be negative", who, (long long)steps);
     if (!finite_number(who, "start", start) || !finite_number(who, "end", end)) return NULL;
     if (!tn__fits(who, "start", dt, start) || !tn__fits(who, "end", dt, end)) return NULL;
     series s = {.t = tn__make(who, dt, TN_SHAPE(steps)), .first = start, .last = end, .n = steps};

@@ -31,21 +31,19 @@ const char *tn_shape_text(tn_shape s, char *buf, size_t size)
 
 bool tn__shape_check(const char *op, tn_dtype dt, tn_shape s)
 {
-    if ((size_t)dt > TN_BOOL) return tn_raise(TN_EDTYPE, "%s: %d is not a dtype", op, (int)dt), false;
+    if ((size_t)dt > TN_BOOL) return tn_raise_false(TN_EDTYPE, "%s: %d is not a dtype", op, (int)dt);
     if (s.n < 0 || s.n > TN_MAX_DIMS)
-        return tn_raise(TN_ESHAPE, "%s: a shape has 0 to %d dims, got %d", op, TN_MAX_DIMS, s.n), false;
+        return tn_raise_false(TN_ESHAPE, "%s: a shape has 0 to %d dims, got %d", op, TN_MAX_DIMS, s.n);
     char text[192];
     /* Zeros are skipped, so that the product of the other dims is also checked: [0, 2^62, 2^62] has no strides. */
     int64_t n = (int64_t)tn__dtype_bytes(dt);
     for (int i = 0; i < s.n; i++) {
         if (s.d[i] < 0)
-            return tn_raise(TN_ESHAPE, "%s: %s has a negative size in dim %d", op, tn_shape_text(s, text, sizeof text),
-                            i),
-                   false;
+            return tn_raise_false(TN_ESHAPE, "%s: %s has a negative size in dim %d", op,
+                                  tn_shape_text(s, text, sizeof text), i);
         if (s.d[i] > 0 && !tn__mul_i64(n, s.d[i], &n))
-            return tn_raise(TN_ESHAPE, "%s: %s is too large: its bytes do not fit in 63 bits", op,
-                            tn_shape_text(s, text, sizeof text)),
-                   false;
+            return tn_raise_false(TN_ESHAPE, "%s: %s is too large: its bytes do not fit in 63 bits", op,
+                                  tn_shape_text(s, text, sizeof text));
     }
     return true;
 }
@@ -77,7 +75,7 @@ bool tn__wrap_dim(const char *op, int *dim, int ndim)
 {
     int n = ndim ? ndim : 1; /* dim 0 and -1 of a 0-d tensor: the element itself, as in PyTorch */
     if (*dim < -n || *dim >= n)
-        return tn_raise(TN_EINDEX, "%s: dim %d is out of range for a %d-d tensor", op, *dim, ndim), false;
+        return tn_raise_false(TN_EINDEX, "%s: dim %d is out of range for a %d-d tensor", op, *dim, ndim);
     if (*dim < 0) *dim += n;
     return true;
 }
@@ -85,7 +83,7 @@ bool tn__wrap_dim(const char *op, int *dim, int ndim)
 bool tn__wrap_dims(const char *op, tn_dims *dims, int ndim)
 {
     if (dims->n < 0 || dims->n > TN_MAX_DIMS)
-        return tn_raise(TN_EINVAL, "%s: a list of dims has 0 to %d entries, got %d", op, TN_MAX_DIMS, dims->n), false;
+        return tn_raise_false(TN_EINVAL, "%s: a list of dims has 0 to %d entries, got %d", op, TN_MAX_DIMS, dims->n);
     if (dims->n == 0) {
         dims->n = ndim;
         for (int i = 0; i < ndim; i++) dims->d[i] = i;
@@ -94,7 +92,7 @@ bool tn__wrap_dims(const char *op, tn_dims *dims, int ndim)
     bool used[TN_MAX_DIMS] = {false};
     for (int i = 0; i < dims->n; i++) {
         if (!tn__wrap_dim(op, &dims->d[i], ndim)) return false;
-        if (used[dims->d[i]]) return tn_raise(TN_EINVAL, "%s: dim %d is listed twice", op, dims->d[i]), false;
+        if (used[dims->d[i]]) return tn_raise_false(TN_EINVAL, "%s: dim %d is listed twice", op, dims->d[i]);
         used[dims->d[i]] = true;
     }
     int n = 0;

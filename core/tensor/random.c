@@ -66,14 +66,13 @@ static tn_tensor *drawn(const char *who, tn_dtype dt, tn_shape s, draw d)
 static bool check_float(const char *who, tn_dtype dt)
 {
     if (tn__is_float(dt)) return true;
-    return tn_raise(TN_EDTYPE, "%s: the result must be f32, f64 or bf16, not %s; for integers use tn_randint", who,
-                    tn_dtype_name(dt)),
-           false;
+    return tn_raise_false(TN_EDTYPE, "%s: the result must be f32, f64 or bf16, not %s; for integers use tn_randint",
+                          who, tn_dtype_name(dt));
 }
 
 static bool check_finite(const char *who, const char *what, tn_dtype dt, double v)
 {
-    if (!isfinite(v)) return tn_raise(TN_EINVAL, "%s: %s is %g, but must be finite", who, what, v), false;
+    if (!isfinite(v)) return tn_raise_false(TN_EINVAL, "%s: %s is %g, but must be finite", who, what, v);
     return tn__fits(who, what, dt, v);
 }
 
@@ -115,9 +114,9 @@ static tn_tensor *uniform(const char *who, tn_dtype dt, tn_shape s, double low, 
 {
     if (tn__blocked() || !check_float(who, dt)) return NULL;
     if (!check_finite(who, "low", dt, low) || !check_finite(who, "high", dt, high)) return NULL;
-    if (low > high) return tn_raise(TN_EINVAL, "%s: low %g is above high %g", who, low, high), NULL;
+    if (low > high) return tn_raise_null(TN_EINVAL, "%s: low %g is above high %g", who, low, high);
     if (!isfinite(high - low))
-        return tn_raise(TN_EINVAL, "%s: from low %g to high %g is more than an f64 can hold", who, low, high), NULL;
+        return tn_raise_null(TN_EINVAL, "%s: from low %g to high %g is more than an f64 can hold", who, low, high);
     /* All values are of the dtype and in [low, high): rounding must not leave the interval. If the dtype has no value
      * in it, or low = high, all are low. */
     draw d = {.make = make_uniform, .per_block = dt == TN_F64 ? 2 : 4, .a = low, .b = high - low};
@@ -190,7 +189,7 @@ static tn_tensor *normal(const char *who, tn_dtype dt, tn_shape s, double mean, 
 {
     if (tn__blocked() || !check_float(who, dt)) return NULL;
     if (!check_finite(who, "mean", dt, mean) || !check_finite(who, "std", dt, std)) return NULL;
-    if (std < 0) return tn_raise(TN_EINVAL, "%s: std is %g, but must not be negative", who, std), NULL;
+    if (std < 0) return tn_raise_null(TN_EINVAL, "%s: std is %g, but must not be negative", who, std);
     return drawn(who, dt, s, (draw){.make = make_normal, .per_block = dt == TN_F64 ? 2 : 4, .a = mean, .b = std});
 }
 
@@ -216,9 +215,8 @@ tn_tensor *tn_randint(tn_shape s, int64_t low, int64_t high)
 {
     if (tn__blocked()) return NULL;
     if (low >= high)
-        return tn_raise(TN_EINVAL, "tn_randint: low %lld must be less than high %lld, which is excluded",
-                        (long long)low, (long long)high),
-               NULL;
+        return tn_raise_null(TN_EINVAL, "tn_randint: low %lld must be less than high %lld, which is excluded",
+                             (long long)low, (long long)high);
     return drawn("tn_randint", TN_I64, s,
                  (draw){.make = make_randint, .per_block = 2, .low = low, .range = (uint64_t)high - (uint64_t)low});
 }
@@ -233,7 +231,7 @@ static void make_bernoulli(const draw *d, int64_t n, const uint32_t *w, uint64_t
 static tn_tensor *bernoulli(const char *who, tn_dtype dt, tn_shape s, double p)
 {
     if (tn__blocked()) return NULL;
-    if (!(p >= 0 && p <= 1)) return tn_raise(TN_EINVAL, "%s: p is %g, but must be from 0 to 1", who, p), NULL;
+    if (!(p >= 0 && p <= 1)) return tn_raise_null(TN_EINVAL, "%s: p is %g, but must be from 0 to 1", who, p);
     return drawn(who, dt, s, (draw){.make = make_bernoulli, .per_block = 2, .a = p});
 }
 
@@ -244,7 +242,7 @@ tn_tensor *tn_bernoulli_of(tn_dtype dt, tn_shape s, double p) { return bernoulli
 tn_tensor *tn_permutation(int64_t n)
 {
     if (tn__blocked()) return NULL;
-    if (n < 0) return tn_raise(TN_EINVAL, "tn_permutation: n is %lld, but must not be negative", (long long)n), NULL;
+    if (n < 0) return tn_raise_null(TN_EINVAL, "tn_permutation: n is %lld, but must not be negative", (long long)n);
     tn_tensor *t = tn__make("tn_permutation", TN_I64, TN_SHAPE(n));
     if (!t) return NULL;
     tn_generator *g = tn_current_generator();

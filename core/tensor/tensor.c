@@ -165,11 +165,10 @@ tn_tensor *tn_borrow(tn_dtype dt, tn_shape s, void *data, void (*release)(void *
     if (tn__blocked() || !tn__shape_check("tn_borrow", dt, s)) return NULL;
     int64_t n = tn_shape_numel(s);
     if (!data && n)
-        return tn_raise(TN_EINVAL, "tn_borrow: data is NULL, but the shape has %lld elements", (long long)n), NULL;
+        return tn_raise_null(TN_EINVAL, "tn_borrow: data is NULL, but the shape has %lld elements", (long long)n);
     if ((uintptr_t)data % tn__dtype_bytes(dt))
-        return tn_raise(TN_EINVAL, "tn_borrow: data is not aligned for %s; copy it with tn_from_data",
-                        tn_dtype_name(dt)),
-               NULL;
+        return tn_raise_null(TN_EINVAL, "tn_borrow: data is not aligned for %s; copy it with tn_from_data",
+                             tn_dtype_name(dt));
     tn__storage *st = tn__mem_get(HEADER);
     lender      *of = st ? tn__mem_zeroed(sizeof *of) : NULL;
     if (!of) return tn__mem_put(st, HEADER), NULL;

@@ -53,10 +53,9 @@ static bool check_host(const char *who, const tn_tensor *t, tn_dtype dt, const v
     const size_t  need = (size_t)n * tn__dtype_bytes(dt);
     char          text[192];
     if (bytes != need)
-        return tn_raise(TN_EINVAL, "%s: shape %s as %s takes %zu bytes, but bytes is %zu", who,
-                        tn_shape_text(t->l.shape, text, sizeof text), tn_dtype_name(dt), need, bytes),
-               false;
-    if (need && !data) return tn_raise(TN_EINVAL, "%s: data is NULL", who), false;
+        return tn_raise_false(TN_EINVAL, "%s: shape %s as %s takes %zu bytes, but bytes is %zu", who,
+                              tn_shape_text(t->l.shape, text, sizeof text), tn_dtype_name(dt), need, bytes);
+    if (need && !data) return tn_raise_false(TN_EINVAL, "%s: data is NULL", who);
     return true;
 }
 
@@ -65,7 +64,7 @@ tn_tensor *tn_from_data(tn_dtype dt, tn_shape s, const void *data)
     if (tn__blocked() || !tn__shape_check("tn_from_data", dt, s)) return NULL;
     const int64_t n = tn_shape_numel(s);
     if (!data && n)
-        return tn_raise(TN_EINVAL, "tn_from_data: data is NULL, but the shape has %lld elements", (long long)n), NULL;
+        return tn_raise_null(TN_EINVAL, "tn_from_data: data is NULL, but the shape has %lld elements", (long long)n);
     tn_tensor *t = tn__make("tn_from_data", dt, s);
     if (t) transfer(t, dt, data, NULL);
     return t;

@@ -132,7 +132,7 @@ static bool cut_sorted(tn__plan *p, const int32_t *a, const int32_t *b, const tn
 bool tn__plan_make(tn__plan *p, int64_t n, const int32_t *a, const int32_t *b, const tn__batching *how, int64_t epoch)
 {
     tn__plan_free(p);
-    if (n >= UINT32_MAX) return tn_raise(TN_EUNSUPPORTED, "%lld examples; at most 2^32 - 2", (long long)n), false;
+    if (n >= UINT32_MAX) return tn_raise_false(TN_EUNSUPPORTED, "%lld examples; at most 2^32 - 2", (long long)n);
     size_t bytes = (size_t)(n + 1) * sizeof(uint32_t);
     p->n = n;
     if (!(p->order = tn__mem_get(bytes))) return false;

@@ -46,9 +46,8 @@ static bool is_cache(tn_corpus *c)
     size_t n = (size_t)tn__min_i64(c->source.size, sizeof head);
     if (!tn__source_read(&c->source, head, 0, n)) return false;
     if (memcmp(head, "TNCORPUS", n) != 0)
-        return tn_raise(TN_EINVAL, "%s: the file exists and is not a corpus cache; choose another name or remove it",
-                        c->label),
-               false;
+        return tn_raise_false(
+            TN_EINVAL, "%s: the file exists and is not a corpus cache; choose another name or remove it", c->label);
     return true;
 }
 
@@ -165,9 +164,8 @@ bool tn__corpus_read(const tn_corpus *c, int64_t from, int64_t n, int32_t *to)
     for (int64_t i = 0; i < n; i++) {
         uint64_t id = little(p + i * c->width, c->width);
         if (id >= c->footer.vocabulary)
-            return tn_raise(TN_EFORMAT, "%s: a token is outside the vocabulary; the file was changed, remove it",
-                            c->label),
-                   false;
+            return tn_raise_false(TN_EFORMAT, "%s: a token is outside the vocabulary; the file was changed, remove it",
+                                  c->label);
         to[i] = (int32_t)id;
     }
     return true;

@@ -114,7 +114,7 @@ static void start(tn_mlm *b)
 tn_mlm *tn_mlm_create(const tn_corpus *c, tn_mlm_config config)
 {
     if (tn__blocked()) return NULL;
-    if (!c) return tn_raise(TN_EINVAL, "tn_mlm_new: c is NULL"), NULL;
+    if (!c) return tn_raise_null(TN_EINVAL, "tn_mlm_new: c is NULL");
     tn_mlm *b = tn__mem_zeroed(sizeof *b);
     if (!b) return NULL;
     b->planned = -1, b->how = tn__mlm_batching(&config);
@@ -252,7 +252,7 @@ bool tn_mlm_next(tn_mlm *b, tn_mlm_batch *to)
 {
     tn_batch part;
     if (tn__blocked()) return false;
-    if (!b || !to) return tn_raise(TN_EINVAL, "tn_mlm_next: %s is NULL", b ? "to" : "b"), false;
+    if (!b || !to) return tn_raise_false(TN_EINVAL, "tn_mlm_next: %s is NULL", b ? "to" : "b");
     return take(b, to, &part);
 }
 

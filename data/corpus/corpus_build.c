@@ -55,7 +55,7 @@ static bool add_sentence(maker *m, const tn__reader *r, tn_text text)
     }
     int64_t n = (int64_t)m->footer.sentences;
     if (n >= UINT32_MAX - 1 || m->ids.n > UINT32_MAX)
-        return tn_raise(TN_EUNSUPPORTED, "%s: more than 2^32 sentences", r->label), false;
+        return tn_raise_false(TN_EUNSUPPORTED, "%s: more than 2^32 sentences", r->label);
     if (!tn__grown((void *)&m->length, &m->length_room, n + 1, sizeof *m->length)) return false;
     m->length[n] = (uint32_t)m->ids.n;
     m->footer.sentences++, m->here++;

@@ -20,24 +20,22 @@ static bool check(const tn_mlm_config *m, const tn_corpus *c)
     const char   *names[] = {"pad", "cls", "sep", "mask"};
     for (int i = 0; i < 4; i++)
         if (ids[i] < 0 || ids[i] >= v)
-            return tn_raise(TN_EINDEX, "tn_mlm_new: .%s is token %d, outside 0 … %lld", names[i], (int)ids[i],
-                            (long long)v - 1),
-                   false;
+            return tn_raise_false(TN_EINDEX, "tn_mlm_new: .%s is token %d, outside 0 … %lld", names[i], (int)ids[i],
+                                  (long long)v - 1);
     if (m->max_tokens < special + 2 || m->max_tokens > 16384)
-        return tn_raise(TN_EINVAL, "tn_mlm_new: .max_tokens is %lld, expected %lld to 16384", (long long)m->max_tokens,
-                        (long long)special + 2),
-               false;
+        return tn_raise_false(TN_EINVAL, "tn_mlm_new: .max_tokens is %lld, expected %lld to 16384",
+                              (long long)m->max_tokens, (long long)special + 2);
     if (!(m->rate > 0 && m->rate <= 1))
-        return tn_raise(TN_EINVAL, "tn_mlm_new: .rate is %g, expected above 0 and at most 1", m->rate), false;
+        return tn_raise_false(TN_EINVAL, "tn_mlm_new: .rate is %g, expected above 0 and at most 1", m->rate);
     if (m->ahead < 0 || m->ahead > 64)
-        return tn_raise(TN_EINVAL, "tn_mlm_new: .ahead is %d, expected 0 to 64", m->ahead), false;
+        return tn_raise_false(TN_EINVAL, "tn_mlm_new: .ahead is %d, expected 0 to 64", m->ahead);
     if (m->spans < 0 || m->spans > 64)
-        return tn_raise(TN_EINVAL, "tn_mlm_new: .spans is %lld, expected 0 to 64", (long long)m->spans), false;
-    if (m->order && !m->pairs) return tn_raise(TN_EINVAL, "tn_mlm_new: .order needs .pairs"), false;
+        return tn_raise_false(TN_EINVAL, "tn_mlm_new: .spans is %lld, expected 0 to 64", (long long)m->spans);
+    if (m->order && !m->pairs) return tn_raise_false(TN_EINVAL, "tn_mlm_new: .order needs .pairs");
     if (m->pairs && !m->order && c->footer.documents < 2)
-        return tn_raise(TN_EINVAL, "tn_mlm_new: .pairs takes sentences from other documents and needs at least two, "
-                                   "separated by empty lines"),
-               false;
+        return tn_raise_false(TN_EINVAL,
+                              "tn_mlm_new: .pairs takes sentences from other documents and needs at least two, "
+                              "separated by empty lines");
     const tn__batching how = tn__mlm_batching(m);
     return tn__batching_check("tn_mlm_new", &how);
 }

@@ -27,8 +27,7 @@ bool tn__gunzip(const char *label, const unsigned char *data, size_t size, void 
     z_stream z = {.zalloc = get_memory, .zfree = put_memory};
     z.next_in = (z_const Bytef *)data, z.avail_in = (uInt)size;
     z.next_out = to, z.avail_out = (uInt)bytes;
-    if (inflateInit2(&z, 15 + 16) != Z_OK)
-        return tn_raise(TN_ENOMEM, "%s: zlib could not be initialised", label), false;
+    if (inflateInit2(&z, 15 + 16) != Z_OK) return tn_raise_false(TN_ENOMEM, "%s: zlib could not be initialised", label);
     int  r = inflate(&z, Z_NO_FLUSH);
     bool whole = !z.avail_out;
     if (whole && !some && r == Z_OK) { /* read to the end, which has a checksum */

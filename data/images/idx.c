@@ -24,12 +24,11 @@ static bool head_begin(const char *label, const unsigned char *p, head *h)
 {
     for (h->type = 0; h->type < TYPES && types[h->type].code != p[2]; h->type++) {}
     if (p[0] || p[1] || h->type == TYPES)
-        return tn_raise(TN_EFORMAT,
-                        "%s: not an IDX file: the first bytes are %02x %02x %02x %02x, expected 00 00 and a type",
-                        label, p[0], p[1], p[2], p[3]),
-               false;
+        return tn_raise_false(TN_EFORMAT,
+                              "%s: not an IDX file: the first bytes are %02x %02x %02x %02x, expected 00 00 and a type",
+                              label, p[0], p[1], p[2], p[3]);
     if (p[3] > TN_MAX_DIMS)
-        return tn_raise(TN_EUNSUPPORTED, "%s: %d dims; at most %d are supported", label, p[3], TN_MAX_DIMS), false;
+        return tn_raise_false(TN_EUNSUPPORTED, "%s: %d dims; at most %d are supported", label, p[3], TN_MAX_DIMS);
     h->shape = (tn_shape){.n = p[3]}, h->bytes = 4 + 4 * p[3];
     return true;
 }
@@ -45,9 +44,8 @@ static bool head_end(const char *label, const unsigned char *p, head *h)
         fits = tn__mul_i64(n, h->shape.d[i], &n) && fits;
     }
     if (!fits || n > MAX)
-        return tn_raise(TN_EUNSUPPORTED, "%s: %s elements of %d bytes exceed 2^31 bytes", label,
-                        tn_shape_text(h->shape, text, sizeof text), types[h->type].bytes),
-               false;
+        return tn_raise_false(TN_EUNSUPPORTED, "%s: %s elements of %d bytes exceed 2^31 bytes", label,
+                              tn_shape_text(h->shape, text, sizeof text), types[h->type].bytes);
     h->size = h->bytes + n;
     return true;
 }
@@ -72,9 +70,9 @@ static tn_tensor *plain(const tn__source *s)
     unsigned char p[4 + 4 * TN_MAX_DIMS];
     head          h;
     if (s->size < 4)
-        return tn_raise(TN_EFORMAT, "%s: %lld bytes are too few for an IDX file", s->label, (long long)s->size), NULL;
+        return tn_raise_null(TN_EFORMAT, "%s: %lld bytes are too few for an IDX file", s->label, (long long)s->size);
     if (!tn__source_read(s, p, 0, 4) || !head_begin(s->label, p, &h)) return NULL;
-    if (s->size < h.bytes) return tn_raise(TN_EFORMAT, "%s: the file ends within its header", s->label), NULL;
+    if (s->size < h.bytes) return tn_raise_null(TN_EFORMAT, "%s: the file ends within its header", s->label);
     if (!tn__source_read(s, p, 0, (size_t)h.bytes) || !head_end(s->label, p, &h) || !check_size(s->label, &h, s->size))
         return NULL;
     return elements(s, &h);
@@ -92,9 +90,8 @@ static tn_tensor *compressed(const tn__source *s, const unsigned char *data)
         !tn__gunzip(s->label, data, size, p, (size_t)h.bytes, true) || !head_end(s->label, p, &h))
         return NULL;
     if (h.size / TN__INFLATION > s->size)
-        return tn_raise(TN_EFORMAT, "%s: %lld bytes cannot come from %zu compressed ones", s->label, (long long)h.size,
-                        size),
-               NULL;
+        return tn_raise_null(TN_EFORMAT, "%s: %lld bytes cannot come from %zu compressed ones", s->label,
+                             (long long)h.size, size);
     if (!(all = tn__mem_get((size_t)h.size))) return NULL;
     if (tn__gunzip(s->label, data, size, all, (size_t)h.size, false) &&
         tn__source_memory(&inner, s->label, all, (size_t)h.size))

@@ -100,21 +100,18 @@ static bool check(const tn_images_config *c)
 {
     static const char who[] = "tn_images_new";
     char              text[192];
-    if (!c->x) return tn_raise(TN_EINVAL, "%s: .x is NULL", who), false;
+    if (!c->x) return tn_raise_false(TN_EINVAL, "%s: .x is NULL", who);
     const tn_shape s = tn_shape_of(c->x);
     const int64_t  channels = s.n == 4 ? s.d[1] : 1;
     if (tn_dtype_of(c->x) != TN_U8 || (s.n != 3 && s.n != 4) || channels < 1 || channels > 4)
-        return tn_raise(TN_ESHAPE, "%s: .x must be u8 [N, H, W] or [N, 1 to 4, H, W], not %s %s", who,
-                        tn_dtype_name(tn_dtype_of(c->x)), tn_shape_text(s, text, sizeof text)),
-               false;
+        return tn_raise_false(TN_ESHAPE, "%s: .x must be u8 [N, H, W] or [N, 1 to 4, H, W], not %s %s", who,
+                              tn_dtype_name(tn_dtype_of(c->x)), tn_shape_text(s, text, sizeof text));
     if (c->y && (tn_dtype_is_float(tn_dtype_of(c->y)) || tn_ndim(c->y) != 1))
-        return tn_raise(TN_ESHAPE, "%s: .y must be integers [N], not %s %s", who, tn_dtype_name(tn_dtype_of(c->y)),
-                        tn_shape_text(tn_shape_of(c->y), text, sizeof text)),
-               false;
+        return tn_raise_false(TN_ESHAPE, "%s: .y must be integers [N], not %s %s", who,
+                              tn_dtype_name(tn_dtype_of(c->y)), tn_shape_text(tn_shape_of(c->y), text, sizeof text));
     if (c->processor && c->processor->channels != channels)
-        return tn_raise(TN_EINVAL, "%s: .processor is for %lld channels, but the images have %lld", who,
-                        (long long)c->processor->channels, (long long)channels),
-               false;
+        return tn_raise_false(TN_EINVAL, "%s: .processor is for %lld channels, but the images have %lld", who,
+                              (long long)c->processor->channels, (long long)channels);
     return tn__within(who, "padding", c->padding, 0, TN__IMAGE_SIDE);
 }
 

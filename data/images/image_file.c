@@ -29,22 +29,20 @@ static tn_tensor *decoded(const char *label, const unsigned char *data, size_t b
     for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++)
         if (bytes >= unsupported[i].at + unsupported[i].n &&
             !memcmp(data + unsupported[i].at, unsupported[i].bytes, unsupported[i].n))
-            return tn_raise(TN_EUNSUPPORTED,
-                            "%s: the file is %s; convert it to PGM, PPM or PNG, for example with ImageMagick", label,
-                            unsupported[i].name),
-                   NULL;
-    return tn_raise(TN_EFORMAT,
-                    "%s: not an image: the first bytes are neither those of PGM or PPM (P2, P3, P5, P6) nor of PNG",
-                    label),
-           NULL;
+            return tn_raise_null(TN_EUNSUPPORTED,
+                                 "%s: the file is %s; convert it to PGM, PPM or PNG, for example with ImageMagick",
+                                 label, unsupported[i].name);
+    return tn_raise_null(
+        TN_EFORMAT, "%s: not an image: the first bytes are neither those of PGM or PPM (P2, P3, P5, P6) nor of PNG",
+        label);
 }
 
 static bool valid_request(const char *who, int64_t channels, tn_dtype dt)
 {
     if (channels < 0 || channels > 4)
-        return tn_raise(TN_EINVAL, "%s: channels is %lld, expected 0 to 4", who, (long long)channels), false;
+        return tn_raise_false(TN_EINVAL, "%s: channels is %lld, expected 0 to 4", who, (long long)channels);
     if (dt == TN_U8 || dt == TN_I32 || dt == TN_F32) return true;
-    return tn_raise(TN_EINVAL, "%s: the dtype is %s, expected u8, i32 or f32", who, tn_dtype_name(dt)), false;
+    return tn_raise_false(TN_EINVAL, "%s: the dtype is %s, expected u8, i32 or f32", who, tn_dtype_name(dt));
 }
 
 tn_tensor *tn_image_read(const void *data, size_t bytes, int64_t channels, tn_dtype dt)
@@ -90,7 +88,7 @@ static bool gather(const char *label, const tn_tensor *image, tn__pixels *p)
         for (int c = 0; c < p->channels; c++) {
             const int64_t v = tn_get_i64(image, c * plane + at);
             if (v < 0 || v > 65535)
-                return tn_raise(TN_EINVAL, "%s: a sample is %lld, expected 0 to 65535", label, (long long)v), false;
+                return tn_raise_false(TN_EINVAL, "%s: a sample is %lld, expected 0 to 65535", label, (long long)v);
             if (deep) *to++ = (unsigned char)(v >> 8);
             *to++ = (unsigned char)v;
         }

@@ -83,9 +83,8 @@ static bool begin(job *j, int64_t channels, tn_dtype dt, size_t file)
     const int64_t need = height * (int64_t)(png_get_rowbytes(png, j->info) + 1);
     if (!tn__image_sides(j->label, width, height)) return false;
     if (need / TN__INFLATION > (int64_t)file)
-        return tn_raise(TN_EFORMAT, "%s: an image of %lld x %lld pixels cannot be stored in %zu bytes", j->label,
-                        (long long)width, (long long)height, file),
-               false;
+        return tn_raise_false(TN_EFORMAT, "%s: an image of %lld x %lld pixels cannot be stored in %zu bytes", j->label,
+                              (long long)width, (long long)height, file);
     png_set_expand(png); /* palette to colours, 1 … 4 bits to 8, transparent colour to opacity */
     const bool grey = png_get_color_type(png, j->info) == PNG_COLOR_TYPE_GRAY;
     if (dt == TN_U8 && !grey) png_set_strip_16(png); /* keeps the high byte, as Pillow does */

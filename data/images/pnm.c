@@ -56,9 +56,8 @@ static bool row(reader *r, bool plain, int64_t largest, int64_t n, uint16_t *to)
             if (largest > 255) v = v << 8 | r->data[r->at++];
         }
         if (v > largest)
-            return tn_raise(TN_EFORMAT, "%s: byte %zu: a sample is %lld, above the maximum %lld", r->label, at,
-                            (long long)v, (long long)largest),
-                   false;
+            return tn_raise_false(TN_EFORMAT, "%s: byte %zu: a sample is %lld, above the maximum %lld", r->label, at,
+                                  (long long)v, (long long)largest);
         to[i] = (uint16_t)v;
     }
     return true;
@@ -82,9 +81,9 @@ tn_tensor *tn__pnm_read(const char *label, const unsigned char *data, size_t byt
                   height = width < 0 ? -1 : number(&r, "the height", INT32_MAX),
                   largest = height < 0 ? -1 : number(&r, "the maximum sample", 65535);
     if (largest < 0 || !tn__image_sides(label, width, height)) return NULL;
-    if (!largest) return tn_raise(TN_EFORMAT, "%s: the maximum sample is 0", label), NULL;
+    if (!largest) return tn_raise_null(TN_EFORMAT, "%s: the maximum sample is 0", label);
     if (r.at >= bytes || !blank(data[r.at]))
-        return tn_raise(TN_EFORMAT, "%s: byte %zu: white space is missing after the maximum sample", label, r.at), NULL;
+        return tn_raise_null(TN_EFORMAT, "%s: byte %zu: white space is missing after the maximum sample", label, r.at);
     r.at++;
     if (!holds(&r, width * height * stored, plain, largest)) return NULL;
     tn__raster   to;

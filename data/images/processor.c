@@ -17,14 +17,14 @@ static bool valid_processor(const char *who, const tn_image_processor *p)
                 tn__within(who, "crop_height", p->crop_height, 0, TN__IMAGE_SIDE) &&
                 tn__within(who, "crop_width", p->crop_width, 0, TN__IMAGE_SIDE);
     if (fine && (!p->height != !p->width || !p->crop_height != !p->crop_width || (p->shortest && p->height)))
-        return tn_raise(TN_EINVAL,
-                        "%s: set .height and .width together, and .crop_height and .crop_width; or .shortest instead "
-                        "of the first two",
-                        who),
-               false;
+        return tn_raise_false(
+            TN_EINVAL,
+            "%s: set .height and .width together, and .crop_height and .crop_width; or .shortest instead "
+            "of the first two",
+            who);
     for (int c = 0; fine && c < p->channels; c++)
         if (!isfinite(p->mean[c]) || !isfinite(p->std[c]) || !isfinite(p->scale))
-            return tn_raise(TN_EINVAL, "%s: .scale, .mean and .std must be finite", who), false;
+            return tn_raise_false(TN_EINVAL, "%s: .scale, .mean and .std must be finite", who);
     return fine;
 }
 
@@ -75,13 +75,12 @@ tn_tensor *tn_image_ready(const tn_tensor *image, const tn_image_processor *p)
     char              text[192];
     int64_t           height, width;
     if (tn__blocked()) return NULL;
-    if (!image || !p) return tn_raise(TN_EINVAL, "%s: %s is NULL", who, image ? "the processor" : "the image"), NULL;
+    if (!image || !p) return tn_raise_null(TN_EINVAL, "%s: %s is NULL", who, image ? "the processor" : "the image");
     if (!valid_processor(who, p)) return NULL;
     const tn_shape s = tn_shape_of(image);
     if (s.n != 3 || s.d[0] < 1 || s.d[0] > 4 || tn_dtype_of(image) != TN_U8 || !tn_numel(image))
-        return tn_raise(TN_ESHAPE, "%s: expected an image in u8 [1 to 4, H, W], not %s %s", who,
-                        tn_dtype_name(tn_dtype_of(image)), tn_shape_text(s, text, sizeof text)),
-               NULL;
+        return tn_raise_null(TN_ESHAPE, "%s: expected an image in u8 [1 to 4, H, W], not %s %s", who,
+                             tn_dtype_name(tn_dtype_of(image)), tn_shape_text(s, text, sizeof text));
     const tn_scope scope = tn_scope_begin();
     tn_tensor     *x = with_channels(image, p->channels);
     target(p, s.d[1], s.d[2], &height, &width);
@@ -104,9 +103,9 @@ static const char file[] = "preprocessor_config.json";
 
 static bool path_of(const char *who, const char *dir, char path[1024])
 {
-    if (!dir) return tn_raise(TN_EINVAL, "%s: the directory is NULL", who), false;
+    if (!dir) return tn_raise_false(TN_EINVAL, "%s: the directory is NULL", who);
     if (snprintf(path, 1024, "%s/%s", dir, file) < 1024) return true;
-    return tn_raise(TN_EINVAL, "%s: the path of '%s' is too long", who, file), false;
+    return tn_raise_false(TN_EINVAL, "%s: the path of '%s' is too long", who, file);
 }
 
 static int64_t side(const tn_json *v, const char *path, const char *key)
@@ -159,10 +158,9 @@ static bool defaults(const tn_json *doc, const char *path, tn_image_processor *p
     if ((!deit && strncmp(type, "ViT", 3) != 0) ||
         (strcmp(rest, "ImageProcessor") && strcmp(rest, "ImageProcessorFast") && strcmp(rest, "ImageProcessorPil") &&
          strcmp(rest, "FeatureExtractor")))
-        return tn_raise(TN_EUNSUPPORTED,
-                        "'%s': the type %s is not supported; expected ViTImageProcessor or DeiTImageProcessor", path,
-                        type),
-               false;
+        return tn_raise_false(TN_EUNSUPPORTED,
+                              "'%s': the type %s is not supported; expected ViTImageProcessor or DeiTImageProcessor",
+                              path, type);
     *p = (tn_image_processor){.channels = 3,
                               .height = deit ? 256 : 224,
                               .resample = deit ? TN_BICUBIC : TN_BILINEAR,

@@ -143,17 +143,16 @@ tn_tensor *tn_image_resize(const tn_tensor *image, int64_t height, int64_t width
     static const char who[] = "tn_image_resize";
     char              text[192];
     if (tn__blocked()) return NULL;
-    if (!image) return tn_raise(TN_EINVAL, "%s: the image is NULL", who), NULL;
+    if (!image) return tn_raise_null(TN_EINVAL, "%s: the image is NULL", who);
     tn_shape   s = tn_shape_of(image);
     const bool bytes = tn_dtype_of(image) == TN_U8;
     if (s.n < 2 || (!bytes && tn_dtype_of(image) != TN_F32) || tn_shape_numel(s) == 0)
-        return tn_raise(TN_ESHAPE, "%s: expected an image in u8 or f32 [..., H, W], not %s %s", who,
-                        tn_dtype_name(tn_dtype_of(image)), tn_shape_text(s, text, sizeof text)),
-               NULL;
+        return tn_raise_null(TN_ESHAPE, "%s: expected an image in u8 or f32 [..., H, W], not %s %s", who,
+                             tn_dtype_name(tn_dtype_of(image)), tn_shape_text(s, text, sizeof text));
     if (!tn__within(who, "height", height, 1, TN__IMAGE_SIDE) || !tn__within(who, "width", width, 1, TN__IMAGE_SIDE))
         return NULL;
     if (how != TN_BILINEAR && how != TN_BICUBIC)
-        return tn_raise(TN_EINVAL, "%s: how is %d, expected TN_BILINEAR or TN_BICUBIC", who, (int)how), NULL;
+        return tn_raise_null(TN_EINVAL, "%s: how is %d, expected TN_BILINEAR or TN_BICUBIC", who, (int)how);
     const int64_t  h = s.d[s.n - 2], w = s.d[s.n - 1], n = tn_shape_numel(s) / (h * w);
     const tn_scope scope = tn_scope_begin();
     tn_tensor     *x = tn_empty_like(image), *y;
@@ -175,12 +174,11 @@ tn_tensor *tn_image_center_crop(const tn_tensor *image, int64_t height, int64_t 
     static const char who[] = "tn_image_center_crop";
     char              text[192];
     if (tn__blocked()) return NULL;
-    if (!image) return tn_raise(TN_EINVAL, "%s: the image is NULL", who), NULL;
+    if (!image) return tn_raise_null(TN_EINVAL, "%s: the image is NULL", who);
     tn_shape s = tn_shape_of(image);
     if (s.n < 2)
-        return tn_raise(TN_ESHAPE, "%s: expected an image [..., H, W], not %s", who,
-                        tn_shape_text(s, text, sizeof text)),
-               NULL;
+        return tn_raise_null(TN_ESHAPE, "%s: expected an image [..., H, W], not %s", who,
+                             tn_shape_text(s, text, sizeof text));
     if (!tn__within(who, "height", height, 1, TN__IMAGE_SIDE) || !tn__within(who, "width", width, 1, TN__IMAGE_SIDE))
         return NULL;
     const int64_t h = s.d[s.n - 2], w = s.d[s.n - 1], n = h && w ? tn_shape_numel(s) / (h * w) : 0;

@@ -5,9 +5,8 @@ tn_labelled *tn_labelled_create(tn_labelled_config c)
 {
     if (!tn__labelled_config_valid("tn_labelled_new", &c)) return NULL;
     if (c.form || c.text || c.pair || c.label || c.pairs || c.bio)
-        return tn_raise(TN_EINVAL,
-                        "tn_labelled_new: .form, .text, .pair, .label, .pairs and .bio describe files; remove them"),
-               NULL;
+        return tn_raise_null(
+            TN_EINVAL, "tn_labelled_new: .form, .text, .pair, .label, .pairs and .bio describe files; remove them");
     tn_labelled *l = tn__mem_zeroed(sizeof *l);
     if (l) l->config = c;
     return l;

@@ -47,23 +47,21 @@ static bool valid_config(const tn_labelled *l, const tn_tokenizer *t, const tn_l
 {
     static const char *const who = "tn_features_new";
     if (tn__blocked()) return false;
-    if (!l || !t) return tn_raise(TN_EINVAL, "%s: the %s NULL", who, l ? "tokenizer is" : "labelled texts are"), false;
+    if (!l || !t) return tn_raise_false(TN_EINVAL, "%s: the %s NULL", who, l ? "tokenizer is" : "labelled texts are");
     if ((unsigned)c->problem > TN_REGRESSION)
-        return tn_raise(TN_EINVAL, "%s: .problem %d does not exist", who, c->problem), false;
+        return tn_raise_false(TN_EINVAL, "%s: .problem %d does not exist", who, c->problem);
     if (l->config.kind == TN_LABELLED_TEXTS && !c->no_label && c->problem != l->config.problem)
-        return tn_raise(TN_EINVAL, "%s: .problem is %s, but the labelled texts have %s; set both to the same", who,
-                        problems[c->problem], problems[l->config.problem]),
-               false;
+        return tn_raise_false(TN_EINVAL, "%s: .problem is %s, but the labelled texts have %s; set both to the same",
+                              who, problems[c->problem], problems[l->config.problem]);
     char       place[TN__PLACE];
     const bool named = l->config.kind <= TN_LABELLED_WORDS && c->problem != TN_REGRESSION && !c->no_label;
-    if (named && !labels) return tn_raise(TN_EINVAL, "%s: the labels are NULL; tn_labels_of returns them", who), false;
+    if (named && !labels) return tn_raise_false(TN_EINVAL, "%s: the labels are NULL; tn_labels_of returns them", who);
     for (int64_t i = 0; named && i < l->n; i++) {
         const tn_example x = tn_labelled_at(l, i);
         for (int64_t k = 0; k < x.labels; k++)
             if (tn_labels_find(labels, x.label[k]) < 0)
-                return tn_raise(TN_EINVAL, "%s: the label '%.60s' is not among the given labels",
-                                tn__labelled_place(l, x.line, place), x.label[k]),
-                       false;
+                return tn_raise_false(TN_EINVAL, "%s: the label '%.60s' is not among the given labels",
+                                      tn__labelled_place(l, x.line, place), x.label[k]);
     }
     return tn__within(who, "batch", c->batch, 1, 65536) && tn__within(who, "parts", c->parts, 0, c->batch) &&
            tn__within(who, "length", c->length, 8, 1 << 20) && tn__within(who, "stride", c->stride, 0, 1 << 20);

@@ -167,7 +167,7 @@ static bool pointed(tn_labels *s)
 tn_labels *tn_labels_new(int64_t n, const char *const *names)
 {
     if (tn__blocked()) return NULL;
-    if (n < 0 || (n && !names)) return tn_raise(TN_EINVAL, "tn_labels_new: names is NULL, or n is negative"), NULL;
+    if (n < 0 || (n && !names)) return tn_raise_null(TN_EINVAL, "tn_labels_new: names is NULL, or n is negative");
     tn_labels *s = tn__mem_zeroed(sizeof *s);
     bool       fine = s != NULL;
     for (int64_t i = 0; fine && i < n; i++)
@@ -182,7 +182,7 @@ tn_labels *tn_labels_new(int64_t n, const char *const *names)
 tn_labels *tn_labels_of(const tn_labelled *l)
 {
     if (tn__blocked()) return NULL;
-    if (!l) return tn_raise(TN_EINVAL, "tn_labels_of: the labelled texts are NULL"), NULL;
+    if (!l) return tn_raise_null(TN_EINVAL, "tn_labels_of: the labelled texts are NULL");
     tn_labels  found = {.name = NULL}, *s = NULL;
     bool       fine = true;
     const bool words = l->config.problem != TN_REGRESSION && l->config.kind <= TN_LABELLED_WORDS;

@@ -76,7 +76,7 @@ bool tn__labelled_config_valid(const char *who, const tn_labelled_config *c)
 {
     if (tn__blocked()) return false;
     if ((unsigned)c->kind > TN_LABELLED_CHOICES || (unsigned)c->problem > TN_REGRESSION || c->skip < 0)
-        return tn_raise(TN_EINVAL, "%s: .kind or .problem does not exist, or .skip is negative", who), false;
+        return tn_raise_false(TN_EINVAL, "%s: .kind or .problem does not exist, or .skip is negative", who);
     const bool texts = c->kind == TN_LABELLED_TEXTS, words = c->kind == TN_LABELLED_WORDS;
     const struct {
         bool        given;
@@ -88,7 +88,7 @@ bool tn__labelled_config_valid(const char *who, const tn_labelled_config *c)
                    {!words && c->bio, ".bio has"}};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].given)
-            return tn_raise(TN_EINVAL, "%s: %s no effect for this .kind; remove it", who, options[i].names), false;
+            return tn_raise_false(TN_EINVAL, "%s: %s no effect for this .kind; remove it", who, options[i].names);
     return true;
 }
 
@@ -105,6 +105,6 @@ tn_labelled *tn_labelled_load_run(const char *path, tn_labelled_config c)
 tn_labelled *tn_labelled_parse_run(const char *text, size_t bytes, tn_labelled_config c)
 {
     if (!tn__labelled_config_valid("tn_labelled_parse", &c)) return NULL;
-    if (!text && bytes) return tn_raise(TN_EINVAL, "tn_labelled_parse: the text is NULL"), NULL;
+    if (!text && bytes) return tn_raise_null(TN_EINVAL, "tn_labelled_parse: the text is NULL");
     return read_all(NULL, (tn_text){text, bytes}, c);
 }

@@ -348,11 +348,11 @@ bool tn__labelled_read_table(tn_labelled *l, tn_text all)
     for (int i = 0; i < GLUE; i++)
         if (!strcasecmp(c.form, glue[i].name)) g = &glue[i];
     if (!g && !t.csv && !t.json && strcmp(c.form, "tsv") != 0)
-        return tn_raise(TN_EINVAL,
-                        "%s: the format '%s' does not exist; expected tsv, csv, jsonl, or GLUE's cola, sst-2, mrpc, "
-                        "sts-b, qqp, mnli, qnli, rte or wnli",
-                        l->label, c.form),
-               false;
+        return tn_raise_false(
+            TN_EINVAL,
+            "%s: the format '%s' does not exist; expected tsv, csv, jsonl, or GLUE's cola, sst-2, mrpc, "
+            "sts-b, qqp, mnli, qnli, rte or wnli",
+            l->label, c.form);
     if (g && !strcmp(g->name, "sts-b")) l->config.problem = TN_REGRESSION;
     t.loose = g != NULL;
     t.name[t.texts++] = c.text ? c.text : g ? g->text : NULL;

@@ -149,9 +149,8 @@ bool tn__labelled_read_tags(tn_labelled *l, tn_text all)
         char *end;
         r.column = strtol(column, &end, 10) - 1;
         if (*end || end == column || r.column < 0)
-            return tn_raise(TN_EINVAL, "%s: no column '%s'; columns are numbered from 1%s", l->label, column,
-                            r.conllu ? ", or named, for example upos" : ""),
-                   false;
+            return tn_raise_false(TN_EINVAL, "%s: no column '%s'; columns are numbered from 1%s", l->label, column,
+                                  r.conllu ? ", or named, for example upos" : "");
     }
     for (size_t at = 0; fine && tn__labelled_line(all, &at, &line);) {
         number++;

@@ -138,7 +138,7 @@ tn_entities *tn_entities_new(tn_entities_rule rule)
 {
     if (tn__blocked()) return NULL;
     if ((unsigned)rule > TN_ENTITIES_STRICT)
-        return tn_raise(TN_EINVAL, "tn_entities_new: rule is not a tn_entities_rule"), NULL;
+        return tn_raise_null(TN_EINVAL, "tn_entities_new: rule is not a tn_entities_rule");
     tn_entities *e = tn__mem_zeroed(sizeof *e);
     if (!e) return NULL;
     e->rule = rule, e->gold = e->found = outside;

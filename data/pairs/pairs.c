@@ -93,7 +93,7 @@ static tn_pairs *pairs_new(const char *who, const tn_pairs_config *c)
                         : c->pad < 0 || c->begin < 0 || c->end < 0 ? ".pad, .begin and .end must not be negative"
                         : !(c->max_ratio >= 0)                     ? ".max_ratio must not be negative"
                                                                    : NULL;
-    if (wrong) return tn_raise(TN_EINVAL, "%s: %s", who, wrong), NULL;
+    if (wrong) return tn_raise_null(TN_EINVAL, "%s: %s", who, wrong);
     tn_pairs *p = tn__mem_zeroed(sizeof *p);
     if (p) p->config = *c;
     return p;

@@ -134,7 +134,7 @@ bool tn_pairs_next(tn_pairs_batches *b, tn_pairs_batch *to)
 {
     tn_batch part;
     if (tn__blocked()) return false;
-    if (!b || !to) return tn_raise(TN_EINVAL, "tn_pairs_next: %s is NULL", b ? "to" : "b"), false;
+    if (!b || !to) return tn_raise_false(TN_EINVAL, "tn_pairs_next: %s is NULL", b ? "to" : "b");
     return take(b, to, &part);
 }
 

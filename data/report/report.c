@@ -125,7 +125,7 @@ int64_t tn__report_width(const char *text)
 bool tn__report_begin(tn_report *r, const char *who, const void *needed, size_t *mark)
 {
     if (tn__blocked()) return false;
-    if (!r || !needed) return tn_raise(TN_EINVAL, "%s: %s is NULL", who, r ? "an argument" : "r"), false;
+    if (!r || !needed) return tn_raise_false(TN_EINVAL, "%s: %s is NULL", who, r ? "an argument" : "r");
     *mark = r->body.bytes;
     return true;
 }
@@ -166,7 +166,7 @@ void tn_report_free(tn_report *r)
 const char *tn_report_html(tn_report *r, size_t *bytes)
 {
     if (tn__blocked()) return NULL;
-    if (!r) return tn_raise(TN_EINVAL, "tn_report_html: r is NULL"), NULL;
+    if (!r) return tn_raise_null(TN_EINVAL, "tn_report_html: r is NULL");
     r->page.bytes = 0;
     tn_string_add(&r->page, tn_text_of(head));
     tn_string_add(&r->page, tn_text_of("<title>"));
@@ -241,7 +241,7 @@ static bool are_numbers(int n, const tn_report_word *words)
 {
     for (int i = 0; i < n; i++)
         if (isnan(words[i].probability))
-            return tn_raise(TN_ENUMERIC, "tn_report_filled: the probability of word %d is NaN", i), false;
+            return tn_raise_false(TN_ENUMERIC, "tn_report_filled: the probability of word %d is NaN", i);
     return true;
 }
 static int percent(double probability) { return (int)(100 * fmin(probability, 1) + 0.5); }

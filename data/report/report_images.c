@@ -78,16 +78,14 @@ static bool fits(const tn_report_image *p)
     const bool image = p->image && tn_dtype_of(p->image) == TN_U8 && tn_ndim(p->image) > 1 && tn_ndim(p->image) < 4 &&
                        tn_numel(p->image) > 0 && tn_size(p->image, -1) <= MAX_SIDE && tn_size(p->image, -2) <= MAX_SIDE;
     if (!image)
-        return tn_raise(
-                   TN_ESHAPE,
-                   "tn_report_images: expected an image in u8, [H, W] or [C, H, W], at most %d pixels per side, not %s",
-                   MAX_SIDE, p->image ? tn_shape_text(tn_shape_of(p->image), text, sizeof text) : "NULL"),
-               false;
+        return tn_raise_false(
+            TN_ESHAPE,
+            "tn_report_images: expected an image in u8, [H, W] or [C, H, W], at most %d pixels per side, not %s",
+            MAX_SIDE, p->image ? tn_shape_text(tn_shape_of(p->image), text, sizeof text) : "NULL");
     if (!p->shade || (tn_ndim(p->shade) == 2 && tn_dtype_is_float(tn_dtype_of(p->shade)) && tn_numel(p->shade) > 0))
         return true;
-    return tn_raise(TN_ESHAPE, "tn_report_images: expected shades of a floating dtype, [rows, columns], not %s",
-                    tn_shape_text(tn_shape_of(p->shade), text, sizeof text)),
-           false;
+    return tn_raise_false(TN_ESHAPE, "tn_report_images: expected shades of a floating dtype, [rows, columns], not %s",
+                          tn_shape_text(tn_shape_of(p->shade), text, sizeof text));
 }
 
 tn_status tn_report_images(tn_report *r, const char *title, int64_t n, const tn_report_image *pictures)

@@ -47,14 +47,13 @@ static bool is_weights(const char *who, const tn_tensor *w, int64_t n, int64_t w
 {
     char text[192];
     if (tn_ndim(w) != 3 || tn_size(w, 1) != n || tn_size(w, 2) != n || !tn_dtype_is_float(tn_dtype_of(w)))
-        return tn_raise(TN_ESHAPE, "%s: weights is %s of dtype %s, expected a floating dtype and [layers, %lld, %lld]",
-                        who, tn_shape_text(tn_shape_of(w), text, sizeof text), tn_dtype_name(tn_dtype_of(w)),
-                        (long long)n, (long long)n),
-               false;
+        return tn_raise_false(TN_ESHAPE,
+                              "%s: weights is %s of dtype %s, expected a floating dtype and [layers, %lld, %lld]", who,
+                              tn_shape_text(tn_shape_of(w), text, sizeof text), tn_dtype_name(tn_dtype_of(w)),
+                              (long long)n, (long long)n);
     if (n < 1 || n > MAX_WORDS || word < 0 || word >= n || tn_size(w, 0) < 1 || tn_size(w, 0) > MAX_LAYERS)
-        return tn_raise(TN_EINDEX, "%s: word %lld of %lld words (at most %d) and %lld layers (1 to %d)", who,
-                        (long long)word, (long long)n, MAX_WORDS, (long long)tn_size(w, 0), MAX_LAYERS),
-               false;
+        return tn_raise_false(TN_EINDEX, "%s: word %lld of %lld words (at most %d) and %lld layers (1 to %d)", who,
+                              (long long)word, (long long)n, MAX_WORDS, (long long)tn_size(w, 0), MAX_LAYERS);
     return true;
 }
 

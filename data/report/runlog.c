@@ -104,10 +104,9 @@ static bool keep_range(parts *p, int64_t from, int64_t to)
 
 static bool foreign(const char *path, int64_t line)
 {
-    return tn_raise(TN_EFORMAT,
-                    "tn_runlog_open: '%s', line %lld is not a row of a run's log; choose another file or unset .resume",
-                    path, (long long)line),
-           false;
+    return tn_raise_false(
+        TN_EFORMAT, "tn_runlog_open: '%s', line %lld is not a row of a run's log; choose another file or unset .resume",
+        path, (long long)line);
 }
 
 /* Finds the parts of a log to keep: all but rows of steps after `last` and the end left by a killed run, which may be
@@ -192,17 +191,16 @@ static bool config_fits(const tn_runlog_config *c)
 {
     static const char *const who = "tn_runlog_open";
     if (c->n < 0 || !c->n != !c->columns)
-        return tn_raise(TN_EINVAL, "%s: .n is %d, but .columns is %s", who, c->n, c->columns ? "not NULL" : "NULL"),
-               false;
+        return tn_raise_false(TN_EINVAL, "%s: .n is %d, but .columns is %s", who, c->n,
+                              c->columns ? "not NULL" : "NULL");
     if (c->csv && c->jsonl && !strcmp(c->csv, c->jsonl))
-        return tn_raise(TN_EINVAL, "%s: .csv and .jsonl are the same file, '%s'", who, c->csv), false;
+        return tn_raise_false(TN_EINVAL, "%s: .csv and .jsonl are the same file, '%s'", who, c->csv);
     for (int i = 0; i < c->n; i++) {
         if (!valid_name(c->columns[i]))
-            return tn_raise(TN_EINVAL, "%s: column %d must be a name in UTF-8 without commas and quotes", who, i),
-                   false;
+            return tn_raise_false(TN_EINVAL, "%s: column %d must be a name in UTF-8 without commas and quotes", who, i);
         for (int k = 0; k < i; k++)
             if (!strcmp(c->columns[i], c->columns[k]))
-                return tn_raise(TN_EINVAL, "%s: column '%s' is given twice", who, c->columns[k]), false;
+                return tn_raise_false(TN_EINVAL, "%s: column '%s' is given twice", who, c->columns[k]);
     }
     return true;
 }

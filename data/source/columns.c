@@ -16,15 +16,13 @@ tn_columns *tn_columns_create(const int32_t *ids, int64_t n, tn_columns_config c
 {
     if (tn__blocked()) return NULL;
     if (c.batch < 1 || c.length < 1)
-        return tn_raise(TN_EINVAL, "tn_columns_new: .batch is %lld and .length %lld, but both must be at least 1",
-                        (long long)c.batch, (long long)c.length),
-               NULL;
+        return tn_raise_null(TN_EINVAL, "tn_columns_new: .batch is %lld and .length %lld, but both must be at least 1",
+                             (long long)c.batch, (long long)c.length);
     if (!ids || n < 2 * c.batch)
-        return tn_raise(
-                   TN_EINVAL,
-                   "tn_columns_new: %lld tokens are too few for %lld columns; use a longer text or a smaller .batch",
-                   (long long)n, (long long)c.batch),
-               NULL;
+        return tn_raise_null(
+            TN_EINVAL,
+            "tn_columns_new: %lld tokens are too few for %lld columns; use a longer text or a smaller .batch",
+            (long long)n, (long long)c.batch);
     tn_columns *s = tn_mem_get(sizeof *s);
     if (s) *s = (tn_columns){.ids = ids, .rows = n / c.batch, .c = c};
     return s;

@@ -16,23 +16,23 @@ static bool check(const tn_dataset_config *c, const tn_field part[PARTS])
 {
     static const char who[] = "tn_dataset_new";
     char              text[192];
-    if (!c->x) return tn_raise(TN_EINVAL, "%s: .x is NULL", who), false;
+    if (!c->x) return tn_raise_false(TN_EINVAL, "%s: .x is NULL", who);
     if (c->batch < 1)
-        return tn_raise(TN_EINVAL, "%s: .batch is %lld, expected at least 1", who, (long long)c->batch), false;
+        return tn_raise_false(TN_EINVAL, "%s: .batch is %lld, expected at least 1", who, (long long)c->batch);
     for (int i = 0; i < PARTS; i++) {
         const tn_tensor *t = part[i].tensor;
-        if (t && !part[i].name) return tn_raise(TN_EINVAL, "%s: a tensor of .fields has no name", who), false;
+        if (t && !part[i].name) return tn_raise_false(TN_EINVAL, "%s: a tensor of .fields has no name", who);
         if (i > 1 && part[i].name && !t)
-            return tn_raise(TN_EINVAL, "%s: the field '%.60s' is NULL", who, part[i].name), false;
+            return tn_raise_false(TN_EINVAL, "%s: the field '%.60s' is NULL", who, part[i].name);
         for (int k = 0; i > 1 && t && k < i; k++)
             if (part[k].name && part[k].tensor && !strcmp(part[k].name, part[i].name))
-                return tn_raise(TN_EINVAL, "%s: the field '%.60s' is given twice", who, part[i].name), false;
+                return tn_raise_false(TN_EINVAL, "%s: the field '%.60s' is given twice", who, part[i].name);
         if (!t) continue;
-        if (!tn_ndim(t)) return tn_raise(TN_ESHAPE, "%s: a 0-d tensor has no rows", who), false;
+        if (!tn_ndim(t)) return tn_raise_false(TN_ESHAPE, "%s: a 0-d tensor has no rows", who);
         if (tn_size(t, 0) != tn_size(c->x, 0))
-            return tn_raise(TN_ESHAPE, "%s: .x has %lld rows, but .%.60s %s has %lld", who, (long long)tn_size(c->x, 0),
-                            part[i].name, tn_shape_text(tn_shape_of(t), text, sizeof text), (long long)tn_size(t, 0)),
-                   false;
+            return tn_raise_false(TN_ESHAPE, "%s: .x has %lld rows, but .%.60s %s has %lld", who,
+                                  (long long)tn_size(c->x, 0), part[i].name,
+                                  tn_shape_text(tn_shape_of(t), text, sizeof text), (long long)tn_size(t, 0));
     }
     return true;
 }

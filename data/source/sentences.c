@@ -46,8 +46,8 @@ tn_sentences *tn_sentences_create(int64_t n, const tn_text *lines, tn_encoder en
     static const char who[] = "tn_sentences_new";
     if (tn__blocked()) return NULL;
     if (n < 0 || (n && !lines) || !encoder.encode)
-        return tn_raise(TN_EINVAL, "%s: %s", who, encoder.encode ? "the lines are NULL" : "the encoder is missing"),
-               NULL;
+        return tn_raise_null(TN_EINVAL, "%s: %s", who,
+                             encoder.encode ? "the lines are NULL" : "the encoder is missing");
     if (!tn__within(who, "batch", c.batch, 1, INT32_MAX)) return NULL;
     tn_sentences *s = tn__mem_zeroed(sizeof *s);
     if (!s) return NULL;

@@ -22,14 +22,13 @@ tn_tensor *tn_batch_get(const tn_batch *b, const char *name)
     char       text[400] = "";
     size_t     used = 0;
     if (t) return t;
-    if (!b || !name) return tn_raise(TN_EINVAL, "tn_batch_get: %s is NULL", b ? "name" : "b"), NULL;
+    if (!b || !name) return tn_raise_null(TN_EINVAL, "tn_batch_get: %s is NULL", b ? "name" : "b");
     for (int i = -2; i < TN_BATCH_FIELDS; i++) {
         const char *have = i == -2 ? b->x ? "x" : NULL : i == -1 ? b->y ? "y" : NULL : b->fields[i].name;
         const int   n = have ? snprintf(text + used, sizeof text - used, "%s%.40s", used ? ", " : "", have) : 0;
         if (n > 0) used += (size_t)n;
     }
-    return tn_raise(TN_EINDEX, "tn_batch_get: the batch has no '%.60s'; it has %s", name, used ? text : "nothing"),
-           NULL;
+    return tn_raise_null(TN_EINDEX, "tn_batch_get: the batch has no '%.60s'; it has %s", name, used ? text : "nothing");
 }
 
 tn_status tn_batch_put(tn_batch *b, const char *name, tn_tensor *t)
@@ -97,7 +96,7 @@ bool tn_source_next(const tn_source *s, tn_batch *b)
     if (!tn__not_null("tn_source_next", "the batch", b)) return false;
     *b = (tn_batch){0};
     if (tn__blocked()) return false;
-    if (!s || !s->next) return tn_raise(TN_EINVAL, "tn_source_next: the source is NULL"), false;
+    if (!s || !s->next) return tn_raise_false(TN_EINVAL, "tn_source_next: the source is NULL");
     return s->next(s->user, b) && tn_error() == TN_OK;
 }
 

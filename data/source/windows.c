@@ -13,15 +13,15 @@ tn_windows *tn_windows_create(const int32_t *ids, int64_t n, tn_windows_config c
 {
     static const char who[] = "tn_windows_new";
     if (tn__blocked()) return NULL;
-    if (!ids) return tn_raise(TN_EINVAL, "%s: the token ids are NULL", who), NULL;
+    if (!ids) return tn_raise_null(TN_EINVAL, "%s: the token ids are NULL", who);
     if (!tn__within(who, "batch", c.batch, 1, INT32_MAX) || !tn__within(who, "length", c.length, 1, INT32_MAX) ||
         !tn__within(who, "most", c.most, 0, INT64_MAX))
         return NULL;
-    if (c.most && !c.in_order) return tn_raise(TN_EINVAL, "%s: .most needs .in_order", who), NULL;
+    if (c.most && !c.in_order) return tn_raise_null(TN_EINVAL, "%s: .most needs .in_order", who);
     if (n <= c.length)
-        return tn_raise(TN_EINVAL, "%s: %lld tokens are too few for .length %lld; expected at least one more than it",
-                        who, (long long)n, (long long)c.length),
-               NULL;
+        return tn_raise_null(TN_EINVAL,
+                             "%s: %lld tokens are too few for .length %lld; expected at least one more than it", who,
+                             (long long)n, (long long)c.length);
     tn_windows *w = tn_mem_get(sizeof *w);
     if (w) *w = (tn_windows){.ids = ids, .n = n, .c = c};
     return w;

@@ -133,7 +133,7 @@ int64_t tn__strings_find(const tn__strings *s, const char *text, size_t bytes)
 static bool more_slots(tn__strings *s)
 {
     uint32_t slots = tn__names_slots(s->n < 32 ? 64 : s->n * 2);
-    if (s->n >= UINT32_MAX / 8) return tn_raise(TN_ENOMEM, "more than %u strings", UINT32_MAX / 8), false;
+    if (s->n >= UINT32_MAX / 8) return tn_raise_false(TN_ENOMEM, "more than %u strings", UINT32_MAX / 8);
     uint32_t *slot = tn__mem_zeroed(slots * sizeof *slot);
     if (!slot) return false;
     if (s->names.slot) tn__mem_put(s->names.slot, ((size_t)s->names.mask + 1) * sizeof *slot);
@@ -186,7 +186,7 @@ static uint32_t hashed(uint64_t key, uint64_t seed)
 static bool grams_grow(tn__grams *g)
 {
     uint32_t slots = g->slots ? g->slots * 2 : 256;
-    if (g->n >= UINT32_MAX / 4) return tn_raise(TN_ENOMEM, "a text with more than %u n-grams", UINT32_MAX / 4), false;
+    if (g->n >= UINT32_MAX / 4) return tn_raise_false(TN_ENOMEM, "a text with more than %u n-grams", UINT32_MAX / 4);
     uint32_t *slot = tn__mem_zeroed(slots * sizeof *slot);
     if (!slot) return false;
     if (!g->seed) {

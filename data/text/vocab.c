@@ -61,7 +61,7 @@ static bool args_valid(const char *caller, const tn_vocab *v, const char *text, 
 {
     if (tn__blocked()) return false;
     if (v && (text || !bytes)) return true;
-    return tn_raise(TN_EINVAL, "%s: %s is NULL", caller, v ? "text" : "v"), false;
+    return tn_raise_false(TN_EINVAL, "%s: %s is NULL", caller, v ? "text" : "v");
 }
 
 tn_status tn_vocab_read(tn_vocab *v, const char *text, size_t bytes)

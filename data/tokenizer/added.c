@@ -18,8 +18,7 @@ bool tn__tokenizer_add(tn_tokenizer *t, tn__added a)
         a.outside |= known->outside;
         return *known = a, true;
     }
-    if (t->added.n >= TN__ADDED_MAX)
-        return tn_raise(TN_EUNSUPPORTED, "more than %d added tokens", TN__ADDED_MAX), false;
+    if (t->added.n >= TN__ADDED_MAX) return tn_raise_false(TN_EUNSUPPORTED, "more than %d added tokens", TN__ADDED_MAX);
     if (!tn__grown((void *)&t->added.token, &t->added.room, (int64_t)t->added.n + 1, sizeof *t->added.token))
         return false;
     t->added.token[t->added.n++] = a;

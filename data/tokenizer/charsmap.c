@@ -43,9 +43,9 @@ bool tn__charsmap_read(tn__charsmap *m, const char *caller, const void *blob, si
     const unsigned char *p = blob;
     const size_t         trie = bytes >= 4 ? little_endian(p) : 0;
     if (bytes < 8 || trie % 4 || trie < 4 || trie > bytes - 4)
-        return tn_raise(TN_EFORMAT, "%s: precompiled_charsmap has %zu bytes, its table %zu; it is truncated or damaged",
-                        caller, bytes, trie),
-               false;
+        return tn_raise_false(TN_EFORMAT,
+                              "%s: precompiled_charsmap has %zu bytes, its table %zu; it is truncated or damaged",
+                              caller, bytes, trie);
     m->units = trie / 4, m->bytes = bytes - 4 - trie;
     m->unit = tn__mem_get(trie);
     m->text = m->unit ? tn__mem_get(m->bytes + 1) : NULL;
@@ -54,7 +54,7 @@ bool tn__charsmap_read(tn__charsmap *m, const char *caller, const void *blob, si
     memcpy(m->text, p + 4 + trie, m->bytes);
     m->text[m->bytes] = 0;
     if (tn_utf8_valid(m->text, m->bytes) < m->bytes)
-        return tn_raise(TN_EFORMAT, "%s: the texts of precompiled_charsmap are not UTF-8", caller), false;
+        return tn_raise_false(TN_EFORMAT, "%s: the texts of precompiled_charsmap are not UTF-8", caller);
     bool plain[128] = {0};
     for (int c = 1; c < 128; c++) {
         plain[c] = true;

@@ -6,7 +6,7 @@
 
 bool tn__merges_room(tn__merges *m, size_t n)
 {
-    if (n > TN__VOCAB_MAX) return tn_raise(TN_EUNSUPPORTED, "more than %d merges", TN__VOCAB_MAX), false;
+    if (n > TN__VOCAB_MAX) return tn_raise_false(TN_EUNSUPPORTED, "more than %d merges", TN__VOCAB_MAX);
     const size_t slots = tn__names_slots((uint32_t)n);
     m->pair = tn__mem_zeroed(slots * sizeof *m->pair);
     m->rank = m->pair ? tn__mem_get(slots * sizeof *m->rank) : NULL;
@@ -39,27 +39,24 @@ bool tn__merge_texts(tn_tokenizer *t, const char *caller, const char *a, size_t 
     const size_t  skip = t->prefix_bytes;
     tn_string     both = {0};
     if (skip > nb || memcmp(b, t->prefix, skip) != 0)
-        return tn_raise(TN_EUNSUPPORTED,
-                        "%s: merge %u of %s and %s: the second starts without the prefix "
-                        "(continuing_subword_prefix) of a token inside a word",
-                        caller, t->merges.n + 1, tn__quote(qa, a, na, 40), tn__quote(qb, b, nb, 40)),
-               false;
+        return tn_raise_false(TN_EUNSUPPORTED,
+                              "%s: merge %u of %s and %s: the second starts without the prefix "
+                              "(continuing_subword_prefix) of a token inside a word",
+                              caller, t->merges.n + 1, tn__quote(qa, a, na, 40), tn__quote(qb, b, nb, 40));
     if (tn_string_add(&both, (tn_text){a, na}) != TN_OK ||
         tn_string_add(&both, (tn_text){b + skip, nb - skip}) != TN_OK)
         return tn_string_free(&both), false;
     const int64_t becomes = tn__model_find(t, both.at, both.bytes);
     tn_string_free(&both);
     if (left < 0 || right < 0 || becomes < 0)
-        return tn_raise(TN_EFORMAT, "%s: merge %u of %s and %s: %s is not in the vocabulary", caller, t->merges.n + 1,
-                        tn__quote(qa, a, na, 40), tn__quote(qb, b, nb, 40),
-                        left < 0    ? "the first"
-                        : right < 0 ? "the second"
-                                    : "the two together"),
-               false;
+        return tn_raise_false(TN_EFORMAT, "%s: merge %u of %s and %s: %s is not in the vocabulary", caller,
+                              t->merges.n + 1, tn__quote(qa, a, na, 40), tn__quote(qb, b, nb, 40),
+                              left < 0    ? "the first"
+                              : right < 0 ? "the second"
+                                          : "the two together");
     if (tn__merges_put(&t->merges, (int32_t)left, (int32_t)right, (int32_t)becomes)) return true;
-    return tn_raise(TN_EFORMAT, "%s: duplicate merge of %s and %s", caller, tn__quote(qa, a, na, 40),
-                    tn__quote(qb, b, nb, 40)),
-           false;
+    return tn_raise_false(TN_EFORMAT, "%s: duplicate merge of %s and %s", caller, tn__quote(qa, a, na, 40),
+                          tn__quote(qb, b, nb, 40));
 }
 
 void tn__merges_free(tn__merges *m)

@@ -84,13 +84,12 @@ static bool check_piece(const tn_tokenizer *t, const char *caller, uint32_t i, s
     const int    type = t->type ? t->type[i] : TN_TYPE_NORMAL;
     const size_t most = t->score && type == TN_TYPE_NORMAL ? LONGEST : LONGEST_OTHER;
     if (n > most)
-        return tn_raise(TN_EUNSUPPORTED, "%s: token %u has %zu bytes, expected at most %zu", caller, i, n, most), false;
+        return tn_raise_false(TN_EUNSUPPORTED, "%s: token %u has %zu bytes, expected at most %zu", caller, i, n, most);
     if (t->score && !isfinite(t->score[i]))
-        return tn_raise(TN_EFORMAT, "%s: the score of token %u is not a finite number", caller, i), false;
+        return tn_raise_false(TN_EFORMAT, "%s: the score of token %u is not a finite number", caller, i);
     if (type == TN_TYPE_UNUSED && t->kind == TN_SENTENCE_BPE && has_text(t, i))
-        return tn_raise(TN_EUNSUPPORTED, "%s: token %u has the type UNUSED, which byte-pair encoding does not support",
-                        caller, i),
-               false;
+        return tn_raise_false(TN_EUNSUPPORTED,
+                              "%s: token %u has the type UNUSED, which byte-pair encoding does not support", caller, i);
     return true;
 }
 

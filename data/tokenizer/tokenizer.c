@@ -74,7 +74,7 @@ static int32_t find_either(const tn_tokenizer *t, const char *a, const char *b, 
 bool tn__tokenizer_finish(tn_tokenizer *t, const char *caller)
 {
     if (t->kind == TN_WORDPIECE && t->unknown < 0)
-        return tn_raise(TN_EFORMAT, "%s: the unknown token, [UNK], is not in the vocabulary", caller), false;
+        return tn_raise_false(TN_EFORMAT, "%s: the unknown token, [UNK], is not in the vocabulary", caller);
     if (t->split == TN__SPLIT_SENTENCE && !tn__sentence_setup(t, caller)) return false;
     t->role = (tn_tokenizer_roles){
         .pad = find_either(t, "[PAD]", "<pad>", "<pad>"),

@@ -37,7 +37,7 @@ static bool spread(tn__trie *x, range **ranges, int64_t *room, const tn__strings
         const unsigned char byte = (unsigned char)tn__strings_text(pieces, id[low], &n)[depth];
         uint32_t            end = low + 1;
         while (end < high && (unsigned char)tn__strings_text(pieces, id[end], &n)[depth] == byte) end++;
-        if (x->n == INT32_MAX) return tn_raise(TN_EUNSUPPORTED, "the tokens have too many bytes"), false;
+        if (x->n == INT32_MAX) return tn_raise_false(TN_EUNSUPPORTED, "the tokens have too many bytes");
         if (!grow(x, ranges, room, x->n + 1)) return false;
         x->node[x->n] = (tn__trie_node){.value = -1, .byte = byte};
         (*ranges)[x->n++] = (range){low, end};

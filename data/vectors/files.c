@@ -14,9 +14,8 @@ static tn_vectors *of_rows(tn_text words, tn_tensor *rows, bool (*is_end)(char c
 {
     if (tn__blocked()) return NULL;
     if (!rows || tn_ndim(rows) != 2 || !words.at || !tn_dtype_is_float(tn_dtype_of(rows)))
-        return tn_raise(TN_EINVAL,
-                        "tn_vectors_from: rows must be [words, dim] of a floating dtype, and words not NULL"),
-               NULL;
+        return tn_raise_null(TN_EINVAL,
+                             "tn_vectors_from: rows must be [words, dim] of a floating dtype, and words not NULL");
     const int64_t n = tn_size(rows, 0), dim = tn_size(rows, 1);
     tn_vectors   *v = tn__vectors_new(n, dim);
     int64_t       found = 0;
@@ -79,7 +78,7 @@ tn_vectors *tn_vectors_load(const char *path, tn_vectors_format format)
     tn__vectors_in f;
     tn_vectors    *v = NULL;
     if ((int)format < 0 || format > TN_VECTORS_SAFETENSORS)
-        return tn_raise(TN_EINVAL, "tn_vectors_load: format %d does not exist", (int)format), NULL;
+        return tn_raise_null(TN_EINVAL, "tn_vectors_load: format %d does not exist", (int)format);
     if (!tn__in_open(&f, path)) return NULL;
     if (format == TN_VECTORS_ANY) format = guess(&f);
     if (format == TN_VECTORS_TEXT || format == TN_VECTORS_GLOVE_TEXT)

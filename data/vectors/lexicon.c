@@ -65,7 +65,7 @@ static bool rehash(tn__lexicon *x, uint64_t slots)
 /* Appends a string without using tn__strings' own hash table. */
 static bool add_string(tn__strings *s, const char *text, size_t bytes)
 {
-    if (s->n >= UINT32_MAX / 8) return tn_raise(TN_ENOMEM, "more than %u different words", UINT32_MAX / 8), false;
+    if (s->n >= UINT32_MAX / 8) return tn_raise_false(TN_ENOMEM, "more than %u different words", UINT32_MAX / 8);
     const int64_t need = s->bytes + (int64_t)bytes + 1;
     if (!tn__grown((void *)&s->text, &s->text_room, need, 1) ||
         !tn__grown((void *)&s->start, &s->start_room, (int64_t)s->n + 2, sizeof *s->start))

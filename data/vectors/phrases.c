@@ -184,7 +184,7 @@ static bool count_words(phrases *p)
             return false;
         }
     }
-    if (!p->all) return tn_raise(TN_EFORMAT, "%s: no words found", p->r.label), false;
+    if (!p->all) return tn_raise_false(TN_EFORMAT, "%s: no words found", p->r.label);
     p->r.bytes = p->r.done;
     return tn__lexicon_trim(&p->words, p->a->min_count);
 }

@@ -185,11 +185,11 @@ tn_tensor *tn_plane_tsne(const tn_tensor *rows, double perplexity, uint64_t seed
     if (!points_of("tn_plane_tsne", rows)) return NULL;
     const int64_t n = tn_size(rows, 0), dim = tn_size(rows, 1);
     if (n > MAX_ROWS || !(perplexity >= 1) || perplexity > (double)(n - 1))
-        return tn_raise(TN_EINVAL,
-                        "tn_plane_tsne: %lld rows with perplexity %g; expected at most %d rows, and perplexity 1 to "
-                        "rows - 1",
-                        (long long)n, perplexity, MAX_ROWS),
-               NULL;
+        return tn_raise_null(
+            TN_EINVAL,
+            "tn_plane_tsne: %lld rows with perplexity %g; expected at most %d rows, and perplexity 1 to "
+            "rows - 1",
+            (long long)n, perplexity, MAX_ROWS);
     const size_t bytes = (size_t)(n * n + 9 * n) * sizeof(double);
     double      *x = centred(rows, n, dim), *all = tn__mem_zeroed(bytes);
     tn_tensor   *y = NULL;

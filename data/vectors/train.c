@@ -17,20 +17,19 @@ static bool in_range(const char *name, double value, double least, double most)
 
 static bool check(int n, const char *const *paths, const tn_vectors_train_args *a)
 {
-    if (n < 1 || !paths) return tn_raise(TN_EINVAL, TN__TRAIN ": no texts given"), false;
+    if (n < 1 || !paths) return tn_raise_false(TN_EINVAL, TN__TRAIN ": no texts given");
     if ((int)a->kind < 0 || a->kind > TN_VECTORS_FASTTEXT || (int)a->loss < 0 || a->loss > TN_VECTORS_SOFTMAX)
-        return tn_raise(TN_EINVAL, TN__TRAIN ": .kind %d with .loss %d does not exist", (int)a->kind, (int)a->loss),
-               false;
+        return tn_raise_false(TN_EINVAL, TN__TRAIN ": .kind %d with .loss %d does not exist", (int)a->kind,
+                              (int)a->loss);
     if (a->kind == TN_VECTORS_GLOVE && a->loss != TN_VECTORS_NEGATIVE)
-        return tn_raise(TN_EINVAL, TN__TRAIN ": GloVe learns from counts of pairs and takes no other .loss; leave it "
-                                             "at TN_VECTORS_NEGATIVE"),
-               false;
+        return tn_raise_false(TN_EINVAL,
+                              TN__TRAIN ": GloVe learns from counts of pairs and takes no other .loss; leave it "
+                                        "at TN_VECTORS_NEGATIVE");
     if (a->kind == TN_VECTORS_FASTTEXT && (a->min_n < 1 || a->max_n < a->min_n || a->max_n - a->min_n > 15))
-        return tn_raise(TN_EINVAL,
-                        TN__TRAIN
-                        ": .min_n is %lld and .max_n %lld; expected at least 1 character, and at most 16 lengths",
-                        (long long)a->min_n, (long long)a->max_n),
-               false;
+        return tn_raise_false(TN_EINVAL,
+                              TN__TRAIN
+                              ": .min_n is %lld and .max_n %lld; expected at least 1 character, and at most 16 lengths",
+                              (long long)a->min_n, (long long)a->max_n);
     return in_range("dim", (double)a->dim, 1, 16384) && in_range("window", (double)a->window, 1, 255) &&
            in_range("negatives", (double)a->negatives, 1, TN__WORD_PAIRS_OUT - 1) &&
            in_range("sample", a->sample, 0, 1) && in_range("epochs", (double)a->epochs, 1, 1e6) &&
@@ -48,11 +47,10 @@ static bool count_words(tn__trainer *t, int n, const char *const *paths)
         if (!tn__lexicon_read(&t->words, TN__TRAIN, paths[i], MAX_WORDS)) return false;
     if (!tn__lexicon_trim(&t->words, t->a.min_count)) return false;
     if (tn__is_softmax(t) && t->words.words.n > TN__SOFTMAX_MAX)
-        return tn_raise(TN_EUNSUPPORTED,
-                        TN__TRAIN ": softmax over %u words is too slow, at most %d; raise .min_count, or use "
-                                  "TN_VECTORS_HIERARCHICAL or TN_VECTORS_NEGATIVE",
-                        t->words.words.n, TN__SOFTMAX_MAX),
-               false;
+        return tn_raise_false(TN_EUNSUPPORTED,
+                              TN__TRAIN ": softmax over %u words is too slow, at most %d; raise .min_count, or use "
+                                        "TN_VECTORS_HIERARCHICAL or TN_VECTORS_NEGATIVE",
+                              t->words.words.n, TN__SOFTMAX_MAX);
     if (t->words.words.n >= 2) return true;
     tn_raise(TN_EINVAL,
              TN__TRAIN ": %u words occur at least %lld times, expected at least 2 such words; check the text or lower "
@@ -144,9 +142,8 @@ static bool make_table(tn__table *to, int64_t rows, int64_t width, bool zeroed)
 {
     int64_t all, bytes;
     if (!tn__mul_i64(rows, width, &all) || !tn__mul_i64(all, sizeof *to->x, &bytes) || rows >= INT32_MAX / 2)
-        return tn_raise(TN_ENOMEM, TN__TRAIN ": %lld rows of %lld numbers are too large", (long long)rows,
-                        (long long)width),
-               false;
+        return tn_raise_false(TN_ENOMEM, TN__TRAIN ": %lld rows of %lld numbers are too large", (long long)rows,
+                              (long long)width);
     to->rows = rows;
     to->x = zeroed ? tn__mem_zeroed((size_t)bytes) : tn__mem_get((size_t)bytes);
     return to->x != NULL;

@@ -8,7 +8,7 @@ tn_vectors *tn__vectors_new(int64_t words, int64_t dim)
 {
     int64_t all, bytes;
     if (words < 1 || dim < 1 || !tn__mul_i64(words, dim, &all) || !tn__mul_i64(all, sizeof(float), &bytes))
-        return tn_raise(TN_EINVAL, "%lld words of %lld numbers: not vectors", (long long)words, (long long)dim), NULL;
+        return tn_raise_null(TN_EINVAL, "%lld words of %lld numbers: not vectors", (long long)words, (long long)dim);
     tn_vectors *v = tn__mem_zeroed(sizeof *v);
     if (!v) return NULL;
     v->dim = dim, v->room = words;
@@ -61,7 +61,7 @@ int64_t tn_vectors_find(const tn_vectors *v, tn_text word)
 tn_tensor *tn_vectors_tensor(const tn_vectors *v)
 {
     if (tn__blocked()) return NULL;
-    if (!v) return tn_raise(TN_EINVAL, "tn_vectors_tensor: v is NULL"), NULL;
+    if (!v) return tn_raise_null(TN_EINVAL, "tn_vectors_tensor: v is NULL");
     return tn_from_data(TN_F32, (tn_shape){2, {v->words.n, v->dim}}, v->row);
 }
 

@@ -45,7 +45,7 @@ static void pairs_free(pairs *p)
 static char *copied(const char *at, size_t bytes)
 {
     char *to = malloc(bytes + 1);
-    if (!to) return tn_raise(TN_ENOMEM, "no memory for the pairs"), NULL;
+    if (!to) return tn_raise_null(TN_ENOMEM, "no memory for the pairs");
     memcpy(to, at, bytes);
     to[bytes] = 0;
     return to;

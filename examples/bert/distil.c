@@ -129,13 +129,12 @@ static bool open_all(training *t)
 {
     bert_training *b = of(t);
     if (!b->teacher->head)
-        return tn_raise(TN_EUNSUPPORTED, "'%s' has no head for masked tokens, which a teacher needs", b->teacher_dir),
-               false;
+        return tn_raise_false(TN_EUNSUPPORTED, "'%s' has no head for masked tokens, which a teacher needs",
+                              b->teacher_dir);
     if (tn_tokenizer_size(t->tokens) > b->teacher->config.vocab)
-        return tn_raise(TN_EFORMAT,
-                        "'%s': the tokenizer has more tokens than the model; the files belong to different models",
-                        b->teacher_dir),
-               false;
+        return tn_raise_false(
+            TN_EFORMAT, "'%s': the tokenizer has more tokens than the model; the files belong to different models",
+            b->teacher_dir);
     if (!bert_kind.open(t)) return false;
     t->fit.loss = loss;
     return true;

@@ -19,7 +19,7 @@ bool text_set_open(text_set *h, const tn_labels *labels, const tn_tokenizer *t, 
     h->scores = calloc((size_t)h->n + 1, sizeof *h->scores);
     h->count = calloc((size_t)h->n + 1, sizeof *h->count), h->width = calloc((size_t)h->n + 1, sizeof *h->width);
     if (!h->first || !h->scores || !h->count || !h->width)
-        return tn_raise(TN_ENOMEM, "no memory for %lld texts", (long long)h->n), false;
+        return tn_raise_false(TN_ENOMEM, "no memory for %lld texts", (long long)h->n);
     for (int64_t i = 0, e = 0; tn_error() == TN_OK && i <= h->n; i++) {
         const int64_t example = i < h->n ? tn_features_at(h->features, i).example : examples;
         while (e <= example) h->first[e++] = i;

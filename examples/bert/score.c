@@ -32,7 +32,7 @@ static tn_labels *labels_of(const tn_labelled *l)
     int64_t       k = 0;
     const char  **name = calloc(2 * (size_t)n + 1, sizeof *name);
     tn_labels    *s = NULL;
-    if (!name) return tn_raise(TN_ENOMEM, "no memory for %lld labels", (long long)n), NULL;
+    if (!name) return tn_raise_null(TN_ENOMEM, "no memory for %lld labels", (long long)n);
     for (int64_t i = 0; i < n; i++) {
         const tn_example x = tn_labelled_at(l, i);
         name[2 * i] = x.text[0], name[2 * i + 1] = x.label[0];

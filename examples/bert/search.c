@@ -55,7 +55,7 @@ static bool add_line(haystack *h, tn_text line, int64_t file, int64_t number)
         if (place) h->number = place, h->room = room;
     }
     char *copy = h->n < h->room ? malloc(line.bytes + 1) : NULL;
-    if (!copy) return tn_raise(TN_ENOMEM, "no memory for the lines"), false;
+    if (!copy) return tn_raise_false(TN_ENOMEM, "no memory for the lines");
     memcpy(copy, line.at, line.bytes);
     copy[line.bytes] = 0;
     h->text[h->n] = copy, h->file[h->n] = file, h->number[h->n++] = number;

@@ -185,7 +185,7 @@ static bool sentences_read(const char *dir, sentences *to)
 {
     *to = (sentences){.pooling = TN_POOL_MEAN, .steps = 1};
     if (snprintf(to->folder, sizeof to->folder, "%s", dir) >= (int)sizeof to->folder)
-        return tn_raise(TN_EINVAL, "the name '%.40s...' is too long", dir), false;
+        return tn_raise_false(TN_EINVAL, "the name '%.40s...' is too long", dir);
     char     path[1024];
     tn_json *c = config_in(dir, "modules.json");
     if (!c) return tn_error() == TN_OK;

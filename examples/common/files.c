@@ -13,17 +13,16 @@ bool make_folder(const char *path)
 {
     char        s[1024];
     struct stat st;
-    if (!*path) return tn_raise(TN_EINVAL, "the name of the folder is empty"), false;
+    if (!*path) return tn_raise_false(TN_EINVAL, "the name of the folder is empty");
     if (snprintf(s, sizeof s, "%s", path) >= (int)sizeof s)
-        return tn_raise(TN_EINVAL, "the name '%.40s...' is too long", path), false;
+        return tn_raise_false(TN_EINVAL, "the name '%.40s...' is too long", path);
     for (char *at = s + 1;; at++) {
         if (*at && *at != '/') continue;
         const char was = *at;
         *at = 0;
         if (mkdir(s, 0777) && errno != EEXIST)
-            return tn_raise(TN_EIO, "cannot create folder '%s': %s", s, strerror(errno)), false;
-        if (stat(s, &st) || !S_ISDIR(st.st_mode))
-            return tn_raise(TN_EIO, "'%s' is a file, expected a folder", s), false;
+            return tn_raise_false(TN_EIO, "cannot create folder '%s': %s", s, strerror(errno));
+        if (stat(s, &st) || !S_ISDIR(st.st_mode)) return tn_raise_false(TN_EIO, "'%s' is a file, expected a folder", s);
         if (!was) return true;
         *at = was;
     }
@@ -65,10 +64,10 @@ bool may_write(const char *path)
 {
     char        folder[1024];
     struct stat st;
-    if (!*path) return tn_raise(TN_EINVAL, "the name of the file is empty"), false;
-    if (strlen(path) >= sizeof folder) return tn_raise(TN_EINVAL, "the name '%.40s...' is too long", path), false;
+    if (!*path) return tn_raise_false(TN_EINVAL, "the name of the file is empty");
+    if (strlen(path) >= sizeof folder) return tn_raise_false(TN_EINVAL, "the name '%.40s...' is too long", path);
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        return tn_raise(TN_EINVAL, "'%s' is a folder, expected a file", path), false;
+        return tn_raise_false(TN_EINVAL, "'%s' is a folder, expected a file", path);
     folder_of(path, folder);
     if (stat(folder, &st) == 0 && S_ISDIR(st.st_mode)) return true;
     tn_raise(TN_EIO, "cannot write '%s': the folder '%s' does not exist", path, folder);
@@ -82,16 +81,16 @@ bool next_line(char **line, size_t *room, size_t *bytes, size_t most)
         if (*bytes + 1 >= *room) {
             const size_t more = *room ? 2 * *room : 4096;
             char        *at = realloc(*line, more);
-            if (!at) return tn_raise(TN_ENOMEM, "no memory for a line of %zu bytes", more), false;
+            if (!at) return tn_raise_false(TN_ENOMEM, "no memory for a line of %zu bytes", more);
             *line = at, *room = more;
         }
         c = getc_unlocked(stdin);
         if (c == EOF || c == '\n') break;
         if (*bytes == most)
-            return tn_raise(TN_EFORMAT, "a line of more than %zu bytes; expected a text with line ends", most), false;
+            return tn_raise_false(TN_EFORMAT, "a line of more than %zu bytes; expected a text with line ends", most);
     }
     (*line)[*bytes] = 0;
-    if (c == EOF && ferror(stdin)) return tn_raise(TN_EIO, "standard input: %s", strerror(errno)), false;
+    if (c == EOF && ferror(stdin)) return tn_raise_false(TN_EIO, "standard input: %s", strerror(errno));
     return c != EOF || *bytes;
 }
 

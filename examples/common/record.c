@@ -155,21 +155,20 @@ bool record_lock_folder(const char *folder, bool *resume)
     const bool again = ours && (is_unfinished(path) || (*resume && bare));
     if (tn_error() != TN_OK || (again && *resume && !check_not_complete(folder))) return false;
     if (*resume && !ours)
-        return tn_raise(TN_EINVAL, "'%s' contains no run to resume; omit --resume to start a new one", folder), false;
+        return tn_raise_false(TN_EINVAL, "'%s' contains no run to resume; omit --resume to start a new one", folder);
     if (ours && !again && !*resume)
-        return tn_raise(TN_EINVAL,
-                        "'%s' already contains a model; choose another folder, or continue its training with --resume",
-                        folder),
-               false;
+        return tn_raise_false(
+            TN_EINVAL, "'%s' already contains a model; choose another folder, or continue its training with --resume",
+            folder);
     if (ours && !again) return delete_temporary(folder), true;
     *resume = false;
     for (int i = 0; i < FILES; i++) {
         if (!file_exists(in_folder(folder, files[i], path)) || (again && bare && !strcmp(files[i], "checkpoints")))
             continue;
         if (!again || i < OF_MODEL)
-            return tn_raise(TN_EINVAL, "'%s' contains another model, or a part of one: '%s'; choose another folder",
-                            folder, files[i]),
-                   false;
+            return tn_raise_false(TN_EINVAL,
+                                  "'%s' contains another model, or a part of one: '%s'; choose another folder", folder,
+                                  files[i]);
         unlink(path);
     }
     delete_temporary(folder);

@@ -22,8 +22,8 @@ static bool check_text(const char *path, tn_text text)
     size_t      at = 0, broken = 0, first = 0;
     bool        valid = true;
     if (nul)
-        return tn_raise(TN_EFORMAT, "'%s': byte %zu is NUL; expected a text in UTF-8", path, (size_t)(nul - text.at)),
-               false;
+        return tn_raise_false(TN_EFORMAT, "'%s': byte %zu is NUL; expected a text in UTF-8", path,
+                              (size_t)(nul - text.at));
     while ((at += tn_utf8_valid(text.at + at, text.bytes - at)) < text.bytes) {
         if (!broken++) first = at;
         tn_utf8_next(text.at, text.bytes, &at, &valid);
@@ -57,7 +57,7 @@ static bool read_folder(const char *path, tn_string *to, int depth)
     struct dirent **e;
     char            inner[1024];
     const int       n = scandir(path, &e, NULL, alphasort);
-    if (n < 0) return tn_raise(TN_EIO, "'%s': %s", path, strerror(errno)), false;
+    if (n < 0) return tn_raise_false(TN_EIO, "'%s': %s", path, strerror(errno));
     for (int i = 0; i < n; i++) {
         if (e[i]->d_name[0] != '.' && tn_error() == TN_OK)
             read_path(in_folder(path, e[i]->d_name, inner), to, depth + 1);
@@ -81,7 +81,7 @@ static bool read_path(const char *path, tn_string *to, int depth)
     if (tn_error() != TN_OK) return false;
     end_line(to);
     if (is_stdin(path) && !depth) return read_stream(stdin, "standard input", to);
-    if (depth > 32) return tn_raise(TN_EIO, "'%s': more than 32 nested folders", path), false;
+    if (depth > 32) return tn_raise_false(TN_EIO, "'%s': more than 32 nested folders", path);
     if (!stat(path, &st) && S_ISDIR(st.st_mode)) return read_folder(path, to, depth);
     FILE      *f = fopen(path, "rb");
     const bool fine = read_stream(f, path, to);

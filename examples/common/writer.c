@@ -31,7 +31,7 @@ static size_t held_back(const stream *s, const char **found)
 static bool show(stream *s, size_t bytes)
 {
     if (bytes && !s->silent && (fwrite(s->text.at, 1, bytes, stdout) != bytes || fflush(stdout)))
-        return tn_raise(TN_EIO, "cannot write to standard output"), false;
+        return tn_raise_false(TN_EIO, "cannot write to standard output");
     if (bytes) memmove(s->text.at, s->text.at + bytes, s->text.bytes - bytes + 1), s->text.bytes -= bytes;
     return true;
 }

@@ -8,7 +8,7 @@ bool lines_add(text_lines *l, tn_text line)
     if (l->count == l->room) {
         const int64_t room = 2 * l->room + 64;
         tn_text      *more = realloc(l->line, (size_t)room * sizeof *more);
-        if (!more) return tn_raise(TN_ENOMEM, "no memory for %lld lines", (long long)room), false;
+        if (!more) return tn_raise_false(TN_ENOMEM, "no memory for %lld lines", (long long)room);
         l->line = more, l->room = room;
     }
     l->line[l->count++] = line;

@@ -65,7 +65,7 @@ static bool read_tagged(const char *path, tagged *t)
     t->from = calloc((size_t)(n + words / LONGEST) + 2, sizeof *t->from);
     t->first = calloc((size_t)(n + words / LONGEST) + 2, sizeof *t->first);
     t->tag = calloc((size_t)words + 1, sizeof *t->tag);
-    if (!t->from || !t->tag || !t->first) return tn_raise(TN_ENOMEM, "no memory for '%s'", path), false;
+    if (!t->from || !t->tag || !t->first) return tn_raise_false(TN_ENOMEM, "no memory for '%s'", path);
     for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
         const tn_example x = tn_labelled_at(t->file, i);
         add_sentence(t, &x, &sentences);

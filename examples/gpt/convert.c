@@ -25,11 +25,11 @@ static bool save(model *m)
     char        path[1024];
     const char *as = type ? type : as_stored(m);
     if (is_gguf(out)) {
-        if (file_exists(out)) return tn_raise(TN_EINVAL, "'%s' already exists; choose another --out", out), false;
+        if (file_exists(out)) return tn_raise_false(TN_EINVAL, "'%s' already exists; choose another --out", out);
         return tn_model_save(&m->all, out, .type = as) == TN_OK;
     }
     if (file_exists(in_folder(out, "config.json", path)))
-        return tn_raise(TN_EINVAL, "'%s' already contains a model; choose another --out", out), false;
+        return tn_raise_false(TN_EINVAL, "'%s' already contains a model; choose another --out", out);
     if (tn_module_to(m->net, !strcmp(as, "bf16") ? TN_BF16 : TN_F32) != TN_OK) return false;
     return make_folder(out) && tn_model_save(&m->all, out) == TN_OK;
 }

@@ -38,10 +38,9 @@ bool measure(const model *m, tn_text text, int64_t length, int64_t stride, measu
     *to = (measured){.bytes = (int64_t)text.bytes};
     if (length <= 0 || length > m->about.positions) length = m->about.positions;
     if (stride > length)
-        return tn_raise(TN_EINVAL,
-                        "--stride %lld would skip the tokens between two windows of %lld tokens; give at most that",
-                        (long long)stride, (long long)length),
-               false;
+        return tn_raise_false(
+            TN_EINVAL, "--stride %lld would skip the tokens between two windows of %lld tokens; give at most that",
+            (long long)stride, (long long)length);
     if (stride <= 0) stride = length > 1 ? length / 2 : 1;
     if (first >= 0) tn_ids_add(&ids, first);
     texts_encode(m->tokens, text, true, &ids);

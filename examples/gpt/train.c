@@ -62,11 +62,10 @@ static bool open_all(training *t)
     if (!texts_encode(t->tokens, text, false, &g->ids) || !texts_encode(t->tokens, valid, false, &g->held))
         return false;
     if (g->ids.n <= g->length)
-        return tn_raise(TN_EFORMAT,
-                        "the training text has %lld tokens, too few for --length %lld: one more than that is "
-                        "needed; give a longer text or a smaller --length",
-                        (long long)g->ids.n, (long long)g->length),
-               false;
+        return tn_raise_false(TN_EFORMAT,
+                              "the training text has %lld tokens, too few for --length %lld: one more than that is "
+                              "needed; give a longer text or a smaller --length",
+                              (long long)g->ids.n, (long long)g->length);
     const int64_t length = g->held.n <= g->length ? g->held.n - 1 : g->length;
     g->windows = tn_windows_new(g->ids.at, g->ids.n, .batch = g->batch, .length = g->length);
     t->fit.train = tn_windows_source(g->windows), t->fit.loss = loss;

@@ -25,11 +25,11 @@ static bool add_message(conversation *c, const char *role, const char *text, siz
 {
     if (c->n == c->room) {
         tn_message *more = realloc(c->said, (size_t)(2 * c->room + 8) * sizeof *more);
-        if (!more) return tn_raise(TN_ENOMEM, "no memory for the conversation"), false;
+        if (!more) return tn_raise_false(TN_ENOMEM, "no memory for the conversation");
         c->said = more, c->room = 2 * c->room + 8;
     }
     char *copy = malloc(bytes + 1);
-    if (!copy) return tn_raise(TN_ENOMEM, "no memory for the conversation"), false;
+    if (!copy) return tn_raise_false(TN_ENOMEM, "no memory for the conversation");
     memcpy(copy, text, bytes), copy[bytes] = 0;
     c->said[c->n++] = (tn_message){role, copy};
     return true;
@@ -128,11 +128,11 @@ static bool check_plain_chat(const model *m)
     static const char *line_end[] = {"\n"};
     if (how.stop.count) return true;
     if (m->all.chat_template.bytes)
-        return tn_raise(TN_EUNSUPPORTED,
-                        "'%s' has an unknown chat template, so it would not read messages in the form it was trained "
-                        "on; to chat in plain lines anyway, give the text that ends an answer with --stop",
-                        dir),
-               false;
+        return tn_raise_false(
+            TN_EUNSUPPORTED,
+            "'%s' has an unknown chat template, so it would not read messages in the form it was trained "
+            "on; to chat in plain lines anyway, give the text that ends an answer with --stop",
+            dir);
     how.stop = (option_list){1, line_end};
     return true;
 }

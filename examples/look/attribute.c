@@ -72,15 +72,14 @@ static bool choose_answer(question *q)
     if (q->m->kind == TRANSLATOR) return true;
     if (q->m->kind == TUNED &&
         (tuned(q)->config.task != TN_TASK_CLASSIFICATION || tuned(q)->config.problem != TN_SINGLE_LABEL))
-        return tn_raise(TN_EUNSUPPORTED, "attribute supports only tuned models that assign one label to a text"), false;
+        return tn_raise_false(TN_EUNSUPPORTED, "attribute supports only tuned models that assign one label to a text");
     if (q->m->kind == READER && !find_mask(q)) return false;
     if (answer && q->m->kind == TUNED) return find_label(q);
     if (answer) q->id = tn_tokenizer_id(q->m->tokens, answer);
     if (answer && q->id < 0)
-        return tn_raise(TN_EINVAL,
-                        "--answer '%s' is not a token of this model; name one token, spelled as in its vocabulary",
-                        answer),
-               false;
+        return tn_raise_false(
+            TN_EINVAL, "--answer '%s' is not a token of this model; name one token, spelled as in its vocabulary",
+            answer);
     if (!answer) {
         const tn_scope s = tn_no_grad_begin();
         q->id = tn_get_i64(tn_argmax(scores(q), -1, false), 0);

@@ -46,7 +46,7 @@ static bool group_open(const model *m, const trees *t, int64_t n, const int64_t 
     *g = (group){.x = calloc((size_t)n + 1, sizeof *g->x), .s = calloc((size_t)n + 1, sizeof *g->s)};
     if (!g->x || !g->s) {
         group_close(g);
-        return tn_raise(TN_ENOMEM, "no memory for %lld sentences", (long long)n), false;
+        return tn_raise_false(TN_ENOMEM, "no memory for %lld sentences", (long long)n);
     }
     for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
         if (!sentence_encode(m, t, which[i], &g->x[g->n])) {
@@ -147,7 +147,7 @@ static tn_tensor *mlm_loss(const guided *g, int64_t *counted)
     int64_t       n = 0, *at = calloc((size_t)(2 * all) + 1, sizeof *at), *targets = at ? at + all : NULL;
     tn_tensor    *ids = tn_clone(batch->ids), *loss = NULL;
     int64_t      *id = ids ? tn_data_mut(ids) : NULL;
-    if (!at) return tn_raise(TN_ENOMEM, "no memory for the masked tokens"), NULL;
+    if (!at) return tn_raise_null(TN_ENOMEM, "no memory for the masked tokens");
     for (int64_t p = 0; id && bert->head && mask_id >= 0 && p < all; p++) {
         const encoded_sentence *x = &batch->x[p / batch->tokens];
         const int64_t           q = p % batch->tokens;
@@ -286,9 +286,8 @@ static bool check_model(guided *g, const model *m)
 {
     int64_t at = 0;
     if (m->kind == TUNED)
-        return tn_raise(TN_EUNSUPPORTED, "this model is already tuned for a task; guide the model before tuning"),
-               false;
-    if (m->kind != READER) return tn_raise(TN_EUNSUPPORTED, "guide needs a bidirectional encoder such as BERT"), false;
+        return tn_raise_false(TN_EUNSUPPORTED, "this model is already tuned for a task; guide the model before tuning");
+    if (m->kind != READER) return tn_raise_false(TN_EUNSUPPORTED, "guide needs a bidirectional encoder such as BERT");
     for (tn_each e = tn_modules(m->net); tn_next(&e);) {
         const tn_mha *a = tn_mha_of(e.module);
         if (!a || ++at != layer) continue;
@@ -299,18 +298,16 @@ static bool check_model(guided *g, const model *m)
     }
     const bool has_mlm = g->m->encoder->head && tn_tokenizer_special(m->tokens).mask >= 0;
     if (!has_mlm && (use_mask || program_given("weight")))
-        return tn_raise(TN_EINVAL, "this model has no masked-LM head, so that %s; omit --%s",
-                        use_mask ? "there is no loss to train through the mask" : "there is no loss to weigh against",
-                        use_mask ? "mask" : "weight"),
-               false;
+        return tn_raise_false(TN_EINVAL, "this model has no masked-LM head, so that %s; omit --%s",
+                              use_mask ? "there is no loss to train through the mask"
+                                       : "there is no loss to weigh against",
+                              use_mask ? "mask" : "weight");
     if (!g->mha || head > g->mha->made_heads)
-        return tn_raise(TN_EINVAL, "--layer %lld --head %lld does not exist: this model has %lld layers",
-                        (long long)layer, (long long)head, (long long)at),
-               false;
+        return tn_raise_false(TN_EINVAL, "--layer %lld --head %lld does not exist: this model has %lld layers",
+                              (long long)layer, (long long)head, (long long)at);
     if (head_index(g->mha, head - 1) < 0)
-        return tn_raise(TN_EINVAL, "head %lld of layer %lld was pruned from this model; choose another --head",
-                        (long long)head, (long long)layer),
-               false;
+        return tn_raise_false(TN_EINVAL, "head %lld of layer %lld was pruned from this model; choose another --head",
+                              (long long)head, (long long)layer);
     tn_look_request(g->look, g->weights);
     if (use_mask) tn_look_request(g->look, g->mask, .change = mask, .user = g);
     return tn_error() == TN_OK;

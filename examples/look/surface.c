@@ -242,9 +242,8 @@ static bool plane_of_path(job *j, tn_tensor *here)
     tn_tensor *v[MAX_MODELS + 1], *d, *at;
     int        n = 0;
     if (path.count > MAX_MODELS)
-        return tn_raise(TN_EINVAL, "--path names %d models, at most %d are allowed; omit some", (int)path.count,
-                        MAX_MODELS),
-               false;
+        return tn_raise_false(TN_EINVAL, "--path names %d models, at most %d are allowed; omit some", (int)path.count,
+                              MAX_MODELS);
     for (; n < path.count && tn_error() == TN_OK; n++) {
         model m;
         if (!model_open(path.value[n], &m)) return false;

@@ -128,7 +128,7 @@ static void print_all(const evaluation *k)
 /* Evaluates the heads of the attention with the path `only`; NULL: of all attentions. */
 static bool evaluate_heads(evaluation *k, const model *m, const trees *t, const char *only)
 {
-    if (!m->encoder) return tn_raise(TN_EUNSUPPORTED, "--heads needs a bidirectional encoder such as BERT"), false;
+    if (!m->encoder) return tn_raise_false(TN_EUNSUPPORTED, "--heads needs a bidirectional encoder such as BERT");
     *k = (evaluation){.m = m, .t = t, .look = tn_look_new()};
     for (tn_each e = tn_modules(m->encoder); tn_next(&e);) {
         const tn_mha *a = tn_mha_of(e.module);

@@ -34,7 +34,7 @@ static int64_t count_targets(const text_batch *b)
 static bool add_batch(texts *t, const model *m, text_batch b)
 {
     void *more = realloc(t->batch, (size_t)(t->n + 1) * sizeof *t->batch);
-    if (!more) return tn_raise(TN_ENOMEM, "no memory for a batch of texts"), false;
+    if (!more) return tn_raise_false(TN_ENOMEM, "no memory for a batch of texts");
     t->batch = more;
     b.model = m;
     b.targets = count_targets(&b);
@@ -111,9 +111,8 @@ static char *line_of(const char *path, tn_lines *l, int64_t i)
 {
     const tn_text x = tn_lines_at(l, i);
     if (memchr(x.at, 0, x.bytes))
-        return tn_raise(TN_EFORMAT, "'%s', line %lld contains a NUL byte; it is not a text file", path,
-                        (long long)i + 1),
-               NULL;
+        return tn_raise_null(TN_EFORMAT, "'%s', line %lld contains a NUL byte; it is not a text file", path,
+                             (long long)i + 1);
     char *text = strndup(x.at, x.bytes);
     if (!text) tn_raise(TN_ENOMEM, "no memory for a line of '%s'", path);
     return text;
@@ -244,12 +243,11 @@ static bool read_labelled(const texts_config *c, const model *m, texts *t)
     const tn_tuned               *net = (const tn_tuned *)(const void *)m->net;
     const int64_t                 longest = net->config.task == TN_TASK_QUESTION_ANSWERING ? 384 : 128;
     if (c->pairs && net->config.task != TN_TASK_CLASSIFICATION)
-        return tn_raise(TN_EINVAL, "--pairs is for models that assign a label to two texts; omit it for this model"),
-               false;
+        return tn_raise_false(TN_EINVAL,
+                              "--pairs is for models that assign a label to two texts; omit it for this model");
     if (net->config.problem != TN_SINGLE_LABEL)
-        return tn_raise(TN_EUNSUPPORTED,
-                        "this model predicts several labels or a number; look supports models with one label"),
-               false;
+        return tn_raise_false(TN_EUNSUPPORTED,
+                              "this model predicts several labels or a number; look supports models with one label");
     tn_labelled *l = tn_labelled_load(c->file, .kind = kinds[net->config.task], .pairs = c->pairs);
     tn_labels   *labels = l ? tn_labels_new(net->config.n, (const char *const *)net->labels) : NULL;
     if (labels && net->config.task <= TN_TASK_TOKEN_CLASSIFICATION) tn_labelled_only(l, labels);
@@ -268,9 +266,9 @@ bool texts_open(const texts_config *c, const model *m, texts *t)
 {
     *t = (texts){.n = 0};
     if (c->pairs && m->kind != TUNED)
-        return tn_raise(TN_EINVAL, "--pairs is for tuned models and labelled texts; omit it for this model"), false;
+        return tn_raise_false(TN_EINVAL, "--pairs is for tuned models and labelled texts; omit it for this model");
     if (c->target && m->kind != TRANSLATOR)
-        return tn_raise(TN_EINVAL, "%s is for translation models; omit it for this model", c->target_option), false;
+        return tn_raise_false(TN_EINVAL, "%s is for translation models; omit it for this model", c->target_option);
     if (m->kind == TUNED) read_labelled(c, m, t);
     tn_lines *l = m->kind == TUNED ? NULL : tn_lines_load(c->file);
     if (l && m->kind == READER) read_masked(c, m, l, t);
@@ -332,8 +330,8 @@ bool texts_quality(const texts *t, const model *m, quality *q)
     double        loss = 0, correct = 0, counted = 0;
     const double  begin = seconds_now();
     if (m->kind == TUNED && ((tn_tuned *)(void *)m->net)->crf)
-        return tn_raise(TN_EUNSUPPORTED, "this model has a CRF, which look prune does not support; use look heads"),
-               false;
+        return tn_raise_false(TN_EUNSUPPORTED,
+                              "this model has a CRF, which look prune does not support; use look heads");
     for (int64_t i = 0; i < t->n && tn_error() == TN_OK; i++) {
         const tn_scope s = tn_no_grad_begin();
         tn_tensor     *targets, *y = logits_of(&t->batch[i], m->net, &targets);

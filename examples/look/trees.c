@@ -38,14 +38,12 @@ static bool add_word(trees *t, const char *path, const tn_example *e, int64_t k)
                           : upos < 0                         ? "the fourth field must be a universal part of speech"
                                                              : NULL;
     if (wrong)
-        return tn_raise(TN_EFORMAT, "'%s', word %lld of the sentence at line %lld: %s", path, (long long)k + 1,
-                        (long long)e->line, wrong),
-               false;
+        return tn_raise_false(TN_EFORMAT, "'%s', word %lld of the sentence at line %lld: %s", path, (long long)k + 1,
+                              (long long)e->line, wrong);
     if (head > e->texts)
-        return tn_raise(TN_EFORMAT,
-                        "'%s', sentence at line %lld: the head of word %lld is word %lld, but there are %lld words",
-                        path, (long long)e->line, (long long)k + 1, (long long)head, (long long)e->texts),
-               false;
+        return tn_raise_false(
+            TN_EFORMAT, "'%s', sentence at line %lld: the head of word %lld is word %lld, but there are %lld words",
+            path, (long long)e->line, (long long)k + 1, (long long)head, (long long)e->texts);
     t->node[t->nodes++] = (node){tn_text_of(e->text[k]), tn_text_of(e[RELATION].label[k]), upos, head - 1};
     return true;
 }

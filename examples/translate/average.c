@@ -20,9 +20,8 @@ static bool ends_with(const char *s, const char *end)
 static bool add(weights *w, const char *path)
 {
     if (w->n == MOST_WEIGHTS)
-        return tn_raise(TN_EINVAL, "more than %d files to average; limit the files of a folder with --last N",
-                        MOST_WEIGHTS),
-               false;
+        return tn_raise_false(TN_EINVAL, "more than %d files to average; limit the files of a folder with --last N",
+                              MOST_WEIGHTS);
     snprintf(w->path[w->n], sizeof w->path[0], "%s", path);
     w->from[w->n] = (tn_load_args){.path = w->path[w->n], .prefix = ends_with(path, ".ckpt") ? "model." : NULL};
     w->n++;

@@ -32,7 +32,7 @@ static char *pass_file(int64_t pass)
 {
     const size_t room = strlen(out) + 32;
     char        *path = malloc(room);
-    if (!path) return tn_raise(TN_ENOMEM, "no memory for a file name"), NULL;
+    if (!path) return tn_raise_null(TN_ENOMEM, "no memory for a file name");
     snprintf(path, room, "%s.pass%lld", out, (long long)pass);
     if (!file_exists(path) || force) return path;
     tn_raise(TN_EINVAL, "'%s', the output of a pass, already exists; remove it or use --force", path);

@@ -33,15 +33,13 @@ bool evaluate(const model *m, const image_set *p, int64_t from, int64_t n, evalu
 {
     *j = (evaluation){.classes = m->classes};
     if (p->classes > m->classes)
-        return tn_raise(TN_EINVAL, "the largest label is %lld, but the model has %lld classes, 0 to %lld",
-                        (long long)p->classes - 1, (long long)m->classes, (long long)m->classes - 1),
-               false;
+        return tn_raise_false(TN_EINVAL, "the largest label is %lld, but the model has %lld classes, 0 to %lld",
+                              (long long)p->classes - 1, (long long)m->classes, (long long)m->classes - 1);
     if (p->height != m->side || p->width != m->side || p->channels != m->processor.channels)
-        return tn_raise(TN_EINVAL,
-                        "the images are %lld x %lld with %lld channels, but the model needs %lld x %lld with %lld",
-                        (long long)p->height, (long long)p->width, (long long)p->channels, (long long)m->side,
-                        (long long)m->side, (long long)m->processor.channels),
-               false;
+        return tn_raise_false(
+            TN_EINVAL, "the images are %lld x %lld with %lld channels, but the model needs %lld x %lld with %lld",
+            (long long)p->height, (long long)p->width, (long long)p->channels, (long long)m->side, (long long)m->side,
+            (long long)m->processor.channels);
     const size_t table = (size_t)(m->classes * m->classes) * sizeof(int64_t);
     j->wrong = tn_mem_get(2 * MAX_LISTED * sizeof *j->wrong),
     j->probability = tn_mem_get(MAX_LISTED * sizeof *j->probability);

@@ -41,19 +41,16 @@ static bool check_images(training *t)
     const image_set *p = &v->all;
     const int64_t    n = training_count(v, p->n);
     if (p->height != p->width)
-        return tn_raise(TN_EFORMAT, "the images have %lld x %lld pixels; training needs square images",
-                        (long long)p->height, (long long)p->width),
-               false;
+        return tn_raise_false(TN_EFORMAT, "the images have %lld x %lld pixels; training needs square images",
+                              (long long)p->height, (long long)p->width);
     if (is_vit(v) && p->height < v->patch)
-        return tn_raise(TN_EINVAL,
-                        "the images have %lld pixels per side, fewer than --patch %lld; choose a smaller --patch",
-                        (long long)p->height, (long long)v->patch),
-               false;
+        return tn_raise_false(TN_EINVAL,
+                              "the images have %lld pixels per side, fewer than --patch %lld; choose a smaller --patch",
+                              (long long)p->height, (long long)v->patch);
     if (!is_vit(v) && p->height < 4)
-        return tn_raise(TN_EFORMAT, "the images have %lld pixels per side; convolutions need at least 4",
-                        (long long)p->height),
-               false;
-    if (n < 1) return tn_raise(TN_EFORMAT, "--held leaves no training image out of %lld", (long long)p->n), false;
+        return tn_raise_false(TN_EFORMAT, "the images have %lld pixels per side; convolutions need at least 4",
+                              (long long)p->height);
+    if (n < 1) return tn_raise_false(TN_EFORMAT, "--held leaves no training image out of %lld", (long long)p->n);
     v->made = (model){.side = p->height, .classes = p->classes, .filters = t->asked.dim};
     v->made.processor = image_set_processor(p, n);
     return true;

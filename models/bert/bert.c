@@ -188,7 +188,7 @@ tn_tensor *tn_bert_run(tn_bert *m, tn_bert_args a)
 /* True if y and the head are not NULL; else raises, naming the missing one. */
 static bool has(const tn_tensor *y, const void *head, const char *which)
 {
-    if (!y) return tn_raise(TN_EINVAL, "bert: the hidden states are NULL; pass the result of tn_bert_forward"), false;
+    if (!y) return tn_raise_false(TN_EINVAL, "bert: the hidden states are NULL; pass the result of tn_bert_forward");
     if (head) return true;
     tn_raise(TN_ESTATE, "bert: this model has no %s; create it with one, or load a directory that contains its weights",
              which);

@@ -57,7 +57,7 @@ bool tn__bert_complete(const char *who, tn_bert_config *c)
 {
     stored s;
     if ((unsigned)c->kind > TN_ELECTRA)
-        return tn_raise(TN_EINVAL, "%s: .kind is %d, which is not a tn_bert_kind", who, (int)c->kind), false;
+        return tn_raise_false(TN_EINVAL, "%s: .kind is %d, which is not a tn_bert_kind", who, (int)c->kind);
     fill_in(c);
     if (!check_kind(who, c)) return false;
     s = (stored){.c = *c, .position_rows = 1};
@@ -67,9 +67,8 @@ bool tn__bert_complete(const char *who, tn_bert_config *c)
         !tn__within(who, "positions", c->positions, 1, 10000000))
         return false;
     if (c->padding >= c->vocab)
-        return tn_raise(TN_EINVAL, "%s: .padding is %lld, but must be less than .vocab, which is %lld", who,
-                        (long long)c->padding, (long long)c->vocab),
-               false;
+        return tn_raise_false(TN_EINVAL, "%s: .padding is %lld, but must be less than .vocab, which is %lld", who,
+                              (long long)c->padding, (long long)c->vocab);
     return true;
 }
 

@@ -6,7 +6,7 @@
 
 static bool check_tokenizer(const char *who, const tn_bert *m, const tn_tokenizer *t)
 {
-    if (!t) return tn_raise(TN_EINVAL, "%s: the tokenizer is NULL", who), false;
+    if (!t) return tn_raise_false(TN_EINVAL, "%s: the tokenizer is NULL", who);
     if (tn_tokenizer_size(t) <= m->config.vocab) return true;
     tn_raise(TN_EINVAL, "%s: the tokenizer has %lld tokens, but the model only %lld; use the model's own tokenizer",
              who, (long long)tn_tokenizer_size(t), (long long)m->config.vocab);

@@ -49,10 +49,9 @@ tn_elmo *tn_elmo_create(tn_elmo_config c)
 {
     if (tn_error() != TN_OK || !tn_hf_config_within("tn_elmo_new", &table, &c)) return NULL;
     if (c.dim >= c.hidden)
-        return tn_raise(TN_EINVAL,
-                        "tn_elmo_new: .dim is %lld, but must be less than .hidden %lld, from which it is projected",
-                        (long long)c.dim, (long long)c.hidden),
-               NULL;
+        return tn_raise_null(
+            TN_EINVAL, "tn_elmo_new: .dim is %lld, but must be less than .hidden %lld, from which it is projected",
+            (long long)c.dim, (long long)c.hidden);
     tn_elmo *m = tn_module_new(tn_elmo);
     if (!m) return NULL;
     m->config = c;
@@ -83,7 +82,7 @@ static bool batch_fits(const tn_elmo *m, const tn_elmo_batch *b)
         tn_size(b->words, 1) == m->config.longest + 2 && tn_size(b->rows, 1) >= 2 &&
         tn_numel(b->lengths) == tn_size(b->rows, 0))
         return true;
-    return tn_raise(TN_EINVAL, "elmo: the batch was not made by tn_elmo_sentences for this model"), false;
+    return tn_raise_false(TN_EINVAL, "elmo: the batch was not made by tn_elmo_sentences for this model");
 }
 
 /* One vector for each distinct word, [U, dim]. */

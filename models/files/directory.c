@@ -6,9 +6,9 @@
 
 bool tn__path_in(const char *dir, const char *name, char *path, size_t size)
 {
-    if (!dir) return tn_raise(TN_EINVAL, "the directory is NULL; expected the one that contains '%s'", name), false;
+    if (!dir) return tn_raise_false(TN_EINVAL, "the directory is NULL; expected the one that contains '%s'", name);
     const size_t d = strlen(dir), n = strlen(name);
-    if (d + n + 2 > size) return tn_raise(TN_EINVAL, "the path of '%s' is too long", name), false;
+    if (d + n + 2 > size) return tn_raise_false(TN_EINVAL, "the path of '%s' is too long", name);
     memcpy(path, dir, d);
     path[d] = '/';
     memcpy(path + d + 1, name, n + 1);
@@ -29,11 +29,10 @@ bool tn__has_no_packed(void *m, const char *dir)
 {
     for (tn_each t = tn_module_each(m, TN_EACH_SAVED); tn_next(&t);)
         if (tn_is_packed(t.tensor))
-            return tn_raise(
-                       TN_EUNSUPPORTED,
-                       "'%s': the weight '%s' is packed (tn_quantize, tn_halve), which Hugging Face's format does not "
-                       "support; save the model before packing it, or use tn_save",
-                       dir, t.name),
-                   false;
+            return tn_raise_false(
+                TN_EUNSUPPORTED,
+                "'%s': the weight '%s' is packed (tn_quantize, tn_halve), which Hugging Face's format does not "
+                "support; save the model before packing it, or use tn_save",
+                dir, t.name);
     return true;
 }

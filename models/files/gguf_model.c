@@ -83,7 +83,7 @@ static bool put_values(const output *t, const char *packed)
     char          k[128];
     if (strcmp(activation, is_gpt2 ? "gelu_new" : "silu") != 0 &&
         strcmp(activation, is_gpt2 ? "gelu_pytorch_tanh" : "swish") != 0)
-        return tn_raise(TN_EUNSUPPORTED, "'%s': GGUF cannot represent the activation '%s'", t->path, activation), false;
+        return tn_raise_false(TN_EUNSUPPORTED, "'%s': GGUF cannot represent the activation '%s'", t->path, activation);
     if (!fits_its_window(t)) return false;
     tn_gguf_put_string(t->w, "general.architecture", t->arch->name);
     tn_gguf_put_string(t->w, "general.type", "model");
@@ -116,8 +116,7 @@ static bool put_tensor(const output *t, const struct tn__st_item *item)
     char                 name[256];
     const tn__gguf_name *row = tn__gguf_rename(t->arch, item->name, false, name, sizeof name);
     tn_tensor           *x = item->tensor;
-    if (!row)
-        return tn_raise(TN_EUNSUPPORTED, "'%s': GGUF has no name for the weight '%s'", t->path, item->name), false;
+    if (!row) return tn_raise_false(TN_EUNSUPPORTED, "'%s': GGUF has no name for the weight '%s'", t->path, item->name);
     const tn_scope s = tn_scope_begin();
     if (row->layout == TN__TRANSPOSED && tn_ndim(x) == 2) x = tn_transpose(x, 0, 1);
     if (t->arch->pairs && row->layout == TN__QUERIES) x = in_pairs(x, number(t, "num_attention_heads"));

@@ -221,8 +221,8 @@ static bool set_layout(const source *s, tn__st_entry *e, tn__gguf_layout layout)
     }
     if ((layout != TN__QUERIES && layout != TN__KEYS) || !s->arch->pairs) return true;
     if (n < 1 || n > INT32_MAX || !e->shape.n || e->shape.d[0] % (2 * n))
-        return tn_raise(TN_EFORMAT, "'%s': the rows of '%s' do not match %lld heads", s->path, e->name, (long long)n),
-               false;
+        return tn_raise_false(TN_EFORMAT, "'%s': the rows of '%s' do not match %lld heads", s->path, e->name,
+                              (long long)n);
     e->heads = (int32_t)n;
     return true;
 }

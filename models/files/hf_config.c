@@ -454,9 +454,9 @@ bool tn_hf_config_within(const char *who, const tn_hf_files *f, const void *conf
 bool tn__init_and_activation(const char *who, double init, const char **activation)
 {
     if (!(init >= 0 && init <= 1))
-        return tn_raise(TN_EINVAL, "%s: .init is %g, but must be from 0 to 1", who, init), false;
+        return tn_raise_false(TN_EINVAL, "%s: .init is %g, but must be from 0 to 1", who, init);
     if (!tn_hf_activation(*activation))
-        return tn_raise(TN_EINVAL, "%s: unknown activation '%s'; use " TN__ACTIVATIONS, who, *activation), false;
+        return tn_raise_false(TN_EINVAL, "%s: unknown activation '%s'; use " TN__ACTIVATIONS, who, *activation);
     *activation = tn__activation_name(*activation);
     return true;
 }

@@ -53,11 +53,11 @@ tn_safetensors *tn__weights_file(const char *dir, char path[1024])
     if (index || whole || !(torch || parts)) return tn_safetensors_open(path);
     if (!tn__path_in(dir, "pytorch_model.bin", path, 1024)) return NULL;
     if (torch) return tn_torch_open(path);
-    return tn_raise(TN_EUNSUPPORTED,
-                    "'%s' has its weights in several PyTorch files; save it with transformers' save_pretrained, which "
-                    "writes safetensors",
-                    dir),
-           NULL;
+    return tn_raise_null(
+        TN_EUNSUPPORTED,
+        "'%s' has its weights in several PyTorch files; save it with transformers' save_pretrained, which "
+        "writes safetensors",
+        dir);
 }
 
 void tn__list_weights(const tn_safetensors *f, const char *const *first, char *to, size_t size)

@@ -53,8 +53,8 @@ static tn_mha *attention_of(void *m, const char *key)
         tn_mha *a = tn_mha_of(e.module);
         if (a && (digits ? at++ == number : !strcmp(e.name, key))) return a;
     }
-    return tn_raise(TN_EFORMAT, "config.json: pruned_heads names '%.80s', which is not a layer of this model", key),
-           NULL;
+    return tn_raise_null(TN_EFORMAT, "config.json: pruned_heads names '%.80s', which is not a layer of this model",
+                         key);
 }
 
 void tn__pruned_apply(const tn__hf_source *s, void *m)

@@ -9,7 +9,7 @@ bool tn__fit_next_batch(tn__fit *f, tn_batch *b)
         return true;
     }
     if (tn_error() != TN_OK) return false;
-    if (!f->seen) return tn_raise(TN_EINVAL, "tn_fit: .train is empty: it ended an epoch without a batch"), false;
+    if (!f->seen) return tn_raise_false(TN_EINVAL, "tn_fit: .train is empty: it ended an epoch without a batch");
     f->seen = 0, f->r.epochs++;
     f->epoch_over = f->unsaved = true;
     return false;
@@ -19,11 +19,10 @@ bool tn__fit_loss_is_valid(const tn__fit *f, const tn_tensor *loss)
 {
     char text[192];
     if (tn_error() != TN_OK) return false;
-    if (!loss) return tn_raise(TN_EINVAL, "tn_fit: .loss returned NULL, but raised no error"), false;
+    if (!loss) return tn_raise_false(TN_EINVAL, "tn_fit: .loss returned NULL, but raised no error");
     if (tn_numel(loss) != 1)
-        return tn_raise(TN_ESHAPE, "tn_fit: .loss returned %s, but must return one element; see tn_mean",
-                        tn_shape_text(tn_shape_of(loss), text, sizeof text)),
-               false;
+        return tn_raise_false(TN_ESHAPE, "tn_fit: .loss returned %s, but must return one element; see tn_mean",
+                              tn_shape_text(tn_shape_of(loss), text, sizeof text));
     const double v = tn_item(loss);
     if (v - v == 0) return true;
     tn_raise(TN_ENUMERIC,

@@ -17,9 +17,8 @@ static bool check_numbers(const tn_fit_args *c)
              {"keep", c->keep, 1},      {"save_every", c->save_every, 0}};
     for (size_t i = 0; i < sizeof n / sizeof *n; i++)
         if (n[i].value < n[i].least)
-            return tn_raise(TN_EINVAL, "tn_fit: .%s is %lld, but must be at least %lld", n[i].name,
-                            (long long)n[i].value, (long long)n[i].least),
-                   false;
+            return tn_raise_false(TN_EINVAL, "tn_fit: .%s is %lld, but must be at least %lld", n[i].name,
+                                  (long long)n[i].value, (long long)n[i].least);
     if (c->accumulate > 1 << 20) return invalid(".accumulate is more than 1048576 batches; use larger batches instead");
     if (!(c->min_delta >= 0 && c->min_delta < INFINITY)) return invalid(".min_delta must be finite and at least 0");
     if (isnan(c->enough)) return invalid(".enough is NaN, but must be a number");

@@ -158,9 +158,8 @@ bool tn__folder_open(tn__folder *f, const char *path)
     survey s = {0};
     *f = (tn__folder){.path = path, .lock = -1};
     if (!*path || strlen(path) > LONGEST)
-        return tn_raise(TN_EINVAL, "tn_fit: .folder is a path of %zu bytes, but must have 1 to %d", strlen(path),
-                        LONGEST),
-               false;
+        return tn_raise_false(TN_EINVAL, "tn_fit: .folder is a path of %zu bytes, but must have 1 to %d", strlen(path),
+                              LONGEST);
     const int  keep = errno;
     const bool ok = create_folders(path) && lock_folder(f, join(f, "lock", file)) && survey_folder(f, &s, true);
     errno = keep;

@@ -97,11 +97,11 @@ static bool same_config(const tn__fit *f, const tn_json *there, const char *path
 {
     if (!f->c.config) {
         if (!there || tn_json_type_of(there) == TN_JSON_NULL) return true;
-        return tn_raise(TN_EINVAL,
-                        "tn_fit: '%.160s' is from a run with a .config, but this run has none; pass the same .config "
-                        "or use another folder",
-                        path),
-               false;
+        return tn_raise_false(
+            TN_EINVAL,
+            "tn_fit: '%.160s' is from a run with a .config, but this run has none; pass the same .config "
+            "or use another folder",
+            path);
     }
     tn_json *here = tn_json_parse(f->c.config, strlen(f->c.config));
     bool     same = here && there && tn_json_type_of(here) == tn_json_type_of(there);

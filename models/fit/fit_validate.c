@@ -58,7 +58,7 @@ static bool measure(tn__fit *f, double *mean)
     const double all = done ? sum[0] : 0, over = done ? sum[1] : 0;
     tn_mem_put(sum, bytes);
     if (!done) return false;
-    if (!(over > 0)) return tn_raise(TN_EINVAL, "tn_fit: .valid is empty"), false;
+    if (!(over > 0)) return tn_raise_false(TN_EINVAL, "tn_fit: .valid is empty");
     *mean = all / over;
     return true;
 }

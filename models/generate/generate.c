@@ -43,7 +43,7 @@ static void *allocate(state *s, int64_t n, size_t size)
     size_t bytes;
     if (tn_error() != TN_OK) return NULL;
     if (__builtin_mul_overflow((size_t)n, size, &bytes))
-        return tn_raise(TN_ENOMEM, "tn_generate: the texts do not fit in memory"), NULL;
+        return tn_raise_null(TN_ENOMEM, "tn_generate: the texts do not fit in memory");
     void *p = tn_mem_get(bytes ? bytes : 1);
     if (p) s->memory[s->blocks] = p, s->bytes[s->blocks++] = bytes ? bytes : 1;
     return p;
@@ -68,24 +68,23 @@ static bool invalid(const char *what, int64_t got, const char *expected)
 static bool are_integers(const char *what, const tn_tensor *t)
 {
     if (tn_dtype_of(t) == TN_I64 || tn_dtype_of(t) == TN_I32) return true;
-    return tn_raise(TN_EDTYPE, "tn_generate: %s must hold integers, i64 or i32", what), false;
+    return tn_raise_false(TN_EDTYPE, "tn_generate: %s must hold integers, i64 or i32", what);
 }
 
 static bool check_prompt(const tn_generate_args *a)
 {
     char             shape[192];
     const tn_tensor *before = a->before;
-    if (!a->from) return tn_raise(TN_EINVAL, "tn_generate: the decoding is NULL"), false;
+    if (!a->from) return tn_raise_false(TN_EINVAL, "tn_generate: the decoding is NULL");
     if (!a->prompt || tn_ndim(a->prompt) != 2 || tn_size(a->prompt, 1) < 1 || tn_size(a->prompt, 0) < 1)
-        return tn_raise(TN_ESHAPE, "tn_generate: the prompt must be [batch, length], both at least 1, got %s",
-                        a->prompt ? tn_shape_text(tn_shape_of(a->prompt), shape, sizeof shape) : "NULL"),
-               false;
+        return tn_raise_false(TN_ESHAPE, "tn_generate: the prompt must be [batch, length], both at least 1, got %s",
+                              a->prompt ? tn_shape_text(tn_shape_of(a->prompt), shape, sizeof shape) : "NULL");
     if (before &&
         (tn_ndim(before) != 2 || tn_size(before, 0) != tn_size(a->prompt, 0) || tn_size(before, 1) != a->read))
-        return tn_raise(TN_ESHAPE, "tn_generate: .before must be [%lld, %lld], the .read tokens of each prompt, got %s",
-                        (long long)tn_size(a->prompt, 0), (long long)a->read,
-                        tn_shape_text(tn_shape_of(before), shape, sizeof shape)),
-               false;
+        return tn_raise_false(TN_ESHAPE,
+                              "tn_generate: .before must be [%lld, %lld], the .read tokens of each prompt, got %s",
+                              (long long)tn_size(a->prompt, 0), (long long)a->read,
+                              tn_shape_text(tn_shape_of(before), shape, sizeof shape));
     return are_integers("the prompt", a->prompt) && (!before || are_integers(".before", before));
 }
 
@@ -105,17 +104,16 @@ static bool check_decoding(const state *s)
                    false;
     }
     if (s->prompts > d->rows / s->beams)
-        return tn_raise(
-                   TN_EINVAL, "tn_generate: %lld prompts with %lld beams each need %lld rows; the decoding has %lld",
-                   (long long)s->prompts, (long long)s->beams, (long long)(s->prompts * s->beams), (long long)d->rows),
-               false;
+        return tn_raise_false(
+            TN_EINVAL, "tn_generate: %lld prompts with %lld beams each need %lld rows; the decoding has %lld",
+            (long long)s->prompts, (long long)s->beams, (long long)(s->prompts * s->beams), (long long)d->rows);
     if (prompt > room || s->most > room - prompt || s->most < 1)
-        return tn_raise(TN_EINVAL,
-                        "tn_generate: a prompt of %lld tokens and %lld new ones do not fit the decoding's length of "
-                        "%lld%s",
-                        (long long)prompt, (long long)s->most, (long long)d->length,
-                        s->a.read ? ", part of which has been read" : ""),
-               false;
+        return tn_raise_false(
+            TN_EINVAL,
+            "tn_generate: a prompt of %lld tokens and %lld new ones do not fit the decoding's length of "
+            "%lld%s",
+            (long long)prompt, (long long)s->most, (long long)d->length,
+            s->a.read ? ", part of which has been read" : "");
     return true;
 }
 
@@ -123,24 +121,22 @@ static bool check_sampling(const tn_generate_args *a)
 {
     if (a->top_k < 0) return invalid("top_k", a->top_k, "at least 0");
     if (!(a->top_p > 0 && a->top_p <= 1))
-        return tn_raise(TN_EINVAL, "tn_generate: .top_p is %g, but must be above 0 and at most 1", a->top_p), false;
+        return tn_raise_false(TN_EINVAL, "tn_generate: .top_p is %g, but must be above 0 and at most 1", a->top_p);
     if (!(a->min_p >= 0 && a->min_p <= 1))
-        return tn_raise(TN_EINVAL, "tn_generate: .min_p is %g, but must be from 0 to 1", a->min_p), false;
+        return tn_raise_false(TN_EINVAL, "tn_generate: .min_p is %g, but must be from 0 to 1", a->min_p);
     if (!(a->repetition_penalty > 0) || isinf(a->repetition_penalty))
-        return tn_raise(TN_EINVAL, "tn_generate: .repetition_penalty is %g, but must be greater than 0, and finite",
-                        a->repetition_penalty),
-               false;
+        return tn_raise_false(TN_EINVAL,
+                              "tn_generate: .repetition_penalty is %g, but must be greater than 0, and finite",
+                              a->repetition_penalty);
     if (!(a->temperature > 0) || isinf(a->temperature))
-        return tn_raise(TN_EINVAL, "tn_generate: .temperature is %g, but must be greater than 0, and finite",
-                        a->temperature),
-               false;
+        return tn_raise_false(TN_EINVAL, "tn_generate: .temperature is %g, but must be greater than 0, and finite",
+                              a->temperature);
     if (!a->sample && (a->top_k || a->top_p < 1 || a->min_p > 0 || a->temperature != 1))
-        return tn_raise(TN_EINVAL,
-                        "tn_generate: .temperature, .top_k, .top_p and .min_p have no effect without .sample; set "
-                        ".sample = true"),
-               false;
+        return tn_raise_false(
+            TN_EINVAL, "tn_generate: .temperature, .top_k, .top_p and .min_p have no effect without .sample; set "
+                       ".sample = true");
     if (!isfinite(a->length_penalty))
-        return tn_raise(TN_EINVAL, "tn_generate: .length_penalty is %g, but must be finite", a->length_penalty), false;
+        return tn_raise_false(TN_EINVAL, "tn_generate: .length_penalty is %g, but must be finite", a->length_penalty);
     return true;
 }
 
@@ -173,16 +169,14 @@ static bool check_most_each(const state *s)
     const tn_tensor *t = s->a.most_each;
     if (!t) return true;
     if (tn_dtype_of(t) != TN_I64 || tn_ndim(t) != 1 || tn_numel(t) != s->prompts)
-        return tn_raise(TN_ESHAPE, "tn_generate: .most_each must be i64 [%lld], one number per prompt, got %s %s",
-                        (long long)s->prompts, tn_dtype_name(tn_dtype_of(t)),
-                        tn_shape_text(tn_shape_of(t), shape, sizeof shape)),
-               false;
+        return tn_raise_false(TN_ESHAPE, "tn_generate: .most_each must be i64 [%lld], one number per prompt, got %s %s",
+                              (long long)s->prompts, tn_dtype_name(tn_dtype_of(t)),
+                              tn_shape_text(tn_shape_of(t), shape, sizeof shape));
     for (int64_t b = 0; b < s->prompts; b++)
         if (most_of(s, b) < 1 || most_of(s, b) > s->most || most_of(s, b) < s->least)
-            return tn_raise(TN_EINVAL, "tn_generate: .most_each is %lld for prompt %lld, but must be from %lld to %lld",
-                            (long long)most_of(s, b), (long long)b, (long long)(s->least > 1 ? s->least : 1),
-                            (long long)s->most),
-                   false;
+            return tn_raise_false(
+                TN_EINVAL, "tn_generate: .most_each is %lld for prompt %lld, but must be from %lld to %lld",
+                (long long)most_of(s, b), (long long)b, (long long)(s->least > 1 ? s->least : 1), (long long)s->most);
     return true;
 }
 
@@ -355,12 +349,11 @@ static bool are_numbers(const state *s, const float *scores, const float *p)
             const int64_t row = s->alive[b * s->beams + i].row * s->vocab;
             for (int64_t w = 0; isnan(p[row]) && w < s->vocab; w++)
                 if (!(scores[row + w] < INFINITY))
-                    return tn_raise(TN_ENUMERIC,
-                                    "tn_generate: the logit of token %lld, after %lld tokens of prompt %lld, is %g; "
-                                    "check the model's weights for NaN and Inf",
-                                    (long long)w, (long long)s->alive[b * s->beams + i].n, (long long)b,
-                                    (double)scores[row + w]),
-                           false;
+                    return tn_raise_false(
+                        TN_ENUMERIC,
+                        "tn_generate: the logit of token %lld, after %lld tokens of prompt %lld, is %g; "
+                        "check the model's weights for NaN and Inf",
+                        (long long)w, (long long)s->alive[b * s->beams + i].n, (long long)b, (double)scores[row + w]);
         }
     return true;
 }

@@ -45,12 +45,11 @@ static tn_tensor *hidden_states(const tn_lm_ops *ops, void *m, const tn_lm_info 
     if (!tn__ids_fit(m, ids)) return NULL;
     const int64_t n = tn_size(ids, 1) + tn_kv_cache_length(cache);
     if (cache && !i->blocks)
-        return tn_raise(TN_EUNSUPPORTED, "%s: this model has no key/value cache; omit .cache", name_of(m)), NULL;
+        return tn_raise_null(TN_EUNSUPPORTED, "%s: this model has no key/value cache; omit .cache", name_of(m));
     if (i->limited && n > i->positions)
-        return tn_raise(TN_ESHAPE,
-                        "%s: a sequence of %lld tokens is longer than the model's %lld positions; truncate it",
-                        name_of(m), (long long)n, (long long)i->positions),
-               NULL;
+        return tn_raise_null(TN_ESHAPE,
+                             "%s: a sequence of %lld tokens is longer than the model's %lld positions; truncate it",
+                             name_of(m), (long long)n, (long long)i->positions);
     return ops->hidden(m, ids, cache);
 }
 
@@ -108,14 +107,12 @@ tn_decoding *tn__lm_decoding(const char *who, void *m, int64_t rows, int64_t len
     if (!ops || ops->decoding) return ops ? ops->decoding(m, rows, length) : NULL;
     const tn_lm_info i = ops->info(m);
     if (i.limited && length > i.positions)
-        return tn_raise(TN_EINVAL, "%s: length is %lld, but the model has only %lld positions", who, (long long)length,
-                        (long long)i.positions),
-               NULL;
+        return tn_raise_null(TN_EINVAL, "%s: length is %lld, but the model has only %lld positions", who,
+                             (long long)length, (long long)i.positions);
     if (i.blocks) return tn_cached_decoding(m, tn__lm_step, tn_blocks_cache(i.blocks, rows, length, 0), rows, length);
     if (rows >= 1 && length >= 1) return tn__uncached_decoding(m, tn__lm_step, rows, length);
-    return tn_raise(TN_EINVAL, "%s: %lld rows of length %lld, but both must be at least 1", who, (long long)rows,
-                    (long long)length),
-           NULL;
+    return tn_raise_null(TN_EINVAL, "%s: %lld rows of length %lld, but both must be at least 1", who, (long long)rows,
+                         (long long)length);
 }
 tn_decoding *tn_lm_decoding(void *m, int64_t rows, int64_t length)
 {
@@ -140,9 +137,8 @@ tn_decoding *tn_lm_rolling(void *m, int64_t rows, int64_t room, int64_t sinks)
     tn_blocks *blocks = blocks_of(__func__, m);
     if (!blocks) return NULL;
     if (!((tn_block *)tn_at(blocks->layers, 0))->self_attn->rotary)
-        return tn_raise(TN_EUNSUPPORTED,
-                        "tn_lm_rolling: this model has position embeddings; only rotary positions are supported"),
-               NULL;
+        return tn_raise_null(TN_EUNSUPPORTED,
+                             "tn_lm_rolling: this model has position embeddings; only rotary positions are supported");
     return tn_rolling_decoding(m, tn__lm_step, rotate_keys, tn_blocks_cache(blocks, rows, room, 0), rows, room, sinks);
 }
 

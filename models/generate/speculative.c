@@ -59,10 +59,9 @@ static tn_tensor *drafted_scores(tn_decoding *base, tn_tensor *tokens)
         return row(d, tn_size(d->rows, 1) - 1 - d->left);
     }
     if (news > base->length - d->n)
-        return tn_raise(TN_EINVAL,
-                        "tn_speculative_decoding: the text is longer than the decoding's length of %lld tokens",
-                        (long long)base->length),
-               NULL;
+        return tn_raise_null(TN_EINVAL,
+                             "tn_speculative_decoding: the text is longer than the decoding's length of %lld tokens",
+                             (long long)base->length);
     if (tn_kv_cache_length(d->large.cache) > old) tn_kv_cache_trim(d->large.cache, old);
     for (int64_t i = 0; i < news; i++) d->words[d->n++] = tn_get_i64(tokens, i);
     d->left = 0;
@@ -105,33 +104,30 @@ static bool check_arguments(void *m, void *draft, int64_t length, int64_t ahead,
     const tn_lm_info a = tn_lm_info_of(m), b = tn_lm_info_of(draft);
     if (tn_error() != TN_OK) return false;
     if (a.vocab != b.vocab)
-        return tn_raise(TN_EINVAL,
-                        "tn_speculative_decoding: the model has %lld token ids and its draft %lld; they must have the "
-                        "same tokenizer",
-                        (long long)a.vocab, (long long)b.vocab),
-               false;
+        return tn_raise_false(
+            TN_EINVAL,
+            "tn_speculative_decoding: the model has %lld token ids and its draft %lld; they must have the "
+            "same tokenizer",
+            (long long)a.vocab, (long long)b.vocab);
     for (int k = 0; k < 2; k++) {
         const tn_blocks *of = tn_lm_blocks(k ? draft : m);
         const tn_block  *block = of ? tn_at(of->layers, 0) : NULL;
         if (block && block->self_attn->rotary && block->self_attn->rope.scaling == TN_ROPE_DYNAMIC)
-            return tn_raise(TN_EUNSUPPORTED,
-                            "tn_speculative_decoding: %s has rotary positions with dynamic scaling, which is not "
-                            "supported: its logits depend on the number of tokens read at once",
-                            k ? "the draft" : "the model"),
-                   false;
+            return tn_raise_false(TN_EUNSUPPORTED,
+                                  "tn_speculative_decoding: %s has rotary positions with dynamic scaling, which is not "
+                                  "supported: its logits depend on the number of tokens read at once",
+                                  k ? "the draft" : "the model");
     }
     if (length < 1 || length > INT64_MAX / 16 || ahead < 1 || ahead > 64 || !count)
-        return tn_raise(
-                   TN_EINVAL,
-                   "tn_speculative_decoding: length is %lld and ahead %lld; length must be at least 1, ahead from 1 "
-                   "to 64, and count not NULL",
-                   (long long)length, (long long)ahead),
-               false;
+        return tn_raise_false(
+            TN_EINVAL,
+            "tn_speculative_decoding: length is %lld and ahead %lld; length must be at least 1, ahead from 1 "
+            "to 64, and count not NULL",
+            (long long)length, (long long)ahead);
     if ((a.limited && length > a.positions) || (b.limited && length > b.positions))
-        return tn_raise(TN_EINVAL,
-                        "tn_speculative_decoding: length is %lld, more than the positions of one of the models",
-                        (long long)length),
-               false;
+        return tn_raise_false(TN_EINVAL,
+                              "tn_speculative_decoding: length is %lld, more than the positions of one of the models",
+                              (long long)length);
     return true;
 }
 

@@ -157,9 +157,8 @@ void *tn__gpt_load(const tn__hf_source *s)
     if (!tn__hf_read(s, &tied, &read)) return NULL;
     const tn_gpt_config c = read.c;
     if (c.dim % c.heads)
-        return tn_raise(TN_EFORMAT, "'%s': n_head %lld does not divide n_embd %lld", s->name, (long long)c.heads,
-                        (long long)c.dim),
-               NULL;
+        return tn_raise_null(TN_EFORMAT, "'%s': n_head %lld does not divide n_embd %lld", s->name, (long long)c.heads,
+                             (long long)c.dim);
     const int64_t ff = c.ff ? c.ff : 4 * c.dim, tables = c.vocab * (c.untied ? 2 : 1) + c.positions;
     const int64_t all = tables * c.dim + c.layers * c.dim * (4 * c.dim + 2 * ff);
     const bool    ok = tn__weights_open(&w, s, all, c.dim / c.heads * (4 * c.dim + 3));

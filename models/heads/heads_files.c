@@ -72,11 +72,10 @@ static tn_tuned *create_model(const tn__hf_source *s, tn_safetensors **f, char p
     tn_tuned_config c = {TN_TUNED_DEFAULTS};
     const tn_json  *map = tn_json_get(s->config, "id2label");
     if (!task_of(architecture_of(s), &c.task))
-        return tn_raise(TN_EUNSUPPORTED,
-                        "'%s': architectures is '%.60s'; supported are …ForSequenceClassification, "
-                        "…ForTokenClassification, …ForQuestionAnswering and …ForMultipleChoice",
-                        s->name, architecture_of(s)),
-               NULL;
+        return tn_raise_null(TN_EUNSUPPORTED,
+                             "'%s': architectures is '%.60s'; supported are …ForSequenceClassification, "
+                             "…ForTokenClassification, …ForQuestionAnswering and …ForMultipleChoice",
+                             s->name, architecture_of(s));
     const bool named = c.task <= TN_TASK_TOKEN_CLASSIFICATION && map;
     c.n = c.task <= TN_TASK_TOKEN_CLASSIFICATION ? (named ? tn_json_count(map) : 2) : 0;
     if (c.task == TN_TASK_CLASSIFICATION) c.problem = problem_of(s->config, c.n, s->name);

@@ -190,15 +190,15 @@ static bool check_options(const tn_json *doc, const char *path)
     static const char *const flags[] = {"use_rslora", "use_dora", "fan_in_fan_out"}, *const maps[] = {"alpha_pattern",
                                                                                                       "rank_pattern"};
     if (strcmp(tn_json_string_or(tn_json_get(doc, "peft_type"), "LORA"), "LORA") != 0)
-        return tn_raise(TN_EUNSUPPORTED, "'%s': peft_type must be LORA; other adapters are not supported", path), false;
+        return tn_raise_false(TN_EUNSUPPORTED, "'%s': peft_type must be LORA; other adapters are not supported", path);
     if (strcmp(tn_json_string_or(tn_json_get(doc, "bias"), "none"), "none") != 0)
-        return tn_raise(TN_EUNSUPPORTED, "'%s': adapters with a bias are not supported", path), false;
+        return tn_raise_false(TN_EUNSUPPORTED, "'%s': adapters with a bias are not supported", path);
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (tn_json_bool_or(tn_json_get(doc, flags[i]), false))
-            return tn_raise(TN_EUNSUPPORTED, "'%s': adapters with %s are not supported", path, flags[i]), false;
+            return tn_raise_false(TN_EUNSUPPORTED, "'%s': adapters with %s are not supported", path, flags[i]);
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
         if (tn_json_first(tn_json_get(doc, maps[i])))
-            return tn_raise(TN_EUNSUPPORTED, "'%s': adapters with %s are not supported", path, maps[i]), false;
+            return tn_raise_false(TN_EUNSUPPORTED, "'%s': adapters with %s are not supported", path, maps[i]);
     return tn_error() == TN_OK;
 }
 

@@ -62,10 +62,10 @@ static bool check_config(tn_tuned_config *c)
 {
     static const char *const who = "tn_tuned_new";
     if ((unsigned)c->task > TN_TASK_MULTIPLE_CHOICE || (unsigned)c->problem > TN_REGRESSION)
-        return tn_raise(TN_EINVAL, "%s: .task or .problem is not a value of its enum", who), false;
+        return tn_raise_false(TN_EINVAL, "%s: .task or .problem is not a value of its enum", who);
     if (c->task != TN_TASK_CLASSIFICATION) c->problem = TN_SINGLE_LABEL;
     if (c->crf && c->task != TN_TASK_TOKEN_CLASSIFICATION)
-        return tn_raise(TN_EINVAL, "%s: .crf needs .task = TN_TASK_TOKEN_CLASSIFICATION", who), false;
+        return tn_raise_false(TN_EINVAL, "%s: .crf needs .task = TN_TASK_TOKEN_CLASSIFICATION", who);
     if (c->task == TN_TASK_QUESTION_ANSWERING) c->n = 2;
     if (c->task == TN_TASK_MULTIPLE_CHOICE || (c->problem == TN_REGRESSION && !c->n)) c->n = 1;
     return tn__within(who, "n", c->n, 1, 1 << 20) &&

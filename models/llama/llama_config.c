@@ -97,30 +97,27 @@ bool tn__llama_complete(const char *who, tn_llama_config *c)
     if (!c->ff && c->dim > 0 && c->dim <= 65536) c->ff = (c->dim * 8 / 3 + 31) / 32 * 32;
     if (!tn__init_and_activation(who, c->init, &c->activation) || !within(who, c)) return false;
     if (!c->head_dim && c->dim % c->heads)
-        return tn_raise(TN_EINVAL, "%s: .heads is %lld, which does not divide .dim %lld; set .head_dim", who,
-                        (long long)c->heads, (long long)c->dim),
-               false;
+        return tn_raise_false(TN_EINVAL, "%s: .heads is %lld, which does not divide .dim %lld; set .head_dim", who,
+                              (long long)c->heads, (long long)c->dim);
     if (!c->head_dim) c->head_dim = c->dim / c->heads;
     if (c->heads % c->kv_heads)
-        return tn_raise(TN_EINVAL, "%s: .kv_heads is %lld, but must divide .heads, which is %lld", who,
-                        (long long)c->kv_heads, (long long)c->heads),
-               false;
-    if (c->out_bias && !c->qkv_bias) return tn_raise(TN_EINVAL, "%s: .out_bias needs .qkv_bias", who), false;
+        return tn_raise_false(TN_EINVAL, "%s: .kv_heads is %lld, but must divide .heads, which is %lld", who,
+                              (long long)c->kv_heads, (long long)c->heads);
+    if (c->out_bias && !c->qkv_bias) return tn_raise_false(TN_EINVAL, "%s: .out_bias needs .qkv_bias", who);
     if (c->padding < -1 || c->padding >= c->vocab)
-        return tn_raise(TN_EINVAL, "%s: .padding is %lld, but must be from 0 to %lld, or -1 for none", who,
-                        (long long)c->padding, (long long)c->vocab - 1),
-               false;
+        return tn_raise_false(TN_EINVAL, "%s: .padding is %lld, but must be from 0 to %lld, or -1 for none", who,
+                              (long long)c->padding, (long long)c->vocab - 1);
     if (c->full_layers && !c->window)
-        return tn_raise(TN_EINVAL, "%s: .full_layers is %lld, but .window is 0", who, (long long)c->full_layers), false;
+        return tn_raise_false(TN_EINVAL, "%s: .full_layers is %lld, but .window is 0", who, (long long)c->full_layers);
     if (!c->rope.dim) c->rope.dim = c->head_dim;
     if (!c->rope.trained) c->rope.trained = c->positions;
     const char *type = type_of(c);
     if (c->type && !type)
-        return tn_raise(TN_EINVAL,
-                        "%s: .type is '%s', but must be 'llama', 'mistral' or 'qwen2', and support the window and "
-                        "biases",
-                        who, c->type),
-               false;
+        return tn_raise_false(
+            TN_EINVAL,
+            "%s: .type is '%s', but must be 'llama', 'mistral' or 'qwen2', and support the window and "
+            "biases",
+            who, c->type);
     c->type = type;
     return true;
 }
@@ -152,8 +149,8 @@ static bool rope(stored *s, const char *name)
     while (strcmp(scalings[r->scaling], s->scaling) != 0) r->scaling++;
     r->low = s->low, r->high = s->high, r->trained = s->c.positions;
     if (r->scaling != TN_ROPE_PLAIN && r->factor == NO_FACTOR)
-        return tn_raise(TN_EFORMAT, "'%s': rope_scaling.factor is missing; '%s' positions need it", name, s->scaling),
-               false;
+        return tn_raise_false(TN_EFORMAT, "'%s': rope_scaling.factor is missing; '%s' positions need it", name,
+                              s->scaling);
     if (r->scaling == TN_ROPE_PLAIN) r->factor = 1;
     if (r->scaling != TN_ROPE_LLAMA3) return true;
     if (s->trained) r->trained = s->trained;
@@ -203,21 +200,21 @@ bool tn__llama_config_write(const tn_llama_config *c, const char *dir, tn__llama
 {
     const bool of_llama = c->type == llama, of_qwen2 = c->type == qwen2, three = c->rope.scaling == TN_ROPE_LLAMA3;
     if (!c->type)
-        return tn_raise(TN_EUNSUPPORTED,
-                        "none of Llama, Mistral and Qwen2 supports this window and these biases, so '%s' cannot be "
-                        "written; use tn_save",
-                        dir),
-               false;
+        return tn_raise_false(
+            TN_EUNSUPPORTED,
+            "none of Llama, Mistral and Qwen2 supports this window and these biases, so '%s' cannot be "
+            "written; use tn_save",
+            dir);
     if (c->rope.dim != c->head_dim || c->rope.interleaved)
-        return tn_raise(TN_EUNSUPPORTED,
-                        "none of Llama, Mistral and Qwen2 supports .rope.dim below head_dim or .rope.interleaved, so "
-                        "'%s' cannot be written; use tn_save",
-                        dir),
-               false;
+        return tn_raise_false(
+            TN_EUNSUPPORTED,
+            "none of Llama, Mistral and Qwen2 supports .rope.dim below head_dim or .rope.interleaved, so "
+            "'%s' cannot be written; use tn_save",
+            dir);
     if (c->rope.scaling == TN_ROPE_DYNAMIC && c->rope.trained != c->positions)
-        return tn_raise(TN_EUNSUPPORTED, "with dynamic rotary positions .rope.trained must equal .positions, which is "
-                                         "max_position_embeddings in the file"),
-               false;
+        return tn_raise_false(TN_EUNSUPPORTED,
+                              "with dynamic rotary positions .rope.trained must equal .positions, which is "
+                              "max_position_embeddings in the file");
     *s = (stored){.c = *c, .scaling = scalings[c->rope.scaling], .padding = c->padding < 0 ? NO_PADDING : c->padding};
     s->architecture = of_llama ? "LlamaForCausalLM" : of_qwen2 ? "Qwen2ForCausalLM" : "MistralForCausalLM";
     s->attention_bias = of_llama && c->qkv_bias, s->mlp_bias = c->ff_bias;

@@ -61,7 +61,7 @@ tn_heads *tn_heads_new(void *model)
     int64_t attentions, units;
     if (!tn_module_ready("tn_heads_new", model)) return NULL;
     list_heads(model, NULL, &attentions, &units);
-    if (!attentions) return tn_raise(TN_EINVAL, "tn_heads_new: this model has no multi-head attention (tn_mha)"), NULL;
+    if (!attentions) return tn_raise_null(TN_EINVAL, "tn_heads_new: this model has no multi-head attention (tn_mha)");
     tn_heads *h = tn__mem_zeroed(sizeof *h);
     if (!h) return NULL;
     h->model = model, h->attentions = attentions, h->units = units;

@@ -163,12 +163,11 @@ static tn_tensor *attribute(path_state *c, double at_words, double at_baseline)
 {
     tn_tensor *g = NULL;
     if (tn_error() == TN_OK && !isfinite(at_words - at_baseline))
-        return tn_raise(
-                   TN_ENUMERIC,
-                   "tn_attribute: the score is %s at the input and %s at the baseline; look for NaN and Inf in the "
-                   "model's weights",
-                   tn__format_number(at_words), tn__format_number(at_baseline)),
-               NULL;
+        return tn_raise_null(
+            TN_ENUMERIC,
+            "tn_attribute: the score is %s at the input and %s at the baseline; look for NaN and Inf in the "
+            "model's weights",
+            tn__format_number(at_words), tn__format_number(at_baseline));
     if (c->a->steps > 1) g = mean_gradient(c, at_words, at_baseline);
     else score_at(c, 1, 1, &g);
     tn_tensor *y = g && tn_error() == TN_OK ? tn_to(contributions(c, g), TN_F32) : NULL;
@@ -179,11 +178,9 @@ static tn_tensor *attribute(path_state *c, double at_words, double at_baseline)
 tn_tensor *tn_attribute_run(tn_attribute_args a)
 {
     if (tn__blocked() || !tn_module_ready("tn_attribute", a.model)) return NULL;
-    if (!a.path || !a.score)
-        return tn_raise(TN_EINVAL, "tn_attribute: .%s is missing", a.path ? "score" : "path"), NULL;
+    if (!a.path || !a.score) return tn_raise_null(TN_EINVAL, "tn_attribute: .%s is missing", a.path ? "score" : "path");
     if (a.steps < 1 || a.steps > 1024)
-        return tn_raise(TN_EINVAL, "tn_attribute: .steps is %lld, but must be from 1 to 1024", (long long)a.steps),
-               NULL;
+        return tn_raise_null(TN_EINVAL, "tn_attribute: .steps is %lld, but must be from 1 to 1024", (long long)a.steps);
     path_state     c = {.a = &a, .look = tn_look_new()};
     const tn_scope s = tn_scope_begin();
     tn_look_request(c.look, a.path, .change = replace_embeddings, .user = &c);

@@ -13,17 +13,17 @@ static bool check_weights(const char *who, int64_t layers, tn_tensor *const *w)
     char a[192], b[192];
     if (tn__blocked()) return false;
     if (layers < 1 || !w || !w[0])
-        return tn_raise(TN_EINVAL, "%s: weights is NULL or layers is less than 1", who), false;
+        return tn_raise_false(TN_EINVAL, "%s: weights is NULL or layers is less than 1", who);
     const tn_shape s = tn_shape_of(w[0]);
     for (int64_t l = 0; l < layers; l++) {
-        if (!w[l]) return tn_raise(TN_EINVAL, "%s: the weights of layer %lld are NULL", who, (long long)l), false;
+        if (!w[l]) return tn_raise_false(TN_EINVAL, "%s: the weights of layer %lld are NULL", who, (long long)l);
         const tn_shape t = tn_shape_of(w[l]); /* layers may have different heads */
         if (t.n != 4 || t.d[2] != t.d[3] || t.d[0] != s.d[0] || t.d[2] != s.d[2])
-            return tn_raise(TN_ESHAPE,
-                            "%s: weights of layer %lld are %s, those of the first %s, but must be [B, heads, T, T] of "
-                            "self-attention",
-                            who, (long long)l, tn_shape_text(t, a, sizeof a), tn_shape_text(s, b, sizeof b)),
-                   false;
+            return tn_raise_false(
+                TN_ESHAPE,
+                "%s: weights of layer %lld are %s, those of the first %s, but must be [B, heads, T, T] of "
+                "self-attention",
+                who, (long long)l, tn_shape_text(t, a, sizeof a), tn_shape_text(s, b, sizeof b));
     }
     return true;
 }
@@ -126,8 +126,8 @@ tn_tensor *tn_attention_flow(int64_t layers, tn_tensor *const *weights)
     if (!check_weights("tn_attention_flow", layers, weights)) return NULL;
     const int64_t n = tn_size(weights[0], 2), rows = tn_size(weights[0], 0);
     if (n > 256) /* n² searches of layers · n² edges, each several times */
-        return tn_raise(TN_EUNSUPPORTED, "tn_attention_flow: %lld tokens; at most 256 are supported", (long long)n),
-               NULL;
+        return tn_raise_null(TN_EUNSUPPORTED, "tn_attention_flow: %lld tokens; at most 256 are supported",
+                             (long long)n);
     const tn_scope s = tn_no_grad_begin();
     tn_tensor     *all[2] = {NULL}, *to = tn_empty_of(TN_F64, TN_SHAPE(rows, n, n));
     const size_t   one = (size_t)(layers * n * n), nodes = (size_t)((layers + 1) * n);

@@ -104,9 +104,8 @@ static tn_tensor *main_directions(tn_tensor *x)
     const double  most = tn_item(tn_amax(tn_abs(tn_reshape(x, TN_SHAPE(-1))), .dims = TN_DIMS(0)));
     if (tn_error() != TN_OK) return NULL;
     if (!(most > 0 && most < INFINITY))
-        return tn_raise(TN_ENUMERIC, most == 0 ? "tn_weights_path: all vectors are equal"
-                                               : "tn_weights_path: the vectors are not all finite"),
-               NULL;
+        return tn_raise_null(TN_ENUMERIC, most == 0 ? "tn_weights_path: all vectors are equal"
+                                                    : "tn_weights_path: the vectors are not all finite");
     x = tn_mul_scalar(x, 1 / most);
     const size_t bytes = (size_t)(n * n + 2 * n) * sizeof(double);
     double      *a = tn__mem_get(bytes);
@@ -189,20 +188,18 @@ static void compute_rows(int64_t from, int64_t to, void *user)
 static bool check_arguments(const tn_surface_args *a)
 {
     const double bounds = a->x0 + a->x1 + a->y0 + a->y1;
-    if (bounds - bounds != 0) return tn_raise(TN_EINVAL, "tn_surface: .x0, .x1, .y0 and .y1 must be finite"), false;
+    if (bounds - bounds != 0) return tn_raise_false(TN_EINVAL, "tn_surface: .x0, .x1, .y0 and .y1 must be finite");
     const tn_tensor *const d[] = {a->x, a->y};
     if (!a->loss || !a->x || !a->values)
-        return tn_raise(TN_EINVAL, "tn_surface: .%s is missing", !a->loss ? "loss" : !a->x ? "x" : "values"), false;
+        return tn_raise_false(TN_EINVAL, "tn_surface: .%s is missing", !a->loss ? "loss" : !a->x ? "x" : "values");
     if (a->nx < 1 || a->nx > 10000 || a->ny < 1 || a->ny > 10000 || (!a->y && a->ny != 1))
-        return tn_raise(TN_EINVAL,
-                        "tn_surface: %lld by %lld points; .nx and .ny must be from 1 to 10000, and .ny 1 without .y",
-                        (long long)a->nx, (long long)a->ny),
-               false;
+        return tn_raise_false(
+            TN_EINVAL, "tn_surface: %lld by %lld points; .nx and .ny must be from 1 to 10000, and .ny 1 without .y",
+            (long long)a->nx, (long long)a->ny);
     for (int i = 0; i < 2; i++)
         if (d[i] && (tn_ndim(d[i]) != 1 || tn_numel(d[i]) != tn_module_count(a->model, false)))
-            return tn_raise(TN_ESHAPE, "tn_surface: the direction .%s must be [%lld], one element per parameter",
-                            i ? "y" : "x", (long long)tn_module_count(a->model, false)),
-                   false;
+            return tn_raise_false(TN_ESHAPE, "tn_surface: the direction .%s must be [%lld], one element per parameter",
+                                  i ? "y" : "x", (long long)tn_module_count(a->model, false));
     return true;
 }
 

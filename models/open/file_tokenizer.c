@@ -36,9 +36,8 @@ static const char *token_list_add(token_list *p, const char *path, int64_t i, co
 {
     char *to = p->text + p->bytes;
     if (bytes > LONGEST || (bytes && memchr(text, 0, bytes)) || bytes >= p->room - p->bytes)
-        return tn_raise(TN_EFORMAT, "'%s': token %lld contains a NUL, or more than %d bytes", path, (long long)i,
-                        LONGEST),
-               NULL;
+        return tn_raise_null(TN_EFORMAT, "'%s': token %lld contains a NUL, or more than %d bytes", path, (long long)i,
+                             LONGEST);
     if (bytes) memcpy(to, text, bytes);
     to[bytes] = 0, p->bytes += bytes + 1;
     return to;
@@ -87,10 +86,9 @@ tn_tokenizer *tn__llama2c_tokenizer(const char *path, const void *data, size_t n
     token_list           p = {.n = 0};
     tn_tokenizer        *t = NULL;
     if (count < 4 || count > MOST)
-        return tn_raise(TN_EFORMAT,
-                        "'%s' is not a tokenizer of llama2.c: it must consist of tokens with scores up to its end",
-                        path),
-               NULL;
+        return tn_raise_null(TN_EFORMAT,
+                             "'%s' is not a tokenizer of llama2.c: it must consist of tokens with scores up to its end",
+                             path);
     bool ok = token_list_new(&p, count, n + (size_t)count);
     for (int64_t i = 0; ok && i < count; i++) {
         if (!i) at += 4;
@@ -180,13 +178,13 @@ static tn_tokenizer *gguf_create(const tn_gguf *g, const char *path, token_list 
                ends = tn_gguf_bool_or(g, KEY("add_eos_token"), false),
                space = tn_gguf_bool_or(g, KEY("add_space_prefix"), !bytes);
     if (splitter && !strcmp(splitter, "default"))
-        return tn_raise(TN_EUNSUPPORTED,
-                        "'%s': tokenizer.ggml.pre is 'default' or missing: llama.cpp then splits texts by rules of no "
-                        "model, which Tenon does not support; convert the model again with llama.cpp's "
-                        "convert_hf_to_gguf.py, which writes the name, or set the key to 'gpt-2', 'llama-bpe' or "
-                        "'qwen2'",
-                        path),
-               NULL;
+        return tn_raise_null(
+            TN_EUNSUPPORTED,
+            "'%s': tokenizer.ggml.pre is 'default' or missing: llama.cpp then splits texts by rules of no "
+            "model, which Tenon does not support; convert the model again with llama.cpp's "
+            "convert_hf_to_gguf.py, which writes the name, or set the key to 'gpt-2', 'llama-bpe' or "
+            "'qwen2'",
+            path);
     if ((scores && !gguf_numbers(g, path, KEY("scores"), TN_F32, p->n, p->score)) ||
         (types && !gguf_numbers(g, path, KEY("token_type"), TN_I32, p->n, p->type)) ||
         (bytes && !gguf_strings(g, path, KEY("merges"), merges)))
@@ -212,9 +210,8 @@ tn_tokenizer *tn__gguf_tokenizer(const tn_gguf *g, const char *path)
     tn_tokenizer *t = NULL;
     if (tn_error() != TN_OK || !*model || !strcmp(model, none)) return NULL;
     if (!bytes && strcmp(model, "llama") != 0)
-        return tn_raise(TN_EUNSUPPORTED, "'%s': " KEY("model") " is '%.40s'; supported: 'llama' and 'gpt2'", path,
-                        model),
-               NULL;
+        return tn_raise_null(TN_EUNSUPPORTED, "'%s': " KEY("model") " is '%.40s'; supported: 'llama' and 'gpt2'", path,
+                             model);
     if (gguf_strings(g, path, KEY("tokens"), &p)) t = gguf_create(g, path, &p, &merges, bytes);
     token_list_free(&merges), token_list_free(&p);
     return t;

@@ -73,7 +73,7 @@ static bool wrong(const char *fmt, long long a, long long b)
 {
     char text[300];
     snprintf(text, sizeof text, fmt, a, b);
-    return tn_raise(TN_EINVAL, "tn_reformer_new: %s", text), false;
+    return tn_raise_false(TN_EINVAL, "tn_reformer_new: %s", text);
 }
 
 static bool kinds_of(tn_reformer_config *c, char kinds[TN_REFORMER_LAYERS + 1])

@@ -26,7 +26,7 @@ static tn_lm_info info(const void *self)
 }
 static tn_tensor *run(void *self, tn_decoder_args a)
 {
-    if (a.cache) return tn_raise(TN_EUNSUPPORTED, "RnnLm: this model has no key/value cache; omit .cache"), NULL;
+    if (a.cache) return tn_raise_null(TN_EUNSUPPORTED, "RnnLm: this model has no key/value cache; omit .cache");
     return tn_rnn_lm_forward((tn_rnn_lm *)self, a.ids, .last = a.last, .vectors = a.vectors);
 }
 static tn_tensor *loss(void *self, tn_tensor *ids, tn_tensor *targets)
@@ -79,13 +79,13 @@ static bool complete(tn_rnn_lm_config *c)
     int k = 0;
     for (; c->cell && cells[k] && strcmp(c->cell, cells[k]) != 0;) k++;
     if (!cells[k])
-        return tn_raise(TN_EINVAL, "%s: .cell is '%.20s', but must be lstm, gru or elman", who, c->cell), false;
+        return tn_raise_false(TN_EINVAL, "%s: .cell is '%.20s', but must be lstm, gru or elman", who, c->cell);
     c->cell = cells[k];
     if (!tn_hf_config_within(who, &table, c)) return false;
     if (c->cutoffs[0] && !c->untied)
-        return tn_raise(TN_EINVAL, "%s: .cutoffs need .untied, because an adaptive softmax has its own weights", who),
-               false;
-    if (c->cutoffs[3]) return tn_raise(TN_EINVAL, "%s: .cutoffs has more than 3 values", who), false;
+        return tn_raise_false(TN_EINVAL, "%s: .cutoffs need .untied, because an adaptive softmax has its own weights",
+                              who);
+    if (c->cutoffs[3]) return tn_raise_false(TN_EINVAL, "%s: .cutoffs has more than 3 values", who);
     return true;
 }
 
@@ -267,9 +267,8 @@ tn_decoding *tn_rnn_lm_decoding(tn_rnn_lm *m, int64_t rows, int64_t length)
 {
     if (!tn_ready(m)) return NULL;
     if (rows < 1 || length < 1)
-        return tn_raise(TN_EINVAL, "tn_rnn_lm_decoding: %lld rows of length %lld, but both must be at least 1",
-                        (long long)rows, (long long)length),
-               NULL;
+        return tn_raise_null(TN_EINVAL, "tn_rnn_lm_decoding: %lld rows of length %lld, but both must be at least 1",
+                             (long long)rows, (long long)length);
     decoding *d = tn_mem_get(sizeof *d);
     if (!d) return NULL;
     *d = (decoding){.base = {&kind.base, rows, length}, .m = m};

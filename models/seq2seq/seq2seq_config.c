@@ -81,7 +81,7 @@ static void fill_in(tn_seq2seq_config *c)
 bool tn__seq2seq_complete(const char *who, tn_seq2seq_config *c)
 {
     if ((unsigned)c->kind >= KINDS)
-        return tn_raise(TN_EINVAL, "%s: .kind is %d, which is not a tn_seq2seq_kind", who, (int)c->kind), false;
+        return tn_raise_false(TN_EINVAL, "%s: .kind is %d, which is not a tn_seq2seq_kind", who, (int)c->kind);
     fill_in(c);
     const stored  s = {.c = *c};
     const int64_t words = c->source_words < c->target_words ? c->source_words : c->target_words;
@@ -90,12 +90,11 @@ bool tn__seq2seq_complete(const char *who, tn_seq2seq_config *c)
         !tn__within(who, "end", c->end, 0, c->target_words - 1))
         return false;
     if (c->shared && c->source_words != c->target_words)
-        return tn_raise(TN_EINVAL,
-                        "%s: .shared needs equal vocabularies, but .source_words is %lld and .target_words %lld", who,
-                        (long long)c->source_words, (long long)c->target_words),
-               false;
+        return tn_raise_false(TN_EINVAL,
+                              "%s: .shared needs equal vocabularies, but .source_words is %lld and .target_words %lld",
+                              who, (long long)c->source_words, (long long)c->target_words);
     if (c->kind == TN_SEQ2SEQ_BAHDANAU && c->decoder_layers != 1 && c->decoder_layers != c->layers)
-        return tn_raise(TN_EINVAL, "%s: Bahdanau's decoder has one layer; omit .decoder_layers", who), false;
+        return tn_raise_false(TN_EINVAL, "%s: Bahdanau's decoder has one layer; omit .decoder_layers", who);
     if (c->kind == TN_SEQ2SEQ_BAHDANAU) c->decoder_layers = 1;
     return true;
 }

@@ -20,10 +20,9 @@ static tn_tensor *embedded(tn_seq2seq *m, tn_embedding *words, tn_tensor *ids, i
 {
     const int64_t n = tn_size(ids, 1);
     if (n > m->config.positions - at)
-        return tn_raise(TN_ESHAPE,
-                        "seq2seq: a sequence of %lld tokens is longer than the model's %lld positions; truncate it",
-                        (long long)(at + n), (long long)m->config.positions),
-               NULL;
+        return tn_raise_null(
+            TN_ESHAPE, "seq2seq: a sequence of %lld tokens is longer than the model's %lld positions; truncate it",
+            (long long)(at + n), (long long)m->config.positions);
     tn_tensor *x = tn_mul_scalar(tn_call(words, ids), sqrt((double)m->config.dim));
     return tn_call(m->dropout, tn_positions_forward(m->positions, x, at));
 }

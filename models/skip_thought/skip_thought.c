@@ -75,10 +75,9 @@ static tn_tensor *decoder_loss(tn_skip_thought *m, tn_gru *decoder, tn_tensor *v
 {
     char text[192];
     if (!target || tn_ndim(target) != 2 || tn_size(target, 0) != tn_size(vector, 0))
-        return tn_raise(TN_ESHAPE, "skip_thought: the neighbouring sentences must be i64 [%lld, T], got %s",
-                        (long long)tn_size(vector, 0),
-                        target ? tn_shape_text(tn_shape_of(target), text, sizeof text) : "NULL"),
-               NULL;
+        return tn_raise_null(TN_ESHAPE, "skip_thought: the neighbouring sentences must be i64 [%lld, T], got %s",
+                             (long long)tn_size(vector, 0),
+                             target ? tn_shape_text(tn_shape_of(target), text, sizeof text) : "NULL");
     tn_tensor *x = tn_call(m->words, decoder_input(target));
     tn_tensor *with = tn_expand(tn_unsqueeze(vector, 1), TN_SHAPE(-1, tn_size(target, 1), -1));
     return tn_linear_cross_entropy(tn_call(decoder, tn_cat(2, x, with)), m->out, m->bias, target);

@@ -104,20 +104,18 @@ static bool check_image(const tn_vit *m, const tn_vit_args *a)
     const tn_vit_config *c = &m->config;
     char                 text[192];
     if (!a->x || tn_ndim(a->x) != 4 || tn_size(a->x, 1) != c->channels)
-        return tn_raise(TN_ESHAPE, "vit: x must be [batch, %lld, height, width], got %s", (long long)c->channels,
-                        a->x ? tn_shape_text(tn_shape_of(a->x), text, sizeof text) : "NULL"),
-               false;
+        return tn_raise_false(TN_ESHAPE, "vit: x must be [batch, %lld, height, width], got %s", (long long)c->channels,
+                              a->x ? tn_shape_text(tn_shape_of(a->x), text, sizeof text) : "NULL");
     const int64_t height = tn_size(a->x, 2), width = tn_size(a->x, 3);
     if (!a->interpolate && (height != c->image || width != c->image))
-        return tn_raise(TN_ESHAPE,
-                        "vit: images of %lld x %lld pixels, but the model expects %lld x %lld; resize them, or set "
-                        ".interpolate",
-                        (long long)height, (long long)width, (long long)c->image, (long long)c->image),
-               false;
+        return tn_raise_false(
+            TN_ESHAPE,
+            "vit: images of %lld x %lld pixels, but the model expects %lld x %lld; resize them, or set "
+            ".interpolate",
+            (long long)height, (long long)width, (long long)c->image, (long long)c->image);
     if (height >= c->patch && width >= c->patch) return true;
-    return tn_raise(TN_ESHAPE, "vit: an image of %lld x %lld pixels is smaller than a patch of %lld", (long long)height,
-                    (long long)width, (long long)c->patch),
-           false;
+    return tn_raise_false(TN_ESHAPE, "vit: an image of %lld x %lld pixels is smaller than a patch of %lld",
+                          (long long)height, (long long)width, (long long)c->patch);
 }
 
 static tn_tensor *embed(tn_vit *m, const tn_vit_args *a)

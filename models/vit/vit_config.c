@@ -45,9 +45,8 @@ bool tn__vit_complete(const char *who, tn_vit_config *c)
         !tn__within(who, "classes", c->classes, 0, 10000000) || !tn__within(who, "pooler", c->pooler, 0, 1048576))
         return false;
     if (c->patch > c->image)
-        return tn_raise(TN_EINVAL, "%s: .patch is %lld, but must be at most .image %lld", who, (long long)c->patch,
-                        (long long)c->image),
-               false;
-    if (c->teacher && !c->classes) return tn_raise(TN_EINVAL, "%s: .teacher needs .classes", who), false;
+        return tn_raise_false(TN_EINVAL, "%s: .patch is %lld, but must be at most .image %lld", who,
+                              (long long)c->patch, (long long)c->image);
+    if (c->teacher && !c->classes) return tn_raise_false(TN_EINVAL, "%s: .teacher needs .classes", who);
     return true;
 }

@@ -16,18 +16,17 @@ static bool relative_fits(const char *who, const tn_block_config *c)
 {
     const tn_block_config plain = {TN_BLOCK_DEFAULTS};
     if (c->rotary && c->relative)
-        return tn_raise(TN_EINVAL, "%s: positions are .rotary or .relative, not both", who), false;
+        return tn_raise_false(TN_EINVAL, "%s: positions are .rotary or .relative, not both", who);
     if (c->relative_causal && !c->relative)
-        return tn_raise(TN_EINVAL, "%s: .relative_causal needs .relative", who), false;
+        return tn_raise_false(TN_EINVAL, "%s: .relative_causal needs .relative", who);
     if (c->relative_distance != plain.relative_distance && !c->relative)
-        return tn_raise(TN_EINVAL, "%s: .relative_distance needs .relative", who), false;
+        return tn_raise_false(TN_EINVAL, "%s: .relative_distance needs .relative", who);
     return true;
 }
 
 bool tn__block_config(const char *who, tn_block_config *c, bool memory)
 {
-    if (c->memory && !memory)
-        return tn_raise(TN_EINVAL, "%s: .memory is set, but an encoder has no memory", who), false;
+    if (c->memory && !memory) return tn_raise_false(TN_EINVAL, "%s: .memory is set, but an encoder has no memory", who);
     c->memory = memory;
     if (c->attention_dropout < 0) c->attention_dropout = c->dropout;
     if (c->activation_dropout < 0) c->activation_dropout = c->dropout;
@@ -38,15 +37,14 @@ bool tn__block_config(const char *who, tn_block_config *c, bool memory)
         !tn__probability(who, "activation_dropout", c->activation_dropout) || !tn__floating(who, c->dtype))
         return false;
     if ((unsigned)c->norm > TN_NORM_RMS)
-        return tn_raise(TN_EINVAL, "%s: .norm is %d, which is neither TN_NORM_LAYER nor TN_NORM_RMS", who,
-                        (int)c->norm),
-               false;
+        return tn_raise_false(TN_EINVAL, "%s: .norm is %d, which is neither TN_NORM_LAYER nor TN_NORM_RMS", who,
+                              (int)c->norm);
     if (c->parallel && (!c->norm_first || c->memory))
-        return tn_raise(TN_EINVAL, "%s: .parallel needs .norm_first and excludes .memory", who), false;
-    if (c->one_norm && !c->parallel) return tn_raise(TN_EINVAL, "%s: .one_norm needs .parallel", who), false;
+        return tn_raise_false(TN_EINVAL, "%s: .parallel needs .norm_first and excludes .memory", who);
+    if (c->one_norm && !c->parallel) return tn_raise_false(TN_EINVAL, "%s: .one_norm needs .parallel", who);
     if (c->full_layers && !c->window)
-        return tn_raise(TN_EINVAL, "%s: .full_layers is %lld, but .window is not set", who, (long long)c->full_layers),
-               false;
+        return tn_raise_false(TN_EINVAL, "%s: .full_layers is %lld, but .window is not set", who,
+                              (long long)c->full_layers);
     return relative_fits(who, c);
 }
 
@@ -108,11 +106,10 @@ tn_block *tn__block_of(const tn_block_config *c)
 static tn_block *create(const char *who, tn_block_config c, bool memory)
 {
     if (c.layers || c.groups || c.full_layers || c.final_norm)
-        return tn_raise(TN_EINVAL,
-                        "%s: .layers, .groups, .full_layers and .final_norm are options of a stack, not of one "
-                        "block; call tn_blocks_new",
-                        who),
-               NULL;
+        return tn_raise_null(TN_EINVAL,
+                             "%s: .layers, .groups, .full_layers and .final_norm are options of a stack, not of one "
+                             "block; call tn_blocks_new",
+                             who);
     return tn__block_config(who, &c, memory) ? tn__block_of(&c) : NULL;
 }
 tn_block *tn_block_create(tn_block_config c) { return create("tn_block_new", c, c.memory); }

@@ -16,15 +16,13 @@ static tn_blocks *create(const char *who, const tn_class *kind, tn_block_config 
 {
     if (!tn__at_least(who, "layers", c.layers, 1) || !tn__block_config(who, &c, memory)) return NULL;
     if (c.groups < 0 || c.groups > c.layers || (c.groups && (c.full_layers || c.relative)))
-        return tn_raise(TN_EINVAL,
-                        "%s: .groups is %lld, but must be from 1 to .layers, %lld, without .full_layers and "
-                        ".relative, or 0 for one block per layer",
-                        who, (long long)c.groups, (long long)c.layers),
-               NULL;
+        return tn_raise_null(TN_EINVAL,
+                             "%s: .groups is %lld, but must be from 1 to .layers, %lld, without .full_layers and "
+                             ".relative, or 0 for one block per layer",
+                             who, (long long)c.groups, (long long)c.layers);
     if (c.full_layers < 0 || c.full_layers > c.layers)
-        return tn_raise(TN_EINVAL, "%s: .full_layers is %lld, but must be from 0 to .layers, %lld", who,
-                        (long long)c.full_layers, (long long)c.layers),
-               NULL;
+        return tn_raise_null(TN_EINVAL, "%s: .full_layers is %lld, but must be from 0 to .layers, %lld", who,
+                             (long long)c.full_layers, (long long)c.layers);
     tn_blocks *m = tn_module_create(kind);
     if (!m) return NULL;
     m->layers = tn_child(m, "layers", tn_module_list_new());
@@ -89,7 +87,7 @@ tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
     for (int64_t i = 0; a.weights && i < n; i++) a.weights[i] = NULL;
     for (int64_t i = 0; a.memory_weights && i < n; i++) a.memory_weights[i] = NULL;
     if (!tn_ready(m)) return NULL;
-    if (a.layer) return tn_raise(TN_EINVAL, "blocks: .layer is for a single block; a stack runs all layers"), NULL;
+    if (a.layer) return tn_raise_null(TN_EINVAL, "blocks: .layer is for a single block; a stack runs all layers");
     const tn_frame           f = tn_enter(m);
     const tn__cached_lengths before = tn__cache_lengths(a.cache, 0);
     tn_tensor               *mine = NULL; /* the result of the layer before, kept until the next layer has read it */

@@ -35,7 +35,7 @@ tn_kv_cache *tn_kv_cache_create(tn_kv_cache_config c)
     size_t bytes;
     if (__builtin_mul_overflow((uint64_t)c.layers, sizeof(slot), &bytes) ||
         __builtin_add_overflow(bytes, sizeof(tn_kv_cache), &bytes))
-        return tn_raise(TN_EINVAL, "%s: .layers is %lld, too many for any memory", who, (long long)c.layers), NULL;
+        return tn_raise_null(TN_EINVAL, "%s: .layers is %lld, too many for any memory", who, (long long)c.layers);
     tn_kv_cache *k = tn_mem_get(bytes);
     if (!k) return NULL;
     k->c = c, k->bytes = bytes, k->rows = -1;
@@ -153,29 +153,24 @@ static bool usable(const tn_kv_cache *c, int64_t layer, int64_t rows, int64_t he
 {
     const tn_kv_cache_config *k = &c->c;
     if (tn_grad_enabled())
-        return tn_raise(TN_ESTATE,
-                        "kv_cache: gradients are being recorded; decode between tn_no_grad_begin() and tn_scope_end()"),
-               false;
+        return tn_raise_false(
+            TN_ESTATE, "kv_cache: gradients are being recorded; decode between tn_no_grad_begin() and tn_scope_end()");
     if (layer < 0 || layer >= k->layers)
-        return tn_raise(TN_EINDEX, "kv_cache: layer %lld is outside the cache, which has %lld layers", (long long)layer,
-                        (long long)k->layers),
-               false;
+        return tn_raise_false(TN_EINDEX, "kv_cache: layer %lld is outside the cache, which has %lld layers",
+                              (long long)layer, (long long)k->layers);
     if (heads != k->heads || head_dim != k->head_dim)
-        return tn_raise(TN_ESHAPE,
-                        "kv_cache: the cache has %lld heads of width %lld, this layer has %lld heads of width %lld",
-                        (long long)k->heads, (long long)k->head_dim, (long long)heads, (long long)head_dim),
-               false;
+        return tn_raise_false(
+            TN_ESHAPE, "kv_cache: the cache has %lld heads of width %lld, this layer has %lld heads of width %lld",
+            (long long)k->heads, (long long)k->head_dim, (long long)heads, (long long)head_dim);
     if (dt != k->dtype && !(dt == TN_BF16 && k->dtype == TN_F32)) /* bf16 comes from autocast; f32 stores it exactly */
-        return tn_raise(TN_EDTYPE, "kv_cache: the cache is %s, these keys are %s; see .dtype of tn_kv_cache_new",
-                        tn_dtype_name(k->dtype), tn_dtype_name(dt)),
-               false;
+        return tn_raise_false(TN_EDTYPE, "kv_cache: the cache is %s, these keys are %s; see .dtype of tn_kv_cache_new",
+                              tn_dtype_name(k->dtype), tn_dtype_name(dt));
     if (c->rows < 0 ? rows > k->batch : rows != c->rows)
-        return tn_raise(TN_ESHAPE,
-                        c->rows < 0 ? "kv_cache: the batch has %lld rows, the cache at most %lld"
-                                    : "kv_cache: the batch has %lld rows, but the cache stores %lld; see "
-                                      "tn_kv_cache_reorder",
-                        (long long)rows, (long long)(c->rows < 0 ? k->batch : c->rows)),
-               false;
+        return tn_raise_false(TN_ESHAPE,
+                              c->rows < 0 ? "kv_cache: the batch has %lld rows, the cache at most %lld"
+                                          : "kv_cache: the batch has %lld rows, but the cache stores %lld; see "
+                                            "tn_kv_cache_reorder",
+                              (long long)rows, (long long)(c->rows < 0 ? k->batch : c->rows));
     return true;
 }
 
@@ -193,16 +188,15 @@ bool tn__cache_write(tn_kv_cache *c, int64_t layer, bool memory, int64_t made, t
     if (!usable(c, layer, rows, made, s.d[3], tn_dtype_of(k))) return false;
     const int64_t from = memory ? 0 : c->layer[layer].own, room = memory ? c->c.memory_length : c->c.length;
     if (from > all && !memory)
-        return tn_raise(TN_ESTATE,
-                        "kv_cache: layer %lld has %lld positions, others have %lld: the layer was called twice, a "
-                        "layer was not called, or the pass before was interrupted; tn_kv_cache_trim(cache, %lld) "
-                        "restores the common length",
-                        (long long)layer, (long long)from, (long long)all, (long long)all),
-               false;
+        return tn_raise_false(
+            TN_ESTATE,
+            "kv_cache: layer %lld has %lld positions, others have %lld: the layer was called twice, a "
+            "layer was not called, or the pass before was interrupted; tn_kv_cache_trim(cache, %lld) "
+            "restores the common length",
+            (long long)layer, (long long)from, (long long)all, (long long)all);
     if (n > room - from)
-        return tn_raise(TN_ESHAPE, "kv_cache: no room for %lld positions after %lld; %s is %lld", (long long)n,
-                        (long long)from, memory ? ".memory_length" : ".length", (long long)room),
-               false;
+        return tn_raise_false(TN_ESHAPE, "kv_cache: no room for %lld positions after %lld; %s is %lld", (long long)n,
+                              (long long)from, memory ? ".memory_length" : ".length", (long long)room);
     if (n == 0) return true;
     tn_copy_from(tn_narrow(place(c->keys[memory], layer, rows, from, n), 1, 0, s.d[1]), k);
     return tn_copy_from(tn_narrow(place(c->values[memory], layer, rows, from, n), 1, 0, s.d[1]), v) == TN_OK;

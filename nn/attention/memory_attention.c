@@ -15,30 +15,25 @@ static bool memory_attention_fits(form *z, tn_memory_args *a)
 {
     char text[192], other[192];
     if (!a->query || !a->memory)
-        return tn_raise(TN_EINVAL, "%s: %s is NULL", z->who, a->query ? "memory" : "query"), false;
+        return tn_raise_false(TN_EINVAL, "%s: %s is NULL", z->who, a->query ? "memory" : "query");
     const tn_shape q = tn_shape_of(a->query), h = tn_shape_of(a->memory);
     if ((q.n != 2 && q.n != 3) || q.d[q.n - 1] != z->query)
-        return tn_raise(TN_ESHAPE, "%s: query %s must be [B, T, %lld] or [B, %lld]", z->who,
-                        tn_shape_text(q, text, sizeof text), (long long)z->query, (long long)z->query),
-               false;
+        return tn_raise_false(TN_ESHAPE, "%s: query %s must be [B, T, %lld] or [B, %lld]", z->who,
+                              tn_shape_text(q, text, sizeof text), (long long)z->query, (long long)z->query);
     if (h.n != 3 || h.d[2] != z->memory)
-        return tn_raise(TN_ESHAPE, "%s: memory %s must be [B, S, %lld]", z->who, tn_shape_text(h, text, sizeof text),
-                        (long long)z->memory),
-               false;
+        return tn_raise_false(TN_ESHAPE, "%s: memory %s must be [B, S, %lld]", z->who,
+                              tn_shape_text(h, text, sizeof text), (long long)z->memory);
     if (q.d[0] != h.d[0])
-        return tn_raise(TN_ESHAPE, "%s: query %s and memory %s differ in batch size", z->who,
-                        tn_shape_text(q, text, sizeof text), tn_shape_text(h, other, sizeof other)),
-               false;
+        return tn_raise_false(TN_ESHAPE, "%s: query %s and memory %s differ in batch size", z->who,
+                              tn_shape_text(q, text, sizeof text), tn_shape_text(h, other, sizeof other));
     if (a->keys && !tn_shape_equal(tn_shape_of(a->keys), TN_SHAPE(h.d[0], h.d[1], z->keys)))
-        return tn_raise(TN_ESHAPE, "%s: keys %s must be [B, S, %lld], one per vector of memory %s", z->who,
-                        tn_shape_text(tn_shape_of(a->keys), text, sizeof text), (long long)z->keys,
-                        tn_shape_text(h, other, sizeof other)),
-               false;
+        return tn_raise_false(TN_ESHAPE, "%s: keys %s must be [B, S, %lld], one per vector of memory %s", z->who,
+                              tn_shape_text(tn_shape_of(a->keys), text, sizeof text), (long long)z->keys,
+                              tn_shape_text(h, other, sizeof other));
     if (a->key_padding_mask && !tn_shape_equal(tn_shape_of(a->key_padding_mask), TN_SHAPE(h.d[0], h.d[1])))
-        return tn_raise(TN_ESHAPE, "%s: key_padding_mask %s must be [B, S] = [%lld, %lld]; true is padding", z->who,
-                        tn_shape_text(tn_shape_of(a->key_padding_mask), text, sizeof text), (long long)h.d[0],
-                        (long long)h.d[1]),
-               false;
+        return tn_raise_false(TN_ESHAPE, "%s: key_padding_mask %s must be [B, S] = [%lld, %lld]; true is padding",
+                              z->who, tn_shape_text(tn_shape_of(a->key_padding_mask), text, sizeof text),
+                              (long long)h.d[0], (long long)h.d[1]);
     z->one = q.n == 2;
     if (z->one) a->query = tn_unsqueeze(a->query, 1);
     return a->query != NULL;
@@ -82,11 +77,10 @@ tn_dot_attention *tn_dot_attention_create(tn_dot_attention_config c)
         !tn__floating(who, c.dtype))
         return NULL;
     if (!c.general && c.query != c.memory)
-        return tn_raise(TN_EINVAL,
-                        "%s: a query of width %lld does not fit a memory of width %lld; set .general = true to "
-                        "multiply by a matrix",
-                        who, (long long)c.query, (long long)c.memory),
-               NULL;
+        return tn_raise_null(TN_EINVAL,
+                             "%s: a query of width %lld does not fit a memory of width %lld; set .general = true to "
+                             "multiply by a matrix",
+                             who, (long long)c.query, (long long)c.memory);
     tn_dot_attention *m = tn_module_new(tn_dot_attention);
     if (!m) return NULL;
     m->query = c.query, m->memory = c.memory, m->scaled = c.scaled;

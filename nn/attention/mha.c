@@ -40,18 +40,15 @@ static bool scores_fit(const char *who, tn_mha_config *c)
 {
     const int64_t d = c->head_dim ? c->head_dim : c->dim / c->heads;
     if (!(c->scale >= 0 && c->scale - c->scale == 0))
-        return tn_raise(TN_EINVAL, "%s: .scale is %s, but must be positive, or 0 for 1/√head_dim", who,
-                        tn__format_number(c->scale)),
-               false;
+        return tn_raise_false(TN_EINVAL, "%s: .scale is %s, but must be positive, or 0 for 1/√head_dim", who,
+                              tn__format_number(c->scale));
     if (!c->rotary && rope_is_set(&c->rope))
-        return tn_raise(TN_EINVAL, "%s: .rope is set but has no effect without .rotary; set .rotary or remove .rope",
-                        who),
-               false;
+        return tn_raise_false(TN_EINVAL,
+                              "%s: .rope is set but has no effect without .rotary; set .rotary or remove .rope", who);
     if (c->rotary && !c->rope.dim) c->rope.dim = d;
     if (c->rotary && (c->rope.dim < 2 || c->rope.dim % 2 || c->rope.dim > d))
-        return tn_raise(TN_EINVAL, "%s: .rope.dim is %lld, but must be even and at most a head's %lld", who,
-                        (long long)c->rope.dim, (long long)d),
-               false;
+        return tn_raise_false(TN_EINVAL, "%s: .rope.dim is %lld, but must be even and at most a head's %lld", who,
+                              (long long)c->rope.dim, (long long)d);
     if (!c->rotary) return true;
     const tn_scope s = tn_no_grad_begin();
     tn_rope_angles(c->rope, 0, 0); /* raises an error if the config is invalid */
@@ -70,13 +67,11 @@ static bool complete(const char *who, tn_mha_config *c)
         !tn__floating(who, c->dtype))
         return false;
     if (!c->head_dim && c->dim % c->heads)
-        return tn_raise(TN_EINVAL, "%s: %lld heads do not divide width %lld; .dim must be a multiple of .heads", who,
-                        (long long)c->heads, (long long)c->dim),
-               false;
+        return tn_raise_false(TN_EINVAL, "%s: %lld heads do not divide width %lld; .dim must be a multiple of .heads",
+                              who, (long long)c->heads, (long long)c->dim);
     if (c->kv_heads && c->heads % c->kv_heads)
-        return tn_raise(TN_EINVAL, "%s: .kv_heads is %lld, but must divide .heads, which is %lld", who,
-                        (long long)c->kv_heads, (long long)c->heads),
-               false;
+        return tn_raise_false(TN_EINVAL, "%s: .kv_heads is %lld, but must divide .heads, which is %lld", who,
+                              (long long)c->kv_heads, (long long)c->heads);
     return scores_fit(who, c);
 }
 
@@ -135,14 +130,13 @@ static bool input(const tn_mha *m, const char *name, char letter, const tn_tenso
                   int64_t *n)
 {
     char text[192];
-    if (!x) return tn_raise(TN_EINVAL, "mha: %s is NULL", name), false;
+    if (!x) return tn_raise_false(TN_EINVAL, "mha: %s is NULL", name);
     const tn_shape s = tn_shape_of(x);
     if (s.n != 3 || s.d[2] != dim)
-        return tn_raise(TN_ESHAPE,
-                        m->time_first ? "mha: %s %s must be [%c, B, %lld]%s" : "mha: %s %s must be [B, %c, %lld]%s",
-                        name, tn_shape_text(s, text, sizeof text), letter, (long long)dim,
-                        s.n == 2 && s.d[1] == dim ? "; one sequence is a batch of 1: see tn_unsqueeze" : ""),
-               false;
+        return tn_raise_false(
+            TN_ESHAPE, m->time_first ? "mha: %s %s must be [%c, B, %lld]%s" : "mha: %s %s must be [B, %c, %lld]%s",
+            name, tn_shape_text(s, text, sizeof text), letter, (long long)dim,
+            s.n == 2 && s.d[1] == dim ? "; one sequence is a batch of 1: see tn_unsqueeze" : "");
     *batch = s.d[m->time_first], *n = s.d[!m->time_first];
     return true;
 }
@@ -163,23 +157,21 @@ bool tn__mha_mask(const tn_mha *m, int64_t batch, int64_t queries, int64_t keys,
     const int      n = s.n;
     const tn_dtype dt = tn_dtype_of(*attn_mask);
     if (dt != TN_BOOL && !tn_dtype_is_float(dt))
-        return tn_raise(
-                   TN_EDTYPE,
-                   "mha: attn_mask is %s, but must be bool (true: may not be attended to) or floating (added to the "
-                   "scores)",
-                   tn_dtype_name(dt)),
-               false;
+        return tn_raise_false(
+            TN_EDTYPE,
+            "mha: attn_mask is %s, but must be bool (true: may not be attended to) or floating (added to the "
+            "scores)",
+            tn_dtype_name(dt));
     const int64_t heads = m->made_heads;
     bool          ok = n >= 2 && n <= 4 && s.d[n - 2] == queries && s.d[n - 1] == keys;
     if (ok && n == 3) ok = s.d[0] == batch * heads;
     if (ok && n == 4) ok = (s.d[0] == 1 || s.d[0] == batch) && (s.d[1] == 1 || s.d[1] == heads);
     if (!ok)
-        return tn_raise(TN_ESHAPE,
-                        "mha: attn_mask %s must be [T, S] = [%lld, %lld], or [B·heads, T, S] with B·heads = %lld, or "
-                        "[B, heads, T, S]",
-                        tn_shape_text(s, text, sizeof text), (long long)queries, (long long)keys,
-                        (long long)(batch * heads)),
-               false;
+        return tn_raise_false(
+            TN_ESHAPE,
+            "mha: attn_mask %s must be [T, S] = [%lld, %lld], or [B·heads, T, S] with B·heads = %lld, or "
+            "[B, heads, T, S]",
+            tn_shape_text(s, text, sizeof text), (long long)queries, (long long)keys, (long long)(batch * heads));
     if (n == 3) *attn_mask = tn_reshape(*attn_mask, TN_SHAPE(batch, heads, queries, keys));
     return tn_error() == TN_OK;
 }
@@ -197,13 +189,12 @@ static bool options_fit(const tn_mha *m, const tn_mha_args *a)
 {
     char text[192];
     if (a->layer && !a->cache)
-        return tn_raise(TN_EINVAL, "mha: .layer is %lld, but .cache is NULL", (long long)a->layer), false;
+        return tn_raise_false(TN_EINVAL, "mha: .layer is %lld, but .cache is NULL", (long long)a->layer);
     if (a->angles && !m->rotary)
-        return tn_raise(TN_EINVAL, "mha: .angles need a module created with .rotary = true"), false;
+        return tn_raise_false(TN_EINVAL, "mha: .angles need a module created with .rotary = true");
     if (a->angles && (tn_ndim(a->angles) < 2 || tn_size(a->angles, -1) != m->rope.dim))
-        return tn_raise(TN_ESHAPE, "mha: .angles must be [.., %lld], as returned by tn_mha_angles, got %s",
-                        (long long)m->rope.dim, tn_shape_text(tn_shape_of(a->angles), text, sizeof text)),
-               false;
+        return tn_raise_false(TN_ESHAPE, "mha: .angles must be [.., %lld], as returned by tn_mha_angles, got %s",
+                              (long long)m->rope.dim, tn_shape_text(tn_shape_of(a->angles), text, sizeof text));
     return true;
 }
 
@@ -213,7 +204,7 @@ static bool mha_fits(const tn_mha *m, const tn_mha_args *a, sizes *z)
     int64_t                  batch, n;
     const tn__cached_lengths held = tn__cache_lengths(a->cache, a->layer);
     if (!options_fit(m, a) || !input(m, "query", 'T', a->query, m->dim, &z->batch, &z->queries)) return false;
-    if (a->memory && !a->cache) return tn_raise(TN_EINVAL, "mha: .memory is set, but .cache is NULL"), false;
+    if (a->memory && !a->cache) return tn_raise_false(TN_EINVAL, "mha: .memory is set, but .cache is NULL");
     if (a->memory && held.memory >= 0) {
         z->recall = true, z->before = held.memory;
         if (!tn__cache_memory_is(a->cache, a->layer, a->key)) return false;
@@ -226,17 +217,15 @@ static bool mha_fits(const tn_mha *m, const tn_mha_args *a, sizes *z)
     }
     z->keys = z->before + z->given;
     if (m->window && !a->causal)
-        return tn_raise(TN_EINVAL, "mha: .window is %lld, which needs .causal", (long long)m->window), false;
+        return tn_raise_false(TN_EINVAL, "mha: .window is %lld, which needs .causal", (long long)m->window);
     if (m->rotary && (a->memory || z->given != z->queries))
-        return tn_raise(TN_EINVAL,
-                        "mha: rotary positions need self-attention, but there are %lld queries and %lld keys",
-                        (long long)z->queries, (long long)z->given),
-               false;
+        return tn_raise_false(TN_EINVAL,
+                              "mha: rotary positions need self-attention, but there are %lld queries and %lld keys",
+                              (long long)z->queries, (long long)z->given);
     if (a->key_padding_mask && !tn_shape_equal(tn_shape_of(a->key_padding_mask), TN_SHAPE(z->batch, z->keys)))
-        return tn_raise(TN_ESHAPE, "mha: key_padding_mask %s must be [B, S] = [%lld, %lld]; true is padding",
-                        tn_shape_text(tn_shape_of(a->key_padding_mask), text, sizeof text), (long long)z->batch,
-                        (long long)z->keys),
-               false;
+        return tn_raise_false(TN_ESHAPE, "mha: key_padding_mask %s must be [B, S] = [%lld, %lld]; true is padding",
+                              tn_shape_text(tn_shape_of(a->key_padding_mask), text, sizeof text), (long long)z->batch,
+                              (long long)z->keys);
     return true;
 }
 

@@ -63,15 +63,14 @@ static int64_t choose(const tn_mha *m, int64_t n, const int64_t *heads, bool *ke
 static bool may_be_pruned(const tn_mha *m, int64_t n, const int64_t *heads)
 {
     const tn_tensor *w = m->in_proj_weight ? m->in_proj_weight : m->q_proj ? m->q_proj->weight : m->q_proj_weight;
-    if (n < 0 || (n && !heads)) return tn_raise(TN_EINVAL, "tn_mha_prune: the list of heads is NULL"), false;
+    if (n < 0 || (n && !heads)) return tn_raise_false(TN_EINVAL, "tn_mha_prune: the list of heads is NULL");
     for (int64_t i = 0; i < n; i++)
         if (heads[i] < 0 || heads[i] >= m->made_heads)
-            return tn_raise(TN_EINDEX, "tn_mha_prune: head %lld does not exist; heads are 0 to %lld",
-                            (long long)heads[i], (long long)m->made_heads - 1),
-                   false;
+            return tn_raise_false(TN_EINDEX, "tn_mha_prune: head %lld does not exist; heads are 0 to %lld",
+                                  (long long)heads[i], (long long)m->made_heads - 1);
     if (tn_is_packed(w) || tn_is_packed(m->out_proj->weight))
-        return tn_raise(TN_EUNSUPPORTED, "tn_mha_prune: the weights are packed (8 bits or f16); prune before packing"),
-               false;
+        return tn_raise_false(TN_EUNSUPPORTED,
+                              "tn_mha_prune: the weights are packed (8 bits or f16); prune before packing");
     return tn__may_write("tn_mha_prune", w) && tn__may_write("tn_mha_prune", m->out_proj->weight);
 }
 

@@ -29,11 +29,11 @@ tn_relative_positions *tn_relative_positions_create(tn_relative_positions_config
         !tn__within(who, "distance", c.distance, 1, INT32_MAX) || !tn__floating(who, c.dtype))
         return NULL;
     if (c.distance <= c.buckets / least)
-        return tn_raise(TN_EINVAL,
-                        "%s: .distance is %lld, but must be more than %lld, the number of distances with a bucket of "
-                        "their own",
-                        who, (long long)c.distance, (long long)(c.buckets / least)),
-               NULL;
+        return tn_raise_null(
+            TN_EINVAL,
+            "%s: .distance is %lld, but must be more than %lld, the number of distances with a bucket of "
+            "their own",
+            who, (long long)c.distance, (long long)(c.buckets / least));
     tn_relative_positions *m = tn_module_new(tn_relative_positions);
     if (!m) return NULL;
     m->heads = c.heads, m->buckets = c.buckets, m->distance = c.distance, m->causal = c.causal;

@@ -6,11 +6,11 @@ static bool add(tn_module *m, tn_tensor **sum)
 {
     for (tn_each t = tn_module_each(m, TN_EACH_SAVED); tn_error() == TN_OK && tn_next(&t); sum++) {
         if (tn_is_packed(t.tensor))
-            return tn_raise(TN_EUNSUPPORTED,
-                            "tn_load_mean: '%s' is packed (tn_quantize, tn_halve), and packed weights have no mean; "
-                            "average before packing",
-                            t.name),
-                   false;
+            return tn_raise_false(
+                TN_EUNSUPPORTED,
+                "tn_load_mean: '%s' is packed (tn_quantize, tn_halve), and packed weights have no mean; "
+                "average before packing",
+                t.name);
         if (!tn_dtype_is_float(tn_dtype_of(t.tensor))) continue;
         if (!*sum) *sum = tn_zeros_of(TN_F64, tn_shape_of(t.tensor));
         const tn_scope s = tn_scope_begin();

@@ -4,19 +4,17 @@
 bool tn__class_fits(const tn_class *kind)
 {
     if (!kind || !kind->size)
-        return tn_raise(TN_EINVAL,
-                        "tn_module_create: the class is NULL, or its .size is 0; set .size = sizeof(tn_class)"),
-               false;
+        return tn_raise_false(TN_EINVAL,
+                              "tn_module_create: the class is NULL, or its .size is 0; set .size = sizeof(tn_class)");
     if (kind->size != sizeof(tn_class))
-        return tn_raise(TN_EUNSUPPORTED,
-                        "%s: its tn_class has %zu bytes, this library's has %zu: it was compiled for another version",
-                        kind->name ? kind->name : "module", kind->size, sizeof(tn_class)),
-               false;
+        return tn_raise_false(
+            TN_EUNSUPPORTED,
+            "%s: its tn_class has %zu bytes, this library's has %zu: it was compiled for another version",
+            kind->name ? kind->name : "module", kind->size, sizeof(tn_class));
     if (!kind->name || kind->bytes < sizeof(tn_module))
-        return tn_raise(TN_EINVAL,
-                        "tn_module_create: a class needs .name, and .bytes = the size of a struct whose first member "
-                        "is a tn_module"),
-               false;
+        return tn_raise_false(
+            TN_EINVAL, "tn_module_create: a class needs .name, and .bytes = the size of a struct whose first member "
+                       "is a tn_module");
     return true;
 }
 
@@ -43,16 +41,13 @@ bool tn__child_fits(const char *who, const tn_module *m, const char *name, tn_mo
 {
     int deepest;
     if (c->base->broken)
-        return tn_raise(TN_ESTATE, "%s: '%s', a %s, is incomplete because its constructor failed", who,
-                        name ? name : "", tn__kind_name(c)),
-               false;
+        return tn_raise_false(TN_ESTATE, "%s: '%s', a %s, is incomplete because its constructor failed", who,
+                              name ? name : "", tn__kind_name(c));
     if (tn__contains(c, m, &deepest))
-        return tn_raise(TN_EINVAL, "%s: '%s' would make this %s a part of itself", who, name ? name : "",
-                        tn__kind_name(m)),
-               false;
+        return tn_raise_false(TN_EINVAL, "%s: '%s' would make this %s a part of itself", who, name ? name : "",
+                              tn__kind_name(m));
     if (depth(m) + deepest > TN_MAX_DEPTH)
-        return tn_raise(TN_EINVAL, "%s: '%s' would nest modules more than %d deep", who, name ? name : "",
-                        TN_MAX_DEPTH),
-               false;
+        return tn_raise_false(TN_EINVAL, "%s: '%s' would nest modules more than %d deep", who, name ? name : "",
+                              TN_MAX_DEPTH);
     return true;
 }

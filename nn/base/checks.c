@@ -4,9 +4,8 @@
 bool tn__last_dims(const char *who, int64_t dim, tn_shape shape, tn_shape *to)
 {
     if (dim && shape.n)
-        return tn_raise(TN_EINVAL, "%s: .dim and .shape are both set; use .dim for the last dim or .shape for several",
-                        who),
-               false;
+        return tn_raise_false(TN_EINVAL,
+                              "%s: .dim and .shape are both set; use .dim for the last dim or .shape for several", who);
     *to = shape;
     if (!shape.n) to->n = 1, to->d[0] = dim;
     for (int i = 0; i < to->n; i++)

@@ -79,11 +79,10 @@ static const tn_class unfinished = {.size = sizeof(tn_class), .name = "copy", .b
 static bool copy_struct(copy *y, const tn_module *m)
 {
     if (m->kind->freed && !m->kind->copied)
-        return tn_raise(TN_EUNSUPPORTED,
-                        "tn_copy: the class of %s has .freed but no .copied; set .copied to copy "
-                        "the memory that .freed frees",
-                        tn__kind_name(m)),
-               false;
+        return tn_raise_false(TN_EUNSUPPORTED,
+                              "tn_copy: the class of %s has .freed but no .copied; set .copied to copy "
+                              "the memory that .freed frees",
+                              tn__kind_name(m));
     tn_module *c = tn_module_create(m->kind);
     if (!c) return false;
     memcpy((char *)c + sizeof *c, (const char *)m + sizeof *m, m->kind->bytes - sizeof *m);

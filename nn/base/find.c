@@ -49,7 +49,7 @@ static void raise_not_found(const char *who, const tn_module *m, const char *pat
 static tn__slot *find(const char *who, tn_module *m, const char *path, tn_module **within)
 {
     if (tn__blocked()) return NULL;
-    if (!m || !path) return tn_raise(TN_EINVAL, "%s: the %s is NULL", who, m ? "path" : "module"), NULL;
+    if (!m || !path) return tn_raise_null(TN_EINVAL, "%s: the %s is NULL", who, m ? "path" : "module");
     const char *rest;
     tn__slot   *s = walk(m, path, within, &rest);
     if (!s) raise_not_found(who, m, path, *within, rest);
@@ -61,7 +61,7 @@ tn_module *tn_module_find(void *m, const char *path)
     tn_module *within;
     if (m && path && !*path) return m;
     const tn__slot *s = find("tn_find", m, path, &within);
-    if (s && !s->child) return tn_raise(TN_EINDEX, "tn_find: '%s' is a tensor; use tn_find_tensor", path), NULL;
+    if (s && !s->child) return tn_raise_null(TN_EINDEX, "tn_find: '%s' is a tensor; use tn_find_tensor", path);
     return s ? s->child : NULL;
 }
 
@@ -69,6 +69,6 @@ tn_tensor *tn_module_find_tensor(void *m, const char *path)
 {
     tn_module      *within;
     const tn__slot *s = find("tn_find_tensor", m, path, &within);
-    if (s && !s->tensor) return tn_raise(TN_EINDEX, "tn_find_tensor: '%s' is a module; use tn_find", path), NULL;
+    if (s && !s->tensor) return tn_raise_null(TN_EINDEX, "tn_find_tensor: '%s' is a module; use tn_find", path);
     return s ? s->tensor : NULL;
 }

@@ -21,16 +21,15 @@ bool tn_module_ready(const char *who, void *module)
     if (!who) who = "tn_module_ready";
     if (m && tn__module_freed(who, m)) return false;
     if (!m)
-        return tn_raise(TN_EINVAL,
-                        "%.*s: the module is NULL: it is an absent child, or its constructor failed and the error was "
-                        "cleared",
-                        length_of(who), who),
-               false;
+        return tn_raise_false(
+            TN_EINVAL,
+            "%.*s: the module is NULL: it is an absent child, or its constructor failed and the error was "
+            "cleared",
+            length_of(who), who);
     if (m->base->broken)
-        return tn_raise(TN_ESTATE,
-                        "%s: the module is incomplete because its constructor failed; free it and create it again",
-                        tn__kind_name(m)),
-               false;
+        return tn_raise_false(
+            TN_ESTATE, "%s: the module is incomplete because its constructor failed; free it and create it again",
+            tn__kind_name(m));
     return true;
 }
 

@@ -15,10 +15,10 @@ static bool begin_fill(const char *who, const tn_tensor *t, fill *s)
 {
     s->unchanged = NULL;
     if (tn__blocked()) return false;
-    if (!t) return tn_raise(TN_EINVAL, "%s: the tensor is NULL", who), false;
+    if (!t) return tn_raise_false(TN_EINVAL, "%s: the tensor is NULL", who);
     if (!tn_dtype_is_float(tn_dtype_of(t)))
-        return tn_raise(TN_EDTYPE, "%s: the tensor is %s, but must be floating", who, tn_dtype_name(tn_dtype_of(t))),
-               false;
+        return tn_raise_false(TN_EDTYPE, "%s: the tensor is %s, but must be floating", who,
+                              tn_dtype_name(tn_dtype_of(t)));
     *s = (fill){tn_no_grad_begin(), *tn_current_generator(), NULL};
     return true;
 }
@@ -92,11 +92,11 @@ static bool fans(const char *who, const tn_tensor *t, double *in, double *out)
     const tn_shape s = tn_shape_of(t);
     double         kernel = 1;
     if (s.n < 2)
-        return tn_raise(TN_ESHAPE,
-                        "%s: a fan needs a weight [out, in, ...], got %s; use tn_init_uniform or tn_init_zeros for "
-                        "biases",
-                        who, tn_shape_text(s, text, sizeof text)),
-               false;
+        return tn_raise_false(
+            TN_ESHAPE,
+            "%s: a fan needs a weight [out, in, ...], got %s; use tn_init_uniform or tn_init_zeros for "
+            "biases",
+            who, tn_shape_text(s, text, sizeof text));
     for (int i = 2; i < s.n; i++) kernel *= (double)s.d[i];
     *in = (double)s.d[1] * kernel, *out = (double)s.d[0] * kernel;
     return true;
@@ -142,9 +142,8 @@ static tn_tensor *kaiming(const char *who, tn_kaiming_args a, bool normal)
     double     in, out;
     tn_tensor *v = NULL;
     if (a.a != 0 && a.nonlinearity != TN_LEAKY_RELU)
-        return tn_raise(TN_EINVAL,
-                        "%s: .a is set but has no effect because .nonlinearity is not TN_LEAKY_RELU; remove .a", who),
-               NULL;
+        return tn_raise_null(
+            TN_EINVAL, "%s: .a is set but has no effect because .nonlinearity is not TN_LEAKY_RELU; remove .a", who);
     if (!begin_draw(who, a.t, &s)) return s.unchanged;
     if (fans(who, a.t, &in, &out)) {
         const double fan = a.fan_out ? out : in, std = fan > 0 ? tn_gain(a.nonlinearity, a.a) / sqrt(fan) : 0;

@@ -57,9 +57,9 @@ tn_tensor *tn_init_orthogonal(tn_tensor *t, double gain)
     char text[192];
     if (tn__blocked()) return NULL;
     if (!t || !tn_dtype_is_float(tn_dtype_of(t)) || tn_ndim(t) < 2)
-        return tn_raise(TN_ESHAPE, "tn_init_orthogonal: the tensor must be floating with at least two dims, got %s",
-                        t ? tn_shape_text(tn_shape_of(t), text, sizeof text) : "NULL"),
-               NULL;
+        return tn_raise_null(TN_ESHAPE,
+                             "tn_init_orthogonal: the tensor must be floating with at least two dims, got %s",
+                             t ? tn_shape_text(tn_shape_of(t), text, sizeof text) : "NULL");
     if (!tn_numel(t) || tn__self.mode.blank) return t;
     const tn_scope     s = tn_no_grad_begin();
     const tn_generator before = *tn_current_generator();

@@ -234,7 +234,7 @@ const char *tn_look_name(const tn_look *l, int64_t i)
 static const note *find(const char *who, const tn_look *l, const char *path)
 {
     if (tn__blocked()) return NULL;
-    if (!l || !path) return tn_raise(TN_EINVAL, "%s: the %s is NULL", who, l ? "path" : "look"), NULL;
+    if (!l || !path) return tn_raise_null(TN_EINVAL, "%s: the %s is NULL", who, l ? "path" : "look");
     for (size_t i = 0; i < l->notes; i++)
         if (!strcmp(l->note[i].path, path)) return &l->note[i];
     if (!l->notes)

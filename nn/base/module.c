@@ -123,10 +123,9 @@ bool tn__may_register(const char *who, tn_module *m)
     if (tn__blocked()) return tn__mark_broken(m), false;
     if (m && tn__module_freed(who, m)) return false;
     if (!m)
-        return tn_raise(TN_EINVAL,
-                        "%s: the module is NULL; a constructor starts with tn_module_new and `if (!m) return NULL;`",
-                        who),
-               false;
+        return tn_raise_false(
+            TN_EINVAL, "%s: the module is NULL; a constructor starts with tn_module_new and `if (!m) return NULL;`",
+            who);
     return true;
 }
 

@@ -25,13 +25,11 @@ bool tn__name_fits(const char *who, const tn_module *m, const char *name)
 {
     const size_t n = name ? strlen(name) : 0;
     if (!n || name[0] == '.' || name[n - 1] == '.' || strstr(name, ".."))
-        return tn_raise(TN_EINVAL,
-                        "%s: '%s' is not a valid name for a part of %s; valid are \"weight\" or \"layers.0\"", who,
-                        name ? name : "", tn__kind_name(m)),
-               false;
+        return tn_raise_false(TN_EINVAL,
+                              "%s: '%s' is not a valid name for a part of %s; valid are \"weight\" or \"layers.0\"",
+                              who, name ? name : "", tn__kind_name(m));
     if (n >= TN_NAME_BYTES)
-        return tn_raise(TN_EINVAL, "%s: the name '%.40s...' has %zu bytes, a name has at most %d", who, name, n,
-                        TN_NAME_BYTES - 1),
-               false;
+        return tn_raise_false(TN_EINVAL, "%s: the name '%.40s...' has %zu bytes, a name has at most %d", who, name, n,
+                              TN_NAME_BYTES - 1);
     return true;
 }

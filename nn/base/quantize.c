@@ -31,11 +31,11 @@ static void make_buffers(tn_module *root)
 static tn_tensor *packed(const char *who, tn_tensor *t, tn_tensor *(*pack)(const tn_tensor *))
 {
     if (tn_dtype_of(t) != TN_F64) return pack(t);
-    return tn_raise(TN_EDTYPE,
-                    "%s: the weight is f64, but products with packed weights are f32 or bf16; call tn_module_to(m, "
-                    "TN_F32) before",
-                    who),
-           NULL;
+    return tn_raise_null(
+        TN_EDTYPE,
+        "%s: the weight is f64, but products with packed weights are f32 or bf16; call tn_module_to(m, "
+        "TN_F32) before",
+        who);
 }
 
 /* Packs all weights before it changes the first one; the change allocates nothing. */

@@ -106,21 +106,20 @@ static int stars(const char *pattern)
 bool tn__renames_check(const char *who, const tn_rename *r, int n)
 {
     if (n < 0 || !n != !r)
-        return tn_raise(TN_EINVAL, "%s: .renames is %d, but .rename is %s", who, n, r ? "set" : "NULL"), false;
+        return tn_raise_false(TN_EINVAL, "%s: .renames is %d, but .rename is %s", who, n, r ? "set" : "NULL");
     for (int i = 0; i < n; i++) {
-        if (!r[i].file) return tn_raise(TN_EINVAL, "%s: rename %d: .file is NULL", who, i), false;
+        if (!r[i].file) return tn_raise_false(TN_EINVAL, "%s: rename %d: .file is NULL", who, i);
         const int a = stars(r[i].file), b = r[i].module ? stars(r[i].module) : 0;
         if (a < 0 || b < 0 || (r[i].module && a != b))
-            return tn_raise(TN_EINVAL,
-                            "%s: rename '%s' to '%s': both need the same number of stars, at most %d, and at most "
-                            "one **",
-                            who, r[i].file, r[i].module ? r[i].module : "NULL", TN__MOST_STARS),
-                   false;
+            return tn_raise_false(
+                TN_EINVAL,
+                "%s: rename '%s' to '%s': both need the same number of stars, at most %d, and at most "
+                "one **",
+                who, r[i].file, r[i].module ? r[i].module : "NULL", TN__MOST_STARS);
         if (r[i].parts < 0 || r[i].parts > TN__TENSOR_PARTS || r[i].part < 0 ||
             (r[i].parts ? r[i].part >= r[i].parts : r[i].part != 0))
-            return tn_raise(TN_EINVAL, "%s: rename '%s': part %d of %d does not exist", who, r[i].file, r[i].part,
-                            r[i].parts),
-                   false;
+            return tn_raise_false(TN_EINVAL, "%s: rename '%s': part %d of %d does not exist", who, r[i].file, r[i].part,
+                                  r[i].parts);
     }
     return true;
 }

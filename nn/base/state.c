@@ -102,9 +102,8 @@ static bool plan(load *l, int64_t i)
     }
     e->tensor = s->tensor;
     if (!in.loadable)
-        return tn_raise(TN_EUNSUPPORTED, "tn_load: '%s' is stored as %s, which Tenon does not load", in.name,
-                        in.stored),
-               false;
+        return tn_raise_false(TN_EUNSUPPORTED, "tn_load: '%s' is stored as %s, which Tenon does not load", in.name,
+                              in.stored);
     if (!shape_wanted(e, &want) || !tn_shape_equal(want, in.shape)) {
         snprintf(text, sizeof text, " is %s, the file has %s", tn_shape_text(tn_shape_of(e->tensor), a, sizeof a),
                  tn_shape_text(in.shape, b, sizeof b));
@@ -151,10 +150,9 @@ static bool state_fits(const load *l, const char *file)
     char          text[3][600] = {"", "", ""};
     if (!missing && !unexpected && !mismatched) {
         if (l->count.loaded || !(l->count.missing + l->count.mismatched)) return true;
-        return tn_raise(TN_EFORMAT, "tn_load: nothing in '%s' fits this %s: it has '%s', the file has '%s'", file,
-                        tn__kind_name(l->m), l->count.missing ? l->first_missing : l->first_mismatched,
-                        l->n ? tn_safetensors_at(l->f, 0).name : "no tensors"),
-               false;
+        return tn_raise_false(TN_EFORMAT, "tn_load: nothing in '%s' fits this %s: it has '%s', the file has '%s'", file,
+                              tn__kind_name(l->m), l->count.missing ? l->first_missing : l->first_mismatched,
+                              l->n ? tn_safetensors_at(l->f, 0).name : "no tensors");
     }
     if (missing)
         snprintf(text[0], sizeof text[0], "%lld name%s missing (%s%s)", (long long)missing, missing > 1 ? "s" : "",
@@ -189,9 +187,8 @@ static bool copies_agree(const load *l)
                 if (same) continue;
                 if (tn_error() != TN_OK) return false;
             }
-            return tn_raise(TN_EFORMAT, "tn_load: '%s' and '%s' are one tensor here, but differ in the file",
-                            tn_safetensors_at(l->f, i).name, tn_safetensors_at(l->f, k).name),
-                   false;
+            return tn_raise_false(TN_EFORMAT, "tn_load: '%s' and '%s' are one tensor here, but differ in the file",
+                                  tn_safetensors_at(l->f, i).name, tn_safetensors_at(l->f, k).name);
         }
     }
     return true;
@@ -206,9 +203,8 @@ static bool writable(const load *l)
         const tn_shape s = tn_shape_of(l->e[i].target), stride = tn_strides_of(l->e[i].target);
         for (int d = 0; d < s.n; d++)
             if (s.d[d] > 1 && !stride.d[d])
-                return tn_raise(TN_EINVAL, "tn_load: '%s' is expanded: several of its elements share memory",
-                                tn_safetensors_at(l->f, i).name),
-                       false;
+                return tn_raise_false(TN_EINVAL, "tn_load: '%s' is expanded: several of its elements share memory",
+                                      tn_safetensors_at(l->f, i).name);
     }
     return true;
 }

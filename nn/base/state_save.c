@@ -16,7 +16,7 @@ static bool in_file(const save *s, int last, int first, char name[TN_PATH_BYTES]
         if (r->load_only || !r->module || r->parts) continue;
         const int done = tn__renamed(r->module, r->file, name);
         if (done < 0)
-            return tn_raise(TN_EINVAL, "tn_save: '%s' becomes too long with the rule for '%s'", name, r->module), false;
+            return tn_raise_false(TN_EINVAL, "tn_save: '%s' becomes too long with the rule for '%s'", name, r->module);
         if (done && r->transpose) *transposed = !*transposed;
     }
     return tn_error() == TN_OK;
@@ -37,12 +37,11 @@ static bool loads_back(const save *s, const char *path, const char *in_file, boo
         if (done && r->transpose) back = !back;
     }
     if (strcmp(name, path) != 0 || back == transposed) return true;
-    return tn_raise(
-               TN_EINVAL,
-               "tn_save: '%s' becomes '%s' %stransposed, but these rules would load it %stransposed; only one rule "
-               "may rename it",
-               path, in_file, transposed ? "" : "not ", back ? "" : "not "),
-           false;
+    return tn_raise_false(
+        TN_EINVAL,
+        "tn_save: '%s' becomes '%s' %stransposed, but these rules would load it %stransposed; only one rule "
+        "may rename it",
+        path, in_file, transposed ? "" : "not ", back ? "" : "not ");
 }
 
 /* Writes t: the tensor at `path` in the module, or a part of it. `from` is its name after the rules after `last`. */
@@ -74,7 +73,7 @@ static bool put_all(const save *s, const char *name, tn_tensor *t)
         if (!in_file(s, s->c->renames - 1, i + 1, part, &transposed)) return false;
         if (tn__renamed(r->module, r->file, part) != 1) continue;
         if (!tn_ndim(t) || tn_size(t, 0) % r->parts)
-            return tn_raise(TN_ESHAPE, "tn_save: '%s' cannot be divided into %d equal parts", name, r->parts), false;
+            return tn_raise_false(TN_ESHAPE, "tn_save: '%s' cannot be divided into %d equal parts", name, r->parts);
         const int64_t rows = tn_size(t, 0) / r->parts;
         if (!put(s, i - 1, name, part, transposed, tn_narrow(t, 0, r->part * rows, rows))) return false;
         parts = true;

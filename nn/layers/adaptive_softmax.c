@@ -34,7 +34,7 @@ tn_adaptive_softmax *tn_adaptive_softmax_create(tn_adaptive_softmax_config c)
     if (!tn__at_least(who, "in", c.in, 1) || !tn__at_least(who, "classes", c.classes, 2) || !tn__floating(who, c.dtype))
         return NULL;
     if (!(c.div_value >= 1))
-        return tn_raise(TN_EINVAL, "%s: .div_value is %g, but must be at least 1", who, c.div_value), NULL;
+        return tn_raise_null(TN_EINVAL, "%s: .div_value is %g, but must be at least 1", who, c.div_value);
     const int64_t n = cutoffs_fit(who, &c);
     if (n < 0) return NULL;
     tn_adaptive_softmax *m = tn_module_new(tn_adaptive_softmax);
@@ -68,9 +68,8 @@ static bool input_fits(const tn_adaptive_softmax *m, const tn_tensor *x)
     char           text[192];
     const tn_shape s = x ? tn_shape_of(x) : TN_SCALAR;
     if (s.n && s.d[s.n - 1] == m->in) return true;
-    return tn_raise(TN_ESHAPE, "adaptive_softmax: x %s must be [..., %lld]",
-                    x ? tn_shape_text(s, text, sizeof text) : "NULL", (long long)m->in),
-           false;
+    return tn_raise_false(TN_ESHAPE, "adaptive_softmax: x %s must be [..., %lld]",
+                          x ? tn_shape_text(s, text, sizeof text) : "NULL", (long long)m->in);
 }
 
 static bool target_fits(const tn_adaptive_softmax *m, const tn_tensor *x, const tn_tensor *target)
@@ -80,16 +79,14 @@ static bool target_fits(const tn_adaptive_softmax *m, const tn_tensor *x, const 
     s.n--;
     if (!target || (tn_dtype_of(target) != TN_I64 && tn_dtype_of(target) != TN_I32) ||
         !tn_shape_equal(tn_shape_of(target), s))
-        return tn_raise(TN_ESHAPE, "adaptive_softmax: target is %s, but must be i64 %s: one class per vector",
-                        target ? tn_shape_text(tn_shape_of(target), a, sizeof a) : "NULL",
-                        tn_shape_text(s, b, sizeof b)),
-               false;
+        return tn_raise_false(TN_ESHAPE, "adaptive_softmax: target is %s, but must be i64 %s: one class per vector",
+                              target ? tn_shape_text(tn_shape_of(target), a, sizeof a) : "NULL",
+                              tn_shape_text(s, b, sizeof b));
     for (int64_t i = 0; i < tn_numel(target); i++) {
         const int64_t c = tn_get_i64(target, i);
         if (c < 0 || c >= m->classes)
-            return tn_raise(TN_EINDEX, "adaptive_softmax: target %lld at [%lld] is outside 0 to %lld", (long long)c,
-                            (long long)i, (long long)m->classes - 1),
-                   false;
+            return tn_raise_false(TN_EINDEX, "adaptive_softmax: target %lld at [%lld] is outside 0 to %lld",
+                                  (long long)c, (long long)i, (long long)m->classes - 1);
     }
     return true;
 }

@@ -42,19 +42,17 @@ static tn_tensor *batch_norm_forward(tn_batch_norm *m, tn_tensor *x, int least, 
     char           text[192];
     const tn_shape s = tn_shape_of(x);
     if (s.n < least || s.n > most || s.d[1] != m->features)
-        return tn_raise(TN_ESHAPE, "batch_norm: the input must be %s with C = %lld, got %s",
-                        most == 3 ? "[N, C] or [N, C, L]" : "[N, C, H, W]", (long long)m->features,
-                        tn_shape_text(s, text, sizeof text)),
-               NULL;
+        return tn_raise_null(TN_ESHAPE, "batch_norm: the input must be %s with C = %lld, got %s",
+                             most == 3 ? "[N, C] or [N, C, L]" : "[N, C, H, W]", (long long)m->features,
+                             tn_shape_text(s, text, sizeof text));
     if (!m->base.training && m->running_mean) {
         tn_tensor *scale = tn_rsqrt(tn_add_scalar(m->running_var, m->eps));
         return affine(m, tn_mul(tn_sub(x, per_channel(m->running_mean, x)), per_channel(scale, x)));
     }
     if (tn_numel(x) <= s.d[1] && (m->base.training || tn_numel(x)))
-        return tn_raise(TN_ESHAPE, "batch_norm: %s each channel needs more than one value, but the input is %s",
-                        m->base.training ? "in training" : "without running statistics",
-                        tn_shape_text(s, text, sizeof text)),
-               NULL;
+        return tn_raise_null(TN_ESHAPE, "batch_norm: %s each channel needs more than one value, but the input is %s",
+                             m->base.training ? "in training" : "without running statistics",
+                             tn_shape_text(s, text, sizeof text));
     tn_tensor *turned = tn_transpose(x, 0, 1), *rows = tn_flatten(turned, 1, -1); /* [C, N, ...], [C, values] */
     tn_tensor *y = tn_transpose(tn_reshape(tn_layer_norm(rows, NULL, NULL, m->eps), tn_shape_of(turned)), 0, 1);
     y = affine(m, y);
@@ -90,14 +88,13 @@ static tn_batch_norm *batch_norm_create(const char *who, const tn_class *kind, t
     if (!tn__at_least(who, "features", c.features, 1) || !tn__floating(who, c.dtype) || !tn__epsilon(who, c.eps))
         return NULL;
     if (!(c.momentum >= 0 && c.momentum <= 1))
-        return tn_raise(TN_EINVAL, "%s: .momentum is %s, but must be from 0 to 1", who, tn__format_number(c.momentum)),
-               NULL;
+        return tn_raise_null(TN_EINVAL, "%s: .momentum is %s, but must be from 0 to 1", who,
+                             tn__format_number(c.momentum));
     const bool set = c.cumulative || c.momentum != (tn_batch_norm_config){TN_BATCH_NORM_DEFAULTS}.momentum;
     if (set && c.no_running)
-        return tn_raise(TN_EINVAL,
-                        "%s: .momentum and .cumulative have no effect with .no_running; remove them or .no_running",
-                        who),
-               NULL;
+        return tn_raise_null(
+            TN_EINVAL, "%s: .momentum and .cumulative have no effect with .no_running; remove them or .no_running",
+            who);
     tn_batch_norm *m = tn_module_create(kind);
     if (!m) return NULL;
     m->features = c.features, m->eps = c.eps, m->momentum = c.momentum, m->cumulative = c.cumulative;

@@ -36,11 +36,11 @@ void *tn_module_append(void *m, void *child)
 void *tn_module_at(void *module, int64_t i)
 {
     const tn_module *m = module; /* only read, so it also works while an error is set */
-    if (!m) return tn_raise(TN_EINVAL, "tn_at: the module is NULL"), NULL;
+    if (!m) return tn_raise_null(TN_EINVAL, "tn_at: the module is NULL");
     const int64_t n = tn_module_length(module), at = i < 0 ? i + n : i;
     if (at < 0 || at >= n)
-        return tn_raise(TN_EINDEX, "tn_at: %lld is outside a %s of %lld", (long long)i, tn__kind_name(m), (long long)n),
-               NULL;
+        return tn_raise_null(TN_EINDEX, "tn_at: %lld is outside a %s of %lld", (long long)i, tn__kind_name(m),
+                             (long long)n);
     int64_t passed = -1;
     for (int k = 0;; k++)
         if (m->base->slot[k].child && ++passed == at) return m->base->slot[k].child;

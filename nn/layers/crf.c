@@ -52,7 +52,7 @@ static int64_t counted(const tn_tensor *tags, int64_t row, int64_t t)
 static bool tags_fit(const tn_crf *m, const tn_tensor *scores, const tn_tensor *tags)
 {
     char a[192], b[192];
-    if (!scores || !tags) return tn_raise(TN_EINVAL, "crf: the %s NULL", scores ? "tags are" : "scores are"), false;
+    if (!scores || !tags) return tn_raise_false(TN_EINVAL, "crf: the %s NULL", scores ? "tags are" : "scores are");
     if (tn_ndim(scores) != 3 || tn_ndim(tags) != 2 || tn_size(scores, 2) != m->labels ||
         tn_size(scores, 0) != tn_size(tags, 0) || tn_size(scores, 1) != tn_size(tags, 1)) {
         tn_raise(TN_ESHAPE, "crf: scores must be [batch, length, %lld] and tags [batch, length], got %s and %s",
@@ -61,12 +61,11 @@ static bool tags_fit(const tn_crf *m, const tn_tensor *scores, const tn_tensor *
         return false;
     }
     if (tn_dtype_of(tags) != TN_I64 && tn_dtype_of(tags) != TN_I32)
-        return tn_raise(TN_EDTYPE, "crf: the tags must be i64 or i32, not %s", tn_dtype_name(tn_dtype_of(tags))), false;
+        return tn_raise_false(TN_EDTYPE, "crf: the tags must be i64 or i32, not %s", tn_dtype_name(tn_dtype_of(tags)));
     for (int64_t i = 0; i < tn_numel(tags); i++)
         if (tn_get_i64(tags, i) >= m->labels)
-            return tn_raise(TN_EINDEX, "crf: tag %lld at [%lld], but there are %lld labels",
-                            (long long)tn_get_i64(tags, i), (long long)i, (long long)m->labels),
-                   false;
+            return tn_raise_false(TN_EINDEX, "crf: tag %lld at [%lld], but there are %lld labels",
+                                  (long long)tn_get_i64(tags, i), (long long)i, (long long)m->labels);
     return true;
 }
 

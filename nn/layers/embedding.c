@@ -10,23 +10,20 @@ static bool check(const char *who, const tn_tensor *from, int64_t *count, int64_
     char text[192];
     if (from) {
         if (tn_ndim(from) != 2 || !tn_dtype_is_float(tn_dtype_of(from)))
-            return tn_raise(TN_ESHAPE, "%s: .from must be a floating [count, dim], got %s %s", who,
-                            tn_dtype_name(tn_dtype_of(from)), tn_shape_text(tn_shape_of(from), text, sizeof text)),
-                   false;
+            return tn_raise_false(TN_ESHAPE, "%s: .from must be a floating [count, dim], got %s %s", who,
+                                  tn_dtype_name(tn_dtype_of(from)),
+                                  tn_shape_text(tn_shape_of(from), text, sizeof text));
         if ((*count && *count != tn_size(from, 0)) || (*dim && *dim != tn_size(from, 1)))
-            return tn_raise(TN_ESHAPE,
-                            "%s: .from is %s, but .count is %lld and .dim %lld; omit them, or set them to these sizes",
-                            who, tn_shape_text(tn_shape_of(from), text, sizeof text), (long long)*count,
-                            (long long)*dim),
-                   false;
+            return tn_raise_false(
+                TN_ESHAPE, "%s: .from is %s, but .count is %lld and .dim %lld; omit them, or set them to these sizes",
+                who, tn_shape_text(tn_shape_of(from), text, sizeof text), (long long)*count, (long long)*dim);
         *count = tn_size(from, 0), *dim = tn_size(from, 1);
     }
     if (!tn__at_least(who, "count", *count, 1) || !tn__at_least(who, "dim", *dim, 1) || !tn__floating(who, dt))
         return false;
     if (padding < -1 || padding >= *count)
-        return tn_raise(TN_EINDEX, "%s: .padding is %lld, but must be from 0 to %lld, or -1 for none", who,
-                        (long long)padding, (long long)*count - 1),
-               false;
+        return tn_raise_false(TN_EINDEX, "%s: .padding is %lld, but must be from 0 to %lld, or -1 for none", who,
+                              (long long)padding, (long long)*count - 1);
     return true;
 }
 
@@ -109,28 +106,26 @@ static tn_tensor *borders_of_offsets(const tn_embedding_bag *m, const tn_tensor 
     char text[192];
     if (tn_ndim(offsets) != 1 || (tn_dtype_of(offsets) != TN_I64 && tn_dtype_of(offsets) != TN_I32) ||
         (m->last_offset && !tn_numel(offsets)))
-        return tn_raise(TN_ESHAPE, "embedding_bag: offsets must be integers [bags%s], got %s %s",
-                        m->last_offset ? " + 1" : "", tn_dtype_name(tn_dtype_of(offsets)),
-                        tn_shape_text(tn_shape_of(offsets), text, sizeof text)),
-               NULL;
+        return tn_raise_null(TN_ESHAPE, "embedding_bag: offsets must be integers [bags%s], got %s %s",
+                             m->last_offset ? " + 1" : "", tn_dtype_name(tn_dtype_of(offsets)),
+                             tn_shape_text(tn_shape_of(offsets), text, sizeof text));
     const int64_t bags = tn_numel(offsets) - (m->last_offset ? 1 : 0);
     tn_tensor    *at = tn_zeros_of(TN_I64, TN_SHAPE(bags + 1));
     for (int64_t i = 0, before = 0; at && i <= bags; i++) {
         const int64_t here = i < bags || m->last_offset ? tn_get_i64(offsets, i) : n;
         if ((i == 0 && here != 0) || here < before || here > n)
-            return tn_raise(TN_EINDEX,
-                            "embedding_bag: offset %lld at [%lld] is invalid: offsets must start with 0, not "
-                            "decrease, and be at most %lld, the number of indices",
-                            (long long)here, (long long)i, (long long)n),
-                   NULL;
+            return tn_raise_null(TN_EINDEX,
+                                 "embedding_bag: offset %lld at [%lld] is invalid: offsets must start with 0, not "
+                                 "decrease, and be at most %lld, the number of indices",
+                                 (long long)here, (long long)i, (long long)n);
         tn_set_i64(at, i, before = here);
     }
     if (at && m->last_offset && tn_get_i64(at, bags) != n)
-        return tn_raise(TN_EINDEX,
-                        "embedding_bag: with .last_offset the last offset must be the number of indices, %lld, but "
-                        "is %lld",
-                        (long long)n, (long long)tn_get_i64(at, bags)),
-               NULL;
+        return tn_raise_null(
+            TN_EINDEX,
+            "embedding_bag: with .last_offset the last offset must be the number of indices, %lld, but "
+            "is %lld",
+            (long long)n, (long long)tn_get_i64(at, bags));
     return at;
 }
 
@@ -143,20 +138,19 @@ static tn_tensor *borders(const tn_embedding_bag *m, tn_tensor **index, const tn
     const tn_shape shape = tn_shape_of(*index);
     const int64_t  n = tn_numel(*index);
     if (*weights && m->mode != TN_BAG_SUM)
-        return tn_raise(TN_EINVAL, "embedding_bag: weights need .mode = TN_BAG_SUM"), NULL;
+        return tn_raise_null(TN_EINVAL, "embedding_bag: weights need .mode = TN_BAG_SUM");
     if (*weights && !tn_shape_equal(tn_shape_of(*weights), shape))
-        return tn_raise(TN_ESHAPE, "embedding_bag: weights are %s, but must have the shape of index",
-                        tn_shape_text(tn_shape_of(*weights), text, sizeof text)),
-               NULL;
+        return tn_raise_null(TN_ESHAPE, "embedding_bag: weights are %s, but must have the shape of index",
+                             tn_shape_text(tn_shape_of(*weights), text, sizeof text));
     if (dims == 2 && !offsets) {
         *index = tn_reshape(*index, TN_SHAPE(n));
         if (*weights) *weights = tn_reshape(*weights, TN_SHAPE(n));
         return borders_of_rows(shape);
     }
     if (dims != 1 || !offsets)
-        return tn_raise(TN_ESHAPE, "embedding_bag: index must be [bags, n], or [n] with offsets; it is %s %s offsets",
-                        tn_shape_text(shape, text, sizeof text), offsets ? "with" : "without"),
-               NULL;
+        return tn_raise_null(TN_ESHAPE,
+                             "embedding_bag: index must be [bags, n], or [n] with offsets; it is %s %s offsets",
+                             tn_shape_text(shape, text, sizeof text), offsets ? "with" : "without");
     return borders_of_offsets(m, offsets, n);
 }
 
@@ -247,10 +241,9 @@ tn_embedding_bag *tn_embedding_bag_create(tn_embedding_bag_config c)
 {
     if (!check("tn_embedding_bag_new", c.from, &c.count, &c.dim, c.padding, c.dtype)) return NULL;
     if ((unsigned)c.mode > TN_BAG_MAX)
-        return tn_raise(TN_EINVAL,
-                        "tn_embedding_bag_new: .mode is %d, but must be TN_BAG_MEAN, TN_BAG_SUM or TN_BAG_MAX",
-                        (int)c.mode),
-               NULL;
+        return tn_raise_null(TN_EINVAL,
+                             "tn_embedding_bag_new: .mode is %d, but must be TN_BAG_MEAN, TN_BAG_SUM or TN_BAG_MAX",
+                             (int)c.mode);
     tn_embedding_bag *m = tn_module_new(tn_embedding_bag);
     if (!m) return NULL;
     m->count = c.count, m->dim = c.dim, m->padding = c.padding, m->mode = c.mode;

@@ -8,15 +8,13 @@ static tn_tensor *normalise_groups(tn_group_norm *m, tn_tensor *x, const char *w
     char           text[192];
     const tn_shape s = tn_shape_of(x);
     if (s.n < least || s.n > most || s.d[1] != m->channels)
-        return tn_raise(TN_ESHAPE, "%s: the input must be %s with C = %lld, got %s", who, shape, (long long)m->channels,
-                        tn_shape_text(s, text, sizeof text)),
-               NULL;
+        return tn_raise_null(TN_ESHAPE, "%s: the input must be %s with C = %lld, got %s", who, shape,
+                             (long long)m->channels, tn_shape_text(s, text, sizeof text));
     int64_t values = m->channels / m->groups;
     for (int i = 2; i < s.n; i++) values *= s.d[i];
     if (least == most && values == 1) /* instance norm: the result would be the bias */
-        return tn_raise(TN_ESHAPE, "%s: each channel needs more than one value, but the input is %s", who,
-                        tn_shape_text(s, text, sizeof text)),
-               NULL;
+        return tn_raise_null(TN_ESHAPE, "%s: each channel needs more than one value, but the input is %s", who,
+                             tn_shape_text(s, text, sizeof text));
     tn_tensor *y = tn_layer_norm(tn_reshape(x, TN_SHAPE(s.d[0] * m->groups, values)), NULL, NULL, m->eps);
     y = tn_reshape(y, s);
     if (!m->weight) return y;
@@ -87,9 +85,8 @@ tn_group_norm *tn_group_norm_create(tn_group_norm_config c)
         !tn__floating(who, c.dtype))
         return NULL;
     if (c.channels % c.groups)
-        return tn_raise(TN_EINVAL, "%s: %lld groups do not divide %lld channels", who, (long long)c.groups,
-                        (long long)c.channels),
-               NULL;
+        return tn_raise_null(TN_EINVAL, "%s: %lld groups do not divide %lld channels", who, (long long)c.groups,
+                             (long long)c.channels);
     return group_norm_create(&group_class, c);
 }
 

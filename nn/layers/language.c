@@ -10,9 +10,8 @@ static tn_tensor *locked_dropout_forward(void *self, tn_tensor *x)
     if (!m->base.training || m->p <= 0 || !x) return x;
     tn_shape s = tn_shape_of(x);
     if (s.n != 3)
-        return tn_raise(TN_ESHAPE, "locked_dropout: x %s must be [%s, n]", tn_shape_text(s, text, sizeof text),
-                        m->time_first ? "T, B" : "B, T"),
-               NULL;
+        return tn_raise_null(TN_ESHAPE, "locked_dropout: x %s must be [%s, n]", tn_shape_text(s, text, sizeof text),
+                             m->time_first ? "T, B" : "B, T");
     s.d[m->time_first ? 0 : 1] = 1;
     return tn_mul(x, tn_dropout(tn_ones_of(tn_dtype_of(x), s), m->p));
 }

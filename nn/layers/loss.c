@@ -30,10 +30,9 @@ static tn_tensor *compute(const tn_loss *m, tn_tensor *x, tn_tensor *y)
     if (k == &huber) return pair.delta = m->delta, tn_huber_loss_run(pair);
     if (k == &kl_div) return pair.log_target = m->log_target, pair.batchmean = m->batchmean, tn_kl_div_run(pair);
     if (k == &bce) return pair.weight = m->weight, pair.pos_weight = m->pos_weight, tn_bce_with_logits_run(pair);
-    return tn_raise(TN_EUNSUPPORTED,
-                    "tn_loss_forward: %s takes two inputs and a target; call tn_cosine_embedding_loss_forward",
-                    k->name),
-           NULL;
+    return tn_raise_null(TN_EUNSUPPORTED,
+                         "tn_loss_forward: %s takes two inputs and a target; call tn_cosine_embedding_loss_forward",
+                         k->name);
 }
 
 tn_tensor *tn_loss_forward(tn_loss *m, tn_tensor *input, tn_tensor *target)
@@ -82,9 +81,8 @@ tn_tensor *tn_cosine_embedding_loss_forward(tn_loss *m, tn_tensor *x1, tn_tensor
 static tn_loss *loss_create(const tn_class *kind, tn_reduction reduction)
 {
     if ((unsigned)reduction > TN_NONE)
-        return tn_raise(TN_EINVAL, "%s: .reduction is %d, but must be TN_MEAN, TN_SUM or TN_NONE", kind->name,
-                        (int)reduction),
-               NULL;
+        return tn_raise_null(TN_EINVAL, "%s: .reduction is %d, but must be TN_MEAN, TN_SUM or TN_NONE", kind->name,
+                             (int)reduction);
     tn_loss *m = tn_module_create(kind);
     if (m) m->reduction = reduction;
     return m;
@@ -115,7 +113,7 @@ tn_loss *tn_cross_entropy_loss_create(tn_class_loss_config c)
 tn_loss *tn_nll_loss_create(tn_class_loss_config c)
 {
     if (c.label_smoothing != 0)
-        return tn_raise(TN_EINVAL, "tn_nll_loss_new: .label_smoothing is only for tn_cross_entropy_loss_new"), NULL;
+        return tn_raise_null(TN_EINVAL, "tn_nll_loss_new: .label_smoothing is only for tn_cross_entropy_loss_new");
     return over_classes(&nll, c);
 }
 
@@ -123,12 +121,11 @@ static tn_loss *of_pairs(const char *who, const tn_class *kind, tn_pair_loss_con
 {
     if ((c.delta != (tn_pair_loss_config){TN_PAIR_LOSS_DEFAULTS}.delta && kind != &huber) ||
         ((c.log_target || c.batchmean) && kind != &kl_div))
-        return tn_raise(TN_EINVAL,
-                        "%s: .delta is only for the Huber loss, .log_target and .batchmean only for the KL divergence",
-                        who),
-               NULL;
+        return tn_raise_null(
+            TN_EINVAL, "%s: .delta is only for the Huber loss, .log_target and .batchmean only for the KL divergence",
+            who);
     if (c.batchmean && c.reduction != TN_MEAN)
-        return tn_raise(TN_EINVAL, "%s: .batchmean needs .reduction = TN_MEAN, the default", who), NULL;
+        return tn_raise_null(TN_EINVAL, "%s: .batchmean needs .reduction = TN_MEAN, the default", who);
     tn_loss *m = loss_create(kind, c.reduction);
     if (!m) return NULL;
     m->delta = c.delta, m->log_target = c.log_target, m->batchmean = c.batchmean;

@@ -98,8 +98,8 @@ static tn_pool *pool1d_create(const char *who, const tn_class *kind, tn_pool1d_c
 
 static tn_pool *only_for_average(const char *who)
 {
-    return tn_raise(TN_EINVAL, "%s: .ignore_padding is only for average pooling; max pooling never uses padding", who),
-           NULL;
+    return tn_raise_null(TN_EINVAL, "%s: .ignore_padding is only for average pooling; max pooling never uses padding",
+                         who);
 }
 
 tn_pool *tn_max_pool1d_create(tn_pool1d_config c)
@@ -114,12 +114,12 @@ tn_pool *tn_max_pool2d_create(tn_pool2d_config c)
 }
 tn_pool *tn_avg_pool1d_create(tn_pool1d_config c)
 {
-    if (c.dilation > 1) return tn_raise(TN_EINVAL, "tn_avg_pool1d_new: .dilation is only for max pooling"), NULL;
+    if (c.dilation > 1) return tn_raise_null(TN_EINVAL, "tn_avg_pool1d_new: .dilation is only for max pooling");
     return pool1d_create("tn_avg_pool1d_new", &avg1_class, c);
 }
 tn_pool *tn_avg_pool2d_create(tn_pool2d_config c)
 {
     if (c.dilation > 1 || c.dilation_w > 1)
-        return tn_raise(TN_EINVAL, "tn_avg_pool2d_new: .dilation is only for max pooling"), NULL;
+        return tn_raise_null(TN_EINVAL, "tn_avg_pool2d_new: .dilation is only for max pooling");
     return pool_create("tn_avg_pool2d_new", &avg2_class, c);
 }

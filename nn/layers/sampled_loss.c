@@ -18,14 +18,13 @@ static tn_sampled_loss *create(const char *who, const tn_class *kind, tn_sampled
     char   text[192];
     double sum = 0;
     if (!c.counts || tn_ndim(c.counts) != 1 || tn_numel(c.counts) < 1)
-        return tn_raise(TN_ESHAPE, "%s: .counts must be [classes], got %s", who,
-                        c.counts ? tn_shape_text(tn_shape_of(c.counts), text, sizeof text) : "NULL"),
-               NULL;
+        return tn_raise_null(TN_ESHAPE, "%s: .counts must be [classes], got %s", who,
+                             c.counts ? tn_shape_text(tn_shape_of(c.counts), text, sizeof text) : "NULL");
     if (!tn__at_least(who, "samples", c.samples, 1)) return NULL;
-    if (!isfinite(c.power)) return tn_raise(TN_EINVAL, "%s: .power is %g, but must be finite", who, c.power), NULL;
+    if (!isfinite(c.power)) return tn_raise_null(TN_EINVAL, "%s: .power is %g, but must be finite", who, c.power);
     if ((unsigned)c.reduction > TN_NONE)
-        return tn_raise(TN_EINVAL, "%s: .reduction is %d, but must be TN_MEAN, TN_SUM or TN_NONE", who, c.reduction),
-               NULL;
+        return tn_raise_null(TN_EINVAL, "%s: .reduction is %d, but must be TN_MEAN, TN_SUM or TN_NONE", who,
+                             c.reduction);
     tn_sampled_loss *m = tn_module_create(kind);
     if (!m) return NULL;
     m->classes = tn_numel(c.counts), m->samples = c.samples, m->reduction = c.reduction;
@@ -92,9 +91,8 @@ static bool classes_fit(const tn_sampled_loss *m, const char *name, const tn_ten
 {
     for (int64_t i = 0; i < tn_numel(t); i++)
         if (tn_get_i64(t, i) < 0 || tn_get_i64(t, i) >= m->classes)
-            return tn_raise(TN_EINDEX, "sampled_loss: %s [%lld] is %lld, outside 0 to %lld", name, (long long)i,
-                            (long long)tn_get_i64(t, i), (long long)m->classes - 1),
-                   false;
+            return tn_raise_false(TN_EINDEX, "sampled_loss: %s [%lld] is %lld, outside 0 to %lld", name, (long long)i,
+                                  (long long)tn_get_i64(t, i), (long long)m->classes - 1);
     return true;
 }
 
@@ -105,21 +103,19 @@ static bool fits(const tn_sampled_loss *m, const tn_sampled_loss_args *a)
     char a_[192], b_[192];
     if (!a->x || !a->weight || tn_ndim(a->x) != 2 || tn_ndim(a->weight) != 2 || tn_size(a->weight, 0) != m->classes ||
         tn_size(a->weight, 1) != tn_size(a->x, 1))
-        return tn_raise(TN_ESHAPE, "sampled_loss: x must be [N, in] and weight [%lld, in], got %s and %s",
-                        (long long)m->classes, a->x ? tn_shape_text(tn_shape_of(a->x), a_, sizeof a_) : "NULL",
-                        a->weight ? tn_shape_text(tn_shape_of(a->weight), b_, sizeof b_) : "NULL"),
-               false;
+        return tn_raise_false(TN_ESHAPE, "sampled_loss: x must be [N, in] and weight [%lld, in], got %s and %s",
+                              (long long)m->classes, a->x ? tn_shape_text(tn_shape_of(a->x), a_, sizeof a_) : "NULL",
+                              a->weight ? tn_shape_text(tn_shape_of(a->weight), b_, sizeof b_) : "NULL");
     const int64_t n = tn_size(a->x, 0);
     if (!is_index(a->target) || tn_ndim(a->target) != 1 || tn_numel(a->target) != n)
-        return tn_raise(TN_ESHAPE, "sampled_loss: target must be i64 [%lld], a class for each row of x", (long long)n),
-               false;
+        return tn_raise_false(TN_ESHAPE, "sampled_loss: target must be i64 [%lld], a class for each row of x",
+                              (long long)n);
     if (a->bias && (tn_ndim(a->bias) != 1 || tn_numel(a->bias) != m->classes))
-        return tn_raise(TN_ESHAPE, "sampled_loss: bias must be [%lld]", (long long)m->classes), false;
+        return tn_raise_false(TN_ESHAPE, "sampled_loss: bias must be [%lld]", (long long)m->classes);
     if (a->noise && (!is_index(a->noise) || tn_ndim(a->noise) < 1 || tn_ndim(a->noise) > 2 ||
                      (tn_ndim(a->noise) == 2 && tn_size(a->noise, 0) != n) || tn_size(a->noise, -1) != m->samples))
-        return tn_raise(TN_ESHAPE, "sampled_loss: noise must be i64 [%lld] or [%lld, %lld]: .samples classes",
-                        (long long)m->samples, (long long)n, (long long)m->samples),
-               false;
+        return tn_raise_false(TN_ESHAPE, "sampled_loss: noise must be i64 [%lld] or [%lld, %lld]: .samples classes",
+                              (long long)m->samples, (long long)n, (long long)m->samples);
     return classes_fit(m, "target", a->target) && (!a->noise || classes_fit(m, "noise", a->noise));
 }
 

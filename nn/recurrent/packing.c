@@ -8,18 +8,16 @@ static bool lengths_fit(const char *who, const tn_tensor *lengths, int64_t batch
     const tn_dtype dt = tn_dtype_of(lengths);
     const tn_shape s = tn_shape_of(lengths);
     if (dt != TN_I64 && dt != TN_I32)
-        return tn_raise(TN_EDTYPE, "%s: lengths must be i64 or i32, got %s", who, tn_dtype_name(dt)), false;
+        return tn_raise_false(TN_EDTYPE, "%s: lengths must be i64 or i32, got %s", who, tn_dtype_name(dt));
     if (s.n != 1 || s.d[0] != batch)
-        return tn_raise(TN_ESHAPE, "%s: lengths %s must be [B] = [%lld]: one per sequence", who,
-                        tn_shape_text(s, text, sizeof text), (long long)batch),
-               false;
+        return tn_raise_false(TN_ESHAPE, "%s: lengths %s must be [B] = [%lld]: one per sequence", who,
+                              tn_shape_text(s, text, sizeof text), (long long)batch);
     for (int64_t i = 0; i < batch; i++) {
         const int64_t n = tn_get_i64(lengths, i);
         if (n < 0 || n > length)
-            return tn_raise(TN_EINDEX,
-                            "%s: lengths[%lld] is %lld, but x has %lld steps; a length must be from 0 to %lld", who,
-                            (long long)i, (long long)n, (long long)length, (long long)length),
-                   false;
+            return tn_raise_false(TN_EINDEX,
+                                  "%s: lengths[%lld] is %lld, but x has %lld steps; a length must be from 0 to %lld",
+                                  who, (long long)i, (long long)n, (long long)length, (long long)length);
     }
     return true;
 }

@@ -60,14 +60,13 @@ static bool config_fits(const char *who, int64_t gates, const tn_rnn_config *c)
         !tn__probability(who, "weight_drop", c->weight_drop) || !tn__floating(who, c->dtype))
         return false;
     if (c->relu && gates != 1)
-        return tn_raise(TN_EINVAL, "%s: .relu is only for tn_rnn_new; LSTM and GRU have fixed activations", who), false;
+        return tn_raise_false(TN_EINVAL, "%s: .relu is only for tn_rnn_new; LSTM and GRU have fixed activations", who);
     if (c->locked && c->dropout == 0)
-        return tn_raise(TN_EINVAL, "%s: .locked is set but has no effect because .dropout is 0", who), false;
-    if (c->proj_size && gates != 4) return tn_raise(TN_EINVAL, "%s: .proj_size is for tn_lstm_new", who), false;
+        return tn_raise_false(TN_EINVAL, "%s: .locked is set but has no effect because .dropout is 0", who);
+    if (c->proj_size && gates != 4) return tn_raise_false(TN_EINVAL, "%s: .proj_size is for tn_lstm_new", who);
     if (c->proj_size >= 0 && (!c->proj_size || c->proj_size < c->hidden)) return true;
-    return tn_raise(TN_EINVAL, "%s: .proj_size is %lld, but must be less than .hidden, %lld, or 0 for none", who,
-                    (long long)c->proj_size, (long long)c->hidden),
-           false;
+    return tn_raise_false(TN_EINVAL, "%s: .proj_size is %lld, but must be less than .hidden, %lld, or 0 for none", who,
+                          (long long)c->proj_size, (long long)c->hidden);
 }
 
 static tn_rnn *rnn_create(const tn_class *kind, const char *who, int64_t gates, tn_rnn_config c)
@@ -117,25 +116,23 @@ static bool states_fit(const tn_rnn *m, const char *name, const tn_tensor *h, in
     if (!h) return true;
     if (!tn__state_floating(&m->base, name, h)) return false;
     if (tn_shape_equal(tn_shape_of(h), want)) return true;
-    return tn_raise(TN_ESHAPE, "%s: %s %s must be [%s, B, %s] = %s", tn__kind_name(&m->base), name,
-                    tn_shape_text(tn_shape_of(h), a, sizeof a), m->directions == 2 ? "layers · 2" : "layers",
-                    size == m->proj_size ? "proj_size" : "hidden", tn_shape_text(want, b, sizeof b)),
-           false;
+    return tn_raise_false(TN_ESHAPE, "%s: %s %s must be [%s, B, %s] = %s", tn__kind_name(&m->base), name,
+                          tn_shape_text(tn_shape_of(h), a, sizeof a), m->directions == 2 ? "layers · 2" : "layers",
+                          size == m->proj_size ? "proj_size" : "hidden", tn_shape_text(want, b, sizeof b));
 }
 
 static bool rnn_fits(const tn_rnn *m, const tn_rnn_args *a, int64_t *batch, int64_t *length)
 {
     const char *who = tn__kind_name(&m->base);
     char        text[192];
-    if (!a->x) return tn_raise(TN_EINVAL, "%s: x is NULL", who), false;
+    if (!a->x) return tn_raise_false(TN_EINVAL, "%s: x is NULL", who);
     const tn_shape s = tn_shape_of(a->x);
     if (s.n != 3 || s.d[2] != m->in)
-        return tn_raise(TN_ESHAPE, "%s: x %s must be [%s, %lld]%s", who, tn_shape_text(s, text, sizeof text),
-                        m->time_first ? "T, B" : "B, T", (long long)m->in,
-                        s.n == 2 && s.d[1] == m->in ? "; one sequence is a batch of 1: see tn_unsqueeze" : ""),
-               false;
+        return tn_raise_false(TN_ESHAPE, "%s: x %s must be [%s, %lld]%s", who, tn_shape_text(s, text, sizeof text),
+                              m->time_first ? "T, B" : "B, T", (long long)m->in,
+                              s.n == 2 && s.d[1] == m->in ? "; one sequence is a batch of 1: see tn_unsqueeze" : "");
     if ((a->c0 || a->c_n) && !is_lstm(m->gates))
-        return tn_raise(TN_EINVAL, "%s: %s is for an LSTM; this has one state, h", who, a->c0 ? "c0" : "c_n"), false;
+        return tn_raise_false(TN_EINVAL, "%s: %s is for an LSTM; this has one state, h", who, a->c0 ? "c0" : "c_n");
     *batch = s.d[m->time_first], *length = s.d[!m->time_first];
     return states_fit(m, "h0", a->h0, *batch, state_size(m)) && states_fit(m, "c0", a->c0, *batch, m->hidden);
 }

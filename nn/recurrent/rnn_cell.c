@@ -25,7 +25,7 @@ static tn_rnn_cell *rnn_cell_create(const tn_class *kind, const char *who, int64
 {
     if (!tn__at_least(who, "in", c.in, 1) || !tn__at_least(who, "hidden", c.hidden, 1) || !tn__floating(who, c.dtype))
         return NULL;
-    if (c.relu && gates != 1) return tn_raise(TN_EINVAL, "%s: .relu is for tn_rnn_cell_new", who), NULL;
+    if (c.relu && gates != 1) return tn_raise_null(TN_EINVAL, "%s: .relu is for tn_rnn_cell_new", who);
     tn_rnn_cell *m = tn_module_create(kind);
     if (!m) return NULL;
     m->in = c.in, m->hidden = c.hidden, m->gates = gates, m->relu = c.relu;
@@ -54,23 +54,21 @@ static bool state_fits(const tn_rnn_cell *m, const char *name, const tn_tensor *
     if (!h) return true;
     if (!tn__state_floating(&m->base, name, h)) return false;
     if (tn_shape_equal(tn_shape_of(h), want)) return true;
-    return tn_raise(TN_ESHAPE, "%s: %s %s must be [B, hidden] = %s", tn__kind_name(&m->base), name,
-                    tn_shape_text(tn_shape_of(h), a, sizeof a), tn_shape_text(want, b, sizeof b)),
-           false;
+    return tn_raise_false(TN_ESHAPE, "%s: %s %s must be [B, hidden] = %s", tn__kind_name(&m->base), name,
+                          tn_shape_text(tn_shape_of(h), a, sizeof a), tn_shape_text(want, b, sizeof b));
 }
 
 static bool rnn_cell_fits(const tn_rnn_cell *m, const tn_rnn_cell_args *a)
 {
     const char *who = tn__kind_name(&m->base);
     char        text[192];
-    if (!a->x) return tn_raise(TN_EINVAL, "%s: x is NULL", who), false;
+    if (!a->x) return tn_raise_false(TN_EINVAL, "%s: x is NULL", who);
     const tn_shape s = tn_shape_of(a->x);
     if (s.n != 2 || s.d[1] != m->in)
-        return tn_raise(TN_ESHAPE, "%s: x %s must be [B, %lld]", who, tn_shape_text(s, text, sizeof text),
-                        (long long)m->in),
-               false;
+        return tn_raise_false(TN_ESHAPE, "%s: x %s must be [B, %lld]", who, tn_shape_text(s, text, sizeof text),
+                              (long long)m->in);
     if ((a->c || a->c_n) && m->gates != 4)
-        return tn_raise(TN_EINVAL, "%s: %s is for an LSTMCell; this has one state, h", who, a->c ? "c" : "c_n"), false;
+        return tn_raise_false(TN_EINVAL, "%s: %s is for an LSTMCell; this has one state, h", who, a->c ? "c" : "c_n");
     return state_fits(m, "h", a->h, s.d[0]) && state_fits(m, "c", a->c, s.d[0]);
 }
 

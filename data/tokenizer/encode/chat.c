@@ -158,9 +158,8 @@ static bool write(const char *caller, const struct form *f, int64_t n, const tn_
             continue;
         }
         if (f->alternate && r != (turn++ % 2 ? ASSISTANT : USER))
-            return tn_raise(TN_EINVAL, "%s: message %lld has the role %s, but in %s user and assistant alternate",
-                            caller, (long long)i, role_names[r], f->name),
-                   false;
+            return tn_raise_false(TN_EINVAL, "%s: message %lld has the role %s, but in %s user and assistant alternate",
+                                  caller, (long long)i, role_names[r], f->name);
         if (!add(to, f->before[r])) return false;
         if (system && !(add(to, f->before[SYSTEM]) && add(to, system) && add(to, f->after[SYSTEM]))) return false;
         if (!add_content(to, m[i].content, f->trim && !system, f->trim) || !add(to, f->after[r])) return false;

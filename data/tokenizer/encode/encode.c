@@ -170,17 +170,16 @@ static bool segments(const tn_tokenizer *t, tn__encoding *s, const char *text, i
 
 static bool one_text(const tn_tokenizer *t, tn__encoding *s, const char *text, size_t bytes, const tn_encode_args *o)
 {
-    if (!text && bytes) return tn_raise(TN_EINVAL, "tn_tokenizer_encode: the text is NULL"), false;
+    if (!text && bytes) return tn_raise_false(TN_EINVAL, "tn_tokenizer_encode: the text is NULL");
     if (bytes > INT32_MAX / 4)
-        return tn_raise(TN_EINVAL, "tn_tokenizer_encode: the text has %zu bytes, more than %d; encode it in parts",
-                        bytes, INT32_MAX / 4),
-               false;
+        return tn_raise_false(TN_EINVAL,
+                              "tn_tokenizer_encode: the text has %zu bytes, more than %d; encode it in parts", bytes,
+                              INT32_MAX / 4);
     const size_t good = bytes ? tn_utf8_valid(text, bytes) : 0, before = s->tokens;
     if (good == bytes) return segments(t, s, text, (int32_t)bytes);
     if (o->strict)
-        return tn_raise(TN_EFORMAT, "tn_tokenizer_encode: byte %zu of the text is not UTF-8 (0x%02x)", good,
-                        (unsigned)(unsigned char)text[good]),
-               false;
+        return tn_raise_false(TN_EFORMAT, "tn_tokenizer_encode: byte %zu of the text is not UTF-8 (0x%02x)", good,
+                              (unsigned)(unsigned char)text[good]);
     if (!make_valid(s, text, bytes, t->sentence.each_byte) || !segments(t, s, s->clean.at, (int32_t)s->clean.bytes))
         return false;
     for (size_t i = before; i < s->tokens; i++) {
@@ -215,12 +214,11 @@ static bool cut(part text[2], int64_t most, const tn_encode_args *o)
         const int which = o->cut == TN_CUT_SECOND;
         keep[which] -= over;
         if (keep[which] < 0)
-            return tn_raise(TN_EINVAL,
-                            "tn_tokenizer_encode: the %s text has %lld tokens, but %lld must be removed to fit "
-                            ".max_length, which is %lld; cut the other text, too",
-                            which ? "second" : "first", (long long)text[which].n, (long long)over,
-                            (long long)o->max_length),
-                   false;
+            return tn_raise_false(TN_EINVAL,
+                                  "tn_tokenizer_encode: the %s text has %lld tokens, but %lld must be removed to fit "
+                                  ".max_length, which is %lld; cut the other text, too",
+                                  which ? "second" : "first", (long long)text[which].n, (long long)over,
+                                  (long long)o->max_length);
     }
     for (int i = 0; i < 2; i++) {
         if (o->cut_left) text[i].token += text[i].n - keep[i];
@@ -255,16 +253,16 @@ static bool frame(const tn_tokenizer *t, tn__encoding *s, part text[2], const tn
     int64_t   extra = 0, n = text[0].n + text[1].n;
     for (int i = 0; i < parts; i++) extra += template[i].text < 0;
     if (o->max_length && o->max_length < extra)
-        return tn_raise(TN_EINVAL, "tn_tokenizer_encode: .max_length is %lld, but the template alone adds %lld tokens",
-                        (long long)o->max_length, (long long)extra),
-               false;
+        return tn_raise_false(TN_EINVAL,
+                              "tn_tokenizer_encode: .max_length is %lld, but the template alone adds %lld tokens",
+                              (long long)o->max_length, (long long)extra);
     if (o->max_length && !cut(text, o->max_length - extra, o)) return false;
     s->result.cut = n - text[0].n - text[1].n;
     n = text[0].n + text[1].n + extra;
     const int64_t padding = o->pad_to > n ? o->pad_to - n : 0;
     if (padding && t->role.pad < 0)
-        return tn_raise(TN_EINVAL, "tn_tokenizer_encode: .pad_to is set, but this tokenizer has no padding token"),
-               false;
+        return tn_raise_false(TN_EINVAL,
+                              "tn_tokenizer_encode: .pad_to is set, but this tokenizer has no padding token");
 
     const size_t total = (size_t)(n + padding), bytes = (total + 3) / 4;
     if (!tn__grown((void *)&s->arrays, &s->array_room, (int64_t)(4 * total + 2 * bytes) + 1, sizeof *s->arrays))
@@ -289,20 +287,17 @@ static bool frame(const tn_tokenizer *t, tn__encoding *s, part text[2], const tn
 static bool args_fit(const tn_tokenizer *t, const tn_encode_args *o)
 {
     if (o->max_length < 0 || o->pad_to < 0 || o->pad_to > INT32_MAX)
-        return tn_raise(TN_EINVAL, "tn_tokenizer_encode: %s is %lld, expected 0 (none) to %d",
-                        o->max_length < 0 ? ".max_length" : ".pad_to",
-                        (long long)(o->max_length < 0 ? o->max_length : o->pad_to), INT32_MAX),
-               false;
+        return tn_raise_false(TN_EINVAL, "tn_tokenizer_encode: %s is %lld, expected 0 (none) to %d",
+                              o->max_length < 0 ? ".max_length" : ".pad_to",
+                              (long long)(o->max_length < 0 ? o->max_length : o->pad_to), INT32_MAX);
     if ((o->sample != 0 || o->nth) && (t->kind != TN_UNIGRAM || t->sentence.cut || !(o->sample >= 0) || o->nth < 0))
-        return tn_raise(TN_EINVAL,
-                        "tn_tokenizer_encode: .sample and .nth must be 0 or more, and are for TN_UNIGRAM of a .model"),
-               false;
+        return tn_raise_false(
+            TN_EINVAL, "tn_tokenizer_encode: .sample and .nth must be 0 or more, and are for TN_UNIGRAM of a .model");
     if (o->pairs || (o->pair_bytes && !o->pair) || (unsigned)o->cut > TN_CUT_SECOND)
-        return tn_raise(TN_EINVAL, o->pairs ? "tn_tokenizer_encode: .pairs is for tn_tokenizer_batch; use .pair"
-                                   : o->pair_bytes && !o->pair
-                                       ? "tn_tokenizer_encode: .pair_bytes is set, but .pair is NULL"
-                                       : "tn_tokenizer_encode: .cut is not a tn_cut"),
-               false;
+        return tn_raise_false(TN_EINVAL, o->pairs ? "tn_tokenizer_encode: .pairs is for tn_tokenizer_batch; use .pair"
+                                         : o->pair_bytes && !o->pair
+                                             ? "tn_tokenizer_encode: .pair_bytes is set, but .pair is NULL"
+                                             : "tn_tokenizer_encode: .cut is not a tn_cut");
     return true;
 }
 
@@ -356,7 +351,7 @@ static bool collect(const tn_tokenizer *t, tn_encoding *e, int64_t n, const char
 {
     const char *const *const pairs = o->pairs;
     if (o->pair || o->pair_bytes)
-        return tn_raise(TN_EINVAL, "tn_tokenizer_batch: .pair is for tn_tokenizer_encode; use .pairs"), false;
+        return tn_raise_false(TN_EINVAL, "tn_tokenizer_batch: .pair is for tn_tokenizer_encode; use .pairs");
     o->pairs = NULL;
     for (int64_t i = 0; i < n; i++) {
         const char *text = texts[i];
@@ -372,9 +367,9 @@ static bool collect(const tn_tokenizer *t, tn_encoding *e, int64_t n, const char
         sums->cut += e->cut, sums->invalid += e->invalid;
     }
     if (t->role.pad >= 0 || to->ids.n == n * to->width) return true;
-    return tn_raise(TN_EINVAL, "tn_tokenizer_batch: the texts differ in length, but this tokenizer has no padding "
-                               "token; encode them one by one"),
-           false;
+    return tn_raise_false(TN_EINVAL,
+                          "tn_tokenizer_batch: the texts differ in length, but this tokenizer has no padding "
+                          "token; encode them one by one");
 }
 
 static bool fill(const tn_tokenizer *t, int64_t n, const rows *from, bool left, tn_token_batch *to)

@@ -162,7 +162,7 @@ static bool form(const tn_tokenizer *t, tn__encoding *s, const tn__step *step, c
         for (k += k == i; k < in->n && (unsigned char)in->text[k] >= 128;) k++;
         const utf8proc_uint8_t *text = (const utf8proc_uint8_t *)in->text + i;
         const int64_t           need = utf8proc_decompose(text, (utf8proc_ssize_t)(k - i), NULL, 0, options);
-        if (need < 0) return tn_raise(TN_EFORMAT, "a text of %zu bytes cannot be normalized", k - i), false;
+        if (need < 0) return tn_raise_false(TN_EFORMAT, "a text of %zu bytes cannot be normalized", k - i);
         if (!tn__grown((void *)&s->point, &s->point_room, need + 1, sizeof *s->point)) return false;
         int64_t n = utf8proc_decompose(text, (utf8proc_ssize_t)(k - i), s->point, need, options);
         n = utf8proc_normalize_utf32(s->point, n, options);

@@ -99,7 +99,7 @@ bool tn__unigram_nth(const tn_tokenizer *t, tn__encoding *s, const tn__word *w)
     const int    most = s->nth + 1;
     int64_t      bytes;
     if (most > NTH_MOST || !tn__mul_i64((int64_t)(n + 1) * most, sizeof(segment), &bytes))
-        return tn_raise(TN_EINVAL, "tn_tokenizer_encode: .nth is %d, expected 0 to %d", s->nth, NTH_MOST - 1), false;
+        return tn_raise_false(TN_EINVAL, "tn_tokenizer_encode: .nth is %d, expected 0 to %d", s->nth, NTH_MOST - 1);
     segment *x = tn__mem_get((size_t)bytes);
     if (!x) return false;
     for (size_t i = 0; i < (n + 1) * (size_t)most; i++) x[i] = (segment){0, -1, 0, 0};

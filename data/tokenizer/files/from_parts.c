@@ -39,19 +39,18 @@ static bool add_token(tn_tokenizer *t, const char *caller, const char *piece, in
                       tn_string *text)
 {
     char q[TN__QUOTED];
-    if (!piece) return tn_raise(TN_EINVAL, "%s: token %lld is NULL", caller, (long long)i), false;
+    if (!piece) return tn_raise_false(TN_EINVAL, "%s: token %lld is NULL", caller, (long long)i);
     if (t->kind != TN_BYTE_BPE && !convert_spelling(text, piece, args->types && is_matched_first(args->types[i])))
         return false;
     if (t->kind != TN_BYTE_BPE) piece = text->at;
     const size_t n = strlen(piece);
     if (tn_utf8_valid(piece, n) < n)
-        return tn_raise(TN_EFORMAT, "%s: token %lld, %s, is not UTF-8", caller, (long long)i,
-                        tn__quote(q, piece, n, 40)),
-               false;
+        return tn_raise_false(TN_EFORMAT, "%s: token %lld, %s, is not UTF-8", caller, (long long)i,
+                              tn__quote(q, piece, n, 40));
     const int type = args->types ? args->types[i] : t->kind == TN_BYTE_BPE ? TN_TYPE_NORMAL : guess_type(piece);
     if (type < TN_TYPE_NORMAL || type > TN_TYPE_BYTE)
-        return tn_raise(TN_EFORMAT, "%s: token %lld has the type %d, expected 1 to 6", caller, (long long)i, type),
-               false;
+        return tn_raise_false(TN_EFORMAT, "%s: token %lld has the type %d, expected 1 to 6", caller, (long long)i,
+                              type);
     t->type[i] = (uint8_t)type;
     if (t->score) t->score[i] = args->scores ? args->scores[i] : -(float)i;
     if (!n) return tn__add_empty_token(t);
@@ -70,9 +69,8 @@ static bool add_merges(tn_tokenizer *t, const char *caller, const tn_from_vocab_
     for (int64_t i = 0; i < args->n_merges; i++) {
         const char *merge = args->merges ? args->merges[i] : NULL, *space = merge ? strchr(merge, ' ') : NULL;
         if (!space || strchr(space + 1, ' '))
-            return tn_raise(TN_EFORMAT, "%s: merge %lld is not two tokens separated by a space", caller,
-                            (long long)i + 1),
-                   false;
+            return tn_raise_false(TN_EFORMAT, "%s: merge %lld is not two tokens separated by a space", caller,
+                                  (long long)i + 1);
         if (!tn__merge_texts(t, caller, merge, (size_t)(space - merge), space + 1, strlen(space + 1))) return false;
     }
     return true;
@@ -91,9 +89,8 @@ static bool from_parts(tn_tokenizer *t, const char *caller, int64_t n, const cha
     const int32_t first = args->first >= 0 ? args->first : (int32_t)tn_tokenizer_id(t, "<s>");
     const int32_t last = args->last >= 0 ? args->last : (int32_t)tn_tokenizer_id(t, "</s>");
     if (first >= n || last >= n)
-        return tn_raise(TN_EINVAL, "%s: the first token is %d, the last %d, but there are %lld tokens", caller, first,
-                        last, (long long)n),
-               false;
+        return tn_raise_false(TN_EINVAL, "%s: the first token is %d, the last %d, but there are %lld tokens", caller,
+                              first, last, (long long)n);
     if (sentence) {
         t->sentence.space = args->no_space ? TN__SPACE_NEVER : TN__SPACE_EACH;
         t->sentence.decode_space = !args->no_space;
@@ -114,29 +111,24 @@ tn_tokenizer *tn_tokenizer_from_vocab_run(int64_t n, const char *const *pieces, 
     if (tn__blocked()) return NULL;
     const char *caller = "tn_tokenizer_from_vocab";
     if (n < 1 || n > TN__VOCAB_MAX || !pieces || args.n_merges < 0 || args.n_merges > TN__VOCAB_MAX)
-        return tn_raise(TN_EINVAL, "%s: %s, expected 1 to %d", caller,
-                        pieces ? "n or .n_merges is out of range" : "pieces is NULL", TN__VOCAB_MAX),
-               NULL;
+        return tn_raise_null(TN_EINVAL, "%s: %s, expected 1 to %d", caller,
+                             pieces ? "n or .n_merges is out of range" : "pieces is NULL", TN__VOCAB_MAX);
     if (args.kind != TN_SENTENCE_BPE && args.kind != TN_UNIGRAM && args.kind != TN_BYTE_BPE)
-        return tn_raise(TN_EINVAL, "%s: .kind is %d, expected TN_SENTENCE_BPE, TN_UNIGRAM or TN_BYTE_BPE", caller,
-                        (int)args.kind),
-               NULL;
+        return tn_raise_null(TN_EINVAL, "%s: .kind is %d, expected TN_SENTENCE_BPE, TN_UNIGRAM or TN_BYTE_BPE", caller,
+                             (int)args.kind);
     const bool bytes = args.kind == TN_BYTE_BPE;
     if (!args.n_merges != !args.merges)
-        return tn_raise(TN_EINVAL, "%s: .n_merges is %lld, but .merges is %s", caller, (long long)args.n_merges,
-                        args.merges ? "set" : "NULL"),
-               NULL;
+        return tn_raise_null(TN_EINVAL, "%s: .n_merges is %lld, but .merges is %s", caller, (long long)args.n_merges,
+                             args.merges ? "set" : "NULL");
     if (bytes ? args.scores != NULL : args.n_merges || args.splitter || args.whole_words)
-        return tn_raise(TN_EINVAL,
-                        bytes ? "%s: .scores are for TN_SENTENCE_BPE and TN_UNIGRAM; set .merges for TN_BYTE_BPE"
-                              : "%s: .merges, .splitter and .whole_words are for TN_BYTE_BPE",
-                        caller),
-               NULL;
+        return tn_raise_null(TN_EINVAL,
+                             bytes ? "%s: .scores are for TN_SENTENCE_BPE and TN_UNIGRAM; set .merges for TN_BYTE_BPE"
+                                   : "%s: .merges, .splitter and .whole_words are for TN_BYTE_BPE",
+                             caller);
     const int splitter = args.splitter ? tn__splitter_named(args.splitter) : 0;
     if (splitter < 0)
-        return tn_raise(TN_EUNSUPPORTED, "%s: .splitter is '%.40s', expected \"gpt2\", \"gpt4\" or \"qwen2\"", caller,
-                        args.splitter),
-               NULL;
+        return tn_raise_null(TN_EUNSUPPORTED, "%s: .splitter is '%.40s', expected \"gpt2\", \"gpt4\" or \"qwen2\"",
+                             caller, args.splitter);
     tn_tokenizer *t = tn__tokenizer_new(args.kind);
     if (t) t->bytes.splitter = splitter;
     if (!t || from_parts(t, caller, n, pieces, &args)) return t;

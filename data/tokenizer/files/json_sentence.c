@@ -40,7 +40,7 @@ static bool base64(const char *caller, const char *s, size_t n, tn_string *to)
     uint32_t bits = 0;
     for (size_t i = 0; i < n; i++) {
         const int d = s[i] == '=' && i + 2 >= n ? 0 : digit(s[i]);
-        if (d < 0 || n % 4) return tn_raise(TN_EFORMAT, "%s: precompiled_charsmap is not base64", caller), false;
+        if (d < 0 || n % 4) return tn_raise_false(TN_EFORMAT, "%s: precompiled_charsmap is not base64", caller);
         bits = bits << 6 | (uint32_t)d;
         if (i % 4 != 3) continue;
         const char   byte[3] = {(char)(bits >> 16), (char)(bits >> 8), (char)bits};
@@ -215,9 +215,8 @@ bool tn__json_unigram(tn_tokenizer *t, const char *caller, const tn_json *model)
     t->sentence.fallback = tn_json_bool_or(tn_json_get(model, "byte_fallback"), false);
     t->unknown = (int32_t)tn_json_i64_or(unknown, -1);
     if (t->unknown >= n || t->unknown < -1)
-        return tn_raise(TN_EFORMAT, "%s: unk_id is %d, but token ids are 0 to %lld", caller, t->unknown,
-                        (long long)n - 1),
-               false;
+        return tn_raise_false(TN_EFORMAT, "%s: unk_id is %d, but token ids are 0 to %lld", caller, t->unknown,
+                              (long long)n - 1);
     if (!tn__grown((void *)&t->type, &t->type_room, n + 1, 1) ||
         !tn__grown((void *)&t->score64, &t->score64_room, n + 1, sizeof *t->score64))
         return false;
@@ -227,8 +226,8 @@ bool tn__json_unigram(tn_tokenizer *t, const char *caller, const tn_json *model)
         t->score64[i] = tn_json_double(tn_json_at(v, 1));
         if (tn_error() != TN_OK) return false;
         if (!(t->score64[i] > -1e30 && t->score64[i] < 1e30))
-            return tn_raise(TN_EFORMAT, "%s: the score of token %lld is not a finite number", caller, (long long)i),
-                   false;
+            return tn_raise_false(TN_EFORMAT, "%s: the score of token %lld is not a finite number", caller,
+                                  (long long)i);
     }
     for (; i < n; i++) t->type[i] = TN_TYPE_CONTROL, t->score64[i] = 0;
     return true;

@@ -14,15 +14,14 @@ static bool varint(tn__proto *p, uint64_t *value)
         *value |= (uint64_t)(b & 0x7f) << 7 * i;
         if (b < 0x80) return p->rest.at += i + 1, p->rest.bytes -= i + 1, true;
     }
-    return tn_raise(TN_EFORMAT,
-                    "%s: a number is truncated or has more than 64 bits; the file is damaged or of another kind",
-                    p->caller),
-           false;
+    return tn_raise_false(TN_EFORMAT,
+                          "%s: a number is truncated or has more than 64 bits; the file is damaged or of another kind",
+                          p->caller);
 }
 
 static bool fixed(tn__proto *p, size_t n, uint64_t *value)
 {
-    if (p->rest.bytes < n) return tn_raise(TN_EFORMAT, "%s: a number is truncated", p->caller), false;
+    if (p->rest.bytes < n) return tn_raise_false(TN_EFORMAT, "%s: a number is truncated", p->caller);
     *value = 0;
     for (size_t i = 0; i < n; i++) *value |= (uint64_t)(unsigned char)p->rest.at[i] << 8 * i;
     p->rest.at += n, p->rest.bytes -= n;
@@ -35,23 +34,21 @@ bool tn__proto_next(tn__proto *p, tn__field *f)
     if (!p->rest.bytes || tn_error() != TN_OK || !varint(p, &key)) return false;
     *f = (tn__field){.number = (uint32_t)(key >> 3), .wire = (tn__proto_wire)(key & 7)};
     if (key >> 3 == 0 || key >> 3 >= 1u << 29)
-        return tn_raise(TN_EFORMAT, "%s: invalid field number %llu", p->caller, (unsigned long long)(key >> 3)), false;
+        return tn_raise_false(TN_EFORMAT, "%s: invalid field number %llu", p->caller, (unsigned long long)(key >> 3));
     switch ((int)f->wire) {
     case TN__PROTO_INT: return varint(p, &f->value);
     case TN__PROTO_64: return fixed(p, 8, &f->value);
     case TN__PROTO_32: return fixed(p, 4, &f->value);
     case TN__PROTO_BYTES: break;
     default:
-        return tn_raise(TN_EFORMAT, "%s: field %u has wire type %d, expected 0, 1, 2 or 5", p->caller, f->number,
-                        (int)f->wire),
-               false;
+        return tn_raise_false(TN_EFORMAT, "%s: field %u has wire type %d, expected 0, 1, 2 or 5", p->caller, f->number,
+                              (int)f->wire);
     }
     uint64_t n;
     if (!varint(p, &n)) return false;
     if (n > p->rest.bytes)
-        return tn_raise(TN_EFORMAT, "%s: field %u has %llu bytes, but only %zu are left", p->caller, f->number,
-                        (unsigned long long)n, p->rest.bytes),
-               false;
+        return tn_raise_false(TN_EFORMAT, "%s: field %u has %llu bytes, but only %zu are left", p->caller, f->number,
+                              (unsigned long long)n, p->rest.bytes);
     f->bytes = (tn_text){p->rest.at, (size_t)n};
     p->rest.at += n, p->rest.bytes -= (size_t)n;
     return true;

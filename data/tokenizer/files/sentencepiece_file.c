@@ -85,16 +85,15 @@ static bool read_piece(tn_tokenizer *t, const char *caller, tn_text message, boo
         if (f.number == TYPE) type = tn__proto_i64(&p, &f);
     }
     if (tn_error() != TN_OK) return false;
-    if (i >= TN__VOCAB_MAX) return tn_raise(TN_EUNSUPPORTED, "%s: more than %d pieces", caller, TN__VOCAB_MAX), false;
+    if (i >= TN__VOCAB_MAX) return tn_raise_false(TN_EUNSUPPORTED, "%s: more than %d pieces", caller, TN__VOCAB_MAX);
     if (!text.bytes || memchr(text.at, 0, text.bytes) || tn_utf8_valid(text.at, text.bytes) < text.bytes)
-        return tn_raise(TN_EFORMAT, "%s: piece %u %s", caller, i,
-                        !text.bytes                      ? "is empty"
-                        : memchr(text.at, 0, text.bytes) ? "contains a NUL"
-                                                         : "is not UTF-8"),
-               false;
+        return tn_raise_false(TN_EFORMAT, "%s: piece %u %s", caller, i,
+                              !text.bytes                      ? "is empty"
+                              : memchr(text.at, 0, text.bytes) ? "contains a NUL"
+                                                               : "is not UTF-8");
     if (type < TN_TYPE_NORMAL || type > TN_TYPE_BYTE)
-        return tn_raise(TN_EFORMAT, "%s: piece %u has the type %lld, expected 1 to 6", caller, i, (long long)type),
-               false;
+        return tn_raise_false(TN_EFORMAT, "%s: piece %u has the type %lld, expected 1 to 6", caller, i,
+                              (long long)type);
     if (!tn__grown((void *)&t->type, &t->type_room, (int64_t)i + 1, 1) ||
         !tn__grown((void *)&t->score, &t->score_room, (int64_t)i + 1, sizeof *t->score))
         return false;
@@ -114,7 +113,7 @@ static bool read_model(tn_tokenizer *t, const char *caller, tn_text file, const 
     for (tn__field f; tn__proto_next(&p, &f);)
         if (f.number == PIECES && !read_piece(t, caller, tn__proto_text(&p, &f), control)) return false;
     if (tn_error() != TN_OK) return false;
-    if (!t->vocab.n) return tn_raise(TN_EFORMAT, "%s: no pieces found; not a SentencePiece model", caller), false;
+    if (!t->vocab.n) return tn_raise_false(TN_EFORMAT, "%s: no pieces found; not a SentencePiece model", caller);
     if (!tn__charsmap_read(&t->charsmap, caller, s->charsmap.at, s->charsmap.bytes)) return false;
     tn__sentence *r = &t->sentence;
     r->squeeze = s->squeeze, r->space = s->prefix ? TN__SPACE_EACH : TN__SPACE_NEVER;
@@ -123,7 +122,7 @@ static bool read_model(tn_tokenizer *t, const char *caller, tn_text file, const 
     r->decode_space = s->prefix || s->squeeze, r->decode_all = s->squeeze;
     t->step[t->steps++].kind = TN__STEP_SENTENCE;
     if (!tn__tokenizer_finish(t, caller)) return false;
-    if (t->unknown < 0) return tn_raise(TN_EFORMAT, "%s: no piece has the type UNKNOWN", caller), false;
+    if (t->unknown < 0) return tn_raise_false(TN_EFORMAT, "%s: no piece has the type UNKNOWN", caller);
     const int32_t n = (int32_t)t->vocab.n;
     if (s->bos >= 0 && s->bos < n && t->type[s->bos] == TN_TYPE_CONTROL) t->role.first = (int32_t)s->bos;
     if (s->eos >= 0 && s->eos < n && t->type[s->eos] == TN_TYPE_CONTROL) t->role.last = (int32_t)s->eos;

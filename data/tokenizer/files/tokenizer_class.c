@@ -15,11 +15,10 @@ static bool is_null(const tn_json *v) { return !v || tn_json_type_of(v) == TN_JS
 bool tn__needs_json(const char *caller, const char *option, const char *value)
 {
     char q[TN__QUOTED];
-    return tn_raise(TN_EUNSUPPORTED,
-                    "%s: %s is %s, which Tenon supports only in a tokenizer.json; create one with transformers' "
-                    "AutoTokenizer.from_pretrained(folder).save_pretrained(folder)",
-                    caller, option, tn__quote(q, value, strlen(value), 60)),
-           false;
+    return tn_raise_false(TN_EUNSUPPORTED,
+                          "%s: %s is %s, which Tenon supports only in a tokenizer.json; create one with transformers' "
+                          "AutoTokenizer.from_pretrained(folder).save_pretrained(folder)",
+                          caller, option, tn__quote(q, value, strlen(value), 60));
 }
 
 /* ---- the class --------------------------------------------------------------------------------------------------- */
@@ -264,9 +263,8 @@ bool tn__class_rules(tn_tokenizer *t, const char *caller, const tn__side_files *
     if (class == TN__CLASS_BERT && id[CLS] >= 0 && id[SEP] >= 0) tn__template_frame(t, id[CLS], id[SEP], false);
     if (class == TN__CLASS_ROBERTA) {
         if (id[CLS] < 0 || id[SEP] < 0)
-            return tn_raise(TN_EFORMAT, "%s: %s, which RoBERTa adds around each text, is not in the vocabulary", caller,
-                            id[CLS] < 0 ? "<s>" : "</s>"),
-                   false;
+            return tn_raise_false(TN_EFORMAT, "%s: %s, which RoBERTa adds around each text, is not in the vocabulary",
+                                  caller, id[CLS] < 0 ? "<s>" : "</s>");
         tn__template_frame(t, id[CLS], id[SEP], true);
         t->bytes.trim = tn_json_bool_or(tn_json_get(s->config, "trim_offsets"), true);
     }
@@ -306,12 +304,11 @@ static bool apply_bert(tn_tokenizer *t, const char *caller, const tn__side_files
     specified = bool_option(s, "tokenize_chinese_chars", &chinese) || specified;
     specified = bool_option(s, "strip_accents", &strips) || specified;
     if (specified && !t->bert.enabled)
-        return tn_raise(
-                   TN_EUNSUPPORTED,
-                   "%s: tokenizer_config.json has options of BERT's normalizer, which tokenizer.json does not have; "
-                   "remove do_lower_case, strip_accents and tokenize_chinese_chars if tokenizer.json is right",
-                   caller),
-               false;
+        return tn_raise_false(
+            TN_EUNSUPPORTED,
+            "%s: tokenizer_config.json has options of BERT's normalizer, which tokenizer.json does not have; "
+            "remove do_lower_case, strip_accents and tokenize_chinese_chars if tokenizer.json is right",
+            caller);
     t->bert.lower = lower, t->bert.chinese = chinese;
     if (strip) t->bert.strip_option = is_null(strip) ? TN_FROM_FILE : strips ? TN_YES : TN_NO;
     t->bert.strip = t->bert.strip_option ? t->bert.strip_option == TN_YES : lower;

@@ -59,9 +59,8 @@ static bool enter(table *x, const char *text, int64_t id)
     char q[TN__QUOTED];
     if (!fits(x, id)) return false;
     if (x->text[id] && !is(x->text[id], text))
-        return tn_raise(TN_EFORMAT, "%s: %s has the id %lld, which another token has", x->caller,
-                        tn__quote(q, text, strlen(text), 40), (long long)id),
-               false;
+        return tn_raise_false(TN_EFORMAT, "%s: %s has the id %lld, which another token has", x->caller,
+                              tn__quote(q, text, strlen(text), 40), (long long)id);
     x->text[id] = text;
     return true;
 }
@@ -105,13 +104,11 @@ static bool read_vocab(tn_tokenizer *t, const char *caller, const tn_json *vocab
 {
     if (tn_json_type_of(vocab) != (t->kind == TN_UNIGRAM ? TN_JSON_ARRAY : TN_JSON_OBJECT) ||
         (added && tn_json_type_of(added) != TN_JSON_ARRAY))
-        return tn_raise(TN_EFORMAT, "%s: model.vocab must be an %s, added_tokens an array", caller,
-                        t->kind == TN_UNIGRAM ? "array" : "object"),
-               false;
+        return tn_raise_false(TN_EFORMAT, "%s: model.vocab must be an %s, added_tokens an array", caller,
+                              t->kind == TN_UNIGRAM ? "array" : "object");
     const int64_t count = tn_json_count(vocab) + tn_json_count(added);
     table         x = {caller, NULL, 2 * count + 1000};
-    if (count > TN__VOCAB_MAX)
-        return tn_raise(TN_EUNSUPPORTED, "%s: more than %d tokens", caller, TN__VOCAB_MAX), false;
+    if (count > TN__VOCAB_MAX) return tn_raise_false(TN_EUNSUPPORTED, "%s: more than %d tokens", caller, TN__VOCAB_MAX);
     x.text = tn__mem_zeroed((size_t)x.n * sizeof(char *));
     const bool ok = x.text && fill(t, &x, vocab, added);
     tn__mem_put(x.text, (size_t)x.n * sizeof(char *));
@@ -157,7 +154,7 @@ static bool read_added(tn_tokenizer *t, const char *caller, const tn_json *added
 {
     for (const tn_json *a = tn_json_first(added); a; a = tn_json_next(a)) {
         if (!*tn_json_string(tn_json_need(a, "content")))
-            return tn_raise(TN_EFORMAT, "%s: an added token is empty", caller), false;
+            return tn_raise_false(TN_EFORMAT, "%s: an added token is empty", caller);
         const int64_t   id = tn_json_i64(tn_json_get(a, "id"));
         const tn__added before = *tn__added_as(t, (int32_t)id);
         if (!tn__json_added(t, caller, a, id, false)) return false;
@@ -170,7 +167,7 @@ static bool read_added(tn_tokenizer *t, const char *caller, const tn_json *added
 static bool read_merges(tn_tokenizer *t, const char *caller, const tn_json *merges)
 {
     if (tn_json_type_of(merges) != TN_JSON_ARRAY)
-        return tn_raise(TN_EFORMAT, "%s: model.merges is not an array", caller), false;
+        return tn_raise_false(TN_EFORMAT, "%s: model.merges is not an array", caller);
     if (!tn__merges_room(&t->merges, (size_t)tn_json_count(merges))) return false;
     for (const tn_json *m = tn_json_first(merges); m; m = tn_json_next(m)) {
         const char *a, *b;
@@ -270,18 +267,16 @@ static bool read_model(tn_tokenizer *t, const char *caller, const tn_json *v)
     const char *unknown = tn_json_string_or(tn_json_get(v, "unk_token"), "");
     t->unknown = *unknown ? (int32_t)tn__model_find(t, unknown, strlen(unknown)) : -1;
     if (*unknown && t->unknown < 0)
-        return tn_raise(TN_EFORMAT, "%s: the unknown token (unk_token), '%.40s', is not in model.vocab", caller,
-                        unknown),
-               false;
+        return tn_raise_false(TN_EFORMAT, "%s: the unknown token (unk_token), '%.40s', is not in model.vocab", caller,
+                              unknown);
     const tn_json *prefix = tn_json_get(v, "continuing_subword_prefix");
     if (t->kind != TN_WORDPIECE) t->prefix_bytes = t->suffix_bytes = 0;
     if ((prefix || !t->prefix_bytes) && !affix(caller, prefix, t->prefix, &t->prefix_bytes)) return false;
     if (t->kind == TN_WORDPIECE) {
         t->longest_word = tn_json_i64_or(tn_json_get(v, "max_input_chars_per_word"), 100);
         if (t->longest_word >= 1 && t->longest_word <= TN__WORD_CHARS_MAX) return tn_error() == TN_OK;
-        return tn_raise(TN_EUNSUPPORTED, "%s: max_input_chars_per_word is %lld, expected 1 to %d", caller,
-                        (long long)t->longest_word, TN__WORD_CHARS_MAX),
-               false;
+        return tn_raise_false(TN_EUNSUPPORTED, "%s: max_input_chars_per_word is %lld, expected 1 to %d", caller,
+                              (long long)t->longest_word, TN__WORD_CHARS_MAX);
     }
     t->fuse_unknown = tn_json_bool_or(tn_json_get(v, "fuse_unk"), false);
     t->whole_words = tn_json_bool_or(tn_json_get(v, "ignore_merges"), false);

@@ -61,11 +61,10 @@ static bool next_line(lines *x, const char **line, size_t *n)
     if (*n && (*line)[*n - 1] == '\r') --*n;
     const size_t good = tn_utf8_valid(*line, *n);
     if (good < *n || memchr(*line, 0, *n) || *n > LONGEST_LINE)
-        return tn_raise(TN_EFORMAT, "%s: line %lld %s", x->caller, (long long)x->line,
-                        good < *n           ? "is not UTF-8"
-                        : *n > LONGEST_LINE ? "has more than 8192 bytes"
-                                            : "has a NUL in it"),
-               false;
+        return tn_raise_false(TN_EFORMAT, "%s: line %lld %s", x->caller, (long long)x->line,
+                              good < *n           ? "is not UTF-8"
+                              : *n > LONGEST_LINE ? "has more than 8192 bytes"
+                                                  : "has a NUL in it");
     return true;
 }
 
@@ -77,7 +76,7 @@ static bool read_vocab_txt(tn_tokenizer *t, lines *x)
     while (next_line(x, &line, &n)) {
         const uint32_t before = t->vocab.n;
         if (before >= TN__VOCAB_MAX)
-            return tn_raise(TN_EUNSUPPORTED, "%s: more than %d lines", x->caller, TN__VOCAB_MAX), false;
+            return tn_raise_false(TN_EUNSUPPORTED, "%s: more than %d lines", x->caller, TN__VOCAB_MAX);
         if (!n) {
             if (!tn__add_empty_token(t)) return false;
             continue;
@@ -85,9 +84,8 @@ static bool read_vocab_txt(tn_tokenizer *t, lines *x)
         const int64_t id = tn__strings_add(&t->vocab, line, n);
         if (id < 0) return false;
         if (id != before)
-            return tn_raise(TN_EFORMAT, "%s: line %lld: %s is a duplicate of line %lld", x->caller, (long long)x->line,
-                            tn__quote(q, line, n, 40), (long long)id + 1),
-                   false;
+            return tn_raise_false(TN_EFORMAT, "%s: line %lld: %s is a duplicate of line %lld", x->caller,
+                                  (long long)x->line, tn__quote(q, line, n, 40), (long long)id + 1);
     }
     return tn_error() == TN_OK;
 }
@@ -120,9 +118,8 @@ static bool read_merges_txt(tn_tokenizer *t, lines *x)
         const char  *space = memchr(line, ' ', n);
         const size_t a = space ? (size_t)(space - line) : 0, b = space ? n - a - 1 : 0;
         if (!a || !b || memchr(space + 1, ' ', b))
-            return tn_raise(TN_EFORMAT, "%s: line %lld is not two tokens separated by a space", x->caller,
-                            (long long)x->line),
-                   false;
+            return tn_raise_false(TN_EFORMAT, "%s: line %lld is not two tokens separated by a space", x->caller,
+                                  (long long)x->line);
         if (subword && has_merge(t, line, a, space + 1, b)) continue; /* subword-nmt may learn a merge twice */
         if ((subword && !add_merge_tokens(t, line, a, space + 1, b)) ||
             !tn__merge_texts(t, x->caller, line, a, space + 1, b))
@@ -180,9 +177,9 @@ static bool has_version(const char *path, char version[4])
 static tn_tokenizer *load_subword(const char *path, const char *version)
 {
     if (strcmp(version, "0.2") != 0)
-        return tn_raise(TN_EUNSUPPORTED,
-                        "tn_tokenizer_load: '%.200s': version %s, expected 0.2; learn the merges again", path, version),
-               NULL;
+        return tn_raise_null(TN_EUNSUPPORTED,
+                             "tn_tokenizer_load: '%.200s': version %s, expected 0.2; learn the merges again", path,
+                             version);
     tn_tokenizer *t = tn__tokenizer_new(TN_SUBWORD);
     if (t && with_lines(t, path, read_merges_txt) && tn__tokenizer_finish(t, "tn_tokenizer_load")) return t;
     return tn_tokenizer_free(t), NULL;
@@ -339,14 +336,13 @@ static tn_tokenizer *load_folder(const char *folder, tn_tokenizer_config o)
 tn_tokenizer *tn_tokenizer_load_run(const char *path, tn_tokenizer_config o)
 {
     if (tn__blocked()) return NULL;
-    if (!path || !*path) return tn_raise(TN_EINVAL, "tn_tokenizer_load: the path is %s", path ? "empty" : "NULL"), NULL;
+    if (!path || !*path) return tn_raise_null(TN_EINVAL, "tn_tokenizer_load: the path is %s", path ? "empty" : "NULL");
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     if (is_file(path) && (!strcmp(name, "config.json") || !strcmp(name, "tokenizer_config.json")))
-        return tn_raise(TN_EINVAL,
-                        "tn_tokenizer_load: '%.200s' has no vocabulary; pass the path of its folder, or of its "
-                        "tokenizer.json",
-                        path),
-               NULL;
+        return tn_raise_null(TN_EINVAL,
+                             "tn_tokenizer_load: '%.200s' has no vocabulary; pass the path of its folder, or of its "
+                             "tokenizer.json",
+                             path);
     const size_t n = strlen(path);
     const bool   json = n > 5 && !memcmp(path + n - 5, ".json", 5), model = n > 6 && !memcmp(path + n - 6, ".model", 6);
     static const tn__side_files nothing;

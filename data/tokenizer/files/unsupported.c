@@ -7,7 +7,6 @@
 bool tn__unsupported(const char *caller, const char *rule, const char *value)
 {
     char q[TN__QUOTED];
-    return tn_raise(TN_EUNSUPPORTED, "%s: %s is %s, which Tenon does not support", caller, rule,
-                    tn__quote(q, value, strlen(value), 60)),
-           false;
+    return tn_raise_false(TN_EUNSUPPORTED, "%s: %s is %s, which Tenon does not support", caller, rule,
+                          tn__quote(q, value, strlen(value), 60));
 }

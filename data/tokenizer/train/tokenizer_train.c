@@ -100,9 +100,8 @@ static bool read_source(work *w, const tn__source *source)
         if (!tn__source_read(source, block + carried, at, left)) return false;
         const char *zero = memchr(block + carried, 0, left);
         if (zero)
-            return tn_raise(TN_EFORMAT, "%s: byte %lld is NUL; expected a text in UTF-8", source->label,
-                            (long long)at + (zero - (block + carried))),
-                   false;
+            return tn_raise_false(TN_EFORMAT, "%s: byte %lld is NUL; expected a text in UTF-8", source->label,
+                                  (long long)at + (zero - (block + carried)));
         at += (int64_t)left, w->read += (int64_t)left;
         const size_t n = carried + left, kept = at < source->size ? cut(block, n) : n;
         w->bytes[w->blocks++] = kept;
@@ -137,9 +136,8 @@ static bool count_all(work *w, int n, const tn__source *sources)
     for (int i = 1; i < w->threads; i++)
         if (!add_up(w->counters, w->counters + i)) return false;
     if (w->counters->words.word.n) return true;
-    return tn_raise(TN_EFORMAT, "%s: no words found in %s", sources->label,
-                    n > 1 ? "this or the other texts" : "the text"),
-           false;
+    return tn_raise_false(TN_EFORMAT, "%s: no words found in %s", sources->label,
+                          n > 1 ? "this or the other texts" : "the text");
 }
 
 static bool add_special(tn_tokenizer *t, const tn_tokenizer_train_args *args)
@@ -156,9 +154,8 @@ static bool add_special(tn_tokenizer *t, const tn_tokenizer_train_args *args)
     for (; *special; special++) {
         const uint32_t before = t->vocab.n;
         if (!**special || tn_utf8_valid(*special, strlen(*special)) < strlen(*special))
-            return tn_raise(TN_EINVAL, "tn_tokenizer_train: special token %u is %s", before + 1,
-                            **special ? "not UTF-8" : "empty"),
-                   false;
+            return tn_raise_false(TN_EINVAL, "tn_tokenizer_train: special token %u is %s", before + 1,
+                                  **special ? "not UTF-8" : "empty");
         const int64_t id = tn__strings_add(&t->vocab, *special, strlen(*special));
         if (id < 0) return false;
         const bool hidden = t->kind == TN_UNIGRAM; /* as in a .model */
@@ -167,15 +164,13 @@ static bool add_special(tn_tokenizer *t, const tn_tokenizer_train_args *args)
             return false;
     }
     if (t->vocab.n >= args->vocab_size)
-        return tn_raise(TN_EINVAL, "tn_tokenizer_train: .vocab_size is %lld, but there are %u special tokens",
-                        (long long)args->vocab_size, t->vocab.n),
-               false;
+        return tn_raise_false(TN_EINVAL, "tn_tokenizer_train: .vocab_size is %lld, but there are %u special tokens",
+                              (long long)args->vocab_size, t->vocab.n);
     t->unknown = t->kind == TN_BYTE_BPE ? -1 : (int32_t)tn_tokenizer_id(t, unknown);
     if (t->unknown >= 0 || t->kind == TN_BYTE_BPE) return true;
-    return tn_raise(TN_EINVAL,
-                    "tn_tokenizer_train: %s is not among the special tokens; words that cannot be encoded need it",
-                    unknown),
-           false;
+    return tn_raise_false(
+        TN_EINVAL, "tn_tokenizer_train: %s is not among the special tokens; words that cannot be encoded need it",
+        unknown);
 }
 
 static bool check(const tn_tokenizer_train_args *args)
@@ -186,11 +181,10 @@ static bool check(const tn_tokenizer_train_args *args)
                           : (unsigned)args->kind > TN_SUBWORD                  ? "kind"
                                                                                : NULL;
     if (args->kind == TN_SENTENCE_BPE)
-        return tn_raise(TN_EUNSUPPORTED, "tn_tokenizer_train: TN_SENTENCE_BPE cannot be trained; use TN_UNIGRAM "
-                                         "or TN_BPE"),
-               false;
+        return tn_raise_false(TN_EUNSUPPORTED, "tn_tokenizer_train: TN_SENTENCE_BPE cannot be trained; use TN_UNIGRAM "
+                                               "or TN_BPE");
     if (args->kind == TN_SUBWORD && args->special)
-        return tn_raise(TN_EINVAL, "tn_tokenizer_train: .special is set, but TN_SUBWORD has no special tokens"), false;
+        return tn_raise_false(TN_EINVAL, "tn_tokenizer_train: .special is set, but TN_SUBWORD has no special tokens");
     if (invalid) tn_raise(TN_EINVAL, "tn_tokenizer_train: .%s is negative or too large", invalid);
     return !invalid;
 }
@@ -264,7 +258,7 @@ tn_tokenizer *tn_tokenizer_train_run(int n, const char *const *paths, tn_tokeniz
 {
     if (tn__blocked()) return NULL;
     if (n < 1 || n > 1000 || !paths)
-        return tn_raise(TN_EINVAL, "tn_tokenizer_train: n is %d, expected 1 to 1000 files", n), NULL;
+        return tn_raise_null(TN_EINVAL, "tn_tokenizer_train: n is %d, expected 1 to 1000 files", n);
     const size_t  bytes = (size_t)n * (sizeof(tn__source) + TN__LABEL);
     tn__source   *s = tn__mem_get(bytes);
     char         *label = s ? (char *)(s + n) : NULL;

@@ -97,7 +97,7 @@ static bool add_place(work *w, pair *p, uint32_t word)
     if (at) {
         w->unused = w->places[at].next;
     } else {
-        if (w->n_places >= UINT32_MAX - 1) return tn_raise(TN_EUNSUPPORTED, "too many distinct words"), false;
+        if (w->n_places >= UINT32_MAX - 1) return tn_raise_false(TN_EUNSUPPORTED, "too many distinct words");
         if (!tn__grown((void *)&w->places, &w->place_room, (int64_t)w->n_places + 2, sizeof *w->places)) return false;
         at = (uint32_t)++w->n_places;
     }
@@ -243,11 +243,10 @@ static bool add_letters(work *w, const tn__counted *words, letters *x, const tn_
         for (uint32_t c = 0; c < x->codes; c++)
             if (x->id[k][c] && !(x->count[c] ? add_letter(w, x, c, k) : (x->id[k][c] = 0, true))) return false;
     if (w->t->kind != TN_SUBWORD && w->t->vocab.n > args->vocab_size)
-        return tn_raise(TN_EINVAL,
-                        "tn_tokenizer_train: .vocab_size is %lld, but the special tokens (%u) and the characters "
-                        "(%u) alone are more; raise it, or lower .alphabet",
-                        (long long)args->vocab_size, before_letters, w->t->vocab.n - before_letters),
-               false;
+        return tn_raise_false(TN_EINVAL,
+                              "tn_tokenizer_train: .vocab_size is %lld, but the special tokens (%u) and the characters "
+                              "(%u) alone are more; raise it, or lower .alphabet",
+                              (long long)args->vocab_size, before_letters, w->t->vocab.n - before_letters);
     return true;
 }
 

@@ -149,7 +149,7 @@ static int common(const suffixes *x, uint32_t a, uint32_t b)
 static bool add_letter(suffixes *x, uint32_t c, int64_t weight)
 {
     if (x->n >= UINT32_MAX - 64)
-        return tn_raise(TN_EUNSUPPORTED, "tn_tokenizer_train: the distinct words have too many characters"), false;
+        return tn_raise_false(TN_EUNSUPPORTED, "tn_tokenizer_train: the distinct words have too many characters");
     if (!tn__grown((void *)&x->letter, &x->letter_room, (int64_t)x->n + 1, sizeof *x->letter) ||
         !tn__grown((void *)&x->weight, &x->weight_room, (int64_t)x->n + 1, sizeof *x->weight))
         return false;
