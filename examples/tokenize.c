@@ -143,8 +143,7 @@ static bool is_of_type(const tn_tokenizer *t)
     static const char *const names[] = {"wordpiece", "bpe", "byte-bpe", "SentencePiece's bpe", "unigram", "subword"};
     const int                is = t ? (int)tn_tokenizer_kind_of(t) : 0, said = kind_of(type);
     if (!t || !type || said == is || (said == TN_BPE && is == TN_SENTENCE_BPE)) return t != NULL;
-    tn_raise(TN_EINVAL, "'%s' is of type %s, not --type %s; omit --type", model, names[is], type);
-    return false;
+    return tn_raise_false(TN_EINVAL, "'%s' is of type %s, not --type %s; omit --type", model, names[is], type);
 }
 
 static int filter(void (*one)(tools *, tn_text), const char *const *stray)

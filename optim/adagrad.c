@@ -42,11 +42,9 @@ tn_optimizer *tn_adagrad_create(tn_adagrad_config c)
                                     [TN_OPT_EPS] = c.eps};
     const double initial = c.initial;
     if (tn__blocked()) return NULL;
-    if (!(initial >= 0 && initial < INFINITY)) {
-        tn_raise(TN_EINVAL, "tn_adagrad_new: .initial is %s, but must not be negative, nor infinite",
-                 tn__format_number(initial));
-        return NULL;
-    }
+    if (!(initial >= 0 && initial < INFINITY))
+        return tn_raise_null(TN_EINVAL, "tn_adagrad_new: .initial is %s, but must not be negative, nor infinite",
+                             tn__format_number(initial));
     tn_optimizer *o = tn__optimizer_make(&adagrad, c.module, c.maximize ? TN__MAXIMIZE : 0u, option, &c.clip);
     if (o) o->initial = initial;
     return o;

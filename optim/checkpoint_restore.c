@@ -15,9 +15,8 @@ static bool checksum_fits(const char *call, const tn_checkpoint_file *f, int64_t
     char        is[9];
     tn__crc_text(crc, is);
     if (!strcmp(is, want)) return true;
-    tn_raise(TN_EFORMAT, "%s: '%s' is damaged: the CRC-32 of '%.100s' is %s, but should be %.16s", call, f->path, name,
-             is, want);
-    return false;
+    return tn_raise_false(TN_EFORMAT, "%s: '%s' is damaged: the CRC-32 of '%.100s' is %s, but should be %.16s", call,
+                          f->path, name, is, want);
 }
 
 static tn_tensor *read_one(const char *call, const tn_checkpoint_file *f, int64_t entry)

@@ -37,8 +37,8 @@ bool tn__mismatch_none(const tn__mismatches *m, const char *path, const char *wh
     if (m->other)
         snprintf(text[2], sizeof text[2], "%s%lld %s: %s", m->missing || m->unexpected ? ", " : "", (long long)m->other,
                  others, m->first_other);
-    tn_raise(TN_EFORMAT, "tn_checkpoint_restore: '%s' holds another %s: %s%s%s", path, what, text[0], text[1], text[2]);
-    return false;
+    return tn_raise_false(TN_EFORMAT, "tn_checkpoint_restore: '%s' holds another %s: %s%s%s", path, what, text[0],
+                          text[1], text[2]);
 }
 
 /* ---- generators -------------------------------------------------------------------------------------------------- */

@@ -68,10 +68,9 @@ static bool gather(const char *who, tn_ema *e, bool writes)
         tn__average   *a = e->item + i;
         const tn_dtype dt = tn_dtype_of(a->t), kept = tn_dtype_of(a->average);
         if (!tn_shape_equal(tn_shape_of(a->t), tn_shape_of(a->average)) || (dt == TN_BF16 ? TN_F32 : dt) != kept ||
-            (!a->dense && !tn_is_contiguous(a->t)) || (a->dense && tn_dtype_of(a->dense) != dt)) {
-            tn_raise(TN_ESTATE, "%s: the shape or dtype of '%s' has changed since tn_ema_new", who, a->name);
-            return false;
-        }
+            (!a->dense && !tn_is_contiguous(a->t)) || (a->dense && tn_dtype_of(a->dense) != dt))
+            return tn_raise_false(TN_ESTATE, "%s: the shape or dtype of '%s' has changed since tn_ema_new", who,
+                                  a->name);
         if (a->dense && writes && !tn_data_mut(a->t)) return false;
     }
     for (int64_t i = 0; i < e->items; i++) {

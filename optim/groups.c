@@ -41,16 +41,12 @@ bool tn__option_check(const char *who, const tn__kind *kind, tn_opt which, doubl
 static bool option_exists(const char *who, const tn_optimizer *o, int group, int least, tn_opt which)
 {
     if (!o) return tn_raise_false(TN_EINVAL, "%s: the optimizer is NULL", who);
-    if (group < least || group >= o->groups) {
-        tn_raise(TN_EINDEX, "%s: group %d does not exist; the optimizer has %d", who, group, o->groups);
-        return false;
-    }
+    if (group < least || group >= o->groups)
+        return tn_raise_false(TN_EINDEX, "%s: group %d does not exist; the optimizer has %d", who, group, o->groups);
     if ((int)which < 0 || which >= TN_OPTS)
         return tn_raise_false(TN_EINVAL, "%s: there is no option %d", who, (int)which);
-    if (!tn__has(o, which)) {
-        tn_raise(TN_EUNSUPPORTED, "%s: %s has no %s", who, o->kind->name, tn__option_names[which]);
-        return false;
-    }
+    if (!tn__has(o, which))
+        return tn_raise_false(TN_EUNSUPPORTED, "%s: %s has no %s", who, o->kind->name, tn__option_names[which]);
     return true;
 }
 

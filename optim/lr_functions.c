@@ -219,9 +219,8 @@ static bool one_cycle_momentum(const tn_schedule *s, int64_t t, double *to)
 static bool one_cycle_ready(const tn_schedule *s, int64_t t)
 {
     if ((double)t <= s->number[STEPS]) return true;
-    tn_raise(TN_ESTATE, "tn_one_cycle_lr_new: the cycle ended after %s steps; step %lld is not possible",
-             tn__format_number(s->number[STEPS]), (long long)t);
-    return false;
+    return tn_raise_false(TN_ESTATE, "tn_one_cycle_lr_new: the cycle ended after %s steps; step %lld is not possible",
+                          tn__format_number(s->number[STEPS]), (long long)t);
 }
 
 static const tn__schedule_kind one_cycle = {
@@ -249,11 +248,10 @@ tn_schedule *tn_one_cycle_lr_create(tn_one_cycle_lr_config c)
                                              "be at most 0.5 with .three_phase, whose first two phases have equal "
                                              "length"))
         return NULL;
-    if (c.optimizer && high > 0 && !tn__has(c.optimizer, TN_OPT_BETA1) && !tn__has(c.optimizer, TN_OPT_MOMENTUM)) {
-        tn_raise(TN_EUNSUPPORTED, "tn_one_cycle_lr_new: %s has no momentum to cycle; set .no_momentum = true",
-                 tn_optimizer_name(c.optimizer));
-        return NULL;
-    }
+    if (c.optimizer && high > 0 && !tn__has(c.optimizer, TN_OPT_BETA1) && !tn__has(c.optimizer, TN_OPT_MOMENTUM))
+        return tn_raise_null(TN_EUNSUPPORTED,
+                             "tn_one_cycle_lr_new: %s has no momentum to cycle; set .no_momentum = true",
+                             tn_optimizer_name(c.optimizer));
     return tn__schedule_make(&one_cycle, (tn_schedule){.owner = c.optimizer,
                                                        .number = {c.max_lr, (double)c.steps, warmup, c.straight,
                                                                   c.three_phase ? 3 : 2, low, high, div, end},

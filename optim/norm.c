@@ -44,9 +44,8 @@ bool tn__clip_check(const char *who, const tn_clip *c)
 {
     if (!(c->norm >= 0) || !(c->value >= 0)) {
         const bool norm = !(c->norm >= 0);
-        tn_raise(TN_EINVAL, "%s: .clip.%s is %s, but must not be negative; 0 disables clipping", who,
-                 norm ? "norm" : "value", tn__format_number(norm ? c->norm : c->value));
-        return false;
+        return tn_raise_false(TN_EINVAL, "%s: .clip.%s is %s, but must not be negative; 0 disables clipping", who,
+                              norm ? "norm" : "value", tn__format_number(norm ? c->norm : c->value));
     }
     if (c->largest && !(c->norm > 0))
         return tn_raise_false(TN_EINVAL, "%s: .clip.largest is set but has no effect because .clip.norm is 0", who);
@@ -65,11 +64,11 @@ bool tn__step_scale(tn_optimizer *o, double *scale, double *norm)
     *norm = tn__sweep_norm(&o->sweep, *scale, c->largest, o->kind->squares, c->error_if_nonfinite ? &bad : NULL);
     if (bad >= 0) {
         const tn__segment *s = o->sweep.segment + bad;
-        tn_raise(TN_ENUMERIC,
-                 "tn_step: the gradient of '%s' %s; nothing was changed; to continue, call tn_clear_error and "
-                 "tn_zero_grads",
-                 o->weight[s->index].name, tn__sweep_problem(s));
-        return false;
+        return tn_raise_false(
+            TN_ENUMERIC,
+            "tn_step: the gradient of '%s' %s; nothing was changed; to continue, call tn_clear_error and "
+            "tn_zero_grads",
+            o->weight[s->index].name, tn__sweep_problem(s));
     }
     if (c->norm > 0 && c->norm < INFINITY) { /* NaN and Inf propagate, as in PyTorch */
         const double k = c->norm / (*norm + 1e-6);

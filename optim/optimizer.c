@@ -24,10 +24,7 @@ static bool take_weights(tn_optimizer *o, void *module)
     int64_t n = 0, all = 0;
     for (tn_each p = tn_module_each(module, TN_EACH_PARAMETER); tn_next(&p);) n++;
     if (tn_error() != TN_OK) return false;
-    if (!n) {
-        tn_raise(TN_EINVAL, "%s: the module has no parameters", o->kind->call);
-        return false;
-    }
+    if (!n) return tn_raise_false(TN_EINVAL, "%s: the module has no parameters", o->kind->call);
     if (!(o->weight = tn_mem_get((size_t)n * sizeof *o->weight))) return false;
     o->weights = n;
     n = 0;

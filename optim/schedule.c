@@ -7,8 +7,7 @@
 bool tn__schedule_check(const char *name, const char *what, bool good, double v, const char *must)
 {
     if (good) return true;
-    tn_raise(TN_EINVAL, "tn_%s_lr_new: .%s is %s, but must %s", name, what, tn__format_number(v), must);
-    return false;
+    return tn_raise_false(TN_EINVAL, "tn_%s_lr_new: .%s is %s, but must %s", name, what, tn__format_number(v), must);
 }
 
 static size_t value_bytes(const tn_schedule *s) { return (size_t)s->owner->groups * sizeof *s->value; }
@@ -71,9 +70,8 @@ bool tn__schedule_check_step(const tn_schedule *s, int64_t t)
         const double lr = s->value[g] = s->kind->lr(s, s->owner->group[g].option[TN_OPT_BASE_LR], t, g);
         if (tn_error() != TN_OK) return false;
         if (lr >= 0 && lr < INFINITY) continue;
-        tn_raise(TN_EINVAL, "tn_%s_lr_new: at step %lld the learning rate of group %d would be %s", s->kind->name,
-                 (long long)t, g, tn__format_number(lr));
-        return false;
+        return tn_raise_false(TN_EINVAL, "tn_%s_lr_new: at step %lld the learning rate of group %d would be %s",
+                              s->kind->name, (long long)t, g, tn__format_number(lr));
     }
     return true;
 }
@@ -93,21 +91,19 @@ bool tn__schedule_set(tn_schedule *s, int64_t t)
 static bool may_step(const char *who, const tn_schedule *s)
 {
     if (!s) return tn_raise_false(TN_EINVAL, "%s: the schedule is NULL", who);
-    if (s->parent) {
-        tn_raise(TN_ESTATE, "%s: this %s schedule is a part of a %s one; step that one", who, s->kind->name,
-                 s->parent->kind->name);
-        return false;
-    }
+    if (s->parent)
+        return tn_raise_false(TN_ESTATE, "%s: this %s schedule is a part of a %s one; step that one", who,
+                              s->kind->name, s->parent->kind->name);
     if (s->kind->by_values)
         return tn_raise_false(TN_ESTATE, "%s: a plateau schedule depends on values, not on steps; call tn_plateau_step",
                               who);
     for (const tn_schedule *other = s->owner->schedules; other; other = other->next) {
         if (other == s || other->parent) continue;
-        tn_raise(TN_ESTATE,
-                 "%s: the optimizer has a %s and a %s schedule, which would overwrite each other; join them with "
-                 "tn_chained_lr_new or tn_sequential_lr_new",
-                 who, s->kind->name, other->kind->name);
-        return false;
+        return tn_raise_false(
+            TN_ESTATE,
+            "%s: the optimizer has a %s and a %s schedule, which would overwrite each other; join them with "
+            "tn_chained_lr_new or tn_sequential_lr_new",
+            who, s->kind->name, other->kind->name);
     }
     return true;
 }

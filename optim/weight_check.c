@@ -15,7 +15,7 @@ bool tn__weight_unchanged(const tn_optimizer *o, const tn__weight *w, const tn_t
     if (tn_dtype_of(w->t) == w->dtype && tn_shape_equal(tn_shape_of(w->t), w->shape) && tn_dtype_of(g) == w->dtype &&
         tn_shape_equal(tn_shape_of(g), w->shape) && tn_is_contiguous(g))
         return true;
-    tn_raise(TN_ESTATE, "tn_step: '%s' is %s now, but was %s in %s; create the optimizer after tn_module_to", w->name,
-             type_text(tn_dtype_of(w->t), tn_shape_of(w->t), now), type_text(w->dtype, w->shape, then), o->kind->call);
-    return false;
+    return tn_raise_false(
+        TN_ESTATE, "tn_step: '%s' is %s now, but was %s in %s; create the optimizer after tn_module_to", w->name,
+        type_text(tn_dtype_of(w->t), tn_shape_of(w->t), now), type_text(w->dtype, w->shape, then), o->kind->call);
 }

@@ -9,10 +9,10 @@ static bool fits(const tn_tensor *t, const tn_tensor *y0, int i, int ny)
     char a[192], b[192];
     if (i < ny ? t && tn_shape_equal(t->l.shape, y0->l.shape) : !t || tn__broadcastable(t->l.shape, y0->l.shape))
         return true;
-    tn_raise(t ? TN_ESHAPE : TN_EINVAL, "tn_op_map: %s %d is %s and does not fit result 0, %s",
-             i < ny ? "result" : "input", i < ny ? i : i - ny, t ? tn_shape_text(t->l.shape, a, sizeof a) : "NULL",
-             y0 ? tn_shape_text(y0->l.shape, b, sizeof b) : "NULL");
-    return false;
+    return tn_raise_false(t ? TN_ESHAPE : TN_EINVAL, "tn_op_map: %s %d is %s and does not fit result 0, %s",
+                          i < ny ? "result" : "input", i < ny ? i : i - ny,
+                          t ? tn_shape_text(t->l.shape, a, sizeof a) : "NULL",
+                          y0 ? tn_shape_text(y0->l.shape, b, sizeof b) : "NULL");
 }
 
 void tn_op_map(tn_map_kernel f32, tn_map_kernel f64, int ny, tn_tensor *const *y, int nx, tn_tensor *const *x,

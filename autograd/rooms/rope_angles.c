@@ -13,8 +13,7 @@
 static bool positive(const char *name, double v)
 {
     if (v > 0 && v - v == 0) return true;
-    tn_raise(TN_EINVAL, "rope: .%s is %g, but must be more than 0", name, v);
-    return false;
+    return tn_raise_false(TN_EINVAL, "rope: .%s is %g, but must be more than 0", name, v);
 }
 static bool checked(const tn_rope_config *c)
 {

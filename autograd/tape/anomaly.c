@@ -18,9 +18,9 @@ bool tn__check_finite(const tn_tensor *t, const char *caller, const char *role)
         int64_t  rest = i;
         for (int d = at.n - 1; d >= 0; d--) at.d[d] = rest % t->l.shape.d[d], rest /= t->l.shape.d[d];
         char text[192];
-        tn_raise(TN_ENUMERIC, "%s: %s has the first %s, at %s (step %llu)", caller, role, v != v ? "NaN" : "Inf",
-                 tn_shape_text(at, text, sizeof text), (unsigned long long)tn__tape.steps);
-        return false;
+        return tn_raise_false(TN_ENUMERIC, "%s: %s has the first %s, at %s (step %llu)", caller, role,
+                              v != v ? "NaN" : "Inf", tn_shape_text(at, text, sizeof text),
+                              (unsigned long long)tn__tape.steps);
     }
     return true;
 }

@@ -155,12 +155,12 @@ bool tn__update_node(tn_tensor *x, const char *caller, const char *role, int i)
     if (x->leaf || x->unrecorded) {
         char number[16];
         snprintf(number, sizeof number, " %d", i);
-        tn_raise(TN_ESTATE,
-                 "%s: %s%s shows memory that %s_ has since changed on the tape through another tensor, and is %s; make "
-                 "this view again after the change",
-                 caller, role, i < 0 ? "" : number, atomic_load(&x->storage->writer),
-                 x->leaf ? "a leaf" : "a view that was made after tn_no_grad_begin()");
-        return false;
+        return tn_raise_false(
+            TN_ESTATE,
+            "%s: %s%s shows memory that %s_ has since changed on the tape through another tensor, and is %s; make "
+            "this view again after the change",
+            caller, role, i < 0 ? "" : number, atomic_load(&x->storage->writer),
+            x->leaf ? "a leaf" : "a view that was made after tn_no_grad_begin()");
     }
     if (is_all_of(x, h)) {
         tn__node_link(x, h->node, h->output);

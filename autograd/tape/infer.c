@@ -11,8 +11,7 @@ bool tn_infer_fail(const tn_ctx *c, tn_status code, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt ? fmt : " ", ap);
     va_end(ap);
-    tn_raise(code, "%s: %s", c ? c->op->name : "tn_infer_fail", text);
-    return false;
+    return tn_raise_false(code, "%s: %s", c ? c->op->name : "tn_infer_fail", text);
 }
 
 bool tn_infer_like(tn_ctx *c, int i, int k)

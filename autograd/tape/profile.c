@@ -132,10 +132,8 @@ void tn_span_end(void)
 tn_profile *tn_profile_begin(void)
 {
     if (tn__blocked()) return NULL;
-    if (tn__tape.profile) {
-        tn_raise(TN_ESTATE, "tn_profile_begin: a profile of this thread is already open; end it first");
-        return NULL;
-    }
+    if (tn__tape.profile)
+        return tn_raise_null(TN_ESTATE, "tn_profile_begin: a profile of this thread is already open; end it first");
     tn_profile *p = tn__mem_zeroed(sizeof *p);
     if (!p) return NULL;
     p->thread = tn__thread_id(), p->open = true, p->began = now();

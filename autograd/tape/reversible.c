@@ -53,10 +53,9 @@ static tn_tensor *run(const args_t *a, int64_t i, tn_tensor *x, const tn_tensor 
     if (memo && memo != had && tn__self.error == TN_OK) a->halves[i].memo = tn_keep(memo), tn_drop(had);
     if (tn__self.error != TN_OK) return NULL;
     if (y && tn_shape_equal(y->l.shape, like->l.shape)) return y;
-    tn_raise(TN_ESHAPE, "tn_reversible: the function of block %lld returned %s, but it is added to %s",
-             (long long)(i / 2), y ? tn_shape_text(y->l.shape, s, sizeof s) : "NULL",
-             tn_shape_text(like->l.shape, t, sizeof t));
-    return NULL;
+    return tn_raise_null(TN_ESHAPE, "tn_reversible: the function of block %lld returned %s, but it is added to %s",
+                         (long long)(i / 2), y ? tn_shape_text(y->l.shape, s, sizeof s) : "NULL",
+                         tn_shape_text(like->l.shape, t, sizeof t));
 }
 
 /* Runs half i again, on a tape. *h is its result. Returns the gradient of x, given the gradient g of the sum to which

@@ -36,12 +36,10 @@ static tn_status check_version(const tn__node *n, const tn__saved *s, const char
 static tn_tensor *fitted(const tn__node *n, int i, tn_tensor *g)
 {
     char a[192], b[192];
-    if (!tn__broadcastable(n->shape[i], g->l.shape) || !tn__is_float(g->dtype)) {
-        tn_raise(TN_ESHAPE, "backward of %s: the gradient of input %d is %s %s, but the input is %s", n->op->name, i,
-                 tn_dtype_name(g->dtype), tn_shape_text(g->l.shape, a, sizeof a),
-                 tn_shape_text(n->shape[i], b, sizeof b));
-        return NULL;
-    }
+    if (!tn__broadcastable(n->shape[i], g->l.shape) || !tn__is_float(g->dtype))
+        return tn_raise_null(TN_ESHAPE, "backward of %s: the gradient of input %d is %s %s, but the input is %s",
+                             n->op->name, i, tn_dtype_name(g->dtype), tn_shape_text(g->l.shape, a, sizeof a),
+                             tn_shape_text(n->shape[i], b, sizeof b));
     g = sum_to(g, n->shape[i]);
     return g && g->dtype != n->dtype[i] ? tn_to(g, n->dtype[i]) : g;
 }

@@ -42,13 +42,12 @@ bool tn__used_unchanged(const tn__used *u, const char *caller)
         const tn_tensor *t = u->list[i].t;
         const char      *writer = atomic_load(&t->storage->writer);
         if (tn__version_of(t) == u->list[i].version) continue;
-        tn_raise(
+        return tn_raise_false(
             TN_ESTATE,
             "backward: %s%s changed %s%s%s, which the function of %s used and will use again; change it before the "
             "%s, or after the backward",
             writer, strncmp(writer, "tn_", 3) ? "_" : "", t->name ? "'" : "", t->name ? t->name : "a leaf",
             t->name ? "'" : "", caller, caller);
-        return false;
     }
     return true;
 }

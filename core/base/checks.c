@@ -29,42 +29,40 @@ bool tn__not_null(const char *who, const char *what, const void *p)
 bool tn__at_least(const char *who, const char *what, int64_t v, int64_t least)
 {
     if (v >= least) return true;
-    tn_raise(TN_EINVAL, "%s: .%s is %lld, but must be at least %lld", who, what, (long long)v, (long long)least);
-    return false;
+    return tn_raise_false(TN_EINVAL, "%s: .%s is %lld, but must be at least %lld", who, what, (long long)v,
+                          (long long)least);
 }
 
 bool tn__within(const char *who, const char *what, int64_t v, int64_t low, int64_t high)
 {
     if (v >= low && v <= high) return true;
-    tn_raise(TN_EINVAL, "%s: .%s is %lld, but must be from %lld to %lld", who, what, (long long)v, (long long)low,
-             (long long)high);
-    return false;
+    return tn_raise_false(TN_EINVAL, "%s: .%s is %lld, but must be from %lld to %lld", who, what, (long long)v,
+                          (long long)low, (long long)high);
 }
 
 bool tn__probability(const char *who, const char *what, double p)
 {
     if (p >= 0 && p <= 1) return true;
-    tn_raise(TN_EINVAL, "%s: .%s is %s, but a probability is from 0 to 1", who, what, tn__format_python(p));
-    return false;
+    return tn_raise_false(TN_EINVAL, "%s: .%s is %s, but a probability is from 0 to 1", who, what,
+                          tn__format_python(p));
 }
 
 bool tn__probability_below_1(const char *who, const char *what, double p)
 {
     if (p >= 0 && p < 1) return true;
-    tn_raise(TN_EINVAL, "%s: .%s is %s, but must be from 0 to less than 1", who, what, tn__format_number(p));
-    return false;
+    return tn_raise_false(TN_EINVAL, "%s: .%s is %s, but must be from 0 to less than 1", who, what,
+                          tn__format_number(p));
 }
 
 bool tn__epsilon(const char *who, double eps)
 {
     if (eps >= 0 && eps - eps == 0) return true;
-    tn_raise(TN_EINVAL, "%s: .eps is %s, but must not be negative, nor infinite", who, tn__format_number(eps));
-    return false;
+    return tn_raise_false(TN_EINVAL, "%s: .eps is %s, but must not be negative, nor infinite", who,
+                          tn__format_number(eps));
 }
 
 bool tn__floating(const char *who, tn_dtype dt)
 {
     if (tn_dtype_is_float(dt)) return true;
-    tn_raise(TN_EDTYPE, "%s: .dtype is %s, but parameters are f32, f64 or bf16", who, tn_dtype_name(dt));
-    return false;
+    return tn_raise_false(TN_EDTYPE, "%s: .dtype is %s, but parameters are f32, f64 or bf16", who, tn_dtype_name(dt));
 }

@@ -225,8 +225,7 @@ static int open_file(const char *path, int flags, unsigned mode)
 static bool check_path(const char *label, const char *path)
 {
     if (path && *path) return true;
-    tn_raise(TN_EINVAL, "%s: the path is %s", label, path ? "empty" : "NULL");
-    return false;
+    return tn_raise_false(TN_EINVAL, "%s: the path is %s", label, path ? "empty" : "NULL");
 }
 
 int tn__file_probe(const char *path)
@@ -285,12 +284,10 @@ bool tn__source_open_linked(tn__source *s, const char *label, const char *path)
     to[n < 0 ? 0 : n] = 0, errno = keep;
     const char *name = to + sizeof blobs - 1, *slash = strrchr(path, '/');
     const int   folder = slash ? (int)(slash - path) + 1 : 0;
-    if (strncmp(to, blobs, sizeof blobs - 1) != 0 || !*name || *name == '.' || strchr(name, '/') || folder > 1000) {
-        tn_raise(TN_EUNSUPPORTED,
-                 "%s: this is a symbolic link; only links to ../../blobs are followed, as in Hugging Face's cache",
-                 label);
-        return false;
-    }
+    if (strncmp(to, blobs, sizeof blobs - 1) != 0 || !*name || *name == '.' || strchr(name, '/') || folder > 1000)
+        return tn_raise_false(
+            TN_EUNSUPPORTED,
+            "%s: this is a symbolic link; only links to ../../blobs are followed, as in Hugging Face's cache", label);
     snprintf(at, sizeof at, "%.*s%s", folder, path, to);
     return open_source(s, label, at, O_NOFOLLOW);
 }
@@ -299,8 +296,7 @@ bool tn__source_memory(tn__source *s, const char *label, const void *data, size_
 {
     *s = (tn__source){.label = label, .memory = data ? data : (const void *)"", .fd = -1, .size = (int64_t)bytes};
     if (data || !bytes) return true;
-    tn_raise(TN_EINVAL, "%s: data is NULL, but bytes is %zu", label, bytes);
-    return false;
+    return tn_raise_false(TN_EINVAL, "%s: data is NULL, but bytes is %zu", label, bytes);
 }
 
 bool tn__source_read(const tn__source *s, void *to, int64_t at, size_t bytes)
@@ -314,11 +310,10 @@ bool tn__source_read(const tn__source *s, void *to, int64_t at, size_t bytes)
         int64_t r = io.pread(io.user, s->fd, p, bytes < MOST ? bytes : MOST, at);
         if (r == -EINTR && ++tries < TRIES) continue;
         if (r < 0) return fail(s->label, "cannot read", r), false;
-        if (r == 0) {
-            tn_raise(TN_EIO, "%s: it ends at byte %lld, but had %lld bytes when it was opened: it was truncated since",
-                     s->label, (long long)at, (long long)s->size);
-            return false;
-        }
+        if (r == 0)
+            return tn_raise_false(
+                TN_EIO, "%s: it ends at byte %lld, but had %lld bytes when it was opened: it was truncated since",
+                s->label, (long long)at, (long long)s->size);
         p += r, at += r, bytes -= (size_t)r, tries = 0;
     }
     return true;
@@ -400,11 +395,9 @@ bool tn__sink_open(tn__sink *s, const char *label, const char *path, int64_t siz
     int         r = io.lstat(io.user, path, &old);
     if (r < 0 && r != -ENOENT) return fail(label, "cannot check for an old file", r), false;
     if (r >= 0) {
-        if (!S_ISREG(old.st_mode)) {
-            tn_raise(TN_EINVAL, "%s: there is %s of this name; only a regular file is replaced%s", label,
-                     kind(old.st_mode), S_ISLNK(old.st_mode) ? " (pass the link's target)" : "");
-            return false;
-        }
+        if (!S_ISREG(old.st_mode))
+            return tn_raise_false(TN_EINVAL, "%s: there is %s of this name; only a regular file is replaced%s", label,
+                                  kind(old.st_mode), S_ISLNK(old.st_mode) ? " (pass the link's target)" : "");
         mode = old.st_mode & 0777;
     }
     if (!open_temporary(s, mode)) return tn__sink_end(s, false), false;

@@ -96,10 +96,9 @@ tn_tensor *tn__element_read(const tn__source *s, int64_t at, int element, bool b
                             const char *what)
 {
     const tn__element *e = &tn__elements[element];
-    if (e->dtype < 0) {
-        tn_raise(TN_EUNSUPPORTED, "%s: %s is of type %s, which Tenon does not load", s->label, what, e->safetensors);
-        return NULL;
-    }
+    if (e->dtype < 0)
+        return tn_raise_null(TN_EUNSUPPORTED, "%s: %s is of type %s, which Tenon does not load", s->label, what,
+                             e->safetensors);
     if (!tn__shape_check(s->label, (tn_dtype)e->dtype, shape)) return NULL;
     tn_tensor *t = tn__new_owned((tn_dtype)e->dtype, shape);
     if (!t) return NULL;

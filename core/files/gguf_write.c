@@ -199,10 +199,9 @@ static bool put_tensors(tn_gguf_writer *w, plan *p, const char *label)
         const size_t     n = strlen(p->items[i].name);
         if (kind < 0 || s.n > 4) {
             char shown[TN__QUOTED];
-            tn_raise(TN_EUNSUPPORTED, "%s: %s: GGUF has no tensors of %s", label,
-                     tn__quote(shown, p->items[i].name, n, 100),
-                     kind < 0 ? tn_dtype_name(t->dtype) : "more than 4 dims");
-            return false;
+            return tn_raise_false(TN_EUNSUPPORTED, "%s: %s: GGUF has no tensors of %s", label,
+                                  tn__quote(shown, p->items[i].name, n, 100),
+                                  kind < 0 ? tn_dtype_name(t->dtype) : "more than 4 dims");
         }
         if (!grow(w, 8 + n + 4 + 4 * 8 + 12)) return false;
         put_text(w, p->items[i].name, n);

@@ -123,9 +123,8 @@ const tn_json *tn_json_need(const tn_json *v, const char *key)
         const char *name = tn__json_child_name(x.owner, (uint32_t)i, &bytes);
         tn__quote(near, name, bytes, 80);
     }
-    tn_raise(TN_EINDEX, "%s has no %s%s%s%s", place(where, v), asked, i >= 0 ? "; did you mean " : "", near,
-             i >= 0 ? "?" : "");
-    return NULL;
+    return tn_raise_null(TN_EINDEX, "%s has no %s%s%s%s", place(where, v), asked, i >= 0 ? "; did you mean " : "", near,
+                         i >= 0 ? "?" : "");
 }
 
 /* ---- reading values ---------------------------------------------------------------------------------------------- */

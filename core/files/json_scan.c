@@ -29,9 +29,8 @@ bool tn__json_fail(const tn__json_scan *s, size_t at, const char *fmt, ...)
     for (size_t i = 0; i < at; i++)
         if (s->text[i] == '\n') line++, start = i + 1;
     for (size_t i = start; i < at; i++) column += ((unsigned char)s->text[i] & 0xc0) != 0x80; /* characters */
-    tn_raise(TN_EFORMAT, "%s: line %zu, column %zu (byte %lld): %s", s->label, line, column,
-             (long long)s->base + (long long)at, what);
-    return false;
+    return tn_raise_false(TN_EFORMAT, "%s: line %zu, column %zu (byte %lld): %s", s->label, line, column,
+                          (long long)s->base + (long long)at, what);
 }
 
 static const char *expected(const tn__json_scan *s)

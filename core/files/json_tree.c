@@ -164,11 +164,9 @@ static tn_json *parse(const char *label, const char *path, const char *text, siz
     size_t table_at = sizeof(tn__json_document) + (size_t)c.values * sizeof(tn_json),
            string_at = table_at + (size_t)c.slots * 4;
     size_t all = string_at + (size_t)c.strings;
-    if (string_at > UINT32_MAX || c.strings > UINT32_MAX) {
-        tn_raise(TN_EUNSUPPORTED, "%s: the %llu values of this document need more than 4 GiB", label,
-                 (unsigned long long)c.values);
-        return NULL;
-    }
+    if (string_at > UINT32_MAX || c.strings > UINT32_MAX)
+        return tn_raise_null(TN_EUNSUPPORTED, "%s: the %llu values of this document need more than 4 GiB", label,
+                             (unsigned long long)c.values);
     tn__json_document *d = tn__mem_get(all);
     if (!d) return NULL;
     d->bytes = all, d->values = (uint32_t)c.values;
@@ -191,18 +189,16 @@ static bool check_limits(const char *label, tn_json_limits *l)
     if (!l->values) l->values = UINT32_MAX;
     if (l->depth >= 1 && l->depth <= TN_JSON_MAX_DEPTH && l->bytes >= 1 && l->bytes <= UINT32_MAX && l->values >= 1)
         return true;
-    tn_raise(TN_EINVAL,
-             "%s: limits out of range: depth %d (1 to %d), bytes %lld (1 to 2^32 - 1), values %lld (1 or more)", label,
-             l->depth, TN_JSON_MAX_DEPTH, (long long)l->bytes, (long long)l->values);
-    return false;
+    return tn_raise_false(
+        TN_EINVAL, "%s: limits out of range: depth %d (1 to %d), bytes %lld (1 to 2^32 - 1), values %lld (1 or more)",
+        label, l->depth, TN_JSON_MAX_DEPTH, (long long)l->bytes, (long long)l->values);
 }
 
 static bool check_size(const char *label, uint64_t bytes, const tn_json_limits *l)
 {
     if (bytes <= (uint64_t)l->bytes) return true;
-    tn_raise(TN_EFORMAT, "%s: the text has %llu bytes, the limit is %lld", label, (unsigned long long)bytes,
-             (long long)l->bytes);
-    return false;
+    return tn_raise_false(TN_EFORMAT, "%s: the text has %llu bytes, the limit is %lld", label,
+                          (unsigned long long)bytes, (long long)l->bytes);
 }
 
 tn_json *tn_json_parse_within(const char *text, size_t bytes, tn_json_limits limits)

@@ -119,11 +119,11 @@ static bool usable(const tn_json_writer *w, const char *who)
 {
     if (!w) return tn_raise_false(TN_EINVAL, "%s: the writer is NULL", who);
     if (!w->gap) return true;
-    tn_raise(TN_ESTATE,
-             "%s: calls on this writer were skipped while an error was set, so its text has a gap; clear the "
-             "writer and start again",
-             who);
-    return false;
+    return tn_raise_false(
+        TN_ESTATE,
+        "%s: calls on this writer were skipped while an error was set, so its text has a gap; clear the "
+        "writer and start again",
+        who);
 }
 
 static bool ready(tn_json_writer *w, const char *who)
@@ -138,9 +138,8 @@ static bool check_text(const char *who, const char *what, const char *p, size_t 
     size_t good = tn_utf8_valid(p, n);
     if (good == n) return true;
     char shown[TN__QUOTED];
-    tn_raise(TN_EFORMAT, "%s: the %s %s is not valid UTF-8 at its byte %zu", who, what, tn__quote(shown, p, n, 60),
-             good);
-    return false;
+    return tn_raise_false(TN_EFORMAT, "%s: the %s %s is not valid UTF-8 at its byte %zu", who, what,
+                          tn__quote(shown, p, n, 60), good);
 }
 
 /* Writes everything that precedes a value, and reserves `more` bytes for it. */
@@ -153,9 +152,8 @@ static bool begin(tn_json_writer *w, const char *who, const char *key, size_t mo
         return tn_raise_false(TN_EINVAL, "%s: a value in an object needs a key, but the key is NULL", who);
     if (!object && key) {
         char shown[TN__QUOTED];
-        tn_raise(TN_EINVAL, "%s: the key is %s, but only values in an object have keys; pass NULL", who,
-                 tn__quote(shown, key, key_bytes, 60));
-        return false;
+        return tn_raise_false(TN_EINVAL, "%s: the key is %s, but only values in an object have keys; pass NULL", who,
+                              tn__quote(shown, key, key_bytes, 60));
     }
     if (key && !check_text(who, "key", key, key_bytes)) return false;
     size_t before = 2 + (size_t)w->indent * (size_t)w->depth + (key ? quoted_size(key, key_bytes) + 2 : 0);

@@ -26,9 +26,8 @@ static bool fail(const header *h, tn_status code, size_t at, const char *what)
 {
     char   found[TN__QUOTED];
     size_t n = at < h->bytes ? h->bytes - at : 0;
-    tn_raise(code, "%s: header, byte %lld: %s, found %s", h->label, (long long)h->base + (long long)at, what,
-             n ? tn__quote(found, h->text + at, n < 20 ? n : 20, 20) : "its end");
-    return false;
+    return tn_raise_false(code, "%s: header, byte %lld: %s, found %s", h->label, (long long)h->base + (long long)at,
+                          what, n ? tn__quote(found, h->text + at, n < 20 ? n : 20, 20) : "its end");
 }
 
 static void skip_space(header *h)
@@ -207,11 +206,9 @@ static tn_tensor *read_elements(const tn__source *s, const header *h, int64_t at
     tn_shape_text(h->shape, text, sizeof text);
     if (!data_bytes(h, &bytes))
         return tn_raise_null(TN_EFORMAT, "%s: shape %s is too large: its bytes do not fit in 63 bits", s->label, text);
-    if (bytes != s->size - at) {
-        tn_raise(TN_EFORMAT, "%s: %s %s needs %lld bytes after the header, found %lld", s->label,
-                 tn__elements[h->element].npy, text, (long long)bytes, (long long)(s->size - at));
-        return NULL;
-    }
+    if (bytes != s->size - at)
+        return tn_raise_null(TN_EFORMAT, "%s: %s %s needs %lld bytes after the header, found %lld", s->label,
+                             tn__elements[h->element].npy, text, (long long)bytes, (long long)(s->size - at));
     tn_shape shape = h->shape;
     if (h->fortran)
         for (int i = 0; i < shape.n; i++) shape.d[i] = h->shape.d[shape.n - 1 - i];
@@ -222,30 +219,25 @@ static tn_tensor *read_elements(const tn__source *s, const header *h, int64_t at
 static tn_tensor *read_npy(const tn__source *s)
 {
     unsigned char p[12] = {0};
-    if (s->size < 10) {
-        tn_raise(TN_EFORMAT, "%s: it has %lld bytes, too few for an npy file", s->label, (long long)s->size);
-        return NULL;
-    }
+    if (s->size < 10)
+        return tn_raise_null(TN_EFORMAT, "%s: it has %lld bytes, too few for an npy file", s->label,
+                             (long long)s->size);
     if (!tn__source_read(s, p, 0, s->size < 12 ? 10 : 12)) return NULL;
     if (memcmp(p, "\x93NUMPY", 6))
         return tn_raise_null(TN_EFORMAT, "%s: not an npy file: it does not start with \\x93NUMPY", s->label);
     if (p[6] < 1 || p[6] > 3 || p[7] != 0)
         return tn_raise_null(TN_EFORMAT, "%s: byte 6: version %d.%d, expected 1.0, 2.0 or 3.0", s->label, p[6], p[7]);
-    if (p[6] > 1 && s->size < 12) {
-        tn_raise(TN_EFORMAT, "%s: it has %lld bytes, too few for an npy file", s->label, (long long)s->size);
-        return NULL;
-    }
+    if (p[6] > 1 && s->size < 12)
+        return tn_raise_null(TN_EFORMAT, "%s: it has %lld bytes, too few for an npy file", s->label,
+                             (long long)s->size);
     int64_t at = p[6] == 1 ? 10 : 12, n = p[8] | (int64_t)p[9] << 8;
     if (p[6] > 1) n |= (int64_t)p[10] << 16 | (int64_t)p[11] << 24;
-    if (n > MAX_HEADER) {
-        tn_raise(TN_EFORMAT, "%s: byte 8: a header of %lld bytes, the limit is %d", s->label, (long long)n, MAX_HEADER);
-        return NULL;
-    }
-    if (n > s->size - at) {
-        tn_raise(TN_EFORMAT, "%s: byte 8: a header of %lld bytes, but only %lld follow", s->label, (long long)n,
-                 (long long)(s->size - at));
-        return NULL;
-    }
+    if (n > MAX_HEADER)
+        return tn_raise_null(TN_EFORMAT, "%s: byte 8: a header of %lld bytes, the limit is %d", s->label, (long long)n,
+                             MAX_HEADER);
+    if (n > s->size - at)
+        return tn_raise_null(TN_EFORMAT, "%s: byte 8: a header of %lld bytes, but only %lld follow", s->label,
+                             (long long)n, (long long)(s->size - at));
     char *text = tn__mem_get((size_t)n);
     if (!text) return NULL;
     header     h = {.label = s->label, .text = text, .base = at, .bytes = (size_t)n};
@@ -306,11 +298,9 @@ static size_t put_header(char to[HEADER], const tn_tensor *t)
 static bool begin(const char *label, const tn_tensor *t, char head[HEADER], size_t *head_bytes, int64_t *all)
 {
     if (!t) return tn_raise_false(TN_EINVAL, "%s: the tensor is NULL", label);
-    if (t->dtype == TN_BF16) {
-        tn_raise(TN_EUNSUPPORTED, "%s: npy has no bf16; convert with tn_to(t, TN_F32), or write a safetensors file",
-                 label);
-        return false;
-    }
+    if (t->dtype == TN_BF16)
+        return tn_raise_false(TN_EUNSUPPORTED,
+                              "%s: npy has no bf16; convert with tn_to(t, TN_F32), or write a safetensors file", label);
     *head_bytes = put_header(head, t);
     if (tn__add_i64((int64_t)*head_bytes, tn_shape_numel(t->l.shape) * (int64_t)tn__dtype_bytes(t->dtype), all))
         return true;

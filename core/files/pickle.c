@@ -142,11 +142,11 @@ static bool name(tn__pickle *p)
         return push_number(p, TN__PY_GLOBAL, names[i].is + element);
     }
     char shown[TN__QUOTED];
-    tn_raise(TN_EUNSUPPORTED,
-             "%s: byte %zu of the pickle: the name %s is not used by state dicts of plain tensors, which alone are "
-             "read; nothing was executed",
-             p->label, start, tn__quote(shown, at, n - 1, 100));
-    return false;
+    return tn_raise_false(
+        TN_EUNSUPPORTED,
+        "%s: byte %zu of the pickle: the name %s is not used by state dicts of plain tensors, which alone are "
+        "read; nothing was executed",
+        p->label, start, tn__quote(shown, at, n - 1, 100));
 }
 
 /* ---- the stack --------------------------------------------------------------------------------------------------- */
@@ -280,9 +280,9 @@ static bool leaf(tn__pickle *p, unsigned char op)
     default: break;
     }
     if (tn__self.error != TN_OK) return false;
-    tn_raise(TN_EUNSUPPORTED, "%s: byte %zu of the pickle: the instruction 0x%02x, which state dicts do not need",
-             p->label, p->at - 1, op);
-    return false;
+    return tn_raise_false(TN_EUNSUPPORTED,
+                          "%s: byte %zu of the pickle: the instruction 0x%02x, which state dicts do not need", p->label,
+                          p->at - 1, op);
 }
 
 static bool step(tn__pickle *p, unsigned char op)
@@ -315,11 +315,11 @@ static bool of_protocol_2(tn__pickle *p, uint64_t version)
 {
     if (version == 2) return true;
     if (tn__self.error != TN_OK) return false;
-    tn_raise(TN_EUNSUPPORTED,
-             "%s: byte %zu of the pickle: protocol %d, expected 2, the default of torch.save; torch.load the file and "
-             "torch.save it without pickle_protocol",
-             p->label, p->at - 1, (int)version);
-    return false;
+    return tn_raise_false(
+        TN_EUNSUPPORTED,
+        "%s: byte %zu of the pickle: protocol %d, expected 2, the default of torch.save; torch.load the file and "
+        "torch.save it without pickle_protocol",
+        p->label, p->at - 1, (int)version);
 }
 
 int64_t tn__pickle_next(tn__pickle *p)

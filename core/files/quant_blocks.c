@@ -93,10 +93,9 @@ tn_tensor *tn__quant_block_read(const tn__source *s, int64_t at, int block, tn_d
                                 const char *what)
 {
     const tn__quant_block *b = &tn__quant_blocks[block];
-    if (!b->widen) {
-        tn_raise(TN_EUNSUPPORTED, "%s: %s is of type %s, which Tenon does not load", s->label, what, b->name);
-        return NULL;
-    }
+    if (!b->widen)
+        return tn_raise_null(TN_EUNSUPPORTED, "%s: %s is of type %s, which Tenon does not load", s->label, what,
+                             b->name);
     if (!tn__shape_check(s->label, as, shape)) return NULL;
     tn_tensor     *t = tn__new_owned(as, shape);
     unsigned char *part = t ? tn__mem_get(AT_ONCE) : NULL;

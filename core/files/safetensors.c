@@ -160,7 +160,7 @@ tn_tensor *tn_safetensors_get(const tn_safetensors *f, const char *name)
     tn__quote(asked, name, strlen(name), 100);
     i = tn__names_nearest(&f->names, f->count, name);
     if (i >= 0) tn__quote(meant, f->entries[i].name, f->entries[i].name_bytes, 100);
-    tn_raise(TN_EINDEX, "%s: %s%sno tensor %s among its %u%s%s%s", who, f->source.memory ? "" : f->path,
-             f->source.memory ? "" : ": ", asked, f->count, i >= 0 ? "; did you mean " : "", meant, i >= 0 ? "?" : "");
-    return NULL;
+    return tn_raise_null(TN_EINDEX, "%s: %s%sno tensor %s among its %u%s%s%s", who, f->source.memory ? "" : f->path,
+                         f->source.memory ? "" : ": ", asked, f->count, i >= 0 ? "; did you mean " : "", meant,
+                         i >= 0 ? "?" : "");
 }

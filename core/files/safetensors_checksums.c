@@ -53,12 +53,11 @@ bool tn__st_take_checksums(tn_safetensors *f)
     const int64_t at = lowest_first() ? tn__names_find(&f->keys, key, strlen(key)) : -1;
     if (at < 0) return true;
     const char *sums = f->pairs[at].value;
-    if (strlen(sums) != (size_t)f->count * DIGITS) {
-        tn_raise(TN_EFORMAT,
-                 "%s: the file is damaged: %s in its metadata has %zu digits, expected %d for each of its %u tensors",
-                 f->label, key, strlen(sums), DIGITS, f->count);
-        return false;
-    }
+    if (strlen(sums) != (size_t)f->count * DIGITS)
+        return tn_raise_false(
+            TN_EFORMAT,
+            "%s: the file is damaged: %s in its metadata has %zu digits, expected %d for each of its %u tensors",
+            f->label, key, strlen(sums), DIGITS, f->count);
     for (uint32_t i = 0; i < f->count; i++) f->entries[i].sum = sums + (size_t)i * DIGITS;
     return true;
 }
@@ -69,9 +68,9 @@ bool tn__st_checksum_ok(const char *label, const tn__st_entry *e, const tn_tenso
     if (!e->sum || !t) return true;
     sum_of(e->name, t, is);
     if (!memcmp(is, e->sum, DIGITS)) return true;
-    tn_raise(TN_EFORMAT,
-             "%s: tensor %s is damaged: its checksum is %s, expected %.16s; copy the file from its source again, or "
-             "create it again; a program that changes tensors must remove \"%s\" from the metadata",
-             label, tn__quote(shown, e->name, e->name_bytes, 100), is, e->sum, key);
-    return false;
+    return tn_raise_false(
+        TN_EFORMAT,
+        "%s: tensor %s is damaged: its checksum is %s, expected %.16s; copy the file from its source again, or "
+        "create it again; a program that changes tensors must remove \"%s\" from the metadata",
+        label, tn__quote(shown, e->name, e->name_bytes, 100), is, e->sum, key);
 }

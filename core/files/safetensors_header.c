@@ -12,9 +12,8 @@ bool tn__st_fail(const tn_safetensors *f, const char *name, size_t at, const cha
     va_start(ap, fmt);
     vsnprintf(what, sizeof what, fmt, ap);
     va_end(ap);
-    tn_raise(TN_EFORMAT, "%s: tensor %s (byte %lld): %s", f->label, tn__quote(shown, name, strlen(name), 100),
-             8 + (long long)at, what);
-    return false;
+    return tn_raise_false(TN_EFORMAT, "%s: tensor %s (byte %lld): %s", f->label,
+                          tn__quote(shown, name, strlen(name), 100), 8 + (long long)at, what);
 }
 
 static const char *keep_string(tn_safetensors *f, const tn__json_token *t)
@@ -90,11 +89,9 @@ static bool parse_integers(tn__json_scan *s, const char *what, int most, int64_t
             return tn__json_fail(s, t.at, "%s has %llu, the limit is %lld", what, (unsigned long long)t.magnitude,
                                  (long long)largest);
         if (*n == most && most == 2) return tn__json_fail(s, start, "%s must contain two integers", what);
-        if (*n == most) {
-            tn_raise(TN_EUNSUPPORTED, "%s: byte %lld: %s has more than %d dims, which is Tenon's limit", s->label,
-                     (long long)s->base + (long long)start, what, most);
-            return false;
-        }
+        if (*n == most)
+            return tn_raise_false(TN_EUNSUPPORTED, "%s: byte %lld: %s has more than %d dims, which is Tenon's limit",
+                                  s->label, (long long)s->base + (long long)start, what, most);
         to[*n] = (int64_t)t.magnitude;
     }
 }

@@ -14,9 +14,9 @@ enum { SHARDS = 1000, NAME = 255 /* bytes of a file's name */ };
 static bool wrong(const tn_safetensors *f, const char *tensor, const char *file, const char *what)
 {
     char shown[2][TN__QUOTED];
-    tn_raise(TN_EFORMAT, "%s: tensor %s: %s%s%s", f->label, tn__quote(shown[0], tensor, strlen(tensor), 100), what,
-             file ? " " : "", file ? tn__quote(shown[1], file, strlen(file), 100) : "");
-    return false;
+    return tn_raise_false(TN_EFORMAT, "%s: tensor %s: %s%s%s", f->label,
+                          tn__quote(shown[0], tensor, strlen(tensor), 100), what, file ? " " : "",
+                          file ? tn__quote(shown[1], file, strlen(file), 100) : "");
 }
 
 /* True if v is a plain file name: no folder, not hidden. */

@@ -29,9 +29,8 @@ static bool duplicate(const tn_safetensors *f, const char *what, const char *nam
     if (f->shards || !first)
         return tn_raise_false(TN_EFORMAT, "%s: duplicate %s %s%s", f->label, what, tn__quote(shown, name, bytes, 100),
                               f->shards ? ", in two of the files" : "");
-    tn_raise(TN_EFORMAT, "%s: duplicate %s %s, at byte %lld and at byte %lld", f->label, what,
-             tn__quote(shown, name, bytes, 100), 8 + (long long)first, 8 + (long long)at);
-    return false;
+    return tn_raise_false(TN_EFORMAT, "%s: duplicate %s %s, at byte %lld and at byte %lld", f->label, what,
+                          tn__quote(shown, name, bytes, 100), 8 + (long long)first, 8 + (long long)at);
 }
 
 uint32_t *tn__st_slots(tn_safetensors *f)
@@ -79,9 +78,9 @@ static bool check_offsets(const tn_safetensors *f, uint32_t *order)
         at = e->end;
     }
     if (at == data) return true;
-    tn_raise(TN_EFORMAT, "%s: its tensors have %lld bytes, but %lld follow the header: %s", f->label, (long long)at,
-             (long long)data, at > data ? "the file is truncated" : "there are unexpected bytes");
-    return false;
+    return tn_raise_false(TN_EFORMAT, "%s: its tensors have %lld bytes, but %lld follow the header: %s", f->label,
+                          (long long)at, (long long)data,
+                          at > data ? "the file is truncated" : "there are unexpected bytes");
 }
 
 /* ---- tables of other formats ------------------------------------------------------------------------------------- */
@@ -137,23 +136,18 @@ static bool read_header(tn_safetensors *f)
     unsigned char eight[8];
     uint64_t      n = 0;
     int64_t       size = f->source.size;
-    if (size < 8) {
-        tn_raise(TN_EFORMAT, "%s: it has %lld bytes, too few for a safetensors file", f->label, (long long)size);
-        return false;
-    }
+    if (size < 8)
+        return tn_raise_false(TN_EFORMAT, "%s: it has %lld bytes, too few for a safetensors file", f->label,
+                              (long long)size);
     if (!tn__source_read(&f->source, eight, 0, 8)) return false;
     for (int i = 7; i >= 0; i--) n = n << 8 | eight[i];
-    if (n > TN__ST_HEADER) {
-        tn_raise(TN_EFORMAT,
-                 "%s: byte 0: a header of %llu bytes, the limit is %d: not a safetensors file, or a damaged one",
-                 f->label, (unsigned long long)n, TN__ST_HEADER);
-        return false;
-    }
-    if (n > (uint64_t)(size - 8)) {
-        tn_raise(TN_EFORMAT, "%s: byte 0: a header of %llu bytes, but only %lld follow", f->label,
-                 (unsigned long long)n, (long long)size - 8);
-        return false;
-    }
+    if (n > TN__ST_HEADER)
+        return tn_raise_false(
+            TN_EFORMAT, "%s: byte 0: a header of %llu bytes, the limit is %d: not a safetensors file, or a damaged one",
+            f->label, (unsigned long long)n, TN__ST_HEADER);
+    if (n > (uint64_t)(size - 8))
+        return tn_raise_false(TN_EFORMAT, "%s: byte 0: a header of %llu bytes, but only %lld follow", f->label,
+                              (unsigned long long)n, (long long)size - 8);
     f->header_bytes = (int64_t)n, f->base = 8 + f->header_bytes;
     f->header = tn__mem_get((size_t)n);
     bool ok = f->header && tn__source_read(&f->source, f->header, 8, (size_t)n) && parse(f);

@@ -205,10 +205,9 @@ static tn_tensor *write_all(const tn_safetensors_writer *w, const char *label, c
     const char *text = put_header(w, label, order, j, &data) ? tn_json_text(j, &n) : NULL;
     if (!text) return NULL;
     size_t padded = (n + 7) / 8 * 8;
-    if (padded > TN__ST_HEADER) {
-        tn_raise(TN_EUNSUPPORTED, "%s: a header of %zu bytes, the limit is %d", label, padded, TN__ST_HEADER);
-        return NULL;
-    }
+    if (padded > TN__ST_HEADER)
+        return tn_raise_null(TN_EUNSUPPORTED, "%s: a header of %zu bytes, the limit is %d", label, padded,
+                             TN__ST_HEADER);
     int64_t       all = 8 + (int64_t)padded + data;
     unsigned char eight[8];
     for (int i = 0; i < 8; i++) eight[i] = (unsigned char)((uint64_t)padded >> 8 * i);

@@ -349,8 +349,7 @@ static bool contiguous(const tn__st_entry *e)
 static bool bad_tensor(const reader *r, const tn__st_entry *e, tn_status status, const char *why)
 {
     char shown[TN__QUOTED];
-    tn_raise(status, "%s: tensor %s %s", r->f->label, tn__quote(shown, e->name, e->name_bytes, 100), why);
-    return false;
+    return tn_raise_false(status, "%s: tensor %s %s", r->f->label, tn__quote(shown, e->name, e->name_bytes, 100), why);
 }
 
 /* torch.save marks a tensor that represents the negated or conjugated elements of its storage with {"neg": True}. */
@@ -384,11 +383,9 @@ static bool tensor_of(const reader *r, const tn__py_value *v, tn__st_entry *e)
     const int n = r->folder ? snprintf(name, sizeof name, "data/%.*s", (int)key->n, key->text)
                             : snprintf(name, sizeof name, "%.*s", (int)key->n, key->text);
     blob     *b = blobs_find(r, name, (size_t)n);
-    if (!b) {
-        tn_raise(TN_EFORMAT, "%s: the storage %s is missing", r->f->label,
-                 tn__quote(shown, key->text, (size_t)key->n, 100));
-        return false;
-    }
+    if (!b)
+        return tn_raise_false(TN_EFORMAT, "%s: the storage %s is missing", r->f->label,
+                              tn__quote(shown, key->text, (size_t)key->n, 100));
     const int64_t size = tn__elements[e->element].bits / 8;
     if (r->folder && !zip_find(r, b)) return false;
     if (count > b->bytes / size) count = b->bytes / size;

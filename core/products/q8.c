@@ -168,10 +168,9 @@ static tn_tensor *pack(const char *who, bool f16, const tn_tensor *weight)
     if (!t) return NULL;
     tn_parallel_for(j.q.panels, 1, fill_panels, &j);
     if (!atomic_load(&j.bad)) return t;
-    tn_raise(TN_EINVAL, "%s: the weights %s hold NaN, an infinity, or more than %s", who,
-             tn_shape_text(weight->l.shape, name, sizeof name),
-             f16 ? "65504, the largest f16" : "8.3e6, which has no scale in f16");
-    return NULL;
+    return tn_raise_null(TN_EINVAL, "%s: the weights %s hold NaN, an infinity, or more than %s", who,
+                         tn_shape_text(weight->l.shape, name, sizeof name),
+                         f16 ? "65504, the largest f16" : "8.3e6, which has no scale in f16");
 }
 tn_tensor *tn_q8_pack(const tn_tensor *weight) { return pack("tn_q8_pack", false, weight); }
 tn_tensor *tn_f16_pack(const tn_tensor *weight) { return pack("tn_f16_pack", true, weight); }

@@ -9,9 +9,9 @@ bool tn__rows_fit(const tn_tensor *leaf, const tn_tensor *grad, const tn_tensor 
     if (leaf->dtype == grad->dtype && s->n == 2 && s->d[1] == grad->l.shape.d[1] &&
         (!n || ((const int64_t *)tn__ptr(rows))[n - 1] < s->d[0]))
         return true;
-    tn_raise(TN_ESTATE, "backward: tn_adopt replaced a table while its gradient was collected; call it before the "
-                        "forward pass or after the backward");
-    return false;
+    return tn_raise_false(TN_ESTATE,
+                          "backward: tn_adopt replaced a table while its gradient was collected; call it before the "
+                          "forward pass or after the backward");
 }
 
 bool tn__rows_to_dense(const tn_tensor *leaf, tn_tensor **grad, tn_tensor **rows)

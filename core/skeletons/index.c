@@ -32,9 +32,8 @@ bool tn__index_check(const char *op, const char *what, const tn_tensor *index, i
             int64_t  rest = i + k;
             for (int d = place.n - 1; d >= 0; d--) place.d[d] = rest % index->l.shape.d[d], rest /= index->l.shape.d[d];
             char text[192];
-            tn_raise(TN_EINDEX, "%s: %s %lld at %s is outside 0 … %lld", op, what, (long long)v,
-                     tn_shape_text(place, text, sizeof text), (long long)limit - 1);
-            return false;
+            return tn_raise_false(TN_EINDEX, "%s: %s %lld at %s is outside 0 … %lld", op, what, (long long)v,
+                                  tn_shape_text(place, text, sizeof text), (long long)limit - 1);
         }
     }
     return true;

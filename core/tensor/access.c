@@ -57,9 +57,9 @@ static void *at_position(const char *who, const tn_tensor *t, int64_t position)
     const int64_t n = tn_shape_numel(t->l.shape);
     if (position < 0 || position >= n) {
         char text[192];
-        tn_raise(TN_EINDEX, "%s: position %lld is out of range for shape %s, which has %lld element%s", who,
-                 (long long)position, tn_shape_text(t->l.shape, text, sizeof text), (long long)n, n == 1 ? "" : "s");
-        return NULL;
+        return tn_raise_null(TN_EINDEX, "%s: position %lld is out of range for shape %s, which has %lld element%s", who,
+                             (long long)position, tn_shape_text(t->l.shape, text, sizeof text), (long long)n,
+                             n == 1 ? "" : "s");
     }
     int64_t offset = 0;
     for (int i = t->l.shape.n - 1; i >= 0 && position; i--) {
@@ -74,18 +74,15 @@ static void *at_index(const char *who, const tn_tensor *t, tn_shape index)
 {
     char    text[192], shape[192];
     int64_t offset = 0;
-    if (index.n != t->l.shape.n) {
-        tn_raise(TN_EINDEX, "%s: an index of %d entries for a %d-d tensor of shape %s", who, index.n, t->l.shape.n,
-                 tn_shape_text(t->l.shape, shape, sizeof shape));
-        return NULL;
-    }
+    if (index.n != t->l.shape.n)
+        return tn_raise_null(TN_EINDEX, "%s: an index of %d entries for a %d-d tensor of shape %s", who, index.n,
+                             t->l.shape.n, tn_shape_text(t->l.shape, shape, sizeof shape));
     for (int i = 0; i < index.n; i++) {
         const int64_t d = t->l.shape.d[i], k = index.d[i] < 0 ? index.d[i] + d : index.d[i];
-        if (k < 0 || k >= d) {
-            tn_raise(TN_EINDEX, "%s: index %s is out of range for shape %s in dim %d", who,
-                     tn_shape_text(index, text, sizeof text), tn_shape_text(t->l.shape, shape, sizeof shape), i);
-            return NULL;
-        }
+        if (k < 0 || k >= d)
+            return tn_raise_null(TN_EINDEX, "%s: index %s is out of range for shape %s in dim %d", who,
+                                 tn_shape_text(index, text, sizeof text),
+                                 tn_shape_text(t->l.shape, shape, sizeof shape), i);
         offset += k * t->l.stride[i];
     }
     return at_offset(t, offset);
@@ -155,12 +152,12 @@ bool tn__writable(const char *who, const tn_tensor *t)
             who, open, name, close);
     if (tn__layout_contiguous(&t->l) || !tn__layout_repeats(&t->l)) return true;
     char shape[192], strides[192];
-    tn_raise(TN_EINVAL,
-             "%s: this tensor%s%s%s has elements at several indices (shape %s, strides %s); write to the tensor "
-             "that it is a view of, or to a contiguous copy",
-             who, open, name, close, tn_shape_text(t->l.shape, shape, sizeof shape),
-             tn_shape_text(tn_strides_of(t), strides, sizeof strides));
-    return false;
+    return tn_raise_false(
+        TN_EINVAL,
+        "%s: this tensor%s%s%s has elements at several indices (shape %s, strides %s); write to the tensor "
+        "that it is a view of, or to a contiguous copy",
+        who, open, name, close, tn_shape_text(t->l.shape, shape, sizeof shape),
+        tn_shape_text(tn_strides_of(t), strides, sizeof strides));
 }
 
 void *tn_data_mut(tn_tensor *t)

@@ -171,9 +171,8 @@ bool tn__fits(const char *who, const char *what, tn_dtype dt, double v)
     case TN_BF16: ok = !isfinite(v) || isfinite(tn__bf16_to_f32(tn__f32_to_bf16((float)v))); break;
     default:
         if (v < range[dt].end && trunc(v) >= range[dt].least) return true;
-        tn_raise(TN_EINVAL, "%s: %s %g does not fit %s, which holds %s", who, what, v, tn_dtype_name(dt),
-                 range[dt].text);
-        return false;
+        return tn_raise_false(TN_EINVAL, "%s: %s %g does not fit %s, which holds %s", who, what, v, tn_dtype_name(dt),
+                              range[dt].text);
     }
     if (!ok) tn_raise(TN_EINVAL, "%s: %s %g is too large for %s", who, what, v, tn_dtype_name(dt));
     return ok;

@@ -109,10 +109,9 @@ bool tn__broadcast(const char *op, tn_shape a, tn_shape b, tn_shape *to)
         int64_t x = i <= a.n ? a.d[a.n - i] : 1, y = i <= b.n ? b.d[b.n - i] : 1;
         if (x != y && x != 1 && y != 1) {
             char ta[192], tb[192];
-            tn_raise(TN_ESHAPE, "%s: shapes %s and %s do not broadcast: dim -%d is %lld in one and %lld in the other",
-                     op, tn_shape_text(a, ta, sizeof ta), tn_shape_text(b, tb, sizeof tb), i, (long long)x,
-                     (long long)y);
-            return false;
+            return tn_raise_false(
+                TN_ESHAPE, "%s: shapes %s and %s do not broadcast: dim -%d is %lld in one and %lld in the other", op,
+                tn_shape_text(a, ta, sizeof ta), tn_shape_text(b, tb, sizeof tb), i, (long long)x, (long long)y);
         }
         r.d[r.n - i] = x == 1 ? y : x;
     }

@@ -19,9 +19,8 @@ bool tn__may_write(const char *who, const tn_tensor *t)
 {
     if (!t || !t->storage->remote || remote_of(t)->writable) return true;
     const char *name = t->name ? t->name : "";
-    tn_raise(TN_ESTATE,
-             "%s: this tensor%s%s%s is a weight sharded over the ranks (.zero3); change it after "
-             "tn_replica_whole, or let tn_replica_step do it",
-             who, *name ? " (" : "", name, *name ? ")" : "");
-    return false;
+    return tn_raise_false(TN_ESTATE,
+                          "%s: this tensor%s%s%s is a weight sharded over the ranks (.zero3); change it after "
+                          "tn_replica_whole, or let tn_replica_step do it",
+                          who, *name ? " (" : "", name, *name ? ")" : "");
 }

@@ -7,9 +7,8 @@
 bool tn__batching_check(const char *who, const tn__batching *how)
 {
     if (how->tokens > 0 && how->examples >= 0) return true;
-    tn_raise(TN_EINVAL, "%s: .tokens is %lld and .examples is %lld; expected at least 1 and at least 0", who,
-             (long long)how->tokens, (long long)how->examples);
-    return false;
+    return tn_raise_false(TN_EINVAL, "%s: .tokens is %lld and .examples is %lld; expected at least 1 and at least 0",
+                          who, (long long)how->tokens, (long long)how->examples);
 }
 
 void tn__plan_free(tn__plan *p)

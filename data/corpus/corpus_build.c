@@ -46,11 +46,9 @@ static bool add_sentence(maker *m, const tn__reader *r, tn_text text)
     if (tn__self.error != TN_OK) return false;
     if (!m->ids.n) return true; /* no known characters */
     for (int64_t i = 0; i < m->ids.n; i++) {
-        if (m->ids.at[i] < 0 || m->ids.at[i] >= m->config->vocabulary) {
-            tn_raise(TN_EINDEX, "%s: line %lld: the encoder returned token %d, outside 0 … %lld", r->label,
-                     (long long)r->line, (int)m->ids.at[i], (long long)m->config->vocabulary - 1);
-            return false;
-        }
+        if (m->ids.at[i] < 0 || m->ids.at[i] >= m->config->vocabulary)
+            return tn_raise_false(TN_EINDEX, "%s: line %lld: the encoder returned token %d, outside 0 … %lld", r->label,
+                                  (long long)r->line, (int)m->ids.at[i], (long long)m->config->vocabulary - 1);
         if (!put(m, (uint64_t)m->ids.at[i], m->width)) return false;
     }
     int64_t n = (int64_t)m->footer.sentences;
@@ -104,10 +102,9 @@ static bool end_document(maker *m, const tn__reader *r)
 static bool add_line(maker *m, const tn__reader *r, tn_text line)
 {
     while (line.bytes && strchr(" \t\r", line.at[line.bytes - 1]) && line.at[line.bytes - 1]) line.bytes--;
-    if (memchr(line.at, 0, line.bytes)) {
-        tn_raise(TN_EFORMAT, "%s: line %lld has a NUL byte; expected text in UTF-8", r->label, (long long)r->line);
-        return false;
-    }
+    if (memchr(line.at, 0, line.bytes))
+        return tn_raise_false(TN_EFORMAT, "%s: line %lld has a NUL byte; expected text in UTF-8", r->label,
+                              (long long)r->line);
     size_t blank = 0;
     while (blank < line.bytes && (line.at[blank] == ' ' || line.at[blank] == '\t')) blank++;
     if (blank == line.bytes) return end_document(m, r);

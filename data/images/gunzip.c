@@ -54,11 +54,11 @@ bool tn__gunzip(const char *label, const unsigned char *data, size_t size, void 
 bool tn__gunzip(const char *label, const unsigned char *data, size_t size, void *to, size_t bytes, bool some)
 {
     (void)data, (void)size, (void)to, (void)bytes, (void)some;
-    tn_raise(TN_EUNSUPPORTED,
-             "%s: the file is compressed by gzip, but Tenon was built without libpng and zlib; install them (Debian: "
-             "libpng-dev) and configure again, or unpack the file with gunzip",
-             label);
-    return false;
+    return tn_raise_false(
+        TN_EUNSUPPORTED,
+        "%s: the file is compressed by gzip, but Tenon was built without libpng and zlib; install them (Debian: "
+        "libpng-dev) and configure again, or unpack the file with gunzip",
+        label);
 }
 
 #endif

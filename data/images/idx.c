@@ -54,9 +54,8 @@ static bool check_size(const char *label, const head *h, int64_t size)
 {
     char text[192];
     if (h->size == size) return true;
-    tn_raise(TN_EFORMAT, "%s: a file of %s must have %lld bytes, this one has %lld", label,
-             tn_shape_text(h->shape, text, sizeof text), (long long)h->size, (long long)size);
-    return false;
+    return tn_raise_false(TN_EFORMAT, "%s: a file of %s must have %lld bytes, this one has %lld", label,
+                          tn_shape_text(h->shape, text, sizeof text), (long long)h->size, (long long)size);
 }
 
 static tn_tensor *elements(const tn__source *s, const head *h)

@@ -38,9 +38,8 @@ static bool holds(const reader *r, int64_t samples, bool plain, int64_t largest)
 {
     const int64_t left = (int64_t)(r->bytes - r->at), need = plain ? 2 * samples - 1 : samples * (1 + (largest > 255));
     if (left >= need) return true;
-    tn_raise(TN_EFORMAT, "%s: the file has %lld bytes of samples, expected at least %lld for its size", r->label,
-             (long long)left, (long long)need);
-    return false;
+    return tn_raise_false(TN_EFORMAT, "%s: the file has %lld bytes of samples, expected at least %lld for its size",
+                          r->label, (long long)left, (long long)need);
 }
 
 /* Reads one row of n samples; false: raised. */

@@ -10,9 +10,8 @@ bool tn__image_sides(const char *label, int64_t width, int64_t height)
         return tn_raise_false(TN_EFORMAT, "%s: an image of %lld x %lld pixels is empty", label, (long long)width,
                               (long long)height);
     if (width <= TN__IMAGE_SIDE && height <= TN__IMAGE_SIDE && width * height <= TN__IMAGE_PIXELS) return true;
-    tn_raise(TN_EUNSUPPORTED, "%s: %lld x %lld pixels are too many: at most %d per side and %d in total", label,
-             (long long)width, (long long)height, TN__IMAGE_SIDE, TN__IMAGE_PIXELS);
-    return false;
+    return tn_raise_false(TN_EUNSUPPORTED, "%s: %lld x %lld pixels are too many: at most %d per side and %d in total",
+                          label, (long long)width, (long long)height, TN__IMAGE_SIDE, TN__IMAGE_PIXELS);
 }
 
 bool tn__raster_begin(tn__raster *r, const char *label, int64_t width, int64_t height, int stored, int64_t largest,

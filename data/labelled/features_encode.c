@@ -164,9 +164,8 @@ static bool same_number_of_endings(const tn_features *f, const tn_example *x)
 {
     if (x->texts - 1 == f->group) return true;
     char place[TN__PLACE];
-    tn_raise(TN_EFORMAT, "%s: %lld endings, but the first example has %lld",
-             tn__labelled_place(f->from, x->line, place), (long long)x->texts - 1, (long long)f->group);
-    return false;
+    return tn_raise_false(TN_EFORMAT, "%s: %lld endings, but the first example has %lld",
+                          tn__labelled_place(f->from, x->line, place), (long long)x->texts - 1, (long long)f->group);
 }
 
 bool tn__features_encode(tn_features *f)

@@ -80,10 +80,8 @@ bool tn__labelled_bad(tn_labelled *l, int64_t line, const char *fmt, ...)
     va_end(args);
     if (line) snprintf(place, sizeof place, "line %lld: ", (long long)line);
     tn__labelled_cancel(l);
-    if (l->skipped >= l->config.skip) {
-        tn_raise(TN_EFORMAT, "%s%s%s%s", l->label, *l->label ? ", " : "", place, error);
-        return false;
-    }
+    if (l->skipped >= l->config.skip)
+        return tn_raise_false(TN_EFORMAT, "%s%s%s%s", l->label, *l->label ? ", " : "", place, error);
     if (!l->skipped++) {
         char first[700];
         snprintf(first, sizeof first, "%s%s", place, error);

@@ -38,10 +38,9 @@ static bool read_form(tn_labelled *l, tn_text all)
         if (!strcmp(form, "squad")) return tn__labelled_read_squad(l, all);
         break;
     }
-    tn_raise(TN_EINVAL, "%s: the format '%s' does not exist for this kind; %s", l->label, form,
-             l->config.kind == TN_LABELLED_WORDS ? "expected conll or conllu for words with tags"
-                                                 : "expected squad for questions with answers");
-    return false;
+    return tn_raise_false(TN_EINVAL, "%s: the format '%s' does not exist for this kind; %s", l->label, form,
+                          l->config.kind == TN_LABELLED_WORDS ? "expected conll or conllu for words with tags"
+                                                              : "expected squad for questions with answers");
 }
 
 /* True if lines end in "\r" only (old Macs, some "CSV (Macintosh)" exports): the file would be one line. */

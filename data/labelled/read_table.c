@@ -81,9 +81,9 @@ static bool choices(table *t, const tn__cells *header)
     }
     t->at[t->texts] = column(header, "label");
     if (t->at[0] >= 0 && t->texts >= 4 && (t->at[t->texts] >= 0 || t->l->config.no_label)) return true;
-    tn_raise(TN_EFORMAT, "%s: the first line must name the columns sent1, ending0, ending1, …%s; sent2 is optional",
-             t->l->label, t->l->config.no_label ? "" : " and label");
-    return false;
+    return tn_raise_false(TN_EFORMAT,
+                          "%s: the first line must name the columns sent1, ending0, ending1, …%s; sent2 is optional",
+                          t->l->label, t->l->config.no_label ? "" : " and label");
 }
 
 /* Rejects a column used twice: a classifier whose text is also the label would know all answers. */
@@ -121,11 +121,9 @@ static bool arrange(table *t, const tn__cells *first, bool *data)
         if (i == t->texts && bare) break;
         if (!name) t->at[i] = i == t->texts ? first->n - 1 : i;
         else if (!number_of(name, &t->at[i])) t->at[i] = column(first, name);
-        if (name && (t->at[i] < 0 || t->at[i] >= first->n)) {
-            tn_raise(TN_EINVAL, "%s has no column '%s'; its first line has %lld", t->l->label, name,
-                     (long long)first->n);
-            return false;
-        }
+        if (name && (t->at[i] < 0 || t->at[i] >= first->n))
+            return tn_raise_false(TN_EINVAL, "%s has no column '%s'; its first line has %lld", t->l->label, name,
+                                  (long long)first->n);
     }
     return all_differ(t, t->texts + !bare);
 }

@@ -23,8 +23,8 @@ static bool arguments(const char *who, int64_t n, const void *a, const void *b)
 {
     if (tn__blocked()) return false;
     if (n >= 0 && ((a && b) || !n)) return true;
-    tn_raise(TN_EINVAL, n < 0 ? "%s: n is %lld" : "%s: one of the arrays is NULL, and n is %lld", who, (long long)n);
-    return false;
+    return tn_raise_false(TN_EINVAL, n < 0 ? "%s: n is %lld" : "%s: one of the arrays is NULL, and n is %lld", who,
+                          (long long)n);
 }
 
 /* Returns the labels that occur, in order, in an array of 2n; NULL: raised. */

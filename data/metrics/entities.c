@@ -55,11 +55,9 @@ static void split(tn_text text, tn_text *front, tn_text *type)
  * type "_". */
 static bool split_strictly(tn_text text, tn_text *front, tn_text *type)
 {
-    if (!text.bytes || !memchr("BIO", text.at[0], 3)) {
-        tn_raise(TN_EFORMAT, "tn_entities_add: '%.*s' is not a BIO tag; expected O, B-TYPE or I-TYPE",
-                 (int)tn__min_i64((int64_t)text.bytes, 60), text.at ? text.at : "");
-        return false;
-    }
+    if (!text.bytes || !memchr("BIO", text.at[0], 3))
+        return tn_raise_false(TN_EFORMAT, "tn_entities_add: '%.*s' is not a BIO tag; expected O, B-TYPE or I-TYPE",
+                              (int)tn__min_i64((int64_t)text.bytes, 60), text.at ? text.at : "");
     *front = (tn_text){text.at, 1}, *type = (tn_text){text.at + 1, text.bytes - 1};
     while (type->bytes && type->at[0] == '-') type->at++, type->bytes--;
     while (type->bytes && type->at[type->bytes - 1] == '-') type->bytes--;

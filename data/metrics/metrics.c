@@ -89,12 +89,11 @@ bool tn__metric_check(const char *who, const void *metric, tn_text output, int n
     bool right = metric && (output.at || !output.bytes) && references && n >= 1;
     for (int i = 0; right && i < n; i++) right = references[i].at || !references[i].bytes;
     if (right) return true;
-    tn_raise(TN_EINVAL, "%s: %s", who,
-             !metric                      ? "the metric is NULL"
-             : !output.at && output.bytes ? "the output is NULL"
-             : n < 1                      ? "a line needs at least one reference"
-                                          : "a reference is NULL");
-    return false;
+    return tn_raise_false(TN_EINVAL, "%s: %s", who,
+                          !metric                      ? "the metric is NULL"
+                          : !output.at && output.bytes ? "the output is NULL"
+                          : n < 1                      ? "a line needs at least one reference"
+                                                       : "a reference is NULL");
 }
 
 int tn__metric_references(int before, bool first, int n) { return first || before == n ? n : -1; }

@@ -38,11 +38,9 @@ static bool table_new(table *t, const tn__points *words, const tn__points *ref)
     t->width = tn__min_i64(2 * t->band, t->m + 1);
     int64_t last = t->m + 1, bytes;
     if (!tn__mul_i64(t->n, t->width, &t->cells) || !tn__add_i64(t->cells, last, &t->cells) ||
-        !tn__mul_i64(t->cells, 5, &bytes) || t->m >= FAR || t->n >= FAR) {
-        tn_raise(TN_ENOMEM, "tn_ter_add: a line of %lld words, the reference has %lld", (long long)t->n,
-                 (long long)t->m);
-        return false;
-    }
+        !tn__mul_i64(t->cells, 5, &bytes) || t->m >= FAR || t->n >= FAR)
+        return tn_raise_false(TN_ENOMEM, "tn_ter_add: a line of %lld words, the reference has %lld", (long long)t->n,
+                              (long long)t->m);
     t->cost = tn__mem_get((size_t)t->cells * sizeof *t->cost);
     t->how = t->cost ? tn__mem_get((size_t)t->cells) : NULL;
     return t->how;

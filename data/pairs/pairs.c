@@ -41,8 +41,7 @@ static bool fits(const tn_pairs_config *c, const int64_t n[2])
 /* Raises an error that names the file and the line. */
 static bool reject(const tn__reader *r, tn_status code, const char *error)
 {
-    tn_raise(code, "%s: line %lld %s", r->label, (long long)r->line, error);
-    return false;
+    return tn_raise_false(code, "%s: line %lld %s", r->label, (long long)r->line, error);
 }
 
 static bool add_pair(tn_pairs *p, const tn_text text[2], const tn__reader *const from[2])
@@ -114,11 +113,11 @@ static bool read_two(tn_pairs *p, tn__reader *a, tn__reader *b)
             while (tn__reader_line(left, &rest)) continue;
             if (tn__self.error != TN_OK) return false;
             const char *other = strchr(ends->label, '\'');
-            tn_raise(TN_EFORMAT,
-                     "%s: the file has %lld lines, but its counterpart %s ends after line %lld; line i of one must be "
-                     "the translation of line i of the other",
-                     goes_on->label, (long long)goes_on->line, other ? other : ends->label, (long long)lines);
-            return false;
+            return tn_raise_false(
+                TN_EFORMAT,
+                "%s: the file has %lld lines, but its counterpart %s ends after line %lld; line i of one must be "
+                "the translation of line i of the other",
+                goes_on->label, (long long)goes_on->line, other ? other : ends->label, (long long)lines);
         }
         if (!more[0]) return true;
         for (int i = 0; i < 2; i++) text[i] = without_cr(text[i]);

@@ -26,10 +26,7 @@ tn_pairs_batches *tn_pairs_batches_create(const tn_pairs *p, tn_pairs_batches_co
 {
     const tn__batching how = {.tokens = c.tokens, .examples = c.examples, .seed = c.seed, .in_order = c.in_order};
     if (tn__blocked()) return NULL;
-    if (!p || !p->n) {
-        tn_raise(TN_EINVAL, "tn_pairs_batches_new: %s", p ? "no pairs are left" : "p is NULL");
-        return NULL;
-    }
+    if (!p || !p->n) return tn_raise_null(TN_EINVAL, "tn_pairs_batches_new: %s", p ? "no pairs are left" : "p is NULL");
     if (!tn__batching_check("tn_pairs_batches_new", &how)) return NULL;
     tn_pairs_batches *b = tn__mem_zeroed(sizeof *b);
     if (!b) return NULL;

@@ -24,10 +24,9 @@ static bool check(const char *who, const tn_tensor *w, tn_shape expected)
 {
     char a[192], b[192];
     if (tn_shape_equal(tn_shape_of(w), expected) && tn_dtype_is_float(tn_dtype_of(w))) return true;
-    tn_raise(TN_ESHAPE, "%s: weights is %s of dtype %s, expected a floating dtype and %s", who,
-             tn_shape_text(tn_shape_of(w), a, sizeof a), tn_dtype_name(tn_dtype_of(w)),
-             tn_shape_text(expected, b, sizeof b));
-    return false;
+    return tn_raise_false(TN_ESHAPE, "%s: weights is %s of dtype %s, expected a floating dtype and %s", who,
+                          tn_shape_text(tn_shape_of(w), a, sizeof a), tn_dtype_name(tn_dtype_of(w)),
+                          tn_shape_text(expected, b, sizeof b));
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */

@@ -73,8 +73,8 @@ static bool same_arguments(const char *label, const head *h, const tn_vectors_tr
 
 static bool damaged(const char *label)
 {
-    tn_raise(TN_EFORMAT, "%s: damaged, or not a checkpoint of vectors; unset .resume to start again", label);
-    return false;
+    return tn_raise_false(TN_EFORMAT, "%s: damaged, or not a checkpoint of vectors; unset .resume to start again",
+                          label);
 }
 
 static bool read_head(const tn__source *s, const tn__trainer *t, head *h)

@@ -125,12 +125,11 @@ static bool can_store(const tn_vectors *v, tn_vectors_format format)
         const tn_text w = tn__strings_at(&v->words, i);
         char          shown[TN__QUOTED];
         if (!memchr(w.at, ' ', w.bytes) && (format == TN_VECTORS_BINARY || !memchr(w.at, '\t', w.bytes))) continue;
-        tn_raise(TN_EINVAL,
-                 "tn_vectors_save: %s contains a blank, which %s must not; save as TN_VECTORS_TEXT or "
-                 "TN_VECTORS_SAFETENSORS",
-                 tn__quote(shown, w.at, w.bytes, 40),
-                 format == TN_VECTORS_BINARY ? "a word in the binary format" : "GloVe's first word");
-        return false;
+        return tn_raise_false(TN_EINVAL,
+                              "tn_vectors_save: %s contains a blank, which %s must not; save as TN_VECTORS_TEXT or "
+                              "TN_VECTORS_SAFETENSORS",
+                              tn__quote(shown, w.at, w.bytes, 40),
+                              format == TN_VECTORS_BINARY ? "a word in the binary format" : "GloVe's first word");
     }
     return true;
 }

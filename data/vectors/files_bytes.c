@@ -23,8 +23,7 @@ bool tn__in_fail(const tn__vectors_in *f, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    tn_raise(TN_EFORMAT, "%s: byte %lld: %s", f->label, (long long)f->at, text);
-    return false;
+    return tn_raise_false(TN_EFORMAT, "%s: byte %lld: %s", f->label, (long long)f->at, text);
 }
 
 bool tn__in_take(tn__vectors_in *f, void *to, int64_t bytes)

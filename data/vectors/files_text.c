@@ -28,8 +28,7 @@ static bool last_field(tn_text *line, tn_text *field)
 
 static bool fail(const tn__reader *r, const char *error)
 {
-    tn_raise(TN_EFORMAT, "%s: line %lld %s", r->label, (long long)r->line, error);
-    return false;
+    return tn_raise_false(TN_EFORMAT, "%s: line %lld %s", r->label, (long long)r->line, error);
 }
 
 static bool whole(tn_text t, int64_t *n)

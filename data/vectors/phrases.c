@@ -62,11 +62,9 @@ static bool refill(reader *r)
 {
     const int64_t left = r->have - r->used, n = tn__min_i64(BLOCK - left, r->source.size - r->at);
     if (r->a->stop && *r->a->stop) return false;
-    if (!n) {
-        tn_raise(TN_EFORMAT, "%s: from byte %lld on, no blank in %d bytes; expected text", r->label,
-                 (long long)(r->at - left), BLOCK);
-        return false;
-    }
+    if (!n)
+        return tn_raise_false(TN_EFORMAT, "%s: from byte %lld on, no blank in %d bytes; expected text", r->label,
+                              (long long)(r->at - left), BLOCK);
     memmove(r->buffer, r->buffer + r->used, (size_t)left);
     if (!tn__source_read(&r->source, r->buffer + left, r->at, (size_t)n)) return false;
     r->at += n, r->done += n, r->have = left + n, r->used = 0;
@@ -176,13 +174,12 @@ static bool count_words(phrases *p)
         p->all += f == WORD;
         if (f == LINE || w.bytes > TN__WORD_MAX) continue;
         if (!tn__lexicon_count(&p->words, w.at, w.bytes, 1)) return false;
-        if (p->words.words.n > p->limits->words) {
-            tn_raise(TN_EUNSUPPORTED,
-                     WHO ": more than %lld different words; pass part of the texts, or replace numbers and other rare "
-                         "tokens by one word",
-                     (long long)p->limits->words);
-            return false;
-        }
+        if (p->words.words.n > p->limits->words)
+            return tn_raise_false(
+                TN_EUNSUPPORTED,
+                WHO ": more than %lld different words; pass part of the texts, or replace numbers and other rare "
+                    "tokens by one word",
+                (long long)p->limits->words);
     }
     if (!p->all) return tn_raise_false(TN_EFORMAT, "%s: no words found", p->r.label);
     p->r.bytes = p->r.done;
@@ -216,11 +213,9 @@ static bool choose(phrases *p)
                              (double)p->words.count[b] * (double)p->all;
         const size_t bytes = tn__strings_at(&p->words.words, a).bytes + 1 + tn__strings_at(&p->words.words, b).bytes;
         if (score <= p->a->threshold || bytes > TN__WORD_MAX) continue;
-        if (p->phrases.n >= p->limits->phrases) {
-            tn_raise(TN_EUNSUPPORTED, WHO ": more than %lld phrases; raise .threshold or .min_count",
-                     (long long)p->limits->phrases);
-            return false;
-        }
+        if (p->phrases.n >= p->limits->phrases)
+            return tn_raise_false(TN_EUNSUPPORTED, WHO ": more than %lld phrases; raise .threshold or .min_count",
+                                  (long long)p->limits->phrases);
         if (!add(&p->phrases, s->key, s->count)) return false;
     }
     table_free(&p->pairs);

@@ -33,8 +33,7 @@ static bool points_of(const char *who, const tn_tensor *rows)
     if (rows && tn_ndim(rows) == 2 && tn_dtype_is_float(tn_dtype_of(rows)) && tn_size(rows, 0) > 1 &&
         tn_size(rows, 1) > 0)
         return true;
-    tn_raise(TN_EINVAL, "%s: rows must be [n, dim] of a floating dtype, with at least two rows", who);
-    return false;
+    return tn_raise_false(TN_EINVAL, "%s: rows must be [n, dim] of a floating dtype, with at least two rows", who);
 }
 
 static double scaled(double *v, int64_t n)

@@ -11,8 +11,7 @@ enum { MAX_WORDS = 21000000 }; /* while counting, as in word2vec; beyond it the 
 static bool in_range(const char *name, double value, double least, double most)
 {
     if (value >= least && value <= most) return true;
-    tn_raise(TN_EINVAL, TN__TRAIN ": .%s is %g, expected %g to %g", name, value, least, most);
-    return false;
+    return tn_raise_false(TN_EINVAL, TN__TRAIN ": .%s is %g, expected %g to %g", name, value, least, most);
 }
 
 static bool check(int n, const char *const *paths, const tn_vectors_train_args *a)
@@ -52,11 +51,11 @@ static bool count_words(tn__trainer *t, int n, const char *const *paths)
                                         "TN_VECTORS_HIERARCHICAL or TN_VECTORS_NEGATIVE",
                               t->words.words.n, TN__SOFTMAX_MAX);
     if (t->words.words.n >= 2) return true;
-    tn_raise(TN_EINVAL,
-             TN__TRAIN ": %u words occur at least %lld times, expected at least 2 such words; check the text or lower "
-                       ".min_count",
-             t->words.words.n, (long long)t->a.min_count);
-    return false;
+    return tn_raise_false(
+        TN_EINVAL,
+        TN__TRAIN ": %u words occur at least %lld times, expected at least 2 such words; check the text or lower "
+                  ".min_count",
+        t->words.words.n, (long long)t->a.min_count);
 }
 
 static bool sizes(tn__run *r)

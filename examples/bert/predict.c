@@ -267,8 +267,7 @@ static bool right_task(const predictor *s)
 {
     static const char *const of[] = {"classify", "tag", "answer", "choose"};
     if (s->m->config.task == s->task->task) return true;
-    tn_raise(TN_EINVAL, "'%s' was tuned for another task; use 'bert %s'", dir, of[s->m->config.task]);
-    return false;
+    return tn_raise_false(TN_EINVAL, "'%s' was tuned for another task; use 'bert %s'", dir, of[s->m->config.task]);
 }
 
 static int predict(const char *task, int count, char **operands)

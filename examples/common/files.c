@@ -70,8 +70,7 @@ bool may_write(const char *path)
         return tn_raise_false(TN_EINVAL, "'%s' is a folder, expected a file", path);
     folder_of(path, folder);
     if (stat(folder, &st) == 0 && S_ISDIR(st.st_mode)) return true;
-    tn_raise(TN_EIO, "cannot write '%s': the folder '%s' does not exist", path, folder);
-    return false;
+    return tn_raise_false(TN_EIO, "cannot write '%s': the folder '%s' does not exist", path, folder);
 }
 
 bool next_line(char **line, size_t *room, size_t *bytes, size_t most)

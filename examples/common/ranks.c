@@ -91,10 +91,8 @@ void ranks_launch(int ranks, const char *path, int argc, char **argv)
 tn_world *ranks_join(int ranks, int there, tn_world *(*opener)(const void *communicator))
 {
     if (ranks == 1 && there == 1) return tn_world_single();
-    if (!opener) {
-        tn_raise(TN_EUNSUPPORTED, "built without MPI, so there can be only one rank; see TENON_MPI");
-        return NULL;
-    }
+    if (!opener)
+        return tn_raise_null(TN_EUNSUPPORTED, "built without MPI, so there can be only one rank; see TENON_MPI");
     tn_world *w = opener(NULL);
     if (w && tn_world_size(w) != ranks)
         tn_raise(TN_EINVAL,

@@ -68,8 +68,8 @@ static bool record_lock(const char *folder)
     const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
     close(fd);
-    tn_raise(TN_ESTATE, "'%s' is in use by another run; wait for its end, or choose another folder", folder);
-    return false;
+    return tn_raise_false(TN_ESTATE, "'%s' is in use by another run; wait for its end, or choose another folder",
+                          folder);
 }
 
 /* Writes run.json. A run does this twice: at the start with "asked": null, and with the options as soon as it can be
@@ -120,10 +120,10 @@ static bool check_not_complete(const char *folder)
     if (!file_exists(in_folder(folder, "model.safetensors", path)) &&
         !file_exists(in_folder(folder, "model.safetensors.index.json", path)))
         return tn_error() == TN_OK;
-    tn_raise(TN_EINVAL,
-             "the training in '%s' is complete and its checkpoints were deleted; choose another folder for a new one",
-             folder);
-    return false;
+    return tn_raise_false(
+        TN_EINVAL,
+        "the training in '%s' is complete and its checkpoints were deleted; choose another folder for a new one",
+        folder);
 }
 
 /* Deletes the temporary files of a killed process: ".model.safetensors.tmp.0123456789ab". Keeps those of
@@ -347,8 +347,8 @@ bool record_check_file(const char *path, const char *begins, const char *what)
     char there[32] = "";
     if (tn_error() != TN_OK) return false;
     if (!first_bytes(path, there, (int)strlen(begins)) || !strcasecmp(there, begins)) return true;
-    tn_raise(TN_EINVAL, "'%s' already exists and does not contain %s; choose another name, or remove it", path, what);
-    return false;
+    return tn_raise_false(TN_EINVAL, "'%s' already exists and does not contain %s; choose another name, or remove it",
+                          path, what);
 }
 
 bool record_report(tn_report *r, const char *path)

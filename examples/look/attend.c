@@ -67,9 +67,9 @@ static bool check_selection(tn_tensor *all)
     if (!all) return false;
     if (layer <= tn_size(all, 0) && head <= tn_size(all, 1))
         return numbers_finite(tn_item(tn_sum(all)), "the attention");
-    tn_raise(TN_EINVAL, "--layer %lld --head %lld does not exist: this model has %lld layers of %lld heads",
-             (long long)layer, (long long)head, (long long)tn_size(all, 0), (long long)tn_size(all, 1));
-    return false;
+    return tn_raise_false(TN_EINVAL,
+                          "--layer %lld --head %lld does not exist: this model has %lld layers of %lld heads",
+                          (long long)layer, (long long)head, (long long)tn_size(all, 0), (long long)tn_size(all, 1));
 }
 
 /* ---- look attend ------------------------------------------------------------------------------------------------- */

@@ -59,9 +59,9 @@ bool weights_add(weights *w, const char *from, int64_t last)
     if (n || tn_error() != TN_OK) return tn_error() == TN_OK;
     if (file_exists(in_folder(from, "model.safetensors", path))) return add(w, path);
     if (ends_with(from, ".ckpt") || ends_with(from, ".safetensors")) return add(w, from);
-    tn_raise(TN_EINVAL,
-             "'%s' contains no weights; name a model's folder, its folder of checkpoints, or one of its files", from);
-    return false;
+    return tn_raise_false(
+        TN_EINVAL, "'%s' contains no weights; name a model's folder, its folder of checkpoints, or one of its files",
+        from);
 }
 
 bool weights_average(const weights *w, tn_seq2seq *net)

@@ -57,13 +57,12 @@ static bool open_all(training *t)
     translate_training *p = of(t);
     const bool          bleu = by_bleu(p);
     for (int i = 0; special[i]; i++)
-        if (tn_tokenizer_id(t->tokens, special[i]) != i) {
-            tn_raise(TN_EFORMAT,
-                     "token %d of this tokenizer is not %s; translate needs <pad>, <unk>, <s> and </s> as its first "
-                     "tokens",
-                     i, special[i]);
-            return false;
-        }
+        if (tn_tokenizer_id(t->tokens, special[i]) != i)
+            return tn_raise_false(
+                TN_EFORMAT,
+                "token %d of this tokenizer is not %s; translate needs <pad>, <unk>, <s> and </s> as its first "
+                "tokens",
+                i, special[i]);
     if (!pairs_open(&p->pairs, t->tokens, p->source, p->target, p->pieces, p->longest, (uint64_t)t->asked.seed, false))
         return false;
     t->fit.train = tn_pairs_source(p->pairs.batches), t->fit.loss = pairs_loss;

@@ -84,19 +84,15 @@ static int check_files(void)
 static bool check_can_start(void)
 {
     if (!may_write(out) || (checkpoint && !may_write(checkpoint))) return false;
-    if (file_exists(out) && !force) {
-        tn_raise(TN_EINVAL, "'%s' already exists; name another file or use --force", out);
-        return false;
-    }
-    if (resume && !file_exists(checkpoint)) {
-        tn_raise(TN_EINVAL, "checkpoint '%s' does not exist; omit --resume to start a new run", checkpoint);
-        return false;
-    }
-    if (checkpoint && !resume && !force && file_exists(checkpoint)) {
-        tn_raise(TN_EINVAL, "'%s' already contains a run; continue it with --resume, or start again with --force",
-                 checkpoint);
-        return false;
-    }
+    if (file_exists(out) && !force)
+        return tn_raise_false(TN_EINVAL, "'%s' already exists; name another file or use --force", out);
+    if (resume && !file_exists(checkpoint))
+        return tn_raise_false(TN_EINVAL, "checkpoint '%s' does not exist; omit --resume to start a new run",
+                              checkpoint);
+    if (checkpoint && !resume && !force && file_exists(checkpoint))
+        return tn_raise_false(TN_EINVAL,
+                              "'%s' already contains a run; continue it with --resume, or start again with --force",
+                              checkpoint);
     return true;
 }
 

@@ -21,11 +21,11 @@ static bool find_mnist(char image[1024], char label[1024])
         images = image, labels = label;
         return true;
     }
-    tn_raise(TN_EIO,
-             "MNIST's t10k-images-idx3-ubyte.gz and t10k-labels-idx1-ubyte.gz are neither in '%s' nor in '%s'; put "
-             "them there, or name other files with --images and --labels",
-             mnist_folders[0], mnist_folders[1]);
-    return false;
+    return tn_raise_false(
+        TN_EIO,
+        "MNIST's t10k-images-idx3-ubyte.gz and t10k-labels-idx1-ubyte.gz are neither in '%s' nor in '%s'; put "
+        "them there, or name other files with --images and --labels",
+        mnist_folders[0], mnist_folders[1]);
 }
 
 /* Trains one model and adds its evaluation to the report. Returns false if it was stopped or an error is set. */

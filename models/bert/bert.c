@@ -145,16 +145,14 @@ static tn_tensor *embed(tn_bert *m, const tn_bert_args *a)
 {
     if (!a->ids || tn_ndim(a->ids) != 2) {
         char text[192];
-        tn_raise(TN_ESHAPE, "bert: ids must be [batch, length], got %s",
-                 a->ids ? tn_shape_text(tn_shape_of(a->ids), text, sizeof text) : "NULL");
-        return NULL;
+        return tn_raise_null(TN_ESHAPE, "bert: ids must be [batch, length], got %s",
+                             a->ids ? tn_shape_text(tn_shape_of(a->ids), text, sizeof text) : "NULL");
     }
     const int64_t length = tn_size(a->ids, 1);
-    if (length > m->config.positions) {
-        tn_raise(TN_ESHAPE, "bert: a sequence of %lld tokens is longer than the model's %lld positions; truncate it",
-                 (long long)length, (long long)m->config.positions);
-        return NULL;
-    }
+    if (length > m->config.positions)
+        return tn_raise_null(TN_ESHAPE,
+                             "bert: a sequence of %lld tokens is longer than the model's %lld positions; truncate it",
+                             (long long)length, (long long)m->config.positions);
     tn_tensor *place = position_embeddings(m, a);
     if (m->types) {
         tn_tensor *type = a->types ? tn_call(m->types, a->types) : tn_embedding_rows(m->types, 0, 1);
@@ -190,9 +188,9 @@ static bool has(const tn_tensor *y, const void *head, const char *which)
 {
     if (!y) return tn_raise_false(TN_EINVAL, "bert: the hidden states are NULL; pass the result of tn_bert_forward");
     if (head) return true;
-    tn_raise(TN_ESTATE, "bert: this model has no %s; create it with one, or load a directory that contains its weights",
-             which);
-    return false;
+    return tn_raise_false(
+        TN_ESTATE, "bert: this model has no %s; create it with one, or load a directory that contains its weights",
+        which);
 }
 
 static tn_tensor *selected_rows(tn_bert *m, tn_tensor *y, tn_tensor *where)

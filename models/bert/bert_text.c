@@ -8,9 +8,9 @@ static bool check_tokenizer(const char *who, const tn_bert *m, const tn_tokenize
 {
     if (!t) return tn_raise_false(TN_EINVAL, "%s: the tokenizer is NULL", who);
     if (tn_tokenizer_size(t) <= m->config.vocab) return true;
-    tn_raise(TN_EINVAL, "%s: the tokenizer has %lld tokens, but the model only %lld; use the model's own tokenizer",
-             who, (long long)tn_tokenizer_size(t), (long long)m->config.vocab);
-    return false;
+    return tn_raise_false(TN_EINVAL,
+                          "%s: the tokenizer has %lld tokens, but the model only %lld; use the model's own tokenizer",
+                          who, (long long)tn_tokenizer_size(t), (long long)m->config.vocab);
 }
 
 int64_t tn_bert_fill_in(tn_bert *m, const tn_tokenizer *t, const char *text, int64_t k, int64_t most, tn_bert_fill *to)

@@ -67,11 +67,11 @@ static bool fits_its_window(const output *t)
 {
     const int64_t window = number(t, "sliding_window"), positions = number(t, "max_position_embeddings");
     if (window < 1 || window >= positions) return true;
-    tn_raise(TN_EUNSUPPORTED,
-             "'%s': GGUF cannot represent a sliding window of %lld tokens, less than the %lld positions; save to a "
-             "directory, or set max_position_embeddings to the window",
-             t->path, (long long)window, (long long)positions);
-    return false;
+    return tn_raise_false(
+        TN_EUNSUPPORTED,
+        "'%s': GGUF cannot represent a sliding window of %lld tokens, less than the %lld positions; save to a "
+        "directory, or set max_position_embeddings to the window",
+        t->path, (long long)window, (long long)positions);
 }
 
 static bool put_values(const output *t, const char *packed)

@@ -69,9 +69,9 @@ const tn__gguf_arch *tn__gguf_arch_of(const char *path, const char *name)
 {
     for (size_t i = 0; i < sizeof archs / sizeof *archs; i++)
         if (!strcmp(archs[i].name, name)) return &archs[i];
-    tn_raise(TN_EUNSUPPORTED, "'%s': general.architecture is '%.60s'; supported are 'llama', 'qwen2' and 'gpt2'", path,
-             name);
-    return NULL;
+    return tn_raise_null(TN_EUNSUPPORTED,
+                         "'%s': general.architecture is '%.60s'; supported are 'llama', 'qwen2' and 'gpt2'", path,
+                         name);
 }
 
 /* For a name "PREFIX.12.REST" returns REST and sets the number; NULL: another name. */

@@ -43,8 +43,7 @@ static bool has_tensor(const source *s, const char *tensor)
 static bool unsupported(const source *s, const char *name)
 {
     char k[128];
-    tn_raise(TN_EUNSUPPORTED, "'%s': %s has a value that is not supported", s->path, key(s, name, k));
-    return false;
+    return tn_raise_false(TN_EUNSUPPORTED, "'%s': %s has a value that is not supported", s->path, key(s, name, k));
 }
 
 /* True if the value is missing or has no effect. */

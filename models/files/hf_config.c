@@ -77,9 +77,8 @@ static const char *text_of(const tn_hf_row *r, const tn_json *v, const char *key
         if (!strcmp(s, choices[i])) return choices[i];
     const char *what = r->kind == TN_HF_TYPE ? "supported: " : "only ",
                *end = r->kind == TN_HF_TYPE ? "" : " is supported";
-    tn_raise(TN_EUNSUPPORTED, "'%s': %s is '%s'; %s%s%s", path, key, s, r->says ? r->says : what,
-             r->says ? "" : listed(choices, list, sizeof list), r->says ? "" : end);
-    return NULL;
+    return tn_raise_null(TN_EUNSUPPORTED, "'%s': %s is '%s'; %s%s%s", path, key, s, r->says ? r->says : what,
+                         r->says ? "" : listed(choices, list, sizeof list), r->says ? "" : end);
 }
 
 /* Raises if a member does not have the only supported value. */

@@ -25,9 +25,9 @@ bool tn__fit_loss_is_valid(const tn__fit *f, const tn_tensor *loss)
                               tn_shape_text(tn_shape_of(loss), text, sizeof text));
     const double v = tn_item(loss);
     if (v - v == 0) return true;
-    tn_raise(TN_ENUMERIC,
-             "tn_fit: the loss is %s at step %lld; the weights are still those of step %lld. A smaller learning rate, "
-             "more warm-up or clipping may help; tn_detect_anomaly(true) names the op it came from",
-             v != v ? "NaN" : "infinite", (long long)f->r.steps + 1, (long long)f->r.steps);
-    return false;
+    return tn_raise_false(
+        TN_ENUMERIC,
+        "tn_fit: the loss is %s at step %lld; the weights are still those of step %lld. A smaller learning rate, "
+        "more warm-up or clipping may help; tn_detect_anomaly(true) names the op it came from",
+        v != v ? "NaN" : "infinite", (long long)f->r.steps + 1, (long long)f->r.steps);
 }

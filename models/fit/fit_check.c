@@ -1,11 +1,7 @@
 /* fit_check.c — checks the arguments of tn_fit, and creates its default optimizer. */
 #include "models/fit/fit_private.h"
 
-static bool invalid(const char *text)
-{
-    tn_raise(TN_EINVAL, "tn_fit: %s", text);
-    return false;
-}
+static bool invalid(const char *text) { return tn_raise_false(TN_EINVAL, "tn_fit: %s", text); }
 
 static bool check_numbers(const tn_fit_args *c)
 {

@@ -22,8 +22,7 @@ static bool fail(const char *path, const char *what, int code)
                       : code == ENOSPC || code == EDQUOT  ? "no space left"
                       : code == EROFS                     ? "it is on a read-only file system"
                                                           : "system error";
-    tn_raise(TN_EIO, "tn_fit: '%.200s': %s: %s (errno %d)", path, what, why, code);
-    return false;
+    return tn_raise_false(TN_EIO, "tn_fit: '%.200s': %s: %s (errno %d)", path, what, why, code);
 }
 
 static const char *join(const tn__folder *f, const char *name, char to[TN__FILE_ROOM])
@@ -141,10 +140,10 @@ static bool lock_folder(tn__folder *f, const char *file)
         if (errno != EWOULDBLOCK) return fail(file, "cannot lock it", errno);
         if (pread(f->lock, text, sizeof text - 1, 0) < 0) text[0] = 0;
         text[strcspn(text, "\n")] = 0;
-        tn_raise(TN_ESTATE,
-                 "tn_fit: '%.200s' is in use by another run (process %s); wait for its end, or use another folder",
-                 f->path, *text ? text : "unknown");
-        return false;
+        return tn_raise_false(
+            TN_ESTATE,
+            "tn_fit: '%.200s' is in use by another run (process %s); wait for its end, or use another folder", f->path,
+            *text ? text : "unknown");
     }
     const int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
     if (ftruncate(f->lock, 0) != 0 || pwrite(f->lock, text, (size_t)n, 0) != n)

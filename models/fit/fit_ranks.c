@@ -44,11 +44,11 @@ static bool is_expected_shard(const tn_batch *b, tn_shard shard)
     tn_batch should = {0};
     tn_batch_cut(&should, shard, b->whole);
     if (!b->whole || (b->first == should.first && b->rows == should.rows)) return true;
-    tn_raise(TN_EINVAL,
-             "tn_fit: .train returned rows %lld to %lld of %lld for shard %d of %d; its .next must call tn_shard_next "
-             "after each batch",
-             (long long)b->first, (long long)(b->first + b->rows), (long long)b->whole, shard.rank, shard.of);
-    return false;
+    return tn_raise_false(
+        TN_EINVAL,
+        "tn_fit: .train returned rows %lld to %lld of %lld for shard %d of %d; its .next must call tn_shard_next "
+        "after each batch",
+        (long long)b->first, (long long)(b->first + b->rows), (long long)b->whole, shard.rank, shard.of);
 }
 
 /* Runs a shard's loss and backward pass, with its weight. */

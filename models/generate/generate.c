@@ -61,8 +61,7 @@ static text *texts(state *s)
 
 static bool invalid(const char *what, int64_t got, const char *expected)
 {
-    tn_raise(TN_EINVAL, "tn_generate: .%s is %lld, but must be %s", what, (long long)got, expected);
-    return false;
+    return tn_raise_false(TN_EINVAL, "tn_generate: .%s is %lld, but must be %s", what, (long long)got, expected);
 }
 
 static bool are_integers(const char *what, const tn_tensor *t)

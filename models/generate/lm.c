@@ -34,9 +34,8 @@ bool tn__ids_fit(void *m, const tn_tensor *ids)
 {
     char text[192];
     if (ids && tn_ndim(ids) == 2) return true;
-    tn_raise(TN_ESHAPE, "%s: ids must be [batch, length], got %s", name_of(m),
-             ids ? tn_shape_text(tn_shape_of(ids), text, sizeof text) : "NULL");
-    return false;
+    return tn_raise_false(TN_ESHAPE, "%s: ids must be [batch, length], got %s", name_of(m),
+                          ids ? tn_shape_text(tn_shape_of(ids), text, sizeof text) : "NULL");
 }
 
 /* Checks the arguments and runs .hidden. */

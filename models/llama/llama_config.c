@@ -155,11 +155,10 @@ static bool rope(stored *s, const char *name)
     if (r->scaling != TN_ROPE_LLAMA3) return true;
     if (s->trained) r->trained = s->trained;
     if (r->low > 0 && r->high > r->low) return true;
-    tn_raise(TN_EFORMAT,
-             "'%s': with rope_scaling llama3 low_freq_factor must be above 0 and high_freq_factor above "
-             "that, got %g and %g",
-             name, r->low, r->high);
-    return false;
+    return tn_raise_false(TN_EFORMAT,
+                          "'%s': with rope_scaling llama3 low_freq_factor must be above 0 and high_freq_factor above "
+                          "that, got %g and %g",
+                          name, r->low, r->high);
 }
 
 static bool check_consistent(const stored *s, const char *name)

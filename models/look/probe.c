@@ -13,10 +13,9 @@ static bool check_rows(const char *x_name, const tn_tensor *x, const char *y_nam
     if (x && y && tn_ndim(x) == 2 && tn_ndim(y) == 1 && tn_size(x, 0) == tn_numel(y) && tn_numel(y) > 0 &&
         tn_dtype_of(y) == TN_I64)
         return true;
-    tn_raise(TN_ESHAPE, "tn_probe: .%s must be [N, D] and .%s i64 [N], got %s and %s", x_name, y_name,
-             x ? tn_shape_text(tn_shape_of(x), a, sizeof a) : "NULL",
-             y ? tn_shape_text(tn_shape_of(y), b, sizeof b) : "NULL");
-    return false;
+    return tn_raise_false(TN_ESHAPE, "tn_probe: .%s must be [N, D] and .%s i64 [N], got %s and %s", x_name, y_name,
+                          x ? tn_shape_text(tn_shape_of(x), a, sizeof a) : "NULL",
+                          y ? tn_shape_text(tn_shape_of(y), b, sizeof b) : "NULL");
 }
 
 static int64_t classes_of(const tn_tensor *y)

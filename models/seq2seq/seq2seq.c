@@ -56,9 +56,8 @@ static bool check_sequence(const char *what, tn_tensor *t)
     char text[192];
     if (tn_error() != TN_OK) return false;
     if (t && tn_ndim(t) == 2 && tn_size(t, 1) > 0) return true;
-    tn_raise(TN_ESHAPE, "seq2seq: %s must be [batch, length] with a length of at least 1, got %s", what,
-             t ? tn_shape_text(tn_shape_of(t), text, sizeof text) : "NULL");
-    return false;
+    return tn_raise_false(TN_ESHAPE, "seq2seq: %s must be [batch, length] with a length of at least 1, got %s", what,
+                          t ? tn_shape_text(tn_shape_of(t), text, sizeof text) : "NULL");
 }
 
 static void encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)

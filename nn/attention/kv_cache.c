@@ -226,11 +226,11 @@ bool tn__cache_memory_is(const tn_kv_cache *c, int64_t layer, const tn_tensor *o
     const tn_tensor *had = c->layer[layer].of; /* a different view of the same storage counts as a different memory */
     bool same = !of || (had && tn_data(of) == tn_data(had) && tn_shape_equal(tn_shape_of(of), tn_shape_of(had)));
     if (same && (!of || tn_shape_equal(tn_strides_of(of), tn_strides_of(had)))) return true;
-    tn_raise(TN_ESTATE,
-             "kv_cache: layer %lld stores another memory; pass NULL to use the stored one, or call tn_kv_cache_clear "
-             "first",
-             (long long)layer);
-    return false;
+    return tn_raise_false(
+        TN_ESTATE,
+        "kv_cache: layer %lld stores another memory; pass NULL to use the stored one, or call tn_kv_cache_clear "
+        "first",
+        (long long)layer);
 }
 
 void tn__cache_undo(tn_kv_cache *c, int64_t layer, tn__cached_lengths before)

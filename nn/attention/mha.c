@@ -144,9 +144,9 @@ static bool input(const tn_mha *m, const char *name, char letter, const tn_tenso
 static bool differ(const char *a, const tn_tensor *x, const char *b, const tn_tensor *y, const char *what)
 {
     char xs[192], ys[192];
-    tn_raise(TN_ESHAPE, "mha: %s %s and %s %s differ in %s", a, tn_shape_text(tn_shape_of(x), xs, sizeof xs), b,
-             tn_shape_text(tn_shape_of(y), ys, sizeof ys), what);
-    return false;
+    return tn_raise_false(TN_ESHAPE, "mha: %s %s and %s %s differ in %s", a,
+                          tn_shape_text(tn_shape_of(x), xs, sizeof xs), b, tn_shape_text(tn_shape_of(y), ys, sizeof ys),
+                          what);
 }
 
 /* A mask with heads has the heads that m was created with. */

@@ -44,11 +44,11 @@ static tn_tensor *converted(const tn_tensor *t, tn_dtype dt)
 static bool may_convert(const tn_each *e, tn_dtype dt)
 {
     if (!tn_is_packed(e->tensor) || tn_weight_dtype(e->tensor) == dt) return true;
-    tn_raise(TN_EDTYPE,
-             "tn_module_to: '%s' is packed (8 bits or f16) and unpacks to %s, not %s; call tn_module_to before "
-             "tn_quantize or tn_halve",
-             e->name, tn_dtype_name(tn_weight_dtype(e->tensor)), tn_dtype_name(dt));
-    return false;
+    return tn_raise_false(
+        TN_EDTYPE,
+        "tn_module_to: '%s' is packed (8 bits or f16) and unpacks to %s, not %s; call tn_module_to before "
+        "tn_quantize or tn_halve",
+        e->name, tn_dtype_name(tn_weight_dtype(e->tensor)), tn_dtype_name(dt));
 }
 
 /* Creates all new tensors before it changes the first old one; the change itself allocates nothing. */

@@ -72,9 +72,8 @@ static bool two_dims(const char *who, const tn_tensor *t)
 {
     char text[192];
     if (tn_ndim(t) == 2) return true;
-    tn_raise(TN_ESHAPE, "%s: the tensor must have two dims, got %s", who,
-             tn_shape_text(tn_shape_of(t), text, sizeof text));
-    return false;
+    return tn_raise_false(TN_ESHAPE, "%s: the tensor must have two dims, got %s", who,
+                          tn_shape_text(tn_shape_of(t), text, sizeof text));
 }
 
 tn_tensor *tn_init_eye(tn_tensor *t)

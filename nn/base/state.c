@@ -163,8 +163,7 @@ static bool state_fits(const load *l, const char *file)
     if (mismatched)
         snprintf(text[2], sizeof text[2], "%s%lld of another shape: %s", missing || unexpected ? ", " : "",
                  (long long)mismatched, l->first_mismatched);
-    tn_raise(TN_EFORMAT, "tn_load: '%s' holds another model: %s%s%s", file, text[0], text[1], text[2]);
-    return false;
+    return tn_raise_false(TN_EFORMAT, "tn_load: '%s' holds another model: %s%s%s", file, text[0], text[1], text[2]);
 }
 
 /* ---- values ---------------------------------------------------------------------------------------------------- */

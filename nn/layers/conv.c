@@ -9,9 +9,8 @@ static bool check(const char *who, int64_t in, int64_t out, int64_t groups, tn_d
         !tn__at_least(who, "groups", groups, 1) || !tn__floating(who, dt))
         return false;
     if (groups > 0 && in % groups == 0 && out % groups == 0) return true;
-    tn_raise(TN_EINVAL, "%s: %lld groups do not divide %lld channels in and %lld out", who, (long long)groups,
-             (long long)in, (long long)out);
-    return false;
+    return tn_raise_false(TN_EINVAL, "%s: %lld groups do not divide %lld channels in and %lld out", who,
+                          (long long)groups, (long long)in, (long long)out);
 }
 
 static bool check_window(const char *who, int64_t size, int64_t stride, int64_t padding, int64_t dilation)

@@ -54,12 +54,11 @@ static bool tags_fit(const tn_crf *m, const tn_tensor *scores, const tn_tensor *
     char a[192], b[192];
     if (!scores || !tags) return tn_raise_false(TN_EINVAL, "crf: the %s NULL", scores ? "tags are" : "scores are");
     if (tn_ndim(scores) != 3 || tn_ndim(tags) != 2 || tn_size(scores, 2) != m->labels ||
-        tn_size(scores, 0) != tn_size(tags, 0) || tn_size(scores, 1) != tn_size(tags, 1)) {
-        tn_raise(TN_ESHAPE, "crf: scores must be [batch, length, %lld] and tags [batch, length], got %s and %s",
-                 (long long)m->labels, tn_shape_text(tn_shape_of(scores), a, sizeof a),
-                 tn_shape_text(tn_shape_of(tags), b, sizeof b));
-        return false;
-    }
+        tn_size(scores, 0) != tn_size(tags, 0) || tn_size(scores, 1) != tn_size(tags, 1))
+        return tn_raise_false(TN_ESHAPE,
+                              "crf: scores must be [batch, length, %lld] and tags [batch, length], got %s and %s",
+                              (long long)m->labels, tn_shape_text(tn_shape_of(scores), a, sizeof a),
+                              tn_shape_text(tn_shape_of(tags), b, sizeof b));
     if (tn_dtype_of(tags) != TN_I64 && tn_dtype_of(tags) != TN_I32)
         return tn_raise_false(TN_EDTYPE, "crf: the tags must be i64 or i32, not %s", tn_dtype_name(tn_dtype_of(tags)));
     for (int64_t i = 0; i < tn_numel(tags); i++)

@@ -11,9 +11,8 @@ static bool norm_fits(const char *who, const tn_tensor *x, tn_shape shape)
     bool           ok = s.n >= shape.n;
     for (int i = 0; ok && i < shape.n; i++) ok = s.d[s.n - shape.n + i] == shape.d[i];
     if (ok) return true;
-    tn_raise(TN_ESHAPE, "%s: the last dims of the input must be %s, but it is %s", who,
-             tn_shape_text(shape, a, sizeof a), tn_shape_text(s, b, sizeof b));
-    return false;
+    return tn_raise_false(TN_ESHAPE, "%s: the last dims of the input must be %s, but it is %s", who,
+                          tn_shape_text(shape, a, sizeof a), tn_shape_text(s, b, sizeof b));
 }
 
 /* Joins the dims to normalise: without a weight, the op normalises only the last dim. */

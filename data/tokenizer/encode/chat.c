@@ -105,10 +105,10 @@ static const struct form *find(const char *caller, const char *kind)
 {
     for (int i = 0; i < FORMS; i++)
         if (!strcmp(forms[i].name, kind)) return forms + i;
-    tn_raise(TN_EINVAL,
-             "%s: unknown kind of conversation '%.40s', expected llama2, llama3, chatml, qwen2, mistral or zephyr",
-             caller, kind);
-    return NULL;
+    return tn_raise_null(
+        TN_EINVAL,
+        "%s: unknown kind of conversation '%.40s', expected llama2, llama3, chatml, qwen2, mistral or zephyr", caller,
+        kind);
 }
 
 static bool add(tn_string *to, const char *text) { return tn_string_add(to, tn_text_of(text)) == TN_OK; }

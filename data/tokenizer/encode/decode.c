@@ -188,9 +188,8 @@ static bool add_tokens(const tn_tokenizer *t, const int32_t *ids, int64_t last, 
 static bool id_in_range(const tn_tokenizer *t, const char *caller, int64_t i, int32_t id)
 {
     if (id >= 0 && (uint32_t)id < t->vocab.n) return true;
-    tn_raise(TN_EINDEX, "%s: ids[%lld] is %d, expected a token id from 0 to %lld", caller, (long long)i, id,
-             (long long)t->vocab.n - 1);
-    return false;
+    return tn_raise_false(TN_EINDEX, "%s: ids[%lld] is %d, expected a token id from 0 to %lld", caller, (long long)i,
+                          id, (long long)t->vocab.n - 1);
 }
 
 tn_status tn_tokenizer_decode_run(const tn_tokenizer *t, const int32_t *ids, int64_t n, tn_decode_args o, tn_string *to)

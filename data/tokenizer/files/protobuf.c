@@ -57,8 +57,8 @@ bool tn__proto_next(tn__proto *p, tn__field *f)
 static bool is(const tn__proto *p, const tn__field *f, tn__proto_wire wire)
 {
     if (f->wire == wire) return true;
-    tn_raise(TN_EFORMAT, "%s: field %u has wire type %d, expected %d", p->caller, f->number, (int)f->wire, (int)wire);
-    return false;
+    return tn_raise_false(TN_EFORMAT, "%s: field %u has wire type %d, expected %d", p->caller, f->number, (int)f->wire,
+                          (int)wire);
 }
 
 int64_t tn__proto_i64(const tn__proto *p, const tn__field *f)
