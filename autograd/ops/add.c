@@ -26,12 +26,10 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}, {1, {3}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {-9, -9}, .high = {9, 9}},
     {.in = {{1, {5}}, {1, {5}}}, .kind = {TN__ARG_MASK, TN__ARG_MASK}}, /* or */
     {.in = {{1, {3}}, {1, {4}}},
-     .status = TN_ESHAPE,
-     .fails = "add: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
+     TN__FAILS(TN_ESHAPE, "add: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other")},
     {.in = {{1, {3}}, {1, {3}}},
      .kind = {TN__ARG_REAL, TN__ARG_INT},
-     .status = TN_EDTYPE,
-     .fails = "add: dtypes differ: f32 and i64"},
+     TN__FAILS(TN_EDTYPE, "add: dtypes differ: f32 and i64")},
 };
 
 const tn_op tn__op_add = {TN__ROOM("add", TN_JOIN),         .inputs = 2,

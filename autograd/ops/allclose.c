@@ -29,12 +29,10 @@ static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {1, {4}}}, .args = &(args_t){0, 1}, .kind = {TN__ARG_INT, TN__ARG_INT}},
     {.in = {{1, {3}}, {1, {4}}},
      .args = &(args_t){0, 1},
-     .status = TN_ESHAPE,
-     .fails = "allclose: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
+     TN__FAILS(TN_ESHAPE, "allclose: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other")},
     {.in = {{1, {3}}, {1, {3}}},
      .args = &(args_t){0, -1},
-     .status = TN_EINVAL,
-     .fails = "allclose: rtol and atol must not be negative, got 0 and -1"},
+     TN__FAILS(TN_EINVAL, "allclose: rtol and atol must not be negative, got 0 and -1")},
 };
 
 const tn_op tn__op_allclose = {TN__ROOM("allclose", TN_JOIN), .inputs = 2, .args_size = sizeof(args_t),

@@ -60,16 +60,13 @@ static const tn__sample max_samples[] = {
     {.in = {{2, {3, 4}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){{1, {1}}, false}},
     {.in = {{2, {0, 3}}},
      .args = &(args_t){{1, {0}}, false},
-     .status = TN_ESHAPE,
-     .fails = "amax: dim 0 of [0, 3] is empty: there is no element to choose"},
+     TN__FAILS(TN_ESHAPE, "amax: dim 0 of [0, 3] is empty: there is no element to choose")},
     {.in = {{2, {3, 0}}},
      .args = &(args_t){{0, {0}}, false},
-     .status = TN_ESHAPE,
-     .fails = "amax: dim 1 of [3, 0] is empty: there is no element to choose"},
+     TN__FAILS(TN_ESHAPE, "amax: dim 1 of [3, 0] is empty: there is no element to choose")},
     {.in = {{1, {3}}},
      .args = &(args_t){{1, {1}}, false},
-     .status = TN_EINDEX,
-     .fails = "amax: dim 1 is out of range for a 1-d tensor"},
+     TN__FAILS(TN_EINDEX, "amax: dim 1 is out of range for a 1-d tensor")},
 };
 static const tn__sample min_samples[] = {
     {.in = {{2, {3, 4}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){{0, {0}}, false}},
@@ -80,8 +77,7 @@ static const tn__sample min_samples[] = {
     {.in = {{2, {3, 4}}}, .kind = {TN__ARG_MASK}, .args = &(args_t){{1, {1}}, false}},
     {.in = {{2, {3, 0}}},
      .args = &(args_t){{1, {-1}}, false},
-     .status = TN_ESHAPE,
-     .fails = "amin: dim 1 of [3, 0] is empty: there is no element to choose"},
+     TN__FAILS(TN_ESHAPE, "amin: dim 1 of [3, 0] is empty: there is no element to choose")},
 };
 
 #define ROOM(title)                                                                                           \

@@ -57,12 +57,8 @@ static const tn__sample samples[] = {
     {.in = {{3, {0, 2, 3}}, {2, {2, 3}}}, SCALE(1)},
     {.in = {{2, {2, 3}}, {2, {2, 4}}},
      SCALE(1),
-     .status = TN_ESHAPE,
-     .fails = "attention_scores: inner sizes differ: [2, 3] by [4, 2]: 3 and 4"},
-    {.in = {{2, {2, 3}}, {1, {3}}},
-     SCALE(1),
-     .status = TN_ESHAPE,
-     .fails = "attention_scores: takes matrices, got 2-d by 1-d"},
+     TN__FAILS(TN_ESHAPE, "attention_scores: inner sizes differ: [2, 3] by [4, 2]: 3 and 4")},
+    {.in = {{2, {2, 3}}, {1, {3}}}, SCALE(1), TN__FAILS(TN_ESHAPE, "attention_scores: takes matrices, got 2-d by 1-d")},
 };
 
 const tn_op tn__op_attention_scores = {TN__ROOM("attention_scores", TN_NARROW(2)),

@@ -51,12 +51,10 @@ static const tn__sample samples[] = {
     {.in = {{4, {2, 0, 1, 1}}}, POOL(3, 3, 2, 2, 2, 2, 0, 0, 1, 1, false)},
     {.in = {{4, {2, 2, 2, 2}}},
      POOL(5, 3, 2, 2, 2, 2, 0, 0, 1, 1, false),
-     .status = TN_ESHAPE,
-     .fails = "avg_pool2d_grad: gradient [2, 2, 2, 2] does not match windows on 5 by 3"},
+     TN__FAILS(TN_ESHAPE, "avg_pool2d_grad: gradient [2, 2, 2, 2] does not match windows on 5 by 3")},
     {.in = {{3, {2, 2, 2}}},
      POOL(4, 4, 2, 2, 2, 2, 0, 0, 1, 1, false),
-     .status = TN_ESHAPE,
-     .fails = "avg_pool2d_grad: gradient [2, 2, 2] does not match windows on 4 by 4"},
+     TN__FAILS(TN_ESHAPE, "avg_pool2d_grad: gradient [2, 2, 2] does not match windows on 4 by 4")},
 };
 
 const tn_op tn__op_avg_pool2d_grad = {

@@ -73,17 +73,16 @@ static const tn__sample samples[] = {
     {.in = {{2, {0, 3}}, {2, {0, 3}}}, KIND(TN__ARG_ABSENT, TN__ARG_ABSENT)},
     {.in = {{2, {3, 1}}, {1, {3}}},
      KIND(TN__ARG_ABSENT, TN__ARG_ABSENT),
-     .status = TN_ESHAPE,
-     .fails =
-         "bce_with_logits: input [3, 1] and target [3] must have the same shape; tn_reshape or tn_expand one of them"},
+     TN__FAILS(
+         TN_ESHAPE,
+         "bce_with_logits: input [3, 1] and target [3] must have the same shape; tn_reshape or tn_expand one of them")},
     {.in = {{1, {3}}, {1, {3}}, {1, {4}}},
      KIND(TN__ARG_CONST, TN__ARG_ABSENT),
-     .status = TN_ESHAPE,
-     .fails = "bce_with_logits: weight [4] does not broadcast to the input's [3]"},
+     TN__FAILS(TN_ESHAPE, "bce_with_logits: weight [4] does not broadcast to the input's [3]")},
     {.in = {{1, {3}}, {1, {3}}, {0, {0}}, {1, {3}}},
      .kind = {0, 0, TN__ARG_ABSENT, TN__ARG_REAL},
-     .status = TN_EUNSUPPORTED,
-     .fails = "bce_with_logits: pos_weight requires grad, but has no gradient here; pass tn_detach(pos_weight)"},
+     TN__FAILS(TN_EUNSUPPORTED,
+               "bce_with_logits: pos_weight requires grad, but has no gradient here; pass tn_detach(pos_weight)")},
 };
 
 const tn_op tn__op_bce_with_logits = {

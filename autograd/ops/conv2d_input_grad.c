@@ -61,12 +61,10 @@ static const tn__sample samples[] = {
     {.in = {{4, {1, 0, 2, 2}}, {4, {0, 3, 2, 2}}}, CONV(3, 3, 1, 1, 0, 0, 1, 1, 1)}, /* zeros */
     {.in = {{4, {1, 2, 2, 2}}, {4, {3, 2, 2, 2}}},
      CONV(3, 3, 1, 1, 0, 0, 1, 1, 1),
-     .status = TN_ESHAPE,
-     .fails = "conv2d_input_grad: gradient [1, 2, 2, 2] does not match weight [3, 2, 2, 2] in 1 groups"},
+     TN__FAILS(TN_ESHAPE, "conv2d_input_grad: gradient [1, 2, 2, 2] does not match weight [3, 2, 2, 2] in 1 groups")},
     {.in = {{4, {1, 3, 2, 2}}, {4, {3, 2, 2, 2}}},
      CONV(4, 3, 1, 1, 0, 0, 1, 1, 1),
-     .status = TN_ESHAPE,
-     .fails = "conv2d_input_grad: gradient [1, 3, 2, 2] does not match windows on 4 by 3"},
+     TN__FAILS(TN_ESHAPE, "conv2d_input_grad: gradient [1, 3, 2, 2] does not match windows on 4 by 3")},
 };
 
 const tn_op tn__op_conv2d_input_grad = {

@@ -57,12 +57,11 @@ static const tn__sample samples[] = {
     {.in = {{4, {0, 2, 3, 3}}, {4, {0, 2, 2, 2}}}, CONV(2, 2, 1, 1, 0, 0, 1, 1, 1)}, /* zeros */
     {.in = {{4, {2, 2, 3, 3}}, {4, {1, 2, 2, 2}}},
      CONV(2, 2, 1, 1, 0, 0, 1, 1, 1),
-     .status = TN_ESHAPE,
-     .fails = "conv2d_weight_grad: gradient [1, 2, 2, 2] does not match x [2, 2, 3, 3] in 1 groups"},
+     TN__FAILS(TN_ESHAPE, "conv2d_weight_grad: gradient [1, 2, 2, 2] does not match x [2, 2, 3, 3] in 1 groups")},
     {.in = {{4, {1, 2, 3, 3}}, {4, {1, 2, 2, 2}}},
      CONV(3, 2, 1, 1, 0, 0, 1, 1, 1),
-     .status = TN_ESHAPE,
-     .fails = "conv2d_weight_grad: gradient [1, 2, 2, 2] does not match windows of 3 by 2 on x [1, 2, 3, 3]"},
+     TN__FAILS(TN_ESHAPE,
+               "conv2d_weight_grad: gradient [1, 2, 2, 2] does not match windows of 3 by 2 on x [1, 2, 3, 3]")},
 };
 
 const tn_op tn__op_conv2d_weight_grad = {

@@ -24,8 +24,8 @@ static const tn__sample samples[] = {
     {.in = {{0, {0}}, {0, {0}}}},
     {.in = {{2, {0, 4}}, {1, {4}}}},
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, .kind = {TN__ARG_REAL, TN__ARG_INT}, .low = {0, -9}, .high = {0, 9}},
-    {.in = {{1, {4}}, {2, {3, 4}}}, .status = TN_ESHAPE, .fails = "copy: [3, 4] does not broadcast to [4]"},
-    {.in = {{2, {3, 4}}, {1, {3}}}, .status = TN_ESHAPE, .fails = "copy: [3] does not broadcast to [3, 4]"},
+    {.in = {{1, {4}}, {2, {3, 4}}}, TN__FAILS(TN_ESHAPE, "copy: [3, 4] does not broadcast to [4]")},
+    {.in = {{2, {3, 4}}, {1, {3}}}, TN__FAILS(TN_ESHAPE, "copy: [3] does not broadcast to [3, 4]")},
 };
 
 const tn_op tn__op_copy = {

@@ -24,8 +24,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}}, .low = {-30}, .high = {30}},
     {.in = {{1, {2}}},
      .kind = {TN__ARG_INT},
-     .status = TN_EDTYPE,
-     .fails = "cos: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+     TN__FAILS(TN_EDTYPE, "cos: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
 
 const tn_op tn__op_cos = {TN__ROOM("cos", TN_AS_IS),       .inputs = 1,

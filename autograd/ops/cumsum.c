@@ -40,8 +40,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}}, .kind = {TN__ARG_MASK}, .args = &(args_t){1, false}},
     {.in = {{2, {3, 4}}},
      .args = &(args_t){2, false},
-     .status = TN_EINDEX,
-     .fails = "cumsum: dim 2 is out of range for a 2-d tensor"},
+     TN__FAILS(TN_EINDEX, "cumsum: dim 2 is out of range for a 2-d tensor")},
 };
 
 const tn_op tn__op_cumsum = {TN__ROOM("cumsum", TN_WIDE), .inputs = 1,

@@ -36,12 +36,11 @@ static const tn__sample samples[] = {
     {.in = {{2, {0, 3}}, {2, {1, 3}}}, .low = {-2, 0.5}, .high = {2, 3}},
     {.in = {{2, {2, 3}}, {2, {2, 3}}}, .low = {1e5, 1e3}, .high = {2e5, 2e3}},
     {.in = {{1, {3}}, {1, {4}}},
-     .status = TN_ESHAPE,
-     .fails = "div: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
+     TN__FAILS(TN_ESHAPE, "div: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other")},
     {.in = {{1, {3}}, {1, {3}}},
      .kind = {TN__ARG_INT, TN__ARG_INT},
-     .status = TN_EDTYPE,
-     .fails = "div: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"}, /* tn_div converts it */
+     TN__FAILS(TN_EDTYPE,
+               "div: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")}, /* tn_div converts it */
 };
 
 const tn_op tn__op_div = {TN__ROOM("div", TN_JOIN),

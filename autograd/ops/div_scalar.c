@@ -24,8 +24,7 @@ static const tn__sample samples[] = {
     {.in = {{1, {2}}},
      .args = &(args_t){2},
      .kind = {TN__ARG_INT},
-     .status = TN_EDTYPE,
-     .fails = "div_scalar: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+     TN__FAILS(TN_EDTYPE, "div_scalar: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
 
 const tn_op tn__op_div_scalar = {TN__ROOM("div_scalar", TN_AS_IS),

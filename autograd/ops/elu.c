@@ -36,8 +36,7 @@ static const tn__sample samples[] = {
     {.in = {{1, {2}}},
      .args = &(args_t){1},
      .kind = {TN__ARG_INT},
-     .status = TN_EDTYPE,
-     .fails = "elu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+     TN__FAILS(TN_EDTYPE, "elu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
 
 const tn_op tn__op_elu = {TN__ROOM("elu", TN_AS_IS),   .inputs = 1,

@@ -22,9 +22,9 @@ static void embedding_q8_forward(tn_ctx *c)
 static const tn__sample samples[] = {
     {.in = {{2, {4, 32}}, {1, {3}}},
      .kind = {TN__ARG_REAL, TN__ARG_INDEX},
-     .status = TN_EDTYPE,
-     .fails = "embedding_q8: weight is f32 [4, 32], but must be stored in 8 bits or f16; pack it with tn_q8_pack or "
-              "tn_f16_pack"},
+     TN__FAILS(TN_EDTYPE,
+               "embedding_q8: weight is f32 [4, 32], but must be stored in 8 bits or f16; pack it with tn_q8_pack or "
+               "tn_f16_pack")},
 };
 
 const tn_op tn__op_embedding_q8 = {TN__ROOM("embedding_q8", TN_AS_IS), .inputs = 2, .infer = embedding_q8_infer,

@@ -28,8 +28,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}}, .low = {-6}, .high = {6}},
     {.in = {{1, {2}}},
      .kind = {TN__ARG_INT},
-     .status = TN_EDTYPE,
-     .fails = "erf: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+     TN__FAILS(TN_EDTYPE, "erf: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
 
 const tn_op tn__op_erf = {TN__ROOM("erf", TN_AS_IS),       .inputs = 1,

@@ -18,8 +18,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}}, .low = {-1e-6}, .high = {1e-6}},
     {.in = {{1, {2}}},
      .kind = {TN__ARG_INT},
-     .status = TN_EDTYPE,
-     .fails = "expm1: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+     TN__FAILS(TN_EDTYPE, "expm1: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
 
 const tn_op tn__op_expm1 = {TN__ROOM("expm1", TN_WIDE), .inputs = 1,

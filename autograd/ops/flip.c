@@ -40,9 +40,8 @@ static const tn__sample samples[] = {
     {.in = {{1, {5}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){{1, {0}}}},
     {.in = {{2, {3, 4}}},
      .args = &(args_t){{1, {2}}},
-     .status = TN_EINDEX,
-     .fails = "flip: dim 2 is out of range for a 2-d tensor"},
-    {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {1, -1}}}, .status = TN_EINVAL, .fails = "flip: dim 1 is listed twice"},
+     TN__FAILS(TN_EINDEX, "flip: dim 2 is out of range for a 2-d tensor")},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {1, -1}}}, TN__FAILS(TN_EINVAL, "flip: dim 1 is listed twice")},
 };
 
 const tn_op tn__op_flip = {TN__ROOM("flip", TN_AS_IS),  .inputs = 1,

@@ -60,8 +60,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {0, 6}}, {2, {6, 2}}, {2, {3, 2}}, {1, {6}}}, SIZES(NULL, .steps = 0)},
     {.in = {{2, {6, 6}}, {2, {6, 2}}, {2, {3, 2}}, {1, {2}}},
      SIZES(NULL, .steps = 2),
-     .status = TN_ESHAPE,
-     .fails = "gru: bias is [2], but must be [6]: [gates · hidden]"},
+     TN__FAILS(TN_ESHAPE, "gru: bias is [2], but must be [6]: [gates · hidden]")},
 };
 
 const tn_op tn__op_gru = {TN__ROOM("gru", TN_WIDE),

@@ -44,12 +44,12 @@ static const tn__sample samples[] = {
     {.in = {{2, {0, 3}}, {2, {0, 3}}}, .args = &(args_t){1}},
     {.in = {{1, {3}}, {1, {3}}},
      .args = &(args_t){-1},
-     .status = TN_EINVAL,
-     .fails = "huber_loss: delta is -1, but must be positive"},
+     TN__FAILS(TN_EINVAL, "huber_loss: delta is -1, but must be positive")},
     {.in = {{2, {3, 1}}, {1, {3}}},
      .args = &(args_t){1},
-     .status = TN_ESHAPE,
-     .fails = "huber_loss: input [3, 1] and target [3] must have the same shape; tn_reshape or tn_expand one of them"},
+     TN__FAILS(
+         TN_ESHAPE,
+         "huber_loss: input [3, 1] and target [3] must have the same shape; tn_reshape or tn_expand one of them")},
 };
 
 const tn_op tn__op_huber_loss = {TN__ROOM("huber_loss", TN_WIDE),

@@ -61,20 +61,18 @@ static const tn__sample samples[] = {
      .low = {0, 3},
      .high = {0, 4},
      .args = &(args_t){0},
-     .status = TN_EINDEX,
-     .fails = "index_select: index 3 at [0] is outside 0 … 2"},
+     TN__FAILS(TN_EINDEX, "index_select: index 3 at [0] is outside 0 … 2")},
     {.in = {{2, {3, 4}}, {2, {2, 2}}},
      .kind = INDEX,
      .args = &(args_t){0},
-     .status = TN_ESHAPE,
-     .fails = "index_select: the index must be 1-d, got [2, 2]; for rows of a table see tn_embedding, for elements "
-              "tn_take_along"},
+     TN__FAILS(TN_ESHAPE,
+               "index_select: the index must be 1-d, got [2, 2]; for rows of a table see tn_embedding, for elements "
+               "tn_take_along")},
     {.in = {{0, {0}}, {1, {2}}},
      .kind = INDEX,
      .high = {0, 1},
      .args = &(args_t){0},
-     .status = TN_ESHAPE,
-     .fails = "index_select: a 0-d tensor has one element to select, the index has 2"},
+     TN__FAILS(TN_ESHAPE, "index_select: a 0-d tensor has one element to select, the index has 2")},
 };
 
 const tn_op tn__op_index_select = {TN__ROOM("index_select", TN_AS_IS), .inputs = 2,

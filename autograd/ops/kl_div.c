@@ -43,8 +43,8 @@ static const tn__sample samples[] = {
     {.in = {{2, {0, 3}}, {2, {0, 3}}}, .low = {-3, 0.1}, .high = {0, 1}, .args = &(args_t){true}},
     {.in = {{2, {3, 1}}, {1, {3}}},
      .args = &(args_t){false},
-     .status = TN_ESHAPE,
-     .fails = "kl_div: input [3, 1] and target [3] must have the same shape; tn_reshape or tn_expand one of them"},
+     TN__FAILS(TN_ESHAPE,
+               "kl_div: input [3, 1] and target [3] must have the same shape; tn_reshape or tn_expand one of them")},
 };
 
 const tn_op tn__op_kl_div = {TN__ROOM("kl_div", TN_WIDE),

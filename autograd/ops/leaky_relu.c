@@ -34,8 +34,7 @@ static const tn__sample samples[] = {
     {.in = {{1, {2}}},
      .args = &(args_t){0.1},
      .kind = {TN__ARG_INT},
-     .status = TN_EDTYPE,
-     .fails = "leaky_relu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+     TN__FAILS(TN_EDTYPE, "leaky_relu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
 
 const tn_op tn__op_leaky_relu = {TN__ROOM("leaky_relu", TN_AS_IS), .inputs = 1,

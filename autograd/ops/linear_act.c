@@ -124,8 +124,7 @@ static const tn__sample relu_samples[] = {
     {.in = {{2, {2, 0}}, {2, {3, 0}}, {1, {3}}}, .low = {0, 0, 0.5}, .high = {1, 1, 1}}, /* only the bias */
     {.in = {{2, {2, 4}}, {2, {0, 4}}, {1, {0}}}},
     {.in = {{2, {2, 3}}, {2, {2, 3}}, {1, {3}}},
-     .status = TN_ESHAPE,
-     .fails = "linear_relu: bias [3] does not fit weight [2, 3] ([out, in]): it must be [2]"},
+     TN__FAILS(TN_ESHAPE, "linear_relu: bias [3] does not fit weight [2, 3] ([out, in]): it must be [2]")},
 };
 
 const tn_op tn__op_linear_relu = {TN__ROOM("linear_relu", TN_NARROW(3)),

@@ -18,8 +18,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}}, .low = {1000}, .high = {3000}},
     {.in = {{1, {2}}},
      .kind = {TN__ARG_INT},
-     .status = TN_EDTYPE,
-     .fails = "log1p: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+     TN__FAILS(TN_EDTYPE, "log1p: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
 
 const tn_op tn__op_log1p = {TN__ROOM("log1p", TN_WIDE), .inputs = 1,

@@ -44,13 +44,11 @@ static const tn__sample samples[] = {
     {.in = {{0, {0}}}, .args = &(args_t){-1}},
     {.in = {{2, {3, 4}}},
      .args = &(args_t){-3},
-     .status = TN_EINDEX,
-     .fails = "log_softmax: dim -3 is out of range for a 2-d tensor"},
+     TN__FAILS(TN_EINDEX, "log_softmax: dim -3 is out of range for a 2-d tensor")},
     {.in = {{1, {2}}},
      .args = &(args_t){0},
      .kind = {TN__ARG_INT},
-     .status = TN_EDTYPE,
-     .fails = "log_softmax: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+     TN__FAILS(TN_EDTYPE, "log_softmax: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
 
 const tn_op tn__op_log_softmax = {TN__ROOM("log_softmax", TN_WIDE), .inputs = 1,

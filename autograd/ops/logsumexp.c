@@ -51,13 +51,11 @@ static const tn__sample samples[] = {
     {.in = {{2, {0, 3}}}, .args = &(args_t){{1, {1}}, true}},
     {.in = {{2, {3, 4}}},
      .args = &(args_t){{1, {2}}, false},
-     .status = TN_EINDEX,
-     .fails = "logsumexp: dim 2 is out of range for a 2-d tensor"},
+     TN__FAILS(TN_EINDEX, "logsumexp: dim 2 is out of range for a 2-d tensor")},
     {.in = {{1, {2}}},
      .args = &(args_t){{0, {0}}, false},
      .kind = {TN__ARG_INT},
-     .status = TN_EDTYPE,
-     .fails = "logsumexp: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+     TN__FAILS(TN_EDTYPE, "logsumexp: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
 
 const tn_op tn__op_logsumexp = {TN__ROOM("logsumexp", TN_WIDE), .inputs = 1,

@@ -39,12 +39,11 @@ static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {1, {4}}}, MASK(TN__ARG_INT)},
     {.in = {{2, {3, 4}}, {1, {4}}}, MASK(TN__ARG_MASK)},
     {.in = {{1, {3}}, {1, {3}}},
-     .status = TN_EDTYPE,
-     .fails = "masked_select: the mask must be bool, got f32; a comparison such as tn_gt(x, y) returns one"},
+     TN__FAILS(TN_EDTYPE,
+               "masked_select: the mask must be bool, got f32; a comparison such as tn_gt(x, y) returns one")},
     {.in = {{1, {3}}, {1, {4}}},
      MASK(TN__ARG_REAL),
-     .status = TN_ESHAPE,
-     .fails = "masked_select: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
+     TN__FAILS(TN_ESHAPE, "masked_select: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other")},
 };
 
 const tn_op tn__op_masked_select = {TN__ROOM("masked_select", TN_AS_IS),

@@ -39,8 +39,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}}, .low = {9e3}, .high = {1e4}},
     {.in = {{1, {2}}},
      .kind = {TN__ARG_INT},
-     .status = TN_EDTYPE,
-     .fails = "mish: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+     TN__FAILS(TN_EDTYPE, "mish: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
 
 const tn_op tn__op_mish = {TN__ROOM("mish", TN_AS_IS),       .inputs = 1,

@@ -32,8 +32,8 @@ static const tn__sample samples[] = {
     {.in = {{0, {0}}, {0, {0}}}},
     {.in = {{2, {0, 3}}, {2, {0, 3}}}},
     {.in = {{2, {3, 1}}, {1, {3}}},
-     .status = TN_ESHAPE,
-     .fails = "mse_loss: input [3, 1] and target [3] must have the same shape; tn_reshape or tn_expand one of them"},
+     TN__FAILS(TN_ESHAPE,
+               "mse_loss: input [3, 1] and target [3] must have the same shape; tn_reshape or tn_expand one of them")},
 };
 
 const tn_op tn__op_mse_loss = {TN__ROOM("mse_loss", TN_WIDE),

@@ -31,8 +31,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}, {1, {3}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {-9, -9}, .high = {9, 9}},
     {.in = {{1, {5}}, {1, {5}}}, .kind = {TN__ARG_MASK, TN__ARG_MASK}}, /* and */
     {.in = {{1, {3}}, {1, {4}}},
-     .status = TN_ESHAPE,
-     .fails = "mul: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
+     TN__FAILS(TN_ESHAPE, "mul: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other")},
 };
 
 const tn_op tn__op_mul = {TN__ROOM("mul", TN_JOIN),

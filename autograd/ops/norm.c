@@ -84,18 +84,15 @@ static const tn__sample samples[] = {
     {.in = {{2, {0, 3}}}, .args = &(args_t){{1, {1}}, true, -1}},
     {.in = {{2, {3, 4}}},
      .args = &(args_t){{1, {2}}, false, 2},
-     .status = TN_EINDEX,
-     .fails = "norm: dim 2 is out of range for a 2-d tensor"},
-    {.in = {{1, {2}}}, .args = &(args_t){{0, {0}}, false, (double)NAN}, .status = TN_EINVAL, .fails = "norm: p is NaN"},
+     TN__FAILS(TN_EINDEX, "norm: dim 2 is out of range for a 2-d tensor")},
+    {.in = {{1, {2}}}, .args = &(args_t){{0, {0}}, false, (double)NAN}, TN__FAILS(TN_EINVAL, "norm: p is NaN")},
     {.in = {{2, {0, 3}}},
      .args = &(args_t){{1, {0}}, false, -1},
-     .status = TN_ESHAPE,
-     .fails = "norm: dim 0 of [0, 3] is empty: there is no element to choose"},
+     TN__FAILS(TN_ESHAPE, "norm: dim 0 of [0, 3] is empty: there is no element to choose")},
     {.in = {{1, {2}}},
      .args = &(args_t){{0, {0}}, false, 2},
      .kind = {TN__ARG_INT},
-     .status = TN_EDTYPE,
-     .fails = "norm: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+     TN__FAILS(TN_EDTYPE, "norm: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
 static const tn__sample inf_samples[] = {
     {.in = {{2, {3, 4}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){{0, {0}}, false, (double)INFINITY}},
@@ -104,8 +101,7 @@ static const tn__sample inf_samples[] = {
     {.in = {{0, {0}}}, .args = &(args_t){{0, {0}}, false, (double)INFINITY}},
     {.in = {{2, {0, 3}}},
      .args = &(args_t){{1, {0}}, false, (double)INFINITY},
-     .status = TN_ESHAPE,
-     .fails = "norm: dim 0 of [0, 3] is empty: there is no element to choose"},
+     TN__FAILS(TN_ESHAPE, "norm: dim 0 of [0, 3] is empty: there is no element to choose")},
 };
 
 #define ROOM TN__ROOM("norm", TN_WIDE), .inputs = 1, .args_size = sizeof(args_t)

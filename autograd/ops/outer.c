@@ -19,8 +19,8 @@ static const tn__sample samples[] = {
     {.in = {{1, {5}}, {1, {1}}}},
     {.in = {{1, {0}}, {1, {3}}}},
     {.in = {{1, {2}}, {1, {2}}}, .low = {-30, 1e-3}, .high = {30, 1e-2}},
-    {.in = {{2, {3, 1}}, {1, {4}}}, .status = TN_ESHAPE, .fails = "outer: takes two 1-d tensors, got [3, 1] and [4]"},
-    {.in = {{1, {3}}, {0, {0}}}, .status = TN_ESHAPE, .fails = "outer: takes two 1-d tensors, got [3] and []"},
+    {.in = {{2, {3, 1}}, {1, {4}}}, TN__FAILS(TN_ESHAPE, "outer: takes two 1-d tensors, got [3, 1] and [4]")},
+    {.in = {{1, {3}}, {0, {0}}}, TN__FAILS(TN_ESHAPE, "outer: takes two 1-d tensors, got [3] and []")},
 };
 
 const tn_op tn__op_outer = {TN__ROOM("outer", TN_AS_IS), .inputs = 2, .infer = outer_infer, .compose = outer_compose};

@@ -69,16 +69,14 @@ static const tn__sample samples[] = {
      .kind = {TN__ARG_INT, TN__ARG_INT},
      .low = {-9, -1},
      .high = {9, 0},
-     .status = TN_EINVAL,
-     .fails = "pow: an integer to a negative power is not an integer: the exponent is -1 at [0, 0]; convert a with "
-              "tn_to(a, TN_F32)"},
+     TN__FAILS(TN_EINVAL,
+               "pow: an integer to a negative power is not an integer: the exponent is -1 at [0, 0]; convert a with "
+               "tn_to(a, TN_F32)")},
     {.in = {{1, {4}}, {1, {4}}},
      .kind = {TN__ARG_MASK, TN__ARG_MASK},
-     .status = TN_EDTYPE,
-     .fails = "pow: does not support bool; convert it with tn_to(x, TN_I64)"},
+     TN__FAILS(TN_EDTYPE, "pow: does not support bool; convert it with tn_to(x, TN_I64)")},
     {.in = {{1, {3}}, {1, {4}}},
-     .status = TN_ESHAPE,
-     .fails = "pow: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
+     TN__FAILS(TN_ESHAPE, "pow: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other")},
 };
 
 const tn_op tn__op_pow = {TN__ROOM("pow", TN_WIDE),

@@ -93,8 +93,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){{1, {1}}, false}},
     {.in = {{2, {3, 4}}},
      .args = &(args_t){{1, {2}}, false},
-     .status = TN_EINDEX,
-     .fails = "prod: dim 2 is out of range for a 2-d tensor"},
+     TN__FAILS(TN_EINDEX, "prod: dim 2 is out of range for a 2-d tensor")},
 };
 
 const tn_op tn__op_prod = {TN__ROOM("prod", TN_WIDE),

@@ -26,8 +26,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}}, .low = {-3000}, .high = {-1000}},
     {.in = {{1, {2}}},
      .kind = {TN__ARG_INT},
-     .status = TN_EDTYPE,
-     .fails = "reciprocal: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+     TN__FAILS(TN_EDTYPE, "reciprocal: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
 
 const tn_op tn__op_reciprocal = {TN__ROOM("reciprocal", TN_AS_IS),

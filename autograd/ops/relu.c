@@ -25,8 +25,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}}, .kind = {TN__ARG_INT}, .low = {-5}, .high = {6}},
     {.in = {{1, {2}}},
      .kind = {TN__ARG_MASK},
-     .status = TN_EDTYPE,
-     .fails = "relu: does not support bool; convert it with tn_to(x, TN_I64)"},
+     TN__FAILS(TN_EDTYPE, "relu: does not support bool; convert it with tn_to(x, TN_I64)")},
 };
 
 const tn_op tn__op_relu = {TN__ROOM("relu", TN_AS_IS),        .inputs = 1,

@@ -64,15 +64,12 @@ static const tn__sample samples[] = {
      .kind = {TN__ARG_INT, TN__ARG_INT},
      .low = {-9, 0},
      .high = {9, 1},
-     .status = TN_EINVAL,
-     .fails = "remainder: integer division by zero: the divisor is 0 at [0, 0]"},
+     TN__FAILS(TN_EINVAL, "remainder: integer division by zero: the divisor is 0 at [0, 0]")},
     {.in = {{1, {4}}, {1, {4}}},
      .kind = {TN__ARG_MASK, TN__ARG_MASK},
-     .status = TN_EDTYPE,
-     .fails = "remainder: does not support bool; convert it with tn_to(x, TN_I64)"},
+     TN__FAILS(TN_EDTYPE, "remainder: does not support bool; convert it with tn_to(x, TN_I64)")},
     {.in = {{1, {3}}, {1, {4}}},
-     .status = TN_ESHAPE,
-     .fails = "remainder: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"},
+     TN__FAILS(TN_ESHAPE, "remainder: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other")},
 };
 
 const tn_op tn__op_remainder = {TN__ROOM("remainder", TN_JOIN),

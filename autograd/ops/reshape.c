@@ -61,8 +61,7 @@ static const tn__sample view_samples[] = {
     {.in = {{2, {0, 3}}}, .args = &(args_t){.shape = {3, {2, 0, 5}}}},
     {.in = {{2, {3, 4}}},
      .args = &(args_t){.shape = {1, {5}}},
-     .status = TN_ESHAPE,
-     .fails = "view: [3, 4] has 12 elements, which do not fill [5]"},
+     TN__FAILS(TN_ESHAPE, "view: [3, 4] has 12 elements, which do not fill [5]")},
 };
 const tn_op tn__op_view = {ROOM("view")};
 TN__SAMPLES(view, view_samples);
@@ -77,24 +76,19 @@ static const tn__sample reshape_samples[] = {
     {.in = {{2, {0, 3}}}, .args = &(args_t){.shape = {2, {-1, 3}}}},
     {.in = {{2, {3, 4}}},
      .args = &(args_t){.shape = {2, {5, -1}}},
-     .status = TN_ESHAPE,
-     .fails = "reshape: [3, 4] has 12 elements, which do not fill [5, -1]"},
+     TN__FAILS(TN_ESHAPE, "reshape: [3, 4] has 12 elements, which do not fill [5, -1]")},
     {.in = {{2, {3, 4}}},
      .args = &(args_t){.shape = {2, {-1, -1}}},
-     .status = TN_ESHAPE,
-     .fails = "reshape: only one dim may be -1, but [-1, -1] has several"},
+     TN__FAILS(TN_ESHAPE, "reshape: only one dim may be -1, but [-1, -1] has several")},
     {.in = {{2, {0, 3}}},
      .args = &(args_t){.shape = {2, {0, -1}}},
-     .status = TN_ESHAPE,
-     .fails = "reshape: with a size of 0 the -1 in [0, -1] is ambiguous; write the size"},
+     TN__FAILS(TN_ESHAPE, "reshape: with a size of 0 the -1 in [0, -1] is ambiguous; write the size")},
     {.in = {{1, {4}}},
      .args = &(args_t){.shape = {2, {-2, -1}}},
-     .status = TN_ESHAPE,
-     .fails = "reshape: [-2, 1] has a negative size in dim 0"},
+     TN__FAILS(TN_ESHAPE, "reshape: [-2, 1] has a negative size in dim 0")},
     {.in = {{1, {4}}},
      .args = &(args_t){.shape = {9, {4}}},
-     .status = TN_ESHAPE,
-     .fails = "reshape: a shape has 0 to 8 dims, got 9"},
+     TN__FAILS(TN_ESHAPE, "reshape: a shape has 0 to 8 dims, got 9")},
 };
 const tn_op tn__op_reshape = {ROOM("reshape")};
 TN__SAMPLES(reshape, reshape_samples);
@@ -108,12 +102,10 @@ static const tn__sample flatten_samples[] = {
     {.in = {{3, {2, 0, 4}}}, .args = &(args_t){.first = 1, .last = -1}},
     {.in = {{3, {2, 3, 4}}},
      .args = &(args_t){.first = 2, .last = 1},
-     .status = TN_EINVAL,
-     .fails = "flatten: the first dim, 2, comes after the last, 1"},
+     TN__FAILS(TN_EINVAL, "flatten: the first dim, 2, comes after the last, 1")},
     {.in = {{2, {2, 3}}},
      .args = &(args_t){.first = 0, .last = 2},
-     .status = TN_EINDEX,
-     .fails = "flatten: dim 2 is out of range for a 2-d tensor"},
+     TN__FAILS(TN_EINDEX, "flatten: dim 2 is out of range for a 2-d tensor")},
 };
 const tn_op tn__op_flatten = {ROOM("flatten")};
 TN__SAMPLES(flatten, flatten_samples);
@@ -127,8 +119,7 @@ static const tn__sample squeeze_samples[] = {
     {.in = {{3, {1, 0, 2}}}, .args = &(args_t){.first = 0}},
     {.in = {{2, {1, 3}}},
      .args = &(args_t){.first = 2},
-     .status = TN_EINDEX,
-     .fails = "squeeze: dim 2 is out of range for a 2-d tensor"},
+     TN__FAILS(TN_EINDEX, "squeeze: dim 2 is out of range for a 2-d tensor")},
 };
 const tn_op tn__op_squeeze = {ROOM("squeeze")};
 TN__SAMPLES(squeeze, squeeze_samples);
@@ -141,12 +132,10 @@ static const tn__sample unsqueeze_samples[] = {
     {.in = {{2, {0, 4}}}, .args = &(args_t){.first = -2}},
     {.in = {{2, {3, 4}}},
      .args = &(args_t){.first = 3},
-     .status = TN_EINDEX,
-     .fails = "unsqueeze: dim 3 is out of range: a new dim of a 2-d tensor must be from -3 to 2"},
+     TN__FAILS(TN_EINDEX, "unsqueeze: dim 3 is out of range: a new dim of a 2-d tensor must be from -3 to 2")},
     {.in = {{8, {1, 1, 1, 1, 1, 1, 1, 2}}},
      .args = &(args_t){.first = 0},
-     .status = TN_ESHAPE,
-     .fails = "unsqueeze: the result would have 9 dims, more than 8"},
+     TN__FAILS(TN_ESHAPE, "unsqueeze: the result would have 9 dims, more than 8")},
 };
 const tn_op tn__op_unsqueeze = {ROOM("unsqueeze")};
 TN__SAMPLES(unsqueeze, unsqueeze_samples);

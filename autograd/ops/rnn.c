@@ -47,8 +47,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {0, 2}}, {2, {2, 2}}, {2, {3, 2}}}, SIZES(NULL, .steps = 0)},
     {.in = {{2, {6, 2}}, {2, {2, 3}}, {2, {3, 2}}},
      SIZES(NULL, .steps = 2),
-     .status = TN_ESHAPE,
-     .fails = "rnn: weight is [2, 3], but must be [2, 2]: [gates · hidden, hidden]"},
+     TN__FAILS(TN_ESHAPE, "rnn: weight is [2, 3], but must be [2, 2]: [gates · hidden, hidden]")},
 };
 
 const tn_op tn__op_rnn = {TN__ROOM("rnn", TN_WIDE),

@@ -56,8 +56,7 @@ static const tn__sample samples[] = {
     {.in = {{1, {5}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){2, 0}},
     {.in = {{2, {3, 4}}},
      .args = &(args_t){1, 2},
-     .status = TN_EINDEX,
-     .fails = "roll: dim 2 is out of range for a 2-d tensor"},
+     TN__FAILS(TN_EINDEX, "roll: dim 2 is out of range for a 2-d tensor")},
 };
 
 const tn_op tn__op_roll = {TN__ROOM("roll", TN_AS_IS),  .inputs = 1,

@@ -19,8 +19,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}}, .kind = {TN__ARG_INT}, .low = {-5}, .high = {6}},
     {.in = {{1, {2}}},
      .kind = {TN__ARG_MASK},
-     .status = TN_EDTYPE,
-     .fails = "round: does not support bool; convert it with tn_to(x, TN_I64)"},
+     TN__FAILS(TN_EDTYPE, "round: does not support bool; convert it with tn_to(x, TN_I64)")},
 };
 
 const tn_op tn__op_round = {TN__ROOM("round", TN_AS_IS), .inputs = 1, .infer = tn__infer_numbers,

@@ -35,8 +35,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}}, .low = {1000}, .high = {3000}},
     {.in = {{1, {2}}},
      .kind = {TN__ARG_INT},
-     .status = TN_EDTYPE,
-     .fails = "rsqrt: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+     TN__FAILS(TN_EDTYPE, "rsqrt: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
 
 const tn_op tn__op_rsqrt = {TN__ROOM("rsqrt", TN_AS_IS),       .inputs = 1,

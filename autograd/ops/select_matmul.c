@@ -30,9 +30,8 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 0}}, {2, {0, 3}}}},
     {.in = {{3, {0, 2, 3}}, {2, {3, 2}}}},
     {.in = {{2, {2, 3}}, {2, {4, 5}}},
-     .status = TN_ESHAPE,
-     .fails = "select_matmul: inner sizes differ: [2, 3] by [4, 5]: 3 and 4"},
-    {.in = {{2, {2, 3}}, {1, {3}}}, .status = TN_ESHAPE, .fails = "select_matmul: takes matrices, got 2-d by 1-d"},
+     TN__FAILS(TN_ESHAPE, "select_matmul: inner sizes differ: [2, 3] by [4, 5]: 3 and 4")},
+    {.in = {{2, {2, 3}}, {1, {3}}}, TN__FAILS(TN_ESHAPE, "select_matmul: takes matrices, got 2-d by 1-d")},
 };
 
 const tn_op tn__op_select_matmul = {

@@ -33,8 +33,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}}, .low = {-1e4}, .high = {-9e3}},
     {.in = {{1, {2}}},
      .kind = {TN__ARG_INT},
-     .status = TN_EDTYPE,
-     .fails = "sigmoid: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+     TN__FAILS(TN_EDTYPE, "sigmoid: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
 
 const tn_op tn__op_sigmoid = {TN__ROOM("sigmoid", TN_AS_IS),

@@ -32,8 +32,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}}, .low = {9e3}, .high = {1e4}},
     {.in = {{1, {2}}},
      .kind = {TN__ARG_INT},
-     .status = TN_EDTYPE,
-     .fails = "silu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+     TN__FAILS(TN_EDTYPE, "silu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
 
 const tn_op tn__op_silu = {TN__ROOM("silu", TN_AS_IS),       .inputs = 1,

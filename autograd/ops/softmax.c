@@ -46,13 +46,11 @@ static const tn__sample samples[] = {
     {.in = {{0, {0}}}, .args = &(args_t){0}},
     {.in = {{2, {3, 4}}},
      .args = &(args_t){2},
-     .status = TN_EINDEX,
-     .fails = "softmax: dim 2 is out of range for a 2-d tensor"},
+     TN__FAILS(TN_EINDEX, "softmax: dim 2 is out of range for a 2-d tensor")},
     {.in = {{1, {2}}},
      .args = &(args_t){0},
      .kind = {TN__ARG_INT},
-     .status = TN_EDTYPE,
-     .fails = "softmax: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+     TN__FAILS(TN_EDTYPE, "softmax: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
 
 const tn_op tn__op_softmax = {TN__ROOM("softmax", TN_WIDE), .inputs = 1,

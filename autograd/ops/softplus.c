@@ -43,12 +43,10 @@ static const tn__sample samples[] = {
     {.in = {{1, {2}}},
      .args = &(args_t){1},
      .kind = {TN__ARG_INT},
-     .status = TN_EDTYPE,
-     .fails = "softplus: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"},
+     TN__FAILS(TN_EDTYPE, "softplus: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
     {.in = {{1, {2}}},
      .args = &(args_t){0},
-     .status = TN_EINVAL,
-     .fails = "softplus: beta is 0, but must not be 0; PyTorch's default is 1"},
+     TN__FAILS(TN_EINVAL, "softplus: beta is 0, but must not be 0; PyTorch's default is 1")},
 };
 
 const tn_op tn__op_softplus = {TN__ROOM("softplus", TN_AS_IS), .inputs = 1,

@@ -68,8 +68,7 @@ static const tn__sample sort_samples[] = {
     {.in = {{2, {2, 6}}}, .kind = {TN__ARG_INT}, .high = {4}, .args = &(args_t){-1, 1, true}},
     {.in = {{2, {2, 3}}},
      .args = &(args_t){-1, 2, false},
-     .status = TN_EINDEX,
-     .fails = "sort: dim 2 is out of range for a 2-d tensor"},
+     TN__FAILS(TN_EINDEX, "sort: dim 2 is out of range for a 2-d tensor")},
 };
 static const tn__sample topk_samples[] = {
     {.in = {{1, {7}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){3, 0, true}},
@@ -80,12 +79,10 @@ static const tn__sample topk_samples[] = {
     {.in = {{0, {0}}}, .args = &(args_t){1, 0, true}},
     {.in = {{2, {2, 3}}},
      .args = &(args_t){4, 1, true},
-     .status = TN_EINVAL,
-     .fails = "topk: k is 4, but dim 1 has 3 elements"},
+     TN__FAILS(TN_EINVAL, "topk: k is 4, but dim 1 has 3 elements")},
     {.in = {{0, {0}}},
      .args = &(args_t){0, 0, true},
-     .status = TN_EINVAL,
-     .fails = "topk: k is 0, but a 0-d tensor has no dim to shorten"},
+     TN__FAILS(TN_EINVAL, "topk: k is 0, but a 0-d tensor has no dim to shorten")},
 };
 
 #define ROOM                                                                                              \

@@ -128,12 +128,10 @@ static const tn__sample strided_samples[] = {
     {.in = {{2, {0, 4}}}, .args = &(args_t){.at = {{1, {0}}, {1}, 9}}},
     {.in = {{1, {4}}},
      .args = &(args_t){.at = {{1, {3}}, {2}, 0}},
-     .status = TN_EINDEX,
-     .fails = "strided: its strides reach beyond the 4 elements"},
+     TN__FAILS(TN_EINDEX, "strided: its strides reach beyond the 4 elements")},
     {.in = {{1, {4}}},
      .args = &(args_t){.at = {{1, {3}}, {-1}, 1}},
-     .status = TN_EINDEX,
-     .fails = "strided: its strides reach beyond the 4 elements"},
+     TN__FAILS(TN_EINDEX, "strided: its strides reach beyond the 4 elements")},
 };
 const tn_op tn__op_strided = {ROOM("strided", 1), .infer = strided_infer, .forward = strided_forward,
                               .backward_ops = strided_back, .view = true};
@@ -146,12 +144,10 @@ static const tn__sample add_samples[] = {
     {.in = {{1, {0}}}, .args = &(args_t){{{1, {0}}, {1}, 0}, {1, {3}}}},
     {.in = {{1, {3}}},
      .args = &(args_t){{{1, {2}}, {1}, 0}, {1, {4}}},
-     .status = TN_ESHAPE,
-     .fails = "strided_add: x is [3], but its places are [2]"},
+     TN__FAILS(TN_ESHAPE, "strided_add: x is [3], but its places are [2]")},
     {.in = {{1, {2}}},
      .args = &(args_t){{{1, {2}}, {4}, 0}, {1, {4}}},
-     .status = TN_EINDEX,
-     .fails = "strided_add: its strides reach beyond the 4 elements"},
+     TN__FAILS(TN_EINDEX, "strided_add: its strides reach beyond the 4 elements")},
 };
 const tn_op tn__op_strided_add = {ROOM("strided_add", 1), .infer = add_infer, .forward = add_forward,
                                   .backward_ops = take_back};
@@ -162,8 +158,7 @@ static const tn__sample clear_samples[] = {
     {.in = {{1, {3}}}, .args = &(args_t){.at = {{1, {0}}, {1}, 0}}},
     {.in = {{1, {4}}},
      .args = &(args_t){.at = {{1, {3}}, {2}, 0}},
-     .status = TN_EINDEX,
-     .fails = "strided_clear: its strides reach beyond the 4 elements"},
+     TN__FAILS(TN_EINDEX, "strided_clear: its strides reach beyond the 4 elements")},
 };
 const tn_op tn__op_strided_clear = {ROOM("strided_clear", 1), .infer = clear_infer, .forward = clear_forward,
                                     .backward_ops = clear_back};
@@ -175,12 +170,10 @@ static const tn__sample over_samples[] = {
     {.in = {{1, {3}}, {1, {0}}}, .args = &(args_t){.at = {{1, {0}}, {1}, 0}}},
     {.in = {{1, {4}}, {1, {3}}},
      .args = &(args_t){.at = {{1, {3}}, {2}, 0}},
-     .status = TN_EINDEX,
-     .fails = "overwrite: its strides reach beyond the 4 elements"},
+     TN__FAILS(TN_EINDEX, "overwrite: its strides reach beyond the 4 elements")},
     {.in = {{1, {4}}, {1, {2}}},
      .args = &(args_t){.at = {{1, {3}}, {1}, 0}},
-     .status = TN_ESHAPE,
-     .fails = "overwrite: z is [2], but its places are [3]"},
+     TN__FAILS(TN_ESHAPE, "overwrite: z is [2], but its places are [3]")},
 };
 const tn_op tn__op_overwrite = {ROOM("overwrite", 2), .infer = over_infer, .forward = over_forward,
                                 .backward_ops = over_back};

@@ -32,12 +32,10 @@ static const tn__sample samples[] = {
     {.in = {{2, {0, 3}}, {2, {1, 3}}}},
     {.in = {{2, {2, 3}}, {1, {3}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {-9, -9}, .high = {9, 9}},
     {.in = {{2, {2, 3}}, {2, {3, 2}}},
-     .status = TN_ESHAPE,
-     .fails = "sub: shapes [2, 3] and [3, 2] do not broadcast: dim -1 is 3 in one and 2 in the other"},
+     TN__FAILS(TN_ESHAPE, "sub: shapes [2, 3] and [3, 2] do not broadcast: dim -1 is 3 in one and 2 in the other")},
     {.in = {{1, {3}}, {1, {3}}},
      .kind = {TN__ARG_MASK, TN__ARG_MASK},
-     .status = TN_EDTYPE,
-     .fails = "sub: does not support bool; use tn_logical_xor(a, b), or tn_logical_not(x) for 1 - x"},
+     TN__FAILS(TN_EDTYPE, "sub: does not support bool; use tn_logical_xor(a, b), or tn_logical_not(x) for 1 - x")},
 };
 
 const tn_op tn__op_sub = {TN__ROOM("sub", TN_JOIN),         .inputs = 2,    .infer = sub_infer, .forward = sub_forward,

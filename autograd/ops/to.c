@@ -30,7 +30,7 @@ static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){TN_F32}},
     {.in = {{2, {3, 4}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){TN_I32}},
     {.in = {{2, {3, 4}}}, .kind = {TN__ARG_MASK}, .args = &(args_t){TN_I64}},
-    {.in = {{1, {3}}}, .args = &(args_t){(tn_dtype)7}, .status = TN_EDTYPE, .fails = "to: 7 is not a dtype"},
+    {.in = {{1, {3}}}, .args = &(args_t){(tn_dtype)7}, TN__FAILS(TN_EDTYPE, "to: 7 is not a dtype")},
 };
 
 const tn_op tn__op_to = {TN__ROOM("to", TN_AS_IS), .inputs = 1,           .args_size = sizeof(args_t),

@@ -32,6 +32,7 @@ typedef struct {
     const char      *fails;  /* the exact message, if the row is an error; NULL: a good row */
     tn_status        status; /* the error's code                                            */
 } tn__sample;
+#define TN__FAILS(code, message) .status = (code), .fails = (message) /* of a row that is an error */
 
 /* The rows of an op: after tn__op_gelu comes TN__SAMPLES(gelu, samples). */
 typedef struct {
