@@ -144,7 +144,13 @@ static bool read_metaspace(tn_tokenizer *t, const char *caller, const tn_json *v
 {
     t->sentence.escape = true;
     t->sentence.cut = tn_json_bool_or(tn_json_get(v, "split"), true);
-    return read_scheme(caller, v, &t->sentence.space);
+    if (!read_scheme(caller, v, &t->sentence.space)) return false;
+    /* Hugging Face's library adds no space before a text whose start a Replace has changed */
+    for (int i = 0; i < t->steps && t->sentence.space == TN__SPACE_FIRST; i++)
+        if (t->step[i].kind == TN__STEP_REPLACE && !is(t->step[i].pattern, " "))
+            return tn__unsupported(caller, "Metaspace's prepend_scheme first after the normalizer's Replace",
+                                   t->step[i].pattern);
+    return true;
 }
 
 /* True if splitting at spaces has no effect, because a step has replaced all spaces. */

@@ -165,6 +165,12 @@ static bool add_named(tn_tokenizer *t, const char *caller, const tn__side_files 
     return tn_error() == TN_OK;
 }
 
+/* True for the tokens that BERT's class puts around a text, and its unknown token. */
+static bool needs_role(tn__class class, int role)
+{
+    return class == TN__CLASS_BERT && (role == CLS || role == SEP || role == UNK);
+}
+
 static bool add_roles(tn_tokenizer *t, const char *caller, const tn__side_files *s, tn__class class, int32_t id[ROLES])
 {
     static const char *const lists[] = {"additional_special_tokens", "extra_special_tokens",
@@ -175,6 +181,7 @@ static bool add_roles(tn_tokenizer *t, const char *caller, const tn__side_files 
         const char    *name = s->json ? "" : default_tokens[class][i];
         const tn_json *v = option_of(s, keys[i]);
         id[i] = v ? -1 : (int32_t)tn_tokenizer_id(t, name);
+        if (v && is_null(v) && needs_role(class, i)) return tn__needs_json(caller, keys[i], "null");
         if (is_null(v) ? id[i] >= 0 && !add_known(t, id[i]) : !add_special(t, caller, s, keys[i], v, id + i))
             return false;
     }

@@ -212,6 +212,7 @@ static const struct {
     {bert_json, FAST("\"added_tokens_decoder\":{}"), "{\"pad_token\":\"new\"}", NULL, NULL, "5 7 10 1 9 1"},
     {bert_json, FAST("\"split_special_tokens\":true,\"pad_token\":\"new\""), NULL, NULL, NULL, "5 7 10 1 9 1"},
     {bert_json, BERT("\"unk_token\":\"[PAD]\""), NULL, NULL, NULL, "5 7 10 0 9 0"},
+    {bert_json, BERT("\"cls_token\":null"), NULL, NULL, NULL, "cls_token is 'null', which"},
     {bert_json, NULL, NULL, "{\"[MASK]\":4}", NULL, "5 7 10 1 9 1"},
     {bert_json, BERT("\"pad_token\":\"<pad>\""), NULL, NULL, NULL,
      "pad_token is '<pad>', which Tenon supports only in a tokenizer.json; create one with "

@@ -112,6 +112,9 @@ static const struct {
      "the pre_tokenizer is 'Digits'"},
     {"{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"_\"}," UNIGRAM "\"unk_id\":0}}", TN_EUNSUPPORTED,
      "Metaspace's replacement is '_'"},
+    {"{\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\"the\"},\"content\":\"K\"},\"pre_tokenizer\":{"
+     "\"type\":\"Metaspace\",\"prepend_scheme\":\"first\"}," UNIGRAM "\"unk_id\":0}}",
+     TN_EUNSUPPORTED, "prepend_scheme first after the normalizer's Replace is 'the'"},
     {"{\"decoder\":{\"type\":\"CTC\"}," UNIGRAM "\"unk_id\":0}}", TN_EUNSUPPORTED, "the decoder is 'CTC'"},
     {"{" MODEL("") "}", TN_EUNSUPPORTED, "the pre_tokenizer is 'null', which"},
     {"{\"pre_tokenizer\":{\"type\":\"Metaspace\"}," MODEL("") "}", TN_EUNSUPPORTED, "the pre_tokenizer is 'Metaspace'"},
