@@ -29,6 +29,9 @@ typedef struct {
     char            folder[1024]; /* of the model */
     bool            given;        /* specified by modules.json */
     tn_bert_pooling pooling;
+    bool            skip_prompt;          /* the pooling excludes the prompt's tokens */
+    char           *prompt;               /* is put before each text; owned; NULL: none */
+    int64_t         truncate;             /* elements of a vector to keep; 0: all */
     bool            lower;                /* the text is converted to lower case */
     int64_t         length, dim;          /* maximum tokens of a text; elements of a vector */
     sentence_step   step[SENTENCE_STEPS]; /* after the pooling */

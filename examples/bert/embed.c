@@ -107,4 +107,5 @@ const command embed_command = COMMAND(
     "embed", "print the vectors of sentences", options, .operands = "[TEXT...]", .least = 0, .most = -1,
     .text = "Prints one line of numbers for each text, or for each line of standard input: a vector of length 1, so "
             "that the inner product of two vectors is the cosine of their angle. In a folder of sentence-transformers, "
-            "modules.json specifies the pooling, the maximum length of a text, and whether vectors have length 1.");
+            "modules.json specifies the pooling, the maximum length of a text, and whether vectors have length 1, and "
+            "config_sentence_transformers.json the default prompt and truncate_dim.");

@@ -1,10 +1,12 @@
 /* sentences.c — reads folders of sentence-transformers: modules.json lists the parts that compute a sentence's vector,
  * and each part has a folder with its config. Supported: Transformer, Pooling, then any number of Dense and Normalize.
  * Other parts and other kinds of pooling are rejected; the error names them. */
+#define _POSIX_C_SOURCE 200809L
 #include "bert.h"
 
 #include "../common/files.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The config of a part. NULL: the file does not exist, or raised. */
@@ -59,6 +61,7 @@ static void read_pooling(const char *folder, sentences *to)
             tn_raise(TN_EUNSUPPORTED, "pooling mode '%s' is not supported; expected mean, cls or max", asked[0]);
         else to->pooling = (tn_bert_pooling)found;
     }
+    to->skip_prompt = !tn_json_bool_or(tn_json_get(c, "include_prompt"), true);
     tn_json_free(c);
 }
 
@@ -73,10 +76,47 @@ static int64_t tokenizer_length(const char *folder)
     return n < 2 ? 0 : n;
 }
 
-/* Reads sentence_bert_config.json, which is optional, as is its max_seq_length. */
+/* Raises if a member that changes the vectors does not have sentence-transformers' default value: if it is a string
+ * other than `only` (NULL: any string), or a non-empty object. null and absent are defaults. */
+static void check_member(const char *file, const tn_json *c, const char *key, const char *only)
+{
+    const tn_json     *v = tn_json_get(c, key);
+    const tn_json_type type = tn_json_type_of(v);
+    const bool         holds = type == TN_JSON_OBJECT || type == TN_JSON_ARRAY;
+    if (tn_error() != TN_OK || type <= TN_JSON_NULL || (holds && !tn_json_count(v))) return;
+    if (type == TN_JSON_STRING && only && !strcmp(tn_json_string(v), only)) return;
+    tn_raise(TN_EUNSUPPORTED, "%s: %s is set, which is not supported%s%s%s; remove it", file, key,
+             only ? ", except '" : "", only ? only : "", only ? "'" : "");
+}
+
+/* Rejects what sentence_bert_config.json can ask for in addition to a length and lower case. */
+static void check_transformer(const char *file, const tn_json *c)
+{
+    static const char *const unsupported[] = {"processing_kwargs", "processor_kwargs", "tokenizer_args",
+                                              "config_kwargs",     "config_args",      "tokenizer_name_or_path",
+                                              "query_length",      "document_length",  "query_expansion"};
+    for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++) check_member(file, c, unsupported[i], NULL);
+    check_member(file, c, "transformer_task", "feature-extraction");
+    check_member(file, c, "module_output_name", "token_embeddings");
+    const tn_json *text = tn_json_get(tn_json_get(c, "modality_config"), "text");
+    check_member(file, text, "method", "forward");
+    check_member(file, text, "method_output_name", "last_hidden_state");
+    static const char *const kwargs[] = {"model_kwargs", "model_args"};
+    for (int i = 0; i < 2; i++) {
+        check_member(file, tn_json_get(c, kwargs[i]), "dtype", "float32");
+        check_member(file, tn_json_get(c, kwargs[i]), "torch_dtype", "float32");
+    }
+}
+
+/* Reads sentence_bert_config.json, or its older name for the kind of model. It and its max_seq_length are optional. */
 static void read_transformer(sentences *to)
 {
-    tn_json       *c = config_in(to->folder, "sentence_bert_config.json");
+    static const char *const names[] = {"sentence_bert_config.json",       "sentence_roberta_config.json",
+                                        "sentence_distilbert_config.json", "sentence_camembert_config.json",
+                                        "sentence_albert_config.json",     "sentence_xlm-roberta_config.json"};
+    tn_json                 *c = NULL;
+    for (int i = 0; i < 6 && !c && tn_error() == TN_OK; i++)
+        if ((c = config_in(to->folder, names[i]))) check_transformer(names[i], c);
     const tn_json *length = tn_json_get(c, "max_seq_length");
     if (length && tn_json_type_of(length) != TN_JSON_NULL) {
         to->length = tn_json_i64(length);
@@ -143,10 +183,41 @@ static void read_dense(const char *folder, sentence_step *to)
         (strcmp(input, "sentence_embedding") != 0 || tn_json_bool_or(tn_json_get(c, "use_residual"), false)))
         tn_raise(TN_EUNSUPPORTED,
                  "Dense of '%s' or with use_residual is not supported; expected sentence_embedding, without it", input);
+    check_member("Dense", c, "module_output_name", "sentence_embedding");
     if (tn_error() == TN_OK) {
         to->dense = read_weights(folder, in, out, tn_json_bool_or(tn_json_get(c, "bias"), true));
         to->then = activations[i].run;
     }
+    tn_json_free(c);
+}
+
+/* ---- config_sentence_transformers.json --------------------------------------------------------------------------- */
+
+/* The prompt that is put before each text by default, and the number of elements to keep. */
+static void read_defaults(const char *dir, sentences *to)
+{
+    static const char file[] = "config_sentence_transformers.json";
+    tn_json          *c = config_in(dir, file);
+    const tn_json    *name = tn_json_get(c, "default_prompt_name"), *keep = tn_json_get(c, "truncate_dim");
+    check_member(file, c, "model_type", "SentenceTransformer");
+    if (tn_error() == TN_OK && tn_json_type_of(name) > TN_JSON_NULL) {
+        const char    *wanted = tn_json_string(name);
+        const tn_json *prompt = wanted ? tn_json_get(tn_json_get(c, "prompts"), wanted) : NULL;
+        if (tn_error() == TN_OK && *wanted && !prompt)
+            tn_raise(TN_EFORMAT, "%s: default_prompt_name is '%s', but prompts has no such member", file, wanted);
+        const char *text = tn_json_type_of(prompt) > TN_JSON_NULL ? tn_json_string(prompt) : NULL;
+        if (text && *text && !(to->prompt = strdup(text))) tn_raise(TN_ENOMEM, "no memory for the prompt");
+    }
+    if (tn_error() == TN_OK && tn_json_type_of(keep) > TN_JSON_NULL) {
+        to->truncate = tn_json_i64(keep);
+        if (tn_error() == TN_OK && to->truncate < 1)
+            tn_raise(TN_EFORMAT, "%s: truncate_dim is %lld, but must be at least 1", file, (long long)to->truncate);
+    }
+    if (to->prompt && to->skip_prompt)
+        tn_raise(TN_EUNSUPPORTED,
+                 "include_prompt is false in the Pooling, which is not supported with a default "
+                 "prompt; set default_prompt_name in %s to null to embed without it",
+                 file);
     tn_json_free(c);
 }
 
@@ -177,7 +248,13 @@ static bool read_part(const char *dir, int n, const tn_json *part, sentences *to
         read_transformer(to);
     } else if (n == 1) read_pooling(folder, to);
     else if (dense) read_dense(folder, &to->step[to->steps++]);
-    else to->step[to->steps++] = (sentence_step){NULL, NULL};
+    else {
+        tn_json *c = config_in(folder, "config.json");
+        check_member("Normalize", c, "module_input_name", "sentence_embedding");
+        check_member("Normalize", c, "module_output_name", "sentence_embedding");
+        tn_json_free(c);
+        to->step[to->steps++] = (sentence_step){NULL, NULL};
+    }
     return tn_error() == TN_OK;
 }
 
@@ -196,6 +273,7 @@ static bool sentences_read(const char *dir, sentences *to)
     for (const tn_json *part = tn_json_first(c); part && read_part(dir, n, part, to); part = tn_json_next(part)) n++;
     if (tn_error() == TN_OK && n < 2)
         tn_raise(TN_EUNSUPPORTED, "%d parts, expected at least a Transformer and its Pooling", n);
+    if (tn_error() == TN_OK) read_defaults(dir, to);
     tn_path_pop();
     tn_json_free(c);
     return tn_error() == TN_OK;
@@ -236,6 +314,7 @@ bool sentences_open(const char *dir, sentences *to, model *m)
                      "capitals",
                      to->folder);
         check_widths(dir, to, m->bert->config.dim);
+        if (to->truncate && to->truncate < to->dim) to->dim = to->truncate;
     }
     if (tn_error() == TN_OK) return true;
     sentences_close(to, m);
@@ -245,7 +324,25 @@ void sentences_close(sentences *s, model *m)
 {
     for (int i = 0; i < s->steps; i++) tn_free(s->step[i].dense);
     s->steps = 0;
+    free(s->prompt), s->prompt = NULL;
     model_close(m);
+}
+
+/* n texts with the prompt before each, in one block that the caller frees. NULL: raised. */
+static char **with_prompt(const char *prompt, int64_t n, const char *const *lines)
+{
+    size_t       bytes = (size_t)n * sizeof(char *);
+    const size_t before = strlen(prompt);
+    for (int64_t i = 0; i < n; i++) bytes += before + strlen(lines[i]) + 1;
+    char **to = malloc(bytes ? bytes : 1), *at = to ? (char *)(to + n) : NULL;
+    if (!to) return tn_raise(TN_ENOMEM, "no memory for %zu bytes", bytes), NULL;
+    for (int64_t i = 0; i < n; i++) {
+        const size_t length = strlen(lines[i]) + 1;
+        to[i] = at;
+        memcpy(at, prompt, before), memcpy(at + before, lines[i], length);
+        at += before + length;
+    }
+    return to;
 }
 
 tn_tensor *sentences_vectors(const sentences *how, const model *m, int64_t n, const char *const *lines)
@@ -253,7 +350,9 @@ tn_tensor *sentences_vectors(const sentences *how, const model *m, int64_t n, co
     const tn_scope s = tn_no_grad_begin();
     tn_token_batch b;
     tn_tensor     *y = NULL;
-    if (tn_tokenizer_batch(m->tokens, &b, n, lines, .max_length = how->length) == TN_OK) {
+    char         **prompted = how->prompt ? with_prompt(how->prompt, n, lines) : NULL;
+    if (prompted) lines = (const char *const *)prompted;
+    if (tn_error() == TN_OK && tn_tokenizer_batch(m->tokens, &b, n, lines, .max_length = how->length) == TN_OK) {
         y = tn_bert_forward(m->bert, b.ids, .types = b.segments, .key_padding_mask = b.key_padding_mask);
         y = tn_bert_sentences(y, b.key_padding_mask, how->pooling);
         for (int i = 0; i < how->steps; i++) {
@@ -261,7 +360,9 @@ tn_tensor *sentences_vectors(const sentences *how, const model *m, int64_t n, co
             if (x->dense) y = x->then ? x->then(tn_call(x->dense, y)) : tn_call(x->dense, y);
             else y = tn_div(y, tn_clamp(tn_norm(y, .dims = TN_DIMS(-1), .keepdim = true), 1e-12, INFINITY));
         }
+        if (how->truncate && how->truncate < tn_size(y, -1)) y = tn_narrow(y, -1, 0, how->truncate);
         y = tn_contiguous(tn_to(y, TN_F32));
     }
+    free(prompted);
     return tn_scope_return(s, tn_error() == TN_OK ? y : NULL);
 }

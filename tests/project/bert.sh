@@ -85,6 +85,21 @@ pooled '{"embedding_dimension": 128, "pooling_mode": "max"}'
 [ "$("${embed[@]}" | long)" = 1 ] || wrong "with Normalize the vectors are not of length 1"
 parts Transformer Pooling
 [ "$("${embed[@]}" | long)" = 0 ] || wrong "without Normalize the vectors are of length 1"
+asked='{"prompts": {"q": "The old "}, "default_prompt_name": "q", "truncate_dim": 5}'
+echo "$asked" >sentences/config_sentence_transformers.json
+"$bert" embed --model sentences "ship sails." | cut -d' ' -f1-6 >prompted.txt
+echo '{"prompts": {"q": "The old "}, "default_prompt_name": null}' >sentences/config_sentence_transformers.json
+"$bert" embed --model sentences "The old ship sails." | cut -d' ' -f1-5 | cmp - prompted.txt ||
+    wrong "default_prompt_name and truncate_dim are not honoured"
+echo '{"default_prompt_name": "q"}' >sentences/config_sentence_transformers.json
+says 3 "default_prompt_name is 'q', but prompts has no such member" "${embed[@]}"
+echo '{"truncate_dim": 0}' >sentences/config_sentence_transformers.json
+says 3 "truncate_dim is 0, but must be at least 1" "${embed[@]}"
+echo "$asked" >sentences/config_sentence_transformers.json
+pooled '{"pooling_mode": "max", "include_prompt": false}'
+says 7 "include_prompt is false in the Pooling" "${embed[@]}"
+pooled '{"pooling_mode": "max"}'
+rm sentences/config_sentence_transformers.json
 "$bert" info --model sentences | grep -q '^sentences   maximum of the tokens' || wrong "bert info does not say how"
 echo '{"max_seq_length": 4}' >$model/sentence_bert_config.json
 "$bert" embed --model sentences "The old ship sails." "The old key lies." | sort -u | wc -l | grep -qx 1 ||
