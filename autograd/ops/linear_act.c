@@ -63,14 +63,12 @@ static const tn__sample gelu_samples[] = {
     {.in = {{2, {2, 0}}, {2, {3, 0}}, {1, {3}}}, EXACT}, /* only the bias */
     {.in = {{2, {2, 4}}, {2, {0, 4}}, {1, {0}}}, EXACT},
     {.in = {{2, {2, 3}}, {2, {2, 4}}, {1, {2}}},
-     .status = TN_ESHAPE,
      EXACT,
-     .fails = "linear_gelu: x [2, 3] does not fit weight [2, 4] ([out, in]): its last dim must be 4"},
+     TN__FAILS(TN_ESHAPE, "linear_gelu: x [2, 3] does not fit weight [2, 4] ([out, in]): its last dim must be 4")},
     {.in = {{2, {2, 3}}, {2, {2, 3}}},
      .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT},
-     .status = TN_EINVAL,
      EXACT,
-     .fails = "linear_gelu: weight is NULL"},
+     TN__FAILS(TN_EINVAL, "linear_gelu: weight is NULL")},
 };
 
 const tn_op tn__op_linear_gelu = {TN__ROOM("linear_gelu", TN_NARROW(3)),

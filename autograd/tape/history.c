@@ -12,8 +12,6 @@
 #include "autograd/tape/op_api.h"
 #include "autograd/tape/history.h"
 
-#include <string.h>
-
 static int64_t elements(const tn_tensor *x) { return (int64_t)(x->storage->bytes / tn__dtype_bytes(x->dtype)); }
 static bool    shows_all(const tn_tensor *x)
 {

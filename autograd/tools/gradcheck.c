@@ -7,7 +7,6 @@
 #include "autograd/tape/tape.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { MOST = 16 };
 

@@ -4,7 +4,6 @@
 #define _GNU_SOURCE /* syscall */
 #include "bench/peers/peer.h"
 
-#include <stdlib.h>
 #include <string.h>
 #ifdef _OPENMP
 #include <omp.h>

@@ -13,7 +13,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
 static float f16(const unsigned char *p) { return tn__f16_to_f32((uint16_t)(p[0] | p[1] << 8)); }
 

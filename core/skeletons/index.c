@@ -5,8 +5,6 @@
 #include "core/base/bf16.h"
 #include "core/skeletons/skeletons.h"
 
-#include <string.h>
-
 enum { GRAIN = 16384, COLUMNS = 64 };
 
 static int64_t index_at(const tn_tensor *index, int64_t offset)

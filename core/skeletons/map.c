@@ -5,8 +5,6 @@
 #include "core/tensor/strided_walk.h"
 #include "core/skeletons/kernel_dtype.h"
 
-#include <string.h>
-
 enum { GRAIN = 16384, BLOCK = 512 };
 
 typedef struct {

@@ -1,8 +1,6 @@
 /* layout.c — shapes and strides as plain values: checks, broadcasting, reshaping. Touches no data. */
 #include "core/tensor/tensor.h"
 
-#include <string.h>
-
 int64_t tn_shape_numel(tn_shape s)
 {
     int64_t n = 1;

@@ -1,8 +1,6 @@
 /* tensor.c — creating and freeing handles and storages. */
 #include "core/tensor/tensor.h"
 
-#include <string.h>
-
 /* Small data directly follows its storage struct, in one block; large data has a separate block, because the struct
  * would push a power of two into the next size class. */
 enum { INLINE_MAX = 4096, HEADER = 64 };

@@ -9,7 +9,6 @@
 #include "core/base/toolbox.h"
 #include "data/text.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 /* ---- words ------------------------------------------------------------------------------------------------------- */

@@ -4,8 +4,6 @@
 #include "core/base/toolbox.h"
 #include "data/text/unicode.h"
 
-#include <string.h>
-
 uint32_t tn_utf8_next(const char *text, size_t bytes, size_t *at, bool *valid)
 {
     if (!text || !at || *at >= bytes)

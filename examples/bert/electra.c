@@ -8,8 +8,6 @@
 
 #include "../common/files.h"
 
-#include <string.h>
-
 static const tn_class electra_class = {.size = sizeof(tn_class), .name = "Electra", .bytes = sizeof(electra)};
 
 /* The generator has a fourth of the discriminator's heads, of the same width. */

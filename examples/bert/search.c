@@ -11,7 +11,6 @@
 #include "../common/progress.h"
 #include "../common/texts.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

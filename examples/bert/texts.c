@@ -6,7 +6,6 @@
 #include "bert.h"
 
 #include <math.h>
-#include <string.h>
 
 /* An encoder that counts sentences of invalid UTF-8 for a note: most tokenizers drop the characters that replace
  * them. */

@@ -8,9 +8,6 @@
 #include "../common/record.h"
 #include "../common/stop.h"
 
-#include <math.h>
-#include <string.h>
-
 enum { COPIED = 5, SYMBOLS = 8, BLANK = 0, GO = 1, WORDS = 2 + SYMBOLS, BATCH = 32, CONVS = 4, TAPS = 5, MOST = 8 };
 typedef enum { ATTENTION, RECURRENCE, CONVOLUTION, KINDS } kind;
 static const char *const kind_name[] = {"attention", "LSTM", "convolutions"};

@@ -5,7 +5,6 @@
 #include "elmo.h"
 
 #include <ctype.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,8 +3,6 @@
 #include "../common/world.h"
 #include "gpt.h"
 
-#include <string.h>
-
 static const char *out = "build/gpt";
 static double      minutes;
 static int64_t     steps, documents = 12000;

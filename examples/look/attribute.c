@@ -1,7 +1,6 @@
 /* attribute.c — look attribute: the contribution of each token to a prediction. */
 #include "look.h"
 
-#include <math.h>
 #include <string.h>
 
 static const char *dir, *html, *answer, *method = "integrated";

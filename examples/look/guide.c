@@ -7,7 +7,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const char *dir, *text, *test, *out;
 static int64_t     max_sentences = 1000, steps = 200, layer = 1, head = 1, batch_size = 8, seed = 1;

@@ -2,7 +2,6 @@
 #include "../common/translator.h"
 #include "look.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

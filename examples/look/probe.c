@@ -6,7 +6,6 @@
 #include "../common/checksum.h"
 #include "trees.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,8 +2,6 @@
 #include "../common/texts.h"
 #include "translate.h"
 
-#include <string.h>
-
 /* ---- check of the files ------------------------------------------------------------------------------------------ */
 
 typedef struct {

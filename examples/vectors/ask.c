@@ -3,7 +3,6 @@
 #include "vectors.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static int64_t     most = 10;
 static bool        product, force;

@@ -1,8 +1,6 @@
 /* report.c — the report of vit: misclassified images, the confusion matrix, and attention over patches. */
 #include "vit.h"
 
-#include <string.h>
-
 enum { ATTENTION = 12, CAPTION = 160, MAX_CLASSES_SHOWN = 20 };
 
 static tn_tensor *image_at(const image_set *p, int64_t i) { return tn_select(p->x, 0, i); }

@@ -2,7 +2,6 @@
 #include "models/files/hf_config.h"
 
 #include <math.h>
-#include <string.h>
 
 static bool check_tokenizer(const char *who, const tn_bert *m, const tn_tokenizer *t)
 {

@@ -2,7 +2,6 @@
 #include "core/base/toolbox.h"
 #include "models/files/model_file.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

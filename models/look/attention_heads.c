@@ -6,7 +6,6 @@
 #include "models/look.h"
 
 #include <math.h>
-#include <string.h>
 
 typedef struct {
     tn_heads *all;

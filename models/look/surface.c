@@ -7,7 +7,6 @@
 #include "models/surface.h"
 
 #include <math.h>
-#include <string.h>
 
 /* ---- weights as a vector ----------------------------------------------------------------------------------------- */
 

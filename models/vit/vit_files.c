@@ -2,8 +2,6 @@
  * sets of names: those that are written, and transformers 5's module names, which are only read. */
 #include "models/vit/vit_private.h"
 
-#include <string.h>
-
 #define LAYER "vit.encoder.layer.*."
 #define NEW "vit.layers.*."
 #define OURS "vit.encoder.layers.*."

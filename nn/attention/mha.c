@@ -12,8 +12,6 @@
 #include "nn/base/look_private.h"
 #include "nn/look.h"
 
-#include <math.h>
-
 static tn_tensor *mha_forward(void *self, tn_tensor *x) { return tn_mha_forward((tn_mha *)self, x, x, x); }
 
 static const tn_class tn_mha_class = {

@@ -6,8 +6,6 @@
  * where head(x) and tail_cluster(x) are log-softmaxes. */
 #include "nn/base/nn_private.h"
 
-#include <math.h>
-
 static const tn_class tn_adaptive_softmax_class = {
     .size = sizeof(tn_class), .name = "AdaptiveLogSoftmaxWithLoss", .bytes = sizeof(tn_adaptive_softmax)};
 

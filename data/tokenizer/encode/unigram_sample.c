@@ -7,7 +7,6 @@
 #include "core/base/toolbox.h"
 
 #include <float.h>
-#include <math.h>
 
 enum { NTH_MOST = 1000 };
 

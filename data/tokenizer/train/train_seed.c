@@ -7,7 +7,6 @@
 #include "data/text/unicode.h"
 #include "core/base/toolbox.h"
 
-#include <math.h>
 #include <string.h>
 
 enum { LONGEST = 16, MOST = 1000000, SPACE = 0x2581, LINE_END = 0, WORD_END = 1 };

@@ -13,7 +13,6 @@
 #include "core/base/toolbox.h"
 
 #include <float.h>
-#include <math.h>
 #include <string.h>
 
 #define SHRINK 0.75
