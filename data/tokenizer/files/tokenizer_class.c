@@ -205,8 +205,10 @@ static bool add_numbered(tn_tokenizer *t, const char *caller, const tn__side_fil
         return false;
     if (tn_tokenizer_id(t, text) != id || (sentence && t->type[id] == TN_TYPE_NORMAL))
         return tn__needs_json(caller, "an added token", text);
-    return sentence || (s->json && !options && tn__added_as(t, (int32_t)id)) ||
-           tn__json_added(t, caller, options, id, false);
+    const tn__added *known = tn__added_as(t, (int32_t)id);
+    const bool       special = s->json && known && known->special; /* it stays special */
+    return sentence || (s->json && !options && known) ||
+           (tn__json_added(t, caller, options, id, false) && (!special || add_known(t, (int32_t)id)));
 }
 
 /* Adds the lists of added tokens: in one the ids are keys, in the other values. */
