@@ -61,13 +61,10 @@ TN_API tn_status   tn_grad_of_run(tn_grad_of_args c);
 /* One input; NULL on error. */
 TN_API tn_tensor *tn_grad_wrt(tn_tensor *root, tn_tensor *wrt, bool create_graph);
 
-#ifndef __cplusplus
 #define tn_backward(...) \
-    TN_CALL_(tn_backward_run(TN_ARGS1_(tn_backward_args, TN_NO_DEFAULTS_, root, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_backward_run(TN_ARGS1_(tn_backward_args, TN_NO_DEFAULTS_, root, __VA_ARGS__, TN_END_)))
 #define tn_grad_of(...) \
-    TN_CALL_(           \
-        tn_grad_of_run(TN_ARGS4_(tn_grad_of_args, TN_NO_DEFAULTS_, root, count, wrt, grad, __VA_ARGS__, .zero_ = 0)))
-#endif
+    TN_CALL_(tn_grad_of_run(TN_ARGS4_(tn_grad_of_args, TN_NO_DEFAULTS_, root, count, wrt, grad, __VA_ARGS__, TN_END_)))
 
 /* A hook receives each gradient that reaches t before it is passed on; it may return another of the same shape and
  * dtype, or NULL for no change. On a leaf it receives the sum of this backward. It must not write to the gradient,

@@ -40,15 +40,13 @@ typedef struct tn_linear_cross_entropy_args {
 /* tn_cross_entropy(tn_linear(x, weight, bias), target) for many classes: holds one block of logits at a time, and has
  * computed its gradients when it returns. Ignored rows cost nothing. */
 TN_API tn_tensor *tn_linear_cross_entropy_run(tn_linear_cross_entropy_args a);
-#ifndef __cplusplus
 #define tn_add_dropout_norm(...)      \
     TN_CALL_(tn_add_dropout_norm_run( \
-        TN_ARGS4_(tn_add_dropout_norm_args, TN_NO_DEFAULTS_, x, h, weight, bias, __VA_ARGS__, .zero_ = 0)))
+        TN_ARGS4_(tn_add_dropout_norm_args, TN_NO_DEFAULTS_, x, h, weight, bias, __VA_ARGS__, TN_END_)))
 #define tn_linear_cross_entropy(...)                                                                                  \
     TN_CALL_(                                                                                                         \
         tn_linear_cross_entropy_run(TN_ARGS4_(tn_linear_cross_entropy_args, TN_LINEAR_CROSS_ENTROPY_ARGS_DEFAULTS, x, \
-                                              weight, bias, target, __VA_ARGS__, .zero_ = 0)))
-#endif
+                                              weight, bias, target, __VA_ARGS__, TN_END_)))
 
 TN_C_END_
 #endif

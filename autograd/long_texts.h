@@ -36,11 +36,9 @@ typedef struct tn_lsh_attention_args {
  * As in Hugging Face's Reformer the chunks wrap around, the last one before the first, and a key that is reached twice
  * counts twice: neither happens with .causal and one round. */
 TN_API tn_tensor *tn_lsh_attention_run(tn_lsh_attention_args a);
-#ifndef __cplusplus
 #define tn_lsh_attention(...)      \
     TN_CALL_(tn_lsh_attention_run( \
-        TN_ARGS3_(tn_lsh_attention_args, TN_LSH_ATTENTION_ARGS_DEFAULTS, q, k, v, __VA_ARGS__, .zero_ = 0)))
-#endif
+        TN_ARGS3_(tn_lsh_attention_args, TN_LSH_ATTENTION_ARGS_DEFAULTS, q, k, v, __VA_ARGS__, TN_END_)))
 
 TN_C_END_
 #endif

@@ -6,7 +6,7 @@
  * A function whose name ends in "_" writes its result over the first argument and returns it.
  *
  * Options are passed by name: tn_sum(x, .dims = TN_DIMS(1), .keepdim = true), tn_conv1d(x, w, b, .stride = 2).
- * Negative dims count from the end. In C++ fill the struct and call the function whose name ends in "_run". */
+ * Negative dims count from the end. C++ before C++20 fills the struct and calls the function tn_sum_run. */
 #ifndef TENON_AUTOGRAD_OPS_H
 #define TENON_AUTOGRAD_OPS_H
 
@@ -129,24 +129,19 @@ TN_API tn_tensor *tn_norm_run(tn_reduce_args a);
 TN_API tn_tensor *tn_logsumexp_run(tn_reduce_args a);
 TN_API tn_tensor *tn_any_run(tn_reduce_args a);
 TN_API tn_tensor *tn_all_run(tn_reduce_args a);
-#ifndef __cplusplus
-#define tn_sum(...) TN_CALL_(tn_sum_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
-#define tn_mean(...) \
-    TN_CALL_(tn_mean_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
-#define tn_prod(...) \
-    TN_CALL_(tn_prod_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
-#define tn_var(...) TN_CALL_(tn_var_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
-#define tn_std(...) TN_CALL_(tn_std_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
-#define tn_amax(...) \
-    TN_CALL_(tn_amax_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
-#define tn_amin(...) \
-    TN_CALL_(tn_amin_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
-#define tn_norm(...) \
-    TN_CALL_(tn_norm_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
+#if TN_KEYWORDS_
+#define tn_sum(...) TN_CALL_(tn_sum_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, TN_END_)))
+#define tn_mean(...) TN_CALL_(tn_mean_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, TN_END_)))
+#define tn_prod(...) TN_CALL_(tn_prod_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, TN_END_)))
+#define tn_var(...) TN_CALL_(tn_var_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, TN_END_)))
+#define tn_std(...) TN_CALL_(tn_std_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, TN_END_)))
+#define tn_amax(...) TN_CALL_(tn_amax_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, TN_END_)))
+#define tn_amin(...) TN_CALL_(tn_amin_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, TN_END_)))
+#define tn_norm(...) TN_CALL_(tn_norm_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, TN_END_)))
 #define tn_logsumexp(...) \
-    TN_CALL_(tn_logsumexp_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
-#define tn_any(...) TN_CALL_(tn_any_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
-#define tn_all(...) TN_CALL_(tn_all_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_logsumexp_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, TN_END_)))
+#define tn_any(...) TN_CALL_(tn_any_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, TN_END_)))
+#define tn_all(...) TN_CALL_(tn_all_run(TN_ARGS1_(tn_reduce_args, TN_REDUCE_ARGS_DEFAULTS, x, __VA_ARGS__, TN_END_)))
 #endif
 
 #define TN_ALL 2147483647 /* as a dim of argmax and argmin: over the flattened tensor */
@@ -241,8 +236,8 @@ typedef struct tn_topk_args {
 } TN_KEYWORDS_ONLY tn_topk_args;
 TN_API tn_pair     tn_sort_run(tn_sort_args a); /* stable; NaN is the largest */
 TN_API tn_pair     tn_topk_run(tn_topk_args a); /* sorted, the largest first; or the smallest */
-#define tn_sort(...) TN_CALL_(tn_sort_run(TN_ARGS2_(tn_sort_args, TN_NO_DEFAULTS_, x, dim, __VA_ARGS__, .zero_ = 0)))
-#define tn_topk(...) TN_CALL_(tn_topk_run(TN_ARGS3_(tn_topk_args, TN_NO_DEFAULTS_, x, k, dim, __VA_ARGS__, .zero_ = 0)))
+#define tn_sort(...) TN_CALL_(tn_sort_run(TN_ARGS2_(tn_sort_args, TN_NO_DEFAULTS_, x, dim, __VA_ARGS__, TN_END_)))
+#define tn_topk(...) TN_CALL_(tn_topk_run(TN_ARGS3_(tn_topk_args, TN_NO_DEFAULTS_, x, k, dim, __VA_ARGS__, TN_END_)))
 
 /* ---- normalisation, dropout -------------------------------------------------------------------------------------- */
 
@@ -294,21 +289,19 @@ TN_API tn_tensor *tn_max_pool1d_run(tn_pool1d_args a);
 TN_API tn_tensor *tn_max_pool2d_run(tn_pool2d_args a);
 TN_API tn_tensor *tn_avg_pool1d_run(tn_pool1d_args a);
 TN_API tn_tensor *tn_avg_pool2d_run(tn_pool2d_args a);
-#ifndef __cplusplus
+#if TN_KEYWORDS_
 #define tn_conv1d(...) \
-    TN_CALL_(          \
-        tn_conv1d_run(TN_ARGS3_(tn_conv1d_args, TN_CONV1D_ARGS_DEFAULTS, x, weight, bias, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_conv1d_run(TN_ARGS3_(tn_conv1d_args, TN_CONV1D_ARGS_DEFAULTS, x, weight, bias, __VA_ARGS__, TN_END_)))
 #define tn_conv2d(...) \
-    TN_CALL_(          \
-        tn_conv2d_run(TN_ARGS3_(tn_conv2d_args, TN_CONV2D_ARGS_DEFAULTS, x, weight, bias, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_conv2d_run(TN_ARGS3_(tn_conv2d_args, TN_CONV2D_ARGS_DEFAULTS, x, weight, bias, __VA_ARGS__, TN_END_)))
 #define tn_max_pool1d(...) \
-    TN_CALL_(tn_max_pool1d_run(TN_ARGS1_(tn_pool1d_args, TN_POOL1D_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_max_pool1d_run(TN_ARGS1_(tn_pool1d_args, TN_POOL1D_ARGS_DEFAULTS, x, __VA_ARGS__, TN_END_)))
 #define tn_max_pool2d(...) \
-    TN_CALL_(tn_max_pool2d_run(TN_ARGS1_(tn_pool2d_args, TN_POOL2D_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_max_pool2d_run(TN_ARGS1_(tn_pool2d_args, TN_POOL2D_ARGS_DEFAULTS, x, __VA_ARGS__, TN_END_)))
 #define tn_avg_pool1d(...) \
-    TN_CALL_(tn_avg_pool1d_run(TN_ARGS1_(tn_pool1d_args, TN_POOL1D_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_avg_pool1d_run(TN_ARGS1_(tn_pool1d_args, TN_POOL1D_ARGS_DEFAULTS, x, __VA_ARGS__, TN_END_)))
 #define tn_avg_pool2d(...) \
-    TN_CALL_(tn_avg_pool2d_run(TN_ARGS1_(tn_pool2d_args, TN_POOL2D_ARGS_DEFAULTS, x, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_avg_pool2d_run(TN_ARGS1_(tn_pool2d_args, TN_POOL2D_ARGS_DEFAULTS, x, __VA_ARGS__, TN_END_)))
 #endif
 
 /* ---- losses ------------------------------------------------------------------------------------------------------ */
@@ -347,24 +340,24 @@ TN_API tn_tensor *tn_huber_loss_run(tn_loss_args a);
 TN_API tn_tensor *tn_kl_div_run(tn_loss_args a); /* input: log-probabilities */
 TN_API tn_tensor *tn_bce_with_logits_run(tn_loss_args a);
 TN_API tn_tensor *tn_cosine_similarity(tn_tensor *a, tn_tensor *b, int dim, double eps); /* eps: 1e-8 in PyTorch */
-#ifndef __cplusplus
+#if TN_KEYWORDS_
 #define tn_cross_entropy(...)      \
     TN_CALL_(tn_cross_entropy_run( \
-        TN_ARGS2_(tn_cross_entropy_args, TN_CROSS_ENTROPY_ARGS_DEFAULTS, logits, target, __VA_ARGS__, .zero_ = 0)))
+        TN_ARGS2_(tn_cross_entropy_args, TN_CROSS_ENTROPY_ARGS_DEFAULTS, logits, target, __VA_ARGS__, TN_END_)))
 #define tn_nll_loss(...)      \
     TN_CALL_(tn_nll_loss_run( \
-        TN_ARGS2_(tn_cross_entropy_args, TN_CROSS_ENTROPY_ARGS_DEFAULTS, logits, target, __VA_ARGS__, .zero_ = 0)))
+        TN_ARGS2_(tn_cross_entropy_args, TN_CROSS_ENTROPY_ARGS_DEFAULTS, logits, target, __VA_ARGS__, TN_END_)))
 #define tn_mse_loss(...) \
-    TN_CALL_(tn_mse_loss_run(TN_ARGS2_(tn_loss_args, TN_LOSS_ARGS_DEFAULTS, input, target, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_mse_loss_run(TN_ARGS2_(tn_loss_args, TN_LOSS_ARGS_DEFAULTS, input, target, __VA_ARGS__, TN_END_)))
 #define tn_l1_loss(...) \
-    TN_CALL_(tn_l1_loss_run(TN_ARGS2_(tn_loss_args, TN_LOSS_ARGS_DEFAULTS, input, target, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_l1_loss_run(TN_ARGS2_(tn_loss_args, TN_LOSS_ARGS_DEFAULTS, input, target, __VA_ARGS__, TN_END_)))
 #define tn_huber_loss(...) \
-    TN_CALL_(tn_huber_loss_run(TN_ARGS2_(tn_loss_args, TN_LOSS_ARGS_DEFAULTS, input, target, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_huber_loss_run(TN_ARGS2_(tn_loss_args, TN_LOSS_ARGS_DEFAULTS, input, target, __VA_ARGS__, TN_END_)))
 #define tn_kl_div(...) \
-    TN_CALL_(tn_kl_div_run(TN_ARGS2_(tn_loss_args, TN_LOSS_ARGS_DEFAULTS, input, target, __VA_ARGS__, .zero_ = 0)))
-#define tn_bce_with_logits(...)      \
-    TN_CALL_(tn_bce_with_logits_run( \
-        TN_ARGS2_(tn_loss_args, TN_LOSS_ARGS_DEFAULTS, input, target, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_kl_div_run(TN_ARGS2_(tn_loss_args, TN_LOSS_ARGS_DEFAULTS, input, target, __VA_ARGS__, TN_END_)))
+#define tn_bce_with_logits(...) \
+    TN_CALL_(                   \
+        tn_bce_with_logits_run(TN_ARGS2_(tn_loss_args, TN_LOSS_ARGS_DEFAULTS, input, target, __VA_ARGS__, TN_END_)))
 #endif
 
 /* ---- attention --------------------------------------------------------------------------------------------------- */
@@ -388,10 +381,9 @@ typedef struct tn_attention_args {
 /* softmax(scale · q kᵀ) v. A query whose keys are all masked gets 0, and gradient 0. No tensor of shape [T, S] is
  * allocated, except for .weights or for the gradient of an added mask. */
 TN_API tn_tensor *tn_attention_run(tn_attention_args a);
-#ifndef __cplusplus
+#if TN_KEYWORDS_
 #define tn_attention(...) \
-    TN_CALL_(             \
-        tn_attention_run(TN_ARGS3_(tn_attention_args, TN_ATTENTION_ARGS_DEFAULTS, q, k, v, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_attention_run(TN_ARGS3_(tn_attention_args, TN_ATTENTION_ARGS_DEFAULTS, q, k, v, __VA_ARGS__, TN_END_)))
 #endif
 
 /* These names are also types: tn_linear(x, w, b) calls the op, tn_linear *m is a module (nn/modules.h). */
@@ -403,14 +395,14 @@ TN_API tn_tensor *tn_attention_run(tn_attention_args a);
 #define tn_flatten(...) tn_flatten_run(__VA_ARGS__)
 
 TN_C_END_
-#ifdef __cplusplus
-inline tn_tensor *tn_sum(tn_tensor *x, tn_dims dims = {0, {0}}, bool keepdim = false)
+#if defined(__cplusplus) && !TN_KEYWORDS_
+inline tn_tensor *tn_sum(tn_tensor *x, tn_dims dims = TN_DIMS(), bool keepdim = false)
 {
     tn_reduce_args a{};
     a.x = x, a.dims = dims, a.keepdim = keepdim;
     return tn_sum_run(a);
 }
-inline tn_tensor *tn_mean(tn_tensor *x, tn_dims dims = {0, {0}}, bool keepdim = false)
+inline tn_tensor *tn_mean(tn_tensor *x, tn_dims dims = TN_DIMS(), bool keepdim = false)
 {
     tn_reduce_args a{};
     a.x = x, a.dims = dims, a.keepdim = keepdim;

@@ -27,9 +27,7 @@ typedef struct tn_rope_config {
     int             end_;
 } TN_KEYWORDS_ONLY tn_rope_config;
 #define TN_ROPE_DEFAULTS .theta = 10000, .factor = 1, .low = 1, .high = 4
-#ifndef __cplusplus
-#define TN_ROPE(...) TN_CALL_((tn_rope_config){TN_ROPE_DEFAULTS, TN_NAMED_, __VA_ARGS__}) /* TN_ROPE(.dim = 64) */
-#endif
+#define TN_ROPE(...) TN_CALL_(TN_FILLED_(tn_rope_config, TN_ROPE_DEFAULTS, __VA_ARGS__)) /* TN_ROPE(.dim = 64) */
 /* Cosines and sines of `length` positions from `offset` on, [length, R]; or of given ones, i64 or i32 [...]: [..., R].
  * Computed in f64, each from its position alone. With TN_ROPE_DYNAMIC they also depend on the largest position: keys in
  * a cache are not rotated again when a sequence grows beyond .trained, and keep the angles of the shorter sequence, as

@@ -25,14 +25,12 @@ typedef struct tn_steps_args {
 TN_API tn_tensor  *tn_rnn_steps_run(tn_steps_args a); /* [packed, H], or with .proj [packed, P] */
 TN_API tn_tensor  *tn_lstm_steps_run(tn_steps_args a);
 TN_API tn_tensor  *tn_gru_steps_run(tn_steps_args a);
-#ifndef __cplusplus
 #define tn_rnn_steps(...) \
-    TN_CALL_(tn_rnn_steps_run(TN_ARGS3_(tn_steps_args, TN_NO_DEFAULTS_, x, weight, h, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_rnn_steps_run(TN_ARGS3_(tn_steps_args, TN_NO_DEFAULTS_, x, weight, h, __VA_ARGS__, TN_END_)))
 #define tn_lstm_steps(...) \
-    TN_CALL_(tn_lstm_steps_run(TN_ARGS3_(tn_steps_args, TN_NO_DEFAULTS_, x, weight, h, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_lstm_steps_run(TN_ARGS3_(tn_steps_args, TN_NO_DEFAULTS_, x, weight, h, __VA_ARGS__, TN_END_)))
 #define tn_gru_steps(...) \
-    TN_CALL_(tn_gru_steps_run(TN_ARGS3_(tn_steps_args, TN_NO_DEFAULTS_, x, weight, h, __VA_ARGS__, .zero_ = 0)))
-#endif
+    TN_CALL_(tn_gru_steps_run(TN_ARGS3_(tn_steps_args, TN_NO_DEFAULTS_, x, weight, h, __VA_ARGS__, TN_END_)))
 
 TN_C_END_
 #endif

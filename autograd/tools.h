@@ -74,10 +74,8 @@ typedef struct tn_gradcheck_args {
 } TN_KEYWORDS_ONLY tn_gradcheck_args;
 #define TN_GRADCHECK_ARGS_DEFAULTS .step = 1e-3, .rtol = 1e-6, .atol = 1e-8
 TN_API tn_status tn_gradcheck_run(tn_gradcheck_args c);
-#ifndef __cplusplus
 #define tn_gradcheck(...) \
-    TN_CALL_(tn_gradcheck_run(TN_ARGS1_(tn_gradcheck_args, TN_GRADCHECK_ARGS_DEFAULTS, fn, __VA_ARGS__, .zero_ = 0)))
-#endif
+    TN_CALL_(tn_gradcheck_run(TN_ARGS1_(tn_gradcheck_args, TN_GRADCHECK_ARGS_DEFAULTS, fn, __VA_ARGS__, TN_END_)))
 
 /* ---- a callback for complete gradients --------------------------------------------------------------------------- */
 

@@ -21,7 +21,8 @@ endfunction()
 
 # Results are guaranteed to the bit: the compiler must not contract a product and a sum to an fma.
 set(TENON_COMPILE -fno-math-errno -ffp-contract=off)
-tenon_known_flags(more -fno-semantic-interposition -ffunction-sections -fdata-sections)
+# -fexceptions: C++ exceptions of callbacks pass through (autograd/tape/unwind.h).
+tenon_known_flags(more -fno-semantic-interposition -ffunction-sections -fdata-sections -fexceptions)
 list(APPEND TENON_COMPILE ${more})
 set(TENON_LINK)
 check_linker_flag(C -Wl,--gc-sections TENON_HAS_GC_SECTIONS) # removes mainly the rows of test data

@@ -21,16 +21,21 @@ list(REMOVE_ITEM kernels ${kernels_avx512bf16} ${kernels_amx})
 
 add_library(tenon_needs INTERFACE)
 target_link_libraries(tenon_needs INTERFACE Threads::Threads)
-find_package(PkgConfig REQUIRED)
-pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
-target_link_libraries(tenon_needs INTERFACE PkgConfig::UTF8PROC)
+set(data_names)
 set(png_names)
-if(TENON_PNG STREQUAL "ON")
+if(TENON_DATA)
+  find_package(PkgConfig REQUIRED)
+  pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
+  target_link_libraries(tenon_needs INTERFACE PkgConfig::UTF8PROC)
+  set(data_names utf8proc)
+endif()
+if(NOT TENON_DATA)
+elseif(TENON_PNG STREQUAL "ON")
   pkg_check_modules(PNG REQUIRED IMPORTED_TARGET libpng zlib)
 elseif(TENON_PNG)
   pkg_check_modules(PNG QUIET IMPORTED_TARGET libpng zlib)
 endif()
-if(TENON_PNG AND PNG_FOUND)
+if(TENON_DATA AND TENON_PNG AND PNG_FOUND)
   message(STATUS "PNG and gzip files: supported, with libpng ${PNG_libpng_VERSION}")
   target_link_libraries(tenon_needs INTERFACE PkgConfig::PNG)
   set_source_files_properties(data/images/png.c data/images/gunzip.c PROPERTIES COMPILE_DEFINITIONS TN__PNG)
@@ -48,7 +53,7 @@ set(isa_avx512 -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma)
 set(isa_avx512bf16 ${isa_avx512} -mavx512bf16)
 set(isa_amx ${isa_avx512bf16} -mamx-tile -mamx-bf16)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
-  foreach(isa avx2 avx512 avx512bf16 amx)
+  foreach(isa IN LISTS TENON_ISAS)
     string(JOIN " " flags ${isa_${isa}})
     check_c_compiler_flag("${flags}" TENON_HAS_${isa})
     if(TENON_HAS_${isa})
@@ -60,7 +65,9 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
 endif()
 
 # Code that is not arithmetic is compiled for size: these folders contain text processing, files, modules and models ...
-set(TENON_FOR_SIZE core/files nn data models)
+set(TENON_FOR_SIZE core/files nn ${TENON_FOLDERS})
+list(FILTER TENON_FOR_SIZE INCLUDE REGEX "^(core/files|nn|data|models)$")
+list(REMOVE_DUPLICATES TENON_FOR_SIZE)
 set(TENON_FILES_FOR_SIZE core/base/decimal.c core/tensor/create.c core/tensor/print.c core/tensor/view.c)
 # ... except their inner loops.
 set(TENON_FILES_FOR_SPEED data/images/image_batches.c data/images/processor.c data/images/raster.c data/images/resize.c
@@ -124,9 +131,13 @@ if(TENON_HAS_VERSION_SCRIPT)
   set_target_properties(tenon PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/tenon.map)
 endif()
 target_link_libraries(tenon PRIVATE $<BUILD_INTERFACE:tenon_needs> m)
-# A program that links the static library also links the dependencies: as targets in this build, by name if installed.
-target_link_libraries(tenon_static PRIVATE $<BUILD_INTERFACE:tenon_needs>
-  INTERFACE m "$<INSTALL_INTERFACE:Threads::Threads;${png_names};utf8proc>")
+# A program that links the static library also links the dependencies: by name, because a path of a
+# shared library could not be linked with -static.
+add_library(tenon_links INTERFACE)
+target_link_directories(tenon_links INTERFACE ${UTF8PROC_LIBRARY_DIRS} ${PNG_LIBRARY_DIRS})
+target_link_libraries(tenon_links INTERFACE Threads::Threads ${png_names} ${data_names})
+target_link_libraries(tenon_static PRIVATE $<BUILD_INTERFACE:tenon_links>
+  INTERFACE m "$<INSTALL_INTERFACE:Threads::Threads;${png_names};${data_names}>")
 
 # Users include <tenon/...>, both from this build and from an installed Tenon.
 foreach(header IN LISTS TENON_HEADERS)

@@ -1,7 +1,7 @@
 # tenon::mpi, the MPI transport (parallel/mpi). A program that calls tn_world_mpi links it together with tenon::tenon or
 # tenon::tenon_static. If several MPIs are installed, -DMPI_C_COMPILER=mpicc.mpich -DMPIEXEC_EXECUTABLE=... selects one.
 set(TENON_HAS_MPI OFF)
-if(TENON_MPI)
+if(TENON_MPI AND TENON_PARALLEL)
   if(TENON_MPI STREQUAL "AUTO")
     find_package(MPI QUIET COMPONENTS C)
   else()

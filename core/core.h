@@ -101,23 +101,24 @@ TN_API const char *tn_dtype_name(tn_dtype dt); /* "f32" */
 TN_API size_t      tn_dtype_size(tn_dtype dt); /* bytes */
 TN_API bool        tn_dtype_is_float(tn_dtype dt);
 
+/* Plain values: d[0] … d[n-1]. Write TN_SHAPE(2, 3) and TN_DIMS(1), or name the members: .n = 2, .d = {2, 3}. {2, 3},
+ * {1} and {0} do not compile. */
 #define TN_MAX_DIMS 8
 typedef struct {
-    int     n;
+    TN_LIST_N_(n);
     int64_t d[TN_MAX_DIMS];
-} tn_shape; /* a plain value; also used for an index and for strides */
+} TN_KEYWORDS_ONLY tn_shape; /* also used for an index and for strides */
 
 /* A list of dims, e.g. for a reduction; negative dims count from the end. n = 0: all of them. */
 typedef struct {
-    int n;
+    TN_LIST_N_(n);
     int d[TN_MAX_DIMS];
-} tn_dims;
+} TN_KEYWORDS_ONLY tn_dims;
 
 #ifndef __cplusplus
-#define TN_SHAPE(...) \
-    ((tn_shape){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}}) /* TN_SHAPE(2, 3) */
-#define TN_DIMS(...) ((tn_dims){(int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), {__VA_ARGS__}})
-#define TN_SCALAR ((tn_shape){0, {0}})
+#define TN_SHAPE(...) ((tn_shape){.n = (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), .d = {__VA_ARGS__}})
+#define TN_DIMS(...) ((tn_dims){.n = (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), .d = {__VA_ARGS__}})
+#define TN_SCALAR ((tn_shape){.n = 0})
 #endif
 
 TN_API int64_t tn_shape_numel(tn_shape s); /* -1 if it does not fit in 63 bits */
@@ -227,12 +228,18 @@ TN_API void tn_print(FILE *to, const tn_tensor *t);
 /* ---- random numbers ---------------------------------------------------------------------------------------------- */
 
 /* Philox 4x32-10, counter-based: a generator is a value that can be copied, saved and restored. The numbers drawn
- * depend on seed and position alone, for any number of threads. Each thread starts with its own generator of seed 0. */
+ * depend on seed and position alone, for any number of threads in a parallel loop.
+ *
+ * Each thread has its own generator. The main thread's (of the thread that loaded the library) starts with seed 0. The
+ * seed of another thread is a hash of the last seed of the main thread's generator and of the number of threads whose
+ * generator has been used since tn_seed set it:
+ *     tn_seed(42); // in main, before the threads start: each thread draws other numbers
+ *     tn_seed(43); // in a thread, as its first call: its own choice, whichever thread is first */
 typedef struct {
     uint64_t seed;
     uint64_t position; /* in blocks of four 32-bit words */
 } tn_generator;
-TN_API void          tn_seed(uint64_t seed);                      /* restarts the current generator */
+TN_API void          tn_seed(uint64_t seed);                      /* restarts this thread's current generator */
 TN_API tn_generator *tn_current_generator(void);                  /* of this thread */
 TN_API tn_generator *tn_use_generator(tn_generator *g);           /* returns the one before; NULL: the thread's own */
 TN_API uint32_t      tn_random_u32(tn_generator *g);              /* a plain number; uses one block per call */
@@ -250,9 +257,16 @@ TN_API tn_tensor *tn_permutation(int64_t n);
 
 TN_C_END_
 #ifdef __cplusplus
-template <class... T> inline tn_shape TN_SHAPE(T... d) { return tn_shape{(int)sizeof...(d), {(int64_t)d...}}; }
-template <class... T> inline tn_dims  TN_DIMS(T... d) { return tn_dims{(int)sizeof...(d), {(int)d...}}; }
-static const tn_shape                 TN_SCALAR = {0, {0}};
+template <class List, class Element, int N> inline List tn_listed_(const Element (&d)[N])
+{
+    List list = List();
+    list.n = N - 1;
+    for (int i = 0; i < N - 1; i++) list.d[i] = d[i];
+    return list;
+}
+template <class... T> inline tn_shape TN_SHAPE(T... d) { return tn_listed_<tn_shape, int64_t>({(int64_t)d..., 0}); }
+template <class... T> inline tn_dims  TN_DIMS(T... d) { return tn_listed_<tn_dims, int>({(int)d..., 0}); }
+static const tn_shape                 TN_SCALAR = TN_SHAPE();
 #endif
 
 #include "files.h"

@@ -92,11 +92,9 @@ TN_API void             tn_mlm_free(tn_mlm *b);
  * shard's rows are padded to its longest row. */
 TN_API tn_source tn_mlm_source(tn_mlm *b);
 
-#ifndef __cplusplus
 #define TN_MLM_DEFAULTS .max_tokens = 128, .rate = 0.15, .tokens = 4096, .ahead = 2
-#define tn_corpus_open(...) TN_CALL_(tn_corpus_open_run((tn_corpus_config){TN_NAMED_, __VA_ARGS__}))
-#define tn_mlm_new(c, ...) TN_CALL_(tn_mlm_create(c, (tn_mlm_config){TN_MLM_DEFAULTS, TN_NAMED_, __VA_ARGS__}))
-#endif
+#define tn_corpus_open(...) TN_CALL_(tn_corpus_open_run(TN_FILLED_(tn_corpus_config, TN_NO_DEFAULTS_, __VA_ARGS__)))
+#define tn_mlm_new(c, ...) TN_CALL_(tn_mlm_create(c, TN_FILLED_(tn_mlm_config, TN_MLM_DEFAULTS, __VA_ARGS__)))
 
 TN_C_END_
 #endif

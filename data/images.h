@@ -57,7 +57,5 @@ TN_API tn_source         tn_images_source(tn_images *s);
 TN_API void              tn_images_free(tn_images *s);
 #define TN_IMAGES_DEFAULTS .batch = 32
 TN_C_END_
-#ifndef __cplusplus
 #define tn_images_new(...) TN_NEW_(tn_images_create, tn_images_config, TN_IMAGES_DEFAULTS, __VA_ARGS__)
-#endif
 #endif

@@ -98,15 +98,13 @@ TN_API int64_t    tn_features_count(const tn_features *f);
 TN_API tn_feature tn_features_at(tn_features *f, int64_t i); /* valid until the next call */
 
 TN_C_END_
-#ifndef __cplusplus
 #define TN_FEATURES_DEFAULTS .batch = 32, .length = 128, .stride = 128
 #define tn_labelled_new(...) TN_NEW_(tn_labelled_create, tn_labelled_config, TN_NO_DEFAULTS_, __VA_ARGS__)
-#define tn_labelled_load(...) TN_CALL_(tn_labelled_load_run(TN_LABELLED_LOAD_(__VA_ARGS__, .zero_ = 0)))
-#define TN_LABELLED_LOAD_(path, ...) path, ((tn_labelled_config){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__})
-#define tn_labelled_parse(...) TN_CALL_(tn_labelled_parse_run(TN_LABELLED_PARSE_(__VA_ARGS__, .zero_ = 0)))
-#define TN_LABELLED_PARSE_(at, n, ...) at, n, ((tn_labelled_config){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__})
-#define tn_features_new(...) TN_CALL_(tn_features_create(TN_FEATURES_NEW_(__VA_ARGS__, .zero_ = 0)))
+#define tn_labelled_load(...) TN_CALL_(tn_labelled_load_run(TN_LABELLED_LOAD_(__VA_ARGS__, TN_END_)))
+#define TN_LABELLED_LOAD_(path, ...) path, TN_FILLED_(tn_labelled_config, TN_NO_DEFAULTS_, __VA_ARGS__)
+#define tn_labelled_parse(...) TN_CALL_(tn_labelled_parse_run(TN_LABELLED_PARSE_(__VA_ARGS__, TN_END_)))
+#define TN_LABELLED_PARSE_(at, n, ...) at, n, TN_FILLED_(tn_labelled_config, TN_NO_DEFAULTS_, __VA_ARGS__)
+#define tn_features_new(...) TN_CALL_(tn_features_create(TN_FEATURES_NEW_(__VA_ARGS__, TN_END_)))
 #define TN_FEATURES_NEW_(l, t, labels, ...) \
-    l, t, labels, ((tn_features_config){TN_FEATURES_DEFAULTS, TN_NAMED_, __VA_ARGS__})
-#endif
+    l, t, labels, TN_FILLED_(tn_features_config, TN_FEATURES_DEFAULTS, __VA_ARGS__)
 #endif

@@ -71,15 +71,13 @@ TN_API void             tn_pairs_batches_free(tn_pairs_batches *b);
  * padded to its longest row. */
 TN_API tn_source tn_pairs_source(tn_pairs_batches *b);
 
-#ifndef __cplusplus
 #define TN_PAIRS_DEFAULTS .min_tokens = 1
 #define TN_PAIRS_BATCHES_DEFAULTS .tokens = 4096
-#define TN_PAIRS_(...) ((tn_pairs_config){TN_PAIRS_DEFAULTS, TN_NAMED_, __VA_ARGS__})
+#define TN_PAIRS_(...) TN_FILLED_(tn_pairs_config, TN_PAIRS_DEFAULTS, __VA_ARGS__)
 #define tn_pairs_load(from, to, ...) TN_CALL_(tn_pairs_load_run(from, to, TN_PAIRS_(__VA_ARGS__)))
 #define tn_pairs_tsv_load(path, ...) TN_CALL_(tn_pairs_tsv_load_run(path, TN_PAIRS_(__VA_ARGS__)))
-#define tn_pairs_batches_new(...) TN_CALL_(tn_pairs_batches_create(TN_PAIRS_BATCHES_(__VA_ARGS__, .zero_ = 0)))
-#define TN_PAIRS_BATCHES_(p, ...) p, ((tn_pairs_batches_config){TN_PAIRS_BATCHES_DEFAULTS, TN_NAMED_, __VA_ARGS__})
-#endif
+#define tn_pairs_batches_new(...) TN_CALL_(tn_pairs_batches_create(TN_PAIRS_BATCHES_(__VA_ARGS__, TN_END_)))
+#define TN_PAIRS_BATCHES_(p, ...) p, TN_FILLED_(tn_pairs_batches_config, TN_PAIRS_BATCHES_DEFAULTS, __VA_ARGS__)
 
 TN_C_END_
 #endif

@@ -34,7 +34,5 @@ TN_API tn_status tn_runlog_put(tn_runlog *l, int64_t step, int n, const char *co
 TN_API void      tn_runlog_close(tn_runlog *l);
 
 TN_C_END_
-#ifndef __cplusplus
 #define tn_runlog_open(...) TN_NEW_(tn_runlog_open_run, tn_runlog_config, TN_NO_DEFAULTS_, __VA_ARGS__)
-#endif
 #endif

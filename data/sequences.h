@@ -67,16 +67,14 @@ TN_API tn_source     tn_sentences_source(tn_sentences *s);
 TN_API void          tn_sentences_free(tn_sentences *s);
 
 TN_C_END_
-#ifndef __cplusplus
 #define TN_WINDOWS_DEFAULTS .batch = 16, .length = 128
 #define TN_COLUMNS_DEFAULTS .batch = 20, .length = 35
 #define TN_SENTENCES_DEFAULTS .batch = 32
-#define tn_windows_new(...) TN_CALL_(tn_windows_create(TN_WINDOWS_NEW_(__VA_ARGS__, .zero_ = 0)))
-#define TN_WINDOWS_NEW_(ids, n, ...) ids, n, ((tn_windows_config){TN_WINDOWS_DEFAULTS, TN_NAMED_, __VA_ARGS__})
-#define tn_columns_new(...) TN_CALL_(tn_columns_create(TN_COLUMNS_NEW_(__VA_ARGS__, .zero_ = 0)))
-#define TN_COLUMNS_NEW_(ids, n, ...) ids, n, ((tn_columns_config){TN_COLUMNS_DEFAULTS, TN_NAMED_, __VA_ARGS__})
-#define tn_sentences_new(...) TN_CALL_(tn_sentences_create(TN_SENTENCES_NEW_(__VA_ARGS__, .zero_ = 0)))
+#define tn_windows_new(...) TN_CALL_(tn_windows_create(TN_WINDOWS_NEW_(__VA_ARGS__, TN_END_)))
+#define TN_WINDOWS_NEW_(ids, n, ...) ids, n, TN_FILLED_(tn_windows_config, TN_WINDOWS_DEFAULTS, __VA_ARGS__)
+#define tn_columns_new(...) TN_CALL_(tn_columns_create(TN_COLUMNS_NEW_(__VA_ARGS__, TN_END_)))
+#define TN_COLUMNS_NEW_(ids, n, ...) ids, n, TN_FILLED_(tn_columns_config, TN_COLUMNS_DEFAULTS, __VA_ARGS__)
+#define tn_sentences_new(...) TN_CALL_(tn_sentences_create(TN_SENTENCES_NEW_(__VA_ARGS__, TN_END_)))
 #define TN_SENTENCES_NEW_(n, lines, encoder, ...) \
-    n, lines, encoder, ((tn_sentences_config){TN_SENTENCES_DEFAULTS, TN_NAMED_, __VA_ARGS__})
-#endif
+    n, lines, encoder, TN_FILLED_(tn_sentences_config, TN_SENTENCES_DEFAULTS, __VA_ARGS__)
 #endif

@@ -109,11 +109,8 @@ typedef struct tn_dataset tn_dataset;
 TN_API tn_dataset        *tn_dataset_create(tn_dataset_config c);
 TN_API tn_source          tn_dataset_source(tn_dataset *r);
 TN_API void               tn_dataset_free(tn_dataset *r);
-#ifndef __cplusplus
 #define TN_DATASET_DEFAULTS .batch = 32
-#define tn_dataset_new(...) \
-    TN_CALL_(tn_dataset_create((tn_dataset_config){TN_DATASET_DEFAULTS, TN_NAMED_, __VA_ARGS__}))
-#endif
+#define tn_dataset_new(...) TN_CALL_(tn_dataset_create(TN_FILLED_(tn_dataset_config, TN_DATASET_DEFAULTS, __VA_ARGS__)))
 
 TN_C_END_
 #endif

@@ -215,23 +215,21 @@ TN_API tn_status   tn_chat_text(const char *kind, int64_t n, const tn_message *m
 TN_API const char *tn_chat_kind(const char *chat_template); /* of a tokenizer_config.json; NULL: not one of these */
 
 TN_C_END_
-#ifndef __cplusplus
 #define TN_TOKENIZER_TRAIN_ARGS_DEFAULTS .vocab_size = 30000, .min_count = 2, .alphabet = 1000
-#define TN_TRAINED_(...) ((tn_tokenizer_train_args){TN_TOKENIZER_TRAIN_ARGS_DEFAULTS, TN_NAMED_, __VA_ARGS__})
+#define TN_TRAINED_(...) TN_FILLED_(tn_tokenizer_train_args, TN_TOKENIZER_TRAIN_ARGS_DEFAULTS, __VA_ARGS__)
 #define TN_FROM_VOCAB_ARGS_DEFAULTS .kind = TN_SENTENCE_BPE, .first = -1, .last = -1
-#define tn_tokenizer_from_vocab(...) TN_CALL_(tn_tokenizer_from_vocab_run(TN_FROM_VOCAB_(__VA_ARGS__, .zero_ = 0)))
+#define tn_tokenizer_from_vocab(...) TN_CALL_(tn_tokenizer_from_vocab_run(TN_FROM_VOCAB_(__VA_ARGS__, TN_END_)))
 #define TN_FROM_VOCAB_(n, pieces, ...) \
-    n, pieces, ((tn_from_vocab_args){TN_FROM_VOCAB_ARGS_DEFAULTS, TN_NAMED_, __VA_ARGS__})
-#define TN_ENCODED_(...) ((tn_encode_args){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__})
-#define tn_tokenizer_load(...) TN_CALL_(tn_tokenizer_load_run(TN_TOKENIZER_LOAD_(__VA_ARGS__, .zero_ = 0)))
-#define TN_TOKENIZER_LOAD_(path, ...) path, ((tn_tokenizer_config){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__})
-#define tn_tokenizer_train(...) TN_CALL_(tn_tokenizer_train_run(TN_TRAIN_(__VA_ARGS__, .zero_ = 0)))
-#define tn_tokenizer_train_text(...) TN_CALL_(tn_tokenizer_train_text_run(TN_TRAIN_(__VA_ARGS__, .zero_ = 0)))
+    n, pieces, TN_FILLED_(tn_from_vocab_args, TN_FROM_VOCAB_ARGS_DEFAULTS, __VA_ARGS__)
+#define TN_ENCODED_(...) TN_FILLED_(tn_encode_args, TN_NO_DEFAULTS_, __VA_ARGS__)
+#define tn_tokenizer_load(...) TN_CALL_(tn_tokenizer_load_run(TN_TOKENIZER_LOAD_(__VA_ARGS__, TN_END_)))
+#define TN_TOKENIZER_LOAD_(path, ...) path, TN_FILLED_(tn_tokenizer_config, TN_NO_DEFAULTS_, __VA_ARGS__)
+#define tn_tokenizer_train(...) TN_CALL_(tn_tokenizer_train_run(TN_TRAIN_(__VA_ARGS__, TN_END_)))
+#define tn_tokenizer_train_text(...) TN_CALL_(tn_tokenizer_train_text_run(TN_TRAIN_(__VA_ARGS__, TN_END_)))
 #define TN_TRAIN_(a, b, ...) a, b, TN_TRAINED_(__VA_ARGS__)
-#define tn_tokenizer_encode(...) TN_CALL_(tn_tokenizer_encode_run(TN_ENCODE_(__VA_ARGS__, .zero_ = 0)))
-#define tn_tokenizer_batch(...) TN_CALL_(tn_tokenizer_batch_run(TN_ENCODE_(__VA_ARGS__, .zero_ = 0)))
+#define tn_tokenizer_encode(...) TN_CALL_(tn_tokenizer_encode_run(TN_ENCODE_(__VA_ARGS__, TN_END_)))
+#define tn_tokenizer_batch(...) TN_CALL_(tn_tokenizer_batch_run(TN_ENCODE_(__VA_ARGS__, TN_END_)))
 #define TN_ENCODE_(t, to, a, b, ...) t, to, a, b, TN_ENCODED_(__VA_ARGS__)
-#define tn_tokenizer_decode(...) TN_CALL_(tn_tokenizer_decode_run(TN_DECODE_(__VA_ARGS__, .zero_ = 0)))
-#define TN_DECODE_(t, ids, n, to, ...) t, ids, n, ((tn_decode_args){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__}), to
-#endif
+#define tn_tokenizer_decode(...) TN_CALL_(tn_tokenizer_decode_run(TN_DECODE_(__VA_ARGS__, TN_END_)))
+#define TN_DECODE_(t, ids, n, to, ...) t, ids, n, TN_FILLED_(tn_decode_args, TN_NO_DEFAULTS_, __VA_ARGS__), to
 #endif

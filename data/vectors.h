@@ -147,16 +147,14 @@ TN_API tn_tensor *tn_plane_pca(const tn_tensor *rows);
 TN_API tn_tensor *tn_plane_tsne(const tn_tensor *rows, double perplexity, uint64_t seed);
 
 TN_C_END_
-#ifndef __cplusplus
 #define TN_VECTORS_TRAIN_ARGS_DEFAULTS                                                                            \
     .dim = 100, .window = 5, .negatives = 5, .sample = 1e-4, .epochs = 5, .min_count = 5, .min_n = 3, .max_n = 6, \
     .buckets = 2000000, .x_max = 100, .seed = 1
-#define tn_vectors_train(...) TN_CALL_(tn_vectors_train_run(TN_VECTORS_TRAIN_(__VA_ARGS__, .zero_ = 0)))
+#define tn_vectors_train(...) TN_CALL_(tn_vectors_train_run(TN_VECTORS_TRAIN_(__VA_ARGS__, TN_END_)))
 #define TN_VECTORS_TRAIN_(n, paths, ...) \
-    n, paths, ((tn_vectors_train_args){TN_VECTORS_TRAIN_ARGS_DEFAULTS, TN_NAMED_, __VA_ARGS__})
+    n, paths, TN_FILLED_(tn_vectors_train_args, TN_VECTORS_TRAIN_ARGS_DEFAULTS, __VA_ARGS__)
 #define TN_VECTORS_PHRASES_ARGS_DEFAULTS .min_count = 5, .threshold = 100
-#define tn_vectors_phrases(...) TN_CALL_(tn_vectors_phrases_run(TN_VECTORS_PHRASES_(__VA_ARGS__, .zero_ = 0)))
+#define tn_vectors_phrases(...) TN_CALL_(tn_vectors_phrases_run(TN_VECTORS_PHRASES_(__VA_ARGS__, TN_END_)))
 #define TN_VECTORS_PHRASES_(n, paths, to, ...) \
-    n, paths, to, ((tn_vectors_phrases_args){TN_VECTORS_PHRASES_ARGS_DEFAULTS, TN_NAMED_, __VA_ARGS__})
-#endif
+    n, paths, to, TN_FILLED_(tn_vectors_phrases_args, TN_VECTORS_PHRASES_ARGS_DEFAULTS, __VA_ARGS__)
 #endif

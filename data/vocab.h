@@ -49,8 +49,6 @@ typedef struct tn_pad_args {
 TN_API tn_tensor  *tn_pad_sequences_run(int64_t n, const int64_t *const *rows, tn_pad_args how);
 
 TN_C_END_
-#ifndef __cplusplus
 #define tn_pad_sequences(n, rows, ...) \
-    TN_CALL_(tn_pad_sequences_run(n, rows, TN_ARGS1_(tn_pad_args, TN_NO_DEFAULTS_, lengths, __VA_ARGS__, .zero_ = 0)))
-#endif
+    TN_CALL_(tn_pad_sequences_run(n, rows, TN_ARGS1_(tn_pad_args, TN_NO_DEFAULTS_, lengths, __VA_ARGS__, TN_END_)))
 #endif

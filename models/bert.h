@@ -137,11 +137,8 @@ TN_API tn_status tn_bert_save(tn_bert *m, const char *dir) TN_CHECKED;
 TN_RETURNS_CONFIG_(TN_API tn_bert_config tn_bert_config_load(const char *dir);) /* on failure raises, .vocab is 0 */
 
 TN_C_END_
-#ifndef __cplusplus
 #define tn_bert_new(...) TN_NEW_(tn_bert_create, tn_bert_config, TN_BERT_DEFAULTS, __VA_ARGS__)
 #define tn_bert_forward(m, ...) \
-    TN_CALL_(tn_bert_run(m, TN_ARGS1_(tn_bert_args, TN_NO_DEFAULTS_, ids, __VA_ARGS__, .zero_ = 0)))
-#define tn_bert_loss(m, ...) \
-    TN_CALL_(tn_bert_loss_run(m, ((tn_bert_loss_args){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__})))
-#endif
+    TN_CALL_(tn_bert_run(m, TN_ARGS1_(tn_bert_args, TN_NO_DEFAULTS_, ids, __VA_ARGS__, TN_END_)))
+#define tn_bert_loss(m, ...) TN_CALL_(tn_bert_loss_run(m, TN_FILLED_(tn_bert_loss_args, TN_NO_DEFAULTS_, __VA_ARGS__)))
 #endif

@@ -60,7 +60,5 @@ TN_API tn_elmo  *tn_elmo_load(const char *dir);
 TN_API tn_status tn_elmo_save(tn_elmo *m, const char *dir) TN_CHECKED;
 
 TN_C_END_
-#ifndef __cplusplus
 #define tn_elmo_new(...) TN_NEW_(tn_elmo_create, tn_elmo_config, TN_ELMO_DEFAULTS, __VA_ARGS__)
-#endif
 #endif

@@ -142,8 +142,7 @@ typedef struct tn_fit_args {
 TN_API tn_fit_result tn_fit_run(tn_fit_args c);
 
 TN_C_END_
-#ifndef __cplusplus
-#define tn_fit(...) TN_CALL_(tn_fit_run(TN_OF_MODULE_(tn_fit_args, TN_FIT_ARGS_DEFAULTS, __VA_ARGS__, .zero_ = 0)))
-#endif
+#define tn_fit(...) TN_CALL_(tn_fit_run(TN_OF_MODULE_(tn_fit_args, TN_FIT_ARGS_DEFAULTS, __VA_ARGS__, TN_END_)))
+#define tn_fit(...) TN_CALL_(tn_fit_run(TN_OF_MODULE_(tn_fit_args, TN_FIT_ARGS_DEFAULTS, __VA_ARGS__, TN_END_)))
 
 #endif

@@ -52,9 +52,7 @@ typedef struct {
 TN_API tn_generated tn_generate_run(tn_generate_args a); /* all NULL on error */
 
 TN_C_END_
-#ifndef __cplusplus
-#define tn_generate(...)      \
-    TN_CALL_(tn_generate_run( \
-        TN_ARGS2_(tn_generate_args, TN_GENERATE_ARGS_DEFAULTS, from, prompt, __VA_ARGS__, .zero_ = 0)))
-#endif
+#define tn_generate(...) \
+    TN_CALL_(            \
+        tn_generate_run(TN_ARGS2_(tn_generate_args, TN_GENERATE_ARGS_DEFAULTS, from, prompt, __VA_ARGS__, TN_END_)))
 #endif

@@ -55,9 +55,7 @@ TN_API tn_gpt   *tn_gpt_load(const char *dir);
 TN_API tn_status tn_gpt_save(tn_gpt *m, const char *dir) TN_CHECKED;
 
 TN_C_END_
-#ifndef __cplusplus
 #define tn_gpt_new(...) TN_NEW_(tn_gpt_create, tn_gpt_config, TN_GPT_DEFAULTS, __VA_ARGS__)
 #define tn_gpt_forward(m, ...) \
-    TN_CALL_(tn_gpt_run(m, TN_ARGS1_(tn_gpt_args, TN_NO_DEFAULTS_, ids, __VA_ARGS__, .zero_ = 0)))
-#endif
+    TN_CALL_(tn_gpt_run(m, TN_ARGS1_(tn_gpt_args, TN_NO_DEFAULTS_, ids, __VA_ARGS__, TN_END_)))
 #endif

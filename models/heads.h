@@ -114,13 +114,10 @@ TN_API tn_tuned *tn_tuned_load(const char *dir); /* in eval mode */
 TN_API tn_status tn_tuned_save(tn_tuned *m, const char *dir) TN_CHECKED;
 
 TN_C_END_
-#ifndef __cplusplus
-#define tn_tuned_new(...) TN_CALL_(tn_tuned_create(TN_TUNED_NEW_(__VA_ARGS__, .zero_ = 0)))
-#define TN_TUNED_NEW_(encoder, ...) encoder, ((tn_tuned_config){TN_TUNED_DEFAULTS, TN_NAMED_, __VA_ARGS__})
+#define tn_tuned_new(...) TN_CALL_(tn_tuned_create(TN_TUNED_NEW_(__VA_ARGS__, TN_END_)))
+#define TN_TUNED_NEW_(encoder, ...) encoder, TN_FILLED_(tn_tuned_config, TN_TUNED_DEFAULTS, __VA_ARGS__)
 #define tn_tuned_forward(m, ...) \
-    TN_CALL_(tn_tuned_run(m, TN_ARGS1_(tn_tuned_args, TN_NO_DEFAULTS_, ids, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_tuned_run(m, TN_ARGS1_(tn_tuned_args, TN_NO_DEFAULTS_, ids, __VA_ARGS__, TN_END_)))
 #define tn_tuned_loss(m, ...) \
-    TN_CALL_(                 \
-        tn_tuned_loss_run(m, TN_ARGS2_(tn_tuned_loss_args, TN_NO_DEFAULTS_, scores, target, __VA_ARGS__, .zero_ = 0)))
-#endif
+    TN_CALL_(tn_tuned_loss_run(m, TN_ARGS2_(tn_tuned_loss_args, TN_NO_DEFAULTS_, scores, target, __VA_ARGS__, TN_END_)))
 #endif

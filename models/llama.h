@@ -65,9 +65,7 @@ TN_API tn_llama *tn_llama_load(const char *dir);
 TN_API tn_status tn_llama_save(tn_llama *m, const char *dir) TN_CHECKED;
 
 TN_C_END_
-#ifndef __cplusplus
 #define tn_llama_new(...) TN_NEW_(tn_llama_create, tn_llama_config, TN_LLAMA_DEFAULTS, __VA_ARGS__)
 #define tn_llama_forward(m, ...) \
-    TN_CALL_(tn_llama_run(m, TN_ARGS1_(tn_llama_args, TN_NO_DEFAULTS_, ids, __VA_ARGS__, .zero_ = 0)))
-#endif
+    TN_CALL_(tn_llama_run(m, TN_ARGS1_(tn_llama_args, TN_NO_DEFAULTS_, ids, __VA_ARGS__, TN_END_)))
 #endif

@@ -47,8 +47,6 @@ typedef struct tn_lm_ops {
 } tn_lm_ops;
 
 TN_C_END_
-#ifndef __cplusplus
 #define tn_lm_forward(m, ...) \
-    TN_CALL_(tn_lm_run(m, TN_ARGS1_(tn_decoder_args, TN_NO_DEFAULTS_, ids, __VA_ARGS__, .zero_ = 0)))
-#endif
+    TN_CALL_(tn_lm_run(m, TN_ARGS1_(tn_decoder_args, TN_NO_DEFAULTS_, ids, __VA_ARGS__, TN_END_)))
 #endif

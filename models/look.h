@@ -68,8 +68,6 @@ typedef struct tn_attribute_args {
 TN_API tn_tensor *tn_attribute_run(tn_attribute_args a);
 
 TN_C_END_
-#ifndef __cplusplus
 #define tn_attribute(...) \
-    TN_CALL_(tn_attribute_run((tn_attribute_args){TN_ATTRIBUTE_ARGS_DEFAULTS, TN_NAMED_, __VA_ARGS__}))
-#endif
+    TN_CALL_(tn_attribute_run(TN_FILLED_(tn_attribute_args, TN_ATTRIBUTE_ARGS_DEFAULTS, __VA_ARGS__)))
 #endif

@@ -72,10 +72,12 @@ typedef struct tn_model_save_args {
 TN_API tn_status tn_model_save_run(const tn_model *m, const char *path, tn_model_save_args a) TN_CHECKED;
 
 TN_C_END_
-#ifndef __cplusplus
-#define tn_model_open(...) TN_CALL_(tn_model_open_run(TN_MODEL_OPEN_(__VA_ARGS__, .zero_ = 0)))
-#define TN_MODEL_OPEN_(path, ...) path, ((tn_model_config){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__})
-#define tn_model_save(m, ...) TN_CALL_(tn_model_save_run(m, TN_MODEL_SAVE_(__VA_ARGS__, .zero_ = 0)))
-#define TN_MODEL_SAVE_(path, ...) path, ((tn_model_save_args){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__})
-#endif
+#define tn_model_open(...) TN_CALL_(tn_model_open_run(TN_MODEL_OPEN_(__VA_ARGS__, TN_END_)))
+#define TN_MODEL_OPEN_(path, ...) path, TN_FILLED_(tn_model_config, TN_NO_DEFAULTS_, __VA_ARGS__)
+#define tn_model_save(m, ...) TN_CALL_(tn_model_save_run(m, TN_MODEL_SAVE_(__VA_ARGS__, TN_END_)))
+#define TN_MODEL_SAVE_(path, ...) path, TN_FILLED_(tn_model_save_args, TN_NO_DEFAULTS_, __VA_ARGS__)
+#define tn_model_open(...) TN_CALL_(tn_model_open_run(TN_MODEL_OPEN_(__VA_ARGS__, TN_END_)))
+#define TN_MODEL_OPEN_(path, ...) path, TN_FILLED_(tn_model_config, TN_NO_DEFAULTS_, __VA_ARGS__)
+#define tn_model_save(m, ...) TN_CALL_(tn_model_save_run(m, TN_MODEL_SAVE_(__VA_ARGS__, TN_END_)))
+#define TN_MODEL_SAVE_(path, ...) path, TN_FILLED_(tn_model_save_args, TN_NO_DEFAULTS_, __VA_ARGS__)
 #endif

@@ -54,9 +54,7 @@ TN_API tn_reformer *tn_reformer_load(const char *dir);                          
 TN_API tn_status    tn_reformer_save(tn_reformer *m, const char *dir) TN_CHECKED;
 
 TN_C_END_
-#ifndef __cplusplus
 #define tn_reformer_new(...) TN_NEW_(tn_reformer_create, tn_reformer_config, TN_REFORMER_DEFAULTS, __VA_ARGS__)
 #define tn_reformer_forward(m, ...) \
-    TN_CALL_(tn_reformer_run(m, TN_ARGS1_(tn_decoder_args, TN_NO_DEFAULTS_, ids, __VA_ARGS__, .zero_ = 0)))
-#endif
+    TN_CALL_(tn_reformer_run(m, TN_ARGS1_(tn_decoder_args, TN_NO_DEFAULTS_, ids, __VA_ARGS__, TN_END_)))
 #endif

@@ -75,11 +75,9 @@ TN_API tn_carried_lm *tn_carried_lm_new(tn_rnn_lm *lm, int64_t batch); /* owns l
 TN_API tn_tensor     *tn_carried_lm_loss(void *carried_lm, const tn_batch *b, void *user); /* a tn_fit_loss */
 
 TN_C_END_
-#ifndef __cplusplus
 #define tn_rnn_lm_new(...) TN_NEW_(tn_rnn_lm_create, tn_rnn_lm_config, TN_RNN_LM_DEFAULTS, __VA_ARGS__)
 #define tn_rnn_lm_forward(m, ...) \
-    TN_CALL_(tn_rnn_lm_run(m, TN_ARGS1_(tn_rnn_lm_args, TN_NO_DEFAULTS_, ids, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_rnn_lm_run(m, TN_ARGS1_(tn_rnn_lm_args, TN_NO_DEFAULTS_, ids, __VA_ARGS__, TN_END_)))
 #define tn_rnn_lm_loss(m, ...) \
-    TN_CALL_(tn_rnn_lm_loss_run(m, TN_ARGS2_(tn_rnn_lm_args, TN_NO_DEFAULTS_, ids, targets, __VA_ARGS__, .zero_ = 0)))
-#endif
+    TN_CALL_(tn_rnn_lm_loss_run(m, TN_ARGS2_(tn_rnn_lm_args, TN_NO_DEFAULTS_, ids, targets, __VA_ARGS__, TN_END_)))
 #endif

@@ -94,12 +94,10 @@ TN_API tn_seq2seq *tn_seq2seq_load(const char *dir);
 TN_API tn_status   tn_seq2seq_save(tn_seq2seq *m, const char *dir) TN_CHECKED;
 
 TN_C_END_
-#ifndef __cplusplus
 #define tn_seq2seq_new(...) TN_NEW_(tn_seq2seq_create, tn_seq2seq_config, TN_SEQ2SEQ_DEFAULTS, __VA_ARGS__)
 #define tn_seq2seq_forward(m, ...) \
-    TN_CALL_(tn_seq2seq_run(m, TN_ARGS2_(tn_seq2seq_args, TN_NO_DEFAULTS_, source, target, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_seq2seq_run(m, TN_ARGS2_(tn_seq2seq_args, TN_NO_DEFAULTS_, source, target, __VA_ARGS__, TN_END_)))
 #define tn_seq2seq_loss(m, ...)   \
     TN_CALL_(tn_seq2seq_loss_run( \
-        m, TN_ARGS2_(tn_seq2seq_loss_args, TN_NO_DEFAULTS_, source, target, __VA_ARGS__, .zero_ = 0)))
-#endif
+        m, TN_ARGS2_(tn_seq2seq_loss_args, TN_NO_DEFAULTS_, source, target, __VA_ARGS__, TN_END_)))
 #endif

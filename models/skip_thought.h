@@ -35,8 +35,6 @@ TN_API tn_skip_thought *tn_skip_thought_load(const char *dir);
 TN_API tn_status        tn_skip_thought_save(tn_skip_thought *m, const char *dir) TN_CHECKED;
 
 TN_C_END_
-#ifndef __cplusplus
 #define tn_skip_thought_new(...) \
     TN_NEW_(tn_skip_thought_create, tn_skip_thought_config, TN_SKIP_THOUGHT_DEFAULTS, __VA_ARGS__)
-#endif
 #endif

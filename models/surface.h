@@ -54,8 +54,8 @@ TN_API double tn_probe_run(tn_probe_args a);      /* accuracy on the test set; N
 TN_API double tn_cka(tn_tensor *x, tn_tensor *y); /* linear centred kernel alignment of [N, D] and [N, E], 0 … 1 */
 
 TN_C_END_
-#ifndef __cplusplus
-#define tn_surface(...) TN_CALL_(tn_surface_run((tn_surface_args){TN_NO_DEFAULTS_, TN_NAMED_, __VA_ARGS__}))
-#define tn_probe(...) TN_CALL_(tn_probe_run((tn_probe_args){TN_PROBE_ARGS_DEFAULTS, TN_NAMED_, __VA_ARGS__}))
-#endif
+#define tn_surface(...) TN_CALL_(tn_surface_run(TN_FILLED_(tn_surface_args, TN_NO_DEFAULTS_, __VA_ARGS__)))
+#define tn_probe(...) TN_CALL_(tn_probe_run(TN_FILLED_(tn_probe_args, TN_PROBE_ARGS_DEFAULTS, __VA_ARGS__)))
+#define tn_surface(...) TN_CALL_(tn_surface_run(TN_FILLED_(tn_surface_args, TN_NO_DEFAULTS_, __VA_ARGS__)))
+#define tn_probe(...) TN_CALL_(tn_probe_run(TN_FILLED_(tn_probe_args, TN_PROBE_ARGS_DEFAULTS, __VA_ARGS__)))
 #endif

@@ -57,9 +57,6 @@ TN_API tn_vit   *tn_vit_load(const char *dir);
 TN_API tn_status tn_vit_save(tn_vit *m, const char *dir) TN_CHECKED;
 
 TN_C_END_
-#ifndef __cplusplus
 #define tn_vit_new(...) TN_NEW_(tn_vit_create, tn_vit_config, TN_VIT_DEFAULTS, __VA_ARGS__)
-#define tn_vit_forward(m, ...) \
-    TN_CALL_(tn_vit_run(m, TN_ARGS1_(tn_vit_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, .zero_ = 0)))
-#endif
+#define tn_vit_forward(m, ...) TN_CALL_(tn_vit_run(m, TN_ARGS1_(tn_vit_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, TN_END_)))
 #endif

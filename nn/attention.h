@@ -202,7 +202,6 @@ TN_API tn_relative_positions *tn_relative_positions_create(tn_relative_positions
 TN_API tn_tensor *tn_relative_positions_forward(tn_relative_positions *m, int64_t queries, int64_t keys);
 
 TN_C_END_
-#ifndef __cplusplus
 #define tn_relative_positions_new(...) \
     TN_NEW_(tn_relative_positions_create, tn_relative_positions_config, TN_RELATIVE_POSITIONS_DEFAULTS, __VA_ARGS__)
 #define tn_sinusoidal_positions_new(...) \
@@ -212,16 +211,14 @@ TN_C_END_
 #define tn_kv_cache_new(...) TN_NEW_(tn_kv_cache_create, tn_kv_cache_config, TN_KV_CACHE_DEFAULTS, __VA_ARGS__)
 #define tn_mha_new(...) TN_NEW_(tn_mha_create, tn_mha_config, TN_MHA_DEFAULTS, __VA_ARGS__)
 #define tn_mha_forward(m, ...) \
-    TN_CALL_(tn_mha_run(m, TN_ARGS3_(tn_mha_args, TN_NO_DEFAULTS_, query, key, value, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_mha_run(m, TN_ARGS3_(tn_mha_args, TN_NO_DEFAULTS_, query, key, value, __VA_ARGS__, TN_END_)))
 #define tn_dot_attention_new(...) \
     TN_NEW_(tn_dot_attention_create, tn_dot_attention_config, TN_NO_DEFAULTS_, __VA_ARGS__)
 #define tn_dot_attention_forward(m, ...) \
-    TN_CALL_(                            \
-        tn_dot_attention_run(m, TN_ARGS2_(tn_memory_args, TN_NO_DEFAULTS_, query, memory, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_dot_attention_run(m, TN_ARGS2_(tn_memory_args, TN_NO_DEFAULTS_, query, memory, __VA_ARGS__, TN_END_)))
 #define tn_additive_attention_new(...) \
     TN_NEW_(tn_additive_attention_create, tn_additive_attention_config, TN_NO_DEFAULTS_, __VA_ARGS__)
 #define tn_additive_attention_forward(m, ...) \
-    TN_CALL_(tn_additive_attention_run(       \
-        m, TN_ARGS2_(tn_memory_args, TN_NO_DEFAULTS_, query, memory, __VA_ARGS__, .zero_ = 0)))
-#endif
+    TN_CALL_(                                 \
+        tn_additive_attention_run(m, TN_ARGS2_(tn_memory_args, TN_NO_DEFAULTS_, query, memory, __VA_ARGS__, TN_END_)))
 #endif

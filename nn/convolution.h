@@ -78,7 +78,6 @@ typedef struct {
 TN_API tn_flatten *tn_flatten_create(tn_flatten_config c);
 
 TN_C_END_
-#ifndef __cplusplus
 #define tn_conv1d_new(...) TN_NEW_(tn_conv1d_create, tn_conv1d_config, TN_CONV1D_DEFAULTS, __VA_ARGS__)
 #define tn_conv2d_new(...) TN_NEW_(tn_conv2d_create, tn_conv2d_config, TN_CONV2D_DEFAULTS, __VA_ARGS__)
 #define tn_max_pool1d_new(...) TN_NEW_(tn_max_pool1d_create, tn_pool1d_config, TN_POOL1D_DEFAULTS, __VA_ARGS__)
@@ -86,5 +85,4 @@ TN_C_END_
 #define tn_avg_pool1d_new(...) TN_NEW_(tn_avg_pool1d_create, tn_pool1d_config, TN_POOL1D_DEFAULTS, __VA_ARGS__)
 #define tn_avg_pool2d_new(...) TN_NEW_(tn_avg_pool2d_create, tn_pool2d_config, TN_POOL2D_DEFAULTS, __VA_ARGS__)
 #define tn_flatten_new(...) TN_NEW_(tn_flatten_create, tn_flatten_config, TN_FLATTEN_DEFAULTS, __VA_ARGS__)
-#endif
 #endif

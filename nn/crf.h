@@ -33,7 +33,5 @@ TN_API tn_tensor *tn_crf_loss(tn_crf *m, tn_tensor *scores, tn_tensor *tags);
 TN_API double tn_crf_best(tn_crf *m, const tn_tensor *scores, int64_t *to);
 
 TN_C_END_
-#ifndef __cplusplus
 #define tn_crf_new(...) TN_NEW_(tn_crf_create, tn_crf_config, TN_NO_DEFAULTS_, __VA_ARGS__)
-#endif
 #endif

@@ -45,12 +45,10 @@ typedef struct tn_kaiming_args {
 } TN_KEYWORDS_ONLY tn_kaiming_args;
 TN_API tn_tensor  *tn_init_kaiming_uniform_run(tn_kaiming_args a); /* ±gain √(3 / fan) */
 TN_API tn_tensor  *tn_init_kaiming_normal_run(tn_kaiming_args a);  /* std gain / √fan */
-#ifndef __cplusplus
 #define tn_init_kaiming_uniform(...) \
-    TN_CALL_(tn_init_kaiming_uniform_run(TN_ARGS1_(tn_kaiming_args, TN_NO_DEFAULTS_, t, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_init_kaiming_uniform_run(TN_ARGS1_(tn_kaiming_args, TN_NO_DEFAULTS_, t, __VA_ARGS__, TN_END_)))
 #define tn_init_kaiming_normal(...) \
-    TN_CALL_(tn_init_kaiming_normal_run(TN_ARGS1_(tn_kaiming_args, TN_NO_DEFAULTS_, t, __VA_ARGS__, .zero_ = 0)))
-#endif
+    TN_CALL_(tn_init_kaiming_normal_run(TN_ARGS1_(tn_kaiming_args, TN_NO_DEFAULTS_, t, __VA_ARGS__, TN_END_)))
 
 TN_C_END_
 #endif

@@ -61,10 +61,8 @@ TN_API tn_scalar_mix *tn_scalar_mix_create(tn_scalar_mix_config c);
 TN_API tn_tensor     *tn_scalar_mix_forward(tn_scalar_mix *m, int n, tn_tensor *const *x); /* n must be count */
 
 TN_C_END_
-#ifndef __cplusplus
 #define tn_locked_dropout_new(...) \
     TN_NEW_(tn_locked_dropout_create, tn_locked_dropout_config, TN_LOCKED_DROPOUT_DEFAULTS, __VA_ARGS__)
 #define tn_highway_new(...) TN_NEW_(tn_highway_create, tn_highway_config, TN_HIGHWAY_DEFAULTS, __VA_ARGS__)
 #define tn_scalar_mix_new(...) TN_NEW_(tn_scalar_mix_create, tn_scalar_mix_config, TN_NO_DEFAULTS_, __VA_ARGS__)
-#endif
 #endif

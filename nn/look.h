@@ -66,8 +66,6 @@ TN_API tn_mha *tn_mha_of(tn_module *m);
 TN_API tn_status tn_mha_prune(tn_mha *m, int64_t n, const int64_t *heads);
 
 TN_C_END_
-#ifndef __cplusplus
 #define tn_look_request(l, ...) \
-    TN_CALL_(tn_look_request_run(l, TN_ARGS1_(tn_look_request_args, TN_NO_DEFAULTS_, path, __VA_ARGS__, .zero_ = 0)))
-#endif
+    TN_CALL_(tn_look_request_run(l, TN_ARGS1_(tn_look_request_args, TN_NO_DEFAULTS_, path, __VA_ARGS__, TN_END_)))
 #endif

@@ -122,7 +122,6 @@ typedef struct tn_sampled_loss_args {
 TN_API tn_tensor  *tn_sampled_loss_run(tn_sampled_loss *m, tn_sampled_loss_args a);
 
 TN_C_END_
-#ifndef __cplusplus
 #define tn_adaptive_softmax_new(...) \
     TN_NEW_(tn_adaptive_softmax_create, tn_adaptive_softmax_config, TN_ADAPTIVE_SOFTMAX_DEFAULTS, __VA_ARGS__)
 #define tn_nce_loss_new(...) TN_NEW_(tn_nce_loss_create, tn_sampled_loss_config, TN_SAMPLED_LOSS_DEFAULTS, __VA_ARGS__)
@@ -130,7 +129,7 @@ TN_C_END_
     TN_NEW_(tn_negative_sampling_loss_create, tn_sampled_loss_config, TN_SAMPLED_LOSS_DEFAULTS, __VA_ARGS__)
 #define tn_sampled_loss_forward(m, ...) \
     TN_CALL_(tn_sampled_loss_run(       \
-        m, TN_ARGS4_(tn_sampled_loss_args, TN_NO_DEFAULTS_, x, weight, bias, target, __VA_ARGS__, .zero_ = 0)))
+        m, TN_ARGS4_(tn_sampled_loss_args, TN_NO_DEFAULTS_, x, weight, bias, target, __VA_ARGS__, TN_END_)))
 #define tn_cross_entropy_loss_new(...) \
     TN_NEW_(tn_cross_entropy_loss_create, tn_class_loss_config, TN_CLASS_LOSS_DEFAULTS, __VA_ARGS__)
 #define tn_nll_loss_new(...) TN_NEW_(tn_nll_loss_create, tn_class_loss_config, TN_CLASS_LOSS_DEFAULTS, __VA_ARGS__)
@@ -142,5 +141,4 @@ TN_C_END_
     TN_NEW_(tn_bce_with_logits_loss_create, tn_bce_loss_config, TN_NO_DEFAULTS_, __VA_ARGS__)
 #define tn_cosine_embedding_loss_new(...) \
     TN_NEW_(tn_cosine_embedding_loss_create, tn_cosine_loss_config, TN_NO_DEFAULTS_, __VA_ARGS__)
-#endif
 #endif

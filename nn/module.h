@@ -131,7 +131,6 @@ TN_C_END_
 
 /* The sizeof is a compile error if m is not a module; m is evaluated once. */
 #define TN_ANY_MODULE_(m) ((void)sizeof((m)->base), (void *)(m))
-#define TN_OF_MODULE_(type, defaults, m, ...) ((type){defaults, .module = TN_ANY_MODULE_(m), TN_NAMED_, __VA_ARGS__})
 #ifdef __cplusplus
 #define TN_SAME_(m, call) (static_cast<decltype(&*(m))>(call))
 #else

@@ -262,7 +262,6 @@ TN_API int64_t         tn_module_length(void *m);
 #define tn_length(m) tn_module_length(TN_ANY_MODULE_(m))
 
 TN_C_END_
-#ifndef __cplusplus
 #define tn_linear_new(...) TN_NEW_(tn_linear_create, tn_linear_config, TN_NO_DEFAULTS_, __VA_ARGS__)
 #define tn_bilinear_new(...) TN_NEW_(tn_bilinear_create, tn_bilinear_config, TN_NO_DEFAULTS_, __VA_ARGS__)
 #define tn_embedding_new(...) TN_NEW_(tn_embedding_create, tn_embedding_config, TN_EMBEDDING_DEFAULTS, __VA_ARGS__)
@@ -287,5 +286,4 @@ TN_C_END_
 #define tn_softmax_new(...) TN_NEW_(tn_softmax_create, tn_along_config, TN_ALONG_DEFAULTS, __VA_ARGS__)
 #define tn_log_softmax_new(...) TN_NEW_(tn_log_softmax_create, tn_along_config, TN_ALONG_DEFAULTS, __VA_ARGS__)
 #define tn_glu_new(...) TN_NEW_(tn_glu_create, tn_along_config, TN_ALONG_DEFAULTS, __VA_ARGS__)
-#endif
 #endif

@@ -91,24 +91,20 @@ typedef struct tn_rnn_cell_args {
 TN_API tn_tensor  *tn_rnn_cell_run(tn_rnn_cell *m, tn_rnn_cell_args a); /* all cells: the next h, [B, hidden] */
 
 TN_C_END_
-#ifndef __cplusplus
 #define tn_rnn_new(...) TN_NEW_(tn_rnn_create, tn_rnn_config, TN_RNN_DEFAULTS, __VA_ARGS__)
 #define tn_lstm_new(...) TN_NEW_(tn_lstm_create, tn_rnn_config, TN_RNN_DEFAULTS, __VA_ARGS__)
 #define tn_gru_new(...) TN_NEW_(tn_gru_create, tn_rnn_config, TN_RNN_DEFAULTS, __VA_ARGS__)
-#define tn_rnn_forward(m, ...) \
-    TN_CALL_(tn_rnn_run(m, TN_ARGS1_(tn_rnn_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, .zero_ = 0)))
+#define tn_rnn_forward(m, ...) TN_CALL_(tn_rnn_run(m, TN_ARGS1_(tn_rnn_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, TN_END_)))
 #define tn_lstm_forward(m, ...) \
-    TN_CALL_(tn_rnn_run(m, TN_ARGS1_(tn_rnn_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, .zero_ = 0)))
-#define tn_gru_forward(m, ...) \
-    TN_CALL_(tn_rnn_run(m, TN_ARGS1_(tn_rnn_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_rnn_run(m, TN_ARGS1_(tn_rnn_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, TN_END_)))
+#define tn_gru_forward(m, ...) TN_CALL_(tn_rnn_run(m, TN_ARGS1_(tn_rnn_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, TN_END_)))
 #define tn_rnn_cell_new(...) TN_NEW_(tn_rnn_cell_create, tn_rnn_cell_config, TN_NO_DEFAULTS_, __VA_ARGS__)
 #define tn_lstm_cell_new(...) TN_NEW_(tn_lstm_cell_create, tn_rnn_cell_config, TN_NO_DEFAULTS_, __VA_ARGS__)
 #define tn_gru_cell_new(...) TN_NEW_(tn_gru_cell_create, tn_rnn_cell_config, TN_NO_DEFAULTS_, __VA_ARGS__)
 #define tn_rnn_cell_forward(m, ...) \
-    TN_CALL_(tn_rnn_cell_run(m, TN_ARGS1_(tn_rnn_cell_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_rnn_cell_run(m, TN_ARGS1_(tn_rnn_cell_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, TN_END_)))
 #define tn_lstm_cell_forward(m, ...) \
-    TN_CALL_(tn_rnn_cell_run(m, TN_ARGS1_(tn_rnn_cell_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_rnn_cell_run(m, TN_ARGS1_(tn_rnn_cell_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, TN_END_)))
 #define tn_gru_cell_forward(m, ...) \
-    TN_CALL_(tn_rnn_cell_run(m, TN_ARGS1_(tn_rnn_cell_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, .zero_ = 0)))
-#endif
+    TN_CALL_(tn_rnn_cell_run(m, TN_ARGS1_(tn_rnn_cell_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, TN_END_)))
 #endif

@@ -87,12 +87,14 @@ TN_API tn_status tn_module_halve(void *m);
 TN_API tn_status tn_module_assign(void *m, void *from);
 
 TN_C_END_
-#ifndef __cplusplus
 #define tn_load(m, ...) \
-    TN_CALL_(tn_load_run(TN_ANY_MODULE_(m), TN_ARGS1_(tn_load_args, TN_NO_DEFAULTS_, path, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_load_run(TN_ANY_MODULE_(m), TN_ARGS1_(tn_load_args, TN_NO_DEFAULTS_, path, __VA_ARGS__, TN_END_)))
 #define tn_save(m, ...) \
-    TN_CALL_(tn_save_run(TN_ANY_MODULE_(m), TN_ARGS1_(tn_save_args, TN_NO_DEFAULTS_, path, __VA_ARGS__, .zero_ = 0)))
-#endif
+    TN_CALL_(tn_save_run(TN_ANY_MODULE_(m), TN_ARGS1_(tn_save_args, TN_NO_DEFAULTS_, path, __VA_ARGS__, TN_END_)))
+#define tn_load(m, ...) \
+    TN_CALL_(tn_load_run(TN_ANY_MODULE_(m), TN_ARGS1_(tn_load_args, TN_NO_DEFAULTS_, path, __VA_ARGS__, TN_END_)))
+#define tn_save(m, ...) \
+    TN_CALL_(tn_save_run(TN_ANY_MODULE_(m), TN_ARGS1_(tn_save_args, TN_NO_DEFAULTS_, path, __VA_ARGS__, TN_END_)))
 #define tn_halve(m) tn_module_halve(TN_ANY_MODULE_(m))
 #define tn_assign(m, from) tn_module_assign(TN_ANY_MODULE_(m), TN_ANY_MODULE_(from))
 

@@ -175,14 +175,13 @@ TN_API tn_tensor   *tn_mlm_head_transform(tn_mlm_head *m, tn_tensor *x); /* norm
 TN_API tn_tensor *tn_mlm_head_loss_run(tn_mlm_head *m, tn_linear_cross_entropy_args a);
 
 TN_C_END_
-#ifndef __cplusplus
 #define TN_BLOCKS_OF_(create, ...) TN_NEW_(create, tn_block_config, TN_BLOCK_DEFAULTS, __VA_ARGS__)
 #define tn_block_new(...) TN_BLOCKS_OF_(tn_block_create, __VA_ARGS__)
 #define tn_blocks_new(...) TN_BLOCKS_OF_(tn_blocks_create, __VA_ARGS__)
 #define tn_block_forward(m, ...) \
-    TN_CALL_(tn_block_run(m, TN_ARGS1_(tn_block_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_block_run(m, TN_ARGS1_(tn_block_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, TN_END_)))
 #define tn_blocks_forward(m, ...) \
-    TN_CALL_(tn_blocks_run(m, TN_ARGS1_(tn_block_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_blocks_run(m, TN_ARGS1_(tn_block_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, TN_END_)))
 #define tn_transformer_encoder_layer_new(...) TN_BLOCKS_OF_(tn_transformer_encoder_layer_create, __VA_ARGS__)
 #define tn_transformer_decoder_layer_new(...) TN_BLOCKS_OF_(tn_transformer_decoder_layer_create, __VA_ARGS__)
 #define tn_transformer_encoder_new(...) TN_BLOCKS_OF_(tn_transformer_encoder_create, __VA_ARGS__)
@@ -190,18 +189,17 @@ TN_C_END_
 #define tn_transformer_encoder_layer_forward(m, ...) tn_block_forward(m, __VA_ARGS__)
 #define tn_transformer_encoder_forward(m, ...) tn_blocks_forward(m, __VA_ARGS__)
 #define tn_transformer_decoder_layer_forward(m, ...) \
-    TN_CALL_(tn_block_run(m, TN_ARGS2_(tn_block_args, TN_NO_DEFAULTS_, x, memory, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_block_run(m, TN_ARGS2_(tn_block_args, TN_NO_DEFAULTS_, x, memory, __VA_ARGS__, TN_END_)))
 #define tn_transformer_decoder_forward(m, ...) \
-    TN_CALL_(tn_blocks_run(m, TN_ARGS2_(tn_block_args, TN_NO_DEFAULTS_, x, memory, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_blocks_run(m, TN_ARGS2_(tn_block_args, TN_NO_DEFAULTS_, x, memory, __VA_ARGS__, TN_END_)))
 #define tn_transformer_encoder_cache(m, batch, length) tn_blocks_cache(m, batch, length, 0)
 #define tn_transformer_decoder_cache(m, batch, length, memory_length) tn_blocks_cache(m, batch, length, memory_length)
 #define tn_transformer_new(...) \
     TN_NEW_(tn_transformer_create, tn_transformer_config, TN_TRANSFORMER_DEFAULTS, __VA_ARGS__)
-#define tn_mlm_head_loss(m, ...)                                                                                       \
-    TN_CALL_(tn_mlm_head_loss_run(m, TN_ARGS1_(tn_linear_cross_entropy_args, TN_LINEAR_CROSS_ENTROPY_ARGS_DEFAULTS, x, \
-                                               __VA_ARGS__, .zero_ = 0)))
+#define tn_mlm_head_loss(m, ...)   \
+    TN_CALL_(tn_mlm_head_loss_run( \
+        m, TN_ARGS1_(tn_linear_cross_entropy_args, TN_LINEAR_CROSS_ENTROPY_ARGS_DEFAULTS, x, __VA_ARGS__, TN_END_)))
 #define tn_mlm_head_new(...) TN_NEW_(tn_mlm_head_create, tn_mlm_head_config, TN_MLM_HEAD_DEFAULTS, __VA_ARGS__)
 #define tn_transformer_forward(m, ...) \
-    TN_CALL_(tn_transformer_run(m, TN_ARGS2_(tn_transformer_args, TN_NO_DEFAULTS_, src, tgt, __VA_ARGS__, .zero_ = 0)))
-#endif
+    TN_CALL_(tn_transformer_run(m, TN_ARGS2_(tn_transformer_args, TN_NO_DEFAULTS_, src, tgt, __VA_ARGS__, TN_END_)))
 #endif

@@ -75,12 +75,10 @@ TN_API tn_status   tn_checkpoint_restore_run(tn_checkpoint_restore_args c) TN_CH
 
 TN_C_END_
 
-#ifndef __cplusplus
 #define tn_checkpoint_save(...) \
-    TN_CALL_(tn_checkpoint_save_run(TN_ARGS1_(tn_checkpoint_save_args, TN_NO_DEFAULTS_, path, __VA_ARGS__, .zero_ = 0)))
-#define tn_checkpoint_restore(...)      \
-    TN_CALL_(tn_checkpoint_restore_run( \
-        TN_ARGS1_(tn_checkpoint_restore_args, TN_NO_DEFAULTS_, file, __VA_ARGS__, .zero_ = 0)))
-#endif
+    TN_CALL_(tn_checkpoint_save_run(TN_ARGS1_(tn_checkpoint_save_args, TN_NO_DEFAULTS_, path, __VA_ARGS__, TN_END_)))
+#define tn_checkpoint_restore(...) \
+    TN_CALL_(                      \
+        tn_checkpoint_restore_run(TN_ARGS1_(tn_checkpoint_restore_args, TN_NO_DEFAULTS_, file, __VA_ARGS__, TN_END_)))
 
 #endif

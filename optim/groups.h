@@ -49,9 +49,7 @@ TN_API int       tn_group_create(tn_group_config c);
 TN_API tn_status tn_no_decay(tn_optimizer *o); /* sets weight decay 0 for parameters with fewer than 2 dims */
 
 TN_C_END_
-#ifndef __cplusplus
 /* tn_group_new(opt, .module = net->encoder, .lr = 1e-5) */
 #define tn_group_new(...) \
-    TN_CALL_(tn_group_create(TN_ARGS1_(tn_group_config, TN_GROUP_DEFAULTS, optimizer, __VA_ARGS__, .zero_ = 0)))
-#endif
+    TN_CALL_(tn_group_create(TN_ARGS1_(tn_group_config, TN_GROUP_DEFAULTS, optimizer, __VA_ARGS__, TN_END_)))
 #endif

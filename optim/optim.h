@@ -99,15 +99,12 @@ TN_API tn_tensor  *tn_optimizer_state(const tn_optimizer *o, const tn_tensor *t,
 
 TN_C_END_
 
-#ifndef __cplusplus
 #define tn_sgd_new(...)     \
     TN_CALL_(tn_sgd_create( \
-        TN_OF_MODULE_(tn_sgd_config, TN_SGD_DEFAULTS, __VA_ARGS__, .zero_ = 0))) /* tn_sgd_new(net, .lr = 0.1) */
-#define tn_adam_new(...) \
-    TN_CALL_(tn_adam_create(TN_OF_MODULE_(tn_adam_config, TN_ADAM_DEFAULTS, __VA_ARGS__, .zero_ = 0)))
+        TN_OF_MODULE_(tn_sgd_config, TN_SGD_DEFAULTS, __VA_ARGS__, TN_END_))) /* tn_sgd_new(net, .lr = 0.1) */
+#define tn_adam_new(...) TN_CALL_(tn_adam_create(TN_OF_MODULE_(tn_adam_config, TN_ADAM_DEFAULTS, __VA_ARGS__, TN_END_)))
 #define tn_adamw_new(...) \
-    TN_CALL_(tn_adamw_create(TN_OF_MODULE_(tn_adamw_config, TN_ADAMW_DEFAULTS, __VA_ARGS__, .zero_ = 0)))
-#endif
+    TN_CALL_(tn_adamw_create(TN_OF_MODULE_(tn_adamw_config, TN_ADAMW_DEFAULTS, __VA_ARGS__, TN_END_)))
 
 #include "groups.h"
 #include "optimizers.h"

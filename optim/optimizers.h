@@ -125,18 +125,15 @@ TN_API tn_status tn_optimizer_unpack(tn_optimizer *o, const tn_tensor *t, const 
 TN_API void      tn_optimizer_forget(tn_optimizer *o, const tn_tensor *t); /* deletes t's state and step count */
 
 TN_C_END_
-#ifndef __cplusplus
 #define tn_adagrad_new(...) \
-    TN_CALL_(tn_adagrad_create(TN_OF_MODULE_(tn_adagrad_config, TN_ADAGRAD_DEFAULTS, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_adagrad_create(TN_OF_MODULE_(tn_adagrad_config, TN_ADAGRAD_DEFAULTS, __VA_ARGS__, TN_END_)))
 #define tn_rmsprop_new(...) \
-    TN_CALL_(tn_rmsprop_create(TN_OF_MODULE_(tn_rmsprop_config, TN_RMSPROP_DEFAULTS, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_rmsprop_create(TN_OF_MODULE_(tn_rmsprop_config, TN_RMSPROP_DEFAULTS, __VA_ARGS__, TN_END_)))
 #define tn_adafactor_new(...) \
-    TN_CALL_(tn_adafactor_create(TN_OF_MODULE_(tn_adafactor_config, TN_ADAFACTOR_DEFAULTS, __VA_ARGS__, .zero_ = 0)))
-#define tn_lamb_new(...) \
-    TN_CALL_(tn_lamb_create(TN_OF_MODULE_(tn_lamb_config, TN_LAMB_DEFAULTS, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_adafactor_create(TN_OF_MODULE_(tn_adafactor_config, TN_ADAFACTOR_DEFAULTS, __VA_ARGS__, TN_END_)))
+#define tn_lamb_new(...) TN_CALL_(tn_lamb_create(TN_OF_MODULE_(tn_lamb_config, TN_LAMB_DEFAULTS, __VA_ARGS__, TN_END_)))
 #define tn_clip_grads(...)      \
     TN_CALL_(tn_clip_grads_run( \
-        TN_OF_MODULE_(tn_clip_grads_args, TN_NO_DEFAULTS_, __VA_ARGS__, .zero_ = 0))) /* (net, .clip.norm = 1) */
-#define tn_ema_new(...) TN_CALL_(tn_ema_create(TN_OF_MODULE_(tn_ema_config, TN_EMA_DEFAULTS, __VA_ARGS__, .zero_ = 0)))
-#endif
+        TN_OF_MODULE_(tn_clip_grads_args, TN_NO_DEFAULTS_, __VA_ARGS__, TN_END_))) /* (net, .clip.norm = 1) */
+#define tn_ema_new(...) TN_CALL_(tn_ema_create(TN_OF_MODULE_(tn_ema_config, TN_EMA_DEFAULTS, __VA_ARGS__, TN_END_)))
 #endif

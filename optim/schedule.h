@@ -215,49 +215,47 @@ TN_API bool                 tn_schedule_by_values(const tn_schedule *s); /* true
 
 TN_C_END_
 
-#ifndef __cplusplus
 #define tn_constant_lr_new(...)     \
     TN_CALL_(tn_constant_lr_create( \
-        TN_ARGS1_(tn_constant_lr_config, TN_CONSTANT_LR_DEFAULTS, optimizer, __VA_ARGS__, .zero_ = 0)))
-#define tn_linear_lr_new(...)     \
-    TN_CALL_(tn_linear_lr_create( \
-        TN_ARGS1_(tn_linear_lr_config, TN_LINEAR_LR_DEFAULTS, optimizer, __VA_ARGS__, .zero_ = 0)))
+        TN_ARGS1_(tn_constant_lr_config, TN_CONSTANT_LR_DEFAULTS, optimizer, __VA_ARGS__, TN_END_)))
+#define tn_linear_lr_new(...) \
+    TN_CALL_(                 \
+        tn_linear_lr_create(TN_ARGS1_(tn_linear_lr_config, TN_LINEAR_LR_DEFAULTS, optimizer, __VA_ARGS__, TN_END_)))
 #define tn_step_lr_new(...) \
-    TN_CALL_(tn_step_lr_create(TN_ARGS1_(tn_step_lr_config, TN_STEP_LR_DEFAULTS, optimizer, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_step_lr_create(TN_ARGS1_(tn_step_lr_config, TN_STEP_LR_DEFAULTS, optimizer, __VA_ARGS__, TN_END_)))
 #define tn_multi_step_lr_new(...)     \
     TN_CALL_(tn_multi_step_lr_create( \
-        TN_ARGS1_(tn_multi_step_lr_config, TN_MULTI_STEP_LR_DEFAULTS, optimizer, __VA_ARGS__, .zero_ = 0)))
+        TN_ARGS1_(tn_multi_step_lr_config, TN_MULTI_STEP_LR_DEFAULTS, optimizer, __VA_ARGS__, TN_END_)))
 #define tn_exponential_lr_new(...)     \
     TN_CALL_(tn_exponential_lr_create( \
-        TN_ARGS1_(tn_exponential_lr_config, TN_NO_DEFAULTS_, optimizer, __VA_ARGS__, .zero_ = 0)))
+        TN_ARGS1_(tn_exponential_lr_config, TN_NO_DEFAULTS_, optimizer, __VA_ARGS__, TN_END_)))
 #define tn_polynomial_lr_new(...)     \
     TN_CALL_(tn_polynomial_lr_create( \
-        TN_ARGS1_(tn_polynomial_lr_config, TN_POLYNOMIAL_LR_DEFAULTS, optimizer, __VA_ARGS__, .zero_ = 0)))
+        TN_ARGS1_(tn_polynomial_lr_config, TN_POLYNOMIAL_LR_DEFAULTS, optimizer, __VA_ARGS__, TN_END_)))
 #define tn_cosine_lr_new(...) \
-    TN_CALL_(tn_cosine_lr_create(TN_ARGS1_(tn_cosine_lr_config, TN_NO_DEFAULTS_, optimizer, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_cosine_lr_create(TN_ARGS1_(tn_cosine_lr_config, TN_NO_DEFAULTS_, optimizer, __VA_ARGS__, TN_END_)))
 #define tn_cosine_restarts_lr_new(...)     \
     TN_CALL_(tn_cosine_restarts_lr_create( \
-        TN_ARGS1_(tn_cosine_restarts_lr_config, TN_COSINE_RESTARTS_LR_DEFAULTS, optimizer, __VA_ARGS__, .zero_ = 0)))
+        TN_ARGS1_(tn_cosine_restarts_lr_config, TN_COSINE_RESTARTS_LR_DEFAULTS, optimizer, __VA_ARGS__, TN_END_)))
 #define tn_one_cycle_lr_new(...)     \
     TN_CALL_(tn_one_cycle_lr_create( \
-        TN_ARGS1_(tn_one_cycle_lr_config, TN_ONE_CYCLE_LR_DEFAULTS, optimizer, __VA_ARGS__, .zero_ = 0)))
+        TN_ARGS1_(tn_one_cycle_lr_config, TN_ONE_CYCLE_LR_DEFAULTS, optimizer, __VA_ARGS__, TN_END_)))
 #define tn_warmup_lr_new(...) \
-    TN_CALL_(tn_warmup_lr_create(TN_ARGS1_(tn_warmup_lr_config, TN_NO_DEFAULTS_, optimizer, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_warmup_lr_create(TN_ARGS1_(tn_warmup_lr_config, TN_NO_DEFAULTS_, optimizer, __VA_ARGS__, TN_END_)))
 #define tn_noam_lr_new(...) \
-    TN_CALL_(tn_noam_lr_create(TN_ARGS1_(tn_noam_lr_config, TN_NOAM_LR_DEFAULTS, optimizer, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_noam_lr_create(TN_ARGS1_(tn_noam_lr_config, TN_NOAM_LR_DEFAULTS, optimizer, __VA_ARGS__, TN_END_)))
 #define tn_inverse_sqrt_lr_new(...)     \
     TN_CALL_(tn_inverse_sqrt_lr_create( \
-        TN_ARGS1_(tn_inverse_sqrt_lr_config, TN_INVERSE_SQRT_LR_DEFAULTS, optimizer, __VA_ARGS__, .zero_ = 0)))
+        TN_ARGS1_(tn_inverse_sqrt_lr_config, TN_INVERSE_SQRT_LR_DEFAULTS, optimizer, __VA_ARGS__, TN_END_)))
 #define tn_plateau_lr_new(...)     \
     TN_CALL_(tn_plateau_lr_create( \
-        TN_ARGS1_(tn_plateau_lr_config, TN_PLATEAU_LR_DEFAULTS, optimizer, __VA_ARGS__, .zero_ = 0)))
+        TN_ARGS1_(tn_plateau_lr_config, TN_PLATEAU_LR_DEFAULTS, optimizer, __VA_ARGS__, TN_END_)))
 #define tn_lambda_lr_new(...) \
-    TN_CALL_(tn_lambda_lr_create(TN_ARGS1_(tn_lambda_lr_config, TN_NO_DEFAULTS_, optimizer, __VA_ARGS__, .zero_ = 0)))
+    TN_CALL_(tn_lambda_lr_create(TN_ARGS1_(tn_lambda_lr_config, TN_NO_DEFAULTS_, optimizer, __VA_ARGS__, TN_END_)))
 #define tn_chained_lr_new(...) \
-    TN_CALL_(tn_chained_lr_create(TN_ARGS1_(tn_chained_lr_config, TN_NO_DEFAULTS_, optimizer, __VA_ARGS__, .zero_ = 0)))
-#define tn_sequential_lr_new(...)     \
-    TN_CALL_(tn_sequential_lr_create( \
-        TN_ARGS1_(tn_sequential_lr_config, TN_NO_DEFAULTS_, optimizer, __VA_ARGS__, .zero_ = 0)))
-#endif
+    TN_CALL_(tn_chained_lr_create(TN_ARGS1_(tn_chained_lr_config, TN_NO_DEFAULTS_, optimizer, __VA_ARGS__, TN_END_)))
+#define tn_sequential_lr_new(...) \
+    TN_CALL_(                     \
+        tn_sequential_lr_create(TN_ARGS1_(tn_sequential_lr_config, TN_NO_DEFAULTS_, optimizer, __VA_ARGS__, TN_END_)))
 
 #endif

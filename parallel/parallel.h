@@ -169,10 +169,7 @@ typedef struct {
 TN_API tn_world *tn_world_from_transport(tn_transport t);
 
 TN_C_END_
-#ifndef __cplusplus
 /* tn_replica_new(world, net, .shards = 24) */
 #define tn_replica_new(...) \
-    TN_CALL_(               \
-        tn_replica_create(TN_ARGS2_(tn_replica_config, TN_REPLICA_DEFAULTS, world, module, __VA_ARGS__, .zero_ = 0)))
-#endif
+    TN_CALL_(tn_replica_create(TN_ARGS2_(tn_replica_config, TN_REPLICA_DEFAULTS, world, module, __VA_ARGS__, TN_END_)))
 #endif

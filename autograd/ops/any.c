@@ -23,16 +23,20 @@ static void any_forward(tn_ctx *c)
                &k);
 }
 
-#define ROWS(name)                                                                                                  \
-    {.in = {{2, {3, 4}}}, .kind = {TN__ARG_MASK}, .args = &(args_t){{0, {0}}, false}},                              \
-        {.in = {{3, {2, 3, 4}}}, .kind = {TN__ARG_MASK}, .args = &(args_t){{2, {-1, 0}}, true}},                    \
-        {.in = {{2, {3, 2}}}, .kind = {TN__ARG_INT}, .low = {-1}, .high = {2}, .args = &(args_t){{1, {1}}, false}}, \
-        {.in = {{2, {3, 4}}}, .kind = {TN__ARG_CONST}, .args = &(args_t){{1, {0}}, false}},                         \
-        {.in = {{0, {0}}}, .kind = {TN__ARG_MASK}, .args = &(args_t){{0, {0}}, false}},                             \
-        {.in = {{2, {0, 3}}}, .kind = {TN__ARG_MASK}, .args = &(args_t){{1, {0}}, false}},                          \
-    {                                                                                                               \
-        .in = {{1, {3}}}, .kind = {TN__ARG_MASK}, .args = &(args_t){{1, {1}}, false}, .status = TN_EINDEX,          \
-        .fails = name ": dim 1 is out of range for a 1-d tensor"                                                    \
+#define ROWS(name)                                                                                                   \
+    {.in = {{2, {3, 4}}}, .kind = {TN__ARG_MASK}, .args = &(args_t){{.n = 0, .d = {0}}, false}},                     \
+        {.in = {{3, {2, 3, 4}}}, .kind = {TN__ARG_MASK}, .args = &(args_t){{.n = 2, .d = {-1, 0}}, true}},           \
+        {.in = {{2, {3, 2}}},                                                                                        \
+         .kind = {TN__ARG_INT},                                                                                      \
+         .low = {-1},                                                                                                \
+         .high = {2},                                                                                                \
+         .args = &(args_t){{.n = 1, .d = {1}}, false}},                                                              \
+        {.in = {{2, {3, 4}}}, .kind = {TN__ARG_CONST}, .args = &(args_t){{.n = 1, .d = {0}}, false}},                \
+        {.in = {{0, {0}}}, .kind = {TN__ARG_MASK}, .args = &(args_t){{.n = 0, .d = {0}}, false}},                    \
+        {.in = {{2, {0, 3}}}, .kind = {TN__ARG_MASK}, .args = &(args_t){{.n = 1, .d = {0}}, false}},                 \
+    {                                                                                                                \
+        .in = {{1, {3}}}, .kind = {TN__ARG_MASK}, .args = &(args_t){{.n = 1, .d = {1}}, false}, .status = TN_EINDEX, \
+        .fails = name ": dim 1 is out of range for a 1-d tensor"                                                     \
     }
 static const tn__sample any_samples[] = {ROWS("any")};
 static const tn__sample all_samples[] = {ROWS("all")};

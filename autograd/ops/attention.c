@@ -99,7 +99,7 @@ static bool infer_shapes(const tn_ctx *c, const tn_tensor *part, tn_shape *score
     const tn_tensor *q = &part[0], *k = &part[1], *v = &part[2];
     const int        nq = q->l.shape.n, nk = k->l.shape.n, nv = v->l.shape.n;
     const int64_t    queries = q->l.shape.d[nq - 2], count = k->l.shape.d[nk - 2];
-    tn_shape         s = {0}, y = {0};
+    tn_shape         s = {.n = 0}, y = {.n = 0};
     if (k->dtype != q->dtype || v->dtype != q->dtype)
         return tn_infer_fail(c, TN_EDTYPE, "dtypes differ: q is %s, k %s, v %s", tn_dtype_name(q->dtype),
                              tn_dtype_name(k->dtype), tn_dtype_name(v->dtype));
@@ -141,7 +141,7 @@ static bool attention_infer(tn_ctx *c)
     const double  p = TN_ARG(c, dropout), scale = TN_ARG(c, scale);
     const tn_dims order = TN_ARG(c, order);
     tn_tensor     part[3];
-    tn_shape      s = {0}, y = {0}, rows;
+    tn_shape      s = {.n = 0}, y = {.n = 0}, rows;
     if (!infer_parts(c)) return false;
     parts_of(c->in, part);
     if (!infer_shapes(c, part, &s, &y) || !infer_masks(c, s)) return false;
@@ -373,9 +373,9 @@ tn_tensor *tn_attention_run(tn_attention_args a)
 #define SMALL .in = {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 3}}}
 #define ARGS(...) \
     .args = &(args_t) { .seed = 3, __VA_ARGS__ }
-#define ORDER(...)                                                         \
-    {                                                                      \
-        (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), { __VA_ARGS__ } \
+#define ORDER(...)                                                                   \
+    {                                                                                \
+        .n = (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), .d = { __VA_ARGS__ } \
     }
 static const tn__sample samples[] = {
     {SMALL, NO_MASKS, ARGS(.scale = 0.7)},

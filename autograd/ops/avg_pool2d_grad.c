@@ -19,7 +19,7 @@ static bool avg_pool2d_grad_infer(tn_ctx *c)
     if (gy.n != 4 || gy.d[2] != out[0] || gy.d[3] != out[1])
         return tn_infer_fail(c, TN_ESHAPE, "gradient %s does not match windows on %lld by %lld",
                              tn_shape_text(gy, text, sizeof text), (long long)p->in[0], (long long)p->in[1]);
-    c->result[0] = (tn_result){c->in[0]->dtype, {4, {gy.d[0], gy.d[1], p->in[0], p->in[1]}}};
+    c->result[0] = (tn_result){c->in[0]->dtype, {.n = 4, .d = {gy.d[0], gy.d[1], p->in[0], p->in[1]}}};
     return true;
 }
 

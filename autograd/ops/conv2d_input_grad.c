@@ -24,7 +24,7 @@ static bool conv2d_input_grad_infer(tn_ctx *c)
     if (out[0] != y[2] || out[1] != y[3])
         return tn_infer_fail(c, TN_ESHAPE, "gradient %s does not match windows on %lld by %lld", ys,
                              (long long)a->in[0], (long long)a->in[1]);
-    c->result[0] = (tn_result){gy->dtype, {4, {y[0], channels, a->in[0], a->in[1]}}};
+    c->result[0] = (tn_result){gy->dtype, {.n = 4, .d = {y[0], channels, a->in[0], a->in[1]}}};
     return true;
 }
 

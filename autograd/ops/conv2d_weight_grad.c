@@ -23,7 +23,7 @@ static bool conv2d_weight_grad_infer(tn_ctx *c)
     if (out[0] != y[2] || out[1] != y[3])
         return tn_infer_fail(c, TN_ESHAPE, "gradient %s does not match windows of %lld by %lld on x %s", ys,
                              (long long)g->size[0], (long long)g->size[1], xs);
-    c->result[0] = (tn_result){gy->dtype, {4, {y[1], x[1] / g->groups, g->size[0], g->size[1]}}};
+    c->result[0] = (tn_result){gy->dtype, {.n = 4, .d = {y[1], x[1] / g->groups, g->size[0], g->size[1]}}};
     return true;
 }
 

@@ -20,7 +20,7 @@ static bool cosine_similarity_infer(tn_ctx *c)
     both = c->result[0].shape;
     if (!(TN_ARG(c, eps) >= 0))
         return tn_infer_fail(c, TN_EINVAL, "eps is %g, but must not be negative", TN_ARG(c, eps));
-    return tn__reduced_shape("cosine_similarity", both, &(tn_dims){1, {dim}}, false, &c->result[0].shape);
+    return tn__reduced_shape("cosine_similarity", both, &(tn_dims){.n = 1, .d = {dim}}, false, &c->result[0].shape);
 }
 
 /* The two inputs, broadcast; t, in which the dim was reduced, with that dim as size 1. */
@@ -30,8 +30,8 @@ typedef struct {
 } sight;
 static sight look(const tn_tensor *a, const tn_tensor *b, const tn_tensor *t, int dim)
 {
-    tn_shape both = {0}, kept;
-    tn_dims  dims = {1, {dim}};
+    tn_shape both = {.n = 0}, kept;
+    tn_dims  dims = {.n = 1, .d = {dim}};
     sight    s;
     tn__broadcast("cosine_similarity", a->l.shape, b->l.shape, &both);
     tn__reduced_shape("cosine_similarity", both, &dims, true, &kept);

@@ -30,18 +30,20 @@ static void flip_forward(tn_ctx *c)
 static void flip_backward_ops(tn_back *b) { b->gx[0] = tn_flip(b->gy[0], TN_ARG(b, dims)); }
 
 static const tn__sample samples[] = {
-    {.in = {{1, {5}}}, .args = &(args_t){{1, {0}}}},
-    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{2, {-1, 0}}}},
-    {.in = {{3, {2, 3, 2}}}, .args = &(args_t){{1, {1}}}},
-    {.in = {{2, {3, 4}}}, .args = &(args_t){{0, {0}}}},
-    {.in = {{2, {1, 3}}}, .args = &(args_t){{1, {0}}}},
-    {.in = {{0, {0}}}, .args = &(args_t){{0, {0}}}},
-    {.in = {{2, {0, 3}}}, .args = &(args_t){{2, {0, 1}}}},
-    {.in = {{1, {5}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){{1, {0}}}},
+    {.in = {{1, {5}}}, .args = &(args_t){{.n = 1, .d = {0}}}},
+    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{.n = 2, .d = {-1, 0}}}},
+    {.in = {{3, {2, 3, 2}}}, .args = &(args_t){{.n = 1, .d = {1}}}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{.n = 0, .d = {0}}}},
+    {.in = {{2, {1, 3}}}, .args = &(args_t){{.n = 1, .d = {0}}}},
+    {.in = {{0, {0}}}, .args = &(args_t){{.n = 0, .d = {0}}}},
+    {.in = {{2, {0, 3}}}, .args = &(args_t){{.n = 2, .d = {0, 1}}}},
+    {.in = {{1, {5}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){{.n = 1, .d = {0}}}},
     {.in = {{2, {3, 4}}},
-     .args = &(args_t){{1, {2}}},
+     .args = &(args_t){{.n = 1, .d = {2}}},
      TN__FAILS(TN_EINDEX, "flip: dim 2 is out of range for a 2-d tensor")},
-    {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {1, -1}}}, TN__FAILS(TN_EINVAL, "flip: dim 1 is listed twice")},
+    {.in = {{2, {3, 4}}},
+     .args = &(args_t){{.n = 2, .d = {1, -1}}},
+     TN__FAILS(TN_EINVAL, "flip: dim 1 is listed twice")},
 };
 
 const tn_op tn__op_flip = {TN__ROOM("flip", TN_AS_IS),  .inputs = 1,

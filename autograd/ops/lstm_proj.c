@@ -46,7 +46,8 @@ static bool lstm_proj_infer(tn_ctx *c)
     const int64_t packed = x->l.shape.n ? x->l.shape.d[0] : 0;
     int64_t       wide;
     if (!tn__mul_i64(hidden, GROUPS, &wide)) return tn_infer_fail(c, TN_ESHAPE, "c is too large");
-    const tn_shape sums = {2, {packed, 4 * hidden}}, weight = {2, {4 * hidden, p}}, proj = {2, {p, hidden}};
+    const tn_shape sums = {.n = 2, .d = {packed, 4 * hidden}}, weight = {.n = 2, .d = {4 * hidden, p}},
+                   proj = {.n = 2, .d = {p, hidden}};
     if (!tn_shape_equal(x->l.shape, sums))
         return tn__steps_fail(c, "x", x, sums, "a row for each sequence in each step, of the width of all gates");
     if (!tn_shape_equal(c->in[WEIGHT]->l.shape, weight))
@@ -56,11 +57,11 @@ static bool lstm_proj_infer(tn_ctx *c)
     if (!tn_shape_equal(c->in[PROJ]->l.shape, proj))
         return tn__steps_fail(c, "proj", c->in[PROJ], proj, "[projected, hidden]");
     if (!tn__steps_sizes_fit(c, c->args, packed, rows)) return false;
-    c->result[Y] = (tn_result){x->dtype, {2, {packed, p}}};
+    c->result[Y] = (tn_result){x->dtype, {.n = 2, .d = {packed, p}}};
     c->result[LAST] = (tn_result){x->dtype, h->l.shape};
     c->result[LAST_C] = (tn_result){x->dtype, cell->l.shape};
-    c->result[KEPT] = (tn_result){tn__wide(x->dtype), {2, {recorded ? packed : 0, wide}}};
-    c->result[BEFORE] = (tn_result){x->dtype, {2, {recorded ? packed : 0, p}}};
+    c->result[KEPT] = (tn_result){tn__wide(x->dtype), {.n = 2, .d = {recorded ? packed : 0, wide}}};
+    c->result[BEFORE] = (tn_result){x->dtype, {.n = 2, .d = {recorded ? packed : 0, p}}};
     return true;
 }
 

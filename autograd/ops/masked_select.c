@@ -12,7 +12,7 @@ static bool masked_select_infer(tn_ctx *c)
                              "the mask must be bool, got %s; a comparison such as tn_gt(x, y) returns one",
                              tn_dtype_name(mask->dtype));
     if (!tn__broadcast("masked_select", x->l.shape, mask->l.shape, &s)) return false;
-    c->result[0] = (tn_result){x->dtype, {1, {tn__mask_count(mask, s)}}};
+    c->result[0] = (tn_result){x->dtype, {.n = 1, .d = {tn__mask_count(mask, s)}}};
     return true;
 }
 static void masked_select_forward(tn_ctx *c)

@@ -29,8 +29,9 @@ static void max_pool2d_forward(tn_ctx *c)
 static void max_pool2d_backward_ops(tn_back *b)
 {
     const tn_shape x = b->in_shape[0], y = b->gy[0]->l.shape;
-    const tn_shape images = {3, {x.d[0], x.d[1], x.d[2] * x.d[3]}}, windows = {3, {y.d[0], y.d[1], y.d[2] * y.d[3]}};
-    tn_tensor     *gx = tn_zeros_of(b->gy[0]->dtype, images);
+    const tn_shape images = {.n = 3, .d = {x.d[0], x.d[1], x.d[2] * x.d[3]}},
+                   windows = {.n = 3, .d = {y.d[0], y.d[1], y.d[2] * y.d[3]}};
+    tn_tensor *gx = tn_zeros_of(b->gy[0]->dtype, images);
     gx = tn_scatter_add(gx, 2, tn_reshape(b->out[1], windows), tn_reshape(b->gy[0], windows));
     b->gx[0] = tn_reshape(gx, x);
 }

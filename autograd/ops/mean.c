@@ -31,17 +31,17 @@ static void mean_backward_ops(tn_back *b)
 }
 
 static const tn__sample samples[] = {
-    {.in = {{2, {3, 4}}}, .args = &(args_t){{0, {0}}, false}},
-    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{1, {1}}, false}},
-    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{2, {-1, 0}}, true}},
-    {.in = {{3, {2, 1, 4}}}, .args = &(args_t){{1, {1}}, false}},
-    {.in = {{0, {0}}}, .args = &(args_t){{0, {0}}, false}},
-    {.in = {{2, {0, 3}}}, .args = &(args_t){{1, {1}}, true}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{.n = 0, .d = {0}}, false}},
+    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{.n = 1, .d = {1}}, false}},
+    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{.n = 2, .d = {-1, 0}}, true}},
+    {.in = {{3, {2, 1, 4}}}, .args = &(args_t){{.n = 1, .d = {1}}, false}},
+    {.in = {{0, {0}}}, .args = &(args_t){{.n = 0, .d = {0}}, false}},
+    {.in = {{2, {0, 3}}}, .args = &(args_t){{.n = 1, .d = {1}}, true}},
     {.in = {{2, {3, 4}}},
-     .args = &(args_t){{1, {2}}, false},
+     .args = &(args_t){{.n = 1, .d = {2}}, false},
      TN__FAILS(TN_EINDEX, "mean: dim 2 is out of range for a 2-d tensor")},
     {.in = {{1, {2}}},
-     .args = &(args_t){{0, {0}}, false},
+     .args = &(args_t){{.n = 0, .d = {0}}, false},
      .kind = {TN__ARG_INT},
      TN__FAILS(TN_EDTYPE, "mean: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };

@@ -65,26 +65,30 @@ static void pad_backward_ops(tn_back *b)
 }
 
 static const tn__sample samples[] = {
-    {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {1, 0}}, {2, {2, 3}}, 0.5}},
-    {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {-1, 2}}, {2, {1, -3}}, -1}},
-    {.in = {{3, {2, 3, 2}}}, .args = &(args_t){{3, {0, 1, 1}}, {3, {0, 1, 0}}, 0}},
-    {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {-1, -1}}, {2, {-1, -2}}, 0}},
-    {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {-3, 0}}, {2, {2, 0}}, 7}}, /* removes all of x */
-    {.in = {{0, {0}}}, .args = &(args_t){{0, {0}}, {0, {0}}, 1}},
-    {.in = {{2, {0, 2}}}, .args = &(args_t){{2, {1, 1}}, {2, {1, 0}}, 2}},
-    {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {-2, 0}}, {2, {-1, 0}}, 0}}, /* empty */
-    {.in = {{1, {4}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){{1, {2}}, {1, {1}}, 3}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{.n = 2, .d = {1, 0}}, {.n = 2, .d = {2, 3}}, 0.5}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{.n = 2, .d = {-1, 2}}, {.n = 2, .d = {1, -3}}, -1}},
+    {.in = {{3, {2, 3, 2}}}, .args = &(args_t){{.n = 3, .d = {0, 1, 1}}, {.n = 3, .d = {0, 1, 0}}, 0}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{.n = 2, .d = {-1, -1}}, {.n = 2, .d = {-1, -2}}, 0}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{.n = 2, .d = {-3, 0}}, {.n = 2, .d = {2, 0}}, 7}}, /* removes all of x */
+    {.in = {{0, {0}}}, .args = &(args_t){{.n = 0, .d = {0}}, {.n = 0, .d = {0}}, 1}},
+    {.in = {{2, {0, 2}}}, .args = &(args_t){{.n = 2, .d = {1, 1}}, {.n = 2, .d = {1, 0}}, 2}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{.n = 2, .d = {-2, 0}}, {.n = 2, .d = {-1, 0}}, 0}}, /* empty */
+    {.in = {{1, {4}}},
+     .kind = {TN__ARG_INT},
+     .low = {-9},
+     .high = {9},
+     .args = &(args_t){{.n = 1, .d = {2}}, {.n = 1, .d = {1}}, 3}},
     {.in = {{2, {3, 4}}},
-     .args = &(args_t){{2, {-2, 0}}, {2, {-2, 0}}, 0},
+     .args = &(args_t){{.n = 2, .d = {-2, 0}}, {.n = 2, .d = {-2, 0}}, 0},
      TN__FAILS(TN_ESHAPE, "pad: -2 before and -2 after do not fit dim 0 of size 3")},
     {.in = {{2, {3, 4}}},
-     .args = &(args_t){{2, {0, -5}}, {2, {0, 9}}, 0},
+     .args = &(args_t){{.n = 2, .d = {0, -5}}, {.n = 2, .d = {0, 9}}, 0},
      TN__FAILS(TN_ESHAPE, "pad: -5 before and 9 after do not fit dim 1 of size 4")},
     {.in = {{1, {4}}},
-     .args = &(args_t){{1, {INT64_MAX}}, {1, {0}}, 0},
+     .args = &(args_t){{.n = 1, .d = {INT64_MAX}}, {.n = 1, .d = {0}}, 0},
      TN__FAILS(TN_ESHAPE, "pad: 9223372036854775807 before and 0 after do not fit dim 0 of size 4")},
     {.in = {{2, {3, 4}}},
-     .args = &(args_t){{1, {1}}, {2, {1, 1}}, 0},
+     .args = &(args_t){{.n = 1, .d = {1}}, {.n = 2, .d = {1, 1}}, 0},
      TN__FAILS(TN_EINVAL, "pad: needs one entry for each dim: the tensor has 2 dims, before has 1 entries, after 2")},
 };
 

@@ -82,17 +82,24 @@ static void prod_backward_ops(tn_back *b)
 }
 
 static const tn__sample samples[] = {
-    {.in = {{2, {3, 4}}}, .args = &(args_t){{0, {0}}, false}},
-    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{1, {1}}, false}},
-    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{2, {-1, 0}}, true}},
-    {.in = {{2, {2, 5}}}, .args = &(args_t){{1, {-1}}, false}, .low = {0}, .high = {1e-300}}, /* as if all were 0 */
-    {.in = {{2, {3, 1}}}, .args = &(args_t){{1, {1}}, true}},
-    {.in = {{0, {0}}}, .args = &(args_t){{0, {0}}, false}},
-    {.in = {{2, {0, 3}}}, .args = &(args_t){{1, {0}}, false}},
-    {.in = {{2, {0, 3}}}, .args = &(args_t){{1, {1}}, true}},
-    {.in = {{2, {2, 3}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){{1, {1}}, false}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{.n = 0, .d = {0}}, false}},
+    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{.n = 1, .d = {1}}, false}},
+    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{.n = 2, .d = {-1, 0}}, true}},
+    {.in = {{2, {2, 5}}},
+     .args = &(args_t){{.n = 1, .d = {-1}}, false},
+     .low = {0},
+     .high = {1e-300}}, /* as if all were 0 */
+    {.in = {{2, {3, 1}}}, .args = &(args_t){{.n = 1, .d = {1}}, true}},
+    {.in = {{0, {0}}}, .args = &(args_t){{.n = 0, .d = {0}}, false}},
+    {.in = {{2, {0, 3}}}, .args = &(args_t){{.n = 1, .d = {0}}, false}},
+    {.in = {{2, {0, 3}}}, .args = &(args_t){{.n = 1, .d = {1}}, true}},
+    {.in = {{2, {2, 3}}},
+     .kind = {TN__ARG_INT},
+     .low = {-9},
+     .high = {9},
+     .args = &(args_t){{.n = 1, .d = {1}}, false}},
     {.in = {{2, {3, 4}}},
-     .args = &(args_t){{1, {2}}, false},
+     .args = &(args_t){{.n = 1, .d = {2}}, false},
      TN__FAILS(TN_EINDEX, "prod: dim 2 is out of range for a 2-d tensor")},
 };
 

@@ -76,23 +76,23 @@ static void repeat_backward_ops(tn_back *b)
 }
 
 static const tn__sample repeat_samples[] = {
-    {.in = {{2, {3, 2}}}, .args = &(args_t){.times = {2, {2, 3}}}},
-    {.in = {{2, {2, 3}}}, .args = &(args_t){.times = {3, {2, 1, 3}}}},
-    {.in = {{3, {2, 1, 3}}}, .args = &(args_t){.times = {3, {1, 4, 1}}}},
-    {.in = {{0, {0}}}, .args = &(args_t){.times = {2, {2, 3}}}},
-    {.in = {{0, {0}}}, .args = &(args_t){.times = {0, {0}}}},
-    {.in = {{2, {2, 3}}}, .args = &(args_t){.times = {2, {0, 2}}}},
-    {.in = {{2, {0, 3}}}, .args = &(args_t){.times = {2, {2, 2}}}},
-    {.in = {{8, {1, 2, 1, 1, 2, 1, 1, 2}}}, .args = &(args_t){.times = {8, {2, 1, 1, 1, 1, 1, 1, 3}}}},
-    {.in = {{1, {3}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){.times = {1, {5}}}},
+    {.in = {{2, {3, 2}}}, .args = &(args_t){.times = {.n = 2, .d = {2, 3}}}},
+    {.in = {{2, {2, 3}}}, .args = &(args_t){.times = {.n = 3, .d = {2, 1, 3}}}},
+    {.in = {{3, {2, 1, 3}}}, .args = &(args_t){.times = {.n = 3, .d = {1, 4, 1}}}},
+    {.in = {{0, {0}}}, .args = &(args_t){.times = {.n = 2, .d = {2, 3}}}},
+    {.in = {{0, {0}}}, .args = &(args_t){.times = {.n = 0, .d = {0}}}},
+    {.in = {{2, {2, 3}}}, .args = &(args_t){.times = {.n = 2, .d = {0, 2}}}},
+    {.in = {{2, {0, 3}}}, .args = &(args_t){.times = {.n = 2, .d = {2, 2}}}},
+    {.in = {{8, {1, 2, 1, 1, 2, 1, 1, 2}}}, .args = &(args_t){.times = {.n = 8, .d = {2, 1, 1, 1, 1, 1, 1, 3}}}},
+    {.in = {{1, {3}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){.times = {.n = 1, .d = {5}}}},
     {.in = {{2, {2, 3}}},
-     .args = &(args_t){.times = {1, {2}}},
+     .args = &(args_t){.times = {.n = 1, .d = {2}}},
      TN__FAILS(TN_ESHAPE, "repeat: a tensor of 2 dims needs 2 to 8 counts, got 1")},
     {.in = {{2, {2, 3}}},
-     .args = &(args_t){.times = {2, {2, -1}}},
+     .args = &(args_t){.times = {.n = 2, .d = {2, -1}}},
      TN__FAILS(TN_EINVAL, "repeat: [2, -1] has a negative count")},
     {.in = {{2, {2, 3}}},
-     .args = &(args_t){.times = {2, {4611686018427387904, 4}}},
+     .args = &(args_t){.times = {.n = 2, .d = {4611686018427387904, 4}}},
      TN__FAILS(TN_ESHAPE, "repeat: [4611686018427387904, 4] times are too many")},
 };
 const tn_op tn__op_repeat = {TN__ROOM("repeat", TN_AS_IS), .inputs = 1,
@@ -114,7 +114,7 @@ static bool repeat_interleave_infer(tn_ctx *c)
     if (times < 0) return tn_infer_fail(c, TN_EINVAL, "the number of times is negative: %lld", (long long)times);
     if (!tn__wrap_dim(c->op->name, &dim, c->in[0]->l.shape.n) || !tn_infer_like(c, 0, 0)) return false;
     tn_shape *y = &c->result[0].shape;
-    if (y->n == 0) *y = (tn_shape){1, {1}};
+    if (y->n == 0) *y = (tn_shape){.n = 1, .d = {1}};
     if (!tn__mul_i64(y->d[dim], times, &y->d[dim]))
         return tn_infer_fail(c, TN_ESHAPE, "%lld times are too many", (long long)times);
     return true;
@@ -141,23 +141,23 @@ static void repeat_interleave_backward_ops(tn_back *b)
 }
 
 static const tn__sample interleave_samples[] = {
-    {.in = {{2, {3, 2}}}, .args = &(args_t){{1, {2}}, 0}},
-    {.in = {{2, {3, 2}}}, .args = &(args_t){{1, {3}}, -1}},
-    {.in = {{3, {2, 3, 2}}}, .args = &(args_t){{1, {2}}, 1}},
-    {.in = {{2, {3, 1}}}, .args = &(args_t){{1, {1}}, 1}},
-    {.in = {{0, {0}}}, .args = &(args_t){{1, {3}}, 0}},
-    {.in = {{2, {3, 2}}}, .args = &(args_t){{1, {0}}, 0}},
-    {.in = {{2, {0, 2}}}, .args = &(args_t){{1, {3}}, 0}},
-    {.in = {{8, {1, 2, 1, 1, 2, 1, 1, 2}}}, .args = &(args_t){{1, {3}}, 4}},
-    {.in = {{1, {4}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){{1, {2}}, 0}},
+    {.in = {{2, {3, 2}}}, .args = &(args_t){{.n = 1, .d = {2}}, 0}},
+    {.in = {{2, {3, 2}}}, .args = &(args_t){{.n = 1, .d = {3}}, -1}},
+    {.in = {{3, {2, 3, 2}}}, .args = &(args_t){{.n = 1, .d = {2}}, 1}},
+    {.in = {{2, {3, 1}}}, .args = &(args_t){{.n = 1, .d = {1}}, 1}},
+    {.in = {{0, {0}}}, .args = &(args_t){{.n = 1, .d = {3}}, 0}},
+    {.in = {{2, {3, 2}}}, .args = &(args_t){{.n = 1, .d = {0}}, 0}},
+    {.in = {{2, {0, 2}}}, .args = &(args_t){{.n = 1, .d = {3}}, 0}},
+    {.in = {{8, {1, 2, 1, 1, 2, 1, 1, 2}}}, .args = &(args_t){{.n = 1, .d = {3}}, 4}},
+    {.in = {{1, {4}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){{.n = 1, .d = {2}}, 0}},
     {.in = {{1, {4}}},
-     .args = &(args_t){{1, {-1}}, 0},
+     .args = &(args_t){{.n = 1, .d = {-1}}, 0},
      TN__FAILS(TN_EINVAL, "repeat_interleave: the number of times is negative: -1")},
     {.in = {{1, {4}}},
-     .args = &(args_t){{1, {INT64_MAX}}, 0},
+     .args = &(args_t){{.n = 1, .d = {INT64_MAX}}, 0},
      TN__FAILS(TN_ESHAPE, "repeat_interleave: 9223372036854775807 times are too many")},
     {.in = {{1, {4}}},
-     .args = &(args_t){{1, {2}}, 1},
+     .args = &(args_t){{.n = 1, .d = {2}}, 1},
      TN__FAILS(TN_EINDEX, "repeat_interleave: dim 1 is out of range for a 1-d tensor")},
 };
 const tn_op tn__op_repeat_interleave = {TN__ROOM("repeat_interleave", TN_AS_IS),
@@ -170,5 +170,5 @@ TN__SAMPLES(repeat_interleave, interleave_samples);
 
 tn_tensor *tn_repeat_interleave(tn_tensor *x, int64_t times, int dim)
 {
-    return tn_apply_args(&tn__op_repeat_interleave, (&(args_t){{1, {times}}, dim}), x);
+    return tn_apply_args(&tn__op_repeat_interleave, (&(args_t){{.n = 1, .d = {times}}, dim}), x);
 }

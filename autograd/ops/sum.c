@@ -36,13 +36,15 @@ static void sum_backward_ops(tn_back *b)
 }
 
 static const tn__sample samples[] = {
-    {.in = {{2, {3, 4}}}, .args = &(args_t){{0, {0}}, false}},
-    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{1, {1}}, false}},
-    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{2, {-1, 0}}, true}},
-    {.in = {{0, {0}}}, .args = &(args_t){{0, {0}}, false}},
-    {.in = {{2, {0, 3}}}, .args = &(args_t){{1, {0}}, false}},
-    {.in = {{2, {0, 3}}}, .args = &(args_t){{1, {1}}, true}},
-    {.in = {{2, {3, 4}}}, .args = &(args_t){{2, {0, -2}}, false}, TN__FAILS(TN_EINVAL, "sum: dim 0 is listed twice")},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{.n = 0, .d = {0}}, false}},
+    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{.n = 1, .d = {1}}, false}},
+    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{.n = 2, .d = {-1, 0}}, true}},
+    {.in = {{0, {0}}}, .args = &(args_t){{.n = 0, .d = {0}}, false}},
+    {.in = {{2, {0, 3}}}, .args = &(args_t){{.n = 1, .d = {0}}, false}},
+    {.in = {{2, {0, 3}}}, .args = &(args_t){{.n = 1, .d = {1}}, true}},
+    {.in = {{2, {3, 4}}},
+     .args = &(args_t){{.n = 2, .d = {0, -2}}, false},
+     TN__FAILS(TN_EINVAL, "sum: dim 0 is listed twice")},
 };
 
 const tn_op tn__op_sum = {TN__ROOM("sum", TN_WIDE),    .inputs = 1,

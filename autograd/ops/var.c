@@ -68,28 +68,32 @@ static void var_backward_ops(tn_back *b)
     b->gx[0] = tn_mul(tn_mul_scalar(gy, (root ? 1 : 2) / divisor(b)), d);
 }
 
-#define COMMON(name)                                                                                             \
-    {.in = {{2, {3, 4}}}, .args = &(args_t){{0, {0}}, false, false}},                                            \
-        {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{1, {1}}, false, true}},                                      \
-        {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{2, {-1, 0}}, true, false}},                                  \
-        {.in = {{2, {0, 3}}}, .args = &(args_t){{1, {1}}, true, false}},                                         \
-        {.in = {{2, {3, 4}}},                                                                                    \
-         .args = &(args_t){{1, {2}}, false, false},                                                              \
-         .status = TN_EINDEX,                                                                                    \
-         .fails = name ": dim 2 is out of range for a 2-d tensor"},                                              \
-    {                                                                                                            \
-        .in = {{1, {2}}}, .args = &(args_t){{0, {0}}, false, false}, .kind = {TN__ARG_INT}, .status = TN_EDTYPE, \
-        .fails = name ": needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)"                     \
+#define COMMON(name)                                                                                              \
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{.n = 0, .d = {0}}, false, false}},                                   \
+        {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{.n = 1, .d = {1}}, false, true}},                             \
+        {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{.n = 2, .d = {-1, 0}}, true, false}},                         \
+        {.in = {{2, {0, 3}}}, .args = &(args_t){{.n = 1, .d = {1}}, true, false}},                                \
+        {.in = {{2, {3, 4}}},                                                                                     \
+         .args = &(args_t){{.n = 1, .d = {2}}, false, false},                                                     \
+         .status = TN_EINDEX,                                                                                     \
+         .fails = name ": dim 2 is out of range for a 2-d tensor"},                                               \
+    {                                                                                                             \
+        .in = {{1, {2}}}, .args = &(args_t){{.n = 0, .d = {0}}, false, false}, .kind = {TN__ARG_INT},             \
+        .status = TN_EDTYPE, .fails = name ": needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)" \
     }
 static const tn__sample var_samples[] = {
     COMMON("var"),
-    {.in = {{0, {0}}}, .args = &(args_t){{0, {0}}, false, true}},
-    {.in = {{2, {3, 1}}}, .args = &(args_t){{1, {1}}, true, true}},
-    {.in = {{2, {2, 5}}}, .args = &(args_t){{1, {1}}, false, false}, .low = {9999}, .high = {10001}, .f32_tol = 1e-3},
+    {.in = {{0, {0}}}, .args = &(args_t){{.n = 0, .d = {0}}, false, true}},
+    {.in = {{2, {3, 1}}}, .args = &(args_t){{.n = 1, .d = {1}}, true, true}},
+    {.in = {{2, {2, 5}}},
+     .args = &(args_t){{.n = 1, .d = {1}}, false, false},
+     .low = {9999},
+     .high = {10001},
+     .f32_tol = 1e-3},
 };
 static const tn__sample std_samples[] = {
     COMMON("std"),
-    {.in = {{1, {9}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){{1, {0}}, true, true}},
+    {.in = {{1, {9}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){{.n = 1, .d = {0}}, true, true}},
 };
 
 #define ROOM(title)                                                                                      \

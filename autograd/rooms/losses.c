@@ -188,7 +188,7 @@ void tn__class_view(tn__class_views *v, tn_tensor *const *in, tn_shape x, int di
 tn_tensor *tn__class_sums(tn__class_sum *s)
 {
     s->storage = (tn__storage){.data = &s->sum};
-    s->tensor = (tn_tensor){.dtype = TN_F64, .storage = &s->storage, .l = {.shape = {1, {3}}, .stride = {1}}};
+    s->tensor = (tn_tensor){.dtype = TN_F64, .storage = &s->storage, .l = {.shape = {.n = 1, .d = {3}}, .stride = {1}}};
     return &s->tensor;
 }
 

@@ -90,8 +90,8 @@ bool tn__steps_infer(tn_ctx *c, const tn__cell *cell)
     const int64_t rows = h->l.shape.d[0], hidden = h->l.shape.d[1], packed = x->l.shape.n ? x->l.shape.d[0] : 0;
     int64_t       wide;
     if (!tn__mul_i64(hidden, cell->kept, &wide)) return tn_infer_fail(c, TN_ESHAPE, "h is too large");
-    const tn_shape sums = {2, {packed, cell->gates * hidden}}, weight = {2, {cell->gates * hidden, hidden}},
-                   bias = {1, {cell->gates * hidden}};
+    const tn_shape sums = {.n = 2, .d = {packed, cell->gates * hidden}},
+                   weight = {.n = 2, .d = {cell->gates * hidden, hidden}}, bias = {.n = 1, .d = {cell->gates * hidden}};
     if (!tn_shape_equal(x->l.shape, sums))
         return tn__steps_fail(c, "x", x, sums, "a row for each sequence in each step, of the width of all gates");
     if (!tn_shape_equal(w->l.shape, weight)) return tn__steps_fail(c, "weight", w, weight, "[gates · hidden, hidden]");
@@ -100,12 +100,12 @@ bool tn__steps_infer(tn_ctx *c, const tn__cell *cell)
     if (cell->split && c->in[TN__STEPS_BIAS] && !tn_shape_equal(c->in[TN__STEPS_BIAS]->l.shape, bias))
         return tn__steps_fail(c, "bias", c->in[TN__STEPS_BIAS], bias, "[gates · hidden]");
     if (!tn__steps_sizes_fit(c, c->args, packed, rows)) return false;
-    c->result[TN__STEPS_Y] = (tn_result){x->dtype, {2, {packed, hidden}}};
+    c->result[TN__STEPS_Y] = (tn_result){x->dtype, {.n = 2, .d = {packed, hidden}}};
     c->result[TN__STEPS_LAST] = (tn_result){x->dtype, h->l.shape};
     if (cell->state) c->result[TN__STEPS_LAST_C] = (tn_result){x->dtype, h->l.shape};
     bool recorded = false;
     for (int i = 0; i < c->nin; i++) recorded = recorded || (tn_grad_enabled() && tn_needs_grad(c->in[i]));
-    c->result[kept_at(cell)] = (tn_result){tn__wide(x->dtype), {2, {recorded ? packed : 0, wide}}};
+    c->result[kept_at(cell)] = (tn_result){tn__wide(x->dtype), {.n = 2, .d = {recorded ? packed : 0, wide}}};
     return true;
 }
 

@@ -173,7 +173,7 @@ bool tn__reduce_options(const char *caller, const tn_reduce_args *a, bool var, b
 bool tn__reduced_shape(const char *op, tn_shape x, tn_dims *dims, bool keepdim, tn_shape *to)
 {
     if (!tn__wrap_dims(op, dims, x.n)) return false;
-    *to = (tn_shape){0, {0}};
+    *to = (tn_shape){.n = 0, .d = {0}};
     for (int i = 0, k = 0; i < x.n; i++) {
         bool gone = k < dims->n && dims->d[k] == i;
         if (gone) k++;

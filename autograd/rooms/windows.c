@@ -73,7 +73,7 @@ bool tn__infer_convolution(tn_ctx *c, int dims)
     g.size[1] = wd[dims + 1];
     if (dims == 2) in[0] = xd[2], g.size[0] = wd[2];
     if (!tn__windows_fit(c, &g, dims, in, out)) return false;
-    c->result[0] = (tn_result){x->dtype, {dims + 2, {xd[0], wd[0], out[2 - dims], out[1]}}};
+    c->result[0] = (tn_result){x->dtype, {.n = dims + 2, .d = {xd[0], wd[0], out[2 - dims], out[1]}}};
     return true;
 }
 
@@ -115,14 +115,14 @@ bool tn__infer_pool(tn_ctx *c, int dims)
                              tn_shape_text(x, text, sizeof text));
     if (dims == 2) in[0] = x.d[2];
     if (!tn__pool_fit(c, &((const tn_pool *)c->args)->windows, dims, in, out)) return false;
-    c->result[0] = (tn_result){c->in[0]->dtype, {dims + 2, {x.d[0], x.d[1], out[2 - dims], out[1]}}};
+    c->result[0] = (tn_result){c->in[0]->dtype, {.n = dims + 2, .d = {x.d[0], x.d[1], out[2 - dims], out[1]}}};
     return true;
 }
 
 tn_tensor *tn__images(tn_tensor *x)
 {
     const int64_t *d = x->l.shape.d;
-    const tn_shape s = {3, {d[0], d[1], d[2] * d[3]}};
+    const tn_shape s = {.n = 3, .d = {d[0], d[1], d[2] * d[3]}};
     tn__layout     l;
     if (tn__layout_reshape(&x->l, s, &l)) return tn__alias(x, &l);
     tn_tensor *y = tn__new(x->dtype, s);

@@ -5,6 +5,7 @@
  * inside (parameters) collect in the running backward. */
 #include "autograd/tape/history.h"
 #include "autograd/tape/unchanged.h"
+#include "autograd/tape/unwind.h"
 
 typedef struct {
     tn_segment   fn;
@@ -34,8 +35,6 @@ static void backward(tn_back *b)
     char          x[192], y[192];
     int           count = 0;
     size_t        bytes = 2 * (size_t)b->nin * sizeof *wrt;
-    if (b->nin > 4 && !(wrt = tn__mem_get(bytes))) goto done;
-    tn_tensor **grad = wrt + b->nin;
     tn__self.mode = a->mode;
     tn_tensor *out = a->fn(b->in, b->nin, a->user);
     if (out && !tn__up_to_date(out, "tn_checkpoint", "the segment's result", -1)) out = NULL;
@@ -52,6 +51,8 @@ static void backward(tn_back *b)
         goto done;
     }
     if (!tn__needs_grad(out)) goto done; /* in the second run nothing requires grad */
+    if (b->nin > 4 && !(wrt = tn__mem_get(bytes))) goto done;
+    tn_tensor **grad = wrt + b->nin;
     for (int i = 0; i < b->nin; i++)
         if (b->need[i]) wrt[count++] = b->in[i];
     tn__backward_pass p = {.roots = 1,
@@ -83,6 +84,8 @@ static const tn_op op = {.size = sizeof(tn_op),
                          .backward = backward,
                          .backward_ops = backward};
 
+static void drop_node(tn__node **n) { tn__node_drop(*n); }
+
 tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in)
 {
     if (tn__blocked()) return NULL;
@@ -91,6 +94,7 @@ tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in)
     for (int i = 0; i < n; i++)
         if (!in[i]) return tn_raise_null(TN_EINVAL, "tn_checkpoint: input %d is NULL", i);
         else if (!tn__self.mode.no_grad && !tn__up_to_date(in[i], "tn_checkpoint", "input", i)) return NULL;
+    TN__UNWINDS   u = tn__unwind_begin();
     tn_generator *g = tn_current_generator();
     if (tn__self.mode.no_grad) {
         const tn_generator before = *g;
@@ -106,7 +110,7 @@ tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in)
     tn_tensor *out = NULL;
     if (n > 16 && !(need = tn__mem_get((size_t)n))) return NULL;
     for (int i = 0; i < n; i++) need[i] = tn__needs_grad(in[i]);
-    tn__node *node = tn__record(&op, n, in, 1, need, &args);
+    __attribute__((cleanup(drop_node))) tn__node *node = tn__record(&op, n, in, 1, need, &args);
     if (need != few) tn__mem_put(need, (size_t)n);
     if (node && tn__record_saved(node, in, NULL)) {
         tn__used *used = &((args_t *)node->args)->used;
@@ -119,7 +123,6 @@ tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in)
         tn_scope_end(s);
     }
     if (out && tn__is_float(out->dtype)) out->node = &node->object, out->unrecorded = false, node = NULL;
-    tn__node_drop(node);
     out = tn__scoped(out);
     if (!out) *g = args.before; /* a failed call draws no random numbers */
     return out;

@@ -23,6 +23,7 @@
  * of leaves; engine_targets.c is tn_grad_of; engine_ready.c reports complete gradients; engine_check.c checks roots. */
 #include "autograd/tape/engine_parts.h"
 #include "autograd/tape/profile.h"
+#include "autograd/tape/unwind.h"
 
 /* ---- the pairing heap -------------------------------------------------------------------------------------------- */
 
@@ -197,23 +198,33 @@ done:
     return tn__self.error;
 }
 
+/* Frees what the pass holds; after an exception also the rest of its tape, as after an error. */
 static void end_run(tn__engine_run *r)
 {
+    if (!r->open) return;
+    r->open = false;
+    if (tn__tape.running == r) { /* an exception left it so */
+        undo(r);
+        tn__retain(r, false);
+        tn_span_end();
+    }
     for (int64_t i = 0; i < r->nslots; i++)
         tn_drop(r->slots[i].leaf), tn_drop(r->slots[i].grad), tn_drop(r->slots[i].rows), tn_drop(r->slots[i].ready);
     tn__mem_put(r->slots, (size_t)r->capacity * sizeof *r->slots);
     tn__mem_put(r->table, (size_t)r->table_size * sizeof *r->table);
     for (int k = 0; r->found && k < r->p->count; k++) tn_drop(r->found[k]);
     tn__mem_put(r->found, (size_t)r->p->count * sizeof *r->found);
+    for (int i = 0; !r->outer && i < r->p->roots; i++) tn_drop(r->p->root[i]);
 }
 
 tn_status tn__backward(const tn__backward_pass *p)
 {
-    tn__engine_run r = {.p = p, .around = tn__tape.running, .ready = p->ready};
+    TN__UNWINDS                                      u = tn__unwind_begin();
+    __attribute__((cleanup(end_run))) tn__engine_run r = {.p = p, .around = tn__tape.running, .ready = p->ready};
     for (int k = 0; k < p->count; k++) p->grad[k] = NULL;
     if (tn__check_pass(p) != TN_OK) return tn__self.error;
     tn_span_begin(p->name);
-    tn__tape.running = &r;
+    tn__tape.running = &r, r.open = true;
     for (int i = 0; i < p->roots; i++) tn_keep(p->root[i]); /* a hook may drop them */
     if (pass(&r) == TN_OK && p->count == 0) {
         tn_scope s = tn_no_grad_begin();
@@ -226,7 +237,6 @@ tn_status tn__backward(const tn__backward_pass *p)
     if (tn__self.error == TN_OK && p->count && !p->retain && !p->create_graph)
         for (tn__node *n = r.list; n; n = n->next) tn__node_release(n);
     tn__tape.running = r.around;
-    for (int i = 0; i < p->roots; i++) tn_drop(p->root[i]);
     end_run(&r);
     tn_span_end();
     if (tn__tape.anomaly && p->count == 0) tn__tape.steps++;
@@ -235,7 +245,8 @@ tn_status tn__backward(const tn__backward_pass *p)
 
 tn_status tn__backward_inside(const tn__backward_pass *p, void *engine, uint64_t floor)
 {
-    tn__engine_run r = {.p = p, .outer = ((void **)engine)[0], .around = tn__tape.running, .floor = floor};
+    __attribute__((cleanup(end_run))) tn__engine_run r = {
+        .p = p, .outer = ((void **)engine)[0], .around = tn__tape.running, .floor = floor, .open = true};
     for (int k = 0; k < p->count; k++) p->grad[k] = NULL;
     tn__tape.running = &r;
     pass(&r);

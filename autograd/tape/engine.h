@@ -28,6 +28,7 @@ typedef struct tn__engine_run {
     tn__node                *list;  /* largest number first */
     bool                     keeps; /* gradients are set aside for tn_retain_grad */
     tn_grad_ready            ready; /* p->ready, or NULL: complete gradients are not reported */
+    bool                     open;  /* not ended yet: an exception of a hook leaves it so */
 } tn__engine_run;
 
 /* ---- accumulate.c, leaf_slots.c: where gradients are added

@@ -39,7 +39,7 @@ static bool base_of(const tn_tensor *x, const tn__history *h, tn_tensor *base)
 {
     const int64_t n = elements(x);
     tn__edge      at = {.node = tn__node_of(x), .output = x->output};
-    tn_shape      shape = x->node ? x->l.shape : (tn_shape){1, {n}};
+    tn_shape      shape = x->node ? x->l.shape : (tn_shape){.n = 1, .d = {n}};
     if (h && h->node) return *base = all_of(x, h->node, h->output, h->shape), true;
     while (is_view(at.node)) {
         shape = at.node->shape[0];

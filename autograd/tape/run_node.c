@@ -1,6 +1,7 @@
 /* run_node.c — the backward of one node: checks the saved tensors, calls the op's backward, sums the gradients to the
  * inputs' shapes and converts them to the inputs' dtypes. */
 #include "autograd/tape/engine.h"
+#include "autograd/tape/unwind.h"
 
 #include <errno.h>
 #include <string.h>
@@ -93,7 +94,9 @@ tn_status tn__run_node(tn__engine_run *r, tn__node *n)
             TN_EUNSUPPORTED,
             "%s: has no backward made of ops, so its gradient cannot be differentiated; give the op a .backward_ops",
             n->op->name);
-    if (total > 3 * FEW && !(in = tn__mem_get((size_t)total * (sizeof *in + 1)))) return tn__self.error;
+    const size_t bytes = total > 3 * FEW ? (size_t)total * (sizeof *in + 1) : 0;
+    if (bytes && !(in = tn__mem_get(bytes))) return tn__self.error;
+    TN__HOLDS   held = {bytes ? in : NULL, bytes};
     tn_tensor **gx = in + n->nin, **out = gx + n->nin;
     bool       *need = in == few ? need_few : (bool *)(in + total);
     for (int i = 0; i < n->nin; i++) gx[i] = NULL;
@@ -118,6 +121,5 @@ tn_status tn__run_node(tn__engine_run *r, tn__node *n)
         tn__tape.inside--;
         pass_on(r, n, need, gx);
     }
-    if (in != few) tn__mem_put(in, (size_t)total * (sizeof *in + 1));
     return tn__self.error;
 }

@@ -4,7 +4,7 @@
  *   f'(x) ≈ (-f(x + 2h) + 8 f(x + h) - 8 f(x - h) + f(x - 2h)) / 12h        error O(h⁴)
  *
  * Second derivatives: g(x, w) = Σ vᵢⱼ ∂f/∂xᵢⱼ, itself computed by the tape, is checked the same way. */
-#include "autograd/tape/tape.h"
+#include "autograd/tape/unwind.h"
 
 #include <math.h>
 
@@ -21,6 +21,7 @@ typedef struct {
 /* Calls fn, with the same random numbers each time. */
 static tn_tensor *evaluate(check *k)
 {
+    TN__UNWINDS  u = tn__unwind_begin();
     tn_generator g = k->draws, *now = tn_use_generator(&g);
     tn_tensor   *y = k->c.fn(k->x, k->n, k->c.user);
     tn_use_generator(now);

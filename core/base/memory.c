@@ -174,11 +174,18 @@ static void give_back(block *b, size_t bytes)
     errno = keep;
 }
 
+/* True if `more` bytes and those held, live and cached, exceed the memory limit. */
+static inline bool above_limit(size_t more)
+{
+    const size_t limit = atomic_load_explicit(&memory_limit, memory_order_relaxed);
+    return __builtin_expect(limit != 0, 0) && atomic_load_explicit(&held, memory_order_relaxed) + more > limit;
+}
+
 /* Returns a free block to the cache or the allocator. */
 static inline void put_away(block *b, int c)
 {
     const size_t n = class_bytes(c), keep = atomic_load_explicit(&cache_limit, memory_order_relaxed);
-    if (cache.bytes + n > keep || !cache.ends) { /* no code would free it later */
+    if (cache.bytes + n > keep || !cache.ends || above_limit(0)) { /* no code would free it later */
         give_back(b, n);
         return;
     }
@@ -239,6 +246,7 @@ void *tn__mem_try(size_t bytes)
         return b;
     }
     if (!cache.ends) tn__at_thread_end(TN__END_MEMORY, end_thread), cache.ends = true;
+    if (cache.bytes && above_limit(n)) tn_trim();
     b = obtain(n);
     if (!b && cache.bytes) { /* perhaps this thread's cache holds the missing memory */
         tn_trim();
@@ -339,6 +347,7 @@ void tn_set_memory_limit(size_t bytes)
 {
     atomic_store(&memory_limit, bytes);
     report();
+    if (above_limit(0)) tn_trim();
 }
 void tn_set_cache_limit(size_t bytes)
 {

@@ -29,9 +29,11 @@ typedef struct {
     int64_t       shrink;     /* for tests: divides grains, so that small tensors use several threads; 0: off */
     tn_generator *generator;  /* in use; NULL: own */
     tn_generator  own;
-    uint32_t      made;  /* number of serial numbers assigned */
-    uint64_t      id;    /* of this thread; 0: not needed yet */
-    tn__object   *casts; /* autocast's copies of weights, freed with its scope */
+    bool          loader; /* this thread loaded the library: its seed is the process's */
+    bool          seeded; /* own has its seed */
+    uint32_t      made;   /* number of serial numbers assigned */
+    uint64_t      id;     /* of this thread; 0: not needed yet */
+    tn__object   *casts;  /* autocast's copies of weights, freed with its scope */
     void (*at_end[TN__ENDS])(void);
 } tn__thread;
 extern _Thread_local tn__thread tn__self;

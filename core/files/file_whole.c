@@ -12,7 +12,8 @@ tn_tensor *tn_file_read(const char *path, int64_t max_bytes)
     if (s.size > max_bytes)
         tn_raise(TN_EINVAL, "%s: it has %lld bytes, more than the limit of %lld", label, (long long)s.size,
                  (long long)max_bytes);
-    else if ((t = tn__new_owned(TN_U8, (tn_shape){1, {s.size}})) && !tn__source_read(&s, tn__ptr(t), 0, (size_t)s.size))
+    else if ((t = tn__new_owned(TN_U8, (tn_shape){.n = 1, .d = {s.size}})) &&
+             !tn__source_read(&s, tn__ptr(t), 0, (size_t)s.size))
         tn_drop(t), t = NULL;
     tn__source_close(&s);
     return tn__scoped(t);

@@ -197,7 +197,7 @@ tn_tensor *tn_gguf_numbers(const tn_gguf *g, const char *key)
     const size_t bytes = (size_t)p->count * tn__gguf_bytes[p->item];
     tn__source_memory(&s, g->tensors->label, g->header + p->at, bytes);
     const int element = tn__element_of_name(names[p->item], strlen(names[p->item]));
-    return tn__scoped(tn__element_read(&s, 0, element, false, (tn_shape){1, {p->count}}, key));
+    return tn__scoped(tn__element_read(&s, 0, element, false, (tn_shape){.n = 1, .d = {p->count}}, key));
 }
 
 tn_gguf_strings tn_gguf_strings_of(const tn_gguf *g, const char *key)

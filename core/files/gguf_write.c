@@ -264,7 +264,7 @@ static tn_tensor *write_all(tn_gguf_writer *w, const char *label, const char *pa
     if (path) {
         if (!tn__sink_open(&s, label, path, first + p->data)) return NULL;
     } else {
-        if (!(t = tn__new_owned(TN_U8, (tn_shape){1, {first + p->data}}))) return NULL;
+        if (!(t = tn__new_owned(TN_U8, (tn_shape){.n = 1, .d = {first + p->data}}))) return NULL;
         tn__sink_memory(&s, label, tn__ptr(t), first + p->data);
     }
     bool ok = tn__sink_write(&s, start, 24) && tn__sink_write(&s, w->at, header) &&

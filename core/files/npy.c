@@ -326,7 +326,7 @@ tn_tensor *tn_npy_write(const tn_tensor *t)
     size_t            n;
     int64_t           all;
     if (tn__blocked() || !begin(label, t, head, &n, &all)) return NULL;
-    tn_tensor *r = tn__new_owned(TN_U8, (tn_shape){1, {all}});
+    tn_tensor *r = tn__new_owned(TN_U8, (tn_shape){.n = 1, .d = {all}});
     if (!r) return NULL;
     tn__sink s;
     tn__sink_memory(&s, label, tn__ptr(r), all);

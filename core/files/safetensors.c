@@ -130,7 +130,7 @@ tn_tensor *tn__st_read(const tn_safetensors *f, const char *who, int64_t i, tn_d
     snprintf(what, sizeof what, "tensor %s", tn__quote(shown, e->name, e->name_bytes, 100));
     s.label = s.memory ? who : label;
     const int64_t  at = f->base + e->begin;
-    const tn_shape shape = e->strided ? (tn_shape){1, {span(e)}} : e->shape;
+    const tn_shape shape = e->strided ? (tn_shape){.n = 1, .d = {span(e)}} : e->shape;
     tn_tensor     *t = e->element >= TN__ELEMENTS
                            ? tn__quant_block_read(&s, at, e->element - TN__ELEMENTS, packed_as, shape, what)
                            : tn__element_read(&s, at, e->element, f->big_endian, shape, what);

@@ -217,7 +217,7 @@ static tn_tensor *write_all(const tn_safetensors_writer *w, const char *label, c
     if (path) {
         if (!tn__sink_open(&s, label, path, all)) return NULL;
     } else {
-        if (!(t = tn__new_owned(TN_U8, (tn_shape){1, {all}}))) return NULL;
+        if (!(t = tn__new_owned(TN_U8, (tn_shape){.n = 1, .d = {all}}))) return NULL;
         tn__sink_memory(&s, label, tn__ptr(t), all);
     }
     bool ok = tn__sink_write(&s, eight, 8) && tn__sink_write(&s, text, n) && tn__sink_write(&s, "       ", padded - n);

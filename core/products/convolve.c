@@ -128,7 +128,7 @@ static bool direct(const job *j, const tn_tensor *x, tn_tensor *as)
 {
     tn__layout l;
     if (j->taps != 1 || j->padded || j->g.stride[0] != 1 || j->g.stride[1] != 1) return false;
-    if (!tn__layout_reshape(&x->l, (tn_shape){4, {j->n, j->g.groups, j->group_in, j->in[0] * j->in[1]}}, &l))
+    if (!tn__layout_reshape(&x->l, (tn_shape){.n = 4, .d = {j->n, j->g.groups, j->group_in, j->in[0] * j->in[1]}}, &l))
         return false;
     *as = tn__stack_view(x, &l);
     return true;
@@ -140,11 +140,11 @@ static void product(const tn__windows *g, const tn_tensor *x, const tn_tensor *w
 {
     const job      j = plan(g, x, y);
     const int64_t  depth = j.group_in * j.taps, width = j.out[1];
-    const tn_shape most = {5, {j.images, j.c, j.taps, j.rows, width}};
+    const tn_shape most = {.n = 5, .d = {j.images, j.c, j.taps, j.rows, width}};
     tn_tensor     *columns = NULL, *wcopy = NULL, *ycopy = NULL, wm, ym, xm;
     const bool     straight = direct(&j, x, &xm);
-    if (!folded(w, (tn_shape){3, {g->groups, j.group_out, depth}}, &wm, &wcopy)) return;
-    if (!folded(y, (tn_shape){4, {j.n, g->groups, j.group_out, j.out[0] * width}}, &ym, &ycopy)) goto done;
+    if (!folded(w, (tn_shape){.n = 3, .d = {g->groups, j.group_out, depth}}, &wm, &wcopy)) return;
+    if (!folded(y, (tn_shape){.n = 4, .d = {j.n, g->groups, j.group_out, j.out[0] * width}}, &ym, &ycopy)) goto done;
     if (!straight && (too_large(x->dtype, most) || !(columns = tn__new_owned(x->dtype, most)))) goto done;
     tn__layout wt = wm.l; /* [groups, depth, out] */
     wt.shape.d[1] = wm.l.shape.d[2], wt.shape.d[2] = wm.l.shape.d[1], wt.stride[1] = wm.l.stride[2],
@@ -158,8 +158,8 @@ static void product(const tn__windows *g, const tn_tensor *x, const tn_tensor *w
             if (straight) {
                 cm = part(&xm, n0, n, r0 * width, positions);
             } else {
-                const tn__layout l = tn__layout_of_shape((tn_shape){5, {n, j.c, j.taps, r, width}});
-                const tn__layout m = tn__layout_of_shape((tn_shape){4, {n, g->groups, depth, positions}});
+                const tn__layout l = tn__layout_of_shape((tn_shape){.n = 5, .d = {n, j.c, j.taps, r, width}});
+                const tn__layout m = tn__layout_of_shape((tn_shape){.n = 4, .d = {n, g->groups, depth, positions}});
                 block = tn__stack_view(columns, &l), cm = tn__stack_view(columns, &m);
             }
             if (back) {
@@ -215,10 +215,11 @@ void tn__convolve_weight(const tn__windows *g, const tn_tensor *x, tn_tensor *w,
     tn__fill(w, 0);
     if (!tn_numel(x) || !tn_numel(w) || !tn_numel(y)) return;
     /* One product a block: all its positions are one long sum. So here the images are inside the taps. */
-    const job        j = plan(g, x, y);
-    const int64_t    depth = j.group_in * j.taps, width = j.out[1];
-    const tn_shape   most = {5, {j.c, j.taps, j.images, j.rows, width}}, ymost = {4, {j.o, j.images, j.rows, width}};
-    const tn__layout wl = tn__layout_of_shape((tn_shape){3, {g->groups, j.group_out, depth}});
+    const job      j = plan(g, x, y);
+    const int64_t  depth = j.group_in * j.taps, width = j.out[1];
+    const tn_shape most = {.n = 5, .d = {j.c, j.taps, j.images, j.rows, width}},
+                   ymost = {.n = 4, .d = {j.o, j.images, j.rows, width}};
+    const tn__layout wl = tn__layout_of_shape((tn_shape){.n = 3, .d = {g->groups, j.group_out, depth}});
     tn_tensor        wm = tn__stack_view(w, &wl), *columns = NULL, *ys = NULL;
     if (too_large(x->dtype, most) || !(columns = tn__new_owned(x->dtype, most))) goto done;
     if (!(ys = tn__new_owned(x->dtype, ymost))) goto done;
@@ -226,20 +227,20 @@ void tn__convolve_weight(const tn__windows *g, const tn_tensor *x, tn_tensor *w,
         const int64_t n = tn__min_i64(j.images, j.n - n0);
         for (int64_t r0 = 0; r0 < j.out[0]; r0 += j.rows) {
             const int64_t    r = tn__min_i64(j.rows, j.out[0] - r0), line = n * r * width;
-            const tn__layout l = {.shape = {5, {n, j.c, j.taps, r, width}},
+            const tn__layout l = {.shape = {.n = 5, .d = {n, j.c, j.taps, r, width}},
                                   .stride = {r * width, j.taps * line, line, width, 1}};
             tn_tensor        block = tn__stack_view(columns, &l);
             gather(&j, x, n0, r0, &block);
 
-            const tn__layout to = {.shape = {4, {n, j.o, r, width}}, .stride = {r * width, line, width, 1}};
+            const tn__layout to = {.shape = {.n = 4, .d = {n, j.o, r, width}}, .stride = {r * width, line, width, 1}};
             tn__layout       from = y->l;
             from.offset += n0 * from.stride[0] + r0 * from.stride[2], from.shape.d[0] = n, from.shape.d[2] = r;
             tn_tensor       yto = tn__stack_view(ys, &to);
             const tn_tensor yfrom = tn__stack_view(y, &from);
             tn__copy(&yto, &yfrom);
 
-            const tn__layout a = tn__layout_of_shape((tn_shape){3, {g->groups, j.group_out, line}});
-            const tn__layout b = {.shape = {3, {g->groups, line, depth}}, .stride = {depth * line, 1, line}};
+            const tn__layout a = tn__layout_of_shape((tn_shape){.n = 3, .d = {g->groups, j.group_out, line}});
+            const tn__layout b = {.shape = {.n = 3, .d = {g->groups, line, depth}}, .stride = {depth * line, 1, line}};
             const tn_tensor  am = tn__stack_view(ys, &a), bm = tn__stack_view(columns, &b);
             tn__gemm(1, &am, &bm, 1, &wm);
             if (tn__self.error) goto done;

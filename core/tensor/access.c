@@ -6,7 +6,7 @@
 #include <math.h>
 
 tn_dtype tn_dtype_of(const tn_tensor *t) { return tn__alive("tn_dtype_of", t) ? t->dtype : TN_F32; }
-tn_shape tn_shape_of(const tn_tensor *t) { return tn__alive("tn_shape_of", t) ? t->l.shape : (tn_shape){0}; }
+tn_shape tn_shape_of(const tn_tensor *t) { return tn__alive("tn_shape_of", t) ? t->l.shape : (tn_shape){.n = 0}; }
 int      tn_ndim(const tn_tensor *t) { return tn__alive("tn_ndim", t) ? t->l.shape.n : 0; }
 int64_t  tn_numel(const tn_tensor *t) { return tn__alive("tn_numel", t) ? tn_shape_numel(t->l.shape) : 0; }
 bool tn_is_contiguous(const tn_tensor *t) { return tn__alive("tn_is_contiguous", t) && tn__layout_contiguous(&t->l); }
@@ -24,7 +24,7 @@ int64_t tn_size(const tn_tensor *t, int dim)
 
 tn_shape tn_strides_of(const tn_tensor *t)
 {
-    tn_shape s = {0};
+    tn_shape s = {.n = 0};
     if (tn__alive("tn_strides_of", t)) s.n = t->l.shape.n;
     for (int i = 0; i < s.n; i++) s.d[i] = t->l.stride[i];
     return s;

@@ -55,7 +55,26 @@ uint64_t tn__below(uint64_t seed, uint64_t position, int word, uint64_t first, u
 
 /* ---- the generator of a thread -------------------------------------------------------------------------------- */
 
-tn_generator *tn_current_generator(void) { return tn__self.generator ? tn__self.generator : &tn__self.own; }
+static _Atomic(uint64_t) process_seed; /* the last one of the main thread's own generator */
+static _Atomic(uint64_t) seeded;       /* number of threads that have derived their seed from it */
+
+__attribute__((constructor)) static void library_start(void) { tn__self.loader = tn__self.seeded = true; }
+
+/* The attempt is one that no draw reaches: the seeds are independent of the main thread's numbers. */
+static void derive_seed(void)
+{
+    uint32_t w[4];
+    block(process_seed, atomic_fetch_add(&seeded, 1) + 1, UINT64_MAX, w);
+    tn__self.own = (tn_generator){.seed = tn__word64(w)};
+    tn__self.seeded = true;
+}
+
+tn_generator *tn_current_generator(void)
+{
+    if (tn__self.generator) return tn__self.generator;
+    if (__builtin_expect(!tn__self.seeded, 0)) derive_seed();
+    return &tn__self.own;
+}
 
 /* Works while an error is set: cleanup code must be able to restore the previous generator. */
 tn_generator *tn_use_generator(tn_generator *g)
@@ -68,7 +87,13 @@ tn_generator *tn_use_generator(tn_generator *g)
 void tn_seed(uint64_t seed)
 {
     if (tn__blocked()) return;
-    *tn_current_generator() = (tn_generator){.seed = seed};
+    tn_generator *g = tn__self.generator ? tn__self.generator : &tn__self.own;
+    *g = (tn_generator){.seed = seed};
+    if (g != &tn__self.own) return;
+    tn__self.seeded = true;
+    if (!tn__self.loader) return;
+    process_seed = seed;
+    seeded = 0;
 }
 
 /* g: NULL means the current one. */

@@ -77,8 +77,8 @@ bool tn__view_flatten(const char *op, tn_shape x, int first, int last, tn_shape 
     if (!tn__wrap_dim(op, &first, x.n) || !tn__wrap_dim(op, &last, x.n)) return false;
     if (first > last)
         return tn_raise_false(TN_EINVAL, "%s: the first dim, %d, comes after the last, %d", op, first, last);
-    if (x.n == 0) return *to = (tn_shape){1, {1}}, true;
-    *to = (tn_shape){0, {0}};
+    if (x.n == 0) return *to = (tn_shape){.n = 1, .d = {1}}, true;
+    *to = (tn_shape){.n = 0, .d = {0}};
     for (int i = 0; i < x.n; i++) {
         if (i > first && i <= last) to->d[to->n - 1] *= x.d[i];
         else to->d[to->n++] = x.d[i];
@@ -90,7 +90,7 @@ bool tn__view_squeeze(const char *op, tn_shape x, int dim, tn_shape *to)
 {
     const bool all = dim == TN__ALL_DIMS;
     if (!all && !tn__wrap_dim(op, &dim, x.n)) return false;
-    *to = (tn_shape){0, {0}};
+    *to = (tn_shape){.n = 0, .d = {0}};
     for (int i = 0; i < x.n; i++)
         if (x.d[i] != 1 || (!all && i != dim)) to->d[to->n++] = x.d[i];
     return true;

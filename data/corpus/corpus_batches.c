@@ -191,13 +191,13 @@ static tn_tensor *numbers(const tn_ids *ids, tn_shape s)
 
 static void tensors(const tn_mlm *b, const tn__mlm_rows *r, tn_mlm_batch *to)
 {
-    tn_shape all = {2, {r->rows, r->width}}, few = {1, {r->masked}};
+    tn_shape all = {.n = 2, .d = {r->rows, r->width}}, few = {.n = 1, .d = {r->masked}};
     to->ids = numbers(&r->ids, all);
     to->segments = tn_empty_of(TN_I64, all);
     to->padding = tn_empty_of(TN_BOOL, all);
     to->masked_at = tn_from_data(TN_I64, few, r->masked_at ? r->masked_at : &r->masked);
     to->masked_ids = numbers(&r->masked_ids, few);
-    if (b->examples.config.pairs) to->next = numbers(&r->next, (tn_shape){1, {r->rows}});
+    if (b->examples.config.pairs) to->next = numbers(&r->next, (tn_shape){.n = 1, .d = {r->rows}});
     to->tokens = r->tokens;
     int64_t *segment = tn_data_mut(to->segments);
     uint8_t *padding = tn_data_mut(to->padding);

@@ -121,7 +121,7 @@ tn_images *tn_images_create(tn_images_config c)
     const tn_scope scope = tn_scope_begin();
     tn_images     *s = tn__mem_zeroed(sizeof *s);
     tn_shape       shape = tn_shape_of(c.x);
-    if (shape.n == 3) shape = (tn_shape){4, {shape.d[0], 1, shape.d[1], shape.d[2]}};
+    if (shape.n == 3) shape = (tn_shape){.n = 4, .d = {shape.d[0], 1, shape.d[1], shape.d[2]}};
     tn_tensor *x = tn_empty_of(TN_U8, shape), *y = c.y ? tn_empty_of(TN_I64, tn_shape_of(c.y)) : NULL;
     tn_tensor *flat = tn_empty_like(c.x);
     if (flat && tn_copy_from(flat, c.x) == TN_OK) tn_copy_in(x, TN_U8, tn_data(flat), (size_t)tn_numel(flat));

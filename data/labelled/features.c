@@ -117,7 +117,8 @@ tn_feature tn_features_at(tn_features *f, int64_t i)
 /* Shape [n, width], or for choices [n, group, width]. */
 static tn_tensor *empty(const tn_features *f, tn_dtype dt, int64_t n, int64_t width)
 {
-    return tn_empty_of(dt, f->group == 1 ? (tn_shape){2, {n, width}} : (tn_shape){3, {n, f->group, width}});
+    return tn_empty_of(dt, f->group == 1 ? (tn_shape){.n = 2, .d = {n, width}}
+                                         : (tn_shape){.n = 3, .d = {n, f->group, width}});
 }
 
 /* One field of the tokens; `pad` after a row's end. */
@@ -151,8 +152,8 @@ static tn_tensor *targets(const tn_features *f, const uint32_t *order, int64_t n
     const bool texts = f->from->config.kind == TN_LABELLED_TEXTS, real = texts && f->config.problem != TN_SINGLE_LABEL;
     const bool many = texts && f->config.problem == TN_MULTI_LABEL;
     const int64_t wide = many ? tn_labels_count(f->labels) : f->from->config.kind == TN_LABELLED_ANSWERS ? 2 : 1;
-    tn_tensor    *t =
-        tn_zeros_of(real ? TN_F32 : TN_I64, wide > 1 || many ? (tn_shape){2, {n, wide}} : (tn_shape){1, {n}});
+    tn_tensor    *t = tn_zeros_of(real ? TN_F32 : TN_I64,
+                               wide > 1 || many ? (tn_shape){.n = 2, .d = {n, wide}} : (tn_shape){.n = 1, .d = {n}});
     float *number = real ? tn_data_mut(t) : NULL;
     int64_t *class = real ? NULL : tn_data_mut(t);
     for (int64_t i = 0; (number || class) && i < n; i++) {
@@ -192,7 +193,7 @@ static bool source_next(void *user, tn_batch *b)
     b->x = field(f, order, n, width, TN__ID, pad < 0 ? 0 : pad);
     tn_batch_put(b, "types", field(f, order, n, width, TN__TYPE, 0));
     tn_batch_put(b, "padding", padding(f, order, n, width));
-    tn_tensor *row = tn_empty_of(TN_I64, (tn_shape){1, {n}});
+    tn_tensor *row = tn_empty_of(TN_I64, (tn_shape){.n = 1, .d = {n}});
     int64_t   *to = tn_data_mut(row);
     for (int64_t i = 0; to && i < n; i++) to[i] = order[i];
     tn_batch_put(b, "row", row);

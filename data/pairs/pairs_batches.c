@@ -67,7 +67,7 @@ static tn_tensor *rows(const tn_pairs *p, int side, const uint32_t *order, int64
                        int32_t end)
 {
     const tn__side *s = &p->side[side];
-    tn_tensor      *t = tn_empty_of(TN_I64, (tn_shape){2, {n, width}});
+    tn_tensor      *t = tn_empty_of(TN_I64, (tn_shape){.n = 2, .d = {n, width}});
     int64_t        *to = tn_data_mut(t);
     for (int64_t i = 0; to && i < n; i++, to += width) {
         int64_t        k = 0, length = s->length[order[i]] - 1;
@@ -82,7 +82,7 @@ static tn_tensor *rows(const tn_pairs *p, int side, const uint32_t *order, int64
 
 static tn_tensor *padding(const tn__side *s, const uint32_t *order, int64_t n, int64_t width)
 {
-    tn_tensor *t = tn_empty_of(TN_BOOL, (tn_shape){2, {n, width}});
+    tn_tensor *t = tn_empty_of(TN_BOOL, (tn_shape){.n = 2, .d = {n, width}});
     uint8_t   *to = tn_data_mut(t);
     for (int64_t i = 0; to && i < n; i++, to += width)
         for (int64_t j = 0; j < width; j++) to[j] = j >= s->length[order[i]];
@@ -119,7 +119,7 @@ static bool take(tn_pairs_batches *b, tn_pairs_batch *to, tn_batch *part)
     to->target_out = rows(p, 1, order, n, width[1], -1, p->config.end);
     to->target = rows(p, 1, order, n, width[1] + 1, p->config.begin, p->config.end);
     to->target_padding = padding(&p->side[1], order, n, width[1]);
-    to->pair = tn_empty_of(TN_I64, (tn_shape){1, {n}});
+    to->pair = tn_empty_of(TN_I64, (tn_shape){.n = 1, .d = {n}});
     int64_t *pair = tn_data_mut(to->pair);
     for (int64_t i = 0; pair && i < n; i++) pair[i] = order[i];
     if (tn__self.error != TN_OK) return *to = (tn_pairs_batch){0}, false;

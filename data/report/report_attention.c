@@ -89,7 +89,7 @@ tn_status tn_report_attention(tn_report *r, const char *title, int64_t m, const 
     if (!tn__report_begin(r, "tn_report_attention", w, &mark)) return tn__self.error;
     if (!left || !right) return tn_raise(TN_EINVAL, "tn_report_attention: the words are NULL");
     int64_t  layers = tn_ndim(w) == 4 ? tn_size(w, 0) : 0, heads = layers ? tn_size(w, 1) : 0;
-    tn_shape expected = {4, {layers, heads, m, n}};
+    tn_shape expected = {.n = 4, .d = {layers, heads, m, n}};
     if (!check("tn_report_attention", w, expected)) return tn__self.error;
     if (m < 1 || n < 1 || layer < 0 || layer >= layers || head < 0 || head >= heads)
         return tn_raise(
@@ -136,7 +136,7 @@ tn_status tn_report_heatmap(tn_report *r, const char *title, int64_t m, const ch
     size_t mark;
     if (!tn__report_begin(r, "tn_report_heatmap", w, &mark)) return tn__self.error;
     if (!rows || !columns) return tn_raise(TN_EINVAL, "tn_report_heatmap: the words are NULL");
-    if (!check("tn_report_heatmap", w, (tn_shape){2, {m, n}})) return tn__self.error;
+    if (!check("tn_report_heatmap", w, (tn_shape){.n = 2, .d = {m, n}})) return tn__self.error;
     if (m < 1 || n < 1) return tn_raise(TN_EINVAL, "tn_report_heatmap: m and n must be at least 1");
     int64_t left = widest(m, rows) * 8 + 12, top = widest(n, columns) * 7 + 8;
     tn__report_svg(r, title, (double)(left + n * (ROW + 4)) + (double)top / 2, (double)(top + m * (ROW + 4) + 4));

@@ -142,7 +142,7 @@ tn_tensor *tn_vocab_encode(const tn_vocab *v, const char *text, size_t bytes)
     if (!args_valid("tn_vocab_encode", v, text, bytes)) return NULL;
     int64_t words = 0;
     for (size_t at = 0, from, n; next_word(text, bytes, &at, &from, &n);) words++;
-    tn_tensor *y = tn_empty_of(TN_I64, (tn_shape){1, {words}});
+    tn_tensor *y = tn_empty_of(TN_I64, (tn_shape){.n = 1, .d = {words}});
     int64_t   *id = y ? tn_data_mut(y) : NULL;
     for (size_t at = 0, from, n; id && next_word(text, bytes, &at, &from, &n);) *id++ = tn_vocab_id(v, text + from, n);
     return y;
@@ -176,8 +176,9 @@ tn_tensor *tn_pad_sequences_run(int64_t n, const int64_t *const *rows, tn_pad_ar
     if (tn__blocked()) return NULL;
     const int64_t most = padded_length(n, rows, &args);
     if (most < 0) return NULL;
-    tn_tensor *y = tn_empty_of(TN_I64, args.time_first ? (tn_shape){2, {most, n}} : (tn_shape){2, {n, most}});
-    int64_t   *to = y ? tn_data_mut(y) : NULL;
+    tn_tensor *y =
+        tn_empty_of(TN_I64, args.time_first ? (tn_shape){.n = 2, .d = {most, n}} : (tn_shape){.n = 2, .d = {n, most}});
+    int64_t *to = y ? tn_data_mut(y) : NULL;
     if (!to) return NULL;
     const int64_t row = args.time_first ? 1 : most, step = args.time_first ? n : 1;
     for (int64_t i = 0; i < n; i++) {

@@ -100,7 +100,7 @@ static tn_status write_safetensors(const tn_vectors *v, const char *path)
 {
     const tn_scope         s = tn_scope_begin();
     tn_safetensors_writer *w = tn_safetensors_writer_new();
-    tn_tensor             *words = tn_empty_of(TN_U8, (tn_shape){1, {v->words.bytes}});
+    tn_tensor             *words = tn_empty_of(TN_U8, (tn_shape){.n = 1, .d = {v->words.bytes}});
     if (words) {
         char *to = tn_data_mut(words);
         memcpy(to, v->words.text, (size_t)v->words.bytes);

@@ -72,7 +72,7 @@ tn_tensor *tn_plane_pca(const tn_tensor *rows)
     const int64_t n = tn_size(rows, 0), dim = tn_size(rows, 1);
     const size_t  bytes = (size_t)(3 * dim) * sizeof(double);
     double       *x = centred(rows, n, dim), *v = tn__mem_get(bytes);
-    tn_tensor    *y = x && v ? tn_empty((tn_shape){2, {n, 2}}) : NULL;
+    tn_tensor    *y = x && v ? tn_empty((tn_shape){.n = 2, .d = {n, 2}}) : NULL;
     float        *to = y ? tn_data_mut(y) : NULL;
     for (int axis = 0; to && axis < 2; axis++) {
         direction(x, n, dim, axis ? v : NULL, v + axis * dim, v + 2 * dim);
@@ -201,7 +201,7 @@ tn_tensor *tn_plane_tsne(const tn_tensor *rows, double perplexity, uint64_t seed
         }
         tn_parallel_for(n, 16, distances, &e);
         for (int step = 0; step < STEPS; step++) descend(&e, step);
-        y = tn_empty((tn_shape){2, {n, 2}});
+        y = tn_empty((tn_shape){.n = 2, .d = {n, 2}});
         float *to = y ? tn_data_mut(y) : NULL;
         for (int64_t k = 0; to && k < 2 * n; k++) to[k] = (float)e.y[k];
     }

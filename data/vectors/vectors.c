@@ -62,7 +62,7 @@ tn_tensor *tn_vectors_tensor(const tn_vectors *v)
 {
     if (tn__blocked()) return NULL;
     if (!v) return tn_raise_null(TN_EINVAL, "tn_vectors_tensor: v is NULL");
-    return tn_from_data(TN_F32, (tn_shape){2, {v->words.n, v->dim}}, v->row);
+    return tn_from_data(TN_F32, (tn_shape){.n = 2, .d = {v->words.n, v->dim}}, v->row);
 }
 
 /* ---- n-grams ----------------------------------------------------------------------------------------------------- */

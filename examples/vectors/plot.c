@@ -95,7 +95,7 @@ static bool choose_words(const tn_vectors *v, int count, char **names, points *p
 static tn_tensor *rows_of(const tn_vectors *v, const points *p)
 {
     const int64_t dim = tn_vectors_dim(v);
-    tn_tensor    *rows = tn_empty((tn_shape){2, {p->n, dim}});
+    tn_tensor    *rows = tn_empty((tn_shape){.n = 2, .d = {p->n, dim}});
     float        *to = rows ? tn_data_mut(rows) : NULL;
     for (int64_t i = 0; to && i < p->n; i++) tn_vectors_of(v, tn_vectors_word(v, p->word[i]), to + i * dim);
     return rows;

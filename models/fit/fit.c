@@ -178,12 +178,35 @@ static void restore_accumulate(const tn__fit *f)
     tn_error_pop(&aside);
 }
 
+/* After an exception of a callback also discards the step's gradients, and leaves the module as between two steps. */
+static void end(tn__fit *f)
+{
+    if (!f->open) return;
+    f->open = false;
+    tn_mem_put(f->sums, f->sums ? f->sums_bytes : 0);
+    if (!f->returns) {
+        tn_use_generator(f->generator);
+        if (f->swapped) tn_ema_swap(f->c.ema);
+        tn__fit_restore_modes(f);
+        discard_gradients(f);
+    }
+    restore_accumulate(f);
+    tn__fit_ranks_end(f);
+    tn__folder_close(&f->folder);
+    tn_module_free(f->best);
+    tn_mem_put(f->modes, (size_t)f->modules);
+    tn_mem_put(f->part, f->part ? (size_t)f->c.accumulate * sizeof *f->part : 0);
+    tn_optimizer_free(f->own);
+    tn_scope_end(f->scope);
+}
+
 tn_fit_result tn_fit_run(tn_fit_args c)
 {
+    __attribute__((cleanup(end)))
     tn__fit f = {.c = c, .folder.lock = -1, .valid_at = -1, .unscheduled = -1, .unsaved = true, .start = tn__seconds()};
     f.r.loss = f.r.value = f.r.best = f.lr = f.measured = f.mean = NAN;
     if (tn__blocked()) return f.r;
-    const tn_scope s = tn_scope_begin();
+    f.scope = tn_scope_begin(), f.generator = tn_current_generator(), f.open = true;
     if (begin(&f)) {
         f.r.why = train(&f);
         if (f.r.why != TN_FIT_FAILED) finish(&f);
@@ -192,13 +215,6 @@ tn_fit_result tn_fit_run(tn_fit_args c)
     }
     if (f.started) tn__fit_report(&f, TN_FIT_END, tn_fit_why_text(f.r.why), false);
     if (tn_error() != TN_OK) f.r.why = TN_FIT_FAILED;
-    restore_accumulate(&f);
-    tn__fit_ranks_end(&f);
-    tn__folder_close(&f.folder);
-    tn_module_free(f.best);
-    tn_mem_put(f.modes, (size_t)f.modules);
-    tn_mem_put(f.part, f.part ? (size_t)c.accumulate * sizeof *f.part : 0);
-    tn_optimizer_free(f.own);
-    tn_scope_end(s);
+    f.returns = true;
     return f.r;
 }

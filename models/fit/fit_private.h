@@ -50,6 +50,12 @@ typedef struct {
     bool          started;             /* TN_FIT_START has been reported */
     tn_replica   *replica;             /* with .world */
     bool          shared;              /* validation is also split over the ranks */
+    bool          validating, swapped; /* the modules are in eval mode; the EMA's weights are in the module */
+    bool          open, returns;       /* begun and not ended; an exception of a callback ends it without a return */
+    tn_scope      scope;
+    tn_generator *generator;  /* in use when tn_fit began */
+    double       *sums;       /* of a validation; NULL: none is running */
+    size_t        sums_bytes; /* their memory */
 } tn__fit;
 
 /* Check the arguments; create the optimizer and its schedule (fit_check.c). False: raised. */
@@ -70,6 +76,7 @@ void               tn__fit_report(tn__fit *f, tn_fit_what what, const char *text
 bool               tn__fit_is_stopped(const tn__fit *f);
 static inline bool tn__fit_validates(const tn_fit_args *c) { return c->valid.next || c->score; }
 void               tn__fit_validate(tn__fit *f); /* (fit_validate.c) */
+void               tn__fit_restore_modes(tn__fit *f);
 
 /* Write and read the best weights, a file with a checksum (fit_best.c). False: raised. */
 bool tn__fit_best_save(void *module, const char *path);

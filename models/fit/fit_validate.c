@@ -10,13 +10,16 @@ static void save_modes(tn__fit *f)
     int64_t i = 0;
     for (tn_each e = tn_module_each(f->c.module, TN_EACH_MODULE); tn_next(&e) && i < f->modules;)
         f->modes[i++] = e.module->training;
+    f->validating = true;
     tn_module_train(f->c.module, false);
 }
-static void restore_modes(tn__fit *f)
+void tn__fit_restore_modes(tn__fit *f)
 {
     int64_t i = 0;
+    if (!f->validating) return;
     for (tn_each e = tn_module_each(f->c.module, TN_EACH_MODULE); tn_next(&e) && i < f->modules;)
         e.module->training = f->modes[i++];
+    f->validating = false;
 }
 
 /* Measures one shard of a batch; false: no more batches, or raised. */
@@ -47,8 +50,9 @@ static bool measure(tn__fit *f, double *mean)
     const tn_fit_args *c = &f->c;
     const tn_shard     mine = f->shared ? tn_replica_shard(f->replica) : (tn_shard){.count = 1};
     const size_t       bytes = 2 * (size_t)(f->shared ? mine.of : 1) * sizeof(double);
-    double            *sum = tn_mem_get(bytes);
+    double            *sum = f->sums = tn_mem_get(bytes);
     bool               more = sum != NULL;
+    f->sums_bytes = bytes;
     if (c->valid.begin) c->valid.begin(c->valid.user, NULL);
     while (more && tn_error() == TN_OK && !tn__fit_is_stopped(f)) {
         for (int i = 0; i < mine.count && more; i++) more = measure_part(f, sum + (ptrdiff_t)2 * (mine.rank + i));
@@ -56,7 +60,8 @@ static bool measure(tn__fit *f, double *mean)
     }
     const bool   done = sum && !more && tn_error() == TN_OK && (!f->shared || tn__fit_ranks_mean(f, sum));
     const double all = done ? sum[0] : 0, over = done ? sum[1] : 0;
-    tn_mem_put(sum, bytes);
+    tn_mem_put(sum, sum ? bytes : 0);
+    f->sums = NULL;
     if (!done) return false;
     if (!(over > 0)) return tn_raise_false(TN_EINVAL, "tn_fit: .valid is empty");
     *mean = all / over;
@@ -99,7 +104,7 @@ void tn__fit_validate(tn__fit *f)
 {
     const tn_fit_args *c = &f->c;
     tn_generator       draws = own, *before = tn_use_generator(&draws);
-    const bool         swap = c->ema && !tn_ema_swapped(c->ema);
+    const bool         swap = f->swapped = c->ema && !tn_ema_swapped(c->ema);
     double             v = NAN;
     bool               done = false, better = false;
     tn_error_state     aside;
@@ -108,9 +113,10 @@ void tn__fit_validate(tn__fit *f)
         if ((done = evaluate(f, &v)) && (better = record_value(f, v))) keep_best(f);
         tn_error_push(&aside);
         if (swap) tn_ema_swap(c->ema);
+        f->swapped = false;
         tn__error_first(&aside);
     }
-    restore_modes(f);
+    tn__fit_restore_modes(f);
     tn_use_generator(before);
     if (!done || tn_error() != TN_OK) return;
     if (c->plateau) tn_plateau_step(c->plateau, v);

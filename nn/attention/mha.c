@@ -333,7 +333,7 @@ static bool through_cache(const tn_mha *m, const tn_mha_args *a, const sizes *z,
 static tn_tensor *attend_observed(const tn_mha *m, const sizes *z, tn_attention_args t, tn_tensor **weights)
 {
     const tn__wanted wanted = tn__look_wants("weights");
-    const tn_shape   w = {4, {z->batch, m->heads, z->queries, z->keys}};
+    const tn_shape   w = {.n = 4, .d = {z->batch, m->heads, z->queries, z->keys}};
     tn_tensor       *own = NULL;
     if (wanted) t.weights = weights ? weights : &own;
     tn_tensor *y = tn_attention_run(t);
@@ -342,8 +342,8 @@ static tn_tensor *attend_observed(const tn_mha *m, const sizes *z, tn_attention_
         *t.weights = tn_reshape(tn__look("weights", tn_reshape(*t.weights, w)), was);
         if (wanted == TN__WANTED_TO_ACT) y = tn_permute(tn_matmul(*t.weights, t.v), t.order);
     }
-    const tn_shape s = {4, {z->batch, z->queries, m->heads, m->head_dim}};
-    const tn_shape time_first = {4, {z->queries, z->batch, m->heads, m->head_dim}};
+    const tn_shape s = {.n = 4, .d = {z->batch, z->queries, m->heads, m->head_dim}};
+    const tn_shape time_first = {.n = 4, .d = {z->queries, z->batch, m->heads, m->head_dim}};
     return tn__look("heads", tn_reshape(y, m->time_first ? time_first : s));
 }
 

@@ -31,26 +31,27 @@ static void fill(unsigned char *p, tn_dtype dt, int64_t n)
 
 tn_tensor *tn__sample(tn_dtype dt, int layout)
 {
-    static const tn_shape shapes[TN_LAYOUTS] = {{1, {37}},         {2, {5, 7}},    {2, {12, 3}},
-                                                {4, {1, 6, 1, 2}}, {2, {1, 5}},    {0, {0}},
-                                                {1, {0}},          {3, {4, 0, 3}}, {8, {2, 1, 2, 3, 1, 2, 2, 2}}};
-    tn_tensor            *t = tn_empty_of(dt, shapes[layout]);
+    static const tn_shape shapes[TN_LAYOUTS] = {
+        {.n = 1, .d = {37}},         {.n = 2, .d = {5, 7}},    {.n = 2, .d = {12, 3}},
+        {.n = 4, .d = {1, 6, 1, 2}}, {.n = 2, .d = {1, 5}},    {.n = 0, .d = {0}},
+        {.n = 1, .d = {0}},          {.n = 3, .d = {4, 0, 3}}, {.n = 8, .d = {2, 1, 2, 3, 1, 2, 2, 2}}};
+    tn_tensor *t = tn_empty_of(dt, shapes[layout]);
     if (!t) return NULL;
     fill(tn__ptr(t), dt, tn_numel(t));
     tn__layout l = t->l;
     switch (layout) {
     case 1: /* transposed */
-        l.shape = (tn_shape){2, {7, 5}};
+        l.shape = (tn_shape){.n = 2, .d = {7, 5}};
         l.stride[0] = 1, l.stride[1] = 7;
         break;
     case 2: /* rows 2, 4, … 10, columns 0 and 2 */
-        l.shape = (tn_shape){2, {5, 2}};
+        l.shape = (tn_shape){.n = 2, .d = {5, 2}};
         l.offset = 2 * 3;
         l.stride[0] = 6, l.stride[1] = 2;
         break;
     case 3: /* sizes of 1 with meaningless strides */ l.stride[0] = 99, l.stride[2] = 0; break;
     case 4: /* one row, repeated three times */
-        l.shape = (tn_shape){3, {3, 1, 5}};
+        l.shape = (tn_shape){.n = 3, .d = {3, 1, 5}};
         l.stride[0] = l.stride[1] = 0, l.stride[2] = 1;
         break;
     default: return t;

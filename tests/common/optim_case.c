@@ -7,7 +7,10 @@
 static const struct {
     const char *name;
     tn_shape    shape;
-} parameters[TN_CASE_PARAMETERS] = {{"w", {2, {3, 4}}}, {"b", {1, {4}}}, {"e", {2, {5, 2}}}, {"c", {3, {2, 3, 2}}}};
+} parameters[TN_CASE_PARAMETERS] = {{"w", {.n = 2, .d = {3, 4}}},
+                                    {"b", {.n = 1, .d = {4}}},
+                                    {"e", {.n = 2, .d = {5, 2}}},
+                                    {"c", {.n = 3, .d = {2, 3, 2}}}};
 
 static tn_tensor *values(int64_t seed, int64_t slot, tn_dtype dt, tn_shape s)
 {

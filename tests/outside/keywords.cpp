@@ -1,5 +1,4 @@
-// keywords.cpp — C++20 code uses designated initialisers and the functions that C's keyword macros call. A module with
-// two results ends with tn_leave_n; a config names only members that differ from the defaults.
+// keywords.cpp — C++20 code calls with keywords as C does. A module with two results ends with tn_leave_n.
 #include <cstdio>
 #include <tenon/tenon.h>
 
@@ -13,8 +12,8 @@ static split *split_new(int64_t in, int64_t out)
 {
     split *m = tn_module_new(split);
     if (!m) return nullptr;
-    m->left = tn_child(m, "left", tn_linear_create({.in = in, .out = out}));
-    m->right = tn_child(m, "right", tn_linear_create({.in = in, .out = out, .no_bias = true}));
+    m->left = tn_child(m, "left", tn_linear_new(.in = in, .out = out));
+    m->right = tn_child(m, "right", tn_linear_new(.in = in, .out = out, .no_bias = true));
     return tn_built(m);
 }
 
@@ -45,10 +44,10 @@ int main()
     tn_tensor     *y = both(m, tn_ones(TN_SHAPE(2, 3)));
     if (!y || !tn_shape_equal(tn_shape_of(y), TN_SHAPE(2, 4)) || tn_count(m) != 28) return failed("forward");
 
-    tn_tensor *rows = tn_sum_run({.x = y, .dims = TN_DIMS(1), .keepdim = true});
+    tn_tensor *rows = tn_sum(y, .dims = TN_DIMS(1), .keepdim = true);
     if (!tn_shape_equal(tn_shape_of(rows), TN_SHAPE(2, 1))) return failed("sum");
-    tn_optimizer *opt = tn_sgd_create({.module = &m->base, .lr = 0.1});
-    if (tn_backward_run({.root = tn_sum(rows)}) != TN_OK || tn_step(opt) != TN_OK) return failed("step");
+    tn_optimizer *opt = tn_sgd_new(m, .lr = 0.1);
+    if (tn_backward(tn_sum(rows)) != TN_OK || tn_step(opt) != TN_OK) return failed("step");
 
     tn_tensor *z = y;
     if (split_forward(m, tn_ones(TN_SHAPE(2, 5)), &z) || z || tn_error() != TN_ESHAPE) return failed("no error");

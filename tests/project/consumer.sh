@@ -89,11 +89,11 @@ END
 cc -shared -fPIC plugin.c -o plugin.so $(pkg-config --cflags --libs tenon) && cc host.c -o host -ldl
 LD_LIBRARY_PATH=$libdir ./host >out 2>&1 || wrong "a plugin that is closed ends the program: $?"
 
-# Designated initialisers of C++20 replace the keywords of C; with each installed compiler.
+# C++20 has the keywords of C; with each installed compiler.
 for compiler in g++ clang++; do
     command -v $compiler >/dev/null || continue
     # shellcheck disable=SC2046
-    if $compiler -std=c++20 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -Wno-missing-field-initializers \
+    if $compiler -std=c++20 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror \
         "$outside/keywords.cpp" -o keywords-$compiler $(pkg-config --cflags --libs tenon) >out 2>&1; then
         run "keywords.cpp, $compiler" env LD_LIBRARY_PATH="$libdir" ./keywords-$compiler
     else

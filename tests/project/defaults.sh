@@ -7,7 +7,9 @@ fresh defaults
 
 # The types and their lists: TN_X_DEFAULTS belongs to tn_x_config or tn_x. A type without a list has zeros.
 for header in $TENON_HEADERS; do
-    sed -nE 's/^\} TN_KEYWORDS_ONLY +(tn_[a-z0-9_]+);.*/type \1/p; s/^#define (TN_[A-Z0-9_]+_DEFAULTS)\b.*/list \1/p' \
+    sed -nE '/ tn_(shape|dims);/d
+        s/^\} TN_KEYWORDS_ONLY +(tn_[a-z0-9_]+);.*/type \1/p
+        s/^#define (TN_[A-Z0-9_]+_DEFAULTS)\b.*/list \1/p' \
         "$root/$header"
 done >found
 [ "$(grep -c ^type found)" -ge 90 ] || wrong "only $(grep -c ^type found) structs with keywords were found"

@@ -29,7 +29,7 @@ like()
     END { if (!bad && FNR != n) print n " lines on the page, " FNR " of the program" }' "$1" "$2"
 }
 
-for file in "$root"/examples/0*.c "$root"/examples/custom_model.c; do
+for file in "$root"/examples/0*.c "$root"/examples/custom_model.c "$root"/examples/host_program.c; do
     name=$(basename "$file" .c)
     page=$root/docs/guide/$name.md
     [ -f "$page" ] || { wrong "examples/$name.c has no page docs/guide/$name.md" && continue; }

@@ -34,4 +34,9 @@ rm -rf one
 (ulimit -v 262144 && ulimit -n 16 && ulimit -s 256 && exec "${train[@]}" --out one) >/dev/null 2>err.txt ||
     wrong "256 MiB, 16 files and 256 KiB of stack are not enough: $(cat err.txt)"
 cmp -s good/model.safetensors one/model.safetensors || wrong "within limits it ends with other bits"
+# The stack of a calling thread that the guide promises: all ops, forward and backward.
+for name in ops products attention rnn; do
+    (ulimit -s 128 && CK_FORK=no exec "$build/bin/tests/test_$name") >out 2>&1 ||
+        wrong "test_$name with a stack of 128 KiB: $(tail -3 out)"
+done
 exit $wrong

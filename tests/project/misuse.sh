@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Serious misuses of calls with keywords must not compile: a value without its name, an unknown name, too few arguments,
-# an argument that is not a module. The corresponding correct uses must compile without warnings, with each installed
-# compiler.
+# Serious misuses of calls with keywords and of lists must not compile: a value without its name, an unknown name, too
+# few arguments, an argument that is not a module, a number for a list. The corresponding correct uses must compile
+# without warnings, with each installed compiler.
 . "$(dirname "$0")/common.sh"
 warnings="-std=c11 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -fsyntax-only"
 fresh misuse
@@ -28,6 +28,24 @@ rows=(
     'tn_generate(d, x, 3)|tn_generate(d, x, .most = 3)'
     'tn_tokenizer_encode(t, e, "a", 1, true)|tn_tokenizer_encode(t, e, "a", 1, .bare = true)'
     'tn_load(m, "a", "b")|tn_load(m, "a", .prefix = "b")'
+    'tn_sum(x, .dims = {1})|tn_sum(x, .dims = {.n = 1, .d = {1}})'
+    'tn_sum(x, .dims = {0})|tn_sum(x, .dims = TN_DIMS(0))'
+    'tn_mean(x, .dims = {1, 2})|tn_mean(x, .dims = TN_DIMS(1, 2))'
+    'tn_norm(x, .dims = {2, {0, 1}})|tn_norm(x, .dims = {.n = 2, .d = {0, 1}})'
+    'tn_var(x, .dims = 1)|tn_var(x, .dims = TN_DIMS(-1), .biased = true)'
+    'tn_amax(x, .dims = (tn_dims){1})|tn_amax(x, .dims = ((tn_dims){.n = 1, .d = {1}}))'
+    'tn_zeros((tn_shape){2, 3})|tn_zeros(TN_SHAPE(2, 3))'
+    'tn_zeros((tn_shape){5})|tn_zeros((tn_shape){.n = 1, .d = {5}})'
+    'tn_zeros((tn_shape){0})|tn_zeros(TN_SCALAR)'
+    'tn_permute(x, (tn_dims){1, 0})|tn_permute(x, TN_DIMS(1, 0))'
+    'tn_reshape(x, ((tn_shape[]){{-1}})[0])|tn_reshape(x, ((tn_shape[]){TN_SHAPE(-1)})[0])'
+    'tn_attention(x, x, x, .order = {2})|tn_attention(x, x, x, .order = TN_DIMS(0, 2, 1, 3))'
+    'tn_multi_step_lr_new(o, {30, 80})|tn_multi_step_lr_new(o, .milestones = {30, 80})'
+    'tn_multi_step_lr_new(o, .milestones = 30)|tn_multi_step_lr_new(o, .milestones = {30}, .gamma = 0)'
+    'tn_sequential_lr_new(o, .parts = p)|tn_sequential_lr_new(o, .parts = {p, p}, .milestones = {10})'
+    'tn_adaptive_softmax_new(.cutoffs = 2000)|tn_adaptive_softmax_new(.in = 8, .cutoffs = {2000, 10000})'
+    'tn_rnn_lm_new(.cutoffs = TN_DIMS(3))|tn_rnn_lm_new(.vocab = 9, .cutoffs = {3})'
+    'tn_dataset_new(.fields = x)|tn_dataset_new(.x = x, .fields = {{"mask", x}})'
 )
 # clang accepts a value without a name after a named one.
 of_gcc=('tn_linear_new(.in = 3, 4)|tn_linear_new(.in = 3, .out = 4, .no_bias = true)')
@@ -36,11 +54,11 @@ use() # EXPRESSION: a program that makes this call
     cat <<END
 #include <tenon/tenon.h>
 void use(tn_tensor *x, tn_sequential *m, tn_mha *a, tn_optimizer *o, tn_source s, tn_fit_loss l, tn_decoding *d,
-         const tn_tokenizer *t, tn_encoding *e);
+         const tn_tokenizer *t, tn_encoding *e, tn_schedule *p);
 void use(tn_tensor *x, tn_sequential *m, tn_mha *a, tn_optimizer *o, tn_source s, tn_fit_loss l, tn_decoding *d,
-         const tn_tokenizer *t, tn_encoding *e)
+         const tn_tokenizer *t, tn_encoding *e, tn_schedule *p)
 {
-    (void)x, (void)m, (void)a, (void)o, (void)s, (void)l, (void)d, (void)t, (void)e;
+    (void)x, (void)m, (void)a, (void)o, (void)s, (void)l, (void)d, (void)t, (void)e, (void)p;
     (void)$1;
 }
 END

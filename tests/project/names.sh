@@ -48,7 +48,7 @@ done
 awk '{ print $2 }' ours | sort -u >public
 private()
 {
-    awk '$3 ~ /^[TDBRVGSCi]$/ && $2 !~ /^tn__[a-z]/ { print $2 " " $1 }'
+    awk '$3 ~ /^[TDBRVGSCi]$/ && $2 !~ /^(tn__[a-z]|DW\.ref\.)/ { print $2 " " $1 }'
 }
 findings < <(symbols "$build/CMakeFiles" "$root" | private | sort | join -v 1 - public |
     sed -E 's/(.*) (.*)/\2: \1 is global and in no public header, but does not begin with tn__/')

@@ -162,7 +162,7 @@ static void put_into(program *p, tn_tensor *t)
 static tn_tensor *made(program *p)
 {
     static const tn_dtype types[] = {TN_F32, TN_F32, TN_F64, TN_BF16};
-    tn_shape              s = {(int)below(p, 4), {0}};
+    tn_shape              s = {.n = (int)below(p, 4), .d = {0}};
     for (int i = 0; i < s.n; i++) s.d[i] = one_in(p, 30) ? 0 : 1 + below(p, 5);
     if (one_in(p, 25)) s = TN_SHAPE(130, 170);
     switch (below(p, 6)) {
@@ -217,7 +217,7 @@ static tn_tensor *viewed(program *p, tn_tensor *x)
     case 1: return tn_select(x, dim, at);
     case 2: return tn_slice(x, dim, at, n, 2);
     case 3: return tn_transpose(x, dim, dim_of(p, x));
-    case 4: return tn_view(x, (tn_shape){1, {-1}});
+    case 4: return tn_view(x, (tn_shape){.n = 1, .d = {-1}});
     case 5: return tn_unsqueeze(x, dim);
     case 6: return tn_squeeze(x, dim);
     case 7: return tn_unfold(x, dim, 2, 1);

@@ -374,7 +374,7 @@ static bool collect(const tn_tokenizer *t, tn_encoding *e, int64_t n, const char
 
 static bool fill(const tn_tokenizer *t, int64_t n, const rows *from, bool left, tn_token_batch *to)
 {
-    const tn_shape shape = {2, {n, from->width}};
+    const tn_shape shape = {.n = 2, .d = {n, from->width}};
     to->ids = tn_empty_of(TN_I64, shape);
     to->segments = to->ids ? tn_empty_of(TN_I64, shape) : NULL;
     to->key_padding_mask = to->segments ? tn_empty_of(TN_BOOL, shape) : NULL;

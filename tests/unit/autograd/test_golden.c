@@ -284,7 +284,7 @@ static tn_tensor *input(const char *text, int64_t seed, int64_t slot, tn_dtype r
     char   kind, dims[64];
     double low, high;
     ck_assert_int_eq(sscanf(text, " %c %63s %lf %lf", &kind, dims, &low, &high), 4);
-    tn_shape s = {0, {0}};
+    tn_shape s = {.n = 0, .d = {0}};
     for (char *d = dims; *d && *d != '-';) {
         s.d[s.n++] = strtol(d, &d, 10);
         if (*d == ',') d++;

@@ -299,7 +299,7 @@ typedef struct {
 } view;
 
 static int64_t    below(int64_t n) { return tn_random_below(tn_current_generator(), n); }
-static tn_tensor *flat(tn_tensor *t) { return tn_reshape(t, (tn_shape){1, {-1}}); }
+static tn_tensor *flat(tn_tensor *t) { return tn_reshape(t, (tn_shape){.n = 1, .d = {-1}}); }
 
 static tn_tensor *some_view(tn_tensor *x, const int64_t *r)
 {

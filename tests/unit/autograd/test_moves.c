@@ -121,7 +121,7 @@ START_TEST(large_copies)
     const size_t  bytes = (size_t)n * tn_dtype_size(dt);
     const int64_t stride[4] = {9 * 133 * 5, 133 * 5, 5, 1};
     for (int order = 0; order < 24; order += tn_test_slow() ? 5 : 1) {
-        tn_dims d = {4, {order / 6, order / 2 % 3, order % 2, 0}};
+        tn_dims d = {.n = 4, .d = {order / 6, order / 2 % 3, order % 2, 0}};
         for (int i = 3; i >= 0; i--) /* the i-th of those not yet taken */
             for (int k = i + 1; k < 4; k++) d.d[k] += d.d[k] >= d.d[i];
         tn_scope   scope = tn_scope_begin();

@@ -78,7 +78,7 @@ START_TEST(slices)
                     int64_t list[8], n = 0, from = start < 0 ? start + size[dim] : start,
                                      to = end < 0 ? end + size[dim] : end;
                     for (int64_t k = from < 0 ? 0 : from; k < to && k < size[dim]; k += step) list[n++] = k;
-                    tn_shape s = {3, {D0, D1, D2}};
+                    tn_shape s = {.n = 3, .d = {D0, D1, D2}};
                     s.d[dim] = n;
                     tn_scope scope = tn_scope_begin();
                     expect_rows(x, dim, list, n);
@@ -109,7 +109,7 @@ START_TEST(narrows_and_selects)
                     tn_clear_error();
                     continue;
                 }
-                tn_shape s = {3, {D0, D1, D2}};
+                tn_shape s = {.n = 3, .d = {D0, D1, D2}};
                 s.d[dim] = length;
                 expect_rows(x, dim, list, length);
                 check(y, x, s);
@@ -121,7 +121,7 @@ START_TEST(narrows_and_selects)
                 tn_clear_error();
                 continue;
             }
-            tn_shape s = {2, {dim == 0 ? D1 : D0, dim == 2 ? D1 : D2}};
+            tn_shape s = {.n = 2, .d = {dim == 0 ? D1 : D0, dim == 2 ? D1 : D2}};
             expect_rows(x, dim, list, 1);
             check(y, x, s);
         }
@@ -155,7 +155,7 @@ START_TEST(unfolds)
     for (int dim = 0; dim < 3; dim++)
         for (int64_t window = 0; window <= size[dim]; window++)
             for (int64_t step = 1; step <= 6; step++) {
-                tn_shape s = {4, {D0, D1, D2, window}};
+                tn_shape s = {.n = 4, .d = {D0, D1, D2, window}};
                 int64_t  n = 0;
                 for (int64_t k = 0; k + window <= size[dim]; k += step) n++;
                 s.d[dim] = n;
@@ -186,7 +186,7 @@ START_TEST(orders)
                 check(tn_permute(x, TN_DIMS(a - 3, b, 3 - a - b)), x,
                       TN_SHAPE(size[order[0]], size[order[1]], size[order[2]]));
             }
-            tn_dims swapped = {3, {0, 1, 2}};
+            tn_dims swapped = {.n = 3, .d = {0, 1, 2}};
             swapped.d[a] = b, swapped.d[b] = a;
             tn_tensor *p = tn_permute(x, swapped), *t = tn_transpose(x, a, b - 3);
             ck_assert(tn_shape_equal(tn_shape_of(p), tn_shape_of(t)) &&
@@ -220,7 +220,7 @@ START_TEST(reshapes)
         for (int64_t b = 1; b <= 60; b++)
             for (int64_t c = 1; c <= 60; c++) {
                 if (60 % a || 60 % (a * b) || 60 % (a * b * c)) continue;
-                tn_shape   s = {4, {a, b, c, 60 / (a * b * c)}}, open = s;
+                tn_shape   s = {.n = 4, .d = {a, b, c, 60 / (a * b * c)}}, open = s;
                 tn_scope   scope = tn_scope_begin();
                 const bool can = viewable(x, s);
                 open.d[(a + b) % 4] = -1;
@@ -255,7 +255,7 @@ START_TEST(dims_of_size_one)
     tn_tensor *x = base(_i);
     for (int dim = -4; dim <= 3; dim++) {
         tn_tensor *y = tn_unsqueeze(x, dim);
-        tn_shape   s = {4, {D0, D1, D2, 1}};
+        tn_shape   s = {.n = 4, .d = {D0, D1, D2, 1}};
         const int  d = dim < 0 ? dim + 4 : dim;
         for (int i = 3; i > d; i--) s.d[i] = s.d[i - 1];
         s.d[d] = 1;

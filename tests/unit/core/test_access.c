@@ -21,7 +21,7 @@ static uint32_t version(const tn_tensor *t) { return t->storage->version; }
 static tn_tensor *odd_view(tn_dtype dt)
 {
     tn_tensor *base = tn_full_of(dt, TN_SHAPE(40), dt == TN_BOOL ? 1 : 99);
-    tn__layout l = {.shape = {2, {4, 3}}, .stride = {2, 10}, .offset = 5};
+    tn__layout l = {.shape = {.n = 2, .d = {4, 3}}, .stride = {2, 10}, .offset = 5};
     tn_tensor *t = tn__alias(base, &l);
     double     v[12];
     for (int i = 0; i < 12; i++) v[i] = dt == TN_BOOL ? i % 2 : i;
@@ -303,7 +303,8 @@ END_TEST
 START_TEST(repeated_elements_are_not_written)
 {
     tn_tensor *base = tn_ones(TN_SHAPE(12));
-    tn__layout expanded = {.shape = {2, {4, 3}}, .stride = {0, 1}}, windows = {.shape = {2, {5, 4}}, .stride = {2, 1}};
+    tn__layout expanded = {.shape = {.n = 2, .d = {4, 3}}, .stride = {0, 1}},
+               windows = {.shape = {.n = 2, .d = {5, 4}}, .stride = {2, 1}};
     all_refuse(tn__alias(base, &expanded), TN_EINVAL,
                "this tensor has elements at several indices (shape [4, 3], strides [0, 1]); write to the tensor that "
                "it is a view of, or to a contiguous copy");
@@ -311,9 +312,10 @@ START_TEST(repeated_elements_are_not_written)
                "this tensor (w) has elements at several indices (shape [5, 4], strides [2, 1]); write to the tensor "
                "that it is a view of, or to a contiguous copy");
     /* no element twice: a dim of size 1, no elements, adjacent windows, a diagonal, dims in any order */
-    tn__layout fine[] = {{.shape = {2, {1, 3}}, .stride = {0, 1}}, {.shape = {3, {1, 0, 5}}, .stride = {0, 0, 0}},
-                         {.shape = {2, {3, 4}}, .stride = {4, 1}}, {.shape = {2, {3, 2}}, .stride = {3, 2}},
-                         {.shape = {1, {3}}, .stride = {4}},       {.shape = {3, {2, 2, 3}}, .stride = {1, 6, 2}}};
+    tn__layout fine[] = {
+        {.shape = {.n = 2, .d = {1, 3}}, .stride = {0, 1}}, {.shape = {.n = 3, .d = {1, 0, 5}}, .stride = {0, 0, 0}},
+        {.shape = {.n = 2, .d = {3, 4}}, .stride = {4, 1}}, {.shape = {.n = 2, .d = {3, 2}}, .stride = {3, 2}},
+        {.shape = {.n = 1, .d = {3}}, .stride = {4}},       {.shape = {.n = 3, .d = {2, 2, 3}}, .stride = {1, 6, 2}}};
     for (size_t i = 0; i < sizeof fine / sizeof *fine; i++)
         ck_assert_msg(tn_fill(tn__alias(base, &fine[i]), 2) == TN_OK, "layout %d: %s", (int)i, tn_error_message());
 }

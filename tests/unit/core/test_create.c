@@ -69,7 +69,7 @@ END_TEST
 START_TEST(a_like_of_a_view_is_contiguous)
 {
     tn_tensor *base = tn_zeros(TN_SHAPE(3, 4));
-    tn__layout l = {.shape = {2, {4, 3}}, .stride = {1, 4}};
+    tn__layout l = {.shape = {.n = 2, .d = {4, 3}}, .stride = {1, 4}};
     all_are(tn_ones_like(tn__alias(base, &l)), TN_F32, TN_SHAPE(4, 3), 1);
 }
 END_TEST
@@ -114,7 +114,7 @@ END_TEST
 
 START_TEST(bad_shapes_and_types)
 {
-    const tn_shape nine = {9, {1, 1, 1, 1, 1, 1, 1, 1}}, minus = {-1, {0}};
+    const tn_shape nine = {.n = 9, .d = {1, 1, 1, 1, 1, 1, 1, 1}}, minus = {.n = -1, .d = {0}};
     const int64_t  huge = (int64_t)1 << 62;
     ck_refused(tn_zeros(TN_SHAPE(2, -3)), TN_ESHAPE, "tn_zeros: [2, -3] has a negative size in dim 1");
     ck_refused(tn_empty(nine), TN_ESHAPE, "tn_empty: a shape has 0 to 8 dims, got 9");

@@ -165,7 +165,7 @@ END_TEST
 
 static tn_tensor *repeated(tn_dtype dt, int64_t n) /* one element, n times */
 {
-    tn__layout l = {.shape = {1, {n}}, .stride = {0}};
+    tn__layout l = {.shape = {.n = 1, .d = {n}}, .stride = {0}};
     return tn__alias(tn_zeros_of(dt, TN_SHAPE(1)), &l);
 }
 

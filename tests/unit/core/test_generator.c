@@ -6,6 +6,7 @@
 #include "core/core.h"
 #include "core/tensor/random.h"
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 /* For loops: Check's own assertions each write to a pipe, whether they hold or not. */
@@ -306,6 +307,72 @@ START_TEST(frozen)
 }
 END_TEST
 
+/* ---- threads ------------------------------------------------------------------------------------------------- */
+
+enum { THREADS = 8 };
+typedef struct {
+    int      own; /* seed set by the thread itself; -1: none */
+    uint64_t first;
+} drawer;
+static void *draw_one(void *arg)
+{
+    drawer *d = arg;
+    if (d->own >= 0) tn_seed((uint64_t)d->own);
+    d->first = (uint64_t)tn_random_u32(NULL) << 32;
+    d->first |= tn_random_u32(NULL);
+    return NULL;
+}
+static uint64_t in_thread(int own)
+{
+    pthread_t t;
+    drawer    d = {own, 0};
+    ck_assert_int_eq(pthread_create(&t, NULL, draw_one, &d), 0);
+    pthread_join(t, NULL);
+    return d.first;
+}
+static uint64_t here(void)
+{
+    drawer d = {-1, 0};
+    draw_one(&d);
+    return d.first;
+}
+
+START_TEST(threads_draw_other_numbers)
+{
+    uint64_t first[2][THREADS + 1];
+    for (int seed = 0; seed < 2; seed++) {
+        tn_seed((uint64_t)seed);
+        for (int i = 0; i < THREADS; i++) first[seed][i] = in_thread(-1);
+        first[seed][THREADS] = here(); /* threads leave the main thread's numbers unchanged */
+        tn_seed((uint64_t)seed);
+        ck_assert_uint_eq(here(), first[seed][THREADS]);
+        for (int i = 0; i < THREADS; i++) ck_assert_uint_eq(in_thread(-1), first[seed][i]); /* from the seed again */
+    }
+    const uint64_t *all = first[0];
+    for (int i = 0; i < 2 * THREADS + 2; i++) {
+        for (int j = 0; j < i; j++) ck_assert_uint_ne(all[i], all[j]);
+    }
+}
+END_TEST
+
+START_TEST(a_thread_chooses_its_seed)
+{
+    tn_seed(5);
+    const uint64_t five = here();
+    tn_seed(1);
+    ck_assert_uint_eq(in_thread(5), five); /* the numbers of the main thread with that seed */
+    const uint64_t derived = in_thread(-1);
+    tn_seed(1);
+    in_thread(5);
+    ck_assert_uint_eq(in_thread(-1), derived); /* and the other threads do not notice */
+    tn_generator own = {.seed = 9}, *before = tn_use_generator(&own);
+    tn_seed(7);
+    tn_use_generator(before);
+    tn_seed(1);
+    ck_assert_uint_eq(in_thread(-1), derived); /* a seed of another generator is not the process's */
+}
+END_TEST
+
 /* ---- errors --------------------------------------------------------------------------------------------------- */
 
 START_TEST(errors)
@@ -356,6 +423,8 @@ int main(void)
     tcase_add_test(c, generators_are_values);
     tcase_add_test(c, a_generator_is_taken_out_while_an_error_stands);
     tcase_add_test(c, plain_numbers);
+    tcase_add_test(c, threads_draw_other_numbers);
+    tcase_add_test(c, a_thread_chooses_its_seed);
     c = tn_tcase(s, "draws");
     tcase_add_test(c, positions);
     tcase_add_test(c, elements_come_from_their_own_blocks);

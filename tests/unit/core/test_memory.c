@@ -385,6 +385,32 @@ static void *makes_until_it_may_not(void *made)
     return NULL;
 }
 
+/* Sizes of which no cached block fits the next: without the limit all would stay cached. */
+START_TEST(a_limit_counts_the_cache)
+{
+    const int64_t sizes[] = {1 << 20, 3 << 19, 1 << 19, 3 << 18, 1 << 18, 3 << 17};
+    enum { SIZES = sizeof sizes / sizeof *sizes };
+    for (int i = 0; i < SIZES; i++) {
+        const tn_scope s = tn_scope_begin();
+        ck_assert_ptr_nonnull(tn_empty(TN_SHAPE(sizes[i] / 2)));
+        tn_scope_end(s);
+    }
+    const size_t before = tn_memory_now().cached, limit = tn_memory_now().live + (5 << 20);
+    ck_assert_uint_gt(before, limit);
+    tn_set_memory_limit(limit);
+    for (int i = 0; i < 3 * SIZES; i++) {
+        const tn_memory m = tn_memory_now();
+        ck_assert_uint_le(m.live + m.cached, limit);
+        const tn_scope s = tn_scope_begin();
+        ck_assert_ptr_nonnull(tn_empty(TN_SHAPE(sizes[i % SIZES] / 2)));
+        const tn_memory inside = tn_memory_now();
+        ck_assert_uint_le(inside.live + inside.cached, limit);
+        tn_scope_end(s);
+    }
+    tn_set_memory_limit(0);
+}
+END_TEST
+
 /* With a limit every byte is reported immediately, so several threads cannot exceed it together. */
 START_TEST(a_limit_is_for_all_threads)
 {
@@ -418,6 +444,7 @@ int main(void)
     tcase_add_test(t, an_allocator_that_changes_errno);
     tcase_add_test(t, threads_leave_nothing);
     tcase_add_test(t, accounts_of_another_thread);
+    tcase_add_test(t, a_limit_counts_the_cache);
     tcase_add_test(t, a_limit_is_for_all_threads);
     return tn_check_main(s);
 }

@@ -175,12 +175,12 @@ START_TEST(written_as_numpy_writes)
         tn_shape    shape;
         const char *dict;
         int         spaces; /* NumPy's: 21 minus the first size's digits, then up to 64 */
-    } rows[] = {{TN_F32, {2, {2, 3}}, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", 58},
-                {TN_F64, {0, {0}}, "{'descr': '<f8', 'fortran_order': False, 'shape': (), }", 62},
-                {TN_I64, {1, {12}}, "{'descr': '<i8', 'fortran_order': False, 'shape': (12,), }", 59},
-                {TN_I32, {1, {0}}, "{'descr': '<i4', 'fortran_order': False, 'shape': (0,), }", 60},
-                {TN_U8, {3, {1, 1, 1}}, "{'descr': '|u1', 'fortran_order': False, 'shape': (1, 1, 1), }", 55},
-                {TN_BOOL, {1, {1}}, "{'descr': '|b1', 'fortran_order': False, 'shape': (1,), }", 60}};
+    } rows[] = {{TN_F32, {.n = 2, .d = {2, 3}}, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", 58},
+                {TN_F64, {.n = 0, .d = {0}}, "{'descr': '<f8', 'fortran_order': False, 'shape': (), }", 62},
+                {TN_I64, {.n = 1, .d = {12}}, "{'descr': '<i8', 'fortran_order': False, 'shape': (12,), }", 59},
+                {TN_I32, {.n = 1, .d = {0}}, "{'descr': '<i4', 'fortran_order': False, 'shape': (0,), }", 60},
+                {TN_U8, {.n = 3, .d = {1, 1, 1}}, "{'descr': '|u1', 'fortran_order': False, 'shape': (1, 1, 1), }", 55},
+                {TN_BOOL, {.n = 1, .d = {1}}, "{'descr': '|b1', 'fortran_order': False, 'shape': (1,), }", 60}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         tn_tensor  *t = tn_zeros_of(rows[i].dt, rows[i].shape), *f = tn_npy_write(t);
         const char *p = tn_data(f);
@@ -194,7 +194,7 @@ START_TEST(written_as_numpy_writes)
         ck_assert_int_eq((int)(127 - 10 - n), rows[i].spaces);
         ck_assert_int_eq(p[127], '\n');
     }
-    tn_shape   large = {8, {1, 1, 1, 1, 1, 1, 1, 1}};
+    tn_shape   large = {.n = 8, .d = {1, 1, 1, 1, 1, 1, 1, 1}};
     tn_tensor *f = tn_npy_write(tn_zeros_of(TN_U8, large));
     ck_assert_int_eq(tn_numel(f) % 64, 1);
 }

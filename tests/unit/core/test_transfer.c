@@ -24,7 +24,7 @@ static uint32_t version(const tn_tensor *t) { return t->storage->version; }
 static tn_tensor *odd_view(tn_dtype dt)
 {
     tn_tensor *base = tn_full_of(dt, TN_SHAPE(40), dt == TN_BOOL ? 1 : 99);
-    tn__layout l = {.shape = {2, {4, 3}}, .stride = {2, 10}, .offset = 5};
+    tn__layout l = {.shape = {.n = 2, .d = {4, 3}}, .stride = {2, 10}, .offset = 5};
     tn_tensor *t = tn__alias(base, &l);
     double     v[12];
     for (int i = 0; i < 12; i++) v[i] = dt == TN_BOOL ? i % 2 : i;
@@ -125,8 +125,9 @@ START_TEST(copy_from_broadcasts_and_converts)
     for (int64_t i = 0; i < 12; i++) ck_assert_double_eq(tn_get(t, i), i / 3 != 2);
     ck_assert_int_eq(tn_copy_from(t, tn_scalar(1)), TN_OK);
     for (int64_t i = 0; i < 12; i++) ck_assert_double_eq(tn_get(t, i), 1);
-    const tn_tensor *base = tn__alias(t, &(tn__layout){.shape = {1, {40}}, .stride = {1}}); /* the gaps are unchanged */
-    int              outside = 0;
+    const tn_tensor *base =
+        tn__alias(t, &(tn__layout){.shape = {.n = 1, .d = {40}}, .stride = {1}}); /* the gaps are unchanged */
+    int outside = 0;
     for (int64_t i = 0; i < 40; i++) outside += tn_get(base, i) == (dt == TN_BOOL ? 1 : 99);
     ck_assert_int_eq(outside, dt == TN_BOOL ? 40 : 28);
 }
@@ -136,7 +137,7 @@ START_TEST(copy_from_overlapping_memory) /* as if all were read before any is wr
 {
     for (int step = -1; step <= 1; step++) {
         tn_tensor *base = tn_linspace_of(TN_F64, 0, 49999, 50000);
-        tn__layout to = {.shape = {1, {49998}}, .stride = {1}, .offset = 1}, from = to;
+        tn__layout to = {.shape = {.n = 1, .d = {49998}}, .stride = {1}, .offset = 1}, from = to;
         from.offset += step;
         ck_assert_int_eq(tn_copy_from(tn__alias(base, &to), tn__alias(base, &from)), TN_OK);
         for (int64_t i = 1; i < 49999; i++) EACH(tn_get(base, i) == (double)(i + step));
@@ -144,11 +145,13 @@ START_TEST(copy_from_overlapping_memory) /* as if all were read before any is wr
         ck_assert_double_eq(tn_get(base, 49999), 49999);
     }
     tn_tensor *square = tn_linspace_of(TN_F32, 0, 15, 16); /* a matrix is replaced by its transpose */
-    tn__layout rows = {.shape = {2, {4, 4}}, .stride = {4, 1}}, columns = {.shape = {2, {4, 4}}, .stride = {1, 4}};
+    tn__layout rows = {.shape = {.n = 2, .d = {4, 4}}, .stride = {4, 1}},
+               columns = {.shape = {.n = 2, .d = {4, 4}}, .stride = {1, 4}};
     ck_assert_int_eq(tn_copy_from(tn__alias(square, &rows), tn__alias(square, &columns)), TN_OK);
     for (int64_t i = 0; i < 16; i++) ck_assert_double_eq(tn_get(square, i), (double)(i % 4 * 4 + i / 4));
     /* separate ranges of the same memory: no copy between, so no memory is needed */
-    tn__layout first = {.shape = {1, {8}}, .stride = {1}}, second = {.shape = {1, {8}}, .stride = {1}, .offset = 8};
+    tn__layout first = {.shape = {.n = 1, .d = {8}}, .stride = {1}},
+               second = {.shape = {.n = 1, .d = {8}}, .stride = {1}, .offset = 8};
     tn_tensor *a = tn__alias(square, &first), *b = tn__alias(square, &second);
     uint64_t   live = tn_memory_now().live;
     tn_reset_peak();
@@ -161,7 +164,7 @@ END_TEST
 START_TEST(copy_from_without_memory)
 {
     tn_tensor *base = tn_linspace_of(TN_F64, 0, 99999, 100000);
-    tn__layout to = {.shape = {1, {99999}}, .stride = {1}, .offset = 1}, from = to;
+    tn__layout to = {.shape = {.n = 1, .d = {99999}}, .stride = {1}, .offset = 1}, from = to;
     from.offset = 0;
     tn_tensor *a = tn__alias(base, &to), *b = tn__alias(base, &from);
     tn_trim();

@@ -274,7 +274,7 @@ START_TEST(idx)
     static const tn_dtype types[] = {TN_U8, TN_I32, TN_F32, TN_F64};
     for (size_t i = 0; i < 4; i++)
         for (int dims = 0; dims <= 4; dims++) {
-            tn_shape   s = {dims, {3, 1, 4, 2}};
+            tn_shape   s = {.n = dims, .d = {3, 1, 4, 2}};
             tn_tensor *t = tn_empty_of(types[i], s);
             tn_copy_from(t, tn_uniform(s, 0, 200));
             ck_assert_int_eq(tn_idx_save(path, t), TN_OK);

@@ -120,13 +120,13 @@ START_TEST(masks_that_do_not_fit)
         const char *text;
     } wrong[] = {
         {TN_I64,
-         {2, {4, 4}},
+         {.n = 2, .d = {4, 4}},
          TN_EDTYPE,
          "is i64, but must be bool (true: may not be attended to) or floating (added to the scores)"},
-        {TN_BOOL, {3, {2, 4, 4}}, TN_ESHAPE, "[2, 4, 4]"},
-        {TN_BOOL, {2, {1, 4}}, TN_ESHAPE, "[1, 4]"},
-        {TN_F32, {1, {4}}, TN_ESHAPE, "[4]"},
-        {TN_F32, {4, {1, 3, 4, 4}}, TN_ESHAPE, "[1, 3, 4, 4]"},
+        {TN_BOOL, {.n = 3, .d = {2, 4, 4}}, TN_ESHAPE, "[2, 4, 4]"},
+        {TN_BOOL, {.n = 2, .d = {1, 4}}, TN_ESHAPE, "[1, 4]"},
+        {TN_F32, {.n = 1, .d = {4}}, TN_ESHAPE, "[4]"},
+        {TN_F32, {.n = 4, .d = {1, 3, 4, 4}}, TN_ESHAPE, "[1, 3, 4, 4]"},
     };
     for (int time_first = 0; time_first < 2; time_first++)
         for (size_t i = 0; i < 2 * (sizeof wrong / sizeof *wrong); i++) {
